@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The emitter collects specialised kernels and the calls that make up the schedule, then writes one C unit.
+ *
+ * In the unit, value <id> is the pointer `t<id>` of its element type, named dimension <i> is the int64_t `d<i>`, and
+ * kernel <k> is `k<k>_<template>`. No name from the model enters C text, except quoted in the name tables.
+ */
+#ifndef RNNCC_EMITTER_H
+#define RNNCC_EMITTER_H
+
+#include "ir/graph.h"
+#include "support/text.h"
+
+typedef struct Emitter Emitter;
+
+Arena *emitter_arena(Emitter *emitter);
+Graph *emitter_graph(Emitter *emitter);
+
+/* A template with its knobs set. Knobs left alone keep the template's value. See specialise.h for what a template is. */
+typedef struct KernelSpec KernelSpec;
+KernelSpec *kernel_spec(Emitter *emitter, const char *template_name); /* "gemm_packed": templates/gemm_packed.c */
+void kernel_knob(KernelSpec *spec, const char *name, int64_t value);
+void kernel_type(KernelSpec *spec, const char *name, DType dtype);          /* a typedef of the template */
+void kernel_hook(KernelSpec *spec, const char *function, const char *body); /* without braces: "return vrelu(v);" */
+
+/* A call of a kernel: arguments by parameter name, as C expressions. */
+typedef struct KernelCall KernelCall;
+KernelCall *kernel_call(Emitter *emitter, const Node *node, KernelSpec *spec);
+/* `expression` may use t<id>, d<i> and anything of C; copied. bug() at the end if the template has no such parameter,
+ * or has one that was not given. `team` and `run` are supplied to templates that ask for them. */
+void call_argument(KernelCall *call, const char *parameter, const char *format, ...) __attribute__((format(printf, 3, 4)));
+void call_value(KernelCall *call, const char *parameter, const Value *value); /* its pointer; NULL if value is NULL */
+void call_dim(KernelCall *call, const char *parameter, const Dim *dim);
+/* An int64_t array argument, a compound literal in the C text. */
+void call_dims(KernelCall *call, const char *parameter, int n, const Dim *const *dims);
+void call_ints(KernelCall *call, const char *parameter, int n, const int64_t *values);
+/* For profile: floating-point operations and bytes moved of one call, at the dims' optimum. */
+void call_cost(KernelCall *call, double flops, double bytes);
+/* Calls of one node, and of nodes that do not depend on each other, may run without a barrier between; the emitter puts
+ * one where memory written before is touched. call_no_barrier: the next call of the same node needs none. */
+void call_no_barrier(KernelCall *call);
+
+/* A value the kernel may find out of range at run time: outputs are then staged until the run has succeeded. The
+ * template reports through `atomic_int *fault` by fault_report() of kernel.h. */
+/* Input data checks before anything runs: all elements of graph input `value` in [lo, hi + hi_dim). False if `value` is
+ * no graph input: then the kernel must check and report. */
+bool emitter_check_range(Emitter *emitter, const Value *value, int64_t lo, int64_t hi, const Dim *hi_dim, const char *what);
+
+#endif

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A kernel family knows how to run a set of ops with one group of templates. The op table names each op's family; the
+ * passes call through this struct and know nothing of the kernels themselves.
+ */
+#ifndef RNNCC_FAMILY_H
+#define RNNCC_FAMILY_H
+
+#include "emit/emitter.h"
+#include "ir/graph.h"
+#include "ir/op.h"
+#include "targets.h"
+
+struct KernelFamily {
+  const char *name;
+  /* Sets node->schedule. error_at(EXIT_UNSUPPORTED) for what the family cannot run. NULL: nothing to choose. */
+  void (*schedule)(Graph *graph, Node *node);
+  /* Sets node->scratch to a Value of dtype U8 whose shape is its bytes, or leaves it NULL. NULL: never any. */
+  void (*scratch)(Graph *graph, Node *node);
+  /* Sets node->packed: constant Values in the layout the kernels read. NULL: constants are used as they are. */
+  void (*pack)(Graph *graph, Node *node);
+  /* The element-wise nodes this family's kernels can take as an epilogue. NULL: none. `host` is the producer. */
+  bool (*takes_epilogue)(const Node *host, const Node *epilogue);
+  /* Adds the node's kernel calls to the schedule. */
+  void (*emit)(Emitter *emitter, Node *node);
+};
+
+#define FAMILY(name) extern const KernelFamily family_##name;
+#include "emit/families.def"
+#undef FAMILY
+
+/* Chosen knobs of a node; each family derives its own struct whose first member this is. */
+struct Schedule {
+  const char *text; /* e.g. "lstm_i256h256_p1": part of the kernel's name and of the profile */
+};
+
+#endif

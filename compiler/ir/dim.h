@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Symbolic dimensions: integer expressions over the model's named dims (T, B, ...), each with a range. Expressions are
+ * kept in a canonical form (a polynomial with integer coefficients over named dims and opaque floor-divisions, minima
+ * and maxima) and interned, so two dimensions are equal exactly when their pointers are.
+ */
+#ifndef RNNCC_DIM_H
+#define RNNCC_DIM_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include "support/arena.h"
+#include "support/text.h"
+
+typedef struct Dim Dim; /* immutable; belongs to its DimTable */
+
+/* A named dimension: `{"T": {"min": 1, "opt": 50, "max": 400}}` in the model. */
+typedef struct DimSymbol {
+  const char *name;
+  int index; /* position in the model's list; d<index> in emitted C */
+  int64_t min, opt, max;
+} DimSymbol;
+
+typedef struct DimTable DimTable;
+
+DimTable *dim_table_new(Arena *arena);
+int dim_symbol_count(const DimTable *table);
+const DimSymbol *dim_symbol_at(const DimTable *table, int index);
+/* NULL if there is none. */
+const DimSymbol *dim_symbol_find(const DimTable *table, const char *name);
+const DimSymbol *dim_symbol_add(DimTable *table, const char *name, int64_t min, int64_t opt, int64_t max);
+
+const Dim *dim_const(DimTable *table, int64_t value);
+const Dim *dim_symbol(DimTable *table, const DimSymbol *symbol);
+const Dim *dim_add(DimTable *table, const Dim *a, const Dim *b);
+const Dim *dim_sub(DimTable *table, const Dim *a, const Dim *b);
+const Dim *dim_mul(DimTable *table, const Dim *a, const Dim *b);
+/* floor(a / b); b's range must exclude 0. Exact where b divides a as a polynomial. */
+const Dim *dim_div(DimTable *table, const Dim *a, const Dim *b);
+const Dim *dim_min(DimTable *table, const Dim *a, const Dim *b);
+const Dim *dim_max(DimTable *table, const Dim *a, const Dim *b);
+
+bool dim_is_const(const Dim *dim);
+int64_t dim_value(const Dim *dim); /* of a constant; bug() otherwise */
+/* The named dimension that this is itself, or NULL. */
+const DimSymbol *dim_as_symbol(const Dim *dim);
+
+/* Bounds over all values of the named dims, by interval arithmetic; saturate at INT64_MIN / INT64_MAX. */
+int64_t dim_lower(const Dim *dim);
+int64_t dim_upper(const Dim *dim);
+int64_t dim_optimum(const Dim *dim); /* at every named dim's `opt` */
+/* At the given values of the named dims, by index. */
+int64_t dim_eval(const Dim *dim, const int64_t *symbols);
+
+/* `2*T + 1`, for people; `INT64_C(2)*d0 + 1`, for C, with named dims d0, d1, ... in scope, fully parenthesised. */
+void dim_print(Text *out, const Dim *dim);
+void dim_print_c(Text *out, const Dim *dim);
+
+#endif

@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The intermediate representation: a Graph of Nodes over Values, in SSA form. Both front ends build it, every pass
+ * takes it, the emitter reads it. Everything lives in the graph's arena.
+ *
+ * Invariants (checked by verify): every Value has one producer or is an input, a state or a constant; nodes stand in
+ * topological order; ids are dense after graph_renumber(); shape and dtype are set after infer_shapes.
+ */
+#ifndef RNNCC_GRAPH_H
+#define RNNCC_GRAPH_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "ir/dim.h"
+#include "rnncc.h"
+#include "support/arena.h"
+#include "support/diagnostics.h"
+
+typedef rnncc_dtype DType;
+typedef struct Node Node;
+typedef struct Value Value;
+typedef struct Graph Graph;
+typedef struct OpInfo OpInfo;     /* ir/op.h */
+typedef struct Schedule Schedule; /* emit/family.h */
+typedef struct Target Target;     /* targets.h */
+
+enum { MAX_RANK = RNNCC_MAX_RANK };
+
+/* Where a value lives while the module runs; decided by plan_memory. */
+typedef enum Storage {
+  STORAGE_NONE,    /* not planned yet, or never materialised */
+  STORAGE_INPUT,   /* the caller's buffer, `slot` says which */
+  STORAGE_OUTPUT,  /* the caller's buffer */
+  STORAGE_ARENA,   /* arena + offset */
+  STORAGE_WEIGHTS, /* packed weights + offset */
+} Storage;
+
+struct Value {
+  const char *name; /* the user's; never enters C text but for the name table */
+  int id;           /* t<id> in dumps and in emitted C */
+  DType dtype;
+  int rank;          /* -1: unknown before infer_shapes */
+  const Dim **shape; /* rank entries, NULL while unknown */
+
+  Node *producer; /* NULL for inputs, states and constants */
+  int producer_output;
+  bool is_input; /* of the graph; a state's input too */
+
+  const void *data;      /* constant: row-major, little-endian, sizeof dtype * product of shape; else NULL */
+  const Dim **elements;  /* integer tensor whose elements are known symbolically (Shape of an input), else NULL */
+
+  Value *view_of; /* shares this value's memory, same bytes, other shape (Reshape, Identity, ...); NULL: owns it */
+  Storage storage;
+  int slot;       /* of STORAGE_INPUT and STORAGE_OUTPUT */
+  int64_t offset; /* bytes, of STORAGE_ARENA and STORAGE_WEIGHTS; a multiple of 64 */
+
+  Location where;
+};
+
+typedef enum AttributeKind { ATTRIBUTE_INT, ATTRIBUTE_FLOAT, ATTRIBUTE_STRING, ATTRIBUTE_INTS, ATTRIBUTE_FLOATS,
+                             ATTRIBUTE_STRINGS, ATTRIBUTE_TENSOR, ATTRIBUTE_GRAPH } AttributeKind;
+
+typedef struct Attribute {
+  const char *name;
+  AttributeKind kind;
+  int64_t i;
+  double f;
+  const char *s;
+  size_t count; /* of the lists below */
+  int64_t *ints;
+  double *floats;
+  const char **strings;
+  Value *tensor; /* a constant Value outside the graph's list */
+  Graph *graph;  /* body of If, Loop, Scan */
+  Location where;
+} Attribute;
+
+struct Node {
+  const char *name; /* the user's or made from the op and position; never enters C text but for the name table */
+  int id;           /* n<id>, dense, in topological order */
+  const OpInfo *op;
+  int n_inputs, n_outputs;
+  Value **inputs;  /* NULL entry: optional input absent */
+  Value **outputs; /* NULL entry: optional output not wanted */
+  int n_attributes;
+  Attribute *attributes; /* defaults of the op table are not in here; node_int() and friends know them */
+
+  /* Set by fuse_epilogue: element-wise nodes folded into this one, in order; each one's first input is the result so
+   * far, its others are extra inputs of this node, appended to `inputs`. */
+  int n_epilogue;
+  Node **epilogue;
+
+  Schedule *schedule;  /* chosen knobs; NULL before candidates */
+  Value *scratch;      /* working memory of the kernel, planned like an output but live only during the node; or NULL */
+  int n_packed;        /* constants in the layout the kernel streams, made by pack_weights */
+  Value **packed;
+  Location where;
+};
+
+/* An input/output pair that the context carries from run to run. */
+typedef struct State {
+  Value *input, *output;
+  int batch_axis; /* -1: none */
+} State;
+
+struct Graph {
+  Arena *arena;
+  DimTable *dims;
+  const Target *target;       /* what it is compiled for */
+  const char *name, *version; /* version: "" if absent */
+  const char *file;           /* the model file as given */
+  uint8_t model_sha256[32];   /* over the model file and its weights */
+
+  int n_nodes, node_capacity;
+  Node **nodes; /* topological order */
+  int n_values, value_capacity;
+  Value **values; /* all of them, by id */
+  int n_inputs, n_outputs, n_states;
+  Value **inputs, **outputs; /* without the states */
+  State *states;
+
+  int64_t arena_bytes;   /* set by plan_memory */
+  int64_t weights_bytes; /* set by pack_weights */
+  uint8_t *weights;      /* the packed weights, weights_bytes long */
+};
+
+Graph *graph_new(Arena *arena);
+Value *graph_value(Graph *graph, const char *name, Location where); /* new, of unknown shape and dtype */
+Value *graph_constant(Graph *graph, const char *name, DType dtype, int rank, const int64_t *shape, const void *data);
+Node *graph_node(Graph *graph, const OpInfo *op, const char *name, int n_inputs, int n_outputs); /* appended */
+void graph_renumber(Graph *graph); /* dense ids for nodes and for the values that are still reachable */
+
+/* Users of each value. Valid until the graph changes. */
+typedef struct UseList {
+  int *count;    /* by value id: uses as a node's input (epilogue nodes count as the host's), graph outputs included */
+  Node **single; /* by value id: the using node where there is exactly one use and it is a node */
+} UseList;
+UseList graph_uses(Graph *graph);
+
+/* Every use of `from` (node inputs, graph outputs, state outputs) becomes `to`. */
+void graph_replace(Graph *graph, Value *from, Value *to);
+/* Drops nodes without used outputs, and node outputs that nobody reads where the op allows it. */
+void graph_remove_dead(Graph *graph);
+
+/* Attribute access: the node's value, else the op table's default. bug() if the op has no such attribute or the kind
+ * differs. node_has tells a given attribute from a default. */
+bool node_has(const Node *node, const char *name);
+const Attribute *node_attribute(const Node *node, const char *name); /* NULL if not given */
+int64_t node_int(const Node *node, const char *name);
+double node_float(const Node *node, const char *name);
+const char *node_string(const Node *node, const char *name);
+
+size_t dtype_size(DType dtype);
+const char *dtype_name(DType dtype); /* "f32", as in the model file */
+DType dtype_from_name(const char *name); /* RNNCC_NONE if unknown */
+const char *dtype_c(DType dtype);    /* "float", "int64_t", ... */
+
+bool value_is_constant(const Value *value);
+bool value_static(const Value *value);         /* every axis constant */
+int64_t value_count(const Value *value);       /* elements, of a static shape */
+int64_t value_max_count(const Value *value);   /* elements at the dims' maxima; saturates */
+int64_t value_max_bytes(const Value *value);
+const Dim *value_count_dim(Graph *graph, const Value *value, int first_axis, int end_axis); /* product of axes */
+Value *value_root(Value *value);               /* follows view_of */
+/* The axis from the end (-1) or the start, in 0..rank-1; -1 if out of range. */
+int normal_axis(int64_t axis, int rank);
+
+/* A text form that diffs well: one line a value and a node. */
+void graph_dump(Text *out, const Graph *graph);
+
+#endif

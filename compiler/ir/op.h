@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: MIT */
+/* The operator table. Its rows stand in ops.def; ONNX's operator documentation is the reference for what they mean. */
+#ifndef RNNCC_OP_H
+#define RNNCC_OP_H
+
+#include "ir/graph.h"
+
+/* What an op asks of its inputs' memory layout (NeoCPU section 3.2). */
+typedef enum LayoutClass {
+  LAYOUT_OBLIVIOUS, /* works on any layout: element-wise */
+  LAYOUT_TOLERANT,  /* works on several: convolution, pooling, batch normalisation */
+  LAYOUT_DEPENDENT, /* needs the plain one: Reshape, Transpose, recurrent ops */
+} LayoutClass;
+
+typedef struct Tensor Tensor;
+typedef struct KernelFamily KernelFamily; /* emit/family.h */
+
+/* Sets dtype, shape and, where known, elements of every output; error_at() for what does not fit. Returns false after
+ * an error. */
+typedef bool ShapeRule(Graph *graph, Node *node);
+
+/* Plain loops with double accumulation. Inputs and outputs are concrete; an absent one is NULL. Outputs are allocated by
+ * the caller at the inferred shape. Returns NULL or what is wrong with the values (an index out of range). */
+typedef const char *ReferenceKernel(const Node *node, const Tensor *const *inputs, Tensor *const *outputs);
+
+struct OpInfo {
+  const char *name;           /* ONNX's */
+  int min_inputs, max_inputs; /* max -1: any number */
+  int min_outputs, max_outputs;
+  /* Space-separated `name:kind=default`. Kinds: i int, f float, s string, I ints, F floats, S strings, t tensor, g graph.
+   * `name:i!` is required, `name:i` optional without default, `name:s=a|b|c` lists all legal values, the first being
+   * the default. */
+  const char *attributes;
+  /* Types allowed, one word a type variable: `T=f32,i64 I=i32,i64 | T I? -> T`: inputs in order, `?` optional, `*`
+   * repeated, then outputs. */
+  const char *types;
+  LayoutClass layout;
+  ShapeRule *shape;
+  ReferenceKernel *reference;
+  const KernelFamily *family; /* who emits it; NULL: never emitted (folded or a view) */
+};
+
+/* NULL if there is no such op. */
+const OpInfo *op_find(const char *name);
+const OpInfo *op_at(int index); /* NULL past the end */
+
+/* One attribute of an op's table row, parsed. */
+typedef struct AttributeSpec {
+  char name[32];
+  AttributeKind kind;
+  bool required;
+  bool has_default;
+  const char *text;   /* default or the alternatives, not terminated: text_length bytes; "" if none */
+  int text_length;
+} AttributeSpec;
+/* Iterates the specs: *position starts at 0. False at the end. */
+bool op_next_attribute(const OpInfo *op, int *position, AttributeSpec *spec);
+bool op_find_attribute(const OpInfo *op, const char *name, AttributeSpec *spec);
+
+/* Checks the node's arity, attributes and input types against its row, telling every mistake. False if there was any. */
+bool op_check_node(const Node *node);   /* arity and attributes: before shapes are known */
+bool op_check_types(const Node *node);  /* input dtypes: inside infer_shapes, before the shape rule */
+
+#endif

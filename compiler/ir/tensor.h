@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: MIT */
+/* A concrete tensor, as the reference kernels see it. */
+#ifndef RNNCC_TENSOR_H
+#define RNNCC_TENSOR_H
+
+#include "ir/graph.h"
+
+struct Tensor {
+  DType dtype;
+  int rank;
+  int64_t shape[MAX_RANK];
+  void *data; /* row-major */
+};
+
+Tensor *tensor_new(Arena *arena, DType dtype, int rank, const int64_t *shape); /* zeroed */
+int64_t tensor_count(const Tensor *tensor);
+/* Element by row-major index, whatever the dtype. Integers pass through double exactly up to 2^53. */
+double tensor_get(const Tensor *tensor, int64_t index);
+void tensor_set(Tensor *tensor, int64_t index, double value);
+int64_t tensor_get_int(const Tensor *tensor, int64_t index);
+void tensor_set_int(Tensor *tensor, int64_t index, int64_t value);
+
+#endif

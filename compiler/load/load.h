@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: MIT */
+/* The front end: a model file becomes a Graph. Each problem is told with file and JSON path; then the compiler stops. */
+#ifndef RNNCC_LOAD_H
+#define RNNCC_LOAD_H
+
+#include "ir/graph.h"
+
+/* By the file's suffix: .json. Returns only with a well-formed graph: names resolved, acyclic, topologically sorted,
+ * arity and attributes checked against the op table, weights read and checked (ranges, sha256). */
+Graph *load_model(Arena *arena, const char *path);
+
+/* The graph as our JSON plus safetensors, for --emit=graph: writes PREFIX.json and PREFIX.safetensors texts. */
+void save_model(Arena *arena, const Graph *graph, const char *json_path);
+
+#endif

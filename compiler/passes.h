@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: MIT */
+/* The passes, in pipeline order. The contract of each (needs, keeps, breaks) stands above its definition. */
+#ifndef RNNCC_PASSES_H
+#define RNNCC_PASSES_H
+
+#include "ir/graph.h"
+
+void verify(Graph *graph);        /* bug() unless the invariants of graph.h hold */
+void infer_shapes(Graph *graph);
+void simplify(Graph *graph);      /* constant folding, identities, batch normalisation into convolution */
+void fuse_epilogue(Graph *graph); /* bias, residual add, activation into the producer */
+void choose_schedules(Graph *graph);
+void pack_weights(Graph *graph);
+void plan_memory(Graph *graph);
+
+#endif

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The compiler's two ways to fail. error_at() is for the user's input: it says where, what was wrong and what would be
+ * right, and returns, so that all problems of one kind are told at once; stop_on_errors() ends the compilation if there
+ * were any. bug() is for ours.
+ *
+ * Messages go to stderr as `file: where: error: message`, control characters escaped. Leaving through stop(), files
+ * registered with files.h are removed first.
+ */
+#ifndef RNNCC_DIAGNOSTICS_H
+#define RNNCC_DIAGNOSTICS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+typedef enum ExitCode {
+  EXIT_OK = 0,
+  EXIT_MISMATCH = 1,    /* rnnrun verify */
+  EXIT_INVALID = 2,     /* usage or invalid input */
+  EXIT_UNSUPPORTED = 3, /* valid, but not supported */
+  EXIT_LIMIT = 4,       /* resource limit */
+  EXIT_ENVIRONMENT = 5, /* toolchain, file system */
+} ExitCode;
+
+/* A place in the user's input. Any part may be absent. */
+typedef struct Location {
+  const char *file; /* as the user gave it; NULL: the command line */
+  const char *path; /* JSON path ("nodes[3].attributes.axis") or node name; NULL: the whole file */
+  long long byte;   /* offset in the file, -1 if unknown */
+} Location;
+
+#define LOCATION_FILE(name) ((Location){.file = (name), .path = NULL, .byte = -1})
+
+void error_at(Location where, ExitCode code, const char *format, ...) __attribute__((format(printf, 3, 4)));
+void warn_at(Location where, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void note_at(Location where, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* error_at() and stop() in one. */
+_Noreturn void fatal_at(Location where, ExitCode code, const char *format, ...) __attribute__((format(printf, 3, 4)));
+
+/* Ends the compilation if any error was told: with the code they share, or EXIT_INVALID where they differ. */
+void stop_on_errors(void);
+bool any_errors(void);
+
+/* Runs the registered clean-ups and exits. */
+_Noreturn void stop(ExitCode code);
+void at_stop(void (*cleanup)(void *), void *argument);
+
+/* Our own mistake: an invariant does not hold. Exits with EXIT_ENVIRONMENT after the clean-ups, never by a signal. */
+#define bug(...) bug_at(__FILE__, __LINE__, __VA_ARGS__)
+_Noreturn void bug_at(const char *file, int line, const char *format, ...) __attribute__((format(printf, 3, 4)));
+
+/* -1 auto (a terminal and no NO_COLOR), 0 never, 1 always. */
+void diagnostics_color(int when);
+
+#endif

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: MIT */
+/* A growing text in an arena; always NUL-terminated. Emitters and dumps write into one, never straight to a file. */
+#ifndef RNNCC_TEXT_H
+#define RNNCC_TEXT_H
+
+#include <stdarg.h>
+#include "support/arena.h"
+
+typedef struct Text {
+  Arena *arena;
+  char *data;
+  size_t length, capacity;
+} Text;
+
+Text text_new(Arena *arena);
+void text_add(Text *text, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void text_add_va(Text *text, const char *format, va_list arguments);
+void text_bytes(Text *text, const char *data, size_t length);
+/* The bytes as a C (or JSON: the common subset) string literal with quotes, trigraph-safe, everything odd escaped. */
+void text_quoted(Text *text, const char *string);
+/* Shortest text that reads back as the same float: a C hex float literal with suffix f; infinities and NaN by name. */
+void text_float(Text *text, float value);
+
+#endif

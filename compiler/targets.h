@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: MIT */
+/* A target is one const struct: what to tell clang, which SIMD vocabulary, how wide. */
+#ifndef RNNCC_TARGETS_H
+#define RNNCC_TARGETS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+typedef struct Target {
+  const char *name;              /* for --target: "x86-64-v4" */
+  const char *isa;               /* "avx512"; also the vocabulary: templates/simd/<isa>.h */
+  const char *triple;            /* "x86_64-linux-gnu" */
+  const char *const *clang_args; /* features, explicit; NULL-terminated */
+  int lanes;                     /* f32 in a vector */
+  int vector_registers;
+  uint32_t cpu_features;         /* CPU_* of runtime/module.h that the module asks for */
+  int64_t l1_bytes, l2_bytes, l3_bytes; /* per core, per core, shared; typical where cross-compiling */
+} Target;
+
+/* NULL if unknown. "native" is the best this CPU has. */
+const Target *target_find(const char *name);
+const Target *target_at(int index); /* NULL past the end */
+
+#endif

@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The ABI of a compiled module: the one header an application needs.
+ *
+ * A module is a shared object with one exported symbol, rnncc_module_query. It returns a table of functions, or NULL
+ * and a reason. Nothing here allocates behind the caller's back except model_create and context_create (without
+ * caller memory); nothing prints, exits or raises a signal.
+ *
+ * A model is immutable and may be shared between threads. A context is one stream of runs with its states and working
+ * memory; one thread at a time may use it.
+ */
+#ifndef RNNCC_H
+#define RNNCC_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define RNNCC_ABI 1u
+#define RNNCC_MAX_RANK 8
+#define RNNCC_DYNAMIC (-1) /* in rnncc_tensor_info.shape: known only at run time, see dim[] */
+
+typedef enum rnncc_status {
+  RNNCC_OK = 0,
+  RNNCC_ERROR_ARGUMENT = 1,    /* NULL, misaligned or overlapping buffers, wrong count, unknown slot */
+  RNNCC_ERROR_SHAPE = 2,       /* rank, fixed dimension, or two inputs that disagree on a named dimension */
+  RNNCC_ERROR_BOUND = 3,       /* a named dimension outside the range it was compiled for */
+  RNNCC_ERROR_DTYPE = 4,       /* element type differs from the module's */
+  RNNCC_ERROR_SIZE = 5,        /* buffer smaller than its shape needs */
+  RNNCC_ERROR_VALUE = 6,       /* an index, length or divisor in the input data is out of range */
+  RNNCC_ERROR_MEMORY = 7,      /* the system has no memory or no thread to give */
+  RNNCC_ERROR_UNSUPPORTED = 8, /* this CPU or this build of the module lacks it */
+} rnncc_status;
+
+typedef enum rnncc_dtype {
+  RNNCC_NONE = 0, /* no type; never a tensor's */
+  RNNCC_F32 = 1,
+  RNNCC_I32 = 2,
+  RNNCC_I64 = 3,
+  RNNCC_U8 = 4,
+  RNNCC_BOOL = 5, /* one byte, 0 or 1 */
+} rnncc_dtype;
+
+/* One tensor of the caller: row-major, contiguous, aligned to its element. */
+typedef struct rnncc_tensor {
+  void *data;                    /* inputs are only read; an output's buffer is the caller's */
+  size_t bytes;                  /* size of the buffer; for outputs at least what `shape` comes to */
+  rnncc_dtype dtype;
+  int32_t rank;                  /* 0 is a scalar; set by run() for outputs */
+  int64_t shape[RNNCC_MAX_RANK]; /* set by run() for outputs */
+} rnncc_tensor;
+
+/* A dimension that is known only at run time. */
+typedef struct rnncc_dim_info {
+  const char *name; /* as in the model file, UTF-8 */
+  int64_t min, opt, max;
+} rnncc_dim_info;
+
+/* What the module says of an input, an output or a state. All strings live as long as the module is loaded. */
+typedef struct rnncc_tensor_info {
+  const char *name;
+  rnncc_dtype dtype;
+  int32_t rank;
+  int64_t shape[RNNCC_MAX_RANK];     /* RNNCC_DYNAMIC where only run time tells */
+  int64_t max_shape[RNNCC_MAX_RANK]; /* the same at every dimension's maximum: sizes a buffer for any run */
+  int32_t dim[RNNCC_MAX_RANK];       /* index into info.dims where the axis is that dimension itself, else -1 */
+} rnncc_tensor_info;
+
+/* A state: an input that the context carries from run to run. It appears in neither inputs nor outputs. */
+typedef struct rnncc_state_info {
+  rnncc_tensor_info tensor; /* shape at the batch's maximum */
+  int32_t batch_axis;       /* the axis that is cut into slots, -1 if there is none */
+  int32_t slots;            /* 1 if there is no batch axis */
+} rnncc_state_info;
+
+typedef struct rnncc_info {
+  uint32_t struct_size;
+  const char *name;           /* of the model */
+  const char *model_version;  /* of the model file, "" if it has none */
+  const char *isa;            /* what the kernels were built for: "avx512", "avx2", "neon", "plain" */
+  const char *target;         /* as given to --target */
+  const char *weights_sha256; /* 64 hex digits, over the packed weights */
+  const char *build;          /* compiler version, options, model hash: a one-line record */
+  size_t weights_bytes;
+  size_t arena_bytes; /* working memory of one context */
+  int32_t n_dims, n_inputs, n_outputs, n_states;
+  const rnncc_dim_info *dims;
+  const rnncc_tensor_info *inputs, *outputs;
+  const rnncc_state_info *states;
+} rnncc_info;
+
+/* A host's own way to run `body(arg, 0..n-1)` on n threads at once; returns when all are done. */
+typedef void (*rnncc_parallel_for)(void *host, int n, void (*body)(void *arg, int index), void *arg);
+
+typedef struct rnncc_options {
+  uint32_t struct_size;            /* sizeof(rnncc_options) of the caller's header */
+  int32_t threads;                 /* 0: what the affinity mask and cgroup quota allow; the caller counts as one */
+  int32_t bind_threads;            /* not 0: pin each worker to a CPU of the mask; failure to pin is not an error */
+  rnncc_parallel_for parallel_for; /* NULL: the module's own pool */
+  void *host;                      /* handed to parallel_for */
+} rnncc_options;
+
+typedef struct rnncc_model rnncc_model;
+typedef struct rnncc_context rnncc_context;
+
+/* One line of a profile: a kernel of the schedule, accumulated over runs since profiling was switched on. */
+typedef struct rnncc_profile_entry {
+  const char *kernel; /* its schedule's name */
+  const char *node;   /* the model's node it serves */
+  uint64_t calls, nanoseconds;
+  double flops, bytes; /* of one call at the dimensions' optimum */
+} rnncc_profile_entry;
+
+typedef struct rnncc_api {
+  uint32_t abi, struct_size;
+  const rnncc_info *info;
+
+  /* `options` may be NULL. On failure *out is NULL and *why (if why is given) a static string. */
+  rnncc_status (*model_create)(const rnncc_options *options, rnncc_model **out, const char **why);
+  void (*model_destroy)(rnncc_model *); /* after all its contexts; NULL is fine */
+  int32_t (*model_threads)(const rnncc_model *);
+
+  /* Bytes a context takes; `memory` of that size, 64-byte aligned, makes context_create allocate nothing. */
+  size_t (*context_size)(const rnncc_model *);
+  rnncc_status (*context_create)(rnncc_model *, void *memory, size_t bytes, rnncc_context **out);
+  void (*context_destroy)(rnncc_context *); /* NULL is fine; caller's memory stays the caller's */
+
+  /* Touches weights and working memory and wakes the workers, so that the first run is as fast as the next. */
+  rnncc_status (*warmup)(rnncc_context *);
+
+  /* inputs and outputs in the order of info. On any error the outputs' data and the states are untouched. */
+  rnncc_status (*run)(rnncc_context *, const rnncc_tensor *inputs, size_t n_inputs, rnncc_tensor *outputs,
+                      size_t n_outputs);
+
+  /* slot: index on the batch axis, or -1 for all. data: row-major, the state's shape with the batch axis of length 1
+   * (slot >= 0) or of length slots (slot == -1). bytes must be exact. A fresh context's states are zero. */
+  rnncc_status (*state_reset)(rnncc_context *, int32_t slot);
+  rnncc_status (*state_get)(rnncc_context *, int32_t state, int32_t slot, void *data, size_t bytes);
+  rnncc_status (*state_set)(rnncc_context *, int32_t state, int32_t slot, const void *data, size_t bytes);
+
+  /* on: 1 starts from zero, 0 stops. Entries are valid until the next call on this context. */
+  rnncc_status (*profile)(rnncc_context *, int32_t on, const rnncc_profile_entry **entries, size_t *n);
+
+  /* What the last failing call on this context said, "" if none failed. Valid until the next call on it. */
+  const char *(*last_error)(const rnncc_context *);
+} rnncc_api;
+
+/* abi: RNNCC_ABI of the caller's header. NULL and *why (if why is given): another ABI, or the CPU lacks a feature. */
+#ifdef RNNCC_BUILDING_MODULE
+__attribute__((visibility("default")))
+#endif
+const rnncc_api *rnncc_module_query(uint32_t abi, const char **why);
+
+typedef const rnncc_api *(*rnncc_module_query_fn)(uint32_t abi, const char **why);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
