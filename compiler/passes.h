@@ -5,7 +5,7 @@
 
 #include "ir/graph.h"
 
-void verify(Graph *graph);        /* bug() unless the invariants of graph.h hold */
+void verify(Graph *graph); /* bug() unless the invariants of graph.h hold */
 void infer_shapes(Graph *graph);
 void simplify(Graph *graph);      /* constant folding, identities, batch normalisation into convolution */
 void fuse_epilogue(Graph *graph); /* bias, residual add, activation into the producer */

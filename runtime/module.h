@@ -24,10 +24,10 @@ typedef struct ModuleState {
 
 /* A check of input data that must hold before anything runs: every element of input in [lo, hi). */
 typedef struct ModuleRangeCheck {
-  int32_t input;      /* an i32, i64 or u8 input */
-  int64_t lo, hi;     /* hi is used where hi_dim is -1 */
-  int32_t hi_dim;     /* else the bound is this dimension's run-time value, plus hi */
-  const char *what;   /* e.g. "sequence length", for the message */
+  int32_t input;    /* an i32, i64 or u8 input */
+  int64_t lo, hi;   /* hi is used where hi_dim is -1 */
+  int32_t hi_dim;   /* else the bound is this dimension's run-time value, plus hi */
+  const char *what; /* e.g. "sequence length", for the message */
 } ModuleRangeCheck;
 
 typedef struct ModuleStep {
@@ -54,8 +54,8 @@ typedef struct Module {
 
 /* Bits of cpu_features. */
 enum {
-  CPU_AVX2 = 1u << 0,     /* with FMA and F16C */
-  CPU_AVX512 = 1u << 1,   /* F, CD, BW, DQ, VL */
+  CPU_AVX2 = 1u << 0,   /* with FMA and F16C */
+  CPU_AVX512 = 1u << 1, /* F, CD, BW, DQ, VL */
   CPU_NEON = 1u << 2,
 };
 

@@ -46,8 +46,8 @@ typedef enum rnncc_dtype {
 
 /* One tensor of the caller: row-major, contiguous, aligned to its element. */
 typedef struct rnncc_tensor {
-  void *data;                    /* inputs are only read; an output's buffer is the caller's */
-  size_t bytes;                  /* size of the buffer; for outputs at least what `shape` comes to */
+  void *data;   /* inputs are only read; an output's buffer is the caller's */
+  size_t bytes; /* size of the buffer; for outputs at least what `shape` comes to */
   rnncc_dtype dtype;
   int32_t rank;                  /* 0 is a scalar; set by run() for outputs */
   int64_t shape[RNNCC_MAX_RANK]; /* set by run() for outputs */
@@ -152,7 +152,8 @@ typedef struct rnncc_api {
 #ifdef RNNCC_BUILDING_MODULE
 __attribute__((visibility("default")))
 #endif
-const rnncc_api *rnncc_module_query(uint32_t abi, const char **why);
+const rnncc_api *
+rnncc_module_query(uint32_t abi, const char **why);
 
 typedef const rnncc_api *(*rnncc_module_query_fn)(uint32_t abi, const char **why);
 

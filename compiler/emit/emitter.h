@@ -16,7 +16,8 @@ typedef struct Emitter Emitter;
 Arena *emitter_arena(Emitter *emitter);
 Graph *emitter_graph(Emitter *emitter);
 
-/* A template with its knobs set. Knobs left alone keep the template's value. See specialise.h for what a template is. */
+/* A template with its knobs set. Knobs left alone keep the template's value. See specialise.h for what a template is.
+ */
 typedef struct KernelSpec KernelSpec;
 KernelSpec *kernel_spec(Emitter *emitter, const char *template_name); /* "gemm_packed": templates/gemm_packed.c */
 void kernel_knob(KernelSpec *spec, const char *name, int64_t value);
@@ -28,7 +29,8 @@ typedef struct KernelCall KernelCall;
 KernelCall *kernel_call(Emitter *emitter, const Node *node, KernelSpec *spec);
 /* `expression` may use t<id>, d<i> and anything of C; copied. bug() at the end if the template has no such parameter,
  * or has one that was not given. `team` and `run` are supplied to templates that ask for them. */
-void call_argument(KernelCall *call, const char *parameter, const char *format, ...) __attribute__((format(printf, 3, 4)));
+void call_argument(KernelCall *call, const char *parameter, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
 void call_value(KernelCall *call, const char *parameter, const Value *value); /* its pointer; NULL if value is NULL */
 void call_dim(KernelCall *call, const char *parameter, const Dim *dim);
 /* An int64_t array argument, a compound literal in the C text. */
@@ -44,6 +46,7 @@ void call_no_barrier(KernelCall *call);
  * template reports through `atomic_int *fault` by fault_report() of kernel.h. */
 /* Input data checks before anything runs: all elements of graph input `value` in [lo, hi + hi_dim). False if `value` is
  * no graph input: then the kernel must check and report. */
-bool emitter_check_range(Emitter *emitter, const Value *value, int64_t lo, int64_t hi, const Dim *hi_dim, const char *what);
+bool emitter_check_range(Emitter *emitter, const Value *value, int64_t lo, int64_t hi, const Dim *hi_dim,
+                         const char *what);
 
 #endif

@@ -7,10 +7,10 @@
 #ifndef RNNCC_DIM_H
 #define RNNCC_DIM_H
 
-#include <stdbool.h>
-#include <stdint.h>
 #include "support/arena.h"
 #include "support/text.h"
+#include <stdbool.h>
+#include <stdint.h>
 
 typedef struct Dim Dim; /* immutable; belongs to its DimTable */
 

@@ -48,8 +48,8 @@ struct Value {
   int producer_output;
   bool is_input; /* of the graph; a state's input too */
 
-  const void *data;      /* constant: row-major, little-endian, sizeof dtype * product of shape; else NULL */
-  const Dim **elements;  /* integer tensor whose elements are known symbolically (Shape of an input), else NULL */
+  const void *data;     /* constant: row-major, little-endian, sizeof dtype * product of shape; else NULL */
+  const Dim **elements; /* integer tensor whose elements are known symbolically (Shape of an input), else NULL */
 
   Value *view_of; /* shares this value's memory, same bytes, other shape (Reshape, Identity, ...); NULL: owns it */
   Storage storage;
@@ -59,8 +59,16 @@ struct Value {
   Location where;
 };
 
-typedef enum AttributeKind { ATTRIBUTE_INT, ATTRIBUTE_FLOAT, ATTRIBUTE_STRING, ATTRIBUTE_INTS, ATTRIBUTE_FLOATS,
-                             ATTRIBUTE_STRINGS, ATTRIBUTE_TENSOR, ATTRIBUTE_GRAPH } AttributeKind;
+typedef enum AttributeKind {
+  ATTRIBUTE_INT,
+  ATTRIBUTE_FLOAT,
+  ATTRIBUTE_STRING,
+  ATTRIBUTE_INTS,
+  ATTRIBUTE_FLOATS,
+  ATTRIBUTE_STRINGS,
+  ATTRIBUTE_TENSOR,
+  ATTRIBUTE_GRAPH
+} AttributeKind;
 
 typedef struct Attribute {
   const char *name;
@@ -92,9 +100,9 @@ struct Node {
   int n_epilogue;
   Node **epilogue;
 
-  Schedule *schedule;  /* chosen knobs; NULL before candidates */
-  Value *scratch;      /* working memory of the kernel, planned like an output but live only during the node; or NULL */
-  int n_packed;        /* constants in the layout the kernel streams, made by pack_weights */
+  Schedule *schedule; /* chosen knobs; NULL before candidates */
+  Value *scratch;     /* working memory of the kernel, planned like an output but live only during the node; or NULL */
+  int n_packed;       /* constants in the layout the kernel streams, made by pack_weights */
   Value **packed;
   Location where;
 };
@@ -153,17 +161,17 @@ double node_float(const Node *node, const char *name);
 const char *node_string(const Node *node, const char *name);
 
 size_t dtype_size(DType dtype);
-const char *dtype_name(DType dtype); /* "f32", as in the model file */
+const char *dtype_name(DType dtype);     /* "f32", as in the model file */
 DType dtype_from_name(const char *name); /* RNNCC_NONE if unknown */
-const char *dtype_c(DType dtype);    /* "float", "int64_t", ... */
+const char *dtype_c(DType dtype);        /* "float", "int64_t", ... */
 
 bool value_is_constant(const Value *value);
-bool value_static(const Value *value);         /* every axis constant */
-int64_t value_count(const Value *value);       /* elements, of a static shape */
-int64_t value_max_count(const Value *value);   /* elements at the dims' maxima; saturates */
+bool value_static(const Value *value);       /* every axis constant */
+int64_t value_count(const Value *value);     /* elements, of a static shape */
+int64_t value_max_count(const Value *value); /* elements at the dims' maxima; saturates */
 int64_t value_max_bytes(const Value *value);
 const Dim *value_count_dim(Graph *graph, const Value *value, int first_axis, int end_axis); /* product of axes */
-Value *value_root(Value *value);               /* follows view_of */
+Value *value_root(Value *value);                                                            /* follows view_of */
 /* The axis from the end (-1) or the start, in 0..rank-1; -1 if out of range. */
 int normal_axis(int64_t axis, int rank);
 

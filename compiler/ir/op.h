@@ -19,17 +19,17 @@ typedef struct KernelFamily KernelFamily; /* emit/family.h */
  * an error. */
 typedef bool ShapeRule(Graph *graph, Node *node);
 
-/* Plain loops with double accumulation. Inputs and outputs are concrete; an absent one is NULL. Outputs are allocated by
- * the caller at the inferred shape. Returns NULL or what is wrong with the values (an index out of range). */
+/* Plain loops with double accumulation. Inputs and outputs are concrete; an absent one is NULL. Outputs are allocated
+ * by the caller at the inferred shape. Returns NULL or what is wrong with the values (an index out of range). */
 typedef const char *ReferenceKernel(const Node *node, const Tensor *const *inputs, Tensor *const *outputs);
 
 struct OpInfo {
   const char *name;           /* ONNX's */
   int min_inputs, max_inputs; /* max -1: any number */
   int min_outputs, max_outputs;
-  /* Space-separated `name:kind=default`. Kinds: i int, f float, s string, I ints, F floats, S strings, t tensor, g graph.
-   * `name:i!` is required, `name:i` optional without default, `name:s=a|b|c` lists all legal values, the first being
-   * the default. */
+  /* Space-separated `name:kind=default`. Kinds: i int, f float, s string, I ints, F floats, S strings, t tensor, g
+   * graph. `name:i!` is required, `name:i` optional without default, `name:s=a|b|c` lists all legal values, the first
+   * being the default. */
   const char *attributes;
   /* Types allowed, one word a type variable: `T=f32,i64 I=i32,i64 | T I? -> T`: inputs in order, `?` optional, `*`
    * repeated, then outputs. */
@@ -50,15 +50,16 @@ typedef struct AttributeSpec {
   AttributeKind kind;
   bool required;
   bool has_default;
-  const char *text;   /* default or the alternatives, not terminated: text_length bytes; "" if none */
+  const char *text; /* default or the alternatives, not terminated: text_length bytes; "" if none */
   int text_length;
 } AttributeSpec;
 /* Iterates the specs: *position starts at 0. False at the end. */
 bool op_next_attribute(const OpInfo *op, int *position, AttributeSpec *spec);
 bool op_find_attribute(const OpInfo *op, const char *name, AttributeSpec *spec);
 
-/* Checks the node's arity, attributes and input types against its row, telling every mistake. False if there was any. */
-bool op_check_node(const Node *node);   /* arity and attributes: before shapes are known */
-bool op_check_types(const Node *node);  /* input dtypes: inside infer_shapes, before the shape rule */
+/* Checks the node's arity, attributes and input types against its row, telling every mistake. False if there was any.
+ */
+bool op_check_node(const Node *node);  /* arity and attributes: before shapes are known */
+bool op_check_types(const Node *node); /* input dtypes: inside infer_shapes, before the shape rule */
 
 #endif

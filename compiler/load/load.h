@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The front end: a model file becomes a Graph. Each problem is told with file and JSON path; then the compiler stops. */
+/* The front end: a model file becomes a Graph. Each problem is told with file and JSON path; then the compiler stops.
+ */
 #ifndef RNNCC_LOAD_H
 #define RNNCC_LOAD_H
 

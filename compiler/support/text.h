@@ -3,8 +3,8 @@
 #ifndef RNNCC_TEXT_H
 #define RNNCC_TEXT_H
 
-#include <stdarg.h>
 #include "support/arena.h"
+#include <stdarg.h>
 
 typedef struct Text {
   Arena *arena;
@@ -16,7 +16,7 @@ Text text_new(Arena *arena);
 void text_add(Text *text, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void text_add_va(Text *text, const char *format, va_list arguments);
 void text_bytes(Text *text, const char *data, size_t length);
-/* The bytes as a C (or JSON: the common subset) string literal with quotes, trigraph-safe, everything odd escaped. */
+/* The bytes as a C string literal with its quotes: trigraph-safe, everything but printable ASCII as octal escapes. */
 void text_quoted(Text *text, const char *string);
 /* Shortest text that reads back as the same float: a C hex float literal with suffix f; infinities and NaN by name. */
 void text_float(Text *text, float value);

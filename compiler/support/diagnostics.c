@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: MIT */
+#include "support/diagnostics.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+enum { MAX_CLEANUPS = 16, MESSAGE_BYTES = 4096 };
+
+static struct {
+  void (*cleanup)(void *);
+  void *argument;
+} cleanups[MAX_CLEANUPS];
+static int n_cleanups;
+static int n_errors;
+static ExitCode error_code; /* what all errors so far share */
+static int color_when = -1;
+
+void diagnostics_color(int when) { color_when = when; }
+
+static bool colored(void) {
+  if (color_when >= 0) return color_when;
+  return isatty(STDERR_FILENO) && !getenv("NO_COLOR");
+}
+
+/* Control characters would let a name in a model file write to the user's terminal. */
+static void put_escaped(const char *text) {
+  for (const unsigned char *c = (const unsigned char *)text; *c; c++) {
+    if (*c < 0x20 || *c == 0x7f)
+      fprintf(stderr, "\\x%02x", *c);
+    else
+      fputc(*c, stderr);
+  }
+}
+
+static void put(Location where, const char *color, const char *kind, const char *format, va_list arguments) {
+  char message[MESSAGE_BYTES];
+  vsnprintf(message, sizeof message, format, arguments);
+  put_escaped(where.file ? where.file : "rnncc");
+  fputs(": ", stderr);
+  if (where.path) {
+    put_escaped(where.path);
+    fputs(": ", stderr);
+  }
+  if (where.byte >= 0) fprintf(stderr, "byte %lld: ", where.byte);
+  if (colored())
+    fprintf(stderr, "\033[%sm%s:\033[0m ", color, kind);
+  else
+    fprintf(stderr, "%s: ", kind);
+  put_escaped(message);
+  fputc('\n', stderr);
+}
+
+static void count_error(ExitCode code) {
+  error_code = n_errors == 0 || error_code == code ? code : EXIT_INVALID;
+  n_errors++;
+}
+
+void error_at(Location where, ExitCode code, const char *format, ...) {
+  va_list arguments;
+  va_start(arguments, format);
+  put(where, "1;31", "error", format, arguments);
+  va_end(arguments);
+  count_error(code);
+}
+
+void warn_at(Location where, const char *format, ...) {
+  va_list arguments;
+  va_start(arguments, format);
+  put(where, "1;35", "warning", format, arguments);
+  va_end(arguments);
+}
+
+void note_at(Location where, const char *format, ...) {
+  va_list arguments;
+  va_start(arguments, format);
+  put(where, "1;36", "note", format, arguments);
+  va_end(arguments);
+}
+
+void fatal_at(Location where, ExitCode code, const char *format, ...) {
+  va_list arguments;
+  va_start(arguments, format);
+  put(where, "1;31", "error", format, arguments);
+  va_end(arguments);
+  count_error(code);
+  stop(error_code);
+}
+
+bool any_errors(void) { return n_errors > 0; }
+
+void stop_on_errors(void) {
+  if (n_errors) stop(error_code);
+}
+
+void at_stop(void (*cleanup)(void *), void *argument) {
+  if (n_cleanups == MAX_CLEANUPS) bug("more than %d clean-ups", MAX_CLEANUPS);
+  cleanups[n_cleanups].cleanup = cleanup;
+  cleanups[n_cleanups++].argument = argument;
+}
+
+void stop(ExitCode code) {
+  while (n_cleanups > 0) {
+    n_cleanups--;
+    cleanups[n_cleanups].cleanup(cleanups[n_cleanups].argument);
+  }
+  exit(code);
+}
+
+void bug_at(const char *file, int line, const char *format, ...) {
+  char message[MESSAGE_BYTES];
+  va_list arguments;
+  va_start(arguments, format);
+  vsnprintf(message, sizeof message, format, arguments);
+  va_end(arguments);
+  fprintf(stderr, "rnncc: internal error: %s:%d: ", file, line);
+  put_escaped(message);
+  fputs("\nrnncc: this is a mistake of the compiler; please report it with the model\n", stderr);
+  stop(EXIT_ENVIRONMENT);
+}
