@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: MIT */
+#include "support/files.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* What the user can mend in the command or the model is invalid input; the rest is the environment. */
+static ExitCode code_of(int error) {
+  switch (error) {
+  case ENOENT:
+  case ENOTDIR:
+  case EISDIR:
+  case ELOOP:
+  case ENAMETOOLONG:
+    return EXIT_INVALID;
+  default:
+    return EXIT_ENVIRONMENT;
+  }
+}
+
+static const char *kind_of(mode_t mode) {
+  return S_ISDIR(mode)    ? "a folder"
+         : S_ISFIFO(mode) ? "a pipe"
+         : S_ISSOCK(mode) ? "a socket"
+         : S_ISCHR(mode)  ? "a character device"
+                          : "a block device";
+}
+
+/* Read by calls and not mapped: a map of a file that shrinks raises SIGBUS. */
+static bool read_all(int file, uint8_t *data, size_t size) {
+  while (size > 0) {
+    ssize_t got = read(file, data, size < SSIZE_MAX ? size : SSIZE_MAX);
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0) {
+      if (got == 0) errno = 0;
+      return false;
+    }
+    data += got, size -= (size_t)got;
+  }
+  return true;
+}
+
+static int open_regular(const char *path, Location where, struct stat *status) {
+  /* Looked at before it is opened: opening a device may have effects. O_NONBLOCK: a pipe put there since cannot hang
+   * us. */
+  if (stat(path, status) != 0) fatal_at(where, code_of(errno), "cannot read \"%s\": %s", path, strerror(errno));
+  if (S_ISREG(status->st_mode)) {
+    int file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    if (file < 0 || fstat(file, status) != 0)
+      fatal_at(where, code_of(errno), "cannot read \"%s\": %s", path, strerror(errno));
+    if (S_ISREG(status->st_mode)) return file;
+    close(file);
+  }
+  fatal_at(where, EXIT_INVALID, "\"%s\" is %s; a regular file is needed", path, kind_of(status->st_mode));
+}
+
+FileBytes file_read(Arena *arena, const char *path, size_t limit, Location where) {
+  struct stat status;
+  int file = open_regular(path, where, &status);
+  size_t size = (size_t)status.st_size;
+  if (size > limit) {
+    close(file);
+    fatal_at(where, EXIT_LIMIT, "\"%s\" has %zu bytes; at most %zu are read", path, size, limit);
+  }
+  uint8_t *data = arena_alloc(arena, size + 1), beyond;
+  bool whole = read_all(file, data, size);
+  int error = errno;
+  ssize_t more = whole ? read(file, &beyond, 1) : 0;
+  close(file);
+  if (!whole && error) fatal_at(where, EXIT_ENVIRONMENT, "cannot read \"%s\": %s", path, strerror(error));
+  if (!whole || more != 0)
+    fatal_at(where, EXIT_ENVIRONMENT, "\"%s\" is not the %zu bytes it was said to have: it changed while being read",
+             path, size);
+  return (FileBytes){.data = data, .size = size};
+}
+
+static bool has_parent_part(const char *name) {
+  for (const char *part = name; part; part = strchr(part, '/'), part += part != NULL)
+    if (part[0] == '.' && part[1] == '.' && (part[2] == '/' || part[2] == 0)) return true;
+  return false;
+}
+
+static char *real_path(Arena *arena, const char *path, Location where) {
+  char *real = realpath(path, NULL);
+  if (!real) fatal_at(where, code_of(errno), "cannot read \"%s\": %s", path, strerror(errno));
+  char *copy = arena_string(arena, real);
+  free(real);
+  return copy;
+}
+
+FileBytes file_read_beside(Arena *arena, const char *base, const char *name, size_t limit, Location where) {
+  if (name[0] == 0) fatal_at(where, EXIT_INVALID, "the file name is empty");
+  if (name[0] == '/')
+    fatal_at(where, EXIT_INVALID, "\"%s\" is an absolute path; give one relative to the model's folder", name);
+  if (has_parent_part(name))
+    fatal_at(where, EXIT_INVALID, "\"%s\" leaves the model's folder through \"..\"; put the file in it", name);
+  int folder_length = (int)(file_last_part(base) - base);
+  const char *folder = folder_length > 0 ? arena_format(arena, "%.*s", folder_length, base) : "./";
+  const char *real_folder = real_path(arena, folder, where);
+  const char *real = real_path(arena, arena_format(arena, "%s%s", folder, name), where);
+  size_t length = strcmp(real_folder, "/") == 0 ? 0 : strlen(real_folder);
+  if (strncmp(real, real_folder, length) != 0 || real[length] != '/')
+    fatal_at(where, EXIT_INVALID, "\"%s\" is a link that leads out of the model's folder; put the file in it", name);
+  return file_read(arena, real, limit, where);
+}
+
+const char *file_last_part(const char *path) {
+  const char *slash = strrchr(path, '/');
+  return slash ? slash + 1 : path;
+}
+
+bool file_has_suffix(const char *path, const char *suffix) {
+  size_t length = strlen(path), suffix_length = strlen(suffix);
+  return length > suffix_length && strcmp(path + length - suffix_length, suffix) == 0;
+}
+
+char *file_with_suffix(Arena *arena, const char *path, const char *suffix) {
+  const char *last = file_last_part(path);
+  const char *dot = strrchr(last, '.');
+  int length = (int)(dot && dot != last ? dot - path : (ptrdiff_t)strlen(path));
+  return arena_format(arena, "%.*s%s", length, path, suffix);
+}
+
+void file_write(Arena *arena, const char *path, const void *data, size_t size) {
+  char *temporary = temporary_beside(arena, path);
+  FILE *file = fopen(temporary, "wb");
+  bool good = file && fwrite(data, 1, size, file) == size;
+  int error = errno;
+  if (file && fclose(file) != 0 && good) good = false, error = errno;
+  if (!good) fatal_at(LOCATION_FILE(path), EXIT_ENVIRONMENT, "cannot write: %s", strerror(error));
+  temporary_commit(temporary, path);
+}

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Files in and out. Reading takes regular files only, whole, so that nothing hangs on a pipe, grows without end or
+ * changes under the compiler. Writing goes to a temporary beside the target, which is then renamed: the target is
+ * absent, old, or complete. Temporaries still there when the compiler stops are removed.
+ */
+#ifndef RNNCC_FILES_H
+#define RNNCC_FILES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "support/arena.h"
+#include "support/diagnostics.h"
+
+typedef struct FileBytes {
+  const uint8_t *data; /* in the arena, 16-byte aligned, with a NUL after the last byte */
+  size_t size;
+} FileBytes;
+
+/* fatal_at(where) if it is absent, no regular file, over `limit` bytes, or changes size while it is read. */
+FileBytes file_read(Arena *arena, const char *path, size_t limit, Location where);
+
+/* The same for `name` in the folder of `base`, a name that is not to be trusted: no absolute path, no `..`, nothing
+ * that a symbolic link leads out of that folder. A hard link is a file like any other. */
+FileBytes file_read_beside(Arena *arena, const char *base, const char *name, size_t limit, Location where);
+
+/* `suffix` in place of what follows the last dot of the path's last part: "a/m.json" -> "a/m.safetensors". */
+char *file_with_suffix(Arena *arena, const char *path, const char *suffix);
+const char *file_last_part(const char *path);
+bool file_has_suffix(const char *path, const char *suffix);
+
+void file_write(Arena *arena, const char *path, const void *data, size_t size);
+
+/* For a target that another program writes: an empty file beside `path`, to be committed to it. */
+char *temporary_beside(Arena *arena, const char *path);
+/* Renames, with the permissions that a newly created file gets. */
+void temporary_commit(const char *temporary, const char *path);
+/* A new folder in $TMPDIR or /tmp; removed with what it holds by temporary_remove() or stop(). */
+char *temporary_directory(Arena *arena);
+void temporary_remove(const char *path); /* file or folder */
+
+#endif
