@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: MIT
+"""What the Python tests share: the programs under test, and a cache of compiled modules.
+
+The build directory is $RNNCC_BUILD, else build/. Modules are compiled once a session and model, whichever worker asks
+first.
+"""
+import fcntl
+import hashlib
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT / "tests"))
+
+
+def build_directory():
+    return Path(os.environ.get("RNNCC_BUILD", ROOT / "build"))
+
+
+def program(path):
+    """A function that runs the program with arguments and returns its CompletedProcess, never raising for its status."""
+
+    def run(*arguments, timeout=120, text=True, **options):
+        command = [str(path), *map(str, arguments)]
+        return subprocess.run(command, capture_output=True, text=text, timeout=timeout, **options)
+
+    run.path = path
+    return run
+
+
+@pytest.fixture(scope="session")
+def root():
+    return ROOT
+
+
+@pytest.fixture(scope="session")
+def rnncc():
+    return program(build_directory() / "compiler" / "rnncc")
+
+
+@pytest.fixture(scope="session")
+def rnnrun():
+    return program(build_directory() / "tools" / "rnnrun")
+
+
+@pytest.fixture(scope="session")
+def module_cache(tmp_path_factory, worker_id):
+    """A directory that all workers of this session share."""
+    base = tmp_path_factory.getbasetemp()
+    if worker_id != "master":
+        base = base.parent
+    cache = base / "modules"
+    cache.mkdir(exist_ok=True)
+    return cache
+
+
+@pytest.fixture(scope="session")
+def compile(rnncc, module_cache):
+    """compile(model, *options) -> path of the .so. The same model file and options compile once."""
+
+    def compiled(model, *options):
+        key = hashlib.sha256("\0".join([str(Path(model).resolve()), *map(str, options)]).encode()).hexdigest()[:24]
+        output = module_cache / f"{key}.so"
+        with open(module_cache / f"{key}.lock", "w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            if not output.exists():
+                done = rnncc(model, "-o", output, *options)
+                assert done.returncode == 0, f"rnncc {model} {options}: exit {done.returncode}\n{done.stderr}"
+        return output
+
+    return compiled
