@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What every template may use besides the SIMD vocabulary. All of it is static inline, so a kernel needs nothing from
+ * the module but its arguments and the team.
+ */
+#ifndef KERNEL_H
+#define KERNEL_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "rnncc.h"
+#include "team.h"
+
+/* Says that a value of this run is out of range; `code` is an rnncc_status. The kernel goes on with any defined value:
+ * the run fails at its end. Relaxed: the barriers order it before the reader. */
+static inline void fault_report(atomic_int *fault, int code) {
+  atomic_store_explicit(fault, code, memory_order_relaxed);
+}
+
+static inline int64_t min_i64(int64_t a, int64_t b) { return a < b ? a : b; }
+static inline int64_t max_i64(int64_t a, int64_t b) { return a > b ? a : b; }
+static inline int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; } /* a >= 0, b > 0 */
+static inline int64_t round_up(int64_t a, int64_t b) { return ceil_div(a, b) * b; }
+
+#endif
