@@ -56,10 +56,17 @@ typedef struct AttributeSpec {
 /* Iterates the specs: *position starts at 0. False at the end. */
 bool op_next_attribute(const OpInfo *op, int *position, AttributeSpec *spec);
 bool op_find_attribute(const OpInfo *op, const char *name, AttributeSpec *spec);
+const char *attribute_kind_words(AttributeKind kind); /* "a list of integers" */
+
+/* The name that was probably meant by one that does not exist; NULL or false if none is near. */
+const char *op_closest(const char *name);
+bool op_closest_attribute(const OpInfo *op, const char *name, AttributeSpec *closest);
 
 /* Checks the node's arity, attributes and input types against its row, telling every mistake. False if there was any.
  */
 bool op_check_node(const Node *node);  /* arity and attributes: before shapes are known */
 bool op_check_types(const Node *node); /* input dtypes: inside infer_shapes, before the shape rule */
+/* Sets the outputs' dtypes as the row says, `*` excepted: that is the shape rule's. Needs op_check_types. */
+void op_set_output_types(Node *node);
 
 #endif

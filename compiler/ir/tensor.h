@@ -5,12 +5,12 @@
 
 #include "ir/graph.h"
 
-struct Tensor {
+typedef struct Tensor {
   DType dtype;
   int rank;
   int64_t shape[MAX_RANK];
   void *data; /* row-major */
-};
+} Tensor;
 
 Tensor *tensor_new(Arena *arena, DType dtype, int rank, const int64_t *shape); /* zeroed */
 int64_t tensor_count(const Tensor *tensor);

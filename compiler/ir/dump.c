@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: MIT */
+/* The graph as text, one line a value and a node, in an order that a change elsewhere does not disturb. */
+#include "ir/graph.h"
+#include "ir/op.h"
+
+static void dump_name(Text *out, const Value *value) {
+  if (value)
+    text_add(out, "t%d", value->id);
+  else
+    text_add(out, "_");
+}
+
+static void dump_shape(Text *out, const Value *value) {
+  text_add(out, "%s", value->dtype == RNNCC_NONE ? "?" : dtype_name(value->dtype));
+  if (value->rank < 0 || (value->rank > 0 && !value->shape)) return;
+  text_add(out, "[");
+  for (int axis = 0; axis < value->rank; axis++) {
+    if (axis) text_add(out, ", ");
+    dim_print(out, value->shape[axis]);
+  }
+  text_add(out, "]");
+}
+
+static void dump_storage(Text *out, const Value *value) {
+  static const char *const names[] = {"", "input", "output", "arena", "weights"};
+  if (value->storage == STORAGE_INPUT || value->storage == STORAGE_OUTPUT)
+    text_add(out, " @%s %d", names[value->storage], value->slot);
+  else if (value->storage != STORAGE_NONE)
+    text_add(out, " @%s+%lld", names[value->storage], (long long)value->offset);
+}
+
+static void dump_value(Text *out, const char *kind, const Value *value) {
+  text_add(out, "%s ", kind);
+  dump_name(out, value);
+  text_add(out, ": ");
+  dump_shape(out, value);
+  if (value->view_of) {
+    text_add(out, " view of ");
+    dump_name(out, value->view_of);
+  }
+  dump_storage(out, value);
+  text_add(out, " ");
+  text_quoted(out, value->name);
+  text_add(out, "\n");
+}
+
+static void dump_list(Text *out, const Attribute *attribute) {
+  text_add(out, "[");
+  for (size_t i = 0; i < attribute->count; i++) {
+    if (i) text_add(out, " ");
+    if (attribute->kind == ATTRIBUTE_INTS)
+      text_add(out, "%lld", (long long)attribute->ints[i]);
+    else if (attribute->kind == ATTRIBUTE_FLOATS)
+      text_add(out, "%.9g", attribute->floats[i]);
+    else
+      text_quoted(out, attribute->strings[i]);
+  }
+  text_add(out, "]");
+}
+
+static void dump_attribute(Text *out, const Attribute *attribute) {
+  text_add(out, " %s=", attribute->name);
+  switch (attribute->kind) {
+  case ATTRIBUTE_INT:
+    text_add(out, "%lld", (long long)attribute->i);
+    break;
+  case ATTRIBUTE_FLOAT:
+    text_add(out, "%.9g", attribute->f);
+    break;
+  case ATTRIBUTE_STRING:
+    text_quoted(out, attribute->s);
+    break;
+  case ATTRIBUTE_TENSOR:
+    dump_shape(out, attribute->tensor);
+    break;
+  case ATTRIBUTE_GRAPH:
+    text_add(out, "graph of %d nodes", attribute->graph->n_nodes);
+    break;
+  default:
+    dump_list(out, attribute);
+  }
+}
+
+static void dump_epilogue(Text *out, const Node *step) {
+  text_add(out, " | %s", step->op->name);
+  for (int i = 1; i < step->n_inputs; i++) {
+    text_add(out, " ");
+    dump_name(out, step->inputs[i]);
+  }
+  for (int i = 0; i < step->n_attributes; i++) dump_attribute(out, &step->attributes[i]);
+}
+
+static void dump_names(Text *out, Value *const *values, int n) {
+  for (int i = 0; i < n; i++) {
+    if (i) text_add(out, ", ");
+    dump_name(out, values[i]);
+  }
+}
+
+static void dump_node(Text *out, const Node *node) {
+  text_add(out, "n%d: ", node->id);
+  dump_names(out, node->outputs, node->n_outputs);
+  text_add(out, " = %s(", node->op->name);
+  dump_names(out, node->inputs, node->n_inputs);
+  text_add(out, ")");
+  for (int i = 0; i < node->n_attributes; i++) dump_attribute(out, &node->attributes[i]);
+  for (int i = 0; i < node->n_epilogue; i++) dump_epilogue(out, node->epilogue[i]);
+  text_add(out, " ");
+  text_quoted(out, node->name);
+  text_add(out, "\n");
+  for (int i = 0; i < node->n_outputs; i++)
+    if (node->outputs[i]) dump_value(out, "  value", node->outputs[i]);
+  for (int i = 0; i < node->n_packed; i++) dump_value(out, "  packed", node->packed[i]);
+  if (node->scratch) dump_value(out, "  scratch", node->scratch);
+}
+
+static void dump_dims(Text *out, const Graph *graph) {
+  for (int i = 0; i < dim_symbol_count(graph->dims); i++) {
+    const DimSymbol *symbol = dim_symbol_at(graph->dims, i);
+    text_add(out, "dim d%d: %lld..%lld opt %lld ", i, (long long)symbol->min, (long long)symbol->max,
+             (long long)symbol->opt);
+    text_quoted(out, symbol->name);
+    text_add(out, "\n");
+  }
+}
+
+void graph_dump(Text *out, const Graph *graph) {
+  text_add(out, "graph ");
+  text_quoted(out, graph->name);
+  text_add(out, "\n");
+  dump_dims(out, graph);
+  for (int i = 0; i < graph->n_values; i++) {
+    const Value *value = graph->values[i];
+    if (value->is_input) dump_value(out, "input", value);
+    if (value_is_constant(value)) dump_value(out, "constant", value);
+  }
+  for (int i = 0; i < graph->n_nodes; i++) dump_node(out, graph->nodes[i]);
+  for (int i = 0; i < graph->n_outputs; i++) text_add(out, "output t%d\n", graph->outputs[i]->id);
+  for (int i = 0; i < graph->n_states; i++) {
+    const State *state = &graph->states[i];
+    text_add(out, "state t%d -> t%d batch axis %d\n", state->input->id, state->output->id, state->batch_axis);
+  }
+}

@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: MIT */
+/* Building and changing graphs. Every walk is a loop over the node list: a chain of a million nodes costs no stack. */
+#include "ir/graph.h"
+
+#include <string.h>
+
+#include "ir/op.h"
+
+Graph *graph_new(Arena *arena) {
+  Graph *graph = ARENA_NEW(arena, Graph);
+  graph->arena = arena;
+  graph->dims = dim_table_new(arena);
+  graph->name = graph->version = "";
+  return graph;
+}
+
+/* `list` with room for one more: itself, or a copy of twice the capacity. */
+static void *with_room(Arena *arena, void *list, int count, int *capacity) {
+  if (count < *capacity) return list;
+  int wider = *capacity ? *capacity * 2 : 64;
+  void **copy = ARENA_ARRAY(arena, void *, wider);
+  if (count) memcpy(copy, list, (size_t)count * sizeof *copy);
+  *capacity = wider;
+  return copy;
+}
+
+static void add_value(Graph *graph, Value *value) {
+  graph->values = with_room(graph->arena, graph->values, graph->n_values, &graph->value_capacity);
+  value->id = graph->n_values;
+  graph->values[graph->n_values++] = value;
+}
+
+Value *graph_value(Graph *graph, const char *name, Location where) {
+  Value *value = ARENA_NEW(graph->arena, Value);
+  value->name = arena_string(graph->arena, name);
+  value->rank = -1;
+  value->where = where;
+  add_value(graph, value);
+  return value;
+}
+
+Value *graph_constant(Graph *graph, const char *name, DType dtype, int rank, const int64_t *shape, const void *data) {
+  Value *value = graph_value(graph, name, LOCATION_FILE(graph->file));
+  value->where.path = value->name;
+  value->dtype = dtype;
+  value->rank = rank;
+  value->shape = ARENA_ARRAY(graph->arena, const Dim *, rank);
+  for (int axis = 0; axis < rank; axis++) value->shape[axis] = dim_const(graph->dims, shape[axis]);
+  value->data = data;
+  return value;
+}
+
+Node *graph_node(Graph *graph, const OpInfo *op, const char *name, int n_inputs, int n_outputs) {
+  Node *node = ARENA_NEW(graph->arena, Node);
+  node->op = op;
+  node->name = arena_string(graph->arena, name);
+  node->where = (Location){.file = graph->file, .path = node->name, .byte = -1};
+  node->n_inputs = n_inputs;
+  node->n_outputs = n_outputs;
+  node->inputs = ARENA_ARRAY(graph->arena, Value *, n_inputs);
+  node->outputs = ARENA_ARRAY(graph->arena, Value *, n_outputs);
+  graph->nodes = with_room(graph->arena, graph->nodes, graph->n_nodes, &graph->node_capacity);
+  node->id = graph->n_nodes;
+  graph->nodes[graph->n_nodes++] = node;
+  return node;
+}
+
+static void visit_node(Graph *graph, Node *node, void (*visit)(Graph *, Value *)) {
+  for (int i = 0; i < node->n_inputs; i++) visit(graph, node->inputs[i]);
+  for (int i = 0; i < node->n_packed; i++) visit(graph, node->packed[i]);
+  visit(graph, node->scratch);
+  for (int i = 0; i < node->n_outputs; i++) visit(graph, node->outputs[i]);
+}
+
+/* Calls `visit` on every reachable value, on some of them more than once; NULL where an optional one is absent. */
+static void visit_values(Graph *graph, void (*visit)(Graph *, Value *)) {
+  for (int i = 0; i < graph->n_inputs; i++) visit(graph, graph->inputs[i]);
+  for (int i = 0; i < graph->n_states; i++) visit(graph, graph->states[i].input);
+  for (int i = 0; i < graph->n_nodes; i++) visit_node(graph, graph->nodes[i], visit);
+  for (int i = 0; i < graph->n_outputs; i++) visit(graph, graph->outputs[i]);
+  for (int i = 0; i < graph->n_states; i++) visit(graph, graph->states[i].output);
+}
+
+static void forget_id(Graph *graph, Value *value) {
+  (void)graph;
+  if (value) value->id = -1;
+}
+
+static void give_id(Graph *graph, Value *value) {
+  if (value && value->id < 0) add_value(graph, value);
+}
+
+void graph_renumber(Graph *graph) {
+  for (int i = 0; i < graph->n_values; i++) forget_id(graph, graph->values[i]);
+  visit_values(graph, forget_id);
+  graph->n_values = 0;
+  visit_values(graph, give_id);
+  for (int i = 0; i < graph->n_nodes; i++) graph->nodes[i]->id = i;
+}
+
+UseList graph_uses(Graph *graph) {
+  UseList uses = {ARENA_ARRAY(graph->arena, int, graph->n_values), ARENA_ARRAY(graph->arena, Node *, graph->n_values)};
+  for (int n = 0; n < graph->n_nodes; n++) {
+    Node *node = graph->nodes[n];
+    for (int i = 0; i < node->n_inputs; i++) {
+      if (!node->inputs[i]) continue;
+      int id = node->inputs[i]->id;
+      uses.single[id] = uses.count[id]++ == 0 ? node : NULL;
+    }
+  }
+  for (int i = 0; i < graph->n_outputs + graph->n_states; i++) {
+    Value *output = i < graph->n_outputs ? graph->outputs[i] : graph->states[i - graph->n_outputs].output;
+    uses.count[output->id]++;
+    uses.single[output->id] = NULL;
+  }
+  return uses;
+}
+
+static void replace_inputs(Node *node, Value *from, Value *to) {
+  for (int i = 0; i < node->n_inputs; i++)
+    if (node->inputs[i] == from) node->inputs[i] = to;
+}
+
+void graph_replace(Graph *graph, Value *from, Value *to) {
+  for (int n = 0; n < graph->n_nodes; n++) {
+    Node *node = graph->nodes[n];
+    replace_inputs(node, from, to);
+    for (int e = 0; e < node->n_epilogue; e++) replace_inputs(node->epilogue[e], from, to);
+  }
+  for (int i = 0; i < graph->n_outputs; i++)
+    if (graph->outputs[i] == from) graph->outputs[i] = to;
+  for (int i = 0; i < graph->n_states; i++)
+    if (graph->states[i].output == from) graph->states[i].output = to;
+}
+
+/* An output may go where the row makes it optional, unless its position says how many there are (Split). */
+static bool may_drop_output(const Node *node, int output) {
+  return node->op->max_outputs >= 0 && output >= node->op->min_outputs;
+}
+
+static bool any_output_used(const Node *node, const bool *used) {
+  for (int i = 0; i < node->n_outputs; i++)
+    if (node->outputs[i] && used[node->outputs[i]->id]) return true;
+  return false;
+}
+
+static void keep_alive(Node *node, bool *used) {
+  for (int i = 0; i < node->n_outputs; i++)
+    if (node->outputs[i] && !used[node->outputs[i]->id] && may_drop_output(node, i)) node->outputs[i] = NULL;
+  for (int i = 0; i < node->n_inputs; i++)
+    if (node->inputs[i]) used[node->inputs[i]->id] = true;
+}
+
+void graph_remove_dead(Graph *graph) {
+  graph_renumber(graph);
+  bool *used = ARENA_ARRAY(graph->arena, bool, graph->n_values);
+  for (int i = 0; i < graph->n_outputs; i++) used[graph->outputs[i]->id] = true;
+  for (int i = 0; i < graph->n_states; i++) used[graph->states[i].output->id] = true;
+  int first = graph->n_nodes; /* nodes[first..] are those found alive, walking backwards */
+  for (int n = graph->n_nodes - 1; n >= 0; n--) {
+    Node *node = graph->nodes[n];
+    if (!any_output_used(node, used)) continue;
+    keep_alive(node, used);
+    graph->nodes[--first] = node;
+  }
+  graph->n_nodes -= first;
+  if (graph->n_nodes) memmove(graph->nodes, graph->nodes + first, (size_t)graph->n_nodes * sizeof *graph->nodes);
+  graph_renumber(graph);
+}

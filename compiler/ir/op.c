@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: MIT */
+/* The rows of ops.def, and the small languages their attribute and type columns are written in. */
+#include "ir/op.h"
+
+#include <ctype.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Weak: an op may stand in the table before its kernel does. */
+#define FAMILY(name) extern const KernelFamily family_##name __attribute__((weak));
+#include "emit/families.def"
+#undef FAMILY
+#define family_NONE (*(const KernelFamily *)NULL)
+
+#define OP(name, in_min, in_max, out_min, out_max, attributes, types, layout, shape_rule, reference_kernel, family)    \
+  ShapeRule shape_rule __attribute__((weak));                                                                          \
+  ReferenceKernel reference_kernel __attribute__((weak));
+#include "ops.def"
+#undef OP
+
+#define OP(name, in_min, in_max, out_min, out_max, attributes, types, layout, shape_rule, reference_kernel, family)    \
+  {#name, in_min,          in_max,     out_min,          out_max,         attributes,                                  \
+   types, LAYOUT_##layout, shape_rule, reference_kernel, &family_##family},
+static const OpInfo ops[] = {
+#include "ops.def"
+};
+#undef OP
+enum { N_OPS = sizeof ops / sizeof *ops };
+
+const OpInfo *op_at(int index) { return index >= 0 && index < N_OPS ? &ops[index] : NULL; }
+
+const OpInfo *op_find(const char *name) {
+  for (int i = 0; i < N_OPS; i++)
+    if (!strcmp(ops[i].name, name)) return &ops[i];
+  return NULL;
+}
+
+static const struct KindRow {
+  char letter;
+  const char *words;
+} kind_rows[] = {
+    [ATTRIBUTE_INT] = {'i', "an integer"},           [ATTRIBUTE_FLOAT] = {'f', "a number"},
+    [ATTRIBUTE_STRING] = {'s', "a string"},          [ATTRIBUTE_INTS] = {'I', "a list of integers"},
+    [ATTRIBUTE_FLOATS] = {'F', "a list of numbers"}, [ATTRIBUTE_STRINGS] = {'S', "a list of strings"},
+    [ATTRIBUTE_TENSOR] = {'t', "a tensor"},          [ATTRIBUTE_GRAPH] = {'g', "a graph"},
+};
+enum { N_KINDS = sizeof kind_rows / sizeof *kind_rows };
+
+const char *attribute_kind_words(AttributeKind kind) { return kind_rows[kind].words; }
+
+static AttributeKind kind_of_letter(char letter) {
+  for (int kind = 0; kind < N_KINDS; kind++)
+    if (kind_rows[kind].letter == letter) return (AttributeKind)kind;
+  bug("ops.def: attribute kind '%c'", letter);
+}
+
+bool op_next_attribute(const OpInfo *op, int *position, AttributeSpec *spec) {
+  const char *word = op->attributes + *position;
+  word += strspn(word, " ");
+  if (!*word) return false;
+  int length = (int)strcspn(word, " ");
+  int name_length = (int)strcspn(word, ":");
+  if (name_length + 1 >= length || (size_t)name_length >= sizeof spec->name) bug("ops.def: attributes of %s", op->name);
+  *spec = (AttributeSpec){.kind = kind_of_letter(word[name_length + 1])};
+  memcpy(spec->name, word, (size_t)name_length);
+  const char *rest = word + name_length + 2;
+  spec->required = *rest == '!';
+  spec->has_default = *rest == '=';
+  spec->text = spec->has_default ? rest + 1 : "";
+  spec->text_length = spec->has_default ? (int)(word + length - spec->text) : 0;
+  *position = (int)(word + length - op->attributes);
+  return true;
+}
+
+bool op_find_attribute(const OpInfo *op, const char *name, AttributeSpec *spec) {
+  for (int position = 0; op_next_attribute(op, &position, spec);)
+    if (!strcmp(spec->name, name)) return true;
+  return false;
+}
+
+/* Edit distance between two names, given up (as a large number) where they are long. */
+static int distance(const char *a, const char *b) {
+  enum { LONGEST = 40, FAR = 1000 };
+  size_t rows = strnlen(a, LONGEST + 1), columns = strnlen(b, LONGEST + 1);
+  if (rows > LONGEST || columns > LONGEST) return FAR;
+  int costs[LONGEST + 1];
+  for (size_t j = 0; j <= columns; j++) costs[j] = (int)j;
+  for (size_t i = 1; i <= rows; i++) {
+    int diagonal = costs[0];
+    costs[0] = (int)i;
+    for (size_t j = 1; j <= columns; j++) {
+      int best = diagonal + (tolower((unsigned char)a[i - 1]) != tolower((unsigned char)b[j - 1]));
+      if (costs[j] + 1 < best) best = costs[j] + 1;
+      if (costs[j - 1] + 1 < best) best = costs[j - 1] + 1;
+      diagonal = costs[j];
+      costs[j] = best;
+    }
+  }
+  return costs[columns];
+}
+
+/* Near enough to be meant: one slip in three letters. */
+static bool near(const char *given, const char *right, int *best) {
+  int cost = distance(given, right);
+  if (cost >= *best || cost * 3 > (int)strlen(right)) return false;
+  *best = cost;
+  return true;
+}
+
+const char *op_closest(const char *name) {
+  const char *closest = NULL;
+  int best = 100;
+  for (int i = 0; i < N_OPS; i++)
+    if (near(name, ops[i].name, &best)) closest = ops[i].name;
+  return closest;
+}
+
+bool op_closest_attribute(const OpInfo *op, const char *name, AttributeSpec *closest) {
+  AttributeSpec spec;
+  bool found = false;
+  int best = 100;
+  for (int position = 0; op_next_attribute(op, &position, &spec);) {
+    if (!near(name, spec.name, &best)) continue;
+    *closest = spec;
+    found = true;
+  }
+  return found;
+}

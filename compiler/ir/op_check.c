@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: MIT */
+/* Does a node fit its op's row? Every mistake is told, with what would be right. */
+#include <ctype.h>
+#include <string.h>
+
+#include "ir/op.h"
+#include "support/text.h"
+
+static bool check_count(const Node *node, const char *what, int found, int least, int most) {
+  if (found >= least && (most < 0 || found <= most)) return true;
+  Location where = node->where;
+  if (most < 0)
+    error_at(where, EXIT_INVALID, "%s needs at least %d %s, found %d", node->op->name, least, what, found);
+  else if (least == most)
+    error_at(where, EXIT_INVALID, "%s has exactly %d %s, found %d", node->op->name, least, what, found);
+  else
+    error_at(where, EXIT_INVALID, "%s has %d to %d %s, found %d", node->op->name, least, most, what, found);
+  return false;
+}
+
+static bool check_present(const Node *node) {
+  bool good = true;
+  int needed = node->op->max_inputs < 0 ? node->n_inputs : node->op->min_inputs;
+  for (int i = 0; i < needed && i < node->n_inputs; i++) {
+    if (node->inputs[i]) continue;
+    error_at(node->where, EXIT_INVALID, "input %d of %s is absent (\"\"), but it is required", i, node->op->name);
+    good = false;
+  }
+  return good;
+}
+
+/* "axis, keepdims, select_last_index" */
+static void list_attributes(const OpInfo *op, char *text, size_t bytes) {
+  AttributeSpec spec;
+  size_t length = 0;
+  text[0] = 0;
+  for (int position = 0; op_next_attribute(op, &position, &spec) && length + sizeof spec.name + 2 < bytes;) {
+    if (length) {
+      memcpy(text + length, ", ", 2);
+      length += 2;
+    }
+    memcpy(text + length, spec.name, strlen(spec.name) + 1);
+    length += strlen(spec.name);
+  }
+}
+
+static bool unknown_attribute(const Node *node, const Attribute *attribute) {
+  char known[512];
+  AttributeSpec closest;
+  list_attributes(node->op, known, sizeof known);
+  if (!known[0])
+    error_at(attribute->where, EXIT_UNSUPPORTED, "%s has no attributes, found `%s`", node->op->name, attribute->name);
+  else if (op_closest_attribute(node->op, attribute->name, &closest))
+    error_at(attribute->where, EXIT_UNSUPPORTED, "%s has no attribute `%s`; did you mean `%s`? It has: %s",
+             node->op->name, attribute->name, closest.name, known);
+  else
+    error_at(attribute->where, EXIT_UNSUPPORTED, "%s has no attribute `%s`; it has: %s", node->op->name,
+             attribute->name, known);
+  return false;
+}
+
+static bool is_list(AttributeKind kind) {
+  return kind == ATTRIBUTE_INTS || kind == ATTRIBUTE_FLOATS || kind == ATTRIBUTE_STRINGS;
+}
+
+static bool kind_fits(const Attribute *attribute, AttributeKind wanted) {
+  if (attribute->kind == wanted) return true;
+  if (wanted == ATTRIBUTE_FLOAT) return attribute->kind == ATTRIBUTE_INT;
+  return is_list(wanted) && is_list(attribute->kind) && attribute->count == 0;
+}
+
+/* True if `given` is one of `a|b|c`, or if there is no choice to check against. */
+static bool is_alternative(const char *given, const AttributeSpec *spec) {
+  if (!memchr(spec->text, '|', (size_t)spec->text_length)) return true;
+  size_t length = strlen(given);
+  const char *end = spec->text + spec->text_length;
+  for (const char *word = spec->text; word < end;) {
+    const char *bar = memchr(word, '|', (size_t)(end - word));
+    const char *word_end = bar ? bar : end;
+    if ((size_t)(word_end - word) == length && !memcmp(word, given, length)) return true;
+    word = word_end + 1;
+  }
+  return false;
+}
+
+static bool check_attribute(const Node *node, const Attribute *attribute) {
+  AttributeSpec spec;
+  if (!op_find_attribute(node->op, attribute->name, &spec)) return unknown_attribute(node, attribute);
+  if (!kind_fits(attribute, spec.kind)) {
+    error_at(attribute->where, EXIT_INVALID, "`%s` of %s must be %s, found %s", spec.name, node->op->name,
+             attribute_kind_words(spec.kind), attribute_kind_words(attribute->kind));
+    return false;
+  }
+  if (spec.kind == ATTRIBUTE_STRING && !is_alternative(attribute->s, &spec)) {
+    error_at(attribute->where, EXIT_INVALID, "`%s` of %s is \"%s\"; it must be one of %.*s", spec.name, node->op->name,
+             attribute->s, spec.text_length, spec.text);
+    return false;
+  }
+  return true;
+}
+
+static bool check_attributes(const Node *node) {
+  bool good = true;
+  for (int i = 0; i < node->n_attributes; i++) {
+    const Attribute *attribute = &node->attributes[i];
+    good &= check_attribute(node, attribute);
+    if (node_attribute(node, attribute->name) == attribute) continue;
+    error_at(attribute->where, EXIT_INVALID, "`%s` is given twice", attribute->name);
+    good = false;
+  }
+  AttributeSpec spec;
+  for (int position = 0; op_next_attribute(node->op, &position, &spec);) {
+    if (!spec.required || node_has(node, spec.name)) continue;
+    error_at(node->where, EXIT_INVALID, "%s needs the attribute `%s`, %s", node->op->name, spec.name,
+             attribute_kind_words(spec.kind));
+    good = false;
+  }
+  return good;
+}
+
+bool op_check_node(const Node *node) {
+  const OpInfo *op = node->op;
+  bool good = check_count(node, "inputs", node->n_inputs, op->min_inputs, op->max_inputs);
+  good &= check_count(node, "outputs", node->n_outputs, op->min_outputs, op->max_outputs);
+  good &= check_present(node);
+  good &= check_attributes(node);
+  return good;
+}
+
+/* Steps over one word of the types column; false before `|`, `->` and the end. */
+static bool next_type(const char **cursor, const char **word, int *length) {
+  *cursor += strspn(*cursor, " ");
+  *word = *cursor;
+  *length = (int)strcspn(*cursor, " ");
+  if (*length == 0 || **word == '|' || !strncmp(*word, "->", 2)) return false;
+  *cursor += *length;
+  return true;
+}
+
+static const char *types_after(const OpInfo *op, const char *mark) {
+  const char *found = strstr(op->types, mark);
+  if (!found) bug("ops.def: types of %s", op->name);
+  return found + strlen(mark);
+}
+
+/* "f32,i64" of `T=f32,i64`; *length 0 if there is no such variable. */
+static const char *types_of_variable(const OpInfo *op, char variable, int *length) {
+  const char *cursor = op->types, *word;
+  while (next_type(&cursor, &word, length))
+    if (word[0] == variable && word[1] == '=') {
+      *length -= 2;
+      return word + 2;
+    }
+  *length = 0;
+  return "";
+}
+
+static bool type_allowed(const char *types, int length, DType dtype) {
+  const char *name = dtype_name(dtype);
+  int name_length = (int)strlen(name);
+  for (const char *word = types, *end = types + length; word < end;) {
+    int word_length = (int)strcspn(word, ", ");
+    if (word_length == name_length && !memcmp(word, name, (size_t)name_length)) return true;
+    word += word_length + 1;
+  }
+  return false;
+}
+
+/* The first input of each type variable, by letter: it settles what the others must be. */
+typedef struct Bindings {
+  int input[128]; /* index + 1; 0: not bound yet */
+} Bindings;
+
+static bool check_type(const Node *node, int input, char variable, Bindings *bindings) {
+  const Value *value = node->inputs[input];
+  int length;
+  const char *types = types_of_variable(node->op, variable, &length);
+  if (!type_allowed(types, length, value->dtype)) {
+    error_at(node->where, EXIT_UNSUPPORTED, "input %d of %s (`%s`) is %s; it may be %.*s", input, node->op->name,
+             value->name, dtype_name(value->dtype), length, types);
+    return false;
+  }
+  int *bound = &bindings->input[(unsigned char)variable & 127];
+  if (!*bound) *bound = input + 1;
+  const Value *first = node->inputs[*bound - 1];
+  if (first->dtype == value->dtype) return true;
+  error_at(node->where, EXIT_INVALID, "inputs %d and %d of %s must have one type, found %s (`%s`) and %s (`%s`)",
+           *bound - 1, input, node->op->name, dtype_name(first->dtype), first->name, dtype_name(value->dtype),
+           value->name);
+  return false;
+}
+
+/* The letter of the variable that types input or output `index`, or the word itself if it is a type's name. */
+static const char *type_word(const char *types, int index, int *length) {
+  const char *cursor = types, *word, *last = "";
+  int last_length = 0;
+  for (int i = 0; next_type(&cursor, &word, length); i++) {
+    last = word;
+    last_length = *length;
+    if (i == index) break;
+  }
+  *length = last_length;
+  return last;
+}
+
+bool op_check_types(const Node *node) {
+  Bindings bindings = {{0}};
+  bool good = true;
+  const char *types = types_after(node->op, "|");
+  for (int i = 0; i < node->n_inputs; i++) {
+    int length;
+    if (node->inputs[i]) good &= check_type(node, i, *type_word(types, i, &length), &bindings);
+  }
+  return good;
+}
+
+static DType type_of_variable(const Node *node, char variable) {
+  const char *types = types_after(node->op, "|");
+  for (int i = 0; i < node->n_inputs; i++) {
+    int length;
+    if (node->inputs[i] && *type_word(types, i, &length) == variable) return node->inputs[i]->dtype;
+  }
+  bug("ops.def: %s has no input of type %c", node->op->name, variable);
+}
+
+void op_set_output_types(Node *node) {
+  const char *types = types_after(node->op, "->");
+  for (int i = 0; i < node->n_outputs; i++) {
+    int length;
+    const char *word = type_word(types, i, &length);
+    if (!node->outputs[i] || *word == '*') continue;
+    if (isupper((unsigned char)*word)) {
+      node->outputs[i]->dtype = type_of_variable(node, *word);
+      continue;
+    }
+    char name[8] = {0};
+    memcpy(name, word, (size_t)(length < 7 ? length : 7));
+    node->outputs[i]->dtype = dtype_from_name(name);
+  }
+}

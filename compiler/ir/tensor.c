@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: MIT */
+#include "ir/tensor.h"
+
+Tensor *tensor_new(Arena *arena, DType dtype, int rank, const int64_t *shape) {
+  Tensor *tensor = ARENA_NEW(arena, Tensor);
+  tensor->dtype = dtype;
+  tensor->rank = rank;
+  for (int axis = 0; axis < rank; axis++) tensor->shape[axis] = shape[axis];
+  tensor->data = arena_array(arena, (size_t)tensor_count(tensor), dtype_size(dtype));
+  return tensor;
+}
+
+int64_t tensor_count(const Tensor *tensor) {
+  int64_t count = 1;
+  for (int axis = 0; axis < tensor->rank; axis++) count *= tensor->shape[axis];
+  return count;
+}
+
+double tensor_get(const Tensor *tensor, int64_t index) {
+  if (tensor->dtype == RNNCC_F32) return (double)((const float *)tensor->data)[index];
+  return (double)tensor_get_int(tensor, index);
+}
+
+void tensor_set(Tensor *tensor, int64_t index, double value) {
+  if (tensor->dtype == RNNCC_F32)
+    ((float *)tensor->data)[index] = (float)value;
+  else
+    tensor_set_int(tensor, index, (int64_t)value);
+}
+
+int64_t tensor_get_int(const Tensor *tensor, int64_t index) {
+  switch (tensor->dtype) {
+  case RNNCC_F32:
+    return (int64_t)((const float *)tensor->data)[index];
+  case RNNCC_I32:
+    return ((const int32_t *)tensor->data)[index];
+  case RNNCC_I64:
+    return ((const int64_t *)tensor->data)[index];
+  case RNNCC_U8:
+  case RNNCC_BOOL:
+    return ((const uint8_t *)tensor->data)[index];
+  case RNNCC_NONE:
+    break;
+  }
+  bug("a tensor without a type");
+}
+
+void tensor_set_int(Tensor *tensor, int64_t index, int64_t value) {
+  switch (tensor->dtype) {
+  case RNNCC_F32:
+    ((float *)tensor->data)[index] = (float)value;
+    return;
+  case RNNCC_I32:
+    ((int32_t *)tensor->data)[index] = (int32_t)value;
+    return;
+  case RNNCC_I64:
+    ((int64_t *)tensor->data)[index] = value;
+    return;
+  case RNNCC_U8:
+    ((uint8_t *)tensor->data)[index] = (uint8_t)value;
+    return;
+  case RNNCC_BOOL:
+    ((uint8_t *)tensor->data)[index] = value != 0;
+    return;
+  case RNNCC_NONE:
+    break;
+  }
+  bug("a tensor without a type");
+}
