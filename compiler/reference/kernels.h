@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: MIT */
+/* What the reference kernels share: their prototypes, from the op table, and walking tensors by strides. */
+#ifndef RNNCC_REFERENCE_KERNELS_H
+#define RNNCC_REFERENCE_KERNELS_H
+
+#include "ir/op.h"
+#include "ir/tensor.h"
+
+#define OP(name, min_in, max_in, min_out, max_out, attributes, types, layout, shape, reference, family)                \
+  ReferenceKernel reference;
+#include "ops.def"
+#undef OP
+
+/* The longest side by side: Where's output and its three inputs. */
+enum { MAX_OPERANDS = 4 };
+
+/* Visits a box of `rank` axes in row-major order and keeps, for each operand, the element offset of the current point:
+ *   for (bool on = walk_begin(&walk); on; on = walk_next(&walk)) ... walk.offset[0] ...
+ * Strides are in elements, 0 along a broadcast axis, negative where an axis runs backwards. */
+typedef struct Walk {
+  int rank, n_operands;
+  int64_t shape[MAX_RANK], index[MAX_RANK];
+  int64_t stride[MAX_OPERANDS][MAX_RANK];
+  int64_t offset[MAX_OPERANDS];
+} Walk;
+
+Walk walk_over(int rank, const int64_t *shape);
+/* An operand that begins at `offset`; `strides` has one entry an axis of the box. */
+void walk_add(Walk *walk, int64_t offset, const int64_t *strides);
+/* A whole tensor, broadcast to the box by ONNX's rule: axes align at the end. False if its shape does not fit. */
+bool walk_add_broadcast(Walk *walk, const Tensor *tensor);
+bool walk_begin(Walk *walk); /* false: the box is empty. Offsets must be as added. */
+bool walk_next(Walk *walk);  /* false: that was the last point */
+
+/* Row-major strides in elements. */
+void tensor_strides(const Tensor *tensor, int64_t strides[MAX_RANK]);
+bool same_shape(const Tensor *a, const Tensor *b);
+
+bool dtype_is_float(DType dtype);
+/* Copies one element between tensors of one type, bit for bit. */
+void copy_element(Tensor *to, int64_t to_index, const Tensor *from, int64_t from_index);
+
+/* The value as the integer type holds it: modulo 2^bits. */
+int64_t wrap_int(DType dtype, int64_t value);
+/* Two's-complement arithmetic without overflow: modulo 2^64. */
+static inline int64_t wrap_add(int64_t a, int64_t b) { return (int64_t)((uint64_t)a + (uint64_t)b); }
+static inline int64_t wrap_sub(int64_t a, int64_t b) { return (int64_t)((uint64_t)a - (uint64_t)b); }
+static inline int64_t wrap_mul(int64_t a, int64_t b) { return (int64_t)((uint64_t)a * (uint64_t)b); }
+
+#endif

@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Element-wise ops of two and more inputs, broadcast. Integers wrap around; a division by zero is reported. f32 results
+ * are computed in double and rounded once, which for + - * / gives exactly the f32 operation's result.
+ */
+#include <math.h>
+#include <string.h>
+
+#include "reference/kernels.h"
+
+typedef double BinaryFloat(double a, double b);
+typedef int64_t BinaryInt(int64_t a, int64_t b);
+
+static double float_add(double a, double b) { return a + b; }
+static double float_sub(double a, double b) { return a - b; }
+static double float_mul(double a, double b) { return a * b; }
+static double float_div(double a, double b) { return a / b; }
+static double float_prelu(double x, double slope) { return x < 0 ? slope * x : x; }
+static double float_equal(double a, double b) { return a == b; }
+static double float_less(double a, double b) { return a < b; }
+static double float_less_equal(double a, double b) { return a <= b; }
+static double float_greater(double a, double b) { return a > b; }
+static double float_greater_equal(double a, double b) { return a >= b; }
+/* NaN propagates from either side, as in ONNX Runtime. */
+static double float_max(double a, double b) { return isnan(a) || isnan(b) ? a + b : a > b ? a : b; }
+static double float_min(double a, double b) { return isnan(a) || isnan(b) ? a + b : a < b ? a : b; }
+
+/* The sign of the divisor, as Python. Only integers may ask for it in ONNX, but it is as well defined here. */
+static double float_mod(double a, double b) {
+  double rest = fmod(a, b);
+  return rest != 0 && (rest < 0) != (b < 0) ? rest + b : rest;
+}
+
+static int64_t int_mul(int64_t a, int64_t b) { return wrap_mul(a, b); }
+static int64_t int_div(int64_t a, int64_t b) { return b == -1 ? wrap_sub(0, a) : a / b; }
+static int64_t int_fmod(int64_t a, int64_t b) { return b == -1 ? 0 : a % b; }
+static int64_t int_mod(int64_t a, int64_t b) {
+  int64_t rest = int_fmod(a, b);
+  return rest != 0 && (rest < 0) != (b < 0) ? rest + b : rest;
+}
+
+/* Modulo 2^64; a negative exponent gives the quotient towards zero, so only 1 and -1 leave anything. */
+static int64_t int_pow(int64_t base, int64_t exponent) {
+  if (exponent < 0) {
+    if (base == 1) return 1;
+    return base == -1 ? (exponent % 2 ? -1 : 1) : 0;
+  }
+  int64_t power = 1;
+  for (; exponent; exponent >>= 1, base = wrap_mul(base, base))
+    if (exponent & 1) power = wrap_mul(power, base);
+  return power;
+}
+
+static int64_t int_and(int64_t a, int64_t b) { return a && b; }
+static int64_t int_or(int64_t a, int64_t b) { return a || b; }
+static int64_t int_xor(int64_t a, int64_t b) { return !a != !b; }
+static int64_t int_equal(int64_t a, int64_t b) { return a == b; }
+static int64_t int_less(int64_t a, int64_t b) { return a < b; }
+static int64_t int_less_equal(int64_t a, int64_t b) { return a <= b; }
+static int64_t int_greater(int64_t a, int64_t b) { return a > b; }
+static int64_t int_greater_equal(int64_t a, int64_t b) { return a >= b; }
+static int64_t int_max(int64_t a, int64_t b) { return a > b ? a : b; }
+static int64_t int_min(int64_t a, int64_t b) { return a < b ? a : b; }
+
+typedef struct BinaryOp {
+  const char *op;
+  BinaryFloat *on_float;
+  BinaryInt *on_int;
+  bool divides; /* integers: the second operand must not be zero */
+} BinaryOp;
+
+static const BinaryOp BINARY_OPS[] = {
+    {"Add", float_add, wrap_add, false},
+    {"Sub", float_sub, wrap_sub, false},
+    {"Mul", float_mul, int_mul, false},
+    {"Div", float_div, int_div, true},
+    {"Mod", float_mod, int_mod, true},
+    {"Pow", pow, int_pow, false},
+    {"PRelu", float_prelu, NULL, false},
+    {"And", NULL, int_and, false},
+    {"Or", NULL, int_or, false},
+    {"Xor", NULL, int_xor, false},
+    {"Equal", float_equal, int_equal, false},
+    {"Less", float_less, int_less, false},
+    {"LessOrEqual", float_less_equal, int_less_equal, false},
+    {"Greater", float_greater, int_greater, false},
+    {"GreaterOrEqual", float_greater_equal, int_greater_equal, false},
+    {"Max", float_max, int_max, false},
+    {"Min", float_min, int_min, false},
+    {"Sum", float_add, NULL, false},
+};
+enum { N_BINARY_OPS = sizeof BINARY_OPS / sizeof *BINARY_OPS };
+
+/* Mod with fmod = 1: the sign of the dividend. */
+static const BinaryOp FMOD = {"Mod", fmod, int_fmod, true};
+
+static const BinaryOp *binary_op(const Node *node, DType dtype) {
+  if (!strcmp(node->op->name, "Mod") && node_int(node, "fmod")) return &FMOD;
+  for (int row = 0; row < N_BINARY_OPS; row++) {
+    const BinaryOp *op = &BINARY_OPS[row];
+    bool runs = dtype_is_float(dtype) ? op->on_float != NULL : op->on_int != NULL;
+    if (runs && !strcmp(op->op, node->op->name)) return op;
+  }
+  bug("no reference for %s of %s", node->op->name, dtype_name(dtype));
+}
+
+static void store(Tensor *to, int64_t index, bool floating, double as_float, int64_t as_int) {
+  if (floating && dtype_is_float(to->dtype))
+    tensor_set(to, index, as_float);
+  else
+    tensor_set_int(to, index, floating ? as_float != 0 : wrap_int(to->dtype, as_int));
+}
+
+/* out = op(a, b); out may be a itself where their shapes agree. */
+static const char *apply(const BinaryOp *op, const Tensor *a, const Tensor *b, Tensor *out) {
+  bool floating = dtype_is_float(a->dtype);
+  Walk walk = walk_over(out->rank, out->shape);
+  if (!walk_add_broadcast(&walk, a) || !walk_add_broadcast(&walk, b)) return "operands do not broadcast";
+  int64_t i = 0;
+  for (bool on = walk_begin(&walk); on; on = walk_next(&walk), i++) {
+    if (floating) {
+      store(out, i, true, op->on_float(tensor_get(a, walk.offset[0]), tensor_get(b, walk.offset[1])), 0);
+      continue;
+    }
+    int64_t left = tensor_get_int(a, walk.offset[0]), right = tensor_get_int(b, walk.offset[1]);
+    if (op->divides && right == 0) return "integer division by zero";
+    store(out, i, false, 0, op->on_int(left, right));
+  }
+  return NULL;
+}
+
+const char *ref_binary(const Node *node, const Tensor *const *inputs, Tensor *const *outputs) {
+  return apply(binary_op(node, inputs[0]->dtype), inputs[0], inputs[1], outputs[0]);
+}
+
+/* Operand by operand into the output, as ONNX Runtime does: Sum rounds to f32 after each. */
+const char *ref_variadic(const Node *node, const Tensor *const *inputs, Tensor *const *outputs) {
+  Tensor *out = outputs[0];
+  Walk walk = walk_over(out->rank, out->shape);
+  if (!walk_add_broadcast(&walk, inputs[0])) return "operands do not broadcast";
+  int64_t i = 0;
+  for (bool on = walk_begin(&walk); on; on = walk_next(&walk)) copy_element(out, i++, inputs[0], walk.offset[0]);
+  const BinaryOp *op = binary_op(node, out->dtype);
+  const char *wrong = NULL;
+  for (int k = 1; k < node->n_inputs && !wrong; k++) wrong = apply(op, out, inputs[k], out);
+  return wrong;
+}
+
+const char *ref_where(const Node *node, const Tensor *const *inputs, Tensor *const *outputs) {
+  (void)node;
+  Walk walk = walk_over(outputs[0]->rank, outputs[0]->shape);
+  for (int k = 0; k < 3; k++)
+    if (!walk_add_broadcast(&walk, inputs[k])) return "operands do not broadcast";
+  int64_t i = 0;
+  for (bool on = walk_begin(&walk); on; on = walk_next(&walk), i++) {
+    int from = tensor_get_int(inputs[0], walk.offset[0]) ? 1 : 2;
+    copy_element(outputs[0], i, inputs[from], walk.offset[from]);
+  }
+  return NULL;
+}

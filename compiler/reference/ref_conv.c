@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: MIT */
+/* Convolution and pooling over any number of spatial axes: a window slides over the padded input. */
+#include <math.h>
+#include <string.h>
+
+#include "reference/kernels.h"
+
+/* The window along each spatial axis. Point k of the window at output o reads input o * stride - head + k * dilation.
+ */
+typedef struct Window {
+  int rank;
+  int64_t kernel[MAX_RANK], stride[MAX_RANK], dilation[MAX_RANK];
+  int64_t head[MAX_RANK], tail[MAX_RANK]; /* padding before and after */
+  int64_t input[MAX_RANK], output[MAX_RANK];
+} Window;
+
+static int64_t listed(const Node *node, const char *name, int index, int64_t otherwise) {
+  AttributeSpec spec;
+  if (!op_find_attribute(node->op, name, &spec)) return otherwise;
+  const Attribute *attribute = node_attribute(node, name);
+  return attribute && (size_t)index < attribute->count ? attribute->ints[index] : otherwise;
+}
+
+/* SAME spreads what the window reaches past the input over both sides; the odd one goes to the side it is named for. */
+static void set_padding(const Node *node, Window *window, int axis) {
+  const char *mode = node_string(node, "auto_pad");
+  if (!strcmp(mode, "VALID")) return;
+  if (!strcmp(mode, "NOTSET")) {
+    window->head[axis] = listed(node, "pads", axis, 0);
+    window->tail[axis] = listed(node, "pads", axis + window->rank, 0);
+    return;
+  }
+  int64_t reach =
+      (window->output[axis] - 1) * window->stride[axis] + (window->kernel[axis] - 1) * window->dilation[axis];
+  int64_t total = reach + 1 > window->input[axis] ? reach + 1 - window->input[axis] : 0;
+  window->head[axis] = !strcmp(mode, "SAME_UPPER") ? total / 2 : total - total / 2;
+  window->tail[axis] = total - window->head[axis];
+}
+
+/* `kernel`: the spatial part of the weights' shape, NULL where the attribute alone tells. */
+static Window window_of(const Node *node, const Tensor *x, const Tensor *y, const int64_t *kernel) {
+  Window window = {.rank = x->rank - 2};
+  for (int axis = 0; axis < window.rank; axis++) {
+    window.kernel[axis] = kernel ? kernel[axis] : listed(node, "kernel_shape", axis, 1);
+    window.stride[axis] = listed(node, "strides", axis, 1);
+    window.dilation[axis] = listed(node, "dilations", axis, 1);
+    window.input[axis] = x->shape[2 + axis];
+    window.output[axis] = y->shape[2 + axis];
+    set_padding(node, &window, axis);
+  }
+  return window;
+}
+
+/* The input position, as an offset in the channel's plane, that window point `k` of output point `o` reads; -1 in the
+ * padding. */
+static int64_t input_at(const Window *window, const int64_t *o, const int64_t *k) {
+  int64_t offset = 0;
+  for (int axis = 0; axis < window->rank; axis++) {
+    int64_t at = o[axis] * window->stride[axis] - window->head[axis] + k[axis] * window->dilation[axis];
+    if (at < 0 || at >= window->input[axis]) return -1;
+    offset = offset * window->input[axis] + at;
+  }
+  return offset;
+}
+
+static int64_t plane(const Tensor *tensor) {
+  int64_t count = 1;
+  for (int axis = 2; axis < tensor->rank; axis++) count *= tensor->shape[axis];
+  return count;
+}
+
+const char *ref_conv(const Node *node, const Tensor *const *inputs, Tensor *const *outputs) {
+  const Tensor *x = inputs[0], *w = inputs[1], *bias = node->n_inputs > 2 ? inputs[2] : NULL;
+  Tensor *y = outputs[0];
+  int64_t C = x->shape[1], K = w->shape[0], groups = node_int(node, "group");
+  if (groups <= 0 || C != groups * w->shape[1] || K % groups) return "groups do not divide the channels";
+  Window window = window_of(node, x, y, w->shape + 2);
+  int64_t x_plane = plane(x), w_plane = plane(w), per_group = w->shape[1];
+  Walk out = walk_over(y->rank, y->shape);
+  int64_t i = 0;
+  for (bool on = walk_begin(&out); on; on = walk_next(&out), i++) {
+    int64_t n = out.index[0], k = out.index[1], first_channel = k / (K / groups) * per_group;
+    double sum = bias ? tensor_get(bias, k) : 0;
+    Walk point = walk_over(window.rank, window.kernel);
+    int64_t r = 0;
+    for (bool in = walk_begin(&point); in; in = walk_next(&point), r++) {
+      int64_t at = input_at(&window, out.index + 2, point.index);
+      for (int64_t c = 0; at >= 0 && c < per_group; c++)
+        sum += tensor_get(x, (n * C + first_channel + c) * x_plane + at) *
+               tensor_get(w, (k * per_group + c) * w_plane + r);
+    }
+    tensor_set(y, i, sum);
+  }
+  return NULL;
+}
+
+/* NaN in the window makes the result NaN (ONNX Runtime lets it depend on NaN's place). An empty window gives -inf. */
+static double window_max(const Window *window, const Tensor *x, int64_t first, const int64_t *o) {
+  double best = -INFINITY;
+  Walk point = walk_over(window->rank, window->kernel);
+  for (bool in = walk_begin(&point); in; in = walk_next(&point)) {
+    int64_t at = input_at(window, o, point.index);
+    if (at < 0) continue;
+    double value = tensor_get(x, first + at);
+    if (isnan(value)) return value;
+    if (value > best) best = value;
+  }
+  return best;
+}
+
+/* Window points that lie in the input or its padding: with ceil_mode the last window may reach past both, and what is
+ * there never counts. */
+static int64_t points_with_padding(const Window *window, const int64_t *o) {
+  int64_t count = 1;
+  for (int axis = 0; axis < window->rank; axis++) {
+    int64_t begin = o[axis] * window->stride[axis] - window->head[axis];
+    int64_t room = window->input[axis] + window->tail[axis] - begin;
+    int64_t points = (room + window->dilation[axis] - 1) / window->dilation[axis];
+    count *= points < window->kernel[axis] ? points : window->kernel[axis];
+  }
+  return count;
+}
+
+static double window_mean(const Window *window, const Tensor *x, int64_t first, const int64_t *o, bool with_padding) {
+  double sum = 0;
+  int64_t count = 0;
+  Walk point = walk_over(window->rank, window->kernel);
+  for (bool in = walk_begin(&point); in; in = walk_next(&point)) {
+    int64_t at = input_at(window, o, point.index);
+    if (at < 0) continue;
+    sum += tensor_get(x, first + at);
+    count++;
+  }
+  if (with_padding) count = points_with_padding(window, o);
+  return sum / (double)count;
+}
+
+const char *ref_max_pool(const Node *node, const Tensor *const *inputs, Tensor *const *outputs) {
+  const Tensor *x = inputs[0];
+  Window window = window_of(node, x, outputs[0], NULL);
+  Walk out = walk_over(outputs[0]->rank, outputs[0]->shape);
+  int64_t i = 0, x_plane = plane(x);
+  for (bool on = walk_begin(&out); on; on = walk_next(&out))
+    tensor_set(outputs[0], i++,
+               window_max(&window, x, (out.index[0] * x->shape[1] + out.index[1]) * x_plane, out.index + 2));
+  return NULL;
+}
+
+const char *ref_average_pool(const Node *node, const Tensor *const *inputs, Tensor *const *outputs) {
+  const Tensor *x = inputs[0];
+  Window window = window_of(node, x, outputs[0], NULL);
+  bool with_padding = node_int(node, "count_include_pad");
+  Walk out = walk_over(outputs[0]->rank, outputs[0]->shape);
+  int64_t i = 0, x_plane = plane(x);
+  for (bool on = walk_begin(&out); on; on = walk_next(&out)) {
+    int64_t first = (out.index[0] * x->shape[1] + out.index[1]) * x_plane;
+    tensor_set(outputs[0], i++, window_mean(&window, x, first, out.index + 2, with_padding));
+  }
+  return NULL;
+}

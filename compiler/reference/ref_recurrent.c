@@ -1,0 +1,264 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * RNN, GRU and LSTM: one sequence of one direction at a time, state in double from first to last step.
+ *
+ * T steps, B sequences, I inputs, H units, D directions. Weights W[D, gates*H, I], R[D, gates*H, H],
+ * biases B[D, 2*gates*H] (Wb then Rb), peepholes P[D, 3*H]. Gate orders are ONNX's: z r h (GRU), i o f c (LSTM),
+ * i o f (peepholes).
+ *
+ * Where ONNX's text leaves room, this does what ONNX Runtime does:
+ *   - clip bounds the sums that enter the gates' activations, biases and peepholes included; not the cell state;
+ *   - the reverse direction turns each sequence around within its own length;
+ *   - Y is zero past a sequence's length; Y_h and Y_c are taken at its last step, and are zero for an empty sequence;
+ *   - input_forget replaces the forget gate by 1 - i, its weights and peephole go unread.
+ */
+#include <math.h>
+#include <string.h>
+
+#include "reference/activation.h"
+#include "reference/kernels.h"
+
+enum { MAX_GATES = 4, MAX_ACTIVATIONS = 3 };
+
+typedef struct Cell Cell;
+
+typedef struct Network {
+  const Cell *cell;
+  const Tensor *x, *w, *r, *b, *lengths, *h0, *c0, *p; /* NULL: absent */
+  Tensor *y, *y_h, *y_c;
+  int64_t T, B, I, H;
+  int directions;
+  bool reverse; /* the only direction is the reverse one */
+  bool batch_first, linear_before_reset, input_forget;
+  double clip; /* infinity: none */
+  Activation activations[2 * MAX_ACTIVATIONS];
+} Network;
+
+/* One sequence in one direction. */
+typedef struct Sequence {
+  const Network *net;
+  const Activation *activations; /* of this direction */
+  int64_t d, batch, length;
+  double *h, *c;           /* state, H each */
+  double *gate[MAX_GATES]; /* of the current step, H each */
+} Sequence;
+
+struct Cell {
+  const char *op;
+  int gates, activations;
+  const char *default_activations[MAX_ACTIVATIONS];
+  void (*step)(Sequence *sequence, int64_t t);
+};
+
+/* sum_i x[t, i] W[gate, unit, i] */
+static double input_sum(const Sequence *s, int64_t t, int gate, int64_t unit) {
+  const Network *net = s->net;
+  int64_t x = (net->batch_first ? s->batch * net->T + t : t * net->B + s->batch) * net->I;
+  int64_t w = ((s->d * net->cell->gates + gate) * net->H + unit) * net->I;
+  double sum = 0;
+  for (int64_t i = 0; i < net->I; i++) sum += tensor_get(net->x, x + i) * tensor_get(net->w, w + i);
+  return sum;
+}
+
+/* sum_k h[k] R[gate, unit, k] */
+static double hidden_sum(const Sequence *s, const double *h, int gate, int64_t unit) {
+  const Network *net = s->net;
+  int64_t r = ((s->d * net->cell->gates + gate) * net->H + unit) * net->H;
+  double sum = 0;
+  for (int64_t k = 0; k < net->H; k++) sum += h[k] * tensor_get(net->r, r + k);
+  return sum;
+}
+
+/* Wb: half 0, Rb: half 1. */
+static double bias(const Sequence *s, int half, int gate, int64_t unit) {
+  const Network *net = s->net;
+  int gates = net->cell->gates;
+  return net->b ? tensor_get(net->b, ((s->d * 2 + half) * gates + gate) * net->H + unit) : 0;
+}
+
+/* c[unit] times its peephole weight; 0 without peepholes. Order i o f. */
+static double peephole(const Sequence *s, int gate, int64_t unit) {
+  const Network *net = s->net;
+  return net->p ? s->c[unit] * tensor_get(net->p, (s->d * 3 + gate) * net->H + unit) : 0;
+}
+
+static double activate(const Sequence *s, int activation, double sum) {
+  double clip = s->net->clip;
+  const Activation *f = &s->activations[activation];
+  sum = sum > clip ? clip : sum < -clip ? -clip : sum;
+  return f->apply(sum, f->alpha, f->beta);
+}
+
+static double all_sums(const Sequence *s, int64_t t, int gate, int64_t unit) {
+  return input_sum(s, t, gate, unit) + hidden_sum(s, s->h, gate, unit) + bias(s, 0, gate, unit) +
+         bias(s, 1, gate, unit);
+}
+
+/* H' = f(X W + H R + Wb + Rb) */
+static void rnn_step(Sequence *s, int64_t t) {
+  int64_t H = s->net->H;
+  for (int64_t j = 0; j < H; j++) s->gate[0][j] = activate(s, 0, all_sums(s, t, 0, j));
+  memcpy(s->h, s->gate[0], (size_t)H * sizeof *s->h);
+}
+
+/* z = f(..), r = f(..), h = g(X Wh + (r . H) Rh + Wbh + Rbh), H' = (1 - z) . h + z . H;
+ * with linear_before_reset: h = g(X Wh + r . (H Rh + Rbh) + Wbh). */
+static void gru_step(Sequence *s, int64_t t) {
+  enum { Z, R, CANDIDATE, RESET };
+  int64_t H = s->net->H;
+  for (int64_t j = 0; j < H; j++) {
+    s->gate[Z][j] = activate(s, 0, all_sums(s, t, Z, j));
+    s->gate[R][j] = activate(s, 0, all_sums(s, t, R, j));
+    s->gate[RESET][j] = s->gate[R][j] * s->h[j];
+  }
+  for (int64_t j = 0; j < H; j++) {
+    double sum = input_sum(s, t, CANDIDATE, j) + bias(s, 0, CANDIDATE, j);
+    if (s->net->linear_before_reset)
+      sum += s->gate[R][j] * (hidden_sum(s, s->h, CANDIDATE, j) + bias(s, 1, CANDIDATE, j));
+    else
+      sum += hidden_sum(s, s->gate[RESET], CANDIDATE, j) + bias(s, 1, CANDIDATE, j);
+    s->gate[CANDIDATE][j] = activate(s, 1, sum);
+  }
+  for (int64_t j = 0; j < H; j++) s->h[j] = (1 - s->gate[Z][j]) * s->gate[CANDIDATE][j] + s->gate[Z][j] * s->h[j];
+}
+
+/* i, f = f(.. + P . C), C' = f . C + i . g(..), o = f(.. + P . C'), H' = o . h(C') */
+static void lstm_step(Sequence *s, int64_t t) {
+  enum { IN, OUT, FORGET, CELL };
+  int64_t H = s->net->H;
+  for (int gate = IN; gate <= CELL; gate++)
+    for (int64_t j = 0; j < H; j++) s->gate[gate][j] = all_sums(s, t, gate, j);
+  for (int64_t j = 0; j < H; j++) {
+    double in = activate(s, 0, s->gate[IN][j] + peephole(s, IN, j));
+    double forget = s->net->input_forget ? 1 - in : activate(s, 0, s->gate[FORGET][j] + peephole(s, FORGET, j));
+    s->c[j] = forget * s->c[j] + in * activate(s, 1, s->gate[CELL][j]);
+    double out = activate(s, 0, s->gate[OUT][j] + peephole(s, OUT, j));
+    s->h[j] = out * s->activations[2].apply(s->c[j], s->activations[2].alpha, s->activations[2].beta);
+  }
+}
+
+static const Cell CELL_RNN = {"RNN", 1, 1, {"Tanh"}, rnn_step};
+static const Cell CELL_GRU = {"GRU", 3, 2, {"Sigmoid", "Tanh"}, gru_step};
+static const Cell CELL_LSTM = {"LSTM", 4, 3, {"Sigmoid", "Tanh", "Tanh"}, lstm_step};
+
+/* Offset of a state's row in [D, B, H], or [B, D, H] where the batch comes first. */
+static int64_t state_row(const Sequence *s) {
+  const Network *net = s->net;
+  return (net->batch_first ? s->batch * net->directions + s->d : s->d * net->B + s->batch) * net->H;
+}
+
+/* Offset of a step's row in Y: [T, D, B, H], or [B, T, D, H]. */
+static int64_t output_row(const Sequence *s, int64_t t) {
+  const Network *net = s->net;
+  int64_t row = net->batch_first ? (s->batch * net->T + t) * net->directions + s->d
+                                 : (t * net->directions + s->d) * net->B + s->batch;
+  return row * net->H;
+}
+
+static void load_row(double *state, const Tensor *from, int64_t row, int64_t H) {
+  for (int64_t j = 0; j < H; j++) state[j] = from ? tensor_get(from, row + j) : 0;
+}
+
+static void store_row(Tensor *to, int64_t row, const double *state, int64_t H) {
+  for (int64_t j = 0; to && j < H; j++) tensor_set(to, row + j, state[j]);
+}
+
+/* Outputs come zeroed, so what a short sequence does not reach needs no writing. */
+static void run_sequence(Sequence *s) {
+  const Network *net = s->net;
+  bool backwards = net->reverse || s->d == 1;
+  load_row(s->h, net->h0, state_row(s), net->H);
+  load_row(s->c, net->c0, state_row(s), net->H);
+  for (int64_t step = 0; step < s->length; step++) {
+    int64_t t = backwards ? s->length - 1 - step : step;
+    net->cell->step(s, t);
+    store_row(net->y, output_row(s, t), s->h, net->H);
+  }
+  if (s->length == 0) return;
+  store_row(net->y_h, state_row(s), s->h, net->H);
+  store_row(net->y_c, state_row(s), s->c, net->H);
+}
+
+static bool fits(const Tensor *tensor, int64_t count) { return !tensor || tensor_count(tensor) == count; }
+
+static bool shapes_fit(const Network *net) {
+  int64_t D = net->directions, gates = net->cell->gates, H = net->H, states = D * net->B * H;
+  return fits(net->x, net->T * net->B * net->I) && fits(net->w, D * gates * H * net->I) &&
+         fits(net->r, D * gates * H * H) && fits(net->b, 2 * D * gates * H) && fits(net->lengths, net->B) &&
+         fits(net->h0, states) && fits(net->c0, states) && fits(net->p, 3 * D * H) && fits(net->y, net->T * states) &&
+         fits(net->y_h, states) && fits(net->y_c, states);
+}
+
+static const Tensor *optional(const Node *node, const Tensor *const *inputs, int index) {
+  return index < node->n_inputs ? inputs[index] : NULL;
+}
+
+static const char *read_network(const Cell *cell, const Node *node, const Tensor *const *inputs, Tensor *const *outputs,
+                                Network *net) {
+  bool lstm = cell == &CELL_LSTM;
+  const char *direction = node_string(node, "direction");
+  *net = (Network){.cell = cell,
+                   .x = inputs[0],
+                   .w = inputs[1],
+                   .r = inputs[2],
+                   .b = optional(node, inputs, 3),
+                   .lengths = optional(node, inputs, 4),
+                   .h0 = optional(node, inputs, 5),
+                   .c0 = lstm ? optional(node, inputs, 6) : NULL,
+                   .p = lstm ? optional(node, inputs, 7) : NULL,
+                   .y = node->n_outputs > 0 ? outputs[0] : NULL,
+                   .y_h = node->n_outputs > 1 ? outputs[1] : NULL,
+                   .y_c = node->n_outputs > 2 ? outputs[2] : NULL,
+                   .directions = strcmp(direction, "bidirectional") ? 1 : 2,
+                   .reverse = !strcmp(direction, "reverse"),
+                   .batch_first = node_int(node, "layout"),
+                   .linear_before_reset = cell == &CELL_GRU && node_int(node, "linear_before_reset"),
+                   .input_forget = lstm && node_int(node, "input_forget"),
+                   .clip = node_has(node, "clip") ? node_float(node, "clip") : INFINITY};
+  net->T = net->x->shape[net->batch_first ? 1 : 0];
+  net->B = net->x->shape[net->batch_first ? 0 : 1];
+  net->I = net->x->shape[2];
+  net->H = net->r->shape[2];
+  if (net->clip == 0) net->clip = INFINITY; /* as ONNX Runtime has it */
+  if (!shapes_fit(net)) return "shapes of the recurrent op's tensors do not agree";
+  return read_activations(node, net->directions, cell->activations, cell->default_activations, net->activations);
+}
+
+static const char *run_network(const Network *net, Arena *scratch) {
+  Sequence s = {.net = net, .h = ARENA_ARRAY(scratch, double, net->H), .c = ARENA_ARRAY(scratch, double, net->H)};
+  for (int gate = 0; gate < MAX_GATES; gate++) s.gate[gate] = ARENA_ARRAY(scratch, double, net->H);
+  for (int64_t batch = 0; net->lengths && batch < net->B; batch++) {
+    int64_t length = tensor_get_int(net->lengths, batch);
+    if (length < 0 || length > net->T) return "a sequence length is negative or past the number of steps";
+  }
+  for (s.d = 0; s.d < net->directions; s.d++) {
+    s.activations = net->activations + s.d * net->cell->activations;
+    for (s.batch = 0; s.batch < net->B; s.batch++) {
+      s.length = net->lengths ? tensor_get_int(net->lengths, s.batch) : net->T;
+      run_sequence(&s);
+    }
+  }
+  return NULL;
+}
+
+static const char *run_cell(const Cell *cell, const Node *node, const Tensor *const *inputs, Tensor *const *outputs) {
+  Network net;
+  const char *wrong = read_network(cell, node, inputs, outputs, &net);
+  if (wrong) return wrong;
+  Arena *scratch = arena_new();
+  wrong = run_network(&net, scratch);
+  arena_free(scratch);
+  return wrong;
+}
+
+const char *ref_rnn(const Node *node, const Tensor *const *inputs, Tensor *const *outputs) {
+  return run_cell(&CELL_RNN, node, inputs, outputs);
+}
+
+const char *ref_gru(const Node *node, const Tensor *const *inputs, Tensor *const *outputs) {
+  return run_cell(&CELL_GRU, node, inputs, outputs);
+}
+
+const char *ref_lstm(const Node *node, const Tensor *const *inputs, Tensor *const *outputs) {
+  return run_cell(&CELL_LSTM, node, inputs, outputs);
+}

@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Reductions over any set of axes, the global pools, and ArgMax/ArgMin. NaN propagates through maxima and minima, and
+ * the first NaN wins an ArgMax or ArgMin, as in numpy; ONNX Runtime lets both depend on NaN's place.
+ */
+#include <math.h>
+#include <string.h>
+
+#include "reference/kernels.h"
+
+static double step_sum(double sum, double x) { return sum + x; }
+static double step_product(double product, double x) { return product * x; }
+static double step_square(double sum, double x) { return sum + x * x; }
+static double step_absolute(double sum, double x) { return sum + fabs(x); }
+static double step_exp(double sum, double x) { return sum + exp(x); }
+static double step_max(double best, double x) { return isnan(best) || x <= best ? best : x; }
+static double step_min(double best, double x) { return isnan(best) || x >= best ? best : x; }
+
+static double finish_none(double total, int64_t n) { return (void)n, total; }
+static double finish_mean(double total, int64_t n) { return total / (double)n; }
+static double finish_sqrt(double total, int64_t n) { return (void)n, sqrt(total); }
+static double finish_log(double total, int64_t n) { return (void)n, log(total); }
+
+static int64_t int_step_square(int64_t sum, int64_t x) { return wrap_add(sum, wrap_mul(x, x)); }
+static int64_t int_step_absolute(int64_t sum, int64_t x) { return wrap_add(sum, x < 0 ? wrap_sub(0, x) : x); }
+static int64_t int_step_max(int64_t best, int64_t x) { return x > best ? x : best; }
+static int64_t int_step_min(int64_t best, int64_t x) { return x < best ? x : best; }
+
+typedef struct Reduction {
+  const char *op;
+  double start;
+  double (*step)(double total, double x);
+  double (*finish)(double total, int64_t n);
+  int64_t int_start;
+  int64_t (*int_step)(int64_t total, int64_t x); /* NULL: no integers */
+} Reduction;
+
+static const Reduction REDUCTIONS[] = {
+    {"ReduceSum", 0, step_sum, finish_none, 0, wrap_add},
+    {"ReduceMean", 0, step_sum, finish_mean, 0, wrap_add},
+    {"ReduceMax", -INFINITY, step_max, finish_none, INT64_MIN, int_step_max},
+    {"ReduceMin", INFINITY, step_min, finish_none, INT64_MAX, int_step_min},
+    {"ReduceProd", 1, step_product, finish_none, 1, wrap_mul},
+    {"ReduceSumSquare", 0, step_square, finish_none, 0, int_step_square},
+    {"ReduceL1", 0, step_absolute, finish_none, 0, int_step_absolute},
+    {"ReduceL2", 0, step_square, finish_sqrt, 0, NULL},
+    {"ReduceLogSum", 0, step_sum, finish_log, 0, NULL},
+    {"ReduceLogSumExp", 0, step_exp, finish_log, 0, NULL},
+    {"GlobalMaxPool", -INFINITY, step_max, finish_none, 0, NULL},
+    {"GlobalAveragePool", 0, step_sum, finish_mean, 0, NULL},
+};
+enum { N_REDUCTIONS = sizeof REDUCTIONS / sizeof *REDUCTIONS };
+
+static const Reduction *reduction_of(const Node *node) {
+  for (int row = 0; row < N_REDUCTIONS; row++)
+    if (!strcmp(REDUCTIONS[row].op, node->op->name)) return &REDUCTIONS[row];
+  bug("no reference for %s", node->op->name);
+}
+
+/* Marks the axes to reduce: given by attribute or second input; all of them if there are none. */
+static const char *reduced_axes(const Node *node, const Tensor *const *inputs, bool reduced[MAX_RANK]) {
+  const Tensor *x = inputs[0];
+  memset(reduced, 0, MAX_RANK);
+  if (!strncmp(node->op->name, "Global", 6)) {
+    for (int axis = 2; axis < x->rank; axis++) reduced[axis] = true;
+    return NULL;
+  }
+  const Tensor *list = node->n_inputs > 1 ? inputs[1] : NULL;
+  const Attribute *attribute = node_attribute(node, "axes");
+  int64_t n = list ? tensor_count(list) : attribute ? (int64_t)attribute->count : 0;
+  bool all = n == 0 && !node_int(node, "noop_with_empty_axes");
+  for (int axis = 0; axis < x->rank; axis++) reduced[axis] = all;
+  for (int64_t i = 0; i < n; i++) {
+    int axis = normal_axis(list ? tensor_get_int(list, i) : attribute->ints[i], x->rank);
+    if (axis < 0) return "axis out of range";
+    reduced[axis] = true;
+  }
+  return NULL;
+}
+
+/* The elements that become one output element are a box in x that begins at `base`. */
+static double fold(const Reduction *reduction, const Tensor *x, Walk *box, int64_t base, int64_t n) {
+  double total = reduction->start, shift = 0;
+  if (reduction->step == step_exp) { /* by the maximum, so that exp() cannot overflow */
+    shift = -INFINITY;
+    for (bool on = walk_begin(box); on; on = walk_next(box)) shift = fmax(shift, tensor_get(x, base + box->offset[0]));
+    if (isinf(shift)) shift = 0;
+  }
+  for (bool on = walk_begin(box); on; on = walk_next(box))
+    total = reduction->step(total, tensor_get(x, base + box->offset[0]) - shift);
+  return reduction->finish(total, n) + shift;
+}
+
+static int64_t fold_int(const Reduction *reduction, const Tensor *x, Walk *box, int64_t base, int64_t n) {
+  int64_t total = reduction->int_start;
+  for (bool on = walk_begin(box); on; on = walk_next(box))
+    total = reduction->int_step(total, tensor_get_int(x, base + box->offset[0]));
+  if (reduction->finish == finish_mean) total /= n;
+  return total;
+}
+
+/* The least and greatest of a type stand in for an empty set's maximum and minimum. */
+static int64_t saturate(DType dtype, int64_t value) {
+  int64_t least = dtype == RNNCC_I64 ? INT64_MIN : dtype == RNNCC_I32 ? INT32_MIN : 0;
+  int64_t greatest = dtype == RNNCC_I64 ? INT64_MAX : dtype == RNNCC_I32 ? INT32_MAX : UINT8_MAX;
+  return value < least ? least : value > greatest ? greatest : value;
+}
+
+const char *ref_reduce(const Node *node, const Tensor *const *inputs, Tensor *const *outputs) {
+  const Tensor *x = inputs[0];
+  Tensor *y = outputs[0];
+  const Reduction *reduction = reduction_of(node);
+  bool reduced[MAX_RANK], floating = dtype_is_float(x->dtype);
+  const char *wrong = reduced_axes(node, inputs, reduced);
+  if (wrong) return wrong;
+
+  int64_t strides[MAX_RANK], n = 1, i = 0;
+  tensor_strides(x, strides);
+  Walk outer = walk_over(x->rank, x->shape), box = outer;
+  for (int axis = 0; axis < x->rank; axis++) {
+    Walk *other = reduced[axis] ? &outer : &box;
+    other->shape[axis] = 1;
+    if (reduced[axis]) n *= x->shape[axis];
+  }
+  walk_add(&outer, 0, strides);
+  walk_add(&box, 0, strides);
+  if (!floating && n == 0 && reduction->finish == finish_mean) return "mean of no integers";
+  for (bool on = walk_begin(&outer); on; on = walk_next(&outer), i++) {
+    if (floating) {
+      tensor_set(y, i, fold(reduction, x, &box, outer.offset[0], n));
+      continue;
+    }
+    int64_t total = fold_int(reduction, x, &box, outer.offset[0], n);
+    tensor_set_int(y, i, n ? wrap_int(y->dtype, total) : saturate(y->dtype, total));
+  }
+  return NULL;
+}
+
+/* Whether `a` beats `b`, the best so far. `sign` is 1 for the maximum, -1 for the minimum. */
+static bool float_beats(double a, double b, int sign) { return !isnan(b) && (isnan(a) || sign * a > sign * b); }
+static bool int_beats(int64_t a, int64_t b, int sign) { return sign > 0 ? a > b : a < b; }
+
+static bool beats(const Tensor *x, int64_t a, int64_t b, int sign, bool last) {
+  if (dtype_is_float(x->dtype)) {
+    double challenger = tensor_get(x, a), best = tensor_get(x, b);
+    return float_beats(challenger, best, sign) || (last && challenger == best);
+  }
+  int64_t challenger = tensor_get_int(x, a), best = tensor_get_int(x, b);
+  return int_beats(challenger, best, sign) || (last && challenger == best);
+}
+
+const char *ref_arg(const Node *node, const Tensor *const *inputs, Tensor *const *outputs) {
+  const Tensor *x = inputs[0];
+  int axis = normal_axis(node_int(node, "axis"), x->rank), sign = strcmp(node->op->name, "ArgMax") ? -1 : 1;
+  if (axis < 0) return "axis out of range";
+  bool last = node_int(node, "select_last_index");
+  int64_t n = x->shape[axis], inner = 1;
+  for (int k = axis + 1; k < x->rank; k++) inner *= x->shape[k];
+  if (n == 0 && tensor_count(outputs[0]) > 0) return "no elements to choose from";
+  for (int64_t i = 0, count = tensor_count(outputs[0]); i < count; i++) {
+    int64_t first = i / inner * n * inner + i % inner, best = 0;
+    for (int64_t k = 1; k < n; k++)
+      if (beats(x, first + k * inner, first + best * inner, sign, last)) best = k;
+    tensor_set_int(outputs[0], i, best);
+  }
+  return NULL;
+}

@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: MIT */
+/* Element-wise ops of one input, Clip and Cast. NaN propagates wherever ONNX Runtime lets it. */
+#include <math.h>
+#include <string.h>
+
+#include "reference/kernels.h"
+
+/* An op's attributes, read once: their meaning is the op's. */
+typedef struct UnaryParameters {
+  double alpha, beta; /* Selu: beta is gamma */
+  bool approximate;   /* Gelu by tanh */
+} UnaryParameters;
+
+typedef double UnaryFloat(double x, const UnaryParameters *parameters);
+typedef int64_t UnaryInt(int64_t x);
+
+#define UNARY(name, expression)                                                                                        \
+  static double name(double x, const UnaryParameters *p) {                                                             \
+    (void)p;                                                                                                           \
+    return expression;                                                                                                 \
+  }
+UNARY(float_abs, fabs(x))
+UNARY(float_neg, -x)
+UNARY(float_sign, isnan(x) ? x : (x > 0) - (x < 0))
+UNARY(float_floor, floor(x))
+UNARY(float_ceil, ceil(x))
+UNARY(float_round, nearbyint(x)) /* halves to even, in the default rounding mode */
+UNARY(float_reciprocal, 1 / x)
+UNARY(float_sqrt, sqrt(x))
+UNARY(float_exp, exp(x))
+UNARY(float_log, log(x))
+UNARY(float_erf, erf(x))
+UNARY(float_sigmoid, 1 / (1 + exp(-x)))
+UNARY(float_tanh, tanh(x))
+UNARY(float_relu, x < 0 ? 0 : x)
+UNARY(float_leaky_relu, x < 0 ? p->alpha * x : x)
+UNARY(float_thresholded_relu, x > p->alpha ? x : 0) /* NaN gives 0, as in ONNX Runtime */
+UNARY(float_elu, x < 0 ? p->alpha * expm1(x) : x)
+UNARY(float_selu, p->beta *(x <= 0 ? p->alpha * expm1(x) : x))
+UNARY(float_celu, x < 0 ? p->alpha * expm1(x / p->alpha) : x)
+UNARY(float_mish, x *tanh(x > 0 ? x + log1p(exp(-x)) : log1p(exp(x))))
+UNARY(float_hard_sigmoid, isnan(x) ? x : fmax(0, fmin(1, p->alpha *x + p->beta)))
+UNARY(float_hard_swish, isnan(x) ? x : x *fmax(0, fmin(1, x / 6 + 0.5)))
+UNARY(float_softplus, x > 0 ? x + log1p(exp(-x)) : log1p(exp(x)))
+UNARY(float_softsign, x / (1 + fabs(x)))
+#undef UNARY
+
+static double float_gelu(double x, const UnaryParameters *p) {
+  if (!p->approximate) return 0.5 * x * (1 + erf(x * M_SQRT1_2));
+  return 0.5 * x * (1 + tanh(M_2_SQRTPI * M_SQRT1_2 * (x + 0.044715 * x * x * x)));
+}
+
+static int64_t int_abs(int64_t x) { return x < 0 ? wrap_sub(0, x) : x; }
+static int64_t int_neg(int64_t x) { return wrap_sub(0, x); }
+static int64_t int_sign(int64_t x) { return (x > 0) - (x < 0); }
+static int64_t int_relu(int64_t x) { return x < 0 ? 0 : x; }
+static int64_t int_not(int64_t x) { return !x; }
+
+static const struct {
+  const char *op;
+  UnaryFloat *on_float;
+  UnaryInt *on_int;
+} UNARY_OPS[] = {
+    {"Abs", float_abs, int_abs},
+    {"Neg", float_neg, int_neg},
+    {"Sign", float_sign, int_sign},
+    {"Floor", float_floor, NULL},
+    {"Ceil", float_ceil, NULL},
+    {"Round", float_round, NULL},
+    {"Reciprocal", float_reciprocal, NULL},
+    {"Sqrt", float_sqrt, NULL},
+    {"Exp", float_exp, NULL},
+    {"Log", float_log, NULL},
+    {"Erf", float_erf, NULL},
+    {"Sigmoid", float_sigmoid, NULL},
+    {"Tanh", float_tanh, NULL},
+    {"Relu", float_relu, int_relu},
+    {"LeakyRelu", float_leaky_relu, NULL},
+    {"ThresholdedRelu", float_thresholded_relu, NULL},
+    {"Elu", float_elu, NULL},
+    {"Selu", float_selu, NULL},
+    {"Celu", float_celu, NULL},
+    {"Gelu", float_gelu, NULL},
+    {"Mish", float_mish, NULL},
+    {"HardSigmoid", float_hard_sigmoid, NULL},
+    {"HardSwish", float_hard_swish, NULL},
+    {"Softplus", float_softplus, NULL},
+    {"Softsign", float_softsign, NULL},
+    {"Not", NULL, int_not},
+};
+enum { N_UNARY_OPS = sizeof UNARY_OPS / sizeof *UNARY_OPS };
+
+static UnaryParameters unary_parameters(const Node *node) {
+  UnaryParameters parameters = {0};
+  AttributeSpec spec;
+  if (op_find_attribute(node->op, "alpha", &spec)) parameters.alpha = node_float(node, "alpha");
+  if (op_find_attribute(node->op, "beta", &spec)) parameters.beta = node_float(node, "beta");
+  if (op_find_attribute(node->op, "gamma", &spec)) parameters.beta = node_float(node, "gamma");
+  if (op_find_attribute(node->op, "approximate", &spec))
+    parameters.approximate = !strcmp(node_string(node, "approximate"), "tanh");
+  return parameters;
+}
+
+const char *ref_unary(const Node *node, const Tensor *const *inputs, Tensor *const *outputs) {
+  const Tensor *x = inputs[0];
+  Tensor *y = outputs[0];
+  UnaryParameters parameters = unary_parameters(node);
+  int row = 0;
+  while (row < N_UNARY_OPS && strcmp(UNARY_OPS[row].op, node->op->name)) row++;
+  bool floating = dtype_is_float(x->dtype);
+  if (row == N_UNARY_OPS || !(floating ? (void *)UNARY_OPS[row].on_float : (void *)UNARY_OPS[row].on_int))
+    bug("no reference for %s of %s", node->op->name, dtype_name(x->dtype));
+  for (int64_t i = 0, n = tensor_count(x); i < n; i++) {
+    if (floating)
+      tensor_set(y, i, UNARY_OPS[row].on_float(tensor_get(x, i), &parameters));
+    else
+      tensor_set_int(y, i, wrap_int(y->dtype, UNARY_OPS[row].on_int(tensor_get_int(x, i))));
+  }
+  return NULL;
+}
+
+/* min(max(x, low), high): where the bounds cross, the upper one wins, as in ONNX and ONNX Runtime. */
+const char *ref_clip(const Node *node, const Tensor *const *inputs, Tensor *const *outputs) {
+  const Tensor *x = inputs[0], *low = node->n_inputs > 1 ? inputs[1] : NULL;
+  const Tensor *high = node->n_inputs > 2 ? inputs[2] : NULL;
+  if ((low && tensor_count(low) != 1) || (high && tensor_count(high) != 1)) return "a bound of Clip is no scalar";
+  bool floating = dtype_is_float(x->dtype);
+  for (int64_t i = 0, n = tensor_count(x); i < n; i++) {
+    if (floating) {
+      double value = tensor_get(x, i);
+      if (low && value < tensor_get(low, 0)) value = tensor_get(low, 0);
+      if (high && value > tensor_get(high, 0)) value = tensor_get(high, 0);
+      tensor_set(outputs[0], i, value);
+    } else {
+      int64_t value = tensor_get_int(x, i);
+      if (low && value < tensor_get_int(low, 0)) value = tensor_get_int(low, 0);
+      if (high && value > tensor_get_int(high, 0)) value = tensor_get_int(high, 0);
+      tensor_set_int(outputs[0], i, value);
+    }
+  }
+  return NULL;
+}
+
+/* Towards zero. ONNX leaves NaN and what does not fit undefined; ONNX Runtime gives what x86 converts to: the least
+ * integer, and for u8 the low byte of the conversion to i32. */
+static int64_t float_to_int(DType to, double value) {
+  double limit = to == RNNCC_I64 ? 0x1p63 : 0x1p31;
+  bool fits = value > (to == RNNCC_I64 ? -0x1p63 - 0x1p11 : -0x1p31 - 1) && value < limit;
+  int64_t least = to == RNNCC_I64 ? INT64_MIN : INT32_MIN;
+  return wrap_int(to, fits ? (int64_t)value : least);
+}
+
+static float int_to_float(int64_t value) { return (float)value; } /* rounded once: not by way of double */
+
+const char *ref_cast(const Node *node, const Tensor *const *inputs, Tensor *const *outputs) {
+  (void)node;
+  const Tensor *x = inputs[0];
+  Tensor *y = outputs[0];
+  bool from_float = dtype_is_float(x->dtype), to_float = dtype_is_float(y->dtype);
+  for (int64_t i = 0, n = tensor_count(x); i < n; i++) {
+    if (from_float && to_float)
+      copy_element(y, i, x, i);
+    else if (to_float)
+      tensor_set(y, i, int_to_float(tensor_get_int(x, i)));
+    else if (from_float && y->dtype == RNNCC_BOOL)
+      tensor_set_int(y, i, tensor_get(x, i) != 0);
+    else if (from_float)
+      tensor_set_int(y, i, float_to_int(y->dtype, tensor_get(x, i)));
+    else
+      tensor_set_int(y, i, wrap_int(y->dtype, tensor_get_int(x, i)));
+  }
+  return NULL;
+}
