@@ -1,0 +1,278 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Sums and products of dimensions. Every result is brought into canonical form and looked up in a hash table, so that
+ * equal polynomials are one object. Division, minimum and maximum stand in dim_atoms.c.
+ */
+#include <string.h>
+
+#include "ir/dim_internal.h"
+#include "support/diagnostics.h"
+
+/* More than any shape arithmetic of a real network; keeps hostile models from growing expressions without end. */
+enum { MAX_TERMS = 64, MAX_FACTORS = 16, MAX_DEPTH = 10, FIRST_SLOTS = 256 };
+
+struct DimTable {
+  Arena *arena;
+  int n_symbols, symbol_capacity;
+  const DimSymbol **symbols;
+  int n_atoms, atom_capacity;
+  const Atom **atoms;
+  int n_dims, n_slots; /* slots: open addressing, a power of two, at most half full */
+  const Dim **slots;
+};
+
+DimTable *dim_table_new(Arena *arena) {
+  DimTable *table = ARENA_NEW(arena, DimTable);
+  table->arena = arena;
+  table->n_slots = FIRST_SLOTS;
+  table->slots = ARENA_ARRAY(arena, const Dim *, FIRST_SLOTS);
+  return table;
+}
+
+static _Noreturn void too_large(void) {
+  fatal_at(LOCATION_FILE(NULL), EXIT_LIMIT,
+           "a dimension's expression grows past %d terms, %d factors a term, or %d divisions deep", MAX_TERMS,
+           MAX_FACTORS, MAX_DEPTH);
+}
+
+/* Named dimensions */
+
+int dim_symbol_count(const DimTable *table) { return table->n_symbols; }
+const DimSymbol *dim_symbol_at(const DimTable *table, int index) { return table->symbols[index]; }
+
+const DimSymbol *dim_symbol_find(const DimTable *table, const char *name) {
+  for (int i = 0; i < table->n_symbols; i++)
+    if (!strcmp(table->symbols[i]->name, name)) return table->symbols[i];
+  return NULL;
+}
+
+static void *with_room(Arena *arena, void *list, int count, int *capacity) {
+  if (count < *capacity) return list;
+  *capacity = *capacity ? *capacity * 2 : 16;
+  void **copy = ARENA_ARRAY(arena, void *, *capacity);
+  if (count) memcpy(copy, list, (size_t)count * sizeof *copy);
+  return copy;
+}
+
+const DimSymbol *dim_symbol_add(DimTable *table, const char *name, int64_t min, int64_t opt, int64_t max) {
+  DimSymbol *symbol = ARENA_NEW(table->arena, DimSymbol);
+  *symbol = (DimSymbol){arena_string(table->arena, name), table->n_symbols, min, opt, max};
+  table->symbols = with_room(table->arena, table->symbols, table->n_symbols, &table->symbol_capacity);
+  table->symbols[table->n_symbols++] = symbol;
+  return symbol;
+}
+
+/* Atoms */
+
+static bool same_atom(const Atom *a, const Atom *b) {
+  return a->kind == b->kind && a->symbol == b->symbol && a->a == b->a && a->b == b->b;
+}
+
+static const Atom *intern_atom(DimTable *table, Atom wanted) {
+  for (int i = 0; i < table->n_atoms; i++)
+    if (same_atom(table->atoms[i], &wanted)) return table->atoms[i];
+  wanted.id = table->n_atoms;
+  const Atom *atom = arena_copy(table->arena, &wanted, sizeof wanted);
+  table->atoms = with_room(table->arena, table->atoms, table->n_atoms, &table->atom_capacity);
+  table->atoms[table->n_atoms++] = atom;
+  return atom;
+}
+
+static int atom_depth(const Atom *atom) {
+  if (atom->kind == ATOM_SYMBOL) return 0;
+  return 1 + (atom->a->depth > atom->b->depth ? atom->a->depth : atom->b->depth);
+}
+
+/* Bounds */
+
+typedef struct Range {
+  int64_t lower, upper;
+} Range;
+
+static Range range_of_products(int64_t a, int64_t b, int64_t c, int64_t d) {
+  Range range = {a, a};
+  const int64_t others[] = {b, c, d};
+  for (int i = 0; i < 3; i++) {
+    if (others[i] < range.lower) range.lower = others[i];
+    if (others[i] > range.upper) range.upper = others[i];
+  }
+  return range;
+}
+
+static Range range_mul(Range a, Range b) {
+  return range_of_products(mul_saturated(a.lower, b.lower), mul_saturated(a.lower, b.upper),
+                           mul_saturated(a.upper, b.lower), mul_saturated(a.upper, b.upper));
+}
+
+static Range range_div(Range a, Range b) {
+  return range_of_products(floor_div(a.lower, b.lower), floor_div(a.lower, b.upper), floor_div(a.upper, b.lower),
+                           floor_div(a.upper, b.upper));
+}
+
+static int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
+static int64_t larger(int64_t a, int64_t b) { return a > b ? a : b; }
+
+static Range atom_range(const Atom *atom) {
+  if (atom->kind == ATOM_SYMBOL) return (Range){atom->symbol->min, atom->symbol->max};
+  Range a = {atom->a->lower, atom->a->upper}, b = {atom->b->lower, atom->b->upper};
+  if (atom->kind == ATOM_DIV) return range_div(a, b);
+  if (atom->kind == ATOM_MIN) return (Range){smaller(a.lower, b.lower), smaller(a.upper, b.upper)};
+  return (Range){larger(a.lower, b.lower), larger(a.upper, b.upper)};
+}
+
+static int64_t atom_optimum(const Atom *atom) {
+  if (atom->kind == ATOM_SYMBOL) return atom->symbol->opt;
+  int64_t a = atom->a->optimum, b = atom->b->optimum;
+  if (atom->kind == ATOM_DIV) return floor_div(a, b);
+  return atom->kind == ATOM_MIN ? smaller(a, b) : larger(a, b);
+}
+
+static void set_bounds(Dim *dim) {
+  for (int t = 0; t < dim->n_terms; t++) {
+    const Term *term = &dim->terms[t];
+    Range range = {term->coefficient, term->coefficient};
+    int64_t optimum = term->coefficient;
+    for (int f = 0; f < term->n_factors; f++) {
+      range = range_mul(range, atom_range(term->factors[f]));
+      optimum = mul_saturated(optimum, atom_optimum(term->factors[f]));
+      dim->depth = (int)larger(dim->depth, atom_depth(term->factors[f]));
+    }
+    dim->lower = range.lower == INT64_MIN ? INT64_MIN : add_saturated(dim->lower, range.lower);
+    dim->upper = range.upper == INT64_MAX ? INT64_MAX : add_saturated(dim->upper, range.upper);
+    dim->optimum = add_saturated(dim->optimum, optimum);
+  }
+  if (dim->depth > MAX_DEPTH) too_large();
+}
+
+/* Terms, and the polynomials they make */
+
+/* Higher degree first, then by the factors' ids. */
+int term_compare(const Term *a, const Term *b) {
+  if (a->n_factors != b->n_factors) return a->n_factors > b->n_factors ? -1 : 1;
+  for (int f = 0; f < a->n_factors; f++)
+    if (a->factors[f] != b->factors[f]) return a->factors[f]->id < b->factors[f]->id ? -1 : 1;
+  return 0;
+}
+
+static uint64_t hash_terms(const Term *terms, int n) {
+  uint64_t hash = 1469598103934665603u; /* FNV-1a over coefficients and atom ids */
+  for (int t = 0; t < n; t++) {
+    hash = (hash ^ (uint64_t)terms[t].coefficient) * 1099511628211u;
+    for (int f = 0; f < terms[t].n_factors; f++)
+      hash = (hash ^ (uint64_t)(terms[t].factors[f]->id + 1)) * 1099511628211u;
+  }
+  return hash ^ hash >> 29;
+}
+
+static bool same_terms(const Dim *dim, const Term *terms, int n) {
+  if (dim->n_terms != n) return false;
+  for (int t = 0; t < n; t++)
+    if (dim->terms[t].coefficient != terms[t].coefficient || term_compare(&dim->terms[t], &terms[t])) return false;
+  return true;
+}
+
+static const Dim **slot_of(DimTable *table, const Term *terms, int n) {
+  uint64_t index = hash_terms(terms, n);
+  for (;; index++) {
+    const Dim **slot = &table->slots[index & (uint64_t)(table->n_slots - 1)];
+    if (!*slot || same_terms(*slot, terms, n)) return slot;
+  }
+}
+
+static void grow_slots(DimTable *table) {
+  const Dim **old = table->slots;
+  int n_old = table->n_slots;
+  table->n_slots *= 2;
+  table->slots = ARENA_ARRAY(table->arena, const Dim *, table->n_slots);
+  for (int i = 0; i < n_old; i++)
+    if (old[i]) *slot_of(table, old[i]->terms, old[i]->n_terms) = old[i];
+}
+
+/* The dimension of these canonical terms, which are copied. */
+const Dim *dim_of_terms(DimTable *table, const Term *terms, int n) {
+  const Dim **slot = slot_of(table, terms, n);
+  if (*slot) return *slot;
+  Dim *dim = ARENA_NEW(table->arena, Dim);
+  dim->id = table->n_dims++;
+  dim->n_terms = n;
+  dim->terms = arena_copy(table->arena, terms, (size_t)n * sizeof *terms);
+  for (int t = 0; t < n; t++)
+    dim->terms[t].factors = arena_copy(table->arena, terms[t].factors, (size_t)terms[t].n_factors * sizeof(Atom *));
+  set_bounds(dim);
+  *slot = dim;
+  if (table->n_dims * 2 > table->n_slots) grow_slots(table);
+  return dim;
+}
+
+const Dim *dim_of_atom(DimTable *table, AtomKind kind, const DimSymbol *symbol, const Dim *a, const Dim *b) {
+  const Atom *atom = intern_atom(table, (Atom){.kind = kind, .symbol = symbol, .a = a, .b = b});
+  Term term = {1, 1, &atom};
+  return dim_of_terms(table, &term, 1);
+}
+
+const Dim *dim_const(DimTable *table, int64_t value) {
+  Term term = {value, 0, NULL};
+  return dim_of_terms(table, &term, value != 0);
+}
+
+const Dim *dim_symbol(DimTable *table, const DimSymbol *symbol) {
+  return dim_of_atom(table, ATOM_SYMBOL, symbol, NULL, NULL);
+}
+
+/* Merges two canonical sums; the second is scaled by `scale`. */
+static const Dim *add_scaled(DimTable *table, const Dim *a, const Dim *b, int64_t scale) {
+  Term sum[2 * MAX_TERMS];
+  int n = 0, i = 0, j = 0;
+  while (i < a->n_terms || j < b->n_terms) {
+    int order = i == a->n_terms ? 1 : j == b->n_terms ? -1 : term_compare(&a->terms[i], &b->terms[j]);
+    Term term = order <= 0 ? a->terms[i] : b->terms[j];
+    int64_t first = order <= 0 ? a->terms[i++].coefficient : 0;
+    int64_t second = order >= 0 ? mul_saturated(b->terms[j++].coefficient, scale) : 0;
+    term.coefficient = add_saturated(first, second);
+    if (term.coefficient != 0) sum[n++] = term;
+  }
+  if (n > MAX_TERMS) too_large();
+  return dim_of_terms(table, sum, n);
+}
+
+const Dim *dim_add(DimTable *table, const Dim *a, const Dim *b) { return add_scaled(table, a, b, 1); }
+const Dim *dim_sub(DimTable *table, const Dim *a, const Dim *b) { return add_scaled(table, a, b, -1); }
+
+/* a's terms times one term. Products keep neither order nor distinctness across terms, so they are summed up. */
+static const Dim *mul_term(DimTable *table, const Dim *a, const Term *by) {
+  const Dim *sum = dim_const(table, 0);
+  for (int t = 0; t < a->n_terms; t++) {
+    const Term *term = &a->terms[t];
+    const Atom *factors[2 * MAX_FACTORS];
+    Term product = {mul_saturated(term->coefficient, by->coefficient), term->n_factors + by->n_factors, factors};
+    if (product.n_factors > MAX_FACTORS) too_large();
+    for (int f = 0, i = 0, j = 0; f < product.n_factors; f++) {
+      bool first = j == by->n_factors || (i < term->n_factors && term->factors[i]->id <= by->factors[j]->id);
+      factors[f] = first ? term->factors[i++] : by->factors[j++];
+    }
+    sum = dim_add(table, sum, dim_of_terms(table, &product, 1));
+  }
+  return sum;
+}
+
+const Dim *dim_mul(DimTable *table, const Dim *a, const Dim *b) {
+  const Dim *sum = dim_const(table, 0);
+  for (int t = 0; t < b->n_terms; t++) sum = dim_add(table, sum, mul_term(table, a, &b->terms[t]));
+  return sum;
+}
+
+bool dim_is_const(const Dim *dim) { return dim->n_terms == 0 || (dim->n_terms == 1 && dim->terms[0].n_factors == 0); }
+
+int64_t dim_value(const Dim *dim) {
+  if (!dim_is_const(dim)) bug("the value of a dimension that is not constant");
+  return dim->n_terms ? dim->terms[0].coefficient : 0;
+}
+
+const DimSymbol *dim_as_symbol(const Dim *dim) {
+  if (dim->n_terms != 1 || dim->terms[0].n_factors != 1 || dim->terms[0].coefficient != 1) return NULL;
+  return dim->terms[0].factors[0]->symbol;
+}
+
+int64_t dim_lower(const Dim *dim) { return dim->lower; }
+int64_t dim_upper(const Dim *dim) { return dim->upper; }
+int64_t dim_optimum(const Dim *dim) { return dim->optimum; }

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * How dimensions are represented: a sum of terms, each a coefficient times a product of atoms. An atom is a named
+ * dimension, or a floor-division, minimum or maximum of two dimensions that no rule simplifies further.
+ */
+#ifndef RNNCC_DIM_INTERNAL_H
+#define RNNCC_DIM_INTERNAL_H
+
+#include "ir/dim.h"
+
+typedef enum AtomKind { ATOM_SYMBOL, ATOM_DIV, ATOM_MIN, ATOM_MAX } AtomKind;
+
+typedef struct Atom {
+  AtomKind kind;
+  int id; /* in order of creation: the order of factors in a term */
+  const DimSymbol *symbol;
+  const Dim *a, *b; /* operands of the others; a divisor is positive */
+} Atom;
+
+typedef struct Term {
+  int64_t coefficient;  /* not 0 */
+  int n_factors;        /* 0: the constant term */
+  const Atom **factors; /* by id; a power is a repetition */
+} Term;
+
+struct Dim {
+  int id;    /* in order of creation */
+  int depth; /* of atoms within atoms */
+  int n_terms;
+  Term *terms; /* by term_compare: highest degree first, the constant last; no two with the same factors */
+  int64_t lower, upper, optimum;
+};
+
+/* Saturating arithmetic: INT64_MIN and INT64_MAX stand for everything beyond, and stay what they are. */
+static inline bool is_extreme(int64_t a) { return a == INT64_MIN || a == INT64_MAX; }
+
+static inline int64_t add_saturated(int64_t a, int64_t b) {
+  int64_t sum;
+  if (is_extreme(a)) return a;
+  if (is_extreme(b)) return b;
+  if (!__builtin_add_overflow(a, b, &sum)) return sum;
+  return a < 0 ? INT64_MIN : INT64_MAX;
+}
+
+static inline int64_t mul_saturated(int64_t a, int64_t b) {
+  int64_t product;
+  if (a == 0 || b == 0) return 0;
+  if (!is_extreme(a) && !is_extreme(b) && !__builtin_mul_overflow(a, b, &product)) return product;
+  return (a < 0) == (b < 0) ? INT64_MAX : INT64_MIN;
+}
+
+/* Rounds towards minus infinity; b > 0. */
+static inline int64_t floor_div(int64_t a, int64_t b) { return is_extreme(a) ? a : a / b - (a % b < 0); }
+
+int term_compare(const Term *a, const Term *b);
+/* The dimension of canonical terms, which are copied. */
+const Dim *dim_of_terms(DimTable *table, const Term *terms, int n);
+const Dim *dim_of_atom(DimTable *table, AtomKind kind, const DimSymbol *symbol, const Dim *a, const Dim *b);
+
+#endif
