@@ -6,50 +6,63 @@
 #include "rnncc.h"
 #include "team.h"
 
-/* What one run hands to the schedule. Shared by all workers, read-only but for `fault`. */
+/* What one run hands to the schedule. Shared by all workers, read-only but for `fault` and `stamps`. */
 typedef struct Run {
-  const void *const *inputs;    /* the caller's data, then nothing: states arrive in the arena */
-  void *const *outputs;         /* the caller's buffers */
-  unsigned char *arena;         /* arena_bytes, 64-byte aligned */
-  const unsigned char *weights; /* packed, 64-byte aligned */
-  const int64_t *dims;          /* value of each named dimension in this run, indexed as in info */
+  const void *const *inputs;    /* [info.n_inputs], the caller's data; states arrive in the arena */
+  void *const *outputs;         /* [info.n_outputs], the caller's buffers; of a staged output, not to be touched */
+  unsigned char *arena;         /* info.arena_bytes, 64-byte aligned; keeps nothing from run to run */
+  const unsigned char *weights; /* Module.weights */
+  const int64_t *dims;          /* [info.n_dims]: value of each named dimension in this run */
   _Atomic int *fault;           /* a kernel that meets an out-of-range value stores an rnncc_status here and goes on */
-  uint64_t *stamps;             /* NULL, or one monotonic time in ns per schedule step, written by rank 0: profiling */
+  uint64_t *stamps;             /* NULL unless profiling; only module_stamp uses it */
 } Run;
 
+/* Where state i of info.states lives while the schedule runs. Dense, in the state's shape but with the batch axis cut
+ * to this run's batch: the value of dimension info.states[i].tensor.dim[batch_axis], or all slots if that is -1. Slots
+ * past the batch keep their values. Every other axis of a state is fixed. The runtime fills arena_in before the
+ * schedule and reads arena_out after it, if the run succeeds. The two may be the same place, and neither may be
+ * overwritten by other values in between. */
 typedef struct ModuleState {
-  size_t arena_in, arena_out; /* where the schedule reads the old and writes the new state, dense at run-time shape */
-  size_t bytes;               /* at the dimensions' maxima */
+  size_t arena_in, arena_out; /* offsets in the arena of the old and the new value */
+  size_t bytes;               /* of all slots: what the context keeps */
 } ModuleState;
 
 /* A check of input data that must hold before anything runs: every element of input in [lo, hi). */
 typedef struct ModuleRangeCheck {
-  int32_t input;    /* an i32, i64 or u8 input */
+  int32_t input;    /* index in info.inputs; an i32, i64, u8 or bool input */
   int64_t lo, hi;   /* hi is used where hi_dim is -1 */
   int32_t hi_dim;   /* else the bound is this dimension's run-time value, plus hi */
   const char *what; /* e.g. "sequence length", for the message */
 } ModuleRangeCheck;
 
+/* One row of the profile: a kernel call of the schedule. */
 typedef struct ModuleStep {
-  const char *kernel, *node;
-  double flops, bytes;
+  const char *kernel; /* its schedule's name */
+  const char *node;   /* the model's node it serves */
+  double flops;       /* of one call at the dimensions' optimum */
+  double bytes;       /* moved by it */
 } ModuleStep;
 
+/* Everything the runtime knows of a model. Arrays may be NULL where their count is 0. */
 typedef struct Module {
+  /* struct_size is set. Every axis of an input is fixed or a named dimension itself (dim >= 0). A dimension that no
+   * input has takes its maximum. */
   rnncc_info info;
-  uint32_t cpu_features; /* CPU_* bits the kernels use */
-  const unsigned char *weights;
-  const ModuleState *states; /* info.n_states */
+  uint32_t cpu_features;        /* CPU_* bits the kernels use */
+  const unsigned char *weights; /* info.weights_bytes, packed, 64-byte aligned */
+  const ModuleState *states;    /* [info.n_states] */
   const ModuleRangeCheck *checks;
   int32_t n_checks;
-  const ModuleStep *steps; /* profile's rows, in schedule order */
+  const ModuleStep *steps;
   int32_t n_steps;
   /* Writes the run-time shape of every output (rank values each, in order), given dims. */
   void (*output_shapes)(const int64_t *dims, int64_t (*shapes)[RNNCC_MAX_RANK]);
-  /* The inference. Called by every worker of the team at once. */
+  /* The inference. Called by every worker of the team at once; all must meet at the same barriers. It need not end in
+   * one. Denormals are zero and rounding is to nearest throughout. */
   void (*schedule)(const Run *run, Team *team);
-  /* Outputs that the schedule leaves in the arena, because a run can still fault after writing them. */
-  const int64_t *staged_outputs; /* per output: arena offset, or -1 if written in place; NULL if none is staged */
+  /* [info.n_outputs]: the arena offset of outputs that the schedule leaves in the arena, because a run can still fault
+   * after writing them, or -1 if written in place. NULL if none is staged. */
+  const int64_t *staged_outputs;
 } Module;
 
 /* Bits of cpu_features. */
@@ -59,13 +72,15 @@ enum {
   CPU_NEON = 1u << 2,
 };
 
-/* The features of the CPU this runs on. */
+/* The features of the CPU this runs on. The runtime itself must be compiled for the target's base architecture (no
+ * -mavx...): it is what tells the user that the CPU lacks them. */
 uint32_t cpu_features(void);
 
 /* Defined by the emitted unit. */
 extern const Module rnncc_module;
 
-/* For profiling: monotonic nanoseconds into run->stamps[step], by rank 0 only, if profiling is on. */
+/* Every worker calls it after schedule step `step`, past its barrier if it has one: charges the time since the last
+ * stamp, on rank 0's clock, to that step. Does nothing unless the run is profiled. A step may be stamped repeatedly. */
 void module_stamp(const Run *run, const Team *team, int step);
 
 #endif

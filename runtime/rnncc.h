@@ -92,7 +92,8 @@ typedef struct rnncc_info {
   const rnncc_state_info *states;
 } rnncc_info;
 
-/* A host's own way to run `body(arg, 0..n-1)` on n threads at once; returns when all are done. */
+/* A host's own way to run `body(arg, 0..n-1)` on n threads at once (they wait for each other: fewer threads, one body
+ * after the other, would wait for ever); returns when all are done. */
 typedef void (*rnncc_parallel_for)(void *host, int n, void (*body)(void *arg, int index), void *arg);
 
 typedef struct rnncc_options {

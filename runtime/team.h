@@ -12,15 +12,22 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
-/* One worker's progress. Written only by that worker (release), read by the others (acquire); on a line of its own. */
+/* A counter that one thread advances and others wait for. The protocol is in epoch.c. */
+typedef struct Epoch {
+  _Atomic uint32_t value;    /* advanced by its owner alone (release), read by the others (acquire); wraps */
+  _Atomic uint32_t sleepers; /* threads that sleep, or are about to, until `value` advances */
+} Epoch;
+
+/* The barriers one worker has entered. On lines of its own, or one worker's progress would slow another's. */
 typedef struct TeamEpoch {
-  _Alignas(128) _Atomic uint32_t value; /* number of barriers entered so far; wraps */
+  _Alignas(128) Epoch entered;
 } TeamEpoch;
 
 typedef struct Team {
   int rank, size;    /* 0 <= rank < size */
   TeamEpoch *epochs; /* one per rank, shared; NULL when size is 1 */
   uint32_t passed;   /* barriers this worker has entered; equals its own epoch */
+  int crowded;       /* more workers than CPUs: give the CPU away instead of spinning */
 } Team;
 
 /* Waits until all workers of the team have come here. What any wrote before is visible to all after. */

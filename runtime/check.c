@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: MIT */
+/* Everything a run is refused for, before anything of it happens. */
+#include "context.h"
+
+enum { UNBOUND = -1 };
+
+static const char *const dtype_names[] = {
+    [RNNCC_NONE] = "none", [RNNCC_F32] = "f32", [RNNCC_I32] = "i32",
+    [RNNCC_I64] = "i64",   [RNNCC_U8] = "u8",   [RNNCC_BOOL] = "bool",
+};
+
+static const char *dtype_name(rnncc_dtype dtype) {
+  return (size_t)dtype < sizeof dtype_names / sizeof *dtype_names ? dtype_names[dtype] : "no known type";
+}
+
+size_t dtype_bytes(rnncc_dtype dtype) {
+  static const uint8_t bytes[] = {
+      [RNNCC_NONE] = 0, [RNNCC_F32] = 4, [RNNCC_I32] = 4, [RNNCC_I64] = 8, [RNNCC_U8] = 1, [RNNCC_BOOL] = 1,
+  };
+  return bytes[dtype];
+}
+
+size_t shape_elements(const int64_t *shape, int32_t rank) {
+  size_t elements = 1;
+  for (int32_t axis = 0; axis < rank; axis++) elements *= shape[axis];
+  return elements;
+}
+
+/* A tensor under check, with what names it in messages. */
+typedef struct Checked {
+  const char *role; /* "input" or "output" */
+  const rnncc_tensor_info *info;
+  const rnncc_tensor *tensor;
+  const int64_t *shape; /* at run time */
+} Checked;
+
+static size_t needed_bytes(const Checked *it) {
+  return shape_elements(it->shape, it->info->rank) * dtype_bytes(it->info->dtype);
+}
+
+static Checked checked_input(const rnncc_context *context, const rnncc_tensor *inputs, int i) {
+  return (Checked){"input", &context->model->module->info.inputs[i], &inputs[i], inputs[i].shape};
+}
+
+static Checked checked_output(const rnncc_context *context, const rnncc_tensor *outputs, int i) {
+  return (Checked){"output", &context->model->module->info.outputs[i], &outputs[i], context->shapes[i]};
+}
+
+static rnncc_status check_dtype(rnncc_context *context, const Checked *it) {
+  if (it->tensor->dtype == it->info->dtype) return RNNCC_OK;
+  return context_fail(context, RNNCC_ERROR_DTYPE, "%s '%.64s' has type %s, the model's is %s", it->role, it->info->name,
+                      dtype_name(it->tensor->dtype), dtype_name(it->info->dtype));
+}
+
+static rnncc_status check_buffer(rnncc_context *context, const Checked *it) {
+  size_t needed = needed_bytes(it);
+  const rnncc_tensor *tensor = it->tensor;
+  if (tensor->bytes < needed)
+    return context_fail(context, RNNCC_ERROR_SIZE, "%s '%.64s': the buffer has %zu bytes, its shape takes %zu",
+                        it->role, it->info->name, tensor->bytes, needed);
+  if (!tensor->data && needed)
+    return context_fail(context, RNNCC_ERROR_ARGUMENT, "%s '%.64s': data is NULL", it->role, it->info->name);
+  if ((uintptr_t)tensor->data % dtype_bytes(it->info->dtype))
+    return context_fail(context, RNNCC_ERROR_ARGUMENT, "%s '%.64s': data is not aligned to its %zu-byte elements",
+                        it->role, it->info->name, dtype_bytes(it->info->dtype));
+  return RNNCC_OK;
+}
+
+/* The first tensor that has a named dimension gives it its value; all others must agree. */
+static rnncc_status bind_dim(rnncc_context *context, const Checked *it, int32_t axis) {
+  int32_t index = it->info->dim[axis];
+  const rnncc_dim_info *dim = &context->model->module->info.dims[index];
+  int64_t value = it->tensor->shape[axis];
+  if (value < dim->min || value > dim->max)
+    return context_fail(context, RNNCC_ERROR_BOUND,
+                        "input '%.64s': axis %d is %lld, but '%.32s' was compiled for %lld to %lld", it->info->name,
+                        axis, (long long)value, dim->name, (long long)dim->min, (long long)dim->max);
+  if (context->dims[index] != UNBOUND && context->dims[index] != value)
+    return context_fail(context, RNNCC_ERROR_SHAPE,
+                        "input '%.64s': axis %d is %lld, but '%.32s' is %lld in another input", it->info->name, axis,
+                        (long long)value, dim->name, (long long)context->dims[index]);
+  context->dims[index] = value;
+  return RNNCC_OK;
+}
+
+static rnncc_status check_axis(rnncc_context *context, const Checked *it, int32_t axis) {
+  if (it->info->dim[axis] >= 0) return bind_dim(context, it, axis);
+  if (it->tensor->shape[axis] == it->info->shape[axis]) return RNNCC_OK;
+  return context_fail(context, RNNCC_ERROR_SHAPE, "input '%.64s': axis %d is %lld, the model's is %lld", it->info->name,
+                      axis, (long long)it->tensor->shape[axis], (long long)it->info->shape[axis]);
+}
+
+static rnncc_status check_shape(rnncc_context *context, const Checked *it) {
+  if (it->tensor->rank != it->info->rank)
+    return context_fail(context, RNNCC_ERROR_SHAPE, "input '%.64s' has rank %d, the model's is %d", it->info->name,
+                        it->tensor->rank, it->info->rank);
+  for (int32_t axis = 0; axis < it->info->rank; axis++) {
+    rnncc_status status = check_axis(context, it, axis);
+    if (status) return status;
+  }
+  return RNNCC_OK;
+}
+
+static rnncc_status check_input(rnncc_context *context, const Checked *it) {
+  rnncc_status status = check_dtype(context, it);
+  if (!status) status = check_shape(context, it);
+  if (!status) status = check_buffer(context, it);
+  return status;
+}
+
+static rnncc_status check_inputs(rnncc_context *context, const rnncc_tensor *inputs) {
+  const rnncc_info *info = &context->model->module->info;
+  for (int i = 0; i < info->n_dims; i++) context->dims[i] = UNBOUND;
+  for (int i = 0; i < info->n_inputs; i++) {
+    Checked it = checked_input(context, inputs, i);
+    rnncc_status status = check_input(context, &it);
+    if (status) return status;
+    context->inputs[i] = inputs[i].data;
+  }
+  for (int i = 0; i < info->n_dims; i++)
+    if (context->dims[i] == UNBOUND) context->dims[i] = info->dims[i].max;
+  return RNNCC_OK;
+}
+
+static rnncc_status check_outputs(rnncc_context *context, const rnncc_tensor *outputs) {
+  const Module *module = context->model->module;
+  module->output_shapes(context->dims, context->shapes);
+  for (int i = 0; i < module->info.n_outputs; i++) {
+    Checked it = checked_output(context, outputs, i);
+    rnncc_status status = check_dtype(context, &it);
+    if (!status) status = check_buffer(context, &it);
+    if (status) return status;
+    context->outputs[i] = outputs[i].data;
+  }
+  return RNNCC_OK;
+}
+
+static bool overlap(const Checked *a, const Checked *b) {
+  uintptr_t a_begin = (uintptr_t)a->tensor->data, b_begin = (uintptr_t)b->tensor->data;
+  size_t a_bytes = needed_bytes(a), b_bytes = needed_bytes(b);
+  return a_bytes && b_bytes && a_begin < b_begin + b_bytes && b_begin < a_begin + a_bytes;
+}
+
+static rnncc_status check_apart(rnncc_context *context, const Checked *output, const Checked *other) {
+  if (!overlap(output, other)) return RNNCC_OK;
+  return context_fail(context, RNNCC_ERROR_ARGUMENT, "output '%.64s' overlaps %s '%.64s'", output->info->name,
+                      other->role, other->info->name);
+}
+
+/* No output shares memory with an input or another output. */
+static rnncc_status check_overlaps(rnncc_context *context, const rnncc_tensor *inputs, const rnncc_tensor *outputs) {
+  const rnncc_info *info = &context->model->module->info;
+  rnncc_status status = RNNCC_OK;
+  for (int i = 0; i < info->n_outputs; i++) {
+    Checked output = checked_output(context, outputs, i);
+    for (int j = 0; j < info->n_inputs && !status; j++) {
+      Checked input = checked_input(context, inputs, j);
+      status = check_apart(context, &output, &input);
+    }
+    for (int j = 0; j < i && !status; j++) {
+      Checked earlier = checked_output(context, outputs, j);
+      status = check_apart(context, &output, &earlier);
+    }
+  }
+  return status;
+}
+
+static int64_t integer_at(rnncc_dtype dtype, const void *data, size_t at) {
+  switch (dtype) {
+  case RNNCC_I64:
+    return ((const int64_t *)data)[at];
+  case RNNCC_I32:
+    return ((const int32_t *)data)[at];
+  default:
+    return ((const uint8_t *)data)[at];
+  }
+}
+
+static rnncc_status check_range(rnncc_context *context, const rnncc_tensor *tensor, const ModuleRangeCheck *check) {
+  int64_t hi = check->hi + (check->hi_dim >= 0 ? context->dims[check->hi_dim] : 0);
+  size_t elements = shape_elements(tensor->shape, tensor->rank);
+  for (size_t i = 0; i < elements; i++) {
+    int64_t value = integer_at(tensor->dtype, tensor->data, i);
+    if (value < check->lo || value >= hi)
+      return context_fail(context, RNNCC_ERROR_VALUE, "input '%.64s': element %zu is %lld; a %s lies in %lld to %lld",
+                          context->model->module->info.inputs[check->input].name, i, (long long)value, check->what,
+                          (long long)check->lo, (long long)hi - 1);
+  }
+  return RNNCC_OK;
+}
+
+static rnncc_status check_ranges(rnncc_context *context, const rnncc_tensor *inputs) {
+  const Module *module = context->model->module;
+  for (int i = 0; i < module->n_checks; i++) {
+    rnncc_status status = check_range(context, &inputs[module->checks[i].input], &module->checks[i]);
+    if (status) return status;
+  }
+  return RNNCC_OK;
+}
+
+static rnncc_status check_count(rnncc_context *context, const char *what, const void *tensors, size_t n, int32_t due) {
+  if (n != (size_t)due)
+    return context_fail(context, RNNCC_ERROR_ARGUMENT, "%zu %s given, the model has %d", n, what, due);
+  if (!tensors && n) return context_fail(context, RNNCC_ERROR_ARGUMENT, "%s is NULL", what);
+  return RNNCC_OK;
+}
+
+rnncc_status run_check(rnncc_context *context, const rnncc_tensor *inputs, size_t n_inputs, const rnncc_tensor *outputs,
+                       size_t n_outputs) {
+  const rnncc_info *info = &context->model->module->info;
+  rnncc_status status = check_count(context, "inputs", inputs, n_inputs, info->n_inputs);
+  if (!status) status = check_count(context, "outputs", outputs, n_outputs, info->n_outputs);
+  if (!status) status = check_inputs(context, inputs);
+  if (!status) status = check_outputs(context, outputs);
+  if (!status) status = check_overlaps(context, inputs, outputs);
+  if (!status) status = check_ranges(context, inputs);
+  return status;
+}

@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: MIT */
+/* A context: one block of memory, from the caller or the heap, that holds all a run needs. */
+#include "context.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { ALIGNMENT = 64, PAGE_BYTES = 4096 /* the smallest; touching some pages twice does no harm */ };
+
+/* Parts of the block, one after the other. With no base it only counts. */
+typedef struct Block {
+  unsigned char *base;
+  size_t used;
+} Block;
+
+static void *block_take(Block *block, size_t count, size_t bytes) {
+  void *part = block->base ? block->base + block->used : NULL;
+  block->used += (count * bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+  return part;
+}
+
+static void block_take_states(Block *block, const Module *module, unsigned char **states) {
+  for (int i = 0; i < module->info.n_states; i++) {
+    unsigned char *state = block_take(block, 1, module->states[i].bytes);
+    if (states) states[i] = state;
+  }
+}
+
+/* Lays the context out from `base` on (NULL: nowhere) and returns the bytes it takes. */
+static size_t context_lay_out(rnncc_context *context, const Module *module, unsigned char *base) {
+  const rnncc_info *info = &module->info;
+  Block block = {base, 0};
+  block_take(&block, 1, sizeof *context);
+  context->dims = block_take(&block, info->n_dims, sizeof *context->dims);
+  context->inputs = block_take(&block, info->n_inputs, sizeof *context->inputs);
+  context->outputs = block_take(&block, info->n_outputs, sizeof *context->outputs);
+  context->shapes = block_take(&block, info->n_outputs, sizeof *context->shapes);
+  context->stamps = block_take(&block, 1 + module->n_steps, sizeof *context->stamps);
+  context->entries = block_take(&block, module->n_steps, sizeof *context->entries);
+  context->states = block_take(&block, info->n_states, sizeof *context->states);
+  block_take_states(&block, module, context->states);
+  context->arena = block_take(&block, 1, info->arena_bytes);
+  return block.used;
+}
+
+size_t context_size(const rnncc_model *model) {
+  rnncc_context nowhere;
+  return model ? context_lay_out(&nowhere, model->module, NULL) : 0;
+}
+
+rnncc_status context_create(rnncc_model *model, void *memory, size_t bytes, rnncc_context **out) {
+  if (!out) return RNNCC_ERROR_ARGUMENT;
+  *out = NULL;
+  if (!model || (uintptr_t)memory % ALIGNMENT) return RNNCC_ERROR_ARGUMENT;
+  size_t size = context_size(model);
+  if (memory && bytes < size) return RNNCC_ERROR_SIZE;
+  rnncc_context *context = memory ? memory : aligned_alloc(ALIGNMENT, size);
+  if (!context) return RNNCC_ERROR_MEMORY;
+  *context = (rnncc_context){.model = model, .owns_memory = !memory};
+  context_lay_out(context, model->module, (unsigned char *)context);
+  context_state_reset(context, -1);
+  *out = context;
+  return RNNCC_OK;
+}
+
+void context_destroy(rnncc_context *context) {
+  if (context && context->owns_memory) free(context);
+}
+
+rnncc_status context_fail(rnncc_context *context, rnncc_status status, const char *format, ...) {
+  va_list arguments;
+  va_start(arguments, format);
+  vsnprintf(context->error, sizeof context->error, format, arguments);
+  va_end(arguments);
+  return status;
+}
+
+const char *context_last_error(const rnncc_context *context) { return context ? context->error : ""; }
+
+/* Each worker reads its share of the weights, whatever the schedule will later make it read: in memory is in memory. */
+static void touch_pages(void *arg, Team *team) {
+  const rnncc_context *context = arg;
+  const Module *module = context->model->module;
+  int64_t begin, end;
+  team_share(team, module->info.weights_bytes, &begin, &end);
+  for (int64_t at = begin; at < end; at += PAGE_BYTES) *(const volatile unsigned char *)(module->weights + at);
+  team_share(team, module->info.arena_bytes, &begin, &end);
+  for (int64_t at = begin; at < end; at += PAGE_BYTES) *(volatile unsigned char *)(context->arena + at) = 0;
+}
+
+rnncc_status context_warmup(rnncc_context *context) {
+  if (!context) return RNNCC_ERROR_ARGUMENT;
+  pool_run(context->model->pool, touch_pages, context);
+  return RNNCC_OK;
+}

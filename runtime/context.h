@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: MIT */
+/* What models and contexts are inside the runtime. */
+#ifndef RNNCC_CONTEXT_H
+#define RNNCC_CONTEXT_H
+
+#include <stdbool.h>
+
+#include "module.h"
+#include "pool.h"
+
+struct rnncc_model {
+  const Module *module;
+  Pool *pool;
+};
+
+/* One stream of runs. This struct, the arrays and the arena are one block of memory. */
+struct rnncc_context {
+  rnncc_model *model;
+  bool owns_memory;
+  bool profiling;
+  uint64_t profiled_runs;
+  int64_t *dims;                     /* [n_dims], of the last run */
+  const void **inputs;               /* [n_inputs], of the last run */
+  void **outputs;                    /* [n_outputs], of the last run */
+  int64_t (*shapes)[RNNCC_MAX_RANK]; /* [n_outputs], of the last run */
+  unsigned char **states;            /* [n_states], each of all slots */
+  uint64_t *stamps;                  /* [1 + n_steps]: time of the last stamp, then nanoseconds per step */
+  rnncc_profile_entry *entries;      /* [n_steps] */
+  unsigned char *arena;              /* [arena_bytes] */
+  char error[256];
+};
+
+/* Keeps the message for last_error; returns status. */
+rnncc_status context_fail(rnncc_context *context, rnncc_status status, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+/* Fills the context's dims, inputs, outputs and shapes, or fails with nothing touched that the caller can see. */
+rnncc_status run_check(rnncc_context *context, const rnncc_tensor *inputs, size_t n_inputs, const rnncc_tensor *outputs,
+                       size_t n_outputs);
+
+/* Elements of a shape, 1 for rank 0. */
+size_t shape_elements(const int64_t *shape, int32_t rank);
+size_t dtype_bytes(rnncc_dtype dtype);
+
+/* Copies every state's slots of this run's batch into the arena, and back. */
+void states_load(rnncc_context *context);
+void states_store(rnncc_context *context);
+
+/* The functions of rnncc_api. */
+rnncc_status model_create(const rnncc_options *options, rnncc_model **out, const char **why);
+void model_destroy(rnncc_model *model);
+int32_t model_threads(const rnncc_model *model);
+size_t context_size(const rnncc_model *model);
+rnncc_status context_create(rnncc_model *model, void *memory, size_t bytes, rnncc_context **out);
+void context_destroy(rnncc_context *context);
+rnncc_status context_warmup(rnncc_context *context);
+rnncc_status context_run(rnncc_context *context, const rnncc_tensor *inputs, size_t n_inputs, rnncc_tensor *outputs,
+                         size_t n_outputs);
+rnncc_status context_state_reset(rnncc_context *context, int32_t slot);
+rnncc_status context_state_get(rnncc_context *context, int32_t state, int32_t slot, void *data, size_t bytes);
+rnncc_status context_state_set(rnncc_context *context, int32_t state, int32_t slot, const void *data, size_t bytes);
+rnncc_status context_profile(rnncc_context *context, int32_t on, const rnncc_profile_entry **entries, size_t *n);
+const char *context_last_error(const rnncc_context *context);
+
+#endif

@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Threads beyond the CPUs or beyond the quota only wait for each other: a quota of half a CPU is spent in 50 ms by one
+ * spinning thread, and the whole process then stands still for the rest of the period. So a quota is rounded down.
+ *
+ * The file system is read with open and read only: no stdio, which allocates and drags locale in.
+ */
+#include "cpu_limit.h"
+
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { MAX_CPUS = 8192 }; /* the largest that Linux builds for today */
+
+typedef union Mask {
+  cpu_set_t set;
+  unsigned char bytes[MAX_CPUS / 8];
+} Mask;
+
+static int mask_read(Mask *mask) {
+  if (sched_getaffinity(0, sizeof *mask, &mask->set)) return 0;
+  return CPU_COUNT_S(sizeof *mask, &mask->set);
+}
+
+bool cpu_limit_nth(int n, cpu_set_t *one) {
+  Mask mask = {0};
+  int count = mask_read(&mask);
+  if (!count) return false;
+  CPU_ZERO(one);
+  for (int cpu = 0, seen = 0; cpu < CPU_SETSIZE; cpu++)
+    if (CPU_ISSET_S(cpu, sizeof mask, &mask.set) && seen++ == n % count) CPU_SET(cpu, one);
+  return CPU_COUNT(one) == 1;
+}
+
+/* The start of the file, as a string; false if there is none. */
+static bool file_read(const char *path, char *text, size_t size) {
+  int fd = open(path, O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return false;
+  ssize_t n = read(fd, text, size - 1);
+  close(fd);
+  text[n > 0 ? n : 0] = 0;
+  return n > 0;
+}
+
+/* Quota and period in microseconds as whole CPUs, at least 1; 0 for no limit. */
+static int quota_cpus(long long quota, long long period) {
+  if (quota <= 0 || period <= 0 || quota / period > INT_MAX) return 0;
+  return quota < period ? 1 : (int)(quota / period);
+}
+
+/* Version 2: cpu.max holds "max 100000" or "50000 100000". */
+static int quota_v2(const char *directory) {
+  char path[PATH_MAX], text[64], *end;
+  snprintf(path, sizeof path, "%s/cpu.max", directory);
+  if (!file_read(path, text, sizeof text)) return 0;
+  long long quota = strtoll(text, &end, 10);
+  return end == text ? 0 : quota_cpus(quota, strtoll(end, NULL, 10));
+}
+
+/* Version 1: one number a file, and a quota of -1 for none. */
+static int quota_v1(const char *directory) {
+  char path[PATH_MAX], quota[32], period[32];
+  snprintf(path, sizeof path, "%s/cpu.cfs_quota_us", directory);
+  if (!file_read(path, quota, sizeof quota)) return 0;
+  snprintf(path, sizeof path, "%s/cpu.cfs_period_us", directory);
+  if (!file_read(path, period, sizeof period)) return 0;
+  return quota_cpus(strtoll(quota, NULL, 10), strtoll(period, NULL, 10));
+}
+
+static int smaller_limit(int a, int b) { return !a || (b && b < a) ? b : a; }
+
+/* The least quota of `group` and the groups around it, up to the mount. A container sees its own group at the mount,
+ * under a path that may not exist inside: such directories are without files, thus without limit. */
+static int quota_upwards(const char *mount, const char *group, int (*quota)(const char *directory)) {
+  char directory[PATH_MAX];
+  size_t top = strlen(mount);
+  if (snprintf(directory, sizeof directory, "%s%s", mount, group) >= (int)sizeof directory) return 0;
+  int limit = 0;
+  while (true) {
+    limit = smaller_limit(limit, quota(directory));
+    char *slash = strrchr(directory + top, '/');
+    if (!slash) return limit;
+    *slash = 0;
+  }
+}
+
+/* Is `name` one of the comma-separated controllers? */
+static bool lists_controller(const char *controllers, const char *name) {
+  size_t length = strlen(name);
+  for (const char *at = controllers; (at = strstr(at, name)); at += length)
+    if ((at == controllers || at[-1] == ',') && (!at[length] || at[length] == ',')) return true;
+  return false;
+}
+
+/* One line of /proc/self/cgroup: "hierarchy:controllers:/path", with hierarchy 0 and no controllers for version 2. */
+static int limit_of_line(const char *root, char *line) {
+  char *controllers = strchr(line, ':'), *group = controllers ? strchr(controllers + 1, ':') : NULL, mount[PATH_MAX];
+  if (!group) return 0;
+  *controllers++ = 0;
+  *group++ = 0;
+  if (!*controllers) {
+    snprintf(mount, sizeof mount, "%s/sys/fs/cgroup", root);
+    return quota_upwards(mount, group, quota_v2);
+  }
+  if (!lists_controller(controllers, "cpu")) return 0;
+  snprintf(mount, sizeof mount, "%s/sys/fs/cgroup/%s", root, controllers);
+  int limit = quota_upwards(mount, group, quota_v1);
+  snprintf(mount, sizeof mount, "%s/sys/fs/cgroup/cpu", root);
+  return smaller_limit(limit, quota_upwards(mount, group, quota_v1));
+}
+
+int cpu_limit_cgroup(const char *root) {
+  char path[PATH_MAX], text[8192], *rest = text;
+  snprintf(path, sizeof path, "%s/proc/self/cgroup", root);
+  if (!file_read(path, text, sizeof text)) return 0;
+  int limit = 0;
+  for (char *line; (line = strsep(&rest, "\n"));) limit = smaller_limit(limit, limit_of_line(root, line));
+  return limit;
+}
+
+int cpu_limit_threads(void) {
+  Mask mask = {0};
+  int cpus = mask_read(&mask), limit = smaller_limit(cpus, cpu_limit_cgroup(""));
+  return limit ? limit : 1;
+}

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: MIT */
+/* Waiting for a counter to advance: spin for a bounded time, then sleep. */
+#ifndef RNNCC_EPOCH_H
+#define RNNCC_EPOCH_H
+
+#include <stdbool.h>
+
+#include "team.h"
+
+/* Sets the counter to `value`, its successor, and wakes whoever sleeps on it. Only the counter's owner may call it. */
+void epoch_advance(Epoch *epoch, uint32_t value);
+
+/* Returns once the counter is `goal` or past it. What its owner wrote before advancing is visible after.
+ * crowded: there are more threads than CPUs, so that spinning would only keep the awaited thread from running. */
+void epoch_await(Epoch *epoch, uint32_t goal, bool crowded);
+
+#endif

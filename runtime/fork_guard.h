@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Whether this process is the one that started the workers. A fork copies the pool's memory but not its threads, so a
+ * child that pushed jobs to them would wait for ever.
+ */
+#ifndef RNNCC_FORK_GUARD_H
+#define RNNCC_FORK_GUARD_H
+
+#include <stdbool.h>
+
+typedef struct ForkGuard ForkGuard;
+
+ForkGuard *fork_guard_create(void); /* NULL: out of memory */
+void fork_guard_destroy(ForkGuard *guard);
+/* Is this still the process, not a fork of the one, that created the guard? */
+bool fork_guard_holds(const ForkGuard *guard);
+
+#endif

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: MIT */
+/* A model: the module's constants and a pool of threads, shared by its contexts. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "context.h"
+
+/* Fields that the caller's header does not have yet, or all if there are no options, are 0. */
+static bool options_read(const rnncc_options *given, rnncc_options *own) {
+  *own = (rnncc_options){.struct_size = sizeof *own};
+  if (!given) return true;
+  if (given->struct_size < offsetof(rnncc_options, threads) + sizeof given->threads) return false;
+  memcpy(own, given, given->struct_size < sizeof *own ? given->struct_size : sizeof *own);
+  return own->threads >= 0;
+}
+
+static rnncc_status refuse(rnncc_status status, const char *reason, const char **why) {
+  if (why) *why = reason;
+  return status;
+}
+
+rnncc_status model_create(const rnncc_options *given, rnncc_model **out, const char **why) {
+  if (!out) return refuse(RNNCC_ERROR_ARGUMENT, "model_create: `out` is NULL", why);
+  *out = NULL;
+  rnncc_options options;
+  if (!options_read(given, &options))
+    return refuse(RNNCC_ERROR_ARGUMENT, "model_create: options.struct_size is not set, or threads is negative", why);
+  rnncc_model *model = calloc(1, sizeof *model);
+  Pool *pool = model ? pool_create(&options) : NULL;
+  if (!pool) {
+    free(model);
+    return refuse(RNNCC_ERROR_MEMORY, "model_create: out of memory", why);
+  }
+  *model = (rnncc_model){.module = &rnncc_module, .pool = pool};
+  *out = model;
+  return refuse(RNNCC_OK, NULL, why);
+}
+
+void model_destroy(rnncc_model *model) {
+  if (!model) return;
+  pool_destroy(model->pool);
+  free(model);
+}
+
+int32_t model_threads(const rnncc_model *model) { return model ? pool_size(model->pool) : 0; }

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: MIT */
+/* The one exported symbol: it hands out the table of functions if this process can use them. */
+#include "context.h"
+
+static const rnncc_api api = {
+    .abi = RNNCC_ABI,
+    .struct_size = sizeof(rnncc_api),
+    .info = &rnncc_module.info,
+    .model_create = model_create,
+    .model_destroy = model_destroy,
+    .model_threads = model_threads,
+    .context_size = context_size,
+    .context_create = context_create,
+    .context_destroy = context_destroy,
+    .warmup = context_warmup,
+    .run = context_run,
+    .state_reset = context_state_reset,
+    .state_get = context_state_get,
+    .state_set = context_state_set,
+    .profile = context_profile,
+    .last_error = context_last_error,
+};
+
+typedef struct FeatureReason {
+  uint32_t feature;
+  const char *lacking;
+} FeatureReason;
+
+#define LACKING(what) "this module needs " what ", which this CPU or its operating system lacks"
+
+static const FeatureReason reasons[] = {
+    {CPU_AVX512, LACKING("AVX-512 (avx512f, avx512cd, avx512bw, avx512dq, avx512vl)")},
+    {CPU_AVX2, LACKING("AVX2 (avx2, fma, f16c)")},
+    {CPU_NEON, LACKING("NEON (asimd)")},
+};
+
+static const char *reason_against(uint32_t abi) {
+  if (abi != RNNCC_ABI) return "this module and the application were built for different versions of rnncc.h";
+  uint32_t missing = rnncc_module.cpu_features & ~cpu_features();
+  if (!missing) return NULL;
+  for (size_t i = 0; i < sizeof reasons / sizeof *reasons; i++)
+    if (missing & reasons[i].feature) return reasons[i].lacking;
+  return LACKING("an instruction set unknown to this runtime");
+}
+
+const rnncc_api *rnncc_module_query(uint32_t abi, const char **why) {
+  const char *reason = reason_against(abi);
+  if (why) *why = reason;
+  return reason ? NULL : &api;
+}

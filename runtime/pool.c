@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Regions: the caller pushes one job into each worker's ring, works as rank 0, and waits for every worker's epoch. That
+ * last wait is a barrier in which only the caller waits; after it all epochs are equal, so the next region starts its
+ * barriers from there.
+ */
+#include "pool.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cpu_limit.h"
+#include "fork_guard.h"
+
+typedef struct Worker {
+  Pool *pool;
+  int rank;
+  pthread_t thread;
+} Worker;
+
+struct Pool {
+  /* 1 while some thread is inside a region. Taken by exchange (acquire), given back by a store (release), so that the
+   * rings' tails, the epochs and `region` pass from one holder to the next. */
+  _Alignas(128) _Atomic uint32_t busy;
+  _Alignas(128) int size; /* from here on fixed once pool_create returns */
+  bool crowded;           /* more threads than CPUs */
+  rnncc_parallel_for parallel_for;
+  void *host;
+  ForkGuard *guard;
+  TeamEpoch *epochs; /* [size] */
+  Ring *rings;       /* [size]; rank 0 has none in use */
+  Worker *workers;   /* [size]; rank 0 is the caller. Empty with a host's parallel_for */
+};
+
+/* 256 KiB of locals and calls is ample for kernels, whose working memory is the arena; the rest is for a debugger's or
+ * sanitizer's frames. Small, because a host that locks its memory pays for every page. */
+enum { STACK_BYTES = 1 << 20 };
+
+static Team pool_team(const Pool *pool, int rank) {
+  return (Team){
+      .rank = rank,
+      .size = pool->size,
+      .epochs = pool->epochs,
+      .passed = atomic_load_explicit(&pool->epochs[rank].entered.value, memory_order_relaxed),
+      .crowded = pool->crowded,
+  };
+}
+
+/* A worker's half of the region: its epoch tells the caller that it is done. */
+static void pool_work(Pool *pool, int rank, Job job) {
+  Team team = pool_team(pool, rank);
+  job.body(job.arg, &team);
+  epoch_advance(&pool->epochs[rank].entered, team.passed + 1);
+}
+
+static void *worker_main(void *arg) {
+  Worker *self = arg;
+  Pool *pool = self->pool;
+  for (uint32_t taken = 0;; taken++) {
+    Job job = ring_pop(&pool->rings[self->rank], taken, pool->crowded);
+    if (!job.body) return NULL;
+    pool_work(pool, self->rank, job);
+  }
+}
+
+static void pool_push(Pool *pool, Job job) {
+  for (int rank = 1; rank < pool->size; rank++) ring_push(&pool->rings[rank], job);
+}
+
+static void pool_region(Pool *pool, Job job) {
+  pool_push(pool, job);
+  Team team = pool_team(pool, 0);
+  job.body(job.arg, &team);
+  team_wait(&team);
+}
+
+typedef struct HostRegion {
+  Pool *pool;
+  Job job;
+} HostRegion;
+
+static void host_body(void *arg, int index) {
+  HostRegion *region = arg;
+  pool_work(region->pool, index, region->job);
+}
+
+void pool_run(Pool *pool, PoolBody *body, void *arg) {
+  Job job = {body, arg};
+  bool together = pool->size > 1 && fork_guard_holds(pool->guard) &&
+                  !atomic_exchange_explicit(&pool->busy, 1, memory_order_acquire);
+  if (!together) {
+    Team alone = {.rank = 0, .size = 1};
+    body(arg, &alone);
+    return;
+  }
+  if (pool->parallel_for)
+    pool->parallel_for(pool->host, pool->size, host_body, &(HostRegion){pool, job});
+  else
+    pool_region(pool, job);
+  atomic_store_explicit(&pool->busy, 0, memory_order_release);
+}
+
+/* Workers take no signals but those that their own instructions raise and the profiler's. */
+static void mask_for_workers(sigset_t *mask) {
+  static const int synchronous[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS, SIGABRT, SIGPROF};
+  sigfillset(mask);
+  for (size_t i = 0; i < sizeof synchronous / sizeof *synchronous; i++) sigdelset(mask, synchronous[i]);
+}
+
+static bool worker_start(Worker *worker, const pthread_attr_t *attributes) {
+  return pthread_create(&worker->thread, attributes, worker_main, worker) == 0;
+}
+
+/* Starts workers 1.. and returns how many threads there are with the caller. Workers wait on their rings and read the
+ * pool's other fields after their first job only, so pool->size may still shrink here. */
+static int workers_start(Pool *pool, int wanted) {
+  sigset_t mask, saved;
+  mask_for_workers(&mask);
+  pthread_attr_t attributes;
+  if (pthread_attr_init(&attributes)) return 1;
+  pthread_attr_setstacksize(&attributes, STACK_BYTES);
+  pthread_sigmask(SIG_SETMASK, &mask, &saved); /* inherited by the threads */
+  int size = 1;
+  for (; size < wanted; size++) {
+    pool->workers[size] = (Worker){.pool = pool, .rank = size};
+    if (!worker_start(&pool->workers[size], &attributes)) break;
+  }
+  pthread_sigmask(SIG_SETMASK, &saved, NULL);
+  pthread_attr_destroy(&attributes);
+  return size;
+}
+
+/* Worker i to the i-th CPU of the mask; the caller's thread is the host's and stays as it is. */
+static void workers_bind(const Pool *pool) {
+  for (int rank = 1; rank < pool->size; rank++) {
+    cpu_set_t one;
+    if (cpu_limit_nth(rank, &one)) pthread_setaffinity_np(pool->workers[rank].thread, sizeof one, &one);
+  }
+}
+
+static void *zeroed_lines(size_t count, size_t bytes) {
+  void *memory = aligned_alloc(128, count * bytes); /* bytes is a multiple of 128 */
+  if (memory) memset(memory, 0, count * bytes);
+  return memory;
+}
+
+static void pool_free(Pool *pool) {
+  fork_guard_destroy(pool->guard);
+  free(pool->epochs);
+  free(pool->rings);
+  free(pool->workers);
+  free(pool);
+}
+
+static bool pool_allocate(Pool *pool, int threads) {
+  pool->guard = fork_guard_create();
+  pool->epochs = zeroed_lines(threads, sizeof *pool->epochs);
+  pool->rings = zeroed_lines(threads, sizeof *pool->rings);
+  pool->workers = calloc(threads, sizeof *pool->workers);
+  return pool->guard && pool->epochs && pool->rings && pool->workers;
+}
+
+Pool *pool_create(const rnncc_options *options) {
+  int allowed = cpu_limit_threads(), threads = options->threads ? options->threads : allowed;
+  if (threads > POOL_MAX_THREADS) threads = POOL_MAX_THREADS;
+  Pool *pool = zeroed_lines(1, sizeof *pool);
+  if (!pool) return NULL;
+  if (!pool_allocate(pool, threads)) {
+    pool_free(pool);
+    return NULL;
+  }
+  pool->crowded = threads > allowed;
+  pool->parallel_for = options->parallel_for;
+  pool->host = options->host;
+  pool->size = pool->parallel_for ? threads : workers_start(pool, threads);
+  if (options->bind_threads && !pool->parallel_for) workers_bind(pool);
+  return pool;
+}
+
+void pool_destroy(Pool *pool) {
+  if (!pool) return;
+  if (!pool->parallel_for && fork_guard_holds(pool->guard)) {
+    pool_push(pool, (Job){NULL, NULL});
+    for (int rank = 1; rank < pool->size; rank++) pthread_join(pool->workers[rank].thread, NULL);
+  }
+  pool_free(pool);
+}
+
+int pool_size(const Pool *pool) { return pool->size; }

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The thread pool of one model: one parallel region per inference, in which every worker walks the whole schedule.
+ * The calling thread is worker 0. If another thread is inside a region, the call runs alone: nobody queues.
+ */
+#ifndef RNNCC_POOL_H
+#define RNNCC_POOL_H
+
+#include "ring.h"
+#include "rnncc.h"
+
+enum { POOL_MAX_THREADS = 256 };
+
+typedef struct Pool Pool;
+
+/* Starts the workers. options: complete, of this header's size. The system may give fewer threads than asked; that is
+ * no error. NULL: out of memory. */
+Pool *pool_create(const rnncc_options *options);
+/* Joins the workers; no region may be running. In the child of a fork, where there are none, only frees. */
+void pool_destroy(Pool *pool);
+int pool_size(const Pool *pool); /* the caller counts as one */
+
+/* Calls body(arg, team) once on every worker, or once alone with a team of one if the pool is in use or was left
+ * behind by a fork; returns when all are done. What the caller wrote before is visible to the body, and the body's
+ * writes to the caller after. Allocates nothing; with a pool of one thread it makes no system call. */
+void pool_run(Pool *pool, PoolBody *body, void *arg);
+
+#endif

@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Loading a module: dlopen and query, with an error text a person can act on. For C and C++; header only. Before
+ * glibc 2.34, link with -ldl.
+ *
+ *     char error[256];
+ *     rnncc_library library;
+ *     if (rnncc_load("model.so", &library, error, sizeof error)) die(error);
+ *     library.api->model_create(...);
+ *     ...
+ *     rnncc_unload(&library);      after model_destroy
+ */
+#ifndef RNNCC_LOADER_H
+#define RNNCC_LOADER_H
+
+#include <dlfcn.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "rnncc.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct rnncc_library {
+  void *handle;         /* of dlopen */
+  const rnncc_api *api; /* valid until rnncc_unload */
+} rnncc_library;
+
+static inline void rnncc_unload(rnncc_library *library) {
+  if (library->handle) dlclose(library->handle);
+  library->handle = NULL;
+  library->api = NULL;
+}
+
+/* dlopen searches the system's folders for a name without a slash; a file in this folder is what was meant. */
+static inline void *rnncc_open_file(const char *path) {
+  char local[4096];
+  if (strchr(path, '/')) return dlopen(path, RTLD_NOW | RTLD_LOCAL);
+  snprintf(local, sizeof local, "./%s", path);
+  return dlopen(local, RTLD_NOW | RTLD_LOCAL);
+}
+
+/* On success RNNCC_OK. On failure *library is empty and `error`, of error_bytes bytes (both may be 0), says why:
+ * RNNCC_ERROR_ARGUMENT if there is no such file or it is no module, RNNCC_ERROR_UNSUPPORTED if it is one that cannot
+ * run here. */
+static inline rnncc_status rnncc_load(const char *path, rnncc_library *library, char *error, size_t error_bytes) {
+  rnncc_module_query_fn query = NULL;
+  const char *why = NULL;
+  void *symbol;
+  library->api = NULL;
+  library->handle = rnncc_open_file(path);
+  if (!library->handle) {
+    why = dlerror();
+    snprintf(error, error_bytes, "cannot load module: %s", why ? why : path);
+    return RNNCC_ERROR_ARGUMENT;
+  }
+  symbol = dlsym(library->handle, "rnncc_module_query");
+  if (!symbol) {
+    snprintf(error, error_bytes, "%s: not a module of rnncc, it has no symbol rnncc_module_query", path);
+    rnncc_unload(library);
+    return RNNCC_ERROR_ARGUMENT;
+  }
+  memcpy(&query, &symbol, sizeof query); /* ISO C and C++ have no cast from an object to a function pointer */
+  library->api = query(RNNCC_ABI, &why);
+  if (!library->api) {
+    snprintf(error, error_bytes, "%s: %s", path, why ? why : "the module cannot run here");
+    rnncc_unload(library);
+    return RNNCC_ERROR_UNSUPPORTED;
+  }
+  return RNNCC_OK;
+}
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: MIT */
+/* One inference: check, bring the states in, let every worker walk the schedule, and on success take the results out.
+ */
+#include <string.h>
+
+#include "clock.h"
+#include "context.h"
+#include "float_mode.h"
+
+typedef struct Region {
+  const Run *run;
+  void (*schedule)(const Run *run, Team *team);
+} Region;
+
+static void region_body(void *arg, Team *team) {
+  const Region *region = arg;
+  FloatMode mode = float_mode_enter();
+  region->schedule(region->run, team);
+  float_mode_leave(mode);
+}
+
+/* Returns what the kernels found wrong with the data, or RNNCC_OK. */
+static rnncc_status run_schedule(rnncc_context *context) {
+  const Module *module = context->model->module;
+  _Atomic int fault = RNNCC_OK;
+  Run run = {
+      .inputs = context->inputs,
+      .outputs = context->outputs,
+      .arena = context->arena,
+      .weights = module->weights,
+      .dims = context->dims,
+      .fault = &fault,
+      .stamps = context->profiling ? context->stamps : NULL,
+  };
+  pool_run(context->model->pool, region_body, &(Region){&run, module->schedule});
+  return atomic_load_explicit(&fault, memory_order_relaxed);
+}
+
+static void deliver_outputs(const rnncc_context *context, rnncc_tensor *outputs) {
+  const Module *module = context->model->module;
+  for (int i = 0; i < module->info.n_outputs; i++) {
+    int32_t rank = outputs[i].rank = module->info.outputs[i].rank;
+    memcpy(outputs[i].shape, context->shapes[i], rank * sizeof *outputs[i].shape);
+    size_t bytes = shape_elements(outputs[i].shape, rank) * dtype_bytes(outputs[i].dtype);
+    if (bytes && module->staged_outputs && module->staged_outputs[i] >= 0)
+      memcpy(outputs[i].data, context->arena + module->staged_outputs[i], bytes);
+  }
+}
+
+rnncc_status context_run(rnncc_context *context, const rnncc_tensor *inputs, size_t n_inputs, rnncc_tensor *outputs,
+                         size_t n_outputs) {
+  if (!context) return RNNCC_ERROR_ARGUMENT;
+  rnncc_status status = run_check(context, inputs, n_inputs, outputs, n_outputs);
+  if (status) return status;
+  states_load(context);
+  if (context->profiling) context->stamps[0] = clock_ns();
+  status = run_schedule(context);
+  context->profiled_runs += context->profiling;
+  if (status)
+    return context_fail(context, status, "a value computed in the model, an index, length or divisor, is out of range");
+  states_store(context);
+  deliver_outputs(context, outputs);
+  return RNNCC_OK;
+}
