@@ -1,0 +1,152 @@
+# SPDX-License-Identifier: MIT
+"""Describes a model once and gives it twice: as rnncc's JSON, and as ONNX for the peer it is compared with.
+
+    model = Model()
+    model.dim("T", 1, 5, 20)
+    x = model.input("x", "f32", ["T", 3])
+    w = model.constant(numpy.eye(3, dtype=numpy.float32))
+    model.output(model.node("MatMul", [x, w]))
+    path = model.write(tmp_path)
+    expected = model.onnx_run({"x": array})
+
+Ops have ONNX's names, inputs and attributes, in the form of OPSET: Cast's `to` is rnncc's type name here.
+"""
+import hashlib
+import json
+from pathlib import Path
+
+import numpy
+import onnx
+import onnxruntime
+import safetensors.numpy
+
+OPSET = 22
+INLINE_ELEMENTS = 64  # larger constants go to the safetensors file
+
+TYPES = {
+    "f32": (numpy.float32, onnx.TensorProto.FLOAT),
+    "i32": (numpy.int32, onnx.TensorProto.INT32),
+    "i64": (numpy.int64, onnx.TensorProto.INT64),
+    "u8": (numpy.uint8, onnx.TensorProto.UINT8),
+    "bool": (numpy.bool_, onnx.TensorProto.BOOL),
+}
+
+
+def type_name(array):
+    return next(name for name, (numpy_type, _) in TYPES.items() if array.dtype == numpy_type)
+
+
+class Model:
+    def __init__(self, name="model"):
+        self.name = name
+        self.dims, self.inputs, self.outputs, self.states = {}, [], [], []
+        self.arrays, self.nodes = {}, []
+        self._session = None
+
+    def dim(self, name, smallest, usual, largest):
+        self.dims[name] = {"min": smallest, "opt": usual, "max": largest}
+        return name
+
+    def input(self, name, dtype, shape):
+        self.inputs.append({"name": name, "dtype": dtype, "shape": list(shape)})
+        return name
+
+    def state(self, name, output, dtype, shape, **fields):
+        """An input that the context carries: after each run it takes the value of `output`. A plain input in ONNX."""
+        self.states.append({"input": name, "output": output, "dtype": dtype, "shape": list(shape), **fields})
+        return name
+
+    def constant(self, array, name=None):
+        name = name or f"c{len(self.arrays)}"
+        self.arrays[name] = numpy.asarray(array)
+        return name
+
+    def node(self, op, inputs, outputs=1, **attributes):
+        """Adds a node. `outputs`: how many, or their names ("" where one is not wanted). Returns the name or names."""
+        names = [f"v{len(self.nodes)}_{k}" for k in range(outputs)] if isinstance(outputs, int) else list(outputs)
+        attributes = {key: value for key, value in attributes.items() if value is not None}
+        self.nodes.append({"op": op, "name": f"n{len(self.nodes)}", "inputs": ["" if i is None else i for i in inputs],
+                           "outputs": names, "attributes": attributes})
+        return names[0] if len(names) == 1 else names
+
+    def output(self, *names):
+        self.outputs.extend(names)
+
+    # rnncc
+
+    def write(self, directory):
+        """Writes NAME.json and, where a constant is large or not finite, NAME.safetensors. Returns the JSON's path."""
+        directory = Path(directory)
+        document = {"format": "rnncc", "version": 1, "name": self.name}
+        stored = {name: array for name, array in self.arrays.items() if not inline(array)}
+        if self.dims:
+            document["dims"] = self.dims
+        document["inputs"] = self.inputs
+        if self.states:
+            document["states"] = self.states
+        document["outputs"] = self.outputs
+        if stored:
+            document["weights"] = [self._write_weights(directory / f"{self.name}.safetensors", stored)]
+        if len(stored) < len(self.arrays):
+            document["constants"] = {name: inline_constant(array) for name, array in self.arrays.items()
+                                     if name not in stored}
+        document["nodes"] = [{key: value for key, value in node.items() if key != "attributes" or value}
+                             for node in self.nodes]
+        path = directory / f"{self.name}.json"
+        path.write_text(json.dumps(document, indent=1, default=float))
+        return path
+
+    @staticmethod
+    def _write_weights(path, arrays):
+        data = safetensors.numpy.save({name: numpy.array(array, order="C") for name, array in arrays.items()})
+        path.write_bytes(data)
+        return {"file": path.name, "sha256": hashlib.sha256(data).hexdigest()}
+
+    # the peer
+
+    def onnx(self):
+        info = onnx.helper.make_tensor_value_info
+        nodes = [onnx.helper.make_node(node["op"], node["inputs"], node["outputs"], **onnx_attributes(node))
+                 for node in self.nodes]
+        inputs = [info(i["name"], TYPES[i["dtype"]][1], i["shape"]) for i in self.inputs]
+        inputs += [info(s["input"], TYPES[s["dtype"]][1], s["shape"]) for s in self.states]
+        outputs = [onnx.helper.make_empty_tensor_value_info(name) for name in
+                   dict.fromkeys(self.outputs + [s["output"] for s in self.states])]
+        weights = [onnx.numpy_helper.from_array(array, name) for name, array in self.arrays.items()]
+        graph = onnx.helper.make_graph(nodes, self.name, inputs, outputs, weights)
+        return onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", OPSET)], ir_version=10)
+
+    def onnx_run(self, feeds):
+        """The outputs by name, then the states' new values by the names of their outputs."""
+        if not self._session:
+            options = onnxruntime.SessionOptions()
+            options.intra_op_num_threads = 1
+            options.log_severity_level = 4
+            self._session = onnxruntime.InferenceSession(self.onnx().SerializeToString(), options,
+                                                         providers=["CPUExecutionProvider"])
+        names = [output.name for output in self._session.get_outputs()]
+        return dict(zip(names, self._session.run(names, feeds)))
+
+
+def inline(array):
+    return array.size <= INLINE_ELEMENTS and (array.dtype != numpy.float32 or numpy.isfinite(array).all())
+
+
+def inline_constant(array):
+    return {"dtype": type_name(array), "shape": list(array.shape), "data": array.flatten().tolist()}
+
+
+def onnx_attributes(node):
+    attributes = dict(node["attributes"])
+    if node["op"] == "Cast":
+        attributes["to"] = TYPES[attributes["to"]][1]
+    return attributes
+
+
+def random_array(rng, dtype, shape, low=-8, high=8):
+    """Small values: integers of every type, and floats with a fraction."""
+    if dtype == "bool":
+        return rng.integers(0, 2, shape).astype(numpy.bool_)
+    if dtype == "f32":
+        return rng.uniform(low, high, shape).astype(numpy.float32)
+    return rng.integers(0 if dtype == "u8" else low, high, shape).astype(TYPES[dtype][0])
