@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A module by hand, to test rnnrun without the compiler: y[T,3] = 2 x[T,3] + s and z[2] = k[2] + 1, where the state s
+ * counts the runs before this one. k[0] = 99 is refused as a value out of range.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "rnncc.h"
+
+struct rnncc_model {
+  int32_t threads;
+};
+
+struct rnncc_context {
+  float count;
+  const char *error;
+  rnncc_profile_entry profile;
+};
+
+static const rnncc_dim_info dims[] = {{"T", 1, 4, 8}};
+static const rnncc_tensor_info inputs[] = {
+    {"x", RNNCC_F32, 2, {RNNCC_DYNAMIC, 3}, {8, 3}, {0, -1}},
+    {"k", RNNCC_I64, 1, {2}, {2}, {-1}},
+};
+static const rnncc_tensor_info outputs[] = {
+    {"y", RNNCC_F32, 2, {RNNCC_DYNAMIC, 3}, {8, 3}, {0, -1}},
+    {"z", RNNCC_I64, 1, {2}, {2}, {-1}},
+};
+static const rnncc_state_info states[] = {{{"s", RNNCC_F32, 1, {1}, {1}, {-1}}, -1, 1}};
+static const rnncc_info info = {
+    .struct_size = sizeof info,
+    .name = "fake\033[1m",
+    .model_version = "",
+    .isa = "plain",
+    .target = "native",
+    .weights_sha256 = "",
+    .build = "by hand",
+    .n_dims = 1,
+    .n_inputs = 2,
+    .n_outputs = 2,
+    .n_states = 1,
+    .dims = dims,
+    .inputs = inputs,
+    .outputs = outputs,
+    .states = states,
+};
+
+static rnncc_status model_create(const rnncc_options *options, rnncc_model **out, const char **why) {
+  (void)why;
+  *out = calloc(1, sizeof **out);
+  (*out)->threads = options && options->threads ? options->threads : 1;
+  return RNNCC_OK;
+}
+
+static void model_destroy(rnncc_model *model) { free(model); }
+static int32_t model_threads(const rnncc_model *model) { return model->threads; }
+
+static rnncc_status context_create(rnncc_model *model, void *memory, size_t bytes, rnncc_context **out) {
+  (void)model, (void)memory, (void)bytes;
+  *out = calloc(1, sizeof **out);
+  (*out)->error = "";
+  (*out)->profile = (rnncc_profile_entry){"double_plain", "y", 0, 0, 24, 96};
+  return RNNCC_OK;
+}
+
+static void context_destroy(rnncc_context *context) { free(context); }
+
+static rnncc_status warmup(rnncc_context *context) {
+  (void)context;
+  return RNNCC_OK;
+}
+
+static rnncc_status run(rnncc_context *context, const rnncc_tensor *in, size_t n_in, rnncc_tensor *out, size_t n_out) {
+  (void)n_in, (void)n_out;
+  const float *x = in[0].data;
+  const int64_t *k = in[1].data;
+  if (k[0] == 99) {
+    context->error = "input k: 99 at [0] is out of range";
+    return RNNCC_ERROR_VALUE;
+  }
+  float *y = out[0].data;
+  for (int64_t i = 0; i < in[0].shape[0] * 3; i++) y[i] = 2 * x[i] + context->count;
+  for (int i = 0; i < 2; i++) ((int64_t *)out[1].data)[i] = k[i] + 1;
+  memcpy(out[0].shape, in[0].shape, sizeof in[0].shape);
+  out[0].rank = 2;
+  out[1].rank = 1;
+  out[1].shape[0] = 2;
+  context->count += 1;
+  context->profile.calls += 1;
+  context->profile.nanoseconds += 100;
+  return RNNCC_OK;
+}
+
+static rnncc_status profile(rnncc_context *context, int32_t on, const rnncc_profile_entry **entries, size_t *n) {
+  if (on) context->profile.calls = context->profile.nanoseconds = 0;
+  *entries = &context->profile;
+  *n = 1;
+  return RNNCC_OK;
+}
+
+static const char *last_error(const rnncc_context *context) { return context->error; }
+
+static const rnncc_api api = {
+    .abi = RNNCC_ABI,
+    .struct_size = sizeof api,
+    .info = &info,
+    .model_create = model_create,
+    .model_destroy = model_destroy,
+    .model_threads = model_threads,
+    .context_create = context_create,
+    .context_destroy = context_destroy,
+    .warmup = warmup,
+    .run = run,
+    .profile = profile,
+    .last_error = last_error,
+};
+
+const rnncc_api *rnncc_module_query(uint32_t abi, const char **why) {
+  if (getenv("FAKE_MODULE_REFUSES")) {
+    *why = "this CPU lacks avx512f";
+    return NULL;
+  }
+  return abi == RNNCC_ABI ? &api : NULL;
+}

@@ -1,0 +1,220 @@
+# SPDX-License-Identifier: MIT
+"""rnnrun against a module written by hand (fake_module.c): y = 2 x + (runs before), z = k + 1."""
+import json
+import re
+
+import numpy as np
+import pytest
+
+from conftest import build_directory
+
+X = np.arange(6, dtype=np.float32).reshape(2, 3)
+K = np.array([5, -7], dtype=np.int64)
+
+
+@pytest.fixture
+def module():
+    return build_directory() / "tests" / "modules" / "fake_module.so"
+
+
+@pytest.fixture
+def files(tmp_path):
+    np.save(tmp_path / "x.npy", X)
+    np.save(tmp_path / "k.npy", K)
+    return tmp_path
+
+
+def refuses(done, exit_code, *words):
+    assert done.returncode == exit_code, done.stderr
+    lines = done.stderr.splitlines()
+    assert len(lines) == 1 and lines[0].startswith("rnnrun: error: "), done.stderr
+    for word in words:
+        assert str(word) in lines[0]
+
+
+def given(files):
+    return "--input", f"x=@{files}/x.npy", "--input", f"k=@{files}/k.npy"
+
+
+def test_run_writes_npy_that_numpy_reads(rnnrun, module, files):
+    done = rnnrun("run", module, *given(files), "--output", f"y=@{files}/y.npy", "--output", f"z=@{files}/z.npy")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    y, z = np.load(files / "y.npy"), np.load(files / "z.npy")
+    assert y.dtype == np.float32 and np.array_equal(y, 2 * X)
+    assert z.dtype == np.int64 and np.array_equal(z, K + 1)
+    assert sorted(path.name for path in files.iterdir()) == ["k.npy", "x.npy", "y.npy", "z.npy"]
+
+
+def test_run_prints_outputs_without_a_file(rnnrun, module, files):
+    done = rnnrun("run", *given(files), module)
+    assert done.stdout == "y f32 2x3: 0 2 4 6 8 10\nz i64 2: 6 -6\n"
+
+
+def test_steps_keep_the_state(rnnrun, module, files):
+    rnnrun("run", module, *given(files), "--steps", 4, "--output", f"y=@{files}/y.npy")
+    assert np.array_equal(np.load(files / "y.npy"), 2 * X + 3)
+
+
+def test_raw_input_and_output(rnnrun, module, files):
+    X.tofile(files / "x.bin")
+    K.tofile(files / "k.bin")
+    done = rnnrun("run", module, "--input", f"x=2x3xf32=@{files}/x.bin", "--input", f"k=2xi64=@{files}/k.bin",
+                  "--output", f"y=@{files}/y.bin")
+    assert done.returncode == 0, done.stderr
+    assert np.array_equal(np.fromfile(files / "y.bin", np.float32), 2 * X.ravel())
+
+
+def test_fills_take_their_length_from_dim_then_optimum(rnnrun, module):
+    assert rnnrun("run", module, "--input", "x=zeros", "--input", "k=zeros", "--dim", "T=2").stdout.startswith(
+        "y f32 2x3: 0 0 0 0 0 0\n")
+    assert rnnrun("run", module, "--input", "x=random", "--input", "k=zeros").stdout.startswith("y f32 4x3:")
+
+
+def test_random_fill_depends_on_the_seed_only(rnnrun, module):
+    def y(fill):
+        return rnnrun("run", module, "--input", f"x={fill}", "--input", "k=zeros").stdout
+
+    assert y("random") == y("random:0") != y("random:1") == y("random:1")
+
+
+def test_version_2_header_is_read(rnnrun, module, files):
+    with open(files / "x.npy", "wb") as file:
+        np.lib.format.write_array(file, X, version=(2, 0))
+    assert rnnrun("run", module, *given(files)).stdout.startswith("y f32 2x3: 0 2 4")
+
+
+@pytest.mark.parametrize("array, word", [
+    (X.astype(np.float64), "<f8"),
+    (X.astype(">f4"), ">f4"),
+    (np.asfortranarray(X), "Fortran"),
+    (X.astype(np.int32), "must be f32"),
+    (X[0], "must have rank 2"),
+    (np.zeros((2, 4), np.float32), "axis 1 must be 3 long"),
+    (np.zeros((9, 3), np.float32), "T = 9, but this module takes 1 to 8"),
+    (np.zeros((0, 3), np.float32), "T = 0"),
+    (np.zeros((1,) * 9, np.float32), "rank above 8"),
+    (np.zeros(2, [("a", "<f4")]), "structured"),
+])
+def test_unfit_npy_is_refused_with_the_reason(rnnrun, module, files, array, word):
+    np.save(files / "x.npy", array)
+    refuses(rnnrun("run", module, *given(files)), 2, word)
+
+
+def test_truncated_npy_is_refused_at_every_length(rnnrun, module, files):
+    whole = (files / "x.npy").read_bytes()
+    for length in [*range(0, 20), 60, 100, *range(120, len(whole))]:
+        (files / "x.npy").write_bytes(whole[:length])
+        refuses(rnnrun("run", module, *given(files)), 2, "x.npy")
+    (files / "x.npy").write_bytes(whole + b"\0")
+    refuses(rnnrun("run", module, *given(files)), 2, "needs 24 bytes of data, it has 25")
+
+
+def test_npy_that_claims_a_huge_shape_is_refused_before_allocating(rnnrun, module, files):
+    whole = (files / "x.npy").read_bytes()
+    for shape in (b"(999999999999, 3), }", b"(9223372036854775807, 9), }"):
+        (files / "x.npy").write_bytes(re.sub(rb"\(2, 3\), } {%d}" % (len(shape) - 9), shape, whole))
+        refuses(rnnrun("run", module, *given(files)), 2, "x.npy")
+
+
+def test_usage_errors_name_the_argument(rnnrun, module, files):
+    refuses(rnnrun("fly", module), 2, "fly")
+    refuses(rnnrun("run"), 2, "MODULE.so")
+    refuses(rnnrun("run", module, "--wings"), 2, "--wings")
+    refuses(rnnrun("run", module, "--input"), 2, "--input")
+    refuses(rnnrun("run", module, "--input", "x"), 2, "NAME=VALUE")
+    refuses(rnnrun("run", module, "--input", "x=ones"), 2, "x=ones")
+    refuses(rnnrun("run", module, "--input", "x=random:y", "--input", "k=zeros"), 2, "random:")
+    refuses(rnnrun("run", module, "--input", "q=zeros"), 2, "q")
+    refuses(rnnrun("run", module, "--input", "x=zeros"), 2, "input k is missing")
+    refuses(rnnrun("run", module, *given(files), "--dim", "T=4"), 2, "T = 2, but 4 by --dim")
+    refuses(rnnrun("run", module, *given(files), "--dim", "U=4"), 2, "U")
+    refuses(rnnrun("run", module, *given(files), "--threads", "0"), 2, "--threads 0")
+    refuses(rnnrun("run", module, *given(files), "--output", "w=@w.npy"), 2, "w")
+
+
+def test_a_run_that_fails_writes_nothing_and_says_what_the_module_said(rnnrun, module, files):
+    np.save(files / "k.npy", np.array([99, 0]))
+    refuses(rnnrun("run", module, *given(files), "--output", f"y=@{files}/y.npy"), 2, "99 at [0] is out of range")
+    assert not (files / "y.npy").exists()
+
+
+def test_unwritable_output_is_an_environment_error(rnnrun, module, files):
+    refuses(rnnrun("run", module, *given(files), "--output", f"y=@{files}/none/y.npy"), 5, "none/y.npy")
+
+
+def test_what_cannot_be_loaded_exits_5(rnnrun, module, files, tmp_path):
+    (tmp_path / "text.so").write_text("not an object")
+    refuses(rnnrun("inspect", tmp_path / "text.so"), 5, "text.so")
+    refuses(rnnrun("inspect", tmp_path / "absent.so"), 5, "absent.so")
+    refuses(rnnrun("inspect", "/lib/x86_64-linux-gnu/libm.so.6"), 5, "no rnncc_module_query")
+    refuses(rnnrun("inspect", module, env={"FAKE_MODULE_REFUSES": "1"}), 5, "this CPU lacks avx512f")
+
+
+def test_a_module_in_this_directory_needs_no_slash(rnnrun, module):
+    assert rnnrun("inspect", "fake_module.so", cwd=module.parent).returncode == 0
+
+
+def test_verify_accepts_within_and_reports_beyond_tolerance(rnnrun, module, files):
+    np.save(files / "y.npy", 2 * X + np.float32(1e-6))
+    done = rnnrun("verify", module, *given(files), "--expect", f"y=@{files}/y.npy", "--rtol", 0, "--atol", 2e-6)
+    assert done.returncode == 0 and done.stdout.startswith("y: ok, 0 of 6"), done.stdout + done.stderr
+    wrong = 2 * X
+    wrong[1, 2] += 0.5
+    np.save(files / "y.npy", wrong)
+    done = rnnrun("verify", module, *given(files), "--expect", f"y=@{files}/y.npy")
+    assert done.returncode == 1
+    assert done.stdout == "y: MISMATCH, 1 of 6 elements differ; worst error 0.5 at [1,2]: got 10, expected 10.5\n"
+
+
+def test_verify_compares_integers_exactly_and_nan_with_nan(rnnrun, module, files):
+    np.save(files / "z.npy", K + 2)
+    assert rnnrun("verify", module, *given(files), "--expect", f"z=@{files}/z.npy", "--atol", 100).returncode == 1
+    x = X.copy()
+    x[0, 1] = np.nan
+    np.save(files / "x.npy", x)
+    np.save(files / "y.npy", 2 * x)
+    assert rnnrun("verify", module, *given(files), "--expect", f"y=@{files}/y.npy").returncode == 0
+    np.save(files / "y.npy", 2 * X)
+    assert rnnrun("verify", module, *given(files), "--expect", f"y=@{files}/y.npy").returncode == 1
+
+
+def test_verify_reports_another_shape(rnnrun, module, files):
+    np.save(files / "y.npy", X[:1])
+    done = rnnrun("verify", module, *given(files), "--expect", f"y=@{files}/y.npy")
+    assert (done.returncode, done.stdout) == (1, "y: MISMATCH, shape 2x3, expected 1x3\n")
+
+
+def test_bench_json_is_an_object_a_line_with_the_promised_fields(rnnrun, module):
+    done = rnnrun("bench", module, "--threads", "1,2", "--runs", 50, "--json")
+    assert done.returncode == 0, done.stderr
+    records = [json.loads(line) for line in done.stdout.splitlines()]
+    assert [record["threads"] for record in records] == [1, 2]
+    for record in records:
+        assert list(record) == ["threads", "runs", "load_us", "first_us", "p50_us", "p90_us", "p99_us", "p999_us",
+                                "max_us", "peak_rss_bytes"]
+        assert record["runs"] == 50 and record["peak_rss_bytes"] > 100_000
+        assert 0 <= record["p50_us"] <= record["p90_us"] <= record["p99_us"] <= record["p999_us"] <= record["max_us"]
+
+
+def test_bench_passes_on_the_exit_code_of_a_failing_run(rnnrun, module, files):
+    np.save(files / "k.npy", np.array([99, 0]))
+    refuses(rnnrun("bench", module, *given(files), "--json"), 2, "out of range")
+
+
+def test_profile_has_a_row_a_kernel(rnnrun, module):
+    done = rnnrun("profile", module, "--runs", 10)
+    assert done.stdout.splitlines()[1].split() == ["0.10", "100.0", "0.24", "0.96", "double_plain", "y"]
+
+
+def test_inspect_lists_the_interface_with_control_characters_escaped(rnnrun, module):
+    text = rnnrun("inspect", module).stdout
+    for line in ("model    fake\\x1b[1m", "dim      T 1 to 8, optimum 4", "input    x f32 [T, 3]", "input    k i64 [2]",
+                 "output   y f32 [T, 3]", "state    s f32 [1], 1 slot", "isa      plain", "build    by hand"):
+        assert line in text.splitlines()
+
+
+@pytest.mark.parametrize("verb", ["run", "verify", "bench", "profile", "inspect"])
+def test_help_of_each_verb_has_an_example(rnnrun, verb):
+    for flag in ("-h", "--help"):
+        done = rnnrun(verb, flag)
+        assert done.returncode == 0 and f"\n  rnnrun {verb} model.so" in done.stdout

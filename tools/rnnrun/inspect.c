@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: MIT */
+#include <stdio.h>
+#include <sys/stat.h>
+
+#include "session.h"
+#include "support.h"
+#include "verbs.h"
+
+/* Names come from the model file: what is not printable there must not reach the terminal. */
+static void print_name(const char *name) {
+  for (const unsigned char *c = (const unsigned char *)name; *c; c++) {
+    if (*c < 0x20 || *c == 0x7f)
+      printf("\\x%02x", *c);
+    else
+      putchar(*c);
+  }
+}
+
+static void print_tensor(const char *kind, const rnncc_info *info, const rnncc_tensor_info *tensor) {
+  printf("%-8s ", kind);
+  print_name(tensor->name);
+  printf(" %s [", dtype_text(tensor->dtype));
+  for (int axis = 0; axis < tensor->rank; axis++) {
+    if (axis) fputs(", ", stdout);
+    if (tensor->shape[axis] >= 0)
+      printf("%lld", (long long)tensor->shape[axis]);
+    else if (tensor->dim[axis] >= 0)
+      print_name(info->dims[tensor->dim[axis]].name);
+    else
+      printf("<=%lld", (long long)tensor->max_shape[axis]);
+  }
+  putchar(']');
+}
+
+static void print_field(const char *name, const char *value) {
+  printf("%-8s ", name);
+  print_name(value);
+  putchar('\n');
+}
+
+int inspect_verb(const Arguments *arguments) {
+  Session session = session_load(arguments->module);
+  const rnncc_info *info = session.api->info;
+  print_field("model", info->name);
+  if (*info->model_version) print_field("version", info->model_version);
+  for (int i = 0; i < info->n_dims; i++) {
+    printf("%-8s ", "dim");
+    print_name(info->dims[i].name);
+    printf(" %lld to %lld, optimum %lld\n", (long long)info->dims[i].min, (long long)info->dims[i].max,
+           (long long)info->dims[i].opt);
+  }
+  for (int i = 0; i < info->n_inputs; i++) print_tensor("input", info, &info->inputs[i]), putchar('\n');
+  for (int i = 0; i < info->n_outputs; i++) print_tensor("output", info, &info->outputs[i]), putchar('\n');
+  for (int i = 0; i < info->n_states; i++) {
+    print_tensor("state", info, &info->states[i].tensor);
+    printf(", %d slot%s\n", info->states[i].slots, info->states[i].slots == 1 ? "" : "s");
+  }
+  print_field("isa", info->isa);
+  print_field("target", info->target);
+  printf("%-8s %zu bytes packed, sha256 %s\n", "weights", info->weights_bytes, info->weights_sha256);
+  printf("%-8s %zu bytes a context\n", "memory", info->arena_bytes);
+  struct stat status;
+  if (stat(arguments->module, &status) == 0) printf("%-8s %lld bytes\n", "file", (long long)status.st_size);
+  print_field("build", info->build);
+  session_close(&session);
+  return 0;
+}

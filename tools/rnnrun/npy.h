@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: MIT */
+/* NumPy's .npy format, versions 1 and 2: little-endian f4, i4, i8, u1 and b1 in C order. */
+#ifndef RNNRUN_NPY_H
+#define RNNRUN_NPY_H
+
+#include <stdio.h>
+
+#include "support.h"
+
+/* Reads the whole file; fails, naming the file, if it is anything else. The caller frees data. */
+rnncc_tensor npy_read(const char *path);
+
+/* `tensor->shape` must be set. Returns 0 if the stream is in error. */
+int npy_write(FILE *stream, const rnncc_tensor *tensor);
+
+/* The bytes of a file that must be exactly `bytes` long. */
+void *raw_read(const char *path, size_t bytes);
+
+#endif

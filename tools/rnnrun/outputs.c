@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: MIT */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "npy.h"
+#include "tensors.h"
+
+rnncc_tensor *make_outputs(const rnncc_info *info) {
+  rnncc_tensor *outputs = allocate(sizeof *outputs * (size_t)info->n_outputs);
+  for (int i = 0; i < info->n_outputs; i++) {
+    const rnncc_tensor_info *expected = &info->outputs[i];
+    outputs[i] = (rnncc_tensor){.dtype = expected->dtype, .rank = expected->rank};
+    outputs[i].bytes = tensor_bytes(expected->dtype, expected->rank, expected->max_shape);
+    outputs[i].data = allocate(outputs[i].bytes);
+  }
+  return outputs;
+}
+
+void free_tensors(rnncc_tensor *tensors, int count) {
+  for (int i = 0; i < count; i++) free(tensors[i].data);
+  free(tensors);
+}
+
+static int ends_with(const char *text, const char *end) {
+  size_t length = strlen(text), end_length = strlen(end);
+  return length >= end_length && !strcmp(text + length - end_length, end);
+}
+
+static int write_data(FILE *file, const char *path, const rnncc_tensor *tensor) {
+  if (ends_with(path, ".npy")) return npy_write(file, tensor);
+  size_t bytes = tensor_bytes(tensor->dtype, tensor->rank, tensor->shape);
+  return fwrite(tensor->data, 1, bytes, file) == bytes;
+}
+
+/* By way of a temporary beside it, renamed when complete. */
+static void write_file(const char *path, const rnncc_tensor *tensor) {
+  size_t size = strlen(path) + sizeof ".XXXXXX";
+  char *temporary = allocate(size);
+  snprintf(temporary, size, "%s.XXXXXX", path);
+  int descriptor = mkstemp(temporary);
+  if (descriptor < 0) fail(EXIT_ENVIRONMENT, "%s: %s", path, strerror(errno));
+  mode_t mask = umask(0);
+  umask(mask);
+  FILE *file = fdopen(descriptor, "wb");
+  int written = file && write_data(file, path, tensor) && fchmod(descriptor, 0666 & ~mask) == 0;
+  int error = errno;
+  if (file && fclose(file) != 0 && written) written = 0, error = errno;
+  if (written && rename(temporary, path) != 0) written = 0, error = errno;
+  if (!written) {
+    unlink(temporary);
+    fail(EXIT_ENVIRONMENT, "%s: %s", path, strerror(error));
+  }
+  free(temporary);
+}
+
+void write_outputs(const rnncc_info *info, const Arguments *arguments, const rnncc_tensor *outputs) {
+  for (int i = 0; i < info->n_outputs; i++) {
+    const char *name = info->outputs[i].name, *value = assignment_find(&arguments->outputs, name);
+    if (value) write_file(file_path("output", name, value), &outputs[i]);
+  }
+}

@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: MIT */
+#include "support.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+_Noreturn void fail(int exit_code, const char *format, ...) {
+  char message[4096];
+  va_list arguments;
+  va_start(arguments, format);
+  vsnprintf(message, sizeof message, format, arguments);
+  va_end(arguments);
+  fputs("rnnrun: error: ", stderr);
+  for (const char *c = message; *c; c++) {
+    if (iscntrl((unsigned char)*c))
+      fprintf(stderr, "\\x%02x", (unsigned char)*c);
+    else
+      fputc(*c, stderr);
+  }
+  fputc('\n', stderr);
+  exit(exit_code);
+}
+
+void *allocate(size_t bytes) {
+  if (bytes > SIZE_MAX - 64) fail(EXIT_RESOURCE, "out of memory");
+  size_t rounded = (bytes + 64) / 64 * 64;
+  void *memory = aligned_alloc(64, rounded);
+  if (!memory) fail(EXIT_RESOURCE, "out of memory (%zu bytes)", bytes);
+  return memset(memory, 0, rounded);
+}
+
+uint64_t now_ns(void) {
+  struct timespec time;
+  clock_gettime(CLOCK_MONOTONIC, &time);
+  return (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
+}
+
+static const struct {
+  const char *text, *npy;
+  size_t bytes;
+} dtypes[] = {
+    [RNNCC_F32] = {"f32", "<f4", 4}, [RNNCC_I32] = {"i32", "<i4", 4},   [RNNCC_I64] = {"i64", "<i8", 8},
+    [RNNCC_U8] = {"u8", "|u1", 1},   [RNNCC_BOOL] = {"bool", "|b1", 1},
+};
+
+enum { DTYPES = sizeof dtypes / sizeof *dtypes };
+
+static const char *known(rnncc_dtype dtype, const char *name) { return dtype && dtype < DTYPES ? name : "unknown"; }
+
+size_t dtype_bytes(rnncc_dtype dtype) { return dtype < DTYPES ? dtypes[dtype].bytes : 0; }
+const char *dtype_text(rnncc_dtype dtype) { return known(dtype, dtypes[dtype % DTYPES].text); }
+const char *dtype_npy(rnncc_dtype dtype) { return known(dtype, dtypes[dtype % DTYPES].npy); }
+
+rnncc_dtype dtype_from_text(const char *text, size_t length) {
+  for (rnncc_dtype dtype = RNNCC_F32; dtype < DTYPES; dtype++)
+    if (strlen(dtypes[dtype].text) == length && !memcmp(dtypes[dtype].text, text, length)) return dtype;
+  return RNNCC_NONE;
+}
+
+rnncc_dtype dtype_from_npy(const char *text, size_t length) {
+  for (rnncc_dtype dtype = RNNCC_F32; dtype < DTYPES; dtype++)
+    if (strlen(dtypes[dtype].npy) == length && !memcmp(dtypes[dtype].npy, text, length)) return dtype;
+  return RNNCC_NONE;
+}
+
+size_t tensor_bytes(rnncc_dtype dtype, int rank, const int64_t *shape) {
+  size_t bytes = dtype_bytes(dtype);
+  for (int axis = 0; axis < rank; axis++)
+    if (shape[axis] < 0 || __builtin_mul_overflow(bytes, (size_t)shape[axis], &bytes)) return SIZE_MAX;
+  return bytes;
+}
+
+const char *shape_text(char text[SHAPE_TEXT], int rank, const int64_t *shape) {
+  if (rank == 0) return strcpy(text, "scalar");
+  int length = 0;
+  for (int axis = 0; axis < rank; axis++)
+    length += snprintf(text + length, (size_t)(SHAPE_TEXT - length), "%s%lld", axis ? "x" : "", (long long)shape[axis]);
+  return text;
+}
+
+int parse_integer(const char *text, int64_t *value) {
+  char *end;
+  errno = 0;
+  *value = strtoll(text, &end, 10);
+  return errno == 0 && end != text && *end == '\0' && !isspace((unsigned char)*text);
+}

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: MIT */
+/* What every verb of rnnrun needs: failing with the right exit code, memory, time, and the element types. */
+#ifndef RNNRUN_SUPPORT_H
+#define RNNRUN_SUPPORT_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "rnncc.h"
+
+enum {
+  EXIT_MISMATCH = 1,    /* verify only */
+  EXIT_INPUT = 2,       /* usage, or data the module does not take */
+  EXIT_UNSUPPORTED = 3, /* valid, but this module cannot */
+  EXIT_RESOURCE = 4,    /* no memory */
+  EXIT_ENVIRONMENT = 5, /* the module cannot be loaded, a file not be read or written */
+};
+
+/* Prints one line on stderr, control characters escaped, and exits. */
+_Noreturn void fail(int exit_code, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* Zeroed, 64-byte aligned, freed with free(); fails with EXIT_RESOURCE. */
+void *allocate(size_t bytes);
+
+uint64_t now_ns(void); /* monotonic */
+
+/* Element types: as in the model file ("f32") and in .npy files ("<f4"). */
+size_t dtype_bytes(rnncc_dtype dtype);
+const char *dtype_text(rnncc_dtype dtype);
+const char *dtype_npy(rnncc_dtype dtype);
+rnncc_dtype dtype_from_text(const char *text, size_t length); /* RNNCC_NONE if unknown */
+rnncc_dtype dtype_from_npy(const char *text, size_t length);
+
+/* Bytes of a row-major tensor; SIZE_MAX if that does not fit. */
+size_t tensor_bytes(rnncc_dtype dtype, int rank, const int64_t *shape);
+
+/* "50x1x40" into text; "scalar" for rank 0. */
+enum { SHAPE_TEXT = 256 };
+const char *shape_text(char text[SHAPE_TEXT], int rank, const int64_t *shape);
+
+/* A decimal integer that is the whole text. Returns 0 if it is not one or does not fit. */
+int parse_integer(const char *text, int64_t *value);
+
+#endif
