@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: MIT */
+#include "load/constant.h"
+
+#include <limits.h>
+#include <math.h>
+#include <string.h>
+
+static const JsonField FIELDS[] = {
+    {"dtype", JSON_STRING, true}, {"shape", JSON_ARRAY, true}, {"data", JSON_ARRAY, true}, {NULL, JSON_ABSENT, false}};
+
+DType read_dtype(Json json) {
+  if (!json_expect(json, JSON_STRING)) return RNNCC_NONE;
+  DType dtype = dtype_from_name(json_text(json));
+  if (dtype == RNNCC_NONE)
+    error_at(json_where(json), EXIT_UNSUPPORTED, "dtype \"%s\"; supported are f32, i32, i64, u8 and bool",
+             short_name(json_arena(json), json_text(json)));
+  return dtype;
+}
+
+/* Axes of length 0 count as 1 for the overflow check, so that strides never overflow either. */
+bool constant_read_shape(Json json, Constant *constant) {
+  constant->rank = json_count(json);
+  constant->shape = ARENA_ARRAY(json_arena(json), int64_t, constant->rank);
+  int64_t count = 1, product = 1;
+  int axis = 0;
+  for (Json entry = json_first(json); entry.item; entry = json_next(entry), axis++) {
+    int64_t length;
+    if (!json_get_int(entry, 0, INT64_MAX, &length)) return false;
+    constant->shape[axis] = length;
+    count *= length > 0;
+    if (__builtin_mul_overflow(product, length > 0 ? length : 1, &product) || product > INT64_MAX / 8) {
+      error_at(json_where(json), EXIT_LIMIT, "the shape has more elements than memory can hold");
+      return false;
+    }
+  }
+  constant->count = (size_t)(count * product);
+  return true;
+}
+
+/* JSON has no infinities and no NaN; inline data writes them as strings. */
+static bool read_special_float(Json json, float *out) {
+  static const struct {
+    const char *name;
+    float value;
+  } SPECIAL[] = {{"inf", INFINITY}, {"-inf", -INFINITY}, {"nan", NAN}};
+  for (size_t i = 0; i < sizeof SPECIAL / sizeof *SPECIAL; i++) {
+    if (strcmp(json_text(json), SPECIAL[i].name) != 0) continue;
+    *out = SPECIAL[i].value;
+    return true;
+  }
+  return json_expect(json, JSON_NUMBER);
+}
+
+static bool read_element(Json json, DType dtype, void *out) {
+  int64_t integer = 0;
+  bool truth = false;
+  switch (dtype) {
+  case RNNCC_F32:
+    return json_kind(json) == JSON_STRING ? read_special_float(json, out) : json_get_float(json, out);
+  case RNNCC_I64:
+    return json_get_int(json, INT64_MIN, INT64_MAX, out);
+  case RNNCC_I32:
+    if (!json_get_int(json, INT32_MIN, INT32_MAX, &integer)) return false;
+    *(int32_t *)out = (int32_t)integer;
+    return true;
+  case RNNCC_U8:
+    if (!json_get_int(json, 0, UINT8_MAX, &integer)) return false;
+    *(uint8_t *)out = (uint8_t)integer;
+    return true;
+  default:
+    if (json_kind(json) == JSON_BOOL ? !json_get_bool(json, &truth) : !json_get_int(json, 0, 1, &integer)) return false;
+    *(uint8_t *)out = truth || integer;
+    return true;
+  }
+}
+
+bool constant_read(Json json, const char *name, Constant *constant) {
+  *constant = (Constant){.name = name, .where = json_where(json)};
+  if (!json_check(json, FIELDS)) return false;
+  Json dtype = json_member(json, "dtype"), data = json_member(json, "data");
+  constant->dtype_name = json_text(dtype);
+  constant->dtype = read_dtype(dtype);
+  if (constant->dtype == RNNCC_NONE || !constant_read_shape(json_member(json, "shape"), constant)) return false;
+  size_t given = (size_t)json_count(data);
+  if (given != constant->count) {
+    error_at(json_where(data), EXIT_INVALID, "%zu elements where the shape has %zu", given, constant->count);
+    return false;
+  }
+  size_t size = dtype_size(constant->dtype);
+  char *element = arena_array(json_arena(json), constant->count, size);
+  constant->data = element;
+  bool good = true;
+  for (Json entry = json_first(data); entry.item; entry = json_next(entry), element += size)
+    good &= read_element(entry, constant->dtype, element);
+  return good;
+}
+
+Value *constant_value(Graph *graph, const Constant *constant) {
+  if (constant->dtype == RNNCC_NONE) {
+    error_at(constant->where, EXIT_UNSUPPORTED, "the tensor has dtype %s; supported are F32, I32, I64, U8 and BOOL",
+             constant->dtype_name);
+    return NULL;
+  }
+  if (constant->rank > MAX_RANK) {
+    error_at(constant->where, EXIT_UNSUPPORTED, "the tensor has rank %d; at most %d is supported", constant->rank,
+             MAX_RANK);
+    return NULL;
+  }
+  Value *value = ARENA_NEW(graph->arena, Value);
+  *value = (Value){.name = constant->name,
+                   .id = -1,
+                   .dtype = constant->dtype,
+                   .rank = constant->rank,
+                   .data = constant->data,
+                   .where = constant->where};
+  value->shape = ARENA_ARRAY(graph->arena, const Dim *, constant->rank);
+  for (int axis = 0; axis < constant->rank; axis++) value->shape[axis] = dim_const(graph->dims, constant->shape[axis]);
+  return value;
+}

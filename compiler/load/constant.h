@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: MIT */
+/* A constant as a model file gives it: from a weights file or inline. It becomes a Value when a node asks for it. */
+#ifndef RNNCC_CONSTANT_H
+#define RNNCC_CONSTANT_H
+
+#include "ir/graph.h"
+#include "load/json.h"
+
+typedef struct Constant {
+  const char *name;
+  const char *dtype_name; /* as written: "F32", "BF16", "i64" */
+  DType dtype;            /* RNNCC_NONE: a type that no op takes; an error only for a node that asks for it */
+  int rank;
+  int64_t *shape;
+  size_t count;     /* elements */
+  const void *data; /* row-major, aligned to its element */
+  Location where;
+} Constant;
+
+/* `{"dtype": "i64", "shape": [2], "data": [0, 1]}`. False after an error. */
+bool constant_read(Json json, const char *name, Constant *constant);
+
+/* A Value outside the graph's list; NULL after an error. */
+Value *constant_value(Graph *graph, const Constant *constant);
+
+/* The axes into `rank` and `shape`, their product into `count`; false after an error. */
+bool constant_read_shape(Json json, Constant *constant);
+
+/* A dtype's name in the model format; RNNCC_NONE after an error. */
+DType read_dtype(Json json);
+
+#endif

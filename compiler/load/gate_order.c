@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Frameworks stack the gates of LSTM and GRU in different orders. The IR knows ONNX's alone, so the rows of constant
+ * W [D, G*H, I], R [D, G*H, H] and B [D, 2*G*H] are permuted here. Peepholes P are ONNX's i, o, f in every case: no
+ * other framework has them.
+ *
+ *              LSTM   GRU
+ *   ONNX       iofc   zrh
+ *   PyTorch    ifgo   rzn
+ *   Keras      ifco   zrh
+ */
+#include <string.h>
+
+#include "ir/op.h"
+#include "load/model.h"
+
+enum { MOST_GATES = 4, INPUT_W = 1, INPUT_R = 2, INPUT_B = 3 };
+
+static const struct Gates {
+  const char *op, *letters; /* in ONNX's order */
+  char alias, aliased;      /* PyTorch's letter and ours for the same gate */
+} GATES[] = {{"LSTM", "iofc", 'g', 'c'}, {"GRU", "zrh", 'n', 'h'}};
+
+static const struct Gates *gates_of(const OpInfo *op) {
+  for (size_t g = 0; g < sizeof GATES / sizeof *GATES; g++)
+    if (strcmp(GATES[g].op, op->name) == 0) return &GATES[g];
+  return NULL;
+}
+
+/* from[g]: where ONNX's gate g stands in `order`. False if it is no permutation of the letters. */
+static bool read_permutation(const struct Gates *gates, const char *order, int from[MOST_GATES]) {
+  size_t n = strlen(gates->letters);
+  if (strlen(order) != n) return false;
+  for (size_t g = 0; g < n; g++) {
+    char letter = gates->letters[g];
+    const char *found = strchr(order, letter);
+    if (!found && letter == gates->aliased) found = strchr(order, gates->alias);
+    if (!found) return false;
+    from[g] = (int)(found - order);
+  }
+  return true;
+}
+
+/* `blocks` groups of `n` gates of `bytes` each. */
+static void permute(const char *given, char *permuted, int64_t blocks, int n, size_t bytes, const int *from) {
+  for (int64_t block = 0; block < blocks; block++, given += (size_t)n * bytes)
+    for (int g = 0; g < n; g++, permuted += bytes) memcpy(permuted, given + (size_t)from[g] * bytes, bytes);
+}
+
+/* The constant with its gates permuted; shapes that do not fit are left to the shape rule. */
+static Value *permuted_constant(ModelReader *reader, const Value *value, bool bias, int n, const int *from) {
+  if (value->rank != (bias ? 2 : 3)) return NULL;
+  int64_t shape[3] = {0};
+  for (int axis = 0; axis < value->rank; axis++) shape[axis] = dim_value(value->shape[axis]);
+  int64_t stacks = shape[0] * (bias ? 2 : 1), rows = bias ? shape[1] / 2 : shape[1];
+  if (rows % n != 0 || (bias && shape[1] % 2 != 0)) return NULL;
+  size_t gate_bytes = (size_t)(rows / n * (bias ? 1 : shape[2])) * dtype_size(value->dtype);
+  char *data = arena_array(reader->arena, (size_t)(stacks * n), gate_bytes);
+  permute(value->data, data, stacks, n, gate_bytes, from);
+  Value *permuted = graph_constant(reader->graph, value->name, value->dtype, value->rank, shape, data);
+  permuted->where = value->where;
+  return permuted;
+}
+
+void normalise_gate_order(ModelReader *reader, Node *node, Json order) {
+  static const char *const NAMES[] = {[INPUT_W] = "W", [INPUT_R] = "R", [INPUT_B] = "B"};
+  const struct Gates *gates = gates_of(node->op);
+  int from[MOST_GATES];
+  if (!gates) {
+    error_at(json_where(order), EXIT_INVALID, "%s has no gate order; LSTM and GRU have", node->op->name);
+    return;
+  }
+  if (!read_permutation(gates, json_text(order), from)) {
+    error_at(json_where(order), EXIT_INVALID, "\"%s\" is no order of %s's gates \"%s\" (also written %c for %c)",
+             short_name(reader->arena, json_text(order)), gates->op, gates->letters, gates->alias, gates->aliased);
+    return;
+  }
+  if (strncmp(json_text(order), gates->letters, strlen(gates->letters)) == 0) return;
+  for (int i = INPUT_W; i <= INPUT_B && i < node->n_inputs; i++) {
+    if (!node->inputs[i]) continue;
+    if (!value_is_constant(node->inputs[i])) {
+      error_at(json_where(order), EXIT_UNSUPPORTED, "a gate order needs constant weights; %s is computed", NAMES[i]);
+      continue;
+    }
+    Value *permuted = permuted_constant(reader, node->inputs[i], i == INPUT_B, (int)strlen(gates->letters), from);
+    if (permuted) node->inputs[i] = permuted;
+  }
+}

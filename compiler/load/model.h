@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: MIT */
+/* Between the files that read a JSON model: each reads one part of it into the graph. */
+#ifndef RNNCC_MODEL_H
+#define RNNCC_MODEL_H
+
+#include "load/names.h"
+#include "support/sha256.h"
+
+typedef struct ModelReader {
+  Arena *arena;
+  Graph *graph;
+  NameTable names;
+  Sha256 hash; /* the model file, then its weights files in order */
+} ModelReader;
+
+/* The model format's JSON; models/schema.json describes it. */
+Graph *load_json_model(Arena *arena, const char *path);
+
+/* dims, inputs and the inputs of states; `read_results` after the nodes: outputs and the outputs of states. */
+void read_dims(ModelReader *reader, Json dims);
+void read_inputs(ModelReader *reader, Json inputs);
+void read_states(ModelReader *reader, Json states);
+void read_results(ModelReader *reader, Json outputs, Json states);
+
+/* Every tensor of the weights files and every inline one gets its name; values are made when nodes ask for them. */
+void read_weights(ModelReader *reader, Json weights);
+void read_constants(ModelReader *reader, Json constants);
+
+void read_nodes(ModelReader *reader, Json nodes);
+
+/* The value that a string names: NULL after an error. */
+Value *read_value(ModelReader *reader, Json name);
+
+/* The attribute that `json` is, of the kind that the op asks for where JSON leaves a choice. False after an error. */
+bool read_attribute(ModelReader *reader, const OpInfo *op, Json json, Attribute *attribute);
+
+/* Brings constant weights from the gate order that `order` spells into ONNX's. */
+void normalise_gate_order(ModelReader *reader, Node *node, Json order);
+
+/* Sorts the nodes so that each stands after those it reads from, close to the file's order; an error for each cycle. */
+void sort_nodes(Graph *graph);
+
+#endif

@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: MIT */
+/* The nodes: first all outputs are declared, then inputs are resolved, for nodes may stand in any order. */
+#include <string.h>
+
+#include "ir/op.h"
+#include "load/model.h"
+
+enum { LENGTHS_INPUT = 4 }; /* sequence_lens of RNN, GRU and LSTM */
+
+static const JsonField NODE_FIELDS[] = {
+    {"op", JSON_STRING, true},       {"name", JSON_STRING, false},        {"inputs", JSON_ARRAY, false},
+    {"outputs", JSON_ARRAY, true},   {"attributes", JSON_OBJECT, false},  {"gate_order", JSON_STRING, false},
+    {"lengths", JSON_STRING, false}, {"description", JSON_STRING, false}, {NULL, JSON_ABSENT, false},
+};
+
+static const OpInfo *read_op(Arena *arena, Json json) {
+  const OpInfo *op = op_find(json_text(json));
+  if (op) return op;
+  const char *closest = op_closest(json_text(json));
+  error_at(json_where(json), EXIT_UNSUPPORTED, "the operator \"%s\" is not supported%s%s%s",
+           short_name(arena, json_text(json)), closest ? "; did you mean \"" : "", closest ? closest : "",
+           closest ? "\"?" : "");
+  return NULL;
+}
+
+static Value *declare_output(ModelReader *reader, Json json) {
+  if (!json_expect(json, JSON_STRING) || *json_text(json) == 0) return NULL;
+  Name *name = name_declare(&reader->names, json_text(json), json_where(json));
+  if (!name) return NULL;
+  return name->value = graph_value(reader->graph, name->text, name->where);
+}
+
+/* The node with its outputs; NULL after an error. Outputs are declared even then, so that their readers are not
+ * blamed. */
+static Node *begin_node(ModelReader *reader, Json json, int index) {
+  bool good = json_check(json, NODE_FIELDS);
+  Json op_name = json_member(json, "op"), outputs = json_member(json, "outputs"), name = json_member(json, "name");
+  const OpInfo *op = json_kind(op_name) == JSON_STRING ? read_op(reader->arena, op_name) : NULL;
+  Node *node = NULL;
+  if (good && op) {
+    node = graph_node(reader->graph, op,
+                      name.item ? json_text(name) : arena_format(reader->arena, "%s_%d", op->name, index),
+                      json_count(json_member(json, "inputs")), json_count(outputs));
+    node->where = json_where(json);
+  }
+  int position = 0;
+  for (Json output = json_first(outputs); output.item; output = json_next(output), position++) {
+    Value *value = declare_output(reader, output);
+    if (!node || !value) continue;
+    value->producer = node;
+    value->producer_output = position;
+    node->outputs[position] = value;
+  }
+  return node;
+}
+
+/* False if a name does not resolve; "" stays NULL: absent. */
+static bool read_node_inputs(ModelReader *reader, Node *node, Json inputs) {
+  bool good = true;
+  int position = 0;
+  for (Json input = json_first(inputs); input.item; input = json_next(input), position++) {
+    if (!json_expect(input, JSON_STRING))
+      good = false;
+    else if (*json_text(input))
+      good &= (node->inputs[position] = read_value(reader, input)) != NULL;
+  }
+  return good;
+}
+
+static bool read_attributes(ModelReader *reader, Node *node, Json attributes) {
+  bool good = true;
+  node->attributes = ARENA_ARRAY(reader->arena, Attribute, json_count(attributes));
+  for (Json json = json_first(attributes); json.item; json = json_next(json)) {
+    if (strncmp(json_key(json), "x-", 2) == 0) continue;
+    if (read_attribute(reader, node->op, json, &node->attributes[node->n_attributes]))
+      node->n_attributes++;
+    else
+      good = false;
+  }
+  return good;
+}
+
+static bool takes_lengths(const OpInfo *op) {
+  return strcmp(op->name, "RNN") == 0 || strcmp(op->name, "GRU") == 0 || strcmp(op->name, "LSTM") == 0;
+}
+
+/* `"lengths": "n"` is another way to write the input sequence_lens. */
+static bool read_lengths(ModelReader *reader, Node *node, Json lengths) {
+  if (!takes_lengths(node->op)) {
+    error_at(json_where(lengths), EXIT_INVALID, "%s takes no lengths; RNN, GRU and LSTM do", node->op->name);
+    return false;
+  }
+  if (node->n_inputs > LENGTHS_INPUT && node->inputs[LENGTHS_INPUT]) {
+    error_at(json_where(lengths), EXIT_INVALID, "the lengths are also given as input %d; one of the two is due",
+             LENGTHS_INPUT);
+    return false;
+  }
+  if (node->n_inputs <= LENGTHS_INPUT) {
+    Value **inputs = ARENA_ARRAY(reader->arena, Value *, LENGTHS_INPUT + 1);
+    if (node->n_inputs > 0) memcpy(inputs, node->inputs, (size_t)node->n_inputs * sizeof *inputs);
+    node->inputs = inputs;
+    node->n_inputs = LENGTHS_INPUT + 1;
+  }
+  return (node->inputs[LENGTHS_INPUT] = read_value(reader, lengths)) != NULL;
+}
+
+static void finish_node(ModelReader *reader, Node *node, Json json) {
+  bool good = read_node_inputs(reader, node, json_member(json, "inputs"));
+  good &= read_attributes(reader, node, json_member(json, "attributes"));
+  Json lengths = json_member(json, "lengths"), gate_order = json_member(json, "gate_order");
+  if (lengths.item) good &= read_lengths(reader, node, lengths);
+  if (good) good = op_check_node(node);
+  if (good && gate_order.item) normalise_gate_order(reader, node, gate_order);
+}
+
+void read_nodes(ModelReader *reader, Json nodes) {
+  Node **made = ARENA_ARRAY(reader->arena, Node *, json_count(nodes));
+  int index = 0;
+  for (Json json = json_first(nodes); json.item; json = json_next(json), index++)
+    made[index] = begin_node(reader, json, index);
+  index = 0;
+  for (Json json = json_first(nodes); json.item; json = json_next(json), index++)
+    if (made[index]) finish_node(reader, made[index], json);
+}

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: MIT */
+#include "load/names.h"
+
+#include <string.h>
+
+#include "load/json.h"
+#include "support/closest.h"
+
+enum { FIRST_CAPACITY = 256, MOST_HINTED = 10000 }; /* hints look at every name: not in huge models */
+
+/* FNV-1a. */
+static uint64_t hash_of(const char *text) {
+  uint64_t hash = 0xcbf29ce484222325u;
+  for (; *text; text++) hash = (hash ^ (unsigned char)*text) * 0x100000001b3u;
+  return hash;
+}
+
+NameTable name_table_new(Arena *arena) {
+  return (NameTable){.arena = arena, .slots = ARENA_ARRAY(arena, Name *, FIRST_CAPACITY), .capacity = FIRST_CAPACITY};
+}
+
+/* Where the name is, or would go. */
+static Name **slot_of(const NameTable *table, const char *text, uint64_t hash) {
+  size_t i = hash & (table->capacity - 1);
+  while (table->slots[i] && (table->slots[i]->hash != hash || strcmp(table->slots[i]->text, text) != 0))
+    i = (i + 1) & (table->capacity - 1);
+  return &table->slots[i];
+}
+
+static void grow(NameTable *table) {
+  NameTable larger = {.arena = table->arena, .capacity = table->capacity * 2, .count = table->count};
+  larger.slots = ARENA_ARRAY(table->arena, Name *, larger.capacity);
+  for (size_t i = 0; i < table->capacity; i++)
+    if (table->slots[i]) *slot_of(&larger, table->slots[i]->text, table->slots[i]->hash) = table->slots[i];
+  *table = larger;
+}
+
+Name *name_find(const NameTable *table, const char *text) { return *slot_of(table, text, hash_of(text)); }
+
+Name *name_declare(NameTable *table, const char *text, Location where) {
+  if (*text == 0) {
+    error_at(where, EXIT_INVALID, "the name is empty");
+    return NULL;
+  }
+  if (table->count * 2 >= table->capacity) grow(table);
+  uint64_t hash = hash_of(text);
+  Name **slot = slot_of(table, text, hash);
+  if (*slot) {
+    const Location first = (*slot)->where;
+    error_at(where, EXIT_INVALID, "the tensor \"%s\" is already declared at %s%s%s", short_name(table->arena, text),
+             first.file == where.file ? "" : first.file, first.file == where.file ? "" : ": ", first.path);
+    return NULL;
+  }
+  *slot = ARENA_NEW(table->arena, Name);
+  **slot = (Name){.text = text, .hash = hash, .where = where};
+  table->count++;
+  return *slot;
+}
+
+const char *name_hint(const NameTable *table, const char *text) {
+  Closest closest = closest_to(text);
+  if (table->count > MOST_HINTED) return "";
+  for (size_t i = 0; i < table->capacity; i++)
+    if (table->slots[i]) closest_try(&closest, table->slots[i]->text);
+  return closest_hint(table->arena, &closest);
+}

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: MIT */
+#include "support/closest.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+enum { LONGEST_WORD = 40 };
+
+static int min(int a, int b) { return a < b ? a : b; }
+
+/* Optimal string alignment: insertions, deletions, substitutions and swaps of neighbours. Both at most LONGEST_WORD. */
+static int edit_distance(const char *a, int a_length, const char *b, int b_length) {
+  int cost[LONGEST_WORD + 1][LONGEST_WORD + 1];
+  for (int i = 0; i <= a_length; i++) {
+    for (int j = 0; j <= b_length; j++) {
+      if (i == 0 || j == 0) {
+        cost[i][j] = i + j;
+        continue;
+      }
+      cost[i][j] = min(cost[i - 1][j], cost[i][j - 1]) + 1;
+      cost[i][j] = min(cost[i][j], cost[i - 1][j - 1] + (a[i - 1] != b[j - 1]));
+      if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
+        cost[i][j] = min(cost[i][j], cost[i - 2][j - 2] + 1);
+    }
+  }
+  return cost[a_length][b_length];
+}
+
+Closest closest_to(const char *word) {
+  int length = (int)strnlen(word, LONGEST_WORD + 1);
+  int furthest = length > LONGEST_WORD ? -1 : min(2, length / 3); /* two slips in a word of six letters */
+  return (Closest){.word = word, .distance = furthest + 1};
+}
+
+void closest_try(Closest *closest, const char *candidate) {
+  int length = (int)strnlen(candidate, LONGEST_WORD + 1);
+  if (length > LONGEST_WORD || closest->distance == 0) return;
+  int word_length = (int)strlen(closest->word);
+  if (abs(length - word_length) >= closest->distance && strcasecmp(closest->word, candidate) != 0) return;
+  int distance =
+      strcasecmp(closest->word, candidate) == 0 ? 0 : edit_distance(closest->word, word_length, candidate, length);
+  if (distance >= closest->distance) return;
+  closest->best = candidate;
+  closest->distance = distance;
+}
+
+const char *closest_hint(Arena *arena, const Closest *closest) {
+  return closest->best ? arena_format(arena, "; did you mean \"%s\"?", closest->best) : "";
+}
