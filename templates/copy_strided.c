@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Copies a box of RANK axes from one place to another, each with its own strides: Concat, Split, Slice, Transpose,
+ * Expand and the constant parts of Pad are this, with axes merged where memory allows. The caller's pointers stand at
+ * the first element of the box; a stride may be 0 (broadcast) or negative (backwards).
+ */
+#include "kernel.h"
+
+/* An unsigned integer of the element's size.
+ * legal: uint8_t uint32_t uint64_t */
+typedef uint32_t T;
+
+/* legal: 1..8 */
+enum { RANK = 3 };
+/* What the innermost axes look like. 0: any strides; 1: both sides contiguous; 2: the input does not move (a fill);
+ * 3: the output runs along the last axis, the input along the one before: a transposition, done in square tiles.
+ * legal: 0 1 2 3 */
+enum { INNER = 1 };
+/* Elements of the innermost axis, or the side of a tile, that are one piece of work.
+ * legal: 8..1048576 */
+enum { PIECE = 4096 };
+
+enum { TILED = INNER == 3 ? 2 : 1, OUTER = RANK - TILED };
+
+typedef struct Box {
+  const T *in;
+  T *out;
+  const int64_t *shape, *in_stride, *out_stride;
+  int64_t pieces; /* in the innermost axis or, with tiles, axes */
+} Box;
+
+/* One row's piece: elements begin..end-1 of the innermost axis. */
+static void copy_row(const Box *b, const T *in, T *out, int64_t begin, int64_t end) {
+  if (INNER == 1) {
+    for (int64_t i = begin; i < end; i++) out[i] = in[i];
+  } else if (INNER == 2) {
+    for (int64_t i = begin; i < end; i++) out[i] = *in;
+  } else {
+    int64_t from = b->in_stride[RANK - 1], to = b->out_stride[RANK - 1];
+    for (int64_t i = begin; i < end; i++) out[i * to] = in[i * from];
+  }
+}
+
+/* Reads along the input's contiguous axis, writes along the output's; the tile lies in the innermost cache between. */
+static void copy_tile(const Box *b, const T *in, T *out, int64_t row, int64_t column) {
+  int64_t rows = min_i64(PIECE, b->shape[OUTER] - row), columns = min_i64(PIECE, b->shape[RANK - 1] - column);
+  for (int64_t c = column; c < column + columns; c++) {
+    const T *from = in + c * b->in_stride[RANK - 1];
+    T *to = out + c;
+    for (int64_t r = row; r < row + rows; r++) to[r * b->out_stride[OUTER]] = from[r];
+  }
+}
+
+static void copy_piece(const Box *b, const T *in, T *out, int64_t piece) {
+  if (INNER == 3) {
+    int64_t across = ceil_div(b->shape[RANK - 1], PIECE);
+    copy_tile(b, in, out, piece / across * PIECE, piece % across * PIECE);
+  } else {
+    int64_t begin = piece * PIECE;
+    copy_row(b, in, out, begin, min_i64(b->shape[RANK - 1], begin + PIECE));
+  }
+}
+
+/* The work between `item` and `end`, in the order (outer axes, piece): the outer position goes on like an odometer. */
+static void copy_share(const Box *b, int64_t item, int64_t end) {
+  int64_t index[RANK] = {0}, piece = item % b->pieces, outer = item / b->pieces;
+  const T *in = b->in;
+  T *out = b->out;
+  for (int axis = OUTER - 1; axis >= 0; axis--) {
+    index[axis] = outer % b->shape[axis];
+    outer /= b->shape[axis];
+    in += index[axis] * b->in_stride[axis];
+    out += index[axis] * b->out_stride[axis];
+  }
+  for (; item < end; item++) {
+    copy_piece(b, in, out, piece);
+    if (++piece < b->pieces) continue;
+    piece = 0;
+    for (int axis = OUTER - 1; axis >= 0; axis--) {
+      in += b->in_stride[axis];
+      out += b->out_stride[axis];
+      if (++index[axis] < b->shape[axis]) break;
+      in -= index[axis] * b->in_stride[axis];
+      out -= index[axis] * b->out_stride[axis];
+      index[axis] = 0;
+    }
+  }
+}
+
+/* shape, in_stride, out_stride: RANK values each, strides in elements. */
+static void copy_strided(const Team *team, const T *in, T *out, const int64_t *shape, const int64_t *in_stride,
+                         const int64_t *out_stride) {
+  Box box = {in, out, shape, in_stride, out_stride, ceil_div(shape[RANK - 1], PIECE)};
+  if (INNER == 3) box.pieces *= ceil_div(shape[OUTER], PIECE);
+  int64_t items = box.pieces, begin, end;
+  for (int axis = 0; axis < OUTER; axis++) items *= shape[axis];
+  team_share(team, items, &begin, &end);
+  if (begin < end) copy_share(&box, begin, end);
+}

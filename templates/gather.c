@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Gather: rows of `inner` elements picked along an axis of `length`. Negative indices count from the end. An index out
+ * of range is reported and read as the nearest one in range.
+ */
+#include "kernel.h"
+
+/* An unsigned integer of the element's size.
+ * legal: uint8_t uint32_t uint64_t */
+typedef uint32_t T;
+/* legal: int32_t int64_t */
+typedef int64_t Index;
+
+/* 1: indices are checked here; 0: they have been checked before.
+ * legal: 0 1 */
+enum { CHECKED = 1 };
+
+static inline int64_t resolve(Index index, int64_t length, atomic_int *fault) {
+  int64_t at = index < 0 ? index + length : index;
+  if (!CHECKED || (at >= 0 && at < length)) return at;
+  fault_report(fault, RNNCC_ERROR_VALUE);
+  return at < 0 ? 0 : length - 1;
+}
+
+/* in: [outer, length, inner]; indices: [count]; out: [outer, count, inner]. */
+static void gather(const Team *team, const T *in, const Index *indices, T *out, int64_t outer, int64_t length,
+                   int64_t count, int64_t inner, atomic_int *fault) {
+  int64_t item, end;
+  team_share(team, outer * count, &item, &end);
+  for (; item < end; item++) {
+    int64_t at = resolve(indices[item % count], length, fault);
+    if (CHECKED && length == 0) continue;
+    const T *from = in + (item / count * length + at) * inner;
+    T *to = out + item * inner;
+    for (int64_t i = 0; i < inner; i++) to[i] = from[i];
+  }
+}
