@@ -146,7 +146,7 @@ def test_what_cannot_be_loaded_exits_5(rnnrun, module, files, tmp_path):
     (tmp_path / "text.so").write_text("not an object")
     refuses(rnnrun("inspect", tmp_path / "text.so"), 5, "text.so")
     refuses(rnnrun("inspect", tmp_path / "absent.so"), 5, "absent.so")
-    refuses(rnnrun("inspect", "/lib/x86_64-linux-gnu/libm.so.6"), 5, "no rnncc_module_query")
+    refuses(rnnrun("inspect", "/lib/x86_64-linux-gnu/libm.so.6"), 5, "no symbol rnncc_module_query")
     refuses(rnnrun("inspect", module, env={"FAKE_MODULE_REFUSES": "1"}), 5, "this CPU lacks avx512f")
 
 

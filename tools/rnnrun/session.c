@@ -1,30 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 #include "session.h"
 
-#include <dlfcn.h>
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "support.h"
 
-/* Makes the path absolute: dlopen looks a bare name up elsewhere. */
-static void *open_module(const char *path) {
-  char *absolute = realpath(path, NULL);
-  if (!absolute) fail(EXIT_ENVIRONMENT, "%s: %s", path, strerror(errno));
-  void *handle = dlopen(absolute, RTLD_NOW | RTLD_LOCAL);
-  free(absolute);
-  if (!handle) fail(EXIT_ENVIRONMENT, "%s", dlerror());
-  return handle;
-}
-
 Session session_load(const char *path) {
-  Session session = {.path = path, .handle = open_module(path)};
-  rnncc_module_query_fn query = (rnncc_module_query_fn)dlsym(session.handle, "rnncc_module_query");
-  if (!query) fail(EXIT_ENVIRONMENT, "%s: not a module of rnncc: it has no rnncc_module_query", path);
-  const char *why = "no reason given";
-  session.api = query(RNNCC_ABI, &why);
-  if (!session.api) fail(EXIT_ENVIRONMENT, "%s: %s", path, why);
+  Session session = {.path = path};
+  char why[4096];
+  if (rnncc_load(path, &session.library, why, sizeof why) != RNNCC_OK) fail(EXIT_ENVIRONMENT, "%s", why);
+  session.api = session.library.api;
   return session;
 }
 
@@ -55,9 +38,7 @@ void session_run(Session *session, const rnncc_tensor *inputs, rnncc_tensor *out
 }
 
 void session_close(Session *session) {
-  if (session->api) {
-    session->api->context_destroy(session->context);
-    session->api->model_destroy(session->model);
-  }
-  dlclose(session->handle);
+  session->api->context_destroy(session->context);
+  session->api->model_destroy(session->model);
+  rnncc_unload(&session->library);
 }

@@ -3,17 +3,17 @@
 #ifndef RNNRUN_SESSION_H
 #define RNNRUN_SESSION_H
 
-#include "rnncc.h"
+#include "rnncc_loader.h"
 
 typedef struct Session {
   const char *path;
-  void *handle; /* of dlopen */
-  const rnncc_api *api;
+  rnncc_library library;
+  const rnncc_api *api; /* the library's */
   rnncc_model *model;
   rnncc_context *context;
 } Session;
 
-/* Loads the module: path, handle and api are set. Fails with EXIT_ENVIRONMENT, saying why. */
+/* Loads the module: path and api are set. Fails with EXIT_ENVIRONMENT, saying why. */
 Session session_load(const char *path);
 /* Makes the model and the context. threads 0: the module decides. */
 void session_start(Session *session, int threads);
