@@ -136,8 +136,9 @@ typedef struct rnncc_api {
   rnncc_status (*run)(rnncc_context *, const rnncc_tensor *inputs, size_t n_inputs, rnncc_tensor *outputs,
                       size_t n_outputs);
 
-  /* slot: index on the batch axis, or -1 for all. data: row-major, the state's shape with the batch axis of length 1
-   * (slot >= 0) or of length slots (slot == -1). bytes must be exact. A fresh context's states are zero. */
+  /* slot: index on the batch axis, or -1 for all; a state without that axis belongs to slot 0. data: row-major, the
+   * state's shape with the batch axis of length 1 (slot >= 0) or of length slots (slot == -1). bytes must be exact. A
+   * fresh context's states are zero. */
   rnncc_status (*state_reset)(rnncc_context *, int32_t slot);
   rnncc_status (*state_get)(rnncc_context *, int32_t state, int32_t slot, void *data, size_t bytes);
   rnncc_status (*state_set)(rnncc_context *, int32_t state, int32_t slot, const void *data, size_t bytes);

@@ -73,10 +73,13 @@ static rnncc_status no_such_slot(rnncc_context *context, const rnncc_state_info 
 rnncc_status context_state_reset(rnncc_context *context, int32_t slot) {
   if (!context) return RNNCC_ERROR_ARGUMENT;
   const rnncc_info *info = &context->model->module->info;
-  for (int i = 0; i < info->n_states; i++)
-    if (slot < -1 || slot >= info->states[i].slots) return no_such_slot(context, &info->states[i], slot);
-  for (int i = 0; i < info->n_states; i++) state_clear(context, i, slot);
-  return RNNCC_OK;
+  bool found = slot == -1;
+  for (int i = 0; i < info->n_states; i++) {
+    if (slot < -1 || slot >= info->states[i].slots) continue;
+    found = true;
+    state_clear(context, i, slot);
+  }
+  return found ? RNNCC_OK : context_fail(context, RNNCC_ERROR_ARGUMENT, "no state has a slot %d (-1 is for all)", slot);
 }
 
 /* Checks the arguments of get and set; on success *part is where the context keeps the slots, *count how many. */
