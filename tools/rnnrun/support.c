@@ -15,7 +15,7 @@ _Noreturn void fail(int exit_code, const char *format, ...) {
   va_start(arguments, format);
   vsnprintf(message, sizeof message, format, arguments);
   va_end(arguments);
-  fputs("rnnrun: error: ", stderr);
+  fprintf(stderr, "%s: error: ", program_invocation_short_name);
   for (const char *c = message; *c; c++) {
     if (iscntrl((unsigned char)*c))
       fprintf(stderr, "\\x%02x", (unsigned char)*c);
