@@ -11,6 +11,8 @@ void simplify(Graph *graph);      /* constant folding, identities, batch normali
 void fuse_epilogue(Graph *graph); /* bias, residual add, activation into the producer */
 void choose_schedules(Graph *graph);
 void pack_weights(Graph *graph);
-void plan_memory(Graph *graph);
+
+/* All of main.c's steps by name, for --dump-after; NULL-terminated. */
+extern const char *const pass_names[];
 
 #endif

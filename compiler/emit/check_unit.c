@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: MIT */
+#include <clang-c/Index.h>
+
+#include "emit/template_ast.h"
+#include "emit/unit.h"
+
+enum { MAX_ARGUMENTS = 64 };
+
+static const Node *node_at(const Unit *unit, size_t offset) {
+  const Node *node = NULL;
+  for (int i = 0; i < unit->n_marks && unit->marks[i].offset <= offset; i++) node = unit->marks[i].node;
+  return node;
+}
+
+static Location diagnostic_place(const Unit *unit, CXDiagnostic diagnostic) {
+  unsigned offset;
+  CXSourceLocation at = clang_getDiagnosticLocation(diagnostic);
+  clang_getSpellingLocation(at, NULL, NULL, NULL, &offset);
+  const Node *node = clang_Location_isFromMainFile(at) ? node_at(unit, offset) : NULL;
+  return node ? node->where : LOCATION_FILE("generated unit");
+}
+
+static bool tell(Arena *arena, const Unit *unit, CXDiagnostic diagnostic) {
+  enum CXDiagnosticSeverity severity = clang_getDiagnosticSeverity(diagnostic);
+  const char *text = copy_cx_string(arena, clang_formatDiagnostic(diagnostic, CXDiagnostic_DisplaySourceLocation));
+  if (severity >= CXDiagnostic_Warning) warn_at(diagnostic_place(unit, diagnostic), "in generated code: %s", text);
+  return severity >= CXDiagnostic_Error;
+}
+
+void check_unit(Arena *arena, const Unit *unit, const char *folder, const char *const *clang_args) {
+  const char *arguments[MAX_ARGUMENTS];
+  int count = 0;
+  for (; clang_args[count]; count++) {
+    if (count == MAX_ARGUMENTS - 1) bug("more than %d arguments for clang", MAX_ARGUMENTS);
+    arguments[count] = clang_args[count];
+  }
+  arguments[count++] = arena_format(arena, "-I%s", folder);
+  CXIndex index = clang_createIndex(0, 0);
+  CXTranslationUnit parsed = NULL;
+  const char *path = arena_format(arena, "%s/module.c", folder);
+  enum CXErrorCode status =
+      clang_parseTranslationUnit2(index, path, arguments, count, NULL, 0, CXTranslationUnit_None, &parsed);
+  if (status != CXError_Success) bug("libclang cannot parse the generated unit: error %d", (int)status);
+  bool errors = false;
+  for (unsigned i = 0; i < clang_getNumDiagnostics(parsed); i++) {
+    CXDiagnostic diagnostic = clang_getDiagnostic(parsed, i);
+    errors |= tell(arena, unit, diagnostic);
+    clang_disposeDiagnostic(diagnostic);
+  }
+  clang_disposeTranslationUnit(parsed);
+  clang_disposeIndex(index);
+  if (errors) bug("generated code does not compile");
+}

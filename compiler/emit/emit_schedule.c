@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The inference as one function that every worker walks: pointers, then a call a kernel, with a barrier between two
+ * calls only where one touches memory that the other writes.
+ */
+#include <string.h>
+
+#include "emit/family.h"
+#include "emit/unit.h"
+
+enum { LINE_WIDTH = 118 };
+
+/* ---- pointers ---- */
+
+static bool read_only(const Value *root) { return root->storage == STORAGE_INPUT || root->storage == STORAGE_WEIGHTS; }
+
+static void emit_pointer(Text *out, Value *value) {
+  const Value *root = value_root(value);
+  const char *type = dtype_c(value->dtype), *constant = read_only(root) ? "const " : "";
+  text_add(out, "  %s%s *const t%d = ", constant, type, value->id);
+  switch (root->storage) {
+  case STORAGE_INPUT:
+    text_add(out, "run->inputs[%d];\n", root->slot);
+    break;
+  case STORAGE_OUTPUT:
+    text_add(out, "run->outputs[%d];\n", root->slot);
+    break;
+  case STORAGE_ARENA:
+    text_add(out, "(%s *)(void *)(run->arena + %lld);\n", type, (long long)root->offset);
+    break;
+  case STORAGE_WEIGHTS:
+    text_add(out, "(const %s *)(const void *)(run->weights + %lld);\n", type, (long long)root->offset);
+    break;
+  case STORAGE_NONE:
+    bug("t%d has no place", value->id);
+  }
+}
+
+static void emit_pointers(Text *out, const Emitter *emitter) {
+  bool *done = ARENA_ARRAY(emitter->arena, bool, emitter->graph->n_values);
+  for (int i = 0; i < emitter->n_calls; i++)
+    for (int a = 0; a < emitter->calls[i]->n_accesses; a++) {
+      Value *value = emitter->calls[i]->accesses[a].value;
+      if (!done[value->id]) emit_pointer(out, value);
+      done[value->id] = true;
+    }
+}
+
+static void emit_dims(Text *out, const Graph *graph) {
+  for (int i = 0; i < dim_symbol_count(graph->dims); i++)
+    text_add(out, "  const int64_t d%d = run->dims[%d];\n  (void)d%d;\n", i, i, i);
+}
+
+/* ---- barriers ---- */
+
+/* Memory touched since the last barrier. */
+typedef struct Pending {
+  int count, capacity;
+  Access *list;
+} Pending;
+
+static bool overlap(const Access *a, const Access *b) {
+  const Value *x = value_root(a->value), *y = value_root(b->value);
+  if (!a->writes && !b->writes) return false;
+  if (x->storage != y->storage || x->storage == STORAGE_WEIGHTS || x->storage == STORAGE_INPUT) return false;
+  if (x->storage == STORAGE_OUTPUT) return x->slot == y->slot;
+  return x->offset < y->offset + value_max_bytes(y) && y->offset < x->offset + value_max_bytes(x);
+}
+
+static bool needs_barrier(const Pending *pending, const KernelCall *call) {
+  for (int i = 0; i < pending->count; i++)
+    for (int a = 0; a < call->n_accesses; a++)
+      if (overlap(&pending->list[i], &call->accesses[a])) return true;
+  return false;
+}
+
+static void remember(Arena *arena, Pending *pending, const KernelCall *call) {
+  int needed = pending->count + call->n_accesses;
+  if (needed > pending->capacity) {
+    Access *list = ARENA_ARRAY(arena, Access, 2 * needed);
+    if (pending->count) memcpy(list, pending->list, (size_t)pending->count * sizeof *list);
+    pending->list = list;
+    pending->capacity = 2 * needed;
+  }
+  for (int a = 0; a < call->n_accesses; a++) pending->list[pending->count++] = call->accesses[a];
+}
+
+/* ---- calls ---- */
+
+static void emit_call(Text *out, const KernelCall *call) {
+  const Node *node = call->node;
+  text_add(out, "\n  /* n%d %s%s%s: %.3g MFLOP, %.3g MB */\n", node->id, node->op->name, node->schedule ? " " : "",
+           node->schedule ? node->schedule->text : "", call->flops * 1e-6, call->bytes * 1e-6);
+  size_t line = out->length;
+  text_add(out, "  %s(", call->kernel->function);
+  for (int i = 0; i < call->n_arguments; i++) {
+    const char *expression = call->arguments[i].expression;
+    if (i) text_add(out, ",");
+    if (out->length + strlen(expression) + 2 - line > LINE_WIDTH) {
+      line = out->length + 1;
+      text_add(out, "\n     ");
+    }
+    text_add(out, i ? " %s" : "%s", expression);
+  }
+  text_add(out, ");\n");
+}
+
+void emit_schedule(Unit *unit, Emitter *emitter) {
+  Text *out = &unit->text;
+  text_add(out, "\n/* ---- schedule ---- */\n\nstatic void schedule(const Run *run, Team *team) {\n");
+  emit_dims(out, emitter->graph);
+  emit_pointers(out, emitter);
+  Pending pending = {0};
+  bool excused = false;
+  for (int i = 0; i < emitter->n_calls; i++) {
+    const KernelCall *call = emitter->calls[i];
+    if (!excused && needs_barrier(&pending, call)) {
+      text_add(out, "  team_barrier(team);\n");
+      pending.count = 0;
+    }
+    mark_node(unit, call->node);
+    emit_call(out, call);
+    mark_node(unit, NULL);
+    text_add(out, "  if (run->stamps) module_stamp(run, team, %d);\n", i);
+    remember(emitter->arena, &pending, call);
+    excused = call->no_barrier_after;
+  }
+  text_add(out, emitter->n_calls ? "}\n" : "  (void)run, (void)team;\n}\n");
+}

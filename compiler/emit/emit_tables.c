@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: MIT */
+/* The constant tables at the end of the unit. Names from the model stand here only, as string literals. */
+#include <string.h>
+
+#include "emit/unit.h"
+#include "support/sha256.h"
+#include "targets.h"
+
+static const char *dtype_constant(DType dtype) {
+  switch (dtype) {
+  case RNNCC_F32:
+    return "RNNCC_F32";
+  case RNNCC_I32:
+    return "RNNCC_I32";
+  case RNNCC_I64:
+    return "RNNCC_I64";
+  case RNNCC_U8:
+    return "RNNCC_U8";
+  case RNNCC_BOOL:
+    return "RNNCC_BOOL";
+  case RNNCC_NONE:
+    break;
+  }
+  bug("no dtype");
+}
+
+static void emit_name(Text *out, const char *name) { text_quoted(out, name ? name : ""); }
+
+/* ---- tensors ---- */
+
+static void emit_tensor(Text *out, const Value *value) {
+  text_add(out, "{.name = ");
+  emit_name(out, value->name);
+  text_add(out, ", .dtype = %s, .rank = %d, .shape = {", dtype_constant(value->dtype), value->rank);
+  for (int i = 0; i < value->rank; i++)
+    text_add(out, "%s%lld", i ? ", " : "",
+             dim_is_const(value->shape[i]) ? (long long)dim_value(value->shape[i]) : -1LL);
+  text_add(out, "%s}, .max_shape = {", value->rank ? "" : "0");
+  for (int i = 0; i < value->rank; i++) text_add(out, "%s%lld", i ? ", " : "", (long long)dim_upper(value->shape[i]));
+  text_add(out, "%s}, .dim = {", value->rank ? "" : "0");
+  for (int i = 0; i < MAX_RANK; i++) {
+    const DimSymbol *symbol = i < value->rank ? dim_as_symbol(value->shape[i]) : NULL;
+    text_add(out, "%s%d", i ? ", " : "", symbol ? symbol->index : -1);
+  }
+  text_add(out, "}}");
+}
+
+static void emit_tensors(Text *out, const char *table, Value *const *values, int count) {
+  if (!count) return;
+  text_add(out, "\nstatic const rnncc_tensor_info %s[] = {\n", table);
+  for (int i = 0; i < count; i++) {
+    text_add(out, "  ");
+    emit_tensor(out, values[i]);
+    text_add(out, ",\n");
+  }
+  text_add(out, "};\n");
+}
+
+static void emit_dim_table(Text *out, const Graph *graph) {
+  int count = dim_symbol_count(graph->dims);
+  if (!count) return;
+  text_add(out, "\nstatic const rnncc_dim_info dims[] = {\n");
+  for (int i = 0; i < count; i++) {
+    const DimSymbol *symbol = dim_symbol_at(graph->dims, i);
+    text_add(out, "  {");
+    emit_name(out, symbol->name);
+    text_add(out, ", %lld, %lld, %lld},\n", (long long)symbol->min, (long long)symbol->opt, (long long)symbol->max);
+  }
+  text_add(out, "};\n");
+}
+
+static void emit_output_shapes(Text *out, const Graph *graph) {
+  text_add(out, "\nstatic void output_shapes(const int64_t *dims_now, int64_t (*shapes)[RNNCC_MAX_RANK]) {\n");
+  for (int i = 0; i < dim_symbol_count(graph->dims); i++)
+    text_add(out, "  const int64_t d%d = dims_now[%d];\n  (void)d%d;\n", i, i, i);
+  text_add(out, "  (void)dims_now, (void)shapes;\n");
+  for (int i = 0; i < graph->n_outputs; i++)
+    for (int axis = 0; axis < graph->outputs[i]->rank; axis++) {
+      text_add(out, "  shapes[%d][%d] = ", i, axis);
+      dim_print_c(out, graph->outputs[i]->shape[axis]);
+      text_add(out, ";\n");
+    }
+  text_add(out, "}\n");
+}
+
+/* ---- states ---- */
+
+static void emit_states(Text *out, const Graph *graph) {
+  if (!graph->n_states) return;
+  text_add(out, "\nstatic const rnncc_state_info states[] = {\n");
+  for (int i = 0; i < graph->n_states; i++) {
+    const State *state = &graph->states[i];
+    long long slots = state->batch_axis < 0 ? 1 : (long long)dim_upper(state->input->shape[state->batch_axis]);
+    text_add(out, "  {.tensor = ");
+    emit_tensor(out, state->input);
+    text_add(out, ", .batch_axis = %d, .slots = %lld},\n", state->batch_axis, slots);
+  }
+  text_add(out, "};\n\nstatic const ModuleState state_places[] = {\n");
+  for (int i = 0; i < graph->n_states; i++) {
+    const State *state = &graph->states[i];
+    text_add(out, "  {.arena_in = %lld, .arena_out = %lld, .bytes = %lld},\n",
+             (long long)value_root(state->input)->offset, (long long)value_root(state->output)->offset,
+             (long long)value_max_bytes(state->input));
+  }
+  text_add(out, "};\n");
+}
+
+/* ---- checks, steps, staged outputs ---- */
+
+static void emit_checks(Text *out, const Emitter *emitter) {
+  if (!emitter->n_checks) return;
+  text_add(out, "\nstatic const ModuleRangeCheck checks[] = {\n");
+  for (int i = 0; i < emitter->n_checks; i++) {
+    const RangeCheck *check = &emitter->checks[i];
+    text_add(out, "  {.input = %d, .lo = %lld, .hi = %lld, .hi_dim = %d, .what = ", check->value->slot,
+             (long long)check->lo, (long long)check->hi, check->hi_dim ? dim_as_symbol(check->hi_dim)->index : -1);
+    emit_name(out, check->what);
+    text_add(out, "},\n");
+  }
+  text_add(out, "};\n");
+}
+
+static void emit_steps(Text *out, const Emitter *emitter) {
+  if (!emitter->n_calls) return;
+  text_add(out, "\nstatic const ModuleStep steps[] = {\n");
+  for (int i = 0; i < emitter->n_calls; i++) {
+    const KernelCall *call = emitter->calls[i];
+    text_add(out, "  {\"%s\", ", call->kernel->function);
+    emit_name(out, call->node->name);
+    text_add(out, ", %.17g, %.17g},\n", call->flops, call->bytes);
+  }
+  text_add(out, "};\n");
+}
+
+static bool any_staged(const Graph *graph) {
+  for (int i = 0; i < graph->n_outputs; i++) {
+    const Value *root = value_root(graph->outputs[i]);
+    if (root->storage != STORAGE_OUTPUT || root->slot != i) return true;
+  }
+  return false;
+}
+
+static void emit_staged(Text *out, const Graph *graph) {
+  if (!any_staged(graph)) return;
+  text_add(out, "\nstatic const int64_t staged_outputs[] = {");
+  for (int i = 0; i < graph->n_outputs; i++) {
+    const Value *root = value_root(graph->outputs[i]);
+    bool staged = root->storage == STORAGE_ARENA;
+    if (!staged && root->slot != i) bug("output %d shares output %d's buffer", i, root->slot);
+    text_add(out, "%s%lld", i ? ", " : "", staged ? (long long)root->offset : -1LL);
+  }
+  text_add(out, "};\n");
+}
+
+/* ---- the module ---- */
+
+static void emit_weights_hash(Text *out, const Graph *graph) {
+  uint8_t digest[SHA256_BYTES];
+  char hex[SHA256_HEX_BYTES];
+  sha256(graph->weights, (size_t)graph->weights_bytes, digest);
+  sha256_hex(digest, hex);
+  text_add(out, "    .weights_sha256 = \"%s\",\n", hex);
+}
+
+static void emit_info(Text *out, const Graph *graph, const char *build) {
+  int n_dims = dim_symbol_count(graph->dims);
+  text_add(out, "  .info = {\n    .struct_size = sizeof(rnncc_info),\n    .name = ");
+  emit_name(out, graph->name);
+  text_add(out, ",\n    .model_version = ");
+  emit_name(out, graph->version);
+  text_add(out, ",\n    .isa = \"%s\",\n    .target = \"%s\",\n", graph->target->isa, graph->target->name);
+  emit_weights_hash(out, graph);
+  text_add(out, "    .build = ");
+  emit_name(out, build);
+  text_add(out, ",\n    .weights_bytes = %lld,\n    .arena_bytes = %lld,\n", (long long)graph->weights_bytes,
+           (long long)graph->arena_bytes);
+  text_add(out, "    .n_dims = %d, .n_inputs = %d, .n_outputs = %d, .n_states = %d,\n", n_dims, graph->n_inputs,
+           graph->n_outputs, graph->n_states);
+  if (n_dims) text_add(out, "    .dims = dims,\n");
+  if (graph->n_inputs) text_add(out, "    .inputs = inputs,\n");
+  if (graph->n_outputs) text_add(out, "    .outputs = outputs,\n");
+  if (graph->n_states) text_add(out, "    .states = states,\n");
+  text_add(out, "  },\n");
+}
+
+void emit_tables(Unit *unit, Emitter *emitter, const char *build) {
+  Graph *graph = emitter->graph;
+  Text *out = &unit->text;
+  text_add(out, "\n/* ---- tables ---- */\n");
+  emit_dim_table(out, graph);
+  emit_tensors(out, "inputs", graph->inputs, graph->n_inputs);
+  emit_tensors(out, "outputs", graph->outputs, graph->n_outputs);
+  emit_states(out, graph);
+  emit_checks(out, emitter);
+  emit_steps(out, emitter);
+  emit_staged(out, graph);
+  emit_output_shapes(out, graph);
+  text_add(out, "\nconst Module rnncc_module = {\n");
+  emit_info(out, graph, build);
+  text_add(out, "  .cpu_features = %uu,\n  .weights = rnncc_weights,\n", (unsigned)graph->target->cpu_features);
+  if (graph->n_states) text_add(out, "  .states = state_places,\n");
+  if (emitter->n_checks) text_add(out, "  .checks = checks, .n_checks = %d,\n", emitter->n_checks);
+  if (emitter->n_calls) text_add(out, "  .steps = steps, .n_steps = %d,\n", emitter->n_calls);
+  if (any_staged(graph)) text_add(out, "  .staged_outputs = staged_outputs,\n");
+  text_add(out, "  .output_shapes = output_shapes,\n  .schedule = schedule,\n};\n");
+}

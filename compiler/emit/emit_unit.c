@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: MIT */
+/* The unit from top to bottom: provenance, headers, kernels, schedule, tables. */
+#include <string.h>
+
+#include "emit/family.h"
+#include "emit/unit.h"
+#include "targets.h"
+
+void mark_node(Unit *unit, const Node *node) {
+  if (unit->n_marks == unit->mark_capacity) {
+    int capacity = unit->mark_capacity ? 2 * unit->mark_capacity : 64;
+    UnitMark *marks = ARENA_ARRAY(unit->text.arena, UnitMark, capacity);
+    if (unit->n_marks) memcpy(marks, unit->marks, (size_t)unit->n_marks * sizeof *marks);
+    unit->marks = marks;
+    unit->mark_capacity = capacity;
+  }
+  unit->marks[unit->n_marks++] = (UnitMark){unit->text.length, node};
+}
+
+static const char *isa_macro(Arena *arena, const Target *target) {
+  char *macro = arena_format(arena, "SIMD_%s", target->isa);
+  for (char *c = macro; *c; c++)
+    if (*c >= 'a' && *c <= 'z') *c = (char)(*c - 'a' + 'A');
+  return macro;
+}
+
+static bool known_header(const Unit *unit, const char *header) {
+  for (int i = 0; i < unit->n_headers; i++)
+    if (!strcmp(unit->headers[i], header)) return true;
+  return false;
+}
+
+static void emit_includes(Unit *unit, const Emitter *emitter) {
+  int capacity = 2;
+  for (int i = 0; i < emitter->n_kernels; i++) capacity += emitter->kernels[i].kernel->n_includes;
+  unit->headers = ARENA_ARRAY(emitter->arena, const char *, capacity);
+  unit->headers[unit->n_headers++] = "\"module.h\"";
+  unit->headers[unit->n_headers++] = "<stddef.h>";
+  for (int i = 0; i < emitter->n_kernels; i++) {
+    const SpecialisedKernel *kernel = emitter->kernels[i].kernel;
+    for (int h = 0; h < kernel->n_includes; h++)
+      if (!known_header(unit, kernel->includes[h])) unit->headers[unit->n_headers++] = kernel->includes[h];
+  }
+  for (int i = 0; i < unit->n_headers; i++) text_add(&unit->text, "#include %s\n", unit->headers[i]);
+}
+
+static void emit_kernels(Unit *unit, const Emitter *emitter) {
+  for (int i = 0; i < emitter->n_kernels; i++) {
+    const EmittedKernel *emitted = &emitter->kernels[i];
+    mark_node(unit, emitted->node);
+    text_add(&unit->text, "\n/* ---- kernel %d, first for n%d (%s): %s ---- */\n\n", i, emitted->node->id,
+             emitted->node->op->name, emitted->key);
+    text_add(&unit->text, "%s", emitted->kernel->text);
+  }
+  mark_node(unit, NULL);
+}
+
+static void emit_weights(Unit *unit, const Graph *graph) {
+  text_add(&unit->text,
+           "\n/* ---- weights: %lld bytes ---- */\n\n"
+           "__asm__(\".pushsection .rodata.weights, \\\"a\\\"\\n\"\n"
+           "        \".balign 64\\n\"\n"
+           "        \".globl rnncc_weights\\n\"\n"
+           "        \".hidden rnncc_weights\\n\"\n"
+           "        \"rnncc_weights:\\n\"\n"
+           "        \".incbin \\\"weights.bin\\\"\\n\"\n"
+           "        \".byte 0\\n\"\n"
+           "        \".popsection\\n\");\n"
+           "extern const unsigned char rnncc_weights[] __attribute__((visibility(\"hidden\")));\n",
+           (long long)graph->weights_bytes);
+}
+
+Unit *emit_unit(Emitter *emitter, const char *build) {
+  const Target *target = emitter->graph->target;
+  Unit *unit = ARENA_NEW(emitter->arena, Unit);
+  unit->text = text_new(emitter->arena);
+  text_add(&unit->text, "/* Generated: %s.\n * Values are t<id>, named dimensions d<index>, kernels k<index>. */\n",
+           build);
+  text_add(&unit->text, "#define %s 1\n", isa_macro(emitter->arena, target));
+  if (!strcmp(target->isa, "plain")) text_add(&unit->text, "#define SIMD_PLAIN_LANES %d\n", target->lanes);
+  emit_includes(unit, emitter);
+  emit_kernels(unit, emitter);
+  emit_weights(unit, emitter->graph);
+  emit_schedule(unit, emitter);
+  emit_tables(unit, emitter, build);
+  return unit;
+}

@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: MIT */
+#include "emit/emitter.h"
+
+#include <ctype.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "emit/calls.h"
+#include "emit/family.h"
+#include "support/diagnostics.h"
+
+Arena *emitter_arena(Emitter *emitter) { return emitter->arena; }
+Graph *emitter_graph(Emitter *emitter) { return emitter->graph; }
+
+/* Room for one more in a list of `count` elements of `size` bytes. */
+static void *grown(Arena *arena, void *list, int count, int *capacity, size_t size) {
+  if (count < *capacity) return list;
+  *capacity = *capacity ? 2 * *capacity : 16;
+  void *bigger = arena_array(arena, (size_t)*capacity, size);
+  if (count) memcpy(bigger, list, (size_t)count * size);
+  return bigger;
+}
+
+/* ---- kernels ---- */
+
+KernelSpec *kernel_spec(Emitter *emitter, const char *template_name) {
+  KernelSpec *spec = ARENA_NEW(emitter->arena, KernelSpec);
+  spec->arena = emitter->arena;
+  spec->template_name = template_name;
+  return spec;
+}
+
+void kernel_knob(KernelSpec *spec, const char *name, int64_t value) {
+  if (spec->n_knobs == MAX_KNOBS) bug("%s: more than %d knobs", spec->template_name, MAX_KNOBS);
+  spec->knobs[spec->n_knobs++] = (Knob){name, value};
+}
+
+void kernel_type(KernelSpec *spec, const char *name, DType dtype) {
+  if (spec->n_types == MAX_TYPE_KNOBS) bug("%s: more than %d types", spec->template_name, MAX_TYPE_KNOBS);
+  spec->types[spec->n_types++] = (TypeKnob){name, dtype_c(dtype)};
+}
+
+void kernel_hook(KernelSpec *spec, const char *function, const char *body) {
+  if (spec->n_hooks == MAX_HOOKS) bug("%s: more than %d hooks", spec->template_name, MAX_HOOKS);
+  spec->hooks[spec->n_hooks++] = (Hook){function, arena_string(spec->arena, body)};
+}
+
+static const char *kernel_key(const KernelSpec *spec) {
+  Text key = text_new(spec->arena);
+  text_add(&key, "%s", spec->template_name);
+  for (int i = 0; i < spec->n_knobs; i++)
+    text_add(&key, " %s=%lld", spec->knobs[i].name, (long long)spec->knobs[i].value);
+  for (int i = 0; i < spec->n_types; i++) text_add(&key, " %s=%s", spec->types[i].name, spec->types[i].type);
+  for (int i = 0; i < spec->n_hooks; i++) text_add(&key, " %s={%s}", spec->hooks[i].function, spec->hooks[i].body);
+  return key.data;
+}
+
+static const SpecialisedKernel *find_or_make_kernel(Emitter *emitter, const Node *node, const KernelSpec *spec) {
+  const char *key = kernel_key(spec);
+  int n = emitter->n_kernels;
+  for (int i = 0; i < n; i++)
+    if (!strcmp(emitter->kernels[i].key, key)) return emitter->kernels[i].kernel;
+  const SpecialisedKernel *kernel = specialise(emitter->graph, spec, arena_format(emitter->arena, "k%d", n));
+  emitter->kernels = grown(emitter->arena, emitter->kernels, n, &emitter->kernel_capacity, sizeof *emitter->kernels);
+  emitter->kernels[emitter->n_kernels++] = (EmittedKernel){key, node, kernel};
+  return kernel;
+}
+
+/* ---- calls ---- */
+
+static int parameter_index(const SpecialisedKernel *kernel, const char *name) {
+  for (int i = 0; i < kernel->n_parameters; i++)
+    if (!strcmp(kernel->parameters[i].name, name)) return i;
+  return -1;
+}
+
+/* What every template may ask for. */
+static const Argument supplied[] = {{"team", "team"}, {"run", "run"}, {"fault", "run->fault"}};
+
+static void supply_arguments(KernelCall *call) {
+  for (size_t i = 0; i < sizeof supplied / sizeof *supplied; i++) {
+    int index = parameter_index(call->kernel, supplied[i].parameter);
+    if (index >= 0) call->arguments[index] = supplied[i];
+  }
+  if (parameter_index(call->kernel, "fault") >= 0) call->emitter->may_fault = true;
+}
+
+KernelCall *kernel_call(Emitter *emitter, const Node *node, KernelSpec *spec) {
+  KernelCall *call = ARENA_NEW(emitter->arena, KernelCall);
+  call->emitter = emitter;
+  call->node = node;
+  call->kernel = find_or_make_kernel(emitter, node, spec);
+  call->n_arguments = call->kernel->n_parameters;
+  call->arguments = ARENA_ARRAY(emitter->arena, Argument, call->n_arguments);
+  supply_arguments(call);
+  emitter->calls =
+      grown(emitter->arena, emitter->calls, emitter->n_calls, &emitter->call_capacity, sizeof *emitter->calls);
+  emitter->calls[emitter->n_calls++] = call;
+  return call;
+}
+
+static void add_access(KernelCall *call, Value *value, bool writes) {
+  Access *bigger = ARENA_ARRAY(call->emitter->arena, Access, call->n_accesses + 1);
+  if (call->n_accesses) memcpy(bigger, call->accesses, (size_t)call->n_accesses * sizeof *bigger);
+  bigger[call->n_accesses++] = (Access){value, writes};
+  call->accesses = bigger;
+}
+
+static bool identifier_char(char c) { return isalnum((unsigned char)c) || c == '_'; }
+
+/* Every `t<id>` of the expression is a value that the call touches. */
+static void find_accesses(KernelCall *call, const char *expression, bool writes) {
+  Graph *graph = call->emitter->graph;
+  for (const char *at = expression; *at; at++) {
+    bool starts = *at == 't' && (at == expression || !identifier_char(at[-1]));
+    if (!starts || !isdigit((unsigned char)at[1])) continue;
+    char *end;
+    long id = strtol(at + 1, &end, 10);
+    if (!identifier_char(*end) && id < graph->n_values) add_access(call, graph->values[id], writes);
+  }
+}
+
+static void set_argument(KernelCall *call, const char *parameter, const char *expression) {
+  const SpecialisedKernel *kernel = call->kernel;
+  int index = parameter_index(kernel, parameter);
+  if (index < 0) bug("%s has no parameter `%s`", kernel->function, parameter);
+  if (call->arguments[index].expression) bug("%s: parameter `%s` is given twice", kernel->function, parameter);
+  call->arguments[index] = (Argument){parameter, expression};
+  const char *type = kernel->parameters[index].type;
+  find_accesses(call, expression, strncmp(type, "const ", 6) != 0);
+}
+
+void call_argument(KernelCall *call, const char *parameter, const char *format, ...) {
+  Text text = text_new(call->emitter->arena);
+  va_list arguments;
+  va_start(arguments, format);
+  text_add_va(&text, format, arguments);
+  va_end(arguments);
+  set_argument(call, parameter, text.data);
+}
+
+void call_value(KernelCall *call, const char *parameter, const Value *value) {
+  if (value)
+    call_argument(call, parameter, "t%d", value->id);
+  else
+    call_argument(call, parameter, "NULL");
+}
+
+void call_dim(KernelCall *call, const char *parameter, const Dim *dim) {
+  Text text = text_new(call->emitter->arena);
+  dim_print_c(&text, dim);
+  set_argument(call, parameter, text.data);
+}
+
+void call_dims(KernelCall *call, const char *parameter, int n, const Dim *const *dims) {
+  Text text = text_new(call->emitter->arena);
+  text_add(&text, "(const int64_t[]){");
+  for (int i = 0; i < n; i++) {
+    if (i) text_add(&text, ", ");
+    dim_print_c(&text, dims[i]);
+  }
+  text_add(&text, n ? "}" : "0}");
+  set_argument(call, parameter, text.data);
+}
+
+void call_ints(KernelCall *call, const char *parameter, int n, const int64_t *values) {
+  Text text = text_new(call->emitter->arena);
+  text_add(&text, "(const int64_t[]){");
+  for (int i = 0; i < n; i++) text_add(&text, "%s%lld", i ? ", " : "", (long long)values[i]);
+  text_add(&text, n ? "}" : "0}");
+  set_argument(call, parameter, text.data);
+}
+
+void call_cost(KernelCall *call, double flops, double bytes) {
+  call->flops = flops;
+  call->bytes = bytes;
+}
+
+void call_no_barrier(KernelCall *call) { call->no_barrier_after = true; }
+
+/* ---- range checks ---- */
+
+bool emitter_check_range(Emitter *emitter, const Value *value, int64_t lo, int64_t hi, const Dim *hi_dim,
+                         const char *what) {
+  const Value *root = value_root((Value *)value);
+  if (!root->is_input || root->data) return false;
+  for (int i = 0; i < emitter->graph->n_states; i++)
+    if (emitter->graph->states[i].input == root) return false;
+  if (hi_dim && !dim_is_const(hi_dim) && !dim_as_symbol(hi_dim)) return false;
+  if (hi_dim && dim_is_const(hi_dim)) {
+    hi += dim_value(hi_dim);
+    hi_dim = NULL;
+  }
+  emitter->checks =
+      grown(emitter->arena, emitter->checks, emitter->n_checks, &emitter->check_capacity, sizeof *emitter->checks);
+  emitter->checks[emitter->n_checks++] = (RangeCheck){root, lo, hi, hi_dim, what};
+  return true;
+}
+
+/* ---- the pass ---- */
+
+static void check_arguments(const KernelCall *call) {
+  for (int i = 0; i < call->n_arguments; i++)
+    if (!call->arguments[i].expression)
+      bug("%s: parameter `%s` is not given", call->kernel->function, call->kernel->parameters[i].name);
+}
+
+/* needs: choose_schedules, pack_weights, dense ids. keeps: the graph as it is. */
+Emitter *lower(Graph *graph) {
+  Emitter *emitter = ARENA_NEW(graph->arena, Emitter);
+  emitter->arena = graph->arena;
+  emitter->graph = graph;
+  for (int i = 0; i < graph->n_nodes; i++) {
+    const KernelFamily *family = graph->nodes[i]->op->family;
+    if (family) family->emit(emitter, graph->nodes[i]);
+  }
+  for (int i = 0; i < emitter->n_calls; i++) check_arguments(emitter->calls[i]);
+  return emitter;
+}

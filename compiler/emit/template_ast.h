@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: MIT */
+/* A template as libclang sees it: its knobs, types, hooks and kernel, with the places in the text where each stands. */
+#ifndef RNNCC_TEMPLATE_AST_H
+#define RNNCC_TEMPLATE_AST_H
+
+#include <clang-c/Index.h>
+
+#include "support/arena.h"
+
+/* Half-open byte range of the template's text. */
+typedef struct Range {
+  unsigned begin, end;
+} Range;
+
+typedef enum DeclarationKind {
+  DECLARATION_KNOB,
+  DECLARATION_TYPE_KNOB,
+  DECLARATION_HOOK,
+  DECLARATION_OTHER
+} DeclarationKind;
+
+/* A file-scope name of the template. */
+typedef struct Declaration {
+  DeclarationKind kind;
+  const char *name;
+  const char *legal; /* text after "legal:" in the doc comment, NULL if there is none */
+  Range whole;       /* the declaration with its doc comment and its semicolon */
+  Range value;       /* knob: its initialiser; type knob: the type; hook: the body without braces */
+  long long number;  /* knob: its value as written */
+} Declaration;
+
+typedef struct TemplateAst {
+  CXTranslationUnit unit;
+  CXFile file;
+  const char *path, *text;
+  size_t length;
+  int n_declarations, capacity;
+  Declaration *declarations;
+  CXCursor kernel; /* the function named as the file */
+  int n_includes;
+  const char **includes; /* as written, without quotes */
+  Range *include_lines;
+} TemplateAst;
+
+/* Parses `text` as the file `path` against the plain vocabulary of `lanes` floats; bug() if it does not compile. The
+ * caller ends it with template_ast_free. */
+TemplateAst *template_ast_parse(Arena *arena, const char *path, const char *name, const char *text, int lanes);
+void template_ast_free(TemplateAst *ast);
+
+const Declaration *template_declaration(const TemplateAst *ast, const char *name); /* NULL if there is none */
+Range cursor_range(const TemplateAst *ast, CXCursor cursor);
+const char *copy_cx_string(Arena *arena, CXString string); /* disposes of `string` */
+
+#endif

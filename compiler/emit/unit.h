@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: MIT */
+/* The generated C unit, and which node each of its lines serves. */
+#ifndef RNNCC_UNIT_H
+#define RNNCC_UNIT_H
+
+#include "emit/calls.h"
+
+typedef struct UnitMark {
+  size_t offset; /* in the text: from here on it serves `node` */
+  const Node *node;
+} UnitMark;
+
+typedef struct Unit {
+  Text text;
+  int n_marks, mark_capacity;
+  UnitMark *marks;
+  int n_headers;
+  const char **headers; /* template headers that the unit includes, each relative to templates/ */
+} Unit;
+
+/* needs: lower, plan_memory, place_weights. `build` is the one-line build record. */
+Unit *emit_unit(Emitter *emitter, const char *build);
+
+/* The module's tables: names, shapes, states, checks, steps, and the Module itself. */
+void emit_tables(Unit *unit, Emitter *emitter, const char *build);
+
+/* Index of the call's row among the profile's steps is its index among the calls. */
+void emit_schedule(Unit *unit, Emitter *emitter);
+
+/* Parses the unit with libclang as the build will; every diagnostic is told against the node it came from. bug() if
+ * there was an error: emitted code must compile. `folder` holds the unit and its headers. */
+void check_unit(Arena *arena, const Unit *unit, const char *folder, const char *const *clang_args);
+
+void mark_node(Unit *unit, const Node *node);
+
+/* A C header for applications: sizes and names of this module's inputs and outputs. */
+Text emit_header(Emitter *emitter);
+/* Graphviz, as Netron and dot read it. */
+Text emit_dot(Graph *graph);
+
+#endif

@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: MIT */
+#include "inspect.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "emit/family.h"
+
+/* ---- the model ---- */
+
+static const char *shape_text(Arena *arena, const Value *value) {
+  Text text = text_new(arena);
+  text_add(&text, "%s[", dtype_name(value->dtype));
+  for (int i = 0; i < value->rank; i++) {
+    if (i) text_add(&text, ", ");
+    dim_print(&text, value->shape[i]);
+  }
+  text_add(&text, "]");
+  return text.data;
+}
+
+/* Names come from the model: control characters must not reach the terminal. */
+static const char *safe(Arena *arena, const char *name) {
+  char *copy = arena_string(arena, name ? name : "");
+  for (char *c = copy; *c; c++)
+    if ((unsigned char)*c < 0x20 || *c == 0x7f) *c = '?';
+  return copy;
+}
+
+static void print_values(Arena *arena, const char *title, Value *const *values, int count) {
+  for (int i = 0; i < count; i++)
+    printf("%-8s %-24s %s\n", i ? "" : title, safe(arena, values[i]->name), shape_text(arena, values[i]));
+}
+
+static void print_dims(const Graph *graph) {
+  for (int i = 0; i < dim_symbol_count(graph->dims); i++) {
+    const DimSymbol *symbol = dim_symbol_at(graph->dims, i);
+    printf("%-8s %-24s %lld..%lld, optimised for %lld\n", i ? "" : "dims", safe(graph->arena, symbol->name),
+           (long long)symbol->min, (long long)symbol->max, (long long)symbol->opt);
+  }
+}
+
+static void print_states(const Graph *graph) {
+  for (int i = 0; i < graph->n_states; i++)
+    printf("%-8s %-24s %s <- %s\n", i ? "" : "states", safe(graph->arena, graph->states[i].input->name),
+           shape_text(graph->arena, graph->states[i].input), safe(graph->arena, graph->states[i].output->name));
+}
+
+static void print_model(const Graph *graph) {
+  printf("%-8s %s %s\n", "model", safe(graph->arena, graph->name), safe(graph->arena, graph->version));
+  print_dims(graph);
+  print_values(graph->arena, "inputs", graph->inputs, graph->n_inputs);
+  print_states(graph);
+  print_values(graph->arena, "outputs", graph->outputs, graph->n_outputs);
+}
+
+/* ---- the schedule ---- */
+
+static void print_calls(const Emitter *emitter) {
+  double flops = 0, bytes = 0;
+  printf("\n%-4s %-20s %-18s %-32s %12s %12s\n", "step", "node", "op", "kernel", "MFLOP", "MB");
+  for (int i = 0; i < emitter->n_calls; i++) {
+    const KernelCall *call = emitter->calls[i];
+    printf("%-4d %-20.20s %-18s %-32s %12.4f %12.4f\n", i, safe(emitter->arena, call->node->name), call->node->op->name,
+           call->node->schedule ? call->node->schedule->text : call->kernel->function, call->flops * 1e-6,
+           call->bytes * 1e-6);
+    flops += call->flops;
+    bytes += call->bytes;
+  }
+  printf("%-4s %-20s %-18s %-32s %12.4f %12.4f\n", "", "", "", "total, at the dims' opt", flops * 1e-6, bytes * 1e-6);
+}
+
+static void print_memory(const MemoryPlan *plan) {
+  printf("\n%-10s %12s %12s %6s %6s\n", "value", "offset", "bytes", "first", "last");
+  for (int i = 0; i < plan->n_intervals; i++) {
+    const Interval *interval = &plan->intervals[i];
+    printf("t%-9d %12lld %12lld %6d %6d\n", interval->value->id, (long long)interval->value->offset,
+           (long long)interval->bytes, interval->first, interval->last);
+  }
+  printf("arena %lld bytes, largest live set %lld bytes\n", (long long)plan->arena_bytes, (long long)plan->lower_bound);
+}
+
+void inspect_module(const Options *options, Emitter *emitter, const MemoryPlan *plan) {
+  const Graph *graph = emitter->graph;
+  print_model(graph);
+  printf("%-8s %lld bytes packed for %s\n", "weights", (long long)graph->weights_bytes, graph->target->name);
+  printf("%-8s %lld bytes a context\n", "arena", (long long)graph->arena_bytes);
+  print_calls(emitter);
+  if (options->memory) print_memory(plan);
+}
+
+/* ---- targets ---- */
+
+void inspect_targets(void) {
+  const Target *native = target_find("native");
+  printf("%-18s %-8s %5s %9s  %s\n", "target", "isa", "lanes", "registers", "");
+  for (int i = 0; target_at(i); i++) {
+    const Target *target = target_at(i);
+    printf("%-18s %-8s %5d %9d  %s\n", target->name, target->isa, target->lanes, target->vector_registers,
+           target == native ? "native" : "");
+  }
+}

@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: MIT */
+/* `rnncc inspect` and `rnncc targets`: tables for people, on stdout. */
+#ifndef RNNCC_INSPECT_H
+#define RNNCC_INSPECT_H
+
+#include "options.h"
+#include "plan/plan_memory.h"
+
+void inspect_module(const Options *options, Emitter *emitter, const MemoryPlan *plan);
+void inspect_targets(void);
+
+#endif

@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: MIT */
+#include <dirent.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "link/toolchain.h"
+#include "support/files.h"
+#include "support/process.h"
+#include "targets.h"
+
+enum { MAX_SOURCES = 32, MAX_ARGUMENTS = 64 };
+
+/* The compiler's name can be overridden for machines that call it otherwise. */
+static const char *clang_program(void) {
+  const char *given = getenv("RNNCC_CLANG");
+  return given && *given ? given : "clang-19";
+}
+
+/* No debug information and no paths: the same input gives the same bytes, wherever it is built. a * b + c within one
+ * expression may be one FMA; -fno-trapping-math and -fno-math-errno change no value and let selects and sqrt be one
+ * instruction. */
+static const char *const common_args[] = {
+    "-std=gnu11",
+    "-O3",
+    "-fPIC",
+    "-fvisibility=hidden",
+    "-fno-math-errno",
+    "-fno-trapping-math",
+    "-ffp-contract=on",
+    "-fno-ident",
+    "-fno-stack-protector",
+    "-ffunction-sections",
+    "-fdata-sections",
+    "-fno-plt",
+    "-fno-asynchronous-unwind-tables",
+    "-DRNNCC_BUILDING_MODULE",
+    "-D_GNU_SOURCE",
+};
+
+const char *const *clang_args(Arena *arena, const Target *target, SourceKind kind) {
+  const char **list = ARENA_ARRAY(arena, const char *, MAX_ARGUMENTS);
+  int count = 0;
+  for (size_t i = 0; i < sizeof common_args / sizeof *common_args; i++) list[count++] = common_args[i];
+  list[count++] = arena_format(arena, "--target=%s", target->triple);
+  const char *const *features = kind == SOURCE_KERNELS ? target->clang_args : NULL;
+  while (features && *features) list[count++] = *features++;
+  if (strstr(target->triple, "aarch64")) list[count++] = "-mno-outline-atomics"; /* the outlined ones live in libgcc */
+  return list;
+}
+
+/* ---- running the tools ---- */
+
+static const char *program_name(const Process *process) { return process->argv[0]; }
+
+static void tell_failure(const Process *process, double seconds) {
+  Location where = LOCATION_FILE(program_name(process));
+  switch (process->outcome) {
+  case PROCESS_OK:
+    return;
+  case PROCESS_NOT_FOUND:
+    error_at(where, EXIT_ENVIRONMENT,
+             "not found; install it (Debian: apt-get install clang-19 lld-19) or set RNNCC_CLANG");
+    return;
+  case PROCESS_TIMEOUT:
+    error_at(where, EXIT_ENVIRONMENT, "did not finish within %.0f s", seconds);
+    return;
+  case PROCESS_FAILED:
+    error_at(where, EXIT_ENVIRONMENT, "failed with status %d: %.2000s", process->status, process->output);
+    return;
+  }
+}
+
+static void run_all(Arena *arena, Process *processes, int count, double seconds) {
+  long cores = sysconf(_SC_NPROCESSORS_ONLN);
+  if (!process_run_all(arena, processes, count, (int)cores, seconds)) {
+    for (int i = 0; i < count; i++) tell_failure(&processes[i], seconds);
+    stop_on_errors();
+  }
+}
+
+/* ---- sources and objects ---- */
+
+static int compare_names(const void *a, const void *b) {
+  return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+/* The unit first: it takes longest. */
+static int list_sources(Arena *arena, const char *folder, const char **sources) {
+  DIR *listing = opendir(folder);
+  int count = 0;
+  sources[count++] = "module.c";
+  for (struct dirent *entry; listing && (entry = readdir(listing));) {
+    if (!file_has_suffix(entry->d_name, ".c") || !strcmp(entry->d_name, "module.c")) continue;
+    if (count == MAX_SOURCES) bug("more than %d sources", MAX_SOURCES);
+    sources[count++] = arena_string(arena, entry->d_name);
+  }
+  if (listing) closedir(listing);
+  qsort(sources + 1, (size_t)count - 1, sizeof *sources, compare_names);
+  return count;
+}
+
+static const char *object_of(Arena *arena, const char *source) { return file_with_suffix(arena, source, ".o"); }
+
+static const char *const *compile_command(Arena *arena, const Target *target, const char *source) {
+  const char *const *common = clang_args(arena, target, strcmp(source, "module.c") ? SOURCE_RUNTIME : SOURCE_KERNELS);
+  const char **argv = ARENA_ARRAY(arena, const char *, MAX_ARGUMENTS + 8);
+  int count = 0;
+  argv[count++] = clang_program();
+  while (*common) argv[count++] = *common++;
+  const char *rest[] = {"-I.", "-c", source, "-o", object_of(arena, source)};
+  for (size_t i = 0; i < sizeof rest / sizeof *rest; i++) argv[count++] = rest[i];
+  return argv;
+}
+
+/* No start files, so no constructors; only what the module needs of libc; everything resolved before it runs. */
+static const char *const common_link_args[] = {
+    "-shared",
+    "-nostartfiles",
+    "-fuse-ld=lld",
+    "-Wl,-z,relro",
+    "-Wl,-z,now",
+    "-Wl,-z,noexecstack",
+    "-Wl,-z,defs",
+    "-Wl,--as-needed",
+    "-Wl,--gc-sections",
+    "-Wl,-O2",
+    "-Wl,-s",
+    "-Wl,--build-id=none",
+    "-Wl,--exclude-libs,ALL",
+    "-Wl,-soname,rnncc_module.so",
+};
+
+const char *const *link_args(Arena *arena, const Target *target) {
+  const char **list = ARENA_ARRAY(arena, const char *, MAX_ARGUMENTS);
+  int count = 0;
+  for (size_t i = 0; i < sizeof common_link_args / sizeof *common_link_args; i++) list[count++] = common_link_args[i];
+  list[count++] = arena_format(arena, "--target=%s", target->triple);
+  return list;
+}
+
+static const char *const *link_command(Arena *arena, const Target *target, const char *const *sources, int n,
+                                       const char *output) {
+  const char *const *common = link_args(arena, target);
+  const char **argv = ARENA_ARRAY(arena, const char *, n + MAX_ARGUMENTS);
+  int count = 0;
+  argv[count++] = clang_program();
+  while (*common) argv[count++] = *common++;
+  for (int i = 0; i < n; i++) argv[count++] = object_of(arena, sources[i]);
+  argv[count++] = "-o";
+  argv[count++] = output;
+  return argv;
+}
+
+/* `output` as the linker must see it from within `folder`. */
+static const char *absolute(Arena *arena, const char *path) {
+  char here[4096];
+  if (path[0] == '/' || !getcwd(here, sizeof here)) return path;
+  return arena_format(arena, "%s/%s", here, path);
+}
+
+void build_module(Graph *graph, const char *folder, const char *output, double seconds) {
+  Arena *arena = graph->arena;
+  const char *sources[MAX_SOURCES];
+  const char *unfinished = temporary_beside(arena, output);
+  int count = list_sources(arena, folder, sources);
+  Process *compilers = ARENA_ARRAY(arena, Process, count);
+  for (int i = 0; i < count; i++)
+    compilers[i] = (Process){.argv = compile_command(arena, graph->target, sources[i]), .folder = folder};
+  run_all(arena, compilers, count, seconds);
+  Process linker = {.argv = link_command(arena, graph->target, sources, count, absolute(arena, unfinished)),
+                    .folder = folder};
+  run_all(arena, &linker, 1, seconds);
+  temporary_commit(unfinished, output);
+}

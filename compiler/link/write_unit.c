@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: MIT */
+#include <dirent.h>
+#include <errno.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "emit/specialise.h"
+#include "link/toolchain.h"
+#include "support/files.h"
+#include "targets.h"
+
+enum { LARGEST_SOURCE = 1 << 22 };
+
+static void make_folder(const char *path) {
+  if (mkdir(path, 0777) != 0 && errno != EEXIST)
+    fatal_at(LOCATION_FILE(path), EXIT_ENVIRONMENT, "cannot create the folder: %s", strerror(errno));
+}
+
+static void copy_file(Arena *arena, const char *from, const char *to) {
+  FileBytes bytes = file_read(arena, from, LARGEST_SOURCE, LOCATION_FILE(from));
+  file_write(arena, to, bytes.data, bytes.size);
+}
+
+/* Sources and headers of a data folder, its name's suffix in `suffixes`. */
+static void copy_folder(Arena *arena, const char *from, const char *to, const char *suffixes) {
+  DIR *listing = opendir(from);
+  if (!listing)
+    fatal_at(LOCATION_FILE(from), EXIT_ENVIRONMENT, "cannot read: %s (is rnncc installed whole?)", strerror(errno));
+  for (struct dirent *entry; (entry = readdir(listing));) {
+    const char *dot = strrchr(entry->d_name, '.');
+    if (!dot || strlen(dot) != 2 || !strchr(suffixes, dot[1])) continue;
+    copy_file(arena, arena_format(arena, "%s/%s", from, entry->d_name),
+              arena_format(arena, "%s/%s", to, entry->d_name));
+  }
+  closedir(listing);
+}
+
+static void add_flags(Text *text, const char *variable, const char *const *arguments) {
+  text_add(text, "%s =", variable);
+  while (*arguments) text_add(text, " %s", *arguments++);
+  text_add(text, "\n");
+}
+
+static void write_makefile(Graph *graph, const char *folder) {
+  Arena *arena = graph->arena;
+  Text text = text_new(arena);
+  text_add(&text, "# Builds the module with no rnncc at hand: make\nCC = clang-19\n");
+  add_flags(&text, "KERNEL_FLAGS", clang_args(arena, graph->target, SOURCE_KERNELS));
+  add_flags(&text, "RUNTIME_FLAGS", clang_args(arena, graph->target, SOURCE_RUNTIME));
+  add_flags(&text, "LINK_FLAGS", link_args(arena, graph->target));
+  text_add(&text, "OBJECTS = $(patsubst %%.c,%%.o,$(sort $(wildcard *.c)))\n\n"
+                  "module.so: $(OBJECTS)\n\t$(CC) $(LINK_FLAGS) $(OBJECTS) -o $@\n"
+                  "module.o: module.c weights.bin\n\t$(CC) $(KERNEL_FLAGS) -I. -c module.c -o $@\n"
+                  "%%.o: %%.c\n\t$(CC) $(RUNTIME_FLAGS) -I. -c $< -o $@\n");
+  file_write(arena, arena_format(arena, "%s/Makefile", folder), text.data, text.length);
+}
+
+void write_unit(Graph *graph, const Unit *unit, const char *folder) {
+  Arena *arena = graph->arena;
+  const char *data = data_directory();
+  make_folder(folder);
+  file_write(arena, arena_format(arena, "%s/module.c", folder), unit->text.data, unit->text.length);
+  file_write(arena, arena_format(arena, "%s/weights.bin", folder), graph->weights, (size_t)graph->weights_bytes);
+  copy_folder(arena, arena_format(arena, "%s/runtime", data), folder, "ch");
+  copy_folder(arena, arena_format(arena, "%s/templates", data), folder, "h");
+  const char *simd = arena_format(arena, "%s/simd", folder);
+  make_folder(simd);
+  copy_folder(arena, arena_format(arena, "%s/templates/simd", data), simd, "h");
+  write_makefile(graph, folder);
+}

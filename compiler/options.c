@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: MIT */
+#include "options.h"
+
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "passes.h"
+#include "support/diagnostics.h"
+
+static const char help_text[] =
+    "rnncc compiles a recurrent or convolutional network into one shared object that needs only libc.\n"
+    "\n"
+    "usage: rnncc [compile] MODEL.json [-o MODULE.so] [options]\n"
+    "       rnncc inspect MODEL.json [--memory]\n"
+    "       rnncc targets\n"
+    "\n"
+    "compile (the plain form)         example: rnncc digits_rnn.json -o digits_rnn.so --target=x86-64-v3\n"
+    "  -o, --output=PATH       what to write; default: the model's name with the kind's suffix; - is stdout for text\n"
+    "      --emit=KIND         so (default), c (a folder that builds without rnncc), h, graph (our JSON), dot\n"
+    "      --target=TARGET     native (default) or a name that `rnncc targets` lists\n"
+    "      --tool-timeout=S    seconds that clang or the linker may take, default 300\n"
+    "inspect                          example: rnncc inspect digits_cnn.json --memory\n"
+    "      --memory            prints the memory plan\n"
+    "targets                          example: rnncc targets\n"
+    "looking inside                   example: rnncc m.json -o m.so --dump-after=fuse_epilogue\n"
+    "      --dump-after=PASS   prints the graph after that pass to stderr; `--dump-after=list` lists the passes\n"
+    "      --verify-each       checks the graph's invariants after every pass\n"
+    "      --time-passes       prints each pass's time to stderr\n"
+    "  -v, --verbose           says what is done\n"
+    "      --color=WHEN        auto (default), always, never\n"
+    "  -h, --help              prints this\n"
+    "      --version           prints the version\n"
+    "\n"
+    "exit: 0 ok, 2 usage or invalid input, 3 valid but unsupported, 4 resource limit, 5 environment\n";
+
+enum { OPT_EMIT = 256, OPT_TARGET, OPT_TIMEOUT, OPT_MEMORY, OPT_DUMP, OPT_VERIFY, OPT_TIME, OPT_COLOR, OPT_VERSION };
+
+static const struct option long_options[] = {
+    {"output", required_argument, NULL, 'o'},
+    {"emit", required_argument, NULL, OPT_EMIT},
+    {"target", required_argument, NULL, OPT_TARGET},
+    {"tool-timeout", required_argument, NULL, OPT_TIMEOUT},
+    {"memory", no_argument, NULL, OPT_MEMORY},
+    {"dump-after", required_argument, NULL, OPT_DUMP},
+    {"verify-each", no_argument, NULL, OPT_VERIFY},
+    {"time-passes", no_argument, NULL, OPT_TIME},
+    {"verbose", no_argument, NULL, 'v'},
+    {"color", required_argument, NULL, OPT_COLOR},
+    {"help", no_argument, NULL, 'h'},
+    {"version", no_argument, NULL, OPT_VERSION},
+    {NULL, 0, NULL, 0},
+};
+
+static const char *const emit_names[] = {
+    [EMIT_SO] = "so", [EMIT_C] = "c", [EMIT_H] = "h", [EMIT_GRAPH] = "graph", [EMIT_DOT] = "dot"};
+
+static _Noreturn void usage_error(const char *format, const char *what) {
+  error_at(LOCATION_FILE(NULL), EXIT_INVALID, format, what);
+  note_at(LOCATION_FILE(NULL), "`rnncc --help` lists what there is");
+  stop(EXIT_INVALID);
+}
+
+static int choose(const char *given, const char *const *names, int count) {
+  for (int i = 0; i < count; i++)
+    if (!strcmp(given, names[i])) return i;
+  return -1;
+}
+
+static void set_emit(Options *options, const char *given) {
+  int kind = choose(given, emit_names, sizeof emit_names / sizeof *emit_names);
+  if (kind < 0) usage_error("--emit=%s: the kinds are so, c, h, graph, dot", given);
+  options->emit = (EmitKind)kind;
+}
+
+static void set_target(Options *options, const char *given) {
+  options->target = target_find(given);
+  if (options->target) return;
+  error_at(LOCATION_FILE(NULL), EXIT_INVALID, "--target=%s: no such target; `rnncc targets` lists them", given);
+  stop(EXIT_INVALID);
+}
+
+static void set_color(const char *given) {
+  static const char *const whens[] = {"never", "always", "auto"};
+  int when = choose(given, whens, 3);
+  if (when < 0) usage_error("--color=%s: auto, always or never", given);
+  diagnostics_color(when == 2 ? -1 : when);
+}
+
+static void set_timeout(Options *options, const char *given) {
+  char *end;
+  options->tool_seconds = strtod(given, &end);
+  if (end == given || *end || !(options->tool_seconds > 0))
+    usage_error("--tool-timeout=%s: seconds, more than 0", given);
+}
+
+static void list_passes(void) {
+  for (int i = 0; pass_names[i]; i++) puts(pass_names[i]);
+  stop(EXIT_OK);
+}
+
+static void set_dump(Options *options, const char *given) {
+  if (!strcmp(given, "list")) list_passes();
+  for (int i = 0; pass_names[i]; i++)
+    if (!strcmp(pass_names[i], given)) options->dump_after = given;
+  if (!options->dump_after) usage_error("--dump-after=%s: no such pass; --dump-after=list lists them", given);
+}
+
+static void set_option(Options *options, int option, const char *argument) {
+  switch (option) {
+  case 'o':
+    options->output = argument;
+    break;
+  case 'v':
+    options->verbose = true;
+    break;
+  case 'h':
+    fputs(help_text, stdout);
+    stop(EXIT_OK);
+  case OPT_VERSION:
+    puts("rnncc " RNNCC_VERSION);
+    stop(EXIT_OK);
+  case OPT_EMIT:
+    set_emit(options, argument);
+    break;
+  case OPT_TARGET:
+    set_target(options, argument);
+    break;
+  case OPT_TIMEOUT:
+    set_timeout(options, argument);
+    break;
+  case OPT_MEMORY:
+    options->memory = true;
+    break;
+  case OPT_DUMP:
+    set_dump(options, argument);
+    break;
+  case OPT_VERIFY:
+    options->verify_each = true;
+    break;
+  case OPT_TIME:
+    options->time_passes = true;
+    break;
+  case OPT_COLOR:
+    set_color(argument);
+    break;
+  default:
+    note_at(LOCATION_FILE(NULL), "`rnncc --help` lists what there is");
+    stop(EXIT_INVALID);
+  }
+}
+
+/* A first word that is a verb and not a file to compile. */
+static bool take_verb(Options *options, const char *word) {
+  static const char *const verbs[] = {
+      [VERB_COMPILE] = "compile", [VERB_INSPECT] = "inspect", [VERB_TARGETS] = "targets"};
+  int verb = choose(word, verbs, sizeof verbs / sizeof *verbs);
+  if (verb >= 0) options->verb = (Verb)verb;
+  return verb >= 0;
+}
+
+static void take_words(Options *options, char **words, int count) {
+  int first = count > 0 && take_verb(options, words[0]) ? 1 : 0;
+  if (count - first > 1) usage_error("`%s` is one model too many: one at a time", words[first + 1]);
+  if (count - first == 1) options->model = words[first];
+  bool takes_model = options->verb != VERB_TARGETS;
+  if (takes_model && !options->model) usage_error("no model given%s", "");
+  if (!takes_model && options->model) usage_error("`targets` takes no model, but `%s` was given", options->model);
+}
+
+static void check_output(const Options *options) {
+  bool to_stdout = options->output && !strcmp(options->output, "-");
+  bool text = options->emit == EMIT_DOT || options->emit == EMIT_H;
+  if (to_stdout && !text) usage_error("-o -: only the kinds h and dot go to stdout, not %s", emit_names[options->emit]);
+  if (options->output && !*options->output) usage_error("-o: the path is empty%s", "");
+}
+
+Options parse_options(int argc, char **argv) {
+  Options options = {.verb = VERB_COMPILE, .tool_seconds = 300};
+  int option;
+  while ((option = getopt_long(argc, argv, "o:vh", long_options, NULL)) != -1) set_option(&options, option, optarg);
+  take_words(&options, argv + optind, argc - optind);
+  check_output(&options);
+  if (!options.target) options.target = target_find("native");
+  return options;
+}

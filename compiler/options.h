@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: MIT */
+/* The command line of rnncc. */
+#ifndef RNNCC_OPTIONS_H
+#define RNNCC_OPTIONS_H
+
+#include <stdbool.h>
+
+#include "targets.h"
+
+typedef enum Verb { VERB_COMPILE, VERB_INSPECT, VERB_TARGETS } Verb;
+
+typedef enum EmitKind { EMIT_SO, EMIT_C, EMIT_H, EMIT_GRAPH, EMIT_DOT } EmitKind;
+
+typedef struct Options {
+  Verb verb;
+  const char *model;
+  const char *output; /* NULL: made from the model's name; "-": stdout, for text */
+  EmitKind emit;
+  const Target *target;
+  const char *dump_after; /* pass name, NULL: none */
+  bool verify_each, time_passes, memory, verbose;
+  double tool_seconds; /* how long clang or the linker may take */
+} Options;
+
+/* Prints help and exits for --help and --version; error and EXIT_INVALID for what it does not understand. */
+Options parse_options(int argc, char **argv);
+
+#endif

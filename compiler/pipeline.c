@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: MIT */
+#include "pipeline.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "passes.h"
+
+const char *const pass_names[] = {
+    "verify",       "infer_shapes", "simplify",    "fuse_epilogue", "alias_views", "choose_schedules",
+    "pack_weights", "lower",        "plan_memory", "place_weights", NULL};
+
+static const Options *options;
+static double started;
+
+static double now(void) {
+  struct timespec time;
+  clock_gettime(CLOCK_MONOTONIC, &time);
+  return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
+}
+
+void pipeline_start(const Options *given) { options = given; }
+
+void pipeline_before(const char *step) {
+  if (options->verbose) fprintf(stderr, "rnncc: %s\n", step);
+  started = now();
+}
+
+static void dump(Graph *graph) {
+  Text text = text_new(graph->arena);
+  graph_dump(&text, graph);
+  fwrite(text.data, 1, text.length, stderr);
+}
+
+void pipeline_after(const char *step, Graph *graph) {
+  if (options->time_passes) fprintf(stderr, "%9.3f ms  %s\n", 1e3 * (now() - started), step);
+  if (!graph) return;
+  if (options->verify_each) verify(graph);
+  if (options->dump_after && !strcmp(options->dump_after, step)) dump(graph);
+}

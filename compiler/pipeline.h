@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: MIT */
+/* What happens around every step of main.c: timing, checking, dumping, as the options ask. */
+#ifndef RNNCC_PIPELINE_H
+#define RNNCC_PIPELINE_H
+
+#include "ir/graph.h"
+#include "options.h"
+
+/* A pass is a function of the graph alone and is called by its name; a step is any statement, with a name. `graph` may
+ * be NULL while there is none. */
+#define PASS(name, graph) STEP(name, graph, name(graph))
+#define STEP(name, graph, statement)                                                                                   \
+  do {                                                                                                                 \
+    pipeline_before(#name);                                                                                            \
+    statement;                                                                                                         \
+    pipeline_after(#name, graph);                                                                                      \
+  } while (0)
+
+void pipeline_start(const Options *options);
+void pipeline_before(const char *step);
+void pipeline_after(const char *step, Graph *graph);
+
+#endif

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: MIT */
+/* Where every value lives while the module runs. */
+#ifndef RNNCC_PLAN_MEMORY_H
+#define RNNCC_PLAN_MEMORY_H
+
+#include "emit/calls.h"
+
+/* A value of the arena (the root of its views) and when it must keep its bytes. */
+typedef struct Interval {
+  Value *value;
+  int64_t bytes;   /* at the dims' maxima, rounded up to 64 */
+  int first, last; /* indices of the calls between which it is live, both included */
+} Interval;
+
+typedef struct MemoryPlan {
+  int n_intervals;
+  Interval *intervals; /* by value id; offsets stand in the values */
+  int64_t arena_bytes;
+  int64_t lower_bound; /* the largest live set */
+} MemoryPlan;
+
+/* needs: lower. Sets storage, slot and offset of every value that a call touches, and graph->arena_bytes. */
+MemoryPlan *plan_memory(Emitter *emitter);
+
+/* needs: lower. Gives every constant that a call touches its offset, and fills graph->weights. */
+void place_weights(Emitter *emitter);
+
+#endif

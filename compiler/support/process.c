@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: MIT */
+#include "support/process.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "support/diagnostics.h"
+#include "support/text.h"
+
+extern char **environ;
+
+enum { OUTPUT_BYTES = 1 << 16 };
+
+/* A child that is running: its pid is also its process group, so that its own children can be killed with it. */
+typedef struct Child {
+  Process *process;
+  pid_t pid;
+  int pipe;
+  double deadline;
+  Text output;
+} Child;
+
+static double now(void) {
+  struct timespec time;
+  clock_gettime(CLOCK_MONOTONIC, &time);
+  return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
+}
+
+static int spawn(Process *process, int output, pid_t *pid) {
+  posix_spawn_file_actions_t actions;
+  posix_spawnattr_t attributes;
+  sigset_t none, defaults;
+  sigemptyset(&none);
+  sigemptyset(&defaults);
+  sigaddset(&defaults, SIGPIPE);
+  posix_spawn_file_actions_init(&actions);
+  posix_spawn_file_actions_addchdir_np(&actions, process->folder);
+  posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+  posix_spawn_file_actions_adddup2(&actions, output, STDOUT_FILENO);
+  posix_spawn_file_actions_adddup2(&actions, output, STDERR_FILENO);
+  posix_spawnattr_init(&attributes);
+  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+  posix_spawnattr_setsigmask(&attributes, &none);
+  posix_spawnattr_setsigdefault(&attributes, &defaults);
+  int error = posix_spawnp(pid, process->argv[0], &actions, &attributes, (char *const *)process->argv, environ);
+  posix_spawn_file_actions_destroy(&actions);
+  posix_spawnattr_destroy(&attributes);
+  return error;
+}
+
+/* False if it could not be started: the outcome is set. */
+static bool start(Arena *arena, Process *process, double seconds, Child *child) {
+  int ends[2];
+  if (pipe2(ends, O_CLOEXEC) != 0)
+    fatal_at(LOCATION_FILE(NULL), EXIT_ENVIRONMENT, "cannot make a pipe: %s", strerror(errno));
+  int error = spawn(process, ends[1], &child->pid);
+  close(ends[1]);
+  if (error) {
+    close(ends[0]);
+    process->outcome = error == ENOENT ? PROCESS_NOT_FOUND : PROCESS_FAILED;
+    process->output = arena_string(arena, strerror(error));
+    return false;
+  }
+  fcntl(ends[0], F_SETFL, O_NONBLOCK);
+  child->process = process;
+  child->pipe = ends[0];
+  child->deadline = now() + seconds;
+  child->output = text_new(arena);
+  return true;
+}
+
+/* True at the end of the child's output. */
+static bool drain(Child *child) {
+  char buffer[4096];
+  for (;;) {
+    ssize_t count = read(child->pipe, buffer, sizeof buffer);
+    if (count == 0) return true;
+    if (count < 0) return errno != EAGAIN && errno != EINTR;
+    if (child->output.length < OUTPUT_BYTES) text_bytes(&child->output, buffer, (size_t)count);
+  }
+}
+
+static void finish(Child *child, bool timed_out) {
+  int status = 0;
+  if (timed_out) kill(-child->pid, SIGKILL);
+  while (waitpid(child->pid, &status, 0) < 0 && errno == EINTR) continue;
+  close(child->pipe);
+  Process *process = child->process;
+  process->output = child->output.data;
+  process->status = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  process->outcome = timed_out ? PROCESS_TIMEOUT : process->status == 0 ? PROCESS_OK : PROCESS_FAILED;
+  if (process->status == 127 && !timed_out) process->outcome = PROCESS_NOT_FOUND;
+}
+
+/* Waits for news of any child; finished ones leave the list. */
+static int tend(Child *children, int running) {
+  struct pollfd polls[16];
+  double wait = 1e9;
+  for (int i = 0; i < running; i++) {
+    polls[i] = (struct pollfd){.fd = children[i].pipe, .events = POLLIN};
+    double left = children[i].deadline - now();
+    if (left < wait) wait = left;
+  }
+  poll(polls, (nfds_t)running, wait > 0 ? (int)(wait * 1000) + 1 : 0);
+  int kept = 0;
+  for (int i = 0; i < running; i++) {
+    bool ended = polls[i].revents && drain(&children[i]);
+    bool late = !ended && now() > children[i].deadline;
+    if (ended || late)
+      finish(&children[i], late);
+    else
+      children[kept++] = children[i];
+  }
+  return kept;
+}
+
+bool process_run_all(Arena *arena, Process *processes, int count, int jobs, double seconds) {
+  Child children[16];
+  int next = 0, running = 0;
+  if (jobs < 1) jobs = 1;
+  if (jobs > 16) jobs = 16;
+  while (next < count || running > 0) {
+    while (next < count && running < jobs) running += start(arena, &processes[next++], seconds, &children[running]);
+    if (running > 0) running = tend(children, running);
+  }
+  bool all = true;
+  for (int i = 0; i < count; i++) all = all && processes[i].outcome == PROCESS_OK;
+  return all;
+}

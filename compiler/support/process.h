@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: MIT */
+/* Running other programs: an argument vector, never a shell; a deadline; the output kept for the message. */
+#ifndef RNNCC_PROCESS_H
+#define RNNCC_PROCESS_H
+
+#include "support/arena.h"
+#include <stdbool.h>
+#include <sys/types.h>
+
+typedef enum ProcessOutcome { PROCESS_OK, PROCESS_FAILED, PROCESS_NOT_FOUND, PROCESS_TIMEOUT } ProcessOutcome;
+
+typedef struct Process {
+  const char *const *argv; /* NULL-terminated; argv[0] is looked up in PATH */
+  const char *folder;      /* working folder */
+  /* set by process_run_all */
+  ProcessOutcome outcome;
+  int status;   /* exit status, or 128 + signal */
+  char *output; /* stdout and stderr together, at most 64 KiB */
+} Process;
+
+/* Runs all, at most `jobs` at a time, each for at most `seconds`. What runs over is killed with its children; all are
+ * reaped. True if every outcome is PROCESS_OK. */
+bool process_run_all(Arena *arena, Process *processes, int count, int jobs, double seconds);
+
+#endif

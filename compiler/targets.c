@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: MIT */
+#include "targets.h"
+
+#include <string.h>
+
+#include "module.h"
+
+/* Features are named one by one or by level, never `-march=native`: clang misreads some CPUs' names. */
+static const char *const args_v4[] = {"-march=x86-64-v4", "-mprefer-vector-width=512", NULL};
+static const char *const args_v3[] = {"-march=x86-64-v3", NULL};
+static const char *const args_v1[] = {"-march=x86-64", NULL};
+static const char *const args_aarch64[] = {"-march=armv8-a", NULL};
+
+static const Target targets[] = {
+    {
+        .name = "x86-64-v4",
+        .isa = "avx512",
+        .triple = "x86_64-linux-gnu",
+        .clang_args = args_v4,
+        .lanes = 16,
+        .vector_registers = 32,
+        .cpu_features = CPU_AVX512 | CPU_AVX2,
+        .l1_bytes = 32 << 10,
+        .l2_bytes = 1 << 20,
+        .l3_bytes = 32 << 20,
+    },
+    {
+        .name = "x86-64-v3",
+        .isa = "avx2",
+        .triple = "x86_64-linux-gnu",
+        .clang_args = args_v3,
+        .lanes = 8,
+        .vector_registers = 16,
+        .cpu_features = CPU_AVX2,
+        .l1_bytes = 32 << 10,
+        .l2_bytes = 512 << 10,
+        .l3_bytes = 16 << 20,
+    },
+    {
+        .name = "x86-64",
+        .isa = "plain",
+        .triple = "x86_64-linux-gnu",
+        .clang_args = args_v1,
+        .lanes = 4,
+        .vector_registers = 16,
+        .cpu_features = 0,
+        .l1_bytes = 32 << 10,
+        .l2_bytes = 256 << 10,
+        .l3_bytes = 8 << 20,
+    },
+    {
+        .name = "aarch64-linux-gnu",
+        .isa = "neon",
+        .triple = "aarch64-linux-gnu",
+        .clang_args = args_aarch64,
+        .lanes = 4,
+        .vector_registers = 32,
+        .cpu_features = CPU_NEON,
+        .l1_bytes = 32 << 10,
+        .l2_bytes = 512 << 10,
+        .l3_bytes = 2 << 20,
+    },
+};
+
+enum { TARGET_COUNT = sizeof targets / sizeof *targets };
+
+const Target *target_at(int index) { return index >= 0 && index < TARGET_COUNT ? &targets[index] : NULL; }
+
+/* The table stands in order of preference: the first whose features this CPU has. */
+static const Target *native_target(void) {
+  uint32_t features = cpu_features();
+  for (int i = 0; i < TARGET_COUNT; i++) {
+    bool native = (features & CPU_NEON) ? !strcmp(targets[i].isa, "neon") : strcmp(targets[i].isa, "neon") != 0;
+    if (native && (targets[i].cpu_features & ~features) == 0) return &targets[i];
+  }
+  return NULL;
+}
+
+const Target *target_find(const char *name) {
+  if (!strcmp(name, "native")) return native_target();
+  for (int i = 0; i < TARGET_COUNT; i++)
+    if (!strcmp(targets[i].name, name)) return &targets[i];
+  return NULL;
+}

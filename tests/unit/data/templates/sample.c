@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: MIT */
+#include <stdint.h>
+
+/* Rows a step works on.
+ * legal: 1..8 */
+enum { ROWS = 4 };
+/* Whether to negate.
+ * legal: 0 1 */
+enum { NEGATE = 0 };
+/* Element.
+ * legal: float int64_t */
+typedef float T;
+
+enum { EXTRA = 7 };
+
+typedef struct Pair {
+  T ROWS_field, second;
+} Pair;
+
+/* hook: what becomes of each element */
+static inline T finish(T x) { return x; }
+
+static inline T used_only_when_negated(T x) { return -x; }
+
+/* Adds ROWS elements. */
+static void sample(const T *in, T *out, int64_t n) {
+  T sums[ROWS] = {0};
+  Pair pair = {0, 0};
+  for (int64_t i = 0; i < n; i++) {
+    if (NEGATE) {
+      sums[i % ROWS] += used_only_when_negated(in[i]);
+    } else {
+      sums[i % ROWS] += in[i];
+    }
+    if (ROWS > 100) sums[0] = EXTRA;
+  }
+  pair.second = sums[0];
+  for (int r = 0; r < ROWS; r++) out[r] = finish(sums[r] + pair.ROWS_field);
+}

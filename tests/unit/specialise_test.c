@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: MIT */
+/* The specialiser on a small template: values in, dead branches out, names made unique, hooks and types replaced. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "emit/specialise.h"
+#include "targets.h"
+
+static Graph *graph;
+
+static int set_up(void **state) {
+  (void)state;
+  Arena *arena = arena_new();
+  graph = graph_new(arena);
+  graph->target = target_find("x86-64-v4");
+  return setenv("RNNCC_DATA", TEST_DATA, 1);
+}
+
+static int tear_down(void **state) {
+  (void)state;
+  arena_free(graph->arena);
+  return 0;
+}
+
+static KernelSpec *spec(void) {
+  KernelSpec *made = ARENA_NEW(graph->arena, KernelSpec);
+  made->arena = graph->arena;
+  made->template_name = "sample";
+  return made;
+}
+
+static void assert_has(const char *text, const char *part) {
+  if (!strstr(text, part)) fail_msg("no `%s` in:\n%s", part, text);
+}
+
+static void assert_lacks(const char *text, const char *part) {
+  if (strstr(text, part)) fail_msg("`%s` in:\n%s", part, text);
+}
+
+static void knobs_become_literals(void **state) {
+  (void)state;
+  KernelSpec *sample = spec();
+  sample->knobs[sample->n_knobs++] = (Knob){"ROWS", 6};
+  const SpecialisedKernel *kernel = specialise(graph, sample, "k0");
+  assert_has(kernel->text, "float sums[6] = {0};");
+  assert_has(kernel->text, "r < 6");
+  assert_lacks(kernel->text, "ROWS =");
+}
+
+static void dead_branches_and_their_helpers_go(void **state) {
+  (void)state;
+  const SpecialisedKernel *kernel = specialise(graph, spec(), "k1");
+  assert_lacks(kernel->text, "used_only_when_negated");
+  assert_lacks(kernel->text, "if (");
+  assert_has(kernel->text, "sums[i % 4] += in[i];");
+}
+
+static void live_branches_stay(void **state) {
+  (void)state;
+  KernelSpec *sample = spec();
+  sample->knobs[sample->n_knobs++] = (Knob){"NEGATE", 1};
+  const SpecialisedKernel *kernel = specialise(graph, sample, "k2");
+  assert_has(kernel->text, "k2_used_only_when_negated(in[i])");
+  assert_lacks(kernel->text, "sums[i % 4] += in[i];");
+}
+
+static void file_scope_names_take_the_prefix_and_fields_do_not(void **state) {
+  (void)state;
+  const SpecialisedKernel *kernel = specialise(graph, spec(), "k3");
+  assert_string_equal(kernel->function, "k3_sample");
+  assert_has(kernel->text, "static void k3_sample(");
+  assert_has(kernel->text, "k3_Pair pair");
+  assert_has(kernel->text, "pair.ROWS_field");
+}
+
+static void types_and_hooks_are_replaced(void **state) {
+  (void)state;
+  KernelSpec *sample = spec();
+  sample->types[sample->n_types++] = (TypeKnob){"T", "int64_t"};
+  sample->hooks[sample->n_hooks++] = (Hook){"finish", "return x * 2;"};
+  const SpecialisedKernel *kernel = specialise(graph, sample, "k4");
+  assert_has(kernel->text, "const int64_t *in");
+  assert_has(kernel->text, "return x * 2;");
+  assert_lacks(kernel->text, "float");
+}
+
+static void the_signature_is_read(void **state) {
+  (void)state;
+  const SpecialisedKernel *kernel = specialise(graph, spec(), "k5");
+  assert_int_equal(kernel->n_parameters, 3);
+  assert_string_equal(kernel->parameters[0].name, "in");
+  assert_int_equal(strncmp(kernel->parameters[0].type, "const ", 6), 0);
+  assert_string_equal(kernel->parameters[2].name, "n");
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(knobs_become_literals),
+      cmocka_unit_test(dead_branches_and_their_helpers_go),
+      cmocka_unit_test(live_branches_stay),
+      cmocka_unit_test(file_scope_names_take_the_prefix_and_fields_do_not),
+      cmocka_unit_test(types_and_hooks_are_replaced),
+      cmocka_unit_test(the_signature_is_read),
+  };
+  return cmocka_run_group_tests(tests, set_up, tear_down);
+}
