@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Matrices as kernels stream them: panels of [k][vectors][LANES] columns (templates/panel.h).
+ *
+ * The columns come in `directions` sets of `gates` gates of `units` columns each; an ordinary matrix has one of both.
+ * A recurrent layer's cell wants all gates of a unit at hand, so the packed order of vectors is
+ *
+ *   [direction][panel of units][gate][vector of units in the panel][LANES]
+ *
+ * Vectors past a gate's last unit, and past the last vector, are zero: kernels compute on them and store nothing.
+ */
+#ifndef RNNCC_PANELS_H
+#define RNNCC_PANELS_H
+
+#include <stdint.h>
+
+typedef struct Panels {
+  int lanes;
+  int vectors;      /* in a packed panel; need not be gates * unit_vectors */
+  int gates;        /* 1 for an ordinary matrix */
+  int unit_vectors; /* vectors of one gate that stand together */
+  int addend_gates; /* leading gates that get the addend */
+  int64_t directions, units, depth;
+  /* Strides of the source, in elements. */
+  int64_t direction_stride, column_stride, depth_stride;
+} Panels;
+
+int64_t panels_vectors(const Panels *panels); /* used ones */
+int64_t panels_count(const Panels *panels);   /* packed panels */
+int64_t panels_floats(const Panels *panels);  /* size of the packed matrix */
+
+/* target: panels_floats() floats, 0 at first. addend: NULL, or as source, added to it. */
+void panels_pack(const Panels *panels, const float *source, const float *addend, float *target);
+
+/* Vectors a panel of an ordinary matrix of n columns should have: as many as may be with the least padding. */
+int panels_best_vectors(int64_t n, int lanes);
+
+#endif

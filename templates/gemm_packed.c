@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * C = epilogue(scale * A B + addend) in f32, with B packed into panels (see panel.h), over any number of batches.
+ *
+ * Work is cut into (batch, panel, block of rows), in that order, and each worker takes one contiguous share: a worker
+ * reads few panels of B, and always the same ones. Blocks are balanced, so that no tail is left with one row.
+ */
+#include "kernel.h"
+#include "panel.h"
+#include "simd/math.h"
+#include "simd/simd.h"
+
+/* Vectors of columns in a panel.
+ * legal: 1..4 */
+enum { VECTORS = 4 };
+/* Most rows of a block: ROWS * VECTORS sums live in registers.
+ * legal: 1..14 */
+enum { ROWS = 6 };
+/* Panels that a single row is multiplied with at once.
+ * legal: 1 2 4 8 */
+enum { GROUP = 4 };
+/* Depth after which a block is put by in C, so that the part of the panel in use stays in cache.
+ * legal: 16..1048576 */
+enum { DEPTH_BLOCK = 2048 };
+/* 1: the product is multiplied by `scale`.
+ * legal: 0 1 */
+enum { SCALED = 0 };
+/* 0: nothing is added; 1: a row of N elements, the next one addend_row further on; 2: one element a row.
+ * legal: 0 1 2 */
+enum { ADDEND = 1 };
+
+typedef struct Gemm {
+  const float *a, *b, *addend;
+  float *c;
+  int64_t m, n, k, panels;
+  int64_t a_row, a_depth, addend_row, c_row; /* strides, in elements */
+  float scale;
+} Gemm;
+
+/* hook: what becomes of an element of the result; x and the result are one vector of columns. */
+static inline vec epilogue(vec x) { return x; }
+
+SIMD_FUNCTION vec finish(const Gemm *g, vec sum, int64_t row, int64_t column) {
+  if (SCALED) sum = vmul(sum, vset(g->scale));
+  if (ADDEND == 1) sum = vadd(sum, panel_load(g->addend + row * g->addend_row + column, g->n - column));
+  if (ADDEND == 2) sum = vadd(sum, vset(g->addend[row * g->addend_row]));
+  return epilogue(sum);
+}
+
+SIMD_FUNCTION void finish_row(const Gemm *g, const vec *sums, int64_t row, int64_t column) {
+#pragma clang loop unroll(full)
+  for (int v = 0; v < VECTORS; v++) {
+    int64_t at = column + v * LANES;
+    panel_store(g->c + row * g->c_row + at, finish(g, sums[v], row, at), g->n - at);
+  }
+}
+
+/* Rows first .. first + rows of one panel, over `depth` steps from k. */
+SIMD_FUNCTION void block(const Gemm *g, int64_t panel, int64_t k, int64_t depth, int64_t first, int rows) {
+  PanelRow sums[PANEL_ROWS];
+  int64_t column = panel * VECTORS * LANES;
+#pragma clang loop unroll(full)
+  for (int m = 0; m < rows; m++) {
+#pragma clang loop unroll(full)
+    for (int v = 0; v < VECTORS; v++) {
+      int64_t at = column + v * LANES;
+      sums[m][v] = k ? panel_load(g->c + (first + m) * g->c_row + at, g->n - at) : vzero();
+    }
+  }
+  panel_multiply(sums, rows, VECTORS, g->a + first * g->a_row + k * g->a_depth, g->a_row, g->a_depth,
+                 g->b + (panel * g->k + k) * VECTORS * LANES, depth);
+  bool last = k + depth == g->k;
+#pragma clang loop unroll(full)
+  for (int m = 0; m < rows; m++) {
+    if (last) {
+      finish_row(g, sums[m], first + m, column);
+      continue;
+    }
+#pragma clang loop unroll(full)
+    for (int v = 0; v < VECTORS; v++) {
+      int64_t at = column + v * LANES;
+      panel_store(g->c + (first + m) * g->c_row + at, sums[m][v], g->n - at);
+    }
+  }
+}
+
+static void block_of_rows(const Gemm *g, int64_t panel, int64_t k, int64_t depth, int64_t first, int64_t rows) {
+  if (rows == 1) block(g, panel, k, depth, first, 1);
+  if (ROWS >= 2 && rows == 2) block(g, panel, k, depth, first, 2);
+  if (ROWS >= 3 && rows == 3) block(g, panel, k, depth, first, 3);
+  if (ROWS >= 4 && rows == 4) block(g, panel, k, depth, first, 4);
+  if (ROWS >= 5 && rows == 5) block(g, panel, k, depth, first, 5);
+  if (ROWS >= 6 && rows == 6) block(g, panel, k, depth, first, 6);
+  if (ROWS >= 7 && rows == 7) block(g, panel, k, depth, first, 7);
+  if (ROWS >= 8 && rows == 8) block(g, panel, k, depth, first, 8);
+  if (ROWS >= 9 && rows == 9) block(g, panel, k, depth, first, 9);
+  if (ROWS >= 10 && rows == 10) block(g, panel, k, depth, first, 10);
+  if (ROWS >= 11 && rows == 11) block(g, panel, k, depth, first, 11);
+  if (ROWS >= 12 && rows == 12) block(g, panel, k, depth, first, 12);
+  if (ROWS >= 13 && rows == 13) block(g, panel, k, depth, first, 13);
+  if (ROWS >= 14 && rows == 14) block(g, panel, k, depth, first, 14);
+}
+
+/* Blocks begin .. end, of `blocks` that M is cut into, of one panel. */
+static void panel_rows(const Gemm *g, int64_t panel, int64_t begin, int64_t end, int64_t blocks) {
+  int64_t k = 0;
+  do { /* once even where K is 0 */
+    int64_t depth = min_i64(DEPTH_BLOCK, g->k - k);
+    for (int64_t i = begin; i < end; i++) {
+      int64_t first = i * g->m / blocks;
+      block_of_rows(g, panel, k, depth, first, (i + 1) * g->m / blocks - first);
+    }
+    k += depth;
+  } while (k < g->k);
+}
+
+SIMD_FUNCTION void row_group(const Gemm *g, int64_t panel, int panels) {
+  PanelRow sums[PANEL_ROWS];
+#pragma clang loop unroll(full)
+  for (int p = 0; p < panels; p++) {
+#pragma clang loop unroll(full)
+    for (int v = 0; v < VECTORS; v++) sums[p][v] = vzero();
+  }
+  int64_t stride = g->k * VECTORS * LANES;
+  panel_multiply_row(sums, panels, VECTORS, g->a, g->a_depth, g->b + panel * stride, stride, g->k);
+#pragma clang loop unroll(full)
+  for (int p = 0; p < panels; p++) finish_row(g, sums[p], 0, (panel + p) * VECTORS * LANES);
+}
+
+/* M = 1: panels begin .. end. */
+static void single_row(const Gemm *g, int64_t begin, int64_t end) {
+  int64_t panel = begin;
+  for (; panel + GROUP <= end; panel += GROUP) row_group(g, panel, GROUP);
+  for (; panel < end; panel++) row_group(g, panel, 1);
+}
+
+/* The matrices of one batch: A and B by strides per batch axis, C and nothing else follows densely. */
+static Gemm at_batch(const Gemm *all, int64_t index, int64_t rank, const int64_t *dims, const int64_t *a_batch,
+                     const int64_t *b_batch) {
+  Gemm g = *all;
+  g.c += index * all->m * all->c_row;
+  for (int64_t axis = rank - 1; axis >= 0; axis--) {
+    int64_t i = index % dims[axis];
+    g.a += i * a_batch[axis];
+    g.b += i * b_batch[axis];
+    index /= dims[axis];
+  }
+  return g;
+}
+
+/* a: [batch][m][k] by its strides. b: panels of [k][VECTORS][LANES] that cover n columns. c: [batch][m][n], rows c_row
+ * apart, at least n. */
+static void gemm_packed(const Team *team, const float *a, const float *b, const float *addend, float *c, float scale,
+                        int64_t m, int64_t n, int64_t k, int64_t a_row, int64_t a_depth, int64_t addend_row,
+                        int64_t c_row, int64_t batch_rank, const int64_t *batch_dims, const int64_t *a_batch,
+                        const int64_t *b_batch) {
+  Gemm all = {.a = a,
+              .b = b,
+              .addend = addend,
+              .c = c,
+              .m = m,
+              .n = n,
+              .k = k,
+              .scale = scale,
+              .panels = ceil_div(n, VECTORS * LANES),
+              .a_row = a_row,
+              .a_depth = a_depth,
+              .addend_row = addend_row,
+              .c_row = c_row};
+  int64_t batches = 1, blocks = ceil_div(m, ROWS), item, end;
+  for (int64_t axis = 0; axis < batch_rank; axis++) batches *= batch_dims[axis];
+  team_share(team, batches * all.panels * blocks, &item, &end);
+  while (item < end) {
+    int64_t in_batch = all.panels * blocks, batch = item / in_batch, first = item % in_batch;
+    Gemm g = at_batch(&all, batch, batch_rank, batch_dims, a_batch, b_batch);
+    int64_t last = min_i64(in_batch, first + end - item), block = first % blocks;
+    if (m == 1) {
+      single_row(&g, first, last);
+      item += last - first;
+      continue;
+    }
+    int64_t stop = min_i64(blocks, block + last - first);
+    panel_rows(&g, first / blocks, block, stop, blocks);
+    item += stop - block;
+  }
+}

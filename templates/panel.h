@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The product of a block of rows with a packed panel: the inner loop of matrix products and of recurrent layers.
+ *
+ * A panel holds `vectors` * LANES columns of the right-hand matrix, packed [k][vectors][LANES]. A block keeps its
+ * rows x vectors sums in registers over the whole depth: each k loads the panel's vectors once and broadcasts one
+ * element a row. Every sum runs over k in order, whatever the block's size, so a result does not depend on how rows
+ * and panels are cut; panel_multiply_split() alone sums otherwise, in a fixed order of its own.
+ *
+ * `rows`, `vectors`, `panels` and `parts` must be constants once inlined: then the loops over them unroll and the sums
+ * are registers.
+ */
+#ifndef PANEL_H
+#define PANEL_H
+
+#include "kernel.h"
+#include "simd/simd.h"
+
+enum { PANEL_ROWS = 14, PANEL_VECTORS = 4 };
+typedef vec PanelRow[PANEL_VECTORS];
+
+/* sums[m][v] += row m of A times the panel. A's element (m, k) stands at a[m * a_row + k * a_depth]. */
+SIMD_FUNCTION void panel_multiply(PanelRow *sums, int rows, int vectors, const float *a, int64_t a_row, int64_t a_depth,
+                                  const float *panel, int64_t depth) {
+#pragma clang loop unroll_count(4)
+  for (int64_t k = 0; k < depth; k++) {
+    PanelRow b;
+#pragma clang loop unroll(full)
+    for (int v = 0; v < vectors; v++) b[v] = vload(panel + (k * vectors + v) * LANES);
+#pragma clang loop unroll(full)
+    for (int m = 0; m < rows; m++) {
+      vec x = vbroadcast_load(a + m * a_row + k * a_depth);
+#pragma clang loop unroll(full)
+      for (int v = 0; v < vectors; v++) sums[m][v] = vfma(sums[m][v], x, b[v]);
+    }
+  }
+}
+
+/* One row against several panels at once, which hides the latency of the additions where there is but one row. */
+SIMD_FUNCTION void panel_multiply_row(PanelRow *sums, int panels, int vectors, const float *a, int64_t a_depth,
+                                      const float *panel, int64_t panel_stride, int64_t depth) {
+#pragma clang loop unroll_count(2)
+  for (int64_t k = 0; k < depth; k++) {
+    vec x = vbroadcast_load(a + k * a_depth);
+#pragma clang loop unroll(full)
+    for (int p = 0; p < panels; p++) {
+#pragma clang loop unroll(full)
+      for (int v = 0; v < vectors; v++)
+        sums[p][v] = vfma(sums[p][v], x, vload(panel + p * panel_stride + (k * vectors + v) * LANES));
+    }
+  }
+}
+
+/* One row against one panel in `parts` (a power of two) interleaved partial sums, added pairwise at the end. The first
+ * starts from sums. For panels that are swept once a time step, where one stream of memory is faster than several. */
+SIMD_FUNCTION void panel_multiply_split(vec *sums, int parts, int vectors, const float *a, const float *panel,
+                                        int64_t depth) {
+  PanelRow partial[PANEL_ROWS];
+#pragma clang loop unroll(full)
+  for (int i = 0; i < parts; i++) {
+#pragma clang loop unroll(full)
+    for (int v = 0; v < vectors; v++) partial[i][v] = i ? vzero() : sums[v];
+  }
+  int64_t whole = depth / parts * parts;
+  for (int64_t k = 0; k < whole; k += parts) {
+#pragma clang loop unroll(full)
+    for (int i = 0; i < parts; i++) {
+      vec x = vbroadcast_load(a + k + i);
+#pragma clang loop unroll(full)
+      for (int v = 0; v < vectors; v++)
+        partial[i][v] = vfma(partial[i][v], x, vload(panel + ((k + i) * vectors + v) * LANES));
+    }
+  }
+  panel_multiply(partial, 1, vectors, a + whole, 0, 1, panel + whole * vectors * LANES, depth - whole);
+#pragma clang loop unroll(full)
+  for (int gap = 1; gap < parts; gap *= 2) {
+#pragma clang loop unroll(full)
+    for (int i = 0; i + gap < parts; i += 2 * gap) {
+#pragma clang loop unroll(full)
+      for (int v = 0; v < vectors; v++) partial[i][v] = vadd(partial[i][v], partial[i + gap][v]);
+    }
+  }
+#pragma clang loop unroll(full)
+  for (int v = 0; v < vectors; v++) sums[v] = partial[0][v];
+}
+
+/* The first `count` lanes, where count may be past either end of the vector. */
+SIMD_FUNCTION vec panel_load(const float *p, int64_t count) {
+  if (count >= LANES) return vload(p);
+  return count > 0 ? vload_n(p, (int)count) : vzero();
+}
+SIMD_FUNCTION void panel_store(float *p, vec v, int64_t count) {
+  if (count >= LANES)
+    vstore(p, v);
+  else if (count > 0)
+    vstore_n(p, v, (int)count);
+}
+
+#endif

@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: MIT
+"""Recurrent kernels equal plain loops in double, and give the same bits for any number of threads, on every ISA."""
+import pytest
+
+from support import kernel_builder
+
+RNN, GRU_AFTER, GRU_BEFORE, LSTM = range(4)
+
+TANH_F = ("return vsigmoid(x); }", "return vtanh(x); }")  # RNN's f is tanh by default
+
+VARIANTS = {
+    "rnn": dict(CELL=RNN),
+    "rnn_wide": dict(CELL=RNN, UNIT_VECTORS=4, PARTS=2, ROWS=4),
+    "rnn_clip": dict(CELL=RNN, UNIT_VECTORS=2, PARTS=8, CLIP=1),
+    "gru_after": dict(CELL=GRU_AFTER, ROWS=8),
+    "gru_after_alone": dict(CELL=GRU_AFTER, ROWS=4, ALONE=1, CLIP=1, PARTS=1),
+    "gru_before": dict(CELL=GRU_BEFORE),
+    "gru_before_wide": dict(CELL=GRU_BEFORE, UNIT_VECTORS=2, CLIP=1, ROWS=3, Length="int64_t"),
+    "lstm": dict(CELL=LSTM),
+    "lstm_narrow": dict(CELL=LSTM, ROWS=1, PARTS=2, Length="int64_t"),
+    "lstm_peepholes": dict(CELL=LSTM, PEEPHOLES=1, CLIP=1, ROWS=3),
+    "lstm_input_forget": dict(CELL=LSTM, INPUT_FORGET=1, PEEPHOLES=1, ALONE=1, ROWS=4),
+}
+
+
+def variant_source(name, knobs):
+    text = kernel_builder.template("recurrent_steps", **knobs)
+    if knobs["CELL"] == RNN:
+        text = text.replace(*TANH_F, 1)
+    return text + f"""
+#include "recurrent_check.h"
+extern const Variant variant_{name};
+const Variant variant_{name} = {{.name = "{name}", .cell = CELL, .unit_vectors = UNIT_VECTORS, .lanes = LANES,
+  .length_bytes = sizeof(Length), .clip = CLIP, .peepholes = PEEPHOLES, .input_forget = INPUT_FORGET,
+  .kernel = (RecurrentKernel *)recurrent_steps}};
+"""
+
+
+def gemm_source():
+    return kernel_builder.template("gemm_packed", VECTORS=4, ROWS=3, DEPTH_BLOCK=16) + """
+#include "recurrent_check.h"
+void kernel_gemm_packed(const Team *team, const float *a, const float *b, const float *addend, float *c, float scale,
+                        int64_t m, int64_t n, int64_t k, int64_t a_row, int64_t a_depth, int64_t addend_row,
+                        int64_t c_row, int64_t batch_rank, const int64_t *batch_dims, const int64_t *a_batch,
+                        const int64_t *b_batch) {
+  gemm_packed(team, a, b, addend, c, scale, m, n, k, a_row, a_depth, addend_row, c_row, batch_rank, batch_dims, a_batch,
+              b_batch);
+}
+"""
+
+
+def table_source():
+    declared = "".join(f"extern const Variant variant_{name};\n" for name in VARIANTS)
+    rows = ", ".join(f"&variant_{name}" for name in VARIANTS)
+    return f'#include "recurrent_check.h"\n#include <stddef.h>\n{declared}const Variant *const variants[] = {{{rows}, NULL}};\n'
+
+
+@pytest.mark.parametrize("isa", kernel_builder.ISAS)
+def test_recurrent_kernels_equal_plain_loops(isa, tmp_path):
+    kernel_builder.emulator(isa)
+    sources = {f"{name}.c": variant_source(name, knobs) for name, knobs in VARIANTS.items()}
+    sources |= {"gemm.c": gemm_source(), "table.c": table_source()}
+    sources |= {"tests/kernels/recurrent_check.c": None, "compiler/recurrent/panels.c": None}
+    program = kernel_builder.build(tmp_path, isa, sources)
+    done = kernel_builder.run(program, isa, 8 if isa == "neon" else 40)
+    print(done.stdout)
+    assert done.returncode == 0, done.stdout + done.stderr

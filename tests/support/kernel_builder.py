@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: MIT
+"""Builds test programs from templates with their knobs set, for every instruction set, and runs them.
+
+The knobs are set textually, as the specialiser does by way of the syntax tree, so kernels are tested without it.
+"""
+import platform
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+
+# name: (the vocabulary's macro, clang's options, CPU flag that running asks for, emulator)
+ISAS = {
+    "avx512": ("SIMD_AVX512", ["-mavx512f", "-mavx512dq", "-mavx512bw", "-mavx512vl", "-mavx2", "-mfma"], "avx512f", []),
+    "avx2": ("SIMD_AVX2", ["-mavx2", "-mfma", "-mf16c"], "avx2", []),
+    "plain": ("SIMD_PLAIN", [], None, []),
+    "neon": ("SIMD_NEON", ["--target=aarch64-linux-gnu"], None, ["qemu-aarch64", "-L", "/usr/aarch64-linux-gnu"]),
+}
+
+
+def set_knobs(text, knobs):
+    """The template's text with `NAME = value` of its knob enums, or the type of its typedefs, replaced."""
+    for name, value in knobs.items():
+        pattern = rf"(typedef )\w+( {name};)" if isinstance(value, str) else rf"(enum {{ {name} = )-?\w+( }};)"
+        text, count = re.subn(pattern, rf"\g<1>{value}\g<2>", text)
+        assert count == 1, f"no knob {name}"
+    return text
+
+
+def template(name, **knobs):
+    return set_knobs((ROOT / "templates" / f"{name}.c").read_text(), knobs)
+
+
+def emulator(isa):
+    """The command that runs programs of `isa` here; skips the test where there is none."""
+    _, _, flag, prefix = ISAS[isa]
+    if isa == "neon" and platform.machine() == "aarch64":
+        return []
+    if prefix and not shutil.which(prefix[0]):
+        pytest.skip(f"no {prefix[0]} here")
+    if flag and flag not in Path("/proc/cpuinfo").read_text().split():
+        pytest.skip(f"this CPU has no {flag}")
+    return prefix
+
+
+def build(directory, isa, sources):
+    """Compiles {file name: C text, or a path of the repository} into one program for `isa`."""
+    macro, options, _, _ = ISAS[isa]
+    paths = []
+    for name, text in sources.items():
+        path = ROOT / name
+        if text is not None:
+            path = directory / name
+            path.write_text(text)
+        paths.append(path)
+    includes = [f"-I{ROOT / folder}" for folder in ("templates", "runtime", "compiler", "tests/kernels")]
+    program = directory / f"program_{isa}"
+    command = ["clang-19", "-std=gnu11", "-O2", "-Wall", "-Wno-unused-function", "-Werror", "-D_GNU_SOURCE", f"-D{macro}",
+               *options, *includes, *map(str, paths), "-o", str(program), "-lm", "-lpthread"]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return program
+
+
+def run(program, isa, *arguments, timeout=300):
+    return subprocess.run([*emulator(isa), str(program), *map(str, arguments)], capture_output=True, text=True,
+                          timeout=timeout)
