@@ -68,23 +68,28 @@ static int by_key(const void *a, const void *b) {
   return order ? order : (x->valueint > y->valueint) - (x->valueint < y->valueint);
 }
 
+/* The members sorted by key, in `sorted`, which has room for them. */
+static int sort_members(Json object, cJSON **sorted) {
+  int n = 0;
+  for (cJSON *member = object.item->child; member; member = member->next) sorted[n++] = member;
+  if (n > 1) qsort((void *)sorted, (size_t)n, sizeof *sorted, by_key);
+  return n;
+}
+
 /* cJSON keeps the first of two members and others the last, so a file with both means different things to different
  * readers. */
 static void refuse_duplicate_keys(const JsonDocument *document) {
-  cJSON **members = NULL;
-  int capacity = 0;
+  int widest = 0;
+  for (int p = 0; p < document->count; p++)
+    if (document->places[p].position >= widest) widest = document->places[p].position + 1;
+  cJSON **sorted = ARENA_ARRAY(document->arena, cJSON *, widest);
   for (int p = 0; p < document->count; p++) {
     Json object = {document, document->places[p].item};
-    if (json_kind(object) != JSON_OBJECT) continue;
-    int n = json_count(object);
-    if (n > capacity) members = ARENA_ARRAY(document->arena, cJSON *, capacity = 2 * n);
-    n = 0;
-    for (cJSON *member = object.item->child; member; member = member->next) members[n++] = member;
-    if (n > 1) qsort(members, (size_t)n, sizeof *members, by_key);
+    int n = json_kind(object) == JSON_OBJECT ? sort_members(object, sorted) : 0;
     for (int i = 1; i < n; i++)
-      if (strcmp(members[i]->string, members[i - 1]->string) == 0)
-        error_at(json_where((Json){document, members[i]}), EXIT_INVALID, "the key \"%s\" is given twice",
-                 short_name(document->arena, members[i]->string));
+      if (strcmp(sorted[i]->string, sorted[i - 1]->string) == 0)
+        error_at(json_where((Json){document, sorted[i]}), EXIT_INVALID, "the key \"%s\" is given twice",
+                 short_name(document->arena, sorted[i]->string));
   }
   stop_on_errors();
 }

@@ -34,8 +34,10 @@ static _Noreturn void fail_expected(const Scan *scan, const char *due) {
   fail_at(scan, scan->at, arena_format(scan->arena, "the byte 0x%02x where %s is due", (unsigned char)c, due));
 }
 
+static bool is_space(char c) { return c == ' ' || c == '\t' || c == '\r' || c == '\n'; }
+
 static void skip_space(Scan *scan) {
-  while (scan->at < scan->length && memchr(" \t\r\n", scan->text[scan->at], 4)) scan->at++;
+  while (is_space(peek(scan))) scan->at++;
 }
 
 static unsigned scan_hex4(Scan *scan) {

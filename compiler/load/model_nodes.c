@@ -97,7 +97,7 @@ static bool read_lengths(ModelReader *reader, Node *node, Json lengths) {
   }
   if (node->n_inputs <= LENGTHS_INPUT) {
     Value **inputs = ARENA_ARRAY(reader->arena, Value *, LENGTHS_INPUT + 1);
-    if (node->n_inputs > 0) memcpy(inputs, node->inputs, (size_t)node->n_inputs * sizeof *inputs);
+    for (int i = 0; i < node->n_inputs; i++) inputs[i] = node->inputs[i];
     node->inputs = inputs;
     node->n_inputs = LENGTHS_INPUT + 1;
   }
