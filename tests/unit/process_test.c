@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: MIT */
+/* Running other programs: output and status arrive, a missing program is told apart, nothing outlives its deadline. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "support/process.h"
+
+static Arena *arena;
+
+static int set_up(void **state) {
+  (void)state;
+  arena = arena_new();
+  return 0;
+}
+
+static int tear_down(void **state) {
+  (void)state;
+  arena_free(arena);
+  return 0;
+}
+
+static Process run_one(const char *const *argv, double seconds) {
+  Process process = {.argv = argv, .folder = "/"};
+  process_run_all(arena, &process, 1, 1, seconds);
+  return process;
+}
+
+static void output_and_status_arrive(void **state) {
+  (void)state;
+  const char *const argv[] = {"sh", "-c", "pwd; echo oops >&2; exit 3", NULL};
+  Process process = run_one(argv, 10);
+  assert_int_equal(process.outcome, PROCESS_FAILED);
+  assert_int_equal(process.status, 3);
+  assert_string_equal(process.output, "/\noops\n");
+}
+
+static void a_missing_program_is_told_apart(void **state) {
+  (void)state;
+  const char *const argv[] = {"no-such-program-anywhere", NULL};
+  assert_int_equal(run_one(argv, 10).outcome, PROCESS_NOT_FOUND);
+}
+
+static void arguments_reach_the_program_as_they_are(void **state) {
+  (void)state;
+  const char *const argv[] = {"printf", "%s", "$(id); `id` \"'\n", NULL};
+  Process process = run_one(argv, 10);
+  assert_int_equal(process.outcome, PROCESS_OK);
+  assert_string_equal(process.output, "$(id); `id` \"'\n");
+}
+
+/* Gone, or dead and not yet reaped by its new parent. */
+static bool dead(pid_t pid) {
+  char path[64], line[256] = "";
+  snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
+  FILE *file = fopen(path, "r");
+  if (!file) return true;
+  bool zombie = fgets(line, sizeof line, file) && strstr(line, ") Z");
+  fclose(file);
+  return zombie;
+}
+
+/* The child writes its own child's pid, so that we can ask whether both are gone. */
+static void what_runs_over_is_killed_with_its_children(void **state) {
+  (void)state;
+  const char *const argv[] = {"sh", "-c", "sleep 100 & echo $!; wait", NULL};
+  struct timespec begin, end;
+  clock_gettime(CLOCK_MONOTONIC, &begin);
+  Process process = run_one(argv, 0.3);
+  clock_gettime(CLOCK_MONOTONIC, &end);
+  assert_int_equal(process.outcome, PROCESS_TIMEOUT);
+  assert_true(end.tv_sec - begin.tv_sec < 10);
+  pid_t grandchild = (pid_t)atoi(process.output);
+  assert_true(grandchild > 0);
+  for (int i = 0; i < 100 && !dead(grandchild); i++) usleep(10000);
+  assert_true(dead(grandchild));
+}
+
+static void all_run_although_few_at_a_time(void **state) {
+  (void)state;
+  const char *const argv[] = {"echo", "x", NULL};
+  Process many[9];
+  for (int i = 0; i < 9; i++) many[i] = (Process){.argv = argv, .folder = "/"};
+  assert_true(process_run_all(arena, many, 9, 2, 10));
+  for (int i = 0; i < 9; i++) assert_string_equal(many[i].output, "x\n");
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(output_and_status_arrive),
+      cmocka_unit_test(a_missing_program_is_told_apart),
+      cmocka_unit_test(arguments_reach_the_program_as_they_are),
+      cmocka_unit_test(what_runs_over_is_killed_with_its_children),
+      cmocka_unit_test(all_run_although_few_at_a_time),
+  };
+  return cmocka_run_group_tests(tests, set_up, tear_down);
+}
