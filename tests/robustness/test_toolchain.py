@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: MIT
+"""clang missing, failing, hanging: exit 5 in time, the old output intact, nothing left behind."""
+import os
+import stat
+import time
+
+import pytest
+
+EXIT_ENVIRONMENT = 5
+
+
+@pytest.fixture
+def attempt(rnncc, root, tmp_path):
+    """attempt(clang) compiles over an old output and checks what every failure must keep."""
+
+    def run(clang, *options):
+        output = tmp_path / "out" / "model.so"
+        output.parent.mkdir()
+        output.write_text("old")
+        temporary = tmp_path / "temporary"
+        temporary.mkdir()
+        environment = {**os.environ, "RNNCC_CLANG": str(clang), "TMPDIR": str(temporary)}
+        done = rnncc(root / "models" / "digits_rnn.json", "-o", output, *options, env=environment)
+        assert done.returncode == EXIT_ENVIRONMENT, done.stderr
+        assert output.read_text() == "old"
+        assert os.listdir(output.parent) == ["model.so"]
+        assert os.listdir(temporary) == []
+        return done.stderr
+
+    return run
+
+
+def script(path, text):
+    path.write_text("#!/bin/sh\n" + text)
+    path.chmod(path.stat().st_mode | stat.S_IXUSR)
+    return path
+
+
+def test_missing_clang_says_how_to_get_it(attempt, tmp_path):
+    assert "apt-get install clang-19" in attempt(tmp_path / "no-such-clang")
+
+
+def test_failing_clang_is_quoted(attempt, tmp_path):
+    message = attempt(script(tmp_path / "clang", "echo the reason >&2; exit 7\n"))
+    assert "status 7" in message and "the reason" in message
+
+
+def test_crashing_clang_is_a_failure(attempt, tmp_path):
+    assert "status 139" in attempt(script(tmp_path / "clang", "kill -SEGV $$\n"))
+
+
+def test_hanging_clang_ends_at_the_timeout(attempt, tmp_path):
+    begin = time.monotonic()
+    assert "within 1 s" in attempt(script(tmp_path / "clang", "sleep 100\n"), "--tool-timeout=1")
+    assert time.monotonic() - begin < 20
+
+
+def test_output_in_a_missing_folder_is_named(rnncc, root, tmp_path):
+    output = tmp_path / "absent" / "m.so"
+    done = rnncc(root / "models" / "digits_rnn.json", "-o", output)
+    assert done.returncode == EXIT_ENVIRONMENT and str(output) in done.stderr
+
+
+def test_output_named_like_shell_syntax_is_just_a_name(rnncc, root, tmp_path):
+    output = tmp_path / "$(touch injected);`id` x\ny.so"
+    done = rnncc(root / "models" / "digits_rnn.json", "-o", output, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert os.listdir(tmp_path) == [output.name]
