@@ -2,9 +2,9 @@
 /* The rows of ops.def, and the small languages their attribute and type columns are written in. */
 #include "ir/op.h"
 
-#include <ctype.h>
-#include <stdlib.h>
 #include <string.h>
+
+#include "support/closest.h"
 
 /* Weak: an op may stand in the table before its kernel does. */
 #define FAMILY(name) extern const KernelFamily family_##name __attribute__((weak));
@@ -13,7 +13,7 @@
 #define family_NONE (*(const KernelFamily *)NULL)
 
 #define OP(name, in_min, in_max, out_min, out_max, attributes, types, layout, shape_rule, reference_kernel, family)    \
-  ShapeRule shape_rule __attribute__((weak));                                                                          \
+  ShapeRule shape_rule;                                                                                                \
   ReferenceKernel reference_kernel __attribute__((weak));
 #include "ops.def"
 #undef OP
@@ -33,6 +33,12 @@ const OpInfo *op_find(const char *name) {
   for (int i = 0; i < N_OPS; i++)
     if (!strcmp(ops[i].name, name)) return &ops[i];
   return NULL;
+}
+
+const char *op_closest(const char *name) {
+  Closest closest = closest_to(name);
+  for (int i = 0; i < N_OPS; i++) closest_try(&closest, ops[i].name);
+  return closest.best;
 }
 
 static const struct KindRow {
@@ -76,53 +82,4 @@ bool op_find_attribute(const OpInfo *op, const char *name, AttributeSpec *spec) 
   for (int position = 0; op_next_attribute(op, &position, spec);)
     if (!strcmp(spec->name, name)) return true;
   return false;
-}
-
-/* Edit distance between two names, given up (as a large number) where they are long. */
-static int distance(const char *a, const char *b) {
-  enum { LONGEST = 40, FAR = 1000 };
-  size_t rows = strnlen(a, LONGEST + 1), columns = strnlen(b, LONGEST + 1);
-  if (rows > LONGEST || columns > LONGEST) return FAR;
-  int costs[LONGEST + 1];
-  for (size_t j = 0; j <= columns; j++) costs[j] = (int)j;
-  for (size_t i = 1; i <= rows; i++) {
-    int diagonal = costs[0];
-    costs[0] = (int)i;
-    for (size_t j = 1; j <= columns; j++) {
-      int best = diagonal + (tolower((unsigned char)a[i - 1]) != tolower((unsigned char)b[j - 1]));
-      if (costs[j] + 1 < best) best = costs[j] + 1;
-      if (costs[j - 1] + 1 < best) best = costs[j - 1] + 1;
-      diagonal = costs[j];
-      costs[j] = best;
-    }
-  }
-  return costs[columns];
-}
-
-/* Near enough to be meant: one slip in three letters. */
-static bool near(const char *given, const char *right, int *best) {
-  int cost = distance(given, right);
-  if (cost >= *best || cost * 3 > (int)strlen(right)) return false;
-  *best = cost;
-  return true;
-}
-
-const char *op_closest(const char *name) {
-  const char *closest = NULL;
-  int best = 100;
-  for (int i = 0; i < N_OPS; i++)
-    if (near(name, ops[i].name, &best)) closest = ops[i].name;
-  return closest;
-}
-
-bool op_closest_attribute(const OpInfo *op, const char *name, AttributeSpec *closest) {
-  AttributeSpec spec;
-  bool found = false;
-  int best = 100;
-  for (int position = 0; op_next_attribute(op, &position, &spec);) {
-    if (!near(name, spec.name, &best)) continue;
-    *closest = spec;
-    found = true;
-  }
-  return found;
 }

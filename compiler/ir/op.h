@@ -43,6 +43,8 @@ struct OpInfo {
 /* NULL if there is no such op. */
 const OpInfo *op_find(const char *name);
 const OpInfo *op_at(int index); /* NULL past the end */
+/* The op that was probably meant by a name that is none; NULL if none is near. */
+const char *op_closest(const char *name);
 
 /* One attribute of an op's table row, parsed. */
 typedef struct AttributeSpec {
@@ -57,10 +59,6 @@ typedef struct AttributeSpec {
 bool op_next_attribute(const OpInfo *op, int *position, AttributeSpec *spec);
 bool op_find_attribute(const OpInfo *op, const char *name, AttributeSpec *spec);
 const char *attribute_kind_words(AttributeKind kind); /* "a list of integers" */
-
-/* The name that was probably meant by one that does not exist; NULL or false if none is near. */
-const char *op_closest(const char *name);
-bool op_closest_attribute(const OpInfo *op, const char *name, AttributeSpec *closest);
 
 /* Checks the node's arity, attributes and input types against its row, telling every mistake. False if there was any.
  */

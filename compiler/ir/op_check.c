@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "ir/op.h"
-#include "support/text.h"
+#include "support/closest.h"
 
 static bool check_count(const Node *node, const char *what, int found, int least, int most) {
   if (found >= least && (most < 0 || found <= most)) return true;
@@ -44,13 +44,26 @@ static void list_attributes(const OpInfo *op, char *text, size_t bytes) {
   }
 }
 
+/* The attribute's name that was probably meant, or an empty text. */
+static AttributeSpec closest_attribute(const OpInfo *op, const char *name) {
+  AttributeSpec spec, best = {0};
+  Closest closest = closest_to(name);
+  for (int position = 0; op_next_attribute(op, &position, &spec);) {
+    closest_try(&closest, spec.name);
+    if (closest.best != spec.name) continue;
+    best = spec;
+    closest.best = NULL; /* its text lasts for this round only */
+  }
+  return best;
+}
+
 static bool unknown_attribute(const Node *node, const Attribute *attribute) {
   char known[512];
-  AttributeSpec closest;
+  AttributeSpec closest = closest_attribute(node->op, attribute->name);
   list_attributes(node->op, known, sizeof known);
   if (!known[0])
     error_at(attribute->where, EXIT_UNSUPPORTED, "%s has no attributes, found `%s`", node->op->name, attribute->name);
-  else if (op_closest_attribute(node->op, attribute->name, &closest))
+  else if (closest.name[0])
     error_at(attribute->where, EXIT_UNSUPPORTED, "%s has no attribute `%s`; did you mean `%s`? It has: %s",
              node->op->name, attribute->name, closest.name, known);
   else

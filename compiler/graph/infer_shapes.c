@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Shape inference: each op's rule computes its outputs' types and shapes as expressions over the named dimensions. A
+ * bad node is told and its outputs stay unknown; nodes that read unknown values are passed over, so one mistake makes
+ * one message.
+ */
+#include "graph/shape.h"
+#include "passes.h"
+
+/* A tensor beyond this is a mistake or an attack; nothing is allocated before it is checked. */
+#define MAX_TENSOR_BYTES ((int64_t)1 << 40)
+
+static bool check_extent(Graph *graph, const Value *value, int axis) {
+  const Dim *extent = value->shape[axis];
+  if (dim_lower(extent) >= 1) return true;
+  if (dim_is_const(extent))
+    error_at(value->where, EXIT_INVALID, "axis %d of %s is %lld; every extent must be at least 1", axis,
+             shape_text(graph, value), (long long)dim_value(extent));
+  else
+    error_at(value->where, EXIT_INVALID,
+             "axis %d of %s may be as small as %lld; give its named dimensions a larger minimum", axis,
+             shape_text(graph, value), (long long)dim_lower(extent));
+  return false;
+}
+
+static bool check_size(Graph *graph, const Value *value) {
+  int64_t bytes = value_max_bytes(value);
+  if (bytes <= MAX_TENSOR_BYTES) return true;
+  error_at(value->where, EXIT_LIMIT, "%s takes %s%lld bytes at its dimensions' maxima; the limit is %lld",
+           shape_text(graph, value), bytes == INT64_MAX ? "over " : "", (long long)bytes, (long long)MAX_TENSOR_BYTES);
+  return false;
+}
+
+static bool check_value(Graph *graph, const Value *value) {
+  if (value->rank > MAX_RANK) {
+    error_at(value->where, EXIT_UNSUPPORTED, "`%.200s` has rank %d; at most %d is supported", value->name, value->rank,
+             MAX_RANK);
+    return false;
+  }
+  bool good = true;
+  bool may_be_empty = value->elements || value->data; /* an empty list of axes is a tensor of no elements */
+  for (int axis = 0; axis < value->rank && !may_be_empty; axis++) good &= check_extent(graph, value, axis);
+  return good && check_size(graph, value);
+}
+
+static void forget(Value *value) { value->rank = -1; }
+
+/* False if an input's shape is not known because its producer was bad. */
+static bool inputs_known(const Node *node) {
+  for (int i = 0; i < node->n_inputs; i++)
+    if (node->inputs[i] && node->inputs[i]->rank < 0) return false;
+  return true;
+}
+
+static bool check_outputs(Graph *graph, Node *node) {
+  bool good = true;
+  for (int i = 0; i < node->n_outputs; i++) {
+    if (!node->outputs[i]) continue;
+    if (node->outputs[i]->rank < 0) bug("the shape rule of %s left output %d unset", node->op->name, i);
+    Location own = node->outputs[i]->where;
+    node->outputs[i]->where = node->where;
+    good &= check_value(graph, node->outputs[i]);
+    node->outputs[i]->where = own;
+  }
+  return good;
+}
+
+bool infer_node(Graph *graph, Node *node) {
+  bool good = inputs_known(node) && op_check_types(node);
+  if (good) {
+    op_set_output_types(node);
+    good = node->op->shape(graph, node) && check_outputs(graph, node);
+  }
+  for (int i = 0; !good && i < node->n_outputs; i++)
+    if (node->outputs[i]) forget(node->outputs[i]);
+  return good;
+}
+
+static void check_symbols(const Graph *graph) {
+  for (int i = 0; i < dim_symbol_count(graph->dims); i++) {
+    const DimSymbol *symbol = dim_symbol_at(graph->dims, i);
+    if (symbol->min >= 1 && symbol->min <= symbol->opt && symbol->opt <= symbol->max) continue;
+    error_at(LOCATION_FILE(graph->file), EXIT_INVALID,
+             "dimension `%.200s` has min %lld, opt %lld, max %lld; they must be 1 <= min <= opt <= max", symbol->name,
+             (long long)symbol->min, (long long)symbol->opt, (long long)symbol->max);
+  }
+}
+
+static void check_given(Graph *graph, Value *value) {
+  if (!value) return;
+  if (value->rank < 0 || value->dtype == RNNCC_NONE)
+    error_at(value->where, EXIT_INVALID, "`%.200s` has no shape or type", value->name);
+  else if (!check_value(graph, value))
+    forget(value);
+}
+
+static void check_states(Graph *graph) {
+  for (int i = 0; i < graph->n_states; i++) {
+    const Value *from = graph->states[i].output, *to = graph->states[i].input;
+    if (from->rank < 0 || to->rank < 0) continue;
+    bool same = from->rank == to->rank && from->dtype == to->dtype;
+    for (int axis = 0; same && axis < to->rank; axis++) same = same_dim(from->shape[axis], to->shape[axis]);
+    if (same) continue;
+    error_at(to->where, EXIT_INVALID, "a state goes in as %s and comes out as %s; they must be the same",
+             shape_text(graph, to), shape_text(graph, from));
+  }
+}
+
+/* What Constant nodes say now stands in their outputs. */
+static void drop_constant_nodes(Graph *graph) {
+  int kept = 0;
+  for (int n = 0; n < graph->n_nodes; n++) {
+    Node *node = graph->nodes[n];
+    if (node->n_outputs == 1 && node->outputs[0]->data)
+      node->outputs[0]->producer = NULL;
+    else
+      graph->nodes[kept++] = node;
+  }
+  graph->n_nodes = kept;
+  graph_renumber(graph);
+}
+
+/* needs: verify's structure; types and shapes of inputs, states and constants.
+ * keeps: the nodes, but for Constant, whose outputs become constants.
+ * sets: dtype, shape and elements of every value. Ends the compilation if a node's shapes do not fit. */
+void infer_shapes(Graph *graph) {
+  check_symbols(graph);
+  for (int i = 0; i < graph->n_inputs; i++) check_given(graph, graph->inputs[i]);
+  for (int i = 0; i < graph->n_states; i++) check_given(graph, graph->states[i].input);
+  for (int i = 0; i < graph->n_values; i++)
+    if (graph->values[i]->data) check_given(graph, graph->values[i]);
+  for (int i = 0; i < graph->n_nodes; i++) infer_node(graph, graph->nodes[i]);
+  check_states(graph);
+  stop_on_errors();
+  drop_constant_nodes(graph);
+}

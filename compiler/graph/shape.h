@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What the shape rules share: saying what is wrong, reading operands that must be known at compile time (from an
+ * attribute, a constant, or shapes), and setting an output's shape.
+ */
+#ifndef RNNCC_SHAPE_H
+#define RNNCC_SHAPE_H
+
+#include "ir/graph.h"
+#include "ir/op.h"
+
+/* Runs the node's rule with the checks around it; outputs keep rank -1 where it fails, and the error has been told. */
+bool infer_node(Graph *graph, Node *node);
+
+/* Both tell the error at the node and return false. */
+bool shape_error(const Node *node, const char *format, ...) __attribute__((format(printf, 2, 3)));
+bool shape_unsupported(const Node *node, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* For messages: "`x` f32[T, 4]", "2*T + 1". */
+const char *shape_text(Graph *graph, const Value *value);
+const char *dim_text(Graph *graph, const Dim *dim);
+
+/* False with an error if the input's rank is outside [least, most]. */
+bool check_rank(Graph *graph, const Node *node, int input, int least, int most);
+/* False with an error if the input's shape differs; `wanted` is told with `why`, e.g. "[directions, 4*hidden]". */
+bool check_shape(Graph *graph, const Node *node, int input, int rank, const Dim *const *wanted, const char *why);
+/* The axis in 0..rank-1; -1 with an error if it is outside. `what` names it: "axis". */
+int check_axis(const Node *node, const char *what, int64_t axis, int rank);
+
+/* Equal for all values of the named dims, as far as it can be shown. */
+bool same_dim(const Dim *a, const Dim *b);
+
+/* Copies the shape to output `output`, if it is wanted. */
+void set_shape(Graph *graph, Node *node, int output, int rank, const Dim *const *shape);
+/* Sets the result of broadcasting all present inputs from `first` on; false with an error that names two that do not
+ * fit. */
+bool broadcast_inputs(Graph *graph, Node *node, int first);
+
+/* A list of dimensions or integers that an op takes as an attribute or as an input. */
+typedef struct DimList {
+  bool given;
+  int n;
+  const Dim **items;
+} DimList;
+typedef struct IntList {
+  bool given;
+  int n;
+  const int64_t *items;
+} IntList;
+/* `attribute` may be NULL, `input` -1. False with an error if both are given, or the input is not known. */
+bool operand_dims(Graph *graph, const Node *node, const char *attribute, int input, DimList *list);
+bool operand_ints(Graph *graph, const Node *node, const char *attribute, int input, IntList *list);
+/* Marks the axes of the list; false with an error for one out of range or repeated. */
+bool operand_axes(const Node *node, const IntList *list, int rank, bool marked[MAX_RANK]);
+
+/* The integer contents of a small tensor of static shape, constant or symbolic, row-major; NULL if not known. */
+const Dim **known_elements(Graph *graph, const Value *value);
+
+/* Windows of convolution and pooling, with defaults and auto_pad resolved. */
+enum { MAX_SPATIAL = 2 };
+typedef struct Window {
+  int n_spatial; /* 1 or 2: axes 2.. of the input */
+  int64_t kernel[MAX_SPATIAL], stride[MAX_SPATIAL], dilation[MAX_SPATIAL];
+  const Dim *pad_begin[MAX_SPATIAL], *pad_end[MAX_SPATIAL];
+  const Dim *out[MAX_SPATIAL];
+} Window;
+/* False with an error told. Conv takes its kernel from the weights, pools from kernel_shape. */
+bool read_window(Graph *graph, const Node *node, Window *window);
+
+/* One axis of a Slice: elements start, start + step, ... of the input, `extent` many. */
+typedef struct SliceAxis {
+  const Dim *start, *extent;
+  int64_t step; /* not 0 */
+} SliceAxis;
+/* All of the input's axes, sliced or whole. */
+bool read_slice(Graph *graph, const Node *node, SliceAxis axes[MAX_RANK]);
+
+/* Elements added (or, negative, cut off) before and after each axis of Pad. */
+bool read_pads(Graph *graph, const Node *node, int64_t before[MAX_RANK], int64_t after[MAX_RANK]);
+
+#endif

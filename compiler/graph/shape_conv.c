@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: MIT */
+/* Convolution, pooling and batch normalisation over N, C, and one or two spatial axes. */
+#include "graph/shape.h"
+
+static void set_windowed(Graph *graph, Node *node, const Dim *channels, const Window *window) {
+  const Dim *shape[2 + MAX_SPATIAL] = {node->inputs[0]->shape[0], channels};
+  for (int i = 0; i < window->n_spatial; i++) shape[2 + i] = window->out[i];
+  set_shape(graph, node, 0, 2 + window->n_spatial, shape);
+}
+
+/* X [N, C, ...], W [M, C/group, ...]. */
+static bool check_groups(Graph *graph, const Node *node) {
+  const Value *x = node->inputs[0], *w = node->inputs[1];
+  int64_t group = node_int(node, "group");
+  if (group < 1) return shape_error(node, "`group` is %lld; it must be at least 1", (long long)group);
+  if (!dim_is_const(x->shape[1]) || !dim_is_const(w->shape[0]) || !dim_is_const(w->shape[1]))
+    return shape_unsupported(node, "channels must be constant, found %s and %s", shape_text(graph, x),
+                             shape_text(graph, w));
+  int64_t C = dim_value(x->shape[1]), M = dim_value(w->shape[0]);
+  if (C % group || M % group)
+    return shape_error(node, "`group` is %lld; it must divide the channels, %lld in and %lld out", (long long)group,
+                       (long long)C, (long long)M);
+  return dim_value(w->shape[1]) == C / group ||
+         shape_error(node, "the weights are %s; axis 1 must be %lld, the channels of %s by group %lld",
+                     shape_text(graph, w), (long long)(C / group), shape_text(graph, x), (long long)group);
+}
+
+bool shape_conv(Graph *graph, Node *node) {
+  Window window;
+  if (!check_rank(graph, node, 0, 3, MAX_RANK)) return false;
+  int rank = node->inputs[0]->rank;
+  if (!check_rank(graph, node, 1, rank, rank) || !check_groups(graph, node)) return false;
+  const Dim *M = node->inputs[1]->shape[0];
+  if (node->n_inputs > 2 && node->inputs[2] && !check_shape(graph, node, 2, 1, &M, "the bias, [M]")) return false;
+  if (!read_window(graph, node, &window)) return false;
+  set_windowed(graph, node, M, &window);
+  return true;
+}
+
+bool shape_pool(Graph *graph, Node *node) {
+  Window window;
+  if (!check_rank(graph, node, 0, 3, MAX_RANK) || !read_window(graph, node, &window)) return false;
+  set_windowed(graph, node, node->inputs[0]->shape[1], &window);
+  return true;
+}
+
+bool shape_global_pool(Graph *graph, Node *node) {
+  if (!check_rank(graph, node, 0, 3, MAX_RANK)) return false;
+  const Value *x = node->inputs[0];
+  const Dim *shape[MAX_RANK] = {x->shape[0], x->shape[1]};
+  for (int axis = 2; axis < x->rank; axis++) shape[axis] = dim_const(graph->dims, 1);
+  set_shape(graph, node, 0, x->rank, shape);
+  return true;
+}
+
+bool shape_batch_norm(Graph *graph, Node *node) {
+  if (!check_rank(graph, node, 0, 2, MAX_RANK)) return false;
+  if (node_int(node, "training_mode") != 0) return shape_unsupported(node, "`training_mode` must be 0");
+  const Dim *C = node->inputs[0]->shape[1];
+  bool good = true;
+  for (int i = 1; i < 5; i++) good &= check_shape(graph, node, i, 1, &C, "[channels]");
+  if (!good) return false;
+  set_shape(graph, node, 0, node->inputs[0]->rank, node->inputs[0]->shape);
+  return true;
+}
