@@ -75,17 +75,6 @@ static int parameter_index(const SpecialisedKernel *kernel, const char *name) {
   return -1;
 }
 
-/* What every template may ask for. */
-static const Argument supplied[] = {{"team", "team"}, {"run", "run"}, {"fault", "run->fault"}};
-
-static void supply_arguments(KernelCall *call) {
-  for (size_t i = 0; i < sizeof supplied / sizeof *supplied; i++) {
-    int index = parameter_index(call->kernel, supplied[i].parameter);
-    if (index >= 0) call->arguments[index] = supplied[i];
-  }
-  if (parameter_index(call->kernel, "fault") >= 0) call->emitter->may_fault = true;
-}
-
 KernelCall *kernel_call(Emitter *emitter, const Node *node, KernelSpec *spec) {
   KernelCall *call = ARENA_NEW(emitter->arena, KernelCall);
   call->emitter = emitter;
@@ -93,7 +82,6 @@ KernelCall *kernel_call(Emitter *emitter, const Node *node, KernelSpec *spec) {
   call->kernel = find_or_make_kernel(emitter, node, spec);
   call->n_arguments = call->kernel->n_parameters;
   call->arguments = ARENA_ARRAY(emitter->arena, Argument, call->n_arguments);
-  supply_arguments(call);
   emitter->calls =
       grown(emitter->arena, emitter->calls, emitter->n_calls, &emitter->call_capacity, sizeof *emitter->calls);
   emitter->calls[emitter->n_calls++] = call;
@@ -200,7 +188,18 @@ bool emitter_check_range(Emitter *emitter, const Value *value, int64_t lo, int64
 
 /* ---- the pass ---- */
 
-static void check_arguments(const KernelCall *call) {
+/* What every template may ask for without the family giving it. */
+static const Argument supplied[] = {{"team", "team"}, {"run", "run"}, {"fault", "run->fault"}};
+
+static void supply(KernelCall *call, const Argument *argument) {
+  int index = parameter_index(call->kernel, argument->parameter);
+  if (index < 0 || call->arguments[index].expression) return;
+  call->arguments[index] = *argument;
+  if (!strcmp(argument->parameter, "fault")) call->emitter->may_fault = true;
+}
+
+static void complete_arguments(KernelCall *call) {
+  for (size_t i = 0; i < sizeof supplied / sizeof *supplied; i++) supply(call, &supplied[i]);
   for (int i = 0; i < call->n_arguments; i++)
     if (!call->arguments[i].expression)
       bug("%s: parameter `%s` is not given", call->kernel->function, call->kernel->parameters[i].name);
@@ -215,6 +214,6 @@ Emitter *lower(Graph *graph) {
     const KernelFamily *family = graph->nodes[i]->op->family;
     if (family) family->emit(emitter, graph->nodes[i]);
   }
-  for (int i = 0; i < emitter->n_calls; i++) check_arguments(emitter->calls[i]);
+  for (int i = 0; i < emitter->n_calls; i++) complete_arguments(emitter->calls[i]);
   return emitter;
 }

@@ -42,8 +42,9 @@ void call_cost(KernelCall *call, double flops, double bytes);
  * one where memory written before is touched. call_no_barrier: the next call of the same node needs none. */
 void call_no_barrier(KernelCall *call);
 
-/* A value the kernel may find out of range at run time: outputs are then staged until the run has succeeded. The
- * template reports through `atomic_int *fault` by fault_report() of kernel.h. */
+/* A template that may find a value out of range at run time has a parameter `atomic_int *fault`, and reports by
+ * fault_report() of kernel.h. Outputs are then staged until the run has succeeded, unless the family shows that this
+ * call cannot fault by giving the argument itself: call_argument(call, "fault", "NULL"). */
 /* Input data checks before anything runs: all elements of graph input `value` in [lo, hi + hi_dim). False if `value` is
  * no graph input: then the kernel must check and report. */
 bool emitter_check_range(Emitter *emitter, const Value *value, int64_t lo, int64_t hi, const Dim *hi_dim,
