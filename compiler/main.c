@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* rnncc: a model file becomes a shared object. compile() is the table of contents. */
+/* rnncc: a model file becomes a shared object. the table of contents. */
 #include "emit/unit.h"
 #include "inspect.h"
 #include "link/toolchain.h"
@@ -24,37 +24,69 @@ static void emit_module(const Options *options, Graph *graph, Emitter *emitter) 
   temporary_remove(folder);
 }
 
-static void compile(const Options *options, Arena *arena) {
+/* From the model file to the graph that kernels are chosen for. */
+static Graph *optimise(const Options *options, Arena *arena) {
   Graph *graph;
-  Emitter *emitter;
-  MemoryPlan *plan;
   STEP(load, NULL, graph = load_model(arena, options->model));
   graph->target = options->target;
-  if (options->emit == EMIT_GRAPH) return save_model(arena, graph, output_path(options, arena));
+  if (options->emit == EMIT_GRAPH) return graph;
   PASS(verify, graph);
   PASS(infer_shapes, graph);
-  PASS(simplify, graph);
-  PASS(fuse_epilogue, graph);
-  PASS(alias_views, graph);
-  if (options->emit == EMIT_DOT) return output_text(options, emit_dot(graph));
+  return graph;
+}
+
+/* From the graph to kernel calls and the places of their data. */
+static Emitter *schedule(Graph *graph, MemoryPlan **plan) {
+  Emitter *emitter;
   PASS(choose_schedules, graph);
   PASS(pack_weights, graph);
   STEP(lower, graph, emitter = lower(graph));
-  STEP(plan_memory, graph, plan = plan_memory(emitter));
+  STEP(plan_memory, graph, *plan = plan_memory(emitter));
   STEP(place_weights, graph, place_weights(emitter));
-  if (options->emit == EMIT_H) return output_text(options, emit_header(emitter));
-  if (options->verb == VERB_INSPECT) return inspect_module(options, emitter, plan);
-  emit_module(options, graph, emitter);
+  return emitter;
+}
+
+static void compile(const Options *options, Arena *arena) {
+  MemoryPlan *plan;
+  Graph *graph = optimise(options, arena);
+  switch (options->emit) {
+  case EMIT_GRAPH:
+    save_model(arena, graph, output_path(options, arena));
+    return;
+  case EMIT_DOT:
+    output_text(options, emit_dot(graph));
+    return;
+  case EMIT_H:
+    output_text(options, emit_header(schedule(graph, &plan)));
+    return;
+  case EMIT_C:
+  case EMIT_SO:
+    emit_module(options, graph, schedule(graph, &plan));
+    return;
+  }
+}
+
+static void inspect(const Options *options, Arena *arena) {
+  MemoryPlan *plan;
+  Emitter *emitter = schedule(optimise(options, arena), &plan);
+  inspect_module(options, emitter, plan);
 }
 
 int main(int argc, char **argv) {
   Options options = parse_options(argc, argv);
   Arena *arena = arena_new();
   pipeline_start(&options);
-  if (options.verb == VERB_TARGETS)
-    inspect_targets();
-  else
+  switch (options.verb) {
+  case VERB_COMPILE:
     compile(&options, arena);
+    break;
+  case VERB_INSPECT:
+    inspect(&options, arena);
+    break;
+  case VERB_TARGETS:
+    inspect_targets();
+    break;
+  }
   arena_free(arena);
   stop(EXIT_OK);
 }

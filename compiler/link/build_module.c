@@ -89,9 +89,9 @@ static int compare_names(const void *a, const void *b) {
 static int list_sources(Arena *arena, const char *folder, const char **sources) {
   DIR *listing = opendir(folder);
   int count = 0;
-  sources[count++] = "module.c";
+  sources[count++] = "network.c";
   for (struct dirent *entry; listing && (entry = readdir(listing));) {
-    if (!file_has_suffix(entry->d_name, ".c") || !strcmp(entry->d_name, "module.c")) continue;
+    if (!file_has_suffix(entry->d_name, ".c") || !strcmp(entry->d_name, "network.c")) continue;
     if (count == MAX_SOURCES) bug("more than %d sources", MAX_SOURCES);
     sources[count++] = arena_string(arena, entry->d_name);
   }
@@ -103,7 +103,7 @@ static int list_sources(Arena *arena, const char *folder, const char **sources) 
 static const char *object_of(Arena *arena, const char *source) { return file_with_suffix(arena, source, ".o"); }
 
 static const char *const *compile_command(Arena *arena, const Target *target, const char *source) {
-  const char *const *common = clang_args(arena, target, strcmp(source, "module.c") ? SOURCE_RUNTIME : SOURCE_KERNELS);
+  const char *const *common = clang_args(arena, target, strcmp(source, "network.c") ? SOURCE_RUNTIME : SOURCE_KERNELS);
   const char **argv = ARENA_ARRAY(arena, const char *, MAX_ARGUMENTS + 8);
   int count = 0;
   argv[count++] = clang_program();
@@ -128,7 +128,6 @@ static const char *const common_link_args[] = {
     "-Wl,-s",
     "-Wl,--build-id=none",
     "-Wl,--exclude-libs,ALL",
-    "-Wl,-soname,rnncc_module.so",
 };
 
 const char *const *link_args(Arena *arena, const Target *target) {

@@ -50,7 +50,7 @@ static void write_makefile(Graph *graph, const char *folder) {
   add_flags(&text, "LINK_FLAGS", link_args(arena, graph->target));
   text_add(&text, "OBJECTS = $(patsubst %%.c,%%.o,$(sort $(wildcard *.c)))\n\n"
                   "module.so: $(OBJECTS)\n\t$(CC) $(LINK_FLAGS) $(OBJECTS) -o $@\n"
-                  "module.o: module.c weights.bin\n\t$(CC) $(KERNEL_FLAGS) -I. -c module.c -o $@\n"
+                  "network.o: network.c weights.bin\n\t$(CC) $(KERNEL_FLAGS) -I. -c network.c -o $@\n"
                   "%%.o: %%.c\n\t$(CC) $(RUNTIME_FLAGS) -I. -c $< -o $@\n");
   file_write(arena, arena_format(arena, "%s/Makefile", folder), text.data, text.length);
 }
@@ -59,7 +59,7 @@ void write_unit(Graph *graph, const Unit *unit, const char *folder) {
   Arena *arena = graph->arena;
   const char *data = data_directory();
   make_folder(folder);
-  file_write(arena, arena_format(arena, "%s/module.c", folder), unit->text.data, unit->text.length);
+  file_write(arena, arena_format(arena, "%s/network.c", folder), unit->text.data, unit->text.length);
   file_write(arena, arena_format(arena, "%s/weights.bin", folder), graph->weights, (size_t)graph->weights_bytes);
   copy_folder(arena, arena_format(arena, "%s/runtime", data), folder, "ch");
   copy_folder(arena, arena_format(arena, "%s/templates", data), folder, "h");
