@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: MIT */
+/* The runtime's own CPU detection against the compiler's. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "module.h"
+
+static void features_agree_with_the_compilers(void **state) {
+  (void)state;
+  uint32_t expected = 0;
+#if defined __x86_64__
+  __builtin_cpu_init();
+  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("f16c"))
+    expected |= CPU_AVX2;
+  if (expected && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512cd") &&
+      __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl"))
+    expected |= CPU_AVX512;
+#elif defined __aarch64__
+  expected = CPU_NEON;
+#endif
+  assert_int_equal(cpu_features(), expected);
+}
+
+int main(void) {
+  cmocka_set_message_output(CM_OUTPUT_TAP);
+  const struct CMUnitTest tests[] = {cmocka_unit_test(features_agree_with_the_compilers)};
+  return cmocka_run_group_tests_name("runtime_cpu", tests, NULL, NULL);
+}

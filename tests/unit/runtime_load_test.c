@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: MIT */
+/* A module as a shared object: loading, unloading, many at once. argv: the module, and a library that is none. */
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "rnncc_loader.h"
+#include "runtime_fake.h"
+
+static const char *module_path, *needy_path, *other_path;
+
+static int use_module(const char *path, int threads, int runs) {
+  char error[256];
+  rnncc_library library;
+  rnncc_model *model;
+  rnncc_context *context;
+  if (rnncc_load(path, &library, error, sizeof error)) return 1;
+  rnncc_options options = {.struct_size = sizeof options, .threads = threads};
+  int failures = library.api->model_create(&options, &model, NULL) != RNNCC_OK ||
+                 library.api->context_create(model, NULL, 0, &context) != RNNCC_OK;
+  for (int i = 0; i < runs && !failures; i++) {
+    FakeCall call;
+    fake_call_init(&call, 5, 3, 1);
+    failures += fake_call_run(library.api, context, &call) != RNNCC_OK;
+  }
+  library.api->context_destroy(context);
+  library.api->model_destroy(model);
+  rnncc_unload(&library);
+  return failures;
+}
+
+/* Is any part of the file mapped into this process? */
+static int is_mapped(const char *path) {
+  char line[4096];
+  int found = 0;
+  FILE *maps = fopen("/proc/self/maps", "r");
+  assert_non_null(maps);
+  while (fgets(line, sizeof line, maps)) found |= strstr(line, path) != NULL;
+  fclose(maps);
+  return found;
+}
+
+static void a_thousand_loads_and_unloads_leave_nothing(void **state) {
+  (void)state;
+  const char *file = strrchr(module_path, '/');
+  for (int i = 0; i < 1000; i++) assert_int_equal(use_module(module_path, 1 + i % 3, i % 2), 0);
+  assert_int_equal(is_mapped(file), 0);
+}
+
+static void unloading_at_once_is_safe(void **state) {
+  (void)state;
+  for (int i = 0; i < 1000; i++) {
+    rnncc_library library;
+    assert_int_equal(rnncc_load(module_path, &library, NULL, 0), RNNCC_OK);
+    rnncc_unload(&library);
+    assert_null(library.api);
+  }
+}
+
+typedef struct Copy {
+  char path[64];
+  pthread_t thread;
+  int failures;
+} Copy;
+
+static void copy_file(const char *from, const char *to) {
+  char bytes[65536];
+  size_t n;
+  FILE *in = fopen(from, "rb"), *out = fopen(to, "wb");
+  assert_true(in && out);
+  while ((n = fread(bytes, 1, sizeof bytes, in))) assert_int_equal(fwrite(bytes, 1, n, out), n);
+  fclose(in);
+  fclose(out);
+}
+
+static void *use_copy(void *arg) {
+  Copy *copy = arg;
+  for (int i = 0; i < 10; i++) copy->failures += use_module(copy->path, 3, 100);
+  return NULL;
+}
+
+static void eight_modules_live_side_by_side(void **state) {
+  (void)state;
+  enum { MODULES = 8 };
+  Copy copies[MODULES];
+  char folder[] = "/tmp/rnncc_modules_XXXXXX";
+  assert_non_null(mkdtemp(folder));
+  for (int i = 0; i < MODULES; i++) {
+    copies[i].failures = 0;
+    snprintf(copies[i].path, sizeof copies[i].path, "%s/%d.so", folder, i);
+    copy_file(module_path, copies[i].path);
+  }
+  for (int i = 0; i < MODULES; i++) assert_int_equal(pthread_create(&copies[i].thread, NULL, use_copy, &copies[i]), 0);
+  for (int i = 0; i < MODULES; i++) pthread_join(copies[i].thread, NULL);
+  for (int i = 0; i < MODULES; i++) {
+    unlink(copies[i].path);
+    assert_int_equal(copies[i].failures, 0);
+  }
+  rmdir(folder);
+}
+
+static void expect_refusal(const char *path, rnncc_status status, const char *message) {
+  char error[256] = "";
+  rnncc_library library;
+  assert_int_equal(rnncc_load(path, &library, error, sizeof error), status);
+  assert_null(library.handle);
+  assert_null(library.api);
+  if (!strstr(error, message)) fail_msg("\"%s\" lacks \"%s\"", error, message);
+  assert_int_equal(rnncc_load(path, &library, NULL, 0), status);
+}
+
+static void what_is_no_module_is_refused_with_a_reason(void **state) {
+  (void)state;
+  expect_refusal("/nonexistent/model.so", RNNCC_ERROR_ARGUMENT,
+                 "/nonexistent/model.so: cannot open shared object file");
+  expect_refusal("model.so", RNNCC_ERROR_ARGUMENT, "./model.so");
+  expect_refusal("/proc/self/maps", RNNCC_ERROR_ARGUMENT, "/proc/self/maps");
+  expect_refusal(other_path, RNNCC_ERROR_ARGUMENT, "has no symbol rnncc_module_query");
+}
+
+static void a_module_for_another_cpu_is_refused_with_a_reason(void **state) {
+  (void)state;
+  expect_refusal(needy_path, RNNCC_ERROR_UNSUPPORTED, "this module needs");
+}
+
+int main(int argc, char **argv) {
+  if (argc != 4) return 2;
+  module_path = argv[1], needy_path = argv[2], other_path = argv[3];
+  cmocka_set_message_output(CM_OUTPUT_TAP);
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(a_thousand_loads_and_unloads_leave_nothing),
+      cmocka_unit_test(unloading_at_once_is_safe),
+      cmocka_unit_test(eight_modules_live_side_by_side),
+      cmocka_unit_test(what_is_no_module_is_refused_with_a_reason),
+      cmocka_unit_test(a_module_for_another_cpu_is_refused_with_a_reason),
+  };
+  return cmocka_run_group_tests_name("runtime_load", tests, NULL, NULL);
+}

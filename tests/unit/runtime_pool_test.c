@@ -1,0 +1,370 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The thread pool on its own. Also built with ThreadSanitizer, which takes the epochs' orders at their word: plain data
+ * crosses every barrier here.
+ */
+#include <errno.h>
+#include <pthread.h>
+#include <sched.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/time.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "cpu_limit.h"
+#include "pool.h"
+
+static const int team_sizes[] = {1, 2, 3, 8};
+enum { TEAM_SIZES = sizeof team_sizes / sizeof *team_sizes, MAX_TEAM = 8 };
+
+/* pthread_create fails once this many threads were made; the linker sends every call here (--wrap). */
+static int threads_to_give = INT32_MAX;
+
+int __real_pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*main)(void *), void *arg);
+int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*main)(void *), void *arg);
+int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*main)(void *), void *arg) {
+  if (threads_to_give <= 0) return EAGAIN;
+  threads_to_give--;
+  return __real_pthread_create(thread, attr, main, arg);
+}
+
+static Pool *pool_of(int threads) {
+  Pool *pool = pool_create(&(rnncc_options){.struct_size = sizeof(rnncc_options), .threads = threads});
+  assert_non_null(pool);
+  return pool;
+}
+
+/* Fewer under ThreadSanitizer, where each costs some twenty times as much; ten times more on request. */
+static int many_regions(void) {
+#if defined __has_feature
+#if __has_feature(thread_sanitizer)
+  return 20000;
+#endif
+#endif
+  return getenv("RNNCC_TEST_LONG") ? 10000000 : 1000000;
+}
+
+static void count_visit(void *arg, Team *team) { ((int *)arg)[team->rank * 32]++; /* plain: the region orders it */ }
+
+static void every_worker_visits_every_region_once(void **state) {
+  (void)state;
+  for (int s = 0; s < TEAM_SIZES; s++) {
+    int visits[MAX_TEAM * 32] = {0}, regions = many_regions();
+    Pool *pool = pool_of(team_sizes[s]);
+    for (int i = 0; i < regions; i++) pool_run(pool, count_visit, visits);
+    for (int rank = 0; rank < team_sizes[s]; rank++) assert_int_equal(visits[rank * 32], regions);
+    pool_destroy(pool);
+  }
+}
+
+/* Each round, every rank adds its neighbours' numbers of the round before: wrong if any barrier lets one through. */
+enum { ROUNDS = 500 };
+
+static void add_neighbours(void *arg, Team *team) {
+  uint32_t(*cells)[MAX_TEAM] = arg;
+  int n = team->size, rank = team->rank;
+  for (int round = 0; round < ROUNDS; round++) {
+    const uint32_t *from = cells[round % 2];
+    cells[(round + 1) % 2][rank] = from[rank] + 3 * from[(rank + 1) % n] + 5 * from[(rank + n - 1) % n];
+    team_barrier(team);
+  }
+}
+
+static void expected_neighbours(uint32_t (*cells)[MAX_TEAM], int n) {
+  for (int round = 0; round < ROUNDS; round++)
+    for (int i = 0; i < n; i++) {
+      const uint32_t *from = cells[round % 2];
+      cells[(round + 1) % 2][i] = from[i] + 3 * from[(i + 1) % n] + 5 * from[(i + n - 1) % n];
+    }
+}
+
+static void a_barrier_separates_rounds(void **state) {
+  (void)state;
+  for (int s = 0; s < TEAM_SIZES; s++) {
+    Pool *pool = pool_of(team_sizes[s]);
+    for (int repeat = 0; repeat < 20; repeat++) {
+      uint32_t cells[2][MAX_TEAM] = {{1, 2, 3, 4, 5, 6, 7, 8}}, expected[2][MAX_TEAM];
+      memcpy(expected, cells, sizeof cells);
+      pool_run(pool, add_neighbours, cells);
+      expected_neighbours(expected, team_sizes[s]);
+      assert_memory_equal(cells[ROUNDS % 2], expected[ROUNDS % 2], team_sizes[s] * sizeof(uint32_t));
+    }
+    pool_destroy(pool);
+  }
+}
+
+static void pause_us(int us) { nanosleep(&(struct timespec){0, us * 1000L}, NULL); }
+
+/* Odd ranks dawdle past the spin, so the others sleep on their epochs and must be woken. */
+static void dawdle(void *arg, Team *team) {
+  (void)arg;
+  for (int i = 0; i < 20; i++) {
+    if (team->rank % 2 == i % 2) pause_us(150);
+    team_barrier(team);
+  }
+}
+
+static void sleepers_at_a_barrier_are_woken(void **state) {
+  (void)state;
+  Pool *pool = pool_of(3);
+  for (int i = 0; i < 10; i++) pool_run(pool, dawdle, NULL);
+  pool_destroy(pool);
+}
+
+/* Pauses around the 50 us at which an idle worker goes to sleep: where a lost wake-up would hide. */
+static void workers_falling_asleep_are_woken(void **state) {
+  (void)state;
+  int visits[MAX_TEAM * 32] = {0};
+  Pool *pool = pool_of(2);
+  for (int i = 0; i < 3000; i++) {
+    struct timespec start, now;
+    clock_gettime(CLOCK_MONOTONIC, &start);
+    do clock_gettime(CLOCK_MONOTONIC, &now);
+    while ((now.tv_sec - start.tv_sec) * 1000000000 + now.tv_nsec - start.tv_nsec < 40000 + i * 7 % 40000);
+    pool_run(pool, count_visit, visits);
+  }
+  assert_int_equal(visits[32], 3000);
+  pool_destroy(pool);
+}
+
+static double process_seconds(void) {
+  struct timespec now;
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+  return now.tv_sec + now.tv_nsec * 1e-9;
+}
+
+static void an_idle_pool_uses_no_cpu(void **state) {
+  (void)state;
+  int visits[MAX_TEAM * 32] = {0};
+  Pool *pool = pool_of(3);
+  pool_run(pool, count_visit, visits);
+  pause_us(20000); /* past the spin */
+  double before = process_seconds();
+  for (int i = 0; i < 5; i++) pause_us(100000);
+  double used = process_seconds() - before;
+  if (used > 0.01 * 0.5) fail_msg("%.4f s of CPU in 0.5 s of idling", used);
+  pool_destroy(pool);
+}
+
+typedef struct Nested {
+  Pool *pool;
+  int inner_size; /* of the team that a second caller got while the first was inside */
+} Nested;
+
+static void note_size(void *arg, Team *team) {
+  if (team->rank == 0) ((Nested *)arg)->inner_size = team->size;
+}
+
+static void *second_caller(void *arg) {
+  pool_run(((Nested *)arg)->pool, note_size, arg);
+  return NULL;
+}
+
+static void call_again_inside(void *arg, Team *team) {
+  pthread_t thread;
+  if (team->rank) return;
+  assert_int_equal(pthread_create(&thread, NULL, second_caller, arg), 0);
+  pthread_join(thread, NULL);
+}
+
+static void a_busy_pool_runs_the_caller_alone(void **state) {
+  (void)state;
+  Nested it = {.pool = pool_of(3)};
+  pool_run(it.pool, call_again_inside, &it);
+  assert_int_equal(it.inner_size, 1);
+  pool_run(it.pool, note_size, &(Nested){0});
+  int visits[MAX_TEAM * 32] = {0};
+  pool_run(it.pool, count_visit, visits);
+  for (int rank = 0; rank < 3; rank++) assert_int_equal(visits[rank * 32], 1); /* and it is given back */
+  pool_destroy(it.pool);
+}
+
+static void threads_that_cannot_be_made_are_done_without(void **state) {
+  (void)state;
+  for (int given = 0; given < 4; given++) {
+    int visits[MAX_TEAM * 32] = {0};
+    threads_to_give = given;
+    Pool *pool = pool_of(MAX_TEAM);
+    threads_to_give = INT32_MAX;
+    assert_int_equal(pool_size(pool), given + 1);
+    for (int i = 0; i < 100; i++) pool_run(pool, count_visit, visits);
+    for (int rank = 0; rank < MAX_TEAM; rank++) assert_int_equal(visits[rank * 32], rank <= given ? 100 : 0);
+    pool_destroy(pool);
+  }
+}
+
+static void more_threads_than_the_maximum_are_not_made(void **state) {
+  (void)state;
+  threads_to_give = 3;
+  Pool *pool = pool_of(INT32_MAX);
+  assert_int_equal(pool_size(pool), 4);
+  pool_destroy(pool);
+  threads_to_give = INT32_MAX;
+}
+
+static void pools_come_and_go(void **state) {
+  (void)state;
+  int visits[MAX_TEAM * 32] = {0};
+  for (int i = 0; i < 300; i++) {
+    Pool *pool = pool_of(3);
+    if (i % 2) pool_run(pool, count_visit, visits); /* the others are destroyed while their workers still start */
+    pool_destroy(pool);
+  }
+  assert_int_equal(visits[64], 150);
+}
+
+static void one_cpu_in_the_mask_suffices(void **state) {
+  (void)state;
+  cpu_set_t all, one;
+  sched_getaffinity(0, sizeof all, &all);
+  assert_true(cpu_limit_nth(0, &one));
+  assert_int_equal(sched_setaffinity(0, sizeof one, &one), 0);
+  Pool *pool = pool_of(0);
+  assert_int_equal(pool_size(pool), 1);
+  pool_destroy(pool);
+  pool = pool_of(3); /* asked for all the same */
+  uint32_t cells[2][MAX_TEAM] = {{1, 2, 3}}, expected[2][MAX_TEAM];
+  memcpy(expected, cells, sizeof cells);
+  pool_run(pool, add_neighbours, cells);
+  expected_neighbours(expected, 3);
+  assert_memory_equal(cells[ROUNDS % 2], expected[ROUNDS % 2], 3 * sizeof(uint32_t));
+  pool_destroy(pool);
+  sched_setaffinity(0, sizeof all, &all);
+}
+
+static void binding_is_never_an_error(void **state) {
+  (void)state;
+  int visits[MAX_TEAM * 32] = {0};
+  Pool *pool = pool_create(&(rnncc_options){.struct_size = sizeof(rnncc_options), .threads = 8, .bind_threads = 1});
+  assert_int_equal(pool_size(pool), 8);
+  for (int i = 0; i < 100; i++) pool_run(pool, count_visit, visits);
+  for (int rank = 0; rank < 8; rank++) assert_int_equal(visits[rank * 32], 100);
+  pool_destroy(pool);
+}
+
+/* A host's parallel_for that makes a thread for each index. */
+typedef struct HostCall {
+  void (*body)(void *arg, int index);
+  void *arg;
+  int index;
+} HostCall;
+
+static void *host_thread(void *arg) {
+  HostCall *call = arg;
+  call->body(call->arg, call->index);
+  return NULL;
+}
+
+static void host_parallel_for(void *host, int n, void (*body)(void *arg, int index), void *arg) {
+  pthread_t threads[MAX_TEAM];
+  HostCall calls[MAX_TEAM];
+  ++*(int *)host;
+  for (int i = 0; i < n; i++) {
+    calls[i] = (HostCall){body, arg, i};
+    pthread_create(&threads[i], NULL, host_thread, &calls[i]);
+  }
+  for (int i = 0; i < n; i++) pthread_join(threads[i], NULL);
+}
+
+static void the_host_may_bring_its_own_threads(void **state) {
+  (void)state;
+  int regions = 0;
+  Pool *pool = pool_create(&(rnncc_options){
+      .struct_size = sizeof(rnncc_options), .threads = 3, .parallel_for = host_parallel_for, .host = &regions});
+  for (int i = 0; i < 20; i++) {
+    uint32_t cells[2][MAX_TEAM] = {{1, 2, 3}}, expected[2][MAX_TEAM];
+    memcpy(expected, cells, sizeof cells);
+    pool_run(pool, add_neighbours, cells);
+    expected_neighbours(expected, 3);
+    assert_memory_equal(cells[ROUNDS % 2], expected[ROUNDS % 2], 3 * sizeof(uint32_t));
+  }
+  assert_int_equal(regions, 20);
+  pool_destroy(pool);
+}
+
+static _Atomic int signals;
+static _Atomic int signals_on_workers;
+static pthread_t main_thread;
+
+static void on_alarm(int number) {
+  (void)number;
+  signals++;
+  if (!pthread_equal(pthread_self(), main_thread)) signals_on_workers++;
+}
+
+static void signals_interrupt_nothing_and_spare_the_workers(void **state) {
+  (void)state;
+  main_thread = pthread_self();
+  struct sigaction action = {.sa_handler = on_alarm}, saved; /* no SA_RESTART: system calls do see EINTR */
+  sigaction(SIGALRM, &action, &saved);
+  Pool *pool = pool_of(3);
+  setitimer(ITIMER_REAL, &(struct itimerval){{0, 300}, {0, 300}}, NULL);
+  while (signals < 200) pool_run(pool, dawdle, NULL);
+  setitimer(ITIMER_REAL, &(struct itimerval){{0, 0}, {0, 0}}, NULL);
+  sigaction(SIGALRM, &saved, NULL);
+  assert_int_equal(signals_on_workers, 0);
+  pool_destroy(pool);
+}
+
+/* Many threads at one pool: some get the team, the others run alone; each region is whole either way. */
+typedef struct Caller {
+  Pool *pool;
+  pthread_t thread;
+  int failures;
+} Caller;
+
+static void *call_often(void *arg) {
+  Caller *caller = arg;
+  for (int i = 0; i < 300; i++) {
+    int visits[MAX_TEAM * 32] = {0}, total = 0;
+    pool_run(caller->pool, count_visit, visits);
+    for (int rank = 0; rank < MAX_TEAM; rank++) total += visits[rank * 32];
+    caller->failures += total != 1 && total != 3;
+  }
+  return NULL;
+}
+
+static void callers_do_not_mix(void **state) {
+  (void)state;
+  enum { CALLERS = 8 };
+  Caller callers[CALLERS];
+  Pool *pool = pool_of(3);
+  for (int i = 0; i < CALLERS; i++) {
+    callers[i] = (Caller){.pool = pool};
+    pthread_create(&callers[i].thread, NULL, call_often, &callers[i]);
+  }
+  for (int i = 0; i < CALLERS; i++) {
+    pthread_join(callers[i].thread, NULL);
+    assert_int_equal(callers[i].failures, 0);
+  }
+  pool_destroy(pool);
+}
+
+int main(void) {
+  cmocka_set_message_output(CM_OUTPUT_TAP);
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(every_worker_visits_every_region_once),
+      cmocka_unit_test(a_barrier_separates_rounds),
+      cmocka_unit_test(sleepers_at_a_barrier_are_woken),
+      cmocka_unit_test(workers_falling_asleep_are_woken),
+      cmocka_unit_test(an_idle_pool_uses_no_cpu),
+      cmocka_unit_test(a_busy_pool_runs_the_caller_alone),
+      cmocka_unit_test(threads_that_cannot_be_made_are_done_without),
+      cmocka_unit_test(more_threads_than_the_maximum_are_not_made),
+      cmocka_unit_test(pools_come_and_go),
+      cmocka_unit_test(one_cpu_in_the_mask_suffices),
+      cmocka_unit_test(binding_is_never_an_error),
+      cmocka_unit_test(the_host_may_bring_its_own_threads),
+      cmocka_unit_test(signals_interrupt_nothing_and_spare_the_workers),
+      cmocka_unit_test(callers_do_not_mix),
+  };
+  return cmocka_run_group_tests_name("runtime_pool", tests, NULL, NULL);
+}
