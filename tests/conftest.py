@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 """What the Python tests share: the programs under test, and a cache of compiled modules.
 
-The build directory is $RNNCC_BUILD, else build/. Modules are compiled once a session and model, whichever worker asks
-first.
+The build directory is $RNNCC_BUILD, else build/. Modules are compiled once a session and model, by whichever worker
+asks first.
 """
 import fcntl
 import hashlib
@@ -21,14 +21,14 @@ def build_directory():
     return Path(os.environ.get("RNNCC_BUILD", ROOT / "build"))
 
 
-def program(path):
+def program(*prefix):
     """A function that runs the program with arguments and returns its CompletedProcess, never raising for its status."""
 
     def run(*arguments, timeout=120, text=True, **options):
-        command = [str(path), *map(str, arguments)]
+        command = [str(part) for part in (*prefix, *arguments)]
         return subprocess.run(command, capture_output=True, text=text, timeout=timeout, **options)
 
-    run.path = path
+    run.path = prefix[-1]
     return run
 
 
@@ -60,10 +60,10 @@ def module_cache(tmp_path_factory, worker_id):
 
 @pytest.fixture(scope="session")
 def compile(rnncc, module_cache):
-    """compile(model, *options) -> path of the .so. The same model file and options compile once."""
+    """compile(model, *options) -> path of the .so. A model file names its weights' sha256, so its content is the key."""
 
     def compiled(model, *options):
-        key = hashlib.sha256("\0".join([str(Path(model).resolve()), *map(str, options)]).encode()).hexdigest()[:24]
+        key = hashlib.sha256(Path(model).read_bytes() + repr(options).encode()).hexdigest()[:24]
         output = module_cache / f"{key}.so"
         with open(module_cache / f"{key}.lock", "w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
@@ -73,3 +73,16 @@ def compile(rnncc, module_cache):
         return output
 
     return compiled
+
+
+@pytest.fixture(scope="session")
+def aarch64_rnnrun(module_cache):
+    """rnnrun built for aarch64, under qemu-user."""
+    sysroot, path = "/usr/aarch64-linux-gnu", module_cache / "rnnrun-aarch64"
+    with open(module_cache / "rnnrun-aarch64.lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not path.exists():
+            sources = sorted((ROOT / "tools" / "rnnrun").glob("*.c"))
+            subprocess.run(["clang-19", "--target=aarch64-linux-gnu", "-fuse-ld=lld", "-std=gnu11", "-O1", "-D_GNU_SOURCE",
+                            f"-I{ROOT}/runtime", "-o", path, *sources], check=True)
+    return program("qemu-aarch64", "-L", sysroot, path)
