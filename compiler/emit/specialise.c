@@ -5,12 +5,11 @@
  */
 #include "emit/specialise.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "emit/template_ast.h"
+#include "support/data_directory.h"
 #include "support/diagnostics.h"
 #include "support/files.h"
 #include "support/text.h"
@@ -325,16 +324,10 @@ static void rename_and_prune(Arena *arena, const TemplateAst *ast, const char *n
   kernel->text = tidy(arena, apply_edits(&edits, ast->text, ast->length));
 }
 
-const char *data_directory(void) {
-  const char *given = getenv("RNNCC_DATA");
-  if (given && *given) return given;
-  return access(RNNCC_INSTALLED_DATA "/templates", R_OK) == 0 ? RNNCC_INSTALLED_DATA : RNNCC_SOURCE_DATA;
-}
-
 SpecialisedKernel *specialise(Graph *graph, const KernelSpec *spec, const char *prefix) {
   Arena *arena = graph->arena;
   int lanes = graph->target->lanes;
-  const char *path = arena_format(arena, "%s/templates/%s.c", data_directory(), spec->template_name);
+  const char *path = arena_format(arena, "%s/templates/%s.c", data_directory(arena), spec->template_name);
   const char *text = (const char *)file_read(arena, path, LARGEST_TEMPLATE, LOCATION_FILE(path)).data;
   TemplateAst *ast = template_ast_parse(arena, path, spec->template_name, text, lanes);
   const char *chosen = write_choices(arena, ast, spec);

@@ -58,7 +58,4 @@ typedef struct SpecialisedKernel {
 /* bug() if the spec names what the template lacks or gives an illegal value; `prefix` is "k3". */
 SpecialisedKernel *specialise(Graph *graph, const KernelSpec *spec, const char *prefix);
 
-/* Where templates/ and runtime/ are: $RNNCC_DATA, else the installed or source folder. */
-const char *data_directory(void);
-
 #endif

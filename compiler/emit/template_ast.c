@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "emit/specialise.h"
+#include "support/data_directory.h"
 #include "support/diagnostics.h"
 #include "support/text.h"
 
@@ -201,7 +201,7 @@ TemplateAst *template_ast_parse(Arena *arena, const char *path, const char *name
   ast->path = path;
   ast->text = text;
   ast->length = strlen(text);
-  const char *data = data_directory();
+  const char *data = data_directory(arena);
   const char *arguments[] = {"-x",
                              "c",
                              "-std=gnu11",

@@ -4,8 +4,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "emit/specialise.h"
 #include "link/toolchain.h"
+#include "support/data_directory.h"
 #include "support/files.h"
 #include "targets.h"
 
@@ -57,7 +57,7 @@ static void write_makefile(Graph *graph, const char *folder) {
 
 void write_unit(Graph *graph, const Unit *unit, const char *folder) {
   Arena *arena = graph->arena;
-  const char *data = data_directory();
+  const char *data = data_directory(arena);
   make_folder(folder);
   file_write(arena, arena_format(arena, "%s/network.c", folder), unit->text.data, unit->text.length);
   file_write(arena, arena_format(arena, "%s/weights.bin", folder), graph->weights, (size_t)graph->weights_bytes);

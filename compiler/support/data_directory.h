@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef RNNCC_DATA_DIRECTORY_H
+#define RNNCC_DATA_DIRECTORY_H
+
+#include "support/arena.h"
+
+/* The folder that holds templates/ and runtime/: $RNNCC_DATA; else ../share/rnncc from the program, where it is
+ * installed; else the source folder it was built from. */
+const char *data_directory(Arena *arena);
+
+#endif
