@@ -53,9 +53,9 @@ static void emit_dims(Text *out, const Graph *graph) {
 
 /* ---- barriers ---- */
 
-/* Memory touched since the last barrier. */
+/* Memory touched since the last barrier. What calls touched that excused the next one stands from `excused` on. */
 typedef struct Pending {
-  int count, capacity;
+  int count, excused, capacity;
   Access *list;
 } Pending;
 
@@ -68,7 +68,7 @@ static bool overlap(const Access *a, const Access *b) {
 }
 
 static bool needs_barrier(const Pending *pending, const KernelCall *call) {
-  for (int i = 0; i < pending->count; i++)
+  for (int i = 0; i < pending->excused; i++)
     for (int a = 0; a < call->n_accesses; a++)
       if (overlap(&pending->list[i], &call->accesses[a])) return true;
   return false;
@@ -111,19 +111,21 @@ void emit_schedule(Unit *unit, Emitter *emitter) {
   emit_dims(out, emitter->graph);
   emit_pointers(out, emitter);
   Pending pending = {0};
-  bool excused = false;
+  const KernelCall *before = NULL;
   for (int i = 0; i < emitter->n_calls; i++) {
     const KernelCall *call = emitter->calls[i];
-    if (!excused && needs_barrier(&pending, call)) {
+    bool excused = before && before->no_barrier_after && before->node == call->node;
+    if (!excused) pending.excused = pending.count;
+    if (needs_barrier(&pending, call)) {
       text_add(out, "  team_barrier(team);\n");
-      pending.count = 0;
+      pending.count = pending.excused = 0;
     }
     mark_node(unit, call->node);
     emit_call(out, call);
     mark_node(unit, NULL);
     text_add(out, "  if (run->stamps) module_stamp(run, team, %d);\n", i);
     remember(emitter->arena, &pending, call);
-    excused = call->no_barrier_after;
+    before = call;
   }
   text_add(out, emitter->n_calls ? "}\n" : "  (void)run, (void)team;\n}\n");
 }
