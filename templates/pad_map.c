@@ -5,9 +5,9 @@
  */
 #include "kernel.h"
 
-/* An unsigned integer of the element's size.
- * legal: uint8_t uint32_t uint64_t */
-typedef uint32_t T;
+/* The element.
+ * legal: float int32_t int64_t uint8_t */
+typedef float T;
 
 /* legal: 1..8 */
 enum { RANK = 4 };

@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: MIT */
+/* Ops that only move elements: Concat, Split, Slice, Transpose, Expand, Pad. */
+#include <string.h>
+
+#include "emit/family.h"
+#include "emit/strided_copy.h"
+#include "graph/shape.h"
+
+/* Each input into its place along the axis. The copies touch different bytes of the output. */
+static void emit_concat(Emitter *emitter, Node *node) {
+  Graph *graph = emitter_graph(emitter);
+  const Value *y = node->outputs[0];
+  int axis = normal_axis(node_int(node, "axis"), y->rank);
+  const Dim *in_stride[MAX_RANK], *out_stride[MAX_RANK], *first = dim_const(graph->dims, 0);
+  dense_strides(graph, y, out_stride);
+  for (int k = 0; k < node->n_inputs; k++) {
+    const Value *x = node->inputs[k];
+    dense_strides(graph, x, in_stride);
+    StridedBox box = strided_box(graph, x->rank, x->shape, in_stride, out_stride);
+    box.out_offset = dim_mul(graph->dims, first, out_stride[axis]);
+    call_no_barrier(emit_strided_copy(emitter, node, &box, x, y));
+    first = dim_add(graph->dims, first, x->shape[axis]);
+  }
+}
+
+static void emit_split(Emitter *emitter, Node *node) {
+  Graph *graph = emitter_graph(emitter);
+  const Value *x = node->inputs[0];
+  int axis = normal_axis(node_int(node, "axis"), x->rank);
+  const Dim *in_stride[MAX_RANK], *out_stride[MAX_RANK], *first = dim_const(graph->dims, 0);
+  dense_strides(graph, x, in_stride);
+  for (int k = 0; k < node->n_outputs; k++) {
+    const Value *y = node->outputs[k];
+    if (!y) continue;
+    dense_strides(graph, y, out_stride);
+    StridedBox box = strided_box(graph, y->rank, y->shape, in_stride, out_stride);
+    box.in_offset = dim_mul(graph->dims, first, in_stride[axis]);
+    emit_strided_copy(emitter, node, &box, x, y);
+    first = dim_add(graph->dims, first, y->shape[axis]);
+  }
+}
+
+static void emit_slice(Emitter *emitter, Node *node) {
+  Graph *graph = emitter_graph(emitter);
+  const Value *x = node->inputs[0], *y = node->outputs[0];
+  const Dim *in_stride[MAX_RANK], *out_stride[MAX_RANK], *first = dim_const(graph->dims, 0);
+  SliceAxis axes[MAX_RANK];
+  if (!read_slice(graph, node, axes)) bug("n%d: a slice that has no shape", node->id);
+  dense_strides(graph, x, in_stride);
+  dense_strides(graph, y, out_stride);
+  for (int axis = 0; axis < x->rank; axis++) {
+    first = dim_add(graph->dims, first, dim_mul(graph->dims, axes[axis].start, in_stride[axis]));
+    in_stride[axis] = dim_mul(graph->dims, in_stride[axis], dim_const(graph->dims, axes[axis].step));
+  }
+  StridedBox box = strided_box(graph, y->rank, y->shape, in_stride, out_stride);
+  box.in_offset = first;
+  emit_strided_copy(emitter, node, &box, x, y);
+}
+
+static void emit_transpose(Emitter *emitter, Node *node) {
+  Graph *graph = emitter_graph(emitter);
+  const Value *x = node->inputs[0], *y = node->outputs[0];
+  const Attribute *perm = node_attribute(node, "perm");
+  const Dim *dense[MAX_RANK], *in_stride[MAX_RANK], *out_stride[MAX_RANK];
+  dense_strides(graph, x, dense);
+  dense_strides(graph, y, out_stride);
+  for (int axis = 0; axis < x->rank; axis++)
+    in_stride[axis] = dense[perm ? normal_axis(perm->ints[axis], x->rank) : x->rank - 1 - axis];
+  StridedBox box = strided_box(graph, y->rank, y->shape, in_stride, out_stride);
+  emit_strided_copy(emitter, node, &box, x, y);
+}
+
+static void emit_expand(Emitter *emitter, Node *node) {
+  Graph *graph = emitter_graph(emitter);
+  const Value *x = node->inputs[0], *y = node->outputs[0];
+  const Dim *dense[MAX_RANK], *in_stride[MAX_RANK], *out_stride[MAX_RANK], *zero = dim_const(graph->dims, 0);
+  int lead = y->rank - x->rank;
+  dense_strides(graph, x, dense);
+  dense_strides(graph, y, out_stride);
+  for (int axis = 0; axis < y->rank; axis++) {
+    bool repeats = axis < lead || (dim_is_const(x->shape[axis - lead]) && dim_value(x->shape[axis - lead]) == 1);
+    in_stride[axis] = repeats ? zero : dense[axis - lead];
+  }
+  StridedBox box = strided_box(graph, y->rank, y->shape, in_stride, out_stride);
+  emit_strided_copy(emitter, node, &box, x, y);
+}
+
+/* Padding along one axis; where it is negative, the input is cropped. */
+typedef struct PadAxis {
+  const Dim *before, *after;  /* elements to fill */
+  const Dim *origin, *extent; /* the part of the input that is kept */
+} PadAxis;
+
+static void read_pad_axes(Graph *graph, const Node *node, PadAxis pads[MAX_RANK]) {
+  const Value *x = node->inputs[0];
+  int64_t before[MAX_RANK], after[MAX_RANK];
+  if (!read_pads(graph, node, before, after)) bug("n%d: a padding that has no shape", node->id);
+  for (int axis = 0; axis < x->rank; axis++) {
+    int64_t crop_before = before[axis] < 0 ? -before[axis] : 0, crop_after = after[axis] < 0 ? -after[axis] : 0;
+    pads[axis].before = dim_const(graph->dims, before[axis] > 0 ? before[axis] : 0);
+    pads[axis].after = dim_const(graph->dims, after[axis] > 0 ? after[axis] : 0);
+    pads[axis].origin = dim_const(graph->dims, crop_before);
+    pads[axis].extent = dim_sub(graph->dims, x->shape[axis], dim_const(graph->dims, crop_before + crop_after));
+  }
+}
+
+/* A slab of the border: `length` elements of `axis` from `first` on; within the kept part along the axes before it,
+ * over everything along those after it. So the slabs of all axes share no element. */
+static void emit_slab(Emitter *emitter, const Node *node, const PadAxis *pads, int axis, const Dim *first,
+                      const Dim *length) {
+  Graph *graph = emitter_graph(emitter);
+  const Value *y = node->outputs[0], *fill = node->n_inputs > 2 ? node->inputs[2] : NULL;
+  if (dim_is_const(length) && dim_value(length) == 0) return;
+  const Dim *zeros[MAX_RANK], *out_stride[MAX_RANK];
+  for (int k = 0; k < y->rank; k++) zeros[k] = dim_const(graph->dims, 0);
+  dense_strides(graph, y, out_stride);
+  StridedBox box = strided_box(graph, y->rank, y->shape, zeros, out_stride);
+  for (int k = 0; k < axis; k++) {
+    box.shape[k] = pads[k].extent;
+    box.out_offset = dim_add(graph->dims, box.out_offset, dim_mul(graph->dims, pads[k].before, out_stride[k]));
+  }
+  box.shape[axis] = length;
+  box.out_offset = dim_add(graph->dims, box.out_offset, dim_mul(graph->dims, first, out_stride[axis]));
+  call_no_barrier(emit_strided_copy(emitter, node, &box, fill ? fill : node->packed ? node->packed[0] : NULL, y));
+}
+
+static void emit_pad_constant(Emitter *emitter, const Node *node, const PadAxis *pads) {
+  Graph *graph = emitter_graph(emitter);
+  DimTable *dims = graph->dims;
+  const Value *x = node->inputs[0], *y = node->outputs[0];
+  const Dim *in_stride[MAX_RANK], *out_stride[MAX_RANK];
+  for (int axis = 0; axis < y->rank; axis++) {
+    emit_slab(emitter, node, pads, axis, dim_const(dims, 0), pads[axis].before);
+    emit_slab(emitter, node, pads, axis, dim_add(dims, pads[axis].before, pads[axis].extent), pads[axis].after);
+  }
+  dense_strides(graph, x, in_stride);
+  dense_strides(graph, y, out_stride);
+  StridedBox box = strided_box(graph, y->rank, y->shape, in_stride, out_stride);
+  for (int axis = 0; axis < y->rank; axis++) {
+    box.shape[axis] = pads[axis].extent;
+    box.in_offset = dim_add(dims, box.in_offset, dim_mul(dims, pads[axis].origin, in_stride[axis]));
+    box.out_offset = dim_add(dims, box.out_offset, dim_mul(dims, pads[axis].before, out_stride[axis]));
+  }
+  emit_strided_copy(emitter, node, &box, x, y);
+}
+
+/* As in templates/pad_map.c. */
+static const char *const PAD_MODES[] = {"edge", "reflect", "wrap"};
+enum { N_PAD_MODES = sizeof PAD_MODES / sizeof *PAD_MODES };
+
+static void emit_pad_map(Emitter *emitter, const Node *node, const PadAxis *pads, int mode) {
+  Graph *graph = emitter_graph(emitter);
+  DimTable *dims = graph->dims;
+  const Value *x = node->inputs[0], *y = node->outputs[0];
+  const Dim *in_stride[MAX_RANK], *before[MAX_RANK], *extent[MAX_RANK], *first = dim_const(dims, 0);
+  dense_strides(graph, x, in_stride);
+  for (int axis = 0; axis < x->rank; axis++) {
+    before[axis] = pads[axis].before;
+    extent[axis] = pads[axis].extent;
+    first = dim_add(dims, first, dim_mul(dims, pads[axis].origin, in_stride[axis]));
+  }
+  KernelSpec *spec = kernel_spec(emitter, "pad_map");
+  kernel_type(spec, "T", y->dtype);
+  kernel_knob(spec, "RANK", y->rank);
+  kernel_knob(spec, "MODE", mode);
+  KernelCall *call = kernel_call(emitter, node, spec);
+  call_value_at(emitter, call, "in", x, first);
+  call_value(call, "out", y);
+  call_dims(call, "shape", y->rank, (const Dim *const *)y->shape);
+  call_dims(call, "before", y->rank, before);
+  call_dims(call, "extent", y->rank, extent);
+  call_dims(call, "in_stride", y->rank, in_stride);
+  call_cost(call, 0, 2.0 * (double)dim_optimum(value_count_dim(graph, y, 0, y->rank)) * (double)dtype_size(y->dtype));
+}
+
+static void emit_pad(Emitter *emitter, Node *node) {
+  PadAxis pads[MAX_RANK];
+  read_pad_axes(emitter_graph(emitter), node, pads);
+  const char *mode = node_string(node, "mode");
+  for (int row = 0; row < N_PAD_MODES; row++) {
+    if (strcmp(PAD_MODES[row], mode)) continue;
+    emit_pad_map(emitter, node, pads, row);
+    return;
+  }
+  emit_pad_constant(emitter, node, pads);
+}
+
+static const struct {
+  const char *op;
+  void (*emit)(Emitter *emitter, Node *node);
+} COPY_OPS[] = {
+    {"Concat", emit_concat}, {"Expand", emit_expand}, {"Pad", emit_pad},
+    {"Slice", emit_slice},   {"Split", emit_split},   {"Transpose", emit_transpose},
+};
+enum { N_COPY_OPS = sizeof COPY_OPS / sizeof *COPY_OPS };
+
+static void copy_emit(Emitter *emitter, Node *node) {
+  for (int row = 0; row < N_COPY_OPS; row++) {
+    if (strcmp(COPY_OPS[row].op, node->op->name)) continue;
+    COPY_OPS[row].emit(emitter, node);
+    return;
+  }
+  bug("%s is no copy", node->op->name);
+}
+
+/* Pad's fill value where it is an attribute (opset 2 to 10, f32 only) and not zero. */
+static void copy_pack(Graph *graph, Node *node) {
+  if (strcmp(node->op->name, "Pad") || (node->n_inputs > 2 && node->inputs[2]) || node_float(node, "value") == 0)
+    return;
+  float *fill = ARENA_NEW(graph->arena, float);
+  *fill = (float)node_float(node, "value");
+  node->packed = ARENA_ARRAY(graph->arena, Value *, 1);
+  node->n_packed = 1;
+  node->packed[0] = graph_constant(graph, "fill", RNNCC_F32, 0, NULL, fill);
+}
+
+const KernelFamily family_copy = {.name = "copy", .pack = copy_pack, .emit = copy_emit};
