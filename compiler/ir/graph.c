@@ -59,10 +59,20 @@ Node *graph_node(Graph *graph, const OpInfo *op, const char *name, int n_inputs,
   node->n_outputs = n_outputs;
   node->inputs = ARENA_ARRAY(graph->arena, Value *, n_inputs);
   node->outputs = ARENA_ARRAY(graph->arena, Value *, n_outputs);
+  graph_append(graph, node);
+  return node;
+}
+
+void graph_append(Graph *graph, Node *node) {
   graph->nodes = with_room(graph->arena, graph->nodes, graph->n_nodes, &graph->node_capacity);
   node->id = graph->n_nodes;
   graph->nodes[graph->n_nodes++] = node;
-  return node;
+}
+
+void graph_set_output(Node *node, int output, Value *value) {
+  node->outputs[output] = value;
+  value->producer = node;
+  value->producer_output = output;
 }
 
 static void visit_node(Graph *graph, Node *node, void (*visit)(Graph *, Value *)) {

@@ -138,6 +138,8 @@ Graph *graph_new(Arena *arena);
 Value *graph_value(Graph *graph, const char *name, Location where); /* new, of unknown shape and dtype */
 Value *graph_constant(Graph *graph, const char *name, DType dtype, int rank, const int64_t *shape, const void *data);
 Node *graph_node(Graph *graph, const OpInfo *op, const char *name, int n_inputs, int n_outputs); /* appended */
+void graph_append(Graph *graph, Node *node); /* one that is on no list: for passes that rebuild it in order */
+void graph_set_output(Node *node, int output, Value *value); /* and the value's producer */
 void graph_renumber(Graph *graph); /* dense ids for nodes and for the values that are still reachable */
 
 /* Users of each value. Valid until the graph changes. */

@@ -41,6 +41,8 @@ const char *op_closest(const char *name) {
   return closest.best;
 }
 
+bool op_is_view(const OpInfo *op) { return op->reference == ref_view; }
+
 static const struct KindRow {
   char letter;
   const char *words;

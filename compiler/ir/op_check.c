@@ -26,6 +26,12 @@ static bool check_present(const Node *node) {
     error_at(node->where, EXIT_INVALID, "input %d of %s is absent (\"\"), but it is required", i, node->op->name);
     good = false;
   }
+  int written = node->op->max_outputs < 0 ? node->n_outputs : node->op->min_outputs;
+  for (int i = 0; i < written && i < node->n_outputs; i++) {
+    if (node->outputs[i]) continue;
+    error_at(node->where, EXIT_INVALID, "output %d of %s is absent (\"\"), but it is required", i, node->op->name);
+    good = false;
+  }
   return good;
 }
 

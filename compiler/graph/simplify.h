@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: MIT */
+/* The steps of simplify, each a pass of its own. All need infer_shapes and keep its results. */
+#ifndef RNNCC_SIMPLIFY_H
+#define RNNCC_SIMPLIFY_H
+
+#include "ir/graph.h"
+
+void fold_constants(Graph *graph);
+void settle_operands(Graph *graph);
+void drop_identities(Graph *graph);
+void split_variadic(Graph *graph);
+void fold_batch_norm(Graph *graph);
+
+#endif
