@@ -119,7 +119,13 @@ static char *write_choices(Arena *arena, const TemplateAst *ast, const KernelSpe
 typedef struct Pruner {
   const TemplateAst *ast;
   Edits *edits;
+  unsigned depth; /* braces dropped around the statement at hand */
 } Pruner;
+
+typedef struct Block {
+  CXCursor first, last;
+  bool declares;
+} Block;
 
 typedef struct Children {
   int count;
@@ -130,6 +136,15 @@ static enum CXChildVisitResult list_children(CXCursor cursor, CXCursor parent, C
   (void)parent;
   Children *children = data;
   if (children->count < 4) children->list[children->count++] = cursor;
+  return CXChildVisit_Continue;
+}
+
+static enum CXChildVisitResult list_statements(CXCursor cursor, CXCursor parent, CXClientData data) {
+  (void)parent;
+  Block *block = data;
+  if (clang_Cursor_isNull(block->first)) block->first = cursor;
+  block->last = cursor;
+  block->declares |= clang_getCursorKind(cursor) == CXCursor_DeclStmt;
   return CXChildVisit_Continue;
 }
 
@@ -152,30 +167,57 @@ static Range statement_range(const TemplateAst *ast, CXCursor cursor) {
   return range;
 }
 
+/* The statements of a block without its braces; a block with declarations of its own keeps them. */
+static Range unwrapped(const TemplateAst *ast, CXCursor live) {
+  Range range = statement_range(ast, live);
+  if (clang_getCursorKind(live) != CXCursor_CompoundStmt) return range;
+  Block block = {.first = clang_getNullCursor()};
+  clang_visitChildren(live, list_statements, &block);
+  if (block.declares || clang_Cursor_isNull(block.first)) return range;
+  return (Range){cursor_range(ast, block.first).begin, statement_range(ast, block.last).end};
+}
+
+/* Takes one level of indentation from the lines of a range that has lost its braces. */
+static void dedent(const Pruner *pruner, Range range) {
+  const char *text = pruner->ast->text;
+  unsigned skip = 2 * pruner->depth;
+  for (unsigned at = range.begin; at + skip + 3 < range.end; at++)
+    if (text[at] == '\n' && !strncmp(text + at + 1 + skip, "  ", 2))
+      add_edit(pruner->edits, (Range){at + 1 + skip, at + 3 + skip}, "");
+}
+
+static enum CXChildVisitResult prune(CXCursor cursor, CXCursor parent, CXClientData data);
+
+static void keep_branch(Pruner *pruner, Range whole, CXCursor live, CXCursor parent, bool in_block) {
+  Range kept = in_block ? unwrapped(pruner->ast, live) : statement_range(pruner->ast, live);
+  bool bare = kept.begin != cursor_range(pruner->ast, live).begin;
+  add_edit(pruner->edits, (Range){whole.begin, kept.begin}, "");
+  if (kept.end < whole.end) add_edit(pruner->edits, (Range){kept.end, whole.end}, "");
+  if (bare) dedent(pruner, kept);
+  pruner->depth += bare;
+  if (clang_getCursorKind(live) == CXCursor_IfStmt)
+    prune(live, parent, pruner);
+  else
+    clang_visitChildren(live, prune, pruner);
+  pruner->depth -= bare;
+}
+
 static enum CXChildVisitResult prune(CXCursor cursor, CXCursor parent, CXClientData data) {
   Pruner *pruner = data;
   bool top = clang_getCursorKind(parent) == CXCursor_TranslationUnit;
   if (top && !clang_Location_isFromMainFile(clang_getCursorLocation(cursor))) return CXChildVisit_Continue;
-  const TemplateAst *ast = pruner->ast;
   bool value;
   if (clang_getCursorKind(cursor) != CXCursor_IfStmt) return CXChildVisit_Recurse;
   Children parts = {0};
   clang_visitChildren(cursor, list_children, &parts);
   if (parts.count < 2 || !evaluate(parts.list[0], &value)) return CXChildVisit_Recurse;
-  Range whole = statement_range(ast, cursor);
+  Range whole = statement_range(pruner->ast, cursor);
   int live = value ? 1 : 2;
-  if (live >= parts.count) {
-    bool in_block = clang_getCursorKind(parent) == CXCursor_CompoundStmt;
-    add_edit(pruner->edits, whole, in_block ? "" : "{}");
-    return CXChildVisit_Continue;
-  }
-  Range kept = statement_range(ast, parts.list[live]);
-  add_edit(pruner->edits, (Range){whole.begin, kept.begin}, "");
-  if (kept.end < whole.end) add_edit(pruner->edits, (Range){kept.end, whole.end}, "");
-  if (clang_getCursorKind(parts.list[live]) == CXCursor_IfStmt)
-    prune(parts.list[live], parent, pruner);
+  bool in_block = clang_getCursorKind(parent) == CXCursor_CompoundStmt;
+  if (live < parts.count)
+    keep_branch(pruner, whole, parts.list[live], parent, in_block);
   else
-    clang_visitChildren(parts.list[live], prune, pruner);
+    add_edit(pruner->edits, whole, in_block ? "" : "{}");
   return CXChildVisit_Continue;
 }
 
@@ -244,7 +286,7 @@ static void drop_unused(Edits *edits, const TemplateAst *ast, const Names *names
       bool used = false;
       for (int i = 0; i < names->count && !used; i++) {
         const Name *name = &names->list[i];
-        used = name->declaration == declaration && !inside(name->range, declaration->whole) &&
+        used = !strcmp(name->declaration->name, declaration->name) && !inside(name->range, declaration->whole) &&
                !in_edits(edits, name->range.begin);
       }
       if (used) continue;
@@ -311,7 +353,7 @@ static void read_signature(Arena *arena, const TemplateAst *ast, SpecialisedKern
 static void rename_and_prune(Arena *arena, const TemplateAst *ast, const char *name, const char *prefix,
                              SpecialisedKernel *kernel) {
   Edits edits = {.arena = arena};
-  Pruner pruner = {ast, &edits};
+  Pruner pruner = {ast, &edits, 0};
   clang_visitChildren(clang_getTranslationUnitCursor(ast->unit), prune, &pruner);
   drop_choices(&edits, ast);
   Names names = find_names(arena, ast);

@@ -75,6 +75,7 @@ static void file_scope_names_take_the_prefix_and_fields_do_not(void **state) {
   const SpecialisedKernel *kernel = specialise(graph, spec(), "k3");
   assert_string_equal(kernel->function, "k3_sample");
   assert_has(kernel->text, "static void k3_sample(");
+  assert_has(kernel->text, "typedef struct k3_Pair {");
   assert_has(kernel->text, "k3_Pair pair");
   assert_has(kernel->text, "pair.ROWS_field");
 }
