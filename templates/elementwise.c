@@ -10,7 +10,7 @@
 #include "simd/math.h"
 #include "simd/pow.h"
 
-/* Operands; those beyond are NULL.
+/* Operands; those beyond are not read.
  * legal: 1..3 */
 enum { OPERANDS = 2 };
 /* Axes after merging, the row's included.

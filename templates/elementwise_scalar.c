@@ -16,7 +16,7 @@ typedef float C;
 /* legal: float int32_t int64_t uint8_t */
 typedef uint8_t R;
 
-/* Operands; those beyond are NULL.
+/* Operands; those beyond are not read.
  * legal: 1..3 */
 enum { OPERANDS = 2 };
 /* Axes after merging, the row's included.

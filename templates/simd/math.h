@@ -126,4 +126,25 @@ SIMD_FUNCTION vec vmish(vec x) {
   return vmul(x, vdiv(w, vadd(w, vset(2.0f))));
 }
 
+SIMD_FUNCTION vec vone(vmask m) { return vselect(m, vset(1.0f), vzero()); }
+
+/* NaN v stays; where the bounds cross, the upper one wins. */
+SIMD_FUNCTION vec vclip(vec v, vec low, vec high) {
+  v = vselect(vlt(v, low), low, v);
+  return vselect(vgt(v, high), high, v);
+}
+
+/* x / 2 * (1 + erf(x / sqrt 2)), which cancels far below zero: exact to FLT_EPSILON * |x| there, not in ULP. */
+SIMD_FUNCTION vec vgelu(vec x) {
+  vec half = vmul(x, vset(0.5f));
+  return vfma(half, half, verf(vmul(x, vset(0x1.6a09e6p-1f))));
+}
+
+/* x / 2 * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 x^3))), likewise. */
+SIMD_FUNCTION vec vgelu_tanh(vec x) {
+  vec half = vmul(x, vset(0.5f)), x2 = vmul(x, x);
+  vec inner = vmul(x, vfma(vset(0x1.988454p-1f), x2, vset(0.044715f * 0x1.988454p-1f)));
+  return vfma(half, half, vtanh(inner));
+}
+
 #endif

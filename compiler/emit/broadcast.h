@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The loop nest of an element-wise op: the output's axes, merged where every operand either moves along both of two
+ * neighbours or is broadcast along both. Axes of extent 1 are gone. Works on symbolic dimensions.
+ */
+#ifndef RNNCC_BROADCAST_H
+#define RNNCC_BROADCAST_H
+
+#include "ir/graph.h"
+
+enum { MAX_BROADCAST = 3 };
+
+typedef struct Broadcast {
+  int rank; /* at least 1: a scalar is a row of one element */
+  int operands;
+  const Dim *extent[MAX_RANK];
+  bool moves[MAX_BROADCAST][MAX_RANK];
+  const Dim *stride[MAX_BROADCAST][MAX_RANK]; /* in elements; 0 where it does not move */
+} Broadcast;
+
+/* Operands align with the output at their last axes, by ONNX's rule. */
+Broadcast broadcast_of(Graph *graph, const Value *output, int n, const Value *const *operands);
+
+#endif

@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: MIT */
+#include "emit/elementwise.h"
+
+#include <ctype.h>
+#include <string.h>
+
+#include "ir/op.h"
+#include "support/diagnostics.h"
+#include "support/text.h"
+
+typedef struct OpText {
+  const char *op, *text;
+} OpText;
+
+static const OpText VECTOR_OPS[] = {
+#define VECTOR_OP(op, text) {op, text},
+#define SCALAR_OP(op, text)
+#include "emit/elementwise_ops.def"
+#undef VECTOR_OP
+#undef SCALAR_OP
+    {NULL, NULL}};
+
+static const OpText SCALAR_OPS[] = {
+#define VECTOR_OP(op, text)
+#define SCALAR_OP(op, text) {op, text},
+#include "emit/elementwise_ops.def"
+#undef VECTOR_OP
+#undef SCALAR_OP
+    {NULL, NULL}};
+
+static const char *find_text(const OpText *table, const char *op) {
+  while (table->op && strcmp(table->op, op)) table++;
+  return table->text;
+}
+
+int elementwise_own_inputs(const Node *node) {
+  int n = node->n_inputs;
+  for (int k = 0; k < node->n_epilogue; k++) n -= node->epilogue[k]->n_inputs - 1;
+  return n;
+}
+
+/* ---- which row of the table ---- */
+
+static bool has_input(const Node *node, int index) {
+  return index < elementwise_own_inputs(node) && node->inputs[index] != NULL;
+}
+
+static const char *clip_variant(const Node *node) {
+  if (has_input(node, 1)) return has_input(node, 2) ? "ClipBoth" : "ClipLow";
+  return has_input(node, 2) ? "ClipHigh" : "Copy";
+}
+
+static const char *cast_variant(const Node *node) {
+  DType from = node->inputs[0]->dtype, to = node->outputs[0]->dtype;
+  if (from == to) return "Copy";
+  if (to == RNNCC_BOOL) return "CastToBool";
+  if (from != RNNCC_F32) return "Copy";
+  return to == RNNCC_I64 ? "CastF32ToI64" : "CastF32ToI32";
+}
+
+static const char *table_name(const Node *node) {
+  const char *op = node->op->name;
+  if (!strcmp(op, "Clip")) return clip_variant(node);
+  if (!strcmp(op, "Cast")) return cast_variant(node);
+  if (!strcmp(op, "Gelu")) return strcmp(node_string(node, "approximate"), "tanh") ? "Gelu" : "GeluTanh";
+  if (!strcmp(op, "Mod")) return node_int(node, "fmod") ? "ModC" : "Mod";
+  return op;
+}
+
+/* ---- filling in ---- */
+
+static size_t name_length(const char *text) {
+  size_t length = 0;
+  while (isalpha((unsigned char)text[length])) length++;
+  return length;
+}
+
+static void add_name(Text *out, const Node *node, const char *name, const char *const *operands) {
+  if (!name[1] && name[0] >= 'a' && name[0] <= 'c')
+    text_add(out, "%s", operands[name[0] - 'a']);
+  else
+    text_float(out, (float)node_float(node, name));
+}
+
+static const char *fill_in(Arena *arena, const Node *node, const char *text, const char *const *operands) {
+  Text out = text_new(arena);
+  while (*text) {
+    size_t plain = strcspn(text, "$");
+    text_bytes(&out, text, plain);
+    text += plain;
+    if (!*text) break;
+    size_t length = name_length(++text);
+    add_name(&out, node, arena_format(arena, "%.*s", (int)length, text), operands);
+    text += length;
+  }
+  return out.data;
+}
+
+/* The table counts operands without the absent ones. */
+static const char *expression(Arena *arena, const Node *node, const OpText *table, const char *const *inputs) {
+  const char *text = find_text(table, table_name(node)), *present[3] = {NULL, NULL, NULL};
+  int n = 0, own = elementwise_own_inputs(node);
+  if (!text) return NULL;
+  for (int k = 0; k < own && k < 3; k++)
+    if (inputs[k]) present[n++] = inputs[k];
+  return fill_in(arena, node, text, present);
+}
+
+static bool all_f32(const Node *node) {
+  for (int k = 0; k < elementwise_own_inputs(node); k++)
+    if (node->inputs[k] && node->inputs[k]->dtype != RNNCC_F32) return false;
+  return node->outputs[0]->dtype == RNNCC_F32;
+}
+
+bool elementwise_on_vectors(const Node *node) { return all_f32(node) && find_text(VECTOR_OPS, table_name(node)); }
+
+const char *elementwise_vector(Arena *arena, const Node *node, const char *const *inputs) {
+  return elementwise_on_vectors(node) ? expression(arena, node, VECTOR_OPS, inputs) : NULL;
+}
+
+const char *elementwise_scalar(Arena *arena, const Node *node, const char *const *inputs) {
+  return expression(arena, node, SCALAR_OPS, inputs);
+}
+
+/* ---- epilogues ---- */
+
+static bool is_constant_scalar(const Value *value) {
+  return value_is_constant(value) && value_static(value) && value_count(value) == 1;
+}
+
+/* A constant of more axes than the first input would make the result larger. */
+bool elementwise_is_epilogue(const Node *node) {
+  if (!elementwise_on_vectors(node) || elementwise_own_inputs(node) > 3) return false;
+  for (int k = 1; k < elementwise_own_inputs(node); k++) {
+    const Value *input = node->inputs[k];
+    if (input && (!is_constant_scalar(input) || input->rank > node->inputs[0]->rank)) return false;
+  }
+  return !value_is_constant(node->inputs[0]);
+}
+
+static const char *literal(Arena *arena, const Value *value) {
+  Text out = text_new(arena);
+  text_add(&out, "vset(");
+  text_float(&out, *(const float *)value->data);
+  text_add(&out, ")");
+  return out.data;
+}
+
+/* Max, Min and Sum of three inputs, one of them the result so far: as a chain. */
+static const char *apply_one(Arena *arena, const Node *node, const char *x) {
+  const char *inputs[3] = {x, NULL, NULL};
+  int n = elementwise_own_inputs(node);
+  for (int k = 1; k < n; k++) inputs[k] = node->inputs[k] ? literal(arena, node->inputs[k]) : NULL;
+  if (node->op->max_inputs >= 0) return elementwise_vector(arena, node, inputs);
+  for (int k = 1; k < n; k++) {
+    const char *pair[3] = {inputs[0], inputs[k], NULL};
+    inputs[0] = elementwise_vector(arena, node, pair);
+  }
+  return inputs[0];
+}
+
+/* x is used more than once in many expressions, so each step gets a name. */
+const char *elementwise_epilogue_body(Arena *arena, const Node *node) {
+  Text out = text_new(arena);
+  for (int k = 0; k < node->n_epilogue; k++) text_add(&out, "x = %s;\n  ", apply_one(arena, node->epilogue[k], "x"));
+  text_add(&out, "return x;");
+  return out.data;
+}

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: MIT */
+/* Element-wise ops as expressions: for the element-wise family itself, and for producers that take them as epilogues.
+ */
+#ifndef RNNCC_ELEMENTWISE_H
+#define RNNCC_ELEMENTWISE_H
+
+#include "ir/graph.h"
+
+/* The inputs of a node without those that its epilogue brought along. */
+int elementwise_own_inputs(const Node *node);
+
+/* Whether the node is written in vectors: f32 to f32. */
+bool elementwise_on_vectors(const Node *node);
+
+/* Whether the node is an f32 op of its first input alone, its others being constant scalars or absent. */
+bool elementwise_is_epilogue(const Node *node);
+
+/* The chain node->epilogue on the vector `x`, as the body of a hook `vec epilogue(vec x)`: "return vtanh(x);". Every
+ * node of it must be elementwise_is_epilogue. */
+const char *elementwise_epilogue_body(Arena *arena, const Node *node);
+
+/* The op on vectors, with the C expressions of its (up to three) inputs in order, NULL where one is absent. NULL if the
+ * op is not written in vectors. */
+const char *elementwise_vector(Arena *arena, const Node *node, const char *const *inputs);
+
+/* The same on single elements, for ops of other types. */
+const char *elementwise_scalar(Arena *arena, const Node *node, const char *const *inputs);
+
+#endif
