@@ -1,0 +1,154 @@
+# SPDX-License-Identifier: MIT
+"""What every compiled module promises as a file: one symbol, libc alone, hardened, reproducible, quick to make."""
+import os
+import re
+import resource
+import shutil
+import subprocess
+
+import numpy as np
+import pytest
+
+from conftest import ROOT, build_directory
+from support.model_builder import Model
+
+SHIPPED = sorted(path for path in (ROOT / "models").glob("*.json") if path.name != "schema.json")
+KIB = 1024
+
+by_model = pytest.mark.parametrize("model", SHIPPED, ids=lambda path: path.stem)
+
+
+def output(*command):
+    return subprocess.run([str(part) for part in command], check=True, capture_output=True, text=True).stdout
+
+
+def dynamic(module):
+    """Tag -> its values, of the dynamic section."""
+    tags = {}
+    for tag, value in re.findall(r"^ 0x\w+ \((\w+)\)\s+(.*)$", output("readelf", "-dW", module), re.MULTILINE):
+        tags.setdefault(tag, []).append(value.strip())
+    return tags
+
+
+def segments(module):
+    """(type, flags) of each program header."""
+    pattern = r"^\s+(\w+)\s+0x\w+ 0x\w+ 0x\w+ 0x\w+ 0x\w+ ([RWE ]{3}) (?:0x\w+|0)$"
+    return re.findall(pattern, output("readelf", "-lW", module), re.MULTILINE)
+
+
+@by_model
+def test_one_symbol_is_exported(model, compile):
+    lines = output("nm", "-D", "--defined-only", compile(model)).splitlines()
+    assert [line.split()[1:] for line in lines] == [["T", "rnncc_module_query"]]
+
+
+@by_model
+def test_libc_is_all_it_needs(model, compile):
+    assert dynamic(compile(model))["NEEDED"] == ["Shared library: [libc.so.6]"]
+
+
+@by_model
+def test_it_neither_prints_nor_exits(model, compile):
+    wanted = {line.split()[-1].split("@")[0] for line in output("nm", "-D", "--undefined-only", compile(model)).splitlines()}
+    banned = {"abort", "exit", "_exit", "_Exit", "quick_exit", "raise", "kill", "printf", "puts", "putchar", "write",
+              "fwrite", "fputs", "stdout", "stderr", "signal", "sigaction", "setlocale", "system", "dlopen"}
+    assert not wanted & banned
+
+
+@by_model
+def test_it_is_hardened(model, compile):
+    module = compile(model)
+    tags, headers = dynamic(module), segments(module)
+    assert len(headers) >= 5, "the pattern reads this readelf"
+    assert "TEXTREL" not in tags and "TEXTREL" not in " ".join(tags.get("FLAGS", []))
+    assert "BIND_NOW" in tags.get("FLAGS", [""])[0] and "NOW" in tags.get("FLAGS_1", [""])[0]
+    assert any(kind == "GNU_RELRO" for kind, _ in headers)
+    assert [flags for kind, flags in headers if kind == "GNU_STACK"] == ["RW "]
+    assert not any("W" in flags and "E" in flags for _, flags in headers), "a segment is writable and executable"
+
+
+@by_model
+def test_nothing_runs_at_load_and_no_tls_is_taken(model, compile):
+    module = compile(model)
+    tags = dynamic(module)
+    assert not {"INIT", "FINI", "INIT_ARRAY", "FINI_ARRAY", "PREINIT_ARRAY", "RPATH", "RUNPATH"} & set(tags)
+    assert "STATIC_TLS" not in " ".join(tags.get("FLAGS", []))
+    assert not any(kind == "TLS" for kind, _ in segments(module))
+
+
+@by_model
+@pytest.mark.parametrize("threads", [1, 2])
+def test_run_allocates_nothing_and_with_one_thread_makes_no_system_call(model, threads, compile):
+    program = build_directory() / "tests" / "modules" / "quiet_run"
+    done = subprocess.run([program, compile(model), str(threads)], capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stdout) == (0, "quiet\n"), done.stderr
+
+
+def test_the_runtime_adds_less_than_64_kib(compile, tmp_path):
+    model = Model("small")
+    model.output(model.node("Relu", [model.input("x", "f32", [1])]))
+    assert os.path.getsize(compile(model.write(tmp_path))) < 64 * KIB
+
+
+@by_model
+def test_compiling_takes_less_than_3_seconds_of_one_core(model, rnncc, tmp_path):
+    if "asan" in build_directory().name:
+        pytest.skip("a sanitized compiler is slower")
+
+    def processor_time():
+        usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+        return usage.ru_utime + usage.ru_stime
+
+    # Of the processor, clang's included: wall time would depend on what other tests run at the same time.
+    start = processor_time()
+    assert rnncc(model, "-o", tmp_path / "m.so").returncode == 0
+    assert processor_time() - start < 3
+
+
+@by_model
+def test_the_same_input_gives_the_same_file_wherever_and_whenever(model, rnncc, tmp_path):
+    def compiled(name, source, **options):
+        done = rnncc(source, "-o", tmp_path / name, **options)
+        assert done.returncode == 0, done.stderr
+        return (tmp_path / name).read_bytes()
+
+    first = compiled("a.so", model)
+    elsewhere = tmp_path / "a folder elsewhere"
+    shutil.copytree(model.parent, elsewhere)
+    environment = dict(os.environ, LC_ALL="de_DE.UTF-8", LANG="tr_TR.UTF-8", TZ="Asia/Tokyo", HOME="/nonexistent",
+                       USER="other", SOURCE_DATE_EPOCH="1", TMPDIR=str(elsewhere))
+    assert compiled("b.so", model.name, cwd=elsewhere, env=environment) == first
+    assert compiled("c.so", model, preexec_fn=lambda: os.umask(0o077)) == first
+
+
+@by_model
+def test_emitted_c_builds_without_rnncc_to_the_same_results(model, rnncc, rnnrun, compile, tmp_path):
+    folder = tmp_path / "c"
+    done = rnncc(model, "--emit=c", "-o", folder)
+    assert done.returncode == 0, done.stderr
+    built = subprocess.run(["make", "-s", "-j2"], cwd=folder, capture_output=True, text=True, timeout=120)
+    assert built.returncode == 0 and built.stderr == "", built.stderr
+
+    names = re.findall(r"^(input|output)\s+(\S+)", rnnrun("inspect", folder / "module.so").stdout, re.MULTILINE)
+    arguments = [part for kind, name in names if kind == "input" for part in ("--input", f"{name}=random")]
+
+    def results(module):
+        paths = {name: tmp_path / f"{module.stem}-{name}.npy" for kind, name in names if kind == "output"}
+        files = [part for name, path in paths.items() for part in ("--output", f"{name}=@{path}")]
+        done = rnnrun("run", module, *arguments, *files)
+        assert done.returncode == 0, done.stderr
+        return {name: np.load(path) for name, path in paths.items()}
+
+    expected, got = results(compile(model)), results(folder / "module.so")
+    for name in expected:
+        assert np.array_equal(expected[name], got[name]), name
+
+
+def test_generated_c_has_no_name_of_the_model(rnncc, tmp_path):
+    model = Model("unmistakable")
+    model.output(model.node("Tanh", [model.input("marmalade", "f32", [3])]))
+    done = rnncc(model.write(tmp_path), "--emit=c", "-o", tmp_path / "c")
+    assert done.returncode == 0, done.stderr
+    code = "\n".join(line for line in (tmp_path / "c" / "network.c").read_text().splitlines()
+                     if '"' not in line and not line.lstrip().startswith(("/*", "*", "//")))
+    assert "marmalade" not in code and "unmistakable" not in code
