@@ -32,6 +32,9 @@ static Graph *optimise(const Options *options, Arena *arena) {
   if (options->emit == EMIT_GRAPH) return graph;
   PASS(verify, graph);
   PASS(infer_shapes, graph);
+  PASS(simplify, graph);
+  PASS(fuse_epilogue, graph);
+  PASS(alias_views, graph);
   return graph;
 }
 

@@ -239,12 +239,13 @@ typedef struct Names {
   Name *list;
 } Names;
 
-/* Whether the cursor at a token means a file-scope declaration, not a field or a local of the same name. */
-static bool means_file_scope(CXCursor cursor) {
+/* Whether a token means the file-scope declaration of its name, not a field or a local. Tokens of a parameter's array
+ * bound belong to the parameter's cursor, whose name is another. */
+static bool means_file_scope(Arena *arena, CXCursor cursor, const char *token) {
   enum CXCursorKind kind = clang_getCursorKind(cursor);
-  if (kind == CXCursor_MemberRefExpr || kind == CXCursor_FieldDecl || kind == CXCursor_MemberRef) return false;
   CXCursor target = clang_getCursorReferenced(cursor);
-  if (clang_Cursor_isNull(target)) return true;
+  if (strcmp(copy_cx_string(arena, clang_getCursorSpelling(target)), token) != 0) return true;
+  if (kind == CXCursor_MemberRefExpr || kind == CXCursor_FieldDecl || kind == CXCursor_MemberRef) return false;
   if (clang_getCursorKind(target) == CXCursor_EnumConstantDecl) return true;
   return clang_getCursorKind(clang_getCursorSemanticParent(target)) == CXCursor_TranslationUnit;
 }
@@ -263,7 +264,7 @@ static Names find_names(Arena *arena, const TemplateAst *ast) {
     if (clang_getTokenKind(tokens[i]) != CXToken_Identifier) continue;
     const char *text = copy_cx_string(arena, clang_getTokenSpelling(ast->unit, tokens[i]));
     const Declaration *declaration = template_declaration(ast, text);
-    if (!declaration || !means_file_scope(cursors[i])) continue;
+    if (!declaration || !means_file_scope(arena, cursors[i], text)) continue;
     unsigned at;
     clang_getSpellingLocation(clang_getTokenLocation(ast->unit, tokens[i]), NULL, NULL, NULL, &at);
     names.list[names.count++] = (Name){declaration, {at, at + (unsigned)strlen(text)}};

@@ -22,9 +22,14 @@ static inline T finish(T x) { return x; }
 
 static inline T used_only_when_negated(T x) { return -x; }
 
+static inline void clear(T sums[ROWS]) {
+  for (int NEGATE_too = 0; NEGATE_too < ROWS; NEGATE_too++) sums[NEGATE_too] = 0;
+}
+
 /* Adds ROWS elements. */
 static void sample(const T *in, T *out, int64_t n) {
-  T sums[ROWS] = {0};
+  T sums[ROWS];
+  clear(sums);
   Pair pair = {0, 0};
   for (int64_t i = 0; i < n; i++) {
     if (NEGATE) {
