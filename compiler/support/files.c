@@ -106,7 +106,7 @@ FileBytes file_read_beside(Arena *arena, const char *base, const char *name, siz
   const char *real = real_path(arena, arena_format(arena, "%s%s", folder, name), where);
   size_t length = strcmp(real_folder, "/") == 0 ? 0 : strlen(real_folder);
   if (strncmp(real, real_folder, length) != 0 || real[length] != '/')
-    fatal_at(where, EXIT_INVALID, "\"%s\" is a link that leads out of the model's folder; put the file in it", name);
+    fatal_at(where, EXIT_INVALID, "\"%s\" leads out of the model's folder; put the file in it", name);
   return file_read(arena, real, limit, where);
 }
 
