@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-#include <dirent.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -9,7 +8,7 @@
 #include "support/process.h"
 #include "targets.h"
 
-enum { MAX_SOURCES = 32, MAX_ARGUMENTS = 64 };
+enum { MAX_ARGUMENTS = 64 };
 
 /* The compiler's name can be overridden for machines that call it otherwise. */
 static const char *clang_program(void) {
@@ -81,29 +80,14 @@ static void run_all(Arena *arena, Process *processes, int count, double seconds)
 
 /* ---- sources and objects ---- */
 
-static int compare_names(const void *a, const void *b) {
-  return strcmp(*(const char *const *)a, *(const char *const *)b);
-}
-
-/* The unit first: it takes longest. */
-static int list_sources(Arena *arena, const char *folder, const char **sources) {
-  DIR *listing = opendir(folder);
-  int count = 0;
-  sources[count++] = "network.c";
-  for (struct dirent *entry; listing && (entry = readdir(listing));) {
-    if (!file_has_suffix(entry->d_name, ".c") || !strcmp(entry->d_name, "network.c")) continue;
-    if (count == MAX_SOURCES) bug("more than %d sources", MAX_SOURCES);
-    sources[count++] = arena_string(arena, entry->d_name);
-  }
-  if (listing) closedir(listing);
-  qsort(sources + 1, (size_t)count - 1, sizeof *sources, compare_names);
-  return count;
-}
+static const char *const sources[] = {"network.c", "runtime.c"};
+enum { SOURCE_COUNT = sizeof sources / sizeof *sources };
 
 static const char *object_of(Arena *arena, const char *source) { return file_with_suffix(arena, source, ".o"); }
 
 static const char *const *compile_command(Arena *arena, const Target *target, const char *source) {
-  const char *const *common = clang_args(arena, target, strcmp(source, "network.c") ? SOURCE_RUNTIME : SOURCE_KERNELS);
+  const char *const *common =
+      clang_args(arena, target, strcmp(source, "network.c") == 0 ? SOURCE_KERNELS : SOURCE_RUNTIME);
   const char **argv = ARENA_ARRAY(arena, const char *, MAX_ARGUMENTS + 8);
   int count = 0;
   argv[count++] = clang_program();
@@ -138,14 +122,13 @@ const char *const *link_args(Arena *arena, const Target *target) {
   return list;
 }
 
-static const char *const *link_command(Arena *arena, const Target *target, const char *const *sources, int n,
-                                       const char *output) {
+static const char *const *link_command(Arena *arena, const Target *target, const char *output) {
   const char *const *common = link_args(arena, target);
-  const char **argv = ARENA_ARRAY(arena, const char *, n + MAX_ARGUMENTS);
+  const char **argv = ARENA_ARRAY(arena, const char *, SOURCE_COUNT + MAX_ARGUMENTS);
   int count = 0;
   argv[count++] = clang_program();
   while (*common) argv[count++] = *common++;
-  for (int i = 0; i < n; i++) argv[count++] = object_of(arena, sources[i]);
+  for (int i = 0; i < SOURCE_COUNT; i++) argv[count++] = object_of(arena, sources[i]);
   argv[count++] = "-o";
   argv[count++] = output;
   return argv;
@@ -160,15 +143,12 @@ static const char *absolute(Arena *arena, const char *path) {
 
 void build_module(Graph *graph, const char *folder, const char *output, double seconds) {
   Arena *arena = graph->arena;
-  const char *sources[MAX_SOURCES];
   const char *unfinished = temporary_beside(arena, output);
-  int count = list_sources(arena, folder, sources);
-  Process *compilers = ARENA_ARRAY(arena, Process, count);
-  for (int i = 0; i < count; i++)
+  Process compilers[SOURCE_COUNT];
+  for (int i = 0; i < SOURCE_COUNT; i++)
     compilers[i] = (Process){.argv = compile_command(arena, graph->target, sources[i]), .folder = folder};
-  run_all(arena, compilers, count, seconds);
-  Process linker = {.argv = link_command(arena, graph->target, sources, count, absolute(arena, unfinished)),
-                    .folder = folder};
+  run_all(arena, compilers, SOURCE_COUNT, seconds);
+  Process linker = {.argv = link_command(arena, graph->target, absolute(arena, unfinished)), .folder = folder};
   run_all(arena, &linker, 1, seconds);
   temporary_commit(unfinished, output);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include <dirent.h>
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -9,7 +10,7 @@
 #include "support/files.h"
 #include "targets.h"
 
-enum { LARGEST_SOURCE = 1 << 22 };
+enum { LARGEST_SOURCE = 1 << 22, MAX_RUNTIME_SOURCES = 64 };
 
 static void make_folder(const char *path) {
   if (mkdir(path, 0777) != 0 && errno != EEXIST)
@@ -48,11 +49,31 @@ static void write_makefile(Graph *graph, const char *folder) {
   add_flags(&text, "KERNEL_FLAGS", clang_args(arena, graph->target, SOURCE_KERNELS));
   add_flags(&text, "RUNTIME_FLAGS", clang_args(arena, graph->target, SOURCE_RUNTIME));
   add_flags(&text, "LINK_FLAGS", link_args(arena, graph->target));
-  text_add(&text, "OBJECTS = $(patsubst %%.c,%%.o,$(sort $(wildcard *.c)))\n\n"
-                  "module.so: $(OBJECTS)\n\t$(CC) $(LINK_FLAGS) $(OBJECTS) -o $@\n"
-                  "network.o: network.c weights.bin\n\t$(CC) $(KERNEL_FLAGS) -I. -c network.c -o $@\n"
-                  "%%.o: %%.c\n\t$(CC) $(RUNTIME_FLAGS) -I. -c $< -o $@\n");
+  text_add(&text, "\nmodule.so: network.o runtime.o\n\t$(CC) $(LINK_FLAGS) $^ -o $@\n"
+                  "network.o: network.c weights.bin\n\t$(CC) $(KERNEL_FLAGS) -I. -c $< -o $@\n"
+                  "runtime.o: runtime.c\n\t$(CC) $(RUNTIME_FLAGS) -I. -c $< -o $@\n");
   file_write(arena, arena_format(arena, "%s/Makefile", folder), text.data, text.length);
+}
+
+static int compare_names(const void *a, const void *b) {
+  return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+/* All of the runtime as one source: it builds in a third of the time. Sorted, for the same bytes on every machine. */
+static void write_runtime(Arena *arena, const char *runtime, const char *folder) {
+  const char *names[MAX_RUNTIME_SOURCES];
+  int count = 0;
+  DIR *listing = opendir(runtime);
+  for (struct dirent *entry; listing && (entry = readdir(listing));) {
+    if (!file_has_suffix(entry->d_name, ".c")) continue;
+    if (count == MAX_RUNTIME_SOURCES) bug("more than %d sources of the runtime", MAX_RUNTIME_SOURCES);
+    names[count++] = arena_string(arena, entry->d_name);
+  }
+  if (listing) closedir(listing);
+  qsort(names, (size_t)count, sizeof *names, compare_names);
+  Text text = text_new(arena);
+  for (int i = 0; i < count; i++) text_add(&text, "#include \"%s\"\n", names[i]);
+  file_write(arena, arena_format(arena, "%s/runtime.c", folder), text.data, text.length);
 }
 
 void write_unit(Graph *graph, const Unit *unit, const char *folder) {
@@ -61,7 +82,9 @@ void write_unit(Graph *graph, const Unit *unit, const char *folder) {
   make_folder(folder);
   file_write(arena, arena_format(arena, "%s/network.c", folder), unit->text.data, unit->text.length);
   file_write(arena, arena_format(arena, "%s/weights.bin", folder), graph->weights, (size_t)graph->weights_bytes);
-  copy_folder(arena, arena_format(arena, "%s/runtime", data), folder, "ch");
+  const char *runtime = arena_format(arena, "%s/runtime", data);
+  copy_folder(arena, runtime, folder, "ch");
+  write_runtime(arena, runtime, folder);
   copy_folder(arena, arena_format(arena, "%s/templates", data), folder, "h");
   const char *simd = arena_format(arena, "%s/simd", folder);
   make_folder(simd);
