@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Reads the held-out digits with a shipped network, one image at a time: digits MODULE.so IMAGES.npy LABELS.npy
- * Prints how many it read right, and draws those it did not.
+ * Prints how many it read right, and draws the first few that it did not.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,7 +10,7 @@
 #include "rnnrun/session.h"
 #include "rnnrun/support.h"
 
-enum { SIDE = 8, PIXELS = SIDE * SIDE, CLASSES = 10 };
+enum { SIDE = 8, PIXELS = SIDE * SIDE, CLASSES = 10, MOST_DRAWN = 3 };
 
 typedef struct HeldOut {
   const float *images; /* [count,SIDE,SIDE], 0 to 1 */
@@ -51,21 +51,25 @@ static void draw(const float *image) {
   }
 }
 
+/* Reads all images; returns how many it read right. */
+static int read_all(Session *session, const HeldOut *held_out) {
+  int wrong = 0;
+  for (int i = 0; i < held_out->count; i++) {
+    const float *image = held_out->images + (size_t)i * PIXELS;
+    int digit = read_digit(session, image);
+    if (digit == held_out->labels[i] || wrong++ >= MOST_DRAWN) continue;
+    printf("  takes this %d for a %d:\n", held_out->labels[i], digit);
+    draw(image);
+  }
+  return held_out->count - wrong;
+}
+
 int main(int argc, char **argv) {
   if (argc != 4) fail(EXIT_INPUT, "usage: digits MODULE.so IMAGES.npy LABELS.npy");
   HeldOut held_out = read_held_out(argv[2], argv[3]);
   Session session = session_load(argv[1]);
   session_start(&session, 1);
-  int right = 0;
-  for (int i = 0; i < held_out.count; i++) {
-    const float *image = held_out.images + (size_t)i * PIXELS;
-    int digit = read_digit(&session, image);
-    right += digit == held_out.labels[i];
-    if (digit != held_out.labels[i]) {
-      printf("  takes this %d for a %d:\n", held_out.labels[i], digit);
-      draw(image);
-    }
-  }
+  int right = read_all(&session, &held_out);
   printf("  %d of %d held-out images right (%.1f%%)\n", right, held_out.count, 100.0 * right / held_out.count);
   session_close(&session);
   free((void *)held_out.images);
