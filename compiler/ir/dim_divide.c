@@ -139,7 +139,8 @@ const Dim *dim_div(DimTable *table, const Dim *a, const Dim *b) {
 
 /* -1: a <= b always; 1: a >= b always; 0: not known. */
 static int order(DimTable *table, const Dim *a, const Dim *b) {
-  if (a == b) return -1;
+  if (a == b || a->upper <= b->lower) return -1;
+  if (a->lower >= b->upper) return 1;
   const Dim *difference = dim_sub(table, a, b);
   if (saturated(difference)) return 0;
   return difference->upper <= 0 ? -1 : difference->lower >= 0 ? 1 : 0;

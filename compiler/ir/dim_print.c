@@ -23,6 +23,13 @@ int64_t dim_eval(const Dim *dim, const int64_t *symbols) {
   return sum;
 }
 
+static void print_operand(Text *out, const Dim *dim, bool of_division) {
+  bool grouped = of_division && dim->n_terms > 1;
+  text_add(out, grouped ? "(" : "");
+  dim_print(out, dim);
+  text_add(out, grouped ? ")" : "");
+}
+
 static void print_atom(Text *out, const Atom *atom) {
   static const char *const formats[] = {[ATOM_DIV] = "floor", [ATOM_MIN] = "min", [ATOM_MAX] = "max"};
   if (atom->kind == ATOM_SYMBOL) {
@@ -30,12 +37,10 @@ static void print_atom(Text *out, const Atom *atom) {
     return;
   }
   text_add(out, "%s(", formats[atom->kind]);
-  dim_print(out, atom->a);
+  print_operand(out, atom->a, atom->kind == ATOM_DIV);
   text_add(out, atom->kind == ATOM_DIV ? " / " : ", ");
-  bool grouped = atom->kind == ATOM_DIV && atom->b->n_terms > 1;
-  text_add(out, grouped ? "(" : "");
-  dim_print(out, atom->b);
-  text_add(out, grouped ? "))" : ")");
+  print_operand(out, atom->b, atom->kind == ATOM_DIV);
+  text_add(out, ")");
 }
 
 void dim_print(Text *out, const Dim *dim) {

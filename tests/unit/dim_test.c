@@ -1,0 +1,299 @@
+/* SPDX-License-Identifier: MIT */
+/* Symbolic dimensions against plain integers: what is computed on expressions must agree with what is computed on their
+ * values, for random expressions at random points. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "ir/dim.h"
+
+typedef struct Fixture {
+  Arena *arena;
+  DimTable *table;
+  const Dim *T, *B, *one, *two;
+} Fixture;
+
+static Fixture fixture_new(void) {
+  Fixture f = {.arena = arena_new()};
+  f.table = dim_table_new(f.arena);
+  f.T = dim_symbol(f.table, dim_symbol_add(f.table, "T", 1, 50, 400));
+  f.B = dim_symbol(f.table, dim_symbol_add(f.table, "B", 1, 4, 8));
+  f.one = dim_const(f.table, 1);
+  f.two = dim_const(f.table, 2);
+  return f;
+}
+
+static const char *printed(Fixture *f, const Dim *dim) {
+  Text text = text_new(f->arena);
+  dim_print(&text, dim);
+  return text.data;
+}
+
+static const char *printed_c(Fixture *f, const Dim *dim) {
+  Text text = text_new(f->arena);
+  dim_print_c(&text, dim);
+  return text.data;
+}
+
+static void equal_polynomials_are_one_object(void **state) {
+  (void)state;
+  Fixture f = fixture_new();
+  DimTable *t = f.table;
+  const Dim *left = dim_mul(t, dim_add(t, f.T, f.B), dim_sub(t, f.T, f.B));
+  const Dim *right = dim_sub(t, dim_mul(t, f.T, f.T), dim_mul(t, f.B, f.B));
+  assert_ptr_equal(left, right);
+  assert_ptr_equal(dim_sub(t, left, right), dim_const(t, 0));
+  assert_ptr_equal(dim_add(t, dim_sub(t, f.T, f.one), f.one), f.T);
+  assert_string_equal(printed(&f, left), "T*T - B*B");
+  arena_free(f.arena);
+}
+
+static void exact_division_leaves_no_remainder(void **state) {
+  (void)state;
+  Fixture f = fixture_new();
+  DimTable *t = f.table;
+  const Dim *TB = dim_mul(t, f.T, f.B), *TB64 = dim_mul(t, TB, dim_const(t, 64));
+  assert_ptr_equal(dim_div(t, TB64, dim_mul(t, f.T, dim_const(t, 64))), f.B);
+  assert_ptr_equal(dim_div(t, dim_mul(t, dim_add(t, f.T, f.one), f.B), dim_add(t, f.T, f.one)), f.B);
+  assert_ptr_equal(dim_div(t, dim_mul(t, f.T, f.two), f.two), f.T);
+  arena_free(f.arena);
+}
+
+static void strided_divisions_merge(void **state) {
+  (void)state;
+  Fixture f = fixture_new();
+  DimTable *t = f.table;
+  const Dim *half = dim_div(t, dim_add(t, f.T, f.one), f.two);
+  assert_ptr_equal(dim_div(t, half, f.two), dim_div(t, dim_add(t, f.T, f.one), dim_const(t, 4)));
+  assert_ptr_equal(dim_div(t, dim_mul(t, f.two, dim_add(t, f.T, f.one)), dim_const(t, 4)), half);
+  assert_string_equal(printed(&f, half), "floor((T + 1) / 2)");
+  arena_free(f.arena);
+}
+
+static void minimum_and_maximum_vanish_where_the_order_is_known(void **state) {
+  (void)state;
+  Fixture f = fixture_new();
+  DimTable *t = f.table;
+  assert_ptr_equal(dim_min(t, f.T, dim_add(t, f.T, f.one)), f.T);
+  assert_ptr_equal(dim_max(t, f.T, f.one), f.T);
+  assert_ptr_equal(dim_min(t, f.T, dim_const(t, INT64_MAX)), f.T);
+  assert_ptr_equal(dim_max(t, f.T, dim_const(t, INT64_MIN)), f.T);
+  assert_ptr_equal(dim_min(t, f.T, dim_const(t, 10)), dim_min(t, dim_const(t, 10), f.T));
+  assert_int_equal(dim_upper(dim_min(t, f.T, dim_const(t, 10))), 10);
+  arena_free(f.arena);
+}
+
+static void products_saturate_instead_of_wrapping(void **state) {
+  (void)state;
+  Fixture f = fixture_new();
+  DimTable *t = f.table;
+  const Dim *big = dim_const(t, INT64_C(1) << 40);
+  const Dim *bomb = dim_mul(t, dim_mul(t, big, big), f.T);
+  assert_true(dim_upper(bomb) == INT64_MAX);
+  assert_true(dim_upper(dim_sub(t, bomb, f.one)) == INT64_MAX);
+  assert_true(dim_lower(dim_sub(t, f.one, bomb)) == INT64_MIN);
+  arena_free(f.arena);
+}
+
+/* A random expression and, beside it, its value at one point. */
+typedef struct Sample {
+  const Dim *dim;
+  int64_t value;
+} Sample;
+
+static int64_t floor_of(int64_t a, int64_t b) {
+  int64_t q = a / b;
+  return a % b != 0 && (a < 0) != (b < 0) ? q - 1 : q;
+}
+
+static Sample leaf(Fixture *f, const int64_t *point) {
+  int choice = rand() % 4;
+  if (choice == 0) return (Sample){f->T, point[0]};
+  if (choice == 1) return (Sample){f->B, point[1]};
+  int64_t number = rand() % 13 - 4;
+  return (Sample){dim_const(f->table, number), number};
+}
+
+static Sample combine(Fixture *f, Sample a, Sample b) {
+  DimTable *t = f->table;
+  switch (rand() % 6) {
+  case 0:
+    return (Sample){dim_add(t, a.dim, b.dim), a.value + b.value};
+  case 1:
+    return (Sample){dim_sub(t, a.dim, b.dim), a.value - b.value};
+  case 2:
+    return (Sample){dim_mul(t, a.dim, b.dim), a.value * b.value};
+  case 3:
+    return (Sample){dim_min(t, a.dim, b.dim), a.value < b.value ? a.value : b.value};
+  case 4:
+    return (Sample){dim_max(t, a.dim, b.dim), a.value > b.value ? a.value : b.value};
+  default:
+    break;
+  }
+  if (dim_lower(b.dim) <= 0 && dim_upper(b.dim) >= 0) return a;
+  return (Sample){dim_div(t, a.dim, b.dim), floor_of(a.value, b.value)};
+}
+
+static Sample grow(Fixture *f, const int64_t *point, int depth) {
+  if (depth == 0) return leaf(f, point);
+  Sample a = grow(f, point, depth - 1), b = grow(f, point, rand() % depth);
+  return combine(f, a, b);
+}
+
+/* Negative controls: a wrong floor or a lost term changes some of the values compared here. */
+static void random_expressions_have_the_value_of_their_parts(void **state) {
+  (void)state;
+  srand(1);
+  for (int round = 0; round < 200; round++) {
+    Fixture f = fixture_new();
+    for (int i = 0; i < 100; i++) {
+      int64_t point[] = {1 + rand() % 400, 1 + rand() % 8};
+      Sample sample = grow(&f, point, 3);
+      assert_true(dim_eval(sample.dim, point) == sample.value);
+      assert_true(dim_lower(sample.dim) <= sample.value);
+      assert_true(sample.value <= dim_upper(sample.dim));
+    }
+    arena_free(f.arena);
+  }
+}
+
+static void algebra_laws_hold_as_pointer_equality(void **state) {
+  (void)state;
+  srand(2);
+  const int64_t point[] = {7, 3};
+  for (int round = 0; round < 500; round++) {
+    Fixture f = fixture_new();
+    DimTable *t = f.table;
+    const Dim *a = grow(&f, point, 2).dim, *b = grow(&f, point, 2).dim, *c = grow(&f, point, 1).dim;
+    assert_ptr_equal(dim_add(t, a, b), dim_add(t, b, a));
+    assert_ptr_equal(dim_mul(t, a, b), dim_mul(t, b, a));
+    assert_ptr_equal(dim_add(t, dim_add(t, a, b), c), dim_add(t, a, dim_add(t, b, c)));
+    assert_ptr_equal(dim_mul(t, dim_mul(t, a, b), c), dim_mul(t, a, dim_mul(t, b, c)));
+    assert_ptr_equal(dim_mul(t, a, dim_add(t, b, c)), dim_add(t, dim_mul(t, a, b), dim_mul(t, a, c)));
+    assert_ptr_equal(dim_min(t, a, b), dim_min(t, b, a));
+    assert_ptr_equal(dim_sub(t, a, a), dim_const(t, 0));
+    arena_free(f.arena);
+  }
+}
+
+/* Reads what dim_print_c writes, as a C compiler would: its division rounds towards 0. */
+typedef struct Reader {
+  const char *at;
+  const int64_t *point;
+} Reader;
+
+static int64_t read_expression(Reader *reader);
+
+static bool accept(Reader *reader, const char *token) {
+  while (*reader->at == ' ') reader->at++;
+  if (strncmp(reader->at, token, strlen(token)) != 0) return false;
+  reader->at += strlen(token);
+  return true;
+}
+
+static int64_t read_number(Reader *reader) { return strtoll(reader->at, (char **)&reader->at, 10); }
+
+static int64_t read_factor(Reader *reader) {
+  if (accept(reader, "-")) return -read_factor(reader);
+  if (accept(reader, "d")) return reader->point[read_number(reader)];
+  bool number = accept(reader, "INT64_C");
+  assert_true(accept(reader, "("));
+  int64_t value = number ? read_number(reader) : read_expression(reader);
+  assert_true(accept(reader, ")"));
+  return value;
+}
+
+static int64_t read_product(Reader *reader) {
+  int64_t value = read_factor(reader);
+  for (;;) {
+    if (accept(reader, "*"))
+      value *= read_factor(reader);
+    else if (accept(reader, "/"))
+      value /= read_factor(reader);
+    else
+      return value;
+  }
+}
+
+static int64_t read_sum(Reader *reader) {
+  int64_t value = read_product(reader);
+  for (;;) {
+    if (accept(reader, "+"))
+      value += read_product(reader);
+    else if (accept(reader, "-"))
+      value -= read_product(reader);
+    else
+      return value;
+  }
+}
+
+static int64_t read_expression(Reader *reader) {
+  int64_t left = read_sum(reader);
+  bool less = accept(reader, "<");
+  if (!less && !accept(reader, ">")) return left;
+  int64_t right = read_sum(reader);
+  assert_true(accept(reader, "?"));
+  int64_t yes = read_sum(reader);
+  assert_true(accept(reader, ":"));
+  int64_t no = read_sum(reader);
+  return (less ? left < right : left > right) ? yes : no;
+}
+
+static void c_text_computes_the_same_value(void **state) {
+  (void)state;
+  srand(3);
+  for (int round = 0; round < 100; round++) {
+    Fixture f = fixture_new();
+    for (int i = 0; i < 30; i++) {
+      int64_t point[] = {1 + rand() % 400, 1 + rand() % 8};
+      Sample sample = grow(&f, point, 3);
+      Reader reader = {printed_c(&f, sample.dim), point};
+      assert_true(read_expression(&reader) == sample.value);
+      assert_string_equal(reader.at, "");
+    }
+    arena_free(f.arena);
+  }
+}
+
+static void c_text_is_parenthesised_and_rounds_down(void **state) {
+  (void)state;
+  Fixture f = fixture_new();
+  DimTable *t = f.table;
+  assert_string_equal(printed_c(&f, f.T), "d0");
+  assert_string_equal(printed_c(&f, dim_const(t, 5)), "INT64_C(5)");
+  assert_string_equal(printed_c(&f, dim_sub(t, dim_mul(t, f.two, f.T), f.one)), "(INT64_C(2) * d0 + (-INT64_C(1)))");
+  assert_string_equal(printed_c(&f, dim_div(t, dim_add(t, f.T, f.one), f.two)), "(((d0 + INT64_C(1))) / INT64_C(2))");
+  const Dim *smaller = dim_min(t, f.B, f.two);
+  assert_string_equal(printed_c(&f, smaller), "(d1 < INT64_C(2) ? d1 : INT64_C(2))");
+  arena_free(f.arena);
+}
+
+/* A shape that a chain of slices shrinks step by step must not grow the table's search or the expression. */
+static void many_dimensions_are_found_again(void **state) {
+  (void)state;
+  Fixture f = fixture_new();
+  for (int64_t i = 0; i < 20000; i++) dim_add(f.table, f.T, dim_const(f.table, i));
+  for (int64_t i = 0; i < 20000; i += 997)
+    assert_ptr_equal(dim_add(f.table, dim_const(f.table, i), f.T), dim_add(f.table, f.T, dim_const(f.table, i)));
+  arena_free(f.arena);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(equal_polynomials_are_one_object),
+      cmocka_unit_test(exact_division_leaves_no_remainder),
+      cmocka_unit_test(strided_divisions_merge),
+      cmocka_unit_test(minimum_and_maximum_vanish_where_the_order_is_known),
+      cmocka_unit_test(products_saturate_instead_of_wrapping),
+      cmocka_unit_test(random_expressions_have_the_value_of_their_parts),
+      cmocka_unit_test(algebra_laws_hold_as_pointer_equality),
+      cmocka_unit_test(c_text_computes_the_same_value),
+      cmocka_unit_test(c_text_is_parenthesised_and_rounds_down),
+      cmocka_unit_test(many_dimensions_are_found_again),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
