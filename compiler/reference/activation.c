@@ -20,20 +20,20 @@ static double softplus(double x, double alpha, double beta) {
   return (void)alpha, (void)beta, x > 0 ? x + log1p(exp(-x)) : log1p(exp(x));
 }
 
-/* Default alpha and beta are those of the ONNX operators of the same name; Affine and ScaledTanh have none in ONNX and
- * get ONNX Runtime's. */
+/* Default alpha and beta are those of the ONNX operators of the same name. There is no Affine and no ScaledTanh among
+ * them: these get ONNX Runtime's defaults, which are 0. */
 static const struct {
   const char *name;
   double (*apply)(double x, double alpha, double beta);
   bool takes_alpha, takes_beta;
   double alpha, beta;
 } ACTIVATIONS[] = {
-    {"Affine", affine, true, true, 1, 0},
+    {"Affine", affine, true, true, 0, 0},
     {"Elu", elu, true, false, 1, 0},
     {"HardSigmoid", hard_sigmoid, true, true, 0.2, 0.5},
     {"LeakyRelu", leaky_relu, true, false, 0.01, 0},
     {"Relu", relu, false, false, 0, 0},
-    {"ScaledTanh", scaled_tanh, true, true, 1, 1},
+    {"ScaledTanh", scaled_tanh, true, true, 0, 0},
     {"Sigmoid", sigmoid, false, false, 0, 0},
     {"Softplus", softplus, false, false, 0, 0},
     {"Softsign", softsign, false, false, 0, 0},

@@ -57,7 +57,7 @@ class Model:
         return name
 
     def constant(self, array, name=None):
-        name = name or f"c{len(self.arrays)}"
+        name = name or f"constant{len(self.arrays)}"
         self.arrays[name] = numpy.asarray(array)
         return name
 

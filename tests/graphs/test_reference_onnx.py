@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: MIT
+"""The reference interpreter computes what ONNX Runtime does, op by op on random small models."""
+import numpy
+import onnxruntime
+import pytest
+
+from conftest import build_directory
+from graphs.op_models import CASES, INEXACT
+from graphs.recurrent_models import GATES, batch_first, recurrent, turned_output
+from support.reference import Reference
+
+SEEDS = 4
+NotImplementedByPeer = onnxruntime.capi.onnxruntime_pybind11_state.NotImplemented
+# ONNX Runtime approximates exp, tanh and erf with up to 2^-20 of relative error; the reference is off by half an ULP.
+FUNCTION_ERROR = 2.0**-20
+
+
+@pytest.fixture(scope="session")
+def reference():
+    return Reference(build_directory() / "tests" / "support" / "reference_run")
+
+
+def assert_close(got, expected, bound):
+    assert got.dtype == expected.dtype and got.shape == expected.shape
+    if bound == 0:
+        numpy.testing.assert_array_equal(got, expected)
+    else:
+        magnitude = max(1.0, float(numpy.abs(expected).max(initial=0)))
+        numpy.testing.assert_allclose(got, expected, rtol=0, atol=bound * magnitude)
+
+
+def onnx_or_skip(model, feeds):
+    try:
+        return model.onnx_run(feeds)
+    except NotImplementedByPeer as unsupported:
+        pytest.skip(f"ONNX Runtime has no such kernel: {str(unsupported)[:120]}")
+
+
+@pytest.mark.parametrize("seed", range(SEEDS))
+@pytest.mark.parametrize("name", CASES)
+def test_op_agrees_with_onnx_runtime(reference, tmp_path, name, seed):
+    model, feeds = CASES[name](numpy.random.default_rng([seed, *name.encode()]))
+    expected = onnx_or_skip(model, feeds)
+    got = reference.run(model, model.write(tmp_path), feeds)
+    for output in model.outputs:
+        assert_close(got[output], expected[output], FUNCTION_ERROR if name in INEXACT else 0)
+
+
+def recurrent_bound(op, steps):
+    """Each step's sums lose a few ULP in f32 and its functions FUNCTION_ERROR; steps add up, since no activation here
+    is steeper than 1, but gates multiply: twice for the candidates of GRU and LSTM."""
+    return 2 * steps * FUNCTION_ERROR * (1 if op == "RNN" else 2)
+
+
+@pytest.mark.parametrize("seed", range(25))
+@pytest.mark.parametrize("op", GATES)
+def test_recurrent_op_agrees_with_onnx_runtime(reference, tmp_path, op, seed):
+    model, feeds, steps = recurrent(numpy.random.default_rng([seed, *op.encode()]), op)
+    expected = model.onnx_run(feeds)
+    got = reference.run(model, model.write(tmp_path), feeds)
+    for output in model.outputs:
+        assert_close(got[output], expected[output], recurrent_bound(op, steps))
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("op", GATES)
+def test_batch_first_layout_is_the_other_one_turned(reference, tmp_path, op, seed):
+    model, feeds, _ = recurrent(numpy.random.default_rng([seed, *op.encode()]), op)
+    turned, turned_feeds = batch_first(model, feeds, op)
+    plain = reference.run(model, model.write(tmp_path), feeds)
+    got = reference.run(turned, turned.write(tmp_path), turned_feeds)
+    for output in model.outputs:
+        numpy.testing.assert_array_equal(got[output], turned_output(output, plain[output]))

@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Runs a model by the reference interpreter, for tests (tests/support/reference.py drives it):
+ *
+ *     reference_run [--simplified] MODEL FOLDER [DIM=VALUE]...
+ *
+ * FOLDER/in<k> holds the elements of the k-th input, the states' inputs after the graph's; FOLDER/out<k> is written,
+ * the states' new values after the graph's outputs. One line `dtype extent extent...` an output goes to stdout.
+ * --simplified runs the passes that rewrite the graph first: they must not change what it computes.
+ * Exit 1, with the reason on stderr, where the reference finds a value out of range.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "load/load.h"
+#include "passes.h"
+#include "reference/reference.h"
+#include "support/files.h"
+#include "targets.h"
+
+typedef struct Command {
+  Arena *arena;
+  Graph *graph;
+  const char *folder;
+  int64_t *symbols;
+} Command;
+
+static const Location COMMAND_LINE = {.byte = -1};
+
+/* DIM=VALUE; dims that are not given stand at their optimum. */
+static void read_symbols(Command *command, int argc, char **argv) {
+  DimTable *dims = command->graph->dims;
+  command->symbols = ARENA_ARRAY(command->arena, int64_t, dim_symbol_count(dims));
+  for (int i = 0; i < dim_symbol_count(dims); i++) command->symbols[i] = dim_symbol_at(dims, i)->opt;
+  for (int i = 0; i < argc; i++) {
+    char *name = arena_string(command->arena, argv[i]), *equals = strchr(name, '=');
+    if (equals) *equals = 0;
+    const DimSymbol *symbol = dim_symbol_find(dims, name);
+    if (!equals || !symbol) fatal_at(COMMAND_LINE, EXIT_INVALID, "%s: DIM=VALUE is due", argv[i]);
+    command->symbols[symbol->index] = strtoll(equals + 1, NULL, 10);
+  }
+}
+
+static FILE *open_tensor(const Command *command, const char *kind, int index, const char *mode) {
+  const char *path = arena_format(command->arena, "%s/%s%d", command->folder, kind, index);
+  FILE *file = fopen(path, mode);
+  if (!file) fatal_at(LOCATION_FILE(path), EXIT_ENVIRONMENT, "cannot be opened");
+  return file;
+}
+
+static const Tensor *read_input(const Command *command, int index, const Value *value) {
+  int64_t shape[MAX_RANK];
+  for (int axis = 0; axis < value->rank; axis++) shape[axis] = dim_eval(value->shape[axis], command->symbols);
+  Tensor *tensor = tensor_new(command->arena, value->dtype, value->rank, shape);
+  size_t count = (size_t)tensor_count(tensor);
+  FILE *file = open_tensor(command, "in", index, "rb");
+  if (fread(tensor->data, dtype_size(value->dtype), count, file) != count || fgetc(file) != EOF)
+    fatal_at(COMMAND_LINE, EXIT_INVALID, "in%d does not hold %zu elements", index, count);
+  fclose(file);
+  return tensor;
+}
+
+static void write_output(const Command *command, int index, const Tensor *tensor) {
+  FILE *file = open_tensor(command, "out", index, "wb");
+  fwrite(tensor->data, dtype_size(tensor->dtype), (size_t)tensor_count(tensor), file);
+  fclose(file);
+  printf("%s", dtype_name(tensor->dtype));
+  for (int axis = 0; axis < tensor->rank; axis++) printf(" %" PRId64, tensor->shape[axis]);
+  printf("\n");
+}
+
+static void run(Command *command) {
+  Graph *graph = command->graph;
+  int n_inputs = graph->n_inputs + graph->n_states, n_outputs = graph->n_outputs + graph->n_states;
+  const Tensor **inputs = ARENA_ARRAY(command->arena, const Tensor *, n_inputs);
+  Tensor **outputs = ARENA_ARRAY(command->arena, Tensor *, n_outputs);
+  for (int k = 0; k < n_inputs; k++) {
+    const Value *value = k < graph->n_inputs ? graph->inputs[k] : graph->states[k - graph->n_inputs].input;
+    inputs[k] = read_input(command, k, value);
+  }
+  const char *wrong = reference_run(command->arena, graph, inputs, outputs, command->symbols);
+  if (wrong) fatal_at(COMMAND_LINE, EXIT_MISMATCH, "%s", wrong);
+  for (int k = 0; k < n_outputs; k++) write_output(command, k, outputs[k]);
+}
+
+int main(int argc, char **argv) {
+  bool simplified = argc > 1 && !strcmp(argv[1], "--simplified");
+  argc -= simplified, argv += simplified;
+  if (argc < 3) fatal_at(COMMAND_LINE, EXIT_INVALID, "MODEL and FOLDER are due");
+  Command command = {.arena = arena_new(), .folder = argv[2]};
+  command.graph = load_model(command.arena, argv[1]);
+  command.graph->target = target_find("native");
+  verify(command.graph);
+  infer_shapes(command.graph);
+  if (simplified) {
+    simplify(command.graph);
+    fuse_epilogue(command.graph);
+  }
+  read_symbols(&command, argc - 3, argv + 3);
+  run(&command);
+  arena_free(command.arena);
+  return 0;
+}
