@@ -8,7 +8,6 @@
 #include "kernel.h"
 #include "rows.h"
 #include "simd/math.h"
-#include "simd/pow.h"
 
 /* Operands; those beyond are not read.
  * legal: 1..3 */

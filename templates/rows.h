@@ -25,6 +25,7 @@ static inline int64_t rows_count(int axes, const int64_t *extent) {
   return count;
 }
 
+/* 0 <= row < rows_count: no extent is zero. */
 static inline void rows_seek(Rows *rows, int64_t row) {
   for (int k = 0; k < ROWS_OPERANDS; k++) rows->offset[k] = 0;
   for (int axis = rows->axes - 1; axis >= 0; axis--) {

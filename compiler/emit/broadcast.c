@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "graph/shape.h"
 #include "support/diagnostics.h"
 
 static bool is_one(const Dim *dim) { return dim_is_const(dim) && dim_value(dim) == 1; }
@@ -11,7 +12,7 @@ static bool is_one(const Dim *dim) { return dim_is_const(dim) && dim_value(dim) 
 static bool moves_along(const Value *output, const Value *operand, int axis) {
   int own = axis - (output->rank - operand->rank);
   if (own < 0 || is_one(operand->shape[own])) return false;
-  if (operand->shape[own] != output->shape[axis]) bug("an operand's axis is neither 1 nor the output's");
+  if (!same_dim(operand->shape[own], output->shape[axis])) bug("an operand's axis is neither 1 nor the output's");
   return true;
 }
 

@@ -63,6 +63,7 @@ static const char *table_name(const Node *node) {
   if (!strcmp(op, "Clip")) return clip_variant(node);
   if (!strcmp(op, "Cast")) return cast_variant(node);
   if (!strcmp(op, "Gelu")) return strcmp(node_string(node, "approximate"), "tanh") ? "Gelu" : "GeluTanh";
+  if (node->op->max_inputs < 0 && !has_input(node, 1)) return "Copy";
   if (!strcmp(op, "Mod")) return node_int(node, "fmod") ? "ModC" : "Mod";
   return op;
 }
@@ -146,23 +147,18 @@ static const char *literal(Arena *arena, const Value *value) {
   return out.data;
 }
 
-/* Max, Min and Sum of three inputs, one of them the result so far: as a chain. */
-static const char *apply_one(Arena *arena, const Node *node, const char *x) {
-  const char *inputs[3] = {x, NULL, NULL};
-  int n = elementwise_own_inputs(node);
-  for (int k = 1; k < n; k++) inputs[k] = node->inputs[k] ? literal(arena, node->inputs[k]) : NULL;
-  if (node->op->max_inputs >= 0) return elementwise_vector(arena, node, inputs);
-  for (int k = 1; k < n; k++) {
-    const char *pair[3] = {inputs[0], inputs[k], NULL};
-    inputs[0] = elementwise_vector(arena, node, pair);
-  }
-  return inputs[0];
+/* Its first input is in `x`. */
+static const char *apply_to_x(Arena *arena, const Node *node) {
+  const char *inputs[3] = {"x", NULL, NULL};
+  for (int k = 1; k < elementwise_own_inputs(node); k++)
+    inputs[k] = node->inputs[k] ? literal(arena, node->inputs[k]) : NULL;
+  return elementwise_vector(arena, node, inputs);
 }
 
 /* x is used more than once in many expressions, so each step gets a name. */
 const char *elementwise_epilogue_body(Arena *arena, const Node *node) {
   Text out = text_new(arena);
-  for (int k = 0; k < node->n_epilogue; k++) text_add(&out, "x = %s;\n  ", apply_one(arena, node->epilogue[k], "x"));
+  for (int k = 0; k < node->n_epilogue; k++) text_add(&out, "x = %s;\n  ", apply_to_x(arena, node->epilogue[k]));
   text_add(&out, "return x;");
   return out.data;
 }

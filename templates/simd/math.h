@@ -13,6 +13,7 @@
 #ifndef SIMD_MATH_H
 #define SIMD_MATH_H
 
+#include "simd/pow.h"
 #include "simd/simd.h"
 
 /* Nearest integral number, halves to even, for |v| < 2^22: two additions, where vround may take longer. */

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: MIT */
+/* ArgMax and ArgMin along one axis of x[outer, n, inner]. The first NaN wins over everything, as in numpy. */
+#include "kernel.h"
+
+/* legal: float int32_t int64_t uint8_t */
+typedef float T;
+
+/* 1: ArgMin.
+ * legal: 0 1 */
+enum { MINIMUM = 0 };
+/* 1: of equal elements the last.
+ * legal: 0 1 */
+enum { LAST = 0 };
+
+/* Whether x takes the place of the best so far. */
+static inline bool beats(T x, T best) {
+  bool better = MINIMUM ? x < best : x > best;
+  if (LAST && x == best) better = true;
+  return best == best && (better || x != x);
+}
+
+/* Elements are `inner` apart. */
+static int64_t find(const T *x, int64_t n, int64_t inner) {
+  int64_t best = 0;
+  for (int64_t i = 1; i < n; i++)
+    if (beats(x[i * inner], x[best * inner])) best = i;
+  return best;
+}
+
+static void arg_extreme(const Team *team, const T *x, int64_t *y, int64_t outer, int64_t n, int64_t inner) {
+  int64_t item, end;
+  team_share(team, outer * inner, &item, &end);
+  for (; item < end; item++) y[item] = find(x + item / inner * n * inner + item % inner, n, inner);
+}

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Softmax and LogSoftmax along one axis of x[outer, n, inner], shifted by the maximum so that exp cannot overflow.
+ * Where the axis is the last, a vector runs along it; else a vector holds LANES neighbours of the inner axis. A NaN, or
+ * an infinite maximum, makes its whole group NaN.
+ */
+#include "kernel.h"
+#include "simd/math.h"
+
+/* 1: LogSoftmax.
+ * legal: 0 1 */
+enum { LOGARITHM = 0 };
+/* 1: inner is 1.
+ * legal: 0 1 */
+enum { LAST_AXIS = 1 };
+
+/* What an element becomes: `total` is the sum of the group's exponentials, or its logarithm. */
+static inline vec result(vec x, vec top, vec total) {
+  vec shifted = vsub(x, top);
+  return LOGARITHM ? vsub(shifted, total) : vdiv(vexp(shifted), total);
+}
+
+static inline vec sum_or_log(vec sum) { return LOGARITHM ? vlog(sum) : sum; }
+
+static void softmax_row(const float *x, float *y, int64_t n) {
+  int64_t whole = n - n % LANES;
+  int rest = (int)(n - whole);
+  vec top = vset(-__builtin_inff()), sum = vzero();
+  for (int64_t i = 0; i < whole; i += LANES) top = vmax(top, vload(x + i));
+  if (rest) top = vmax(top, vselect(vmask_first(rest), vload_n(x + whole, rest), top));
+  top = vset(vhmax(top));
+  for (int64_t i = 0; i < whole; i += LANES) sum = vadd(sum, vexp(vsub(vload(x + i), top)));
+  if (rest) sum = vadd(sum, vselect(vmask_first(rest), vexp(vsub(vload_n(x + whole, rest), top)), vzero()));
+  vec total = sum_or_log(vset(vhsum(sum)));
+  for (int64_t i = 0; i < whole; i += LANES) vstore(y + i, result(vload(x + i), top, total));
+  if (rest) vstore_n(y + whole, result(vload_n(x + whole, rest), top, total), rest);
+}
+
+/* `lanes` neighbouring groups, whose elements are `inner` apart. */
+static void softmax_columns(const float *x, float *y, int64_t n, int64_t inner, int lanes) {
+  vec top = vset(-__builtin_inff()), sum = vzero();
+  for (int64_t i = 0; i < n; i++) top = vmax(top, vload_n(x + i * inner, lanes));
+  for (int64_t i = 0; i < n; i++) sum = vadd(sum, vexp(vsub(vload_n(x + i * inner, lanes), top)));
+  vec total = sum_or_log(sum);
+  for (int64_t i = 0; i < n; i++) vstore_n(y + i * inner, result(vload_n(x + i * inner, lanes), top, total), lanes);
+}
+
+static void softmax(const Team *team, const float *x, float *y, int64_t outer, int64_t n, int64_t inner) {
+  int64_t blocks = LAST_AXIS ? 1 : ceil_div(inner, LANES), item, end;
+  team_share(team, outer * blocks, &item, &end);
+  for (; item < end; item++) {
+    if (LAST_AXIS) {
+      softmax_row(x + item * n, y + item * n, n);
+    } else {
+      int64_t column = item % blocks * LANES, at = item / blocks * n * inner + column;
+      softmax_columns(x + at, y + at, n, inner, (int)min_i64(LANES, inner - column));
+    }
+  }
+}
