@@ -136,3 +136,25 @@ void file_write(Arena *arena, const char *path, const void *data, size_t size) {
   if (!good) fatal_at(LOCATION_FILE(path), EXIT_ENVIRONMENT, "cannot write: %s", strerror(error));
   temporary_commit(temporary, path);
 }
+
+/* False, with errno, where reading or writing fails. In pieces: a module may be large. */
+static bool copy_bytes(FILE *in, FILE *out, char *piece, size_t bytes) {
+  size_t got;
+  while ((got = fread(piece, 1, bytes, in)) > 0)
+    if (fwrite(piece, 1, got, out) != got) return false;
+  return !ferror(in);
+}
+
+void file_copy(Arena *arena, const char *from, const char *to) {
+  enum { PIECE_BYTES = 1 << 16 };
+  char *temporary = temporary_beside(arena, to);
+  FILE *in = fopen(from, "rb"), *out = fopen(temporary, "wb");
+  struct stat status;
+  bool good = in && out && copy_bytes(in, out, arena_alloc(arena, PIECE_BYTES), PIECE_BYTES) &&
+              fstat(fileno(in), &status) == 0 && fchmod(fileno(out), status.st_mode & 0777) == 0;
+  int error = errno;
+  if (in) fclose(in);
+  if (out && fclose(out) != 0 && good) good = false, error = errno;
+  if (!good) fatal_at(LOCATION_FILE(to), EXIT_ENVIRONMENT, "cannot copy %s to it: %s", from, strerror(error));
+  temporary_commit(temporary, to);
+}

@@ -32,6 +32,8 @@ const char *file_last_part(const char *path);
 bool file_has_suffix(const char *path, const char *suffix);
 
 void file_write(Arena *arena, const char *path, const void *data, size_t size);
+/* Contents and whether it may be executed. */
+void file_copy(Arena *arena, const char *from, const char *to);
 
 /* For a target that another program writes: an empty file beside `path`, to be committed to it. */
 char *temporary_beside(Arena *arena, const char *path);
