@@ -68,12 +68,13 @@ static bool unknown_attribute(const Node *node, const Attribute *attribute) {
   AttributeSpec closest = closest_attribute(node->op, attribute->name);
   list_attributes(node->op, known, sizeof known);
   if (!known[0])
-    error_at(attribute->where, EXIT_UNSUPPORTED, "%s has no attributes, found `%s`", node->op->name, attribute->name);
+    error_at(attribute->where, EXIT_UNSUPPORTED, "%s has no attributes, found `%.80s`", node->op->name,
+             attribute->name);
   else if (closest.name[0])
-    error_at(attribute->where, EXIT_UNSUPPORTED, "%s has no attribute `%s`; did you mean `%s`? It has: %s",
+    error_at(attribute->where, EXIT_UNSUPPORTED, "%s has no attribute `%.80s`; did you mean `%s`? It has: %s",
              node->op->name, attribute->name, closest.name, known);
   else
-    error_at(attribute->where, EXIT_UNSUPPORTED, "%s has no attribute `%s`; it has: %s", node->op->name,
+    error_at(attribute->where, EXIT_UNSUPPORTED, "%s has no attribute `%.80s`; it has: %s", node->op->name,
              attribute->name, known);
   return false;
 }
@@ -111,8 +112,8 @@ static bool check_attribute(const Node *node, const Attribute *attribute) {
     return false;
   }
   if (spec.kind == ATTRIBUTE_STRING && !is_alternative(attribute->s, &spec)) {
-    error_at(attribute->where, EXIT_INVALID, "`%s` of %s is \"%s\"; it must be one of %.*s", spec.name, node->op->name,
-             attribute->s, spec.text_length, spec.text);
+    error_at(attribute->where, EXIT_INVALID, "`%s` of %s is \"%.80s\"; it must be one of %.*s", spec.name,
+             node->op->name, attribute->s, spec.text_length, spec.text);
     return false;
   }
   return true;
