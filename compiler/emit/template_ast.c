@@ -16,7 +16,7 @@ const char *copy_cx_string(Arena *arena, CXString string) {
 
 static unsigned offset_of(CXSourceLocation location) {
   unsigned offset;
-  clang_getSpellingLocation(location, NULL, NULL, NULL, &offset);
+  clang_getExpansionLocation(location, NULL, NULL, NULL, &offset);
   return offset;
 }
 
