@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * C = epilogue(scale * A B + addend) in f32, with B packed into panels (see panel.h), over any number of batches.
+ * C = epilogue(scale * A B + addend_scale * addend) in f32, with B packed into panels (see panel.h), over any number of
+ * batches.
  *
  * Work is cut into (batch, panel, block of rows), in that order, and each worker takes one contiguous share: a worker
  * reads few panels of B, and always the same ones. Blocks are balanced, so that no tail is left with one row.
@@ -22,7 +23,7 @@ enum { GROUP = 4 };
 /* Depth after which a block is put by in C, so that the part of the panel in use stays in cache.
  * legal: 16..1048576 */
 enum { DEPTH_BLOCK = 2048 };
-/* 1: the product is multiplied by `scale`.
+/* 1: the product is multiplied by `scale`, the addend by `addend_scale`.
  * legal: 0 1 */
 enum { SCALED = 0 };
 /* 0: nothing is added; 1: a row of N elements, the next one addend_row further on; 2: one element a row.
@@ -34,7 +35,7 @@ typedef struct Gemm {
   float *c;
   int64_t m, n, k, panels;
   int64_t a_row, a_depth, addend_row, c_row; /* strides, in elements */
-  float scale;
+  float scale, addend_scale;
 } Gemm;
 
 /* hook: what becomes of an element of the result; x and the result are one vector of columns. */
@@ -42,9 +43,10 @@ static inline vec epilogue(vec x) { return x; }
 
 SIMD_FUNCTION vec finish(const Gemm *g, vec sum, int64_t row, int64_t column) {
   if (SCALED) sum = vmul(sum, vset(g->scale));
-  if (ADDEND == 1) sum = vadd(sum, panel_load(g->addend + row * g->addend_row + column, g->n - column));
-  if (ADDEND == 2) sum = vadd(sum, vset(g->addend[row * g->addend_row]));
-  return epilogue(sum);
+  if (!ADDEND) return epilogue(sum);
+  const float *from = g->addend + row * g->addend_row;
+  vec more = ADDEND == 1 ? panel_load(from + column, g->n - column) : vset(*from);
+  return epilogue(SCALED ? vfma(sum, more, vset(g->addend_scale)) : vadd(sum, more));
 }
 
 SIMD_FUNCTION void finish_row(const Gemm *g, const vec *sums, int64_t row, int64_t column) {
@@ -151,9 +153,9 @@ static Gemm at_batch(const Gemm *all, int64_t index, int64_t rank, const int64_t
 /* a: [batch][m][k] by its strides. b: panels of [k][VECTORS][LANES] that cover n columns. c: [batch][m][n], rows c_row
  * apart, at least n. */
 static void gemm_packed(const Team *team, const float *a, const float *b, const float *addend, float *c, float scale,
-                        int64_t m, int64_t n, int64_t k, int64_t a_row, int64_t a_depth, int64_t addend_row,
-                        int64_t c_row, int64_t batch_rank, const int64_t *batch_dims, const int64_t *a_batch,
-                        const int64_t *b_batch) {
+                        float addend_scale, int64_t m, int64_t n, int64_t k, int64_t a_row, int64_t a_depth,
+                        int64_t addend_row, int64_t c_row, int64_t batch_rank, const int64_t *batch_dims,
+                        const int64_t *a_batch, const int64_t *b_batch) {
   Gemm all = {.a = a,
               .b = b,
               .addend = addend,
@@ -162,6 +164,7 @@ static void gemm_packed(const Team *team, const float *a, const float *b, const 
               .n = n,
               .k = k,
               .scale = scale,
+              .addend_scale = addend_scale,
               .panels = ceil_div(n, VECTORS * LANES),
               .a_row = a_row,
               .a_depth = a_depth,

@@ -82,6 +82,7 @@ static inline vec activation_h(vec x) { return vtanh(x); }
 
 /* ---- places ---- */
 
+/* Clamped: a length out of range is told elsewhere, here it must do no harm. */
 static inline int64_t length_of(const Layer *l, int64_t sample) {
   if (!l->lengths) return l->steps;
   return max_i64(0, min_i64(l->lengths[sample], l->steps));
@@ -262,11 +263,6 @@ static void store_state(const Layer *l, const float *state, float *outer, int64_
   }
 }
 
-static void check_lengths(const Layer *l, atomic_int *fault) {
-  for (int64_t sample = 0; l->lengths && sample < l->batch; sample++)
-    if (l->lengths[sample] != length_of(l, sample)) fault_report(fault, RNNCC_ERROR_VALUE);
-}
-
 /* ---- the layer ---- */
 
 /* Takes this worker's panels; returns whether others take others. Two workers take a direction each. */
@@ -300,11 +296,11 @@ static void set_strides(Layer *l, int64_t directions, bool batch_first) {
 /* Pointers are those of all directions; `direction` picks one. lengths, initial_* and the outputs may be NULL, and so
  * may what the cell does not use. batch_first is ONNX's layout = 1. gates: [T * B, or B * T][directions][panels]
  * [GATE_VECTORS][LANES]. memory: directions * BUFFERS * batch * (H padded to panels + LANES) floats. */
-static void recurrent_steps(Team *team, atomic_int *fault, const float *gates, const float *weights,
-                            const float *candidate, const float *after_bias, const float *peepholes,
-                            const Length *lengths, const float *initial_h, const float *initial_c, float *y, float *y_h,
-                            float *y_c, float *memory, float clip, int64_t steps, int64_t batch, int64_t hidden,
-                            int64_t directions, int64_t direction, int64_t reverse, int64_t batch_first) {
+static void recurrent_steps(Team *team, const float *gates, const float *weights, const float *candidate,
+                            const float *after_bias, const float *peepholes, const Length *lengths,
+                            const float *initial_h, const float *initial_c, float *y, float *y_h, float *y_c,
+                            float *memory, float clip, int64_t steps, int64_t batch, int64_t hidden, int64_t directions,
+                            int64_t direction, int64_t reverse, int64_t batch_first) {
   Layer l = {.lengths = lengths,
              .clip = clip,
              .steps = steps,
@@ -325,7 +321,6 @@ static void recurrent_steps(Team *team, atomic_int *fault, const float *gates, c
   if (CELL == GRU_AFTER) l.after_bias = after_bias + from * PANEL_UNITS;
   if (PEEPHOLES) l.peepholes = peepholes + from * 3 * PANEL_UNITS;
   if (y) l.y = y + direction * (batch_first ? 1 : batch) * hidden;
-  if (l.begin == 0) check_lengths(&l, fault);
 
   int64_t outer = direction * (batch_first ? 1 : batch) * hidden, outer_row = (batch_first ? directions : 1) * hidden;
   load_state(&l, l.state[0], initial_h ? initial_h + outer : NULL, outer_row);

@@ -4,6 +4,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+static int smaller(int64_t a, int64_t b) { return (int)(a < b ? a : b); }
 static int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 /* Vectors of one direction. */
@@ -38,13 +39,12 @@ void panels_pack(const Panels *p, const float *source, const float *addend, floa
   }
 }
 
-int panels_best_vectors(int64_t n, int lanes) {
-  int64_t used = ceil_div(n, lanes), least = INT64_MAX;
+int panels_best_vectors(int64_t n, int lanes, int most) {
+  int64_t used = n > lanes ? ceil_div(n, lanes) : 1, least = INT64_MAX;
   int best = 1;
-  for (int vectors = 4; vectors >= 1; vectors--) {
+  for (int vectors = smaller(used, most); vectors > (used > 1); vectors--) {
     int64_t padded = ceil_div(used, vectors) * vectors;
-    bool better = padded < least && (vectors > 1 || used <= 1);
-    if (better) least = padded, best = vectors;
+    if (padded < least) least = padded, best = vectors;
   }
   return best;
 }

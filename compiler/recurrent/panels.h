@@ -32,7 +32,8 @@ int64_t panels_floats(const Panels *panels);  /* size of the packed matrix */
 /* target: panels_floats() floats, 0 at first. addend: NULL, or as source, added to it. */
 void panels_pack(const Panels *panels, const float *source, const float *addend, float *target);
 
-/* Vectors a panel of an ordinary matrix of n columns should have: as many as may be with the least padding. */
-int panels_best_vectors(int64_t n, int lanes);
+/* Vectors that a panel of an ordinary matrix of n columns should have: at most `most`, more than one where there are
+ * more, with the least padding. */
+int panels_best_vectors(int64_t n, int lanes, int most);
 
 #endif

@@ -230,7 +230,6 @@ typedef struct Job {
   float *gates, *memory;
   const void *lengths;
   Outputs out;
-  atomic_int fault;
   pthread_barrier_t *barrier;
   int size;
 } Job;
@@ -247,11 +246,11 @@ static void *work(void *argument) {
   const Variant *v = c->variant;
   int64_t G = gates_of_cell(v->cell), unit = (int64_t)v->lanes * v->unit_vectors;
   int64_t row = c->D * ((c->H + unit - 1) / unit) * unit * G;
-  kernel_gemm_packed(&worker->team, c->x, job->packed->w, job->packed->bias, job->gates, 1, c->T * c->B, row, c->I,
+  kernel_gemm_packed(&worker->team, c->x, job->packed->w, job->packed->bias, job->gates, 1, 1, c->T * c->B, row, c->I,
                      c->I, 1, 0, row, 0, NULL, NULL, NULL);
   team_barrier(&worker->team);
   for (int64_t d = 0; d < c->D; d++)
-    v->kernel(&worker->team, &job->fault, job->gates, job->packed->r, job->packed->candidate, job->packed->after_bias,
+    v->kernel(&worker->team, job->gates, job->packed->r, job->packed->candidate, job->packed->after_bias,
               job->packed->peepholes, job->lengths, c->h0, c->c0, job->out.y, job->out.y_h, job->out.y_c, job->memory,
               c->clip, c->T, c->B, c->H, c->D, d, d ? true : c->D == 1 && c->reverse, c->batch_first);
   return NULL;
@@ -295,7 +294,6 @@ static Outputs run_kernel(const Case *c, int size) {
   }
   for (int rank = 0; rank < size; rank++) pthread_join(threads[rank], NULL);
   pthread_barrier_destroy(&barrier);
-  if (job.fault) printf("not ok %s: reports a fault\n", v->name);
   float *const arrays[] = {weights.w,          weights.bias,      weights.r, weights.candidate,
                            weights.after_bias, weights.peepholes, job.gates, job.memory};
   for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++) free(arrays[i]);

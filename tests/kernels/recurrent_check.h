@@ -9,10 +9,10 @@
 
 #include "team.h"
 
-typedef void RecurrentKernel(Team *team, atomic_int *fault, const float *gates, const float *weights,
-                             const float *candidate, const float *after_bias, const float *peepholes,
-                             const void *lengths, const float *initial_h, const float *initial_c, float *y, float *y_h,
-                             float *y_c, float *memory, float clip, int64_t steps, int64_t batch, int64_t hidden,
+typedef void RecurrentKernel(Team *team, const float *gates, const float *weights, const float *candidate,
+                             const float *after_bias, const float *peepholes, const void *lengths,
+                             const float *initial_h, const float *initial_c, float *y, float *y_h, float *y_c,
+                             float *memory, float clip, int64_t steps, int64_t batch, int64_t hidden,
                              int64_t directions, int64_t direction, int64_t reverse, int64_t batch_first);
 
 typedef struct Variant {
@@ -27,8 +27,8 @@ extern const Variant *const variants[]; /* NULL-terminated */
 
 enum { GEMM_VECTORS = 4 };
 void kernel_gemm_packed(const Team *team, const float *a, const float *b, const float *addend, float *c, float scale,
-                        int64_t m, int64_t n, int64_t k, int64_t a_row, int64_t a_depth, int64_t addend_row,
-                        int64_t c_row, int64_t batch_rank, const int64_t *batch_dims, const int64_t *a_batch,
-                        const int64_t *b_batch);
+                        float addend_scale, int64_t m, int64_t n, int64_t k, int64_t a_row, int64_t a_depth,
+                        int64_t addend_row, int64_t c_row, int64_t batch_rank, const int64_t *batch_dims,
+                        const int64_t *a_batch, const int64_t *b_batch);
 
 #endif

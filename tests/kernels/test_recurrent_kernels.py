@@ -39,11 +39,11 @@ const Variant variant_{name} = {{.name = "{name}", .cell = CELL, .unit_vectors =
 def gemm_source():
     return kernel_builder.template("gemm_packed", VECTORS=4, ROWS=3, DEPTH_BLOCK=16) + """
 #include "recurrent_check.h"
-void kernel_gemm_packed(const Team *team, const float *a, const float *b, const float *addend, float *c, float scale,
+void kernel_gemm_packed(const Team *team, const float *a, const float *b, const float *addend, float *c, float scale, float addend_scale,
                         int64_t m, int64_t n, int64_t k, int64_t a_row, int64_t a_depth, int64_t addend_row,
                         int64_t c_row, int64_t batch_rank, const int64_t *batch_dims, const int64_t *a_batch,
                         const int64_t *b_batch) {
-  gemm_packed(team, a, b, addend, c, scale, m, n, k, a_row, a_depth, addend_row, c_row, batch_rank, batch_dims, a_batch,
+  gemm_packed(team, a, b, addend, c, scale, addend_scale, m, n, k, a_row, a_depth, addend_row, c_row, batch_rank, batch_dims, a_batch,
               b_batch);
 }
 """

@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * RNN, GRU and LSTM: matrices that are not constant are packed, one product makes the input's part of all gates of all
+ * steps, then each direction walks its steps. What the layer is stands in recurrent/layer.h.
+ */
+#include "recurrent/layer.h"
+
+enum { INPUT_X, INPUT_H = 5, INPUT_C = 6 };
+
+static void schedule(Graph *graph, Node *node) {
+  Layer *l = layer_of(graph, node);
+  node->schedule = l ? &l->base : NULL;
+}
+
+static void scratch(Graph *graph, Node *node) {
+  const Layer *l = (const Layer *)node->schedule;
+  if (!l) return;
+  node->scratch = graph_value(graph, "gates", node->where);
+  node->scratch->dtype = RNNCC_U8;
+  node->scratch->rank = 1;
+  node->scratch->shape = ARENA_ARRAY(graph->arena, const Dim *, 1);
+  node->scratch->shape[0] = dim_const(graph->dims, l->scratch_bytes);
+}
+
+/* A GRU without biases still has its after_bias: zeros. */
+static void pack(Graph *graph, Node *node) {
+  static const char *const names[] = {"packed W",      "packed bias",     "packed R", "packed R of the candidate",
+                                      "bias of reset", "packed peepholes"};
+  Layer *l = (Layer *)node->schedule;
+  for (int i = 0; i < MATRICES; i++) {
+    MatrixPlan *matrix = &l->matrices[i];
+    bool zeros = i == MATRIX_AFTER_BIAS && l->cell == CELL_GRU_AFTER && !matrix->source;
+    if (zeros) {
+      int64_t floats = panels_floats(&matrix->panels);
+      matrix->packed = graph_constant(graph, names[i], RNNCC_F32, 1, &floats, ARENA_ARRAY(graph->arena, float, floats));
+    }
+    if (matrix->source && value_is_constant(matrix->source)) {
+      const float *source = matrix->source->data;
+      matrix->packed = packed_constant(graph, names[i], &matrix->panels, source + matrix->first,
+                                       matrix->addend < 0 ? NULL : source + matrix->addend);
+    }
+    if (matrix->packed) add_packed(graph, node, matrix->packed);
+  }
+}
+
+/* ---- emission ---- */
+
+static const char *scratch_at(Emitter *emitter, const Node *node, int64_t offset) {
+  return arena_format(emitter_arena(emitter), "(float *)(void *)(t%d + %lld)", node->scratch->id, (long long)offset);
+}
+
+/* The packed matrix as a C expression. */
+static const char *matrix_text(Emitter *emitter, const Node *node, const MatrixPlan *matrix) {
+  if (matrix->packed) return arena_format(emitter_arena(emitter), "t%d", matrix->packed->id);
+  return matrix->source ? scratch_at(emitter, node, matrix->scratch) : "NULL";
+}
+
+static void emit_matrix(Emitter *emitter, const Node *node, const MatrixPlan *matrix) {
+  if (!matrix->source || matrix->packed) return;
+  Arena *arena = emitter_arena(emitter);
+  int id = matrix->source->id;
+  const char *source = arena_format(arena, "t%d + %lld", id, (long long)matrix->first);
+  const char *addend = matrix->addend < 0 ? NULL : arena_format(arena, "t%d + %lld", id, (long long)matrix->addend);
+  const Panels *p = &matrix->panels;
+  const char *target = scratch_at(emitter, node, matrix->scratch);
+  KernelCall *call = emit_packing(emitter, node, p, source, addend, target);
+  call_argument(call, "batches", "1");
+  call_argument(call, "batch_stride", "0");
+  call_argument(call, "units", "%lld", (long long)p->units);
+  call_argument(call, "depth", "%lld", (long long)p->depth);
+  call_argument(call, "column_stride", "%lld", (long long)p->column_stride);
+  call_argument(call, "depth_stride", "%lld", (long long)p->depth_stride);
+  call_cost(call, 0, 8 * (double)panels_floats(p));
+}
+
+static void emit_input_product(Emitter *emitter, const Node *node, const Layer *l) {
+  Graph *graph = emitter_graph(emitter);
+  const MatrixPlan *bias = &l->matrices[MATRIX_BIAS];
+  KernelSpec *spec = gemm_spec(emitter, &l->gemm);
+  kernel_knob(spec, "ADDEND", bias->source != NULL);
+  KernelCall *call = kernel_call(emitter, node, spec);
+  call_value(call, "a", node->inputs[INPUT_X]);
+  call_argument(call, "b", "%s", matrix_text(emitter, node, &l->matrices[MATRIX_INPUT]));
+  call_argument(call, "addend", "%s", matrix_text(emitter, node, bias));
+  call_argument(call, "c", "%s", scratch_at(emitter, node, 0));
+  call_argument(call, "scale", "1");
+  call_argument(call, "addend_scale", "1");
+  call_dim(call, "m", dim_mul(graph->dims, l->steps, l->batch));
+  call_argument(call, "n", "%lld", (long long)l->gates_row);
+  call_argument(call, "k", "%lld", (long long)l->inputs);
+  call_argument(call, "a_row", "%lld", (long long)l->inputs);
+  call_argument(call, "a_depth", "1");
+  call_argument(call, "addend_row", "0");
+  call_argument(call, "c_row", "%lld", (long long)l->gates_row);
+  call_argument(call, "batch_rank", "0");
+  call_ints(call, "batch_dims", 0, NULL);
+  call_ints(call, "a_batch", 0, NULL);
+  call_ints(call, "b_batch", 0, NULL);
+  double m = (double)dim_optimum(l->steps) * (double)dim_optimum(l->batch), n = (double)l->gates_row;
+  double k = (double)l->inputs;
+  call_cost(call, 2 * m * n * k, 4 * (m * k + n * k + m * n));
+}
+
+static void emit_length_check(Emitter *emitter, const Node *node, const Layer *l) {
+  if (!l->lengths || emitter_check_range(emitter, l->lengths, 0, 1, l->steps, "sequence length")) return;
+  KernelSpec *spec = kernel_spec(emitter, "recurrent_lengths");
+  kernel_type(spec, "Length", l->lengths->dtype);
+  KernelCall *call = kernel_call(emitter, node, spec);
+  call_value(call, "lengths", l->lengths);
+  call_dim(call, "batch", l->batch);
+  call_dim(call, "steps", l->steps);
+}
+
+static KernelSpec *steps_spec(Emitter *emitter, const Layer *l, int direction) {
+  static const char *const hooks[MOST_ACTIVATIONS] = {"activation_f", "activation_g", "activation_h"};
+  KernelSpec *spec = kernel_spec(emitter, "recurrent_steps");
+  kernel_knob(spec, "CELL", l->cell);
+  kernel_knob(spec, "UNIT_VECTORS", l->unit_vectors);
+  kernel_knob(spec, "ROWS", l->rows);
+  kernel_knob(spec, "PARTS", l->parts);
+  kernel_knob(spec, "ALONE", l->alone);
+  kernel_knob(spec, "CLIP", l->clip > 0);
+  kernel_knob(spec, "INPUT_FORGET", l->input_forget);
+  kernel_knob(spec, "PEEPHOLES", l->matrices[MATRIX_PEEPHOLES].source != NULL);
+  if (l->lengths) kernel_type(spec, "Length", l->lengths->dtype);
+  for (int i = 0; i < MOST_ACTIVATIONS && l->activations.body[direction][i]; i++)
+    kernel_hook(spec, hooks[i], l->activations.body[direction][i]);
+  return spec;
+}
+
+static const Value *output(const Node *node, int index) {
+  return index < node->n_outputs ? node->outputs[index] : NULL;
+}
+
+static void emit_steps(Emitter *emitter, const Node *node, const Layer *l, int direction) {
+  static const char *const parameters[MATRICES] = {[MATRIX_HIDDEN] = "weights",
+                                                   [MATRIX_CANDIDATE] = "candidate",
+                                                   [MATRIX_AFTER_BIAS] = "after_bias",
+                                                   [MATRIX_PEEPHOLES] = "peepholes"};
+  KernelCall *call = kernel_call(emitter, node, steps_spec(emitter, l, direction));
+  call_argument(call, "gates", "%s", scratch_at(emitter, node, 0));
+  for (int i = 0; i < MATRICES; i++)
+    if (parameters[i]) call_argument(call, parameters[i], "%s", matrix_text(emitter, node, &l->matrices[i]));
+  call_value(call, "lengths", l->lengths);
+  call_value(call, "initial_h", layer_input(node, INPUT_H));
+  call_value(call, "initial_c", l->cell == CELL_LSTM ? layer_input(node, INPUT_C) : NULL);
+  call_value(call, "y", output(node, 0));
+  call_value(call, "y_h", output(node, 1));
+  call_value(call, "y_c", output(node, 2));
+  call_argument(call, "memory", "%s", scratch_at(emitter, node, l->memory));
+  call_argument(call, "clip", "%af", (double)l->clip);
+  call_dim(call, "steps", l->steps);
+  call_dim(call, "batch", l->batch);
+  call_argument(call, "hidden", "%lld", (long long)l->hidden);
+  call_argument(call, "directions", "%lld", (long long)l->directions);
+  call_argument(call, "direction", "%d", direction);
+  call_argument(call, "reverse", "%d", direction == 1 || l->reverse);
+  call_argument(call, "batch_first", "%d", l->batch_first);
+  double steps = (double)dim_optimum(l->steps), batch = (double)dim_optimum(l->batch), h = (double)l->hidden;
+  call_cost(call, 2 * steps * batch * l->gates * h * h, 4 * steps * (l->gates * h * h + 3 * batch * h));
+  if (direction + 1 < l->directions) call_no_barrier(call);
+}
+
+static void emit(Emitter *emitter, Node *node) {
+  const Layer *l = (const Layer *)node->schedule;
+  emit_length_check(emitter, node, l);
+  for (int i = 0; i < MATRICES; i++) emit_matrix(emitter, node, &l->matrices[i]);
+  emit_input_product(emitter, node, l);
+  for (int direction = 0; direction < l->directions; direction++) emit_steps(emitter, node, l, direction);
+}
+
+const KernelFamily family_recurrent = {
+    .name = "recurrent",
+    .schedule = schedule,
+    .scratch = scratch,
+    .pack = pack,
+    .emit = emit,
+};

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: MIT */
+#include "recurrent/gemm.h"
+
+enum { MOST_ROWS = 14 };
+
+static int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
+
+/* Besides the sums a block needs one register for the broadcast element, and one for each vector of the panel where
+ * registers abound; where they do not, the panel is read as the multiplication's operand. */
+int register_rows(const Target *target, int vectors) {
+  int panel = target->vector_registers >= 32 ? vectors : 1;
+  int rows = (target->vector_registers - panel - 1) / vectors;
+  return rows < MOST_ROWS ? rows : MOST_ROWS;
+}
+
+/* Sums in registers for one row: enough to hide the latency of two additions a cycle. */
+enum { ROW_SUMS_MANY = 16, ROW_SUMS_FEW = 8 };
+
+GemmKnobs gemm_knobs(const Target *target, int64_t n, int64_t m_upper) {
+  bool many = target->vector_registers >= 32;
+  GemmKnobs knobs = {.vectors = panels_best_vectors(n, target->lanes, many ? 4 : 2)};
+  knobs.rows = (int)smaller(register_rows(target, knobs.vectors), m_upper > 0 ? m_upper : 1);
+  int64_t panels = (n + knobs.vectors * target->lanes - 1) / (knobs.vectors * target->lanes);
+  knobs.group = 1;
+  while (2 * knobs.group * knobs.vectors <= (many ? ROW_SUMS_MANY : ROW_SUMS_FEW) && 2 * knobs.group <= panels &&
+         knobs.group < 8)
+    knobs.group *= 2;
+  knobs.depth_block = target->l2_bytes / 2 / (4 * knobs.vectors * target->lanes);
+  return knobs;
+}
+
+KernelSpec *gemm_spec(Emitter *emitter, const GemmKnobs *knobs) {
+  KernelSpec *spec = kernel_spec(emitter, "gemm_packed");
+  kernel_knob(spec, "VECTORS", knobs->vectors);
+  kernel_knob(spec, "ROWS", knobs->rows);
+  kernel_knob(spec, "GROUP", knobs->group);
+  kernel_knob(spec, "DEPTH_BLOCK", knobs->depth_block);
+  return spec;
+}
+
+Value *packed_constant(Graph *graph, const char *name, const Panels *panels, const float *source, const float *addend) {
+  int64_t floats = panels_floats(panels);
+  float *data = ARENA_ARRAY(graph->arena, float, floats ? floats : 1);
+  panels_pack(panels, source, addend, data);
+  return graph_constant(graph, name, RNNCC_F32, 1, &floats, data);
+}
+
+void add_packed(Graph *graph, Node *node, Value *value) {
+  Value **longer = ARENA_ARRAY(graph->arena, Value *, node->n_packed + 1);
+  for (int i = 0; i < node->n_packed; i++) longer[i] = node->packed[i];
+  longer[node->n_packed++] = value;
+  node->packed = longer;
+}
+
+KernelCall *emit_packing(Emitter *emitter, const Node *node, const Panels *panels, const char *source,
+                         const char *addend, const char *target) {
+  KernelSpec *spec = kernel_spec(emitter, "pack_panels");
+  kernel_knob(spec, "VECTORS", panels->vectors);
+  kernel_knob(spec, "GATES", panels->gates);
+  kernel_knob(spec, "UNIT_VECTORS", panels->unit_vectors);
+  kernel_knob(spec, "ADDEND_GATES", addend ? panels->addend_gates : 0);
+  KernelCall *call = kernel_call(emitter, node, spec);
+  call_argument(call, "source", "%s", source);
+  call_argument(call, "addend", "%s", addend ? addend : "NULL");
+  call_argument(call, "target", "%s", target);
+  call_argument(call, "directions", "%lld", (long long)panels->directions);
+  call_argument(call, "direction_stride", "%lld", (long long)panels->direction_stride);
+  return call;
+}

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: MIT */
+/* What all users of templates/gemm_packed.c share: its knobs, and packing of its right-hand side. */
+#ifndef RNNCC_GEMM_H
+#define RNNCC_GEMM_H
+
+#include "emit/emitter.h"
+#include "recurrent/panels.h"
+#include "targets.h"
+
+typedef struct GemmKnobs {
+  int vectors, rows, group;
+  int64_t depth_block;
+} GemmKnobs;
+
+/* For n columns (of which padding may be avoided) and at most m_upper rows. */
+GemmKnobs gemm_knobs(const Target *target, int64_t n, int64_t m_upper);
+/* Rows of a block whose rows * vectors sums stay in the target's registers. */
+int register_rows(const Target *target, int vectors);
+
+/* The template with these knobs; the caller sets what else differs from its defaults. */
+KernelSpec *gemm_spec(Emitter *emitter, const GemmKnobs *knobs);
+
+/* A matrix that is known now, packed: f32 of rank 1. addend: NULL, or added to it. */
+Value *packed_constant(Graph *graph, const char *name, const Panels *panels, const float *source, const float *addend);
+/* Adds `value` to what the node's kernels read. */
+void add_packed(Graph *graph, Node *node, Value *value);
+
+/* A matrix that is known at run time: packed by a kernel. `source` and `target` are C expressions, addend may be NULL.
+ * The call's strides come from `panels`, unless the caller has dims for them. */
+KernelCall *emit_packing(Emitter *emitter, const Node *node, const Panels *panels, const char *source,
+                         const char *addend, const char *target);
+
+#endif

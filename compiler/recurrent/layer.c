@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: MIT */
+#include "recurrent/layer.h"
+
+#include <string.h>
+
+/* Inputs of the ops, in ONNX's order. */
+enum { INPUT_X, INPUT_W, INPUT_R, INPUT_B, INPUT_LENGTHS, INPUT_H, INPUT_C, INPUT_P };
+
+static const struct CellRow {
+  int gates, activations;
+  const char *defaults[MOST_ACTIVATIONS];
+  int product_gates; /* gates of MATRIX_HIDDEN */
+  int buffers;       /* BUFFERS of the template */
+  int widest;        /* most UNIT_VECTORS on a target with many registers, and with few */
+  int widest_few;
+} cell_rows[] = {
+    [CELL_RNN] = {1, 1, {"Tanh"}, 1, 2, 4, 2},
+    [CELL_GRU_AFTER] = {3, 2, {"Sigmoid", "Tanh"}, 3, 2, 1, 1},
+    [CELL_GRU_BEFORE] = {3, 2, {"Sigmoid", "Tanh"}, 2, 4, 2, 1},
+    [CELL_LSTM] = {4, 3, {"Sigmoid", "Tanh", "Tanh"}, 4, 3, 1, 1},
+};
+
+const Value *layer_input(const Node *node, int index) { return index < node->n_inputs ? node->inputs[index] : NULL; }
+
+static int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+/* a * b, or INT64_MAX: plan_memory then says that it is too large. */
+static int64_t times(int64_t a, int64_t b) {
+  int64_t product;
+  return __builtin_mul_overflow(a, b, &product) ? INT64_MAX : product;
+}
+
+static Cell cell_of(const Node *node) {
+  if (!strcmp(node->op->name, "RNN")) return CELL_RNN;
+  if (!strcmp(node->op->name, "LSTM")) return CELL_LSTM;
+  return node_int(node, "linear_before_reset") ? CELL_GRU_AFTER : CELL_GRU_BEFORE;
+}
+
+/* ---- what the node says ---- */
+
+static bool read_extents(const Node *node, Layer *l) {
+  const Value *x = node->inputs[INPUT_X], *w = node->inputs[INPUT_W];
+  l->batch_first = node_int(node, "layout") != 0;
+  l->steps = x->shape[!l->batch_first ? 0 : 1];
+  l->batch = x->shape[!l->batch_first ? 1 : 0];
+  l->hidden = node_int(node, "hidden_size");
+  if (!dim_is_const(w->shape[2])) {
+    error_at(node->where, EXIT_UNSUPPORTED, "the input size of a recurrent op must be constant");
+    return false;
+  }
+  l->inputs = dim_value(w->shape[2]);
+  return true;
+}
+
+static bool read_attributes(Graph *graph, const Node *node, Layer *l) {
+  const char *direction = node_string(node, "direction");
+  const struct CellRow *row = &cell_rows[l->cell];
+  l->gates = row->gates;
+  l->directions = strcmp(direction, "bidirectional") ? 1 : 2;
+  l->reverse = !strcmp(direction, "reverse");
+  l->input_forget = l->cell == CELL_LSTM && node_int(node, "input_forget");
+  l->clip = node_has(node, "clip") ? (float)node_float(node, "clip") : 0;
+  l->lengths = layer_input(node, INPUT_LENGTHS);
+  return read_activation_bodies(graph, node, (int)l->directions, row->activations, row->defaults, &l->activations);
+}
+
+/* ---- what the target wants ---- */
+
+/* As many vectors of units in a panel as divide the layer's without padding. */
+static int unit_vectors_of(const Layer *l, const Target *target) {
+  const struct CellRow *row = &cell_rows[l->cell];
+  int vectors = target->vector_registers >= 32 ? row->widest : row->widest_few;
+  while (ceil_div(l->hidden, target->lanes) % vectors) vectors /= 2;
+  return vectors;
+}
+
+/* Blocks of equal height, of the fewest that the largest batch needs. */
+static int rows_of(const Layer *l, const Target *target, int product_vectors) {
+  enum { MOST_ROWS = 8 };
+  int64_t most = register_rows(target, product_vectors), largest = dim_upper(l->batch);
+  if (most > MOST_ROWS) most = MOST_ROWS;
+  if (largest < 1) largest = 1;
+  if (!dim_is_const(l->batch)) return (int)(most < largest ? most : largest);
+  return (int)ceil_div(largest, ceil_div(largest, most));
+}
+
+/* Partial sums: enough independent ones to hide an addition's latency. */
+static int parts_of(const Target *target, int product_vectors) {
+  int sums = target->vector_registers >= 32 ? 16 : 8, parts = 1;
+  while (2 * parts * product_vectors <= sums && parts < 8) parts *= 2;
+  return parts;
+}
+
+static void choose_knobs(const Target *target, Layer *l) {
+  enum { FEW_UNITS = 64 };
+  l->unit_vectors = unit_vectors_of(l, target);
+  int product_vectors = cell_rows[l->cell].product_gates * l->unit_vectors;
+  l->panels = ceil_div(l->hidden, (int64_t)l->unit_vectors * target->lanes);
+  l->rows = rows_of(l, target, product_vectors);
+  l->parts = parts_of(target, product_vectors);
+  l->alone = l->hidden <= FEW_UNITS;
+  l->gates_row = l->directions * l->panels * l->gates * l->unit_vectors * target->lanes;
+  l->gemm = gemm_knobs(target, l->gates_row, times(dim_upper(l->steps), dim_upper(l->batch)));
+}
+
+/* ---- the matrices ---- */
+
+/* A vector for each gate, as [direction][gate][unit] in the source. */
+static Panels vector_panels(const Layer *l, const Target *target, int gates, int64_t direction_stride) {
+  return (Panels){.lanes = target->lanes,
+                  .vectors = 1,
+                  .gates = gates,
+                  .unit_vectors = l->unit_vectors,
+                  .addend_gates = gates,
+                  .directions = l->directions,
+                  .units = l->hidden,
+                  .depth = 1,
+                  .direction_stride = direction_stride,
+                  .column_stride = 1,
+                  .depth_stride = 1};
+}
+
+/* Rows of `depth` elements, as [direction][all gates][unit][depth] in the source, of which `gates` are packed. */
+static Panels matrix_panels(const Layer *l, const Target *target, int gates, int vectors, int64_t depth) {
+  Panels panels = vector_panels(l, target, gates, l->gates * l->hidden * depth);
+  panels.vectors = vectors;
+  panels.depth = panels.column_stride = depth;
+  return panels;
+}
+
+static void plan_biases(const Node *node, const Target *target, Layer *l) {
+  const Value *b = layer_input(node, INPUT_B);
+  int64_t of_direction = 2 * l->gates * l->hidden;
+  Panels panels = vector_panels(l, target, l->gates, of_direction);
+  if (l->cell == CELL_GRU_AFTER) {
+    panels.addend_gates = 2;
+    Panels after = vector_panels(l, target, 1, of_direction);
+    l->matrices[MATRIX_AFTER_BIAS] = (MatrixPlan){.source = b, .first = 5 * l->hidden, .addend = -1, .panels = after};
+  }
+  l->matrices[MATRIX_BIAS] = (MatrixPlan){.source = b, .addend = l->gates * l->hidden, .panels = panels};
+}
+
+static void plan_matrices(const Node *node, const Target *target, Layer *l) {
+  int product = cell_rows[l->cell].product_gates, unit_vectors = l->unit_vectors;
+  const Value *r = node->inputs[INPUT_R];
+  Panels input = matrix_panels(l, target, l->gates, l->gemm.vectors, l->inputs);
+  Panels hidden = matrix_panels(l, target, product, product * unit_vectors, l->hidden);
+  l->matrices[MATRIX_INPUT] = (MatrixPlan){.source = node->inputs[INPUT_W], .addend = -1, .panels = input};
+  l->matrices[MATRIX_HIDDEN] = (MatrixPlan){.source = r, .addend = -1, .panels = hidden};
+  if (l->cell == CELL_GRU_BEFORE) {
+    Panels last = matrix_panels(l, target, 1, unit_vectors, l->hidden);
+    int64_t first = 2 * l->hidden * l->hidden;
+    l->matrices[MATRIX_CANDIDATE] = (MatrixPlan){.source = r, .first = first, .addend = -1, .panels = last};
+  }
+  if (l->cell == CELL_LSTM) {
+    Panels peepholes = vector_panels(l, target, 3, 3 * l->hidden);
+    l->matrices[MATRIX_PEEPHOLES] =
+        (MatrixPlan){.source = layer_input(node, INPUT_P), .addend = -1, .panels = peepholes};
+  }
+  plan_biases(node, target, l);
+}
+
+/* ---- working memory: gates of all steps, the steps' buffers, matrices packed at run time ---- */
+
+static int64_t aligned(int64_t bytes) { return bytes > INT64_MAX - 63 ? INT64_MAX : (bytes + 63) & ~INT64_C(63); }
+
+static int64_t plus(int64_t a, int64_t b) { return a > INT64_MAX - b ? INT64_MAX : a + b; }
+
+static void plan_scratch(const Target *target, Layer *l) {
+  int64_t batch = dim_upper(l->batch), samples = times(dim_upper(l->steps), batch);
+  int64_t state_row = l->panels * l->unit_vectors * target->lanes + target->lanes;
+  int64_t gates = aligned(times(samples, l->gates_row * 4));
+  int64_t buffers = l->directions * cell_rows[l->cell].buffers * state_row * 4;
+  l->memory = gates;
+  l->scratch_bytes = aligned(plus(gates, times(batch, buffers)));
+  for (int i = 0; i < MATRICES; i++) {
+    MatrixPlan *matrix = &l->matrices[i];
+    if (!matrix->source || value_is_constant(matrix->source)) continue;
+    matrix->scratch = l->scratch_bytes;
+    l->scratch_bytes = aligned(plus(l->scratch_bytes, 4 * panels_floats(&matrix->panels)));
+  }
+}
+
+Layer *layer_of(Graph *graph, Node *node) {
+  static const char *const names[] = {"rnn", "gru_after", "gru_before", "lstm"};
+  Layer *l = ARENA_NEW(graph->arena, Layer);
+  l->cell = cell_of(node);
+  if (!read_extents(node, l) || !read_attributes(graph, node, l)) return NULL;
+  choose_knobs(graph->target, l);
+  plan_matrices(node, graph->target, l);
+  plan_scratch(graph->target, l);
+  l->base.text = arena_format(graph->arena, "%s_i%lldh%lld%s_r%d%s", names[l->cell], (long long)l->inputs,
+                              (long long)l->hidden, l->directions == 2 ? "x2" : "", l->rows, l->alone ? "_p1" : "");
+  return l;
+}
