@@ -25,7 +25,7 @@ static bool slice_axis(Graph *graph, const Node *node, const Dim *start, const D
   start = from_start(graph, start, extent);
   end = from_start(graph, end, extent);
   if (!start || !end) return shape_unsupported(node, "a bound may be negative or not; its sign must be known");
-  if (step == 0 || step == INT64_MIN) return shape_error(node, "a step is %lld; it may not be", (long long)step);
+  if (step == 0 || step == INT64_MIN) return shape_error(node, "a step may not be %lld", (long long)step);
   const Dim *last = dim_add(dims, extent, minus_one);
   axis->step = step;
   axis->start = clamp(dims, start, zero, step > 0 ? extent : last);

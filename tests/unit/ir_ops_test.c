@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: MIT */
+/* The op table is well formed, and a node that does not fit its row is told every mistake. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "ir_build.h"
+
+static Arena *arena;
+
+static int setup(void **state) {
+  (void)state;
+  arena = arena_new();
+  return 0;
+}
+
+static int teardown(void **state) {
+  (void)state;
+  arena_free(arena);
+  return 0;
+}
+
+static void names_are_unique_and_found(void **state) {
+  (void)state;
+  for (int i = 0; op_at(i); i++) assert_ptr_equal(op_find(op_at(i)->name), op_at(i));
+  assert_null(op_find("Lstm"));
+  assert_string_equal(op_closest("Lstm"), "LSTM");
+  assert_string_equal(op_closest("Softmx"), "Softmax");
+  assert_null(op_closest("Quaternion"));
+}
+
+static void every_row_has_a_rule_and_a_kernel(void **state) {
+  (void)state;
+  for (int i = 0; op_at(i); i++) {
+    const OpInfo *op = op_at(i);
+    if (!op->shape || !op->reference) fail_msg("%s lacks its rule or its kernel", op->name);
+    assert_true(op->max_inputs < 0 || op->min_inputs <= op->max_inputs);
+    assert_true(op->max_outputs < 0 || op->min_outputs <= op->max_outputs);
+  }
+}
+
+/* Reads every default as a pass would; a default that does not parse ends the test. */
+static void every_default_reads(void **state) {
+  (void)state;
+  for (int i = 0; op_at(i); i++) {
+    Node node = {.op = op_at(i)};
+    AttributeSpec spec;
+    for (int position = 0; op_next_attribute(node.op, &position, &spec);) {
+      if (!spec.has_default) continue;
+      if (spec.kind == ATTRIBUTE_INT) node_int(&node, spec.name);
+      if (spec.kind == ATTRIBUTE_FLOAT) node_float(&node, spec.name);
+      if (spec.kind != ATTRIBUTE_STRING) continue;
+      const char *text = node_string(&node, spec.name);
+      assert_memory_equal(text, spec.text, strlen(text));
+    }
+  }
+}
+
+static void defaults_are_onnx(void **state) {
+  (void)state;
+  Node elu = {.op = op_find("Elu")}, leaky = {.op = op_find("LeakyRelu")}, lstm = {.op = op_find("LSTM")};
+  Node norm = {.op = op_find("BatchNormalization")}, flatten = {.op = op_find("Flatten")};
+  assert_true(node_float(&elu, "alpha") == 1);
+  assert_true(node_float(&leaky, "alpha") == 0.01);
+  assert_true(node_float(&norm, "epsilon") == 1e-5);
+  assert_int_equal(node_int(&flatten, "axis"), 1);
+  assert_string_equal(node_string(&lstm, "direction"), "forward");
+}
+
+/* What op_check_node says of a node; "" if it is content. */
+static const char *complaint(const Node *node) {
+  capture_errors();
+  bool good = op_check_node(node);
+  const char *errors = captured_errors(arena);
+  assert_int_equal(good, *errors == 0);
+  return errors;
+}
+
+static void expect_complaint(const Node *node, const char *part) {
+  const char *errors = complaint(node);
+  if (!strstr(errors, part)) assert_string_equal(errors, part);
+}
+
+static Attribute integer(const char *name, int64_t value) {
+  return (Attribute){.name = name, .kind = ATTRIBUTE_INT, .i = value, .where = LOCATION_FILE("test")};
+}
+
+static Node *softmax_with(Graph *graph, Attribute attribute) {
+  Node *node = build_node(graph, "Softmax", "f32[T]", "", 1);
+  node->attributes[node->n_attributes++] = attribute;
+  return node;
+}
+
+static void a_good_node_passes(void **state) {
+  (void)state;
+  Graph *graph = build_graph(arena);
+  assert_string_equal(complaint(build_node(graph, "Softmax", "f32[T]", "axis=0", 1)), "");
+  assert_string_equal(complaint(build_node(graph, "Clip", "f32[T] _ f32[]", "", 1)), "");
+  assert_string_equal(complaint(build_node(graph, "LSTM", "f32[T,B,5] f32[1] f32[1]", "hidden_size=3", 0)), "");
+}
+
+static void unknown_attributes_are_named_with_the_right_ones(void **state) {
+  (void)state;
+  Graph *graph = build_graph(arena);
+  expect_complaint(softmax_with(graph, integer("axes", 0)),
+                   "Softmax has no attribute `axes`; did you mean `axis`? It has: axis");
+  Node *tanh = build_node(graph, "Tanh", "f32[T]", "", 1);
+  tanh->attributes[tanh->n_attributes++] = integer("axis", 0);
+  expect_complaint(tanh, "Tanh has no attributes, found `axis`");
+}
+
+static void wrong_kinds_say_both(void **state) {
+  (void)state;
+  Attribute text = {.name = "axis", .kind = ATTRIBUTE_STRING, .s = "one", .where = LOCATION_FILE("test")};
+  expect_complaint(softmax_with(build_graph(arena), text), "`axis` of Softmax must be an integer, found a string");
+}
+
+static void an_integer_will_do_for_a_number(void **state) {
+  (void)state;
+  Graph *graph = build_graph(arena);
+  Node *node = build_node(graph, "Elu", "f32[T]", "", 1);
+  node->attributes[node->n_attributes++] = integer("alpha", 2);
+  assert_string_equal(complaint(node), "");
+  assert_true(node_float(node, "alpha") == 2);
+}
+
+static void alternatives_are_listed(void **state) {
+  (void)state;
+  Graph *graph = build_graph(arena);
+  Node *node = build_node(graph, "LSTM", "f32[T,B,5] f32[1] f32[1]", "hidden_size=3 direction=backward", 1);
+  expect_complaint(node, "`direction` of LSTM is \"backward\"; it must be one of forward|reverse|bidirectional");
+  node = build_node(graph, "LSTM", "f32[T,B,5] f32[1] f32[1]", "hidden_size=3 direction=forwar", 1);
+  expect_complaint(node, "\"forwar\"");
+}
+
+static void every_mistake_is_told_at_once(void **state) {
+  (void)state;
+  Graph *graph = build_graph(arena);
+  Node *node = build_node(graph, "LSTM", "f32[T,B,5] _", "", 4);
+  node->attributes[node->n_attributes++] = integer("layout", 0);
+  node->attributes[node->n_attributes++] = integer("layout", 0);
+  const char *errors = complaint(node);
+  assert_non_null(strstr(errors, "LSTM has 3 to 8 inputs, found 2"));
+  assert_non_null(strstr(errors, "LSTM has 0 to 3 outputs, found 4"));
+  assert_non_null(strstr(errors, "input 1 of LSTM is absent"));
+  assert_non_null(strstr(errors, "`layout` is given twice"));
+  assert_non_null(strstr(errors, "LSTM needs the attribute `hidden_size`, an integer"));
+}
+
+static void required_outputs_must_be_there(void **state) {
+  (void)state;
+  Graph *graph = build_graph(arena);
+  Node *node = build_node(graph, "Split", "f32[6]", "", 2);
+  node->outputs[1] = NULL;
+  expect_complaint(node, "output 1 of Split is absent");
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(names_are_unique_and_found),
+      cmocka_unit_test(every_row_has_a_rule_and_a_kernel),
+      cmocka_unit_test(every_default_reads),
+      cmocka_unit_test(defaults_are_onnx),
+      cmocka_unit_test_setup_teardown(a_good_node_passes, setup, teardown),
+      cmocka_unit_test_setup_teardown(unknown_attributes_are_named_with_the_right_ones, setup, teardown),
+      cmocka_unit_test_setup_teardown(wrong_kinds_say_both, setup, teardown),
+      cmocka_unit_test_setup_teardown(an_integer_will_do_for_a_number, setup, teardown),
+      cmocka_unit_test_setup_teardown(alternatives_are_listed, setup, teardown),
+      cmocka_unit_test_setup_teardown(every_mistake_is_told_at_once, setup, teardown),
+      cmocka_unit_test_setup_teardown(required_outputs_must_be_there, setup, teardown),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
