@@ -33,10 +33,12 @@
 
 /*
  * Waiting has three stages. Pausing answers within a fraction of a microsecond, but keeps the CPU: right while the
- * awaited thread is running elsewhere. If it is not back soon it may well be waiting for this very CPU, so yield. After
- * about the time it takes the kernel to wake a sleeper (45 us measured after idling), stop burning power and sleep.
+ * awaited thread is running elsewhere. If it is not back soon it may well be waiting for this very CPU, so yield: next
+ * to a process that keeps one of two CPUs busy, regions of two threads take 20 us with yielding and 200 us without.
+ * After about the time it takes the kernel to wake a sleeper (45 us measured after idling), stop burning power and
+ * sleep.
  */
-enum { PAUSE_NS = 5000, SPIN_NS = 50000, PAUSES_PER_CLOCK_READ = 16 };
+enum { PAUSE_NS = 2000, SPIN_NS = 50000, PAUSES_PER_CLOCK_READ = 16 };
 
 static inline void cpu_pause(void) {
 #if defined __x86_64__ || defined __i386__

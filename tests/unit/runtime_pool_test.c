@@ -42,10 +42,10 @@ static Pool *pool_of(int threads) {
   return pool;
 }
 
-/* Fewer under ThreadSanitizer, where each costs some twenty times as much; ten times more on request. */
+/* Fewer under a sanitizer, which slows each; ten times more on request. */
 static int many_regions(void) {
 #if defined __has_feature
-#if __has_feature(thread_sanitizer)
+#if __has_feature(thread_sanitizer) || __has_feature(address_sanitizer)
   return 20000;
 #endif
 #endif
