@@ -1,0 +1,17 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+# Builds a test program for AArch64 with NEON and runs it under QEMU: cross_test.sh CLANG SOURCE ROOT.
+# Says SKIP where the cross libc or QEMU is missing.
+clang=$1 source=$2 root=$3
+skip() {
+  echo "1..0 # SKIP $1"
+  exit 0
+}
+qemu=$(command -v qemu-aarch64 || command -v qemu-aarch64-static) || skip "qemu-user is not installed"
+program=$(mktemp) || exit 1
+trap 'rm -f "$program"' EXIT
+echo 'int main(void) { return 0; }' | "$clang" --target=aarch64-linux-gnu -static -x c - -o "$program" 2>/dev/null ||
+  skip "no libc for aarch64-linux-gnu"
+"$clang" --target=aarch64-linux-gnu -static -O2 -std=gnu11 -D_GNU_SOURCE -DSIMD_NEON -DSTRIDE=65537 -fno-math-errno \
+  -Wno-ignored-attributes -I"$root/templates" -I"$root/runtime" "$source" -lm -lpthread -o "$program" || exit 1
+"$qemu" "$program"

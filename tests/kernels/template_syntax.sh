@@ -1,0 +1,31 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+# Every template compiles alone, without a warning, on every ISA: template_syntax.sh CLANG ROOT.
+clang=$1 root=$2
+n=0 failed=0
+check() { # ISA, FLAGS...
+  isa=$1
+  shift
+  for template in "$root"/templates/*.c; do
+    n=$((n + 1))
+    result=ok
+    "$clang" -fsyntax-only -std=gnu11 -D_GNU_SOURCE -Wall -Wextra -Werror -Wno-unused-function "$@" -I"$root/templates" \
+      -I"$root/runtime" "$template" || {
+      result="not ok"
+      failed=1
+    }
+    echo "$result $n - $(basename "$template" .c)_compiles_for_$isa"
+  done
+}
+check avx512 --target=x86_64-linux-gnu -march=x86-64-v4 -DSIMD_AVX512
+check avx2 --target=x86_64-linux-gnu -march=x86-64-v3 -DSIMD_AVX2
+check plain -DSIMD_PLAIN -DSIMD_PLAIN_LANES=4
+check wide_plain -DSIMD_PLAIN -DSIMD_PLAIN_LANES=16
+if echo '#include <stdint.h>' | "$clang" --target=aarch64-linux-gnu -fsyntax-only -x c - 2>/dev/null; then
+  check neon --target=aarch64-linux-gnu -DSIMD_NEON
+else
+  n=$((n + 1))
+  echo "ok $n - templates_compile_for_neon # SKIP no libc headers for aarch64-linux-gnu"
+fi
+echo "1..$n"
+exit $failed
