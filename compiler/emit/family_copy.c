@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Ops that only move elements: Concat, Split, Slice, Transpose, Expand, Pad. */
+/* Ops that only move elements: Concat, Split, Slice, Transpose, Expand, Pad, and Identity where it must copy. */
 #include <string.h>
 
 #include "emit/family.h"
@@ -82,6 +82,15 @@ static void emit_expand(Emitter *emitter, Node *node) {
     in_stride[axis] = repeats ? zero : dense[axis - lead];
   }
   StridedBox box = strided_box(graph, y->rank, y->shape, in_stride, out_stride);
+  emit_strided_copy(emitter, node, &box, x, y);
+}
+
+static void emit_identity(Emitter *emitter, Node *node) {
+  Graph *graph = emitter_graph(emitter);
+  const Value *x = node->inputs[0], *y = node->outputs[0];
+  const Dim *stride[MAX_RANK];
+  dense_strides(graph, x, stride);
+  StridedBox box = strided_box(graph, x->rank, (const Dim *const *)x->shape, stride, stride);
   emit_strided_copy(emitter, node, &box, x, y);
 }
 
@@ -189,7 +198,7 @@ static const struct {
   const char *op;
   void (*emit)(Emitter *emitter, Node *node);
 } COPY_OPS[] = {
-    {"Concat", emit_concat}, {"Expand", emit_expand}, {"Pad", emit_pad},
+    {"Concat", emit_concat}, {"Expand", emit_expand}, {"Identity", emit_identity},   {"Pad", emit_pad},
     {"Slice", emit_slice},   {"Split", emit_split},   {"Transpose", emit_transpose},
 };
 enum { N_COPY_OPS = sizeof COPY_OPS / sizeof *COPY_OPS };
