@@ -6,6 +6,7 @@
  */
 #include <string.h>
 
+#include "emit/elementwise.h"
 #include "emit/family.h"
 #include "graph/shape.h"
 #include "support/diagnostics.h"
@@ -24,6 +25,33 @@ typedef struct ConvSchedule {
   bool direct;               /* conv2d reads the input itself */
   const Dim *rows, *columns; /* of a padded plane: rows, and columns of each phase of a row */
 } ConvSchedule;
+
+/* The sum of the convolution and a tensor of its own shape. */
+static bool is_residual(const Node *step) {
+  if (strcmp(step->op->name, "Add")) return false;
+  const Value *sum = step->inputs[0], *residual = step->inputs[1];
+  bool same = residual->rank == sum->rank;
+  for (int axis = 0; same && axis < sum->rank; axis++) same = same_dim(residual->shape[axis], sum->shape[axis]);
+  return same;
+}
+
+/* The residual comes first, if there is one; what follows is a chain on the element alone. */
+static bool conv_takes_epilogue(const Node *host, const Node *step) {
+  return elementwise_is_epilogue(step) || (host->n_epilogue == 0 && is_residual(step));
+}
+
+static const Value *residual_of(const Node *node) {
+  return node->n_epilogue && is_residual(node->epilogue[0]) ? node->epilogue[0]->inputs[1] : NULL;
+}
+
+static const char *epilogue_body(Arena *arena, const Node *node) {
+  Node chain = *node;
+  if (residual_of(node)) {
+    chain.epilogue++;
+    chain.n_epilogue--;
+  }
+  return chain.n_epilogue ? elementwise_epilogue_body(arena, &chain) : NULL;
+}
 
 static const ConvSchedule *schedule_of(const Node *node) { return (const ConvSchedule *)node->schedule; }
 
@@ -188,6 +216,9 @@ static KernelSpec *conv_spec(Emitter *emitter, const Node *node, bool bias) {
   kernel_knob(spec, "PACKED", node->n_packed);
   kernel_knob(spec, "DIRECT", schedule->direct);
   kernel_knob(spec, "BIAS", bias);
+  kernel_knob(spec, "RESIDUAL", residual_of(node) != NULL);
+  const char *body = epilogue_body(emitter_arena(emitter), node);
+  if (body) kernel_hook(spec, "epilogue", body);
   return spec;
 }
 
@@ -200,7 +231,7 @@ static void conv_emit(Emitter *emitter, Node *node) {
   emit_input_arguments(emitter, call, node);
   call_value(call, "w", node->n_packed ? node->packed[0] : node->inputs[1]);
   call_value(call, "bias", bias);
-  call_value(call, "residual", NULL);
+  call_value(call, "residual", residual_of(node));
   call_value(call, "y", y);
   call_dim(call, "n", x->shape[0]);
   call_argument(call, "groups", "%lld", (long long)schedule->groups);
@@ -215,4 +246,10 @@ static void conv_emit(Emitter *emitter, Node *node) {
 }
 
 const KernelFamily family_conv = {
-    .name = "conv", .schedule = conv_schedule, .scratch = conv_scratch, .pack = conv_pack, .emit = conv_emit};
+    .name = "conv",
+    .schedule = conv_schedule,
+    .scratch = conv_scratch,
+    .pack = conv_pack,
+    .takes_epilogue = conv_takes_epilogue,
+    .emit = conv_emit,
+};

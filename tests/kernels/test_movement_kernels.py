@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: MIT
+"""Convolution, pooling, copies and gathering: emitted kernels against the reference interpreter, on values with which
+f32 sums are exact, so that every bit must agree; and against ONNX Runtime where extents are known only at run time."""
+import numpy
+import pytest
+
+from conftest import build_directory
+from graphs.op_models import CASES
+from support.emitted import TARGETS, assert_same, run_module
+from support.merge import merged
+from support.model_builder import Model
+from support.module import Module, ModuleError
+from support.reference import Reference
+
+FAMILIES = {
+    "conv": ["Conv", "Conv depthwise", "Conv 1x1"],
+    "pool": ["MaxPool"],
+    "copy": ["Concat", "Split", "Slice", "Transpose", "Expand", "Identity", "Pad constant", "Pad constant crop",
+             "Pad edge", "Pad reflect", "Pad wrap"],
+    "gather": ["Gather"],
+}
+CASES_IN_A_MODULE = 24
+
+
+@pytest.fixture(scope="session")
+def reference():
+    return Reference(build_directory() / "tests" / "support" / "reference_run")
+
+
+def whole(rng, *shape):
+    return rng.integers(-3, 4, shape).astype(numpy.float32)
+
+
+def many_cases(family):
+    rng = numpy.random.default_rng(list(family.encode()))
+    names = FAMILIES[family]
+    return merged([CASES[names[k % len(names)]](rng) for k in range(CASES_IN_A_MODULE)])
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("family", FAMILIES)
+def test_kernels_equal_the_reference(reference, compile, tmp_path, family, target):
+    model, feeds = many_cases(family)
+    path = model.write(tmp_path)
+    expected = reference.run(model, path, feeds)
+    assert_same(run_module(compile(path, f"--target={target}"), feeds), expected)
+
+
+def test_average_pool_rounds_once_more_than_the_reference(reference, compile, tmp_path):
+    """Sums of whole numbers are exact; the quotient is then rounded in both, so half an ULP apart at most."""
+    rng = numpy.random.default_rng(5)
+    model, feeds = merged([CASES["AveragePool"](rng) for _ in range(CASES_IN_A_MODULE)])
+    path = model.write(tmp_path)
+    expected = reference.run(model, path, feeds)
+    got = run_module(compile(path), feeds)
+    for name, array in expected.items():
+        numpy.testing.assert_array_max_ulp(got[name], array, 1)
+
+
+def test_max_pool_propagates_nan_wherever_it_stands(compile, tmp_path):
+    model = Model()
+    model.output(model.node("MaxPool", [model.input("x", "f32", [1, 1, 6, 23])], kernel_shape=[2, 3]))
+    x = whole(numpy.random.default_rng(2), 1, 1, 6, 23)
+    x[0, 0, 3, 11] = numpy.nan
+    y = next(iter(run_module(compile(model.write(tmp_path)), {"x": x}).values()))
+    assert numpy.isnan(y[0, 0, 2:4, 9:12]).all() and numpy.isnan(y).sum() == 6
+
+
+def residual_network():
+    """Every family on extents that only run time knows."""
+    rng, model = numpy.random.default_rng(1), Model()
+    for name, smallest, largest in (("N", 1, 4), ("H", 5, 33), ("W", 5, 37)):
+        model.dim(name, smallest, (smallest + largest) // 2, largest)
+    x = model.input("x", "f32", ["N", 6, "H", "W"])
+    weights = [model.constant(whole(rng, *shape)) for shape in ((6, 6, 3, 3), (6,), (6, 6, 3, 3), (12, 6, 3, 3))]
+    first = model.node("Relu", [model.node("Conv", [x, weights[0], weights[1]], pads=[1, 1, 1, 1])])
+    second = model.node("Conv", [first, weights[2]], auto_pad="SAME_UPPER")
+    low, high = model.constant(numpy.float32(-500)), model.constant(numpy.float32(900))
+    total = model.node("Clip", [model.node("Add", [x, second]), low, high])
+    small = model.node("Conv", [total, weights[3]], strides=[2, 2], pads=[1, 1, 1, 1])
+    pooled = model.node("MaxPool", [small], kernel_shape=[3, 3], strides=[2, 2], ceil_mode=1)
+    turned = model.node("Transpose", [pooled], perm=[0, 2, 3, 1])
+    padded = model.node("Pad", [turned, model.constant(numpy.array([0, 1, 2, 0, 0, 0, 1, 3]))], mode="constant")
+    doubled = model.node("Concat", [padded, padded], axis=3)
+    bounds = [model.constant(numpy.array([bound])) for bound in (-1, -(2**63) + 1, 2, -2)]
+    model.output(model.node("Slice", [doubled, *bounds]), total)
+    return model
+
+
+@pytest.mark.parametrize("extents", [(1, 5, 5), (2, 16, 16), (3, 7, 20), (4, 33, 37)], ids=str)
+def test_extents_known_at_run_time(compile, tmp_path, extents):
+    model = residual_network()
+    N, H, W = extents
+    feeds = {"x": whole(numpy.random.default_rng(3), N, 6, H, W)}
+    assert_same(run_module(compile(model.write(tmp_path)), feeds), model.onnx_run(feeds))
+
+
+def gather_of(make_indices):
+    """Gather from 7 rows by indices that make_indices(model) builds from the input `i`."""
+    model = Model()
+    table = model.constant(whole(numpy.random.default_rng(4), 7, 5))
+    indices = make_indices(model, model.input("i", "i64", [3]))
+    model.output(model.node("Gather", [table, indices]))
+    return model
+
+
+GATHERS = {
+    "of an input": gather_of(lambda model, i: i),
+    "computed": gather_of(lambda model, i: model.node("Add", [i, model.constant(numpy.array([0]))])),
+}
+
+
+@pytest.mark.parametrize("kind", GATHERS)
+@pytest.mark.parametrize("bad", [-8, 7, 2**62, -(2**63)])
+def test_gather_refuses_an_index_out_of_range_and_recovers(compile, tmp_path, kind, bad):
+    model = GATHERS[kind]
+    with Module(compile(model.write(tmp_path))) as module:
+        context = module.context()
+        with pytest.raises(ModuleError) as refused:
+            context.run({"i": numpy.array([0, bad, 1])})
+        assert refused.value.status == "value"
+        good = {"i": numpy.array([3, -3, 0])}
+        assert_same(context.run(good), model.onnx_run(good))
+        context.close()
+
+
+def test_shape_of_run_time_extents(compile, tmp_path):
+    model = Model()
+    model.dim("T", 1, 5, 9)
+    x = model.input("x", "f32", ["T", 3])
+    model.output(model.node("Shape", [model.node("Concat", [x, x], axis=0)]))
+    module = compile(model.write(tmp_path))
+    for T in (1, 4, 9):
+        assert next(iter(run_module(module, {"x": numpy.zeros((T, 3), numpy.float32)}).values())).tolist() == [2 * T, 3]

@@ -1,0 +1,35 @@
+# SPDX-License-Identifier: MIT
+"""Runs a compiled model at several thread counts, which must agree bit for bit."""
+import numpy
+import pytest
+
+from support.module import Module, ModuleError
+
+TARGETS = ["x86-64-v4", "x86-64-v3", "x86-64"]
+THREADS = (1, 2, 3, 8)
+
+
+def run_module(path, feeds, threads=THREADS):
+    """Outputs by name. Skips where this CPU cannot run the module."""
+    try:
+        with Module(path) as module:
+            first = None
+            for count in threads:
+                context = module.context(count)
+                outputs = context.run(feeds)
+                context.close()
+                first = first or outputs
+                for name, array in outputs.items():
+                    assert array.tobytes() == first[name].tobytes(), f"{name} differs at {count} threads"
+            return first
+    except ModuleError as error:
+        if error.status == "unsupported":
+            pytest.skip(str(error))
+        raise
+
+
+def assert_same(got, expected):
+    """Bit for bit but for NaN's payload and the sign of zero."""
+    for name, array in expected.items():
+        assert got[name].dtype == array.dtype and got[name].shape == array.shape, name
+        numpy.testing.assert_array_equal(got[name], array, err_msg=name)
