@@ -4,17 +4,14 @@
 
 #include <string.h>
 
+#include "emit/family.h"
 #include "support/closest.h"
 
-/* Weak: an op may stand in the table before its kernel does. */
-#define FAMILY(name) extern const KernelFamily family_##name __attribute__((weak));
-#include "emit/families.def"
-#undef FAMILY
-#define family_NONE (*(const KernelFamily *)NULL)
+#define family_NONE (*(const KernelFamily *)NULL) /* its address, all that is asked of it, is NULL */
 
 #define OP(name, in_min, in_max, out_min, out_max, attributes, types, layout, shape_rule, reference_kernel, family)    \
   ShapeRule shape_rule;                                                                                                \
-  ReferenceKernel reference_kernel __attribute__((weak));
+  ReferenceKernel reference_kernel;
 #include "ops.def"
 #undef OP
 
