@@ -4,6 +4,7 @@
 #define RNNCC_MODEL_H
 
 #include "load/names.h"
+#include "support/files.h"
 #include "support/sha256.h"
 
 typedef struct ModelReader {
@@ -15,6 +16,8 @@ typedef struct ModelReader {
 
 /* The model format's JSON; models/schema.json describes it. */
 Graph *load_json_model(Arena *arena, const char *path);
+/* The same of a text in memory; `path` is for messages, and for the folder of the weights. */
+Graph *read_json_model(Arena *arena, const char *path, FileBytes text);
 
 /* dims, inputs and the inputs of states; `read_results` after the nodes: outputs and the outputs of states. */
 void read_dims(ModelReader *reader, Json dims);

@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "load/model.h"
-#include "support/files.h"
 
 enum { MOST_MODEL_BYTES = 1 << 30, FORMAT_VERSION = 1 };
 
@@ -52,16 +51,19 @@ static void read_model(ModelReader *reader, Json root) {
   stop_on_errors();
 }
 
-Graph *load_json_model(Arena *arena, const char *path) {
-  FileBytes bytes = file_read(arena, path, MOST_MODEL_BYTES, LOCATION_FILE(path));
+Graph *read_json_model(Arena *arena, const char *path, FileBytes text) {
   ModelReader reader = {
       .arena = arena, .graph = graph_new(arena), .names = name_table_new(arena), .hash = sha256_new()};
   reader.graph->file = path;
-  sha256_add(&reader.hash, bytes.data, bytes.size);
-  read_model(&reader, json_parse(arena, path, (const char *)bytes.data, bytes.size, 0));
+  sha256_add(&reader.hash, text.data, text.size);
+  read_model(&reader, json_parse(arena, path, (const char *)text.data, text.size, 0));
   sha256_end(&reader.hash, reader.graph->model_sha256);
   sort_nodes(reader.graph);
   stop_on_errors();
   graph_renumber(reader.graph);
   return reader.graph;
+}
+
+Graph *load_json_model(Arena *arena, const char *path) {
+  return read_json_model(arena, path, file_read(arena, path, MOST_MODEL_BYTES, LOCATION_FILE(path)));
 }

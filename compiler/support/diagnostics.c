@@ -90,6 +90,8 @@ void fatal_at(Location where, ExitCode code, const char *format, ...) {
 
 bool any_errors(void) { return n_errors > 0; }
 
+void forget_errors(void) { n_errors = 0; }
+
 void stop_on_errors(void) {
   if (n_errors) stop(error_code);
 }

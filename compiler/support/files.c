@@ -81,9 +81,12 @@ FileBytes file_read(Arena *arena, const char *path, size_t limit, Location where
 }
 
 static bool has_parent_part(const char *name) {
-  for (const char *part = name; part; part = strchr(part, '/'), part += part != NULL)
-    if (part[0] == '.' && part[1] == '.' && (part[2] == '/' || part[2] == 0)) return true;
-  return false;
+  while (true) {
+    size_t length = strcspn(name, "/");
+    if (length == 2 && memcmp(name, "..", 2) == 0) return true;
+    if (name[length] == 0) return false;
+    name += length + 1;
+  }
 }
 
 static char *real_path(Arena *arena, const char *path, Location where) {
