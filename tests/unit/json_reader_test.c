@@ -229,18 +229,21 @@ static void get_int(void *text) {
   int64_t value;
   json_get_int(json_first(json_first(parse(arena, text))), 0, INT32_MAX, &value);
   stop_on_errors();
+  arena_free(arena);
 }
 static void get_double(void *text) {
   Arena *arena = arena_new();
   double value;
   json_get_double(json_first(parse(arena, text)), &value);
   stop_on_errors();
+  arena_free(arena);
 }
 static void get_float(void *text) {
   Arena *arena = arena_new();
   float value;
   json_get_float(json_first(parse(arena, text)), &value);
   stop_on_errors();
+  arena_free(arena);
 }
 
 static void a_wrong_number_is_told_with_path_and_range(void **state) {
@@ -274,6 +277,7 @@ static void check_fields(void *text) {
   Arena *arena = arena_new();
   json_check(parse(arena, text), FIELDS);
   stop_on_errors();
+  arena_free(arena);
 }
 
 static void fields_are_checked_and_suggested(void **state) {
