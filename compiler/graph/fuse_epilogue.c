@@ -9,6 +9,9 @@
 #include "graph/shape.h"
 #include "passes.h"
 
+/* Longer chains are no gain: the first few spare the trips to memory. It also bounds the kernel's text. */
+enum { MAX_EPILOGUE = 8 };
+
 static bool same_shape(const Value *a, const Value *b) {
   bool same = a->rank == b->rank;
   for (int axis = 0; same && axis < a->rank; axis++) same = same_dim(a->shape[axis], b->shape[axis]);
@@ -33,6 +36,7 @@ static bool takes(const UseList *uses, const Node *step) {
   const Value *between = step->inputs[0];
   const Node *host = between ? between->producer : NULL;
   if (!host || host->n_outputs != 1 || uses->single[between->id] != step) return false;
+  if (host->n_epilogue == MAX_EPILOGUE) return false;
   const KernelFamily *family = host->op->family;
   if (!family || !family->takes_epilogue || !same_shape(between, step->outputs[0])) return false;
   return family->takes_epilogue(host, step);

@@ -134,6 +134,8 @@ static void a_chain_of_a_million_nodes_goes_through_all_passes(void **state) {
   simplify(graph);
   assert_int_equal(graph->n_nodes, LENGTH / 2);
   verify(graph);
+  fuse_epilogue(graph);
+  verify(graph);
   alias_views(graph);
   verify(graph);
 }
