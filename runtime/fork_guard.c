@@ -15,11 +15,15 @@ struct ForkGuard {
   pid_t owner; /* 0 if the page is wiped on fork, else who created it */
 };
 
+/* QEMU's user mode says yes to any advice and follows none, so the answer to a nonsensical one comes first. */
+static bool wiped_on_fork(ForkGuard *guard) {
+  return madvise(guard, sizeof *guard, -1) != 0 && madvise(guard, sizeof *guard, MADV_WIPEONFORK) == 0;
+}
+
 ForkGuard *fork_guard_create(void) {
   ForkGuard *guard = mmap(NULL, sizeof *guard, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (guard == MAP_FAILED) return NULL;
-  bool wiped = madvise(guard, sizeof *guard, MADV_WIPEONFORK) == 0;
-  *guard = (ForkGuard){.alive = true, .owner = wiped ? 0 : getpid()};
+  *guard = (ForkGuard){.alive = true, .owner = wiped_on_fork(guard) ? 0 : getpid()};
   return guard;
 }
 

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: MIT */
+/* The runtime on another architecture, under an emulator, where there is no cmocka: results by thread count, and a fork
+ * (emulators accept advice about forks that they do not follow). */
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "runtime_fake.h"
+
+enum { THREADS = 4, RUNS = 200 };
+
+typedef struct Stream {
+  const rnncc_api *api;
+  rnncc_model *model;
+  rnncc_context *context;
+} Stream;
+
+static bool stream_open(Stream *it, int threads) {
+  rnncc_options options = {.struct_size = sizeof options, .threads = threads};
+  it->api = rnncc_module_query(RNNCC_ABI, NULL);
+  return it->api && it->api->model_create(&options, &it->model, NULL) == RNNCC_OK &&
+         it->api->context_create(it->model, NULL, 0, &it->context) == RNNCC_OK;
+}
+
+static void stream_close(Stream *it) {
+  it->api->context_destroy(it->context);
+  it->api->model_destroy(it->model);
+}
+
+static bool run_gives(Stream *it, const FakeCall *expected) {
+  FakeCall call;
+  fake_call_init(&call, FAKE_T, FAKE_B, 3);
+  it->api->state_reset(it->context, -1);
+  return fake_call_run(it->api, it->context, &call) == RNNCC_OK && !memcmp(call.y, expected->y, sizeof call.y);
+}
+
+static bool child_gives(Stream *it, const FakeCall *expected) {
+  int status = -1;
+  pid_t child = fork();
+  if (child == 0) {
+    alarm(20);
+    _exit(!run_gives(it, expected));
+  }
+  return waitpid(child, &status, 0) == child && status == 0;
+}
+
+static void report(bool ok, int number, const char *what) {
+  printf("%s %d - %s\n", ok ? "ok" : "not ok", number, what);
+}
+
+int main(void) {
+  static FakeCall serial;
+  bool opened = true, same = true, child = true;
+  fake_call_init(&serial, FAKE_T, FAKE_B, 3);
+  for (int threads = 1; threads <= THREADS; threads++) {
+    Stream it = {0};
+    if (!(opened &= stream_open(&it, threads))) break;
+    if (threads == 1) opened &= fake_call_run(it.api, it.context, &serial) == RNNCC_OK;
+    for (int i = 0; i < RUNS; i++) same &= run_gives(&it, &serial);
+    child &= child_gives(&it, &serial);
+    stream_close(&it);
+  }
+  printf("1..3\n");
+  report(opened, 1, "models_open");
+  report(opened && same, 2, "results_are_bit_identical_for_any_number_of_threads");
+  report(opened && child, 3, "a_child_of_a_fork_runs_alone");
+  return !(opened && same && child);
+}
