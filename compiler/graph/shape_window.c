@@ -42,7 +42,8 @@ static bool kernel_of_weights(Graph *graph, const Node *node, Window *window) {
 
 static int64_t reach(const Window *window, int i) { return (window->kernel[i] - 1) * window->dilation[i] + 1; }
 
-/* SAME: ceil(in / stride) windows; an odd pad puts its larger half at the end (UPPER) or the beginning (LOWER). */
+/* SAME: ceil(in / stride) windows; an odd pad puts its larger half at the end (UPPER) or the beginning (LOWER). This is
+ * ONNX's text; with dilations, ONNX Runtime refuses Conv and pads too little for pools. */
 static void pad_same(Graph *graph, Window *window, int i, const Dim *in, bool upper) {
   DimTable *dims = graph->dims;
   const Dim *stride = dim_const(dims, window->stride[i]), *one = dim_const(dims, 1), *zero = dim_const(dims, 0);
@@ -76,14 +77,22 @@ static bool check_fits(Graph *graph, const Node *node, const Window *window, int
                      dim_is_const(padded) ? "" : " at the dimensions' minima; give them larger ones");
 }
 
+/* A pad as wide as the kernel would make windows of nothing but pad; ONNX Runtime refuses it too. */
+static bool check_pool_pads(const Node *node, const Window *window, const int64_t *pads) {
+  for (int i = 0; i < 2 * window->n_spatial; i++) {
+    int64_t kernel = window->kernel[i % window->n_spatial];
+    if (pads[i] >= kernel)
+      return shape_error(node, "a pad of %lld is not smaller than the kernel, %lld", (long long)pads[i],
+                         (long long)kernel);
+  }
+  return true;
+}
+
 static bool explicit_pads(Graph *graph, const Node *node, Window *window) {
   int64_t pads[2 * MAX_SPATIAL];
   int n = window->n_spatial;
   if (!read_list(node, "pads", 2 * n, 0, 0, pads)) return false;
-  for (int i = 0; i < 2 * n; i++)
-    if (!is_conv(node) && pads[i] >= reach(window, i % n))
-      return shape_error(node, "a pad of %lld is not smaller than the kernel, %lld", (long long)pads[i],
-                         (long long)reach(window, i % n));
+  if (!is_conv(node) && !check_pool_pads(node, window, pads)) return false;
   for (int i = 0; i < n; i++) {
     window->pad_begin[i] = dim_const(graph->dims, pads[i]);
     window->pad_end[i] = dim_const(graph->dims, pads[n + i]);
