@@ -48,13 +48,22 @@ typedef struct Search {
   Mistake mistake;
   int n;
   State states[MAX_STATES];
+  int table[2 * MAX_STATES]; /* 1 + index in states, 0 where free: a hash table */
 } Search;
 
+static uint32_t state_hash(const State *state) {
+  uint32_t hash = 2166136261u; /* FNV-1a */
+  for (size_t i = 0; i < sizeof *state; i++) hash = (hash ^ ((const uint8_t *)state)[i]) * 16777619u;
+  return hash;
+}
+
 static void search_add(Search *search, const State *state) {
-  for (int i = 0; i < search->n; i++)
-    if (!memcmp(&search->states[i], state, sizeof *state)) return;
+  uint32_t at = state_hash(state) % (2 * MAX_STATES);
+  for (; search->table[at]; at = (at + 1) % (2 * MAX_STATES))
+    if (!memcmp(&search->states[search->table[at] - 1], state, sizeof *state)) return;
   assert_true(search->n < MAX_STATES);
-  search->states[search->n++] = *state;
+  search->states[search->n] = *state;
+  search->table[at] = ++search->n;
 }
 
 static void wake(State *state, bool all) {
@@ -164,8 +173,8 @@ static int count_stuck(Mistake mistake, int *n_states) {
   static Search search;
   State start = {0};
   for (int i = 0; i < WAITERS; i++) start.waiters[i].goal = 1;
+  memset(&search, 0, sizeof search);
   search.mistake = mistake;
-  search.n = 0;
   search_add(&search, &start);
   int stuck = 0;
   for (int i = 0; i < search.n; i++)
