@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Targets of Reshape and Expand that are computed from shapes at run time become constants: 0 and -1 in Reshape, 1 in
- * Expand, stand for what the input's shape says. The arithmetic that computed them is then dead.
+ * Operands that are computed from shapes at run time become constants where they only repeat what the input's shape
+ * says: 0 and -1 in Reshape's target, 1 in Expand's, and "to the end" in Slice's ends stand for that. The arithmetic
+ * that computed them is then dead.
  */
 #include <string.h>
 
+#include "graph/shape.h"
 #include "graph/simplify.h"
-#include "ir/op.h"
 
 /* The target's entry for `axis`; false if only the computed one will do. */
 static bool reshape_entry(const Node *node, int axis, bool *open, int64_t *entry) {
@@ -39,22 +40,46 @@ static bool expand_entry(const Node *node, int axis, int64_t *entry) {
 
 static bool is_op(const Node *node, const char *name) { return !strcmp(node->op->name, name); }
 
-static void settle(Graph *graph, Node *node) {
-  int64_t target[MAX_RANK], rank = node->outputs[0]->rank;
+static void set_operand(Graph *graph, Node *node, int input, int64_t n, const int64_t *numbers) {
+  const void *data = arena_copy(graph->arena, numbers, (size_t)n * sizeof *numbers);
+  node->inputs[input] = graph_constant(graph, node->inputs[input]->name, RNNCC_I64, 1, &n, data);
+}
+
+static void settle_target(Graph *graph, Node *node) {
+  int64_t target[MAX_RANK];
   bool open = false;
-  for (int axis = 0; axis < rank; axis++) {
+  for (int axis = 0; axis < node->outputs[0]->rank; axis++) {
     bool known = is_op(node, "Reshape") ? reshape_entry(node, axis, &open, &target[axis])
                                         : expand_entry(node, axis, &target[axis]);
     if (!known) return;
   }
-  const void *data = arena_copy(graph->arena, target, (size_t)rank * sizeof *target);
-  node->inputs[1] = graph_constant(graph, node->inputs[1]->name, RNNCC_I64, 1, &rank, data);
+  set_operand(graph, node, 1, node->outputs[0]->rank, target);
+}
+
+/* Ends that are constants or the sliced axis's extent; a step backwards never ends there. */
+static void settle_ends(Graph *graph, Node *node) {
+  IntList axes;
+  DimList ends;
+  SliceAxis sliced[MAX_RANK];
+  int64_t numbers[MAX_RANK];
+  if (!operand_ints(graph, node, "axes", 3, &axes) || !operand_dims(graph, node, "ends", 2, &ends) ||
+      !read_slice(graph, node, sliced))
+    bug("the slice was good before");
+  for (int i = 0; i < ends.n; i++) {
+    int axis = axes.given ? normal_axis(axes.items[i], node->inputs[0]->rank) : i;
+    bool whole = ends.items[i] == node->inputs[0]->shape[axis] && sliced[axis].step > 0;
+    if (!whole && !dim_is_const(ends.items[i])) return;
+    numbers[i] = whole ? INT64_MAX : dim_value(ends.items[i]);
+  }
+  set_operand(graph, node, 2, ends.n, numbers);
 }
 
 /* needs: infer_shapes. keeps: everything else. */
 void settle_operands(Graph *graph) {
   for (int n = 0; n < graph->n_nodes; n++) {
     Node *node = graph->nodes[n];
-    if ((is_op(node, "Reshape") || is_op(node, "Expand")) && !node->inputs[1]->data) settle(graph, node);
+    if ((is_op(node, "Reshape") || is_op(node, "Expand")) && !node->inputs[1]->data) settle_target(graph, node);
+    if (is_op(node, "Slice") && node->n_inputs > 2 && node->inputs[2] && !node->inputs[2]->data)
+      settle_ends(graph, node);
   }
 }

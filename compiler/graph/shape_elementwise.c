@@ -78,8 +78,18 @@ static void combine_elements(Graph *graph, Node *node) {
   node->outputs[0]->elements = elements;
 }
 
+/* PRelu's slope follows its input, never the other way round. */
+static bool check_slope(Graph *graph, const Node *node) {
+  const Value *x = node->inputs[0], *y = node->outputs[0];
+  bool same = y->rank == x->rank;
+  for (int axis = 0; same && axis < x->rank; axis++) same = same_dim(x->shape[axis], y->shape[axis]);
+  return same || shape_error(node, "the slope, %s, must broadcast to %s", shape_text(graph, node->inputs[1]),
+                             shape_text(graph, x));
+}
+
 bool shape_binary(Graph *graph, Node *node) {
   if (!broadcast_inputs(graph, node, 0)) return false;
+  if (!strcmp(node->op->name, "PRelu") && !check_slope(graph, node)) return false;
   combine_elements(graph, node);
   return true;
 }

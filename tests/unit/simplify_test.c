@@ -97,6 +97,13 @@ static void expand_to_a_computed_shape_is_settled(void **state) {
   assert_string_equal(text_of(graph, graph->outputs[0]), "f32[T, 5]");
 }
 
+static void slice_to_a_computed_end_is_settled(void **state) {
+  (void)state;
+  Graph *graph = SIMPLIFIED({"Relu", "f32[B,T]", ""}, {"Shape", "@0", "start=1"}, {"Slice", "@0 i64=1 @1 i64=1", ""});
+  assert_int_equal(graph->n_nodes, 2);
+  assert_string_equal(text_of(graph, graph->outputs[0]), "f32[B, T - 1]");
+}
+
 /* Each of these returns its input, so Relu's result is the output. */
 static void ops_that_change_nothing_go(void **state) {
   (void)state;
@@ -313,6 +320,7 @@ int main(void) {
       TEST(constants_that_a_kernel_refuses_are_told),
       TEST(shape_arithmetic_leaves_no_node),
       TEST(expand_to_a_computed_shape_is_settled),
+      TEST(slice_to_a_computed_end_is_settled),
       TEST(ops_that_change_nothing_go),
       TEST(ops_that_change_something_stay),
       TEST(a_view_and_its_inverse_go),
