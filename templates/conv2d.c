@@ -30,6 +30,9 @@ enum { DILATION_W = 1 };
 /* Output channels of a tile.
  * legal: 1..8 */
 enum { K_BLOCK = 4 };
+/* Channels of the last tile of a group: what K_BLOCK leaves over; 0: nothing.
+ * legal: 0..7 */
+enum { K_TAIL = 1 };
 /* Vectors of output columns in a tile; with K_BLOCK sums each they should fit in registers.
  * legal: 1..4 */
 enum { W_VECTORS = 2 };
@@ -129,40 +132,6 @@ SIMD_FUNCTION void tile_of_rows(const Conv *c, const float *x, const float *w, i
     tile(c, x, w, k, at, rows, columns, false);
 }
 
-/* The channels of a block are a constant in each case, so that the sums can live in registers. */
-static void any_tile(const Conv *c, const float *x, const float *w, int64_t k, int64_t at, int64_t rows,
-                     int64_t columns) {
-  if (rows == K_BLOCK) {
-    tile_of_rows(c, x, w, k, at, K_BLOCK, columns);
-    return;
-  }
-  switch (rows) {
-  case 1:
-    if (K_BLOCK > 1) tile_of_rows(c, x, w, k, at, 1, columns);
-    break;
-  case 2:
-    if (K_BLOCK > 2) tile_of_rows(c, x, w, k, at, 2, columns);
-    break;
-  case 3:
-    if (K_BLOCK > 3) tile_of_rows(c, x, w, k, at, 3, columns);
-    break;
-  case 4:
-    if (K_BLOCK > 4) tile_of_rows(c, x, w, k, at, 4, columns);
-    break;
-  case 5:
-    if (K_BLOCK > 5) tile_of_rows(c, x, w, k, at, 5, columns);
-    break;
-  case 6:
-    if (K_BLOCK > 6) tile_of_rows(c, x, w, k, at, 6, columns);
-    break;
-  case 7:
-    if (K_BLOCK > 7) tile_of_rows(c, x, w, k, at, 7, columns);
-    break;
-  default:
-    break;
-  }
-}
-
 /* Tile `item` of the order (n, group, block, row, column). */
 static void tile_at(const Conv *c, int64_t item) {
   int64_t column = item % c->tiles * W_VECTORS * LANES;
@@ -172,7 +141,10 @@ static void tile_at(const Conv *c, int64_t item) {
   const float *x = c->x + image * c->channels * c->x_channel + row * STRIDE_H * c->x_row + column;
   const float *w = c->w + k * c->channels * WINDOW_H * WINDOW_W;
   int64_t at = ((image * c->kernels + first) * c->out_h + row) * c->out_w + column;
-  any_tile(c, x, w, k, at, min_i64(K_BLOCK, c->kernels - first), c->out_w - column);
+  if (K_TAIL > 0 && c->kernels - first < K_BLOCK)
+    tile_of_rows(c, x, w, k, at, K_TAIL, c->out_w - column);
+  else
+    tile_of_rows(c, x, w, k, at, K_BLOCK, c->out_w - column);
 }
 
 /* x: n * groups * channels planes, x_channel apart, rows x_row apart. y and residual: [n, groups * kernels, out_h,

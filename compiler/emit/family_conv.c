@@ -212,6 +212,7 @@ static KernelSpec *conv_spec(Emitter *emitter, const Node *node, bool bias) {
   kernel_knob(spec, "DILATION_H", schedule->h.dilation);
   kernel_knob(spec, "DILATION_W", schedule->w.dilation);
   kernel_knob(spec, "K_BLOCK", schedule->k_block);
+  kernel_knob(spec, "K_TAIL", schedule->kernels % schedule->k_block);
   kernel_knob(spec, "W_VECTORS", schedule->w_vectors);
   kernel_knob(spec, "PACKED", node->n_packed);
   kernel_knob(spec, "DIRECT", schedule->direct);
