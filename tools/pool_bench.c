@@ -105,9 +105,18 @@ static void report(Series *series, int rounds) {
   printf("%-24s median %8.3f us   best %8.3f us\n", series->name, series->ns[rounds / 2] / 1000, series->ns[0] / 1000);
 }
 
+/* The whole number that the argument is, `otherwise` if there is none, or -1. */
+static int whole_number(const char *argument, int otherwise) {
+  char *end;
+  if (!argument) return otherwise;
+  long value = strtol(argument, &end, 10);
+  return *argument && !*end && value >= 0 && value <= MAX_ROUNDS ? (int)value : -1;
+}
+
 int main(int argc, char **argv) {
-  int threads = argc > 1 ? atoi(argv[1]) : cpu_limit_threads(), rounds = argc > 2 ? atoi(argv[2]) : 15;
-  if (argc > 3 || threads < 1 || rounds < 1 || rounds > MAX_ROUNDS) {
+  int threads = whole_number(argc > 1 ? argv[1] : NULL, cpu_limit_threads());
+  int rounds = whole_number(argc > 2 ? argv[2] : NULL, 15);
+  if (argc > 3 || threads < 1 || rounds < 1) {
     fprintf(stderr, "usage: pool_bench [threads [rounds]], e.g. pool_bench 2 15\n");
     return 2;
   }
