@@ -4,6 +4,9 @@
 ONNX Runtime shows that the meaning is right; the double-precision values of support/recurrent.py, which it confirms
 here case by case, allow a bound near the rounding error: 4 ceil(log2(K T)) eps, times the largest value, for sums of
 K = I + H terms over T steps that contract.
+
+Compiling a kernel takes longer than all else, so GROUP configurations share a module, as independent nodes, and those
+that differ only in sizes, weights and layout share its kernels. Each is a test.
 """
 import math
 
@@ -11,20 +14,41 @@ import numpy as np
 import pytest
 
 from support.module import Module
-from support.recurrent import ACTIVATIONS, GATES, MAX_B, MAX_T, Configuration, random_configuration
+from support.recurrent import ACTIVATIONS, GATES, MAX_B, MAX_T, SAME_OP, Configuration, model_of, random_configuration
 
 EPS = float(np.finfo(np.float32).eps)
+GROUP = SAME_OP  # a multiple of SHARING, too
+SHAPES = [(1, 1), (MAX_T, MAX_B), (7, 3)]
 CONFIGURATIONS = [random_configuration(seed) for seed in range(330)]
 
 
-def by_name(configurations):
-    return pytest.mark.parametrize("configuration", configurations, ids=lambda c: f"{c.seed}-{c.name}")
+def groups_of(configurations):
+    return [tuple(configurations[first:first + GROUP]) for first in range(0, len(configurations), GROUP)]
 
 
-def shapes(configuration):
-    """The smallest and the largest run, and one between."""
-    rng = np.random.default_rng(configuration.seed)
-    return [(1, 1), (MAX_T, MAX_B), (int(rng.integers(2, MAX_T)), int(rng.integers(1, MAX_B)))]
+def in_groups(configurations):
+    """Parametrizes by configuration, and gives the group it is compiled with."""
+    cases = [(configuration, group) for group in groups_of(configurations) for configuration in group]
+    return pytest.mark.parametrize("configuration, group", [
+        pytest.param(configuration, group, id=f"{configuration.seed}-{configuration.name}")
+        for configuration, group in cases])
+
+
+def group_feeds(group, T, B):
+    return {name: array for c in group
+            for name, array in c.named(c.to_layout(c.random_feeds(T, B, 0))).items()}
+
+
+OUTPUTS_OF_RUNS = {}
+
+
+def group_outputs(path, group, T, B, threads):
+    """One run of all the nodes of a group, made once: its outputs by their prefixed names."""
+    key = path, T, B, threads
+    if key not in OUTPUTS_OF_RUNS:
+        with Module(path) as module, module.context(threads) as context:
+            OUTPUTS_OF_RUNS[key] = context.run(group_feeds(group, T, B))
+    return OUTPUTS_OF_RUNS[key]
 
 
 def tolerance(configuration, T, expected):
@@ -36,19 +60,20 @@ def assert_near(got, expected, limit, what):
     assert got.dtype == np.float32 and got.shape == expected.shape, what
     error = np.abs(got - expected)
     worst = np.unravel_index(np.argmax(error), error.shape)
-    assert error[worst] <= limit, f"{what}{list(worst)}: got {got[worst]!r}, expected {expected[worst]!r}, " \
+    assert error[worst] <= limit, f"{what}{[int(i) for i in worst]}: got {got[worst]!r}, expected {expected[worst]!r}, " \
                                   f"error {error[worst]:.3g}, limit {limit:.3g}"
 
 
-def check_values(configuration, run):
-    """run(feeds) -> outputs, both in the configuration's layout, for the smallest, a middle and the largest shape."""
+def check_values(configuration, outputs_of):
+    """outputs_of(T, B) -> this configuration's outputs in its own layout."""
     weights = configuration.random_weights()
-    peer = configuration.model(weights, layout=0)
-    for T, B in shapes(configuration):
+    peer = model_of([configuration], layout=0)
+    for T, B in SHAPES:
         feeds = configuration.random_feeds(T, B, 0)
-        values, confirmed = configuration.values(weights, feeds), peer.onnx_run(feeds)
-        got = run(configuration.to_layout(feeds))
-        assert sorted(got) == sorted(confirmed)
+        values = configuration.values(weights, feeds)
+        confirmed = configuration.own(peer.onnx_run(configuration.named(feeds)))
+        got = outputs_of(T, B)
+        assert sorted(got) == sorted(confirmed) == sorted(configuration.outputs)
         for name in got:
             limit = tolerance(configuration, T, values[name])
             # ONNX Runtime's own tanh and sigmoid are good to some 1e-6.
@@ -57,116 +82,116 @@ def check_values(configuration, run):
             assert_near(got[name], expected, limit, f"T={T} B={B} {name}")
 
 
-@by_name(CONFIGURATIONS)
-def test_values_equal_onnx_runtime(configuration, compile, tmp_path):
-    module = compile(configuration.model().write(tmp_path))
-    with Module(module) as module, module.context(threads=2) as context:
-        check_values(configuration, context.run)
+def check_target(configuration, group, compile, tmp_path, *options):
+    path = compile(model_of(group).write(tmp_path), *options)
+    check_values(configuration, lambda T, B: configuration.own(group_outputs(path, group, T, B, 2)))
 
 
-@pytest.mark.parametrize("target, configurations", [
-    ("x86-64-v3", CONFIGURATIONS[::7]), ("x86-64", CONFIGURATIONS[3::12])], ids=["x86-64-v3", "x86-64"])
-@pytest.mark.parametrize("share", range(8))
-def test_other_x86_targets_compute_the_same(target, configurations, share, compile, tmp_path):
-    for configuration in configurations[share::8]:
-        module = compile(configuration.model().write(tmp_path), f"--target={target}")
-        with Module(module) as module, module.context(threads=2) as context:
-            assert module.info.target.decode() == target
-            check_values(configuration, context.run)
+@in_groups(CONFIGURATIONS)
+def test_values_equal_onnx_runtime(configuration, group, compile, tmp_path):
+    check_target(configuration, group, compile, tmp_path)
 
 
-@by_name(CONFIGURATIONS[5::10])
-def test_aarch64_under_qemu_computes_the_same(configuration, compile, aarch64_rnnrun, tmp_path):
-    module = compile(configuration.model().write(tmp_path), "--target=aarch64-linux-gnu")
+# Three groups in a row have one of each op.
+@in_groups(CONFIGURATIONS[:6 * GROUP])
+def test_avx2_computes_the_same(configuration, group, compile, tmp_path):
+    check_target(configuration, group, compile, tmp_path, "--target=x86-64-v3")
 
-    def run(feeds):
+
+@in_groups(CONFIGURATIONS[6 * GROUP:9 * GROUP])
+def test_plain_c_computes_the_same(configuration, group, compile, tmp_path):
+    check_target(configuration, group, compile, tmp_path, "--target=x86-64")
+
+
+@in_groups(CONFIGURATIONS[12 * GROUP:15 * GROUP])
+def test_neon_under_qemu_computes_the_same(configuration, group, compile, aarch64_rnnrun, tmp_path):
+    path = compile(model_of(group).write(tmp_path), "--target=aarch64-linux-gnu")
+
+    def outputs_of(T, B):
         arguments = []
-        for name, array in feeds.items():
+        for name, array in group_feeds(group, T, B).items():
             np.save(tmp_path / f"{name}.npy", array)
             arguments += ["--input", f"{name}=@{tmp_path}/{name}.npy"]
         for name in configuration.outputs:
-            arguments += ["--output", f"{name}=@{tmp_path}/{name}.npy"]
-        done = aarch64_rnnrun("run", module, "--threads", 2, *arguments)
+            arguments += ["--output", f"{configuration.prefix}{name}=@{tmp_path}/{name}.npy"]
+        done = aarch64_rnnrun("run", path, "--threads", 2, *arguments)
         assert done.returncode == 0, done.stderr
         return {name: np.load(tmp_path / f"{name}.npy") for name in configuration.outputs}
 
-    check_values(configuration, run)
+    check_values(configuration, outputs_of)
 
 
-@by_name(CONFIGURATIONS[1::6])
-def test_thread_counts_are_bit_identical(configuration, compile, tmp_path):
-    path = compile(configuration.model().write(tmp_path))
-    feeds = configuration.to_layout(configuration.random_feeds(MAX_T, MAX_B, 1))
-    with Module(path) as module:
-        results = []
-        for threads in (1, 2, 3, 8):
-            with module.context(threads) as context:
-                results.append(context.run(feeds))
-    for name in results[0]:
-        for other in results[1:]:
-            assert np.array_equal(results[0][name].view(np.uint32), other[name].view(np.uint32)), name
+@in_groups(CONFIGURATIONS[3 * GROUP:12 * GROUP])
+def test_thread_counts_are_bit_identical(configuration, group, compile, tmp_path):
+    path = compile(model_of(group).write(tmp_path))
+    one, *others = [configuration.own(group_outputs(path, group, MAX_T, MAX_B, threads))
+                    for threads in (1, 2, 3, 8)]
+    for name in one:
+        for other in others:
+            assert np.array_equal(one[name].view(np.uint32), other[name].view(np.uint32)), name
 
 
-def streaming_configurations():
-    chosen = [c for c in CONFIGURATIONS if c.direction == "forward" and not c.lengths]
-    return chosen[:48]
+FORWARD = [c for c in CONFIGURATIONS if c.direction == "forward" and not c.lengths][:48]
 
 
-@by_name(streaming_configurations())
-def test_chunks_with_carried_state_equal_the_whole_sequence_bit_for_bit(configuration, compile, tmp_path):
-    B, T = 2, 20
-    path = compile(configuration.model(streaming=True).write(tmp_path))
-    rng = np.random.default_rng(configuration.seed)
-    x = rng.uniform(-1, 1, (T, B, configuration.I)).astype(np.float32)
-    chunks = np.split(x, [7, 8])
+@in_groups(FORWARD)
+def test_chunks_with_carried_state_equal_the_whole_sequence_bit_for_bit(configuration, group, compile, tmp_path):
+    path = compile(model_of(group, streaming=True).write(tmp_path))
+    T, B = 20, 2
+    inputs = [(c, c.random_feeds(T, B, 0)["x"]) for c in group]
 
-    def run(context, part):
-        y = context.run(configuration.to_layout({"x": part}))["Y"]
+    def run(context, begin, end):
+        feeds = {name: array for c, x in inputs
+                 for name, array in c.named(c.to_layout({"x": x[begin:end]})).items()}
+        y = configuration.own(context.run(feeds))["Y"]
         return y.transpose(1, 2, 0, 3) if configuration.layout else y
 
     with Module(path) as module, module.context() as whole, module.context() as chunked:
-        expected = run(whole, x)
-        got = np.concatenate([run(chunked, part) for part in chunks])
+        expected = run(whole, 0, T)
+        got = np.concatenate([run(chunked, 0, 7), run(chunked, 7, 8), run(chunked, 8, T)])
         assert np.array_equal(got.view(np.uint32), expected.view(np.uint32))
         for state in module.states:
             assert np.array_equal(chunked.state_get(state.name), whole.state_get(state.name)), state.name
         chunked.state_reset()
-        assert np.array_equal(run(chunked, x[:3]), expected[:3]), "reset starts over"
+        assert np.array_equal(run(chunked, 0, 3), expected[:3]), "reset starts over"
 
 
 def exact_configuration(seed):
     """Activations that map integers to integers. Clip keeps the gates small, so no value leaves the exact range."""
-    rng = np.random.default_rng([77, seed])
-    op = list(GATES)[seed % 3]
-    direction = ("forward", "reverse", "bidirectional")[seed // 3 % 3]
+    rng, cell = np.random.default_rng([77, seed]), seed // GROUP
+    op, direction = list(GATES)[cell % 3], ("forward", "reverse", "bidirectional")[seed % 3]
     count = ACTIVATIONS[op] * (2 if direction == "bidirectional" else 1)
-    activations = [str(name) for name in rng.choice(["Relu", "ThresholdedRelu"], count)]
+    activations = (["Relu", "ThresholdedRelu", "Relu"] * 3)[cell % 2:][:count]
     return Configuration(
         op=op, I=int(rng.integers(1, 131)), H=int(rng.integers(8, 131)), direction=direction, clip=2,
         activations=activations, alpha=[1] * activations.count("ThresholdedRelu"),
-        linear_before_reset=int(op == "GRU" and seed % 2), input_forget=int(op == "LSTM" and seed % 4 == 1),
-        peepholes=op == "LSTM" and seed % 2 == 0, lengths=seed % 4 == 0, h0=seed % 2 == 0, seed=1000 + seed)
-
-
-def exact_case(configuration):
-    """Weights, inputs and values, all of them small integers: T = 20 for RNN; products of gates grow with each step."""
-    rng = np.random.default_rng(configuration.seed)
-    weights = {name: integers(rng, array.shape) for name, array in configuration.random_weights().items()}
-    feeds = {name: array if name == "lengths" else integers(rng, array.shape) * 3
-             for name, array in configuration.random_feeds(20 if configuration.op == "RNN" else 4, 3, 0).items()}
-    return weights, feeds, configuration.values(weights, feeds)
+        linear_before_reset=int(op == "GRU" and cell > 2), input_forget=int(op == "LSTM" and cell > 2),
+        peepholes=op == "LSTM" and cell < 3, lengths=seed % 4 == 0, h0=seed % 2 == 0, seed=1000 + seed)
 
 
 def integers(rng, shape):
     return (rng.integers(-1, 2, shape) * (rng.random(shape) < 0.6)).astype(np.float32)
 
 
-@by_name([exact_configuration(seed) for seed in range(48)])
-def test_integer_values_are_exact(configuration, compile, tmp_path):
-    weights, feeds, values = exact_case(configuration)
-    assert np.abs(values["Y"]).max() < 2**20 and np.count_nonzero(values["Y"]), "the case itself is exact and not trivial"
-    path = compile(configuration.model(weights).write(tmp_path))
+def exact_weights(configuration):
+    rng = np.random.default_rng(configuration.seed)
+    return {name: integers(rng, array.shape) for name, array in configuration.random_weights().items()}
+
+
+def exact_feeds(configuration, T):
+    rng = np.random.default_rng([configuration.seed, 1])
+    return {name: array if name == "lengths" else integers(rng, array.shape) * 3
+            for name, array in configuration.random_feeds(T, 3, 0).items()}
+
+
+@in_groups([exact_configuration(seed) for seed in range(6 * GROUP)])
+def test_integer_values_are_exact(configuration, group, compile, tmp_path):
+    T = 20 if configuration.op == "RNN" else 4  # products of gates grow with each step
+    path = compile(model_of(group, weights=exact_weights).write(tmp_path))
+    values = configuration.values(exact_weights(configuration), exact_feeds(configuration, T))
+    assert np.abs(values["Y"]).max() < 2**20 and np.count_nonzero(values["Y"]), "the case is exact and not trivial"
+    feeds = {name: array for c in group for name, array in c.named(exact_feeds(c, T)).items()}
     with Module(path) as module, module.context(threads=2) as context:
-        outputs = context.run(feeds)
+        outputs = configuration.own(context.run(feeds))
     for name in configuration.outputs:
         assert np.array_equal(outputs[name], values[name]), name

@@ -106,35 +106,44 @@ class Configuration:
             attributes["input_forget"] = 1
         return attributes
 
-    def model(self, weights=None, layout=None, streaming=False):
-        """As a Model of one node. layout=0 is what ONNX Runtime can run. streaming: the states stay in the context."""
-        weights = weights or self.random_weights()
+    @property
+    def prefix(self):
+        return f"n{self.seed}_"
+
+    def add_to(self, model, weights, layout=None, streaming=False):
+        """One node with its own inputs, constants and outputs, their names prefixed. layout=0 is what ONNX Runtime can
+        run. streaming: the states stay in the context."""
         layout = self.layout if layout is None else layout
-        model = Model("net")
-        T, B = model.dim("T", 1, 10, MAX_T), model.dim("B", 1, 2, MAX_B)
-        x = model.input("x", "f32", [B, T, self.I] if layout else [T, B, self.I])
-        state_shape = [B, self.D, self.H] if layout else [self.D, B, self.H]
-        names = list(OUTPUTS[self.op])
-        wanted = [name if streaming or name in self.outputs else "" for name in names]
-        while not wanted[-1]:
-            wanted.pop()
+        state_shape = ["B", self.D, self.H] if layout else [self.D, "B", self.H]
+        wanted = [name if streaming or name in self.outputs else "" for name in OUTPUTS[self.op]]
+
+        def named(name):
+            return name and self.prefix + name
+
+        def constant(name):
+            return model.constant(weights[name], named(name)) if name in weights else ""
 
         def state(name, present, output):
             if streaming:
-                return model.state(name, output, "f32", state_shape, batch_axis=0 if layout else 1)
-            return model.input(name, "f32", state_shape) if present else ""
+                return model.state(named(name), named(output), "f32", state_shape, batch_axis=0 if layout else 1)
+            return model.input(named(name), "f32", state_shape) if present else ""
 
-        inputs = [x, model.constant(weights["W"], "W"), model.constant(weights["R"], "R"),
-                  model.constant(weights["B"], "B") if self.bias else "",
-                  model.input("lengths", "i32", [B]) if self.lengths else "",
-                  state("h0", self.h0, "Y_h")]
+        inputs = [model.input(named("x"), "f32", ["B", "T", self.I] if layout else ["T", "B", self.I]),
+                  constant("W"), constant("R"), constant("B"),
+                  model.input(named("lengths"), "i32", ["B"]) if self.lengths else "", state("h0", self.h0, "Y_h")]
         if self.op == "LSTM":
-            inputs += [state("c0", self.c0, "Y_c"), model.constant(weights["P"], "P") if self.peepholes else ""]
-        while not inputs[-1]:
-            inputs.pop()
-        model.node(self.op, inputs, wanted, **self.attributes(layout))
-        model.output(*(["Y"] if streaming else [name for name in wanted if name]))
-        return model
+            inputs += [state("c0", self.c0, "Y_c"), constant("P")]
+        model.node(self.op, without_trailing_gaps(inputs), [named(name) for name in without_trailing_gaps(wanted)],
+                   **self.attributes(layout))
+        model.output(*[named(name) for name in (["Y"] if streaming else wanted) if name])
+
+    def named(self, arrays):
+        return {self.prefix + name: array for name, array in arrays.items()}
+
+    def own(self, arrays):
+        """Those of many arrays that are this configuration's, by their plain names."""
+        return {name.removeprefix(self.prefix): array for name, array in arrays.items()
+                if name.startswith(self.prefix)}
 
     # data
 
@@ -224,15 +233,35 @@ class Configuration:
         return {"RNN": rnn, "GRU": gru, "LSTM": lstm}[self.op]
 
 
+def without_trailing_gaps(names):
+    return names[:max(index for index, name in enumerate(names) if name) + 1]
+
+
+def model_of(configurations, weights=Configuration.random_weights, **how):
+    """One model of many independent nodes. `weights` gives those of a configuration."""
+    model = Model("net")
+    model.dim("T", 1, 10, MAX_T)
+    model.dim("B", 1, 2, MAX_B)
+    for configuration in configurations:
+        configuration.add_to(model, weights(configuration), **how)
+    return model
+
+
 # Sizes around vector widths and their multiples, and anything else.
 EDGES = [1, 2, 3, 7, 8, 9, 15, 16, 17, 31, 32, 33, 47, 48, 63, 64, 65, 127, 128, 129, 130]
+SHARING = 5  # configurations in a row that share their cell, so that the kernels compiled for it serve them all
+SAME_OP = 2 * SHARING
 
 
-def random_activations(rng, op, D):
-    """Gates keep to bounded functions, so that products of gates cannot make a step expand without limit."""
+def sometimes(rng, p=0.5):
+    return bool(rng.random() < p)
+
+
+def random_activations(rng, op):
+    """(names, alphas, betas) of one direction. Gates keep to functions into [0, 1], so that steps contract."""
     names, alphas, betas = [], [], []
-    for i in range(ACTIVATIONS[op] * D):
-        gate = op != "RNN" and i % ACTIVATIONS[op] == 0
+    for i in range(ACTIVATIONS[op]):
+        gate = op != "RNN" and i == 0
         name = str(rng.choice(["HardSigmoid", "Sigmoid"] if gate else SMOOTH if op == "RNN" else BOUNDED))
         _, alpha, beta = FUNCTIONS[name]
         names.append(name)
@@ -241,26 +270,27 @@ def random_activations(rng, op, D):
     return names, alphas, betas
 
 
+def random_cell(rng, op, D):
+    """What becomes part of a kernel's code."""
+    cell = {"clip": round(float(rng.uniform(0.1, 3)), 2) if sometimes(rng, 0.3) else None,
+            "linear_before_reset": int(sometimes(rng) and op == "GRU"),
+            "input_forget": int(sometimes(rng, 0.25) and op == "LSTM"),
+            "peepholes": sometimes(rng, 0.4) and op == "LSTM", "lengths": sometimes(rng, 0.4)}
+    if sometimes(rng, 0.4):
+        directions = [random_activations(rng, op) for _ in range(D)]
+        cell["activations"], cell["alpha"], cell["beta"] = (sum(parts, []) for parts in zip(*directions))
+    return cell
+
+
 def random_configuration(seed):
     rng = np.random.default_rng([2026, seed])
 
-    def sometimes(p=0.5):
-        return bool(rng.random() < p)
-
     def size():
-        return int(rng.choice(EDGES)) if sometimes() else int(rng.integers(1, 131))
+        return int(rng.choice(EDGES)) if sometimes(rng) else int(rng.integers(1, 131))
 
-    op = list(GATES)[seed % 3]
-    configuration = Configuration(
-        op=op, I=size(), H=size(), seed=seed,
-        direction=("forward", "reverse", "bidirectional")[seed // 3 % 3],
-        layout=int(sometimes(0.3)), clip=round(float(rng.uniform(0.1, 3)), 2) if sometimes(0.3) else None,
-        linear_before_reset=int(op == "GRU" and sometimes()), input_forget=int(op == "LSTM" and sometimes(0.25)),
-        bias=sometimes(0.7), peepholes=op == "LSTM" and sometimes(0.4), lengths=sometimes(0.4), h0=sometimes(),
-        c0=op == "LSTM" and sometimes())
-    if sometimes(0.4):
-        names = random_activations(rng, op, configuration.D)
-        configuration.activations, configuration.alpha, configuration.beta = names
-    wanted = [name for name in OUTPUTS[op] if sometimes(0.7)]
-    configuration.outputs = tuple(wanted or ["Y"])
-    return configuration
+    op, direction = list(GATES)[seed // SAME_OP % 3], ("forward", "reverse", "bidirectional")[seed % 3]
+    cell = random_cell(np.random.default_rng([2027, seed // SHARING]), op, 2 if direction == "bidirectional" else 1)
+    wanted = [name for name in OUTPUTS[op] if sometimes(rng, 0.7)]
+    return Configuration(op=op, I=size(), H=size(), seed=seed, direction=direction, layout=int(sometimes(rng, 0.3)),
+                         bias=sometimes(rng, 0.7), h0=sometimes(rng), c0=sometimes(rng) and op == "LSTM",
+                         outputs=tuple(wanted or ["Y"]), **cell)
