@@ -18,10 +18,16 @@ static const Dim *count_steps(DimTable *dims, const Dim *distance, int64_t step)
   return dim_max(dims, dim_const(dims, 0), dim_div(dims, raised, dim_const(dims, step)));
 }
 
+/* "To the end" in either direction, as ONNX Runtime reads the largest integers. */
+static bool is_open_end(const Dim *end) {
+  return dim_is_const(end) && (dim_value(end) == INT64_MAX || dim_value(end) == INT32_MAX);
+}
+
 static bool slice_axis(Graph *graph, const Node *node, const Dim *start, const Dim *end, int64_t step,
                        SliceAxis *axis) {
   DimTable *dims = graph->dims;
   const Dim *extent = axis->extent, *zero = dim_const(dims, 0), *minus_one = dim_const(dims, -1);
+  if (step < 0 && is_open_end(end)) end = dim_const(dims, INT64_MIN);
   start = from_start(graph, start, extent);
   end = from_start(graph, end, extent);
   if (!start || !end) return shape_unsupported(node, "a bound may be negative or not; its sign must be known");

@@ -84,6 +84,8 @@ typedef struct SliceAxis {
 
 static SliceAxis slice_axis(int64_t start, int64_t end, int64_t step, int64_t length) {
   bool forward = step > 0;
+  /* ONNX Runtime reads the largest integers as "to the end", backwards too. */
+  if (!forward && (end == INT64_MAX || end == INT32_MAX)) end = INT64_MIN;
   start = slice_bound(start, length, 0, forward ? length : length - 1);
   end = slice_bound(end, length, forward ? 0 : -1, forward ? length : length - 1);
   int64_t distance = forward ? end - start : start - end;
