@@ -129,6 +129,7 @@ int main(int argc, char **argv) {
   Hyphenator hyphenator = load(argv[1]);
   int words = hyphenate(&hyphenator, text, stdout);
   if (argc == 3) printf("\n");
+  fflush(stdout); /* the text before its timing, where both go to one file */
   if (words) fprintf(stderr, "%d words, %.1f us a word\n", words, pass_us(&hyphenator, text) / words);
   unload(&hyphenator);
   if (argc < 3) free(text);
