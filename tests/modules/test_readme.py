@@ -53,6 +53,13 @@ def test_model_of_the_format_section_compiles_and_carries_its_state(readme, rnnc
     assert "h0" in done.stdout
 
 
+def test_pipeline_table_is_what_the_compiler_runs(readme, root, rnncc, tmp_path):
+    done = rnncc(root / "models" / "digits_rnn.json", "-o", tmp_path / "m.so", "--time-passes")
+    assert done.returncode == 0, done.stderr
+    ran = re.findall(r"^ *[0-9.]+ ms +(\w+)", done.stderr, re.MULTILINE)
+    assert re.findall(r"^\| `(\w+)` \|", readme, re.MULTILINE) == ran
+
+
 def test_commands_and_files_it_names_exist(readme, root):
     for name in set(re.findall(r"`((?:compiler|runtime|templates|models|tests|tools)/[\w./]*)`", readme)):
         assert (root / name).exists(), name
