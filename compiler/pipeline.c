@@ -6,6 +6,7 @@
 #include <time.h>
 
 #include "passes.h"
+#include "support/interrupt.h"
 
 const char *const pass_names[] = {
     "verify",       "infer_shapes", "simplify",    "fuse_epilogue", "alias_views", "choose_schedules",
@@ -20,9 +21,13 @@ static double now(void) {
   return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
 }
 
-void pipeline_start(const Options *given) { options = given; }
+void pipeline_start(const Options *given) {
+  options = given;
+  interrupt_catch();
+}
 
 void pipeline_before(const char *step) {
+  interrupt_check();
   if (options->verbose) fprintf(stderr, "rnncc: %s\n", step);
   started = now();
 }

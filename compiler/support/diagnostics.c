@@ -102,11 +102,15 @@ void at_stop(void (*cleanup)(void *), void *argument) {
   cleanups[n_cleanups++].argument = argument;
 }
 
-void stop(ExitCode code) {
+void clean_up(void) {
   while (n_cleanups > 0) {
     n_cleanups--;
     cleanups[n_cleanups].cleanup(cleanups[n_cleanups].argument);
   }
+}
+
+void stop(ExitCode code) {
+  clean_up();
   exit(code);
 }
 

@@ -47,6 +47,7 @@ void forget_errors(void);
 /* Runs the registered clean-ups and exits. */
 _Noreturn void stop(ExitCode code);
 void at_stop(void (*cleanup)(void *), void *argument);
+void clean_up(void); /* what stop() does before it exits */
 
 /* Our own mistake: an invariant does not hold. Exits with EXIT_ENVIRONMENT after the clean-ups, never by a signal. */
 #define bug(...) bug_at(__FILE__, __LINE__, __VA_ARGS__)

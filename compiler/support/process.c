@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "support/diagnostics.h"
+#include "support/interrupt.h"
 #include "support/text.h"
 
 extern char **environ;
@@ -122,6 +123,13 @@ static int tend(Child *children, int running) {
   return kept;
 }
 
+/* Ends all children, then this process, of a signal that has come in. */
+static _Noreturn void abandon(Child *children, int running) {
+  for (int i = 0; i < running; i++) finish(&children[i], true);
+  interrupt_check();
+  bug("an interrupt was pending and is not");
+}
+
 bool process_run_all(Arena *arena, Process *processes, int count, int jobs, double seconds) {
   Child children[16];
   int next = 0, running = 0;
@@ -130,6 +138,7 @@ bool process_run_all(Arena *arena, Process *processes, int count, int jobs, doub
   while (next < count || running > 0) {
     while (next < count && running < jobs) running += start(arena, &processes[next++], seconds, &children[running]);
     if (running > 0) running = tend(children, running);
+    if (interrupt_pending()) abandon(children, running);
   }
   bool all = true;
   for (int i = 0; i < count; i++) all = all && processes[i].outcome == PROCESS_OK;

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: MIT
 """clang missing, failing, hanging: exit 5 in time, the old output intact, nothing left behind."""
 import os
+import signal
 import stat
+import subprocess
 import time
 
 import pytest
@@ -53,6 +55,21 @@ def test_hanging_clang_ends_at_the_timeout(attempt, tmp_path):
     begin = time.monotonic()
     assert "within 1 s" in attempt(script(tmp_path / "clang", "sleep 100\n"), "--tool-timeout=1")
     assert time.monotonic() - begin < 20
+
+
+def test_an_interrupt_leaves_nothing_behind(rnncc, root, tmp_path):
+    clang = script(tmp_path / "clang", f"touch {tmp_path}/started; exec sleep 100\n")
+    folder, temporary = tmp_path / "out", tmp_path / "temporary"
+    folder.mkdir(), temporary.mkdir()
+    environment = {**os.environ, "RNNCC_CLANG": str(clang), "TMPDIR": str(temporary)}
+    command = [rnncc.path, root / "models" / "digits_rnn.json", "-o", folder / "m.so"]
+    compiler = subprocess.Popen(command, env=environment)
+    while not (tmp_path / "started").exists():
+        assert compiler.poll() is None
+        time.sleep(0.01)
+    compiler.send_signal(signal.SIGINT)
+    assert compiler.wait(timeout=20) == -signal.SIGINT
+    assert os.listdir(folder) == [] and os.listdir(temporary) == []
 
 
 def test_output_in_a_missing_folder_is_named(rnncc, root, tmp_path):
