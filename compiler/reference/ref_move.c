@@ -182,14 +182,14 @@ typedef struct PadAxis {
   int64_t before;
 } PadAxis;
 
-static const char *read_pads(const Node *node, const Tensor *const *inputs, PadAxis *pads) {
-  const Tensor *x = inputs[0], *y_axes = node->n_inputs > 3 ? inputs[3] : NULL;
+static const char *read_pads(const Node *node, const Tensor *const *inputs, const Tensor *y, PadAxis *pads) {
+  const Tensor *x = inputs[0], *axes = node->n_inputs > 3 ? inputs[3] : NULL;
   IntList list = int_list(node, inputs, 1, "pads");
-  int64_t n = y_axes ? tensor_count(y_axes) : x->rank;
+  int64_t n = axes ? tensor_count(axes) : x->rank;
   if (list_count(list) != 2 * n) return "pads needs two values an axis";
   for (int axis = 0; axis < x->rank; axis++) pads[axis] = (PadAxis){0, x->shape[axis], 0};
   for (int64_t i = 0; i < n; i++) {
-    int axis = y_axes ? normal_axis(tensor_get_int(y_axes, i), x->rank) : (int)i;
+    int axis = axes ? normal_axis(tensor_get_int(axes, i), x->rank) : (int)i;
     if (axis < 0) return "axis out of range";
     int64_t before = list_at(list, i), after = list_at(list, n + i), length = x->shape[axis];
     if (before < -length || after < -length) return "cropped to less than nothing";
@@ -197,6 +197,8 @@ static const char *read_pads(const Node *node, const Tensor *const *inputs, PadA
     pads[axis].extent = length - pads[axis].origin + (after < 0 ? after : 0);
     pads[axis].before = before > 0 ? before : 0;
     if (pads[axis].extent < 0) return "cropped to less than nothing";
+    if (wrap_sub(wrap_sub(y->shape[axis], pads[axis].extent), pads[axis].before) != (after > 0 ? after : 0))
+      return "pads differ from the output's shape";
   }
   return NULL;
 }
@@ -218,7 +220,7 @@ const char *ref_pad(const Node *node, const Tensor *const *inputs, Tensor *const
   Tensor *y = outputs[0];
   if (fill && tensor_count(fill) != 1) return "the fill value is no scalar";
   PadAxis pads[MAX_RANK];
-  const char *wrong = read_pads(node, inputs, pads);
+  const char *wrong = read_pads(node, inputs, y, pads);
   if (wrong) return wrong;
   PadMode *map = pad_mode(node_string(node, "mode"));
   int64_t strides[MAX_RANK], i = 0;

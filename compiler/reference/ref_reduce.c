@@ -114,14 +114,15 @@ const char *ref_reduce(const Node *node, const Tensor *const *inputs, Tensor *co
   const char *wrong = reduced_axes(node, inputs, reduced);
   if (wrong) return wrong;
 
-  int64_t strides[MAX_RANK], n = 1, i = 0;
+  int64_t strides[MAX_RANK], n = 1, groups = 1, i = 0;
   tensor_strides(x, strides);
   Walk outer = walk_over(x->rank, x->shape), box = outer;
   for (int axis = 0; axis < x->rank; axis++) {
     Walk *other = reduced[axis] ? &outer : &box;
     other->shape[axis] = 1;
-    if (reduced[axis]) n *= x->shape[axis];
+    *(reduced[axis] ? &n : &groups) *= x->shape[axis];
   }
+  if (groups != tensor_count(y)) return "axes differ from the output's shape";
   walk_add(&outer, 0, strides);
   walk_add(&box, 0, strides);
   if (!floating && n == 0 && reduction->finish == finish_mean) return "mean of no integers";
