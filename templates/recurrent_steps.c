@@ -199,7 +199,8 @@ SIMD_FUNCTION void block(const Layer *l, int64_t step, int64_t panel, int64_t fi
     panel_multiply_split(sums[0], PARTS, vectors, h, weights, depth);
   else
     panel_multiply(sums, rows, vectors, h, l->state_row, 1, weights, depth);
-#pragma clang loop unroll(full)
+/* The cells of several rows share their code: unrolled, they would be most of what the compiler has to work on. */
+#pragma clang loop unroll(disable)
   for (int m = 0; m < rows; m++) {
     if (CELL == GRU_BEFORE && !candidate)
       finish_reset(l, step, panel, first + m, sums[m]);
