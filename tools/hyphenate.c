@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Hyphenates a text with the shipped network: hyphenate MODULE.so [TEXT]
+ * Hyphenates a text with the shipped network: hyphenate MODULE.so [TEXT]. TEXT is also timed; without it, standard
+ * input is filtered.
  *
  * An application of a compiled module, small enough to read: it loads the module, runs it on each word as it comes
  * (dimension T is the word's length), and puts a hyphen wherever the network is more sure of a break than not.
@@ -122,7 +123,7 @@ static char *read_text(void) {
 
 int main(int argc, char **argv) {
   if (argc < 2 || argc > 3 || argv[1][0] == '-') {
-    fprintf(stderr, "usage: hyphenate MODULE.so [TEXT]   without TEXT: standard input\n");
+    fprintf(stderr, "usage: hyphenate MODULE.so [TEXT]   without TEXT: standard input, and no timing\n");
     return 2;
   }
   char *text = argc == 3 ? argv[2] : read_text();
@@ -130,7 +131,8 @@ int main(int argc, char **argv) {
   int words = hyphenate(&hyphenator, text, stdout);
   if (argc == 3) printf("\n");
   fflush(stdout); /* the text before its timing, where both go to one file */
-  if (words) fprintf(stderr, "%d words, %.1f us a word\n", words, pass_us(&hyphenator, text) / words);
+  if (argc == 3 && words) fprintf(stderr, "%d words, %.1f us a word\n", words, pass_us(&hyphenator, text) / words);
+
   unload(&hyphenator);
   if (argc < 3) free(text);
 }

@@ -30,7 +30,9 @@ def test_words_up_to_the_longest_the_network_takes_are_hyphenated(hyphenate):
 
 def test_standard_input_gives_what_an_argument_gives(hyphenate):
     text = "ahead of time compilation\n"
-    assert hyphenate(input=text).stdout == hyphenate(text.strip()).stdout
+    done = hyphenate(input=text)
+    assert done.stdout == hyphenate(text.strip()).stdout
+    assert done.stderr == ""
 
 
 def test_the_time_of_a_word_is_told_apart_from_the_text(hyphenate):
