@@ -12,6 +12,6 @@ program=$(mktemp) || exit 1
 trap 'rm -f "$program"' EXIT
 echo 'int main(void) { return 0; }' | "$clang" --target=aarch64-linux-gnu -static -x c - -o "$program" 2>/dev/null ||
   skip "no libc for aarch64-linux-gnu"
-"$clang" --target=aarch64-linux-gnu -static -O2 -std=gnu11 -D_GNU_SOURCE -DSIMD_NEON -DSTRIDE=65537 -fno-math-errno \
+"$clang" --target=aarch64-linux-gnu -static -O2 -std=gnu11 -DSTRIDE=65537 -D_GNU_SOURCE -DSIMD_NEON -fno-math-errno \
   -Wno-ignored-attributes -I"$root/templates" -I"$root/runtime" "$source" -lm -lpthread -o "$program" || exit 1
 "$qemu" "$program"
