@@ -16,8 +16,6 @@
 #include "support/interrupt.h"
 #include "support/text.h"
 
-extern char **environ;
-
 enum { OUTPUT_BYTES = 1 << 16 };
 
 /* A child that is running: its pid is also its process group, so that its own children can be killed with it. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Elementary functions on vectors, in terms of the vocabulary alone: no table, no libm, the same steps on every ISA.
- * NaN gives NaN; infinities give the limits. Results below FLT_MIN may be zero or denormal, in verf, vsoftplus and vmish
- * those below 2^-119. Bounds over all floats, in units in the last place of the true result, which
+ * NaN gives NaN; infinities give the limits. Results below FLT_MIN may be zero or denormal, in verf, vsoftplus and
+ * vmish those below 2^-119. Bounds over all floats, in units in the last place of the true result, which
  * tests/kernels/math_ulp.c checks:
  *
  *   vexp 2    vexpm1 2    vtanh 4    vsigmoid 4    vlog 4    vsoftplus 4    verf 2    vmish 5    vpow 1
