@@ -211,8 +211,11 @@ Emitter *lower(Graph *graph) {
   emitter->arena = graph->arena;
   emitter->graph = graph;
   for (int i = 0; i < graph->n_nodes; i++) {
-    const KernelFamily *family = graph->nodes[i]->op->family;
-    if (family) family->emit(emitter, graph->nodes[i]);
+    Node *node = graph->nodes[i];
+    if (node->op->family)
+      node->op->family->emit(emitter, node);
+    else if (!op_is_view(node->op))
+      bug("n%d: nothing runs a %s", node->id, node->op->name);
   }
   for (int i = 0; i < emitter->n_calls; i++) complete_arguments(emitter->calls[i]);
   return emitter;
