@@ -16,9 +16,12 @@ enum { RANK = 3 };
  * 3: the output runs along the last axis, the input along the one before: a transposition, done in square tiles.
  * legal: 0 1 2 3 */
 enum { INNER = 1 };
-/* Elements of the innermost axis, or the side of a tile, that are one piece of work.
+/* Elements of the innermost axis that are one piece of work.
  * legal: 8..1048576 */
 enum { PIECE = 4096 };
+/* The side of a tile, which is one piece of work.
+ * legal: 4..64 */
+enum { TILE = 32 };
 
 enum { TILED = INNER == 3 ? 2 : 1, OUTER = RANK - TILED };
 
@@ -30,7 +33,7 @@ typedef struct Box {
 } Box;
 
 /* One row's piece: elements begin..end-1 of the innermost axis. */
-static void copy_row(const Box *b, const T *in, T *out, int64_t begin, int64_t end) {
+static void copy_row(const Box *b, const T *restrict in, T *restrict out, int64_t begin, int64_t end) {
   if (INNER == 1) {
     for (int64_t i = begin; i < end; i++) out[i] = in[i];
   } else if (INNER == 2) {
@@ -41,20 +44,21 @@ static void copy_row(const Box *b, const T *in, T *out, int64_t begin, int64_t e
   }
 }
 
-/* Reads along the input's contiguous axis, writes along the output's; the tile lies in the innermost cache between. */
-static void copy_tile(const Box *b, const T *in, T *out, int64_t row, int64_t column) {
-  int64_t rows = min_i64(PIECE, b->shape[OUTER] - row), columns = min_i64(PIECE, b->shape[RANK - 1] - column);
-  for (int64_t c = column; c < column + columns; c++) {
-    const T *from = in + c * b->in_stride[RANK - 1];
-    T *to = out + c;
-    for (int64_t r = row; r < row + rows; r++) to[r * b->out_stride[OUTER]] = from[r];
-  }
+/* Turns the tile in a buffer of its own, so that memory is read and written along what is contiguous there: a store a
+ * row of the output would meet the same few lines of the cache again and again. */
+static void copy_tile(const Box *b, const T *restrict in, T *restrict out, int64_t row, int64_t column) {
+  T turned[TILE][TILE + 1];
+  int64_t rows = min_i64(TILE, b->shape[OUTER] - row), columns = min_i64(TILE, b->shape[RANK - 1] - column);
+  for (int64_t c = 0; c < columns; c++)
+    for (int64_t r = 0; r < rows; r++) turned[r][c] = in[(column + c) * b->in_stride[RANK - 1] + row + r];
+  for (int64_t r = 0; r < rows; r++)
+    for (int64_t c = 0; c < columns; c++) out[(row + r) * b->out_stride[OUTER] + column + c] = turned[r][c];
 }
 
 static void copy_piece(const Box *b, const T *in, T *out, int64_t piece) {
   if (INNER == 3) {
-    int64_t across = ceil_div(b->shape[RANK - 1], PIECE);
-    copy_tile(b, in, out, piece / across * PIECE, piece % across * PIECE);
+    int64_t across = ceil_div(b->shape[RANK - 1], TILE);
+    copy_tile(b, in, out, piece / across * TILE, piece % across * TILE);
   } else {
     int64_t begin = piece * PIECE;
     copy_row(b, in, out, begin, min_i64(b->shape[RANK - 1], begin + PIECE));
@@ -91,7 +95,7 @@ static void copy_share(const Box *b, int64_t item, int64_t end) {
 static void copy_strided(const Team *team, const T *in, T *out, const int64_t *shape, const int64_t *in_stride,
                          const int64_t *out_stride) {
   Box box = {in, out, shape, in_stride, out_stride, ceil_div(shape[RANK - 1], PIECE)};
-  if (INNER == 3) box.pieces *= ceil_div(shape[OUTER], PIECE);
+  if (INNER == 3) box.pieces = ceil_div(shape[OUTER], TILE) * ceil_div(shape[RANK - 1], TILE);
   int64_t items = box.pieces, begin, end;
   for (int axis = 0; axis < OUTER; axis++) items *= shape[axis];
   team_share(team, items, &begin, &end);

@@ -30,8 +30,8 @@ static void gather(const Team *team, const T *in, const Index *indices, T *out, 
   for (; item < end; item++) {
     int64_t at = resolve(indices[item % count], length, fault);
     if (CHECKED && length == 0) continue;
-    const T *from = in + (item / count * length + at) * inner;
-    T *to = out + item * inner;
+    const T *restrict from = in + (item / count * length + at) * inner;
+    T *restrict to = out + item * inner;
     for (int64_t i = 0; i < inner; i++) to[i] = from[i];
   }
 }

@@ -49,15 +49,28 @@ static void sweep(const float *restrict x, float *restrict y, int64_t first, int
   }
 }
 
+/* Divides columns begin..end-1, whose windows all count the same points or are counted one by one. */
+static void divide_columns(const Pool *p, float *y, int64_t in_rows, int64_t begin, int64_t end, bool alike) {
+  bool padded = KIND == 2;
+  for (int64_t o = begin; o < end; o++) {
+    int64_t in_columns = alike ? WINDOW_W
+                               : points(o, WINDOW_W, STRIDE_W, DILATION_W, p->width, p->left, padded ? p->right : 0,
+                                        padded ? -p->left : 0);
+    y[o] /= (float)(in_rows * in_columns);
+  }
+}
+
+/* Columns first..last-1 have their whole window in the input. */
 static void divide_row(const Pool *p, float *y, int64_t row) {
   bool padded = KIND == 2;
   int64_t in_rows =
       points(row, WINDOW_H, STRIDE_H, DILATION_H, p->height, p->top, padded ? p->bottom : 0, padded ? -p->top : 0);
-  for (int64_t o = 0; o < p->out_w; o++) {
-    int64_t in_columns =
-        points(o, WINDOW_W, STRIDE_W, DILATION_W, p->width, p->left, padded ? p->right : 0, padded ? -p->left : 0);
-    y[o] /= (float)(in_rows * in_columns);
-  }
+  int64_t room = p->width + p->left - (WINDOW_W - 1) * DILATION_W; /* window starts that end inside */
+  int64_t first = min_i64(ceil_div(p->left, STRIDE_W), p->out_w);
+  int64_t last = max_i64(first, min_i64(room > 0 ? ceil_div(room, STRIDE_W) : 0, p->out_w));
+  divide_columns(p, y, in_rows, 0, first, false);
+  divide_columns(p, y, in_rows, first, last, true);
+  divide_columns(p, y, in_rows, last, p->out_w, false);
 }
 
 static void pool_row(const Pool *p, int64_t plane, int64_t row) {

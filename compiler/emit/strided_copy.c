@@ -70,7 +70,6 @@ static bool bring_contiguous(StridedBox *box) {
 
 /* As in templates/copy_strided.c. */
 typedef enum Inner { INNER_ANY, INNER_CONTIGUOUS, INNER_FILL, INNER_TILED } Inner;
-enum { ROW_PIECE = 4096, TILE_SIDE = 32 };
 
 static Inner choose_inner(StridedBox *box) {
   const Dim *from = box->in_stride[box->rank - 1];
@@ -98,7 +97,6 @@ KernelCall *emit_strided_copy(Emitter *emitter, const Node *node, const StridedB
   kernel_type(spec, "T", out->dtype);
   kernel_knob(spec, "RANK", box.rank);
   kernel_knob(spec, "INNER", inner);
-  kernel_knob(spec, "PIECE", inner == INNER_TILED ? TILE_SIDE : ROW_PIECE);
   KernelCall *call = kernel_call(emitter, node, spec);
   if (in)
     call_value_at(emitter, call, "in", in, box.in_offset);
