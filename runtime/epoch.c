@@ -62,9 +62,8 @@ static bool epoch_pause(Epoch *epoch, uint32_t goal) {
   return false;
 }
 
-static bool epoch_spin(Epoch *epoch, uint32_t goal, bool crowded) {
-  if (!crowded && epoch_pause(epoch, goal)) return true; /* the usual case never reads the clock */
-  uint64_t start = clock_ns(), waited = crowded ? PAUSE_NS : 0;
+static bool epoch_spin(Epoch *epoch, uint32_t goal, bool crowded, uint64_t start) {
+  uint64_t waited = crowded ? PAUSE_NS : 0;
   for (; waited < PAUSE_NS; waited = clock_ns() - start)
     if (epoch_pause(epoch, goal)) return true;
   for (; waited < SPIN_NS; waited = clock_ns() - start) {
@@ -88,19 +87,22 @@ void epoch_advance(Epoch *epoch, uint32_t value) {
   if (atomic_load_explicit(&epoch->sleepers, memory_order_seq_cst)) futex_wake_all(&epoch->value); /* A2, A3 */
 }
 
-void epoch_await(Epoch *epoch, uint32_t goal, bool crowded) {
-  if (epoch_reached(epoch, goal) || epoch_spin(epoch, goal, crowded)) return;
-  while (!epoch_reached(epoch, goal)) {
+uint64_t epoch_await(Epoch *epoch, uint32_t goal, bool crowded) {
+  if (epoch_reached(epoch, goal) || (!crowded && epoch_pause(epoch, goal))) return 0; /* the usual case: no clock */
+  uint64_t start = clock_ns();
+  bool reached = epoch_spin(epoch, goal, crowded, start);
+  while (!reached && !epoch_reached(epoch, goal)) {
     atomic_fetch_add_explicit(&epoch->sleepers, 1, memory_order_seq_cst);      /* B1 */
     uint32_t seen = atomic_load_explicit(&epoch->value, memory_order_seq_cst); /* B2 */
     if ((int32_t)(seen - goal) < 0) futex_sleep(&epoch->value, seen);          /* B3 */
     atomic_fetch_sub_explicit(&epoch->sleepers, 1, memory_order_relaxed);      /* B4 */
   }
+  return clock_ns() - start;
 }
 
 void team_wait(Team *team) {
   uint32_t goal = ++team->passed;
   epoch_advance(&team->epochs[team->rank].entered, goal);
   for (int rank = 0; rank < team->size; rank++)
-    if (rank != team->rank) epoch_await(&team->epochs[rank].entered, goal, team->crowded);
+    if (rank != team->rank) team->waited += epoch_await(&team->epochs[rank].entered, goal, team->crowded);
 }

@@ -11,7 +11,8 @@
 void epoch_advance(Epoch *epoch, uint32_t value);
 
 /* Returns once the counter is `goal` or past it. What its owner wrote before advancing is visible after.
- * crowded: there are more threads than CPUs, so that spinning would only keep the awaited thread from running. */
-void epoch_await(Epoch *epoch, uint32_t goal, bool crowded);
+ * crowded: there are more threads than CPUs, so that spinning would only keep the awaited thread from running.
+ * The result is how long it took, in ns, or 0 if it took no more than a fraction of a microsecond. */
+uint64_t epoch_await(Epoch *epoch, uint32_t goal, bool crowded);
 
 #endif

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "clock.h"
 #include "cpu_limit.h"
 #include "fork_guard.h"
 
@@ -27,8 +28,11 @@ struct Pool {
   _Alignas(128) _Atomic uint32_t busy;
   _Alignas(128) int size; /* from here on fixed once pool_create returns */
   bool crowded;           /* more threads than CPUs */
+  bool together;          /* see pool_keep_together */
   rnncc_parallel_for parallel_for;
   void *host;
+  /* Of the holder of `busy`: regions that still run alone, and how many will after the next that others hold up. */
+  uint32_t alone, alone_next;
   ForkGuard *guard;
   TeamEpoch *epochs; /* [size] */
   Ring *rings;       /* [size]; rank 0 has none in use */
@@ -70,11 +74,37 @@ static void pool_push(Pool *pool, Job job) {
   for (int rank = 1; rank < pool->size; rank++) ring_push(&pool->rings[rank], job);
 }
 
+/*
+ * Where other programs want the CPUs too, a worker may lose its own for milliseconds, and every barrier waits for it. A
+ * region in which the caller was busy for less than 1/size of the time would have ended sooner on the caller alone; so
+ * the next one runs alone, and if the first after that is held up again, the next two, four, ... do. Waiting that a
+ * sleeping worker's wake-up explains does not count. Where there are more workers than CPUs the rule does not hold:
+ * they hold each other up, as their host asked them to.
+ */
+enum { MOST_ALONE = 256, WAKE_NS = 200000 };
+
+static void pool_learn(Pool *pool, uint64_t took, uint64_t waited) {
+  if (pool->crowded || pool->together) return;
+  bool held_up = waited > WAKE_NS && (took - waited) * (uint64_t)pool->size < took;
+  pool->alone = held_up ? pool->alone_next : 0;
+  if (!held_up)
+    pool->alone_next = 1;
+  else if (pool->alone_next < MOST_ALONE)
+    pool->alone_next *= 2;
+}
+
 static void pool_region(Pool *pool, Job job) {
+  uint64_t start = clock_ns();
   pool_push(pool, job);
   Team team = pool_team(pool, 0);
   job.body(job.arg, &team);
   team_wait(&team);
+  pool_learn(pool, clock_ns() - start, team.waited);
+}
+
+static void run_alone(PoolBody *body, void *arg) {
+  Team alone = {.rank = 0, .size = 1};
+  body(arg, &alone);
 }
 
 typedef struct HostRegion {
@@ -87,20 +117,29 @@ static void host_body(void *arg, int index) {
   pool_work(region->pool, index, region->job);
 }
 
+static void pool_give_back(Pool *pool) { atomic_store_explicit(&pool->busy, 0, memory_order_release); }
+
+/* Whether the caller now holds the pool. */
+static bool pool_take(Pool *pool) {
+  if (pool->size == 1 || !fork_guard_holds(pool->guard)) return false;
+  if (atomic_exchange_explicit(&pool->busy, 1, memory_order_acquire)) return false;
+  if (pool->alone == 0) return true;
+  pool->alone--;
+  pool_give_back(pool);
+  return false;
+}
+
 void pool_run(Pool *pool, PoolBody *body, void *arg) {
   Job job = {body, arg};
-  bool together = pool->size > 1 && fork_guard_holds(pool->guard) &&
-                  !atomic_exchange_explicit(&pool->busy, 1, memory_order_acquire);
-  if (!together) {
-    Team alone = {.rank = 0, .size = 1};
-    body(arg, &alone);
+  if (!pool_take(pool)) {
+    run_alone(body, arg);
     return;
   }
   if (pool->parallel_for)
     pool->parallel_for(pool->host, pool->size, host_body, &(HostRegion){pool, job});
   else
     pool_region(pool, job);
-  atomic_store_explicit(&pool->busy, 0, memory_order_release);
+  pool_give_back(pool);
 }
 
 /* Workers take no signals but those that their own instructions raise and the profiler's. */
@@ -173,6 +212,7 @@ Pool *pool_create(const rnncc_options *options) {
     return NULL;
   }
   pool->crowded = threads > allowed;
+  pool->alone_next = 1;
   pool->parallel_for = options->parallel_for;
   pool->host = options->host;
   pool->size = pool->parallel_for ? threads : workers_start(pool, threads);
@@ -190,3 +230,5 @@ void pool_destroy(Pool *pool) {
 }
 
 int pool_size(const Pool *pool) { return pool->size; }
+
+void pool_keep_together(Pool *pool) { pool->together = true; }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The thread pool of one model: one parallel region per inference, in which every worker walks the whole schedule.
- * The calling thread is worker 0. If another thread is inside a region, the call runs alone: nobody queues.
+ * The calling thread is worker 0. If another thread is inside a region, the call runs alone: nobody queues. It also
+ * does for a while after a region in which other programs on the CPUs held the workers up.
  */
 #ifndef RNNCC_POOL_H
 #define RNNCC_POOL_H
@@ -19,6 +20,9 @@ Pool *pool_create(const rnncc_options *options);
 /* Joins the workers; no region may be running. In the child of a fork, where there are none, only frees. */
 void pool_destroy(Pool *pool);
 int pool_size(const Pool *pool); /* the caller counts as one */
+
+/* For tests and measurements: no region runs alone because an earlier one was held up. Before the first region. */
+void pool_keep_together(Pool *pool);
 
 /* Calls body(arg, team) once on every worker, or once alone with a team of one if the pool is in use or was left
  * behind by a fork; returns when all are done. What the caller wrote before is visible to the body, and the body's

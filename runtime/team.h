@@ -27,6 +27,7 @@ typedef struct Team {
   int rank, size;    /* 0 <= rank < size */
   TeamEpoch *epochs; /* one per rank, shared; NULL when size is 1 */
   uint32_t passed;   /* barriers this worker has entered; equals its own epoch */
+  uint64_t waited;   /* ns that this worker has spent in the team's slower barriers */
   int crowded;       /* more workers than CPUs: give the CPU away instead of spinning */
 } Team;
 

@@ -126,6 +126,7 @@ int main(int argc, char **argv) {
       .threads = threads,
   };
   if (!bench.pool) return 5;
+  pool_keep_together(bench.pool);
   printf("%d threads on %d CPUs, %d rounds\n", pool_size(bench.pool), cpu_limit_threads(), rounds);
   if (!bench.gomp.parallel) printf("libgomp.so.1 is not installed: nothing to compare with\n");
   for (int round = 0; round < rounds; round++)

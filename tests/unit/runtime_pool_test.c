@@ -39,6 +39,7 @@ int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(
 static Pool *pool_of(int threads) {
   Pool *pool = pool_create(&(rnncc_options){.struct_size = sizeof(rnncc_options), .threads = threads});
   assert_non_null(pool);
+  pool_keep_together(pool);
   return pool;
 }
 
@@ -348,6 +349,34 @@ static void callers_do_not_mix(void **state) {
   pool_destroy(pool);
 }
 
+/* What another program does to a worker, by a worker that sleeps; notes the team's size. */
+static void hold_up(void *arg, Team *team) {
+  if (team->rank == 0)
+    *(int *)arg = team->size;
+  else
+    pause_us(2000);
+  team_barrier(team);
+}
+
+static int team_size_of_a_held_up_region(Pool *pool) {
+  int size = 0;
+  pool_run(pool, hold_up, &size);
+  return size;
+}
+
+/* After each region that was held up, twice as many run alone. On one CPU the pool is crowded, and the rule is off. */
+static void after_being_held_up_the_pool_runs_alone_for_a_while(void **state) {
+  (void)state;
+  Pool *pool = pool_create(&(rnncc_options){.struct_size = sizeof(rnncc_options), .threads = 2});
+  assert_non_null(pool);
+  bool crowded = cpu_limit_threads() < 2;
+  for (int alone = 1; alone <= 8; alone *= 2) {
+    assert_int_equal(team_size_of_a_held_up_region(pool), 2);
+    for (int i = 0; i < alone; i++) assert_int_equal(team_size_of_a_held_up_region(pool), crowded ? 2 : 1);
+  }
+  pool_destroy(pool);
+}
+
 int main(void) {
   cmocka_set_message_output(CM_OUTPUT_TAP);
   const struct CMUnitTest tests[] = {
@@ -365,6 +394,7 @@ int main(void) {
       cmocka_unit_test(the_host_may_bring_its_own_threads),
       cmocka_unit_test(signals_interrupt_nothing_and_spare_the_workers),
       cmocka_unit_test(callers_do_not_mix),
+      cmocka_unit_test(after_being_held_up_the_pool_runs_alone_for_a_while),
   };
   return cmocka_run_group_tests_name("runtime_pool", tests, NULL, NULL);
 }
