@@ -129,6 +129,7 @@ def test_usage_errors_name_the_argument(rnnrun, module, files):
     refuses(rnnrun("run", module, *given(files), "--dim", "T=4"), 2, "T = 2, but 4 by --dim")
     refuses(rnnrun("run", module, *given(files), "--dim", "U=4"), 2, "U")
     refuses(rnnrun("run", module, *given(files), "--threads", "0"), 2, "--threads 0")
+    refuses(rnnrun("run", module, *given(files), "--threads", "1,2"), 2, "--threads")
     refuses(rnnrun("run", module, *given(files), "--output", "w=@w.npy"), 2, "w")
 
 

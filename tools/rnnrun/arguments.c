@@ -152,6 +152,11 @@ void free_arguments(Arguments *arguments) {
   free(arguments->threads.items);
 }
 
+int one_thread_count(const Arguments *arguments) {
+  if (arguments->threads.count > 1) fail(EXIT_INPUT, "--threads: one number expected; only bench takes a list");
+  return arguments->threads.count ? (int)arguments->threads.items[0] : 0;
+}
+
 const char *assignment_find(const Assignments *assignments, const char *name) {
   for (int i = 0; i < assignments->count; i++)
     if (!strcmp(assignments->items[i].name, name)) return assignments->items[i].value;

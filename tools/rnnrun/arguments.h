@@ -43,6 +43,9 @@ typedef struct Verb {
 Arguments parse_arguments(const Verb *verb, int argc, char **argv);
 void free_arguments(Arguments *arguments);
 
+/* --threads where a list makes no sense; 0 if it is not given. */
+int one_thread_count(const Arguments *arguments);
+
 /* NULL if there is none of that name. */
 const char *assignment_find(const Assignments *assignments, const char *name);
 

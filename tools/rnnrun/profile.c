@@ -26,7 +26,7 @@ int profile_verb(const Arguments *arguments) {
   Session session = session_load(arguments->module);
   const rnncc_info *info = session.api->info;
   rnncc_tensor *inputs = make_inputs(info, arguments, "random"), *outputs = make_outputs(info);
-  session_start(&session, arguments->threads.count ? (int)arguments->threads.items[0] : 0);
+  session_start(&session, one_thread_count(arguments));
   session_check(&session, session.api->warmup(session.context), "warmup");
   session_run(&session, inputs, outputs);
 
