@@ -148,7 +148,13 @@ for op_dtype in ("i32", "i64", "u8"):
     add_binary("Mod", op_dtype)
     add_binary("Mod", op_dtype, fmod=1)
 add_binary("Mod", "f32", fmod=1)
-add_binary("PRelu", "f32")
+
+
+@case("PRelu f32")
+def prelu(rng):
+    a, b = broadcast_pair(rng)
+    a = numpy.broadcast_shapes(a, b)  # the slope follows the input, never the other way round
+    return one_op("PRelu", [random_array(rng, "f32", a), random_array(rng, "f32", b)])
 
 
 @case("Pow", exact=False)
