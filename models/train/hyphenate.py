@@ -166,7 +166,7 @@ def check(network, model, words):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--epochs", type=int, default=14)
+    parser.add_argument("--epochs", type=int, default=24)
     parser.add_argument("--words", default="/usr/share/dict/american-english")
     parser.add_argument("--patterns", default="/usr/share/hyphen/hyph_en_US.dic")
     parser.add_argument("--out", type=pathlib.Path, default=pathlib.Path(__file__).parents[1])
