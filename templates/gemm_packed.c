@@ -15,8 +15,11 @@
  * legal: 1..4 */
 enum { VECTORS = 4 };
 /* Most rows of a block: ROWS * VECTORS sums live in registers.
- * legal: 1..14 */
+ * legal: 1..8 */
 enum { ROWS = 6 };
+/* Fewest rows of a block: where M is known, its blocks have one of two heights.
+ * legal: 1..8 */
+enum { LEAST_ROWS = 1 };
 /* Panels that a single row is multiplied with at once.
  * legal: 1 2 4 8 */
 enum { GROUP = 4 };
@@ -41,66 +44,77 @@ typedef struct Gemm {
 /* hook: what becomes of an element of the result; x and the result are one vector of columns. */
 static inline vec epilogue(vec x) { return x; }
 
-SIMD_FUNCTION vec finish(const Gemm *g, vec sum, int64_t row, int64_t column) {
+/* One vector of the result, `count` columns of it. */
+SIMD_FUNCTION vec finish(const Gemm *g, vec sum, int64_t row, int64_t column, int64_t count) {
   if (SCALED) sum = vmul(sum, vset(g->scale));
   if (!ADDEND) return epilogue(sum);
   const float *from = g->addend + row * g->addend_row;
-  vec more = ADDEND == 1 ? panel_load(from + column, g->n - column) : vset(*from);
+  vec more = ADDEND == 1 ? panel_load(from + column, count) : vset(*from);
   return epilogue(SCALED ? vfma(sum, more, vset(g->addend_scale)) : vadd(sum, more));
 }
 
-SIMD_FUNCTION void finish_row(const Gemm *g, const vec *sums, int64_t row, int64_t column) {
+/* ---- tiles: blocks that do not go straight into C, because columns are missing or depth is left ---- */
+
+static void tile_from_c(const Gemm *g, float *tile, int64_t first, int64_t rows, int64_t column) {
+  for (int64_t m = 0; m < rows; m++) {
+    for (int64_t at = 0; at < VECTORS * LANES; at += LANES) {
+      const float *c = g->c + (first + m) * g->c_row + column + at;
+      vstore(tile + m * VECTORS * LANES + at, panel_load(c, g->n - column - at));
+    }
+  }
+}
+
+static void tile_to_c(const Gemm *g, const float *tile, int64_t first, int64_t rows, int64_t column, bool last) {
+  for (int64_t m = 0; m < rows; m++) {
+    for (int64_t at = 0; at < VECTORS * LANES; at += LANES) {
+      vec sum = vload(tile + m * VECTORS * LANES + at);
+      int64_t count = g->n - column - at;
+      if (last && count > 0) sum = finish(g, sum, first + m, column + at, count);
+      panel_store(g->c + (first + m) * g->c_row + column + at, sum, count);
+    }
+  }
+}
+
+/* ---- blocks ---- */
+
+SIMD_FUNCTION void finish_block(const Gemm *g, const PanelRow *sums, int64_t first, int rows, int64_t column) {
 #pragma clang loop unroll(full)
-  for (int v = 0; v < VECTORS; v++) {
-    int64_t at = column + v * LANES;
-    panel_store(g->c + row * g->c_row + at, finish(g, sums[v], row, at), g->n - at);
+  for (int m = 0; m < rows; m++) {
+#pragma clang loop unroll(full)
+    for (int v = 0; v < VECTORS; v++) {
+      int64_t at = column + v * LANES;
+      vstore(g->c + (first + m) * g->c_row + at, finish(g, sums[m][v], first + m, at, LANES));
+    }
   }
 }
 
 /* Rows first .. first + rows of one panel, over `depth` steps from k. */
 SIMD_FUNCTION void block(const Gemm *g, int64_t panel, int64_t k, int64_t depth, int64_t first, int rows) {
   PanelRow sums[PANEL_ROWS];
+  _Alignas(64) float tile[ROWS * VECTORS * LANES];
   int64_t column = panel * VECTORS * LANES;
-#pragma clang loop unroll(full)
-  for (int m = 0; m < rows; m++) {
-#pragma clang loop unroll(full)
-    for (int v = 0; v < VECTORS; v++) {
-      int64_t at = column + v * LANES;
-      sums[m][v] = k ? panel_load(g->c + (first + m) * g->c_row + at, g->n - at) : vzero();
-    }
-  }
+  bool last = k + depth == g->k;
+  if (k) tile_from_c(g, tile, first, rows, column);
+  panel_load_sums(sums, k ? tile : NULL, rows, VECTORS);
   panel_multiply(sums, rows, VECTORS, g->a + first * g->a_row + k * g->a_depth, g->a_row, g->a_depth,
                  g->b + (panel * g->k + k) * VECTORS * LANES, depth);
-  bool last = k + depth == g->k;
-#pragma clang loop unroll(full)
-  for (int m = 0; m < rows; m++) {
-    if (last) {
-      finish_row(g, sums[m], first + m, column);
-      continue;
-    }
-#pragma clang loop unroll(full)
-    for (int v = 0; v < VECTORS; v++) {
-      int64_t at = column + v * LANES;
-      panel_store(g->c + (first + m) * g->c_row + at, sums[m][v], g->n - at);
-    }
+  if (last && column + VECTORS * LANES <= g->n) {
+    finish_block(g, sums, first, rows, column);
+    return;
   }
+  panel_store_sums(tile, sums, rows, VECTORS);
+  tile_to_c(g, tile, first, rows, column, last);
 }
 
 static void block_of_rows(const Gemm *g, int64_t panel, int64_t k, int64_t depth, int64_t first, int64_t rows) {
-  if (rows == 1) block(g, panel, k, depth, first, 1);
-  if (ROWS >= 2 && rows == 2) block(g, panel, k, depth, first, 2);
-  if (ROWS >= 3 && rows == 3) block(g, panel, k, depth, first, 3);
-  if (ROWS >= 4 && rows == 4) block(g, panel, k, depth, first, 4);
-  if (ROWS >= 5 && rows == 5) block(g, panel, k, depth, first, 5);
-  if (ROWS >= 6 && rows == 6) block(g, panel, k, depth, first, 6);
-  if (ROWS >= 7 && rows == 7) block(g, panel, k, depth, first, 7);
-  if (ROWS >= 8 && rows == 8) block(g, panel, k, depth, first, 8);
-  if (ROWS >= 9 && rows == 9) block(g, panel, k, depth, first, 9);
-  if (ROWS >= 10 && rows == 10) block(g, panel, k, depth, first, 10);
-  if (ROWS >= 11 && rows == 11) block(g, panel, k, depth, first, 11);
-  if (ROWS >= 12 && rows == 12) block(g, panel, k, depth, first, 12);
-  if (ROWS >= 13 && rows == 13) block(g, panel, k, depth, first, 13);
-  if (ROWS >= 14 && rows == 14) block(g, panel, k, depth, first, 14);
+  if (LEAST_ROWS <= 1 && 1 <= ROWS && rows == 1) block(g, panel, k, depth, first, 1);
+  if (LEAST_ROWS <= 2 && 2 <= ROWS && rows == 2) block(g, panel, k, depth, first, 2);
+  if (LEAST_ROWS <= 3 && 3 <= ROWS && rows == 3) block(g, panel, k, depth, first, 3);
+  if (LEAST_ROWS <= 4 && 4 <= ROWS && rows == 4) block(g, panel, k, depth, first, 4);
+  if (LEAST_ROWS <= 5 && 5 <= ROWS && rows == 5) block(g, panel, k, depth, first, 5);
+  if (LEAST_ROWS <= 6 && 6 <= ROWS && rows == 6) block(g, panel, k, depth, first, 6);
+  if (LEAST_ROWS <= 7 && 7 <= ROWS && rows == 7) block(g, panel, k, depth, first, 7);
+  if (LEAST_ROWS <= 8 && 8 <= ROWS && rows == 8) block(g, panel, k, depth, first, 8);
 }
 
 /* Blocks begin .. end, of `blocks` that M is cut into, of one panel. */
@@ -118,21 +132,18 @@ static void panel_rows(const Gemm *g, int64_t panel, int64_t begin, int64_t end,
 
 SIMD_FUNCTION void row_group(const Gemm *g, int64_t panel, int panels) {
   PanelRow sums[PANEL_ROWS];
-#pragma clang loop unroll(full)
-  for (int p = 0; p < panels; p++) {
-#pragma clang loop unroll(full)
-    for (int v = 0; v < VECTORS; v++) sums[p][v] = vzero();
-  }
+  _Alignas(64) float tile[GROUP * VECTORS * LANES];
   int64_t stride = g->k * VECTORS * LANES;
+  panel_load_sums(sums, NULL, panels, VECTORS);
   panel_multiply_row(sums, panels, VECTORS, g->a, g->a_depth, g->b + panel * stride, stride, g->k);
-#pragma clang loop unroll(full)
-  for (int p = 0; p < panels; p++) finish_row(g, sums[p], 0, (panel + p) * VECTORS * LANES);
+  panel_store_sums(tile, sums, panels, VECTORS);
+  for (int p = 0; p < panels; p++) tile_to_c(g, tile + p * VECTORS * LANES, 0, 1, (panel + p) * VECTORS * LANES, true);
 }
 
 /* M = 1: panels begin .. end. */
 static void single_row(const Gemm *g, int64_t begin, int64_t end) {
   int64_t panel = begin;
-  for (; panel + GROUP <= end; panel += GROUP) row_group(g, panel, GROUP);
+  for (; GROUP > 1 && panel + GROUP <= end; panel += GROUP) row_group(g, panel, GROUP);
   for (; panel < end; panel++) row_group(g, panel, 1);
 }
 
@@ -177,7 +188,7 @@ static void gemm_packed(const Team *team, const float *a, const float *b, const 
     int64_t in_batch = all.panels * blocks, batch = item / in_batch, first = item % in_batch;
     Gemm g = at_batch(&all, batch, batch_rank, batch_dims, a_batch, b_batch);
     int64_t last = min_i64(in_batch, first + end - item), block = first % blocks;
-    if (m == 1) {
+    if (LEAST_ROWS == 1 && m == 1) {
       single_row(&g, first, last);
       item += last - first;
       continue;

@@ -16,13 +16,13 @@
 #include "kernel.h"
 #include "simd/simd.h"
 
-enum { PANEL_ROWS = 14, PANEL_VECTORS = 4 };
+enum { PANEL_ROWS = 8, PANEL_VECTORS = 4 };
 typedef vec PanelRow[PANEL_VECTORS];
 
 /* sums[m][v] += row m of A times the panel. A's element (m, k) stands at a[m * a_row + k * a_depth]. */
 SIMD_FUNCTION void panel_multiply(PanelRow *sums, int rows, int vectors, const float *a, int64_t a_row, int64_t a_depth,
                                   const float *panel, int64_t depth) {
-#pragma clang loop unroll_count(4)
+#pragma clang loop unroll_count(2)
   for (int64_t k = 0; k < depth; k++) {
     PanelRow b;
 #pragma clang loop unroll(full)
@@ -82,6 +82,22 @@ SIMD_FUNCTION void panel_multiply_split(vec *sums, int parts, int vectors, const
   }
 #pragma clang loop unroll(full)
   for (int v = 0; v < vectors; v++) sums[v] = partial[0][v];
+}
+
+/* Sums to and from a tile, [rows][vectors][LANES], for what need not be done in registers. */
+SIMD_FUNCTION void panel_store_sums(float *tile, const PanelRow *sums, int rows, int vectors) {
+#pragma clang loop unroll(full)
+  for (int m = 0; m < rows; m++) {
+#pragma clang loop unroll(full)
+    for (int v = 0; v < vectors; v++) vstore(tile + (m * vectors + v) * LANES, sums[m][v]);
+  }
+}
+SIMD_FUNCTION void panel_load_sums(PanelRow *sums, const float *tile, int rows, int vectors) {
+#pragma clang loop unroll(full)
+  for (int m = 0; m < rows; m++) {
+#pragma clang loop unroll(full)
+    for (int v = 0; v < vectors; v++) sums[m][v] = tile ? vload(tile + (m * vectors + v) * LANES) : vzero();
+  }
 }
 
 /* The first `count` lanes, where count may be past either end of the vector. */

@@ -26,6 +26,9 @@ enum { UNIT_VECTORS = 1 };
 /* Most samples of a block.
  * legal: 1..8 */
 enum { ROWS = 6 };
+/* Fewest samples of a block: where B is known, its blocks have one of two heights.
+ * legal: 1..8 */
+enum { LEAST_ROWS = 1 };
 /* Partial sums of a block of one sample.
  * legal: 1 2 4 8 */
 enum { PARTS = 4 };
@@ -183,6 +186,26 @@ SIMD_FUNCTION void start_sums(const Layer *l, vec *sums, const float *gates, int
   }
 }
 
+SIMD_FUNCTION void finish_product(const Layer *l, int64_t step, int64_t panel, int64_t sample, const vec *sums,
+                                  bool candidate) {
+  if (CELL == GRU_BEFORE && !candidate)
+    finish_reset(l, step, panel, sample, sums);
+  else
+    finish_sample(l, step, panel, sample, sums);
+}
+
+/* A block's cells, one sample after the other, for all heights of blocks. */
+static void finish_rows(const Layer *l, int64_t step, int64_t panel, int64_t first, int rows, const float *tile,
+                        bool candidate) {
+  int vectors = candidate ? UNIT_VECTORS : PRODUCT_VECTORS;
+  for (int m = 0; m < rows; m++) {
+    PanelRow sums;
+#pragma clang loop unroll(full)
+    for (int v = 0; v < PRODUCT_VECTORS; v++) sums[v] = v < vectors ? vload(tile + (m * vectors + v) * LANES) : vzero();
+    finish_product(l, step, panel, first + m, sums, candidate);
+  }
+}
+
 /* Samples first .. first + rows of one panel. candidate: the second half of a GRU_BEFORE step. */
 SIMD_FUNCTION void block(const Layer *l, int64_t step, int64_t panel, int64_t first, int rows, bool candidate) {
   const int vectors = candidate ? UNIT_VECTORS : PRODUCT_VECTORS;
@@ -199,26 +222,25 @@ SIMD_FUNCTION void block(const Layer *l, int64_t step, int64_t panel, int64_t fi
     panel_multiply_split(sums[0], PARTS, vectors, h, weights, depth);
   else
     panel_multiply(sums, rows, vectors, h, l->state_row, 1, weights, depth);
-/* The cells of several rows share their code: unrolled, they would be most of what the compiler has to work on. */
-#pragma clang loop unroll(disable)
-  for (int m = 0; m < rows; m++) {
-    if (CELL == GRU_BEFORE && !candidate)
-      finish_reset(l, step, panel, first + m, sums[m]);
-    else
-      finish_sample(l, step, panel, first + m, sums[m]);
+  if (rows == 1) {
+    finish_product(l, step, panel, first, sums[0], candidate);
+    return;
   }
+  _Alignas(64) float tile[ROWS * PANEL_VECTORS * LANES];
+  panel_store_sums(tile, sums, rows, vectors);
+  finish_rows(l, step, panel, first, rows, tile, candidate);
 }
 
 SIMD_FUNCTION void block_of_rows(const Layer *l, int64_t step, int64_t panel, int64_t first, int64_t rows,
                                  bool candidate) {
-  if (rows == 1) block(l, step, panel, first, 1, candidate);
-  if (ROWS >= 2 && rows == 2) block(l, step, panel, first, 2, candidate);
-  if (ROWS >= 3 && rows == 3) block(l, step, panel, first, 3, candidate);
-  if (ROWS >= 4 && rows == 4) block(l, step, panel, first, 4, candidate);
-  if (ROWS >= 5 && rows == 5) block(l, step, panel, first, 5, candidate);
-  if (ROWS >= 6 && rows == 6) block(l, step, panel, first, 6, candidate);
-  if (ROWS >= 7 && rows == 7) block(l, step, panel, first, 7, candidate);
-  if (ROWS >= 8 && rows == 8) block(l, step, panel, first, 8, candidate);
+  if (LEAST_ROWS <= 1 && 1 <= ROWS && rows == 1) block(l, step, panel, first, 1, candidate);
+  if (LEAST_ROWS <= 2 && 2 <= ROWS && rows == 2) block(l, step, panel, first, 2, candidate);
+  if (LEAST_ROWS <= 3 && 3 <= ROWS && rows == 3) block(l, step, panel, first, 3, candidate);
+  if (LEAST_ROWS <= 4 && 4 <= ROWS && rows == 4) block(l, step, panel, first, 4, candidate);
+  if (LEAST_ROWS <= 5 && 5 <= ROWS && rows == 5) block(l, step, panel, first, 5, candidate);
+  if (LEAST_ROWS <= 6 && 6 <= ROWS && rows == 6) block(l, step, panel, first, 6, candidate);
+  if (LEAST_ROWS <= 7 && 7 <= ROWS && rows == 7) block(l, step, panel, first, 7, candidate);
+  if (LEAST_ROWS <= 8 && 8 <= ROWS && rows == 8) block(l, step, panel, first, 8, candidate);
 }
 
 /* All samples against this worker's panels, in balanced blocks. */

@@ -4,7 +4,11 @@
  * transposition, vectors and broadcasting cost nothing. In f32 B is packed into panels, ahead if it is constant and
  * by a kernel before the product if not; integers take plain loops.
  */
+#include <string.h>
+
+#include "emit/elementwise.h"
 #include "emit/family.h"
+#include "graph/shape.h"
 #include "recurrent/gemm.h"
 
 typedef struct Product {
@@ -27,6 +31,53 @@ typedef struct MatmulSchedule {
   const Dim *packed_floats; /* of one matrix of B */
   Value *packed;            /* B, if it is constant */
 } MatmulSchedule;
+
+/* ---- epilogues: first an addend, if the node has none of its own, then a chain on the element alone ---- */
+
+static bool is_gemm(const Node *node) { return node->op->max_inputs == 3; }
+
+static bool is_one(const Dim *dim) { return dim_is_const(dim) && dim_value(dim) == 1; }
+
+/* One element for each column, the same for all rows. */
+static bool is_row(const Value *value, const Value *sum) {
+  if (value->rank < 1 || !same_dim(value->shape[value->rank - 1], sum->shape[sum->rank - 1])) return false;
+  for (int axis = 0; axis < value->rank - 1; axis++)
+    if (!is_one(value->shape[axis])) return false;
+  return true;
+}
+
+static bool is_matrix(const Value *value, const Value *sum) {
+  return value->rank == 2 && sum->rank == 2 && same_dim(value->shape[0], sum->shape[0]) &&
+         same_dim(value->shape[1], sum->shape[1]);
+}
+
+/* The sum of a product, whose columns are its last axis, and what the kernel can add to it. */
+static bool is_addition(const Node *host, const Node *step) {
+  bool columns = host->inputs[0]->rank > 1 && host->inputs[1]->rank > 1;
+  bool own = host->n_inputs > 2 && host->inputs[2] && is_gemm(host);
+  if (strcmp(step->op->name, "Add") || !columns || own) return false;
+  return is_row(step->inputs[1], step->inputs[0]) || is_matrix(step->inputs[1], step->inputs[0]);
+}
+
+static bool takes_epilogue(const Node *host, const Node *step) {
+  if (step->inputs[0]->dtype != RNNCC_F32) return false;
+  return elementwise_is_epilogue(step) || (host->n_epilogue == 0 && is_addition(host, step));
+}
+
+static const Value *fused_addend(const Node *node) {
+  if (!node->n_epilogue || elementwise_is_epilogue(node->epilogue[0])) return NULL;
+  return node->epilogue[0]->inputs[1];
+}
+
+/* NULL: the element stays as it is. */
+static const char *epilogue_body(Arena *arena, const Node *node) {
+  Node chain = *node;
+  if (fused_addend(node)) {
+    chain.epilogue++;
+    chain.n_epilogue--;
+  }
+  return chain.n_epilogue ? elementwise_epilogue_body(arena, &chain) : NULL;
+}
 
 /* ---- the product that a node is ---- */
 
@@ -53,6 +104,16 @@ static void merge_batches(Graph *graph, Product *p, const Value *a) {
   p->batch_rank = 0;
 }
 
+/* c broadcasts to [M, N]; a fused one may have more leading axes, all of length 1. */
+static void set_addend(Graph *graph, Product *p, const Value *c) {
+  const Dim *one = one_of(graph), *zero = zero_of(graph);
+  if (!c || p->beta == 0) return;
+  const Dim *columns = c->rank > 0 ? c->shape[c->rank - 1] : one, *rows = c->rank > 1 ? c->shape[c->rank - 2] : one;
+  p->addend = c;
+  p->addend_row = rows == one ? zero : columns;
+  p->addend_column = columns == one && p->n != one ? zero : one;
+}
+
 static Product matmul_product(Graph *graph, const Node *node) {
   const Value *a = node->inputs[0], *b = node->inputs[1];
   const Dim *one = one_of(graph);
@@ -67,16 +128,8 @@ static Product matmul_product(Graph *graph, const Node *node) {
   batch_strides(graph, b, p.batch_rank, one, p.b_batch);
   for (int i = 0; i < p.batch_rank; i++) p.batch[i] = node->outputs[0]->shape[i];
   if (p.b_matrices == one) merge_batches(graph, &p, a);
+  set_addend(graph, &p, fused_addend(node));
   return p;
-}
-
-static void set_addend(Graph *graph, Product *p, const Value *c) {
-  const Dim *one = one_of(graph), *zero = zero_of(graph);
-  if (!c || p->beta == 0) return;
-  const Dim *columns = c->rank > 0 ? c->shape[c->rank - 1] : one, *rows = c->rank > 1 ? c->shape[0] : one;
-  p->addend = c;
-  p->addend_row = rows == one ? zero : columns;
-  p->addend_column = columns == one && p->n != one ? zero : one;
 }
 
 static Product gemm_product(Graph *graph, const Node *node) {
@@ -89,13 +142,13 @@ static Product gemm_product(Graph *graph, const Node *node) {
   p.b_depth = b_turned ? one : p.n;
   p.alpha = node_float(node, "alpha");
   p.beta = node_float(node, "beta");
-  set_addend(graph, &p, node->n_inputs > 2 ? node->inputs[2] : NULL);
+  const Value *fused = fused_addend(node);
+  if (fused) p.beta = 1;
+  set_addend(graph, &p, fused ? fused : node->n_inputs > 2 ? node->inputs[2] : NULL);
   return p;
 }
 
 /* ---- schedule and packing ---- */
-
-static bool is_gemm(const Node *node) { return node->op->max_inputs == 3; }
 
 static Panels panels_of(const Graph *graph, const MatmulSchedule *s) {
   const Product *p = &s->product;
@@ -121,11 +174,11 @@ static void schedule(Graph *graph, Node *node) {
   MatmulSchedule *s = ARENA_NEW(graph->arena, MatmulSchedule);
   s->product = is_gemm(node) ? gemm_product(graph, node) : matmul_product(graph, node);
   s->integers = node->outputs[0]->dtype != RNNCC_F32;
-  s->knobs = gemm_knobs(graph->target, dim_optimum(s->product.n), dim_upper(s->product.m));
+  s->knobs = gemm_knobs(graph->target, dim_optimum(s->product.n), s->product.m);
   s->packed_floats = packed_floats(graph, s);
   s->base.text = s->integers ? "plain"
                              : arena_format(graph->arena, "n%lldk%lld_v%dr%d", (long long)dim_upper(s->product.n),
-                                            (long long)dim_upper(s->product.k), s->knobs.vectors, s->knobs.rows);
+                                            (long long)dim_upper(s->product.k), s->knobs.vectors, s->knobs.rows.most);
   node->schedule = &s->base;
 }
 
@@ -223,6 +276,8 @@ static void emit_floats(Emitter *emitter, Node *node, const MatmulSchedule *s, c
   KernelSpec *spec = gemm_spec(emitter, &s->knobs);
   kernel_knob(spec, "SCALED", scaled);
   kernel_knob(spec, "ADDEND", !p->addend ? 0 : p->addend_column == zero_of(graph) ? 2 : 1);
+  const char *body = epilogue_body(emitter_arena(emitter), node);
+  if (body) kernel_hook(spec, "epilogue", body);
   KernelCall *call = kernel_call(emitter, node, spec);
   call_value(call, "a", node->inputs[0]);
   call_argument(call, "b", "%s", b);
@@ -256,5 +311,6 @@ const KernelFamily family_matmul = {
     .schedule = schedule,
     .scratch = scratch,
     .pack = pack,
+    .takes_epilogue = takes_epilogue,
     .emit = emit,
 };

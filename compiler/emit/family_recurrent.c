@@ -116,7 +116,8 @@ static KernelSpec *steps_spec(Emitter *emitter, const Layer *l, int direction) {
   KernelSpec *spec = kernel_spec(emitter, "recurrent_steps");
   kernel_knob(spec, "CELL", l->cell);
   kernel_knob(spec, "UNIT_VECTORS", l->unit_vectors);
-  kernel_knob(spec, "ROWS", l->rows);
+  kernel_knob(spec, "ROWS", l->rows.most);
+  kernel_knob(spec, "LEAST_ROWS", l->rows.least);
   kernel_knob(spec, "PARTS", l->parts);
   kernel_knob(spec, "ALONE", l->alone);
   kernel_knob(spec, "CLIP", l->clip > 0);

@@ -7,13 +7,21 @@
 #include "recurrent/panels.h"
 #include "targets.h"
 
+/* Rows of the blocks that M is cut into, balanced: any number up to `most`, or one of two neighbours where M is known.
+ */
+typedef struct BlockRows {
+  int least, most;
+} BlockRows;
+BlockRows block_rows(int most, const Dim *m);
+
 typedef struct GemmKnobs {
-  int vectors, rows, group;
+  BlockRows rows;
+  int vectors, group;
   int64_t depth_block;
 } GemmKnobs;
 
-/* For n columns (of which padding may be avoided) and at most m_upper rows. */
-GemmKnobs gemm_knobs(const Target *target, int64_t n, int64_t m_upper);
+/* For m rows and n columns. */
+GemmKnobs gemm_knobs(const Target *target, int64_t n, const Dim *m);
 /* Rows of a block whose rows * vectors sums stay in the target's registers. */
 int register_rows(const Target *target, int vectors);
 

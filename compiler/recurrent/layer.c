@@ -74,16 +74,6 @@ static int unit_vectors_of(const Layer *l, const Target *target) {
   return vectors;
 }
 
-/* Blocks of equal height, of the fewest that the largest batch needs. */
-static int rows_of(const Layer *l, const Target *target, int product_vectors) {
-  enum { MOST_ROWS = 8 };
-  int64_t most = register_rows(target, product_vectors), largest = dim_upper(l->batch);
-  if (most > MOST_ROWS) most = MOST_ROWS;
-  if (largest < 1) largest = 1;
-  if (!dim_is_const(l->batch)) return (int)(most < largest ? most : largest);
-  return (int)ceil_div(largest, ceil_div(largest, most));
-}
-
 /* Partial sums: enough independent ones to hide an addition's latency. */
 static int parts_of(const Target *target, int product_vectors) {
   int sums = target->vector_registers >= 32 ? 16 : 8, parts = 1;
@@ -91,16 +81,17 @@ static int parts_of(const Target *target, int product_vectors) {
   return parts;
 }
 
-static void choose_knobs(const Target *target, Layer *l) {
+static void choose_knobs(Graph *graph, Layer *l) {
   enum { FEW_UNITS = 64 };
+  const Target *target = graph->target;
   l->unit_vectors = unit_vectors_of(l, target);
   int product_vectors = cell_rows[l->cell].product_gates * l->unit_vectors;
   l->panels = ceil_div(l->hidden, (int64_t)l->unit_vectors * target->lanes);
-  l->rows = rows_of(l, target, product_vectors);
+  l->rows = block_rows(register_rows(target, product_vectors), l->batch);
   l->parts = parts_of(target, product_vectors);
   l->alone = l->hidden <= FEW_UNITS;
   l->gates_row = l->directions * l->panels * l->gates * l->unit_vectors * target->lanes;
-  l->gemm = gemm_knobs(target, l->gates_row, times(dim_upper(l->steps), dim_upper(l->batch)));
+  l->gemm = gemm_knobs(target, l->gates_row, dim_mul(graph->dims, l->steps, l->batch));
 }
 
 /* ---- the matrices ---- */
@@ -186,10 +177,11 @@ Layer *layer_of(Graph *graph, Node *node) {
   Layer *l = ARENA_NEW(graph->arena, Layer);
   l->cell = cell_of(node);
   if (!read_extents(node, l) || !read_attributes(graph, node, l)) return NULL;
-  choose_knobs(graph->target, l);
+  choose_knobs(graph, l);
   plan_matrices(node, graph->target, l);
   plan_scratch(graph->target, l);
-  l->base.text = arena_format(graph->arena, "%s_i%lldh%lld%s_r%d%s", names[l->cell], (long long)l->inputs,
-                              (long long)l->hidden, l->directions == 2 ? "x2" : "", l->rows, l->alone ? "_p1" : "");
+  l->base.text =
+      arena_format(graph->arena, "%s_i%lldh%lld%s_r%d%s", names[l->cell], (long long)l->inputs, (long long)l->hidden,
+                   l->directions == 2 ? "x2" : "", l->rows.most, l->alone ? "_p1" : "");
   return l;
 }

@@ -32,7 +32,8 @@ typedef struct MatrixPlan {
 typedef struct Layer {
   Schedule base;
   Cell cell;
-  int gates, unit_vectors, rows, parts;
+  BlockRows rows;
+  int gates, unit_vectors, parts;
   bool alone; /* one worker walks all steps */
   int64_t directions, hidden, inputs, panels;
   bool reverse, batch_first, input_forget;
