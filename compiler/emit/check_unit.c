@@ -31,10 +31,11 @@ void check_unit(Arena *arena, const Unit *unit, const char *folder, const char *
   const char *arguments[MAX_ARGUMENTS];
   int count = 0;
   for (; clang_args[count]; count++) {
-    if (count == MAX_ARGUMENTS - 1) bug("more than %d arguments for clang", MAX_ARGUMENTS);
+    if (count == MAX_ARGUMENTS - 2) bug("more than %d arguments for clang", MAX_ARGUMENTS);
     arguments[count] = clang_args[count];
   }
   arguments[count++] = arena_format(arena, "-I%s", folder);
+  arguments[count++] = "-DSIMD_PLAIN=1";
   CXIndex index = clang_createIndex(0, 0);
   CXTranslationUnit parsed = NULL;
   const char *path = arena_format(arena, "%s/network.c", folder);

@@ -76,8 +76,9 @@ Unit *emit_unit(Emitter *emitter, const char *build) {
   unit->text = text_new(emitter->arena);
   text_add(&unit->text, "/* Generated: %s.\n * Values are t<id>, named dimensions d<index>, kernels k<index>. */\n",
            build);
-  text_add(&unit->text, "#define %s 1\n", isa_macro(emitter->arena, target));
-  if (!strcmp(target->isa, "plain")) text_add(&unit->text, "#define SIMD_PLAIN_LANES %d\n", target->lanes);
+  text_add(&unit->text, "#ifndef SIMD_PLAIN /* who only reads this need not read the compiler's headers */\n");
+  text_add(&unit->text, "#define %s 1\n#endif\n", isa_macro(emitter->arena, target));
+  text_add(&unit->text, "#define SIMD_PLAIN_LANES %d\n", target->lanes);
   emit_includes(unit, emitter);
   emit_kernels(unit, emitter);
   emit_weights(unit, emitter->graph);
