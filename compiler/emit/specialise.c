@@ -379,7 +379,6 @@ SpecialisedKernel *specialise(Graph *graph, const KernelSpec *spec, const char *
   ast = template_ast_parse(arena, path, spec->template_name, chosen, lanes);
   SpecialisedKernel *kernel = ARENA_NEW(arena, SpecialisedKernel);
   kernel->function = arena_format(arena, "%s_%s", prefix, spec->template_name);
-  kernel->doc = copy_cx_string(arena, clang_Cursor_getBriefCommentText(ast->kernel));
   kernel->n_includes = ast->n_includes;
   kernel->includes = ast->includes;
   read_signature(arena, ast, kernel);

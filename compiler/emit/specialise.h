@@ -47,7 +47,6 @@ typedef struct Parameter {
 
 typedef struct SpecialisedKernel {
   const char *function; /* "k3_gemm_packed" */
-  const char *doc;      /* the template's */
   const char *text;     /* C: types, helpers, kernel */
   int n_parameters;
   const Parameter *parameters;
