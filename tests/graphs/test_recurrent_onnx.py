@@ -131,7 +131,7 @@ def test_thread_counts_are_bit_identical(configuration, group, compile, tmp_path
             assert np.array_equal(one[name].view(np.uint32), other[name].view(np.uint32)), name
 
 
-FORWARD = [c for c in CONFIGURATIONS if c.direction == "forward" and not c.lengths][:48]
+FORWARD = [c for c in CONFIGURATIONS if c.direction == "forward" and not c.lengths][:3 * GROUP]
 
 
 @in_groups(FORWARD)
@@ -161,12 +161,11 @@ def exact_configuration(seed):
     rng, cell = np.random.default_rng([77, seed]), seed // GROUP
     op, direction = list(GATES)[cell % 3], ("forward", "reverse", "bidirectional")[seed % 3]
     count = ACTIVATIONS[op] * (2 if direction == "bidirectional" else 1)
-    activations = (["Relu", "ThresholdedRelu", "Relu"] * 3)[cell % 2:][:count]
+    activations = (["Relu", "ThresholdedRelu", "Relu"] * 2)[:count]
     return Configuration(
         op=op, I=int(rng.integers(1, 131)), H=int(rng.integers(8, 131)), direction=direction, clip=2,
         activations=activations, alpha=[1] * activations.count("ThresholdedRelu"),
-        linear_before_reset=int(op == "GRU" and cell > 2), input_forget=int(op == "LSTM" and cell > 2),
-        peepholes=op == "LSTM" and cell < 3, lengths=seed % 4 == 0, h0=seed % 2 == 0, seed=1000 + seed)
+        linear_before_reset=int(op == "GRU" and seed % 2), peepholes=op == "LSTM" and seed % 2 == 0, lengths=seed % 4 == 0, h0=seed % 2 == 0, seed=1000 + seed)
 
 
 def integers(rng, shape):
@@ -184,7 +183,7 @@ def exact_feeds(configuration, T):
             for name, array in configuration.random_feeds(T, 3, 0).items()}
 
 
-@in_groups([exact_configuration(seed) for seed in range(6 * GROUP)])
+@in_groups([exact_configuration(seed) for seed in range(3 * GROUP)])
 def test_integer_values_are_exact(configuration, group, compile, tmp_path):
     T = 20 if configuration.op == "RNN" else 4  # products of gates grow with each step
     path = compile(model_of(group, weights=exact_weights).write(tmp_path))
