@@ -158,14 +158,15 @@ def test_chunks_with_carried_state_equal_the_whole_sequence_bit_for_bit(configur
 
 def exact_configuration(seed):
     """Activations that map integers to integers. Clip keeps the gates small, so no value leaves the exact range."""
-    rng, cell = np.random.default_rng([77, seed]), seed // GROUP
-    op, direction = list(GATES)[cell % 3], ("forward", "reverse", "bidirectional")[seed % 3]
+    rng = np.random.default_rng([77, seed])
+    op, direction = list(GATES)[seed // GROUP], ("forward", "reverse", "bidirectional")[seed % 3]
     count = ACTIVATIONS[op] * (2 if direction == "bidirectional" else 1)
     activations = (["Relu", "ThresholdedRelu", "Relu"] * 2)[:count]
     return Configuration(
         op=op, I=int(rng.integers(1, 131)), H=int(rng.integers(8, 131)), direction=direction, clip=2,
         activations=activations, alpha=[1] * activations.count("ThresholdedRelu"),
-        linear_before_reset=int(op == "GRU" and seed % 2), peepholes=op == "LSTM" and seed % 2 == 0, lengths=seed % 4 == 0, h0=seed % 2 == 0, seed=1000 + seed)
+        linear_before_reset=int(op == "GRU" and seed % 2), peepholes=op == "LSTM" and seed % 2 == 0,
+        lengths=seed % 4 == 0, h0=seed % 2 == 0, seed=1000 + seed)
 
 
 def integers(rng, shape):
