@@ -216,6 +216,7 @@ const Dim *dim_const(DimTable *table, int64_t value) {
 }
 
 const Dim *dim_symbol(DimTable *table, const DimSymbol *symbol) {
+  if (symbol->min == symbol->max) return dim_const(table, symbol->max);
   return dim_of_atom(table, ATOM_SYMBOL, symbol, NULL, NULL);
 }
 

@@ -31,6 +31,7 @@ const DimSymbol *dim_symbol_find(const DimTable *table, const char *name);
 const DimSymbol *dim_symbol_add(DimTable *table, const char *name, int64_t min, int64_t opt, int64_t max);
 
 const Dim *dim_const(DimTable *table, int64_t value);
+/* A constant, if the symbol has but one value. */
 const Dim *dim_symbol(DimTable *table, const DimSymbol *symbol);
 const Dim *dim_add(DimTable *table, const Dim *a, const Dim *b);
 const Dim *dim_sub(DimTable *table, const Dim *a, const Dim *b);

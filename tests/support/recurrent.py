@@ -237,11 +237,12 @@ def without_trailing_gaps(names):
     return names[:max(index for index, name in enumerate(names) if name) + 1]
 
 
-def model_of(configurations, weights=Configuration.random_weights, **how):
-    """One model of many independent nodes. `weights` gives those of a configuration."""
+def model_of(configurations, weights=Configuration.random_weights, T=None, B=None, **how):
+    """One model of many independent nodes. `weights` gives those of a configuration. T, B: known when it is compiled,
+    which leaves the kernels fewer heights of blocks; else any up to MAX_T and MAX_B."""
     model = Model("net")
-    model.dim("T", 1, 10, MAX_T)
-    model.dim("B", 1, 2, MAX_B)
+    model.dim("T", *((T, T, T) if T else (1, 10, MAX_T)))
+    model.dim("B", *((B, B, B) if B else (1, 2, MAX_B)))
     for configuration in configurations:
         configuration.add_to(model, weights(configuration), **how)
     return model
