@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* rnncc: a model file becomes a shared object. the table of contents. */
+/* rnncc: a model file becomes a shared object. This file is the table of contents. */
 #include "emit/unit.h"
 #include "inspect.h"
 #include "link/toolchain.h"

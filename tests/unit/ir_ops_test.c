@@ -8,21 +8,8 @@
 
 #include <cmocka.h>
 
+#include "arena_fixture.h"
 #include "ir_build.h"
-
-static Arena *arena;
-
-static int setup(void **state) {
-  (void)state;
-  arena = arena_new();
-  return 0;
-}
-
-static int teardown(void **state) {
-  (void)state;
-  arena_free(arena);
-  return 0;
-}
 
 static void names_are_unique_and_found(void **state) {
   (void)state;

@@ -7,24 +7,11 @@
 
 #include <cmocka.h>
 
+#include "arena_fixture.h"
 #include "ir_build.h"
 #include "outcome.h"
 #include "passes.h"
 #include "support/text.h"
-
-static Arena *arena;
-
-static int setup(void **state) {
-  (void)state;
-  arena = arena_new();
-  return 0;
-}
-
-static int teardown(void **state) {
-  (void)state;
-  arena_free(arena);
-  return 0;
-}
 
 /* x -> Relu -> Tanh -> output */
 static Graph *small_graph(void) {

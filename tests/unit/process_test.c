@@ -12,21 +12,8 @@
 
 #include <cmocka.h>
 
+#include "arena_fixture.h"
 #include "support/process.h"
-
-static Arena *arena;
-
-static int set_up(void **state) {
-  (void)state;
-  arena = arena_new();
-  return 0;
-}
-
-static int tear_down(void **state) {
-  (void)state;
-  arena_free(arena);
-  return 0;
-}
 
 static Process run_one(const char *const *argv, double seconds) {
   Process process = {.argv = argv, .folder = "/"};
@@ -101,5 +88,5 @@ int main(void) {
       cmocka_unit_test(what_runs_over_is_killed_with_its_children),
       cmocka_unit_test(all_run_although_few_at_a_time),
   };
-  return cmocka_run_group_tests(tests, set_up, tear_down);
+  return cmocka_run_group_tests(tests, setup, teardown);
 }
