@@ -48,7 +48,7 @@ static int by_place(const void *left, const void *right) {
 
 /* Edits inside an earlier edit's range fall away with it. */
 static char *apply_edits(Edits *edits, const char *text, size_t length) {
-  qsort(edits->list, (size_t)edits->count, sizeof *edits->list, by_place);
+  if (edits->count) qsort(edits->list, (size_t)edits->count, sizeof *edits->list, by_place);
   Text out = text_new(edits->arena);
   unsigned position = 0;
   for (int i = 0; i < edits->count; i++) {
