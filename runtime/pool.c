@@ -81,7 +81,7 @@ static void pool_push(Pool *pool, Job job) {
  * sleeping worker's wake-up explains does not count. Where there are more workers than CPUs the rule does not hold:
  * they hold each other up, as their host asked them to.
  */
-enum { MOST_ALONE = 256, WAKE_NS = 200000 };
+enum { MOST_ALONE = 64, WAKE_NS = 200000 };
 
 static void pool_learn(Pool *pool, uint64_t took, uint64_t waited) {
   if (pool->crowded || pool->together) return;

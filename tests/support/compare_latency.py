@@ -63,7 +63,9 @@ def main():
     for name, default in (("T", 100), ("B", 1), ("I", 256), ("H", 256)):
         parser.add_argument(f"-{name}", type=int, default=default)
     parser.add_argument("--threads", default="1,2")
-    parser.add_argument("--rounds", type=int, default=100)
+    parser.add_argument("--rounds", type=int, default=20)
+    parser.add_argument("--warm", type=int, default=20)
+    parser.add_argument("--runs", type=int, default=20)
     given = parser.parse_args()
 
     with tempfile.TemporaryDirectory() as folder:
@@ -75,12 +77,13 @@ def main():
         times = {name: [] for name in calls}
         for _ in range(given.rounds):
             for name, call in calls.items():
-                # ONNX Runtime's threads spin on for some 40 ms after a run; then the first of two runs wakes our own.
+                # ONNX Runtime's threads spin on for some 40 ms after a run. Waking up and finding a CPU each takes
+                # threads some milliseconds: the first runs of a slice are not counted.
                 time.sleep(0.06)
-                call()
-                times[name].append(seconds(call))
+                slice_times = [seconds(call) for _ in range(given.warm + given.runs)]
+                times[name] += slice_times[given.warm:]
 
-    print(f"{given.op} I={given.I} H={given.H} T={given.T} B={given.B}, {given.rounds} rounds, microseconds")
+    print(f"{given.op} I={given.I} H={given.H} T={given.T} B={given.B}, {given.rounds} rounds of {given.runs} runs, microseconds")
     medians = {name: 1e6 * float(np.median(values)) for name, values in times.items()}
     for name, values in times.items():
         print(f"  {name:26} p50 {medians[name]:9.1f}   p90 {1e6 * float(np.quantile(values, 0.9)):9.1f}")
