@@ -126,23 +126,6 @@ UseList graph_uses(Graph *graph) {
   return uses;
 }
 
-static void replace_inputs(Node *node, Value *from, Value *to) {
-  for (int i = 0; i < node->n_inputs; i++)
-    if (node->inputs[i] == from) node->inputs[i] = to;
-}
-
-void graph_replace(Graph *graph, Value *from, Value *to) {
-  for (int n = 0; n < graph->n_nodes; n++) {
-    Node *node = graph->nodes[n];
-    replace_inputs(node, from, to);
-    for (int e = 0; e < node->n_epilogue; e++) replace_inputs(node->epilogue[e], from, to);
-  }
-  for (int i = 0; i < graph->n_outputs; i++)
-    if (graph->outputs[i] == from) graph->outputs[i] = to;
-  for (int i = 0; i < graph->n_states; i++)
-    if (graph->states[i].output == from) graph->states[i].output = to;
-}
-
 /* An output may go where the row makes it optional, unless its position says how many there are (Split). */
 static bool may_drop_output(const Node *node, int output) {
   return node->op->max_outputs >= 0 && output >= node->op->min_outputs;

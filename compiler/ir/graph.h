@@ -149,8 +149,6 @@ typedef struct UseList {
 } UseList;
 UseList graph_uses(Graph *graph);
 
-/* Every use of `from` (node inputs, graph outputs, state outputs) becomes `to`. */
-void graph_replace(Graph *graph, Value *from, Value *to);
 /* Drops nodes without used outputs, and node outputs that nobody reads where the op allows it. */
 void graph_remove_dead(Graph *graph);
 

@@ -88,8 +88,6 @@ void fatal_at(Location where, ExitCode code, const char *format, ...) {
   stop(error_code);
 }
 
-bool any_errors(void) { return n_errors > 0; }
-
 void forget_errors(void) { n_errors = 0; }
 
 void stop_on_errors(void) {

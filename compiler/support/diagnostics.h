@@ -40,7 +40,6 @@ _Noreturn void fatal_at(Location where, ExitCode code, const char *format, ...) 
 
 /* Ends the compilation if any error was told: with the code they share, or EXIT_INVALID where they differ. */
 void stop_on_errors(void);
-bool any_errors(void);
 /* Errors told so far no longer count: for a fuzzer, which compiles more than once in its life. */
 void forget_errors(void);
 

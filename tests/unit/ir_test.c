@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Graphs: numbering, uses, replacing, dead code, the dump, and verify. */
+/* Graphs: numbering, uses, dead code, the dump, and verify. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -34,20 +34,6 @@ static void uses_count_inputs_and_outputs(void **state) {
   assert_int_equal(uses.count[graph->outputs[0]->id], 1);
   assert_null(uses.single[graph->outputs[0]->id]); /* a graph output has no single node */
   assert_int_equal(uses.count[twice->outputs[0]->id], 0);
-}
-
-static void replacing_reaches_inputs_outputs_and_states(void **state) {
-  (void)state;
-  Graph *graph = small_graph();
-  Value *old = graph->nodes[1]->outputs[0], *other = graph->nodes[0]->outputs[0];
-  State carried = {graph->inputs[0], old, -1};
-  graph->states = &carried;
-  graph->n_states = 1;
-  Node *reader = build_node(graph, "Exp", "@1", "", 1);
-  graph_replace(graph, old, other);
-  assert_ptr_equal(graph->outputs[0], other);
-  assert_ptr_equal(graph->states[0].output, other);
-  assert_ptr_equal(reader->inputs[0], other);
 }
 
 static void dead_nodes_go_and_ids_stay_dense(void **state) {
@@ -194,7 +180,6 @@ static void verify_finds_a_dropped_required_input(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test_setup_teardown(uses_count_inputs_and_outputs, setup, teardown),
-      cmocka_unit_test_setup_teardown(replacing_reaches_inputs_outputs_and_states, setup, teardown),
       cmocka_unit_test_setup_teardown(dead_nodes_go_and_ids_stay_dense, setup, teardown),
       cmocka_unit_test_setup_teardown(unread_optional_outputs_are_dropped, setup, teardown),
       cmocka_unit_test_setup_teardown(unread_parts_of_split_stay, setup, teardown),
