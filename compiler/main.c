@@ -29,6 +29,7 @@ static Graph *optimise(const Options *options, Arena *arena) {
   Graph *graph;
   STEP(load, NULL, graph = load_model(arena, options->model));
   graph->target = options->target;
+  graph->variant = options->variant;
   if (options->emit == EMIT_GRAPH) return graph;
   PASS(verify, graph);
   PASS(infer_shapes, graph);

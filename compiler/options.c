@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "passes.h"
+#include "recurrent/variant.h"
 #include "support/diagnostics.h"
 
 static const char help_text[] =
@@ -22,6 +23,9 @@ static const char help_text[] =
     "      --emit=KIND         so (default), c (a folder that builds without rnncc), h, graph (our JSON), dot\n"
     "      --target=TARGET     native (default) or a name that `rnncc targets` lists\n"
     "      --tool-timeout=S    seconds that clang or the linker may take, default 300\n"
+    "      --rnn=KEY=N,...     how recurrent layers run, instead of what rnncc would choose: input=ahead|step, "
+    "workers,\n"
+    "                          sample_ways, hide, depth_block, chunk\n"
     "inspect                          example: rnncc inspect digits_cnn.json --memory\n"
     "      --memory            prints the memory plan\n"
     "targets                          example: rnncc targets\n"
@@ -36,22 +40,27 @@ static const char help_text[] =
     "\n"
     "exit: 0 ok, 2 usage or invalid input, 3 valid but unsupported, 4 resource limit, 5 environment\n";
 
-enum { OPT_EMIT = 256, OPT_TARGET, OPT_TIMEOUT, OPT_MEMORY, OPT_DUMP, OPT_VERIFY, OPT_TIME, OPT_COLOR, OPT_VERSION };
+enum {
+  OPT_EMIT = 256,
+  OPT_TARGET,
+  OPT_TIMEOUT,
+  OPT_RNN,
+  OPT_MEMORY,
+  OPT_DUMP,
+  OPT_VERIFY,
+  OPT_TIME,
+  OPT_COLOR,
+  OPT_VERSION
+};
 
 static const struct option long_options[] = {
-    {"output", required_argument, NULL, 'o'},
-    {"emit", required_argument, NULL, OPT_EMIT},
-    {"target", required_argument, NULL, OPT_TARGET},
-    {"tool-timeout", required_argument, NULL, OPT_TIMEOUT},
-    {"memory", no_argument, NULL, OPT_MEMORY},
-    {"dump-after", required_argument, NULL, OPT_DUMP},
-    {"verify-each", no_argument, NULL, OPT_VERIFY},
-    {"time-passes", no_argument, NULL, OPT_TIME},
-    {"verbose", no_argument, NULL, 'v'},
-    {"color", required_argument, NULL, OPT_COLOR},
-    {"help", no_argument, NULL, 'h'},
-    {"version", no_argument, NULL, OPT_VERSION},
-    {NULL, 0, NULL, 0},
+    {"output", required_argument, NULL, 'o'},          {"emit", required_argument, NULL, OPT_EMIT},
+    {"target", required_argument, NULL, OPT_TARGET},   {"tool-timeout", required_argument, NULL, OPT_TIMEOUT},
+    {"rnn", required_argument, NULL, OPT_RNN},         {"memory", no_argument, NULL, OPT_MEMORY},
+    {"dump-after", required_argument, NULL, OPT_DUMP}, {"verify-each", no_argument, NULL, OPT_VERIFY},
+    {"time-passes", no_argument, NULL, OPT_TIME},      {"verbose", no_argument, NULL, 'v'},
+    {"color", required_argument, NULL, OPT_COLOR},     {"help", no_argument, NULL, 'h'},
+    {"version", no_argument, NULL, OPT_VERSION},       {NULL, 0, NULL, 0},
 };
 
 static const char *const emit_names[] = {
@@ -96,6 +105,13 @@ static void set_timeout(Options *options, const char *given) {
     usage_error("--tool-timeout=%s: seconds, more than 0", given);
 }
 
+static void set_variant(Options *options, const char *given) {
+  RecurrentVariant variant = {0};
+  const char *wrong;
+  if (!variant_override(&variant, given, &wrong)) usage_error("--rnn: `%s` is no KEY=VALUE that it knows", wrong);
+  options->variant = given;
+}
+
 static void list_passes(void) {
   for (int i = 0; pass_names[i]; i++) puts(pass_names[i]);
   stop(EXIT_OK);
@@ -130,6 +146,9 @@ static void set_option(Options *options, int option, const char *argument) {
     break;
   case OPT_TIMEOUT:
     set_timeout(options, argument);
+    break;
+  case OPT_RNN:
+    set_variant(options, argument);
     break;
   case OPT_MEMORY:
     options->memory = true;

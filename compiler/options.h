@@ -17,6 +17,7 @@ typedef struct Options {
   const char *output; /* NULL: made from the model's name; "-": stdout, for text */
   EmitKind emit;
   const Target *target;
+  const char *variant;    /* what --rnn forces, in the form of recurrent/variant.h; NULL: nothing */
   const char *dump_after; /* pass name, NULL: none */
   bool verify_each, time_passes, memory, verbose;
   double tool_seconds; /* how long clang or the linker may take */

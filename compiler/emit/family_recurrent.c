@@ -119,7 +119,7 @@ static KernelSpec *steps_spec(Emitter *emitter, const Layer *l, int direction) {
   kernel_knob(spec, "ROWS", l->rows.most);
   kernel_knob(spec, "LEAST_ROWS", l->rows.least);
   kernel_knob(spec, "PARTS", l->parts);
-  kernel_knob(spec, "ALONE", l->alone);
+  kernel_knob(spec, "ALONE", l->variant.workers == 1);
   kernel_knob(spec, "CLIP", l->clip > 0);
   kernel_knob(spec, "INPUT_FORGET", l->input_forget);
   kernel_knob(spec, "PEEPHOLES", l->matrices[MATRIX_PEEPHOLES].source != NULL);

@@ -117,6 +117,7 @@ struct Graph {
   Arena *arena;
   DimTable *dims;
   const Target *target;       /* what it is compiled for */
+  const char *variant;        /* what --rnn forces of recurrent layers, checked; NULL: nothing */
   const char *name, *version; /* version: "" if absent */
   const char *file;           /* the model file as given */
   uint8_t model_sha256[32];   /* over the model file and its weights */

@@ -81,15 +81,22 @@ static int parts_of(const Target *target, int product_vectors) {
   return parts;
 }
 
+/* At few units a barrier costs more than a second worker brings. */
+static void choose_variant(const Graph *graph, Layer *l) {
+  enum { FEW_UNITS = 64, ALL_WORKERS = 1024 };
+  l->variant =
+      (RecurrentVariant){.input = INPUT_AHEAD, .workers = l->hidden <= FEW_UNITS ? 1 : ALL_WORKERS, .sample_ways = 1};
+  if (graph->variant) variant_override(&l->variant, graph->variant, NULL);
+}
+
 static void choose_knobs(Graph *graph, Layer *l) {
-  enum { FEW_UNITS = 64 };
   const Target *target = graph->target;
+  choose_variant(graph, l);
   l->unit_vectors = unit_vectors_of(l, target);
   int product_vectors = cell_rows[l->cell].product_gates * l->unit_vectors;
   l->panels = ceil_div(l->hidden, (int64_t)l->unit_vectors * target->lanes);
   l->rows = block_rows(register_rows(target, product_vectors), l->batch);
   l->parts = parts_of(target, product_vectors);
-  l->alone = l->hidden <= FEW_UNITS;
   l->gates_row = l->directions * l->panels * l->gates * l->unit_vectors * target->lanes;
   l->gemm = gemm_knobs(target, l->gates_row, dim_mul(graph->dims, l->steps, l->batch));
 }
@@ -182,6 +189,6 @@ Layer *layer_of(Graph *graph, Node *node) {
   plan_scratch(graph->target, l);
   l->base.text =
       arena_format(graph->arena, "%s_i%lldh%lld%s_r%d%s", names[l->cell], (long long)l->inputs, (long long)l->hidden,
-                   l->directions == 2 ? "x2" : "", l->rows.most, l->alone ? "_p1" : "");
+                   l->directions == 2 ? "x2" : "", l->rows.most, l->variant.workers == 1 ? "_p1" : "");
   return l;
 }

@@ -6,6 +6,7 @@
 #include "emit/family.h"
 #include "recurrent/activation_body.h"
 #include "recurrent/gemm.h"
+#include "recurrent/variant.h"
 
 /* Values of CELL in templates/recurrent_steps.c. */
 typedef enum Cell { CELL_RNN, CELL_GRU_AFTER, CELL_GRU_BEFORE, CELL_LSTM } Cell;
@@ -34,7 +35,7 @@ typedef struct Layer {
   Cell cell;
   BlockRows rows;
   int gates, unit_vectors, parts;
-  bool alone; /* one worker walks all steps */
+  RecurrentVariant variant;
   int64_t directions, hidden, inputs, panels;
   bool reverse, batch_first, input_forget;
   float clip; /* 0: none */
