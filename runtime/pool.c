@@ -15,6 +15,7 @@
 #include "clock.h"
 #include "cpu_limit.h"
 #include "fork_guard.h"
+#include "steer.h"
 
 typedef struct Worker {
   Pool *pool;
@@ -70,22 +71,41 @@ static void *worker_main(void *arg) {
   }
 }
 
-static void pool_push(Pool *pool, Job job) {
-  for (int rank = 1; rank < pool->size; rank++) ring_push(&pool->rings[rank], job);
+/* A worker that falls asleep or wakes up meanwhile is pushed to in the other way, which does no harm. */
+static void push_to_sleeper(Pool *pool, int rank, Job job) {
+  Steering steering = steer_away(pool->workers[rank].thread);
+  ring_push(&pool->rings[rank], job);
+  steer_end(&steering);
+}
+
+/* Whether a worker had to be woken. */
+static bool pool_push(Pool *pool, Job job) {
+  bool woke = false;
+  for (int rank = 1; rank < pool->size; rank++) {
+    Ring *ring = &pool->rings[rank];
+    bool sleeps = ring_sleeps(ring);
+    if (sleeps && !pool->crowded)
+      push_to_sleeper(pool, rank, job);
+    else
+      ring_push(ring, job);
+    woke |= sleeps;
+  }
+  return woke;
 }
 
 /*
  * Where other programs want the CPUs too, a worker may lose its own for milliseconds, and every barrier waits for it. A
  * region in which the caller was busy for less than 1/size of the time would have ended sooner on the caller alone; so
  * the next one runs alone, and if the first after that is held up again, the next two, four, ... do. Waiting that a
- * sleeping worker's wake-up explains does not count. Where there are more workers than CPUs the rule does not hold:
- * they hold each other up, as their host asked them to.
+ * sleeping worker's wake-up explains does not count: regions that run alone let it fall asleep, and must not be the
+ * reason for further ones. Where there are more workers than CPUs the rule does not hold: they hold each other up, as
+ * their host asked them to.
  */
-enum { MOST_ALONE = 64, WAKE_NS = 200000 };
+enum { MOST_ALONE = 64, HICCUP_NS = 200000, WAKE_NS = 2000000 };
 
-static void pool_learn(Pool *pool, uint64_t took, uint64_t waited) {
+static void pool_learn(Pool *pool, uint64_t took, uint64_t waited, bool woke) {
   if (pool->crowded || pool->together) return;
-  bool held_up = waited > WAKE_NS && (took - waited) * (uint64_t)pool->size < took;
+  bool held_up = waited > (woke ? WAKE_NS : HICCUP_NS) && (took - waited) * (uint64_t)pool->size < took;
   pool->alone = held_up ? pool->alone_next : 0;
   if (!held_up)
     pool->alone_next = 1;
@@ -95,11 +115,11 @@ static void pool_learn(Pool *pool, uint64_t took, uint64_t waited) {
 
 static void pool_region(Pool *pool, Job job) {
   uint64_t start = clock_ns();
-  pool_push(pool, job);
+  bool woke = pool_push(pool, job);
   Team team = pool_team(pool, 0);
   job.body(job.arg, &team);
   team_wait(&team);
-  pool_learn(pool, clock_ns() - start, team.waited);
+  pool_learn(pool, clock_ns() - start, team.waited, woke);
 }
 
 static void run_alone(PoolBody *body, void *arg) {

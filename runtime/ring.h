@@ -37,6 +37,11 @@ static inline void ring_push(Ring *ring, Job job) {
   epoch_advance(&ring->tail, tail + 1);
 }
 
+/* For the producer: whether the worker sleeps, or is about to. */
+static inline bool ring_sleeps(Ring *ring) {
+  return atomic_load_explicit(&ring->tail.sleepers, memory_order_relaxed) != 0;
+}
+
 /* Waits for the job after the first `taken`. */
 static inline Job ring_pop(Ring *ring, uint32_t taken, bool crowded) {
   epoch_await(&ring->tail, taken + 1, crowded);
