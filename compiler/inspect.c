@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "emit/family.h"
+#include "recurrent/explain.h"
 
 /* ---- the model ---- */
 
@@ -87,6 +88,13 @@ void inspect_module(const Options *options, Emitter *emitter, const MemoryPlan *
   printf("%-8s %lld bytes a context\n", "arena", (long long)graph->arena_bytes);
   print_calls(emitter);
   if (options->memory) print_memory(plan);
+}
+
+/* ---- recurrent layers ---- */
+
+void inspect_recurrent(Graph *graph) {
+  Text text = explain_recurrent(graph);
+  fwrite(text.data, 1, text.length, stdout);
 }
 
 /* ---- targets ---- */

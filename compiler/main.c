@@ -72,7 +72,12 @@ static void compile(const Options *options, Arena *arena) {
 
 static void inspect(const Options *options, Arena *arena) {
   MemoryPlan *plan;
-  Emitter *emitter = schedule(optimise(options, arena), &plan);
+  Graph *graph = optimise(options, arena);
+  if (options->explain) {
+    inspect_recurrent(graph);
+    return;
+  }
+  Emitter *emitter = schedule(graph, &plan);
   inspect_module(options, emitter, plan);
 }
 

@@ -14,7 +14,7 @@ static const char help_text[] =
     "rnncc compiles a recurrent or convolutional network into one shared object that needs only libc.\n"
     "\n"
     "usage: rnncc [compile] MODEL.json [-o MODULE.so] [options]\n"
-    "       rnncc inspect MODEL.json [--memory]\n"
+    "       rnncc inspect MODEL.json [--memory | --explain=rnn]\n"
     "       rnncc targets\n"
     "\n"
     "compile (the plain form)         example: rnncc digits_rnn.json -o digits_rnn.so --target=x86-64-v3\n"
@@ -28,6 +28,7 @@ static const char help_text[] =
     "                          sample_ways, hide, depth_block, chunk\n"
     "inspect                          example: rnncc inspect digits_cnn.json --memory\n"
     "      --memory            prints the memory plan\n"
+    "      --explain=rnn       prints how recurrent layers could run, what is ruled out and why, and what is chosen\n"
     "targets                          example: rnncc targets\n"
     "looking inside                   example: rnncc m.json -o m.so --dump-after=fuse_epilogue\n"
     "      --dump-after=PASS   prints the graph after that pass to stderr; `--dump-after=list` lists the passes\n"
@@ -46,6 +47,7 @@ enum {
   OPT_TIMEOUT,
   OPT_RNN,
   OPT_MEMORY,
+  OPT_EXPLAIN,
   OPT_DUMP,
   OPT_VERIFY,
   OPT_TIME,
@@ -54,13 +56,21 @@ enum {
 };
 
 static const struct option long_options[] = {
-    {"output", required_argument, NULL, 'o'},          {"emit", required_argument, NULL, OPT_EMIT},
-    {"target", required_argument, NULL, OPT_TARGET},   {"tool-timeout", required_argument, NULL, OPT_TIMEOUT},
-    {"rnn", required_argument, NULL, OPT_RNN},         {"memory", no_argument, NULL, OPT_MEMORY},
-    {"dump-after", required_argument, NULL, OPT_DUMP}, {"verify-each", no_argument, NULL, OPT_VERIFY},
-    {"time-passes", no_argument, NULL, OPT_TIME},      {"verbose", no_argument, NULL, 'v'},
-    {"color", required_argument, NULL, OPT_COLOR},     {"help", no_argument, NULL, 'h'},
-    {"version", no_argument, NULL, OPT_VERSION},       {NULL, 0, NULL, 0},
+    {"output", required_argument, NULL, 'o'},
+    {"emit", required_argument, NULL, OPT_EMIT},
+    {"target", required_argument, NULL, OPT_TARGET},
+    {"tool-timeout", required_argument, NULL, OPT_TIMEOUT},
+    {"rnn", required_argument, NULL, OPT_RNN},
+    {"memory", no_argument, NULL, OPT_MEMORY},
+    {"explain", required_argument, NULL, OPT_EXPLAIN},
+    {"dump-after", required_argument, NULL, OPT_DUMP},
+    {"verify-each", no_argument, NULL, OPT_VERIFY},
+    {"time-passes", no_argument, NULL, OPT_TIME},
+    {"verbose", no_argument, NULL, 'v'},
+    {"color", required_argument, NULL, OPT_COLOR},
+    {"help", no_argument, NULL, 'h'},
+    {"version", no_argument, NULL, OPT_VERSION},
+    {NULL, 0, NULL, 0},
 };
 
 static const char *const emit_names[] = {
@@ -112,6 +122,11 @@ static void set_variant(Options *options, const char *given) {
   options->variant = given;
 }
 
+static void set_explain(Options *options, const char *given) {
+  if (strcmp(given, "rnn") != 0) usage_error("--explain=%s: it explains rnn", given);
+  options->explain = true;
+}
+
 static void list_passes(void) {
   for (int i = 0; pass_names[i]; i++) puts(pass_names[i]);
   stop(EXIT_OK);
@@ -149,6 +164,9 @@ static void set_option(Options *options, int option, const char *argument) {
     break;
   case OPT_RNN:
     set_variant(options, argument);
+    break;
+  case OPT_EXPLAIN:
+    set_explain(options, argument);
     break;
   case OPT_MEMORY:
     options->memory = true;
@@ -189,6 +207,10 @@ static void take_words(Options *options, char **words, int count) {
   if (!takes_model && options->model) usage_error("`targets` takes no model, but `%s` was given", options->model);
 }
 
+static void check_verb(const Options *options) {
+  if (options->explain && options->verb != VERB_INSPECT) usage_error("--explain goes with `rnncc inspect`%s", "");
+}
+
 static void check_output(const Options *options) {
   bool to_stdout = options->output && !strcmp(options->output, "-");
   bool text = options->emit == EMIT_DOT || options->emit == EMIT_H;
@@ -201,6 +223,7 @@ Options parse_options(int argc, char **argv) {
   int option;
   while ((option = getopt_long(argc, argv, "o:vh", long_options, NULL)) != -1) set_option(&options, option, optarg);
   take_words(&options, argv + optind, argc - optind);
+  check_verb(&options);
   check_output(&options);
   if (!options.target) options.target = target_find("native");
   return options;

@@ -19,7 +19,7 @@ typedef struct Options {
   const Target *target;
   const char *variant;    /* what --rnn forces, in the form of recurrent/variant.h; NULL: nothing */
   const char *dump_after; /* pass name, NULL: none */
-  bool verify_each, time_passes, memory, verbose;
+  bool verify_each, time_passes, memory, explain, verbose;
   double tool_seconds; /* how long clang or the linker may take */
 } Options;
 

@@ -30,7 +30,7 @@ static int64_t times(int64_t a, int64_t b) {
   return __builtin_mul_overflow(a, b, &product) ? INT64_MAX : product;
 }
 
-static Cell cell_of(const Node *node) {
+Cell cell_of(const Node *node) {
   if (!strcmp(node->op->name, "RNN")) return CELL_RNN;
   if (!strcmp(node->op->name, "LSTM")) return CELL_LSTM;
   return node_int(node, "linear_before_reset") ? CELL_GRU_AFTER : CELL_GRU_BEFORE;

@@ -51,6 +51,7 @@ typedef struct Layer {
 /* NULL after error_at(), for what the kernels cannot run. */
 Layer *layer_of(Graph *graph, Node *node);
 
+Cell cell_of(const Node *node);
 /* The node's input, NULL if it is absent. */
 const Value *layer_input(const Node *node, int index);
 

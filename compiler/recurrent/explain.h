@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: MIT */
+/* What `rnncc inspect --explain=rnn` says: how each recurrent layer could run, what was ruled out and why. */
+#ifndef RNNCC_EXPLAIN_H
+#define RNNCC_EXPLAIN_H
+
+#include "ir/graph.h"
+#include "support/text.h"
+
+Text explain_recurrent(Graph *graph);
+
+#endif
