@@ -25,6 +25,7 @@
 #include <limits.h>
 #include <linux/futex.h>
 #include <sched.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -35,10 +36,9 @@
  * Waiting has three stages. Pausing answers within a fraction of a microsecond, but keeps the CPU: right while the
  * awaited thread is running elsewhere. If it is not back soon it may well be waiting for this very CPU, so yield: next
  * to a process that keeps one of two CPUs busy, regions of two threads take 20 us with yielding and 200 us without.
- * After about the time it takes the kernel to wake a sleeper (45 us measured after idling), stop burning power and
- * sleep.
+ * After about the time it takes the kernel to wake a sleeper, stop burning power and sleep.
  */
-enum { PAUSE_NS = 2000, SPIN_NS = 50000, PAUSES_PER_CLOCK_READ = 16 };
+enum { PAUSE_NS = 2000, PAUSES_PER_CLOCK_READ = 16 };
 
 static inline void cpu_pause(void) {
 #if defined __x86_64__ || defined __i386__
@@ -62,11 +62,11 @@ static bool epoch_pause(Epoch *epoch, uint32_t goal) {
   return false;
 }
 
-static bool epoch_spin(Epoch *epoch, uint32_t goal, bool crowded, uint64_t start) {
-  uint64_t waited = crowded ? PAUSE_NS : 0;
+static bool epoch_spin(Epoch *epoch, uint32_t goal, Patience patience, uint64_t start) {
+  uint64_t waited = patience.crowded ? PAUSE_NS : 0;
   for (; waited < PAUSE_NS; waited = clock_ns() - start)
     if (epoch_pause(epoch, goal)) return true;
-  for (; waited < SPIN_NS; waited = clock_ns() - start) {
+  for (; waited < patience.spin_ns; waited = clock_ns() - start) {
     if (epoch_reached(epoch, goal)) return true;
     sched_yield();
   }
@@ -87,10 +87,11 @@ void epoch_advance(Epoch *epoch, uint32_t value) {
   if (atomic_load_explicit(&epoch->sleepers, memory_order_seq_cst)) futex_wake_all(&epoch->value); /* A2, A3 */
 }
 
-uint64_t epoch_await(Epoch *epoch, uint32_t goal, bool crowded) {
-  if (epoch_reached(epoch, goal) || (!crowded && epoch_pause(epoch, goal))) return 0; /* the usual case: no clock */
+uint64_t epoch_await(Epoch *epoch, uint32_t goal, Patience patience) {
+  if (epoch_reached(epoch, goal) || (!patience.crowded && epoch_pause(epoch, goal)))
+    return 0; /* the usual case: no clock */
   uint64_t start = clock_ns();
-  bool reached = epoch_spin(epoch, goal, crowded, start);
+  bool reached = epoch_spin(epoch, goal, patience, start);
   while (!reached && !epoch_reached(epoch, goal)) {
     atomic_fetch_add_explicit(&epoch->sleepers, 1, memory_order_seq_cst);      /* B1 */
     uint32_t seen = atomic_load_explicit(&epoch->value, memory_order_seq_cst); /* B2 */
@@ -100,9 +101,9 @@ uint64_t epoch_await(Epoch *epoch, uint32_t goal, bool crowded) {
   return clock_ns() - start;
 }
 
-void team_wait(Team *team) {
-  uint32_t goal = ++team->passed;
-  epoch_advance(&team->epochs[team->rank].entered, goal);
+void team_enter(Team *team) { epoch_advance(&team->epochs[team->rank].entered, ++team->passed); }
+
+void team_await(Team *team) {
   for (int rank = 0; rank < team->size; rank++)
-    if (rank != team->rank) team->waited += epoch_await(&team->epochs[rank].entered, goal, team->crowded);
+    if (rank != team->rank) team->waited += epoch_await(&team->epochs[rank].entered, team->passed, team->patience);
 }

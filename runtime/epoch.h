@@ -3,16 +3,13 @@
 #ifndef RNNCC_EPOCH_H
 #define RNNCC_EPOCH_H
 
-#include <stdbool.h>
-
 #include "team.h"
 
 /* Sets the counter to `value`, its successor, and wakes whoever sleeps on it. Only the counter's owner may call it. */
 void epoch_advance(Epoch *epoch, uint32_t value);
 
 /* Returns once the counter is `goal` or past it. What its owner wrote before advancing is visible after.
- * crowded: there are more threads than CPUs, so that spinning would only keep the awaited thread from running.
  * The result is how long it took, in ns, or 0 if it took no more than a fraction of a microsecond. */
-uint64_t epoch_await(Epoch *epoch, uint32_t goal, bool crowded);
+uint64_t epoch_await(Epoch *epoch, uint32_t goal, Patience patience);
 
 #endif

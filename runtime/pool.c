@@ -44,13 +44,18 @@ struct Pool {
  * sanitizer's frames. Small, because a host that locks its memory pays for every page. */
 enum { STACK_BYTES = 1 << 20 };
 
+/* A worker spins for about as long as it takes the kernel to wake it from a short sleep. A caller that has just woken
+ * one waits for it longer, since a CPU that idled takes some 0.2 ms to come back here; if the caller slept meanwhile,
+ * the worker would wake it on the worker's own CPU. */
+enum { SPIN_NS = 50000, WOKEN_SPIN_NS = 1000000 };
+
 static Team pool_team(const Pool *pool, int rank) {
   return (Team){
       .rank = rank,
       .size = pool->size,
       .epochs = pool->epochs,
       .passed = atomic_load_explicit(&pool->epochs[rank].entered.value, memory_order_relaxed),
-      .crowded = pool->crowded,
+      .patience = {SPIN_NS, pool->crowded},
   };
 }
 
@@ -65,7 +70,7 @@ static void *worker_main(void *arg) {
   Worker *self = arg;
   Pool *pool = self->pool;
   for (uint32_t taken = 0;; taken++) {
-    Job job = ring_pop(&pool->rings[self->rank], taken, pool->crowded);
+    Job job = ring_pop(&pool->rings[self->rank], taken, (Patience){SPIN_NS, pool->crowded});
     if (!job.body) return NULL;
     pool_work(pool, self->rank, job);
   }
@@ -117,8 +122,9 @@ static void pool_region(Pool *pool, Job job) {
   uint64_t start = clock_ns();
   bool woke = pool_push(pool, job);
   Team team = pool_team(pool, 0);
+  if (woke) team.patience.spin_ns = WOKEN_SPIN_NS;
   job.body(job.arg, &team);
-  team_wait(&team);
+  team_barrier(&team);
   pool_learn(pool, clock_ns() - start, team.waited, woke);
 }
 

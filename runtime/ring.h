@@ -14,6 +14,8 @@
 #ifndef RNNCC_RING_H
 #define RNNCC_RING_H
 
+#include <stdbool.h>
+
 #include "epoch.h"
 
 /* The body of a region: every worker of the team calls it once. */
@@ -43,8 +45,8 @@ static inline bool ring_sleeps(Ring *ring) {
 }
 
 /* Waits for the job after the first `taken`. */
-static inline Job ring_pop(Ring *ring, uint32_t taken, bool crowded) {
-  epoch_await(&ring->tail, taken + 1, crowded);
+static inline Job ring_pop(Ring *ring, uint32_t taken, Patience patience) {
+  epoch_await(&ring->tail, taken + 1, patience);
   return ring->slots[taken % RING_SLOTS];
 }
 

@@ -18,6 +18,12 @@ typedef struct Epoch {
   _Atomic uint32_t sleepers; /* threads that sleep, or are about to, until `value` advances */
 } Epoch;
 
+/* How to wait for a counter. */
+typedef struct Patience {
+  uint32_t spin_ns; /* before sleeping */
+  uint32_t crowded; /* more threads than CPUs: pausing would only keep the awaited one from running, so yield at once */
+} Patience;
+
 /* The barriers one worker has entered. On lines of its own, or one worker's progress would slow another's. */
 typedef struct TeamEpoch {
   _Alignas(128) Epoch entered;
@@ -28,14 +34,25 @@ typedef struct Team {
   TeamEpoch *epochs; /* one per rank, shared; NULL when size is 1 */
   uint32_t passed;   /* barriers this worker has entered; equals its own epoch */
   uint64_t waited;   /* ns that this worker has spent in the team's slower barriers */
-  int crowded;       /* more workers than CPUs: give the CPU away instead of spinning */
+  Patience patience;
 } Team;
 
-/* Waits until all workers of the team have come here. What any wrote before is visible to all after. */
-void team_wait(Team *team);
+/* The two halves of a barrier, for work between them that needs nothing of the others: says that this worker has come
+ * here; waits until all have. What any wrote before its team_enter() is visible to all after team_await(). */
+void team_enter(Team *team);
+void team_await(Team *team);
 
+static inline void team_arrive(Team *team) {
+  if (team->size > 1) team_enter(team);
+}
+static inline void team_meet(Team *team) {
+  if (team->size > 1) team_await(team);
+}
+
+/* Waits until all workers of the team have come here. What any wrote before is visible to all after. */
 static inline void team_barrier(Team *team) {
-  if (team->size > 1) team_wait(team);
+  team_arrive(team);
+  team_meet(team);
 }
 
 /* The half-open share [*begin, *end) of n items, cut as evenly as can be, that falls to this worker. */

@@ -20,6 +20,9 @@ static inline void fault_report(atomic_int *fault, int code) {
   atomic_store_explicit(fault, code, memory_order_relaxed);
 }
 
+/* Fetches a cache line that will be read soon, but not at once: into the second level. Any address will do. */
+static inline void prefetch_later(const void *p) { __builtin_prefetch(p, 0, 2); }
+
 static inline int64_t min_i64(int64_t a, int64_t b) { return a < b ? a : b; }
 static inline int64_t max_i64(int64_t a, int64_t b) { return a > b ? a : b; }
 static inline int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; } /* a >= 0, b > 0 */

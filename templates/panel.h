@@ -36,6 +36,33 @@ SIMD_FUNCTION void panel_multiply(PanelRow *sums, int rows, int vectors, const f
   }
 }
 
+/* What panel_multiply_ahead() fetches for each k: half of what it reads, since at least two blocks take each panel. */
+enum { LINE_FLOATS = 16 };
+static inline int64_t panel_ahead_floats(int vectors) {
+  return ceil_div(vectors * LANES, 2 * LINE_FLOATS) * LINE_FLOATS;
+}
+
+/* The same for rows of A whose elements stand side by side, while what stands at `ahead` is fetched into the second
+ * level of the cache. */
+SIMD_FUNCTION void panel_multiply_ahead(PanelRow *sums, int rows, int vectors, const float *a, int64_t a_row,
+                                        const float *panel, int64_t depth, const float *ahead) {
+  const int64_t lines = panel_ahead_floats(vectors) / LINE_FLOATS;
+#pragma clang loop unroll_count(2)
+  for (int64_t k = 0; k < depth; k++) {
+#pragma clang loop unroll(full)
+    for (int64_t i = 0; i < lines; i++) prefetch_later(ahead + (k * lines + i) * LINE_FLOATS);
+    PanelRow b;
+#pragma clang loop unroll(full)
+    for (int v = 0; v < vectors; v++) b[v] = vload(panel + (k * vectors + v) * LANES);
+#pragma clang loop unroll(full)
+    for (int m = 0; m < rows; m++) {
+      vec x = vbroadcast_load(a + m * a_row + k);
+#pragma clang loop unroll(full)
+      for (int v = 0; v < vectors; v++) sums[m][v] = vfma(sums[m][v], x, b[v]);
+    }
+  }
+}
+
 /* One row against several panels at once, which hides the latency of the additions where there is but one row. */
 SIMD_FUNCTION void panel_multiply_row(PanelRow *sums, int panels, int vectors, const float *a, int64_t a_depth,
                                       const float *panel, int64_t panel_stride, int64_t depth) {

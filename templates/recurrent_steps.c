@@ -4,9 +4,10 @@
  * every gate (`gates`). Within a step the product of the hidden state with the recurrent weights stays in registers
  * and the cell's update follows at once, because a panel holds all gates of its units.
  *
- * A worker owns the same panels through the whole sequence, so its weights stay in its cache, and sweeps them in
- * alternating direction: what one step read last the next reads first. One barrier ends a step. The hidden state is
- * double buffered: a fast worker writes the next state where nobody reads the present one.
+ * A worker owns the same panels and samples through the whole sequence, so its weights stay in its cache (DeepCPU,
+ * 5.3), and sweeps them in alternating direction: what one step read last the next reads first. One barrier ends a
+ * step, unless no two workers share a sample. The hidden state is double buffered: a fast worker writes the next state
+ * where nobody reads the present one.
  *
  * What ONNX leaves open is done as ONNX Runtime does: beyond a sample's length Y is zero and the state stays; reverse
  * starts at the sample's own end; the final state of a sample of length 0 is zero; clip bounds what enters an
@@ -32,9 +33,24 @@ enum { LEAST_ROWS = 1 };
 /* Partial sums of a block of one sample.
  * legal: 1 2 4 8 */
 enum { PARTS = 4 };
-/* 1: one worker does all; at few units a barrier costs more than a worker brings.
+/* Most workers that share a direction: at few units a barrier costs more than a second worker brings.
+ * legal: 1..1024 */
+enum { WORKERS = 1024 };
+/* How many of them share the samples; each of these shares has its own workers for the panels.
+ * legal: 1..1024 */
+enum { SAMPLE_WAYS = 1 };
+/* 1: one sample, its sums in two halves, over the units that each of two workers makes. While a worker multiplies what
+ * it made itself, the other's half arrives: the barrier costs next to nothing.
  * legal: 0 1 */
-enum { ALONE = 0 };
+enum { HIDE = 0 };
+/* Rows of R that all blocks of samples take, one after the other, before the next rows; while they do, those are
+ * fetched. For weights beyond a core's cache. 0: a block takes all rows at once.
+ * legal: 0..1048576 */
+enum { DEPTH_BLOCK = 0 };
+/* 1: `gates` is not made ahead: a panel's product with W comes right before that with R. At one step, where no later
+ * one would use a weight again, this reads all weights in one sweep.
+ * legal: 0 1 */
+enum { INPUT = 0 };
 /* 1: what enters an activation is bounded to [-clip, clip].
  * legal: 0 1 */
 enum { CLIP = 0 };
@@ -58,7 +74,9 @@ enum { PANEL_UNITS = UNIT_VECTORS * LANES };
 enum { BUFFERS = CELL == LSTM ? 3 : CELL == GRU_BEFORE ? 4 : 2 };
 
 typedef struct Layer {
-  const float *gates;      /* of this direction; a sample and time: [panels][GATE_VECTORS][LANES] */
+  float *gates;            /* of this direction; a sample and time: [panels][GATE_VECTORS][LANES] */
+  const float *x, *input;  /* INPUT: [T][B][I] or [B][T][I], and W as [panels][I][GATE_VECTORS][LANES] */
+  const float *bias;       /* INPUT: [panels][GATE_VECTORS][LANES], or NULL */
   const float *weights;    /* [panels][H][PRODUCT_VECTORS][LANES] */
   const float *candidate;  /* GRU_BEFORE: [panels][H][UNIT_VECTORS][LANES] */
   const float *after_bias; /* GRU_AFTER: [panels][UNIT_VECTORS][LANES], added to the product before the reset gate */
@@ -67,11 +85,16 @@ typedef struct Layer {
   float *state[2];         /* [B][state_row], hidden states: of even steps, of odd steps */
   float *cell;             /* LSTM: [B][state_row] */
   float *update, *reset;   /* GRU_BEFORE: [B][state_row], the update gate, and the reset gate times the hidden state */
+  float *partial;          /* HIDE, DEPTH_BLOCK: sums that are not whole yet, [B][panels][PRODUCT_VECTORS][LANES] */
   float *y;                /* of this direction, or NULL */
-  int64_t steps, batch, hidden, panels; /* T, B, H */
+  int64_t steps, batch, hidden, inputs, panels; /* T, B, H, I */
+  int64_t first, count;                         /* the steps of this call; the gates begin with the first's */
+  int64_t x_time, x_sample;
   int64_t state_row; /* H padded to whole panels, and by a vector that keeps samples off each other's cache sets */
   int64_t gates_time, gates_sample, y_time, y_sample; /* strides from one time, and one sample, to the next */
   int64_t begin, end;                                 /* this worker's panels */
+  int64_t block_begin, block_end, blocks;             /* this worker's blocks of samples, and how many there are */
+  int half; /* HIDE: which half of the units is this worker's; -1: both, or neither */
   float clip;
   bool reverse, from_zero; /* from_zero: no initial state, so the first product is zero */
 } Layer;
@@ -97,10 +120,13 @@ static inline int64_t time_of(const Layer *l, int64_t step, int64_t length) {
   return l->reverse && step < length ? length - 1 - step : step;
 }
 
-static inline const float *gates_of(const Layer *l, int64_t step, int64_t sample) {
-  int64_t time = time_of(l, step, length_of(l, sample));
+static inline float *gates_of(const Layer *l, int64_t step, int64_t sample) {
+  int64_t time = time_of(l, step, length_of(l, sample)) - l->first;
   return l->gates + time * l->gates_time + sample * l->gates_sample;
 }
+
+/* A sample's first, or one past the last block's. */
+static inline int64_t block_at(const Layer *l, int64_t index) { return index * l->batch / l->blocks; }
 
 /* ---- cells: `sums` holds one sample's products, vector u of gate g at g * UNIT_VECTORS + u ---- */
 
@@ -206,57 +232,185 @@ static void finish_rows(const Layer *l, int64_t step, int64_t panel, int64_t fir
   }
 }
 
-/* Samples first .. first + rows of one panel. candidate: the second half of a GRU_BEFORE step. */
-SIMD_FUNCTION void block(const Layer *l, int64_t step, int64_t panel, int64_t first, int rows, bool candidate) {
-  const int vectors = candidate ? UNIT_VECTORS : PRODUCT_VECTORS;
-  const float *weights = (candidate ? l->candidate : l->weights) + panel * l->hidden * vectors * LANES;
-  const float *h = (candidate ? l->reset : l->state[step & 1]) + first * l->state_row;
-  int64_t depth = step == 0 && l->from_zero ? 0 : l->hidden;
+/* INPUT: the input's part of the gates of samples first .. first + rows. Without lengths all are at one time. */
+SIMD_FUNCTION void multiply_input(const Layer *l, int64_t step, int64_t panel, int64_t first, int rows) {
+  const float *x = l->x + time_of(l, step, l->steps) * l->x_time + first * l->x_sample;
   PanelRow sums[PANEL_ROWS];
+#pragma clang loop unroll(full)
+  for (int m = 0; m < rows; m++) {
+#pragma clang loop unroll(full)
+    for (int v = 0; v < GATE_VECTORS; v++)
+      sums[m][v] = l->bias ? vload(l->bias + (panel * GATE_VECTORS + v) * LANES) : vzero();
+  }
+  const float *weights = l->input + panel * l->inputs * GATE_VECTORS * LANES;
+  if (rows == 1)
+    panel_multiply_split(sums[0], PARTS, GATE_VECTORS, x, weights, l->inputs);
+  else
+    panel_multiply(sums, rows, GATE_VECTORS, x, l->x_sample, 1, weights, l->inputs);
+#pragma clang loop unroll(full)
+  for (int m = 0; m < rows; m++)
+    panel_store_sums(gates_of(l, step, first + m) + panel * GATE_VECTORS * LANES, &sums[m], 1, GATE_VECTORS);
+}
+
+SIMD_FUNCTION void start_block(const Layer *l, PanelRow *sums, int64_t step, int64_t panel, int64_t first, int rows,
+                               bool candidate) {
+  const int vectors = candidate ? UNIT_VECTORS : PRODUCT_VECTORS;
+  if (INPUT && !candidate) multiply_input(l, step, panel, first, rows);
 #pragma clang loop unroll(full)
   for (int m = 0; m < rows; m++) {
     const float *gates = gates_of(l, step, first + m) + panel * GATE_VECTORS * LANES;
     start_sums(l, sums[m], gates, panel, candidate ? 2 * UNIT_VECTORS : 0, vectors);
   }
+}
+
+/* HIDE: sums over the units that `half` of the workers makes, from zero. */
+SIMD_FUNCTION void multiply_half(const Layer *l, vec *sums, int64_t step, int64_t panel, int half) {
+  int64_t middle = min_i64(l->panels / 2 * PANEL_UNITS, l->hidden);
+  int64_t from = half ? middle : 0, to = half ? l->hidden : middle;
+  if (step == 0 && l->from_zero) to = from;
+#pragma clang loop unroll(full)
+  for (int v = 0; v < PRODUCT_VECTORS; v++) sums[v] = vzero();
+  const float *weights = l->weights + (panel * l->hidden + from) * PRODUCT_VECTORS * LANES;
+  panel_multiply_split(sums, PARTS, PRODUCT_VECTORS, l->state[step & 1] + from, weights, to - from);
+}
+
+/* HIDE: the half of this worker's sums that needs nothing of the other's. */
+SIMD_FUNCTION void sweep_own_half(const Layer *l, int64_t step) {
+  for (int64_t panel = l->begin; panel < l->end; panel++) {
+    PanelRow sums;
+    multiply_half(l, sums, step, panel, l->half);
+    panel_store_sums(l->partial + panel * PRODUCT_VECTORS * LANES, &sums, 1, PRODUCT_VECTORS);
+  }
+}
+
+/* HIDE: start + (lower half + upper half), whoever made which, and when. */
+SIMD_FUNCTION void block_of_halves(const Layer *l, int64_t step, int64_t panel) {
+  PanelRow sums[1], lower, upper;
+  start_block(l, sums, step, panel, 0, 1, false);
+  const float *partial = l->partial + panel * PRODUCT_VECTORS * LANES;
+  if (l->half == 0)
+    panel_load_sums(&lower, partial, 1, PRODUCT_VECTORS);
+  else
+    multiply_half(l, lower, step, panel, 0);
+  if (l->half == 1)
+    panel_load_sums(&upper, partial, 1, PRODUCT_VECTORS);
+  else
+    multiply_half(l, upper, step, panel, 1);
+#pragma clang loop unroll(full)
+  for (int v = 0; v < PRODUCT_VECTORS; v++) sums[0][v] = vadd(sums[0][v], vadd(lower[v], upper[v]));
+  finish_product(l, step, panel, 0, sums[0], false);
+}
+
+/* Rows from .. to of a panel's weights, of `depth`; `ahead` is what will be read next, to be fetched meanwhile. */
+typedef struct Slice {
+  const float *weights, *ahead;
+  int64_t from, to, depth;
+} Slice;
+
+SIMD_FUNCTION float *partial_of(const Layer *l, int64_t panel, int64_t sample) {
+  return l->partial + (sample * l->panels + panel) * PRODUCT_VECTORS * LANES;
+}
+
+SIMD_FUNCTION void continue_block(const Layer *l, PanelRow *sums, int64_t panel, int64_t first, int rows, int vectors) {
+#pragma clang loop unroll(full)
+  for (int m = 0; m < rows; m++) panel_load_sums(&sums[m], partial_of(l, panel, first + m), 1, vectors);
+}
+
+SIMD_FUNCTION void suspend_block(const Layer *l, const PanelRow *sums, int64_t panel, int64_t first, int rows,
+                                 int vectors) {
+#pragma clang loop unroll(full)
+  for (int m = 0; m < rows; m++) panel_store_sums(partial_of(l, panel, first + m), &sums[m], 1, vectors);
+}
+
+SIMD_FUNCTION void multiply_slice(const Layer *l, PanelRow *sums, const Slice *slice, const float *h, int rows,
+                                  int vectors) {
+  const float *weights = slice->weights + slice->from * vectors * LANES;
+  int64_t depth = slice->to - slice->from;
+  h += slice->from;
   if (rows == 1)
     panel_multiply_split(sums[0], PARTS, vectors, h, weights, depth);
+  else if (DEPTH_BLOCK > 0)
+    panel_multiply_ahead(sums, rows, vectors, h, l->state_row, weights, depth, slice->ahead);
   else
     panel_multiply(sums, rows, vectors, h, l->state_row, 1, weights, depth);
-  if (rows == 1) {
+}
+
+/* Samples first .. first + rows of one panel. candidate: the second half of a GRU_BEFORE step. */
+SIMD_FUNCTION void block(const Layer *l, int64_t step, int64_t panel, int64_t first, int rows, const Slice *slice,
+                         bool candidate) {
+  const int vectors = candidate ? UNIT_VECTORS : PRODUCT_VECTORS;
+  const float *h = (candidate ? l->reset : l->state[step & 1]) + first * l->state_row;
+  PanelRow sums[PANEL_ROWS];
+  if (DEPTH_BLOCK > 0 && slice->from > 0)
+    continue_block(l, sums, panel, first, rows, vectors);
+  else
+    start_block(l, sums, step, panel, first, rows, candidate);
+  multiply_slice(l, sums, slice, h, rows, vectors);
+  if (DEPTH_BLOCK > 0 && slice->to < slice->depth) {
+    suspend_block(l, sums, panel, first, rows, vectors);
+  } else if (rows == 1) {
     finish_product(l, step, panel, first, sums[0], candidate);
-    return;
+  } else {
+    _Alignas(64) float tile[ROWS * PANEL_VECTORS * LANES];
+    panel_store_sums(tile, sums, rows, vectors);
+    finish_rows(l, step, panel, first, rows, tile, candidate);
   }
-  _Alignas(64) float tile[ROWS * PANEL_VECTORS * LANES];
-  panel_store_sums(tile, sums, rows, vectors);
-  finish_rows(l, step, panel, first, rows, tile, candidate);
 }
 
 SIMD_FUNCTION void block_of_rows(const Layer *l, int64_t step, int64_t panel, int64_t first, int64_t rows,
-                                 bool candidate) {
-  if (LEAST_ROWS <= 1 && 1 <= ROWS && rows == 1) block(l, step, panel, first, 1, candidate);
-  if (LEAST_ROWS <= 2 && 2 <= ROWS && rows == 2) block(l, step, panel, first, 2, candidate);
-  if (LEAST_ROWS <= 3 && 3 <= ROWS && rows == 3) block(l, step, panel, first, 3, candidate);
-  if (LEAST_ROWS <= 4 && 4 <= ROWS && rows == 4) block(l, step, panel, first, 4, candidate);
-  if (LEAST_ROWS <= 5 && 5 <= ROWS && rows == 5) block(l, step, panel, first, 5, candidate);
-  if (LEAST_ROWS <= 6 && 6 <= ROWS && rows == 6) block(l, step, panel, first, 6, candidate);
-  if (LEAST_ROWS <= 7 && 7 <= ROWS && rows == 7) block(l, step, panel, first, 7, candidate);
-  if (LEAST_ROWS <= 8 && 8 <= ROWS && rows == 8) block(l, step, panel, first, 8, candidate);
+                                 const Slice *slice, bool candidate) {
+  if (LEAST_ROWS <= 1 && 1 <= ROWS && rows == 1) block(l, step, panel, first, 1, slice, candidate);
+  if (LEAST_ROWS <= 2 && 2 <= ROWS && rows == 2) block(l, step, panel, first, 2, slice, candidate);
+  if (LEAST_ROWS <= 3 && 3 <= ROWS && rows == 3) block(l, step, panel, first, 3, slice, candidate);
+  if (LEAST_ROWS <= 4 && 4 <= ROWS && rows == 4) block(l, step, panel, first, 4, slice, candidate);
+  if (LEAST_ROWS <= 5 && 5 <= ROWS && rows == 5) block(l, step, panel, first, 5, slice, candidate);
+  if (LEAST_ROWS <= 6 && 6 <= ROWS && rows == 6) block(l, step, panel, first, 6, slice, candidate);
+  if (LEAST_ROWS <= 7 && 7 <= ROWS && rows == 7) block(l, step, panel, first, 7, slice, candidate);
+  if (LEAST_ROWS <= 8 && 8 <= ROWS && rows == 8) block(l, step, panel, first, 8, slice, candidate);
 }
 
-/* All samples against this worker's panels, in balanced blocks. */
+/* This worker's samples against one panel. `next` is the panel that follows. */
+SIMD_FUNCTION void sweep_panel(const Layer *l, int64_t step, int64_t panel, int64_t next, bool candidate) {
+  const int vectors = candidate ? UNIT_VECTORS : PRODUCT_VECTORS;
+  const float *weights = candidate ? l->candidate : l->weights;
+  Slice slice = {.weights = weights + panel * l->hidden * vectors * LANES};
+  slice.depth = step == 0 && l->from_zero ? 0 : l->hidden;
+  do {
+    slice.to = DEPTH_BLOCK > 0 ? min_i64(slice.depth, slice.from + DEPTH_BLOCK) : slice.depth;
+    const float *ahead = slice.to == slice.depth ? weights + next * l->hidden * vectors * LANES
+                                                 : slice.weights + slice.to * vectors * LANES;
+    for (int64_t j = l->block_begin; j < l->block_end; j++) {
+      slice.ahead = ahead + (j & 1) * (slice.to - slice.from) * panel_ahead_floats(vectors);
+      block_of_rows(l, step, panel, block_at(l, j), block_at(l, j + 1) - block_at(l, j), &slice, candidate);
+    }
+    slice.from = slice.to;
+  } while (slice.to < slice.depth);
+}
+
+/* This worker's panels, forth on even steps and back on odd ones. */
 SIMD_FUNCTION void sweep(const Layer *l, int64_t step, bool candidate) {
-  int64_t blocks = ceil_div(l->batch, ROWS);
   for (int64_t i = l->begin; i < l->end; i++) {
     int64_t panel = step & 1 ? l->begin + l->end - 1 - i : i;
-    for (int64_t j = 0; j < blocks; j++) {
-      int64_t first = j * l->batch / blocks;
-      block_of_rows(l, step, panel, first, (j + 1) * l->batch / blocks - first, candidate);
-    }
+    int64_t next = step & 1 ? max_i64(panel - 1, l->begin) : min_i64(panel + 1, l->end - 1);
+    if (HIDE)
+      block_of_halves(l, step, panel);
+    else
+      sweep_panel(l, step, panel, next, candidate);
+  }
+}
+
+/* Two workers, each of which makes a half of the units. */
+static void run_pair(const Layer *l, Team *team) {
+  for (int64_t step = l->first; step < l->first + l->count; step++) {
+    team_arrive(team);
+    sweep_own_half(l, step);
+    team_meet(team);
+    sweep(l, step, false);
   }
 }
 
 static void run_steps(const Layer *l, Team *team, bool shared) {
-  for (int64_t step = 0; step < l->steps; step++) {
+  for (int64_t step = l->first; step < l->first + l->count; step++) {
     if (shared) team_barrier(team);
     sweep(l, step, false);
     if (CELL != GRU_BEFORE) continue;
@@ -268,7 +422,7 @@ static void run_steps(const Layer *l, Team *team, bool shared) {
 /* ---- states: `outer` is one of ONNX's initial or final states, of this direction, samples outer_row apart ---- */
 
 static void load_state(const Layer *l, float *state, const float *outer, int64_t outer_row) {
-  for (int64_t sample = 0; sample < l->batch; sample++) {
+  for (int64_t sample = block_at(l, l->block_begin); sample < block_at(l, l->block_end); sample++) {
     for (int64_t unit = l->begin * PANEL_UNITS; unit < l->end * PANEL_UNITS; unit += LANES) {
       vec v = outer ? panel_load(outer + sample * outer_row + unit, l->hidden - unit) : vzero();
       vstore(state + sample * l->state_row + unit, v);
@@ -277,7 +431,8 @@ static void load_state(const Layer *l, float *state, const float *outer, int64_t
 }
 
 static void store_state(const Layer *l, const float *state, float *outer, int64_t outer_row) {
-  for (int64_t sample = 0; outer && sample < l->batch; sample++) {
+  if (!outer) return;
+  for (int64_t sample = block_at(l, l->block_begin); sample < block_at(l, l->block_end); sample++) {
     bool empty = l->lengths && length_of(l, sample) == 0;
     for (int64_t unit = l->begin * PANEL_UNITS; unit < l->end * PANEL_UNITS; unit += LANES) {
       vec v = empty ? vzero() : vload(state + sample * l->state_row + unit);
@@ -288,15 +443,37 @@ static void store_state(const Layer *l, const float *state, float *outer, int64_
 
 /* ---- the layer ---- */
 
-/* Takes this worker's panels; returns whether others take others. Two workers take a direction each. */
-static bool take_panels(Layer *l, const Team *team, int64_t directions, int64_t direction) {
-  bool alone = ALONE || team->size == 1 || (directions == 2 && team->size == 2);
-  l->end = l->panels;
-  if (!alone)
-    team_share(team, l->panels, &l->begin, &l->end);
-  else if (team->rank != direction % team->size)
-    l->end = 0;
-  return !alone;
+/* The workers of one direction, and how they are arranged: `ways` shares of the samples, each with `unit_ways` shares
+ * of the panels. */
+typedef struct Crew {
+  int64_t first, count, ways, unit_ways;
+} Crew;
+
+/* Each of several directions has its own part of the team. */
+static Crew crew_of(const Team *team, int64_t directions, int64_t direction) {
+  Crew crew = {.count = team->size};
+  if (team->size >= directions) {
+    crew.first = team->size * direction / directions;
+    crew.count = team->size * (direction + 1) / directions - crew.first;
+  }
+  int64_t workers = min_i64(crew.count, WORKERS);
+  crew.ways = min_i64(SAMPLE_WAYS, workers);
+  crew.unit_ways = workers / crew.ways;
+  return crew;
+}
+
+/* This worker's panels and blocks of samples: none if it rests. */
+static void take_share(Layer *l, const Team *team, int64_t directions, int64_t direction) {
+  Crew crew = crew_of(team, directions, direction);
+  int64_t member = team->rank - crew.first, way = member % crew.ways, unit_way = member / crew.ways;
+  l->blocks = min_i64(l->batch, round_up(ceil_div(l->batch, ROWS), SAMPLE_WAYS));
+  l->half = -1;
+  if (member < 0 || unit_way >= crew.unit_ways) return;
+  l->block_begin = way * l->blocks / crew.ways;
+  l->block_end = (way + 1) * l->blocks / crew.ways;
+  l->begin = unit_way * l->panels / crew.unit_ways;
+  l->end = (unit_way + 1) * l->panels / crew.unit_ways;
+  if (crew.unit_ways == 2) l->half = (int)unit_way;
 }
 
 static void take_memory(Layer *l, float *memory, int64_t direction) {
@@ -308,47 +485,84 @@ static void take_memory(Layer *l, float *memory, int64_t direction) {
   l->reset = memory + 3 * buffer;
 }
 
+static void take_partial(Layer *l, float *partial, int64_t direction) {
+  if (HIDE || DEPTH_BLOCK > 0) l->partial = partial + direction * l->batch * l->panels * PRODUCT_VECTORS * LANES;
+}
+
 static void set_strides(Layer *l, int64_t directions, bool batch_first) {
   int64_t gates = directions * l->panels * GATE_VECTORS * LANES, y = directions * l->hidden;
   l->gates_time = gates * (batch_first ? 1 : l->batch);
   l->gates_sample = gates * (batch_first ? l->steps : 1);
+  if (INPUT) l->gates_time = 0, l->gates_sample = gates;
+  l->x_time = l->inputs * (batch_first ? 1 : l->batch);
+  l->x_sample = l->inputs * (batch_first ? l->steps : 1);
   l->y_time = batch_first ? y : y * l->batch;
   l->y_sample = batch_first ? y * l->steps : l->hidden;
 }
 
-/* Pointers are those of all directions; `direction` picks one. lengths, initial_* and the outputs may be NULL, and so
- * may what the cell does not use. batch_first is ONNX's layout = 1. gates: [T * B, or B * T][directions][panels]
- * [GATE_VECTORS][LANES]. memory: directions * BUFFERS * batch * (H padded to panels + LANES) floats. */
-static void recurrent_steps(Team *team, const float *gates, const float *weights, const float *candidate,
-                            const float *after_bias, const float *peepholes, const Length *lengths,
-                            const float *initial_h, const float *initial_c, float *y, float *y_h, float *y_c,
-                            float *memory, float clip, int64_t steps, int64_t batch, int64_t hidden, int64_t directions,
-                            int64_t direction, int64_t reverse, int64_t batch_first) {
-  Layer l = {.lengths = lengths,
+/* Whether workers of any direction wait for each other: then all do, since the barriers are the whole team's. */
+static bool crews_meet(const Team *team, int64_t directions) {
+  bool meet = false;
+  for (int64_t direction = 0; direction < directions; direction++)
+    meet |= crew_of(team, directions, direction).unit_ways > 1;
+  return meet;
+}
+
+static void run_direction(Layer *l, Team *team, int64_t directions, int64_t direction) {
+  Crew crew = crew_of(team, directions, direction);
+  bool meet = crews_meet(team, directions);
+  if (HIDE && crew.unit_ways == 2 && l->begin < l->end)
+    run_pair(l, team);
+  else if (meet || l->begin < l->end)
+    run_steps(l, team, meet);
+}
+
+/* Steps first .. first + count of one direction. Pointers are those of all directions; `direction` picks one. lengths,
+ * initial_* and the outputs may be NULL, and so may what the cell or the knobs do not use. batch_first is ONNX's
+ * layout = 1. gates: [T * B, or B * T][directions][panels][GATE_VECTORS][LANES], from step `first` on; INPUT: of one
+ * step. memory: directions * BUFFERS * batch * (H padded to panels + LANES) floats, which carry the states from one
+ * call to the next. partial: directions * batch * panels * PRODUCT_VECTORS * LANES floats. */
+static void recurrent_steps(Team *team, const float *x, const float *input, const float *bias, float *gates,
+                            const float *weights, const float *candidate, const float *after_bias,
+                            const float *peepholes, const Length *lengths, const float *initial_h,
+                            const float *initial_c, float *y, float *y_h, float *y_c, float *memory, float *partial,
+                            float clip, int64_t steps, int64_t first, int64_t count, int64_t batch, int64_t inputs,
+                            int64_t hidden, int64_t directions, int64_t direction, int64_t reverse,
+                            int64_t batch_first) {
+  Layer l = {.x = x,
+             .lengths = lengths,
              .clip = clip,
              .steps = steps,
+             .first = first,
+             .count = min_i64(count, steps - first),
              .batch = batch,
+             .inputs = inputs,
              .hidden = hidden,
              .reverse = reverse,
              .from_zero = !initial_h,
              .panels = ceil_div(hidden, PANEL_UNITS)};
-  bool shared = take_panels(&l, team, directions, direction);
-  if (!shared && l.begin == l.end) return;
+  take_share(&l, team, directions, direction);
   l.state_row = l.panels * PANEL_UNITS + LANES;
   take_memory(&l, memory, direction);
+  take_partial(&l, partial, direction);
   set_strides(&l, directions, batch_first);
   int64_t from = direction * l.panels; /* panels of the directions before this one */
   l.gates = gates + from * GATE_VECTORS * LANES;
   l.weights = weights + from * hidden * PRODUCT_VECTORS * LANES;
+  if (INPUT) l.input = input + from * inputs * GATE_VECTORS * LANES;
+  if (INPUT && bias) l.bias = bias + from * GATE_VECTORS * LANES;
   if (CELL == GRU_BEFORE) l.candidate = candidate + from * hidden * UNIT_VECTORS * LANES;
   if (CELL == GRU_AFTER) l.after_bias = after_bias + from * PANEL_UNITS;
   if (PEEPHOLES) l.peepholes = peepholes + from * 3 * PANEL_UNITS;
   if (y) l.y = y + direction * (batch_first ? 1 : batch) * hidden;
 
   int64_t outer = direction * (batch_first ? 1 : batch) * hidden, outer_row = (batch_first ? directions : 1) * hidden;
-  load_state(&l, l.state[0], initial_h ? initial_h + outer : NULL, outer_row);
-  if (CELL == LSTM) load_state(&l, l.cell, initial_c ? initial_c + outer : NULL, outer_row);
-  run_steps(&l, team, shared);
+  if (first == 0) {
+    load_state(&l, l.state[0], initial_h ? initial_h + outer : NULL, outer_row);
+    if (CELL == LSTM) load_state(&l, l.cell, initial_c ? initial_c + outer : NULL, outer_row);
+  }
+  run_direction(&l, team, directions, direction);
+  if (first + count < steps) return;
   store_state(&l, l.state[steps & 1], y_h ? y_h + outer : NULL, outer_row);
   if (CELL == LSTM) store_state(&l, l.cell, y_c ? y_c + outer : NULL, outer_row);
 }

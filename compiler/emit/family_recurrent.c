@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * RNN, GRU and LSTM: matrices that are not constant are packed, one product makes the input's part of all gates of all
- * steps, then each direction walks its steps. What the layer is stands in recurrent/layer.h.
+ * steps, unless the steps make it themselves, then each direction walks its steps. What the layer is stands in
+ * recurrent/layer.h.
  */
 #include "recurrent/layer.h"
 
@@ -119,7 +120,11 @@ static KernelSpec *steps_spec(Emitter *emitter, const Layer *l, int direction) {
   kernel_knob(spec, "ROWS", l->rows.most);
   kernel_knob(spec, "LEAST_ROWS", l->rows.least);
   kernel_knob(spec, "PARTS", l->parts);
-  kernel_knob(spec, "ALONE", l->variant.workers == 1);
+  kernel_knob(spec, "WORKERS", l->variant.workers);
+  kernel_knob(spec, "SAMPLE_WAYS", l->variant.sample_ways);
+  kernel_knob(spec, "HIDE", l->variant.hide);
+  kernel_knob(spec, "DEPTH_BLOCK", l->variant.depth_block);
+  kernel_knob(spec, "INPUT", l->variant.input == INPUT_WITH_STEP);
   kernel_knob(spec, "CLIP", l->clip > 0);
   kernel_knob(spec, "INPUT_FORGET", l->input_forget);
   kernel_knob(spec, "PEEPHOLES", l->matrices[MATRIX_PEEPHOLES].source != NULL);
@@ -139,6 +144,10 @@ static void emit_steps(Emitter *emitter, const Node *node, const Layer *l, int d
                                                    [MATRIX_AFTER_BIAS] = "after_bias",
                                                    [MATRIX_PEEPHOLES] = "peepholes"};
   KernelCall *call = kernel_call(emitter, node, steps_spec(emitter, l, direction));
+  bool with_step = l->variant.input == INPUT_WITH_STEP;
+  call_value(call, "x", with_step ? node->inputs[INPUT_X] : NULL);
+  call_argument(call, "input", "%s", with_step ? matrix_text(emitter, node, &l->matrices[MATRIX_INPUT]) : "NULL");
+  call_argument(call, "bias", "%s", with_step ? matrix_text(emitter, node, &l->matrices[MATRIX_BIAS]) : "NULL");
   call_argument(call, "gates", "%s", scratch_at(emitter, node, 0));
   for (int i = 0; i < MATRICES; i++)
     if (parameters[i]) call_argument(call, parameters[i], "%s", matrix_text(emitter, node, &l->matrices[i]));
@@ -149,9 +158,13 @@ static void emit_steps(Emitter *emitter, const Node *node, const Layer *l, int d
   call_value(call, "y_h", output(node, 1));
   call_value(call, "y_c", output(node, 2));
   call_argument(call, "memory", "%s", scratch_at(emitter, node, l->memory));
+  call_argument(call, "partial", "%s", scratch_at(emitter, node, l->partial));
   call_argument(call, "clip", "%af", (double)l->clip);
   call_dim(call, "steps", l->steps);
+  call_argument(call, "first", "0");
+  call_dim(call, "count", l->steps);
   call_dim(call, "batch", l->batch);
+  call_argument(call, "inputs", "%lld", (long long)l->inputs);
   call_argument(call, "hidden", "%lld", (long long)l->hidden);
   call_argument(call, "directions", "%lld", (long long)l->directions);
   call_argument(call, "direction", "%d", direction);
@@ -166,7 +179,7 @@ static void emit(Emitter *emitter, Node *node) {
   const Layer *l = (const Layer *)node->schedule;
   emit_length_check(emitter, node, l);
   for (int i = 0; i < MATRICES; i++) emit_matrix(emitter, node, &l->matrices[i]);
-  emit_input_product(emitter, node, l);
+  if (l->variant.input == INPUT_AHEAD) emit_input_product(emitter, node, l);
   for (int direction = 0; direction < l->directions; direction++) emit_steps(emitter, node, l, direction);
 }
 

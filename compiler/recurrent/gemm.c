@@ -17,18 +17,19 @@ int register_rows(const Target *target, int vectors) {
 /* Sums in registers for one row: enough to hide the latency of two additions a cycle. */
 enum { ROW_SUMS_MANY = 16, ROW_SUMS_FEW = 8 };
 
-BlockRows block_rows(int most, const Dim *m) {
+BlockRows block_rows(int most, const Dim *m, int ways) {
   int64_t upper = dim_upper(m);
   BlockRows rows = {.least = 1, .most = (int)smaller(most, upper > 0 ? upper : 1)};
   if (!dim_is_const(m) || upper <= 0) return rows;
   int64_t blocks = (upper + rows.most - 1) / rows.most;
+  blocks = smaller(upper, (blocks + ways - 1) / ways * ways);
   return (BlockRows){.least = (int)(upper / blocks), .most = (int)((upper + blocks - 1) / blocks)};
 }
 
 GemmKnobs gemm_knobs(const Target *target, int64_t n, const Dim *m) {
   bool many = target->vector_registers >= 32;
   GemmKnobs knobs = {.vectors = panels_best_vectors(n, target->lanes, many ? 4 : 2)};
-  knobs.rows = block_rows(register_rows(target, knobs.vectors), m);
+  knobs.rows = block_rows(register_rows(target, knobs.vectors), m, 1);
   int64_t panels = (n + knobs.vectors * target->lanes - 1) / (knobs.vectors * target->lanes);
   knobs.group = 1;
   while (2 * knobs.group * knobs.vectors <= (many ? ROW_SUMS_MANY : ROW_SUMS_FEW) && 2 * knobs.group <= panels &&

@@ -8,11 +8,11 @@
 #include "targets.h"
 
 /* Rows of the blocks that M is cut into, balanced: any number up to `most`, or one of two neighbours where M is known.
- */
+ * There is a multiple of `ways` blocks, where M has as many rows. */
 typedef struct BlockRows {
   int least, most;
 } BlockRows;
-BlockRows block_rows(int most, const Dim *m);
+BlockRows block_rows(int most, const Dim *m, int ways);
 
 typedef struct GemmKnobs {
   BlockRows rows;

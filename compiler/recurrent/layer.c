@@ -3,6 +3,9 @@
 
 #include <string.h>
 
+/* Vectors of a panel that the kernels multiply at once; as many workers as there may be. */
+enum { MOST_VECTORS = 4, ALL_WORKERS = 1024 };
+
 /* Inputs of the ops, in ONNX's order. */
 enum { INPUT_X, INPUT_W, INPUT_R, INPUT_B, INPUT_LENGTHS, INPUT_H, INPUT_C, INPUT_P };
 
@@ -66,10 +69,22 @@ static bool read_attributes(Graph *graph, const Node *node, Layer *l) {
 
 /* ---- what the target wants ---- */
 
+/* What a variant asks for and this layer has no use for, or its kernels cannot do, is dropped. */
+static void settle_variant(Layer *l) {
+  RecurrentVariant *v = &l->variant;
+  int64_t batch = dim_upper(l->batch);
+  if (v->sample_ways > batch) v->sample_ways = (int)batch;
+  if (l->lengths) v->input = INPUT_AHEAD; /* the samples of a reverse direction may be at different times */
+  if (batch == 1) v->depth_block = 0;
+  bool two_products = l->cell == CELL_GRU_BEFORE;
+  if (batch > 1 || two_products || v->workers == 1) v->hide = false;
+}
+
 /* As many vectors of units in a panel as divide the layer's without padding. */
 static int unit_vectors_of(const Layer *l, const Target *target) {
   const struct CellRow *row = &cell_rows[l->cell];
   int vectors = target->vector_registers >= 32 ? row->widest : row->widest_few;
+  if (l->variant.input == INPUT_WITH_STEP && vectors * l->gates > MOST_VECTORS) vectors = 1;
   while (ceil_div(l->hidden, target->lanes) % vectors) vectors /= 2;
   return vectors;
 }
@@ -83,7 +98,7 @@ static int parts_of(const Target *target, int product_vectors) {
 
 /* At few units a barrier costs more than a second worker brings. */
 static void choose_variant(const Graph *graph, Layer *l) {
-  enum { FEW_UNITS = 64, ALL_WORKERS = 1024 };
+  enum { FEW_UNITS = 64 };
   l->variant =
       (RecurrentVariant){.input = INPUT_AHEAD, .workers = l->hidden <= FEW_UNITS ? 1 : ALL_WORKERS, .sample_ways = 1};
   if (graph->variant) variant_override(&l->variant, graph->variant, NULL);
@@ -92,10 +107,13 @@ static void choose_variant(const Graph *graph, Layer *l) {
 static void choose_knobs(Graph *graph, Layer *l) {
   const Target *target = graph->target;
   choose_variant(graph, l);
+  settle_variant(l);
   l->unit_vectors = unit_vectors_of(l, target);
   int product_vectors = cell_rows[l->cell].product_gates * l->unit_vectors;
   l->panels = ceil_div(l->hidden, (int64_t)l->unit_vectors * target->lanes);
-  l->rows = block_rows(register_rows(target, product_vectors), l->batch);
+  bool with_step = l->variant.input == INPUT_WITH_STEP;
+  int most = register_rows(target, with_step ? l->gates * l->unit_vectors : product_vectors);
+  l->rows = block_rows(most, l->batch, l->variant.sample_ways);
   l->parts = parts_of(target, product_vectors);
   l->gates_row = l->directions * l->panels * l->gates * l->unit_vectors * target->lanes;
   l->gemm = gemm_knobs(target, l->gates_row, dim_mul(graph->dims, l->steps, l->batch));
@@ -141,7 +159,8 @@ static void plan_biases(const Node *node, const Target *target, Layer *l) {
 static void plan_matrices(const Node *node, const Target *target, Layer *l) {
   int product = cell_rows[l->cell].product_gates, unit_vectors = l->unit_vectors;
   const Value *r = node->inputs[INPUT_R];
-  Panels input = matrix_panels(l, target, l->gates, l->gemm.vectors, l->inputs);
+  bool with_step = l->variant.input == INPUT_WITH_STEP;
+  Panels input = matrix_panels(l, target, l->gates, with_step ? l->gates * unit_vectors : l->gemm.vectors, l->inputs);
   Panels hidden = matrix_panels(l, target, product, product * unit_vectors, l->hidden);
   l->matrices[MATRIX_INPUT] = (MatrixPlan){.source = node->inputs[INPUT_W], .addend = -1, .panels = input};
   l->matrices[MATRIX_HIDDEN] = (MatrixPlan){.source = r, .addend = -1, .panels = hidden};
@@ -158,19 +177,23 @@ static void plan_matrices(const Node *node, const Target *target, Layer *l) {
   plan_biases(node, target, l);
 }
 
-/* ---- working memory: gates of all steps, the steps' buffers, matrices packed at run time ---- */
+/* ---- working memory: gates, the steps' buffers, unfinished sums, matrices packed at run time ---- */
 
 static int64_t aligned(int64_t bytes) { return bytes > INT64_MAX - 63 ? INT64_MAX : (bytes + 63) & ~INT64_C(63); }
 
 static int64_t plus(int64_t a, int64_t b) { return a > INT64_MAX - b ? INT64_MAX : a + b; }
 
 static void plan_scratch(const Target *target, Layer *l) {
-  int64_t batch = dim_upper(l->batch), samples = times(dim_upper(l->steps), batch);
+  bool with_step = l->variant.input == INPUT_WITH_STEP;
+  int64_t batch = dim_upper(l->batch), samples = with_step ? batch : times(dim_upper(l->steps), batch);
   int64_t state_row = l->panels * l->unit_vectors * target->lanes + target->lanes;
   int64_t gates = aligned(times(samples, l->gates_row * 4));
   int64_t buffers = l->directions * cell_rows[l->cell].buffers * state_row * 4;
   l->memory = gates;
-  l->scratch_bytes = aligned(plus(gates, times(batch, buffers)));
+  l->partial = aligned(plus(gates, times(batch, buffers)));
+  int64_t product = l->directions * l->panels * cell_rows[l->cell].product_gates * l->unit_vectors * target->lanes;
+  bool suspends = l->variant.hide || l->variant.depth_block;
+  l->scratch_bytes = suspends ? aligned(plus(l->partial, times(batch, 4 * product))) : l->partial;
   for (int i = 0; i < MATRICES; i++) {
     MatrixPlan *matrix = &l->matrices[i];
     if (!matrix->source || value_is_constant(matrix->source)) continue;
@@ -179,16 +202,28 @@ static void plan_scratch(const Target *target, Layer *l) {
   }
 }
 
-Layer *layer_of(Graph *graph, Node *node) {
+/* "lstm_i256h256_r1_p2_hide". */
+static const char *schedule_text(Arena *arena, const Layer *l) {
   static const char *const names[] = {"rnn", "gru_after", "gru_before", "lstm"};
+  const RecurrentVariant *v = &l->variant;
+  Text text = text_new(arena);
+  text_add(&text, "%s_i%lldh%lld%s_r%d", names[l->cell], (long long)l->inputs, (long long)l->hidden,
+           l->directions == 2 ? "x2" : "", l->rows.most);
+  if (v->workers < ALL_WORKERS) text_add(&text, "_p%d", v->workers);
+  if (v->sample_ways > 1) text_add(&text, "_s%d", v->sample_ways);
+  if (v->hide) text_add(&text, "_hide");
+  if (v->depth_block) text_add(&text, "_k%d", v->depth_block);
+  if (v->input == INPUT_WITH_STEP) text_add(&text, "_step");
+  return text.data;
+}
+
+Layer *layer_of(Graph *graph, Node *node) {
   Layer *l = ARENA_NEW(graph->arena, Layer);
   l->cell = cell_of(node);
   if (!read_extents(node, l) || !read_attributes(graph, node, l)) return NULL;
   choose_knobs(graph, l);
   plan_matrices(node, graph->target, l);
   plan_scratch(graph->target, l);
-  l->base.text =
-      arena_format(graph->arena, "%s_i%lldh%lld%s_r%d%s", names[l->cell], (long long)l->inputs, (long long)l->hidden,
-                   l->directions == 2 ? "x2" : "", l->rows.most, l->variant.workers == 1 ? "_p1" : "");
+  l->base.text = schedule_text(graph->arena, l);
   return l;
 }

@@ -45,7 +45,8 @@ typedef struct Layer {
   GemmKnobs gemm;
   int64_t gates_row; /* floats that one step of one sample has in the gates' buffer */
   MatrixPlan matrices[MATRICES];
-  int64_t memory, scratch_bytes; /* offset of the steps' working memory, and the whole; gates stand at 0 */
+  /* Offsets of the steps' working memory and of unfinished sums, and the whole; gates stand at 0. */
+  int64_t memory, partial, scratch_bytes;
 } Layer;
 
 /* NULL after error_at(), for what the kernels cannot run. */

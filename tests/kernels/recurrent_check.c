@@ -14,7 +14,7 @@
 #include "recurrent/panels.h"
 #include "recurrent_check.h"
 
-enum { MAX_TEAM = 3 };
+enum { MAX_TEAM = 5 };
 
 /* ---- random numbers: the same on every machine ---- */
 
@@ -46,6 +46,7 @@ static float *filled(int64_t n, float value) {
 typedef struct Case {
   const Variant *variant;
   int64_t T, B, I, H, D;
+  int64_t cut; /* steps of the first of two calls; 0: one call does all */
   bool reverse, batch_first;
   float *x, *w, *r, *b, *p, *h0, *c0; /* b, h0, c0 may be NULL */
   int64_t *lengths;                   /* or NULL */
@@ -72,7 +73,9 @@ static Case random_case(const Variant *v, int64_t size) {
   c.p = random_floats(c.D * 3 * c.H, 1);
   c.h0 = coin() ? random_floats(c.D * c.B * c.H, 1) : NULL;
   c.c0 = coin() ? random_floats(c.D * c.B * c.H, 1) : NULL;
-  c.lengths = coin() ? malloc((size_t)c.B * sizeof *c.lengths) : NULL;
+  if (v->hide) c.B = 1;
+  if (c.D == 1 && !c.reverse && !c.batch_first && !v->input) c.cut = random_in(0, c.T - 1);
+  c.lengths = coin() && !v->input ? malloc((size_t)c.B * sizeof *c.lengths) : NULL;
   for (int64_t b = 0; c.lengths && b < c.B; b++) c.lengths[b] = random_in(0, c.T);
   c.clip = 0.6f;
   return c;
@@ -197,7 +200,7 @@ static Packed pack(const Case *c) {
   int G = gates_of_cell(v->cell), product = v->cell == 2 ? 2 : G;
   int64_t H = c->H;
   Panels w = {.lanes = v->lanes,
-              .vectors = GEMM_VECTORS,
+              .vectors = v->input ? G * v->unit_vectors : GEMM_VECTORS,
               .gates = G,
               .unit_vectors = v->unit_vectors,
               .directions = c->D,
@@ -227,7 +230,7 @@ static Packed pack(const Case *c) {
 typedef struct Job {
   const Case *c;
   const Packed *packed;
-  float *gates, *memory;
+  float *gates, *memory, *partial;
   const void *lengths;
   Outputs out;
   pthread_barrier_t *barrier;
@@ -239,6 +242,18 @@ typedef struct Worker {
   Team team;
 } Worker;
 
+/* Steps first .. first + count of direction d. gates_row: floats of one sample and time. */
+static void run_steps(Worker *worker, int64_t d, int64_t first, int64_t count, int64_t gates_row) {
+  const Job *job = worker->job;
+  const Packed *p = job->packed;
+  const Case *c = job->c;
+  const Outputs *out = &job->out;
+  c->variant->kernel(&worker->team, c->x, p->w, c->b ? p->bias : NULL, job->gates + first * c->B * gates_row, p->r,
+                     p->candidate, p->after_bias, p->peepholes, job->lengths, c->h0, c->c0, out->y, out->y_h, out->y_c,
+                     job->memory, job->partial, c->clip, c->T, first, count, c->B, c->I, c->H, c->D, d,
+                     d ? true : c->D == 1 && c->reverse, c->batch_first);
+}
+
 static void *work(void *argument) {
   Worker *worker = argument;
   Job *job = worker->job;
@@ -246,18 +261,23 @@ static void *work(void *argument) {
   const Variant *v = c->variant;
   int64_t G = gates_of_cell(v->cell), unit = (int64_t)v->lanes * v->unit_vectors;
   int64_t row = c->D * ((c->H + unit - 1) / unit) * unit * G;
-  kernel_gemm_packed(&worker->team, c->x, job->packed->w, job->packed->bias, job->gates, 1, 1, c->T * c->B, row, c->I,
-                     c->I, 1, 0, row, 0, NULL, NULL, NULL);
+  if (!v->input)
+    kernel_gemm_packed(&worker->team, c->x, job->packed->w, job->packed->bias, job->gates, 1, 1, c->T * c->B, row, c->I,
+                       c->I, 1, 0, row, 0, NULL, NULL, NULL);
   team_barrier(&worker->team);
-  for (int64_t d = 0; d < c->D; d++)
-    v->kernel(&worker->team, job->gates, job->packed->r, job->packed->candidate, job->packed->after_bias,
-              job->packed->peepholes, job->lengths, c->h0, c->c0, job->out.y, job->out.y_h, job->out.y_c, job->memory,
-              c->clip, c->T, c->B, c->H, c->D, d, d ? true : c->D == 1 && c->reverse, c->batch_first);
+  for (int64_t d = 0; d < c->D; d++) {
+    if (c->cut) {
+      run_steps(worker, d, 0, c->cut, row);
+      team_barrier(&worker->team);
+    }
+    run_steps(worker, d, c->cut, c->T - c->cut, row);
+  }
   return NULL;
 }
 
 /* Team.epochs carries this test's barrier. */
-void team_wait(Team *team) { pthread_barrier_wait((pthread_barrier_t *)team->epochs); }
+void team_enter(Team *team) { (void)team; }
+void team_await(Team *team) { pthread_barrier_wait((pthread_barrier_t *)team->epochs); }
 
 static void *lengths_as(const Case *c, int bytes) {
   if (!c->lengths) return NULL;
@@ -285,7 +305,8 @@ static Outputs run_kernel(const Case *c, int size) {
              .out = new_outputs(c),
              .size = size,
              .gates = filled(c->T * c->B * c->D * units * 4, NAN),
-             .memory = filled(c->D * 4 * c->B * (units + v->lanes), NAN)};
+             .memory = filled(c->D * 4 * c->B * (units + v->lanes), NAN),
+             .partial = filled(c->D * c->B * units * 4, NAN)};
   pthread_t threads[MAX_TEAM];
   Worker workers[MAX_TEAM];
   for (int rank = 0; rank < size; rank++) {
@@ -294,8 +315,8 @@ static Outputs run_kernel(const Case *c, int size) {
   }
   for (int rank = 0; rank < size; rank++) pthread_join(threads[rank], NULL);
   pthread_barrier_destroy(&barrier);
-  float *const arrays[] = {weights.w,          weights.bias,      weights.r, weights.candidate,
-                           weights.after_bias, weights.peepholes, job.gates, job.memory};
+  float *const arrays[] = {weights.w,         weights.bias, weights.r,  weights.candidate, weights.after_bias,
+                           weights.peepholes, job.gates,    job.memory, job.partial};
   for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++) free(arrays[i]);
   free(lengths);
   return job.out;

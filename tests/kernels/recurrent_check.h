@@ -9,17 +9,19 @@
 
 #include "team.h"
 
-typedef void RecurrentKernel(Team *team, const float *gates, const float *weights, const float *candidate,
-                             const float *after_bias, const float *peepholes, const void *lengths,
-                             const float *initial_h, const float *initial_c, float *y, float *y_h, float *y_c,
-                             float *memory, float clip, int64_t steps, int64_t batch, int64_t hidden,
-                             int64_t directions, int64_t direction, int64_t reverse, int64_t batch_first);
+typedef void RecurrentKernel(Team *team, const float *x, const float *input, const float *bias, float *gates,
+                             const float *weights, const float *candidate, const float *after_bias,
+                             const float *peepholes, const void *lengths, const float *initial_h,
+                             const float *initial_c, float *y, float *y_h, float *y_c, float *memory, float *partial,
+                             float clip, int64_t steps, int64_t first, int64_t count, int64_t batch, int64_t inputs,
+                             int64_t hidden, int64_t directions, int64_t direction, int64_t reverse,
+                             int64_t batch_first);
 
 typedef struct Variant {
   const char *name;
   int cell; /* CELL of the template */
   int unit_vectors, lanes, length_bytes;
-  bool clip, peepholes, input_forget;
+  bool clip, peepholes, input_forget, hide, input; /* the knobs of the same names */
   RecurrentKernel *kernel;
 } Variant;
 

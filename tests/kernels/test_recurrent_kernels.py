@@ -13,13 +13,25 @@ VARIANTS = {
     "rnn_wide": dict(CELL=RNN, UNIT_VECTORS=4, PARTS=2, ROWS=4),
     "rnn_clip": dict(CELL=RNN, UNIT_VECTORS=2, PARTS=8, CLIP=1),
     "gru_after": dict(CELL=GRU_AFTER, ROWS=8),
-    "gru_after_alone": dict(CELL=GRU_AFTER, ROWS=4, ALONE=1, CLIP=1, PARTS=1),
+    "gru_after_alone": dict(CELL=GRU_AFTER, ROWS=4, WORKERS=1, CLIP=1, PARTS=1),
     "gru_before": dict(CELL=GRU_BEFORE),
     "gru_before_wide": dict(CELL=GRU_BEFORE, UNIT_VECTORS=2, CLIP=1, ROWS=3, Length="int64_t"),
     "lstm": dict(CELL=LSTM),
     "lstm_narrow": dict(CELL=LSTM, ROWS=1, PARTS=2, Length="int64_t"),
     "lstm_peepholes": dict(CELL=LSTM, PEEPHOLES=1, CLIP=1, ROWS=3),
-    "lstm_input_forget": dict(CELL=LSTM, INPUT_FORGET=1, PEEPHOLES=1, ALONE=1, ROWS=4),
+    "lstm_input_forget": dict(CELL=LSTM, INPUT_FORGET=1, PEEPHOLES=1, WORKERS=1, ROWS=4),
+    "rnn_hide": dict(CELL=RNN, UNIT_VECTORS=2, ROWS=1, HIDE=1),
+    "gru_after_hide": dict(CELL=GRU_AFTER, ROWS=1, HIDE=1, WORKERS=2),
+    "lstm_hide": dict(CELL=LSTM, ROWS=1, HIDE=1),
+    "lstm_hide_input": dict(CELL=LSTM, ROWS=1, HIDE=1, INPUT=1),
+    "rnn_input": dict(CELL=RNN, UNIT_VECTORS=4, ROWS=4, INPUT=1),
+    "gru_after_input": dict(CELL=GRU_AFTER, ROWS=5, INPUT=1),
+    "gru_before_input": dict(CELL=GRU_BEFORE, ROWS=3, INPUT=1, SAMPLE_WAYS=2),
+    "rnn_samples": dict(CELL=RNN, ROWS=2, SAMPLE_WAYS=2, WORKERS=3),
+    "gru_before_samples": dict(CELL=GRU_BEFORE, ROWS=2, SAMPLE_WAYS=2, DEPTH_BLOCK=24),
+    "lstm_samples": dict(CELL=LSTM, ROWS=2, SAMPLE_WAYS=3),
+    "lstm_blocks": dict(CELL=LSTM, ROWS=3, DEPTH_BLOCK=16),
+    "gru_after_blocks": dict(CELL=GRU_AFTER, ROWS=2, DEPTH_BLOCK=7),
 }
 
 
@@ -31,7 +43,7 @@ def variant_source(name, knobs):
 #include "recurrent_check.h"
 extern const Variant variant_{name};
 const Variant variant_{name} = {{.name = "{name}", .cell = CELL, .unit_vectors = UNIT_VECTORS, .lanes = LANES,
-  .length_bytes = sizeof(Length), .clip = CLIP, .peepholes = PEEPHOLES, .input_forget = INPUT_FORGET,
+  .length_bytes = sizeof(Length), .clip = CLIP, .peepholes = PEEPHOLES, .input_forget = INPUT_FORGET, .hide = HIDE, .input = INPUT,
   .kernel = (RecurrentKernel *)recurrent_steps}};
 """
 
