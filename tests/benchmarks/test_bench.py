@@ -1,0 +1,204 @@
+# SPDX-License-Identifier: MIT
+"""tools/bench but for its measuring: no time is judged here. PyTorch and OpenVINO are in the venv of tools/bench only."""
+import dataclasses
+import math
+import os
+import shutil
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from conftest import ROOT, build_directory
+
+os.environ.setdefault("RNNCC_BUILD", str(build_directory()))
+sys.path.insert(0, str(ROOT / "tools"))
+
+from benchmarks import contestants, environment, machine, measure, networks, report  # noqa: E402
+from benchmarks.cases import CASES, QUICK, Case  # noqa: E402
+
+SMALL = [Case("LSTM", 8, 1, T=5, B=3), Case("GRU", 8, 1, T=5, B=3), Case("RNN", 8, 1, T=5),
+         Case("LSTM", 8, 1, T=5, B=2, bidirectional=True), Case("GRU", 8, 1, T=5, B=2, bidirectional=True),
+         Case("LSTM", 8, 1, T=5, layers=3), Case("LSTM", 8, 1, T=1), Case("GRU", 8, 1, T=1, B=2)]
+
+
+def bench(*words, **options):
+    return subprocess.run([ROOT / "tools" / "bench", *words], capture_output=True, text=True, timeout=300, **options)
+
+
+# The command line
+
+
+def test_cases_have_names_of_their_own():
+    names = [case.name for case in CASES]
+    assert len(set(names)) == len(names) and set(QUICK) < set(names)
+
+
+def test_list_prints_the_cases_that_patterns_choose():
+    done = bench("rnn", "--case", "gru_64*", "--list")
+    assert (done.returncode, done.stdout.split()) == (0, ["gru_64", "gru_64_b10"])
+
+
+@pytest.mark.parametrize("words, complaint", [
+    ([], "required"), (["cnn"], "cnn"), (["rnn", "--case", "lstm_65"], "lstm_65"), (["rnn", "--threads", "1,0"], "1,0"),
+    (["rnn", "--threads", ""], "thread counts"), (["rnn", "--rounds", "0"], "0"), (["rnn", "--without", "numpy"], "numpy")])
+def test_a_bad_argument_is_named_before_anything_is_set_up(words, complaint):
+    done = bench(*words)
+    assert done.returncode == 2 and complaint in done.stderr and "Traceback" not in done.stderr
+
+
+def test_packages_that_cannot_be_had_end_it_with_exit_code_5(tmp_path):
+    (tmp_path / "tools").mkdir()
+    shutil.copy(ROOT / "tools" / "bench", tmp_path / "tools")
+    shutil.copytree(ROOT / "tools" / "benchmarks", tmp_path / "tools" / "benchmarks")
+    no_network = {name: value for name, value in os.environ.items() if not name.startswith("PIP_")}
+    no_network.update(PIP_NO_INDEX="1", PIP_CONFIG_FILE="/dev/null")
+    done = subprocess.run([tmp_path / "tools" / "bench", "rnn", "--without", "torch"], capture_output=True, text=True,
+                          timeout=300, env=no_network)
+    assert done.returncode == 5, done.stderr
+    assert "is there a network?" in done.stderr and "--without openvino" in done.stderr and "Traceback" not in done.stderr
+    assert "torch" not in done.stderr
+
+
+def test_a_peer_that_is_left_out_is_not_installed():
+    text = environment.REQUIREMENTS.read_text()
+    every = [pin.split("==")[0] for pin in environment.wanted_packages(text, [])]
+    assert set(environment.PEERS) < set(every)
+    assert [pin.split("==")[0] for pin in environment.wanted_packages(text, ["torch"])] == [p for p in every if p != "torch"]
+
+
+# What is computed
+
+
+@pytest.mark.parametrize("case", SMALL, ids=lambda case: case.name)
+def test_the_reference_is_what_onnx_runtime_computes(case):
+    outputs = networks.model(case).onnx_run(networks.feeds(case))
+    assert networks.error(outputs, networks.reference(case)) < networks.tolerance(case) + networks.PEER_COARSENESS
+
+
+@pytest.mark.parametrize("case", SMALL, ids=lambda case: case.name)
+def test_the_c_loops_run_a_module_and_onnx_runtime(case, compile, tmp_path):
+    import onnx
+    model = networks.model(case)
+    onnx.save(model.onnx(), tmp_path / "model.onnx")
+    shutil.copy(compile(model.write(tmp_path)), tmp_path / "module.so")
+    expected = networks.reference(case)
+    for name in ("rnncc", "onnxruntime"):
+        job = contestants.Job(case, tmp_path)
+        runner = contestants.CONTESTANTS[name]().open(job, 2)
+        assert len(runner.times(3)) == 3
+        errors = measure.check(job, expected, {(name, 2): runner})
+        assert errors[name] < networks.tolerance(case) + networks.PEER_COARSENESS
+        runner.close()
+
+
+class Fake:
+    """A runner whose output is `change` of the right one."""
+
+    def __init__(self, expected, change):
+        self.outputs = {name: change(values).astype(np.float32) for name, values in expected.items()}
+
+    def run(self):
+        return self.outputs
+
+
+def one_nan(values):
+    changed = values.copy()
+    changed.flat[-1] = math.nan
+    return changed
+
+
+@pytest.mark.parametrize("change", [lambda y: y + 1e-4, lambda y: y[..., ::-1], np.zeros_like, one_nan],
+                         ids=["offset", "reversed", "zero", "nan"])
+@pytest.mark.parametrize("name", ["rnncc", "torch"])
+def test_an_output_that_disagrees_ends_the_case(name, change, tmp_path):
+    job = contestants.Job(SMALL[0], tmp_path)
+    expected = networks.reference(job.case)
+    assert measure.check(job, expected, {(name, 1): Fake(expected, lambda values: values)})[name] < networks.EPS
+    with pytest.raises(measure.Disagreement, match=name):
+        measure.check(job, expected, {(name, 1): Fake(expected, change)})
+
+
+# How it is measured
+
+
+class Slow:
+    def __init__(self, seconds):
+        self.seconds, self.runs = seconds, 0
+
+    def times(self, runs):
+        self.runs += runs
+        return [self.seconds] * runs
+
+
+def test_three_rounds_are_done_however_little_time_there_is():
+    turns = {"a": measure.Turn(Slow(1e-3), 0)}
+    assert measure.rounds(turns, 20, 0) == 3 and len(turns["a"].seconds) == 3
+    assert measure.rounds(turns, 2, 100) == 2
+
+
+def test_a_turn_has_enough_runs_to_wake_threads_and_never_too_many():
+    assert measure.Turn(Slow(1e-3), 0).runs == 10
+    assert measure.Turn(Slow(1e-6), 0).runs == measure.MOST_RUNS
+    assert measure.Turn(Slow(0.3), 0).runs == 1
+
+
+def test_a_process_that_dies_at_its_start_is_reported():
+    with pytest.raises(contestants.Failed, match="died"):
+        measure.in_fork(os._exit, 3)
+    with pytest.raises(contestants.Failed, match="ZeroDivisionError"):
+        measure.in_fork(lambda: 1 / 0)
+    assert measure.in_fork(lambda: {"seconds": 1.5}) == {"seconds": 1.5}
+
+
+# What is reported
+
+CORES = [{"threads": 1, "gflops": 100.0, "read": [{"bytes": 1 << 14, "forward": 200.0, "alternating": 180.0},
+                                                  {"bytes": 1 << 20, "forward": 90.0, "alternating": 100.0},
+                                                  {"bytes": 1 << 24, "forward": 10.0, "alternating": 20.0}]}]
+
+
+def contestant(milliseconds, threads=1):
+    return {"median_seconds": milliseconds * 1e-3, "threads": threads, "error": 1e-7, "version": "1.0",
+            "start_seconds": 2e-3, "bytes_beyond_weights": 3 << 20}
+
+
+def results(**milliseconds):
+    return {"date": "today", "command": "tools/bench rnn", "machine": {
+        "cpu": "CPU", "cpus": 1, "caches": ["L2 1M"], "system": "Linux", "isa": "avx2", "cores": CORES}, "cases": [
+            {"case": "lstm_256", "rounds": 3, "bound": 1e-5,
+             "contestants": {name: contestant(value) for name, value in milliseconds.items()}}]}
+
+
+@pytest.mark.parametrize("ours, row", [(0.55, "| 0.55 | 0.58 | yes |"), (0.6, "| 0.60 | 0.58 | no |")])
+def test_the_ratio_is_of_the_best_peer(ours, row):
+    page = report.page(results(rnncc=ours, onnxruntime=1.5, openvino=1.0, torch=2.0))
+    times = next(line for line in page.splitlines() if line.startswith("| LSTM 256, T=100 B=1"))
+    assert times.endswith(row) and "1.50 (1) | 1.00 (1) | 2.00 (1)" in times
+
+
+def test_without_peers_there_is_a_page_without_ratios():
+    assert "0.550 (1) | - | - | - |" in report.page(results(rnncc=0.55))
+
+
+def test_every_table_has_a_row_for_each_case():
+    page = report.page(results(rnncc=0.5, onnxruntime=1.0))
+    assert page.count("\n| LSTM 256, T=100 B=1 |") == 4
+
+
+def test_times_are_printed_to_three_digits():
+    assert [report.milliseconds(value * 1e-3) for value in (0.02345, 0.2345, 2.345, 23.45, 234.5)] == [
+        "0.0235", "0.234", "2.35", "23.45", "234"]
+
+
+def test_bandwidth_is_interpolated_in_the_better_direction():
+    sizes = (1 << 10, 1 << 14, 1 << 17, 1 << 20, 1 << 22, 1 << 30)
+    assert [machine.bandwidth(CORES[0], size) for size in sizes] == pytest.approx([200, 200, 150, 100, 60, 20])
+
+
+def test_the_limit_is_the_slower_of_reading_and_computing():
+    case = Case("LSTM", 256, 1)  # 1 MB of recurrent weights, read at 100 GB/s, and as many for the input
+    product = 2 * 256 * 1024 / 100e9
+    assert machine.limit_on(CORES[0], case) == pytest.approx(100 * ((1 << 20) / 100e9) + 100 * product)
+    batch = dataclasses.replace(case, B=10)
+    assert machine.limit_on(CORES[0], batch) == pytest.approx(100 * 10 * product + 1000 * product)

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: MIT */
+/* The two loops of cache_bandwidth.c for one instruction set: included once for each, with ISA, the attribute TARGET
+ * and VECTOR_BYTES defined, which it undefines. */
+#define JOIN_NAMES(a, b) a##_##b
+#define JOIN(a, b) JOIN_NAMES(a, b)
+#define Vector JOIN(Vector, ISA)
+
+typedef float Vector __attribute__((vector_size(VECTOR_BYTES)));
+
+/* Reads blocks of 8 vectors, forward; every second pass backward if they alternate. Data is aligned to a cache line. */
+TARGET static float JOIN(read, ISA)(const float *data, size_t bytes, int passes, int alternate) {
+  const Vector *vectors = (const Vector *)data;
+  size_t blocks = bytes / (8 * VECTOR_BYTES);
+  Vector sums[8] = {0};
+  for (int pass = 0; pass < passes; pass++)
+    for (size_t i = 0; i < blocks; i++) {
+      const Vector *block = vectors + 8 * (alternate && (pass & 1) ? blocks - 1 - i : i);
+      for (int k = 0; k < 8; k++) sums[k] += block[k];
+    }
+  for (int k = 1; k < 8; k++) sums[0] += sums[k];
+  return sums[0][0];
+}
+
+/* 12 chains hide the latency of two units, and fit 16 registers. Values stay finite. */
+TARGET static float JOIN(multiply_add, ISA)(long steps, double *flops) {
+  Vector sums[12], half = {0}, one = {0};
+  half += 0.5f;
+  one += 1.0f;
+  for (int k = 0; k < 12; k++) sums[k] = one * (float)k;
+  for (long step = 0; step < steps; step++)
+    for (int k = 0; k < 12; k++) sums[k] = sums[k] * half + one;
+  for (int k = 1; k < 12; k++) sums[0] += sums[k];
+  *flops = 2.0 * 12 * (VECTOR_BYTES / sizeof(float)) * (double)steps;
+  return sums[0][0];
+}
+
+#undef Vector
+#undef JOIN
+#undef JOIN_NAMES
+#undef ISA
+#undef TARGET
+#undef VECTOR_BYTES

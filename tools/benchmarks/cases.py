@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: MIT
+"""The recurrent cases, and for each the part of the best peer's time that rnncc should at most take.
+
+Field letters: T steps, B sequences, I inputs, H units. In all cases I = H.
+"""
+from dataclasses import dataclass
+
+GATES = {"RNN": 1, "GRU": 3, "LSTM": 4}
+F32 = 4  # bytes
+
+
+@dataclass(frozen=True)
+class Case:
+    op: str
+    H: int
+    at_most: float  # rnncc's median over the best peer's
+    T: int = 100
+    B: int = 1
+    layers: int = 1
+    bidirectional: bool = False
+
+    @property
+    def name(self):
+        parts = [self.op.lower(), str(self.H), "bidirectional" if self.bidirectional else "",
+                 f"{self.layers}layers" if self.layers > 1 else "", f"t{self.T}" if self.T != 100 else "",
+                 f"b{self.B}" if self.B != 1 else ""]
+        return "_".join(filter(None, parts))
+
+    @property
+    def title(self):
+        how = " bidirectional" if self.bidirectional else f", {self.layers} layers" if self.layers > 1 else ""
+        return f"{self.op} {self.H}{how}, T={self.T} B={self.B}"
+
+    @property
+    def D(self):
+        return 2 if self.bidirectional else 1
+
+    @property
+    def streaming(self):
+        """One step a call: the caller feeds the state and takes the new one. Longer sequences start from zero."""
+        return self.T == 1
+
+    @property
+    def quick(self):
+        return self.name in QUICK
+
+    # of one layer; all layers are alike, as I = H
+
+    @property
+    def input_weight_bytes(self):
+        return F32 * self.D * GATES[self.op] * self.H * self.H
+
+    @property
+    def recurrent_weight_bytes(self):
+        return F32 * self.D * GATES[self.op] * self.H * self.H
+
+    @property
+    def weight_bytes(self):
+        """Of all layers, with biases: what any implementation has to hold."""
+        bias = F32 * self.D * 2 * GATES[self.op] * self.H
+        return self.layers * (self.input_weight_bytes + self.recurrent_weight_bytes + bias)
+
+
+def pairs(H, lstm, gru, **sizes):
+    return [Case("LSTM", H, lstm, **sizes), Case("GRU", H, gru, **sizes)]
+
+
+CASES = [
+    *pairs(64, 0.55, 0.45),
+    *pairs(128, 0.5, 0.45),
+    *pairs(200, 0.53, 0.43),
+    *pairs(256, 0.58, 0.45),
+    *pairs(512, 0.67, 0.66),
+    *pairs(1024, 0.86, 0.82),
+    *pairs(64, 0.72, 0.45, B=10),
+    *pairs(256, 0.85, 0.6, B=10),
+    *pairs(1024, 0.8, 0.85, B=10),
+    Case("LSTM", 256, 0.53, bidirectional=True),
+    Case("LSTM", 256, 0.62, layers=3),
+    *pairs(256, 0.36, 0.33, T=1),
+    *pairs(1024, 0.86, 0.82, T=1),
+    *pairs(800, 0.82, 0.78, T=300, B=20),
+    Case("RNN", 256, 0.55),
+]
+QUICK = ["lstm_64", "lstm_256", "gru_256", "lstm_1024", "lstm_256_b10", "lstm_256_t1"]
+BY_NAME = {case.name: case for case in CASES}

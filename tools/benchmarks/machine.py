@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: MIT
+"""What this machine is, what a core of it can do at best, and with that the least time a case can take.
+
+A recurrent layer reads its recurrent weights once a step, whatever computes it: at batch 1 that is the limit, as fast as
+the cache gives them that holds a core's share. With a batch the multiply-adds may take longer. The input's part is one
+matrix product for all steps. Barriers, activations and what the outputs cost are left out: no case can reach 100%.
+"""
+import json
+import math
+import os
+import platform
+import subprocess
+from pathlib import Path
+
+from benchmarks.cases import F32
+from benchmarks.environment import BUILD, Missing
+
+CACHES = Path("/sys/devices/system/cpu/cpu0/cache")
+
+
+def cpu_name():
+    for line in Path("/proc/cpuinfo").read_text().splitlines():
+        if line.startswith("model name"):
+            return line.split(":", 1)[1].strip()
+    return platform.machine()
+
+
+def caches():
+    """Such as ["L1d 32K", "L2 1024K", "L3 32768K"]: sizes of one of each."""
+    found = []
+    for index in sorted(CACHES.glob("index*")):
+        level, kind, size = ((index / field).read_text().strip() for field in ("level", "type", "size"))
+        if kind != "Instruction":
+            found.append(f"L{level}{'d' if kind == 'Data' else ''} {size}")
+    return found
+
+
+def describe(counts, under):
+    """`cores`: what a core can do when 1, and when as many as measured at most, work at once. `under`: words of a
+    command that the measuring program is run by."""
+    program = BUILD / "tools" / "benchmarks" / "cache_bandwidth"
+    threads = sorted({1, max(counts)})
+    done = subprocess.run([*under, program, *map(str, threads)], stdout=subprocess.PIPE, text=True)
+    if done.returncode:
+        raise Missing(f"{program} ended with status {done.returncode}")
+    return {"cpu": cpu_name(), "caches": caches(), "cpus": len(os.sched_getaffinity(0)),
+            "system": platform.platform(), **json.loads(done.stdout)}
+
+
+def bandwidth(core, size):
+    """GB/s that a core reads `size` bytes at, over and over, in its better direction; between the sizes measured, by
+    the logarithm of the size."""
+    points = [(math.log(point["bytes"]), max(point["forward"], point["alternating"])) for point in core["read"]]
+    x = min(max(math.log(size), points[0][0]), points[-1][0])
+    for (x0, y0), (x1, y1) in zip(points, points[1:]):
+        if x <= x1:
+            return y0 + (y1 - y0) * (x - x0) / (x1 - x0)
+    return points[-1][1]
+
+
+def streamed_bytes(case):
+    """Weight bytes read from a cache by one run: the recurrent ones in each step, the input's once."""
+    return case.layers * (case.T * case.recurrent_weight_bytes + case.input_weight_bytes)
+
+
+def working_set(case):
+    """What is read over and over, by all cores together."""
+    return case.recurrent_weight_bytes + (case.layers * case.input_weight_bytes if case.streaming else 0)
+
+
+def flops(case):
+    return 2 * case.layers * case.T * case.B * (case.recurrent_weight_bytes + case.input_weight_bytes) / F32
+
+
+def limit_on(core, case):
+    """Seconds a run takes at least, on core["threads"] cores."""
+    n = core["threads"]
+    read = bandwidth(core, working_set(case) / n) * 1e9 * n
+    compute = core["gflops"] * 1e9 * n
+    step = max(case.recurrent_weight_bytes / read, 2 * case.B * case.recurrent_weight_bytes / F32 / compute)
+    inputs = max(case.input_weight_bytes / read, 2 * case.T * case.B * case.input_weight_bytes / F32 / compute)
+    return case.layers * (case.T * step + inputs)
+
+
+def limit(machine, case):
+    """(seconds, the core it was reckoned with): one core may do better than many."""
+    return min(((limit_on(core, case), core) for core in machine["cores"]), key=lambda pair: pair[0])

@@ -1,0 +1,196 @@
+# SPDX-License-Identifier: MIT
+"""Measures one case in a process of its own: python -m benchmarks.measure SETTINGS, which is JSON. Prints a line of JSON.
+
+First the starts, each in a fork that nothing has run in yet. Then all contestants are loaded side by side, at each
+thread count; their outputs are compared with double precision; a few rounds choose each one's thread count; and those
+that are left take turns, so that all meet the same machine.
+"""
+import gc
+import json
+import math
+import os
+import statistics
+import sys
+import time
+from pathlib import Path
+
+from benchmarks import networks
+from benchmarks.cases import BY_NAME
+from benchmarks.contestants import CONTESTANTS, Failed, Job
+
+PEER_PAUSE = 0.06  # seconds: ONNX Runtime's threads spin on for some 40 ms after a run
+SLICE = 0.01  # seconds of counted runs in a turn, and of uncounted ones before: waking threads takes milliseconds
+MOST_RUNS = 400
+CHOOSING_ROUNDS = 2
+STARTS = 3
+START_RUNS = 0.05  # seconds of runs after a first result, in which memory may still grow; one run at least
+
+
+# Starts
+
+
+def status_bytes(field):
+    """VmRSS or VmHWM of this process."""
+    for line in Path("/proc/self/status").read_text().splitlines():
+        if line.startswith(field + ":"):
+            return int(line.split()[1]) * 1024
+    raise Failed(f"/proc/self/status has no {field}")
+
+
+def start(contestant, job, threads):
+    """Seconds from loading the model to its first result, and what memory grew by at its peak over some runs."""
+    Path("/proc/self/clear_refs").write_text("5")  # VmHWM from now
+    before = status_bytes("VmRSS")
+    began = time.perf_counter()
+    runner = contestant.open(job, threads)
+    runner.times(1)
+    seconds = time.perf_counter() - began
+    while time.perf_counter() < began + seconds + START_RUNS:
+        runner.times(1)
+    return {"seconds": seconds, "bytes": status_bytes("VmHWM") - before}
+
+
+def in_fork(function, *arguments):
+    """Its result, from a child process. The child leaves without the destructors of libraries that it shares."""
+    read_end, write_end = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.close(read_end)
+        try:
+            answer = function(*arguments)
+        except Exception as failure:  # whatever it is, the parent reports it
+            answer = {"failure": f"{type(failure).__name__}: {failure}"}
+        with os.fdopen(write_end, "w") as pipe:
+            pipe.write(json.dumps(answer))
+        os._exit(0)
+    os.close(write_end)
+    with os.fdopen(read_end) as pipe:
+        text = pipe.read()
+    os.waitpid(child, 0)
+    answer = json.loads(text) if text else {"failure": "the process died"}
+    if "failure" in answer:
+        raise Failed(answer["failure"])
+    return answer
+
+
+def starts(contestants, job, threads):
+    found = {}
+    for name, contestant in contestants.items():
+        results = [in_fork(start, contestant, job, threads) for _ in range(STARTS)]
+        beyond = min(result["bytes"] for result in results) - job.case.weight_bytes - contestant.own_output_bytes(job)
+        found[name] = {"start_seconds": statistics.median(result["seconds"] for result in results),
+                       "bytes_beyond_weights": beyond}
+    return found
+
+
+# Agreement
+
+
+def check(job, expected, runners):
+    """Name -> error. An output that is not what the network computes ends the case: its time would mean nothing."""
+    errors = {}
+    limits = {name: networks.tolerance(job.case) + (0 if name == "rnncc" else networks.PEER_COARSENESS)
+              for name, _ in runners}
+    for (name, threads), runner in runners.items():
+        error = networks.error(runner.run(), expected)
+        if not error <= limits[name]:
+            raise Disagreement(f"{job.case.name}: {name} on {threads} threads is off by {error:.2g} of the largest value; "
+                               f"the bound is {limits[name]:.2g}")
+        errors[name] = max(error, errors.get(name, 0))
+    return errors
+
+
+class Disagreement(Exception):
+    pass
+
+
+# Rounds
+
+
+class Turn:
+    """Takes slices of one runner."""
+
+    def __init__(self, runner, pause):
+        self.runner, self.pause, self.seconds = runner, pause, []
+        runner.times(1)
+        self.runs = min(MOST_RUNS, math.ceil(SLICE / runner.times(1)[0]))
+
+    def take(self):
+        self.runner.times(self.runs)
+        self.seconds.append(self.runner.times(self.runs))
+        time.sleep(self.pause)
+
+    @property
+    def median(self):
+        return statistics.median(second for part in self.seconds for second in part)
+
+
+def pause_after(name):
+    return 0 if name == "rnncc" else PEER_PAUSE
+
+
+def rounds(turns, most, seconds):
+    """Round after round until there are `most`, or time is up: but three at least, as a median needs."""
+    end = time.perf_counter() + seconds
+    done = 0
+    while done < min(3, most) or (done < most and time.perf_counter() < end):
+        for turn in turns.values():
+            turn.take()
+        done += 1
+    return done
+
+
+def best_counts(runners):
+    """The runners of each contestant's best thread count. The others are closed."""
+    turns = {key: Turn(runner, pause_after(key[0])) for key, runner in runners.items()}
+    time.sleep(PEER_PAUSE)
+    rounds(turns, CHOOSING_ROUNDS, 0)
+    best = {}
+    for key, turn in turns.items():
+        if key[0] not in best or turn.median < turns[best[key[0]]].median:
+            best[key[0]] = key
+    for key, runner in runners.items():
+        if key not in best.values():
+            runner.close()
+    time.sleep(PEER_PAUSE)
+    return {key: runners[key] for key in best.values()}
+
+
+def spread(seconds):
+    ordered = sorted(second for part in seconds for second in part)
+    return {"median_seconds": statistics.median(ordered), "p10_seconds": ordered[len(ordered) // 10],
+            "p90_seconds": ordered[len(ordered) * 9 // 10], "runs": len(ordered)}
+
+
+def measure(job, contestants, counts, most_rounds, seconds):
+    result = starts(contestants, job, max(counts))
+    expected = networks.reference(job.case)
+    runners = {(name, threads): contestant.open(job, threads)
+               for threads in counts for name, contestant in contestants.items()}
+    errors = check(job, expected, runners)
+    chosen = best_counts(runners) if len(counts) > 1 else runners
+    turns = {name: Turn(runner, pause_after(name)) for (name, _), runner in chosen.items()}
+    time.sleep(PEER_PAUSE)
+    done = rounds(turns, most_rounds, seconds)
+    for name, threads in chosen:
+        result[name].update(threads=threads, error=errors[name], version=contestants[name].version,
+                            **spread(turns[name].seconds))
+    return {"case": job.case.name, "rounds": done, "bound": networks.tolerance(job.case), "contestants": result}
+
+
+def main(settings):
+    gc.disable()
+    job = Job(BY_NAME[settings["case"]], Path(settings["folder"]))
+    try:
+        contestants = {name: CONTESTANTS[name]() for name in settings["contestants"]}
+        result = measure(job, contestants, settings["threads"], settings["rounds"], settings["seconds"])
+    except Disagreement as reason:
+        result = {"case": job.case.name, "disagreement": str(reason)}
+    except Failed as reason:
+        result = {"case": job.case.name, "failure": str(reason)}
+    print(json.dumps(result), flush=True)
+    os._exit(0)  # the libraries' threads need not be wound up
+
+
+if __name__ == "__main__":
+    main(json.loads(sys.argv[1]))

@@ -1,0 +1,213 @@
+# SPDX-License-Identifier: MIT
+"""The page, its chart and the lines on the terminal, from results as measure.py and machine.py give them.
+
+results: {"date", "command", "machine", "cases": [{"case", "rounds", "bound", "contestants": {name: {...}}}]}
+"""
+import json
+import os
+from pathlib import Path
+
+from benchmarks import machine
+from benchmarks.cases import BY_NAME
+
+TITLES = {"rnncc": "rnncc", "onnxruntime": "ONNX Runtime", "openvino": "OpenVINO", "torch": "PyTorch"}
+
+
+def best_peer(result):
+    """(name, median seconds)."""
+    return min(((name, found["median_seconds"]) for name, found in result["contestants"].items() if name != "rnncc"),
+               key=lambda pair: pair[1], default=(None, None))
+
+
+def ratio(result):
+    name, seconds = best_peer(result)
+    return result["contestants"]["rnncc"]["median_seconds"] / seconds if name else None
+
+
+def met(result):
+    return ratio(result) is not None and ratio(result) <= BY_NAME[result["case"]].at_most
+
+
+def milliseconds(seconds):
+    """Three digits that count."""
+    value = seconds * 1e3
+    return f"{value:.{2 if value >= 1 else 3 if value >= 0.1 else 4}f}" if value < 100 else f"{value:.0f}"
+
+
+def timed(found):
+    return f"{milliseconds(found['median_seconds'])} ({found['threads']})"
+
+
+def verdict(result):
+    name, _ = best_peer(result)
+    if not name:
+        return ["-", "-", "-"]
+    return [f"{ratio(result):.2f}", f"{BY_NAME[result['case']].at_most:.2f}", "yes" if met(result) else "no"]
+
+
+# The terminal
+
+
+def heading(names):
+    columns = "".join(f"{TITLES[name]:>17}" for name in names)
+    return f"{'milliseconds (threads)':24}{columns}   ratio  at most  met"
+
+
+def line(result):
+    columns = "".join(f"{timed(found):>17}" for found in result["contestants"].values())
+    of_peer, at_most, reached = verdict(result)
+    return f"{result['case']:24}{columns}{of_peer:>8}{at_most:>9}  {reached}"
+
+
+# The page
+
+
+def table(head, rows):
+    rule = ["---"] + ["---:"] * (len(head) - 1)
+    return "\n".join("| " + " | ".join(row) + " |" for row in [head, rule, *rows])
+
+
+def times_table(results, names):
+    rows = [[BY_NAME[result["case"]].title, *(timed(result["contestants"][name]) for name in names), *verdict(result)]
+            for result in results["cases"]]
+    return table(["case", *(TITLES[name] for name in names), "ratio", "at most", "met"], rows)
+
+
+def roofline_row(result, described):
+    case, ours = BY_NAME[result["case"]], result["contestants"]["rnncc"]
+    least, core = machine.limit(described, case)
+    share = machine.working_set(case) / core["threads"]
+    cores, seconds = ours["threads"], ours["median_seconds"]
+    return [case.title, f"{share / 1024:.0f}", f"{machine.streamed_bytes(case) / seconds / cores * 1e-9:.0f}",
+            f"{machine.bandwidth(core, share):.0f}", f"{machine.flops(case) / seconds / cores * 1e-9:.0f}",
+            f"{core['gflops']:.0f}", milliseconds(least), milliseconds(seconds), f"{100 * least / seconds:.0f}%"]
+
+
+def roofline_table(results):
+    head = ["case", "KiB of weights a core", "GB/s a core", "of", "GFLOP/s a core", "of", "limit, ms", "rnncc, ms",
+            "of the limit"]
+    return table(head, [roofline_row(result, results["machine"]) for result in results["cases"]])
+
+
+def start_table(results, names):
+    rows = [[BY_NAME[result["case"]].title,
+             *(milliseconds(result["contestants"][name]["start_seconds"]) for name in names),
+             *(f"{result['contestants'][name]['bytes_beyond_weights'] / 2**20:.1f}" for name in names)]
+            for result in results["cases"]]
+    return table(["case", *(f"{TITLES[name]}, ms" for name in names), *(f"{TITLES[name]}, MiB" for name in names)], rows)
+
+
+def error_table(results, names):
+    rows = [[BY_NAME[result["case"]].title, *(f"{result['contestants'][name]['error']:.1e}" for name in names),
+             f"{result['bound']:.1e}"] for result in results["cases"]]
+    return table(["case", *(TITLES[name] for name in names), "bound"], rows)
+
+
+def machine_table(described):
+    cores = described["cores"]
+    head = ["read over and over by each core"]
+    for core in cores:
+        head += [f"GB/s, {core['threads']} at once: forward", "alternating"]
+    rows = []
+    for k, point in enumerate(cores[0]["read"]):
+        rows.append([f"{point['bytes'] // 1024} KiB"])
+        for core in cores:
+            rows[-1] += [f"{core['read'][k]['forward']:.0f}", f"{core['read'][k]['alternating']:.0f}"]
+    return table(head, rows)
+
+
+PAGE = """# Recurrent layers: rnncc and its peers
+
+Made by `{command}` on {date}; [results.json](results.json) has all figures.
+
+* Machine: {cpu}, {cpus} CPUs, caches {caches}; {system}
+* Contestants: {versions}
+
+![time of rnncc against the best peer](rnn.svg)
+
+## Time of a run
+
+Medians in milliseconds, and in brackets the thread count, the best of those tried. `ratio` is rnncc's median over the
+best peer's, `at most` what it should be.
+
+{times}
+
+Same weights, same input, f32, I = H, weights known when the model is compiled. Longer sequences start from zero; with
+T=1 the caller feeds the state and takes the new one. GRU is the variant with `linear_before_reset`. Contestants take
+turns in one process. A turn is some uncounted runs, then some counted ones, and after a peer's a pause, as its threads
+spin on. rnncc, ONNX Runtime and OpenVINO are called in a loop in C, PyTorch from Python.
+
+## How far from the limit
+
+A run reads the recurrent weights in every step: the limit is the time that takes at the bandwidth measured for a core's
+share of them, or that the multiply-adds take at their measured peak, whichever is longer; then the same for the input's
+product. It leaves out barriers, activations, inputs and outputs.
+
+{roofline}
+
+{reads}
+
+## Start and memory
+
+From loading the model's file to the first result, and by how much resident memory grows at its peak, less the size of
+the weights. Each in a fresh process whose libraries are loaded, on as many threads as may be; files are in the page
+cache, inputs and outputs are not counted. PyTorch's start is building the layer and copying weights that are in memory.
+
+{starts}
+
+## Errors
+
+The largest difference from double precision, relative to the largest value where that is over 1. rnncc's bound is
+4 ceil(log2(K T)) eps a layer, K = I + H; a peer that strays 1e-5 farther ends the case.
+
+{errors}
+"""
+
+
+def page(results):
+    names = list(results["cases"][0]["contestants"])
+    versions = {name: found["version"] for name, found in results["cases"][0]["contestants"].items()}
+    described = results["machine"]
+    return PAGE.format(
+        command=results["command"], date=results["date"], cpu=described["cpu"], cpus=described["cpus"],
+        caches=", ".join(described["caches"]), system=described["system"],
+        versions=", ".join(f"{TITLES[name]} {versions[name]}" for name in names), times=times_table(results, names),
+        roofline=roofline_table(results), reads=machine_table(described), starts=start_table(results, names),
+        errors=error_table(results, names))
+
+
+# The chart
+
+
+def chart(results, path):
+    """A row a case: each contestant's time as a part of the best peer's, and what rnncc should reach."""
+    os.environ.setdefault("MPLBACKEND", "svg")
+    from matplotlib import pyplot, rcParams
+    rcParams["svg.hashsalt"] = "rnncc"  # the same figures give the same file
+    cases = results["cases"]
+    figure, axes = pyplot.subplots(figsize=(8, 1 + 0.27 * len(cases)), layout="constrained")
+    places = range(len(cases))
+    axes.barh(places, [ratio(case) for case in cases], color="#3b6ea5", label="rnncc")
+    axes.plot([BY_NAME[case["case"]].at_most for case in cases], places, "|", color="black", markersize=11, label="at most")
+    for name, marker in (("onnxruntime", "o"), ("openvino", "s"), ("torch", "^")):
+        points = [(case["contestants"][name]["median_seconds"] / best_peer(case)[1], place)
+                  for place, case in zip(places, cases) if name in case["contestants"]]
+        if points:
+            axes.plot(*zip(*points), marker, color="#b0552f", fillstyle="none", markersize=5, label=TITLES[name])
+    axes.set_yticks(places, [BY_NAME[case["case"]].title for case in cases], fontsize=8)
+    axes.invert_yaxis()
+    axes.set_xlim(0, 2.5)
+    axes.axvline(1, color="grey", linewidth=0.6)
+    axes.set_xlabel("time, best peer = 1; farther than 2.5 is not shown")
+    axes.legend(fontsize=8, loc="lower right")
+    figure.savefig(path, metadata={"Date": None})
+    pyplot.close(figure)
+
+
+def write(results, folder):
+    folder = Path(folder)
+    (folder / "results.json").write_text(json.dumps(results, indent=1) + "\n")
+    if results["cases"]:
+        (folder / "RESULTS.md").write_text(page(results))
+        if best_peer(results["cases"][0])[0]:
+            chart(results, folder / "rnn.svg")

@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: MIT
+"""tools/bench, once its venv is there: compiles each case's model, has it measured, and writes the page as results come."""
+import datetime
+import json
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import onnx
+
+from benchmarks import arguments, environment, machine, networks, report
+
+DISAGREEMENT = 1
+HERE = Path(__file__).resolve().parent
+
+
+def prepare(case, folder):
+    """Writes the model for rnncc and for the peers, and compiles it."""
+    folder.mkdir(parents=True, exist_ok=True)
+    model = networks.model(case)
+    onnx.save(model.onnx(), folder / "model.onnx")
+    rnncc = environment.BUILD / "compiler" / "rnncc"
+    subprocess.run([rnncc, model.write(folder), "-o", folder / "module.so"], check=True)
+
+
+def measure(case, folder, given, contestants):
+    """The case's result, or a disagreement or failure under that name."""
+    settings = {"case": case.name, "folder": str(folder), "contestants": contestants, "threads": given.threads,
+                "rounds": given.rounds, "seconds": given.seconds}
+    command = [*given.under, sys.executable, "-m", "benchmarks.measure", json.dumps(settings)]
+    done = subprocess.run(command, stdout=subprocess.PIPE, text=True)
+    lines = done.stdout.splitlines()
+    if not lines:
+        return {"case": case.name, "failure": f"{case.name}: its process ended with status {done.returncode}"}
+    return json.loads(lines[-1])
+
+
+def output_folder(given, words):
+    """The page in the tree is made by full runs only."""
+    if given.output:
+        return Path(given.output)
+    selected = given.quick or given.case or given.without
+    return environment.BUILD / "bench" if selected else HERE
+
+
+def run(given, words):
+    contestants = ["rnncc", *(peer for peer in environment.PEERS if peer not in given.without)]
+    output = output_folder(given, words)
+    output.mkdir(parents=True, exist_ok=True)
+    results = {"date": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d %H:%M UTC"),
+               "command": shlex.join(["tools/bench", *words]), "machine": machine.describe(given.threads, given.under), "cases": []}
+    problems = []
+    print(report.heading(contestants))
+    for case in given.cases:
+        folder = environment.BUILD / "bench" / case.name
+        prepare(case, folder)
+        result = measure(case, folder, given, contestants)
+        if "contestants" in result:
+            results["cases"].append(result)
+            print(report.line(result), flush=True)
+        else:
+            problems.append(result)
+            print(f"tools/bench: {result.get('disagreement') or result['failure']}", file=sys.stderr)
+        report.write(results, output)
+    print(f"\n{output / 'RESULTS.md'}")
+    if any("disagreement" in problem for problem in problems):
+        return DISAGREEMENT
+    return environment.ENVIRONMENT_ERROR if problems else 0
+
+
+if __name__ == "__main__":
+    sys.exit(run(arguments.parse(sys.argv[1:]), sys.argv[1:]))
