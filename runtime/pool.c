@@ -44,10 +44,10 @@ struct Pool {
  * sanitizer's frames. Small, because a host that locks its memory pays for every page. */
 enum { STACK_BYTES = 1 << 20 };
 
-/* A worker spins for about as long as it takes the kernel to wake it from a short sleep. A caller that has just woken
- * one waits for it longer, since a CPU that idled takes some 0.2 ms to come back here; if the caller slept meanwhile,
- * the worker would wake it on the worker's own CPU. */
-enum { SPIN_NS = 50000, WOKEN_SPIN_NS = 1000000 };
+/* A worker without a job sleeps after about the time that the kernel takes to wake it. Within a region whoever waits is
+ * patient: a CPU that idled takes some 0.2 ms to come back here, and one who sleeps is often woken on his waker's CPU,
+ * where the two then share it. After the first 2 us waiting is yielding, which costs other programs little. */
+enum { IDLE_SPIN_NS = 50000, REGION_SPIN_NS = 1000000 };
 
 static Team pool_team(const Pool *pool, int rank) {
   return (Team){
@@ -55,7 +55,7 @@ static Team pool_team(const Pool *pool, int rank) {
       .size = pool->size,
       .epochs = pool->epochs,
       .passed = atomic_load_explicit(&pool->epochs[rank].entered.value, memory_order_relaxed),
-      .patience = {SPIN_NS, pool->crowded},
+      .patience = {pool->crowded ? IDLE_SPIN_NS : REGION_SPIN_NS, pool->crowded},
   };
 }
 
@@ -70,7 +70,7 @@ static void *worker_main(void *arg) {
   Worker *self = arg;
   Pool *pool = self->pool;
   for (uint32_t taken = 0;; taken++) {
-    Job job = ring_pop(&pool->rings[self->rank], taken, (Patience){SPIN_NS, pool->crowded});
+    Job job = ring_pop(&pool->rings[self->rank], taken, (Patience){IDLE_SPIN_NS, pool->crowded});
     if (!job.body) return NULL;
     pool_work(pool, self->rank, job);
   }
@@ -122,7 +122,6 @@ static void pool_region(Pool *pool, Job job) {
   uint64_t start = clock_ns();
   bool woke = pool_push(pool, job);
   Team team = pool_team(pool, 0);
-  if (woke) team.patience.spin_ns = WOKEN_SPIN_NS;
   job.body(job.arg, &team);
   team_barrier(&team);
   pool_learn(pool, clock_ns() - start, team.waited, woke);
