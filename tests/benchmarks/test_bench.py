@@ -15,11 +15,11 @@ os.environ.setdefault("RNNCC_BUILD", str(build_directory()))
 sys.path.insert(0, str(ROOT / "tools"))
 
 from benchmarks import contestants, environment, machine, measure, networks, report  # noqa: E402
-from benchmarks.cases import CASES, QUICK, Case  # noqa: E402
+from benchmarks.cases import CASES, QUICK, Case, case_named  # noqa: E402
 
-SMALL = [Case("LSTM", 8, 1, T=5, B=3), Case("GRU", 8, 1, T=5, B=3), Case("RNN", 8, 1, T=5),
-         Case("LSTM", 8, 1, T=5, B=2, bidirectional=True), Case("GRU", 8, 1, T=5, B=2, bidirectional=True),
-         Case("LSTM", 8, 1, T=5, layers=3), Case("LSTM", 8, 1, T=1), Case("GRU", 8, 1, T=1, B=2)]
+SMALL = [Case("LSTM", 8, T=5, B=3), Case("GRU", 8, T=5, B=3), Case("RNN", 8, T=5), Case("LSTM", 8, T=5, layers=3),
+         Case("LSTM", 8, T=5, B=2, bidirectional=True), Case("GRU", 8, T=5, B=2, bidirectional=True), Case("LSTM", 8, T=1),
+         Case("GRU", 8, T=1, B=2)]
 
 
 def bench(*words, **options):
@@ -34,13 +34,19 @@ def test_cases_have_names_of_their_own():
     assert len(set(names)) == len(names) and set(QUICK) < set(names)
 
 
+def test_a_name_says_all_of_a_case():
+    assert [case_named(case.name) for case in CASES + SMALL] == CASES + SMALL
+    for name in ("lstm", "lstm_0", "lstm_08", "lstm_8_t100", "lstm_8_b2_t3", "lstm_8_1layers", "lstm_8x", "LSTM_8"):
+        assert case_named(name) is None
+
+
 def test_list_prints_the_cases_that_patterns_choose():
     done = bench("rnn", "--case", "gru_64*", "--list")
     assert (done.returncode, done.stdout.split()) == (0, ["gru_64", "gru_64_b10"])
 
 
 @pytest.mark.parametrize("words, complaint", [
-    ([], "required"), (["cnn"], "cnn"), (["rnn", "--case", "lstm_65"], "lstm_65"), (["rnn", "--threads", "1,0"], "1,0"),
+    ([], "required"), (["cnn"], "cnn"), (["rnn", "--case", "lstm_x"], "lstm_x"), (["rnn", "--threads", "1,0"], "1,0"),
     (["rnn", "--threads", ""], "thread counts"), (["rnn", "--rounds", "0"], "0"), (["rnn", "--without", "numpy"], "numpy")])
 def test_a_bad_argument_is_named_before_anything_is_set_up(words, complaint):
     done = bench(*words)
@@ -177,8 +183,14 @@ def test_the_ratio_is_of_the_best_peer(ours, row):
     assert times.endswith(row) and "1.50 (1) | 1.00 (1) | 2.00 (1)" in times
 
 
+def test_a_case_that_is_not_listed_is_not_judged():
+    unlisted = results(rnncc=0.5, onnxruntime=1.0)
+    unlisted["cases"][0]["case"] = "lstm_257"
+    assert "| 0.50 | - | - |" in report.page(unlisted)
+
+
 def test_without_peers_there_is_a_page_without_ratios():
-    assert "0.550 (1) | - | - | - |" in report.page(results(rnncc=0.55))
+    assert "0.550 (1) | - | 0.58 | - |" in report.page(results(rnncc=0.55))
 
 
 def test_every_table_has_a_row_for_each_case():
@@ -197,7 +209,7 @@ def test_bandwidth_is_interpolated_in_the_better_direction():
 
 
 def test_the_limit_is_the_slower_of_reading_and_computing():
-    case = Case("LSTM", 256, 1)  # 1 MB of recurrent weights, read at 100 GB/s, and as many for the input
+    case = Case("LSTM", 256)  # 1 MB of recurrent weights, read at 100 GB/s, and as many for the input
     product = 2 * 256 * 1024 / 100e9
     assert machine.limit_on(CORES[0], case) == pytest.approx(100 * ((1 << 20) / 100e9) + 100 * product)
     batch = dataclasses.replace(case, B=10)

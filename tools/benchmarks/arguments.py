@@ -5,7 +5,7 @@ import fnmatch
 import os
 import shlex
 
-from benchmarks.cases import CASES
+from benchmarks.cases import CASES, case_named
 from benchmarks.environment import PEERS
 
 
@@ -46,7 +46,8 @@ def parser():
                                  "build/bench. Times mean something on an idle machine only.")
     rnn.add_argument("--quick", action="store_true", help="a few of the cases, for a shorter time: under three minutes")
     rnn.add_argument("--case", action="append", default=[], metavar="PATTERN",
-                     help="cases by name, such as 'lstm_256*'; may repeat")
+                     help="cases by name, such as 'lstm_256*', or one of the same form, such as "
+                          "gru_129_t50_b4; may repeat")
     rnn.add_argument("--list", action="store_true", help="prints the names of the cases")
     rnn.add_argument("--without", action="append", default=[], choices=PEERS, help="leaves a peer out; may repeat")
     rnn.add_argument("--threads", type=thread_counts, default=cores(), metavar="1,2,...",
@@ -55,6 +56,8 @@ def parser():
     rnn.add_argument("--seconds", type=positive(float), metavar="S", help="for the turns of a case, about (8; quick 4)")
     rnn.add_argument("--under", type=shlex.split, default=[], metavar="COMMAND",
                      help="measures each case under this command, such as 'chrt -f 1'")
+    rnn.add_argument("--rnncc", type=shlex.split, default=[], metavar="OPTIONS",
+                     help="compiles with these options, such as --rnncc=--target=x86-64-v3")
     rnn.add_argument("--output", metavar="DIRECTORY", help="where the page goes")
     return top
 
@@ -70,9 +73,13 @@ def parse(words):
 
 
 def chosen_cases(given, top):
+    """In the order of the list, then as named."""
+    if not given.case:
+        return [case for case in CASES if case.quick or not given.quick]
+    chosen = []
     for pattern in given.case:
-        if not any(fnmatch.fnmatch(case.name, pattern) for case in CASES):
+        matching = [case for case in CASES if fnmatch.fnmatch(case.name, pattern)] or [case_named(pattern)]
+        if matching == [None]:
             top.error(f"--case {pattern}: no such case; --list has their names")
-    named = [case for case in CASES
-             if not given.case or any(fnmatch.fnmatch(case.name, pattern) for pattern in given.case)]
-    return [case for case in named if case.quick] if given.quick and not given.case else named
+        chosen += [case for case in matching if case not in chosen]
+    return sorted(chosen, key=lambda case: CASES.index(case) if case in CASES else len(CASES))

@@ -15,7 +15,7 @@ import time
 from pathlib import Path
 
 from benchmarks import networks
-from benchmarks.cases import BY_NAME
+from benchmarks.cases import case_named
 from benchmarks.contestants import CONTESTANTS, Failed, Job
 
 PEER_PAUSE = 0.06  # seconds: ONNX Runtime's threads spin on for some 40 ms after a run
@@ -180,7 +180,7 @@ def measure(job, contestants, counts, most_rounds, seconds):
 
 def main(settings):
     gc.disable()
-    job = Job(BY_NAME[settings["case"]], Path(settings["folder"]))
+    job = Job(case_named(settings["case"]), Path(settings["folder"]))
     try:
         contestants = {name: CONTESTANTS[name]() for name in settings["contestants"]}
         result = measure(job, contestants, settings["threads"], settings["rounds"], settings["seconds"])

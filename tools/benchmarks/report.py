@@ -8,7 +8,7 @@ import os
 from pathlib import Path
 
 from benchmarks import machine
-from benchmarks.cases import BY_NAME
+from benchmarks.cases import case_named
 
 TITLES = {"rnncc": "rnncc", "onnxruntime": "ONNX Runtime", "openvino": "OpenVINO", "torch": "PyTorch"}
 
@@ -24,10 +24,6 @@ def ratio(result):
     return result["contestants"]["rnncc"]["median_seconds"] / seconds if name else None
 
 
-def met(result):
-    return ratio(result) is not None and ratio(result) <= BY_NAME[result["case"]].at_most
-
-
 def milliseconds(seconds):
     """Three digits that count."""
     value = seconds * 1e3
@@ -39,10 +35,10 @@ def timed(found):
 
 
 def verdict(result):
-    name, _ = best_peer(result)
-    if not name:
-        return ["-", "-", "-"]
-    return [f"{ratio(result):.2f}", f"{BY_NAME[result['case']].at_most:.2f}", "yes" if met(result) else "no"]
+    """Ratio, at most, met."""
+    of_peer, at_most = ratio(result), case_named(result["case"]).at_most
+    reached = "-" if of_peer is None or at_most is None else "yes" if of_peer <= at_most else "no"
+    return [*("-" if value is None else f"{value:.2f}" for value in (of_peer, at_most)), reached]
 
 
 # The terminal
@@ -68,13 +64,13 @@ def table(head, rows):
 
 
 def times_table(results, names):
-    rows = [[BY_NAME[result["case"]].title, *(timed(result["contestants"][name]) for name in names), *verdict(result)]
+    rows = [[case_named(result["case"]).title, *(timed(result["contestants"][name]) for name in names), *verdict(result)]
             for result in results["cases"]]
     return table(["case", *(TITLES[name] for name in names), "ratio", "at most", "met"], rows)
 
 
 def roofline_row(result, described):
-    case, ours = BY_NAME[result["case"]], result["contestants"]["rnncc"]
+    case, ours = case_named(result["case"]), result["contestants"]["rnncc"]
     least, core = machine.limit(described, case)
     share = machine.working_set(case) / core["threads"]
     cores, seconds = ours["threads"], ours["median_seconds"]
@@ -90,7 +86,7 @@ def roofline_table(results):
 
 
 def start_table(results, names):
-    rows = [[BY_NAME[result["case"]].title,
+    rows = [[case_named(result["case"]).title,
              *(milliseconds(result["contestants"][name]["start_seconds"]) for name in names),
              *(f"{result['contestants'][name]['bytes_beyond_weights'] / 2**20:.1f}" for name in names)]
             for result in results["cases"]]
@@ -98,7 +94,7 @@ def start_table(results, names):
 
 
 def error_table(results, names):
-    rows = [[BY_NAME[result["case"]].title, *(f"{result['contestants'][name]['error']:.1e}" for name in names),
+    rows = [[case_named(result["case"]).title, *(f"{result['contestants'][name]['error']:.1e}" for name in names),
              f"{result['bound']:.1e}"] for result in results["cases"]]
     return table(["case", *(TITLES[name] for name in names), "bound"], rows)
 
@@ -188,13 +184,15 @@ def chart(results, path):
     figure, axes = pyplot.subplots(figsize=(8, 1 + 0.27 * len(cases)), layout="constrained")
     places = range(len(cases))
     axes.barh(places, [ratio(case) for case in cases], color="#3b6ea5", label="rnncc")
-    axes.plot([BY_NAME[case["case"]].at_most for case in cases], places, "|", color="black", markersize=11, label="at most")
+    expected = [(case_named(case["case"]).at_most, place) for place, case in zip(places, cases)]
+    axes.plot(*zip(*((at_most, place) for at_most, place in expected if at_most)), "|", color="black", markersize=11,
+              label="at most")
     for name, marker in (("onnxruntime", "o"), ("openvino", "s"), ("torch", "^")):
         points = [(case["contestants"][name]["median_seconds"] / best_peer(case)[1], place)
                   for place, case in zip(places, cases) if name in case["contestants"]]
         if points:
             axes.plot(*zip(*points), marker, color="#b0552f", fillstyle="none", markersize=5, label=TITLES[name])
-    axes.set_yticks(places, [BY_NAME[case["case"]].title for case in cases], fontsize=8)
+    axes.set_yticks(places, [case_named(case["case"]).title for case in cases], fontsize=8)
     axes.invert_yaxis()
     axes.set_xlim(0, 2.5)
     axes.axvline(1, color="grey", linewidth=0.6)

@@ -15,17 +15,20 @@ DISAGREEMENT = 1
 HERE = Path(__file__).resolve().parent
 
 
-def prepare(case, folder):
-    """Writes the model for rnncc and for the peers, and compiles it."""
+def prepare(case, folder, options):
+    """Writes the model for rnncc and for the peers, and compiles it. False if rnncc refuses; it says why."""
     folder.mkdir(parents=True, exist_ok=True)
     model = networks.model(case)
     onnx.save(model.onnx(), folder / "model.onnx")
     rnncc = environment.BUILD / "compiler" / "rnncc"
-    subprocess.run([rnncc, model.write(folder), "-o", folder / "module.so"], check=True)
+    return subprocess.run([rnncc, model.write(folder), "-o", folder / "module.so", *options]).returncode == 0
 
 
-def measure(case, folder, given, contestants):
+def measure(case, given, contestants):
     """The case's result, or a disagreement or failure under that name."""
+    folder = environment.BUILD / "bench" / case.name
+    if not prepare(case, folder, given.rnncc):
+        return {"case": case.name, "failure": f"{case.name}: rnncc does not compile it"}
     settings = {"case": case.name, "folder": str(folder), "contestants": contestants, "threads": given.threads,
                 "rounds": given.rounds, "seconds": given.seconds}
     command = [*given.under, sys.executable, "-m", "benchmarks.measure", json.dumps(settings)]
@@ -40,7 +43,7 @@ def output_folder(given, words):
     """The page in the tree is made by full runs only."""
     if given.output:
         return Path(given.output)
-    selected = given.quick or given.case or given.without
+    selected = given.quick or given.case or given.without or given.rnncc
     return environment.BUILD / "bench" if selected else HERE
 
 
@@ -49,13 +52,12 @@ def run(given, words):
     output = output_folder(given, words)
     output.mkdir(parents=True, exist_ok=True)
     results = {"date": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d %H:%M UTC"),
-               "command": shlex.join(["tools/bench", *words]), "machine": machine.describe(given.threads, given.under), "cases": []}
+               "command": shlex.join(["tools/bench", *words]),
+               "machine": machine.describe(given.threads, given.under), "cases": []}
     problems = []
     print(report.heading(contestants))
     for case in given.cases:
-        folder = environment.BUILD / "bench" / case.name
-        prepare(case, folder)
-        result = measure(case, folder, given, contestants)
+        result = measure(case, given, contestants)
         if "contestants" in result:
             results["cases"].append(result)
             print(report.line(result), flush=True)
@@ -63,11 +65,20 @@ def run(given, words):
             problems.append(result)
             print(f"tools/bench: {result.get('disagreement') or result['failure']}", file=sys.stderr)
         report.write(results, output)
-    print(f"\n{output / 'RESULTS.md'}")
+    if results["cases"]:
+        print(f"\n{output / 'RESULTS.md'}")
     if any("disagreement" in problem for problem in problems):
         return DISAGREEMENT
     return environment.ENVIRONMENT_ERROR if problems else 0
 
 
+def main(words):
+    try:
+        return run(arguments.parse(words), words)
+    except environment.Missing as reason:
+        print(f"tools/bench: {reason}", file=sys.stderr)
+        return environment.ENVIRONMENT_ERROR
+
+
 if __name__ == "__main__":
-    sys.exit(run(arguments.parse(sys.argv[1:]), sys.argv[1:]))
+    sys.exit(main(sys.argv[1:]))
