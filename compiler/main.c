@@ -29,6 +29,7 @@ static Graph *optimise(const Options *options, Arena *arena) {
   Graph *graph;
   STEP(load, NULL, graph = load_model(arena, options->model));
   graph->target = options->target;
+  graph->machine = arena_copy(arena, &options->machine, sizeof options->machine);
   graph->variant = options->variant;
   if (options->emit == EMIT_GRAPH) return graph;
   PASS(verify, graph);
@@ -42,6 +43,7 @@ static Graph *optimise(const Options *options, Arena *arena) {
 /* From the graph to kernel calls and the places of their data. */
 static Emitter *schedule(Graph *graph, MemoryPlan **plan) {
   Emitter *emitter;
+  PASS(plan_recurrent, graph);
   PASS(choose_schedules, graph);
   PASS(pack_weights, graph);
   STEP(lower, graph, emitter = lower(graph));

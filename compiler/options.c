@@ -22,6 +22,8 @@ static const char help_text[] =
     "dot\n"
     "      --emit=KIND         so (default), c (a folder that builds without rnncc), h, graph (our JSON), dot\n"
     "      --target=TARGET     native (default) or a name that `rnncc targets` lists\n"
+    "      --threads=N         plans for at most N threads; default: this machine's CPUs, or what the target usually "
+    "has\n"
     "      --tool-timeout=S    seconds that clang or the linker may take, default 300\n"
     "      --rnn=KEY=N,...     how recurrent layers run, instead of what rnncc would choose: input=ahead|step, "
     "workers,\n"
@@ -44,6 +46,7 @@ static const char help_text[] =
 enum {
   OPT_EMIT = 256,
   OPT_TARGET,
+  OPT_THREADS,
   OPT_TIMEOUT,
   OPT_RNN,
   OPT_MEMORY,
@@ -56,21 +59,14 @@ enum {
 };
 
 static const struct option long_options[] = {
-    {"output", required_argument, NULL, 'o'},
-    {"emit", required_argument, NULL, OPT_EMIT},
-    {"target", required_argument, NULL, OPT_TARGET},
-    {"tool-timeout", required_argument, NULL, OPT_TIMEOUT},
-    {"rnn", required_argument, NULL, OPT_RNN},
-    {"memory", no_argument, NULL, OPT_MEMORY},
-    {"explain", required_argument, NULL, OPT_EXPLAIN},
-    {"dump-after", required_argument, NULL, OPT_DUMP},
-    {"verify-each", no_argument, NULL, OPT_VERIFY},
-    {"time-passes", no_argument, NULL, OPT_TIME},
-    {"verbose", no_argument, NULL, 'v'},
-    {"color", required_argument, NULL, OPT_COLOR},
-    {"help", no_argument, NULL, 'h'},
-    {"version", no_argument, NULL, OPT_VERSION},
-    {NULL, 0, NULL, 0},
+    {"output", required_argument, NULL, 'o'},          {"emit", required_argument, NULL, OPT_EMIT},
+    {"target", required_argument, NULL, OPT_TARGET},   {"tool-timeout", required_argument, NULL, OPT_TIMEOUT},
+    {"threads", required_argument, NULL, OPT_THREADS}, {"rnn", required_argument, NULL, OPT_RNN},
+    {"memory", no_argument, NULL, OPT_MEMORY},         {"explain", required_argument, NULL, OPT_EXPLAIN},
+    {"dump-after", required_argument, NULL, OPT_DUMP}, {"verify-each", no_argument, NULL, OPT_VERIFY},
+    {"time-passes", no_argument, NULL, OPT_TIME},      {"verbose", no_argument, NULL, 'v'},
+    {"color", required_argument, NULL, OPT_COLOR},     {"help", no_argument, NULL, 'h'},
+    {"version", no_argument, NULL, OPT_VERSION},       {NULL, 0, NULL, 0},
 };
 
 static const char *const emit_names[] = {
@@ -96,6 +92,7 @@ static void set_emit(Options *options, const char *given) {
 
 static void set_target(Options *options, const char *given) {
   options->target = target_find(given);
+  options->native = !strcmp(given, "native");
   if (options->target) return;
   error_at(LOCATION_FILE(NULL), EXIT_INVALID, "--target=%s: no such target; `rnncc targets` lists them", given);
   stop(EXIT_INVALID);
@@ -113,6 +110,15 @@ static void set_timeout(Options *options, const char *given) {
   options->tool_seconds = strtod(given, &end);
   if (end == given || *end || !(options->tool_seconds > 0))
     usage_error("--tool-timeout=%s: seconds, more than 0", given);
+}
+
+static void set_threads(Options *options, const char *given) {
+  enum { MOST_THREADS = 1024 };
+  char *end;
+  long threads = strtol(given, &end, 10);
+  if (end == given || *end || threads < 1 || threads > MOST_THREADS)
+    usage_error("--threads=%s: a whole number from 1 to 1024", given);
+  options->threads = (int)threads;
 }
 
 static void set_variant(Options *options, const char *given) {
@@ -158,6 +164,9 @@ static void set_option(Options *options, int option, const char *argument) {
     break;
   case OPT_TARGET:
     set_target(options, argument);
+    break;
+  case OPT_THREADS:
+    set_threads(options, argument);
     break;
   case OPT_TIMEOUT:
     set_timeout(options, argument);
@@ -225,6 +234,7 @@ Options parse_options(int argc, char **argv) {
   take_words(&options, argv + optind, argc - optind);
   check_verb(&options);
   check_output(&options);
-  if (!options.target) options.target = target_find("native");
+  if (!options.target) set_target(&options, "native");
+  options.machine = machine_of(options.target, options.native, options.threads);
   return options;
 }

@@ -5,7 +5,7 @@
 
 #include <stdbool.h>
 
-#include "targets.h"
+#include "machine.h"
 
 typedef enum Verb { VERB_COMPILE, VERB_INSPECT, VERB_TARGETS } Verb;
 
@@ -17,9 +17,12 @@ typedef struct Options {
   const char *output; /* NULL: made from the model's name; "-": stdout, for text */
   EmitKind emit;
   const Target *target;
+  Machine machine;        /* what is planned for: this one's caches and CPUs for native */
   const char *variant;    /* what --rnn forces, in the form of recurrent/variant.h; NULL: nothing */
   const char *dump_after; /* pass name, NULL: none */
   bool verify_each, time_passes, memory, explain, verbose;
+  bool native;         /* the target is this CPU's */
+  int threads;         /* to plan for; 0: as many as the machine has */
   double tool_seconds; /* how long clang or the linker may take */
 } Options;
 

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "machine.h"
 #include "support/files.h"
 #include "support/sha256.h"
 
@@ -33,5 +34,6 @@ void output_text(const Options *options, Text text) {
 const char *build_record(Graph *graph) {
   char hex[SHA256_HEX_BYTES];
   sha256_hex(graph->model_sha256, hex);
-  return arena_format(graph->arena, "rnncc " RNNCC_VERSION " --target=%s, model sha256 %s", graph->target->name, hex);
+  return arena_format(graph->arena, "rnncc " RNNCC_VERSION " --target=%s --threads=%d, model sha256 %s",
+                      graph->target->name, graph->machine->cores, hex);
 }

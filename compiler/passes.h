@@ -7,9 +7,10 @@
 
 void verify(Graph *graph); /* bug() unless the invariants of graph.h hold */
 void infer_shapes(Graph *graph);
-void simplify(Graph *graph);      /* constant folding, identities, batch normalisation into convolution */
-void fuse_epilogue(Graph *graph); /* bias, residual add, activation into the producer */
-void alias_views(Graph *graph);   /* Reshape and its like share their input's memory */
+void simplify(Graph *graph);       /* constant folding, identities, batch normalisation into convolution */
+void fuse_epilogue(Graph *graph);  /* bias, residual add, activation into the producer */
+void alias_views(Graph *graph);    /* Reshape and its like share their input's memory */
+void plan_recurrent(Graph *graph); /* how each recurrent layer is run */
 void choose_schedules(Graph *graph);
 void pack_weights(Graph *graph);
 

@@ -15,6 +15,11 @@ typedef struct Target {
   int vector_registers;
   uint32_t cpu_features;                /* CPU_* of runtime/module.h that the module asks for */
   int64_t l1_bytes, l2_bytes, l3_bytes; /* per core, per core, shared; typical where cross-compiling */
+  /* Typical of machines that it is used on. */
+  int cores;
+  double ghz, fma_per_cycle;                   /* vectors */
+  double l1_gbps, l2_gbps, l3_gbps, dram_gbps; /* what one core reads while all do */
+  double barrier_ns;                           /* of two cores, until what the other wrote is there */
 } Target;
 
 /* NULL if unknown. "native" is the best this CPU has. */

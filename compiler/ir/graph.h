@@ -22,9 +22,11 @@ typedef rnncc_dtype DType;
 typedef struct Node Node;
 typedef struct Value Value;
 typedef struct Graph Graph;
-typedef struct OpInfo OpInfo;     /* ir/op.h */
-typedef struct Schedule Schedule; /* emit/family.h */
-typedef struct Target Target;     /* targets.h */
+typedef struct OpInfo OpInfo;                     /* ir/op.h */
+typedef struct Schedule Schedule;                 /* emit/family.h */
+typedef struct Target Target;                     /* targets.h */
+typedef struct Machine Machine;                   /* machine.h */
+typedef struct RecurrentVariant RecurrentVariant; /* recurrent/variant.h */
 
 enum { MAX_RANK = RNNCC_MAX_RANK };
 
@@ -100,9 +102,10 @@ struct Node {
   int n_epilogue;
   Node **epilogue;
 
-  Schedule *schedule; /* chosen knobs; NULL before candidates */
-  Value *scratch;     /* working memory of the kernel, planned like an output but live only during the node; or NULL */
-  int n_packed;       /* constants in the layout the kernel streams, made by pack_weights */
+  const RecurrentVariant *variant; /* of a recurrent op, set by plan_recurrent */
+  Schedule *schedule;              /* chosen knobs; NULL before candidates */
+  Value *scratch; /* working memory of the kernel, planned like an output but live only during the node; or NULL */
+  int n_packed;   /* constants in the layout the kernel streams, made by pack_weights */
   Value **packed;
   Location where;
 };
@@ -117,6 +120,7 @@ struct Graph {
   Arena *arena;
   DimTable *dims;
   const Target *target;       /* what it is compiled for */
+  const Machine *machine;     /* and what it is planned for */
   const char *variant;        /* what --rnn forces of recurrent layers, checked; NULL: nothing */
   const char *name, *version; /* version: "" if absent */
   const char *file;           /* the model file as given */

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "recurrent/choose.h"
 #include "recurrent/phase_window.h"
 
 /* Where a window has more schedules than a page holds, so many that each rule prunes are shown. */
@@ -10,6 +11,7 @@ enum { FULL_LISTING = 40, EXAMPLES = 3, MOST_VISITED = 200000 };
 
 typedef struct Explain {
   Text *out;
+  Graph *graph;
   Arena *arena;
   const MmDag *dag;
   const MmLayer *layer;
@@ -48,21 +50,45 @@ static void explain_products(const Explain *e, const LayerWindow *layer) {
 
 typedef struct Listing {
   const Explain *explain;
-  const PhaseWindow *window;
+  const LayerWindow *layer;
   PruneRule wanted;
   uint64_t limit, seen;
 } Listing;
+
+/* "[x 100x1024x256] | [h 1x1024x256]": what is left to multiply after fusion, up to the end of the first step. */
+static void list_fused(const Explain *e, const LayerWindow *layer, const PhasedSchedule *schedule) {
+  static const char *const operands[] = {[MM_INPUT] = "W", [MM_HIDDEN] = "R", [MM_AROUND] = "P"};
+  InputProduct input;
+  int phases = 0;
+  while (phases < schedule->count && !(schedule->phases[phases] & phase_step(&layer->window, 1) &&
+                                       phase_is_time_dependent(&layer->window, schedule->phases[phases])))
+    phases++;
+  text_add(e->out, "  %-12s ", "");
+  for (int i = 0; i < phases; i++) {
+    FusedMm fused[MOST_PHASE_BITS];
+    int count = fuse_phase(layer, schedule->phases[i], fused);
+    text_add(e->out, i ? " | " : "= ");
+    for (int k = 0; k < count; k++) {
+      int64_t rows = dim_optimum(e->layer->batch) * (fused[k].steps > 1 ? dim_optimum(e->layer->steps) : 1);
+      text_add(e->out, "%s[%s %lldx%lldx%lld]", k ? " " : "", operands[fused[k].operand], (long long)rows,
+               (long long)fused[k].columns, (long long)fused[k].depth);
+    }
+  }
+  bool runs = schedule_input(layer, schedule, &input);
+  text_add(e->out, "; %s\n", !runs ? "no kernel runs it" : input == INPUT_AHEAD ? "input=ahead" : "input=step");
+}
 
 static void list_schedule(void *context, const PhasedSchedule *schedule, PruneRule rule) {
   Listing *listing = context;
   if (rule != listing->wanted || listing->seen++ >= listing->limit) return;
   text_add(listing->explain->out, "  %-12s %s\n", rule == PRUNE_NONE ? "survives" : prune_rule_name(rule),
-           phases_text(listing->explain->arena, listing->window, schedule));
+           phases_text(listing->explain->arena, &listing->layer->window, schedule));
+  if (rule == PRUNE_NONE) list_fused(listing->explain, listing->layer, schedule);
 }
 
-static void list_pruned(const Explain *e, const PhaseWindow *w, PruneRule rule, uint64_t count, bool full) {
-  Listing listing = {.explain = e, .window = w, .wanted = rule, .limit = full ? count : EXAMPLES};
-  phases_visit_all(w, list_schedule, &listing);
+static void list_pruned(const Explain *e, const LayerWindow *layer, PruneRule rule, uint64_t count, bool full) {
+  Listing listing = {.explain = e, .layer = layer, .wanted = rule, .limit = full ? count : EXAMPLES};
+  phases_visit_all(&layer->window, list_schedule, &listing);
   if (count > listing.limit)
     text_add(e->out, "  %-12s ... and %llu more\n", prune_rule_name(rule), (unsigned long long)(count - listing.limit));
 }
@@ -79,13 +105,13 @@ static void explain_schedules(const Explain *e, const LayerWindow *layer) {
   PhaseCounts counts = phases_count(e->arena, w);
   text_add(e->out, "\n  %-12s phases of %d steps, in order; the products of a phase run side by side\n", "pruned by",
            w->steps);
-  Listing survivors = {.explain = e, .window = w, .wanted = PRUNE_NONE, .limit = UINT64_MAX};
+  Listing survivors = {.explain = e, .layer = layer, .wanted = PRUNE_NONE, .limit = UINT64_MAX};
   phases_visit_survivors(w, list_schedule, &survivors);
   if (counts.valid <= MOST_VISITED) {
     bool full = counts.valid <= FULL_LISTING;
-    list_pruned(e, w, PRUNE_SYMMETRY, counts.depending - counts.symmetric, full);
-    list_pruned(e, w, PRUNE_DEPENDENCY, counts.ordered - counts.depending, full);
-    list_pruned(e, w, PRUNE_ORDER, counts.valid - counts.ordered, full);
+    list_pruned(e, layer, PRUNE_SYMMETRY, counts.depending - counts.symmetric, full);
+    list_pruned(e, layer, PRUNE_DEPENDENCY, counts.ordered - counts.depending, full);
+    list_pruned(e, layer, PRUNE_ORDER, counts.valid - counts.ordered, full);
   }
   explain_counts(e, "together", &counts);
 }
@@ -93,6 +119,57 @@ static void explain_schedules(const Explain *e, const LayerWindow *layer) {
 static void explain_gates(const Explain *e, int layer) {
   PhaseCounts counts = phases_count(e->arena, &layer_window(e->arena, e->dag, layer, GRAIN_GATE)->window);
   explain_counts(e, e->layer->directions == 2 ? "gate by gate, of one direction" : "gate by gate", &counts);
+}
+
+/* ---- the candidates ---- */
+
+enum { MOST_ROWS = 24 };
+
+/* Of many, the best for its schedule and degree of parallelism. */
+static bool is_best_of_degree(const Candidates *all, int index) {
+  const Candidate *one = &all->list[index];
+  for (int i = 0; i < all->count; i++) {
+    const Candidate *other = &all->list[i];
+    bool rivals = other->variant.input == one->variant.input && other->variant.workers == one->variant.workers;
+    if (rivals && other->cost.total < one->cost.total) return false;
+  }
+  return true;
+}
+
+static void explain_candidate(const Explain *e, const Candidate *c, const char *mark) {
+  const RecurrentCost *cost = &c->cost;
+  text_add(e->out, "%-2s%-6s %3d  %3dx%3dx%d %11.3f  %-4s %5d  %10.2f %10.2f %8.2f %8.2f %10.2f\n", mark,
+           c->variant.input == INPUT_AHEAD ? "ahead" : "step", c->split.i * c->split.j * c->split.k, c->split.i,
+           c->split.j, c->split.k, c->traffic / 1e6, c->variant.hide ? "yes" : "no", c->variant.depth_block,
+           cost->input / 1e3, cost->products / 1e3, cost->cells / 1e3, cost->waits / 1e3, cost->total / 1e3);
+}
+
+static void explain_choice(const Explain *e, const Candidates *all) {
+  const Candidate *chosen = &all->list[all->chosen], *least = &all->list[all->least];
+  text_add(e->out, "  chosen: %s: ", variant_text(e->arena, &chosen->variant));
+  if (all->chosen == all->least)
+    text_add(e->out, "the least predicted time\n");
+  else
+    text_add(e->out, "%.1f%% over the least, %s, which takes more for it\n",
+             100 * (chosen->cost.total / least->cost.total - 1), variant_text(e->arena, &least->variant));
+  if (e->graph->variant) text_add(e->out, "  forced by --rnn: %s\n", e->graph->variant);
+}
+
+static void explain_candidates(const Explain *e) {
+  const Machine *m = e->graph->machine;
+  LayerCase layer = layer_case(e->layer, e->graph->target);
+  Candidates all = recurrent_candidates(e->arena, m, &layer);
+  text_add(e->out, "\n  predicted for %d cores of %.0f GFLOP/s, %lld KB of L1, %lld KB of L2, %lld MB of L3; %s\n",
+           m->cores, m->gflops, (long long)m->l1_bytes >> 10, (long long)m->l2_bytes >> 10,
+           (long long)m->l3_bytes >> 20,
+           e->layer->directions == 2 ? "each direction has half of them"
+                                     : "split X_i (samples) x X_j (units) x X_k (depth)");
+  text_add(e->out, "  %-6s %3s  %9s %11s  %-4s %5s  %10s %10s %8s %8s %10s\n", "input", "P", "split", "L3->L2 MB",
+           "hide", "block", "input us", "products", "cells", "waits", "total us");
+  for (int i = 0; i < all.count; i++)
+    if (all.count <= MOST_ROWS || i == all.chosen || is_best_of_degree(&all, i))
+      explain_candidate(e, &all.list[i], i == all.chosen ? "* " : "");
+  explain_choice(e, &all);
 }
 
 /* ---- */
@@ -119,6 +196,7 @@ static void explain_layer(const Explain *e, int index) {
   explain_products(e, window);
   explain_schedules(e, window);
   explain_gates(e, index);
+  explain_candidates(e);
 }
 
 Text explain_recurrent(Graph *graph) {
@@ -126,7 +204,7 @@ Text explain_recurrent(Graph *graph) {
   const MmDag *dag = mm_dag(graph);
   if (dag->n_layers == 0) text_add(&out, "no recurrent layers\n");
   for (int i = 0; i < dag->n_layers; i++) {
-    Explain explain = {&out, graph->arena, dag, &dag->layers[i]};
+    Explain explain = {&out, graph, graph->arena, dag, &dag->layers[i]};
     explain_layer(&explain, i);
   }
   return out;

@@ -96,18 +96,15 @@ static int parts_of(const Target *target, int product_vectors) {
   return parts;
 }
 
-/* At few units a barrier costs more than a second worker brings. */
-static void choose_variant(const Graph *graph, Layer *l) {
-  enum { FEW_UNITS = 64 };
-  l->variant =
-      (RecurrentVariant){.input = INPUT_AHEAD, .workers = l->hidden <= FEW_UNITS ? 1 : ALL_WORKERS, .sample_ways = 1};
+/* What plan_recurrent has chosen, but for what --rnn forces. */
+static void choose_variant(const Graph *graph, const Node *node, Layer *l) {
+  if (!node->variant) bug("n%d has no variant", node->id);
+  l->variant = *node->variant;
   if (graph->variant) variant_override(&l->variant, graph->variant, NULL);
 }
 
 static void choose_knobs(Graph *graph, Layer *l) {
   const Target *target = graph->target;
-  choose_variant(graph, l);
-  settle_variant(l);
   l->unit_vectors = unit_vectors_of(l, target);
   int product_vectors = cell_rows[l->cell].product_gates * l->unit_vectors;
   l->panels = ceil_div(l->hidden, (int64_t)l->unit_vectors * target->lanes);
@@ -221,6 +218,8 @@ Layer *layer_of(Graph *graph, Node *node) {
   Layer *l = ARENA_NEW(graph->arena, Layer);
   l->cell = cell_of(node);
   if (!read_extents(node, l) || !read_attributes(graph, node, l)) return NULL;
+  choose_variant(graph, node, l);
+  settle_variant(l);
   choose_knobs(graph, l);
   plan_matrices(node, graph->target, l);
   plan_scratch(graph->target, l);

@@ -148,3 +148,21 @@ int fuse_phase(const LayerWindow *layer, PhaseSet phase, FusedMm *fused) {
   }
   return count;
 }
+
+/* ---- kernels ---- */
+
+bool schedule_input(const LayerWindow *layer, const PhasedSchedule *schedule, InputProduct *input) {
+  const PhaseWindow *w = &layer->window;
+  int ahead = 0, with_step = 0;
+  for (int i = 0; i < schedule->count; i++) {
+    bool dependent = phase_is_time_dependent(w, schedule->phases[i]);
+    for (int index = 0; index < w->products; index++) {
+      bool stands_here = schedule->phases[i] >> index & 1; /* its first step tells */
+      if (!stands_here || layer->groups[index].operand != MM_INPUT) continue;
+      ahead += !dependent;
+      with_step += dependent;
+    }
+  }
+  *input = with_step ? INPUT_WITH_STEP : INPUT_AHEAD;
+  return !ahead || !with_step;
+}

@@ -49,4 +49,8 @@ typedef struct FusedMm {
 /* Fuses what a phase holds; returns how many products are left in `fused`, which has room for MOST_PHASE_BITS. */
 int fuse_phase(const LayerWindow *layer, PhaseSet phase, FusedMm *fused);
 
+/* How the kernels know a surviving schedule: where the input's products stand. False for one that they cannot run:
+ * they treat all gates and directions alike. */
+bool schedule_input(const LayerWindow *layer, const PhasedSchedule *schedule, InputProduct *input);
+
 #endif

@@ -79,3 +79,43 @@ def test_what_cannot_be_explained_is_a_usage_error(rnncc, tmp_path, arguments):
     model = [] if "targets" in arguments else [layers("RNN").write(tmp_path)]
     done = rnncc(*arguments, *model)
     assert done.returncode == 2 and "--explain" in done.stderr
+
+
+def candidates(text):
+    """(chosen, input, P, X_i, X_j, X_k, total us) of each row."""
+    rows = re.findall(r"^(\*?) +(ahead|step) +(\d+) +(\d+)x +(\d+)x(\d+) .* ([\d.]+)$", text, re.MULTILINE)
+    return [(bool(mark), name, int(p), int(i), int(j), int(k), float(total)) for mark, name, p, i, j, k, total in rows]
+
+
+def test_every_degree_of_parallelism_has_a_split_and_a_time_and_one_is_chosen(explain):
+    rows = candidates(explain(layers("LSTM", H=256, I=256), "--threads=4"))
+    assert {row[2] for row in rows} == {1, 2, 3, 4}
+    assert all(i * j * k == p and k == 1 for _, _, p, i, j, k, _ in rows)
+    assert sum(row[0] for row in rows) == 1
+
+
+def test_the_choice_is_the_least_time_or_says_by_how_much_it_is_not(explain):
+    for H in (48, 64, 256):
+        text = explain(layers("GRU", H=H, I=H, linear_before_reset=1))
+        rows = candidates(text)
+        chosen, least = next(row[-1] for row in rows if row[0]), min(row[-1] for row in rows)
+        over = re.search(r"([\d.]+)% over the least", text)
+        assert ("the least predicted time" in text) if chosen == least else abs(chosen / least - 1 - float(over[1]) / 100) < 0.01
+
+
+def test_one_thread_leaves_one_worker(explain):
+    assert {row[2] for row in candidates(explain(layers("LSTM", B=8), "--threads=1"))} == {1}
+
+
+def test_the_chosen_variant_is_what_the_module_runs(rnncc, tmp_path):
+    model = layers("LSTM", T=100, H=256, I=256).write(tmp_path)
+    assert "_p3" in rnncc("inspect", "--threads=3", "--rnn=workers=3", model).stdout
+    explained = rnncc("inspect", "--explain=rnn", "--target=x86-64-v3", "--threads=2", model).stdout
+    workers = re.search(r"chosen: .*workers=(\d+)", explained)[1]
+    assert f"_p{workers}" in rnncc("inspect", "--target=x86-64-v3", "--threads=2", model).stdout
+
+
+@pytest.mark.parametrize("threads", ["0", "-1", "two", "1025", "", "1.5"])
+def test_a_number_of_threads_that_is_none_is_a_usage_error(rnncc, tmp_path, threads):
+    done = rnncc("inspect", f"--threads={threads}", layers("RNN").write(tmp_path))
+    assert done.returncode == 2 and "--threads" in done.stderr

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: MIT */
+#include "machine.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cpu_limit.h"
+
+/* One word of a file of sysfs; empty if there is none. */
+static void read_word(const char *path, char *word, size_t size) {
+  int file = open(path, O_RDONLY | O_CLOEXEC);
+  ssize_t got = file < 0 ? 0 : read(file, word, size - 1);
+  if (file >= 0) close(file);
+  word[got > 0 ? got : 0] = 0;
+  word[strcspn(word, " \n")] = 0;
+}
+
+static void read_attribute(int index, const char *attribute, char *word, size_t size) {
+  char path[128];
+  snprintf(path, sizeof path, "/sys/devices/system/cpu/cpu0/cache/index%d/%s", index, attribute);
+  read_word(path, word, size);
+}
+
+/* "2048K" or "32M"; 0 if it is no size. */
+static int64_t parse_size(const char *word) {
+  char *unit;
+  long long size = strtoll(word, &unit, 10);
+  if (size <= 0 || size > INT32_MAX) return 0;
+  return *unit == 'M' ? size << 20 : *unit == 'K' ? size << 10 : size;
+}
+
+/* What sysfs does not tell stays as it is. */
+static void find_caches(Machine *machine) {
+  enum { MOST_CACHES = 8 };
+  int64_t *const levels[] = {&machine->l1_bytes, &machine->l2_bytes, &machine->l3_bytes};
+  for (int index = 0; index < MOST_CACHES; index++) {
+    char type[32], level[32], size[32];
+    read_attribute(index, "type", type, sizeof type);
+    read_attribute(index, "level", level, sizeof level);
+    read_attribute(index, "size", size, sizeof size);
+    int at = level[0] - '0';
+    if (!strcmp(type, "Instruction") || at < 1 || at > 3 || parse_size(size) == 0) continue;
+    *levels[at - 1] = parse_size(size);
+  }
+}
+
+Machine machine_of(const Target *target, bool native, int threads) {
+  Machine machine = {
+      .cores = target->cores,
+      .l1_bytes = target->l1_bytes,
+      .l2_bytes = target->l2_bytes,
+      .l3_bytes = target->l3_bytes,
+      .gflops = 2 * target->fma_per_cycle * target->lanes * target->ghz,
+      .l1_gbps = target->l1_gbps,
+      .l2_gbps = target->l2_gbps,
+      .l3_gbps = target->l3_gbps,
+      .dram_gbps = target->dram_gbps,
+      .ghz = target->ghz,
+      .barrier_ns = target->barrier_ns,
+  };
+  if (native) {
+    find_caches(&machine);
+    machine.cores = cpu_limit_threads();
+  }
+  if (threads > 0) machine.cores = threads;
+  return machine;
+}

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * How long a variant of a recurrent layer takes, predicted from the machine's numbers: the products' multiply-adds or
+ * the bytes they read at each level of cache, whichever is longer; the cells' functions; and what workers wait for each
+ * other. All for one run at the dimensions' optimum, on warm weights, as they are after the first run.
+ */
+#ifndef RNNCC_COST_H
+#define RNNCC_COST_H
+
+#include "machine.h"
+#include "recurrent/mm_dag.h"
+#include "recurrent/partition.h"
+
+/* A layer in numbers. Panels are those of the kernels: all gates of so many units, with padding. */
+typedef struct LayerCase {
+  int directions, gates, lanes;
+  int rows;         /* samples of a block, whose sums stay in registers */
+  int phases;       /* barriers of a step: GRU with the reset gate before its product has two */
+  int functions;    /* exp, tanh, sigmoid of a unit and step */
+  bool from_zero;   /* no initial state: the first step's product is zero */
+  bool takes_steps; /* INPUT_WITH_STEP can run it */
+  bool takes_hide;  /* RecurrentVariant.hide can */
+  int64_t steps, batch, inputs, hidden, panels, panel_units;
+} LayerCase;
+
+LayerCase layer_case(const MmLayer *layer, const Target *target);
+
+typedef struct RecurrentCost { /* nanoseconds of the slowest worker */
+  double input;                /* the input's products, where they are made ahead */
+  double products, cells, waits;
+  double total;
+} RecurrentCost;
+
+RecurrentCost recurrent_cost(const Machine *machine, const LayerCase *layer, const RecurrentVariant *variant);
+
+/* The workers that one direction can have. */
+int crew_size(const Machine *machine, const LayerCase *layer);
+/* The time-dependent product as partition.h sees it. */
+MmExtents hidden_extents(const LayerCase *layer, InputProduct input);
+
+#endif
