@@ -19,6 +19,8 @@
  * seen by the waiter after.
  *
  * Order is by difference, (int32_t)(value - goal) >= 0, so wrapping is harmless: no two threads are ever 2^31 apart.
+ *
+ * tests/protocol/pool.pml takes the same steps, and spin checks what is said here; a change belongs in both.
  */
 #include "epoch.h"
 

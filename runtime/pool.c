@@ -2,7 +2,7 @@
 /*
  * Regions: the caller pushes one job into each worker's ring, works as rank 0, and waits for every worker's epoch. That
  * last wait is a barrier in which only the caller waits; after it all epochs are equal, so the next region starts its
- * barriers from there.
+ * barriers from there. tests/protocol/pool.pml is the model of all this that spin checks.
  */
 #include "pool.h"
 
