@@ -20,7 +20,7 @@ import numpy as np
 from benchmarks import networks
 from benchmarks.cases import GATES
 from benchmarks.environment import BUILD, ROOT
-from support import module as module_abi
+from support.module import Tensor, tensor
 
 
 class Failed(Exception):
@@ -64,8 +64,8 @@ class Job:
 
 
 class ModuleCall(Structure):
-    _fields_ = [("api", c_void_p), ("context", c_void_p), ("inputs", c_void_p), ("n_inputs", c_size_t),
-                ("outputs", c_void_p), ("n_outputs", c_size_t)]
+    _fields_ = [("library", c_void_p * 2), ("model", c_void_p), ("context", c_void_p), ("inputs", c_void_p),
+                ("n_inputs", c_size_t), ("outputs", c_void_p), ("n_outputs", c_size_t)]
 
 
 class Contestant:
@@ -78,25 +78,22 @@ class Rnncc(Contestant):
     title = "rnncc"
 
     def __init__(self):
-        self.loop = timing_loops().time_module
+        self.loops = timing_loops()
         self.version = (ROOT / "meson.build").read_text().split("version: '")[1].split("'")[0]
 
     def open(self, job, threads):
-        feeds, outputs = job.feeds, job.outputs
-        module = module_abi.Module(job.folder / "module.so")
-        context = module.context(threads)
-        arrays = [feeds[described.name] for described in module.inputs]
-        inputs = tensors(arrays)
-        results = tensors([outputs[described.name] for described in module.outputs])
-        call = ModuleCall(ctypes.addressof(module.api), context.handle, ctypes.addressof(inputs), len(inputs),
-                          ctypes.addressof(results), len(results))
-        runner = CRunner(self.title, self.loop, call, outputs, (arrays, inputs, results, module))
-        runner.close = lambda: (context.close(), module.close())
+        """A module's inputs and outputs have the order of the model file, which is the job's."""
+        sides = [(Tensor * len(arrays))(*[tensor(array, array.shape) for array in arrays.values()])
+                 for arrays in (job.feeds, job.outputs)]
+        call = ModuleCall(inputs=ctypes.addressof(sides[0]), n_inputs=len(job.feeds),
+                          outputs=ctypes.addressof(sides[1]), n_outputs=len(job.outputs))
+        error = ctypes.create_string_buffer(256)
+        path = c_char_p(bytes(job.folder / "module.so"))
+        if self.loops.open_module(byref(call), path, c_int(threads), error, c_size_t(len(error))):
+            raise Failed(f"{self.title}: {error.value.decode()}")
+        runner = CRunner(self.title, self.loops.time_module, call, job.outputs, (job, sides))
+        runner.close = lambda: self.loops.close_module(byref(call))
         return runner
-
-
-def tensors(arrays):
-    return (module_abi.Tensor * len(arrays))(*[module_abi.tensor(array, array.shape) for array in arrays])
 
 
 # ONNX Runtime, by its C API

@@ -183,7 +183,7 @@ def chart(results, path):
     cases = results["cases"]
     figure, axes = pyplot.subplots(figsize=(8, 1 + 0.27 * len(cases)), layout="constrained")
     places = range(len(cases))
-    axes.barh(places, [ratio(case) for case in cases], color="#3b6ea5", label="rnncc")
+    axes.barh(places, [ratio(case) for case in cases], color="#8fb3d9", label="rnncc")
     expected = [(case_named(case["case"]).at_most, place) for place, case in zip(places, cases)]
     axes.plot(*zip(*((at_most, place) for at_most, place in expected if at_most)), "|", color="black", markersize=11,
               label="at most")
@@ -191,13 +191,13 @@ def chart(results, path):
         points = [(case["contestants"][name]["median_seconds"] / best_peer(case)[1], place)
                   for place, case in zip(places, cases) if name in case["contestants"]]
         if points:
-            axes.plot(*zip(*points), marker, color="#b0552f", fillstyle="none", markersize=5, label=TITLES[name])
+            axes.plot(*zip(*points), marker, color="#9c3d1a", fillstyle="none", markersize=5, label=TITLES[name])
     axes.set_yticks(places, [case_named(case["case"]).title for case in cases], fontsize=8)
     axes.invert_yaxis()
     axes.set_xlim(0, 2.5)
     axes.axvline(1, color="grey", linewidth=0.6)
     axes.set_xlabel("time, best peer = 1; farther than 2.5 is not shown")
-    axes.legend(fontsize=8, loc="lower right")
+    figure.legend(fontsize=8, loc="outside upper center", ncols=5)
     figure.savefig(path, metadata={"Date": None})
     pyplot.close(figure)
 

@@ -9,10 +9,11 @@
 #include <stdint.h>
 #include <time.h>
 
-#include "rnncc.h"
+#include "rnncc_loader.h"
 
 typedef struct ModuleCall {
-  const rnncc_api *api;
+  rnncc_library library;
+  rnncc_model *model;
   rnncc_context *context;
   const rnncc_tensor *inputs;
   size_t n_inputs;
@@ -39,6 +40,29 @@ typedef struct OpenVinoCall {
   void *request;
 } OpenVinoCall;
 
+/* Fills in library, model and context. On failure none is left open, and `error` says why. */
+intptr_t open_module(ModuleCall *call, const char *path, int threads, char *error, size_t error_bytes) {
+  rnncc_options options = {.struct_size = sizeof options, .threads = threads};
+  const char *why = "no memory for a context";
+  rnncc_status status = rnncc_load(path, &call->library, error, error_bytes);
+  if (status) return status;
+  const rnncc_api *api = call->library.api;
+  status = api->model_create(&options, &call->model, &why);
+  if (!status) status = api->context_create(call->model, NULL, 0, &call->context);
+  if (status) {
+    snprintf(error, error_bytes, "%s: %s", path, why);
+    api->model_destroy(call->model);
+    rnncc_unload(&call->library);
+  }
+  return status;
+}
+
+void close_module(ModuleCall *call) {
+  call->library.api->context_destroy(call->context);
+  call->library.api->model_destroy(call->model);
+  rnncc_unload(&call->library);
+}
+
 static double now(void) {
   struct timespec time;
   clock_gettime(CLOCK_MONOTONIC, &time);
@@ -47,7 +71,7 @@ static double now(void) {
 
 static intptr_t call_module(const void *what) {
   const ModuleCall *call = what;
-  return call->api->run(call->context, call->inputs, call->n_inputs, call->outputs, call->n_outputs);
+  return call->library.api->run(call->context, call->inputs, call->n_inputs, call->outputs, call->n_outputs);
 }
 
 static intptr_t call_ort(const void *what) {
