@@ -43,6 +43,7 @@ static Graph *optimise(const Options *options, Arena *arena) {
 /* From the graph to kernel calls and the places of their data. */
 static Emitter *schedule(Graph *graph, MemoryPlan **plan) {
   Emitter *emitter;
+  PASS(find_stacks, graph);
   PASS(plan_recurrent, graph);
   PASS(choose_schedules, graph);
   PASS(pack_weights, graph);

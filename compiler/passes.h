@@ -10,6 +10,7 @@ void infer_shapes(Graph *graph);
 void simplify(Graph *graph);       /* constant folding, identities, batch normalisation into convolution */
 void fuse_epilogue(Graph *graph);  /* bias, residual add, activation into the producer */
 void alias_views(Graph *graph);    /* Reshape and its like share their input's memory */
+void find_stacks(Graph *graph);    /* recurrent layers that can run as a wavefront come one after the other */
 void plan_recurrent(Graph *graph); /* how each recurrent layer is run */
 void choose_schedules(Graph *graph);
 void pack_weights(Graph *graph);

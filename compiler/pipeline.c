@@ -8,9 +8,9 @@
 #include "passes.h"
 #include "support/interrupt.h"
 
-const char *const pass_names[] = {"verify",      "infer_shapes",   "simplify",         "fuse_epilogue",
-                                  "alias_views", "plan_recurrent", "choose_schedules", "pack_weights",
-                                  "lower",       "plan_memory",    "place_weights",    NULL};
+const char *const pass_names[] = {
+    "verify",           "infer_shapes", "simplify", "fuse_epilogue", "alias_views",   "find_stacks", "plan_recurrent",
+    "choose_schedules", "pack_weights", "lower",    "plan_memory",   "place_weights", NULL};
 
 static const Options *options;
 static double started;

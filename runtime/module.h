@@ -5,6 +5,7 @@
 
 #include "rnncc.h"
 #include "team.h"
+#include "wave.h"
 
 /* What one run hands to the schedule. Shared by all workers, read-only but for `fault` and `stamps`. */
 typedef struct Run {

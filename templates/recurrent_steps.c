@@ -492,7 +492,7 @@ static void take_partial(Layer *l, float *partial, int64_t direction) {
 static void set_strides(Layer *l, int64_t directions, bool batch_first) {
   int64_t gates = directions * l->panels * GATE_VECTORS * LANES, y = directions * l->hidden;
   l->gates_time = gates * (batch_first ? 1 : l->batch);
-  l->gates_sample = gates * (batch_first ? l->steps : 1);
+  l->gates_sample = gates * (batch_first ? l->count : 1);
   if (INPUT) l->gates_time = 0, l->gates_sample = gates;
   l->x_time = l->inputs * (batch_first ? 1 : l->batch);
   l->x_sample = l->inputs * (batch_first ? l->steps : 1);

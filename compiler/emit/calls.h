@@ -24,6 +24,8 @@ struct KernelCall {
   Access *accesses;
   double flops, bytes;
   bool no_barrier_after;
+  const Wavefront *wavefront; /* NULL: the call runs once, by the whole team */
+  int layer;                  /* of the wavefront */
 };
 
 typedef struct RangeCheck {
@@ -48,8 +50,13 @@ struct Emitter {
   KernelCall **calls;
   int n_checks, check_capacity;
   RangeCheck *checks;
+  const Wavefront *wavefront; /* that calls are made of now, and of which layer; or NULL */
+  int layer;
   bool may_fault; /* some kernel can find a value out of range while running */
 };
+
+/* The calls *first .. *last, inclusive, run interleaved with this one: those of its wavefront, or it alone. */
+void calls_beside(const Emitter *emitter, int call, int *first, int *last);
 
 /* Runs every node's family. The values' places are decided afterwards, by plan_memory. */
 Emitter *lower(Graph *graph);

@@ -87,23 +87,56 @@ static void remember(Arena *arena, Pending *pending, const KernelCall *call) {
 
 /* ---- calls ---- */
 
-static void emit_call(Text *out, const KernelCall *call) {
+static void emit_call(Unit *unit, const Emitter *emitter, int index, const char *indent) {
+  Text *out = &unit->text;
+  const KernelCall *call = emitter->calls[index];
   const Node *node = call->node;
-  text_add(out, "\n  /* n%d %s%s%s: %.3g MFLOP, %.3g MB */\n", node->id, node->op->name, node->schedule ? " " : "",
-           node->schedule ? node->schedule->text : "", call->flops * 1e-6, call->bytes * 1e-6);
+  mark_node(unit, node);
+  text_add(out, "\n%s/* n%d %s%s%s: %.3g MFLOP, %.3g MB */\n", indent, node->id, node->op->name,
+           node->schedule ? " " : "", node->schedule ? node->schedule->text : "", call->flops * 1e-6,
+           call->bytes * 1e-6);
   size_t line = out->length;
-  text_add(out, "  %s(", call->kernel->function);
+  text_add(out, "%s%s(", indent, call->kernel->function);
   for (int i = 0; i < call->n_arguments; i++) {
     const char *expression = call->arguments[i].expression;
     if (i) text_add(out, ",");
     if (out->length + strlen(expression) + 2 - line > LINE_WIDTH) {
       line = out->length + 1;
-      text_add(out, "\n     ");
+      text_add(out, "\n%s   ", indent);
     }
     text_add(out, i ? " %s" : "%s", expression);
   }
   text_add(out, ");\n");
+  mark_node(unit, NULL);
+  text_add(out, "%sif (run->stamps) module_stamp(run, team, %d);\n", indent, index);
 }
+
+/* ---- wavefronts ---- */
+
+static int layer_of_call(const Emitter *emitter, int index) { return emitter->calls[index]->layer; }
+
+/* Each turn begins with a barrier, the first one too: calls before the loop need none of their own. */
+static void emit_wavefront(Unit *unit, const Emitter *emitter, int first, int last) {
+  Text *out = &unit->text;
+  const Wavefront *wavefront = emitter->calls[first]->wavefront;
+  text_add(out, "\n  /* %d layers as a wavefront, in chunks of %d steps */\n", wavefront->layers, wavefront->chunk);
+  text_add(out, "  Wave wave%d = {.layers = %d, .steps = ", first, wavefront->layers);
+  dim_print_c(out, wavefront->steps);
+  text_add(out, ", .chunk = %d, .done = (int64_t[%d]){0}};\n", wavefront->chunk, wavefront->layers);
+  text_add(out, "  while (wave_turn(&wave%d, team)) {\n    Team alone = {.size = 1};\n", first);
+  text_add(out, "    const int64_t first = wave%d.first, count = wave%d.count;\n    team_barrier(team);\n", first,
+           first);
+  for (int i = first; i <= last; i++) {
+    int layer = layer_of_call(emitter, i);
+    if (i == first || layer_of_call(emitter, i - 1) != layer)
+      text_add(out, "    if (wave%d.layer == %d) {", first, layer);
+    emit_call(unit, emitter, i, "      ");
+    if (i == last || layer_of_call(emitter, i + 1) != layer) text_add(out, "    }\n");
+  }
+  text_add(out, "  }\n");
+}
+
+/* ---- the schedule ---- */
 
 void emit_schedule(Unit *unit, Emitter *emitter) {
   Text *out = &unit->text;
@@ -112,19 +145,19 @@ void emit_schedule(Unit *unit, Emitter *emitter) {
   emit_pointers(out, emitter);
   Pending pending = {0};
   const KernelCall *before = NULL;
-  for (int i = 0; i < emitter->n_calls; i++) {
+  for (int i = 0, last; i < emitter->n_calls; i = last + 1) {
     const KernelCall *call = emitter->calls[i];
+    calls_beside(emitter, i, &i, &last);
     bool excused = before && before->no_barrier_after && before->node == call->node;
     if (!excused) pending.excused = pending.count;
-    if (needs_barrier(&pending, call)) {
-      text_add(out, "  team_barrier(team);\n");
-      pending.count = pending.excused = 0;
-    }
-    mark_node(unit, call->node);
-    emit_call(out, call);
-    mark_node(unit, NULL);
-    text_add(out, "  if (run->stamps) module_stamp(run, team, %d);\n", i);
-    remember(emitter->arena, &pending, call);
+    bool barrier = !call->wavefront && needs_barrier(&pending, call);
+    if (barrier) text_add(out, "  team_barrier(team);\n");
+    if (barrier || call->wavefront) pending.count = pending.excused = 0;
+    if (call->wavefront)
+      emit_wavefront(unit, emitter, i, last);
+    else
+      emit_call(unit, emitter, i, "  ");
+    for (int c = i; c <= last; c++) remember(emitter->arena, &pending, emitter->calls[c]);
     before = call;
   }
   text_add(out, emitter->n_calls ? "}\n" : "  (void)run, (void)team;\n}\n");

@@ -79,6 +79,8 @@ KernelCall *kernel_call(Emitter *emitter, const Node *node, KernelSpec *spec) {
   KernelCall *call = ARENA_NEW(emitter->arena, KernelCall);
   call->emitter = emitter;
   call->node = node;
+  call->wavefront = emitter->wavefront;
+  call->layer = emitter->layer;
   call->kernel = find_or_make_kernel(emitter, node, spec);
   call->n_arguments = call->kernel->n_parameters;
   call->arguments = ARENA_ARRAY(emitter->arena, Argument, call->n_arguments);
@@ -167,6 +169,18 @@ void call_cost(KernelCall *call, double flops, double bytes) {
 
 void call_no_barrier(KernelCall *call) { call->no_barrier_after = true; }
 
+void emitter_in_wavefront(Emitter *emitter, const Wavefront *wavefront, int layer) {
+  emitter->wavefront = wavefront;
+  emitter->layer = layer;
+}
+
+void calls_beside(const Emitter *emitter, int call, int *first, int *last) {
+  const Wavefront *wavefront = emitter->calls[call]->wavefront;
+  *first = *last = call;
+  while (wavefront && *first > 0 && emitter->calls[*first - 1]->wavefront == wavefront) --*first;
+  while (wavefront && *last + 1 < emitter->n_calls && emitter->calls[*last + 1]->wavefront == wavefront) ++*last;
+}
+
 /* ---- range checks ---- */
 
 bool emitter_check_range(Emitter *emitter, const Value *value, int64_t lo, int64_t hi, const Dim *hi_dim,
@@ -190,6 +204,7 @@ bool emitter_check_range(Emitter *emitter, const Value *value, int64_t lo, int64
 
 /* What every template may ask for without the family giving it. */
 static const Argument supplied[] = {{"team", "team"}, {"run", "run"}, {"fault", "run->fault"}};
+static const Argument team_of_one = {"team", "&alone"}; /* a local of the wavefront's loop */
 
 static void supply(KernelCall *call, const Argument *argument) {
   int index = parameter_index(call->kernel, argument->parameter);
@@ -199,6 +214,7 @@ static void supply(KernelCall *call, const Argument *argument) {
 }
 
 static void complete_arguments(KernelCall *call) {
+  if (call->wavefront) supply(call, &team_of_one);
   for (size_t i = 0; i < sizeof supplied / sizeof *supplied; i++) supply(call, &supplied[i]);
   for (int i = 0; i < call->n_arguments; i++)
     if (!call->arguments[i].expression)

@@ -42,6 +42,16 @@ void call_cost(KernelCall *call, double flops, double bytes);
  * one where memory written before is touched. call_no_barrier: the next call of the same node needs none. */
 void call_no_barrier(KernelCall *call);
 
+/* A wavefront: layers in a row run their steps in chunks, side by side (runtime/wave.h). All calls of a layer run once
+ * a chunk, by one worker, which is their whole team; their arguments may use `first` and `count`, the chunk's steps.
+ * The calls of a wavefront follow each other, layer by layer. */
+typedef struct Wavefront {
+  int layers, chunk;
+  const Dim *steps;
+} Wavefront;
+/* Calls made from here on belong to it; NULL: to none. */
+void emitter_in_wavefront(Emitter *emitter, const Wavefront *wavefront, int layer);
+
 /* A template that may find a value out of range at run time has a parameter `atomic_int *fault`, and reports by
  * fault_report() of kernel.h. Outputs are then staged until the run has succeeded, unless the family shows that this
  * call cannot fault by giving the argument itself: call_argument(call, "fault", "NULL"). */

@@ -2,7 +2,7 @@
 /*
  * RNN, GRU and LSTM: matrices that are not constant are packed, one product makes the input's part of all gates of all
  * steps, unless the steps make it themselves, then each direction walks its steps. What the layer is stands in
- * recurrent/layer.h.
+ * recurrent/layer.h. A stack that runs as a wavefront does so chunk by chunk; its calls all stand at its last layer.
  */
 #include "recurrent/layer.h"
 
@@ -74,29 +74,44 @@ static void emit_matrix(Emitter *emitter, const Node *node, const MatrixPlan *ma
   call_cost(call, 0, 8 * (double)panels_floats(p));
 }
 
+static const char *dim_text(Emitter *emitter, const Dim *dim) {
+  Text text = text_new(emitter_arena(emitter));
+  dim_print_c(&text, dim);
+  return text.data;
+}
+
+/* The rows that are multiplied with W: the samples of all steps, or in a wavefront those of a chunk. The times of a
+ * batch-first chunk do not stand together: there each sample is a product of its own. */
+static void give_rows(Emitter *emitter, KernelCall *call, const Node *node, const Layer *l) {
+  DimTable *dims = emitter_graph(emitter)->dims;
+  const Dim *inputs = dim_const(dims, l->inputs), *step = l->batch_first ? inputs : dim_mul(dims, l->batch, inputs);
+  bool by_sample = l->stack && l->batch_first;
+  call_argument(call, "a", l->stack ? "t%d + first * %s" : "t%d", node->inputs[INPUT_X]->id, dim_text(emitter, step));
+  if (!l->stack) call_dim(call, "m", dim_mul(dims, l->steps, l->batch));
+  if (l->stack) call_argument(call, "m", by_sample ? "count" : "count * %s", dim_text(emitter, l->batch));
+  call_argument(call, "batch_rank", "%d", by_sample);
+  call_dims(call, "batch_dims", by_sample, &l->batch);
+  call_dims(call, "a_batch", by_sample, (const Dim *[]){dim_mul(dims, l->steps, inputs)});
+  call_ints(call, "b_batch", by_sample, (const int64_t[]){0});
+}
+
 static void emit_input_product(Emitter *emitter, const Node *node, const Layer *l) {
-  Graph *graph = emitter_graph(emitter);
   const MatrixPlan *bias = &l->matrices[MATRIX_BIAS];
   KernelSpec *spec = gemm_spec(emitter, &l->gemm);
   kernel_knob(spec, "ADDEND", bias->source != NULL);
   KernelCall *call = kernel_call(emitter, node, spec);
-  call_value(call, "a", node->inputs[INPUT_X]);
+  give_rows(emitter, call, node, l);
   call_argument(call, "b", "%s", matrix_text(emitter, node, &l->matrices[MATRIX_INPUT]));
   call_argument(call, "addend", "%s", matrix_text(emitter, node, bias));
   call_argument(call, "c", "%s", scratch_at(emitter, node, 0));
   call_argument(call, "scale", "1");
   call_argument(call, "addend_scale", "1");
-  call_dim(call, "m", dim_mul(graph->dims, l->steps, l->batch));
   call_argument(call, "n", "%lld", (long long)l->gates_row);
   call_argument(call, "k", "%lld", (long long)l->inputs);
   call_argument(call, "a_row", "%lld", (long long)l->inputs);
   call_argument(call, "a_depth", "1");
   call_argument(call, "addend_row", "0");
   call_argument(call, "c_row", "%lld", (long long)l->gates_row);
-  call_argument(call, "batch_rank", "0");
-  call_ints(call, "batch_dims", 0, NULL);
-  call_ints(call, "a_batch", 0, NULL);
-  call_ints(call, "b_batch", 0, NULL);
   double m = (double)dim_optimum(l->steps) * (double)dim_optimum(l->batch), n = (double)l->gates_row;
   double k = (double)l->inputs;
   call_cost(call, 2 * m * n * k, 4 * (m * k + n * k + m * n));
@@ -161,8 +176,8 @@ static void emit_steps(Emitter *emitter, const Node *node, const Layer *l, int d
   call_argument(call, "partial", "%s", scratch_at(emitter, node, l->partial));
   call_argument(call, "clip", "%af", (double)l->clip);
   call_dim(call, "steps", l->steps);
-  call_argument(call, "first", "0");
-  call_dim(call, "count", l->steps);
+  call_argument(call, "first", l->stack ? "first" : "0");
+  call_argument(call, "count", "%s", l->stack ? "count" : dim_text(emitter, l->steps));
   call_dim(call, "batch", l->batch);
   call_argument(call, "inputs", "%lld", (long long)l->inputs);
   call_argument(call, "hidden", "%lld", (long long)l->hidden);
@@ -175,12 +190,39 @@ static void emit_steps(Emitter *emitter, const Node *node, const Layer *l, int d
   if (direction + 1 < l->directions) call_no_barrier(call);
 }
 
-static void emit(Emitter *emitter, Node *node) {
-  const Layer *l = (const Layer *)node->schedule;
+static void emit_preparation(Emitter *emitter, const Node *node, const Layer *l) {
   emit_length_check(emitter, node, l);
   for (int i = 0; i < MATRICES; i++) emit_matrix(emitter, node, &l->matrices[i]);
+}
+
+static void emit_layer(Emitter *emitter, const Node *node, const Layer *l) {
   if (l->variant.input == INPUT_AHEAD) emit_input_product(emitter, node, l);
   for (int direction = 0; direction < l->directions; direction++) emit_steps(emitter, node, l, direction);
+}
+
+static void emit_wavefront(Emitter *emitter, const Stack *stack) {
+  const Layer *first = (const Layer *)stack->layers[0]->schedule;
+  for (int i = 0; i < stack->n_layers; i++)
+    emit_preparation(emitter, stack->layers[i], (const Layer *)stack->layers[i]->schedule);
+  Wavefront *wavefront = ARENA_NEW(emitter_arena(emitter), Wavefront);
+  *wavefront = (Wavefront){.layers = stack->n_layers, .chunk = first->variant.chunk, .steps = first->steps};
+  for (int i = 0; i < stack->n_layers; i++) {
+    const Layer *l = (const Layer *)stack->layers[i]->schedule;
+    if (l->stack != stack || l->variant.chunk != first->variant.chunk) bug("the layers of a stack have other chunks");
+    emitter_in_wavefront(emitter, wavefront, i);
+    emit_layer(emitter, stack->layers[i], l);
+  }
+  emitter_in_wavefront(emitter, NULL, 0);
+}
+
+static void emit(Emitter *emitter, Node *node) {
+  const Layer *l = (const Layer *)node->schedule;
+  if (!l->stack) {
+    emit_preparation(emitter, node, l);
+    emit_layer(emitter, node, l);
+  } else if (l->place + 1 == l->stack->n_layers) {
+    emit_wavefront(emitter, l->stack);
+  }
 }
 
 const KernelFamily family_recurrent = {

@@ -24,6 +24,7 @@ typedef struct Value Value;
 typedef struct Graph Graph;
 typedef struct OpInfo OpInfo;                     /* ir/op.h */
 typedef struct Schedule Schedule;                 /* emit/family.h */
+typedef struct Stack Stack;                       /* recurrent/stack.h */
 typedef struct Target Target;                     /* targets.h */
 typedef struct Machine Machine;                   /* machine.h */
 typedef struct RecurrentVariant RecurrentVariant; /* recurrent/variant.h */
@@ -133,6 +134,9 @@ struct Graph {
   int n_inputs, n_outputs, n_states;
   Value **inputs, **outputs; /* without the states */
   State *states;
+
+  int n_stacks; /* recurrent layers that can run as a wavefront; set by find_stacks */
+  Stack *stacks;
 
   int64_t arena_bytes;   /* set by plan_memory */
   int64_t weights_bytes; /* set by pack_weights */

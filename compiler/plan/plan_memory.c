@@ -26,14 +26,23 @@ static void touch(Liveness *live, Value *value, int call) {
   if (call > live->last[id]) live->last[id] = call;
 }
 
+/* What the calls of a wavefront touch they touch again and again until the last of them is done. */
+static void touch_accesses(Liveness *live, const Emitter *emitter, int call) {
+  int first, last;
+  calls_beside(emitter, call, &first, &last);
+  for (int a = 0; a < emitter->calls[call]->n_accesses; a++) {
+    touch(live, emitter->calls[call]->accesses[a].value, first);
+    touch(live, emitter->calls[call]->accesses[a].value, last);
+  }
+}
+
 static Liveness find_liveness(Emitter *emitter) {
   Graph *graph = emitter->graph;
   Liveness live = {.last_call = emitter->n_calls};
   live.first = ARENA_ARRAY(graph->arena, int, graph->n_values);
   live.last = ARENA_ARRAY(graph->arena, int, graph->n_values);
   for (int i = 0; i < graph->n_values; i++) live.first[i] = live.last[i] = -1;
-  for (int i = 0; i < emitter->n_calls; i++)
-    for (int a = 0; a < emitter->calls[i]->n_accesses; a++) touch(&live, emitter->calls[i]->accesses[a].value, i);
+  for (int i = 0; i < emitter->n_calls; i++) touch_accesses(&live, emitter, i);
   for (int i = 0; i < graph->n_states; i++) {
     touch(&live, graph->states[i].input, 0);
     touch(&live, graph->states[i].output, live.last_call);

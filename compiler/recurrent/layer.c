@@ -69,6 +69,15 @@ static bool read_attributes(Graph *graph, const Node *node, Layer *l) {
 
 /* ---- what the target wants ---- */
 
+/* Chunks are for layers of a stack. One worker alone runs those of a layer. */
+static void settle_wavefront(const Graph *graph, const Node *node, Layer *l) {
+  RecurrentVariant *v = &l->variant;
+  l->stack = v->chunk ? stack_of(graph, node, &l->place) : NULL;
+  if (!l->stack) v->chunk = 0;
+  if (v->chunk > dim_upper(l->steps)) v->chunk = (int)dim_upper(l->steps);
+  if (l->stack) v->workers = v->sample_ways = 1;
+}
+
 /* What a variant asks for and this layer has no use for, or its kernels cannot do, is dropped. */
 static void settle_variant(Layer *l) {
   RecurrentVariant *v = &l->variant;
@@ -103,6 +112,18 @@ static void choose_variant(const Graph *graph, const Node *node, Layer *l) {
   if (graph->variant) variant_override(&l->variant, graph->variant, NULL);
 }
 
+/* Of the product with W: its rows are the samples of all steps, or of a chunk. In a batch-first chunk those of each
+ * sample are a product of their own; the last chunk may be shorter than the others. */
+static GemmKnobs input_gemm(Graph *graph, const Layer *l) {
+  int chunk = l->variant.chunk;
+  if (!chunk) return gemm_knobs(graph->target, l->gates_row, dim_mul(graph->dims, l->steps, l->batch));
+  const Dim *steps = dim_const(graph->dims, chunk);
+  const Dim *m = l->batch_first ? steps : dim_mul(graph->dims, steps, l->batch);
+  GemmKnobs knobs = gemm_knobs(graph->target, l->gates_row, m);
+  if (!dim_is_const(l->steps) || dim_value(l->steps) % chunk) knobs.rows.least = 1;
+  return knobs;
+}
+
 static void choose_knobs(Graph *graph, Layer *l) {
   const Target *target = graph->target;
   l->unit_vectors = unit_vectors_of(l, target);
@@ -113,7 +134,7 @@ static void choose_knobs(Graph *graph, Layer *l) {
   l->rows = block_rows(most, l->batch, l->variant.sample_ways);
   l->parts = parts_of(target, product_vectors);
   l->gates_row = l->directions * l->panels * l->gates * l->unit_vectors * target->lanes;
-  l->gemm = gemm_knobs(target, l->gates_row, dim_mul(graph->dims, l->steps, l->batch));
+  l->gemm = input_gemm(graph, l);
 }
 
 /* ---- the matrices ---- */
@@ -182,7 +203,8 @@ static int64_t plus(int64_t a, int64_t b) { return a > INT64_MAX - b ? INT64_MAX
 
 static void plan_scratch(const Target *target, Layer *l) {
   bool with_step = l->variant.input == INPUT_WITH_STEP;
-  int64_t batch = dim_upper(l->batch), samples = with_step ? batch : times(dim_upper(l->steps), batch);
+  int64_t batch = dim_upper(l->batch), steps = l->stack ? l->variant.chunk : dim_upper(l->steps);
+  int64_t samples = with_step ? batch : times(steps, batch);
   int64_t state_row = l->panels * l->unit_vectors * target->lanes + target->lanes;
   int64_t gates = aligned(times(samples, l->gates_row * 4));
   int64_t buffers = l->directions * cell_rows[l->cell].buffers * state_row * 4;
@@ -211,6 +233,7 @@ static const char *schedule_text(Arena *arena, const Layer *l) {
   if (v->hide) text_add(&text, "_hide");
   if (v->depth_block) text_add(&text, "_k%d", v->depth_block);
   if (v->input == INPUT_WITH_STEP) text_add(&text, "_step");
+  if (v->chunk) text_add(&text, "_w%d", v->chunk);
   return text.data;
 }
 
@@ -219,6 +242,7 @@ Layer *layer_of(Graph *graph, Node *node) {
   l->cell = cell_of(node);
   if (!read_extents(node, l) || !read_attributes(graph, node, l)) return NULL;
   choose_variant(graph, node, l);
+  settle_wavefront(graph, node, l);
   settle_variant(l);
   choose_knobs(graph, l);
   plan_matrices(node, graph->target, l);

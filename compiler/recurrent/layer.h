@@ -6,6 +6,7 @@
 #include "emit/family.h"
 #include "recurrent/activation_body.h"
 #include "recurrent/gemm.h"
+#include "recurrent/stack.h"
 #include "recurrent/variant.h"
 
 /* Values of CELL in templates/recurrent_steps.c. */
@@ -42,6 +43,8 @@ typedef struct Layer {
   ActivationBodies activations;
   const Dim *steps, *batch;
   const Value *lengths;
+  const Stack *stack; /* that runs as a wavefront, and which of its layers this is; NULL: it runs by itself */
+  int place;
   GemmKnobs gemm;
   int64_t gates_row; /* floats that one step of one sample has in the gates' buffer */
   MatrixPlan matrices[MATRICES];

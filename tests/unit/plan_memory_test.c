@@ -73,6 +73,25 @@ static void values_live_together_share_no_byte(void **state) {
   }
 }
 
+/* Its calls run again and again, interleaved. */
+static void what_a_wavefront_touches_is_live_through_all_of_it(void **state) {
+  (void)state;
+  enum { FIRST = 10, LAST = 14 };
+  Arena *arena = arena_new();
+  Graph *graph = graph_new(arena);
+  Emitter *emitter = make_emitter(graph);
+  Wavefront wavefront = {.layers = 5};
+  for (int i = FIRST; i <= LAST; i++) emitter->calls[i]->wavefront = &wavefront;
+  for (int i = 0; i < CALLS; i++) access_value(emitter, i, make_value(graph, 100));
+  MemoryPlan *plan = plan_memory(emitter);
+  for (int i = 0; i < CALLS; i++) {
+    bool inside = i >= FIRST && i <= LAST;
+    assert_int_equal(plan->intervals[i].first, inside ? FIRST : i);
+    assert_int_equal(plan->intervals[i].last, inside ? LAST : i);
+  }
+  arena_free(arena);
+}
+
 /* A third over the largest live set on the worst of random schedules; networks come much closer. */
 static void the_arena_stays_near_the_largest_live_set(void **state) {
   (void)state;
@@ -105,6 +124,7 @@ static void an_output_is_written_in_place_unless_the_run_can_fault(void **state)
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(values_live_together_share_no_byte),
+      cmocka_unit_test(what_a_wavefront_touches_is_live_through_all_of_it),
       cmocka_unit_test(the_arena_stays_near_the_largest_live_set),
       cmocka_unit_test(an_output_is_written_in_place_unless_the_run_can_fault),
   };
