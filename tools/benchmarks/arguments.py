@@ -38,12 +38,14 @@ def cores():
 
 def parser():
     top = argparse.ArgumentParser(
-        prog="tools/bench", description="Compares compiled modules with their peers: same weights, same input, in turns.",
+        prog="tools/bench",
+        description="Compares compiled modules with their peers: same weights, same input, in turns.",
         epilog="exit: 0 ok, 1 outputs disagree, 2 usage, 5 environment")
     what = top.add_subparsers(dest="what", required=True, metavar="rnn")
-    rnn = what.add_parser("rnn", help="recurrent layers, against ONNX Runtime, OpenVINO and PyTorch",
-                          epilog="A full run writes RESULTS.md, results.json and rnn.svg to tools/benchmarks, any other to "
-                                 "build/bench. Times mean something on an idle machine only.")
+    rnn = what.add_parser(
+        "rnn", help="recurrent layers, against ONNX Runtime, OpenVINO and PyTorch",
+        epilog="A full run writes RESULTS.md, results.json and rnn.svg to tools/benchmarks, any other to build/bench. "
+               "Times mean something on an idle machine only.")
     rnn.add_argument("--quick", action="store_true", help="a few of the cases, for a shorter time: under three minutes")
     rnn.add_argument("--case", action="append", default=[], metavar="PATTERN",
                      help="cases by name, such as 'lstm_256*', or one of the same form, such as "

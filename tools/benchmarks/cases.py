@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 """The recurrent cases, and for each the part of the best peer's time that rnncc should at most take.
 
-Field letters: T steps, B sequences, I inputs, H units. In all cases I = H. A name says all of a case, so one that is not
-listed can be measured, too.
+Field letters: T steps, B sequences, I inputs, H units. In all cases I = H. A name says all of a case, so one that is
+not listed can be measured, too.
 """
 import re
 from dataclasses import dataclass

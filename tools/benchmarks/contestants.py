@@ -5,14 +5,15 @@
     runner = contestant.open(job, threads)       ready to run: this and the first run is what a start costs
     runner.run() -> outputs by name              runner.times(n) -> seconds of n runs
 
-Each contestant gets its input in place, writes its output in place where it can, and is called by the fastest interface
-it has: C, but for PyTorch, whose users call it from Python.
+Each contestant gets its input in place, writes its output in place where it can, and is called by the fastest
+interface it has: C, but for PyTorch, whose users call it from Python.
 """
 import ctypes
 import importlib.metadata
 import importlib.util
 import time
-from ctypes import POINTER, Structure, byref, c_char_p, c_double, c_int, c_int64, c_size_t, c_ssize_t, c_uint32, c_void_p
+from ctypes import POINTER, Structure, byref, c_char_p, c_double, c_int, c_int64, c_size_t, c_ssize_t, c_uint32
+from ctypes import c_void_p
 from pathlib import Path
 
 import numpy as np
@@ -133,7 +134,8 @@ class OnnxRuntime(Contestant):
         self.table = get_api(ORT_API_VERSION)
 
     def call(self, name, *arguments):
-        status = ctypes.CFUNCTYPE(c_void_p, *[type(argument) for argument in arguments])(self.table[ORT[name]])(*arguments)
+        kind = ctypes.CFUNCTYPE(c_void_p, *[type(argument) for argument in arguments])
+        status = kind(self.table[ORT[name]])(*arguments)
         if status:
             message = ctypes.CFUNCTYPE(c_char_p, c_void_p)(self.table[ORT["GetErrorMessage"]])(status)
             raise Failed(f"ONNX Runtime: {name}: {message.decode()}")

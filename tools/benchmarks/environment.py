@@ -49,7 +49,8 @@ def install(pins):
     print(f"tools/bench: installing into {VENV.name}, once: {' '.join(pins)}", file=sys.stderr)
     python = "/usr/bin/python3" if os.access("/usr/bin/python3", os.X_OK) else shutil.which("python3")
     if not (VENV / "bin" / "pip").exists():
-        run_quietly(f"cannot make {VENV.name}: Debian's package python3-venv is needed", python, "-m", "venv", "--clear", VENV)
+        run_quietly(f"cannot make {VENV.name}: Debian's package python3-venv is needed",
+                    python, "-m", "venv", "--clear", VENV)
     index = ["--extra-index-url", f"https://{CPU_WHEELS}/whl/cpu"] if reachable(CPU_WHEELS) else []
     names = " ".join(f"--without {peer}" for peer in PEERS if any(pin.startswith(peer + "==") for pin in pins))
     run_quietly(f"cannot install the packages; is there a network? A peer can be left out: {names}",

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
 """What this machine is, what a core of it can do at best, and with that the least time a case can take.
 
-A recurrent layer reads its recurrent weights once a step, whatever computes it: at batch 1 that is the limit, as fast as
-the cache gives them that holds a core's share. With a batch the multiply-adds may take longer. The input's part is one
-matrix product for all steps. Barriers, activations and what the outputs cost are left out: no case can reach 100%.
+A recurrent layer reads its recurrent weights once a step, whatever computes it: at batch 1 that is the limit, as fast
+as the cache gives them that holds a core's share. With a batch the multiply-adds may take longer. The input's part is
+one matrix product for all steps. Barriers, activations and what the outputs cost are left out: no case can reach 100%.
 """
 import json
 import math

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Measures one case in a process of its own: python -m benchmarks.measure SETTINGS, which is JSON. Prints a line of JSON.
+"""Measures one case in a process of its own: python -m benchmarks.measure SETTINGS, which is JSON; so is its output.
 
 First the starts, each in a fork that nothing has run in yet. Then all contestants are loaded side by side, at each
 thread count; their outputs are compared with double precision; a few rounds choose each one's thread count; and those
@@ -21,7 +21,8 @@ from benchmarks.contestants import CONTESTANTS, Failed, Job
 PEER_PAUSE = 0.06  # seconds: ONNX Runtime's threads spin on for some 40 ms after a run
 SLICE = 0.01  # seconds of counted runs in a turn, and of uncounted ones before: waking threads takes milliseconds
 MOST_RUNS = 400
-CHOOSING_ROUNDS = 2
+FEWEST_ROUNDS = 3  # that a median needs
+CHOOSING_ROUNDS, CHOOSING_SECONDS = 2, 2
 STARTS = 3
 START_RUNS = 0.05  # seconds of runs after a first result, in which memory may still grow; one run at least
 
@@ -94,8 +95,8 @@ def check(job, expected, runners):
     for (name, threads), runner in runners.items():
         error = networks.error(runner.run(), expected)
         if not error <= limits[name]:
-            raise Disagreement(f"{job.case.name}: {name} on {threads} threads is off by {error:.2g} of the largest value; "
-                               f"the bound is {limits[name]:.2g}")
+            raise Disagreement(f"{job.case.name}: {name} on {threads} threads is off by {error:.2g} of the largest "
+                               f"value; the bound is {limits[name]:.2g}")
         errors[name] = max(error, errors.get(name, 0))
     return errors
 
@@ -112,8 +113,8 @@ class Turn:
 
     def __init__(self, runner, pause):
         self.runner, self.pause, self.seconds = runner, pause, []
-        runner.times(1)
-        self.runs = min(MOST_RUNS, math.ceil(SLICE / runner.times(1)[0]))
+        first = runner.times(1)[0]  # a short run takes longer at first
+        self.runs = min(MOST_RUNS, math.ceil(SLICE / (first if first > SLICE else runner.times(1)[0])))
 
     def take(self):
         self.runner.times(self.runs)
@@ -129,11 +130,11 @@ def pause_after(name):
     return 0 if name == "rnncc" else PEER_PAUSE
 
 
-def rounds(turns, most, seconds):
-    """Round after round until there are `most`, or time is up: but three at least, as a median needs."""
+def rounds(turns, fewest, most, seconds):
+    """Round after round until there are `most`, or time is up and there are `fewest`. Returns how many."""
     end = time.perf_counter() + seconds
     done = 0
-    while done < min(3, most) or (done < most and time.perf_counter() < end):
+    while done < min(fewest, most) or (done < most and time.perf_counter() < end):
         for turn in turns.values():
             turn.take()
         done += 1
@@ -144,7 +145,7 @@ def best_counts(runners):
     """The runners of each contestant's best thread count. The others are closed."""
     turns = {key: Turn(runner, pause_after(key[0])) for key, runner in runners.items()}
     time.sleep(PEER_PAUSE)
-    rounds(turns, CHOOSING_ROUNDS, 0)
+    rounds(turns, 1, CHOOSING_ROUNDS, CHOOSING_SECONDS)
     best = {}
     for key, turn in turns.items():
         if key[0] not in best or turn.median < turns[best[key[0]]].median:
@@ -171,7 +172,7 @@ def measure(job, contestants, counts, most_rounds, seconds):
     chosen = best_counts(runners) if len(counts) > 1 else runners
     turns = {name: Turn(runner, pause_after(name)) for (name, _), runner in chosen.items()}
     time.sleep(PEER_PAUSE)
-    done = rounds(turns, most_rounds, seconds)
+    done = rounds(turns, FEWEST_ROUNDS, most_rounds, seconds)
     for name, threads in chosen:
         result[name].update(threads=threads, error=errors[name], version=contestants[name].version,
                             **spread(turns[name].seconds))

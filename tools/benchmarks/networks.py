@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 """A case's weights, input, model files, and its outputs in double precision. Shapes as in ONNX:
 
-x[T,B,I], h0 and c0[D,B,H]; W[D,G*H,I], R[D,G*H,H], B[D,2*G*H] with G gates, in the order z r h (GRU) and i o f c (LSTM).
-Y[T,D,B,H]; streaming: Y_h and Y_c[D,B,H].
+x[T,B,I], h0 and c0[D,B,H]; W[D,G*H,I], R[D,G*H,H], B[D,2*G*H] with G gates, in the order z r h (GRU) and i o f c
+(LSTM). Y[T,D,B,H]; streaming: Y_h and Y_c[D,B,H].
 """
 import math
 
@@ -105,8 +105,8 @@ def reference(case):
     zero = np.zeros((case.D, case.B, case.H))
     x = given["x"]
     for W, R, bias in layers(case):
-        ends = [direction_reference(case, x, W[d], R[d], bias[d], given.get("h0", zero)[d], given.get("c0", zero)[d], d == 1)
-                for d in range(case.D)]
+        h0, c0 = (given.get(name, zero) for name in ("h0", "c0"))
+        ends = [direction_reference(case, x, W[d], R[d], bias[d], h0[d], c0[d], d == 1) for d in range(case.D)]
         Y, Y_h, Y_c = (np.stack([end[k] for end in ends], axis=1 if k == 0 else 0) for k in range(3))
         x = Y[:, 0]
     return {name: {"Y": Y, "Y_h": Y_h, "Y_c": Y_c}[name] for name in output_names(case)}

@@ -13,6 +13,10 @@ from benchmarks.cases import case_named
 TITLES = {"rnncc": "rnncc", "onnxruntime": "ONNX Runtime", "openvino": "OpenVINO", "torch": "PyTorch"}
 
 
+def title(result):
+    return case_named(result["case"]).title
+
+
 def best_peer(result):
     """(name, median seconds)."""
     return min(((name, found["median_seconds"]) for name, found in result["contestants"].items() if name != "rnncc"),
@@ -64,7 +68,7 @@ def table(head, rows):
 
 
 def times_table(results, names):
-    rows = [[case_named(result["case"]).title, *(timed(result["contestants"][name]) for name in names), *verdict(result)]
+    rows = [[title(result), *(timed(result["contestants"][name]) for name in names), *verdict(result)]
             for result in results["cases"]]
     return table(["case", *(TITLES[name] for name in names), "ratio", "at most", "met"], rows)
 
@@ -86,15 +90,16 @@ def roofline_table(results):
 
 
 def start_table(results, names):
-    rows = [[case_named(result["case"]).title,
+    rows = [[title(result),
              *(milliseconds(result["contestants"][name]["start_seconds"]) for name in names),
              *(f"{result['contestants'][name]['bytes_beyond_weights'] / 2**20:.1f}" for name in names)]
             for result in results["cases"]]
-    return table(["case", *(f"{TITLES[name]}, ms" for name in names), *(f"{TITLES[name]}, MiB" for name in names)], rows)
+    head = [f"{TITLES[name]}, {unit}" for unit in ("ms", "MiB") for name in names]
+    return table(["case", *head], rows)
 
 
 def error_table(results, names):
-    rows = [[case_named(result["case"]).title, *(f"{result['contestants'][name]['error']:.1e}" for name in names),
+    rows = [[title(result), *(f"{result['contestants'][name]['error']:.1e}" for name in names),
              f"{result['bound']:.1e}"] for result in results["cases"]]
     return table(["case", *(TITLES[name] for name in names), "bound"], rows)
 
@@ -192,7 +197,7 @@ def chart(results, path):
                   for place, case in zip(places, cases) if name in case["contestants"]]
         if points:
             axes.plot(*zip(*points), marker, color="#9c3d1a", fillstyle="none", markersize=5, label=TITLES[name])
-    axes.set_yticks(places, [case_named(case["case"]).title for case in cases], fontsize=8)
+    axes.set_yticks(places, [title(case) for case in cases], fontsize=8)
     axes.invert_yaxis()
     axes.set_xlim(0, 2.5)
     axes.axvline(1, color="grey", linewidth=0.6)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""tools/bench, once its venv is there: compiles each case's model, has it measured, and writes the page as results come."""
+"""tools/bench, once its venv is there: compiles each case's model, has it measured, and writes the page as it grows."""
 import datetime
 import json
 import shlex
