@@ -10,6 +10,7 @@
 #include "pipeline.h"
 #include "plan/plan_memory.h"
 #include "support/files.h"
+#include "tune/tune_recurrent.h"
 
 /* The generated unit of a graph that has been through the passes, and its shared object or folder. */
 static void emit_module(const Options *options, Graph *graph, Emitter *emitter) {
@@ -31,6 +32,7 @@ static Graph *optimise(const Options *options, Arena *arena) {
   graph->target = options->target;
   graph->machine = arena_copy(arena, &options->machine, sizeof options->machine);
   graph->variant = options->variant;
+  graph->records = options->schedules ? records_read(arena, options->schedules) : options->records;
   if (options->emit == EMIT_GRAPH) return graph;
   PASS(verify, graph);
   PASS(infer_shapes, graph);
@@ -84,6 +86,21 @@ static void inspect(const Options *options, Arena *arena) {
   inspect_module(options, emitter, plan);
 }
 
+/* A module of the model as these records would have it. */
+static void build_candidate(const Options *options, const ScheduleRecords *records, const char *module) {
+  Options candidate = *options;
+  Arena *arena = arena_new();
+  candidate.verb = VERB_COMPILE;
+  candidate.records = records;
+  candidate.output = module;
+  compile(&candidate, arena);
+  arena_free(arena);
+}
+
+static void tune(const Options *options, Arena *arena) {
+  tune_recurrent(options, optimise(options, arena), build_candidate, output_path(options, arena));
+}
+
 int main(int argc, char **argv) {
   Options options = parse_options(argc, argv);
   Arena *arena = arena_new();
@@ -94,6 +111,9 @@ int main(int argc, char **argv) {
     break;
   case VERB_INSPECT:
     inspect(&options, arena);
+    break;
+  case VERB_TUNE:
+    tune(&options, arena);
     break;
   case VERB_TARGETS:
     inspect_targets();

@@ -15,6 +15,7 @@ static const char help_text[] =
     "\n"
     "usage: rnncc [compile] MODEL.json [-o MODULE.so] [options]\n"
     "       rnncc inspect MODEL.json [--memory | --explain=rnn]\n"
+    "       rnncc tune --rnn MODEL.json [-o RECORDS.jsonl] [--budget=S]\n"
     "       rnncc targets\n"
     "\n"
     "compile (the plain form)         example: rnncc digits_rnn.json -o digits_rnn.so --target=x86-64-v3\n"
@@ -28,9 +29,14 @@ static const char help_text[] =
     "      --rnn=KEY=N,...     how recurrent layers run, instead of what rnncc would choose: input=ahead|step, "
     "workers,\n"
     "                          sample_ways, hide, depth_block, chunk\n"
+    "      --schedules=FILE    measured schedules that `rnncc tune` recorded: they are used where they fit\n"
     "inspect                          example: rnncc inspect digits_cnn.json --memory\n"
     "      --memory            prints the memory plan\n"
     "      --explain=rnn       prints how recurrent layers could run, what is ruled out and why, and what is chosen\n"
+    "tune                             example: rnncc tune --rnn digits_rnn.json -o digits.jsonl --budget=30\n"
+    "      --rnn               measures the variants of recurrent layers that are predicted to be best\n"
+    "  -o, --output=PATH       where to append records; default: the model's name with .jsonl\n"
+    "      --budget=S          seconds to spend, default 60\n"
     "targets                          example: rnncc targets\n"
     "looking inside                   example: rnncc m.json -o m.so --dump-after=fuse_epilogue\n"
     "      --dump-after=PASS   prints the graph after that pass to stderr; `--dump-after=list` lists the passes\n"
@@ -49,6 +55,8 @@ enum {
   OPT_THREADS,
   OPT_TIMEOUT,
   OPT_RNN,
+  OPT_BUDGET,
+  OPT_SCHEDULES,
   OPT_MEMORY,
   OPT_EXPLAIN,
   OPT_DUMP,
@@ -61,7 +69,8 @@ enum {
 static const struct option long_options[] = {
     {"output", required_argument, NULL, 'o'},          {"emit", required_argument, NULL, OPT_EMIT},
     {"target", required_argument, NULL, OPT_TARGET},   {"tool-timeout", required_argument, NULL, OPT_TIMEOUT},
-    {"threads", required_argument, NULL, OPT_THREADS}, {"rnn", required_argument, NULL, OPT_RNN},
+    {"threads", required_argument, NULL, OPT_THREADS}, {"rnn", optional_argument, NULL, OPT_RNN},
+    {"budget", required_argument, NULL, OPT_BUDGET},   {"schedules", required_argument, NULL, OPT_SCHEDULES},
     {"memory", no_argument, NULL, OPT_MEMORY},         {"explain", required_argument, NULL, OPT_EXPLAIN},
     {"dump-after", required_argument, NULL, OPT_DUMP}, {"verify-each", no_argument, NULL, OPT_VERIFY},
     {"time-passes", no_argument, NULL, OPT_TIME},      {"verbose", no_argument, NULL, 'v'},
@@ -121,7 +130,20 @@ static void set_threads(Options *options, const char *given) {
   options->threads = (int)threads;
 }
 
-static void set_variant(Options *options, const char *given) {
+static void set_budget(Options *options, const char *given) {
+  char *end;
+  options->budget_seconds = strtod(given, &end);
+  if (end != given && !strcmp(end, "s")) end++;
+  if (end == given || *end || !(options->budget_seconds > 0 && options->budget_seconds < 1e6))
+    usage_error("--budget=%s: seconds, more than 0", given);
+}
+
+/* With a value it forces a variant; alone it says what to tune. */
+static void set_rnn(Options *options, const char *given) {
+  if (!given) {
+    options->tune_rnn = true;
+    return;
+  }
   RecurrentVariant variant = {0};
   const char *wrong;
   if (!variant_override(&variant, given, &wrong)) usage_error("--rnn: `%s` is no KEY=VALUE that it knows", wrong);
@@ -172,7 +194,13 @@ static void set_option(Options *options, int option, const char *argument) {
     set_timeout(options, argument);
     break;
   case OPT_RNN:
-    set_variant(options, argument);
+    set_rnn(options, argument);
+    break;
+  case OPT_BUDGET:
+    set_budget(options, argument);
+    break;
+  case OPT_SCHEDULES:
+    options->schedules = argument;
     break;
   case OPT_EXPLAIN:
     set_explain(options, argument);
@@ -201,7 +229,7 @@ static void set_option(Options *options, int option, const char *argument) {
 /* A first word that is a verb and not a file to compile. */
 static bool take_verb(Options *options, const char *word) {
   static const char *const verbs[] = {
-      [VERB_COMPILE] = "compile", [VERB_INSPECT] = "inspect", [VERB_TARGETS] = "targets"};
+      [VERB_COMPILE] = "compile", [VERB_INSPECT] = "inspect", [VERB_TUNE] = "tune", [VERB_TARGETS] = "targets"};
   int verb = choose(word, verbs, sizeof verbs / sizeof *verbs);
   if (verb >= 0) options->verb = (Verb)verb;
   return verb >= 0;
@@ -217,7 +245,13 @@ static void take_words(Options *options, char **words, int count) {
 }
 
 static void check_verb(const Options *options) {
+  bool tunes = options->verb == VERB_TUNE;
   if (options->explain && options->verb != VERB_INSPECT) usage_error("--explain goes with `rnncc inspect`%s", "");
+  if (tunes && !options->tune_rnn) usage_error("tune: --rnn says what to tune%s", "");
+  if (tunes && options->variant) usage_error("tune: --rnn=%s would leave nothing to choose", options->variant);
+  if (tunes && options->schedules) usage_error("tune: --schedules=%s is for compiling", options->schedules);
+  if (!tunes && options->tune_rnn) usage_error("--rnn: KEY=VALUE is due; without it goes with `rnncc tune`%s", "");
+  if (!tunes && options->budget_seconds > 0) usage_error("--budget goes with `rnncc tune`%s", "");
 }
 
 static void check_output(const Options *options) {
@@ -225,6 +259,8 @@ static void check_output(const Options *options) {
   bool text = options->emit == EMIT_DOT || options->emit == EMIT_H;
   if (to_stdout && !text) usage_error("-o -: only the kinds h and dot go to stdout, not %s", emit_names[options->emit]);
   if (options->output && !*options->output) usage_error("-o: the path is empty%s", "");
+  if (options->verb == VERB_TUNE && options->emit != EMIT_SO)
+    usage_error("tune: it writes records, not %s", emit_names[options->emit]);
 }
 
 Options parse_options(int argc, char **argv) {
@@ -233,6 +269,7 @@ Options parse_options(int argc, char **argv) {
   while ((option = getopt_long(argc, argv, "o:vh", long_options, NULL)) != -1) set_option(&options, option, optarg);
   take_words(&options, argv + optind, argc - optind);
   check_verb(&options);
+  if (!(options.budget_seconds > 0)) options.budget_seconds = 60;
   check_output(&options);
   if (!options.target) set_target(&options, "native");
   options.machine = machine_of(options.target, options.native, options.threads);

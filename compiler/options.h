@@ -6,8 +6,9 @@
 #include <stdbool.h>
 
 #include "machine.h"
+#include "schedules/records.h"
 
-typedef enum Verb { VERB_COMPILE, VERB_INSPECT, VERB_TARGETS } Verb;
+typedef enum Verb { VERB_COMPILE, VERB_INSPECT, VERB_TUNE, VERB_TARGETS } Verb;
 
 typedef enum EmitKind { EMIT_SO, EMIT_C, EMIT_H, EMIT_GRAPH, EMIT_DOT } EmitKind;
 
@@ -17,9 +18,13 @@ typedef struct Options {
   const char *output; /* NULL: made from the model's name; "-": stdout, for text */
   EmitKind emit;
   const Target *target;
-  Machine machine;        /* what is planned for: this one's caches and CPUs for native */
-  const char *variant;    /* what --rnn forces, in the form of recurrent/variant.h; NULL: nothing */
-  const char *dump_after; /* pass name, NULL: none */
+  Machine machine;                /* what is planned for: this one's caches and CPUs for native */
+  const char *variant;            /* what --rnn forces, in the form of recurrent/variant.h; NULL: nothing */
+  bool tune_rnn;                  /* tune: the recurrent layers */
+  double budget_seconds;          /* tune: for building and measuring */
+  const char *schedules;          /* file of schedule records; NULL: none */
+  const ScheduleRecords *records; /* read from there by main.c, or made by the tuner */
+  const char *dump_after;         /* pass name, NULL: none */
   bool verify_each, time_passes, memory, explain, verbose;
   bool native;         /* the target is this CPU's */
   int threads;         /* to plan for; 0: as many as the machine has */

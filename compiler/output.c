@@ -14,6 +14,7 @@ static const char *const suffixes[] = {
 /* A default name stands beside nothing the user wrote: in the current folder. */
 const char *output_path(const Options *options, Arena *arena) {
   if (options->output) return options->output;
+  if (options->verb == VERB_TUNE) return file_with_suffix(arena, file_last_part(options->model), ".jsonl");
   return file_with_suffix(arena, file_last_part(options->model), suffixes[options->emit]);
 }
 

@@ -98,13 +98,16 @@ enum { TARGET_COUNT = sizeof targets / sizeof *targets };
 
 const Target *target_at(int index) { return index >= 0 && index < TARGET_COUNT ? &targets[index] : NULL; }
 
+bool target_runs_here(const Target *target) {
+  uint32_t features = cpu_features();
+  bool arm = !strcmp(target->isa, "neon");
+  return arm == ((features & CPU_NEON) != 0) && (target->cpu_features & ~features) == 0;
+}
+
 /* The table stands in order of preference: the first whose features this CPU has. */
 static const Target *native_target(void) {
-  uint32_t features = cpu_features();
-  for (int i = 0; i < TARGET_COUNT; i++) {
-    bool native = (features & CPU_NEON) ? !strcmp(targets[i].isa, "neon") : strcmp(targets[i].isa, "neon") != 0;
-    if (native && (targets[i].cpu_features & ~features) == 0) return &targets[i];
-  }
+  for (int i = 0; i < TARGET_COUNT; i++)
+    if (target_runs_here(&targets[i])) return &targets[i];
   return NULL;
 }
 

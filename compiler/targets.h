@@ -24,6 +24,8 @@ typedef struct Target {
 
 /* NULL if unknown. "native" is the best this CPU has. */
 const Target *target_find(const char *name);
+/* Has this CPU what the target's modules ask for? */
+bool target_runs_here(const Target *target);
 const Target *target_at(int index); /* NULL past the end */
 
 #endif

@@ -26,6 +26,7 @@ typedef struct OpInfo OpInfo;                     /* ir/op.h */
 typedef struct Schedule Schedule;                 /* emit/family.h */
 typedef struct Stack Stack;                       /* recurrent/stack.h */
 typedef struct Target Target;                     /* targets.h */
+typedef struct ScheduleRecords ScheduleRecords;   /* schedules/records.h */
 typedef struct Machine Machine;                   /* machine.h */
 typedef struct RecurrentVariant RecurrentVariant; /* recurrent/variant.h */
 
@@ -120,12 +121,13 @@ typedef struct State {
 struct Graph {
   Arena *arena;
   DimTable *dims;
-  const Target *target;       /* what it is compiled for */
-  const Machine *machine;     /* and what it is planned for */
-  const char *variant;        /* what --rnn forces of recurrent layers, checked; NULL: nothing */
-  const char *name, *version; /* version: "" if absent */
-  const char *file;           /* the model file as given */
-  uint8_t model_sha256[32];   /* over the model file and its weights */
+  const Target *target;           /* what it is compiled for */
+  const Machine *machine;         /* and what it is planned for */
+  const ScheduleRecords *records; /* measured schedules, NULL: none */
+  const char *variant;            /* what --rnn forces of recurrent layers, checked; NULL: nothing */
+  const char *name, *version;     /* version: "" if absent */
+  const char *file;               /* the model file as given */
+  uint8_t model_sha256[32];       /* over the model file and its weights */
 
   int n_nodes, node_capacity;
   Node **nodes; /* topological order */

@@ -5,6 +5,7 @@
 
 #include "recurrent/choose.h"
 #include "recurrent/phase_window.h"
+#include "recurrent/recorded.h"
 
 /* Where a window has more schedules than a page holds, so many that each rule prunes are shown. */
 enum { FULL_LISTING = 40, EXAMPLES = 3, MOST_VISITED = 200000 };
@@ -152,6 +153,11 @@ static void explain_choice(const Explain *e, const Candidates *all) {
   else
     text_add(e->out, "%.1f%% over the least, %s, which takes more for it\n",
              100 * (chosen->cost.total / least->cost.total - 1), variant_text(e->arena, &least->variant));
+  RecurrentVariant measured;
+  const ScheduleRecord *record = recorded_variant(e->graph, e->layer, &measured);
+  if (record)
+    text_add(e->out, "  measured: %s: %.1f us a run of the model it was tuned in, by %s\n", record->schedule,
+             record->median_us, e->graph->records->file);
   if (e->graph->variant) text_add(e->out, "  forced by --rnn: %s\n", e->graph->variant);
 }
 

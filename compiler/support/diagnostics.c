@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "support/diagnostics.h"
 
+#include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,6 +18,10 @@ static int n_errors;
 static ExitCode error_code; /* what all errors so far share */
 static int color_when = -1;
 
+/* Set while first_error_of() runs. */
+static jmp_buf *trial;
+static char trial_message[MESSAGE_BYTES];
+
 void diagnostics_color(int when) { color_when = when; }
 
 static bool colored(void) {
@@ -32,6 +37,13 @@ static void put_escaped(const char *text) {
     else
       fputc(*c, stderr);
   }
+}
+
+/* In a trial the first error ends it. */
+static void end_trial(const char *format, va_list arguments) {
+  if (!trial) return;
+  vsnprintf(trial_message, sizeof trial_message, format, arguments);
+  longjmp(*trial, 1);
 }
 
 static void put(Location where, const char *color, const char *kind, const char *format, va_list arguments) {
@@ -60,6 +72,7 @@ static void count_error(ExitCode code) {
 void error_at(Location where, ExitCode code, const char *format, ...) {
   va_list arguments;
   va_start(arguments, format);
+  end_trial(format, arguments);
   put(where, "1;31", "error", format, arguments);
   va_end(arguments);
   count_error(code);
@@ -82,10 +95,20 @@ void note_at(Location where, const char *format, ...) {
 void fatal_at(Location where, ExitCode code, const char *format, ...) {
   va_list arguments;
   va_start(arguments, format);
+  end_trial(format, arguments);
   put(where, "1;31", "error", format, arguments);
   va_end(arguments);
   count_error(code);
   stop(error_code);
+}
+
+const char *first_error_of(void (*body)(void *), void *argument) {
+  jmp_buf here;
+  trial = &here;
+  bool failed = setjmp(here) != 0;
+  if (!failed) body(argument);
+  trial = NULL;
+  return failed ? trial_message : NULL;
 }
 
 void forget_errors(void) { n_errors = 0; }

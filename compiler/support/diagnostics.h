@@ -43,6 +43,10 @@ void stop_on_errors(void);
 /* Errors told so far no longer count: for a fuzzer, which compiles more than once in its life. */
 void forget_errors(void);
 
+/* Runs `body`, in which errors are neither told nor counted but end it. NULL if there was none, else what the first one
+ * said, valid until the next call. For input that may be bad without harm. Not to be nested. */
+const char *first_error_of(void (*body)(void *), void *argument);
+
 /* Runs the registered clean-ups and exits. */
 _Noreturn void stop(ExitCode code);
 void at_stop(void (*cleanup)(void *), void *argument);

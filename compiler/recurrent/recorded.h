@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: MIT */
+/* Recurrent layers in the words of schedule records. */
+#ifndef RNNCC_RECORDED_H
+#define RNNCC_RECORDED_H
+
+#include "recurrent/mm_dag.h"
+#include "recurrent/variant.h"
+#include "schedules/records.h"
+
+/* Layers of one key are the same work: kind of cell, extents at their optimum, the most samples, what is given. */
+RecordKey recurrent_key(Graph *graph, const MmLayer *layer);
+
+/* The record of the layer's key in graph->records, its schedule in `variant`; NULL if there is none, or, after a
+ * warning, none that can be understood. */
+const ScheduleRecord *recorded_variant(Graph *graph, const MmLayer *layer, RecurrentVariant *variant);
+
+#endif

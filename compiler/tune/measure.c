@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: MIT */
+#include "tune/measure.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "emit/family.h"
+#include "rnncc_loader.h"
+#include "support/interrupt.h"
+
+enum { MOST_RUNS = 1 << 16, MESSAGE_BYTES = 512 };
+
+/* Runs of a module before it is the other one's turn. The first of a turn find cold caches and sleeping workers, and do
+ * not count. */
+enum { TURN_RUNS = 24, UNCOUNTED_RUNS = 8 };
+
+/* What the child sends: times, or a message. */
+typedef struct Report {
+  bool good;
+  double median_us[2];
+  char message[MESSAGE_BYTES];
+} Report;
+
+/* ---- inputs ---- */
+
+static int64_t optimum_count(const Value *value) {
+  int64_t count = 1;
+  for (int axis = 0; axis < value->rank; axis++) count *= dim_optimum(value->shape[axis]);
+  return count;
+}
+
+static bool is_lengths(const Graph *graph, const Value *value, int64_t *steps) {
+  enum { INPUT_X, INPUT_LENGTHS = 4 };
+  for (int n = 0; n < graph->n_nodes; n++) {
+    const Node *node = graph->nodes[n];
+    bool reads = node->op->family == &family_recurrent && node->n_inputs > INPUT_LENGTHS;
+    if (!reads || node->inputs[INPUT_LENGTHS] != value) continue;
+    *steps = dim_optimum(node->inputs[INPUT_X]->shape[node_int(node, "layout") ? 1 : 0]);
+    return true;
+  }
+  return false;
+}
+
+static void fill(const Graph *graph, const Value *value, void *data, int64_t count) {
+  int64_t steps = 0;
+  bool lengths = is_lengths(graph, value, &steps);
+  uint32_t noise = 1;
+  for (int64_t i = 0; i < count; i++) {
+    noise = noise * 1664525 + 1013904223;
+    if (value->dtype == RNNCC_F32) ((float *)data)[i] = (float)(noise >> 8) / (float)(1 << 23) - 1;
+    if (value->dtype == RNNCC_I32 && lengths) ((int32_t *)data)[i] = (int32_t)steps;
+    if (value->dtype == RNNCC_I64 && lengths) ((int64_t *)data)[i] = steps;
+  }
+}
+
+static rnncc_tensor input_tensor(const Graph *graph, const Value *value) {
+  int64_t count = optimum_count(value);
+  size_t bytes = (size_t)count * dtype_size(value->dtype);
+  rnncc_tensor tensor = {.data = calloc(1, bytes), .bytes = bytes, .dtype = value->dtype, .rank = value->rank};
+  for (int axis = 0; axis < value->rank; axis++) tensor.shape[axis] = dim_optimum(value->shape[axis]);
+  if (tensor.data) fill(graph, value, tensor.data, count);
+  return tensor;
+}
+
+static rnncc_tensor output_tensor(const rnncc_tensor_info *info) {
+  size_t bytes = dtype_size(info->dtype);
+  for (int axis = 0; axis < info->rank; axis++) bytes *= (size_t)info->max_shape[axis];
+  return (rnncc_tensor){.data = malloc(bytes), .bytes = bytes, .dtype = info->dtype};
+}
+
+/* ---- the child: nothing is given back, it ends soon ---- */
+
+typedef struct Runner {
+  const rnncc_api *api;
+  rnncc_context *context;
+  rnncc_tensor *inputs, *outputs;
+  int count;
+  double *times; /* microseconds, MOST_RUNS */
+} Runner;
+
+static double now_us(void) {
+  struct timespec time;
+  clock_gettime(CLOCK_MONOTONIC, &time);
+  return 1e6 * (double)time.tv_sec + 1e-3 * (double)time.tv_nsec;
+}
+
+static _Noreturn void send_report(int pipe, const Report *report) {
+  const char *bytes = (const char *)report;
+  size_t left = sizeof *report;
+  while (left > 0) {
+    ssize_t written = write(pipe, bytes, left);
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) break;
+    bytes += written, left -= (size_t)written;
+  }
+  _exit(0);
+}
+
+static _Noreturn void give_up(int pipe, const char *what) {
+  Report report = {.good = false};
+  snprintf(report.message, sizeof report.message, "%s", what);
+  send_report(pipe, &report);
+}
+
+static void prepare_tensors(Runner *runner, const Graph *graph, int pipe) {
+  const rnncc_info *info = runner->api->info;
+  runner->inputs = calloc((size_t)info->n_inputs + 1, sizeof *runner->inputs);
+  runner->outputs = calloc((size_t)info->n_outputs + 1, sizeof *runner->outputs);
+  runner->times = calloc(MOST_RUNS, sizeof *runner->times);
+  if (!runner->inputs || !runner->outputs || !runner->times) give_up(pipe, "out of memory");
+  for (int i = 0; i < info->n_inputs; i++) runner->inputs[i] = input_tensor(graph, graph->inputs[i]);
+  for (int i = 0; i < info->n_outputs; i++) runner->outputs[i] = output_tensor(&info->outputs[i]);
+}
+
+static Runner runner_of(const char *module, const Graph *graph, int threads, int pipe) {
+  Runner runner = {0};
+  rnncc_library library;
+  char message[MESSAGE_BYTES];
+  const char *why = "";
+  rnncc_model *model;
+  rnncc_options options = {.struct_size = sizeof options, .threads = threads};
+  if (rnncc_load(module, &library, message, sizeof message)) give_up(pipe, message);
+  runner.api = library.api;
+  if (runner.api->model_create(&options, &model, &why)) give_up(pipe, why);
+  if (runner.api->context_create(model, NULL, 0, &runner.context)) give_up(pipe, "no context could be created");
+  prepare_tensors(&runner, graph, pipe);
+  return runner;
+}
+
+static double run_once(Runner *r, int pipe) {
+  const rnncc_info *info = r->api->info;
+  double start = now_us();
+  if (r->api->run(r->context, r->inputs, (size_t)info->n_inputs, r->outputs, (size_t)info->n_outputs))
+    give_up(pipe, r->api->last_error(r->context));
+  return now_us() - start;
+}
+
+/* A turn ends after some runs, or after its share of the time where runs are long. */
+static void take_turn(Runner *runner, double most_us, int pipe) {
+  double end = now_us() + most_us;
+  for (int i = 0; i < TURN_RUNS; i++) {
+    double time = run_once(runner, pipe);
+    bool counts = i >= UNCOUNTED_RUNS || now_us() > end;
+    if (counts && runner->count < MOST_RUNS) runner->times[runner->count++] = time;
+    if (now_us() > end) return;
+  }
+}
+
+static int by_value(const void *a, const void *b) {
+  double x = *(const double *)a, y = *(const double *)b;
+  return (x > y) - (x < y);
+}
+
+static double median(Runner *runner) {
+  qsort(runner->times, (size_t)runner->count, sizeof *runner->times, by_value);
+  return runner->count ? runner->times[runner->count / 2] : 0;
+}
+
+static _Noreturn void run_child(const Graph *graph, const Duel *duel, int pipe) {
+  enum { TURNS = 10 }; /* at least, of each */
+  Runner runners[2];
+  int count = duel->modules[1] ? 2 : 1;
+  for (int i = 0; i < count; i++) runners[i] = runner_of(duel->modules[i], graph, duel->threads, pipe);
+  for (int i = 0; i < count; i++) run_once(&runners[i], pipe);
+  double end = now_us() + 1e6 * duel->seconds, turn = 1e6 * duel->seconds / (TURNS * count);
+  for (int turns = 0; turns < 2 || now_us() < end; turns++)
+    for (int i = 0; i < count; i++) take_turn(&runners[(i + turns) % count], turn, pipe);
+  Report report = {.good = true};
+  for (int i = 0; i < count; i++) report.median_us[i] = median(&runners[i]);
+  send_report(pipe, &report);
+}
+
+/* ---- the parent ---- */
+
+/* False if the child died or fell silent, or a signal came. */
+static bool receive(int pipe, Report *report, double seconds) {
+  double end = now_us() + 1e6 * seconds;
+  size_t got = 0;
+  while (got < sizeof *report) {
+    struct pollfd wait = {.fd = pipe, .events = POLLIN};
+    double left = end - now_us();
+    if (left <= 0 || interrupt_pending()) return false;
+    if (poll(&wait, 1, (int)(left / 1e3) + 1) <= 0) continue;
+    ssize_t more = read(pipe, (char *)report + got, sizeof *report - got);
+    if (more == 0 || (more < 0 && errno != EINTR)) return false;
+    got += more > 0 ? (size_t)more : 0;
+  }
+  return true;
+}
+
+static void forget_signals(void) {
+  signal(SIGINT, SIG_DFL);
+  signal(SIGTERM, SIG_DFL);
+  signal(SIGHUP, SIG_DFL);
+}
+
+const char *measure_duel(Graph *graph, Duel *duel) {
+  static const double patience = 60; /* seconds beyond the time to measure, for loading and for slow runs */
+  int ends[2];
+  fflush(NULL);
+  if (pipe(ends) != 0) return arena_string(graph->arena, strerror(errno));
+  pid_t child = fork();
+  if (child < 0) {
+    close(ends[0]), close(ends[1]);
+    return arena_string(graph->arena, strerror(errno));
+  }
+  if (child == 0) {
+    forget_signals();
+    run_child(graph, duel, ends[1]);
+  }
+  close(ends[1]);
+  Report report = {.good = false};
+  bool heard = receive(ends[0], &report, duel->seconds + patience);
+  close(ends[0]);
+  if (!heard) kill(child, SIGKILL);
+  while (waitpid(child, NULL, 0) < 0 && errno == EINTR) continue;
+  interrupt_check();
+  if (!heard) return "the module crashed or did not end";
+  if (!report.good) return arena_string(graph->arena, report.message);
+  memcpy(duel->median_us, report.median_us, sizeof duel->median_us);
+  return NULL;
+}

@@ -1,0 +1,155 @@
+# SPDX-License-Identifier: MIT
+"""`rnncc tune --rnn`: it measures, records, and what it recorded is what is compiled. Times are not judged."""
+import json
+import os
+import re
+
+import numpy
+import pytest
+
+from support.model_builder import Model
+from support.module import Module
+
+
+def small_lstm(T=5, H=16, lengths=False):
+    """One panel of units and one sample: there is nothing to share, so that only two variants are worth a trial."""
+    rng, model = numpy.random.default_rng(1), Model()
+    weights = [rng.uniform(-1, 1, shape).astype(numpy.float32) for shape in ((1, 4 * H, 8), (1, 4 * H, H))]
+    inputs = [model.input("x", "f32", [T, 1, 8]), *map(model.constant, weights)]
+    if lengths:
+        inputs += [None, model.input("lengths", "i32", [1])]
+    model.output(model.node("LSTM", inputs, ["y"], hidden_size=H))
+    return model
+
+
+@pytest.fixture(scope="module")
+def tuned(rnncc, tmp_path_factory):
+    """(model's path, records' path, the CompletedProcess) of one tuning."""
+    folder = tmp_path_factory.mktemp("tuned")
+    model, records, temporary = small_lstm().write(folder), folder / "records.jsonl", folder / "temporary"
+    temporary.mkdir()
+    done = rnncc("tune", "--rnn", model, "-o", records, "--budget=2s", "--threads=1",
+                 env={**os.environ, "TMPDIR": str(temporary)}, timeout=300)
+    assert done.returncode == 0, done.stderr
+    assert os.listdir(temporary) == []
+    return model, records, done
+
+
+def test_progress_is_told_line_by_line_and_the_winner_at_the_end(tuned):
+    _, _, done = tuned
+    lines = done.stderr.splitlines()
+    assert len(lines) == 2
+    for number, line in enumerate(lines, 1):
+        assert re.fullmatch(rf"\[Layer 1/1\] best/now: [\d.]+/[\d.]+ us \| \({number}/2\) \| [\d.]+ s", line), line
+    assert re.fullmatch(r"lstm_T5B1of1i8h16 +[\d.]+ us +input=\S+( +\(as predicted\))?\n", done.stdout)
+
+
+def test_a_record_holds_the_whole_key(tuned):
+    _, path, _ = tuned
+    record, = map(json.loads, path.read_text().splitlines())
+    assert record.keys() == {"format", "version", "family", "workload", "target", "cores", "l1", "l2", "l3", "kernels",
+                             "schedule", "median_us"}
+    assert (record["format"], record["version"], record["family"]) == ("rnncc-schedule", 1, "recurrent")
+    assert (record["workload"], record["cores"]) == ("lstm_T5B1of1i8h16", 1)
+    assert re.fullmatch("[0-9a-f]{16}", record["kernels"]) and record["median_us"] > 0
+
+
+def inspected(rnncc, model, *options):
+    done = rnncc("inspect", model, "--threads=1", *options)
+    assert done.returncode == 0, done.stderr
+    return done.stdout, done.stderr
+
+
+def changed(path, tmp_path, **fields):
+    record = json.loads(path.read_text().splitlines()[0]) | fields
+    (tmp_path / "changed.jsonl").write_text(json.dumps(record) + "\n")
+    return f"--schedules={tmp_path / 'changed.jsonl'}"
+
+
+@pytest.mark.parametrize("schedule, kernel", [("input=ahead,workers=1", "lstm_i8h16_r1_p1 "),
+                                              ("input=step,workers=1", "lstm_i8h16_r1_p1_step ")])
+def test_what_is_recorded_is_what_is_compiled(rnncc, tuned, tmp_path, schedule, kernel):
+    model, path, _ = tuned
+    text, _ = inspected(rnncc, model, changed(path, tmp_path, schedule=schedule))
+    assert kernel in text
+    explained, _ = inspected(rnncc, model, "--explain=rnn", changed(path, tmp_path, schedule=schedule))
+    assert f"measured: {schedule}" in explained
+
+
+@pytest.mark.parametrize("field, value", [("workload", "lstm_T6B1of1i8h16"), ("target", "x86-64"), ("cores", 2),
+                                          ("l2", 12345), ("kernels", "0" * 16), ("family", "conv")])
+def test_a_record_that_does_not_match_is_left_aside_without_a_word(rnncc, tuned, tmp_path, field, value):
+    model, path, _ = tuned
+    plain, _ = inspected(rnncc, model)
+    other = "input=ahead,workers=1" if "_step" in plain else "input=step,workers=1"
+    used, _ = inspected(rnncc, model, changed(path, tmp_path, schedule=other))
+    text, messages = inspected(rnncc, model, changed(path, tmp_path, schedule=other, **{field: value}))
+    assert (text, messages) == (plain, "") and used != plain
+
+
+def test_a_schedule_that_says_nothing_known_is_not_used_and_told(rnncc, tuned, tmp_path):
+    model, path, _ = tuned
+    text, messages = inspected(rnncc, model, changed(path, tmp_path, schedule="workers=many"))
+    assert text == inspected(rnncc, model)[0] and messages.count("warning") == 1 and "workers=many" in messages
+
+
+def test_lines_that_are_no_records_are_skipped_with_one_warning(rnncc, tuned, tmp_path):
+    model, path, _ = tuned
+    mixed = tmp_path / "mixed.jsonl"
+    mixed.write_text("nonsense\n" + path.read_text() + '{"format": 1}\n')
+    text, messages = inspected(rnncc, model, f"--schedules={mixed}")
+    assert messages.count("warning") == 1 and "2 lines" in messages
+
+
+def test_a_tuned_module_gives_the_same_result(compile, tuned, tmp_path):
+    model, path, _ = tuned
+    x, results = numpy.random.default_rng(2).uniform(-1, 1, (5, 1, 8)).astype(numpy.float32), []
+    for schedule in ("input=ahead", "input=step"):
+        with Module(compile(model, "--threads=1", changed(path, tmp_path, schedule=schedule))) as module, \
+                module.context() as context:
+            results.append(context.run({"x": x})["y"])
+    # 8 + 16 products a sum, 5 steps: 4 * ceil(log2(K * T)) * eps, on values below 1
+    numpy.testing.assert_allclose(*results, rtol=0, atol=4 * 7 * numpy.finfo(numpy.float32).eps)
+
+
+def test_tuning_again_appends_and_sequence_lengths_are_made_up(rnncc, tuned, tmp_path):
+    _, first, _ = tuned
+    records = tmp_path / "records.jsonl"
+    records.write_text(first.read_text())
+    model = small_lstm(lengths=True).write(tmp_path)
+    done = rnncc("tune", "--rnn", model, "-o", records, "--budget=1", "--threads=1", timeout=300)
+    assert done.returncode == 0, done.stderr
+    workloads = [json.loads(line)["workload"] for line in records.read_text().splitlines()]
+    assert workloads == ["lstm_T5B1of1i8h16", "lstm_T5B1of1i8h16_lengths"]
+
+
+@pytest.mark.parametrize("arguments, said", [
+    (["tune"], "--rnn says what to tune"),
+    (["tune", "--rnn=workers=1"], "--rnn"),
+    (["tune", "--rnn", "--budget=0"], "--budget=0"),
+    (["tune", "--rnn", "--budget=soon"], "--budget=soon"),
+    (["tune", "--rnn", "--schedules=x"], "--schedules"),
+    (["tune", "--rnn", "--emit=c"], "tune"),
+    (["tune", "--rnn", "--threads=1000"], "--threads=1000"),
+    (["--rnn"], "--rnn"),
+    (["--budget=3"], "--budget"),
+    (["--schedules=absent.jsonl"], "absent.jsonl"),
+])
+def test_usage_errors_are_told_and_nothing_is_written(rnncc, tmp_path, arguments, said):
+    model = small_lstm().write(tmp_path)
+    before = set(os.listdir(tmp_path))
+    done = rnncc(*arguments, model, cwd=tmp_path)
+    assert done.returncode == 2 and said in done.stderr, done.stderr
+    assert set(os.listdir(tmp_path)) == before
+
+
+def test_what_cannot_run_here_cannot_be_tuned(rnncc, tmp_path):
+    done = rnncc("tune", "--rnn", small_lstm().write(tmp_path), "--target=aarch64-linux-gnu", cwd=tmp_path)
+    assert done.returncode == 3 and "cannot run" in done.stderr
+
+
+def test_a_model_without_recurrent_layers_has_nothing_to_tune(rnncc, tmp_path):
+    model = Model()
+    model.output(model.node("Relu", [model.input("x", "f32", [3])], ["y"]))
+    done = rnncc("tune", "--rnn", model.write(tmp_path), cwd=tmp_path)
+    assert done.returncode == 2 and "no recurrent layer" in done.stderr

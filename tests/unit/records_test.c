@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: MIT */
+/* Schedule records: what is written is found again, by its whole key; what is no record does no harm. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "arena_fixture.h"
+#include "outcome.h"
+#include "schedules/records.h"
+#include "support/diagnostics.h"
+
+static char path[64];
+
+static int setup_file(void **state) {
+  snprintf(path, sizeof path, "/tmp/rnncc_records_XXXXXX");
+  int file = mkstemp(path);
+  return file < 0 || close(file) != 0 || setup(state);
+}
+
+static int teardown_file(void **state) {
+  unlink(path);
+  return teardown(state);
+}
+
+static ScheduleRecord record_of(const char *workload, const char *schedule) {
+  return (ScheduleRecord){.key = {.family = "recurrent",
+                                  .workload = workload,
+                                  .target = "x86-64-v4",
+                                  .kernels = "0123456789abcdef",
+                                  .cores = 2,
+                                  .l1_bytes = 1 << 15,
+                                  .l2_bytes = 1 << 20,
+                                  .l3_bytes = 1 << 25},
+                          .schedule = schedule,
+                          .median_us = 12.5};
+}
+
+static void append(const char *workload, const char *schedule) {
+  ScheduleRecord record = record_of(workload, schedule);
+  records_append(arena, path, &record);
+}
+
+static void append_text(const char *text) {
+  FILE *file = fopen(path, "ab");
+  assert_non_null(file);
+  assert_int_equal(fwrite(text, 1, strlen(text), file), strlen(text));
+  assert_int_equal(fclose(file), 0);
+}
+
+static void what_is_appended_is_found_and_of_one_key_the_later(void **state) {
+  (void)state;
+  append("a", "first");
+  append("b", "other");
+  append("a", "second");
+  ScheduleRecords *records = records_read(arena, path);
+  assert_int_equal(records->count, 3);
+  ScheduleRecord wanted = record_of("a", "");
+  const ScheduleRecord *found = records_find(records, &wanted.key);
+  assert_non_null(found);
+  assert_string_equal(found->schedule, "second");
+  assert_true(found->median_us > 12.4 && found->median_us < 12.6);
+}
+
+static void a_record_whose_key_differs_anywhere_is_not_found(void **state) {
+  (void)state;
+  append("a", "s");
+  ScheduleRecords *records = records_read(arena, path);
+  RecordKey key = record_of("a", "").key, others[8];
+  for (int i = 0; i < 8; i++) others[i] = key;
+  others[0].family = others[1].workload = others[2].target = others[3].kernels = "else";
+  others[4].cores = others[5].l1_bytes = others[6].l2_bytes = others[7].l3_bytes = 1;
+  assert_non_null(records_find(records, &key));
+  for (int i = 0; i < 8; i++) assert_null(records_find(records, &others[i]));
+  assert_null(records_find(NULL, &key));
+}
+
+/* A writer that was killed leaves half a line; the next one's record is whole all the same. */
+static void half_a_line_spoils_no_other(void **state) {
+  (void)state;
+  append("a", "s");
+  append_text("{\"format\":\"rnncc-sched");
+  append("b", "s");
+  ScheduleRecords *records = records_read(arena, path);
+  assert_int_equal(records->count, 2);
+  assert_string_equal(records->list[1].key.workload, "b");
+}
+
+static void read_all(void *unused) {
+  (void)unused;
+  ScheduleRecords *records = records_read(arena, path);
+  fprintf(stderr, "%d records\n", records->count);
+}
+
+static void lines_that_are_no_records_are_skipped_with_one_warning(void **state) {
+  (void)state;
+  append("a", "s");
+  append_text("nonsense\n[]\n{}\n\n  \n{\"format\":\"rnncc-schedule\",\"format\":\"rnncc-schedule\"}\n");
+  append("b", "s");
+  Outcome outcome = outcome_of(read_all, NULL);
+  expect_outcome(&outcome, 0, "4 lines are no records and skipped; line 2:", "2 records");
+  const char *warning = strstr(outcome.messages, "warning");
+  assert_non_null(warning);
+  assert_null(strstr(warning + 1, "warning"));
+}
+
+static void a_file_that_is_not_there_is_an_error(void **state) {
+  (void)state;
+  unlink(path);
+  Outcome outcome = outcome_of(read_all, NULL);
+  expect_outcome(&outcome, EXIT_INVALID, "cannot read", NULL);
+}
+
+static void write_bytes(const char *bytes, size_t size) {
+  FILE *file = fopen(path, "wb");
+  if (!file || fwrite(bytes, 1, size, file) != size || fclose(file) != 0) stop(EXIT_ENVIRONMENT);
+}
+
+/* In a child, whose many warnings nobody wants to see. */
+static void read_with_each_bit_flipped(void *unused) {
+  (void)unused;
+  char bytes[4096];
+  FILE *file = fopen(path, "rb");
+  size_t size = fread(bytes, 1, sizeof bytes, file);
+  fclose(file);
+  for (size_t at = 0; at < size; at++) {
+    char flip = (char)(1 << at % 8);
+    bytes[at] = (char)(bytes[at] ^ flip);
+    write_bytes(bytes, size);
+    int count = records_read(arena, path)->count;
+    if (count < 2 || count > 4) stop(EXIT_MISMATCH);
+    bytes[at] = (char)(bytes[at] ^ flip);
+  }
+}
+
+/* A line end that is lost makes one line of two. */
+static void a_flipped_bit_costs_at_most_the_lines_it_touches(void **state) {
+  (void)state;
+  for (int i = 0; i < 4; i++) append(i % 2 ? "odd" : "even", "input=ahead");
+  Outcome outcome = outcome_of(read_with_each_bit_flipped, NULL);
+  assert_int_equal(outcome.code, EXIT_OK);
+}
+
+static void writers_at_the_same_time_lose_no_record(void **state) {
+  (void)state;
+  enum { WRITERS = 8, EACH = 10 };
+  fflush(NULL);
+  for (int w = 0; w < WRITERS; w++) {
+    if (fork() != 0) continue;
+    for (int i = 0; i < EACH; i++) append("same", "s");
+    _exit(0);
+  }
+  int status;
+  for (int w = 0; w < WRITERS; w++) {
+    assert_true(wait(&status) > 0);
+    assert_int_equal(status, 0);
+  }
+  assert_int_equal(records_read(arena, path)->count, WRITERS * EACH);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test_setup_teardown(what_is_appended_is_found_and_of_one_key_the_later, setup_file, teardown_file),
+      cmocka_unit_test_setup_teardown(a_record_whose_key_differs_anywhere_is_not_found, setup_file, teardown_file),
+      cmocka_unit_test_setup_teardown(half_a_line_spoils_no_other, setup_file, teardown_file),
+      cmocka_unit_test_setup_teardown(lines_that_are_no_records_are_skipped_with_one_warning, setup_file,
+                                      teardown_file),
+      cmocka_unit_test_setup_teardown(a_file_that_is_not_there_is_an_error, setup_file, teardown_file),
+      cmocka_unit_test_setup_teardown(a_flipped_bit_costs_at_most_the_lines_it_touches, setup_file, teardown_file),
+      cmocka_unit_test_setup_teardown(writers_at_the_same_time_lose_no_record, setup_file, teardown_file),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
