@@ -153,6 +153,9 @@ void graph_append(Graph *graph, Node *node); /* one that is on no list: for pass
 void graph_set_output(Node *node, int output, Value *value); /* and the value's producer */
 void graph_renumber(Graph *graph); /* dense ids for nodes and for the values that are still reachable */
 
+/* Sorts the nodes so that each stands after those it reads from, close to the order before; an error for each cycle. */
+void sort_nodes(Graph *graph);
+
 /* Users of each value. Valid until the graph changes. */
 typedef struct UseList {
   int *count;    /* by value id: uses as a node's input (epilogue nodes count as the host's), graph outputs included */

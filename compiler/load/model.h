@@ -40,7 +40,4 @@ bool read_attribute(ModelReader *reader, const OpInfo *op, Json json, Attribute 
 /* Brings constant weights from the gate order that `order` spells into ONNX's. */
 void normalise_gate_order(ModelReader *reader, Node *node, Json order);
 
-/* Sorts the nodes so that each stands after those it reads from, close to the file's order; an error for each cycle. */
-void sort_nodes(Graph *graph);
-
 #endif

@@ -3,7 +3,8 @@
  * Topological order by depth-first search with a stack of its own. Nodes are tried in the file's order, and a node is
  * placed once the nodes it reads from are: a file that is sorted already keeps its order.
  */
-#include "load/model.h"
+#include "ir/graph.h"
+#include "load/json.h"
 #include "support/text.h"
 
 typedef enum Mark { UNSEEN, OPEN, PLACED } Mark;
