@@ -55,6 +55,10 @@ static void print_model(const Graph *graph) {
   print_values(graph->arena, "outputs", graph->outputs, graph->n_outputs);
 }
 
+static void print_remarks(const Graph *graph) {
+  for (int i = 0; i < graph->n_remarks; i++) printf("%-8s %s\n", i ? "" : "remarks", graph->remarks[i]);
+}
+
 /* ---- the schedule ---- */
 
 static void print_calls(const Emitter *emitter) {
@@ -84,6 +88,7 @@ static void print_memory(const MemoryPlan *plan) {
 void inspect_module(const Options *options, Emitter *emitter, const MemoryPlan *plan) {
   const Graph *graph = emitter->graph;
   print_model(graph);
+  print_remarks(graph);
   printf("%-8s %lld bytes packed for %s\n", "weights", (long long)graph->weights_bytes, graph->target->name);
   printf("%-8s %lld bytes a context\n", "arena", (long long)graph->arena_bytes);
   print_calls(emitter);

@@ -37,6 +37,7 @@ static Graph *optimise(const Options *options, Arena *arena) {
   PASS(verify, graph);
   PASS(infer_shapes, graph);
   PASS(simplify, graph);
+  PASS(reroll_rnn, graph);
   PASS(fuse_epilogue, graph);
   PASS(alias_views, graph);
   return graph;

@@ -9,11 +9,12 @@
 #include "support/interrupt.h"
 
 const char *const pass_names[] = {
-    "verify",           "infer_shapes", "simplify", "fuse_epilogue", "alias_views",   "find_stacks", "plan_recurrent",
-    "choose_schedules", "pack_weights", "lower",    "plan_memory",   "place_weights", NULL};
+    "verify",         "infer_shapes",     "simplify",     "reroll_rnn", "fuse_epilogue", "alias_views",   "find_stacks",
+    "plan_recurrent", "choose_schedules", "pack_weights", "lower",      "plan_memory",   "place_weights", NULL};
 
 static const Options *options;
 static double started;
+static int n_told; /* of the graph's remarks */
 
 static double now(void) {
   struct timespec time;
@@ -38,9 +39,14 @@ static void dump(Graph *graph) {
   fwrite(text.data, 1, text.length, stderr);
 }
 
+static void tell_remarks(const Graph *graph) {
+  for (; n_told < graph->n_remarks; n_told++) fprintf(stderr, "rnncc:   %s\n", graph->remarks[n_told]);
+}
+
 void pipeline_after(const char *step, Graph *graph) {
   if (options->time_passes) fprintf(stderr, "%9.3f ms  %s\n", 1e3 * (now() - started), step);
   if (!graph) return;
+  if (options->verbose) tell_remarks(graph);
   if (options->verify_each) verify(graph);
   if (options->dump_after && !strcmp(options->dump_after, step)) dump(graph);
 }

@@ -2,6 +2,7 @@
 /* Building and changing graphs. Every walk is a loop over the node list: a chain of a million nodes costs no stack. */
 #include "ir/graph.h"
 
+#include <stdarg.h>
 #include <string.h>
 
 #include "ir/op.h"
@@ -73,6 +74,16 @@ void graph_set_output(Node *node, int output, Value *value) {
   node->outputs[output] = value;
   value->producer = node;
   value->producer_output = output;
+}
+
+void graph_remark(Graph *graph, const char *format, ...) {
+  Text text = text_new(graph->arena);
+  va_list arguments;
+  va_start(arguments, format);
+  text_add_va(&text, format, arguments);
+  va_end(arguments);
+  graph->remarks = with_room(graph->arena, graph->remarks, graph->n_remarks, &graph->remark_capacity);
+  graph->remarks[graph->n_remarks++] = text.data;
 }
 
 static void visit_node(Graph *graph, Node *node, void (*visit)(Graph *, Value *)) {

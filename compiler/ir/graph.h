@@ -140,6 +140,9 @@ struct Graph {
   int n_stacks; /* recurrent layers that can run as a wavefront; set by find_stacks */
   Stack *stacks;
 
+  int n_remarks, remark_capacity;
+  const char **remarks; /* what passes have done that a user wants to know, a line each */
+
   int64_t arena_bytes;   /* set by plan_memory */
   int64_t weights_bytes; /* set by pack_weights */
   uint8_t *weights;      /* the packed weights, weights_bytes long */
@@ -151,6 +154,7 @@ Value *graph_constant(Graph *graph, const char *name, DType dtype, int rank, con
 Node *graph_node(Graph *graph, const OpInfo *op, const char *name, int n_inputs, int n_outputs); /* appended */
 void graph_append(Graph *graph, Node *node); /* one that is on no list: for passes that rebuild it in order */
 void graph_set_output(Node *node, int output, Value *value); /* and the value's producer */
+void graph_remark(Graph *graph, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void graph_renumber(Graph *graph); /* dense ids for nodes and for the values that are still reachable */
 
 /* Sorts the nodes so that each stands after those it reads from, close to the order before; an error for each cycle. */

@@ -96,6 +96,7 @@ int main(int argc, char **argv) {
   infer_shapes(command.graph);
   if (simplified) {
     simplify(command.graph);
+    reroll_rnn(command.graph);
     fuse_epilogue(command.graph);
   }
   read_symbols(&command, argc - 3, argv + 3);

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: MIT */
+/* New nodes with inferred shapes, at the end of the graph's list, in the name of a node that they stand for. */
+#ifndef RNNCC_BUILD_H
+#define RNNCC_BUILD_H
+
+#include "ir/graph.h"
+
+typedef struct Builder {
+  Graph *graph;
+  const char *name;
+  Location where;
+} Builder;
+
+Attribute attribute_int(const char *name, int64_t value);
+Attribute attribute_ints(Arena *arena, const char *name, int n, const int64_t *values);
+Attribute attribute_strings(Arena *arena, const char *name, int n, const char *const *values);
+
+/* Inputs and attributes are copied. */
+Node *build_op(const Builder *builder, const char *op, int n_inputs, Value *const *inputs, int n_outputs,
+               int n_attributes, const Attribute *attributes);
+
+/* All but the range [start, end) of an axis is cut off. */
+typedef struct Range {
+  int64_t axis, start, end;
+} Range;
+Value *build_slice(const Builder *builder, Value *value, int n, const Range *ranges);
+Value *build_concat(const Builder *builder, int n, Value *const *values, int64_t axis);
+Value *build_transpose(const Builder *builder, Value *value, const int64_t *perm);
+/* `value` itself if it has the shape already. At most one extent may be symbolic. */
+Value *build_reshape(const Builder *builder, Value *value, int rank, const Dim *const *shape);
+
+/* From now on `target` is the same elements as `source`, in its own shape; who made it before makes a value that nobody
+ * reads. */
+void build_instead(const Builder *builder, Value *target, Value *source);
+
+#endif

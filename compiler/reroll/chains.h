@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: MIT */
+/* From cells to sequences: which cells stand on their own, and which follow one another with the same weights. */
+#ifndef RNNCC_CHAINS_H
+#define RNNCC_CHAINS_H
+
+#include "reroll/cell.h"
+
+typedef struct Chains {
+  int n;
+  Cell *
+      *heads; /* first steps, in the graph's order; `next` leads on. `hidden` is known but for a head whose h is zero */
+} Chains;
+
+Chains find_chains(Graph *graph);
+
+#endif

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: MIT */
+/* Time steps, one after the other, as one value. */
+#ifndef RNNCC_STEPS_H
+#define RNNCC_STEPS_H
+
+#include "reroll/build.h"
+#include "reroll/strip.h"
+
+/* What n steps read or make: in each the same number of parts, whose columns stand side by side. */
+typedef struct Steps {
+  int n, n_parts;
+  Strip *strips; /* [n_parts][n], at their origin */
+} Steps;
+
+Steps steps_new(Arena *arena, int n, int n_parts);
+Strip *steps_part(const Steps *steps, int part);
+
+/* 1 if the strips are neighbouring steps of one value, in order; -1 if in reverse order; else 0. */
+int strips_direction(const Strip *strips, int n);
+
+/* [n, B, columns], in time: the last step first if direction is -1. Parts that are no neighbours in that direction are
+ * copied together. */
+Value *build_steps(const Builder *builder, const Steps *steps, int direction);
+
+/* The strip as a value of its own, [1, B, columns]. */
+Value *build_strip(const Builder *builder, const Strip *strip);
+
+#endif

@@ -1,0 +1,566 @@
+# SPDX-License-Identifier: MIT
+"""Written-out LSTM, GRU and RNN cells become the recurrent op, whatever their spelling; near misses stay as they are.
+
+ONNX Runtime runs the written-out graph; the reference interpreter runs what reroll_rnn makes of it.
+"""
+import math
+import re
+from collections import Counter
+
+import numpy
+import pytest
+
+from conftest import build_directory
+from support.cells import BLENDS, TURNED_BLENDS, Network, Speller, unrolled
+from support.model_builder import Model
+from support.module import Module
+from support.reference import Reference
+
+RECURRENT = {"RNN", "GRU", "LSTM"}
+MOVES = {"Concat", "Gather", "Reshape", "Slice", "Split", "Squeeze", "Transpose", "Unsqueeze"}
+I, H, B = 3, 5, 2
+
+
+@pytest.fixture(scope="session")
+def reference():
+    return Reference(build_directory() / "tests" / "support" / "reference_run")
+
+
+@pytest.fixture
+def rng(request):
+    return numpy.random.default_rng([2029, *request.node.name.encode()])
+
+
+def dump_after(rnncc, path):
+    done = rnncc(path, "--emit=dot", "-o", "-", "--dump-after=reroll_rnn", "--verify-each")
+    assert done.returncode == 0, done.stderr
+    return done.stderr
+
+
+def ops_of(rnncc, path):
+    """How often each op stands in the graph after the pass."""
+    return Counter(re.findall(r"^n\d+: .* = (\w+)\(", dump_after(rnncc, path), re.MULTILINE))
+
+
+def bound(feeds, steps):
+    """Sums of K terms over T steps that contract, and ONNX Runtime's own tanh and sigmoid, which are off by up to 2^-20
+    each: twice a step on the way through a gate and a candidate, and once more for the output."""
+    K = sum(array.shape[-1] for array in feeds.values()) + 1
+    return 4 * math.ceil(math.log2(K * steps)) * 2.0**-23 + 3 * steps * 2.0**-20
+
+
+def check_values(reference, model, path, feeds, steps):
+    expected = model.onnx_run(feeds)
+    got = reference.run(model, path, feeds, simplified=True)
+    assert sorted(got) == sorted(expected)
+    for name, array in expected.items():
+        assert got[name].shape == array.shape, name
+        numpy.testing.assert_allclose(got[name], array, rtol=0, atol=bound(feeds, steps), err_msg=name)
+
+
+@pytest.fixture
+def check(rnncc, reference, tmp_path):
+    """Checks the values; returns the ops after the pass, those that only move data left out."""
+
+    def checked(model, feeds, steps=1):
+        path = model.write(tmp_path)
+        check_values(reference, model, path, feeds, steps)
+        return {op: n for op, n in ops_of(rnncc, path).items() if op not in MOVES}
+
+    return checked
+
+
+# ---- unrolled ----
+
+def random_case(seed):
+    rng = numpy.random.default_rng([31, seed])
+
+    def pick(*values):
+        return values[rng.integers(len(values))]
+
+    network = Network(pick("RNN", "GRU", "LSTM"), int(rng.integers(1, 7)), int(rng.integers(1, 7)), seed,
+                      reset_after=pick(True, False), activation=pick("Tanh", "Relu"))
+    how = {"initial": pick("zeros", "input"), "outputs": pick("last", "each", "stack", "stack1"),
+           "time_axis": pick(0, 1), "way": pick("gather", "split", "slice"), "backwards": pick(True, False),
+           "B": int(rng.integers(1, 4))}
+    how["named_batch"] = how["initial"] == "input" and pick(True, False)
+    return network, int(rng.integers(2, 7)), how, rng
+
+
+@pytest.mark.parametrize("seed", range(100))
+def test_any_spelling_of_an_unrolled_network_becomes_one_op(check, seed):
+    network, T, how, rng = random_case(seed)
+    model, feeds = unrolled(network, rng, T, **how)
+    assert check(model, feeds, T) == {network.kind: 1}
+
+
+@pytest.mark.parametrize("blend", BLENDS + TURNED_BLENDS)
+def test_every_way_to_blend_the_old_state_with_the_new(check, rng, blend):
+    network = Network("GRU", I, H, reset_after=blend in BLENDS)
+    model, feeds = unrolled(network, rng, 2, initial="input", blend=blend)
+    assert check(model, feeds, 2) == {"GRU": 1}
+
+
+@pytest.mark.parametrize("order", ["ifgo", "iofg", "ofig", "fiog"])
+@pytest.mark.parametrize("product", ["gemm", "gemm_transposed", "matmul"])
+@pytest.mark.parametrize("inputs", ["xh", "hx", "apart"])
+def test_gates_in_any_order_in_one_product(check, rng, order, product, inputs):
+    model, feeds = unrolled(Network("LSTM", I, H), rng, 3, initial="input", order=order, product=product,
+                            inputs=inputs, together=True, hoisted=False)
+    assert check(model, feeds, 3) == {"LSTM": 1}
+
+
+def test_each_step_may_be_spelt_in_its_own_way(check, rng):
+    model, network = Model(), Network("LSTM", I, H)
+    X = model.input("x", "f32", [4, B, I])
+    h, c = model.input("h", "f32", [B, H]), model.input("c", "f32", [B, H])
+    for t in range(4):
+        speller = Speller(model, network, rng, hoisted=False)
+        h, c = speller.step(speller.op("Gather", X, speller.constant(numpy.array(t)), axis=0), h, c)
+    model.output(h, c)
+    assert check(model, random_feeds(model, rng), 4) == {"LSTM": 1}
+
+
+def random_feeds(model, rng):
+    described = model.inputs + [{"name": s["input"], **s} for s in model.states]
+    return {i["name"]: rng.uniform(-1, 1, [B if n == "B" else n for n in i["shape"]]).astype(numpy.float32)
+            for i in described}
+
+
+def test_stacked_steps_leave_no_copy_a_step(rnncc, rng, tmp_path):
+    """Time first, rows on one axis: X goes in and Y comes out as they are."""
+    model, _ = unrolled(Network("LSTM", I, H), rng, 6, initial="input", outputs="stack")
+    ops = ops_of(rnncc, model.write(tmp_path))
+    assert ops == {"LSTM": 1, "Reshape": 3}, "the states' and Y's shapes are views"
+
+
+def test_the_last_state_alone_needs_no_y(rnncc, rng, tmp_path):
+    model, _ = unrolled(Network("GRU", I, H), rng, 6, initial="input", outputs="last")
+    line = next(line for line in dump_after(rnncc, model.write(tmp_path)).splitlines() if "= GRU(" in line)
+    assert re.match(r"n\d+: _, t\d+ =", line), line
+
+
+def test_backwards_in_time_is_the_reverse_direction(rnncc, rng, tmp_path):
+    model, _ = unrolled(Network("GRU", I, H), rng, 3, outputs="stack", backwards=True)
+    assert 'direction="reverse"' in dump_after(rnncc, model.write(tmp_path))
+
+
+def test_steps_that_are_inputs_of_their_own_are_put_together(check, rng):
+    model, network = Model(), Network("GRU", I, H)
+    speller = Speller(model, network, rng, hoisted=False)
+    h = model.input("h", "f32", [B, H])
+    for t in range(3):
+        h, _ = speller.step(model.input(f"x{t}", "f32", [B, I]), h)
+    model.output(h)
+    assert check(model, random_feeds(model, rng), 3) == {"GRU": 1}
+
+
+def test_a_part_of_a_longer_sequence(check, rng):
+    model, network = Model(), Network("LSTM", I, H)
+    speller = Speller(model, network, rng, hoisted=False)
+    xs = speller.steps_of(model.input("x", "f32", [9, B, I]), 9)[3:7]
+    h, c = model.input("h", "f32", [B, H]), model.input("c", "f32", [B, H])
+    for x in xs:
+        h, c = speller.step(x, h, c)
+    model.output(h)
+    assert check(model, random_feeds(model, rng), 4) == {"LSTM": 1}
+
+
+def test_one_row_without_a_batch_axis(check, rng):
+    model, network = Model(), Network("LSTM", I, H)
+    speller = Speller(model, network, rng, hoisted=False, product="matmul")
+    h, c = model.input("h", "f32", [H]), model.input("c", "f32", [H])
+    hs = []
+    for x in speller.steps_of(model.input("x", "f32", [3, I]), 3):
+        h, c = speller.step(x, h, c)
+        hs.append(h)
+    model.output(speller.stack(hs))
+    assert check(model, random_feeds(model, rng), 3) == {"LSTM": 1}
+
+
+# ---- several networks ----
+
+@pytest.mark.parametrize("kind", sorted(RECURRENT))
+@pytest.mark.parametrize("outer", ["steps", "layers"])
+def test_each_layer_of_a_stack_is_an_op(check, rng, kind, outer):
+    """Loops over steps and layers in either order."""
+    T, model = 3, Model()
+    layers = [Speller(model, Network(kind, width, H, seed), rng, hoisted=False)
+              for seed, width in enumerate((I, H, H))]
+    states = [[model.input(f"h{k}", "f32", [B, H]), model.input(f"c{k}", "f32", [B, H])] for k in range(3)]
+    values = layers[0].steps_of(model.input("x", "f32", [T, B, I]), T)
+    for t, k in ([(t, k) for t in range(T) for k in range(3)] if outer == "steps" else
+                 [(t, k) for k in range(3) for t in range(T)]):
+        values[t], states[k][1] = layers[k].step(values[t], *states[k])
+        states[k][0] = values[t]
+    model.output(layers[0].stack(values))
+    assert check(model, random_feeds(model, rng), 3 * T) == {kind: 3}
+
+
+def test_both_directions_are_two_ops_and_one_concat(rnncc, reference, rng, tmp_path):
+    T, model = 4, Model()
+    X = model.input("x", "f32", [T, B, I])
+    forward, backward = (Speller(model, Network("LSTM", I, H, seed), rng) for seed in (1, 2))
+    states = [model.constant(numpy.zeros((B, H), numpy.float32)) for _ in range(4)]
+    hs, _ = forward.unroll(X, T, *states[:2])
+    gs, _ = backward.unroll(X, T, *states[2:], backwards=True)
+    model.output(forward.stack([forward.op("Concat", h, g, axis=-1) for h, g in zip(hs, gs)]))
+    path = model.write(tmp_path)
+    check_values(reference, model, path, random_feeds(model, rng), T)
+    ops = ops_of(rnncc, path)
+    assert ops["LSTM"] == 2 and ops["Concat"] == 1 and set(ops) <= RECURRENT | {"Concat", "Reshape"}
+
+
+def test_a_step_that_reads_an_earlier_result_is_an_op_of_its_own(check, rng):
+    """A decoder: the next x is computed from h."""
+    model, network = Model(), Network("GRU", I, H)
+    speller = Speller(model, network, rng, hoisted=False)
+    h, x = model.input("h", "f32", [B, H]), model.input("x", "f32", [B, I])
+    for _ in range(3):
+        h, _ = speller.step(x, h)
+        x = speller.op("MatMul", h, speller.constant(rng.uniform(-1, 1, (H, I)).astype(numpy.float32)))
+    model.output(x)
+    assert check(model, random_feeds(model, rng), 3) == {"GRU": 3, "MatMul": 3}
+
+
+def test_two_networks_that_read_each_other_alternate(check, rng):
+    model = Model()
+    a, b = (Speller(model, Network("LSTM", H, H, seed), rng, hoisted=False) for seed in (1, 2))
+    ha, ca, hb, cb = (model.input(name, "f32", [B, H]) for name in ("ha", "ca", "hb", "cb"))
+    for _ in range(3):
+        (ha, ca), (hb, cb) = a.step(hb, ha, ca), b.step(ha, hb, cb)
+    model.output(ha, hb)
+    ops = check(model, random_feeds(model, rng), 3)
+    assert set(ops) == {"LSTM"} and ops["LSTM"] >= 4
+
+
+def test_an_inner_state_that_is_read_ends_the_chain(check, rng):
+    model, network = Model(), Network("LSTM", I, H)
+    speller = Speller(model, network, rng, hoisted=False)
+    h, c = model.input("h", "f32", [B, H]), model.input("c", "f32", [B, H])
+    for t, x in enumerate(speller.steps_of(model.input("x", "f32", [4, B, I]), 4)):
+        h, c = speller.step(x, h, c)
+        if t == 1:
+            model.output(c)
+    model.output(h)
+    assert check(model, random_feeds(model, rng), 4) == {"LSTM": 2}
+
+
+def test_other_weights_begin_another_op(check, rng):
+    model = Model()
+    networks = [Network("GRU", I, H, seed) for seed in (1, 1, 2, 2, 2)]
+    h = model.input("h", "f32", [B, H])
+    xs = Speller(model, networks[0], rng).steps_of(model.input("x", "f32", [5, B, I]), 5)
+    for x, network in zip(xs, networks):
+        h, _ = Speller(model, network, rng, hoisted=False).step(x, h)
+    model.output(h)
+    assert check(model, random_feeds(model, rng), 5) == {"GRU": 2}
+
+
+# ---- one step a call ----
+
+@pytest.mark.parametrize("shape", [["B", H], [1, "B", H]])
+@pytest.mark.parametrize("kind, reset_after", [("RNN", True), ("GRU", True), ("GRU", False), ("LSTM", True)])
+def test_a_step_whose_state_the_context_carries(check, rng, kind, reset_after, shape):
+    model, network = Model(), Network(kind, I, H, reset_after=reset_after)
+    model.dim("B", 1, 2, 4)
+    speller = Speller(model, network, rng, hoisted=False, product="matmul")
+    x = model.input("x", "f32", [*shape[:-1], I])
+    after = speller.step(x, "h", "c" if kind == "LSTM" else None)
+    for name, value in zip("hc", after):
+        if value:
+            model.state(name, value, "f32", shape, batch_axis=len(shape) - 2)
+    model.output(speller.op("Softmax", after[0], axis=-1))
+    assert check(model, random_feeds(model, rng)) == {kind: 1, "Softmax": 1}
+
+
+def test_states_packed_into_one(check, rng):
+    """[c, h] in one tensor, cut and joined in each step."""
+    model, network = Model(), Network("LSTM", I, H)
+    speller = Speller(model, network, rng, hoisted=False)
+    packed = model.input("state", "f32", [B, 2 * H])
+    for x in speller.steps_of(model.input("x", "f32", [3, B, I]), 3):
+        c, h = model.node("Split", [packed], 2, axis=1, num_outputs=2)
+        packed = speller.op("Concat", *speller.step(x, h, c)[::-1], axis=1)
+    model.output(packed)
+    assert check(model, random_feeds(model, rng), 3) == {"LSTM": 1}
+
+
+def test_x_of_several_parts(check, rng):
+    """The step's own input and one that stays the same, next to each other."""
+    model, network = Model(), Network("GRU", I + 2, H)
+    speller = Speller(model, network, rng, hoisted=False)
+    h, context = model.input("h", "f32", [B, H]), model.input("context", "f32", [B, 2])
+    for x in speller.steps_of(model.input("x", "f32", [3, B, I]), 3):
+        h, _ = speller.step(speller.op("Concat", x, context, axis=1), h)
+    model.output(h)
+    assert check(model, random_feeds(model, rng), 3) == {"GRU": 1}
+
+
+@pytest.mark.parametrize("formula", ["(1-i)*c + i*g", "i*(g-c) + c", "f*c + (1-f)*g"])
+def test_a_forget_gate_that_is_one_minus_the_input_gate(check, rng, formula):
+    model, network = Model(), Network("LSTM", I, H)
+    speller = Speller(model, network, rng, hoisted=False)
+    h, c = model.input("h", "f32", [B, H]), model.input("c", "f32", [B, H])
+    for x in speller.steps_of(model.input("x", "f32", [3, B, I]), 3):
+        gate = speller.gates("iog" if "i" in formula else "fog", x, h)
+        c = speller.formula(formula, c=c, **{name: gate[name] for name in gate if name != "o"})
+        h = speller.mul(gate["o"], speller.op("Tanh", c))
+    model.output(h, c)
+    assert check(model, random_feeds(model, rng), 3) == {"LSTM": 1}
+
+
+# ---- near misses ----
+
+def lstm_end(s, gate, c):
+    c = s.add(s.mul(gate["f"], c), s.mul(gate["i"], gate["g"]))
+    return s.mul(gate["o"], s.op("Tanh", c)), c
+
+
+def other_gate_function(s, x, h, c):
+    sums = {name: s.sums(name, x, h) for name in "iofg"}
+    gate = {name: s.op("HardSigmoid" if name == "f" else "Tanh" if name == "g" else "Sigmoid", sums[name])
+            for name in sums}
+    return lstm_end(s, gate, c)
+
+
+def other_candidate_function(s, x, h, c):
+    gate = s.gates("iof", x, h) | {"g": s.op("Relu", s.sums("g", x, h))}
+    return lstm_end(s, gate, c)
+
+
+def functions_swapped(s, x, h, c):
+    gate = {name: s.op("Sigmoid" if name in "iog" else "Tanh", s.sums(name, x, h)) for name in "iofg"}
+    return lstm_end(s, gate, c)
+
+
+def other_output_function(s, x, h, c):
+    gate = s.gates("iofg", x, h)
+    c = s.add(s.mul(gate["f"], c), s.mul(gate["i"], gate["g"]))
+    return s.mul(gate["o"], s.op("Sigmoid", c)), c
+
+
+def extra_op_on_a_sum(s, x, h, c):
+    gate = s.gates("iog", x, h)
+    scaled = s.mul(s.sums("f", x, h), s.constant(numpy.full(H, 0.5, numpy.float32)))
+    return lstm_end(s, gate | {"f": s.op("Sigmoid", scaled)}, c)
+
+
+def extra_op_on_a_gate(s, x, h, c):
+    gate = s.gates("iofg", x, h)
+    return lstm_end(s, gate | {"i": s.op("Sqrt", gate["i"])}, c)
+
+
+def clipped_cell_state(s, x, h, c):
+    gate = s.gates("iofg", x, h)
+    c = s.add(s.mul(gate["f"], c), s.mul(gate["i"], gate["g"]))
+    c = s.op("Clip", c, s.constant(numpy.float32(-0.5)), s.constant(numpy.float32(0.5)))
+    return s.mul(gate["o"], s.op("Tanh", c)), c
+
+
+def difference_of_terms(s, x, h, c):
+    gate = s.gates("iofg", x, h)
+    c = s.op("Sub", s.mul(gate["f"], c), s.mul(gate["i"], gate["g"]))
+    return s.mul(gate["o"], s.op("Tanh", c)), c
+
+
+def peephole(s, x, h, c):
+    gate = s.gates("iog", x, h)
+    seen = s.mul(c, s.constant(s.rng.uniform(-1, 1, H).astype(numpy.float32)))
+    return lstm_end(s, gate | {"f": s.op("Sigmoid", s.op("Add", s.sums("f", x, h), seen))}, c)
+
+
+def gate_read_elsewhere(s, x, h, c):
+    gate = s.gates("iofg", x, h)
+    return *lstm_end(s, gate, c), s.op("Neg", gate["o"])
+
+
+def sum_read_elsewhere(s, x, h, c):
+    sums = s.sums("f", x, h)
+    return *lstm_end(s, s.gates("iog", x, h) | {"f": s.op("Sigmoid", sums)}, c), s.op("Neg", sums)
+
+
+def gate_is_an_output(s, x, h, c):
+    gate = s.gates("iofg", x, h)
+    return *lstm_end(s, gate, c), gate["f"]
+
+
+def gate_without_the_state(s, x, h, c):
+    f = s.op("Sigmoid", s.product(x, s.stacked("W", "f"), s.stacked("Wb", "f")))
+    return lstm_end(s, s.gates("iog", x, h) | {"f": f}, c)
+
+
+def same_gate_twice(s, x, h, c):
+    gate = s.gates("iog", x, h)
+    return lstm_end(s, gate | {"f": s.op("Add", gate["i"], gate["i"])}, c)
+
+
+def weights_at_run_time(s, x, h, c):
+    weights = s.model.input("weights", "f32", [I + H, H])
+    f = s.op("Sigmoid", s.op("MatMul", s.op("Concat", x, h, axis=1), weights))
+    return lstm_end(s, s.gates("iog", x, h) | {"f": f}, c)
+
+
+def bias_by_row(s, x, h, c):
+    rows = s.constant(s.rng.uniform(-1, 1, (B, H)).astype(numpy.float32))
+    return lstm_end(s, s.gates("iog", x, h) | {"f": s.op("Sigmoid", s.op("Add", s.sums("f", x, h), rows))}, c)
+
+
+def state_of_one_row(s, x, h, c):
+    one = s.model.input("one", "f32", [1, H])
+    return lstm_end(s, s.gates("iofg", x, h), one)
+
+
+LSTM_MISSES = [other_gate_function, other_candidate_function, functions_swapped, other_output_function,
+               extra_op_on_a_sum, extra_op_on_a_gate, clipped_cell_state, difference_of_terms, peephole,
+               gate_read_elsewhere, sum_read_elsewhere, gate_is_an_output, gate_without_the_state, same_gate_twice,
+               weights_at_run_time, bias_by_row, state_of_one_row]
+
+
+def gru_end(s, z, n, h):
+    return s.formula("(1-z)*n + z*h", z=z, n=n, h=h),
+
+
+def gru_gate(s, name, x, h, function="Sigmoid"):
+    return s.op(function, s.sums(name, x, h))
+
+
+def reset_of_the_input(s, x, h, c):
+    r = gru_gate(s, "r", x, h)
+    of_x, of_h = s.product(x, s.stacked("W", "n")), s.product(h, s.stacked("R", "n"))
+    return gru_end(s, gru_gate(s, "z", x, h), s.op("Tanh", s.add(s.mul(r, of_x), of_h)), h)
+
+
+def reset_of_some_of_the_state(s, x, h, c):
+    """R h + r*(R h): h, too, enters as it is."""
+    r, of_h = gru_gate(s, "r", x, h), s.product(h, s.stacked("R", "n"))
+    n = s.op("Tanh", s.add(s.product(x, s.stacked("W", "n")), s.product(h, s.stacked("R", "z")), s.mul(r, of_h)))
+    return gru_end(s, gru_gate(s, "z", x, h), n, h)
+
+
+def no_reset(s, x, h, c):
+    return gru_end(s, gru_gate(s, "z", x, h), gru_gate(s, "n", x, h, "Tanh"), h)
+
+
+def sigmoid_candidate(s, x, h, c):
+    n = gru_gate(s, "n", x, s.mul(gru_gate(s, "r", x, h), h))
+    return gru_end(s, gru_gate(s, "z", x, h), n, h)
+
+
+def tanh_update_gate(s, x, h, c):
+    n = gru_gate(s, "n", x, s.mul(gru_gate(s, "r", x, h), h), "Tanh")
+    return gru_end(s, gru_gate(s, "z", x, h, "Tanh"), n, h)
+
+
+def two_update_gates(s, x, h, c):
+    n = gru_gate(s, "n", x, s.mul(gru_gate(s, "r", x, h), h), "Tanh")
+    z, y = gru_gate(s, "z", x, h), gru_gate(s, "r", x, h)
+    return s.formula("(1-z)*n + y*h", z=z, y=y, n=n, h=h),
+
+
+def not_one_minus(s, x, h, c):
+    n = gru_gate(s, "n", x, s.mul(gru_gate(s, "r", x, h), h), "Tanh")
+    return s.formula("(2-z)*n + z*h", z=gru_gate(s, "z", x, h), n=n, h=h),
+
+
+def another_value_is_kept(s, x, h, c):
+    n = gru_gate(s, "n", x, s.mul(gru_gate(s, "r", x, h), h), "Tanh")
+    return gru_end(s, gru_gate(s, "z", x, h), n, s.model.input("other", "f32", [B, H]))
+
+
+def update_read_elsewhere(s, x, h, c):
+    n = gru_gate(s, "n", x, s.mul(gru_gate(s, "r", x, h), h), "Tanh")
+    z = gru_gate(s, "z", x, h)
+    return *gru_end(s, z, n, h), s.op("Neg", z)
+
+
+GRU_MISSES = [reset_of_the_input, reset_of_some_of_the_state, no_reset, sigmoid_candidate, tanh_update_gate,
+              two_update_gates, not_one_minus, another_value_is_kept, update_read_elsewhere]
+
+
+@pytest.mark.parametrize("kind, miss", [("LSTM", miss) for miss in LSTM_MISSES] + [("GRU", miss) for miss in GRU_MISSES])
+def test_a_near_miss_stays_as_it_is(check, rng, kind, miss):
+    model = Model()
+    speller = Speller(model, Network(kind, I, H), rng, hoisted=False)
+    x, h, c = (model.input(name, "f32", [B, columns]) for name, columns in (("x", I), ("h", H), ("c", H)))
+    model.output(*miss(speller, x, h, c))
+    ops = check(model, random_feeds(model, rng))
+    assert not RECURRENT & set(ops)
+
+
+def test_a_projected_state_is_no_state(check, rng):
+    """The next step reads h times a matrix, of other columns than c."""
+    model, P = Model(), 4
+    network = Network("LSTM", I, H)
+    network.R = network.R[:, :, :P]
+    speller = Speller(model, network, rng, hoisted=False)
+    projection = rng.uniform(-1, 1, (H, P)).astype(numpy.float32)
+    h, c = model.input("h", "f32", [B, P]), model.input("c", "f32", [B, H])
+    for x in speller.steps_of(model.input("x", "f32", [2, B, I]), 2):
+        h, c = speller.step(x, h, c)
+        h = speller.op("MatMul", h, speller.constant(projection))
+    model.output(h)
+    assert not RECURRENT & set(check(model, random_feeds(model, rng), 2))
+
+
+def test_rnn_steps_of_different_weights_are_layers_and_stay(check, rng):
+    model = Model()
+    h = model.input("h", "f32", [B, H])
+    for t in range(3):
+        speller = Speller(model, Network("RNN", I, H, seed=t), rng, hoisted=False)
+        h, _ = speller.step(model.input(f"x{t}", "f32", [B, I]), h)
+    model.output(h)
+    assert not RECURRENT & set(check(model, random_feeds(model, rng), 3))
+
+
+def test_one_rnn_step_without_a_state_is_a_layer_and_stays(check, rng):
+    model = Model()
+    speller = Speller(model, Network("RNN", I, H), rng, hoisted=False)
+    model.output(speller.step(model.input("x", "f32", [B, I]), model.input("h", "f32", [B, H]))[0])
+    assert not RECURRENT & set(check(model, random_feeds(model, rng)))
+
+
+def test_something_between_the_steps_ends_the_chain(check, rng):
+    """h is squared on its way to the next step, which is fine for cells of one step each."""
+    model, network = Model(), Network("GRU", I, H)
+    speller = Speller(model, network, rng, hoisted=False)
+    h = model.input("h", "f32", [B, H])
+    for x in speller.steps_of(model.input("x", "f32", [3, B, I]), 3):
+        h, _ = speller.step(x, h)
+        h = speller.op("Mul", h, h)
+    model.output(h)
+    assert check(model, random_feeds(model, rng), 3) == {"GRU": 3, "Mul": 3}
+
+
+# ---- the whole way ----
+
+def test_the_compiled_module_computes_the_same(compile, rng, tmp_path):
+    """One network of each kind in one module, and the module's states carried over calls."""
+    T, model = 4, Model("rerolled")
+    model.dim("B", 1, 2, 4)
+    X = model.input("x", "f32", [T, "B", I])
+    for seed, kind in enumerate(sorted(RECURRENT)):
+        speller = Speller(model, Network(kind, I, H, seed), rng)
+        names = [f"h{seed}", f"c{seed}"][:2 if kind == "LSTM" else 1]
+        hs, c = speller.unroll(X, T, *names)
+        for name, value in zip(names, (hs[-1], c)):
+            model.state(name, value, "f32", ["B", H], batch_axis=0)
+        model.output(speller.stack(hs))
+    states = {s["input"]: numpy.zeros((B, H), numpy.float32) for s in model.states}
+    with Module(compile(model.write(tmp_path))) as module, module.context(threads=2) as context:
+        for call in range(3):
+            feeds = {"x": rng.uniform(-1, 1, (T, B, I)).astype(numpy.float32)}
+            expected = model.onnx_run(feeds | states)
+            states = {s["input"]: expected[s["output"]] for s in model.states}
+            got = context.run(feeds)
+            for name in model.outputs:
+                numpy.testing.assert_allclose(got[name], expected[name], rtol=0,
+                                              atol=bound(feeds | states, T * (call + 1)))
+
+
+def test_inspect_says_what_was_rerolled(rnncc, rng, tmp_path):
+    model, _ = unrolled(Network("LSTM", I, H), rng, 10, outputs="last")
+    path = model.write(tmp_path)
+    line = r"n\d+\.\.n\d+ re-rolled: 10 steps of an LSTM cell \(I=3, H=5\)"
+    assert re.search(r"^remarks  " + line + "$", rnncc("inspect", path).stdout, re.MULTILINE)
+    assert re.search("^rnncc:   " + line + "$", rnncc(path, "--emit=dot", "-o", "-", "-v").stderr, re.MULTILINE)
