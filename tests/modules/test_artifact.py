@@ -77,14 +77,6 @@ def test_nothing_runs_at_load_and_no_tls_is_taken(model, compile):
     assert not any(kind == "TLS" for kind, _ in segments(module))
 
 
-@by_model
-@pytest.mark.parametrize("threads", [1, 2])
-def test_run_allocates_nothing_and_with_one_thread_makes_no_system_call(model, threads, compile):
-    program = build_directory() / "tests" / "modules" / "quiet_run"
-    done = subprocess.run([program, compile(model), str(threads)], capture_output=True, text=True, timeout=60)
-    assert (done.returncode, done.stdout) == (0, "quiet\n"), done.stderr
-
-
 def test_the_runtime_adds_less_than_64_kib(compile, tmp_path):
     model = Model("small")
     model.output(model.node("Relu", [model.input("x", "f32", [1])]))

@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: MIT
+"""What every run promises its host: no allocation, no lock, no system call but those of threads that wait for each
+other, no CPU when idle; and the same bits on any number of threads."""
+import math
+import subprocess
+
+import numpy as np
+import pytest
+
+from conftest import ROOT, build_directory
+from support.model_builder import Model
+from support.module import Module
+
+T, I, H = 12, 24, 72  # H: more vectors than threads, the last one not full
+THREADS = (1, 2, 3, 5, 8)
+RUNS = 5  # on a busy machine some of them run alone
+SHIPPED = sorted(path for path in (ROOT / "models").glob("*.json") if path.name != "schema.json")
+GATES = {"RNN": 1, "GRU": 3, "LSTM": 4}
+LAYERS = [(op, direction, reset)
+          for op, reset in (("RNN", None), ("GRU", 0), ("GRU", 1), ("LSTM", None))
+          for direction in ("forward", "bidirectional")]
+
+
+def uniform(rng, *shape):
+    return rng.uniform(-1, 1, shape).astype(np.float32) / math.sqrt(shape[-1])
+
+
+def recurrent_layers(B):
+    """Each cell in each direction, side by side on one x[T,B,I]."""
+    rng, model = np.random.default_rng(B), Model(f"layers_{B}")
+    x = model.input("x", "f32", [T, B, I])
+    for op, direction, reset in LAYERS:
+        D, rows = (2 if direction == "bidirectional" else 1), GATES[op] * H
+        weights = [model.constant(uniform(rng, *shape)) for shape in ((D, rows, I), (D, rows, H), (D, 2 * rows))]
+        y, last = model.node(op, [x, *weights], 2, hidden_size=H, direction=direction, linear_before_reset=reset)
+        model.output(y, last)
+    return model
+
+
+def convolutional():
+    rng, model = np.random.default_rng(0), Model("convolutional")
+    x = model.input("x", "f32", [2, 3, 20, 20])
+    for channels, filters in ((3, 24), (24, 40)):
+        weights = model.constant(uniform(rng, filters, channels, 3, 3)), model.constant(uniform(rng, filters))
+        x = model.node("Relu", [model.node("Conv", [x, *weights], kernel_shape=[3, 3], pads=[1, 1, 1, 1])])
+        x = model.node("MaxPool", [x], kernel_shape=[2, 2], strides=[2, 2])
+    x = model.node("MatMul", [model.node("Flatten", [x]), model.constant(uniform(rng, 1000, 10))])
+    model.output(model.node("Softmax", [x], axis=-1))
+    return model
+
+
+MODELS = {"layers_batch_1": lambda: recurrent_layers(1), "layers_batch_10": lambda: recurrent_layers(10),
+          "convolutional": convolutional}
+by_model = pytest.mark.parametrize("make", MODELS.values(), ids=MODELS.keys())
+
+
+@by_model
+@pytest.mark.parametrize("planned", [1, 2, 8])
+def test_outputs_are_bit_identical_on_1_2_3_5_and_8_threads(make, planned, compile, tmp_path):
+    model = make()
+    rng = np.random.default_rng(1)
+    feeds = {x["name"]: rng.uniform(-1, 1, x["shape"]).astype(np.float32) for x in model.inputs}
+    with Module(compile(model.write(tmp_path), f"--threads={planned}")) as module:
+        expected = None
+        for threads in THREADS:
+            with module.context(threads) as context:
+                for _ in range(RUNS):
+                    got = {name: array.tobytes() for name, array in context.run(feeds).items()}
+                    expected = expected or got
+                    assert [name for name in got if got[name] != expected[name]] == [], f"{threads} threads"
+
+
+def quiet_run(module, threads):
+    program = build_directory() / "tests" / "modules" / "quiet_run"
+    done = subprocess.run([program, module, str(threads)], capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stdout) == (0, "quiet\n"), done.stderr
+
+
+@pytest.mark.parametrize("model", SHIPPED, ids=lambda path: path.stem)
+@pytest.mark.parametrize("threads", [1, 2])
+def test_shipped_models_run_quietly(model, threads, compile):
+    quiet_run(compile(model), threads)
+
+
+@by_model
+@pytest.mark.parametrize("threads", [1, 3])
+def test_layers_run_quietly(make, threads, compile, tmp_path):
+    quiet_run(compile(make().write(tmp_path), "--threads=8"), threads)
+
+
+def test_a_module_knows_no_lock(compile):
+    """What it does not import it cannot call: its threads wait on futexes alone."""
+    lines = subprocess.run(["nm", "-D", "--undefined-only", compile(SHIPPED[0])], check=True, capture_output=True,
+                           text=True).stdout.splitlines()
+    imports = {line.split()[-1].split("@")[0] for line in lines}
+    assert "pthread_create" in imports, "nm is read rightly"
+    locks = ("pthread_mutex", "pthread_cond", "pthread_rwlock", "pthread_spin", "pthread_barrier", "pthread_once",
+             "sem_", "mtx_", "cnd_", "call_once", "lockf", "flock")
+    assert [name for name in imports if name.startswith(locks)] == []
