@@ -43,6 +43,10 @@ enum { SAMPLE_WAYS = 1 };
  * it made itself, the other's half arrives: the barrier costs next to nothing.
  * legal: 0 1 */
 enum { HIDE = 0 };
+/* 1: an odd number of panels, of which two workers share the middle one: the first multiplies half of its rows, the
+ * second the rest, so that neither has a panel more than the other.
+ * legal: 0 1 */
+enum { HALVES = 0 };
 /* Rows of R that all blocks of samples take, one after the other, before the next rows; while they do, those are
  * fetched. For weights beyond a core's cache. 0: a block takes all rows at once.
  * legal: 0..1048576 */
@@ -85,8 +89,8 @@ typedef struct Layer {
   float *state[2];         /* [B][state_row], hidden states: of even steps, of odd steps */
   float *cell;             /* LSTM: [B][state_row] */
   float *update, *reset;   /* GRU_BEFORE: [B][state_row], the update gate, and the reset gate times the hidden state */
-  float *partial;          /* HIDE, DEPTH_BLOCK: sums that are not whole yet, [B][panels][PRODUCT_VECTORS][LANES] */
-  float *y;                /* of this direction, or NULL */
+  float *partial; /* HIDE, HALVES, DEPTH_BLOCK: sums that are not whole yet, [B][panels][PRODUCT_VECTORS][LANES] */
+  float *y;       /* of this direction, or NULL */
   int64_t steps, batch, hidden, inputs, panels; /* T, B, H, I */
   int64_t first, count;                         /* the steps of this call; the gates begin with the first's */
   int64_t x_time, x_sample;
@@ -94,7 +98,7 @@ typedef struct Layer {
   int64_t gates_time, gates_sample, y_time, y_sample; /* strides from one time, and one sample, to the next */
   int64_t begin, end;                                 /* this worker's panels */
   int64_t block_begin, block_end, blocks;             /* this worker's blocks of samples, and how many there are */
-  int half; /* HIDE: which half of the units is this worker's; -1: both, or neither */
+  int half; /* of two workers that share the panels: which this is; -1: there are not two */
   float clip;
   bool reverse, from_zero; /* from_zero: no initial state, so the first product is zero */
 } Layer;
@@ -124,6 +128,9 @@ static inline float *gates_of(const Layer *l, int64_t step, int64_t sample) {
   int64_t time = time_of(l, step, length_of(l, sample)) - l->first;
   return l->gates + time * l->gates_time + sample * l->gates_sample;
 }
+
+/* Rows of R that count at a step. */
+static inline int64_t depth_of(const Layer *l, int64_t step) { return step == 0 && l->from_zero ? 0 : l->hidden; }
 
 /* A sample's first, or one past the last block's. */
 static inline int64_t block_at(const Layer *l, int64_t index) { return index * l->batch / l->blocks; }
@@ -267,7 +274,7 @@ SIMD_FUNCTION void start_block(const Layer *l, PanelRow *sums, int64_t step, int
 SIMD_FUNCTION void multiply_half(const Layer *l, vec *sums, int64_t step, int64_t panel, int half) {
   int64_t middle = min_i64(l->panels / 2 * PANEL_UNITS, l->hidden);
   int64_t from = half ? middle : 0, to = half ? l->hidden : middle;
-  if (step == 0 && l->from_zero) to = from;
+  if (depth_of(l, step) == 0) to = from;
 #pragma clang loop unroll(full)
   for (int v = 0; v < PRODUCT_VECTORS; v++) sums[v] = vzero();
   const float *weights = l->weights + (panel * l->hidden + from) * PRODUCT_VECTORS * LANES;
@@ -341,12 +348,12 @@ SIMD_FUNCTION void block(const Layer *l, int64_t step, int64_t panel, int64_t fi
   const int vectors = candidate ? UNIT_VECTORS : PRODUCT_VECTORS;
   const float *h = (candidate ? l->reset : l->state[step & 1]) + first * l->state_row;
   PanelRow sums[PANEL_ROWS];
-  if (DEPTH_BLOCK > 0 && slice->from > 0)
+  if ((HALVES || DEPTH_BLOCK > 0) && slice->from > 0)
     continue_block(l, sums, panel, first, rows, vectors);
   else
     start_block(l, sums, step, panel, first, rows, candidate);
   multiply_slice(l, sums, slice, h, rows, vectors);
-  if (DEPTH_BLOCK > 0 && slice->to < slice->depth) {
+  if ((HALVES || DEPTH_BLOCK > 0) && slice->to < slice->depth) {
     suspend_block(l, sums, panel, first, rows, vectors);
   } else if (rows == 1) {
     finish_product(l, step, panel, first, sums[0], candidate);
@@ -369,22 +376,45 @@ SIMD_FUNCTION void block_of_rows(const Layer *l, int64_t step, int64_t panel, in
   if (LEAST_ROWS <= 8 && 8 <= ROWS && rows == 8) block(l, step, panel, first, 8, slice, candidate);
 }
 
-/* This worker's samples against one panel. `next` is the panel that follows. */
-SIMD_FUNCTION void sweep_panel(const Layer *l, int64_t step, int64_t panel, int64_t next, bool candidate) {
+/* This worker's samples against rows from .. to of one panel. `next` is the panel that follows. */
+SIMD_FUNCTION void sweep_rows(const Layer *l, int64_t step, int64_t panel, int64_t next, int64_t from, int64_t to,
+                              bool candidate) {
   const int vectors = candidate ? UNIT_VECTORS : PRODUCT_VECTORS;
   const float *weights = candidate ? l->candidate : l->weights;
-  Slice slice = {.weights = weights + panel * l->hidden * vectors * LANES};
-  slice.depth = step == 0 && l->from_zero ? 0 : l->hidden;
+  Slice slice = {.weights = weights + panel * l->hidden * vectors * LANES, .from = from};
+  slice.depth = depth_of(l, step);
   do {
-    slice.to = DEPTH_BLOCK > 0 ? min_i64(slice.depth, slice.from + DEPTH_BLOCK) : slice.depth;
-    const float *ahead = slice.to == slice.depth ? weights + next * l->hidden * vectors * LANES
-                                                 : slice.weights + slice.to * vectors * LANES;
+    slice.to = DEPTH_BLOCK > 0 ? min_i64(to, slice.from + DEPTH_BLOCK) : to;
+    const float *ahead =
+        slice.to == to ? weights + next * l->hidden * vectors * LANES : slice.weights + slice.to * vectors * LANES;
     for (int64_t j = l->block_begin; j < l->block_end; j++) {
       slice.ahead = ahead + (j & 1) * (slice.to - slice.from) * panel_ahead_floats(vectors);
       block_of_rows(l, step, panel, block_at(l, j), block_at(l, j + 1) - block_at(l, j), &slice, candidate);
     }
     slice.from = slice.to;
-  } while (slice.to < slice.depth);
+  } while (slice.to < to);
+}
+
+/* Where rows of the middle panel are cut. */
+static inline int64_t middle_row(const Layer *l, int64_t step) { return depth_of(l, step) / 16 * 8; }
+
+/* HALVES: half 0 or 1 of the middle panel's rows; the second takes up the sums that the first has left. */
+SIMD_FUNCTION void sweep_middle(const Layer *l, int64_t step, int half, bool candidate) {
+  int64_t panel = l->panels / 2, depth = depth_of(l, step), middle = middle_row(l, step);
+  if (half == 0 && middle > 0) sweep_rows(l, step, panel, panel, 0, middle, candidate);
+  if (half == 1) sweep_rows(l, step, panel, panel, middle, depth, candidate);
+}
+
+SIMD_FUNCTION void sweep_panel(const Layer *l, int64_t step, int64_t panel, int64_t next, bool candidate) {
+  if (HIDE) {
+    block_of_halves(l, step, panel);
+  } else if (HALVES && panel == l->panels / 2) {
+    if (l->half >= 0) return; /* share_sweep() does it */
+    sweep_middle(l, step, 0, candidate);
+    sweep_middle(l, step, 1, candidate);
+  } else {
+    sweep_rows(l, step, panel, next, 0, depth_of(l, step), candidate);
+  }
 }
 
 /* This worker's panels, forth on even steps and back on odd ones. */
@@ -392,30 +422,39 @@ SIMD_FUNCTION void sweep(const Layer *l, int64_t step, bool candidate) {
   for (int64_t i = l->begin; i < l->end; i++) {
     int64_t panel = step & 1 ? l->begin + l->end - 1 - i : i;
     int64_t next = step & 1 ? max_i64(panel - 1, l->begin) : min_i64(panel + 1, l->end - 1);
-    if (HIDE)
-      block_of_halves(l, step, panel);
-    else
-      sweep_panel(l, step, panel, next, candidate);
+    sweep_panel(l, step, panel, next, candidate);
   }
 }
 
-/* Two workers, each of which makes a half of the units. */
+/* How the workers of a layer wait for each other. All do the same, since the barriers are the whole team's. */
+typedef struct Meetings {
+  bool steps;  /* the next step needs what others make of this one */
+  bool middle; /* HALVES: the second half of the middle panel needs the first */
+} Meetings;
+
+static void share_sweep(const Layer *l, Team *team, const Meetings *meetings, int64_t step, bool candidate) {
+  if (meetings->steps) team_barrier(team);
+  if (HALVES && l->half == 0) sweep_middle(l, step, 0, candidate);
+  if (HALVES && meetings->middle) team_arrive(team);
+  sweep(l, step, candidate);
+  if (HALVES && meetings->middle) team_meet(team);
+  if (HALVES && l->half == 1) sweep_middle(l, step, 1, candidate);
+}
+
+static void run_steps(const Layer *l, Team *team, const Meetings *meetings) {
+  for (int64_t step = l->first; step < l->first + l->count; step++) {
+    share_sweep(l, team, meetings, step, false);
+    if (CELL == GRU_BEFORE) share_sweep(l, team, meetings, step, true);
+  }
+}
+
+/* HIDE, two workers. */
 static void run_pair(const Layer *l, Team *team) {
   for (int64_t step = l->first; step < l->first + l->count; step++) {
     team_arrive(team);
     sweep_own_half(l, step);
     team_meet(team);
     sweep(l, step, false);
-  }
-}
-
-static void run_steps(const Layer *l, Team *team, bool shared) {
-  for (int64_t step = l->first; step < l->first + l->count; step++) {
-    if (shared) team_barrier(team);
-    sweep(l, step, false);
-    if (CELL != GRU_BEFORE) continue;
-    if (shared) team_barrier(team);
-    sweep(l, step, true);
   }
 }
 
@@ -486,7 +525,8 @@ static void take_memory(Layer *l, float *memory, int64_t direction) {
 }
 
 static void take_partial(Layer *l, float *partial, int64_t direction) {
-  if (HIDE || DEPTH_BLOCK > 0) l->partial = partial + direction * l->batch * l->panels * PRODUCT_VECTORS * LANES;
+  if (HIDE || HALVES || DEPTH_BLOCK > 0)
+    l->partial = partial + direction * l->batch * l->panels * PRODUCT_VECTORS * LANES;
 }
 
 static void set_strides(Layer *l, int64_t directions, bool batch_first) {
@@ -500,21 +540,22 @@ static void set_strides(Layer *l, int64_t directions, bool batch_first) {
   l->y_sample = batch_first ? y * l->steps : l->hidden;
 }
 
-/* Whether workers of any direction wait for each other: then all do, since the barriers are the whole team's. */
-static bool crews_meet(const Team *team, int64_t directions) {
-  bool meet = false;
-  for (int64_t direction = 0; direction < directions; direction++)
-    meet |= crew_of(team, directions, direction).unit_ways > 1;
-  return meet;
+static Meetings meetings_of(const Team *team, int64_t directions) {
+  Meetings meetings = {0};
+  for (int64_t direction = 0; direction < directions; direction++) {
+    int64_t ways = crew_of(team, directions, direction).unit_ways;
+    meetings.steps |= ways > 1;
+    meetings.middle |= HALVES && ways == 2;
+  }
+  return meetings;
 }
 
-static void run_direction(Layer *l, Team *team, int64_t directions, int64_t direction) {
-  Crew crew = crew_of(team, directions, direction);
-  bool meet = crews_meet(team, directions);
-  if (HIDE && crew.unit_ways == 2 && l->begin < l->end)
+static void run_direction(Layer *l, Team *team, int64_t directions) {
+  Meetings meetings = meetings_of(team, directions);
+  if (HIDE && l->half >= 0)
     run_pair(l, team);
-  else if (meet || l->begin < l->end)
-    run_steps(l, team, meet);
+  else if (meetings.steps || l->begin < l->end)
+    run_steps(l, team, &meetings);
 }
 
 /* Steps first .. first + count of one direction. Pointers are those of all directions; `direction` picks one. lengths,
@@ -561,7 +602,7 @@ static void recurrent_steps(Team *team, const float *x, const float *input, cons
     load_state(&l, l.state[0], initial_h ? initial_h + outer : NULL, outer_row);
     if (CELL == LSTM) load_state(&l, l.cell, initial_c ? initial_c + outer : NULL, outer_row);
   }
-  run_direction(&l, team, directions, direction);
+  run_direction(&l, team, directions);
   if (first + count < steps) return;
   store_state(&l, l.state[steps & 1], y_h ? y_h + outer : NULL, outer_row);
   if (CELL == LSTM) store_state(&l, l.cell, y_c ? y_c + outer : NULL, outer_row);

@@ -138,6 +138,7 @@ static KernelSpec *steps_spec(Emitter *emitter, const Layer *l, int direction) {
   kernel_knob(spec, "WORKERS", l->variant.workers);
   kernel_knob(spec, "SAMPLE_WAYS", l->variant.sample_ways);
   kernel_knob(spec, "HIDE", l->variant.hide);
+  kernel_knob(spec, "HALVES", l->halves);
   kernel_knob(spec, "DEPTH_BLOCK", l->variant.depth_block);
   kernel_knob(spec, "INPUT", l->variant.input == INPUT_WITH_STEP);
   kernel_knob(spec, "CLIP", l->clip > 0);

@@ -133,6 +133,7 @@ static void choose_knobs(Graph *graph, Layer *l) {
   int most = register_rows(target, with_step ? l->gates * l->unit_vectors : product_vectors);
   l->rows = block_rows(most, l->batch, l->variant.sample_ways);
   l->parts = parts_of(target, product_vectors);
+  l->halves = l->panels % 2 && l->panels >= 3 && l->variant.workers > 1 && !l->variant.hide;
   l->gates_row = l->directions * l->panels * l->gates * l->unit_vectors * target->lanes;
   l->gemm = input_gemm(graph, l);
 }
@@ -211,7 +212,7 @@ static void plan_scratch(const Target *target, Layer *l) {
   l->memory = gates;
   l->partial = aligned(plus(gates, times(batch, buffers)));
   int64_t product = l->directions * l->panels * cell_rows[l->cell].product_gates * l->unit_vectors * target->lanes;
-  bool suspends = l->variant.hide || l->variant.depth_block;
+  bool suspends = l->variant.hide || l->variant.depth_block || l->halves;
   l->scratch_bytes = suspends ? aligned(plus(l->partial, times(batch, 4 * product))) : l->partial;
   for (int i = 0; i < MATRICES; i++) {
     MatrixPlan *matrix = &l->matrices[i];

@@ -37,6 +37,7 @@ typedef struct Layer {
   BlockRows rows;
   int gates, unit_vectors, parts;
   RecurrentVariant variant;
+  bool halves; /* two workers share the middle one of an odd number of panels */
   int64_t directions, hidden, inputs, panels;
   bool reverse, batch_first, input_forget;
   float clip; /* 0: none */

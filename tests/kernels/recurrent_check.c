@@ -59,9 +59,17 @@ typedef struct Outputs {
 
 static int gates_of_cell(int cell) { return cell == 0 ? 1 : cell == 3 ? 4 : 3; }
 
+/* A number of units near H that makes an odd number of panels, three or more. */
+static int64_t random_odd_panels(const Variant *v, int64_t H) {
+  int64_t unit = (int64_t)v->lanes * v->unit_vectors, panels = (H + unit - 1) / unit;
+  if (panels < 3) panels = 3;
+  return ((panels | 1) - 1) * unit + random_in(1, unit);
+}
+
 static Case random_case(const Variant *v, int64_t size) {
   int64_t G = gates_of_cell(v->cell);
   Case c = {.variant = v, .T = random_in(1, 9), .B = random_in(1, 6), .I = random_in(1, size), .H = random_in(1, size)};
+  if (v->halves) c.H = random_odd_panels(v, c.H);
   c.D = coin() ? 2 : 1;
   c.reverse = coin();
   c.batch_first = coin();

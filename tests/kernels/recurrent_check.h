@@ -21,7 +21,7 @@ typedef struct Variant {
   const char *name;
   int cell; /* CELL of the template */
   int unit_vectors, lanes, length_bytes;
-  bool clip, peepholes, input_forget, hide, input; /* the knobs of the same names */
+  bool clip, peepholes, input_forget, hide, halves, input; /* the knobs of the same names */
   RecurrentKernel *kernel;
 } Variant;
 

@@ -31,6 +31,10 @@ VARIANTS = {
     "gru_before_samples": dict(CELL=GRU_BEFORE, ROWS=2, SAMPLE_WAYS=2, DEPTH_BLOCK=24),
     "lstm_samples": dict(CELL=LSTM, ROWS=2, SAMPLE_WAYS=3),
     "lstm_blocks": dict(CELL=LSTM, ROWS=3, DEPTH_BLOCK=16),
+    "rnn_halves": dict(CELL=RNN, ROWS=2, HALVES=1, SAMPLE_WAYS=2),
+    "gru_after_halves": dict(CELL=GRU_AFTER, ROWS=4, HALVES=1, DEPTH_BLOCK=24),
+    "gru_before_halves": dict(CELL=GRU_BEFORE, ROWS=3, HALVES=1),
+    "lstm_halves": dict(CELL=LSTM, ROWS=3, HALVES=1, WORKERS=2, INPUT=1),
     "gru_after_blocks": dict(CELL=GRU_AFTER, ROWS=2, DEPTH_BLOCK=7),
 }
 
@@ -43,7 +47,7 @@ def variant_source(name, knobs):
 #include "recurrent_check.h"
 extern const Variant variant_{name};
 const Variant variant_{name} = {{.name = "{name}", .cell = CELL, .unit_vectors = UNIT_VECTORS, .lanes = LANES,
-  .length_bytes = sizeof(Length), .clip = CLIP, .peepholes = PEEPHOLES, .input_forget = INPUT_FORGET, .hide = HIDE, .input = INPUT,
+  .length_bytes = sizeof(Length), .clip = CLIP, .peepholes = PEEPHOLES, .input_forget = INPUT_FORGET, .hide = HIDE, .halves = HALVES, .input = INPUT,
   .kernel = (RecurrentKernel *)recurrent_steps}};
 """
 

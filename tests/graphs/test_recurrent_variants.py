@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: MIT
+"""Every way of running a recurrent layer gives the right values, and the same bits on any number of threads."""
+import numpy as np
+import pytest
+
+from support.recurrent import MAX_T, model_of, random_configuration
+from support.recurrent_groups import GROUP, check_values, group_outputs, groups_of
+
+# What --rnn forces -> numbers of samples, by turns. They are known when compiling, which leaves the kernels one or two
+# heights of blocks; hide wants one sample.
+VARIANTS = {
+    "workers=1": (1, 6, 3),
+    "workers=2": (1, 5, 2),
+    "workers=2,hide=1": (1,),
+    "workers=3,sample_ways=2": (6, 3, 4),
+    "workers=1024,sample_ways=3": (3, 5, 6),
+    "workers=4,depth_block=16": (2, 6, 4),
+    "sample_ways=2,depth_block=7": (6, 2, 5),
+    "input=step": (1, 4, 6),
+    "input=step,workers=2,hide=1": (1,),
+    "input=step,workers=4,sample_ways=2,depth_block=32": (6, 3, 2),
+}
+GROUPS_EACH = {"native": 3, "x86-64-v3": 2}
+FIRST_SEED = 10000
+THREADS = (1, 2, 3, 5)
+
+
+def cases():
+    seed = FIRST_SEED
+    for target, groups in GROUPS_EACH.items():
+        for variant, batches in VARIANTS.items():
+            configurations = [random_configuration(seed + i) for i in range(groups * GROUP)]
+            seed += groups * GROUP
+            for index, group in enumerate(groups_of(configurations)):
+                for configuration in group:
+                    yield pytest.param(target, variant, batches[index % len(batches)], configuration, group,
+                                       id=f"{target}-{variant}-{configuration.seed}-{configuration.name}")
+
+
+@pytest.mark.parametrize("target, variant, B, configuration, group", list(cases()))
+def test_variants_compute_the_same(target, variant, B, configuration, group, compile, tmp_path):
+    path = compile(model_of(group, B=B).write(tmp_path), f"--target={target}", f"--rnn={variant}")
+    shapes = [(1, B), (MAX_T, B)]
+    check_values(configuration, shapes, lambda T, B: configuration.own(group_outputs(path, group, T, B, 2)))
+    one, *others = [configuration.own(group_outputs(path, group, *shapes[-1], threads)) for threads in THREADS]
+    for name in one:
+        for other in others:
+            assert np.array_equal(one[name].view(np.uint32), other[name].view(np.uint32)), name

@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: MIT
+"""Checks of compiled recurrent nodes against ONNX Runtime and double precision, many nodes a module.
+
+Compiling a kernel takes longer than all else, so GROUP configurations share a module, as independent nodes, and those
+that differ only in sizes, weights and layout share its kernels. Each is a test.
+"""
+import math
+
+import numpy as np
+import pytest
+
+from support.module import Module
+from support.recurrent import MAX_B, MAX_T, SAME_OP, model_of
+
+EPS = float(np.finfo(np.float32).eps)
+GROUP = SAME_OP  # a multiple of SHARING, too
+
+
+def groups_of(configurations):
+    return [tuple(configurations[first:first + GROUP]) for first in range(0, len(configurations), GROUP)]
+
+
+def in_groups(configurations):
+    """Parametrizes by configuration, and gives the group it is compiled with."""
+    cases = [(configuration, group) for group in groups_of(configurations) for configuration in group]
+    return pytest.mark.parametrize("configuration, group", [
+        pytest.param(configuration, group, id=f"{configuration.seed}-{configuration.name}")
+        for configuration, group in cases])
+
+
+def fixed_dims(group):
+    """What is known of T and B when the group is compiled: nothing in every fourth group."""
+    index = group[0].seed // GROUP
+    if index % 4 == 0:
+        return {}
+    rng = np.random.default_rng([2028, index])
+    return {"T": int(rng.integers(1, MAX_T + 1)), "B": 1 + index % MAX_B}
+
+
+def shapes_of(group):
+    """(T, B) of the runs, the largest last."""
+    fixed = fixed_dims(group)
+    return [(fixed["T"], fixed["B"])] if fixed else [(1, 1), (7, 3), (MAX_T, MAX_B)]
+
+
+def group_feeds(group, T, B):
+    return {name: array for c in group
+            for name, array in c.named(c.to_layout(c.random_feeds(T, B, 0))).items()}
+
+
+OUTPUTS_OF_RUNS = {}
+
+
+def group_outputs(path, group, T, B, threads):
+    """One run of all the nodes of a group, made once: its outputs by their prefixed names."""
+    key = path, T, B, threads
+    if key not in OUTPUTS_OF_RUNS:
+        with Module(path) as module, module.context(threads) as context:
+            OUTPUTS_OF_RUNS[key] = context.run(group_feeds(group, T, B))
+    return OUTPUTS_OF_RUNS[key]
+
+
+def tolerance(configuration, T, expected):
+    K = configuration.I + configuration.H
+    return 4 * math.ceil(math.log2(K * T)) * EPS * max(1.0, float(np.abs(expected).max(initial=0)))
+
+
+def assert_near(got, expected, limit, what):
+    assert got.dtype == np.float32 and got.shape == expected.shape, what
+    error = np.abs(got - expected)
+    worst = np.unravel_index(np.argmax(error), error.shape)
+    assert error[worst] <= limit, f"{what}{[int(i) for i in worst]}: got {got[worst]!r}, expected {expected[worst]!r}, " \
+                                  f"error {error[worst]:.3g}, limit {limit:.3g}"
+
+
+def check_values(configuration, shapes, outputs_of):
+    """outputs_of(T, B) -> this configuration's outputs in its own layout."""
+    weights = configuration.random_weights()
+    peer = model_of([configuration], layout=0)
+    for T, B in shapes:
+        feeds = configuration.random_feeds(T, B, 0)
+        values = configuration.values(weights, feeds)
+        confirmed = configuration.own(peer.onnx_run(configuration.named(feeds)))
+        got = outputs_of(T, B)
+        assert sorted(got) == sorted(confirmed) == sorted(configuration.outputs)
+        for name in got:
+            limit = tolerance(configuration, T, values[name])
+            # ONNX Runtime's own tanh and sigmoid are good to some 1e-6.
+            assert_near(confirmed[name], values[name], limit + 1e-5, f"ONNX Runtime's {name}")
+            expected = configuration.to_layout({name: values[name]})[name]
+            assert_near(got[name], expected, limit, f"T={T} B={B} {name}")
+
+
+def check_target(configuration, group, compile, tmp_path, *options):
+    path = compile(model_of(group, **fixed_dims(group)).write(tmp_path), *options)
+    check_values(configuration, shapes_of(group), lambda T, B: configuration.own(group_outputs(path, group, T, B, 2)))
