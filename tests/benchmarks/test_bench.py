@@ -195,6 +195,12 @@ def test_without_peers_there_is_a_page_without_ratios():
     assert "0.550 (1) | - | 0.58 | - |" in report.page(results(rnncc=0.55))
 
 
+def test_the_roofline_says_what_ratio_the_machine_allows():
+    """1 MiB at 100 GB/s in each of 100 steps, and 2 x 256 x 1024 operations at 100 GFLOP/s: 1.57 ms."""
+    page = report.page(results(rnncc=2.0, onnxruntime=3.0))
+    assert "| 1.57 | 2.00 | 79% | 0.52 |" in page
+
+
 def test_every_table_has_a_row_for_each_case():
     page = report.page(results(rnncc=0.5, onnxruntime=1.0))
     assert page.count("\n| LSTM 256, T=100 B=1 |") == 4

@@ -78,14 +78,16 @@ def roofline_row(result, described):
     least, core = machine.limit(described, case)
     share = machine.working_set(case) / core["threads"]
     cores, seconds = ours["threads"], ours["median_seconds"]
+    _, peer = best_peer(result)
     return [case.title, f"{share / 1024:.0f}", f"{machine.streamed_bytes(case) / seconds / cores * 1e-9:.0f}",
             f"{machine.bandwidth(core, share):.0f}", f"{machine.flops(case) / seconds / cores * 1e-9:.0f}",
-            f"{core['gflops']:.0f}", milliseconds(least), milliseconds(seconds), f"{100 * least / seconds:.0f}%"]
+            f"{core['gflops']:.0f}", milliseconds(least), milliseconds(seconds),
+            f"{100 * least / seconds:.0f}%", f"{least / peer:.2f}" if peer else "-"]
 
 
 def roofline_table(results):
     head = ["case", "KiB of weights a core", "GB/s a core", "of", "GFLOP/s a core", "of", "limit, ms", "rnncc, ms",
-            "of the limit"]
+            "of the limit", "ratio at the limit"]
     return table(head, [roofline_row(result, results["machine"]) for result in results["cases"]])
 
 
@@ -142,7 +144,8 @@ spin on. rnncc, ONNX Runtime and OpenVINO are called in a loop in C, PyTorch fro
 
 A run reads the recurrent weights in every step: the limit is the time that takes at the bandwidth measured for a core's
 share of them, or that the multiply-adds take at their measured peak, whichever is longer; then the same for the input's
-product. It leaves out barriers, activations, inputs and outputs.
+product. It leaves out barriers, activations, inputs and outputs. `ratio at the limit` is the limit over the best
+peer's time: with f32 weights, no ratio on this machine can be much less.
 
 {roofline}
 
@@ -181,7 +184,7 @@ def page(results):
 
 
 def chart(results, path):
-    """A row a case: each contestant's time as a part of the best peer's, and what rnncc should reach."""
+    """A row a case: each contestant's time as a part of the best peer's, what rnncc should reach, and could at best."""
     os.environ.setdefault("MPLBACKEND", "svg")
     from matplotlib import pyplot, rcParams
     rcParams["svg.hashsalt"] = "rnncc"  # the same figures give the same file
@@ -192,17 +195,19 @@ def chart(results, path):
     expected = [(case_named(case["case"]).at_most, place) for place, case in zip(places, cases)]
     axes.plot(*zip(*((at_most, place) for at_most, place in expected if at_most)), "|", color="black", markersize=11,
               label="at most")
+    limits = [machine.limit(results["machine"], case_named(case["case"]))[0] / best_peer(case)[1] for case in cases]
+    axes.plot(limits, places, "|", color="#c8102e", markersize=6, label="limit")
     for name, marker in (("onnxruntime", "o"), ("openvino", "s"), ("torch", "^")):
         points = [(case["contestants"][name]["median_seconds"] / best_peer(case)[1], place)
                   for place, case in zip(places, cases) if name in case["contestants"]]
         if points:
             axes.plot(*zip(*points), marker, color="#9c3d1a", fillstyle="none", markersize=5, label=TITLES[name])
     axes.set_yticks(places, [title(case) for case in cases], fontsize=8)
-    axes.invert_yaxis()
+    axes.set_ylim(len(cases) - 0.3, -0.7)
     axes.set_xlim(0, 2.5)
     axes.axvline(1, color="grey", linewidth=0.6)
     axes.set_xlabel("time, best peer = 1; farther than 2.5 is not shown")
-    figure.legend(fontsize=8, loc="outside upper center", ncols=5)
+    figure.legend(fontsize=8, loc="outside upper center", ncols=6)
     figure.savefig(path, metadata={"Date": None})
     pyplot.close(figure)
 

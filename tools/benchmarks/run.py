@@ -47,12 +47,19 @@ def output_folder(given, words):
     return environment.BUILD / "bench" if selected else HERE
 
 
+def shown_command(words):
+    """Without --under, which is this machine's business."""
+    kept = [word for k, word in enumerate(words)
+            if not word.startswith("--under") and not (k and words[k - 1] == "--under")]
+    return shlex.join(["tools/bench", *kept])
+
+
 def run(given, words):
     contestants = ["rnncc", *(peer for peer in environment.PEERS if peer not in given.without)]
     output = output_folder(given, words)
     output.mkdir(parents=True, exist_ok=True)
     results = {"date": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d %H:%M UTC"),
-               "command": shlex.join(["tools/bench", *words]),
+               "command": shown_command(words),
                "machine": machine.describe(given.threads, given.under), "cases": []}
     problems = []
     print(report.heading(contestants))
