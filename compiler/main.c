@@ -40,13 +40,13 @@ static Graph *optimise(const Options *options, Arena *arena) {
   PASS(reroll_rnn, graph);
   PASS(fuse_epilogue, graph);
   PASS(alias_views, graph);
+  PASS(find_stacks, graph);
   return graph;
 }
 
 /* From the graph to kernel calls and the places of their data. */
 static Emitter *schedule(Graph *graph, MemoryPlan **plan) {
   Emitter *emitter;
-  PASS(find_stacks, graph);
   PASS(plan_recurrent, graph);
   PASS(choose_schedules, graph);
   PASS(pack_weights, graph);

@@ -99,6 +99,12 @@ static double found(Order order, double working_set, double bytes) {
   return most(0, least(1, 1 - (working_set - bytes / 2) / (1.5 * bytes)));
 }
 
+double kept_in_l2(const Machine *m, double bytes) { return found(ORDER_ALTERNATING, bytes, (double)m->l2_bytes); }
+
+double weight_bytes(const LayerCase *l) {
+  return 4.0 * l->directions * l->gates * (double)(l->panels * l->panel_units) * (double)(l->inputs + l->hidden);
+}
+
 /* `bytes` of a worker's working set, which is swept again and again; `of_all` is all workers' together. */
 static ReadTime read_time(const Machine *m, double bytes, double working_set, double of_all, Order order) {
   if (bytes <= 0) return (ReadTime){0};
@@ -138,7 +144,7 @@ static Share share_of(const Machine *m, const LayerCase *l, const RecurrentVaria
   return s;
 }
 
-static double met_ns(const Machine *m, int workers) {
+double meeting_ns(const Machine *m, int workers) {
   return workers < 2 ? 0 : m->barrier_ns * (1 + MORE_TO_MEET * (workers - 2));
 }
 
@@ -150,7 +156,7 @@ static double input_ns(const Machine *m, const LayerCase *l, const Share *s) {
   double others = l->steps < FEW_STEPS ? s->hidden : 0;
   ReadTime read = read_time(m, weights, weights + others, s->all_input + s->all_hidden, ORDER_FORWARD);
   double stored = result / (result > USABLE * (double)m->l2_bytes ? m->l3_gbps : m->l2_gbps);
-  return most(compute, read.near) + read.far + stored + met_ns(m, m->cores);
+  return most(compute, read.near) + read.far + stored + meeting_ns(m, m->cores);
 }
 
 /* One step's products. Where a block of rows is not all samples, its panel is read again: from L2, or from L1 if depth
@@ -179,7 +185,7 @@ static double waits_ns(const Machine *m, const LayerCase *l, const RecurrentVari
                        double products) {
   if (s->unit_ways < 2) return 0;
   double others = 4 * s->samples * (double)l->hidden * (s->unit_ways - 1) / s->unit_ways;
-  double wait = met_ns(m, s->workers) + others / m->l3_gbps;
+  double wait = meeting_ns(m, s->workers) + others / m->l3_gbps;
   return l->phases * (v->hide ? most(LEAST_WAIT * wait, wait - products / 2) : wait);
 }
 

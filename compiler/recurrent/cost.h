@@ -33,6 +33,13 @@ typedef struct RecurrentCost { /* nanoseconds of the slowest worker */
 
 RecurrentCost recurrent_cost(const Machine *machine, const LayerCase *layer, const RecurrentVariant *variant);
 
+/* What workers take to meet once; 0 for one. */
+double meeting_ns(const Machine *machine, int workers);
+/* How much of what is swept to and fro a core finds in its own caches, 0 to 1. */
+double kept_in_l2(const Machine *machine, double bytes);
+/* Of W and R, all directions. */
+double weight_bytes(const LayerCase *layer);
+
 /* The workers that one direction can have. */
 int crew_size(const Machine *machine, const LayerCase *layer);
 /* The time-dependent product as partition.h sees it. */

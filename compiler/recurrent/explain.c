@@ -6,6 +6,7 @@
 #include "recurrent/choose.h"
 #include "recurrent/phase_window.h"
 #include "recurrent/recorded.h"
+#include "recurrent/wavefront.h"
 
 /* Where a window has more schedules than a page holds, so many that each rule prunes are shown. */
 enum { FULL_LISTING = 40, EXAMPLES = 3, MOST_VISITED = 200000 };
@@ -196,13 +197,36 @@ static void explain_layer(const Explain *e, int index) {
            l->directions == 2 ? "bidirectional"
            : l->reverse       ? "reverse"
                               : "forward");
-  if (l->below >= 0) text_add(e->out, ", on layer %d", l->below + 1);
+  int place;
+  const Stack *stack = stack_of(e->graph, l->node, &place);
+  if (stack) text_add(e->out, ", number %d of a stack of %d", place + 1, stack->n_layers);
   text_add(e->out, "\n");
   LayerWindow *window = layer_window(e->arena, e->dag, index, GRAIN_INPUT);
   explain_products(e, window);
   explain_schedules(e, window);
   explain_gates(e, index);
   explain_candidates(e);
+}
+
+/* ---- stacks ---- */
+
+static void explain_stack(const Explain *e, const Stack *stack) {
+  double layer_by_layer;
+  const LayerCase *cases = stack_cases(e->graph, e->dag, stack, &layer_by_layer);
+  StackCandidates all = stack_candidates(e->graph->machine, cases, stack->n_layers, layer_by_layer);
+  text_add(e->out, "\nstack of %d layers from %s on\n  %-24s %10s\n", stack->n_layers,
+           safe_name(e->arena, stack->layers[0]->name), "", "total us");
+  for (int i = 0; i < all.count; i++) {
+    const char *how =
+        all.list[i].chunk ? arena_format(e->arena, "wavefront, chunk=%d", all.list[i].chunk) : "layer by layer";
+    text_add(e->out, "%-2s%-24s %10.2f\n", i == all.chosen ? "* " : "", how, all.list[i].total_ns / 1e3);
+  }
+  RecurrentVariant measured;
+  const ScheduleRecord *record = recorded_stack(e->graph, e->dag, stack, &measured);
+  text_add(e->out, "  chosen: chunk=%d%s\n", record ? measured.chunk : all.list[all.chosen].chunk,
+           record            ? arena_format(e->arena, ", measured, by %s", e->graph->records->file)
+           : all.chosen == 0 ? ": no wavefront is clearly faster"
+                             : ": the least predicted time; each chunk of a layer then has one worker");
 }
 
 Text explain_recurrent(Graph *graph) {
@@ -212,6 +236,10 @@ Text explain_recurrent(Graph *graph) {
   for (int i = 0; i < dag->n_layers; i++) {
     Explain explain = {&out, graph, graph->arena, dag, &dag->layers[i]};
     explain_layer(&explain, i);
+  }
+  for (int i = 0; i < graph->n_stacks; i++) {
+    Explain explain = {&out, graph, graph->arena, dag, NULL};
+    explain_stack(&explain, &graph->stacks[i]);
   }
   return out;
 }

@@ -114,7 +114,7 @@ static MmLayer layer_from(Node *node) {
   static const int gates[] = {[CELL_RNN] = 1, [CELL_GRU_AFTER] = 3, [CELL_GRU_BEFORE] = 3, [CELL_LSTM] = 4};
   const Value *x = node->inputs[INPUT_X], *w = node->inputs[INPUT_W];
   const char *direction = node_string(node, "direction");
-  MmLayer layer = {.node = node, .cell = cell_of(node), .below = -1, .stack = -1};
+  MmLayer layer = {.node = node, .cell = cell_of(node)};
   layer.gates = gates[layer.cell];
   layer.directions = strcmp(direction, "bidirectional") ? 1 : 2;
   layer.reverse = !strcmp(direction, "reverse");
@@ -295,33 +295,6 @@ static void add_edges(Graph *graph, const Linker *l) {
   }
 }
 
-/* ---- stacks ---- */
-
-/* The layer whose Y is the value, in the value's own bytes or turned without mixing steps. */
-static int layer_below(const Linker *l, const MmLayer *layer) {
-  find_sources(l->search, layer->node->inputs[INPUT_X]);
-  if (l->search->n_sources != 1) return -1;
-  const Source *source = &l->search->sources[0];
-  if (!is_recurrent(source->node) || source->output != 0 || !source->keeps_steps) return -1;
-  int below = l->dag->mms[l->first_of[source->node->id]].layer;
-  const MmLayer *lower = &l->dag->layers[below];
-  bool one_way = way_of_layer(lower) == way_of_layer(layer) && layer->directions == 1;
-  return one_way && lower->steps == layer->steps && lower->batch == layer->batch ? below : -1;
-}
-
-static void find_stacks(const Linker *l) {
-  MmDag *dag = l->dag;
-  bool *carries = ARENA_ARRAY(l->search->graph->arena, bool, dag->n_layers); /* a layer stands on it */
-  for (int i = 0; i < dag->n_layers; i++) {
-    MmLayer *layer = &dag->layers[i];
-    layer->below = layer_below(l, layer);
-    if (layer->below >= 0 && carries[layer->below]) layer->below = -1;
-    if (layer->below >= 0) carries[layer->below] = true;
-    layer->stack = layer->below < 0 ? dag->n_stacks++ : dag->layers[layer->below].stack;
-    layer->stack_level = layer->below < 0 ? 0 : dag->layers[layer->below].stack_level + 1;
-  }
-}
-
 /* ---- */
 
 static void count_nodes(const Graph *graph, int *layers, int *products) {
@@ -345,6 +318,5 @@ MmDag *mm_dag(Graph *graph) {
   add_nodes(graph, dag, around, first_of);
   Linker linker = {dag, search, first_of, around};
   add_edges(graph, &linker);
-  find_stacks(&linker);
   return dag;
 }

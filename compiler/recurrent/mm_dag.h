@@ -44,13 +44,11 @@ typedef struct MmLayer {
   bool reverse, batch_first;
   int64_t inputs, hidden; /* I, H */
   const Dim *steps, *batch;
-  int first;              /* of its products in MmDag.mms: [direction][operand: input, hidden][gate] */
-  int below;              /* the layer whose Y alone is this one's X, step for step; -1: none */
-  int stack, stack_level; /* layers on each other share a stack's number; the lowest has level 0 */
+  int first; /* of its products in MmDag.mms: [direction][operand: input, hidden][gate] */
 } MmLayer;
 
 typedef struct MmDag {
-  int n_layers, n_stacks, n_mms;
+  int n_layers, n_mms;
   MmLayer *layers; /* in the graph's order */
   Mm *mms;
 } MmDag;

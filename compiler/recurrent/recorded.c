@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "recurrent/recorded.h"
 
+#include "support/text.h"
+
 enum { INPUT_LENGTHS = 4, INPUT_H = 5 };
 
 static const char *workload(Arena *arena, const MmLayer *l) {
@@ -13,13 +15,24 @@ static const char *workload(Arena *arena, const MmLayer *l) {
                       layer_input(l->node, INPUT_H) ? "_state" : "");
 }
 
-RecordKey recurrent_key(Graph *graph, const MmLayer *layer) {
+/* "lstm_T9B1of1i8h16+lstm_T9B1of1i16h16" */
+static const char *stack_workload(Arena *arena, const MmDag *dag, const Stack *stack) {
+  Text text = text_new(arena);
+  for (int i = 0; i < stack->n_layers; i++) {
+    int at = 0;
+    while (dag->layers[at].node != stack->layers[i]) at++;
+    text_add(&text, "%s%s", i ? "+" : "", workload(arena, &dag->layers[at]));
+  }
+  return text.data;
+}
+
+static RecordKey key_of(Graph *graph, const char *workload_text) {
   const Machine *m = graph->machine;
   const char *simd = arena_format(graph->arena, "simd/%s.h", graph->target->isa);
   const char *const sources[] = {"gemm_packed.c", "kernel.h",    "panel.h", "recurrent_steps.c", simd,
                                  "simd/math.h",   "simd/simd.h", NULL};
   return (RecordKey){.family = "recurrent",
-                     .workload = workload(graph->arena, layer),
+                     .workload = workload_text,
                      .target = graph->target->name,
                      .kernels = kernels_hash(graph->arena, sources),
                      .cores = m->cores,
@@ -28,14 +41,30 @@ RecordKey recurrent_key(Graph *graph, const MmLayer *layer) {
                      .l3_bytes = m->l3_bytes};
 }
 
-const ScheduleRecord *recorded_variant(Graph *graph, const MmLayer *layer, RecurrentVariant *variant) {
-  if (!graph->records) return NULL;
-  RecordKey key = recurrent_key(graph, layer);
-  const ScheduleRecord *record = records_find(graph->records, &key);
+RecordKey recurrent_key(Graph *graph, const MmLayer *layer) { return key_of(graph, workload(graph->arena, layer)); }
+
+RecordKey stack_key(Graph *graph, const MmDag *dag, const Stack *stack) {
+  return key_of(graph, stack_workload(graph->arena, dag, stack));
+}
+
+static const ScheduleRecord *recorded(Graph *graph, const RecordKey *key, RecurrentVariant *variant) {
+  const ScheduleRecord *record = records_find(graph->records, key);
   if (!record) return NULL;
   *variant = (RecurrentVariant){.input = INPUT_AHEAD, .workers = 1, .sample_ways = 1};
   if (variant_override(variant, record->schedule, NULL)) return record;
   warn_at(LOCATION_FILE(graph->records->file), "the schedule \"%s\" of %s says nothing that is known: it is not used",
-          record->schedule, key.workload);
+          record->schedule, key->workload);
   return NULL;
+}
+
+const ScheduleRecord *recorded_variant(Graph *graph, const MmLayer *layer, RecurrentVariant *variant) {
+  if (!graph->records) return NULL;
+  RecordKey key = recurrent_key(graph, layer);
+  return recorded(graph, &key, variant);
+}
+
+const ScheduleRecord *recorded_stack(Graph *graph, const MmDag *dag, const Stack *stack, RecurrentVariant *variant) {
+  if (!graph->records) return NULL;
+  RecordKey key = stack_key(graph, dag, stack);
+  return recorded(graph, &key, variant);
 }

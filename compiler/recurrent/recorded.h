@@ -4,6 +4,7 @@
 #define RNNCC_RECORDED_H
 
 #include "recurrent/mm_dag.h"
+#include "recurrent/stack.h"
 #include "recurrent/variant.h"
 #include "schedules/records.h"
 
@@ -13,5 +14,9 @@ RecordKey recurrent_key(Graph *graph, const MmLayer *layer);
 /* The record of the layer's key in graph->records, its schedule in `variant`; NULL if there is none, or, after a
  * warning, none that can be understood. */
 const ScheduleRecord *recorded_variant(Graph *graph, const MmLayer *layer, RecurrentVariant *variant);
+
+/* The same of a stack: `variant` says its chunk. */
+RecordKey stack_key(Graph *graph, const MmDag *dag, const Stack *stack);
+const ScheduleRecord *recorded_stack(Graph *graph, const MmDag *dag, const Stack *stack, RecurrentVariant *variant);
 
 #endif

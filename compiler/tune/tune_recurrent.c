@@ -10,6 +10,7 @@
 #include "cpu_limit.h"
 #include "recurrent/choose.h"
 #include "recurrent/recorded.h"
+#include "recurrent/wavefront.h"
 #include "support/files.h"
 #include "tune/measure.h"
 
@@ -20,14 +21,22 @@ static const double MOST_SECONDS = 1.0;   /* a duel */
 static const double LEAST_SECONDS = 0.05; /* where the budget is all but spent */
 static const double CLEAR_WIN = 0.985;    /* of the best time so far: less is no more than noise */
 
+/* A layer or a stack; each distinct one once. */
+typedef struct Item {
+  RecordKey key;
+  const MmLayer *layer; /* or */
+  const Stack *stack;
+} Item;
+
 typedef struct Tuner {
   const Options *options;
   Graph *graph;
+  const MmDag *dag;
   BuildModule *build;
   const char *folder, *output;
   ScheduleRecords records; /* winners of the layers so far, by which the model of later trials is compiled */
   double start, layer_end; /* layer_end: when this layer's part of the budget is spent */
-  int layer, layers;       /* distinct ones */
+  int layer, layers;       /* items: which of how many */
   bool on_terminal;
 } Tuner;
 
@@ -63,7 +72,7 @@ static int by_rank(const void *a, const void *b) {
 }
 
 /* What would be taken without measuring comes first, then the others by predicted time. */
-static Trials trials_of(const Tuner *t, const MmLayer *layer) {
+static Trials trials_of_layer(const Tuner *t, const MmLayer *layer) {
   LayerCase numbers = layer_case(layer, t->graph->target);
   Candidates all = recurrent_candidates(t->graph->arena, t->graph->machine, &numbers);
   const Candidate **sorted = ARENA_ARRAY(t->graph->arena, const Candidate *, all.count);
@@ -72,6 +81,23 @@ static Trials trials_of(const Tuner *t, const MmLayer *layer) {
   Trials trials = {.count = 1, .variants = {&all.list[all.chosen].variant}};
   for (int i = 0; i < all.count && trials.count < MOST_TRIALS; i++)
     if (sorted[i] != &all.list[all.chosen]) trials.variants[trials.count++] = &sorted[i]->variant;
+  return trials;
+}
+
+static Trials trials_of_stack(const Tuner *t, const Stack *stack) {
+  double layer_by_layer;
+  Arena *arena = t->graph->arena;
+  const LayerCase *cases = stack_cases(t->graph, t->dag, stack, &layer_by_layer);
+  StackCandidates all = stack_candidates(t->graph->machine, cases, stack->n_layers, layer_by_layer);
+  Trials trials = {0};
+  for (int i = 0; i < all.count; i++) {
+    RecurrentVariant *variant = ARENA_NEW(arena, RecurrentVariant);
+    *variant = (RecurrentVariant){.input = INPUT_AHEAD, .workers = 1, .sample_ways = 1, .chunk = all.list[i].chunk};
+    trials.variants[trials.count++] = variant;
+  }
+  const RecurrentVariant *first = trials.variants[all.chosen];
+  trials.variants[all.chosen] = trials.variants[0];
+  trials.variants[0] = first;
   return trials;
 }
 
@@ -119,8 +145,7 @@ static bool measure_trial(Tuner *t, Winner *winner, const RecurrentVariant *vari
   return true;
 }
 
-static void tune_layer(Tuner *t, const MmLayer *layer, const RecordKey *key) {
-  Trials trials = trials_of(t, layer);
+static void tune_item(Tuner *t, const RecordKey *key, Trials trials) {
   Winner winner = {0};
   int done = 0;
   for (; done < trials.count && (done < 2 || seconds_left(t) > 0); done++) {
@@ -151,33 +176,56 @@ static void check_machine(const Options *options, const Graph *graph) {
     fatal_at(LOCATION_FILE(NULL), EXIT_INVALID, "--threads=%d: only %d can be measured here", options->threads, cpus);
 }
 
-/* Is an earlier layer the same work? */
-static bool known(const RecordKey *keys, int index) {
-  for (int i = 0; i < index; i++)
-    if (!strcmp(keys[i].workload, keys[index].workload)) return true;
+static bool known(const Item *items, int count, const RecordKey *key) {
+  for (int i = 0; i < count; i++)
+    if (!strcmp(items[i].key.workload, key->workload)) return true;
   return false;
+}
+
+/* Layers first, then the stacks that they make. */
+static int find_items(const Tuner *t, Item *items) {
+  int count = 0;
+  for (int i = 0; i < t->dag->n_layers; i++) {
+    RecordKey key = recurrent_key(t->graph, &t->dag->layers[i]);
+    if (!known(items, count, &key)) items[count++] = (Item){.key = key, .layer = &t->dag->layers[i]};
+  }
+  for (int i = 0; i < t->graph->n_stacks; i++) {
+    RecordKey key = stack_key(t->graph, t->dag, &t->graph->stacks[i]);
+    if (!known(items, count, &key)) items[count++] = (Item){.key = key, .stack = &t->graph->stacks[i]};
+  }
+  return count;
+}
+
+/* While layers are tuned, none runs as part of a wavefront. */
+static void keep_stacks_apart(Tuner *t, const Item *items) {
+  static const RecurrentVariant apart = {.input = INPUT_AHEAD, .workers = 1, .sample_ways = 1};
+  for (int i = 0; i < t->layers; i++)
+    if (items[i].stack)
+      records_add(t->graph->arena, &t->records,
+                  (ScheduleRecord){items[i].key, variant_text(t->graph->arena, &apart), 0});
 }
 
 void tune_recurrent(const Options *options, Graph *graph, BuildModule *build, const char *output) {
   Arena *arena = graph->arena;
-  const MmDag *dag = mm_dag(graph);
-  Tuner tuner = {.options = options, .graph = graph, .build = build, .output = output, .start = now()};
+  Tuner tuner = {.options = options, .graph = graph, .dag = mm_dag(graph), .build = build, .output = output};
+  tuner.start = now();
   tuner.on_terminal = isatty(STDERR_FILENO) && !getenv("NO_COLOR");
   check_machine(options, graph);
-  if (dag->n_layers == 0)
+  if (tuner.dag->n_layers == 0)
     fatal_at(LOCATION_FILE(options->model), EXIT_INVALID, "the model has no recurrent layer to tune");
-  RecordKey *keys = ARENA_ARRAY(arena, RecordKey, dag->n_layers);
-  for (int i = 0; i < dag->n_layers; i++) keys[i] = recurrent_key(graph, &dag->layers[i]);
-  for (int i = 0; i < dag->n_layers; i++) tuner.layers += !known(keys, i);
+  Item *items = ARENA_ARRAY(arena, Item, tuner.dag->n_layers + graph->n_stacks);
+  tuner.layers = find_items(&tuner, items);
+  keep_stacks_apart(&tuner, items);
   tuner.folder = temporary_directory(arena);
-  for (int i = 0; i < dag->n_layers; i++) {
-    if (known(keys, i)) continue;
+  while (tuner.layer < tuner.layers) {
+    const Item *item = &items[tuner.layer];
     if (!begin_layer(&tuner)) {
-      note_at(LOCATION_FILE(options->model), "the budget is spent: %d of %d layers were tuned", tuner.layer,
+      note_at(LOCATION_FILE(options->model), "the budget is spent: %d of %d layers and stacks were tuned", tuner.layer,
               tuner.layers);
       break;
     }
-    tune_layer(&tuner, &dag->layers[i], &keys[i]);
+    tune_item(&tuner, &item->key,
+              item->layer ? trials_of_layer(&tuner, item->layer) : trials_of_stack(&tuner, item->stack));
   }
   temporary_remove(tuner.folder);
 }

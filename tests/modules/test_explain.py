@@ -63,9 +63,21 @@ def test_long_listings_are_cut_and_say_so(explain):
     assert re.search(r"order +\.\.\. and \d+ more", text)
 
 
-def test_a_layer_says_which_one_it_stands_on(explain):
+def test_a_layer_says_which_stack_it_is_of(explain):
     text = explain(layers("GRU", count=2, linear_before_reset=1))
-    assert re.search(r"^layer 2 of 2.*forward, on layer 1$", text, re.MULTILINE)
+    assert re.search(r"^layer 2 of 2.*forward, number 2 of a stack of 2$", text, re.MULTILINE)
+
+
+def stack_choice(text):
+    return int(re.search(r"^  chosen: chunk=(\d+)", text, re.MULTILINE)[1])
+
+
+def test_a_stack_of_small_layers_is_a_wavefront_and_one_of_large_layers_is_not(rnncc, explain, tmp_path):
+    small, large = layers("LSTM", count=3, I=64, H=64), layers("LSTM", count=3, I=512, H=512)
+    assert stack_choice(explain(small, "--threads=2")) > 0
+    assert stack_choice(explain(large, "--threads=2")) == 0
+    assert stack_choice(explain(small, "--threads=1")) == 0
+    assert re.search(r"lstm_\S+_w\d+ ", rnncc("inspect", "--threads=2", small.write(tmp_path)).stdout)
 
 
 def test_a_model_without_recurrent_layers_says_so(explain):

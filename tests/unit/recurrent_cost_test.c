@@ -8,7 +8,7 @@
 #include <cmocka.h>
 
 #include "arena_fixture.h"
-#include "recurrent/choose.h"
+#include "recurrent/wavefront.h"
 
 /* The machine of the measurements: two cores, 48 KB and 2 MB caches. */
 static Machine measured_machine(void) {
@@ -147,6 +147,24 @@ static void predictions_are_near_what_was_measured(void **state) {
   }
 }
 
+static StackCandidates stack_of_three(int64_t hidden, int cores) {
+  Machine machine = measured_machine();
+  machine.cores = cores;
+  LayerCase layers[3];
+  for (int i = 0; i < 3; i++) layers[i] = layer(LSTM, 100, 1, hidden);
+  Candidates all = recurrent_candidates(arena, &machine, &layers[0]);
+  return stack_candidates(&machine, layers, 3, 3 * all.list[all.chosen].cost.total);
+}
+
+/* Measured: three layers of 64 units in half the time, of 256 in 1.2 times. One worker gains nothing. */
+static void small_layers_of_a_stack_run_as_a_wavefront_and_large_ones_do_not(void **state) {
+  (void)state;
+  assert_true(stack_of_three(64, 2).chosen > 0);
+  assert_int_equal(stack_of_three(256, 2).chosen, 0);
+  assert_int_equal(stack_of_three(1024, 2).chosen, 0);
+  assert_int_equal(stack_of_three(64, 1).count, 1);
+}
+
 static void the_same_question_has_the_same_answer(void **state) {
   (void)state;
   Machine machine = measured_machine();
@@ -167,6 +185,8 @@ int main(void) {
       cmocka_unit_test_setup_teardown(two_directions_have_half_of_the_cores_each, setup, teardown),
       cmocka_unit_test_setup_teardown(more_work_never_takes_less_time, setup, teardown),
       cmocka_unit_test_setup_teardown(predictions_are_near_what_was_measured, setup, teardown),
+      cmocka_unit_test_setup_teardown(small_layers_of_a_stack_run_as_a_wavefront_and_large_ones_do_not, setup,
+                                      teardown),
       cmocka_unit_test_setup_teardown(the_same_question_has_the_same_answer, setup, teardown),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
