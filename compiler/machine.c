@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 #include "machine.h"
 
+#if defined __x86_64__
+#include <cpuid.h>
+#endif
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -47,6 +50,41 @@ static void find_caches(Machine *machine) {
   }
 }
 
+/* CPUs whose numbers are far from their target's typical ones. Measured on all of its cores at once: an FMA of 512 bits
+ * a cycle, 32 bytes a cycle from L2, and nearly as many from an L3 that four to eight cores share. */
+static const struct CpuRow {
+  const char *vendor, *isa;
+  double ghz, fma_per_cycle, l1_gbps, l2_gbps, l3_gbps, dram_gbps, barrier_ns;
+} cpu_rows[] = {
+    {"AuthenticAMD", "avx512", 3.65, 1, 205, 117, 95, 20, 100},
+};
+
+/* "AuthenticAMD"; empty where there is no cpuid. */
+static void read_vendor(char vendor[13]) {
+  unsigned words[4] = {0};
+#if defined __x86_64__
+  __get_cpuid(0, &words[0], &words[1], &words[3], &words[2]);
+#endif
+  memcpy(vendor, &words[1], 12);
+  vendor[12] = 0;
+}
+
+static void find_speeds(Machine *machine, const Target *target) {
+  char vendor[13];
+  read_vendor(vendor);
+  for (size_t i = 0; i < sizeof cpu_rows / sizeof *cpu_rows; i++) {
+    const struct CpuRow *row = &cpu_rows[i];
+    if (strcmp(row->vendor, vendor) != 0 || strcmp(row->isa, target->isa) != 0) continue;
+    machine->ghz = row->ghz;
+    machine->gflops = 2 * row->fma_per_cycle * target->lanes * row->ghz;
+    machine->l1_gbps = row->l1_gbps;
+    machine->l2_gbps = row->l2_gbps;
+    machine->l3_gbps = row->l3_gbps;
+    machine->dram_gbps = row->dram_gbps;
+    machine->barrier_ns = row->barrier_ns;
+  }
+}
+
 Machine machine_of(const Target *target, bool native, int threads) {
   Machine machine = {
       .cores = target->cores,
@@ -63,6 +101,7 @@ Machine machine_of(const Target *target, bool native, int threads) {
   };
   if (native) {
     find_caches(&machine);
+    find_speeds(&machine, target);
     machine.cores = cpu_limit_threads();
   }
   if (threads > 0) machine.cores = threads;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The machine that a module is planned for, in the numbers that schedules are chosen by. Caches and cores are this
- * machine's for --target=native; the rest is what the target is typically like, so that a plan does not depend on what
- * else runs while it is made.
+ * machine's for --target=native, and speeds those of its kind of CPU where a table has it; the rest is what the target
+ * is typically like. Nothing is measured, so that a plan does not depend on what else runs while it is made.
  */
 #ifndef RNNCC_MACHINE_H
 #define RNNCC_MACHINE_H
