@@ -14,7 +14,7 @@ from conftest import ROOT, build_directory
 os.environ.setdefault("RNNCC_BUILD", str(build_directory()))
 sys.path.insert(0, str(ROOT / "tools"))
 
-from benchmarks import contestants, environment, machine, measure, networks, report  # noqa: E402
+from benchmarks import contestants, environment, machine, measure, networks, report, run  # noqa: E402
 from benchmarks.cases import CASES, QUICK, Case, case_named  # noqa: E402
 
 SMALL = [Case("LSTM", 8, T=5, B=3), Case("GRU", 8, T=5, B=3), Case("RNN", 8, T=5), Case("LSTM", 8, T=5, layers=3),
@@ -176,6 +176,12 @@ def results(**milliseconds):
         "cpu": "CPU", "cpus": 1, "caches": ["L2 1M"], "system": "Linux", "isa": "avx2", "cores": CORES}, "cases": [
             {"case": "lstm_256", "rounds": 3, "bound": 1e-5,
              "contestants": {name: contestant(value) for name, value in milliseconds.items()}}]}
+
+
+def test_the_page_shows_the_command_without_what_it_ran_under():
+    shown = "tools/bench rnn --case 'lstm_*' --quick"
+    for under in (["--under", "chrt -f 1"], ["--under=chrt -f 1"], []):
+        assert run.shown_command(["rnn", "--case", "lstm_*", *under, "--quick"]) == shown
 
 
 @pytest.mark.parametrize("ours, row", [(0.55, "| 0.55 | 0.58 | yes |"), (0.6, "| 0.60 | 0.58 | no |")])

@@ -187,7 +187,7 @@ def chart(results, path):
     """A row a case: each contestant's time as a part of the best peer's, what rnncc should reach, and could at best."""
     os.environ.setdefault("MPLBACKEND", "svg")
     from matplotlib import pyplot, rcParams
-    rcParams["svg.hashsalt"] = "rnncc"  # the same figures give the same file
+    rcParams.update({"svg.hashsalt": "rnncc", "svg.fonttype": "none"})  # same figures, same file; text stays text
     cases = results["cases"]
     figure, axes = pyplot.subplots(figsize=(8, 1 + 0.27 * len(cases)), layout="constrained")
     places = range(len(cases))
