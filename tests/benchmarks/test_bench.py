@@ -145,6 +145,13 @@ def test_the_fewest_rounds_are_done_however_little_time_there_is():
     assert measure.rounds(turns, 3, 2, 100) == 2
 
 
+def test_thread_counts_that_are_close_to_the_best_go_on():
+    seconds = {("rnncc", 1): 1.3e-3, ("rnncc", 2): 1e-3, ("torch", 1): 5e-3, ("torch", 2): 5.5e-3}
+    turns = {key: measure.Turn(Slow(value), 0) for key, value in seconds.items()}
+    measure.rounds(turns, 1, 1, 0)
+    assert sorted(measure.near_best(turns)) == [("rnncc", 2), ("torch", 1), ("torch", 2)]
+
+
 def test_a_turn_has_enough_runs_to_wake_threads_and_never_too_many():
     assert measure.Turn(Slow(1e-3), 0).runs == 10
     assert measure.Turn(Slow(1e-6), 0).runs == measure.MOST_RUNS

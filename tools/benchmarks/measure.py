@@ -2,8 +2,8 @@
 """Measures one case in a process of its own: python -m benchmarks.measure SETTINGS, which is JSON; so is its output.
 
 First the starts, each in a fork that nothing has run in yet. Then all contestants are loaded side by side, at each
-thread count; their outputs are compared with double precision; a few rounds choose each one's thread count; and those
-that are left take turns, so that all meet the same machine.
+thread count; their outputs are compared with double precision; a round or two rule out thread counts that do not suit;
+and those that are left take turns, so that all meet the same machine.
 """
 import gc
 import json
@@ -23,6 +23,7 @@ SLICE = 0.01  # seconds of counted runs in a turn, and of uncounted ones before:
 MOST_RUNS = 400
 FEWEST_ROUNDS = 3  # that a median needs
 CHOOSING_ROUNDS, CHOOSING_SECONDS = 2, 2
+NEAR = 1.2  # a thread count that takes this much longer in the choosing rounds goes on
 STARTS = 3
 START_RUNS = 0.05  # seconds of runs after a first result, in which memory may still grow; one run at least
 
@@ -40,7 +41,7 @@ def status_bytes(field):
 
 def start(contestant, job, threads):
     """Seconds from loading the model to its first result, and what memory grew by at its peak over some runs."""
-    gc.collect()  # writes to all objects: then their pages are this fork's own, and Python takes no faults while it times
+    gc.collect()  # writes to all objects: their pages are then this fork's own, and no first write to one is timed
     Path("/proc/self/clear_refs").write_text("5")  # VmHWM from now
     before = status_bytes("VmRSS")
     began = time.perf_counter()
@@ -142,20 +143,35 @@ def rounds(turns, fewest, most, seconds):
     return done
 
 
-def best_counts(runners):
-    """The runners of each contestant's best thread count. The others are closed."""
+def by_contestant(turns):
+    """Name -> {threads: turn}."""
+    names = {}
+    for (name, threads), turn in turns.items():
+        names.setdefault(name, {})[threads] = turn
+    return names
+
+
+def near_best(turns):
+    """Those whose thread count may yet turn out their contestant's best."""
+    kept = {}
+    for name, counts in by_contestant(turns).items():
+        least = min(turn.median for turn in counts.values())
+        kept.update({(name, threads): turn for threads, turn in counts.items() if turn.median <= NEAR * least})
+    return kept
+
+
+def choose_counts(runners):
+    """Turns of the runners to go on with. The others are closed."""
     turns = {key: Turn(runner, pause_after(key[0])) for key, runner in runners.items()}
     time.sleep(PEER_PAUSE)
     rounds(turns, 1, CHOOSING_ROUNDS, CHOOSING_SECONDS)
-    best = {}
-    for key, turn in turns.items():
-        if key[0] not in best or turn.median < turns[best[key[0]]].median:
-            best[key[0]] = key
-    for key, runner in runners.items():
-        if key not in best.values():
-            runner.close()
+    kept = near_best(turns)
+    for key in runners.keys() - kept.keys():
+        runners[key].close()
+    for turn in kept.values():
+        turn.seconds.clear()
     time.sleep(PEER_PAUSE)
-    return {key: runners[key] for key in best.values()}
+    return kept
 
 
 def spread(seconds):
@@ -170,13 +186,12 @@ def measure(job, contestants, counts, most_rounds, seconds):
     runners = {(name, threads): contestant.open(job, threads)
                for threads in counts for name, contestant in contestants.items()}
     errors = check(job, expected, runners)
-    chosen = best_counts(runners) if len(counts) > 1 else runners
-    turns = {name: Turn(runner, pause_after(name)) for (name, _), runner in chosen.items()}
-    time.sleep(PEER_PAUSE)
+    turns = choose_counts(runners)
     done = rounds(turns, FEWEST_ROUNDS, most_rounds, seconds)
-    for name, threads in chosen:
+    for name, candidates in by_contestant(turns).items():
+        threads, best = min(candidates.items(), key=lambda pair: pair[1].median)
         result[name].update(threads=threads, error=errors[name], version=contestants[name].version,
-                            **spread(turns[name].seconds))
+                            **spread(best.seconds))
     return {"case": job.case.name, "rounds": done, "bound": networks.tolerance(job.case), "contestants": result}
 
 

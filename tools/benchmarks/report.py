@@ -136,9 +136,10 @@ best peer's, `at most` what it should be.
 {times}
 
 Same weights, same input, f32, I = H, weights known when the model is compiled. Longer sequences start from zero; with
-T=1 the caller feeds the state and takes the new one. GRU is the variant with `linear_before_reset`. Contestants take
-turns in one process. A turn is some uncounted runs, then some counted ones, and after a peer's a pause, as its threads
-spin on. rnncc, ONNX Runtime and OpenVINO are called in a loop in C, PyTorch from Python.
+T=1 the caller feeds the state and takes the new one. GRU is the variant with `linear_before_reset`. All take turns in
+one process, each at every thread count but those that a first round or two show to be a fifth slower than its best. A
+turn is some uncounted runs, then some counted ones, and after a peer's a pause, as its threads spin on. rnncc, ONNX
+Runtime and OpenVINO are called in a loop in C, PyTorch from Python.
 
 ## How far from the limit
 
