@@ -35,7 +35,7 @@ static void add(Chooser *c, RecurrentVariant variant, Split split) {
   MmExtents extents = hidden_extents(c->layer, variant.input);
   all->list[all->count++] = (Candidate){.variant = variant,
                                         .split = split,
-                                        .traffic = pcp_traffic(&extents, split, c->machine->l2_bytes),
+                                        .traffic = pcp_traffic(&extents, split, usable_l2(c->machine)),
                                         .cost = recurrent_cost(c->machine, c->layer, &variant)};
 }
 
@@ -59,10 +59,11 @@ static void add_split(Chooser *c, InputProduct input, Split split) {
 
 static void add_schedule(Chooser *c, InputProduct input) {
   MmExtents extents = hidden_extents(c->layer, input);
+  int64_t kept = usable_l2(c->machine);
   int64_t useful = extents.most_i * extents.most_j;
   int crew = crew_size(c->machine, c->layer);
   for (int p = 1; p <= crew && p <= useful; p++) {
-    Split split = pcp_split(&extents, p, c->machine->l2_bytes);
+    Split split = pcp_split(&extents, p, kept);
     if (split.i * split.j == p) add_split(c, input, split);
   }
 }

@@ -99,6 +99,8 @@ static double found(Order order, double working_set, double bytes) {
   return most(0, least(1, 1 - (working_set - bytes / 2) / (1.5 * bytes)));
 }
 
+int64_t usable_l2(const Machine *m) { return (int64_t)(USABLE * (double)m->l2_bytes); }
+
 double kept_in_l2(const Machine *m, double bytes) { return found(ORDER_ALTERNATING, bytes, (double)m->l2_bytes); }
 
 double weight_bytes(const LayerCase *l) {

@@ -35,6 +35,8 @@ RecurrentCost recurrent_cost(const Machine *machine, const LayerCase *layer, con
 
 /* What workers take to meet once; 0 for one. */
 double meeting_ns(const Machine *machine, int workers);
+/* Bytes of weights that a core's L2 keeps. */
+int64_t usable_l2(const Machine *machine);
 /* How much of what is swept to and fro a core finds in its own caches, 0 to 1. */
 double kept_in_l2(const Machine *machine, double bytes);
 /* Of W and R, all directions. */
