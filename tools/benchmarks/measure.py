@@ -96,7 +96,7 @@ def check(job, expected, runners):
               for name, _ in runners}
     for (name, threads), runner in runners.items():
         error = networks.error(runner.run(), expected)
-        if not error <= limits[name]:
+        if error > limits[name]:
             raise Disagreement(f"{job.case.name}: {name} on {threads} threads is off by {error:.2g} of the largest "
                                f"value; the bound is {limits[name]:.2g}")
         errors[name] = max(error, errors.get(name, 0))
