@@ -164,6 +164,17 @@ static bool append_line(Arena *arena, int file, const char *line) {
   return false;
 }
 
+void records_check_output(Arena *arena, const char *path) {
+  struct stat status;
+  if (stat(path, &status) == 0 && !S_ISREG(status.st_mode))
+    fatal_at(LOCATION_FILE(path), EXIT_INVALID, "cannot append records: it is no regular file");
+  int folder_length = (int)(file_last_part(path) - path);
+  const char *folder = folder_length ? arena_format(arena, "%.*s", folder_length, path) : ".";
+  bool exists = access(path, F_OK) == 0;
+  if (access(exists ? path : folder, W_OK) != 0)
+    fatal_at(LOCATION_FILE(path), EXIT_ENVIRONMENT, "cannot append records: %s", strerror(errno));
+}
+
 void records_append(Arena *arena, const char *path, const ScheduleRecord *record) {
   int file = open(path, O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC | O_NONBLOCK, 0666);
   bool good = file >= 0 && flock(file, LOCK_EX) == 0 && append_line(arena, file, record_text(arena, record));

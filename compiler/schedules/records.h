@@ -37,6 +37,8 @@ ScheduleRecords *records_read(Arena *arena, const char *path);
 void records_add(Arena *arena, ScheduleRecords *records, ScheduleRecord record);
 /* NULL if there is none, or no records. */
 const ScheduleRecord *records_find(const ScheduleRecords *records, const RecordKey *key);
+/* fatal_at() if records_append() is sure to fail: to be told before hours of measuring, not after. */
+void records_check_output(Arena *arena, const char *path);
 /* The file may be absent. fatal_at() if it cannot be written; then it holds what it held. */
 void records_append(Arena *arena, const char *path, const ScheduleRecord *record);
 

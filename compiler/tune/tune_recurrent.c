@@ -211,6 +211,7 @@ void tune_recurrent(const Options *options, Graph *graph, BuildModule *build, co
   tuner.start = now();
   tuner.on_terminal = isatty(STDERR_FILENO) && !getenv("NO_COLOR");
   check_machine(options, graph);
+  records_check_output(arena, output);
   if (tuner.dag->n_layers == 0)
     fatal_at(LOCATION_FILE(options->model), EXIT_INVALID, "the model has no recurrent layer to tune");
   Item *items = ARENA_ARRAY(arena, Item, tuner.dag->n_layers + graph->n_stacks);

@@ -3,6 +3,8 @@
 import json
 import os
 import re
+import signal
+import subprocess
 
 import numpy
 import pytest
@@ -141,6 +143,25 @@ def test_usage_errors_are_told_and_nothing_is_written(rnncc, tmp_path, arguments
     done = rnncc(*arguments, model, cwd=tmp_path)
     assert done.returncode == 2 and said in done.stderr, done.stderr
     assert set(os.listdir(tmp_path)) == before
+
+
+def test_an_output_that_cannot_be_written_is_told_before_anything_is_measured(rnncc, tmp_path):
+    model = small_lstm().write(tmp_path)
+    for output, code in (("/dev/full", 2), (tmp_path, 2), (tmp_path / "absent" / "records.jsonl", 5)):
+        done = rnncc("tune", "--rnn", model, "-o", output)
+        assert done.returncode == code and "cannot append records" in done.stderr and "Layer" not in done.stderr
+
+
+def test_an_interrupted_tuning_leaves_nothing_behind(rnncc, tmp_path):
+    model, temporary = small_lstm().write(tmp_path), tmp_path / "temporary"
+    temporary.mkdir()
+    tuning = subprocess.Popen([rnncc.path, "tune", "--rnn", model, "-o", tmp_path / "records.jsonl"],
+                              stderr=subprocess.PIPE, text=True, env={**os.environ, "TMPDIR": str(temporary)})
+    assert "(1/" in tuning.stderr.readline()
+    tuning.send_signal(signal.SIGINT)
+    tuning.communicate(timeout=120)
+    assert tuning.returncode == -signal.SIGINT
+    assert os.listdir(temporary) == [] and not (tmp_path / "records.jsonl").exists()
 
 
 def test_what_cannot_run_here_cannot_be_tuned(rnncc, tmp_path):
