@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The runtime on another architecture, under an emulator, where there is no cmocka: results by thread count, and a fork
- * (emulators accept advice about forks that they do not follow). */
+/* The runtime on AArch64, under an emulator, where there is no cmocka: results by thread count, a fork (emulators
+ * accept advice about forks that they do not follow), and the floating-point mode. */
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
@@ -46,13 +46,43 @@ static bool child_gives(Stream *it, const FakeCall *expected) {
   return waitpid(child, &status, 0) == child && status == 0;
 }
 
+enum { FLUSH = 1 << 24, UPWARD = 1 << 22 }; /* bits of FPCR */
+static _Atomic int wrong_modes;
+
+static uint64_t read_fpcr(void) {
+  uint64_t mode;
+  __asm__ volatile("mrs %0, fpcr" : "=r"(mode));
+  return mode;
+}
+
+static void write_fpcr(uint64_t mode) { __asm__ volatile("msr fpcr, %0" ::"r"(mode)); }
+
+static void expect_flushing(const Team *team) {
+  (void)team;
+  if (read_fpcr() != FLUSH) wrong_modes++;
+}
+
+/* The caller rounds upward and keeps denormals; the schedule, on every worker, does as all modules do. */
+static bool mode_is_kept(Stream *it) {
+  FakeCall call;
+  fake_call_init(&call, FAKE_T, FAKE_B, 3);
+  uint64_t saved = read_fpcr();
+  write_fpcr(UPWARD);
+  fake_hook = expect_flushing;
+  bool ran = fake_call_run(it->api, it->context, &call) == RNNCC_OK;
+  fake_hook = NULL;
+  uint64_t after = read_fpcr();
+  write_fpcr(saved);
+  return ran && after == UPWARD && wrong_modes == 0;
+}
+
 static void report(bool ok, int number, const char *what) {
   printf("%s %d - %s\n", ok ? "ok" : "not ok", number, what);
 }
 
 int main(void) {
   static FakeCall serial;
-  bool opened = true, same = true, child = true;
+  bool opened = true, same = true, child = true, mode = true;
   fake_call_init(&serial, FAKE_T, FAKE_B, 3);
   for (int threads = 1; threads <= THREADS; threads++) {
     Stream it = {0};
@@ -60,11 +90,13 @@ int main(void) {
     if (threads == 1) opened &= fake_call_run(it.api, it.context, &serial) == RNNCC_OK;
     for (int i = 0; i < RUNS; i++) same &= run_gives(&it, &serial);
     child &= child_gives(&it, &serial);
+    mode &= mode_is_kept(&it);
     stream_close(&it);
   }
-  printf("1..3\n");
+  printf("1..4\n");
   report(opened, 1, "models_open");
   report(opened && same, 2, "results_are_bit_identical_for_any_number_of_threads");
   report(opened && child, 3, "a_child_of_a_fork_runs_alone");
-  return !(opened && same && child);
+  report(opened && mode, 4, "the_callers_float_mode_is_kept_and_the_schedules_fixed");
+  return !(opened && same && child && mode);
 }
