@@ -177,7 +177,8 @@ def choose_counts(runners):
 def spread(seconds):
     ordered = sorted(second for part in seconds for second in part)
     return {"median_seconds": statistics.median(ordered), "p10_seconds": ordered[len(ordered) // 10],
-            "p90_seconds": ordered[len(ordered) * 9 // 10], "runs": len(ordered)}
+            "p90_seconds": ordered[len(ordered) * 9 // 10], "runs": len(ordered),
+            "turn_medians": [statistics.median(part) for part in seconds]}
 
 
 def measure(job, contestants, counts, most_rounds, seconds):

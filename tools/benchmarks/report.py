@@ -5,6 +5,7 @@ results: {"date", "command", "machine", "cases": [{"case", "rounds", "bound", "c
 """
 import json
 import os
+import statistics
 from pathlib import Path
 
 from benchmarks import machine
@@ -28,6 +29,15 @@ def ratio(result):
     return result["contestants"]["rnncc"]["median_seconds"] / seconds if name else None
 
 
+def paired_ratio(result):
+    """The median over the rounds of rnncc's turn over the best peer's: both then met the machine in the same state."""
+    name, _ = best_peer(result)
+    if not name:
+        return None
+    ours, theirs = (result["contestants"][who]["turn_medians"] for who in ("rnncc", name))
+    return statistics.median(our / their for our, their in zip(ours, theirs))
+
+
 def milliseconds(seconds):
     """Three digits that count."""
     value = seconds * 1e3
@@ -39,10 +49,11 @@ def timed(found):
 
 
 def verdict(result):
-    """Ratio, at most, met."""
+    """Paired ratio, ratio, at most, met."""
     of_peer, at_most = ratio(result), case_named(result["case"]).at_most
     reached = "-" if of_peer is None or at_most is None else "yes" if of_peer <= at_most else "no"
-    return [*("-" if value is None else f"{value:.2f}" for value in (of_peer, at_most)), reached]
+    figures = [(paired_ratio(result), 3), (of_peer, 3), (at_most, 2)]
+    return [*("-" if value is None else f"{value:.{digits}f}" for value, digits in figures), reached]
 
 
 # The terminal
@@ -50,13 +61,13 @@ def verdict(result):
 
 def heading(names):
     columns = "".join(f"{TITLES[name]:>17}" for name in names)
-    return f"{'milliseconds (threads)':24}{columns}   ratio  at most  met"
+    return f"{'milliseconds (threads)':24}{columns}  paired   ratio  at most  met"
 
 
 def line(result):
     columns = "".join(f"{timed(found):>17}" for found in result["contestants"].values())
-    of_peer, at_most, reached = verdict(result)
-    return f"{result['case']:24}{columns}{of_peer:>8}{at_most:>9}  {reached}"
+    paired, of_peer, at_most, reached = verdict(result)
+    return f"{result['case']:24}{columns}{paired:>8}{of_peer:>8}{at_most:>9}  {reached}"
 
 
 # The page
@@ -70,7 +81,7 @@ def table(head, rows):
 def times_table(results, names):
     rows = [[title(result), *(timed(result["contestants"][name]) for name in names), *verdict(result)]
             for result in results["cases"]]
-    return table(["case", *(TITLES[name] for name in names), "ratio", "at most", "met"], rows)
+    return table(["case", *(TITLES[name] for name in names), "paired", "ratio", "at most", "met"], rows)
 
 
 def roofline_row(result, described):
@@ -131,7 +142,8 @@ Made by `{command}` on {date}; [results.json](results.json) has all figures.
 ## Time of a run
 
 Medians in milliseconds, and in brackets the thread count, the best of those tried. `ratio` is rnncc's median over the
-best peer's, `at most` what it should be.
+best peer's, `at most` what it should be. `paired` is the median of the ratios of each round: where it differs, the
+machine changed between rounds, as a virtual one does whose two CPUs come to share a core.
 
 {times}
 
