@@ -19,6 +19,7 @@ struct rnncc_context {
   bool owns_memory;
   bool profiling;
   uint64_t profiled_runs;
+  int64_t turn;                      /* of the next run */
   int64_t *dims;                     /* [n_dims], of the last run */
   const void **inputs;               /* [n_inputs], of the last run */
   void **outputs;                    /* [n_outputs], of the last run */

@@ -15,6 +15,7 @@ typedef struct Run {
   const unsigned char *weights; /* Module.weights */
   const int64_t *dims;          /* [info.n_dims]: value of each named dimension in this run */
   _Atomic int *fault;           /* a kernel that meets an out-of-range value stores an rnncc_status here and goes on */
+  int64_t turn;                 /* 0 and 1 by turns: kernels may go through weights to and fro, from run to run */
   uint64_t *stamps;             /* NULL unless profiling; only module_stamp uses it */
 } Run;
 

@@ -30,8 +30,10 @@ static rnncc_status run_schedule(rnncc_context *context) {
       .weights = module->weights,
       .dims = context->dims,
       .fault = &fault,
+      .turn = context->turn,
       .stamps = context->profiling ? context->stamps : NULL,
   };
+  context->turn ^= 1;
   pool_run(context->model->pool, region_body, &(Region){&run, module->schedule});
   return atomic_load_explicit(&fault, memory_order_relaxed);
 }

@@ -92,6 +92,7 @@ typedef struct Layer {
   float *partial; /* HIDE, HALVES, DEPTH_BLOCK: sums that are not whole yet, [B][panels][PRODUCT_VECTORS][LANES] */
   float *y;       /* of this direction, or NULL */
   int64_t steps, batch, hidden, inputs, panels; /* T, B, H, I */
+  int64_t turn;                                 /* of the run */
   int64_t first, count;                         /* the steps of this call; the gates begin with the first's */
   int64_t x_time, x_sample;
   int64_t state_row; /* H padded to whole panels, and by a vector that keeps samples off each other's cache sets */
@@ -417,11 +418,13 @@ SIMD_FUNCTION void sweep_panel(const Layer *l, int64_t step, int64_t panel, int6
   }
 }
 
-/* This worker's panels, forth on even steps and back on odd ones. */
+/* This worker's panels, forth on even steps and back on odd ones; in the next run the other way round, as one step may
+ * be all of a run. */
 SIMD_FUNCTION void sweep(const Layer *l, int64_t step, bool candidate) {
+  bool back = (step + l->turn) & 1;
   for (int64_t i = l->begin; i < l->end; i++) {
-    int64_t panel = step & 1 ? l->begin + l->end - 1 - i : i;
-    int64_t next = step & 1 ? max_i64(panel - 1, l->begin) : min_i64(panel + 1, l->end - 1);
+    int64_t panel = back ? l->begin + l->end - 1 - i : i;
+    int64_t next = back ? max_i64(panel - 1, l->begin) : min_i64(panel + 1, l->end - 1);
     sweep_panel(l, step, panel, next, candidate);
   }
 }
@@ -568,13 +571,14 @@ static void recurrent_steps(Team *team, const float *x, const float *input, cons
                             const float *peepholes, const Length *lengths, const float *initial_h,
                             const float *initial_c, float *y, float *y_h, float *y_c, float *memory, float *partial,
                             float clip, int64_t steps, int64_t first, int64_t count, int64_t batch, int64_t inputs,
-                            int64_t hidden, int64_t directions, int64_t direction, int64_t reverse,
-                            int64_t batch_first) {
+                            int64_t hidden, int64_t directions, int64_t direction, int64_t reverse, int64_t batch_first,
+                            int64_t turn) {
   Layer l = {.x = x,
              .lengths = lengths,
              .clip = clip,
              .steps = steps,
              .first = first,
+             .turn = turn,
              .count = min_i64(count, steps - first),
              .batch = batch,
              .inputs = inputs,

@@ -203,7 +203,7 @@ bool emitter_check_range(Emitter *emitter, const Value *value, int64_t lo, int64
 /* ---- the pass ---- */
 
 /* What every template may ask for without the family giving it. */
-static const Argument supplied[] = {{"team", "team"}, {"run", "run"}, {"fault", "run->fault"}};
+static const Argument supplied[] = {{"team", "team"}, {"run", "run"}, {"fault", "run->fault"}, {"turn", "run->turn"}};
 static const Argument team_of_one = {"team", "&alone"}; /* a local of the wavefront's loop */
 
 static void supply(KernelCall *call, const Argument *argument) {

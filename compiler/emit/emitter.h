@@ -28,7 +28,7 @@ void kernel_hook(KernelSpec *spec, const char *function, const char *body); /* w
 typedef struct KernelCall KernelCall;
 KernelCall *kernel_call(Emitter *emitter, const Node *node, KernelSpec *spec);
 /* `expression` may use t<id>, d<i> and anything of C; copied. bug() at the end if the template has no such parameter,
- * or has one that was not given. `team` and `run` are supplied to templates that ask for them. */
+ * or has one that was not given. `team`, `run` and its `turn` are supplied to templates that ask for them. */
 void call_argument(KernelCall *call, const char *parameter, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 void call_value(KernelCall *call, const char *parameter, const Value *value); /* its pointer; NULL if value is NULL */
