@@ -17,6 +17,7 @@ static const double STEP_EFFICIENCY = 0.75; /* of the peak, in a product of one 
 static const double PREFETCHED = 0.8;       /* what prefetching by blocks leaves of the time of bytes from beyond L2 */
 static const double LEAST_WAIT = 0.1;       /* of a barrier, however much work hides it */
 static const double CYCLES_A_FUNCTION = 16; /* of one vector */
+static const double CYCLES_A_PANEL = 40;    /* until its sums flow, and to add them up: of one block of rows */
 static const double MORE_TO_MEET = 0.15;    /* of a barrier, for each worker beyond two */
 
 /* Steps in which a layer's recurrent weights are gone through as seldom as the input's, and share the cache with them.
@@ -176,6 +177,13 @@ static double products_ns(const Machine *m, const LayerCase *l, const RecurrentV
   return near + read.far * (v->depth_block ? PREFETCHED : 1);
 }
 
+/* Halves of the depth and its blocks begin anew. */
+static double starts_ns(const Machine *m, const LayerCase *l, const RecurrentVariant *v, const Share *s) {
+  double pieces = v->hide ? 2 : 1;
+  if (v->depth_block) pieces = (double)ceil_div(l->hidden, v->depth_block);
+  return l->phases * s->panels * s->passes * pieces * CYCLES_A_PANEL / m->ghz;
+}
+
 static double cells_ns(const Machine *m, const LayerCase *l, const Share *s) {
   double vectors = s->samples * s->panels * (double)l->panel_units / l->lanes;
   return vectors * l->functions * CYCLES_A_FUNCTION / m->ghz;
@@ -195,9 +203,9 @@ RecurrentCost recurrent_cost(const Machine *m, const LayerCase *l, const Recurre
   Share s = share_of(m, l, v), first = s;
   if (l->from_zero) first.hidden = 0;
   int turns = m->cores >= l->directions ? 1 : l->directions; /* of directions, where each has not its own workers */
-  double products = products_ns(m, l, v, &s), steps = (double)l->steps;
+  double products = products_ns(m, l, v, &s), starts = starts_ns(m, l, v, &s), steps = (double)l->steps;
   RecurrentCost cost = {.input = v->input == INPUT_AHEAD ? input_ns(m, l, &s) : 0,
-                        .products = turns * ((steps - 1) * products + products_ns(m, l, v, &first)),
+                        .products = turns * ((steps - 1) * products + products_ns(m, l, v, &first) + steps * starts),
                         .cells = turns * steps * cells_ns(m, l, &s),
                         .waits = turns * steps * waits_ns(m, l, v, &s, products)};
   cost.total = cost.input + cost.products + cost.cells + cost.waits;

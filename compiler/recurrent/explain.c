@@ -121,6 +121,8 @@ static void explain_schedules(const Explain *e, const LayerWindow *layer) {
 static void explain_gates(const Explain *e, int layer) {
   PhaseCounts counts = phases_count(e->arena, &layer_window(e->arena, e->dag, layer, GRAIN_GATE)->window);
   explain_counts(e, e->layer->directions == 2 ? "gate by gate, of one direction" : "gate by gate", &counts);
+  if (counts.symmetric > 2)
+    text_add(e->out, "  (kernels treat all gates alike: W of all ahead, or of all with its step)\n");
 }
 
 /* ---- the candidates ---- */

@@ -76,7 +76,7 @@ static void follow(Search *s, const Value *value, bool keeps_steps) {
   for (int i = 0; i < node->n_inputs; i++) push(s, node->inputs[i], keeps);
 }
 
-/* The sources of a value that is an input of `reader`. A source may be there twice: reached with steps kept, and not.
+/* The sources of a value. A source may be there twice: reached with steps kept, and not.
  */
 static void find_sources(Search *s, const Value *value) {
   s->round++;

@@ -106,7 +106,7 @@ static Trials trials_of_stack(const Tuner *t, const Stack *stack) {
 static const char *build_trial(Tuner *t, const RecordKey *key, const RecurrentVariant *variant, int number) {
   Arena *arena = t->graph->arena;
   ScheduleRecords records = t->records;
-  records.list = arena_copy(arena, t->records.list, (size_t)t->records.capacity * sizeof *t->records.list);
+  records.capacity = records.count; /* what is added goes to a list of its own */
   records_add(arena, &records, (ScheduleRecord){.key = *key, .schedule = variant_text(arena, variant)});
   const char *module = arena_format(arena, "%s/%d_%d.so", t->folder, t->layer, number);
   t->build(t->options, &records, module);
@@ -121,7 +121,7 @@ static void tell_progress(const Tuner *t, double best, double current, int done,
 typedef struct Winner {
   const RecurrentVariant *variant;
   const char *module;
-  double median_us, first_us; /* first: of what is taken without measuring */
+  double median_us;
 } Winner;
 
 /* The model's own choice is measured alone; every other meets the best so far. */
@@ -140,8 +140,7 @@ static bool measure_trial(Tuner *t, Winner *winner, const RecurrentVariant *vari
   *current = duel.median_us[0];
   bool first = !winner->module, wins = first || duel.median_us[0] < CLEAR_WIN * duel.median_us[1];
   if (!first) winner->median_us = duel.median_us[1];
-  if (first) winner->first_us = duel.median_us[0];
-  if (wins) *winner = (Winner){variant, module, duel.median_us[0], winner->first_us};
+  if (wins) *winner = (Winner){variant, module, duel.median_us[0]};
   return true;
 }
 
