@@ -37,6 +37,17 @@ def recurrent_layers(B):
     return model
 
 
+def stack():
+    """Three layers, which may run as a wavefront."""
+    rng, model = np.random.default_rng(3), Model("stack")
+    y, rows = model.input("x", "f32", [T, 2, I]), GATES["LSTM"] * H
+    for inputs in (I, H, H):
+        weights = [model.constant(uniform(rng, *shape)) for shape in ((1, rows, inputs), (1, rows, H))]
+        y = model.node("Squeeze", [model.node("LSTM", [y, *weights], hidden_size=H), model.constant(np.array([1]))])
+    model.output(y)
+    return model
+
+
 def convolutional():
     rng, model = np.random.default_rng(0), Model("convolutional")
     x = model.input("x", "f32", [2, 3, 20, 20])
@@ -49,18 +60,18 @@ def convolutional():
     return model
 
 
-MODELS = {"layers_batch_1": lambda: recurrent_layers(1), "layers_batch_10": lambda: recurrent_layers(10),
-          "convolutional": convolutional}
-by_model = pytest.mark.parametrize("make", MODELS.values(), ids=MODELS.keys())
+MODELS = {"layers_batch_1": (lambda: recurrent_layers(1), []), "layers_batch_10": (lambda: recurrent_layers(10), []),
+          "stack": (stack, ["--rnn=chunk=5"]), "convolutional": (convolutional, [])}
+by_model = pytest.mark.parametrize("make, options", MODELS.values(), ids=MODELS.keys())
 
 
 @by_model
 @pytest.mark.parametrize("planned", [1, 2, 8])
-def test_outputs_are_bit_identical_on_1_2_3_5_and_8_threads(make, planned, compile, tmp_path):
+def test_outputs_are_bit_identical_on_1_2_3_5_and_8_threads(make, options, planned, compile, tmp_path):
     model = make()
     rng = np.random.default_rng(1)
     feeds = {x["name"]: rng.uniform(-1, 1, x["shape"]).astype(np.float32) for x in model.inputs}
-    with Module(compile(model.write(tmp_path), f"--threads={planned}")) as module:
+    with Module(compile(model.write(tmp_path), f"--threads={planned}", *options)) as module:
         expected = None
         for threads in THREADS:
             with module.context(threads) as context:
@@ -84,8 +95,8 @@ def test_shipped_models_run_quietly(model, threads, compile):
 
 @by_model
 @pytest.mark.parametrize("threads", [1, 3])
-def test_layers_run_quietly(make, threads, compile, tmp_path):
-    quiet_run(compile(make().write(tmp_path), "--threads=8"), threads)
+def test_layers_run_quietly(make, options, threads, compile, tmp_path):
+    quiet_run(compile(make().write(tmp_path), "--threads=8", *options), threads)
 
 
 def test_a_module_knows_no_lock(compile):
