@@ -7,10 +7,10 @@
 
 typedef struct Chains {
   int n;
-  Cell *
-      *heads; /* first steps, in the graph's order; `next` leads on. `hidden` is known but for a head whose h is zero */
+  Cell **heads; /* first steps, in the graph's order; `next` leads on */
 } Chains;
 
+/* `hidden` is known then, but for a head whose h is zero. */
 Chains find_chains(Graph *graph);
 
 #endif

@@ -2,7 +2,7 @@
 /* The formulas of LSTM, GRU and RNN cells, in the ways they are written. */
 #include <string.h>
 
-#include "ir/op.h"
+#include "graph/shape.h"
 #include "reroll/cell.h"
 #include "reroll/pattern.h"
 
@@ -114,6 +114,13 @@ static Cell *match_cell(Graph *graph, Trail *trail, Value *value, const CellKind
   return arena_copy(graph->arena, &cell, sizeof cell);
 }
 
+/* Zeros, or as many rows as the cell's results have: a constant of one row would have to be repeated. */
+static bool fits_as_state(Matcher *m, const Strip *state, const Strip *next) {
+  if (!state->value->data || strip_is_zero(state)) return true;
+  const Dim *rows = strip_rows(m->graph, state);
+  return state->count == next->count && rows && same_dim(rows, strip_rows(m->graph, next));
+}
+
 /* ---- LSTM ---- */
 
 /* c' = f*c + i*g */
@@ -124,7 +131,7 @@ static bool read_full_state(Matcher *m, const char *formula, const Strip *c_next
   Affine *gates = m->cell->gates;
   m->cell->c = bound(&found, 'c');
   m->cell->input_forget = false;
-  return read_gate(m, &i, &gates[LSTM_I]) && read_gate(m, &f, &gates[LSTM_F]) && read_gate(m, &g, &gates[LSTM_C]) &&
+  return fits_as_state(m, &m->cell->c, c_next) && read_gate(m, &i, &gates[LSTM_I]) && read_gate(m, &f, &gates[LSTM_F]) && read_gate(m, &g, &gates[LSTM_C]) &&
          find_inputs(m->cell);
 }
 
@@ -138,7 +145,7 @@ static bool read_coupled_state(Matcher *m, const struct BlendRow *blend, const S
   m->cell->input_forget = true;
   if (!read_gate(m, &z, &gates[LSTM_I]) || !read_gate(m, &n, &gates[LSTM_C])) return false;
   if (blend->z_keeps) affine_negate(&gates[LSTM_I]);
-  return find_inputs(m->cell);
+  return fits_as_state(m, &m->cell->c, c_next) && find_inputs(m->cell);
 }
 
 static bool read_state(Matcher *m, const Strip *c_next) {

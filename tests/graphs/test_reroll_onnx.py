@@ -395,6 +395,15 @@ def same_gate_twice(s, x, h, c):
     return lstm_end(s, gate | {"f": s.op("Add", gate["i"], gate["i"])}, c)
 
 
+def learned_state_of_one_row(s, x, h, c):
+    one = s.constant(s.rng.uniform(-1, 1, (1, H)).astype(numpy.float32))
+    return lstm_end(s, s.gates("iofg", x, h), one)
+
+
+def state_of_one_number(s, x, h, c):
+    return lstm_end(s, s.gates("iofg", x, h), s.constant(numpy.float32(0.5)))
+
+
 def weights_at_run_time(s, x, h, c):
     weights = s.model.input("weights", "f32", [I + H, H])
     f = s.op("Sigmoid", s.op("MatMul", s.op("Concat", x, h, axis=1), weights))
@@ -414,7 +423,8 @@ def state_of_one_row(s, x, h, c):
 LSTM_MISSES = [other_gate_function, other_candidate_function, functions_swapped, other_output_function,
                extra_op_on_a_sum, extra_op_on_a_gate, clipped_cell_state, difference_of_terms, peephole,
                gate_read_elsewhere, sum_read_elsewhere, gate_is_an_output, gate_without_the_state, same_gate_twice,
-               weights_at_run_time, bias_by_row, state_of_one_row]
+               weights_at_run_time, bias_by_row, state_of_one_row,
+               learned_state_of_one_row, state_of_one_number]
 
 
 def gru_end(s, z, n, h):
@@ -476,6 +486,33 @@ def update_read_elsewhere(s, x, h, c):
 
 GRU_MISSES = [reset_of_the_input, reset_of_some_of_the_state, no_reset, sigmoid_candidate, tanh_update_gate,
               two_update_gates, not_one_minus, another_value_is_kept, update_read_elsewhere]
+
+
+def plain_lstm(s, x, h, c):
+    return lstm_end(s, s.gates("iog", x, h) | {"f": s.op("Sigmoid", s.sums("f", x, h))}, c)
+
+
+def plain_gru(s, x, h, c):
+    n = gru_gate(s, "n", x, s.mul(gru_gate(s, "r", x, h), h), "Tanh")
+    return gru_end(s, gru_gate(s, "z", x, h), n, h)
+
+
+def lstm_from_zero_cells(s, x, h, c):
+    return lstm_end(s, s.gates("iofg", x, h), s.constant(numpy.zeros(1, numpy.float32)))
+
+
+def lstm_from_learned_cells(s, x, h, c):
+    return lstm_end(s, s.gates("iofg", x, h), s.constant(s.rng.uniform(-1, 1, (B, H)).astype(numpy.float32)))
+
+
+@pytest.mark.parametrize("kind, cell", [("LSTM", plain_lstm), ("LSTM", lstm_from_zero_cells),
+                                        ("LSTM", lstm_from_learned_cells), ("GRU", plain_gru)])
+def test_what_the_near_misses_miss_is_found(check, rng, kind, cell):
+    model = Model()
+    speller = Speller(model, Network(kind, I, H), rng, hoisted=False)
+    x, h, c = (model.input(name, "f32", [B, columns]) for name, columns in (("x", I), ("h", H), ("c", H)))
+    model.output(*cell(speller, x, h, c))
+    assert check(model, random_feeds(model, rng)) == {kind: 1}
 
 
 @pytest.mark.parametrize("kind, miss", [("LSTM", miss) for miss in LSTM_MISSES] + [("GRU", miss) for miss in GRU_MISSES])
