@@ -131,8 +131,8 @@ static bool read_full_state(Matcher *m, const char *formula, const Strip *c_next
   Affine *gates = m->cell->gates;
   m->cell->c = bound(&found, 'c');
   m->cell->input_forget = false;
-  return fits_as_state(m, &m->cell->c, c_next) && read_gate(m, &i, &gates[LSTM_I]) && read_gate(m, &f, &gates[LSTM_F]) && read_gate(m, &g, &gates[LSTM_C]) &&
-         find_inputs(m->cell);
+  return fits_as_state(m, &m->cell->c, c_next) && read_gate(m, &i, &gates[LSTM_I]) &&
+         read_gate(m, &f, &gates[LSTM_F]) && read_gate(m, &g, &gates[LSTM_C]) && find_inputs(m->cell);
 }
 
 /* c' = (1-i)*c + i*g; 1 - sigmoid(a) = sigmoid(-a) */

@@ -80,11 +80,16 @@ static bool fits_letter(char letter, const Strip *strip) {
   return true;
 }
 
+/* Exporters write zeros anew wherever they are read. */
+static bool is_same(const Strip *a, const Strip *b) {
+  return strip_same(a, b) || (a->count == b->count && strip_is_zero(a) && strip_is_zero(b));
+}
+
 static bool match_letter(Match *m, char letter, Strip strip) {
   Strip *known = &m->bindings->letters[letter - 'a'];
   int mark = m->trail->n;
   strip = strip_origin(m->graph, strip, strchr(state_letters, letter) ? NULL : m->trail);
-  bool fits = known->value ? strip_same(known, &strip) : fits_letter(letter, &strip);
+  bool fits = known->value ? is_same(known, &strip) : fits_letter(letter, &strip);
   if (fits)
     *known = strip;
   else

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "ir/op.h"
 #include "reroll/cell_weights.h"
 #include "reroll/steps.h"
 
@@ -125,10 +126,19 @@ static int direction_of(const Steps *inputs) {
   return 1;
 }
 
+/* Zeros expanded to a batch that only run time knows are as good as none. */
+static bool is_expanded_zero(const Strip *strip) {
+  const Node *node = strip->value->producer;
+  if (!node || strcmp(node->op->name, "Expand") != 0) return false;
+  Strip expanded = {.value = node->inputs[0], .count = 1, .axis = -1};
+  return node->inputs[0]->data && value_count(node->inputs[0]) == 1 && strip_is_zero(&expanded);
+}
+
 /* [1, B, H]; NULL for zeros. */
 static Value *initial_state(const Run *run, const Strip *state) {
   if (!state->value || strip_is_zero(state)) return NULL;
   const Strip origin = strip_origin(run->builder->graph, *state, NULL);
+  if (is_expanded_zero(&origin)) return NULL;
   return build_strip(run->builder, &origin);
 }
 

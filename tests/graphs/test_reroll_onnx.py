@@ -145,6 +145,22 @@ def test_backwards_in_time_is_the_reverse_direction(rnncc, rng, tmp_path):
     assert 'direction="reverse"' in dump_after(rnncc, model.write(tmp_path))
 
 
+def test_zeros_for_a_batch_known_at_run_time_are_no_initial_state(rnncc, reference, rng, tmp_path):
+    """Zeros expanded to the extent of x, as exporters write them."""
+    model, network = Model(), Network("LSTM", I, H)
+    model.dim("B", 1, 2, 4)
+    speller = Speller(model, network, rng, hoisted=False)
+    X = model.input("x", "f32", [3, "B", I])
+    rows = speller.op("Shape", X, start=1, end=2)
+    shape = speller.op("Concat", rows, speller.constant(numpy.array([H])), axis=0)
+    h, c = (speller.op("Expand", speller.constant(numpy.zeros(n, numpy.float32)), shape) for n in ((), (1, 1)))
+    hs, _ = speller.unroll(X, 3, h, c)
+    model.output(speller.stack(hs))
+    path = model.write(tmp_path)
+    check_values(reference, model, path, random_feeds(model, rng), 3)
+    assert ops_of(rnncc, path) == {"LSTM": 1, "Reshape": 1}
+
+
 def test_steps_that_are_inputs_of_their_own_are_put_together(check, rng):
     model, network = Model(), Network("GRU", I, H)
     speller = Speller(model, network, rng, hoisted=False)

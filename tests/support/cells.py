@@ -56,7 +56,7 @@ class Speller:
     # nodes
 
     def op(self, name, *inputs, **attributes):
-        return self.model.node(name, list(inputs), **attributes)
+        return self.model.node(name, [i.name() if isinstance(i, Zeros) else i for i in inputs], **attributes)
 
     def constant(self, array):
         return self.model.constant(array)
@@ -255,6 +255,16 @@ class Speller:
                        axis=axis)
 
 
+class Zeros:
+    """A first state: a constant of its own wherever it is read."""
+
+    def __init__(self, speller, shape):
+        self.speller, self.shape = speller, shape
+
+    def name(self):
+        return self.speller.constant(numpy.zeros(self.shape, numpy.float32))
+
+
 class Term:
     """A value in a formula."""
 
@@ -288,7 +298,7 @@ def unrolled(network, rng, T, B=2, initial="zeros", outputs="last", time_axis=0,
     for name in ("h0", "c0")[:2 if network.kind == "LSTM" else 1]:
         if initial == "zeros":
             rows = 1 if named_batch else B
-            states.append(speller.constant(numpy.zeros((rows, network.H), numpy.float32)))
+            states.append(Zeros(speller, (rows, network.H)))
         else:
             states.append(model.input(name, "f32", [batch, network.H]))
             feeds[name] = rng.uniform(-1, 1, (B, network.H)).astype(numpy.float32)
