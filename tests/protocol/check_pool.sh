@@ -24,7 +24,7 @@ search() {
   *freed*) echo freed ;;
   *together*) echo miscounted ;;
   *sleepers*) echo unbalanced ;;
-  '') grep -q 'errors: 0' out && ! grep -q 'max search depth too small' out && echo right ;;
+  '') grep -q 'errors: 0' out && ! grep -qE 'max search depth too small|not completed' out && echo right ;;
   esac
 }
 
