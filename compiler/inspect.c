@@ -97,8 +97,8 @@ void inspect_module(const Options *options, Emitter *emitter, const MemoryPlan *
 
 /* ---- recurrent layers ---- */
 
-void inspect_recurrent(Graph *graph) {
-  Text text = explain_recurrent(graph);
+void inspect_recurrent(const Options *options, Graph *graph) {
+  Text text = explain_recurrent(graph, options->verbose);
   fwrite(text.data, 1, text.length, stdout);
 }
 

@@ -80,7 +80,7 @@ static void inspect(const Options *options, Arena *arena) {
   MemoryPlan *plan;
   Graph *graph = optimise(options, arena);
   if (options->explain) {
-    inspect_recurrent(graph);
+    inspect_recurrent(options, graph);
     return;
   }
   Emitter *emitter = schedule(graph, &plan);

@@ -17,6 +17,7 @@ typedef struct Explain {
   Arena *arena;
   const MmDag *dag;
   const MmLayer *layer;
+  bool in_full;
 } Explain;
 
 static const char *const cell_names[] = {[CELL_RNN] = "RNN",
@@ -110,7 +111,7 @@ static void explain_schedules(const Explain *e, const LayerWindow *layer) {
   Listing survivors = {.explain = e, .layer = layer, .wanted = PRUNE_NONE, .limit = UINT64_MAX};
   phases_visit_survivors(w, list_schedule, &survivors);
   if (counts.valid <= MOST_VISITED) {
-    bool full = counts.valid <= FULL_LISTING;
+    bool full = e->in_full || counts.valid <= FULL_LISTING;
     list_pruned(e, layer, PRUNE_SYMMETRY, counts.depending - counts.symmetric, full);
     list_pruned(e, layer, PRUNE_DEPENDENCY, counts.ordered - counts.depending, full);
     list_pruned(e, layer, PRUNE_ORDER, counts.valid - counts.ordered, full);
@@ -231,16 +232,16 @@ static void explain_stack(const Explain *e, const Stack *stack) {
                              : ": the least predicted time; each chunk of a layer then has one worker");
 }
 
-Text explain_recurrent(Graph *graph) {
+Text explain_recurrent(Graph *graph, bool in_full) {
   Text out = text_new(graph->arena);
   const MmDag *dag = mm_dag(graph);
   if (dag->n_layers == 0) text_add(&out, "no recurrent layers\n");
   for (int i = 0; i < dag->n_layers; i++) {
-    Explain explain = {&out, graph, graph->arena, dag, &dag->layers[i]};
+    Explain explain = {&out, graph, graph->arena, dag, &dag->layers[i], in_full};
     explain_layer(&explain, i);
   }
   for (int i = 0; i < graph->n_stacks; i++) {
-    Explain explain = {&out, graph, graph->arena, dag, NULL};
+    Explain explain = {&out, graph, graph->arena, dag, NULL, in_full};
     explain_stack(&explain, &graph->stacks[i]);
   }
   return out;

@@ -6,6 +6,7 @@
 #include "ir/graph.h"
 #include "support/text.h"
 
-Text explain_recurrent(Graph *graph);
+/* in_full: lists every pruned schedule, however many. */
+Text explain_recurrent(Graph *graph, bool in_full);
 
 #endif

@@ -63,6 +63,12 @@ def test_long_listings_are_cut_and_say_so(explain):
     assert re.search(r"order +\.\.\. and \d+ more", text)
 
 
+def test_verbose_listings_are_whole(rnncc, tmp_path):
+    model = layers("RNN", directions=2, direction="bidirectional").write(tmp_path)
+    text = rnncc("inspect", "--explain=rnn", "-v", model).stdout
+    assert len(schedules(text)) == len(set(schedules(text))) == int(re.search(r"together: (\d+) valid", text)[1]) > 40
+
+
 def test_a_layer_says_which_stack_it_is_of(explain):
     text = explain(layers("GRU", count=2, linear_before_reset=1))
     assert re.search(r"^layer 2 of 2.*forward, number 2 of a stack of 2$", text, re.MULTILINE)
