@@ -80,7 +80,7 @@ static void *worker_main(void *arg) {
 static void push_to_sleeper(Pool *pool, int rank, Job job) {
   Steering steering = steer_away(pool->workers[rank].thread);
   ring_push(&pool->rings[rank], job);
-  steer_end(&steering);
+  steer_end(&steering, pool->workers[rank].thread);
 }
 
 /* Whether a worker had to be woken. */
@@ -187,10 +187,12 @@ static int workers_start(Pool *pool, int wanted) {
   if (pthread_attr_init(&attributes)) return 1;
   pthread_attr_setstacksize(&attributes, STACK_BYTES);
   pthread_sigmask(SIG_SETMASK, &mask, &saved); /* inherited by the threads */
+  Steering steering = steer_new(&attributes);
   int size = 1;
   for (; size < wanted; size++) {
     pool->workers[size] = (Worker){.pool = pool, .rank = size};
     if (!worker_start(&pool->workers[size], &attributes)) break;
+    steer_end(&steering, pool->workers[size].thread);
   }
   pthread_sigmask(SIG_SETMASK, &saved, NULL);
   pthread_attr_destroy(&attributes);

@@ -1,27 +1,41 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A thread that another wakes is often put on the waker's CPU, as if the waker were about to sleep; it is about to
- * compute. The two then share that CPU, next to an idle one, until the kernel's balancer looks, which took up to 8 ms
- * here: dozens of inferences. So the caller takes its own CPU out of the sleeper's mask while it wakes it, and puts it
- * back at once: the kernel has chosen by then, and the worker may again go wherever its mask lets it.
+ * A thread that another makes or wakes is often put on the other's CPU, as if that one were about to sleep; it is about
+ * to compute. The two then share that CPU, next to an idle one, until the kernel's balancer looks, which took up to 8
+ * ms here: dozens of inferences. So the caller takes its own CPU out of the thread's mask while it makes or wakes it,
+ * and puts it back at once: the kernel has chosen by then, and the thread may again go wherever its mask lets it.
  *
  * A mask without another CPU (a bound worker, one CPU) stays as it is, and so does one that cannot be read or set: then
- * the worker wakes where the kernel likes.
+ * the thread goes where the kernel likes.
  */
 #include "steer.h"
 
-Steering steer_away(pthread_t thread) {
-  Steering steering = {.thread = thread};
+/* The mask without this thread's CPU. False if that changes nothing or leaves none. */
+static bool mask_elsewhere(const cpu_set_t *mask, cpu_set_t *away) {
   int cpu = sched_getcpu();
-  if (cpu < 0 || cpu >= CPU_SETSIZE || pthread_getaffinity_np(thread, sizeof steering.mask, &steering.mask))
-    return steering;
-  cpu_set_t away = steering.mask;
-  CPU_CLR(cpu, &away);
-  bool elsewhere = CPU_ISSET(cpu, &steering.mask) && CPU_COUNT(&away) > 0;
-  steering.narrowed = elsewhere && !pthread_setaffinity_np(thread, sizeof away, &away);
+  *away = *mask;
+  if (cpu < 0 || cpu >= CPU_SETSIZE || !CPU_ISSET(cpu, mask)) return false;
+  CPU_CLR(cpu, away);
+  return CPU_COUNT(away) > 0;
+}
+
+Steering steer_away(pthread_t thread) {
+  Steering steering = {0};
+  cpu_set_t away;
+  if (pthread_getaffinity_np(thread, sizeof steering.mask, &steering.mask)) return steering;
+  steering.narrowed = mask_elsewhere(&steering.mask, &away) && !pthread_setaffinity_np(thread, sizeof away, &away);
   return steering;
 }
 
-void steer_end(const Steering *steering) {
-  if (steering->narrowed) pthread_setaffinity_np(steering->thread, sizeof steering->mask, &steering->mask);
+Steering steer_new(pthread_attr_t *attributes) {
+  Steering steering = {0};
+  cpu_set_t away;
+  if (pthread_getaffinity_np(pthread_self(), sizeof steering.mask, &steering.mask)) return steering;
+  steering.narrowed =
+      mask_elsewhere(&steering.mask, &away) && !pthread_attr_setaffinity_np(attributes, sizeof away, &away);
+  return steering;
+}
+
+void steer_end(const Steering *steering, pthread_t thread) {
+  if (steering->narrowed) pthread_setaffinity_np(thread, sizeof steering->mask, &steering->mask);
 }

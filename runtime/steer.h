@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Where a sleeping worker wakes up. */
+/* Where a worker begins, and where a sleeping one wakes up. */
 #ifndef RNNCC_STEER_H
 #define RNNCC_STEER_H
 
@@ -7,15 +7,17 @@
 #include <sched.h>
 #include <stdbool.h>
 
-/* What a thread's mask was before it was narrowed. */
+/* What a thread's mask is to be again. */
 typedef struct Steering {
-  pthread_t thread;
   cpu_set_t mask;
   bool narrowed;
 } Steering;
 
-/* Call steer_away() before waking `thread`, which sleeps, and steer_end() right after. */
+/* Before waking `thread`, which sleeps; and before making a thread with these attributes. */
 Steering steer_away(pthread_t thread);
-void steer_end(const Steering *steering);
+Steering steer_new(pthread_attr_t *attributes);
+
+/* Right after it is awake, or made. */
+void steer_end(const Steering *steering, pthread_t thread);
 
 #endif
