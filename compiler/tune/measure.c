@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -15,7 +16,9 @@
 #include "rnncc_loader.h"
 #include "support/interrupt.h"
 
-enum { MOST_RUNS = 1 << 16, MESSAGE_BYTES = 512 };
+enum { MOST_TURNS = 4096, MESSAGE_BYTES = 512 };
+
+static const double MOST_SWITCHES = 50; /* a second, that were not asked for: an idle machine has a few */
 
 /* Runs of a module before it is the other one's turn. The first of a turn find cold caches and sleeping workers, and do
  * not count. */
@@ -23,7 +26,7 @@ enum { TURN_RUNS = 24, UNCOUNTED_RUNS = 8 };
 
 /* What the child sends: times, or a message. */
 typedef struct Report {
-  bool good;
+  bool good, disturbed;
   double median_us[2];
   char message[MESSAGE_BYTES];
 } Report;
@@ -81,8 +84,8 @@ typedef struct Runner {
   const rnncc_api *api;
   rnncc_context *context;
   rnncc_tensor *inputs, *outputs;
-  int count;
-  double *times; /* microseconds, MOST_RUNS */
+  int turns;
+  double medians[MOST_TURNS]; /* microseconds, of the turns */
 } Runner;
 
 static double now_us(void) {
@@ -113,25 +116,22 @@ static void prepare_tensors(Runner *runner, const Graph *graph, int pipe) {
   const rnncc_info *info = runner->api->info;
   runner->inputs = calloc((size_t)info->n_inputs + 1, sizeof *runner->inputs);
   runner->outputs = calloc((size_t)info->n_outputs + 1, sizeof *runner->outputs);
-  runner->times = calloc(MOST_RUNS, sizeof *runner->times);
-  if (!runner->inputs || !runner->outputs || !runner->times) give_up(pipe, "out of memory");
+  if (!runner->inputs || !runner->outputs) give_up(pipe, "out of memory");
   for (int i = 0; i < info->n_inputs; i++) runner->inputs[i] = input_tensor(graph, graph->inputs[i]);
   for (int i = 0; i < info->n_outputs; i++) runner->outputs[i] = output_tensor(&info->outputs[i]);
 }
 
-static Runner runner_of(const char *module, const Graph *graph, int threads, int pipe) {
-  Runner runner = {0};
+static void start_runner(Runner *runner, const char *module, const Graph *graph, int threads, int pipe) {
   rnncc_library library;
   char message[MESSAGE_BYTES];
   const char *why = "";
   rnncc_model *model;
   rnncc_options options = {.struct_size = sizeof options, .threads = threads};
   if (rnncc_load(module, &library, message, sizeof message)) give_up(pipe, message);
-  runner.api = library.api;
-  if (runner.api->model_create(&options, &model, &why)) give_up(pipe, why);
-  if (runner.api->context_create(model, NULL, 0, &runner.context)) give_up(pipe, "no context could be created");
-  prepare_tensors(&runner, graph, pipe);
-  return runner;
+  runner->api = library.api;
+  if (runner->api->model_create(&options, &model, &why)) give_up(pipe, why);
+  if (runner->api->context_create(model, NULL, 0, &runner->context)) give_up(pipe, "no context could be created");
+  prepare_tensors(runner, graph, pipe);
 }
 
 static double run_once(Runner *r, int pipe) {
@@ -142,38 +142,48 @@ static double run_once(Runner *r, int pipe) {
   return now_us() - start;
 }
 
-/* A turn ends after some runs, or after its share of the time where runs are long. */
-static void take_turn(Runner *runner, double most_us, int pipe) {
-  double end = now_us() + most_us;
-  for (int i = 0; i < TURN_RUNS; i++) {
-    double time = run_once(runner, pipe);
-    bool counts = i >= UNCOUNTED_RUNS || now_us() > end;
-    if (counts && runner->count < MOST_RUNS) runner->times[runner->count++] = time;
-    if (now_us() > end) return;
-  }
-}
-
 static int by_value(const void *a, const void *b) {
   double x = *(const double *)a, y = *(const double *)b;
   return (x > y) - (x < y);
 }
 
-static double median(Runner *runner) {
-  qsort(runner->times, (size_t)runner->count, sizeof *runner->times, by_value);
-  return runner->count ? runner->times[runner->count / 2] : 0;
+/* A turn ends after some runs, or after its share of the time where runs are long. */
+static void take_turn(Runner *runner, double most_us, int pipe) {
+  double times[TURN_RUNS], end = now_us() + most_us;
+  int count = 0;
+  for (int i = 0; i < TURN_RUNS && (i == 0 || now_us() < end); i++) {
+    times[count] = run_once(runner, pipe);
+    count += i >= UNCOUNTED_RUNS || now_us() > end;
+  }
+  if (count == 0 || runner->turns == MOST_TURNS) return;
+  qsort(times, (size_t)count, sizeof *times, by_value);
+  runner->medians[runner->turns++] = times[count / 2];
+}
+
+/* What disturbs a turn makes it slower: of the turns' medians the lower quartile. */
+static double quiet_median(Runner *runner) {
+  qsort(runner->medians, (size_t)runner->turns, sizeof *runner->medians, by_value);
+  return runner->turns ? runner->medians[runner->turns / 4] : 0;
+}
+
+static long switches_so_far(void) {
+  struct rusage usage;
+  return getrusage(RUSAGE_SELF, &usage) == 0 ? usage.ru_nivcsw : 0;
 }
 
 static _Noreturn void run_child(const Graph *graph, const Duel *duel, int pipe) {
   enum { TURNS = 10 }; /* at least, of each */
-  Runner runners[2];
+  static Runner runners[2];
   int count = duel->modules[1] ? 2 : 1;
-  for (int i = 0; i < count; i++) runners[i] = runner_of(duel->modules[i], graph, duel->threads, pipe);
+  for (int i = 0; i < count; i++) start_runner(&runners[i], duel->modules[i], graph, duel->threads, pipe);
   for (int i = 0; i < count; i++) run_once(&runners[i], pipe);
-  double end = now_us() + 1e6 * duel->seconds, turn = 1e6 * duel->seconds / (TURNS * count);
-  for (int turns = 0; turns < 2 || now_us() < end; turns++)
+  double start = now_us(), turn = 1e6 * duel->seconds / (TURNS * count);
+  long switches = switches_so_far();
+  for (int turns = 0; turns < 2 || now_us() < start + 1e6 * duel->seconds; turns++)
     for (int i = 0; i < count; i++) take_turn(&runners[(i + turns) % count], turn, pipe);
   Report report = {.good = true};
-  for (int i = 0; i < count; i++) report.median_us[i] = median(&runners[i]);
+  report.disturbed = (double)(switches_so_far() - switches) > MOST_SWITCHES * (now_us() - start) / 1e6;
+  for (int i = 0; i < count; i++) report.median_us[i] = quiet_median(&runners[i]);
   send_report(pipe, &report);
 }
 
@@ -224,6 +234,7 @@ const char *measure_duel(Graph *graph, Duel *duel) {
   interrupt_check();
   if (!heard) return "the module crashed or did not end";
   if (!report.good) return arena_string(graph->arena, report.message);
+  duel->disturbed = report.disturbed;
   memcpy(duel->median_us, report.median_us, sizeof duel->median_us);
   return NULL;
 }

@@ -12,7 +12,8 @@ typedef struct Duel {
   const char *modules[2]; /* the second may be NULL: then the first runs alone */
   int threads;
   double seconds;      /* to measure for, without loading */
-  double median_us[2]; /* set: of one run each */
+  double median_us[2]; /* set: of one run each, in the quieter turns */
+  bool disturbed;      /* set: other programs took the CPU away, more than now and then */
 } Duel;
 
 /* `graph` is the model that the modules are of: its inputs are filled at the dims' optimum, floats with small noise,

@@ -37,6 +37,7 @@ typedef struct Tuner {
   ScheduleRecords records; /* winners of the layers so far, by which the model of later trials is compiled */
   double start, layer_end; /* layer_end: when this layer's part of the budget is spent */
   int layer, layers;       /* items: which of how many */
+  int duels, disturbed;    /* of the duels, how many met other programs */
   bool on_terminal;
 } Tuner;
 
@@ -118,49 +119,60 @@ static void tell_progress(const Tuner *t, double best, double current, int done,
           t->layers, best, current, done, trials, now() - t->start, t->on_terminal ? "\033[K" : "\n");
 }
 
-typedef struct Winner {
+typedef struct Trial {
   const RecurrentVariant *variant;
   const char *module;
   double median_us;
-} Winner;
+} Trial;
 
-/* The model's own choice is measured alone; every other meets the best so far. */
-static bool measure_trial(Tuner *t, Winner *winner, const RecurrentVariant *variant, const char *module,
-                          double *current) {
+/* Times of both; `other` may have no module: then `trial` runs alone. False, after a warning, if there are none. */
+static bool fight(Tuner *t, Trial *trial, Trial *other) {
   double seconds = seconds_left(t) / 4;
   if (seconds > MOST_SECONDS) seconds = MOST_SECONDS;
   if (seconds < LEAST_SECONDS) seconds = LEAST_SECONDS;
-  Duel duel = {.modules = {module, winner->module}, .threads = t->graph->machine->cores, .seconds = seconds};
+  Duel duel = {.modules = {trial->module, other->module}, .threads = t->graph->machine->cores, .seconds = seconds};
   const char *wrong = measure_duel(t->graph, &duel);
   if (wrong) {
-    warn_at(LOCATION_FILE(t->options->model), "%s could not be measured: %s", variant_text(t->graph->arena, variant),
-            wrong);
+    warn_at(LOCATION_FILE(t->options->model), "%s could not be measured: %s",
+            variant_text(t->graph->arena, trial->variant), wrong);
     return false;
   }
-  *current = duel.median_us[0];
-  bool first = !winner->module, wins = first || duel.median_us[0] < CLEAR_WIN * duel.median_us[1];
-  if (!first) winner->median_us = duel.median_us[1];
-  if (wins) *winner = (Winner){variant, module, duel.median_us[0]};
+  t->duels++;
+  t->disturbed += duel.disturbed;
+  trial->median_us = duel.median_us[0];
+  if (other->module) other->median_us = duel.median_us[1];
   return true;
 }
 
-static void tune_item(Tuner *t, const RecordKey *key, Trials trials) {
-  Winner winner = {0};
-  int done = 0;
-  for (; done < trials.count && (done < 2 || seconds_left(t) > 0); done++) {
-    double current = 0;
-    const char *module = build_trial(t, key, trials.variants[done], done);
-    if (!measure_trial(t, &winner, trials.variants[done], module, &current) && done == 0)
+static bool clearly_faster(const Trial *a, const Trial *b) { return a->median_us < CLEAR_WIN * b->median_us; }
+
+/* The first is what would be taken without measuring, and is measured alone; each other meets the best so far. Who has
+ * won meets the first once more, for a chain of close fights may end anywhere. */
+static Trial best_trial(Tuner *t, const RecordKey *key, const Trials *trials) {
+  Trial first = {0}, best = {0};
+  for (int i = 0; i < trials->count && (i < 2 || seconds_left(t) > 0); i++) {
+    Trial trial = {.variant = trials->variants[i]};
+    trial.module = build_trial(t, key, trial.variant, i);
+    bool measured = fight(t, &trial, &best);
+    if (!measured && i == 0)
       fatal_at(LOCATION_FILE(t->options->model), EXIT_UNSUPPORTED,
                "the model does not run on made-up inputs, so there is nothing to measure");
-    tell_progress(t, winner.median_us, current, done + 1, trials.count);
+    if (i == 0) first = best = trial;
+    if (measured && clearly_faster(&trial, &best)) best = trial;
+    tell_progress(t, best.median_us, trial.median_us, i + 1, trials->count);
   }
+  bool stays = best.module == first.module || (fight(t, &best, &first) && clearly_faster(&best, &first));
+  return stays ? best : first;
+}
+
+static void tune_item(Tuner *t, const RecordKey *key, Trials trials) {
+  Trial best = best_trial(t, key, &trials);
   if (t->on_terminal) fputc('\n', stderr);
-  ScheduleRecord record = {*key, variant_text(t->graph->arena, winner.variant), winner.median_us};
+  ScheduleRecord record = {*key, variant_text(t->graph->arena, best.variant), best.median_us};
   records_append(t->graph->arena, t->output, &record);
   records_add(t->graph->arena, &t->records, record);
-  printf("%-40s %10.1f us  %s%s\n", key->workload, winner.median_us, record.schedule,
-         winner.variant == trials.variants[0] ? "  (as predicted)" : "");
+  printf("%-40s %10.1f us  %s%s\n", key->workload, best.median_us, record.schedule,
+         best.variant == trials.variants[0] ? "  (as predicted)" : "");
 }
 
 /* ---- */
@@ -228,4 +240,7 @@ void tune_recurrent(const Options *options, Graph *graph, BuildModule *build, co
               item->layer ? trials_of_layer(&tuner, item->layer) : trials_of_stack(&tuner, item->stack));
   }
   temporary_remove(tuner.folder);
+  if (2 * tuner.disturbed > tuner.duels)
+    warn_at(LOCATION_FILE(options->model), "other programs ran during %d of %d measurements: tune on an idle machine",
+            tuner.disturbed, tuner.duels);
 }

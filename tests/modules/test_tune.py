@@ -40,6 +40,8 @@ def tuned(rnncc, tmp_path_factory):
 def test_progress_is_told_line_by_line_and_the_winner_at_the_end(tuned):
     _, _, done = tuned
     lines = done.stderr.splitlines()
+    if "tune on an idle machine" in lines[-1]:  # where other tests run beside this one
+        lines.pop()
     assert len(lines) == 2
     for number, line in enumerate(lines, 1):
         assert re.fullmatch(rf"\[Layer 1/1\] best/now: [\d.]+/[\d.]+ us \| \({number}/2\) \| [\d.]+ s", line), line
