@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Recurrent layers in a row, run as a wavefront or one after the other: the same bits, and ONNX Runtime's values.
 
-All stacks are independent parts of one model, which is compiled once a chunk size: compiling takes longer than all else.
+All stacks are independent parts of one model, compiled once for each chunk size: compiling takes longer than all else.
 """
 import math
 
