@@ -33,6 +33,13 @@ static double least_of_all_splits(const MmExtents *mm, int p, double l2_elements
   return least;
 }
 
+/* Of splits that are as good, the fewest parts of J: those wait for each other. */
+static void assert_fewest_units_of_ties(const MmExtents *mm, Split x, double least, double l2_elements) {
+  int p = x.i * x.j;
+  for (int xj = 1; xj < x.j; xj++)
+    if (p % xj == 0 && p / xj <= mm->most_i) assert_true(paper_traffic(mm, p / xj, xj, 1, l2_elements) > 1.05 * least);
+}
+
 static MmExtents random_extents(void) {
   int64_t gates = 1 + rand() % 4, panels = 1 + rand() % 64, batch = 1 + rand() % 24;
   return (MmExtents){.i = batch,
@@ -59,6 +66,7 @@ static void the_chosen_split_is_the_best_of_all_but_for_ties(void **state) {
     }
     assert_int_equal(x.i * x.j, p);
     assert_true(paper_traffic(&mm, x.i, x.j, 1, l2 / 4.0) <= 1.05 * least);
+    assert_fewest_units_of_ties(&mm, x, least, l2 / 4.0);
     with_samples += x.i > 1;
     with_units += x.j > 1;
   }

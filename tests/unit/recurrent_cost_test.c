@@ -79,6 +79,16 @@ static void the_barrier_is_hidden_while_a_workers_weights_fit_its_cache(void **s
   assert_false(chosen(&large, 2).hide);
 }
 
+/* Measured at 512 units, 2 MB a worker: a fifth slower. */
+static void hiding_a_barrier_costs_what_the_sweep_to_and_fro_had_saved(void **state) {
+  (void)state;
+  Machine machine = measured_machine();
+  LayerCase l = layer(LSTM, 100, 1, 512);
+  RecurrentVariant plain = {.workers = 2, .sample_ways = 1}, hide = {.workers = 2, .sample_ways = 1, .hide = true};
+  double ratio = recurrent_cost(&machine, &l, &hide).total / recurrent_cost(&machine, &l, &plain).total;
+  assert_true(ratio > 1.1 && ratio < 1.4);
+}
+
 static void depth_is_blocked_for_several_blocks_of_samples_whose_weights_lie_beyond_l2(void **state) {
   (void)state;
   LayerCase within = layer(LSTM, 100, 10, 256), beyond = layer(LSTM, 100, 10, 1024), one = layer(LSTM, 100, 1, 1024);
@@ -179,6 +189,7 @@ int main(void) {
       cmocka_unit_test_setup_teardown(few_units_run_alone_and_many_do_not, setup, teardown),
       cmocka_unit_test_setup_teardown(a_batch_shares_samples_while_the_weights_fit_and_units_beyond, setup, teardown),
       cmocka_unit_test_setup_teardown(the_barrier_is_hidden_while_a_workers_weights_fit_its_cache, setup, teardown),
+      cmocka_unit_test_setup_teardown(hiding_a_barrier_costs_what_the_sweep_to_and_fro_had_saved, setup, teardown),
       cmocka_unit_test_setup_teardown(depth_is_blocked_for_several_blocks_of_samples_whose_weights_lie_beyond_l2, setup,
                                       teardown),
       cmocka_unit_test_setup_teardown(the_inputs_product_goes_with_a_lone_step_and_ahead_of_many, setup, teardown),
