@@ -145,7 +145,7 @@ static bool stays_between(const Finder *f, const Value *c, const Cell *a, const 
     if (owner && (owner == a || owner == b)) continue;
     if (!only_moves(reader)) return false;
     for (int k = 0; k < reader->n_outputs; k++)
-      if (!stays_between(f, reader->outputs[k], a, b, depth + 1)) return false;
+      if (reader->outputs[k] && !stays_between(f, reader->outputs[k], a, b, depth + 1)) return false;
   }
   return true;
 }

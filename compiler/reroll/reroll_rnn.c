@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Exporters write a network's own LSTM, GRU or RNN cell as the products, sums and activations it consists of, and a
- * loop over time as one copy a step. Such cells become RNN, GRU and LSTM ops again, whose kernels are far faster.
+ * loop over time as one copy a step. Such cells become RNN, GRU and LSTM ops again, one for all steps: its kernels keep
+ * one copy of the weights, and multiply all of X at once.
  *
  *   strip         some columns of a value, led back to where they are made: no Split or Concat hides a gate
  *   pattern       formulas over strips

@@ -4,6 +4,8 @@
 A Network has weights W[G,H,I], R[G,H,H], Wb[G,H], Rb[G,H], gates in ONNX's order. A Speller adds its cells to a model,
 each choice of spelling drawn from a generator or fixed by a keyword. Shapes: x[B,I], h[B,H], c[B,H].
 """
+import copy
+
 import numpy
 
 from support.model_builder import Model
@@ -15,8 +17,8 @@ BLENDS = ["(1-z)*n + z*h", "n + z*(h-n)", "n - z*(n-h)", "h + (1-z)*(n-h)", "h -
           "(n + z*h) - z*n", "n + (z*h - z*n)", "n - (z*n - z*h)"]
 TURNED_BLENDS = [text.translate(str.maketrans("hn", "nh")) for text in BLENDS]
 
+# What there is to choose from, besides the gates' order.
 CHOICES = {
-    "order": None,  # of the gates: a permutation
     "inputs": ["xh", "hx", "apart"],  # concatenated, or a product each
     "product": ["gemm", "gemm_transposed", "matmul"],
     "together": [True, False],  # one product for all gates, or one for each
@@ -47,7 +49,8 @@ class Network:
 class Speller:
     def __init__(self, model, network, rng, **fixed):
         self.model, self.network, self.rng = model, network, rng
-        choices = {name: values[rng.integers(len(values))] for name, values in CHOICES.items() if values}
+        self.all_x, self.products_with_x = None, {}  # of a hoisted loop: its X, and by gates the products' steps
+        choices = {name: values[rng.integers(len(values))] for name, values in CHOICES.items()}
         choices["order"] = "".join(rng.permutation(list(network.gates)))
         unknown = set(fixed) - set(choices)
         assert not unknown, unknown
@@ -92,8 +95,6 @@ class Speller:
         weights = self.constant(weights if transposed else weights.T)
         return self.op("Gemm", value, weights, *([] if bias is None else [self.constant(bias)]),
                        transB=int(transposed))
-
-    all_x = None
 
     def stacked(self, name, gates):
         return numpy.concatenate([getattr(self.network, name)[self.network.gates.index(gate)] for gate in gates])
@@ -169,28 +170,26 @@ class Speller:
         return self.mul(gate["o"], self.op("Tanh", c)), c
 
     def gru(self, x, h, c):
-        z_turned = self.choice["blend"] in TURNED_BLENDS
-        gate = self.gru_gates(x, h) if not self.network.reset_after else self.gru_after(x, h)
-        if z_turned:  # 1 - z, which a network of that convention would compute itself
-            gate["z"] = self.negated_gate("z", x, h)
+        gate = self.gru_after(x, h) if self.network.reset_after else self.gru_before(x, h)
+        if self.choice["blend"] in TURNED_BLENDS:
+            gate["z"] = self.turned_gate("z", x, h)
         return self.formula(self.choice["blend"], z=gate["z"], n=gate["n"], h=h), None
 
-    def negated_gate(self, name, x, h):
-        network = self.network
-        index = network.gates.index(name)
-        turned = Network.__new__(Network)
-        turned.__dict__ = network.__dict__ | {key: getattr(network, key).copy() for key in ("W", "R", "Wb", "Rb")}
-        for key in ("W", "R", "Wb", "Rb"):
-            getattr(turned, key)[index] *= -1
-        self.network = turned
-        gate = self.gates(name, x if not callable(x) else self.plain_x, h)[name]
+    def turned_gate(self, name, x, h):
+        """1 - the gate, as a network of the other convention computes it: of negative sums."""
+        network, self.network = self.network, copy.copy(self.network)
+        for weights in ("W", "R", "Wb", "Rb"):
+            negative = getattr(network, weights).copy()
+            negative[network.gates.index(name)] *= -1
+            setattr(self.network, weights, negative)
+        gate = self.gates(name, self.plain_x if callable(x) else x, h)[name]
         self.network = network
         return gate
 
     def needed(self, gates):
         return gates.replace("z", "") if self.choice["blend"] in TURNED_BLENDS else gates
 
-    def gru_gates(self, x, h):
+    def gru_before(self, x, h):
         """n = tanh(W x + R (r*h) + b)"""
         gate = self.gates(self.needed("zr"), x, h)
         return gate | self.gates("n", x, self.mul(gate["r"], h))
@@ -237,16 +236,17 @@ class Speller:
         return hs[::-1] if backwards else hs, c
 
     def hoist(self, X, xs, t, T, time_axis, way):
+        """For `step`: gives the products of gates with x at t, as steps of one product before the loop."""
+
         def products(gates):
             key = "".join(gates)
-            if key not in self.hoisted_products:
+            if key not in self.products_with_x:
                 self.all_x = X
                 block = self.product(X, self.stacked("W", gates), self.stacked("Wb", gates))
-                self.hoisted_products[key] = self.steps_of(block, T, time_axis, way)
+                self.products_with_x[key] = self.steps_of(block, T, time_axis, way)
             self.plain_x = xs[t]
-            return self.hoisted_products[key][t]
+            return self.products_with_x[key][t]
 
-        self.__dict__.setdefault("hoisted_products", {})
         return products
 
     def stack(self, values, axis=0):
