@@ -296,6 +296,34 @@ def test_one_other_number_begins_another_op(check, rng, kind, changed):
     assert check(model, random_feeds(model, rng), 3) == {kind: 2}
 
 
+@pytest.mark.parametrize("swapped", ["gates", "inputs"])
+def test_one_matrix_read_in_two_ways_is_two_networks(check, rng, swapped):
+    """The last step multiplies by the same block of weights, but takes i for f, or h for x."""
+    model, how = Model(), {"hoisted": False, "together": True, "product": "matmul", "bias": "none", "cut": "split"}
+    first, second = Network("LSTM", H, H), Network("LSTM", H, H)
+    if swapped == "gates":
+        for weights in (second.W, second.R, second.Wb, second.Rb):
+            weights[[0, 2]] = weights[[2, 0]]
+        ways = [{"inputs": "xh", "order": "ifgo"}, {"inputs": "xh", "order": "figo"}]
+    else:
+        second.W, second.R = first.R, first.W
+        ways = [{"inputs": "xh", "order": "ifgo"}, {"inputs": "hx", "order": "ifgo"}]
+    h, c = model.input("h", "f32", [B, H]), model.input("c", "f32", [B, H])
+    for t, (network, way) in enumerate(zip((first, first, second), (ways[0], *ways))):
+        h, c = Speller(model, network, rng, **how, **way).step(model.input(f"x{t}", "f32", [B, H]), h, c)
+    model.output(h)
+    assert check(model, random_feeds(model, rng), 3) == {"LSTM": 2}
+
+
+def test_of_two_steps_after_one_only_the_first_follows(check, rng):
+    model = Model()
+    speller = Speller(model, Network("GRU", I, H), rng, hoisted=False)
+    h, x, left, right = (model.input(name, "f32", [B, H if name == "h" else I]) for name in ("h", "x", "left", "right"))
+    h, _ = speller.step(x, h)
+    model.output(speller.step(left, h)[0], speller.step(right, h)[0])
+    assert check(model, random_feeds(model, rng), 2) == {"GRU": 2}
+
+
 # ---- one step a call ----
 
 @pytest.mark.parametrize("shape", [["B", H], [1, "B", H]])

@@ -26,7 +26,7 @@ CHOICES = {
     "activate": ["before_cut", "after_cut"],
     "hoisted": [False, True],  # the products with x of all steps at once, before the loop
     "blend": BLENDS + TURNED_BLENDS,
-    "bias": ["first", "second", "both", "added"],  # at which product, or by an Add of its own
+    "bias": ["first", "second", "both", "added"],  # at which product, or by an Add of its own; "none": left out
 }
 
 
@@ -114,7 +114,7 @@ class Speller:
         weights = numpy.concatenate([W, R] if first else [R, W], axis=1)
         if bias == "added":
             return self.add(self.product(joined, weights), self.constant(Wb), self.constant(Rb))
-        return self.product(joined, weights, Wb + Rb)
+        return self.product(joined, weights, None if bias == "none" else Wb + Rb)
 
     # gates
 

@@ -209,6 +209,18 @@ static void a_failed_match_leaves_nothing_behind(void **state) {
   assert_int_equal(trail.n, 0);
 }
 
+/* f*c fits the first term, too, but then i*g does not fit the second. */
+static void a_failed_order_leaves_nothing_behind(void **state) {
+  (void)state;
+  Bindings found;
+  Trail trail;
+  Graph *graph = BUILT({"Sigmoid", "f32[B,4]", ""}, {"Tanh", "f32[B,4]", ""}, {"Sigmoid", "f32[B,4]", ""},
+                       {"Mul", "@0 @1", ""}, {"Mul", "@2 f32[B,4]", ""}, {"Add", "@3 @4", ""});
+  assert_true(matches(graph, "f*c + i*g", &found, &trail));
+  assert_ptr_equal(bound(&found, 'i').value, graph->nodes[0]->outputs[0]);
+  assert_int_equal(trail.n, 3);
+}
+
 /* ---- sums of products ---- */
 
 static Affine affine_of(Graph *graph) {
@@ -319,6 +331,7 @@ int main(void) {
       TEST(a_difference_keeps_its_order),
       TEST(a_letter_is_the_same_strip_everywhere),
       TEST(a_failed_match_leaves_nothing_behind),
+      TEST(a_failed_order_leaves_nothing_behind),
       TEST(a_concatenated_input_has_its_rows_of_the_weights),
       TEST(scales_and_signs_go_into_the_weights),
       TEST(one_term_may_be_something_else),
