@@ -435,7 +435,7 @@ typedef struct Meetings {
   bool middle; /* HALVES: the second half of the middle panel needs the first */
 } Meetings;
 
-static void share_sweep(const Layer *l, Team *team, const Meetings *meetings, int64_t step, bool candidate) {
+SIMD_FUNCTION void share_sweep(const Layer *l, Team *team, const Meetings *meetings, int64_t step, bool candidate) {
   if (meetings->steps) team_barrier(team);
   if (HALVES && l->half == 0) sweep_middle(l, step, 0, candidate);
   if (HALVES && meetings->middle) team_arrive(team);
