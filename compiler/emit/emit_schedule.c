@@ -136,6 +136,22 @@ static void emit_wavefront(Unit *unit, const Emitter *emitter, int first, int la
   text_add(out, "  }\n");
 }
 
+/* One layer's calls, on the whole team. */
+static void emit_chunks(Unit *unit, const Emitter *emitter, int first, int last) {
+  Text *out = &unit->text;
+  const Wavefront *chunks = emitter->calls[first]->wavefront;
+  Text steps = text_new(emitter->arena);
+  dim_print_c(&steps, chunks->steps);
+  text_add(out, "\n  for (int64_t first = 0; first < %s; first += %d) {\n", steps.data, chunks->chunk);
+  text_add(out, "    const int64_t left = %s - first, count = left < %d ? left : %d;\n", steps.data, chunks->chunk,
+           chunks->chunk);
+  for (int i = first; i <= last; i++) {
+    text_add(out, "    team_barrier(team);\n");
+    emit_call(unit, emitter, i, "    ");
+  }
+  text_add(out, "  }\n");
+}
+
 /* ---- the schedule ---- */
 
 void emit_schedule(Unit *unit, Emitter *emitter) {
@@ -153,7 +169,9 @@ void emit_schedule(Unit *unit, Emitter *emitter) {
     bool barrier = !call->wavefront && needs_barrier(&pending, call);
     if (barrier) text_add(out, "  team_barrier(team);\n");
     if (barrier || call->wavefront) pending.count = pending.excused = 0;
-    if (call->wavefront)
+    if (call->wavefront && call->wavefront->layers == 1)
+      emit_chunks(unit, emitter, i, last);
+    else if (call->wavefront)
       emit_wavefront(unit, emitter, i, last);
     else
       emit_call(unit, emitter, i, "  ");

@@ -214,7 +214,7 @@ static void supply(KernelCall *call, const Argument *argument) {
 }
 
 static void complete_arguments(KernelCall *call) {
-  if (call->wavefront) supply(call, &team_of_one);
+  if (call->wavefront && call->wavefront->layers > 1) supply(call, &team_of_one);
   for (size_t i = 0; i < sizeof supplied / sizeof *supplied; i++) supply(call, &supplied[i]);
   for (int i = 0; i < call->n_arguments; i++)
     if (!call->arguments[i].expression)

@@ -44,7 +44,8 @@ void call_no_barrier(KernelCall *call);
 
 /* A wavefront: layers in a row run their steps in chunks, side by side (runtime/wave.h). All calls of a layer run once
  * a chunk, by one worker, which is their whole team; their arguments may use `first` and `count`, the chunk's steps.
- * The calls of a wavefront follow each other, layer by layer. */
+ * The calls of a wavefront follow each other, layer by layer. With one layer there is nothing to run beside it: the
+ * team runs each call together, and meets between them. */
 typedef struct Wavefront {
   int layers, chunk;
   const Dim *steps;

@@ -80,15 +80,15 @@ static const char *dim_text(Emitter *emitter, const Dim *dim) {
   return text.data;
 }
 
-/* The rows that are multiplied with W: the samples of all steps, or in a wavefront those of a chunk. The times of a
+/* The rows that are multiplied with W: the samples of all steps, or those of a chunk. The times of a
  * batch-first chunk do not stand together: there each sample is a product of its own. */
 static void give_rows(Emitter *emitter, KernelCall *call, const Node *node, const Layer *l) {
   DimTable *dims = emitter_graph(emitter)->dims;
   const Dim *inputs = dim_const(dims, l->inputs), *step = l->batch_first ? inputs : dim_mul(dims, l->batch, inputs);
-  bool by_sample = l->stack && l->batch_first;
-  call_argument(call, "a", l->stack ? "t%d + first * %s" : "t%d", node->inputs[INPUT_X]->id, dim_text(emitter, step));
-  if (!l->stack) call_dim(call, "m", dim_mul(dims, l->steps, l->batch));
-  if (l->stack) call_argument(call, "m", by_sample ? "count" : "count * %s", dim_text(emitter, l->batch));
+  bool in_chunks = l->variant.chunk != 0, by_sample = in_chunks && l->batch_first;
+  call_argument(call, "a", in_chunks ? "t%d + first * %s" : "t%d", node->inputs[INPUT_X]->id, dim_text(emitter, step));
+  if (!in_chunks) call_dim(call, "m", dim_mul(dims, l->steps, l->batch));
+  if (in_chunks) call_argument(call, "m", by_sample ? "count" : "count * %s", dim_text(emitter, l->batch));
   call_argument(call, "batch_rank", "%d", by_sample);
   call_dims(call, "batch_dims", by_sample, &l->batch);
   call_dims(call, "a_batch", by_sample, (const Dim *[]){dim_mul(dims, l->steps, inputs)});
@@ -177,8 +177,8 @@ static void emit_steps(Emitter *emitter, const Node *node, const Layer *l, int d
   call_argument(call, "partial", "%s", scratch_at(emitter, node, l->partial));
   call_argument(call, "clip", "%af", (double)l->clip);
   call_dim(call, "steps", l->steps);
-  call_argument(call, "first", l->stack ? "first" : "0");
-  call_argument(call, "count", "%s", l->stack ? "count" : dim_text(emitter, l->steps));
+  call_argument(call, "first", l->variant.chunk ? "first" : "0");
+  call_argument(call, "count", "%s", l->variant.chunk ? "count" : dim_text(emitter, l->steps));
   call_dim(call, "batch", l->batch);
   call_argument(call, "inputs", "%lld", (long long)l->inputs);
   call_argument(call, "hidden", "%lld", (long long)l->hidden);
@@ -216,11 +216,19 @@ static void emit_wavefront(Emitter *emitter, const Stack *stack) {
   emitter_in_wavefront(emitter, NULL, 0);
 }
 
+static void emit_alone(Emitter *emitter, const Node *node, const Layer *l) {
+  emit_preparation(emitter, node, l);
+  Wavefront *chunks = ARENA_NEW(emitter_arena(emitter), Wavefront);
+  *chunks = (Wavefront){.layers = 1, .chunk = l->variant.chunk, .steps = l->steps};
+  emitter_in_wavefront(emitter, l->variant.chunk ? chunks : NULL, 0);
+  emit_layer(emitter, node, l);
+  emitter_in_wavefront(emitter, NULL, 0);
+}
+
 static void emit(Emitter *emitter, Node *node) {
   const Layer *l = (const Layer *)node->schedule;
   if (!l->stack) {
-    emit_preparation(emitter, node, l);
-    emit_layer(emitter, node, l);
+    emit_alone(emitter, node, l);
   } else if (l->place + 1 == l->stack->n_layers) {
     emit_wavefront(emitter, l->stack);
   }

@@ -69,11 +69,13 @@ static bool read_attributes(Graph *graph, const Node *node, Layer *l) {
 
 /* ---- what the target wants ---- */
 
-/* Chunks are for layers of a stack. One worker alone runs those of a layer. */
-static void settle_wavefront(const Graph *graph, const Node *node, Layer *l) {
+/* In a stack one worker alone runs a layer's chunks. A layer by itself may make its product with W for a chunk at a
+ * time, if it goes forwards: then the chunk's times are its steps. */
+static void settle_chunk(const Graph *graph, const Node *node, Layer *l) {
   RecurrentVariant *v = &l->variant;
+  bool forward = l->directions == 1 && !l->reverse;
   l->stack = v->chunk ? stack_of(graph, node, &l->place) : NULL;
-  if (!l->stack) v->chunk = 0;
+  if (!l->stack && (!forward || v->input == INPUT_WITH_STEP)) v->chunk = 0;
   if (v->chunk > dim_upper(l->steps)) v->chunk = (int)dim_upper(l->steps);
   if (l->stack) v->workers = v->sample_ways = 1;
 }
@@ -204,7 +206,7 @@ static int64_t plus(int64_t a, int64_t b) { return a > INT64_MAX - b ? INT64_MAX
 
 static void plan_scratch(const Target *target, Layer *l) {
   bool with_step = l->variant.input == INPUT_WITH_STEP;
-  int64_t batch = dim_upper(l->batch), steps = l->stack ? l->variant.chunk : dim_upper(l->steps);
+  int64_t batch = dim_upper(l->batch), steps = l->variant.chunk ? l->variant.chunk : dim_upper(l->steps);
   int64_t samples = with_step ? batch : times(steps, batch);
   int64_t state_row = l->panels * l->unit_vectors * target->lanes + target->lanes;
   int64_t gates = aligned(times(samples, l->gates_row * 4));
@@ -234,7 +236,7 @@ static const char *schedule_text(Arena *arena, const Layer *l) {
   if (v->hide) text_add(&text, "_hide");
   if (v->depth_block) text_add(&text, "_k%d", v->depth_block);
   if (v->input == INPUT_WITH_STEP) text_add(&text, "_step");
-  if (v->chunk) text_add(&text, "_w%d", v->chunk);
+  if (v->chunk) text_add(&text, l->stack ? "_w%d" : "_c%d", v->chunk);
   return text.data;
 }
 
@@ -243,7 +245,7 @@ Layer *layer_of(Graph *graph, Node *node) {
   l->cell = cell_of(node);
   if (!read_extents(node, l) || !read_attributes(graph, node, l)) return NULL;
   choose_variant(graph, node, l);
-  settle_wavefront(graph, node, l);
+  settle_chunk(graph, node, l);
   settle_variant(l);
   choose_knobs(graph, l);
   plan_matrices(node, graph->target, l);

@@ -1,15 +1,23 @@
 /* SPDX-License-Identifier: MIT */
+#include <string.h>
+
 #include "passes.h"
 #include "recurrent/choose.h"
+#include "recurrent/input_chunk.h"
 #include "recurrent/recorded.h"
 #include "recurrent/wavefront.h"
 
+static bool goes_forwards(const MmLayer *layer) { return !strcmp(node_string(layer->node, "direction"), "forward"); }
+
 static const RecurrentVariant *planned_variant(Graph *graph, const MmLayer *layer) {
-  RecurrentVariant *recorded = ARENA_NEW(graph->arena, RecurrentVariant);
-  if (recorded_variant(graph, layer, recorded)) return recorded;
+  RecurrentVariant *variant = ARENA_NEW(graph->arena, RecurrentVariant);
+  if (recorded_variant(graph, layer, variant)) return variant;
   LayerCase numbers = layer_case(layer, graph->target);
   Candidates candidates = recurrent_candidates(graph->arena, graph->machine, &numbers);
-  return &candidates.list[candidates.chosen].variant;
+  *variant = candidates.list[candidates.chosen].variant;
+  if (variant->input == INPUT_AHEAD && goes_forwards(layer))
+    variant->chunk = input_chunk(graph->machine, &numbers, dim_upper(layer->steps), dim_upper(layer->batch));
+  return variant;
 }
 
 static int planned_chunk(Graph *graph, const MmDag *dag, const Stack *stack) {
@@ -21,7 +29,7 @@ static int planned_chunk(Graph *graph, const MmDag *dag, const Stack *stack) {
   return all.list[all.chosen].chunk;
 }
 
-/* All layers of a stack have its chunk, or none. */
+/* All layers of a stack have its chunk, or none: a chunk of a layer's own would be one of a wavefront. */
 static void set_chunk(Graph *graph, const Stack *stack, int chunk) {
   for (int i = 0; i < stack->n_layers; i++) {
     RecurrentVariant *variant = ARENA_NEW(graph->arena, RecurrentVariant);

@@ -23,7 +23,7 @@ typedef struct RecurrentVariant {
   int sample_ways; /* of them, how many share the samples (X_i); the others share the units (X_j) */
   bool hide;       /* two workers: each first multiplies what it has made itself of the hidden state, then waits */
   int depth_block; /* rows of R that all samples' blocks take together, the next prefetched; 0: all of them */
-  int chunk;       /* steps that a layer of a stack runs before the next layer follows (a wavefront); 0: all */
+  int chunk; /* steps that one product with W is made for; a stack can run as a wavefront of such chunks; 0: all */
 } RecurrentVariant;
 
 /* Sets what `text` names: "input=ahead|step", "workers=N", "sample_ways=N", "hide=0|1", "depth_block=N", "chunk=N",
