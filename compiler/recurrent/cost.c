@@ -30,20 +30,10 @@ static int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 /* ---- the layer ---- */
 
-static const struct CellRow {
-  int product_gates, unit_vectors, unit_vectors_few, phases, functions;
-} cell_rows[] = {
-    [CELL_RNN] = {1, 4, 2, 1, 1},
-    [CELL_GRU_AFTER] = {3, 1, 1, 1, 3},
-    [CELL_GRU_BEFORE] = {2, 2, 1, 2, 3},
-    [CELL_LSTM] = {4, 1, 1, 1, 5},
-};
-
 LayerCase layer_case(const MmLayer *layer, const Target *target) {
-  enum { INPUT_LENGTHS = 4, INPUT_H = 5, MANY_REGISTERS = 32 };
-  const struct CellRow *row = &cell_rows[layer->cell];
-  int unit_vectors = target->vector_registers >= MANY_REGISTERS ? row->unit_vectors : row->unit_vectors_few;
-  while (ceil_div(layer->hidden, target->lanes) % unit_vectors) unit_vectors /= 2;
+  enum { INPUT_LENGTHS = 4, INPUT_H = 5 };
+  const CellInfo *row = cell_info(layer->cell);
+  int unit_vectors = cell_unit_vectors(layer->cell, target, layer->hidden);
   LayerCase result = {.directions = layer->directions,
                       .gates = layer->gates,
                       .lanes = target->lanes,

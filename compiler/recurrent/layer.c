@@ -9,20 +9,6 @@ enum { MOST_VECTORS = 4, ALL_WORKERS = 1024 };
 /* Inputs of the ops, in ONNX's order. */
 enum { INPUT_X, INPUT_W, INPUT_R, INPUT_B, INPUT_LENGTHS, INPUT_H, INPUT_C, INPUT_P };
 
-static const struct CellRow {
-  int gates, activations;
-  const char *defaults[MOST_ACTIVATIONS];
-  int product_gates; /* gates of MATRIX_HIDDEN */
-  int buffers;       /* BUFFERS of the template */
-  int widest;        /* most UNIT_VECTORS on a target with many registers, and with few */
-  int widest_few;
-} cell_rows[] = {
-    [CELL_RNN] = {1, 1, {"Tanh"}, 1, 2, 4, 2},
-    [CELL_GRU_AFTER] = {3, 2, {"Sigmoid", "Tanh"}, 3, 2, 1, 1},
-    [CELL_GRU_BEFORE] = {3, 2, {"Sigmoid", "Tanh"}, 2, 4, 2, 1},
-    [CELL_LSTM] = {4, 3, {"Sigmoid", "Tanh", "Tanh"}, 4, 3, 1, 1},
-};
-
 const Value *layer_input(const Node *node, int index) { return index < node->n_inputs ? node->inputs[index] : NULL; }
 
 static int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
@@ -31,12 +17,6 @@ static int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 static int64_t times(int64_t a, int64_t b) {
   int64_t product;
   return __builtin_mul_overflow(a, b, &product) ? INT64_MAX : product;
-}
-
-Cell cell_of(const Node *node) {
-  if (!strcmp(node->op->name, "RNN")) return CELL_RNN;
-  if (!strcmp(node->op->name, "LSTM")) return CELL_LSTM;
-  return node_int(node, "linear_before_reset") ? CELL_GRU_AFTER : CELL_GRU_BEFORE;
 }
 
 /* ---- what the node says ---- */
@@ -57,7 +37,7 @@ static bool read_extents(const Node *node, Layer *l) {
 
 static bool read_attributes(Graph *graph, const Node *node, Layer *l) {
   const char *direction = node_string(node, "direction");
-  const struct CellRow *row = &cell_rows[l->cell];
+  const CellInfo *row = cell_info(l->cell);
   l->gates = row->gates;
   l->directions = strcmp(direction, "bidirectional") ? 1 : 2;
   l->reverse = !strcmp(direction, "reverse");
@@ -91,13 +71,10 @@ static void settle_variant(Layer *l) {
   if (batch > 1 || two_products || v->workers == 1) v->hide = false;
 }
 
-/* As many vectors of units in a panel as divide the layer's without padding. */
+/* A panel of one vector of units, where the products with W and R come together and more would not fit. */
 static int unit_vectors_of(const Layer *l, const Target *target) {
-  const struct CellRow *row = &cell_rows[l->cell];
-  int vectors = target->vector_registers >= 32 ? row->widest : row->widest_few;
-  if (l->variant.input == INPUT_WITH_STEP && vectors * l->gates > MOST_VECTORS) vectors = 1;
-  while (ceil_div(l->hidden, target->lanes) % vectors) vectors /= 2;
-  return vectors;
+  int vectors = cell_unit_vectors(l->cell, target, l->hidden);
+  return l->variant.input == INPUT_WITH_STEP && vectors * l->gates > MOST_VECTORS ? 1 : vectors;
 }
 
 /* Partial sums: enough independent ones to hide an addition's latency. */
@@ -107,11 +84,14 @@ static int parts_of(const Target *target, int product_vectors) {
   return parts;
 }
 
-/* What plan_recurrent has chosen, but for what --rnn forces. */
+/* What plan_recurrent has chosen, but for what --rnn forces. Planned chunks, which may bind a layer to one worker, do
+ * not stand against what it asks for. */
 static void choose_variant(const Graph *graph, const Node *node, Layer *l) {
   if (!node->variant) bug("n%d has no variant", node->id);
   l->variant = *node->variant;
-  if (graph->variant) variant_override(&l->variant, graph->variant, NULL);
+  if (!graph->variant) return;
+  l->variant.chunk = 0;
+  variant_override(&l->variant, graph->variant, NULL);
 }
 
 /* Of the product with W: its rows are the samples of all steps, or of a chunk. In a batch-first chunk those of each
@@ -129,7 +109,7 @@ static GemmKnobs input_gemm(Graph *graph, const Layer *l) {
 static void choose_knobs(Graph *graph, Layer *l) {
   const Target *target = graph->target;
   l->unit_vectors = unit_vectors_of(l, target);
-  int product_vectors = cell_rows[l->cell].product_gates * l->unit_vectors;
+  int product_vectors = cell_info(l->cell)->product_gates * l->unit_vectors;
   l->panels = ceil_div(l->hidden, (int64_t)l->unit_vectors * target->lanes);
   bool with_step = l->variant.input == INPUT_WITH_STEP;
   int most = register_rows(target, with_step ? l->gates * l->unit_vectors : product_vectors);
@@ -178,7 +158,7 @@ static void plan_biases(const Node *node, const Target *target, Layer *l) {
 }
 
 static void plan_matrices(const Node *node, const Target *target, Layer *l) {
-  int product = cell_rows[l->cell].product_gates, unit_vectors = l->unit_vectors;
+  int product = cell_info(l->cell)->product_gates, unit_vectors = l->unit_vectors;
   const Value *r = node->inputs[INPUT_R];
   bool with_step = l->variant.input == INPUT_WITH_STEP;
   Panels input = matrix_panels(l, target, l->gates, with_step ? l->gates * unit_vectors : l->gemm.vectors, l->inputs);
@@ -210,10 +190,10 @@ static void plan_scratch(const Target *target, Layer *l) {
   int64_t samples = with_step ? batch : times(steps, batch);
   int64_t state_row = l->panels * l->unit_vectors * target->lanes + target->lanes;
   int64_t gates = aligned(times(samples, l->gates_row * 4));
-  int64_t buffers = l->directions * cell_rows[l->cell].buffers * state_row * 4;
+  int64_t buffers = l->directions * cell_info(l->cell)->buffers * state_row * 4;
   l->memory = gates;
   l->partial = aligned(plus(gates, times(batch, buffers)));
-  int64_t product = l->directions * l->panels * cell_rows[l->cell].product_gates * l->unit_vectors * target->lanes;
+  int64_t product = l->directions * l->panels * cell_info(l->cell)->product_gates * l->unit_vectors * target->lanes;
   bool suspends = l->variant.hide || l->variant.depth_block || l->halves;
   l->scratch_bytes = suspends ? aligned(plus(l->partial, times(batch, 4 * product))) : l->partial;
   for (int i = 0; i < MATRICES; i++) {
@@ -226,10 +206,9 @@ static void plan_scratch(const Target *target, Layer *l) {
 
 /* "lstm_i256h256_r1_p2_hide". */
 static const char *schedule_text(Arena *arena, const Layer *l) {
-  static const char *const names[] = {"rnn", "gru_after", "gru_before", "lstm"};
   const RecurrentVariant *v = &l->variant;
   Text text = text_new(arena);
-  text_add(&text, "%s_i%lldh%lld%s_r%d", names[l->cell], (long long)l->inputs, (long long)l->hidden,
+  text_add(&text, "%s_i%lldh%lld%s_r%d", cell_info(l->cell)->name, (long long)l->inputs, (long long)l->hidden,
            l->directions == 2 ? "x2" : "", l->rows.most);
   if (v->workers < ALL_WORKERS) text_add(&text, "_p%d", v->workers);
   if (v->sample_ways > 1) text_add(&text, "_s%d", v->sample_ways);

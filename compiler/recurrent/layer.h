@@ -5,12 +5,10 @@
 
 #include "emit/family.h"
 #include "recurrent/activation_body.h"
+#include "recurrent/cell.h"
 #include "recurrent/gemm.h"
 #include "recurrent/stack.h"
 #include "recurrent/variant.h"
-
-/* Values of CELL in templates/recurrent_steps.c. */
-typedef enum Cell { CELL_RNN, CELL_GRU_AFTER, CELL_GRU_BEFORE, CELL_LSTM } Cell;
 
 /* The matrices of a layer, packed ahead if constant and at run time if not. */
 typedef enum Matrix {
@@ -56,7 +54,6 @@ typedef struct Layer {
 /* NULL after error_at(), for what the kernels cannot run. */
 Layer *layer_of(Graph *graph, Node *node);
 
-Cell cell_of(const Node *node);
 /* The node's input, NULL if it is absent. */
 const Value *layer_input(const Node *node, int index);
 

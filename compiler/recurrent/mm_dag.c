@@ -6,11 +6,6 @@
 /* Inputs of the ops, in ONNX's order; initial states reach to the end, of LSTM without P. */
 enum { INPUT_X, INPUT_W, INPUT_H = 5, INPUT_C = 6 };
 
-static const char *const gate_letters[] = {
-    [CELL_RNN] = "h", [CELL_GRU_AFTER] = "zrh", [CELL_GRU_BEFORE] = "zrh", [CELL_LSTM] = "iofc"};
-
-char mm_gate_letter(Cell cell, int gate) { return gate_letters[cell][gate]; }
-
 int mm_index(const MmLayer *layer, int direction, MmOperand operand, int gate) {
   return layer->first + (direction * 2 + (operand == MM_HIDDEN)) * layer->gates + gate;
 }
@@ -111,11 +106,10 @@ static bool *find_around(Graph *graph, Search *search) {
 /* ---- nodes of the DAG ---- */
 
 static MmLayer layer_from(Node *node) {
-  static const int gates[] = {[CELL_RNN] = 1, [CELL_GRU_AFTER] = 3, [CELL_GRU_BEFORE] = 3, [CELL_LSTM] = 4};
   const Value *x = node->inputs[INPUT_X], *w = node->inputs[INPUT_W];
   const char *direction = node_string(node, "direction");
   MmLayer layer = {.node = node, .cell = cell_of(node)};
-  layer.gates = gates[layer.cell];
+  layer.gates = cell_info(layer.cell)->gates;
   layer.directions = strcmp(direction, "bidirectional") ? 1 : 2;
   layer.reverse = !strcmp(direction, "reverse");
   layer.batch_first = node_int(node, "layout") != 0;

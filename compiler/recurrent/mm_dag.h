@@ -58,7 +58,5 @@ MmDag *mm_dag(Graph *graph);
 
 static inline bool mm_time_dependent(const Mm *mm) { return mm->operand == MM_HIDDEN; }
 int mm_index(const MmLayer *layer, int direction, MmOperand operand, int gate);
-/* ONNX's letter: i o f c of LSTM, z r h of GRU, h of RNN. */
-char mm_gate_letter(Cell cell, int gate);
 
 #endif

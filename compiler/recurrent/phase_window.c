@@ -83,7 +83,7 @@ static const char *group_name(const Builder *b, const MmGroup *group) {
   if (group->n_mms == b->layer->gates) return text.data;
   text_add(&text, "_");
   for (int i = 0; i < group->n_mms; i++)
-    text_add(&text, "%c", mm_gate_letter(b->layer->cell, b->dag->mms[group->mms[i]].gate));
+    text_add(&text, "%c", cell_info(b->layer->cell)->letters[b->dag->mms[group->mms[i]].gate]);
   return text.data;
 }
 

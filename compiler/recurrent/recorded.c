@@ -6,13 +6,11 @@
 enum { INPUT_LENGTHS = 4, INPUT_H = 5 };
 
 static const char *workload(Arena *arena, const MmLayer *l) {
-  static const char *const names[] = {
-      [CELL_RNN] = "rnn", [CELL_GRU_AFTER] = "gru_after", [CELL_GRU_BEFORE] = "gru_before", [CELL_LSTM] = "lstm"};
-  return arena_format(arena, "%s_T%lldB%lldof%lldi%lldh%lld%s%s%s%s", names[l->cell], (long long)dim_optimum(l->steps),
-                      (long long)dim_optimum(l->batch), (long long)dim_upper(l->batch), (long long)l->inputs,
-                      (long long)l->hidden, l->directions == 2 ? "x2" : "", l->reverse ? "_reverse" : "",
-                      layer_input(l->node, INPUT_LENGTHS) ? "_lengths" : "",
-                      layer_input(l->node, INPUT_H) ? "_state" : "");
+  return arena_format(
+      arena, "%s_T%lldB%lldof%lldi%lldh%lld%s%s%s%s", cell_info(l->cell)->name, (long long)dim_optimum(l->steps),
+      (long long)dim_optimum(l->batch), (long long)dim_upper(l->batch), (long long)l->inputs, (long long)l->hidden,
+      l->directions == 2 ? "x2" : "", l->reverse ? "_reverse" : "",
+      layer_input(l->node, INPUT_LENGTHS) ? "_lengths" : "", layer_input(l->node, INPUT_H) ? "_state" : "");
 }
 
 /* "lstm_T9B1of1i8h16+lstm_T9B1of1i16h16" */
