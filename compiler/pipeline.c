@@ -3,9 +3,9 @@
 
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
 #include "passes.h"
+#include "support/clock.h"
 #include "support/interrupt.h"
 
 const char *const pass_names[] = {
@@ -16,12 +16,6 @@ static const Options *options;
 static double started;
 static int n_told; /* of the graph's remarks */
 
-static double now(void) {
-  struct timespec time;
-  clock_gettime(CLOCK_MONOTONIC, &time);
-  return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
-}
-
 void pipeline_start(const Options *given) {
   options = given;
   interrupt_catch();
@@ -30,7 +24,7 @@ void pipeline_start(const Options *given) {
 void pipeline_before(const char *step) {
   interrupt_check();
   if (options->verbose) fprintf(stderr, "rnncc: %s\n", step);
-  started = now();
+  started = seconds_now();
 }
 
 static void dump(Graph *graph) {
@@ -44,7 +38,7 @@ static void tell_remarks(const Graph *graph) {
 }
 
 void pipeline_after(const char *step, Graph *graph) {
-  if (options->time_passes) fprintf(stderr, "%9.3f ms  %s\n", 1e3 * (now() - started), step);
+  if (options->time_passes) fprintf(stderr, "%9.3f ms  %s\n", 1e3 * (seconds_now() - started), step);
   if (!graph) return;
   if (options->verbose) tell_remarks(graph);
   if (options->verify_each) verify(graph);

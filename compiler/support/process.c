@@ -9,9 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "support/clock.h"
 #include "support/diagnostics.h"
 #include "support/interrupt.h"
 #include "support/text.h"
@@ -26,12 +26,6 @@ typedef struct Child {
   double deadline;
   Text output;
 } Child;
-
-static double now(void) {
-  struct timespec time;
-  clock_gettime(CLOCK_MONOTONIC, &time);
-  return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
-}
 
 static int spawn(Process *process, int output, pid_t *pid) {
   posix_spawn_file_actions_t actions;
@@ -71,7 +65,7 @@ static bool start(Arena *arena, Process *process, double seconds, Child *child) 
   fcntl(ends[0], F_SETFL, O_NONBLOCK);
   child->process = process;
   child->pipe = ends[0];
-  child->deadline = now() + seconds;
+  child->deadline = seconds_now() + seconds;
   child->output = text_new(arena);
   return true;
 }
@@ -105,14 +99,14 @@ static int tend(Child *children, int running) {
   double wait = 1e9;
   for (int i = 0; i < running; i++) {
     polls[i] = (struct pollfd){.fd = children[i].pipe, .events = POLLIN};
-    double left = children[i].deadline - now();
+    double left = children[i].deadline - seconds_now();
     if (left < wait) wait = left;
   }
   poll(polls, (nfds_t)running, wait > 0 ? (int)(wait * 1000) + 1 : 0);
   int kept = 0;
   for (int i = 0; i < running; i++) {
     bool ended = polls[i].revents && drain(&children[i]);
-    bool late = !ended && now() > children[i].deadline;
+    bool late = !ended && seconds_now() > children[i].deadline;
     if (ended || late)
       finish(&children[i], late);
     else

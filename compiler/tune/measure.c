@@ -9,11 +9,11 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "emit/family.h"
 #include "rnncc_loader.h"
+#include "support/clock.h"
 #include "support/interrupt.h"
 
 enum { MOST_TURNS = 4096, MESSAGE_BYTES = 512 };
@@ -88,11 +88,7 @@ typedef struct Runner {
   double medians[MOST_TURNS]; /* microseconds, of the turns */
 } Runner;
 
-static double now_us(void) {
-  struct timespec time;
-  clock_gettime(CLOCK_MONOTONIC, &time);
-  return 1e6 * (double)time.tv_sec + 1e-3 * (double)time.tv_nsec;
-}
+static double now_us(void) { return 1e6 * seconds_now(); }
 
 static _Noreturn void send_report(int pipe, const Report *report) {
   const char *bytes = (const char *)report;

@@ -4,13 +4,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "cpu_limit.h"
 #include "recurrent/choose.h"
 #include "recurrent/recorded.h"
 #include "recurrent/wavefront.h"
+#include "support/clock.h"
 #include "support/files.h"
 #include "tune/measure.h"
 
@@ -41,19 +41,13 @@ typedef struct Tuner {
   bool on_terminal;
 } Tuner;
 
-static double now(void) {
-  struct timespec time;
-  clock_gettime(CLOCK_MONOTONIC, &time);
-  return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
-}
-
-static double seconds_left(const Tuner *t) { return t->layer_end - now(); }
+static double seconds_left(const Tuner *t) { return t->layer_end - seconds_now(); }
 
 /* What is left of the budget is shared by the layers that are left. */
 static bool begin_layer(Tuner *t) {
-  double left = t->start + t->options->budget_seconds - now();
+  double left = t->start + t->options->budget_seconds - seconds_now();
   if (left <= 0 && t->layer > 0) return false;
-  t->layer_end = now() + left / (t->layers - t->layer);
+  t->layer_end = seconds_now() + left / (t->layers - t->layer);
   t->layer++;
   return true;
 }
@@ -116,7 +110,7 @@ static const char *build_trial(Tuner *t, const RecordKey *key, const RecurrentVa
 
 static void tell_progress(const Tuner *t, double best, double current, int done, int trials) {
   fprintf(stderr, "%s[Layer %d/%d] best/now: %.1f/%.1f us | (%d/%d) | %.1f s%s", t->on_terminal ? "\r" : "", t->layer,
-          t->layers, best, current, done, trials, now() - t->start, t->on_terminal ? "\033[K" : "\n");
+          t->layers, best, current, done, trials, seconds_now() - t->start, t->on_terminal ? "\033[K" : "\n");
 }
 
 typedef struct Trial {
@@ -219,7 +213,7 @@ static void keep_stacks_apart(Tuner *t, const Item *items) {
 void tune_recurrent(const Options *options, Graph *graph, BuildModule *build, const char *output) {
   Arena *arena = graph->arena;
   Tuner tuner = {.options = options, .graph = graph, .dag = mm_dag(graph), .build = build, .output = output};
-  tuner.start = now();
+  tuner.start = seconds_now();
   tuner.on_terminal = isatty(STDERR_FILENO) && !getenv("NO_COLOR");
   check_machine(options, graph);
   records_check_output(arena, output);
