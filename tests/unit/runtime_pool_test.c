@@ -108,7 +108,7 @@ static void pause_us(int us) { nanosleep(&(struct timespec){0, us * 1000L}, NULL
 static void dawdle(void *arg, Team *team) {
   (void)arg;
   for (int i = 0; i < 20; i++) {
-    if (team->rank % 2 == i % 2) pause_us(150);
+    if (team->rank % 2 == i % 2) pause_us(1500);
     team_barrier(team);
   }
 }
@@ -133,6 +133,27 @@ static void workers_falling_asleep_are_woken(void **state) {
     pool_run(pool, count_visit, visits);
   }
   assert_int_equal(visits[32], 3000);
+  pool_destroy(pool);
+}
+
+static void note_thread(void *arg, Team *team) {
+  if (team->rank) *(pthread_t *)arg = pthread_self();
+}
+
+/* While it wakes a worker the caller narrows the worker's mask: only then. */
+static void workers_keep_their_masks(void **state) {
+  (void)state;
+  cpu_set_t own, workers;
+  pthread_t worker = pthread_self();
+  Pool *pool = pool_of(2);
+  for (int i = 0; i < 20; i++) {
+    pause_us(1000);
+    pool_run(pool, note_thread, &worker);
+    assert_false(pthread_equal(worker, pthread_self()));
+    assert_int_equal(pthread_getaffinity_np(pthread_self(), sizeof own, &own), 0);
+    assert_int_equal(pthread_getaffinity_np(worker, sizeof workers, &workers), 0);
+    assert_true(CPU_EQUAL(&own, &workers));
+  }
   pool_destroy(pool);
 }
 
@@ -354,7 +375,7 @@ static void hold_up(void *arg, Team *team) {
   if (team->rank == 0)
     *(int *)arg = team->size;
   else
-    pause_us(2000);
+    pause_us(3000);
   team_barrier(team);
 }
 
@@ -384,6 +405,7 @@ int main(void) {
       cmocka_unit_test(a_barrier_separates_rounds),
       cmocka_unit_test(sleepers_at_a_barrier_are_woken),
       cmocka_unit_test(workers_falling_asleep_are_woken),
+      cmocka_unit_test(workers_keep_their_masks),
       cmocka_unit_test(an_idle_pool_uses_no_cpu),
       cmocka_unit_test(a_busy_pool_runs_the_caller_alone),
       cmocka_unit_test(threads_that_cannot_be_made_are_done_without),
