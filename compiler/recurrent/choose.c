@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "recurrent/input_chunk.h"
+
 /* Rows of a block of depth: four vectors a row make 32 KB, about an L1. */
 enum { DEPTH_BLOCK = 128 };
 
@@ -43,6 +45,7 @@ static void add(Chooser *c, RecurrentVariant variant, Split split) {
 static void add_split(Chooser *c, InputProduct input, Split split) {
   const LayerCase *l = c->layer;
   RecurrentVariant plain = {.input = input, .workers = split.i * split.j, .sample_ways = split.i};
+  if (input == INPUT_AHEAD) plain.chunk = input_chunk(c->machine, l);
   add(c, plain, split);
   if (l->takes_hide && split.j == 2) {
     RecurrentVariant hide = plain;

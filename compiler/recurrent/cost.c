@@ -42,13 +42,16 @@ LayerCase layer_case(const MmLayer *layer, const Target *target) {
                       .functions = row->functions,
                       .from_zero = !layer_input(layer->node, INPUT_H),
                       .takes_steps = !layer_input(layer->node, INPUT_LENGTHS),
+                      .takes_chunks = layer->directions == 1 && !layer->reverse && !layer->stacked,
+                      .most_steps = dim_upper(layer->steps),
+                      .most_batch = dim_upper(layer->batch),
                       .steps = dim_optimum(layer->steps),
                       .batch = dim_optimum(layer->batch),
                       .inputs = layer->inputs,
                       .hidden = layer->hidden,
                       .panel_units = (int64_t)unit_vectors * target->lanes};
   result.panels = ceil_div(layer->hidden, result.panel_units);
-  result.takes_hide = row->phases == 1 && dim_upper(layer->batch) == 1 && result.steps > 1;
+  result.takes_hide = row->phases == 1 && result.most_batch == 1 && result.steps > 1;
   return result;
 }
 

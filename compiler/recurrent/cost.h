@@ -14,13 +14,15 @@
 /* A layer in numbers. Panels are those of the kernels: all gates of so many units, with padding. */
 typedef struct LayerCase {
   int directions, gates, lanes;
-  int rows;         /* samples of a block, whose sums stay in registers */
-  int phases;       /* barriers of a step: GRU with the reset gate before its product has two */
-  int functions;    /* exp, tanh, sigmoid of a unit and step */
-  bool from_zero;   /* no initial state: the first step's product is zero */
-  bool takes_steps; /* INPUT_WITH_STEP can run it */
-  bool takes_hide;  /* RecurrentVariant.hide can */
+  int rows;          /* samples of a block, whose sums stay in registers */
+  int phases;        /* barriers of a step: GRU with the reset gate before its product has two */
+  int functions;     /* exp, tanh, sigmoid of a unit and step */
+  bool from_zero;    /* no initial state: the first step's product is zero */
+  bool takes_steps;  /* INPUT_WITH_STEP can run it */
+  bool takes_hide;   /* RecurrentVariant.hide can */
+  bool takes_chunks; /* RecurrentVariant.chunk can be of the layer by itself */
   int64_t steps, batch, inputs, hidden, panels, panel_units;
+  int64_t most_steps, most_batch;
 } LayerCase;
 
 LayerCase layer_case(const MmLayer *layer, const Target *target);

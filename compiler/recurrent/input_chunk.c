@@ -16,14 +16,15 @@ static const double SPILLS = 1.5;
 
 static int64_t steps_of_rows(int64_t batch) { return (CHUNK_ROWS + batch - 1) / batch; }
 
-int input_chunk(const Machine *m, const LayerCase *l, int64_t most_steps, int64_t most_batch) {
-  double step = 4.0 * (double)most_batch * l->gates * (double)(l->panels * l->panel_units);
-  double result = step * (double)most_steps, chunk = 0;
+int input_chunk(const Machine *m, const LayerCase *l) {
+  if (!l->takes_chunks) return 0;
+  double step = 4.0 * (double)l->most_batch * l->gates * (double)(l->panels * l->panel_units);
+  double result = step * (double)l->most_steps, chunk = 0;
   if (result > (double)m->l3_bytes)
     chunk = (double)m->l3_bytes / PART_OF_L3 / step;
-  else if (most_batch > 1 && result > SPILLS * m->cores * (double)m->l2_bytes &&
+  else if (l->most_batch > 1 && result > SPILLS * m->cores * (double)m->l2_bytes &&
            weight_bytes(l) <= (double)m->l3_bytes / 2)
-    chunk = (double)steps_of_rows(most_batch);
-  if (chunk >= (double)most_steps) return 0;
+    chunk = (double)steps_of_rows(l->most_batch);
+  if (chunk >= (double)l->most_steps) return 0;
   return chunk > 0 && chunk < 1 ? 1 : (int)chunk;
 }

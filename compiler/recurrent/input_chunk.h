@@ -5,7 +5,7 @@
 
 #include "recurrent/cost.h"
 
-/* RecurrentVariant.chunk for a layer that goes forwards, of at most so many steps and samples; 0: all steps. */
-int input_chunk(const Machine *machine, const LayerCase *layer, int64_t most_steps, int64_t most_batch);
+/* RecurrentVariant.chunk; 0: all steps. */
+int input_chunk(const Machine *machine, const LayerCase *layer);
 
 #endif

@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "recurrent/stack.h"
+
 /* Inputs of the ops, in ONNX's order; initial states reach to the end, of LSTM without P. */
 enum { INPUT_X, INPUT_W, INPUT_H = 5, INPUT_C = 6 };
 
@@ -105,13 +107,15 @@ static bool *find_around(Graph *graph, Search *search) {
 
 /* ---- nodes of the DAG ---- */
 
-static MmLayer layer_from(Node *node) {
+static MmLayer layer_from(const Graph *graph, Node *node) {
+  int place;
   const Value *x = node->inputs[INPUT_X], *w = node->inputs[INPUT_W];
   const char *direction = node_string(node, "direction");
   MmLayer layer = {.node = node, .cell = cell_of(node)};
   layer.gates = cell_info(layer.cell)->gates;
   layer.directions = strcmp(direction, "bidirectional") ? 1 : 2;
   layer.reverse = !strcmp(direction, "reverse");
+  layer.stacked = stack_of(graph, node, &place) != NULL;
   layer.batch_first = node_int(node, "layout") != 0;
   layer.steps = x->shape[layer.batch_first ? 1 : 0];
   layer.batch = x->shape[layer.batch_first ? 0 : 1];
@@ -156,7 +160,7 @@ static void add_nodes(Graph *graph, MmDag *dag, const bool *around, int *first_o
     Node *node = graph->nodes[n];
     first_of[n] = dag->n_mms;
     if (is_recurrent(node)) {
-      dag->layers[dag->n_layers] = layer_from(node);
+      dag->layers[dag->n_layers] = layer_from(graph, node);
       add_layer_mms(dag, dag->n_layers++);
     } else if (around[n]) {
       add_around_mm(dag, node);

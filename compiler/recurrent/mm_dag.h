@@ -42,6 +42,7 @@ typedef struct MmLayer {
   Cell cell;
   int gates, directions;
   bool reverse, batch_first;
+  bool stacked;           /* a layer of one of graph->stacks */
   int64_t inputs, hidden; /* I, H */
   const Dim *steps, *batch;
   int first; /* of its products in MmDag.mms: [direction][operand: input, hidden][gate] */

@@ -1,23 +1,15 @@
 /* SPDX-License-Identifier: MIT */
-#include <string.h>
-
 #include "passes.h"
 #include "recurrent/choose.h"
-#include "recurrent/input_chunk.h"
 #include "recurrent/recorded.h"
 #include "recurrent/wavefront.h"
 
-static bool goes_forwards(const MmLayer *layer) { return !strcmp(node_string(layer->node, "direction"), "forward"); }
-
 static const RecurrentVariant *planned_variant(Graph *graph, const MmLayer *layer) {
-  RecurrentVariant *variant = ARENA_NEW(graph->arena, RecurrentVariant);
-  if (recorded_variant(graph, layer, variant)) return variant;
+  RecurrentVariant *recorded = ARENA_NEW(graph->arena, RecurrentVariant);
+  if (recorded_variant(graph, layer, recorded)) return recorded;
   LayerCase numbers = layer_case(layer, graph->target);
   Candidates candidates = recurrent_candidates(graph->arena, graph->machine, &numbers);
-  *variant = candidates.list[candidates.chosen].variant;
-  if (variant->input == INPUT_AHEAD && goes_forwards(layer))
-    variant->chunk = input_chunk(graph->machine, &numbers, dim_upper(layer->steps), dim_upper(layer->batch));
-  return variant;
+  return &candidates.list[candidates.chosen].variant;
 }
 
 static int planned_chunk(Graph *graph, const MmDag *dag, const Stack *stack) {

@@ -134,6 +134,16 @@ def test_the_chosen_variant_is_what_the_module_runs(rnncc, tmp_path):
     assert f"_p{workers}" in rnncc("inspect", "--target=x86-64-v3", "--threads=2", model).stdout
 
 
+@pytest.mark.parametrize("count", [1, 2], ids=["by itself", "in a stack"])
+def test_chunks_of_a_layer_are_explained_as_they_run(rnncc, tmp_path, count):
+    model = layers("LSTM", count=count, T=100, B=10, H=256, I=256).write(tmp_path)
+    options = ["--target=x86-64-v3", "--threads=2", model]
+    explained = re.findall(r"chosen: input=.*chunk=(\d+)", rnncc("inspect", "--explain=rnn", *options).stdout)
+    run = re.findall(r"lstm_i256h256\S*?(?:_c(\d+))?$", rnncc("inspect", *options).stdout.replace(" ", "\n"), re.MULTILINE)
+    assert len(explained) == count and {chunk or "0" for chunk in run} == set(explained)
+    assert (explained[0] != "0") == (count == 1)
+
+
 @pytest.mark.parametrize("threads", ["0", "-1", "two", "1025", "", "1.5"])
 def test_a_number_of_threads_that_is_none_is_a_usage_error(rnncc, tmp_path, threads):
     done = rnncc("inspect", f"--threads={threads}", layers("RNN").write(tmp_path))

@@ -13,6 +13,7 @@ static const Machine machine = {.cores = 2, .l1_bytes = 32 << 10, .l2_bytes = 1 
 
 static LayerCase lstm(int64_t units) {
   return (LayerCase){.directions = 1,
+                     .takes_chunks = true,
                      .gates = 4,
                      .lanes = 16,
                      .inputs = units,
@@ -23,7 +24,9 @@ static LayerCase lstm(int64_t units) {
 
 static int chunk_of(int64_t units, int64_t steps, int64_t batch) {
   LayerCase layer = lstm(units);
-  return input_chunk(&machine, &layer, steps, batch);
+  layer.most_steps = steps;
+  layer.most_batch = batch;
+  return input_chunk(&machine, &layer);
 }
 
 static void one_sample_takes_all_steps(void **state) {
@@ -57,6 +60,15 @@ static void a_chunk_of_a_result_beyond_l3_is_a_sixth_of_l3(void **state) {
   assert_int_equal(chunk_of(1024, 1000, 1024), 1);
 }
 
+static void layers_that_cannot_run_in_chunks_are_not_cut(void **state) {
+  (void)state;
+  LayerCase layer = lstm(256);
+  layer.most_steps = 100;
+  layer.most_batch = 10;
+  layer.takes_chunks = false;
+  assert_int_equal(input_chunk(&machine, &layer), 0);
+}
+
 static void a_chunk_is_a_step_at_least(void **state) {
   (void)state;
   assert_int_equal(chunk_of(512, 20, 1000), 1);
@@ -69,6 +81,7 @@ int main(void) {
       cmocka_unit_test(a_result_beyond_l2_is_cut_into_some_200_rows),
       cmocka_unit_test(weights_that_fill_l3_are_not_read_for_every_chunk),
       cmocka_unit_test(a_chunk_of_a_result_beyond_l3_is_a_sixth_of_l3),
+      cmocka_unit_test(layers_that_cannot_run_in_chunks_are_not_cut),
       cmocka_unit_test(a_chunk_is_a_step_at_least),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
