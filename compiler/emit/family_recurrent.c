@@ -6,8 +6,6 @@
  */
 #include "recurrent/layer.h"
 
-enum { INPUT_X, INPUT_H = 5, INPUT_C = 6 };
-
 static void schedule(Graph *graph, Node *node) {
   Layer *l = layer_of(graph, node);
   node->schedule = l ? &l->base : NULL;

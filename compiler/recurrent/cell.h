@@ -10,6 +10,9 @@
  * (linear_before_reset) or before it. */
 typedef enum Cell { CELL_RNN, CELL_GRU_AFTER, CELL_GRU_BEFORE, CELL_LSTM } Cell;
 
+/* Inputs of the ops, in ONNX's order; C and P of LSTM alone. */
+enum { INPUT_X, INPUT_W, INPUT_R, INPUT_B, INPUT_LENGTHS, INPUT_H, INPUT_C, INPUT_P };
+
 typedef struct CellInfo {
   const char *name;    /* "gru_after" */
   const char *letters; /* of its gates, in ONNX's order */

@@ -31,7 +31,6 @@ static int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 /* ---- the layer ---- */
 
 LayerCase layer_case(const MmLayer *layer, const Target *target) {
-  enum { INPUT_LENGTHS = 4, INPUT_H = 5 };
   const CellInfo *row = cell_info(layer->cell);
   int unit_vectors = cell_unit_vectors(layer->cell, target, layer->hidden);
   LayerCase result = {.directions = layer->directions,

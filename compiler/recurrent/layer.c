@@ -6,9 +6,6 @@
 /* Vectors of a panel that the kernels multiply at once; as many workers as there may be. */
 enum { MOST_VECTORS = 4, ALL_WORKERS = 1024 };
 
-/* Inputs of the ops, in ONNX's order. */
-enum { INPUT_X, INPUT_W, INPUT_R, INPUT_B, INPUT_LENGTHS, INPUT_H, INPUT_C, INPUT_P };
-
 const Value *layer_input(const Node *node, int index) { return index < node->n_inputs ? node->inputs[index] : NULL; }
 
 static int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }

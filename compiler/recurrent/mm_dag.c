@@ -5,9 +5,6 @@
 
 #include "recurrent/stack.h"
 
-/* Inputs of the ops, in ONNX's order; initial states reach to the end, of LSTM without P. */
-enum { INPUT_X, INPUT_W, INPUT_H = 5, INPUT_C = 6 };
-
 int mm_index(const MmLayer *layer, int direction, MmOperand operand, int gate) {
   return layer->first + (direction * 2 + (operand == MM_HIDDEN)) * layer->gates + gate;
 }

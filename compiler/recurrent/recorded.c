@@ -3,8 +3,6 @@
 
 #include "support/text.h"
 
-enum { INPUT_LENGTHS = 4, INPUT_H = 5 };
-
 static const char *workload(Arena *arena, const MmLayer *l) {
   return arena_format(
       arena, "%s_T%lldB%lldof%lldi%lldh%lld%s%s%s%s", cell_info(l->cell)->name, (long long)dim_optimum(l->steps),

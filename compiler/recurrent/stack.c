@@ -5,8 +5,9 @@
 
 #include "emit/family.h"
 #include "passes.h"
+#include "recurrent/cell.h"
 
-enum { INPUT_X, OUTPUT_Y = 0, NO_STACK = -1 };
+enum { OUTPUT_Y = 0, NO_STACK = -1 };
 
 /* ---- rows of layers ---- */
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * How a recurrent layer is run: what the plan chooses by cost, tuning measures, and tests force. Every variant gives
- * the same outputs, and each the same bits on any number of threads.
+ * the same outputs but for rounding, and each the same bits on any number of threads.
  */
 #ifndef RNNCC_VARIANT_H
 #define RNNCC_VARIANT_H

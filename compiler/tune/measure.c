@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "emit/family.h"
+#include "recurrent/cell.h"
 #include "rnncc_loader.h"
 #include "support/clock.h"
 #include "support/interrupt.h"
@@ -40,7 +41,6 @@ static int64_t optimum_count(const Value *value) {
 }
 
 static bool is_lengths(const Graph *graph, const Value *value, int64_t *steps) {
-  enum { INPUT_X, INPUT_LENGTHS = 4 };
   for (int n = 0; n < graph->n_nodes; n++) {
     const Node *node = graph->nodes[n];
     bool reads = node->op->family == &family_recurrent && node->n_inputs > INPUT_LENGTHS;
