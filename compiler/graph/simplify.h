@@ -9,6 +9,6 @@ void fold_constants(Graph *graph);
 void settle_operands(Graph *graph);
 void drop_identities(Graph *graph);
 void split_variadic(Graph *graph);
-void fold_batch_norm(Graph *graph);
+void fold_affine(Graph *graph);
 
 #endif
