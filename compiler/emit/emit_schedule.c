@@ -7,6 +7,7 @@
 
 #include "emit/family.h"
 #include "emit/unit.h"
+#include "layout/blocked.h"
 
 enum { LINE_WIDTH = 118 };
 
@@ -26,7 +27,7 @@ static void emit_pointer(Text *out, Value *value) {
     text_add(out, "run->outputs[%d];\n", root->slot);
     break;
   case STORAGE_ARENA:
-    text_add(out, "(%s *)(void *)(run->arena + %lld);\n", type, (long long)root->offset);
+    text_add(out, "(%s *)(void *)(run->arena + %lld);\n", type, (long long)(root->offset + value_first_byte(value)));
     break;
   case STORAGE_WEIGHTS:
     text_add(out, "(const %s *)(const void *)(run->weights + %lld);\n", type, (long long)root->offset);

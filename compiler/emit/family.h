@@ -13,6 +13,9 @@
 
 struct KernelFamily {
   const char *name;
+  /* Whether it can run the node on blocked tensors (layout/blocked.h): its first input and its outputs, all of which
+   * can_be_blocked(). NULL: never. */
+  bool (*runs_blocked)(Graph *graph, const Node *node);
   /* Sets node->schedule. error_at(EXIT_UNSUPPORTED) for what the family cannot run. NULL: nothing to choose. */
   void (*schedule)(Graph *graph, Node *node);
   /* Sets node->scratch to a Value of dtype U8 whose shape is its bytes, or leaves it NULL. NULL: never any. */
@@ -21,6 +24,8 @@ struct KernelFamily {
   void (*pack)(Graph *graph, Node *node);
   /* The element-wise nodes this family's kernels can take as an epilogue. NULL: none. `host` is the producer. */
   bool (*takes_epilogue)(const Node *host, const Node *epilogue);
+  /* The nodes on its first input that the kernels can do as they read it: Node.prologue. NULL: none. */
+  bool (*takes_prologue)(const Node *host, const Node *prologue);
   /* Adds the node's kernel calls to the schedule. */
   void (*emit)(Emitter *emitter, Node *node);
 };

@@ -19,6 +19,7 @@ static void dump_shape(Text *out, const Value *value) {
     dim_print(out, value->shape[axis]);
   }
   text_add(out, "]");
+  if (value->channel_block) text_add(out, " NC%s%dc", value->rank == 3 ? "W" : "HW", value->channel_block);
 }
 
 static void dump_storage(Text *out, const Value *value) {
@@ -37,6 +38,7 @@ static void dump_value(Text *out, const char *kind, const Value *value) {
   if (value->view_of) {
     text_add(out, " view of ");
     dump_name(out, value->view_of);
+    if (value_is_part(value)) text_add(out, " from block %lld", (long long)value->first_block);
   }
   dump_storage(out, value);
   text_add(out, " ");
@@ -81,8 +83,9 @@ static void dump_attribute(Text *out, const Attribute *attribute) {
   }
 }
 
-static void dump_epilogue(Text *out, const Node *step) {
-  text_add(out, " | %s", step->op->name);
+/* A node folded into another, before (`<`) or after (`|`) it. */
+static void dump_folded(Text *out, const Node *step, const char *place) {
+  text_add(out, " %s %s", place, step->op->name);
   for (int i = 1; i < step->n_inputs; i++) {
     text_add(out, " ");
     dump_name(out, step->inputs[i]);
@@ -104,7 +107,8 @@ static void dump_node(Text *out, const Node *node) {
   dump_names(out, node->inputs, node->n_inputs);
   text_add(out, ")");
   for (int i = 0; i < node->n_attributes; i++) dump_attribute(out, &node->attributes[i]);
-  for (int i = 0; i < node->n_epilogue; i++) dump_epilogue(out, node->epilogue[i]);
+  for (int i = 0; i < node->n_epilogue; i++) dump_folded(out, node->epilogue[i], "|");
+  for (int i = 0; i < node->n_prologue; i++) dump_folded(out, node->prologue[i], "<");
   text_add(out, " ");
   text_quoted(out, node->name);
   text_add(out, "\n");

@@ -55,7 +55,13 @@ struct Value {
   const void *data;     /* constant: row-major, little-endian, sizeof dtype * product of shape; else NULL */
   const Dim **elements; /* integer tensor whose elements are known symbolically (Shape of an input), else NULL */
 
-  Value *view_of; /* shares this value's memory, same bytes, other shape (Reshape, Identity, ...); NULL: owns it */
+  /* Layout NCHW[x]c with x = channel_block: [N][ceil(C/x)][H][W][x], see layout/blocked.h; 0: row-major. */
+  int channel_block;
+
+  /* Shares this value's memory: the same bytes in another shape (Reshape, Identity, ...), or, in a blocked layout, a
+   * part of its channels, which begins at channel block `first_block` of each image. NULL: owns its memory. */
+  Value *view_of;
+  int64_t first_block;
   Storage storage;
   int slot;       /* of STORAGE_INPUT and STORAGE_OUTPUT */
   int64_t offset; /* bytes, of STORAGE_ARENA and STORAGE_WEIGHTS; a multiple of 64 */
@@ -103,6 +109,13 @@ struct Node {
    * far, its others are extra inputs of this node, appended to `inputs`. */
   int n_epilogue;
   Node **epilogue;
+
+  /* Set by fuse_prologue: what becomes of inputs[0] before this node uses it, in order: a batch normalisation by
+   * constants, element-wise nodes. Their first inputs are the result so far, their others constants. */
+  int n_prologue;
+  Node **prologue;
+
+  bool blocked; /* its kernels run on blocked tensors; set by choose_layouts */
 
   const RecurrentVariant *variant; /* of a recurrent op, set by plan_recurrent */
   Schedule *schedule;              /* chosen knobs; NULL before candidates */
@@ -186,10 +199,11 @@ const char *dtype_c(DType dtype);        /* "float", "int64_t", ... */
 bool value_is_constant(const Value *value);
 bool value_static(const Value *value);       /* every axis constant */
 int64_t value_count(const Value *value);     /* elements, of a static shape */
-int64_t value_max_count(const Value *value); /* elements at the dims' maxima; saturates */
+int64_t value_max_count(const Value *value); /* elements in memory at the dims' maxima; saturates */
 int64_t value_max_bytes(const Value *value);
 const Dim *value_count_dim(Graph *graph, const Value *value, int first_axis, int end_axis); /* product of axes */
 Value *value_root(Value *value);                                                            /* follows view_of */
+bool value_is_part(const Value *value); /* some of the channels of the value that it is a view of */
 /* The axis from the end (-1) or the start, in 0..rank-1; -1 if out of range. */
 int normal_axis(int64_t axis, int rank);
 

@@ -37,10 +37,16 @@ int64_t value_count(const Value *value) {
   return count;
 }
 
+/* As it stands in memory: a blocked value has whole blocks of channels. */
+static int64_t extent_in_memory(const Value *value, int axis) {
+  int64_t extent = dim_upper(value->shape[axis]), block = value->channel_block;
+  return block && axis == 1 ? (extent + block - 1) / block * block : extent;
+}
+
 int64_t value_max_count(const Value *value) {
   int64_t count = 1;
   for (int axis = 0; axis < value->rank; axis++) {
-    int64_t extent = dim_upper(value->shape[axis]);
+    int64_t extent = extent_in_memory(value, axis);
     if (extent <= 0) return 0;
     if (__builtin_mul_overflow(count, extent, &count)) count = INT64_MAX;
   }
@@ -61,6 +67,11 @@ const Dim *value_count_dim(Graph *graph, const Value *value, int first_axis, int
 Value *value_root(Value *value) {
   while (value->view_of) value = value->view_of;
   return value;
+}
+
+bool value_is_part(const Value *value) {
+  return value->view_of && value->channel_block && value->view_of->rank == value->rank &&
+         value->view_of->shape[1] != value->shape[1];
 }
 
 int normal_axis(int64_t axis, int rank) {

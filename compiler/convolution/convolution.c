@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: MIT */
+#include "convolution/convolution.h"
+
+#include <string.h>
+
+#include "emit/elementwise.h"
+#include "graph/shape.h"
+#include "support/diagnostics.h"
+
+static ConvAxis window_axis(const Node *node, const Window *window, int i) {
+  return (ConvAxis){.kernel = window->kernel[i],
+                    .stride = window->stride[i],
+                    .dilation = window->dilation[i],
+                    .in = node->inputs[0]->shape[2 + i],
+                    .out = window->out[i],
+                    .pad_begin = window->pad_begin[i],
+                    .pad_end = window->pad_end[i]};
+}
+
+static ConvAxis single_row(DimTable *dims) {
+  const Dim *one = dim_const(dims, 1), *zero = dim_const(dims, 0);
+  return (ConvAxis){1, 1, 1, one, one, zero, zero};
+}
+
+/* The residual is the first step of the epilogue, if there is one: takes_epilogue of family_conv sees to it. */
+static const Value *residual_of(const Node *node) {
+  if (!node->n_epilogue || elementwise_is_epilogue(node->epilogue[0])) return NULL;
+  return node->epilogue[0]->inputs[1];
+}
+
+Convolution convolution_of(Graph *graph, const Node *node) {
+  const Value *w = node->inputs[1];
+  Window window;
+  if (!read_window(graph, node, &window)) bug("n%d: a convolution that has no shape", node->id);
+  Convolution conv = {.x = node->inputs[0], .y = node->outputs[0], .weights = w, .residual = residual_of(node)};
+  conv.groups = node_int(node, "group");
+  conv.channels = dim_value(w->shape[1]);
+  conv.kernels = dim_value(w->shape[0]) / conv.groups;
+  conv.bias = node->n_inputs > 2 ? node->inputs[2] : NULL;
+  conv.h = window.n_spatial == 1 ? single_row(graph->dims) : window_axis(node, &window, 0);
+  conv.w = window_axis(node, &window, window.n_spatial - 1);
+  return conv;
+}
+
+double convolution_macs(const Convolution *conv) {
+  double outputs = (double)dim_optimum(conv->y->shape[0]) * (double)dim_optimum(conv->h.out) *
+                   (double)dim_optimum(conv->w.out) * (double)(conv->groups * conv->kernels);
+  return outputs * (double)(conv->channels * conv->h.kernel * conv->w.kernel);
+}
+
+const char *convolution_epilogue(Arena *arena, const Node *node) {
+  Node chain = *node;
+  if (residual_of(node)) {
+    chain.epilogue++;
+    chain.n_epilogue--;
+  }
+  return chain.n_epilogue ? elementwise_epilogue_body(arena, &chain) : NULL;
+}

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What a Conv node computes, and the ways to compute it. An algorithm proposes its best schedule for a node and tells
+ * how long it should take; the cheapest is run. Channels are C, kernels (output channels) K, the window R x S.
+ */
+#ifndef RNNCC_CONVOLUTION_H
+#define RNNCC_CONVOLUTION_H
+
+#include "emit/family.h"
+
+/* One spatial axis as the kernels see it. Node attributes are resolved: auto_pad, defaults. */
+typedef struct ConvAxis {
+  int64_t kernel, stride, dilation;
+  const Dim *in, *out, *pad_begin, *pad_end;
+} ConvAxis;
+
+/* A convolution over one axis is one over a plane of one row. */
+typedef struct Convolution {
+  ConvAxis h, w;
+  int64_t groups, channels, kernels; /* channels and kernels of one group */
+  const Value *x, *y;
+  const Value *weights;  /* [groups * kernels][channels][R][S]; constant or not */
+  const Value *bias;     /* [groups * kernels], or NULL */
+  const Value *residual; /* of y's shape, added before the epilogue; or NULL */
+} Convolution;
+
+Convolution convolution_of(Graph *graph, const Node *node);
+
+/* Multiply-adds at the dims' optimum. */
+double convolution_macs(const Convolution *conv);
+
+/* The chain that follows bias and residual, as the body of a hook `vec epilogue(vec x)`; NULL: none. */
+const char *convolution_epilogue(Arena *arena, const Node *node);
+
+typedef struct ConvAlgorithm ConvAlgorithm;
+
+/* Chosen knobs; each algorithm derives its own struct whose first member this is. */
+typedef struct ConvSchedule {
+  Schedule base;
+  const ConvAlgorithm *algorithm;
+  Convolution conv;
+  double seconds; /* as estimated */
+} ConvSchedule;
+
+static inline const ConvSchedule *conv_schedule_of(const Node *node) { return (const ConvSchedule *)node->schedule; }
+
+struct ConvAlgorithm {
+  const char *name; /* the first word of its schedules' texts */
+  /* Can it run the convolution on blocked tensors? NULL: it runs on plain ones, any convolution. */
+  bool (*runs_blocked)(const Graph *graph, const Convolution *conv);
+  /* Its best schedule for a node that it can run, with base.text and seconds set; NULL to stand back. */
+  ConvSchedule *(*choose)(Graph *graph, const Node *node, const Convolution *conv);
+  /* As in KernelFamily. scratch may be NULL. */
+  void (*scratch)(Graph *graph, Node *node);
+  void (*pack)(Graph *graph, Node *node);
+  void (*emit)(Emitter *emitter, Node *node);
+};
+
+#define ALGORITHM(name) extern const ConvAlgorithm convolution_##name;
+#include "convolution/algorithms.def"
+#undef ALGORITHM
+
+#endif

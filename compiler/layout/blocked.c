@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: MIT */
+#include "layout/blocked.h"
+
+#include "targets.h"
+
+bool can_be_blocked(const Value *value) {
+  if (value->dtype != RNNCC_F32 || value->rank < 3 || value->rank > 4) return false;
+  for (int axis = 1; axis < value->rank; axis++)
+    if (!dim_is_const(value->shape[axis]) || dim_value(value->shape[axis]) == 0) return false;
+  return true;
+}
+
+static int64_t extent(const Value *value, int axis) { return dim_value(value->shape[axis]); }
+
+static Blocked in_blocks_of(const Value *value, int64_t block) {
+  Blocked b = {.block = block, .channels = extent(value, 1)};
+  b.blocks = (b.channels + block - 1) / block;
+  b.height = value->rank == 4 ? extent(value, 2) : 1;
+  b.width = extent(value, value->rank - 1);
+  b.plane = b.height * b.width * block;
+  b.image = b.blocks * b.plane;
+  return b;
+}
+
+Blocked blocked_of(const Graph *graph, const Value *value) {
+  Blocked b = in_blocks_of(value, value->channel_block ? value->channel_block : graph->target->lanes);
+  while (value_is_part(value)) {
+    value = value->view_of;
+    b.image = in_blocks_of(value, b.block).image;
+  }
+  return b;
+}
+
+bool same_bytes(const Value *value, int block) {
+  for (int axis = 2; axis < value->rank; axis++)
+    if (extent(value, axis) != 1) return false;
+  return extent(value, 1) % block == 0;
+}
+
+int64_t value_first_byte(const Value *value) {
+  int64_t bytes = 0;
+  for (; value->view_of; value = value->view_of)
+    if (value_is_part(value))
+      bytes += value->first_block * in_blocks_of(value, value->channel_block).plane * (int64_t)sizeof(float);
+  return bytes;
+}
