@@ -64,7 +64,8 @@ typedef struct Window {
   const Dim *pad_begin[MAX_SPATIAL], *pad_end[MAX_SPATIAL];
   const Dim *out[MAX_SPATIAL];
 } Window;
-/* False with an error told. Conv takes its kernel from the weights, pools from kernel_shape. */
+/* False with an error told. Convolutions take their kernel from the weights, pools from kernel_shape. The pads of a
+ * transposed convolution are what is cut off its output. */
 bool read_window(Graph *graph, const Node *node, Window *window);
 
 /* One axis of a Slice: elements start, start + step, ... of the input, `extent` many. */

@@ -8,15 +8,21 @@ static void set_windowed(Graph *graph, Node *node, const Dim *channels, const Wi
   set_shape(graph, node, 0, 2 + window->n_spatial, shape);
 }
 
-/* X [N, C, ...], W [M, C/group, ...]. */
-static bool check_groups(Graph *graph, const Node *node) {
+static bool check_constant_channels(Graph *graph, const Node *node) {
   const Value *x = node->inputs[0], *w = node->inputs[1];
   int64_t group = node_int(node, "group");
   if (group < 1) return shape_error(node, "`group` is %lld; it must be at least 1", (long long)group);
   if (!dim_is_const(x->shape[1]) || !dim_is_const(w->shape[0]) || !dim_is_const(w->shape[1]))
     return shape_unsupported(node, "channels must be constant, found %s and %s", shape_text(graph, x),
                              shape_text(graph, w));
-  int64_t C = dim_value(x->shape[1]), M = dim_value(w->shape[0]);
+  return true;
+}
+
+/* X [N, C, ...], W [M, C/group, ...]. */
+static bool check_groups(Graph *graph, const Node *node) {
+  if (!check_constant_channels(graph, node)) return false;
+  const Value *x = node->inputs[0], *w = node->inputs[1];
+  int64_t group = node_int(node, "group"), C = dim_value(x->shape[1]), M = dim_value(w->shape[0]);
   if (C % group || M % group)
     return shape_error(node, "`group` is %lld; it must divide the channels, %lld in and %lld out", (long long)group,
                        (long long)C, (long long)M);
@@ -31,6 +37,30 @@ bool shape_conv(Graph *graph, Node *node) {
   int rank = node->inputs[0]->rank;
   if (!check_rank(graph, node, 1, rank, rank) || !check_groups(graph, node)) return false;
   const Dim *M = node->inputs[1]->shape[0];
+  if (node->n_inputs > 2 && node->inputs[2] && !check_shape(graph, node, 2, 1, &M, "the bias, [M]")) return false;
+  if (!read_window(graph, node, &window)) return false;
+  set_windowed(graph, node, M, &window);
+  return true;
+}
+
+/* X [N, C, ...], W [C, M/group, ...]. */
+static bool check_transposed_groups(Graph *graph, const Node *node) {
+  if (!check_constant_channels(graph, node)) return false;
+  const Value *x = node->inputs[0], *w = node->inputs[1];
+  int64_t group = node_int(node, "group"), C = dim_value(x->shape[1]);
+  if (dim_value(w->shape[0]) != C)
+    return shape_error(node, "the weights are %s; axis 0 must be %lld, the channels of %s", shape_text(graph, w),
+                       (long long)C, shape_text(graph, x));
+  return C % group == 0 ||
+         shape_error(node, "`group` is %lld; it must divide the channels, %lld in", (long long)group, (long long)C);
+}
+
+bool shape_conv_transpose(Graph *graph, Node *node) {
+  Window window;
+  if (!check_rank(graph, node, 0, 3, MAX_RANK)) return false;
+  int rank = node->inputs[0]->rank;
+  if (!check_rank(graph, node, 1, rank, rank) || !check_transposed_groups(graph, node)) return false;
+  const Dim *M = dim_mul(graph->dims, node->inputs[1]->shape[1], dim_const(graph->dims, node_int(node, "group")));
   if (node->n_inputs > 2 && node->inputs[2] && !check_shape(graph, node, 2, 1, &M, "the bias, [M]")) return false;
   if (!read_window(graph, node, &window)) return false;
   set_windowed(graph, node, M, &window);

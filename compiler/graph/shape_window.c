@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Sliding windows: kernel, strides, dilations and pads of convolution and pooling, checked, with what they come to. */
+/*
+ * Sliding windows: kernel, strides, dilations and pads of convolution, transposed or not, and of pooling, checked, with
+ * what they come to.
+ */
 #include <string.h>
 
 #include "graph/shape.h"
@@ -22,7 +25,8 @@ static bool read_list(const Node *node, const char *name, int n, int64_t least, 
   return true;
 }
 
-static bool is_conv(const Node *node) { return !strcmp(node->op->name, "Conv"); }
+static bool is_transposed(const Node *node) { return !strcmp(node->op->name, "ConvTranspose"); }
+static bool is_conv(const Node *node) { return !strcmp(node->op->name, "Conv") || is_transposed(node); }
 
 static bool kernel_of_weights(Graph *graph, const Node *node, Window *window) {
   const Value *weights = node->inputs[1];
@@ -123,6 +127,62 @@ static bool place_windows(Graph *graph, const Node *node, Window *window) {
   return true;
 }
 
+/* ---- transposed ---- */
+
+/* ONNX asks for it, and it is what keeps every stride of the output different. */
+static bool read_output_padding(const Node *node, const Window *window, int64_t *padding) {
+  if (!read_list(node, "output_padding", window->n_spatial, 0, 0, padding)) return false;
+  for (int i = 0; i < window->n_spatial; i++)
+    if (padding[i] >= window->stride[i] && padding[i] >= window->dilation[i])
+      return shape_error(node,
+                         "`output_padding` has %lld; it must be less than the stride, %lld, or the dilation, %lld",
+                         (long long)padding[i], (long long)window->stride[i], (long long)window->dilation[i]);
+  return true;
+}
+
+/* Cuts what is written down to window->out: by ONNX's text the odd element goes from the end for SAME_UPPER, from the
+ * beginning else. A result that is larger than what is written has no place that text and ONNX Runtime agree on. */
+static bool cut_to_output(Graph *graph, const Node *node, Window *window, int i, const Dim *written, bool upper) {
+  DimTable *dims = graph->dims;
+  const Dim *total = dim_sub(dims, written, window->out[i]);
+  if (dim_lower(total) < 0)
+    return shape_unsupported(node, "an output of %s on spatial axis %d is more than the %s that the windows write",
+                             dim_text(graph, window->out[i]), i, dim_text(graph, written));
+  const Dim *half = dim_div(dims, total, dim_const(dims, 2)), *rest = dim_sub(dims, total, half);
+  window->pad_begin[i] = upper ? half : rest;
+  window->pad_end[i] = upper ? rest : half;
+  return true;
+}
+
+static bool keep_unpadded(Graph *graph, const Node *node, Window *window, int i, const Dim *written) {
+  DimTable *dims = graph->dims;
+  window->out[i] = dim_sub(dims, dim_sub(dims, written, window->pad_begin[i]), window->pad_end[i]);
+  if (dim_lower(window->out[i]) >= 1) return true;
+  return shape_error(node, "the pads leave an output of %s on spatial axis %d", dim_text(graph, window->out[i]), i);
+}
+
+/* One window an input element, `stride` apart; `pads`, given or such that the output gets its extent, are cut off. */
+static bool place_transposed(Graph *graph, const Node *node, Window *window) {
+  DimTable *dims = graph->dims;
+  const char *auto_pad = node_string(node, "auto_pad");
+  bool same = !strncmp(auto_pad, "SAME", 4), automatic = strcmp(auto_pad, "NOTSET") != 0;
+  bool shaped = node_has(node, "output_shape");
+  int64_t padding[MAX_SPATIAL], wanted[MAX_SPATIAL];
+  if (!read_output_padding(node, window, padding) || !explicit_pads(graph, node, window)) return false;
+  if (!shaped && !check_auto_pad(node, automatic)) return false;
+  if (!read_list(node, "output_shape", window->n_spatial, 1, 1, wanted)) return false;
+  for (int i = 0; i < window->n_spatial; i++) {
+    const Dim *in = node->inputs[0]->shape[2 + i], *stride = dim_const(dims, window->stride[i]);
+    const Dim *written = dim_add(dims, dim_mul(dims, dim_sub(dims, in, dim_const(dims, 1)), stride),
+                                 dim_const(dims, reach(window, i) + padding[i]));
+    window->out[i] = shaped ? dim_const(dims, wanted[i]) : dim_mul(dims, in, stride);
+    bool good = shaped || same ? cut_to_output(graph, node, window, i, written, !strcmp(auto_pad, "SAME_UPPER"))
+                               : keep_unpadded(graph, node, window, i, written);
+    if (!good) return false;
+  }
+  return true;
+}
+
 bool read_window(Graph *graph, const Node *node, Window *window) {
   *window = (Window){.n_spatial = node->inputs[0]->rank - 2};
   int n = window->n_spatial;
@@ -133,5 +193,6 @@ bool read_window(Graph *graph, const Node *node, Window *window) {
       is_conv(node) ? kernel_of_weights(graph, node, window) : read_list(node, "kernel_shape", n, 1, 1, window->kernel);
   good &= read_list(node, "strides", n, 1, 1, window->stride);
   good &= read_list(node, "dilations", n, 1, 1, window->dilation);
-  return good && place_windows(graph, node, window);
+  if (!good) return false;
+  return is_transposed(node) ? place_transposed(graph, node, window) : place_windows(graph, node, window);
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Convolution and pooling over any number of spatial axes: a window slides over the padded input. */
+/* Convolution, transposed convolution and pooling over any number of spatial axes: a window slides over the padded
+ * input. */
 #include <math.h>
 #include <string.h>
 
@@ -93,6 +94,71 @@ const char *ref_conv(const Node *node, const Tensor *const *inputs, Tensor *cons
   }
   return NULL;
 }
+
+/* ---- transposed: input i writes output i * stride - head + k * dilation for window point k ---- */
+
+/* What is cut off at the beginning of the output. output_shape and SAME say how much of what is written is kept; SAME
+ * keeps input * stride. */
+static int64_t transposed_head(const Node *node, const Window *window, int axis) {
+  const char *mode = node_string(node, "auto_pad");
+  bool shaped = node_has(node, "output_shape");
+  if (!shaped && !strcmp(mode, "VALID")) return 0;
+  if (!shaped && !strcmp(mode, "NOTSET")) return listed(node, "pads", axis, 0);
+  int64_t total = (window->input[axis] - 1) * window->stride[axis] + listed(node, "output_padding", axis, 0) +
+                  (window->kernel[axis] - 1) * window->dilation[axis] + 1 - window->output[axis];
+  return !strcmp(mode, "SAME_UPPER") ? total / 2 : total - total / 2;
+}
+
+static Window transposed_window(const Node *node, const Tensor *x, const Tensor *w, const Tensor *y) {
+  Window window = {.rank = x->rank - 2};
+  for (int axis = 0; axis < window.rank; axis++) {
+    window.kernel[axis] = w->shape[2 + axis];
+    window.stride[axis] = listed(node, "strides", axis, 1);
+    window.dilation[axis] = listed(node, "dilations", axis, 1);
+    window.input[axis] = x->shape[2 + axis];
+    window.output[axis] = y->shape[2 + axis];
+    window.head[axis] = transposed_head(node, &window, axis);
+  }
+  return window;
+}
+
+/* The input position, as an offset in the channel's plane, that writes output point `o` by window point `k`; -1: none.
+ */
+static int64_t source_of(const Window *window, const int64_t *o, const int64_t *k) {
+  int64_t offset = 0;
+  for (int axis = 0; axis < window->rank; axis++) {
+    int64_t scaled = o[axis] + window->head[axis] - k[axis] * window->dilation[axis];
+    if (scaled < 0 || scaled % window->stride[axis] || scaled / window->stride[axis] >= window->input[axis]) return -1;
+    offset = offset * window->input[axis] + scaled / window->stride[axis];
+  }
+  return offset;
+}
+
+const char *ref_conv_transpose(const Node *node, const Tensor *const *inputs, Tensor *const *outputs) {
+  const Tensor *x = inputs[0], *w = inputs[1], *bias = node->n_inputs > 2 ? inputs[2] : NULL;
+  Tensor *y = outputs[0];
+  int64_t C = x->shape[1], groups = node_int(node, "group"), kernels = w->shape[1];
+  if (groups <= 0 || C % groups) return "groups do not divide the channels";
+  Window window = transposed_window(node, x, w, y);
+  int64_t x_plane = plane(x), w_plane = plane(w), per_group = C / groups;
+  Walk out = walk_over(y->rank, y->shape);
+  int64_t i = 0;
+  for (bool on = walk_begin(&out); on; on = walk_next(&out), i++) {
+    int64_t n = out.index[0], k = out.index[1], first_channel = k / kernels * per_group;
+    double sum = bias ? tensor_get(bias, k) : 0;
+    Walk point = walk_over(window.rank, window.kernel);
+    int64_t r = 0;
+    for (bool in = walk_begin(&point); in; in = walk_next(&point), r++) {
+      int64_t at = source_of(&window, out.index + 2, point.index);
+      for (int64_t c = first_channel; at >= 0 && c < first_channel + per_group; c++)
+        sum += tensor_get(x, (n * C + c) * x_plane + at) * tensor_get(w, (c * kernels + k % kernels) * w_plane + r);
+    }
+    tensor_set(y, i, sum);
+  }
+  return NULL;
+}
+
+/* ---- pooling ---- */
 
 /* NaN in the window makes the result NaN (ONNX Runtime lets it depend on NaN's place). An empty window gives -inf. */
 static double window_max(const Window *window, const Tensor *x, int64_t first, const int64_t *o) {

@@ -263,6 +263,34 @@ def conv_pointwise(rng):
     return one_op("Conv", [x, whole(rng, (kernels, channels, 1, 1)), whole(rng, (kernels,))], constants=(1, 2))
 
 
+@case("ConvTranspose")
+def conv_transpose(rng, most_channels=4):
+    spatial = int(rng.integers(1, 3))
+    kernel, strides, dilations = ([int(k) for k in rng.integers(1, most, spatial)] for most in (5, 4, 3))
+    extents = some_shape(rng, spatial, 9)
+    full = [(e - 1) * s + (k - 1) * d + 1 for e, s, k, d in zip(extents, strides, kernel, dilations)]
+    attributes = {"strides": strides, "dilations": dilations}
+    kind = rng.choice(["pads", "none", "output_shape", "SAME_UPPER", "SAME_LOWER", "VALID"])
+    if kind == "pads":
+        attributes["output_padding"] = [int(rng.integers(0, s)) for s in strides]
+        begin = [int(rng.integers(0, min(k + 1, f))) for k, f in zip(kernel, full)]
+        attributes["pads"] = begin + [int(rng.integers(0, min(k + 1, f - b))) for k, f, b in zip(kernel, full, begin)]
+    elif kind == "output_shape":
+        attributes["output_shape"] = [int(rng.integers(max(1, f - 2 * (k - 1)), f + 1)) for f, k in zip(full, kernel)]
+    elif kind.startswith("SAME"):
+        attributes["auto_pad"] = str(kind)
+        attributes["strides"] = [min(s, (k - 1) * d + 1) for s, k, d in zip(strides, kernel, dilations)]
+    elif kind == "VALID":
+        attributes["auto_pad"] = "VALID"
+    groups = int(rng.choice([1, 1, 2, 3]))
+    channels, kernels = groups * int(rng.integers(1, most_channels + 1)), int(rng.integers(1, 12))
+    x = whole(rng, (int(rng.integers(1, 3)), channels, *extents))
+    bias = whole(rng, (groups * kernels,)) if rng.random() < 0.5 else None
+    constants = (1, 2) if rng.random() < 0.8 else ()
+    return one_op("ConvTranspose", [x, whole(rng, (channels, kernels, *kernel)), bias], constants=constants,
+                  group=groups, **attributes)
+
+
 @case("MaxPool")
 def max_pool(rng):
     extents, kernel, attributes = window(rng, int(rng.integers(1, 3)))

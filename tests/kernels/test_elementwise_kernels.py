@@ -18,8 +18,9 @@ from support.reference import Reference
 EPSILON = 2.0**-24  # what one rounding adds, relative
 
 INTEGERS = ("i32", "i64", "u8", "bool", "fmod")
-OTHER_FAMILIES = {"MatMul", "Gemm", "Conv", "MaxPool", "AveragePool", "Concat", "Split", "Slice", "Transpose", "Pad",
-                  "Expand", "Gather", "Reshape", "Flatten", "Squeeze", "Unsqueeze", "Identity", "Dropout", "Shape"}
+OTHER_FAMILIES = {"MatMul", "Gemm", "Conv", "ConvTranspose", "MaxPool", "AveragePool", "Concat", "Split", "Slice",
+                  "Transpose", "Pad", "Expand", "Gather", "Reshape", "Flatten", "Squeeze", "Unsqueeze", "Identity",
+                  "Dropout", "Shape"}
 EXACT = [name for name in CASES if name not in INEXACT and name.split()[0] not in OTHER_FAMILIES]
 GROUPS = {
     "f32": [name for name in EXACT if not name.endswith(INTEGERS) and not name.startswith(("Reduce", "Arg"))],

@@ -14,6 +14,7 @@ from support.reference import Reference
 
 FAMILIES = {
     "conv": ["Conv", "Conv depthwise", "Conv 1x1"],
+    "conv_transposed": ["ConvTranspose"],
     "pool": ["MaxPool"],
     "copy": ["Concat", "Split", "Slice", "Transpose", "Expand", "Identity", "Pad constant", "Pad constant crop",
              "Pad edge", "Pad reflect", "Pad wrap"],
