@@ -1,0 +1,383 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * 3x3 convolution of stride 1 by Winograd's minimal filtering, F(2x2, 3x3) or F(4x4, 3x3) (see winograd.h), on blocked
+ * tensors, [N][ceil(C / LANES)][H][W][LANES]:
+ *
+ *   y = epilogue(bias + x * w + residual)
+ *
+ * The output is cut into tiles of TILE x TILE. A tile's input, EXTENT x EXTENT, becomes POINTS numbers a channel; at
+ * each point, the tiles' numbers times the transformed weights, summed over the channels, are a matrix product; its
+ * POINTS results a tile become the tile's outputs. Tiles are taken in blocks, whose transformed input and whose
+ * products for one group of OC_VECTORS vectors of output channels stay in the second level of the cache.
+ *
+ *   transformed input    [point][part of the block][channel block][tile of the part][LANES]
+ *   transformed weights  [group][point][channel][OC_VECTORS][LANES]
+ *   products             [OC_VECTORS][point][tile of the block][LANES]
+ *
+ * A part is as many tiles as there are sums in registers for; a block's parts are of even size.
+ *
+ * Many tiles: each worker owns blocks. Few tiles, much weight: all workers transform one block's input together, meet,
+ * and own groups of output channels, so that each weight is read once (SHARED).
+ */
+#include "kernel.h"
+#include "simd/math.h"
+#include "simd/simd.h"
+#include "winograd.h"
+
+/* Outputs of a tile along an axis.
+ * legal: 2 4 */
+enum { TILE = 4 };
+/* legal: 1..65536 */
+enum { IN_H = 14 };
+/* legal: 1..65536 */
+enum { IN_W = 14 };
+/* legal: 1..65536 */
+enum { OUT_H = 14 };
+/* legal: 1..65536 */
+enum { OUT_W = 14 };
+/* Rows of zeros above the input.
+ * legal: 0..2 */
+enum { PAD_TOP = 1 };
+/* legal: 0..2 */
+enum { PAD_LEFT = 1 };
+/* Vectors of output channels in a group.
+ * legal: 1..4 */
+enum { OC_VECTORS = 2 };
+/* Vectors of the last group; 0: as many as of the others.
+ * legal: 0..3 */
+enum { OC_TAIL = 0 };
+/* Most tiles of a part: PART_TILES * OC_VECTORS sums live in registers.
+ * legal: 1..14 */
+enum { PART_TILES = 6 };
+/* Fewest tiles of a part.
+ * legal: 1..14 */
+enum { LEAST_TILES = 1 };
+/* 1: workers share each block's transformed input, and each has output channels of its own; 0: each has blocks.
+ * legal: 0 1 */
+enum { SHARED = 0 };
+/* legal: 0 1 */
+enum { BIAS = 1 };
+/* 1: residual, of y's shape, is added before the epilogue.
+ * legal: 0 1 */
+enum { RESIDUAL = 0 };
+
+enum { EXTENT = TILE + 2, POINTS = EXTENT * EXTENT };
+enum { TILES_H = (OUT_H + TILE - 1) / TILE, TILES_W = (OUT_W + TILE - 1) / TILE, IMAGE_TILES = TILES_H * TILES_W };
+enum { IN_PLANE = IN_H * IN_W * LANES, OUT_PLANE = OUT_H * OUT_W * LANES };
+enum { LINE_FLOATS = 16 };
+
+typedef struct Convolution {
+  const float *x, *weights, *bias, *residual;
+  float *y;
+  float *input, *products; /* this worker's working memory; SHARED: input is the team's */
+  int64_t channels, kernels;
+  int64_t channel_blocks, groups;
+  int64_t x_image, residual_image, y_image; /* floats from one image to the next */
+  int64_t input_point, product_point;       /* floats from one point to the next */
+} Convolution;
+
+/* Tiles of all images in a row, which are worked on together. */
+typedef struct Block {
+  int64_t first, tiles, parts;
+} Block;
+
+/* A tile among all images. */
+typedef struct Place {
+  int64_t image, row, column;
+} Place;
+
+/* hook: what becomes of an element of the result; x and the result are one vector of channels. */
+static inline vec epilogue(vec x) { return x; }
+
+static Place place_of(int64_t tile) {
+  int64_t in_image = tile % IMAGE_TILES;
+  return (Place){tile / IMAGE_TILES, in_image / TILES_W, in_image % TILES_W};
+}
+
+static Place next_place(Place p) {
+  if (++p.column < TILES_W) return p;
+  p.column = 0;
+  if (++p.row < TILES_H) return p;
+  p.row = 0;
+  p.image++;
+  return p;
+}
+
+/* The first tile of a part; of one past the last: the end. */
+static inline int64_t part_begin(const Block *b, int64_t part) { return b->tiles * part / b->parts; }
+
+/* ---- input transform ---- */
+
+/* The input of a tile that reaches beyond the plane, with zeros there. row and column may be outside. */
+static void copy_border(float *out, const float *plane, int64_t row, int64_t column) {
+  for (int64_t h = row; h < row + EXTENT; h++)
+    for (int64_t w = column; w < column + EXTENT; w++, out += LANES) {
+      bool inside = h >= 0 && h < IN_H && w >= 0 && w < IN_W;
+      vstore(out, inside ? vload(plane + (h * IN_W + w) * LANES) : vzero());
+    }
+}
+
+/* LANES channels of one tile. `row`: floats from one row of the input to the next. */
+SIMD_FUNCTION void transform_input(float *out, int64_t point, const float *in, int64_t row) {
+  vec rows[EXTENT][EXTENT];
+#pragma clang loop unroll(full)
+  for (int h = 0; h < EXTENT; h++) {
+    vec line[EXTENT];
+#pragma clang loop unroll(full)
+    for (int w = 0; w < EXTENT; w++) line[w] = vload(in + h * row + w * LANES);
+    winograd_input(rows[h], line, TILE);
+  }
+#pragma clang loop unroll(full)
+  for (int w = 0; w < EXTENT; w++) {
+    vec line[EXTENT], points[EXTENT];
+#pragma clang loop unroll(full)
+    for (int h = 0; h < EXTENT; h++) line[h] = rows[h][w];
+    winograd_input(points, line, TILE);
+#pragma clang loop unroll(full)
+    for (int h = 0; h < EXTENT; h++) vstore(out + (h * EXTENT + w) * point, points[h]);
+  }
+}
+
+static void transform_tile(const Convolution *c, float *out, const float *plane, Place p) {
+  _Alignas(64) float border[POINTS * LANES];
+  int64_t row = p.row * TILE - PAD_TOP, column = p.column * TILE - PAD_LEFT;
+  const float *in = plane + (row * IN_W + column) * LANES;
+  int64_t in_row = IN_W * LANES;
+  if (row < 0 || column < 0 || row + EXTENT > IN_H || column + EXTENT > IN_W) {
+    copy_border(border, plane, row, column);
+    in = border;
+    in_row = EXTENT * LANES;
+  }
+  transform_input(out, c->input_point, in, in_row);
+}
+
+/* Channel block `at` of all tiles of the block. */
+static void transform_channels(const Convolution *c, const Block *b, int64_t at) {
+  Place p = place_of(b->first);
+  for (int64_t part = 0; part < b->parts; part++) {
+    int64_t begin = part_begin(b, part), tiles = part_begin(b, part + 1) - begin;
+    float *out = c->input + (begin * c->channel_blocks + at * tiles) * LANES;
+    for (int64_t i = 0; i < tiles; i++, p = next_place(p), out += LANES)
+      transform_tile(c, out, c->x + p.image * c->x_image + at * IN_PLANE, p);
+  }
+}
+
+/* ---- products ---- */
+
+/* One part's sums over the channels at one point. What stands at `ahead` is fetched meanwhile: LINE_FLOATS a channel.
+ */
+SIMD_FUNCTION void multiply(vec sums[PART_TILES][OC_VECTORS], int tiles, int vectors, const float *in,
+                            const float *weights, int64_t channels, const float *ahead) {
+  for (int64_t left = channels; left > 0; left -= LANES) {
+    int64_t depth = min_i64(left, LANES);
+    for (int64_t k = 0; k < depth; k++) {
+      vec w[OC_VECTORS];
+      prefetch_later(ahead);
+      ahead += LINE_FLOATS;
+#pragma clang loop unroll(full)
+      for (int v = 0; v < vectors; v++) w[v] = vload(weights + v * LANES);
+      weights += vectors * LANES;
+#pragma clang loop unroll(full)
+      for (int m = 0; m < tiles; m++) {
+        vec x = vbroadcast_load(in + m * LANES + k);
+#pragma clang loop unroll(full)
+        for (int v = 0; v < vectors; v++) sums[m][v] = vfma(sums[m][v], x, w[v]);
+      }
+    }
+    in += tiles * LANES;
+  }
+}
+
+/* products: of the part's first tile. */
+SIMD_FUNCTION void product(const Convolution *c, float *products, const float *in, const float *weights, int tiles,
+                           int vectors, const float *ahead) {
+  vec sums[PART_TILES][OC_VECTORS];
+#pragma clang loop unroll(full)
+  for (int m = 0; m < tiles; m++) {
+#pragma clang loop unroll(full)
+    for (int v = 0; v < vectors; v++) sums[m][v] = vzero();
+  }
+  multiply(sums, tiles, vectors, in, weights, c->channels, ahead);
+#pragma clang loop unroll(full)
+  for (int v = 0; v < vectors; v++) {
+#pragma clang loop unroll(full)
+    for (int m = 0; m < tiles; m++) vstore(products + v * POINTS * c->product_point + m * LANES, sums[m][v]);
+  }
+}
+
+SIMD_FUNCTION void product_of_tiles(const Convolution *c, float *products, const float *in, const float *weights,
+                                    int64_t tiles, int vectors, const float *ahead) {
+  if (LEAST_TILES <= 1 && 1 <= PART_TILES && tiles == 1) product(c, products, in, weights, 1, vectors, ahead);
+  if (LEAST_TILES <= 2 && 2 <= PART_TILES && tiles == 2) product(c, products, in, weights, 2, vectors, ahead);
+  if (LEAST_TILES <= 3 && 3 <= PART_TILES && tiles == 3) product(c, products, in, weights, 3, vectors, ahead);
+  if (LEAST_TILES <= 4 && 4 <= PART_TILES && tiles == 4) product(c, products, in, weights, 4, vectors, ahead);
+  if (LEAST_TILES <= 5 && 5 <= PART_TILES && tiles == 5) product(c, products, in, weights, 5, vectors, ahead);
+  if (LEAST_TILES <= 6 && 6 <= PART_TILES && tiles == 6) product(c, products, in, weights, 6, vectors, ahead);
+  if (LEAST_TILES <= 7 && 7 <= PART_TILES && tiles == 7) product(c, products, in, weights, 7, vectors, ahead);
+  if (LEAST_TILES <= 8 && 8 <= PART_TILES && tiles == 8) product(c, products, in, weights, 8, vectors, ahead);
+  if (LEAST_TILES <= 9 && 9 <= PART_TILES && tiles == 9) product(c, products, in, weights, 9, vectors, ahead);
+  if (LEAST_TILES <= 10 && 10 <= PART_TILES && tiles == 10) product(c, products, in, weights, 10, vectors, ahead);
+  if (LEAST_TILES <= 11 && 11 <= PART_TILES && tiles == 11) product(c, products, in, weights, 11, vectors, ahead);
+  if (LEAST_TILES <= 12 && 12 <= PART_TILES && tiles == 12) product(c, products, in, weights, 12, vectors, ahead);
+  if (LEAST_TILES <= 13 && 13 <= PART_TILES && tiles == 13) product(c, products, in, weights, 13, vectors, ahead);
+  if (LEAST_TILES <= 14 && 14 <= PART_TILES && tiles == 14) product(c, products, in, weights, 14, vectors, ahead);
+}
+
+static inline int64_t vectors_of(const Convolution *c, int64_t group) {
+  return OC_TAIL && group + 1 == c->groups ? OC_TAIL : OC_VECTORS;
+}
+
+/* A group's products with all tiles of the block at one point. Each part fetches its share of the next point's weights,
+ * which follow this one's. */
+SIMD_FUNCTION void products_at(const Convolution *c, const Block *b, const float *weights, int point, int vectors) {
+  const float *here = weights + point * c->channels * vectors * LANES;
+  for (int64_t part = 0; part < b->parts; part++) {
+    int64_t begin = part_begin(b, part), tiles = part_begin(b, part + 1) - begin;
+    const float *in = c->input + point * c->input_point + begin * c->channel_blocks * LANES;
+    const float *ahead = here + (c->channels * vectors * LANES) + part * c->channels * LINE_FLOATS;
+    product_of_tiles(c, c->products + point * c->product_point + begin * LANES, in, here, tiles, vectors, ahead);
+  }
+}
+
+static void products_of(const Convolution *c, const Block *b, int64_t group) {
+  const float *weights = c->weights + group * POINTS * c->channels * OC_VECTORS * LANES;
+  for (int point = 0; point < POINTS; point++) {
+    if (OC_TAIL && group + 1 == c->groups)
+      products_at(c, b, weights, point, OC_TAIL);
+    else
+      products_at(c, b, weights, point, OC_VECTORS);
+  }
+}
+
+/* ---- output transform ---- */
+
+/* A tile's outputs of LANES channels. The bias goes in at the point (1, 1), which all outputs count once. */
+SIMD_FUNCTION void transform_output(vec out[TILE][TILE], const float *products, int64_t point, vec bias) {
+  vec columns[TILE][EXTENT];
+#pragma clang loop unroll(full)
+  for (int w = 0; w < EXTENT; w++) {
+    vec line[EXTENT], sums[TILE];
+#pragma clang loop unroll(full)
+    for (int h = 0; h < EXTENT; h++) line[h] = vload(products + (h * EXTENT + w) * point);
+    if (BIAS && w == 1) line[1] = vadd(line[1], bias);
+    winograd_output(sums, line, TILE);
+#pragma clang loop unroll(full)
+    for (int h = 0; h < TILE; h++) columns[h][w] = sums[h];
+  }
+#pragma clang loop unroll(full)
+  for (int h = 0; h < TILE; h++) winograd_output(out[h], columns[h], TILE);
+}
+
+SIMD_FUNCTION void finish(float *y, const float *residual, int64_t at, vec sum) {
+  if (RESIDUAL) sum = vadd(sum, vload(residual + at));
+  vstore(y + at, epilogue(sum));
+}
+
+/* The part of a tile that is inside the plane. */
+static void finish_border(float *y, const float *residual, vec out[TILE][TILE], int64_t rows, int64_t columns) {
+  for (int64_t h = 0; h < rows; h++)
+    for (int64_t w = 0; w < columns; w++) finish(y, residual, (h * OUT_W + w) * LANES, out[h][w]);
+}
+
+SIMD_FUNCTION void finish_whole(float *y, const float *residual, vec out[TILE][TILE]) {
+#pragma clang loop unroll(full)
+  for (int h = 0; h < TILE; h++) {
+#pragma clang loop unroll(full)
+    for (int w = 0; w < TILE; w++) finish(y, residual, (h * OUT_W + w) * LANES, out[h][w]);
+  }
+}
+
+/* LANES output channels, block `at` of y, of all tiles. */
+static void output_channels(const Convolution *c, const Block *b, const float *products, int64_t at) {
+  vec bias = vzero();
+  if (BIAS) bias = vload_n(c->bias + at * LANES, (int)min_i64(LANES, c->kernels - at * LANES));
+  Place p = place_of(b->first);
+  for (int64_t i = 0; i < b->tiles; i++, p = next_place(p)) {
+    vec out[TILE][TILE];
+    int64_t row = p.row * TILE, column = p.column * TILE, first = at * OUT_PLANE + (row * OUT_W + column) * LANES;
+    float *y = c->y + p.image * c->y_image + first;
+    const float *residual = RESIDUAL ? c->residual + p.image * c->residual_image + first : NULL;
+    transform_output(out, products + i * LANES, c->product_point, bias);
+    if ((OUT_H % TILE && OUT_H - row < TILE) || (OUT_W % TILE && OUT_W - column < TILE))
+      finish_border(y, residual, out, min_i64(TILE, OUT_H - row), min_i64(TILE, OUT_W - column));
+    else
+      finish_whole(y, residual, out);
+  }
+}
+
+static void output_group(const Convolution *c, const Block *b, int64_t group) {
+  products_of(c, b, group);
+  for (int64_t v = 0; v < vectors_of(c, group); v++)
+    output_channels(c, b, c->products + v * POINTS * c->product_point, group * OC_VECTORS + v);
+}
+
+/* ---- partitions ---- */
+
+/* The share of n that falls to this worker of `workers`; nothing to those past them. */
+static void share_of(const Team *team, int64_t workers, int64_t n, int64_t *begin, int64_t *end) {
+  *begin = n * min_i64(team->rank, workers) / workers;
+  *end = n * min_i64(team->rank + 1, workers) / workers;
+}
+
+static Block block_at(int64_t index, int64_t blocks, int64_t tiles) {
+  Block b = {.first = index * tiles / blocks};
+  b.tiles = (index + 1) * tiles / blocks - b.first;
+  b.parts = ceil_div(b.tiles, PART_TILES);
+  return b;
+}
+
+static void run_owned(const Convolution *c, const Team *team, int64_t workers, int64_t tiles, int64_t blocks) {
+  int64_t item, end;
+  share_of(team, workers, blocks, &item, &end);
+  for (; item < end; item++) {
+    Block b = block_at(item, blocks, tiles);
+    for (int64_t at = 0; at < c->channel_blocks; at++) transform_channels(c, &b, at);
+    for (int64_t group = 0; group < c->groups; group++) output_group(c, &b, group);
+  }
+}
+
+static void run_shared(const Convolution *c, Team *team, int64_t workers, int64_t tiles, int64_t blocks) {
+  for (int64_t item = 0; item < blocks; item++) {
+    Block b = block_at(item, blocks, tiles);
+    int64_t at, last_at, group, last_group;
+    share_of(team, workers, c->channel_blocks, &at, &last_at);
+    share_of(team, workers, c->groups, &group, &last_group);
+    if (item > 0) team_barrier(team); /* nobody reads the block before any more */
+    for (; at < last_at; at++) transform_channels(c, &b, at);
+    team_barrier(team);
+    for (; group < last_group; group++) output_group(c, &b, group);
+  }
+}
+
+/* x, residual, y: blocked by LANES, what is past the last channel may be anything. scratch: transformed input, POINTS *
+ * input_point floats for each of `slots` workers (SHARED: once), then products, OC_VECTORS * POINTS * product_point for
+ * each. Workers past `slots` have nothing to do. input_point holds block_tiles tiles of all channel blocks,
+ * product_point block_tiles vectors. */
+static void conv_winograd(Team *team, const float *x, const float *weights, const float *bias, const float *residual,
+                          float *y, float *scratch, int64_t n, int64_t channels, int64_t kernels, int64_t x_image,
+                          int64_t residual_image, int64_t y_image, int64_t block_tiles, int64_t input_point,
+                          int64_t product_point, int64_t slots) {
+  int64_t tiles = n * IMAGE_TILES, blocks = ceil_div(tiles, block_tiles);
+  int64_t workers = min_i64(slots, team->size), rank = min_i64(team->rank, slots - 1);
+  int64_t input_floats = POINTS * input_point, inputs = SHARED ? 1 : slots;
+  Convolution c = {.x = x,
+                   .weights = weights,
+                   .bias = bias,
+                   .residual = residual,
+                   .y = y,
+                   .input = scratch + (SHARED ? 0 : rank * input_floats),
+                   .products = scratch + inputs * input_floats + rank * OC_VECTORS * POINTS * product_point,
+                   .channels = channels,
+                   .kernels = kernels,
+                   .channel_blocks = ceil_div(channels, LANES),
+                   .groups = ceil_div(kernels, OC_VECTORS * LANES),
+                   .x_image = x_image,
+                   .residual_image = residual_image,
+                   .y_image = y_image,
+                   .input_point = input_point,
+                   .product_point = product_point};
+  if (SHARED)
+    run_shared(&c, team, workers, tiles, blocks);
+  else
+    run_owned(&c, team, workers, tiles, blocks);
+}

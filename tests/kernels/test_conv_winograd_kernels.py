@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: MIT
+"""Winograd convolutions equal plain loops in double within the stated bound, for random extents, pads and blockings,
+give the same bits for any number of threads, and touch no byte beyond their tensors, on every ISA."""
+import random
+
+import pytest
+
+from support import kernel_builder
+
+# (vectors of output channels in a group, most tiles of a part)
+BLOCKINGS = [(2, 14), (2, 6), (4, 6), (1, 7), (3, 1), (4, 3), (2, 11)]
+
+
+def random_knobs(draw, tile):
+    """Knobs of a kernel for random extents of a few tiles."""
+    top, left, bottom, right = (draw.randint(0, 2) for _ in range(4))
+    height, width = draw.randint(3, 17), draw.randint(3, 17)
+    vectors, tiles = draw.choice(BLOCKINGS)
+    return dict(TILE=tile, IN_H=height, IN_W=width, OUT_H=height + top + bottom - 2, OUT_W=width + left + right - 2,
+                PAD_TOP=top, PAD_LEFT=left, OC_VECTORS=vectors, OC_TAIL=draw.randint(0, vectors - 1), PART_TILES=tiles,
+                SHARED=draw.randint(0, 1), BIAS=draw.randint(0, 1), RESIDUAL=draw.randint(0, 1))
+
+
+def variants(count):
+    draw = random.Random(5)
+    least = {"smallest": dict(TILE=4, IN_H=1, IN_W=1, OUT_H=1, OUT_W=1, OC_VECTORS=1, PART_TILES=14),
+             "one_row": dict(TILE=2, IN_H=1, IN_W=19, OUT_H=1, OUT_W=19, OC_VECTORS=2, PART_TILES=14, SHARED=1),
+             "whole_tiles": dict(TILE=4, IN_H=16, IN_W=8, OUT_H=16, OUT_W=8, OC_VECTORS=2, PART_TILES=7, RESIDUAL=1)}
+    return least | {f"random_{i}": random_knobs(draw, 2 + i % 2 * 2) for i in range(count)}
+
+
+def variant_source(name, knobs):
+    text = kernel_builder.template("conv_winograd", **knobs)
+    identity, relu = "epilogue(vec x) { return x; }", "epilogue(vec x) { return vmax_bound(x, vzero()); }"
+    assert identity in text
+    return text.replace(identity, relu) + f"""
+#include "conv_winograd_check.h"
+extern const WinogradVariant variant_{name};
+const WinogradVariant variant_{name} = {{.name = "{name}", .tile = TILE, .lanes = LANES, .oc_vectors = OC_VECTORS,
+  .oc_tail = OC_TAIL, .in_h = IN_H, .in_w = IN_W, .out_h = OUT_H, .out_w = OUT_W, .pad_top = PAD_TOP,
+  .pad_left = PAD_LEFT, .shared = SHARED, .bias = BIAS, .residual = RESIDUAL, .kernel = conv_winograd}};
+"""
+
+
+def table_source(names):
+    declared = "".join(f"extern const WinogradVariant variant_{name};\n" for name in names)
+    rows = ", ".join(f"&variant_{name}" for name in names)
+    return f'#include "conv_winograd_check.h"\n#include <stddef.h>\n{declared}' \
+           f"const WinogradVariant *const winograd_variants[] = {{{rows}, NULL}};\n"
+
+
+@pytest.mark.parametrize("isa", kernel_builder.ISAS)
+def test_winograd_equals_plain_loops(isa, tmp_path):
+    kernel_builder.emulator(isa)
+    kernels = variants(5 if isa == "neon" else 16)
+    sources = {f"{name}.c": variant_source(name, knobs) for name, knobs in kernels.items()}
+    sources |= {"table.c": table_source(kernels), "tests/kernels/conv_winograd_check.c": None,
+                "compiler/convolution/winograd_weights.c": None}
+    program = kernel_builder.build(tmp_path, isa, sources)
+    rounds, channels = (4, 9) if isa == "neon" else (8, 40)
+    done = kernel_builder.run(program, isa, rounds, channels)
+    print(done.stdout)
+    assert done.returncode == 0, done.stdout + done.stderr
