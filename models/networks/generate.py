@@ -1,0 +1,43 @@
+# SPDX-License-Identifier: MIT
+"""models/generate: writes networks in both forms, NAME.json with NAME.safetensors and NAME.onnx."""
+import argparse
+import sys
+from pathlib import Path
+
+import onnx
+
+from networks import NETWORKS
+
+
+def parser():
+    top = argparse.ArgumentParser(
+        prog="models/generate", epilog="For example: models/generate resnet50 -o build && build/compiler/rnncc "
+                                       "build/resnet50.json -o build/resnet50.so",
+        description="Writes convolutional networks with seeded weights: FOLDER/NAME.json and NAME.safetensors for rnncc, "
+                    "and NAME.onnx, which has the same weights.")
+    top.add_argument("names", nargs="*", choices=[[], *NETWORKS], metavar="NAME", help=" ".join(NETWORKS))
+    top.add_argument("-o", dest="folder", type=Path, metavar="FOLDER", help="where to; made if it is not there")
+    top.add_argument("--batch", type=int, default=1, metavar="N",
+                     help="at most so many images a run, their number known only then; default: one, always")
+    top.add_argument("--size", type=int, metavar="PIXELS", help="height and width of an image; default: as in the paper")
+    top.add_argument("--width", type=float, default=1.0, metavar="FACTOR", help="of all channel counts; default: 1")
+    return top
+
+
+def main():
+    top = parser()
+    given = top.parse_args()
+    if not given.names or not given.folder:
+        top.error("at least one NAME and -o FOLDER are needed")
+    given.folder.mkdir(parents=True, exist_ok=True)
+    options = {"batch": given.batch, "width": given.width, **({"size": given.size} if given.size else {})}
+    for name in given.names:
+        net = NETWORKS[name](**options)
+        path = net.write(given.folder)
+        onnx.save(net.onnx(), path.with_suffix(".onnx"))
+        print(f"{path} (.safetensors, .onnx)")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: MIT
+"""The generated networks are those of the papers: as many parameters, multiply-adds and classes."""
+import math
+import sys
+
+import numpy
+import onnx
+import pytest
+from conftest import ROOT
+
+sys.path.insert(0, str(ROOT / "models"))
+
+from networks import NETWORKS  # noqa: E402
+
+# Parameters as PyTorch's torchvision counts them, without the statistics of batch normalisation; the multiply-adds of
+# convolutions and dense layers in units of 10^9, to the digits that the papers and surveys agree on. ResNet's are those
+# of the paper's version, whose bottlenecks shrink the image before their 3x3 convolution.
+PUBLISHED = {
+    "resnet18": (11689512, 1.81), "resnet34": (21797672, 3.66), "resnet50": (25557032, 3.86),
+    "resnet101": (44549160, 7.57), "resnet152": (60192808, 11.28),
+    "vgg11": (132863336, 7.61), "vgg13": (133047848, 11.31), "vgg16": (138357544, 15.47), "vgg19": (143667240, 19.63),
+    "densenet121": (7978856, 2.83), "densenet161": (28681000, 7.73), "densenet169": (14149480, 3.36),
+    "densenet201": (20013928, 4.29), "inception_v3": (23834568, 5.71), "mobilenet_v2": (3504872, 0.30),
+    "squeezenet": (1235496, 0.35),
+}
+NOT_LEARNED = (".mean", ".variance", ".min", ".max")
+SMALL = {"resnet50": 48, "vgg11": 32, "densenet121": 48, "inception_v3": 107, "mobilenet_v2": 48, "squeezenet": 64}
+
+
+def graph_of(net):
+    """Its ONNX graph with all shapes; the weights' values stay behind, as only their shapes matter."""
+    for name, array in net.arrays.items():
+        if array.size > 100:
+            net.arrays[name] = numpy.broadcast_to(numpy.float32(0), array.shape)
+    return onnx.shape_inference.infer_shapes(net.onnx(), strict_mode=True).graph
+
+
+def shapes_of(graph):
+    shapes = {value.name: [dim.dim_value for dim in value.type.tensor_type.shape.dim]
+              for value in [*graph.value_info, *graph.output, *graph.input]}
+    return shapes | {weights.name: list(weights.dims) for weights in graph.initializer}
+
+
+def multiply_adds(graph):
+    shapes = shapes_of(graph)
+    return sum(math.prod(shapes[node.output[0]]) * math.prod(shapes[node.input[1]][1:])
+               for node in graph.node if node.op_type in ("Conv", "Gemm"))
+
+
+def test_every_network_has_published_figures():
+    assert PUBLISHED.keys() == NETWORKS.keys()
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+def test_parameters_and_multiply_adds_are_the_published_ones(name):
+    net = NETWORKS[name]()
+    parameters, published = PUBLISHED[name]
+    assert sum(array.size for part, array in net.arrays.items() if not part.endswith(NOT_LEARNED)) == parameters
+    graph = graph_of(net)
+    assert multiply_adds(graph) * 1e-9 == pytest.approx(published, abs=0.006)
+    assert shapes_of(graph)[graph.output[0].name] == [1, 1000]
+
+
+@pytest.mark.parametrize("name", SMALL)
+def test_a_small_form_runs_on_any_number_of_images_and_its_values_are_of_order_one(name):
+    net = NETWORKS[name](size=SMALL[name], width=0.3, batch=3)
+    net.output(*(node["outputs"][0] for node in net.nodes if node["op"] in ("Conv", "Relu", "Add", "Gemm")))
+    image = numpy.random.default_rng(1).standard_normal((3, 3, SMALL[name], SMALL[name]), numpy.float32)
+    values = net.onnx_run({"image": image})
+    assert values[net.outputs[0]].shape == (3, 1000)
+    deviations = [float(numpy.sqrt((value ** 2).mean())) for value in list(values.values())[1:]]
+    assert 0.1 < min(deviations) and max(deviations) < 8
+
+
+def test_a_seed_gives_the_same_weights_again():
+    first, second = (NETWORKS["squeezenet"](size=64) for _ in range(2))
+    assert all(numpy.array_equal(array, second.arrays[name]) for name, array in first.arrays.items())
