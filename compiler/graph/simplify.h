@@ -9,6 +9,7 @@ void fold_constants(Graph *graph);
 void settle_operands(Graph *graph);
 void drop_identities(Graph *graph);
 void split_variadic(Graph *graph);
+void match_activations(Graph *graph);
 void fold_pads(Graph *graph);
 void fold_affine(Graph *graph);
 

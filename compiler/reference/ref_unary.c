@@ -43,6 +43,7 @@ UNARY(float_hard_sigmoid, isnan(x) ? x : fmax(0, fmin(1, p->alpha *x + p->beta))
 UNARY(float_hard_swish, isnan(x) ? x : x *fmax(0, fmin(1, x / 6 + 0.5)))
 UNARY(float_softplus, x > 0 ? x + log1p(exp(-x)) : log1p(exp(x)))
 UNARY(float_softsign, x / (1 + fabs(x)))
+UNARY(float_swish, x / (1 + exp(-p->alpha * x)))
 #undef UNARY
 
 static double float_gelu(double x, const UnaryParameters *p) {
@@ -86,6 +87,7 @@ static const struct {
     {"HardSwish", float_hard_swish, NULL},
     {"Softplus", float_softplus, NULL},
     {"Softsign", float_softsign, NULL},
+    {"Swish", float_swish, NULL},
     {"Not", NULL, int_not},
 };
 enum { N_UNARY_OPS = sizeof UNARY_OPS / sizeof *UNARY_OPS };

@@ -53,7 +53,7 @@ UNARY_FLOAT = {
     "Abs": {}, "Neg": {}, "Sign": {}, "Floor": {}, "Ceil": {}, "Round": {}, "Relu": {}, "LeakyRelu": {"alpha": 0.25},
     "ThresholdedRelu": {"alpha": 0.5}, "Erf": {}, "Exp": {}, "Sigmoid": {}, "Tanh": {}, "Elu": {"alpha": 0.7},
     "Selu": {}, "Celu": {"alpha": 1.5}, "Gelu": {}, "Mish": {}, "HardSigmoid": {"alpha": 0.3}, "HardSwish": {},
-    "Softplus": {}, "Softsign": {}, "Reciprocal": {},
+    "Softplus": {}, "Softsign": {}, "Reciprocal": {}, "Swish": {"alpha": 1.25},
 }
 UNARY_EXACT = {"Abs", "Neg", "Sign", "Floor", "Ceil", "Round", "Relu", "LeakyRelu", "ThresholdedRelu"}
 
