@@ -8,9 +8,23 @@
 #include "support/clock.h"
 #include "support/interrupt.h"
 
-const char *const pass_names[] = {
-    "verify",         "infer_shapes",     "simplify",     "reroll_rnn", "fuse_epilogue", "alias_views",   "find_stacks",
-    "plan_recurrent", "choose_schedules", "pack_weights", "lower",      "plan_memory",   "place_weights", NULL};
+const char *const pass_names[] = {"verify",
+                                  "infer_shapes",
+                                  "simplify",
+                                  "reroll_rnn",
+                                  "fuse_epilogue",
+                                  "alias_views",
+                                  "choose_layouts",
+                                  "insert_layout_transforms",
+                                  "place_parts",
+                                  "find_stacks",
+                                  "plan_recurrent",
+                                  "choose_schedules",
+                                  "pack_weights",
+                                  "lower",
+                                  "plan_memory",
+                                  "place_weights",
+                                  NULL};
 
 static const Options *options;
 static double started;

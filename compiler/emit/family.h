@@ -16,6 +16,10 @@ struct KernelFamily {
   /* Whether it can run the node on blocked tensors (layout/blocked.h): its first input and its outputs, all of which
    * can_be_blocked(). NULL: never. */
   bool (*runs_blocked)(Graph *graph, const Node *node);
+  /* Its gain on blocked tensors is worth that plain ones are transformed; others run blocked where their input is. */
+  bool seeks_blocked;
+  /* Whether the kernels read inputs[0] in blocks of fewer channels than a vector has lanes. NULL: never. */
+  bool (*reads_narrow)(Graph *graph, const Node *node);
   /* Sets node->schedule. error_at(EXIT_UNSUPPORTED) for what the family cannot run. NULL: nothing to choose. */
   void (*schedule)(Graph *graph, Node *node);
   /* Sets node->scratch to a Value of dtype U8 whose shape is its bytes, or leaves it NULL. NULL: never any. */

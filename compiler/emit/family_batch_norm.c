@@ -1,7 +1,43 @@
 /* SPDX-License-Identifier: MIT */
 /* BatchNormalization whose statistics are not constant, or that has no neighbour to fold into. */
+#include "emit/blocked_elementwise.h"
 #include "emit/elementwise.h"
 #include "emit/family.h"
+#include "graph/channel_affine.h"
+#include "support/diagnostics.h"
+
+/* ---- blocked tensors: y = scale x + shift, by constants ---- */
+
+static bool runs_blocked(Graph *graph, const Node *node) {
+  ChannelAffine affine;
+  return channel_affine_of(graph, node, &affine);
+}
+
+static Value *packed_vector(Graph *graph, const Node *node, const char *name, const double *data, int64_t count) {
+  float *floats = ARENA_ARRAY(graph->arena, float, count);
+  for (int64_t c = 0; c < count; c++) floats[c] = (float)data[c];
+  const Value *vector = graph_constant(graph, name, RNNCC_F32, 1, &count, floats);
+  return blocked_constant(graph, node->outputs[0], vector);
+}
+
+static void pack(Graph *graph, Node *node) {
+  ChannelAffine affine;
+  if (!node->blocked) return;
+  if (!channel_affine_of(graph, node, &affine)) bug("n%d: no scale and shift", node->id);
+  node->packed = ARENA_ARRAY(graph->arena, Value *, 2);
+  node->n_packed = 2;
+  node->packed[0] = packed_vector(graph, node, "scale", affine.s, affine.C);
+  node->packed[1] = packed_vector(graph, node, "shift", affine.t, affine.C);
+}
+
+static void emit_blocked(Emitter *emitter, const Node *node) {
+  const Value *operands[] = {node->inputs[0], node->packed[0], node->packed[1]};
+  Text op = text_new(emitter_arena(emitter));
+  text_add(&op, "vec x = vfma(c, a, b);\n  %s", elementwise_epilogue_body(emitter_arena(emitter), node));
+  emit_blocked_elementwise(emitter, node, op.data, node->outputs[0], 3, operands);
+}
+
+/* ---- plain ones ---- */
 
 static void call_float(KernelCall *call, const char *parameter, Arena *arena, float value) {
   Text text = text_new(arena);
@@ -9,7 +45,7 @@ static void call_float(KernelCall *call, const char *parameter, Arena *arena, fl
   call_argument(call, parameter, "%s", text.data);
 }
 
-static void emit_batch_norm(Emitter *emitter, Node *node) {
+static void emit_plain(Emitter *emitter, const Node *node) {
   static const char *const STATISTIC[] = {"x", "scale", "bias", "mean", "variance"};
   Graph *graph = emitter_graph(emitter);
   const Value *x = node->inputs[0];
@@ -29,6 +65,13 @@ static void emit_batch_norm(Emitter *emitter, Node *node) {
   call_cost(call, 2 * count, 8 * count);
 }
 
+static void emit_batch_norm(Emitter *emitter, Node *node) {
+  if (node->blocked)
+    emit_blocked(emitter, node);
+  else
+    emit_plain(emitter, node);
+}
+
 static bool takes_epilogue(const Node *host, const Node *epilogue) {
   (void)host;
   return elementwise_is_epilogue(epilogue);
@@ -36,6 +79,8 @@ static bool takes_epilogue(const Node *host, const Node *epilogue) {
 
 const KernelFamily family_batch_norm = {
     .name = "batch_norm",
+    .runs_blocked = runs_blocked,
+    .pack = pack,
     .takes_epilogue = takes_epilogue,
     .emit = emit_batch_norm,
 };

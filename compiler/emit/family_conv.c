@@ -35,6 +35,11 @@ static bool runs_blocked(Graph *graph, const Node *node) {
   return false;
 }
 
+static bool reads_narrow(Graph *graph, const Node *node) {
+  (void)graph;
+  return node_int(node, "group") == 1;
+}
+
 static bool runs(const ConvAlgorithm *algorithm, const Graph *graph, const Node *node, const Convolution *conv) {
   if (!node->blocked) return !algorithm->runs_blocked;
   return algorithm->runs_blocked && algorithm->runs_blocked(graph, conv);
@@ -65,6 +70,8 @@ static void emit(Emitter *emitter, Node *node) { conv_schedule_of(node)->algorit
 const KernelFamily family_conv = {
     .name = "conv",
     .runs_blocked = runs_blocked,
+    .seeks_blocked = true,
+    .reads_narrow = reads_narrow,
     .schedule = schedule,
     .scratch = scratch,
     .pack = pack,

@@ -2,9 +2,11 @@
 /* Ops that only move elements: Concat, Split, Slice, Transpose, Expand, Pad, and Identity where it must copy. */
 #include <string.h>
 
+#include "emit/channel_copy.h"
 #include "emit/family.h"
 #include "emit/strided_copy.h"
 #include "graph/shape.h"
+#include "layout/blocked.h"
 
 /* Each input into its place along the axis. The copies touch different bytes of the output. */
 static void emit_concat(Emitter *emitter, Node *node) {
@@ -194,6 +196,55 @@ static void emit_pad(Emitter *emitter, Node *node) {
   emit_pad_constant(emitter, node, pads);
 }
 
+/* ---- blocked tensors: Concat and Split along the channels ---- */
+
+static bool runs_blocked(Graph *graph, const Node *node) {
+  (void)graph;
+  if (strcmp(node->op->name, "Concat") && strcmp(node->op->name, "Split")) return false;
+  if (normal_axis(node_int(node, "axis"), node->inputs[0]->rank) != 1) return false;
+  for (int i = 0; !strcmp(node->op->name, "Concat") && i < node->n_inputs; i++)
+    if (value_is_constant(node->inputs[i]) || !can_be_blocked(node->inputs[i])) return false;
+  return true;
+}
+
+/* Is the part of the whole in its place already (layout/place_parts.c)? */
+static bool in_place(Value *part, Value *whole, int64_t channel) {
+  int64_t block = whole->channel_block, lanes = channel % block;
+  if (value_root(part) != value_root(whole) || lanes || part->channel_block != block) return false;
+  return value_first_byte(part) == value_first_byte(whole) + channel_bytes(whole, channel);
+}
+
+static void emit_blocked_concat(Emitter *emitter, const Node *node) {
+  Value *y = node->outputs[0];
+  int64_t channel = 0;
+  for (int i = 0; i < node->n_inputs; i++) {
+    Value *x = node->inputs[i];
+    int64_t channels = dim_value(x->shape[1]);
+    if (!in_place(x, y, channel))
+      emit_channel_copy(emitter, node, (ChannelRange){x, 0}, (ChannelRange){y, channel}, channels);
+    channel += channels;
+  }
+}
+
+static void emit_blocked_split(Emitter *emitter, const Node *node) {
+  Value *x = node->inputs[0];
+  int64_t channel = 0;
+  for (int i = 0; i < node->n_outputs; i++) {
+    Value *y = node->outputs[i];
+    int64_t channels = dim_value(y->shape[1]);
+    if (!in_place(y, x, channel))
+      emit_channel_copy(emitter, node, (ChannelRange){x, channel}, (ChannelRange){y, 0}, channels);
+    channel += channels;
+  }
+}
+
+static void emit_blocked(Emitter *emitter, const Node *node) {
+  if (!strcmp(node->op->name, "Concat"))
+    emit_blocked_concat(emitter, node);
+  else
+    emit_blocked_split(emitter, node);
+}
+
 static const struct {
   const char *op;
   void (*emit)(Emitter *emitter, Node *node);
@@ -204,6 +255,10 @@ static const struct {
 enum { N_COPY_OPS = sizeof COPY_OPS / sizeof *COPY_OPS };
 
 static void copy_emit(Emitter *emitter, Node *node) {
+  if (node->blocked) {
+    emit_blocked(emitter, node);
+    return;
+  }
   for (int row = 0; row < N_COPY_OPS; row++) {
     if (strcmp(COPY_OPS[row].op, node->op->name)) continue;
     COPY_OPS[row].emit(emitter, node);
@@ -223,4 +278,4 @@ static void copy_pack(Graph *graph, Node *node) {
   node->packed[0] = graph_constant(graph, "fill", RNNCC_F32, 0, NULL, fill);
 }
 
-const KernelFamily family_copy = {.name = "copy", .pack = copy_pack, .emit = copy_emit};
+const KernelFamily family_copy = {.name = "copy", .runs_blocked = runs_blocked, .pack = copy_pack, .emit = copy_emit};

@@ -5,6 +5,7 @@
  */
 #include <string.h>
 
+#include "emit/blocked_elementwise.h"
 #include "emit/broadcast.h"
 #include "emit/elementwise.h"
 #include "emit/family.h"
@@ -65,14 +66,18 @@ static KernelSpec *scalar_spec(Emitter *emitter, const Node *node, const Operand
   return spec;
 }
 
-static KernelSpec *vector_spec(Emitter *emitter, const Node *node, const Operands *operands) {
-  Text body = text_new(emitter_arena(emitter));
+static const char *vector_body(Arena *arena, const Node *node, const Operands *operands) {
+  Text body = text_new(arena);
   add_unused(&body, operands->n);
-  text_add(&body, "vec x = %s;\n  ", elementwise_vector(emitter_arena(emitter), node, operands->names));
-  text_add(&body, "%s", elementwise_epilogue_body(emitter_arena(emitter), node));
+  text_add(&body, "vec x = %s;\n  ", elementwise_vector(arena, node, operands->names));
+  text_add(&body, "%s", elementwise_epilogue_body(arena, node));
+  return body.data;
+}
+
+static KernelSpec *vector_spec(Emitter *emitter, const Node *node, const Operands *operands) {
   KernelSpec *spec = kernel_spec(emitter, "elementwise");
   kernel_knob(spec, "OPERANDS", operands->n);
-  kernel_hook(spec, "op", body.data);
+  kernel_hook(spec, "op", vector_body(emitter_arena(emitter), node, operands));
   return spec;
 }
 
@@ -106,8 +111,8 @@ static bool never_zero(const Value *value) {
   return true;
 }
 
-/* needs: split_variadic. Operands of the kernel beyond the node's repeat the first. */
-static void emit_elementwise(Emitter *emitter, Node *node) {
+/* Operands of the kernel beyond the node's repeat the first. */
+static void emit_plain(Emitter *emitter, const Node *node) {
   static const char *const STRIDE[MAX_BROADCAST] = {"a_stride", "b_stride", "c_stride"};
   Graph *graph = emitter_graph(emitter);
   const Value *output = node->outputs[0];
@@ -129,12 +134,49 @@ static void emit_elementwise(Emitter *emitter, Node *node) {
   call_cost(call, bytes_at_optimum(graph, output) / (double)dtype_size(output->dtype), bytes);
 }
 
+/* ---- blocked tensors ---- */
+
+static bool runs_blocked(Graph *graph, const Node *node) {
+  (void)graph;
+  Operands operands = operands_of(node);
+  return elementwise_on_vectors(node) && blocked_operands_fit(node->outputs[0], operands.n, operands.values);
+}
+
+/* The operands that are constants, in order. */
+static void pack(Graph *graph, Node *node) {
+  if (!node->blocked) return;
+  Operands operands = operands_of(node);
+  node->packed = ARENA_ARRAY(graph->arena, Value *, operands.n);
+  for (int k = 0; k < operands.n; k++)
+    if (value_is_constant(operands.values[k]))
+      node->packed[node->n_packed++] = blocked_constant(graph, node->outputs[0], operands.values[k]);
+}
+
+static void emit_blocked(Emitter *emitter, const Node *node) {
+  Operands operands = operands_of(node);
+  int constants = 0;
+  const char *body = vector_body(emitter_arena(emitter), node, &operands);
+  for (int k = 0; k < operands.n; k++)
+    if (value_is_constant(operands.values[k])) operands.values[k] = node->packed[constants++];
+  emit_blocked_elementwise(emitter, node, body, node->outputs[0], operands.n, operands.values);
+}
+
+/* needs: split_variadic. */
+static void emit_elementwise(Emitter *emitter, Node *node) {
+  if (node->blocked)
+    emit_blocked(emitter, node);
+  else
+    emit_plain(emitter, node);
+}
+
 static bool takes_epilogue(const Node *host, const Node *epilogue) {
   return elementwise_on_vectors(host) && elementwise_is_epilogue(epilogue);
 }
 
 const KernelFamily family_elementwise = {
     .name = "elementwise",
+    .runs_blocked = runs_blocked,
+    .pack = pack,
     .takes_epilogue = takes_epilogue,
     .emit = emit_elementwise,
 };

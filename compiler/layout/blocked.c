@@ -37,10 +37,14 @@ bool same_bytes(const Value *value, int block) {
   return extent(value, 1) % block == 0;
 }
 
+int64_t channel_bytes(const Value *value, int64_t channel) {
+  int64_t block = value->channel_block;
+  return channel / block * in_blocks_of(value, block).plane * (int64_t)sizeof(float);
+}
+
 int64_t value_first_byte(const Value *value) {
   int64_t bytes = 0;
   for (; value->view_of; value = value->view_of)
-    if (value_is_part(value))
-      bytes += value->first_block * in_blocks_of(value, value->channel_block).plane * (int64_t)sizeof(float);
+    if (value_is_part(value)) bytes += channel_bytes(value, value->first_block * value->channel_block);
   return bytes;
 }

@@ -32,6 +32,9 @@ Blocked blocked_of(const Graph *graph, const Value *value);
 /* Is the value in blocks of `block` the same bytes as row-major? One pixel, and whole blocks of channels. */
 bool same_bytes(const Value *value, int block);
 
+/* Bytes from the start of an image of a blocked value to its channel, the first of a block. */
+int64_t channel_bytes(const Value *value, int64_t channel);
+
 /* Bytes from the start of its root's memory to where the value begins. */
 int64_t value_first_byte(const Value *value);
 

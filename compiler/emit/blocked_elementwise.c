@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: MIT */
+#include "emit/blocked_elementwise.h"
+
+#include "layout/blocked.h"
+#include "support/diagnostics.h"
+
+/* The operand's extent along y's axis, by ONNX's rule; NULL: it has no such axis, which is an extent of 1. */
+static const Dim *extent_along(const Value *y, const Value *operand, int axis) {
+  int own = axis - (y->rank - operand->rank);
+  return own < 0 ? NULL : operand->shape[own];
+}
+
+static bool moves(const Value *y, const Value *operand, int axis) {
+  const Dim *extent = extent_along(y, operand, axis);
+  return extent && !(dim_is_const(extent) && dim_value(extent) == 1);
+}
+
+static bool has_pixels(const Value *y, const Value *operand) {
+  return moves(y, operand, 2) || moves(y, operand, y->rank - 1);
+}
+
+/* Along every spatial axis of more than one pixel, or along none. */
+static bool pixels_fit(const Value *y, const Value *operand) {
+  if (!has_pixels(y, operand)) return true;
+  for (int axis = 2; axis < y->rank; axis++)
+    if (!moves(y, operand, axis) && dim_value(y->shape[axis]) != 1) return false;
+  return true;
+}
+
+bool blocked_operands_fit(const Value *y, int n, const Value *const *operands) {
+  for (int k = 0; k < n; k++) {
+    const Value *operand = operands[k];
+    bool constant = value_is_constant(operand);
+    if (operand->dtype != RNNCC_F32 || operand->rank > y->rank || !pixels_fit(y, operand)) return false;
+    if (constant ? moves(y, operand, 0) || has_pixels(y, operand) : operand->rank != y->rank) return false;
+    if (!constant && !can_be_blocked(operand)) return false;
+  }
+  return true;
+}
+
+Value *blocked_constant(Graph *graph, const Value *y, const Value *constant) {
+  int64_t lanes = blocked_of(graph, y).block, count = value_count(constant),
+          padded = (count + lanes - 1) / lanes * lanes;
+  if (count == 1) return (Value *)constant;
+  float *data = ARENA_ARRAY(graph->arena, float, padded);
+  for (int64_t c = 0; c < count; c++) data[c] = ((const float *)constant->data)[c];
+  return graph_constant(graph, constant->name, RNNCC_F32, 1, &padded, data);
+}
+
+/* How a kernel walks an operand. */
+typedef struct Walk {
+  bool pixels, channels;
+  int64_t image, block; /* strides in floats */
+} Walk;
+
+static Walk walk_of(const Graph *graph, const Value *y, const Value *operand) {
+  int64_t lanes = blocked_of(graph, y).block;
+  if (value_is_constant(operand)) {
+    bool channels = value_count(operand) != 1;
+    return (Walk){.channels = channels, .block = channels ? lanes : 0};
+  }
+  Blocked b = blocked_of(graph, operand);
+  Walk walk = {.pixels = has_pixels(y, operand), .channels = b.channels != 1 || dim_value(y->shape[1]) == 1};
+  walk.block = walk.channels ? b.plane : 0;
+  walk.image = walk.channels ? b.image : b.height * b.width;
+  if (!moves(y, operand, 0)) walk.image = 0;
+  return walk;
+}
+
+static void set_knobs(KernelSpec *spec, int operand, const Walk *walk) {
+  static const char *const PIXELS[MAX_BROADCAST] = {"A_PIXELS", "B_PIXELS", "C_PIXELS"};
+  static const char *const CHANNELS[MAX_BROADCAST] = {"A_CHANNELS", "B_CHANNELS", "C_CHANNELS"};
+  kernel_knob(spec, PIXELS[operand], walk->pixels);
+  kernel_knob(spec, CHANNELS[operand], walk->channels);
+}
+
+void emit_blocked_elementwise(Emitter *emitter, const Node *node, const char *op, const Value *y, int n,
+                              const Value *const *operands) {
+  static const char *const OPERAND[MAX_BROADCAST] = {"a", "b", "c"};
+  static const char *const IMAGE[MAX_BROADCAST] = {"a_image", "b_image", "c_image"};
+  static const char *const BLOCK[MAX_BROADCAST] = {"a_block", "b_block", "c_block"};
+  const Graph *graph = emitter_graph(emitter);
+  Blocked b = blocked_of(graph, y);
+  Walk walks[MAX_BROADCAST] = {0};
+  KernelSpec *spec = kernel_spec(emitter, "elementwise_blocked");
+  kernel_knob(spec, "OPERANDS", n);
+  for (int k = 0; k < n; k++) {
+    walks[k] = walk_of(graph, y, operands[k]);
+    set_knobs(spec, k, &walks[k]);
+  }
+  kernel_hook(spec, "op", op);
+  KernelCall *call = kernel_call(emitter, node, spec);
+  double vectors = (double)dim_optimum(y->shape[0]) * (double)(b.blocks * b.height * b.width), streams = 1;
+  for (int k = 0; k < MAX_BROADCAST; k++) {
+    call_value(call, OPERAND[k], operands[k < n ? k : 0]);
+    call_argument(call, IMAGE[k], "%lld", (long long)walks[k].image);
+    call_argument(call, BLOCK[k], "%lld", (long long)walks[k].block);
+    streams += walks[k].pixels;
+  }
+  call_value(call, "y", y);
+  call_dim(call, "n", y->shape[0]);
+  call_argument(call, "blocks", "%lld", (long long)b.blocks);
+  call_argument(call, "pixels", "%lld", (long long)(b.height * b.width));
+  call_argument(call, "y_image", "%lld", (long long)b.image);
+  call_cost(call, vectors * (double)b.block, vectors * (double)b.block * streams * sizeof(float));
+}

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: MIT */
+/* Element-wise kernels on blocked tensors, for the families of element-wise ops and of batch normalisation. */
+#ifndef RNNCC_BLOCKED_ELEMENTWISE_H
+#define RNNCC_BLOCKED_ELEMENTWISE_H
+
+#include "emit/broadcast.h"
+#include "emit/emitter.h"
+
+/* Can y, a blocked tensor, be computed from the operands: each of y's rank or a constant, and each the same for all
+ * pixels or for none, all channels or none, all images or none? */
+bool blocked_operands_fit(const Value *y, int n, const Value *const *operands);
+
+/* A constant with an element for each channel, as kernels read it: in blocks of a vector, zero past the last. The
+ * constant itself where it has one element. */
+Value *blocked_constant(Graph *graph, const Value *y, const Value *constant);
+
+/* Adds the call of y = op(operands), `op` the body of the hook `vec op(vec a, vec b, vec c)`. needs:
+ * blocked_operands_fit; constants are blocked_constant()s. */
+void emit_blocked_elementwise(Emitter *emitter, const Node *node, const char *op, const Value *y, int n,
+                              const Value *const *operands);
+
+#endif

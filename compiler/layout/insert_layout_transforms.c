@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: MIT */
+/* A transform wherever a node reads a tensor in another layout than it is written in; readers that agree share one. */
+#include "emit/family.h"
+#include "layout/layout.h"
+#include "passes.h"
+
+const OpInfo op_layout_transform = {
+    .name = "LayoutTransform",
+    .min_inputs = 1,
+    .max_inputs = 1,
+    .min_outputs = 1,
+    .max_outputs = 1,
+    .attributes = "",
+    .types = "T=f32 | T -> T",
+    .layout = LAYOUT_TOLERANT,
+    .family = &family_layout,
+};
+
+/* One value for all channels, or for all images and pixels too: it is broadcast, and read as it is. */
+static bool one_channel_for_all(const Node *node, const Value *value) {
+  return node->op->layout == LAYOUT_OBLIVIOUS && dim_value(value->shape[1]) == 1 &&
+         dim_value(node->outputs[0]->shape[1]) != 1;
+}
+
+/* Images of few channels, as a network's first convolution reads them: no lanes are wasted on what is not there. */
+static bool narrow_image(Graph *graph, const Node *node, int input) {
+  const Value *value = node->inputs[input];
+  bool (*takes)(Graph *, const Node *) = node->op->family->reads_narrow;
+  return takes && input == 0 && !value->channel_block && dim_value(value->shape[1]) < graph->target->lanes &&
+         takes(graph, node);
+}
+
+int wanted_block(Graph *graph, const Node *node, int input) {
+  const Value *value = node->inputs[input];
+  if (!node->blocked || one_channel_for_all(node, value)) return 0;
+  return narrow_image(graph, node, input) ? (int)dim_value(value->shape[1]) : graph->target->lanes;
+}
+
+typedef struct Transforms {
+  int count, capacity;
+  Value **from, **to;
+} Transforms;
+
+static void remember(Graph *graph, Transforms *made, Value *from, Value *to) {
+  if (made->count == made->capacity) {
+    int capacity = made->capacity ? 2 * made->capacity : 16;
+    Value **lists = ARENA_ARRAY(graph->arena, Value *, 2 * capacity);
+    for (int i = 0; i < made->count; i++) {
+      lists[i] = made->from[i];
+      lists[capacity + i] = made->to[i];
+    }
+    *made = (Transforms){made->count, capacity, lists, lists + capacity};
+  }
+  made->from[made->count] = from;
+  made->to[made->count++] = to;
+}
+
+/* The value in blocks of `block`; appends the transform that makes it unless there is one. */
+static Value *in_layout(Graph *graph, Transforms *made, Value *value, int block) {
+  for (int i = 0; i < made->count; i++)
+    if (made->from[i] == value && made->to[i]->channel_block == block) return made->to[i];
+  Node *node = graph_node(graph, &op_layout_transform, value->name, 1, 1);
+  Value *to = graph_value(graph, value->name, value->where);
+  to->dtype = value->dtype;
+  to->rank = value->rank;
+  to->shape = value->shape;
+  to->channel_block = block;
+  node->where = value->where;
+  node->inputs[0] = value;
+  graph_set_output(node, 0, to);
+  remember(graph, made, value, to);
+  return to;
+}
+
+static bool is_as_wanted(const Value *value, int block) {
+  if (value->channel_block == block) return true;
+  return can_be_blocked(value) && same_bytes(value, block ? block : value->channel_block);
+}
+
+static void settle_inputs(Graph *graph, Transforms *made, Node *node) {
+  for (int i = 0; i < node->n_inputs; i++) {
+    Value *value = node->inputs[i];
+    if (!value || value->data || (!node->blocked && !value->channel_block)) continue;
+    int block = wanted_block(graph, node, i);
+    if (!is_as_wanted(value, block)) node->inputs[i] = in_layout(graph, made, value, block);
+  }
+}
+
+/* needs: choose_layouts. keeps: what nodes compute. Afterwards every node reads the layouts that it asks for, and the
+ * graph's inputs, outputs and states are row-major. */
+void insert_layout_transforms(Graph *graph) {
+  Transforms made = {0};
+  Node **nodes = graph->nodes;
+  int n_nodes = graph->n_nodes;
+  graph->nodes = NULL;
+  graph->n_nodes = graph->node_capacity = 0;
+  for (int n = 0; n < n_nodes; n++) {
+    settle_inputs(graph, &made, nodes[n]);
+    graph_append(graph, nodes[n]);
+  }
+  for (int i = 0; i < graph->n_outputs; i++)
+    if (!is_as_wanted(graph->outputs[i], 0)) graph->outputs[i] = in_layout(graph, &made, graph->outputs[i], 0);
+  for (int i = 0; i < graph->n_states; i++)
+    if (!is_as_wanted(graph->states[i].output, 0))
+      graph->states[i].output = in_layout(graph, &made, graph->states[i].output, 0);
+  graph_renumber(graph);
+}

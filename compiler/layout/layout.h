@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: MIT */
+/* What the layout passes share: which layout a node asks of its inputs, and the node that changes a tensor's layout. */
+#ifndef RNNCC_LAYOUT_H
+#define RNNCC_LAYOUT_H
+
+#include "ir/op.h"
+#include "layout/blocked.h"
+
+/* The block of channels that the node reads its input in; 0: row-major. Constants are as they are: the kernels'
+ * families pack them. */
+int wanted_block(Graph *graph, const Node *node, int input);
+
+/* Copies its input into its output's layout. It stands in no table of ops that a model could name. */
+extern const OpInfo op_layout_transform;
+
+#endif
