@@ -38,6 +38,7 @@ static Graph *optimise(const Options *options, Arena *arena) {
   PASS(infer_shapes, graph);
   PASS(simplify, graph);
   PASS(reroll_rnn, graph);
+  PASS(fuse_prologue, graph);
   PASS(fuse_epilogue, graph);
   PASS(alias_views, graph);
   PASS(choose_layouts, graph);

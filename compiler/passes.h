@@ -9,6 +9,7 @@ void verify(Graph *graph); /* bug() unless the invariants of graph.h hold */
 void infer_shapes(Graph *graph);
 void simplify(Graph *graph);       /* constant folding, identities, batch normalisation into convolution */
 void reroll_rnn(Graph *graph);     /* decomposed LSTM, GRU and RNN cells back into one op */
+void fuse_prologue(Graph *graph);  /* batch normalisation and activation into the kernel that reads them */
 void fuse_epilogue(Graph *graph);  /* bias, residual add, activation into the producer */
 void alias_views(Graph *graph);    /* Reshape and its like share their input's memory */
 void find_stacks(Graph *graph);    /* recurrent layers that can run as a wavefront come one after the other */

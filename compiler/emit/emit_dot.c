@@ -43,7 +43,9 @@ static void add_edge(Text *out, const Value *value, const char *to) {
 }
 
 static void add_node(Text *out, Arena *arena, const Node *node) {
-  text_add(out, "  n%d [label=\"%s", node->id, node->op->name);
+  text_add(out, "  n%d [label=\"", node->id);
+  for (int p = 0; p < node->n_prologue; p++) text_add(out, "%s + ", node->prologue[p]->op->name);
+  text_add(out, "%s", node->op->name);
   for (int e = 0; e < node->n_epilogue; e++) text_add(out, " + %s", node->epilogue[e]->op->name);
   text_add(out, "\\n");
   add_label(out, node->name);

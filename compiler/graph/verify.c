@@ -49,10 +49,23 @@ static void check_arity(const Node *node) {
     bug("n%d (%s) has %d outputs", node->id, op->name, node->n_outputs);
 }
 
+/* What is done to the first input is told by constants alone. */
+static void check_prologue(const Node *node) {
+  for (int p = 0; p < node->n_prologue; p++) {
+    const Node *step = node->prologue[p];
+    if (p == 0 && step->inputs[0] != node->inputs[0])
+      bug("n%d (%s) has a prologue of another value", node->id, node->op->name);
+    for (int i = 1; i < step->n_inputs; i++)
+      if (step->inputs[i] && !step->inputs[i]->data)
+        bug("n%d (%s): a prologue by no constant", node->id, node->op->name);
+  }
+}
+
 static void check_nodes(const Graph *graph, bool *written) {
   for (int n = 0; n < graph->n_nodes; n++) {
     const Node *node = graph->nodes[n];
     check_arity(node);
+    check_prologue(node);
     for (int i = 0; i < node->n_inputs; i++)
       if (node->inputs[i]) check_read(graph, node, node->inputs[i], written);
     for (int i = 0; i < node->n_outputs; i++)

@@ -54,14 +54,6 @@ static const char *run_with_epilogue(Arena *arena, const Node *node, const Tenso
   return wrong;
 }
 
-const char *reference_node(Arena *arena, const Node *node, const Tensor *const *inputs, Tensor **outputs,
-                           const int64_t *symbols) {
-  const char *wrong = allocate_outputs(arena, node, outputs, symbols);
-  if (wrong) return wrong;
-  if (node->n_epilogue) return run_with_epilogue(arena, node, inputs, outputs, symbols);
-  return node->op->reference(node, inputs, outputs);
-}
-
 static Tensor *constant_tensor(Arena *arena, const Value *value, const int64_t *symbols) {
   Tensor *tensor = ARENA_NEW(arena, Tensor);
   tensor->dtype = value->dtype;
@@ -69,6 +61,37 @@ static Tensor *constant_tensor(Arena *arena, const Value *value, const int64_t *
   for (int axis = 0; axis < value->rank; axis++) tensor->shape[axis] = dim_eval(value->shape[axis], symbols);
   tensor->data = (void *)value->data; /* kernels do not write to inputs */
   return tensor;
+}
+
+/* What the node's prologue makes of its first input. NULL with `wrong` told, if it fails. */
+static const Tensor *run_prologue(Arena *arena, const Node *node, const Tensor *input, const int64_t *symbols,
+                                  const char **wrong) {
+  for (int k = 0; k < node->n_prologue; k++) {
+    const Node *step = node->prologue[k];
+    const Tensor **operands = ARENA_ARRAY(arena, const Tensor *, step->n_inputs);
+    operands[0] = input;
+    for (int i = 1; i < step->n_inputs; i++)
+      operands[i] = step->inputs[i] ? constant_tensor(arena, step->inputs[i], symbols) : NULL;
+    Tensor *next = tensor_for(arena, step->outputs[0], symbols);
+    *wrong = next ? step->op->reference(step, operands, &next) : "an output's shape is negative or too large";
+    if (*wrong) return NULL;
+    input = next;
+  }
+  return input;
+}
+
+const char *reference_node(Arena *arena, const Node *node, const Tensor *const *inputs, Tensor **outputs,
+                           const int64_t *symbols) {
+  const char *wrong = allocate_outputs(arena, node, outputs, symbols);
+  if (wrong) return wrong;
+  if (node->n_prologue) {
+    const Tensor **changed = arena_copy(arena, inputs, (size_t)node->n_inputs * sizeof *inputs);
+    changed[0] = run_prologue(arena, node, inputs[0], symbols, &wrong);
+    if (wrong) return wrong;
+    inputs = changed;
+  }
+  if (node->n_epilogue) return run_with_epilogue(arena, node, inputs, outputs, symbols);
+  return node->op->reference(node, inputs, outputs);
 }
 
 /* One run: what each value holds, by id. */

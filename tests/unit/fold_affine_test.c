@@ -69,6 +69,8 @@ static void what_follows_a_convolution_folds_into_it(void **state) {
        {"Mul", "@0 f32[2,1]!", ""},
        {"BatchNormalization", "@1 " NORM, "epsilon=0"},
        {"Sub", "@2 f32[1]!", ""}},
+      {{"ConvTranspose", "f32[1,4,6] f32[4,3,3]! f32=1,2,3,4,5,6", "group=2 strides=[2]"}, {"Mul", "@0 f32[6,1]!", ""}},
+      {{"Mul", "f32[1,4,6] f32[4,1]!", ""}, {"ConvTranspose", "@0 f32[4,3,3]!", "group=2 pads=[1,0]"}},
   };
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) expect_nodes_and_result(cases[i], 1);
 }

@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: MIT */
+/* fuse_prologue with a family that takes what it is offered: only what one reader alone reads, from a batch
+ * normalisation on. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "arena_fixture.h"
+#include "emit/family.h"
+#include "ir_build.h"
+#include "passes.h"
+#include "reference/reference.h"
+
+static bool take_all(const Node *host, const Node *prologue) {
+  (void)host, (void)prologue;
+  return true;
+}
+static bool take_norms(const Node *host, const Node *prologue) {
+  (void)host;
+  return !strcmp(prologue->op->name, "BatchNormalization");
+}
+static const KernelFamily greedy = {.name = "greedy", .takes_prologue = take_all};
+static const KernelFamily picky = {.name = "picky", .takes_prologue = take_norms};
+
+enum { MAX_STEPS = 5 };
+typedef const char *Steps[MAX_STEPS][3]; /* op, inputs, attributes */
+#define NORM "f32=2,-3 f32=1,5 f32=4,-6 f32=1,9"
+
+/* Every Conv is of this family. */
+static Graph *built(const Steps steps, const KernelFamily *family) {
+  Graph *graph = build_graph(arena);
+  for (int i = 0; i < MAX_STEPS && steps[i][0]; i++) {
+    Node *node = build_node(graph, steps[i][0], steps[i][1], steps[i][2], 1);
+    OpInfo *op = arena_copy(arena, node->op, sizeof *op);
+    op->family = strcmp(op->name, "Conv") ? NULL : family;
+    node->op = op;
+  }
+  build_output(graph, graph->nodes[graph->n_nodes - 1]->outputs[0]);
+  infer_shapes(graph);
+  return graph;
+}
+
+static Graph *fused(Graph *graph) {
+  fuse_prologue(graph);
+  verify(graph);
+  return graph;
+}
+
+static const Tensor *run(Graph *graph) {
+  const int64_t symbols[] = {5, 2}, shape[] = {1, 2, 6};
+  Tensor *input = tensor_new(arena, RNNCC_F32, 3, shape), *output;
+  for (int64_t i = 0; i < 12; i++) tensor_set_int(input, i, i % 7 - 3);
+  const char *wrong = reference_run(arena, graph, (const Tensor *const *)&input, &output, symbols);
+  if (wrong) fail_msg("%s", wrong);
+  return output;
+}
+
+static const Steps norm_relu_conv = {{"BatchNormalization", "f32[1,2,6] " NORM, "epsilon=0"},
+                                     {"Relu", "@0", ""},
+                                     {"Clip", "@1 _ f32(6)", ""},
+                                     {"Conv", "@2 f32[3,2,1]!", ""}};
+
+static void normalisation_and_activation_fuse_in_their_order(void **state) {
+  (void)state;
+  Graph *graph = fused(built(norm_relu_conv, &greedy));
+  assert_int_equal(graph->n_nodes, 1);
+  const Node *host = graph->nodes[0];
+  assert_int_equal(host->n_prologue, 3);
+  assert_string_equal(host->prologue[0]->op->name, "BatchNormalization");
+  assert_string_equal(host->prologue[1]->op->name, "Relu");
+  assert_string_equal(host->prologue[2]->op->name, "Clip");
+  assert_ptr_equal(host->inputs[0], graph->inputs[0]);
+}
+
+/* Small integers: all is exact, so the results are equal bit for bit. */
+static void fusing_keeps_the_result(void **state) {
+  (void)state;
+  const Tensor *before = run(built(norm_relu_conv, &greedy)), *after = run(fused(built(norm_relu_conv, &greedy)));
+  assert_memory_equal(before->data, after->data, 18 * sizeof(float));
+}
+
+static void each_reader_of_a_tensor_has_its_own(void **state) {
+  (void)state;
+  static const Steps steps = {{"Neg", "f32[1,2,6]", ""},
+                              {"BatchNormalization", "@0 " NORM, ""},
+                              {"Conv", "@1 f32[2,2,1]!", ""},
+                              {"BatchNormalization", "@0 " NORM, ""},
+                              {"Conv", "@3 f32[2,2,1]!", ""}};
+  Graph *graph = built(steps, &greedy);
+  build_output(graph, graph->nodes[2]->outputs[0]);
+  fused(graph);
+  assert_int_equal(graph->n_nodes, 3);
+  assert_int_equal(graph->nodes[1]->n_prologue, 1);
+  assert_int_equal(graph->nodes[2]->n_prologue, 1);
+}
+
+static void what_others_read_or_the_family_refuses_stays(void **state) {
+  (void)state;
+  static const Steps shared = {{"BatchNormalization", "f32[1,2,6] " NORM, ""},
+                               {"Relu", "@0", ""},
+                               {"Conv", "@1 f32[2,2,1]!", ""},
+                               {"Add", "@1 @2", ""}};
+  static const Steps no_norm = {{"Relu", "f32[1,2,6]", ""}, {"Conv", "@0 f32[2,2,1]!", ""}};
+  static const Steps unknown = {{"BatchNormalization", "f32[1,2,6] f32[2] f32[2] f32[2] f32[2]", ""},
+                                {"Conv", "@0 f32[2,2,1]!", ""}};
+  static const Steps sum = {
+      {"BatchNormalization", "f32[1,2,6] " NORM, ""}, {"Add", "@0 f32[1,2,6]", ""}, {"Conv", "@1 f32[2,2,1]!", ""}};
+  assert_int_equal(fused(built(shared, &greedy))->n_nodes, 4);
+  assert_int_equal(fused(built(no_norm, &greedy))->n_nodes, 2);
+  assert_int_equal(fused(built(unknown, &greedy))->n_nodes, 2);
+  assert_int_equal(fused(built(sum, &greedy))->n_nodes, 3);
+  assert_int_equal(fused(built(norm_relu_conv, &picky))->n_nodes, 4);
+}
+
+int main(void) {
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+  const struct CMUnitTest tests[] = {
+      TEST(normalisation_and_activation_fuse_in_their_order),
+      TEST(fusing_keeps_the_result),
+      TEST(each_reader_of_a_tensor_has_its_own),
+      TEST(what_others_read_or_the_family_refuses_stays),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
