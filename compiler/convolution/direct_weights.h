@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Weights as conv_direct streams them: [oc group][span][R S][channel of the block][vector of the oc group][lane]. An oc
+ * group is some vectors of output channels, the last of them maybe fewer; span is the most blocks of input channels
+ * that one of them reads. Channels that there are none of, and those of other groups of the convolution, weigh zero.
+ */
+#ifndef RNNCC_DIRECT_WEIGHTS_H
+#define RNNCC_DIRECT_WEIGHTS_H
+
+#include <stdint.h>
+
+typedef struct DirectWeights {
+  int lanes, in_block; /* channels of a block of the output, of the input */
+  int oc_vectors;
+  int64_t window;                        /* R * S */
+  int64_t kernels;                       /* of all groups */
+  int64_t group_channels, group_kernels; /* of a group of the convolution */
+} DirectWeights;
+
+int64_t direct_oc_groups(const DirectWeights *weights);
+int64_t direct_span(const DirectWeights *weights);
+int64_t direct_floats(const DirectWeights *weights);
+/* source: [kernels][group_channels][R][S], as in ONNX. packed: direct_floats() of them, zero. */
+void direct_pack(const DirectWeights *weights, const float *source, float *packed);
+
+#endif

@@ -1,0 +1,384 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Direct convolution of tensors blocked by channels, [N][C / block][H][W][block]:
+ *   y[n, k, oh, ow] = epilogue(bias[k] + sum over c, r, s of x[n, c, ih, iw] w[k, c, r, s] + residual[n, k, oh, ow]).
+ *
+ * A tile is OC_VECTORS vectors of output channels by up to COLUMNS columns of an output row. Its sums live in registers
+ * while all input channels pass: each input channel of each tap loads OC_VECTORS weights and broadcasts one input a
+ * column. A row is cut into tiles as even as can be, so that none is small. Nothing is copied: where a tap of a tile
+ * lies outside the input, its bit in a mask is not set, and the column does without it. A 1x1 window without stride
+ * runs on the plane as one row.
+ *
+ * The order of the tiles is (chunk of oc groups, image, chunk of tiles, oc group, tile), an oc group being OC_VECTORS
+ * vectors; each worker takes one contiguous share. With all groups in one chunk the workers split the pixels, and a
+ * chunk of tiles finds its input in cache for every group; with all tiles in one chunk they split the output channels,
+ * and each weight is read once.
+ *
+ * Where batch normalisation and activation of the input are left to a 1x1 window (PROLOGUE), a worker first makes them
+ * for all channels of its chunk of tiles, in a panel of its own that stays in cache while all oc groups read it.
+ *
+ * Lanes past the last channel are never read from x, and written to y with anything.
+ */
+#include "kernel.h"
+#include "simd/math.h"
+#include "simd/simd.h"
+
+/* R.
+ * legal: 1..64 */
+enum { WINDOW_H = 3 };
+/* S.
+ * legal: 1..64 */
+enum { WINDOW_W = 3 };
+/* legal: 1..64 */
+enum { STRIDE_H = 1 };
+/* legal: 1..64 */
+enum { STRIDE_W = 1 };
+/* legal: 1..65536 */
+enum { DILATION_H = 1 };
+/* legal: 1..65536 */
+enum { DILATION_W = 1 };
+/* legal: 1..268435456 */
+enum { IN_H = 9 };
+/* legal: 1..268435456 */
+enum { IN_W = 9 };
+/* legal: 1..268435456 */
+enum { OUT_H = 9 };
+/* legal: 1..268435456 */
+enum { OUT_W = 9 };
+/* Rows of zeros before the first. How many follow the last, OUT_H and IN_H tell.
+ * legal: 0..65536 */
+enum { PAD_TOP = 1 };
+/* legal: 0..65536 */
+enum { PAD_LEFT = 1 };
+/* Channels of a block of x: LANES, or all of them where they are fewer.
+ * legal: 1..16 */
+enum { IN_BLOCK = 16 };
+/* Channels of the last block of x, if they are fewer; 0: it is full.
+ * legal: 0..15 */
+enum { CHANNEL_TAIL = 0 };
+/* Vectors of output channels of a tile.
+ * legal: 1..8 */
+enum { OC_VECTORS = 2 };
+/* Vectors of the last oc group, if they are fewer; 0: it is full.
+ * legal: 0..7 */
+enum { OC_TAIL = 0 };
+/* Most columns of a tile: OC_VECTORS * COLUMNS sums, OC_VECTORS weights and an input live in registers.
+ * legal: 1..28 */
+enum { COLUMNS = 14 };
+/* Input channels of a tap that the inner loop takes at once.
+ * legal: 1..16 */
+enum { UNROLL = 2 };
+/* 1: an oc group reads the input blocks of its own groups alone; 0: it reads all.
+ * legal: 0 1 */
+enum { GROUPED = 0 };
+/* legal: 0 1 */
+enum { BIAS = 1 };
+/* 1: residual, of y's shape, is added before the epilogue.
+ * legal: 0 1 */
+enum { RESIDUAL = 0 };
+/* What becomes of x first; only under a 1x1 window without stride and padding, where IN_BLOCK is LANES. 1: the hook
+ * `prologue`; 2: that of x * scale + shift.
+ * legal: 0 1 2 */
+enum { PROLOGUE = 0 };
+
+enum {
+  /* Tiles of a row: the first WIDE_TILES have WIDE columns, the others one fewer. */
+  ROW_TILES = (OUT_W + COLUMNS - 1) / COLUMNS,
+  WIDE = (OUT_W + ROW_TILES - 1) / ROW_TILES,
+  WIDE_TILES = OUT_W - ROW_TILES * (WIDE - 1),
+  TILES = OUT_H * ROW_TILES,
+  /* Does every tap of every output lie in the input's columns? */
+  INSIDE = PAD_LEFT == 0 && (OUT_W - 1) * STRIDE_W + (WINDOW_W - 1) * DILATION_W < IN_W,
+  OUT_PLANE = OUT_H * OUT_W * LANES,
+  TAP = IN_BLOCK * LANES,             /* weights of a tap for a block of x and a vector of output channels */
+  WINDOW = WINDOW_H * WINDOW_W * TAP, /* of all taps */
+  LINE = 16                           /* floats of a cache line */
+};
+
+typedef struct Conv {
+  const float *x, *w, *bias, *residual, *scale, *shift;
+  float *y;
+  float *panel; /* this worker's, [in_blocks][panel_columns][IN_BLOCK] */
+  int64_t n, x_image, residual_image, y_image;
+  int64_t kernels, group_channels, group_kernels; /* of all; of a group of the convolution */
+  int64_t in_blocks, span;                        /* blocks of x; most of them that an oc group has weights for */
+  int64_t oc_groups, group_chunk, tile_chunk;     /* the order */
+  int64_t pass;                                   /* blocks of x that the sums take before they wait in y */
+  int64_t panel_columns;
+  bool ahead; /* fetch the next oc group's weights meanwhile */
+} Conv;
+
+/* Tiles begin .. end of an oc group and image. */
+typedef struct Run {
+  int64_t image, oc_group, begin, end;
+  int64_t chunk; /* the first tile of the chunk that they belong to */
+} Run;
+
+/* Blocks of x that the sums take at once, of those that the oc group reads: the first and last of them, or not. */
+typedef struct Pass {
+  int64_t begin, end;
+  bool first, last;
+} Pass;
+
+/* A tile: where its data are, and what its taps find. */
+typedef struct Place {
+  int vectors, columns;
+  int64_t first_row, end_row; /* taps that lie in the input's rows */
+  const float *x;             /* the input of its first column's first tap, whether there or not, in the pass's first
+                               * block; in_plane further on, in the next */
+  int64_t in_plane;
+  const float *w;      /* of the pass's first block */
+  const float *ahead;  /* a part of the next oc group's weights */
+  int64_t ahead_lines; /* of it, for each block of x */
+  const float *bias, *residual;
+  float *y;
+  uint32_t inside[WINDOW_W]; /* a bit a column whose tap lies in the input */
+} Place;
+
+/* hook: what becomes of an element of the result; x and the result are one vector of channels. */
+static inline vec epilogue(vec x) { return x; }
+
+/* hook: what becomes of an element of the input; x and the result are one vector of channels. */
+static inline vec prologue(vec x) { return x; }
+
+/* ---- a tile ---- */
+
+/* One tap of one block: `depth` input channels, for the columns in `inside`, or all. */
+SIMD_FUNCTION void multiply(vec sums[OC_VECTORS][COLUMNS], const float *x, const float *w, int64_t depth, int vectors,
+                            int columns, bool all, uint32_t inside) {
+#pragma clang loop unroll_count(UNROLL)
+  for (int64_t k = 0; k < depth; k++) {
+    vec weight[OC_VECTORS];
+#pragma clang loop unroll(full)
+    for (int j = 0; j < vectors; j++) weight[j] = vload(w + (k * vectors + j) * LANES);
+#pragma clang loop unroll(full)
+    for (int m = 0; m < columns; m++) {
+      if (!all && !(inside >> m & 1)) continue;
+      vec in = vbroadcast_load(x + m * STRIDE_W * IN_BLOCK + k);
+#pragma clang loop unroll(full)
+      for (int j = 0; j < vectors; j++) sums[j][m] = vfma(sums[j][m], in, weight[j]);
+    }
+  }
+}
+
+/* All taps of one block. */
+SIMD_FUNCTION void block(vec sums[OC_VECTORS][COLUMNS], const Place *p, const float *x, const float *w, int64_t depth,
+                         int vectors, int columns) {
+  const uint32_t all = (1u << columns) - 1;
+  for (int64_t r = p->first_row; r < p->end_row; r++) {
+    for (int64_t s = 0; s < WINDOW_W; s++) {
+      const float *in = x + (r * DILATION_H * IN_W + s * DILATION_W) * IN_BLOCK;
+      const float *weights = w + (r * WINDOW_W + s) * vectors * TAP;
+      if (INSIDE || p->inside[s] == all)
+        multiply(sums, in, weights, depth, vectors, columns, true, all);
+      else if (p->inside[s])
+        multiply(sums, in, weights, depth, vectors, columns, false, p->inside[s]);
+    }
+  }
+}
+
+SIMD_FUNCTION void begin_sums(vec sums[OC_VECTORS][COLUMNS], const Place *p, bool first, int vectors, int columns) {
+#pragma clang loop unroll(full)
+  for (int j = 0; j < vectors; j++) {
+    vec bias = BIAS ? vload(p->bias + j * LANES) : vzero();
+#pragma clang loop unroll(full)
+    for (int m = 0; m < columns; m++) {
+      int64_t at = (int64_t)j * OUT_PLANE + m * LANES;
+      if (RESIDUAL) vprefetch(p->residual + at);
+      sums[j][m] = first ? bias : vload(p->y + at);
+    }
+  }
+}
+
+SIMD_FUNCTION void end_sums(vec sums[OC_VECTORS][COLUMNS], const Place *p, bool last, int vectors, int columns) {
+#pragma clang loop unroll(full)
+  for (int j = 0; j < vectors; j++) {
+#pragma clang loop unroll(full)
+    for (int m = 0; m < columns; m++) {
+      int64_t at = (int64_t)j * OUT_PLANE + m * LANES;
+      vec sum = sums[j][m];
+      if (last && RESIDUAL) sum = vadd(sum, vload(p->residual + at));
+      vstore(p->y + at, last ? epilogue(sum) : sum);
+    }
+  }
+}
+
+SIMD_FUNCTION void tile(const Conv *c, const Place *p, const Pass *pass, int vectors, int columns) {
+  const int64_t full = CHANNEL_TAIL > 0 ? min_i64(pass->end, c->in_blocks - 1) : pass->end;
+  const float *x = p->x, *w = p->w, *ahead = p->ahead;
+  vec sums[OC_VECTORS][COLUMNS];
+  begin_sums(sums, p, pass->first, vectors, columns);
+  for (int64_t b = pass->begin; b < full; b++, x += p->in_plane, w += vectors * WINDOW) {
+    for (int64_t i = 0; i < p->ahead_lines; i++, ahead += LINE) prefetch_later(ahead);
+    block(sums, p, x, w, IN_BLOCK, vectors, columns);
+  }
+  if (CHANNEL_TAIL > 0 && full < pass->end) block(sums, p, x, w, CHANNEL_TAIL, vectors, columns);
+  end_sums(sums, p, pass->last, vectors, columns);
+}
+
+SIMD_FUNCTION void tile_of(const Conv *c, const Place *p, const Pass *pass, int vectors) {
+  if (WIDE_TILES == ROW_TILES || p->columns == WIDE)
+    tile(c, p, pass, vectors, WIDE);
+  else
+    tile(c, p, pass, vectors, WIDE - 1);
+}
+
+/* A function of its own: within the loop over tiles, clang would spill sums for the sake of the loop's variables. */
+static __attribute__((noinline)) void any_tile(const Conv *c, const Place *p, const Pass *pass) {
+  if (OC_TAIL > 0 && p->vectors == OC_TAIL)
+    tile_of(c, p, pass, OC_TAIL);
+  else
+    tile_of(c, p, pass, OC_VECTORS);
+}
+
+/* ---- where a tile's data are ---- */
+
+/* The first column of a row's tile; of the one past the last, OUT_W. */
+static int64_t first_column(int64_t row_tile) { return row_tile * WIDE - max_i64(0, row_tile - WIDE_TILES); }
+
+/* The columns of a tile whose tap s lies in the input. left: the input column of its first column's first tap. */
+static uint32_t columns_inside(int64_t left, int64_t s, int64_t columns) {
+  int64_t before = -left - s * DILATION_W, past = before + IN_W; /* columns m with before <= m * STRIDE_W < past */
+  int64_t first = before > 0 ? min_i64(ceil_div(before, STRIDE_W), columns) : 0;
+  int64_t end = past > 0 ? min_i64(ceil_div(past, STRIDE_W), columns) : 0;
+  return first < end ? (1u << end) - (1u << first) : 0;
+}
+
+/* Weights of an oc group before the last. */
+static int64_t group_weights(const Conv *c) { return c->span * OC_VECTORS * WINDOW; }
+
+/* Each tile of a run fetches its part of the next oc group's weights. */
+static void look_ahead(const Conv *c, const Run *run, int64_t t, int64_t done, Place *p) {
+  int64_t tiles = run->end - run->begin;
+  p->ahead_lines = ceil_div(ceil_div(OC_VECTORS * WINDOW, LINE), tiles);
+  p->ahead =
+      c->w + (run->oc_group + 1) * group_weights(c) + ((t - run->begin) * c->span + done) * p->ahead_lines * LINE;
+}
+
+/* Tile t of a run in a pass, `done` blocks of the oc group's being done. */
+static Place place_of(const Conv *c, const Run *run, int64_t t, const Pass *pass, int64_t done) {
+  int64_t row = t / ROW_TILES, column = first_column(t % ROW_TILES);
+  int64_t top = row * STRIDE_H - PAD_TOP, left = column * STRIDE_W - PAD_LEFT;
+  int64_t out = run->oc_group * OC_VECTORS * OUT_PLANE + (row * OUT_W + column) * LANES;
+  Place p = {.vectors = OC_TAIL > 0 && run->oc_group == c->oc_groups - 1 ? OC_TAIL : OC_VECTORS,
+             .columns = (int)(first_column(t % ROW_TILES + 1) - column),
+             .first_row = top < 0 ? min_i64(WINDOW_H, ceil_div(-top, DILATION_H)) : 0,
+             .end_row = top < IN_H ? min_i64(WINDOW_H, ceil_div(IN_H - top, DILATION_H)) : 0,
+             .in_plane = PROLOGUE > 0 ? c->panel_columns * IN_BLOCK : IN_H * IN_W * IN_BLOCK};
+  if (PROLOGUE > 0)
+    p.x = c->panel + (column - first_column(run->chunk)) * IN_BLOCK;
+  else
+    p.x = c->x + run->image * c->x_image + (top * IN_W + left) * IN_BLOCK;
+  p.x += pass->begin * p.in_plane;
+  p.w = c->w + run->oc_group * group_weights(c) + done * p.vectors * WINDOW;
+  p.bias = BIAS ? c->bias + run->oc_group * OC_VECTORS * LANES : NULL;
+  p.residual = RESIDUAL ? c->residual + run->image * c->residual_image + out : NULL;
+  p.y = c->y + run->image * c->y_image + out;
+  for (int64_t s = 0; !INSIDE && s < WINDOW_W; s++) p.inside[s] = columns_inside(left, s, p.columns);
+  if (c->ahead) look_ahead(c, run, t, done, &p);
+  return p;
+}
+
+/* ---- the order ---- */
+
+/* The blocks of x that an oc group reads: those of every group of the convolution that it has a part of. */
+static Pass blocks_of(const Conv *c, int64_t oc_group) {
+  if (!GROUPED) return (Pass){.begin = 0, .end = c->in_blocks};
+  int64_t first = oc_group * OC_VECTORS * LANES, last = min_i64(first + OC_VECTORS * LANES, c->kernels) - 1;
+  return (Pass){.begin = first / c->group_kernels * c->group_channels / IN_BLOCK,
+                .end = ceil_div((last / c->group_kernels + 1) * c->group_channels, IN_BLOCK)};
+}
+
+static void run_tiles(const Conv *c, const Run *run) {
+  Pass all = blocks_of(c, run->oc_group), pass;
+  for (pass.begin = all.begin; pass.begin < all.end; pass.begin = pass.end) {
+    pass.end = min_i64(all.end, pass.begin + c->pass);
+    pass.first = pass.begin == all.begin;
+    pass.last = pass.end == all.end;
+    for (int64_t t = run->begin; t < run->end; t++) {
+      Place p = place_of(c, run, t, &pass, pass.begin - all.begin);
+      any_tile(c, &p, &pass);
+    }
+  }
+}
+
+/* The input of the tiles from `first` to `end`, all channels, as the tiles want it. */
+static void fill_panel(const Conv *c, int64_t image, int64_t first, int64_t end) {
+  int64_t begin = first_column(first), columns = first_column(end) - begin;
+  for (int64_t b = 0; b < c->in_blocks; b++) {
+    const float *x = c->x + image * c->x_image + (b * IN_W + begin) * LANES;
+    float *to = c->panel + b * c->panel_columns * LANES;
+    vec scale = PROLOGUE == 2 ? vload(c->scale + b * LANES) : vzero();
+    vec shift = PROLOGUE == 2 ? vload(c->shift + b * LANES) : vzero();
+    for (int64_t m = 0; m < columns; m++) {
+      vec in = vload(x + m * LANES);
+      vstore(to + m * LANES, prologue(PROLOGUE == 2 ? vfma(shift, in, scale) : in));
+    }
+  }
+}
+
+/* The run that begins at item `item` of the order, and ends with its chunk of tiles or at item `end`. */
+static Run run_at(const Conv *c, int64_t item, int64_t end) {
+  int64_t in_groups = c->group_chunk * c->n * TILES, first_group = item / in_groups * c->group_chunk;
+  int64_t groups = min_i64(c->group_chunk, c->oc_groups - first_group), rest = item % in_groups;
+  Run run = {.image = rest / (groups * TILES)};
+  rest %= groups * TILES;
+  run.chunk = rest / (groups * c->tile_chunk) * c->tile_chunk;
+  rest -= run.chunk * groups;
+  int64_t tiles = min_i64(c->tile_chunk, TILES - run.chunk);
+  run.oc_group = first_group + rest / tiles;
+  run.begin = run.chunk + rest % tiles;
+  run.end = min_i64(run.chunk + tiles, run.begin + end - item);
+  return run;
+}
+
+/* x: [n][C / IN_BLOCK][IN_H][IN_W][IN_BLOCK], y and residual: [n][K / LANES][OUT_H][OUT_W][LANES], images x_image,
+ * y_image and residual_image floats apart. w: [oc group][span][R][S][IN_BLOCK][vector of the group][LANES], zero where
+ * an input and an output channel are of different groups. bias, scale, shift: whole vectors.
+ * group_chunk: oc groups of a chunk; tile_chunk: tiles; pass: input blocks of a pass.
+ * scratch: `panels` of [C / IN_BLOCK][tile_chunk * WIDE][IN_BLOCK], of which each worker takes one; NULL without
+ * PROLOGUE. Workers that find none rest. */
+static void conv_direct(const Team *team, const float *x, const float *w, const float *bias, const float *residual,
+                        float *y, const float *scale, const float *shift, float *scratch, int64_t n, int64_t x_image,
+                        int64_t residual_image, int64_t y_image, int64_t channels, int64_t kernels,
+                        int64_t group_channels, int64_t group_kernels, int64_t span, int64_t group_chunk,
+                        int64_t tile_chunk, int64_t pass, int64_t ahead, int64_t panels) {
+  Conv c = {.x = x,
+            .w = w,
+            .bias = bias,
+            .residual = residual,
+            .scale = scale,
+            .shift = shift,
+            .y = y,
+            .n = n,
+            .x_image = x_image,
+            .residual_image = residual_image,
+            .y_image = y_image,
+            .kernels = kernels,
+            .group_channels = group_channels,
+            .group_kernels = group_kernels,
+            .in_blocks = ceil_div(channels, IN_BLOCK),
+            .span = span,
+            .oc_groups = ceil_div(kernels, OC_VECTORS * LANES),
+            .pass = pass,
+            .ahead = ahead != 0};
+  c.group_chunk = min_i64(group_chunk, c.oc_groups);
+  c.tile_chunk = min_i64(tile_chunk, TILES);
+  Team crew = {.rank = team->rank, .size = team->size};
+  if (PROLOGUE > 0) {
+    c.panel_columns = c.tile_chunk * WIDE;
+    c.panel = scratch + team->rank * c.in_blocks * c.panel_columns * IN_BLOCK;
+    crew.size = (int)min_i64(panels, team->size);
+    if (crew.rank >= crew.size) return;
+  }
+  int64_t item, end, filled = -1;
+  team_share(&crew, n * c.oc_groups * TILES, &item, &end);
+  while (item < end) {
+    Run run = run_at(&c, item, end);
+    if (PROLOGUE > 0 && filled != run.image * TILES + run.chunk)
+      fill_panel(&c, run.image, run.chunk, min_i64(run.chunk + c.tile_chunk, TILES));
+    filled = run.image * TILES + run.chunk;
+    run_tiles(&c, &run);
+    item += run.end - run.begin;
+  }
+}
