@@ -22,10 +22,11 @@ static ConvAxis single_row(DimTable *dims) {
   return (ConvAxis){1, 1, 1, one, one, zero, zero};
 }
 
-/* The residual is the first step of the epilogue, if there is one: takes_epilogue of family_conv sees to it. */
+/* The residual is added by the first step of the epilogue, if there is one: takes_epilogue of family_conv sees to it.
+ * It is the first of the inputs that the epilogue appended, which may be in another layout than the step's own. */
 static const Value *residual_of(const Node *node) {
   if (!node->n_epilogue || elementwise_is_epilogue(node->epilogue[0])) return NULL;
-  return node->epilogue[0]->inputs[1];
+  return node->inputs[node->op->max_inputs];
 }
 
 Convolution convolution_of(Graph *graph, const Node *node) {
