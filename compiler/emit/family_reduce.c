@@ -7,6 +7,7 @@
 
 #include "emit/family.h"
 #include "graph/shape.h"
+#include "layout/blocked.h"
 #include "support/diagnostics.h"
 
 typedef struct Reduction {
@@ -104,6 +105,12 @@ static const Dim *reduced_count(Graph *graph, const AxisList *axes) {
 
 /* ---- calls ---- */
 
+static void set_hooks(KernelSpec *spec, const Reduction *reduction) {
+  kernel_knob(spec, "COMBINE", reduction->combine);
+  if (reduction->map) kernel_hook(spec, "map", reduction->map);
+  if (reduction->finish) kernel_hook(spec, "finish", reduction->finish);
+}
+
 static void set_axis_knobs(KernelSpec *spec, const AxisList *kept, const AxisList *reduced) {
   kernel_knob(spec, "KEPT", kept->n);
   kernel_knob(spec, "REDUCED", reduced->n);
@@ -129,15 +136,40 @@ static void emit_floats(Emitter *emitter, const Node *node, const AxisList *axes
   int last = axes->n - 1;
   AxisList kept = pick(axes, last, false, -1), reduced = pick(axes, last, true, -1);
   KernelSpec *spec = kernel_spec(emitter, "reduce");
-  kernel_knob(spec, "COMBINE", reduction->combine);
+  set_hooks(spec, reduction);
   kernel_knob(spec, "EXPONENTIALS", reduction->exponentials);
   kernel_knob(spec, "LAST_AXIS", axes->reduced[last]);
   set_axis_knobs(spec, &kept, &reduced);
-  if (reduction->map) kernel_hook(spec, "map", reduction->map);
-  if (reduction->finish) kernel_hook(spec, "finish", reduction->finish);
   KernelCall *call = reduce_call(emitter, node, spec, &kept, &reduced);
   call_dim(call, "n", axes->extent[last]);
   call_dim(call, "count", reduced_count(emitter_graph(emitter), axes));
+}
+
+/* All pixels of each channel, whose neighbours are side by side in a blocked tensor. */
+static bool runs_blocked(Graph *graph, const Node *node) {
+  if (!strncmp(node->op->name, "Arg", 3) || reduction_of(node)->exponentials) return false;
+  bool reduced[MAX_RANK] = {false};
+  mark_reduced(graph, node, reduced);
+  for (int axis = 0; axis < node->inputs[0]->rank; axis++)
+    if (reduced[axis] != (axis >= 2)) return false;
+  return true;
+}
+
+static void emit_blocked(Emitter *emitter, const Node *node) {
+  Graph *graph = emitter_graph(emitter);
+  Blocked x = blocked_of(graph, node->inputs[0]), y = blocked_of(graph, node->outputs[0]);
+  KernelSpec *spec = kernel_spec(emitter, "global_pool_blocked");
+  set_hooks(spec, reduction_of(node));
+  KernelCall *call = kernel_call(emitter, node, spec);
+  call_value(call, "x", node->inputs[0]);
+  call_value(call, "y", node->outputs[0]);
+  call_dim(call, "n", node->inputs[0]->shape[0]);
+  call_argument(call, "channels", "%lld", (long long)x.channels);
+  call_argument(call, "pixels", "%lld", (long long)(x.height * x.width));
+  call_argument(call, "x_image", "%lld", (long long)x.image);
+  call_argument(call, "y_image", "%lld", (long long)y.image);
+  double count = (double)dim_optimum(value_count_dim(graph, node->inputs[0], 0, node->inputs[0]->rank));
+  call_cost(call, count, 4 * count);
 }
 
 static void emit_integers(Emitter *emitter, const Node *node, const AxisList *axes) {
@@ -177,6 +209,10 @@ static void emit_reduce(Emitter *emitter, Node *node) {
     emit_arg(emitter, node);
     return;
   }
+  if (node->blocked) {
+    emit_blocked(emitter, node);
+    return;
+  }
   Graph *graph = emitter_graph(emitter);
   bool reduced[MAX_RANK] = {false};
   mark_reduced(graph, node, reduced);
@@ -187,4 +223,4 @@ static void emit_reduce(Emitter *emitter, Node *node) {
     emit_integers(emitter, node, &axes);
 }
 
-const KernelFamily family_reduce = {.name = "reduce", .emit = emit_reduce};
+const KernelFamily family_reduce = {.name = "reduce", .runs_blocked = runs_blocked, .emit = emit_reduce};

@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Depthwise convolution: every channel by itself, so that a vector of a blocked tensor is LANES convolutions side by
+ * side (templates/conv_depthwise.c).
+ */
+#include "convolution/convolution.h"
+#include "layout/blocked.h"
+#include "layout/row_tiles.h"
+#include "machine.h"
+
+typedef struct DepthwiseSchedule {
+  ConvSchedule base;
+  int columns; /* pixels of a tile */
+} DepthwiseSchedule;
+
+/* All weights of a row of the window are in registers, and its points unrolled. */
+enum { MOST_WINDOW_W = 64, MOST_POINTS = 256 };
+
+static RowTiles row_tiles(const Graph *graph, const Convolution *conv) {
+  const ConvAxis *w = &conv->w;
+  int64_t most = graph->target->vector_registers - w->kernel - 2;
+  if (most > MOST_POINTS / w->kernel) most = MOST_POINTS / w->kernel;
+  return row_tiles_of(dim_value(w->out), most > 14 ? 14 : most, w->stride, (w->kernel - 1) * w->dilation + 1,
+                      dim_value(w->in), dim_value(w->pad_begin));
+}
+
+static bool runs_blocked(const Graph *graph, const Convolution *conv) {
+  if (conv->groups == 1 || conv->channels != 1 || conv->kernels != 1) return false;
+  if (!value_is_constant(conv->weights) || conv->w.kernel > MOST_WINDOW_W) return false;
+  return row_tiles(graph, conv).variants <= ROW_TILE_VARIANTS;
+}
+
+/* Multiply-adds are the limit while the rows come from L2, else the reading and writing. */
+static double seconds_of(const Graph *graph, const Convolution *conv) {
+  const Machine *machine = graph->machine;
+  double compute = 2 * convolution_macs(conv) / (machine->gflops * 1e9);
+  double bytes = 4 * (double)(value_max_count(conv->x) + value_max_count(conv->y));
+  double move = bytes / ((bytes > (double)machine->l2_bytes ? machine->l3_gbps : machine->l2_gbps) * 1e9);
+  return (compute > move ? compute : move) / machine->cores;
+}
+
+static ConvSchedule *choose(Graph *graph, const Node *node, const Convolution *conv) {
+  (void)node;
+  DepthwiseSchedule *schedule = ARENA_NEW(graph->arena, DepthwiseSchedule);
+  schedule->base.conv = *conv;
+  schedule->base.seconds = seconds_of(graph, conv);
+  schedule->columns = row_tiles(graph, conv).columns;
+  schedule->base.base.text =
+      arena_format(graph->arena, "depthwise_%lldx%llds%lld_%lldx%lldc%lld_px%d", (long long)conv->h.kernel,
+                   (long long)conv->w.kernel, (long long)conv->w.stride, (long long)dim_value(conv->h.out),
+                   (long long)dim_value(conv->w.out), (long long)conv->groups, schedule->columns);
+  return &schedule->base;
+}
+
+/* [C][R S] -> [block of channels][R S][lane]; lanes past C are zero. */
+static void pack(Graph *graph, Node *node) {
+  const Convolution *conv = &conv_schedule_of(node)->conv;
+  int64_t lanes = graph->target->lanes, points = conv->h.kernel * conv->w.kernel;
+  int64_t count = (conv->groups + lanes - 1) / lanes * points * lanes;
+  const float *weights = conv->weights->data;
+  float *packed = ARENA_ARRAY(graph->arena, float, count);
+  for (int64_t i = 0; i < count; i++) packed[i] = 0;
+  for (int64_t c = 0; c < conv->groups; c++)
+    for (int64_t point = 0; point < points; point++)
+      packed[(c / lanes * points + point) * lanes + c % lanes] = weights[c * points + point];
+  node->packed = ARENA_ARRAY(graph->arena, Value *, 1);
+  node->n_packed = 1;
+  node->packed[0] = graph_constant(graph, conv->weights->name, RNNCC_F32, 1, &count, packed);
+}
+
+static KernelSpec *depthwise_spec(Emitter *emitter, const Node *node) {
+  const Convolution *conv = &conv_schedule_of(node)->conv;
+  KernelSpec *spec = kernel_spec(emitter, "conv_depthwise");
+  kernel_knob(spec, "IN_H", dim_value(conv->h.in));
+  kernel_knob(spec, "IN_W", dim_value(conv->w.in));
+  kernel_knob(spec, "OUT_H", dim_value(conv->h.out));
+  kernel_knob(spec, "OUT_W", dim_value(conv->w.out));
+  kernel_knob(spec, "WINDOW_H", conv->h.kernel);
+  kernel_knob(spec, "WINDOW_W", conv->w.kernel);
+  kernel_knob(spec, "STRIDE_H", conv->h.stride);
+  kernel_knob(spec, "STRIDE_W", conv->w.stride);
+  kernel_knob(spec, "DILATION_H", conv->h.dilation);
+  kernel_knob(spec, "DILATION_W", conv->w.dilation);
+  kernel_knob(spec, "PAD_TOP", dim_value(conv->h.pad_begin));
+  kernel_knob(spec, "PAD_LEFT", dim_value(conv->w.pad_begin));
+  kernel_knob(spec, "COLUMNS", ((const DepthwiseSchedule *)node->schedule)->columns);
+  kernel_knob(spec, "BIAS", conv->bias != NULL);
+  kernel_knob(spec, "RESIDUAL", conv->residual != NULL);
+  const char *body = convolution_epilogue(emitter_arena(emitter), node);
+  if (body) kernel_hook(spec, "epilogue", body);
+  return spec;
+}
+
+static void emit(Emitter *emitter, Node *node) {
+  Graph *graph = emitter_graph(emitter);
+  const Convolution *conv = &conv_schedule_of(node)->conv;
+  KernelCall *call = kernel_call(emitter, node, depthwise_spec(emitter, node));
+  call_value(call, "x", conv->x);
+  call_value(call, "w", node->packed[0]);
+  call_value(call, "bias", conv->bias);
+  call_value(call, "residual", conv->residual);
+  call_value(call, "y", conv->y);
+  call_dim(call, "n", conv->x->shape[0]);
+  call_argument(call, "channels", "%lld", (long long)conv->groups);
+  call_argument(call, "x_image", "%lld", (long long)blocked_of(graph, conv->x).image);
+  call_argument(call, "residual_image", "%lld",
+                conv->residual ? (long long)blocked_of(graph, conv->residual).image : 0);
+  call_argument(call, "y_image", "%lld", (long long)blocked_of(graph, conv->y).image);
+  double inputs = (double)dim_optimum(value_count_dim(graph, conv->x, 0, conv->x->rank));
+  double outputs = (double)dim_optimum(value_count_dim(graph, conv->y, 0, conv->y->rank));
+  call_cost(call, 2 * convolution_macs(conv), 4 * (inputs + outputs));
+}
+
+const ConvAlgorithm convolution_depthwise = {
+    .name = "depthwise", .runs_blocked = runs_blocked, .choose = choose, .pack = pack, .emit = emit};

@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Depthwise convolution of blocked tensors: y[n, c, oh, ow] = epilogue(bias[c] + residual + sum over r, s of
+ * x[n, c, ih, iw] w[c, r, s]), LANES channels at a time.
+ *
+ * A tile is COLUMNS pixels of one output row; their sums live in registers. Each pixel of an input row is loaded once
+ * and meets all the weights that it is due, so that multiply-adds are the limit, not loads. Which columns lie in the
+ * padding is known where a tile is compiled: edge tiles have code of their own. Rows in the padding are skipped.
+ */
+#include "kernel.h"
+#include "simd/math.h"
+#include "simd/simd.h"
+
+/* legal: 1..1048576 */
+enum { IN_H = 8 };
+/* legal: 1..1048576 */
+enum { IN_W = 8 };
+/* legal: 1..1048576 */
+enum { OUT_H = 8 };
+/* legal: 1..1048576 */
+enum { OUT_W = 8 };
+/* R.
+ * legal: 1..65536 */
+enum { WINDOW_H = 3 };
+/* S.
+ * legal: 1..64 */
+enum { WINDOW_W = 3 };
+/* legal: 1..65536 */
+enum { STRIDE_H = 1 };
+/* legal: 1..65536 */
+enum { STRIDE_W = 1 };
+/* legal: 1..65536 */
+enum { DILATION_H = 1 };
+/* legal: 1..65536 */
+enum { DILATION_W = 1 };
+/* Rows of padding before the input.
+ * legal: 0..1048576 */
+enum { PAD_TOP = 1 };
+/* Columns of padding before the input.
+ * legal: 0..1048576 */
+enum { PAD_LEFT = 1 };
+/* Pixels of a tile.
+ * legal: 1..16 */
+enum { COLUMNS = 4 };
+/* legal: 0 1 */
+enum { BIAS = 1 };
+/* 1: residual, of y's shape, is added before the epilogue.
+ * legal: 0 1 */
+enum { RESIDUAL = 0 };
+
+/* Whole tiles of a row, and what they leave over. */
+enum { TILES = OUT_W / COLUMNS, TAIL = OUT_W % COLUMNS };
+/* Input columns from one tile's to the next, and those of a tile. */
+enum { TILE_STEP = COLUMNS * STRIDE_W, TILE_REACH = (COLUMNS - 1) * STRIDE_W + (WINDOW_W - 1) * DILATION_W + 1 };
+/* Tiles LEFT_TILES..INSIDE_END-1 read the input alone, those before and after some padding. */
+enum { LEFT_ALL = (PAD_LEFT + TILE_STEP - 1) / TILE_STEP, LEFT_TILES = LEFT_ALL < TILES ? LEFT_ALL : TILES };
+enum { ROOM = IN_W + PAD_LEFT - TILE_REACH, INSIDE_ALL = ROOM < 0 ? 0 : ROOM / TILE_STEP + 1 };
+enum { INSIDE_MOST = INSIDE_ALL < TILES ? INSIDE_ALL : TILES };
+enum { INSIDE_END = INSIDE_MOST > LEFT_TILES ? INSIDE_MOST : LEFT_TILES };
+
+/* One output row of one channel block. */
+typedef struct Row {
+  const float *x; /* the block's plane */
+  const float *w; /* [R][S][LANES] of the block */
+  const float *residual;
+  float *y;
+  vec bias;
+  int64_t from;       /* input row of the window's first */
+  int64_t begin, end; /* rows of the window that lie in the input */
+} Row;
+
+/* hook: what becomes of a pixel's channels; x and the result are one vector of them. */
+static inline vec epilogue(vec x) { return x; }
+
+/* One row of the window over `columns` pixels. in: input column `first`, where the first pixel's window begins. */
+SIMD_FUNCTION void add_row(vec sums[COLUMNS], const float *in, const float *w, int64_t first, int columns,
+                           bool inside) {
+  vec weight[WINDOW_W];
+#pragma clang loop unroll(full)
+  for (int s = 0; s < WINDOW_W; s++) weight[s] = vload(w + s * LANES);
+#pragma clang loop unroll(full)
+  for (int j = 0; j < TILE_REACH; j++) {
+    if (!inside && (first + j < 0 || first + j >= IN_W)) continue;
+    vec v = vload(in + j * LANES);
+#pragma clang loop unroll(full)
+    for (int s = 0; s < WINDOW_W; s++) {
+      int ahead = j - s * DILATION_W;
+      if (ahead < 0 || ahead % STRIDE_W || ahead / STRIDE_W >= columns) continue;
+      sums[ahead / STRIDE_W] = vfma(sums[ahead / STRIDE_W], v, weight[s]);
+    }
+  }
+}
+
+/* `inside`: no window of the tile reaches into the padding. */
+SIMD_FUNCTION void tile(const Row *row, int64_t column, int columns, bool inside) {
+  vec sums[COLUMNS];
+  int64_t first = column * STRIDE_W - PAD_LEFT;
+#pragma clang loop unroll(full)
+  for (int i = 0; i < columns; i++) sums[i] = row->bias;
+  for (int64_t r = row->begin; r < row->end; r++) {
+    const float *in = row->x + ((row->from + r * DILATION_H) * IN_W + first) * LANES;
+    add_row(sums, in, row->w + r * WINDOW_W * LANES, first, columns, inside);
+  }
+#pragma clang loop unroll(full)
+  for (int i = 0; i < columns; i++) {
+    vec sum = sums[i];
+    if (RESIDUAL) sum = vadd(sum, vload(row->residual + (column + i) * LANES));
+    vstore(row->y + (column + i) * LANES, epilogue(sum));
+  }
+}
+
+static void tiles_of_row(const Row *row) {
+#pragma clang loop unroll(full)
+  for (int64_t t = 0; t < LEFT_TILES; t++) tile(row, t * COLUMNS, COLUMNS, false);
+  for (int64_t t = LEFT_TILES; t < INSIDE_END; t++) tile(row, t * COLUMNS, COLUMNS, true);
+#pragma clang loop unroll(full)
+  for (int64_t t = INSIDE_END; t < TILES; t++) tile(row, t * COLUMNS, COLUMNS, false);
+  if (TAIL) tile(row, TILES * COLUMNS, TAIL, false);
+}
+
+/* x: [n][blocks][IN_H][IN_W][LANES]; w: [blocks][R][S][LANES]; bias: [channels]; y and residual:
+ * [n][blocks][OUT_H][OUT_W][LANES]. Rows are shared out in the order (n, block, row). */
+static void conv_depthwise(const Team *team, const float *x, const float *w, const float *bias, const float *residual,
+                           float *y, int64_t n, int64_t channels, int64_t x_image, int64_t residual_image,
+                           int64_t y_image) {
+  int64_t blocks = ceil_div(channels, LANES), item, end;
+  team_share(team, n * blocks * OUT_H, &item, &end);
+  for (; item < end; item++) {
+    int64_t line = item % OUT_H, block = item / OUT_H % blocks, image = item / OUT_H / blocks;
+    int64_t at = (block * OUT_H + line) * OUT_W * LANES, from = line * STRIDE_H - PAD_TOP;
+    Row row = {.x = x + image * x_image + block * IN_H * IN_W * LANES,
+               .w = w + block * WINDOW_H * WINDOW_W * LANES,
+               .residual = RESIDUAL ? residual + image * residual_image + at : NULL,
+               .y = y + image * y_image + at,
+               .bias = BIAS ? vload_n(bias + block * LANES, (int)min_i64(LANES, channels - block * LANES)) : vzero(),
+               .from = from,
+               .begin = from < 0 ? ceil_div(-from, DILATION_H) : 0,
+               .end = from < IN_H ? min_i64(WINDOW_H, ceil_div(IN_H - from, DILATION_H)) : 0};
+    tiles_of_row(&row);
+  }
+}

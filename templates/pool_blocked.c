@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Maximum or mean over windows of blocked tensors, LANES channels at a time. NaN in a window makes the result NaN.
+ *
+ * A tile is COLUMNS pixels of one output row. The rows of the window are combined first, into one vector for each
+ * input column of the tile, then the columns of each pixel's window: an input pixel is loaded once, and what windows
+ * share is done once. Which columns lie in the padding is known where a tile is compiled: edge tiles have code of
+ * their own. Rows in the padding are skipped.
+ */
+#include "kernel.h"
+#include "simd/simd.h"
+
+/* legal: 1..1048576 */
+enum { IN_H = 8 };
+/* legal: 1..1048576 */
+enum { IN_W = 8 };
+/* legal: 1..1048576 */
+enum { OUT_H = 4 };
+/* legal: 1..1048576 */
+enum { OUT_W = 4 };
+/* legal: 1..65536 */
+enum { WINDOW_H = 2 };
+/* legal: 1..32 */
+enum { WINDOW_W = 2 };
+/* legal: 1..65536 */
+enum { STRIDE_H = 2 };
+/* legal: 1..65536 */
+enum { STRIDE_W = 2 };
+/* legal: 1..65536 */
+enum { DILATION_H = 1 };
+/* legal: 1..65536 */
+enum { DILATION_W = 1 };
+/* Rows of padding before the input.
+ * legal: 0..65536 */
+enum { PAD_TOP = 0 };
+/* Columns of padding before the input.
+ * legal: 0..65536 */
+enum { PAD_LEFT = 0 };
+/* Rows of padding after the input.
+ * legal: 0..65536 */
+enum { PAD_BOTTOM = 0 };
+/* Columns of padding after the input.
+ * legal: 0..65536 */
+enum { PAD_RIGHT = 0 };
+/* Pixels of a tile.
+ * legal: 1..16 */
+enum { COLUMNS = 4 };
+/* 0: maximum; 1: mean over the points in the input; 2: mean over those in the input and its padding.
+ * legal: 0 1 2 */
+enum { KIND = 0 };
+
+/* Whole tiles of a row, and what they leave over. */
+enum { TILES = OUT_W / COLUMNS, TAIL = OUT_W % COLUMNS };
+/* Input columns from one tile's to the next, and those of a tile. */
+enum { TILE_STEP = COLUMNS * STRIDE_W, TILE_REACH = (COLUMNS - 1) * STRIDE_W + (WINDOW_W - 1) * DILATION_W + 1 };
+/* Tiles LEFT_TILES..INSIDE_END-1 read the input alone, those before and after some padding. */
+enum { LEFT_ALL = (PAD_LEFT + TILE_STEP - 1) / TILE_STEP, LEFT_TILES = LEFT_ALL < TILES ? LEFT_ALL : TILES };
+enum { ROOM = IN_W + PAD_LEFT - TILE_REACH, INSIDE_ALL = ROOM < 0 ? 0 : ROOM / TILE_STEP + 1 };
+enum { INSIDE_MOST = INSIDE_ALL < TILES ? INSIDE_ALL : TILES };
+enum { INSIDE_END = INSIDE_MOST > LEFT_TILES ? INSIDE_MOST : LEFT_TILES };
+
+/* One output row of one channel block. */
+typedef struct Row {
+  const float *x; /* input row 0 of the block's plane */
+  float *y;
+  int64_t from;       /* input row of the window's first */
+  int64_t begin, end; /* rows of the window that lie in the input */
+  int64_t counted;    /* rows that a mean is over */
+} Row;
+
+SIMD_FUNCTION vec combine(vec a, vec b) { return KIND == 0 ? vmax(a, b) : vadd(a, b); }
+
+SIMD_FUNCTION bool in_input(int64_t column, bool inside) { return inside || (column >= 0 && column < IN_W); }
+
+/* Does a pixel's window have a point in the tile's input column j? */
+SIMD_FUNCTION bool is_used(int j, int columns) {
+  for (int s = 0; s < WINDOW_W; s++) {
+    int ahead = j - s * DILATION_W;
+    if (ahead >= 0 && ahead % STRIDE_W == 0 && ahead / STRIDE_W < columns) return true;
+  }
+  return false;
+}
+
+/* The rows of the window in each input column from `first` on. */
+SIMD_FUNCTION void combine_rows(const Row *row, vec down[TILE_REACH], int64_t first, int columns, bool inside) {
+  for (int64_t r = row->begin; r < row->end; r++) {
+    const float *in = row->x + ((row->from + r * DILATION_H) * IN_W + first) * LANES;
+#pragma clang loop unroll(full)
+    for (int j = 0; j < TILE_REACH; j++) {
+      if (!in_input(first + j, inside) || !is_used(j, columns)) continue;
+      down[j] = combine(down[j], vload(in + j * LANES));
+    }
+  }
+}
+
+SIMD_FUNCTION vec combine_columns(const vec down[TILE_REACH], int pixel, int64_t first, bool inside) {
+  vec result = vset(KIND == 0 ? -__builtin_inff() : 0);
+  bool empty = true;
+#pragma clang loop unroll(full)
+  for (int s = 0; s < WINDOW_W; s++) {
+    int j = pixel * STRIDE_W + s * DILATION_W;
+    if (!in_input(first + j, inside)) continue;
+    result = empty ? down[j] : combine(result, down[j]);
+    empty = false;
+  }
+  return result;
+}
+
+/* Columns that the mean of a pixel is over. */
+SIMD_FUNCTION int64_t counted_columns(int pixel, int64_t first, bool inside) {
+  int64_t count = 0, end = KIND == 2 ? IN_W + PAD_RIGHT : IN_W;
+  if (inside) return WINDOW_W;
+#pragma clang loop unroll(full)
+  for (int s = 0; s < WINDOW_W; s++) {
+    int64_t column = first + pixel * STRIDE_W + s * DILATION_W;
+    count += column < end && (KIND == 2 || column >= 0);
+  }
+  return count;
+}
+
+/* `inside`: no window of the tile reaches into the padding. */
+SIMD_FUNCTION void tile(const Row *row, int64_t column, int columns, bool inside) {
+  vec down[TILE_REACH];
+  int64_t first = column * STRIDE_W - PAD_LEFT;
+#pragma clang loop unroll(full)
+  for (int j = 0; j < TILE_REACH; j++) down[j] = vset(KIND == 0 ? -__builtin_inff() : 0);
+  combine_rows(row, down, first, columns, inside);
+#pragma clang loop unroll(full)
+  for (int i = 0; i < columns; i++) {
+    vec result = combine_columns(down, i, first, inside);
+    if (KIND != 0) result = vdiv(result, vset((float)(row->counted * counted_columns(i, first, inside))));
+    vstore(row->y + (column + i) * LANES, result);
+  }
+}
+
+static void tiles_of_row(const Row *row) {
+#pragma clang loop unroll(full)
+  for (int64_t t = 0; t < LEFT_TILES; t++) tile(row, t * COLUMNS, COLUMNS, false);
+  for (int64_t t = LEFT_TILES; t < INSIDE_END; t++) tile(row, t * COLUMNS, COLUMNS, true);
+#pragma clang loop unroll(full)
+  for (int64_t t = INSIDE_END; t < TILES; t++) tile(row, t * COLUMNS, COLUMNS, false);
+  if (TAIL) tile(row, TILES * COLUMNS, TAIL, false);
+}
+
+/* Rows of the window from input row `from` on that begin before `limit`. */
+static inline int64_t rows_before(int64_t from, int64_t limit) {
+  return from < limit ? min_i64(WINDOW_H, ceil_div(limit - from, DILATION_H)) : 0;
+}
+
+/* x: [n][blocks][IN_H][IN_W][LANES]; y: [n][blocks][OUT_H][OUT_W][LANES]. Rows are shared out in the order (n, block,
+ * row). */
+static void pool_blocked(const Team *team, const float *x, float *y, int64_t n, int64_t blocks, int64_t x_image,
+                         int64_t y_image) {
+  int64_t item, end;
+  team_share(team, n * blocks * OUT_H, &item, &end);
+  for (; item < end; item++) {
+    int64_t line = item % OUT_H, block = item / OUT_H % blocks, image = item / OUT_H / blocks;
+    int64_t from = line * STRIDE_H - PAD_TOP, in_end = rows_before(from, IN_H);
+    Row row = {.x = x + image * x_image + block * IN_H * IN_W * LANES,
+               .y = y + image * y_image + (block * OUT_H + line) * OUT_W * LANES,
+               .from = from,
+               .begin = from < 0 ? ceil_div(-from, DILATION_H) : 0,
+               .end = in_end};
+    row.counted = KIND == 2 ? rows_before(from, IN_H + PAD_BOTTOM) : max_i64(0, in_end - row.begin);
+    tiles_of_row(&row);
+  }
+}

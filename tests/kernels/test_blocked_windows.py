@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: MIT
+"""Depthwise convolution and pooling stay on blocked tensors, and then compute what ONNX Runtime does: with residual and
+activation, batches known only at run time, on every target and any number of threads."""
+import subprocess
+
+import numpy
+import pytest
+
+from conftest import build_directory
+from support.emitted import TARGETS, assert_same, run_module
+from support.model_builder import Model
+
+CHANNELS = 21  # fills no block
+
+
+def whole(rng, *shape):
+    return rng.integers(-3, 4, shape).astype(numpy.float32)
+
+
+def depthwise(model, rng, x, window, bias=True, **attributes):
+    inputs = [x, model.constant(whole(rng, CHANNELS, 1, *window))]
+    if bias:
+        inputs.append(model.constant(whole(rng, CHANNELS)))
+    return model.node("Conv", inputs, group=CHANNELS, **attributes)
+
+
+def lane_wise_network(spatial):
+    """Every op of the two families, each on what the one before made. Means are over powers of two, so exact."""
+    rng, model = numpy.random.default_rng(spatial), Model()
+    model.dim("N", 1, 2, 3)
+    extents, same = [19, 30][:spatial], {"pads": [1] * 2 * spatial}
+    x = model.input("x", "f32", ["N", CHANNELS, *extents])
+    first = model.node("Relu", [depthwise(model, rng, x, [3] * spatial, **same)])
+    second = model.node("Relu", [model.node("Add", [depthwise(model, rng, first, [3] * spatial, bias=False, **same),
+                                                    first])])
+    largest = model.node("MaxPool", [second], kernel_shape=[3] * spatial, strides=[2] * spatial, ceil_mode=1, **same)
+    mean = model.node("AveragePool", [largest], kernel_shape=[2] * spatial, strides=[1] * spatial, count_include_pad=1,
+                      **same)
+    strided = depthwise(model, rng, mean, [5, 3][:spatial], strides=[2] * spatial, dilations=[1, 2][:spatial],
+                        pads=[2] * 2 * spatial)
+    axes = model.constant(numpy.array([2, 3][:spatial]))
+    model.output(strided, model.node("GlobalMaxPool", [strided]), model.node("ReduceSum", [strided, axes]),
+                 model.node("ReduceMin", [strided, axes], keepdims=0))
+    return model
+
+
+@pytest.mark.parametrize("spatial", [1, 2])
+@pytest.mark.parametrize("target", TARGETS)
+def test_lane_wise_kernels_equal_onnx_runtime(compile, tmp_path, target, spatial):
+    model = lane_wise_network(spatial)
+    module = compile(model.write(tmp_path), f"--target={target}")
+    for batch in (1, 3):
+        feeds = {"x": whole(numpy.random.default_rng(batch), batch, CHANNELS, *[19, 30][:spatial])}
+        assert_same(run_module(module, feeds), model.onnx_run(feeds))
+
+
+def test_lane_wise_ops_stay_blocked(tmp_path):
+    path = lane_wise_network(2).write(tmp_path)
+    listed = subprocess.run([build_directory() / "compiler" / "rnncc", "inspect", path, "--target=x86-64-v4"],
+                            capture_output=True, text=True, check=True).stdout
+    assert listed.count("depthwise_") == 3
+    assert listed.count("_global_pool_blocked") == 2 and listed.count("_pool_blocked") == 4
+    assert "pool2d" not in listed and "plain_" not in listed
+
+
+def test_global_mean_sums_in_parts(compile, tmp_path):
+    """One sum in order over 16,384 numbers of one sign could lose 16,384 roundings; eight parts lose 2,048 and three
+    more, and the quotient one."""
+    model = Model()
+    x = model.input("x", "f32", [1, CHANNELS, 128, 128])
+    first = model.node("Conv", [x, model.constant(numpy.ones((CHANNELS, 1, 1, 1), numpy.float32))], group=CHANNELS)
+    model.output(model.node("GlobalAveragePool", [first]))
+    feeds = {"x": numpy.random.default_rng(1).uniform(0.5, 1, (1, CHANNELS, 128, 128)).astype(numpy.float32)}
+    got = next(iter(run_module(compile(model.write(tmp_path)), feeds).values()))
+    exact = feeds["x"].astype(float).mean(axis=(2, 3), keepdims=True)
+    assert (numpy.abs(got - exact) <= (2048 + 3 + 1) * 2.0**-24 * exact).all()
+    in_order = numpy.cumsum(feeds["x"].reshape(CHANNELS, -1), axis=1, dtype=numpy.float32)[:, -1] / 16384
+    assert numpy.abs(got - exact).max() < numpy.abs(in_order - exact.reshape(-1)).max() / 4
