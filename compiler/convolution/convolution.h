@@ -40,6 +40,9 @@ typedef struct ConvSchedule {
   const ConvAlgorithm *algorithm;
   Convolution conv;
   double seconds; /* as estimated */
+  /* The kernel reads each element of the residual once, just before it writes that of y: y may stand in its place. Not
+   * so where sums wait in y for a second pass over the channels. */
+  bool reads_residual_last;
 } ConvSchedule;
 
 static inline const ConvSchedule *conv_schedule_of(const Node *node) { return (const ConvSchedule *)node->schedule; }

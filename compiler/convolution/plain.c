@@ -59,6 +59,7 @@ static ConvSchedule *choose(Graph *graph, const Node *node, const Convolution *c
   (void)node;
   PlainSchedule *schedule = ARENA_NEW(graph->arena, PlainSchedule);
   schedule->base.conv = *conv;
+  schedule->base.reads_residual_last = true;
   schedule->h = conv->h;
   schedule->w = conv->w;
   flatten_pointwise(graph->dims, schedule);

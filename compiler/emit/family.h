@@ -30,6 +30,10 @@ struct KernelFamily {
   bool (*takes_epilogue)(const Node *host, const Node *epilogue);
   /* The nodes on its first input that the kernels can do as they read it: Node.prologue. NULL: none. */
   bool (*takes_prologue)(const Node *host, const Node *prologue);
+  /* May the node's one output, of the same bytes, be written over this input, which nobody reads afterwards? Then every
+   * worker reads of it, before it writes there, what it writes itself, and nothing else. Asked after choose_schedules;
+   * the values' own memory, not parts. NULL: over none. */
+  bool (*overwrites)(const Node *node, int input);
   /* Adds the node's kernel calls to the schedule. */
   void (*emit)(Emitter *emitter, Node *node);
 };

@@ -77,10 +77,15 @@ static bool takes_epilogue(const Node *host, const Node *epilogue) {
   return elementwise_is_epilogue(epilogue);
 }
 
+static bool overwrites(const Node *node, int input) {
+  return input == 0 && node->inputs[0]->channel_block == node->outputs[0]->channel_block;
+}
+
 const KernelFamily family_batch_norm = {
     .name = "batch_norm",
     .runs_blocked = runs_blocked,
     .pack = pack,
     .takes_epilogue = takes_epilogue,
+    .overwrites = overwrites,
     .emit = emit_batch_norm,
 };

@@ -67,6 +67,11 @@ static void pack(Graph *graph, Node *node) { conv_schedule_of(node)->algorithm->
 
 static void emit(Emitter *emitter, Node *node) { conv_schedule_of(node)->algorithm->emit(emitter, node); }
 
+static bool overwrites(const Node *node, int input) {
+  const ConvSchedule *chosen = conv_schedule_of(node);
+  return chosen->reads_residual_last && node->inputs[input] == chosen->conv.residual;
+}
+
 const KernelFamily family_conv = {
     .name = "conv",
     .runs_blocked = runs_blocked,
@@ -76,5 +81,6 @@ const KernelFamily family_conv = {
     .scratch = scratch,
     .pack = pack,
     .takes_epilogue = takes_epilogue,
+    .overwrites = overwrites,
     .emit = emit,
 };

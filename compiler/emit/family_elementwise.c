@@ -9,6 +9,7 @@
 #include "emit/broadcast.h"
 #include "emit/elementwise.h"
 #include "emit/family.h"
+#include "graph/shape.h"
 #include "support/diagnostics.h"
 
 static const char *const OPERAND[MAX_BROADCAST] = {"a", "b", "c"};
@@ -173,10 +174,19 @@ static bool takes_epilogue(const Node *host, const Node *epilogue) {
   return elementwise_on_vectors(host) && elementwise_is_epilogue(epilogue);
 }
 
+/* An operand of the output's type and shape is read element by element, each just before the output's is written. */
+static bool overwrites(const Node *node, int input) {
+  const Value *x = node->inputs[input], *y = node->outputs[0];
+  bool alike = input < elementwise_own_inputs(node) && x->dtype == y->dtype && x->rank == y->rank;
+  for (int axis = 0; alike && axis < x->rank; axis++) alike = same_dim(x->shape[axis], y->shape[axis]);
+  return alike && x->channel_block == y->channel_block;
+}
+
 const KernelFamily family_elementwise = {
     .name = "elementwise",
     .runs_blocked = runs_blocked,
     .pack = pack,
     .takes_epilogue = takes_epilogue,
+    .overwrites = overwrites,
     .emit = emit_elementwise,
 };

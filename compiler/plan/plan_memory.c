@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Liveness in calls of the schedule, then offsets: the largest first, each at the lowest place that is free while it is
- * live. Values that are live together share no byte.
+ * Liveness in calls of the schedule, then offsets. Values that are live together share no byte, but for one that a
+ * kernel writes over another, which nobody reads any more: they are one span of memory, live from the first to the
+ * last.
  */
 #include "plan/plan_memory.h"
 
-#include <stdlib.h>
-
+#include "emit/family.h"
 #include "support/diagnostics.h"
 
 enum { ALIGNMENT = 64 };
@@ -81,60 +81,92 @@ static void place_outputs(Emitter *emitter, Liveness *live) {
   }
 }
 
+/* ---- values written over others ---- */
+
+/* A value of the arena that fills the memory of its root. */
+static bool is_whole(Value *value) {
+  const Value *root = value_root(value);
+  return !value->data && !root->is_input && root->storage == STORAGE_NONE &&
+         value_max_bytes(value) == value_max_bytes(root);
+}
+
+/* Can the node's kernel write its output over input `i`, however often that comes among its inputs? */
+static bool may_overwrite(const Node *node, int i) {
+  const Value *root = value_root(node->inputs[i]);
+  for (int k = 0; k < node->n_inputs; k++)
+    if (node->inputs[k] && value_root(node->inputs[k]) == root && !node->op->family->overwrites(node, k)) return false;
+  return true;
+}
+
+/* The value that the call's output can be written over: one that is read here for the last time. NULL if there is none.
+ */
+static Value *overwritten(const Emitter *emitter, const Liveness *live, int call) {
+  const Node *node = emitter->calls[call]->node;
+  bool able = node && node->op->family && node->op->family->overwrites && !emitter->calls[call]->wavefront;
+  if (!able || node->n_outputs != 1 || !is_whole(node->outputs[0])) return NULL;
+  const Value *output = value_root(node->outputs[0]);
+  if (live->first[output->id] != call || is_state_value(emitter->graph, output)) return NULL;
+  for (int i = 0; i < node->n_inputs; i++) {
+    if (!node->inputs[i] || !is_whole(node->inputs[i])) continue;
+    Value *input = value_root(node->inputs[i]);
+    bool ends = live->last[input->id] == call && live->first[input->id] < call;
+    if (ends && value_max_bytes(input) == value_max_bytes(output) && !is_state_value(emitter->graph, input) &&
+        may_overwrite(node, i))
+      return input;
+  }
+  return NULL;
+}
+
+static Interval *interval_of(MemoryPlan *plan, const Value *value) {
+  int low = 0, high = plan->n_intervals - 1;
+  while (low < high) {
+    int middle = (low + high) / 2;
+    if (plan->intervals[middle].value->id < value->id)
+      low = middle + 1;
+    else
+      high = middle;
+  }
+  return &plan->intervals[low];
+}
+
+static void find_overwritten(Emitter *emitter, const Liveness *live, MemoryPlan *plan) {
+  for (int call = 0; call < emitter->n_calls; call++) {
+    const Value *input = overwritten(emitter, live, call);
+    if (input) interval_of(plan, value_root(emitter->calls[call]->node->outputs[0]))->over = input;
+  }
+}
+
 /* ---- offsets ---- */
 
-static int by_size(const void *left, const void *right) {
-  const Interval *a = *(Interval *const *)left, *b = *(Interval *const *)right;
-  if (a->bytes != b->bytes) return a->bytes > b->bytes ? -1 : 1;
-  return a->value->id - b->value->id;
-}
-
-static int by_offset(const void *left, const void *right) {
-  const Interval *a = *(Interval *const *)left, *b = *(Interval *const *)right;
-  if (a->value->offset != b->value->offset) return a->value->offset < b->value->offset ? -1 : 1;
-  return a->value->id - b->value->id;
-}
-
-static bool together(const Interval *a, const Interval *b) { return a->first <= b->last && b->first <= a->last; }
-
-/* The lowest offset where `interval` fits between those placed before that live at the same time. */
-static int64_t lowest_fit(Interval *const *placed, int count, const Interval *interval, Interval **beside) {
-  int n = 0;
-  for (int i = 0; i < count; i++)
-    if (together(placed[i], interval)) beside[n++] = placed[i];
-  qsort(beside, (size_t)n, sizeof *beside, by_offset);
-  int64_t offset = 0;
-  for (int i = 0; i < n; i++) {
-    if (beside[i]->value->offset - offset >= interval->bytes) break;
-    int64_t end = beside[i]->value->offset + beside[i]->bytes;
-    if (end > offset) offset = end;
+/* A span for each interval that is written over none; in the order of the calls, so that one comes after the one it is
+ * written over. */
+static void make_spans(Emitter *emitter, MemoryPlan *plan) {
+  Arena *arena = emitter->graph->arena;
+  int *next = ARENA_ARRAY(arena, int, plan->n_intervals), *heads = ARENA_ARRAY(arena, int, emitter->n_calls + 1);
+  for (int i = 0; i <= emitter->n_calls; i++) heads[i] = -1;
+  for (int i = plan->n_intervals - 1; i >= 0; i--) {
+    next[i] = heads[plan->intervals[i].first];
+    heads[plan->intervals[i].first] = i;
   }
-  return offset;
+  plan->spans = ARENA_ARRAY(arena, Span, plan->n_intervals);
+  for (int call = 0; call <= emitter->n_calls; call++)
+    for (int i = heads[call]; i >= 0; i = next[i]) {
+      Interval *interval = &plan->intervals[i];
+      interval->span = interval->over ? interval_of(plan, interval->over)->span : plan->n_spans++;
+      Span *span = &plan->spans[interval->span];
+      if (!interval->over) *span = (Span){.bytes = interval->bytes, .first = interval->first};
+      span->last = interval->last;
+    }
 }
 
-static void assign_offsets(Arena *arena, MemoryPlan *plan) {
-  Interval **order = ARENA_ARRAY(arena, Interval *, plan->n_intervals);
-  Interval **beside = ARENA_ARRAY(arena, Interval *, plan->n_intervals);
-  for (int i = 0; i < plan->n_intervals; i++) order[i] = &plan->intervals[i];
-  qsort(order, (size_t)plan->n_intervals, sizeof *order, by_size);
+static void assign_offsets(Emitter *emitter, MemoryPlan *plan) {
+  make_spans(emitter, plan);
+  plan->arena_bytes = fit_spans(emitter->graph->arena, plan->spans, plan->n_spans);
+  plan->lower_bound = largest_live_set(emitter->graph->arena, plan->spans, plan->n_spans);
   for (int i = 0; i < plan->n_intervals; i++) {
-    int64_t offset = lowest_fit(order, i, order[i], beside);
-    order[i]->value->offset = offset;
-    order[i]->value->storage = STORAGE_ARENA;
-    if (offset + order[i]->bytes > plan->arena_bytes) plan->arena_bytes = offset + order[i]->bytes;
+    plan->intervals[i].value->offset = plan->spans[plan->intervals[i].span].offset;
+    plan->intervals[i].value->storage = STORAGE_ARENA;
   }
-}
-
-/* The largest sum of bytes live at one call. */
-static int64_t largest_live_set(const MemoryPlan *plan, int n_calls) {
-  int64_t largest = 0;
-  for (int call = 0; call <= n_calls; call++) {
-    int64_t sum = 0;
-    for (int i = 0; i < plan->n_intervals; i++)
-      if (plan->intervals[i].first <= call && call <= plan->intervals[i].last) sum += plan->intervals[i].bytes;
-    if (sum > largest) largest = sum;
-  }
-  return largest;
 }
 
 /* ---- the pass ---- */
@@ -157,13 +189,13 @@ MemoryPlan *plan_memory(Emitter *emitter) {
   for (int i = 0; i < graph->n_values; i++) {
     Value *value = graph->values[i];
     if (live.first[i] < 0 || value->storage != STORAGE_NONE || value->data) continue;
-    Interval interval = {value, padded_bytes(graph, value), live.first[i], live.last[i]};
-    plan->intervals[plan->n_intervals++] = interval;
+    plan->intervals[plan->n_intervals++] =
+        (Interval){.value = value, .bytes = padded_bytes(graph, value), .first = live.first[i], .last = live.last[i]};
   }
-  assign_offsets(graph->arena, plan);
+  find_overwritten(emitter, &live, plan);
+  assign_offsets(emitter, plan);
   if (plan->arena_bytes > LARGEST_ARENA)
     fatal_at(LOCATION_FILE(graph->file), EXIT_LIMIT, "one run needs more than 64 TiB; lower a dimension's max");
-  plan->lower_bound = largest_live_set(plan, emitter->n_calls);
   graph->arena_bytes = plan->arena_bytes;
   return plan;
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The memory plan on random schedules: what is live together is apart, and little is wasted. */
+/* The memory plan on random schedules: what is live together is apart, values are written over others only where that
+ * is allowed, and little is wasted. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -8,6 +9,7 @@
 
 #include <cmocka.h>
 
+#include "emit/family.h"
 #include "plan/plan_memory.h"
 
 enum { CALLS = 40, VALUES = 60 };
@@ -54,6 +56,7 @@ static Emitter *random_schedule(unsigned seed, Graph *graph) {
 
 static void assert_apart(const Interval *a, const Interval *b) {
   if (a->last < b->first || b->last < a->first) return;
+  if (a->over == b->value || b->over == a->value) return;
   int64_t a_begin = a->value->offset, b_begin = b->value->offset;
   if (a_begin < b_begin + b->bytes && b_begin < a_begin + a->bytes)
     fail_msg("t%d and t%d are live together and share bytes", a->value->id, b->value->id);
@@ -92,16 +95,133 @@ static void what_a_wavefront_touches_is_live_through_all_of_it(void **state) {
   arena_free(arena);
 }
 
-/* A third over the largest live set on the worst of random schedules; networks come much closer. */
+/* ---- values written over others ---- */
+
+static bool over_first_input(const Node *node, int input) {
+  (void)node;
+  return input == 0;
+}
+static const KernelFamily in_place = {.name = "in place", .overwrites = over_first_input};
+static const OpInfo op_in_place = {.name = "Test", .family = &in_place};
+
+/* A call that reads these and writes a value of `bytes`, by a node that may write it over its first input. */
+static Value *add_call(Emitter *emitter, int at, Value *first, Value *second, int64_t bytes) {
+  Graph *graph = emitter->graph;
+  Node *node = graph_node(graph, &op_in_place, "n", second ? 2 : 1, 1);
+  Value *output = make_value(graph, bytes);
+  node->inputs[0] = first;
+  if (second) node->inputs[1] = second;
+  graph_set_output(node, 0, output);
+  emitter->calls[at]->node = node;
+  access_value(emitter, at, first);
+  if (second) access_value(emitter, at, second);
+  access_value(emitter, at, output);
+  return output;
+}
+
+typedef struct Chain {
+  Emitter *emitter;
+  Value *x, *y;
+} Chain;
+
+/* x is made by call 0, y from it by call 1 and read by call 2. */
+static Chain chain_new(Arena *arena, int64_t x_bytes, int64_t y_bytes) {
+  Chain chain = {.emitter = make_emitter(graph_new(arena))};
+  chain.x = make_value(chain.emitter->graph, x_bytes);
+  access_value(chain.emitter, 0, chain.x);
+  chain.y = add_call(chain.emitter, 1, chain.x, NULL, y_bytes);
+  access_value(chain.emitter, 2, chain.y);
+  return chain;
+}
+
+static void a_value_is_written_over_its_dying_input(void **state) {
+  (void)state;
+  Arena *arena = arena_new();
+  Chain chain = chain_new(arena, 640, 640);
+  Value *z = add_call(chain.emitter, 2, chain.y, NULL, 640);
+  access_value(chain.emitter, 3, z);
+  MemoryPlan *plan = plan_memory(chain.emitter);
+  assert_int_equal(plan->arena_bytes, 640);
+  assert_int_equal(plan->lower_bound, 640);
+  assert_int_equal(chain.y->offset, chain.x->offset);
+  assert_int_equal(z->offset, chain.x->offset);
+  assert_int_equal(plan->n_spans, 1);
+  arena_free(arena);
+}
+
+static void expect_apart(Chain chain) {
+  MemoryPlan *plan = plan_memory(chain.emitter);
+  for (int i = 0; i < plan->n_intervals; i++) assert_null(plan->intervals[i].over);
+  for (int i = 0; i < plan->n_intervals; i++)
+    for (int j = 0; j < i; j++) assert_apart(&plan->intervals[i], &plan->intervals[j]);
+}
+
+static void what_must_stay_is_not_written_over(void **state) {
+  (void)state;
+  Arena *arena = arena_new();
+  expect_apart(chain_new(arena, 640, 320)); /* other bytes */
+
+  Chain read_later = chain_new(arena, 640, 640);
+  access_value(read_later.emitter, 3, read_later.x);
+  expect_apart(read_later);
+
+  Chain input = chain_new(arena, 640, 640);
+  input.x->is_input = true;
+  expect_apart(input);
+
+  Chain state_input = chain_new(arena, 640, 640);
+  State carried = {.input = state_input.x, .output = state_input.y};
+  state_input.emitter->graph->states = &carried;
+  state_input.emitter->graph->n_states = 1;
+  expect_apart(state_input);
+
+  Chain twice = chain_new(arena, 640, 640); /* its second input is not read where it is written */
+  add_call(twice.emitter, 2, twice.y, twice.y, 640);
+  MemoryPlan *plan = plan_memory(twice.emitter);
+  assert_ptr_equal(plan->intervals[1].over, twice.x);
+  assert_null(plan->intervals[2].over);
+
+  Chain part = chain_new(arena, 640, 640); /* a view of less than all of it */
+  Value *whole = make_value(part.emitter->graph, 1280);
+  part.x->view_of = whole;
+  expect_apart(part);
+  arena_free(arena);
+}
+
+/* ---- what is wasted ---- */
+
+/* An eighth over the largest live set on the worst of random schedules, where sizes fit together badly. */
 static void the_arena_stays_near_the_largest_live_set(void **state) {
   (void)state;
-  for (unsigned seed = 0; seed < 100; seed++) {
+  for (unsigned seed = 0; seed < 300; seed++) {
     Arena *arena = arena_new();
     MemoryPlan *plan = plan_memory(random_schedule(seed, graph_new(arena)));
     assert_true(plan->arena_bytes >= plan->lower_bound);
-    assert_true(plan->arena_bytes <= plan->lower_bound + plan->lower_bound / 3);
+    if (plan->arena_bytes > plan->lower_bound + plan->lower_bound / 8)
+      fail_msg("seed %u: %lld of %lld", seed, (long long)plan->arena_bytes, (long long)plan->lower_bound);
     arena_free(arena);
   }
+}
+
+static void the_largest_live_set_is_the_largest_sum(void **state) {
+  (void)state;
+  Arena *arena = arena_new();
+  srand(7);
+  for (int round = 0; round < 100; round++) {
+    Span spans[20];
+    for (int i = 0; i < 20; i++) {
+      int first = rand() % 30;
+      spans[i] = (Span){.bytes = rand() % 1000, .first = first, .last = first + rand() % 10};
+    }
+    int64_t largest = 0;
+    for (int step = 0; step < 40; step++) {
+      int64_t sum = 0;
+      for (int i = 0; i < 20; i++) sum += spans[i].first <= step && step <= spans[i].last ? spans[i].bytes : 0;
+      if (sum > largest) largest = sum;
+    }
+    assert_int_equal(largest_live_set(arena, spans, 20), largest);
+  }
+  arena_free(arena);
 }
 
 static void an_output_is_written_in_place_unless_the_run_can_fault(void **state) {
@@ -125,6 +245,9 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(values_live_together_share_no_byte),
       cmocka_unit_test(what_a_wavefront_touches_is_live_through_all_of_it),
+      cmocka_unit_test(a_value_is_written_over_its_dying_input),
+      cmocka_unit_test(what_must_stay_is_not_written_over),
+      cmocka_unit_test(the_largest_live_set_is_the_largest_sum),
       cmocka_unit_test(the_arena_stays_near_the_largest_live_set),
       cmocka_unit_test(an_output_is_written_in_place_unless_the_run_can_fault),
   };
