@@ -139,7 +139,7 @@ class Network(Model):
 
     def probabilities(self, logits):
         """The network's output."""
-        self.output(self.layer("probabilities", "Softmax", [logits], self.classes, 1.0, axis=1))
+        self.output(self.node("Softmax", [logits], ["probabilities"], axis=1))
         return self
 
     def classifier(self, x):

@@ -46,7 +46,7 @@ def test_list_prints_the_cases_that_patterns_choose():
 
 
 @pytest.mark.parametrize("words, complaint", [
-    ([], "required"), (["cnn"], "cnn"), (["rnn", "--case", "lstm_x"], "lstm_x"), (["rnn", "--threads", "1,0"], "1,0"),
+    ([], "required"), (["dnn"], "dnn"), (["cnn", "--without", "torch"], "torch"), (["rnn", "--case", "lstm_x"], "lstm_x"), (["rnn", "--threads", "1,0"], "1,0"),
     (["rnn", "--threads", ""], "thread counts"), (["rnn", "--rounds", "0"], "0"),
     (["rnn", "--without", "numpy"], "numpy")])
 def test_a_bad_argument_is_named_before_anything_is_set_up(words, complaint):
@@ -67,12 +67,16 @@ def test_packages_that_cannot_be_had_end_it_with_exit_code_5(tmp_path):
     assert "torch" not in done.stderr and "Traceback" not in done.stderr
 
 
-def test_a_peer_that_is_left_out_is_not_installed():
+def test_a_peer_that_is_left_out_or_of_another_comparison_is_not_installed():
     text = environment.REQUIREMENTS.read_text()
-    every = [pin.split("==")[0] for pin in environment.wanted_packages(text, [])]
-    assert set(environment.PEERS) < set(every)
-    every.remove("torch")
-    assert [pin.split("==")[0] for pin in environment.wanted_packages(text, ["torch"])] == every
+
+    def wanted(what, *without):
+        return {pin.split("==")[0] for pin in environment.wanted_packages(text, what, without)}
+
+    assert wanted("rnn") >= {"onnxruntime", "openvino", "torch"} and not wanted("rnn") & {"ncnn", "pnnx"}
+    assert wanted("cnn") >= {"onnxruntime", "openvino", "ncnn", "pnnx"} and "torch" not in wanted("cnn")
+    assert wanted("rnn") - wanted("rnn", "torch") == {"torch"}
+    assert wanted("cnn") - wanted("cnn", "ncnn") == {"ncnn", "pnnx"}
 
 
 # What is computed
@@ -149,7 +153,7 @@ def test_thread_counts_that_are_close_to_the_best_go_on():
     seconds = {("rnncc", 1): 1.3e-3, ("rnncc", 2): 1e-3, ("torch", 1): 5e-3, ("torch", 2): 5.5e-3}
     turns = {key: measure.Turn(Slow(value), 0) for key, value in seconds.items()}
     measure.rounds(turns, 1, 1, 0)
-    assert sorted(measure.near_best(turns)) == [("rnncc", 2), ("torch", 1), ("torch", 2)]
+    assert sorted(measure.near_best(turns, 1.2)) == [("rnncc", 2), ("torch", 1), ("torch", 2)]
 
 
 def test_a_turn_has_enough_runs_to_wake_threads_and_never_too_many():

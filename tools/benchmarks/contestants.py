@@ -52,13 +52,25 @@ class CRunner:
 
 
 class Job:
-    """A case, the folder of its model files, and what its caller would have at hand: input and room for the output."""
+    """A recurrent case, the folder of its model files, and what its caller would have at hand: input and room for the
+    output; and what is right."""
+    near = 1.2  # a thread count that takes this much longer than the best is not measured any further
 
     def __init__(self, case, folder):
         self.case, self.folder, self.feeds = case, folder, networks.feeds(case)
         self.outputs = {name: np.full(networks.output_shape(case), np.nan, np.float32)
                         for name in networks.output_names(case)}
         self.torch_weights = torch_weights(case)
+        self.weight_bytes, self.bound = case.weight_bytes, networks.tolerance(case)
+
+    def reference(self):
+        return networks.reference(self.case)
+
+    def error(self, outputs, expected):
+        return networks.error(outputs, expected)
+
+    def bound_of(self, contestant):
+        return self.bound + (0 if contestant == "rnncc" else networks.PEER_COARSENESS)
 
 
 # rnncc
@@ -318,4 +330,58 @@ class PyTorch(Contestant):
         return TorchRunner(self.torch, network.eval(), job, threads)
 
 
-CONTESTANTS = {"rnncc": Rnncc, "onnxruntime": OnnxRuntime, "openvino": OpenVino, "torch": PyTorch}
+# ncnn, whose Python package has no C interface; its calls take milliseconds
+
+
+class NcnnRunner:
+    def __init__(self, ncnn, net, job):
+        (self.output_name,) = job.outputs
+        self.net, self.image = net, ncnn.Mat(job.feeds["image"][0])
+
+    def infer(self):
+        extractor = self.net.create_extractor()
+        extractor.input("in0", self.image)
+        status, result = extractor.extract("out0")
+        if status:
+            raise Failed(f"ncnn: a run failed with status {status}")
+        return result
+
+    def times(self, runs):
+        times = []
+        for _ in range(runs):
+            start = time.perf_counter()
+            self.infer()
+            times.append(time.perf_counter() - start)
+        return times
+
+    def run(self):
+        return {self.output_name: np.array(self.infer())[np.newaxis]}
+
+    def close(self):
+        self.net.clear()
+
+
+class Ncnn(Contestant):
+    title = "ncnn"
+
+    def __init__(self):
+        try:
+            import ncnn
+        except ImportError as missing:
+            raise Failed(f"ncnn: {missing}") from missing
+        self.ncnn, self.version = ncnn, ncnn.__version__
+
+    def open(self, job, threads):
+        if len(job.feeds["image"]) > 1:
+            raise Failed("ncnn: takes one image at a time")
+        net = self.ncnn.Net()
+        net.opt.num_threads = threads
+        for half in ("use_fp16_packed", "use_fp16_storage", "use_fp16_arithmetic", "use_bf16_storage"):
+            setattr(net.opt, half, False)  # f32 as given
+        for load, suffix in ((net.load_param, "param"), (net.load_model, "bin")):
+            if load(str(job.folder / f"model.ncnn.{suffix}")):
+                raise Failed(f"ncnn: cannot load model.ncnn.{suffix}")
+        return NcnnRunner(self.ncnn, net, job)
+
+
+CONTESTANTS = {"rnncc": Rnncc, "onnxruntime": OnnxRuntime, "openvino": OpenVino, "torch": PyTorch, "ncnn": Ncnn}

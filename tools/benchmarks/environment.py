@@ -11,7 +11,9 @@ ROOT = Path(__file__).resolve().parents[2]
 BUILD = Path(os.environ.get("RNNCC_BUILD", ROOT / "build"))
 VENV = ROOT / ".venv-bench"
 REQUIREMENTS = Path(__file__).with_name("requirements.txt")
-PEERS = ("onnxruntime", "openvino", "torch")
+PEERS = {"rnn": ("onnxruntime", "openvino", "torch"), "cnn": ("onnxruntime", "openvino", "ncnn")}
+PACKAGES = {"ncnn": ("ncnn", "pnnx")}  # of peers that take more than the one of their name
+ALONE = ("pnnx",)  # it asks for PyTorch, which the converter, a program by itself, does not need
 ENVIRONMENT_ERROR = 5
 CPU_WHEELS = "download.pytorch.org"  # PyPI's torch is the CUDA build: gigabytes that are of no use here
 
@@ -20,16 +22,21 @@ class Missing(Exception):
     pass
 
 
-def wanted_packages(text, without):
-    """The pins of requirements.txt, but for the peers that are left out."""
+def packages(peers):
+    return {package for peer in peers for package in PACKAGES.get(peer, (peer,))}
+
+
+def wanted_packages(text, what, without):
+    """The pins of requirements.txt, but for peers that are left out or have no part in `what`."""
     pins = [line for line in text.splitlines() if line and not line.startswith("#")]
-    return [pin for pin in pins if pin.split("==")[0] not in without]
+    others = packages(peer for peers in PEERS.values() for peer in peers) - packages(set(PEERS[what]) - set(without))
+    return [pin for pin in pins if pin.split("==")[0] not in others]
 
 
-def missing_packages(without):
+def missing_packages(what, without):
     installed = VENV / "requirements.txt"
     known = installed.read_text().splitlines() if installed.exists() else []
-    return [pin for pin in wanted_packages(REQUIREMENTS.read_text(), without) if pin not in known]
+    return [pin for pin in wanted_packages(REQUIREMENTS.read_text(), what, without) if pin not in known]
 
 
 def run_quietly(what, *command):
@@ -52,15 +59,20 @@ def install(pins):
         run_quietly(f"cannot make {VENV.name}: Debian's package python3-venv is needed",
                     python, "-m", "venv", "--clear", VENV)
     index = ["--extra-index-url", f"https://{CPU_WHEELS}/whl/cpu"] if reachable(CPU_WHEELS) else []
-    names = " ".join(f"--without {peer}" for peer in PEERS if any(pin.startswith(peer + "==") for pin in pins))
-    run_quietly(f"cannot install the packages; is there a network? A peer can be left out: {names}",
-                VENV / "bin" / "pip", "--disable-pip-version-check", "install", *index, *pins)
+    peers = sorted({peer for group in PEERS.values() for peer in group})
+    names = " ".join(f"--without {peer}" for peer in peers if any(pin.startswith(peer + "==") for pin in pins))
+    pip = [VENV / "bin" / "pip", "--disable-pip-version-check", "install"]
+    alone = [pin for pin in pins if pin.split("==")[0] in ALONE]
+    for command in ([*index, *(pin for pin in pins if pin not in alone)], ["--no-deps", *alone]):
+        if any("==" in word for word in command):
+            run_quietly(f"cannot install the packages; is there a network? A peer can be left out: {names}",
+                        *pip, *command)
     with open(VENV / "requirements.txt", "a") as installed:
         installed.writelines(pin + "\n" for pin in pins)
 
 
-def prepare(without):
-    pins = missing_packages(without)
+def prepare(what, without):
+    pins = missing_packages(what, without)
     if pins:
         install(pins)
     if "RNNCC_BUILD" not in os.environ and subprocess.run([ROOT / "tools" / "build"]).returncode:

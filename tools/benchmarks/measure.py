@@ -14,16 +14,17 @@ import sys
 import time
 from pathlib import Path
 
-from benchmarks import networks
-from benchmarks.cases import case_named
+from benchmarks import cases, cnn_cases
+from benchmarks.cnn_job import CnnJob
 from benchmarks.contestants import CONTESTANTS, Failed, Job
+
+JOBS = {"rnn": (cases.case_named, Job), "cnn": (cnn_cases.case_named, CnnJob)}
 
 PEER_PAUSE = 0.06  # seconds: ONNX Runtime's threads spin on for some 40 ms after a run
 SLICE = 0.01  # seconds of counted runs in a turn, and of uncounted ones before: waking threads takes milliseconds
 MOST_RUNS = 400
 FEWEST_ROUNDS = 3  # that a median needs
 CHOOSING_ROUNDS, CHOOSING_SECONDS = 2, 2
-NEAR = 1.2  # a thread count that takes this much longer in the choosing rounds goes on
 STARTS = 3
 START_RUNS = 0.05  # seconds of runs after a first result, in which memory may still grow; one run at least
 
@@ -80,7 +81,7 @@ def starts(contestants, job, threads):
     found = {}
     for name, contestant in contestants.items():
         results = [in_fork(start, contestant, job, threads) for _ in range(STARTS)]
-        beyond = min(result["bytes"] for result in results) - job.case.weight_bytes - contestant.own_output_bytes(job)
+        beyond = min(result["bytes"] for result in results) - job.weight_bytes - contestant.own_output_bytes(job)
         found[name] = {"start_seconds": statistics.median(result["seconds"] for result in results),
                        "bytes_beyond_weights": beyond}
     return found
@@ -92,13 +93,11 @@ def starts(contestants, job, threads):
 def check(job, expected, runners):
     """Name -> error. An output that is not what the network computes ends the case: its time would mean nothing."""
     errors = {}
-    limits = {name: networks.tolerance(job.case) + (0 if name == "rnncc" else networks.PEER_COARSENESS)
-              for name, _ in runners}
     for (name, threads), runner in runners.items():
-        error = networks.error(runner.run(), expected)
-        if error > limits[name]:
+        error = job.error(runner.run(), expected)
+        if error > job.bound_of(name):
             raise Disagreement(f"{job.case.name}: {name} on {threads} threads is off by {error:.2g} of the largest "
-                               f"value; the bound is {limits[name]:.2g}")
+                               f"value; the bound is {job.bound_of(name):.2g}")
         errors[name] = max(error, errors.get(name, 0))
     return errors
 
@@ -151,21 +150,21 @@ def by_contestant(turns):
     return names
 
 
-def near_best(turns):
-    """Those whose thread count may yet turn out their contestant's best."""
+def near_best(turns, near):
+    """Those that take at most `near` times their contestant's best thread count."""
     kept = {}
     for name, counts in by_contestant(turns).items():
         least = min(turn.median for turn in counts.values())
-        kept.update({(name, threads): turn for threads, turn in counts.items() if turn.median <= NEAR * least})
+        kept.update({(name, threads): turn for threads, turn in counts.items() if turn.median <= near * least})
     return kept
 
 
-def choose_counts(runners):
+def choose_counts(runners, near):
     """Turns of the runners to go on with. The others are closed."""
     turns = {key: Turn(runner, pause_after(key[0])) for key, runner in runners.items()}
     time.sleep(PEER_PAUSE)
     rounds(turns, 1, CHOOSING_ROUNDS, CHOOSING_SECONDS)
-    kept = near_best(turns)
+    kept = near_best(turns, near)
     for key in runners.keys() - kept.keys():
         runners[key].close()
     for turn in kept.values():
@@ -183,22 +182,24 @@ def spread(seconds):
 
 def measure(job, contestants, counts, most_rounds, seconds):
     result = starts(contestants, job, max(counts))
-    expected = networks.reference(job.case)
+    expected = job.reference()
     runners = {(name, threads): contestant.open(job, threads)
                for threads in counts for name, contestant in contestants.items()}
     errors = check(job, expected, runners)
-    turns = choose_counts(runners)
+    turns = choose_counts(runners, job.near)
     done = rounds(turns, FEWEST_ROUNDS, most_rounds, seconds)
     for name, candidates in by_contestant(turns).items():
         threads, best = min(candidates.items(), key=lambda pair: pair[1].median)
         result[name].update(threads=threads, error=errors[name], version=contestants[name].version,
+                            by_threads={count: turn.median for count, turn in candidates.items()},
                             **spread(best.seconds))
-    return {"case": job.case.name, "rounds": done, "bound": networks.tolerance(job.case), "contestants": result}
+    return {"case": job.case.name, "rounds": done, "bound": job.bound, "contestants": result}
 
 
 def main(settings):
     gc.disable()
-    job = Job(case_named(settings["case"]), Path(settings["folder"]))
+    case_named, make_job = JOBS[settings["what"]]
+    job = make_job(case_named(settings["case"]), Path(settings["folder"]))
     try:
         contestants = {name: CONTESTANTS[name]() for name in settings["contestants"]}
         result = measure(job, contestants, settings["threads"], settings["rounds"], settings["seconds"])

@@ -11,7 +11,8 @@ from pathlib import Path
 from benchmarks import machine
 from benchmarks.cases import case_named
 
-TITLES = {"rnncc": "rnncc", "onnxruntime": "ONNX Runtime", "openvino": "OpenVINO", "torch": "PyTorch"}
+PAGE_FILE = "RESULTS.md"
+TITLES = {"rnncc": "rnncc", "onnxruntime": "ONNX Runtime", "openvino": "OpenVINO", "torch": "PyTorch", "ncnn": "ncnn"}
 
 
 def title(result):
@@ -48,9 +49,9 @@ def timed(found):
     return f"{milliseconds(found['median_seconds'])} ({found['threads']})"
 
 
-def verdict(result):
+def verdict(result, at_most):
     """Paired ratio, ratio, at most, met."""
-    of_peer, at_most = ratio(result), case_named(result["case"]).at_most
+    of_peer = ratio(result)
     reached = "-" if of_peer is None or at_most is None else "yes" if of_peer <= at_most else "no"
     figures = [(paired_ratio(result), 3), (of_peer, 3), (at_most, 2)]
     return [*("-" if value is None else f"{value:.{digits}f}" for value, digits in figures), reached]
@@ -65,9 +66,13 @@ def heading(names):
 
 
 def line(result):
+    return result_line(result, case_named(result["case"]).at_most)
+
+
+def result_line(result, at_most):
     columns = "".join(f"{timed(found):>17}" for found in result["contestants"].values())
-    paired, of_peer, at_most, reached = verdict(result)
-    return f"{result['case']:24}{columns}{paired:>8}{of_peer:>8}{at_most:>9}  {reached}"
+    paired, of_peer, shown, reached = verdict(result, at_most)
+    return f"{result['case']:24}{columns}{paired:>8}{of_peer:>8}{shown:>9}  {reached}"
 
 
 # The page
@@ -79,7 +84,7 @@ def table(head, rows):
 
 
 def times_table(results, names):
-    rows = [[title(result), *(timed(result["contestants"][name]) for name in names), *verdict(result)]
+    rows = [[title(result), *(timed(result["contestants"][name]) for name in names), *verdict(result, case_named(result["case"]).at_most)]
             for result in results["cases"]]
     return table(["case", *(TITLES[name] for name in names), "paired", "ratio", "at most", "met"], rows)
 
@@ -229,6 +234,6 @@ def write(results, folder):
     folder = Path(folder)
     (folder / "results.json").write_text(json.dumps(results, indent=1) + "\n")
     if results["cases"]:
-        (folder / "RESULTS.md").write_text(page(results))
+        (folder / PAGE_FILE).write_text(page(results))
         if best_peer(results["cases"][0])[0]:
             chart(results, folder / "rnn.svg")

@@ -5,38 +5,57 @@ import json
 import shlex
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import onnx
 
-from benchmarks import arguments, environment, machine, networks, report
+from benchmarks import arguments, cnn_job, cnn_report, environment, machine, networks, report
+from benchmarks.contestants import Failed
 
 DISAGREEMENT = 1
 HERE = Path(__file__).resolve().parent
 
 
-def prepare(case, folder, options):
-    """Writes the model for rnncc and for the peers, and compiles it. False if rnncc refuses; it says why."""
-    folder.mkdir(parents=True, exist_ok=True)
+REPORTS = {"rnn": report, "cnn": cnn_report}
+
+
+def write_recurrent_model(case, folder, contestants):
     model = networks.model(case)
     onnx.save(model.onnx(), folder / "model.onnx")
+    return model.write(folder)
+
+
+def prepare(case, folder, given, contestants):
+    """Writes the model for rnncc and for the peers, and compiles it. Seconds of that, or None if rnncc refuses; it says
+    why."""
+    folder.mkdir(parents=True, exist_ok=True)
+    write = cnn_job.write_model if given.what == "cnn" else write_recurrent_model
+    model = write(case, folder, contestants)
     rnncc = environment.BUILD / "compiler" / "rnncc"
-    return subprocess.run([rnncc, model.write(folder), "-o", folder / "module.so", *options]).returncode == 0
+    began = time.perf_counter()
+    done = subprocess.run([rnncc, model, "-o", folder / "module.so", *given.rnncc])
+    return None if done.returncode else time.perf_counter() - began
 
 
 def measure(case, given, contestants):
     """The case's result, or a disagreement or failure under that name."""
     folder = environment.BUILD / "bench" / case.name
-    if not prepare(case, folder, given.rnncc):
+    try:
+        compile_seconds = prepare(case, folder, given, contestants)
+    except Failed as reason:
+        return {"case": case.name, "failure": str(reason)}
+    if compile_seconds is None:
         return {"case": case.name, "failure": f"{case.name}: rnncc does not compile it"}
-    settings = {"case": case.name, "folder": str(folder), "contestants": contestants, "threads": given.threads,
-                "rounds": given.rounds, "seconds": given.seconds}
+    settings = {"what": given.what, "case": case.name, "folder": str(folder), "contestants": contestants,
+                "threads": given.threads, "rounds": given.rounds, "seconds": given.seconds}
     command = [*given.under, sys.executable, "-m", "benchmarks.measure", json.dumps(settings)]
     done = subprocess.run(command, stdout=subprocess.PIPE, text=True)
     lines = done.stdout.splitlines()
     if not lines:
         return {"case": case.name, "failure": f"{case.name}: its process ended with status {done.returncode}"}
-    return json.loads(lines[-1])
+    return {**json.loads(lines[-1]), "compile_seconds": compile_seconds,
+            **(cnn_job.module_facts(folder) if given.what == "cnn" else {})}
 
 
 def output_folder(given, words):
@@ -55,25 +74,26 @@ def shown_command(words):
 
 
 def run(given, words):
-    contestants = ["rnncc", *(peer for peer in environment.PEERS if peer not in given.without)]
+    contestants = ["rnncc", *(peer for peer in environment.PEERS[given.what] if peer not in given.without)]
+    reporter = REPORTS[given.what]
     output = output_folder(given, words)
     output.mkdir(parents=True, exist_ok=True)
     results = {"date": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d %H:%M UTC"),
                "command": shown_command(words),
                "machine": machine.describe(given.threads, given.under), "cases": []}
     problems = []
-    print(report.heading(contestants))
+    print(reporter.heading(contestants))
     for case in given.cases:
         result = measure(case, given, contestants)
         if "contestants" in result:
             results["cases"].append(result)
-            print(report.line(result), flush=True)
+            print(reporter.line(result), flush=True)
         else:
             problems.append(result)
             print(f"tools/bench: {result.get('disagreement') or result['failure']}", file=sys.stderr)
-        report.write(results, output)
+        reporter.write(results, output)
     if results["cases"]:
-        print(f"\n{output / 'RESULTS.md'}")
+        print(f"\n{output / reporter.PAGE_FILE}")
     if any("disagreement" in problem for problem in problems):
         return DISAGREEMENT
     return environment.ENVIRONMENT_ERROR if problems else 0

@@ -1,0 +1,129 @@
+# SPDX-License-Identifier: MIT
+"""tools/bench cnn but for its measuring: no time is judged here. OpenVINO and ncnn are in the other venv only."""
+import copy
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from conftest import ROOT, build_directory
+
+os.environ.setdefault("RNNCC_BUILD", str(build_directory()))
+sys.path[:0] = [str(ROOT / "tools"), str(ROOT / "models")]
+
+from benchmarks import cnn_job, cnn_report, contestants, measure  # noqa: E402
+from benchmarks.cnn_cases import CASES, QUICK, case_named  # noqa: E402
+from networks import NETWORKS  # noqa: E402
+
+
+def test_every_network_is_a_case_by_its_name():
+    assert {case.name for case in CASES} == NETWORKS.keys() and set(QUICK) < NETWORKS.keys()
+    for case in CASES:
+        assert case_named(case.name) is case
+
+
+def test_a_batch_is_a_case_that_is_not_judged():
+    case = case_named("resnet50_b4")
+    assert (case.network, case.B, case.at_most, case.name) == ("resnet50", 4, None, "resnet50_b4")
+    assert [case_named(name) for name in ("resnet51", "resnet50_b1", "resnet50_b0", "resnet50_x")] == [None] * 4
+
+
+def test_list_prints_the_cases_that_patterns_choose():
+    done = subprocess.run([ROOT / "tools" / "bench", "cnn", "--case", "vgg1[69]", "--list"], capture_output=True,
+                          text=True, timeout=60)
+    assert (done.returncode, done.stdout.split()) == (0, ["vgg16", "vgg19"])
+
+
+@pytest.fixture(scope="module")
+def squeezenet(tmp_path_factory, rnncc):
+    """Its folder, with the model's files and the module."""
+    folder = tmp_path_factory.mktemp("squeezenet")
+    model = cnn_job.write_model(case_named("squeezenet"), folder, ["rnncc", "onnxruntime"])
+    done = rnncc(model, "-o", folder / "module.so")
+    assert done.returncode == 0, done.stderr
+    return folder
+
+
+def test_the_c_loops_run_a_network_and_onnx_runtime(squeezenet):
+    job = cnn_job.CnnJob(case_named("squeezenet"), squeezenet)
+    runners = {(name, 2): contestants.CONTESTANTS[name]().open(job, 2) for name in ("rnncc", "onnxruntime")}
+    errors = measure.check(job, job.reference(), runners)
+    assert errors.keys() == {"rnncc", "onnxruntime"} and max(errors.values()) < cnn_job.BOUND
+    for runner in runners.values():
+        runner.close()
+
+
+def test_facts_are_those_of_the_network_and_of_its_module(squeezenet):
+    facts = cnn_job.module_facts(squeezenet)
+    assert (facts["image"], facts["classes"], facts["weight_bytes"]) == ([1, 3, 224, 224], 1000, 4 * 1235496)
+    assert 0 < facts["multiply_adds_3x3"] < facts["multiply_adds"] == pytest.approx(0.349e9, rel=0.01)
+    assert facts["weight_bytes"] <= facts["packed_bytes"] < facts["module_bytes"] and facts["arena_bytes"] > 0
+
+
+@pytest.mark.parametrize("change", [lambda y: y + 2e-4 * y.max(), lambda y: y[:, ::-1], lambda y: y * np.nan],
+                         ids=["offset", "reversed", "nan"])
+def test_an_output_that_disagrees_ends_the_case(change, squeezenet):
+    job = cnn_job.CnnJob(case_named("squeezenet"), squeezenet)
+    expected = {"probabilities": np.random.default_rng(1).uniform(0, 1, (1, 1000))}
+
+    class Fake:
+        def run(self):
+            return {name: change(values) for name, values in expected.items()}
+
+    with pytest.raises(measure.Disagreement, match="ncnn"):
+        measure.check(job, expected, {("ncnn", 1): Fake()})
+
+
+# What is reported
+
+
+def contestant(milliseconds, **more):
+    return {"median_seconds": milliseconds * 1e-3, "threads": 2, "error": 1e-7, "version": "1.0",
+            "turn_medians": [milliseconds * 1e-3] * 3, "start_seconds": 0.05, "bytes_beyond_weights": 12 << 20,
+            "by_threads": {"1": milliseconds * 1.8e-3, "2": milliseconds * 1e-3}, **more}
+
+
+RESULTS = {
+    "date": "today", "command": "tools/bench cnn",
+    "machine": {"cpu": "CPU", "cpus": 2, "caches": ["L2 1M"], "system": "Linux", "isa": "avx2",
+                "cores": [{"threads": 1, "gflops": 100.0, "read": []}, {"threads": 2, "gflops": 100.0, "read": []}]},
+    "cases": [{"case": "resnet18", "rounds": 3, "bound": 1e-4, "multiply_adds": 2_000_000_000,
+               "multiply_adds_3x3": 1_600_000_000, "weight_bytes": 40 << 20, "packed_bytes": 44 << 20,
+               "arena_bytes": 3 << 20, "module_bytes": (44 << 20) + (1 << 19), "compile_seconds": 7.0,
+               "contestants": {"rnncc": contestant(30.0), "onnxruntime": contestant(50.0)}}]}
+
+
+@pytest.fixture
+def row():
+    """row(begins) -> the cells of the page's row that begins so, n-th from the top."""
+    lines = cnn_report.page(RESULTS).splitlines()
+
+    def cells(number):
+        return [line for line in lines if line.startswith("| ResNet-18 |")][number].split(" | ")[1:]
+
+    return cells
+
+
+def test_the_ratio_is_of_the_best_peer(row):
+    assert row(0) == ["30.00 (2)", "50.00 (2)", "0.600", "0.600", "0.60", "yes |"]
+
+
+def test_limits_are_the_multiply_adds_at_the_peak_of_all_cores(row):
+    """2 GMAC at 200 GFLOP/s: 20 ms; with a quarter of 1.6 GMAC 8 ms."""
+    assert row(1) == ["2.00", "80%", "133", "67%", "20.00", "0.40", "8.00", "0.16 |"]
+
+
+def test_scaling_is_the_time_on_the_fewest_threads_over_that_on_the_most(row):
+    assert row(2) == ["54.00", "30.00", "1.80", "90.00", "50.00", "1.80 |"]
+
+
+def test_what_is_resident_beyond_weights_and_arena_is_shown(row):
+    """12 MiB beyond the model's 40: 5 beyond 44 of packed weights and an arena of 3."""
+    assert row(4) == ["7.0", "20.00", "40.00", "44.00", "3.00", "5.00", "0.50 |"]
+
+
+def test_without_peers_there_is_a_page_without_ratios():
+    alone = copy.deepcopy(RESULTS)
+    del alone["cases"][0]["contestants"]["onnxruntime"]
+    assert "30.00 (2) | - | - | 0.60 | - |" in cnn_report.page(alone)

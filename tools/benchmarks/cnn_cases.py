@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: MIT
+"""The convolutional networks, and for each the part of the best peer's time that rnncc should at most take.
+
+A name is that of models/generate, and with `_b4` at its end of a run of 4 images, which is not listed and not judged.
+"""
+import re
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Case:
+    network: str
+    title: str
+    at_most: float = None  # rnncc's median over the best peer's; None: nothing is expected of it
+    B: int = 1  # images
+
+    @property
+    def name(self):
+        return f"{self.network}_b{self.B}" if self.B > 1 else self.network
+
+    @property
+    def quick(self):
+        return self.name in QUICK
+
+
+CASES = [
+    Case("resnet18", "ResNet-18", 0.6),
+    Case("resnet34", "ResNet-34", 0.58),
+    *(Case(f"resnet{depth}", f"ResNet-{depth}", 0.75) for depth in (50, 101, 152)),
+    Case("vgg11", "VGG-11", 0.5),
+    Case("vgg13", "VGG-13", 0.45),
+    *(Case(f"vgg{depth}", f"VGG-{depth}", 0.42) for depth in (16, 19)),
+    *(Case(f"densenet{depth}", f"DenseNet-{depth}", 0.75) for depth in (121, 161, 169, 201)),
+    Case("inception_v3", "Inception-v3", 0.75),
+    Case("mobilenet_v2", "MobileNet-v2", 0.7),
+    Case("squeezenet", "SqueezeNet 1.1", 0.7),
+]
+LISTED = {case.name: case for case in CASES}
+QUICK = ["resnet18", "resnet50", "vgg16", "densenet121", "mobilenet_v2"]
+
+
+def case_named(name):
+    """The case of that name, listed or not; None if there can be none."""
+    found = re.fullmatch(r"(\w+?)(?:_b([1-9]\d*))?", name)
+    if not found or found[1] not in LISTED or found[2] == "1":
+        return None
+    listed = LISTED[found[1]]
+    return Case(listed.network, f"{listed.title}, {found[2]} images", B=int(found[2])) if found[2] else listed

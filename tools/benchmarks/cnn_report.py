@@ -1,0 +1,219 @@
+# SPDX-License-Identifier: MIT
+"""As report.py, of convolutional networks.
+
+A case of the results has beside what report.py knows: multiply_adds, multiply_adds_3x3, weight_bytes, packed_bytes,
+arena_bytes, module_bytes, compile_seconds, and of each contestant by_threads: thread count -> median seconds.
+"""
+import json
+import os
+from pathlib import Path
+
+from benchmarks import report
+from benchmarks.cnn_cases import case_named
+from benchmarks.report import TITLES, best_peer, heading, milliseconds, table, timed  # noqa: F401 (run.py asks for it)
+
+PAGE_FILE = "CNN_RESULTS.md"
+MiB = 2**20
+F43 = 4  # multiplications that Winograd's F(4x4,3x3) saves: 36 for 16 results, which take 144 directly
+
+
+def title(result):
+    return case_named(result["case"]).title
+
+
+def at_most(result):
+    return case_named(result["case"]).at_most
+
+
+def line(result):
+    return report.result_line(result, at_most(result))
+
+
+def times_table(results, names):
+    rows = [[title(result), *(timed(result["contestants"][name]) for name in names),
+             *report.verdict(result, at_most(result))] for result in results["cases"]]
+    return table(["network", *(TITLES[name] for name in names), "paired", "ratio", "at most", "met"], rows)
+
+
+def peak(results):
+    """Multiply-adds a second of all cores together."""
+    core = results["machine"]["cores"][-1]
+    return core["gflops"] * 1e9 * core["threads"] / 2
+
+
+def limits(result, results):
+    """Seconds at the peak: (directly, with F(4x4,3x3) wherever it can be)."""
+    total, winograd = result["multiply_adds"], result["multiply_adds_3x3"]
+    return total / peak(results), (total - winograd + winograd / F43) / peak(results)
+
+
+def limit_row(result, results):
+    direct, winograd = limits(result, results)
+    seconds = result["contestants"]["rnncc"]["median_seconds"]
+    _, peer = best_peer(result)
+    ratios = [f"{limit / peer:.2f}" if peer else "-" for limit in (direct, winograd)]
+    share = result["multiply_adds_3x3"] / result["multiply_adds"]
+    return [title(result), f"{result['multiply_adds'] * 1e-9:.2f}", f"{100 * share:.0f}%",
+            f"{2e-9 * result['multiply_adds'] / seconds:.0f}", f"{100 * direct / seconds:.0f}%", milliseconds(direct),
+            ratios[0], milliseconds(winograd), ratios[1]]
+
+
+def limit_table(results):
+    head = ["network", "GMAC", "3x3, stride 1", "GFLOP/s of rnncc", "of the peak", "direct limit, ms", "its ratio",
+            "Winograd limit, ms", "its ratio"]
+    return table(head, [limit_row(result, results) for result in results["cases"]])
+
+
+def scaling_table(results, names):
+    """Times by thread count, and how many times faster than on the fewest."""
+    counts = sorted({int(count) for result in results["cases"] for found in result["contestants"].values()
+                     for count in found["by_threads"]})
+    rows = []
+    for result in results["cases"]:
+        row = [title(result)]
+        for name in names:
+            seconds = {int(count): value for count, value in result["contestants"][name]["by_threads"].items()}
+            row += [milliseconds(seconds[count]) for count in counts]
+            row.append(f"{seconds[counts[0]] / seconds[counts[-1]]:.2f}")
+        rows.append(row)
+    head = [column for name in names
+            for column in [*(f"{TITLES[name]}, {count}" for count in counts), f"{counts[0]} to {counts[-1]}"]]
+    return table(["network", *head], rows)
+
+
+def start_table(results, names):
+    rows = [[title(result),
+             *(milliseconds(result["contestants"][name]["start_seconds"]) for name in names),
+             *(f"{result['contestants'][name]['bytes_beyond_weights'] / MiB:.1f}" for name in names)]
+            for result in results["cases"]]
+    return table(["network", *(f"{TITLES[name]}, {unit}" for unit in ("ms", "MiB") for name in names)], rows)
+
+
+def module_row(result):
+    found = result["contestants"]["rnncc"]
+    resident = found["bytes_beyond_weights"] + result["weight_bytes"] - result["packed_bytes"] - result["arena_bytes"]
+    sizes = [result["weight_bytes"], result["packed_bytes"], result["arena_bytes"], resident,
+             result["module_bytes"] - result["packed_bytes"]]
+    return [title(result), f"{result['compile_seconds']:.1f}",
+            milliseconds(found["start_seconds"] - found["median_seconds"]), *(f"{size / MiB:.2f}" for size in sizes)]
+
+
+def module_table(results):
+    head = ["network", "compiling, s", "start less a run, ms", "weights, MiB", "packed", "arena",
+            "resident beyond packed and arena", "module beyond packed"]
+    return table(head, [module_row(result) for result in results["cases"]])
+
+
+def error_table(results, names):
+    rows = [[title(result), *(f"{result['contestants'][name]['error']:.1e}" for name in names)]
+            for result in results["cases"]]
+    return table(["network", *(TITLES[name] for name in names)], rows)
+
+
+PAGE = """# Convolutional networks: rnncc and its peers
+
+Made by `{command}` on {date}; [cnn_results.json](cnn_results.json) has all figures.
+
+* Machine: {cpu}, {cpus} CPUs, caches {caches}; {system}
+* Contestants: {versions}
+
+![time of rnncc against the best peer](cnn.svg)
+
+## Time of a run
+
+Medians in milliseconds, and in brackets the thread count, the best of those tried. `ratio` is rnncc's median over the
+best peer's, `at most` what it should be. `paired` is the median of the ratios of each round: where it differs, the
+machine changed between rounds, as a virtual one does whose two CPUs come to share a core.
+
+{times}
+
+Same weights, same image, f32. The networks are those of `models/generate`; ncnn reads what pnnx makes of the ONNX file.
+All take turns in one process. A turn is an uncounted run, then a counted one (more of short ones), and after a peer's a
+pause, as its threads spin on. rnncc, ONNX Runtime and OpenVINO are called in C, ncnn from Python.
+
+## How far from the limit
+
+The peak is what multiply-adds in registers reach on all cores, measured: {peak:.0f} GFLOP/s. The direct limit is the
+network's multiply-adds at that peak; the Winograd limit counts a quarter of those of 3x3 convolutions of stride 1. `its
+ratio` is the limit over the best peer's time.
+
+{limits}
+
+## From one core to all
+
+Milliseconds by thread count, and how many times faster the most threads are than the fewest.
+
+{scaling}
+
+## Start and memory
+
+From loading the model's file to the first result, and by how much resident memory grows at its peak, less the size of
+the weights. Each in a fresh process whose libraries are loaded, on as many threads as may be; files are in the page
+cache, inputs and outputs are not counted.
+
+{starts}
+
+## What rnncc makes
+
+Packed weights are as the kernels read them: those of Winograd convolutions are larger than the model's.
+
+{modules}
+
+## Errors
+
+The largest difference from ONNX Runtime on one thread, relative to the largest probability. One that is over {bound:g}
+ends the case.
+
+{errors}
+"""
+
+
+def page(results):
+    names = list(results["cases"][0]["contestants"])
+    versions = {name: found["version"] for name, found in results["cases"][0]["contestants"].items()}
+    described = results["machine"]
+    return PAGE.format(
+        command=results["command"], date=results["date"], cpu=described["cpu"], cpus=described["cpus"],
+        caches=", ".join(described["caches"]), system=described["system"],
+        versions=", ".join(f"{TITLES[name]} {versions[name]}" for name in names), times=times_table(results, names),
+        peak=2e-9 * peak(results), limits=limit_table(results), scaling=scaling_table(results, names),
+        starts=start_table(results, names), modules=module_table(results), bound=results["cases"][0]["bound"],
+        errors=error_table(results, names))
+
+
+def chart(results, path):
+    """A row a network: each contestant's time as a part of the best peer's, and what rnncc should reach."""
+    os.environ.setdefault("MPLBACKEND", "svg")
+    from matplotlib import pyplot, rcParams
+    rcParams.update({"svg.hashsalt": "rnncc", "svg.fonttype": "none"})  # same figures, same file; text stays text
+    cases = results["cases"]
+    figure, axes = pyplot.subplots(figsize=(8, 1 + 0.27 * len(cases)), layout="constrained")
+    places = range(len(cases))
+    axes.barh(places, [report.ratio(case) for case in cases], color="#8fb3d9", label="rnncc")
+    expected = [(at_most(case), place) for place, case in zip(places, cases) if at_most(case)]
+    if expected:
+        axes.plot(*zip(*expected), "|", color="black", markersize=11, label="at most")
+    axes.plot([limits(case, results)[1] / best_peer(case)[1] for case in cases], places, "|", color="#c8102e",
+              markersize=6, label="Winograd limit")
+    for name, marker in (("onnxruntime", "o"), ("openvino", "s"), ("ncnn", "^")):
+        points = [(case["contestants"][name]["median_seconds"] / best_peer(case)[1], place)
+                  for place, case in zip(places, cases) if name in case["contestants"]]
+        if points:
+            axes.plot(*zip(*points), marker, color="#9c3d1a", fillstyle="none", markersize=5, label=TITLES[name])
+    axes.set_yticks(places, [title(case) for case in cases], fontsize=8)
+    axes.set_ylim(len(cases) - 0.3, -0.7)
+    axes.set_xlim(0, 2.5)
+    axes.axvline(1, color="grey", linewidth=0.6)
+    axes.set_xlabel("time, best peer = 1; farther than 2.5 is not shown")
+    figure.legend(fontsize=8, loc="outside upper center", ncols=6)
+    figure.savefig(path, metadata={"Date": None})
+    pyplot.close(figure)
+
+
+def write(results, folder):
+    folder = Path(folder)
+    (folder / "cnn_results.json").write_text(json.dumps(results, indent=1) + "\n")
+    if results["cases"]:
+        (folder / PAGE_FILE).write_text(page(results))
+        if best_peer(results["cases"][0])[0]:
+            chart(results, folder / "cnn.svg")
