@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Depthwise convolution and pooling stay on blocked tensors, and then compute what ONNX Runtime does: with residual and
-activation, batches known only at run time, on every target and any number of threads."""
+"""Depthwise and transposed convolution and pooling stay on blocked tensors, and then compute what ONNX Runtime does: with
+residual and activation, batches known only at run time, on every target and any number of threads."""
 import subprocess
 
 import numpy
@@ -76,3 +76,39 @@ def test_global_mean_sums_in_parts(compile, tmp_path):
     assert (numpy.abs(got - exact) <= (2048 + 3 + 1) * 2.0**-24 * exact).all()
     in_order = numpy.cumsum(feeds["x"].reshape(CHANNELS, -1), axis=1, dtype=numpy.float32)[:, -1] / 16384
     assert numpy.abs(got - exact).max() < numpy.abs(in_order - exact.reshape(-1)).max() / 4
+
+
+def transposed_network(seed):
+    """Transposed convolutions after each other, so that blocked tensors are read and written."""
+    rng, model = numpy.random.default_rng(seed), Model()
+    spatial, channels = int(rng.integers(1, 3)), int(rng.choice([3, 16, 24]))
+    model.dim("N", 1, 2, 3)
+    extents = [int(extent) for extent in rng.integers(1, 20, spatial)]
+    x = model.input("x", "f32", ["N", channels, *extents])
+    value = x
+    for _ in range(2):
+        groups = int(rng.choice([1, 1, 2])) if channels % 2 == 0 else 1
+        kernels = int(rng.choice([16, 32, 48] if groups > 1 else [1, 5, 16, 33, 40, 64]))
+        kernel, stride, dilation = ([int(k) for k in rng.integers(1, most, spatial)] for most in (6, 5, 3))
+        full = [(e - 1) * s + (k - 1) * d + 1 for e, s, k, d in zip(extents, stride, kernel, dilation)]
+        begin = [int(rng.integers(0, min(k + 1, f))) for k, f in zip(kernel, full)]
+        end = [int(rng.integers(0, min(k + 1, f - b))) for k, f, b in zip(kernel, full, begin)]
+        inputs = [value, model.constant(whole(rng, channels, kernels, *kernel))]
+        if rng.random() < 0.5:
+            inputs.append(model.constant(whole(rng, groups * kernels)))
+        value = model.node("ConvTranspose", inputs, strides=stride, dilations=dilation, pads=begin + end, group=groups)
+        value = model.node("Relu", [value])
+        channels, extents = groups * kernels, [f - b - e for f, b, e in zip(full, begin, end)]
+    model.output(value)
+    return model
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("target", TARGETS)
+def test_transposed_convolutions_equal_onnx_runtime(compile, tmp_path, target, seed):
+    model = transposed_network(seed)
+    module = compile(model.write(tmp_path), f"--target={target}")
+    shape = model.inputs[0]["shape"][1:]
+    for batch in (1, 3):
+        feeds = {"x": whole(numpy.random.default_rng(batch), batch, *shape)}
+        assert_same(run_module(module, feeds), model.onnx_run(feeds))
