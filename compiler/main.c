@@ -40,10 +40,10 @@ static Graph *optimise(const Options *options, Arena *arena) {
   PASS(reroll_rnn, graph);
   PASS(fuse_prologue, graph);
   PASS(fuse_epilogue, graph);
-  PASS(alias_views, graph);
   PASS(choose_layouts, graph);
   PASS(insert_layout_transforms, graph);
   PASS(place_parts, graph);
+  PASS(alias_views, graph);
   PASS(find_stacks, graph);
   return graph;
 }

@@ -11,11 +11,11 @@ void simplify(Graph *graph);       /* constant folding, identities, batch normal
 void reroll_rnn(Graph *graph);     /* decomposed LSTM, GRU and RNN cells back into one op */
 void fuse_prologue(Graph *graph);  /* batch normalisation and activation into the kernel that reads them */
 void fuse_epilogue(Graph *graph);  /* bias, residual add, activation into the producer */
-void alias_views(Graph *graph);    /* Reshape and its like share their input's memory */
-void find_stacks(Graph *graph);    /* recurrent layers that can run as a wavefront come one after the other */
 void choose_layouts(Graph *graph); /* which nodes run on blocked tensors, NCHW[x]c */
 void insert_layout_transforms(Graph *graph);
 void place_parts(Graph *graph);    /* Concat and Split of channels without copying */
+void alias_views(Graph *graph);    /* Reshape and its like share their input's memory */
+void find_stacks(Graph *graph);    /* recurrent layers that can run as a wavefront come one after the other */
 void plan_recurrent(Graph *graph); /* how each recurrent layer is run */
 void choose_schedules(Graph *graph);
 void pack_weights(Graph *graph);

@@ -36,8 +36,8 @@ static void copy_shared_outputs(Graph *graph) {
   }
 }
 
-/* needs: simplify. keeps: nodes and shapes. Sets view_of; afterwards no output's memory is an input's, a constant's or
- * another output's. */
+/* needs: simplify, insert_layout_transforms. keeps: nodes and shapes. Sets view_of; afterwards no output's memory is an
+ * input's, a constant's or another output's. */
 void alias_views(Graph *graph) {
   for (int n = 0; n < graph->n_nodes; n++) {
     Node *node = graph->nodes[n];

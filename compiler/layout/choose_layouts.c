@@ -25,7 +25,7 @@ static bool reads_blocked(const Node *node) {
   return false;
 }
 
-/* needs: infer_shapes, fuse_epilogue, alias_views; graph->target. keeps: all else. Sets Node.blocked, and channel_block
+/* needs: infer_shapes, fuse_epilogue; graph->target. keeps: all else. Sets Node.blocked, and channel_block
  * of what blocked nodes write. Until insert_layout_transforms, nodes may read layouts that they cannot. */
 void choose_layouts(Graph *graph) {
   for (int n = 0; n < graph->n_nodes; n++) {
