@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "convolution/form.h"
 #include "passes.h"
 #include "recurrent/variant.h"
 #include "support/diagnostics.h"
@@ -29,6 +30,9 @@ static const char help_text[] =
     "      --rnn=KEY=N,...     how recurrent layers run, instead of what rnncc would choose: input=ahead|step, "
     "workers,\n"
     "                          sample_ways, hide, depth_block, chunk\n"
+    "      --conv=FORM         how convolutions run where they can: plain, or direct with KEY=N after commas: oc, px, "
+    "unroll,\n"
+    "                          pass, groups, tiles\n"
     "      --schedules=FILE    measured schedules that `rnncc tune` recorded: they are used where they fit\n"
     "inspect                          example: rnncc inspect digits_cnn.json --memory\n"
     "      --memory            prints the memory plan\n"
@@ -56,6 +60,7 @@ enum {
   OPT_THREADS,
   OPT_TIMEOUT,
   OPT_RNN,
+  OPT_CONV,
   OPT_BUDGET,
   OPT_SCHEDULES,
   OPT_MEMORY,
@@ -68,15 +73,25 @@ enum {
 };
 
 static const struct option long_options[] = {
-    {"output", required_argument, NULL, 'o'},          {"emit", required_argument, NULL, OPT_EMIT},
-    {"target", required_argument, NULL, OPT_TARGET},   {"tool-timeout", required_argument, NULL, OPT_TIMEOUT},
-    {"threads", required_argument, NULL, OPT_THREADS}, {"rnn", optional_argument, NULL, OPT_RNN},
-    {"budget", required_argument, NULL, OPT_BUDGET},   {"schedules", required_argument, NULL, OPT_SCHEDULES},
-    {"memory", no_argument, NULL, OPT_MEMORY},         {"explain", required_argument, NULL, OPT_EXPLAIN},
-    {"dump-after", required_argument, NULL, OPT_DUMP}, {"verify-each", no_argument, NULL, OPT_VERIFY},
-    {"time-passes", no_argument, NULL, OPT_TIME},      {"verbose", no_argument, NULL, 'v'},
-    {"color", required_argument, NULL, OPT_COLOR},     {"help", no_argument, NULL, 'h'},
-    {"version", no_argument, NULL, OPT_VERSION},       {NULL, 0, NULL, 0},
+    {"output", required_argument, NULL, 'o'},
+    {"emit", required_argument, NULL, OPT_EMIT},
+    {"target", required_argument, NULL, OPT_TARGET},
+    {"tool-timeout", required_argument, NULL, OPT_TIMEOUT},
+    {"threads", required_argument, NULL, OPT_THREADS},
+    {"rnn", optional_argument, NULL, OPT_RNN},
+    {"budget", required_argument, NULL, OPT_BUDGET},
+    {"schedules", required_argument, NULL, OPT_SCHEDULES},
+    {"memory", no_argument, NULL, OPT_MEMORY},
+    {"explain", required_argument, NULL, OPT_EXPLAIN},
+    {"dump-after", required_argument, NULL, OPT_DUMP},
+    {"verify-each", no_argument, NULL, OPT_VERIFY},
+    {"time-passes", no_argument, NULL, OPT_TIME},
+    {"verbose", no_argument, NULL, 'v'},
+    {"color", required_argument, NULL, OPT_COLOR},
+    {"help", no_argument, NULL, 'h'},
+    {"version", no_argument, NULL, OPT_VERSION},
+    {"conv", required_argument, NULL, OPT_CONV},
+    {NULL, 0, NULL, 0},
 };
 
 static const char *const emit_names[] = {
@@ -151,6 +166,12 @@ static void set_rnn(Options *options, const char *given) {
   options->variant = given;
 }
 
+static void set_conv(Options *options, const char *given) {
+  const char *wrong = form_wrong(given);
+  if (wrong) usage_error("--conv: `%s` is no algorithm or KEY=N that it knows", wrong);
+  options->conv_form = given;
+}
+
 static void set_explain(Options *options, const char *given) {
   if (strcmp(given, "rnn") != 0) usage_error("--explain=%s: it explains rnn", given);
   options->explain = true;
@@ -196,6 +217,9 @@ static void set_option(Options *options, int option, const char *argument) {
     break;
   case OPT_RNN:
     set_rnn(options, argument);
+    break;
+  case OPT_CONV:
+    set_conv(options, argument);
     break;
   case OPT_BUDGET:
     set_budget(options, argument);

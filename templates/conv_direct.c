@@ -76,9 +76,8 @@ enum { BIAS = 1 };
 /* 1: residual, of y's shape, is added before the epilogue.
  * legal: 0 1 */
 enum { RESIDUAL = 0 };
-/* What becomes of x first; only under a 1x1 window without stride and padding, where IN_BLOCK is LANES. 1: the hook
- * `prologue`; 2: that of x * scale + shift.
- * legal: 0 1 2 */
+/* 1: x * scale + shift, and the hook `prologue` of it, come first; only under a 1x1 window without stride and padding.
+ * legal: 0 1 */
 enum { PROLOGUE = 0 };
 
 enum {
@@ -105,7 +104,6 @@ typedef struct Conv {
   int64_t oc_groups, group_chunk, tile_chunk;     /* the order */
   int64_t pass;                                   /* blocks of x that the sums take before they wait in y */
   int64_t panel_columns;
-  bool ahead; /* fetch the next oc group's weights meanwhile */
 } Conv;
 
 /* Tiles begin .. end of an oc group and image. */
@@ -264,8 +262,8 @@ static Place place_of(const Conv *c, const Run *run, int64_t t, const Pass *pass
              .columns = (int)(first_column(t % ROW_TILES + 1) - column),
              .first_row = top < 0 ? min_i64(WINDOW_H, ceil_div(-top, DILATION_H)) : 0,
              .end_row = top < IN_H ? min_i64(WINDOW_H, ceil_div(IN_H - top, DILATION_H)) : 0,
-             .in_plane = PROLOGUE > 0 ? c->panel_columns * IN_BLOCK : IN_H * IN_W * IN_BLOCK};
-  if (PROLOGUE > 0)
+             .in_plane = PROLOGUE ? c->panel_columns * IN_BLOCK : IN_H * IN_W * IN_BLOCK};
+  if (PROLOGUE)
     p.x = c->panel + (column - first_column(run->chunk)) * IN_BLOCK;
   else
     p.x = c->x + run->image * c->x_image + (top * IN_W + left) * IN_BLOCK;
@@ -275,7 +273,7 @@ static Place place_of(const Conv *c, const Run *run, int64_t t, const Pass *pass
   p.residual = RESIDUAL ? c->residual + run->image * c->residual_image + out : NULL;
   p.y = c->y + run->image * c->y_image + out;
   for (int64_t s = 0; !INSIDE && s < WINDOW_W; s++) p.inside[s] = columns_inside(left, s, p.columns);
-  if (c->ahead) look_ahead(c, run, t, done, &p);
+  look_ahead(c, run, t, done, &p);
   return p;
 }
 
@@ -302,18 +300,23 @@ static void run_tiles(const Conv *c, const Run *run) {
   }
 }
 
-/* The input of the tiles from `first` to `end`, all channels, as the tiles want it. */
+SIMD_FUNCTION vec load_block(const float *p) { return IN_BLOCK < LANES ? vload_n(p, IN_BLOCK) : vload(p); }
+SIMD_FUNCTION void store_block(float *p, vec v) {
+  if (IN_BLOCK < LANES)
+    vstore_n(p, v, IN_BLOCK);
+  else
+    vstore(p, v);
+}
+
+/* What the tiles from `first` to `end` read, all channels. */
 static void fill_panel(const Conv *c, int64_t image, int64_t first, int64_t end) {
   int64_t begin = first_column(first), columns = first_column(end) - begin;
   for (int64_t b = 0; b < c->in_blocks; b++) {
-    const float *x = c->x + image * c->x_image + (b * IN_W + begin) * LANES;
-    float *to = c->panel + b * c->panel_columns * LANES;
-    vec scale = PROLOGUE == 2 ? vload(c->scale + b * LANES) : vzero();
-    vec shift = PROLOGUE == 2 ? vload(c->shift + b * LANES) : vzero();
-    for (int64_t m = 0; m < columns; m++) {
-      vec in = vload(x + m * LANES);
-      vstore(to + m * LANES, prologue(PROLOGUE == 2 ? vfma(shift, in, scale) : in));
-    }
+    const float *x = c->x + image * c->x_image + (b * IN_W + begin) * IN_BLOCK;
+    float *to = c->panel + b * c->panel_columns * IN_BLOCK;
+    vec scale = load_block(c->scale + b * IN_BLOCK), shift = load_block(c->shift + b * IN_BLOCK);
+    for (int64_t m = 0; m < columns; m++)
+      store_block(to + m * IN_BLOCK, prologue(vfma(shift, load_block(x + m * IN_BLOCK), scale)));
   }
 }
 
@@ -334,7 +337,7 @@ static Run run_at(const Conv *c, int64_t item, int64_t end) {
 
 /* x: [n][C / IN_BLOCK][IN_H][IN_W][IN_BLOCK], y and residual: [n][K / LANES][OUT_H][OUT_W][LANES], images x_image,
  * y_image and residual_image floats apart. w: [oc group][span][R][S][IN_BLOCK][vector of the group][LANES], zero where
- * an input and an output channel are of different groups. bias, scale, shift: whole vectors.
+ * an input and an output channel are of different groups. bias, scale, shift: whole blocks.
  * group_chunk: oc groups of a chunk; tile_chunk: tiles; pass: input blocks of a pass.
  * scratch: `panels` of [C / IN_BLOCK][tile_chunk * WIDE][IN_BLOCK], of which each worker takes one; NULL without
  * PROLOGUE. Workers that find none rest. */
@@ -342,7 +345,7 @@ static void conv_direct(const Team *team, const float *x, const float *w, const 
                         float *y, const float *scale, const float *shift, float *scratch, int64_t n, int64_t x_image,
                         int64_t residual_image, int64_t y_image, int64_t channels, int64_t kernels,
                         int64_t group_channels, int64_t group_kernels, int64_t span, int64_t group_chunk,
-                        int64_t tile_chunk, int64_t pass, int64_t ahead, int64_t panels) {
+                        int64_t tile_chunk, int64_t pass, int64_t panels) {
   Conv c = {.x = x,
             .w = w,
             .bias = bias,
@@ -360,12 +363,11 @@ static void conv_direct(const Team *team, const float *x, const float *w, const 
             .in_blocks = ceil_div(channels, IN_BLOCK),
             .span = span,
             .oc_groups = ceil_div(kernels, OC_VECTORS * LANES),
-            .pass = pass,
-            .ahead = ahead != 0};
+            .pass = pass};
   c.group_chunk = min_i64(group_chunk, c.oc_groups);
   c.tile_chunk = min_i64(tile_chunk, TILES);
   Team crew = {.rank = team->rank, .size = team->size};
-  if (PROLOGUE > 0) {
+  if (PROLOGUE) {
     c.panel_columns = c.tile_chunk * WIDE;
     c.panel = scratch + team->rank * c.in_blocks * c.panel_columns * IN_BLOCK;
     crew.size = (int)min_i64(panels, team->size);
@@ -375,7 +377,7 @@ static void conv_direct(const Team *team, const float *x, const float *w, const 
   team_share(&crew, n * c.oc_groups * TILES, &item, &end);
   while (item < end) {
     Run run = run_at(&c, item, end);
-    if (PROLOGUE > 0 && filled != run.image * TILES + run.chunk)
+    if (PROLOGUE && filled != run.image * TILES + run.chunk)
       fill_panel(&c, run.image, run.chunk, min_i64(run.chunk + c.tile_chunk, TILES));
     filled = run.image * TILES + run.chunk;
     run_tiles(&c, &run);

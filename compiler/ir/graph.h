@@ -138,6 +138,7 @@ struct Graph {
   const Machine *machine;         /* and what it is planned for */
   const ScheduleRecords *records; /* measured schedules, NULL: none */
   const char *variant;            /* what --rnn forces of recurrent layers, checked; NULL: nothing */
+  const char *conv_form;          /* what --conv forces of convolutions, checked; NULL: nothing */
   const char *name, *version;     /* version: "" if absent */
   const char *file;               /* the model file as given */
   uint8_t model_sha256[32];       /* over the model file and its weights */

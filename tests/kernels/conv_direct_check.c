@@ -90,14 +90,14 @@ static float *convolve(const Problem *p, int size) {
   float *x = blocked(p->x, v->n, v->channels, in, v->in_block), *w = packed(&weights, p->w);
   float *bias = vectors(p->bias, v->kernels, v->lanes), *y = array(v->n * y_image);
   float *residual = blocked(p->residual, v->n, v->kernels, out, v->lanes);
-  float *scale = vectors(p->scale, v->channels, v->lanes), *shift = vectors(p->shift, v->channels, v->lanes);
+  float *scale = vectors(p->scale, v->channels, v->in_block), *shift = vectors(p->shift, v->channels, v->in_block);
   float *scratch = array(PANELS * blocks(v->channels, v->in_block) * v->tile_chunk * v->wide * v->in_block);
   for (int64_t i = 0; i < v->n * y_image; i++) y[i] = untouched;
   for (int rank = 0; rank < size; rank++) {
     Team team = {.rank = rank, .size = size};
     v->kernel(&team, x, w, v->bias ? bias : NULL, v->residual ? residual : NULL, y, scale, shift, scratch, v->n,
               x_image, y_image, y_image, v->channels, v->kernels, v->channels / v->groups, v->kernels / v->groups,
-              direct_span(&weights), v->group_chunk, v->tile_chunk, v->pass, 1, PANELS);
+              direct_span(&weights), v->group_chunk, v->tile_chunk, v->pass, PANELS);
   }
   free(x), free(w), free(bias), free(residual), free(scale), free(shift), free(scratch);
   return y;
@@ -108,8 +108,7 @@ static double input(const Problem *p, int64_t n, int64_t channel, int64_t row, i
   const DirectVariant *v = p->v;
   if (row < 0 || row >= v->in_h || column < 0 || column >= v->in_w) return 0;
   double x = p->x[((n * v->channels + channel) * v->in_h + row) * v->in_w + column];
-  if (v->prologue == 2) x = x * p->scale[channel] + p->shift[channel];
-  return v->prologue ? fabs(x) : x;
+  return v->prologue ? fabs(x * p->scale[channel] + p->shift[channel]) : x;
 }
 
 static double expected(const Problem *p, int64_t n, int64_t k, int64_t row, int64_t column) {

@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: MIT */
+#include "convolution/direct_plan.h"
+
+#include "convolution/form.h"
+
+enum { MOST_OC_VECTORS = 8, MOST_COLUMNS = 28, FMA_LATENCY = 4 };
+/* Cycles: around a tile, and for a vector of sums to begin and end. */
+static const double tile_cycles = 60, sum_cycles = 2.5;
+/* What prefetching leaves to be waited for, of reading from L2 and L3. */
+static const double exposed_l2 = 0.15, exposed_l3 = 0.3;
+/* Of L1 and L2: the share that data may fill and still be found there. */
+static const double usable = 0.7;
+
+static int64_t parts(int64_t whole, int64_t part) { return (whole + part - 1) / part; }
+static double larger(double a, double b) { return a > b ? a : b; }
+
+int64_t direct_row_tiles(const DirectLayer *l, const DirectPlan *p) { return parts(l->out_w, p->columns); }
+
+/* A schedule in numbers. */
+typedef struct Case {
+  const Target *target;
+  const Machine *machine;
+  const DirectLayer *layer;
+  const DirectPlan *plan;
+  int64_t oc_groups, tiles, group_chunk, tile_chunk; /* all of the order; tiles of an image */
+  double width;                                      /* mean columns of a tile */
+} Case;
+
+static Case case_of(const Target *target, const Machine *machine, const DirectLayer *l, const DirectPlan *p) {
+  Case c = {.target = target, .machine = machine, .layer = l, .plan = p};
+  c.oc_groups = parts(l->oc_vectors, p->oc_vectors);
+  c.tiles = l->out_h * direct_row_tiles(l, p);
+  c.group_chunk = p->group_chunk && p->group_chunk < c.oc_groups ? p->group_chunk : c.oc_groups;
+  c.tile_chunk = p->tile_chunk && p->tile_chunk < c.tiles ? p->tile_chunk : c.tiles;
+  c.width = (double)l->out_w / (double)direct_row_tiles(l, p);
+  return c;
+}
+
+static double vector_bytes(const Case *c) { return 4.0 * c->target->lanes; }
+static double cycles_to_read(const Case *c, double bytes, double gbps) { return bytes * c->machine->ghz / gbps; }
+
+/* Vectors of output channels of an oc group, the last one's missing ones spread over all. */
+static double mean_vectors(const Case *c) { return (double)c->layer->oc_vectors / (double)c->oc_groups; }
+
+static double group_weight_bytes(const Case *c) {
+  const DirectLayer *l = c->layer;
+  return (double)(l->depth * l->window_h * l->window_w) * mean_vectors(c) * vector_bytes(c);
+}
+
+/* Of the input that `tiles` neighbouring tiles read. */
+static double input_bytes(const Case *c, int64_t tiles) {
+  const DirectLayer *l = c->layer;
+  int64_t row_tiles = direct_row_tiles(l, c->plan), rows = parts(tiles, row_tiles);
+  double in_rows = (double)((rows - 1) * l->stride_h + l->window_h);
+  if (in_rows > (double)l->in_h) in_rows = (double)l->in_h;
+  double columns = tiles < row_tiles ? (double)(l->in_w * tiles) / (double)row_tiles : (double)l->in_w;
+  return 4 * (double)l->depth * in_rows * columns;
+}
+
+/* Multiply-adds of a tile, or the loads that they need. */
+static double multiply_cycles(const Case *c) {
+  const Machine *m = c->machine;
+  const DirectLayer *l = c->layer;
+  double rate = m->gflops / (2 * c->target->lanes * m->ghz), sums = mean_vectors(c) * c->width;
+  double multiply = larger(sums / rate, FMA_LATENCY);
+  double load = cycles_to_read(c, (mean_vectors(c) + c->width / 2) * vector_bytes(c), m->l1_gbps);
+  return (double)(l->depth * l->window_h * l->window_w) * larger(multiply, load);
+}
+
+/* Cycles of a tile with what it reads from L2. */
+static double cycles_of_tile(const Case *c) {
+  const DirectLayer *l = c->layer;
+  int64_t passes = c->plan->pass ? parts(l->span, c->plan->pass) : 1;
+  double weights = group_weight_bytes(c) / (double)passes, input = input_bytes(c, 1), l2 = input;
+  if (weights + input / (double)passes > usable * (double)c->machine->l1_bytes) l2 += group_weight_bytes(c);
+  double sums = mean_vectors(c) * c->width;
+  double ends = (double)passes * (tile_cycles + sums * (l->residual ? 1.5 * sum_cycles : sum_cycles));
+  double multiply = multiply_cycles(c), read = cycles_to_read(c, l2, c->machine->l2_gbps);
+  return ends + larger(multiply, read) + exposed_l2 * (multiply < read ? multiply : read);
+}
+
+/* Bytes that one core of `workers` reads from L3, or writes there. */
+static double l3_bytes(const Case *c, double workers) {
+  const DirectLayer *l = c->layer;
+  double images = (double)l->images, chunks = (double)parts(c->tiles, c->tile_chunk);
+  double room = usable * (double)c->machine->l2_bytes, weights = group_weight_bytes(c) * (double)c->oc_groups;
+  double chunk_weights = group_weight_bytes(c) * (double)c->group_chunk, chunk_input = input_bytes(c, c->tile_chunk);
+  double group_chunks = (double)parts(c->oc_groups, c->group_chunk);
+  bool splits_pixels = chunks * images >= workers, keeps_weights = chunk_weights + chunk_input <= room;
+  double sweeps = keeps_weights ? 1 : chunks * images; /* of the weights, by all workers together */
+  double weight_reads = splits_pixels ? weights * (keeps_weights ? workers : sweeps) : weights * sweeps;
+  bool keeps_input = chunk_input + group_weight_bytes(c) <= room;
+  double input_reads = images * chunks * chunk_input * (keeps_input ? group_chunks : (double)c->oc_groups);
+  if (!splits_pixels && keeps_input) input_reads *= workers;
+  double output = images * (double)(l->out_h * l->out_w * l->oc_vectors) * vector_bytes(c);
+  double out = output * (l->residual ? 3 : 2) * (c->plan->pass && input_bytes(c, c->tile_chunk) > room ? 2 : 1);
+  return (weight_reads + input_reads + out) / workers;
+}
+
+static double seconds_of(const Case *c) {
+  int64_t items = c->layer->images * c->oc_groups * c->tiles;
+  double workers = (double)c->machine->cores;
+  double share = (double)parts(items, c->machine->cores);
+  double busy = share * cycles_of_tile(c), moved = cycles_to_read(c, l3_bytes(c, workers), c->machine->l3_gbps);
+  return (larger(busy, moved) + exposed_l3 * (busy < moved ? busy : moved)) / (c->machine->ghz * 1e9);
+}
+
+/* ---- candidates ---- */
+
+static void consider(const Target *target, const Machine *machine, const DirectLayer *l, DirectPlan *best,
+                     DirectPlan plan) {
+  Case c = case_of(target, machine, l, &plan);
+  plan.seconds = seconds_of(&c);
+  if (best->oc_vectors == 0 || plan.seconds < best->seconds) *best = plan;
+}
+
+/* Orders: all of it as one chunk, so that each oc group's weights are read once; or chunks of tiles, each for all oc
+ * groups, or for so many that their weights stay in L2. */
+static void consider_orders(const Target *target, const Machine *machine, const DirectLayer *l, DirectPlan *best,
+                            DirectPlan plan) {
+  Case c = case_of(target, machine, l, &plan);
+  int64_t kept = (int64_t)(usable / 2 * (double)machine->l2_bytes / group_weight_bytes(&c));
+  plan.group_chunk = plan.tile_chunk = 0;
+  if (!l->prologue) consider(target, machine, l, best, plan);
+  for (int64_t tiles = 4; tiles <= 64 && tiles < c.tiles; tiles *= 2) {
+    plan.tile_chunk = tiles;
+    plan.group_chunk = 0;
+    consider(target, machine, l, best, plan);
+    plan.group_chunk = kept > 0 ? kept : 1;
+    if (plan.group_chunk < c.oc_groups && !l->prologue) consider(target, machine, l, best, plan);
+  }
+  plan.group_chunk = 0;
+  plan.tile_chunk = c.tiles < 4 ? c.tiles : 4;
+  if (l->prologue) consider(target, machine, l, best, plan);
+}
+
+/* As many columns as the registers have room for beside the weights and an input. */
+static int most_columns(const Target *target, int oc_vectors) {
+  int columns = (target->vector_registers - 1 - oc_vectors) / oc_vectors;
+  return columns > MOST_COLUMNS ? MOST_COLUMNS : columns;
+}
+
+/* An oc group that has parts of two groups of the convolution would multiply by zeros. */
+static bool fits_groups(const DirectLayer *l, int oc_vectors) {
+  return l->group_vectors == 0 || l->group_vectors % oc_vectors == 0;
+}
+
+static DirectPlan forced(const Target *target, const Machine *machine, const DirectLayer *l, const char *form,
+                         DirectPlan plan) {
+  int64_t oc = form_knob(form, "oc", plan.oc_vectors);
+  int64_t most = l->oc_vectors < MOST_OC_VECTORS ? l->oc_vectors : MOST_OC_VECTORS;
+  plan.oc_vectors = (int)(oc < 1 ? 1 : oc > most ? most : oc);
+  int64_t columns = form_knob(form, "px", plan.oc_vectors == oc ? plan.columns : most_columns(target, plan.oc_vectors));
+  plan.columns = (int)(columns < 1 ? 1 : columns > MOST_COLUMNS ? MOST_COLUMNS : columns);
+  int64_t unroll = form_knob(form, "unroll", plan.unroll);
+  plan.unroll = (int)(unroll < 1 ? 1 : unroll > 16 ? 16 : unroll);
+  plan.pass = form_knob(form, "pass", plan.pass);
+  plan.group_chunk = form_knob(form, "groups", plan.group_chunk);
+  plan.tile_chunk = form_knob(form, "tiles", plan.tile_chunk);
+  Case c = case_of(target, machine, l, &plan);
+  plan.seconds = seconds_of(&c);
+  return plan;
+}
+
+DirectPlan direct_best_plan(const Target *target, const Machine *machine, const DirectLayer *l, const char *form) {
+  DirectPlan best = {0};
+  for (int oc = 1; oc <= MOST_OC_VECTORS && oc <= l->oc_vectors; oc++) {
+    int most = most_columns(target, oc);
+    if (most < 1 || !fits_groups(l, oc)) continue;
+    DirectPlan plan = {.oc_vectors = oc, .unroll = 2};
+    plan.columns = (int)parts(l->out_w, parts(l->out_w, most));
+    consider_orders(target, machine, l, &best, plan);
+  }
+  return form ? forced(target, machine, l, form, best) : best;
+}

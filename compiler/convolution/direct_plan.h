@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * How a direct convolution is blocked and ordered: the knobs of templates/conv_direct.c, and the best of them by an
+ * analytic cost. What a schedule costs is what the slowest core does: its multiply-adds or loads, with what comes from
+ * L2 and L3 meanwhile, of which the prefetchers hide most.
+ */
+#ifndef RNNCC_DIRECT_PLAN_H
+#define RNNCC_DIRECT_PLAN_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "machine.h"
+
+/* A convolution in numbers; a plane under a 1x1 window without stride or padding is one row. */
+typedef struct DirectLayer {
+  int64_t images;
+  int64_t in_block, depth; /* channels of a block of the input; input channels that an output channel's sum is over */
+  int64_t span;            /* channel blocks that they are in */
+  int64_t oc_vectors;      /* of all output channels */
+  int64_t group_vectors;   /* a number that an oc group's divide; 0: any */
+  int64_t in_h, in_w, out_h, out_w, window_h, window_w, stride_h;
+  bool residual, prologue;
+} DirectLayer;
+
+typedef struct DirectPlan {
+  int oc_vectors;                  /* of a tile */
+  int columns;                     /* of a tile, at most */
+  int unroll;                      /* input channels that the inner loop takes at once */
+  int64_t pass;                    /* blocks of input channels between which sums wait in the output; 0: all */
+  int64_t group_chunk, tile_chunk; /* oc groups and tiles of a chunk; 0: all */
+  double seconds;
+} DirectPlan;
+
+/* `form`: what --conv forces, NULL: nothing. */
+DirectPlan direct_best_plan(const Target *target, const Machine *machine, const DirectLayer *layer, const char *form);
+
+/* Tiles of a row, and of the plane. */
+int64_t direct_row_tiles(const DirectLayer *layer, const DirectPlan *plan);
+
+#endif
