@@ -2,6 +2,7 @@
 /* The constant tables at the end of the unit. Names from the model stand here only, as string literals. */
 #include <string.h>
 
+#include "emit/family.h"
 #include "emit/unit.h"
 #include "support/sha256.h"
 #include "targets.h"
@@ -125,7 +126,8 @@ static void emit_steps(Text *out, const Emitter *emitter) {
   text_add(out, "\nstatic const ModuleStep steps[] = {\n");
   for (int i = 0; i < emitter->n_calls; i++) {
     const KernelCall *call = emitter->calls[i];
-    text_add(out, "  {\"%s\", ", call->kernel->function);
+    const Schedule *schedule = call->node->schedule;
+    text_add(out, "  {\"%s%s%s\", ", call->kernel->function, schedule ? " " : "", schedule ? schedule->text : "");
     emit_name(out, call->node->name);
     text_add(out, ", %.17g, %.17g},\n", call->flops, call->bytes);
   }

@@ -202,9 +202,31 @@ def test_bench_passes_on_the_exit_code_of_a_failing_run(rnnrun, module, files):
     refuses(rnnrun("bench", module, *given(files), "--json"), 2, "out of range")
 
 
-def test_profile_has_a_row_a_kernel(rnnrun, module):
+def test_profile_has_a_row_a_kernel_and_the_sum_of_all(rnnrun, module):
     done = rnnrun("profile", module, "--runs", 10)
-    assert done.stdout.splitlines()[1].split() == ["0.10", "100.0", "0.24", "0.96", "double_plain", "y"]
+    _, row, total = (line.split() for line in done.stdout.splitlines())
+    assert row[:4] + row[5:] == ["0.10", "100.0", "0.24", "0.96", "double_plain", "y"]
+    assert total[:4] + total[5:] == ["0.10", "100.0", "0.24", "0.96", "total"]
+
+
+def test_profile_says_what_part_of_the_measured_peak_a_kernel_reaches(rnnrun, module):
+    done = rnnrun("profile", module, "--runs", 10, "--threads", 2)
+    peak = float(re.fullmatch(r"peak: (\S+) GFLOP/s, plain multiply-adds in registers on 2 threads\n", done.stderr)[1])
+    assert peak > 0.5
+    share = float(done.stdout.splitlines()[1].split()[4])
+    assert share == pytest.approx(100 * 0.24 / peak, abs=0.06)
+
+
+def test_a_trace_has_the_kernels_of_a_run_one_after_the_other(rnnrun, module, tmp_path):
+    done = rnnrun("profile", module, "--runs", 3, "--trace", tmp_path / "trace.json")
+    assert done.returncode == 0, done.stderr
+    process, event = json.loads((tmp_path / "trace.json").read_text())["traceEvents"]
+    assert process["args"]["name"] == "fake\x1b[1m"
+    assert (event["ph"], event["name"], event["cat"], event["ts"], event["dur"]) == ("X", "y", "double_plain", 0, 0.1)
+
+
+def test_a_trace_that_cannot_be_written_is_an_error_of_the_environment(rnnrun, module, tmp_path):
+    refuses(rnnrun("profile", module, "--runs", 1, "--trace", tmp_path / "no" / "trace.json"), 5, "no/trace.json")
 
 
 def test_inspect_lists_the_interface_with_control_characters_escaped(rnnrun, module):

@@ -11,7 +11,7 @@
 
 #include "support.h"
 
-typedef enum OptionKind { FLAG, COUNT, COUNTS, NUMBER, ASSIGN } OptionKind;
+typedef enum OptionKind { FLAG, COUNT, COUNTS, NUMBER, ASSIGN, WORD } OptionKind;
 
 static const struct {
   const char *name;
@@ -33,6 +33,7 @@ static const struct {
     {"atol", NUMBER, offsetof(Arguments, absolute), "X", "absolute tolerance (default 1e-6)"},
     {"rtol", NUMBER, offsetof(Arguments, relative), "X", "relative tolerance (default 1e-5)"},
     {"signal-ms", NUMBER, offsetof(Arguments, signal_ms), "X", "what one run covers: prints the real-time factor"},
+    {"trace", WORD, offsetof(Arguments, trace), "FILE", "writes the fastest run for chrome://tracing or Perfetto"},
     {"json", FLAG, offsetof(Arguments, json), NULL, "one JSON object a line and thread count"},
 };
 
@@ -113,6 +114,9 @@ static void set_option(Arguments *arguments, int index, char *text) {
     break;
   case ASSIGN:
     add_assignment(field, name, text);
+    break;
+  case WORD:
+    *(const char **)field = text;
     break;
   }
 }

@@ -28,6 +28,7 @@ typedef struct Arguments {
   int64_t runs;                               /* --runs: timed runs */
   double absolute, relative;                  /* --atol, --rtol */
   double signal_ms;                           /* --signal-ms: what one run covers, 0: not given */
+  const char *trace;                          /* --trace: a file to write, NULL: none */
   int json;
 } Arguments;
 

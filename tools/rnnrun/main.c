@@ -23,9 +23,13 @@ static const Verb verbs[] = {
      "Inputs that are not given are random. Fields of --json: threads, runs, load_us, first_us, p50_us, p90_us,\n"
      "p99_us, p999_us, max_us, peak_rss_bytes.\n\n"
      "  rnnrun bench model.so --threads 1,2 --runs 1000 --dim T=100 --json\n"},
-    {"profile", "input dim threads runs", profile_verb, "Shows where the time goes, kernel by kernel.",
-     "Inputs that are not given are random.\n\n"
-     "  rnnrun profile model.so --dim T=100 --threads 1\n"},
+    {"profile", "input dim threads runs trace", profile_verb, "Shows where the time goes, kernel by kernel.",
+     "A kernel's name says the algorithm and its knobs. % peak is of the multiply-adds that a short loop in registers\n"
+     "reaches with the module's vectors on as many threads, measured after the runs; a convolution's are counted as "
+     "the\n"
+     "direct one's, so Winograd may pass 100. Inputs that are not given are random.\n\n"
+     "  rnnrun profile model.so --dim T=100 --threads 1\n"
+     "  rnnrun profile model.so --runs 20 --trace trace.json\n"},
     {"inspect", "", inspect_verb, "Prints the inputs, outputs, states, dimensions and build record.",
      "  rnnrun inspect model.so\n"},
 };
