@@ -32,6 +32,10 @@ def program(*prefix):
     return run
 
 
+def pytest_addoption(parser):
+    parser.addoption("--full", action="store_true", help="all networks in their own size: some ten minutes")
+
+
 @pytest.fixture(scope="session")
 def root():
     return ROOT

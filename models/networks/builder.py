@@ -140,6 +140,7 @@ class Network(Model):
     def probabilities(self, logits):
         """The network's output."""
         self.output(self.node("Softmax", [logits], ["probabilities"], axis=1))
+        self.nodes[-1]["name"] = "probabilities"
         return self
 
     def classifier(self, x):

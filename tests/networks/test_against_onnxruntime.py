@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: MIT
+"""Compiled networks compute what ONNX Runtime computes from the same weights, whatever the number of images, and the
+same bits on any number of threads. Most run in a small form, whose odd channel counts fill no vector; with pytest's
+option --full all run in their own size, too."""
+import sys
+
+import numpy
+import pytest
+from conftest import ROOT
+from support.module import Module
+
+sys.path.insert(0, str(ROOT / "models"))
+
+from networks import NETWORKS  # noqa: E402
+
+# Of the largest probability: the transforms of Winograd's F(4x4,3x3) multiply by up to 8 and cancel.
+BOUND = 1e-4
+BATCH = 4
+SMALL = {**dict.fromkeys(NETWORKS, {"size": 64, "width": 0.4}), "inception_v3": {"size": 107, "width": 0.3},
+         **{f"vgg{depth}": {"size": 64, "width": 0.2} for depth in (11, 13, 16, 19)},
+         **{f"densenet{depth}": {"size": 64, "width": 0.3} for depth in (121, 161, 169, 201)},
+         **{f"resnet{depth}": {"size": 64, "width": 0.2} for depth in (101, 152)}}
+FULL = ["resnet50", "squeezenet"]
+
+
+def error(got, expected):
+    return float(numpy.abs(got - expected).max() / numpy.abs(expected).max())
+
+
+def images(net, count):
+    shape = [count, *net.inputs[0]["shape"][1:]]
+    return {"image": numpy.random.default_rng(count).standard_normal(shape, numpy.float32)}
+
+
+def outputs(module, feeds, threads):
+    with module.context(threads) as context:
+        return context.run(feeds)["probabilities"]
+
+
+def check(net, compile, folder, bound, *options):
+    with Module(compile(net.write(folder), *options)) as module:
+        for count in (1, 2, BATCH):
+            feeds = images(net, count)
+            alone = outputs(module, feeds, 1)
+            assert alone.shape == (count, 1000)
+            assert error(alone, net.onnx_run(feeds)["probabilities"]) <= bound, f"{count} images"
+            for threads in (2, 3, 8):
+                assert numpy.array_equal(outputs(module, feeds, threads), alone), f"{count} images, {threads} threads"
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+def test_a_small_form_computes_what_onnx_runtime_does(name, compile, tmp_path):
+    check(NETWORKS[name](batch=BATCH, **SMALL[name]), compile, tmp_path, BOUND)
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+def test_a_network_computes_what_onnx_runtime_does(name, compile, tmp_path, request):
+    if name not in FULL and not request.config.getoption("--full"):
+        pytest.skip("only with --full")
+    check(NETWORKS[name](batch=BATCH), compile, tmp_path, BOUND)
