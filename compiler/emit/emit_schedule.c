@@ -60,9 +60,31 @@ typedef struct Pending {
   Access *list;
 } Pending;
 
+/* The channel blocks of its root that a value stands in, from *begin to before *end. False if it is not in whole
+ * blocks.
+ */
+static bool blocks_in_root(const Value *value, int64_t *begin, int64_t *end) {
+  if (!value->channel_block) return false;
+  int64_t blocks = (dim_value(value->shape[1]) + value->channel_block - 1) / value->channel_block;
+  for (*begin = 0; value->view_of; value = value->view_of) {
+    if (!value_is_part(value)) return false;
+    *begin += value->first_block;
+  }
+  *end = *begin + blocks;
+  return true;
+}
+
+/* Different channels of one tensor: slices of a concatenation, each written in its place. */
+static bool parts_apart(const Value *a, const Value *b) {
+  int64_t a_begin, a_end, b_begin, b_end;
+  if (!blocks_in_root(a, &a_begin, &a_end) || !blocks_in_root(b, &b_begin, &b_end)) return false;
+  return a_end <= b_begin || b_end <= a_begin;
+}
+
 static bool overlap(const Access *a, const Access *b) {
   const Value *x = value_root(a->value), *y = value_root(b->value);
   if (!a->writes && !b->writes) return false;
+  if (x == y && parts_apart(a->value, b->value)) return false;
   if (x->storage != y->storage || x->storage == STORAGE_WEIGHTS || x->storage == STORAGE_INPUT) return false;
   if (x->storage == STORAGE_OUTPUT) return x->slot == y->slot;
   return x->offset < y->offset + value_max_bytes(y) && y->offset < x->offset + value_max_bytes(x);
