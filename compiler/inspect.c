@@ -5,7 +5,9 @@
 #include <string.h>
 
 #include "emit/family.h"
+#include "plan/draw_memory.h"
 #include "recurrent/explain.h"
+#include "support/files.h"
 
 /* ---- the model ---- */
 
@@ -75,14 +77,16 @@ static void print_calls(const Emitter *emitter) {
   printf("%-4s %-20s %-18s %-32s %12.4f %12.4f\n", "", "", "", "total, at the dims' opt", flops * 1e-6, bytes * 1e-6);
 }
 
-static void print_memory(const MemoryPlan *plan) {
-  printf("\n%-10s %12s %12s %6s %6s\n", "value", "offset", "bytes", "first", "last");
+static void print_memory(Arena *arena, const MemoryPlan *plan) {
+  printf("\n%-6s %12s %12s %6s %6s  %-6s %s\n", "value", "offset", "bytes", "first", "last", "over", "name");
   for (int i = 0; i < plan->n_intervals; i++) {
     const Interval *interval = &plan->intervals[i];
-    printf("t%-9d %12lld %12lld %6d %6d\n", interval->value->id, (long long)interval->value->offset,
-           (long long)interval->bytes, interval->first, interval->last);
+    printf("t%-5d %12lld %12lld %6d %6d  %-6s %s\n", interval->value->id, (long long)interval->value->offset,
+           (long long)interval->bytes, interval->first, interval->last,
+           interval->over ? arena_format(arena, "t%d", interval->over->id) : "", safe(arena, interval->value->name));
   }
-  printf("arena %lld bytes, largest live set %lld bytes\n", (long long)plan->arena_bytes, (long long)plan->lower_bound);
+  printf("arena %lld bytes, largest live set %lld bytes: %.3f times\n", (long long)plan->arena_bytes,
+         (long long)plan->lower_bound, plan->lower_bound ? (double)plan->arena_bytes / (double)plan->lower_bound : 1.0);
 }
 
 void inspect_module(const Options *options, Emitter *emitter, const MemoryPlan *plan) {
@@ -92,7 +96,10 @@ void inspect_module(const Options *options, Emitter *emitter, const MemoryPlan *
   printf("%-8s %lld bytes packed for %s\n", "weights", (long long)graph->weights_bytes, graph->target->name);
   printf("%-8s %lld bytes a context\n", "arena", (long long)graph->arena_bytes);
   print_calls(emitter);
-  if (options->memory) print_memory(plan);
+  if (options->memory) print_memory(emitter->arena, plan);
+  if (!options->memory_picture) return;
+  Text picture = draw_memory(emitter, plan);
+  file_write(emitter->arena, options->memory_picture, picture.data, picture.length);
 }
 
 /* ---- recurrent layers ---- */

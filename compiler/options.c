@@ -15,7 +15,7 @@ static const char help_text[] =
     "rnncc compiles a recurrent or convolutional network into one shared object that needs only libc.\n"
     "\n"
     "usage: rnncc [compile] MODEL.json [-o MODULE.so] [options]\n"
-    "       rnncc inspect MODEL.json [--memory | --explain=rnn]\n"
+    "       rnncc inspect MODEL.json [--memory[=SVG] | --explain=rnn]\n"
     "       rnncc tune --rnn MODEL.json [-o RECORDS.jsonl] [--budget=S]\n"
     "       rnncc targets\n"
     "\n"
@@ -35,7 +35,7 @@ static const char help_text[] =
     "                          pass, groups, tiles\n"
     "      --schedules=FILE    measured schedules that `rnncc tune` recorded: they are used where they fit\n"
     "inspect                          example: rnncc inspect digits_cnn.json --memory\n"
-    "      --memory            prints the memory plan\n"
+    "      --memory[=SVG]      prints the memory plan, and draws it: tensors over time, and what is live at once\n"
     "      --explain=rnn       prints how recurrent layers could run, what is ruled out and why, and what is chosen;\n"
     "                          with -v every order of products, however many\n"
     "tune                             example: rnncc tune --rnn digits_rnn.json -o digits.jsonl --budget=30\n"
@@ -81,7 +81,7 @@ static const struct option long_options[] = {
     {"rnn", optional_argument, NULL, OPT_RNN},
     {"budget", required_argument, NULL, OPT_BUDGET},
     {"schedules", required_argument, NULL, OPT_SCHEDULES},
-    {"memory", no_argument, NULL, OPT_MEMORY},
+    {"memory", optional_argument, NULL, OPT_MEMORY},
     {"explain", required_argument, NULL, OPT_EXPLAIN},
     {"dump-after", required_argument, NULL, OPT_DUMP},
     {"verify-each", no_argument, NULL, OPT_VERIFY},
@@ -232,6 +232,7 @@ static void set_option(Options *options, int option, const char *argument) {
     break;
   case OPT_MEMORY:
     options->memory = true;
+    options->memory_picture = argument;
     break;
   case OPT_DUMP:
     set_dump(options, argument);
@@ -271,6 +272,8 @@ static void take_words(Options *options, char **words, int count) {
 
 static void check_verb(const Options *options) {
   bool tunes = options->verb == VERB_TUNE;
+  if (options->memory && options->verb != VERB_INSPECT) usage_error("--memory goes with `rnncc inspect`%s", "");
+  if (options->memory_picture && !*options->memory_picture) usage_error("--memory: the path is empty%s", "");
   if (options->explain && options->verb != VERB_INSPECT) usage_error("--explain goes with `rnncc inspect`%s", "");
   if (tunes && !options->tune_rnn) usage_error("tune: --rnn says what to tune%s", "");
   if (tunes && options->variant) usage_error("tune: --rnn=%s would leave nothing to choose", options->variant);

@@ -26,6 +26,7 @@ typedef struct Options {
   const char *schedules;          /* file of schedule records; NULL: none */
   const ScheduleRecords *records; /* read from there by main.c, or made by the tuner */
   const char *dump_after;         /* pass name, NULL: none */
+  const char *memory_picture;     /* where to draw the memory plan, NULL: nowhere */
   bool verify_each, time_passes, memory, explain, verbose;
   bool native;         /* the target is this CPU's */
   int threads;         /* to plan for; 0: as many as the machine has */

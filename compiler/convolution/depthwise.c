@@ -43,6 +43,7 @@ static ConvSchedule *choose(Graph *graph, const Node *node, const Convolution *c
   (void)node;
   DepthwiseSchedule *schedule = ARENA_NEW(graph->arena, DepthwiseSchedule);
   schedule->base.conv = *conv;
+  schedule->base.reads_residual_last = true;
   schedule->base.seconds = seconds_of(graph, conv);
   schedule->columns = row_tiles(graph, conv).columns;
   schedule->base.base.text =

@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: MIT
+"""`rnncc inspect --memory`: the arena of a run is nearly as small as can be, and is drawn as it is."""
+import re
+import sys
+from xml.etree import ElementTree
+
+import numpy
+import pytest
+from conftest import ROOT
+
+from support.model_builder import Model
+
+sys.path.insert(0, str(ROOT / "models"))
+
+from networks import NETWORKS  # noqa: E402
+
+SVG = "{http://www.w3.org/2000/svg}"
+ROW = re.compile(r"^t\d+ +(?P<offset>\d+) +(?P<bytes>\d+) +(?P<first>\d+) +(?P<last>\d+) +(?P<over>t\d+)?", re.M)
+
+
+def inspected(rnncc, path, *options):
+    done = rnncc("inspect", path, *options)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def arena_and_bound(text):
+    return [int(number) for number in re.search(r"^arena (\d+) bytes, largest live set (\d+) bytes", text, re.M).groups()]
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+def test_the_arena_is_within_a_tenth_of_the_largest_live_set(rnncc, tmp_path, name):
+    path = NETWORKS[name](width=0.25, size=139 if name == "inception_v3" else 64).write(tmp_path)
+    arena, bound = arena_and_bound(inspected(rnncc, path, "--memory"))
+    assert bound <= arena <= 1.1 * bound
+
+
+def chain(names):
+    """A value, and others that are made of it one after the other and of the same size."""
+    model = Model()
+    value = model.input("x", "f32", [4, 100])
+    first = value = model.node("Softmax", [value], [names[0]])
+    for name in names[1:]:
+        value = model.node("Mul", [value, first], [name])
+    model.output(model.node("Softmax", [value], ["y"]))
+    return model
+
+
+def test_an_element_wise_result_takes_its_dying_operand_s_place(rnncc, tmp_path):
+    rows = [row.groupdict() for row in ROW.finditer(inspected(rnncc, chain(["a", "b", "c"]).write(tmp_path), "--memory"))]
+    assert len(rows) == 3 and [bool(row["over"]) for row in rows] == [False, False, True]
+    assert rows[2]["offset"] == rows[1]["offset"] != rows[0]["offset"]
+
+
+def test_the_picture_has_a_bar_for_each_value_and_the_two_lines(rnncc, tmp_path):
+    names = ["a", "<b> & \"c\"", "c\u00e9\n"]
+    text = inspected(rnncc, chain(names).write(tmp_path), f"--memory={tmp_path / 'plan.svg'}")
+    svg = ElementTree.parse(tmp_path / "plan.svg").getroot()
+    bars = svg.findall(f".//{SVG}rect")
+    assert len(bars) == len(ROW.findall(text)) == 3
+    titles = [title.text for title in svg.findall(f".//{SVG}title")]
+    assert any(title.startswith("<b> & \"c\"\nf32[4, 100]") for title in titles)
+    classes = [path.get("class") for path in svg.findall(f".//{SVG}path")]
+    assert {"arena", "bound", "live"} <= set(classes)
+
+
+def test_bars_stand_at_their_offsets_and_share_no_place(rnncc, tmp_path):
+    inspected(rnncc, NETWORKS["squeezenet"](width=0.25, size=64).write(tmp_path), f"--memory={tmp_path / 'plan.svg'}")
+    svg = ElementTree.parse(tmp_path / "plan.svg").getroot()
+    boxes = numpy.array([[float(bar.get(key)) for key in ("x", "y", "width", "height")] for bar in svg.iter(f"{SVG}rect")])
+    right, bottom = boxes[:, 0] + boxes[:, 2], boxes[:, 1] + boxes[:, 3]
+    rounding = 0.2  # coordinates have one digit
+    for i in range(len(boxes)):
+        beside = (boxes[:, 0] < right[i] - rounding) & (right > boxes[i, 0] + rounding)
+        above = (boxes[:, 1] < bottom[i] - rounding) & (bottom > boxes[i, 1] + rounding)
+        assert (beside & above).sum() == 1, boxes[i]
+
+
+def test_memory_is_for_inspecting(rnncc, tmp_path):
+    path = chain(["a"]).write(tmp_path)
+    assert rnncc(path, "--memory").returncode == 2
+    assert rnncc("inspect", path, "--memory=").returncode == 2
