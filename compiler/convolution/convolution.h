@@ -51,6 +51,8 @@ struct ConvAlgorithm {
   const char *name; /* the first word of its schedules' texts */
   /* Can it run the convolution on blocked tensors? NULL: it runs on plain ones, any convolution. */
   bool (*runs_blocked)(const Graph *graph, const Convolution *conv);
+  /* Can it normalise and activate the input as it reads it (Node.prologue), where it runs blocked? NULL: never. */
+  bool (*takes_prologue)(const Graph *graph, const Convolution *conv);
   /* Its best schedule for a node that it can run, with base.text and seconds set; NULL to stand back. */
   ConvSchedule *(*choose)(Graph *graph, const Node *node, const Convolution *conv);
   /* As in KernelFamily. scratch may be NULL. */

@@ -44,6 +44,11 @@ static bool pointwise(const ConvAxis *axis) {
   return axis->kernel == 1 && axis->stride == 1 && dim_value(axis->pad_begin) == 0 && dim_value(axis->pad_end) == 0;
 }
 
+/* Its panels are of one image's pixels, in whole vectors of channels. */
+static bool takes_prologue(const Graph *graph, const Convolution *conv) {
+  return conv->groups == 1 && conv->channels >= graph->target->lanes && pointwise(&conv->h) && pointwise(&conv->w);
+}
+
 static void read_axes(DimTable *dims, DirectSchedule *schedule) {
   schedule->h = schedule->base.conv.h;
   schedule->w = schedule->base.conv.w;
@@ -276,5 +281,10 @@ static void emit(Emitter *emitter, Node *node) {
   call_cost(call, 2 * points * outputs, 4 * (inputs + outputs + points * (double)(conv->groups * conv->kernels)));
 }
 
-const ConvAlgorithm convolution_direct = {
-    .name = "direct", .runs_blocked = runs_blocked, .choose = choose, .scratch = scratch, .pack = pack, .emit = emit};
+const ConvAlgorithm convolution_direct = {.name = "direct",
+                                          .runs_blocked = runs_blocked,
+                                          .takes_prologue = takes_prologue,
+                                          .choose = choose,
+                                          .scratch = scratch,
+                                          .pack = pack,
+                                          .emit = emit};

@@ -29,7 +29,7 @@ struct KernelFamily {
   /* The element-wise nodes this family's kernels can take as an epilogue. NULL: none. `host` is the producer. */
   bool (*takes_epilogue)(const Node *host, const Node *epilogue);
   /* The nodes on its first input that the kernels can do as they read it: Node.prologue. NULL: none. */
-  bool (*takes_prologue)(const Node *host, const Node *prologue);
+  bool (*takes_prologue)(Graph *graph, const Node *host, const Node *prologue);
   /* May the node's one output, of the same bytes, be written over this input, which nobody reads afterwards? Then every
    * worker reads of it, before it writes there, what it writes itself, and nothing else. Asked after choose_schedules;
    * the values' own memory, not parts. NULL: over none. */

@@ -6,6 +6,7 @@
 #include "convolution/form.h"
 #include "emit/elementwise.h"
 #include "graph/shape.h"
+#include "layout/blocked.h"
 #include "support/diagnostics.h"
 
 static const ConvAlgorithm *const algorithms[] = {
@@ -36,6 +37,17 @@ static bool runs_blocked(Graph *graph, const Node *node) {
   return false;
 }
 
+static bool takes_prologue(Graph *graph, const Node *host, const Node *prologue) {
+  (void)prologue;
+  if (!can_be_blocked(host->inputs[0]) || !can_be_blocked(host->outputs[0])) return false;
+  Convolution conv = convolution_of(graph, host);
+  for (int i = 0; i < N_ALGORITHMS; i++)
+    if (algorithms[i]->takes_prologue && algorithms[i]->runs_blocked(graph, &conv) &&
+        algorithms[i]->takes_prologue(graph, &conv))
+      return true;
+  return false;
+}
+
 static bool reads_narrow(Graph *graph, const Node *node) {
   (void)graph;
   return node_int(node, "group") == 1;
@@ -43,6 +55,7 @@ static bool reads_narrow(Graph *graph, const Node *node) {
 
 static bool runs(const ConvAlgorithm *algorithm, const Graph *graph, const Node *node, const Convolution *conv) {
   if (!node->blocked) return !algorithm->runs_blocked;
+  if (node->n_prologue && !(algorithm->takes_prologue && algorithm->takes_prologue(graph, conv))) return false;
   return algorithm->runs_blocked && algorithm->runs_blocked(graph, conv);
 }
 
@@ -83,6 +96,7 @@ const KernelFamily family_conv = {
     .scratch = scratch,
     .pack = pack,
     .takes_epilogue = takes_epilogue,
+    .takes_prologue = takes_prologue,
     .overwrites = overwrites,
     .emit = emit,
 };

@@ -43,10 +43,10 @@ static bool find_chain(const UseList *uses, const Node *host, Chain *chain) {
   return false;
 }
 
-static bool takes(const Node *host, const Chain *chain) {
+static bool takes(Graph *graph, const Node *host, const Chain *chain) {
   const KernelFamily *family = host->op->family;
   for (int i = chain->n - 1; i >= 0; i--)
-    if (!family->takes_prologue(host, chain->nodes[i])) return false;
+    if (!family->takes_prologue(graph, host, chain->nodes[i])) return false;
   return true;
 }
 
@@ -69,7 +69,7 @@ void fuse_prologue(Graph *graph) {
     Chain chain;
     Node *host = graph->nodes[n];
     bool able = host->op->family && host->op->family->takes_prologue && host->n_inputs > 0;
-    if (able && find_chain(&uses, host, &chain) && takes(host, &chain)) fuse(graph, host, &chain);
+    if (able && find_chain(&uses, host, &chain) && takes(graph, host, &chain)) fuse(graph, host, &chain);
   }
   int kept = 0;
   for (int n = 0; n < graph->n_nodes; n++)

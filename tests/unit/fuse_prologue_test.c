@@ -14,12 +14,12 @@
 #include "passes.h"
 #include "reference/reference.h"
 
-static bool take_all(const Node *host, const Node *prologue) {
-  (void)host, (void)prologue;
+static bool take_all(Graph *graph, const Node *host, const Node *prologue) {
+  (void)graph, (void)host, (void)prologue;
   return true;
 }
-static bool take_norms(const Node *host, const Node *prologue) {
-  (void)host;
+static bool take_norms(Graph *graph, const Node *host, const Node *prologue) {
+  (void)graph, (void)host;
   return !strcmp(prologue->op->name, "BatchNormalization");
 }
 static const KernelFamily greedy = {.name = "greedy", .takes_prologue = take_all};
