@@ -9,6 +9,17 @@ import onnx
 from networks import NETWORKS
 
 
+def positive(kind):
+    def parse(text):
+        value = kind(text)
+        if not value > 0:
+            raise ValueError
+        return value
+
+    parse.__name__ = f"positive {kind.__name__}"
+    return parse
+
+
 def parser():
     top = argparse.ArgumentParser(
         prog="models/generate", epilog="For example: models/generate resnet50 -o build && build/compiler/rnncc "
@@ -17,10 +28,10 @@ def parser():
                     "and NAME.onnx, which has the same weights.")
     top.add_argument("names", nargs="*", choices=[[], *NETWORKS], metavar="NAME", help=" ".join(NETWORKS))
     top.add_argument("-o", dest="folder", type=Path, metavar="FOLDER", help="where to; made if it is not there")
-    top.add_argument("--batch", type=int, default=1, metavar="N",
+    top.add_argument("--batch", type=positive(int), default=1, metavar="N",
                      help="at most so many images a run, their number known only then; default: one, always")
-    top.add_argument("--size", type=int, metavar="PIXELS", help="height and width of an image; default: as in the paper")
-    top.add_argument("--width", type=float, default=1.0, metavar="FACTOR", help="of all channel counts; default: 1")
+    top.add_argument("--size", type=positive(int), metavar="PIXELS", help="height and width of an image; default: as in the paper")
+    top.add_argument("--width", type=positive(float), default=1.0, metavar="FACTOR", help="of all channel counts; default: 1")
     return top
 
 

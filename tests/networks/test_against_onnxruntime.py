@@ -18,7 +18,8 @@ BOUND = 1e-4
 BATCH = 4
 SMALL = {**dict.fromkeys(NETWORKS, {"size": 64, "width": 0.4}), "inception_v3": {"size": 107, "width": 0.3},
          **{f"vgg{depth}": {"size": 64, "width": 0.2} for depth in (11, 13, 16, 19)},
-         **{f"densenet{depth}": {"size": 64, "width": 0.3} for depth in (121, 161, 169, 201)},
+         **{f"densenet{depth}": {"size": 64, "width": 0.5} for depth in (121, 169, 201)},
+         "densenet161": {"size": 64, "width": 0.34},
          **{f"resnet{depth}": {"size": 64, "width": 0.2} for depth in (101, 152)}}
 FULL = ["resnet50", "squeezenet"]
 

@@ -1,12 +1,16 @@
 # SPDX-License-Identifier: MIT
-"""The generated networks are those of the papers: as many parameters, multiply-adds and classes."""
+"""The generated networks are those of the papers: as many parameters, multiply-adds and classes. And models/generate."""
 import math
+import os
+import subprocess
 import sys
 
 import numpy
 import onnx
+import onnxruntime
 import pytest
 from conftest import ROOT
+from support.module import Module
 
 sys.path.insert(0, str(ROOT / "models"))
 
@@ -75,3 +79,34 @@ def test_a_small_form_runs_on_any_number_of_images_and_its_values_are_of_order_o
 def test_a_seed_gives_the_same_weights_again():
     first, second = (NETWORKS["squeezenet"](size=64) for _ in range(2))
     assert all(numpy.array_equal(array, second.arrays[name]) for name, array in first.arrays.items())
+
+
+# models/generate
+
+
+def generate(*words):
+    """Its own environment, whose Python starts it: without the venv that models/generate would make."""
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(str(ROOT / room) for room in ("models", "tests"))}
+    return subprocess.run([sys.executable, "-m", "networks.generate", *map(str, words)], capture_output=True, text=True,
+                          timeout=120, env=environment)
+
+
+def test_both_forms_are_written_and_compute_the_same(tmp_path, compile):
+    done = generate("mobilenet_v2", "-o", tmp_path / "new", "--size", 32, "--width", 0.25, "--batch", 2)
+    assert done.returncode == 0, done.stderr
+    names = sorted(path.name for path in (tmp_path / "new").iterdir())
+    assert names == ["mobilenet_v2.json", "mobilenet_v2.onnx", "mobilenet_v2.safetensors"]
+    session = onnxruntime.InferenceSession(tmp_path / "new" / "mobilenet_v2.onnx", providers=["CPUExecutionProvider"])
+    feeds = {"image": numpy.random.default_rng(3).standard_normal((2, 3, 32, 32), numpy.float32)}
+    with Module(compile(tmp_path / "new" / "mobilenet_v2.json")) as module, module.context() as context:
+        got, expected = context.run(feeds)["probabilities"], session.run(None, feeds)[0]
+    assert numpy.abs(got - expected).max() < 1e-4 * expected.max()
+
+
+@pytest.mark.parametrize("words, complaint", [(["resnet51", "-o", "x"], "resnet51"), (["resnet50"], "-o FOLDER"),
+                                              (["-o", "x"], "NAME"), (["vgg16", "-o", "x", "--batch", "0"], "0")])
+def test_a_bad_argument_is_named_and_nothing_is_written(words, complaint, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    done = generate(*words)
+    assert done.returncode == 2 and complaint in done.stderr and "Traceback" not in done.stderr
+    assert not list(tmp_path.iterdir())
