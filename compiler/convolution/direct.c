@@ -14,7 +14,7 @@
 #include "emit/elementwise.h"
 #include "layout/blocked.h"
 
-enum { MOST_WINDOW = 64, MOST_PAD = 65536, MOST_UNROLLED_FLOATS = 16, PANELS = 32 };
+enum { MOST_WINDOW = 64, MOST_PAD = 65536, MOST_UNROLLED_FLOATS = 16, LEAST_PANELS = 8 };
 
 typedef struct DirectSchedule {
   ConvSchedule base;
@@ -121,6 +121,7 @@ static ConvSchedule *choose(Graph *graph, const Node *node, const Convolution *c
   schedule->plan = direct_best_plan(graph->target, graph->machine, &schedule->layer, form);
   schedule->weights = weights_of(graph, schedule, schedule->plan.oc_vectors);
   schedule->base.seconds = schedule->plan.seconds;
+  schedule->base.reads_residual_last = schedule->plan.pass == 0 || schedule->plan.pass >= schedule->layer.span;
   schedule->base.base.text = text_of(graph->arena, schedule);
   return &schedule->base;
 }
@@ -139,12 +140,17 @@ static int64_t widest(const DirectSchedule *schedule) {
 /* 0 means all of them. */
 static int64_t chunk(int64_t chosen, int64_t all) { return chosen && chosen < all ? chosen : all; }
 
+/* One for each worker that may run; a few for modules that come to a larger machine than was planned for. */
+static int64_t panels(const Graph *graph) {
+  return graph->machine->cores > LEAST_PANELS ? graph->machine->cores : LEAST_PANELS;
+}
+
 /* Panels for the input as the prologue makes it. */
 static void scratch(Graph *graph, Node *node) {
   const DirectSchedule *schedule = schedule_of(node);
   if (!node->n_prologue) return;
   int64_t columns = chunk(schedule->plan.tile_chunk, tiles_of(schedule)) * widest(schedule);
-  int64_t floats = PANELS * schedule->layer.span * columns * schedule->layer.in_block;
+  int64_t floats = panels(graph) * schedule->layer.span * columns * schedule->layer.in_block;
   node->scratch = graph_value(graph, "normalised input", node->where);
   node->scratch->dtype = RNNCC_U8;
   node->scratch->rank = 1;
@@ -274,7 +280,7 @@ static void emit(Emitter *emitter, Node *node) {
   call_integer(call, "group_chunk", chunk(plan->group_chunk, direct_oc_groups(&schedule->weights)));
   call_integer(call, "tile_chunk", chunk(plan->tile_chunk, tiles_of(schedule)));
   call_integer(call, "pass", chunk(plan->pass, schedule->layer.span));
-  call_integer(call, "panels", PANELS);
+  call_integer(call, "panels", panels(emitter_graph(emitter)));
   double points = (double)(conv->channels * conv->h.kernel * conv->w.kernel);
   double outputs = (double)dim_optimum(value_count_dim(emitter_graph(emitter), conv->y, 0, conv->y->rank));
   double inputs = (double)dim_optimum(value_count_dim(emitter_graph(emitter), conv->x, 0, conv->x->rank));
