@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A kernel on blocked tensors that slides a window over each channel by itself, and what its knobs are. */
+/* A kernel that slides a window over blocked tensors, and what its knobs are. */
 #ifndef WINDOW_CHECK_H
 #define WINDOW_CHECK_H
 
@@ -8,9 +8,15 @@
 
 #include "team.h"
 
-typedef enum WindowKind { WINDOW_MAX, WINDOW_MEAN, WINDOW_MEAN_WITH_PADDING, WINDOW_DEPTHWISE } WindowKind;
+typedef enum WindowKind {
+  WINDOW_MAX,
+  WINDOW_MEAN,
+  WINDOW_MEAN_WITH_PADDING,
+  WINDOW_DEPTHWISE,
+  WINDOW_TRANSPOSED
+} WindowKind;
 
-/* w, bias and residual are of depthwise convolution alone. All blocks of `channels` channels of n images. */
+/* w and bias are of convolutions alone, residual of the depthwise one. n images. */
 typedef void WindowKernel(const Team *team, const float *x, const float *w, const float *bias, const float *residual,
                           float *y, int64_t n, int64_t channels, int64_t x_image, int64_t residual_image,
                           int64_t y_image);
@@ -19,7 +25,8 @@ typedef struct WindowVariant {
   const char *name;
   WindowKind kind;
   int lanes;
-  int64_t n, channels;
+  int64_t n, channels, kernels;                                                       /* kernels: the channels of y */
+  int64_t groups, k_vectors;                                                          /* of the transposed one */
   int64_t in[2], out[2], window[2], stride[2], dilation[2], pad_begin[2], pad_end[2]; /* rows, columns */
   bool bias, residual;                                                                /* result: twice the sum */
   WindowKernel *run;
