@@ -82,9 +82,10 @@ static void pack(Graph *graph, Node *node) { conv_schedule_of(node)->algorithm->
 
 static void emit(Emitter *emitter, Node *node) { conv_schedule_of(node)->algorithm->emit(emitter, node); }
 
+/* Input 0 may be the residual too, but is read around what is written. */
 static bool overwrites(const Node *node, int input) {
   const ConvSchedule *chosen = conv_schedule_of(node);
-  return chosen->reads_residual_last && node->inputs[input] == chosen->conv.residual;
+  return input > 0 && chosen->reads_residual_last && node->inputs[input] == chosen->conv.residual;
 }
 
 const KernelFamily family_conv = {
