@@ -157,17 +157,19 @@ static bool runs_blocked(Graph *graph, const Node *node) {
 
 static void emit_blocked(Emitter *emitter, const Node *node) {
   Graph *graph = emitter_graph(emitter);
-  Blocked x = blocked_of(graph, node->inputs[0]), y = blocked_of(graph, node->outputs[0]);
+  const Value *y = node->outputs[0];
+  Blocked x = blocked_of(graph, node->inputs[0]);
+  int64_t y_image = y->rank > 2 ? blocked_of(graph, y).image : x.channels;
   KernelSpec *spec = kernel_spec(emitter, "global_pool_blocked");
   set_hooks(spec, reduction_of(node));
   KernelCall *call = kernel_call(emitter, node, spec);
   call_value(call, "x", node->inputs[0]);
-  call_value(call, "y", node->outputs[0]);
+  call_value(call, "y", y);
   call_dim(call, "n", node->inputs[0]->shape[0]);
   call_argument(call, "channels", "%lld", (long long)x.channels);
   call_argument(call, "pixels", "%lld", (long long)(x.height * x.width));
   call_argument(call, "x_image", "%lld", (long long)x.image);
-  call_argument(call, "y_image", "%lld", (long long)y.image);
+  call_argument(call, "y_image", "%lld", (long long)y_image);
   double count = (double)dim_optimum(value_count_dim(graph, node->inputs[0], 0, node->inputs[0]->rank));
   call_cost(call, count, 4 * count);
 }

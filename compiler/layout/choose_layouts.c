@@ -7,9 +7,12 @@
 #include "layout/layout.h"
 #include "passes.h"
 
+/* A blocked node writes what has no pixels left, [N, C], row-major. */
+static bool has_pixels(const Value *value) { return value->rank > 2; }
+
 static bool outputs_can_be_blocked(const Node *node) {
   for (int i = 0; i < node->n_outputs; i++)
-    if (node->outputs[i] && !can_be_blocked(node->outputs[i])) return false;
+    if (node->outputs[i] && has_pixels(node->outputs[i]) && !can_be_blocked(node->outputs[i])) return false;
   return true;
 }
 
@@ -34,6 +37,6 @@ void choose_layouts(Graph *graph) {
     if (!family || (!family->seeks_blocked && !reads_blocked(node))) continue;
     node->blocked = can_run_blocked(graph, node);
     for (int i = 0; node->blocked && i < node->n_outputs; i++)
-      if (node->outputs[i]) node->outputs[i]->channel_block = graph->target->lanes;
+      if (node->outputs[i] && has_pixels(node->outputs[i])) node->outputs[i]->channel_block = graph->target->lanes;
   }
 }
