@@ -12,5 +12,6 @@ void split_variadic(Graph *graph);
 void match_activations(Graph *graph);
 void fold_pads(Graph *graph);
 void fold_affine(Graph *graph);
+void pool_first(Graph *graph);
 
 #endif
