@@ -162,6 +162,16 @@ def test_a_turn_has_enough_runs_to_wake_threads_and_never_too_many():
     assert measure.Turn(Slow(0.3), 0).runs == 1
 
 
+@pytest.mark.parametrize("seconds, times", [(0.01, 3), (1.6, 2), (9, 1)])
+def test_slow_starts_are_taken_fewer_times(seconds, times, monkeypatch):
+    taken = []
+    monkeypatch.setattr(measure, "in_fork", lambda *_: taken.append(1) or {"seconds": seconds, "bytes": 1000})
+    job = contestants.Job(SMALL[0], None)
+    found = measure.starts({"rnncc": contestants.Contestant()}, job, 1)
+    assert len(taken) == times
+    assert found == {"rnncc": {"start_seconds": seconds, "bytes_beyond_weights": 1000 - job.weight_bytes}}
+
+
 def test_a_process_that_dies_at_its_start_is_reported():
     with pytest.raises(contestants.Failed, match="died"):
         measure.in_fork(os._exit, 3)

@@ -155,7 +155,9 @@ cache, inputs and outputs are not counted.
 
 ## What rnncc makes
 
-Packed weights are as the kernels read them: those of Winograd convolutions are larger than the model's.
+Packed weights are as the kernels read them: those of Winograd convolutions are larger than the model's. ResNet-50 should
+compile in 15 s, start within 20 ms more than a run takes, and have at most 8 MB resident beyond packed weights and
+arena, and 1.5 MB in the module beyond packed weights.
 
 {modules}
 
