@@ -14,7 +14,7 @@
 #include "emit/elementwise.h"
 #include "layout/blocked.h"
 
-enum { MOST_WINDOW = 64, MOST_PAD = 65536, MOST_UNROLLED_FLOATS = 16, LEAST_PANELS = 8 };
+enum { MOST_WINDOW = 64, MOST_PAD = 65536, LEAST_PANELS = 8 };
 
 typedef struct DirectSchedule {
   ConvSchedule base;

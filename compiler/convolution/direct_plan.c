@@ -4,10 +4,10 @@
 #include "convolution/form.h"
 
 enum { MOST_OC_VECTORS = 8, MOST_COLUMNS = 28, FMA_LATENCY = 4 };
-/* Cycles: around a tile, and for a vector of sums to begin and end. */
-static const double tile_cycles = 60, sum_cycles = 2.5;
-/* What prefetching leaves to be waited for, of reading from L2 and L3. */
-static const double exposed_l2 = 0.15, exposed_l3 = 0.3;
+/* Cycles: around a run of tiles, around a tile, and for a vector of sums to begin and end. */
+static const double run_cycles = 400, tile_cycles = 60, sum_cycles = 2.5;
+/* What is waited for, beside multiply-adds, of reading from L1, L2 and L3. */
+static const double exposed_l1 = 0.1, exposed_l2 = 0.15, exposed_l3 = 0.5;
 /* Of L1 and L2: the share that data may fill and still be found there. */
 static const double usable = 0.7;
 
@@ -39,8 +39,15 @@ static Case case_of(const Target *target, const Machine *machine, const DirectLa
 static double vector_bytes(const Case *c) { return 4.0 * c->target->lanes; }
 static double cycles_to_read(const Case *c, double bytes, double gbps) { return bytes * c->machine->ghz / gbps; }
 
-/* Vectors of output channels of an oc group, the last one's missing ones spread over all. */
-static double mean_vectors(const Case *c) { return (double)c->layer->oc_vectors / (double)c->oc_groups; }
+/* Do the workers split the pixels, or the output channels? */
+static bool splits_pixels(const Case *c) {
+  return parts(c->tiles, c->tile_chunk) * c->layer->images >= c->machine->cores;
+}
+
+/* Vectors of output channels of an oc group: what the last one lacks is spread over all workers or none. */
+static double mean_vectors(const Case *c) {
+  return splits_pixels(c) ? (double)c->layer->oc_vectors / (double)c->oc_groups : c->plan->oc_vectors;
+}
 
 static double group_weight_bytes(const Case *c) {
   const DirectLayer *l = c->layer;
@@ -64,7 +71,7 @@ static double multiply_cycles(const Case *c) {
   double rate = m->gflops / (2 * c->target->lanes * m->ghz), sums = mean_vectors(c) * c->width;
   double multiply = larger(sums / rate, FMA_LATENCY);
   double load = cycles_to_read(c, (mean_vectors(c) + c->width / 2) * vector_bytes(c), m->l1_gbps);
-  return (double)(l->depth * l->window_h * l->window_w) * larger(multiply, load);
+  return (double)(l->depth * l->window_h * l->window_w) * (larger(multiply, load) + exposed_l1 * load);
 }
 
 /* Cycles of a tile with what it reads from L2. */
@@ -86,12 +93,12 @@ static double l3_bytes(const Case *c, double workers) {
   double room = usable * (double)c->machine->l2_bytes, weights = group_weight_bytes(c) * (double)c->oc_groups;
   double chunk_weights = group_weight_bytes(c) * (double)c->group_chunk, chunk_input = input_bytes(c, c->tile_chunk);
   double group_chunks = (double)parts(c->oc_groups, c->group_chunk);
-  bool splits_pixels = chunks * images >= workers, keeps_weights = chunk_weights + chunk_input <= room;
+  bool keeps_weights = chunk_weights + chunk_input <= room;
   double sweeps = keeps_weights ? 1 : chunks * images; /* of the weights, by all workers together */
-  double weight_reads = splits_pixels ? weights * (keeps_weights ? workers : sweeps) : weights * sweeps;
+  double weight_reads = splits_pixels(c) ? weights * (keeps_weights ? workers : sweeps) : weights * sweeps;
   bool keeps_input = chunk_input + group_weight_bytes(c) <= room;
   double input_reads = images * chunks * chunk_input * (keeps_input ? group_chunks : (double)c->oc_groups);
-  if (!splits_pixels && keeps_input) input_reads *= workers;
+  if (!splits_pixels(c) && keeps_input) input_reads *= workers;
   double output = images * (double)(l->out_h * l->out_w * l->oc_vectors) * vector_bytes(c);
   double out = output * (l->residual ? 3 : 2) * (c->plan->pass && input_bytes(c, c->tile_chunk) > room ? 2 : 1);
   return (weight_reads + input_reads + out) / workers;
@@ -101,7 +108,10 @@ static double seconds_of(const Case *c) {
   int64_t items = c->layer->images * c->oc_groups * c->tiles;
   double workers = (double)c->machine->cores;
   double share = (double)parts(items, c->machine->cores);
-  double busy = share * cycles_of_tile(c), moved = cycles_to_read(c, l3_bytes(c, workers), c->machine->l3_gbps);
+  double runs = share / (double)c->tile_chunk;
+  double weights = cycles_to_read(c, group_weight_bytes(c), c->machine->l2_gbps);
+  double busy = share * cycles_of_tile(c) + runs * (run_cycles + weights),
+         moved = cycles_to_read(c, l3_bytes(c, workers), c->machine->l3_gbps);
   return (larger(busy, moved) + exposed_l3 * (busy < moved ? busy : moved)) / (c->machine->ghz * 1e9);
 }
 
@@ -120,23 +130,29 @@ static void consider_orders(const Target *target, const Machine *machine, const 
                             DirectPlan plan) {
   Case c = case_of(target, machine, l, &plan);
   int64_t kept = (int64_t)(usable / 2 * (double)machine->l2_bytes / group_weight_bytes(&c));
-  plan.group_chunk = plan.tile_chunk = 0;
-  if (!l->prologue) consider(target, machine, l, best, plan);
-  for (int64_t tiles = 4; tiles <= 64 && tiles < c.tiles; tiles *= 2) {
-    plan.tile_chunk = tiles;
+  consider(target, machine, l, best, plan);
+  for (plan.tile_chunk = 4; plan.tile_chunk <= 64 && plan.tile_chunk < c.tiles; plan.tile_chunk *= 2) {
     plan.group_chunk = 0;
     consider(target, machine, l, best, plan);
     plan.group_chunk = kept > 0 ? kept : 1;
-    if (plan.group_chunk < c.oc_groups && !l->prologue) consider(target, machine, l, best, plan);
+    if (plan.group_chunk < c.oc_groups) consider(target, machine, l, best, plan);
   }
-  plan.group_chunk = 0;
-  plan.tile_chunk = c.tiles < 4 ? c.tiles : 4;
-  if (l->prologue) consider(target, machine, l, best, plan);
 }
 
-/* As many columns as the registers have room for beside the weights and an input. */
+/* A chunk of tiles that fits a panel, and all oc groups read it there. */
+static void consider_panel(const Target *target, const Machine *machine, const DirectLayer *l, DirectPlan *best,
+                           DirectPlan plan) {
+  int64_t tile_bytes = l->span * l->in_block * plan.columns * (int64_t)sizeof(float);
+  plan.tile_chunk = machine->l2_bytes / 8 / tile_bytes;
+  if (plan.tile_chunk < 1) plan.tile_chunk = 1;
+  consider(target, machine, l, best, plan);
+}
+
+/* As many columns as the registers have room for beside the weights and an input. Clang does not fill them all without
+ * spilling, the less so the more weights there are. */
 static int most_columns(const Target *target, int oc_vectors) {
-  int columns = (target->vector_registers - 1 - oc_vectors) / oc_vectors;
+  int spare = oc_vectors <= 2 ? 1 : 2;
+  int columns = (target->vector_registers - spare - 1 - oc_vectors) / oc_vectors;
   return columns > MOST_COLUMNS ? MOST_COLUMNS : columns;
 }
 
@@ -169,7 +185,10 @@ DirectPlan direct_best_plan(const Target *target, const Machine *machine, const 
     if (most < 1 || !fits_groups(l, oc)) continue;
     DirectPlan plan = {.oc_vectors = oc, .unroll = 2};
     plan.columns = (int)parts(l->out_w, parts(l->out_w, most));
-    consider_orders(target, machine, l, &best, plan);
+    if (l->prologue)
+      consider_panel(target, machine, l, &best, plan);
+    else
+      consider_orders(target, machine, l, &best, plan);
   }
   return form ? forced(target, machine, l, form, best) : best;
 }
