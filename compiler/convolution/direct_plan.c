@@ -8,6 +8,8 @@ enum { MOST_OC_VECTORS = 8, MOST_COLUMNS = 28, FMA_LATENCY = 4 };
 static const double run_cycles = 400, tile_cycles = 60, sum_cycles = 2.5;
 /* What is waited for, beside multiply-adds, of reading from L1, L2 and L3. */
 static const double exposed_l1 = 0.1, exposed_l2 = 0.15, exposed_l3 = 0.5;
+/* Workers that split the output channels read what others have written, from their caches: slower than from L3. */
+static const double foreign = 3;
 /* Of L1 and L2: the share that data may fill and still be found there. */
 static const double usable = 0.7;
 
@@ -98,7 +100,7 @@ static double l3_bytes(const Case *c, double workers) {
   double weight_reads = splits_pixels(c) ? weights * (keeps_weights ? workers : sweeps) : weights * sweeps;
   bool keeps_input = chunk_input + group_weight_bytes(c) <= room;
   double input_reads = images * chunks * chunk_input * (keeps_input ? group_chunks : (double)c->oc_groups);
-  if (!splits_pixels(c) && keeps_input) input_reads *= workers;
+  if (!splits_pixels(c)) input_reads *= (keeps_input ? workers : 1) * foreign;
   double output = images * (double)(l->out_h * l->out_w * l->oc_vectors) * vector_bytes(c);
   double out = output * (l->residual ? 3 : 2) * (c->plan->pass && input_bytes(c, c->tile_chunk) > room ? 2 : 1);
   return (weight_reads + input_reads + out) / workers;

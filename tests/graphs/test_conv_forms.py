@@ -1,0 +1,32 @@
+# SPDX-License-Identifier: MIT
+"""Whatever --conv forces, convolutions of whole numbers equal the reference to the bit, at any number of threads."""
+import subprocess
+
+import numpy
+import pytest
+
+from conftest import build_directory
+from support.convolutional import random_convolution
+from support.emitted import assert_same, run_module
+from support.merge import merged
+from support.reference import Reference
+
+FORMS = ["plain", "direct", "direct,oc=1,px=28", "direct,oc=3,px=2,unroll=1", "direct,oc=4,px=5,pass=1,tiles=3",
+         "direct,oc=2,px=1,pass=2,groups=1,tiles=2,unroll=16", "direct,oc=9999,px=9999,unroll=9999,pass=9999"]
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_forced_convolutions_equal_the_reference(compile, tmp_path, form):
+    rng = numpy.random.default_rng(FORMS.index(form))
+    model, feeds = merged([random_convolution(rng) for _ in range(12)])
+    path = model.write(tmp_path)
+    expected = Reference(build_directory() / "tests" / "support" / "reference_run").run(model, path, feeds)
+    assert_same(run_module(compile(path, f"--conv={form}"), feeds), expected)
+
+
+@pytest.mark.parametrize("form", ["", "straight", "direct,", "direct,oc", "direct,oc=", "direct,oc=two", "direct,ox=2",
+                                  "direct,oc=2,,px=3", "direct oc=2", "direct,oc=123456789"])
+def test_a_form_that_says_nothing_known_is_refused(form):
+    done = subprocess.run([build_directory() / "compiler" / "rnncc", "m.json", f"--conv={form}"], capture_output=True,
+                          text=True)
+    assert done.returncode == 2 and "--conv" in done.stderr
