@@ -7,6 +7,7 @@
  * and meets all the weights that it is due, so that multiply-adds are the limit, not loads. Which columns lie in the
  * padding is known where a tile is compiled: edge tiles have code of their own. Rows in the padding are skipped.
  */
+#include "bands.h"
 #include "kernel.h"
 #include "simd/math.h"
 #include "simd/simd.h"
@@ -118,24 +119,43 @@ static void tiles_of_row(const Row *row) {
   if (TAIL) tile(row, TILES * COLUMNS, TAIL, false);
 }
 
+/* One channel block of an image. */
+typedef struct Plane {
+  const float *x, *w, *residual;
+  float *y;
+  vec bias;
+} Plane;
+
+static void one_row(const Plane *plane, int64_t line) {
+  int64_t at = line * OUT_W * LANES, from = line * STRIDE_H - PAD_TOP;
+  Row row = {.x = plane->x,
+             .w = plane->w,
+             .residual = RESIDUAL ? plane->residual + at : NULL,
+             .y = plane->y + at,
+             .bias = plane->bias,
+             .from = from,
+             .begin = from < 0 ? ceil_div(-from, DILATION_H) : 0,
+             .end = from < IN_H ? min_i64(WINDOW_H, ceil_div(IN_H - from, DILATION_H)) : 0};
+  tiles_of_row(&row);
+}
+
 /* x: [n][blocks][IN_H][IN_W][LANES]; w: [blocks][R][S][LANES]; bias: [channels]; y and residual:
- * [n][blocks][OUT_H][OUT_W][LANES]. Rows are shared out in the order (n, block, row). */
+ * [n][blocks][OUT_H][OUT_W][LANES]. */
 static void conv_depthwise(const Team *team, const float *x, const float *w, const float *bias, const float *residual,
                            float *y, int64_t n, int64_t channels, int64_t x_image, int64_t residual_image,
                            int64_t y_image) {
-  int64_t blocks = ceil_div(channels, LANES), item, end;
-  team_share(team, n * blocks * OUT_H, &item, &end);
-  for (; item < end; item++) {
-    int64_t line = item % OUT_H, block = item / OUT_H % blocks, image = item / OUT_H / blocks;
-    int64_t at = (block * OUT_H + line) * OUT_W * LANES, from = line * STRIDE_H - PAD_TOP;
-    Row row = {.x = x + image * x_image + block * IN_H * IN_W * LANES,
-               .w = w + block * WINDOW_H * WINDOW_W * LANES,
-               .residual = RESIDUAL ? residual + image * residual_image + at : NULL,
-               .y = y + image * y_image + at,
-               .bias = BIAS ? vload_n(bias + block * LANES, (int)min_i64(LANES, channels - block * LANES)) : vzero(),
-               .from = from,
-               .begin = from < 0 ? ceil_div(-from, DILATION_H) : 0,
-               .end = from < IN_H ? min_i64(WINDOW_H, ceil_div(IN_H - from, DILATION_H)) : 0};
-    tiles_of_row(&row);
+  int64_t blocks = ceil_div(channels, LANES);
+  Bands bands = bands_of(team, n, OUT_H, blocks);
+  for (int64_t image = 0; image < n; image++) {
+    for (int64_t block = 0; block < blocks; block++) {
+      Plane plane = {.x = x + image * x_image + block * IN_H * IN_W * LANES,
+                     .w = w + block * WINDOW_H * WINDOW_W * LANES,
+                     .residual = RESIDUAL ? residual + image * residual_image + block * OUT_H * OUT_W * LANES : NULL,
+                     .y = y + image * y_image + block * OUT_H * OUT_W * LANES,
+                     .bias =
+                         BIAS ? vload_n(bias + block * LANES, (int)min_i64(LANES, channels - block * LANES)) : vzero()};
+      int64_t end = band_end(&bands, image, block);
+      for (int64_t line = band_begin(&bands, image, block); line < end; line++) one_row(&plane, line);
+    }
   }
 }

@@ -4,6 +4,7 @@
  * may be the same for all pixels (a scale of each channel), for all channels (a mask over pixels, in row-major layout),
  * or for both. What the lanes past the last channel come to is nobody's concern.
  */
+#include "bands.h"
 #include "kernel.h"
 #include "simd/math.h"
 
@@ -23,10 +24,6 @@ enum { B_CHANNELS = 1 };
 enum { C_PIXELS = 1 };
 /* legal: 0 1 */
 enum { C_CHANNELS = 1 };
-/* Pixels that are one piece of work.
- * legal: 8..4096 */
-enum { PIECE = 64 };
-
 /* hook: the operation on one vector of each operand. */
 static inline vec op(vec a, vec b, vec c) {
   (void)c;
@@ -38,9 +35,9 @@ SIMD_FUNCTION vec load(const float *p, int pixels, int channels, int64_t pixel) 
   return channels ? vload(at) : vbroadcast_load(at);
 }
 
-/* `count` pixels from `first` on of one block of channels. */
-static void piece(const float *a, const float *b, const float *c, float *y, int64_t first, int64_t count) {
-  for (int64_t pixel = first; pixel < first + count; pixel++) {
+/* Pixels begin .. end of one block of channels. */
+static void piece(const float *a, const float *b, const float *c, float *y, int64_t begin, int64_t end) {
+  for (int64_t pixel = begin; pixel < end; pixel++) {
     vec va = load(a, A_PIXELS, A_CHANNELS, pixel), vb = vzero(), vc = vzero();
     if (OPERANDS > 1) vb = load(b, B_PIXELS, B_CHANNELS, pixel);
     if (OPERANDS > 2) vc = load(c, C_PIXELS, C_CHANNELS, pixel);
@@ -52,12 +49,12 @@ static void piece(const float *a, const float *b, const float *c, float *y, int6
 static void elementwise_blocked(const Team *team, const float *a, const float *b, const float *c, float *y, int64_t n,
                                 int64_t blocks, int64_t pixels, int64_t a_image, int64_t a_block, int64_t b_image,
                                 int64_t b_block, int64_t c_image, int64_t c_block, int64_t y_image) {
-  int64_t pieces = ceil_div(pixels, PIECE), item, end;
-  team_share(team, n * blocks * pieces, &item, &end);
-  for (; item < end; item++) {
-    int64_t first = item % pieces * PIECE, block = item / pieces % blocks, image = item / pieces / blocks;
-    piece(a + image * a_image + block * a_block, b + image * b_image + block * b_block,
-          c + image * c_image + block * c_block, y + image * y_image + block * pixels * LANES, first,
-          min_i64(PIECE, pixels - first));
+  Bands bands = bands_of(team, n, pixels, blocks);
+  for (int64_t image = 0; image < n; image++) {
+    for (int64_t block = 0; block < blocks; block++) {
+      piece(a + image * a_image + block * a_block, b + image * b_image + block * b_block,
+            c + image * c_image + block * c_block, y + image * y_image + block * pixels * LANES,
+            band_begin(&bands, image, block), band_end(&bands, image, block));
+    }
   }
 }

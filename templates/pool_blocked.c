@@ -7,6 +7,7 @@
  * share is done once. Which columns lie in the padding is known where a tile is compiled: edge tiles have code of
  * their own. Rows in the padding are skipped.
  */
+#include "bands.h"
 #include "kernel.h"
 #include "simd/simd.h"
 
@@ -147,21 +148,28 @@ static inline int64_t rows_before(int64_t from, int64_t limit) {
   return from < limit ? min_i64(WINDOW_H, ceil_div(limit - from, DILATION_H)) : 0;
 }
 
-/* x: [n][blocks][IN_H][IN_W][LANES]; y: [n][blocks][OUT_H][OUT_W][LANES]. Rows are shared out in the order (n, block,
- * row). */
+/* x and y: of one channel block of an image. */
+static void one_row(const float *x, float *y, int64_t line) {
+  int64_t from = line * STRIDE_H - PAD_TOP, in_end = rows_before(from, IN_H);
+  Row row = {.x = x,
+             .y = y + line * OUT_W * LANES,
+             .from = from,
+             .begin = from < 0 ? ceil_div(-from, DILATION_H) : 0,
+             .end = in_end};
+  row.counted = KIND == 2 ? rows_before(from, IN_H + PAD_BOTTOM) : max_i64(0, in_end - row.begin);
+  tiles_of_row(&row);
+}
+
+/* x: [n][blocks][IN_H][IN_W][LANES]; y: [n][blocks][OUT_H][OUT_W][LANES]. */
 static void pool_blocked(const Team *team, const float *x, float *y, int64_t n, int64_t blocks, int64_t x_image,
                          int64_t y_image) {
-  int64_t item, end;
-  team_share(team, n * blocks * OUT_H, &item, &end);
-  for (; item < end; item++) {
-    int64_t line = item % OUT_H, block = item / OUT_H % blocks, image = item / OUT_H / blocks;
-    int64_t from = line * STRIDE_H - PAD_TOP, in_end = rows_before(from, IN_H);
-    Row row = {.x = x + image * x_image + block * IN_H * IN_W * LANES,
-               .y = y + image * y_image + (block * OUT_H + line) * OUT_W * LANES,
-               .from = from,
-               .begin = from < 0 ? ceil_div(-from, DILATION_H) : 0,
-               .end = in_end};
-    row.counted = KIND == 2 ? rows_before(from, IN_H + PAD_BOTTOM) : max_i64(0, in_end - row.begin);
-    tiles_of_row(&row);
+  Bands bands = bands_of(team, n, OUT_H, blocks);
+  for (int64_t image = 0; image < n; image++) {
+    for (int64_t block = 0; block < blocks; block++) {
+      const float *plane = x + image * x_image + block * IN_H * IN_W * LANES;
+      float *to = y + image * y_image + block * OUT_H * OUT_W * LANES;
+      int64_t end = band_end(&bands, image, block);
+      for (int64_t line = band_begin(&bands, image, block); line < end; line++) one_row(plane, to, line);
+    }
   }
 }
