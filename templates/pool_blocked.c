@@ -82,15 +82,15 @@ SIMD_FUNCTION bool is_used(int j, int columns) {
   return false;
 }
 
-/* The rows of the window in each input column from `first` on. */
-SIMD_FUNCTION void combine_rows(const Row *row, vec down[TILE_REACH], int64_t first, int columns, bool inside) {
-  for (int64_t r = row->begin; r < row->end; r++) {
-    const float *in = row->x + ((row->from + r * DILATION_H) * IN_W + first) * LANES;
+/* Row r of the window in each input column from `first` on, alone or combined with the rows before. */
+SIMD_FUNCTION void add_row(const Row *row, int64_t r, vec down[TILE_REACH], int64_t first, int columns, bool inside,
+                           bool alone) {
+  const float *in = row->x + ((row->from + r * DILATION_H) * IN_W + first) * LANES;
 #pragma clang loop unroll(full)
-    for (int j = 0; j < TILE_REACH; j++) {
-      if (!in_input(first + j, inside) || !is_used(j, columns)) continue;
-      down[j] = combine(down[j], vload(in + j * LANES));
-    }
+  for (int j = 0; j < TILE_REACH; j++) {
+    if (!in_input(first + j, inside) || !is_used(j, columns)) continue;
+    vec v = vload(in + j * LANES);
+    down[j] = alone ? v : combine(down[j], v);
   }
 }
 
@@ -125,7 +125,8 @@ SIMD_FUNCTION void tile(const Row *row, int64_t column, int columns, bool inside
   int64_t first = column * STRIDE_W - PAD_LEFT;
 #pragma clang loop unroll(full)
   for (int j = 0; j < TILE_REACH; j++) down[j] = vset(KIND == 0 ? -__builtin_inff() : 0);
-  combine_rows(row, down, first, columns, inside);
+  if (row->begin < row->end) add_row(row, row->begin, down, first, columns, inside, true);
+  for (int64_t r = row->begin + 1; r < row->end; r++) add_row(row, r, down, first, columns, inside, false);
 #pragma clang loop unroll(full)
   for (int i = 0; i < columns; i++) {
     vec result = combine_columns(down, i, first, inside);
