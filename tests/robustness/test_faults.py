@@ -1,0 +1,123 @@
+# SPDX-License-Identifier: MIT
+"""Faults while compiling: no memory, no room to write, sudden death, others at work on the same output. Under its final
+name an output is the old one or a complete one, and a failure is an exit code with a reason."""
+import os
+import random
+import resource
+import signal
+import subprocess
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+EXIT_LIMIT, EXIT_ENVIRONMENT = 4, 5
+KILLS = 16
+COMPILERS = 8
+
+
+@pytest.fixture
+def model(root):
+    return root / "models" / "digits_rnn.json"
+
+
+@pytest.fixture(scope="module")
+def failing_allocator(tmp_path_factory):
+    library = tmp_path_factory.mktemp("preload") / "fail_allocation.so"
+    source = Path(__file__).parent / "fail_allocation.c"
+    subprocess.run(["clang-19", "-shared", "-fPIC", "-O1", "-Wall", "-Werror", "-D_GNU_SOURCE", source, "-o", library], check=True)
+    return library
+
+
+def test_any_allocation_may_fail(rnncc, model, failing_allocator, tmp_path):
+    """One after the other, until the compiler asks for no more."""
+    output, folder = tmp_path / "out" / "m.h", tmp_path / "temporary"
+    output.parent.mkdir()
+    folder.mkdir()
+    number = 1
+    while True:
+        output.write_text("old")
+        environment = {**os.environ, "LD_PRELOAD": str(failing_allocator), "FAIL_ALLOCATION": str(number),
+                       "TMPDIR": str(folder)}
+        done = rnncc(model, "--emit=h", "-o", output, env=environment)
+        if done.returncode == 0:
+            break
+        assert (done.returncode, number) == (EXIT_LIMIT, number) and "out of memory" in done.stderr
+        assert output.read_text() == "old"
+        assert os.listdir(output.parent) == ["m.h"] and os.listdir(folder) == []
+        number += 1
+    assert number > 10
+    assert output.read_text() != "old"
+
+
+@pytest.mark.parametrize("ignored", [False, True], ids=["signalled", "told"])
+@pytest.mark.parametrize("room", [0, 1, 5000, 100000])
+def test_no_room_to_write_is_told(rnncc, model, tmp_path, room, ignored):
+    """A limit on files' sizes stands for a full disk. By default the kernel also sends a signal, deadly if not caught."""
+    output, folder = tmp_path / "out" / "m.so", tmp_path / "temporary"
+    output.parent.mkdir()
+    folder.mkdir()
+    output.write_text("old")
+
+    def limit():
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN if ignored else signal.SIG_DFL)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (room, room))
+
+    done = rnncc(model, "-o", output, preexec_fn=limit, env={**os.environ, "TMPDIR": str(folder)})
+    assert done.returncode == EXIT_ENVIRONMENT, done.stderr
+    assert done.stderr
+    assert output.read_text() == "old"
+    assert os.listdir(output.parent) == ["m.so"] and os.listdir(folder) == []
+
+
+def is_complete(rnnrun, path):
+    return rnnrun("inspect", path).returncode == 0
+
+
+def test_a_killed_compiler_leaves_the_old_output_or_a_complete_one(rnncc, rnnrun, model, tmp_path):
+    output = tmp_path / "m.so"
+    begin = time.monotonic()
+    assert rnncc(model, "-o", output).returncode == 0
+    whole_run = time.monotonic() - begin
+    rng, outcomes = random.Random(1), set()
+    for kill in range(KILLS):
+        output.write_bytes(b"old")
+        process = subprocess.Popen([rnncc.path, model, "-o", output], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                                   start_new_session=True, env={**os.environ, "TMPDIR": str(tmp_path)})
+        # Every fourth near the end, where the output changes.
+        time.sleep(whole_run * (rng.uniform(0.85, 1.15) if kill % 4 == 0 else rng.uniform(0, 1)))
+        try:
+            os.killpg(process.pid, signal.SIGKILL)
+        except ProcessLookupError:
+            pass
+        process.wait()
+        old = output.read_bytes() == b"old"
+        assert old or is_complete(rnnrun, output)
+        outcomes.add(old)
+    assert True in outcomes
+
+
+def test_compilers_of_one_output_do_not_disturb_each_other(rnncc, rnnrun, model, tmp_path):
+    output = tmp_path / "out" / "m.so"
+    output.parent.mkdir()
+    assert rnncc(model, "-o", output).returncode == 0
+    failures, loads, done = [], [0], threading.Event()
+
+    def load():
+        while not done.is_set():
+            loads[0] += 1
+            if not is_complete(rnnrun, output):
+                failures.append("a load failed")
+
+    loader = threading.Thread(target=load)
+    loader.start()
+    compilers = [subprocess.Popen([rnncc.path, model, "-o", output], stderr=subprocess.PIPE) for _ in range(COMPILERS)]
+    for compiler in compilers:
+        message = compiler.communicate()[1]
+        if compiler.returncode:
+            failures.append(message)
+    done.set()
+    loader.join()
+    assert not failures and loads[0] > 0
+    assert os.listdir(output.parent) == ["m.so"]
