@@ -33,6 +33,7 @@ static Graph *optimise(const Options *options, Arena *arena) {
   graph->machine = arena_copy(arena, &options->machine, sizeof options->machine);
   graph->variant = options->variant;
   graph->conv_form = options->conv_form;
+  graph->no_winograd = options->no_winograd;
   graph->records = options->schedules ? records_read(arena, options->schedules) : options->records;
   if (options->emit == EMIT_GRAPH) return graph;
   PASS(verify, graph);

@@ -33,6 +33,9 @@ static const char help_text[] =
     "      --conv=FORM         how convolutions run where they can: plain, or direct with KEY=N after commas: oc, px, "
     "unroll,\n"
     "                          pass, groups, tiles\n"
+    "      --no-winograd       3x3 convolutions add up products of inputs and weights, and nothing else: up to three "
+    "times\n"
+    "                          slower, and more exact\n"
     "      --schedules=FILE    measured schedules that `rnncc tune` recorded: they are used where they fit\n"
     "inspect                          example: rnncc inspect digits_cnn.json --memory\n"
     "      --memory[=SVG]      prints the memory plan, and draws it: tensors over time, and what is live at once\n"
@@ -62,6 +65,7 @@ enum {
   OPT_RNN,
   OPT_CONV,
   OPT_BUDGET,
+  OPT_NO_WINOGRAD,
   OPT_SCHEDULES,
   OPT_MEMORY,
   OPT_EXPLAIN,
@@ -79,6 +83,7 @@ static const struct option long_options[] = {
     {"tool-timeout", required_argument, NULL, OPT_TIMEOUT},
     {"threads", required_argument, NULL, OPT_THREADS},
     {"rnn", optional_argument, NULL, OPT_RNN},
+    {"no-winograd", no_argument, NULL, OPT_NO_WINOGRAD},
     {"budget", required_argument, NULL, OPT_BUDGET},
     {"schedules", required_argument, NULL, OPT_SCHEDULES},
     {"memory", optional_argument, NULL, OPT_MEMORY},
@@ -220,6 +225,9 @@ static void set_option(Options *options, int option, const char *argument) {
     break;
   case OPT_CONV:
     set_conv(options, argument);
+    break;
+  case OPT_NO_WINOGRAD:
+    options->no_winograd = true;
     break;
   case OPT_BUDGET:
     set_budget(options, argument);

@@ -21,6 +21,7 @@ typedef struct Options {
   Machine machine;                /* what is planned for: this one's caches and CPUs for native */
   const char *variant;            /* what --rnn forces, in the form of recurrent/variant.h; NULL: nothing */
   const char *conv_form;          /* --conv=, checked; NULL: not given */
+  bool no_winograd;               /* convolutions are computed as they are defined */
   bool tune_rnn;                  /* tune: the recurrent layers */
   double budget_seconds;          /* tune: for building and measuring */
   const char *schedules;          /* file of schedule records; NULL: none */

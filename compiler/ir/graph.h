@@ -137,6 +137,7 @@ struct Graph {
   const Target *target;           /* what it is compiled for */
   const Machine *machine;         /* and what it is planned for */
   const ScheduleRecords *records; /* measured schedules, NULL: none */
+  bool no_winograd;               /* convolutions are computed as they are defined */
   const char *variant;            /* what --rnn forces of recurrent layers, checked; NULL: nothing */
   const char *conv_form;          /* what --conv forces of convolutions, checked; NULL: nothing */
   const char *name, *version;     /* version: "" if absent */

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Convolutions of every kind, and networks of them, against the reference interpreter, which adds in double precision:
-on whole numbers every bit must agree, at any number of threads (support/emitted.py)."""
+on whole numbers every bit must agree, at any number of threads (support/emitted.py). Winograd's algorithm rounds; its
+own tests are kernels/test_conv_winograd*.py."""
 import numpy
 import pytest
 
@@ -28,7 +29,7 @@ def test_random_convolutions_equal_the_reference(reference, compile, tmp_path, t
     model, feeds = merged([random_convolution(rng) for _ in range(CASES_IN_A_MODULE)])
     path = model.write(tmp_path)
     expected = reference.run(model, path, feeds)
-    assert_same(run_module(compile(path, f"--target={target}"), feeds), expected)
+    assert_same(run_module(compile(path, f"--target={target}", "--no-winograd"), feeds), expected)
 
 
 @pytest.mark.parametrize("target", TARGETS[:2])
@@ -38,7 +39,7 @@ def test_random_networks_equal_the_reference(reference, compile, tmp_path, targe
     network = RandomNetwork(rng).grow(OPS)
     model = network.finish()
     path = model.write(tmp_path)
-    module = compile(path, f"--target={target}", "--verify-each")
+    module = compile(path, f"--target={target}", "--verify-each", "--no-winograd")
     for batch in (1, 3):
         feeds = network.feeds(batch)
         assert_same(run_module(module, feeds), reference.run(model, path, feeds))

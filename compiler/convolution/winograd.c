@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Winograd's algorithm for 3x3 convolutions of stride 1 whose weights are constant: templates/conv_winograd.c, one call
+ * a group of the convolution. Weights are transformed at compile time.
+ */
+#include "convolution/convolution.h"
+#include "convolution/winograd_plan.h"
+#include "convolution/winograd_weights.h"
+#include "layout/blocked.h"
+
+enum { MOST_PAD = 2 };
+
+typedef struct WinogradSchedule {
+  ConvSchedule base;
+  WinogradLayer layer;
+  WinogradPlan plan;
+} WinogradSchedule;
+
+static const WinogradSchedule *schedule_of(const Node *node) { return (const WinogradSchedule *)node->schedule; }
+
+static bool fits_pad(const Dim *pad) { return dim_is_const(pad) && dim_value(pad) >= 0 && dim_value(pad) <= MOST_PAD; }
+static bool fits_axis(const ConvAxis *axis) {
+  return axis->kernel == 3 && axis->stride == 1 && axis->dilation == 1 && fits_pad(axis->pad_begin) &&
+         fits_pad(axis->pad_end);
+}
+
+/* Groups begin with a channel block of their own. */
+static bool runs_blocked(const Graph *graph, const Convolution *conv) {
+  int lanes = graph->target->lanes;
+  bool whole = conv->groups == 1 || (conv->channels % lanes == 0 && conv->kernels % lanes == 0);
+  return !graph->no_winograd && whole && conv->channels >= lanes && conv->weights->data && fits_axis(&conv->h) &&
+         fits_axis(&conv->w);
+}
+
+/* e.g. "winograd4_oc2t13b25_shared", and what tells layers of the same plan apart. */
+static const char *plan_text(Arena *arena, const WinogradLayer *l, const WinogradPlan *p) {
+  return arena_format(arena, "winograd%d_oc%dt%db%lld%s_c%lldo%lld_%lldx%lld", p->tile, p->oc_vectors, p->part_tiles,
+                      (long long)p->block_tiles, p->shared ? "_shared" : "", (long long)l->channels,
+                      (long long)l->kernels, (long long)l->out_h, (long long)l->out_w);
+}
+
+static ConvSchedule *choose(Graph *graph, const Node *node, const Convolution *conv) {
+  (void)node;
+  const Dim *images = conv->x->shape[0];
+  if (blocked_of(graph, conv->x).block != graph->target->lanes || dim_optimum(images) == 0) return NULL;
+  WinogradSchedule *schedule = ARENA_NEW(graph->arena, WinogradSchedule);
+  schedule->base.conv = *conv;
+  schedule->base.reads_residual_last = true;
+  schedule->layer = (WinogradLayer){.images = dim_optimum(images),
+                                    .images_known = dim_is_const(images),
+                                    .out_h = dim_value(conv->h.out),
+                                    .out_w = dim_value(conv->w.out),
+                                    .channels = conv->channels,
+                                    .kernels = conv->kernels};
+  schedule->plan = winograd_best_plan(graph->target, graph->machine, &schedule->layer);
+  schedule->base.seconds = (double)conv->groups * schedule->plan.seconds;
+  schedule->base.base.text = plan_text(graph->arena, &schedule->layer, &schedule->plan);
+  return &schedule->base;
+}
+
+static void scratch(Graph *graph, Node *node) {
+  const WinogradSchedule *schedule = schedule_of(node);
+  int64_t floats = winograd_scratch(&schedule->plan, &schedule->layer, graph->target->lanes);
+  node->scratch = graph_value(graph, "transformed input and products", node->where);
+  node->scratch->dtype = RNNCC_U8;
+  node->scratch->rank = 1;
+  node->scratch->shape = ARENA_ARRAY(graph->arena, const Dim *, 1);
+  node->scratch->shape[0] = dim_const(graph->dims, floats * (int64_t)sizeof(float));
+}
+
+/* Of one group. */
+static WinogradWeights weights_of(const Graph *graph, const WinogradSchedule *schedule) {
+  return (WinogradWeights){.tile = schedule->plan.tile,
+                           .lanes = graph->target->lanes,
+                           .oc_vectors = schedule->plan.oc_vectors,
+                           .channels = schedule->layer.channels,
+                           .kernels = schedule->layer.kernels};
+}
+
+static void pack(Graph *graph, Node *node) {
+  const Convolution *conv = &schedule_of(node)->base.conv;
+  WinogradWeights weights = weights_of(graph, schedule_of(node));
+  int64_t floats = winograd_weights_floats(&weights), count = conv->groups * floats;
+  const float *source = conv->weights->data;
+  float *packed = ARENA_ARRAY(graph->arena, float, count);
+  for (int64_t group = 0; group < conv->groups; group++)
+    winograd_weights_pack(&weights, source + group * conv->kernels * conv->channels * 9, packed + group * floats);
+  node->packed = ARENA_ARRAY(graph->arena, Value *, 1);
+  node->n_packed = 1;
+  node->packed[0] = graph_constant(graph, conv->weights->name, RNNCC_F32, 1, &count, packed);
+}
+
+static KernelSpec *spec_of(Emitter *emitter, const Node *node) {
+  const WinogradSchedule *schedule = schedule_of(node);
+  const WinogradPlan *p = &schedule->plan;
+  const Convolution *conv = &schedule->base.conv;
+  int lanes = emitter_graph(emitter)->target->lanes;
+  KernelSpec *spec = kernel_spec(emitter, "conv_winograd");
+  kernel_knob(spec, "TILE", p->tile);
+  kernel_knob(spec, "IN_H", dim_value(conv->h.in));
+  kernel_knob(spec, "IN_W", dim_value(conv->w.in));
+  kernel_knob(spec, "OUT_H", dim_value(conv->h.out));
+  kernel_knob(spec, "OUT_W", dim_value(conv->w.out));
+  kernel_knob(spec, "PAD_TOP", dim_value(conv->h.pad_begin));
+  kernel_knob(spec, "PAD_LEFT", dim_value(conv->w.pad_begin));
+  kernel_knob(spec, "OC_VECTORS", p->oc_vectors);
+  kernel_knob(spec, "OC_TAIL", (conv->kernels + lanes - 1) / lanes % p->oc_vectors);
+  kernel_knob(spec, "PART_TILES", p->part_tiles);
+  kernel_knob(spec, "LEAST_TILES", p->least_tiles);
+  kernel_knob(spec, "SHARED", p->shared);
+  kernel_knob(spec, "BIAS", conv->bias != NULL);
+  kernel_knob(spec, "RESIDUAL", conv->residual != NULL);
+  const char *body = convolution_epilogue(emitter_arena(emitter), node);
+  if (body) kernel_hook(spec, "epilogue", body);
+  return spec;
+}
+
+/* A value's element `offset`; NULL if there is no value. */
+static void call_part(KernelCall *call, const char *parameter, const Value *value, int64_t offset) {
+  if (!value || offset == 0)
+    call_value(call, parameter, value);
+  else
+    call_argument(call, parameter, "t%d + %lld", value->id, (long long)offset);
+}
+
+static void call_group_cost(KernelCall *call, const Convolution *conv) {
+  double groups = (double)conv->groups, images = (double)dim_optimum(conv->x->shape[0]);
+  double in = images * (double)(conv->channels * dim_value(conv->h.in) * dim_value(conv->w.in));
+  double out = images * (double)(conv->kernels * dim_value(conv->h.out) * dim_value(conv->w.out));
+  double weights = (double)(conv->kernels * conv->channels * 9);
+  call_cost(call, 2 * convolution_macs(conv) / groups, 4 * (in + out + weights));
+}
+
+/* A group's tensors are ranges of channel blocks. */
+static KernelCall *emit_group(Emitter *emitter, const Node *node, int64_t group) {
+  const Graph *graph = emitter_graph(emitter);
+  const WinogradSchedule *schedule = schedule_of(node);
+  const WinogradPlan *p = &schedule->plan;
+  const Convolution *conv = &schedule->base.conv;
+  int lanes = graph->target->lanes;
+  WinogradWeights weights = weights_of(graph, schedule);
+  Blocked x = blocked_of(graph, conv->x), y = blocked_of(graph, conv->y);
+  int64_t y_first = group * conv->kernels / lanes * y.plane;
+  KernelCall *call = kernel_call(emitter, node, spec_of(emitter, node));
+  call_part(call, "x", conv->x, group * conv->channels / lanes * x.plane);
+  call_part(call, "weights", node->packed[0], group * winograd_weights_floats(&weights));
+  call_part(call, "bias", conv->bias, group * conv->kernels);
+  call_part(call, "residual", conv->residual, y_first);
+  call_part(call, "y", conv->y, y_first);
+  call_argument(call, "scratch", "(float *)(void *)t%d", node->scratch->id);
+  call_dim(call, "n", conv->x->shape[0]);
+  call_argument(call, "channels", "%lld", (long long)conv->channels);
+  call_argument(call, "kernels", "%lld", (long long)conv->kernels);
+  call_argument(call, "x_image", "%lld", (long long)x.image);
+  call_argument(call, "residual_image", "%lld",
+                conv->residual ? (long long)blocked_of(graph, conv->residual).image : 0);
+  call_argument(call, "y_image", "%lld", (long long)y.image);
+  call_argument(call, "block_tiles", "%lld", (long long)p->block_tiles);
+  call_argument(call, "input_point", "%lld", (long long)winograd_input_point(p, &schedule->layer, lanes));
+  call_argument(call, "product_point", "%lld", (long long)winograd_product_point(p, lanes));
+  call_argument(call, "slots", "%lld", (long long)p->slots);
+  call_group_cost(call, conv);
+  return call;
+}
+
+/* Groups that each worker makes from working memory of its own need not wait for each other. */
+static void emit(Emitter *emitter, Node *node) {
+  const WinogradSchedule *schedule = schedule_of(node);
+  for (int64_t group = 0; group < schedule->base.conv.groups; group++) {
+    KernelCall *call = emit_group(emitter, node, group);
+    if (!schedule->plan.shared && group + 1 < schedule->base.conv.groups) call_no_barrier(call);
+  }
+}
+
+const ConvAlgorithm convolution_winograd = {
+    .name = "winograd", .runs_blocked = runs_blocked, .choose = choose, .scratch = scratch, .pack = pack, .emit = emit};

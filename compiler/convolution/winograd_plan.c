@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The time of a plan is that of the products, at what the machine multiplies or reads, and that of the transforms. Each
+ * weight is counted as read from memory once: between two runs of a network its weights displace each other.
+ *
+ * Constants are read off measurements of single layers on a two-core AVX-512 machine with one multiply-add a cycle.
+ */
+#include "convolution/winograd_plan.h"
+
+static const double EFFICIENCY = 0.93;        /* of products in registers, against the count of their instructions */
+static const double CYCLES_A_PRODUCT = 40;    /* until a part's sums flow, and to put them by */
+static const double CYCLES_A_POINT = 5;       /* to transform one vector at one point, either way */
+static const double UNHIDDEN = 0.15;          /* of the shorter of computing and reading */
+static const double FROM_OTHERS = 4;          /* time of a line that another core has written, against one of L3 */
+static const double SAME_DATA = 1.25;         /* bandwidth of a core where all read the same, against each its own */
+static const double USABLE = 0.7;             /* of a cache, for what should stay in it */
+static const double BROADCASTS_A_CYCLE = 2;   /* loads of one element */
+static const double MULTIPLY_ADD_LATENCY = 4; /* cycles */
+enum { OWNED_PARTS = 2, SHARED_PARTS = 4 }; /* most parts of a block: its transformed input should stay in L2, or L3 */
+enum { MOST_PART_TILES = 14 };              /* of the template */
+enum { LINE_FLOATS = 16 };
+
+static double least(double a, double b) { return a < b ? a : b; }
+static double most(double a, double b) { return a > b ? a : b; }
+static int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
+static int64_t least_of(int64_t a, int64_t b) { return a < b ? a : b; }
+
+/* ---- extents ---- */
+
+static int64_t points_of(const WinogradPlan *p) { return (int64_t)(p->tile + 2) * (p->tile + 2); }
+static int64_t tiles_of(const WinogradPlan *p, const WinogradLayer *l) {
+  return l->images * ceil_div(l->out_h, p->tile) * ceil_div(l->out_w, p->tile);
+}
+
+/* Points an even number of lines apart would fall on few sets of the caches. */
+static int64_t odd_lines(int64_t floats) { return (ceil_div(floats, LINE_FLOATS) | 1) * LINE_FLOATS; }
+
+int64_t winograd_input_point(const WinogradPlan *p, const WinogradLayer *l, int lanes) {
+  return odd_lines(p->block_tiles * ceil_div(l->channels, lanes) * lanes);
+}
+int64_t winograd_product_point(const WinogradPlan *p, int lanes) { return odd_lines(p->block_tiles * lanes); }
+
+int64_t winograd_scratch(const WinogradPlan *p, const WinogradLayer *l, int lanes) {
+  int64_t inputs = (p->shared ? 1 : p->slots) * winograd_input_point(p, l, lanes);
+  return points_of(p) * (inputs + p->slots * p->oc_vectors * winograd_product_point(p, lanes));
+}
+
+/* ---- blocks and parts ---- */
+
+/* The two numbers of tiles that n tiles in blocks of at most `block` have, and how many blocks. */
+typedef struct Cut {
+  int64_t blocks, small, large;
+} Cut;
+
+static Cut cut(int64_t n, int64_t block) {
+  Cut c = {.blocks = ceil_div(n, block)};
+  c.small = n / c.blocks;
+  c.large = ceil_div(n, c.blocks);
+  return c;
+}
+
+static int part_limit(const Target *target, int oc_vectors) {
+  int tiles = (target->vector_registers - 1 - oc_vectors) / oc_vectors;
+  return tiles < MOST_PART_TILES ? tiles : MOST_PART_TILES;
+}
+
+/* Of a number of images that is not known, any block and any part may be the last. */
+static void set_parts(WinogradPlan *p, const WinogradLayer *l, int limit) {
+  Cut blocks = cut(tiles_of(p, l), p->block_tiles);
+  Cut small = cut(blocks.small, limit), large = cut(blocks.large, limit);
+  p->part_tiles = (int)(small.large > large.large ? small.large : large.large);
+  p->least_tiles = (int)least_of(small.small, large.small);
+  if (l->images_known) return;
+  p->part_tiles = (int)least_of(limit, p->block_tiles);
+  p->least_tiles = 1;
+}
+
+/* Blocks that workers own are as many as leave none idle. */
+static void set_blocks(WinogradPlan *p, const WinogradLayer *l, int limit, int cores) {
+  int64_t tiles = tiles_of(p, l), blocks = ceil_div(tiles, (p->shared ? SHARED_PARTS : OWNED_PARTS) * (int64_t)limit);
+  if (!p->shared) blocks = ceil_div(blocks, cores) * cores;
+  p->block_tiles = ceil_div(tiles, blocks);
+  p->slots = p->shared || !l->images_known ? cores : least_of(cores, ceil_div(tiles, p->block_tiles));
+}
+
+/* ---- time ---- */
+
+/* What the busiest worker does. */
+typedef struct Share {
+  int64_t blocks, groups; /* groups of each of these blocks */
+  double channel_blocks;  /* transformed, of each of these blocks */
+} Share;
+
+static Share share_of(const WinogradPlan *p, const WinogradLayer *l, int lanes, const Cut *blocks) {
+  int64_t groups = ceil_div(l->kernels, (int64_t)p->oc_vectors * lanes), in = ceil_div(l->channels, lanes);
+  if (p->shared) return (Share){blocks->blocks, ceil_div(groups, p->slots), (double)ceil_div(in, p->slots)};
+  return (Share){ceil_div(blocks->blocks, p->slots), groups, (double)in};
+}
+
+/* One channel of a part of m tiles. */
+static double cycles_a_channel(const Machine *m, const WinogradPlan *p, int lanes, double tiles) {
+  double vectors = p->oc_vectors, fma_per_cycle = m->gflops / (2 * lanes * m->ghz);
+  double loads = vectors * 4 * lanes / (m->l1_gbps / m->ghz) + tiles / BROADCASTS_A_CYCLE;
+  return most(most(tiles * vectors / fma_per_cycle, loads), MULTIPLY_ADD_LATENCY);
+}
+
+static double product_seconds(const Machine *m, const WinogradPlan *p, const WinogradLayer *l, int lanes,
+                              const Share *share, int64_t block_tiles) {
+  double parts = (double)ceil_div(block_tiles, p->part_tiles), tiles = (double)block_tiles / parts;
+  double cycles = (double)l->channels * cycles_a_channel(m, p, lanes, tiles) / EFFICIENCY + CYCLES_A_PRODUCT;
+  return (double)(share->blocks * share->groups * points_of(p)) * parts * cycles / (m->ghz * 1e9);
+}
+
+static double transform_seconds(const Machine *m, const WinogradPlan *p, const Share *share, int64_t block_tiles) {
+  double vectors = share->channel_blocks + (double)(share->groups * p->oc_vectors);
+  double points = (double)(share->blocks * block_tiles * points_of(p));
+  return points * vectors * CYCLES_A_POINT / (m->ghz * 1e9);
+}
+
+/* Bytes read over and over, from the cache that holds them. */
+static double again_seconds(const Machine *m, double bytes, double times) {
+  if (bytes <= USABLE * (double)m->l2_bytes) return 0;
+  return bytes * times / (1e9 * (bytes <= USABLE * (double)m->l3_bytes ? m->l3_gbps : m->dram_gbps));
+}
+
+static double read_seconds(const Machine *m, const WinogradPlan *p, const WinogradLayer *l, int lanes,
+                           const Share *share) {
+  int64_t rows = points_of(p) * l->channels;
+  double weights = 4.0 * (double)(rows * share->groups * p->oc_vectors * lanes);
+  double input = 4.0 * (double)(points_of(p) * winograd_input_point(p, l, lanes));
+  double first = weights / (1e9 * m->dram_gbps * (p->shared || p->slots == 1 ? 1 : SAME_DATA));
+  return first + again_seconds(m, weights, (double)(share->blocks - 1)) +
+         again_seconds(m, input, (double)(share->blocks * share->groups));
+}
+
+/* Workers that share a block's input meet twice a block, and read what the others wrote of it. */
+static double meeting_seconds(const Machine *m, const WinogradPlan *p, const WinogradLayer *l, int lanes,
+                              int64_t blocks) {
+  if (!p->shared || p->slots == 1) return 0;
+  double slots = (double)p->slots, input = 4.0 * (double)(points_of(p) * winograd_input_point(p, l, lanes));
+  double arrival = input * (slots - 1) / slots * FROM_OTHERS / (1e9 * m->l3_gbps);
+  return (double)blocks * (2e-9 * m->barrier_ns + arrival);
+}
+
+/* Each part fetches a line a channel of the next weights: a few wide parts fetch but some of them. */
+static double unhidden(const WinogradPlan *p, int lanes) {
+  double parts = (double)ceil_div(p->block_tiles, p->part_tiles);
+  double fetched = least(1, parts * LINE_FLOATS / (double)(p->oc_vectors * lanes));
+  return UNHIDDEN * (2 - fetched);
+}
+
+static double plan_seconds(const Target *target, const Machine *m, const WinogradPlan *p, const WinogradLayer *l) {
+  Cut blocks = cut(tiles_of(p, l), p->block_tiles);
+  Share share = share_of(p, l, target->lanes, &blocks);
+  double products = product_seconds(m, p, l, target->lanes, &share, blocks.large);
+  double reading = read_seconds(m, p, l, target->lanes, &share);
+  return most(products, reading) + unhidden(p, target->lanes) * least(products, reading) +
+         transform_seconds(m, p, &share, blocks.large) + meeting_seconds(m, p, l, target->lanes, blocks.blocks);
+}
+
+/* ---- choice ---- */
+
+static WinogradPlan plan_of(const Target *target, const Machine *machine, const WinogradLayer *l, int tile,
+                            int oc_vectors, bool shared) {
+  WinogradPlan p = {.tile = tile, .oc_vectors = oc_vectors, .shared = shared};
+  int limit = part_limit(target, oc_vectors);
+  set_blocks(&p, l, limit, machine->cores);
+  set_parts(&p, l, limit);
+  p.seconds = plan_seconds(target, machine, &p, l);
+  return p;
+}
+
+WinogradPlan winograd_best_plan(const Target *target, const Machine *machine, const WinogradLayer *l) {
+  enum { MOST_VECTORS = 2 };
+  WinogradPlan best = {0};
+  for (int tile = 4; tile >= 2; tile -= 2)
+    for (int shared = 0; shared <= 1; shared++)
+      for (int vectors = MOST_VECTORS; vectors >= 1; vectors--) {
+        WinogradPlan p = plan_of(target, machine, l, tile, vectors, shared);
+        if (!best.tile || p.seconds < best.seconds) best = p;
+      }
+  return best;
+}

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * How a 3x3 convolution of stride 1 runs by Winograd's algorithm (templates/conv_winograd.c): which tile, how tiles and
+ * output channels are cut, and how long that should take.
+ */
+#ifndef RNNCC_WINOGRAD_PLAN_H
+#define RNNCC_WINOGRAD_PLAN_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "machine.h"
+#include "targets.h"
+
+/* One group of a convolution. */
+typedef struct WinogradLayer {
+  int64_t images;    /* at the dims' optimum */
+  bool images_known; /* it is never another number */
+  int64_t out_h, out_w, channels, kernels;
+} WinogradLayer;
+
+typedef struct WinogradPlan {
+  int tile;                    /* F(2x2, 3x3) or F(4x4, 3x3): 2 or 4 */
+  int oc_vectors;              /* of output channels in a group */
+  int part_tiles, least_tiles; /* tiles whose sums stand in registers: most, fewest */
+  bool shared;                 /* workers share a block's transformed input, and own output channels */
+  int64_t block_tiles;         /* most tiles that are worked on together */
+  int64_t slots;               /* workers that there is working memory for */
+  double seconds;
+} WinogradPlan;
+
+/* The plan that should take the least time. */
+WinogradPlan winograd_best_plan(const Target *target, const Machine *machine, const WinogradLayer *layer);
+
+/* Working memory, in floats: from one point of the transformed input, and of the products, to the next, and all. */
+int64_t winograd_input_point(const WinogradPlan *plan, const WinogradLayer *layer, int lanes);
+int64_t winograd_product_point(const WinogradPlan *plan, int lanes);
+int64_t winograd_scratch(const WinogradPlan *plan, const WinogradLayer *layer, int lanes);
+
+#endif

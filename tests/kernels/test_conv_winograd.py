@@ -1,0 +1,139 @@
+# SPDX-License-Identifier: MIT
+"""Networks whose 3x3 convolutions run by Winograd's algorithm: equal to sums in double within what --no-winograd's help
+and the kernel's test state, in every place a convolution stands in, and the same bits for any number of threads."""
+import re
+
+import numpy
+import pytest
+
+from support import kernel_builder
+from support.model_builder import Model
+from support.module import Module
+
+BOUND = 1e-4  # max |error| / max |result| of F(4,3), the worse of the two
+FORCED = "--conv=winograd"  # small layers would run directly
+TARGETS = {"x86-64-v4": "avx512", "x86-64-v3": "avx2"}
+
+
+def weights(draw, kernels, channels):
+    """As networks have them: a layer's outputs vary as much as its inputs."""
+    return (draw.standard_normal((kernels, channels, 3, 3)) * (2 / (9 * channels)) ** 0.5).astype(numpy.float32)
+
+
+def convolution(x, w, bias=None, pads=(1, 1, 1, 1), group=1):
+    """In double."""
+    n, channels, height, width = x.shape
+    padded = numpy.pad(x.astype(float), [(0, 0), (0, 0), (pads[0], pads[2]), (pads[1], pads[3])])
+    rows, columns = height + pads[0] + pads[2] - 2, width + pads[1] + pads[3] - 2
+    split = w.astype(float).reshape(group, w.shape[0] // group, *w.shape[1:])
+    y = 0
+    for r in range(3):
+        for s in range(3):
+            window = padded[:, :, r:r + rows, s:s + columns].reshape(n, group, channels // group, rows, columns)
+            y = y + numpy.einsum("ngchw,gkc->ngkhw", window, split[..., r, s])
+    return y.reshape(n, w.shape[0], rows, columns) + (0 if bias is None else bias[:, None, None])
+
+
+def relu(x):
+    return numpy.maximum(x, 0)
+
+
+def run(module, x, threads):
+    with Module(module) as loaded, loaded.context(threads=threads) as context:
+        (y,) = context.run({"x": x}).values()
+        return y
+
+
+def check(module, x, want):
+    alone = run(module, x, 1)
+    assert numpy.abs(alone - want).max() <= BOUND * numpy.abs(want).max()
+    for threads in (2, 3, 8):
+        assert run(module, x, threads).tobytes() == alone.tobytes(), threads
+
+
+def kernels_of(rnncc, model, *options):
+    done = rnncc("inspect", model, *options)
+    assert done.returncode == 0, done.stderr
+    return re.findall(r"winograd\d\w*", done.stdout)
+
+
+@pytest.fixture(params=TARGETS)
+def target(request):
+    kernel_builder.emulator(TARGETS[request.param])
+    return f"--target={request.param}"
+
+
+# name: (channels, kernels, height, width, pads, group)
+LAYERS = {
+    "odd_extents": (16, 32, 13, 9, (1, 1, 1, 1), 1),
+    "lanes_past_the_channels": (39, 17, 8, 12, (1, 1, 1, 1), 1),
+    "pads_differ": (24, 40, 7, 10, (0, 2, 1, 0), 1),
+    "unpadded": (16, 48, 6, 3, (0, 0, 0, 0), 1),
+    "groups": (64, 96, 12, 12, (1, 1, 1, 1), 2),
+    "few_tiles": (128, 160, 7, 7, (1, 1, 1, 1), 1),
+}
+
+
+@pytest.mark.parametrize("layer", LAYERS)
+def test_a_layer_equals_sums_in_double(rnncc, compile, target, tmp_path, layer):
+    channels, kernels, height, width, pads, group = LAYERS[layer]
+    draw = numpy.random.default_rng(3)
+    w, bias = weights(draw, kernels, channels // group), draw.standard_normal(kernels).astype(numpy.float32)
+    model = Model()
+    x = model.input("x", "f32", [2, channels, height, width])
+    model.output(model.node("Conv", [x, model.constant(w), model.constant(bias)], pads=list(pads), group=group))
+    path, data = model.write(tmp_path), draw.standard_normal((2, channels, height, width)).astype(numpy.float32)
+    assert kernels_of(rnncc, path, target, FORCED)
+    check(compile(path, target, FORCED, "--threads=3"), data, convolution(data, w, bias, pads, group))
+
+
+def residual_block(draw, batch):
+    model = Model()
+    x = model.input("x", "f32", [batch, 32, 11, 11])
+    first, second = weights(draw, 48, 32), weights(draw, 32, 48)
+    y = model.node("Relu", [model.node("Conv", [x, model.constant(first)], pads=[1, 1, 1, 1])])
+    y = model.node("Add", [model.node("Conv", [y, model.constant(second)], pads=[1, 1, 1, 1]), x])
+    model.output(model.node("Relu", [y]))
+    return model, lambda data: relu(convolution(relu(convolution(data, first)), second) + data)
+
+
+def test_residual_and_activation_are_added_to_it(rnncc, compile, target, tmp_path):
+    draw = numpy.random.default_rng(4)
+    model, want = residual_block(draw, 1)
+    path, data = model.write(tmp_path), draw.standard_normal((1, 32, 11, 11)).astype(numpy.float32)
+    assert len(kernels_of(rnncc, path, target, FORCED)) == 2
+    check(compile(path, target, FORCED), data, want(data))
+
+
+def test_the_number_of_images_is_known_at_run_time(compile, target, tmp_path):
+    draw = numpy.random.default_rng(5)
+    model, want = residual_block(draw, "N")
+    model.dim("N", 1, 4, 9)
+    module = compile(model.write(tmp_path), target, FORCED)
+    for images in (1, 2, 9):
+        data = draw.standard_normal((images, 32, 11, 11)).astype(numpy.float32)
+        check(module, data, want(data))
+
+
+def test_no_winograd_sums_as_defined(rnncc, compile, target, tmp_path):
+    """Integers then come out exact, which F(4,3) does not do."""
+    draw = numpy.random.default_rng(6)
+    w = draw.integers(-9, 10, (32, 32, 3, 3)).astype(numpy.float32)
+    model = Model()
+    model.output(model.node("Conv", [model.input("x", "f32", [1, 32, 24, 24]), model.constant(w)], pads=[1, 1, 1, 1]))
+    path, data = model.write(tmp_path), draw.integers(-99, 100, (1, 32, 24, 24)).astype(numpy.float32)
+    options = [target, "--threads=1"]
+    assert kernels_of(rnncc, path, *options, FORCED)[0].startswith("winograd4_")
+    assert not kernels_of(rnncc, path, *options, "--no-winograd")
+    assert (run(compile(path, *options, "--no-winograd"), data, 2) == convolution(data, w)).all()
+    assert (run(compile(path, *options, FORCED), data, 2) != convolution(data, w)).any()
+
+
+@pytest.mark.parametrize("channels, extent, tile", [(64, 56, 4), (128, 28, 4), (512, 7, 2)])
+def test_the_tile_is_the_larger_where_its_weights_are_soon_read(rnncc, tmp_path, channels, extent, tile):
+    """F(4,3) multiplies less, and its weights are more: 36 numbers a filter, against 16. At 7x7 four tiles use them."""
+    model, zeros = Model(), numpy.zeros((channels, channels, 3, 3), numpy.float32)
+    model.output(model.node("Conv", [model.input("x", "f32", [1, channels, extent, extent]), model.constant(zeros)],
+                            pads=[1, 1, 1, 1]))
+    (kernel,) = kernels_of(rnncc, model.write(tmp_path), "--target=x86-64-v4", "--threads=2", FORCED)
+    assert kernel.startswith(f"winograd{tile}_")
