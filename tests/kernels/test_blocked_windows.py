@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Depthwise and transposed convolution and pooling stay on blocked tensors, and then compute what ONNX Runtime does: with
-residual and activation, batches known only at run time, on every target and any number of threads."""
+"""Depthwise and transposed convolution and pooling stay on blocked tensors, and then compute what ONNX Runtime does:
+with residual and activation, batches known only at run time, on every target and any number of threads."""
 import subprocess
 
 import numpy
