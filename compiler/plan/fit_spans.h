@@ -13,8 +13,8 @@ typedef struct Span {
   int64_t offset;  /* set by fit_spans */
 } Span;
 
-/* Spans that are in use at the same time share no byte. Returns the end of the highest. Some n log n steps where few are
- * in use at once. */
+/* Spans that are in use at the same time share no byte. Returns the end of the highest. Some n log n steps where few
+ * are in use at once. */
 int64_t fit_spans(Arena *arena, Span *spans, int n);
 
 /* The most bytes in use at one step: no arena can be smaller. */
