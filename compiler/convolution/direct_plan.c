@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 #include "convolution/direct_plan.h"
 
+#include <string.h>
+
 #include "convolution/form.h"
 
-enum { MOST_OC_VECTORS = 8, MOST_COLUMNS = 28, FMA_LATENCY = 4 };
+enum { MOST_OC_VECTORS = 8, MOST_COLUMNS = 28, MOST_NEON_COLUMNS = 8, FMA_LATENCY = 4 };
 /* Cycles: around a run of tiles, around a tile, and for a vector of sums to begin and end. */
 static const double run_cycles = 400, tile_cycles = 60, sum_cycles = 2.5;
 /* What is waited for, beside multiply-adds, of reading from L1, L2 and L3. */
@@ -151,11 +153,13 @@ static void consider_panel(const Target *target, const Machine *machine, const D
 }
 
 /* As many columns as the registers have room for beside the weights and an input. Clang does not fill them all without
- * spilling, the less so the more weights there are. */
+ * spilling, the less so the more weights there are; and NEON's broadcasting loads take no offset, so that many columns
+ * need an address each. */
 static int most_columns(const Target *target, int oc_vectors) {
   int spare = oc_vectors <= 2 ? 1 : 2;
   int columns = (target->vector_registers - spare - 1 - oc_vectors) / oc_vectors;
-  return columns > MOST_COLUMNS ? MOST_COLUMNS : columns;
+  int most = strcmp(target->isa, "neon") ? MOST_COLUMNS : MOST_NEON_COLUMNS;
+  return columns > most ? most : columns;
 }
 
 /* An oc group that has parts of two groups of the convolution would multiply by zeros. */

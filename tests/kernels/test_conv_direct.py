@@ -18,7 +18,8 @@ NAMED = [
     dict(name="one_channel", channels=(0, 1), kernels=(0, 3), size=(5, 5), window=(5, 5), pad=(2, 2, 2, 2)),
     dict(name="row_window", channels=(1, 0), kernels=(1, 2), size=(3, 17), window=(1, 7), pad=(0, 3, 0, 3)),
     dict(name="column_window", channels=(1, 0), kernels=(2, 0), size=(8, 8), window=(7, 1), pad=(3, 0, 3, 0)),
-    dict(name="dilated", channels=(1, 2), kernels=(2, 0), size=(9, 19), window=(3, 3), dilation=(6, 6), pad=(6, 6, 6, 6)),
+    dict(name="dilated", channels=(1, 2), kernels=(2, 0), size=(9, 19), window=(3, 3), dilation=(6, 6),
+         pad=(6, 6, 6, 6)),
     dict(name="dilated_past_the_plane", channels=(1, 0), kernels=(1, 0), size=(4, 4), window=(3, 3), dilation=(9, 9),
          pad=(9, 9, 9, 9)),
     dict(name="pad_more_than_the_plane", channels=(1, 0), kernels=(1, 0), size=(2, 2), window=(2, 2), pad=(5, 4, 3, 6)),
@@ -32,11 +33,13 @@ NAMED = [
     dict(name="odd_groups", channels=(1, 2), kernels=(1, 2), groups=2, size=(5, 6), window=(3, 3), pad=(1, 1, 1, 1),
          oc_vectors=1),
     dict(name="narrowing_groups", channels=(2, 2), kernels=(0, 6), groups=2, size=(5, 6), window=(1, 3), oc_vectors=2),
-    dict(name="sequence", channels=(2, 0), kernels=(2, 0), size=(1, 40), window=(1, 3), dilation=(1, 4), pad=(0, 8, 0, 0)),
+    dict(name="sequence", channels=(2, 0), kernels=(2, 0), size=(1, 40), window=(1, 3), dilation=(1, 4),
+         pad=(0, 8, 0, 0)),
     dict(name="passes", channels=(5, 1), kernels=(3, 0), size=(6, 6), window=(3, 3), pad=(1, 1, 1, 1), in_pass=2,
          residual=1, tile_chunk=3),
     dict(name="prologue", channels=(3, 2), kernels=(5, 0), size=(6, 9), window=(1, 1), prologue=1, tile_chunk=3, n=2),
-    dict(name="narrow_prologue", channels=(0, 3), kernels=(1, 1), size=(1, 30), window=(1, 1), prologue=1, tile_chunk=2),
+    dict(name="narrow_prologue", channels=(0, 3), kernels=(1, 1), size=(1, 30), window=(1, 1), prologue=1,
+         tile_chunk=2),
 ]
 
 
