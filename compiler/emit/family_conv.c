@@ -16,9 +16,10 @@ static const ConvAlgorithm *const algorithms[] = {
 };
 enum { N_ALGORITHMS = sizeof algorithms / sizeof *algorithms };
 
-/* The sum of the convolution and a tensor of its own shape. */
+/* The sum of the convolution and a tensor of its own shape, which is made at run time: constants are row-major,
+ * whatever the layout of y. */
 static bool is_residual(const Node *step) {
-  if (strcmp(step->op->name, "Add")) return false;
+  if (strcmp(step->op->name, "Add") || step->inputs[1]->data) return false;
   const Value *sum = step->inputs[0], *residual = step->inputs[1];
   bool same = residual->rank == sum->rank;
   for (int axis = 0; same && axis < sum->rank; axis++) same = same_dim(residual->shape[axis], sum->shape[axis]);

@@ -105,6 +105,17 @@ def test_residual_and_activation_are_added_to_it(rnncc, compile, target, tmp_pat
     check(compile(path, target, FORCED), data, want(data))
 
 
+def test_a_constant_is_no_residual(compile, target, tmp_path):
+    """It is row-major, where the convolution's result is in blocks."""
+    draw = numpy.random.default_rng(8)
+    w, added = weights(draw, 32, 32), draw.standard_normal((1, 32, 11, 11)).astype(numpy.float32)
+    model = Model()
+    y = model.node("Conv", [model.input("x", "f32", [1, 32, 11, 11]), model.constant(w)], pads=[1, 1, 1, 1])
+    model.output(model.node("Add", [y, model.constant(added)]))
+    data = draw.standard_normal((1, 32, 11, 11)).astype(numpy.float32)
+    check(compile(model.write(tmp_path), target, FORCED), data, convolution(data, w) + added)
+
+
 def test_the_number_of_images_is_known_at_run_time(compile, target, tmp_path):
     draw = numpy.random.default_rng(5)
     model, want = residual_block(draw, "N")
