@@ -38,6 +38,7 @@ NAMED = [
     dict(name="passes", channels=(5, 1), kernels=(3, 0), size=(6, 6), window=(3, 3), pad=(1, 1, 1, 1), in_pass=2,
          residual=1, tile_chunk=3),
     dict(name="prologue", channels=(3, 2), kernels=(5, 0), size=(6, 9), window=(1, 1), prologue=1, tile_chunk=3, n=2),
+    dict(name="prologue_in_one_chunk", channels=(2, 0), kernels=(2, 0), size=(2, 9), window=(1, 1), prologue=1, n=3),
     dict(name="narrow_prologue", channels=(0, 3), kernels=(1, 1), size=(1, 30), window=(1, 1), prologue=1,
          tile_chunk=2),
 ]
