@@ -10,6 +10,7 @@ enum { MOST_OC_VECTORS = 8, MOST_COLUMNS = 28, MOST_NEON_COLUMNS = 8, FMA_LATENC
 static const double run_cycles = 400, tile_cycles = 60, sum_cycles = 2.5;
 /* What is waited for, beside multiply-adds, of reading from L1, L2 and L3. */
 static const double exposed_l1 = 0.1, exposed_l2 = 0.15, exposed_l3 = 0.5;
+static const double loads_per_cycle = 2; /* however short: of short vectors this binds before the bytes do */
 /* Workers that split the output channels read what others have written, from their caches: slower than from L3. */
 static const double foreign = 3;
 /* Of L1 and L2: the share that data may fill and still be found there. */
@@ -74,7 +75,8 @@ static double multiply_cycles(const Case *c) {
   const DirectLayer *l = c->layer;
   double rate = m->gflops / (2 * c->target->lanes * m->ghz), sums = mean_vectors(c) * c->width;
   double multiply = larger(sums / rate, FMA_LATENCY);
-  double load = cycles_to_read(c, (mean_vectors(c) + c->width / 2) * vector_bytes(c), m->l1_gbps);
+  double read = cycles_to_read(c, (mean_vectors(c) + c->width / 2) * vector_bytes(c), m->l1_gbps);
+  double load = larger(read, (mean_vectors(c) + c->width) / loads_per_cycle);
   return (double)(l->depth * l->window_h * l->window_w) * (larger(multiply, load) + exposed_l1 * load);
 }
 
