@@ -6,13 +6,14 @@
 #include "convolution/direct_plan.h"
 #include "convolution/direct_weights.h"
 
-#include <math.h>
 #include <string.h>
 
 #include "convolution/convolution.h"
 #include "convolution/form.h"
 #include "emit/elementwise.h"
+#include "graph/channel_affine.h"
 #include "layout/blocked.h"
+#include "support/diagnostics.h"
 
 enum { MOST_WINDOW = 64, MOST_PAD = 65536, LEAST_PANELS = 8 };
 
@@ -166,21 +167,21 @@ static Value *padded_constant(Graph *graph, const char *name, const float *data,
   return graph_constant(graph, name, RNNCC_F32, 1, &padded, copy);
 }
 
+/* A vector of a channel's numbers, zero up to whole blocks. */
+static Value *channel_constant(Graph *graph, const char *name, const double *data, int64_t count, int64_t block) {
+  float *floats = ARENA_ARRAY(graph->arena, float, count);
+  for (int64_t c = 0; c < count; c++) floats[c] = (float)data[c];
+  return padded_constant(graph, name, floats, count, block);
+}
+
 /* The batch normalisation that the prologue begins with, as scale and shift. */
 static void pack_prologue(Graph *graph, Node *node) {
   const Node *norm = node->prologue[0];
-  int64_t channels = dim_value(norm->inputs[1]->shape[0]);
-  const float *in[4];
-  for (int i = 0; i < 4; i++) in[i] = norm->inputs[1 + i]->data;
-  float *scale = ARENA_ARRAY(graph->arena, float, channels), *shift = ARENA_ARRAY(graph->arena, float, channels);
-  for (int64_t c = 0; c < channels; c++) {
-    double factor = in[0][c] / sqrt(in[3][c] + node_float(norm, "epsilon"));
-    scale[c] = (float)factor;
-    shift[c] = (float)(in[1][c] - in[2][c] * factor);
-  }
   int64_t block = schedule_of(node)->layer.in_block;
-  node->packed[2] = padded_constant(graph, norm->inputs[1]->name, scale, channels, block);
-  node->packed[3] = padded_constant(graph, norm->inputs[2]->name, shift, channels, block);
+  ChannelAffine affine;
+  if (!channel_affine_of(graph, norm, &affine)) bug("n%d: a prologue without scale and shift", node->id);
+  node->packed[2] = channel_constant(graph, norm->inputs[1]->name, affine.s, affine.C, block);
+  node->packed[3] = channel_constant(graph, norm->inputs[2]->name, affine.t, affine.C, block);
 }
 
 /* Weights, bias, and the prologue's scale and shift. */

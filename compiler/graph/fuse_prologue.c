@@ -8,6 +8,7 @@
 
 #include "emit/elementwise.h"
 #include "emit/family.h"
+#include "graph/channel_affine.h"
 #include "passes.h"
 
 /* Longer chains are left: what a kernel redoes for each reader should stay small. */
@@ -18,22 +19,20 @@ typedef struct Chain {
   Node *nodes[MAX_PROLOGUE]; /* the last first */
 } Chain;
 
-static bool is_constant_norm(const Node *node) {
-  if (strcmp(node->op->name, "BatchNormalization") != 0) return false;
-  for (int i = 1; i < 5; i++)
-    if (!node->inputs[i]->data) return false;
-  return true;
+static bool is_constant_norm(Graph *graph, const Node *node) {
+  ChannelAffine affine;
+  return !strcmp(node->op->name, "BatchNormalization") && channel_affine_of(graph, node, &affine);
 }
 
 /* The nodes between a batch normalisation, it included, and the host's first input. False if there are none such. */
-static bool find_chain(const UseList *uses, const Node *host, Chain *chain) {
+static bool find_chain(Graph *graph, const UseList *uses, const Node *host, Chain *chain) {
   const Node *reader = host;
   const Value *value = host->inputs[0];
   for (chain->n = 0; chain->n < MAX_PROLOGUE; reader = chain->nodes[chain->n++]) {
     Node *node = value ? value->producer : NULL;
     if (!node || uses->single[value->id] != reader || node->n_epilogue) return false;
     chain->nodes[chain->n] = node;
-    if (is_constant_norm(node)) {
+    if (is_constant_norm(graph, node)) {
       chain->n++;
       return true;
     }
@@ -69,7 +68,7 @@ void fuse_prologue(Graph *graph) {
     Chain chain;
     Node *host = graph->nodes[n];
     bool able = host->op->family && host->op->family->takes_prologue && host->n_inputs > 0;
-    if (able && find_chain(&uses, host, &chain) && takes(graph, host, &chain)) fuse(graph, host, &chain);
+    if (able && find_chain(graph, &uses, host, &chain) && takes(graph, host, &chain)) fuse(graph, host, &chain);
   }
   int kept = 0;
   for (int n = 0; n < graph->n_nodes; n++)

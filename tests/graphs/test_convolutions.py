@@ -6,9 +6,10 @@ import numpy
 import pytest
 
 from conftest import build_directory
-from support.convolutional import RandomNetwork, random_convolution
+from support.convolutional import RandomNetwork, random_convolution, signs, whole
 from support.emitted import TARGETS, assert_same, run_module
 from support.merge import merged
+from support.model_builder import Model
 from support.reference import Reference
 
 CASES_IN_A_MODULE = 25
@@ -43,3 +44,19 @@ def test_random_networks_equal_the_reference(reference, compile, tmp_path, targe
     for batch in (1, 3):
         feeds = network.feeds(batch)
         assert_same(run_module(module, feeds), reference.run(model, path, feeds))
+
+
+def test_a_normalisation_that_is_no_finite_scale_is_computed_as_it_stands(reference, compile, tmp_path):
+    """A variance of zero without epsilon: the quotient is infinite or NaN where the reference's is."""
+    rng, model = numpy.random.default_rng(3), Model()
+    x = model.input("x", "f32", [1, 16, 5, 5])
+    first = model.node("Conv", [x, model.constant(signs(rng, 32, 16, 1, 1))])
+    vectors = [model.constant(vector) for vector in (numpy.ones(32, "f"), numpy.zeros(32, "f"), numpy.zeros(32, "f"),
+                                                     (numpy.arange(32) > 0).astype("f"))]
+    norm = model.node("BatchNormalization", [model.node("MaxPool", [first], kernel_shape=[1, 1]), *vectors], epsilon=0.0)
+    model.output(model.node("Conv", [model.node("Relu", [norm]), model.constant(numpy.eye(32, dtype="f")[:, :, None, None])]))
+    path = model.write(tmp_path)
+    feeds = {"x": whole(rng, 1, 16, 5, 5)}
+    expected = reference.run(model, path, feeds)
+    assert not all(numpy.isfinite(array).all() for array in expected.values())
+    assert_same(run_module(compile(path), feeds), expected)
