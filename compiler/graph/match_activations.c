@@ -51,7 +51,8 @@ static void become(Graph *graph, Node *node, const char *op, Value *x, double al
   Attribute attributes[] = {{.name = "alpha", .kind = ATTRIBUTE_FLOAT, .f = alpha, .where = node->where},
                             {.name = "beta", .kind = ATTRIBUTE_FLOAT, .f = beta, .where = node->where}};
   node->op = op_find(op);
-  node->inputs = arena_copy(graph->arena, &x, sizeof x);
+  node->inputs = ARENA_ARRAY(graph->arena, Value *, 1);
+  node->inputs[0] = x;
   node->n_inputs = 1;
   node->attributes = arena_copy(graph->arena, attributes, sizeof attributes);
   node->n_attributes = is_op(node, "HardSigmoid") ? 2 : 0;

@@ -53,8 +53,9 @@ def test_a_normalisation_that_is_no_finite_scale_is_computed_as_it_stands(refere
     first = model.node("Conv", [x, model.constant(signs(rng, 32, 16, 1, 1))])
     vectors = [model.constant(vector) for vector in (numpy.ones(32, "f"), numpy.zeros(32, "f"), numpy.zeros(32, "f"),
                                                      (numpy.arange(32) > 0).astype("f"))]
-    norm = model.node("BatchNormalization", [model.node("MaxPool", [first], kernel_shape=[1, 1]), *vectors], epsilon=0.0)
-    model.output(model.node("Conv", [model.node("Relu", [norm]), model.constant(numpy.eye(32, dtype="f")[:, :, None, None])]))
+    pooled = model.node("MaxPool", [first], kernel_shape=[1, 1])
+    relu = model.node("Relu", [model.node("BatchNormalization", [pooled, *vectors], epsilon=0.0)])
+    model.output(model.node("Conv", [relu, model.constant(numpy.eye(32, dtype="f")[:, :, None, None])]))
     path = model.write(tmp_path)
     feeds = {"x": whole(rng, 1, 16, 5, 5)}
     expected = reference.run(model, path, feeds)
