@@ -201,9 +201,11 @@ static void pack(Graph *graph, Node *node) {
 
 /* ---- the call ---- */
 
+/* What follows the scale and shift; NULL: nothing. */
 static const char *prologue_body(Arena *arena, const Node *node) {
+  if (node->n_prologue < 2) return NULL;
   Node chain = {.epilogue = node->prologue + 1, .n_epilogue = node->n_prologue - 1};
-  return chain.n_epilogue > 0 ? elementwise_epilogue_body(arena, &chain) : NULL;
+  return elementwise_epilogue_body(arena, &chain);
 }
 
 static void set_window(KernelSpec *spec, const DirectSchedule *schedule) {
