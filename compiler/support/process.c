@@ -93,10 +93,11 @@ static void finish(Child *child, bool timed_out) {
   if (process->status == 127 && !timed_out) process->outcome = PROCESS_NOT_FOUND;
 }
 
-/* Waits for news of any child; finished ones leave the list. */
+/* Waits for news of any child; finished ones leave the list. Not for long at a time: a signal that comes just before
+ * poll() does not end it. */
 static int tend(Child *children, int running) {
   struct pollfd polls[16];
-  double wait = 1e9;
+  double wait = 0.1;
   for (int i = 0; i < running; i++) {
     polls[i] = (struct pollfd){.fd = children[i].pipe, .events = POLLIN};
     double left = children[i].deadline - seconds_now();
