@@ -102,11 +102,10 @@ static void emit(Emitter *emitter, Node *node) {
   call_value(call, "residual", conv->residual);
   call_value(call, "y", conv->y);
   call_dim(call, "n", conv->x->shape[0]);
-  call_argument(call, "channels", "%lld", (long long)conv->groups);
-  call_argument(call, "x_image", "%lld", (long long)blocked_of(graph, conv->x).image);
-  call_argument(call, "residual_image", "%lld",
-                conv->residual ? (long long)blocked_of(graph, conv->residual).image : 0);
-  call_argument(call, "y_image", "%lld", (long long)blocked_of(graph, conv->y).image);
+  call_integer(call, "channels", conv->groups);
+  call_integer(call, "x_image", blocked_of(graph, conv->x).image);
+  call_integer(call, "residual_image", conv->residual ? blocked_of(graph, conv->residual).image : 0);
+  call_integer(call, "y_image", blocked_of(graph, conv->y).image);
   double inputs = (double)dim_optimum(value_count_dim(graph, conv->x, 0, conv->x->rank));
   double outputs = (double)dim_optimum(value_count_dim(graph, conv->y, 0, conv->y->rank));
   call_cost(call, 2 * convolution_macs(conv), 4 * (inputs + outputs));

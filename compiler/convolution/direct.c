@@ -152,11 +152,7 @@ static void scratch(Graph *graph, Node *node) {
   if (!node->n_prologue) return;
   int64_t columns = chunk(schedule->plan.tile_chunk, tiles_of(schedule)) * widest(schedule);
   int64_t floats = panels(graph) * schedule->layer.span * columns * schedule->layer.in_block;
-  node->scratch = graph_value(graph, "normalised input", node->where);
-  node->scratch->dtype = RNNCC_U8;
-  node->scratch->rank = 1;
-  node->scratch->shape = ARENA_ARRAY(graph->arena, const Dim *, 1);
-  node->scratch->shape[0] = dim_const(graph->dims, floats * (int64_t)sizeof(float));
+  graph_scratch(graph, node, "normalised input", dim_const(graph->dims, floats * (int64_t)sizeof(float)));
 }
 
 /* A constant of `count` floats, zero up to whole blocks. */
@@ -244,10 +240,6 @@ static KernelSpec *direct_spec(Emitter *emitter, const Node *node) {
   if (body) kernel_hook(spec, "epilogue", body);
   if (before) kernel_hook(spec, "prologue", before);
   return spec;
-}
-
-static void call_integer(KernelCall *call, const char *parameter, int64_t value) {
-  call_argument(call, parameter, "%lld", (long long)value);
 }
 
 static void call_data(KernelCall *call, const Graph *graph, const Node *node) {

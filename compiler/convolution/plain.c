@@ -79,11 +79,7 @@ static void scratch(Graph *graph, Node *node) {
   DimTable *dims = graph->dims;
   const Dim *bytes = dim_mul(dims, schedule->columns, dim_const(dims, schedule->w.stride * (int64_t)sizeof(float)));
   bytes = dim_mul(dims, dim_mul(dims, bytes, schedule->rows), value_count_dim(graph, node->inputs[0], 0, 2));
-  node->scratch = graph_value(graph, "padded input", node->where);
-  node->scratch->dtype = RNNCC_U8;
-  node->scratch->rank = 1;
-  node->scratch->shape = ARENA_ARRAY(graph->arena, const Dim *, 1);
-  node->scratch->shape[0] = bytes;
+  graph_scratch(graph, node, "padded input", bytes);
 }
 
 /* The weights of each block of channels of a group, [K][C R S] -> [C R S][channel of the block]. */
@@ -179,9 +175,9 @@ static void emit(Emitter *emitter, Node *node) {
   call_value(call, "residual", schedule->base.conv.residual);
   call_value(call, "y", y);
   call_dim(call, "n", x->shape[0]);
-  call_argument(call, "groups", "%lld", (long long)schedule->base.conv.groups);
-  call_argument(call, "channels", "%lld", (long long)schedule->base.conv.channels);
-  call_argument(call, "kernels", "%lld", (long long)schedule->base.conv.kernels);
+  call_integer(call, "groups", schedule->base.conv.groups);
+  call_integer(call, "channels", schedule->base.conv.channels);
+  call_integer(call, "kernels", schedule->base.conv.kernels);
   call_dim(call, "out_h", schedule->h.out);
   call_dim(call, "out_w", schedule->w.out);
   double points = (double)(schedule->base.conv.channels * schedule->h.kernel * schedule->w.kernel);

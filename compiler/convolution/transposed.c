@@ -162,11 +162,11 @@ void transposed_emit_blocked(Emitter *emitter, Node *node) {
   call_value(call, "bias", conv->bias);
   call_value(call, "y", conv->y);
   call_dim(call, "n", conv->x->shape[0]);
-  call_argument(call, "groups", "%lld", (long long)conv->groups);
-  call_argument(call, "channels", "%lld", (long long)conv->channels);
-  call_argument(call, "kernels", "%lld", (long long)conv->kernels);
-  call_argument(call, "x_image", "%lld", (long long)blocked_of(graph, conv->x).image);
-  call_argument(call, "y_image", "%lld", (long long)blocked_of(graph, conv->y).image);
+  call_integer(call, "groups", conv->groups);
+  call_integer(call, "channels", conv->channels);
+  call_integer(call, "kernels", conv->kernels);
+  call_integer(call, "x_image", blocked_of(graph, conv->x).image);
+  call_integer(call, "y_image", blocked_of(graph, conv->y).image);
   double floats = (double)value_max_count(conv->x) + (double)value_max_count(conv->y);
   call_cost(call, 2 * transposed_macs(conv), 4 * (floats + (double)value_count(node->packed[0])));
 }

@@ -61,11 +61,7 @@ static ConvSchedule *choose(Graph *graph, const Node *node, const Convolution *c
 static void scratch(Graph *graph, Node *node) {
   const WinogradSchedule *schedule = schedule_of(node);
   int64_t floats = winograd_scratch(&schedule->plan, &schedule->layer, graph->target->lanes);
-  node->scratch = graph_value(graph, "transformed input and products", node->where);
-  node->scratch->dtype = RNNCC_U8;
-  node->scratch->rank = 1;
-  node->scratch->shape = ARENA_ARRAY(graph->arena, const Dim *, 1);
-  node->scratch->shape[0] = dim_const(graph->dims, floats * (int64_t)sizeof(float));
+  graph_scratch(graph, node, "transformed input and products", dim_const(graph->dims, floats * (int64_t)sizeof(float)));
 }
 
 /* Of one group. */
@@ -149,16 +145,15 @@ static KernelCall *emit_group(Emitter *emitter, const Node *node, int64_t group)
   call_part(call, "y", conv->y, y_first);
   call_argument(call, "scratch", "(float *)(void *)t%d", node->scratch->id);
   call_dim(call, "n", conv->x->shape[0]);
-  call_argument(call, "channels", "%lld", (long long)conv->channels);
-  call_argument(call, "kernels", "%lld", (long long)conv->kernels);
-  call_argument(call, "x_image", "%lld", (long long)x.image);
-  call_argument(call, "residual_image", "%lld",
-                conv->residual ? (long long)blocked_of(graph, conv->residual).image : 0);
-  call_argument(call, "y_image", "%lld", (long long)y.image);
-  call_argument(call, "block_tiles", "%lld", (long long)p->block_tiles);
-  call_argument(call, "input_point", "%lld", (long long)winograd_input_point(p, &schedule->layer, lanes));
-  call_argument(call, "product_point", "%lld", (long long)winograd_product_point(p, lanes));
-  call_argument(call, "slots", "%lld", (long long)p->slots);
+  call_integer(call, "channels", conv->channels);
+  call_integer(call, "kernels", conv->kernels);
+  call_integer(call, "x_image", x.image);
+  call_integer(call, "residual_image", conv->residual ? blocked_of(graph, conv->residual).image : 0);
+  call_integer(call, "y_image", y.image);
+  call_integer(call, "block_tiles", p->block_tiles);
+  call_integer(call, "input_point", winograd_input_point(p, &schedule->layer, lanes));
+  call_integer(call, "product_point", winograd_product_point(p, lanes));
+  call_integer(call, "slots", p->slots);
   call_group_cost(call, conv);
   return call;
 }

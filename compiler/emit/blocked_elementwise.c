@@ -93,14 +93,14 @@ void emit_blocked_elementwise(Emitter *emitter, const Node *node, const char *op
   double vectors = (double)dim_optimum(y->shape[0]) * (double)(b.blocks * b.height * b.width), streams = 1;
   for (int k = 0; k < MAX_BROADCAST; k++) {
     call_value(call, OPERAND[k], operands[k < n ? k : 0]);
-    call_argument(call, IMAGE[k], "%lld", (long long)walks[k].image);
-    call_argument(call, BLOCK[k], "%lld", (long long)walks[k].block);
+    call_integer(call, IMAGE[k], walks[k].image);
+    call_integer(call, BLOCK[k], walks[k].block);
     streams += walks[k].pixels;
   }
   call_value(call, "y", y);
   call_dim(call, "n", y->shape[0]);
-  call_argument(call, "blocks", "%lld", (long long)b.blocks);
-  call_argument(call, "pixels", "%lld", (long long)(b.height * b.width));
-  call_argument(call, "y_image", "%lld", (long long)b.image);
+  call_integer(call, "blocks", b.blocks);
+  call_integer(call, "pixels", (b.height * b.width));
+  call_integer(call, "y_image", b.image);
   call_cost(call, vectors * (double)b.block, vectors * (double)b.block * streams * sizeof(float));
 }

@@ -143,6 +143,10 @@ void call_dim(KernelCall *call, const char *parameter, const Dim *dim) {
   set_argument(call, parameter, text.data);
 }
 
+void call_integer(KernelCall *call, const char *parameter, int64_t value) {
+  call_argument(call, parameter, "%lld", (long long)value);
+}
+
 void call_dims(KernelCall *call, const char *parameter, int n, const Dim *const *dims) {
   Text text = text_new(call->emitter->arena);
   text_add(&text, "(const int64_t[]){");

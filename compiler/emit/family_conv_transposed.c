@@ -34,9 +34,9 @@ static void emit_plain(Emitter *emitter, const Node *node) {
   call_value(call, "bias", conv.bias);
   call_value(call, "y", conv.y);
   call_dim(call, "n", conv.x->shape[0]);
-  call_argument(call, "groups", "%lld", (long long)conv.groups);
-  call_argument(call, "channels", "%lld", (long long)conv.channels);
-  call_argument(call, "kernels", "%lld", (long long)conv.kernels);
+  call_integer(call, "groups", conv.groups);
+  call_integer(call, "channels", conv.channels);
+  call_integer(call, "kernels", conv.kernels);
   call_dim(call, "in_h", conv.h.in);
   call_dim(call, "in_w", conv.w.in);
   call_dim(call, "out_h", conv.h.out);

@@ -190,11 +190,7 @@ static void scratch(Graph *graph, Node *node) {
   const MatmulSchedule *s = (const MatmulSchedule *)node->schedule;
   if (!packs_at_run_time(node)) return;
   const Dim *floats = dim_mul(graph->dims, s->packed_floats, s->product.b_matrices);
-  node->scratch = graph_value(graph, "packed B", node->where);
-  node->scratch->dtype = RNNCC_U8;
-  node->scratch->rank = 1;
-  node->scratch->shape = ARENA_ARRAY(graph->arena, const Dim *, 1);
-  node->scratch->shape[0] = dim_mul(graph->dims, floats, dim_const(graph->dims, sizeof(float)));
+  graph_scratch(graph, node, "packed B", dim_mul(graph->dims, floats, dim_const(graph->dims, sizeof(float))));
 }
 
 static void pack(Graph *graph, Node *node) {

@@ -82,9 +82,9 @@ static void emit_blocked(Emitter *emitter, Node *node) {
   call_value(call, "x", node->inputs[0]);
   call_value(call, "y", node->outputs[0]);
   call_dim(call, "n", node->inputs[0]->shape[0]);
-  call_argument(call, "blocks", "%lld", (long long)x.blocks);
-  call_argument(call, "x_image", "%lld", (long long)x.image);
-  call_argument(call, "y_image", "%lld", (long long)y.image);
+  call_integer(call, "blocks", x.blocks);
+  call_integer(call, "x_image", x.image);
+  call_integer(call, "y_image", y.image);
   pool_cost(graph, call, node, &window);
 }
 

@@ -14,11 +14,7 @@ static void schedule(Graph *graph, Node *node) {
 static void scratch(Graph *graph, Node *node) {
   const Layer *l = (const Layer *)node->schedule;
   if (!l) return;
-  node->scratch = graph_value(graph, "gates", node->where);
-  node->scratch->dtype = RNNCC_U8;
-  node->scratch->rank = 1;
-  node->scratch->shape = ARENA_ARRAY(graph->arena, const Dim *, 1);
-  node->scratch->shape[0] = dim_const(graph->dims, l->scratch_bytes);
+  graph_scratch(graph, node, "gates", dim_const(graph->dims, l->scratch_bytes));
 }
 
 /* A GRU without biases still has its after_bias: zeros. */
@@ -65,10 +61,10 @@ static void emit_matrix(Emitter *emitter, const Node *node, const MatrixPlan *ma
   KernelCall *call = emit_packing(emitter, node, p, source, addend, target);
   call_argument(call, "batches", "1");
   call_argument(call, "batch_stride", "0");
-  call_argument(call, "units", "%lld", (long long)p->units);
-  call_argument(call, "depth", "%lld", (long long)p->depth);
-  call_argument(call, "column_stride", "%lld", (long long)p->column_stride);
-  call_argument(call, "depth_stride", "%lld", (long long)p->depth_stride);
+  call_integer(call, "units", p->units);
+  call_integer(call, "depth", p->depth);
+  call_integer(call, "column_stride", p->column_stride);
+  call_integer(call, "depth_stride", p->depth_stride);
   call_cost(call, 0, 8 * (double)panels_floats(p));
 }
 
@@ -104,12 +100,12 @@ static void emit_input_product(Emitter *emitter, const Node *node, const Layer *
   call_argument(call, "c", "%s", scratch_at(emitter, node, 0));
   call_argument(call, "scale", "1");
   call_argument(call, "addend_scale", "1");
-  call_argument(call, "n", "%lld", (long long)l->gates_row);
-  call_argument(call, "k", "%lld", (long long)l->inputs);
-  call_argument(call, "a_row", "%lld", (long long)l->inputs);
+  call_integer(call, "n", l->gates_row);
+  call_integer(call, "k", l->inputs);
+  call_integer(call, "a_row", l->inputs);
   call_argument(call, "a_depth", "1");
   call_argument(call, "addend_row", "0");
-  call_argument(call, "c_row", "%lld", (long long)l->gates_row);
+  call_integer(call, "c_row", l->gates_row);
   double m = (double)dim_optimum(l->steps) * (double)dim_optimum(l->batch), n = (double)l->gates_row;
   double k = (double)l->inputs;
   call_cost(call, 2 * m * n * k, 4 * (m * k + n * k + m * n));
@@ -178,9 +174,9 @@ static void emit_steps(Emitter *emitter, const Node *node, const Layer *l, int d
   call_argument(call, "first", l->variant.chunk ? "first" : "0");
   call_argument(call, "count", "%s", l->variant.chunk ? "count" : dim_text(emitter, l->steps));
   call_dim(call, "batch", l->batch);
-  call_argument(call, "inputs", "%lld", (long long)l->inputs);
-  call_argument(call, "hidden", "%lld", (long long)l->hidden);
-  call_argument(call, "directions", "%lld", (long long)l->directions);
+  call_integer(call, "inputs", l->inputs);
+  call_integer(call, "hidden", l->hidden);
+  call_integer(call, "directions", l->directions);
   call_argument(call, "direction", "%d", direction);
   call_argument(call, "reverse", "%d", direction == 1 || l->reverse);
   call_argument(call, "batch_first", "%d", l->batch_first);

@@ -166,10 +166,10 @@ static void emit_blocked(Emitter *emitter, const Node *node) {
   call_value(call, "x", node->inputs[0]);
   call_value(call, "y", y);
   call_dim(call, "n", node->inputs[0]->shape[0]);
-  call_argument(call, "channels", "%lld", (long long)x.channels);
-  call_argument(call, "pixels", "%lld", (long long)(x.height * x.width));
-  call_argument(call, "x_image", "%lld", (long long)x.image);
-  call_argument(call, "y_image", "%lld", (long long)y_image);
+  call_integer(call, "channels", x.channels);
+  call_integer(call, "pixels", (x.height * x.width));
+  call_integer(call, "x_image", x.image);
+  call_integer(call, "y_image", y_image);
   double count = (double)dim_optimum(value_count_dim(graph, node->inputs[0], 0, node->inputs[0]->rank));
   call_cost(call, count, 4 * count);
 }

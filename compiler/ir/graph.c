@@ -76,6 +76,14 @@ void graph_set_output(Node *node, int output, Value *value) {
   value->producer_output = output;
 }
 
+void graph_scratch(Graph *graph, Node *node, const char *name, const Dim *bytes) {
+  node->scratch = graph_value(graph, name, node->where);
+  node->scratch->dtype = RNNCC_U8;
+  node->scratch->rank = 1;
+  node->scratch->shape = ARENA_ARRAY(graph->arena, const Dim *, 1);
+  node->scratch->shape[0] = bytes;
+}
+
 void graph_remark(Graph *graph, const char *format, ...) {
   Text text = text_new(graph->arena);
   va_list arguments;

@@ -168,7 +168,8 @@ Value *graph_value(Graph *graph, const char *name, Location where); /* new, of u
 Value *graph_constant(Graph *graph, const char *name, DType dtype, int rank, const int64_t *shape, const void *data);
 Node *graph_node(Graph *graph, const OpInfo *op, const char *name, int n_inputs, int n_outputs); /* appended */
 void graph_append(Graph *graph, Node *node); /* one that is on no list: for passes that rebuild it in order */
-void graph_set_output(Node *node, int output, Value *value); /* and the value's producer */
+void graph_set_output(Node *node, int output, Value *value);                      /* and the value's producer */
+void graph_scratch(Graph *graph, Node *node, const char *name, const Dim *bytes); /* sets node->scratch */
 void graph_remark(Graph *graph, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void graph_renumber(Graph *graph); /* dense ids for nodes and for the values that are still reachable */
 

@@ -74,7 +74,7 @@ KernelCall *emit_packing(Emitter *emitter, const Node *node, const Panels *panel
   call_argument(call, "source", "%s", source);
   call_argument(call, "addend", "%s", addend ? addend : "NULL");
   call_argument(call, "target", "%s", target);
-  call_argument(call, "directions", "%lld", (long long)panels->directions);
-  call_argument(call, "direction_stride", "%lld", (long long)panels->direction_stride);
+  call_integer(call, "directions", panels->directions);
+  call_integer(call, "direction_stride", panels->direction_stride);
   return call;
 }
