@@ -155,29 +155,14 @@ static void scratch(Graph *graph, Node *node) {
   graph_scratch(graph, node, "normalised input", dim_const(graph->dims, floats * (int64_t)sizeof(float)));
 }
 
-/* A constant of `count` floats, zero up to whole blocks. */
-static Value *padded_constant(Graph *graph, const char *name, const float *data, int64_t count, int64_t block) {
-  int64_t padded = (count + block - 1) / block * block;
-  float *copy = ARENA_ARRAY(graph->arena, float, padded);
-  memcpy(copy, data, (size_t)count * sizeof *copy);
-  return graph_constant(graph, name, RNNCC_F32, 1, &padded, copy);
-}
-
-/* A vector of a channel's numbers, zero up to whole blocks. */
-static Value *channel_constant(Graph *graph, const char *name, const double *data, int64_t count, int64_t block) {
-  float *floats = ARENA_ARRAY(graph->arena, float, count);
-  for (int64_t c = 0; c < count; c++) floats[c] = (float)data[c];
-  return padded_constant(graph, name, floats, count, block);
-}
-
 /* The batch normalisation that the prologue begins with, as scale and shift. */
 static void pack_prologue(Graph *graph, Node *node) {
   const Node *norm = node->prologue[0];
   int64_t block = schedule_of(node)->layer.in_block;
   ChannelAffine affine;
   if (!channel_affine_of(graph, norm, &affine)) bug("n%d: a prologue without scale and shift", node->id);
-  node->packed[2] = channel_constant(graph, norm->inputs[1]->name, affine.s, affine.C, block);
-  node->packed[3] = channel_constant(graph, norm->inputs[2]->name, affine.t, affine.C, block);
+  node->packed[2] = channel_constant_rounded(graph, norm->inputs[1]->name, affine.s, affine.C, block);
+  node->packed[3] = channel_constant_rounded(graph, norm->inputs[2]->name, affine.t, affine.C, block);
 }
 
 /* Weights, bias, and the prologue's scale and shift. */
@@ -191,7 +176,7 @@ static void pack(Graph *graph, Node *node) {
   node->packed = ARENA_ARRAY(graph->arena, Value *, node->n_packed);
   node->packed[0] = graph_constant(graph, conv->weights->name, RNNCC_F32, 1, &floats, weights);
   if (conv->bias)
-    node->packed[1] = padded_constant(graph, conv->bias->name, conv->bias->data, kernels, graph->target->lanes);
+    node->packed[1] = channel_constant(graph, conv->bias->name, conv->bias->data, kernels, graph->target->lanes);
   if (node->n_prologue) pack_prologue(graph, node);
 }
 

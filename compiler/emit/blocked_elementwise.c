@@ -39,12 +39,9 @@ bool blocked_operands_fit(const Value *y, int n, const Value *const *operands) {
 }
 
 Value *blocked_constant(Graph *graph, const Value *y, const Value *constant) {
-  int64_t lanes = blocked_of(graph, y).block, count = value_count(constant),
-          padded = (count + lanes - 1) / lanes * lanes;
+  int64_t count = value_count(constant);
   if (count == 1) return (Value *)constant;
-  float *data = ARENA_ARRAY(graph->arena, float, padded);
-  for (int64_t c = 0; c < count; c++) data[c] = ((const float *)constant->data)[c];
-  return graph_constant(graph, constant->name, RNNCC_F32, 1, &padded, data);
+  return channel_constant(graph, constant->name, constant->data, count, blocked_of(graph, y).block);
 }
 
 /* How a kernel walks an operand. */

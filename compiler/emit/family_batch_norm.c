@@ -4,6 +4,7 @@
 #include "emit/elementwise.h"
 #include "emit/family.h"
 #include "graph/channel_affine.h"
+#include "layout/blocked.h"
 #include "support/diagnostics.h"
 
 /* ---- blocked tensors: y = scale x + shift, by constants ---- */
@@ -13,21 +14,15 @@ static bool runs_blocked(Graph *graph, const Node *node) {
   return channel_affine_of(graph, node, &affine);
 }
 
-static Value *packed_vector(Graph *graph, const Node *node, const char *name, const double *data, int64_t count) {
-  float *floats = ARENA_ARRAY(graph->arena, float, count);
-  for (int64_t c = 0; c < count; c++) floats[c] = (float)data[c];
-  const Value *vector = graph_constant(graph, name, RNNCC_F32, 1, &count, floats);
-  return blocked_constant(graph, node->outputs[0], vector);
-}
-
 static void pack(Graph *graph, Node *node) {
   ChannelAffine affine;
   if (!node->blocked) return;
   if (!channel_affine_of(graph, node, &affine)) bug("n%d: no scale and shift", node->id);
   node->packed = ARENA_ARRAY(graph->arena, Value *, 2);
   node->n_packed = 2;
-  node->packed[0] = packed_vector(graph, node, "scale", affine.s, affine.C);
-  node->packed[1] = packed_vector(graph, node, "shift", affine.t, affine.C);
+  int64_t block = blocked_of(graph, node->outputs[0]).block;
+  node->packed[0] = channel_constant_rounded(graph, "scale", affine.s, affine.C, block);
+  node->packed[1] = channel_constant_rounded(graph, "shift", affine.t, affine.C, block);
 }
 
 static void emit_blocked(Emitter *emitter, const Node *node) {

@@ -31,6 +31,19 @@ Blocked blocked_of(const Graph *graph, const Value *value) {
   return b;
 }
 
+Value *channel_constant(Graph *graph, const char *name, const float *data, int64_t count, int64_t block) {
+  int64_t padded = (count + block - 1) / block * block;
+  float *floats = ARENA_ARRAY(graph->arena, float, padded);
+  for (int64_t c = 0; c < count; c++) floats[c] = data[c];
+  return graph_constant(graph, name, RNNCC_F32, 1, &padded, floats);
+}
+
+Value *channel_constant_rounded(Graph *graph, const char *name, const double *data, int64_t count, int64_t block) {
+  float *floats = ARENA_ARRAY(graph->arena, float, count);
+  for (int64_t c = 0; c < count; c++) floats[c] = (float)data[c];
+  return channel_constant(graph, name, floats, count, block);
+}
+
 bool same_bytes(const Value *value, int block) {
   for (int axis = 2; axis < value->rank; axis++)
     if (extent(value, axis) != 1) return false;

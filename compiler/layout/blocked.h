@@ -29,6 +29,11 @@ bool can_be_blocked(const Value *value);
  * same_bytes() holds the two are one. */
 Blocked blocked_of(const Graph *graph, const Value *value);
 
+/* A constant of `count` floats, one a channel, and zeros up to whole blocks. `data`: copied; the other rounds doubles.
+ */
+Value *channel_constant(Graph *graph, const char *name, const float *data, int64_t count, int64_t block);
+Value *channel_constant_rounded(Graph *graph, const char *name, const double *data, int64_t count, int64_t block);
+
 /* Is the value in blocks of `block` the same bytes as row-major? One pixel, and whole blocks of channels. */
 bool same_bytes(const Value *value, int block);
 
