@@ -8,22 +8,8 @@
 
 #include <cmocka.h>
 
-#include "arena_fixture.h"
 #include "graph/simplify.h"
-#include "ir_build.h"
-#include "passes.h"
-#include "reference/reference.h"
-
-enum { MAX_STEPS = 5 };
-typedef const char *Steps[MAX_STEPS][3]; /* op, inputs, attributes */
-
-static Graph *built(const Steps steps) {
-  Graph *graph = build_graph(arena);
-  for (int i = 0; i < MAX_STEPS && steps[i][0]; i++) build_node(graph, steps[i][0], steps[i][1], steps[i][2], 1);
-  build_output(graph, graph->nodes[graph->n_nodes - 1]->outputs[0]);
-  infer_shapes(graph);
-  return graph;
-}
+#include "steps.h"
 
 static Graph *folded(Graph *graph) {
   fold_affine(graph);
@@ -32,22 +18,10 @@ static Graph *folded(Graph *graph) {
   return graph;
 }
 
-static const Tensor *run(Graph *graph) {
-  const int64_t symbols[] = {5, 2};
-  int64_t shape[MAX_RANK];
-  const Value *x = graph->inputs[0];
-  for (int axis = 0; axis < x->rank; axis++) shape[axis] = dim_eval(x->shape[axis], symbols);
-  Tensor *input = tensor_new(arena, RNNCC_F32, x->rank, shape), *output;
-  for (int64_t i = 0; i < tensor_count(input); i++) tensor_set_int(input, i, i % 7 - 3);
-  const char *wrong = reference_run(arena, graph, (const Tensor *const *)&input, &output, symbols);
-  if (wrong) fail_msg("%s", wrong);
-  return output;
-}
-
 static void expect_nodes_and_result(const Steps steps, int nodes) {
-  const Tensor *before = run(built(steps));
-  Graph *graph = folded(built(steps));
-  const Tensor *after = run(graph);
+  const Tensor *before = run_on_integers(built_of(steps), -3);
+  Graph *graph = folded(built_of(steps));
+  const Tensor *after = run_on_integers(graph, -3);
   if (graph->n_nodes != nodes) fail_msg("%s %s: %d nodes", steps[1][0], steps[1][1], graph->n_nodes);
   assert_int_equal(tensor_count(before), tensor_count(after));
   assert_memory_equal(before->data, after->data, (size_t)tensor_count(before) * sizeof(float));

@@ -8,45 +8,19 @@
 
 #include <cmocka.h>
 
-#include "arena_fixture.h"
 #include "graph/simplify.h"
-#include "ir_build.h"
-#include "passes.h"
-#include "reference/reference.h"
-
-enum { MAX_STEPS = 3 };
-typedef const char *Steps[MAX_STEPS][3]; /* op, inputs, attributes */
-
-static Graph *built(const Steps steps) {
-  Graph *graph = build_graph(arena);
-  for (int i = 0; i < MAX_STEPS && steps[i][0]; i++) build_node(graph, steps[i][0], steps[i][1], steps[i][2], 1);
-  build_output(graph, graph->nodes[graph->n_nodes - 1]->outputs[0]);
-  infer_shapes(graph);
-  return graph;
-}
-
-static const Tensor *run(Graph *graph) {
-  const int64_t symbols[] = {5, 2};
-  int64_t shape[MAX_RANK];
-  const Value *x = graph->inputs[0];
-  for (int axis = 0; axis < x->rank; axis++) shape[axis] = dim_eval(x->shape[axis], symbols);
-  Tensor *input = tensor_new(arena, RNNCC_F32, x->rank, shape), *output;
-  for (int64_t i = 0; i < tensor_count(input); i++) tensor_set_int(input, i, i % 7 - 5);
-  const char *wrong = reference_run(arena, graph, (const Tensor *const *)&input, &output, symbols);
-  if (wrong) fail_msg("%s", wrong);
-  return output;
-}
+#include "steps.h"
 
 /* Folded, it must also have the shape that it had. */
 static void expect_pads_and_result(const Steps steps, int pads) {
-  const Tensor *before = run(built(steps));
-  Graph *graph = built(steps);
+  const Tensor *before = run_on_integers(built_of(steps), -5);
+  Graph *graph = built_of(steps);
   fold_pads(graph);
   graph_remove_dead(graph);
   infer_shapes(graph);
   verify(graph);
   if (count_nodes(graph, "Pad") != pads) fail_msg("%s %s, %s %s", steps[0][1], steps[0][2], steps[1][0], steps[1][2]);
-  const Tensor *after = run(graph);
+  const Tensor *after = run_on_integers(graph, -5);
   assert_memory_equal(before->shape, after->shape, sizeof before->shape);
   assert_memory_equal(before->data, after->data, (size_t)tensor_count(before) * sizeof(float));
 }

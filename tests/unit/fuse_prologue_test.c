@@ -8,11 +8,8 @@
 
 #include <cmocka.h>
 
-#include "arena_fixture.h"
 #include "emit/family.h"
-#include "ir_build.h"
-#include "passes.h"
-#include "reference/reference.h"
+#include "steps.h"
 
 static bool take_all(Graph *graph, const Node *host, const Node *prologue) {
   (void)graph, (void)host, (void)prologue;
@@ -25,37 +22,24 @@ static bool take_norms(Graph *graph, const Node *host, const Node *prologue) {
 static const KernelFamily greedy = {.name = "greedy", .takes_prologue = take_all};
 static const KernelFamily picky = {.name = "picky", .takes_prologue = take_norms};
 
-enum { MAX_STEPS = 5 };
-typedef const char *Steps[MAX_STEPS][3]; /* op, inputs, attributes */
 #define NORM "f32=2,-3 f32=1,5 f32=4,-6 f32=1,9"
 
 /* Every Conv is of this family. */
 static Graph *built(const Steps steps, const KernelFamily *family) {
   Graph *graph = build_graph(arena);
-  for (int i = 0; i < MAX_STEPS && steps[i][0]; i++) {
-    Node *node = build_node(graph, steps[i][0], steps[i][1], steps[i][2], 1);
-    OpInfo *op = arena_copy(arena, node->op, sizeof *op);
+  add_steps(graph, steps);
+  for (int i = 0; i < graph->n_nodes; i++) {
+    OpInfo *op = arena_copy(arena, graph->nodes[i]->op, sizeof *op);
     op->family = strcmp(op->name, "Conv") ? NULL : family;
-    node->op = op;
+    graph->nodes[i]->op = op;
   }
-  build_output(graph, graph->nodes[graph->n_nodes - 1]->outputs[0]);
-  infer_shapes(graph);
-  return graph;
+  return build_end(graph);
 }
 
 static Graph *fused(Graph *graph) {
   fuse_prologue(graph);
   verify(graph);
   return graph;
-}
-
-static const Tensor *run(Graph *graph) {
-  const int64_t symbols[] = {5, 2}, shape[] = {1, 2, 6};
-  Tensor *input = tensor_new(arena, RNNCC_F32, 3, shape), *output;
-  for (int64_t i = 0; i < 12; i++) tensor_set_int(input, i, i % 7 - 3);
-  const char *wrong = reference_run(arena, graph, (const Tensor *const *)&input, &output, symbols);
-  if (wrong) fail_msg("%s", wrong);
-  return output;
 }
 
 static const Steps norm_relu_conv = {{"BatchNormalization", "f32[1,2,6] " NORM, "epsilon=0"},
@@ -78,7 +62,8 @@ static void normalisation_and_activation_fuse_in_their_order(void **state) {
 /* Small integers: all is exact, so the results are equal bit for bit. */
 static void fusing_keeps_the_result(void **state) {
   (void)state;
-  const Tensor *before = run(built(norm_relu_conv, &greedy)), *after = run(fused(built(norm_relu_conv, &greedy)));
+  const Tensor *before = run_on_integers(built(norm_relu_conv, &greedy), -3),
+               *after = run_on_integers(fused(built(norm_relu_conv, &greedy)), -3);
   assert_memory_equal(before->data, after->data, 18 * sizeof(float));
 }
 

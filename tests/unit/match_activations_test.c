@@ -8,23 +8,15 @@
 
 #include <cmocka.h>
 
-#include "arena_fixture.h"
 #include "graph/simplify.h"
-#include "ir_build.h"
-#include "passes.h"
-#include "reference/reference.h"
-
-enum { MAX_STEPS = 4 };
-typedef const char *Steps[MAX_STEPS][3]; /* op, inputs, attributes */
+#include "steps.h"
 
 /* Node 0 makes x. */
 static Graph *built(const Steps steps) {
   Graph *graph = build_graph(arena);
   build_node(graph, "Neg", "f32[3,8]", "", 1);
-  for (int i = 0; i < MAX_STEPS && steps[i][0]; i++) build_node(graph, steps[i][0], steps[i][1], steps[i][2], 1);
-  build_output(graph, graph->nodes[graph->n_nodes - 1]->outputs[0]);
-  infer_shapes(graph);
-  return graph;
+  add_steps(graph, steps);
+  return build_end(graph);
 }
 
 static Graph *matched(Graph *graph) {

@@ -7,41 +7,15 @@
 
 #include <cmocka.h>
 
-#include "arena_fixture.h"
 #include "graph/simplify.h"
-#include "ir_build.h"
-#include "passes.h"
-#include "reference/reference.h"
-
-enum { STEPS = 3 };
-typedef const char *Steps[STEPS][3]; /* op, inputs, attributes */
-
-static Graph *built(const Steps steps) {
-  Graph *graph = build_graph(arena);
-  for (int i = 0; i < STEPS && steps[i][0]; i++) build_node(graph, steps[i][0], steps[i][1], steps[i][2], 1);
-  build_output(graph, graph->nodes[graph->n_nodes - 1]->outputs[0]);
-  infer_shapes(graph);
-  return graph;
-}
-
-static const Tensor *run(Graph *graph) {
-  const int64_t symbols[] = {5, 2};
-  int64_t shape[MAX_RANK];
-  const Value *x = graph->inputs[0];
-  for (int axis = 0; axis < x->rank; axis++) shape[axis] = dim_eval(x->shape[axis], symbols);
-  Tensor *input = tensor_new(arena, RNNCC_F32, x->rank, shape), *output;
-  for (int64_t i = 0; i < tensor_count(input); i++) tensor_set_int(input, i, i % 7 - 3);
-  const char *wrong = reference_run(arena, graph, (const Tensor *const *)&input, &output, symbols);
-  if (wrong) fail_msg("%s", wrong);
-  return output;
-}
+#include "steps.h"
 
 static void expect_order_and_result(const Steps steps, const char *first) {
-  Graph *graph = built(steps);
+  Graph *graph = built_of(steps);
   pool_first(graph);
   verify(graph);
   if (strcmp(graph->nodes[0]->op->name, first) != 0) fail_msg("%s %s", steps[0][1], steps[1][2]);
-  const Tensor *before = run(built(steps)), *after = run(graph);
+  const Tensor *before = run_on_integers(built_of(steps), -3), *after = run_on_integers(graph, -3);
   assert_memory_equal(before->shape, after->shape, sizeof before->shape);
   assert_memory_equal(before->data, after->data, (size_t)tensor_count(before) * sizeof(float));
 }
@@ -75,7 +49,7 @@ static void other_means_and_convolutions_stay(void **state) {
        {"ReduceMax", "@0", "axes=[2,3]"}}, /* somebody else reads it */
   };
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-    Graph *graph = built(cases[i]);
+    Graph *graph = built_of(cases[i]);
     if (i + 1 == sizeof cases / sizeof *cases) build_output(graph, graph->nodes[1]->outputs[0]);
     pool_first(graph);
     verify(graph);

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: MIT */
+/* Graphs of a few steps on one f32 input, and what they compute: for passes that must keep the result. */
+#ifndef RNNCC_TEST_STEPS_H
+#define RNNCC_TEST_STEPS_H
+
+#include "arena_fixture.h"
+#include "ir_build.h"
+#include "passes.h"
+#include "reference/reference.h"
+
+enum { MAX_STEPS = 5 };
+typedef const char *Steps[MAX_STEPS][3]; /* op, inputs, attributes; as ir_build.h has them */
+
+/* A node a step; the last one makes the output. */
+static inline void add_steps(Graph *graph, const Steps steps) {
+  for (int i = 0; i < MAX_STEPS && steps[i][0]; i++) build_node(graph, steps[i][0], steps[i][1], steps[i][2], 1);
+}
+
+static inline Graph *build_end(Graph *graph) {
+  build_output(graph, graph->nodes[graph->n_nodes - 1]->outputs[0]);
+  infer_shapes(graph);
+  return graph;
+}
+
+static inline Graph *built_of(const Steps steps) {
+  Graph *graph = build_graph(arena);
+  add_steps(graph, steps);
+  return build_end(graph);
+}
+
+/* On seven whole numbers from `least` on, over and over; T is 5 and B 2. */
+static inline const Tensor *run_on_integers(Graph *graph, int least) {
+  const int64_t symbols[] = {5, 2};
+  int64_t shape[MAX_RANK];
+  const Value *x = graph->inputs[0];
+  for (int axis = 0; axis < x->rank; axis++) shape[axis] = dim_eval(x->shape[axis], symbols);
+  Tensor *input = tensor_new(arena, RNNCC_F32, x->rank, shape), *output;
+  for (int64_t i = 0; i < tensor_count(input); i++) tensor_set_int(input, i, least + i % 7);
+  const char *wrong = reference_run(arena, graph, (const Tensor *const *)&input, &output, symbols);
+  if (wrong) fail_msg("%s", wrong);
+  return output;
+}
+
+#endif
