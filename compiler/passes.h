@@ -7,6 +7,7 @@
 
 void verify(Graph *graph); /* bug() unless the invariants of graph.h hold */
 void infer_shapes(Graph *graph);
+void expand(Graph *graph);         /* ops that are written as others */
 void simplify(Graph *graph);       /* constant folding, identities, batch normalisation into convolution */
 void reroll_rnn(Graph *graph);     /* decomposed LSTM, GRU and RNN cells back into one op */
 void fuse_prologue(Graph *graph);  /* batch normalisation and activation into the kernel that reads them */

@@ -10,6 +10,7 @@
 
 const char *const pass_names[] = {"verify",
                                   "infer_shapes",
+                                  "expand",
                                   "simplify",
                                   "reroll_rnn",
                                   "fuse_prologue",

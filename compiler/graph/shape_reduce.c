@@ -34,3 +34,14 @@ bool shape_arg(Graph *graph, Node *node) {
   set_reduced(graph, node, reduced, node_int(node, "keepdims") != 0);
   return true;
 }
+
+bool shape_mean_variance(Graph *graph, Node *node) {
+  static const int64_t usual[] = {0, 2, 3};
+  IntList axes;
+  bool reduced[MAX_RANK];
+  if (!operand_ints(graph, node, "axes", -1, &axes)) return false;
+  if (!axes.given) axes = (IntList){true, 3, usual};
+  if (!operand_axes(node, &axes, node->inputs[0]->rank, reduced)) return false;
+  set_shape(graph, node, 0, node->inputs[0]->rank, node->inputs[0]->shape);
+  return true;
+}

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "reroll/build.h"
+#include "graph/build.h"
 
 #include <string.h>
 

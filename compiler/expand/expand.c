@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: MIT */
+/* Nodes of the ops in expand/expansions.def become nodes of others, before any pass that rewrites the graph. */
+#include <string.h>
+
+#include "expand/expansion.h"
+#include "graph/shape.h"
+#include "passes.h"
+#include "reference/kernels.h"
+
+static const struct {
+  const char *op;
+  Expansion *expand;
+} expansions[] = {
+#define EXPANSION(op, function) {#op, function},
+#include "expand/expansions.def"
+#undef EXPANSION
+};
+
+static Expansion *expansion_of(const Node *node) {
+  for (size_t i = 0; i < sizeof expansions / sizeof *expansions; i++)
+    if (!strcmp(expansions[i].op, node->op->name)) return expansions[i].expand;
+  return NULL;
+}
+
+static void check_result(Graph *graph, const Node *node, const Value *result, const Value *wanted) {
+  bool same = result && result->dtype == wanted->dtype && result->rank == wanted->rank;
+  for (int axis = 0; same && axis < result->rank; axis++) same = same_dim(result->shape[axis], wanted->shape[axis]);
+  if (!same)
+    bug("%s expands to %s, not to %s", node->op->name, result ? shape_text(graph, result) : "nothing",
+        shape_text(graph, wanted));
+}
+
+static bool made_since(const Graph *graph, const Value *value, int first_node) {
+  const Node *node = value->producer;
+  return node && node->id >= first_node && graph->nodes[node->id] == node &&
+         node->outputs[value->producer_output] == value;
+}
+
+/* The node that made `result` makes `target` instead, for all who read it since `first_node`. */
+static void rename_result(Graph *graph, int first_node, Value *result, Value *target) {
+  for (int n = first_node; n < graph->n_nodes; n++)
+    for (int i = 0; i < graph->nodes[n]->n_inputs; i++)
+      if (graph->nodes[n]->inputs[i] == result) graph->nodes[n]->inputs[i] = target;
+  graph_set_output(result->producer, result->producer_output, target);
+}
+
+/* From now on `target` is what the expansion came to. */
+static void settle(const Formula *f, int first_node, Value *result, Value *target) {
+  target->producer = NULL;
+  if (result->data) {
+    target->data = result->data;
+    return;
+  }
+  if (!made_since(f->graph, result, first_node)) result = apply(f, "Identity", result);
+  rename_result(f->graph, first_node, result, target);
+}
+
+static void expand_node(Graph *graph, Node *node, Expansion *expansion) {
+  const Formula f = {graph, node->name, node->where};
+  Value **results = ARENA_ARRAY(graph->arena, Value *, node->n_outputs);
+  int first_node = graph->n_nodes;
+  expansion(&f, node, results);
+  for (int i = 0; i < node->n_outputs; i++) {
+    if (!node->outputs[i]) continue;
+    check_result(graph, node, results[i], node->outputs[i]);
+    settle(&f, first_node, results[i], node->outputs[i]);
+  }
+}
+
+/* Never asked: expand stands before whatever runs a reference kernel. */
+const char *ref_expanded(const Node *node, const Tensor *const *inputs, Tensor *const *outputs) {
+  (void)inputs, (void)outputs;
+  bug("%s has not been expanded", node->op->name);
+}
+
+/* needs: infer_shapes. keeps: types and shapes, and all nodes of other ops, in order. breaks: nothing. Afterwards no
+ * node's op stands in expand/expansions.def. */
+void expand(Graph *graph) {
+  Node **nodes = graph->nodes;
+  int n_nodes = graph->n_nodes;
+  graph->nodes = NULL;
+  graph->n_nodes = graph->node_capacity = 0;
+  for (int n = 0; n < n_nodes; n++) {
+    Expansion *expansion = expansion_of(nodes[n]);
+    if (expansion)
+      expand_node(graph, nodes[n], expansion);
+    else
+      graph_append(graph, nodes[n]);
+  }
+  graph_renumber(graph);
+}

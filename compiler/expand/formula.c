@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: MIT */
+#include "expand/formula.h"
+
+#include "ir/tensor.h"
+
+static Value *applied(const Formula *f, const char *op, int n, Value *const *inputs, const Attribute *attribute) {
+  return build_op(f, op, n, inputs, 1, attribute ? 1 : 0, attribute)->outputs[0];
+}
+
+Value *apply(const Formula *f, const char *op, Value *x) { return applied(f, op, 1, &x, NULL); }
+Value *apply2(const Formula *f, const char *op, Value *a, Value *b) {
+  return applied(f, op, 2, (Value *const[]){a, b}, NULL);
+}
+Value *apply3(const Formula *f, const char *op, Value *a, Value *b, Value *c) {
+  return applied(f, op, 3, (Value *const[]){a, b, c}, NULL);
+}
+
+Value *plus(const Formula *f, Value *a, Value *b) { return apply2(f, "Add", a, b); }
+Value *minus(const Formula *f, Value *a, Value *b) { return apply2(f, "Sub", a, b); }
+Value *times(const Formula *f, Value *a, Value *b) { return apply2(f, "Mul", a, b); }
+Value *over(const Formula *f, Value *a, Value *b) { return apply2(f, "Div", a, b); }
+
+Value *number(const Formula *f, const Value *like, double value) {
+  Tensor *scalar = tensor_new(f->graph->arena, like->dtype, 0, NULL);
+  tensor_set(scalar, 0, value);
+  return graph_constant(f->graph, f->name, like->dtype, 0, NULL, scalar->data);
+}
+
+Value *integers(const Formula *f, int n, const int64_t *data) {
+  const int64_t count = n;
+  const void *copy = arena_copy(f->graph->arena, data, (size_t)n * sizeof *data);
+  return graph_constant(f->graph, f->name, RNNCC_I64, 1, &count, copy);
+}
+
+Value *floats(const Formula *f, int rank, const int64_t *shape, const float *data) {
+  int64_t count = 1;
+  for (int axis = 0; axis < rank; axis++) count *= shape[axis];
+  const void *copy = arena_copy(f->graph->arena, data, (size_t)count * sizeof *data);
+  return graph_constant(f->graph, f->name, RNNCC_F32, rank, shape, copy);
+}
+
+Value *reduced(const Formula *f, const char *op, Value *x, int n, const int64_t *axes) {
+  return apply2(f, op, x, integers(f, n, axes));
+}
+
+Value *cast(const Formula *f, Value *x, DType to) {
+  const Attribute attribute = {.name = "to", .kind = ATTRIBUTE_STRING, .s = dtype_name(to)};
+  return x->dtype == to ? x : applied(f, "Cast", 1, &x, &attribute);
+}
+
+Value *gathered(const Formula *f, Value *x, Value *indices, int64_t axis) {
+  const Attribute attribute = attribute_int("axis", axis);
+  return applied(f, "Gather", 2, (Value *const[]){x, indices}, &attribute);
+}
+
+Value *with_axis(const Formula *f, Value *x, int64_t axis) { return apply2(f, "Unsqueeze", x, integers(f, 1, &axis)); }

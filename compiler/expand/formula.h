@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * New nodes that read like a formula: over(f, d, plus(f, root, epsilon)). They bear the name of the node that they
+ * stand for, and their shapes are inferred. What is missing here is `apply`, or build_op of graph/build.h.
+ */
+#ifndef RNNCC_FORMULA_H
+#define RNNCC_FORMULA_H
+
+#include "graph/build.h"
+
+typedef Builder Formula;
+
+/* Any op of one, two or three inputs without attributes. */
+Value *apply(const Formula *f, const char *op, Value *x);
+Value *apply2(const Formula *f, const char *op, Value *a, Value *b);
+Value *apply3(const Formula *f, const char *op, Value *a, Value *b, Value *c);
+
+Value *plus(const Formula *f, Value *a, Value *b);
+Value *minus(const Formula *f, Value *a, Value *b);
+Value *times(const Formula *f, Value *a, Value *b);
+Value *over(const Formula *f, Value *a, Value *b);
+
+/* A scalar constant of `like`'s type. */
+Value *number(const Formula *f, const Value *like, double value);
+/* Constants; `data` is copied. */
+Value *integers(const Formula *f, int n, const int64_t *data);
+Value *floats(const Formula *f, int rank, const int64_t *shape, const float *data);
+
+/* `op` is ReduceSum, ReduceMean, ...; the axes stay, of extent 1. */
+Value *reduced(const Formula *f, const char *op, Value *x, int n, const int64_t *axes);
+Value *cast(const Formula *f, Value *x, DType to);
+Value *gathered(const Formula *f, Value *x, Value *indices, int64_t axis);
+Value *with_axis(const Formula *f, Value *x, int64_t axis); /* of extent 1, before `axis` */
+
+#endif
