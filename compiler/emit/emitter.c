@@ -147,6 +147,12 @@ void call_integer(KernelCall *call, const char *parameter, int64_t value) {
   call_argument(call, parameter, "%lld", (long long)value);
 }
 
+void call_float(KernelCall *call, const char *parameter, double value) {
+  Text text = text_new(call->emitter->arena);
+  text_float(&text, (float)value);
+  set_argument(call, parameter, text.data);
+}
+
 void call_dims(KernelCall *call, const char *parameter, int n, const Dim *const *dims) {
   Text text = text_new(call->emitter->arena);
   text_add(&text, "(const int64_t[]){");

@@ -34,6 +34,7 @@ void call_argument(KernelCall *call, const char *parameter, const char *format, 
 void call_value(KernelCall *call, const char *parameter, const Value *value); /* its pointer; NULL if value is NULL */
 void call_dim(KernelCall *call, const char *parameter, const Dim *dim);
 void call_integer(KernelCall *call, const char *parameter, int64_t value);
+void call_float(KernelCall *call, const char *parameter, double value); /* rounded to float */
 /* An int64_t array argument, a compound literal in the C text. */
 void call_dims(KernelCall *call, const char *parameter, int n, const Dim *const *dims);
 void call_ints(KernelCall *call, const char *parameter, int n, const int64_t *values);

@@ -34,12 +34,6 @@ static void emit_blocked(Emitter *emitter, const Node *node) {
 
 /* ---- plain ones ---- */
 
-static void call_float(KernelCall *call, const char *parameter, Arena *arena, float value) {
-  Text text = text_new(arena);
-  text_float(&text, value);
-  call_argument(call, parameter, "%s", text.data);
-}
-
 static void emit_plain(Emitter *emitter, const Node *node) {
   static const char *const STATISTIC[] = {"x", "scale", "bias", "mean", "variance"};
   Graph *graph = emitter_graph(emitter);
@@ -52,7 +46,7 @@ static void emit_plain(Emitter *emitter, const Node *node) {
   KernelCall *call = kernel_call(emitter, node, spec);
   for (int k = 0; k < 5; k++) call_value(call, STATISTIC[k], node->inputs[k]);
   call_value(call, "y", node->outputs[0]);
-  call_float(call, "epsilon", emitter_arena(emitter), (float)node_float(node, "epsilon"));
+  call_float(call, "epsilon", node_float(node, "epsilon"));
   call_dim(call, "n", value_count_dim(graph, x, 0, 1));
   call_dim(call, "channels", value_count_dim(graph, x, 1, last));
   call_dim(call, "plane", plane);

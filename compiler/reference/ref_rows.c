@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: MIT */
+/* Normalisations by statistics of the input: of rows, of neighbouring channels, by a norm along an axis. */
+#include <math.h>
+#include <string.h>
+
+#include "reference/kernels.h"
+
+static int64_t extents(const Tensor *tensor, int first, int end) {
+  int64_t count = 1;
+  for (int axis = first; axis < end; axis++) count *= tensor->shape[axis];
+  return count;
+}
+
+typedef struct Row {
+  int64_t first, n;
+  double mean, inverse; /* of the deviation */
+} Row;
+
+static Row row_of(const Tensor *x, int64_t first, int64_t n, double epsilon, bool centred) {
+  Row row = {.first = first, .n = n};
+  double squares = 0;
+  for (int64_t i = 0; centred && i < n; i++) row.mean += tensor_get(x, first + i) / (double)n;
+  for (int64_t i = 0; i < n; i++) squares += pow(tensor_get(x, first + i) - row.mean, 2);
+  row.inverse = 1 / sqrt(squares / (double)n + epsilon);
+  return row;
+}
+
+static double normal(const Row *row, const Tensor *x, int64_t i) {
+  return (tensor_get(x, row->first + i) - row->mean) * row->inverse;
+}
+
+/* An element of a tensor that has one, or one for each. */
+static double parameter(const Tensor *tensor, int64_t i) { return tensor_get(tensor, i % tensor_count(tensor)); }
+
+static const Tensor *optional(const Node *node, const Tensor *const *inputs, int k) {
+  return k < node->n_inputs ? inputs[k] : NULL;
+}
+
+const char *ref_layer_norm(const Node *node, const Tensor *const *inputs, Tensor *const *outputs) {
+  const Tensor *x = inputs[0], *scale = inputs[1], *bias = optional(node, inputs, 2);
+  bool centred = !strcmp(node->op->name, "LayerNormalization");
+  int axis = normal_axis(node_int(node, "axis"), x->rank);
+  if (axis < 0) return "axis out of range";
+  int64_t rows = extents(x, 0, axis), n = extents(x, axis, x->rank);
+  for (int64_t r = 0; r < rows; r++) {
+    Row row = row_of(x, r * n, n, node_float(node, "epsilon"), centred);
+    for (int64_t i = 0; i < n; i++)
+      tensor_set(outputs[0], r * n + i, normal(&row, x, i) * parameter(scale, i) + (bias ? parameter(bias, i) : 0));
+    if (node->n_outputs > 1 && outputs[1]) tensor_set(outputs[1], r, row.mean);
+    if (node->n_outputs > 2 && outputs[2]) tensor_set(outputs[2], r, row.inverse);
+  }
+  return NULL;
+}
+
+/* A row is a group of an image's channels; scale and bias have an entry for each channel or for each group. */
+static void normalise_groups(const Node *node, const Tensor *const *inputs, Tensor *y, int64_t groups) {
+  const Tensor *x = inputs[0];
+  int64_t rows = x->shape[0] * groups, n = extents(x, 1, x->rank) / groups;
+  int64_t each = extents(x, 1, x->rank) / tensor_count(inputs[1]); /* elements that share a parameter */
+  for (int64_t r = 0; r < rows; r++) {
+    Row row = row_of(x, r * n, n, node_float(node, "epsilon"), true);
+    for (int64_t i = 0; i < n; i++) {
+      int64_t k = (r % groups * n + i) / each;
+      tensor_set(y, r * n + i, normal(&row, x, i) * tensor_get(inputs[1], k) + tensor_get(inputs[2], k));
+    }
+  }
+}
+
+const char *ref_instance_norm(const Node *node, const Tensor *const *inputs, Tensor *const *outputs) {
+  if (tensor_count(inputs[0])) normalise_groups(node, inputs, outputs[0], inputs[0]->shape[1]);
+  return NULL;
+}
+
+const char *ref_group_norm(const Node *node, const Tensor *const *inputs, Tensor *const *outputs) {
+  if (tensor_count(inputs[0])) normalise_groups(node, inputs, outputs[0], node_int(node, "num_groups"));
+  return NULL;
+}
+
+/* The squares of `size` channels around each, the odd one after it. */
+const char *ref_lrn(const Node *node, const Tensor *const *inputs, Tensor *const *outputs) {
+  const Tensor *x = inputs[0];
+  int64_t size = node_int(node, "size"), C = x->shape[1], plane = extents(x, 2, x->rank);
+  for (int64_t i = 0; i < tensor_count(x); i++) {
+    int64_t c = i / plane % C, first = c - (size - 1) / 2;
+    double squares = 0;
+    for (int64_t k = first; k < first + size; k++)
+      if (k >= 0 && k < C) squares += pow(tensor_get(x, i + (k - c) * plane), 2);
+    double base = node_float(node, "bias") + node_float(node, "alpha") / (double)size * squares;
+    tensor_set(outputs[0], i, tensor_get(x, i) / pow(base, node_float(node, "beta")));
+  }
+  return NULL;
+}
+
+/* A group of nothing but zeros stays as it is, as in ONNX Runtime. */
+const char *ref_lp_norm(const Node *node, const Tensor *const *inputs, Tensor *const *outputs) {
+  const Tensor *x = inputs[0];
+  int axis = normal_axis(node_int(node, "axis"), x->rank);
+  if (axis < 0) return "axis out of range";
+  int64_t p = node_int(node, "p"), n = x->shape[axis], inner = extents(x, axis + 1, x->rank);
+  for (int64_t i = 0; i < tensor_count(x); i++) {
+    int64_t first = i / (n * inner) * n * inner + i % inner;
+    double sum = 0;
+    for (int64_t k = 0; k < n; k++) sum += pow(fabs(tensor_get(x, first + k * inner)), (double)p);
+    double norm = p == 2 ? sqrt(sum) : sum;
+    tensor_set(outputs[0], i, norm == 0 ? 0 : tensor_get(x, i) / norm);
+  }
+  return NULL;
+}

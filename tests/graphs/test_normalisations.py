@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: MIT
+"""Normalisations: the reference interpreter against ONNX Runtime, emitted kernels against the reference."""
+import numpy
+import pytest
+
+from conftest import build_directory
+from graphs.normalisation_models import NORMALISATIONS
+from graphs.test_reference_onnx import FUNCTION_ERROR, assert_close, onnx_or_skip
+from support.emitted import TARGETS, assert_same, run_module
+from support.emulated import TARGET, run_emulated
+from support.merge import merged
+from support.model_builder import Model
+from support.reference import Reference
+
+EPSILON = 2.0**-24  # what one rounding adds, relative
+CASES_OF_A_KIND = 8
+# Roundings of a result, relative to the largest one. Statistics are sums in several parts, of at most some 60 terms
+# each here, whose errors are random; the mean's rounding counts 5 / 1 times where values lie about 5.
+ROUNDINGS = 64
+
+
+@pytest.fixture(scope="session")
+def reference():
+    return Reference(build_directory() / "tests" / "support" / "reference_run")
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("name", NORMALISATIONS)
+def test_reference_agrees_with_onnx_runtime(reference, tmp_path, name, seed):
+    model, feeds = NORMALISATIONS[name](numpy.random.default_rng([seed, *name.encode()]))
+    expected = onnx_or_skip(model, feeds)
+    got = reference.run(model, model.write(tmp_path), feeds)
+    for output in model.outputs:
+        assert_close(got[output], expected[output], 16 * FUNCTION_ERROR)
+
+
+def many_cases():
+    rng = numpy.random.default_rng(7)
+    return merged([build(rng) for build in NORMALISATIONS.values() for _ in range(CASES_OF_A_KIND)])
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_kernels_agree_with_the_reference(reference, compile, tmp_path, target):
+    model, feeds = many_cases()
+    path = model.write(tmp_path)
+    expected = reference.run(model, path, feeds)
+    got = run_module(compile(path, f"--target={target}"), feeds)
+    for output in model.outputs:
+        assert_close(got[output], expected[output], ROUNDINGS * EPSILON)
+
+
+def test_neon_under_qemu_agrees_with_the_reference(reference, compile, aarch64_rnnrun, tmp_path):
+    model, feeds = many_cases()
+    path = model.write(tmp_path)
+    expected = reference.run(model, path, feeds)
+    got = run_emulated(aarch64_rnnrun, compile(path, TARGET), feeds, model.outputs, tmp_path)
+    for output in model.outputs:
+        assert_close(got[output], expected[output], ROUNDINGS * EPSILON)
+
+
+def normalised(op, shape, **attributes):
+    model = Model()
+    x = model.input("x", "f32", shape)
+    count = shape[1] if op == "InstanceNormalization" else shape[-1]
+    ones, zeros = numpy.ones(count, numpy.float32), numpy.zeros(count, numpy.float32)
+    model.output(model.node(op, [x, model.constant(ones), model.constant(zeros)], **attributes))
+    return model
+
+
+@pytest.mark.parametrize("op,shape", [("LayerNormalization", [2, 40000]), ("InstanceNormalization", [1, 2, 200, 200])])
+def test_a_large_mean_costs_no_more_than_its_own_rounding(compile, tmp_path, op, shape):
+    """About a mean of 4096 with deviation 1, E[x^2] - E[x]^2 in f32 would lose all; here the mean's half ULP, 2^-12 / 4,
+    is what a result may be off by, and the chunk means' few roundings hardly move the deviation."""
+    model = normalised(op, shape)
+    x = (4096 + numpy.random.default_rng(1).standard_normal(shape)).astype(numpy.float32)
+    got = next(iter(run_module(compile(model.write(tmp_path)), {"x": x}).values()))
+    rows = x.reshape(2, -1).astype(float)
+    exact = (rows - rows.mean(axis=1, keepdims=True)) / numpy.sqrt(rows.var(axis=1, keepdims=True) + 1e-5)
+    assert numpy.abs(got.reshape(2, -1) - exact).max() < 2.0**-12
+
+
+def test_a_sum_of_many_elements_loses_few_roundings(compile, tmp_path):
+    """The mean of a chunk is off by the 16 roundings of its partial sums at most, merging adds none to speak of, and
+    dividing by the deviation magnifies that. One sum in order could lose 2^20 of them."""
+    model = normalised("LayerNormalization", [1, 1 << 20])
+    x = numpy.random.default_rng(1).uniform(0.5, 1, (1, 1 << 20)).astype(numpy.float32)
+    got = next(iter(run_module(compile(model.write(tmp_path)), {"x": x}, threads=(1,)).values()))
+    exact = (x - x.astype(float).mean()) / numpy.sqrt(x.astype(float).var() + 1e-5)
+    assert numpy.abs(got - exact).max() < 16 * EPSILON / x.std()
+
+
+def test_extents_of_run_time_and_an_activation(compile, tmp_path):
+    model = Model()
+    for name, largest in (("T", 9), ("B", 3)):
+        model.dim(name, 1, 2, largest)
+    x = model.input("x", "f32", ["T", "B", 19])
+    parameters = [model.constant(numpy.linspace(-1, 1, 19, dtype=numpy.float32)) for _ in range(2)]
+    model.output(model.node("Relu", [model.node("LayerNormalization", [x, *parameters])]))
+    module = compile(model.write(tmp_path))
+    for T, B in ((1, 1), (7, 3)):
+        feeds = {"x": numpy.random.default_rng(T).uniform(-1, 1, (T, B, 19)).astype(numpy.float32)}
+        for name, array in model.onnx_run(feeds).items():
+            assert_close(run_module(module, feeds)[name], array, 32 * EPSILON)
+
+
+def test_parameters_by_group_are_those_of_each_of_its_channels(compile, tmp_path):
+    """GroupNormalization as opset 18 has it."""
+    rng, outputs = numpy.random.default_rng(3), []
+    parameters = rng.uniform(-1, 1, (2, 3)).astype(numpy.float32)
+    feeds = {"x": rng.uniform(-1, 1, (2, 6, 5, 7)).astype(numpy.float32)}
+    for repeat in (1, 2):
+        model = Model()
+        constants = [model.constant(numpy.repeat(values, repeat)) for values in parameters]
+        model.output(model.node("GroupNormalization", [model.input("x", "f32", [2, 6, 5, 7]), *constants], num_groups=3))
+        outputs.append(run_module(compile(model.write(tmp_path)), feeds))
+    assert_same(*outputs)
