@@ -5,8 +5,9 @@
 enum { UNBOUND = -1 };
 
 static const char *const dtype_names[] = {
-    [RNNCC_NONE] = "none", [RNNCC_F32] = "f32", [RNNCC_I32] = "i32",
-    [RNNCC_I64] = "i64",   [RNNCC_U8] = "u8",   [RNNCC_BOOL] = "bool",
+    [RNNCC_NONE] = "none", [RNNCC_F32] = "f32", [RNNCC_I32] = "i32", [RNNCC_I64] = "i64", [RNNCC_U8] = "u8",
+    [RNNCC_BOOL] = "bool", [RNNCC_F64] = "f64", [RNNCC_F16] = "f16", [RNNCC_I8] = "i8",   [RNNCC_I16] = "i16",
+    [RNNCC_U16] = "u16",   [RNNCC_U32] = "u32", [RNNCC_U64] = "u64",
 };
 
 static const char *dtype_name(rnncc_dtype dtype) {
@@ -15,7 +16,9 @@ static const char *dtype_name(rnncc_dtype dtype) {
 
 size_t dtype_bytes(rnncc_dtype dtype) {
   static const uint8_t bytes[] = {
-      [RNNCC_NONE] = 0, [RNNCC_F32] = 4, [RNNCC_I32] = 4, [RNNCC_I64] = 8, [RNNCC_U8] = 1, [RNNCC_BOOL] = 1,
+      [RNNCC_NONE] = 0, [RNNCC_F32] = 4, [RNNCC_I32] = 4, [RNNCC_I64] = 8, [RNNCC_U8] = 1,
+      [RNNCC_BOOL] = 1, [RNNCC_F64] = 8, [RNNCC_F16] = 2, [RNNCC_I8] = 1,  [RNNCC_I16] = 2,
+      [RNNCC_U16] = 2,  [RNNCC_U32] = 4, [RNNCC_U64] = 8,
   };
   return bytes[dtype];
 }

@@ -42,6 +42,13 @@ typedef enum rnncc_dtype {
   RNNCC_I64 = 3,
   RNNCC_U8 = 4,
   RNNCC_BOOL = 5, /* one byte, 0 or 1 */
+  RNNCC_F64 = 6,
+  RNNCC_F16 = 7, /* IEEE 754 binary16 */
+  RNNCC_I8 = 8,
+  RNNCC_I16 = 9,
+  RNNCC_U16 = 10,
+  RNNCC_U32 = 11,
+  RNNCC_U64 = 12,
 } rnncc_dtype;
 
 /* One tensor of the caller: row-major, contiguous, aligned to its element. */

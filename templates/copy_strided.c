@@ -7,8 +7,8 @@
 #include "kernel.h"
 
 /* The element.
- * legal: float int32_t int64_t uint8_t */
-typedef float T;
+ * legal: bits8 bits16 bits32 bits64 */
+typedef bits32 T;
 
 /* legal: 1..8 */
 enum { RANK = 3 };

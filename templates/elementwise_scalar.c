@@ -7,13 +7,13 @@
 #include "rows.h"
 #include "scalar.h"
 
-/* legal: float int32_t int64_t uint8_t */
+/* legal: double float int64_t int32_t int16_t int8_t uint64_t uint32_t uint16_t uint8_t */
 typedef float A;
-/* legal: float int32_t int64_t uint8_t */
+/* legal: double float int64_t int32_t int16_t int8_t uint64_t uint32_t uint16_t uint8_t */
 typedef float B;
-/* legal: float int32_t int64_t uint8_t */
+/* legal: double float int64_t int32_t int16_t int8_t uint64_t uint32_t uint16_t uint8_t */
 typedef float C;
-/* legal: float int32_t int64_t uint8_t */
+/* legal: double float int64_t int32_t int16_t int8_t uint64_t uint32_t uint16_t uint8_t */
 typedef uint8_t R;
 
 /* Operands; those beyond are not read.

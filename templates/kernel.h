@@ -23,6 +23,12 @@ static inline void fault_report(atomic_int *fault, int code) {
 /* Fetches a cache line that will be read soon, but not at once: into the second level. Any address will do. */
 static inline void prefetch_later(const void *p) { __builtin_prefetch(p, 0, 2); }
 
+/* Elements that are only moved, by their size: of whatever type they are, they may be read as this. */
+typedef uint8_t bits8 __attribute__((may_alias));
+typedef uint16_t bits16 __attribute__((may_alias));
+typedef uint32_t bits32 __attribute__((may_alias));
+typedef uint64_t bits64 __attribute__((may_alias));
+
 static inline int64_t min_i64(int64_t a, int64_t b) { return a < b ? a : b; }
 static inline int64_t max_i64(int64_t a, int64_t b) { return a > b ? a : b; }
 static inline int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; } /* a >= 0, b > 0 */

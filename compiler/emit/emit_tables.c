@@ -8,21 +8,13 @@
 #include "targets.h"
 
 static const char *dtype_constant(DType dtype) {
-  switch (dtype) {
-  case RNNCC_F32:
-    return "RNNCC_F32";
-  case RNNCC_I32:
-    return "RNNCC_I32";
-  case RNNCC_I64:
-    return "RNNCC_I64";
-  case RNNCC_U8:
-    return "RNNCC_U8";
-  case RNNCC_BOOL:
-    return "RNNCC_BOOL";
-  case RNNCC_NONE:
-    break;
-  }
-  bug("no dtype");
+  static const char *const CONSTANTS[] = {
+      [RNNCC_F32] = "RNNCC_F32",   [RNNCC_I32] = "RNNCC_I32", [RNNCC_I64] = "RNNCC_I64", [RNNCC_U8] = "RNNCC_U8",
+      [RNNCC_BOOL] = "RNNCC_BOOL", [RNNCC_F64] = "RNNCC_F64", [RNNCC_F16] = "RNNCC_F16", [RNNCC_I8] = "RNNCC_I8",
+      [RNNCC_I16] = "RNNCC_I16",   [RNNCC_U16] = "RNNCC_U16", [RNNCC_U32] = "RNNCC_U32", [RNNCC_U64] = "RNNCC_U64",
+  };
+  if (dtype == RNNCC_NONE) bug("no dtype");
+  return CONSTANTS[dtype];
 }
 
 static void emit_name(Text *out, const char *name) { text_quoted(out, name ? name : ""); }

@@ -41,6 +41,12 @@ void kernel_type(KernelSpec *spec, const char *name, DType dtype) {
   spec->types[spec->n_types++] = (TypeKnob){name, dtype_c(dtype)};
 }
 
+void kernel_bits(KernelSpec *spec, const char *name, DType dtype) {
+  static const char *const BITS[] = {[1] = "bits8", [2] = "bits16", [4] = "bits32", [8] = "bits64"};
+  if (spec->n_types == MAX_TYPE_KNOBS) bug("%s: more than %d types", spec->template_name, MAX_TYPE_KNOBS);
+  spec->types[spec->n_types++] = (TypeKnob){name, BITS[dtype_size(dtype)]};
+}
+
 void kernel_hook(KernelSpec *spec, const char *function, const char *body) {
   if (spec->n_hooks == MAX_HOOKS) bug("%s: more than %d hooks", spec->template_name, MAX_HOOKS);
   spec->hooks[spec->n_hooks++] = (Hook){function, arena_string(spec->arena, body)};
@@ -135,6 +141,17 @@ void call_value(KernelCall *call, const char *parameter, const Value *value) {
     call_argument(call, parameter, "t%d", value->id);
   else
     call_argument(call, parameter, "NULL");
+}
+
+void call_bits(KernelCall *call, const char *parameter, const Value *value, const Dim *offset) {
+  Text text = text_new(call->emitter->arena);
+  text_add(&text, "(void *)(t%d", value->id);
+  if (!dim_is_const(offset) || dim_value(offset) != 0) {
+    text_add(&text, " + ");
+    dim_print_c(&text, offset);
+  }
+  text_add(&text, ")");
+  set_argument(call, parameter, text.data);
 }
 
 void call_dim(KernelCall *call, const char *parameter, const Dim *dim) {

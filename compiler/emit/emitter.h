@@ -22,6 +22,8 @@ typedef struct KernelSpec KernelSpec;
 KernelSpec *kernel_spec(Emitter *emitter, const char *template_name); /* "gemm_packed": templates/gemm_packed.c */
 void kernel_knob(KernelSpec *spec, const char *name, int64_t value);
 void kernel_type(KernelSpec *spec, const char *name, DType dtype);          /* a typedef of the template */
+/* A typedef of a template that only moves elements: bits8 to bits64 of kernel.h, by their size. */
+void kernel_bits(KernelSpec *spec, const char *name, DType dtype);
 void kernel_hook(KernelSpec *spec, const char *function, const char *body); /* without braces: "return vrelu(v);" */
 
 /* A call of a kernel: arguments by parameter name, as C expressions. */
@@ -32,6 +34,8 @@ KernelCall *kernel_call(Emitter *emitter, const Node *node, KernelSpec *spec);
 void call_argument(KernelCall *call, const char *parameter, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 void call_value(KernelCall *call, const char *parameter, const Value *value); /* its pointer; NULL if value is NULL */
+/* For a parameter that points to kernel_bits(): the address `offset` elements into the value. */
+void call_bits(KernelCall *call, const char *parameter, const Value *value, const Dim *offset);
 void call_dim(KernelCall *call, const char *parameter, const Dim *dim);
 void call_integer(KernelCall *call, const char *parameter, int64_t value);
 void call_float(KernelCall *call, const char *parameter, double value); /* rounded to float */

@@ -171,12 +171,12 @@ static void emit_pad_map(Emitter *emitter, const Node *node, const PadAxis *pads
     first = dim_add(dims, first, dim_mul(dims, pads[axis].origin, in_stride[axis]));
   }
   KernelSpec *spec = kernel_spec(emitter, "pad_map");
-  kernel_type(spec, "T", y->dtype);
+  kernel_bits(spec, "T", y->dtype);
   kernel_knob(spec, "RANK", y->rank);
   kernel_knob(spec, "MODE", mode);
   KernelCall *call = kernel_call(emitter, node, spec);
-  call_value_at(emitter, call, "in", x, first);
-  call_value(call, "out", y);
+  call_bits(call, "in", x, first);
+  call_bits(call, "out", y, dim_const(dims, 0));
   call_dims(call, "shape", y->rank, (const Dim *const *)y->shape);
   call_dims(call, "before", y->rank, before);
   call_dims(call, "extent", y->rank, extent);

@@ -28,14 +28,14 @@ static void gather_emit(Emitter *emitter, Node *node) {
   const Value *x = node->inputs[0], *indices = node->inputs[1], *y = node->outputs[0];
   int axis = normal_axis(node_int(node, "axis"), x->rank);
   KernelSpec *spec = kernel_spec(emitter, "gather");
-  kernel_type(spec, "T", x->dtype);
+  kernel_bits(spec, "T", x->dtype);
   kernel_type(spec, "Index", indices->dtype);
   bool checked = checked_before(emitter, indices, x->shape[axis]);
   kernel_knob(spec, "CHECKED", !checked);
   KernelCall *call = kernel_call(emitter, node, spec);
-  call_value(call, "in", x);
+  call_bits(call, "in", x, dim_const(graph->dims, 0));
   call_value(call, "indices", indices);
-  call_value(call, "out", y);
+  call_bits(call, "out", y, dim_const(graph->dims, 0));
   if (checked) call_argument(call, "fault", "NULL");
   call_dim(call, "outer", value_count_dim(graph, x, 0, axis));
   call_dim(call, "length", x->shape[axis]);

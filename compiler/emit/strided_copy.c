@@ -79,30 +79,20 @@ static Inner choose_inner(StridedBox *box) {
   return bring_contiguous(box) ? INNER_TILED : INNER_ANY;
 }
 
-void call_value_at(Emitter *emitter, KernelCall *call, const char *parameter, const Value *value, const Dim *offset) {
-  if (is_value(offset, 0)) {
-    call_value(call, parameter, value);
-    return;
-  }
-  Text text = text_new(emitter_arena(emitter));
-  dim_print_c(&text, offset);
-  call_argument(call, parameter, "t%d + %s", value->id, text.data);
-}
-
 KernelCall *emit_strided_copy(Emitter *emitter, const Node *node, const StridedBox *given, const Value *in,
                               const Value *out) {
   StridedBox box = simplified(emitter_graph(emitter), given);
   Inner inner = choose_inner(&box);
   KernelSpec *spec = kernel_spec(emitter, "copy_strided");
-  kernel_type(spec, "T", out->dtype);
+  kernel_bits(spec, "T", out->dtype);
   kernel_knob(spec, "RANK", box.rank);
   kernel_knob(spec, "INNER", inner);
   KernelCall *call = kernel_call(emitter, node, spec);
   if (in)
-    call_value_at(emitter, call, "in", in, box.in_offset);
+    call_bits(call, "in", in, box.in_offset);
   else
-    call_argument(call, "in", "(const %s[1]){0}", dtype_c(out->dtype));
-  call_value_at(emitter, call, "out", out, box.out_offset);
+    call_argument(call, "in", "(void *)(const bits64[1]){0}");
+  call_bits(call, "out", out, box.out_offset);
   call_dims(call, "shape", box.rank, box.shape);
   call_dims(call, "in_stride", box.rank, box.in_stride);
   call_dims(call, "out_stride", box.rank, box.out_stride);

@@ -23,7 +23,4 @@ StridedBox strided_box(Graph *graph, int rank, const Dim *const *shape, const Di
 KernelCall *emit_strided_copy(Emitter *emitter, const Node *node, const StridedBox *box, const Value *in,
                               const Value *out);
 
-/* The address `offset` elements into the value, as an argument. */
-void call_value_at(Emitter *emitter, KernelCall *call, const char *parameter, const Value *value, const Dim *offset);
-
 #endif

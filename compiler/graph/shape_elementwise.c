@@ -36,10 +36,11 @@ bool shape_cast(Graph *graph, Node *node) {
   const char *to = node_string(node, "to");
   node->outputs[0]->dtype = dtype_from_name(to);
   if (node->outputs[0]->dtype == RNNCC_NONE)
-    return shape_unsupported(node, "`to` is \"%.100s\"; it may be f32, i32, i64, u8 or bool", to);
+    return shape_unsupported(node, "`to` is \"%.100s\"; it may be one of " DTYPE_NAMES, to);
   same_as_input(graph, node);
   bool wide = node->outputs[0]->dtype == RNNCC_I64 || node->outputs[0]->dtype == RNNCC_I32;
-  if (wide && node->inputs[0]->dtype != RNNCC_F32) node->outputs[0]->elements = known_elements(graph, node->inputs[0]);
+  if (wide && !dtype_is_float(node->inputs[0]->dtype))
+    node->outputs[0]->elements = known_elements(graph, node->inputs[0]);
   return true;
 }
 
@@ -65,7 +66,7 @@ static DimOperation *dim_operation(const Node *node) {
 /* Shape arithmetic: both inputs known lists of one length, or one of them a single number. */
 static void combine_elements(Graph *graph, Node *node) {
   DimOperation *compute = dim_operation(node);
-  if (!compute || node->n_inputs != 2 || node->outputs[0]->dtype == RNNCC_F32) return;
+  if (!compute || node->n_inputs != 2 || dtype_is_float(node->outputs[0]->dtype)) return;
   const Value *a = node->inputs[0], *b = node->inputs[1];
   const Dim **first = known_elements(graph, a), **second = known_elements(graph, b);
   if (!first || !second || a->rank > 1 || b->rank > 1) return;

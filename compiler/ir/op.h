@@ -12,6 +12,11 @@ typedef enum LayoutClass {
   LAYOUT_DEPENDENT, /* needs the plain one: Reshape, Transpose, recurrent ops */
 } LayoutClass;
 
+/* For the types column of ops.def. */
+#define INTEGERS "i64,i32,i16,i8,u64,u32,u16,u8"
+#define NUMBERS "f64,f32,f16," INTEGERS
+#define ANY_TYPE NUMBERS ",bool"
+
 typedef struct Tensor Tensor;
 typedef struct KernelFamily KernelFamily; /* emit/family.h */
 

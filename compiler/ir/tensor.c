@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "ir/tensor.h"
 
+#include "half.h"
+
 Tensor *tensor_new(Arena *arena, DType dtype, int rank, const int64_t *shape) {
   Tensor *tensor = ARENA_NEW(arena, Tensor);
   tensor->dtype = dtype;
@@ -18,12 +20,21 @@ int64_t tensor_count(const Tensor *tensor) {
 
 double tensor_get(const Tensor *tensor, int64_t index) {
   if (tensor->dtype == RNNCC_F32) return (double)((const float *)tensor->data)[index];
+  if (tensor->dtype == RNNCC_F64) return ((const double *)tensor->data)[index];
+  if (tensor->dtype == RNNCC_F16) return (double)f16_to_f32(((const uint16_t *)tensor->data)[index]);
+  if (tensor->dtype == RNNCC_U64) return (double)((const uint64_t *)tensor->data)[index];
   return (double)tensor_get_int(tensor, index);
 }
 
 void tensor_set(Tensor *tensor, int64_t index, double value) {
   if (tensor->dtype == RNNCC_F32)
     ((float *)tensor->data)[index] = (float)value;
+  else if (tensor->dtype == RNNCC_F64)
+    ((double *)tensor->data)[index] = value;
+  else if (tensor->dtype == RNNCC_F16)
+    ((uint16_t *)tensor->data)[index] = f64_to_f16(value);
+  else if (tensor->dtype == RNNCC_U64 && value >= 0x1p63)
+    ((uint64_t *)tensor->data)[index] = (uint64_t)value;
   else
     tensor_set_int(tensor, index, (int64_t)value);
 }
@@ -31,14 +42,25 @@ void tensor_set(Tensor *tensor, int64_t index, double value) {
 int64_t tensor_get_int(const Tensor *tensor, int64_t index) {
   switch (tensor->dtype) {
   case RNNCC_F32:
-    return (int64_t)((const float *)tensor->data)[index];
+  case RNNCC_F64:
+  case RNNCC_F16:
+    return (int64_t)tensor_get(tensor, index);
+  case RNNCC_I8:
+    return ((const int8_t *)tensor->data)[index];
+  case RNNCC_I16:
+    return ((const int16_t *)tensor->data)[index];
   case RNNCC_I32:
     return ((const int32_t *)tensor->data)[index];
   case RNNCC_I64:
+  case RNNCC_U64:
     return ((const int64_t *)tensor->data)[index];
   case RNNCC_U8:
   case RNNCC_BOOL:
     return ((const uint8_t *)tensor->data)[index];
+  case RNNCC_U16:
+    return ((const uint16_t *)tensor->data)[index];
+  case RNNCC_U32:
+    return ((const uint32_t *)tensor->data)[index];
   case RNNCC_NONE:
     break;
   }
@@ -50,14 +72,25 @@ void tensor_set_int(Tensor *tensor, int64_t index, int64_t value) {
   case RNNCC_F32:
     ((float *)tensor->data)[index] = (float)value;
     return;
-  case RNNCC_I32:
-    ((int32_t *)tensor->data)[index] = (int32_t)value;
+  case RNNCC_F64:
+  case RNNCC_F16:
+    tensor_set(tensor, index, (double)value);
     return;
-  case RNNCC_I64:
-    ((int64_t *)tensor->data)[index] = value;
-    return;
+  case RNNCC_I8:
   case RNNCC_U8:
     ((uint8_t *)tensor->data)[index] = (uint8_t)value;
+    return;
+  case RNNCC_I16:
+  case RNNCC_U16:
+    ((uint16_t *)tensor->data)[index] = (uint16_t)value;
+    return;
+  case RNNCC_I32:
+  case RNNCC_U32:
+    ((uint32_t *)tensor->data)[index] = (uint32_t)value;
+    return;
+  case RNNCC_I64:
+  case RNNCC_U64:
+    ((int64_t *)tensor->data)[index] = value;
     return;
   case RNNCC_BOOL:
     ((uint8_t *)tensor->data)[index] = value != 0;

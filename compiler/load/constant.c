@@ -5,6 +5,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "half.h"
+
 static const JsonField FIELDS[] = {
     {"dtype", JSON_STRING, true}, {"shape", JSON_ARRAY, true}, {"data", JSON_ARRAY, true}, {NULL, JSON_ABSENT, false}};
 
@@ -12,7 +14,7 @@ DType read_dtype(Json json) {
   if (!json_expect(json, JSON_STRING)) return RNNCC_NONE;
   DType dtype = dtype_from_name(json_text(json));
   if (dtype == RNNCC_NONE)
-    error_at(json_where(json), EXIT_UNSUPPORTED, "dtype \"%s\"; supported are f32, i32, i64, u8 and bool",
+    error_at(json_where(json), EXIT_UNSUPPORTED, "dtype \"%s\"; supported are " DTYPE_NAMES,
              short_name(json_arena(json), json_text(json)));
   return dtype;
 }
@@ -38,10 +40,10 @@ bool constant_read_shape(Json json, Constant *constant) {
 }
 
 /* JSON has no infinities and no NaN; inline data writes them as strings. */
-static bool read_special_float(Json json, float *out) {
+static bool read_special_float(Json json, double *out) {
   static const struct {
     const char *name;
-    float value;
+    double value;
   } SPECIAL[] = {{"inf", INFINITY}, {"-inf", -INFINITY}, {"nan", NAN}};
   for (size_t i = 0; i < sizeof SPECIAL / sizeof *SPECIAL; i++) {
     if (strcmp(json_text(json), SPECIAL[i].name) != 0) continue;
@@ -51,26 +53,58 @@ static bool read_special_float(Json json, float *out) {
   return json_expect(json, JSON_NUMBER);
 }
 
-static bool read_element(Json json, DType dtype, void *out) {
+/* f32 is rounded from the text, not by way of f64. */
+static bool read_float(Json json, DType dtype, void *out) {
+  double value = 0;
+  if (json_kind(json) == JSON_STRING ? !read_special_float(json, &value) : !json_get_double(json, &value)) return false;
+  if (dtype == RNNCC_F64)
+    *(double *)out = value;
+  else if (dtype == RNNCC_F16)
+    *(uint16_t *)out = f64_to_f16(value);
+  else if (json_kind(json) == JSON_NUMBER)
+    return json_get_float(json, out);
+  else
+    *(float *)out = (float)value;
+  if (dtype != RNNCC_F16 || !isfinite(value) || isfinite(f16_to_f32(*(uint16_t *)out))) return true;
+  error_at(json_where(json), EXIT_INVALID, "%g is past the range of f16", value);
+  return false;
+}
+
+/* Little-endian: the lowest bytes of the integer are the element. */
+static bool read_integer(Json json, DType dtype, void *out) {
+  static const struct {
+    int64_t min, max;
+  } RANGE[] = {
+      [RNNCC_I64] = {INT64_MIN, INT64_MAX}, [RNNCC_I32] = {INT32_MIN, INT32_MAX}, [RNNCC_I16] = {INT16_MIN, INT16_MAX},
+      [RNNCC_I8] = {INT8_MIN, INT8_MAX},    [RNNCC_U32] = {0, UINT32_MAX},        [RNNCC_U16] = {0, UINT16_MAX},
+      [RNNCC_U8] = {0, UINT8_MAX},
+  };
+  int64_t value;
+  if (!json_get_int(json, RANGE[dtype].min, RANGE[dtype].max, &value)) return false;
+  memcpy(out, &value, dtype_size(dtype));
+  return true;
+}
+
+static bool read_bool(Json json, uint8_t *out) {
   int64_t integer = 0;
   bool truth = false;
+  if (json_kind(json) == JSON_BOOL ? !json_get_bool(json, &truth) : !json_get_int(json, 0, 1, &integer)) return false;
+  *out = truth || integer;
+  return true;
+}
+
+static bool read_element(Json json, DType dtype, void *out) {
   switch (dtype) {
+  case RNNCC_F64:
   case RNNCC_F32:
-    return json_kind(json) == JSON_STRING ? read_special_float(json, out) : json_get_float(json, out);
-  case RNNCC_I64:
-    return json_get_int(json, INT64_MIN, INT64_MAX, out);
-  case RNNCC_I32:
-    if (!json_get_int(json, INT32_MIN, INT32_MAX, &integer)) return false;
-    *(int32_t *)out = (int32_t)integer;
-    return true;
-  case RNNCC_U8:
-    if (!json_get_int(json, 0, UINT8_MAX, &integer)) return false;
-    *(uint8_t *)out = (uint8_t)integer;
-    return true;
+  case RNNCC_F16:
+    return read_float(json, dtype, out);
+  case RNNCC_U64:
+    return json_get_uint(json, out);
+  case RNNCC_BOOL:
+    return read_bool(json, out);
   default:
-    if (json_kind(json) == JSON_BOOL ? !json_get_bool(json, &truth) : !json_get_int(json, 0, 1, &integer)) return false;
-    *(uint8_t *)out = truth || integer;
-    return true;
+    return read_integer(json, dtype, out);
   }
 }
 
@@ -97,7 +131,7 @@ bool constant_read(Json json, const char *name, Constant *constant) {
 
 Value *constant_value(Graph *graph, const Constant *constant) {
   if (constant->dtype == RNNCC_NONE) {
-    error_at(constant->where, EXIT_UNSUPPORTED, "the tensor has dtype %s; supported are F32, I32, I64, U8 and BOOL",
+    error_at(constant->where, EXIT_UNSUPPORTED, "the tensor has dtype %s; supported are " DTYPE_NAMES,
              constant->dtype_name);
     return NULL;
   }

@@ -59,6 +59,7 @@ bool json_expect(Json value, JsonKind kind);
 bool json_get_string(Json value, const char **out);
 bool json_get_bool(Json value, bool *out);
 bool json_get_int(Json value, int64_t min, int64_t max, int64_t *out);
+bool json_get_uint(Json value, uint64_t *out);
 bool json_get_double(Json value, double *out);
 bool json_get_float(Json value, float *out); /* rounded once, from the text */
 

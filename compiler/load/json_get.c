@@ -53,6 +53,22 @@ bool json_get_int(Json value, int64_t min, int64_t max, int64_t *out) {
   return false;
 }
 
+bool json_get_uint(Json value, uint64_t *out) {
+  char text[JSON_MAX_NUMBER + 1];
+  int64_t negative;
+  if (!json_is_integer(value)) return json_get_int(value, 0, INT64_MAX, &negative);
+  json_copy_number(value, text);
+  if (text[0] == '-') {
+    *out = 0;
+    return json_get_int(value, 0, INT64_MAX, &negative);
+  }
+  errno = 0;
+  *out = strtoull(text, NULL, 10);
+  if (errno == 0) return true;
+  error_at(json_where(value), EXIT_INVALID, "%s is out of range; 0 to %" PRIu64 " is due", text, UINT64_MAX);
+  return false;
+}
+
 /* A number is written with a point, whatever the user's language. Kept for the life of the process. */
 static locale_t plain_locale(void) {
   static locale_t plain;

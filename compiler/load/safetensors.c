@@ -19,9 +19,9 @@ static const struct {
   DType dtype;
 } TYPES[] = {
     {"F32", 4, RNNCC_F32},   {"I32", 4, RNNCC_I32},  {"I64", 8, RNNCC_I64},      {"U8", 1, RNNCC_U8},
-    {"BOOL", 1, RNNCC_BOOL}, {"F64", 8, RNNCC_NONE}, {"F16", 2, RNNCC_NONE},     {"BF16", 2, RNNCC_NONE},
-    {"I8", 1, RNNCC_NONE},   {"I16", 2, RNNCC_NONE}, {"U16", 2, RNNCC_NONE},     {"U32", 4, RNNCC_NONE},
-    {"U64", 8, RNNCC_NONE},  {"C64", 8, RNNCC_NONE}, {"F8_E4M3", 1, RNNCC_NONE}, {"F8_E5M2", 1, RNNCC_NONE},
+    {"BOOL", 1, RNNCC_BOOL}, {"F64", 8, RNNCC_F64},  {"F16", 2, RNNCC_F16},      {"BF16", 2, RNNCC_NONE},
+    {"I8", 1, RNNCC_I8},     {"I16", 2, RNNCC_I16},  {"U16", 2, RNNCC_U16},      {"U32", 4, RNNCC_U32},
+    {"U64", 8, RNNCC_U64},   {"C64", 8, RNNCC_NONE}, {"F8_E4M3", 1, RNNCC_NONE}, {"F8_E5M2", 1, RNNCC_NONE},
 };
 
 typedef struct Range {
@@ -37,7 +37,7 @@ static int read_type(Json json, Constant *constant) {
     constant->dtype = TYPES[t].dtype;
     return TYPES[t].bytes;
   }
-  error_at(json_where(json), EXIT_UNSUPPORTED, "dtype \"%s\"; supported are F32, I32, I64, U8 and BOOL",
+  error_at(json_where(json), EXIT_UNSUPPORTED, "dtype \"%s\"; supported are " DTYPE_NAMES,
            short_name(json_arena(json), constant->dtype_name));
   return 0;
 }

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "ir/op.h"
+#include "ir/tensor.h"
 #include "load/load.h"
 #include "load/names.h"
 #include "support/files.h"
@@ -162,18 +163,20 @@ static void add_number(Text *json, double value) {
 }
 
 static void add_element(Text *json, const Value *value, int64_t i) {
+  const Tensor tensor = {.dtype = value->dtype, .data = (void *)value->data};
   switch (value->dtype) {
+  case RNNCC_F64:
+    add_float(json, tensor_get(&tensor, i), 17);
+    break;
   case RNNCC_F32:
-    add_float(json, (double)((const float *)value->data)[i], 9);
+  case RNNCC_F16:
+    add_float(json, tensor_get(&tensor, i), 9);
     break;
-  case RNNCC_I64:
-    text_add(json, "%" PRId64, ((const int64_t *)value->data)[i]);
-    break;
-  case RNNCC_I32:
-    text_add(json, "%" PRId32, ((const int32_t *)value->data)[i]);
+  case RNNCC_U64:
+    text_add(json, "%" PRIu64, (uint64_t)tensor_get_int(&tensor, i));
     break;
   default:
-    text_add(json, "%d", ((const uint8_t *)value->data)[i]);
+    text_add(json, "%" PRId64, tensor_get_int(&tensor, i));
   }
 }
 
@@ -252,7 +255,10 @@ static void add_nodes(Saver *saver) {
 
 static const char *safetensors_dtype(DType dtype) {
   static const char *const NAMES[] = {
-      [RNNCC_F32] = "F32", [RNNCC_I32] = "I32", [RNNCC_I64] = "I64", [RNNCC_U8] = "U8", [RNNCC_BOOL] = "BOOL"};
+      [RNNCC_F64] = "F64", [RNNCC_F32] = "F32", [RNNCC_F16] = "F16", [RNNCC_I64] = "I64",
+      [RNNCC_I32] = "I32", [RNNCC_I16] = "I16", [RNNCC_I8] = "I8",   [RNNCC_U64] = "U64",
+      [RNNCC_U32] = "U32", [RNNCC_U16] = "U16", [RNNCC_U8] = "U8",   [RNNCC_BOOL] = "BOOL",
+  };
   return NAMES[dtype];
 }
 

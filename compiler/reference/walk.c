@@ -63,16 +63,28 @@ bool same_shape(const Tensor *a, const Tensor *b) {
   return a->rank == b->rank && !memcmp(a->shape, b->shape, (size_t)a->rank * sizeof a->shape[0]);
 }
 
-bool dtype_is_float(DType dtype) { return dtype == RNNCC_F32; }
-
 void copy_element(Tensor *to, int64_t to_index, const Tensor *from, int64_t from_index) {
   size_t size = dtype_size(to->dtype);
   memcpy((char *)to->data + (size_t)to_index * size, (const char *)from->data + (size_t)from_index * size, size);
 }
 
 int64_t wrap_int(DType dtype, int64_t value) {
-  if (dtype == RNNCC_I32) return (int32_t)value;
-  if (dtype == RNNCC_U8) return (uint8_t)value;
-  if (dtype == RNNCC_BOOL) return value != 0;
-  return value;
+  switch (dtype) {
+  case RNNCC_I8:
+    return (int8_t)value;
+  case RNNCC_I16:
+    return (int16_t)value;
+  case RNNCC_I32:
+    return (int32_t)value;
+  case RNNCC_U8:
+    return (uint8_t)value;
+  case RNNCC_U16:
+    return (uint16_t)value;
+  case RNNCC_U32:
+    return (uint32_t)value;
+  case RNNCC_BOOL:
+    return value != 0;
+  default:
+    return value;
+  }
 }

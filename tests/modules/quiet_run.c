@@ -59,7 +59,10 @@ static _Noreturn void fail(const char *what) {
 }
 
 static size_t dtype_bytes(rnncc_dtype dtype) {
-  return dtype == RNNCC_I64 ? 8 : dtype == RNNCC_F32 || dtype == RNNCC_I32 ? 4 : 1;
+  static const unsigned char bytes[] = {
+      [RNNCC_F32] = 4, [RNNCC_I32] = 4, [RNNCC_I64] = 8, [RNNCC_U8] = 1,  [RNNCC_BOOL] = 1, [RNNCC_F64] = 8,
+      [RNNCC_F16] = 2, [RNNCC_I8] = 1,  [RNNCC_I16] = 2, [RNNCC_U16] = 2, [RNNCC_U32] = 4,  [RNNCC_U64] = 8};
+  return bytes[dtype];
 }
 
 /* Zeros, at the optimum of each dimension for inputs and at the maximum for outputs. */

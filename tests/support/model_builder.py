@@ -24,9 +24,16 @@ OPSET = 22
 INLINE_ELEMENTS = 64  # larger constants go to the safetensors file
 
 TYPES = {
+    "f64": (numpy.float64, onnx.TensorProto.DOUBLE),
     "f32": (numpy.float32, onnx.TensorProto.FLOAT),
-    "i32": (numpy.int32, onnx.TensorProto.INT32),
+    "f16": (numpy.float16, onnx.TensorProto.FLOAT16),
     "i64": (numpy.int64, onnx.TensorProto.INT64),
+    "i32": (numpy.int32, onnx.TensorProto.INT32),
+    "i16": (numpy.int16, onnx.TensorProto.INT16),
+    "i8": (numpy.int8, onnx.TensorProto.INT8),
+    "u64": (numpy.uint64, onnx.TensorProto.UINT64),
+    "u32": (numpy.uint32, onnx.TensorProto.UINT32),
+    "u16": (numpy.uint16, onnx.TensorProto.UINT16),
     "u8": (numpy.uint8, onnx.TensorProto.UINT8),
     "bool": (numpy.bool_, onnx.TensorProto.BOOL),
 }
@@ -147,6 +154,6 @@ def random_array(rng, dtype, shape, low=-8, high=8):
     """Small values: integers of every type, and floats with a fraction."""
     if dtype == "bool":
         return rng.integers(0, 2, shape).astype(numpy.bool_)
-    if dtype == "f32":
-        return rng.uniform(low, high, shape).astype(numpy.float32)
-    return rng.integers(0 if dtype == "u8" else low, high, shape).astype(TYPES[dtype][0])
+    if dtype[0] == "f":
+        return rng.uniform(low, high, shape).astype(TYPES[dtype][0])
+    return rng.integers(0 if dtype[0] == "u" else low, high, shape).astype(TYPES[dtype][0])

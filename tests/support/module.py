@@ -15,7 +15,9 @@ import numpy
 ABI = 1
 MAX_RANK = 8
 DTYPES = {1: numpy.dtype(numpy.float32), 2: numpy.dtype(numpy.int32), 3: numpy.dtype(numpy.int64),
-          4: numpy.dtype(numpy.uint8), 5: numpy.dtype(numpy.bool_)}
+          4: numpy.dtype(numpy.uint8), 5: numpy.dtype(numpy.bool_), 6: numpy.dtype(numpy.float64),
+          7: numpy.dtype(numpy.float16), 8: numpy.dtype(numpy.int8), 9: numpy.dtype(numpy.int16),
+          10: numpy.dtype(numpy.uint16), 11: numpy.dtype(numpy.uint32), 12: numpy.dtype(numpy.uint64)}
 CODES = {dtype: code for code, dtype in DTYPES.items()}
 STATUS = ("ok", "argument", "shape", "bound", "dtype", "size", "value", "memory", "unsupported")
 

@@ -8,19 +8,12 @@
 #include "verbs.h"
 
 static void print_element(const rnncc_tensor *tensor, int64_t i) {
-  switch (tensor->dtype) {
-  case RNNCC_F32:
-    printf(" %.6g", (double)((const float *)tensor->data)[i]);
-    break;
-  case RNNCC_I32:
-    printf(" %" PRId32, ((const int32_t *)tensor->data)[i]);
-    break;
-  case RNNCC_I64:
-    printf(" %" PRId64, ((const int64_t *)tensor->data)[i]);
-    break;
-  default:
-    printf(" %d", ((const unsigned char *)tensor->data)[i]);
-  }
+  if (dtype_is_float(tensor->dtype))
+    printf(" %.6g", float_element(tensor, i));
+  else if (tensor->dtype == RNNCC_U64)
+    printf(" %" PRIu64, (uint64_t)integer_element(tensor, i));
+  else
+    printf(" %" PRId64, integer_element(tensor, i));
 }
 
 static void print_output(const char *name, const rnncc_tensor *tensor) {

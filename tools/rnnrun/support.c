@@ -9,6 +9,8 @@
 #include <string.h>
 #include <time.h>
 
+#include "half.h"
+
 _Noreturn void fail(int exit_code, const char *format, ...) {
   char message[4096];
   va_list arguments;
@@ -44,8 +46,10 @@ static const struct {
   const char *text, *npy;
   size_t bytes;
 } dtypes[] = {
-    [RNNCC_F32] = {"f32", "<f4", 4}, [RNNCC_I32] = {"i32", "<i4", 4},   [RNNCC_I64] = {"i64", "<i8", 8},
-    [RNNCC_U8] = {"u8", "|u1", 1},   [RNNCC_BOOL] = {"bool", "|b1", 1},
+    [RNNCC_F64] = {"f64", "<f8", 8}, [RNNCC_F32] = {"f32", "<f4", 4}, [RNNCC_F16] = {"f16", "<f2", 2},
+    [RNNCC_I64] = {"i64", "<i8", 8}, [RNNCC_I32] = {"i32", "<i4", 4}, [RNNCC_I16] = {"i16", "<i2", 2},
+    [RNNCC_I8] = {"i8", "|i1", 1},   [RNNCC_U64] = {"u64", "<u8", 8}, [RNNCC_U32] = {"u32", "<u4", 4},
+    [RNNCC_U16] = {"u16", "<u2", 2}, [RNNCC_U8] = {"u8", "|u1", 1},   [RNNCC_BOOL] = {"bool", "|b1", 1},
 };
 
 enum { DTYPES = sizeof dtypes / sizeof *dtypes };
@@ -66,6 +70,23 @@ rnncc_dtype dtype_from_npy(const char *text, size_t length) {
   for (rnncc_dtype dtype = RNNCC_F32; dtype < DTYPES; dtype++)
     if (strlen(dtypes[dtype].npy) == length && !memcmp(dtypes[dtype].npy, text, length)) return dtype;
   return RNNCC_NONE;
+}
+
+bool dtype_is_float(rnncc_dtype dtype) { return dtypes[dtype].npy[1] == 'f'; }
+
+double float_element(const rnncc_tensor *tensor, int64_t i) {
+  if (tensor->dtype == RNNCC_F64) return ((const double *)tensor->data)[i];
+  if (tensor->dtype == RNNCC_F16) return (double)f16_to_f32(((const uint16_t *)tensor->data)[i]);
+  return (double)((const float *)tensor->data)[i];
+}
+
+int64_t integer_element(const rnncc_tensor *tensor, int64_t i) {
+  size_t size = dtype_bytes(tensor->dtype);
+  int64_t element = 0;
+  memcpy(&element, (const char *)tensor->data + (size_t)i * size, size);
+  bool sign = dtypes[tensor->dtype].npy[1] == 'i';
+  int spare = sign ? (int)(64 - 8 * size) : 0;
+  return (int64_t)((uint64_t)element << spare) >> spare;
 }
 
 size_t tensor_bytes(rnncc_dtype dtype, int rank, const int64_t *shape) {

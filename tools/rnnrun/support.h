@@ -3,6 +3,7 @@
 #ifndef RNNRUN_SUPPORT_H
 #define RNNRUN_SUPPORT_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -30,6 +31,11 @@ const char *dtype_text(rnncc_dtype dtype);
 const char *dtype_npy(rnncc_dtype dtype);
 rnncc_dtype dtype_from_text(const char *text, size_t length); /* RNNCC_NONE if unknown */
 rnncc_dtype dtype_from_npy(const char *text, size_t length);
+
+/* Of types that have an .npy form. */
+bool dtype_is_float(rnncc_dtype dtype);
+double float_element(const rnncc_tensor *tensor, int64_t i);
+int64_t integer_element(const rnncc_tensor *tensor, int64_t i); /* of u64 its bits */
 
 /* Bytes of a row-major tensor; SIZE_MAX if that does not fit. */
 size_t tensor_bytes(rnncc_dtype dtype, int rank, const int64_t *shape);

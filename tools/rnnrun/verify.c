@@ -18,16 +18,9 @@ typedef struct Comparison {
 } Comparison;
 
 static double element(const rnncc_tensor *tensor, int64_t i) {
-  switch (tensor->dtype) {
-  case RNNCC_F32:
-    return ((const float *)tensor->data)[i];
-  case RNNCC_I32:
-    return ((const int32_t *)tensor->data)[i];
-  case RNNCC_I64:
-    return (double)((const int64_t *)tensor->data)[i];
-  default:
-    return ((const unsigned char *)tensor->data)[i];
-  }
+  if (dtype_is_float(tensor->dtype)) return float_element(tensor, i);
+  int64_t integer = integer_element(tensor, i);
+  return tensor->dtype == RNNCC_U64 ? (double)(uint64_t)integer : (double)integer;
 }
 
 static int same_bits(const rnncc_tensor *a, const rnncc_tensor *b, int64_t i) {
@@ -39,7 +32,7 @@ static int same_bits(const rnncc_tensor *a, const rnncc_tensor *b, int64_t i) {
 static double error_ratio(const Arguments *arguments, const rnncc_tensor *got, const rnncc_tensor *expected,
                           int64_t i) {
   if (same_bits(got, expected, i)) return 0;
-  if (got->dtype != RNNCC_F32) return INFINITY;
+  if (!dtype_is_float(got->dtype)) return INFINITY;
   double g = element(got, i), e = element(expected, i);
   if (g == e || (isnan(g) && isnan(e))) return 0;
   if (!isfinite(g) || !isfinite(e)) return INFINITY;
