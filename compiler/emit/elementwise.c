@@ -58,10 +58,16 @@ static const char *cast_variant(const Node *node) {
   return to == RNNCC_I64 ? "CastF32ToI64" : "CastF32ToI32";
 }
 
+static const char *is_inf_variant(const Node *node) {
+  if (node_int(node, "detect_positive")) return node_int(node, "detect_negative") ? "IsInf" : "IsPositiveInf";
+  return node_int(node, "detect_negative") ? "IsNegativeInf" : "IsNoInf";
+}
+
 static const char *table_name(const Node *node) {
   const char *op = node->op->name;
   if (!strcmp(op, "Clip")) return clip_variant(node);
   if (!strcmp(op, "Cast")) return cast_variant(node);
+  if (!strcmp(op, "IsInf")) return is_inf_variant(node);
   if (!strcmp(op, "Gelu")) return strcmp(node_string(node, "approximate"), "tanh") ? "Gelu" : "GeluTanh";
   if (node->op->max_inputs < 0 && !has_input(node, 1)) return "Copy";
   if (!strcmp(op, "Mod")) return node_int(node, "fmod") ? "ModC" : "Mod";

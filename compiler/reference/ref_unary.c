@@ -7,8 +7,10 @@
 
 /* An op's attributes, read once: their meaning is the op's. */
 typedef struct UnaryParameters {
-  double alpha, beta; /* Selu: beta is gamma */
-  bool approximate;   /* Gelu by tanh */
+  double alpha, beta;      /* Selu: beta is gamma */
+  double lambd, bias;      /* Shrink */
+  bool approximate;        /* Gelu by tanh */
+  bool negative, positive; /* the infinities of IsInf */
 } UnaryParameters;
 
 typedef double UnaryFloat(double x, const UnaryParameters *parameters);
@@ -43,6 +45,20 @@ UNARY(float_hard_sigmoid, isnan(x) ? x : fmax(0, fmin(1, p->alpha *x + p->beta))
 UNARY(float_hard_swish, isnan(x) ? x : x *fmax(0, fmin(1, x / 6 + 0.5)))
 UNARY(float_softplus, x > 0 ? x + log1p(exp(-x)) : log1p(exp(x)))
 UNARY(float_softsign, x / (1 + fabs(x)))
+UNARY(float_sin, sin(x))
+UNARY(float_cos, cos(x))
+UNARY(float_tan, tan(x))
+UNARY(float_asin, asin(x))
+UNARY(float_acos, acos(x))
+UNARY(float_atan, atan(x))
+UNARY(float_sinh, sinh(x))
+UNARY(float_cosh, cosh(x))
+UNARY(float_asinh, asinh(x))
+UNARY(float_acosh, acosh(x))
+UNARY(float_atanh, atanh(x))
+UNARY(float_shrink, x<-p->lambd ? x + p->bias : x> p->lambd ? x - p->bias : 0)
+UNARY(float_is_nan, isnan(x) != 0)
+UNARY(float_is_inf, isinf(x) && (x < 0 ? p->negative : p->positive))
 UNARY(float_swish, x / (1 + exp(-p->alpha * x)))
 #undef UNARY
 
@@ -88,6 +104,20 @@ static const struct {
     {"Softplus", float_softplus, NULL},
     {"Softsign", float_softsign, NULL},
     {"Swish", float_swish, NULL},
+    {"Sin", float_sin, NULL},
+    {"Cos", float_cos, NULL},
+    {"Tan", float_tan, NULL},
+    {"Asin", float_asin, NULL},
+    {"Acos", float_acos, NULL},
+    {"Atan", float_atan, NULL},
+    {"Sinh", float_sinh, NULL},
+    {"Cosh", float_cosh, NULL},
+    {"Asinh", float_asinh, NULL},
+    {"Acosh", float_acosh, NULL},
+    {"Atanh", float_atanh, NULL},
+    {"Shrink", float_shrink, NULL},
+    {"IsNaN", float_is_nan, NULL},
+    {"IsInf", float_is_inf, NULL},
     {"Not", NULL, int_not},
 };
 enum { N_UNARY_OPS = sizeof UNARY_OPS / sizeof *UNARY_OPS };
@@ -98,6 +128,12 @@ static UnaryParameters unary_parameters(const Node *node) {
   if (op_find_attribute(node->op, "alpha", &spec)) parameters.alpha = node_float(node, "alpha");
   if (op_find_attribute(node->op, "beta", &spec)) parameters.beta = node_float(node, "beta");
   if (op_find_attribute(node->op, "gamma", &spec)) parameters.beta = node_float(node, "gamma");
+  if (op_find_attribute(node->op, "lambd", &spec)) parameters.lambd = node_float(node, "lambd");
+  if (op_find_attribute(node->op, "bias", &spec)) parameters.bias = node_float(node, "bias");
+  if (op_find_attribute(node->op, "detect_negative", &spec)) {
+    parameters.negative = node_int(node, "detect_negative") != 0;
+    parameters.positive = node_int(node, "detect_positive") != 0;
+  }
   if (op_find_attribute(node->op, "approximate", &spec))
     parameters.approximate = !strcmp(node_string(node, "approximate"), "tanh");
   return parameters;

@@ -6,8 +6,9 @@
  * tests/kernels/math_ulp.c checks:
  *
  *   vexp 2    vexpm1 2    vtanh 4    vsigmoid 4    vlog 4    vsoftplus 4    verf 2    vmish 5    vpow 1
+ *   vsin vcos vtan vasin vacos vatan vsinh vcosh vasinh vacosh vatanh 1
  *
- * vpow stands in pow.h.
+ * vpow stands in pow.h, the last line's in trig.h.
  *
  * Coefficients are minimax in relative error, fitted by Lawson's iteration, then rounded to float.
  */
@@ -16,6 +17,7 @@
 
 #include "simd/pow.h"
 #include "simd/simd.h"
+#include "simd/trig.h"
 
 /* Nearest integral number, halves to even, for |v| < 2^22: two additions, where vround may take longer. */
 SIMD_FUNCTION vec vround_small(vec v) {

@@ -53,9 +53,12 @@ UNARY_FLOAT = {
     "Abs": {}, "Neg": {}, "Sign": {}, "Floor": {}, "Ceil": {}, "Round": {}, "Relu": {}, "LeakyRelu": {"alpha": 0.25},
     "ThresholdedRelu": {"alpha": 0.5}, "Erf": {}, "Exp": {}, "Sigmoid": {}, "Tanh": {}, "Elu": {"alpha": 0.7},
     "Selu": {}, "Celu": {"alpha": 1.5}, "Gelu": {}, "Mish": {}, "HardSigmoid": {"alpha": 0.3}, "HardSwish": {},
-    "Softplus": {}, "Softsign": {}, "Reciprocal": {}, "Swish": {"alpha": 1.25},
+    "Softplus": {}, "Softsign": {}, "Reciprocal": {}, "Swish": {"alpha": 1.25}, "Sin": {}, "Cos": {}, "Tan": {},
+    "Atan": {}, "Sinh": {}, "Cosh": {}, "Asinh": {}, "Shrink": {"lambd": 1.5, "bias": 0.25},
+    "IsNaN": {},
 }
-UNARY_EXACT = {"Abs", "Neg", "Sign", "Floor", "Ceil", "Round", "Relu", "LeakyRelu", "ThresholdedRelu"}
+UNARY_EXACT = {"Abs", "Neg", "Sign", "Floor", "Ceil", "Round", "Relu", "LeakyRelu", "ThresholdedRelu",
+               "Shrink", "IsNaN"}
 
 
 def add_unary(op, attributes):
@@ -74,6 +77,24 @@ for op_name, op_attributes in UNARY_FLOAT.items():
 @case("Gelu tanh", exact=False)
 def gelu_tanh(rng):
     return one_op("Gelu", [rng.uniform(-6, 6, some_shape(rng)).astype(numpy.float32)], approximate="tanh")
+
+
+def add_unary_within(op, low, high):
+    @case(op, exact=False)
+    def build(rng):
+        return one_op(op, [rng.uniform(low, high, some_shape(rng)).astype(numpy.float32)])
+
+
+for op_name in ("Asin", "Acos", "Atanh"):
+    add_unary_within(op_name, -1, 1)
+add_unary_within("Acosh", 1, 9)
+
+
+@case("IsInf")
+def is_inf(rng):
+    x = rng.choice(numpy.array([0, 1, numpy.inf, -numpy.inf, numpy.nan], numpy.float32), some_shape(rng))
+    return one_op("IsInf", [numpy.asarray(x)], detect_negative=int(rng.integers(0, 2)),
+                  detect_positive=int(rng.integers(0, 2)))
 
 
 @case("Sqrt")

@@ -83,4 +83,17 @@ static inline double double_erf(double x) {
   return fabs(x) > 6 ? copysign(1.0, x) : erf(x);
 }
 
+/* libm's own: these are not taken at all floats. */
+static inline double double_sin(double x) { return sin(x); }
+static inline double double_cos(double x) { return cos(x); }
+static inline double double_tan(double x) { return tan(x); }
+static inline double double_asin(double x) { return asin(x); }
+static inline double double_acos(double x) { return acos(x); }
+static inline double double_atan(double x) { return atan(x); }
+static inline double double_sinh(double x) { return sinh(x); }
+static inline double double_cosh(double x) { return cosh(x); }
+static inline double double_asinh(double x) { return asinh(x); }
+static inline double double_acosh(double x) { return acosh(x); }
+static inline double double_atanh(double x) { return atanh(x); }
+
 #endif

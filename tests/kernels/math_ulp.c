@@ -48,7 +48,18 @@ static double mish(double x) { return x * tanh(softplus(x)); }
   X(log, 4, 0x1p-126, false)                                                                                           \
   X(softplus, 4, 0x1p-119, false)                                                                                      \
   X(erf, 2, 0x1p-119, false)                                                                                           \
-  X(mish, 5, 0x1p-119, false)
+  X(mish, 5, 0x1p-119, false)                                                                                          \
+  X(sin, 1, 0x1p-126, false)                                                                                           \
+  X(cos, 1, 0x1p-126, false)                                                                                           \
+  X(tan, 1, 0x1p-126, false)                                                                                           \
+  X(asin, 1, 0x1p-126, false)                                                                                          \
+  X(acos, 1, 0x1p-126, false)                                                                                          \
+  X(atan, 1, 0x1p-126, false)                                                                                          \
+  X(sinh, 1, 0x1p-126, false)                                                                                          \
+  X(cosh, 1, 0x1p-126, false)                                                                                          \
+  X(asinh, 1, 0x1p-126, false)                                                                                         \
+  X(acosh, 1, 0x1p-126, false)                                                                                         \
+  X(atanh, 1, 0x1p-126, false)
 
 #define DEFINE(name, bound, smallest, activation)                                                                      \
   static void call_##name(const float *x, float *y) {                                                                  \

@@ -37,7 +37,7 @@ BOUNDS = {
     "HardSigmoid": (0, 2), "HardSwish": (0, 4), "Gelu": (0, 6), "Gelu tanh": (0, 8), "BatchNormalization": (0, 16),
     "Softmax": (0, 32), "LogSoftmax": (0, 32), "GlobalAveragePool": (0, 32), "ReduceMean f32": (1, 0),
     "ReduceL2 f32": (1, 0), "Swish": (9, 0), "ReduceLogSum f32": (4, 0), "ReduceLogSumExp f32": (0, 32),
-}
+} | {op: (1, 0) for op in ("Sin", "Cos", "Tan", "Asin", "Acos", "Atan", "Sinh", "Cosh", "Asinh", "Acosh", "Atanh")}
 
 
 @pytest.fixture(scope="session")
@@ -85,7 +85,8 @@ def test_every_inexact_case_has_a_bound():
 SPECIAL = numpy.array([0, -0.0, 1, -1, 0.5, -0.5, 1.5, 2.5, -2.5, 1e30, -1e30, numpy.inf, -numpy.inf, numpy.nan],
                       numpy.float32)
 PROPAGATING = ["Abs", "Neg", "Sign", "Floor", "Ceil", "Round", "Relu", "LeakyRelu", "Elu", "Selu", "Celu", "Sigmoid",
-               "Tanh", "Exp", "Log", "Erf", "Sqrt", "Reciprocal", "HardSigmoid", "HardSwish", "Softplus", "Softsign"]
+               "Tanh", "Exp", "Log", "Erf", "Sqrt", "Reciprocal", "HardSigmoid", "HardSwish", "Softplus", "Softsign",
+               "Sin", "Cos", "Tan", "Asin", "Acos", "Atan", "Sinh", "Cosh", "Asinh", "Acosh", "Atanh", "IsNaN", "IsInf"]
 
 
 def unary_on_specials():
