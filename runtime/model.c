@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* A model: the module's constants and a pool of threads, shared by its contexts. */
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "context.h"
 
@@ -12,6 +14,15 @@ static bool options_read(const rnncc_options *given, rnncc_options *own) {
   if (given->struct_size < offsetof(rnncc_options, threads) + sizeof given->threads) return false;
   memcpy(own, given, given->struct_size < sizeof *own ? given->struct_size : sizeof *own);
   return own->threads >= 0;
+}
+
+/* Asks that weights which are not in memory yet be read into huge pages, and mapped by them. Where the system cannot,
+ * nothing is lost. */
+static void prefer_huge_pages(const Module *module) {
+  enum { HUGE_BYTES = 1 << 21 }; /* of most CPUs; where they are larger, the system takes those that fit */
+  uintptr_t begin = ((uintptr_t)module->weights + HUGE_BYTES - 1) & ~(uintptr_t)(HUGE_BYTES - 1);
+  uintptr_t end = ((uintptr_t)module->weights + (uintptr_t)module->info.weights_bytes) & ~(uintptr_t)(HUGE_BYTES - 1);
+  if (begin < end) madvise((void *)begin, end - begin, MADV_HUGEPAGE);
 }
 
 static rnncc_status refuse(rnncc_status status, const char *reason, const char **why) {
@@ -32,6 +43,7 @@ rnncc_status model_create(const rnncc_options *given, rnncc_model **out, const c
     return refuse(RNNCC_ERROR_MEMORY, "model_create: out of memory", why);
   }
   *model = (rnncc_model){.module = &rnncc_module, .pool = pool};
+  prefer_huge_pages(&rnncc_module);
   *out = model;
   return refuse(RNNCC_OK, NULL, why);
 }

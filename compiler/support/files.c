@@ -140,16 +140,19 @@ void file_write(Arena *arena, const char *path, const void *data, size_t size) {
   temporary_commit(temporary, path);
 }
 
-/* False, with errno, where reading or writing fails. In pieces: a module may be large. */
+/* False, with errno, where reading or writing fails. In pieces, as a module may be large, each by one write. */
 static bool copy_bytes(FILE *in, FILE *out, char *piece, size_t bytes) {
   size_t got;
+  setvbuf(out, NULL, _IONBF, 0);
   while ((got = fread(piece, 1, bytes, in)) > 0)
     if (fwrite(piece, 1, got, out) != got) return false;
   return !ferror(in);
 }
 
+/* Linux keeps what is written at once in as large pages of its cache as fit, on file systems that can: in pieces of a
+ * whole number of huge pages a module's weights are mapped by huge ones. */
 void file_copy(Arena *arena, const char *from, const char *to) {
-  enum { PIECE_BYTES = 1 << 16 };
+  enum { PIECE_BYTES = 1 << 22 };
   char *temporary = temporary_beside(arena, to);
   FILE *in = fopen(from, "rb"), *out = fopen(temporary, "wb");
   struct stat status;

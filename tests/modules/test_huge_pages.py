@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: MIT
+"""Weights are mapped by huge pages where the file system's cache has them: reading a network's weights from memory is
+then limited by the memory, not by the translation of addresses, and a start has few pages to map."""
+import mmap
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from support.model_builder import Model
+from support.module import Module
+
+MIB = 1 << 20
+WEIGHTS = 16 * MIB
+
+
+def huge_bytes():
+    try:
+        return int(Path("/sys/kernel/mm/transparent_hugepage/hpage_pmd_size").read_text())
+    except OSError:
+        return 0
+
+
+def mapped_by_huge_pages(path):
+    """Bytes of the file that this process has mapped so."""
+    total, here = 0, False
+    for line in Path("/proc/self/smaps").read_text().splitlines():
+        if re.match(r"[0-9a-f]+-[0-9a-f]+ ", line):
+            here = line.endswith(f" {path}")
+        elif here and line.startswith("FilePmdMapped:"):
+            total += int(line.split()[1]) << 10
+    return total
+
+
+def file_system_can(folder):
+    path = folder / "probe"
+    with open(path, "wb", buffering=0) as file:
+        file.write(b"\1" * WEIGHTS)
+    with open(path, "rb") as file, mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ) as mapped:
+        assert sum(mapped[::mmap.PAGESIZE]) == WEIGHTS // mmap.PAGESIZE
+        return mapped_by_huge_pages(path) >= WEIGHTS // 2
+
+
+def test_weights_are_mapped_by_huge_pages(rnncc, tmp_path):
+    if not 0 < huge_bytes() <= WEIGHTS // 4 or not file_system_can(tmp_path):
+        pytest.skip("the kernel maps no files by huge pages here")
+    model, side = Model("wide"), 2048
+    x = model.input("x", "f32", [1, side])
+    model.output(model.node("MatMul", [x, model.constant(np.ones((side, side), np.float32))]))
+    module = tmp_path / "wide.so"
+    assert rnncc(model.write(tmp_path), "-o", module).returncode == 0
+    with Module(module).context() as context:
+        context.warmup()
+        assert mapped_by_huge_pages(module) >= WEIGHTS // 2
