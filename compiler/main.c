@@ -28,7 +28,7 @@ static void emit_module(const Options *options, Graph *graph, Emitter *emitter) 
 /* From the model file to the graph that kernels are chosen for. */
 static Graph *optimise(const Options *options, Arena *arena) {
   Graph *graph;
-  STEP(load, NULL, graph = load_model(arena, options->model));
+  STEP(load, NULL, graph = load_model(arena, options->model, &options->settings));
   graph->target = options->target;
   graph->machine = arena_copy(arena, &options->machine, sizeof options->machine);
   graph->variant = options->variant;
@@ -110,8 +110,8 @@ static void tune(const Options *options, Arena *arena) {
 }
 
 int main(int argc, char **argv) {
-  Options options = parse_options(argc, argv);
   Arena *arena = arena_new();
+  Options options = parse_options(arena, argc, argv);
   pipeline_start(&options);
   switch (options.verb) {
   case VERB_COMPILE:

@@ -14,9 +14,9 @@
 static const char help_text[] =
     "rnncc compiles a recurrent or convolutional network into one shared object that needs only libc.\n"
     "\n"
-    "usage: rnncc [compile] MODEL.json [-o MODULE.so] [options]\n"
-    "       rnncc inspect MODEL.json [--memory[=SVG] | --explain=rnn]\n"
-    "       rnncc tune --rnn MODEL.json [-o RECORDS.jsonl] [--budget=S]\n"
+    "usage: rnncc [compile] MODEL.onnx|MODEL.json [-o MODULE.so] [options]\n"
+    "       rnncc inspect MODEL [--memory[=SVG] | --explain=rnn]\n"
+    "       rnncc tune --rnn MODEL [-o RECORDS.jsonl] [--budget=S]\n"
     "       rnncc targets\n"
     "\n"
     "compile (the plain form)         example: rnncc digits_rnn.json -o digits_rnn.so --target=x86-64-v3\n"
@@ -37,6 +37,10 @@ static const char help_text[] =
     "times\n"
     "                          slower, and more exact\n"
     "      --schedules=FILE    measured schedules that `rnncc tune` recorded: they are used where they fit\n"
+    "the model                        example: rnncc vad.onnx --dim T=1..50..400 --state h=hN --freeze sr=16000\n"
+    "      --dim NAME=RANGE    bounds a named dim: MIN..OPT..MAX, MIN..MAX or N; OPT is what schedules are chosen for\n"
+    "      --state IN=OUT      the context keeps that output for the next run's input\n"
+    "      --freeze NAME=VALUE makes an input a constant: a JSON number, true, false, or a nested list of those\n"
     "inspect                          example: rnncc inspect digits_cnn.json --memory\n"
     "      --memory[=SVG]      prints the memory plan, and draws it: tensors over time, and what is live at once\n"
     "      --explain=rnn       prints how recurrent layers could run, what is ruled out and why, and what is chosen;\n"
@@ -59,6 +63,9 @@ static const char help_text[] =
 
 enum {
   OPT_EMIT = 256,
+  OPT_DIM,
+  OPT_STATE,
+  OPT_FREEZE,
   OPT_TARGET,
   OPT_THREADS,
   OPT_TIMEOUT,
@@ -78,6 +85,9 @@ enum {
 
 static const struct option long_options[] = {
     {"output", required_argument, NULL, 'o'},
+    {"dim", required_argument, NULL, OPT_DIM},
+    {"state", required_argument, NULL, OPT_STATE},
+    {"freeze", required_argument, NULL, OPT_FREEZE},
     {"emit", required_argument, NULL, OPT_EMIT},
     {"target", required_argument, NULL, OPT_TARGET},
     {"tool-timeout", required_argument, NULL, OPT_TIMEOUT},
@@ -182,6 +192,17 @@ static void set_explain(Options *options, const char *given) {
   options->explain = true;
 }
 
+/* What they say of the model is checked with it. */
+static void add_setting(Options *options, Arena *arena, int option, const char *given) {
+  ModelSettings *settings = &options->settings;
+  if (option == OPT_DIM && !settings_add_dim(settings, arena, given))
+    usage_error("--dim %s: NAME=MIN..OPT..MAX, NAME=MIN..MAX or NAME=N", given);
+  if (option == OPT_STATE && !settings_add_state(settings, arena, given))
+    usage_error("--state %s: INPUT=OUTPUT", given);
+  if (option == OPT_FREEZE && !settings_add_freeze(settings, arena, given))
+    usage_error("--freeze %s: NAME=VALUE", given);
+}
+
 static void list_passes(void) {
   for (int i = 0; pass_names[i]; i++) puts(pass_names[i]);
   stop(EXIT_OK);
@@ -194,7 +215,7 @@ static void set_dump(Options *options, const char *given) {
   if (!options->dump_after) usage_error("--dump-after=%s: no such pass; --dump-after=list lists them", given);
 }
 
-static void set_option(Options *options, int option, const char *argument) {
+static void set_option(Options *options, Arena *arena, int option, const char *argument) {
   switch (option) {
   case 'o':
     options->output = argument;
@@ -208,6 +229,11 @@ static void set_option(Options *options, int option, const char *argument) {
   case OPT_VERSION:
     puts("rnncc " RNNCC_VERSION);
     stop(EXIT_OK);
+  case OPT_DIM:
+  case OPT_STATE:
+  case OPT_FREEZE:
+    add_setting(options, arena, option, argument);
+    break;
   case OPT_EMIT:
     set_emit(options, argument);
     break;
@@ -299,10 +325,11 @@ static void check_output(const Options *options) {
     usage_error("tune: it writes records, not %s", emit_names[options->emit]);
 }
 
-Options parse_options(int argc, char **argv) {
-  Options options = {.verb = VERB_COMPILE, .tool_seconds = 300};
+Options parse_options(Arena *arena, int argc, char **argv) {
+  Options options = {.verb = VERB_COMPILE, .tool_seconds = 300, .settings = settings_new(arena, argc)};
   int option;
-  while ((option = getopt_long(argc, argv, "o:vh", long_options, NULL)) != -1) set_option(&options, option, optarg);
+  while ((option = getopt_long(argc, argv, "o:vh", long_options, NULL)) != -1)
+    set_option(&options, arena, option, optarg);
   take_words(&options, argv + optind, argc - optind);
   check_verb(&options);
   if (!(options.budget_seconds > 0)) options.budget_seconds = 60;

@@ -5,6 +5,7 @@
 
 #include <stdbool.h>
 
+#include "load/settings.h"
 #include "machine.h"
 #include "schedules/records.h"
 
@@ -15,6 +16,7 @@ typedef enum EmitKind { EMIT_SO, EMIT_C, EMIT_H, EMIT_GRAPH, EMIT_DOT } EmitKind
 typedef struct Options {
   Verb verb;
   const char *model;
+  ModelSettings settings;
   const char *output; /* NULL: made from the model's name; "-": stdout, for text */
   EmitKind emit;
   const Target *target;
@@ -35,6 +37,6 @@ typedef struct Options {
 } Options;
 
 /* Prints help and exits for --help and --version; error and EXIT_INVALID for what it does not understand. */
-Options parse_options(int argc, char **argv);
+Options parse_options(Arena *arena, int argc, char **argv);
 
 #endif

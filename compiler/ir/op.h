@@ -65,6 +65,7 @@ typedef struct AttributeSpec {
 /* Iterates the specs: *position starts at 0. False at the end. */
 bool op_next_attribute(const OpInfo *op, int *position, AttributeSpec *spec);
 bool op_find_attribute(const OpInfo *op, const char *name, AttributeSpec *spec);
+bool op_allows(const AttributeSpec *spec, const char *given); /* of alternatives, if the spec lists any */
 const char *attribute_kind_words(AttributeKind kind); /* "a list of integers" */
 
 /* Checks the node's arity, attributes and input types against its row, telling every mistake. False if there was any.

@@ -89,8 +89,7 @@ static bool kind_fits(const Attribute *attribute, AttributeKind wanted) {
   return is_list(wanted) && is_list(attribute->kind) && attribute->count == 0;
 }
 
-/* True if `given` is one of `a|b|c`, or if there is no choice to check against. */
-static bool is_alternative(const char *given, const AttributeSpec *spec) {
+bool op_allows(const AttributeSpec *spec, const char *given) {
   if (!memchr(spec->text, '|', (size_t)spec->text_length)) return true;
   size_t length = strlen(given);
   const char *end = spec->text + spec->text_length;
@@ -111,7 +110,7 @@ static bool check_attribute(const Node *node, const Attribute *attribute) {
              attribute_kind_words(spec.kind), attribute_kind_words(attribute->kind));
     return false;
   }
-  if (spec.kind == ATTRIBUTE_STRING && !is_alternative(attribute->s, &spec)) {
+  if (spec.kind == ATTRIBUTE_STRING && !op_allows(&spec, attribute->s)) {
     error_at(attribute->where, EXIT_INVALID, "`%s` of %s is \"%.80s\"; it must be one of %.*s", spec.name,
              node->op->name, attribute->s, spec.text_length, spec.text);
     return false;

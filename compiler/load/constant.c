@@ -93,7 +93,7 @@ static bool read_bool(Json json, uint8_t *out) {
   return true;
 }
 
-static bool read_element(Json json, DType dtype, void *out) {
+bool constant_read_element(Json json, DType dtype, void *out) {
   switch (dtype) {
   case RNNCC_F64:
   case RNNCC_F32:
@@ -125,7 +125,7 @@ bool constant_read(Json json, const char *name, Constant *constant) {
   constant->data = element;
   bool good = true;
   for (Json entry = json_first(data); entry.item; entry = json_next(entry), element += size)
-    good &= read_element(entry, constant->dtype, element);
+    good &= constant_read_element(entry, constant->dtype, element);
   return good;
 }
 

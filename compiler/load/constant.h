@@ -20,6 +20,9 @@ typedef struct Constant {
 /* `{"dtype": "i64", "shape": [2], "data": [0, 1]}`. False after an error. */
 bool constant_read(Json json, const char *name, Constant *constant);
 
+/* A number, bool, or special float in text, as an element of that type. False after an error. */
+bool constant_read_element(Json json, DType dtype, void *out);
+
 /* A Value outside the graph's list; NULL after an error. */
 Value *constant_value(Graph *graph, const Constant *constant);
 

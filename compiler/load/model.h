@@ -4,6 +4,7 @@
 #define RNNCC_MODEL_H
 
 #include "load/names.h"
+#include "load/settings.h"
 #include "support/files.h"
 #include "support/sha256.h"
 
@@ -11,13 +12,14 @@ typedef struct ModelReader {
   Arena *arena;
   Graph *graph;
   NameTable names;
-  Sha256 hash; /* the model file, then its weights files in order */
+  const ModelSettings *settings; /* may be NULL */
+  Sha256 hash;                   /* the model file, then its weights files in order */
 } ModelReader;
 
 /* The model format's JSON; models/schema.json describes it. */
-Graph *load_json_model(Arena *arena, const char *path);
-/* The same of a text in memory; `path` is for messages, and for the folder of the weights. */
-Graph *read_json_model(Arena *arena, const char *path, FileBytes text);
+Graph *load_json_model(Arena *arena, const char *path, const ModelSettings *settings);
+/* The same of a text in memory; `path` is for messages, and for the folder of the weights. Unsorted. */
+Graph *read_json_model(Arena *arena, const char *path, FileBytes text, const ModelSettings *settings);
 
 /* dims, inputs and the inputs of states; `read_results` after the nodes: outputs and the outputs of states. */
 void read_dims(ModelReader *reader, Json dims);

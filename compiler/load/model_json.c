@@ -51,19 +51,19 @@ static void read_model(ModelReader *reader, Json root) {
   stop_on_errors();
 }
 
-Graph *read_json_model(Arena *arena, const char *path, FileBytes text) {
-  ModelReader reader = {
-      .arena = arena, .graph = graph_new(arena), .names = name_table_new(arena), .hash = sha256_new()};
+Graph *read_json_model(Arena *arena, const char *path, FileBytes text, const ModelSettings *settings) {
+  ModelReader reader = {.arena = arena,
+                        .graph = graph_new(arena),
+                        .names = name_table_new(arena),
+                        .settings = settings,
+                        .hash = sha256_new()};
   reader.graph->file = path;
   sha256_add(&reader.hash, text.data, text.size);
   read_model(&reader, json_parse(arena, path, (const char *)text.data, text.size, 0));
   sha256_end(&reader.hash, reader.graph->model_sha256);
-  sort_nodes(reader.graph);
-  stop_on_errors();
-  graph_renumber(reader.graph);
   return reader.graph;
 }
 
-Graph *load_json_model(Arena *arena, const char *path) {
-  return read_json_model(arena, path, file_read(arena, path, MOST_MODEL_BYTES, LOCATION_FILE(path)));
+Graph *load_json_model(Arena *arena, const char *path, const ModelSettings *settings) {
+  return read_json_model(arena, path, file_read(arena, path, MOST_MODEL_BYTES, LOCATION_FILE(path)), settings);
 }

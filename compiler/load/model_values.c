@@ -39,6 +39,7 @@ void read_dims(ModelReader *reader, Json dims) {
     if (!json_check(dim, DIM_FIELDS) || !read_extent(dim, "min", &min) || !read_extent(dim, "max", &max)) continue;
     int64_t opt = max;
     if (!read_extent(dim, "opt", &opt)) continue;
+    settings_bound_dim(reader->settings, json_key(dim), &min, &opt, &max);
     if (*json_key(dim) == 0)
       error_at(json_where(dim), EXIT_INVALID, "the name is empty");
     else if (min > opt || opt > max)
@@ -94,12 +95,21 @@ static Value *read_input(ModelReader *reader, Json json, Json name) {
   return value;
 }
 
+static void read_graph_input(ModelReader *reader, Json input, Json name) {
+  Graph *graph = reader->graph;
+  Value *value = read_input(reader, input, name);
+  const FreezeSetting *frozen = settings_frozen(reader->settings, value->name);
+  if (!frozen)
+    graph->inputs[graph->n_inputs++] = value;
+  else if (value->dtype != RNNCC_NONE)
+    settings_freeze(graph, frozen, value);
+}
+
 void read_inputs(ModelReader *reader, Json inputs) {
   Graph *graph = reader->graph;
   graph->inputs = ARENA_ARRAY(reader->arena, Value *, json_count(inputs));
   for (Json input = json_first(inputs); input.item; input = json_next(input))
-    if (json_check(input, INPUT_FIELDS))
-      graph->inputs[graph->n_inputs++] = read_input(reader, input, json_member(input, "name"));
+    if (json_check(input, INPUT_FIELDS)) read_graph_input(reader, input, json_member(input, "name"));
 }
 
 /* A context holds the state at one size, cut along the batch axis alone. */

@@ -27,7 +27,7 @@ _Noreturn void __wrap_bug_at(const char *file, int line, const char *format, ...
   abort();
 }
 
-static void read_model_text(Arena *arena, FileBytes bytes) { read_json_model(arena, "model.json", bytes); }
+static void read_model_text(Arena *arena, FileBytes bytes) { read_json_model(arena, "model.json", bytes, NULL); }
 
 static void read_weights_text(Arena *arena, FileBytes bytes) {
   const uint8_t *line_end = memchr(bytes.data, '\n', bytes.size);

@@ -39,13 +39,13 @@ static int close_folder(void **state) {
 
 static void load(void *path) {
   Arena *arena = arena_new();
-  load_model(arena, path);
+  load_model(arena, path, NULL);
   arena_free(arena);
 }
 
 static Graph *load_text(Fixture *it, const char *text) {
   file_write(it->arena, it->model, text, strlen(text));
-  return load_model(it->arena, it->model);
+  return load_model(it->arena, it->model, NULL);
 }
 
 static const char SMALL[] =
@@ -88,14 +88,14 @@ static void a_weights_file_cut_at_any_byte_is_refused(void **state) {
 static void the_hash_covers_model_and_weights_but_not_the_folder(void **state) {
   Fixture *it = *state;
   write_small(it);
-  Graph *first = load_model(it->arena, it->model);
+  Graph *first = load_model(it->arena, it->model, NULL);
   write_small(it);
-  Graph *again = load_model(it->arena, arena_format(it->arena, "%s/../%s", it->folder, it->model + 5));
+  Graph *again = load_model(it->arena, arena_format(it->arena, "%s/../%s", it->folder, it->model + 5), NULL);
   assert_memory_equal(first->model_sha256, again->model_sha256, 32);
   char *other = arena_copy(it->arena, WEIGHTS, WEIGHTS_BYTES);
   other[WEIGHTS_BYTES - 1] ^= 1;
   file_write(it->arena, it->weights, other, WEIGHTS_BYTES);
-  assert_memory_not_equal(first->model_sha256, load_model(it->arena, it->model)->model_sha256, 32);
+  assert_memory_not_equal(first->model_sha256, load_model(it->arena, it->model, NULL)->model_sha256, 32);
 }
 
 static const Value *find_value(const Graph *graph, const char *name) {
@@ -221,7 +221,7 @@ static void a_saved_model_loads_as_the_same_graph(void **state) {
   Graph *graph = load_text(it, RICH);
   save_model(it->arena, graph, saved);
   FileBytes weights = saved_weights(it);
-  Graph *again = load_model(it->arena, saved);
+  Graph *again = load_model(it->arena, saved, NULL);
   assert_string_equal(dump(it, graph), dump(it, again));
   save_model(it->arena, again, saved);
   FileBytes weights_again = saved_weights(it);
@@ -235,11 +235,11 @@ static void values_of_one_name_are_told_apart_when_saved(void **state) {
   Fixture *it = *state;
   char *saved = arena_format(it->arena, "%s/saved.json", it->folder);
   write_small(it);
-  Graph *graph = load_model(it->arena, it->model);
+  Graph *graph = load_model(it->arena, it->model, NULL);
   for (int i = 0; i < graph->n_values; i++)
     if (graph->values[i] != graph->inputs[0]) graph->values[i]->name = i % 2 ? "x" : "";
   save_model(it->arena, graph, saved);
-  Graph *again = load_model(it->arena, saved);
+  Graph *again = load_model(it->arena, saved, NULL);
   assert_string_equal(again->inputs[0]->name, "x");
   assert_int_equal(again->n_values, graph->n_values);
 }

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What older opsets say differently from the newest is rewritten in the draft of a node: attributes that became inputs,
+ * operators that got another name, axes that meant something else. The table stands in adapt.c.
+ */
+#ifndef RNNCC_ADAPT_H
+#define RNNCC_ADAPT_H
+
+#include "load/onnx/reader.h"
+
+/* An op of ours, or one that becomes such. */
+bool adapt_knows(const Draft *draft);
+/* False after an error or what is not supported. */
+bool adapt(OnnxReader *reader, Draft *draft);
+
+typedef bool Adaptation(OnnxReader *reader, Draft *draft);
+Adaptation adapt_softmax, adapt_broadcast, adapt_prelu, adapt_group_norm;
+Adaptation adapt_clip, adapt_pad, adapt_top_k, adapt_reshape, adapt_dft;
+Adaptation adapt_resize, adapt_upsample, adapt_scatter, adapt_dropout;
+Adaptation adapt_cast, adapt_concat, adapt_recurrent, adapt_batch_norm, adapt_selu, adapt_grid_sample, adapt_roi_align;
+
+/* For these. */
+Attribute *draft_attribute(const Draft *draft, const char *name); /* NULL: not given */
+int64_t draft_int(const Draft *draft, const char *name, int64_t otherwise);
+void draft_drop(Draft *draft, const char *name);
+void draft_set_int(OnnxReader *reader, Draft *draft, const char *name, int64_t i);
+void draft_set_string(OnnxReader *reader, Draft *draft, const char *name, const char *s);
+Value *draft_input(const Draft *draft, int input); /* NULL: absent */
+void draft_set_input(OnnxReader *reader, Draft *draft, int input, Value *value);
+/* A list of integers, or one number of the type, as a constant. */
+Value *draft_ints(OnnxReader *reader, const Draft *draft, size_t n, const int64_t *ints);
+Value *draft_number(OnnxReader *reader, const Draft *draft, DType dtype, double number);
+/* A new node without attributes; its one output is returned. Order does not matter: nodes are sorted in the end. */
+Value *draft_node(OnnxReader *reader, const Draft *draft, const char *op, int n_inputs, Value **inputs);
+/* The same, onto an output that is there. */
+void draft_node_onto(OnnxReader *reader, const Draft *draft, const char *op, int n_inputs, Value **inputs,
+                     Value *output);
+/* A value in place of the draft's output; the output is returned, for another node to write. */
+Value *draft_take_output(Draft *draft, int output);
+/* Works out shapes so far. -1, or RNNCC_NONE: not known. */
+int draft_rank(OnnxReader *reader, const Draft *draft, const Value *value);
+DType draft_dtype(OnnxReader *reader, const Draft *draft, const Value *value);
+
+#endif

@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: MIT */
+/* Rewriting of attributes that became inputs. */
+#include <string.h>
+
+#include "load/onnx/adapt.h"
+
+/* The list as an input in place of the attribute. */
+static void move_ints(OnnxReader *reader, Draft *draft, const char *name, int input) {
+  const Attribute *given = draft_attribute(draft, name);
+  if (!given || given->kind != ATTRIBUTE_INTS) return;
+  draft_set_input(reader, draft, input, draft_ints(reader, draft, given->count, given->ints));
+  draft_drop(draft, name);
+}
+
+/* The number as an input, of the type of input 0, in place of the attribute. */
+static void move_number(OnnxReader *reader, Draft *draft, const char *name, int input) {
+  const Attribute *given = draft_attribute(draft, name);
+  if (!given || given->kind != ATTRIBUTE_FLOAT || !draft_input(draft, 0)) return;
+  DType dtype = draft_dtype(reader, draft, draft->inputs[0]);
+  Value *number = draft_number(reader, draft, dtype == RNNCC_NONE ? RNNCC_F32 : dtype, given->f);
+  draft_set_input(reader, draft, input, number);
+  draft_drop(draft, name);
+}
+
+bool adapt_clip(OnnxReader *reader, Draft *draft) {
+  move_number(reader, draft, "min", 1);
+  move_number(reader, draft, "max", 2);
+  return true;
+}
+
+/* Opset 1 calls the pads `paddings`. */
+bool adapt_pad(OnnxReader *reader, Draft *draft) {
+  move_ints(reader, draft, "paddings", 1);
+  move_ints(reader, draft, "pads", 1);
+  move_number(reader, draft, "value", 2);
+  return true;
+}
+
+bool adapt_top_k(OnnxReader *reader, Draft *draft) {
+  const Attribute *given = draft_attribute(draft, "k");
+  if (!given || given->kind != ATTRIBUTE_INT) return true;
+  draft_set_input(reader, draft, 1, draft_ints(reader, draft, 1, &given->i));
+  draft_drop(draft, "k");
+  return true;
+}
+
+bool adapt_reshape(OnnxReader *reader, Draft *draft) {
+  move_ints(reader, draft, "shape", 1);
+  return true;
+}
+
+/* Opset 17 counts the axis from the start, and takes axis 1 if none is given. */
+bool adapt_dft(OnnxReader *reader, Draft *draft) {
+  int64_t axis = draft_int(draft, "axis", 1);
+  draft_drop(draft, "axis");
+  Value *number = draft_ints(reader, draft, 1, &axis);
+  number->rank = 0;
+  draft_set_input(reader, draft, 2, number);
+  return true;
+}
+
+/* Opset 1 numbers the type or, as text, names it in capitals; our names are those of the format. */
+bool adapt_cast(OnnxReader *reader, Draft *draft) {
+  static const struct {
+    const char *onnx, *ours;
+  } NAMES[] = {{"FLOAT", "f32"},   {"UINT8", "u8"},   {"INT8", "i8"},    {"UINT16", "u16"},
+               {"INT16", "i16"},   {"INT32", "i32"},  {"INT64", "i64"},  {"BOOL", "bool"},
+               {"FLOAT16", "f16"}, {"DOUBLE", "f64"}, {"UINT32", "u32"}, {"UINT64", "u64"}};
+  const Attribute *to = draft_attribute(draft, "to");
+  if (!to || to->kind != ATTRIBUTE_STRING) return true;
+  for (size_t i = 0; i < sizeof NAMES / sizeof *NAMES; i++) {
+    if (strcmp(NAMES[i].onnx, to->s) != 0) continue;
+    if (dtype_from_name(NAMES[i].ours) == RNNCC_NONE) break;
+    draft_set_string(reader, draft, "to", NAMES[i].ours);
+    return true;
+  }
+  unsupported_add(&reader->unsupported, draft->name, "Cast to \"%.40s\"", to->s);
+  return false;
+}

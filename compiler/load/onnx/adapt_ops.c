@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: MIT */
+/* Rewriting of operators that got another name, other defaults, or lost what only training needs. */
+#include <string.h>
+
+#include "ir/tensor.h"
+#include "load/onnx/adapt.h"
+
+bool adapt_concat(OnnxReader *reader, Draft *draft) {
+  if (!draft_attribute(draft, "axis")) draft_set_int(reader, draft, "axis", 1);
+  return true;
+}
+
+bool adapt_scatter(OnnxReader *reader, Draft *draft) {
+  (void)reader;
+  draft->op = "ScatterElements";
+  return true;
+}
+
+/* Until opset 10 pixels map by the scale alone, and the one before counts. */
+static void map_asymmetrically(OnnxReader *reader, Draft *draft, Value *scales) {
+  draft_set_input(reader, draft, 1, NULL);
+  draft_set_input(reader, draft, 2, scales);
+  draft_set_string(reader, draft, "coordinate_transformation_mode", "asymmetric");
+  draft_set_string(reader, draft, "nearest_mode", "floor");
+}
+
+bool adapt_resize(OnnxReader *reader, Draft *draft) {
+  map_asymmetrically(reader, draft, draft_input(draft, 1));
+  return true;
+}
+
+static Value *scales_of(OnnxReader *reader, const Draft *draft) {
+  const Attribute *given = draft_attribute(draft, "scales");
+  if (!given || given->kind != ATTRIBUTE_FLOATS) return draft_input(draft, 1);
+  int64_t n = (int64_t)given->count;
+  Tensor *scales = tensor_new(reader->arena, RNNCC_F32, 1, &n);
+  for (int64_t i = 0; i < n; i++) tensor_set(scales, i, given->floats[i]);
+  return graph_constant(draft->scope->graph, draft->name, RNNCC_F32, 1, &n, scales->data);
+}
+
+bool adapt_upsample(OnnxReader *reader, Draft *draft) {
+  const Attribute *mode = draft_attribute(draft, "mode");
+  draft->op = "Resize";
+  if (mode && mode->kind == ATTRIBUTE_STRING && strcmp(mode->s, "bilinear") == 0)
+    draft_set_string(reader, draft, "mode", "linear");
+  map_asymmetrically(reader, draft, scales_of(reader, draft));
+  draft_drop(draft, "scales");
+  return true;
+}
+
+bool adapt_grid_sample(OnnxReader *reader, Draft *draft) {
+  const Attribute *mode = draft_attribute(draft, "mode");
+  if (!mode || mode->kind != ATTRIBUTE_STRING) return true;
+  if (strcmp(mode->s, "bilinear") == 0)
+    draft_set_string(reader, draft, "mode", "linear");
+  else if (strcmp(mode->s, "bicubic") == 0)
+    draft_set_string(reader, draft, "mode", "cubic");
+  return true;
+}
+
+bool adapt_roi_align(OnnxReader *reader, Draft *draft) {
+  draft_set_string(reader, draft, "coordinate_transformation_mode", "output_half_pixel");
+  return true;
+}
+
+static void default_number(OnnxReader *reader, Draft *draft, const char *name, double number) {
+  if (draft_attribute(draft, name)) return;
+  draft_set_int(reader, draft, name, 0);
+  Attribute *attribute = draft_attribute(draft, name);
+  attribute->kind = ATTRIBUTE_FLOAT;
+  attribute->f = number;
+}
+
+bool adapt_selu(OnnxReader *reader, Draft *draft) {
+  default_number(reader, draft, "alpha", 1.6732);
+  default_number(reader, draft, "gamma", 1.0507);
+  return true;
+}
+
+/* hidden_size may be left out; R [D, G*H, H] has it. Before opset 7 output_sequence says what outputs say themselves.
+ */
+bool adapt_recurrent(OnnxReader *reader, Draft *draft) {
+  const Value *weights = draft_input(draft, 2);
+  draft_drop(draft, "output_sequence");
+  if (draft_attribute(draft, "hidden_size") || !weights) return true;
+  if (draft_rank(reader, draft, weights) == 3 && dim_is_const(weights->shape[2]))
+    draft_set_int(reader, draft, "hidden_size", dim_value(weights->shape[2]));
+  return true;
+}
+
+bool adapt_batch_norm(OnnxReader *reader, Draft *draft) {
+  if (draft_int(draft, "spatial", 1) == 0) {
+    unsupported_add(&reader->unsupported, draft->name, "`spatial`=0 of BatchNormalization");
+    return false;
+  }
+  draft_drop(draft, "spatial");
+  if (draft->scope->opset < 7) draft_drop(draft, "is_test");
+  return true;
+}
+
+static bool constant_number(const Value *value, double *number) {
+  if (!value->data || value_max_count(value) != 1) return false;
+  const Tensor tensor = {.dtype = value->dtype, .data = (void *)value->data};
+  *number = tensor_get(&tensor, 0);
+  return true;
+}
+
+/* Training drops by chance, unless the ratio is 0: that is the same as not to train. */
+static bool trains(OnnxReader *reader, const Draft *draft) {
+  const Value *ratio = draft_input(draft, 1), *mode = draft_input(draft, 2);
+  double number = 0;
+  if (!mode || (constant_number(mode, &number) && number == 0)) return false;
+  if (ratio && constant_number(ratio, &number) && number == 0) return false;
+  if (mode->data)
+    unsupported_add(&reader->unsupported, draft->name, "the training mode of Dropout");
+  else
+    unsupported_add(&reader->unsupported, draft->name,
+                    "a training mode of Dropout that only run time knows (--freeze %.80s=false would fix it)",
+                    mode->name);
+  return true;
+}
+
+/* Nothing is dropped: the mask is true everywhere. */
+static void write_mask(OnnxReader *reader, Draft *draft) {
+  Draft fill = {.op = "ConstantOfShape", .name = draft->name, .where = draft->where, .scope = draft->scope};
+  Value *shape = draft_node(reader, draft, "Shape", 1, draft->inputs), *mask = draft->outputs[1];
+  Attribute *value = ARENA_NEW(reader->arena, Attribute);
+  int64_t one = 1;
+  *value = (Attribute){.name = "value", .kind = ATTRIBUTE_TENSOR, .where = draft->where};
+  Constant constant = {.name = "value", .dtype = RNNCC_BOOL, .rank = 1, .shape = &one, .count = 1};
+  constant.data = arena_copy(reader->arena, &(bool){true}, 1);
+  value->tensor = constant_value(reader->graph, &constant);
+  fill.attributes = value;
+  fill.n_attributes = 1;
+  draft_set_input(reader, &fill, 0, shape);
+  fill.outputs = arena_copy(reader->arena, &mask, sizeof(Value *));
+  fill.n_outputs = 1;
+  onnx_commit(reader, &fill);
+}
+
+bool adapt_dropout(OnnxReader *reader, Draft *draft) {
+  static const char *const IDLE[] = {"is_test", "ratio", "seed"};
+  for (size_t i = 0; i < sizeof IDLE / sizeof *IDLE; i++) draft_drop(draft, IDLE[i]);
+  if (draft->n_inputs < 1 || !draft->inputs[0]) return true; /* the check against the row tells */
+  if (trains(reader, draft)) return false;
+  draft->op = "Identity";
+  draft->n_inputs = 1;
+  if (draft->n_outputs < 2 || !draft->outputs[1]) return true;
+  if (draft->scope->opset < 10) {
+    unsupported_add(&reader->unsupported, draft->name, "the mask of Dropout before opset 10");
+    return false;
+  }
+  write_mask(reader, draft);
+  draft->n_outputs = 1;
+  return true;
+}

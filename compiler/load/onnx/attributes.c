@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: MIT */
+/* A node's attributes, and the value of a Constant node, which is one. */
+#include <math.h>
+#include <string.h>
+
+#include "load/onnx/reader.h"
+#include "load/onnx/wire.h"
+
+/* The oldest files do not say which of the fields counts: the one that is there does. */
+static Onnx__AttributeProto__AttributeType type_of(const Onnx__AttributeProto *proto) {
+  if (proto->has_type) return proto->type;
+  if (proto->has_f) return ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__FLOAT;
+  if (proto->has_i) return ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__INT;
+  if (proto->has_s) return ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__STRING;
+  if (proto->t) return ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__TENSOR;
+  if (proto->g) return ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__GRAPH;
+  if (proto->n_floats) return ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__FLOATS;
+  if (proto->n_strings) return ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__STRINGS;
+  return ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__INTS;
+}
+
+static const Onnx__AttributeProto *find_attribute(size_t n, Onnx__AttributeProto **attributes, const char *name) {
+  for (size_t i = 0; i < n; i++)
+    if (strcmp(onnx_text(attributes[i]->name), name) == 0) return attributes[i];
+  return NULL;
+}
+
+/* FunctionProto.attribute_proto, which is newer than Debian's onnx.proto: a default for an attribute. */
+static const Onnx__AttributeProto *default_of(OnnxReader *reader, const Onnx__FunctionProto *function,
+                                              const char *name) {
+  enum { ATTRIBUTE_PROTO = 11 };
+  for (unsigned i = 0; i < function->base.n_unknown_fields; i++) {
+    const ProtobufCMessageUnknownField *field = &function->base.unknown_fields[i];
+    if (field->tag != ATTRIBUTE_PROTO || field->wire_type != PROTOBUF_C_WIRE_TYPE_LENGTH_PREFIXED) continue;
+    size_t prefix = 1; /* its length, a varint, stands before it */
+    while (prefix < field->len && field->data[prefix - 1] >= 0x80) prefix++;
+    FileBytes bytes = {.data = field->data + prefix, .size = field->len - prefix};
+    const Onnx__AttributeProto *attribute =
+        (const void *)wire_read(reader->arena, reader->file, bytes, &onnx__attribute_proto__descriptor);
+    if (strcmp(onnx_text(attribute->name), name) == 0) return attribute;
+  }
+  return NULL;
+}
+
+const Onnx__AttributeProto *onnx_argument(OnnxReader *reader, const Scope *scope, const Onnx__AttributeProto *proto) {
+  while (proto && *onnx_text(proto->ref_attr_name)) {
+    while (scope && !scope->function) scope = scope->outer;
+    if (!scope) return NULL;
+    const Onnx__AttributeProto *given =
+        find_attribute(scope->call->n_attribute, scope->call->attribute, proto->ref_attr_name);
+    if (!given) return default_of(reader, scope->function, proto->ref_attr_name);
+    proto = given;
+    scope = scope->caller;
+  }
+  return proto;
+}
+
+static const char *text_of(OnnxReader *reader, Location where, ProtobufCBinaryData bytes) {
+  if (memchr(bytes.data ? bytes.data : (const uint8_t *)"", 0, bytes.len))
+    error_at(where, EXIT_INVALID, "the text has a NUL in it");
+  return arena_format(reader->arena, "%.*s", (int)bytes.len, bytes.data ? (const char *)bytes.data : "");
+}
+
+static bool read_strings(OnnxReader *reader, Attribute *attribute, const Onnx__AttributeProto *proto) {
+  attribute->kind = ATTRIBUTE_STRINGS;
+  attribute->count = proto->n_strings;
+  attribute->strings = ARENA_ARRAY(reader->arena, const char *, proto->n_strings);
+  for (size_t i = 0; i < proto->n_strings; i++)
+    attribute->strings[i] = text_of(reader, attribute->where, proto->strings[i]);
+  return true;
+}
+
+static bool read_floats(OnnxReader *reader, Attribute *attribute, const Onnx__AttributeProto *proto) {
+  attribute->kind = ATTRIBUTE_FLOATS;
+  attribute->count = proto->n_floats;
+  attribute->floats = ARENA_ARRAY(reader->arena, double, proto->n_floats);
+  for (size_t i = 0; i < proto->n_floats; i++) attribute->floats[i] = (double)proto->floats[i];
+  return true;
+}
+
+static bool read_tensor(OnnxReader *reader, Draft *draft, Attribute *attribute, const Onnx__TensorProto *proto) {
+  Constant *constant = ARENA_NEW(reader->arena, Constant);
+  if (!proto || !onnx_read_tensor(reader, proto, attribute->name, attribute->where, constant)) return false;
+  if (constant->dtype == RNNCC_NONE) {
+    unsupported_add(&reader->unsupported, draft->name, "the element type %s of a constant", constant->dtype_name);
+    return false;
+  }
+  attribute->kind = ATTRIBUTE_TENSOR;
+  attribute->tensor = constant_value(reader->graph, constant);
+  return attribute->tensor != NULL;
+}
+
+static bool read_body(OnnxReader *reader, Draft *draft, Attribute *attribute, const Onnx__GraphProto *proto) {
+  if (!proto) return false;
+  attribute->kind = ATTRIBUTE_GRAPH;
+  attribute->graph =
+      onnx_read_body(reader, draft->scope, proto, arena_format(reader->arena, "%s.%s", draft->name, attribute->name));
+  return true;
+}
+
+static bool read_value(OnnxReader *reader, Draft *draft, Attribute *attribute, const Onnx__AttributeProto *proto) {
+  switch (type_of(proto)) {
+  case ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__INT:
+    attribute->kind = ATTRIBUTE_INT;
+    attribute->i = proto->i;
+    return true;
+  case ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__FLOAT:
+    attribute->kind = ATTRIBUTE_FLOAT;
+    attribute->f = (double)proto->f;
+    return true;
+  case ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__STRING:
+    attribute->kind = ATTRIBUTE_STRING;
+    attribute->s = text_of(reader, attribute->where, proto->s);
+    return true;
+  case ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__INTS:
+    attribute->kind = ATTRIBUTE_INTS;
+    attribute->count = proto->n_ints;
+    attribute->ints = proto->ints;
+    return true;
+  case ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__FLOATS:
+    return read_floats(reader, attribute, proto);
+  case ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__STRINGS:
+    return read_strings(reader, attribute, proto);
+  case ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__TENSOR:
+    return read_tensor(reader, draft, attribute, proto->t);
+  case ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__GRAPH:
+    return read_body(reader, draft, attribute, proto->g);
+  default:
+    unsupported_add(&reader->unsupported, draft->name, "the kind of the attribute `%.80s` of %s", attribute->name,
+                    draft->op);
+    return false;
+  }
+}
+
+bool onnx_read_attribute(OnnxReader *reader, Draft *draft, const Onnx__AttributeProto *proto) {
+  const Onnx__AttributeProto *given = onnx_argument(reader, draft->scope, proto);
+  if (!given) return true;
+  Attribute *attribute = &draft->attributes[draft->n_attributes];
+  *attribute = (Attribute){.name = onnx_text(proto->name), .where = draft->where};
+  bool good = read_value(reader, draft, attribute, given);
+  draft->n_attributes += good;
+  return good;
+}
+
+static const void *floats(OnnxReader *reader, const float *given, size_t n) {
+  return arena_copy(reader->arena, given, n * sizeof *given);
+}
+
+static void set_list(OnnxReader *reader, Constant *constant, DType dtype, size_t n, const void *data) {
+  constant->dtype = dtype;
+  constant->dtype_name = dtype_name(dtype);
+  constant->rank = 1;
+  constant->shape = ARENA_ARRAY(reader->arena, int64_t, 1);
+  constant->shape[0] = (int64_t)n;
+  constant->count = n;
+  constant->data = data;
+}
+
+static void set_scalar(Constant *constant, DType dtype, const void *data) {
+  constant->dtype = dtype;
+  constant->dtype_name = dtype_name(dtype);
+  constant->count = 1;
+  constant->data = data;
+}
+
+bool onnx_read_constant(OnnxReader *reader, const Scope *scope, const Onnx__NodeProto *proto, Location where,
+                        Constant *constant) {
+  const Onnx__AttributeProto *given =
+      proto->n_attribute == 1 ? onnx_argument(reader, scope, proto->attribute[0]) : NULL;
+  const char *name = constant->name;
+  *constant = (Constant){.name = name, .where = where};
+  switch (given ? type_of(given) : ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__UNDEFINED) {
+  case ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__TENSOR:
+    return given->t && onnx_read_tensor(reader, given->t, name, where, constant);
+  case ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__INT:
+    set_scalar(constant, RNNCC_I64, arena_copy(reader->arena, &given->i, sizeof given->i));
+    return true;
+  case ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__FLOAT:
+    set_scalar(constant, RNNCC_F32, floats(reader, &given->f, 1));
+    return true;
+  case ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__INTS:
+    set_list(reader, constant, RNNCC_I64, given->n_ints,
+             arena_copy(reader->arena, given->ints, given->n_ints * sizeof *given->ints));
+    return true;
+  case ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__FLOATS:
+    set_list(reader, constant, RNNCC_F32, given->n_floats, floats(reader, given->floats, given->n_floats));
+    return true;
+  default:
+    unsupported_add(&reader->unsupported, name, "a Constant of `%.80s`",
+                    proto->n_attribute ? onnx_text(proto->attribute[0]->name) : "nothing");
+    return false;
+  }
+}

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: MIT */
+/* Functions of the model itself: their nodes take the place of each call. */
+#include <string.h>
+
+#include "load/onnx/reader.h"
+
+enum { MOST_CALLS = 32 }; /* inside each other */
+
+bool onnx_default_domain(const char *domain) { return *onnx_text(domain) == 0 || strcmp(domain, "ai.onnx") == 0; }
+
+int64_t onnx_opset(size_t n, Onnx__OperatorSetIdProto **opsets) {
+  for (size_t i = 0; i < n; i++)
+    if (onnx_default_domain(opsets[i]->domain)) return opsets[i]->version;
+  return 0;
+}
+
+static bool same_text(const char *a, const char *b) { return strcmp(onnx_text(a), onnx_text(b)) == 0; }
+
+const Onnx__FunctionProto *onnx_function(const OnnxReader *reader, const Onnx__NodeProto *node) {
+  for (size_t i = 0; i < reader->model->n_functions; i++) {
+    const Onnx__FunctionProto *function = reader->model->functions[i];
+    if (same_text(function->name, node->op_type) && same_text(function->domain, node->domain)) return function;
+  }
+  return NULL;
+}
+
+static bool check_call(const Draft *draft, const Onnx__FunctionProto *function) {
+  if ((size_t)draft->n_inputs <= function->n_input && (size_t)draft->n_outputs <= function->n_output) return true;
+  error_at(draft->where, EXIT_INVALID, "the function %.80s has %zu inputs and %zu outputs; the call has %d and %d",
+           draft->op, function->n_input, function->n_output, draft->n_inputs, draft->n_outputs);
+  return false;
+}
+
+static bool declare_inputs(Scope *scope, const Draft *draft, const Onnx__FunctionProto *function) {
+  for (int i = 0; i < (int)function->n_input; i++) {
+    Name *name = name_declare(&scope->names, function->input[i], draft->where);
+    if (!name) return false;
+    name->value = i < draft->n_inputs ? draft->inputs[i] : NULL;
+    if (!name->value) name->constant = &onnx_absent;
+  }
+  return true;
+}
+
+/* An output that the function takes from its inputs as it is. */
+static void pass_through(OnnxReader *reader, Draft *draft, Value *input, Value *output) {
+  Draft copy = {.op = "Identity", .name = draft->name, .where = draft->where, .scope = draft->scope};
+  copy.inputs = arena_copy(reader->arena, &input, sizeof(Value *));
+  copy.outputs = arena_copy(reader->arena, &output, sizeof(Value *));
+  copy.n_inputs = copy.n_outputs = 1;
+  onnx_commit(reader, &copy);
+}
+
+static bool declare_results(OnnxReader *reader, Scope *scope, Draft *draft, const Onnx__FunctionProto *function) {
+  scope->results = ARENA_ARRAY(reader->arena, Result, draft->n_outputs);
+  for (int i = 0; i < draft->n_outputs; i++) {
+    Name *input = name_find(&scope->names, function->output[i]);
+    if (!draft->outputs[i]) continue;
+    if (input) {
+      if (input->value) pass_through(reader, draft, input->value, draft->outputs[i]);
+      continue;
+    }
+    Name *name = name_declare(&scope->names, function->output[i], draft->where);
+    if (!name) return false;
+    name->value = draft->outputs[i];
+    scope->results[scope->n_results++] = (Result){.name = function->output[i], .value = draft->outputs[i]};
+  }
+  return true;
+}
+
+void onnx_inline(OnnxReader *reader, Draft *draft, const Onnx__FunctionProto *function, const Onnx__NodeProto *call) {
+  if (!check_call(draft, function)) return;
+  if (reader->depth == MOST_CALLS) {
+    error_at(draft->where, EXIT_INVALID, "functions call each other more than %d deep", MOST_CALLS);
+    return;
+  }
+  Scope *scope = ARENA_NEW(reader->arena, Scope);
+  int64_t opset = onnx_opset(function->n_opset_import, function->opset_import);
+  *scope = (Scope){.names = name_table_new(reader->arena),
+                   .graph = draft->scope->graph,
+                   .prefix = arena_format(reader->arena, "%s/", draft->name),
+                   .opset = opset ? opset : draft->scope->opset,
+                   .function = function,
+                   .call = call,
+                   .caller = draft->scope};
+  if (!declare_inputs(scope, draft, function) || !declare_results(reader, scope, draft, function)) return;
+  reader->depth++;
+  onnx_read_nodes(reader, scope, function->n_node, function->node);
+  reader->depth--;
+  for (int i = 0; i < scope->n_results; i++)
+    if (!scope->results[i].claimed)
+      error_at(draft->where, EXIT_INVALID, "no node of the function %.80s makes its output \"%s\"", draft->op,
+               short_name(reader->arena, scope->results[i].name));
+}

@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: MIT */
+/* An ONNX file as a whole: https://onnx.ai/onnx/repo-docs/IR.html. */
+#include <inttypes.h>
+
+#include "load/onnx/onnx.h"
+#include "load/onnx/reader.h"
+#include "load/onnx/wire.h"
+
+enum { OLDEST_OPSET = 1, NEWEST_OPSET = 21 };
+static const size_t MOST_MODEL_BYTES = (size_t)1 << 31; /* protobuf's own limit */
+
+Graph *onnx_read_body(OnnxReader *reader, Scope *outer, const Onnx__GraphProto *proto, const char *name) {
+  Scope *scope = ARENA_NEW(reader->arena, Scope);
+  Graph *graph = ARENA_NEW(reader->arena, Graph);
+  *graph =
+      (Graph){.arena = reader->arena, .dims = reader->graph->dims, .name = name, .version = "", .file = reader->file};
+  *scope = (Scope){.names = name_table_new(reader->arena),
+                   .outer = outer,
+                   .graph = graph,
+                   .prefix = outer->prefix,
+                   .opset = outer->opset};
+  onnx_declare_constants(reader, scope, proto);
+  onnx_declare_inputs(reader, scope, proto);
+  onnx_read_nodes(reader, scope, proto->n_node, proto->node);
+  onnx_read_outputs(reader, scope, proto);
+  sort_nodes(graph);
+  return graph;
+}
+
+static void check_opset(const OnnxReader *reader, int64_t opset) {
+  Location where = LOCATION_FILE(reader->file);
+  if (opset < OLDEST_OPSET || opset > NEWEST_OPSET)
+    error_at(where, EXIT_UNSUPPORTED, "opset %" PRId64 "; opsets 7 to %d are supported", opset, NEWEST_OPSET);
+}
+
+static void check_heading(const OnnxReader *reader) {
+  const Onnx__ModelProto *model = reader->model;
+  Location where = LOCATION_FILE(reader->file);
+  if (!model->graph) fatal_at(where, EXIT_INVALID, "this is no ONNX model: it has no graph");
+  if (!model->n_opset_import) fatal_at(where, EXIT_INVALID, "the model names no opset");
+  int64_t opset = onnx_opset(model->n_opset_import, model->opset_import);
+  if (opset) check_opset(reader, opset);
+  for (size_t i = 0; i < model->n_functions; i++) {
+    const Onnx__FunctionProto *function = model->functions[i];
+    int64_t own = onnx_opset(function->n_opset_import, function->opset_import);
+    if (own && own != opset) check_opset(reader, own);
+  }
+  if (model->n_training_info) error_at(where, EXIT_UNSUPPORTED, "the model has training information");
+  if (!model->graph->n_node) error_at(where, EXIT_INVALID, "the model has no nodes; at least one is due");
+  if (!model->graph->n_output) error_at(where, EXIT_INVALID, "the model has no outputs; at least one is due");
+  stop_on_errors();
+}
+
+static void read_model(OnnxReader *reader) {
+  const Onnx__ModelProto *model = reader->model;
+  const Onnx__GraphProto *proto = model->graph;
+  Graph *graph = reader->graph;
+  Scope scope = {.names = name_table_new(reader->arena), .graph = graph, .prefix = ""};
+  scope.opset = onnx_opset(model->n_opset_import, model->opset_import);
+  graph->name = onnx_text(proto->name);
+  if (model->has_model_version && model->model_version)
+    graph->version = arena_format(reader->arena, "%" PRId64, model->model_version);
+  onnx_declare_constants(reader, &scope, proto);
+  onnx_declare_inputs(reader, &scope, proto);
+  onnx_read_nodes(reader, &scope, proto->n_node, proto->node);
+  onnx_read_outputs(reader, &scope, proto);
+  unsupported_tell(&reader->unsupported, reader->file);
+  dim_requests_tell(&reader->dims, reader->file);
+  stop_on_errors();
+}
+
+Graph *read_onnx_model(Arena *arena, const char *path, FileBytes bytes, const ModelSettings *settings) {
+  OnnxReader *reader = ARENA_NEW(arena, OnnxReader);
+  reader->arena = reader->unsupported.arena = reader->dims.arena = arena;
+  reader->file = path;
+  reader->settings = settings;
+  reader->hash = sha256_new();
+  sha256_add(&reader->hash, bytes.data, bytes.size);
+  reader->graph = graph_new(arena);
+  reader->graph->file = path;
+  reader->model = (const void *)wire_read(arena, path, bytes, &onnx__model_proto__descriptor);
+  check_heading(reader);
+  read_model(reader);
+  sha256_end(&reader->hash, reader->graph->model_sha256);
+  return reader->graph;
+}
+
+/* The file's bytes go once the messages stand: weights are large. */
+Graph *load_onnx_model(Arena *arena, const char *path, const ModelSettings *settings) {
+  Arena *whole_file = arena_new();
+  FileBytes bytes = file_read(whole_file, path, MOST_MODEL_BYTES, LOCATION_FILE(path));
+  Graph *graph = read_onnx_model(arena, path, bytes, settings);
+  arena_free(whole_file);
+  return graph;
+}

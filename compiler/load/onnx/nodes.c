@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The nodes of a graph or function: first all outputs are declared, then inputs are resolved, for the first offender
+ * against ONNX's rule that nodes stand in order should get an answer, and the others no surprise.
+ */
+#include <string.h>
+
+#include "ir/op.h"
+#include "load/onnx/adapt.h"
+
+enum { MOST_NODES = 1 << 24 }; /* with what functions become: each may call two others, and so on */
+
+static bool is_constant(const Onnx__NodeProto *proto) {
+  return strcmp(onnx_text(proto->op_type), "Constant") == 0 && onnx_default_domain(proto->domain);
+}
+
+/* The value that the call of a function has for its output; NULL if `name` is none, or was made before. */
+static Value *claim_result(Scope *scope, const char *name) {
+  for (int i = 0; i < scope->n_results; i++) {
+    Result *result = &scope->results[i];
+    if (result->claimed || strcmp(result->name, name) != 0) continue;
+    result->claimed = true;
+    return result->value;
+  }
+  return NULL;
+}
+
+static Value *declare_output(OnnxReader *reader, Scope *scope, const char *name, Location where) {
+  if (*name == 0) return NULL;
+  Value *result = claim_result(scope, name);
+  if (result) return result;
+  Name *declared = name_declare(&scope->names, name, where);
+  if (!declared) return NULL;
+  return declared->value = graph_value(scope->graph, onnx_scoped(reader, scope, name), where);
+}
+
+/* A Constant is no node: its output is. A function's output has its value already; that gets a copy. */
+static bool declare_constant(OnnxReader *reader, Scope *scope, Draft *draft, const Onnx__NodeProto *proto) {
+  if (proto->n_output != 1 || !*onnx_text(proto->output[0])) return false;
+  const char *name = proto->output[0];
+  Constant *constant = ARENA_NEW(reader->arena, Constant);
+  constant->name = onnx_scoped(reader, scope, name);
+  bool good = onnx_read_constant(reader, scope, proto, draft->where, constant);
+  Value *result = claim_result(scope, name);
+  if (result) {
+    Value *value = good && constant->dtype != RNNCC_NONE ? constant_value(scope->graph, constant) : NULL;
+    draft->op = "Identity";
+    draft->inputs = arena_copy(reader->arena, &value, sizeof value);
+    draft->outputs = arena_copy(reader->arena, &result, sizeof result);
+    draft->n_inputs = draft->n_outputs = 1;
+    if (value) onnx_commit(reader, draft);
+    return true;
+  }
+  Name *declared = name_declare(&scope->names, name, draft->where);
+  if (declared && good) declared->constant = constant;
+  return true;
+}
+
+/* The draft with its outputs. Its op is NULL if nothing is left to be done. */
+static void begin(OnnxReader *reader, Scope *scope, Draft *draft, const Onnx__NodeProto *proto) {
+  const char *given = onnx_text(proto->name), *op = onnx_text(proto->op_type);
+  const char *name = *given ? given : arena_format(reader->arena, "%s_%d", op, reader->n_made);
+  if (++reader->n_made > MOST_NODES)
+    fatal_at(LOCATION_FILE(reader->file), EXIT_LIMIT, "the model becomes more than %d nodes", MOST_NODES);
+  *draft = (Draft){.op = op, .name = onnx_scoped(reader, scope, name), .scope = scope};
+  draft->where = (Location){.file = reader->file, .path = draft->name, .byte = -1};
+  if (is_constant(proto) && declare_constant(reader, scope, draft, proto)) {
+    draft->op = NULL;
+    return;
+  }
+  draft->n_outputs = (int)proto->n_output;
+  draft->outputs = ARENA_ARRAY(reader->arena, Value *, proto->n_output);
+  for (int i = 0; i < draft->n_outputs; i++)
+    draft->outputs[i] = declare_output(reader, scope, onnx_text(proto->output[i]), draft->where);
+}
+
+static bool read_inputs(OnnxReader *reader, Draft *draft, const Onnx__NodeProto *proto) {
+  bool good = true;
+  draft->n_inputs = (int)proto->n_input;
+  draft->inputs = ARENA_ARRAY(reader->arena, Value *, proto->n_input);
+  for (int i = 0; i < draft->n_inputs; i++)
+    good &= onnx_value(reader, draft->scope, onnx_text(proto->input[i]), draft->where, &draft->inputs[i]);
+  return good;
+}
+
+static bool read_attributes(OnnxReader *reader, Draft *draft, const Onnx__NodeProto *proto) {
+  bool good = true;
+  draft->attributes = ARENA_ARRAY(reader->arena, Attribute, proto->n_attribute);
+  for (size_t i = 0; i < proto->n_attribute; i++) good &= onnx_read_attribute(reader, draft, proto->attribute[i]);
+  return good;
+}
+
+static void finish(OnnxReader *reader, Draft *draft, const Onnx__NodeProto *proto) {
+  const Onnx__FunctionProto *function = onnx_function(reader, proto);
+  bool good = read_inputs(reader, draft, proto);
+  if (function) {
+    if (good) onnx_inline(reader, draft, function, proto);
+    return;
+  }
+  if (!onnx_default_domain(proto->domain)) {
+    unsupported_add(&reader->unsupported, draft->name, "the operator %.80s of %.80s", draft->op, proto->domain);
+    return;
+  }
+  if (!adapt_knows(draft)) {
+    unsupported_add(&reader->unsupported, draft->name, "the operator %.80s", draft->op);
+    return;
+  }
+  good &= read_attributes(reader, draft, proto);
+  if (good && adapt(reader, draft)) onnx_commit(reader, draft);
+}
+
+void onnx_read_nodes(OnnxReader *reader, Scope *scope, size_t n, Onnx__NodeProto **nodes) {
+  Draft *drafts = ARENA_ARRAY(reader->arena, Draft, n);
+  for (size_t i = 0; i < n; i++) begin(reader, scope, &drafts[i], nodes[i]);
+  for (size_t i = 0; i < n; i++)
+    if (drafts[i].op) finish(reader, &drafts[i], nodes[i]);
+}
+
+static void trim(Value *const *values, int *n) {
+  while (*n > 0 && !values[*n - 1]) --*n;
+}
+
+/* Element types are named in our attributes, and numbered in ONNX's. */
+static bool name_type(OnnxReader *reader, const Draft *draft, Attribute *attribute) {
+  const OnnxType *type = onnx_type((int)(attribute->i == (int)attribute->i ? attribute->i : 0));
+  if (!type) {
+    error_at(attribute->where, EXIT_INVALID, "`%s` of %s is %lld, which is no element type", attribute->name, draft->op,
+             (long long)attribute->i);
+    return false;
+  }
+  if (type->dtype == RNNCC_NONE) {
+    unsupported_add(&reader->unsupported, draft->name, "`%s`=%s of %s", attribute->name, type->name, draft->op);
+    return false;
+  }
+  attribute->kind = ATTRIBUTE_STRING;
+  attribute->s = dtype_name(type->dtype);
+  return true;
+}
+
+static bool fit_attribute(OnnxReader *reader, const Draft *draft, const OpInfo *op, Attribute *attribute) {
+  AttributeSpec spec;
+  if (!op_find_attribute(op, attribute->name, &spec)) {
+    unsupported_add(&reader->unsupported, draft->name, "the attribute `%.80s` of %s", attribute->name, op->name);
+    return false;
+  }
+  if (spec.kind == ATTRIBUTE_STRING && attribute->kind == ATTRIBUTE_INT) return name_type(reader, draft, attribute);
+  if (spec.kind == ATTRIBUTE_STRING && attribute->kind == ATTRIBUTE_STRING && !op_allows(&spec, attribute->s)) {
+    unsupported_add(&reader->unsupported, draft->name, "`%s`=\"%.80s\" of %s", attribute->name, attribute->s, op->name);
+    return false;
+  }
+  return true;
+}
+
+/* What the row has no place for, but ONNX has. */
+static bool fit_counts(OnnxReader *reader, const Draft *draft, const OpInfo *op) {
+  if (op->max_inputs >= 0 && draft->n_inputs > op->max_inputs) {
+    unsupported_add(&reader->unsupported, draft->name, "input %d of %s", op->max_inputs, op->name);
+    return false;
+  }
+  if (op->max_outputs >= 0 && draft->n_outputs > op->max_outputs) {
+    unsupported_add(&reader->unsupported, draft->name, "output %d of %s", op->max_outputs, op->name);
+    return false;
+  }
+  return true;
+}
+
+Node *onnx_commit(OnnxReader *reader, Draft *draft) {
+  const OpInfo *op = op_find(draft->op);
+  if (!op) {
+    unsupported_add(&reader->unsupported, draft->name, "the operator %.80s", draft->op);
+    return NULL;
+  }
+  trim(draft->inputs, &draft->n_inputs);
+  trim(draft->outputs, &draft->n_outputs);
+  bool good = fit_counts(reader, draft, op);
+  for (int i = 0; i < draft->n_attributes; i++) good &= fit_attribute(reader, draft, op, &draft->attributes[i]);
+  if (!good) return NULL;
+  Node *node = graph_node(draft->scope->graph, op, draft->name, draft->n_inputs, draft->n_outputs);
+  node->where = draft->where;
+  node->attributes = draft->attributes;
+  node->n_attributes = draft->n_attributes;
+  for (int i = 0; i < draft->n_inputs; i++) node->inputs[i] = draft->inputs[i];
+  for (int i = 0; i < draft->n_outputs; i++)
+    if (draft->outputs[i]) graph_set_output(node, i, draft->outputs[i]);
+  return op_check_node(node) ? node : NULL;
+}

@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Between the files that read an ONNX model. A node is read into a draft, what its opset says differently from the
+ * newest is rewritten there (adapt.h), and the draft becomes a node of the graph.
+ */
+#ifndef RNNCC_ONNX_READER_H
+#define RNNCC_ONNX_READER_H
+
+#include "load/names.h"
+#include "load/onnx/unsupported.h"
+#include "load/settings.h"
+#include "onnx.pb-c.h"
+#include "support/files.h"
+#include "support/sha256.h"
+
+/* An output of a function: the value that its call has for it, until a node of the function makes it. */
+typedef struct Result {
+  const char *name;
+  Value *value;
+  bool claimed;
+} Result;
+
+/* Where names are looked up: a graph's, a body's inside it, a function's. */
+typedef struct Scope {
+  NameTable names;
+  struct Scope *outer; /* NULL: a model's graph, or a function's body */
+  Graph *graph;        /* that nodes are added to */
+  const char *prefix;  /* of names: "", or "call/" in a function's body */
+  int64_t opset;       /* of the default domain */
+  int n_results;       /* of a function */
+  Result *results;
+  const Onnx__FunctionProto *function; /* whose body this is, with the call's attributes; NULL: none's */
+  const Onnx__NodeProto *call;
+  const struct Scope *caller; /* where the call's own references are looked up */
+} Scope;
+
+/* What the name of an input stands for that a function's call leaves out. */
+extern const Constant onnx_absent;
+
+typedef struct ExternalFile {
+  const char *name;
+  FileBytes bytes;
+  struct ExternalFile *next;
+} ExternalFile;
+
+typedef struct OnnxReader {
+  Arena *arena;
+  const char *file;
+  const Onnx__ModelProto *model;
+  const ModelSettings *settings;
+  Graph *graph; /* the model's, not a body's */
+  Sha256 hash;  /* the model file, then its external files as they are met */
+  ExternalFile *external;
+  Unsupported unsupported;
+  DimRequests dims;
+  int depth;      /* functions inside functions */
+  int n_made;     /* nodes so far, for names and as a limit of what functions may become */
+  int n_inferred; /* nodes of the graph whose shapes were asked for */
+} OnnxReader;
+
+/* A node on its way into the graph. Lists are the arena's and may be replaced. */
+typedef struct Draft {
+  const char *op, *name;
+  Location where;
+  Scope *scope;
+  int n_inputs, n_outputs, n_attributes;
+  Value **inputs, **outputs; /* NULL: absent */
+  Attribute *attributes;
+} Draft;
+
+/* An absent text is an empty one. */
+const char *onnx_text(const char *text);
+
+/* A row of ONNX's element types. */
+typedef struct OnnxType {
+  const char *name; /* for messages */
+  DType dtype;      /* RNNCC_NONE: no op takes it */
+  int bytes;        /* of an element in raw data; 0: it has none */
+} OnnxType;
+const OnnxType *onnx_type(int code); /* NULL if there is none */
+
+/* The tensor into `constant`, with its name. False after an error. */
+bool onnx_read_tensor(OnnxReader *reader, const Onnx__TensorProto *proto, const char *name, Location where,
+                      Constant *constant);
+
+/* Initializers, inputs and outputs of a graph or body. */
+void onnx_declare_constants(OnnxReader *reader, Scope *scope, const Onnx__GraphProto *proto);
+void onnx_declare_inputs(OnnxReader *reader, Scope *scope, const Onnx__GraphProto *proto);
+void onnx_read_outputs(OnnxReader *reader, Scope *scope, const Onnx__GraphProto *proto);
+/* The value that a name stands for, NULL for an absent one; false after an error. */
+bool onnx_value(OnnxReader *reader, Scope *scope, const char *name, Location where, Value **value);
+/* A value's or node's name as messages have it. */
+const char *onnx_scoped(const OnnxReader *reader, const Scope *scope, const char *name);
+
+void onnx_read_nodes(OnnxReader *reader, Scope *scope, size_t n, Onnx__NodeProto **nodes);
+/* Adds the attribute to the draft, unless it refers to one that a function's call leaves out. False after an error or
+ * what is not supported. */
+bool onnx_read_attribute(OnnxReader *reader, Draft *draft, const Onnx__AttributeProto *proto);
+/* The attribute itself, or what it refers to in a function's call; NULL: nothing. */
+const Onnx__AttributeProto *onnx_argument(OnnxReader *reader, const Scope *scope, const Onnx__AttributeProto *proto);
+/* The value of a Constant node; false if it has none that is supported, which is told. */
+bool onnx_read_constant(OnnxReader *reader, const Scope *scope, const Onnx__NodeProto *proto, Location where,
+                        Constant *constant);
+/* The body of If, Loop or Scan. */
+Graph *onnx_read_body(OnnxReader *reader, Scope *scope, const Onnx__GraphProto *proto, const char *name);
+
+/* The function that a node calls; NULL if it calls none. */
+const Onnx__FunctionProto *onnx_function(const OnnxReader *reader, const Onnx__NodeProto *node);
+/* The function's nodes in place of the call, whose inputs and outputs the draft has. */
+void onnx_inline(OnnxReader *reader, Draft *draft, const Onnx__FunctionProto *function, const Onnx__NodeProto *call);
+
+/* The draft as a node, checked against its op's row; NULL after an error or what is not supported. */
+Node *onnx_commit(OnnxReader *reader, Draft *draft);
+
+/* Of the default domain in a list of opsets; 0 if it is not in it. */
+int64_t onnx_opset(size_t n, Onnx__OperatorSetIdProto **opsets);
+bool onnx_default_domain(const char *domain);
+
+#endif

@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * TensorProto: extents, and elements as raw bytes, as a typed list, or in a file beside the model. Narrow types stand
+ * in the list of 32-bit integers, an element each.
+ */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "load/onnx/reader.h"
+
+static const size_t MOST_EXTERNAL_BYTES = (size_t)1 << 40;
+
+/* By TensorProto.DataType. */
+static const OnnxType TYPES[] = {
+    [1] = {"f32", RNNCC_F32, 4},
+    [2] = {"u8", RNNCC_U8, 1},
+    [3] = {"i8", RNNCC_I8, 1},
+    [4] = {"u16", RNNCC_U16, 2},
+    [5] = {"i16", RNNCC_I16, 2},
+    [6] = {"i32", RNNCC_I32, 4},
+    [7] = {"i64", RNNCC_I64, 8},
+    [8] = {"string", RNNCC_NONE, 0},
+    [9] = {"bool", RNNCC_BOOL, 1},
+    [10] = {"f16", RNNCC_F16, 2},
+    [11] = {"f64", RNNCC_F64, 8},
+    [12] = {"u32", RNNCC_U32, 4},
+    [13] = {"u64", RNNCC_U64, 8},
+    [14] = {"complex64", RNNCC_NONE, 8},
+    [15] = {"complex128", RNNCC_NONE, 16},
+    [16] = {"bf16", RNNCC_NONE, 2},
+    [17] = {"f8e4m3fn", RNNCC_NONE, 1},
+    [18] = {"f8e4m3fnuz", RNNCC_NONE, 1},
+    [19] = {"f8e5m2", RNNCC_NONE, 1},
+    [20] = {"f8e5m2fnuz", RNNCC_NONE, 1},
+    [21] = {"u4", RNNCC_NONE, 0},
+    [22] = {"i4", RNNCC_NONE, 0},
+    [23] = {"f4e2m1", RNNCC_NONE, 0},
+};
+
+const OnnxType *onnx_type(int code) {
+  int n = (int)(sizeof TYPES / sizeof *TYPES);
+  return code > 0 && code < n ? &TYPES[code] : NULL;
+}
+
+const char *onnx_text(const char *text) { return text ? text : ""; }
+
+/* Axes of length 0 count as 1 for the overflow check, so that strides never overflow either. */
+static bool read_shape(OnnxReader *reader, const Onnx__TensorProto *proto, Constant *constant) {
+  int64_t product = 1;
+  bool empty = false;
+  if (proto->n_dims > INT32_MAX) return false;
+  constant->rank = (int)proto->n_dims;
+  constant->shape = ARENA_ARRAY(reader->arena, int64_t, constant->rank);
+  for (int axis = 0; axis < constant->rank; axis++) {
+    int64_t length = constant->shape[axis] = proto->dims[axis];
+    if (length < 0) {
+      error_at(constant->where, EXIT_INVALID, "axis %d of the tensor is %" PRId64 " long", axis, length);
+      return false;
+    }
+    empty |= length == 0;
+    if (__builtin_mul_overflow(product, length > 0 ? length : 1, &product) || product > INT64_MAX / 16) {
+      error_at(constant->where, EXIT_LIMIT, "the tensor's shape has more elements than memory can hold");
+      return false;
+    }
+  }
+  constant->count = empty ? 0 : (size_t)product;
+  return true;
+}
+
+static bool check_size(const Constant *constant, size_t given, size_t due, const char *of_what) {
+  if (given == due) return true;
+  error_at(constant->where, EXIT_INVALID, "the tensor has %zu %s where its shape and type %s take %zu", given, of_what,
+           constant->dtype_name, due);
+  return false;
+}
+
+static bool check_bool(const Constant *constant, const uint8_t *data) {
+  for (size_t i = 0; i < constant->count; i++) {
+    if (data[i] <= 1) continue;
+    error_at(constant->where, EXIT_INVALID, "the bool element %zu is %d; 0 or 1 is due", i, data[i]);
+    return false;
+  }
+  return true;
+}
+
+/* Bytes from the file, which need not stand as their elements are aligned. */
+static bool take_raw(OnnxReader *reader, Constant *constant, const OnnxType *type, const uint8_t *data, size_t bytes) {
+  if (!check_size(constant, bytes, constant->count * (size_t)type->bytes, "bytes")) return false;
+  if (type->dtype == RNNCC_BOOL && !check_bool(constant, data)) return false;
+  bool aligned = (uintptr_t)data % (size_t)type->bytes == 0;
+  constant->data = aligned && data ? data : arena_copy(reader->arena, data ? data : (const uint8_t *)"", bytes);
+  return true;
+}
+
+/* Elements of `bytes` bytes from integers that they must fit into. Half floats are given as their bits. */
+static bool narrow(OnnxReader *reader, Constant *constant, const OnnxType *type, const int32_t *given) {
+  bool is_signed = type->name[0] == 'i';
+  int64_t span = (int64_t)1 << (8 * type->bytes);
+  int64_t least = is_signed ? -span / 2 : 0, most = type->dtype == RNNCC_BOOL ? 1 : least + span - 1;
+  uint8_t *data = arena_array(reader->arena, constant->count, (size_t)type->bytes);
+  for (size_t i = 0; i < constant->count; i++) {
+    if (given[i] < least || given[i] > most) {
+      error_at(constant->where, EXIT_INVALID, "element %zu is %d; it is of type %s", i, given[i], type->name);
+      return false;
+    }
+    memcpy(data + i * (size_t)type->bytes, &given[i], (size_t)type->bytes); /* little-endian, as the targets are */
+  }
+  constant->data = data;
+  return true;
+}
+
+static bool narrow_unsigned(OnnxReader *reader, Constant *constant, const uint64_t *given) {
+  uint32_t *data = ARENA_ARRAY(reader->arena, uint32_t, constant->count);
+  for (size_t i = 0; i < constant->count; i++) {
+    data[i] = (uint32_t)given[i];
+    if (data[i] == given[i]) continue;
+    error_at(constant->where, EXIT_INVALID, "element %zu is %" PRIu64 "; it is of type u32", i, given[i]);
+    return false;
+  }
+  constant->data = data;
+  return true;
+}
+
+static bool take_list(OnnxReader *reader, Constant *constant, const OnnxType *type, const Onnx__TensorProto *proto) {
+  switch (proto->data_type) {
+  case ONNX__TENSOR_PROTO__DATA_TYPE__FLOAT:
+    constant->data = proto->float_data;
+    return check_size(constant, proto->n_float_data, constant->count, "elements");
+  case ONNX__TENSOR_PROTO__DATA_TYPE__DOUBLE:
+    constant->data = proto->double_data;
+    return check_size(constant, proto->n_double_data, constant->count, "elements");
+  case ONNX__TENSOR_PROTO__DATA_TYPE__INT64:
+    constant->data = proto->int64_data;
+    return check_size(constant, proto->n_int64_data, constant->count, "elements");
+  case ONNX__TENSOR_PROTO__DATA_TYPE__UINT64:
+    constant->data = proto->uint64_data;
+    return check_size(constant, proto->n_uint64_data, constant->count, "elements");
+  case ONNX__TENSOR_PROTO__DATA_TYPE__INT32:
+    constant->data = proto->int32_data;
+    return check_size(constant, proto->n_int32_data, constant->count, "elements");
+  case ONNX__TENSOR_PROTO__DATA_TYPE__UINT32:
+    return check_size(constant, proto->n_uint64_data, constant->count, "elements") &&
+           narrow_unsigned(reader, constant, proto->uint64_data);
+  default:
+    return check_size(constant, proto->n_int32_data, constant->count, "elements") &&
+           narrow(reader, constant, type, proto->int32_data);
+  }
+}
+
+static const char *external_entry(const Onnx__TensorProto *proto, const char *key) {
+  for (size_t i = 0; i < proto->n_external_data; i++)
+    if (strcmp(onnx_text(proto->external_data[i]->key), key) == 0) return onnx_text(proto->external_data[i]->value);
+  return NULL;
+}
+
+static FileBytes external_file(OnnxReader *reader, const char *name, Location where) {
+  for (const ExternalFile *file = reader->external; file; file = file->next)
+    if (strcmp(file->name, name) == 0) return file->bytes;
+  ExternalFile *file = ARENA_NEW(reader->arena, ExternalFile);
+  uint8_t digest[SHA256_BYTES];
+  file->name = name;
+  file->bytes = file_read_beside(reader->arena, reader->file, name, MOST_EXTERNAL_BYTES, where);
+  file->next = reader->external;
+  reader->external = file;
+  sha256(file->bytes.data, file->bytes.size, digest);
+  sha256_add(&reader->hash, digest, sizeof digest);
+  return file->bytes;
+}
+
+/* False after an error. An entry that is absent leaves *number. */
+static bool external_number(const Onnx__TensorProto *proto, const char *key, Location where, uint64_t *number) {
+  const char *text = external_entry(proto, key);
+  if (!text) return true;
+  char *end;
+  size_t digits = strspn(text, "0123456789");
+  *number = strtoull(text, &end, 10);
+  if (digits > 0 && digits < 20 && !text[digits]) return true;
+  error_at(where, EXIT_INVALID, "the external data's %s is \"%.40s\"; a number is due", key, text);
+  return false;
+}
+
+static bool take_external(OnnxReader *reader, Constant *constant, const OnnxType *type,
+                          const Onnx__TensorProto *proto) {
+  const char *name = external_entry(proto, "location");
+  if (!name) {
+    error_at(constant->where, EXIT_INVALID, "the tensor's data is said to be external, without a location");
+    return false;
+  }
+  FileBytes file = external_file(reader, name, constant->where);
+  uint64_t offset = 0, length;
+  if (!external_number(proto, "offset", constant->where, &offset)) return false;
+  if (offset > file.size) {
+    error_at(constant->where, EXIT_INVALID, "the data begins at byte %" PRIu64 " of \"%s\", which has %zu", offset,
+             short_name(reader->arena, name), file.size);
+    return false;
+  }
+  length = file.size - offset;
+  if (!external_number(proto, "length", constant->where, &length)) return false;
+  if (length > file.size - offset) {
+    error_at(constant->where, EXIT_INVALID,
+             "%" PRIu64 " bytes of data from byte %" PRIu64 " of \"%s\" on, which has %zu", length, offset,
+             short_name(reader->arena, name), file.size);
+    return false;
+  }
+  return take_raw(reader, constant, type, file.data + offset, length);
+}
+
+bool onnx_read_tensor(OnnxReader *reader, const Onnx__TensorProto *proto, const char *name, Location where,
+                      Constant *constant) {
+  const OnnxType *type = onnx_type(proto->data_type);
+  *constant = (Constant){.name = name, .where = where};
+  if (!type) {
+    error_at(where, EXIT_UNSUPPORTED, "the tensor is of element type %d, which ONNX does not have", proto->data_type);
+    return false;
+  }
+  constant->dtype_name = type->name;
+  constant->dtype = type->dtype;
+  if (!read_shape(reader, proto, constant)) return false;
+  if (constant->dtype == RNNCC_NONE) return true; /* an error for a node that asks for it */
+  if (proto->data_location == ONNX__TENSOR_PROTO__DATA_LOCATION__EXTERNAL)
+    return take_external(reader, constant, type, proto);
+  bool good = proto->has_raw_data ? take_raw(reader, constant, type, proto->raw_data.data, proto->raw_data.len)
+                                  : take_list(reader, constant, type, proto);
+  if (good && !constant->data) constant->data = arena_alloc(reader->arena, 1); /* of no elements */
+  return good;
+}

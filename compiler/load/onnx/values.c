@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: MIT */
+/* What a graph declares besides its nodes: initializers, inputs with their types and named dims, outputs. */
+#include <inttypes.h>
+#include <string.h>
+
+#include "load/onnx/reader.h"
+
+static const int64_t MOST_TENSOR_BYTES = (int64_t)1 << 40; /* of an input at the dims' maxima */
+
+static Location place(const OnnxReader *reader, const char *name) {
+  return (Location){.file = reader->file, .path = name, .byte = -1};
+}
+
+const char *onnx_scoped(const OnnxReader *reader, const Scope *scope, const char *name) {
+  return *scope->prefix ? arena_format(reader->arena, "%s%s", scope->prefix, name) : name;
+}
+
+static void declare_constant(OnnxReader *reader, Scope *scope, const Onnx__TensorProto *proto) {
+  const char *name = onnx_text(proto->name);
+  Location where = place(reader, name);
+  Constant *constant = ARENA_NEW(reader->arena, Constant);
+  bool good = onnx_read_tensor(reader, proto, onnx_scoped(reader, scope, name), where, constant);
+  Name *declared = name_declare(&scope->names, name, where);
+  if (declared && good) declared->constant = constant;
+}
+
+void onnx_declare_constants(OnnxReader *reader, Scope *scope, const Onnx__GraphProto *proto) {
+  for (size_t i = 0; i < proto->n_initializer; i++) declare_constant(reader, scope, proto->initializer[i]);
+  for (size_t i = 0; i < proto->n_sparse_initializer; i++) {
+    const Onnx__TensorProto *values = proto->sparse_initializer[i]->values;
+    const char *name = values ? onnx_text(values->name) : "";
+    unsupported_add(&reader->unsupported, name, "a sparse initializer");
+    if (*name) name_declare(&scope->names, name, place(reader, name));
+  }
+}
+
+/* The named dim; NULL, and a request, where nothing bounds it. */
+static const Dim *named_dim(OnnxReader *reader, const char *name) {
+  DimTable *dims = reader->graph->dims;
+  int64_t min, opt, max;
+  const DimSymbol *symbol = dim_symbol_find(dims, name);
+  if (!symbol) {
+    if (!settings_bound_dim(reader->settings, name, &min, &opt, &max)) {
+      dim_request(&reader->dims, name);
+      return NULL;
+    }
+    symbol = dim_symbol_add(dims, name, min, opt, max);
+  }
+  return dim_symbol(dims, symbol);
+}
+
+/* An axis that the file neither measures nor names is called for its input. NULL where it is not known, or bad. */
+static const Dim *read_axis(OnnxReader *reader, const Onnx__TensorShapeProto__Dimension *proto, const char *input,
+                            int axis) {
+  switch (proto->value_case) {
+  case ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_VALUE:
+    if (proto->dim_value >= 0) return dim_const(reader->graph->dims, proto->dim_value);
+    if (proto->dim_value == -1) break; /* what some exporters write of an axis that they do not know */
+    error_at(place(reader, input), EXIT_INVALID, "axis %d is %" PRId64 " long", axis, proto->dim_value);
+    return NULL;
+  case ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_PARAM:
+    if (*onnx_text(proto->dim_param)) return named_dim(reader, proto->dim_param);
+    break;
+  default:
+    break;
+  }
+  return named_dim(reader, arena_format(reader->arena, "%s_%d", input, axis));
+}
+
+static const char *kind_of(const Onnx__TypeProto *type) {
+  static const struct {
+    Onnx__TypeProto__ValueCase value;
+    const char *name;
+  } KINDS[] = {{ONNX__TYPE_PROTO__VALUE_SEQUENCE_TYPE, "a sequence"},
+               {ONNX__TYPE_PROTO__VALUE_MAP_TYPE, "a map"},
+               {ONNX__TYPE_PROTO__VALUE_OPTIONAL_TYPE, "an optional value"},
+               {ONNX__TYPE_PROTO__VALUE_SPARSE_TENSOR_TYPE, "a sparse tensor"}};
+  for (size_t i = 0; type && i < sizeof KINDS / sizeof *KINDS; i++)
+    if (KINDS[i].value == type->value_case) return KINDS[i].name;
+  return NULL;
+}
+
+/* The element type; RNNCC_NONE after an error or what is not supported. */
+static DType read_dtype_of(OnnxReader *reader, const Onnx__ValueInfoProto *proto, const char *role) {
+  const char *name = onnx_text(proto->name), *kind = kind_of(proto->type);
+  if (kind) {
+    unsupported_add(&reader->unsupported, name, "%s as a graph's %s", kind, role);
+    return RNNCC_NONE;
+  }
+  bool is_tensor = proto->type && proto->type->value_case == ONNX__TYPE_PROTO__VALUE_TENSOR_TYPE;
+  const OnnxType *type = is_tensor ? onnx_type(proto->type->tensor_type->elem_type) : NULL;
+  if (!type)
+    error_at(place(reader, name), EXIT_INVALID, "the %s has no element type", role);
+  else if (type->dtype == RNNCC_NONE)
+    unsupported_add(&reader->unsupported, name, "the element type %s of a graph's %s", type->name, role);
+  return type ? type->dtype : RNNCC_NONE;
+}
+
+/* Axes that are not known stay NULL where the input is to be a constant, else they are 1 after the request. */
+static void read_input_type(OnnxReader *reader, const Onnx__ValueInfoProto *proto, Value *value, bool frozen) {
+  value->dtype = read_dtype_of(reader, proto, "input");
+  value->rank = 0;
+  if (value->dtype == RNNCC_NONE) return;
+  const Onnx__TensorShapeProto *shape = proto->type->tensor_type->shape;
+  if (!shape) {
+    error_at(value->where, EXIT_UNSUPPORTED, "the input has no shape in the file; its rank must be known");
+    return;
+  }
+  if (shape->n_dim > MAX_RANK) {
+    error_at(value->where, EXIT_UNSUPPORTED, "the input has rank %zu; at most %d is supported", shape->n_dim, MAX_RANK);
+    return;
+  }
+  value->rank = (int)shape->n_dim;
+  value->shape = ARENA_ARRAY(reader->arena, const Dim *, value->rank);
+  for (int axis = 0; axis < value->rank; axis++) {
+    bool fixed = shape->dim[axis]->value_case == ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_VALUE;
+    if (fixed || !frozen) value->shape[axis] = read_axis(reader, shape->dim[axis], value->name, axis);
+    if (!value->shape[axis] && !frozen) value->shape[axis] = dim_const(reader->graph->dims, 1);
+  }
+  if (!frozen && value_max_bytes(value) > MOST_TENSOR_BYTES)
+    error_at(value->where, EXIT_LIMIT, "the tensor may have more than %" PRId64 " bytes", MOST_TENSOR_BYTES);
+}
+
+static void declare_input(OnnxReader *reader, Scope *scope, const Onnx__ValueInfoProto *proto) {
+  const char *name = onnx_text(proto->name);
+  const FreezeSetting *frozen = settings_frozen(reader->settings, name);
+  Name *declared = name_declare(&scope->names, name, place(reader, name));
+  if (!declared) return;
+  Value *value = graph_value(scope->graph, name, place(reader, name));
+  declared->value = value;
+  value->is_input = true;
+  read_input_type(reader, proto, value, frozen != NULL);
+  if (!frozen)
+    scope->graph->inputs[scope->graph->n_inputs++] = value;
+  else if (value->dtype != RNNCC_NONE)
+    settings_freeze(scope->graph, frozen, value);
+}
+
+/* A body's inputs get their types from the node that it belongs to. */
+static void declare_body_input(OnnxReader *reader, Scope *scope, const char *name) {
+  Name *declared = name_declare(&scope->names, name, place(reader, name));
+  if (!declared) return;
+  declared->value = graph_value(scope->graph, onnx_scoped(reader, scope, name), place(reader, name));
+  declared->value->is_input = true;
+  scope->graph->inputs[scope->graph->n_inputs++] = declared->value;
+}
+
+/* An input with an initializer has a default, which nothing can override in a module: it is a constant. */
+void onnx_declare_inputs(OnnxReader *reader, Scope *scope, const Onnx__GraphProto *proto) {
+  scope->graph->inputs = ARENA_ARRAY(reader->arena, Value *, proto->n_input);
+  for (size_t i = 0; i < proto->n_input; i++) {
+    const char *name = onnx_text(proto->input[i]->name);
+    const Name *known = *name ? name_find(&scope->names, name) : NULL;
+    if (known && !known->value) continue;
+    if (scope->graph == reader->graph)
+      declare_input(reader, scope, proto->input[i]);
+    else
+      declare_body_input(reader, scope, name);
+  }
+}
+
+const Constant onnx_absent = {.name = ""};
+
+static Name *find(const Scope *scope, const char *name) {
+  Name *found = NULL;
+  for (; scope && !found; scope = scope->outer) found = name_find(&scope->names, name);
+  return found;
+}
+
+bool onnx_value(OnnxReader *reader, Scope *scope, const char *name, Location where, Value **value) {
+  *value = NULL;
+  if (*name == 0) return true;
+  Name *found = find(scope, name);
+  if (!found) {
+    error_at(where, EXIT_INVALID, "nothing produces the tensor \"%s\"%s", short_name(reader->arena, name),
+             name_hint(&scope->names, name));
+    return false;
+  }
+  if (found->constant == &onnx_absent) return true;
+  if (!found->value && found->constant && found->constant->dtype == RNNCC_NONE)
+    unsupported_add(&reader->unsupported, name, "the element type %s of a constant", found->constant->dtype_name);
+  else if (!found->value && found->constant)
+    found->value = constant_value(scope->graph, found->constant);
+  if (!found->value) found->constant = NULL; /* its error is told once */
+  return (*value = found->value) != NULL;
+}
+
+static bool listed(const Graph *graph, const Value *value) {
+  for (int i = 0; i < graph->n_outputs; i++)
+    if (graph->outputs[i] == value) return true;
+  return false;
+}
+
+void onnx_read_outputs(OnnxReader *reader, Scope *scope, const Onnx__GraphProto *proto) {
+  Graph *graph = scope->graph;
+  bool of_model = graph == reader->graph;
+  graph->outputs = ARENA_ARRAY(reader->arena, Value *, proto->n_output);
+  for (size_t i = 0; i < proto->n_output; i++) {
+    const char *name = onnx_text(proto->output[i]->name);
+    if (of_model && kind_of(proto->output[i]->type)) read_dtype_of(reader, proto->output[i], "output");
+    Value *value;
+    if (!onnx_value(reader, scope, name, place(reader, name), &value)) continue;
+    if (value && of_model && listed(graph, value))
+      error_at(place(reader, name), EXIT_INVALID, "the output \"%s\" is listed twice", short_name(reader->arena, name));
+    else if (value)
+      graph->outputs[graph->n_outputs++] = value;
+  }
+}

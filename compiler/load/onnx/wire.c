@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: MIT */
+#include "load/onnx/wire.h"
+
+#include <string.h>
+
+#include "support/utf8.h"
+
+enum {
+  MOST_DEPTH = 64,      /* messages inside messages; a body of If adds 3 */
+  MOST_FIELDS = 1 << 25 /* protobuf-c keeps some 100 bytes for each while it reads */
+};
+
+/* Of the encoding: https://protobuf.dev/programming-guides/encoding */
+enum WireType { WIRE_VARINT = 0, WIRE_8_BYTES = 1, WIRE_LENGTH = 2, WIRE_4_BYTES = 5 };
+
+typedef struct Walk {
+  const char *file;
+  const uint8_t *bytes;
+  size_t position;
+  int depth, fields;
+} Walk;
+
+static _Noreturn void refuse(const Walk *walk, const char *what) {
+  Location where = {.file = walk->file, .byte = (long long)walk->position};
+  fatal_at(where, EXIT_INVALID, "this is no ONNX model: %s", what);
+}
+
+static _Noreturn void too_large(const Walk *walk, const char *what, int most) {
+  Location where = {.file = walk->file, .byte = (long long)walk->position};
+  fatal_at(where, EXIT_LIMIT, "the model has more than %d %s", most, what);
+}
+
+static uint64_t read_varint(Walk *walk, size_t end) {
+  uint64_t value = 0;
+  for (int shift = 0; shift < 64; shift += 7) {
+    if (walk->position == end) refuse(walk, "a number is cut off");
+    uint8_t byte = walk->bytes[walk->position++];
+    value |= (uint64_t)(byte & 0x7f) << shift;
+    if (byte < 0x80) return value;
+  }
+  refuse(walk, "a number has more than 64 bits");
+}
+
+static void skip(Walk *walk, size_t end, uint64_t length) {
+  if (length > end - walk->position) refuse(walk, "a field is longer than what holds it");
+  walk->position += length;
+}
+
+static enum WireType wire_type_of(const ProtobufCFieldDescriptor *field) {
+  switch (field->type) {
+  case PROTOBUF_C_TYPE_FLOAT:
+  case PROTOBUF_C_TYPE_FIXED32:
+  case PROTOBUF_C_TYPE_SFIXED32:
+    return WIRE_4_BYTES;
+  case PROTOBUF_C_TYPE_DOUBLE:
+  case PROTOBUF_C_TYPE_FIXED64:
+  case PROTOBUF_C_TYPE_SFIXED64:
+    return WIRE_8_BYTES;
+  case PROTOBUF_C_TYPE_STRING:
+  case PROTOBUF_C_TYPE_BYTES:
+  case PROTOBUF_C_TYPE_MESSAGE:
+    return WIRE_LENGTH;
+  default:
+    return WIRE_VARINT;
+  }
+}
+
+/* A list of numbers may also come packed into one field. */
+static void check_wire_type(const Walk *walk, const ProtobufCFieldDescriptor *field, enum WireType found) {
+  enum WireType due = wire_type_of(field);
+  bool packed = field->label == PROTOBUF_C_LABEL_REPEATED && due != WIRE_LENGTH && found == WIRE_LENGTH;
+  if (found != due && !packed) refuse(walk, "a field is not encoded as its kind is");
+}
+
+/* Text with a NUL in it would end there for us and not for others. */
+static void check_text(Walk *walk, size_t end) {
+  for (size_t at = walk->position; at < end;) {
+    int bytes = utf8_character((const char *)walk->bytes + at, end - at);
+    if (bytes > 0 && walk->bytes[at] != 0) {
+      at += (size_t)bytes;
+      continue;
+    }
+    walk->position = at;
+    refuse(walk, walk->bytes[at] == 0 ? "a text has a NUL in it" : "a text is not UTF-8");
+  }
+}
+
+static void walk_message(Walk *walk, size_t end, const ProtobufCMessageDescriptor *kind);
+
+static void walk_length(Walk *walk, size_t end, const ProtobufCFieldDescriptor *field) {
+  uint64_t length = read_varint(walk, end);
+  size_t start = walk->position;
+  skip(walk, end, length);
+  size_t field_end = walk->position;
+  if (!field || field->type == PROTOBUF_C_TYPE_BYTES) return;
+  walk->position = start;
+  if (field->type == PROTOBUF_C_TYPE_MESSAGE)
+    walk_message(walk, field_end, field->descriptor);
+  else if (field->type == PROTOBUF_C_TYPE_STRING)
+    check_text(walk, field_end);
+  walk->position = field_end;
+}
+
+static void walk_field(Walk *walk, size_t end, const ProtobufCMessageDescriptor *kind) {
+  size_t start = walk->position;
+  uint64_t tag = read_varint(walk, end), number = tag >> 3;
+  if (number == 0 || number > INT32_MAX >> 2) refuse(walk, "there is no such field number");
+  const ProtobufCFieldDescriptor *field = protobuf_c_message_descriptor_get_field(kind, (unsigned)number);
+  enum WireType type = (enum WireType)(tag & 7);
+  size_t after_tag = walk->position;
+  walk->position = start;
+  if (field) check_wire_type(walk, field, type);
+  walk->position = after_tag;
+  if (++walk->fields > MOST_FIELDS) too_large(walk, "fields", MOST_FIELDS);
+  switch (type) {
+  case WIRE_VARINT:
+    read_varint(walk, end);
+    return;
+  case WIRE_8_BYTES:
+    skip(walk, end, 8);
+    return;
+  case WIRE_4_BYTES:
+    skip(walk, end, 4);
+    return;
+  case WIRE_LENGTH:
+    walk_length(walk, end, field);
+    return;
+  }
+  refuse(walk, "a field is of an unknown encoding");
+}
+
+static void walk_message(Walk *walk, size_t end, const ProtobufCMessageDescriptor *kind) {
+  if (++walk->depth > MOST_DEPTH) too_large(walk, "messages inside each other", MOST_DEPTH);
+  while (walk->position < end) walk_field(walk, end, kind);
+  walk->depth--;
+}
+
+static void *allocate(void *arena, size_t bytes) { return arena_alloc(arena, bytes); }
+
+static void keep(void *arena, void *memory) { (void)arena, (void)memory; }
+
+ProtobufCMessage *wire_read(Arena *arena, const char *file, FileBytes bytes, const ProtobufCMessageDescriptor *kind) {
+  Walk walk = {.file = file, .bytes = bytes.data};
+  ProtobufCAllocator allocator = {.alloc = allocate, .free = keep, .allocator_data = arena};
+  walk_message(&walk, bytes.size, kind);
+  ProtobufCMessage *message = protobuf_c_message_unpack(kind, &allocator, bytes.size, bytes.data);
+  if (!message) fatal_at(LOCATION_FILE(file), EXIT_INVALID, "this is no ONNX model");
+  return message;
+}

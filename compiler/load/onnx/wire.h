@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Before protobuf-c builds anything from a file, the file's bytes are walked once: it would follow nested messages
+ * with one stack frame each, make large objects of two bytes, and say no more than "no" to what is broken.
+ */
+#ifndef RNNCC_WIRE_H
+#define RNNCC_WIRE_H
+
+#include <protobuf-c/protobuf-c.h>
+
+#include "support/files.h"
+
+/* The message in the arena. fatal_at() with the byte for what is cut off, of another wire type, no UTF-8, or nested
+ * deeper than any model is. */
+ProtobufCMessage *wire_read(Arena *arena, const char *file, FileBytes bytes, const ProtobufCMessageDescriptor *kind);
+
+#endif

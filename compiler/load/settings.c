@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: MIT */
+#include "load/settings.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "support/closest.h"
+
+static const int64_t MOST_EXTENT = INT32_MAX; /* of a named dim: extents fit every index type we emit */
+
+ModelSettings settings_new(Arena *arena, int most) {
+  return (ModelSettings){.dims = ARENA_ARRAY(arena, DimSetting, most),
+                         .states = ARENA_ARRAY(arena, StateSetting, most),
+                         .freezes = ARENA_ARRAY(arena, FreezeSetting, most)};
+}
+
+/* Cuts `NAME=REST` in two, at the last `=` if `last`: names may hold one, extents do not. */
+static bool cut(Arena *arena, const char *text, bool last, const char **name, const char **rest) {
+  const char *equals = last ? strrchr(text, '=') : strchr(text, '=');
+  if (!equals || equals == text || !equals[1]) return false;
+  *name = arena_format(arena, "%.*s", (int)(equals - text), text);
+  *rest = equals + 1;
+  return true;
+}
+
+static bool read_extent(const char **text, int64_t *extent) {
+  char *end;
+  if (**text < '0' || **text > '9') return false;
+  *extent = strtoll(*text, &end, 10);
+  *text = end;
+  return *extent >= 1 && *extent <= MOST_EXTENT;
+}
+
+bool settings_add_dim(ModelSettings *settings, Arena *arena, const char *text) {
+  DimSetting dim = {0};
+  const char *rest;
+  int64_t extents[3];
+  int n = 0;
+  if (!cut(arena, text, true, &dim.name, &rest)) return false;
+  while (read_extent(&rest, &extents[n]) && ++n < 3 && strncmp(rest, "..", 2) == 0) rest += 2;
+  if (n == 0 || *rest) return false;
+  dim.min = extents[0];
+  dim.max = extents[n - 1];
+  dim.opt = n == 3 ? extents[1] : dim.max;
+  settings->dims[settings->n_dims++] = dim;
+  return dim.min <= dim.opt && dim.opt <= dim.max;
+}
+
+bool settings_add_state(ModelSettings *settings, Arena *arena, const char *text) {
+  StateSetting *state = &settings->states[settings->n_states++];
+  return cut(arena, text, false, &state->input, &state->output);
+}
+
+bool settings_add_freeze(ModelSettings *settings, Arena *arena, const char *text) {
+  FreezeSetting *freeze = &settings->freezes[settings->n_freezes++];
+  return cut(arena, text, false, &freeze->name, &freeze->value);
+}
+
+bool settings_bound_dim(const ModelSettings *settings, const char *name, int64_t *min, int64_t *opt, int64_t *max) {
+  for (int i = settings ? settings->n_dims - 1 : -1; i >= 0; i--) {
+    DimSetting *dim = &settings->dims[i];
+    if (strcmp(dim->name, name) != 0) continue;
+    dim->used = true;
+    *min = dim->min, *opt = dim->opt, *max = dim->max;
+    return true;
+  }
+  return false;
+}
+
+const FreezeSetting *settings_frozen(const ModelSettings *settings, const char *name) {
+  for (int i = settings ? settings->n_freezes - 1 : -1; i >= 0; i--) {
+    if (strcmp(settings->freezes[i].name, name) != 0) continue;
+    settings->freezes[i].used = true;
+    return &settings->freezes[i];
+  }
+  return NULL;
+}
+
+/* The rank of a nested list, and its extents as its first entries have them. */
+static int nested_shape(Json json, int64_t shape[MAX_RANK]) {
+  int rank = 0;
+  for (; json_kind(json) == JSON_ARRAY; json = json_first(json)) {
+    if (rank == MAX_RANK) return -1;
+    shape[rank++] = json_count(json);
+  }
+  return rank;
+}
+
+/* Elements in row-major order to `*next`, which moves on; false after an error. */
+static bool read_nested(Json json, DType dtype, int rank, const int64_t *shape, char **next) {
+  if (rank == 0) {
+    bool good = constant_read_element(json, dtype, *next);
+    *next += dtype_size(dtype);
+    return good;
+  }
+  if (!json_expect(json, JSON_ARRAY)) return false;
+  if (json_count(json) != *shape) {
+    error_at(json_where(json), EXIT_INVALID, "a list of %d where others of its depth have %" PRId64, json_count(json),
+             *shape);
+    return false;
+  }
+  for (Json entry = json_first(json); entry.item; entry = json_next(entry))
+    if (!read_nested(entry, dtype, rank - 1, shape + 1, next)) return false;
+  return true;
+}
+
+static int64_t product(int rank, const int64_t *shape) {
+  int64_t count = 1;
+  for (int axis = 0; axis < rank; axis++) count *= shape[axis];
+  return count;
+}
+
+/* A number may stand for a tensor of one element. */
+static bool adopt_shape(const Value *input, int *rank, int64_t shape[MAX_RANK]) {
+  if (*rank == 0 && value_static(input) && value_count(input) == 1) {
+    *rank = input->rank;
+    for (int axis = 0; axis < input->rank; axis++) shape[axis] = 1;
+  }
+  bool fits = *rank == input->rank;
+  for (int axis = 0; fits && axis < *rank; axis++) {
+    const Dim *due = input->shape[axis];
+    fits = !due || !dim_is_const(due) || dim_value(due) == shape[axis];
+  }
+  return fits;
+}
+
+void settings_freeze(Graph *graph, const FreezeSetting *setting, Value *input) {
+  const char *place = arena_format(graph->arena, "--freeze %s", setting->name);
+  Json json = json_parse(graph->arena, place, setting->value, strlen(setting->value), 0);
+  int64_t shape[MAX_RANK];
+  int rank = nested_shape(json, shape);
+  input->is_input = false;
+  if (rank < 0 || !adopt_shape(input, &rank, shape)) {
+    error_at(LOCATION_FILE(place), EXIT_INVALID, "the value is not of the shape that the input has");
+    return;
+  }
+  int64_t count = product(rank, shape);
+  char *data = arena_array(graph->arena, (size_t)(count > 0 ? count : 1), dtype_size(input->dtype)), *next = data;
+  bool scalar = json_kind(json) != JSON_ARRAY;
+  if (!read_nested(json, input->dtype, scalar ? 0 : rank, shape, &next)) return;
+  for (int axis = 0; axis < rank; axis++) input->shape[axis] = dim_const(graph->dims, shape[axis]);
+  input->data = data;
+}
+
+static int find_value(Value *const *values, int n, const char *name) {
+  for (int i = 0; i < n; i++)
+    if (strcmp(values[i]->name, name) == 0) return i;
+  return -1;
+}
+
+static void drop(Value **values, int *n, int index) {
+  for (int i = index + 1; i < *n; i++) values[i - 1] = values[i];
+  --*n;
+}
+
+/* The axis that is cut into slots: the one named dim. Two are an error. */
+static int batch_axis(const Graph *graph, const Value *input) {
+  int found = -1;
+  for (int axis = 0; axis < input->rank; axis++) {
+    if (dim_is_const(input->shape[axis])) continue;
+    if (found >= 0)
+      error_at(LOCATION_FILE(graph->file), EXIT_INVALID, "--state: \"%.80s\" has two axes without a fixed length",
+               input->name);
+    found = axis;
+  }
+  return found;
+}
+
+static void pair_state(Graph *graph, const StateSetting *setting, State *state) {
+  int input = find_value(graph->inputs, graph->n_inputs, setting->input);
+  int output = find_value(graph->outputs, graph->n_outputs, setting->output);
+  if (input < 0 || output < 0) {
+    error_at(LOCATION_FILE(graph->file), EXIT_INVALID, "--state: the model has no %s \"%.80s\"",
+             input < 0 ? "input" : "output", input < 0 ? setting->input : setting->output);
+    return;
+  }
+  *state = (State){.input = graph->inputs[input], .output = graph->outputs[output]};
+  state->batch_axis = batch_axis(graph, state->input);
+  drop(graph->inputs, &graph->n_inputs, input);
+  drop(graph->outputs, &graph->n_outputs, output);
+  graph->n_states++;
+}
+
+static void pair_states(const ModelSettings *settings, Graph *graph) {
+  if (settings->n_states == 0) return;
+  State *states = ARENA_ARRAY(graph->arena, State, graph->n_states + settings->n_states);
+  if (graph->n_states) memcpy(states, graph->states, (size_t)graph->n_states * sizeof *states);
+  graph->states = states;
+  for (int i = 0; i < settings->n_states; i++) pair_state(graph, &settings->states[i], &graph->states[graph->n_states]);
+  if (graph->n_outputs == 0)
+    error_at(LOCATION_FILE(graph->file), EXIT_INVALID, "--state: no output is left; a module needs one");
+}
+
+static void tell_unused_dim(const Graph *graph, const char *name) {
+  Closest closest = closest_to(name);
+  for (int i = 0; i < dim_symbol_count(graph->dims); i++) closest_try(&closest, dim_symbol_at(graph->dims, i)->name);
+  error_at(LOCATION_FILE(graph->file), EXIT_INVALID, "--dim: the model has no named dim \"%.80s\"%s", name,
+           closest_hint(graph->arena, &closest));
+}
+
+static void tell_unused_freeze(const Graph *graph, const char *name) {
+  Closest closest = closest_to(name);
+  for (int i = 0; i < graph->n_inputs; i++) closest_try(&closest, graph->inputs[i]->name);
+  error_at(LOCATION_FILE(graph->file), EXIT_INVALID, "--freeze: the model has no input \"%.80s\"%s", name,
+           closest_hint(graph->arena, &closest));
+}
+
+void settings_finish(const ModelSettings *settings, Graph *graph) {
+  if (!settings) return;
+  pair_states(settings, graph);
+  for (int i = 0; i < settings->n_dims; i++)
+    if (!settings->dims[i].used) tell_unused_dim(graph, settings->dims[i].name);
+  for (int i = 0; i < settings->n_freezes; i++)
+    if (!settings->freezes[i].used) tell_unused_freeze(graph, settings->freezes[i].name);
+}
+
+void dim_request(DimRequests *requests, const char *name) {
+  for (int i = 0; i < requests->count; i++)
+    if (strcmp(requests->names[i], name) == 0) return;
+  if (requests->count == requests->capacity) {
+    int capacity = requests->capacity ? 2 * requests->capacity : 16;
+    const char **names = ARENA_ARRAY(requests->arena, const char *, capacity);
+    if (requests->count) memcpy(names, requests->names, (size_t)requests->count * sizeof *names);
+    requests->names = names;
+    requests->capacity = capacity;
+  }
+  requests->names[requests->count++] = name;
+}
+
+void dim_requests_tell(const DimRequests *requests, const char *file) {
+  if (requests->count == 0) return;
+  Text names = text_new(requests->arena), options = text_new(requests->arena);
+  for (int i = 0; i < requests->count; i++) {
+    text_add(&names, "%s\"%s\"", i ? ", " : "", requests->names[i]);
+    text_add(&options, " --dim '%s=1..100'", requests->names[i]);
+  }
+  error_at(LOCATION_FILE(file), EXIT_INVALID, "the file has no bounds for %s; give them, for example:%s", names.data,
+           options.data);
+}

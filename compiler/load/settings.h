@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What the command line says of a model: bounds of named dims, inputs that are states, inputs that are constants.
+ *
+ *     --dim T=1..50..400    min..opt..max; also 1..400, whose opt is its max, and 16
+ *     --state h0=hN         the context carries hN over to the next run's h0
+ *     --freeze sr=16000     the input is that constant: a JSON number, true, false, or a nested list of those
+ */
+#ifndef RNNCC_SETTINGS_H
+#define RNNCC_SETTINGS_H
+
+#include "ir/graph.h"
+#include "load/constant.h"
+
+typedef struct DimSetting {
+  const char *name;
+  int64_t min, opt, max;
+  bool used;
+} DimSetting;
+
+typedef struct StateSetting {
+  const char *input, *output;
+} StateSetting;
+
+typedef struct FreezeSetting {
+  const char *name, *value;
+  bool used;
+} FreezeSetting;
+
+typedef struct ModelSettings {
+  int n_dims, n_states, n_freezes;
+  DimSetting *dims; /* lists have room for as many as the command line has words */
+  StateSetting *states;
+  FreezeSetting *freezes;
+} ModelSettings;
+
+ModelSettings settings_new(Arena *arena, int most);
+/* False if the text is not of that form. */
+bool settings_add_dim(ModelSettings *settings, Arena *arena, const char *text);
+bool settings_add_state(ModelSettings *settings, Arena *arena, const char *text);
+bool settings_add_freeze(ModelSettings *settings, Arena *arena, const char *text);
+
+/* For the readers, whose settings may be NULL. */
+
+/* The dim's bounds as the command line has them; false if it says nothing of it. */
+bool settings_bound_dim(const ModelSettings *settings, const char *name, int64_t *min, int64_t *opt, int64_t *max);
+
+/* Whether the input of that name is a constant. */
+const FreezeSetting *settings_frozen(const ModelSettings *settings, const char *name);
+/* Makes an input, whose type and shape are read, that constant. Axes that are named dims, or NULL, are as long as the
+ * value has them. */
+void settings_freeze(Graph *graph, const FreezeSetting *setting, Value *input);
+
+/* After a model is read: pairs states, and tells settings that speak of nothing in it. */
+void settings_finish(const ModelSettings *settings, Graph *graph);
+
+/* Named dims of a model file that has no bounds for them. All that lack some are told at once, by the option to give.
+ */
+typedef struct DimRequests {
+  Arena *arena;
+  int count, capacity;
+  const char **names;
+} DimRequests;
+void dim_request(DimRequests *requests, const char *name);
+void dim_requests_tell(const DimRequests *requests, const char *file);
+
+#endif

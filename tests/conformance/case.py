@@ -1,0 +1,180 @@
+# SPDX-License-Identifier: MIT
+"""One folder of the suite: its model is compiled and run on its data.
+
+A module runs in a process of its own, so that a crash is one failure. The runtime is the same in all modules: a program
+that stands in for clang (once_clang) compiles it once.
+"""
+import json
+import os
+import re
+import subprocess
+import tempfile
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy
+import onnx
+from onnx import numpy_helper
+
+from support.module import Module
+
+ROOT = Path(__file__).resolve().parents[2]
+BUILD = Path(os.environ.get("RNNCC_BUILD", ROOT / "build"))
+PASSED, UNSUPPORTED, FAILED = "passed", "unsupported", "failed"
+MOST_ATTEMPTS = 6
+SECONDS = 120
+
+
+@dataclass
+class Case:
+    kind: str
+    folder: Path
+
+    @property
+    def name(self):
+        return f"{self.kind}/{self.folder.name}"
+
+
+@dataclass
+class Result:
+    name: str
+    outcome: str
+    reason: str = ""
+    frozen: bool = False
+    seconds: float = 0.0
+
+
+@dataclass
+class DataSet:
+    inputs: dict = field(default_factory=dict)
+    outputs: list = field(default_factory=list)
+
+
+def read_tensor(path):
+    tensor = onnx.TensorProto()
+    tensor.ParseFromString(path.read_bytes())
+    return numpy_helper.to_array(tensor)
+
+
+def data_sets(case, model):
+    """Inputs by name and outputs in order, as the folders test_data_set_* have them."""
+    constants = {tensor.name for tensor in model.graph.initializer}
+    names = [i.name for i in model.graph.input if i.name not in constants]
+    for folder in sorted(case.folder.glob("test_data_set_*")):
+        inputs = {name: read_tensor(folder / f"input_{k}.pb") for k, name in enumerate(names)
+                  if (folder / f"input_{k}.pb").exists()}
+        outputs = [read_tensor(folder / f"output_{k}.pb") for k in range(len(model.graph.output))]
+        yield DataSet(inputs, outputs)
+
+
+def tolerance(case):
+    """Of onnx.backend.test.loader: the suite's own."""
+    given = case.folder / "data.json"
+    data = json.loads(given.read_text()) if given.exists() else {}
+    return data.get("rtol", 1e-3), data.get("atol", 1e-7)
+
+
+def rnncc(model, output, options):
+    environment = os.environ | {"RNNCC_CLANG": str(Path(__file__).with_name("once_clang")),
+                                "ONCE_CLANG_CACHE": str(BUILD)}
+    command = [BUILD / "compiler" / "rnncc", model, "-o", output, *options]
+    return subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, env=environment)
+
+
+def first_reason(stderr, model):
+    """What the first message says, without the file and the node's name."""
+    line = next((line for line in stderr.splitlines() if "error: " in line), stderr.strip() or "no message")
+    line = line.split("error: ", 1)[-1]
+    return re.sub(r" \(\d+ times?: .*\)$", "", line)
+
+
+def wanted_inputs(stderr, data, frozen):
+    """Inputs that the compiler must know, by its messages, and that hold sizes, axes or scales."""
+    named = {name for line in stderr.splitlines() if "must be known at compile time" in line or "--freeze" in line
+             for name in re.findall(r"`([^`]+)`", line)}
+    return [name for name in data.inputs if name in named and name not in frozen]
+
+
+def json_of(array):
+    special = {"inf": "inf", "-inf": "-inf", "nan": "nan"}
+
+    def plain(value):
+        if isinstance(value, list):
+            return [plain(v) for v in value]
+        return special.get(str(value), value)
+
+    return json.dumps(plain(array.tolist()))
+
+
+def compile_model(case, data, output):
+    """(CompletedProcess, names of the frozen inputs): frozen is only what rnncc asks for."""
+    frozen = {}
+    for _ in range(MOST_ATTEMPTS):
+        options = [part for name, value in frozen.items() for part in ("--freeze", f"{name}={value}")]
+        done = rnncc(case.folder / "model.onnx", output, options)
+        names = wanted_inputs(done.stderr, data, frozen) if done.returncode == 3 else []
+        if not names:
+            break
+        frozen |= {name: json_of(data.inputs[name]) for name in names}
+    return done, frozen
+
+
+def run_module(path, case, sets, frozen):
+    """None, or what is wrong. Sets whose data is not what was frozen say nothing of this module."""
+    rtol, atol = tolerance(case)
+    with Module(path) as module, module.context() as context:
+        for data in sets:
+            if any(json_of(data.inputs[name]) != value for name, value in frozen.items()):
+                continue
+            outputs = list(context.run(data.inputs).values())
+            for k, (found, due) in enumerate(zip(outputs, data.outputs, strict=True)):
+                if found.dtype != due.dtype or found.shape != due.shape:
+                    return f"output {k} is {found.dtype}{list(found.shape)}, due {due.dtype}{list(due.shape)}"
+                try:
+                    numpy.testing.assert_allclose(found, due, rtol=rtol, atol=atol)
+                except AssertionError as error:
+                    return f"output {k}: " + " ".join(str(error).split())[:300]
+    return None
+
+
+def in_a_process(function, *arguments):
+    """The function's result; a text if the process died."""
+    reader, writer = os.pipe()
+    child = os.fork()
+    if child == 0:
+        try:
+            said = function(*arguments) or ""
+        except Exception as error:  # noqa: BLE001: whatever it is, the parent reports it
+            said = f"{type(error).__name__}: {error}"
+        os.write(writer, said.encode()[:4000])
+        os._exit(0)
+    os.close(writer)
+    with os.fdopen(reader, "rb") as stream:
+        said = stream.read().decode(errors="replace")
+    _, status = os.waitpid(child, 0)
+    return f"died of signal {status & 127}" if status else said
+
+
+def attempt(case, folder):
+    model = onnx.load(case.folder / "model.onnx", load_external_data=False)
+    output = Path(folder) / "module.so"
+    try:
+        sets = list(data_sets(case, model))
+    except Exception:  # noqa: BLE001: sequences and optionals are no tensors; rnncc is to say so
+        sets = [DataSet()]
+    done, frozen = compile_model(case, sets[0], output)
+    if done.returncode == 3:
+        return Result(case.name, UNSUPPORTED, first_reason(done.stderr, case))
+    if done.returncode != 0:
+        return Result(case.name, FAILED, f"rnncc: exit {done.returncode}: {done.stderr.strip()[-300:]}")
+    wrong = in_a_process(run_module, output, case, sets, frozen)
+    return Result(case.name, FAILED if wrong else PASSED, wrong, bool(frozen))
+
+
+def run_case(case):
+    start = time.monotonic()
+    with tempfile.TemporaryDirectory() as folder:
+        result = attempt(case, folder)
+    result.seconds = time.monotonic() - start
+    return result

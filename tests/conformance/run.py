@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: MIT
+"""ONNX's own conformance suite, from Debian's libonnx-testdata, through rnncc and the modules that it makes.
+
+    .venv/bin/python tests/conformance/run.py             all of it, two models at a time
+    .venv/bin/python tests/conformance/run.py relu gru    the folders whose names contain a word
+
+A folder passes if its module's outputs are what the folder says they are, within the suite's tolerance. It is
+unsupported if rnncc says so (exit code 3), and then unsupported.txt must list it: one that passes though it is listed,
+or is unsupported though it is not, counts as failed, so that nothing slips. `--update` writes the list anew.
+
+Shapes and the like that a test gives as data are frozen to that data where rnncc asks for it (`--freeze`), and counted.
+"""
+import argparse
+import collections
+import multiprocessing
+import os
+import sys
+import time
+from pathlib import Path
+from xml.etree import ElementTree
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+from conformance.case import PASSED, UNSUPPORTED, Case, run_case  # noqa: E402
+
+ROOT = Path(__file__).resolve().parents[2]
+LIST = ROOT / "tests" / "conformance" / "unsupported.txt"
+SUITE = Path("/usr/lib/python3/dist-packages/onnx/backend/test/data")
+KINDS = ("node", "simple", "pytorch-converted", "pytorch-operator")
+
+
+def cases(words):
+    found = [Case(kind, folder) for kind in KINDS for folder in sorted((SUITE / kind).iterdir())
+             if (folder / "model.onnx").exists()]
+    return [case for case in found if not words or any(word in case.name for word in words)]
+
+
+def read_list():
+    lines = LIST.read_text().splitlines() if LIST.exists() else []
+    return dict(line.split(": ", 1) for line in lines if line and not line.startswith("#"))
+
+
+def write_list(results):
+    heading = ["# Folders of ONNX's conformance suite that rnncc does not support, and why.",
+               "# Written by tests/conformance/run.py --update."]
+    lines = [f"{r.name}: {r.reason}" for r in sorted(results, key=lambda r: r.name) if r.outcome == UNSUPPORTED]
+    LIST.write_text("\n".join(heading + lines) + "\n")
+
+
+def judged(result, listed):
+    """The reason why the result is a failure, or None."""
+    if result.outcome == UNSUPPORTED:
+        return None if result.name in listed else f"unsupported, and not in {LIST.name}: {result.reason}"
+    if result.outcome == PASSED:
+        return f"passes, and is in {LIST.name}" if result.name in listed else None
+    return result.reason
+
+
+def write_junit(path, results, failures):
+    suite = ElementTree.Element("testsuite", name="conformance", tests=str(len(results)), failures=str(len(failures)))
+    for result in results:
+        entry = ElementTree.SubElement(suite, "testcase", classname="conformance", name=result.name,
+                                       time=f"{result.seconds:.3f}")
+        if result.name in failures:
+            ElementTree.SubElement(entry, "failure").text = failures[result.name]
+        elif result.outcome == UNSUPPORTED:
+            ElementTree.SubElement(entry, "skipped", message=result.reason)
+    ElementTree.ElementTree(suite).write(path)
+
+
+def report(results, failures):
+    reasons = collections.Counter(r.reason for r in results if r.outcome == UNSUPPORTED)
+    for reason, count in reasons.most_common():
+        print(f"unsupported {count:4d}  {reason}")
+    for name, reason in failures.items():
+        print(f"FAILED {name}: {reason}")
+    passed = [r for r in results if r.outcome == PASSED]
+    frozen = sum(r.frozen for r in passed)
+    print(f"{len(passed)} passed ({frozen} of them with frozen inputs), {sum(reasons.values())} unsupported, "
+          f"{len(failures)} failed")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("words", nargs="*")
+    parser.add_argument("-j", type=int, default=os.cpu_count())
+    parser.add_argument("--update", action="store_true", help="write unsupported.txt anew; failures stay failures")
+    parser.add_argument("--junit", type=Path)
+    arguments = parser.parse_args()
+    start = time.monotonic()
+    with multiprocessing.Pool(arguments.j) as pool:
+        results = pool.map(run_case, cases(arguments.words), chunksize=1)
+    if arguments.update and not arguments.words:
+        write_list(results)
+    listed = read_list()
+    failures = {r.name: why for r in results if (why := judged(r, listed))}
+    gone = set(listed) - {r.name for r in results} if not arguments.words else ()
+    failures |= {name: f"is in {LIST.name}, and not in the suite" for name in gone}
+    report(results, failures)
+    print(f"{time.monotonic() - start:.0f} s")
+    if arguments.junit:
+        write_junit(arguments.junit, results, failures)
+    return 1 if failures or not results else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
