@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: MIT
+"""Resize: the reference interpreter against ONNX Runtime, emitted kernels against the reference."""
+import subprocess
+
+import numpy
+import pytest
+
+from conftest import build_directory
+from graphs.resize_models import OF_ANY_RANK, RESIZES
+from graphs.test_reference_onnx import assert_close
+from support.emitted import TARGETS, assert_same, run_module
+from support.emulated import TARGET, run_emulated
+from support.merge import merged
+from support.model_builder import Model
+from support.reference import Reference
+
+EPSILON = 2.0**-24  # what one rounding adds, relative
+CASES_OF_A_KIND = 12
+# An element is a sum of taps whose weights' magnitudes add up to less than 2 an axis: a rounding of each weight and of
+# each sum, for up to five axes.
+ROUNDINGS = 64
+
+
+@pytest.fixture(scope="session")
+def reference():
+    return Reference(build_directory() / "tests" / "support" / "reference_run")
+
+
+@pytest.mark.parametrize("seed", range(16))
+@pytest.mark.parametrize("name", RESIZES)
+def test_reference_agrees_with_onnx_runtime(reference, tmp_path, name, seed):
+    model, feeds = RESIZES[name](numpy.random.default_rng([seed, *name.encode()]))
+    expected = model.onnx_run(feeds)
+    got = reference.run(model, model.write(tmp_path), feeds)
+    for output in model.outputs:
+        assert_close(got[output], expected[output], 0 if name == "nearest" else ROUNDINGS * EPSILON)
+
+
+def many_cases():
+    rng = numpy.random.default_rng(7)
+    cases = [*RESIZES.values(), *OF_ANY_RANK.values()]
+    return merged([build(rng) for build in cases for _ in range(CASES_OF_A_KIND)])
+
+
+def assert_agrees(model, got, expected):
+    for output in model.outputs:
+        assert_close(got[output], expected[output], ROUNDINGS * EPSILON)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_kernels_agree_with_the_reference(reference, compile, tmp_path, target):
+    model, feeds = many_cases()
+    path = model.write(tmp_path)
+    assert_agrees(model, run_module(compile(path, f"--target={target}"), feeds), reference.run(model, path, feeds))
+
+
+def test_neon_under_qemu_agrees_with_the_reference(reference, compile, aarch64_rnnrun, tmp_path):
+    model, feeds = many_cases()
+    path = model.write(tmp_path)
+    got = run_emulated(aarch64_rnnrun, compile(path, TARGET), feeds, model.outputs, tmp_path)
+    assert_agrees(model, got, reference.run(model, path, feeds))
+
+
+def decoder(mode):
+    """As in segmentation networks: convolutions between which the image doubles, of batches known at run time."""
+    rng, model = numpy.random.default_rng(1), Model()
+    model.dim("N", 1, 2, 3)
+    scales = model.constant(numpy.array([1, 1, 2, 2], numpy.float32))
+    value, channels = model.input("x", "f32", ["N", 5, 6, 7]), 5
+    for kernels in (21, 16):
+        weights = model.constant(rng.integers(-2, 3, (kernels, channels, 3, 3)).astype(numpy.float32))
+        value = model.node("Conv", [value, weights], pads=[1] * 4)
+        value = model.node("Resize", [value, None, scales], mode=mode, coordinate_transformation_mode="asymmetric",
+                           nearest_mode="floor")
+        channels = kernels
+    model.output(model.node("Relu", [value]))
+    return model
+
+
+@pytest.mark.parametrize("mode", ["nearest", "linear", "cubic"])
+@pytest.mark.parametrize("target", TARGETS)
+def test_blocked_tensors_are_resized_as_plain_ones(compile, tmp_path, mode, target):
+    """Whole numbers, and linear weights of 0.5: those sums are exact."""
+    model = decoder(mode)
+    module = compile(model.write(tmp_path), f"--target={target}", "--no-winograd")
+    for batch in (1, 3):
+        feeds = {"x": numpy.random.default_rng(batch).integers(-3, 4, (batch, 5, 6, 7)).astype(numpy.float32)}
+        got, expected = run_module(module, feeds), model.onnx_run(feeds)
+        assert_agrees(model, got, expected) if mode == "cubic" else assert_same(got, expected)
+
+
+def test_a_decoder_stays_blocked(tmp_path):
+    path = decoder("linear").write(tmp_path)
+    listed = subprocess.run([build_directory() / "compiler" / "rnncc", "inspect", path, "--target=x86-64-v4"],
+                            capture_output=True, text=True, check=True).stdout
+    assert listed.count("resize_linear_blocked") == 2
+
+
+def test_sizes_may_follow_from_another_tensors_shape(compile, tmp_path):
+    model = Model()
+    model.dim("N", 1, 2, 4)
+    x, like = model.input("x", "f32", ["N", 3, 5, 5]), model.input("like", "f32", ["N", 8, 9, 11])
+    sizes = model.node("Concat", [model.node("Shape", [x], end=2), model.node("Shape", [like], start=2)], axis=0)
+    model.output(model.node("Resize", [x, None, None, sizes], mode="linear"))
+    feeds = {"x": numpy.random.default_rng(1).uniform(-1, 1, (3, 3, 5, 5)).astype(numpy.float32),
+             "like": numpy.zeros((3, 8, 9, 11), numpy.float32)}
+    got, expected = run_module(compile(model.write(tmp_path)), feeds), model.onnx_run(feeds)
+    assert_agrees(model, got, expected)
