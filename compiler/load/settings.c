@@ -38,8 +38,12 @@ bool settings_add_dim(ModelSettings *settings, Arena *arena, const char *text) {
   int64_t extents[3];
   int n = 0;
   if (!cut(arena, text, true, &dim.name, &rest)) return false;
-  while (read_extent(&rest, &extents[n]) && ++n < 3 && strncmp(rest, "..", 2) == 0) rest += 2;
-  if (n == 0 || *rest) return false;
+  for (bool more = true; more;) {
+    if (n == 3 || !read_extent(&rest, &extents[n++])) return false;
+    more = strncmp(rest, "..", 2) == 0;
+    if (more) rest += 2;
+  }
+  if (*rest) return false;
   dim.min = extents[0];
   dim.max = extents[n - 1];
   dim.opt = n == 3 ? extents[1] : dim.max;
@@ -216,6 +220,8 @@ void settings_finish(const ModelSettings *settings, Graph *graph) {
 }
 
 void dim_request(DimRequests *requests, const char *name) {
+  enum { MOST_NAMED = 100 };
+  if (requests->count == MOST_NAMED) return;
   for (int i = 0; i < requests->count; i++)
     if (strcmp(requests->names[i], name) == 0) return;
   if (requests->count == requests->capacity) {

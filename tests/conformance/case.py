@@ -175,6 +175,9 @@ def attempt(case, folder):
 def run_case(case):
     start = time.monotonic()
     with tempfile.TemporaryDirectory() as folder:
-        result = attempt(case, folder)
+        try:
+            result = attempt(case, folder)
+        except (OSError, subprocess.TimeoutExpired) as error:
+            result = Result(case.name, FAILED, str(error)[:300])
     result.seconds = time.monotonic() - start
     return result

@@ -11,7 +11,7 @@ bool onnx_default_domain(const char *domain) { return *onnx_text(domain) == 0 ||
 int64_t onnx_opset(size_t n, Onnx__OperatorSetIdProto **opsets) {
   for (size_t i = 0; i < n; i++)
     if (onnx_default_domain(opsets[i]->domain)) return opsets[i]->version;
-  return 0;
+  return -1;
 }
 
 static bool same_text(const char *a, const char *b) { return strcmp(onnx_text(a), onnx_text(b)) == 0; }
@@ -78,7 +78,7 @@ void onnx_inline(OnnxReader *reader, Draft *draft, const Onnx__FunctionProto *fu
   *scope = (Scope){.names = name_table_new(reader->arena),
                    .graph = draft->scope->graph,
                    .prefix = arena_format(reader->arena, "%s/", draft->name),
-                   .opset = opset ? opset : draft->scope->opset,
+                   .opset = opset >= 0 ? opset : draft->scope->opset,
                    .function = function,
                    .call = call,
                    .caller = draft->scope};

@@ -39,11 +39,11 @@ static void check_heading(const OnnxReader *reader) {
   if (!model->graph) fatal_at(where, EXIT_INVALID, "this is no ONNX model: it has no graph");
   if (!model->n_opset_import) fatal_at(where, EXIT_INVALID, "the model names no opset");
   int64_t opset = onnx_opset(model->n_opset_import, model->opset_import);
-  if (opset) check_opset(reader, opset);
+  if (opset >= 0) check_opset(reader, opset);
   for (size_t i = 0; i < model->n_functions; i++) {
     const Onnx__FunctionProto *function = model->functions[i];
     int64_t own = onnx_opset(function->n_opset_import, function->opset_import);
-    if (own && own != opset) check_opset(reader, own);
+    if (own >= 0 && own != opset) check_opset(reader, own);
   }
   if (model->n_training_info) error_at(where, EXIT_UNSUPPORTED, "the model has training information");
   if (!model->graph->n_node) error_at(where, EXIT_INVALID, "the model has no nodes; at least one is due");

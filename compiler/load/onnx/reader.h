@@ -112,7 +112,7 @@ void onnx_inline(OnnxReader *reader, Draft *draft, const Onnx__FunctionProto *fu
 /* The draft as a node, checked against its op's row; NULL after an error or what is not supported. */
 Node *onnx_commit(OnnxReader *reader, Draft *draft);
 
-/* Of the default domain in a list of opsets; 0 if it is not in it. */
+/* Of the default domain in a list of opsets; -1 if it is not in it. */
 int64_t onnx_opset(size_t n, Onnx__OperatorSetIdProto **opsets);
 bool onnx_default_domain(const char *domain);
 

@@ -1,0 +1,235 @@
+# SPDX-License-Identifier: MIT
+"""What an ONNX file holds besides operators, and what the command line says of a model."""
+import json
+import re
+
+import numpy
+import onnx
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+
+from support.module import Module
+from support.onnx_files import F32, I64, model_of, onnxruntime_run, tensor_info, write
+from support.refusal import small_model
+
+LENGTHS = [1, 3, 8]
+
+
+def compiled(rnncc, folder, model, *options):
+    path = model if not isinstance(model, onnx.ModelProto) else write(folder, model)
+    output = folder / "module.so"
+    done = rnncc(path, "-o", output, *options)
+    assert done.returncode == 0, done.stderr
+    return output
+
+
+def run(path, feeds):
+    with Module(path) as module, module.context() as context:
+        return context.run(feeds)
+
+
+def graph_of(rnncc, folder, model, *options):
+    """The graph that rnncc reads, as its own JSON."""
+    output = folder / "out.json"
+    done = rnncc(write(folder, model), "--emit=graph", "-o", output, *options)
+    assert done.returncode == 0, done.stderr
+    return json.loads(output.read_text())
+
+
+def floats(*shape, seed=3):
+    return numpy.random.default_rng(seed).standard_normal(shape).astype(numpy.float32)
+
+
+def dense(steps="T"):
+    """y = Relu(x W + b) over `steps` rows."""
+    nodes = [helper.make_node("MatMul", ["x", "w"], ["p"], "product"), helper.make_node("Add", ["p", "b"], ["s"], "sum"),
+             helper.make_node("Relu", ["s"], ["y"], "relu")]
+    return model_of(nodes, {"x": (F32, [steps, 5])}, {"y": (F32, [steps, 6])}, {"w": floats(5, 6), "b": floats(6)})
+
+
+def gru_stream():
+    nodes = [helper.make_node("GRU", ["x", "w", "r", "", "", "h0"], ["steps", "hN"], "gru", hidden_size=4)]
+    return model_of(nodes, {"x": (F32, ["T", 1, 3]), "h0": (F32, [1, 1, 4])}, {"steps": (F32, None), "hN": (F32, None)},
+                    {"w": floats(1, 12, 3), "r": floats(1, 12, 4)}, opset=14)
+
+
+@pytest.mark.parametrize("rows", LENGTHS)
+def test_a_named_dim_is_a_run_time_size(rnncc, tmp_path, rows):
+    model, x = dense(), floats(rows, 5, seed=rows)
+    module = compiled(rnncc, tmp_path, model, "--dim", "T=1..2..8")
+    numpy.testing.assert_allclose(run(module, {"x": x})["y"], onnxruntime_run(model, {"x": x})["y"], rtol=1e-6, atol=1e-6)
+    with Module(module) as loaded:
+        assert loaded.dims == {"T": (1, 2, 8)}
+
+
+@pytest.mark.parametrize("given, bounds", [("T=1..8", {"min": 1, "opt": 8, "max": 8}), ("T=2..3..4", {"min": 2, "opt": 3, "max": 4})])
+def test_the_bounds_of_a_dim_have_two_forms(rnncc, tmp_path, given, bounds):
+    assert graph_of(rnncc, tmp_path, dense(), "--dim", given)["dims"] == {"T": bounds}
+
+
+def test_a_dim_of_one_length_is_a_constant(rnncc, tmp_path):
+    assert graph_of(rnncc, tmp_path, dense(), "--dim", "T=4")["inputs"][0]["shape"] == [4, 5]
+
+
+def test_all_dims_without_bounds_are_told_with_the_option_to_give(rnncc, tmp_path):
+    model = dense()
+    model.graph.input[0].type.tensor_type.shape.dim[1].Clear()
+    done = rnncc(write(tmp_path, model), "-o", tmp_path / "m.so")
+    assert done.returncode == 2
+    assert done.stderr.count("error") == 1 and "--dim 'T=1..100' --dim 'x_1=1..100'" in done.stderr
+
+
+@pytest.mark.parametrize("option, value", [("--dim", "T"), ("--dim", "T=0..3"), ("--dim", "T=5..3"), ("--dim", "T=1..2..3..4"),
+                                           ("--dim", "T=1.."), ("--dim", "=3"), ("--state", "h0"), ("--freeze", "x"),
+                                           ("--dim", "T=99999999999999999999")])
+def test_a_setting_of_another_form_is_refused(rnncc, tmp_path, option, value):
+    done = rnncc(write(tmp_path, dense()), "-o", tmp_path / "m.so", option, value)
+    assert done.returncode == 2 and option in done.stderr
+
+
+@pytest.mark.parametrize("options, text", [(["--dim", "S=1"], 'no named dim "S"'), (["--freeze", "X=1"], 'no input "X"'),
+                                           (["--state", "h=y"], 'no input "h"'), (["--state", "x=z"], 'no output "z"'),
+                                           (["--freeze", "x=[1]"], "not of the shape"),
+                                           (["--freeze", "x=[[1,2,3,4,5],[1]]"], "a list of 1"),
+                                           (["--freeze", "x=[[1,2,3,4,\"a\"]]"], "--freeze x"),
+                                           (["--freeze", "x=[[1,2,3,4"], "--freeze x")])
+def test_a_setting_that_does_not_fit_the_model_is_refused(rnncc, tmp_path, options, text):
+    done = rnncc(write(tmp_path, dense()), "-o", tmp_path / "m.so", "--dim", "T=1..8", *options)
+    assert done.returncode == 2 and text in done.stderr, done.stderr
+
+
+def test_a_state_is_carried_from_run_to_run(rnncc, tmp_path):
+    model, x = gru_stream(), floats(6, 1, 3)
+    whole = onnxruntime_run(model, {"x": x, "h0": numpy.zeros((1, 1, 4), numpy.float32)})["steps"]
+    module = compiled(rnncc, tmp_path, model, "--dim", "T=1..8", "--state", "h0=hN")
+    with Module(module) as loaded, loaded.context() as context:
+        assert [i.name for i in loaded.inputs] == ["x"] and [o.name for o in loaded.outputs] == ["steps"]
+        chunks = [context.run({"x": part})["steps"] for part in (x[:1], x[1:4], x[4:])]
+    numpy.testing.assert_allclose(numpy.concatenate(chunks), whole, rtol=1e-5, atol=1e-6)
+
+
+def test_a_frozen_input_is_a_constant(rnncc, tmp_path):
+    nodes = [helper.make_node("Reshape", ["x", "shape"], ["r"]), helper.make_node("Mul", ["r", "scale"], ["y"])]
+    model = model_of(nodes, {"x": (F32, [2, 6]), "shape": (I64, [2]), "scale": (F32, [])}, {"y": (F32, None)})
+    x = floats(2, 6)
+    module = compiled(rnncc, tmp_path, model, "--freeze", "shape=[3,-1]", "--freeze", "scale=0.5")
+    numpy.testing.assert_array_equal(run(module, {"x": x})["y"], x.reshape(3, 4) * numpy.float32(0.5))
+
+
+def test_json_models_take_the_same_settings(rnncc, tmp_path):
+    model = small_model()
+    model["inputs"].append({"name": "k", "dtype": "f32", "shape": [1]})
+    model["nodes"][0]["inputs"] = ["x", "k"]
+    path = tmp_path / "model.json"
+    path.write_text(json.dumps(model))
+    done = rnncc(path, "--emit=graph", "-o", tmp_path / "out.json", "--dim", "T=2..9", "--freeze", "k=1.5")
+    assert done.returncode == 0, done.stderr
+    written = json.loads((tmp_path / "out.json").read_text())
+    assert written["dims"] == {"T": {"min": 2, "opt": 9, "max": 9}} and [i["name"] for i in written["inputs"]] == ["x"]
+
+
+def sources_of(rnncc, folder, model, *options):
+    """What the module is built from, byte for byte, but for the model file's hash in the build record."""
+    output = folder / (model.name + ".d")
+    done = rnncc(model, "--emit=c", "-o", output, *options)
+    assert done.returncode == 0, done.stderr
+    files = {path.relative_to(output): path.read_bytes() for path in output.rglob("*") if path.is_file()}
+    return {path: re.sub(rb"model sha256 [0-9a-f]{64}", b"", data) for path, data in files.items()}
+
+
+@pytest.mark.parametrize("model, options", [(dense(), ["--dim", "T=1..8"]), (gru_stream(), ["--dim", "T=1..8", "--state", "h0=hN"])],
+                         ids=["dense", "gru"])
+def test_the_graph_that_is_written_compiles_to_the_same_module(rnncc, tmp_path, model, options):
+    graph = tmp_path / "graph.json"
+    first = sources_of(rnncc, tmp_path, write(tmp_path, model), *options)
+    assert rnncc(tmp_path / "model.onnx", "--emit=graph", "-o", graph, *options).returncode == 0
+    assert sources_of(rnncc, tmp_path, graph) == first
+
+
+def test_an_input_with_an_initializer_is_a_constant(rnncc, tmp_path):
+    model = dense()
+    model.graph.input.append(tensor_info("b", F32, [6]))
+    assert [i["name"] for i in graph_of(rnncc, tmp_path, model, "--dim", "T=1..8")["inputs"]] == ["x"]
+
+
+def scaled_function():
+    """scaled(x) = alpha * x + x, with alpha from an attribute."""
+    nodes = [helper.make_node("Constant", [], ["a"]), helper.make_node("Mul", ["x", "a"], ["m"]),
+             helper.make_node("Add", ["m", "x"], ["out"])]
+    nodes[0].attribute.append(onnx.AttributeProto(name="value_float", ref_attr_name="alpha", type=onnx.AttributeProto.FLOAT))
+    return helper.make_function("local", "scaled", ["x"], ["out"], nodes, [helper.make_opsetid("", 17)], ["alpha"])
+
+
+def calling_function():
+    """twice(x) = scaled(scaled(x)), names as inside the other."""
+    nodes = [helper.make_node("scaled", ["x"], ["m"], domain="local", alpha=2.0),
+             helper.make_node("scaled", ["m"], ["out"], domain="local", alpha=0.5)]
+    return helper.make_function("local", "twice", ["x"], ["out"], nodes,
+                                [helper.make_opsetid("", 17), helper.make_opsetid("local", 1)])
+
+
+def test_functions_take_the_place_of_their_calls(rnncc, tmp_path):
+    nodes = [helper.make_node("twice", ["x"], ["m"], "call", domain="local"), helper.make_node("Relu", ["m"], ["y"])]
+    model = model_of(nodes, {"x": (F32, [7])}, {"y": (F32, [7])}, functions=[scaled_function(), calling_function()])
+    x = floats(7)
+    numpy.testing.assert_allclose(run(compiled(rnncc, tmp_path, model), {"x": x})["y"], numpy.maximum(0, x * 3 * 1.5),
+                                  rtol=1e-6)
+
+
+def test_a_function_may_leave_out_inputs_and_pass_others_through(rnncc, tmp_path):
+    body = [helper.make_node("Clip", ["x", "low", "high"], ["clipped"])]
+    function = helper.make_function("local", "both", ["x", "low", "high"], ["clipped", "x"], body, [helper.make_opsetid("", 17)])
+    nodes = [helper.make_node("both", ["x", "", "h"], ["c", "same"], "call", domain="local"),
+             helper.make_node("Sub", ["same", "c"], ["y"])]
+    model = model_of(nodes, {"x": (F32, [7])}, {"y": (F32, [7])}, {"h": numpy.float32(0.1)}, functions=[function])
+    x = floats(7)
+    numpy.testing.assert_array_equal(run(compiled(rnncc, tmp_path, model), {"x": x})["y"], x - numpy.minimum(x, numpy.float32(0.1)))
+
+
+def test_external_data_is_read_from_the_models_folder(rnncc, tmp_path):
+    model, x = dense(3), floats(3, 5)
+    expected = onnxruntime_run(model, {"x": x})["y"]
+    onnx.save_model(model, tmp_path / "model.onnx", save_as_external_data=True, location="weights.bin", size_threshold=0)
+    module = compiled(rnncc, tmp_path, tmp_path / "model.onnx")
+    numpy.testing.assert_allclose(run(module, {"x": x})["y"], expected, rtol=1e-6, atol=1e-6)
+
+
+TYPED = {TensorProto.FLOAT: "f32", TensorProto.DOUBLE: "f64", TensorProto.FLOAT16: "f16", TensorProto.INT8: "i8",
+         TensorProto.INT16: "i16", TensorProto.INT32: "i32", TensorProto.INT64: "i64", TensorProto.UINT8: "u8",
+         TensorProto.UINT16: "u16", TensorProto.UINT32: "u32", TensorProto.UINT64: "u64", TensorProto.BOOL: "bool"}
+
+
+@pytest.mark.parametrize("raw", [False, True], ids=["list", "raw"])
+@pytest.mark.parametrize("code", TYPED, ids=TYPED.values())
+def test_elements_are_read_as_lists_and_as_bytes(rnncc, tmp_path, code, raw):
+    array = numpy.array([[0, 1, 1], [0, 0, 1]], helper.tensor_dtype_to_np_dtype(code))
+    if code in (TensorProto.FLOAT, TensorProto.DOUBLE, TensorProto.FLOAT16):
+        array = array * array.dtype.type(-0.75)
+    elif array.dtype.kind in "iu":
+        array = numpy.where(array, numpy.iinfo(array.dtype).max, numpy.iinfo(array.dtype).min).astype(array.dtype)
+    nodes = [helper.make_node("Concat", ["c", "x"], ["y"], axis=0)]
+    model = model_of(nodes, {"x": (code, [1, 3])}, {"y": (code, [3, 3])})
+    given = numpy_helper.from_array(array, "c") if raw else helper.make_tensor("c", code, array.shape, array.flatten())
+    assert given.HasField("raw_data") == raw
+    model.graph.initializer.append(given)
+    graph_of(rnncc, tmp_path, model)
+    assert array.tobytes() in (tmp_path / "out.safetensors").read_bytes()
+
+
+def test_all_that_is_unsupported_is_told_at_once_with_its_nodes(rnncc, tmp_path):
+    nodes = [helper.make_node("Foo", ["x"], ["a"], "first"), helper.make_node("Foo", ["a"], ["b"], "second"),
+             helper.make_node("Bar", ["b"], ["c"], "third", domain="elsewhere"),
+             helper.make_node("Relu", ["c"], ["d"], "fourth", slope=2.0), helper.make_node("Gelu", ["d"], ["y"], "fifth", approximate="no")]
+    model = model_of(nodes, {"x": (F32, [3]), "s": (TensorProto.STRING, [3])}, {"y": (F32, [3])}, opset=20)
+    done = rnncc(write(tmp_path, model), "-o", tmp_path / "m.so")
+    assert done.returncode == 3
+    for text in ['the operator Foo is not supported (2 times: "first", "second")', 'Bar of elsewhere', '"third"',
+                 "the attribute `slope` of Relu", '"fourth"', '`approximate`="no" of Gelu', "the element type string"]:
+        assert text in done.stderr, done.stderr
+
+
+@pytest.mark.parametrize("opset, code", [(7, 0), (21, 0), (22, 3), (0, 3)])
+def test_opsets_that_are_not_known_are_refused(rnncc, tmp_path, opset, code):
+    model = model_of([helper.make_node("Relu", ["x"], ["y"])], {"x": (F32, [3])}, {"y": (F32, [3])}, opset=opset)
+    done = rnncc(write(tmp_path, model), "--emit=graph", "-o", tmp_path / "out.json")
+    assert done.returncode == code and (code == 0 or f"opset {opset}" in done.stderr)

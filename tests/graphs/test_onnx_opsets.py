@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: MIT
+"""What an older opset says, the graph says, too: compared with ONNX Runtime, which knows them all."""
+import numpy
+import pytest
+from onnx import helper
+
+from conftest import build_directory
+from support.onnx_files import BOOL, F32, I64, described, model_of, onnxruntime_run, random_feeds, write
+from support.reference import Reference
+
+BOUND = 1e-6  # of values near 1: exp and division in f32, where the peer is free to approximate
+
+X34 = {"x": (F32, [3, 4])}
+X2345 = {"x": (F32, [2, 3, 4, 5])}
+GENERATOR = numpy.random.default_rng(7)
+
+
+def one(op, opset, inputs=X34, outputs=None, constants=None, more=(), **attributes):
+    nodes = [helper.make_node(op, [*inputs, *(constants or {}), *more], list(outputs or {"y": 0}), **attributes)]
+    return model_of(nodes, inputs, outputs or {"y": (F32, None)}, constants, opset)
+
+
+def floats(*shape):
+    return GENERATOR.standard_normal(shape).astype(numpy.float32)
+
+
+CASES = {
+    **{f"{op} {opset} over the axes from {axis} on": one(op, opset, X2345, axis=axis)
+       for op in ("Softmax", "LogSoftmax") for opset in (7, 11) for axis in (0, 1, 3)},
+    "Softmax 11 over the axes from -2 on": one("Softmax", 11, X2345, axis=-2),
+    "Softmax 12 without an axis": one("Softmax", 12, X2345),
+    "Softmax 13 without an axis": one("Softmax", 13, X2345),
+    "Clip 7 by attributes": one("Clip", 7, min=-0.5, max=0.25),
+    "Clip 7 by one attribute": one("Clip", 7, max=0.25),
+    "Pad 7 by attributes": one("Pad", 7, pads=[1, 0, 0, 2], value=2.5, mode="constant"),
+    "Pad 7 by an infinity": one("Pad", 7, pads=[1, 0, 0, 2], value=float("-inf")),
+    "Slice 9 by attributes": one("Slice", 9, axes=[1], starts=[1], ends=[9223372036854775807]),
+    "Split 11 by an attribute": one("Split", 11, outputs={"y": (F32, None), "z": (F32, None)}, axis=1, split=[1, 3]),
+    "Split 11 in equal parts": one("Split", 11, outputs={"y": (F32, None), "z": (F32, None)}, axis=1),
+    "Squeeze 11 by an attribute": one("Squeeze", 11, {"x": (F32, [3, 1, 4])}, axes=[1]),
+    "Unsqueeze 11 by an attribute": one("Unsqueeze", 11, axes=[0, 2]),
+    "ReduceSum 11 by an attribute": one("ReduceSum", 11, axes=[1], keepdims=0),
+    "ReduceMax 17 by an attribute": one("ReduceMax", 17, axes=[-1]),
+    "Dropout 7": one("Dropout", 7, ratio=0.3),
+    "Dropout 12 with a ratio": one("Dropout", 12, constants={"r": numpy.float32(0.3)}),
+    "BatchNormalization 8": one("BatchNormalization", 8, X2345, constants={
+        "s": floats(3), "b": floats(3), "m": floats(3), "v": floats(3)**2 + 1}),
+    "BatchNormalization 7 with spatial": one("BatchNormalization", 7, X2345, spatial=1, constants={
+        "s": floats(3), "b": floats(3), "m": floats(3), "v": floats(3)**2 + 1}),
+    "Gemm 7": one("Gemm", 7, constants={"b": floats(4, 5), "c": floats(5)}, alpha=0.5),
+    "LSTM 7 without its size": one("LSTM", 7, {"x": (F32, [2, 1, 3])}, constants={"w": floats(1, 16, 3),
+                                                                                "r": floats(1, 16, 4)}, hidden_size=4),
+    "Cast to a numbered type": one("Cast", 9, outputs={"y": (I64, None)}, to=I64),
+}
+
+
+@pytest.fixture(scope="module")
+def reference():
+    return Reference(build_directory() / "tests" / "support" / "reference_run")
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_an_older_opset_means_what_onnx_runtime_makes_of_it(reference, tmp_path, name):
+    model = CASES[name]
+    feeds = random_feeds(model)
+    expected = onnxruntime_run(model, feeds)
+    got = reference.run(described(model), write(tmp_path, model), feeds)
+    for output, due in expected.items():
+        assert got[output].dtype == due.dtype and got[output].shape == due.shape
+        numpy.testing.assert_allclose(got[output], due, rtol=BOUND, atol=BOUND)
+
+
+def aligned(op, a, b, axis):
+    """What opset 6 means by `axis`: b's first axis is that one of a's."""
+    shape = b.shape + (1,) * (a.ndim - axis - b.ndim)
+    return {"Add": numpy.add, "Mul": numpy.multiply, "Greater": numpy.greater}[op](a, b.reshape(shape))
+
+
+@pytest.mark.parametrize("op", ["Add", "Mul", "Greater"])
+@pytest.mark.parametrize("axis, shape", [(0, [2]), (1, [3]), (1, [3, 4]), (2, [4, 5]), (3, [5]), (-1, [5])])
+def test_before_opset_7_an_axis_aligns_shapes(reference, tmp_path, op, axis, shape):
+    """ONNX Runtime begins with opset 7."""
+    node = helper.make_node(op, ["x", "b"], ["y"], broadcast=1, axis=axis)
+    b = floats(*shape)
+    model = model_of([node], X2345, {"y": (BOOL if op == "Greater" else F32, [2, 3, 4, 5])}, {"b": b}, opset=6)
+    feeds = random_feeds(model)
+    got = reference.run(described(model), write(tmp_path, model), feeds)["y"]
+    numpy.testing.assert_array_equal(got, aligned(op, feeds["x"], b, axis % 4))
+
+
+def test_before_opset_7_a_slope_is_one_number_a_channel(reference, tmp_path):
+    slope = floats(3)
+    model = model_of([helper.make_node("PRelu", ["x", "s"], ["y"])], X2345, {"y": (F32, [2, 3, 4, 5])}, {"s": slope}, opset=6)
+    feeds = random_feeds(model)
+    got = reference.run(described(model), write(tmp_path, model), feeds)["y"]
+    x = feeds["x"]
+    numpy.testing.assert_array_equal(got, numpy.where(x < 0, x * slope.reshape(3, 1, 1), x))
