@@ -127,7 +127,7 @@ static rnncc_status check_inputs(rnncc_context *context, const rnncc_tensor *inp
 
 static rnncc_status check_outputs(rnncc_context *context, const rnncc_tensor *outputs) {
   const Module *module = context->model->module;
-  module->output_shapes(context->dims, context->shapes);
+  (module->output_room ? module->output_room : module->output_shapes)(context->dims, context->shapes);
   for (int i = 0; i < module->info.n_outputs; i++) {
     Checked it = checked_output(context, outputs, i);
     rnncc_status status = check_dtype(context, &it);

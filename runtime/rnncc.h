@@ -54,7 +54,7 @@ typedef enum rnncc_dtype {
 /* One tensor of the caller: row-major, contiguous, aligned to its element. */
 typedef struct rnncc_tensor {
   void *data;   /* inputs are only read; an output's buffer is the caller's */
-  size_t bytes; /* size of the buffer; for outputs at least what `shape` comes to */
+  size_t bytes; /* size of the buffer; for outputs at least what `shape` can come to: max_shape always does */
   rnncc_dtype dtype;
   int32_t rank;                  /* 0 is a scalar; set by run() for outputs */
   int64_t shape[RNNCC_MAX_RANK]; /* set by run() for outputs */
@@ -66,7 +66,8 @@ typedef struct rnncc_dim_info {
   int64_t min, opt, max;
 } rnncc_dim_info;
 
-/* What the module says of an input, an output or a state. All strings live as long as the module is loaded. */
+/* What the module says of an input, an output or a state. All strings live as long as the module is loaded. An axis of
+ * an output may be as long as the data says, up to max_shape. */
 typedef struct rnncc_tensor_info {
   const char *name;
   rnncc_dtype dtype;

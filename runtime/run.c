@@ -29,6 +29,7 @@ static rnncc_status run_schedule(rnncc_context *context) {
       .arena = context->arena,
       .weights = module->weights,
       .dims = context->dims,
+      .measured = context->dims + module->info.n_dims,
       .fault = &fault,
       .turn = context->turn,
       .stamps = context->profiling ? context->stamps : NULL,
@@ -40,6 +41,7 @@ static rnncc_status run_schedule(rnncc_context *context) {
 
 static void deliver_outputs(const rnncc_context *context, rnncc_tensor *outputs) {
   const Module *module = context->model->module;
+  if (module->output_room) module->output_shapes(context->dims, context->shapes);
   for (int i = 0; i < module->info.n_outputs; i++) {
     int32_t rank = outputs[i].rank = module->info.outputs[i].rank;
     memcpy(outputs[i].shape, context->shapes[i], rank * sizeof *outputs[i].shape);

@@ -22,6 +22,9 @@ struct KernelCall {
   int n_arguments, n_accesses;
   Argument *arguments; /* one a parameter of the kernel */
   Access *accesses;
+  const char *guard; /* a condition of the dims, without which there is nothing to do; NULL: there always is */
+  int n_measured;
+  const DimSymbol **measured; /* the dims that it finds */
   double flops, bytes;
   bool no_barrier_after;
   const Wavefront *wavefront; /* NULL: the call runs once, by the whole team */
@@ -57,6 +60,8 @@ struct Emitter {
 
 /* The calls *first .. *last, inclusive, run interleaved with this one: those of its wavefront, or it alone. */
 void calls_beside(const Emitter *emitter, int call, int *first, int *last);
+
+bool identifier_char(char c); /* of a C identifier */
 
 /* Runs every node's family. The values' places are decided afterwards, by plan_memory. */
 Emitter *lower(Graph *graph);

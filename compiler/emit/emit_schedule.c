@@ -3,6 +3,7 @@
  * The inference as one function that every worker walks: pointers, then a call a kernel, with a barrier between two
  * calls only where one touches memory that the other writes.
  */
+#include <stdio.h>
 #include <string.h>
 
 #include "emit/family.h"
@@ -48,8 +49,9 @@ static void emit_pointers(Text *out, const Emitter *emitter) {
 }
 
 static void emit_dims(Text *out, const Graph *graph) {
-  for (int i = 0; i < dim_symbol_count(graph->dims); i++)
-    text_add(out, "  const int64_t d%d = run->dims[%d];\n  (void)d%d;\n", i, i, i);
+  int given = dim_given_count(graph->dims);
+  for (int i = 0; i < given; i++) text_add(out, "  const int64_t d%d = run->dims[%d];\n  (void)d%d;\n", i, i, i);
+  for (int i = given; i < dim_symbol_count(graph->dims); i++) text_add(out, "  int64_t d%d = 0;\n  (void)d%d;\n", i, i);
 }
 
 /* ---- barriers ---- */
@@ -108,6 +110,68 @@ static void remember(Arena *arena, Pending *pending, const KernelCall *call) {
   for (int a = 0; a < call->n_accesses; a++) pending->list[pending->count++] = call->accesses[a];
 }
 
+/* ---- measured dims ---- */
+
+/* A dim that a kernel has found is read once, by every worker, past the barrier that follows. */
+typedef enum Found {
+  FOUND_KNOWN,   /* d<i> holds it; or nobody has looked yet */
+  FOUND_WRITTEN, /* by one worker, since the last barrier */
+  FOUND_READY,   /* all may read it */
+} Found;
+
+/* `d<index>` as a word of the text. */
+static bool mentions(const char *text, int index) {
+  char name[16];
+  int length = snprintf(name, sizeof name, "d%d", index);
+  for (const char *at = strstr(text, name); at; at = strstr(at + length, name)) {
+    bool begins = at == text || !identifier_char(at[-1]);
+    if (begins && !identifier_char(at[length])) return true;
+  }
+  return false;
+}
+
+static bool call_mentions(const KernelCall *call, int index) {
+  bool found = call->guard && mentions(call->guard, index);
+  for (int i = 0; i < call->n_arguments && !found; i++) found = mentions(call->arguments[i].expression, index);
+  return found;
+}
+
+/* Does one of the calls, which run together, need a dim in this state? */
+static bool any_needs(const Emitter *emitter, int first, int last, int symbol) {
+  const Wavefront *wavefront = emitter->calls[first]->wavefront;
+  if (wavefront && dim_mentions(wavefront->steps, dim_symbol_at(emitter->graph->dims, symbol))) return true;
+  for (int i = first; i <= last; i++)
+    if (call_mentions(emitter->calls[i], symbol)) return true;
+  return false;
+}
+
+static bool needs_written(const Emitter *emitter, const Found *found, int first, int last) {
+  int count = dim_symbol_count(emitter->graph->dims);
+  for (int s = dim_given_count(emitter->graph->dims); s < count; s++)
+    if (found[s] == FOUND_WRITTEN && any_needs(emitter, first, last, s)) return true;
+  return false;
+}
+
+static void pass_barrier(const Emitter *emitter, Found *found) {
+  for (int s = 0; s < dim_symbol_count(emitter->graph->dims); s++)
+    if (found[s] == FOUND_WRITTEN) found[s] = FOUND_READY;
+}
+
+static void read_found(Text *out, const Emitter *emitter, Found *found, int first, int last) {
+  int given = dim_given_count(emitter->graph->dims);
+  for (int s = given; s < dim_symbol_count(emitter->graph->dims); s++) {
+    if (found[s] != FOUND_READY || !any_needs(emitter, first, last, s)) continue;
+    text_add(out, "  d%d = run->measured[%d];\n", s, s - given);
+    found[s] = FOUND_KNOWN;
+  }
+}
+
+static void note_written(const Emitter *emitter, Found *found, int first, int last) {
+  for (int i = first; i <= last; i++)
+    for (int m = 0; m < emitter->calls[i]->n_measured; m++)
+      found[emitter->calls[i]->measured[m]->index] = FOUND_WRITTEN;
+}
+
 /* ---- calls ---- */
 
 static void emit_call(Unit *unit, const Emitter *emitter, int index, const char *indent) {
@@ -119,6 +183,7 @@ static void emit_call(Unit *unit, const Emitter *emitter, int index, const char 
            node->schedule ? " " : "", node->schedule ? node->schedule->text : "", call->flops * 1e-6,
            call->bytes * 1e-6);
   size_t line = out->length;
+  if (call->guard) text_add(out, "%sif (%s)\n  ", indent, call->guard);
   text_add(out, "%s%s(", indent, call->kernel->function);
   for (int i = 0; i < call->n_arguments; i++) {
     const char *expression = call->arguments[i].expression;
@@ -183,14 +248,18 @@ void emit_schedule(Unit *unit, Emitter *emitter) {
   emit_dims(out, emitter->graph);
   emit_pointers(out, emitter);
   Pending pending = {0};
+  Found *found = ARENA_ARRAY(emitter->arena, Found, dim_symbol_count(emitter->graph->dims));
   const KernelCall *before = NULL;
   for (int i = 0, last; i < emitter->n_calls; i = last + 1) {
     const KernelCall *call = emitter->calls[i];
     calls_beside(emitter, i, &i, &last);
     bool excused = before && before->no_barrier_after && before->node == call->node;
     if (!excused) pending.excused = pending.count;
-    bool barrier = !call->wavefront && needs_barrier(&pending, call);
+    bool written = needs_written(emitter, found, i, last);
+    bool barrier = written || (!call->wavefront && needs_barrier(&pending, call));
     if (barrier) text_add(out, "  team_barrier(team);\n");
+    if (barrier) pass_barrier(emitter, found);
+    read_found(out, emitter, found, i, last);
     if (barrier || call->wavefront) pending.count = pending.excused = 0;
     if (call->wavefront && call->wavefront->layers == 1)
       emit_chunks(unit, emitter, i, last);
@@ -198,7 +267,9 @@ void emit_schedule(Unit *unit, Emitter *emitter) {
       emit_wavefront(unit, emitter, i, last);
     else
       emit_call(unit, emitter, i, "  ");
+    if (call->wavefront) pass_barrier(emitter, found);
     for (int c = i; c <= last; c++) remember(emitter->arena, &pending, emitter->calls[c]);
+    note_written(emitter, found, i, last);
     before = call;
   }
   text_add(out, emitter->n_calls ? "}\n" : "  (void)run, (void)team;\n}\n");

@@ -33,7 +33,7 @@ static void emit_tensor(Text *out, const Value *value) {
   text_add(out, "%s}, .dim = {", value->rank ? "" : "0");
   for (int i = 0; i < MAX_RANK; i++) {
     const DimSymbol *symbol = i < value->rank ? dim_as_symbol(value->shape[i]) : NULL;
-    text_add(out, "%s%d", i ? ", " : "", symbol ? symbol->index : -1);
+    text_add(out, "%s%d", i ? ", " : "", symbol && symbol->kind == DIM_GIVEN ? symbol->index : -1);
   }
   text_add(out, "}}");
 }
@@ -50,7 +50,7 @@ static void emit_tensors(Text *out, const char *table, Value *const *values, int
 }
 
 static void emit_dim_table(Text *out, const Graph *graph) {
-  int count = dim_symbol_count(graph->dims);
+  int count = dim_given_count(graph->dims);
   if (!count) return;
   text_add(out, "\nstatic const rnncc_dim_info dims[] = {\n");
   for (int i = 0; i < count; i++) {
@@ -62,15 +62,17 @@ static void emit_dim_table(Text *out, const Graph *graph) {
   text_add(out, "};\n");
 }
 
-static void emit_output_shapes(Text *out, const Graph *graph) {
-  text_add(out, "\nstatic void output_shapes(const int64_t *dims_now, int64_t (*shapes)[RNNCC_MAX_RANK]) {\n");
+/* `room`: as far as it is known before the run. */
+static void emit_output_shapes(Text *out, const Graph *graph, const char *name, bool room) {
+  text_add(out, "\nstatic void %s(const int64_t *dims_now, int64_t (*shapes)[RNNCC_MAX_RANK]) {\n", name);
   for (int i = 0; i < dim_symbol_count(graph->dims); i++)
     text_add(out, "  const int64_t d%d = dims_now[%d];\n  (void)d%d;\n", i, i, i);
   text_add(out, "  (void)dims_now, (void)shapes;\n");
   for (int i = 0; i < graph->n_outputs; i++)
     for (int axis = 0; axis < graph->outputs[i]->rank; axis++) {
+      const Dim *extent = graph->outputs[i]->shape[axis];
       text_add(out, "  shapes[%d][%d] = ", i, axis);
-      dim_print_c(out, graph->outputs[i]->shape[axis]);
+      dim_print_c(out, room && !dim_is_given(extent) ? dim_const(graph->dims, dim_upper(extent)) : extent);
       text_add(out, ";\n");
     }
   text_add(out, "}\n");
@@ -157,7 +159,7 @@ static void emit_weights_hash(Text *out, const Graph *graph) {
 }
 
 static void emit_info(Text *out, const Graph *graph, const char *build) {
-  int n_dims = dim_symbol_count(graph->dims);
+  int n_dims = dim_given_count(graph->dims);
   text_add(out, "  .info = {\n    .struct_size = sizeof(rnncc_info),\n    .name = ");
   emit_name(out, graph->name);
   text_add(out, ",\n    .model_version = ");
@@ -188,7 +190,9 @@ void emit_tables(Unit *unit, Emitter *emitter, const char *build) {
   emit_checks(out, emitter);
   emit_steps(out, emitter);
   emit_staged(out, graph);
-  emit_output_shapes(out, graph);
+  int n_measured = dim_symbol_count(graph->dims) - dim_given_count(graph->dims);
+  emit_output_shapes(out, graph, "output_shapes", false);
+  if (n_measured) emit_output_shapes(out, graph, "output_room", true);
   text_add(out, "\nconst Module rnncc_module = {\n");
   emit_info(out, graph, build);
   text_add(out, "  .cpu_features = %uu,\n  .weights = rnncc_weights,\n", (unsigned)graph->target->cpu_features);
@@ -196,5 +200,6 @@ void emit_tables(Unit *unit, Emitter *emitter, const char *build) {
   if (emitter->n_checks) text_add(out, "  .checks = checks, .n_checks = %d,\n", emitter->n_checks);
   if (emitter->n_calls) text_add(out, "  .steps = steps, .n_steps = %d,\n", emitter->n_calls);
   if (any_staged(graph)) text_add(out, "  .staged_outputs = staged_outputs,\n");
+  if (n_measured) text_add(out, "  .n_measured = %d,\n  .output_room = output_room,\n", n_measured);
   text_add(out, "  .output_shapes = output_shapes,\n  .schedule = schedule,\n};\n");
 }

@@ -103,7 +103,7 @@ static void add_access(KernelCall *call, Value *value, bool writes) {
   call->accesses = bigger;
 }
 
-static bool identifier_char(char c) { return isalnum((unsigned char)c) || c == '_'; }
+bool identifier_char(char c) { return isalnum((unsigned char)c) || c == '_'; }
 
 /* Every `t<id>` of the expression is a value that the call touches. */
 static void find_accesses(KernelCall *call, const char *expression, bool writes) {
@@ -189,6 +189,20 @@ void call_ints(KernelCall *call, const char *parameter, int n, const int64_t *va
   set_argument(call, parameter, text.data);
 }
 
+void call_measured(KernelCall *call, const char *parameter, const Dim *dim) {
+  if (dim_is_const(dim)) {
+    call_argument(call, parameter, "&(int64_t){0}");
+    return;
+  }
+  const DimSymbol *symbol = dim_as_symbol(dim);
+  Emitter *emitter = call->emitter;
+  call_argument(call, parameter, "&run->measured[%d]", symbol->index - dim_given_count(emitter->graph->dims));
+  const DimSymbol **more = ARENA_ARRAY(emitter->arena, const DimSymbol *, call->n_measured + 1);
+  for (int i = 0; i < call->n_measured; i++) more[i] = call->measured[i];
+  more[call->n_measured++] = symbol;
+  call->measured = more;
+}
+
 void call_cost(KernelCall *call, double flops, double bytes) {
   call->flops = flops;
   call->bytes = bytes;
@@ -216,7 +230,7 @@ bool emitter_check_range(Emitter *emitter, const Value *value, int64_t lo, int64
   if (!root->is_input || root->data) return false;
   for (int i = 0; i < emitter->graph->n_states; i++)
     if (emitter->graph->states[i].input == root) return false;
-  if (hi_dim && !dim_is_const(hi_dim) && !dim_as_symbol(hi_dim)) return false;
+  if (hi_dim && (!dim_is_given(hi_dim) || (!dim_is_const(hi_dim) && !dim_as_symbol(hi_dim)))) return false;
   if (hi_dim && dim_is_const(hi_dim)) {
     hi += dim_value(hi_dim);
     hi_dim = NULL;
@@ -248,6 +262,54 @@ static void complete_arguments(KernelCall *call) {
       bug("%s: parameter `%s` is not given", call->kernel->function, call->kernel->parameters[i].name);
 }
 
+/* ---- nothing to do ---- */
+
+static bool measures(const KernelCall *call, const Dim *extent) {
+  for (int i = 0; i < call->n_measured; i++)
+    if (dim_mentions(extent, call->measured[i])) return true;
+  return false;
+}
+
+/* Does the node's own kernel find it out? */
+static bool node_measures(const KernelCall *of, const Dim *extent) {
+  const Emitter *emitter = of->emitter;
+  for (int i = 0; i < emitter->n_calls && !dim_is_given(extent); i++)
+    if (emitter->calls[i]->node == of->node && measures(emitter->calls[i], extent)) return true;
+  return false;
+}
+
+/* `d5 > 0 && d6 > 0` of the axes that may be 0 long; false if the value is never empty, or the call itself finds out.
+ */
+static bool add_condition(Text *text, const KernelCall *call, const Value *value) {
+  bool any = false;
+  for (int axis = 0; axis < value->rank; axis++) {
+    if (dim_lower(value->shape[axis]) > 0 || node_measures(call, value->shape[axis])) continue;
+    text_add(text, any ? " && " : "");
+    dim_print_c(text, value->shape[axis]);
+    text_add(text, " > 0");
+    any = true;
+  }
+  return any;
+}
+
+/* A kernel need not run where all that its node writes is empty. */
+static void set_guard(KernelCall *call) {
+  Text text = text_new(call->emitter->arena);
+  for (int i = 0; i < call->node->n_outputs; i++) {
+    if (!call->node->outputs[i]) continue;
+    text_add(&text, text.length ? " || (" : "(");
+    if (!add_condition(&text, call, call->node->outputs[i])) return;
+    text_add(&text, ")");
+  }
+  call->guard = text.data;
+}
+
+static bool always_empty(const Node *node) {
+  for (int i = 0; i < node->n_outputs; i++)
+    if (node->outputs[i] && (!value_static(node->outputs[i]) || value_count(node->outputs[i]) > 0)) return false;
+  return true;
+}
+
 /* needs: choose_schedules, pack_weights, dense ids. keeps: the graph as it is. */
 Emitter *lower(Graph *graph) {
   Emitter *emitter = ARENA_NEW(graph->arena, Emitter);
@@ -255,11 +317,15 @@ Emitter *lower(Graph *graph) {
   emitter->graph = graph;
   for (int i = 0; i < graph->n_nodes; i++) {
     Node *node = graph->nodes[i];
+    if (always_empty(node)) continue;
     if (node->op->family)
       node->op->family->emit(emitter, node);
     else if (!op_is_view(node->op))
       bug("n%d: nothing runs a %s", node->id, node->op->name);
   }
-  for (int i = 0; i < emitter->n_calls; i++) complete_arguments(emitter->calls[i]);
+  for (int i = 0; i < emitter->n_calls; i++) {
+    complete_arguments(emitter->calls[i]);
+    set_guard(emitter->calls[i]);
+  }
   return emitter;
 }

@@ -42,6 +42,8 @@ void call_float(KernelCall *call, const char *parameter, double value); /* round
 /* An int64_t array argument, a compound literal in the C text. */
 void call_dims(KernelCall *call, const char *parameter, int n, const Dim *const *dims);
 void call_ints(KernelCall *call, const char *parameter, int n, const int64_t *values);
+/* An int64_t * argument: where the kernel, on one worker, writes the measured dim that this is, or a constant again. */
+void call_measured(KernelCall *call, const char *parameter, const Dim *dim);
 /* For profile: floating-point operations and bytes moved of one call, at the dims' optimum. */
 void call_cost(KernelCall *call, double flops, double bytes);
 /* Calls of one node, and of nodes that do not depend on each other, may run without a barrier between; the emitter puts

@@ -74,12 +74,22 @@ static bool fold_elements(Graph *graph, Node *node) {
   return true;
 }
 
+/* What has no elements is known. */
+static bool fold_nothing(Node *node) {
+  for (int i = 0; i < node->n_outputs; i++)
+    if (node->outputs[i] && (!value_static(node->outputs[i]) || value_count(node->outputs[i]) > 0)) return false;
+  for (int i = 0; i < node->n_outputs; i++)
+    if (node->outputs[i]) become_constant(node->outputs[i], "");
+  return true;
+}
+
 /* needs: infer_shapes. keeps: types and shapes. Ends the compilation where a kernel refuses its constants. */
 void fold_constants(Graph *graph) {
   int kept = 0;
   for (int n = 0; n < graph->n_nodes; n++) {
     Node *node = graph->nodes[n];
-    if (!fold_elements(graph, node) && !(worth_folding(node) && fold(graph, node))) graph->nodes[kept++] = node;
+    if (!fold_nothing(node) && !fold_elements(graph, node) && !(worth_folding(node) && fold(graph, node)))
+      graph->nodes[kept++] = node;
   }
   graph->n_nodes = kept;
   stop_on_errors();

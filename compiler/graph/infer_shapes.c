@@ -4,6 +4,8 @@
  * bad node is told and its outputs stay unknown; nodes that read unknown values are passed over, so one mistake makes
  * one message.
  */
+#include <string.h>
+
 #include "graph/shape.h"
 #include "passes.h"
 
@@ -12,9 +14,9 @@
 
 static bool check_extent(Graph *graph, const Value *value, int axis) {
   const Dim *extent = value->shape[axis];
-  if (dim_lower(extent) >= 1) return true;
+  if (dim_lower(extent) >= 0) return true;
   if (dim_is_const(extent))
-    error_at(value->where, EXIT_INVALID, "axis %d of %s is %lld; every extent must be at least 1", axis,
+    error_at(value->where, EXIT_INVALID, "axis %d of %s is %lld; no extent may be negative", axis,
              shape_text(graph, value), (long long)dim_value(extent));
   else
     error_at(value->where, EXIT_INVALID,
@@ -38,8 +40,7 @@ static bool check_value(Graph *graph, const Value *value) {
     return false;
   }
   bool good = true;
-  bool may_be_empty = value->elements || value->data; /* an empty list of axes is a tensor of no elements */
-  for (int axis = 0; axis < value->rank && !may_be_empty; axis++) good &= check_extent(graph, value, axis);
+  for (int axis = 0; axis < value->rank; axis++) good &= check_extent(graph, value, axis);
   return good && check_size(graph, value);
 }
 
@@ -50,6 +51,51 @@ static bool inputs_known(const Node *node) {
   for (int i = 0; i < node->n_inputs; i++)
     if (node->inputs[i] && node->inputs[i]->rank < 0) return false;
   return true;
+}
+
+/* Ops that make something of nothing: their kernels know what. All others do nothing where their outputs are empty, so
+ * an input may only be empty if they are. */
+static const char *const of_nothing[] = {
+    "Compress", "Concat",  "Constant", "Expand", "Gather", "Gemm",  "Identity",
+    "MatMul",   "NonZero", "Shape",    "Size",   "Slice",  "Split",
+};
+
+static bool takes_nothing(const OpInfo *op) {
+  if (op_is_view(op) || !strncmp(op->name, "Reduce", 6)) return true;
+  for (size_t i = 0; i < sizeof of_nothing / sizeof *of_nothing; i++)
+    if (!strcmp(of_nothing[i], op->name)) return true;
+  return false;
+}
+
+/* Is the value empty whenever `extent` is 0? */
+static bool empty_with(Graph *graph, const Value *value, const Dim *extent) {
+  for (int axis = 0; axis < value->rank; axis++) {
+    const Dim *own = value->shape[axis];
+    if (same_dim(own, extent) || (dim_is_const(own) && dim_value(own) == 0)) return true;
+    if (!dim_is_const(extent) && dim_div_exact(graph->dims, own, extent)) return true;
+  }
+  return false;
+}
+
+static bool check_nothing(Graph *graph, const Node *node, const Value *input) {
+  bool known = input->data || input->elements; /* an empty list of axes is a tensor of no elements */
+  for (int axis = 0; axis < input->rank && !known; axis++) {
+    if (dim_lower(input->shape[axis]) > 0) continue;
+    for (int i = 0; i < node->n_outputs; i++)
+      if (node->outputs[i] && !empty_with(graph, node->outputs[i], input->shape[axis]))
+        return shape_unsupported(node,
+                                 "axis %d of %s may be 0 long; that is supported only where the result is then "
+                                 "empty too",
+                                 axis, shape_text(graph, input));
+  }
+  return true;
+}
+
+static bool check_inputs_of_nothing(Graph *graph, const Node *node) {
+  bool good = true;
+  for (int i = 0; i < node->n_inputs && !takes_nothing(node->op); i++)
+    if (node->inputs[i]) good &= check_nothing(graph, node, node->inputs[i]);
+  return good;
 }
 
 static bool check_outputs(Graph *graph, Node *node) {
@@ -69,7 +115,7 @@ bool infer_node(Graph *graph, Node *node) {
   bool good = inputs_known(node) && op_check_types(node);
   if (good) {
     op_set_output_types(node);
-    good = node->op->shape(graph, node) && check_outputs(graph, node);
+    good = node->op->shape(graph, node) && check_outputs(graph, node) && check_inputs_of_nothing(graph, node);
   }
   for (int i = 0; !good && i < node->n_outputs; i++)
     if (node->outputs[i]) forget(node->outputs[i]);
@@ -79,9 +125,9 @@ bool infer_node(Graph *graph, Node *node) {
 static void check_symbols(const Graph *graph) {
   for (int i = 0; i < dim_symbol_count(graph->dims); i++) {
     const DimSymbol *symbol = dim_symbol_at(graph->dims, i);
-    if (symbol->min >= 1 && symbol->min <= symbol->opt && symbol->opt <= symbol->max) continue;
+    if (symbol->min >= 0 && symbol->min <= symbol->opt && symbol->opt <= symbol->max) continue;
     error_at(LOCATION_FILE(graph->file), EXIT_INVALID,
-             "dimension `%.200s` has min %lld, opt %lld, max %lld; they must be 1 <= min <= opt <= max", symbol->name,
+             "dimension `%.200s` has min %lld, opt %lld, max %lld; they must be 0 <= min <= opt <= max", symbol->name,
              (long long)symbol->min, (long long)symbol->opt, (long long)symbol->max);
   }
 }

@@ -68,9 +68,8 @@ static bool check_sizes(Graph *graph, const Node *node, const Dim *extent, const
     return shape_error(node, "`split` has %d sizes, but there are %d outputs", sizes->n, node->n_outputs);
   const Dim *sum = dim_const(graph->dims, 0);
   for (int i = 0; i < sizes->n; i++) {
-    if (dim_lower(sizes->items[i]) < 1)
-      return shape_error(node, "part %d has size %s; every part must be at least 1", i,
-                         dim_text(graph, sizes->items[i]));
+    if (dim_lower(sizes->items[i]) < 0)
+      return shape_error(node, "part %d has size %s; no part may be negative", i, dim_text(graph, sizes->items[i]));
     sum = dim_add(graph->dims, sum, sizes->items[i]);
   }
   return same_dim(sum, extent) || shape_error(node, "the sizes add up to %s, but the axis has %s", dim_text(graph, sum),

@@ -36,13 +36,17 @@ static bool settle_target(Graph *graph, const Node *node, DimList *target, int o
   const Dim *total = value_count_dim(graph, input, 0, input->rank), *product = dim_const(dims, 1);
   for (int axis = 0; axis < target->n; axis++) {
     if (axis == open) continue;
-    if (dim_lower(target->items[axis]) < 1)
-      return shape_error(node, "the target has %s on axis %d; it must be at least 1",
+    if (dim_lower(target->items[axis]) < 0)
+      return shape_error(node, "the target has %s on axis %d; it must not be negative",
                          dim_text(graph, target->items[axis]), axis);
     product = dim_mul(dims, product, target->items[axis]);
   }
   if (open >= 0) {
-    target->items[open] = dim_div(dims, total, product);
+    bool divides = dim_lower(product) > 0;
+    target->items[open] = divides ? dim_div(dims, total, product) : dim_div_exact(dims, total, product);
+    if (!target->items[open])
+      return shape_error(node, "the target's -1 stands for %s elements divided by %s, which may be 0",
+                         dim_text(graph, total), dim_text(graph, product));
     product = dim_mul(dims, product, target->items[open]);
   }
   if (same_dim(product, total)) return true;

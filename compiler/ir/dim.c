@@ -54,12 +54,26 @@ static void *with_room(Arena *arena, void *list, int count, int *capacity) {
   return copy;
 }
 
-const DimSymbol *dim_symbol_add(DimTable *table, const char *name, int64_t min, int64_t opt, int64_t max) {
-  DimSymbol *symbol = ARENA_NEW(table->arena, DimSymbol);
-  *symbol = (DimSymbol){arena_string(table->arena, name), table->n_symbols, min, opt, max};
+static const DimSymbol *add_symbol(DimTable *table, const DimSymbol *symbol) {
   table->symbols = with_room(table->arena, table->symbols, table->n_symbols, &table->symbol_capacity);
-  table->symbols[table->n_symbols++] = symbol;
-  return symbol;
+  return table->symbols[table->n_symbols++] = arena_copy(table->arena, symbol, sizeof *symbol);
+}
+
+const DimSymbol *dim_symbol_add(DimTable *table, const char *name, int64_t min, int64_t opt, int64_t max) {
+  if (table->n_symbols > dim_given_count(table)) bug("a given dimension after those of the compiler's own");
+  return add_symbol(table, &(DimSymbol){arena_string(table->arena, name), table->n_symbols, min, opt, max, DIM_GIVEN});
+}
+
+const DimSymbol *dim_symbol_own(DimTable *table, DimKind kind, int64_t min, int64_t max) {
+  const char *name = arena_format(table->arena, "#%d", table->n_symbols);
+  int64_t opt = min + (max - min + 1) / 2; /* nothing is known of the data */
+  return add_symbol(table, &(DimSymbol){name, table->n_symbols, min, opt, max, kind});
+}
+
+int dim_given_count(const DimTable *table) {
+  int count = 0;
+  while (count < table->n_symbols && table->symbols[count]->kind == DIM_GIVEN) count++;
+  return count;
 }
 
 /* Atoms */
@@ -273,6 +287,23 @@ const DimSymbol *dim_as_symbol(const Dim *dim) {
   if (dim->n_terms != 1 || dim->terms[0].n_factors != 1 || dim->terms[0].coefficient != 1) return NULL;
   return dim->terms[0].factors[0]->symbol;
 }
+
+static bool any_symbol(const Dim *dim, bool (*test)(const DimSymbol *, const DimSymbol *), const DimSymbol *with) {
+  for (int t = 0; t < dim->n_terms; t++)
+    for (int f = 0; f < dim->terms[t].n_factors; f++) {
+      const Atom *atom = dim->terms[t].factors[f];
+      if (atom->kind == ATOM_SYMBOL ? test(atom->symbol, with)
+                                    : any_symbol(atom->a, test, with) || any_symbol(atom->b, test, with))
+        return true;
+    }
+  return false;
+}
+
+static bool is_same(const DimSymbol *symbol, const DimSymbol *with) { return symbol == with; }
+static bool is_own(const DimSymbol *symbol, const DimSymbol *with) { return (void)with, symbol->kind != DIM_GIVEN; }
+
+bool dim_mentions(const Dim *dim, const DimSymbol *symbol) { return any_symbol(dim, is_same, symbol); }
+bool dim_is_given(const Dim *dim) { return !any_symbol(dim, is_own, NULL); }
 
 int64_t dim_lower(const Dim *dim) { return dim->lower; }
 int64_t dim_upper(const Dim *dim) { return dim->upper; }

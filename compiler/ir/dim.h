@@ -14,11 +14,18 @@
 
 typedef struct Dim Dim; /* immutable; belongs to its DimTable */
 
-/* A named dimension: `{"T": {"min": 1, "opt": 50, "max": 400}}` in the model. */
+/* Who says what a named dimension is in a run. */
+typedef enum DimKind {
+  DIM_GIVEN,    /* the shapes of the run's inputs; `{"T": {"min": 1, "opt": 50, "max": 400}}` in the model */
+  DIM_MEASURED, /* a kernel, which counts what it finds in the data (NonZero) */
+} DimKind;
+
+/* A named dimension. Those that are given come first. */
 typedef struct DimSymbol {
   const char *name;
   int index; /* position in the model's list; d<index> in emitted C */
   int64_t min, opt, max;
+  DimKind kind;
 } DimSymbol;
 
 typedef struct DimTable DimTable;
@@ -29,6 +36,9 @@ const DimSymbol *dim_symbol_at(const DimTable *table, int index);
 /* NULL if there is none. */
 const DimSymbol *dim_symbol_find(const DimTable *table, const char *name);
 const DimSymbol *dim_symbol_add(DimTable *table, const char *name, int64_t min, int64_t opt, int64_t max);
+/* One of the compiler's own, min to max. */
+const DimSymbol *dim_symbol_own(DimTable *table, DimKind kind, int64_t min, int64_t max);
+int dim_given_count(const DimTable *table);
 
 const Dim *dim_const(DimTable *table, int64_t value);
 /* A constant, if the symbol has but one value. */
@@ -38,6 +48,8 @@ const Dim *dim_sub(DimTable *table, const Dim *a, const Dim *b);
 const Dim *dim_mul(DimTable *table, const Dim *a, const Dim *b);
 /* floor(a / b); b's range must exclude 0. Exact where b divides a as a polynomial. */
 const Dim *dim_div(DimTable *table, const Dim *a, const Dim *b);
+/* The q with a = q * b where b divides a as a polynomial; else NULL. b may be 0 in a run, but not always. */
+const Dim *dim_div_exact(DimTable *table, const Dim *a, const Dim *b);
 const Dim *dim_min(DimTable *table, const Dim *a, const Dim *b);
 const Dim *dim_max(DimTable *table, const Dim *a, const Dim *b);
 
@@ -45,6 +57,10 @@ bool dim_is_const(const Dim *dim);
 int64_t dim_value(const Dim *dim); /* of a constant; bug() otherwise */
 /* The named dimension that this is itself, or NULL. */
 const DimSymbol *dim_as_symbol(const Dim *dim);
+/* Does its value depend on that symbol? */
+bool dim_mentions(const Dim *dim, const DimSymbol *symbol);
+/* Is it settled by the shapes of the run's inputs? */
+bool dim_is_given(const Dim *dim);
 
 /* Bounds over all values of the named dims, by interval arithmetic; saturate at INT64_MIN / INT64_MAX. */
 int64_t dim_lower(const Dim *dim);

@@ -122,6 +122,10 @@ static const Dim *divide_by_const(DimTable *table, const Dim *a, int64_t c) {
   return dim_add(table, quotient, dim_of_atom(table, ATOM_DIV, NULL, rest, dim_const(table, c)));
 }
 
+const Dim *dim_div_exact(DimTable *table, const Dim *a, const Dim *b) {
+  return b->n_terms ? divide_exactly(table, a, b) : NULL;
+}
+
 const Dim *dim_div(DimTable *table, const Dim *a, const Dim *b) {
   if (b->lower <= 0 && b->upper >= 0) bug("division by a dimension that may be 0");
   if (b->upper < 0) {

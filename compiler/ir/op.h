@@ -25,7 +25,8 @@ typedef struct KernelFamily KernelFamily; /* emit/family.h */
 typedef bool ShapeRule(Graph *graph, Node *node);
 
 /* Plain loops with double accumulation. Inputs and outputs are concrete; an absent one is NULL. Outputs are allocated
- * by the caller at the inferred shape. Returns NULL or what is wrong with the values (an index out of range). */
+ * by the caller at the inferred shape, measured dims at their maxima: the kernel sets what it finds in the outputs'
+ * shapes. Returns NULL or what is wrong with the values (an index out of range). */
 typedef const char *ReferenceKernel(const Node *node, const Tensor *const *inputs, Tensor *const *outputs);
 
 struct OpInfo {

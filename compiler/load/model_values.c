@@ -30,7 +30,7 @@ static const JsonField WEIGHTS_FIELDS[] = {
 
 static bool read_extent(Json dim, const char *key, int64_t *out) {
   Json extent = json_member(dim, key);
-  return !extent.item || json_get_int(extent, 1, MOST_EXTENT, out);
+  return !extent.item || json_get_int(extent, 0, MOST_EXTENT, out);
 }
 
 void read_dims(ModelReader *reader, Json dims) {
@@ -64,7 +64,7 @@ static const Dim *read_named_dim(ModelReader *reader, Json name) {
 static const Dim *read_axis(ModelReader *reader, Json axis) {
   int64_t length;
   if (json_kind(axis) == JSON_STRING) return read_named_dim(reader, axis);
-  return json_get_int(axis, 1, INT64_MAX, &length) ? dim_const(reader->graph->dims, length) : NULL;
+  return json_get_int(axis, 0, INT64_MAX, &length) ? dim_const(reader->graph->dims, length) : NULL;
 }
 
 /* Dtype and shape of an input or state; an axis after an error has length 1. */

@@ -141,11 +141,8 @@ static void a_nest_of_concats_is_stopped_before_it_grows(void **state) {
 static void inputs_are_checked_too(void **state) {
   (void)state;
   Graph *graph = build_graph(arena);
-  build_node(graph, "Relu", "f32[0,3]", "", 1);
-  expect_stop(graph, 2, "axis 0 of `x0` f32[0, 3] is 0; every extent must be at least 1", NULL);
-  graph = build_graph(arena);
   build_node(graph, "Relu", "f32[-1]", "", 1);
-  expect_stop(graph, 2, "is -1; every extent must be at least 1", NULL);
+  expect_stop(graph, 2, "is -1; no extent may be negative", NULL);
   graph = build_graph(arena);
   build_node(graph, "Relu", "f32[T,2147483648,2147483648]", "", 1);
   expect_stop(graph, 4, "the limit is", NULL);

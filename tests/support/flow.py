@@ -1,0 +1,33 @@
+# SPDX-License-Identifier: MIT
+"""Compiled models beside ONNX Runtime, at several numbers of threads: results must be the same bits at all of them."""
+import numpy
+
+from support.module import Module
+
+THREADS = (1, 2, 3, 8)
+
+
+def assert_same(name, got, expected, tolerance):
+    assert (got.dtype, got.shape) == (expected.dtype, expected.shape), name
+    if tolerance and got.dtype.kind == "f" and got.size:
+        bound = tolerance * max(1.0, float(numpy.abs(expected).max()))
+        numpy.testing.assert_allclose(got, expected, rtol=0, atol=bound, err_msg=name)
+    else:
+        numpy.testing.assert_array_equal(got, expected, err_msg=name)
+
+
+def same_at_all_threads(compile, model, folder, feeds, threads=THREADS, tolerance=0, options=()):
+    """feeds: one dictionary a run. Within `tolerance` of the largest result, exact where it is 0."""
+    module_path = compile(model.write(folder), *options)
+    expected = [model.onnx_run(feed) for feed in feeds]
+    first = None
+    with Module(module_path) as module:
+        for count in threads:
+            with module.context(count) as context:
+                got = [context.run(feed) for feed in feeds]
+            for run, (own, peer) in enumerate(zip(got, expected)):
+                for name in model.outputs:
+                    assert_same(f"{name} of run {run} on {count} threads", own[name], peer[name], tolerance)
+                    if first:
+                        assert own[name].tobytes() == first[run][name].tobytes(), f"{name}: {count} threads"
+            first = first or got
