@@ -43,6 +43,7 @@ static Graph *optimise(const Options *options, Arena *arena) {
   PASS(reroll_rnn, graph);
   PASS(fuse_prologue, graph);
   PASS(fuse_epilogue, graph);
+  PASS(fuse_chains, graph);
   PASS(choose_layouts, graph);
   PASS(insert_layout_transforms, graph);
   PASS(place_parts, graph);

@@ -12,6 +12,7 @@ void simplify(Graph *graph);       /* constant folding, identities, batch normal
 void reroll_rnn(Graph *graph);     /* decomposed LSTM, GRU and RNN cells back into one op */
 void fuse_prologue(Graph *graph);  /* batch normalisation and activation into the kernel that reads them */
 void fuse_epilogue(Graph *graph);  /* bias, residual add, activation into the producer */
+void fuse_chains(Graph *graph);    /* element-wise nodes that are left, and read each other, into one kernel */
 void choose_layouts(Graph *graph); /* which nodes run on blocked tensors, NCHW[x]c */
 void insert_layout_transforms(Graph *graph);
 void place_parts(Graph *graph);    /* Concat and Split of channels without copying */

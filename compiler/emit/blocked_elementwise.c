@@ -44,51 +44,45 @@ Value *blocked_constant(Graph *graph, const Value *y, const Value *constant) {
   return channel_constant(graph, constant->name, constant->data, count, blocked_of(graph, y).block);
 }
 
-/* How a kernel walks an operand. */
-typedef struct Walk {
-  bool pixels, channels;
-  int64_t image, block; /* strides in floats */
-} Walk;
-
-static Walk walk_of(const Graph *graph, const Value *y, const Value *operand) {
+BlockedWalk blocked_walk(const Graph *graph, const Value *y, const Value *operand) {
   int64_t lanes = blocked_of(graph, y).block;
   if (value_is_constant(operand)) {
     bool channels = value_count(operand) != 1;
-    return (Walk){.channels = channels, .block = channels ? lanes : 0};
+    return (BlockedWalk){.channels = channels, .block = channels ? lanes : 0};
   }
   Blocked b = blocked_of(graph, operand);
-  Walk walk = {.pixels = has_pixels(y, operand), .channels = b.channels != 1 || dim_value(y->shape[1]) == 1};
+  BlockedWalk walk = {.pixels = has_pixels(y, operand), .channels = b.channels != 1 || dim_value(y->shape[1]) == 1};
   walk.block = walk.channels ? b.plane : 0;
   walk.image = walk.channels ? b.image : b.height * b.width;
   if (!moves(y, operand, 0)) walk.image = 0;
   return walk;
 }
 
-static void set_knobs(KernelSpec *spec, int operand, const Walk *walk) {
-  static const char *const PIXELS[MAX_BROADCAST] = {"A_PIXELS", "B_PIXELS", "C_PIXELS"};
-  static const char *const CHANNELS[MAX_BROADCAST] = {"A_CHANNELS", "B_CHANNELS", "C_CHANNELS"};
+static void set_knobs(KernelSpec *spec, int operand, const BlockedWalk *walk) {
+  static const char *const PIXELS[ELEMENTWISE_OPERANDS] = {"A_PIXELS", "B_PIXELS", "C_PIXELS"};
+  static const char *const CHANNELS[ELEMENTWISE_OPERANDS] = {"A_CHANNELS", "B_CHANNELS", "C_CHANNELS"};
   kernel_knob(spec, PIXELS[operand], walk->pixels);
   kernel_knob(spec, CHANNELS[operand], walk->channels);
 }
 
 void emit_blocked_elementwise(Emitter *emitter, const Node *node, const char *op, const Value *y, int n,
                               const Value *const *operands) {
-  static const char *const OPERAND[MAX_BROADCAST] = {"a", "b", "c"};
-  static const char *const IMAGE[MAX_BROADCAST] = {"a_image", "b_image", "c_image"};
-  static const char *const BLOCK[MAX_BROADCAST] = {"a_block", "b_block", "c_block"};
+  static const char *const OPERAND[ELEMENTWISE_OPERANDS] = {"a", "b", "c"};
+  static const char *const IMAGE[ELEMENTWISE_OPERANDS] = {"a_image", "b_image", "c_image"};
+  static const char *const BLOCK[ELEMENTWISE_OPERANDS] = {"a_block", "b_block", "c_block"};
   const Graph *graph = emitter_graph(emitter);
   Blocked b = blocked_of(graph, y);
-  Walk walks[MAX_BROADCAST] = {0};
+  BlockedWalk walks[ELEMENTWISE_OPERANDS] = {0};
   KernelSpec *spec = kernel_spec(emitter, "elementwise_blocked");
   kernel_knob(spec, "OPERANDS", n);
   for (int k = 0; k < n; k++) {
-    walks[k] = walk_of(graph, y, operands[k]);
+    walks[k] = blocked_walk(graph, y, operands[k]);
     set_knobs(spec, k, &walks[k]);
   }
   kernel_hook(spec, "op", op);
   KernelCall *call = kernel_call(emitter, node, spec);
   double vectors = (double)dim_optimum(y->shape[0]) * (double)(b.blocks * b.height * b.width), streams = 1;
-  for (int k = 0; k < MAX_BROADCAST; k++) {
+  for (int k = 0; k < ELEMENTWISE_OPERANDS; k++) {
     call_value(call, OPERAND[k], operands[k < n ? k : 0]);
     call_integer(call, IMAGE[k], walks[k].image);
     call_integer(call, BLOCK[k], walks[k].block);

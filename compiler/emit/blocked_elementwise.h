@@ -14,6 +14,14 @@ bool blocked_operands_fit(const Value *y, int n, const Value *const *operands);
  * constant itself where it has one element. */
 Value *blocked_constant(Graph *graph, const Value *y, const Value *constant);
 
+/* How a kernel walks an operand of y: one element for each pixel and each channel, or the same for all of them. Strides
+ * in floats; a constant stands as blocked_constant() has it. */
+typedef struct BlockedWalk {
+  bool pixels, channels;
+  int64_t image, block;
+} BlockedWalk;
+BlockedWalk blocked_walk(const Graph *graph, const Value *y, const Value *operand);
+
 /* Adds the call of y = op(operands), `op` the body of the hook `vec op(vec a, vec b, vec c)`. needs:
  * blocked_operands_fit; constants are blocked_constant()s. */
 void emit_blocked_elementwise(Emitter *emitter, const Node *node, const char *op, const Value *y, int n,

@@ -8,7 +8,8 @@
 
 #include "ir/graph.h"
 
-enum { MAX_BROADCAST = 3 };
+/* The most operands of one op, and of a chain of them. */
+enum { ELEMENTWISE_OPERANDS = 3, MAX_BROADCAST = 8 };
 
 typedef struct Broadcast {
   int rank; /* at least 1: a scalar is a row of one element */

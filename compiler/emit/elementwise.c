@@ -14,17 +14,31 @@ typedef struct OpText {
 
 static const OpText VECTOR_OPS[] = {
 #define VECTOR_OP(op, text) {op, text},
+#define MASK_OP(op, text)
 #define SCALAR_OP(op, text)
 #include "emit/elementwise_ops.def"
 #undef VECTOR_OP
+#undef MASK_OP
+#undef SCALAR_OP
+    {NULL, NULL}};
+
+static const OpText MASK_OPS[] = {
+#define VECTOR_OP(op, text)
+#define MASK_OP(op, text) {op, text},
+#define SCALAR_OP(op, text)
+#include "emit/elementwise_ops.def"
+#undef VECTOR_OP
+#undef MASK_OP
 #undef SCALAR_OP
     {NULL, NULL}};
 
 static const OpText SCALAR_OPS[] = {
 #define VECTOR_OP(op, text)
+#define MASK_OP(op, text)
 #define SCALAR_OP(op, text) {op, text},
 #include "emit/elementwise_ops.def"
 #undef VECTOR_OP
+#undef MASK_OP
 #undef SCALAR_OP
     {NULL, NULL}};
 
@@ -103,9 +117,9 @@ static const char *fill_in(Arena *arena, const Node *node, const char *text, con
   return out.data;
 }
 
-/* The table counts operands without the absent ones. */
-static const char *expression(Arena *arena, const Node *node, const OpText *table, const char *const *inputs) {
-  const char *text = find_text(table, table_name(node)), *present[3] = {NULL, NULL, NULL};
+/* The row counts operands without the absent ones. NULL if there is no row. */
+static const char *expression(Arena *arena, const Node *node, const char *text, const char *const *inputs) {
+  const char *present[3] = {NULL, NULL, NULL};
   int n = 0, own = elementwise_own_inputs(node);
   if (!text) return NULL;
   for (int k = 0; k < own && k < 3; k++)
@@ -122,30 +136,61 @@ static bool all_f32(const Node *node) {
 bool elementwise_on_vectors(const Node *node) { return all_f32(node) && find_text(VECTOR_OPS, table_name(node)); }
 
 const char *elementwise_vector(Arena *arena, const Node *node, const char *const *inputs) {
-  return elementwise_on_vectors(node) ? expression(arena, node, VECTOR_OPS, inputs) : NULL;
+  return elementwise_on_vectors(node) ? expression(arena, node, find_text(VECTOR_OPS, table_name(node)), inputs) : NULL;
 }
 
 const char *elementwise_scalar(Arena *arena, const Node *node, const char *const *inputs) {
-  return expression(arena, node, SCALAR_OPS, inputs);
+  return expression(arena, node, find_text(SCALAR_OPS, table_name(node)), inputs);
+}
+
+/* ---- chains ---- */
+
+static bool all_f32_or_bool(const Node *node) {
+  for (int k = 0; k < elementwise_own_inputs(node); k++) {
+    const Value *input = node->inputs[k];
+    if (input && input->dtype != RNNCC_F32 && input->dtype != RNNCC_BOOL) return false;
+  }
+  return node->outputs[0]->dtype == RNNCC_F32 || node->outputs[0]->dtype == RNNCC_BOOL;
+}
+
+/* Those of the table that take masks and those that take vectors, by their first input. */
+static const char *mask_name(const Node *node) {
+  bool from_bool = node->inputs[0]->dtype == RNNCC_BOOL, to_bool = node->outputs[0]->dtype == RNNCC_BOOL;
+  if (!strcmp(node->op->name, "Where")) return to_bool ? "WhereBool" : "Where";
+  if (!strcmp(node->op->name, "Cast") && from_bool) return to_bool ? "" : "CastFromBool";
+  return from_bool && !strcmp(node->op->name, "Equal") ? "" : table_name(node);
+}
+
+static const char *chained_text(const Node *node) {
+  if (elementwise_on_vectors(node)) return find_text(VECTOR_OPS, table_name(node));
+  return all_f32_or_bool(node) ? find_text(MASK_OPS, mask_name(node)) : NULL;
+}
+
+bool elementwise_chains(const Node *node) {
+  return node->n_outputs == 1 && elementwise_own_inputs(node) <= 3 && chained_text(node) != NULL;
+}
+
+const char *elementwise_chained(Arena *arena, const Node *node, const char *const *inputs) {
+  return expression(arena, node, chained_text(node), inputs);
+}
+
+bool elementwise_is_literal(const Value *value) {
+  return value_is_constant(value) && value->dtype == RNNCC_F32 && value_static(value) && value_count(value) == 1;
 }
 
 /* ---- epilogues ---- */
-
-static bool is_constant_scalar(const Value *value) {
-  return value_is_constant(value) && value_static(value) && value_count(value) == 1;
-}
 
 /* A constant of more axes than the first input would make the result larger. */
 bool elementwise_is_epilogue(const Node *node) {
   if (!elementwise_on_vectors(node) || elementwise_own_inputs(node) > 3) return false;
   for (int k = 1; k < elementwise_own_inputs(node); k++) {
     const Value *input = node->inputs[k];
-    if (input && (!is_constant_scalar(input) || input->rank > node->inputs[0]->rank)) return false;
+    if (input && (!elementwise_is_literal(input) || input->rank > node->inputs[0]->rank)) return false;
   }
   return !value_is_constant(node->inputs[0]);
 }
 
-static const char *literal(Arena *arena, const Value *value) {
+const char *elementwise_literal(Arena *arena, const Value *value) {
   Text out = text_new(arena);
   text_add(&out, "vset(");
   text_float(&out, *(const float *)value->data);
@@ -157,7 +202,7 @@ static const char *literal(Arena *arena, const Value *value) {
 static const char *apply_to_x(Arena *arena, const Node *node) {
   const char *inputs[3] = {"x", NULL, NULL};
   for (int k = 1; k < elementwise_own_inputs(node); k++)
-    inputs[k] = node->inputs[k] ? literal(arena, node->inputs[k]) : NULL;
+    inputs[k] = node->inputs[k] ? elementwise_literal(arena, node->inputs[k]) : NULL;
   return elementwise_vector(arena, node, inputs);
 }
 

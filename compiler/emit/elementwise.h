@@ -26,4 +26,13 @@ const char *elementwise_vector(Arena *arena, const Node *node, const char *const
 /* The same on single elements, for ops of other types. */
 const char *elementwise_scalar(Arena *arena, const Node *node, const char *const *inputs);
 
+/* Whether the node is written in vectors and masks: f32 and bool, to either. */
+bool elementwise_chains(const Node *node);
+/* Then its expression, as elementwise_vector: a vec where the output is f32, a vmask where it is bool. */
+const char *elementwise_chained(Arena *arena, const Node *node, const char *const *inputs);
+
+/* A number that stands in the kernel's text, as elementwise_literal() writes it: a vec. */
+bool elementwise_is_literal(const Value *value);
+const char *elementwise_literal(Arena *arena, const Value *value);
+
 #endif

@@ -12,19 +12,19 @@
 #include "graph/shape.h"
 #include "support/diagnostics.h"
 
-static const char *const OPERAND[MAX_BROADCAST] = {"a", "b", "c"};
+static const char *const OPERAND[ELEMENTWISE_OPERANDS] = {"a", "b", "c"};
 
 /* The inputs that are there. */
 typedef struct Operands {
   int n;
-  const Value *values[MAX_BROADCAST];
-  const char *names[MAX_BROADCAST]; /* by the node's input: "a", "b", "c", or NULL where it is absent */
+  const Value *values[ELEMENTWISE_OPERANDS];
+  const char *names[ELEMENTWISE_OPERANDS]; /* by the node's input: "a", "b", "c", or NULL where it is absent */
 } Operands;
 
 static Operands operands_of(const Node *node) {
   Operands operands = {0};
   int own = elementwise_own_inputs(node);
-  if (own > MAX_BROADCAST) bug("%s: more inputs than operands", node->op->name);
+  if (own > ELEMENTWISE_OPERANDS) bug("%s: more inputs than operands", node->op->name);
   for (int k = 0; k < own; k++) {
     if (!node->inputs[k]) continue;
     operands.names[k] = OPERAND[operands.n];
@@ -36,7 +36,7 @@ static Operands operands_of(const Node *node) {
 /* ---- kernels ---- */
 
 static void add_unused(Text *body, int first) {
-  for (int k = first; k < MAX_BROADCAST; k++) text_add(body, "(void)%s;\n  ", OPERAND[k]);
+  for (int k = first; k < ELEMENTWISE_OPERANDS; k++) text_add(body, "(void)%s;\n  ", OPERAND[k]);
 }
 
 static bool divides(const Node *node) {
@@ -53,14 +53,15 @@ static KernelSpec *divide_spec(Emitter *emitter, const Node *node) {
 }
 
 static KernelSpec *scalar_spec(Emitter *emitter, const Node *node, const Operands *operands) {
-  static const char *const TYPE[MAX_BROADCAST] = {"A", "B", "C"};
+  static const char *const TYPE[ELEMENTWISE_OPERANDS] = {"A", "B", "C"};
   Text body = text_new(emitter_arena(emitter));
   const char *expression = elementwise_scalar(emitter_arena(emitter), node, operands->names);
   if (!expression) bug("no kernel for %s of %s", node->op->name, dtype_name(node->inputs[0]->dtype));
   add_unused(&body, operands->n);
   text_add(&body, "return (R)(%s);", expression);
   KernelSpec *spec = kernel_spec(emitter, "elementwise_scalar");
-  for (int k = 0; k < MAX_BROADCAST; k++) kernel_type(spec, TYPE[k], operands->values[k < operands->n ? k : 0]->dtype);
+  for (int k = 0; k < ELEMENTWISE_OPERANDS; k++)
+    kernel_type(spec, TYPE[k], operands->values[k < operands->n ? k : 0]->dtype);
   kernel_type(spec, "R", node->outputs[0]->dtype);
   kernel_knob(spec, "OPERANDS", operands->n);
   kernel_hook(spec, "op", body.data);
@@ -91,7 +92,7 @@ static KernelSpec *spec_of(Emitter *emitter, const Node *node, const Operands *o
 /* ---- calls ---- */
 
 static void set_shape_knobs(KernelSpec *spec, const Broadcast *nest, int operands) {
-  static const char *const MOVES[MAX_BROADCAST] = {"A_MOVES", "B_MOVES", "C_MOVES"};
+  static const char *const MOVES[ELEMENTWISE_OPERANDS] = {"A_MOVES", "B_MOVES", "C_MOVES"};
   kernel_knob(spec, "RANK", nest->rank);
   for (int k = 0; k < operands; k++) kernel_knob(spec, MOVES[k], nest->moves[k][nest->rank - 1]);
 }
@@ -114,7 +115,7 @@ static bool never_zero(const Value *value) {
 
 /* Operands of the kernel beyond the node's repeat the first. */
 static void emit_plain(Emitter *emitter, const Node *node) {
-  static const char *const STRIDE[MAX_BROADCAST] = {"a_stride", "b_stride", "c_stride"};
+  static const char *const STRIDE[ELEMENTWISE_OPERANDS] = {"a_stride", "b_stride", "c_stride"};
   Graph *graph = emitter_graph(emitter);
   const Value *output = node->outputs[0];
   Operands operands = operands_of(node);
@@ -123,7 +124,7 @@ static void emit_plain(Emitter *emitter, const Node *node) {
   set_shape_knobs(spec, &nest, operands.n);
   KernelCall *call = kernel_call(emitter, node, spec);
   double bytes = bytes_at_optimum(graph, output);
-  for (int k = 0; k < (divides(node) ? 2 : MAX_BROADCAST); k++) {
+  for (int k = 0; k < (divides(node) ? 2 : ELEMENTWISE_OPERANDS); k++) {
     int operand = k < operands.n ? k : 0;
     call_value(call, OPERAND[k], operands.values[operand]);
     call_dims(call, STRIDE[k], nest.rank, nest.stride[operand]);

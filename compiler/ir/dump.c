@@ -109,6 +109,7 @@ static void dump_node(Text *out, const Node *node) {
   for (int i = 0; i < node->n_attributes; i++) dump_attribute(out, &node->attributes[i]);
   for (int i = 0; i < node->n_epilogue; i++) dump_folded(out, node->epilogue[i], "|");
   for (int i = 0; i < node->n_prologue; i++) dump_folded(out, node->prologue[i], "<");
+  for (int i = 0; i < node->n_members; i++) text_add(out, " + %s", node->members[i]->op->name);
   text_add(out, " ");
   text_quoted(out, node->name);
   text_add(out, "\n");

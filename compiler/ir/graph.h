@@ -115,6 +115,11 @@ struct Node {
   int n_prologue;
   Node **prologue;
 
+  /* Of a chain (graph/fuse_chains.c): the element-wise nodes that it stands for, in order, each of one output. What
+   * they read is made by one before, an input of this node, or a constant; `outputs` are those that others read. */
+  int n_members;
+  Node **members;
+
   bool blocked; /* its kernels run on blocked tensors; set by choose_layouts */
 
   const RecurrentVariant *variant; /* of a recurrent op, set by plan_recurrent */

@@ -132,6 +132,8 @@ SIMD_FUNCTION vec vmish(vec x) {
 
 SIMD_FUNCTION vec vone(vmask m) { return vselect(m, vset(1.0f), vzero()); }
 
+SIMD_FUNCTION vmask vxor(vmask a, vmask b) { return vand(vor(a, b), vnot(vand(a, b))); }
+
 /* NaN v stays; where the bounds cross, the upper one wins. */
 SIMD_FUNCTION vec vclip(vec v, vec low, vec high) {
   v = vselect(vlt(v, low), low, v);

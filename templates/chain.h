@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: MIT */
+/* What the text of a chain of element-wise ops is made of: elements in memory to vectors and masks, and back. */
+#ifndef CHAIN_H
+#define CHAIN_H
+
+#include <stdint.h>
+
+#include "simd/math.h"
+
+/* The least that is shared out: worth more than a barrier, and whole cache lines of bytes too. */
+enum { CHAIN_PIECE = 1024 };
+
+/* n of LANES elements from i on; those beyond are not touched. */
+SIMD_FUNCTION vec chain_load(const char *p, int64_t i, int n) {
+  const float *at = (const float *)p + i;
+  return n == LANES ? vload(at) : vload_n(at, n);
+}
+SIMD_FUNCTION void chain_store(char *p, int64_t i, int n, vec v) {
+  float *at = (float *)p + i;
+  if (n == LANES)
+    vstore(at, v);
+  else
+    vstore_n(at, v, n);
+}
+
+/* The same of truth values, a byte each. */
+SIMD_FUNCTION vmask chain_load_mask(const char *p, int64_t i, int n) {
+  float lane[LANES] = {0};
+  for (int k = 0; k < n; k++) lane[k] = (float)p[i + k];
+  return vne(vload(lane), vzero());
+}
+SIMD_FUNCTION void chain_store_mask(char *p, int64_t i, int n, vmask m) {
+  float lane[LANES];
+  vstore(lane, vone(m));
+  for (int k = 0; k < n; k++) p[i + k] = (char)lane[k];
+}
+
+/* One element for the whole row. */
+SIMD_FUNCTION vec chain_load_one(const char *p) { return vbroadcast_load((const float *)p); }
+SIMD_FUNCTION vmask chain_load_one_mask(const char *p) { return vne(vset((float)*p), vzero()); }
+
+#endif
