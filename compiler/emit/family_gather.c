@@ -4,24 +4,7 @@
  * have; those of a graph input are checked before the run; all others in the kernel.
  */
 #include "emit/family.h"
-
-static bool constant_in_range(const Value *indices, int64_t length) {
-  if (!indices->data) return false;
-  int64_t count = value_count(indices);
-  for (int64_t i = 0; i < count; i++) {
-    int64_t index = indices->dtype == RNNCC_I64 ? ((const int64_t *)indices->data)[i]
-                                                : (int64_t)((const int32_t *)indices->data)[i];
-    if (index < -length || index >= length) return false;
-  }
-  return true;
-}
-
-/* A constant length; with one that only run time knows, the least index is no constant. */
-static bool checked_before(Emitter *emitter, const Value *indices, const Dim *length) {
-  if (constant_in_range(indices, dim_lower(length))) return true;
-  if (!dim_is_const(length)) return false;
-  return emitter_check_range(emitter, indices, -dim_value(length), dim_value(length), NULL, "index");
-}
+#include "emit/index_check.h"
 
 static void gather_emit(Emitter *emitter, Node *node) {
   Graph *graph = emitter_graph(emitter);
@@ -30,7 +13,7 @@ static void gather_emit(Emitter *emitter, Node *node) {
   KernelSpec *spec = kernel_spec(emitter, "gather");
   kernel_bits(spec, "T", x->dtype);
   kernel_type(spec, "Index", indices->dtype);
-  bool checked = checked_before(emitter, indices, x->shape[axis]);
+  bool checked = indices_checked(emitter, indices, x->shape[axis]);
   kernel_knob(spec, "CHECKED", !checked);
   KernelCall *call = kernel_call(emitter, node, spec);
   call_bits(call, "in", x, dim_const(graph->dims, 0));

@@ -1,10 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /* What depends on constants alone is computed now, by the reference kernels; so is what only shapes determine. */
+#include <string.h>
+
 #include "graph/simplify.h"
 #include "reference/reference.h"
 
 /* A fold may not make the module much larger: results beyond this must not outgrow their inputs. */
 enum { SMALL_BYTES = 1 << 16 };
+
+/* Ops that read nothing of their input but its shape. */
+static bool reads_shape_only(const Node *node) { return !strcmp(node->op->name, "EyeLike"); }
 
 static int64_t input_bytes(const Node *node) {
   int64_t bytes = 0;
@@ -15,19 +20,24 @@ static int64_t input_bytes(const Node *node) {
 
 static bool inputs_constant(const Node *node) {
   for (int i = 0; i < node->n_inputs; i++)
-    if (node->inputs[i] && !node->inputs[i]->data) return false;
+    if (node->inputs[i] && !node->inputs[i]->data && !reads_shape_only(node)) return false;
+  return true;
+}
+
+static bool outputs_static(const Node *node, int64_t *bytes) {
+  *bytes = 0;
+  for (int i = 0; i < node->n_outputs; i++) {
+    if (!node->outputs[i]) continue;
+    if (!value_static(node->outputs[i])) return false;
+    *bytes += value_max_bytes(node->outputs[i]);
+  }
   return true;
 }
 
 static bool worth_folding(const Node *node) {
   if (!inputs_constant(node) || !node->op->reference) return false;
-  int64_t bytes = 0;
-  for (int i = 0; i < node->n_outputs; i++) {
-    if (!node->outputs[i]) continue;
-    if (!value_static(node->outputs[i])) return false;
-    bytes += value_max_bytes(node->outputs[i]);
-  }
-  return bytes <= SMALL_BYTES || bytes <= input_bytes(node);
+  int64_t bytes;
+  return outputs_static(node, &bytes) && (bytes <= SMALL_BYTES || bytes <= input_bytes(node));
 }
 
 static Tensor *tensor_of(Arena *arena, const Value *value) {
@@ -41,6 +51,8 @@ static Tensor *tensor_of(Arena *arena, const Value *value) {
 
 static void become_constant(Value *value, const void *data) {
   value->data = data;
+  value->elements = NULL;
+  value->divisors = NULL;
   value->producer = NULL;
 }
 
@@ -63,7 +75,7 @@ static bool fold(Graph *graph, Node *node) {
 /* Shape arithmetic that came out as plain numbers. */
 static bool fold_elements(Graph *graph, Node *node) {
   Value *value = node->outputs[0];
-  if (node->n_outputs != 1 || !value->elements) return false;
+  if (node->n_outputs != 1 || !value->elements || value->divisors) return false;
   int64_t count = value_count(value);
   for (int64_t i = 0; i < count; i++)
     if (!dim_is_const(value->elements[i])) return false;
@@ -81,6 +93,14 @@ static bool fold_nothing(Node *node) {
   for (int i = 0; i < node->n_outputs; i++)
     if (node->outputs[i]) become_constant(node->outputs[i], "");
   return true;
+}
+
+bool fold_small(Graph *graph, Node *node) {
+  if (node->n_outputs && node->outputs[0] && node->outputs[0]->data) return true;
+  if (fold_elements(graph, node) || fold_nothing(node)) return true;
+  int64_t bytes;
+  if (!inputs_constant(node) || !node->op->reference || !outputs_static(node, &bytes)) return false;
+  return bytes + input_bytes(node) <= SMALL_BYTES && fold(graph, node);
 }
 
 /* needs: infer_shapes. keeps: types and shapes. Ends the compilation where a kernel refuses its constants. */

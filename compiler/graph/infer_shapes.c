@@ -2,11 +2,13 @@
 /*
  * Shape inference: each op's rule computes its outputs' types and shapes as expressions over the named dimensions. A
  * bad node is told and its outputs stay unknown; nodes that read unknown values are passed over, so one mistake makes
- * one message.
+ * one message. Small constants are folded on the way: shapes may depend on any arithmetic.
  */
 #include <string.h>
 
+#include "graph/elements.h"
 #include "graph/shape.h"
+#include "graph/simplify.h"
 #include "passes.h"
 
 /* A tensor beyond this is a mistake or an attack; nothing is allocated before it is checked. */
@@ -56,8 +58,8 @@ static bool inputs_known(const Node *node) {
 /* Ops that make something of nothing: their kernels know what. All others do nothing where their outputs are empty, so
  * an input may only be empty if they are. */
 static const char *const of_nothing[] = {
-    "Compress", "Concat",  "Constant", "Expand", "Gather", "Gemm",  "Identity",
-    "MatMul",   "NonZero", "Shape",    "Size",   "Slice",  "Split",
+    "Compress", "Concat", "Constant",        "ConstantOfShape", "Expand", "Gather", "Gemm",  "Identity", "MatMul",
+    "NonZero",  "Range",  "ScatterElements", "ScatterND",       "Shape",  "Size",   "Slice", "Split",
 };
 
 static bool takes_nothing(const OpInfo *op) {
@@ -115,7 +117,9 @@ bool infer_node(Graph *graph, Node *node) {
   bool good = inputs_known(node) && op_check_types(node);
   if (good) {
     op_set_output_types(node);
-    good = node->op->shape(graph, node) && check_outputs(graph, node) && check_inputs_of_nothing(graph, node);
+    good = node->op->shape(graph, node);
+    if (good) infer_elements(graph, node);
+    good = good && check_outputs(graph, node) && check_inputs_of_nothing(graph, node);
   }
   for (int i = 0; !good && i < node->n_outputs; i++)
     if (node->outputs[i]) forget(node->outputs[i]);
@@ -152,22 +156,28 @@ static void check_states(Graph *graph) {
   }
 }
 
-/* What Constant nodes say now stands in their outputs. */
+/* What a Constant says, or a node of constants computes, now stands in its outputs. */
+static bool became_constants(const Node *node) {
+  bool constant = node->n_outputs > 0;
+  for (int i = 0; i < node->n_outputs; i++)
+    if (node->outputs[i]) constant &= node->outputs[i]->data != NULL;
+  for (int i = 0; constant && i < node->n_outputs; i++)
+    if (node->outputs[i]) node->outputs[i]->producer = NULL;
+  return constant;
+}
+
 static void drop_constant_nodes(Graph *graph) {
   int kept = 0;
   for (int n = 0; n < graph->n_nodes; n++) {
     Node *node = graph->nodes[n];
-    if (node->n_outputs == 1 && node->outputs[0]->data)
-      node->outputs[0]->producer = NULL;
-    else
-      graph->nodes[kept++] = node;
+    if (!became_constants(node)) graph->nodes[kept++] = node;
   }
   graph->n_nodes = kept;
   graph_renumber(graph);
 }
 
 /* needs: verify's structure; types and shapes of inputs, states and constants.
- * keeps: the nodes, but for Constant, whose outputs become constants.
+ * keeps: the nodes, but for Constant and what small constants alone determine, whose outputs become constants.
  * sets: dtype, shape and elements of every value. Ends the compilation if a node's shapes do not fit. */
 void infer_shapes(Graph *graph) {
   check_symbols(graph);
@@ -175,7 +185,8 @@ void infer_shapes(Graph *graph) {
   for (int i = 0; i < graph->n_states; i++) check_given(graph, graph->states[i].input);
   for (int i = 0; i < graph->n_values; i++)
     if (graph->values[i]->data) check_given(graph, graph->values[i]);
-  for (int i = 0; i < graph->n_nodes; i++) infer_node(graph, graph->nodes[i]);
+  for (int i = 0; i < graph->n_nodes; i++)
+    if (infer_node(graph, graph->nodes[i])) fold_small(graph, graph->nodes[i]);
   check_states(graph);
   stop_on_errors();
   drop_constant_nodes(graph);

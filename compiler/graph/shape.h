@@ -53,8 +53,16 @@ bool operand_ints(Graph *graph, const Node *node, const char *attribute, int inp
 /* Marks the axes of the list; false with an error for one out of range or repeated. */
 bool operand_axes(const Node *node, const IntList *list, int rank, bool marked[MAX_RANK]);
 
-/* The integer contents of a small tensor of static shape, constant or symbolic, row-major; NULL if not known. */
+/* The contents of a small tensor of static shape that are integers, whatever its type, constant or symbolic,
+ * row-major; NULL if not known. */
 const Dim **known_elements(Graph *graph, const Value *value);
+
+/* The least and the greatest of the elements first, first + step, ... of a constant integer tensor; false if it is none
+ * or has none of these. */
+typedef struct IntRange {
+  int64_t least, most;
+} IntRange;
+bool constant_range(const Value *value, int64_t first, int64_t step, IntRange *range);
 
 /* Windows of convolution and pooling, with defaults and auto_pad resolved. */
 enum { MAX_SPATIAL = 2 };

@@ -28,7 +28,6 @@ bool shape_unary(Graph *graph, Node *node) {
   if (!check_scalars(graph, node)) return false;
   if (!strcmp(node->op->name, "Dropout") && !check_dropout(node)) return false;
   same_as_input(graph, node);
-  if (!strcmp(node->op->name, "Identity")) node->outputs[0]->elements = node->inputs[0]->elements;
   return true;
 }
 
@@ -38,45 +37,7 @@ bool shape_cast(Graph *graph, Node *node) {
   if (node->outputs[0]->dtype == RNNCC_NONE)
     return shape_unsupported(node, "`to` is \"%.100s\"; it may be one of " DTYPE_NAMES, to);
   same_as_input(graph, node);
-  bool wide = node->outputs[0]->dtype == RNNCC_I64 || node->outputs[0]->dtype == RNNCC_I32;
-  if (wide && !dtype_is_float(node->inputs[0]->dtype))
-    node->outputs[0]->elements = known_elements(graph, node->inputs[0]);
   return true;
-}
-
-typedef const Dim *DimOperation(DimTable *, const Dim *, const Dim *);
-
-/* Integer division rounds towards 0, dim_div down: the same where nothing is negative. */
-static const Dim *divide_positive(DimTable *table, const Dim *a, const Dim *b) {
-  return dim_lower(a) >= 0 && dim_lower(b) > 0 ? dim_div(table, a, b) : NULL;
-}
-
-static const struct DimOperationRow {
-  const char *op;
-  DimOperation *compute; /* may return NULL: not known */
-} dim_operations[] = {{"Add", dim_add},         {"Sub", dim_sub}, {"Mul", dim_mul},
-                      {"Div", divide_positive}, {"Max", dim_max}, {"Min", dim_min}};
-
-static DimOperation *dim_operation(const Node *node) {
-  for (size_t i = 0; i < sizeof dim_operations / sizeof *dim_operations; i++)
-    if (!strcmp(dim_operations[i].op, node->op->name)) return dim_operations[i].compute;
-  return NULL;
-}
-
-/* Shape arithmetic: both inputs known lists of one length, or one of them a single number. */
-static void combine_elements(Graph *graph, Node *node) {
-  DimOperation *compute = dim_operation(node);
-  if (!compute || node->n_inputs != 2 || dtype_is_float(node->outputs[0]->dtype)) return;
-  const Value *a = node->inputs[0], *b = node->inputs[1];
-  const Dim **first = known_elements(graph, a), **second = known_elements(graph, b);
-  if (!first || !second || a->rank > 1 || b->rank > 1) return;
-  int64_t n_a = value_count(a), n_b = value_count(b), n = value_count(node->outputs[0]);
-  const Dim **elements = ARENA_ARRAY(graph->arena, const Dim *, n);
-  for (int64_t i = 0; i < n; i++) {
-    elements[i] = compute(graph->dims, first[n_a == 1 ? 0 : i], second[n_b == 1 ? 0 : i]);
-    if (!elements[i]) return;
-  }
-  node->outputs[0]->elements = elements;
 }
 
 /* PRelu's slope follows its input, never the other way round. */
@@ -91,7 +52,6 @@ static bool check_slope(Graph *graph, const Node *node) {
 bool shape_binary(Graph *graph, Node *node) {
   if (!broadcast_inputs(graph, node, 0)) return false;
   if (!strcmp(node->op->name, "PRelu") && !check_slope(graph, node)) return false;
-  combine_elements(graph, node);
   return true;
 }
 

@@ -10,20 +10,6 @@ static bool concat_agrees(Graph *graph, const Node *node, int input, int axis) {
                                shape_text(graph, first), shape_text(graph, value));
 }
 
-static void concat_elements(Graph *graph, Node *node) {
-  int64_t total = 0;
-  for (int i = 0; i < node->n_inputs; i++) {
-    if (node->inputs[i]->rank != 1 || !known_elements(graph, node->inputs[i])) return;
-    total += value_count(node->inputs[i]);
-  }
-  const Dim **elements = ARENA_ARRAY(graph->arena, const Dim *, total);
-  for (int i = 0, n = 0; i < node->n_inputs; i++) {
-    const Dim **part = known_elements(graph, node->inputs[i]);
-    for (int64_t e = 0; e < value_count(node->inputs[i]); e++) elements[n++] = part[e];
-  }
-  node->outputs[0]->elements = elements;
-}
-
 bool shape_concat(Graph *graph, Node *node) {
   const Value *first = node->inputs[0];
   int axis = check_axis(node, "axis", node_int(node, "axis"), first->rank);
@@ -39,7 +25,6 @@ bool shape_concat(Graph *graph, Node *node) {
   }
   if (!good) return false;
   set_shape(graph, node, 0, first->rank, shape);
-  concat_elements(graph, node);
   return true;
 }
 
@@ -139,19 +124,6 @@ static bool check_indices(Graph *graph, const Node *node, const Dim *extent) {
   return true;
 }
 
-static void gather_elements(Graph *graph, Node *node) {
-  const Dim **data = known_elements(graph, node->inputs[0]), **indices = known_elements(graph, node->inputs[1]);
-  if (!data || !indices || node->inputs[0]->rank != 1) return;
-  int64_t extent = value_count(node->inputs[0]), count = value_count(node->inputs[1]);
-  const Dim **elements = ARENA_ARRAY(graph->arena, const Dim *, count);
-  for (int64_t i = 0; i < count; i++) {
-    if (!dim_is_const(indices[i])) return;
-    int64_t index = dim_value(indices[i]);
-    elements[i] = data[index < 0 ? index + extent : index];
-  }
-  node->outputs[0]->elements = elements;
-}
-
 bool shape_gather(Graph *graph, Node *node) {
   const Value *data = node->inputs[0], *indices = node->inputs[1];
   int axis = check_axis(node, "axis", node_int(node, "axis"), data->rank);
@@ -165,6 +137,5 @@ bool shape_gather(Graph *graph, Node *node) {
   for (int i = 0; i < indices->rank; i++) shape[rank++] = indices->shape[i];
   for (int i = axis + 1; i < data->rank; i++) shape[rank++] = data->shape[i];
   set_shape(graph, node, 0, rank, shape);
-  gather_elements(graph, node);
   return true;
 }

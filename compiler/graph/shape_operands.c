@@ -2,23 +2,21 @@
 /* Operands that shapes depend on: lists given as an attribute, a constant, or computed from other shapes. */
 #include <string.h>
 
+#include "graph/elements.h"
 #include "graph/shape.h"
 
-/* Longer integer tensors are data, not shapes. */
+/* Longer lists are data, not shapes. */
 enum { MAX_ELEMENTS = 1024 };
 
-static int64_t integer_at(const Value *value, int64_t index) {
-  if (value->dtype == RNNCC_I64) return ((const int64_t *)value->data)[index];
-  return ((const int32_t *)value->data)[index];
-}
-
 const Dim **known_elements(Graph *graph, const Value *value) {
-  if (value->elements) return value->elements;
-  bool integers = value->dtype == RNNCC_I64 || value->dtype == RNNCC_I32;
-  if (!value->data || !integers || value_max_count(value) > MAX_ELEMENTS) return NULL;
+  const Ratio *ratios = known_ratios(graph, value);
+  if (!ratios) return NULL;
   int64_t count = value_count(value);
   const Dim **elements = ARENA_ARRAY(graph->arena, const Dim *, count);
-  for (int64_t i = 0; i < count; i++) elements[i] = dim_const(graph->dims, integer_at(value, i));
+  for (int64_t i = 0; i < count; i++) {
+    if (ratios[i].divisor != 1) return NULL;
+    elements[i] = ratios[i].numerator;
+  }
   return elements;
 }
 

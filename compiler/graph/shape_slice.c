@@ -76,15 +76,6 @@ bool read_slice(Graph *graph, const Node *node, SliceAxis axes[MAX_RANK]) {
   return true;
 }
 
-static void slice_elements(Graph *graph, Node *node, const SliceAxis *axis) {
-  const Dim **elements = known_elements(graph, node->inputs[0]);
-  if (node->inputs[0]->rank != 1 || !elements) return;
-  int64_t start = dim_value(axis->start), count = dim_value(axis->extent);
-  const Dim **kept = ARENA_ARRAY(graph->arena, const Dim *, count);
-  for (int64_t i = 0; i < count; i++) kept[i] = elements[start + i * axis->step];
-  node->outputs[0]->elements = kept;
-}
-
 bool shape_slice(Graph *graph, Node *node) {
   SliceAxis axes[MAX_RANK];
   const Dim *shape[MAX_RANK];
@@ -92,7 +83,6 @@ bool shape_slice(Graph *graph, Node *node) {
   if (!read_slice(graph, node, axes)) return false;
   for (int axis = 0; axis < rank; axis++) shape[axis] = axes[axis].extent;
   set_shape(graph, node, 0, rank, shape);
-  if (rank == 1 && dim_is_const(axes[0].start) && dim_is_const(axes[0].extent)) slice_elements(graph, node, &axes[0]);
   return true;
 }
 

@@ -2,10 +2,6 @@
 /* The same elements in another shape: Reshape, Flatten, Squeeze, Unsqueeze. */
 #include "graph/shape.h"
 
-static void keep_elements(Graph *graph, Node *node) {
-  if (node->inputs[0]->elements) node->outputs[0]->elements = known_elements(graph, node->inputs[0]);
-}
-
 /* Replaces 0 by the input's extent and finds the -1; *open is its axis, or -1. */
 static bool resolve_target(Graph *graph, const Node *node, DimList *target, int *open) {
   const Value *input = node->inputs[0];
@@ -64,7 +60,6 @@ bool shape_reshape(Graph *graph, Node *node) {
   target.items = arena_copy(graph->arena, given.items, (size_t)given.n * sizeof *given.items);
   if (!resolve_target(graph, node, &target, &open) || !settle_target(graph, node, &target, open)) return false;
   set_shape(graph, node, 0, target.n, target.items);
-  keep_elements(graph, node);
   return true;
 }
 
@@ -77,7 +72,6 @@ bool shape_flatten(Graph *graph, Node *node) {
   int cut = (int)(axis < 0 ? axis + input->rank : axis);
   const Dim *shape[] = {value_count_dim(graph, input, 0, cut), value_count_dim(graph, input, cut, input->rank)};
   set_shape(graph, node, 0, 2, shape);
-  keep_elements(graph, node);
   return true;
 }
 
@@ -98,7 +92,6 @@ bool shape_squeeze(Graph *graph, Node *node) {
     if (!(axes.given ? marked[axis] : one)) shape[rank++] = input->shape[axis];
   }
   set_shape(graph, node, 0, rank, shape);
-  keep_elements(graph, node);
   return true;
 }
 
@@ -117,6 +110,5 @@ bool shape_unsqueeze(Graph *graph, Node *node) {
   for (int axis = 0, from = 0; axis < rank; axis++)
     shape[axis] = marked[axis] ? dim_const(graph->dims, 1) : input->shape[from++];
   set_shape(graph, node, 0, rank, shape);
-  keep_elements(graph, node);
   return true;
 }

@@ -52,8 +52,9 @@ struct Value {
   int producer_output;
   bool is_input; /* of the graph; a state's input too */
 
-  const void *data;     /* constant: row-major, little-endian, sizeof dtype * product of shape; else NULL */
-  const Dim **elements; /* integer tensor whose elements are known symbolically (Shape of an input), else NULL */
+  const void *data;        /* constant: row-major, little-endian, sizeof dtype * product of shape; else NULL */
+  const Dim **elements;    /* tensor whose elements are known symbolically (Shape of an input), else NULL */
+  const int64_t *divisors; /* of such floats: element i is elements[i] / divisors[i]; NULL: all 1 */
 
   /* Layout NCHW[x]c with x = channel_block: [N][ceil(C/x)][H][W][x], see layout/blocked.h; 0: row-major. */
   int channel_block;

@@ -39,6 +39,9 @@ bool same_shape(const Tensor *a, const Tensor *b);
 /* Copies one element between tensors of one type, bit for bit. */
 void copy_element(Tensor *to, int64_t to_index, const Tensor *from, int64_t from_index);
 
+/* Where the tuple of `length` indices points in the data, from axis `first` on; -1: an index is out of range. */
+int64_t tuple_offset(const Tensor *data, int first, const Tensor *indices, int64_t tuple, int length);
+
 /* The value as the integer type holds it: modulo 2^bits. */
 int64_t wrap_int(DType dtype, int64_t value);
 /* Two's-complement arithmetic without overflow: modulo 2^64. */

@@ -5,13 +5,16 @@ import numpy
 import pytest
 
 from conftest import build_directory
-from graphs.op_models import CASES
+from graphs.movement_models import CASES as MOVEMENT_CASES
+from graphs.movement_models import REDUCTIONS
+from graphs.op_models import CASES as OP_CASES
 from support.emitted import TARGETS, assert_same, run_module
 from support.merge import merged
 from support.model_builder import Model
 from support.module import Module, ModuleError
 from support.reference import Reference
 
+CASES = OP_CASES | MOVEMENT_CASES
 FAMILIES = {
     "conv": ["Conv", "Conv depthwise", "Conv 1x1"],
     "conv_transposed": ["ConvTranspose"],
@@ -19,6 +22,10 @@ FAMILIES = {
     "copy": ["Concat", "Split", "Slice", "Transpose", "Expand", "Identity", "Pad constant", "Pad constant crop",
              "Pad edge", "Pad reflect", "Pad wrap"],
     "gather": ["Gather"],
+    "index": ["GatherElements", "GatherND", "OneHot", "ReverseSequence"],
+    "scatter": [f"{op} {reduction}" for reduction in REDUCTIONS for op in ("ScatterElements", "ScatterND")],
+    "rearrange": ["Tile", "DepthToSpace", "SpaceToDepth", "Trilu", "EyeLike", "Size"],
+    "top_k": ["TopK f32", "TopK i32", "TopK i64"],
 }
 CASES_IN_A_MODULE = 24
 
@@ -96,24 +103,35 @@ def test_extents_known_at_run_time(compile, tmp_path, extents):
     assert_same(run_module(compile(model.write(tmp_path)), feeds), model.onnx_run(feeds))
 
 
-def gather_of(make_indices):
-    """Gather from 7 rows by indices that make_indices(model) builds from the input `i`."""
+def indexed(op, shape, computed=False, **attributes):
+    """A node that finds indices in 0..6 in the input `i`, of 7 rows of 5, maybe by way of an addition."""
     model = Model()
     table = model.constant(whole(numpy.random.default_rng(4), 7, 5))
-    indices = make_indices(model, model.input("i", "i64", [3]))
-    model.output(model.node("Gather", [table, indices]))
+    indices = model.node("Reshape", [model.input("i", "i64", [3]), model.constant(numpy.array(shape))])
+    if computed:
+        indices = model.node("Add", [indices, model.constant(numpy.array([0]))])
+    inputs = [table, indices]
+    if op.startswith("Scatter"):
+        inputs.append(model.constant(whole(numpy.random.default_rng(5), *([3, 5] if op == "ScatterND" else shape))))
+    model.output(model.node(op, inputs, **attributes))
     return model
 
 
 GATHERS = {
-    "of an input": gather_of(lambda model, i: i),
-    "computed": gather_of(lambda model, i: model.node("Add", [i, model.constant(numpy.array([0]))])),
+    "of an input": indexed("Gather", [3]),
+    "computed": indexed("Gather", [3], True),
+    "of elements": indexed("GatherElements", [3, 1]),
+    "of elements, computed": indexed("GatherElements", [3, 1], True),
+    "by tuples": indexed("GatherND", [3, 1]),
+    "scattered": indexed("ScatterElements", [3, 1], reduction="add"),
+    "scattered, computed": indexed("ScatterElements", [3, 1], True, reduction="add"),
+    "scattered by tuples": indexed("ScatterND", [3, 1], reduction="add"),
 }
 
 
 @pytest.mark.parametrize("kind", GATHERS)
 @pytest.mark.parametrize("bad", [-8, 7, 2**62, -(2**63)])
-def test_gather_refuses_an_index_out_of_range_and_recovers(compile, tmp_path, kind, bad):
+def test_an_index_out_of_range_is_refused_and_the_next_run_is_good(compile, tmp_path, kind, bad):
     model = GATHERS[kind]
     with Module(compile(model.write(tmp_path))) as module:
         context = module.context()

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * GatherND: each tuple of DEPTH indices picks `inner` neighbouring elements of its batch. Negative indices count from
+ * the end.
+ */
+#include "kernel.h"
+
+/* The element.
+ * legal: bits8 bits16 bits32 bits64 */
+typedef bits32 T;
+/* legal: int32_t int64_t */
+typedef int64_t Index;
+
+/* Indices in a tuple.
+ * legal: 1..8 */
+enum { DEPTH = 2 };
+/* 1: indices are checked here; 0: they have been checked before.
+ * legal: 0 1 */
+enum { CHECKED = 1 };
+
+static inline int64_t resolve(Index index, int64_t length, atomic_int *fault) {
+  int64_t at = index < 0 ? index + length : index;
+  if (!CHECKED || (at >= 0 && at < length)) return at;
+  fault_report(fault, RNNCC_ERROR_VALUE);
+  return at < 0 ? 0 : length - 1;
+}
+
+static inline int64_t place(const Index *tuple, const int64_t *extent, const int64_t *stride, atomic_int *fault) {
+  int64_t at = 0;
+  for (int k = 0; k < DEPTH; k++) at += resolve(tuple[k], extent[k], fault) * stride[k];
+  return at;
+}
+
+/* in: `batch` elements a batch; indices: [batches, tuples, DEPTH]; out: [batches, tuples, inner]. extent, stride: of
+ * the DEPTH indexed axes, in elements; no extent is 0. */
+static void gather_nd(const Team *team, const T *in, const Index *indices, T *out, int64_t batches, int64_t batch,
+                      int64_t tuples, int64_t inner, const int64_t *extent, const int64_t *stride, atomic_int *fault) {
+  int64_t item, end;
+  team_share(team, batches * tuples, &item, &end);
+  for (; item < end; item++) {
+    const T *restrict from = in + item / tuples * batch + place(indices + item * DEPTH, extent, stride, fault);
+    T *restrict to = out + item * inner;
+    for (int64_t i = 0; i < inner; i++) to[i] = from[i];
+  }
+}

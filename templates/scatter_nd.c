@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * ScatterND: the output is the data, but for the `inner` neighbouring elements that each tuple of DEPTH indices names,
+ * which take the tuple's updates, in the tuples' order. Every worker owns a range of the output, walks all tuples and
+ * does what falls into its range: the order of updates depends on no partition.
+ */
+#include "kernel.h"
+
+/* The element; where updates only replace, its bits do.
+ * legal: bits8 bits16 bits32 bits64 float double int8_t int16_t int32_t int64_t uint8_t uint16_t uint32_t uint64_t */
+typedef float T;
+/* legal: int32_t int64_t */
+typedef int64_t Index;
+
+/* Indices in a tuple.
+ * legal: 1..8 */
+enum { DEPTH = 2 };
+/* 0: the update takes the element's place; 1: is added; 2: multiplied; 3: the lesser stays; 4: the greater.
+ * legal: 0..4 */
+enum { REDUCTION = 0 };
+/* 1: indices are checked here; 0: they have been checked before.
+ * legal: 0 1 */
+enum { CHECKED = 1 };
+
+enum { CACHE_LINE = 64 / sizeof(T) }; /* elements: the least that is owned */
+
+static inline int64_t resolve(Index index, int64_t length, atomic_int *fault) {
+  int64_t at = index < 0 ? index + length : index;
+  if (!CHECKED || (at >= 0 && at < length)) return at;
+  fault_report(fault, RNNCC_ERROR_VALUE);
+  return at < 0 ? 0 : length - 1;
+}
+
+static inline int64_t place(const Index *tuple, const int64_t *extent, const int64_t *stride, atomic_int *fault) {
+  int64_t at = 0;
+  for (int k = 0; k < DEPTH; k++) at += resolve(tuple[k], extent[k], fault) * stride[k];
+  return at;
+}
+
+/* NaN wins minima and maxima. */
+static inline T reduced(T held, T update) {
+  if (REDUCTION == 1) return (T)(held + update);
+  if (REDUCTION == 2) return (T)(held * update);
+  if (REDUCTION == 3) return held < update || held != held ? held : update;
+  if (REDUCTION == 4) return held > update || held != held ? held : update;
+  return update;
+}
+
+/* data, out: `total` elements; indices: [tuples, DEPTH]; updates: [tuples, inner]. extent, stride: of the DEPTH indexed
+ * axes, in elements; no extent is 0. */
+static void scatter_nd(const Team *team, const T *data, const Index *indices, const T *updates, T *out, int64_t total,
+                       int64_t tuples, int64_t inner, const int64_t *extent, const int64_t *stride, atomic_int *fault) {
+  int64_t begin, end;
+  team_share(team, ceil_div(total, CACHE_LINE), &begin, &end);
+  begin *= CACHE_LINE;
+  end = min_i64(end * CACHE_LINE, total);
+  for (int64_t i = begin; i < end; i++) out[i] = data[i];
+  for (int64_t tuple = 0; tuple < tuples; tuple++) {
+    int64_t at = place(indices + tuple * DEPTH, extent, stride, fault);
+    int64_t first = max_i64(at, begin), last = min_i64(at + inner, end);
+    const T *update = updates + tuple * inner - at;
+    for (int64_t i = first; i < last; i++) out[i] = reduced(out[i], update[i]);
+  }
+}
