@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Means, and what is normalised by them. */
+/* Means, what is normalised by them, and one-hot maxima. */
 #include "expand/expansion.h"
 
 void expand_mean(const Formula *f, const Node *node, Value **results) {
@@ -17,4 +17,17 @@ void expand_mean_variance(const Formula *f, const Node *node, Value **results) {
   Value *centred = minus(f, x, reduced(f, "ReduceMean", x, n, over_axes));
   Value *deviation = apply(f, "Sqrt", reduced(f, "ReduceMean", times(f, centred, centred), n, over_axes));
   results[0] = over(f, centred, plus(f, deviation, number(f, x, 1e-9)));
+}
+
+/* 1 where the first maximum stands. */
+void expand_hardmax(const Formula *f, const Node *node, Value **results) {
+  Value *x = node->inputs[0];
+  int64_t axis = normal_axis(node_int(node, "axis"), x->rank), n = dim_value(x->shape[axis]), shape[MAX_RANK];
+  const Attribute attribute = attribute_int("axis", axis);
+  Value *first = build_op(f, "ArgMax", 1, &x, 1, 1, &attribute)->outputs[0];
+  int64_t *positions = ARENA_ARRAY(f->graph->arena, int64_t, n);
+  for (int64_t i = 0; i < n; i++) positions[i] = i;
+  for (int k = 0; k < x->rank; k++) shape[k] = k == axis ? n : 1;
+  Value *along = graph_constant(f->graph, f->name, RNNCC_I64, x->rank, shape, positions);
+  results[0] = cast(f, apply2(f, "Equal", along, first), x->dtype);
 }

@@ -87,6 +87,9 @@ bool read_slice(Graph *graph, const Node *node, SliceAxis axes[MAX_RANK]);
 /* A new extent that a kernel will find in the data: 0 to as many as `most` may be. */
 const Dim *measured_dim(Graph *graph, const Dim *most);
 
+/* CumSum's axis, 0..rank-1; -1 with an error told. */
+int cumsum_axis(Graph *graph, const Node *node);
+
 /* Elements added (or, negative, cut off) before and after each axis of Pad. */
 bool read_pads(Graph *graph, const Node *node, int64_t before[MAX_RANK], int64_t after[MAX_RANK]);
 

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""Random small models of operators that rnncc writes as others: EXPANDED[name](rng) -> (Model, feeds)."""
+"""Random small models of operators that rnncc writes as others, and of a few along an axis that are compared alike:
+EXPANDED[name](rng) -> (Model, feeds)."""
 import numpy
 
-from graphs.op_models import broadcast_pair, one_op, some_axes, some_shape
+from graphs.op_models import broadcast_pair, one_op, some_axes, some_shape, whole
 from support.model_builder import Model, random_array
 
 EXPANDED = {}
@@ -27,6 +28,27 @@ def mean_variance(rng):
     shape = tuple(extent + 1 for extent in some_shape(rng, 4, 5))
     axes = [int(axis) for axis in some_axes(rng, 4)] if rng.random() < 0.7 else None
     return one_op("MeanVarianceNormalization", [random_array(rng, "f32", shape)], axes=axes)
+
+
+@expanded("CumSum")
+def cumsum(rng):
+    shape = some_shape(rng, int(rng.integers(1, 5)))
+    x = random_array(rng, str(rng.choice(["i32", "i64"])), shape) if rng.random() < 0.5 else whole(rng, shape)
+    return one_op("CumSum", [x, numpy.array(rng.integers(-len(shape), len(shape)))], constants=(1,),
+                  exclusive=int(rng.integers(0, 2)), reverse=int(rng.integers(0, 2)))
+
+
+@expanded("Det")
+def determinant(rng):
+    order = int(rng.integers(1, 7))
+    return one_op("Det", [rng.uniform(-1, 1, (*some_shape(rng, int(rng.integers(0, 3)), 3), order, order)).astype("f")])
+
+
+@expanded("Hardmax")
+def hardmax(rng):
+    """Few different numbers: the first of equal maxima counts."""
+    shape = some_shape(rng, int(rng.integers(1, 5)), 9)
+    return one_op("Hardmax", [whole(rng, shape, 0, 3)], axis=int(rng.integers(-len(shape), len(shape))))
 
 
 # What takes no input at run time stands beside one, by which it is multiplied.

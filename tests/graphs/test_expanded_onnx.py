@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Operators that become others (compiler/expand) compute what ONNX Runtime does, as the reference has those others and
-as their kernels do."""
+"""Operators that become others (compiler/expand), and those that are compared alike, compute what ONNX Runtime does: as
+the reference has them and as their kernels do."""
 import numpy
 import pytest
 
