@@ -16,8 +16,9 @@
  *
  * A part is as many tiles as there are sums in registers for; a block's parts are of even size.
  *
- * Many tiles: each worker owns blocks. Few tiles, much weight: all workers transform one block's input together, meet,
- * and own groups of output channels, so that each weight is read once (SHARED).
+ * Many tiles: each worker owns blocks. Few tiles, much weight: each owns groups of output channels, so that each weight
+ * is read once, and transforms all of the input for itself (BY_GROUPS): that is little work, and lines of the cache
+ * that another core has written or read are slow to come and slow to write again.
  */
 #include "kernel.h"
 #include "simd/math.h"
@@ -52,9 +53,9 @@ enum { PART_TILES = 6 };
 /* Fewest tiles of a part.
  * legal: 1..14 */
 enum { LEAST_TILES = 1 };
-/* 1: workers share each block's transformed input, and each has output channels of its own; 0: each has blocks.
+/* 1: each worker has groups of output channels of its own; 0: each has blocks of its own.
  * legal: 0 1 */
-enum { SHARED = 0 };
+enum { BY_GROUPS = 0 };
 /* legal: 0 1 */
 enum { BIAS = 1 };
 /* 1: residual, of y's shape, is added before the epilogue.
@@ -69,7 +70,7 @@ enum { LINE_FLOATS = 16 };
 typedef struct Convolution {
   const float *x, *weights, *bias, *residual;
   float *y;
-  float *input, *products; /* this worker's working memory; SHARED: input is the team's */
+  float *input, *products; /* this worker's working memory */
   int64_t channels, kernels;
   int64_t channel_blocks, groups;
   int64_t x_image, residual_image, y_image; /* floats from one image to the next */
@@ -79,6 +80,7 @@ typedef struct Convolution {
 /* Tiles of all images in a row, which are worked on together. */
 typedef struct Block {
   int64_t first, tiles, parts;
+  int64_t next_tiles; /* of the block that this worker takes next */
 } Block;
 
 /* A tile among all images. */
@@ -239,9 +241,34 @@ SIMD_FUNCTION void products_at(const Convolution *c, const Block *b, const float
   }
 }
 
+/* ---- what is needed later ---- */
+
+static void fetch_tile(const float *at, int64_t row) {
+  for (int64_t h = 0; h < TILE; h++)
+    for (int64_t w = 0; w < TILE * LANES; w += LINE_FLOATS) prefetch_later(at + h * row + w);
+}
+
+/* While a group's products at one point are made, a share of the next block's input comes into the second level of the
+ * cache, and of the outputs that this group is to write. Border tiles reach beyond: a fetch there does nothing wrong.
+ */
+static void fetch_share(const Convolution *c, const Block *b, int64_t group, int point, int vectors) {
+  int64_t at = c->channel_blocks * group / c->groups, last_at = c->channel_blocks * (group + 1) / c->groups;
+  for (int64_t i = b->next_tiles * point / POINTS; i < b->next_tiles * (point + 1) / POINTS; i++) {
+    Place p = place_of(b->first + b->tiles + i);
+    const float *in = c->x + p.image * c->x_image + (p.row * IN_W + p.column) * TILE * LANES;
+    for (int64_t k = at; k < last_at; k++) fetch_tile(in + k * IN_PLANE, IN_W * LANES);
+  }
+  for (int64_t i = b->tiles * point / POINTS; i < b->tiles * (point + 1) / POINTS; i++) {
+    Place p = place_of(b->first + i);
+    const float *out = c->y + p.image * c->y_image + (p.row * OUT_W + p.column) * TILE * LANES;
+    for (int64_t v = 0; v < vectors; v++) fetch_tile(out + (group * OC_VECTORS + v) * OUT_PLANE, OUT_W * LANES);
+  }
+}
+
 static void products_of(const Convolution *c, const Block *b, int64_t group) {
   const float *weights = c->weights + group * POINTS * c->channels * OC_VECTORS * LANES;
   for (int point = 0; point < POINTS; point++) {
+    fetch_share(c, b, group, point, (int)vectors_of(c, group));
     if (OC_TAIL && group + 1 == c->groups)
       products_at(c, b, weights, point, OC_TAIL);
     else
@@ -326,47 +353,29 @@ static Block block_at(int64_t index, int64_t blocks, int64_t tiles) {
   return b;
 }
 
-static void run_owned(const Convolution *c, const Team *team, int64_t workers, int64_t tiles, int64_t blocks) {
-  int64_t item, end;
-  share_of(team, workers, blocks, &item, &end);
-  for (; item < end; item++) {
-    Block b = block_at(item, blocks, tiles);
-    for (int64_t at = 0; at < c->channel_blocks; at++) transform_channels(c, &b, at);
-    for (int64_t group = 0; group < c->groups; group++) output_group(c, &b, group);
-  }
-}
-
-static void run_shared(const Convolution *c, Team *team, int64_t workers, int64_t tiles, int64_t blocks) {
-  for (int64_t item = 0; item < blocks; item++) {
-    Block b = block_at(item, blocks, tiles);
-    int64_t at, last_at, group, last_group;
-    share_of(team, workers, c->channel_blocks, &at, &last_at);
-    share_of(team, workers, c->groups, &group, &last_group);
-    if (item > 0) team_barrier(team); /* nobody reads the block before any more */
-    for (; at < last_at; at++) transform_channels(c, &b, at);
-    team_barrier(team);
-    for (; group < last_group; group++) output_group(c, &b, group);
-  }
+static void run_block(const Convolution *c, const Block *b, int64_t group, int64_t end) {
+  for (int64_t at = 0; at < c->channel_blocks; at++) transform_channels(c, b, at);
+  for (; group < end; group++) output_group(c, b, group);
 }
 
 /* x, residual, y: blocked by LANES, what is past the last channel may be anything. scratch: transformed input, POINTS *
- * input_point floats for each of `slots` workers (SHARED: once), then products, OC_VECTORS * POINTS * product_point for
- * each. Workers past `slots` have nothing to do. input_point holds block_tiles tiles of all channel blocks,
- * product_point block_tiles vectors. */
-static void conv_winograd(Team *team, const float *x, const float *weights, const float *bias, const float *residual,
-                          float *y, float *scratch, int64_t n, int64_t channels, int64_t kernels, int64_t x_image,
-                          int64_t residual_image, int64_t y_image, int64_t block_tiles, int64_t input_point,
-                          int64_t product_point, int64_t slots) {
+ * input_point floats for each of `slots` workers, then products, OC_VECTORS * POINTS * product_point for each. Workers
+ * past `slots` have nothing to do. input_point holds block_tiles tiles of all channel blocks, product_point block_tiles
+ * vectors. */
+static void conv_winograd(const Team *team, const float *x, const float *weights, const float *bias,
+                          const float *residual, float *y, float *scratch, int64_t n, int64_t channels, int64_t kernels,
+                          int64_t x_image, int64_t residual_image, int64_t y_image, int64_t block_tiles,
+                          int64_t input_point, int64_t product_point, int64_t slots) {
   int64_t tiles = n * IMAGE_TILES, blocks = ceil_div(tiles, block_tiles);
   int64_t workers = min_i64(slots, team->size), rank = min_i64(team->rank, slots - 1);
-  int64_t input_floats = POINTS * input_point, inputs = SHARED ? 1 : slots;
+  int64_t input_floats = POINTS * input_point;
   Convolution c = {.x = x,
                    .weights = weights,
                    .bias = bias,
                    .residual = residual,
                    .y = y,
-                   .input = scratch + (SHARED ? 0 : rank * input_floats),
-                   .products = scratch + inputs * input_floats + rank * OC_VECTORS * POINTS * product_point,
+                   .input = scratch + rank * input_floats,
+                   .products = scratch + slots * input_floats + rank * OC_VECTORS * POINTS * product_point,
                    .channels = channels,
                    .kernels = kernels,
                    .channel_blocks = ceil_div(channels, LANES),
@@ -376,8 +385,12 @@ static void conv_winograd(Team *team, const float *x, const float *weights, cons
                    .y_image = y_image,
                    .input_point = input_point,
                    .product_point = product_point};
-  if (SHARED)
-    run_shared(&c, team, workers, tiles, blocks);
-  else
-    run_owned(&c, team, workers, tiles, blocks);
+  int64_t block = 0, last_block = blocks, group = 0, last_group = c.groups;
+  share_of(team, workers, BY_GROUPS ? c.groups : blocks, BY_GROUPS ? &group : &block,
+           BY_GROUPS ? &last_group : &last_block);
+  for (; block < last_block && group < last_group; block++) {
+    Block b = block_at(block, blocks, tiles);
+    if (block + 1 < last_block) b.next_tiles = block_at(block + 1, blocks, tiles).tiles;
+    run_block(&c, &b, group, last_group);
+  }
 }

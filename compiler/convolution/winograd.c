@@ -32,10 +32,10 @@ static bool runs_blocked(const Graph *graph, const Convolution *conv) {
          fits_axis(&conv->w);
 }
 
-/* e.g. "winograd4_oc2t13b25_shared", and what tells layers of the same plan apart. */
+/* e.g. "winograd4_oc2t13b25_groups", and what tells layers of the same plan apart. */
 static const char *plan_text(Arena *arena, const WinogradLayer *l, const WinogradPlan *p) {
   return arena_format(arena, "winograd%d_oc%dt%db%lld%s_c%lldo%lld_%lldx%lld", p->tile, p->oc_vectors, p->part_tiles,
-                      (long long)p->block_tiles, p->shared ? "_shared" : "", (long long)l->channels,
+                      (long long)p->block_tiles, p->by_groups ? "_groups" : "", (long long)l->channels,
                       (long long)l->kernels, (long long)l->out_h, (long long)l->out_w);
 }
 
@@ -103,7 +103,7 @@ static KernelSpec *spec_of(Emitter *emitter, const Node *node) {
   kernel_knob(spec, "OC_TAIL", (conv->kernels + lanes - 1) / lanes % p->oc_vectors);
   kernel_knob(spec, "PART_TILES", p->part_tiles);
   kernel_knob(spec, "LEAST_TILES", p->least_tiles);
-  kernel_knob(spec, "SHARED", p->shared);
+  kernel_knob(spec, "BY_GROUPS", p->by_groups);
   kernel_knob(spec, "BIAS", conv->bias != NULL);
   kernel_knob(spec, "RESIDUAL", conv->residual != NULL);
   const char *body = convolution_epilogue(emitter_arena(emitter), node);
@@ -158,12 +158,13 @@ static KernelCall *emit_group(Emitter *emitter, const Node *node, int64_t group)
   return call;
 }
 
-/* Groups that each worker makes from working memory of its own need not wait for each other. */
+/* Groups of the convolution need not wait for each other: each worker makes its share from working memory of its own.
+ */
 static void emit(Emitter *emitter, Node *node) {
   const WinogradSchedule *schedule = schedule_of(node);
   for (int64_t group = 0; group < schedule->base.conv.groups; group++) {
     KernelCall *call = emit_group(emitter, node, group);
-    if (!schedule->plan.shared && group + 1 < schedule->base.conv.groups) call_no_barrier(call);
+    if (group + 1 < schedule->base.conv.groups) call_no_barrier(call);
   }
 }
 

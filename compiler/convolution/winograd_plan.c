@@ -11,13 +11,12 @@ static const double EFFICIENCY = 0.93;        /* of products in registers, again
 static const double CYCLES_A_PRODUCT = 40;    /* until a part's sums flow, and to put them by */
 static const double CYCLES_A_POINT = 5;       /* to transform one vector at one point, either way */
 static const double UNHIDDEN = 0.15;          /* of the shorter of computing and reading */
-static const double FROM_OTHERS = 4;          /* time of a line that another core has written, against one of L3 */
 static const double SAME_DATA = 1.25;         /* bandwidth of a core where all read the same, against each its own */
 static const double USABLE = 0.7;             /* of a cache, for what should stay in it */
 static const double BROADCASTS_A_CYCLE = 2;   /* loads of one element */
 static const double MULTIPLY_ADD_LATENCY = 4; /* cycles */
-enum { OWNED_PARTS = 2, SHARED_PARTS = 4 }; /* most parts of a block: its transformed input should stay in L2, or L3 */
-enum { MOST_PART_TILES = 14 };              /* of the template */
+enum { MOST_PARTS = 4 };                      /* of a block: its transformed input should stay in L2, or L3 */
+enum { MOST_PART_TILES = 14 };                /* of the template */
 enum { LINE_FLOATS = 16 };
 
 static double least(double a, double b) { return a < b ? a : b; }
@@ -41,8 +40,8 @@ int64_t winograd_input_point(const WinogradPlan *p, const WinogradLayer *l, int 
 int64_t winograd_product_point(const WinogradPlan *p, int lanes) { return odd_lines(p->block_tiles * lanes); }
 
 int64_t winograd_scratch(const WinogradPlan *p, const WinogradLayer *l, int lanes) {
-  int64_t inputs = (p->shared ? 1 : p->slots) * winograd_input_point(p, l, lanes);
-  return points_of(p) * (inputs + p->slots * p->oc_vectors * winograd_product_point(p, lanes));
+  int64_t products = p->oc_vectors * winograd_product_point(p, lanes);
+  return points_of(p) * p->slots * (winograd_input_point(p, l, lanes) + products);
 }
 
 /* ---- blocks and parts ---- */
@@ -75,12 +74,17 @@ static void set_parts(WinogradPlan *p, const WinogradLayer *l, int limit) {
   p->least_tiles = 1;
 }
 
+static int64_t groups_of(const WinogradPlan *p, const WinogradLayer *l, int lanes) {
+  return ceil_div(l->kernels, (int64_t)p->oc_vectors * lanes);
+}
+
 /* Blocks that workers own are as many as leave none idle. */
-static void set_blocks(WinogradPlan *p, const WinogradLayer *l, int limit, int cores) {
-  int64_t tiles = tiles_of(p, l), blocks = ceil_div(tiles, (p->shared ? SHARED_PARTS : OWNED_PARTS) * (int64_t)limit);
-  if (!p->shared) blocks = ceil_div(blocks, cores) * cores;
+static void set_blocks(WinogradPlan *p, const WinogradLayer *l, int lanes, int64_t most_tiles, int cores) {
+  int64_t tiles = tiles_of(p, l), blocks = ceil_div(tiles, most_tiles);
+  if (!p->by_groups) blocks = ceil_div(blocks, cores) * cores;
   p->block_tiles = ceil_div(tiles, blocks);
-  p->slots = p->shared || !l->images_known ? cores : least_of(cores, ceil_div(tiles, p->block_tiles));
+  int64_t shares = p->by_groups ? groups_of(p, l, lanes) : ceil_div(tiles, p->block_tiles);
+  p->slots = l->images_known || p->by_groups ? least_of(cores, shares) : cores;
 }
 
 /* ---- time ---- */
@@ -88,13 +92,13 @@ static void set_blocks(WinogradPlan *p, const WinogradLayer *l, int limit, int c
 /* What the busiest worker does. */
 typedef struct Share {
   int64_t blocks, groups; /* groups of each of these blocks */
-  double channel_blocks;  /* transformed, of each of these blocks */
+  int64_t channel_blocks; /* of its input */
 } Share;
 
 static Share share_of(const WinogradPlan *p, const WinogradLayer *l, int lanes, const Cut *blocks) {
-  int64_t groups = ceil_div(l->kernels, (int64_t)p->oc_vectors * lanes), in = ceil_div(l->channels, lanes);
-  if (p->shared) return (Share){blocks->blocks, ceil_div(groups, p->slots), (double)ceil_div(in, p->slots)};
-  return (Share){ceil_div(blocks->blocks, p->slots), groups, (double)in};
+  int64_t groups = groups_of(p, l, lanes), in = ceil_div(l->channels, lanes);
+  if (p->by_groups) return (Share){blocks->blocks, ceil_div(groups, p->slots), in};
+  return (Share){ceil_div(blocks->blocks, p->slots), groups, in};
 }
 
 /* One channel of a part of m tiles. */
@@ -112,7 +116,7 @@ static double product_seconds(const Machine *m, const WinogradPlan *p, const Win
 }
 
 static double transform_seconds(const Machine *m, const WinogradPlan *p, const Share *share, int64_t block_tiles) {
-  double vectors = share->channel_blocks + (double)(share->groups * p->oc_vectors);
+  double vectors = (double)(share->channel_blocks + share->groups * p->oc_vectors);
   double points = (double)(share->blocks * block_tiles * points_of(p));
   return points * vectors * CYCLES_A_POINT / (m->ghz * 1e9);
 }
@@ -128,18 +132,9 @@ static double read_seconds(const Machine *m, const WinogradPlan *p, const Winogr
   int64_t rows = points_of(p) * l->channels;
   double weights = 4.0 * (double)(rows * share->groups * p->oc_vectors * lanes);
   double input = 4.0 * (double)(points_of(p) * winograd_input_point(p, l, lanes));
-  double first = weights / (1e9 * m->dram_gbps * (p->shared || p->slots == 1 ? 1 : SAME_DATA));
+  double first = weights / (1e9 * m->dram_gbps * (p->by_groups || p->slots == 1 ? 1 : SAME_DATA));
   return first + again_seconds(m, weights, (double)(share->blocks - 1)) +
          again_seconds(m, input, (double)(share->blocks * share->groups));
-}
-
-/* Workers that share a block's input meet twice a block, and read what the others wrote of it. */
-static double meeting_seconds(const Machine *m, const WinogradPlan *p, const WinogradLayer *l, int lanes,
-                              int64_t blocks) {
-  if (!p->shared || p->slots == 1) return 0;
-  double slots = (double)p->slots, input = 4.0 * (double)(points_of(p) * winograd_input_point(p, l, lanes));
-  double arrival = input * (slots - 1) / slots * FROM_OTHERS / (1e9 * m->l3_gbps);
-  return (double)blocks * (2e-9 * m->barrier_ns + arrival);
 }
 
 /* Each part fetches a line a channel of the next weights: a few wide parts fetch but some of them. */
@@ -155,16 +150,16 @@ static double plan_seconds(const Target *target, const Machine *m, const Winogra
   double products = product_seconds(m, p, l, target->lanes, &share, blocks.large);
   double reading = read_seconds(m, p, l, target->lanes, &share);
   return most(products, reading) + unhidden(p, target->lanes) * least(products, reading) +
-         transform_seconds(m, p, &share, blocks.large) + meeting_seconds(m, p, l, target->lanes, blocks.blocks);
+         transform_seconds(m, p, &share, blocks.large);
 }
 
 /* ---- choice ---- */
 
 static WinogradPlan plan_of(const Target *target, const Machine *machine, const WinogradLayer *l, int tile,
-                            int oc_vectors, bool shared) {
-  WinogradPlan p = {.tile = tile, .oc_vectors = oc_vectors, .shared = shared};
+                            int oc_vectors, bool by_groups, int parts) {
+  WinogradPlan p = {.tile = tile, .oc_vectors = oc_vectors, .by_groups = by_groups};
   int limit = part_limit(target, oc_vectors);
-  set_blocks(&p, l, limit, machine->cores);
+  set_blocks(&p, l, target->lanes, (int64_t)parts * limit, machine->cores);
   set_parts(&p, l, limit);
   p.seconds = plan_seconds(target, machine, &p, l);
   return p;
@@ -174,10 +169,11 @@ WinogradPlan winograd_best_plan(const Target *target, const Machine *machine, co
   enum { MOST_VECTORS = 2 };
   WinogradPlan best = {0};
   for (int tile = 4; tile >= 2; tile -= 2)
-    for (int shared = 0; shared <= 1; shared++)
-      for (int vectors = MOST_VECTORS; vectors >= 1; vectors--) {
-        WinogradPlan p = plan_of(target, machine, l, tile, vectors, shared);
-        if (!best.tile || p.seconds < best.seconds) best = p;
-      }
+    for (int by_groups = 0; by_groups <= 1; by_groups++)
+      for (int vectors = MOST_VECTORS; vectors >= 1; vectors--)
+        for (int parts = 2; parts <= MOST_PARTS; parts += 2) {
+          WinogradPlan p = plan_of(target, machine, l, tile, vectors, by_groups, parts);
+          if (!best.tile || p.seconds < best.seconds) best = p;
+        }
   return best;
 }

@@ -23,7 +23,7 @@ typedef struct WinogradPlan {
   int tile;                    /* F(2x2, 3x3) or F(4x4, 3x3): 2 or 4 */
   int oc_vectors;              /* of output channels in a group */
   int part_tiles, least_tiles; /* tiles whose sums stand in registers: most, fewest */
-  bool shared;                 /* workers share a block's transformed input, and own output channels */
+  bool by_groups;              /* workers own groups of output channels, else blocks of tiles */
   int64_t block_tiles;         /* most tiles that are worked on together */
   int64_t slots;               /* workers that there is working memory for */
   double seconds;

@@ -155,47 +155,23 @@ static void free_problem(Problem *p) {
 
 /* ---- teams ---- */
 
-static pthread_barrier_t meeting;
-void team_enter(Team *team) { (void)team; }
-void team_await(Team *team) {
-  (void)team;
-  pthread_barrier_wait(&meeting);
-}
-
-typedef struct Worker {
-  const Problem *problem;
-  Team team;
-  float *y, *scratch;
-} Worker;
-
 static int64_t input_point(const Problem *p) { return p->block_tiles * p->x_blocks * p->variant->lanes; }
 static int64_t product_point(const Problem *p) { return p->block_tiles * p->variant->lanes; }
 static int64_t scratch_count(const Problem *p) {
   const WinogradVariant *v = p->variant;
   int64_t points = (int64_t)(v->tile + 2) * (v->tile + 2);
-  return points * ((v->shared ? 1 : p->slots) * input_point(p) + p->slots * v->oc_vectors * product_point(p));
+  return points * p->slots * (input_point(p) + v->oc_vectors * product_point(p));
 }
 
-static void *work(void *argument) {
-  Worker *w = argument;
-  const Problem *p = w->problem;
-  p->variant->kernel(&w->team, p->x, p->weights, p->variant->bias ? p->bias : NULL,
-                     p->variant->residual ? p->residual : NULL, w->y, w->scratch, p->n, p->channels, p->kernels,
-                     p->x_image, p->y_image, p->y_image, p->block_tiles, input_point(p), product_point(p), p->slots);
-  return NULL;
-}
-
+/* Workers never wait for each other: here they come one after the other. */
 static float *convolve(const Problem *p, int size) {
   float *y = new_array(y_count(p), -12345), *scratch = new_array(scratch_count(p), NAN);
-  pthread_t threads[MAX_TEAM];
-  Worker workers[MAX_TEAM];
-  pthread_barrier_init(&meeting, NULL, (unsigned)size);
-  for (int i = 0; i < size; i++) {
-    workers[i] = (Worker){p, {.rank = i, .size = size}, y, scratch};
-    if (pthread_create(&threads[i], NULL, work, &workers[i])) abort();
+  for (int rank = 0; rank < size; rank++) {
+    Team team = {.rank = rank, .size = size};
+    p->variant->kernel(&team, p->x, p->weights, p->variant->bias ? p->bias : NULL,
+                       p->variant->residual ? p->residual : NULL, y, scratch, p->n, p->channels, p->kernels, p->x_image,
+                       p->y_image, p->y_image, p->block_tiles, input_point(p), product_point(p), p->slots);
   }
-  for (int i = 0; i < size; i++) pthread_join(threads[i], NULL);
-  pthread_barrier_destroy(&meeting);
   free_array(scratch, scratch_count(p));
   return y;
 }

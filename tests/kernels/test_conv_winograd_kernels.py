@@ -18,13 +18,13 @@ def random_knobs(draw, tile):
     vectors, tiles = draw.choice(BLOCKINGS)
     return dict(TILE=tile, IN_H=height, IN_W=width, OUT_H=height + top + bottom - 2, OUT_W=width + left + right - 2,
                 PAD_TOP=top, PAD_LEFT=left, OC_VECTORS=vectors, OC_TAIL=draw.randint(0, vectors - 1), PART_TILES=tiles,
-                SHARED=draw.randint(0, 1), BIAS=draw.randint(0, 1), RESIDUAL=draw.randint(0, 1))
+                BY_GROUPS=draw.randint(0, 1), BIAS=draw.randint(0, 1), RESIDUAL=draw.randint(0, 1))
 
 
 def variants(count):
     draw = random.Random(5)
     least = {"smallest": dict(TILE=4, IN_H=1, IN_W=1, OUT_H=1, OUT_W=1, OC_VECTORS=1, PART_TILES=14),
-             "one_row": dict(TILE=2, IN_H=1, IN_W=19, OUT_H=1, OUT_W=19, OC_VECTORS=2, PART_TILES=14, SHARED=1),
+             "one_row": dict(TILE=2, IN_H=1, IN_W=19, OUT_H=1, OUT_W=19, OC_VECTORS=2, PART_TILES=14, BY_GROUPS=1),
              "whole_tiles": dict(TILE=4, IN_H=16, IN_W=8, OUT_H=16, OUT_W=8, OC_VECTORS=2, PART_TILES=7, RESIDUAL=1)}
     return least | {f"random_{i}": random_knobs(draw, 2 + i % 2 * 2) for i in range(count)}
 
@@ -38,7 +38,7 @@ def variant_source(name, knobs):
 extern const WinogradVariant variant_{name};
 const WinogradVariant variant_{name} = {{.name = "{name}", .tile = TILE, .lanes = LANES, .oc_vectors = OC_VECTORS,
   .oc_tail = OC_TAIL, .in_h = IN_H, .in_w = IN_W, .out_h = OUT_H, .out_w = OUT_W, .pad_top = PAD_TOP,
-  .pad_left = PAD_LEFT, .shared = SHARED, .bias = BIAS, .residual = RESIDUAL, .kernel = conv_winograd}};
+  .pad_left = PAD_LEFT, .by_groups = BY_GROUPS, .bias = BIAS, .residual = RESIDUAL, .kernel = conv_winograd}};
 """
 
 
