@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * What a core of this machine can do at best: cache_bandwidth THREADS... prints, as JSON and for each number of threads
- * at once, the GFLOP/s of multiply-adds and the GB/s of reading a buffer of its own over and over, from 16 KB to 32 MB,
- * a core. The best of many short tries counts: whatever else runs can only take away.
+ * at once, the GFLOP/s of multiply-adds and the GB/s of reading a buffer of its own over and over, from 16 KB to 64 MB,
+ * a core, in huge pages where there are. The best of many short tries counts: whatever else runs can only take away.
  */
 #include <pthread.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <time.h>
 
 #if defined __x86_64__
@@ -26,7 +27,7 @@
 #define VECTOR_BYTES 16
 #include "cache_bandwidth.h"
 
-enum { SMALLEST = 16 << 10, LARGEST = 32 << 20, TRIES = 25, MOST_THREADS = 1024 };
+enum { SMALLEST = 16 << 10, LARGEST = 64 << 20, TRIES = 25, MOST_THREADS = 1024 };
 static const double bytes_a_try = 64e6;
 static const long steps_a_try = 200000;
 
@@ -98,6 +99,7 @@ static void *work(void *argument) {
   pin(worker->index);
   float *data = aligned_alloc(2 << 20, LARGEST);
   if (!data) exit(4);
+  madvise(data, LARGEST, MADV_HUGEPAGE);
   memset(data, 0, LARGEST);
   for (;;) {
     pthread_barrier_wait(&task->barrier);

@@ -21,12 +21,14 @@ TARGET static float JOIN(read, ISA)(const float *data, size_t bytes, int passes,
   return sums[0][0];
 }
 
-/* 12 chains hide the latency of two units, and fit 16 registers. Values stay finite. */
+/* 12 chains hide the latency of two units, and fit 16 registers. Values stay finite: x = x / 2 + 1. Where clang knew
+ * that one begins with 2, which stays 2, it would leave that chain out. */
 TARGET static float JOIN(multiply_add, ISA)(long steps, double *flops) {
   Vector sums[12], half = {0}, one = {0};
   half += 0.5f;
   one += 1.0f;
-  for (int k = 0; k < 12; k++) sums[k] = one * (float)k;
+  volatile float first = 0;
+  for (int k = 0; k < 12; k++) sums[k] = one * (first + (float)k);
   for (long step = 0; step < steps; step++)
     for (int k = 0; k < 12; k++) sums[k] = sums[k] * half + one;
   for (int k = 1; k < 12; k++) sums[0] += sums[k];

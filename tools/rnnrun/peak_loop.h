@@ -7,12 +7,14 @@
 
 typedef float Vector __attribute__((vector_size(4 * LANES)));
 
-/* CHAINS multiply-adds a step. Values stay finite: x = x / 2 + 1. */
+/* CHAINS multiply-adds a step. Values stay finite: x = x / 2 + 1. Where clang knew that one begins with 2, which stays
+ * 2, it would leave that chain out. */
 TARGET static void NAME(long steps) {
   Vector x[CHAINS], half = {0}, one = {0};
   half += 0.5F;
   one += 1.0F;
-  for (int k = 0; k < CHAINS; k++) x[k] = one * (float)k;
+  volatile float first = 0;
+  for (int k = 0; k < CHAINS; k++) x[k] = one * (first + (float)k);
   for (long step = 0; step < steps; step++) {
 #pragma clang loop unroll(full)
     for (int k = 0; k < CHAINS; k++) x[k] = x[k] * half + one;
