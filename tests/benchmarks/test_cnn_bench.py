@@ -12,7 +12,7 @@ from conftest import ROOT, build_directory
 os.environ.setdefault("RNNCC_BUILD", str(build_directory()))
 sys.path[:0] = [str(ROOT / "tools"), str(ROOT / "models")]
 
-from benchmarks import cnn_job, cnn_report, contestants, measure  # noqa: E402
+from benchmarks import cnn_job, cnn_report, contestants, layers, measure  # noqa: E402
 from benchmarks.cnn_cases import CASES, QUICK, case_named  # noqa: E402
 from networks import NETWORKS  # noqa: E402
 
@@ -84,13 +84,15 @@ def contestant(milliseconds, **more):
             "by_threads": {"1": milliseconds * 1.8e-3, "2": milliseconds * 1e-3}, **more}
 
 
+READ = [{"bytes": 1 << log, "forward": gbps, "alternating": gbps} for log, gbps in ((20, 80.0), (25, 20.0))]
 RESULTS = {
     "date": "today", "command": "tools/bench cnn",
     "machine": {"cpu": "CPU", "cpus": 2, "caches": ["L2 1M"], "system": "Linux", "isa": "avx2",
-                "cores": [{"threads": 1, "gflops": 100.0, "read": []}, {"threads": 2, "gflops": 100.0, "read": []}]},
+                "cores": [{"threads": n, "gflops": 100.0, "read": READ} for n in (1, 2)]},
     "cases": [{"case": "resnet18", "rounds": 3, "bound": 1e-4, "multiply_adds": 2_000_000_000,
                "multiply_adds_3x3": 1_600_000_000, "weight_bytes": 40 << 20, "packed_bytes": 44 << 20,
                "arena_bytes": 3 << 20, "module_bytes": (44 << 20) + (1 << 19), "compile_seconds": 7.0,
+               "limits": {"computing_seconds": 8e-3, "reading_seconds": 6e-3, "least_seconds": 12e-3},
                "contestants": {"rnncc": contestant(30.0), "onnxruntime": contestant(50.0)}}]}
 
 
@@ -110,17 +112,47 @@ def test_the_ratio_is_of_the_best_peer(row):
 
 
 def test_limits_are_the_multiply_adds_at_the_peak_of_all_cores(row):
-    """2 GMAC at 200 GFLOP/s: 20 ms; with a quarter of 1.6 GMAC 8 ms."""
-    assert row(1) == ["2.00", "80%", "133", "67%", "20.00", "0.40", "8.00", "0.16 |"]
+    """2 GMAC at 200 GFLOP/s: 20 ms."""
+    assert row(1) == ["2.00", "80%", "133", "67%", "20.00", "0.40 |"]
+
+
+def test_the_limit_of_the_layers_is_beside_what_a_ratio_would_take(row):
+    assert row(2) == ["8.00", "6.00", "12.00", "40%", "0.24", "0.60", "met |"]
+    slow = {**RESULTS["cases"][0], "contestants": {"rnncc": contestant(40.0), "onnxruntime": contestant(50.0)}}
+    assert cnn_report.reach(slow) == "40% of the limit"
+    slow["contestants"]["onnxruntime"] = contestant(19.0)
+    assert cnn_report.reach(slow) == "more than the limit allows"
+
+
+def test_a_layer_takes_the_multiply_adds_of_its_algorithm_or_the_reading_of_its_weights():
+    """F(4x4,3x3) on 14x14: 16 tiles of 36 points. The other kernels: a weight is used once a pixel."""
+    direct = 2 * 9 * 256 * 256 * 14 * 14
+    winograd = layers.work("k1_conv_winograd winograd4_oc2t8b16_groups_c256o256_14x14", direct, 1)
+    assert winograd == (36 * 16 * 256 * 256, 36 * 256 * 256)
+    assert layers.work("k2_conv_direct direct_oc2px14u2_tiles8_3x3s1c256o256g1_14x14", direct, 1) == (
+        direct / 2, 9 * 256 * 256)
+    assert layers.work("k3_conv_depthwise depthwise_3x3s2_14x14c192_px14", 2 * 9 * 192 * 196, 1) == (
+        9 * 192 * 196, 9 * 192)
+    assert layers.work("k4_gemm_packed n1000k512_v3r1", 2 * 512000, 1) == (512000, 512000)
+    assert layers.work("k5_pool_blocked", 3e6, 1) == (0, 0)
+    limits = layers.limits([(4e8, 1e5), (1e5, 2e7)], RESULTS["machine"])
+    assert limits == pytest.approx({"computing_seconds": 4.001e-3, "reading_seconds": 2.01e-3, "least_seconds": 6e-3})
+
+
+def test_layers_of_a_module_have_its_multiply_adds_and_weights(squeezenet):
+    facts, works = cnn_job.module_facts(squeezenet), layers.works_of(squeezenet / "module.so", 1)
+    macs, weights = (sum(values) for values in zip(*works))
+    assert facts["multiply_adds"] - facts["multiply_adds_3x3"] < macs < facts["multiply_adds"]
+    assert 0.9 * facts["packed_bytes"] < 4 * weights < facts["packed_bytes"]
 
 
 def test_scaling_is_the_time_on_the_fewest_threads_over_that_on_the_most(row):
-    assert row(2) == ["54.00", "30.00", "1.80", "90.00", "50.00", "1.80 |"]
+    assert row(3) == ["54.00", "30.00", "1.80", "90.00", "50.00", "1.80 |"]
 
 
 def test_what_is_resident_beyond_weights_and_arena_is_shown(row):
     """12 MiB beyond the model's 40: 5 beyond 44 of packed weights and an arena of 3."""
-    assert row(4) == ["7.0", "20.00", "40.00", "44.00", "3.00", "5.00", "0.50 |"]
+    assert row(5) == ["7.0", "20.00", "40.00", "44.00", "3.00", "5.00", "0.50 |"]
 
 
 def test_without_peers_there_is_a_page_without_ratios():

@@ -2,19 +2,17 @@
 """As report.py, of convolutional networks.
 
 A case of the results has beside what report.py knows: multiply_adds, multiply_adds_3x3, weight_bytes, packed_bytes,
-arena_bytes, module_bytes, compile_seconds, and of each contestant by_threads: thread count -> median seconds.
+arena_bytes, module_bytes, compile_seconds, limits (see layers.py), and of each contestant by_threads: thread count ->
+median seconds.
 """
-import json
-import os
-from pathlib import Path
+import math
 
-from benchmarks import report
+from benchmarks import machine, report
 from benchmarks.cnn_cases import case_named
 from benchmarks.report import TITLES, best_peer, heading, milliseconds, table, timed  # noqa: F401 (run.py asks for it)
 
 PAGE_FILE = "CNN_RESULTS.md"
 MiB = 2**20
-F43 = 4  # multiplications that Winograd's F(4x4,3x3) saves: 36 for 16 results, which take 144 directly
 
 
 def title(result):
@@ -41,27 +39,50 @@ def peak(results):
     return core["gflops"] * 1e9 * core["threads"] / 2
 
 
-def limits(result, results):
-    """Seconds at the peak: (directly, with F(4x4,3x3) wherever it can be)."""
-    total, winograd = result["multiply_adds"], result["multiply_adds_3x3"]
-    return total / peak(results), (total - winograd + winograd / F43) / peak(results)
+def memory_rate(results):
+    """GB/s of all cores together, of what is far larger than caches."""
+    core = results["machine"]["cores"][-1]
+    return core["threads"] * machine.bandwidth(core, math.inf)
 
 
 def limit_row(result, results):
-    direct, winograd = limits(result, results)
-    seconds = result["contestants"]["rnncc"]["median_seconds"]
+    direct, seconds = result["multiply_adds"] / peak(results), result["contestants"]["rnncc"]["median_seconds"]
     _, peer = best_peer(result)
-    ratios = [f"{limit / peer:.2f}" if peer else "-" for limit in (direct, winograd)]
     share = result["multiply_adds_3x3"] / result["multiply_adds"]
     return [title(result), f"{result['multiply_adds'] * 1e-9:.2f}", f"{100 * share:.0f}%",
             f"{2e-9 * result['multiply_adds'] / seconds:.0f}", f"{100 * direct / seconds:.0f}%", milliseconds(direct),
-            ratios[0], milliseconds(winograd), ratios[1]]
+            f"{direct / peer:.2f}" if peer else "-"]
 
 
 def limit_table(results):
-    head = ["network", "GMAC", "3x3, stride 1", "GFLOP/s of rnncc", "of the peak", "direct limit, ms", "its ratio",
-            "Winograd limit, ms", "its ratio"]
+    head = ["network", "GMAC", "3x3, stride 1", "GFLOP/s of rnncc", "of the peak", "direct limit, ms", "its ratio"]
     return table(head, [limit_row(result, results) for result in results["cases"]])
+
+
+def reach(result):
+    """What a ratio that was missed would take."""
+    _, peer = best_peer(result)
+    wanted, of_peer = at_most(result), report.ratio(result)
+    if wanted is None or of_peer is None:
+        return "-"
+    if of_peer <= wanted:
+        return "met"
+    needed = result["limits"]["least_seconds"] / (wanted * peer)
+    return f"{100 * needed:.0f}% of the limit" if needed < 1 else "more than the limit allows"
+
+
+def layers_row(result):
+    found, seconds = result["limits"], result["contestants"]["rnncc"]["median_seconds"]
+    _, peer = best_peer(result)
+    wanted = at_most(result)
+    return [title(result), milliseconds(found["computing_seconds"]), milliseconds(found["reading_seconds"]),
+            milliseconds(found["least_seconds"]), f"{100 * found['least_seconds'] / seconds:.0f}%",
+            f"{found['least_seconds'] / peer:.2f}" if peer else "-", f"{wanted:.2f}" if wanted else "-", reach(result)]
+
+
+def layers_table(results):
+    head = ["network", "computing, ms", "reading, ms", "limit, ms", "rnncc reaches", "its ratio", "at most", "takes"]
+    return table(head, [layers_row(result) for result in results["cases"]])
 
 
 def scaling_table(results, names):
@@ -134,10 +155,17 @@ pause, as its threads spin on. rnncc, ONNX Runtime and OpenVINO are called in C,
 ## How far from the limit
 
 The peak is what multiply-adds in registers reach on all cores, measured: {peak:.0f} GFLOP/s. The direct limit is the
-network's multiply-adds at that peak; the Winograd limit counts a quarter of those of 3x3 convolutions of stride 1. `its
-ratio` is the limit over the best peer's time.
+network's multiply-adds at that peak. `its ratio` is the limit over the best peer's time.
 
 {limits}
+
+With the algorithms that the network's layers run by: `computing` is their multiply-adds at the peak, Winograd's being
+fewer, and those of tiles that reach beyond the image counted; `reading` is the packed weights at what all cores read as
+many bytes at, measured: {read:.0f} GB/s from memory. The limit is the longer of both, layer by layer; transforms,
+activations, pooling and the meeting of threads are left out. `takes` says what share of it a ratio that was missed
+would take.
+
+{layers}
 
 ## From one core to all
 
@@ -178,44 +206,14 @@ def page(results):
         command=results["command"], date=results["date"], cpu=described["cpu"], cpus=described["cpus"],
         caches=", ".join(described["caches"]), system=described["system"],
         versions=", ".join(f"{TITLES[name]} {versions[name]}" for name in names), times=times_table(results, names),
-        peak=2e-9 * peak(results), limits=limit_table(results), scaling=scaling_table(results, names),
-        starts=start_table(results, names), modules=module_table(results), bound=results["cases"][0]["bound"],
+        peak=2e-9 * peak(results), read=memory_rate(results), limits=limit_table(results),
+        layers=layers_table(results), scaling=scaling_table(results, names), starts=start_table(results, names),
+        modules=module_table(results), bound=results["cases"][0]["bound"],
         errors=error_table(results, names))
 
 
-def chart(results, path):
-    """A row a network: each contestant's time as a part of the best peer's, and what rnncc should reach."""
-    os.environ.setdefault("MPLBACKEND", "svg")
-    from matplotlib import pyplot, rcParams
-    rcParams.update({"svg.hashsalt": "rnncc", "svg.fonttype": "none"})  # same figures, same file; text stays text
-    cases = results["cases"]
-    figure, axes = pyplot.subplots(figsize=(8, 1 + 0.27 * len(cases)), layout="constrained")
-    places = range(len(cases))
-    axes.barh(places, [report.ratio(case) for case in cases], color="#8fb3d9", label="rnncc")
-    expected = [(at_most(case), place) for place, case in zip(places, cases) if at_most(case)]
-    if expected:
-        axes.plot(*zip(*expected), "|", color="black", markersize=11, label="at most")
-    axes.plot([limits(case, results)[1] / best_peer(case)[1] for case in cases], places, "|", color="#c8102e",
-              markersize=6, label="Winograd limit")
-    for name, marker in (("onnxruntime", "o"), ("openvino", "s"), ("ncnn", "^")):
-        points = [(case["contestants"][name]["median_seconds"] / best_peer(case)[1], place)
-                  for place, case in zip(places, cases) if name in case["contestants"]]
-        if points:
-            axes.plot(*zip(*points), marker, color="#9c3d1a", fillstyle="none", markersize=5, label=TITLES[name])
-    axes.set_yticks(places, [title(case) for case in cases], fontsize=8)
-    axes.set_ylim(len(cases) - 0.3, -0.7)
-    axes.set_xlim(0, 2.5)
-    axes.axvline(1, color="grey", linewidth=0.6)
-    axes.set_xlabel("time, best peer = 1; farther than 2.5 is not shown")
-    figure.legend(fontsize=8, loc="outside upper center", ncols=6)
-    figure.savefig(path, metadata={"Date": None})
-    pyplot.close(figure)
-
-
 def write(results, folder):
-    folder = Path(folder)
-    (folder / "cnn_results.json").write_text(json.dumps(results, indent=1) + "\n")
-    if results["cases"]:
-        (folder / PAGE_FILE).write_text(page(results))
-        if best_peer(results["cases"][0])[0]:
-            chart(results, folder / "cnn.svg")
+    def row(result):
+        return report.bars(result, title(result), at_most(result), result["limits"]["least_seconds"])
+
+    report.write_files(results, folder, ("cnn_results.json", PAGE_FILE, "cnn.svg"), page, row)

@@ -13,6 +13,7 @@ from benchmarks.cases import case_named
 
 PAGE_FILE = "RESULTS.md"
 TITLES = {"rnncc": "rnncc", "onnxruntime": "ONNX Runtime", "openvino": "OpenVINO", "torch": "PyTorch", "ncnn": "ncnn"}
+MARKERS = {"onnxruntime": "o", "openvino": "s", "torch": "^", "ncnn": "^"}
 
 
 def title(result):
@@ -201,27 +202,32 @@ def page(results):
 # The chart
 
 
-def chart(results, path):
+def bars(result, title, at_most, limit):
+    """A row of the chart. limit: seconds."""
+    name, fastest = best_peer(result)
+    return {"title": title, "ratio": ratio(result), "at_most": at_most, "limit": limit / fastest if name else None,
+            "peers": {name: found["median_seconds"] / fastest for name, found in result["contestants"].items()
+                      if name != "rnncc"}}
+
+
+def chart(rows, path):
     """A row a case: each contestant's time as a part of the best peer's, what rnncc should reach, and could at best."""
     os.environ.setdefault("MPLBACKEND", "svg")
     from matplotlib import pyplot, rcParams
     rcParams.update({"svg.hashsalt": "rnncc", "svg.fonttype": "none"})  # same figures, same file; text stays text
-    cases = results["cases"]
-    figure, axes = pyplot.subplots(figsize=(8, 1 + 0.27 * len(cases)), layout="constrained")
-    places = range(len(cases))
-    axes.barh(places, [ratio(case) for case in cases], color="#8fb3d9", label="rnncc")
-    expected = [(case_named(case["case"]).at_most, place) for place, case in zip(places, cases)]
-    axes.plot(*zip(*((at_most, place) for at_most, place in expected if at_most)), "|", color="black", markersize=11,
-              label="at most")
-    limits = [machine.limit(results["machine"], case_named(case["case"]))[0] / best_peer(case)[1] for case in cases]
-    axes.plot(limits, places, "|", color="#c8102e", markersize=6, label="limit")
-    for name, marker in (("onnxruntime", "o"), ("openvino", "s"), ("torch", "^")):
-        points = [(case["contestants"][name]["median_seconds"] / best_peer(case)[1], place)
-                  for place, case in zip(places, cases) if name in case["contestants"]]
+    figure, axes = pyplot.subplots(figsize=(8, 1 + 0.27 * len(rows)), layout="constrained")
+    places = range(len(rows))
+    axes.barh(places, [row["ratio"] for row in rows], color="#8fb3d9", label="rnncc")
+    expected = [(row["at_most"], place) for place, row in zip(places, rows) if row["at_most"]]
+    if expected:
+        axes.plot(*zip(*expected), "|", color="black", markersize=11, label="at most")
+    axes.plot([row["limit"] for row in rows], places, "|", color="#c8102e", markersize=6, label="limit")
+    for name, marker in MARKERS.items():
+        points = [(row["peers"][name], place) for place, row in zip(places, rows) if name in row["peers"]]
         if points:
             axes.plot(*zip(*points), marker, color="#9c3d1a", fillstyle="none", markersize=5, label=TITLES[name])
-    axes.set_yticks(places, [title(case) for case in cases], fontsize=8)
-    axes.set_ylim(len(cases) - 0.3, -0.7)
+    axes.set_yticks(places, [row["title"] for row in rows], fontsize=8)
+    axes.set_ylim(len(rows) - 0.3, -0.7)
     axes.set_xlim(0, 2.5)
     axes.axvline(1, color="grey", linewidth=0.6)
     axes.set_xlabel("time, best peer = 1; farther than 2.5 is not shown")
@@ -230,10 +236,19 @@ def chart(results, path):
     pyplot.close(figure)
 
 
-def write(results, folder):
-    folder = Path(folder)
-    (folder / "results.json").write_text(json.dumps(results, indent=1) + "\n")
+def write_files(results, folder, names, page, row):
+    """All figures, the page, and a chart where there is a peer: under these names. row: of the chart, of a case."""
+    figures, page_file, chart_file = (Path(folder) / name for name in names)
+    figures.write_text(json.dumps(results, indent=1) + "\n")
     if results["cases"]:
-        (folder / PAGE_FILE).write_text(page(results))
+        page_file.write_text(page(results))
         if best_peer(results["cases"][0])[0]:
-            chart(results, folder / "rnn.svg")
+            chart([row(case) for case in results["cases"]], chart_file)
+
+
+def write(results, folder):
+    def row(result):
+        case = case_named(result["case"])
+        return bars(result, case.title, case.at_most, machine.limit(results["machine"], case)[0])
+
+    write_files(results, folder, ("results.json", PAGE_FILE, "rnn.svg"), page, row)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import onnx
 
-from benchmarks import arguments, cnn_job, cnn_report, environment, machine, networks, report
+from benchmarks import arguments, cnn_job, cnn_report, environment, layers, machine, networks, report
 from benchmarks.contestants import Failed
 
 DISAGREEMENT = 1
@@ -38,7 +38,12 @@ def prepare(case, folder, given, contestants):
     return None if done.returncode else time.perf_counter() - began
 
 
-def measure(case, given, contestants):
+def module_facts(case, folder, described):
+    limits = layers.limits(layers.works_of(folder / "module.so", case.B), described)
+    return {**cnn_job.module_facts(folder), "limits": limits}
+
+
+def measure(case, given, contestants, described):
     """The case's result, or a disagreement or failure under that name."""
     folder = environment.BUILD / "bench" / case.name
     try:
@@ -55,7 +60,7 @@ def measure(case, given, contestants):
     if not lines:
         return {"case": case.name, "failure": f"{case.name}: its process ended with status {done.returncode}"}
     return {**json.loads(lines[-1]), "compile_seconds": compile_seconds,
-            **(cnn_job.module_facts(folder) if given.what == "cnn" else {})}
+            **(module_facts(case, folder, described) if given.what == "cnn" else {})}
 
 
 def output_folder(given, words):
@@ -84,7 +89,7 @@ def run(given, words):
     problems = []
     print(reporter.heading(contestants))
     for case in given.cases:
-        result = measure(case, given, contestants)
+        result = measure(case, given, contestants, results["machine"])
         if "contestants" in result:
             results["cases"].append(result)
             print(reporter.line(result), flush=True)
