@@ -3,29 +3,13 @@
  * Any bytes as a model and as a safetensors file: they are read or refused, without undefined behaviour, leak, or
  * internal error. Of a safetensors file the input gives what follows the length: the header is its first line.
  */
-#include <setjmp.h>
-#include <stdlib.h>
 #include <string.h>
 
+#include "fuzz_model.h"
 #include "load/model.h"
 #include "load/safetensors.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-_Noreturn void __wrap_bug_at(const char *file, int line, const char *format, ...);
-
-static jmp_buf stopped;
-
-/* The last clean-up of stop(), which would otherwise exit. */
-static void return_to_fuzzer(void *unused) {
-  (void)unused;
-  longjmp(stopped, 1);
-}
-
-/* In place of bug_at(): the fuzzer's finding. */
-_Noreturn void __wrap_bug_at(const char *file, int line, const char *format, ...) {
-  (void)file, (void)line, (void)format;
-  abort();
-}
 
 static void read_model_text(Arena *arena, FileBytes bytes) { read_json_model(arena, "model.json", bytes, NULL); }
 
@@ -37,17 +21,6 @@ static void read_weights_text(Arena *arena, FileBytes bytes) {
   if (bytes.size > 0) memcpy(file + sizeof header, bytes.data, bytes.size);
   int count;
   safetensors_read(arena, "w.safetensors", (FileBytes){.data = file, .size = bytes.size + sizeof header}, &count);
-}
-
-static void read_or_refuse(void (*read)(Arena *, FileBytes), FileBytes bytes) {
-  Arena *arena = arena_new();
-  forget_errors();
-  if (setjmp(stopped) == 0) {
-    at_stop(return_to_fuzzer, NULL);
-    read(arena, bytes);
-    stop(EXIT_OK); /* takes the clean-up off the list again */
-  }
-  arena_free(arena);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Any bytes as an ONNX file: it is read or refused. What is read goes through the passes that depend on what it says:
+ * shapes are inferred, constants folded.
+ */
+#include "fuzz_model.h"
+#include "load/onnx/onnx.h"
+#include "passes.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+/* Dims that the corpus names. */
+static ModelSettings bounds(Arena *arena) {
+  ModelSettings settings = settings_new(arena, 4);
+  settings_add_dim(&settings, arena, "T=1..5..9");
+  settings_add_dim(&settings, arena, "B=1..3");
+  return settings;
+}
+
+static void read_model(Arena *arena, FileBytes bytes) {
+  ModelSettings settings = bounds(arena);
+  Graph *graph = read_onnx_model(arena, "model.onnx", bytes, &settings);
+  sort_nodes(graph);
+  stop_on_errors();
+  graph_renumber(graph);
+  verify(graph);
+  infer_shapes(graph);
+  expand(graph);
+  simplify(graph);
+  verify(graph);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+  read_or_refuse(read_model, (FileBytes){.data = data, .size = size});
+  return 0;
+}
