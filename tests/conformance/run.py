@@ -79,6 +79,13 @@ def report(results, failures):
           f"{len(failures)} failed")
 
 
+def told(result):
+    """The result; on a terminal, with a line that says where the run is."""
+    if sys.stderr.isatty():
+        print(f"\r\033[K{result.name}", end="", file=sys.stderr, flush=True)
+    return result
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("words", nargs="*")
@@ -88,7 +95,7 @@ def main():
     arguments = parser.parse_args()
     start = time.monotonic()
     with multiprocessing.Pool(arguments.j) as pool:
-        results = pool.map(run_case, cases(arguments.words), chunksize=1)
+        results = [told(result) for result in pool.imap(run_case, cases(arguments.words))]
     if arguments.update and not arguments.words:
         write_list(results)
     listed = read_list()

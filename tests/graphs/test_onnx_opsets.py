@@ -50,6 +50,7 @@ CASES = {
     "Gemm 7": one("Gemm", 7, constants={"b": floats(4, 5), "c": floats(5)}, alpha=0.5),
     "LSTM 7 without its size": one("LSTM", 7, {"x": (F32, [2, 1, 3])}, constants={"w": floats(1, 16, 3),
                                                                                 "r": floats(1, 16, 4)}, hidden_size=4),
+    "Pow of a number by an integer": one("Pow", 15, constants={"e": numpy.array([2, -1, 3, 0])}),
     "Cast to a numbered type": one("Cast", 9, outputs={"y": (I64, None)}, to=I64),
 }
 

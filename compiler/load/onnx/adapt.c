@@ -38,6 +38,7 @@ static const struct {
     {"PRelu", 7, adapt_prelu},
     {"Pad", 11, adapt_pad},
     {"Pow", 7, adapt_broadcast},
+    {"Pow", ALWAYS, adapt_pow},
     {"RNN", ALWAYS, adapt_recurrent},
     {"Reshape", 5, adapt_reshape},
     {"Resize", 11, adapt_resize},

@@ -59,6 +59,39 @@ bool adapt_dft(OnnxReader *reader, Draft *draft) {
   return true;
 }
 
+static bool is_float(DType dtype) { return dtype == RNNCC_F16 || dtype == RNNCC_F32 || dtype == RNNCC_F64; }
+
+static void cast_onto(OnnxReader *reader, const Draft *draft, Value *value, DType dtype, Value *output) {
+  Draft cast = {.op = "Cast", .name = draft->name, .where = draft->where, .scope = draft->scope, .n_inputs = 1};
+  cast.inputs = arena_copy(reader->arena, &value, sizeof(Value *));
+  cast.outputs = arena_copy(reader->arena, &output, sizeof(Value *));
+  cast.n_outputs = 1;
+  draft_set_string(reader, &cast, "to", dtype_name(dtype));
+  onnx_commit(reader, &cast);
+}
+
+static Value *cast_to(OnnxReader *reader, const Draft *draft, Value *value, DType dtype) {
+  Value *output = graph_value(draft->scope->graph, draft->name, draft->where);
+  cast_onto(reader, draft, value, dtype, output);
+  return output;
+}
+
+/* The exponent may be of another type, in which the power is taken if that is a float; the result has the base's. */
+bool adapt_pow(OnnxReader *reader, Draft *draft) {
+  Value *base = draft_input(draft, 0), *exponent = draft_input(draft, 1);
+  if (!base || !exponent || draft->n_outputs != 1 || !draft->outputs[0]) return true;
+  DType result = draft_dtype(reader, draft, base), other = draft_dtype(reader, draft, exponent);
+  if (result == RNNCC_NONE || other == RNNCC_NONE || result == other) return true;
+  if (is_float(result) || !is_float(other)) {
+    draft_set_input(reader, draft, 1, cast_to(reader, draft, exponent, result));
+    return true;
+  }
+  Value *output = draft_take_output(draft, 0);
+  draft_set_input(reader, draft, 0, cast_to(reader, draft, base, other));
+  cast_onto(reader, draft, draft->outputs[0], result, output);
+  return true;
+}
+
 /* Opset 1 numbers the type or, as text, names it in capitals; our names are those of the format. */
 bool adapt_cast(OnnxReader *reader, Draft *draft) {
   static const struct {

@@ -120,20 +120,23 @@ static bool trains(OnnxReader *reader, const Draft *draft) {
   return true;
 }
 
-/* Nothing is dropped: the mask is true everywhere. */
+/* Nothing is dropped: the mask is 1 everywhere, before opset 10 as a number. */
 static void write_mask(OnnxReader *reader, Draft *draft) {
   Draft fill = {.op = "ConstantOfShape", .name = draft->name, .where = draft->where, .scope = draft->scope};
-  Value *shape = draft_node(reader, draft, "Shape", 1, draft->inputs), *mask = draft->outputs[1];
+  DType dtype = draft->scope->opset < 10 ? draft_dtype(reader, draft, draft->inputs[0]) : RNNCC_BOOL;
+  Value *shape = draft_node(reader, draft, "Shape", 1, draft->inputs);
   Attribute *value = ARENA_NEW(reader->arena, Attribute);
   int64_t one = 1;
+  Tensor *tensor = tensor_new(reader->arena, dtype == RNNCC_NONE ? RNNCC_F32 : dtype, 1, &one);
+  tensor_set(tensor, 0, 1);
+  Constant constant = {.name = "value", .dtype = tensor->dtype, .rank = 1, .shape = &one, .count = 1};
+  constant.data = tensor->data;
   *value = (Attribute){.name = "value", .kind = ATTRIBUTE_TENSOR, .where = draft->where};
-  Constant constant = {.name = "value", .dtype = RNNCC_BOOL, .rank = 1, .shape = &one, .count = 1};
-  constant.data = arena_copy(reader->arena, &(bool){true}, 1);
   value->tensor = constant_value(reader->graph, &constant);
   fill.attributes = value;
   fill.n_attributes = 1;
   draft_set_input(reader, &fill, 0, shape);
-  fill.outputs = arena_copy(reader->arena, &mask, sizeof(Value *));
+  fill.outputs = arena_copy(reader->arena, &draft->outputs[1], sizeof(Value *));
   fill.n_outputs = 1;
   onnx_commit(reader, &fill);
 }
@@ -146,10 +149,6 @@ bool adapt_dropout(OnnxReader *reader, Draft *draft) {
   draft->op = "Identity";
   draft->n_inputs = 1;
   if (draft->n_outputs < 2 || !draft->outputs[1]) return true;
-  if (draft->scope->opset < 10) {
-    unsupported_add(&reader->unsupported, draft->name, "the mask of Dropout before opset 10");
-    return false;
-  }
   write_mask(reader, draft);
   draft->n_outputs = 1;
   return true;

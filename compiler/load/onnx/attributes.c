@@ -80,7 +80,7 @@ static bool read_floats(OnnxReader *reader, Attribute *attribute, const Onnx__At
 
 static bool read_tensor(OnnxReader *reader, Draft *draft, Attribute *attribute, const Onnx__TensorProto *proto) {
   Constant *constant = ARENA_NEW(reader->arena, Constant);
-  if (!proto || !onnx_read_tensor(reader, proto, attribute->name, attribute->where, constant)) return false;
+  if (!onnx_read_tensor(reader, proto, attribute->name, attribute->where, constant)) return false;
   if (constant->dtype == RNNCC_NONE) {
     unsupported_add(&reader->unsupported, draft->name, "the element type %s of a constant", constant->dtype_name);
     return false;
@@ -91,11 +91,16 @@ static bool read_tensor(OnnxReader *reader, Draft *draft, Attribute *attribute, 
 }
 
 static bool read_body(OnnxReader *reader, Draft *draft, Attribute *attribute, const Onnx__GraphProto *proto) {
-  if (!proto) return false;
   attribute->kind = ATTRIBUTE_GRAPH;
   attribute->graph =
       onnx_read_body(reader, draft->scope, proto, arena_format(reader->arena, "%s.%s", draft->name, attribute->name));
   return true;
+}
+
+/* A message that the kind says is there. */
+static bool present(Location where, const char *name, const void *message) {
+  if (!message) error_at(where, EXIT_INVALID, "the attribute `%.80s` has no value of its kind", name);
+  return message != NULL;
 }
 
 static bool read_value(OnnxReader *reader, Draft *draft, Attribute *attribute, const Onnx__AttributeProto *proto) {
@@ -122,9 +127,9 @@ static bool read_value(OnnxReader *reader, Draft *draft, Attribute *attribute, c
   case ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__STRINGS:
     return read_strings(reader, attribute, proto);
   case ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__TENSOR:
-    return read_tensor(reader, draft, attribute, proto->t);
+    return present(draft->where, attribute->name, proto->t) && read_tensor(reader, draft, attribute, proto->t);
   case ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__GRAPH:
-    return read_body(reader, draft, attribute, proto->g);
+    return present(draft->where, attribute->name, proto->g) && read_body(reader, draft, attribute, proto->g);
   default:
     unsupported_add(&reader->unsupported, draft->name, "the kind of the attribute `%.80s` of %s", attribute->name,
                     draft->op);
@@ -171,7 +176,8 @@ bool onnx_read_constant(OnnxReader *reader, const Scope *scope, const Onnx__Node
   *constant = (Constant){.name = name, .where = where};
   switch (given ? type_of(given) : ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__UNDEFINED) {
   case ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__TENSOR:
-    return given->t && onnx_read_tensor(reader, given->t, name, where, constant);
+    return present(where, onnx_text(given->name), given->t) &&
+           onnx_read_tensor(reader, given->t, name, where, constant);
   case ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__INT:
     set_scalar(constant, RNNCC_I64, arena_copy(reader->arena, &given->i, sizeof given->i));
     return true;

@@ -65,6 +65,7 @@ static void read_model(OnnxReader *reader) {
   onnx_read_nodes(reader, &scope, proto->n_node, proto->node);
   onnx_read_outputs(reader, &scope, proto);
   unsupported_tell(&reader->unsupported, reader->file);
+  if (reader->unsupported.count > 0) stop_on_errors(); /* what else is wrong does not matter then */
   dim_requests_tell(&reader->dims, reader->file);
   stop_on_errors();
 }

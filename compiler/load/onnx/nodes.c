@@ -8,8 +8,6 @@
 #include "ir/op.h"
 #include "load/onnx/adapt.h"
 
-enum { MOST_NODES = 1 << 24 }; /* with what functions become: each may call two others, and so on */
-
 static bool is_constant(const Onnx__NodeProto *proto) {
   return strcmp(onnx_text(proto->op_type), "Constant") == 0 && onnx_default_domain(proto->domain);
 }
@@ -60,8 +58,7 @@ static bool declare_constant(OnnxReader *reader, Scope *scope, Draft *draft, con
 static void begin(OnnxReader *reader, Scope *scope, Draft *draft, const Onnx__NodeProto *proto) {
   const char *given = onnx_text(proto->name), *op = onnx_text(proto->op_type);
   const char *name = *given ? given : arena_format(reader->arena, "%s_%d", op, reader->n_made);
-  if (++reader->n_made > MOST_NODES)
-    fatal_at(LOCATION_FILE(reader->file), EXIT_LIMIT, "the model becomes more than %d nodes", MOST_NODES);
+  reader->n_made++;
   *draft = (Draft){.op = op, .name = onnx_scoped(reader, scope, name), .scope = scope};
   draft->where = (Location){.file = reader->file, .path = draft->name, .byte = -1};
   if (is_constant(proto) && declare_constant(reader, scope, draft, proto)) {

@@ -54,7 +54,8 @@ typedef struct OnnxReader {
   Unsupported unsupported;
   DimRequests dims;
   int depth;      /* functions inside functions */
-  int n_made;     /* nodes so far, for names and as a limit of what functions may become */
+  int n_calls;    /* of functions */
+  int n_made;     /* nodes so far, for names */
   int n_inferred; /* nodes of the graph whose shapes were asked for */
 } OnnxReader;
 

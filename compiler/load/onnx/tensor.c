@@ -49,7 +49,6 @@ const char *onnx_text(const char *text) { return text ? text : ""; }
 static bool read_shape(OnnxReader *reader, const Onnx__TensorProto *proto, Constant *constant) {
   int64_t product = 1;
   bool empty = false;
-  if (proto->n_dims > INT32_MAX) return false;
   constant->rank = (int)proto->n_dims;
   constant->shape = ARENA_ARRAY(reader->arena, int64_t, constant->rank);
   for (int axis = 0; axis < constant->rank; axis++) {
