@@ -38,6 +38,7 @@ static Graph *optimise(const Options *options, Arena *arena) {
   if (options->emit == EMIT_GRAPH) return graph;
   PASS(verify, graph);
   PASS(infer_shapes, graph);
+  PASS(fit_types, graph);
   PASS(expand, graph);
   PASS(simplify, graph);
   PASS(reroll_rnn, graph);

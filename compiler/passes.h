@@ -7,6 +7,7 @@
 
 void verify(Graph *graph); /* bug() unless the invariants of graph.h hold */
 void infer_shapes(Graph *graph);
+void fit_types(Graph *graph);      /* f16 where kernels know f32, and other types that they do not */
 void expand(Graph *graph);         /* ops that are written as others */
 void simplify(Graph *graph);       /* constant folding, identities, batch normalisation into convolution */
 void reroll_rnn(Graph *graph);     /* decomposed LSTM, GRU and RNN cells back into one op */

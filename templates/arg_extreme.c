@@ -2,7 +2,7 @@
 /* ArgMax and ArgMin along one axis of x[outer, n, inner]. The first NaN wins over everything, as in numpy. */
 #include "kernel.h"
 
-/* legal: float int32_t int64_t uint8_t */
+/* legal: float double int64_t int32_t int16_t int8_t uint64_t uint32_t uint16_t uint8_t */
 typedef float T;
 
 /* 1: ArgMin.

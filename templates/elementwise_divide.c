@@ -6,7 +6,7 @@
 #include "kernel.h"
 #include "rows.h"
 
-/* legal: int32_t int64_t uint8_t */
+/* legal: int64_t int32_t int16_t int8_t uint64_t uint32_t uint16_t uint8_t */
 typedef int64_t T;
 
 /* 0: quotient towards zero; 1: remainder with the divisor's sign; 2: remainder with the dividend's sign.

@@ -1,29 +1,34 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * C = alpha * A B + beta * D by plain loops, for integers; sums wrap around. Workers take whole
- * rows of C.
+ * C = alpha * A B + beta * D by plain loops, for integers, whose sums wrap around, and f64. Workers take whole rows of
+ * C.
  */
 #include "kernel.h"
 
 /* Element type.
- * legal: int32_t int64_t */
+ * legal: double int64_t int32_t uint64_t uint32_t */
 typedef int32_t T;
+/* What sums are formed in: of integers modulo 2^64.
+ * legal: double uint64_t */
+typedef uint64_t Total;
 /* 1: D is added.
  * legal: 0 1 */
 enum { ADDEND = 0 };
 
-/* Sums that may wrap are formed in unsigned arithmetic, where that is defined. */
-static int64_t wrapping_dot(const T *a, int64_t a_depth, const T *b, int64_t b_depth, int64_t k) {
-  uint64_t sum = 0;
-  for (int64_t i = 0; i < k; i++) sum += (uint64_t)a[i * a_depth] * (uint64_t)b[i * b_depth];
-  return (int64_t)sum;
+enum { FLOATING = (Total)0.5 > 0 };
+
+static Total dot(const T *a, int64_t a_depth, const T *b, int64_t b_depth, int64_t k) {
+  Total sum = 0;
+  for (int64_t i = 0; i < k; i++) sum += (Total)a[i * a_depth] * (Total)b[i * b_depth];
+  return sum;
 }
 
-/* In f64, truncated: what Gemm's floating factors mean to integers. Past the range of i64 the result is its minimum. */
-static int64_t scaled(int64_t x, double factor) {
+/* Of integers in f64, truncated: what Gemm's floating factors mean to them. Past the range of i64 it is its minimum. */
+static Total scaled(Total x, double factor) {
   if (factor == 1) return x;
-  double product = factor * (double)x;
-  return product > -0x1p63 && product < 0x1p63 ? (int64_t)product : INT64_MIN;
+  if (FLOATING) return (Total)((double)x * factor);
+  double product = factor * (double)(int64_t)x;
+  return (Total)(product > -0x1p63 && product < 0x1p63 ? (int64_t)product : INT64_MIN);
 }
 
 /* Strides are in elements, 0 where an operand is repeated. c: [batch][m][n], dense. */
@@ -43,9 +48,9 @@ static void matmul_plain(const Team *team, const T *a, const T *b, const T *adde
       index /= batch_dims[axis];
     }
     for (int64_t column = 0; column < n; column++) {
-      int64_t sum = scaled(wrapping_dot(from_a, a_depth, from_b + column * b_column, b_depth, k), alpha);
-      int64_t more = ADDEND ? scaled(addend[row * addend_row + column * addend_column], beta) : 0;
-      c[item * n + column] = (T)((uint64_t)sum + (uint64_t)more);
+      Total sum = scaled(dot(from_a, a_depth, from_b + column * b_column, b_depth, k), alpha);
+      Total more = ADDEND ? scaled((Total)addend[row * addend_row + column * addend_column], beta) : 0;
+      c[item * n + column] = (T)(sum + more);
     }
   }
 }

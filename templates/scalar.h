@@ -5,9 +5,19 @@
 
 #include <stdint.h>
 
+#include "double.h"
+#include "half.h"
+
 /* Towards zero; the least integer for NaN and for what does not fit. u8 takes the low byte. */
 static inline int32_t f32_to_i32(float x) { return x >= -0x1p31f && x < 0x1p31f ? (int32_t)x : INT32_MIN; }
 static inline int64_t f32_to_i64(float x) { return x >= -0x1p63f && x < 0x1p63f ? (int64_t)x : INT64_MIN; }
+
+static inline int32_t f64_to_i32(double x) { return x > -0x1.00000002p31 && x < 0x1p31 ? (int32_t)x : INT32_MIN; }
+static inline int64_t f64_to_i64(double x) { return x >= -0x1p63 && x < 0x1p63 ? (int64_t)x : INT64_MIN; }
+/* Negative numbers wrap around; from 2^64 on it is 0. */
+static inline uint64_t f64_to_u64(double x) {
+  return x >= 0x1p63 ? (uint64_t)f64_to_i64(x - 0x1p63) ^ UINT64_C(1) << 63 : (uint64_t)f64_to_i64(x);
+}
 
 /* Modulo 2^64; a negative exponent gives the quotient towards zero, so only 1 and -1 leave anything. */
 static inline int64_t pow_int(int64_t base, int64_t exponent) {
@@ -16,6 +26,13 @@ static inline int64_t pow_int(int64_t base, int64_t exponent) {
   for (; exponent; exponent >>= 1, square *= square)
     if (exponent & 1) power *= square;
   return (int64_t)power;
+}
+
+static inline uint64_t pow_unsigned(uint64_t base, uint64_t exponent) {
+  uint64_t power = 1;
+  for (; exponent; exponent >>= 1, base *= base)
+    if (exponent & 1) power *= base;
+  return power;
 }
 
 typedef union ScalarBits {

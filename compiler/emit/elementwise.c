@@ -8,43 +8,30 @@
 #include "support/diagnostics.h"
 #include "support/text.h"
 
-typedef struct OpText {
+/* How an op is written: the kinds of rows of the table. */
+typedef enum OpForm { FORM_VECTOR, FORM_MASK, FORM_DOUBLE, FORM_SCALAR } OpForm;
+
+static const struct {
+  OpForm form;
   const char *op, *text;
-} OpText;
-
-static const OpText VECTOR_OPS[] = {
-#define VECTOR_OP(op, text) {op, text},
-#define MASK_OP(op, text)
-#define SCALAR_OP(op, text)
+} TEXTS[] = {
+#define VECTOR_OP(op, text) {FORM_VECTOR, op, text},
+#define MASK_OP(op, text) {FORM_MASK, op, text},
+#define DOUBLE_OP(op, text) {FORM_DOUBLE, op, text},
+#define SCALAR_OP(op, text) {FORM_SCALAR, op, text},
 #include "emit/elementwise_ops.def"
 #undef VECTOR_OP
 #undef MASK_OP
+#undef DOUBLE_OP
 #undef SCALAR_OP
-    {NULL, NULL}};
+};
+enum { N_TEXTS = sizeof TEXTS / sizeof *TEXTS };
 
-static const OpText MASK_OPS[] = {
-#define VECTOR_OP(op, text)
-#define MASK_OP(op, text) {op, text},
-#define SCALAR_OP(op, text)
-#include "emit/elementwise_ops.def"
-#undef VECTOR_OP
-#undef MASK_OP
-#undef SCALAR_OP
-    {NULL, NULL}};
-
-static const OpText SCALAR_OPS[] = {
-#define VECTOR_OP(op, text)
-#define MASK_OP(op, text)
-#define SCALAR_OP(op, text) {op, text},
-#include "emit/elementwise_ops.def"
-#undef VECTOR_OP
-#undef MASK_OP
-#undef SCALAR_OP
-    {NULL, NULL}};
-
-static const char *find_text(const OpText *table, const char *op) {
-  while (table->op && strcmp(table->op, op)) table++;
-  return table->text;
+/* NULL if the op is not written so. */
+static const char *find_text(OpForm form, const char *op) {
+  for (int i = 0; i < N_TEXTS; i++)
+    if (TEXTS[i].form == form && !strcmp(TEXTS[i].op, op)) return TEXTS[i].text;
+  return NULL;
 }
 
 int elementwise_own_inputs(const Node *node) {
@@ -64,12 +51,23 @@ static const char *clip_variant(const Node *node) {
   return has_input(node, 2) ? "ClipHigh" : "Copy";
 }
 
+/* f16 is read as f32. What an x86 CPU converts floats to is i32 or i64; narrower types take the lowest bytes. */
 static const char *cast_variant(const Node *node) {
   DType from = node->inputs[0]->dtype, to = node->outputs[0]->dtype;
   if (from == to) return "Copy";
   if (to == RNNCC_BOOL) return "CastToBool";
-  if (from != RNNCC_F32) return "Copy";
-  return to == RNNCC_I64 ? "CastF32ToI64" : "CastF32ToI32";
+  if (to == RNNCC_F16) return from == RNNCC_F64 ? "CastF64ToF16" : "CastToF16";
+  if (!dtype_is_float(from) || dtype_is_float(to)) return "Copy";
+  bool twice = from == RNNCC_F64;
+  if (to == RNNCC_U64) return twice ? "CastF64ToU64" : "CastF32ToU64";
+  if (to == RNNCC_I64 || to == RNNCC_U32) return twice ? "CastF64ToI64" : "CastF32ToI64";
+  return twice ? "CastF64ToI32" : "CastF32ToI32";
+}
+
+static const char *pow_variant(const Node *node) {
+  DType base = node->inputs[0]->dtype, exponent = node->inputs[1]->dtype;
+  if (exponent == RNNCC_F64 && base != RNNCC_F64) return "PowToF64";
+  return exponent == RNNCC_U64 ? "PowUnsigned" : "Pow";
 }
 
 static const char *is_inf_variant(const Node *node) {
@@ -81,6 +79,8 @@ static const char *table_name(const Node *node) {
   const char *op = node->op->name;
   if (!strcmp(op, "Clip")) return clip_variant(node);
   if (!strcmp(op, "Cast")) return cast_variant(node);
+  if (!strcmp(op, "Pow")) return pow_variant(node);
+  if (!strcmp(op, "BitShift")) return strcmp(node_string(node, "direction"), "LEFT") ? "ShiftRight" : "ShiftLeft";
   if (!strcmp(op, "IsInf")) return is_inf_variant(node);
   if (!strcmp(op, "Gelu")) return strcmp(node_string(node, "approximate"), "tanh") ? "Gelu" : "GeluTanh";
   if (node->op->max_inputs < 0 && !has_input(node, 1)) return "Copy";
@@ -117,6 +117,10 @@ static const char *fill_in(Arena *arena, const Node *node, const char *text, con
   return out.data;
 }
 
+static bool reads_halves(const Node *node) {
+  return !strcmp(node->op->name, "Cast") && node->inputs[0]->dtype == RNNCC_F16 && node->outputs[0]->dtype != RNNCC_F16;
+}
+
 /* The row counts operands without the absent ones. NULL if there is no row. */
 static const char *expression(Arena *arena, const Node *node, const char *text, const char *const *inputs) {
   const char *present[3] = {NULL, NULL, NULL};
@@ -124,6 +128,7 @@ static const char *expression(Arena *arena, const Node *node, const char *text, 
   if (!text) return NULL;
   for (int k = 0; k < own && k < 3; k++)
     if (inputs[k]) present[n++] = inputs[k];
+  if (reads_halves(node)) present[0] = arena_format(arena, "f16_to_f32(%s)", present[0]);
   return fill_in(arena, node, text, present);
 }
 
@@ -133,14 +138,16 @@ static bool all_f32(const Node *node) {
   return node->outputs[0]->dtype == RNNCC_F32;
 }
 
-bool elementwise_on_vectors(const Node *node) { return all_f32(node) && find_text(VECTOR_OPS, table_name(node)); }
+bool elementwise_on_vectors(const Node *node) { return all_f32(node) && find_text(FORM_VECTOR, table_name(node)); }
 
 const char *elementwise_vector(Arena *arena, const Node *node, const char *const *inputs) {
-  return elementwise_on_vectors(node) ? expression(arena, node, find_text(VECTOR_OPS, table_name(node)), inputs) : NULL;
+  return elementwise_on_vectors(node) ? expression(arena, node, find_text(FORM_VECTOR, table_name(node)), inputs)
+                                      : NULL;
 }
 
 const char *elementwise_scalar(Arena *arena, const Node *node, const char *const *inputs) {
-  return expression(arena, node, find_text(SCALAR_OPS, table_name(node)), inputs);
+  const char *text = node->inputs[0]->dtype == RNNCC_F64 ? find_text(FORM_DOUBLE, table_name(node)) : NULL;
+  return expression(arena, node, text ? text : find_text(FORM_SCALAR, table_name(node)), inputs);
 }
 
 /* ---- chains ---- */
@@ -162,8 +169,8 @@ static const char *mask_name(const Node *node) {
 }
 
 static const char *chained_text(const Node *node) {
-  if (elementwise_on_vectors(node)) return find_text(VECTOR_OPS, table_name(node));
-  return all_f32_or_bool(node) ? find_text(MASK_OPS, mask_name(node)) : NULL;
+  if (elementwise_on_vectors(node)) return find_text(FORM_VECTOR, table_name(node));
+  return all_f32_or_bool(node) ? find_text(FORM_MASK, mask_name(node)) : NULL;
 }
 
 bool elementwise_chains(const Node *node) {

@@ -21,7 +21,7 @@ Graph *emitter_graph(Emitter *emitter);
 typedef struct KernelSpec KernelSpec;
 KernelSpec *kernel_spec(Emitter *emitter, const char *template_name); /* "gemm_packed": templates/gemm_packed.c */
 void kernel_knob(KernelSpec *spec, const char *name, int64_t value);
-void kernel_type(KernelSpec *spec, const char *name, DType dtype);          /* a typedef of the template */
+void kernel_type(KernelSpec *spec, const char *name, DType dtype); /* a typedef of the template */
 /* A typedef of a template that only moves elements: bits8 to bits64 of kernel.h, by their size. */
 void kernel_bits(KernelSpec *spec, const char *name, DType dtype);
 void kernel_hook(KernelSpec *spec, const char *function, const char *body); /* without braces: "return vrelu(v);" */

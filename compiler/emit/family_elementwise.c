@@ -40,7 +40,7 @@ static void add_unused(Text *body, int first) {
 }
 
 static bool divides(const Node *node) {
-  bool integer = node->inputs[0]->dtype != RNNCC_F32;
+  bool integer = !dtype_is_float(node->inputs[0]->dtype);
   return integer && (!strcmp(node->op->name, "Div") || !strcmp(node->op->name, "Mod"));
 }
 

@@ -2,7 +2,7 @@
 /*
  * MatMul and Gemm as one product, C[batch][M][N] = alpha A B + beta D: each operand is a pointer and strides, so
  * transposition, vectors and broadcasting cost nothing. In f32 B is packed into panels, ahead if it is constant and
- * by a kernel before the product if not; integers take plain loops.
+ * by a kernel before the product if not; integers and f64 take plain loops.
  */
 #include <string.h>
 
@@ -26,7 +26,7 @@ typedef struct Product {
 typedef struct MatmulSchedule {
   Schedule base;
   Product product;
-  bool integers;
+  bool plain; /* integers and f64: loops without panels */
   GemmKnobs knobs;
   const Dim *packed_floats; /* of one matrix of B */
   Value *packed;            /* B, if it is constant */
@@ -173,17 +173,17 @@ static const Dim *packed_floats(Graph *graph, const MatmulSchedule *s) {
 static void schedule(Graph *graph, Node *node) {
   MatmulSchedule *s = ARENA_NEW(graph->arena, MatmulSchedule);
   s->product = is_gemm(node) ? gemm_product(graph, node) : matmul_product(graph, node);
-  s->integers = node->outputs[0]->dtype != RNNCC_F32;
+  s->plain = node->outputs[0]->dtype != RNNCC_F32;
   s->knobs = gemm_knobs(graph->target, dim_optimum(s->product.n), s->product.m);
   s->packed_floats = packed_floats(graph, s);
-  s->base.text = s->integers ? "plain"
-                             : arena_format(graph->arena, "n%lldk%lld_v%dr%d", (long long)dim_upper(s->product.n),
-                                            (long long)dim_upper(s->product.k), s->knobs.vectors, s->knobs.rows.most);
+  s->base.text = s->plain ? "plain"
+                          : arena_format(graph->arena, "n%lldk%lld_v%dr%d", (long long)dim_upper(s->product.n),
+                                         (long long)dim_upper(s->product.k), s->knobs.vectors, s->knobs.rows.most);
   node->schedule = &s->base;
 }
 
 static bool packs_at_run_time(const Node *node) {
-  return !((const MatmulSchedule *)node->schedule)->integers && !value_is_constant(node->inputs[1]);
+  return !((const MatmulSchedule *)node->schedule)->plain && !value_is_constant(node->inputs[1]);
 }
 
 static void scratch(Graph *graph, Node *node) {
@@ -195,7 +195,7 @@ static void scratch(Graph *graph, Node *node) {
 
 static void pack(Graph *graph, Node *node) {
   MatmulSchedule *s = (MatmulSchedule *)node->schedule;
-  if (s->integers || packs_at_run_time(node)) return;
+  if (s->plain || packs_at_run_time(node)) return;
   Panels panels = panels_of(graph, s);
   int64_t matrices = dim_value(s->product.b_matrices), floats = panels_floats(&panels), all = matrices * floats;
   float *data = ARENA_ARRAY(graph->arena, float, all ? all : 1);
@@ -229,10 +229,11 @@ static void give_cost(KernelCall *call, const Product *p) {
   call_cost(call, 2 * batches * m * n * k, 4 * (batches * (m * k + m * n) + matrices * k * n));
 }
 
-static void emit_integers(Emitter *emitter, Node *node, const Product *p) {
+static void emit_plain(Emitter *emitter, Node *node, const Product *p) {
   Graph *graph = emitter_graph(emitter);
   KernelSpec *spec = kernel_spec(emitter, "matmul_plain");
   kernel_type(spec, "T", node->outputs[0]->dtype);
+  kernel_type(spec, "Total", dtype_is_float(node->outputs[0]->dtype) ? RNNCC_F64 : RNNCC_U64);
   kernel_knob(spec, "ADDEND", p->addend != NULL);
   KernelCall *call = kernel_call(emitter, node, spec);
   call_value(call, "a", node->inputs[0]);
@@ -291,8 +292,8 @@ static void emit_floats(Emitter *emitter, Node *node, const MatmulSchedule *s, c
 static void emit(Emitter *emitter, Node *node) {
   const MatmulSchedule *s = (const MatmulSchedule *)node->schedule;
   Arena *arena = emitter_arena(emitter);
-  if (s->integers) {
-    emit_integers(emitter, node, &s->product);
+  if (s->plain) {
+    emit_plain(emitter, node, &s->product);
   } else if (s->packed) {
     emit_floats(emitter, node, s, arena_format(arena, "t%d", s->packed->id));
   } else {

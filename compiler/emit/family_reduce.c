@@ -15,7 +15,7 @@ typedef struct Reduction {
   int combine; /* as in templates/reduce.c */
   bool exponentials;
   const char *map, *finish; /* hooks; NULL: as they are */
-  int on_integers;          /* OPERATION of templates/reduce_int.c; -1: none */
+  int plainly;              /* OPERATION of templates/reduce_plain.c; -1: none */
 } Reduction;
 
 #define FINISH(expression) "(void)count;\n  return " expression ";"
@@ -27,9 +27,9 @@ static const Reduction REDUCTIONS[] = {
     {"ReduceProd", 3, false, NULL, NULL, 3},
     {"ReduceSumSquare", 0, false, "return vmul(x, x);", NULL, 4},
     {"ReduceL1", 0, false, "return vabs(x);", NULL, 5},
-    {"ReduceL2", 0, false, "return vmul(x, x);", FINISH("vsqrt(total)"), -1},
-    {"ReduceLogSum", 0, false, NULL, FINISH("vlog(total)"), -1},
-    {"ReduceLogSumExp", 0, true, NULL, FINISH("vlog(total)"), -1},
+    {"ReduceL2", 0, false, "return vmul(x, x);", FINISH("vsqrt(total)"), 7},
+    {"ReduceLogSum", 0, false, NULL, FINISH("vlog(total)"), 8},
+    {"ReduceLogSumExp", 0, true, NULL, FINISH("vlog(total)"), 9},
     {"GlobalMaxPool", 1, false, NULL, NULL, -1},
     {"GlobalAveragePool", 0, false, NULL, "return vdiv(total, count);", -1},
 };
@@ -174,14 +174,16 @@ static void emit_blocked(Emitter *emitter, const Node *node) {
   call_cost(call, count, 4 * count);
 }
 
-static void emit_integers(Emitter *emitter, const Node *node, const AxisList *axes) {
+static void emit_plain(Emitter *emitter, const Node *node, const AxisList *axes) {
   const Dim *one = dim_const(emitter_graph(emitter)->dims, 1);
   int last = axes->n - 1;
   while (last >= 0 && !axes->reduced[last]) last--;
   AxisList kept = pick(axes, axes->n, false, -1), reduced = pick(axes, axes->n, true, last);
-  KernelSpec *spec = kernel_spec(emitter, "reduce_int");
-  kernel_type(spec, "T", node->inputs[0]->dtype);
-  kernel_knob(spec, "OPERATION", reduction_of(node)->on_integers);
+  KernelSpec *spec = kernel_spec(emitter, "reduce_plain");
+  DType dtype = node->inputs[0]->dtype;
+  kernel_type(spec, "T", dtype);
+  kernel_type(spec, "Total", dtype_is_float(dtype) ? RNNCC_F64 : RNNCC_U64);
+  kernel_knob(spec, "OPERATION", reduction_of(node)->plainly);
   set_axis_knobs(spec, &kept, &reduced);
   KernelCall *call = reduce_call(emitter, node, spec, &kept, &reduced);
   call_dim(call, "n", last >= 0 ? axes->extent[last] : one);
@@ -222,7 +224,7 @@ static void emit_reduce(Emitter *emitter, Node *node) {
   if (node->inputs[0]->dtype == RNNCC_F32)
     emit_floats(emitter, node, &axes);
   else
-    emit_integers(emitter, node, &axes);
+    emit_plain(emitter, node, &axes);
 }
 
 const KernelFamily family_reduce = {.name = "reduce", .runs_blocked = runs_blocked, .emit = emit_reduce};

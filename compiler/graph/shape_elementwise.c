@@ -31,6 +31,11 @@ bool shape_unary(Graph *graph, Node *node) {
   return true;
 }
 
+bool shape_cast_like(Graph *graph, Node *node) {
+  same_as_input(graph, node);
+  return true;
+}
+
 bool shape_cast(Graph *graph, Node *node) {
   const char *to = node_string(node, "to");
   node->outputs[0]->dtype = dtype_from_name(to);

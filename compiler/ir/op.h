@@ -37,8 +37,8 @@ struct OpInfo {
    * graph. `name:i!` is required, `name:i` optional without default, `name:s=a|b|c` lists all legal values, the first
    * being the default. */
   const char *attributes;
-  /* Types allowed, one word a type variable: `T=f32,i64 I=i32,i64 | T I? -> T`: inputs in order, `?` optional, `*`
-   * repeated, then outputs. */
+  /* Types that its kernels know, one word a type variable: `T=f32,i64 I=i32,i64 | T I? -> T`: inputs in order, `?`
+   * optional, `*` repeated, then outputs. f16 may come wherever f32 may: fit_types sees to it. */
   const char *types;
   LayoutClass layout;
   ShapeRule *shape;
@@ -67,12 +67,14 @@ typedef struct AttributeSpec {
 bool op_next_attribute(const OpInfo *op, int *position, AttributeSpec *spec);
 bool op_find_attribute(const OpInfo *op, const char *name, AttributeSpec *spec);
 bool op_allows(const AttributeSpec *spec, const char *given); /* of alternatives, if the spec lists any */
-const char *attribute_kind_words(AttributeKind kind); /* "a list of integers" */
+const char *attribute_kind_words(AttributeKind kind);         /* "a list of integers" */
 
 /* Checks the node's arity, attributes and input types against its row, telling every mistake. False if there was any.
  */
 bool op_check_node(const Node *node);  /* arity and attributes: before shapes are known */
 bool op_check_types(const Node *node); /* input dtypes: inside infer_shapes, before the shape rule */
+/* Whether the row names the type that this input has. It may have f16 where only f32 is named. */
+bool op_lists_type(const Node *node, int input);
 /* Sets the outputs' dtypes as the row says, `*` excepted: that is the shape rule's. Needs op_check_types. */
 void op_set_output_types(Node *node);
 

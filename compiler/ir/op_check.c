@@ -174,7 +174,7 @@ static const char *types_of_variable(const OpInfo *op, char variable, int *lengt
   return "";
 }
 
-static bool type_allowed(const char *types, int length, DType dtype) {
+static bool type_listed(const char *types, int length, DType dtype) {
   const char *name = dtype_name(dtype);
   int name_length = (int)strlen(name);
   for (const char *word = types, *end = types + length; word < end;) {
@@ -183,6 +183,11 @@ static bool type_allowed(const char *types, int length, DType dtype) {
     word += word_length + 1;
   }
   return false;
+}
+
+/* f16 is taken wherever f32 is: fit_types puts Casts around the node. */
+static bool type_allowed(const char *types, int length, DType dtype) {
+  return type_listed(types, length, dtype) || (dtype == RNNCC_F16 && type_listed(types, length, RNNCC_F32));
 }
 
 /* The first input of each type variable, by letter: it settles what the others must be. */
@@ -231,6 +236,13 @@ bool op_check_types(const Node *node) {
     if (node->inputs[i]) good &= check_type(node, i, *type_word(types, i, &length), &bindings);
   }
   return good;
+}
+
+bool op_lists_type(const Node *node, int input) {
+  int length;
+  char variable = *type_word(types_after(node->op, "|"), input, &length);
+  const char *types = types_of_variable(node->op, variable, &length);
+  return type_listed(types, length, node->inputs[input]->dtype);
 }
 
 static DType type_of_variable(const Node *node, char variable) {

@@ -42,6 +42,10 @@ void copy_element(Tensor *to, int64_t to_index, const Tensor *from, int64_t from
 /* Where the tuple of `length` indices points in the data, from axis `first` on; -1: an index is out of range. */
 int64_t tuple_offset(const Tensor *data, int first, const Tensor *indices, int64_t tuple, int length);
 
+/* Wide enough for every integer type, and for the sum or product of two of its values. */
+__extension__ typedef __int128 Wide;
+Wide tensor_get_wide(const Tensor *tensor, int64_t index);
+
 /* The value as the integer type holds it: modulo 2^bits. */
 int64_t wrap_int(DType dtype, int64_t value);
 /* Two's-complement arithmetic without overflow: modulo 2^64. */

@@ -9,7 +9,7 @@
 #include "reference/kernels.h"
 
 typedef double BinaryFloat(double a, double b);
-typedef int64_t BinaryInt(int64_t a, int64_t b);
+typedef Wide BinaryInt(Wide a, Wide b);
 
 static double float_add(double a, double b) { return a + b; }
 static double float_sub(double a, double b) { return a - b; }
@@ -31,36 +31,44 @@ static double float_mod(double a, double b) {
   return rest != 0 && (rest < 0) != (b < 0) ? rest + b : rest;
 }
 
-static int64_t int_mul(int64_t a, int64_t b) { return wrap_mul(a, b); }
-static int64_t int_div(int64_t a, int64_t b) { return b == -1 ? wrap_sub(0, a) : a / b; }
-static int64_t int_fmod(int64_t a, int64_t b) { return b == -1 ? 0 : a % b; }
-static int64_t int_mod(int64_t a, int64_t b) {
-  int64_t rest = int_fmod(a, b);
+static Wide int_add(Wide a, Wide b) { return a + b; }
+static Wide int_sub(Wide a, Wide b) { return a - b; }
+static Wide int_mul(Wide a, Wide b) { return wrap_mul((int64_t)a, (int64_t)b); }
+static Wide int_div(Wide a, Wide b) { return a / b; }
+static Wide int_fmod(Wide a, Wide b) { return a % b; }
+static Wide int_mod(Wide a, Wide b) {
+  Wide rest = a % b;
   return rest != 0 && (rest < 0) != (b < 0) ? rest + b : rest;
 }
 
 /* Modulo 2^64; a negative exponent gives the quotient towards zero, so only 1 and -1 leave anything. */
-static int64_t int_pow(int64_t base, int64_t exponent) {
+static Wide int_pow(Wide base, Wide exponent) {
   if (exponent < 0) {
     if (base == 1) return 1;
     return base == -1 ? (exponent % 2 ? -1 : 1) : 0;
   }
-  int64_t power = 1;
-  for (; exponent; exponent >>= 1, base = wrap_mul(base, base))
-    if (exponent & 1) power = wrap_mul(power, base);
+  int64_t power = 1, square = (int64_t)base;
+  for (; exponent; exponent >>= 1, square = wrap_mul(square, square))
+    if (exponent & 1) power = wrap_mul(power, square);
   return power;
 }
 
-static int64_t int_and(int64_t a, int64_t b) { return a && b; }
-static int64_t int_or(int64_t a, int64_t b) { return a || b; }
-static int64_t int_xor(int64_t a, int64_t b) { return !a != !b; }
-static int64_t int_equal(int64_t a, int64_t b) { return a == b; }
-static int64_t int_less(int64_t a, int64_t b) { return a < b; }
-static int64_t int_less_equal(int64_t a, int64_t b) { return a <= b; }
-static int64_t int_greater(int64_t a, int64_t b) { return a > b; }
-static int64_t int_greater_equal(int64_t a, int64_t b) { return a >= b; }
-static int64_t int_max(int64_t a, int64_t b) { return a > b ? a : b; }
-static int64_t int_min(int64_t a, int64_t b) { return a < b ? a : b; }
+static Wide int_and(Wide a, Wide b) { return a && b; }
+static Wide int_or(Wide a, Wide b) { return a || b; }
+static Wide int_xor(Wide a, Wide b) { return !a != !b; }
+static Wide int_bitwise_and(Wide a, Wide b) { return a & b; }
+static Wide int_bitwise_or(Wide a, Wide b) { return a | b; }
+static Wide int_bitwise_xor(Wide a, Wide b) { return a ^ b; }
+static Wide int_equal(Wide a, Wide b) { return a == b; }
+static Wide int_less(Wide a, Wide b) { return a < b; }
+static Wide int_less_equal(Wide a, Wide b) { return a <= b; }
+static Wide int_greater(Wide a, Wide b) { return a > b; }
+static Wide int_greater_equal(Wide a, Wide b) { return a >= b; }
+static Wide int_max(Wide a, Wide b) { return a > b ? a : b; }
+static Wide int_min(Wide a, Wide b) { return a < b ? a : b; }
+/* Past the type's width nothing is left: no operand has more than 64 bits. */
+static Wide int_shift_left(Wide a, Wide b) { return b < 64 ? (Wide)((uint64_t)a << b) : 0; }
+static Wide int_shift_right(Wide a, Wide b) { return b < 64 ? a >> b : 0; }
 
 typedef struct BinaryOp {
   const char *op;
@@ -70,8 +78,8 @@ typedef struct BinaryOp {
 } BinaryOp;
 
 static const BinaryOp BINARY_OPS[] = {
-    {"Add", float_add, wrap_add, false},
-    {"Sub", float_sub, wrap_sub, false},
+    {"Add", float_add, int_add, false},
+    {"Sub", float_sub, int_sub, false},
     {"Mul", float_mul, int_mul, false},
     {"Div", float_div, int_div, true},
     {"Mod", float_mod, int_mod, true},
@@ -80,6 +88,10 @@ static const BinaryOp BINARY_OPS[] = {
     {"And", NULL, int_and, false},
     {"Or", NULL, int_or, false},
     {"Xor", NULL, int_xor, false},
+    {"BitwiseAnd", NULL, int_bitwise_and, false},
+    {"BitwiseOr", NULL, int_bitwise_or, false},
+    {"BitwiseXor", NULL, int_bitwise_xor, false},
+    {"BitShift", NULL, int_shift_right, false},
     {"Equal", float_equal, int_equal, false},
     {"Less", float_less, int_less, false},
     {"LessOrEqual", float_less_equal, int_less_equal, false},
@@ -93,9 +105,11 @@ enum { N_BINARY_OPS = sizeof BINARY_OPS / sizeof *BINARY_OPS };
 
 /* Mod with fmod = 1: the sign of the dividend. */
 static const BinaryOp FMOD = {"Mod", fmod, int_fmod, true};
+static const BinaryOp LEFT = {"BitShift", NULL, int_shift_left, false};
 
 static const BinaryOp *binary_op(const Node *node, DType dtype) {
   if (!strcmp(node->op->name, "Mod") && node_int(node, "fmod")) return &FMOD;
+  if (!strcmp(node->op->name, "BitShift") && !strcmp(node_string(node, "direction"), "LEFT")) return &LEFT;
   for (int row = 0; row < N_BINARY_OPS; row++) {
     const BinaryOp *op = &BINARY_OPS[row];
     bool runs = dtype_is_float(dtype) ? op->on_float != NULL : op->on_int != NULL;
@@ -104,11 +118,18 @@ static const BinaryOp *binary_op(const Node *node, DType dtype) {
   bug("no reference for %s of %s", node->op->name, dtype_name(dtype));
 }
 
-static void store(Tensor *to, int64_t index, bool floating, double as_float, int64_t as_int) {
+static void store(Tensor *to, int64_t index, bool floating, double as_float, Wide as_int) {
   if (floating && dtype_is_float(to->dtype))
     tensor_set(to, index, as_float);
   else
-    tensor_set_int(to, index, floating ? as_float != 0 : wrap_int(to->dtype, as_int));
+    tensor_set_int(to, index, floating ? as_float != 0 : wrap_int(to->dtype, (int64_t)as_int));
+}
+
+/* An integer to the power of a float, by way of f64 and towards zero. */
+static void pow_to_float(const Tensor *a, int64_t a_index, const Tensor *b, int64_t b_index, Tensor *out, int64_t i) {
+  double power = pow((double)tensor_get_wide(a, a_index), tensor_get(b, b_index));
+  bool fits = power >= -0x1p63 && power < 0x1p63;
+  tensor_set_int(out, i, wrap_int(out->dtype, fits ? (int64_t)power : INT64_MIN));
 }
 
 /* out = op(a, b); out may be a itself where their shapes agree. */
@@ -122,7 +143,11 @@ static const char *apply(const BinaryOp *op, const Tensor *a, const Tensor *b, T
       store(out, i, true, op->on_float(tensor_get(a, walk.offset[0]), tensor_get(b, walk.offset[1])), 0);
       continue;
     }
-    int64_t left = tensor_get_int(a, walk.offset[0]), right = tensor_get_int(b, walk.offset[1]);
+    if (dtype_is_float(b->dtype)) {
+      pow_to_float(a, walk.offset[0], b, walk.offset[1], out, i);
+      continue;
+    }
+    Wide left = tensor_get_wide(a, walk.offset[0]), right = tensor_get_wide(b, walk.offset[1]);
     if (op->divides && right == 0) return "integer division by zero";
     store(out, i, false, 0, op->on_int(left, right));
   }

@@ -91,19 +91,28 @@ static double fold(const Reduction *reduction, const Tensor *x, Walk *box, int64
   return reduction->finish(total, n) + shift;
 }
 
+/* An u64 in the order of i64: its greatest and least are theirs. */
+static int64_t ordered(const Tensor *x, const Reduction *reduction, int64_t value) {
+  bool compares = reduction->step == step_max || reduction->step == step_min;
+  return compares && x->dtype == RNNCC_U64 ? value ^ INT64_MIN : value;
+}
+
 static int64_t fold_int(const Reduction *reduction, const Tensor *x, Walk *box, int64_t base, int64_t n) {
   int64_t total = reduction->int_start;
   for (bool on = walk_begin(box); on; on = walk_next(box))
-    total = reduction->int_step(total, tensor_get_int(x, base + box->offset[0]));
-  if (reduction->finish == finish_mean) total /= n;
-  return total;
+    total = reduction->int_step(total, ordered(x, reduction, tensor_get_int(x, base + box->offset[0])));
+  total = ordered(x, reduction, total);
+  if (reduction->finish != finish_mean) return total;
+  return x->dtype == RNNCC_U64 ? (int64_t)((uint64_t)total / (uint64_t)n) : total / n;
 }
 
 /* The least and greatest of a type stand in for an empty set's maximum and minimum. */
 static int64_t saturate(DType dtype, int64_t value) {
-  int64_t least = dtype == RNNCC_I64 ? INT64_MIN : dtype == RNNCC_I32 ? INT32_MIN : 0;
-  int64_t greatest = dtype == RNNCC_I64 ? INT64_MAX : dtype == RNNCC_I32 ? INT32_MAX : UINT8_MAX;
-  return value < least ? least : value > greatest ? greatest : value;
+  int bits = 8 * (int)dtype_size(dtype);
+  bool sign = dtype == RNNCC_I64 || dtype == RNNCC_I32 || dtype == RNNCC_I16 || dtype == RNNCC_I8;
+  if (value != INT64_MIN && value != INT64_MAX) return value;
+  if (value == INT64_MIN) return sign ? INT64_MIN >> (64 - bits) : 0;
+  return sign ? INT64_MAX >> (64 - bits) : wrap_int(dtype, -1);
 }
 
 const char *ref_reduce(const Node *node, const Tensor *const *inputs, Tensor *const *outputs) {
@@ -139,14 +148,14 @@ const char *ref_reduce(const Node *node, const Tensor *const *inputs, Tensor *co
 
 /* Whether `a` beats `b`, the best so far. `sign` is 1 for the maximum, -1 for the minimum. */
 static bool float_beats(double a, double b, int sign) { return !isnan(b) && (isnan(a) || sign * a > sign * b); }
-static bool int_beats(int64_t a, int64_t b, int sign) { return sign > 0 ? a > b : a < b; }
+static bool int_beats(Wide a, Wide b, int sign) { return sign > 0 ? a > b : a < b; }
 
 static bool beats(const Tensor *x, int64_t a, int64_t b, int sign, bool last) {
   if (dtype_is_float(x->dtype)) {
     double challenger = tensor_get(x, a), best = tensor_get(x, b);
     return float_beats(challenger, best, sign) || (last && challenger == best);
   }
-  int64_t challenger = tensor_get_int(x, a), best = tensor_get_int(x, b);
+  Wide challenger = tensor_get_wide(x, a), best = tensor_get_wide(x, b);
   return int_beats(challenger, best, sign) || (last && challenger == best);
 }
 

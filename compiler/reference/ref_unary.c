@@ -14,7 +14,7 @@ typedef struct UnaryParameters {
 } UnaryParameters;
 
 typedef double UnaryFloat(double x, const UnaryParameters *parameters);
-typedef int64_t UnaryInt(int64_t x);
+typedef Wide UnaryInt(Wide x);
 
 #define UNARY(name, expression)                                                                                        \
   static double name(double x, const UnaryParameters *p) {                                                             \
@@ -67,11 +67,12 @@ static double float_gelu(double x, const UnaryParameters *p) {
   return 0.5 * x * (1 + tanh(M_2_SQRTPI * M_SQRT1_2 * (x + 0.044715 * x * x * x)));
 }
 
-static int64_t int_abs(int64_t x) { return x < 0 ? wrap_sub(0, x) : x; }
-static int64_t int_neg(int64_t x) { return wrap_sub(0, x); }
-static int64_t int_sign(int64_t x) { return (x > 0) - (x < 0); }
-static int64_t int_relu(int64_t x) { return x < 0 ? 0 : x; }
-static int64_t int_not(int64_t x) { return !x; }
+static Wide int_abs(Wide x) { return x < 0 ? -x : x; }
+static Wide int_neg(Wide x) { return -x; }
+static Wide int_sign(Wide x) { return (x > 0) - (x < 0); }
+static Wide int_relu(Wide x) { return x < 0 ? 0 : x; }
+static Wide int_not(Wide x) { return !x; }
+static Wide int_bitwise_not(Wide x) { return ~x; }
 
 static const struct {
   const char *op;
@@ -119,6 +120,7 @@ static const struct {
     {"IsNaN", float_is_nan, NULL},
     {"IsInf", float_is_inf, NULL},
     {"Not", NULL, int_not},
+    {"BitwiseNot", NULL, int_bitwise_not},
 };
 enum { N_UNARY_OPS = sizeof UNARY_OPS / sizeof *UNARY_OPS };
 
@@ -152,7 +154,7 @@ const char *ref_unary(const Node *node, const Tensor *const *inputs, Tensor *con
     if (floating)
       tensor_set(y, i, UNARY_OPS[row].on_float(tensor_get(x, i), &parameters));
     else
-      tensor_set_int(y, i, wrap_int(y->dtype, UNARY_OPS[row].on_int(tensor_get_int(x, i))));
+      tensor_set_int(y, i, wrap_int(y->dtype, (int64_t)UNARY_OPS[row].on_int(tensor_get_wide(x, i))));
   }
   return NULL;
 }
@@ -170,25 +172,33 @@ const char *ref_clip(const Node *node, const Tensor *const *inputs, Tensor *cons
       if (high && value > tensor_get(high, 0)) value = tensor_get(high, 0);
       tensor_set(outputs[0], i, value);
     } else {
-      int64_t value = tensor_get_int(x, i);
-      if (low && value < tensor_get_int(low, 0)) value = tensor_get_int(low, 0);
-      if (high && value > tensor_get_int(high, 0)) value = tensor_get_int(high, 0);
-      tensor_set_int(outputs[0], i, value);
+      Wide value = tensor_get_wide(x, i);
+      if (low && value < tensor_get_wide(low, 0)) value = tensor_get_wide(low, 0);
+      if (high && value > tensor_get_wide(high, 0)) value = tensor_get_wide(high, 0);
+      tensor_set_int(outputs[0], i, (int64_t)value);
     }
   }
   return NULL;
 }
 
 /* Towards zero. ONNX leaves NaN and what does not fit undefined; ONNX Runtime gives what x86 converts to: the least
- * integer, and for u8 the low byte of the conversion to i32. */
+ * integer of i32 or i64, and for narrower types the lowest bytes of a conversion to those. An u64 from 2^63 on is
+ * converted without its highest bit. */
 static int64_t float_to_int(DType to, double value) {
-  double limit = to == RNNCC_I64 ? 0x1p63 : 0x1p31;
-  bool fits = value > (to == RNNCC_I64 ? -0x1p63 - 0x1p11 : -0x1p31 - 1) && value < limit;
-  int64_t least = to == RNNCC_I64 ? INT64_MIN : INT32_MIN;
-  return wrap_int(to, fits ? (int64_t)value : least);
+  bool high = to == RNNCC_U64 && value >= 0x1p63, wide = to == RNNCC_I64 || to == RNNCC_U64 || to == RNNCC_U32;
+  double limit = wide ? 0x1p63 : 0x1p31, rest = high ? value - 0x1p63 : value;
+  bool fits = rest > (wide ? -0x1p63 - 0x1p11 : -0x1p31 - 1) && rest < limit;
+  int64_t converted = fits ? (int64_t)rest : wide ? INT64_MIN : INT32_MIN;
+  return wrap_int(to, high ? (int64_t)((uint64_t)converted ^ UINT64_C(1) << 63) : converted);
 }
 
-static float int_to_float(int64_t value) { return (float)value; } /* rounded once: not by way of double */
+/* Rounded once: not by way of double. */
+static void int_to_float(Tensor *y, int64_t i, Wide value) {
+  if (y->dtype == RNNCC_F32)
+    tensor_set(y, i, (double)(float)value);
+  else
+    tensor_set(y, i, (double)value);
+}
 
 const char *ref_cast(const Node *node, const Tensor *const *inputs, Tensor *const *outputs) {
   (void)node;
@@ -196,10 +206,12 @@ const char *ref_cast(const Node *node, const Tensor *const *inputs, Tensor *cons
   Tensor *y = outputs[0];
   bool from_float = dtype_is_float(x->dtype), to_float = dtype_is_float(y->dtype);
   for (int64_t i = 0, n = tensor_count(x); i < n; i++) {
-    if (from_float && to_float)
+    if (x->dtype == y->dtype)
       copy_element(y, i, x, i);
+    else if (from_float && to_float)
+      tensor_set(y, i, tensor_get(x, i));
     else if (to_float)
-      tensor_set(y, i, int_to_float(tensor_get_int(x, i)));
+      int_to_float(y, i, tensor_get_wide(x, i));
     else if (from_float && y->dtype == RNNCC_BOOL)
       tensor_set_int(y, i, tensor_get(x, i) != 0);
     else if (from_float)

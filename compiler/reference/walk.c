@@ -68,6 +68,11 @@ void copy_element(Tensor *to, int64_t to_index, const Tensor *from, int64_t from
   memcpy((char *)to->data + (size_t)to_index * size, (const char *)from->data + (size_t)from_index * size, size);
 }
 
+Wide tensor_get_wide(const Tensor *tensor, int64_t index) {
+  int64_t value = tensor_get_int(tensor, index);
+  return tensor->dtype == RNNCC_U64 ? (Wide)(uint64_t)value : (Wide)value;
+}
+
 int64_t wrap_int(DType dtype, int64_t value) {
   switch (dtype) {
   case RNNCC_I8:

@@ -3,7 +3,7 @@
 and products exact in any order, so that results can be compared bit for bit."""
 import numpy
 
-from support.model_builder import Model, random_array
+from support.model_builder import Model, random_array, type_name
 
 CASES = {}
 INEXACT = set()  # cases whose results depend on the order of sums or on how a function is approximated
@@ -44,7 +44,7 @@ def one_op(op, arrays, constants=(), outputs=1, **attributes):
 
 
 def model_type(array):
-    return {"float32": "f32", "int32": "i32", "int64": "i64", "uint8": "u8", "bool": "bool"}[str(array.dtype)]
+    return type_name(array)
 
 
 # Element-wise, one input

@@ -94,6 +94,7 @@ int main(int argc, char **argv) {
   command.graph->target = target_find("native");
   verify(command.graph);
   infer_shapes(command.graph);
+  fit_types(command.graph);
   expand(command.graph);
   if (simplified) {
     simplify(command.graph);

@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Reductions of integers and of f64 over any axes, as reduce.c, one element after the other. Sums and products of
+ * integers wrap around, and their mean is rounded towards zero.
+ */
+#include "double.h"
+#include "kernel.h"
+#include "rows.h"
+
+/* legal: double int64_t int32_t int16_t int8_t uint64_t uint32_t uint16_t uint8_t */
+typedef int64_t T;
+/* What totals are formed in: of integers modulo 2^64.
+ * legal: double uint64_t */
+typedef uint64_t Total;
+
+/* 0: sum; 1: maximum; 2: minimum; 3: product; 4: sum of squares; 5: sum of magnitudes; 6: mean. Of f64 alone, 7: root
+ * of the sum of squares; 8: logarithm of the sum; 9: of the sum of exponentials. legal: 0..9 */
+enum { OPERATION = 0 };
+/* Axes before the last that are kept. The last is one of extent n: reduced, or of extent 1.
+ * legal: 0..8 */
+enum { KEPT = 1 };
+/* Axes before the last that are reduced.
+ * legal: 0..8 */
+enum { REDUCED = 0 };
+
+enum { FLOATING = (Total)0.5 > 0, SIGNED = (T)-1 < 0 };
+
+static inline Total neutral(void) {
+  uint64_t least = SIGNED ? (uint64_t)1 << (8 * sizeof(T) - 1) : 0;
+  if (OPERATION == 1) return FLOATING ? (Total)-__builtin_inf() : (Total)least;
+  if (OPERATION == 2) return FLOATING ? (Total)__builtin_inf() : (Total)(least - 1);
+  return OPERATION == 3;
+}
+
+/* A NaN that is the greatest so far stays, and one that comes takes its place. */
+static inline Total combined(Total total, T x) {
+  Total wide = (Total)x;
+  if (OPERATION == 1) return x > (T)total || x != x ? wide : total;
+  if (OPERATION == 2) return x < (T)total || x != x ? wide : total;
+  if (OPERATION == 3) return total * wide;
+  if (OPERATION == 4 || OPERATION == 7) return total + wide * wide;
+  if (OPERATION == 5) return total + (x < 0 ? 0 - wide : wide);
+  if (OPERATION == 9) return total + (Total)exp_f64((double)x);
+  return total + wide;
+}
+
+static inline T finished(Total total, T shift, int64_t count) {
+  if (OPERATION == 6 && FLOATING) return (T)(total / (Total)count);
+  if (OPERATION == 6 && count == 0) return 0;
+  if (OPERATION == 6) return SIGNED ? (T)((int64_t)total / count) : (T)(total / (uint64_t)count);
+  if (OPERATION == 7) return (T)__builtin_elementwise_sqrt((double)total);
+  if (OPERATION == 8) return (T)log_f64((double)total);
+  if (OPERATION == 9) return (T)log_f64((double)total) + shift;
+  return (T)total;
+}
+
+/* The greatest: exponentials of what is less by it neither overflow nor all vanish. */
+static T greatest(const T *x, Rows *reduced, int64_t rows, int64_t n, int64_t step) {
+  T most = x[0];
+  if (rows > 0) rows_seek(reduced, 0);
+  for (int64_t row = 0; row < rows; row++) {
+    for (int64_t i = 0; i < n; i++)
+      most = x[reduced->offset[0] + i * step] > most ? x[reduced->offset[0] + i * step] : most;
+    rows_next(reduced);
+  }
+  return most - most == 0 ? most : 0;
+}
+
+/* n elements, `step` apart, of each reduced row. */
+static T reduce_one(const T *x, Rows *reduced, int64_t rows, int64_t n, int64_t step) {
+  Total total = neutral();
+  T shift = 0;
+  if (OPERATION == 9 && rows * n > 0) shift = greatest(x, reduced, rows, n, step);
+  if (rows > 0) rows_seek(reduced, 0);
+  for (int64_t row = 0; row < rows; row++) {
+    for (int64_t i = 0; i < n; i++) total = combined(total, (T)(x[reduced->offset[0] + i * step] - shift));
+    rows_next(reduced);
+  }
+  return finished(total, shift, rows * n);
+}
+
+/* kept_* and reduced_*: axes with their strides in elements, but for the last reduced one: n elements, `step` apart. */
+static void reduce_plain(const Team *team, const T *x, T *y, const int64_t *kept_extent, const int64_t *kept_stride,
+                         const int64_t *reduced_extent, const int64_t *reduced_stride, int64_t n, int64_t step) {
+  Rows kept = {.axes = KEPT, .extent = kept_extent, .stride = {kept_stride, kept_stride, kept_stride}};
+  Rows reduced = {
+      .axes = REDUCED, .extent = reduced_extent, .stride = {reduced_stride, reduced_stride, reduced_stride}};
+  int64_t item, end;
+  team_share(team, rows_count(KEPT, kept_extent), &item, &end);
+  if (item == end) return;
+  rows_seek(&kept, item);
+  for (; item < end; item++) {
+    y[item] = reduce_one(x + kept.offset[0], &reduced, rows_count(REDUCED, reduced_extent), n, step);
+    rows_next(&kept);
+  }
+}
