@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "expand/formula.h"
 
+#include "graph/shape.h"
 #include "ir/tensor.h"
 
 static Value *applied(const Formula *f, const char *op, int n, Value *const *inputs, const Attribute *attribute) {
@@ -41,6 +42,27 @@ Value *floats(const Formula *f, int rank, const int64_t *shape, const float *dat
 
 Value *reduced(const Formula *f, const char *op, Value *x, int n, const int64_t *axes) {
   return apply2(f, op, x, integers(f, n, axes));
+}
+
+Value *summed_away(const Formula *f, Value *x, int n, const int64_t *axes) {
+  const Attribute attribute = attribute_int("keepdims", 0);
+  return applied(f, "ReduceSum", 2, (Value *const[]){x, integers(f, n, axes)}, &attribute);
+}
+
+Value *reshaped(const Formula *f, Value *x, int rank, const Dim *const *shape) {
+  int64_t target[MAX_RANK];
+  int open = 0, same = rank == x->rank;
+  for (int axis = 0; axis < rank; axis++) {
+    bool own = axis < x->rank && same_dim(x->shape[axis], shape[axis]);
+    same &= own;
+    target[axis] = dim_is_const(shape[axis]) ? dim_value(shape[axis]) : own ? 0 : -1;
+    open += target[axis] == -1;
+  }
+  if (same) return x;
+  if (open > 1)
+    fatal_at(f->where, EXIT_UNSUPPORTED, "`%.200s`: %d extents that are merged are known at run time only; one may be",
+             f->name, open);
+  return apply2(f, "Reshape", x, integers(f, rank, target));
 }
 
 Value *cast(const Formula *f, Value *x, DType to) {

@@ -28,6 +28,11 @@ Value *floats(const Formula *f, int rank, const int64_t *shape, const float *dat
 
 /* `op` is ReduceSum, ReduceMean, ...; the axes stay, of extent 1. */
 Value *reduced(const Formula *f, const char *op, Value *x, int n, const int64_t *axes);
+/* The sum along the axes, which go. */
+Value *summed_away(const Formula *f, Value *x, int n, const int64_t *axes);
+/* In this shape: each extent is known, or that of x on the same axis, or the one that is left. Ends the compilation
+ * where more than one is. */
+Value *reshaped(const Formula *f, Value *x, int rank, const Dim *const *shape);
 Value *cast(const Formula *f, Value *x, DType to);
 Value *gathered(const Formula *f, Value *x, Value *indices, int64_t axis);
 Value *with_axis(const Formula *f, Value *x, int64_t axis); /* of extent 1, before `axis` */
