@@ -77,12 +77,21 @@ static bool is_as_wanted(const Value *value, int block) {
   return can_be_blocked(value) && same_bytes(value, block ? block : value->channel_block);
 }
 
+/* A chain's members read it by the same name. */
+static void read_instead(Node *node, int input, Value *value) {
+  const Value *before = node->inputs[input];
+  node->inputs[input] = value;
+  for (int m = 0; m < node->n_members; m++)
+    for (int i = 0; i < node->members[m]->n_inputs; i++)
+      if (node->members[m]->inputs[i] == before) node->members[m]->inputs[i] = value;
+}
+
 static void settle_inputs(Graph *graph, Transforms *made, Node *node) {
   for (int i = 0; i < node->n_inputs; i++) {
     Value *value = node->inputs[i];
     if (!value || value->data || (!node->blocked && !value->channel_block)) continue;
     int block = wanted_block(graph, node, i);
-    if (!is_as_wanted(value, block)) node->inputs[i] = in_layout(graph, made, value, block);
+    if (!is_as_wanted(value, block)) read_instead(node, i, in_layout(graph, made, value, block));
   }
 }
 
