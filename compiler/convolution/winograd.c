@@ -40,9 +40,8 @@ static const char *plan_text(Arena *arena, const WinogradLayer *l, const Winogra
 }
 
 static ConvSchedule *choose(Graph *graph, const Node *node, const Convolution *conv) {
-  (void)node;
   const Dim *images = conv->x->shape[0];
-  if (blocked_of(graph, conv->x).block != graph->target->lanes || dim_optimum(images) == 0) return NULL;
+  if (node->exact || blocked_of(graph, conv->x).block != graph->target->lanes || dim_optimum(images) == 0) return NULL;
   WinogradSchedule *schedule = ARENA_NEW(graph->arena, WinogradSchedule);
   schedule->base.conv = *conv;
   schedule->base.reads_residual_last = true;

@@ -37,7 +37,7 @@ static bool has_constants(const Node *conv) {
 static bool weights_of(const Node *node, Weights *weights) {
   const struct WeightRow *op = ops, *end = ops + sizeof ops / sizeof *ops;
   while (op < end && strcmp(op->op, node->op->name)) op++;
-  if (op == end || !has_constants(node)) return false;
+  if (op == end || node->exact || !has_constants(node)) return false;
   const Value *w = node->inputs[1];
   weights->data = w->data;
   weights->rows = dim_value(w->shape[0]);

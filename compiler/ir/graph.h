@@ -122,6 +122,7 @@ struct Node {
   Node **members;
 
   bool blocked; /* its kernels run on blocked tensors; set by choose_layouts */
+  bool exact;   /* a convolution of whole numbers that f32 adds exactly: it stays as it is, without Winograd */
 
   const RecurrentVariant *variant; /* of a recurrent op, set by plan_recurrent */
   Schedule *schedule;              /* chosen knobs; NULL before candidates */

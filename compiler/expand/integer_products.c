@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Matrix products and convolutions of quantised numbers, which are whole and small: as long as no sum of magnitudes is
+ * past 2^24, f32 holds every partial sum, and the f32 kernels give the exact result in whatever order they add. Where
+ * the weights are constants it is known how far the sums reach, mostly not half as far. What reaches further is cut
+ * along its depth into parts that do not; their results are added as i32.
+ */
+#include <math.h>
+
+#include "expand/quantised.h"
+#include "graph/shape.h"
+#include "ir/tensor.h"
+
+static const double EXACT = 0x1p24; /* whole numbers up to here are f32 numbers */
+
+/* One operand and its zero point, one or one for each of an axis. */
+typedef struct Whole {
+  Value *x, *zero;
+  int axis; /* negative: from the end */
+} Whole;
+
+/* sum over k < depth and p < points of a[.., k, ..] * w[m, k, p], m < outputs; w's elements stand at the strides. */
+typedef struct Product {
+  Whole a, w;
+  int64_t batches, outputs, depth, points;
+  int64_t output_stride, depth_stride;
+} Product;
+
+static Value *centred(const Formula *f, const Whole *it) {
+  return less_zero_point(f, it->x, along_axis(f, it->zero, it->axis, it->x->rank));
+}
+
+/* How far a number may be from its zero point. */
+static double greatest_magnitude(const Whole *it) {
+  double least = it->x->dtype == RNNCC_I8 ? INT8_MIN : 0, most = 0;
+  if (!it->zero) return 255 + least > -least ? 255 + least : -least;
+  if (!it->zero->data) return 255;
+  const Tensor zeros = {.dtype = it->zero->dtype, .data = (void *)it->zero->data};
+  for (int64_t i = 0; i < value_count(it->zero); i++) {
+    double zero = tensor_get(&zeros, i);
+    most = fmax(most, fmax(zero - least, least + 255 - zero));
+  }
+  return most;
+}
+
+static bool weights_known(const Product *p) {
+  const Value *zero = p->w.zero;
+  return p->w.x->data && (!zero || (zero->data && (value_count(zero) == 1 || value_count(zero) == p->outputs)));
+}
+
+/* The greatest sum of magnitudes of an output's weights in a part of the depth. */
+static double weight_reach(const Product *p, int64_t begin, int64_t end) {
+  if (!weights_known(p)) return greatest_magnitude(&p->w) * (double)((end - begin) * p->points);
+  const Tensor weights = {.dtype = p->w.x->dtype, .data = (void *)p->w.x->data};
+  const Tensor zeros = {.dtype = p->w.x->dtype, .data = p->w.zero ? (void *)p->w.zero->data : NULL};
+  bool each = p->w.zero && value_count(p->w.zero) > 1;
+  double most = 0;
+  for (int64_t i = 0; i < p->batches * p->outputs; i++) {
+    int64_t batch = i / p->outputs, m = i % p->outputs;
+    int64_t first = batch * p->outputs * p->depth * p->points + m * p->output_stride;
+    double zero = p->w.zero ? tensor_get(&zeros, each ? m : 0) : 0, sum = 0;
+    for (int64_t k = begin; k < end; k++)
+      for (int64_t q = 0; q < p->points; q++) sum += fabs(tensor_get(&weights, first + k * p->depth_stride + q) - zero);
+    most = fmax(most, sum);
+  }
+  return most;
+}
+
+static int64_t part_begin(const Product *p, int64_t part, int64_t parts) { return p->depth * part / parts; }
+
+static bool parts_fit(const Product *p, int64_t parts, double room) {
+  double a = greatest_magnitude(&p->a);
+  for (int64_t i = 0; i < parts; i++)
+    if (a * weight_reach(p, part_begin(p, i, parts), part_begin(p, i + 1, parts)) > room) return false;
+  return true;
+}
+
+static int64_t parts_of(const Product *p) {
+  int64_t parts = 1;
+  while (parts < p->depth && !parts_fit(p, parts, EXACT)) parts++;
+  return parts;
+}
+
+/* The product of a part of the depth, in f32. */
+typedef Value *PartProduct(const Formula *f, const Node *node, Value *a, Value *w, Value *bias);
+
+static Value *sum_of_parts(const Formula *f, const Node *node, const Product *p, int64_t parts, int a_axis, int w_axis,
+                           PartProduct *product) {
+  Value *a = centred(f, &p->a), *w = centred(f, &p->w), *sum = NULL;
+  for (int64_t i = 0; i < parts; i++) {
+    int64_t begin = part_begin(p, i, parts), end = part_begin(p, i + 1, parts);
+    const Range of_a = {a_axis, begin, end}, of_w = {w_axis, begin, end};
+    Value *part = product(f, node, build_slice(f, a, 1, &of_a), build_slice(f, w, 1, &of_w), NULL);
+    part = cast(f, part, RNNCC_I32);
+    sum = sum ? plus(f, sum, part) : part;
+  }
+  return sum;
+}
+
+/* ---- matrix products ---- */
+
+static Value *matmul_part(const Formula *f, const Node *node, Value *a, Value *w, Value *bias) {
+  (void)node, (void)bias;
+  return apply2(f, "MatMul", a, w);
+}
+
+static Product matmul_of(Whole a, Whole b) {
+  bool column = b.x->rank == 1, known = value_static(b.x);
+  Product p = {.a = a, .w = b, .points = 1, .batches = 1};
+  const Dim *depth = a.x->shape[a.x->rank - 1];
+  p.depth = dim_upper(depth);
+  p.outputs = column ? 1 : dim_upper(b.x->shape[b.x->rank - 1]);
+  p.output_stride = 1;
+  p.depth_stride = p.outputs;
+  if (known) p.batches = value_count(b.x) / (p.outputs * p.depth);
+  return p;
+}
+
+/* In i32, or in f32 if that is exact. Depths that only run time knows, and deep ones, are left to plain loops. */
+static Value *integer_matmul(const Formula *f, const Node *node, Whole a, Whole b) {
+  enum { MOST_PARTS = 64 };
+  Product p = matmul_of(a, b);
+  if (parts_fit(&p, 1, EXACT)) return matmul_part(f, node, centred(f, &a), centred(f, &b), NULL);
+  int64_t parts = parts_of(&p);
+  if (dim_is_const(a.x->shape[a.x->rank - 1]) && parts <= MOST_PARTS)
+    return sum_of_parts(f, node, &p, parts, a.x->rank - 1, b.x->rank > 1 ? b.x->rank - 2 : 0, matmul_part);
+  return apply2(f, "MatMul", cast(f, centred(f, &a), RNNCC_I32), cast(f, centred(f, &b), RNNCC_I32));
+}
+
+static int row_axis(const Value *a) { return a->rank > 1 ? -2 : -1; }
+
+static Value *input_of(const Node *node, int input) { return input < node->n_inputs ? node->inputs[input] : NULL; }
+
+void expand_matmul_integer(const Formula *f, const Node *node, Value **results) {
+  const Whole a = {node->inputs[0], input_of(node, 2), row_axis(node->inputs[0])};
+  const Whole b = {node->inputs[1], input_of(node, 3), -1};
+  results[0] = cast(f, integer_matmul(f, node, a, b), RNNCC_I32);
+}
+
+/* The product's scale, a_scale * b_scale / y_scale, is rounded before it is used, as ONNX Runtime does. */
+void expand_qlinear_matmul(const Formula *f, const Node *node, Value **results) {
+  Value *const *in = node->inputs;
+  const Whole a = {in[0], in[2], row_axis(in[0])}, b = {in[3], in[5], -1};
+  Value *sums = cast(f, integer_matmul(f, node, a, b), RNNCC_F32);
+  Value *scale = over(f, times(f, along_axis(f, in[1], row_axis(in[0]), in[0]->rank), in[4]), in[6]);
+  results[0] = quantised(f, times(f, sums, scale), in[7], node->outputs[0]->dtype);
+}
+
+/* ---- convolutions ---- */
+
+static Value *conv_part(const Formula *f, const Node *node, Value *x, Value *w, Value *bias) {
+  Value *const inputs[] = {x, w, bias};
+  Node *conv = build_op(f, "Conv", bias ? 3 : 2, inputs, 1, node->n_attributes, node->attributes);
+  conv->exact = true;
+  return conv->outputs[0];
+}
+
+static Product conv_of(Whole x, Whole w) {
+  const Value *weights = w.x;
+  Product p = {.a = x, .w = w, .batches = 1};
+  p.outputs = dim_value(weights->shape[0]);
+  p.depth = dim_value(weights->shape[1]);
+  p.points = 1;
+  for (int axis = 2; axis < weights->rank; axis++) p.points *= dim_value(weights->shape[axis]);
+  p.depth_stride = p.points;
+  p.output_stride = p.depth * p.points;
+  return p;
+}
+
+/* Each group as a convolution of its own, since a part of the depth is not next to itself in them all. */
+static Value *conv_by_groups(const Formula *f, const Node *node, const Product *p, int64_t groups, int64_t parts) {
+  Value **results = ARENA_ARRAY(f->graph->arena, Value *, groups);
+  Node one_group = *node;
+  one_group.attributes = ARENA_ARRAY(f->graph->arena, Attribute, node->n_attributes);
+  one_group.n_attributes = 0;
+  for (int i = 0; i < node->n_attributes; i++)
+    if (node_attribute(node, "group") != &node->attributes[i])
+      one_group.attributes[one_group.n_attributes++] = node->attributes[i];
+  int64_t rows = p->outputs / groups;
+  for (int64_t g = 0; g < groups; g++) {
+    const Range channels = {1, g * p->depth, (g + 1) * p->depth}, outputs = {0, g * rows, (g + 1) * rows};
+    Product group = *p;
+    group.outputs = rows;
+    group.a.x = build_slice(f, p->a.x, 1, &channels);
+    group.w.x = build_slice(f, p->w.x, 1, &outputs);
+    if (p->w.zero && value_count(p->w.zero) > 1) group.w.zero = build_slice(f, p->w.zero, 1, &outputs);
+    results[g] = sum_of_parts(f, &one_group, &group, parts, 1, 1, conv_part);
+  }
+  return build_concat(f, (int)groups, results, 1);
+}
+
+/* `bias` is i32 [M], or NULL. */
+static Value *integer_conv(const Formula *f, const Node *node, Whole x, Whole w, Value *bias) {
+  Product p = conv_of(x, w);
+  if (parts_fit(&p, 1, EXACT)) {
+    Value *sums = conv_part(f, node, centred(f, &x), centred(f, &w), NULL);
+    if (!bias) return sums;
+    return plus(f, cast(f, sums, RNNCC_I32), along_axis(f, bias, 1, x.x->rank));
+  }
+  int64_t groups = node_int(node, "group"), parts = parts_of(&p);
+  Value *sums =
+      groups == 1 ? sum_of_parts(f, node, &p, parts, 1, 1, conv_part) : conv_by_groups(f, node, &p, groups, parts);
+  return bias ? plus(f, sums, along_axis(f, bias, 1, x.x->rank)) : sums;
+}
+
+void expand_conv_integer(const Formula *f, const Node *node, Value **results) {
+  const Whole x = {node->inputs[0], input_of(node, 2), 0}, w = {node->inputs[1], input_of(node, 3), 0};
+  results[0] = cast(f, integer_conv(f, node, x, w, NULL), RNNCC_I32);
+}
+
+void expand_qlinear_conv(const Formula *f, const Node *node, Value **results) {
+  Value *const *in = node->inputs;
+  const Whole x = {in[0], in[2], 0}, w = {in[3], in[5], 0};
+  Value *sums = cast(f, integer_conv(f, node, x, w, input_of(node, 8)), RNNCC_F32);
+  Value *scale = over(f, times(f, in[1], along_axis(f, in[4], 1, in[0]->rank)), in[6]);
+  results[0] = quantised(f, times(f, sums, scale), in[7], node->outputs[0]->dtype);
+}

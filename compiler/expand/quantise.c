@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * To and from quantised numbers: y = saturate(round(x / scale) + zero point), x = (y - zero point) * scale, the scale
+ * and the zero point of the whole tensor or of an axis. All of it in f32, which holds every number of 16 bits.
+ */
+#include "expand/quantised.h"
+
+Value *along_axis(const Formula *f, Value *parameters, int64_t axis, int rank) {
+  const Dim *shape[MAX_RANK];
+  if (!parameters) return NULL;
+  if (parameters->rank != 1) return parameters;
+  int own = value_max_count(parameters) == 1 ? 0 : rank - normal_axis(axis, rank);
+  for (int i = 0; i < own; i++) shape[i] = i ? dim_const(f->graph->dims, 1) : parameters->shape[0];
+  return build_reshape(f, parameters, own, shape);
+}
+
+Value *less_zero_point(const Formula *f, Value *x, Value *zero) {
+  Value *number = cast(f, x, RNNCC_F32);
+  return zero ? minus(f, number, cast(f, zero, RNNCC_F32)) : number;
+}
+
+static double least_of(DType dtype) { return dtype == RNNCC_I8 ? INT8_MIN : dtype == RNNCC_I16 ? INT16_MIN : 0; }
+static double greatest_of(DType dtype) {
+  static const double greatest[] = {
+      [RNNCC_I8] = INT8_MAX, [RNNCC_I16] = INT16_MAX, [RNNCC_U8] = UINT8_MAX, [RNNCC_U16] = UINT16_MAX};
+  return greatest[dtype];
+}
+
+Value *quantised(const Formula *f, Value *x, Value *zero, DType to) {
+  Value *y = apply(f, "Round", x);
+  if (zero) y = plus(f, y, cast(f, zero, RNNCC_F32));
+  return cast(f, apply3(f, "Clip", y, number(f, y, least_of(to)), number(f, y, greatest_of(to))), to);
+}
+
+void expand_quantize(const Formula *f, const Node *node, Value **results) {
+  int rank = node->inputs[0]->rank;
+  int64_t axis = node_int(node, "axis");
+  Value *scale = along_axis(f, node->inputs[1], axis, rank);
+  Value *zero = along_axis(f, node->n_inputs > 2 ? node->inputs[2] : NULL, axis, rank);
+  results[0] = quantised(f, over(f, node->inputs[0], scale), zero, node->outputs[0]->dtype);
+}
+
+/* Of i32 the difference may be more than f32 holds: it is taken before. */
+void expand_dequantize(const Formula *f, const Node *node, Value **results) {
+  Value *x = node->inputs[0];
+  int64_t axis = node_int(node, "axis");
+  Value *zero = along_axis(f, node->n_inputs > 2 ? node->inputs[2] : NULL, axis, x->rank);
+  if (x->dtype == RNNCC_I32 && zero) {
+    x = minus(f, x, zero);
+    zero = NULL;
+  }
+  results[0] = times(f, less_zero_point(f, x, zero), along_axis(f, node->inputs[1], axis, x->rank));
+}
+
+/* The range of x and 0 in 255 steps; a tensor of zeros has steps of 1. */
+void expand_dynamic_quantize(const Formula *f, const Node *node, Value **results) {
+  Value *x = node->inputs[0], *none = number(f, x, 0), *levels = number(f, x, UINT8_MAX);
+  const Attribute all = attribute_int("keepdims", 0);
+  Value *least = build_op(f, "ReduceMin", 1, &x, 1, 1, &all)->outputs[0];
+  Value *most = build_op(f, "ReduceMax", 1, &x, 1, 1, &all)->outputs[0];
+  least = apply2(f, "Min", least, none);
+  Value *range = minus(f, apply2(f, "Max", most, none), least);
+  Value *steps = apply3(f, "Where", apply2(f, "Equal", range, none), number(f, x, 1), over(f, range, levels));
+  Value *zero = quantised(f, over(f, minus(f, none, least), steps), NULL, RNNCC_U8);
+  results[0] = quantised(f, over(f, x, steps), zero, RNNCC_U8);
+  results[1] = steps;
+  results[2] = zero;
+}

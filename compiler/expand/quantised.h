@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: MIT */
+/* What the expansions of quantised operators share. Zero points may be NULL: they are 0. */
+#ifndef RNNCC_QUANTISED_H
+#define RNNCC_QUANTISED_H
+
+#include "expand/expansion.h"
+
+/* Scales or zero points of an axis, one or [C], so that they broadcast to a tensor of `rank` axes. */
+Value *along_axis(const Formula *f, Value *parameters, int64_t axis, int rank);
+
+/* x - zero, in f32. */
+Value *less_zero_point(const Formula *f, Value *x, Value *zero);
+
+/* round(x) + zero, halves to even, saturated. */
+Value *quantised(const Formula *f, Value *x, Value *zero, DType to);
+
+#endif

@@ -1,0 +1,129 @@
+# SPDX-License-Identifier: MIT
+"""Random quantised operators: QUANTISED[name](rng) -> (Model, feeds). Scales are powers of two where results are compared
+bit for bit, so that no rounding before the last one can differ."""
+import numpy
+
+from graphs.op_models import one_op
+from support.model_builder import TYPES
+
+QUANTISED = {}
+
+
+def case(build):
+    QUANTISED[build.__name__] = build
+    return build
+
+
+def integers(rng, dtype, shape):
+    limits = numpy.iinfo(TYPES[dtype][0])
+    return rng.integers(limits.min, limits.max + 1, shape).astype(TYPES[dtype][0])
+
+
+def scale(rng, shape=()):
+    return (2.0 ** rng.integers(-6, 3, shape)).astype(numpy.float32)
+
+
+def eight_bits(rng):
+    return str(rng.choice(["u8", "i8"]))
+
+
+@case
+def quantize(rng):
+    dtype, shape = str(rng.choice(["u8", "i8", "u16", "i16"])), (3, 5, 7)
+    x = (rng.integers(-2000, 2000, shape) / 8).astype(numpy.float32)
+    zero = integers(rng, dtype, ())
+    return one_op("QuantizeLinear", [x, scale(rng), zero if dtype != "u8" or rng.random() < 0.7 else None])
+
+
+@case
+def quantize_axis(rng):
+    dtype, axis = eight_bits(rng), int(rng.integers(-3, 3))
+    x = (rng.integers(-2000, 2000, (3, 5, 7)) / 8).astype(numpy.float32)
+    extent = x.shape[axis]
+    return one_op("QuantizeLinear", [x, scale(rng, extent), integers(rng, dtype, extent)], axis=axis)
+
+
+@case
+def dequantize(rng):
+    dtype = str(rng.choice(["u8", "i8", "u16", "i16"]))
+    return one_op("DequantizeLinear", [integers(rng, dtype, (4, 9)), scale(rng), integers(rng, dtype, ())])
+
+
+@case
+def dequantize_i32(rng):
+    return one_op("DequantizeLinear", [integers(rng, "i32", (4, 9)), scale(rng)])
+
+
+@case
+def dequantize_axis(rng):
+    dtype, axis = eight_bits(rng), int(rng.integers(0, 3))
+    x = integers(rng, dtype, (3, 5, 7))
+    return one_op("DequantizeLinear", [x, scale(rng, x.shape[axis]), integers(rng, dtype, x.shape[axis])], axis=axis)
+
+
+@case
+def dynamic_quantize(rng):
+    x = rng.uniform(-3, 5, (6, 7)).astype(numpy.float32)
+    return one_op("DynamicQuantizeLinear", [x if rng.random() < 0.7 else numpy.abs(x) + 1], outputs=3)
+
+
+def zero_point(rng, dtype, shape=()):
+    return None if rng.random() < 0.3 else integers(rng, dtype, shape)
+
+
+def constants(rng, *indices):
+    return indices if rng.random() < 0.5 else ()
+
+
+@case
+def matmul_integer(rng):
+    a, b = eight_bits(rng), eight_bits(rng)
+    M, K, N = (int(rng.integers(1, most)) for most in (9, 700, 40))
+    batch = (2,) if rng.random() < 0.3 else ()
+    rows = zero_point(rng, a)
+    columns = zero_point(rng, b, N if rng.random() < 0.5 else ())
+    return one_op("MatMulInteger", [integers(rng, a, (*batch, M, K)), integers(rng, b, (*batch, K, N)), rows, columns],
+                  constants=constants(rng, 1, 3))
+
+
+@case
+def qlinear_matmul(rng):
+    a, y = eight_bits(rng), None
+    b = "i8" if a == "i8" else eight_bits(rng)
+    y = a
+    M, K, N = (int(rng.integers(1, most)) for most in (9, 400, 40))
+    per_column = N if rng.random() < 0.5 else ()
+    inputs = [integers(rng, a, (M, K)), scale(rng), integers(rng, a, ()), integers(rng, b, (K, N)),
+              scale(rng, per_column), integers(rng, b, per_column) if b == "i8" else integers(rng, b, per_column),
+              numpy.float32(2.0 ** 7), integers(rng, y, ())]
+    return one_op("QLinearMatMul", inputs, constants=constants(rng, 3, 4, 5))
+
+
+def convolution(rng):
+    """(shape of x, shape of w, attributes)"""
+    groups = int(rng.choice([1, 1, 2]))
+    channels, kernels = groups * int(rng.integers(1, 60)), groups * int(rng.integers(1, 20))
+    side, window = int(rng.integers(5, 12)), int(rng.integers(1, 4))
+    attributes = {"group": groups, "strides": [int(rng.integers(1, 3))] * 2, "pads": [int(p) for p in rng.integers(0, 2, 4)]}
+    return (int(rng.integers(1, 3)), channels, side, side + 1), (kernels, channels // groups, window, window), attributes
+
+
+@case
+def conv_integer(rng):
+    x, w, attributes = convolution(rng)
+    return one_op("ConvInteger", [integers(rng, "u8", x), integers(rng, "u8", w), zero_point(rng, "u8"),
+                                  zero_point(rng, "u8")], constants=constants(rng, 1, 3), **attributes)
+
+
+@case
+def qlinear_conv(rng):
+    x, w, attributes = convolution(rng)
+    dtype, kernels = eight_bits(rng), w[0]
+    weights = "i8" if dtype == "i8" else eight_bits(rng)
+    each = kernels if weights == "i8" and rng.random() < 0.6 else ()
+    zero = numpy.zeros(each, TYPES[weights][0]) if weights == "i8" else integers(rng, weights, ())
+    inputs = [integers(rng, dtype, x), scale(rng), integers(rng, dtype, ()), integers(rng, weights, w),
+              scale(rng, each), zero, numpy.float32(2.0 ** 9), integers(rng, dtype, ())]
+    if rng.random() < 0.6:
+        inputs.append(rng.integers(-(2**15), 2**15, kernels).astype(numpy.int32))
+    return one_op("QLinearConv", inputs, constants=constants(rng, 3, 4, 5, 8), **attributes)
