@@ -14,7 +14,7 @@
 typedef struct Fit {
   Graph *graph;
   int n_values;   /* before the pass */
-  Value **as_f32; /* by id, of f16 values: the same in f32, NULL: not there yet */
+  Value **as_f32; /* by id, of f16, i8 and u8 values: the same in f32, NULL: not there yet */
 } Fit;
 
 static Builder builder_at(const Fit *fit, const Node *node) { return (Builder){fit->graph, node->name, node->where}; }
@@ -27,9 +27,9 @@ static Value *cast_to(const Builder *builder, Value *value, DType to) {
 static Value *constant_in_f32(Graph *graph, const Value *value) {
   int64_t shape[MAX_RANK], count = value_count(value);
   for (int axis = 0; axis < value->rank; axis++) shape[axis] = dim_value(value->shape[axis]);
-  const Tensor halves = {.dtype = RNNCC_F16, .data = (void *)value->data};
+  const Tensor narrow = {.dtype = value->dtype, .data = (void *)value->data};
   float *data = ARENA_ARRAY(graph->arena, float, count);
-  for (int64_t i = 0; i < count; i++) data[i] = (float)tensor_get(&halves, i);
+  for (int64_t i = 0; i < count; i++) data[i] = (float)tensor_get(&narrow, i);
   return graph_constant(graph, value->name, RNNCC_F32, value->rank, shape, data);
 }
 
@@ -44,14 +44,23 @@ static Value *in_f32(const Fit *fit, const Node *node, Value *value) {
 
 static bool is_half(const Value *value) { return value && value->dtype == RNNCC_F16; }
 
+/* Of what it holds f32 holds every number, and the op, which chooses among them, is asked to choose there. */
+static bool is_chosen_in_f32(const Node *node, const Value *value) {
+  bool pool = !strcmp(node->op->name, "MaxPool");
+  return value && pool && (value->dtype == RNNCC_U8 || value->dtype == RNNCC_I8);
+}
+
+static bool widens(const Node *node, const Value *value) { return is_half(value) || is_chosen_in_f32(node, value); }
+
 static bool at_hand_in_f32(const Fit *fit, const Value *value) {
   return value->data || (value->id < fit->n_values && fit->as_f32[value->id]);
 }
 
 /* An op that moves elements takes f16 too, but not where it would have to be rounded for it. Cast is asked to round. */
-static bool computes_on_halves(const Fit *fit, const Node *node) {
+static bool computes_in_f32(const Fit *fit, const Node *node) {
   bool any = false, at_hand = strcmp(node->op->name, "Cast") != 0;
   for (int i = 0; i < node->n_inputs; i++) {
+    if (is_chosen_in_f32(node, node->inputs[i])) return true;
     if (!is_half(node->inputs[i])) continue;
     if (!op_lists_type(node, i)) return true;
     any |= !node->inputs[i]->data;
@@ -61,28 +70,28 @@ static bool computes_on_halves(const Fit *fit, const Node *node) {
 }
 
 /* What was f16 of its results is rounded for those who still read it so. */
-static void round_results(const Fit *fit, Node *node, Value *const *halves) {
+static void round_results(const Fit *fit, Node *node, Value *const *narrow) {
   const Builder builder = builder_at(fit, node);
   for (int i = 0; i < node->n_outputs; i++) {
-    if (!halves[i]) continue;
-    if (halves[i]->id < fit->n_values) fit->as_f32[halves[i]->id] = node->outputs[i];
-    Value *rounded = cast_to(&builder, node->outputs[i], RNNCC_F16);
-    graph_set_output(rounded->producer, 0, halves[i]);
+    if (!narrow[i]) continue;
+    if (narrow[i]->id < fit->n_values) fit->as_f32[narrow[i]->id] = node->outputs[i];
+    Value *rounded = cast_to(&builder, node->outputs[i], narrow[i]->dtype);
+    graph_set_output(rounded->producer, 0, narrow[i]);
   }
 }
 
 static void compute_in_f32(const Fit *fit, Node *node) {
-  Value **halves = ARENA_ARRAY(fit->graph->arena, Value *, node->n_outputs);
+  Value **narrow = ARENA_ARRAY(fit->graph->arena, Value *, node->n_outputs);
   for (int i = 0; i < node->n_inputs; i++)
-    if (is_half(node->inputs[i])) node->inputs[i] = in_f32(fit, node, node->inputs[i]);
+    if (widens(node, node->inputs[i])) node->inputs[i] = in_f32(fit, node, node->inputs[i]);
   for (int i = 0; i < node->n_outputs; i++) {
-    if (!is_half(node->outputs[i])) continue;
-    halves[i] = node->outputs[i];
-    graph_set_output(node, i, graph_value(fit->graph, halves[i]->name, halves[i]->where));
+    if (!widens(node, node->outputs[i])) continue;
+    narrow[i] = node->outputs[i];
+    graph_set_output(node, i, graph_value(fit->graph, narrow[i]->name, narrow[i]->where));
   }
   graph_append(fit->graph, node);
   if (!infer_node(fit->graph, node)) bug("%s does not fit in f32", node->op->name);
-  round_results(fit, node, halves);
+  round_results(fit, node, narrow);
 }
 
 /* ONNX lets the exponent of Pow have a type of its own. Kernels take one of the base's type or, of integers, any. */
@@ -104,7 +113,7 @@ void fit_types(Graph *graph) {
   graph->n_nodes = graph->node_capacity = 0;
   for (int n = 0; n < n_nodes; n++) {
     if (!strcmp(nodes[n]->op->name, "Pow")) fit_exponent(&fit, nodes[n]);
-    if (computes_on_halves(&fit, nodes[n]))
+    if (computes_in_f32(&fit, nodes[n]))
       compute_in_f32(&fit, nodes[n]);
     else
       graph_append(graph, nodes[n]);
