@@ -34,9 +34,9 @@ static bool read_input(Graph *graph, const Node *node, int input, DimList *list)
   list->items = known_elements(graph, value);
   if (!list->items)
     return shape_unsupported(node,
-                             "input %d (`%.200s`) must be known at compile time: a constant, or computed from "
+                             "input %d (`%.200s`) must be known at compile time: a constant%s, or computed from "
                              "shapes",
-                             input, value->name);
+                             input, value->name, value->is_input ? " (--freeze makes the input one)" : "");
   list->given = true;
   list->n = (int)value_count(value);
   return true;

@@ -105,18 +105,25 @@ static bool constant_number(const Value *value, double *number) {
   return true;
 }
 
+/* False, and told, if only run time knows the number. */
+static bool known_number(OnnxReader *reader, const Draft *draft, const Value *value, double *number) {
+  if (constant_number(value, number)) return true;
+  unsupported_add(&reader->unsupported, draft->name,
+                  "Dropout whose input `%.80s` is not known at compile time (--freeze makes an input a constant)",
+                  value->name);
+  return false;
+}
+
 /* Training drops by chance, unless the ratio is 0: that is the same as not to train. */
 static bool trains(OnnxReader *reader, const Draft *draft) {
   const Value *ratio = draft_input(draft, 1), *mode = draft_input(draft, 2);
   double number = 0;
-  if (!mode || (constant_number(mode, &number) && number == 0)) return false;
-  if (ratio && constant_number(ratio, &number) && number == 0) return false;
-  if (mode->data)
-    unsupported_add(&reader->unsupported, draft->name, "the training mode of Dropout");
-  else
-    unsupported_add(&reader->unsupported, draft->name,
-                    "a training mode of Dropout that only run time knows (--freeze %.80s=false would fix it)",
-                    mode->name);
+  if (!mode) return false;
+  if (!known_number(reader, draft, mode, &number)) return true;
+  if (number == 0) return false;
+  if (ratio && !known_number(reader, draft, ratio, &number)) return true;
+  if (ratio && number == 0) return false;
+  unsupported_add(&reader->unsupported, draft->name, "the training mode of Dropout");
   return true;
 }
 
