@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Prepares a convolution's input: zero padding, and the columns of each row sorted by their place modulo STRIDE_W, so
- * that conv2d reads its inputs as whole vectors. Padded column i of phase p is column i * STRIDE_W + p - left of x.
+ * that conv_plain reads its inputs as whole vectors. Padded column i of phase p is column i * STRIDE_W + p - left of x.
  */
 #include "kernel.h"
 
@@ -18,15 +18,17 @@ static void phase_of_row(const float *x, float *out, int64_t first, int64_t coun
   for (int64_t i = end; i < count; i++) out[i] = 0;
 }
 
-/* x: [planes, height, width]. out: [planes, rows, STRIDE_W, columns], where row r is row r - top of x. */
-static void conv_pad(const Team *team, const float *x, float *out, int64_t planes, int64_t height, int64_t width,
-                     int64_t rows, int64_t columns, int64_t top, int64_t left) {
+/* x: [volumes, depth, height, width]. out: [volumes, planes, rows, STRIDE_W, columns], where plane p and row r are
+ * plane p - front and row r - top of x. */
+static void conv_pad(const Team *team, const float *x, float *out, int64_t volumes, int64_t depth, int64_t height,
+                     int64_t width, int64_t planes, int64_t rows, int64_t columns, int64_t front, int64_t top,
+                     int64_t left) {
   int64_t item, end;
-  team_share(team, planes * rows, &item, &end);
+  team_share(team, volumes * planes * rows, &item, &end);
   for (; item < end; item++) {
-    int64_t row = item % rows - top;
-    bool inside = row >= 0 && row < height;
-    const float *from = x + (item / rows * height + (inside ? row : 0)) * width;
+    int64_t row = item % rows - top, plane = item / rows % planes - front, volume = item / rows / planes;
+    bool inside = row >= 0 && row < height && plane >= 0 && plane < depth;
+    const float *from = inside ? x + ((volume * depth + plane) * height + row) * width : x;
     for (int64_t phase = 0; phase < STRIDE_W; phase++)
       phase_of_row(from, out + (item * STRIDE_W + phase) * columns, phase - left, columns, inside ? width : 0);
   }

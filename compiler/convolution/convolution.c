@@ -4,10 +4,12 @@
 #include <string.h>
 
 #include "emit/elementwise.h"
-#include "graph/shape.h"
 #include "support/diagnostics.h"
 
-static ConvAxis window_axis(const Node *node, const Window *window, int i) {
+ConvAxis convolution_axis(Graph *graph, const Node *node, const Window *window, int from_end) {
+  const Dim *one = dim_const(graph->dims, 1), *zero = dim_const(graph->dims, 0);
+  int i = window->n_spatial - 1 - from_end;
+  if (i < 0) return (ConvAxis){1, 1, 1, one, one, zero, zero};
   return (ConvAxis){.kernel = window->kernel[i],
                     .stride = window->stride[i],
                     .dilation = window->dilation[i],
@@ -15,11 +17,6 @@ static ConvAxis window_axis(const Node *node, const Window *window, int i) {
                     .out = window->out[i],
                     .pad_begin = window->pad_begin[i],
                     .pad_end = window->pad_end[i]};
-}
-
-static ConvAxis single_row(DimTable *dims) {
-  const Dim *one = dim_const(dims, 1), *zero = dim_const(dims, 0);
-  return (ConvAxis){1, 1, 1, one, one, zero, zero};
 }
 
 /* The residual is added by the first step of the epilogue, if there is one: takes_epilogue of family_conv sees to it.
@@ -38,15 +35,17 @@ Convolution convolution_of(Graph *graph, const Node *node) {
   conv.channels = dim_value(w->shape[1]);
   conv.kernels = dim_value(w->shape[0]) / conv.groups;
   conv.bias = node->n_inputs > 2 ? node->inputs[2] : NULL;
-  conv.h = window.n_spatial == 1 ? single_row(graph->dims) : window_axis(node, &window, 0);
-  conv.w = window_axis(node, &window, window.n_spatial - 1);
+  conv.d = convolution_axis(graph, node, &window, 2);
+  conv.h = convolution_axis(graph, node, &window, 1);
+  conv.w = convolution_axis(graph, node, &window, 0);
   return conv;
 }
 
 double convolution_macs(const Convolution *conv) {
-  double outputs = (double)dim_optimum(conv->y->shape[0]) * (double)dim_optimum(conv->h.out) *
-                   (double)dim_optimum(conv->w.out) * (double)(conv->groups * conv->kernels);
-  return outputs * (double)(conv->channels * conv->h.kernel * conv->w.kernel);
+  double outputs = (double)dim_optimum(conv->y->shape[0]) * (double)dim_optimum(conv->d.out) *
+                   (double)dim_optimum(conv->h.out) * (double)dim_optimum(conv->w.out) *
+                   (double)(conv->groups * conv->kernels);
+  return outputs * (double)(conv->channels * conv->d.kernel * conv->h.kernel * conv->w.kernel);
 }
 
 const char *convolution_epilogue(Arena *arena, const Node *node) {

@@ -7,6 +7,7 @@
 #define RNNCC_CONVOLUTION_H
 
 #include "emit/family.h"
+#include "graph/shape.h"
 
 /* One spatial axis as the kernels see it. Node attributes are resolved: auto_pad, defaults. */
 typedef struct ConvAxis {
@@ -14,12 +15,16 @@ typedef struct ConvAxis {
   const Dim *in, *out, *pad_begin, *pad_end;
 } ConvAxis;
 
-/* A convolution over one axis is one over a plane of one row. */
+/* Axis `from_end` of the window, 0 being the last; where it has fewer, one of a single element. */
+ConvAxis convolution_axis(Graph *graph, const Node *node, const Window *window, int from_end);
+
+/* A convolution over one axis is one over a plane of one row, one over two a volume of one plane. Only plain tensors
+ * have more than one plane. */
 typedef struct Convolution {
-  ConvAxis h, w;
+  ConvAxis d, h, w;
   int64_t groups, channels, kernels; /* channels and kernels of one group */
   const Value *x, *y;
-  const Value *weights;  /* [groups * kernels][channels][R][S]; constant or not */
+  const Value *weights;  /* [groups * kernels][channels][Q][R][S]; constant or not */
   const Value *bias;     /* [groups * kernels], or NULL */
   const Value *residual; /* of y's shape, added before the epilogue; or NULL */
 } Convolution;

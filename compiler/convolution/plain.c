@@ -1,29 +1,34 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Convolution of plain tensors, whose extents may be known only at run time. Where the window is padded or strides
- * over columns, conv_pad first makes a copy of the input in which conv2d finds its columns side by side.
+ * over columns, conv_pad first makes a copy of the input in which conv_plain finds its columns side by side.
  */
 #include "convolution/convolution.h"
 
 typedef struct PlainSchedule {
   ConvSchedule base;
-  ConvAxis h, w; /* a plane under a 1x1 window without padding or stride is one row */
+  ConvAxis d, h, w; /* a volume under a window of one point without padding or stride is one row */
   int k_block, w_vectors;
-  bool direct;               /* conv2d reads the input itself */
-  const Dim *rows, *columns; /* of a padded plane: rows, and columns of each phase of a row */
+  bool direct;                        /* conv_plain reads the input itself */
+  const Dim *planes, *rows, *columns; /* padded: planes, rows of a plane, and columns of each phase of a row */
 } PlainSchedule;
 
 static const PlainSchedule *schedule_of(const Node *node) { return (const PlainSchedule *)node->schedule; }
+
+/* Of a kernel: its weights. */
+static int64_t points_of(const PlainSchedule *schedule) {
+  return schedule->base.conv.channels * schedule->d.kernel * schedule->h.kernel * schedule->w.kernel;
+}
 
 static bool is_zero(const Dim *dim) { return dim_is_const(dim) && dim_value(dim) == 0; }
 static bool unpadded(const ConvAxis *axis) { return is_zero(axis->pad_begin) && is_zero(axis->pad_end); }
 static bool pointwise(const ConvAxis *axis) { return axis->kernel == 1 && axis->stride == 1 && unpadded(axis); }
 
 static void flatten_pointwise(DimTable *dims, PlainSchedule *schedule) {
-  if (!pointwise(&schedule->h) || !pointwise(&schedule->w)) return;
+  if (!pointwise(&schedule->d) || !pointwise(&schedule->h) || !pointwise(&schedule->w)) return;
   const Dim *one = dim_const(dims, 1), *zero = dim_const(dims, 0);
-  schedule->w.in = schedule->w.out = dim_mul(dims, schedule->h.in, schedule->w.in);
-  schedule->h = (ConvAxis){1, 1, 1, one, one, zero, zero};
+  schedule->w.in = schedule->w.out = dim_mul(dims, schedule->d.in, dim_mul(dims, schedule->h.in, schedule->w.in));
+  schedule->d = schedule->h = (ConvAxis){1, 1, 1, one, one, zero, zero};
 }
 
 /* Output columns that the vectors of a row's tiles cover, those past its end included. */
@@ -44,10 +49,11 @@ static void choose_tile(const Target *target, PlainSchedule *schedule) {
 }
 
 /* A phase of a padded row has every column that a tile may load, past the end of the output's row too. */
-static void size_padded_plane(Graph *graph, PlainSchedule *schedule) {
+static void size_padded_volume(Graph *graph, PlainSchedule *schedule) {
   DimTable *dims = graph->dims;
-  const ConvAxis *h = &schedule->h, *w = &schedule->w;
+  const ConvAxis *d = &schedule->d, *h = &schedule->h, *w = &schedule->w;
   int64_t tile = (int64_t)schedule->w_vectors * graph->target->lanes;
+  schedule->planes = dim_add(dims, d->in, dim_add(dims, d->pad_begin, d->pad_end));
   schedule->rows = dim_add(dims, h->in, dim_add(dims, h->pad_begin, h->pad_end));
   const Dim *tiles = dim_div(dims, dim_add(dims, w->out, dim_const(dims, tile - 1)), dim_const(dims, tile));
   schedule->columns = dim_add(dims, dim_mul(dims, tiles, dim_const(dims, tile)),
@@ -60,12 +66,14 @@ static ConvSchedule *choose(Graph *graph, const Node *node, const Convolution *c
   PlainSchedule *schedule = ARENA_NEW(graph->arena, PlainSchedule);
   schedule->base.conv = *conv;
   schedule->base.reads_residual_last = true;
+  schedule->d = conv->d;
   schedule->h = conv->h;
   schedule->w = conv->w;
   flatten_pointwise(graph->dims, schedule);
-  schedule->direct = schedule->w.stride == 1 && unpadded(&schedule->h) && unpadded(&schedule->w);
+  schedule->direct =
+      schedule->w.stride == 1 && unpadded(&schedule->d) && unpadded(&schedule->h) && unpadded(&schedule->w);
   choose_tile(graph->target, schedule);
-  size_padded_plane(graph, schedule);
+  size_padded_volume(graph, schedule);
   schedule->base.base.text = arena_format(
       graph->arena, "plain_%lldx%llds%lldc%lldo%lldg%lld_k%dw%d%s", (long long)schedule->h.kernel,
       (long long)schedule->w.kernel, (long long)schedule->w.stride, (long long)conv->channels, (long long)conv->kernels,
@@ -78,11 +86,12 @@ static void scratch(Graph *graph, Node *node) {
   if (schedule->direct) return;
   DimTable *dims = graph->dims;
   const Dim *bytes = dim_mul(dims, schedule->columns, dim_const(dims, schedule->w.stride * (int64_t)sizeof(float)));
-  bytes = dim_mul(dims, dim_mul(dims, bytes, schedule->rows), value_count_dim(graph, node->inputs[0], 0, 2));
+  bytes = dim_mul(dims, dim_mul(dims, bytes, dim_mul(dims, schedule->planes, schedule->rows)),
+                  value_count_dim(graph, node->inputs[0], 0, 2));
   graph_scratch(graph, node, "padded input", bytes);
 }
 
-/* The weights of each block of channels of a group, [K][C R S] -> [C R S][channel of the block]. */
+/* The weights of each block of channels of a group, [K][C Q R S] -> [C Q R S][channel of the block]. */
 static void pack_block(float *packed, const float *weights, int64_t points, int64_t rows) {
   for (int64_t point = 0; point < points; point++)
     for (int64_t k = 0; k < rows; k++) packed[point * rows + k] = weights[k * points + point];
@@ -93,7 +102,7 @@ static void pack(Graph *graph, Node *node) {
   const Value *w = node->inputs[1];
   if (!w->data) return;
   const float *weights = w->data;
-  int64_t points = schedule->base.conv.channels * schedule->h.kernel * schedule->w.kernel, count = value_count(w);
+  int64_t points = points_of(schedule), count = value_count(w);
   float *packed = ARENA_ARRAY(graph->arena, float, count);
   for (int64_t group = 0; group < schedule->base.conv.groups; group++)
     for (int64_t k = 0; k < schedule->base.conv.kernels; k += schedule->k_block) {
@@ -114,11 +123,14 @@ static void emit_pad_call(Emitter *emitter, const Node *node) {
   KernelCall *call = kernel_call(emitter, node, spec);
   call_value(call, "x", x);
   call_argument(call, "out", "(float *)(void *)t%d", node->scratch->id);
-  call_dim(call, "planes", value_count_dim(graph, x, 0, 2));
+  call_dim(call, "volumes", value_count_dim(graph, x, 0, 2));
+  call_dim(call, "depth", schedule->d.in);
   call_dim(call, "height", schedule->h.in);
   call_dim(call, "width", schedule->w.in);
+  call_dim(call, "planes", schedule->planes);
   call_dim(call, "rows", schedule->rows);
   call_dim(call, "columns", schedule->columns);
+  call_dim(call, "front", schedule->d.pad_begin);
   call_dim(call, "top", schedule->h.pad_begin);
   call_dim(call, "left", schedule->w.pad_begin);
   call_cost(call, 0,
@@ -126,7 +138,7 @@ static void emit_pad_call(Emitter *emitter, const Node *node) {
                 (double)dim_optimum(node->scratch->shape[0]));
 }
 
-/* Strides of the input that conv2d reads: the dense one, or conv_pad's. */
+/* Strides of the input that conv_plain reads: the dense one, or conv_pad's. */
 static void emit_input_arguments(Emitter *emitter, KernelCall *call, const Node *node) {
   DimTable *dims = emitter_graph(emitter)->dims;
   const PlainSchedule *schedule = schedule_of(node);
@@ -136,18 +148,23 @@ static void emit_input_arguments(Emitter *emitter, KernelCall *call, const Node 
     call_value(call, "x", node->inputs[0]);
   else
     call_argument(call, "x", "(const float *)(const void *)t%d", node->scratch->id);
-  call_dim(call, "x_channel", dim_mul(dims, row, schedule->direct ? schedule->h.in : schedule->rows));
+  const Dim *plane = dim_mul(dims, row, schedule->direct ? schedule->h.in : schedule->rows);
+  call_dim(call, "x_channel", dim_mul(dims, plane, schedule->direct ? schedule->d.in : schedule->planes));
+  call_dim(call, "x_plane", plane);
   call_dim(call, "x_row", row);
   call_dim(call, "x_phase", schedule->columns);
 }
 
 static KernelSpec *conv_spec(Emitter *emitter, const Node *node, bool bias) {
   const PlainSchedule *schedule = schedule_of(node);
-  KernelSpec *spec = kernel_spec(emitter, "conv2d");
+  KernelSpec *spec = kernel_spec(emitter, "conv_plain");
+  kernel_knob(spec, "WINDOW_D", schedule->d.kernel);
   kernel_knob(spec, "WINDOW_H", schedule->h.kernel);
   kernel_knob(spec, "WINDOW_W", schedule->w.kernel);
+  kernel_knob(spec, "STRIDE_D", schedule->d.stride);
   kernel_knob(spec, "STRIDE_H", schedule->h.stride);
   kernel_knob(spec, "STRIDE_W", schedule->w.stride);
+  kernel_knob(spec, "DILATION_D", schedule->d.dilation);
   kernel_knob(spec, "DILATION_H", schedule->h.dilation);
   kernel_knob(spec, "DILATION_W", schedule->w.dilation);
   kernel_knob(spec, "K_BLOCK", schedule->k_block);
@@ -178,9 +195,10 @@ static void emit(Emitter *emitter, Node *node) {
   call_integer(call, "groups", schedule->base.conv.groups);
   call_integer(call, "channels", schedule->base.conv.channels);
   call_integer(call, "kernels", schedule->base.conv.kernels);
+  call_dim(call, "out_d", schedule->d.out);
   call_dim(call, "out_h", schedule->h.out);
   call_dim(call, "out_w", schedule->w.out);
-  double points = (double)(schedule->base.conv.channels * schedule->h.kernel * schedule->w.kernel);
+  double points = (double)points_of(schedule);
   double outputs = (double)dim_optimum(value_count_dim(graph, y, 0, y->rank));
   double inputs = (double)dim_optimum(value_count_dim(graph, x, 0, x->rank));
   call_cost(call, 2 * points * outputs, 4 * (inputs + outputs + points * (double)dim_value(y->shape[1])));

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "convolution/transposed.h"
 
-#include "graph/shape.h"
 #include "layout/blocked.h"
 #include "layout/row_tiles.h"
 #include "support/diagnostics.h"
@@ -15,18 +14,7 @@ typedef struct TransposedSchedule {
 /* As in the template. */
 enum { MOST_WINDOW_W = 16, MOST_STRIDE_W = 4, MOST_COLUMNS = 28 };
 
-static ConvAxis axis_of(const Node *node, const Window *window, int i) {
-  return (ConvAxis){.kernel = window->kernel[i],
-                    .stride = window->stride[i],
-                    .dilation = window->dilation[i],
-                    .in = node->inputs[0]->shape[2 + i],
-                    .out = window->out[i],
-                    .pad_begin = window->pad_begin[i],
-                    .pad_end = window->pad_end[i]};
-}
-
 Convolution transposed_of(Graph *graph, const Node *node) {
-  const Dim *one = dim_const(graph->dims, 1), *zero = dim_const(graph->dims, 0);
   Window window;
   if (!read_window(graph, node, &window)) bug("n%d: a transposed convolution that has no shape", node->id);
   Convolution conv = {.x = node->inputs[0], .y = node->outputs[0], .weights = node->inputs[1]};
@@ -34,15 +22,17 @@ Convolution transposed_of(Graph *graph, const Node *node) {
   conv.channels = dim_value(conv.weights->shape[0]) / conv.groups;
   conv.kernels = dim_value(conv.weights->shape[1]);
   conv.bias = node->n_inputs > 2 ? node->inputs[2] : NULL;
-  conv.h = window.n_spatial == 1 ? (ConvAxis){1, 1, 1, one, one, zero, zero} : axis_of(node, &window, 0);
-  conv.w = axis_of(node, &window, window.n_spatial - 1);
+  conv.d = convolution_axis(graph, node, &window, 2);
+  conv.h = convolution_axis(graph, node, &window, 1);
+  conv.w = convolution_axis(graph, node, &window, 0);
   return conv;
 }
 
 double transposed_macs(const Convolution *conv) {
-  double inputs = (double)dim_optimum(conv->x->shape[0]) * (double)dim_optimum(conv->h.in) *
-                  (double)dim_optimum(conv->w.in) * (double)(conv->groups * conv->channels);
-  return inputs * (double)(conv->kernels * conv->h.kernel * conv->w.kernel);
+  double inputs = (double)dim_optimum(conv->x->shape[0]) * (double)dim_optimum(conv->d.in) *
+                  (double)dim_optimum(conv->h.in) * (double)dim_optimum(conv->w.in) *
+                  (double)(conv->groups * conv->channels);
+  return inputs * (double)(conv->kernels * conv->d.kernel * conv->h.kernel * conv->w.kernel);
 }
 
 /* ---- choice ---- */

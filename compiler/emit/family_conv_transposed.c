@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Transposed convolution over one or two spatial axes; one axis is a plane of one row. On plain tensors extents may be
- * known only at run time.
+ * Transposed convolution over one to three spatial axes; one axis is a plane of one row. On plain tensors extents may
+ * be known only at run time.
  */
 #include "convolution/transposed.h"
 #include "emit/elementwise.h"
@@ -14,10 +14,13 @@ static bool takes_epilogue(const Node *host, const Node *step) {
 
 static KernelSpec *plain_spec(Emitter *emitter, const Node *node, const Convolution *conv) {
   KernelSpec *spec = kernel_spec(emitter, "conv_transposed");
+  kernel_knob(spec, "WINDOW_D", conv->d.kernel);
   kernel_knob(spec, "WINDOW_H", conv->h.kernel);
   kernel_knob(spec, "WINDOW_W", conv->w.kernel);
+  kernel_knob(spec, "STRIDE_D", conv->d.stride);
   kernel_knob(spec, "STRIDE_H", conv->h.stride);
   kernel_knob(spec, "STRIDE_W", conv->w.stride);
+  kernel_knob(spec, "DILATION_D", conv->d.dilation);
   kernel_knob(spec, "DILATION_H", conv->h.dilation);
   kernel_knob(spec, "DILATION_W", conv->w.dilation);
   kernel_knob(spec, "BIAS", conv->bias != NULL);
@@ -37,10 +40,13 @@ static void emit_plain(Emitter *emitter, const Node *node) {
   call_integer(call, "groups", conv.groups);
   call_integer(call, "channels", conv.channels);
   call_integer(call, "kernels", conv.kernels);
+  call_dim(call, "in_d", conv.d.in);
   call_dim(call, "in_h", conv.h.in);
   call_dim(call, "in_w", conv.w.in);
+  call_dim(call, "out_d", conv.d.out);
   call_dim(call, "out_h", conv.h.out);
   call_dim(call, "out_w", conv.w.out);
+  call_dim(call, "front", conv.d.pad_begin);
   call_dim(call, "top", conv.h.pad_begin);
   call_dim(call, "left", conv.w.pad_begin);
   double floats = (double)value_max_count(conv.x) + (double)value_max_count(conv.y) + (double)value_count(conv.weights);

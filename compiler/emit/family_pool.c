@@ -1,19 +1,23 @@
 /* SPDX-License-Identifier: MIT */
-/* MaxPool and AveragePool over one or two spatial axes; one axis is a plane of one row. */
+/* MaxPool, AveragePool and LpPool over one to three spatial axes; one axis is a plane of one row. */
 #include <string.h>
 
+#include "convolution/convolution.h"
 #include "emit/family.h"
 #include "graph/shape.h"
 #include "layout/blocked.h"
 #include "layout/row_tiles.h"
 
-/* As in templates/pool2d.c. */
-enum { KIND_MAX, KIND_MEAN, KIND_MEAN_WITH_PADDING };
+/* As in templates/pool_plain.c. */
+enum { KIND_MAX, KIND_MEAN, KIND_MEAN_WITH_PADDING, KIND_NORM };
 
 static int pool_kind(const Node *node) {
   if (!strcmp(node->op->name, "MaxPool")) return KIND_MAX;
+  if (!strcmp(node->op->name, "LpPool")) return KIND_NORM;
   return node_int(node, "count_include_pad") ? KIND_MEAN_WITH_PADDING : KIND_MEAN;
 }
+
+static bool wants_indices(const Node *node) { return node->n_outputs > 1 && node->outputs[1]; }
 
 static Window window_of(Graph *graph, const Node *node) {
   Window window;
@@ -21,26 +25,25 @@ static Window window_of(Graph *graph, const Node *node) {
   return window;
 }
 
-static KernelSpec *window_spec(Emitter *emitter, const Node *node, const Window *window, const char *name) {
-  bool flat = window->n_spatial == 1;
-  int w = flat ? 0 : 1;
-  KernelSpec *spec = kernel_spec(emitter, name);
-  kernel_knob(spec, "KIND", pool_kind(node));
-  kernel_knob(spec, "WINDOW_H", flat ? 1 : window->kernel[0]);
-  kernel_knob(spec, "WINDOW_W", window->kernel[w]);
-  kernel_knob(spec, "STRIDE_H", flat ? 1 : window->stride[0]);
-  kernel_knob(spec, "STRIDE_W", window->stride[w]);
-  kernel_knob(spec, "DILATION_H", flat ? 1 : window->dilation[0]);
-  kernel_knob(spec, "DILATION_W", window->dilation[w]);
-  return spec;
+/* The window's axes from the last: W, H, and where wanted D. */
+static void set_window_knobs(Graph *graph, KernelSpec *spec, const Node *node, const Window *window, int axes) {
+  static const char *const WINDOW[] = {"WINDOW_W", "WINDOW_H", "WINDOW_D"};
+  static const char *const STRIDE[] = {"STRIDE_W", "STRIDE_H", "STRIDE_D"};
+  static const char *const DILATION[] = {"DILATION_W", "DILATION_H", "DILATION_D"};
+  for (int k = 0; k < axes; k++) {
+    ConvAxis axis = convolution_axis(graph, node, window, k);
+    kernel_knob(spec, WINDOW[k], axis.kernel);
+    kernel_knob(spec, STRIDE[k], axis.stride);
+    kernel_knob(spec, DILATION[k], axis.dilation);
+  }
 }
 
 static void pool_cost(Graph *graph, KernelCall *call, const Node *node, const Window *window) {
   const Value *x = node->inputs[0], *y = node->outputs[0];
   double inputs = (double)dim_optimum(value_count_dim(graph, x, 0, x->rank));
-  double outputs = (double)dim_optimum(value_count_dim(graph, y, 0, y->rank));
-  double points = (double)(window->kernel[0] * (window->n_spatial == 1 ? 1 : window->kernel[1]));
-  call_cost(call, outputs * points, 4 * (inputs + outputs));
+  double outputs = (double)dim_optimum(value_count_dim(graph, y, 0, y->rank)), points = 1;
+  for (int i = 0; i < window->n_spatial; i++) points *= (double)window->kernel[i];
+  call_cost(call, outputs * points, (double)dtype_size(x->dtype) * (inputs + outputs));
 }
 
 /* ---- blocked tensors ---- */
@@ -57,6 +60,7 @@ static RowTiles blocked_tiles(Graph *graph, const Node *node, const Window *wind
 }
 
 static bool runs_blocked(Graph *graph, const Node *node) {
+  if (wants_indices(node) || pool_kind(node) == KIND_NORM) return false;
   Window window = window_of(graph, node);
   int w = window.n_spatial - 1;
   return window.kernel[w] <= MOST_WINDOW_W && blocked_tiles(graph, node, &window).variants <= ROW_TILE_VARIANTS;
@@ -68,7 +72,9 @@ static void emit_blocked(Emitter *emitter, Node *node) {
   Window window = window_of(graph, node);
   bool flat = window.n_spatial == 1;
   int w = flat ? 0 : 1;
-  KernelSpec *spec = window_spec(emitter, node, &window, "pool_blocked");
+  KernelSpec *spec = kernel_spec(emitter, "pool_blocked");
+  set_window_knobs(graph, spec, node, &window, 2);
+  kernel_knob(spec, "KIND", pool_kind(node));
   kernel_knob(spec, "IN_H", x.height);
   kernel_knob(spec, "IN_W", x.width);
   kernel_knob(spec, "OUT_H", y.height);
@@ -90,25 +96,47 @@ static void emit_blocked(Emitter *emitter, Node *node) {
 
 /* ---- plain tensors ---- */
 
+/* The arguments that the plain kernels share. */
+static void call_volumes(Graph *graph, KernelCall *call, const Node *node, const ConvAxis axes[3]) {
+  const Value *x = node->inputs[0];
+  call_value(call, "x", x);
+  call_value(call, "y", node->outputs[0]);
+  call_dim(call, "volumes", dim_mul(graph->dims, x->shape[0], x->shape[1]));
+  call_dim(call, "depth", axes[2].in);
+  call_dim(call, "height", axes[1].in);
+  call_dim(call, "width", axes[0].in);
+  call_dim(call, "out_d", axes[2].out);
+  call_dim(call, "out_h", axes[1].out);
+  call_dim(call, "out_w", axes[0].out);
+}
+
 static void emit_plain(Emitter *emitter, Node *node) {
   Graph *graph = emitter_graph(emitter);
-  const Value *x = node->inputs[0], *y = node->outputs[0];
-  const Dim *one = dim_const(graph->dims, 1), *zero = dim_const(graph->dims, 0);
   Window window = window_of(graph, node);
-  bool flat = window.n_spatial == 1;
-  int w = flat ? 0 : 1;
-  KernelCall *call = kernel_call(emitter, node, window_spec(emitter, node, &window, "pool2d"));
-  call_value(call, "x", x);
-  call_value(call, "y", y);
-  call_dim(call, "planes", dim_mul(graph->dims, x->shape[0], x->shape[1]));
-  call_dim(call, "height", flat ? one : x->shape[2]);
-  call_dim(call, "width", x->shape[2 + w]);
-  call_dim(call, "out_h", flat ? one : y->shape[2]);
-  call_dim(call, "out_w", y->shape[2 + w]);
-  call_dim(call, "top", flat ? zero : window.pad_begin[0]);
-  call_dim(call, "left", window.pad_begin[w]);
-  call_dim(call, "bottom", flat ? zero : window.pad_end[0]);
-  call_dim(call, "right", window.pad_end[w]);
+  ConvAxis axes[3];
+  for (int k = 0; k < 3; k++) axes[k] = convolution_axis(graph, node, &window, k);
+  bool indices = wants_indices(node);
+  KernelSpec *spec = kernel_spec(emitter, indices ? "max_pool_indices" : "pool_plain");
+  set_window_knobs(graph, spec, node, &window, 3);
+  kernel_type(spec, "T", node->inputs[0]->dtype);
+  if (indices) {
+    kernel_knob(spec, "COLUMN_MAJOR", node_int(node, "storage_order") != 0);
+  } else {
+    kernel_knob(spec, "KIND", pool_kind(node));
+    if (pool_kind(node) == KIND_NORM) kernel_knob(spec, "P", node_int(node, "p"));
+  }
+  KernelCall *call = kernel_call(emitter, node, spec);
+  call_volumes(graph, call, node, axes);
+  if (indices) {
+    call_value(call, "indices", node->outputs[1]);
+    call_dim(call, "front", axes[2].pad_begin);
+    call_dim(call, "top", axes[1].pad_begin);
+    call_dim(call, "left", axes[0].pad_begin);
+  } else {
+    const Dim *pads[] = {axes[2].pad_begin, axes[1].pad_begin, axes[0].pad_begin,
+                         axes[2].pad_end,   axes[1].pad_end,   axes[0].pad_end};
+    call_dims(call, "pads", 6, pads);
+  }
   pool_cost(graph, call, node, &window);
 }
 

@@ -32,14 +32,21 @@ static const Reduction REDUCTIONS[] = {
     {"ReduceLogSumExp", 0, true, NULL, FINISH("vlog(total)"), 9},
     {"GlobalMaxPool", 1, false, NULL, NULL, -1},
     {"GlobalAveragePool", 0, false, NULL, "return vdiv(total, count);", -1},
+    {"GlobalLpPool", 0, false, NULL, NULL, -1},
 };
 #undef FINISH
 enum { N_REDUCTIONS = sizeof REDUCTIONS / sizeof *REDUCTIONS };
 
+static const char *row_name(const Node *node) {
+  if (strcmp(node->op->name, "GlobalLpPool") || node_int(node, "p") > 2) return node->op->name;
+  return node_int(node, "p") == 1 ? "ReduceL1" : "ReduceL2";
+}
+
 static const Reduction *reduction_of(const Node *node) {
+  const char *name = row_name(node);
   for (int row = 0; row < N_REDUCTIONS; row++)
-    if (!strcmp(REDUCTIONS[row].op, node->op->name)) return &REDUCTIONS[row];
-  bug("no kernel for %s", node->op->name);
+    if (!strcmp(REDUCTIONS[row].op, name)) return &REDUCTIONS[row];
+  bug("no kernel for %s", name);
 }
 
 /* ---- axes ---- */
@@ -105,10 +112,19 @@ static const Dim *reduced_count(Graph *graph, const AxisList *axes) {
 
 /* ---- calls ---- */
 
-static void set_hooks(KernelSpec *spec, const Reduction *reduction) {
+/* GlobalLpPool of any p; of 1 and 2 it is another row of the table. */
+static void set_norm_hooks(Arena *arena, KernelSpec *spec, int64_t p) {
+  kernel_hook(spec, "map", arena_format(arena, "return vpow(vabs(x), vset(%lld));", (long long)p));
+  kernel_hook(spec, "finish",
+              arena_format(arena, "(void)count;\n  return vpow(total, vset(1.0f / %lld));", (long long)p));
+}
+
+static void set_hooks(Arena *arena, const Node *node, KernelSpec *spec) {
+  const Reduction *reduction = reduction_of(node);
   kernel_knob(spec, "COMBINE", reduction->combine);
   if (reduction->map) kernel_hook(spec, "map", reduction->map);
   if (reduction->finish) kernel_hook(spec, "finish", reduction->finish);
+  if (!strcmp(reduction->op, "GlobalLpPool")) set_norm_hooks(arena, spec, node_int(node, "p"));
 }
 
 static void set_axis_knobs(KernelSpec *spec, const AxisList *kept, const AxisList *reduced) {
@@ -136,7 +152,7 @@ static void emit_floats(Emitter *emitter, const Node *node, const AxisList *axes
   int last = axes->n - 1;
   AxisList kept = pick(axes, last, false, -1), reduced = pick(axes, last, true, -1);
   KernelSpec *spec = kernel_spec(emitter, "reduce");
-  set_hooks(spec, reduction);
+  set_hooks(emitter_arena(emitter), node, spec);
   kernel_knob(spec, "EXPONENTIALS", reduction->exponentials);
   kernel_knob(spec, "LAST_AXIS", axes->reduced[last]);
   set_axis_knobs(spec, &kept, &reduced);
@@ -161,7 +177,7 @@ static void emit_blocked(Emitter *emitter, const Node *node) {
   Blocked x = blocked_of(graph, node->inputs[0]);
   int64_t y_image = y->rank > 2 ? blocked_of(graph, y).image : x.channels;
   KernelSpec *spec = kernel_spec(emitter, "global_pool_blocked");
-  set_hooks(spec, reduction_of(node));
+  set_hooks(emitter_arena(emitter), node, spec);
   KernelCall *call = kernel_call(emitter, node, spec);
   call_value(call, "x", node->inputs[0]);
   call_value(call, "y", y);

@@ -65,9 +65,9 @@ typedef struct IntRange {
 bool constant_range(const Value *value, int64_t first, int64_t step, IntRange *range);
 
 /* Windows of convolution and pooling, with defaults and auto_pad resolved. */
-enum { MAX_SPATIAL = 2 };
+enum { MAX_SPATIAL = 3 };
 typedef struct Window {
-  int n_spatial; /* 1 or 2: axes 2.. of the input */
+  int n_spatial; /* 1 to 3: axes 2.. of the input */
   int64_t kernel[MAX_SPATIAL], stride[MAX_SPATIAL], dilation[MAX_SPATIAL];
   const Dim *pad_begin[MAX_SPATIAL], *pad_end[MAX_SPATIAL];
   const Dim *out[MAX_SPATIAL];
@@ -75,6 +75,8 @@ typedef struct Window {
 /* False with an error told. Convolutions take their kernel from the weights, pools from kernel_shape. The pads of a
  * transposed convolution are what is cut off its output. */
 bool read_window(Graph *graph, const Node *node, Window *window);
+/* The windows of a MaxUnpool, without its output_shape. */
+bool read_unpooled(Graph *graph, const Node *node, Window *window);
 
 /* One axis of a Slice: elements start, start + step, ... of the input, `extent` many. */
 typedef struct SliceAxis {

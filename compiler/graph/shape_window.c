@@ -141,17 +141,12 @@ static bool read_output_padding(const Node *node, const Window *window, int64_t 
 }
 
 /* Cuts what is written down to window->out: by ONNX's text the odd element goes from the end for SAME_UPPER, from the
- * beginning else. A result that is larger than what is written has no place that text and ONNX Runtime agree on. */
-static bool cut_to_output(Graph *graph, const Node *node, Window *window, int i, const Dim *written, bool upper) {
-  DimTable *dims = graph->dims;
-  const Dim *total = dim_sub(dims, written, window->out[i]);
-  if (dim_lower(total) < 0)
-    return shape_unsupported(node, "an output of %s on spatial axis %d is more than the %s that the windows write",
-                             dim_text(graph, window->out[i]), i, dim_text(graph, written));
+ * beginning else. What is more than is written stands at the end, as in ONNX's own tests and in ONNX Runtime. */
+static void cut_to_output(DimTable *dims, Window *window, int i, const Dim *written, bool upper) {
+  const Dim *total = dim_max(dims, dim_sub(dims, written, window->out[i]), dim_const(dims, 0));
   const Dim *half = dim_div(dims, total, dim_const(dims, 2)), *rest = dim_sub(dims, total, half);
   window->pad_begin[i] = upper ? half : rest;
   window->pad_end[i] = upper ? rest : half;
-  return true;
 }
 
 static bool keep_unpadded(Graph *graph, const Node *node, Window *window, int i, const Dim *written) {
@@ -176,9 +171,33 @@ static bool place_transposed(Graph *graph, const Node *node, Window *window) {
     const Dim *written = dim_add(dims, dim_mul(dims, dim_sub(dims, in, dim_const(dims, 1)), stride),
                                  dim_const(dims, reach(window, i) + padding[i]));
     window->out[i] = shaped ? dim_const(dims, wanted[i]) : dim_mul(dims, in, stride);
-    bool good = shaped || same ? cut_to_output(graph, node, window, i, written, !strcmp(auto_pad, "SAME_UPPER"))
-                               : keep_unpadded(graph, node, window, i, written);
-    if (!good) return false;
+    if (!shaped && same && dim_lower(dim_sub(dims, written, window->out[i])) < 0)
+      return shape_unsupported(node, "an output of %s on spatial axis %d is more than the %s that the windows write",
+                               dim_text(graph, window->out[i]), i, dim_text(graph, written));
+    if (shaped || same)
+      cut_to_output(dims, window, i, written, !strcmp(auto_pad, "SAME_UPPER"));
+    else if (!keep_unpadded(graph, node, window, i, written))
+      return false;
+  }
+  return true;
+}
+
+bool read_unpooled(Graph *graph, const Node *node, Window *window) {
+  DimTable *dims = graph->dims;
+  int64_t pads[2 * MAX_SPATIAL];
+  int n = node->inputs[0]->rank - 2;
+  *window = (Window){.n_spatial = n, .dilation = {1, 1, 1}};
+  if (!read_list(node, "kernel_shape", n, 1, 1, window->kernel) ||
+      !read_list(node, "strides", n, 1, 1, window->stride) || !read_list(node, "pads", 2 * n, 0, 0, pads))
+    return false;
+  for (int i = 0; i < n; i++) {
+    const Dim *last = dim_sub(dims, node->inputs[0]->shape[2 + i], dim_const(dims, 1));
+    window->pad_begin[i] = dim_const(dims, pads[i]);
+    window->pad_end[i] = dim_const(dims, pads[n + i]);
+    window->out[i] = dim_add(dims, dim_mul(dims, last, dim_const(dims, window->stride[i])),
+                             dim_const(dims, window->kernel[i] - pads[i] - pads[n + i]));
+    if (dim_lower(window->out[i]) < 1)
+      return shape_error(node, "the pads leave an output of %s on spatial axis %d", dim_text(graph, window->out[i]), i);
   }
   return true;
 }
@@ -187,7 +206,7 @@ bool read_window(Graph *graph, const Node *node, Window *window) {
   *window = (Window){.n_spatial = node->inputs[0]->rank - 2};
   int n = window->n_spatial;
   if (n > MAX_SPATIAL)
-    return shape_unsupported(node, "%d-D windows are not supported, only 1-D and 2-D; found %s", n,
+    return shape_unsupported(node, "%d-D windows are not supported, only 1-D to 3-D; found %s", n,
                              shape_text(graph, node->inputs[0]));
   bool good =
       is_conv(node) ? kernel_of_weights(graph, node, window) : read_list(node, "kernel_shape", n, 1, 1, window->kernel);

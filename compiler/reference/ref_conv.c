@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Convolution, transposed convolution and pooling over any number of spatial axes: a window slides over the padded
- * input. */
+/* Convolution, transposed convolution, pooling and unpooling over any number of spatial axes: a window slides over the
+ * padded input. */
 #include <math.h>
 #include <string.h>
 
@@ -106,6 +106,7 @@ static int64_t transposed_head(const Node *node, const Window *window, int axis)
   if (!shaped && !strcmp(mode, "NOTSET")) return listed(node, "pads", axis, 0);
   int64_t total = (window->input[axis] - 1) * window->stride[axis] + listed(node, "output_padding", axis, 0) +
                   (window->kernel[axis] - 1) * window->dilation[axis] + 1 - window->output[axis];
+  if (total < 0) return 0;
   return !strcmp(mode, "SAME_UPPER") ? total / 2 : total - total / 2;
 }
 
@@ -160,16 +161,16 @@ const char *ref_conv_transpose(const Node *node, const Tensor *const *inputs, Te
 
 /* ---- pooling ---- */
 
-/* NaN in the window makes the result NaN (ONNX Runtime lets it depend on NaN's place). An empty window gives -inf. */
-static double window_max(const Window *window, const Tensor *x, int64_t first, const int64_t *o) {
-  double best = -INFINITY;
+/* Where the largest element of the window stands in the channel's plane: the first of equal ones, or of NaNs, which are
+ * larger than all (ONNX Runtime lets it depend on NaN's place). -1: the window is empty. */
+static int64_t window_max(const Window *window, const Tensor *x, int64_t first, const int64_t *o) {
+  int64_t best = -1;
   Walk point = walk_over(window->rank, window->kernel);
   for (bool in = walk_begin(&point); in; in = walk_next(&point)) {
     int64_t at = input_at(window, o, point.index);
     if (at < 0) continue;
-    double value = tensor_get(x, first + at);
-    if (isnan(value)) return value;
-    if (value > best) best = value;
+    double value = tensor_get(x, first + at), most = best < 0 ? -INFINITY : tensor_get(x, first + best);
+    if (best < 0 || value > most || (isnan(value) && !isnan(most))) best = at;
   }
   return best;
 }
@@ -201,14 +202,33 @@ static double window_mean(const Window *window, const Tensor *x, int64_t first, 
   return sum / (double)count;
 }
 
+/* The place in the plane as MaxPool counts it: with storage_order the first axis runs fastest. */
+static int64_t plane_index(const Node *node, const Window *window, int64_t at) {
+  if (!node_int(node, "storage_order")) return at;
+  int64_t index[MAX_RANK], turned = 0;
+  for (int axis = window->rank - 1; axis >= 0; axis--) {
+    index[axis] = at % window->input[axis];
+    at /= window->input[axis];
+  }
+  for (int axis = window->rank - 1; axis >= 0; axis--) turned = turned * window->input[axis] + index[axis];
+  return turned;
+}
+
 const char *ref_max_pool(const Node *node, const Tensor *const *inputs, Tensor *const *outputs) {
   const Tensor *x = inputs[0];
+  Tensor *indices = node->n_outputs > 1 ? outputs[1] : NULL;
   Window window = window_of(node, x, outputs[0], NULL);
   Walk out = walk_over(outputs[0]->rank, outputs[0]->shape);
   int64_t i = 0, x_plane = plane(x);
-  for (bool on = walk_begin(&out); on; on = walk_next(&out))
-    tensor_set(outputs[0], i++,
-               window_max(&window, x, (out.index[0] * x->shape[1] + out.index[1]) * x_plane, out.index + 2));
+  for (bool on = walk_begin(&out); on; on = walk_next(&out), i++) {
+    int64_t first = (out.index[0] * x->shape[1] + out.index[1]) * x_plane;
+    int64_t at = window_max(&window, x, first, out.index + 2);
+    if (at < 0)
+      tensor_set(outputs[0], i, -INFINITY);
+    else
+      copy_element(outputs[0], i, x, first + at);
+    if (indices) tensor_set_int(indices, i, first + plane_index(node, &window, at));
+  }
   return NULL;
 }
 
@@ -221,6 +241,63 @@ const char *ref_average_pool(const Node *node, const Tensor *const *inputs, Tens
   for (bool on = walk_begin(&out); on; on = walk_next(&out)) {
     int64_t first = (out.index[0] * x->shape[1] + out.index[1]) * x_plane;
     tensor_set(outputs[0], i++, window_mean(&window, x, first, out.index + 2, with_padding));
+  }
+  return NULL;
+}
+
+/* The p-th root of the sum of p-th powers of magnitudes; of the whole plane where there is no window. */
+const char *ref_lp_pool(const Node *node, const Tensor *const *inputs, Tensor *const *outputs) {
+  const Tensor *x = inputs[0];
+  Tensor *y = outputs[0];
+  double p = (double)node_int(node, "p");
+  AttributeSpec spec;
+  bool global = !op_find_attribute(node->op, "kernel_shape", &spec);
+  Window window = {.rank = x->rank - 2};
+  for (int axis = 0; axis < window.rank; axis++) {
+    window.kernel[axis] = window.input[axis] = x->shape[2 + axis];
+    window.stride[axis] = window.dilation[axis] = window.output[axis] = 1;
+  }
+  if (!global) window = window_of(node, x, y, NULL);
+  Walk out = walk_over(y->rank, y->shape);
+  int64_t i = 0, x_plane = plane(x);
+  for (bool on = walk_begin(&out); on; on = walk_next(&out)) {
+    int64_t first = (out.index[0] * x->shape[1] + out.index[1]) * x_plane;
+    double sum = 0;
+    Walk point = walk_over(window.rank, window.kernel);
+    for (bool in = walk_begin(&point); in; in = walk_next(&point)) {
+      int64_t at = input_at(&window, out.index + 2, point.index);
+      if (at >= 0) sum += pow(fabs(tensor_get(x, first + at)), p);
+    }
+    tensor_set(y, i++, pow(sum, 1 / p));
+  }
+  return NULL;
+}
+
+/* ---- unpooling: indices count the elements of the output as the windows alone make it ---- */
+
+static int64_t unpooled_extent(const Node *node, const Tensor *x, int axis) {
+  int spatial = x->rank - 2;
+  return (x->shape[2 + axis] - 1) * listed(node, "strides", axis, 1) + listed(node, "kernel_shape", axis, 1) -
+         listed(node, "pads", axis, 0) - listed(node, "pads", axis + spatial, 0);
+}
+
+const char *ref_max_unpool(const Node *node, const Tensor *const *inputs, Tensor *const *outputs) {
+  const Tensor *x = inputs[0], *indices = inputs[1];
+  Tensor *y = outputs[0];
+  int64_t extent[MAX_RANK] = {x->shape[0], x->shape[1]}, total = x->shape[0] * x->shape[1];
+  for (int axis = 2; axis < x->rank; axis++) {
+    extent[axis] = unpooled_extent(node, x, axis - 2);
+    total *= extent[axis];
+  }
+  for (int64_t i = 0; i < tensor_count(x); i++) {
+    int64_t from = tensor_get_int(indices, i), to = 0, stride = 1;
+    if (from < 0 || from >= total) return "an index is out of range";
+    for (int axis = x->rank - 1; axis >= 0; axis--) {
+      to += from % extent[axis] * stride;
+      from /= extent[axis];
+      stride *= y->shape[axis];
+    }
+    copy_element(y, to, x, i);
   }
   return NULL;
 }

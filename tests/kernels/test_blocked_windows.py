@@ -60,7 +60,7 @@ def test_lane_wise_ops_stay_blocked(tmp_path):
                             capture_output=True, text=True, check=True).stdout
     assert listed.count("depthwise_") == 3
     assert listed.count("_global_pool_blocked") == 3 and listed.count("_pool_blocked") == 5
-    assert "pool2d" not in listed and "plain_" not in listed and "_reduce" not in listed
+    assert "pool_plain" not in listed and "plain_" not in listed and "_reduce" not in listed
 
 
 def test_global_mean_sums_in_parts(compile, tmp_path):

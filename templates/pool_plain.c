@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Maximum, mean or norm over windows, NCDHW. An output row is filled in place, window point by window point: each is
+ * one vectorised sweep over the columns whose point lies in the input. NaN in a window makes the result NaN.
+ */
+#include "kernel.h"
+#include "simd/math.h"
+
+/* The element; means are of floats.
+ * legal: float double int8_t uint8_t */
+typedef float T;
+
+/* legal: 1..65536 */
+enum { WINDOW_D = 1 };
+/* legal: 1..65536 */
+enum { WINDOW_H = 2 };
+/* legal: 1..65536 */
+enum { WINDOW_W = 2 };
+/* legal: 1..65536 */
+enum { STRIDE_D = 1 };
+/* legal: 1..65536 */
+enum { STRIDE_H = 2 };
+/* legal: 1..65536 */
+enum { STRIDE_W = 2 };
+/* legal: 1..65536 */
+enum { DILATION_D = 1 };
+/* legal: 1..65536 */
+enum { DILATION_H = 1 };
+/* legal: 1..65536 */
+enum { DILATION_W = 1 };
+/* 0: maximum; 1: mean over the points in the input; 2: mean over those in the input and its padding; 3: norm, which is
+ * the P-th root of the sum of the P-th powers of the magnitudes.
+ * legal: 0..3 */
+enum { KIND = 0 };
+/* legal: 1..1024 */
+enum { P = 2 };
+
+typedef struct Pool {
+  const T *x;
+  T *y;
+  int64_t depth, height, width, out_d, out_h, out_w;
+  int64_t front, top, left, back, bottom, right; /* padding */
+} Pool;
+
+static inline T larger(T a, T b) { return a > b || a != a ? a : b; }
+
+/* What every element is at least as large as. */
+static inline T least(void) {
+  if ((T)0.5f != 0) return (T)-__builtin_inff();
+  return (T)-1 > 0 ? 0 : (T)-128;
+}
+
+static float power(float x, float exponent) {
+  float lanes[LANES];
+  vstore(lanes, vpow(vset(x), vset(exponent)));
+  return lanes[0];
+}
+
+/* What an element adds to a sum. */
+static inline T term(T x) {
+  if (KIND != 3) return x;
+  if (P == 2) return x * x;
+  T magnitude = x < 0 ? -x : x;
+  return P == 1 ? magnitude : (T)power((float)magnitude, P);
+}
+
+/* Window points at output o that lie between -head and length + tail. */
+static inline int64_t points(int64_t o, int64_t kernel, int64_t stride, int64_t dilation, int64_t length, int64_t head,
+                             int64_t tail, int64_t from) {
+  int64_t begin = o * stride - head;
+  int64_t skipped = begin < from ? ceil_div(from - begin, dilation) : 0;
+  int64_t reached = length + tail > begin ? ceil_div(length + tail - begin, dilation) : 0;
+  return max_i64(0, min_i64(kernel, reached) - skipped);
+}
+
+/* One window point over a row: columns whose input column o * STRIDE_W + first is in 0..width-1. */
+static void sweep(const T *restrict x, T *restrict y, int64_t first, int64_t width, int64_t out_w) {
+  int64_t begin = first < 0 ? ceil_div(-first, STRIDE_W) : 0;
+  int64_t end = first < width ? min_i64(ceil_div(width - first, STRIDE_W), out_w) : 0;
+  for (int64_t o = begin; o < end; o++) {
+    T in = x[o * STRIDE_W + first];
+    y[o] = KIND == 0 ? larger(y[o], in) : y[o] + term(in);
+  }
+}
+
+/* Divides columns begin..end-1, whose windows all count the same points or are counted one by one. */
+static void divide_columns(const Pool *p, T *y, int64_t in_rows, int64_t begin, int64_t end, bool alike) {
+  bool padded = KIND == 2;
+  for (int64_t o = begin; o < end; o++) {
+    int64_t in_columns = alike ? WINDOW_W
+                               : points(o, WINDOW_W, STRIDE_W, DILATION_W, p->width, p->left, padded ? p->right : 0,
+                                        padded ? -p->left : 0);
+    y[o] /= (T)(in_rows * in_columns);
+  }
+}
+
+/* Columns first..last-1 have their whole window in the input. */
+static void divide_row(const Pool *p, T *y, int64_t plane, int64_t row) {
+  bool padded = KIND == 2;
+  int64_t in_planes =
+      points(plane, WINDOW_D, STRIDE_D, DILATION_D, p->depth, p->front, padded ? p->back : 0, padded ? -p->front : 0);
+  int64_t in_rows = in_planes * points(row, WINDOW_H, STRIDE_H, DILATION_H, p->height, p->top, padded ? p->bottom : 0,
+                                       padded ? -p->top : 0);
+  int64_t room = p->width + p->left - (WINDOW_W - 1) * DILATION_W; /* window starts that end inside */
+  int64_t first = min_i64(ceil_div(p->left, STRIDE_W), p->out_w);
+  int64_t last = max_i64(first, min_i64(room > 0 ? ceil_div(room, STRIDE_W) : 0, p->out_w));
+  divide_columns(p, y, in_rows, 0, first, false);
+  divide_columns(p, y, in_rows, first, last, true);
+  divide_columns(p, y, in_rows, last, p->out_w, false);
+}
+
+static void root_row(const Pool *p, T *y) {
+  for (int64_t o = 0; o < p->out_w; o++) {
+    if (P == 2) y[o] = __builtin_sqrtf((float)y[o]);
+    if (P > 2) y[o] = (T)power((float)y[o], 1.0f / P);
+  }
+}
+
+static void pool_row(const Pool *p, int64_t volume, int64_t plane, int64_t row) {
+  T *y = p->y + ((volume * p->out_d + plane) * p->out_h + row) * p->out_w;
+  for (int64_t o = 0; o < p->out_w; o++) y[o] = KIND == 0 ? least() : 0;
+  for (int64_t qr = 0; qr < WINDOW_D * WINDOW_H; qr++) {
+    int64_t depth = plane * STRIDE_D - p->front + qr / WINDOW_H * DILATION_D;
+    int64_t height = row * STRIDE_H - p->top + qr % WINDOW_H * DILATION_H;
+    if (depth < 0 || depth >= p->depth || height < 0 || height >= p->height) continue;
+    const T *x = p->x + ((volume * p->depth + depth) * p->height + height) * p->width;
+    for (int64_t s = 0; s < WINDOW_W; s++) sweep(x, y, s * DILATION_W - p->left, p->width, p->out_w);
+  }
+  if (KIND == 1 || KIND == 2) divide_row(p, y, plane, row);
+  if (KIND == 3) root_row(p, y);
+}
+
+/* x: [volumes, depth, height, width]; y: [volumes, out_d, out_h, out_w]. pads: front, top, left, back, bottom, right.
+ */
+static void pool_plain(const Team *team, const T *x, T *y, int64_t volumes, int64_t depth, int64_t height,
+                       int64_t width, int64_t out_d, int64_t out_h, int64_t out_w, const int64_t *pads) {
+  Pool pool = {.x = x,
+               .y = y,
+               .depth = depth,
+               .height = height,
+               .width = width,
+               .out_d = out_d,
+               .out_h = out_h,
+               .out_w = out_w,
+               .front = pads[0],
+               .top = pads[1],
+               .left = pads[2],
+               .back = pads[3],
+               .bottom = pads[4],
+               .right = pads[5]};
+  int64_t item, end;
+  team_share(team, volumes * out_d * out_h, &item, &end);
+  for (; item < end; item++) pool_row(&pool, item / out_h / out_d, item / out_h % out_d, item % out_h);
+}
