@@ -4,6 +4,7 @@
  *
  *   x * Sigmoid(x)            Swish(x)         x * HardSigmoid(x)        HardSwish(x)
  *   x * Tanh(Softplus(x))     Mish(x)          Clip(x + 3, 0, 6) / 6     HardSigmoid(x)
+ *   x ^ 2                     x * x
  *
  * A value inside a pattern that somebody else reads keeps the pattern as it is.
  */
@@ -95,6 +96,30 @@ static void match_gate(Graph *graph, const UseList *uses, Node *node) {
   }
 }
 
+/* The number 2, exactly, of any type that a power may have. */
+static bool is_two(const Value *value, const Value *beside) {
+  if (!value->data || value_count(value) != 1 || value->rank > beside->rank) return false;
+  switch (value->dtype) {
+  case RNNCC_F32:
+    return *(const float *)value->data == 2;
+  case RNNCC_I32:
+    return *(const int32_t *)value->data == 2;
+  case RNNCC_I64:
+    return *(const int64_t *)value->data == 2;
+  default:
+    return false;
+  }
+}
+
+/* A square, which layer normalisations are written with: one multiplication, and rounded right. */
+static void match_square(Graph *graph, Node *node) {
+  if (!is_op(node, "Pow") || !is_two(node->inputs[1], node->inputs[0])) return;
+  Value *x = node->inputs[0];
+  node->op = op_find("Mul");
+  node->inputs = ARENA_ARRAY(graph->arena, Value *, 2);
+  node->inputs[0] = node->inputs[1] = x;
+}
+
 /* needs: infer_shapes; no epilogues yet. keeps: types and shapes. Leaves the patterns' inner nodes for
  * graph_remove_dead. */
 void match_activations(Graph *graph) {
@@ -103,5 +128,6 @@ void match_activations(Graph *graph) {
     if (graph->nodes[n]->n_outputs != 1 || graph->nodes[n]->outputs[0]->dtype != RNNCC_F32) continue;
     match_sixth(graph, &uses, graph->nodes[n]);
     match_gate(graph, &uses, graph->nodes[n]);
+    match_square(graph, graph->nodes[n]);
   }
 }

@@ -48,6 +48,7 @@ static void arithmetic_becomes_one_op(void **state) {
     const char *op;
     Steps steps;
   } cases[] = {
+      {"Mul", {{"Pow", "@0 f32(2)", ""}}},
       {"Swish", {{"Sigmoid", "@0", ""}, {"Mul", "@0 @1", ""}}},
       {"Swish", {{"Sigmoid", "@0", ""}, {"Mul", "@1 @0", ""}}},
       {"Mish", {{"Softplus", "@0", ""}, {"Tanh", "@1", ""}, {"Mul", "@0 @2", ""}}},
