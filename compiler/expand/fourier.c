@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Discrete Fourier transforms as products with constant matrices. A complex number is two neighbours on the last axis,
- * so [rows, n, 2] is [rows, 2n] at no cost. A matrix of up to MAX_DFT_MATRIX numbers runs at the speed of
- * multiply-adds; longer transforms are split (Cooley and Tukey, 1965): n = n1 n2 takes n2 transforms of n1 and n1 of
- * n2.
+ * so [rows, n, 2] is [rows, 2n] at no cost. A short transform is one product and runs at the speed of multiply-adds; a
+ * longer one is split (Cooley and Tukey, 1965): n = n1 n2 takes n2 transforms of n1 and n1 of n2.
  */
 #include <math.h>
 
@@ -75,7 +74,7 @@ static Value *twiddled(const Formula *f, Value *x, int64_t n2, int64_t n1, int s
 
 /* [rows, length, parts] -> [rows, length, 2]. */
 static Value *transformed(const Formula *f, Value *x, int64_t length, int64_t parts, int sign, double scale) {
-  if (length <= MAX_DFT_MATRIX) return by_matrix(f, x, length, parts, length, sign, scale);
+  if (dft_is_matrix(length)) return by_matrix(f, x, length, parts, length, sign, scale);
   int64_t n1 = dft_factor(length), n2 = length / n1;
   Value *columns = swapped(f, in_shape(f, x, 4, (const int64_t[]){-1, n1, n2, parts}), 4, 1, 2);
   Value *inner = transformed(f, in_shape(f, columns, 3, (const int64_t[]){-1, n1, parts}), n1, parts, sign, scale);
@@ -105,7 +104,7 @@ static Value *fitted(const Formula *f, Value *x, int axis, int64_t length) {
 static Value *transformed_rows(const Formula *f, Value *rows, const Dft *dft, int64_t bins) {
   int sign = dft->inverse ? 1 : -1;
   double scale = dft->inverse ? 1.0 / (double)dft->length : 1;
-  if (dft->length <= MAX_DFT_MATRIX) return by_matrix(f, rows, dft->length, dft->parts, bins, sign, scale);
+  if (dft_is_matrix(dft->length)) return by_matrix(f, rows, dft->length, dft->parts, bins, sign, scale);
   return first_of_axis(f, transformed(f, rows, dft->length, dft->parts, sign, scale), 1, bins);
 }
 

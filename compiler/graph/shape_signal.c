@@ -66,9 +66,14 @@ int64_t dft_factor(int64_t length) {
   return best;
 }
 
+bool dft_is_matrix(int64_t length) {
+  int64_t least = length <= MAX_DFT_MATRIX / 2 ? 8 : 2; /* factors that are worth it */
+  return length <= BEST_DFT_MATRIX || (length <= MAX_DFT_MATRIX && dft_factor(length) < least);
+}
+
 /* Whether the parts that a transform is split into are short enough. */
 static bool splits(int64_t length) {
-  if (length <= MAX_DFT_MATRIX) return true;
+  if (dft_is_matrix(length)) return true;
   int64_t factor = dft_factor(length);
   return factor > 1 && splits(factor) && splits(length / factor);
 }
