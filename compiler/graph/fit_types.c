@@ -8,6 +8,7 @@
 
 #include "graph/build.h"
 #include "graph/shape.h"
+#include "ir/op.h"
 #include "ir/tensor.h"
 #include "passes.h"
 
@@ -50,6 +51,12 @@ static bool is_chosen_in_f32(const Node *node, const Value *value) {
   return value && pool && (value->dtype == RNNCC_U8 || value->dtype == RNNCC_I8);
 }
 
+/* Scattering moves elements, unless it adds or compares them. */
+static bool combines(const Node *node) {
+  AttributeSpec spec;
+  return op_find_attribute(node->op, "reduction", &spec) && strcmp(node_string(node, "reduction"), "none") != 0;
+}
+
 static bool widens(const Node *node, const Value *value) { return is_half(value) || is_chosen_in_f32(node, value); }
 
 static bool at_hand_in_f32(const Fit *fit, const Value *value) {
@@ -62,7 +69,7 @@ static bool computes_in_f32(const Fit *fit, const Node *node) {
   for (int i = 0; i < node->n_inputs; i++) {
     if (is_chosen_in_f32(node, node->inputs[i])) return true;
     if (!is_half(node->inputs[i])) continue;
-    if (!op_lists_type(node, i)) return true;
+    if (!op_lists_type(node, i) || combines(node)) return true;
     any |= !node->inputs[i]->data;
     at_hand &= at_hand_in_f32(fit, node->inputs[i]);
   }

@@ -51,7 +51,7 @@ bool shape_gather_elements(Graph *graph, Node *node) {
 /* Sums and the like need a type that counts. */
 static bool check_reduction(const Node *node) {
   DType dtype = node->inputs[0]->dtype;
-  if ((dtype != RNNCC_BOOL && dtype != RNNCC_F16) || !strcmp(node_string(node, "reduction"), "none")) return true;
+  if (dtype != RNNCC_BOOL || !strcmp(node_string(node, "reduction"), "none")) return true;
   return shape_unsupported(node, "reduction \"%s\" of %s", node_string(node, "reduction"),
                            dtype_name(node->inputs[0]->dtype));
 }

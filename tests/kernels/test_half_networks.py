@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: MIT
+"""Networks of f16: stored as f16, computed in f32. What they give is the f32 network's result on the same numbers, rounded
+at the end, whatever f32's passes do to them."""
+import numpy
+import pytest
+
+from support.emitted import TARGETS, run_module
+from support.model_builder import Model
+
+
+def network(dtype):
+    """Convolution, scale and shift of channels, activation, pools, concatenation, product, softmax, scatter-add."""
+    kind, rng, model = {"f16": numpy.float16, "f32": numpy.float32}[dtype], numpy.random.default_rng(8), Model()
+
+    def weights(*shape):
+        return model.constant(rng.uniform(-0.3, 0.3, shape).astype(numpy.float16).astype(kind))
+
+    x = model.input("x", dtype, [2, 20, 9, 9])
+    y = model.node("Conv", [x, weights(32, 20, 3, 3), weights(32)], pads=[1, 1, 1, 1])
+    y = model.node("BatchNormalization", [y, weights(32), weights(32), weights(32),
+                                          model.constant(numpy.ones(32, kind))])
+    y = model.node("Relu", [y])
+    y = model.node("Concat", [y, model.node("MaxPool", [y], kernel_shape=[3, 3], pads=[1, 1, 1, 1])], axis=1)
+    y = model.node("Flatten", [model.node("GlobalAveragePool", [y])])
+    y = model.node("Softmax", [model.node("Gemm", [y, weights(64, 30), weights(30)])], axis=-1)
+    y = model.node("ScatterElements", [y, model.constant(numpy.array([[0, 0, 3]])), weights(1, 3)], axis=1,
+                   reduction="add")
+    model.output(y)
+    return model
+
+
+def x_of(kind):
+    return numpy.random.default_rng(9).uniform(-2, 2, (2, 20, 9, 9)).astype(numpy.float16).astype(kind)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_a_network_of_halves_is_the_f32_one_but_for_its_ends(compile, tmp_path, target):
+    results = {}
+    for dtype, kind in (("f16", numpy.float16), ("f32", numpy.float32)):
+        (folder := tmp_path / dtype).mkdir()
+        model = network(dtype)
+        results[dtype] = run_module(compile(model.write(folder), f"--target={target}"), {"x": x_of(kind)},
+                                    threads=(1, 2))[model.outputs[0]]
+    assert results["f16"].dtype == numpy.float16
+    numpy.testing.assert_array_equal(results["f16"], results["f32"].astype(numpy.float16))
+
+
+def test_no_more_is_cast_than_the_ends(rnncc, tmp_path):
+    done = rnncc("inspect", network("f16").write(tmp_path), "--dump-after=simplify")
+    casts = [line for line in done.stdout.splitlines() + done.stderr.splitlines() if "= Cast(" in line]
+    assert len(casts) == 2, casts
+
+
+def test_the_aarch64_module_computes_the_same(rnncc, aarch64_rnnrun, compile, tmp_path):
+    model = network("f16")
+    path = model.write(tmp_path)
+    module = tmp_path / "arm.so"
+    assert rnncc(path, "--target=aarch64-linux-gnu", "-o", module).returncode == 0
+    numpy.save(tmp_path / "x.npy", x_of(numpy.float16))
+    done = aarch64_rnnrun("run", module, "--input", f"x=@{tmp_path}/x.npy", "--output",
+                          f"{model.outputs[0]}=@{tmp_path}/y.npy")
+    assert done.returncode == 0, done.stderr
+    here = run_module(compile(path), {"x": x_of(numpy.float16)}, threads=(1,))[model.outputs[0]]
+    # Sums in another order differ by some 2^-20 at most, f16 numbers by half of 2^-10 when they are rounded: one step.
+    numpy.testing.assert_array_max_ulp(numpy.load(tmp_path / "y.npy"), here, 1)
