@@ -7,7 +7,8 @@ models of the Python package onnx, well-known networks whose weights are all ali
 
 A folder passes if its module's outputs are what the folder says they are, within the suite's tolerance. It is
 unsupported if rnncc says so (exit code 3), and then unsupported.txt must list it: one that passes though it is listed,
-or is unsupported though it is not, counts as failed, so that nothing slips. `--update` writes the list anew.
+or is unsupported though it is not, counts as failed, so that nothing slips. After an operator is added:
+`run.py --listed --update`, and the folders that the operator's name is part of.
 
 Shapes and the like that a test gives as data are frozen to that data where rnncc asks for it (`--freeze`), and counted.
 """
@@ -43,11 +44,13 @@ def read_list():
     return dict(line.split(": ", 1) for line in lines if line and not line.startswith("#"))
 
 
-def write_list(results):
+def write_list(results, listed):
+    """The list with what these results say; what was not run stays."""
+    listed = {name: reason for name, reason in listed.items() if name not in {r.name for r in results}}
+    listed |= {r.name: r.reason for r in results if r.outcome == UNSUPPORTED}
     heading = ["# Folders of ONNX's conformance suite that rnncc does not support, and why.",
                "# Written by tests/conformance/run.py --update."]
-    lines = [f"{r.name}: {r.reason}" for r in sorted(results, key=lambda r: r.name) if r.outcome == UNSUPPORTED]
-    LIST.write_text("\n".join(heading + lines) + "\n")
+    LIST.write_text("\n".join(heading + [f"{name}: {listed[name]}" for name in sorted(listed)]) + "\n")
 
 
 def judged(result, listed):
@@ -95,16 +98,18 @@ def main():
     parser.add_argument("words", nargs="*")
     parser.add_argument("-j", type=int, default=os.cpu_count())
     parser.add_argument("--update", action="store_true", help="write unsupported.txt anew; failures stay failures")
+    parser.add_argument("--listed", action="store_true", help="only the folders that unsupported.txt has")
     parser.add_argument("--junit", type=Path)
     arguments = parser.parse_args()
     start = time.monotonic()
+    chosen = [case for case in cases(arguments.words) if not arguments.listed or case.name in read_list()]
     with multiprocessing.Pool(arguments.j) as pool:
-        results = [told(result) for result in pool.imap(run_case, cases(arguments.words))]
-    if arguments.update and not arguments.words:
-        write_list(results)
+        results = [told(result) for result in pool.imap(run_case, chosen)]
+    if arguments.update:
+        write_list(results, read_list())
     listed = read_list()
     failures = {r.name: why for r in results if (why := judged(r, listed))}
-    gone = set(listed) - {r.name for r in results} if not arguments.words else ()
+    gone = set(listed) - {r.name for r in results} if not arguments.words and not arguments.listed else ()
     failures |= {name: f"is in {LIST.name}, and not in the suite" for name in gone}
     report(results, failures)
     print(f"{time.monotonic() - start:.0f} s")

@@ -186,6 +186,19 @@ def test_a_function_may_leave_out_inputs_and_pass_others_through(rnncc, tmp_path
     numpy.testing.assert_array_equal(run(compiled(rnncc, tmp_path, model), {"x": x})["y"], x - numpy.minimum(x, numpy.float32(0.1)))
 
 
+def test_a_function_has_defaults_and_overloads(rnncc, tmp_path):
+    plain, other = scaled_function(), scaled_function()
+    for function, overload, alpha in ((plain, "", 2.0), (other, "half", 0.5)):
+        function.overload = overload
+        function.attribute.remove("alpha")
+        function.attribute_proto.append(helper.make_attribute("alpha", alpha))
+    nodes = [helper.make_node("scaled", ["x"], ["m"], "one", domain="local"),
+             helper.make_node("scaled", ["m"], ["y"], "two", domain="local", overload="half")]
+    model = model_of(nodes, {"x": (F32, [7])}, {"y": (F32, [7])}, functions=[plain, other])
+    x = floats(7)
+    numpy.testing.assert_allclose(run(compiled(rnncc, tmp_path, model), {"x": x})["y"], x * 3 * 1.5, rtol=1e-6)
+
+
 def test_external_data_is_read_from_the_models_folder(rnncc, tmp_path):
     model, x = dense(3), floats(3, 5)
     expected = onnxruntime_run(model, {"x": x})["y"]

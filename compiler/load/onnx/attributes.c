@@ -29,12 +29,8 @@ static const Onnx__AttributeProto *find_attribute(size_t n, Onnx__AttributeProto
 static const Onnx__AttributeProto *default_of(OnnxReader *reader, const Onnx__FunctionProto *function,
                                               const char *name) {
   enum { ATTRIBUTE_PROTO = 11 };
-  for (unsigned i = 0; i < function->base.n_unknown_fields; i++) {
-    const ProtobufCMessageUnknownField *field = &function->base.unknown_fields[i];
-    if (field->tag != ATTRIBUTE_PROTO || field->wire_type != PROTOBUF_C_WIRE_TYPE_LENGTH_PREFIXED) continue;
-    size_t prefix = 1; /* its length, a varint, stands before it */
-    while (prefix < field->len && field->data[prefix - 1] >= 0x80) prefix++;
-    FileBytes bytes = {.data = field->data + prefix, .size = field->len - prefix};
+  FileBytes bytes;
+  for (unsigned i = 0; wire_newer_field(&function->base, ATTRIBUTE_PROTO, &i, &bytes);) {
     const Onnx__AttributeProto *attribute =
         (const void *)wire_read(reader->arena, reader->file, bytes, &onnx__attribute_proto__descriptor);
     if (strcmp(onnx_text(attribute->name), name) == 0) return attribute;

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "load/onnx/reader.h"
+#include "load/onnx/wire.h"
 
 enum { MOST_DEPTH = 32, MOST_CALLS = 1 << 16 };
 
@@ -16,10 +17,21 @@ int64_t onnx_opset(size_t n, Onnx__OperatorSetIdProto **opsets) {
 
 static bool same_text(const char *a, const char *b) { return strcmp(onnx_text(a), onnx_text(b)) == 0; }
 
+/* Functions of one name may differ in `overload`, field 13 of FunctionProto and 8 of NodeProto. */
+static bool same_overload(const Onnx__FunctionProto *function, const Onnx__NodeProto *node) {
+  FileBytes a = {.size = 0}, b = {.size = 0};
+  unsigned i = 0, j = 0;
+  wire_newer_field(&function->base, 13, &i, &a);
+  wire_newer_field(&node->base, 8, &j, &b);
+  return a.size == b.size && (a.size == 0 || memcmp(a.data, b.data, a.size) == 0);
+}
+
 const Onnx__FunctionProto *onnx_function(const OnnxReader *reader, const Onnx__NodeProto *node) {
   for (size_t i = 0; i < reader->model->n_functions; i++) {
     const Onnx__FunctionProto *function = reader->model->functions[i];
-    if (same_text(function->name, node->op_type) && same_text(function->domain, node->domain)) return function;
+    if (same_text(function->name, node->op_type) && same_text(function->domain, node->domain) &&
+        same_overload(function, node))
+      return function;
   }
   return NULL;
 }

@@ -3,6 +3,7 @@
  * The nodes of a graph or function: first all outputs are declared, then inputs are resolved, for the first offender
  * against ONNX's rule that nodes stand in order should get an answer, and the others no surprise.
  */
+#include <math.h>
 #include <string.h>
 
 #include "ir/op.h"
@@ -134,10 +135,22 @@ static bool name_type(OnnxReader *reader, const Draft *draft, Attribute *attribu
   return true;
 }
 
+/* JSON has no form for others; what they would mean, ONNX does not say. */
+static bool is_finite(const Attribute *attribute) {
+  if (attribute->kind == ATTRIBUTE_FLOAT) return isfinite(attribute->f);
+  for (size_t i = 0; attribute->kind == ATTRIBUTE_FLOATS && i < attribute->count; i++)
+    if (!isfinite(attribute->floats[i])) return false;
+  return true;
+}
+
 static bool fit_attribute(OnnxReader *reader, const Draft *draft, const OpInfo *op, Attribute *attribute) {
   AttributeSpec spec;
   if (!op_find_attribute(op, attribute->name, &spec)) {
     unsupported_add(&reader->unsupported, draft->name, "the attribute `%.80s` of %s", attribute->name, op->name);
+    return false;
+  }
+  if (!is_finite(attribute)) {
+    unsupported_add(&reader->unsupported, draft->name, "an infinite `%s` of %s", attribute->name, op->name);
     return false;
   }
   if (spec.kind == ATTRIBUTE_STRING && attribute->kind == ATTRIBUTE_INT) return name_type(reader, draft, attribute);

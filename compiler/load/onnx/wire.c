@@ -147,3 +147,15 @@ ProtobufCMessage *wire_read(Arena *arena, const char *file, FileBytes bytes, con
   if (!message) fatal_at(LOCATION_FILE(file), EXIT_INVALID, "this is no ONNX model");
   return message;
 }
+
+bool wire_newer_field(const ProtobufCMessage *message, unsigned number, unsigned *index, FileBytes *bytes) {
+  while (*index < message->n_unknown_fields) {
+    const ProtobufCMessageUnknownField *field = &message->unknown_fields[(*index)++];
+    if (field->tag != number || field->wire_type != PROTOBUF_C_WIRE_TYPE_LENGTH_PREFIXED) continue;
+    size_t prefix = 1; /* its length, a varint, stands before it */
+    while (prefix < field->len && field->data[prefix - 1] >= 0x80) prefix++;
+    *bytes = (FileBytes){.data = field->data + prefix, .size = field->len - prefix};
+    return true;
+  }
+  return false;
+}

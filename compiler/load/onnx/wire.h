@@ -14,4 +14,8 @@
  * deeper than any model is. */
 ProtobufCMessage *wire_read(Arena *arena, const char *file, FileBytes bytes, const ProtobufCMessageDescriptor *kind);
 
+/* Fields newer than Debian's description, which protobuf-c keeps as they are: the next one with that number from *index
+ * on that holds bytes, *index past it. False if there is none. */
+bool wire_newer_field(const ProtobufCMessage *message, unsigned number, unsigned *index, FileBytes *bytes);
+
 #endif
