@@ -203,3 +203,10 @@ def test_the_model_is_found_from_any_folder(rnncc, tmp_path, monkeypatch):
 def test_an_unused_weights_file_is_still_checked(rnncc, tmp_path):
     (tmp_path / "w.safetensors").write_bytes(b"")
     refused(rnncc, tmp_path, {**small_model(), "weights": [{"file": "w.safetensors"}]}, 2, "w.safetensors")
+
+
+@pytest.mark.parametrize("name", ["exported.pt2", "weights.pt", "weights.pth"])
+def test_a_file_of_pytorch_is_refused_with_what_to_do(rnncc, tmp_path, name):
+    path = tmp_path / name
+    path.write_bytes(b"PK\x03\x04")
+    refused(rnncc, tmp_path, path, 3, "state dicts", "torch.onnx.export", "tools/from_torch")

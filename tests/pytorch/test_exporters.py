@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: MIT
+"""Networks from both of PyTorch's exporters: the compiled module computes what PyTorch does, at every extent."""
+import importlib.machinery
+import importlib.util
+import logging
+
+import numpy
+import pytest
+
+from conftest import ROOT
+from support.module import Module
+
+torch = pytest.importorskip("torch")
+pytest.importorskip("onnxscript")
+
+from pytorch.modules import DIMS, NETWORKS  # noqa: E402: needs torch
+
+TOLERANCE = 1e-4  # of the largest result
+EXPORTERS = ("script", "dynamo")
+SIZES = 3  # besides the example's
+# PyTorch 2.13 cannot decompose stacked GRUs whose number of steps is computed: "The size of tensor a (24) must match".
+STATIC_FOR_DYNAMO = {"deep_speech": {"frames"}}
+# Nor trace its own encoder layer: "argument 'is_causal' (position 6) must be bool, not Tensor".
+CASES = [(name, exporter) for name in NETWORKS for exporter in EXPORTERS if (name, exporter) != ("library_encoder", "script")]
+
+
+@pytest.fixture(scope="module")
+def from_torch():
+    loader = importlib.machinery.SourceFileLoader("from_torch", str(ROOT / "tools" / "from_torch"))
+    module = importlib.util.module_from_spec(importlib.util.spec_from_loader("from_torch", loader))
+    loader.exec_module(module)
+    torch.set_num_threads(1)
+    logging.getLogger("torch").setLevel(logging.ERROR)
+    return module
+
+
+def axes_for(name, exporter, axes):
+    fixed = STATIC_FOR_DYNAMO.get(name, set()) if exporter == "dynamo" else set()
+    return [{axis: dim for axis, dim in of_input.items() if dim not in fixed} for of_input in axes]
+
+
+def sized(inputs, axes, extents):
+    """Other inputs of the same kind, at these extents."""
+    for tensor, of_input in zip(inputs, axes):
+        shape = [extents.get(of_input.get(axis), extent) for axis, extent in enumerate(tensor.shape)]
+        if tensor.is_floating_point():
+            yield torch.randn(shape)
+        else:
+            yield torch.randint(0, int(tensor.max()) + 1, shape)
+
+
+def compare(context, module, inputs):
+    with torch.no_grad():
+        expected = module(*inputs)
+    outputs = context.run({described.name: tensor.numpy() for described, tensor in zip(context.module.inputs, inputs)})
+    expected = expected if isinstance(expected, tuple) else (expected,)
+    assert len(outputs) == len(expected)
+    for got, wanted in zip(outputs.values(), expected):
+        bound = TOLERANCE * float(wanted.abs().max())
+        numpy.testing.assert_allclose(got, wanted.numpy(), rtol=0, atol=bound)
+
+
+@pytest.mark.parametrize(("name", "exporter"), CASES)
+def test_network_computes_what_pytorch_does(from_torch, compile, tmp_path, name, exporter):
+    torch.manual_seed(0)
+    module, inputs, axes = NETWORKS[name]()
+    axes = axes_for(name, exporter, axes)
+    path = tmp_path / f"{name}.onnx"
+    from_torch.export(module, inputs, axes, path, exporter)
+    names = sorted({dim for of_input in axes for dim in of_input.values()})
+    bounds = [f"--dim={dim}={DIMS[dim][0]}..{DIMS[dim][1]}" for dim in names]
+    rng = numpy.random.default_rng(1)
+    with Module(compile(path, *bounds)) as compiled, compiled.context(2) as context:
+        assert set(compiled.dims) == set(names)
+        compare(context, module, inputs)
+        for _ in range(SIZES):
+            extents = {dim: int(rng.integers(DIMS[dim][0], DIMS[dim][1] + 1)) for dim in names}
+            compare(context, module, list(sized(inputs, axes, extents)))
