@@ -15,7 +15,7 @@
 typedef struct Fit {
   Graph *graph;
   int n_values;   /* before the pass */
-  Value **as_f32; /* by id, of f16, i8 and u8 values: the same in f32, NULL: not there yet */
+  Value **as_f32; /* by id, of f16 values: the same in f32, NULL: not there yet */
 } Fit;
 
 static Builder builder_at(const Fit *fit, const Node *node) { return (Builder){fit->graph, node->name, node->where}; }
@@ -45,19 +45,11 @@ static Value *in_f32(const Fit *fit, const Node *node, Value *value) {
 
 static bool is_half(const Value *value) { return value && value->dtype == RNNCC_F16; }
 
-/* Of what it holds f32 holds every number, and the op, which chooses among them, is asked to choose there. */
-static bool is_chosen_in_f32(const Node *node, const Value *value) {
-  bool pool = !strcmp(node->op->name, "MaxPool");
-  return value && pool && (value->dtype == RNNCC_U8 || value->dtype == RNNCC_I8);
-}
-
 /* Scattering moves elements, unless it adds or compares them. */
 static bool combines(const Node *node) {
   AttributeSpec spec;
   return op_find_attribute(node->op, "reduction", &spec) && strcmp(node_string(node, "reduction"), "none") != 0;
 }
-
-static bool widens(const Node *node, const Value *value) { return is_half(value) || is_chosen_in_f32(node, value); }
 
 static bool at_hand_in_f32(const Fit *fit, const Value *value) {
   return value->data || (value->id < fit->n_values && fit->as_f32[value->id]);
@@ -67,7 +59,6 @@ static bool at_hand_in_f32(const Fit *fit, const Value *value) {
 static bool computes_in_f32(const Fit *fit, const Node *node) {
   bool any = false, at_hand = strcmp(node->op->name, "Cast") != 0;
   for (int i = 0; i < node->n_inputs; i++) {
-    if (is_chosen_in_f32(node, node->inputs[i])) return true;
     if (!is_half(node->inputs[i])) continue;
     if (!op_lists_type(node, i) || combines(node)) return true;
     any |= !node->inputs[i]->data;
@@ -90,9 +81,9 @@ static void round_results(const Fit *fit, Node *node, Value *const *narrow) {
 static void compute_in_f32(const Fit *fit, Node *node) {
   Value **narrow = ARENA_ARRAY(fit->graph->arena, Value *, node->n_outputs);
   for (int i = 0; i < node->n_inputs; i++)
-    if (widens(node, node->inputs[i])) node->inputs[i] = in_f32(fit, node, node->inputs[i]);
+    if (is_half(node->inputs[i])) node->inputs[i] = in_f32(fit, node, node->inputs[i]);
   for (int i = 0; i < node->n_outputs; i++) {
-    if (!widens(node, node->outputs[i])) continue;
+    if (!is_half(node->outputs[i])) continue;
     narrow[i] = node->outputs[i];
     graph_set_output(node, i, graph_value(fit->graph, narrow[i]->name, narrow[i]->where));
   }

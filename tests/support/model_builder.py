@@ -44,6 +44,8 @@ def type_name(array):
 
 
 class Model:
+    opset = OPSET  # of the ONNX form; an older one where the peer has no kernel for the newest form of an op
+
     def __init__(self, name="model"):
         self.name = name
         self.dims, self.inputs, self.outputs, self.states = {}, [], [], []
@@ -121,7 +123,7 @@ class Model:
                    dict.fromkeys(self.outputs + [s["output"] for s in self.states])]
         weights = [onnx.numpy_helper.from_array(array, name) for name, array in self.arrays.items()]
         graph = onnx.helper.make_graph(nodes, self.name, inputs, outputs, weights)
-        return onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", OPSET)], ir_version=10)
+        return onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", self.opset)], ir_version=10)
 
     def onnx_run(self, feeds):
         """The outputs by name, then the states' new values by the names of their outputs."""

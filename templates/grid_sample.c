@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * GridSample over two or three spatial axes: an output point reads the input at the coordinates that the grid has for
+ * it, in -1..1 along each axis, last axis first, and takes the nearest element, or interpolates.
+ *
+ * A point's taps, offsets and weights, are made once and then used by all channels.
+ */
+#include "kernel.h"
+
+/* Spatial axes.
+ * legal: 2 3 */
+enum { SPATIAL = 2 };
+/* 0: nearest; 1: linear; 2: cubic.
+ * legal: 0 1 2 */
+enum { MODE = 1 };
+/* Beyond the border there are: 0: zeros; 1: the element at the border; 2: mirror images.
+ * legal: 0 1 2 */
+enum { PADDING = 0 };
+/* 1: -1 and 1 are the centres of the corner elements; 0: their outer edges.
+ * legal: 0 1 */
+enum { ALIGNED = 0 };
+
+enum { TAPS = MODE == 0 ? 1 : MODE == 1 ? 2 : 4, POINT_TAPS = SPATIAL == 2 ? TAPS * TAPS : TAPS * TAPS * TAPS };
+
+/* Of one axis: an offset of -1 is beyond the border, a zero. */
+typedef struct AxisTaps {
+  int64_t index[TAPS];
+  float weight[TAPS];
+} AxisTaps;
+
+typedef struct PointTaps {
+  int64_t offset[POINT_TAPS];
+  float weight[POINT_TAPS];
+} PointTaps;
+
+static inline float floor_of(float x) {
+  float whole = (float)(int64_t)x;
+  return whole > x ? whole - 1 : whole;
+}
+
+/* Halves go to the even neighbour. */
+static inline float nearest_to(float x) {
+  float below = floor_of(x), part = x - below;
+  if (part == 0.5f) return below + (float)((int64_t)below & 1);
+  return part < 0.5f ? below : below + 1;
+}
+
+/* Mirrored at low and high until it lies between. */
+static float mirrored(float x, float low, float high) {
+  float range = high - low;
+  if (!(range > 0)) return low;
+  float beyond = x < low ? low - x : x - high;
+  if (beyond <= 0) return x;
+  float turns = floor_of(beyond / range), rest = beyond - turns * range;
+  bool odd = (int64_t)turns & 1, below = x < low;
+  return below != odd ? low + rest : high - rest;
+}
+
+/* The place of a grid coordinate on an axis of n elements. One that is no number, or far out, is far out. */
+static float place_of(float grid, int64_t n) {
+  float last = (float)(n - 1), far = (float)n * 8 + 0x1p20f;
+  float x = ALIGNED ? (grid + 1) / 2 * last : ((grid + 1) * (float)n - 1) / 2;
+  if (!(x > -far)) x = -far;
+  if (!(x < far)) x = far;
+  if (PADDING == 1 && MODE != 2) return x < 0 ? 0 : x > last ? last : x;
+  if (PADDING == 2 && MODE != 2) return ALIGNED ? mirrored(x, 0, last) : mirrored(x, -0.5f, last + 0.5f);
+  return x;
+}
+
+/* What element i, perhaps beyond the border, is read from. */
+static int64_t inside(int64_t i, int64_t n) {
+  if (i >= 0 && i < n) return i;
+  if (PADDING == 0) return -1;
+  if (PADDING == 2 && MODE == 2) {
+    float low = ALIGNED ? 0 : -0.5f, high = (float)(n - 1) + (ALIGNED ? 0 : 0.5f);
+    i = (int64_t)nearest_to(mirrored((float)i, low, high));
+  }
+  return i < 0 ? 0 : i >= n ? n - 1 : i;
+}
+
+/* Keys's cubic, a = -0.75, for the four taps around a fraction. */
+static void cubic_weights(float t, float weight[4]) {
+  const float a = -0.75f;
+  float u = 1 - t, far = t + 1, other = u + 1;
+  weight[0] = ((a * far - 5 * a) * far + 8 * a) * far - 4 * a;
+  weight[1] = ((a + 2) * t - (a + 3)) * t * t + 1;
+  weight[2] = ((a + 2) * u - (a + 3)) * u * u + 1;
+  weight[3] = ((a * other - 5 * a) * other + 8 * a) * other - 4 * a;
+}
+
+static AxisTaps taps_along(float grid, int64_t n) {
+  AxisTaps taps;
+  float x = place_of(grid, n), below = MODE == 0 ? nearest_to(x) : floor_of(x), t = x - below, weight[4];
+  int64_t first = (int64_t)below - (MODE == 2);
+  if (MODE == 0) weight[0] = 1;
+  if (MODE == 1) {
+    weight[0] = 1 - t;
+    weight[1] = t;
+  }
+  if (MODE == 2) cubic_weights(t, weight);
+  for (int k = 0; k < TAPS; k++) {
+    taps.index[k] = inside(first + k, n);
+    taps.weight[k] = weight[k];
+  }
+  return taps;
+}
+
+/* extent: the spatial axes; grid: their coordinates, the last axis's first. */
+static PointTaps taps_of(const float *grid, const int64_t *extent) {
+  PointTaps point;
+  AxisTaps axis[3];
+  for (int k = 0; k < SPATIAL; k++) axis[k] = taps_along(grid[SPATIAL - 1 - k], extent[k]);
+  for (int i = 0; i < POINT_TAPS; i++) {
+    int rest = i;
+    bool beyond = false;
+    int64_t stride = 1;
+    point.offset[i] = 0;
+    point.weight[i] = 1;
+    for (int k = SPATIAL - 1; k >= 0; k--) {
+      int tap = rest % TAPS;
+      rest /= TAPS;
+      beyond |= axis[k].index[tap] < 0;
+      point.offset[i] += axis[k].index[tap] * stride;
+      point.weight[i] *= axis[k].weight[tap];
+      stride *= extent[k];
+    }
+    if (beyond) point.offset[i] = point.weight[i] = 0;
+  }
+  return point;
+}
+
+/* x: [n, channels, extent...]; grid: [n, points, SPATIAL]; y: [n, channels, points]. */
+static void grid_sample(const Team *team, const float *x, const float *grid, float *y, int64_t n, int64_t channels,
+                        const int64_t *extent, int64_t points) {
+  int64_t volume = 1, item, end;
+  for (int k = 0; k < SPATIAL; k++) volume *= extent[k];
+  team_share(team, n * points, &item, &end);
+  for (; item < end; item++) {
+    int64_t image = item / points, point = item % points;
+    PointTaps taps = taps_of(grid + item * SPATIAL, extent);
+    for (int64_t c = 0; c < channels; c++) {
+      const float *from = x + (image * channels + c) * volume;
+      float sum = 0;
+      for (int i = 0; i < POINT_TAPS; i++) sum += from[taps.offset[i]] * taps.weight[i];
+      y[(image * channels + c) * points + point] = sum;
+    }
+  }
+}

@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: MIT
+"""GridSample and RoiAlign: the reference interpreter against ONNX Runtime, emitted kernels against the reference."""
+import numpy
+import pytest
+
+from conftest import build_directory
+from graphs.sample_models import SAMPLES, one_op
+from graphs.test_reference_onnx import assert_close
+from support.emitted import TARGETS, run_module
+from support.emulated import TARGET, run_emulated
+from support.merge import merged
+from support.module import Module, ModuleError
+from support.reference import Reference
+
+EPSILON = 2.0**-24  # what one rounding adds, relative
+CASES_OF_A_KIND = 12
+# A coordinate is rounded some 4 times, at up to 14 pixels: 4 * 14 roundings of a pixel, in each of which values change
+# by less than three times the largest. Cubic weights are steeper, by less than 2.
+ROUNDINGS = 4 * 14 * 3 * 2
+
+
+@pytest.fixture(scope="session")
+def reference():
+    return Reference(build_directory() / "tests" / "support" / "reference_run")
+
+
+@pytest.mark.parametrize("seed", range(16))
+@pytest.mark.parametrize("name", SAMPLES)
+def test_reference_agrees_with_onnx_runtime(reference, tmp_path, name, seed):
+    model, feeds = SAMPLES[name](numpy.random.default_rng([seed, *name.encode()]))
+    expected = model.onnx_run(feeds)
+    got = reference.run(model, model.write(tmp_path), feeds)
+    for output in model.outputs:
+        assert_close(got[output], expected[output], ROUNDINGS * EPSILON)
+
+
+def many_cases():
+    rng = numpy.random.default_rng(7)
+    return merged([build(rng) for build in SAMPLES.values() for _ in range(CASES_OF_A_KIND)])
+
+
+def assert_agrees(model, got, expected):
+    for output in model.outputs:
+        assert_close(got[output], expected[output], ROUNDINGS * EPSILON)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_kernels_agree_with_the_reference(reference, compile, tmp_path, target):
+    model, feeds = many_cases()
+    path = model.write(tmp_path)
+    assert_agrees(model, run_module(compile(path, f"--target={target}"), feeds), reference.run(model, path, feeds))
+
+
+def test_neon_under_qemu_agrees_with_the_reference(reference, compile, aarch64_rnnrun, tmp_path):
+    model, feeds = many_cases()
+    path = model.write(tmp_path)
+    got = run_emulated(aarch64_rnnrun, compile(path, TARGET), feeds, model.outputs, tmp_path)
+    assert_agrees(model, got, reference.run(model, path, feeds))
+
+
+@pytest.mark.parametrize("mode", ["linear", "nearest", "cubic"])
+@pytest.mark.parametrize("padding", ["zeros", "border", "reflection"])
+def test_coordinates_that_are_no_numbers_read_only_the_image(compile, tmp_path, mode, padding):
+    """What they give is open, but for zeros: no fault, and the points beside are what they are without."""
+    places = numpy.array([numpy.nan, numpy.inf, -numpy.inf, 3e38, -3e38, 0.25], numpy.float32)
+    grid = numpy.stack(numpy.meshgrid(places, places), axis=-1)[None]
+    x = numpy.arange(1, 13, dtype=numpy.float32).reshape(1, 1, 3, 4)
+    model, feeds = one_op("GridSample", [x, grid], mode=mode, padding_mode=padding)
+    got = next(iter(run_module(compile(model.write(tmp_path)), feeds).values()))[0, 0]
+    alone, feeds = one_op("GridSample", [x, grid[:, -1:, -1:]], mode=mode, padding_mode=padding)
+    assert got[-1, -1] == pytest.approx(alone.onnx_run(feeds)[alone.outputs[0]].item(), rel=ROUNDINGS * EPSILON)
+    if padding == "zeros":
+        assert (got[:-1] == 0).all() and (got[:, :-1] == 0).all()
+
+
+@pytest.mark.parametrize("image", [-1, 2, 2**62])
+def test_a_region_of_no_image_is_refused(compile, tmp_path, image):
+    x, rois = numpy.ones((2, 1, 4, 4), numpy.float32), numpy.array([[0, 0, 3, 3]], numpy.float32)
+    model, feeds = one_op("RoiAlign", [x, rois, numpy.array([image])])
+    with Module(compile(model.write(tmp_path))) as module:
+        context = module.context()
+        with pytest.raises(ModuleError) as refused:
+            context.run(feeds)
+        assert refused.value.status == "value"
+        context.close()
