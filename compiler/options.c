@@ -33,7 +33,7 @@ static const char help_text[] =
     "      --conv=FORM         how convolutions run where they can: plain, or direct with KEY=N after commas: oc, px, "
     "unroll,\n"
     "                          pass, groups, tiles\n"
-    "      --no-winograd       3x3 convolutions add up products of inputs and weights, and nothing else: up to three "
+    "      --no-winograd       convolutions add up products of inputs and weights, and nothing else: up to three "
     "times\n"
     "                          slower, and more exact\n"
     "      --schedules=FILE    measured schedules that `rnncc tune` recorded: they are used where they fit\n"

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * 3x3 convolution of stride 1 by Winograd's minimal filtering, F(2x2, 3x3) or F(4x4, 3x3) (see winograd.h), on blocked
- * tensors, [N][ceil(C / LANES)][H][W][LANES]:
+ * Convolution of stride 1 by Winograd's minimal filtering (see winograd.h), such as F(2x2, 3x3), F(4x4, 3x3), F(2x2,
+ * 5x5) or F(1x2, 1x7), on blocked tensors, [N][ceil(C / LANES)][H][W][LANES]:
  *
  *   y = epilogue(bias + x * w + residual)
  *
- * The output is cut into tiles of TILE x TILE. A tile's input, EXTENT x EXTENT, becomes POINTS numbers a channel; at
- * each point, the tiles' numbers times the transformed weights, summed over the channels, are a matrix product; its
- * POINTS results a tile become the tile's outputs. Tiles are taken in blocks, whose transformed input and whose
- * products for one group of OC_VECTORS vectors of output channels stay in the second level of the cache.
+ * The output is cut into tiles of TILE_H x TILE_W. A tile's input, EXTENT_H x EXTENT_W, becomes POINTS numbers a
+ * channel; at each point, the tiles' numbers times the transformed weights, summed over the channels, are a matrix
+ * product; its POINTS results a tile become the tile's outputs. Tiles are taken in blocks, whose transformed input and
+ * whose products for one group of OC_VECTORS vectors of output channels stay in the second level of the cache.
  *
  *   transformed input    [point][part of the block][channel block][tile of the part][LANES]
  *   transformed weights  [group][point][channel][OC_VECTORS][LANES]
@@ -25,9 +25,16 @@
 #include "simd/simd.h"
 #include "winograd.h"
 
-/* Outputs of a tile along an axis.
- * legal: 2 4 */
-enum { TILE = 4 };
+/* Outputs of a tile along each axis; 1 where the window is 1.
+ * legal: 1 2 4 */
+enum { TILE_H = 4 };
+/* legal: 1 2 4 */
+enum { TILE_W = 4 };
+/* R and S. Of tile and window, what winograd.h can: extents of 1, 4, 6 or 8.
+ * legal: 1 3 5 7 */
+enum { WINDOW_H = 3 };
+/* legal: 1 3 5 7 */
+enum { WINDOW_W = 3 };
 /* legal: 1..65536 */
 enum { IN_H = 14 };
 /* legal: 1..65536 */
@@ -37,9 +44,9 @@ enum { OUT_H = 14 };
 /* legal: 1..65536 */
 enum { OUT_W = 14 };
 /* Rows of zeros above the input.
- * legal: 0..2 */
+ * legal: 0..6 */
 enum { PAD_TOP = 1 };
-/* legal: 0..2 */
+/* legal: 0..6 */
 enum { PAD_LEFT = 1 };
 /* Vectors of output channels in a group.
  * legal: 1..4 */
@@ -62,8 +69,9 @@ enum { BIAS = 1 };
  * legal: 0 1 */
 enum { RESIDUAL = 0 };
 
-enum { EXTENT = TILE + 2, POINTS = EXTENT * EXTENT };
-enum { TILES_H = (OUT_H + TILE - 1) / TILE, TILES_W = (OUT_W + TILE - 1) / TILE, IMAGE_TILES = TILES_H * TILES_W };
+enum { EXTENT_H = TILE_H + WINDOW_H - 1, EXTENT_W = TILE_W + WINDOW_W - 1, POINTS = EXTENT_H * EXTENT_W };
+enum { TILES_H = (OUT_H + TILE_H - 1) / TILE_H, TILES_W = (OUT_W + TILE_W - 1) / TILE_W };
+enum { IMAGE_TILES = TILES_H * TILES_W };
 enum { IN_PLANE = IN_H * IN_W * LANES, OUT_PLANE = OUT_H * OUT_W * LANES };
 enum { LINE_FLOATS = 16 };
 
@@ -112,8 +120,8 @@ static inline int64_t part_begin(const Block *b, int64_t part) { return b->tiles
 
 /* The input of a tile that reaches beyond the plane, with zeros there. row and column may be outside. */
 static void copy_border(float *out, const float *plane, int64_t row, int64_t column) {
-  for (int64_t h = row; h < row + EXTENT; h++)
-    for (int64_t w = column; w < column + EXTENT; w++, out += LANES) {
+  for (int64_t h = row; h < row + EXTENT_H; h++)
+    for (int64_t w = column; w < column + EXTENT_W; w++, out += LANES) {
       bool inside = h >= 0 && h < IN_H && w >= 0 && w < IN_W;
       vstore(out, inside ? vload(plane + (h * IN_W + w) * LANES) : vzero());
     }
@@ -121,34 +129,34 @@ static void copy_border(float *out, const float *plane, int64_t row, int64_t col
 
 /* LANES channels of one tile. `row`: floats from one row of the input to the next. */
 SIMD_FUNCTION void transform_input(float *out, int64_t point, const float *in, int64_t row) {
-  vec rows[EXTENT][EXTENT];
+  vec rows[EXTENT_H][EXTENT_W];
 #pragma clang loop unroll(full)
-  for (int h = 0; h < EXTENT; h++) {
-    vec line[EXTENT];
+  for (int h = 0; h < EXTENT_H; h++) {
+    vec line[EXTENT_W];
 #pragma clang loop unroll(full)
-    for (int w = 0; w < EXTENT; w++) line[w] = vload(in + h * row + w * LANES);
-    winograd_input(rows[h], line, TILE);
+    for (int w = 0; w < EXTENT_W; w++) line[w] = vload(in + h * row + w * LANES);
+    winograd_input(rows[h], line, EXTENT_W);
   }
 #pragma clang loop unroll(full)
-  for (int w = 0; w < EXTENT; w++) {
-    vec line[EXTENT], points[EXTENT];
+  for (int w = 0; w < EXTENT_W; w++) {
+    vec line[EXTENT_H], points[EXTENT_H];
 #pragma clang loop unroll(full)
-    for (int h = 0; h < EXTENT; h++) line[h] = rows[h][w];
-    winograd_input(points, line, TILE);
+    for (int h = 0; h < EXTENT_H; h++) line[h] = rows[h][w];
+    winograd_input(points, line, EXTENT_H);
 #pragma clang loop unroll(full)
-    for (int h = 0; h < EXTENT; h++) vstore(out + (h * EXTENT + w) * point, points[h]);
+    for (int h = 0; h < EXTENT_H; h++) vstore(out + (h * EXTENT_W + w) * point, points[h]);
   }
 }
 
 static void transform_tile(const Convolution *c, float *out, const float *plane, Place p) {
   _Alignas(64) float border[POINTS * LANES];
-  int64_t row = p.row * TILE - PAD_TOP, column = p.column * TILE - PAD_LEFT;
+  int64_t row = p.row * TILE_H - PAD_TOP, column = p.column * TILE_W - PAD_LEFT;
   const float *in = plane + (row * IN_W + column) * LANES;
   int64_t in_row = IN_W * LANES;
-  if (row < 0 || column < 0 || row + EXTENT > IN_H || column + EXTENT > IN_W) {
+  if (row < 0 || column < 0 || row + EXTENT_H > IN_H || column + EXTENT_W > IN_W) {
     copy_border(border, plane, row, column);
     in = border;
-    in_row = EXTENT * LANES;
+    in_row = EXTENT_W * LANES;
   }
   transform_input(out, c->input_point, in, in_row);
 }
@@ -226,7 +234,7 @@ SIMD_FUNCTION void product_of_tiles(const Convolution *c, float *products, const
 }
 
 static inline int64_t vectors_of(const Convolution *c, int64_t group) {
-  return OC_TAIL && group + 1 == c->groups ? OC_TAIL : OC_VECTORS;
+  return OC_TAIL > 0 && group + 1 == c->groups ? OC_TAIL : OC_VECTORS;
 }
 
 /* A group's products with all tiles of the block at one point. Each part fetches its share of the next point's weights,
@@ -244,8 +252,8 @@ SIMD_FUNCTION void products_at(const Convolution *c, const Block *b, const float
 /* ---- what is needed later ---- */
 
 static void fetch_tile(const float *at, int64_t row) {
-  for (int64_t h = 0; h < TILE; h++)
-    for (int64_t w = 0; w < TILE * LANES; w += LINE_FLOATS) prefetch_later(at + h * row + w);
+  for (int64_t h = 0; h < TILE_H; h++)
+    for (int64_t w = 0; w < TILE_W * LANES; w += LINE_FLOATS) prefetch_later(at + h * row + w);
 }
 
 /* While a group's products at one point are made, a share of the next block's input comes into the second level of the
@@ -255,12 +263,12 @@ static void fetch_share(const Convolution *c, const Block *b, int64_t group, int
   int64_t at = c->channel_blocks * group / c->groups, last_at = c->channel_blocks * (group + 1) / c->groups;
   for (int64_t i = b->next_tiles * point / POINTS; i < b->next_tiles * (point + 1) / POINTS; i++) {
     Place p = place_of(b->first + b->tiles + i);
-    const float *in = c->x + p.image * c->x_image + (p.row * IN_W + p.column) * TILE * LANES;
+    const float *in = c->x + p.image * c->x_image + (p.row * TILE_H * IN_W + p.column * TILE_W) * LANES;
     for (int64_t k = at; k < last_at; k++) fetch_tile(in + k * IN_PLANE, IN_W * LANES);
   }
   for (int64_t i = b->tiles * point / POINTS; i < b->tiles * (point + 1) / POINTS; i++) {
     Place p = place_of(b->first + i);
-    const float *out = c->y + p.image * c->y_image + (p.row * OUT_W + p.column) * TILE * LANES;
+    const float *out = c->y + p.image * c->y_image + (p.row * TILE_H * OUT_W + p.column * TILE_W) * LANES;
     for (int64_t v = 0; v < vectors; v++) fetch_tile(out + (group * OC_VECTORS + v) * OUT_PLANE, OUT_W * LANES);
   }
 }
@@ -269,7 +277,7 @@ static void products_of(const Convolution *c, const Block *b, int64_t group) {
   const float *weights = c->weights + group * POINTS * c->channels * OC_VECTORS * LANES;
   for (int point = 0; point < POINTS; point++) {
     fetch_share(c, b, group, point, (int)vectors_of(c, group));
-    if (OC_TAIL && group + 1 == c->groups)
+    if (OC_TAIL > 0 && group + 1 == c->groups)
       products_at(c, b, weights, point, OC_TAIL);
     else
       products_at(c, b, weights, point, OC_VECTORS);
@@ -278,21 +286,21 @@ static void products_of(const Convolution *c, const Block *b, int64_t group) {
 
 /* ---- output transform ---- */
 
-/* A tile's outputs of LANES channels. The bias goes in at the point (1, 1), which all outputs count once. */
-SIMD_FUNCTION void transform_output(vec out[TILE][TILE], const float *products, int64_t point, vec bias) {
-  vec columns[TILE][EXTENT];
+/* A tile's outputs of LANES channels. The bias goes in at the point 1, of both axes, which all outputs count once. */
+SIMD_FUNCTION void transform_output(vec out[TILE_H][TILE_W], const float *products, int64_t point, vec bias) {
+  vec columns[TILE_H][EXTENT_W];
 #pragma clang loop unroll(full)
-  for (int w = 0; w < EXTENT; w++) {
-    vec line[EXTENT], sums[TILE];
+  for (int w = 0; w < EXTENT_W; w++) {
+    vec line[EXTENT_H], sums[TILE_H];
 #pragma clang loop unroll(full)
-    for (int h = 0; h < EXTENT; h++) line[h] = vload(products + (h * EXTENT + w) * point);
-    if (BIAS && w == 1) line[1] = vadd(line[1], bias);
-    winograd_output(sums, line, TILE);
+    for (int h = 0; h < EXTENT_H; h++) line[h] = vload(products + (h * EXTENT_W + w) * point);
+    if (BIAS && w == (EXTENT_W > 1)) line[EXTENT_H > 1] = vadd(line[EXTENT_H > 1], bias);
+    winograd_output(sums, line, TILE_H, EXTENT_H);
 #pragma clang loop unroll(full)
-    for (int h = 0; h < TILE; h++) columns[h][w] = sums[h];
+    for (int h = 0; h < TILE_H; h++) columns[h][w] = sums[h];
   }
 #pragma clang loop unroll(full)
-  for (int h = 0; h < TILE; h++) winograd_output(out[h], columns[h], TILE);
+  for (int h = 0; h < TILE_H; h++) winograd_output(out[h], columns[h], TILE_W, EXTENT_W);
 }
 
 SIMD_FUNCTION void finish(float *y, const float *residual, int64_t at, vec sum) {
@@ -301,16 +309,16 @@ SIMD_FUNCTION void finish(float *y, const float *residual, int64_t at, vec sum) 
 }
 
 /* The part of a tile that is inside the plane. */
-static void finish_border(float *y, const float *residual, vec out[TILE][TILE], int64_t rows, int64_t columns) {
+static void finish_border(float *y, const float *residual, vec out[TILE_H][TILE_W], int64_t rows, int64_t columns) {
   for (int64_t h = 0; h < rows; h++)
     for (int64_t w = 0; w < columns; w++) finish(y, residual, (h * OUT_W + w) * LANES, out[h][w]);
 }
 
-SIMD_FUNCTION void finish_whole(float *y, const float *residual, vec out[TILE][TILE]) {
+SIMD_FUNCTION void finish_whole(float *y, const float *residual, vec out[TILE_H][TILE_W]) {
 #pragma clang loop unroll(full)
-  for (int h = 0; h < TILE; h++) {
+  for (int h = 0; h < TILE_H; h++) {
 #pragma clang loop unroll(full)
-    for (int w = 0; w < TILE; w++) finish(y, residual, (h * OUT_W + w) * LANES, out[h][w]);
+    for (int w = 0; w < TILE_W; w++) finish(y, residual, (h * OUT_W + w) * LANES, out[h][w]);
   }
 }
 
@@ -320,13 +328,13 @@ static void output_channels(const Convolution *c, const Block *b, const float *p
   if (BIAS) bias = vload_n(c->bias + at * LANES, (int)min_i64(LANES, c->kernels - at * LANES));
   Place p = place_of(b->first);
   for (int64_t i = 0; i < b->tiles; i++, p = next_place(p)) {
-    vec out[TILE][TILE];
-    int64_t row = p.row * TILE, column = p.column * TILE, first = at * OUT_PLANE + (row * OUT_W + column) * LANES;
+    vec out[TILE_H][TILE_W];
+    int64_t row = p.row * TILE_H, column = p.column * TILE_W, first = at * OUT_PLANE + (row * OUT_W + column) * LANES;
     float *y = c->y + p.image * c->y_image + first;
     const float *residual = RESIDUAL ? c->residual + p.image * c->residual_image + first : NULL;
     transform_output(out, products + i * LANES, c->product_point, bias);
-    if ((OUT_H % TILE && OUT_H - row < TILE) || (OUT_W % TILE && OUT_W - column < TILE))
-      finish_border(y, residual, out, min_i64(TILE, OUT_H - row), min_i64(TILE, OUT_W - column));
+    if ((OUT_H % TILE_H && OUT_H - row < TILE_H) || (OUT_W % TILE_W && OUT_W - column < TILE_W))
+      finish_border(y, residual, out, min_i64(TILE_H, OUT_H - row), min_i64(TILE_W, OUT_W - column));
     else
       finish_whole(y, residual, out);
   }

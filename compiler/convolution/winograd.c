@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Winograd's algorithm for 3x3 convolutions of stride 1 whose weights are constant: templates/conv_winograd.c, one call
- * a group of the convolution. Weights are transformed at compile time.
+ * Winograd's algorithm for convolutions of stride 1 whose weights are constant, of windows that winograd_plan.c has
+ * forms for: templates/conv_winograd.c, one call a group of the convolution. Weights are transformed at compile time.
  */
 #include "convolution/convolution.h"
 #include "convolution/winograd_plan.h"
 #include "convolution/winograd_weights.h"
 #include "layout/blocked.h"
-
-enum { MOST_PAD = 2 };
 
 typedef struct WinogradSchedule {
   ConvSchedule base;
@@ -18,10 +16,13 @@ typedef struct WinogradSchedule {
 
 static const WinogradSchedule *schedule_of(const Node *node) { return (const WinogradSchedule *)node->schedule; }
 
-static bool fits_pad(const Dim *pad) { return dim_is_const(pad) && dim_value(pad) >= 0 && dim_value(pad) <= MOST_PAD; }
+/* The template's pads leave no output without input. */
+static bool fits_pad(const Dim *pad, int64_t kernel) {
+  return dim_is_const(pad) && dim_value(pad) >= 0 && dim_value(pad) < kernel;
+}
 static bool fits_axis(const ConvAxis *axis) {
-  return axis->kernel == 3 && axis->stride == 1 && axis->dilation == 1 && fits_pad(axis->pad_begin) &&
-         fits_pad(axis->pad_end);
+  return axis->stride == 1 && axis->dilation == 1 && fits_pad(axis->pad_begin, axis->kernel) &&
+         fits_pad(axis->pad_end, axis->kernel);
 }
 
 /* Groups begin with a channel block of their own. */
@@ -29,14 +30,15 @@ static bool runs_blocked(const Graph *graph, const Convolution *conv) {
   int lanes = graph->target->lanes;
   bool whole = conv->groups == 1 || (conv->channels % lanes == 0 && conv->kernels % lanes == 0);
   return !graph->no_winograd && whole && conv->channels >= lanes && conv->weights->data && fits_axis(&conv->h) &&
-         fits_axis(&conv->w);
+         fits_axis(&conv->w) && winograd_has_window(conv->h.kernel, conv->w.kernel);
 }
 
-/* e.g. "winograd4_oc2t13b25_groups", and what tells layers of the same plan apart. */
+/* e.g. "winograd4x4_3x3_oc2t13b25_groups", and what tells layers of the same plan apart. */
 static const char *plan_text(Arena *arena, const WinogradLayer *l, const WinogradPlan *p) {
-  return arena_format(arena, "winograd%d_oc%dt%db%lld%s_c%lldo%lld_%lldx%lld", p->tile, p->oc_vectors, p->part_tiles,
-                      (long long)p->block_tiles, p->by_groups ? "_groups" : "", (long long)l->channels,
-                      (long long)l->kernels, (long long)l->out_h, (long long)l->out_w);
+  return arena_format(arena, "winograd%dx%d_%dx%d_oc%dt%db%lld%s_c%lldo%lld_%lldx%lld", p->form.tile_h, p->form.tile_w,
+                      l->taps_h, l->taps_w, p->oc_vectors, p->part_tiles, (long long)p->block_tiles,
+                      p->by_groups ? "_groups" : "", (long long)l->channels, (long long)l->kernels, (long long)l->out_h,
+                      (long long)l->out_w);
 }
 
 static ConvSchedule *choose(Graph *graph, const Node *node, const Convolution *conv) {
@@ -50,7 +52,9 @@ static ConvSchedule *choose(Graph *graph, const Node *node, const Convolution *c
                                     .out_h = dim_value(conv->h.out),
                                     .out_w = dim_value(conv->w.out),
                                     .channels = conv->channels,
-                                    .kernels = conv->kernels};
+                                    .kernels = conv->kernels,
+                                    .taps_h = (int)conv->h.kernel,
+                                    .taps_w = (int)conv->w.kernel};
   schedule->plan = winograd_best_plan(graph->target, graph->machine, &schedule->layer);
   schedule->base.seconds = (double)conv->groups * schedule->plan.seconds;
   schedule->base.base.text = plan_text(graph->arena, &schedule->layer, &schedule->plan);
@@ -65,7 +69,7 @@ static void scratch(Graph *graph, Node *node) {
 
 /* Of one group. */
 static WinogradWeights weights_of(const Graph *graph, const WinogradSchedule *schedule) {
-  return (WinogradWeights){.tile = schedule->plan.tile,
+  return (WinogradWeights){.form = schedule->plan.form,
                            .lanes = graph->target->lanes,
                            .oc_vectors = schedule->plan.oc_vectors,
                            .channels = schedule->layer.channels,
@@ -76,10 +80,11 @@ static void pack(Graph *graph, Node *node) {
   const Convolution *conv = &schedule_of(node)->base.conv;
   WinogradWeights weights = weights_of(graph, schedule_of(node));
   int64_t floats = winograd_weights_floats(&weights), count = conv->groups * floats;
+  int64_t taps = conv->h.kernel * conv->w.kernel;
   const float *source = conv->weights->data;
   float *packed = ARENA_ARRAY(graph->arena, float, count);
   for (int64_t group = 0; group < conv->groups; group++)
-    winograd_weights_pack(&weights, source + group * conv->kernels * conv->channels * 9, packed + group * floats);
+    winograd_weights_pack(&weights, source + group * conv->kernels * conv->channels * taps, packed + group * floats);
   node->packed = ARENA_ARRAY(graph->arena, Value *, 1);
   node->n_packed = 1;
   node->packed[0] = graph_constant(graph, conv->weights->name, RNNCC_F32, 1, &count, packed);
@@ -91,7 +96,10 @@ static KernelSpec *spec_of(Emitter *emitter, const Node *node) {
   const Convolution *conv = &schedule->base.conv;
   int lanes = emitter_graph(emitter)->target->lanes;
   KernelSpec *spec = kernel_spec(emitter, "conv_winograd");
-  kernel_knob(spec, "TILE", p->tile);
+  kernel_knob(spec, "TILE_H", p->form.tile_h);
+  kernel_knob(spec, "TILE_W", p->form.tile_w);
+  kernel_knob(spec, "WINDOW_H", p->form.taps_h);
+  kernel_knob(spec, "WINDOW_W", p->form.taps_w);
   kernel_knob(spec, "IN_H", dim_value(conv->h.in));
   kernel_knob(spec, "IN_W", dim_value(conv->w.in));
   kernel_knob(spec, "OUT_H", dim_value(conv->h.out));
@@ -122,7 +130,7 @@ static void call_group_cost(KernelCall *call, const Convolution *conv) {
   double groups = (double)conv->groups, images = (double)dim_optimum(conv->x->shape[0]);
   double in = images * (double)(conv->channels * dim_value(conv->h.in) * dim_value(conv->w.in));
   double out = images * (double)(conv->kernels * dim_value(conv->h.out) * dim_value(conv->w.out));
-  double weights = (double)(conv->kernels * conv->channels * 9);
+  double weights = (double)(conv->kernels * conv->channels * conv->h.kernel * conv->w.kernel);
   call_cost(call, 2 * convolution_macs(conv) / groups, 4 * (in + out + weights));
 }
 

@@ -7,6 +7,8 @@
  */
 #include "convolution/winograd_plan.h"
 
+#include <math.h>
+
 static const double EFFICIENCY = 0.93;        /* of products in registers, against the count of their instructions */
 static const double CYCLES_A_PRODUCT = 40;    /* until a part's sums flow, and to put them by */
 static const double CYCLES_A_POINT = 5;       /* to transform one vector at one point, either way */
@@ -26,9 +28,9 @@ static int64_t least_of(int64_t a, int64_t b) { return a < b ? a : b; }
 
 /* ---- extents ---- */
 
-static int64_t points_of(const WinogradPlan *p) { return (int64_t)(p->tile + 2) * (p->tile + 2); }
+static int64_t points_of(const WinogradPlan *p) { return winograd_points(&p->form); }
 static int64_t tiles_of(const WinogradPlan *p, const WinogradLayer *l) {
-  return l->images * ceil_div(l->out_h, p->tile) * ceil_div(l->out_w, p->tile);
+  return l->images * ceil_div(l->out_h, p->form.tile_h) * ceil_div(l->out_w, p->form.tile_w);
 }
 
 /* Points an even number of lines apart would fall on few sets of the caches. */
@@ -155,9 +157,22 @@ static double plan_seconds(const Target *target, const Machine *m, const Winogra
 
 /* ---- choice ---- */
 
-static WinogradPlan plan_of(const Target *target, const Machine *machine, const WinogradLayer *l, int tile,
-                            int oc_vectors, bool by_groups, int parts) {
-  WinogradPlan p = {.tile = tile, .oc_vectors = oc_vectors, .by_groups = by_groups};
+/* Those whose errors stay within 1e-4 of the largest result: with more points they grow. */
+static const WinogradForm forms[] = {
+    {4, 4, 3, 3}, {2, 2, 3, 3}, {1, 4, 1, 3}, {4, 1, 3, 1}, {1, 2, 1, 3}, {2, 1, 3, 1},
+    {2, 2, 5, 5}, {1, 2, 1, 5}, {2, 1, 5, 1}, {1, 2, 1, 7}, {2, 1, 7, 1},
+};
+enum { FORMS = sizeof forms / sizeof *forms };
+
+bool winograd_has_window(int64_t taps_h, int64_t taps_w) {
+  for (int i = 0; i < FORMS; i++)
+    if (forms[i].taps_h == taps_h && forms[i].taps_w == taps_w) return true;
+  return false;
+}
+
+static WinogradPlan plan_of(const Target *target, const Machine *machine, const WinogradLayer *l,
+                            const WinogradForm *form, int oc_vectors, bool by_groups, int parts) {
+  WinogradPlan p = {.form = *form, .oc_vectors = oc_vectors, .by_groups = by_groups};
   int limit = part_limit(target, oc_vectors);
   set_blocks(&p, l, target->lanes, (int64_t)parts * limit, machine->cores);
   set_parts(&p, l, limit);
@@ -165,15 +180,25 @@ static WinogradPlan plan_of(const Target *target, const Machine *machine, const 
   return p;
 }
 
-WinogradPlan winograd_best_plan(const Target *target, const Machine *machine, const WinogradLayer *l) {
+static WinogradPlan best_of_form(const Target *target, const Machine *machine, const WinogradLayer *l,
+                                 const WinogradForm *form) {
   enum { MOST_VECTORS = 2 };
-  WinogradPlan best = {0};
-  for (int tile = 4; tile >= 2; tile -= 2)
-    for (int by_groups = 0; by_groups <= 1; by_groups++)
-      for (int vectors = MOST_VECTORS; vectors >= 1; vectors--)
-        for (int parts = 2; parts <= MOST_PARTS; parts += 2) {
-          WinogradPlan p = plan_of(target, machine, l, tile, vectors, by_groups, parts);
-          if (!best.tile || p.seconds < best.seconds) best = p;
-        }
+  WinogradPlan best = {.seconds = INFINITY};
+  for (int by_groups = 0; by_groups <= 1; by_groups++)
+    for (int vectors = MOST_VECTORS; vectors >= 1; vectors--)
+      for (int parts = 2; parts <= MOST_PARTS; parts += 2) {
+        WinogradPlan p = plan_of(target, machine, l, form, vectors, by_groups, parts);
+        if (p.seconds < best.seconds) best = p;
+      }
+  return best;
+}
+
+WinogradPlan winograd_best_plan(const Target *target, const Machine *machine, const WinogradLayer *l) {
+  WinogradPlan best = {.seconds = INFINITY};
+  for (int i = 0; i < FORMS; i++) {
+    if (forms[i].taps_h != l->taps_h || forms[i].taps_w != l->taps_w) continue;
+    WinogradPlan p = best_of_form(target, machine, l, &forms[i]);
+    if (p.seconds < best.seconds) best = p;
+  }
   return best;
 }

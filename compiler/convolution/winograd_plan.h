@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * How a 3x3 convolution of stride 1 runs by Winograd's algorithm (templates/conv_winograd.c): which tile, how tiles and
+ * How a convolution of stride 1 runs by Winograd's algorithm (templates/conv_winograd.c): which tile, how tiles and
  * output channels are cut, and how long that should take.
  */
 #ifndef RNNCC_WINOGRAD_PLAN_H
@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "convolution/winograd_weights.h"
 #include "machine.h"
 #include "targets.h"
 
@@ -17,10 +18,11 @@ typedef struct WinogradLayer {
   int64_t images;    /* at the dims' optimum */
   bool images_known; /* it is never another number */
   int64_t out_h, out_w, channels, kernels;
+  int taps_h, taps_w; /* R and S */
 } WinogradLayer;
 
 typedef struct WinogradPlan {
-  int tile;                    /* F(2x2, 3x3) or F(4x4, 3x3): 2 or 4 */
+  WinogradForm form;
   int oc_vectors;              /* of output channels in a group */
   int part_tiles, least_tiles; /* tiles whose sums stand in registers: most, fewest */
   bool by_groups;              /* workers own groups of output channels, else blocks of tiles */
@@ -28,6 +30,9 @@ typedef struct WinogradPlan {
   int64_t slots;               /* workers that there is working memory for */
   double seconds;
 } WinogradPlan;
+
+/* Is there an algorithm for windows of this size? */
+bool winograd_has_window(int64_t taps_h, int64_t taps_w);
 
 /* The plan that should take the least time. */
 WinogradPlan winograd_best_plan(const Target *target, const Machine *machine, const WinogradLayer *layer);

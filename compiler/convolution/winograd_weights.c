@@ -1,44 +1,54 @@
 /* SPDX-License-Identifier: MIT */
 #include "convolution/winograd_weights.h"
 
-enum { MOST_EXTENT = 6 };
+enum { MOST_EXTENT = 8, MOST_TAPS = 7 };
 
-/* The transform of three taps, G of Lavin and Gray (sections 4.1 and 4.3): the polynomial of the taps at the points of
- * templates/winograd.h, over the product of the point's differences from the others. */
-static const double taps2[][3] = {{1, 0, 0}, {1 / 2.0, 1 / 2.0, 1 / 2.0}, {1 / 2.0, -1 / 2.0, 1 / 2.0}, {0, 0, 1}};
-static const double taps4[][3] = {{1 / 4.0, 0, 0},
-                                  {-1 / 6.0, -1 / 6.0, -1 / 6.0},
-                                  {-1 / 6.0, 1 / 6.0, -1 / 6.0},
-                                  {1 / 24.0, 1 / 12.0, 1 / 6.0},
-                                  {1 / 24.0, -1 / 12.0, 1 / 6.0},
-                                  {0, 0, 1}};
+/* The transform of the taps along an axis, G of Lavin and Gray (section 4): at each point of templates/winograd.h but
+ * infinity the polynomial of the taps, times a factor: what the input's transform there leaves out of the reciprocal of
+ * the product of the point's differences from the others. At infinity it is the last tap. */
+typedef struct Point {
+  double at, factor;
+} Point;
 
-static double dot(const double *taps, double a, double b, double c) { return taps[0] * a + taps[1] * b + taps[2] * c; }
+static const Point points4[] = {{0, 1}, {1, 1 / 2.0}, {-1, 1 / 2.0}};
+static const Point points6[] = {{0, 1 / 4.0}, {1, -1 / 6.0}, {-1, -1 / 6.0}, {2, 1 / 24.0}, {-2, 1 / 24.0}};
+static const Point points8[] = {{0, 1},         {1, -2 / 9.0},    {-1, -2 / 9.0},   {2, 1 / 90.0},
+                                {-2, 1 / 90.0}, {0.5, 32 / 45.0}, {-0.5, 32 / 45.0}};
+static const Point *const points_by_extent[MOST_EXTENT + 1] = {[4] = points4, [6] = points6, [8] = points8};
 
-/* One filter's points, `stride` apart: G g G^T. */
-static void transform(int tile, const float *filter, float *points, int64_t stride) {
-  const double(*taps)[3] = tile == 2 ? taps2 : taps4;
-  int extent = tile + 2;
-  double rows[MOST_EXTENT][3];
-  for (int i = 0; i < extent; i++)
-    for (int s = 0; s < 3; s++) rows[i][s] = dot(taps[i], filter[s], filter[3 + s], filter[6 + s]);
-  for (int i = 0; i < extent; i++)
-    for (int j = 0; j < extent; j++, points += stride)
-      *points = (float)dot(taps[j], rows[i][0], rows[i][1], rows[i][2]);
+/* `taps` numbers to `extent`, either `stride` apart. */
+static void transform_axis(int extent, int taps, const double *in, int in_stride, double *out, int out_stride) {
+  const Point *points = points_by_extent[extent];
+  for (int i = 0; i < extent - 1; i++) {
+    double value = 0, power = points[i].factor;
+    for (int k = 0; k < taps; k++, power *= points[i].at) value += power * in[k * in_stride];
+    out[i * out_stride] = value;
+  }
+  out[(extent - 1) * out_stride] = in[(taps - 1) * in_stride];
 }
 
-static int64_t points_of(const WinogradWeights *w) { return (int64_t)(w->tile + 2) * (w->tile + 2); }
+/* One filter's points, `stride` apart: G g G^T. */
+static void transform(const WinogradForm *f, const float *filter, float *points, int64_t stride) {
+  int extent_h = f->tile_h + f->taps_h - 1, extent_w = f->tile_w + f->taps_w - 1;
+  double taps[MOST_TAPS * MOST_TAPS], columns[MOST_EXTENT * MOST_TAPS], all[MOST_EXTENT * MOST_EXTENT];
+  for (int i = 0; i < f->taps_h * f->taps_w; i++) taps[i] = filter[i];
+  for (int s = 0; s < f->taps_w; s++) transform_axis(extent_h, f->taps_h, taps + s, f->taps_w, columns + s, f->taps_w);
+  for (int i = 0; i < extent_h; i++)
+    transform_axis(extent_w, f->taps_w, columns + i * f->taps_w, 1, all + i * extent_w, 1);
+  for (int i = 0; i < extent_h * extent_w; i++) points[i * stride] = (float)all[i];
+}
+
 static int64_t vectors_of(const WinogradWeights *w) { return (w->kernels + w->lanes - 1) / w->lanes; }
 
 int64_t winograd_weights_floats(const WinogradWeights *w) {
-  return points_of(w) * w->channels * vectors_of(w) * w->lanes;
+  return winograd_points(&w->form) * w->channels * vectors_of(w) * w->lanes;
 }
 
 /* A group of `width` columns, of which `used` are kernels. */
 static void pack_group(const WinogradWeights *w, const float *source, float *target, int64_t used, int64_t width) {
-  int64_t points = points_of(w), stride = w->channels * width;
+  int64_t points = winograd_points(&w->form), taps = w->form.taps_h * w->form.taps_w, stride = w->channels * width;
   for (int64_t c = 0; c < w->channels; c++, target += width) {
-    for (int64_t k = 0; k < used; k++) transform(w->tile, source + (k * w->channels + c) * 9, target + k, stride);
+    for (int64_t k = 0; k < used; k++) transform(&w->form, source + (k * w->channels + c) * taps, target + k, stride);
     for (int64_t k = used; k < width; k++)
       for (int64_t point = 0; point < points; point++) target[point * stride + k] = 0;
   }
@@ -49,7 +59,7 @@ void winograd_weights_pack(const WinogradWeights *w, const float *source, float 
   for (int64_t first = 0; first < columns; first += group) {
     int64_t width = columns - first < group ? columns - first : group;
     int64_t used = w->kernels - first < width ? w->kernels - first : width;
-    pack_group(w, source + first * w->channels * 9, target, used, width);
-    target += points_of(w) * w->channels * width;
+    pack_group(w, source + first * w->channels * w->form.taps_h * w->form.taps_w, target, used, width);
+    target += winograd_points(&w->form) * w->channels * width;
   }
 }

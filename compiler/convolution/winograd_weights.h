@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The weights of a 3x3 convolution as templates/conv_winograd.c streams them: each filter transformed to
- * (tile + 2) x (tile + 2) points, in double, and packed
+ * The weights of a convolution as templates/conv_winograd.c streams them: each filter transformed to the points of its
+ * form, in double, and packed
  *
  *   [group of output channels][point][channel][vector of the group][LANES]
  *
@@ -12,8 +12,18 @@
 
 #include <stdint.h>
 
+/* F(tile_h x tile_w, taps_h x taps_w). */
+typedef struct WinogradForm {
+  int tile_h, tile_w; /* outputs of a tile along each axis */
+  int taps_h, taps_w;
+} WinogradForm;
+
+static inline int winograd_points(const WinogradForm *f) {
+  return (f->tile_h + f->taps_h - 1) * (f->tile_w + f->taps_w - 1);
+}
+
 typedef struct WinogradWeights {
-  int tile; /* outputs along an axis: 2 or 4 */
+  WinogradForm form;
   int lanes;
   int oc_vectors; /* of a group */
   int64_t channels, kernels;
@@ -21,7 +31,7 @@ typedef struct WinogradWeights {
 
 int64_t winograd_weights_floats(const WinogradWeights *weights);
 
-/* source: [kernels][channels][3][3]. */
+/* source: [kernels][channels][taps_h][taps_w]. */
 void winograd_weights_pack(const WinogradWeights *weights, const float *source, float *target);
 
 #endif

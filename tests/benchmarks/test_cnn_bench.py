@@ -127,7 +127,7 @@ def test_the_limit_of_the_layers_is_beside_what_a_ratio_would_take(row):
 def test_a_layer_takes_the_multiply_adds_of_its_algorithm_or_the_reading_of_its_weights():
     """F(4x4,3x3) on 14x14: 16 tiles of 36 points. The other kernels: a weight is used once a pixel."""
     direct = 2 * 9 * 256 * 256 * 14 * 14
-    winograd = layers.work("k1_conv_winograd winograd4_oc2t8b16_groups_c256o256_14x14", direct, 1)
+    winograd = layers.work("k1_conv_winograd winograd4x4_3x3_oc2t8b16_groups_c256o256_14x14", direct, 1)
     assert winograd == (36 * 16 * 256 * 256, 36 * 256 * 256)
     assert layers.work("k2_conv_direct direct_oc2px14u2_tiles8_3x3s1c256o256g1_14x14", direct, 1) == (
         direct / 2, 9 * 256 * 256)

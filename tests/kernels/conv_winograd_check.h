@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "convolution/winograd_weights.h"
 #include "team.h"
 
 typedef void WinogradKernel(const Team *team, const float *x, const float *weights, const float *bias,
@@ -15,7 +16,8 @@ typedef void WinogradKernel(const Team *team, const float *x, const float *weigh
 
 typedef struct WinogradVariant {
   const char *name;
-  int tile, lanes, oc_vectors, oc_tail;
+  WinogradForm form;
+  int lanes, oc_vectors, oc_tail;
   int64_t in_h, in_w, out_h, out_w, pad_top, pad_left;
   bool by_groups, bias, residual;
   WinogradKernel *kernel;

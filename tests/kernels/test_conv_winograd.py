@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Networks whose 3x3 convolutions run by Winograd's algorithm: equal to sums in double within what --no-winograd's help
+"""Networks whose convolutions run by Winograd's algorithm: equal to sums in double within what --no-winograd's help
 and the kernel's test state, in every place a convolution stands in, and the same bits for any number of threads."""
 import re
 
@@ -15,20 +15,21 @@ FORCED = "--conv=winograd"  # small layers would run directly
 TARGETS = {"x86-64-v4": "avx512", "x86-64-v3": "avx2"}
 
 
-def weights(draw, kernels, channels):
+def weights(draw, kernels, channels, window=(3, 3)):
     """As networks have them: a layer's outputs vary as much as its inputs."""
-    return (draw.standard_normal((kernels, channels, 3, 3)) * (2 / (9 * channels)) ** 0.5).astype(numpy.float32)
+    scale = (2 / (window[0] * window[1] * channels)) ** 0.5
+    return (draw.standard_normal((kernels, channels, *window)) * scale).astype(numpy.float32)
 
 
 def convolution(x, w, bias=None, pads=(1, 1, 1, 1), group=1):
     """In double."""
     n, channels, height, width = x.shape
     padded = numpy.pad(x.astype(float), [(0, 0), (0, 0), (pads[0], pads[2]), (pads[1], pads[3])])
-    rows, columns = height + pads[0] + pads[2] - 2, width + pads[1] + pads[3] - 2
+    rows, columns = (extent + pads[k] + pads[k + 2] - w.shape[k + 2] + 1 for k, extent in enumerate((height, width)))
     split = w.astype(float).reshape(group, w.shape[0] // group, *w.shape[1:])
     y = 0
-    for r in range(3):
-        for s in range(3):
+    for r in range(w.shape[2]):
+        for s in range(w.shape[3]):
             window = padded[:, :, r:r + rows, s:s + columns].reshape(n, group, channels // group, rows, columns)
             y = y + numpy.einsum("ngchw,gkc->ngkhw", window, split[..., r, s])
     return y.reshape(n, w.shape[0], rows, columns) + (0 if bias is None else bias[:, None, None])
@@ -63,7 +64,7 @@ def target(request):
     return f"--target={request.param}"
 
 
-# name: (channels, kernels, height, width, pads, group)
+# name: (channels, kernels, height, width, pads, group[, window])
 LAYERS = {
     "odd_extents": (16, 32, 13, 9, (1, 1, 1, 1), 1),
     "lanes_past_the_channels": (39, 17, 8, 12, (1, 1, 1, 1), 1),
@@ -71,14 +72,19 @@ LAYERS = {
     "unpadded": (16, 48, 6, 3, (0, 0, 0, 0), 1),
     "groups": (64, 96, 12, 12, (1, 1, 1, 1), 2),
     "few_tiles": (128, 160, 7, 7, (1, 1, 1, 1), 1),
+    "row_of_seven": (48, 64, 9, 17, (0, 3, 0, 3), 1, (1, 7)),
+    "column_of_seven": (64, 48, 17, 9, (3, 0, 3, 0), 1, (7, 1)),
+    "row_of_three": (32, 40, 8, 9, (0, 1, 0, 1), 1, (1, 3)),
+    "column_of_five": (32, 32, 13, 8, (2, 0, 1, 0), 1, (5, 1)),
+    "five_by_five": (48, 64, 15, 14, (2, 2, 2, 2), 1, (5, 5)),
 }
 
 
 @pytest.mark.parametrize("layer", LAYERS)
 def test_a_layer_equals_sums_in_double(rnncc, compile, target, tmp_path, layer):
-    channels, kernels, height, width, pads, group = LAYERS[layer]
+    channels, kernels, height, width, pads, group, *window = LAYERS[layer]
     draw = numpy.random.default_rng(3)
-    w, bias = weights(draw, kernels, channels // group), draw.standard_normal(kernels).astype(numpy.float32)
+    w, bias = weights(draw, kernels, channels // group, *window), draw.standard_normal(kernels).astype(numpy.float32)
     model = Model()
     x = model.input("x", "f32", [2, channels, height, width])
     model.output(model.node("Conv", [x, model.constant(w), model.constant(bias)], pads=list(pads), group=group))
@@ -134,7 +140,7 @@ def test_no_winograd_sums_as_defined(rnncc, compile, target, tmp_path):
     model.output(model.node("Conv", [model.input("x", "f32", [1, 32, 24, 24]), model.constant(w)], pads=[1, 1, 1, 1]))
     path, data = model.write(tmp_path), draw.integers(-99, 100, (1, 32, 24, 24)).astype(numpy.float32)
     options = [target, "--threads=1"]
-    assert kernels_of(rnncc, path, *options, FORCED)[0].startswith("winograd4_")
+    assert kernels_of(rnncc, path, *options, FORCED)[0].startswith("winograd4x4_3x3_")
     assert not kernels_of(rnncc, path, *options, "--no-winograd")
     assert (run(compile(path, *options, "--no-winograd"), data, 2) == convolution(data, w)).all()
     assert (run(compile(path, *options, FORCED), data, 2) != convolution(data, w)).any()
@@ -147,4 +153,4 @@ def test_the_tile_is_the_larger_where_its_weights_are_soon_read(rnncc, tmp_path,
     model.output(model.node("Conv", [model.input("x", "f32", [1, channels, extent, extent]), model.constant(zeros)],
                             pads=[1, 1, 1, 1]))
     (kernel,) = kernels_of(rnncc, model.write(tmp_path), "--target=x86-64-v4", "--threads=2", FORCED)
-    assert kernel.startswith(f"winograd{tile}_")
+    assert kernel.startswith(f"winograd{tile}x{tile}_3x3_")

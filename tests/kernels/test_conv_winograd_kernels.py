@@ -7,26 +7,34 @@ import pytest
 
 from support import kernel_builder
 
+# (tile, window): those that compiler/convolution/winograd_plan.c chooses among
+FORMS = [(4, 4, 3, 3), (2, 2, 3, 3), (2, 2, 5, 5), (1, 2, 1, 7), (2, 1, 7, 1), (1, 4, 1, 3), (4, 1, 3, 1),
+         (1, 2, 1, 3), (2, 1, 3, 1), (1, 2, 1, 5), (2, 1, 5, 1)]
+FORM_KNOBS = ("TILE_H", "TILE_W", "WINDOW_H", "WINDOW_W")
+
 # (vectors of output channels in a group, most tiles of a part)
 BLOCKINGS = [(2, 14), (2, 6), (4, 6), (1, 7), (3, 1), (4, 3), (2, 11)]
 
 
-def random_knobs(draw, tile):
+def random_knobs(draw, form):
     """Knobs of a kernel for random extents of a few tiles."""
-    top, left, bottom, right = (draw.randint(0, 2) for _ in range(4))
-    height, width = draw.randint(3, 17), draw.randint(3, 17)
+    rows, columns = form[2:]
+    top, bottom, left, right = (draw.randint(0, taps - 1) for taps in (rows, rows, columns, columns))
+    height, width = draw.randint(rows, 17), draw.randint(columns, 17)
     vectors, tiles = draw.choice(BLOCKINGS)
-    return dict(TILE=tile, IN_H=height, IN_W=width, OUT_H=height + top + bottom - 2, OUT_W=width + left + right - 2,
-                PAD_TOP=top, PAD_LEFT=left, OC_VECTORS=vectors, OC_TAIL=draw.randint(0, vectors - 1), PART_TILES=tiles,
-                BY_GROUPS=draw.randint(0, 1), BIAS=draw.randint(0, 1), RESIDUAL=draw.randint(0, 1))
+    return dict(zip(FORM_KNOBS, form), IN_H=height, IN_W=width, OUT_H=height + top + bottom - rows + 1,
+                OUT_W=width + left + right - columns + 1, PAD_TOP=top, PAD_LEFT=left, OC_VECTORS=vectors,
+                OC_TAIL=draw.randint(0, vectors - 1), PART_TILES=tiles, BY_GROUPS=draw.randint(0, 1),
+                BIAS=draw.randint(0, 1), RESIDUAL=draw.randint(0, 1))
 
 
 def variants(count):
     draw = random.Random(5)
-    least = {"smallest": dict(TILE=4, IN_H=1, IN_W=1, OUT_H=1, OUT_W=1, OC_VECTORS=1, PART_TILES=14),
-             "one_row": dict(TILE=2, IN_H=1, IN_W=19, OUT_H=1, OUT_W=19, OC_VECTORS=2, PART_TILES=14, BY_GROUPS=1),
-             "whole_tiles": dict(TILE=4, IN_H=16, IN_W=8, OUT_H=16, OUT_W=8, OC_VECTORS=2, PART_TILES=7, RESIDUAL=1)}
-    return least | {f"random_{i}": random_knobs(draw, 2 + i % 2 * 2) for i in range(count)}
+    least = {"smallest": dict(IN_H=1, IN_W=1, OUT_H=1, OUT_W=1, OC_VECTORS=1, PART_TILES=14),
+             "one_row": dict(TILE_H=2, TILE_W=2, IN_H=1, IN_W=19, OUT_H=1, OUT_W=19, OC_VECTORS=2, PART_TILES=14,
+                             BY_GROUPS=1),
+             "whole_tiles": dict(IN_H=16, IN_W=8, OUT_H=16, OUT_W=8, OC_VECTORS=2, PART_TILES=7, RESIDUAL=1)}
+    return least | {f"random_{i}": random_knobs(draw, FORMS[i % len(FORMS)]) for i in range(count)}
 
 
 def variant_source(name, knobs):
@@ -36,9 +44,10 @@ def variant_source(name, knobs):
     return text.replace(identity, relu) + f"""
 #include "conv_winograd_check.h"
 extern const WinogradVariant variant_{name};
-const WinogradVariant variant_{name} = {{.name = "{name}", .tile = TILE, .lanes = LANES, .oc_vectors = OC_VECTORS,
-  .oc_tail = OC_TAIL, .in_h = IN_H, .in_w = IN_W, .out_h = OUT_H, .out_w = OUT_W, .pad_top = PAD_TOP,
-  .pad_left = PAD_LEFT, .by_groups = BY_GROUPS, .bias = BIAS, .residual = RESIDUAL, .kernel = conv_winograd}};
+const WinogradVariant variant_{name} = {{.name = "{name}", .form = {{TILE_H, TILE_W, WINDOW_H, WINDOW_W}},
+  .lanes = LANES, .oc_vectors = OC_VECTORS, .oc_tail = OC_TAIL, .in_h = IN_H, .in_w = IN_W, .out_h = OUT_H,
+  .out_w = OUT_W, .pad_top = PAD_TOP, .pad_left = PAD_LEFT, .by_groups = BY_GROUPS, .bias = BIAS,
+  .residual = RESIDUAL, .kernel = conv_winograd}};
 """
 
 
@@ -52,7 +61,7 @@ def table_source(names):
 @pytest.mark.parametrize("isa", kernel_builder.ISAS)
 def test_winograd_equals_plain_loops(isa, tmp_path):
     kernel_builder.emulator(isa)
-    kernels = variants(5 if isa == "neon" else 16)
+    kernels = variants(5 if isa == "neon" else 22)
     sources = {f"{name}.c": variant_source(name, knobs) for name, knobs in kernels.items()}
     sources |= {"table.c": table_source(kernels), "tests/kernels/conv_winograd_check.c": None,
                 "compiler/convolution/winograd_weights.c": None}

@@ -13,7 +13,7 @@ from ctypes import POINTER, byref, c_size_t
 from benchmarks.cases import F32
 from benchmarks.machine import bandwidth
 
-WINOGRAD = re.compile(r" winograd(\d)_\w*_c(\d+)o(\d+)_(\d+)x(\d+)$")
+WINOGRAD = re.compile(r" winograd(\d)x(\d)_(\d)x(\d)_\w*_c(\d+)o(\d+)_(\d+)x(\d+)$")
 WEIGHTED = re.compile(r"_(?:conv|gemm)_")
 PLANE = re.compile(r"_(\d+)x(\d+)(?:c\d+_px\d+)?$")
 
@@ -23,9 +23,9 @@ def work(kernel, flops, images):
     if not WEIGHTED.search(kernel):
         return 0, 0
     if found := WINOGRAD.search(kernel):
-        tile, channels, kernels, height, width = map(int, found.groups())
-        weights = (tile + 2)**2 * channels * kernels
-        return weights * images * math.ceil(height / tile) * math.ceil(width / tile), weights
+        tile_h, tile_w, taps_h, taps_w, channels, kernels, height, width = map(int, found.groups())
+        weights = (tile_h + taps_h - 1) * (tile_w + taps_w - 1) * channels * kernels
+        return weights * images * math.ceil(height / tile_h) * math.ceil(width / tile_w), weights
     plane = PLANE.search(kernel)
     uses = images * (int(plane[1]) * int(plane[2]) if plane else 1)
     return flops / 2, flops / 2 / uses
