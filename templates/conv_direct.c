@@ -24,14 +24,14 @@
 #include "simd/simd.h"
 
 /* R.
- * legal: 1..64 */
+ * legal: 1..4096 */
 enum { WINDOW_H = 3 };
 /* S.
- * legal: 1..64 */
+ * legal: 1..4096 */
 enum { WINDOW_W = 3 };
-/* legal: 1..64 */
+/* legal: 1..4096 */
 enum { STRIDE_H = 1 };
-/* legal: 1..64 */
+/* legal: 1..4096 */
 enum { STRIDE_W = 1 };
 /* legal: 1..65536 */
 enum { DILATION_H = 1 };

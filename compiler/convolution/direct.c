@@ -15,7 +15,7 @@
 #include "layout/blocked.h"
 #include "support/diagnostics.h"
 
-enum { MOST_WINDOW = 64, MOST_PAD = 65536, LEAST_PANELS = 8 };
+enum { MOST_WINDOW = 4096, MOST_PAD = 65536, LEAST_PANELS = 8 };
 
 typedef struct DirectSchedule {
   ConvSchedule base;

@@ -46,6 +46,22 @@ def test_random_networks_equal_the_reference(reference, compile, tmp_path, targe
         assert_same(run_module(module, feeds), reference.run(model, path, feeds))
 
 
+@pytest.mark.parametrize("target", TARGETS)
+def test_frames_of_sound_equal_the_reference(reference, compile, tmp_path, target):
+    """Windows of hundreds of samples, far apart, over one channel: the spectrum that speech networks begin with."""
+    rng = numpy.random.default_rng(5)
+    frames = []
+    for samples, kernel, stride, pads in [(576, 256, 128, [0, 0]), (1000, 400, 160, [200, 200]), (333, 65, 1, [64, 3]),
+                                          (131, 130, 127, [0, 130]), (4200, 4097, 3, [0, 0])]:
+        model = Model()
+        x = model.input("x", "f32", [2, 1, samples])
+        model.output(model.node("Conv", [x, model.constant(signs(rng, 35, 1, kernel))], strides=[stride], pads=pads))
+        frames.append((model, {"x": whole(rng, 2, 1, samples)}))
+    model, feeds = merged(frames)
+    path = model.write(tmp_path)
+    assert_same(run_module(compile(path, f"--target={target}"), feeds), reference.run(model, path, feeds))
+
+
 def test_a_normalisation_that_is_no_finite_scale_is_computed_as_it_stands(reference, compile, tmp_path):
     """A variance of zero without epsilon: the quotient is infinite or NaN where the reference's is."""
     rng, model = numpy.random.default_rng(3), Model()
