@@ -68,9 +68,13 @@ static void print_calls(const Emitter *emitter) {
   printf("\n%-4s %-20s %-18s %-32s %12s %12s\n", "step", "node", "op", "kernel", "MFLOP", "MB");
   for (int i = 0; i < emitter->n_calls; i++) {
     const KernelCall *call = emitter->calls[i];
-    printf("%-4d %-20.20s %-18s %-32s %12.4f %12.4f\n", i, safe(emitter->arena, call->node->name), call->node->op->name,
-           call->node->schedule ? call->node->schedule->text : call->kernel->function, call->flops * 1e-6,
-           call->bytes * 1e-6);
+    if (call->line) {
+      printf("%-4s %-20.20s %-18s %s\n", "", safe(emitter->arena, call->node->name), call->node->op->name, call->text);
+      continue;
+    }
+    printf("%-4d %-20.20s %-18s %-32s %12.4f %12.4f\n", call->step, safe(emitter->arena, call->node->name),
+           call->node->op->name, call->node->schedule ? call->node->schedule->text : call->kernel->function,
+           call->flops * 1e-6, call->bytes * 1e-6);
     flops += call->flops;
     bytes += call->bytes;
   }

@@ -59,6 +59,6 @@ void pipeline_after(const char *step, Graph *graph) {
   if (options->time_passes) fprintf(stderr, "%9.3f ms  %s\n", 1e3 * (seconds_now() - started), step);
   if (!graph) return;
   if (options->verbose) tell_remarks(graph);
-  if (options->verify_each) verify(graph);
+  if (options->verify_each) graph_each(graph, verify);
   if (options->dump_after && !strcmp(options->dump_after, step)) dump(graph);
 }

@@ -3,12 +3,13 @@
 #ifndef RNNCC_PIPELINE_H
 #define RNNCC_PIPELINE_H
 
+#include "graph/bodies.h"
 #include "ir/graph.h"
 #include "options.h"
 
-/* A pass is a function of the graph alone and is called by its name; a step is any statement, with a name. `graph` may
- * be NULL while there is none. */
-#define PASS(name, graph) STEP(name, graph, name(graph))
+/* A pass is a function of the graph alone, called by its name, and again for each body of control flow; a step is any
+ * statement, with a name. `graph` may be NULL while there is none. */
+#define PASS(name, graph) STEP(name, graph, graph_each(graph, name))
 #define STEP(name, graph, statement)                                                                                   \
   do {                                                                                                                 \
     pipeline_before(#name);                                                                                            \

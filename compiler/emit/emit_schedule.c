@@ -16,34 +16,74 @@ enum { LINE_WIDTH = 118 };
 
 static bool read_only(const Value *root) { return root->storage == STORAGE_INPUT || root->storage == STORAGE_WEIGHTS; }
 
-static void emit_pointer(Text *out, Value *value) {
+static const char *indent_of(int depth) {
+  static const char spaces[] = "                                                                ";
+  int width = 2 * depth;
+  return spaces + (sizeof spaces - 1 - (width < 64 ? (size_t)width : 64));
+}
+
+/* ` + (64*d3)` for a view into what a loop passes over. */
+static void add_places(Text *out, const Value *value) {
+  for (; value->view_of; value = value->view_of) {
+    if (!value->at) continue;
+    text_add(out, " + (");
+    dim_print_c(out, value->at);
+    text_add(out, ")");
+  }
+}
+
+static bool has_place(const Value *value) {
+  for (; value->view_of; value = value->view_of)
+    if (value->at) return true;
+  return false;
+}
+
+/* The caller's buffer, or a part of it. */
+static void emit_buffer(Text *out, const Value *value, const char *type, const char *list, int slot) {
+  const char *constant = list[0] == 'i' ? "const " : "";
+  if (!has_place(value)) {
+    text_add(out, "run->%s[%d];\n", list, slot);
+    return;
+  }
+  text_add(out, "(%s%s *)(%svoid *)((%sunsigned char *)run->%s[%d]", constant, type, constant, constant, list, slot);
+  add_places(out, value);
+  text_add(out, ");\n");
+}
+
+static void emit_pointer(Text *out, Value *value, int depth) {
   const Value *root = value_root(value);
   const char *type = dtype_c(value->dtype), *constant = read_only(root) ? "const " : "";
-  text_add(out, "  %s%s *const t%d = ", constant, type, value->id);
+  text_add(out, "%s%s%s *const t%d = ", indent_of(depth), constant, type, value->id);
   switch (root->storage) {
   case STORAGE_INPUT:
-    text_add(out, "run->inputs[%d];\n", root->slot);
+    emit_buffer(out, value, type, "inputs", root->slot);
     break;
   case STORAGE_OUTPUT:
-    text_add(out, "run->outputs[%d];\n", root->slot);
+    emit_buffer(out, value, type, "outputs", root->slot);
     break;
   case STORAGE_ARENA:
-    text_add(out, "(%s *)(void *)(run->arena + %lld);\n", type, (long long)(root->offset + value_first_byte(value)));
+    text_add(out, "(%s *)(void *)(run->arena + %lld", type, (long long)(root->offset + value_first_byte(value)));
+    add_places(out, value);
+    text_add(out, ");\n");
     break;
   case STORAGE_WEIGHTS:
-    text_add(out, "(const %s *)(const void *)(run->weights + %lld);\n", type, (long long)root->offset);
+    text_add(out, "(const %s *)(const void *)(run->weights + %lld", type, (long long)root->offset);
+    add_places(out, value);
+    text_add(out, ");\n");
     break;
   case STORAGE_NONE:
     bug("t%d has no place", value->id);
   }
 }
 
-static void emit_pointers(Text *out, const Emitter *emitter) {
-  bool *done = ARENA_ARRAY(emitter->arena, bool, emitter->graph->n_values);
-  for (int i = 0; i < emitter->n_calls; i++)
-    for (int a = 0; a < emitter->calls[i]->n_accesses; a++) {
+/* Of what calls in the region touch, but not those in regions within. */
+static void emit_pointers(Text *out, const Emitter *emitter, const Region *region, int depth) {
+  bool *done = ARENA_ARRAY(emitter->arena, bool, emitter->n_values);
+  int first = region ? region->first + 1 : 0, end = region ? region->last : emitter->n_calls;
+  for (int i = first; i < end; i++)
+    for (int a = 0; a < emitter->calls[i]->n_accesses && emitter->calls[i]->region == region; a++) {
       Value *value = emitter->calls[i]->accesses[a].value;
-      if (!done[value->id]) emit_pointer(out, value);
+      if (!done[value->id]) emit_pointer(out, value, depth);
       done[value->id] = true;
     }
 }
@@ -83,10 +123,17 @@ static bool parts_apart(const Value *a, const Value *b) {
   return a_end <= b_begin || b_end <= a_begin;
 }
 
+/* Two slices of what a loop passes over: slices of one thing are of one size, and whole ones apart. */
+static bool slices_apart(const Value *a, const Value *b) {
+  while (a->view_of && !a->at) a = a->view_of;
+  while (b->view_of && !b->at) b = b->view_of;
+  return a->at && b->at && a->view_of == b->view_of && a->at != b->at;
+}
+
 static bool overlap(const Access *a, const Access *b) {
   const Value *x = value_root(a->value), *y = value_root(b->value);
   if (!a->writes && !b->writes) return false;
-  if (x == y && parts_apart(a->value, b->value)) return false;
+  if (x == y && (parts_apart(a->value, b->value) || slices_apart(a->value, b->value))) return false;
   if (x->storage != y->storage || x->storage == STORAGE_WEIGHTS || x->storage == STORAGE_INPUT) return false;
   if (x->storage == STORAGE_OUTPUT) return x->slot == y->slot;
   return x->offset < y->offset + value_max_bytes(y) && y->offset < x->offset + value_max_bytes(x);
@@ -131,7 +178,7 @@ static bool mentions(const char *text, int index) {
 }
 
 static bool call_mentions(const KernelCall *call, int index) {
-  bool found = call->guard && mentions(call->guard, index);
+  bool found = (call->guard && mentions(call->guard, index)) || (call->text && mentions(call->text, index));
   for (int i = 0; i < call->n_arguments && !found; i++) found = mentions(call->arguments[i].expression, index);
   return found;
 }
@@ -157,13 +204,20 @@ static void pass_barrier(const Emitter *emitter, Found *found) {
     if (found[s] == FOUND_WRITTEN) found[s] = FOUND_READY;
 }
 
-static void read_found(Text *out, const Emitter *emitter, Found *found, int first, int last) {
-  int given = dim_given_count(emitter->graph->dims);
-  for (int s = given; s < dim_symbol_count(emitter->graph->dims); s++) {
-    if (found[s] != FOUND_READY || !any_needs(emitter, first, last, s)) continue;
-    text_add(out, "  d%d = run->measured[%d];\n", s, s - given);
-    found[s] = FOUND_KNOWN;
-  }
+static void read_dim(Text *out, const Emitter *emitter, Found *found, int symbol, int depth) {
+  text_add(out, "%sd%d = run->measured[%d];\n", indent_of(depth), symbol,
+           symbol - dim_given_count(emitter->graph->dims));
+  found[symbol] = FOUND_KNOWN;
+}
+
+static void read_found(Text *out, const Emitter *emitter, Found *found, int first, int last, int depth) {
+  for (int s = 0; s < dim_symbol_count(emitter->graph->dims); s++)
+    if (found[s] == FOUND_READY && any_needs(emitter, first, last, s)) read_dim(out, emitter, found, s, depth);
+}
+
+static void read_all_found(Text *out, const Emitter *emitter, Found *found, int depth) {
+  for (int s = 0; s < dim_symbol_count(emitter->graph->dims); s++)
+    if (found[s] == FOUND_READY) read_dim(out, emitter, found, s, depth);
 }
 
 static void note_written(const Emitter *emitter, Found *found, int first, int last) {
@@ -196,7 +250,7 @@ static void emit_call(Unit *unit, const Emitter *emitter, int index, const char 
   }
   text_add(out, ");\n");
   mark_node(unit, NULL);
-  text_add(out, "%sif (run->stamps) module_stamp(run, team, %d);\n", indent, index);
+  text_add(out, "%sif (run->stamps) module_stamp(run, team, %d);\n", indent, call->step);
 }
 
 /* ---- wavefronts ---- */
@@ -204,73 +258,120 @@ static void emit_call(Unit *unit, const Emitter *emitter, int index, const char 
 static int layer_of_call(const Emitter *emitter, int index) { return emitter->calls[index]->layer; }
 
 /* Each turn begins with a barrier, the first one too: calls before the loop need none of their own. */
-static void emit_wavefront(Unit *unit, const Emitter *emitter, int first, int last) {
+static void emit_wavefront(Unit *unit, const Emitter *emitter, int first, int last, int depth) {
   Text *out = &unit->text;
+  const char *indent = indent_of(depth), *inner = indent_of(depth + 1);
   const Wavefront *wavefront = emitter->calls[first]->wavefront;
-  text_add(out, "\n  /* %d layers as a wavefront, in chunks of %d steps */\n", wavefront->layers, wavefront->chunk);
-  text_add(out, "  Wave wave%d = {.layers = %d, .steps = ", first, wavefront->layers);
+  text_add(out, "\n%s/* %d layers as a wavefront, in chunks of %d steps */\n", indent, wavefront->layers,
+           wavefront->chunk);
+  text_add(out, "%sWave wave%d = {.layers = %d, .steps = ", indent, first, wavefront->layers);
   dim_print_c(out, wavefront->steps);
   text_add(out, ", .chunk = %d, .done = (int64_t[%d]){0}};\n", wavefront->chunk, wavefront->layers);
-  text_add(out, "  while (wave_turn(&wave%d, team)) {\n    Team alone = {.size = 1};\n", first);
-  text_add(out, "    const int64_t first = wave%d.first, count = wave%d.count;\n    team_barrier(team);\n", first,
-           first);
+  text_add(out, "%swhile (wave_turn(&wave%d, team)) {\n%sTeam alone = {.size = 1};\n", indent, first, inner);
+  text_add(out, "%sconst int64_t first = wave%d.first, count = wave%d.count;\n%steam_barrier(team);\n", inner, first,
+           first, inner);
   for (int i = first; i <= last; i++) {
     int layer = layer_of_call(emitter, i);
     if (i == first || layer_of_call(emitter, i - 1) != layer)
-      text_add(out, "    if (wave%d.layer == %d) {", first, layer);
-    emit_call(unit, emitter, i, "      ");
-    if (i == last || layer_of_call(emitter, i + 1) != layer) text_add(out, "    }\n");
+      text_add(out, "%sif (wave%d.layer == %d) {", inner, first, layer);
+    emit_call(unit, emitter, i, indent_of(depth + 2));
+    if (i == last || layer_of_call(emitter, i + 1) != layer) text_add(out, "%s}\n", inner);
   }
-  text_add(out, "  }\n");
+  text_add(out, "%s}\n", indent);
 }
 
 /* One layer's calls, on the whole team. */
-static void emit_chunks(Unit *unit, const Emitter *emitter, int first, int last) {
+static void emit_chunks(Unit *unit, const Emitter *emitter, int first, int last, int depth) {
   Text *out = &unit->text;
+  const char *indent = indent_of(depth), *inner = indent_of(depth + 1);
   const Wavefront *chunks = emitter->calls[first]->wavefront;
   Text steps = text_new(emitter->arena);
   dim_print_c(&steps, chunks->steps);
-  text_add(out, "\n  for (int64_t first = 0; first < %s; first += %d) {\n", steps.data, chunks->chunk);
-  text_add(out, "    const int64_t left = %s - first, count = left < %d ? left : %d;\n", steps.data, chunks->chunk,
+  text_add(out, "\n%sfor (int64_t first = 0; first < %s; first += %d) {\n", indent, steps.data, chunks->chunk);
+  text_add(out, "%sconst int64_t left = %s - first, count = left < %d ? left : %d;\n", inner, steps.data, chunks->chunk,
            chunks->chunk);
   for (int i = first; i <= last; i++) {
-    text_add(out, "    team_barrier(team);\n");
-    emit_call(unit, emitter, i, "    ");
+    text_add(out, "%steam_barrier(team);\n", inner);
+    emit_call(unit, emitter, i, inner);
   }
-  text_add(out, "  }\n");
+  text_add(out, "%s}\n", indent);
 }
 
 /* ---- the schedule ---- */
 
+/* Where the text has come to. */
+typedef struct Progress {
+  Unit *unit;
+  const Emitter *emitter;
+  Pending pending;
+  Found *found; /* by symbol */
+  int depth;
+  const KernelCall *before;
+} Progress;
+
+static void emit_barrier(Progress *p) {
+  text_add(&p->unit->text, "%steam_barrier(team);\n", indent_of(p->depth));
+  pass_barrier(p->emitter, p->found);
+  p->pending.count = p->pending.excused = 0;
+}
+
+/* Before a region begins and before it ends all workers meet, and know all that has been measured: whether it is
+ * entered, and how often, makes no difference to what follows. */
+static void emit_border(Progress *p, const KernelCall *line) {
+  Text *out = &p->unit->text;
+  if (p->pending.count) emit_barrier(p);
+  read_all_found(out, p->emitter, p->found, p->depth);
+  if (line->line != LINE_OPENS) p->depth--;
+  text_add(out, line->line == LINE_OPENS ? "\n%s%s /* n%d %s */\n" : "%s%s\n", indent_of(p->depth), line->text,
+           line->node->id, line->node->op->name);
+  if (line->line == LINE_CLOSES) return;
+  remember(p->emitter->arena, &p->pending, line); /* others may still look at the condition */
+  p->depth++;
+  emit_pointers(out, p->emitter, line->opens, p->depth);
+}
+
+static void emit_line(Progress *p, const KernelCall *line) {
+  text_add(&p->unit->text, "%s%s\n", indent_of(p->depth), line->text);
+}
+
+/* The calls first .. last, which run together. */
+static void emit_together(Progress *p, int first, int last) {
+  const Emitter *emitter = p->emitter;
+  const KernelCall *call = emitter->calls[first], *before = p->before;
+  bool excused = before && before->no_barrier_after && before->node == call->node;
+  if (!excused) p->pending.excused = p->pending.count;
+  bool written = needs_written(emitter, p->found, first, last);
+  if (call->wavefront && dim_lower(call->wavefront->steps) < 1) written = true; /* there may be no turn at all */
+  if (written || (!call->wavefront && needs_barrier(&p->pending, call))) emit_barrier(p);
+  read_found(&p->unit->text, emitter, p->found, first, last, p->depth);
+  if (call->wavefront) p->pending.count = p->pending.excused = 0;
+  if (call->line)
+    emit_line(p, call);
+  else if (call->wavefront && call->wavefront->layers == 1)
+    emit_chunks(p->unit, emitter, first, last, p->depth);
+  else if (call->wavefront)
+    emit_wavefront(p->unit, emitter, first, last, p->depth);
+  else
+    emit_call(p->unit, emitter, first, indent_of(p->depth));
+  if (call->wavefront) pass_barrier(emitter, p->found);
+  for (int c = first; c <= last; c++) remember(emitter->arena, &p->pending, emitter->calls[c]);
+  note_written(emitter, p->found, first, last);
+}
+
 void emit_schedule(Unit *unit, Emitter *emitter) {
   Text *out = &unit->text;
+  Progress p = {.unit = unit, .emitter = emitter, .depth = 1};
   text_add(out, "\n/* ---- schedule ---- */\n\nstatic void schedule(const Run *run, Team *team) {\n");
   emit_dims(out, emitter->graph);
-  emit_pointers(out, emitter);
-  Pending pending = {0};
-  Found *found = ARENA_ARRAY(emitter->arena, Found, dim_symbol_count(emitter->graph->dims));
-  const KernelCall *before = NULL;
+  emit_pointers(out, emitter, NULL, p.depth);
+  p.found = ARENA_ARRAY(emitter->arena, Found, dim_symbol_count(emitter->graph->dims));
   for (int i = 0, last; i < emitter->n_calls; i = last + 1) {
-    const KernelCall *call = emitter->calls[i];
     calls_beside(emitter, i, &i, &last);
-    bool excused = before && before->no_barrier_after && before->node == call->node;
-    if (!excused) pending.excused = pending.count;
-    bool written = needs_written(emitter, found, i, last);
-    bool barrier = written || (!call->wavefront && needs_barrier(&pending, call));
-    if (barrier) text_add(out, "  team_barrier(team);\n");
-    if (barrier) pass_barrier(emitter, found);
-    read_found(out, emitter, found, i, last);
-    if (barrier || call->wavefront) pending.count = pending.excused = 0;
-    if (call->wavefront && call->wavefront->layers == 1)
-      emit_chunks(unit, emitter, i, last);
-    else if (call->wavefront)
-      emit_wavefront(unit, emitter, i, last);
+    if (emitter->calls[i]->line > LINE_PLAIN)
+      emit_border(&p, emitter->calls[i]);
     else
-      emit_call(unit, emitter, i, "  ");
-    if (call->wavefront) pass_barrier(emitter, found);
-    for (int c = i; c <= last; c++) remember(emitter->arena, &pending, emitter->calls[c]);
-    note_written(emitter, found, i, last);
-    before = call;
+      emit_together(&p, i, last);
+    p.before = emitter->calls[i];
   }
   text_add(out, emitter->n_calls ? "}\n" : "  (void)run, (void)team;\n}\n");
 }

@@ -116,10 +116,11 @@ static void emit_checks(Text *out, const Emitter *emitter) {
 }
 
 static void emit_steps(Text *out, const Emitter *emitter) {
-  if (!emitter->n_calls) return;
+  if (!emitter->n_steps) return;
   text_add(out, "\nstatic const ModuleStep steps[] = {\n");
   for (int i = 0; i < emitter->n_calls; i++) {
     const KernelCall *call = emitter->calls[i];
+    if (call->line) continue;
     const Schedule *schedule = call->node->schedule;
     text_add(out, "  {\"%s%s%s\", ", call->kernel->function, schedule ? " " : "", schedule ? schedule->text : "");
     emit_name(out, call->node->name);
@@ -198,7 +199,7 @@ void emit_tables(Unit *unit, Emitter *emitter, const char *build) {
   text_add(out, "  .cpu_features = %uu,\n  .weights = rnncc_weights,\n", (unsigned)graph->target->cpu_features);
   if (graph->n_states) text_add(out, "  .states = state_places,\n");
   if (emitter->n_checks) text_add(out, "  .checks = checks, .n_checks = %d,\n", emitter->n_checks);
-  if (emitter->n_calls) text_add(out, "  .steps = steps, .n_steps = %d,\n", emitter->n_calls);
+  if (emitter->n_steps) text_add(out, "  .steps = steps, .n_steps = %d,\n", emitter->n_steps);
   if (any_staged(graph)) text_add(out, "  .staged_outputs = staged_outputs,\n");
   if (n_measured) text_add(out, "  .n_measured = %d,\n  .output_room = output_room,\n", n_measured);
   text_add(out, "  .output_shapes = output_shapes,\n  .schedule = schedule,\n};\n");

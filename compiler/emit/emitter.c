@@ -81,18 +81,25 @@ static int parameter_index(const SpecialisedKernel *kernel, const char *name) {
   return -1;
 }
 
-KernelCall *kernel_call(Emitter *emitter, const Node *node, KernelSpec *spec) {
+static KernelCall *add_call(Emitter *emitter, const Node *node) {
   KernelCall *call = ARENA_NEW(emitter->arena, KernelCall);
   call->emitter = emitter;
   call->node = node;
-  call->wavefront = emitter->wavefront;
-  call->layer = emitter->layer;
-  call->kernel = find_or_make_kernel(emitter, node, spec);
-  call->n_arguments = call->kernel->n_parameters;
-  call->arguments = ARENA_ARRAY(emitter->arena, Argument, call->n_arguments);
+  call->region = emitter->region;
   emitter->calls =
       grown(emitter->arena, emitter->calls, emitter->n_calls, &emitter->call_capacity, sizeof *emitter->calls);
   emitter->calls[emitter->n_calls++] = call;
+  return call;
+}
+
+KernelCall *kernel_call(Emitter *emitter, const Node *node, KernelSpec *spec) {
+  KernelCall *call = add_call(emitter, node);
+  call->wavefront = emitter->wavefront;
+  call->layer = emitter->layer;
+  call->step = emitter->n_steps++;
+  call->kernel = find_or_make_kernel(emitter, node, spec);
+  call->n_arguments = call->kernel->n_parameters;
+  call->arguments = ARENA_ARRAY(emitter->arena, Argument, call->n_arguments);
   return call;
 }
 
@@ -107,13 +114,13 @@ bool identifier_char(char c) { return isalnum((unsigned char)c) || c == '_'; }
 
 /* Every `t<id>` of the expression is a value that the call touches. */
 static void find_accesses(KernelCall *call, const char *expression, bool writes) {
-  Graph *graph = call->emitter->graph;
+  const Emitter *emitter = call->emitter;
   for (const char *at = expression; *at; at++) {
     bool starts = *at == 't' && (at == expression || !identifier_char(at[-1]));
     if (!starts || !isdigit((unsigned char)at[1])) continue;
     char *end;
     long id = strtol(at + 1, &end, 10);
-    if (!identifier_char(*end) && id < graph->n_values) add_access(call, graph->values[id], writes);
+    if (!identifier_char(*end) && id < emitter->n_values) add_access(call, emitter->values[id], writes);
   }
 }
 
@@ -227,7 +234,7 @@ void calls_beside(const Emitter *emitter, int call, int *first, int *last) {
 bool emitter_check_range(Emitter *emitter, const Value *value, int64_t lo, int64_t hi, const Dim *hi_dim,
                          const char *what) {
   const Value *root = value_root((Value *)value);
-  if (!root->is_input || root->data) return false;
+  if (!root->is_input || root->data || emitter->region) return false;
   for (int i = 0; i < emitter->graph->n_states; i++)
     if (emitter->graph->states[i].input == root) return false;
   if (hi_dim && (!dim_is_given(hi_dim) || (!dim_is_const(hi_dim) && !dim_as_symbol(hi_dim)))) return false;
@@ -255,6 +262,7 @@ static void supply(KernelCall *call, const Argument *argument) {
 }
 
 static void complete_arguments(KernelCall *call) {
+  if (call->line) return;
   if (call->wavefront && call->wavefront->layers > 1) supply(call, &team_of_one);
   for (size_t i = 0; i < sizeof supplied / sizeof *supplied; i++) supply(call, &supplied[i]);
   for (int i = 0; i < call->n_arguments; i++)
@@ -294,6 +302,7 @@ static bool add_condition(Text *text, const KernelCall *call, const Value *value
 
 /* A kernel need not run where all that its node writes is empty. */
 static void set_guard(KernelCall *call) {
+  if (call->node->control) return;
   Text text = text_new(call->emitter->arena);
   for (int i = 0; i < call->node->n_outputs; i++) {
     if (!call->node->outputs[i]) continue;
@@ -310,11 +319,94 @@ static bool always_empty(const Node *node) {
   return true;
 }
 
-/* needs: choose_schedules, pack_weights, dense ids. keeps: the graph as it is. */
-Emitter *lower(Graph *graph) {
-  Emitter *emitter = ARENA_NEW(graph->arena, Emitter);
-  emitter->arena = graph->arena;
-  emitter->graph = graph;
+/* ---- control flow ---- */
+
+static KernelCall *add_line(Emitter *emitter, const Node *node, LineKind kind, const char *text) {
+  KernelCall *line = add_call(emitter, node);
+  line->line = kind;
+  line->text = text;
+  find_accesses(line, text, false);
+  return line;
+}
+
+static const char *format_line(Emitter *emitter, const char *format, va_list arguments) {
+  Text text = text_new(emitter->arena);
+  text_add_va(&text, format, arguments);
+  return text.data;
+}
+
+void emitter_line(Emitter *emitter, const Node *node, const char *format, ...) {
+  va_list arguments;
+  va_start(arguments, format);
+  add_line(emitter, node, LINE_PLAIN, format_line(emitter, format, arguments));
+  va_end(arguments);
+}
+
+static void open_region(Emitter *emitter, KernelCall *line) {
+  Region *region = ARENA_NEW(emitter->arena, Region);
+  *region = (Region){.outer = emitter->region, .first = emitter->n_calls - 1};
+  emitter->region = line->opens = region;
+}
+
+static void close_region(Emitter *emitter) {
+  Region *region = (Region *)emitter->region;
+  region->last = emitter->n_calls;
+  emitter->region = region->outer;
+}
+
+void emitter_open(Emitter *emitter, const Node *node, const char *format, ...) {
+  va_list arguments;
+  va_start(arguments, format);
+  KernelCall *line = add_line(emitter, node, LINE_OPENS, format_line(emitter, format, arguments));
+  va_end(arguments);
+  open_region(emitter, line);
+}
+
+void emitter_turn(Emitter *emitter, const Node *node) {
+  close_region(emitter);
+  open_region(emitter, add_line(emitter, node, LINE_TURNS, "} else {"));
+}
+
+void emitter_close(Emitter *emitter, const Node *node) {
+  close_region(emitter);
+  add_line(emitter, node, LINE_CLOSES, "}");
+}
+
+static void add_value(Emitter *emitter, Value *value) {
+  Arena *arena = emitter->arena;
+  int n = emitter->n_values++;
+  emitter->values = grown(arena, emitter->values, n, &emitter->value_capacity, sizeof *emitter->values);
+  emitter->homes = grown(arena, emitter->homes, n, &emitter->home_capacity, sizeof *emitter->homes);
+  emitter->values[n] = value;
+  emitter->homes[n] = emitter->region;
+  value->id = n;
+}
+
+Value *emitter_view(Emitter *emitter, const Value *like, Value *of, const Dim *at) {
+  Value *view = ARENA_NEW(emitter->arena, Value);
+  *view = (Value){.name = like->name, .dtype = like->dtype, .rank = like->rank, .shape = like->shape};
+  view->view_of = of;
+  view->at = at;
+  add_value(emitter, view);
+  return view;
+}
+
+Value *emitter_constant(Emitter *emitter, DType dtype, const void *data) {
+  Value *value = ARENA_NEW(emitter->arena, Value);
+  *value = (Value){.name = "constant", .dtype = dtype, .data = data};
+  add_value(emitter, value);
+  return value;
+}
+
+const Region *home_of(const Emitter *emitter, const Value *root) { return emitter->homes[root->id]; }
+
+/* Ids are the body's own up to here; from now on all values and nodes of the module are told apart. */
+void emitter_take(Emitter *emitter, Graph *graph) {
+  for (int i = 0; i < graph->n_values; i++) add_value(emitter, graph->values[i]);
+  for (int i = 0; i < graph->n_nodes; i++) graph->nodes[i]->id = emitter->n_nodes++;
+}
+
+static void lower_nodes(Emitter *emitter, const Graph *graph) {
   for (int i = 0; i < graph->n_nodes; i++) {
     Node *node = graph->nodes[i];
     if (always_empty(node)) continue;
@@ -323,6 +415,22 @@ Emitter *lower(Graph *graph) {
     else if (!op_is_view(node->op))
       bug("n%d: nothing runs a %s", node->id, node->op->name);
   }
+}
+
+void emitter_body(Emitter *emitter, Graph *body) {
+  Graph *outer = emitter->graph;
+  emitter->graph = body;
+  lower_nodes(emitter, body);
+  emitter->graph = outer;
+}
+
+/* needs: choose_schedules, pack_weights, dense ids. keeps: the graph as it is, but for ids in bodies. */
+Emitter *lower(Graph *graph) {
+  Emitter *emitter = ARENA_NEW(graph->arena, Emitter);
+  emitter->arena = graph->arena;
+  emitter->graph = graph;
+  emitter_take(emitter, graph);
+  lower_nodes(emitter, graph);
   for (int i = 0; i < emitter->n_calls; i++) {
     complete_arguments(emitter->calls[i]);
     set_guard(emitter->calls[i]);

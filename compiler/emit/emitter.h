@@ -61,6 +61,20 @@ typedef struct Wavefront {
 /* Calls made from here on belong to it; NULL: to none. */
 void emitter_in_wavefront(Emitter *emitter, const Wavefront *wavefront, int layer);
 
+/* Control flow. Lines of C that every worker runs, which use t<id> and d<i> as calls do; what they do must be the same
+ * for all workers. */
+void emitter_line(Emitter *emitter, const Node *node, const char *format, ...) __attribute__((format(printf, 3, 4)));
+/* `if (...) {`, `for (...) {` or `{`; what follows, up to the line that closes it, is a region of its own. */
+void emitter_open(Emitter *emitter, const Node *node, const char *format, ...) __attribute__((format(printf, 3, 4)));
+void emitter_turn(Emitter *emitter, const Node *node); /* `} else {` */
+void emitter_close(Emitter *emitter, const Node *node);
+/* A body's values join the module's, at home in the region that is open; then the calls of its nodes. */
+void emitter_take(Emitter *emitter, Graph *body);
+void emitter_body(Emitter *emitter, Graph *body);
+/* A value of `like`'s type that is part of `of`, from byte `at` on; or a constant. */
+Value *emitter_view(Emitter *emitter, const Value *like, Value *of, const Dim *at);
+Value *emitter_constant(Emitter *emitter, DType dtype, const void *data);
+
 /* A template that may find a value out of range at run time has a parameter `atomic_int *fault`, and reports by
  * fault_report() of kernel.h. Outputs are then staged until the run has succeeded, unless the family shows that this
  * call cannot fault by giving the argument itself: call_argument(call, "fault", "NULL"). */

@@ -132,7 +132,7 @@ static bool unpadded(Graph *graph, const Node *conv) {
 static bool fold_forward(Graph *graph, const UseList *uses, Node *conv) {
   Weights weights;
   ChannelAffine affine;
-  const Node *node = conv->inputs[0]->producer;
+  const Node *node = conv->n_inputs && conv->inputs[0] ? conv->inputs[0]->producer : NULL;
   if (!node || uses->single[conv->inputs[0]->id] != conv || !weights_of(conv, &weights)) return false;
   if (!channel_affine_of(graph, node, &affine) || !(all_zero(&affine) || unpadded(graph, conv))) return false;
   int64_t outputs = dim_value(conv->outputs[0]->shape[1]);

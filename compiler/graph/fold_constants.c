@@ -2,6 +2,7 @@
 /* What depends on constants alone is computed now, by the reference kernels; so is what only shapes determine. */
 #include <string.h>
 
+#include "graph/bodies.h"
 #include "graph/simplify.h"
 #include "reference/reference.h"
 
@@ -19,6 +20,8 @@ static int64_t input_bytes(const Node *node) {
 }
 
 static bool inputs_constant(const Node *node) {
+  Attribute *bodies[MAX_BODIES];
+  if (node_bodies(node, bodies)) return false; /* these read more than inputs */
   for (int i = 0; i < node->n_inputs; i++)
     if (node->inputs[i] && !node->inputs[i]->data && !reads_shape_only(node)) return false;
   return true;

@@ -6,6 +6,8 @@
  */
 #include <string.h>
 
+#include "graph/bodies.h"
+#include "graph/control.h"
 #include "graph/elements.h"
 #include "graph/shape.h"
 #include "graph/simplify.h"
@@ -58,8 +60,9 @@ static bool inputs_known(const Node *node) {
 /* Ops that make something of nothing: their kernels know what. All others do nothing where their outputs are empty, so
  * an input may only be empty if they are. */
 static const char *const of_nothing[] = {
-    "Compress", "Concat", "Constant",        "ConstantOfShape", "Expand", "Gather", "Gemm",  "Identity", "MatMul",
-    "NonZero",  "Range",  "ScatterElements", "ScatterND",       "Shape",  "Size",   "Slice", "Split",
+    "Compress", "Concat", "Constant", "ConstantOfShape", "Expand", "Gather",          "Gemm",      "Identity", "MatMul",
+    "If",       "Loop",   "Scan",     "NonZero",         "Range",  "ScatterElements", "ScatterND", "Shape",    "Size",
+    "Slice",    "Split",
 };
 
 static bool takes_nothing(const OpInfo *op) {
@@ -173,21 +176,37 @@ static void drop_constant_nodes(Graph *graph) {
     if (!became_constants(node)) graph->nodes[kept++] = node;
   }
   graph->n_nodes = kept;
-  graph_renumber(graph);
+}
+
+/* The node joins the graph's list, or others in its place. */
+static void infer_into(Graph *graph, Node *node) {
+  if (inputs_known(node) && control_rewrite(graph, node, infer_into)) return;
+  graph_append(graph, node);
+  if (infer_node(graph, node)) fold_small(graph, node);
+}
+
+void infer_nodes(Graph *graph) {
+  Node **nodes = graph->nodes;
+  int n_nodes = graph->n_nodes;
+  graph->nodes = NULL;
+  graph->n_nodes = graph->node_capacity = 0;
+  for (int i = 0; i < n_nodes; i++) infer_into(graph, nodes[i]);
 }
 
 /* needs: verify's structure; types and shapes of inputs, states and constants.
- * keeps: the nodes, but for Constant and what small constants alone determine, whose outputs become constants.
+ * keeps: the nodes, but for Constant and what small constants alone determine, whose outputs become constants, and
+ * control flow that is settled now.
  * sets: dtype, shape and elements of every value. Ends the compilation if a node's shapes do not fit. */
 void infer_shapes(Graph *graph) {
+  if (graph->outer) return; /* with its node */
   check_symbols(graph);
   for (int i = 0; i < graph->n_inputs; i++) check_given(graph, graph->inputs[i]);
   for (int i = 0; i < graph->n_states; i++) check_given(graph, graph->states[i].input);
   for (int i = 0; i < graph->n_values; i++)
     if (graph->values[i]->data) check_given(graph, graph->values[i]);
-  for (int i = 0; i < graph->n_nodes; i++)
-    if (infer_node(graph, graph->nodes[i])) fold_small(graph, graph->nodes[i]);
+  infer_nodes(graph);
   check_states(graph);
   stop_on_errors();
-  drop_constant_nodes(graph);
+  graph_each(graph, drop_constant_nodes);
+  graph_each(graph, graph_renumber);
 }

@@ -40,7 +40,7 @@ static bool is_shrinking_mean(Graph *graph, const Node *node) {
 void pool_first(Graph *graph) {
   UseList uses = graph_uses(graph);
   for (int n = 0; n < graph->n_nodes; n++) {
-    Node *pool = graph->nodes[n], *conv = pool->n_inputs ? pool->inputs[0]->producer : NULL;
+    Node *pool = graph->nodes[n], *conv = pool->n_inputs && pool->inputs[0] ? pool->inputs[0]->producer : NULL;
     if (!conv || !is_shrinking_mean(graph, pool) || uses.single[pool->inputs[0]->id] != pool) continue;
     if (!is_pointwise(graph, conv)) continue;
     Value *between = graph_value(graph, pool->outputs[0]->name, pool->where), *result = pool->outputs[0];

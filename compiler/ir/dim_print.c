@@ -122,3 +122,9 @@ void dim_print_c(Text *out, const Dim *dim) {
   }
   if (grouped) text_add(out, ")");
 }
+
+const char *dim_c_text(Arena *arena, const Dim *dim) {
+  Text text = text_new(arena);
+  dim_print_c(&text, dim);
+  return text.data;
+}

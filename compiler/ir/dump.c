@@ -119,6 +119,18 @@ static void dump_node(Text *out, const Node *node) {
   if (node->scratch) dump_value(out, "  scratch", node->scratch);
 }
 
+static void dump_graph(Text *out, const Graph *graph);
+
+static void dump_bodies(Text *out, const Node *node) {
+  for (int i = 0; i < node->n_attributes; i++) {
+    const Attribute *attribute = &node->attributes[i];
+    if (attribute->kind != ATTRIBUTE_GRAPH) continue;
+    text_add(out, "n%d.%s {\n", node->id, attribute->name);
+    dump_graph(out, attribute->graph);
+    text_add(out, "}\n");
+  }
+}
+
 static void dump_dims(Text *out, const Graph *graph) {
   for (int i = 0; i < dim_symbol_count(graph->dims); i++) {
     const DimSymbol *symbol = dim_symbol_at(graph->dims, i);
@@ -129,20 +141,27 @@ static void dump_dims(Text *out, const Graph *graph) {
   }
 }
 
-void graph_dump(Text *out, const Graph *graph) {
-  text_add(out, "graph ");
-  text_quoted(out, graph->name);
-  text_add(out, "\n");
-  dump_dims(out, graph);
+static void dump_graph(Text *out, const Graph *graph) {
   for (int i = 0; i < graph->n_values; i++) {
     const Value *value = graph->values[i];
     if (value->is_input) dump_value(out, "input", value);
     if (value_is_constant(value)) dump_value(out, "constant", value);
   }
-  for (int i = 0; i < graph->n_nodes; i++) dump_node(out, graph->nodes[i]);
+  for (int i = 0; i < graph->n_nodes; i++) {
+    dump_node(out, graph->nodes[i]);
+    dump_bodies(out, graph->nodes[i]);
+  }
   for (int i = 0; i < graph->n_outputs; i++) text_add(out, "output t%d\n", graph->outputs[i]->id);
   for (int i = 0; i < graph->n_states; i++) {
     const State *state = &graph->states[i];
     text_add(out, "state t%d -> t%d batch axis %d\n", state->input->id, state->output->id, state->batch_axis);
   }
+}
+
+void graph_dump(Text *out, const Graph *graph) {
+  text_add(out, "graph ");
+  text_quoted(out, graph->name);
+  text_add(out, "\n");
+  dump_dims(out, graph);
+  dump_graph(out, graph);
 }

@@ -63,6 +63,7 @@ struct Value {
    * part of its channels, which begins at channel block `first_block` of each image. NULL: owns its memory. */
   Value *view_of;
   int64_t first_block;
+  const Dim *at; /* of a view into what a loop passes over: bytes from the start of view_of; NULL: none */
   Storage storage;
   int slot;       /* of STORAGE_INPUT and STORAGE_OUTPUT */
   int64_t offset; /* bytes, of STORAGE_ARENA and STORAGE_WEIGHTS; a multiple of 64 */
@@ -91,8 +92,9 @@ typedef struct Attribute {
   int64_t *ints;
   double *floats;
   const char **strings;
-  Value *tensor; /* a constant Value outside the graph's list */
-  Graph *graph;  /* body of If, Loop, Scan */
+  Value *tensor;       /* a constant Value outside the graph's list */
+  Graph *graph;        /* body of If, Loop, Scan */
+  const Graph *source; /* the body as it was read, once shape inference has made `graph` of it; else NULL */
   Location where;
 } Attribute;
 
@@ -102,6 +104,7 @@ struct Node {
   const OpInfo *op;
   int n_inputs, n_outputs;
   Value **inputs;  /* NULL entry: optional input absent */
+  int n_captures;  /* the last inputs of a node with bodies: what these read from outside, in the order of theirs */
   Value **outputs; /* NULL entry: optional output not wanted */
   int n_attributes;
   Attribute *attributes; /* defaults of the op table are not in here; node_int() and friends know them */
@@ -121,6 +124,8 @@ struct Node {
   int n_members;
   Node **members;
 
+  struct Control *control; /* of If, Loop and Scan: graph/control.h; set by infer_shapes */
+
   bool blocked; /* its kernels run on blocked tensors; set by choose_layouts */
   bool exact;   /* a convolution of whole numbers that f32 adds exactly: it stays as it is, without Winograd */
 
@@ -138,8 +143,11 @@ typedef struct State {
   int batch_axis; /* -1: none */
 } State;
 
+/* A body of If, Loop or Scan is a graph of its own, which shares the arena and the dims. Its last inputs stand for what
+ * it reads from outside: the node's captures. */
 struct Graph {
   Arena *arena;
+  Graph *outer; /* of a body: the graph of its node; else NULL */
   DimTable *dims;
   const Target *target;           /* what it is compiled for */
   const Machine *machine;         /* and what it is planned for */

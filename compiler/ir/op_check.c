@@ -18,11 +18,20 @@ static bool check_count(const Node *node, const char *what, int found, int least
   return false;
 }
 
+static const char *types_after(const OpInfo *op, const char *mark);
+static const char *type_word(const char *types, int index, int *length);
+
+static bool is_optional(const OpInfo *op, int input) {
+  int length;
+  const char *word = type_word(types_after(op, "|"), input, &length);
+  return length > 1 && word[length - 1] == '?';
+}
+
 static bool check_present(const Node *node) {
   bool good = true;
   int needed = node->op->max_inputs < 0 ? node->n_inputs : node->op->min_inputs;
   for (int i = 0; i < needed && i < node->n_inputs; i++) {
-    if (node->inputs[i]) continue;
+    if (node->inputs[i] || (node->op->max_inputs < 0 && is_optional(node->op, i))) continue;
     error_at(node->where, EXIT_INVALID, "input %d of %s is absent (\"\"), but it is required", i, node->op->name);
     good = false;
   }
@@ -233,7 +242,8 @@ bool op_check_types(const Node *node) {
   const char *types = types_after(node->op, "|");
   for (int i = 0; i < node->n_inputs; i++) {
     int length;
-    if (node->inputs[i]) good &= check_type(node, i, *type_word(types, i, &length), &bindings);
+    char variable = *type_word(types, i, &length); /* *: a body will know */
+    if (node->inputs[i] && variable != '*') good &= check_type(node, i, variable, &bindings);
   }
   return good;
 }

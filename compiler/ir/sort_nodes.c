@@ -50,6 +50,11 @@ static void tell_cycle(const Search *search, const Node *node) {
   error_at(node->where, EXIT_INVALID, "nodes read from each other in a cycle: %s <- %s", text.data, node->where.path);
 }
 
+/* A body may read what a graph around it makes. */
+static bool has_node(const Graph *graph, const Node *node) {
+  return node->id < graph->n_nodes && graph->nodes[node->id] == node;
+}
+
 /* Goes one input further in the innermost open node. */
 static void advance(Search *search) {
   Frame *top = &search->stack[search->depth - 1];
@@ -60,7 +65,7 @@ static void advance(Search *search) {
     return;
   }
   const Value *input = top->node->inputs[top->next_input++];
-  if (!input || !input->producer) return;
+  if (!input || !input->producer || !has_node(search->graph, input->producer)) return;
   Mark mark = search->marks[input->producer->id];
   if (mark == UNSEEN) push(search, input->producer);
   if (mark == OPEN) tell_cycle(search, input->producer);

@@ -62,6 +62,7 @@ bool read_attribute(ModelReader *reader, const OpInfo *op, Json json, Attribute 
   case JSON_ARRAY:
     return read_list(json, attribute, spec.kind == ATTRIBUTE_FLOATS);
   case JSON_OBJECT:
+    if (spec.kind == ATTRIBUTE_GRAPH) return read_body(reader, json, attribute);
     return read_tensor(reader, json, attribute);
   default:
     error_at(attribute->where, EXIT_INVALID, "`%s` of %s must be %s", attribute->name, op->name,

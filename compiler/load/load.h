@@ -12,6 +12,6 @@
 Graph *load_model(Arena *arena, const char *path, const ModelSettings *settings);
 
 /* The graph as our JSON plus safetensors, for --emit=graph: writes PREFIX.json and PREFIX.safetensors texts. */
-void save_model(Arena *arena, const Graph *graph, const char *json_path);
+void save_model(Arena *arena, Graph *graph, const char *json_path);
 
 #endif

@@ -14,6 +14,7 @@ typedef struct ModelReader {
   NameTable names;
   const ModelSettings *settings; /* may be NULL */
   Sha256 hash;                   /* the model file, then its weights files in order */
+  struct ModelReader *outer;     /* of a body: where names are looked up that it does not have; else NULL */
 } ModelReader;
 
 /* The model format's JSON; models/schema.json describes it. */
@@ -38,6 +39,9 @@ Value *read_value(ModelReader *reader, Json name);
 
 /* The attribute that `json` is, of the kind that the op asks for where JSON leaves a choice. False after an error. */
 bool read_attribute(ModelReader *reader, const OpInfo *op, Json json, Attribute *attribute);
+
+/* The body of If, Loop or Scan. False after an error. */
+bool read_body(ModelReader *reader, Json json, Attribute *attribute);
 
 /* Brings constant weights from the gate order that `order` spells into ONNX's. */
 void normalise_gate_order(ModelReader *reader, Node *node, Json order);

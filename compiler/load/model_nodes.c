@@ -2,6 +2,7 @@
 /* The nodes: first all outputs are declared, then inputs are resolved, for nodes may stand in any order. */
 #include <string.h>
 
+#include "graph/bodies.h"
 #include "ir/op.h"
 #include "load/model.h"
 
@@ -110,6 +111,7 @@ static void finish_node(ModelReader *reader, Node *node, Json json) {
   Json lengths = json_member(json, "lengths"), gate_order = json_member(json, "gate_order");
   if (lengths.item) good &= read_lengths(reader, node, lengths);
   if (good) good = op_check_node(node);
+  if (good) node_capture(reader->graph, node);
   if (good && gate_order.item) normalise_gate_order(reader, node, gate_order);
 }
 

@@ -139,6 +139,7 @@ void read_states(ModelReader *reader, Json states) {
 Value *read_value(ModelReader *reader, Json json) {
   const char *text = json_text(json);
   Name *name = name_find(&reader->names, text);
+  if (!name && reader->outer) return read_value(reader->outer, json);
   if (!name) {
     error_at(json_where(json), EXIT_INVALID, "nothing produces the tensor \"%s\"%s", short_name(reader->arena, text),
              name_hint(&reader->names, text));

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "graph/bodies.h"
 #include "ir/op.h"
 #include "ir/tensor.h"
 #include "load/load.h"
@@ -17,7 +18,9 @@
 typedef struct Saver {
   Arena *arena;
   const Graph *graph;
-  const char **names; /* by value id: unique */
+  int n_values, value_capacity;
+  Value **values;     /* of the graph and its bodies; ids are indices here */
+  const char **names; /* by value id: unique, but for what stands for a value from around a body: that one's */
   Text json, header;  /* of the model and of its weights file */
   Text data;          /* the weights file's data */
 } Saver;
@@ -47,17 +50,58 @@ static void name_value(Saver *saver, NameTable *table, const Value *value) {
   saver->names[value->id] = name;
 }
 
+static void take_value(Saver *saver, Value *value) {
+  if (saver->n_values == saver->value_capacity) {
+    int capacity = saver->value_capacity ? 2 * saver->value_capacity : 64;
+    Value **values = ARENA_ARRAY(saver->arena, Value *, capacity);
+    if (saver->n_values) memcpy(values, saver->values, (size_t)saver->n_values * sizeof *values);
+    saver->values = values;
+    saver->value_capacity = capacity;
+  }
+  value->id = saver->n_values;
+  saver->values[saver->n_values++] = value;
+}
+
+/* Bodies may share values until shapes are inferred; here each gets its own. */
+static void take_values(Saver *saver, Graph *graph) {
+  Attribute *bodies[MAX_BODIES];
+  for (int i = 0; i < graph->n_values; i++) take_value(saver, graph->values[i]);
+  for (int n = 0; n < graph->n_nodes; n++)
+    for (int count = node_bodies(graph->nodes[n], bodies), b = 0; b < count; b++) {
+      bodies[b]->graph = body_clone(graph, bodies[b]->graph);
+      take_values(saver, bodies[b]->graph);
+    }
+}
+
+static void name_body(Saver *saver, NameTable *table, const Node *node, const Graph *body);
+
+static void name_bodies(Saver *saver, NameTable *table, const Graph *graph) {
+  Attribute *bodies[MAX_BODIES];
+  for (int n = 0; n < graph->n_nodes; n++)
+    for (int count = node_bodies(graph->nodes[n], bodies), b = 0; b < count; b++)
+      name_body(saver, table, graph->nodes[n], bodies[b]->graph);
+}
+
+static void name_body(Saver *saver, NameTable *table, const Node *node, const Graph *body) {
+  for (int i = 1; i <= node->n_captures; i++)
+    saver->names[body->inputs[body->n_inputs - i]->id] = saver->names[node->inputs[node->n_inputs - i]->id];
+  for (int i = 0; i < body->n_values; i++)
+    if (!saver->names[body->values[i]->id]) name_value(saver, table, body->values[i]);
+  name_bodies(saver, table, body);
+}
+
 /* Inputs and outputs first: their names are the module's interface. */
 static void name_values(Saver *saver) {
   const Graph *graph = saver->graph;
   NameTable table = name_table_new(saver->arena);
-  saver->names = ARENA_ARRAY(saver->arena, const char *, graph->n_values);
+  saver->names = ARENA_ARRAY(saver->arena, const char *, saver->n_values);
   for (int i = 0; i < graph->n_inputs; i++) name_value(saver, &table, graph->inputs[i]);
   for (int i = 0; i < graph->n_states; i++) name_value(saver, &table, graph->states[i].input);
   for (int i = 0; i < graph->n_outputs; i++)
     if (!saver->names[graph->outputs[i]->id]) name_value(saver, &table, graph->outputs[i]);
   for (int i = 0; i < graph->n_values; i++)
     if (!saver->names[graph->values[i]->id]) name_value(saver, &table, graph->values[i]);
+  name_bodies(saver, &table, graph);
 }
 
 static void add_name(Saver *saver, const Value *value) {
@@ -205,7 +249,23 @@ static void add_list(Text *json, const Attribute *attribute) {
   text_add(json, "]");
 }
 
-static void add_attribute(Text *json, const Attribute *attribute) {
+static void add_node(Saver *saver, const Node *node);
+
+static void add_body(Saver *saver, const Node *node, const Graph *body) {
+  text_add(&saver->json, "{");
+  add_names(saver, "inputs", body->inputs, body->n_inputs - node->n_captures);
+  text_add(&saver->json, ", ");
+  add_names(saver, "outputs", body->outputs, body->n_outputs);
+  text_add(&saver->json, ", \"nodes\": [");
+  for (int i = 0; i < body->n_nodes; i++) {
+    text_add(&saver->json, "%s", separator(i));
+    add_node(saver, body->nodes[i]);
+  }
+  text_add(&saver->json, "]}");
+}
+
+static void add_attribute(Saver *saver, const Node *node, const Attribute *attribute) {
+  Text *json = &saver->json;
   add_string(json, attribute->name);
   text_add(json, ": ");
   switch (attribute->kind) {
@@ -222,7 +282,8 @@ static void add_attribute(Text *json, const Attribute *attribute) {
     add_tensor(json, attribute->tensor);
     break;
   case ATTRIBUTE_GRAPH:
-    bug("graph attributes have no JSON form");
+    add_body(saver, node, attribute->graph);
+    break;
   default:
     add_list(json, attribute);
   }
@@ -233,13 +294,13 @@ static void add_node(Saver *saver, const Node *node) {
   text_add(&saver->json, "{\"op\": \"%s\", \"name\": ", node->op->name);
   add_string(&saver->json, node->name);
   text_add(&saver->json, ", ");
-  add_names(saver, "inputs", node->inputs, node->n_inputs);
+  add_names(saver, "inputs", node->inputs, node->n_inputs - node->n_captures);
   text_add(&saver->json, ", ");
   add_names(saver, "outputs", node->outputs, node->n_outputs);
   if (node->n_attributes > 0) text_add(&saver->json, ", \"attributes\": {");
   for (int i = 0; i < node->n_attributes; i++) {
     text_add(&saver->json, "%s", separator(i));
-    add_attribute(&saver->json, &node->attributes[i]);
+    add_attribute(saver, node, &node->attributes[i]);
   }
   text_add(&saver->json, "%s}", node->n_attributes > 0 ? "}" : "");
 }
@@ -274,12 +335,11 @@ static void add_weight(Saver *saver, const Value *value) {
 
 /* The widest types first, so that every tensor is aligned to its element. */
 static Text weights_file(Saver *saver) {
-  const Graph *graph = saver->graph;
   text_add(&saver->header, "{");
   for (size_t size = 8; size > 0; size /= 2)
-    for (int i = 0; i < graph->n_values; i++)
-      if (value_is_constant(graph->values[i]) && dtype_size(graph->values[i]->dtype) == size)
-        add_weight(saver, graph->values[i]);
+    for (int i = 0; i < saver->n_values; i++)
+      if (value_is_constant(saver->values[i]) && dtype_size(saver->values[i]->dtype) == size)
+        add_weight(saver, saver->values[i]);
   text_add(&saver->header, "}");
   while (saver->header.length % 8) text_add(&saver->header, " ");
   Text file = text_new(saver->arena);
@@ -318,11 +378,12 @@ static void add_model(Saver *saver, const char *weights_path, const Text *weight
   text_add(&saver->json, "\n}\n");
 }
 
-void save_model(Arena *arena, const Graph *graph, const char *json_path) {
+void save_model(Arena *arena, Graph *graph, const char *json_path) {
   Saver saver = {
       .arena = arena, .graph = graph, .json = text_new(arena), .header = text_new(arena), .data = text_new(arena)};
   locale_t plain = newlocale(LC_ALL_MASK, "C", (locale_t)0), before = uselocale(plain); /* 0.5, never 0,5 */
   const char *weights_path = file_with_suffix(arena, json_path, ".safetensors");
+  take_values(&saver, graph);
   name_values(&saver);
   Text weights = weights_file(&saver);
   add_model(&saver, weights_path, &weights);

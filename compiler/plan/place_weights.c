@@ -21,8 +21,8 @@ void place_weights(Emitter *emitter) {
       if (root->data && root->storage == STORAGE_NONE) place(graph, root);
     }
   graph->weights = arena_alloc(graph->arena, (size_t)graph->weights_bytes);
-  for (int i = 0; i < graph->n_values; i++) {
-    const Value *value = graph->values[i];
+  for (int i = 0; i < emitter->n_values; i++) {
+    const Value *value = emitter->values[i];
     if (value->storage == STORAGE_WEIGHTS && value->data)
       memcpy(graph->weights + value->offset, value->data, (size_t)value_max_bytes(value));
   }

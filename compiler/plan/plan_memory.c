@@ -26,22 +26,36 @@ static void touch(Liveness *live, Value *value, int call) {
   if (call > live->last[id]) live->last[id] = call;
 }
 
-/* What the calls of a wavefront touch they touch again and again until the last of them is done. */
+/* What comes from outside a region is needed from its begin to its end: there may be another iteration. */
+static void touch_region(const Emitter *emitter, int call, const Value *root, int *first, int *last) {
+  const Region *home = home_of(emitter, root);
+  for (const Region *region = emitter->calls[call]->region; region && region != home; region = region->outer) {
+    *first = region->first;
+    *last = region->last;
+  }
+}
+
+/* What the calls of a wavefront touch they touch again and again until the last of them is done; a loop looks at its
+ * limit before each iteration. */
 static void touch_accesses(Liveness *live, const Emitter *emitter, int call) {
-  int first, last;
-  calls_beside(emitter, call, &first, &last);
   for (int a = 0; a < emitter->calls[call]->n_accesses; a++) {
-    touch(live, emitter->calls[call]->accesses[a].value, first);
-    touch(live, emitter->calls[call]->accesses[a].value, last);
+    Value *value = emitter->calls[call]->accesses[a].value;
+    int first, last;
+    calls_beside(emitter, call, &first, &last);
+    touch_region(emitter, call, value_root(value), &first, &last);
+    if (emitter->calls[call]->opens && last < emitter->calls[call]->opens->last)
+      last = emitter->calls[call]->opens->last;
+    touch(live, value, first);
+    touch(live, value, last);
   }
 }
 
 static Liveness find_liveness(Emitter *emitter) {
   Graph *graph = emitter->graph;
   Liveness live = {.last_call = emitter->n_calls};
-  live.first = ARENA_ARRAY(graph->arena, int, graph->n_values);
-  live.last = ARENA_ARRAY(graph->arena, int, graph->n_values);
-  for (int i = 0; i < graph->n_values; i++) live.first[i] = live.last[i] = -1;
+  live.first = ARENA_ARRAY(graph->arena, int, emitter->n_values);
+  live.last = ARENA_ARRAY(graph->arena, int, emitter->n_values);
+  for (int i = 0; i < emitter->n_values; i++) live.first[i] = live.last[i] = -1;
   for (int i = 0; i < emitter->n_calls; i++) touch_accesses(&live, emitter, i);
   for (int i = 0; i < graph->n_states; i++) {
     touch(&live, graph->states[i].input, 0);
@@ -102,13 +116,17 @@ static bool may_overwrite(const Node *node, int i) {
  */
 static Value *overwritten(const Emitter *emitter, const Liveness *live, int call) {
   const Node *node = emitter->calls[call]->node;
+  const Region *here = emitter->calls[call]->region;
+  if (emitter->calls[call]->line) return NULL;
   bool able = node && node->op->family && node->op->family->overwrites && !emitter->calls[call]->wavefront;
   if (!able || node->n_outputs != 1 || !is_whole(node->outputs[0])) return NULL;
   const Value *output = value_root(node->outputs[0]);
   if (live->first[output->id] != call || is_state_value(emitter->graph, output)) return NULL;
+  if (home_of(emitter, output) != here) return NULL;
   for (int i = 0; i < node->n_inputs; i++) {
     if (!node->inputs[i] || !is_whole(node->inputs[i])) continue;
     Value *input = value_root(node->inputs[i]);
+    if (home_of(emitter, input) != here) continue;
     bool ends = live->last[input->id] == call && live->first[input->id] < call;
     if (ends && value_max_bytes(input) == value_max_bytes(output) && !is_state_value(emitter->graph, input) &&
         may_overwrite(node, i))
@@ -185,9 +203,9 @@ MemoryPlan *plan_memory(Emitter *emitter) {
   Liveness live = find_liveness(emitter);
   place_inputs(graph);
   place_outputs(emitter, &live);
-  plan->intervals = ARENA_ARRAY(graph->arena, Interval, graph->n_values);
-  for (int i = 0; i < graph->n_values; i++) {
-    Value *value = graph->values[i];
+  plan->intervals = ARENA_ARRAY(graph->arena, Interval, emitter->n_values);
+  for (int i = 0; i < emitter->n_values; i++) {
+    Value *value = emitter->values[i];
     if (live.first[i] < 0 || value->storage != STORAGE_NONE || value->data) continue;
     plan->intervals[plan->n_intervals++] =
         (Interval){.value = value, .bytes = padded_bytes(graph, value), .first = live.first[i], .last = live.last[i]};

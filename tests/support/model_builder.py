@@ -102,7 +102,7 @@ class Model:
         document["nodes"] = [{key: value for key, value in node.items() if key != "attributes" or value}
                              for node in self.nodes]
         path = directory / f"{self.name}.json"
-        path.write_text(json.dumps(document, indent=1, default=float))
+        path.write_text(json.dumps(document, indent=1, default=json_of))
         return path
 
     @staticmethod
@@ -137,6 +137,11 @@ class Model:
         return dict(zip(names, self._session.run(names, feeds)))
 
 
+def json_of(value):
+    """A body of control flow, or a number of NumPy's."""
+    return value.json() if hasattr(value, "json") else float(value)
+
+
 def inline(array):
     return array.size <= INLINE_ELEMENTS and (array.dtype != numpy.float32 or numpy.isfinite(array).all())
 
@@ -146,7 +151,8 @@ def inline_constant(array):
 
 
 def onnx_attributes(node):
-    attributes = dict(node["attributes"])
+    attributes = {key: value.onnx(onnx_attributes) if hasattr(value, "onnx") else value
+                  for key, value in node["attributes"].items()}
     if node["op"] == "Cast":
         attributes["to"] = TYPES[attributes["to"]][1]
     return attributes

@@ -36,6 +36,11 @@ static Emitter *make_emitter(Graph *graph) {
   return emitter;
 }
 
+static MemoryPlan *plan_of(Emitter *emitter) {
+  emitter_take(emitter, emitter->graph);
+  return plan_memory(emitter);
+}
+
 static void access_value(Emitter *emitter, int call, Value *value) {
   KernelCall *at = emitter->calls[call];
   at->accesses[at->n_accesses++] = (Access){value, true};
@@ -66,7 +71,7 @@ static void values_live_together_share_no_byte(void **state) {
   (void)state;
   for (unsigned seed = 0; seed < 100; seed++) {
     Arena *arena = arena_new();
-    MemoryPlan *plan = plan_memory(random_schedule(seed, graph_new(arena)));
+    MemoryPlan *plan = plan_of(random_schedule(seed, graph_new(arena)));
     for (int i = 0; i < plan->n_intervals; i++) {
       assert_int_equal(plan->intervals[i].value->offset % 64, 0);
       assert_true(plan->intervals[i].value->offset + plan->intervals[i].bytes <= plan->arena_bytes);
@@ -86,7 +91,7 @@ static void what_a_wavefront_touches_is_live_through_all_of_it(void **state) {
   Wavefront wavefront = {.layers = 5};
   for (int i = FIRST; i <= LAST; i++) emitter->calls[i]->wavefront = &wavefront;
   for (int i = 0; i < CALLS; i++) access_value(emitter, i, make_value(graph, 100));
-  MemoryPlan *plan = plan_memory(emitter);
+  MemoryPlan *plan = plan_of(emitter);
   for (int i = 0; i < CALLS; i++) {
     bool inside = i >= FIRST && i <= LAST;
     assert_int_equal(plan->intervals[i].first, inside ? FIRST : i);
@@ -140,7 +145,7 @@ static void a_value_is_written_over_its_dying_input(void **state) {
   Chain chain = chain_new(arena, 640, 640);
   Value *z = add_call(chain.emitter, 2, chain.y, NULL, 640);
   access_value(chain.emitter, 3, z);
-  MemoryPlan *plan = plan_memory(chain.emitter);
+  MemoryPlan *plan = plan_of(chain.emitter);
   assert_int_equal(plan->arena_bytes, 640);
   assert_int_equal(plan->lower_bound, 640);
   assert_int_equal(chain.y->offset, chain.x->offset);
@@ -150,7 +155,7 @@ static void a_value_is_written_over_its_dying_input(void **state) {
 }
 
 static void expect_apart(Chain chain) {
-  MemoryPlan *plan = plan_memory(chain.emitter);
+  MemoryPlan *plan = plan_of(chain.emitter);
   for (int i = 0; i < plan->n_intervals; i++) assert_null(plan->intervals[i].over);
   for (int i = 0; i < plan->n_intervals; i++)
     for (int j = 0; j < i; j++) assert_apart(&plan->intervals[i], &plan->intervals[j]);
@@ -177,7 +182,7 @@ static void what_must_stay_is_not_written_over(void **state) {
 
   Chain twice = chain_new(arena, 640, 640); /* its second input is not read where it is written */
   add_call(twice.emitter, 2, twice.y, twice.y, 640);
-  MemoryPlan *plan = plan_memory(twice.emitter);
+  MemoryPlan *plan = plan_of(twice.emitter);
   assert_ptr_equal(plan->intervals[1].over, twice.x);
   assert_null(plan->intervals[2].over);
 
@@ -195,7 +200,7 @@ static void the_arena_stays_near_the_largest_live_set(void **state) {
   (void)state;
   for (unsigned seed = 0; seed < 300; seed++) {
     Arena *arena = arena_new();
-    MemoryPlan *plan = plan_memory(random_schedule(seed, graph_new(arena)));
+    MemoryPlan *plan = plan_of(random_schedule(seed, graph_new(arena)));
     assert_true(plan->arena_bytes >= plan->lower_bound);
     if (plan->arena_bytes > plan->lower_bound + plan->lower_bound / 8)
       fail_msg("seed %u: %lld of %lld", seed, (long long)plan->arena_bytes, (long long)plan->lower_bound);
@@ -235,7 +240,7 @@ static void an_output_is_written_in_place_unless_the_run_can_fault(void **state)
     graph->n_outputs = 1;
     graph->outputs = &output;
     emitter->may_fault = may_fault;
-    plan_memory(emitter);
+    plan_of(emitter);
     assert_int_equal(output->storage, may_fault ? STORAGE_ARENA : STORAGE_OUTPUT);
     arena_free(arena);
   }

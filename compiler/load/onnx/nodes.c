@@ -6,6 +6,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "graph/bodies.h"
 #include "ir/op.h"
 #include "load/onnx/adapt.h"
 
@@ -192,5 +193,7 @@ Node *onnx_commit(OnnxReader *reader, Draft *draft) {
   for (int i = 0; i < draft->n_inputs; i++) node->inputs[i] = draft->inputs[i];
   for (int i = 0; i < draft->n_outputs; i++)
     if (draft->outputs[i]) graph_set_output(node, i, draft->outputs[i]);
-  return op_check_node(node) ? node : NULL;
+  if (!op_check_node(node)) return NULL;
+  node_capture(draft->scope->graph, node);
+  return node;
 }

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * How If, Loop and Scan run. Inputs of a body, before the captures: none of If; the number of the iteration, whether to
+ * go on, then what is carried of Loop; what is carried, then a slice of each scanned input of Scan. Outputs of a body:
+ * Loop's whether to go on, then what is carried, then a slice of each collected output.
+ */
+#ifndef RNNCC_CONTROL_H
+#define RNNCC_CONTROL_H
+
+#include "ir/graph.h"
+
+/* A dimension that the schedule sets as it goes: an extent of an If's output by the branch that was taken, or of what a
+ * loop carries, as it grows. */
+typedef struct Growth {
+  const DimSymbol *symbol;
+  const Dim *value[2]; /* If: after each branch; a loop: before it, and at the end of each iteration */
+} Growth;
+
+typedef struct Control {
+  bool is_loop;  /* Loop or Scan; else If */
+  int n_leading; /* inputs of a loop's body before what is carried: 2 of Loop, 0 of Scan */
+  int n_carried, n_scanned, n_collected;
+  int first_carried;        /* of the node's inputs */
+  const DimSymbol *counter; /* of a loop: the iteration, from 0 */
+  const Dim *trip;          /* the most iterations; NULL: node input 0 says, or, if that is absent too, nothing does */
+  bool conditional;         /* the body may end it */
+  const DimSymbol *count;   /* of a loop: iterations that there were */
+  bool *backwards;          /* [n_scanned + n_collected] of Scan */
+  int n_growths;
+  Growth *growths;
+} Control;
+
+/* May a Loop's condition be false in some iteration? `body` is as it was read. */
+bool loop_is_conditional(const Node *node, const Graph *body);
+
+/* Rewrites what need not be decided while the module runs: an If whose condition is known becomes the nodes of the
+ * branch, a Loop of few iterations copies of its body, Scan along another axis Transposes around one along the first.
+ * Calls `infer` with every node that it makes, in order. False if the node stays as it is. */
+bool control_rewrite(Graph *graph, Node *node, void (*infer)(Graph *, Node *));
+
+/* Infers all nodes of a graph whose inputs have types and shapes; some are rewritten or folded. */
+void infer_nodes(Graph *graph);
+
+#endif
