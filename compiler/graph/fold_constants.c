@@ -37,8 +37,10 @@ static bool outputs_static(const Node *node, int64_t *bytes) {
   return true;
 }
 
+static bool has_reference(const Node *node) { return node->op->reference && !op_is_expanded(node->op); }
+
 static bool worth_folding(const Node *node) {
-  if (!inputs_constant(node) || !node->op->reference) return false;
+  if (!inputs_constant(node) || !has_reference(node)) return false;
   int64_t bytes;
   return outputs_static(node, &bytes) && (bytes <= SMALL_BYTES || bytes <= input_bytes(node));
 }
@@ -102,7 +104,7 @@ bool fold_small(Graph *graph, Node *node) {
   if (node->n_outputs && node->outputs[0] && node->outputs[0]->data) return true;
   if (fold_elements(graph, node) || fold_nothing(node)) return true;
   int64_t bytes;
-  if (!inputs_constant(node) || !node->op->reference || !outputs_static(node, &bytes)) return false;
+  if (!inputs_constant(node) || !has_reference(node) || !outputs_static(node, &bytes)) return false;
   return bytes + input_bytes(node) <= SMALL_BYTES && fold(graph, node);
 }
 

@@ -52,6 +52,27 @@ const char *shape_text(Graph *graph, const Value *value) {
   return text.data;
 }
 
+/* The first graph input, of few numbers, that the value is computed from; NULL if none is near. */
+static const Value *frozen_source(const Value *value) {
+  enum { MOST_LOOKED_AT = 64, FEW = 16 };
+  const Value *queue[MOST_LOOKED_AT] = {value};
+  for (int at = 0, n = 1; at < n; at++) {
+    const Node *producer = queue[at]->producer;
+    if (queue[at]->is_input && value_max_count(queue[at]) <= FEW) return queue[at];
+    for (int i = 0; producer && i < producer->n_inputs && n < MOST_LOOKED_AT; i++)
+      if (producer->inputs[i] && producer->inputs[i]->rank >= 0) queue[n++] = producer->inputs[i];
+  }
+  return NULL;
+}
+
+const char *freeze_hint(Graph *graph, const Value *value) {
+  const Value *source = frozen_source(value);
+  if (value->is_input) return " (--freeze makes the input one)";
+  if (!source) return "";
+  return arena_format(graph->arena, " (--freeze makes the input `%.200s`, from which it is computed, one)",
+                      source->name);
+}
+
 bool check_rank(Graph *graph, const Node *node, int input, int least, int most) {
   const Value *value = node->inputs[input];
   if (value->rank >= least && value->rank <= most) return true;

@@ -20,6 +20,9 @@ bool shape_unsupported(const Node *node, const char *format, ...) __attribute__(
 const char *shape_text(Graph *graph, const Value *value);
 const char *dim_text(Graph *graph, const Dim *dim);
 
+/* Follows "must be known at compile time: a constant" in messages: which input of the graph would make it one. */
+const char *freeze_hint(Graph *graph, const Value *value);
+
 /* False with an error if the input's rank is outside [least, most]. */
 bool check_rank(Graph *graph, const Node *node, int input, int least, int most);
 /* False with an error if the input's shape differs; `wanted` is told with `why`, e.g. "[directions, 4*hidden]". */

@@ -51,9 +51,9 @@ bool read_range(Graph *graph, const Node *node, Ratio *start, Ratio *limit, Rati
     const Ratio *known = known_ratios(graph, value);
     if (!known)
       return shape_unsupported(node,
-                               "%s (input %d, `%.200s`) must be known at compile time: a constant (--freeze makes a "
-                               "graph input one), or computed from shapes",
-                               names[i], i, value->name);
+                               "%s (input %d, `%.200s`) must be known at compile time: a constant%s, or computed from "
+                               "shapes",
+                               names[i], i, value->name, freeze_hint(graph, value));
     *numbers[i] = *known;
   }
   return true;

@@ -36,7 +36,7 @@ static bool read_input(Graph *graph, const Node *node, int input, DimList *list)
     return shape_unsupported(node,
                              "input %d (`%.200s`) must be known at compile time: a constant%s, or computed from "
                              "shapes",
-                             input, value->name, value->is_input ? " (--freeze makes the input one)" : "");
+                             input, value->name, freeze_hint(graph, value));
   list->given = true;
   list->n = (int)value_count(value);
   return true;

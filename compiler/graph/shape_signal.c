@@ -37,7 +37,9 @@ bool shape_signal_window(Graph *graph, Node *node) {
 static bool check_edge(Graph *graph, const Node *node, int input) {
   const Value *value = node->inputs[input];
   if (value->data && value_count(value) == 1) return true;
-  return shape_unsupported(node, "input %d, %s, must be a constant number", input, shape_text(graph, value));
+  if (value->data) return shape_error(node, "input %d, %s, must be one number", input, shape_text(graph, value));
+  return shape_unsupported(node, "input %d (`%.200s`) must be known at compile time: a constant%s", input, value->name,
+                           freeze_hint(graph, value));
 }
 
 /* [dft_length / 2 + 1, num_mel_bins] */

@@ -39,6 +39,7 @@ const char *op_closest(const char *name) {
 }
 
 bool op_is_view(const OpInfo *op) { return op->reference == ref_view; }
+bool op_is_expanded(const OpInfo *op) { return op->reference == ref_expanded; }
 
 static const struct KindRow {
   char letter;

@@ -51,6 +51,8 @@ const OpInfo *op_find(const char *name);
 const OpInfo *op_at(int index); /* NULL past the end */
 /* The output is the first input's bytes in another shape. */
 bool op_is_view(const OpInfo *op);
+/* It becomes others (expand/), and has no kernel of its own. */
+bool op_is_expanded(const OpInfo *op);
 /* The op that was probably meant by a name that is none; NULL if none is near. */
 const char *op_closest(const char *name);
 
