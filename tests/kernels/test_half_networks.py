@@ -4,7 +4,7 @@ at the end, whatever f32's passes do to them."""
 import numpy
 import pytest
 
-from support.emitted import TARGETS, run_module
+from support.emitted import TARGETS, run_module, run_on_aarch64
 from support.model_builder import Model
 
 
@@ -51,15 +51,10 @@ def test_no_more_is_cast_than_the_ends(rnncc, tmp_path):
     assert len(casts) == 2, casts
 
 
-def test_the_aarch64_module_computes_the_same(rnncc, aarch64_rnnrun, compile, tmp_path):
-    model = network("f16")
-    path = model.write(tmp_path)
-    module = tmp_path / "arm.so"
-    assert rnncc(path, "--target=aarch64-linux-gnu", "-o", module).returncode == 0
-    numpy.save(tmp_path / "x.npy", x_of(numpy.float16))
-    done = aarch64_rnnrun("run", module, "--input", f"x=@{tmp_path}/x.npy", "--output",
-                          f"{model.outputs[0]}=@{tmp_path}/y.npy")
-    assert done.returncode == 0, done.stderr
-    here = run_module(compile(path), {"x": x_of(numpy.float16)}, threads=(1,))[model.outputs[0]]
+def test_the_aarch64_module_computes_the_same(aarch64_rnnrun, compile, tmp_path):
+    model, feeds = network("f16"), {"x": x_of(numpy.float16)}
+    path, (output,) = model.write(tmp_path), model.outputs
+    there = run_on_aarch64(aarch64_rnnrun, compile(path, "--target=aarch64-linux-gnu"), feeds, [output], tmp_path)
+    here = run_module(compile(path), feeds, threads=(1,))
     # Sums in another order differ by some 2^-20 at most, f16 numbers by half of 2^-10 when they are rounded: one step.
-    numpy.testing.assert_array_max_ulp(numpy.load(tmp_path / "y.npy"), here, 1)
+    numpy.testing.assert_array_max_ulp(there[output], here[output], 1)

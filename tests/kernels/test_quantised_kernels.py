@@ -5,7 +5,7 @@ import pytest
 
 from conftest import build_directory
 from graphs.quantised_models import QUANTISED
-from support.emitted import TARGETS, assert_same, run_module
+from support.emitted import TARGETS, assert_same, run_module, run_on_aarch64
 from support.merge import merged
 from support.reference import Reference
 
@@ -33,3 +33,9 @@ def test_kernels_equal_onnx_runtime(compile, tmp_path, target):
     model, feeds = merged(everything())
     got = run_module(compile(model.write(tmp_path), f"--target={target}"), feeds, threads=(1, 2))
     assert_same(got, peer_results(everything()))
+
+
+def test_aarch64_kernels_equal_onnx_runtime(aarch64_rnnrun, compile, tmp_path):
+    model, feeds = merged(everything())
+    module = compile(model.write(tmp_path), "--target=aarch64-linux-gnu")
+    assert_same(run_on_aarch64(aarch64_rnnrun, module, feeds, model.outputs, tmp_path), peer_results(everything()))

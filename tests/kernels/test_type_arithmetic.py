@@ -7,7 +7,7 @@ import pytest
 from conftest import build_directory
 from graphs.op_models import one_op
 from graphs.type_models import cases, casts
-from support.emitted import TARGETS, run_module
+from support.emitted import TARGETS, run_module, run_on_aarch64
 from support.merge import merged
 from support.reference import Reference
 
@@ -49,3 +49,9 @@ def test_the_reference_computes_as_numpy(tmp_path):
 def test_kernels_compute_as_numpy(compile, tmp_path, target):
     model, feeds, expected, names = everything()
     check(run_module(compile(model.write(tmp_path), f"--target={target}"), feeds, threads=(1, 2)), expected, names)
+
+
+def test_aarch64_kernels_compute_as_numpy(aarch64_rnnrun, compile, tmp_path):
+    model, feeds, expected, names = everything()
+    module = compile(model.write(tmp_path), "--target=aarch64-linux-gnu")
+    check(run_on_aarch64(aarch64_rnnrun, module, feeds, expected, tmp_path), expected, names)

@@ -33,3 +33,16 @@ def assert_same(got, expected):
     for name, array in expected.items():
         assert got[name].dtype == array.dtype and got[name].shape == array.shape, name
         numpy.testing.assert_array_equal(got[name], array, err_msg=name)
+
+
+def run_on_aarch64(aarch64_rnnrun, module, feeds, outputs, folder):
+    """The same for a module of aarch64-linux-gnu, on one thread under qemu-user."""
+    words = []
+    for k, (name, array) in enumerate(feeds.items()):
+        numpy.save(folder / f"in{k}.npy", array)
+        words += ["--input", f"{name}=@{folder}/in{k}.npy"]
+    for k, name in enumerate(outputs):
+        words += ["--output", f"{name}=@{folder}/out{k}.npy"]
+    done = aarch64_rnnrun("run", module, *words)
+    assert done.returncode == 0, done.stderr
+    return {name: numpy.load(folder / f"out{k}.npy") for k, name in enumerate(outputs)}
