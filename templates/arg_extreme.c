@@ -16,7 +16,7 @@ enum { LAST = 0 };
 static inline bool beats(T x, T best) {
   bool better = MINIMUM ? x < best : x > best;
   if (LAST && x == best) better = true;
-  return best == best && (better || x != x);
+  return !__builtin_isnan((double)best) && (better || __builtin_isnan((double)x));
 }
 
 /* Elements are `inner` apart. */

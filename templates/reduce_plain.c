@@ -35,8 +35,8 @@ static inline Total neutral(void) {
 /* A NaN that is the greatest so far stays, and one that comes takes its place. */
 static inline Total combined(Total total, T x) {
   Total wide = (Total)x;
-  if (OPERATION == 1) return x > (T)total || x != x ? wide : total;
-  if (OPERATION == 2) return x < (T)total || x != x ? wide : total;
+  if (OPERATION == 1) return x > (T)total || __builtin_isnan((double)x) ? wide : total;
+  if (OPERATION == 2) return x < (T)total || __builtin_isnan((double)x) ? wide : total;
   if (OPERATION == 3) return total * wide;
   if (OPERATION == 4 || OPERATION == 7) return total + wide * wide;
   if (OPERATION == 5) return total + (x < 0 ? 0 - wide : wide);

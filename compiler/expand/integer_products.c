@@ -189,13 +189,22 @@ static Value *conv_by_groups(const Formula *f, const Node *node, const Product *
   return build_concat(f, (int)groups, results, 1);
 }
 
+static double largest_magnitude(const Value *bias) {
+  double most = 0;
+  if (bias && !bias->data) return INFINITY;
+  const Tensor numbers = {.dtype = RNNCC_I32, .data = bias ? (void *)bias->data : NULL};
+  for (int64_t i = 0; bias && i < value_count(bias); i++) most = fmax(most, fabs(tensor_get(&numbers, i)));
+  return most;
+}
+
 /* `bias` is i32 [M], or NULL. */
 static Value *integer_conv(const Formula *f, const Node *node, Whole x, Whole w, Value *bias) {
   Product p = conv_of(x, w);
+  if (parts_fit(&p, 1, EXACT - largest_magnitude(bias)))
+    return conv_part(f, node, centred(f, &x), centred(f, &w), bias ? cast(f, bias, RNNCC_F32) : NULL);
   if (parts_fit(&p, 1, EXACT)) {
-    Value *sums = conv_part(f, node, centred(f, &x), centred(f, &w), NULL);
-    if (!bias) return sums;
-    return plus(f, cast(f, sums, RNNCC_I32), along_axis(f, bias, 1, x.x->rank));
+    Value *sums = cast(f, conv_part(f, node, centred(f, &x), centred(f, &w), NULL), RNNCC_I32);
+    return plus(f, sums, along_axis(f, bias, 1, x.x->rank));
   }
   int64_t groups = node_int(node, "group"), parts = parts_of(&p);
   Value *sums =

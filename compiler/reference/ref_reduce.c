@@ -99,8 +99,10 @@ static int64_t ordered(const Tensor *x, const Reduction *reduction, int64_t valu
 
 static int64_t fold_int(const Reduction *reduction, const Tensor *x, Walk *box, int64_t base, int64_t n) {
   int64_t total = reduction->int_start;
+  bool positive = x->dtype == RNNCC_U64 && reduction->int_step == int_step_absolute;
+  int64_t (*step)(int64_t, int64_t) = positive ? wrap_add : reduction->int_step;
   for (bool on = walk_begin(box); on; on = walk_next(box))
-    total = reduction->int_step(total, ordered(x, reduction, tensor_get_int(x, base + box->offset[0])));
+    total = step(total, ordered(x, reduction, tensor_get_int(x, base + box->offset[0])));
   total = ordered(x, reduction, total);
   if (reduction->finish != finish_mean) return total;
   return x->dtype == RNNCC_U64 ? (int64_t)((uint64_t)total / (uint64_t)n) : total / n;

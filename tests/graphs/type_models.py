@@ -114,3 +114,65 @@ def casts():
         for to in TYPES:
             values = in_range(x, to)
             yield values, to, values.astype(kind(to))
+
+
+def around(rng, dtype, shape):
+    """Numbers of which sums, squares and products wrap around or, of f64, are whole and exact."""
+    if dtype == "f64":
+        return rng.integers(-1000, 1000, shape).astype(numpy.float64)
+    limits = numpy.iinfo(kind(dtype))
+    return rng.integers(limits.min, limits.max, shape, dtype=kind(dtype), endpoint=True)
+
+
+def folded(compute, start):
+    def fold(x, axis):
+        moved = numpy.moveaxis(x, axis, 0)
+        total = numpy.full(moved.shape[1:], start, x.dtype)
+        for part in moved:
+            total = compute(total, part)
+        return numpy.expand_dims(total, axis).astype(x.dtype)
+    return fold
+
+
+WRAPPING = ("f64", "i64", "i32", "u64", "u32")
+REDUCTIONS = {
+    "ReduceSum": (WRAPPING, folded(numpy.add, 0)), "ReduceProd": (WRAPPING[1:], folded(numpy.multiply, 1)),
+    "ReduceSumSquare": (WRAPPING, folded(lambda total, x: total + x * x, 0)),
+    "ReduceL1": (WRAPPING, folded(lambda total, x: total + numpy.abs(x), 0)),
+    "ReduceMax": (("f64",) + INTEGERS, lambda x, axis: x.max(axis, keepdims=True)),
+    "ReduceMin": (("f64",) + INTEGERS, lambda x, axis: x.min(axis, keepdims=True)),
+    "ArgMax": (("f64",) + INTEGERS, lambda x, axis: numpy.expand_dims(x.argmax(axis), axis)),
+    "ArgMin": (("f64",) + INTEGERS, lambda x, axis: numpy.expand_dims(x.argmin(axis), axis)),
+}
+
+
+def whole_tensors():
+    """Reductions and products, exact: (op, inputs, attributes, expected result)"""
+    rng = numpy.random.default_rng(21)
+    for op, (types, compute) in REDUCTIONS.items():
+        for dtype in types:
+            for axis in (0, 1):
+                x = around(rng, dtype, (5, 19))
+                attributes = {"axis": axis} if op.startswith("Arg") else {"axes": [axis]}
+                yield op, [x], attributes, compute(x, axis)
+    for dtype in WRAPPING:
+        a, b, c = (around(rng, dtype, shape) for shape in ((2, 3, 7), (7, 5), (5,)))
+        yield "MatMul", [a, b], {}, a @ b
+        yield "Gemm", [a[0].T.copy(), b, c], {"transA": 1}, a[0] @ b + c
+
+
+def functions():
+    """Of f64 and f16: (op, inputs, attributes, expected result in double, error in ULP)"""
+    rng = numpy.random.default_rng(22)
+    x = rng.uniform(-20, 20, (3, 41))
+    table = {"Exp": (numpy.exp, 1), "Tanh": (numpy.tanh, 3), "Sigmoid": (lambda v: 1 / (1 + numpy.exp(-v)), 3)}
+    for op, (compute, ulps) in table.items():
+        yield op, [x], {}, compute(x), ulps + 1
+    yield "Log", [abs(x)], {}, numpy.log(abs(x)), 2
+    yield "Pow", [abs(x), x / 4], {}, abs(x) ** (x / 4), 2
+    for op, compute in (("ReduceLogSumExp", lambda v: numpy.log(numpy.exp(v).sum(1, keepdims=True))),
+                        ("ReduceLogSum", lambda v: numpy.log(abs(v).sum(1, keepdims=True))),
+                        ("ReduceL2", lambda v: numpy.sqrt((v * v).sum(1, keepdims=True))),
+                        ("ReduceMean", lambda v: v.mean(1, keepdims=True))):
+        given = abs(x) if op == "ReduceLogSum" else x
+        yield op, [given], {"axes": [1]}, compute(given), 41  # sums of 41 terms, a rounding each
