@@ -3,7 +3,7 @@
  * GridSample over two or three spatial axes: an output point reads the input at the coordinates that the grid has for
  * it, in -1..1 along each axis, last axis first, and takes the nearest element, or interpolates.
  *
- * A point's taps, offsets and weights, are made once and then used by all channels.
+ * Points' taps, offsets and weights, are made once and then used by all channels.
  */
 #include "kernel.h"
 
@@ -20,7 +20,14 @@ enum { PADDING = 0 };
  * legal: 0 1 */
 enum { ALIGNED = 0 };
 
-enum { TAPS = MODE == 0 ? 1 : MODE == 1 ? 2 : 4, POINT_TAPS = SPATIAL == 2 ? TAPS * TAPS : TAPS * TAPS * TAPS };
+/* Taps of a point along an axis and in all, and points whose taps are made together. */
+enum {
+  TAPS = MODE == 0   ? 1
+         : MODE == 1 ? 2
+                     : 4,
+  POINT_TAPS = SPATIAL == 2 ? TAPS * TAPS : TAPS * TAPS * TAPS,
+  TOGETHER = 32
+};
 
 /* Of one axis: an offset of -1 is beyond the border, a zero. */
 typedef struct AxisTaps {
@@ -28,9 +35,10 @@ typedef struct AxisTaps {
   float weight[TAPS];
 } AxisTaps;
 
+/* Of some points: an offset of -1 is beyond the border. */
 typedef struct PointTaps {
-  int64_t offset[POINT_TAPS];
-  float weight[POINT_TAPS];
+  int32_t offset[POINT_TAPS][TOGETHER];
+  float weight[POINT_TAPS][TOGETHER];
 } PointTaps;
 
 static inline float floor_of(float x) {
@@ -105,44 +113,50 @@ static AxisTaps taps_along(float grid, int64_t n) {
   return taps;
 }
 
-/* extent: the spatial axes; grid: their coordinates, the last axis's first. */
-static PointTaps taps_of(const float *grid, const int64_t *extent) {
-  PointTaps point;
+/* The taps of point p. extent: the spatial axes; grid: its coordinates, the last axis's first. */
+static void make_taps(PointTaps *taps, int p, const float *grid, const int64_t *extent) {
   AxisTaps axis[3];
   for (int k = 0; k < SPATIAL; k++) axis[k] = taps_along(grid[SPATIAL - 1 - k], extent[k]);
   for (int i = 0; i < POINT_TAPS; i++) {
-    int rest = i;
+    int64_t offset = 0, stride = 1;
+    float weight = 1;
     bool beyond = false;
-    int64_t stride = 1;
-    point.offset[i] = 0;
-    point.weight[i] = 1;
-    for (int k = SPATIAL - 1; k >= 0; k--) {
-      int tap = rest % TAPS;
-      rest /= TAPS;
-      beyond |= axis[k].index[tap] < 0;
-      point.offset[i] += axis[k].index[tap] * stride;
-      point.weight[i] *= axis[k].weight[tap];
+    for (int k = SPATIAL - 1, rest = i; k >= 0; k--, rest /= TAPS) {
+      int64_t index = axis[k].index[rest % TAPS];
+      beyond |= index < 0;
+      weight *= axis[k].weight[rest % TAPS];
+      offset += index * stride;
       stride *= extent[k];
     }
-    if (beyond) point.offset[i] = point.weight[i] = 0;
+    taps->offset[i][p] = beyond ? -1 : (int32_t)offset;
+    taps->weight[i][p] = weight;
   }
-  return point;
+}
+
+/* One channel at the first `count` points. */
+static void sample(const PointTaps *taps, const float *restrict x, float *restrict y, int64_t count) {
+  float sum[TOGETHER] = {0};
+  for (int i = 0; i < POINT_TAPS; i++) {
+    for (int p = 0; p < TOGETHER; p++) {
+      int32_t at = taps->offset[i][p];
+      sum[p] += at < 0 ? 0 : x[at] * taps->weight[i][p];
+    }
+  }
+  for (int64_t p = 0; p < count; p++) y[p] = sum[p];
 }
 
 /* x: [n, channels, extent...]; grid: [n, points, SPATIAL]; y: [n, channels, points]. */
 static void grid_sample(const Team *team, const float *x, const float *grid, float *y, int64_t n, int64_t channels,
                         const int64_t *extent, int64_t points) {
-  int64_t volume = 1, item, end;
+  int64_t volume = 1, blocks = ceil_div(points, TOGETHER), item, end;
   for (int k = 0; k < SPATIAL; k++) volume *= extent[k];
-  team_share(team, n * points, &item, &end);
+  team_share(team, n * blocks, &item, &end);
   for (; item < end; item++) {
-    int64_t image = item / points, point = item % points;
-    PointTaps taps = taps_of(grid + item * SPATIAL, extent);
-    for (int64_t c = 0; c < channels; c++) {
-      const float *from = x + (image * channels + c) * volume;
-      float sum = 0;
-      for (int i = 0; i < POINT_TAPS; i++) sum += from[taps.offset[i]] * taps.weight[i];
-      y[(image * channels + c) * points + point] = sum;
-    }
+    int64_t image = item / blocks, first = item % blocks * TOGETHER, count = min_i64(TOGETHER, points - first);
+    PointTaps taps;
+    for (int p = 0; p < TOGETHER; p++)
+      make_taps(&taps, p, grid + (image * points + first + min_i64(p, count - 1)) * SPATIAL, extent);
+    for (int64_t c = image * channels; c < (image + 1) * channels; c++)
+      sample(&taps, x + c * volume, y + c * points + first, count);
   }
 }

@@ -8,7 +8,7 @@
 static int mode_of(const Node *node) {
   const char *mode = node_string(node, "mode");
   if (!strcmp(mode, "nearest")) return 0;
-  return strstr(mode, "linear") ? 1 : 2;
+  return !strcmp(mode, "linear") ? 1 : 2;
 }
 
 static int padding_of(const Node *node) {

@@ -11,6 +11,8 @@ bool shape_grid_sample(Graph *graph, Node *node) {
   if (!same_dim(grid->shape[0], x->shape[0]) || !same_dim(grid->shape[last], dim_const(graph->dims, x->rank - 2)))
     return shape_error(node, "the grid is %s; it must have the images of %s, and %d coordinates a point",
                        shape_text(graph, grid), shape_text(graph, x), x->rank - 2);
+  if (dim_upper(value_count_dim(graph, x, 2, x->rank)) > INT32_MAX)
+    return shape_unsupported(node, "%s has more than %d elements a channel", shape_text(graph, x), INT32_MAX);
   shape[1] = x->shape[1];
   for (int axis = 2; axis < x->rank; axis++) shape[axis] = grid->shape[axis - 1];
   set_shape(graph, node, 0, x->rank, shape);

@@ -73,7 +73,7 @@ const char *ref_grid_sample(const Node *node, const Tensor *const *inputs, Tenso
   const char *mode = node_string(node, "mode");
   Sampling s = {.x = x, .padding = node_string(node, "padding_mode"), .spatial = x->rank - 2};
   s.aligned = node_int(node, "align_corners") != 0;
-  s.taps = !strcmp(mode, "nearest") ? 1 : strstr(mode, "linear") ? 2 : 4;
+  s.taps = !strcmp(mode, "nearest") ? 1 : !strcmp(mode, "linear") ? 2 : 4;
   int64_t points = 1, volume = 1, C = x->shape[1];
   for (int k = 0; k < s.spatial; k++) {
     points *= grid->shape[1 + k];

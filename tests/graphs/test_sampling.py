@@ -73,6 +73,12 @@ def test_coordinates_that_are_no_numbers_read_only_the_image(compile, tmp_path, 
         assert (got[:-1] == 0).all() and (got[:, :-1] == 0).all()
 
 
+def test_what_is_beyond_the_border_is_zero_beside_infinities(compile, tmp_path):
+    x = numpy.full((1, 1, 2, 2), numpy.inf, numpy.float32)
+    model, feeds = one_op("GridSample", [x, numpy.full((1, 1, 1, 2), 9, numpy.float32)])
+    assert next(iter(run_module(compile(model.write(tmp_path)), feeds).values())).item() == 0
+
+
 @pytest.mark.parametrize("image", [-1, 2, 2**62])
 def test_a_region_of_no_image_is_refused(compile, tmp_path, image):
     x, rois = numpy.ones((2, 1, 4, 4), numpy.float32), numpy.array([[0, 0, 3, 3]], numpy.float32)
