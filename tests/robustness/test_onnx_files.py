@@ -132,6 +132,12 @@ def relu(inputs, outputs, name="n"):
     return helper.make_node("Relu", inputs, outputs, name)
 
 
+def body_of(name):
+    """A Relu with a body, which reads a tensor from outside."""
+    body = helper.make_graph([relu([name], ["inner"])], "body", [], [tensor_info("inner", F32, [2, 3])])
+    return helper.make_node("Relu", [name], ["y"], "odd", body=body)
+
+
 GRAPHS = {
     "a cycle": (with_nodes(add(["x", "b"], ["a"], "one"), relu(["a"], ["b"], "two"), relu(["b"], ["y"])), 2,
                 ["cycle", '"one"', '"two"']),
@@ -162,6 +168,7 @@ GRAPHS = {
     "an attribute that is not finite": (with_nodes(helper.make_node("Elu", ["x"], ["y"], alpha=float("inf"))), 3, ["infinite `alpha`"]),
     "an attribute without its value": (with_nodes(attribute(relu(["x"], ["y"]), name="then", type=AttributeProto.GRAPH)), 2,
                                        ["`then` has no value"]),
+    "a body where none belongs": (with_nodes(add(["x", "x"], ["s"]), body_of("s")), 3, ["the attribute `body` of Relu"]),
     "a type of no number": (with_nodes(helper.make_node("Cast", ["x"], ["y"], to=99)), 2, ["no element type"]),
     "a type of another size of number": (with_nodes(helper.make_node("Cast", ["x"], ["y"], to=2**32 + 1)), 2, ["no element type"]),
     "an axis past the end": (with_nodes(helper.make_node("Softmax", ["x"], ["y"], axis=2**31)), 2, ["Softmax"]),

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The nodes of a graph or function: first all outputs are declared, then inputs are resolved, for the first offender
- * against ONNX's rule that nodes stand in order should get an answer, and the others no surprise.
+ * The nodes of a graph or function: first all outputs are declared, then inputs are resolved. ONNX asks for nodes in
+ * order, but files that are not exist, and a cycle should be told as one.
  */
 #include <math.h>
 #include <string.h>
