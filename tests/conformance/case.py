@@ -98,11 +98,26 @@ def first_reason(stderr, model):
     return re.sub(r" \(\d+ times?: .*\)$", "", line)
 
 
-def wanted_inputs(stderr, data, frozen):
-    """Inputs that the compiler must know, by its messages, and that hold sizes, axes or scales."""
-    named = {name for line in stderr.splitlines() if "must be known at compile time" in line or "--freeze" in line
-             for name in re.findall(r"`([^`]+)`", line)}
-    return [name for name in data.inputs if name in named and name not in frozen]
+def sources(model, names):
+    """The names, and those of the values that they are computed from."""
+    makers = {output: node for node in model.graph.node for output in node.output}
+    found, left = set(), list(names)
+    while left:
+        name = left.pop()
+        if name not in found:
+            found.add(name)
+            left += makers[name].input if name in makers else []
+    return found
+
+
+def wanted_inputs(stderr, model, data, frozen):
+    """Inputs that the compiler must know, by its messages: those that it names, and the integers that what it names is
+    computed from."""
+    asked = [line for line in stderr.splitlines()
+             if re.search("must be known at compile time|must be a constant|--freeze", line)]
+    named = {name for line in asked for name in re.findall(r"`([^`]+)`", line)}
+    behind = {name for name in sources(model, named) if name in data.inputs and data.inputs[name].dtype.kind in "iub"}
+    return [name for name in data.inputs if name in named | behind and name not in frozen]
 
 
 def json_of(array):
@@ -116,13 +131,13 @@ def json_of(array):
     return json.dumps(plain(array.tolist()))
 
 
-def compile_model(case, data, output):
+def compile_model(case, model, data, output):
     """(CompletedProcess, names of the frozen inputs): frozen is only what rnncc asks for."""
     frozen = {}
     for _ in range(MOST_ATTEMPTS):
         options = [part for name, value in frozen.items() for part in ("--freeze", f"{name}={value}")]
         done = rnncc(case.model, output, options)
-        names = wanted_inputs(done.stderr, data, frozen) if done.returncode == 3 else []
+        names = wanted_inputs(done.stderr, model, data, frozen) if done.returncode == 3 else []
         if not names:
             break
         frozen |= {name: json_of(data.inputs[name]) for name in names}
@@ -172,7 +187,7 @@ def attempt(case, folder):
         sets = list(data_sets(case, model))
     except Exception:  # noqa: BLE001: sequences and optionals are no tensors; rnncc is to say so
         sets = [DataSet()]
-    done, frozen = compile_model(case, sets[0], output)
+    done, frozen = compile_model(case, model, sets[0], output)
     if done.returncode == 3:
         return Result(case.name, UNSUPPORTED, first_reason(done.stderr, case))
     if done.returncode != 0:
