@@ -60,9 +60,17 @@ static bool inputs_known(const Node *node) {
 /* Ops that make something of nothing: their kernels know what. All others do nothing where their outputs are empty, so
  * an input may only be empty if they are. */
 static const char *const of_nothing[] = {
-    "Compress", "Concat", "Constant", "ConstantOfShape", "Expand", "Gather",          "Gemm",      "Identity", "MatMul",
-    "If",       "Loop",   "Scan",     "NonZero",         "Range",  "ScatterElements", "ScatterND", "Shape",    "Size",
-    "Slice",    "Split",
+    "Compress",  "Concat",
+    "Constant",  "ConstantOfShape",
+    "Expand",    "Gather",
+    "Gemm",      "Identity",
+    "MatMul",    "If",
+    "Loop",      "Scan",
+    "NonZero",   "NonMaxSuppression",
+    "Range",     "ScatterElements",
+    "ScatterND", "Shape",
+    "Size",      "Slice",
+    "Split",
 };
 
 static bool takes_nothing(const OpInfo *op) {

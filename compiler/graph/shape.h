@@ -95,6 +95,9 @@ const Dim *measured_dim(Graph *graph, const Dim *most);
 /* CumSum's axis, 0..rank-1; -1 with an error told. */
 int cumsum_axis(Graph *graph, const Node *node);
 
+/* The most boxes that NonMaxSuppression may take of one image and class: a limit that is known bounds them. */
+const Dim *nms_keep(Graph *graph, const Node *node);
+
 /* Elements added (or, negative, cut off) before and after each axis of Pad. */
 bool read_pads(Graph *graph, const Node *node, int64_t before[MAX_RANK], int64_t after[MAX_RANK]);
 

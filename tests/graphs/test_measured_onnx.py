@@ -4,8 +4,10 @@ nothing at all is a result like others."""
 import numpy
 import pytest
 
+from conftest import build_directory
 from support.flow import same_at_all_threads
-from support.model_builder import Model, random_array
+from support.model_builder import Model, random_array, type_name
+from support.reference import Reference
 
 DENSITIES = [0.0, 0.02, 0.5, 1.0]
 
@@ -97,3 +99,58 @@ def test_nothing_is_computed_of_nothing(compile, tmp_path, name, static):
     model.output(EMPTY[name](model, x))
     feeds = [{"x": numpy.arange(3 * n, dtype=numpy.float32).reshape(n, 3)} for n in ([0] if static else [0, 1, 5])]
     same_at_all_threads(compile, model, tmp_path, feeds, threads=(1, 3), tolerance=2.0**-20)
+
+
+def boxes_and_scores(rng, batch, classes, n):
+    """Corners on a grid, either one first; scores of which some are equal."""
+    corners = rng.integers(0, 20, (batch, n, 4)).astype(numpy.float32)
+    scores = rng.integers(0, 40, (batch, classes, n)).astype(numpy.float32) / 32
+    return corners, scores
+
+
+@pytest.mark.parametrize("centred", [0, 1])
+@pytest.mark.parametrize("limit", [None, 4, "input"])
+@pytest.mark.parametrize("least", [None, 0.5])
+def test_suppression_takes_the_same_boxes(compile, tmp_path, centred, limit, least):
+    rng = numpy.random.default_rng([centred, 7 if limit is None else 3, least is None])
+    model = Model()
+    B, n = model.dim("B", 1, 2, 3), 70
+    boxes, scores = model.input("boxes", "f32", [B, n, 4]), model.input("scores", "f32", [B, 5, n])
+    most = {None: None, "input": "most"}.get(limit) if limit != 4 else model.constant(numpy.array([4]))
+    if limit == "input":
+        model.input("most", "i64", [1])
+    overlap = model.constant(numpy.array([0.3], numpy.float32))
+    inputs = [boxes, scores, most, overlap, None if least is None else model.constant(numpy.array([least], numpy.float32))]
+    model.output(model.node("NonMaxSuppression", inputs, center_point_box=centred))
+    feeds = []
+    for batch, count in [(1, 100), (3, 7), (2, 0)]:
+        corners, values = boxes_and_scores(rng, batch, 5, n)
+        feeds.append({"boxes": corners, "scores": values} | ({"most": numpy.array([count])} if limit == "input" else {}))
+    same_at_all_threads(compile, model, tmp_path, feeds)
+
+
+def one_node(op, arrays, outputs=1, **attributes):
+    model, feeds = Model(), {f"x{k}": array for k, array in enumerate(arrays)}
+    names = [model.input(name, type_name(numpy.asarray(array)), numpy.shape(array)) for name, array in feeds.items()]
+    results = model.node(op, names, outputs, **attributes)
+    model.output(*([results] if isinstance(results, str) else results))
+    return model, feeds
+
+
+def reference_cases(rng):
+    corners, scores = boxes_and_scores(rng, 2, 3, 25)
+    mask = rng.random(6) < 0.5
+    yield one_node("NonZero", [sparse(rng, "i32", (4, 3, 5), 0.4)])
+    yield one_node("Compress", [random_array(rng, "f32", (3, 6, 2)), mask], axis=1)
+    yield one_node("Compress", [random_array(rng, "u8", (3, 6, 2)), mask])
+    yield one_node("NonMaxSuppression", [corners, scores, numpy.array(5), numpy.float32(0.25), numpy.float32(0.1)])
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_reference_measures_what_onnx_runtime_does(tmp_path, seed):
+    reference = Reference(build_directory() / "tests" / "support" / "reference_run")
+    for model, feeds in reference_cases(numpy.random.default_rng(seed)):
+        feeds = {name: numpy.asarray(array) for name, array in feeds.items()}
+        expected, got = model.onnx_run(feeds), reference.run(model, model.write(tmp_path), feeds)
+        for name in model.outputs:
+            numpy.testing.assert_array_equal(got[name], expected[name])
