@@ -43,6 +43,7 @@ static const struct {
     {"Reshape", 5, adapt_reshape},
     {"Resize", 11, adapt_resize},
     {"RoiAlign", 16, adapt_roi_align},
+    {"Scan", 9, adapt_scan},
     {"Scatter", ALWAYS, adapt_scatter},
     {"Selu", 6, adapt_selu},
     {"Softmax", 13, adapt_softmax},

@@ -10,6 +10,12 @@ bool adapt_concat(OnnxReader *reader, Draft *draft) {
   return true;
 }
 
+/* In opset 8 a batch axis stands before all others, and lengths before all inputs. */
+bool adapt_scan(OnnxReader *reader, Draft *draft) {
+  unsupported_add(&reader->unsupported, draft->name, "Scan of opset 8");
+  return false;
+}
+
 bool adapt_scatter(OnnxReader *reader, Draft *draft) {
   (void)reader;
   draft->op = "ScatterElements";
