@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Random quantised operators: QUANTISED[name](rng) -> (Model, feeds). Scales are powers of two where results are compared
-bit for bit, so that no rounding before the last one can differ."""
+"""Random quantised operators: QUANTISED[name](rng) -> (Model, feeds). Scales are powers of two, so that no rounding before
+the last one can differ and results can be compared bit for bit."""
 import numpy
 
 from graphs.op_models import one_op
@@ -88,14 +88,13 @@ def matmul_integer(rng):
 
 @case
 def qlinear_matmul(rng):
-    a, y = eight_bits(rng), None
+    a = eight_bits(rng)
     b = "i8" if a == "i8" else eight_bits(rng)
-    y = a
     M, K, N = (int(rng.integers(1, most)) for most in (9, 400, 40))
     per_column = N if rng.random() < 0.5 else ()
     inputs = [integers(rng, a, (M, K)), scale(rng), integers(rng, a, ()), integers(rng, b, (K, N)),
-              scale(rng, per_column), integers(rng, b, per_column) if b == "i8" else integers(rng, b, per_column),
-              numpy.float32(2.0 ** 7), integers(rng, y, ())]
+              scale(rng, per_column), integers(rng, b, per_column),
+              numpy.float32(2.0 ** 7), integers(rng, a, ())]
     return one_op("QLinearMatMul", inputs, constants=constants(rng, 3, 4, 5))
 
 
@@ -104,8 +103,10 @@ def convolution(rng):
     groups = int(rng.choice([1, 1, 2]))
     channels, kernels = groups * int(rng.integers(1, 60)), groups * int(rng.integers(1, 20))
     side, window = int(rng.integers(5, 12)), int(rng.integers(1, 4))
-    attributes = {"group": groups, "strides": [int(rng.integers(1, 3))] * 2, "pads": [int(p) for p in rng.integers(0, 2, 4)]}
-    return (int(rng.integers(1, 3)), channels, side, side + 1), (kernels, channels // groups, window, window), attributes
+    attributes = {"group": groups, "strides": [int(rng.integers(1, 3))] * 2,
+                  "pads": [int(pad) for pad in rng.integers(0, 2, 4)]}
+    x, w = (int(rng.integers(1, 3)), channels, side, side + 1), (kernels, channels // groups, window, window)
+    return x, w, attributes
 
 
 @case

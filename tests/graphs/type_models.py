@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: MIT
-"""Element-wise ops on every element type, at its edges: TYPE_CASES[name]() -> (op, arrays, attributes), each with what
-NumPy says the result is. Integers wrap around, as C's unsigned ones do."""
+"""Ops on every element type, at its edges, each with what NumPy says the result is. Integers wrap around, as C's unsigned
+ones do."""
 import numpy
 
 from support.model_builder import TYPES
 
 UNSIGNED, SIGNED = ("u64", "u32", "u16", "u8"), ("i64", "i32", "i16", "i8")
 INTEGERS = SIGNED + UNSIGNED
-HALF_EDGES = [0, -0.0, 1, -1, 0.5, 1.5, 65504, -65504, 6e-8, 6.1e-5, -6e-8, 1 / 3, 2049, numpy.inf, -numpy.inf, numpy.nan]
+HALF_EDGES = [0, -0.0, 1, -1, 0.5, 1.5, 65504, -65504, 6e-8, 6.1e-5, -6e-8, 1 / 3, 2049, numpy.inf, -numpy.inf,
+              numpy.nan]
 
 
 def kind(dtype):
@@ -19,7 +20,8 @@ def edges(dtype):
     if dtype[0] == "f":
         return numpy.array(HALF_EDGES + ([1e300, -1e-300] if dtype == "f64" else []), kind(dtype))
     limits = numpy.iinfo(kind(dtype))
-    values = [limits.min, limits.min + 1, 0, 1, 2, 3, 7, 100, limits.max // 2, limits.max // 2 + 1, limits.max - 1, limits.max]
+    values = [limits.min, limits.min + 1, 0, 1, 2, 3, 7, 100, limits.max // 2, limits.max // 2 + 1, limits.max - 1,
+              limits.max]
     return numpy.array(values + ([-1, -2, -7, -100] if dtype in SIGNED else []), kind(dtype))
 
 
@@ -56,7 +58,8 @@ BITWISE = {"BitwiseAnd": numpy.bitwise_and, "BitwiseOr": numpy.bitwise_or, "Bitw
 
 
 def without_zero(op, right):
-    return numpy.where(right == 0, right.dtype.type(3), right) if op in ("Div", "Mod") and right.dtype.kind != "f" else right
+    divides = op in ("Div", "Mod") and right.dtype.kind != "f"
+    return numpy.where(right == 0, right.dtype.type(3), right) if divides else right
 
 
 def cases():
@@ -87,7 +90,8 @@ def cases():
 
 def powers():
     """The base's type is the result's."""
-    bases = {"f64": [0.5, 2, -3, 10], "f32": [0.5, 2, -3, 10], "i64": [1, 2, -3, 10], "i32": [1, 2, -3, 10], "u8": [1, 2, 3, 5]}
+    bases = {"f64": [0.5, 2, -3, 10], "f32": [0.5, 2, -3, 10], "i64": [1, 2, -3, 10], "i32": [1, 2, -3, 10],
+             "u8": [1, 2, 3, 5]}
     for base, values in bases.items():
         for exponent in ("f64", "f32", "f16") + INTEGERS:
             a, b = numpy.array(values, kind(base)), numpy.array([0, 1, 3, 2], kind(exponent))

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Conversions of f16 are IEEE 754's on every instruction set: all f16 numbers, all ties between them and what lies next to
-those, and random f32 and f64 numbers of every magnitude, in the vectors that the compiler makes of loops."""
+"""Conversions of f16 are IEEE 754's on every instruction set: all f16 numbers, all ties between them and what lies next
+to those, and random f32 and f64 numbers of every magnitude, in the vectors that the compiler makes of loops."""
 import numpy
 import pytest
 

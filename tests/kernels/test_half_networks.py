@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Networks of f16: stored as f16, computed in f32. What they give is the f32 network's result on the same numbers, rounded
-at the end, whatever f32's passes do to them."""
+"""Networks of f16: stored as f16, computed in f32. What they give is the f32 network's result on the same numbers,
+rounded at the end, whatever f32's passes do to them."""
 import numpy
 import pytest
 

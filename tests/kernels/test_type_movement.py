@@ -80,7 +80,8 @@ def test_constants_of_every_type_are_read_inline_and_from_safetensors(compile, t
 def test_a_constant_that_its_type_does_not_hold_is_refused(rnncc, tmp_path, data, wrong):
     dtype, value = data
     path = tmp_path / "model.json"
-    path.write_text('{"format": "rnncc", "version": 1, "name": "m", "inputs": [{"name": "x", "dtype": "f32", "shape": [1]}],'
+    path.write_text('{"format": "rnncc", "version": 1, "name": "m",'
+                    ' "inputs": [{"name": "x", "dtype": "f32", "shape": [1]}],'
                     ' "outputs": ["y"], "constants": {"c": {"dtype": "%s", "shape": [1], "data": [%s]}},'
                     ' "nodes": [{"op": "Identity", "name": "n", "inputs": ["c"], "outputs": ["y"]}]}' % (dtype, value))
     done = rnncc(path, "-o", tmp_path / "m.so")
