@@ -155,39 +155,35 @@ static bool cast(DimTable *dims, const Node *node, const Ratio *a, const Ratio *
 
 /* ---- comparisons: 0 or 1 where the bounds decide ---- */
 
-typedef struct Bounds {
-  int64_t lower, upper;
-} Bounds;
-
-static bool difference(DimTable *dims, const Ratio *a, const Ratio *b, Bounds *bounds) {
-  const Dim *x, *y;
-  int64_t divisor;
-  if (!align(dims, a, b, &x, &y, &divisor)) return false;
-  const Dim *apart = dim_sub(dims, x, y);
-  *bounds = (Bounds){dim_lower(apart), dim_upper(apart)};
-  return true;
-}
-
 static bool decided(DimTable *dims, bool yes, bool no, Ratio *result) {
   return (yes || no) && whole(dim_const(dims, yes), result);
 }
 
+/* a < b, of integers. */
+static bool below(DimTable *dims, const Dim *a, const Dim *b) {
+  return dim_at_most(dims, dim_add(dims, a, dim_const(dims, 1)), b);
+}
+
 static bool equal(DimTable *dims, const Node *node, const Ratio *a, const Ratio *b, Ratio *result) {
-  Bounds d;
+  const Dim *x, *y;
+  int64_t divisor;
   (void)node;
-  return difference(dims, a, b, &d) && decided(dims, d.lower == 0 && d.upper == 0, d.lower > 0 || d.upper < 0, result);
+  return align(dims, a, b, &x, &y, &divisor) &&
+         decided(dims, same_dim(x, y), below(dims, x, y) || below(dims, y, x), result);
 }
 
 static bool less(DimTable *dims, const Node *node, const Ratio *a, const Ratio *b, Ratio *result) {
-  Bounds d;
+  const Dim *x, *y;
+  int64_t divisor;
   (void)node;
-  return difference(dims, a, b, &d) && decided(dims, d.upper < 0, d.lower >= 0, result);
+  return align(dims, a, b, &x, &y, &divisor) && decided(dims, below(dims, x, y), dim_at_most(dims, y, x), result);
 }
 
 static bool less_or_equal(DimTable *dims, const Node *node, const Ratio *a, const Ratio *b, Ratio *result) {
-  Bounds d;
+  const Dim *x, *y;
+  int64_t divisor;
   (void)node;
-  return difference(dims, a, b, &d) && decided(dims, d.upper <= 0, d.lower > 0, result);
+  return align(dims, a, b, &x, &y, &divisor) && decided(dims, dim_at_most(dims, x, y), below(dims, y, x), result);
 }
 
 static bool greater(DimTable *dims, const Node *node, const Ratio *a, const Ratio *b, Ratio *result) {

@@ -4,9 +4,6 @@
 
 #include "graph/shape.h"
 
-/* a <= b for all values of the named dims. */
-static bool at_most(DimTable *dims, const Dim *a, const Dim *b) { return dim_max(dims, a, b) == b || same_dim(a, b); }
-
 bool constant_range(const Value *value, int64_t first, int64_t step, IntRange *range) {
   if (!value->data || value_count(value) <= first) return false;
   *range = (IntRange){INT64_MAX, INT64_MIN};
@@ -34,7 +31,7 @@ static bool check_along_axis(Graph *graph, const Node *node, int axis) {
     return shape_error(node, "the indices must have the data's rank, found %s and %s", shape_text(graph, indices),
                        shape_text(graph, data));
   for (int k = 0; k < data->rank; k++)
-    if (k != axis && !at_most(graph->dims, indices->shape[k], data->shape[k]))
+    if (k != axis && !dim_at_most(graph->dims, indices->shape[k], data->shape[k]))
       return shape_error(node, "the indices, %s, reach past the data, %s, on axis %d", shape_text(graph, indices),
                          shape_text(graph, data), k);
   return check_constant(graph, node, 0, 1, data->shape[axis]);

@@ -18,7 +18,7 @@ bool shape_top_k(Graph *graph, Node *node) {
   const Dim *k, *shape[MAX_RANK];
   if (axis < 0 || !operand_number(graph, node, 1, &k)) return false;
   const Dim *extent = input->shape[axis];
-  if (dim_max(graph->dims, k, extent) != extent && !same_dim(k, extent))
+  if (!dim_at_most(graph->dims, k, extent))
     return shape_error(node, "k is %s, but axis %d of %s may have fewer elements", dim_text(graph, k), axis,
                        shape_text(graph, input));
   for (int i = 0; i < input->rank; i++) shape[i] = i == axis ? k : input->shape[i];

@@ -53,6 +53,9 @@ const Dim *dim_div_exact(DimTable *table, const Dim *a, const Dim *b);
 const Dim *dim_min(DimTable *table, const Dim *a, const Dim *b);
 const Dim *dim_max(DimTable *table, const Dim *a, const Dim *b);
 
+/* a <= b for all values of the named dims, as far as it can be shown. */
+bool dim_at_most(DimTable *table, const Dim *a, const Dim *b);
+
 bool dim_is_const(const Dim *dim);
 int64_t dim_value(const Dim *dim); /* of a constant; bug() otherwise */
 /* The named dimension that this is itself, or NULL. */

@@ -141,13 +141,45 @@ const Dim *dim_div(DimTable *table, const Dim *a, const Dim *b) {
   return dim_add(table, quotient, dim_of_atom(table, ATOM_DIV, NULL, rest, b));
 }
 
+/* `a` without one of its divisions, times that one's divisor: n/c - (c-1)/c <= floor(n / c) <= n/c gives a bound from
+ * below, or from above. NULL if it has none by a constant. */
+static const Dim *without_division(DimTable *table, const Dim *a, bool above) {
+  enum { MOST_TERMS = 16 }; /* an expression that is longer is not worth growing */
+  for (int t = 0; t < a->n_terms; t++) {
+    const Term *term = &a->terms[t];
+    const Atom *atom = term->n_factors == 1 ? term->factors[0] : NULL;
+    if (!atom || atom->kind != ATOM_DIV || !dim_is_const(atom->b)) continue;
+    if (a->n_terms + atom->a->n_terms > MOST_TERMS) return NULL;
+    const Dim *c = atom->b, *k = dim_const(table, term->coefficient), *bound = atom->a;
+    if ((term->coefficient > 0) != above) bound = dim_sub(table, bound, dim_sub(table, c, dim_const(table, 1)));
+    const Dim *rest = dim_sub(table, a, dim_of_terms(table, term, 1));
+    return dim_add(table, dim_mul(table, rest, c), dim_mul(table, bound, k));
+  }
+  return NULL;
+}
+
+/* a <= 0 always, a >= 0 always, as far as it can be shown. */
+static bool never_positive(DimTable *table, const Dim *a) {
+  enum { MOST_DIVISIONS = 6 };
+  for (int i = 0; a && i < MOST_DIVISIONS && !saturated(a); i++, a = without_division(table, a, true))
+    if (a->upper <= 0) return true;
+  return false;
+}
+
+static bool never_negative(DimTable *table, const Dim *a) {
+  return never_positive(table, dim_sub(table, dim_const(table, 0), a));
+}
+
+bool dim_at_most(DimTable *table, const Dim *a, const Dim *b) {
+  return a == b || a->upper <= b->lower || never_positive(table, dim_sub(table, a, b));
+}
+
 /* -1: a <= b always; 1: a >= b always; 0: not known. */
 static int order(DimTable *table, const Dim *a, const Dim *b) {
   if (a == b || a->upper <= b->lower) return -1;
   if (a->lower >= b->upper) return 1;
   const Dim *difference = dim_sub(table, a, b);
-  if (saturated(difference)) return 0;
-  return difference->upper <= 0 ? -1 : difference->lower >= 0 ? 1 : 0;
+  return never_positive(table, difference) ? -1 : never_negative(table, difference) ? 1 : 0;
 }
 
 static const Dim *choose(DimTable *table, AtomKind kind, const Dim *a, const Dim *b) {

@@ -143,6 +143,41 @@ def test_an_index_out_of_range_is_refused_and_the_next_run_is_good(compile, tmp_
         context.close()
 
 
+def made_of_shapes():
+    """What only T determines, and ops whose operands it does."""
+    model = Model()
+    model.dim("T", 2, 5, 40)
+    x = model.input("x", "f32", ["T", 6])
+
+    def number(value, dtype=numpy.int64):
+        return model.constant(numpy.array(value, dtype))
+
+    length = model.node("Gather", [model.node("Shape", [x]), number(0)])
+    as_list = model.node("Unsqueeze", [length, number([0])])
+    real = model.node("Cast", [length], to="f32")
+    half = model.node("Cast", [model.node("Floor", [model.node("Mul", [real, number(0.5, numpy.float32)])])], to="i64")
+    shape = model.node("Concat", [as_list, number([3])], axis=0)
+    square = model.node("MatMul", [x, model.node("Transpose", [x])])
+    first_row = model.node("Slice", [x, number([0]), number([1]), number([0])])
+    best, places = model.node("TopK", [x, model.node("Unsqueeze", [half, number([0])])], 2, axis=0)
+    model.output(
+        model.node("Range", [number(3), length, number(1)]), model.node("Range", [length, number(-1), number(-2)]),
+        model.node("Range", [number(0.5, numpy.float32), real, number(0.25, numpy.float32)]),
+        model.node("ConstantOfShape", [shape]), model.node("EyeLike", [square], k=-1), model.node("EyeLike", [x], k=2),
+        model.node("Trilu", [square, half]), model.node("Size", [x]), best, places,
+        model.node("Tile", [x, model.node("Concat", [number([2]), as_list], axis=0)]),
+        model.node("Expand", [first_row, model.node("Shape", [x])]),
+        model.node("Where", [model.node("Equal", [shape, number([-1])]), number([7]), shape]))
+    return model
+
+
+@pytest.mark.parametrize("T", [2, 7, 33])
+def test_tensors_made_of_run_time_extents(compile, tmp_path, T):
+    model = made_of_shapes()
+    feeds = {"x": whole(numpy.random.default_rng(T), T, 6)}
+    assert_same(run_module(compile(model.write(tmp_path)), feeds), model.onnx_run(feeds))
+
+
 def test_shape_of_run_time_extents(compile, tmp_path):
     model = Model()
     model.dim("T", 1, 5, 9)

@@ -161,6 +161,37 @@ static void random_expressions_have_the_value_of_their_parts(void **state) {
   }
 }
 
+static void divisions_are_compared_with_what_they_divide(void **state) {
+  (void)state;
+  Fixture f = fixture_new();
+  DimTable *t = f.table;
+  const Dim *two = dim_const(t, 2), *half = dim_div(t, f.T, two), *above = dim_sub(t, f.T, half);
+  assert_true(dim_at_most(t, half, f.T));
+  assert_true(dim_at_most(t, dim_mul(t, half, two), f.T));
+  assert_true(dim_at_most(t, half, above)); /* rounded down, and up */
+  assert_false(dim_at_most(t, above, half));
+  assert_false(dim_at_most(t, f.T, dim_mul(t, half, two)));
+  assert_ptr_equal(dim_min(t, half, f.T), half);
+  arena_free(f.arena);
+}
+
+static void what_is_at_most_another_is_so_at_every_point(void **state) {
+  (void)state;
+  srand(3);
+  int shown = 0;
+  for (int round = 0; round < 4000; round++) {
+    Fixture f = fixture_new();
+    int64_t point[] = {1 + rand() % 400, 1 + rand() % 8};
+    Sample a = grow(&f, point, 2), b = grow(&f, point, 2);
+    if (dim_at_most(f.table, a.dim, b.dim)) {
+      assert_true(a.value <= b.value);
+      shown++;
+    }
+    arena_free(f.arena);
+  }
+  assert_true(shown > 400);
+}
+
 static void algebra_laws_hold_as_pointer_equality(void **state) {
   (void)state;
   srand(2);
@@ -290,6 +321,8 @@ int main(void) {
       cmocka_unit_test(minimum_and_maximum_vanish_where_the_order_is_known),
       cmocka_unit_test(products_saturate_instead_of_wrapping),
       cmocka_unit_test(random_expressions_have_the_value_of_their_parts),
+      cmocka_unit_test(divisions_are_compared_with_what_they_divide),
+      cmocka_unit_test(what_is_at_most_another_is_so_at_every_point),
       cmocka_unit_test(algebra_laws_hold_as_pointer_equality),
       cmocka_unit_test(c_text_computes_the_same_value),
       cmocka_unit_test(c_text_is_parenthesised_and_rounds_down),

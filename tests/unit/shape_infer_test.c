@@ -77,6 +77,35 @@ static void shape_arithmetic_is_followed(void **state) {
   expect_elements(steps, sizeof steps / sizeof *steps);
 }
 
+/* Scales of f32, as an exporter writes x.size(0) * 1.5: Shape -> Cast -> `op` by a number -> Floor -> Cast. */
+static void floats_are_followed_while_they_are_exact(void **state) {
+  (void)state;
+  const struct {
+    const char *op, *number, *rounding, *elements;
+  } rows[] = {
+      {"Mul", "f32(2)", "Floor", "2*T 2*B 24"},
+      {"Mul", "f32(1.5)", "Floor", "T + floor(T / 2) B + floor(B / 2) 18"},
+      {"Mul", "f32(0.25)", "Ceil", "floor((T + 3) / 4) floor((B + 3) / 4) 3"},
+      {"Div", "f32(3)", "Floor", "floor(T / 3) floor(B / 3) 4"},
+      {"Div", "f32(3)", "Ceil", "floor((T + 2) / 3) floor((B + 2) / 3) 4"},
+      {"Add", "f32(0.5)", "Floor", "T B 12"},
+      {"Sub", "f32(0.5)", "Ceil", "T B 12"},
+      {"Mul", "f32(0.1)", "Floor", "unknown"},
+      {"Mul", "f32(65537)", "Floor", "unknown"}, /* 400 * 65537 has more than 24 bits */
+  };
+  for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+    Graph *graph = build_graph(arena);
+    build_node(graph, "Shape", "f32[T,B,12]", "", 1);
+    build_node(graph, "Cast", "@0", "to=f32", 1);
+    build_node(graph, rows[i].op, arena_format(arena, "@1 %s", rows[i].number), "", 1);
+    build_node(graph, rows[i].rounding, "@2", "", 1);
+    Node *node = build_node(graph, "Cast", "@3", "to=i64", 1);
+    build_output(graph, node->outputs[0]);
+    infer_shapes(graph);
+    assert_string_equal(elements_of(graph, node->outputs[0]), rows[i].elements);
+  }
+}
+
 /* x -> Shape -> Gather 0 -> Unsqueeze -> Concat with 12 and -1 -> Reshape: exporters write this for x.view(T, 12, -1).
  */
 static void a_target_computed_from_shapes_reshapes(void **state) {
@@ -186,6 +215,7 @@ static void a_state_keeps_its_shape(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test_setup_teardown(shape_arithmetic_is_followed, setup, teardown),
+      cmocka_unit_test_setup_teardown(floats_are_followed_while_they_are_exact, setup, teardown),
       cmocka_unit_test_setup_teardown(a_target_computed_from_shapes_reshapes, setup, teardown),
       cmocka_unit_test_setup_teardown(constant_nodes_become_constants, setup, teardown),
       cmocka_unit_test_setup_teardown(every_bad_node_is_told_and_none_twice, setup, teardown),
