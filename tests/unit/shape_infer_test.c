@@ -163,8 +163,8 @@ static void every_bad_node_is_told_and_none_twice(void **state) {
 static void exit_codes_tell_the_kind_of_trouble(void **state) {
   (void)state;
   Graph *graph = build_graph(arena);
-  build_node(graph, "Conv", "f32[1,1,4,4,4] f32[1,1,1,1,1]", "", 1);
-  expect_stop(graph, 3, "3-D windows are not supported", NULL);
+  build_node(graph, "Conv", "f32[1,1,4,4,4,4] f32[1,1,1,1,1,1]", "", 1);
+  expect_stop(graph, 3, "4-D windows are not supported", NULL);
   graph = build_graph(arena);
   build_node(graph, "Tanh", "i64[T]", "", 1);
   expect_stop(graph, 3, "is i64; it may be f32", NULL);
