@@ -19,7 +19,8 @@ static bool given(const Node *node, int input) {
 static const float *floats_of(Graph *graph, const Node *node, int input, int64_t count) {
   const Value *value = node->inputs[input];
   if (!value->data) {
-    shape_unsupported(node, "input %d (`%.200s`) must be known at compile time: a constant", input, value->name);
+    shape_unsupported(node, "input %d (`%.200s`) must be known at compile time: a constant%s", input, value->name,
+                      value->is_input ? " (--freeze makes the input one)" : "");
     return NULL;
   }
   if (value->rank == 1 && value_count(value) == count) return value->data;

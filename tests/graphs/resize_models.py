@@ -36,19 +36,20 @@ def resize(rng, mode, peer=True):
         listed = sorted(int(axis) for axis in rng.choice(len(shape), int(rng.integers(1, len(shape) + 1)), False))
         axes = [axis - len(shape) if rng.random() < 0.3 else axis for axis in listed]
     attributes = {"mode": mode, "coordinate_transformation_mode": str(rng.choice(COORDINATES))}
-    scales, sizes = scales_and_sizes(rng, shape, listed, attributes["coordinate_transformation_mode"] == "align_corners")
+    aligned = attributes["coordinate_transformation_mode"] == "align_corners"
+    scales, sizes = scales_and_sizes(rng, shape, listed, exact=aligned)
     if mode == "nearest":
         attributes["nearest_mode"] = str(rng.choice(NEAREST))
     if mode == "cubic":
         attributes["cubic_coeff_a"] = float(rng.choice([-0.75, -0.5]))
         attributes["exclude_outside"] = int(rng.integers(0, 2))
-    unlike_peer = attributes["coordinate_transformation_mode"] == "align_corners" or (axes and min(axes) < 0)
+    unlike_peer = aligned or (axes and min(axes) < 0)
     if sizes is not None and rng.random() < 0.3 and not (peer and unlike_peer):
         attributes["keep_aspect_ratio_policy"] = str(rng.choice(["not_larger", "not_smaller"]))
         sizes = numpy.maximum(sizes, 7)
     x = rng.uniform(-4, 4, shape).astype(numpy.float32)
     if mode == "nearest" and rng.random() < 0.5:
-        x = x.astype(rng.choice([numpy.int32, numpy.uint8])) if peer else x.astype(rng.choice([numpy.int64, numpy.bool_]))
+        x = x.astype(rng.choice([numpy.int32, numpy.uint8] if peer else [numpy.int64, numpy.bool_]))
     return one_op("Resize", [x, None, scales, sizes], constants=(2, 3), axes=axes, **attributes)
 
 

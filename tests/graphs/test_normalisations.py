@@ -69,8 +69,8 @@ def normalised(op, shape, **attributes):
 
 @pytest.mark.parametrize("op,shape", [("LayerNormalization", [2, 40000]), ("InstanceNormalization", [1, 2, 200, 200])])
 def test_a_large_mean_costs_no_more_than_its_own_rounding(compile, tmp_path, op, shape):
-    """About a mean of 4096 with deviation 1, E[x^2] - E[x]^2 in f32 would lose all; here the mean's half ULP, 2^-12 / 4,
-    is what a result may be off by, and the chunk means' few roundings hardly move the deviation."""
+    """About a mean of 4096 with deviation 1, E[x^2] - E[x]^2 in f32 would lose all; here the mean's half ULP, 2^-12, is
+    what a result may be off by, and the chunk means' few roundings hardly move the deviation."""
     model = normalised(op, shape)
     x = (4096 + numpy.random.default_rng(1).standard_normal(shape)).astype(numpy.float32)
     got = next(iter(run_module(compile(model.write(tmp_path)), {"x": x}).values()))
@@ -111,6 +111,7 @@ def test_parameters_by_group_are_those_of_each_of_its_channels(compile, tmp_path
     for repeat in (1, 2):
         model = Model()
         constants = [model.constant(numpy.repeat(values, repeat)) for values in parameters]
-        model.output(model.node("GroupNormalization", [model.input("x", "f32", [2, 6, 5, 7]), *constants], num_groups=3))
+        x = model.input("x", "f32", [2, 6, 5, 7])
+        model.output(model.node("GroupNormalization", [x, *constants], num_groups=3))
         outputs.append(run_module(compile(model.write(tmp_path)), feeds))
     assert_same(*outputs)

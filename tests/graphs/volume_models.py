@@ -46,9 +46,9 @@ def conv_transpose(rng):
     if rng.random() < 0.5:
         attributes["output_shape"] = [int(rng.integers(max(1, f - 2), f + s)) for f, s in zip(full, strides)]
     groups, channels = int(rng.choice([1, 2])), int(rng.integers(1, 4))
+    x = whole(rng, (2, groups * channels, *extents))
     weights = whole(rng, (groups * channels, int(rng.integers(1, 9)), *kernel))
-    return one_op("ConvTranspose", [whole(rng, (2, groups * channels, *extents)), weights], constants=(1,), group=groups,
-                  **attributes)
+    return one_op("ConvTranspose", [x, weights], constants=(1,), group=groups, **attributes)
 
 
 def pooled(rng, op, spatial, dtype=numpy.float32, **more):
