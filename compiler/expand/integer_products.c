@@ -26,7 +26,31 @@ typedef struct Product {
   int64_t output_stride, depth_stride;
 } Product;
 
+static bool is_known(const Whole *it) { return it->x->data && (!it->zero || it->zero->data); }
+
+/* Elements of the axis that the zero points run along, and how far they are apart. */
+static void zero_axis(const Whole *it, int64_t *extent, int64_t *inner) {
+  int axis = normal_axis(it->axis, it->x->rank);
+  *extent = it->zero && value_count(it->zero) > 1 ? dim_value(it->x->shape[axis]) : 1;
+  *inner = 1;
+  for (int k = axis + 1; k < it->x->rank; k++) *inner *= dim_value(it->x->shape[k]);
+}
+
+/* Weights become what they stand for here: folding leaves alone what would grow. */
+static Value *constant_centred(const Formula *f, const Whole *it) {
+  int64_t count = value_count(it->x), shape[MAX_RANK], extent, inner;
+  const Tensor x = {.dtype = it->x->dtype, .data = (void *)it->x->data};
+  const Tensor zeros = {.dtype = it->x->dtype, .data = it->zero ? (void *)it->zero->data : NULL};
+  float *data = ARENA_ARRAY(f->graph->arena, float, count);
+  zero_axis(it, &extent, &inner);
+  for (int64_t i = 0; i < count; i++)
+    data[i] = (float)(tensor_get(&x, i) - (it->zero ? tensor_get(&zeros, i / inner % extent) : 0));
+  for (int axis = 0; axis < it->x->rank; axis++) shape[axis] = dim_value(it->x->shape[axis]);
+  return graph_constant(f->graph, f->name, RNNCC_F32, it->x->rank, shape, data);
+}
+
 static Value *centred(const Formula *f, const Whole *it) {
+  if (is_known(it)) return constant_centred(f, it);
   return less_zero_point(f, it->x, along_axis(f, it->zero, it->axis, it->x->rank));
 }
 
