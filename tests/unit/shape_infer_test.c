@@ -167,7 +167,7 @@ static void exit_codes_tell_the_kind_of_trouble(void **state) {
   expect_stop(graph, 3, "4-D windows are not supported", NULL);
   graph = build_graph(arena);
   build_node(graph, "Tanh", "i64[T]", "", 1);
-  expect_stop(graph, 3, "is i64; it may be f32", NULL);
+  expect_stop(graph, 3, "is i64; it may be f64", NULL);
   graph = build_graph(arena);
   build_node(graph, "Expand", "f32[1] i64=1048576,1048577", "", 1);
   expect_stop(graph, 4, "the limit is 1099511627776", NULL);
