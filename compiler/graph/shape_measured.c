@@ -47,3 +47,22 @@ bool shape_compress(Graph *graph, Node *node) {
   set_shape(graph, node, 0, rank, shape);
   return true;
 }
+
+/* ONNX Unique: different slices along `axis`, or elements; where each occurs first; which one each is; how many. */
+bool shape_unique(Graph *graph, Node *node) {
+  const Value *x = node->inputs[0];
+  const Dim *shape[MAX_RANK] = {value_count_dim(graph, x, 0, x->rank)};
+  int rank = 1, axis = 0;
+  if (node_has(node, "axis")) {
+    axis = check_axis(node, "axis", node_int(node, "axis"), x->rank);
+    if (axis < 0) return false;
+    for (rank = 0; rank < x->rank; rank++) shape[rank] = x->shape[rank];
+  }
+  const Dim *n = shape[axis];
+  shape[axis] = measured_dim(graph, n);
+  set_shape(graph, node, 0, rank, shape);
+  set_shape(graph, node, 1, 1, &shape[axis]);
+  set_shape(graph, node, 2, 1, &n);
+  set_shape(graph, node, 3, 1, &shape[axis]);
+  return true;
+}

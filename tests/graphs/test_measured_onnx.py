@@ -129,6 +129,17 @@ def test_suppression_takes_the_same_boxes(compile, tmp_path, centred, limit, lea
     same_at_all_threads(compile, model, tmp_path, feeds)
 
 
+@pytest.mark.parametrize("axis", [None, 0, 1, -1])
+@pytest.mark.parametrize("in_order", [0, 1])
+def test_unique_tells_values_places_and_counts(compile, tmp_path, axis, in_order):
+    rng = numpy.random.default_rng([in_order, 0 if axis is None else axis + 5])
+    model = Model()
+    T = model.dim("T", 1, 5, 30)
+    model.output(*model.node("Unique", [model.input("x", "f32", [T, 4, 2])], 4, axis=axis, sorted=in_order))
+    feeds = [{"x": rng.integers(0, 2 + (axis is None) * 9, (rows, 4, 2)).astype(numpy.float32)} for rows in (1, 30, 7)]
+    same_at_all_threads(compile, model, tmp_path, feeds, threads=(1, 3))
+
+
 def one_node(op, arrays, outputs=1, **attributes):
     model, feeds = Model(), {f"x{k}": array for k, array in enumerate(arrays)}
     names = [model.input(name, type_name(numpy.asarray(array)), numpy.shape(array)) for name, array in feeds.items()]
@@ -143,6 +154,8 @@ def reference_cases(rng):
     yield one_node("NonZero", [sparse(rng, "i32", (4, 3, 5), 0.4)])
     yield one_node("Compress", [random_array(rng, "f32", (3, 6, 2)), mask], axis=1)
     yield one_node("Compress", [random_array(rng, "u8", (3, 6, 2)), mask])
+    yield one_node("Unique", [rng.integers(0, 5, (4, 6))], 4)
+    yield one_node("Unique", [rng.integers(0, 2, (9, 2, 2)).astype(numpy.float32)], 4, axis=0, sorted=0)
     yield one_node("NonMaxSuppression", [corners, scores, numpy.array(5), numpy.float32(0.25), numpy.float32(0.1)])
 
 
