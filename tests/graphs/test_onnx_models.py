@@ -62,7 +62,8 @@ def test_a_named_dim_is_a_run_time_size(rnncc, tmp_path, rows):
         assert loaded.dims == {"T": (1, 2, 8)}
 
 
-@pytest.mark.parametrize("given, bounds", [("T=1..8", {"min": 1, "opt": 8, "max": 8}), ("T=2..3..4", {"min": 2, "opt": 3, "max": 4})])
+@pytest.mark.parametrize("given, bounds", [("T=1..8", {"min": 1, "opt": 8, "max": 8}),
+                                           ("T=2..3..4", {"min": 2, "opt": 3, "max": 4})])
 def test_the_bounds_of_a_dim_have_two_forms(rnncc, tmp_path, given, bounds):
     assert graph_of(rnncc, tmp_path, dense(), "--dim", given)["dims"] == {"T": bounds}
 
@@ -137,8 +138,8 @@ def sources_of(rnncc, folder, model, *options):
     return {path: re.sub(rb"model sha256 [0-9a-f]{64}", b"", data) for path, data in files.items()}
 
 
-@pytest.mark.parametrize("model, options", [(dense(), ["--dim", "T=1..8"]), (gru_stream(), ["--dim", "T=1..8", "--state", "h0=hN"])],
-                         ids=["dense", "gru"])
+@pytest.mark.parametrize("model, options", [(dense(), ["--dim", "T=1..8"]),
+                                            (gru_stream(), ["--dim", "T=1..8", "--state", "h0=hN"])], ids=["dense", "gru"])
 def test_the_graph_that_is_written_compiles_to_the_same_module(rnncc, tmp_path, model, options):
     graph = tmp_path / "graph.json"
     first = sources_of(rnncc, tmp_path, write(tmp_path, model), *options)
@@ -183,7 +184,8 @@ def test_a_function_may_leave_out_inputs_and_pass_others_through(rnncc, tmp_path
              helper.make_node("Sub", ["same", "c"], ["y"])]
     model = model_of(nodes, {"x": (F32, [7])}, {"y": (F32, [7])}, {"h": numpy.float32(0.1)}, functions=[function])
     x = floats(7)
-    numpy.testing.assert_array_equal(run(compiled(rnncc, tmp_path, model), {"x": x})["y"], x - numpy.minimum(x, numpy.float32(0.1)))
+    got = run(compiled(rnncc, tmp_path, model), {"x": x})["y"]
+    numpy.testing.assert_array_equal(got, x - numpy.minimum(x, numpy.float32(0.1)))
 
 
 def test_a_function_has_defaults_and_overloads(rnncc, tmp_path):
@@ -232,7 +234,8 @@ def test_elements_are_read_as_lists_and_as_bytes(rnncc, tmp_path, code, raw):
 def test_all_that_is_unsupported_is_told_at_once_with_its_nodes(rnncc, tmp_path):
     nodes = [helper.make_node("Foo", ["x"], ["a"], "first"), helper.make_node("Foo", ["a"], ["b"], "second"),
              helper.make_node("Bar", ["b"], ["c"], "third", domain="elsewhere"),
-             helper.make_node("Relu", ["c"], ["d"], "fourth", slope=2.0), helper.make_node("Gelu", ["d"], ["y"], "fifth", approximate="no")]
+             helper.make_node("Relu", ["c"], ["d"], "fourth", slope=2.0),
+             helper.make_node("Gelu", ["d"], ["y"], "fifth", approximate="no")]
     model = model_of(nodes, {"x": (F32, [3]), "s": (TensorProto.STRING, [3])}, {"y": (F32, [3])}, opset=20)
     done = rnncc(write(tmp_path, model), "-o", tmp_path / "m.so")
     assert done.returncode == 3
