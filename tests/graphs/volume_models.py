@@ -88,7 +88,10 @@ def lp_pool(rng):
 
 @case("GlobalLpPool", exact=False)
 def global_lp_pool(rng):
-    return one_op("GlobalLpPool", [whole(rng, some_shape(rng, int(rng.integers(3, 6)), 7))], p=int(rng.integers(1, 4)))
+    model, feeds = one_op("GlobalLpPool", [whole(rng, some_shape(rng, int(rng.integers(3, 6)), 7))],
+                          p=int(rng.integers(1, 4)))
+    model.opset = 21
+    return model, feeds
 
 
 @case("GlobalMaxPool")
