@@ -47,9 +47,10 @@ double node_float(const Node *node, const char *name) {
 }
 
 /* The row's text is not terminated; these are its defaults that are. */
-static const char *const default_strings[] = {"DCR",        "NOTSET", "avg",     "constant", "forward",
-                                              "half_pixel", "linear", "nearest", "none",     "round_prefer_floor",
-                                              "stretch",    "zeros"};
+static const char *const default_strings[] = {
+    "DCR",        "LEFT",   "NOTSET",  "avg",  "constant",           "forward",
+    "half_pixel", "linear", "nearest", "none", "round_prefer_floor", "stretch",
+    "zeros"};
 
 const char *node_string(const Node *node, const char *name) {
   const Attribute *given = node_attribute(node, name);

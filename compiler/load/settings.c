@@ -39,7 +39,8 @@ bool settings_add_dim(ModelSettings *settings, Arena *arena, const char *text) {
   int n = 0;
   if (!cut(arena, text, true, &dim.name, &rest)) return false;
   for (bool more = true; more;) {
-    if (n == 3 || !read_extent(&rest, &extents[n++])) return false;
+    if (n == 3 || !read_extent(&rest, &extents[n])) return false;
+    n++;
     more = strncmp(rest, "..", 2) == 0;
     if (more) rest += 2;
   }

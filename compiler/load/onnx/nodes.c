@@ -45,8 +45,8 @@ static bool declare_constant(OnnxReader *reader, Scope *scope, Draft *draft, con
   if (result) {
     Value *value = good && constant->dtype != RNNCC_NONE ? constant_value(scope->graph, constant) : NULL;
     draft->op = "Identity";
-    draft->inputs = arena_copy(reader->arena, &value, sizeof value);
-    draft->outputs = arena_copy(reader->arena, &result, sizeof result);
+    draft->inputs = arena_copy(reader->arena, (Value *[]){value}, sizeof(Value *));
+    draft->outputs = arena_copy(reader->arena, (Value *[]){result}, sizeof(Value *));
     draft->n_inputs = draft->n_outputs = 1;
     if (value) onnx_commit(reader, draft);
     return true;
