@@ -32,6 +32,13 @@ def program(*prefix):
     return run
 
 
+def pytest_configure():
+    """The runtime is the same in every module: compiled once, it leaves half of the time that most tests take. Workers
+    inherit this; tests/robustness does without."""
+    os.environ.setdefault("RNNCC_CLANG", str(ROOT / "tests" / "support" / "once_clang"))
+    os.environ.setdefault("ONCE_CLANG_CACHE", str(build_directory().resolve()))
+
+
 def pytest_addoption(parser):
     parser.addoption("--full", action="store_true", help="all networks in their own size: some ten minutes")
 

@@ -85,7 +85,7 @@ def tolerance(case):
 
 
 def rnncc(model, output, options):
-    environment = os.environ | {"RNNCC_CLANG": str(Path(__file__).with_name("once_clang")),
+    environment = os.environ | {"RNNCC_CLANG": str(Path(__file__).parents[1] / "support" / "once_clang"),
                                 "ONCE_CLANG_CACHE": str(BUILD)}
     command = [BUILD / "compiler" / "rnncc", model, "-o", output, *options]
     return subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, env=environment)
