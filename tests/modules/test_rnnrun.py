@@ -84,10 +84,10 @@ def test_version_2_header_is_read(rnnrun, module, files):
 
 
 @pytest.mark.parametrize("array, word", [
-    (X.astype(np.float64), "<f8"),
+    (X.astype(np.complex64), "<c8"),
+    (X.astype(np.float64), "must be f32"),
     (X.astype(">f4"), ">f4"),
     (np.asfortranarray(X), "Fortran"),
-    (X.astype(np.int32), "must be f32"),
     (X[0], "must have rank 2"),
     (np.zeros((2, 4), np.float32), "axis 1 must be 3 long"),
     (np.zeros((9, 3), np.float32), "T = 9, but this module takes 1 to 8"),
