@@ -87,7 +87,7 @@ static inline double double_exp_tail(double r) {
 
 /* e^(x + low), |low| < 2^-40 |x|. The sum 1 + r keeps what it rounds off. */
 static inline double double_exp(double x, double low) {
-  double bounded = x > 710.0 ? 710.0 : x < -746.0 ? -746.0 : x;
+  double bounded = x > 710.0 ? 710.0 : x >= -746.0 ? x : -746.0; /* of NaN too, whose n would be no integer */
   double n = round_f64(bounded * 0x1.71547652b82fep+0);
   double first = bounded - n * DOUBLE_LN2_HI, second = n * DOUBLE_LN2_LO;
   double r = first - second, rest = ((first - r) - second) + (bounded == x ? low : 0);

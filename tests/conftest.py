@@ -34,13 +34,20 @@ def program(*prefix):
 
 def pytest_configure():
     """The runtime is the same in every module: compiled once, it leaves half of the time that most tests take. Workers
-    inherit this; tests/robustness does without."""
+    inherit this."""
     os.environ.setdefault("RNNCC_CLANG", str(ROOT / "tests" / "support" / "once_clang"))
     os.environ.setdefault("ONCE_CLANG_CACHE", str(build_directory().resolve()))
 
 
 def pytest_addoption(parser):
     parser.addoption("--full", action="store_true", help="all networks in their own size: some ten minutes")
+
+
+@pytest.fixture(autouse=True)
+def clang_itself(request, monkeypatch):
+    """How rnncc and its tools fail is tested with the tools as they are."""
+    if "robustness" in request.path.parts:
+        monkeypatch.delenv("RNNCC_CLANG", raising=False)
 
 
 @pytest.fixture(scope="session")

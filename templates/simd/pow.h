@@ -16,7 +16,7 @@ typedef union PowBits {
 /* log2 of a normal positive x: exponent + 2 / log(2) * atanh((m - 1) / (m + 1)), m in [sqrt(1/2), sqrt(2)). */
 SIMD_FUNCTION double pow_log2(double x) {
   PowBits bits = {.f = x};
-  long long biased = bits.i - 0x3fe6a09e667f3bcdLL; /* sqrt(1/2) */
+  long long biased = (long long)((unsigned long long)bits.i - 0x3fe6a09e667f3bcdULL); /* sqrt(1/2) */
   double exponent = (double)(int)(biased >> 52);
   PowBits mantissa = {.i = (biased & 0x000fffffffffffffLL) + 0x3fe6a09e667f3bcdLL};
   double s = (mantissa.f - 1.0) / (mantissa.f + 1.0), z = s * s;

@@ -28,7 +28,7 @@ def node(op, inputs, outputs, **fields):
     ([node("Split", ["x"], ["y", "y"], attributes={"axis": 1})], 2, ["nodes[0].outputs[1]", "already declared"]),
     ([node("Foo", ["x"], ["y"])], 3, ["nodes[0].op", '"Foo"']),
     ([node("Lstm", ["x"], ["y"])], 3, ["nodes[0].op", '"LSTM"']),
-    ([node("If", ["x"], ["y"])], 3, ["nodes[0].op", '"If"']),
+    ([node("If", ["x"], ["y"])], 2, ["nodes[0]", "If needs the attribute `then_branch`, a graph"]),
     ([node("Foo", ["x"], ["s"]), node("Bar", ["s"], ["y"])], 3, ["nodes[0].op", "nodes[1].op"]),
     ([node("Relu", ["x"], ["y"], attributes={"alpha": 1})], 3, ["nodes[0].attributes.alpha", "Relu"]),
     ([node("Softmax", ["x"], ["y"], attributes={"axes": 1})], 3, ["nodes[0].attributes.axes", "axis"]),

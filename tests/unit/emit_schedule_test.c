@@ -59,6 +59,7 @@ static void add_call(Value *read, Value *written) {
 static int barriers(void) {
   Unit unit = {.text = text_new(arena)};
   int n = 0;
+  emitter->n_values = graph->n_values;
   emit_schedule(&unit, emitter);
   for (const char *at = unit.text.data; (at = strstr(at, "team_barrier(team);")); at++) n++;
   return n;
