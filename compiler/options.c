@@ -215,13 +215,41 @@ static void set_dump(Options *options, const char *given) {
   if (!options->dump_after) usage_error("--dump-after=%s: no such pass; --dump-after=list lists them", given);
 }
 
+/* Options that change what is told, not what is made. */
+static void set_view(Options *options, int option, const char *argument) {
+  switch (option) {
+  case 'v':
+    options->verbose = true;
+    break;
+  case OPT_EXPLAIN:
+    set_explain(options, argument);
+    break;
+  case OPT_MEMORY:
+    options->memory = true;
+    options->memory_picture = argument;
+    break;
+  case OPT_DUMP:
+    set_dump(options, argument);
+    break;
+  case OPT_VERIFY:
+    options->verify_each = true;
+    break;
+  case OPT_TIME:
+    options->time_passes = true;
+    break;
+  case OPT_COLOR:
+    set_color(argument);
+    break;
+  default:
+    note_at(LOCATION_FILE(NULL), "`rnncc --help` lists what there is");
+    stop(EXIT_INVALID);
+  }
+}
+
 static void set_option(Options *options, Arena *arena, int option, const char *argument) {
   switch (option) {
   case 'o':
     options->output = argument;
-    break;
-  case 'v':
-    options->verbose = true;
     break;
   case 'h':
     fputs(help_text, stdout);
@@ -261,28 +289,8 @@ static void set_option(Options *options, Arena *arena, int option, const char *a
   case OPT_SCHEDULES:
     options->schedules = argument;
     break;
-  case OPT_EXPLAIN:
-    set_explain(options, argument);
-    break;
-  case OPT_MEMORY:
-    options->memory = true;
-    options->memory_picture = argument;
-    break;
-  case OPT_DUMP:
-    set_dump(options, argument);
-    break;
-  case OPT_VERIFY:
-    options->verify_each = true;
-    break;
-  case OPT_TIME:
-    options->time_passes = true;
-    break;
-  case OPT_COLOR:
-    set_color(argument);
-    break;
   default:
-    note_at(LOCATION_FILE(NULL), "`rnncc --help` lists what there is");
-    stop(EXIT_INVALID);
+    set_view(options, option, argument);
   }
 }
 

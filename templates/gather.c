@@ -15,20 +15,13 @@ typedef int64_t Index;
  * legal: 0 1 */
 enum { CHECKED = 1 };
 
-static inline int64_t resolve(Index index, int64_t length, atomic_int *fault) {
-  int64_t at = index < 0 ? index + length : index;
-  if (!CHECKED || (at >= 0 && at < length)) return at;
-  fault_report(fault, RNNCC_ERROR_VALUE);
-  return at < 0 ? 0 : length - 1;
-}
-
 /* in: [outer, length, inner]; indices: [count]; out: [outer, count, inner]. */
 static void gather(const Team *team, const T *in, const Index *indices, T *out, int64_t outer, int64_t length,
                    int64_t count, int64_t inner, atomic_int *fault) {
   int64_t item, end;
   team_share(team, outer * count, &item, &end);
   for (; item < end; item++) {
-    int64_t at = resolve(indices[item % count], length, fault);
+    int64_t at = index_at(indices[item % count], length, CHECKED, fault);
     if (CHECKED && length == 0) continue;
     const T *restrict from = in + (item / count * length + at) * inner;
     T *restrict to = out + item * inner;

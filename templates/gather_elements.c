@@ -23,13 +23,6 @@ enum { RUN = 1 };
  * legal: 0 1 */
 enum { CHECKED = 1 };
 
-static inline int64_t resolve(Index index, int64_t length, atomic_int *fault) {
-  int64_t at = index < 0 ? index + length : index;
-  if (!CHECKED || (at >= 0 && at < length)) return at;
-  fault_report(fault, RNNCC_ERROR_VALUE);
-  return at < 0 ? 0 : length - 1;
-}
-
 /* kept_*: the KEPT axes of the indices; in_axis, out_axis: the indexed axis's strides; count: its extent in the
  * indices. Strides in elements. */
 static void gather_elements(const Team *team, const T *in, const Index *indices, T *out, const int64_t *kept_extent,
@@ -46,7 +39,7 @@ static void gather_elements(const Team *team, const T *in, const Index *indices,
     for (int64_t j = 0; j < count; j++) {
       int64_t row = kept.offset[1] + j * out_axis;
       for (int64_t i = first; i < last; i++)
-        out[row + i] = from[resolve(indices[row + i], length, fault) * in_axis + i];
+        out[row + i] = from[index_at(indices[row + i], length, CHECKED, fault) * in_axis + i];
     }
     if ((item + 1) % pieces == 0) rows_next(&kept);
   }

@@ -18,16 +18,9 @@ enum { DEPTH = 2 };
  * legal: 0 1 */
 enum { CHECKED = 1 };
 
-static inline int64_t resolve(Index index, int64_t length, atomic_int *fault) {
-  int64_t at = index < 0 ? index + length : index;
-  if (!CHECKED || (at >= 0 && at < length)) return at;
-  fault_report(fault, RNNCC_ERROR_VALUE);
-  return at < 0 ? 0 : length - 1;
-}
-
 static inline int64_t place(const Index *tuple, const int64_t *extent, const int64_t *stride, atomic_int *fault) {
   int64_t at = 0;
-  for (int k = 0; k < DEPTH; k++) at += resolve(tuple[k], extent[k], fault) * stride[k];
+  for (int k = 0; k < DEPTH; k++) at += index_at(tuple[k], extent[k], CHECKED, fault) * stride[k];
   return at;
 }
 

@@ -20,6 +20,15 @@ static inline void fault_report(atomic_int *fault, int code) {
   atomic_store_explicit(fault, code, memory_order_relaxed);
 }
 
+/* Where an index of `length` elements points: negative ones count from the end. One out of range is reported, where it
+ * has not been checked before, and read as the nearest in range; -1 of nothing. */
+static inline int64_t index_at(int64_t index, int64_t length, int check, atomic_int *fault) {
+  int64_t at = index < 0 ? index + length : index;
+  if (!check || (at >= 0 && at < length)) return at;
+  fault_report(fault, RNNCC_ERROR_VALUE);
+  return at < 0 ? 0 : length - 1;
+}
+
 /* Fetches a cache line that will be read soon, but not at once: into the second level. Any address will do. */
 static inline void prefetch_later(const void *p) { __builtin_prefetch(p, 0, 2); }
 

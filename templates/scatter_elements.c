@@ -26,13 +26,6 @@ enum { REDUCTION = 0 };
  * legal: 0 1 */
 enum { CHECKED = 1 };
 
-static inline int64_t resolve(Index index, int64_t length, atomic_int *fault) {
-  int64_t at = index < 0 ? index + length : index;
-  if (!CHECKED || (at >= 0 && at < length)) return at;
-  fault_report(fault, RNNCC_ERROR_VALUE);
-  return at < 0 ? 0 : length - 1;
-}
-
 /* NaN wins minima and maxima. */
 static inline T reduced(T held, T update) {
   if (REDUCTION == 1) return (T)(held + update);
@@ -58,7 +51,7 @@ static void scatter_elements(const Team *team, const T *updates, const Index *in
     for (int64_t j = 0; j < count; j++) {
       int64_t row = kept.offset[0] + j * in_axis;
       for (int64_t i = first; i < last; i++) {
-        T *element = to + resolve(indices[row + i], length, fault) * out_axis + i;
+        T *element = to + index_at(indices[row + i], length, CHECKED, fault) * out_axis + i;
         *element = reduced(*element, updates[row + i]);
       }
     }

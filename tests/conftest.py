@@ -104,3 +104,25 @@ def aarch64_rnnrun(module_cache):
             subprocess.run(["clang-19", "--target=aarch64-linux-gnu", "-fuse-ld=lld", "-std=gnu11", "-O1", "-D_GNU_SOURCE",
                             f"-I{ROOT}/runtime", "-o", path, *sources], check=True)
     return program("qemu-aarch64", "-L", sysroot, path)
+
+
+@pytest.fixture(scope="session")
+def reference():
+    """The reference interpreter."""
+    from support.reference import Reference  # not every venv has what it needs
+    return Reference(build_directory() / "tests" / "support" / "reference_run")
+
+
+@pytest.fixture(params=["x86-64-v4", "x86-64-v3", "x86-64", "aarch64-linux-gnu"])
+def run_on_target(request, compile, tmp_path):
+    """run_on_target(model file, feeds, names of outputs) -> name -> array: of the module for each target in turn, here or
+    under qemu."""
+    from support.emitted import run_module, run_on_aarch64
+
+    def run(model, feeds, outputs):
+        module = compile(model, f"--target={request.param}")
+        if request.param.startswith("aarch64"):
+            return run_on_aarch64(request.getfixturevalue("aarch64_rnnrun"), module, feeds, outputs, tmp_path)
+        return run_module(module, feeds)
+
+    return run

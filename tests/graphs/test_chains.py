@@ -5,18 +5,11 @@ import re
 import numpy
 import pytest
 
-from conftest import build_directory
 from support.chains import ChainNetwork
 from support.emitted import TARGETS, assert_same, run_module
 from support.model_builder import Model
-from support.reference import Reference
 
 SHAPES = [(37,), (3, 50), (5, 1, 33), (2, 3, 4, 5), (4, 2100), (1, 1)]
-
-
-@pytest.fixture(scope="session")
-def reference():
-    return Reference(build_directory() / "tests" / "support" / "reference_run")
 
 
 @pytest.mark.parametrize("seed", range(8))

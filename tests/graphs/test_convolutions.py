@@ -5,22 +5,15 @@ own tests are kernels/test_conv_winograd*.py."""
 import numpy
 import pytest
 
-from conftest import build_directory
 from support.convolutional import RandomNetwork, random_convolution, signs, whole
 from support.emitted import TARGETS, assert_same, run_module
 from support.merge import merged
 from support.model_builder import Model
-from support.reference import Reference
 
 CASES_IN_A_MODULE = 25
 CONVOLUTIONS = {"x86-64-v4": 600, "x86-64-v3": 300, "x86-64": 100}
 NETWORKS = 12
 OPS = 9
-
-
-@pytest.fixture(scope="session")
-def reference():
-    return Reference(build_directory() / "tests" / "support" / "reference_run")
 
 
 @pytest.mark.parametrize("target,batch", [(target, batch) for target in TARGETS

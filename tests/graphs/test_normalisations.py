@@ -3,25 +3,17 @@
 import numpy
 import pytest
 
-from conftest import build_directory
 from graphs.normalisation_models import NORMALISATIONS
 from graphs.test_reference_onnx import FUNCTION_ERROR, assert_close, onnx_or_skip
-from support.emitted import TARGETS, assert_same, run_module
-from support.emulated import TARGET, run_emulated
+from support.emitted import assert_same, run_module
 from support.merge import merged
 from support.model_builder import Model
-from support.reference import Reference
 
 EPSILON = 2.0**-24  # what one rounding adds, relative
 CASES_OF_A_KIND = 8
 # Roundings of a result, relative to the largest one. Statistics are sums in several parts, of at most some 60 terms
 # each here, whose errors are random; the mean's rounding counts 5 / 1 times where values lie about 5.
 ROUNDINGS = 64
-
-
-@pytest.fixture(scope="session")
-def reference():
-    return Reference(build_directory() / "tests" / "support" / "reference_run")
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -39,21 +31,10 @@ def many_cases():
     return merged([build(rng) for build in NORMALISATIONS.values() for _ in range(CASES_OF_A_KIND)])
 
 
-@pytest.mark.parametrize("target", TARGETS)
-def test_kernels_agree_with_the_reference(reference, compile, tmp_path, target):
+def test_kernels_agree_with_the_reference(reference, run_on_target, tmp_path):
     model, feeds = many_cases()
     path = model.write(tmp_path)
-    expected = reference.run(model, path, feeds)
-    got = run_module(compile(path, f"--target={target}"), feeds)
-    for output in model.outputs:
-        assert_close(got[output], expected[output], ROUNDINGS * EPSILON)
-
-
-def test_neon_under_qemu_agrees_with_the_reference(reference, compile, aarch64_rnnrun, tmp_path):
-    model, feeds = many_cases()
-    path = model.write(tmp_path)
-    expected = reference.run(model, path, feeds)
-    got = run_emulated(aarch64_rnnrun, compile(path, TARGET), feeds, model.outputs, tmp_path)
+    got, expected = run_on_target(path, feeds, model.outputs), reference.run(model, path, feeds)
     for output in model.outputs:
         assert_close(got[output], expected[output], ROUNDINGS * EPSILON)
 

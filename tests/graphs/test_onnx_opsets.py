@@ -4,9 +4,7 @@ import numpy
 import pytest
 from onnx import helper
 
-from conftest import build_directory
 from support.onnx_files import BOOL, F32, I64, described, model_of, onnxruntime_run, random_feeds, write
-from support.reference import Reference
 
 BOUND = 1e-6  # of values near 1: exp and division in f32, where the peer is free to approximate
 
@@ -53,11 +51,6 @@ CASES = {
     "Pow of a number by an integer": one("Pow", 15, constants={"e": numpy.array([2, -1, 3, 0])}),
     "Cast to a numbered type": one("Cast", 9, outputs={"y": (I64, None)}, to=I64),
 }
-
-
-@pytest.fixture(scope="module")
-def reference():
-    return Reference(build_directory() / "tests" / "support" / "reference_run")
 
 
 @pytest.mark.parametrize("name", CASES)

@@ -4,12 +4,10 @@ import numpy
 import onnxruntime
 import pytest
 
-from conftest import build_directory
 from graphs.movement_models import CASES as MOVEMENT_CASES
 from graphs.op_models import CASES as OP_CASES
 from graphs.op_models import INEXACT
 from graphs.recurrent_models import GATES, batch_first, recurrent, turned_output
-from support.reference import Reference
 
 SEEDS = 4
 CASES = OP_CASES | MOVEMENT_CASES
@@ -17,11 +15,6 @@ NotImplementedByPeer = onnxruntime.capi.onnxruntime_pybind11_state.NotImplemente
 InvalidForPeer = onnxruntime.capi.onnxruntime_pybind11_state.InvalidGraph
 # ONNX Runtime approximates exp, tanh and erf with up to 2^-20 of relative error; the reference is off by half an ULP.
 FUNCTION_ERROR = 2.0**-20
-
-
-@pytest.fixture(scope="session")
-def reference():
-    return Reference(build_directory() / "tests" / "support" / "reference_run")
 
 
 def assert_close(got, expected, bound):

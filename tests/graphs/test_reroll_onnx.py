@@ -11,20 +11,13 @@ import numpy
 import onnx
 import pytest
 
-from conftest import build_directory
 from support.cells import BLENDS, TURNED_BLENDS, Network, Speller, unrolled
 from support.model_builder import Model
 from support.module import Module
-from support.reference import Reference
 
 RECURRENT = {"RNN", "GRU", "LSTM"}
 MOVES = {"Concat", "Gather", "Reshape", "Slice", "Split", "Squeeze", "Transpose", "Unsqueeze"}
 I, H, B = 3, 5, 2
-
-
-@pytest.fixture(scope="session")
-def reference():
-    return Reference(build_directory() / "tests" / "support" / "reference_run")
 
 
 @pytest.fixture

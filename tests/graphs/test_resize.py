@@ -9,21 +9,14 @@ from conftest import build_directory
 from graphs.resize_models import OF_ANY_RANK, RESIZES
 from graphs.test_reference_onnx import assert_close
 from support.emitted import TARGETS, assert_same, run_module
-from support.emulated import TARGET, run_emulated
 from support.merge import merged
 from support.model_builder import Model
-from support.reference import Reference
 
 EPSILON = 2.0**-24  # what one rounding adds, relative
 CASES_OF_A_KIND = 12
 # An element is a sum of taps whose weights' magnitudes add up to less than 2 an axis: a rounding of each weight and of
 # each sum, for up to five axes.
 ROUNDINGS = 64
-
-
-@pytest.fixture(scope="session")
-def reference():
-    return Reference(build_directory() / "tests" / "support" / "reference_run")
 
 
 @pytest.mark.parametrize("seed", range(16))
@@ -47,18 +40,10 @@ def assert_agrees(model, got, expected):
         assert_close(got[output], expected[output], ROUNDINGS * EPSILON)
 
 
-@pytest.mark.parametrize("target", TARGETS)
-def test_kernels_agree_with_the_reference(reference, compile, tmp_path, target):
+def test_kernels_agree_with_the_reference(reference, run_on_target, tmp_path):
     model, feeds = many_cases()
     path = model.write(tmp_path)
-    assert_agrees(model, run_module(compile(path, f"--target={target}"), feeds), reference.run(model, path, feeds))
-
-
-def test_neon_under_qemu_agrees_with_the_reference(reference, compile, aarch64_rnnrun, tmp_path):
-    model, feeds = many_cases()
-    path = model.write(tmp_path)
-    got = run_emulated(aarch64_rnnrun, compile(path, TARGET), feeds, model.outputs, tmp_path)
-    assert_agrees(model, got, reference.run(model, path, feeds))
+    assert_agrees(model, run_on_target(path, feeds, model.outputs), reference.run(model, path, feeds))
 
 
 def decoder(mode):

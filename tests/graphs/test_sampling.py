@@ -3,25 +3,17 @@
 import numpy
 import pytest
 
-from conftest import build_directory
 from graphs.sample_models import SAMPLES, one_op
 from graphs.test_reference_onnx import assert_close
-from support.emitted import TARGETS, run_module
-from support.emulated import TARGET, run_emulated
+from support.emitted import run_module
 from support.merge import merged
 from support.module import Module, ModuleError
-from support.reference import Reference
 
 EPSILON = 2.0**-24  # what one rounding adds, relative
 CASES_OF_A_KIND = 12
 # A coordinate is rounded some 4 times, at up to 14 pixels: 4 * 14 roundings of a pixel, in each of which values change
 # by less than three times the largest. Cubic weights are steeper, by less than 2.
 ROUNDINGS = 4 * 14 * 3 * 2
-
-
-@pytest.fixture(scope="session")
-def reference():
-    return Reference(build_directory() / "tests" / "support" / "reference_run")
 
 
 @pytest.mark.parametrize("seed", range(16))
@@ -39,23 +31,12 @@ def many_cases():
     return merged([build(rng) for build in SAMPLES.values() for _ in range(CASES_OF_A_KIND)])
 
 
-def assert_agrees(model, got, expected):
+def test_kernels_agree_with_the_reference(reference, run_on_target, tmp_path):
+    model, feeds = many_cases()
+    path = model.write(tmp_path)
+    got, expected = run_on_target(path, feeds, model.outputs), reference.run(model, path, feeds)
     for output in model.outputs:
         assert_close(got[output], expected[output], ROUNDINGS * EPSILON)
-
-
-@pytest.mark.parametrize("target", TARGETS)
-def test_kernels_agree_with_the_reference(reference, compile, tmp_path, target):
-    model, feeds = many_cases()
-    path = model.write(tmp_path)
-    assert_agrees(model, run_module(compile(path, f"--target={target}"), feeds), reference.run(model, path, feeds))
-
-
-def test_neon_under_qemu_agrees_with_the_reference(reference, compile, aarch64_rnnrun, tmp_path):
-    model, feeds = many_cases()
-    path = model.write(tmp_path)
-    got = run_emulated(aarch64_rnnrun, compile(path, TARGET), feeds, model.outputs, tmp_path)
-    assert_agrees(model, got, reference.run(model, path, feeds))
 
 
 @pytest.mark.parametrize("mode", ["linear", "nearest", "cubic"])

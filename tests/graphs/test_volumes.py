@@ -4,23 +4,15 @@ against the reference."""
 import numpy
 import pytest
 
-from conftest import build_directory
 from graphs.test_reference_onnx import FUNCTION_ERROR, assert_close, onnx_or_skip
 from graphs.volume_models import ROUNDED, VOLUMES
-from support.emitted import TARGETS, assert_same, run_module
-from support.emulated import TARGET, run_emulated
+from support.emitted import assert_same, run_module
 from support.merge import merged
 from support.model_builder import Model
 from support.module import Module, ModuleError
-from support.reference import Reference
 
 EPSILON = 2.0**-24  # what one rounding adds, relative
 CASES_OF_A_KIND = 6
-
-
-@pytest.fixture(scope="session")
-def reference():
-    return Reference(build_directory() / "tests" / "support" / "reference_run")
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -40,25 +32,13 @@ def many_cases():
     return model, feeds, {output: names[int(output[1:].split("_")[0])] for output in model.outputs}
 
 
-def assert_agrees(got, expected, case_of):
+def test_kernels_agree_with_the_reference(reference, run_on_target, tmp_path):
     """Sums are exact. A mean is rounded once, a root and a power within 2 ULP, and normalising rounds a few times."""
+    model, feeds, case_of = many_cases()
+    path = model.write(tmp_path)
+    got, expected = run_on_target(path, feeds, model.outputs), reference.run(model, path, feeds)
     for output, case in case_of.items():
         assert_close(got[output], expected[output], 16 * EPSILON if case in ROUNDED else 0)
-
-
-@pytest.mark.parametrize("target", TARGETS)
-def test_kernels_agree_with_the_reference(reference, compile, tmp_path, target):
-    model, feeds, case_of = many_cases()
-    path = model.write(tmp_path)
-    got = run_module(compile(path, f"--target={target}"), feeds)
-    assert_agrees(got, reference.run(model, path, feeds), case_of)
-
-
-def test_neon_under_qemu_agrees_with_the_reference(reference, compile, aarch64_rnnrun, tmp_path):
-    model, feeds, case_of = many_cases()
-    path = model.write(tmp_path)
-    got = run_emulated(aarch64_rnnrun, compile(path, TARGET), feeds, model.outputs, tmp_path)
-    assert_agrees(got, reference.run(model, path, feeds), case_of)
 
 
 def unpool(shape=None):

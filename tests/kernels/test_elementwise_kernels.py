@@ -7,13 +7,11 @@ import re
 import numpy
 import pytest
 
-from conftest import build_directory
 from graphs.op_models import CASES, INEXACT, one_op
 from support.emitted import TARGETS, assert_same, run_module
 from support.merge import merged
 from support.model_builder import Model
 from support.module import Module, ModuleError
-from support.reference import Reference
 
 EPSILON = 2.0**-24  # what one rounding adds, relative
 
@@ -38,11 +36,6 @@ BOUNDS = {
     "Softmax": (0, 32), "LogSoftmax": (0, 32), "GlobalAveragePool": (0, 32), "ReduceMean f32": (1, 0),
     "ReduceL2 f32": (1, 0), "Swish": (9, 0), "ReduceLogSum f32": (4, 0), "ReduceLogSumExp f32": (0, 32),
 } | {op: (1, 0) for op in ("Sin", "Cos", "Tan", "Asin", "Acos", "Atan", "Sinh", "Cosh", "Asinh", "Acosh", "Atanh")}
-
-
-@pytest.fixture(scope="session")
-def reference():
-    return Reference(build_directory() / "tests" / "support" / "reference_run")
 
 
 def random_cases(names, repeats, seed):

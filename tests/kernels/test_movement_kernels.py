@@ -4,7 +4,6 @@ f32 sums are exact, so that every bit must agree; and against ONNX Runtime where
 import numpy
 import pytest
 
-from conftest import build_directory
 from graphs.movement_models import CASES as MOVEMENT_CASES
 from graphs.movement_models import REDUCTIONS
 from graphs.op_models import CASES as OP_CASES
@@ -12,7 +11,6 @@ from support.emitted import TARGETS, assert_same, run_module
 from support.merge import merged
 from support.model_builder import Model
 from support.module import Module, ModuleError
-from support.reference import Reference
 
 CASES = OP_CASES | MOVEMENT_CASES
 FAMILIES = {
@@ -28,11 +26,6 @@ FAMILIES = {
     "top_k": ["TopK f32", "TopK i32", "TopK i64"],
 }
 CASES_IN_A_MODULE = 24
-
-
-@pytest.fixture(scope="session")
-def reference():
-    return Reference(build_directory() / "tests" / "support" / "reference_run")
 
 
 def whole(rng, *shape):

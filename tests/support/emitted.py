@@ -36,13 +36,13 @@ def assert_same(got, expected):
 
 
 def run_on_aarch64(aarch64_rnnrun, module, feeds, outputs, folder):
-    """The same for a module of aarch64-linux-gnu, on one thread under qemu-user."""
+    """The same for a module of aarch64-linux-gnu, by way of rnnrun under qemu-user, on two threads."""
     words = []
     for k, (name, array) in enumerate(feeds.items()):
         numpy.save(folder / f"in{k}.npy", array)
         words += ["--input", f"{name}=@{folder}/in{k}.npy"]
     for k, name in enumerate(outputs):
         words += ["--output", f"{name}=@{folder}/out{k}.npy"]
-    done = aarch64_rnnrun("run", module, *words)
+    done = aarch64_rnnrun("run", module, "--threads", 2, *words)
     assert done.returncode == 0, done.stderr
     return {name: numpy.load(folder / f"out{k}.npy") for k, name in enumerate(outputs)}
