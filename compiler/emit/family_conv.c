@@ -31,7 +31,11 @@ static bool takes_epilogue(const Node *host, const Node *step) {
   return elementwise_is_epilogue(step) || (host->n_epilogue == 0 && is_residual(step));
 }
 
+/* --conv=plain: no tensor is blocked on behalf of a convolution, which is what seeks that. */
+static bool forced_plain(const Graph *graph) { return form_is_of(graph->conv_form, "plain"); }
+
 static bool runs_blocked(Graph *graph, const Node *node) {
+  if (forced_plain(graph)) return false;
   Convolution conv = convolution_of(graph, node);
   for (int i = 0; i < N_ALGORITHMS; i++)
     if (algorithms[i]->runs_blocked && algorithms[i]->runs_blocked(graph, &conv)) return true;
@@ -40,7 +44,7 @@ static bool runs_blocked(Graph *graph, const Node *node) {
 
 static bool takes_prologue(Graph *graph, const Node *host, const Node *prologue) {
   (void)prologue;
-  if (!can_be_blocked(host->inputs[0]) || !can_be_blocked(host->outputs[0])) return false;
+  if (forced_plain(graph) || !can_be_blocked(host->inputs[0]) || !can_be_blocked(host->outputs[0])) return false;
   Convolution conv = convolution_of(graph, host);
   for (int i = 0; i < N_ALGORITHMS; i++)
     if (algorithms[i]->takes_prologue && algorithms[i]->runs_blocked(graph, &conv) &&

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Whatever --conv forces, convolutions of whole numbers equal the reference to the bit, at any number of threads."""
 import subprocess
+from ctypes import POINTER, byref, c_size_t
 
 import numpy
 import pytest
@@ -9,6 +10,7 @@ from conftest import build_directory
 from support.convolutional import random_convolution
 from support.emitted import assert_same, run_module
 from support.merge import merged
+from support.module import Module, ProfileEntry
 from support.reference import Reference
 
 FORMS = ["plain", "direct", "direct,oc=1,px=28", "direct,oc=3,px=2,unroll=1", "direct,oc=4,px=5,pass=1,tiles=3",
@@ -22,6 +24,17 @@ def test_forced_convolutions_equal_the_reference(compile, tmp_path, form):
     path = model.write(tmp_path)
     expected = Reference(build_directory() / "tests" / "support" / "reference_run").run(model, path, feeds)
     assert_same(run_module(compile(path, f"--conv={form}", "--no-winograd"), feeds), expected)
+
+
+def test_plain_leaves_no_tensor_blocked(compile, tmp_path):
+    model, feeds = merged([random_convolution(numpy.random.default_rng(1)) for _ in range(12)])
+    path = model.write(tmp_path)
+    with Module(compile(path, "--conv=plain")) as module, module.context() as context:
+        entries, count = POINTER(ProfileEntry)(), c_size_t()
+        context.check(context.api.profile(context.handle, 1, byref(entries), byref(count)))
+        kernels = " ".join(entry.kernel.decode() for entry in entries[:count.value])
+    assert "conv_plain" in kernels and "_blocked" not in kernels
+    assert not any(f"conv_{name}" in kernels for name in ("direct", "winograd", "depthwise"))
 
 
 @pytest.mark.parametrize("form", ["", "straight", "direct,", "direct,oc", "direct,oc=", "direct,oc=two", "direct,ox=2",
