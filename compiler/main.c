@@ -21,7 +21,8 @@ static void emit_module(const Options *options, Graph *graph, Emitter *emitter) 
   STEP(check_unit, graph,
        check_unit(graph->arena, unit, folder, clang_args(graph->arena, graph->target, SOURCE_KERNELS)));
   if (options->emit == EMIT_C) return;
-  STEP(build, graph, build_module(graph, folder, output_path(options, graph->arena), options->tool_seconds));
+  STEP(build, graph,
+       build_module(graph, folder, options->runtime, output_path(options, graph->arena), options->tool_seconds));
   temporary_remove(folder);
 }
 

@@ -28,6 +28,7 @@ typedef struct Options {
   double budget_seconds;          /* tune: for building and measuring */
   const char *schedules;          /* file of schedule records; NULL: none */
   const ScheduleRecords *records; /* read from there by main.c, or made by the tuner */
+  const char *runtime;            /* object file of the runtime that the tuner has built; NULL: none */
   const char *dump_after;         /* pass name, NULL: none */
   const char *memory_picture;     /* where to draw the memory plan, NULL: nowhere */
   bool verify_each, time_passes, memory, explain, verbose;

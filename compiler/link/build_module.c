@@ -80,14 +80,12 @@ static void run_all(Arena *arena, Process *processes, int count, double seconds)
 
 /* ---- sources and objects ---- */
 
-static const char *const sources[] = {"network.c", "runtime.c"};
-enum { SOURCE_COUNT = sizeof sources / sizeof *sources };
+static const char network_source[] = "network.c", runtime_source[] = "runtime.c";
 
 static const char *object_of(Arena *arena, const char *source) { return file_with_suffix(arena, source, ".o"); }
 
 static const char *const *compile_command(Arena *arena, const Target *target, const char *source) {
-  const char *const *common =
-      clang_args(arena, target, strcmp(source, "network.c") == 0 ? SOURCE_KERNELS : SOURCE_RUNTIME);
+  const char *const *common = clang_args(arena, target, source == network_source ? SOURCE_KERNELS : SOURCE_RUNTIME);
   const char **argv = ARENA_ARRAY(arena, const char *, MAX_ARGUMENTS + 8);
   int count = 0;
   argv[count++] = clang_program();
@@ -122,26 +120,36 @@ const char *const *link_args(Arena *arena, const Target *target) {
   return list;
 }
 
-static const char *const *link_command(Arena *arena, const Target *target, const char *output) {
+static const char *const *link_command(Arena *arena, const Target *target, const char *runtime, const char *output) {
   const char *const *common = link_args(arena, target);
-  const char **argv = ARENA_ARRAY(arena, const char *, SOURCE_COUNT + MAX_ARGUMENTS);
+  const char **argv = ARENA_ARRAY(arena, const char *, MAX_ARGUMENTS + 8);
   int count = 0;
   argv[count++] = clang_program();
   while (*common) argv[count++] = *common++;
-  for (int i = 0; i < SOURCE_COUNT; i++) argv[count++] = object_of(arena, sources[i]);
+  argv[count++] = object_of(arena, network_source);
+  argv[count++] = runtime;
   argv[count++] = "-o";
   argv[count++] = output;
   return argv;
 }
 
-void build_module(Graph *graph, const char *folder, const char *output, double seconds) {
+void build_module(Graph *graph, const char *folder, const char *runtime, const char *output, double seconds) {
   Arena *arena = graph->arena;
-  Process compilers[SOURCE_COUNT];
-  for (int i = 0; i < SOURCE_COUNT; i++)
+  const char *const sources[] = {network_source, runtime_source};
+  Process compilers[2];
+  for (int i = 0; i < 2; i++)
     compilers[i] = (Process){.argv = compile_command(arena, graph->target, sources[i]), .folder = folder};
-  run_all(arena, compilers, SOURCE_COUNT, seconds);
+  run_all(arena, compilers, runtime ? 1 : 2, seconds);
+  if (!runtime) runtime = object_of(arena, runtime_source);
   /* Within the folder and from there into place: lld takes a % anywhere in the path for a digit to make up. */
-  Process linker = {.argv = link_command(arena, graph->target, "module.so"), .folder = folder};
+  Process linker = {.argv = link_command(arena, graph->target, runtime, "module.so"), .folder = folder};
   run_all(arena, &linker, 1, seconds);
   file_copy(arena, arena_format(arena, "%s/module.so", folder), output);
+}
+
+const char *build_runtime(Arena *arena, const Target *target, const char *folder, double seconds) {
+  write_runtime(arena, folder);
+  Process compiler = {.argv = compile_command(arena, target, runtime_source), .folder = folder};
+  run_all(arena, &compiler, 1, seconds);
+  return arena_format(arena, "%s/%s", folder, object_of(arena, runtime_source));
 }

@@ -42,5 +42,7 @@ void temporary_commit(const char *temporary, const char *path);
 /* A new folder in $TMPDIR or /tmp; removed with what it holds by temporary_remove() or stop(). */
 char *temporary_directory(Arena *arena);
 void temporary_remove(const char *path); /* file or folder */
+/* For a forked child: those that there are, are its parent's. */
+void temporaries_disown(void);
 
 #endif

@@ -6,6 +6,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <spawn.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -13,12 +14,17 @@
 
 #include "support/clock.h"
 #include "support/diagnostics.h"
+#include "support/files.h"
 #include "support/interrupt.h"
 #include "support/text.h"
 
-enum { OUTPUT_BYTES = 1 << 16 };
+enum { OUTPUT_BYTES = 1 << 16, MOST_JOBS = 64 };
 
-/* A child that is running: its pid is also its process group, so that its own children can be killed with it. */
+/* In the process of a body: the programs that it runs stay in its group, to be killed with it. */
+static bool within_body;
+
+/* A child that is running: its pid is also its process group, so that its own children can be killed with it; but
+ * within a body there is only the body's. */
 typedef struct Child {
   Process *process;
   pid_t pid;
@@ -40,7 +46,8 @@ static int spawn(Process *process, int output, pid_t *pid) {
   posix_spawn_file_actions_adddup2(&actions, output, STDOUT_FILENO);
   posix_spawn_file_actions_adddup2(&actions, output, STDERR_FILENO);
   posix_spawnattr_init(&attributes);
-  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+  int group = within_body ? 0 : POSIX_SPAWN_SETPGROUP;
+  posix_spawnattr_setflags(&attributes, (short)(group | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF));
   posix_spawnattr_setsigmask(&attributes, &none);
   posix_spawnattr_setsigdefault(&attributes, &defaults);
   int error = posix_spawnp(pid, process->argv[0], &actions, &attributes, (char *const *)process->argv, environ);
@@ -49,12 +56,33 @@ static int spawn(Process *process, int output, pid_t *pid) {
   return error;
 }
 
+static _Noreturn void run_body(const Process *process, int output) {
+  int nothing = open("/dev/null", O_RDONLY | O_CLOEXEC);
+  setpgid(0, 0);
+  within_body = true;
+  temporaries_disown();
+  if (nothing < 0 || dup2(nothing, STDIN_FILENO) < 0 || dup2(output, STDOUT_FILENO) < 0 ||
+      dup2(output, STDERR_FILENO) < 0 || chdir(process->folder) != 0)
+    fatal_at(LOCATION_FILE(process->folder), EXIT_ENVIRONMENT, "cannot work there: %s", strerror(errno));
+  process->body(process->argument);
+  stop(EXIT_OK);
+}
+
+static int fork_body(const Process *process, int output, pid_t *pid) {
+  fflush(NULL);
+  *pid = fork();
+  if (*pid < 0) return errno;
+  if (*pid == 0) run_body(process, output);
+  setpgid(*pid, *pid); /* as the child does: whoever comes first */
+  return 0;
+}
+
 /* False if it could not be started: the outcome is set. */
 static bool start(Arena *arena, Process *process, double seconds, Child *child) {
   int ends[2];
   if (pipe2(ends, O_CLOEXEC) != 0)
     fatal_at(LOCATION_FILE(NULL), EXIT_ENVIRONMENT, "cannot make a pipe: %s", strerror(errno));
-  int error = spawn(process, ends[1], &child->pid);
+  int error = process->argv ? spawn(process, ends[1], &child->pid) : fork_body(process, ends[1], &child->pid);
   close(ends[1]);
   if (error) {
     close(ends[0]);
@@ -83,7 +111,7 @@ static bool drain(Child *child) {
 
 static void finish(Child *child, bool timed_out) {
   int status = 0;
-  if (timed_out) kill(-child->pid, SIGKILL);
+  if (timed_out) kill(within_body ? child->pid : -child->pid, SIGKILL);
   while (waitpid(child->pid, &status, 0) < 0 && errno == EINTR) continue;
   close(child->pipe);
   Process *process = child->process;
@@ -96,7 +124,7 @@ static void finish(Child *child, bool timed_out) {
 /* Waits for news of any child; finished ones leave the list. Not for long at a time: a signal that comes just before
  * poll() does not end it. */
 static int tend(Child *children, int running) {
-  struct pollfd polls[16];
+  struct pollfd polls[MOST_JOBS];
   double wait = 0.1;
   for (int i = 0; i < running; i++) {
     polls[i] = (struct pollfd){.fd = children[i].pipe, .events = POLLIN};
@@ -124,10 +152,10 @@ static _Noreturn void abandon(Child *children, int running) {
 }
 
 bool process_run_all(Arena *arena, Process *processes, int count, int jobs, double seconds) {
-  Child children[16];
+  Child children[MOST_JOBS];
   int next = 0, running = 0;
   if (jobs < 1) jobs = 1;
-  if (jobs > 16) jobs = 16;
+  if (jobs > MOST_JOBS) jobs = MOST_JOBS;
   while (next < count || running > 0) {
     while (next < count && running < jobs) running += start(arena, &processes[next++], seconds, &children[running]);
     if (running > 0) running = tend(children, running);

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Running other programs: an argument vector, never a shell; a deadline; the output kept for the message. */
+/*
+ * Running other programs: an argument vector, never a shell; a deadline; the output kept for the message. A function
+ * can run in the same way, in a process of its own: it may fail, crash or hang without harm.
+ */
 #ifndef RNNCC_PROCESS_H
 #define RNNCC_PROCESS_H
 
@@ -10,8 +13,10 @@
 typedef enum ProcessOutcome { PROCESS_OK, PROCESS_FAILED, PROCESS_NOT_FOUND, PROCESS_TIMEOUT } ProcessOutcome;
 
 typedef struct Process {
-  const char *const *argv; /* NULL-terminated; argv[0] is looked up in PATH */
-  const char *folder;      /* working folder */
+  const char *const *argv;      /* NULL-terminated; argv[0] is looked up in PATH. NULL: `body` runs instead, */
+  void (*body)(void *argument); /* on a copy of this process's memory; it may stop() */
+  void *argument;
+  const char *folder; /* working folder */
   /* set by process_run_all */
   ProcessOutcome outcome;
   int status;   /* exit status, or 128 + signal */

@@ -87,6 +87,13 @@ char *temporary_directory(Arena *arena) {
   return path;
 }
 
+void temporaries_disown(void) {
+  for (int i = 0; i < MAX_TEMPORARIES; i++) {
+    free(temporaries[i]);
+    temporaries[i] = NULL;
+  }
+}
+
 void temporary_remove(const char *path) {
   remove_tree(path);
   forget(path);

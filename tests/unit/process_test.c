@@ -13,6 +13,7 @@
 #include <cmocka.h>
 
 #include "arena_fixture.h"
+#include "support/files.h"
 #include "support/process.h"
 
 static Process run_one(const char *const *argv, double seconds) {
@@ -80,6 +81,63 @@ static void all_run_although_few_at_a_time(void **state) {
   for (int i = 0; i < 9; i++) assert_string_equal(many[i].output, "x\n");
 }
 
+/* A program that writes its pid to a file and sleeps, run by a body. */
+typedef struct Sleep {
+  const char *pid_file;
+  double seconds;
+} Sleep;
+
+static void run_sleep(void *argument) {
+  const Sleep *sleep = argument;
+  const char *const argv[] = {"sh", "-c", "echo $$ >$0; exec sleep 100", sleep->pid_file, NULL};
+  Process process = {.argv = argv, .folder = "/"};
+  process_run_all(arena, &process, 1, 1, sleep->seconds);
+  printf("%d", (int)process.outcome);
+}
+
+static void say_and_stop(void *code) {
+  printf("said");
+  stop(*(ExitCode *)code);
+}
+
+static void a_function_runs_in_a_process_of_its_own(void **state) {
+  (void)state;
+  ExitCode codes[] = {EXIT_OK, EXIT_LIMIT};
+  Process processes[2];
+  const char *mine = temporary_directory(arena);
+  for (int i = 0; i < 2; i++) processes[i] = (Process){.body = say_and_stop, .argument = &codes[i], .folder = "/"};
+  assert_false(process_run_all(arena, processes, 2, 2, 10));
+  assert_int_equal(processes[0].outcome, PROCESS_OK);
+  assert_int_equal(processes[1].status, EXIT_LIMIT);
+  assert_string_equal(processes[1].output, "said");
+  assert_int_equal(access(mine, F_OK), 0); /* it stopped, and removed nothing of its parent's */
+  temporary_remove(mine);
+}
+
+static bool program_is_dead(const Sleep *sleep) {
+  FileBytes bytes = file_read(arena, sleep->pid_file, 16, LOCATION_FILE(sleep->pid_file));
+  pid_t pid = (pid_t)atoi((const char *)bytes.data);
+  assert_true(pid > 0);
+  for (int i = 0; i < 100 && !dead(pid); i++) usleep(10000);
+  return dead(pid);
+}
+
+/* By this process's deadline for the function, and by the function's for the program. */
+static void a_function_is_killed_with_the_programs_that_it_runs(void **state) {
+  (void)state;
+  const char *folder = temporary_directory(arena);
+  Sleep sleep = {.pid_file = arena_format(arena, "%s/pid", folder), .seconds = 50};
+  Process process = {.body = run_sleep, .argument = &sleep, .folder = "/"};
+  assert_false(process_run_all(arena, &process, 1, 1, 0.5));
+  assert_int_equal(process.outcome, PROCESS_TIMEOUT);
+  assert_true(program_is_dead(&sleep));
+  sleep.seconds = 0.3;
+  assert_true(process_run_all(arena, &process, 1, 1, 20));
+  assert_int_equal(atoi(process.output), PROCESS_TIMEOUT);
+  assert_true(program_is_dead(&sleep));
+  temporary_remove(folder);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(output_and_status_arrive),
@@ -87,6 +145,8 @@ int main(void) {
       cmocka_unit_test(arguments_reach_the_program_as_they_are),
       cmocka_unit_test(what_runs_over_is_killed_with_its_children),
       cmocka_unit_test(all_run_although_few_at_a_time),
+      cmocka_unit_test(a_function_runs_in_a_process_of_its_own),
+      cmocka_unit_test(a_function_is_killed_with_the_programs_that_it_runs),
   };
   return cmocka_run_group_tests(tests, setup, teardown);
 }
