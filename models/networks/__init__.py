@@ -6,7 +6,7 @@ and mean nothing.
 """
 import functools
 
-from networks import densenet, inception, mobilenet, resnet, squeezenet, vgg
+from networks import densenet, inception, mobilenet, resnet, squeezenet, ssd, vgg
 
 NETWORKS = {
     **{f"resnet{depth}": functools.partial(resnet.resnet, depth) for depth in resnet.UNITS},
@@ -15,4 +15,5 @@ NETWORKS = {
     "inception_v3": inception.inception,
     "mobilenet_v2": mobilenet.mobilenet,
     "squeezenet": squeezenet.squeezenet,
+    "ssd_resnet50": ssd.ssd,
 }

@@ -26,6 +26,7 @@ def test_every_network_is_a_case_by_its_name():
 def test_a_batch_is_a_case_that_is_not_judged():
     case = case_named("resnet50_b4")
     assert (case.network, case.B, case.at_most, case.name) == ("resnet50", 4, None, "resnet50_b4")
+    assert case_named("ssd_resnet50_b2").without == case_named("ssd_resnet50").without
     assert [case_named(name) for name in ("resnet51", "resnet50_b1", "resnet50_b0", "resnet50_x")] == [None] * 4
 
 
@@ -56,7 +57,8 @@ def test_the_c_loops_run_a_network_and_onnx_runtime(squeezenet):
 
 def test_facts_are_those_of_the_network_and_of_its_module(squeezenet):
     facts = cnn_job.module_facts(squeezenet)
-    assert (facts["image"], facts["classes"], facts["weight_bytes"]) == ([1, 3, 224, 224], 1000, 4 * 1235496)
+    assert (facts["image"], facts["outputs"]) == ([1, 3, 224, 224], {"probabilities": [1, 1000]})
+    assert facts["weight_bytes"] == 4 * 1235496
     assert 0 < facts["multiply_adds_3x3"] < facts["multiply_adds"] == pytest.approx(0.349e9, rel=0.01)
     assert facts["weight_bytes"] <= facts["packed_bytes"] < facts["module_bytes"] and facts["arena_bytes"] > 0
 
@@ -105,6 +107,16 @@ def row():
         return [line for line in lines if line.startswith("| ResNet-18 |")][number].split(" | ")[1:]
 
     return cells
+
+
+def test_a_peer_that_does_not_run_a_network_has_no_figures_there():
+    results = copy.deepcopy(RESULTS)
+    lacking = {**results["cases"][0], "case": "ssd_resnet50"}
+    results["cases"][0]["contestants"] = {**lacking["contestants"], "ncnn": contestant(60.0)}
+    results["cases"].append(lacking)
+    rows = [line.split(" | ")[1:] for line in cnn_report.page(results).splitlines() if line.startswith("| SSD-ResNet-50 |")]
+    assert rows[0][:3] == ["30.00 (2)", "50.00 (2)", "-"]
+    assert cnn_report.line(lacking, ["rnncc", "onnxruntime", "ncnn"]).split()[1:7] == ["30.00", "(2)", "50.00", "(2)", "-", "0.600"]
 
 
 def test_the_ratio_is_of_the_best_peer(row):

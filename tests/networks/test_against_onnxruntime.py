@@ -12,6 +12,7 @@ from support.module import Module
 sys.path.insert(0, str(ROOT / "models"))
 
 from networks import NETWORKS  # noqa: E402
+from networks.compare import error  # noqa: E402
 
 # Of the largest probability. Directly, sums of some thousand products come out in another order: 1e-5 is a hundred
 # rounding errors of a float. The transforms of Winograd's F(4x4,3x3) multiply by up to 8 and cancel: 1e-4.
@@ -25,10 +26,6 @@ SMALL = {**dict.fromkeys(NETWORKS, {"size": 64, "width": 0.4}), "inception_v3": 
 FULL = ["resnet50", "squeezenet"]
 
 
-def error(got, expected):
-    return float(numpy.abs(got - expected).max() / numpy.abs(expected).max())
-
-
 def images(net, count):
     shape = [count, *net.inputs[0]["shape"][1:]]
     return {"image": numpy.random.default_rng(count).standard_normal(shape, numpy.float32)}
@@ -36,16 +33,15 @@ def images(net, count):
 
 def outputs(module, feeds, threads):
     with module.context(threads) as context:
-        return context.run(feeds)["probabilities"]
+        return next(iter(context.run(feeds).values()))
 
 
 def check(net, compile, folder, bound, *options):
     with Module(compile(net.write(folder), *options)) as module:
         for count in (1, 2, BATCH):
             feeds = images(net, count)
-            alone = outputs(module, feeds, 1)
-            assert alone.shape == (count, 1000)
-            assert error(alone, net.onnx_run(feeds)["probabilities"]) <= bound, f"{count} images"
+            alone, expected = outputs(module, feeds, 1), net.onnx_run(feeds)[net.outputs[0]]
+            assert len(alone) == count and error(alone, expected) <= bound, f"{count} images"
             for threads in (2, 3, 8):
                 assert numpy.array_equal(outputs(module, feeds, threads), alone), f"{count} images, {threads} threads"
 
@@ -66,3 +62,23 @@ def test_a_network_computes_what_onnx_runtime_does(name, options, bound, compile
     if name not in FULL and not request.config.getoption("--full"):
         pytest.skip("only with --full")
     check(NETWORKS[name](batch=BATCH), compile, tmp_path, bound, *options)
+
+
+def detections(*scores, side=0.5):
+    """[1,4,6]: one of each class and score, or none where the score is -1."""
+    rows = numpy.full((1, 4, 6), -1, numpy.float32)
+    for number, score in enumerate(scores):
+        rows[0, number] = number, score, 0.1, 0.1, side, side
+    return rows
+
+
+def test_detections_are_compared_one_by_one_in_any_order():
+    expected = detections(0.9, 0.5, 0.3)
+    assert error(expected[:, [1, 0, 2, 3]], expected) == 0
+    assert error(detections(0.9, 0.5, 0.3, side=0.75), expected) == 0.25
+    assert error(detections(0.9, 0.5, 0.3, 0.25), expected) == pytest.approx(0.24)  # one more: 0.01 is none
+    assert error(detections(0.9, 0.5), expected) == pytest.approx(0.29)
+    full, other = detections(0.9, 0.5, 0.4, 0.3), detections(0.9, 0.5, 0.4, 0.25)
+    other[0, 3, 0] = 7
+    assert error(other, full) == pytest.approx(0.05)  # another one in the last row, of a score that is near
+    assert error(detections(numpy.nan), expected) == numpy.inf

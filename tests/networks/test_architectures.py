@@ -18,17 +18,20 @@ from networks import NETWORKS  # noqa: E402
 
 # Parameters as PyTorch's torchvision counts them, without the statistics of batch normalisation; the multiply-adds of
 # convolutions and dense layers in units of 10^9, to the digits that the papers and surveys agree on. ResNet's are those
-# of the paper's version, whose bottlenecks shrink the image before their 3x3 convolution.
+# of the paper's version, whose bottlenecks shrink the image before their 3x3 convolution. SSD's are ResNet-50's without
+# its classifier, at 512x512, and by hand what it has besides: 8 convolutions, and 12 of 3x3 for 6132 prior boxes.
 PUBLISHED = {
     "resnet18": (11689512, 1.81), "resnet34": (21797672, 3.66), "resnet50": (25557032, 3.86),
     "resnet101": (44549160, 7.57), "resnet152": (60192808, 11.28),
     "vgg11": (132863336, 7.61), "vgg13": (133047848, 11.31), "vgg16": (138357544, 15.47), "vgg19": (143667240, 19.63),
     "densenet121": (7978856, 2.83), "densenet161": (28681000, 7.73), "densenet169": (14149480, 3.36),
     "densenet201": (20013928, 4.29), "inception_v3": (23834568, 5.71), "mobilenet_v2": (3504872, 0.30),
-    "squeezenet": (1235496, 0.35),
+    "squeezenet": (1235496, 0.35), "ssd_resnet50": (36450094, 22.33),
 }
-NOT_LEARNED = (".mean", ".variance", ".min", ".max")
-SMALL = {"resnet50": 48, "vgg11": 32, "densenet121": 48, "inception_v3": 107, "mobilenet_v2": 48, "squeezenet": 64}
+LEARNED = (".weight", ".bias", ".scale", ".shift")
+SMALL = {"resnet50": 48, "vgg11": 32, "densenet121": 48, "inception_v3": 107, "mobilenet_v2": 48, "squeezenet": 64,
+         "ssd_resnet50": 512}  # of a smaller image the last maps are mostly padding
+RESULT = {**dict.fromkeys(NETWORKS, [1000]), "ssd_resnet50": [100, 6]}  # of an image
 
 
 def graph_of(net):
@@ -59,10 +62,10 @@ def test_every_network_has_published_figures():
 def test_parameters_and_multiply_adds_are_the_published_ones(name):
     net = NETWORKS[name]()
     parameters, published = PUBLISHED[name]
-    assert sum(array.size for part, array in net.arrays.items() if not part.endswith(NOT_LEARNED)) == parameters
+    assert sum(array.size for part, array in net.arrays.items() if part.endswith(LEARNED)) == parameters
     graph = graph_of(net)
     assert multiply_adds(graph) * 1e-9 == pytest.approx(published, abs=0.006)
-    assert shapes_of(graph)[graph.output[0].name] == [1, 1000]
+    assert shapes_of(graph)[graph.output[0].name] == [1, *RESULT[name]]
 
 
 @pytest.mark.parametrize("name", SMALL)
@@ -71,7 +74,7 @@ def test_a_small_form_runs_on_any_number_of_images_and_its_values_are_of_order_o
     net.output(*(node["outputs"][0] for node in net.nodes if node["op"] in ("Conv", "Relu", "Add", "Gemm")))
     image = numpy.random.default_rng(1).standard_normal((3, 3, SMALL[name], SMALL[name]), numpy.float32)
     values = net.onnx_run({"image": image})
-    assert values[net.outputs[0]].shape == (3, 1000)
+    assert values[net.outputs[0]].shape == (3, *RESULT[name])
     deviations = [float(numpy.sqrt((value ** 2).mean())) for value in list(values.values())[1:]]
     assert 0.1 < min(deviations) and max(deviations) < 8
 

@@ -4,7 +4,7 @@
 A name is that of models/generate, and with `_b4` at its end of a run of 4 images, which is not listed and not judged.
 """
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 
 @dataclass(frozen=True)
@@ -13,6 +13,7 @@ class Case:
     title: str
     at_most: float = None  # rnncc's median over the best peer's; None: nothing is expected of it
     B: int = 1  # images
+    without: tuple = ()  # peers that do not run the whole of it
 
     @property
     def name(self):
@@ -34,6 +35,7 @@ CASES = [
     Case("inception_v3", "Inception-v3", 0.75),
     Case("mobilenet_v2", "MobileNet-v2", 0.7),
     Case("squeezenet", "SqueezeNet 1.1", 0.7),
+    Case("ssd_resnet50", "SSD-ResNet-50", 0.75, without=("ncnn",)),  # its converter knows no NonMaxSuppression
 ]
 LISTED = {case.name: case for case in CASES}
 QUICK = ["resnet18", "resnet50", "vgg16", "densenet121", "mobilenet_v2"]
@@ -45,4 +47,4 @@ def case_named(name):
     if not found or found[1] not in LISTED or found[2] == "1":
         return None
     listed = LISTED[found[1]]
-    return Case(listed.network, f"{listed.title}, {found[2]} images", B=int(found[2])) if found[2] else listed
+    return replace(listed, title=f"{listed.title}, {found[2]} images", at_most=None, B=int(found[2])) if found[2] else listed

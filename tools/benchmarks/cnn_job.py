@@ -11,7 +11,7 @@ import numpy as np
 
 from benchmarks.contestants import Failed, package_file
 
-BOUND = 1e-4  # of the largest probability: Winograd convolutions, ncnn's and rnncc's, stray more than direct ones
+BOUND = 1e-4  # of networks.compare's error: Winograd convolutions, ncnn's and rnncc's, stray more than direct ones
 
 
 # The files
@@ -26,21 +26,25 @@ def write_model(case, folder, contestants):
     net.inputs[0]["shape"][0] = case.B
     model = net.onnx()
     onnx.save(model, folder / "model.onnx")
-    total, winograd = multiply_adds(net, model)
-    facts = {"image": net.inputs[0]["shape"], "classes": net.classes, "multiply_adds": total,
-             "multiply_adds_3x3": winograd, "weight_bytes": sum(array.nbytes for array in net.arrays.values())}
+    shapes = shapes_of(model)
+    total, winograd = multiply_adds(net, shapes)
+    facts = {"image": net.inputs[0]["shape"], "outputs": {name: shapes[name] for name in net.outputs},
+             "multiply_adds": total, "multiply_adds_3x3": winograd, "weight_bytes": sum(array.nbytes for array in net.arrays.values())}
     (folder / "facts.json").write_text(json.dumps(facts))
     if "ncnn" in contestants:
         convert_for_ncnn(facts["image"], folder)
     return net.write(folder)
 
 
-def multiply_adds(net, model):
-    """(all, those of dense 3x3 convolutions of stride 1), from the inferred shapes."""
+def shapes_of(model):
     import onnx
     graph = onnx.shape_inference.infer_shapes(model, strict_mode=True).graph
-    shapes = {value.name: [dim.dim_value for dim in value.type.tensor_type.shape.dim]
-              for value in [*graph.value_info, *graph.output]}
+    return {value.name: [dim.dim_value for dim in value.type.tensor_type.shape.dim]
+            for value in [*graph.value_info, *graph.output]}
+
+
+def multiply_adds(net, shapes):
+    """(all, those of dense 3x3 convolutions of stride 1)."""
     counts = {True: 0, False: 0}
     for node in net.nodes:
         if node["op"] in ("Conv", "Gemm"):
@@ -85,7 +89,7 @@ class CnnJob:
         facts = json.loads((folder / "facts.json").read_text())
         self.case, self.folder, self.bound = case, folder, BOUND
         self.feeds = {"image": np.random.default_rng(2).standard_normal(facts["image"], np.float32)}
-        self.outputs = {"probabilities": np.full((case.B, facts["classes"]), np.nan, np.float32)}
+        self.outputs = {name: np.full(shape, np.nan, np.float32) for name, shape in facts["outputs"].items()}
         self.weight_bytes = facts["weight_bytes"]
 
     def reference(self):
@@ -97,10 +101,8 @@ class CnnJob:
         return dict(zip(self.outputs, session.run(list(self.outputs), self.feeds)))
 
     def error(self, outputs, expected):
-        """The largest difference, relative to the largest value. NaN is an infinite error."""
-        worst = max(float(np.abs(outputs[name] - values).max() / np.abs(values).max())
-                    for name, values in expected.items())
-        return worst if math.isfinite(worst) else math.inf
+        from networks.compare import error
+        return max(error(outputs[name], values) for name, values in expected.items())
 
     def bound_of(self, contestant):
         return BOUND

@@ -9,7 +9,8 @@ import math
 
 from benchmarks import machine, report
 from benchmarks.cnn_cases import case_named
-from benchmarks.report import TITLES, best_peer, heading, milliseconds, table, timed  # noqa: F401 (run.py asks for it)
+from benchmarks.report import TITLES, best_peer, cells, milliseconds, table
+from benchmarks.report import heading  # noqa: F401 (run.py asks for it)
 
 PAGE_FILE = "CNN_RESULTS.md"
 MiB = 2**20
@@ -23,12 +24,12 @@ def at_most(result):
     return case_named(result["case"]).at_most
 
 
-def line(result):
-    return report.result_line(result, at_most(result))
+def line(result, names):
+    return report.result_line(result, names, at_most(result))
 
 
 def times_table(results, names):
-    rows = [[title(result), *(timed(result["contestants"][name]) for name in names),
+    rows = [[title(result), *cells(result, names, report.timed),
              *report.verdict(result, at_most(result))] for result in results["cases"]]
     return table(["network", *(TITLES[name] for name in names), "paired", "ratio", "at most", "met"], rows)
 
@@ -89,23 +90,23 @@ def scaling_table(results, names):
     """Times by thread count, and how many times faster than on the fewest."""
     counts = sorted({int(count) for result in results["cases"] for found in result["contestants"].values()
                      for count in found["by_threads"]})
-    rows = []
-    for result in results["cases"]:
-        row = [title(result)]
-        for name in names:
-            seconds = {int(count): value for count, value in result["contestants"][name]["by_threads"].items()}
-            row += [milliseconds(seconds[count]) for count in counts]
-            row.append(f"{seconds[counts[0]] / seconds[counts[-1]]:.2f}")
-        rows.append(row)
+    rows = [[title(result), *(cell for name in names for cell in scaling_cells(result, name, counts))]
+            for result in results["cases"]]
     head = [column for name in names
             for column in [*(f"{TITLES[name]}, {count}" for count in counts), f"{counts[0]} to {counts[-1]}"]]
     return table(["network", *head], rows)
 
 
+def scaling_cells(result, name, counts):
+    if name not in result["contestants"]:
+        return ["-"] * (len(counts) + 1)
+    seconds = {int(count): value for count, value in result["contestants"][name]["by_threads"].items()}
+    return [*(milliseconds(seconds[count]) for count in counts), f"{seconds[counts[0]] / seconds[counts[-1]]:.2f}"]
+
+
 def start_table(results, names):
     rows = [[title(result),
-             *(milliseconds(result["contestants"][name]["start_seconds"]) for name in names),
-             *(f"{result['contestants'][name]['bytes_beyond_weights'] / MiB:.1f}" for name in names)]
+             *cells(result, names, report.start_milliseconds), *cells(result, names, report.mebibytes_beyond_weights)]
             for result in results["cases"]]
     return table(["network", *(f"{TITLES[name]}, {unit}" for unit in ("ms", "MiB") for name in names)], rows)
 
@@ -126,8 +127,7 @@ def module_table(results):
 
 
 def error_table(results, names):
-    rows = [[title(result), *(f"{result['contestants'][name]['error']:.1e}" for name in names)]
-            for result in results["cases"]]
+    rows = [[title(result), *cells(result, names, report.error_shown)] for result in results["cases"]]
     return table(["network", *(TITLES[name] for name in names)], rows)
 
 
@@ -191,21 +191,20 @@ arena, and 1.5 MB in the module beyond packed weights.
 
 ## Errors
 
-The largest difference from ONNX Runtime on one thread, relative to the largest probability. One that is over {bound:g}
-ends the case.
+The largest difference from ONNX Runtime on one thread: relative to the largest probability, or of a detection's score
+and corners, each compared with the nearest one of its class. One that is over {bound:g} ends the case.
 
 {errors}
 """
 
 
 def page(results):
-    names = list(results["cases"][0]["contestants"])
-    versions = {name: found["version"] for name, found in results["cases"][0]["contestants"].items()}
+    names = list(report.versions(results))
     described = results["machine"]
     return PAGE.format(
         command=results["command"], date=results["date"], cpu=described["cpu"], cpus=described["cpus"],
         caches=", ".join(described["caches"]), system=described["system"],
-        versions=", ".join(f"{TITLES[name]} {versions[name]}" for name in names), times=times_table(results, names),
+        versions=report.versions_shown(results), times=times_table(results, names),
         peak=2e-9 * peak(results), read=memory_rate(results), limits=limit_table(results),
         layers=layers_table(results), scaling=scaling_table(results, names), starts=start_table(results, names),
         modules=module_table(results), bound=results["cases"][0]["bound"],

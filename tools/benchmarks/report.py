@@ -50,6 +50,29 @@ def timed(found):
     return f"{milliseconds(found['median_seconds'])} ({found['threads']})"
 
 
+def cells(result, names, shown):
+    """What is shown of each contestant's figures, - where it did not take part."""
+    figures = (result["contestants"].get(name) for name in names)
+    return ["-" if found is None else shown(found) for found in figures]
+
+
+def start_milliseconds(found):
+    return milliseconds(found["start_seconds"])
+
+
+def mebibytes_beyond_weights(found):
+    return f"{found['bytes_beyond_weights'] / 2**20:.1f}"
+
+
+def error_shown(found):
+    return f"{found['error']:.1e}"
+
+
+def versions(results):
+    """Name -> version, of all that took part in a case."""
+    return {name: found["version"] for result in results["cases"] for name, found in result["contestants"].items()}
+
+
 def verdict(result, at_most):
     """Paired ratio, ratio, at most, met."""
     of_peer = ratio(result)
@@ -66,12 +89,12 @@ def heading(names):
     return f"{'milliseconds (threads)':24}{columns}  paired   ratio  at most  met"
 
 
-def line(result):
-    return result_line(result, case_named(result["case"]).at_most)
+def line(result, names):
+    return result_line(result, names, case_named(result["case"]).at_most)
 
 
-def result_line(result, at_most):
-    columns = "".join(f"{timed(found):>17}" for found in result["contestants"].values())
+def result_line(result, names, at_most):
+    columns = "".join(f"{cell:>17}" for cell in cells(result, names, timed))
     paired, of_peer, shown, reached = verdict(result, at_most)
     return f"{result['case']:24}{columns}{paired:>8}{of_peer:>8}{shown:>9}  {reached}"
 
@@ -85,7 +108,7 @@ def table(head, rows):
 
 
 def times_table(results, names):
-    rows = [[title(result), *(timed(result["contestants"][name]) for name in names), *verdict(result, case_named(result["case"]).at_most)]
+    rows = [[title(result), *cells(result, names, timed), *verdict(result, case_named(result["case"]).at_most)]
             for result in results["cases"]]
     return table(["case", *(TITLES[name] for name in names), "paired", "ratio", "at most", "met"], rows)
 
@@ -110,16 +133,14 @@ def roofline_table(results):
 
 def start_table(results, names):
     rows = [[title(result),
-             *(milliseconds(result["contestants"][name]["start_seconds"]) for name in names),
-             *(f"{result['contestants'][name]['bytes_beyond_weights'] / 2**20:.1f}" for name in names)]
+             *cells(result, names, start_milliseconds), *cells(result, names, mebibytes_beyond_weights)]
             for result in results["cases"]]
     head = [f"{TITLES[name]}, {unit}" for unit in ("ms", "MiB") for name in names]
     return table(["case", *head], rows)
 
 
 def error_table(results, names):
-    rows = [[title(result), *(f"{result['contestants'][name]['error']:.1e}" for name in names),
-             f"{result['bound']:.1e}"] for result in results["cases"]]
+    rows = [[title(result), *cells(result, names, error_shown), f"{result['bound']:.1e}"] for result in results["cases"]]
     return table(["case", *(TITLES[name] for name in names), "bound"], rows)
 
 
@@ -134,6 +155,10 @@ def machine_table(described):
         for core in cores:
             rows[-1] += [f"{core['read'][k]['forward']:.0f}", f"{core['read'][k]['alternating']:.0f}"]
     return table(head, rows)
+
+
+def versions_shown(results):
+    return ", ".join(f"{TITLES[name]} {version}" for name, version in versions(results).items())
 
 
 PAGE = """# Recurrent layers: rnncc and its peers
@@ -188,13 +213,12 @@ The largest difference from double precision, relative to the largest value wher
 
 
 def page(results):
-    names = list(results["cases"][0]["contestants"])
-    versions = {name: found["version"] for name, found in results["cases"][0]["contestants"].items()}
+    names = list(versions(results))
     described = results["machine"]
     return PAGE.format(
         command=results["command"], date=results["date"], cpu=described["cpu"], cpus=described["cpus"],
         caches=", ".join(described["caches"]), system=described["system"],
-        versions=", ".join(f"{TITLES[name]} {versions[name]}" for name in names), times=times_table(results, names),
+        versions=versions_shown(results), times=times_table(results, names),
         roofline=roofline_table(results), reads=machine_table(described), starts=start_table(results, names),
         errors=error_table(results, names))
 

@@ -46,6 +46,7 @@ def module_facts(case, folder, described):
 def measure(case, given, contestants, described):
     """The case's result, or a disagreement or failure under that name."""
     folder = environment.BUILD / "bench" / case.name
+    contestants = [name for name in contestants if name not in getattr(case, "without", ())]
     try:
         compile_seconds = prepare(case, folder, given, contestants)
     except Failed as reason:
@@ -92,7 +93,7 @@ def run(given, words):
         result = measure(case, given, contestants, results["machine"])
         if "contestants" in result:
             results["cases"].append(result)
-            print(reporter.line(result), flush=True)
+            print(reporter.line(result, contestants), flush=True)
         else:
             problems.append(result)
             print(f"tools/bench: {result.get('disagreement') or result['failure']}", file=sys.stderr)

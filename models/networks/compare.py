@@ -1,0 +1,33 @@
+# SPDX-License-Identifier: MIT
+"""How far the output of a network is from what another program computes of the same weights and image.
+
+Detections are discrete: where two scores differ by less than rounding does, their rows may change places, and of two
+that compete for the last row either may get it. So each detection is compared with the nearest one of its class on the
+other side; one that is beyond the other side's last row, where that side is full, with the score of that row; and one
+that is below what is a detection at all, with that score. What remains is that rounding may decide which of two
+boxes that overlap is out, and whether they overlap by enough: such an image is unfit for a comparison.
+"""
+import numpy
+
+from networks.ssd import LEAST
+
+
+def error(got, expected):
+    """Of probabilities [N,classes], relative to the largest; of detections [N,BEST,6], as they are. NaN is an infinite
+    error."""
+    if got.shape != expected.shape or not numpy.isfinite(got).all():
+        return numpy.inf
+    if got.ndim < 3:
+        return float(numpy.abs(got - expected).max() / numpy.abs(expected).max())
+    return max(max(distance(a, b), distance(b, a)) for a, b in zip(got, expected))
+
+
+def distance(rows, others):
+    """The largest, over the detections of an image, of the distances to the nearest of the others."""
+    cut = max(others[-1, 1], LEAST)
+    return max((min(abs(row[1] - cut), nearest(row, others)) for row in rows if row[1] > 0), default=0.0)
+
+
+def nearest(row, others):
+    same = others[(others[:, 0] == row[0]) & (others[:, 1] > 0)]
+    return float(numpy.abs(same[:, 1:] - row[1:]).max(axis=1).min(initial=numpy.inf))
