@@ -1,7 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Maximum, mean or norm over windows, NCDHW. An output row is filled in place, window point by window point: each is
- * one vectorised sweep over the columns whose point lies in the input. NaN in a window makes the result NaN.
+ * Maximum, mean or norm over windows, NCDHW. NaN in a window makes the result NaN.
+ *
+ * Maxima and means of floats are made COLUMNS outputs at a time: the rows of their windows are combined first, into one
+ * element for each column of input, where padding counts as nothing; then the columns of each window.
+ *
+ * Else an output row is filled in place, window point by window point: each is one sweep over the columns whose point
+ * lies in the input.
  */
 #include "kernel.h"
 #include "simd/math.h"
@@ -34,6 +39,13 @@ enum { DILATION_W = 1 };
 enum { KIND = 0 };
 /* legal: 1..1024 */
 enum { P = 2 };
+
+/* Outputs that are made at once, whole vectors of them; 0: by sweeps. T is float then, and KIND not 3.
+ * legal: 0 64 */
+enum { COLUMNS = 64 };
+
+/* Input columns of so many outputs, one that is loaded beside them, and a vector that may be written past them. */
+enum { SPAN = COLUMNS ? (COLUMNS - 1) * STRIDE_W + (WINDOW_W - 1) * DILATION_W + 2 + LANES : 1 };
 
 typedef struct Pool {
   const T *x;
@@ -83,9 +95,20 @@ static void sweep(const T *restrict x, T *restrict y, int64_t first, int64_t wid
   }
 }
 
+static void divide_floats(float *y, int64_t count, float by) {
+  for (int64_t i = 0; i < count; i += LANES) {
+    int n = (int)min_i64(LANES, count - i);
+    vstore_n(y + i, vdiv(vload_n(y + i, n), vset(by)), n);
+  }
+}
+
 /* Divides columns begin..end-1, whose windows all count the same points or are counted one by one. */
 static void divide_columns(const Pool *p, T *y, int64_t in_rows, int64_t begin, int64_t end, bool alike) {
   bool padded = KIND == 2;
+  if (COLUMNS && alike) {
+    divide_floats((float *)(void *)(y + begin), end - begin, (float)(in_rows * WINDOW_W));
+    return;
+  }
   for (int64_t o = begin; o < end; o++) {
     int64_t in_columns = alike ? WINDOW_W
                                : points(o, WINDOW_W, STRIDE_W, DILATION_W, p->width, p->left, padded ? p->right : 0,
@@ -116,8 +139,82 @@ static void root_row(const Pool *p, T *y) {
   }
 }
 
-static void pool_row(const Pool *p, int64_t volume, int64_t plane, int64_t row) {
-  T *y = p->y + ((volume * p->out_d + plane) * p->out_h + row) * p->out_w;
+/* ---- rows first, then columns ---- */
+
+/* The rows of an output row's windows that lie in the input: `planes` times `rows` of them, from x on. */
+typedef struct Rows {
+  const float *x;
+  int64_t planes, rows, width, row, plane; /* row, plane: elements from one to the next */
+} Rows;
+
+static inline int64_t first_inside(int64_t begin, int64_t dilation) {
+  return begin < 0 ? ceil_div(-begin, dilation) : 0;
+}
+
+static Rows rows_of(const Pool *p, const T *volume, int64_t plane, int64_t row) {
+  int64_t depth = plane * STRIDE_D - p->front, height = row * STRIDE_H - p->top;
+  int64_t q = first_inside(depth, DILATION_D), r = first_inside(height, DILATION_H);
+  const T *x = volume + ((depth + q * DILATION_D) * p->height + height + r * DILATION_H) * p->width;
+  return (Rows){.x = (const float *)(const void *)x,
+                .planes = points(plane, WINDOW_D, STRIDE_D, DILATION_D, p->depth, p->front, 0, 0),
+                .rows = points(row, WINDOW_H, STRIDE_H, DILATION_H, p->height, p->top, 0, 0),
+                .width = p->width,
+                .row = DILATION_H * p->width,
+                .plane = DILATION_D * p->height * p->width};
+}
+
+SIMD_FUNCTION vec nothing(void) { return vset(KIND == 0 ? -__builtin_inff() : 0); }
+SIMD_FUNCTION vec combine(vec a, vec b) { return KIND == 0 ? vmax(a, b) : vadd(a, b); }
+
+SIMD_FUNCTION vec combine_rows(const Rows *rows, int64_t column, int n) {
+  vec result = nothing();
+  for (int64_t q = 0; q < rows->planes; q++) {
+    for (int64_t r = 0; r < rows->rows; r++) {
+      const float *x = rows->x + q * rows->plane + r * rows->row + column;
+      result = combine(result, n == LANES ? vload(x) : vload_n(x, n));
+    }
+  }
+  return result;
+}
+
+/* down[i]: of column first + i, of which there are `count`. */
+static void combine_span(const Rows *rows, float down[SPAN], int64_t first, int64_t count) {
+  int64_t begin = min_i64(max_i64(-first, 0), count), end = max_i64(begin, min_i64(rows->width - first, count));
+  for (int64_t i = begin; i < end; i += LANES)
+    vstore(down + i, combine_rows(rows, first + i, (int)min_i64(LANES, end - i)));
+  for (int64_t i = 0; i < begin; i += LANES) vstore_n(down + i, nothing(), (int)min_i64(LANES, begin - i));
+  for (int64_t i = end; i < count; i += LANES) vstore(down + i, nothing());
+}
+
+/* Every STRIDE_W-th. */
+SIMD_FUNCTION vec load_strided(const float *down) {
+  if (STRIDE_W == 1) return vload(down);
+  if (STRIDE_W == 2) return vload_even(down);
+  float lanes[LANES];
+  for (int i = 0; i < LANES; i++) lanes[i] = down[i * STRIDE_W];
+  return vload(lanes);
+}
+
+/* Outputs column..column + count - 1, of which there are at most COLUMNS. */
+static void combine_windows(const Pool *p, const Rows *rows, float *y, int64_t column, int64_t count) {
+  float down[SPAN];
+  combine_span(rows, down, column * STRIDE_W - p->left, (count - 1) * STRIDE_W + (WINDOW_W - 1) * DILATION_W + 1);
+  for (int64_t o = 0; o < count; o += LANES) {
+    vec result = load_strided(down + o * STRIDE_W);
+    for (int64_t s = 1; s < WINDOW_W; s++) result = combine(result, load_strided(down + o * STRIDE_W + s * DILATION_W));
+    vstore_n(y + column + o, result, (int)min_i64(LANES, count - o));
+  }
+}
+
+static void combine_row(const Pool *p, T *y, int64_t volume, int64_t plane, int64_t row) {
+  Rows rows = rows_of(p, p->x + volume * p->depth * p->height * p->width, plane, row);
+  for (int64_t column = 0; column < p->out_w; column += COLUMNS)
+    combine_windows(p, &rows, (float *)(void *)y, column, min_i64(COLUMNS, p->out_w - column));
+}
+
+/* ---- by sweeps ---- */
+
+static void sweep_row(const Pool *p, T *y, int64_t volume, int64_t plane, int64_t row) {
   for (int64_t o = 0; o < p->out_w; o++) y[o] = KIND == 0 ? least() : 0;
   for (int64_t qr = 0; qr < WINDOW_D * WINDOW_H; qr++) {
     int64_t depth = plane * STRIDE_D - p->front + qr / WINDOW_H * DILATION_D;
@@ -126,6 +223,14 @@ static void pool_row(const Pool *p, int64_t volume, int64_t plane, int64_t row) 
     const T *x = p->x + ((volume * p->depth + depth) * p->height + height) * p->width;
     for (int64_t s = 0; s < WINDOW_W; s++) sweep(x, y, s * DILATION_W - p->left, p->width, p->out_w);
   }
+}
+
+static void pool_row(const Pool *p, int64_t volume, int64_t plane, int64_t row) {
+  T *y = p->y + ((volume * p->out_d + plane) * p->out_h + row) * p->out_w;
+  if (COLUMNS)
+    combine_row(p, y, volume, plane, row);
+  else
+    sweep_row(p, y, volume, plane, row);
   if (KIND == 1 || KIND == 2) divide_row(p, y, plane, row);
   if (KIND == 3) root_row(p, y);
 }

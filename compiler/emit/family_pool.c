@@ -110,6 +110,15 @@ static void call_volumes(Graph *graph, KernelCall *call, const Node *node, const
   call_dim(call, "out_w", axes[0].out);
 }
 
+/* As in templates/pool_plain.c. The input columns of so many outputs stand on the stack. */
+enum { PLAIN_COLUMNS = 64, MOST_SPAN = 4096 };
+
+static int64_t plain_columns(const Node *node, const ConvAxis *w) {
+  int64_t span = (PLAIN_COLUMNS - 1) * w->stride + (w->kernel - 1) * w->dilation;
+  bool float_sums = node->inputs[0]->dtype == RNNCC_F32 && pool_kind(node) != KIND_NORM;
+  return float_sums && span <= MOST_SPAN ? PLAIN_COLUMNS : 0;
+}
+
 static void emit_plain(Emitter *emitter, Node *node) {
   Graph *graph = emitter_graph(emitter);
   Window window = window_of(graph, node);
@@ -123,6 +132,7 @@ static void emit_plain(Emitter *emitter, Node *node) {
     kernel_knob(spec, "COLUMN_MAJOR", node_int(node, "storage_order") != 0);
   } else {
     kernel_knob(spec, "KIND", pool_kind(node));
+    kernel_knob(spec, "COLUMNS", plain_columns(node, &axes[0]));
     if (pool_kind(node) == KIND_NORM) kernel_knob(spec, "P", node_int(node, "p"));
   }
   KernelCall *call = kernel_call(emitter, node, spec);

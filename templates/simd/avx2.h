@@ -20,6 +20,11 @@ SIMD_FUNCTION vmask vmask_first(int n) {
 }
 SIMD_FUNCTION vec vload_n(const float *p, int n) { return _mm256_maskload_ps(p, _mm256_castps_si256(vmask_first(n))); }
 SIMD_FUNCTION void vstore_n(float *p, vec v, int n) { _mm256_maskstore_ps(p, _mm256_castps_si256(vmask_first(n)), v); }
+/* The shuffle works in each half: 0 2 8 10 | 4 6 12 14; the permutation puts the pairs in order. */
+SIMD_FUNCTION vec vload_even(const float *p) {
+  __m256 pairs = _mm256_shuffle_ps(vload(p), vload(p + 8), 0x88);
+  return _mm256_castpd_ps(_mm256_permute4x64_pd(_mm256_castps_pd(pairs), 0xd8));
+}
 SIMD_FUNCTION void vprefetch(const void *p) { _mm_prefetch((const char *)p, _MM_HINT_T0); }
 
 SIMD_FUNCTION vec vadd(vec a, vec b) { return _mm256_add_ps(a, b); }

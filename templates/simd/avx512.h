@@ -17,6 +17,10 @@ SIMD_FUNCTION vec vbroadcast_load(const float *p) { return _mm512_set1_ps(*p); }
 SIMD_FUNCTION vmask vmask_first(int n) { return (vmask)((1u << n) - 1); }
 SIMD_FUNCTION vec vload_n(const float *p, int n) { return _mm512_maskz_loadu_ps(vmask_first(n), p); }
 SIMD_FUNCTION void vstore_n(float *p, vec v, int n) { _mm512_mask_storeu_ps(p, vmask_first(n), v); }
+SIMD_FUNCTION vec vload_even(const float *p) {
+  __m512i even = _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
+  return _mm512_permutex2var_ps(vload(p), even, vload(p + 16));
+}
 SIMD_FUNCTION void vprefetch(const void *p) { _mm_prefetch((const char *)p, _MM_HINT_T0); }
 
 SIMD_FUNCTION vec vadd(vec a, vec b) { return _mm512_add_ps(a, b); }

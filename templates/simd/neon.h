@@ -28,6 +28,7 @@ SIMD_FUNCTION void vstore_n(float *p, vec v, int n) {
   vst1q_f32(lane, v);
   for (int i = 0; i < n; i++) p[i] = lane[i];
 }
+SIMD_FUNCTION vec vload_even(const float *p) { return vld2q_f32(p).val[0]; }
 SIMD_FUNCTION void vprefetch(const void *p) { __builtin_prefetch(p); }
 
 SIMD_FUNCTION vec vadd(vec a, vec b) { return vaddq_f32(a, b); }

@@ -34,6 +34,11 @@ SIMD_FUNCTION vec vload_n(const float *p, int n) {
 SIMD_FUNCTION void vstore_n(float *p, vec v, int n) {
   for (int i = 0; i < n; i++) p[i] = v[i];
 }
+SIMD_FUNCTION vec vload_even(const float *p) {
+  vec v;
+  for (int i = 0; i < LANES; i++) v[i] = p[2 * i];
+  return v;
+}
 SIMD_FUNCTION void vprefetch(const void *p) { __builtin_prefetch(p); }
 
 SIMD_FUNCTION vec vadd(vec a, vec b) { return a + b; }

@@ -9,6 +9,7 @@
  *   vload(p) vstore(p, v)       LANES floats at p, of any alignment
  *   vload_n(p, n)               the first n of LANES, 0 <= n <= LANES, zero in the others; touches no byte beyond
  *   vstore_n(p, v, n)           likewise
+ *   vload_even(p)               every second of 2 LANES floats at p, from the first
  *   vbroadcast_load(p)          all lanes *p
  *   vadd vsub vmul vdiv vsqrt   IEEE, round to nearest
  *   vfma(acc, a, b)             acc + a * b in one rounding (plain: two where the CPU has no FMA)

@@ -282,6 +282,15 @@ static void loads_need_no_alignment(void) {
   tap_case(right, "loads_need_no_alignment", "at multiples of 4 bytes");
 }
 
+static void vload_even_takes_every_second(void) {
+  float x[2 * LANES], out[LANES];
+  bool right = true;
+  for (int i = 0; i < 2 * LANES; i++) x[i] = (float)i;
+  vstore(out, vload_even(x));
+  for (int i = 0; i < LANES; i++) right = right && out[i] == (float)(2 * i);
+  tap_case(right, "vload_even_takes_every_second", "of %d", 2 * LANES);
+}
+
 int main(void) {
   if (!isa_runs_here()) return puts("1..0 # SKIP this CPU lacks the instructions"), 0;
   for (int i = 0; i < N_OPS; i++) lanes_agree_with_plain_c(&ops[i]);
@@ -293,5 +302,6 @@ int main(void) {
   vany_sees_each_lane();
   parts_touch_nothing_beyond();
   loads_need_no_alignment();
+  vload_even_takes_every_second();
   return tap_end();
 }
