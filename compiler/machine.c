@@ -69,6 +69,40 @@ static void read_vendor(char vendor[13]) {
   vendor[12] = 0;
 }
 
+/* Three leaves of cpuid hold 16 characters each. */
+static void read_brand(char brand[49]) {
+  unsigned words[12] = {0};
+#if defined __x86_64__
+  for (unsigned i = 0; i < 3; i++)
+    __get_cpuid(0x80000002 + i, &words[4 * i], &words[4 * i + 1], &words[4 * i + 2], &words[4 * i + 3]);
+#endif
+  memcpy(brand, words, 48);
+  brand[48] = 0;
+}
+
+/* Family, model and stepping in one number; of an ARM core its MIDR. */
+static uint64_t cpu_signature(void) {
+#if defined __x86_64__
+  unsigned signature = 0, b, c, d;
+  __get_cpuid(1, &signature, &b, &c, &d);
+  return signature;
+#else
+  char word[32];
+  read_word("/sys/devices/system/cpu/cpu0/regs/identification/midr_el1", word, sizeof word);
+  return strtoull(word, NULL, 16);
+#endif
+}
+
+const char *machine_cpu_name(Arena *arena) {
+  char vendor[13], brand[49];
+  read_vendor(vendor);
+  read_brand(brand);
+  char *name = arena_format(arena, "%s (%s %llx)", brand, vendor, (unsigned long long)cpu_signature());
+  for (char *c = name; *c; c++)
+    if (*c < ' ' || *c > '~' || *c == '"' || *c == '\\') *c = ' ';
+  return name;
+}
+
 static void find_speeds(Machine *machine, const Target *target) {
   char vendor[13];
   read_vendor(vendor);

@@ -2,11 +2,13 @@
 /*
  * The machine that a module is planned for, in the numbers that schedules are chosen by. Caches and cores are this
  * machine's for --target=native, and speeds those of its kind of CPU where a table has it; the rest is what the target
- * is typically like. Nothing is measured, so that a plan does not depend on what else runs while it is made.
+ * is typically like. Nothing is measured here, so that a plan does not depend on what else runs while it is made; what
+ * was measured once, `rnncc targets --calibrate` leaves in a file (machine_file.h).
  */
 #ifndef RNNCC_MACHINE_H
 #define RNNCC_MACHINE_H
 
+#include "support/arena.h"
 #include "targets.h"
 
 typedef struct Machine {
@@ -20,5 +22,9 @@ typedef struct Machine {
 
 /* native: caches and cores are to be those found here. threads: 0, or how many to plan for. */
 Machine machine_of(const Target *target, bool native, int threads);
+
+/* What kind of CPU this is, to be told from others: name, vendor, family, model and stepping. Printable, without quotes
+ * and backslashes. */
+const char *machine_cpu_name(Arena *arena);
 
 #endif

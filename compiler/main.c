@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* rnncc: a model file becomes a shared object. This file is the table of contents. */
+#include "calibrate.h"
 #include "emit/unit.h"
 #include "inspect.h"
 #include "link/toolchain.h"
@@ -127,7 +128,10 @@ int main(int argc, char **argv) {
     tune(&options, arena);
     break;
   case VERB_TARGETS:
-    inspect_targets();
+    if (options.calibrate)
+      calibrate(arena, options.output, options.budget_seconds);
+    else
+      inspect_targets();
     break;
   }
   arena_free(arena);

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "convolution/form.h"
+#include "machine_file.h"
 #include "passes.h"
 #include "recurrent/variant.h"
 #include "support/diagnostics.h"
@@ -17,7 +18,7 @@ static const char help_text[] =
     "usage: rnncc [compile] MODEL.onnx|MODEL.json [-o MODULE.so] [options]\n"
     "       rnncc inspect MODEL [--memory[=SVG] | --explain=rnn]\n"
     "       rnncc tune --rnn MODEL [-o RECORDS.jsonl] [--budget=S]\n"
-    "       rnncc targets\n"
+    "       rnncc targets [--calibrate [-o FILE] [--budget=S]]\n"
     "\n"
     "compile (the plain form)         example: rnncc digits_rnn.json -o digits_rnn.so --target=x86-64-v3\n"
     "  -o, --output=PATH       what to write; default: the model's name with the kind's suffix; - is stdout, for h and "
@@ -26,6 +27,10 @@ static const char help_text[] =
     "      --target=TARGET     native (default) or a name that `rnncc targets` lists\n"
     "      --threads=N         plans for at most N threads; default: this machine's CPUs, or what the target usually "
     "has\n"
+    "      --machine=MACHINE   whose speeds schedules are chosen by: native (default for --target=native; as `rnncc "
+    "targets\n"
+    "                          --calibrate` measured it, if it did), typical (of the target), or a file that "
+    "--calibrate wrote\n"
     "      --tool-timeout=S    seconds that clang or the linker may take, default 300\n"
     "      --rnn=KEY=N,...     how recurrent layers run, instead of what rnncc would choose: input=ahead|step, "
     "workers,\n"
@@ -49,7 +54,13 @@ static const char help_text[] =
     "      --rnn               measures the variants of recurrent layers that are predicted to be best\n"
     "  -o, --output=PATH       where to append records; default: the model's name with .jsonl\n"
     "      --budget=S          seconds to spend, default 60\n"
-    "targets                          example: rnncc targets\n"
+    "targets                          example: rnncc targets --calibrate\n"
+    "      --calibrate         measures this machine's multiply-adds, caches and memory, for plans made on it from "
+    "then "
+    "on\n"
+    "  -o, --output=PATH       where to write that; default: $XDG_CACHE_HOME/rnncc/machine.json, in ~/.cache if not "
+    "set\n"
+    "      --budget=S          seconds to measure, default 6\n"
     "looking inside                   example: rnncc m.json -o m.so --dump-after=fuse_epilogue\n"
     "      --dump-after=PASS   prints the graph after that pass to stderr; `--dump-after=list` lists the passes\n"
     "      --verify-each       checks the graph's invariants after every pass\n"
@@ -68,6 +79,8 @@ enum {
   OPT_FREEZE,
   OPT_TARGET,
   OPT_THREADS,
+  OPT_MACHINE,
+  OPT_CALIBRATE,
   OPT_TIMEOUT,
   OPT_RNN,
   OPT_CONV,
@@ -92,6 +105,8 @@ static const struct option long_options[] = {
     {"target", required_argument, NULL, OPT_TARGET},
     {"tool-timeout", required_argument, NULL, OPT_TIMEOUT},
     {"threads", required_argument, NULL, OPT_THREADS},
+    {"machine", required_argument, NULL, OPT_MACHINE},
+    {"calibrate", no_argument, NULL, OPT_CALIBRATE},
     {"rnn", optional_argument, NULL, OPT_RNN},
     {"no-winograd", no_argument, NULL, OPT_NO_WINOGRAD},
     {"budget", required_argument, NULL, OPT_BUDGET},
@@ -271,6 +286,12 @@ static void set_option(Options *options, Arena *arena, int option, const char *a
   case OPT_THREADS:
     set_threads(options, argument);
     break;
+  case OPT_MACHINE:
+    options->machine_given = argument;
+    break;
+  case OPT_CALIBRATE:
+    options->calibrate = true;
+    break;
   case OPT_TIMEOUT:
     set_timeout(options, argument);
     break;
@@ -321,7 +342,9 @@ static void check_verb(const Options *options) {
   if (tunes && options->variant) usage_error("tune: --rnn=%s would leave nothing to choose", options->variant);
   if (tunes && options->schedules) usage_error("tune: --schedules=%s is for compiling", options->schedules);
   if (!tunes && options->tune_rnn) usage_error("--rnn: KEY=VALUE is due; without it goes with `rnncc tune`%s", "");
-  if (!tunes && options->budget_seconds > 0) usage_error("--budget goes with `rnncc tune`%s", "");
+  if (options->calibrate && options->verb != VERB_TARGETS) usage_error("--calibrate goes with `rnncc targets`%s", "");
+  if (!tunes && !options->calibrate && options->budget_seconds > 0)
+    usage_error("--budget goes with `rnncc tune` and --calibrate%s", "");
 }
 
 static void check_output(const Options *options) {
@@ -340,9 +363,10 @@ Options parse_options(Arena *arena, int argc, char **argv) {
     set_option(&options, arena, option, optarg);
   take_words(&options, argv + optind, argc - optind);
   check_verb(&options);
-  if (!(options.budget_seconds > 0)) options.budget_seconds = 60;
+  if (!(options.budget_seconds > 0)) options.budget_seconds = options.calibrate ? 6 : 60;
   check_output(&options);
   if (!options.target) set_target(&options, "native");
-  options.machine = machine_of(options.target, options.native, options.threads);
+  if (options.verb != VERB_TARGETS)
+    options.machine = machine_choose(arena, options.machine_given, options.target, options.native, options.threads);
   return options;
 }

@@ -21,11 +21,13 @@ typedef struct Options {
   EmitKind emit;
   const Target *target;
   Machine machine;                /* what is planned for: this one's caches and CPUs for native */
+  const char *machine_given;      /* --machine=; NULL: not given */
+  bool calibrate;                 /* targets: measure this machine */
   const char *variant;            /* what --rnn forces, in the form of recurrent/variant.h; NULL: nothing */
   const char *conv_form;          /* --conv=, checked; NULL: not given */
   bool no_winograd;               /* convolutions are computed as they are defined */
   bool tune_rnn;                  /* tune: the recurrent layers */
-  double budget_seconds;          /* tune: for building and measuring */
+  double budget_seconds;          /* tune: for building and measuring; --calibrate: for measuring */
   const char *schedules;          /* file of schedule records; NULL: none */
   const ScheduleRecords *records; /* read from there by main.c, or made by the tuner */
   const char *runtime;            /* object file of the runtime that the tuner has built; NULL: none */

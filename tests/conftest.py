@@ -37,6 +37,7 @@ def pytest_configure():
     inherit this."""
     os.environ.setdefault("RNNCC_CLANG", str(ROOT / "tests" / "support" / "once_clang"))
     os.environ.setdefault("ONCE_CLANG_CACHE", str(build_directory().resolve()))
+    os.environ["XDG_CACHE_HOME"] = "/dev/null"  # plans must not depend on what was measured on this machine
 
 
 def pytest_addoption(parser):
@@ -100,9 +101,10 @@ def aarch64_rnnrun(module_cache):
     with open(module_cache / "rnnrun-aarch64.lock", "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not path.exists():
-            sources = sorted((ROOT / "tools" / "rnnrun").glob("*.c"))
+            tools = ROOT / "tools"
+            sources = sorted([*(tools / "rnnrun").glob("*.c"), *(tools / "speed").glob("*.c")])
             subprocess.run(["clang-19", "--target=aarch64-linux-gnu", "-fuse-ld=lld", "-std=gnu11", "-O1", "-D_GNU_SOURCE",
-                            f"-I{ROOT}/runtime", "-o", path, *sources], check=True)
+                            f"-I{ROOT}/runtime", f"-I{tools}/speed", "-o", path, *sources], check=True)
     return program("qemu-aarch64", "-L", sysroot, path)
 
 

@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "peak.h"
 #include "session.h"
+#include "speed.h"
 #include "support.h"
 #include "tensors.h"
 #include "trace.h"
@@ -99,7 +99,7 @@ int profile_verb(const Arguments *arguments) {
   Profile profile = profile_runs(&session, inputs, outputs, arguments->runs);
   if (arguments->trace) write_trace(arguments->trace, info->name, profile.fastest, profile.count);
   int threads = session.api->model_threads(session.model);
-  double peak = peak_gflops(info->isa, threads);
+  double peak = threads * speed_multiply_add(info->isa, threads);
   print_table(&profile, arguments->runs, peak);
   print_peak(info, threads, peak);
 

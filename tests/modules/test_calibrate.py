@@ -1,0 +1,144 @@
+# SPDX-License-Identifier: MIT
+"""What `rnncc targets --calibrate` measures is used where it is of this machine, and nowhere else."""
+import json
+import os
+import re
+
+import pytest
+
+TARGET = "x86-64-v3"  # of the machine that the tests' files are of
+
+
+@pytest.fixture
+def model(root):
+    return root / "models" / "digits_rnn.json"
+
+
+@pytest.fixture(scope="session")
+def measured(rnncc, tmp_path_factory):
+    """A file as --calibrate writes it, with its output."""
+    cache = tmp_path_factory.mktemp("cache")
+    done = rnncc("targets", "--calibrate", "--budget=0.01", env={**os.environ, "XDG_CACHE_HOME": str(cache)})
+    assert done.returncode == 0, done.stderr
+    return json.loads((cache / "rnncc" / "machine.json").read_text()), done.stdout
+
+
+@pytest.fixture
+def explained(rnncc, model, tmp_path):
+    """explained(text of the user's file or None, options) -> the finished process of --explain=rnn, which prints
+    predicted times."""
+
+    def explain(text, *options):
+        folder = tmp_path / "rnncc"
+        folder.mkdir(exist_ok=True)
+        (folder / "machine.json").unlink(missing_ok=True)
+        if text is not None:
+            (folder / "machine.json").write_text(text)
+        return rnncc("inspect", model, "--explain=rnn", *options, env={**os.environ, "XDG_CACHE_HOME": str(tmp_path)})
+
+    return explain
+
+
+def slow(machine):
+    """The same machine with a hundredth of the multiply-adds, for all targets."""
+    targets = {name: {**speeds, "gflops": max(0.02, speeds["gflops"] / 100)}
+               for name, speeds in machine["targets"].items()}
+    return {**machine, "targets": targets}
+
+
+def test_every_target_that_runs_here_has_plausible_speeds(measured, rnncc):
+    machine, printed = measured
+    assert machine["targets"]
+    for name, speeds in machine["targets"].items():
+        assert name in printed and name in rnncc("targets").stdout
+        assert 0.1 < speeds["ghz"] < 10 and speeds["gflops"] > speeds["ghz"]
+        assert speeds["l1_gbps"] > speeds["dram_gbps"] > 0.1
+        assert speeds["barrier_ns"] > 1
+
+
+def test_the_users_file_changes_plans_for_native_alone(measured, explained):
+    machine, _ = measured
+    nothing, fast, slower = explained(None), explained(json.dumps(machine)), explained(json.dumps(slow(machine)))
+    assert fast.stderr == slower.stderr == ""
+    assert len({nothing.stdout, fast.stdout, slower.stdout}) == 3
+    other = f"--target={TARGET}"
+    assert explained(None, other).stdout == explained(json.dumps(slow(machine)), other).stdout
+    assert explained(None).stdout != explained(json.dumps(machine), "--machine=typical").stdout
+
+
+def test_machine_native_says_so_for_a_lower_target(measured, explained):
+    other = f"--target={TARGET}"
+    if TARGET not in measured[0]["targets"]:
+        pytest.skip(f"this CPU does not run {TARGET}")
+    got = explained(json.dumps(slow(measured[0])), other, "--machine=native")
+    assert got.stderr == "" and got.stdout != explained(None, other, "--machine=native").stdout
+
+
+def without(machine, key):
+    return {name: value for name, value in machine.items() if name != key}
+
+
+def with_speed(machine, key, value):
+    targets = {name: {**speeds, key: value} for name, speeds in machine["targets"].items()}
+    return {**machine, "targets": targets}
+
+
+# What is wrong with the file, how it comes to be, and what is said of it.
+ELSEWHERE = {
+    "another CPU": (lambda m: json.dumps({**m, "cpu": "Z80 (Zilog 1)"}), r'it is of "Z80 \(Zilog 1\)", and this is '),
+    "other caches": (lambda m: json.dumps({**m, "l2": m["l2"] * 2}), "it is of other caches"),
+    "other cores": (lambda m: json.dumps({**m, "cores": m["cores"] + 1}), r"it is of \d+ cores?, and this process has"),
+}
+BAD = {
+    "empty": (lambda m: "", "JSON|value"),
+    "truncated": (lambda m: json.dumps(m)[:-20], ""),
+    "no JSON": (lambda m: "\x00\x01machine", ""),
+    "another format": (lambda m: json.dumps({**m, "format": "rnncc"}), "the format is not rnncc-machine"),
+    "another version": (lambda m: json.dumps({**m, "version": 2}), "version|range"),
+    "no caches": (lambda m: json.dumps(without(m, "l1")), "l1"),
+    "no cores": (lambda m: json.dumps({**m, "cores": 0}), ""),
+    "no such target": (lambda m: json.dumps({**m, "targets": {}}), "it has nothing on "),
+    "a text for a number": (lambda m: json.dumps(with_speed(m, "ghz", "fast")), "a string where a number is due"),
+    "a negative speed": (lambda m: json.dumps(with_speed(m, "l2_gbps", -1)), "no machine has a l2_gbps of -1"),
+    "an absurd clock": (lambda m: json.dumps(with_speed(m, "ghz", 4000)), "no machine has a ghz of 4000"),
+    "infinite memory": (lambda m: json.dumps(m).replace('"dram_gbps": ', '"dram_gbps": 1e999, "x-was": '), ""),
+    "an unknown member": (lambda m: json.dumps({**m, "turbo": True}), "turbo"),
+}
+
+
+@pytest.mark.parametrize("what", [*ELSEWHERE, *BAD])
+def test_a_file_that_does_not_fit_is_left_aside_with_one_warning(what, measured, explained):
+    make, said = {**ELSEWHERE, **BAD}[what]
+    got, nothing = explained(make(measured[0])), explained(None)
+    assert got.returncode == 0 and got.stdout == nothing.stdout
+    assert re.fullmatch(rf".*machine\.json: warning: not used: [^\n]*({said})[^\n]*--calibrate[^\n]*\n", got.stderr)
+
+
+@pytest.mark.parametrize("what", BAD)
+def test_machine_file_refuses_a_bad_file(what, measured, explained, tmp_path):
+    make, said = BAD[what]
+    (tmp_path / "given.json").write_text(make(measured[0]))
+    got = explained(None, f"--machine={tmp_path}/given.json")
+    assert got.returncode == 2 and got.stdout == "" and re.search(f"given.json.*({said})", got.stderr, re.DOTALL)
+
+
+def test_machine_file_plans_for_the_machine_that_it_is_of(measured, explained, tmp_path):
+    machine = {**slow(measured[0]), "cpu": "Z80 (Zilog 1)", "cores": 3}
+    (tmp_path / "given.json").write_text(json.dumps(machine))
+    got = explained(None, f"--machine={tmp_path}/given.json")
+    assert got.returncode == 0 and got.stdout != explained(None).stdout
+
+
+def test_calibrate_writes_where_it_is_told(rnncc, tmp_path):
+    path = tmp_path / "here.json"
+    assert rnncc("targets", "--calibrate", "--budget=0.01", "-o", path).returncode == 0
+    assert json.loads(path.read_text())["format"] == "rnncc-machine"
+    assert rnncc("targets", "--calibrate", "--budget=0.01", "-o", tmp_path).returncode == 2
+    nowhere = rnncc("targets", "--calibrate", "--budget=0.01")  # the tests' XDG_CACHE_HOME is no folder
+    assert nowhere.returncode == 5 and "cannot make the folder" in nowhere.stderr
+
+
+@pytest.mark.parametrize("words", [["inspect", "--calibrate"], ["--calibrate"], ["targets", "--budget=1"]])
+def test_calibrate_and_its_budget_go_with_targets(words, rnncc, model):
+    done = rnncc(*words, *([] if words[0] == "targets" else [model]))
+    assert done.returncode == 2 and "goes with" in done.stderr

@@ -1,0 +1,300 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A team of threads, each on a CPU of its own, makes tries that all begin together. A try counts with the mean over the
+ * threads, so that none is told the bandwidth that another has left it.
+ */
+#include "speed.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <time.h>
+
+/* 12 chains hide the latency of two units, and fit 16 registers. */
+enum { CHAINS = 12 };
+
+#if defined __x86_64__
+#define ISA avx512
+#define TARGET __attribute__((target("avx512f,fma")))
+#define VECTOR_BYTES 64
+#include "speed_loops.h"
+#define ISA avx2
+#define TARGET __attribute__((target("avx2,fma")))
+#define VECTOR_BYTES 32
+#include "speed_loops.h"
+#endif
+#define ISA plain
+#define TARGET
+#define VECTOR_BYTES 16
+#include "speed_loops.h"
+
+enum { TRIES = 25, MOST_THREADS = 1024, HUGE_PAGE = 2 << 20 };
+static const double least_ns = 1.5e6; /* of a try */
+
+typedef struct Loops {
+  const char *isa;
+  int vector_bytes;
+  float (*read)(const float *data, size_t bytes, long passes, bool alternate);
+  float (*multiply_add)(long steps);
+} Loops;
+
+/* The best comes first. */
+static const Loops all_loops[] = {
+#if defined __x86_64__
+    {"avx512", 64, read_avx512, multiply_add_avx512},
+    {"avx2", 32, read_avx2, multiply_add_avx2},
+#endif
+#if defined __aarch64__
+    {"neon", 16, read_plain, multiply_add_plain},
+#endif
+    {"plain", 16, read_plain, multiply_add_plain},
+};
+enum { LOOPS = sizeof all_loops / sizeof *all_loops };
+
+static bool cpu_has(const char *isa) {
+#if defined __x86_64__
+  if (!strcmp(isa, "avx512")) return __builtin_cpu_supports("avx512f");
+  if (!strcmp(isa, "avx2")) return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+#endif
+  return isa != NULL;
+}
+
+static const Loops *loops_of(const char *isa) {
+  for (int i = 0; i < LOOPS; i++)
+    if (!strcmp(all_loops[i].isa, isa) && cpu_has(isa)) return &all_loops[i];
+  return NULL;
+}
+
+const char *speed_best_isa(void) {
+  int i = 0;
+  while (!cpu_has(all_loops[i].isa)) i++;
+  return all_loops[i].isa;
+}
+
+/* ---- the team ---- */
+
+typedef struct Team Team;
+
+typedef struct Worker {
+  Team *team;
+  pthread_t thread;
+  int index;
+  float *data;         /* its own, of team->bytes */
+  double found[TRIES]; /* read after it is joined */
+} Worker;
+
+struct Team {
+  const Loops *loops;
+  double (*try)(Worker *worker); /* what it finds: a rate, or a time */
+  size_t bytes;
+  bool alternate;
+  int threads;
+  pthread_mutex_t gate;    /* held until all threads are there */
+  atomic_bool failed;      /* set before the gate opens, or before the first barrier */
+  pthread_barrier_t start; /* all, before each try */
+  Worker *workers;
+};
+
+static volatile float kept; /* what loops return: or they would be left out */
+
+static double now_ns(void) {
+  struct timespec time;
+  clock_gettime(CLOCK_MONOTONIC, &time);
+  return 1e9 * (double)time.tv_sec + (double)time.tv_nsec;
+}
+
+/* To the index-th CPU that this process may use. A failure only means a less steady figure. */
+static void pin(int index) {
+  cpu_set_t allowed, one;
+  CPU_ZERO(&one);
+  if (sched_getaffinity(0, sizeof allowed, &allowed)) return;
+  for (int cpu = 0; cpu < CPU_SETSIZE; cpu++)
+    if (CPU_ISSET(cpu, &allowed) && index-- == 0) CPU_SET(cpu, &one);
+  if (CPU_COUNT(&one)) pthread_setaffinity_np(pthread_self(), sizeof one, &one);
+}
+
+static float *new_data(size_t bytes) {
+  size_t room = (bytes + HUGE_PAGE - 1) / HUGE_PAGE * HUGE_PAGE;
+  float *data = aligned_alloc(HUGE_PAGE, room);
+  if (!data) return NULL;
+  madvise(data, room, MADV_HUGEPAGE);
+  memset(data, 0, room);
+  return data;
+}
+
+static void make_tries(Worker *worker) {
+  Team *team = worker->team;
+  worker->data = team->bytes ? new_data(team->bytes) : NULL;
+  if (team->bytes && !worker->data) team->failed = true;
+  pthread_barrier_wait(&team->start);
+  for (int try = 0; try < TRIES && !team->failed; try++) {
+    pthread_barrier_wait(&team->start);
+    worker->found[try] = team->try(worker);
+  }
+  free(worker->data);
+}
+
+static void *work(void *argument) {
+  Worker *worker = argument;
+  pthread_mutex_lock(&worker->team->gate);
+  pthread_mutex_unlock(&worker->team->gate);
+  if (worker->team->failed) return NULL;
+  pin(worker->index);
+  make_tries(worker);
+  return NULL;
+}
+
+static void start_and_join(Team *team) {
+  int started = 0;
+  pthread_mutex_lock(&team->gate);
+  for (; started < team->threads; started++) {
+    Worker *worker = &team->workers[started];
+    *worker = (Worker){.team = team, .index = started};
+    if (pthread_create(&worker->thread, NULL, work, worker)) break;
+  }
+  if (started < team->threads) team->failed = true;
+  pthread_mutex_unlock(&team->gate);
+  while (started > 0) pthread_join(team->workers[--started].thread, NULL);
+}
+
+/* False if there are no such threads, or no memory for them. */
+static bool run_tries(Team *team) {
+  if (!team->loops || team->threads < 1 || team->threads > MOST_THREADS) return false;
+  if (pthread_barrier_init(&team->start, NULL, (unsigned)team->threads)) return false;
+  pthread_mutex_init(&team->gate, NULL);
+  start_and_join(team);
+  pthread_mutex_destroy(&team->gate);
+  pthread_barrier_destroy(&team->start);
+  return !team->failed;
+}
+
+static int by_value(const void *a, const void *b) {
+  double x = *(const double *)a, y = *(const double *)b;
+  return (x > y) - (x < y);
+}
+
+/* Of the tries' means over the threads, from the least to the largest, the one at `part`, 0 to 1; 0 if there are none.
+ */
+static double try_at(Team *team, double part) {
+  double means[TRIES] = {0};
+  team->workers = malloc((size_t)team->threads * sizeof *team->workers);
+  if (!team->workers) return 0;
+  bool good = run_tries(team);
+  for (int try = 0; good && try < TRIES; try++)
+    for (int i = 0; i < team->threads; i++) means[try] += team->workers[i].found[try] / team->threads;
+  free(team->workers);
+  qsort(means, TRIES, sizeof *means, by_value);
+  return good ? means[(int)(part * (TRIES - 1))] : 0;
+}
+
+static double best_rate(Team *team) { return try_at(team, 1); }
+
+/* ---- what is tried ---- */
+
+enum { STEPS = 20000 }; /* between two looks at the clock */
+
+static double try_multiply_add(Worker *worker) {
+  const Loops *loops = worker->team->loops;
+  double start = now_ns(), taken = 0, steps = 0;
+  for (; taken < least_ns; taken = now_ns() - start, steps += STEPS) kept = loops->multiply_add(STEPS);
+  return 2.0 * CHAINS * loops->vector_bytes / sizeof(float) * steps / taken;
+}
+
+double speed_multiply_add(const char *isa, int threads) {
+  Team team = {.loops = loops_of(isa), .try = try_multiply_add, .threads = threads};
+  return best_rate(&team);
+}
+
+/* At least once in either direction, after two passes that bring the data as near as it fits. */
+static double try_read(Worker *worker) {
+  const Team *team = worker->team;
+  double start, taken = 0, bytes = 0;
+  long passes = 2 + (long)(2e5 / (double)team->bytes) * 2;
+  kept = team->loops->read(worker->data, team->bytes, 2, team->alternate);
+  for (start = now_ns(); taken < least_ns; taken = now_ns() - start) {
+    kept = team->loops->read(worker->data, team->bytes, passes, team->alternate);
+    bytes += (double)passes * (double)team->bytes;
+  }
+  return bytes / taken;
+}
+
+double speed_read(const char *isa, int threads, size_t bytes, bool alternate) {
+  Team team = {.loops = loops_of(isa), .try = try_read, .bytes = bytes, .alternate = alternate, .threads = threads};
+  return best_rate(&team);
+}
+
+/* Of two registers, each addition waiting for the one before: adding a constant, some CPUs need no cycle for. */
+static uint64_t add_up(long steps, uint64_t addend) {
+  uint64_t sum = 0;
+  for (long step = 0; step < steps; step++) {
+#pragma clang loop unroll(full)
+    for (int k = 0; k < CHAINS; k++) {
+      sum += addend;
+      __asm__ volatile("" : "+r"(sum));
+    }
+  }
+  return sum;
+}
+
+/* A CPU that slows down for wide vectors takes longer than this to speed up again. */
+static double try_clock(Worker *worker) {
+  try_multiply_add(worker);
+  double start = now_ns();
+  kept = (float)add_up(STEPS, (uint64_t)start);
+  return (double)CHAINS * STEPS / (now_ns() - start);
+}
+
+double speed_clock(const char *isa, int threads) {
+  Team team = {.loops = loops_of(isa), .try = try_clock, .threads = threads};
+  return best_rate(&team);
+}
+
+/* ---- meeting ---- */
+
+static inline void pause_cpu(void) {
+#if defined __x86_64__
+  __builtin_ia32_pause();
+#endif
+}
+
+/* What one of two threads writes and the other reads, in cache lines that no other shares. */
+typedef struct Side {
+  _Alignas(128) atomic_ulong round;
+  _Alignas(128) unsigned long line;
+} Side;
+
+static Side sides[2];
+
+/* As modules do it (runtime/epoch.c). */
+static unsigned long meet(Side *own, const Side *other) {
+  unsigned long round = ++own->line;
+  atomic_store_explicit(&own->round, round, memory_order_seq_cst);
+  while (atomic_load_explicit(&other->round, memory_order_acquire) < round) pause_cpu();
+  return other->line;
+}
+
+/* What meetings add to some work before each: threads that come from work do not come at once, and have other
+ * instructions under way. */
+static double try_meeting(Worker *worker) {
+  enum { ROUNDS = 2000, WORK = 80 };
+  uint64_t sum = 0;
+  double start = now_ns();
+  for (int round = 0; round < ROUNDS; round++) sum += add_up(WORK, 1);
+  double work = now_ns() - start;
+  pthread_barrier_wait(&worker->team->start);
+  start = now_ns();
+  for (int round = 0; round < ROUNDS; round++)
+    sum += add_up(WORK, 1) + meet(&sides[worker->index], &sides[1 - worker->index]);
+  kept = (float)sum;
+  return (now_ns() - start - work) / ROUNDS;
+}
+
+double speed_meeting(void) {
+  Team team = {.loops = loops_of("plain"), .try = try_meeting, .threads = 2};
+  memset(sides, 0, sizeof sides);
+  return try_at(&team, 0.25);
+}
