@@ -45,7 +45,7 @@ enum { P = 2 };
 enum { COLUMNS = 64 };
 
 /* Input columns of so many outputs, one that is loaded beside them, and a vector that may be written past them. */
-enum { SPAN = COLUMNS ? (COLUMNS - 1) * STRIDE_W + (WINDOW_W - 1) * DILATION_W + 2 + LANES : 1 };
+enum { SPAN = COLUMNS > 0 ? (COLUMNS - 1) * STRIDE_W + (WINDOW_W - 1) * DILATION_W + 2 + LANES : 1 };
 
 typedef struct Pool {
   const T *x;
@@ -105,7 +105,7 @@ static void divide_floats(float *y, int64_t count, float by) {
 /* Divides columns begin..end-1, whose windows all count the same points or are counted one by one. */
 static void divide_columns(const Pool *p, T *y, int64_t in_rows, int64_t begin, int64_t end, bool alike) {
   bool padded = KIND == 2;
-  if (COLUMNS && alike) {
+  if (COLUMNS > 0 && alike) {
     divide_floats((float *)(void *)(y + begin), end - begin, (float)(in_rows * WINDOW_W));
     return;
   }
@@ -227,7 +227,7 @@ static void sweep_row(const Pool *p, T *y, int64_t volume, int64_t plane, int64_
 
 static void pool_row(const Pool *p, int64_t volume, int64_t plane, int64_t row) {
   T *y = p->y + ((volume * p->out_d + plane) * p->out_h + row) * p->out_w;
-  if (COLUMNS)
+  if (COLUMNS > 0)
     combine_row(p, y, volume, plane, row);
   else
     sweep_row(p, y, volume, plane, row);
