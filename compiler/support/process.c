@@ -33,7 +33,7 @@ typedef struct Child {
   Text output;
 } Child;
 
-static int spawn(Process *process, int output, pid_t *pid) {
+int process_spawn(const char *const *argv, const char *folder, int input, int output, int error, pid_t *pid) {
   posix_spawn_file_actions_t actions;
   posix_spawnattr_t attributes;
   sigset_t none, defaults;
@@ -41,19 +41,26 @@ static int spawn(Process *process, int output, pid_t *pid) {
   sigemptyset(&defaults);
   sigaddset(&defaults, SIGPIPE);
   posix_spawn_file_actions_init(&actions);
-  posix_spawn_file_actions_addchdir_np(&actions, process->folder);
-  posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+  posix_spawn_file_actions_addchdir_np(&actions, folder);
+  posix_spawn_file_actions_adddup2(&actions, input, STDIN_FILENO);
   posix_spawn_file_actions_adddup2(&actions, output, STDOUT_FILENO);
-  posix_spawn_file_actions_adddup2(&actions, output, STDERR_FILENO);
+  posix_spawn_file_actions_adddup2(&actions, error, STDERR_FILENO);
   posix_spawnattr_init(&attributes);
   int group = within_body ? 0 : POSIX_SPAWN_SETPGROUP;
   posix_spawnattr_setflags(&attributes, (short)(group | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF));
   posix_spawnattr_setsigmask(&attributes, &none);
   posix_spawnattr_setsigdefault(&attributes, &defaults);
-  int error = posix_spawnp(pid, process->argv[0], &actions, &attributes, (char *const *)process->argv, environ);
+  int failure = posix_spawnp(pid, argv[0], &actions, &attributes, (char *const *)argv, environ);
   posix_spawn_file_actions_destroy(&actions);
   posix_spawnattr_destroy(&attributes);
-  return error;
+  return failure;
+}
+
+static int spawn(const Process *process, int output, pid_t *pid) {
+  int nothing = open("/dev/null", O_RDONLY | O_CLOEXEC);
+  int failure = process_spawn(process->argv, process->folder, nothing, output, output, pid);
+  if (nothing >= 0) close(nothing);
+  return failure;
 }
 
 static _Noreturn void run_body(const Process *process, int output) {

@@ -27,4 +27,8 @@ typedef struct Process {
  * reaped. True if every outcome is PROCESS_OK. */
 bool process_run_all(Arena *arena, Process *processes, int count, int jobs, double seconds);
 
+/* Starts a program with these descriptors as its stdin, stdout and stderr, in a process group of its own. What
+ * posix_spawn() returns. */
+int process_spawn(const char *const *argv, const char *folder, int input, int output, int error, pid_t *pid);
+
 #endif

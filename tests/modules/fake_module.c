@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A module by hand, to test rnnrun without the compiler: y[T,3] = 2 x[T,3] + s and z[2] = k[2] + 1, where the state s
- * counts the runs before this one. k[0] = 99 is refused as a value out of range.
+ * counts the runs before this one. k[0] = 99 is refused as a value out of range. FAKE_MODULE_RUN=crash, hang or exit in
+ * the environment is what a run then does.
  */
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "rnncc.h"
 
@@ -71,8 +74,16 @@ static rnncc_status warmup(rnncc_context *context) {
   return RNNCC_OK;
 }
 
+static void misbehave(void) {
+  const char *how = getenv("FAKE_MODULE_RUN");
+  if (how && !strcmp(how, "crash")) raise(SIGKILL);
+  if (how && !strcmp(how, "exit")) _exit(0);
+  while (how && !strcmp(how, "hang")) pause();
+}
+
 static rnncc_status run(rnncc_context *context, const rnncc_tensor *in, size_t n_in, rnncc_tensor *out, size_t n_out) {
   (void)n_in, (void)n_out;
+  misbehave();
   const float *x = in[0].data;
   const int64_t *k = in[1].data;
   if (k[0] == 99) {

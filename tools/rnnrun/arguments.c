@@ -41,13 +41,13 @@ enum { OPTIONS = sizeof options / sizeof *options };
 
 static int takes(const Verb *verb, const char *option) {
   size_t length = strlen(option);
-  for (const char *at = verb->options; (at = strstr(at, option)); at += length)
+  for (const char *at = verb->options ? verb->options : ""; (at = strstr(at, option)); at += length)
     if ((at == verb->options || at[-1] == ' ') && (at[length] == ' ' || !at[length])) return 1;
   return 0;
 }
 
 static void print_help(const Verb *verb) {
-  printf("usage: rnnrun %s [OPTION...] MODULE.so\n%s\n\n", verb->name, verb->summary);
+  printf("usage: rnnrun %s%s\n%s\n\n", verb->name, verb->options ? " [OPTION...] MODULE.so" : "", verb->summary);
   for (int i = 0; i < OPTIONS; i++) {
     if (!takes(verb, options[i].name)) continue;
     char left[64];
@@ -142,9 +142,11 @@ Arguments parse_arguments(const Verb *verb, int argc, char **argv) {
            option == ':' ? "a value is missing" : "no such option", verb->name);
     set_option(&arguments, option - 256, optarg);
   }
-  if (optind + 1 != argc)
-    fail(EXIT_INPUT, "one MODULE.so expected, %d given; see rnnrun %s --help", argc - optind, verb->name);
-  arguments.module = argv[optind];
+  int modules = verb->options ? 1 : 0;
+  if (argc - optind != modules)
+    fail(EXIT_INPUT, "%s MODULE.so expected, %d given; see rnnrun %s --help", modules ? "one" : "no", argc - optind,
+         verb->name);
+  if (modules) arguments.module = argv[optind];
   return arguments;
 }
 

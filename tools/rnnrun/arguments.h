@@ -34,7 +34,7 @@ typedef struct Arguments {
 
 typedef struct Verb {
   const char *name;
-  const char *options; /* the long options it takes, space-separated */
+  const char *options; /* the long options it takes, space-separated; NULL: none and no MODULE.so, it reads stdin */
   int (*run)(const Arguments *);
   const char *summary; /* one line */
   const char *help;    /* the rest of its --help */

@@ -32,6 +32,9 @@ static const Verb verbs[] = {
      "  rnnrun profile model.so --runs 20 --trace trace.json\n"},
     {"inspect", "", inspect_verb, "Prints the inputs, outputs, states, dimensions and build record.",
      "  rnnrun inspect model.so\n"},
+    {"measure", NULL, measure_verb, "Runs and times a module that comes in by stdin: for rnncc tune --runner.",
+     "It answers on stdout, also when the module crashes or hangs. tools/rnnrun/request.h describes what it reads.\n\n"
+     "  rnncc tune model.json --target=aarch64-linux-gnu --runner='ssh board rnnrun measure'\n"},
 };
 
 enum { VERBS = sizeof verbs / sizeof *verbs };

@@ -110,3 +110,30 @@ int parse_integer(const char *text, int64_t *value) {
   *value = strtoll(text, &end, 10);
   return errno == 0 && end != text && *end == '\0' && !isspace((unsigned char)*text);
 }
+
+void write_json_string(FILE *file, const char *text) {
+  putc('"', file);
+  for (const unsigned char *c = (const unsigned char *)text; *c; c++) {
+    if (*c < 0x20 || *c == 0x7f)
+      fprintf(file, "\\u%04x", *c);
+    else
+      fprintf(file, *c == '"' || *c == '\\' ? "\\%c" : "%c", *c);
+  }
+  putc('"', file);
+}
+
+/* Linux on ARM gives no name, but numbers by which it can be looked up. */
+const char *cpu_name(char name[CPU_NAME_BYTES]) {
+  static const char *const labels[] = {"model name", "CPU part"};
+  FILE *file = fopen("/proc/cpuinfo", "r");
+  char line[CPU_NAME_BYTES];
+  strcpy(name, "unknown");
+  for (int found = 0; file && !found && fgets(line, sizeof line, file);)
+    for (size_t i = 0; i < sizeof labels / sizeof *labels && !found; i++) {
+      const char *value = strncmp(line, labels[i], strlen(labels[i])) == 0 ? strstr(line, ": ") : NULL;
+      found = value != NULL;
+      if (value) snprintf(name, CPU_NAME_BYTES, "%.*s", (int)strcspn(value + 2, "\n"), value + 2);
+    }
+  if (file) fclose(file);
+  return name;
+}

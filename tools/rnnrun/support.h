@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #include "rnncc.h"
 
@@ -46,5 +47,12 @@ const char *shape_text(char text[SHAPE_TEXT], int rank, const int64_t *shape);
 
 /* A decimal integer that is the whole text. Returns 0 if it is not one or does not fit. */
 int parse_integer(const char *text, int64_t *value);
+
+/* The bytes between quotes, escaped as JSON wants it. */
+void write_json_string(FILE *file, const char *text);
+
+/* What the system calls this CPU. */
+enum { CPU_NAME_BYTES = 256 };
+const char *cpu_name(char name[CPU_NAME_BYTES]);
 
 #endif

@@ -11,26 +11,15 @@
 
 #include "support.h"
 
-static void write_string(FILE *file, const char *text) {
-  putc('"', file);
-  for (const unsigned char *c = (const unsigned char *)text; *c; c++) {
-    if (*c < 0x20 || *c == 0x7f)
-      fprintf(file, "\\u%04x", *c);
-    else
-      fprintf(file, *c == '"' || *c == '\\' ? "\\%c" : "%c", *c);
-  }
-  putc('"', file);
-}
-
 static void write_event(FILE *file, const rnncc_profile_entry *entry, double start_us) {
   double per_ns = entry->nanoseconds ? 1 / (double)entry->nanoseconds : 0;
   fputs(",\n{\"ph\": \"X\", \"pid\": 1, \"tid\": 1, \"name\": ", file);
-  write_string(file, entry->node);
+  write_json_string(file, entry->node);
   fputs(", \"cat\": ", file);
-  write_string(file, entry->kernel);
+  write_json_string(file, entry->kernel);
   fprintf(file, ", \"ts\": %.3f, \"dur\": %.3f, \"args\": {\"GFLOP/s\": %.3f, \"GB/s\": %.3f, \"kernel\": ", start_us,
           (double)entry->nanoseconds * 1e-3, entry->flops * per_ns, entry->bytes * per_ns);
-  write_string(file, entry->kernel);
+  write_json_string(file, entry->kernel);
   fputs("}}", file);
 }
 
@@ -40,7 +29,7 @@ void write_trace(const char *path, const char *model, const rnncc_profile_entry 
   fputs("{\"displayTimeUnit\": \"ms\", \"traceEvents\": [\n"
         "{\"ph\": \"M\", \"pid\": 1, \"name\": \"process_name\", \"args\": {\"name\": ",
         file);
-  write_string(file, model);
+  write_json_string(file, model);
   fputs("}}", file);
   double start_us = 0;
   for (size_t i = 0; i < count; i++) {

@@ -10,5 +10,6 @@ int verify_verb(const Arguments *arguments);
 int bench_verb(const Arguments *arguments);
 int profile_verb(const Arguments *arguments);
 int inspect_verb(const Arguments *arguments);
+int measure_verb(const Arguments *arguments);
 
 #endif

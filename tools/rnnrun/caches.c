@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: MIT */
+/* A core's own caches are emptied by reading there, the shared one by any: so each core reads, bound to its place. */
+#include "caches.h"
+
+#include <pthread.h>
+#include <sched.h>
+
+enum { MOST_THREADS = 64, LINE_BYTES = 64 };
+
+typedef struct Walk {
+  const volatile char *buffer;
+  size_t bytes;
+  int cpu;
+  pthread_t thread;
+} Walk;
+
+static void read_lines(const Walk *walk) {
+  for (size_t at = 0; at < walk->bytes; at += LINE_BYTES) (void)walk->buffer[at];
+}
+
+static void *read_there(void *argument) {
+  const Walk *walk = argument;
+  cpu_set_t one;
+  CPU_ZERO(&one);
+  CPU_SET(walk->cpu, &one);
+  sched_setaffinity(0, sizeof one, &one);
+  read_lines(walk);
+  return NULL;
+}
+
+/* Of the CPUs in the mask the one that comes after `last`; -1: none. */
+static int next_cpu(const cpu_set_t *mask, int last) {
+  for (int cpu = last + 1; cpu < CPU_SETSIZE; cpu++)
+    if (CPU_ISSET(cpu, mask)) return cpu;
+  return -1;
+}
+
+void caches_evict(const void *buffer, size_t bytes, int threads) {
+  cpu_set_t mask;
+  Walk walks[MOST_THREADS] = {{.buffer = buffer, .bytes = bytes}};
+  int count = 1, here = sched_getcpu();
+  if (bytes == 0) return;
+  if (threads > 1 && sched_getaffinity(0, sizeof mask, &mask) == 0)
+    for (int cpu = -1; count < threads && count < MOST_THREADS && (cpu = next_cpu(&mask, cpu)) >= 0;) {
+      if (cpu == here) continue;
+      walks[count] = (Walk){.buffer = buffer, .bytes = bytes, .cpu = cpu};
+      if (pthread_create(&walks[count].thread, NULL, read_there, &walks[count]) != 0) break;
+      count++;
+    }
+  read_lines(&walks[0]);
+  for (int i = 1; i < count; i++) pthread_join(walks[i].thread, NULL);
+}

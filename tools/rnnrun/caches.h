@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef RNNRUN_CACHES_H
+#define RNNRUN_CACHES_H
+
+#include <stddef.h>
+
+/* On each of `threads` CPUs that this thread may use, reads the whole buffer, so that what else was in their caches no
+ * longer is. */
+void caches_evict(const void *buffer, size_t bytes, int threads);
+
+#endif
