@@ -54,6 +54,7 @@ static const char help_text[] =
     "      --rnn               measures the variants of recurrent layers that are predicted to be best\n"
     "  -o, --output=PATH       where to append records; default: the model's name with .jsonl\n"
     "      --budget=S          seconds to spend, default 60\n"
+    "      --runner=COMMAND    measures by this shell command, so on another machine: 'ssh board rnnrun measure'\n"
     "targets                          example: rnncc targets --calibrate\n"
     "      --calibrate         measures this machine's multiply-adds, caches and memory, for plans made on it from "
     "then "
@@ -85,6 +86,7 @@ enum {
   OPT_RNN,
   OPT_CONV,
   OPT_BUDGET,
+  OPT_RUNNER,
   OPT_NO_WINOGRAD,
   OPT_SCHEDULES,
   OPT_MEMORY,
@@ -110,6 +112,7 @@ static const struct option long_options[] = {
     {"rnn", optional_argument, NULL, OPT_RNN},
     {"no-winograd", no_argument, NULL, OPT_NO_WINOGRAD},
     {"budget", required_argument, NULL, OPT_BUDGET},
+    {"runner", required_argument, NULL, OPT_RUNNER},
     {"schedules", required_argument, NULL, OPT_SCHEDULES},
     {"memory", optional_argument, NULL, OPT_MEMORY},
     {"explain", required_argument, NULL, OPT_EXPLAIN},
@@ -307,6 +310,9 @@ static void set_option(Options *options, Arena *arena, int option, const char *a
   case OPT_BUDGET:
     set_budget(options, argument);
     break;
+  case OPT_RUNNER:
+    options->runner = argument;
+    break;
   case OPT_SCHEDULES:
     options->schedules = argument;
     break;
@@ -341,6 +347,8 @@ static void check_verb(const Options *options) {
   if (tunes && !options->tune_rnn) usage_error("tune: --rnn says what to tune%s", "");
   if (tunes && options->variant) usage_error("tune: --rnn=%s would leave nothing to choose", options->variant);
   if (tunes && options->schedules) usage_error("tune: --schedules=%s is for compiling", options->schedules);
+  if (!tunes && options->runner) usage_error("--runner goes with `rnncc tune`%s", "");
+  if (options->runner && !*options->runner) usage_error("--runner: the command is empty%s", "");
   if (!tunes && options->tune_rnn) usage_error("--rnn: KEY=VALUE is due; without it goes with `rnncc tune`%s", "");
   if (options->calibrate && options->verb != VERB_TARGETS) usage_error("--calibrate goes with `rnncc targets`%s", "");
   if (!tunes && !options->calibrate && options->budget_seconds > 0)

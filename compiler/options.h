@@ -28,6 +28,7 @@ typedef struct Options {
   bool no_winograd;               /* convolutions are computed as they are defined */
   bool tune_rnn;                  /* tune: the recurrent layers */
   double budget_seconds;          /* tune: for building and measuring; --calibrate: for measuring */
+  const char *runner;             /* tune: shell command that measures; NULL: rnnrun, on this machine */
   const char *schedules;          /* file of schedule records; NULL: none */
   const ScheduleRecords *records; /* read from there by main.c, or made by the tuner */
   const char *runtime;            /* object file of the runtime that the tuner has built; NULL: none */

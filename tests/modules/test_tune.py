@@ -137,6 +137,8 @@ def test_tuning_again_appends_and_sequence_lengths_are_made_up(rnncc, tuned, tmp
     (["tune", "--rnn", "--threads=1000"], "--threads=1000"),
     (["--rnn"], "--rnn"),
     (["--budget=3"], "--budget"),
+    (["--runner=true"], "--runner"),
+    (["tune", "--rnn", "--runner="], "--runner"),
     (["--schedules=absent.jsonl"], "absent.jsonl"),
 ])
 def test_usage_errors_are_told_and_nothing_is_written(rnncc, tmp_path, arguments, said):
