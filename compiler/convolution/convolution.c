@@ -6,6 +6,12 @@
 #include "emit/elementwise.h"
 #include "support/diagnostics.h"
 
+const ConvAlgorithm *const convolution_algorithms[] = {
+#define ALGORITHM(name) &convolution_##name,
+#include "convolution/algorithms.def"
+#undef ALGORITHM
+    NULL};
+
 ConvAxis convolution_axis(Graph *graph, const Node *node, const Window *window, int from_end) {
   const Dim *one = dim_const(graph->dims, 1), *zero = dim_const(graph->dims, 0);
   int i = window->n_spatial - 1 - from_end;

@@ -14,13 +14,20 @@ typedef struct DepthwiseSchedule {
 } DepthwiseSchedule;
 
 /* All weights of a row of the window are in registers, and its points unrolled. */
-enum { MOST_WINDOW_W = 64, MOST_POINTS = 256 };
+enum { MOST_WINDOW_W = 64, MOST_POINTS = 256, MOST_COLUMNS = 14 };
+
+static const char *const knob_names[] = {"px", NULL};
+
+/* As many as the registers hold beside the weights; fewer than 1 where the window is too wide for that. */
+static int64_t most_columns(const Graph *graph, const Convolution *conv) {
+  int64_t most = graph->target->vector_registers - conv->w.kernel - 2, unrolled = MOST_POINTS / conv->w.kernel;
+  if (most > unrolled) most = unrolled;
+  return most > MOST_COLUMNS ? MOST_COLUMNS : most;
+}
 
 static RowTiles row_tiles(const Graph *graph, const Convolution *conv) {
   const ConvAxis *w = &conv->w;
-  int64_t most = graph->target->vector_registers - w->kernel - 2;
-  if (most > MOST_POINTS / w->kernel) most = MOST_POINTS / w->kernel;
-  return row_tiles_of(dim_value(w->out), most > 14 ? 14 : most, w->stride, (w->kernel - 1) * w->dilation + 1,
+  return row_tiles_of(dim_value(w->out), most_columns(graph, conv), w->stride, (w->kernel - 1) * w->dilation + 1,
                       dim_value(w->in), dim_value(w->pad_begin));
 }
 
@@ -28,6 +35,15 @@ static bool runs_blocked(const Graph *graph, const Convolution *conv) {
   if (conv->groups == 1 || conv->channels != 1 || conv->kernels != 1) return false;
   if (!value_is_constant(conv->weights) || conv->w.kernel > MOST_WINDOW_W) return false;
   return row_tiles(graph, conv).variants <= ROW_TILE_VARIANTS;
+}
+
+/* Tiles of so many columns: within a row, and of few enough kinds. */
+static bool can_have(const Graph *graph, const Convolution *conv, int64_t columns) {
+  const ConvAxis *w = &conv->w;
+  int64_t most = most_columns(graph, conv);
+  if (columns < 1 || columns > (most < 1 ? 1 : most) || columns > dim_value(w->out)) return false;
+  return row_tiles_in(dim_value(w->out), columns, w->stride, (w->kernel - 1) * w->dilation + 1, dim_value(w->in),
+                      dim_value(w->pad_begin)) <= ROW_TILE_VARIANTS;
 }
 
 /* Multiply-adds are the limit while the rows come from L2, else the reading and writing. */
@@ -39,13 +55,28 @@ static double seconds_of(const Graph *graph, const Convolution *conv) {
   return (compute > move ? compute : move) / machine->cores;
 }
 
-static ConvSchedule *choose(Graph *graph, const Node *node, const Convolution *conv) {
+/* Wide tiles first. */
+static void list(Graph *graph, const Node *node, const Convolution *conv, ConvCandidates *candidates) {
+  (void)node;
+  double seconds = seconds_of(graph, conv);
+  int preferred = row_tiles(graph, conv).columns;
+  candidates_add(candidates, &(ConvKnobs){{preferred}}, seconds, true);
+  for (int columns = MOST_COLUMNS; columns >= 1; columns--)
+    if (columns != preferred && can_have(graph, conv, columns))
+      candidates_add(candidates, &(ConvKnobs){{columns}}, seconds, true);
+}
+
+static void fit(Graph *graph, const Node *node, const Convolution *conv, ConvKnobs *knobs) {
+  (void)node;
+  if (!can_have(graph, conv, knobs->value[0])) knobs->value[0] = row_tiles(graph, conv).columns;
+}
+
+static ConvSchedule *make(Graph *graph, const Node *node, const Convolution *conv, const ConvKnobs *knobs) {
   (void)node;
   DepthwiseSchedule *schedule = ARENA_NEW(graph->arena, DepthwiseSchedule);
-  schedule->base.conv = *conv;
   schedule->base.reads_residual_last = true;
-  schedule->base.seconds = seconds_of(graph, conv);
-  schedule->columns = row_tiles(graph, conv).columns;
+  schedule->base.candidate.seconds = seconds_of(graph, conv);
+  schedule->columns = knobs->value[0];
   schedule->base.base.text =
       arena_format(graph->arena, "depthwise_%lldx%llds%lld_%lldx%lldc%lld_px%d", (long long)conv->h.kernel,
                    (long long)conv->w.kernel, (long long)conv->w.stride, (long long)dim_value(conv->h.out),
@@ -111,5 +142,11 @@ static void emit(Emitter *emitter, Node *node) {
   call_cost(call, 2 * convolution_macs(conv), 4 * (inputs + outputs));
 }
 
-const ConvAlgorithm convolution_depthwise = {
-    .name = "depthwise", .runs_blocked = runs_blocked, .choose = choose, .pack = pack, .emit = emit};
+const ConvAlgorithm convolution_depthwise = {.name = "depthwise",
+                                             .knobs = knob_names,
+                                             .runs_blocked = runs_blocked,
+                                             .list = list,
+                                             .fit = fit,
+                                             .make = make,
+                                             .pack = pack,
+                                             .emit = emit};

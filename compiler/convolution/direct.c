@@ -9,7 +9,6 @@
 #include <string.h>
 
 #include "convolution/convolution.h"
-#include "convolution/form.h"
 #include "emit/elementwise.h"
 #include "graph/channel_affine.h"
 #include "layout/blocked.h"
@@ -24,6 +23,15 @@ typedef struct DirectSchedule {
   DirectLayer layer;
   DirectPlan plan;
 } DirectSchedule;
+
+enum { KNOB_OC, KNOB_PX, KNOB_UNROLL, KNOB_PASS, KNOB_GROUPS, KNOB_TILES };
+static const char *const knob_names[] = {[KNOB_OC] = "oc",
+                                         [KNOB_PX] = "px",
+                                         [KNOB_UNROLL] = "unroll",
+                                         [KNOB_PASS] = "pass",
+                                         [KNOB_GROUPS] = "groups",
+                                         [KNOB_TILES] = "tiles",
+                                         NULL};
 
 static const DirectSchedule *schedule_of(const Node *node) { return (const DirectSchedule *)node->schedule; }
 
@@ -113,15 +121,54 @@ static const char *text_of(Arena *arena, const DirectSchedule *schedule) {
   return text.data;
 }
 
-static ConvSchedule *choose(Graph *graph, const Node *node, const Convolution *conv) {
+/* All but the plan. */
+static DirectSchedule *new_schedule(Graph *graph, const Node *node, const Convolution *conv) {
   DirectSchedule *schedule = ARENA_NEW(graph->arena, DirectSchedule);
-  const char *form = form_is_of(graph->conv_form, "direct") ? graph->conv_form : NULL;
   schedule->base.conv = *conv;
   read_axes(graph->dims, schedule);
   schedule->layer = layer_of(graph, node, schedule);
-  schedule->plan = direct_best_plan(graph->target, graph->machine, &schedule->layer, form);
+  return schedule;
+}
+
+static ConvKnobs knobs_of(const DirectPlan *plan) {
+  return (ConvKnobs){{[KNOB_OC] = plan->oc_vectors,
+                      [KNOB_PX] = plan->columns,
+                      [KNOB_UNROLL] = plan->unroll,
+                      [KNOB_PASS] = (int)plan->pass,
+                      [KNOB_GROUPS] = (int)plan->group_chunk,
+                      [KNOB_TILES] = (int)plan->tile_chunk}};
+}
+
+static DirectPlan plan_of(const ConvKnobs *knobs) {
+  return (DirectPlan){.oc_vectors = knobs->value[KNOB_OC],
+                      .columns = knobs->value[KNOB_PX],
+                      .unroll = knobs->value[KNOB_UNROLL],
+                      .pass = knobs->value[KNOB_PASS],
+                      .group_chunk = knobs->value[KNOB_GROUPS],
+                      .tile_chunk = knobs->value[KNOB_TILES]};
+}
+
+static void add_plan(void *candidates, const DirectPlan *plan, bool usual) {
+  ConvKnobs knobs = knobs_of(plan);
+  candidates_add(candidates, &knobs, plan->seconds, usual);
+}
+
+static void list(Graph *graph, const Node *node, const Convolution *conv, ConvCandidates *candidates) {
+  const DirectSchedule *schedule = new_schedule(graph, node, conv);
+  direct_each_plan(graph->target, graph->machine, &schedule->layer, add_plan, candidates);
+}
+
+static void fit(Graph *graph, const Node *node, const Convolution *conv, ConvKnobs *knobs) {
+  DirectPlan plan = plan_of(knobs);
+  direct_fit(&new_schedule(graph, node, conv)->layer, &plan);
+  *knobs = knobs_of(&plan);
+}
+
+static ConvSchedule *make(Graph *graph, const Node *node, const Convolution *conv, const ConvKnobs *knobs) {
+  DirectSchedule *schedule = new_schedule(graph, node, conv);
+  schedule->plan = plan_of(knobs);
   schedule->weights = weights_of(graph, schedule, schedule->plan.oc_vectors);
-  schedule->base.seconds = schedule->plan.seconds;
+  schedule->base.candidate.seconds = direct_seconds(graph->target, graph->machine, &schedule->layer, &schedule->plan);
   schedule->base.reads_residual_last = schedule->plan.pass == 0 || schedule->plan.pass >= schedule->layer.span;
   schedule->base.base.text = text_of(graph->arena, schedule);
   return &schedule->base;
@@ -268,9 +315,12 @@ static void emit(Emitter *emitter, Node *node) {
 }
 
 const ConvAlgorithm convolution_direct = {.name = "direct",
+                                          .knobs = knob_names,
                                           .runs_blocked = runs_blocked,
                                           .takes_prologue = takes_prologue,
-                                          .choose = choose,
+                                          .list = list,
+                                          .fit = fit,
+                                          .make = make,
                                           .scratch = scratch,
                                           .pack = pack,
                                           .emit = emit};

@@ -3,9 +3,8 @@
 
 #include <string.h>
 
-#include "convolution/form.h"
-
-enum { MOST_OC_VECTORS = 8, MOST_COLUMNS = 28, MOST_NEON_COLUMNS = 8, FMA_LATENCY = 4 };
+enum { MOST_OC_VECTORS = 8, MOST_COLUMNS = 28, MOST_UNROLL = 16 }; /* of the template */
+enum { MOST_NEON_COLUMNS = 8, FMA_LATENCY = 4, FEWEST_COLUMNS = 3 /* a third of what fits */ };
 /* Cycles: around a run of tiles, around a tile, and for a vector of sums to begin and end. */
 static const double run_cycles = 400, tile_cycles = 60, sum_cycles = 2.5;
 /* What is waited for, beside multiply-adds, of reading from L1, L2 and L3. */
@@ -121,37 +120,64 @@ static double seconds_of(const Case *c) {
   return (larger(busy, moved) + exposed_l3 * (busy < moved ? busy : moved)) / (c->machine->ghz * 1e9);
 }
 
+double direct_seconds(const Target *target, const Machine *machine, const DirectLayer *l, DirectPlan *plan) {
+  Case c = case_of(target, machine, l, plan);
+  return plan->seconds = seconds_of(&c);
+}
+
 /* ---- candidates ---- */
 
-static void consider(const Target *target, const Machine *machine, const DirectLayer *l, DirectPlan *best,
-                     DirectPlan plan) {
-  Case c = case_of(target, machine, l, &plan);
-  plan.seconds = seconds_of(&c);
-  if (best->oc_vectors == 0 || plan.seconds < best->seconds) *best = plan;
+typedef struct Search {
+  const Target *target;
+  const Machine *machine;
+  const DirectLayer *layer;
+  void (*visit)(void *argument, const DirectPlan *plan, bool usual);
+  void *argument;
+} Search;
+
+/* The estimate knows nothing of the inner loop's length. */
+static void consider(const Search *s, DirectPlan plan, bool usual) {
+  static const int unrolls[] = {2, 1, 4};
+  direct_seconds(s->target, s->machine, s->layer, &plan);
+  for (size_t i = 0; i < sizeof unrolls / sizeof *unrolls; i++) {
+    plan.unroll = unrolls[i];
+    s->visit(s->argument, &plan, usual);
+  }
 }
 
 /* Orders: all of it as one chunk, so that each oc group's weights are read once; or chunks of tiles, each for all oc
  * groups, or for so many that their weights stay in L2. */
-static void consider_orders(const Target *target, const Machine *machine, const DirectLayer *l, DirectPlan *best,
-                            DirectPlan plan) {
-  Case c = case_of(target, machine, l, &plan);
-  int64_t kept = (int64_t)(usable / 2 * (double)machine->l2_bytes / group_weight_bytes(&c));
-  consider(target, machine, l, best, plan);
+static void consider_orders(const Search *s, DirectPlan plan, bool usual) {
+  Case c = case_of(s->target, s->machine, s->layer, &plan);
+  int64_t kept = (int64_t)(usable / 2 * (double)s->machine->l2_bytes / group_weight_bytes(&c));
+  consider(s, plan, usual);
   for (plan.tile_chunk = 4; plan.tile_chunk <= 64 && plan.tile_chunk < c.tiles; plan.tile_chunk *= 2) {
     plan.group_chunk = 0;
-    consider(target, machine, l, best, plan);
+    consider(s, plan, usual);
     plan.group_chunk = kept > 0 ? kept : 1;
-    if (plan.group_chunk < c.oc_groups) consider(target, machine, l, best, plan);
+    if (plan.group_chunk < c.oc_groups) consider(s, plan, usual);
   }
 }
 
-/* A chunk of tiles that fits a panel, and all oc groups read it there. */
-static void consider_panel(const Target *target, const Machine *machine, const DirectLayer *l, DirectPlan *best,
-                           DirectPlan plan) {
+/* A chunk of tiles that fits a panel, and all oc groups read it there. Panels are a part of L2. */
+static void consider_panels(const Search *s, DirectPlan plan, bool usual) {
+  static const int parts_of_l2[] = {8, 4, 16};
+  const DirectLayer *l = s->layer;
   int64_t tile_bytes = l->span * l->in_block * plan.columns * (int64_t)sizeof(float);
-  plan.tile_chunk = machine->l2_bytes / 8 / tile_bytes;
-  if (plan.tile_chunk < 1) plan.tile_chunk = 1;
-  consider(target, machine, l, best, plan);
+  for (size_t i = 0; i < sizeof parts_of_l2 / sizeof *parts_of_l2; i++) {
+    plan.tile_chunk = s->machine->l2_bytes / parts_of_l2[i] / tile_bytes;
+    if (plan.tile_chunk < 1) plan.tile_chunk = 1;
+    consider(s, plan, usual && i == 0);
+  }
+}
+
+/* Sums go through all channels at once, or wait in the output where their weights would not stay in L1. */
+static void consider_passes(const Search *s, DirectPlan plan, bool usual) {
+  for (plan.pass = 0; plan.pass < s->layer->span; plan.pass = plan.pass ? 4 * plan.pass : 4)
+    if (s->layer->prologue)
+      consider_panels(s, plan, usual && plan.pass == 0);
+    else
+      consider_orders(s, plan, usual && plan.pass == 0);
 }
 
 /* As many columns as the registers have room for beside the weights and an input. Clang does not fill them all without
@@ -169,34 +195,29 @@ static bool fits_groups(const DirectLayer *l, int oc_vectors) {
   return l->group_vectors == 0 || l->group_vectors % oc_vectors == 0;
 }
 
-static DirectPlan forced(const Target *target, const Machine *machine, const DirectLayer *l, const char *form,
-                         DirectPlan plan) {
-  int64_t oc = form_knob(form, "oc", plan.oc_vectors);
-  int64_t most = l->oc_vectors < MOST_OC_VECTORS ? l->oc_vectors : MOST_OC_VECTORS;
-  plan.oc_vectors = (int)(oc < 1 ? 1 : oc > most ? most : oc);
-  int64_t columns = form_knob(form, "px", plan.oc_vectors == oc ? plan.columns : most_columns(target, plan.oc_vectors));
-  plan.columns = (int)(columns < 1 ? 1 : columns > MOST_COLUMNS ? MOST_COLUMNS : columns);
-  int64_t unroll = form_knob(form, "unroll", plan.unroll);
-  plan.unroll = (int)(unroll < 1 ? 1 : unroll > 16 ? 16 : unroll);
-  plan.pass = form_knob(form, "pass", plan.pass);
-  plan.group_chunk = form_knob(form, "groups", plan.group_chunk);
-  plan.tile_chunk = form_knob(form, "tiles", plan.tile_chunk);
-  Case c = case_of(target, machine, l, &plan);
-  plan.seconds = seconds_of(&c);
-  return plan;
+/* The template cuts rows into tiles as even as can be: only plans of other numbers of tiles differ. */
+static int even_columns(const DirectLayer *l, int most) { return (int)parts(l->out_w, parts(l->out_w, most)); }
+
+void direct_each_plan(const Target *target, const Machine *machine, const DirectLayer *l,
+                      void (*visit)(void *argument, const DirectPlan *plan, bool usual), void *argument) {
+  Search search = {target, machine, l, visit, argument};
+  for (int oc = 1; oc <= MOST_OC_VECTORS && oc <= l->oc_vectors; oc++) {
+    int most = most_columns(target, oc), widest = most > 0 ? even_columns(l, most) : 0;
+    if (most < 1 || !fits_groups(l, oc)) continue;
+    for (int columns = widest; columns == widest || columns * FEWEST_COLUMNS >= most;
+         columns = even_columns(l, columns - 1)) {
+      consider_passes(&search, (DirectPlan){.oc_vectors = oc, .columns = columns}, columns == widest);
+      if (columns == 1) break;
+    }
+  }
 }
 
-DirectPlan direct_best_plan(const Target *target, const Machine *machine, const DirectLayer *l, const char *form) {
-  DirectPlan best = {0};
-  for (int oc = 1; oc <= MOST_OC_VECTORS && oc <= l->oc_vectors; oc++) {
-    int most = most_columns(target, oc);
-    if (most < 1 || !fits_groups(l, oc)) continue;
-    DirectPlan plan = {.oc_vectors = oc, .unroll = 2};
-    plan.columns = (int)parts(l->out_w, parts(l->out_w, most));
-    if (l->prologue)
-      consider_panel(target, machine, l, &best, plan);
-    else
-      consider_orders(target, machine, l, &best, plan);
-  }
-  return form ? forced(target, machine, l, form, best) : best;
+static int within(int64_t least, int64_t value, int64_t most) {
+  return (int)(value < least ? least : value > most ? most : value);
+}
+
+void direct_fit(const DirectLayer *l, DirectPlan *plan) {
+  plan->oc_vectors = within(1, plan->oc_vectors, l->oc_vectors < MOST_OC_VECTORS ? l->oc_vectors : MOST_OC_VECTORS);
+  plan->columns = within(1, plan->columns, MOST_COLUMNS);
+  plan->unroll = within(1, plan->unroll, MOST_UNROLL);
 }

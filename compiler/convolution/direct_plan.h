@@ -32,8 +32,16 @@ typedef struct DirectPlan {
   double seconds;
 } DirectPlan;
 
-/* `form`: what --conv forces, NULL: nothing. */
-DirectPlan direct_best_plan(const Target *target, const Machine *machine, const DirectLayer *layer, const char *form);
+/* As estimated; sets plan->seconds too. */
+double direct_seconds(const Target *target, const Machine *machine, const DirectLayer *layer, DirectPlan *plan);
+
+/* Calls `visit` with each plan that is worth trying, its seconds estimated; those to prefer at equal seconds first.
+ * The usual ones have the widest tiles that fit, and no sums wait. */
+void direct_each_plan(const Target *target, const Machine *machine, const DirectLayer *layer,
+                      void (*visit)(void *argument, const DirectPlan *plan, bool usual), void *argument);
+
+/* Moves what the plan says into what the template can run the layer with. */
+void direct_fit(const DirectLayer *layer, DirectPlan *plan);
 
 /* Tiles of a row, and of the plane. */
 int64_t direct_row_tiles(const DirectLayer *layer, const DirectPlan *plan);

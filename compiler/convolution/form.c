@@ -4,48 +4,57 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char *const algorithms[] = {
-#define ALGORITHM(name) #name,
-#include "convolution/algorithms.def"
-#undef ALGORITHM
-};
-/* Of all algorithms. */
-static const char *const knobs[] = {"oc", "px", "unroll", "pass", "groups", "tiles"};
+#include "support/text.h"
 
-static bool starts_with(const char *text, const char *word, size_t length) {
+enum { MOST_DIGITS = 7 };
+
+static bool is_word(const char *text, size_t length, const char *word) {
   return strlen(word) == length && !strncmp(text, word, length);
 }
 
-static bool is_one_of(const char *text, size_t length, const char *const *words, size_t count) {
-  for (size_t i = 0; i < count; i++)
-    if (starts_with(text, words[i], length)) return true;
-  return false;
+const ConvAlgorithm *form_algorithm(const char *form) {
+  const ConvAlgorithm *const *algorithm = convolution_algorithms;
+  while (*algorithm && !is_word(form, strcspn(form, ","), (*algorithm)->name)) algorithm++;
+  return *algorithm;
 }
 
-static bool is_knob(const char *part, size_t length) {
+/* Which of the knobs `part` names, "oc=2"; -1: none of them, or it gives no number. */
+static int knob_of(const ConvAlgorithm *algorithm, const char *part, size_t length) {
   size_t name = strcspn(part, "="), digits = name < length ? strspn(part + name + 1, "0123456789") : 0;
-  return digits > 0 && digits < 8 && name + 1 + digits == length &&
-         is_one_of(part, name, knobs, sizeof knobs / sizeof *knobs);
+  if (digits == 0 || digits > MOST_DIGITS || name + 1 + digits != length) return -1;
+  for (int i = 0; algorithm->knobs[i]; i++)
+    if (is_word(part, name, algorithm->knobs[i])) return i;
+  return -1;
 }
 
 const char *form_wrong(const char *form) {
-  size_t length = strcspn(form, ",");
-  if (!is_one_of(form, length, algorithms, sizeof algorithms / sizeof *algorithms)) return form;
-  for (const char *part = form + length; *part; part += length) {
-    length = strcspn(++part, ",");
-    if (!is_knob(part, length)) return part;
+  const ConvAlgorithm *algorithm = form_algorithm(form);
+  bool given[MOST_CONV_KNOBS] = {false};
+  if (!algorithm) return form;
+  for (const char *part = form + strlen(algorithm->name); *part; part += strcspn(part, ",")) {
+    part++;
+    int knob = knob_of(algorithm, part, strcspn(part, ","));
+    if (knob < 0 || given[knob]) return part;
+    given[knob] = true;
   }
   return NULL;
 }
 
-bool form_is_of(const char *form, const char *algorithm) {
-  return form && starts_with(form, algorithm, strcspn(form, ","));
+int form_read(const char *form, ConvKnobs *knobs) {
+  const ConvAlgorithm *algorithm = form_algorithm(form);
+  int count = 0;
+  for (const char *part = strchr(form, ','); part; part = strchr(part, ','), count++) {
+    part++;
+    int knob = knob_of(algorithm, part, strcspn(part, ","));
+    knobs->value[knob] = (int)strtol(part + strlen(algorithm->knobs[knob]) + 1, NULL, 10);
+  }
+  return count;
 }
 
-int64_t form_knob(const char *form, const char *knob, int64_t otherwise) {
-  for (const char *part = form ? strchr(form, ',') : NULL; part; part = strchr(part, ',')) {
-    part++;
-    if (starts_with(part, knob, strcspn(part, "="))) return strtoll(part + strlen(knob) + 1, NULL, 10);
-  }
-  return otherwise;
+const char *convolution_form(Arena *arena, const ConvCandidate *candidate) {
+  const ConvAlgorithm *algorithm = candidate->algorithm;
+  Text text = text_new(arena);
+  text_add(&text, "%s", algorithm->name);
+  for (int i = 0; algorithm->knobs[i]; i++) text_add(&text, ",%s=%d", algorithm->knobs[i], candidate->knobs.value[i]);
+  return text.data;
 }

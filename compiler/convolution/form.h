@@ -1,16 +1,22 @@
 /* SPDX-License-Identifier: MIT */
-/* What --conv forces: "direct", or "direct,oc=2,px=14": an algorithm, and knobs of its schedules by name. */
+/*
+ * Schedules of convolutions in words: an algorithm and its knobs by name, "direct,oc=2,px=14,unroll=2,pass=0,groups=0,
+ * tiles=8". A form of a record names every knob; one that --conv gives may leave some open.
+ */
 #ifndef RNNCC_FORM_H
 #define RNNCC_FORM_H
 
-#include <stdbool.h>
-#include <stdint.h>
+#include "convolution/convolution.h"
 
 /* NULL if it is well formed, else the offending part. */
 const char *form_wrong(const char *form);
-/* Is it of this algorithm? No form is of none. */
-bool form_is_of(const char *form, const char *algorithm);
-/* The knob's value; `otherwise` if the form is NULL or does not say. */
-int64_t form_knob(const char *form, const char *knob, int64_t otherwise);
+
+/* needs: !form_wrong(form) */
+const ConvAlgorithm *form_algorithm(const char *form);
+/* Sets the knobs that it names; how many they are. */
+int form_read(const char *form, ConvKnobs *knobs);
+
+/* Names every knob. */
+const char *convolution_form(Arena *arena, const ConvCandidate *candidate);
 
 #endif

@@ -5,6 +5,8 @@
  */
 #include "convolution/convolution.h"
 
+#include "machine.h"
+
 typedef struct PlainSchedule {
   ConvSchedule base;
   ConvAxis d, h, w; /* a volume under a window of one point without padding or stride is one row */
@@ -12,6 +14,10 @@ typedef struct PlainSchedule {
   bool direct;                        /* conv_plain reads the input itself */
   const Dim *planes, *rows, *columns; /* padded: planes, rows of a plane, and columns of each phase of a row */
 } PlainSchedule;
+
+enum { KNOB_K, KNOB_W };
+static const char *const knob_names[] = {[KNOB_K] = "k", [KNOB_W] = "w", NULL};
+enum { MOST_K_BLOCK = 8, MOST_W_VECTORS = 4 }; /* of the template */
 
 static const PlainSchedule *schedule_of(const Node *node) { return (const PlainSchedule *)node->schedule; }
 
@@ -31,21 +37,25 @@ static void flatten_pointwise(DimTable *dims, PlainSchedule *schedule) {
   schedule->d = schedule->h = (ConvAxis){1, 1, 1, one, one, zero, zero};
 }
 
+static int least(int a, int b) { return a < b ? a : b; }
+
 /* Output columns that the vectors of a row's tiles cover, those past its end included. */
 static int64_t covered(int64_t columns, int64_t tile) { return (columns + tile - 1) / tile * tile; }
 
-/* As many vectors of columns as waste none, up to three; as many channels as the registers hold besides the inputs and
- * a weight, cut so that the blocks of a group are alike. */
-static void choose_tile(const Target *target, PlainSchedule *schedule) {
-  int64_t columns = dim_optimum(schedule->w.out);
-  schedule->w_vectors = 1;
+/* As many vectors of columns as waste none, up to three. */
+static int vectors_of(const Target *target, int64_t columns) {
+  int chosen = 1;
   for (int vectors = 2; vectors <= 3; vectors++)
-    if (covered(columns, vectors * target->lanes) <= covered(columns, schedule->w_vectors * target->lanes))
-      schedule->w_vectors = vectors;
-  int64_t most = (target->vector_registers - 1) / schedule->w_vectors - 1;
-  if (most > 8) most = 8;
-  int64_t blocks = (schedule->base.conv.kernels + most - 1) / most;
-  schedule->k_block = (int)((schedule->base.conv.kernels + blocks - 1) / blocks);
+    if (covered(columns, vectors * target->lanes) <= covered(columns, chosen * target->lanes)) chosen = vectors;
+  return chosen;
+}
+
+/* As many channels as the registers hold besides the inputs and a weight, cut so that the blocks of a group are alike.
+ */
+static int k_block_of(const Target *target, const Convolution *conv, int w_vectors) {
+  int most = least((target->vector_registers - 1) / w_vectors - 1, MOST_K_BLOCK);
+  int64_t blocks = (conv->kernels + most - 1) / most;
+  return (int)((conv->kernels + blocks - 1) / blocks);
 }
 
 /* A phase of a padded row has every column that a tile may load, past the end of the output's row too. */
@@ -60,19 +70,48 @@ static void size_padded_volume(Graph *graph, PlainSchedule *schedule) {
                               dim_const(dims, (w->kernel - 1) * w->dilation / w->stride));
 }
 
-/* Nothing else runs on plain tensors, so the time is not estimated. */
-static ConvSchedule *choose(Graph *graph, const Node *node, const Convolution *conv) {
-  (void)node;
+static PlainSchedule *new_schedule(Graph *graph, const Convolution *conv) {
   PlainSchedule *schedule = ARENA_NEW(graph->arena, PlainSchedule);
   schedule->base.conv = *conv;
-  schedule->base.reads_residual_last = true;
   schedule->d = conv->d;
   schedule->h = conv->h;
   schedule->w = conv->w;
   flatten_pointwise(graph->dims, schedule);
+  return schedule;
+}
+
+/* As a rule half of what the machine multiplies. */
+static double seconds_of(const Graph *graph, const Convolution *conv) {
+  return 2 * convolution_macs(conv) / (0.5e9 * graph->machine->gflops * graph->machine->cores);
+}
+
+/* The other numbers of vectors after the one that wastes least. */
+static void list(Graph *graph, const Node *node, const Convolution *conv, ConvCandidates *candidates) {
+  (void)node;
+  int best = vectors_of(graph->target, dim_optimum(new_schedule(graph, conv)->w.out));
+  double seconds = seconds_of(graph, conv);
+  candidates_add(candidates, &(ConvKnobs){{k_block_of(graph->target, conv, best), best}}, seconds, true);
+  for (int vectors = 1; vectors <= 3; vectors++)
+    if (vectors != best)
+      candidates_add(candidates, &(ConvKnobs){{k_block_of(graph->target, conv, vectors), vectors}}, seconds, true);
+}
+
+static void fit(Graph *graph, const Node *node, const Convolution *conv, ConvKnobs *knobs) {
+  (void)graph, (void)node;
+  int most = (int)(conv->kernels < MOST_K_BLOCK ? conv->kernels : MOST_K_BLOCK);
+  knobs->value[KNOB_K] = knobs->value[KNOB_K] < 1 ? 1 : least(knobs->value[KNOB_K], most);
+  knobs->value[KNOB_W] = knobs->value[KNOB_W] < 1 ? 1 : least(knobs->value[KNOB_W], MOST_W_VECTORS);
+}
+
+static ConvSchedule *make(Graph *graph, const Node *node, const Convolution *conv, const ConvKnobs *knobs) {
+  (void)node;
+  PlainSchedule *schedule = new_schedule(graph, conv);
+  schedule->base.reads_residual_last = true;
+  schedule->base.candidate.seconds = seconds_of(graph, conv);
+  schedule->k_block = knobs->value[KNOB_K];
+  schedule->w_vectors = knobs->value[KNOB_W];
   schedule->direct =
       schedule->w.stride == 1 && unpadded(&schedule->d) && unpadded(&schedule->h) && unpadded(&schedule->w);
-  choose_tile(graph->target, schedule);
   size_padded_volume(graph, schedule);
   schedule->base.base.text = arena_format(
       graph->arena, "plain_%lldx%llds%lldc%lldo%lldg%lld_k%dw%d%s", (long long)schedule->h.kernel,
@@ -204,5 +243,11 @@ static void emit(Emitter *emitter, Node *node) {
   call_cost(call, 2 * points * outputs, 4 * (inputs + outputs + points * (double)dim_value(y->shape[1])));
 }
 
-const ConvAlgorithm convolution_plain = {
-    .name = "plain", .choose = choose, .scratch = scratch, .pack = pack, .emit = emit};
+const ConvAlgorithm convolution_plain = {.name = "plain",
+                                         .knobs = knob_names,
+                                         .list = list,
+                                         .fit = fit,
+                                         .make = make,
+                                         .scratch = scratch,
+                                         .pack = pack,
+                                         .emit = emit};

@@ -14,6 +14,10 @@ typedef struct WinogradSchedule {
   WinogradPlan plan;
 } WinogradSchedule;
 
+enum { KNOB_TILE, KNOB_OC, KNOB_BY_GROUPS, KNOB_PARTS };
+static const char *const knob_names[] = {
+    [KNOB_TILE] = "tile", [KNOB_OC] = "oc", [KNOB_BY_GROUPS] = "by_groups", [KNOB_PARTS] = "parts", NULL};
+
 static const WinogradSchedule *schedule_of(const Node *node) { return (const WinogradSchedule *)node->schedule; }
 
 /* The template's pads leave no output without input. */
@@ -41,22 +45,77 @@ static const char *plan_text(Arena *arena, const WinogradLayer *l, const Winogra
                       (long long)l->out_w);
 }
 
-static ConvSchedule *choose(Graph *graph, const Node *node, const Convolution *conv) {
+static bool suits(const Graph *graph, const Node *node, const Convolution *conv) {
+  return !node->exact && blocked_of(graph, conv->x).block == graph->target->lanes && dim_optimum(conv->x->shape[0]) > 0;
+}
+
+static WinogradLayer layer_of(const Convolution *conv) {
   const Dim *images = conv->x->shape[0];
-  if (node->exact || blocked_of(graph, conv->x).block != graph->target->lanes || dim_optimum(images) == 0) return NULL;
+  return (WinogradLayer){.images = dim_optimum(images),
+                         .images_known = dim_is_const(images),
+                         .out_h = dim_value(conv->h.out),
+                         .out_w = dim_value(conv->w.out),
+                         .channels = conv->channels,
+                         .kernels = conv->kernels,
+                         .taps_h = (int)conv->h.kernel,
+                         .taps_w = (int)conv->w.kernel};
+}
+
+static WinogradKnobs named(const ConvKnobs *knobs) {
+  return (WinogradKnobs){.tile = knobs->value[KNOB_TILE],
+                         .oc_vectors = knobs->value[KNOB_OC],
+                         .parts = knobs->value[KNOB_PARTS],
+                         .by_groups = knobs->value[KNOB_BY_GROUPS] != 0};
+}
+
+static ConvKnobs numbered(const WinogradKnobs *knobs) {
+  return (ConvKnobs){{[KNOB_TILE] = knobs->tile,
+                      [KNOB_OC] = knobs->oc_vectors,
+                      [KNOB_PARTS] = knobs->parts,
+                      [KNOB_BY_GROUPS] = knobs->by_groups}};
+}
+
+/* Groups of the convolution run one after the other. */
+static double seconds_of(const Convolution *conv, const WinogradPlan *plan) {
+  return (double)conv->groups * plan->seconds;
+}
+
+typedef struct Listing {
+  const Convolution *conv;
+  ConvCandidates *candidates;
+} Listing;
+
+static void add_plan(void *argument, const WinogradPlan *plan, bool usual) {
+  const Listing *listing = argument;
+  ConvKnobs knobs = numbered(&(WinogradKnobs){.tile = winograd_tile(&plan->form),
+                                              .oc_vectors = plan->oc_vectors,
+                                              .parts = plan->parts,
+                                              .by_groups = plan->by_groups});
+  candidates_add(listing->candidates, &knobs, seconds_of(listing->conv, plan), usual);
+}
+
+static void list(Graph *graph, const Node *node, const Convolution *conv, ConvCandidates *candidates) {
+  (void)node;
+  WinogradLayer layer = layer_of(conv);
+  winograd_each_plan(graph->target, graph->machine, &layer, add_plan, &(Listing){conv, candidates});
+}
+
+static void fit(Graph *graph, const Node *node, const Convolution *conv, ConvKnobs *knobs) {
+  (void)graph, (void)node;
+  WinogradLayer layer = layer_of(conv);
+  WinogradKnobs by_name = named(knobs);
+  winograd_fit(&layer, &by_name);
+  *knobs = numbered(&by_name);
+}
+
+static ConvSchedule *make(Graph *graph, const Node *node, const Convolution *conv, const ConvKnobs *knobs) {
+  (void)node;
   WinogradSchedule *schedule = ARENA_NEW(graph->arena, WinogradSchedule);
-  schedule->base.conv = *conv;
+  WinogradKnobs by_name = named(knobs);
   schedule->base.reads_residual_last = true;
-  schedule->layer = (WinogradLayer){.images = dim_optimum(images),
-                                    .images_known = dim_is_const(images),
-                                    .out_h = dim_value(conv->h.out),
-                                    .out_w = dim_value(conv->w.out),
-                                    .channels = conv->channels,
-                                    .kernels = conv->kernels,
-                                    .taps_h = (int)conv->h.kernel,
-                                    .taps_w = (int)conv->w.kernel};
-  schedule->plan = winograd_best_plan(graph->target, graph->machine, &schedule->layer);
-  schedule->base.seconds = (double)conv->groups * schedule->plan.seconds;
+  schedule->layer = layer_of(conv);
+  schedule->plan = winograd_plan(graph->target, graph->machine, &schedule->layer, &by_name);
+  schedule->base.candidate.seconds = seconds_of(conv, &schedule->plan);
   schedule->base.base.text = plan_text(graph->arena, &schedule->layer, &schedule->plan);
   return &schedule->base;
 }
@@ -175,5 +234,13 @@ static void emit(Emitter *emitter, Node *node) {
   }
 }
 
-const ConvAlgorithm convolution_winograd = {
-    .name = "winograd", .runs_blocked = runs_blocked, .choose = choose, .scratch = scratch, .pack = pack, .emit = emit};
+const ConvAlgorithm convolution_winograd = {.name = "winograd",
+                                            .knobs = knob_names,
+                                            .runs_blocked = runs_blocked,
+                                            .suits = suits,
+                                            .list = list,
+                                            .fit = fit,
+                                            .make = make,
+                                            .scratch = scratch,
+                                            .pack = pack,
+                                            .emit = emit};

@@ -7,7 +7,7 @@
  */
 #include "convolution/winograd_plan.h"
 
-#include <math.h>
+#include <stdlib.h>
 
 static const double EFFICIENCY = 0.93;        /* of products in registers, against the count of their instructions */
 static const double CYCLES_A_PRODUCT = 40;    /* until a part's sums flow, and to put them by */
@@ -18,7 +18,7 @@ static const double USABLE = 0.7;             /* of a cache, for what should sta
 static const double BROADCASTS_A_CYCLE = 2;   /* loads of one element */
 static const double MULTIPLY_ADD_LATENCY = 4; /* cycles */
 enum { MOST_PARTS = 4 };                      /* of a block: its transformed input should stay in L2, or L3 */
-enum { MOST_PART_TILES = 14 };                /* of the template */
+enum { MOST_PART_TILES = 14, MOST_OC_VECTORS = 4 }; /* of the template */
 enum { LINE_FLOATS = 16 };
 
 static double least(double a, double b) { return a < b ? a : b; }
@@ -170,35 +170,51 @@ bool winograd_has_window(int64_t taps_h, int64_t taps_w) {
   return false;
 }
 
-static WinogradPlan plan_of(const Target *target, const Machine *machine, const WinogradLayer *l,
-                            const WinogradForm *form, int oc_vectors, bool by_groups, int parts) {
-  WinogradPlan p = {.form = *form, .oc_vectors = oc_vectors, .by_groups = by_groups};
-  int limit = part_limit(target, oc_vectors);
-  set_blocks(&p, l, target->lanes, (int64_t)parts * limit, machine->cores);
+int winograd_tile(const WinogradForm *f) { return f->tile_h > f->tile_w ? f->tile_h : f->tile_w; }
+
+/* The form of the layer's window whose tile is nearest; the larger of two. */
+static const WinogradForm *form_of(const WinogradLayer *l, int tile) {
+  const WinogradForm *nearest = NULL;
+  for (int i = 0; i < FORMS; i++) {
+    if (forms[i].taps_h != l->taps_h || forms[i].taps_w != l->taps_w) continue;
+    if (!nearest || abs(winograd_tile(&forms[i]) - tile) < abs(winograd_tile(nearest) - tile)) nearest = &forms[i];
+  }
+  return nearest;
+}
+
+static int within(int least, int value, int most) { return value < least ? least : value > most ? most : value; }
+
+void winograd_fit(const WinogradLayer *l, WinogradKnobs *knobs) {
+  knobs->tile = winograd_tile(form_of(l, knobs->tile));
+  knobs->oc_vectors = within(1, knobs->oc_vectors, MOST_OC_VECTORS);
+  knobs->parts = within(1, knobs->parts, MOST_PARTS);
+}
+
+WinogradPlan winograd_plan(const Target *target, const Machine *machine, const WinogradLayer *l,
+                           const WinogradKnobs *knobs) {
+  WinogradPlan p = {.form = *form_of(l, knobs->tile),
+                    .oc_vectors = knobs->oc_vectors,
+                    .parts = knobs->parts,
+                    .by_groups = knobs->by_groups};
+  int limit = part_limit(target, p.oc_vectors);
+  set_blocks(&p, l, target->lanes, (int64_t)p.parts * limit, machine->cores);
   set_parts(&p, l, limit);
   p.seconds = plan_seconds(target, machine, &p, l);
   return p;
 }
 
-static WinogradPlan best_of_form(const Target *target, const Machine *machine, const WinogradLayer *l,
-                                 const WinogradForm *form) {
-  enum { MOST_VECTORS = 2 };
-  WinogradPlan best = {.seconds = INFINITY};
-  for (int by_groups = 0; by_groups <= 1; by_groups++)
-    for (int vectors = MOST_VECTORS; vectors >= 1; vectors--)
-      for (int parts = 2; parts <= MOST_PARTS; parts += 2) {
-        WinogradPlan p = plan_of(target, machine, l, form, vectors, by_groups, parts);
-        if (p.seconds < best.seconds) best = p;
-      }
-  return best;
-}
-
-WinogradPlan winograd_best_plan(const Target *target, const Machine *machine, const WinogradLayer *l) {
-  WinogradPlan best = {.seconds = INFINITY};
+void winograd_each_plan(const Target *target, const Machine *machine, const WinogradLayer *l,
+                        void (*visit)(void *argument, const WinogradPlan *plan, bool usual), void *argument) {
+  static const int vectors[] = {2, 1, 3, 4}, parts[] = {2, 4, 1, 3};
   for (int i = 0; i < FORMS; i++) {
     if (forms[i].taps_h != l->taps_h || forms[i].taps_w != l->taps_w) continue;
-    WinogradPlan p = best_of_form(target, machine, l, &forms[i]);
-    if (p.seconds < best.seconds) best = p;
+    for (int k = 0; k < 2 * MOST_OC_VECTORS * MOST_PARTS; k++) {
+      WinogradKnobs knobs = {.tile = winograd_tile(&forms[i]),
+                             .oc_vectors = vectors[k / MOST_PARTS % MOST_OC_VECTORS],
+                             .parts = parts[k % MOST_PARTS],
+                             .by_groups = k / MOST_PARTS / MOST_OC_VECTORS};
+      WinogradPlan plan = winograd_plan(target, machine, l, &knobs);
+      visit(argument, &plan, knobs.oc_vectors <= 2 && knobs.parts % 2 == 0);
+    }
   }
-  return best;
 }

@@ -24,6 +24,7 @@ typedef struct WinogradLayer {
 typedef struct WinogradPlan {
   WinogradForm form;
   int oc_vectors;              /* of output channels in a group */
+  int parts;                   /* of a block, at most */
   int part_tiles, least_tiles; /* tiles whose sums stand in registers: most, fewest */
   bool by_groups;              /* workers own groups of output channels, else blocks of tiles */
   int64_t block_tiles;         /* most tiles that are worked on together */
@@ -34,8 +35,26 @@ typedef struct WinogradPlan {
 /* Is there an algorithm for windows of this size? */
 bool winograd_has_window(int64_t taps_h, int64_t taps_w);
 
-/* The plan that should take the least time. */
-WinogradPlan winograd_best_plan(const Target *target, const Machine *machine, const WinogradLayer *layer);
+/* What a plan is made of. */
+typedef struct WinogradKnobs {
+  int tile; /* the longer of a tile's extents */
+  int oc_vectors, parts;
+  bool by_groups;
+} WinogradKnobs;
+
+/* needs: knobs that winograd_fit() leaves as they are. */
+WinogradPlan winograd_plan(const Target *target, const Machine *machine, const WinogradLayer *layer,
+                           const WinogradKnobs *knobs);
+
+/* Calls `visit` with each plan that is worth trying; those to prefer at equal seconds first. The
+ * usual ones have one or two vectors in a group, and blocks of two or four parts. */
+void winograd_each_plan(const Target *target, const Machine *machine, const WinogradLayer *layer,
+                        void (*visit)(void *argument, const WinogradPlan *plan, bool usual), void *argument);
+
+/* Moves knobs into what there are kernels for. */
+void winograd_fit(const WinogradLayer *layer, WinogradKnobs *knobs);
+
+int winograd_tile(const WinogradForm *form);
 
 /* Working memory, in floats: from one point of the transformed input, and of the products, to the next, and all. */
 int64_t winograd_input_point(const WinogradPlan *plan, const WinogradLayer *layer, int lanes);

@@ -1,20 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* Convolution: each algorithm proposes a schedule, and the one that should take the least time is run. */
+/* Convolution: of the candidates of all algorithms (convolution/candidates.h) one is run. */
 #include <string.h>
 
-#include "convolution/convolution.h"
+#include "convolution/candidates.h"
 #include "convolution/form.h"
 #include "emit/elementwise.h"
 #include "graph/shape.h"
 #include "layout/blocked.h"
-#include "support/diagnostics.h"
-
-static const ConvAlgorithm *const algorithms[] = {
-#define ALGORITHM(name) &convolution_##name,
-#include "convolution/algorithms.def"
-#undef ALGORITHM
-};
-enum { N_ALGORITHMS = sizeof algorithms / sizeof *algorithms };
 
 /* The sum of the convolution and a tensor of its own shape, which is made at run time: constants are row-major,
  * whatever the layout of y. */
@@ -32,13 +24,15 @@ static bool takes_epilogue(const Node *host, const Node *step) {
 }
 
 /* --conv=plain: no tensor is blocked on behalf of a convolution, which is what seeks that. */
-static bool forced_plain(const Graph *graph) { return form_is_of(graph->conv_form, "plain"); }
+static bool forced_plain(const Graph *graph) {
+  return graph->conv_form && form_algorithm(graph->conv_form) == &convolution_plain;
+}
 
 static bool runs_blocked(Graph *graph, const Node *node) {
   if (forced_plain(graph)) return false;
   Convolution conv = convolution_of(graph, node);
-  for (int i = 0; i < N_ALGORITHMS; i++)
-    if (algorithms[i]->runs_blocked && algorithms[i]->runs_blocked(graph, &conv)) return true;
+  for (const ConvAlgorithm *const *a = convolution_algorithms; *a; a++)
+    if ((*a)->runs_blocked && (*a)->runs_blocked(graph, &conv)) return true;
   return false;
 }
 
@@ -46,10 +40,8 @@ static bool takes_prologue(Graph *graph, const Node *host, const Node *prologue)
   (void)prologue;
   if (forced_plain(graph) || !can_be_blocked(host->inputs[0]) || !can_be_blocked(host->outputs[0])) return false;
   Convolution conv = convolution_of(graph, host);
-  for (int i = 0; i < N_ALGORITHMS; i++)
-    if (algorithms[i]->takes_prologue && algorithms[i]->runs_blocked(graph, &conv) &&
-        algorithms[i]->takes_prologue(graph, &conv))
-      return true;
+  for (const ConvAlgorithm *const *a = convolution_algorithms; *a; a++)
+    if ((*a)->takes_prologue && (*a)->runs_blocked(graph, &conv) && (*a)->takes_prologue(graph, &conv)) return true;
   return false;
 }
 
@@ -58,34 +50,16 @@ static bool reads_narrow(Graph *graph, const Node *node) {
   return node_int(node, "group") == 1;
 }
 
-static bool runs(const ConvAlgorithm *algorithm, const Graph *graph, const Node *node, const Convolution *conv) {
-  if (!node->blocked) return !algorithm->runs_blocked;
-  if (node->n_prologue && !(algorithm->takes_prologue && algorithm->takes_prologue(graph, conv))) return false;
-  return algorithm->runs_blocked && algorithm->runs_blocked(graph, conv);
-}
-
-static void schedule(Graph *graph, Node *node) {
-  Convolution conv = convolution_of(graph, node);
-  ConvSchedule *best = NULL;
-  for (int i = 0; i < N_ALGORITHMS; i++) {
-    ConvSchedule *schedule = runs(algorithms[i], graph, node, &conv) ? algorithms[i]->choose(graph, node, &conv) : NULL;
-    if (!schedule) continue;
-    schedule->algorithm = algorithms[i];
-    if (form_is_of(graph->conv_form, algorithms[i]->name)) schedule->seconds = 0;
-    if (!best || schedule->seconds < best->seconds) best = schedule;
-  }
-  if (!best) bug("n%d: no algorithm runs this convolution", node->id);
-  node->schedule = &best->base;
-}
+static void schedule(Graph *graph, Node *node) { node->schedule = &convolution_choose(graph, node)->base; }
 
 static void scratch(Graph *graph, Node *node) {
-  const ConvAlgorithm *algorithm = conv_schedule_of(node)->algorithm;
+  const ConvAlgorithm *algorithm = conv_schedule_of(node)->candidate.algorithm;
   if (algorithm->scratch) algorithm->scratch(graph, node);
 }
 
-static void pack(Graph *graph, Node *node) { conv_schedule_of(node)->algorithm->pack(graph, node); }
+static void pack(Graph *graph, Node *node) { conv_schedule_of(node)->candidate.algorithm->pack(graph, node); }
 
-static void emit(Emitter *emitter, Node *node) { conv_schedule_of(node)->algorithm->emit(emitter, node); }
+static void emit(Emitter *emitter, Node *node) { conv_schedule_of(node)->candidate.algorithm->emit(emitter, node); }
 
 /* Input 0 may be the residual too, but is read around what is written. */
 static bool overwrites(const Node *node, int input) {

@@ -155,6 +155,7 @@ struct Graph {
   bool no_winograd;               /* convolutions are computed as they are defined */
   const char *variant;            /* what --rnn forces of recurrent layers, checked; NULL: nothing */
   const char *conv_form;          /* what --conv forces of convolutions, checked; NULL: nothing */
+  const char *conv_kernels;       /* the convolutions' kernels_hash(), once it was asked for */
   const char *name, *version;     /* version: "" if absent */
   const char *file;               /* the model file as given */
   uint8_t model_sha256[32];       /* over the model file and its weights */

@@ -12,8 +12,8 @@ static int64_t columns_of(int64_t out, int64_t most) {
   return (out + tiles - 1) / tiles;
 }
 
-RowTiles row_tiles_of(int64_t out, int64_t most, int64_t stride, int64_t reach, int64_t in, int64_t pad) {
-  int64_t columns = columns_of(out, most), edges = 0;
+int64_t row_tiles_in(int64_t out, int64_t columns, int64_t stride, int64_t reach, int64_t in, int64_t pad) {
+  int64_t edges = 0;
   bool inside = false;
   for (int64_t tile = 0; tile < out; tile += columns) {
     int64_t pixels = out - tile < columns ? out - tile : columns, first = tile * stride - pad;
@@ -21,5 +21,10 @@ RowTiles row_tiles_of(int64_t out, int64_t most, int64_t stride, int64_t reach, 
     edges += edge;
     inside |= !edge;
   }
-  return (RowTiles){.columns = (int)columns, .variants = edges + inside};
+  return edges + inside;
+}
+
+RowTiles row_tiles_of(int64_t out, int64_t most, int64_t stride, int64_t reach, int64_t in, int64_t pad) {
+  int64_t columns = columns_of(out, most);
+  return (RowTiles){.columns = (int)columns, .variants = row_tiles_in(out, columns, stride, reach, in, pad)};
 }

@@ -19,4 +19,7 @@ typedef struct RowTiles {
  * window's first point to its last. in: the input's columns, which `pad` stand before. */
 RowTiles row_tiles_of(int64_t out, int64_t most, int64_t stride, int64_t reach, int64_t in, int64_t pad);
 
+/* The variants that tiles of so many columns come in. */
+int64_t row_tiles_in(int64_t out, int64_t columns, int64_t stride, int64_t reach, int64_t in, int64_t pad);
+
 #endif

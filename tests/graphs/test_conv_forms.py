@@ -14,7 +14,8 @@ from support.module import Module, ProfileEntry
 from support.reference import Reference
 
 FORMS = ["plain", "direct", "direct,oc=1,px=28", "direct,oc=3,px=2,unroll=1", "direct,oc=4,px=5,pass=1,tiles=3",
-         "direct,oc=2,px=1,pass=2,groups=1,tiles=2,unroll=16", "direct,oc=9999,px=9999,unroll=9999,pass=9999"]
+         "direct,oc=2,px=1,pass=2,groups=1,tiles=2,unroll=16", "direct,oc=9999,px=9999,unroll=9999,pass=9999",
+         "depthwise,px=3", "depthwise,px=9999", "plain,k=3,w=2", "plain,k=0,w=9999"]
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -38,7 +39,8 @@ def test_plain_leaves_no_tensor_blocked(compile, tmp_path):
 
 
 @pytest.mark.parametrize("form", ["", "straight", "direct,", "direct,oc", "direct,oc=", "direct,oc=two", "direct,ox=2",
-                                  "direct,oc=2,,px=3", "direct oc=2", "direct,oc=123456789"])
+                                  "direct,oc=2,,px=3", "direct oc=2", "direct,oc=123456789", "direct,oc=2,oc=2",
+                                  "winograd,px=2", "depthwise,oc=1", "plain,tiles=1"])
 def test_a_form_that_says_nothing_known_is_refused(form):
     done = subprocess.run([build_directory() / "compiler" / "rnncc", "m.json", f"--conv={form}"], capture_output=True,
                           text=True)

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * All ways to run a convolution as it is laid out (node->blocked, channel_block of its values), and the one that is
+ * taken: what --conv forces, else what a schedule record of the same work says, else the first candidate.
+ */
+#ifndef RNNCC_CANDIDATES_H
+#define RNNCC_CANDIDATES_H
+
+#include "convolution/convolution.h"
+
+/* What is worth trying, in order of the time that it should take, but for what is unusual. There is at least one, and
+ * the first is what is taken where nothing else is said. */
+ConvCandidates convolution_candidates(Graph *graph, const Node *node);
+
+/* The first of them, without listing the others. */
+ConvCandidate convolution_first(Graph *graph, const Node *node);
+
+/* The schedule of a candidate of the node. */
+ConvSchedule *convolution_schedule(Graph *graph, const Node *node, const ConvCandidate *candidate);
+
+/* The schedule that a whole form says, as convolution_form() writes it. NULL, with the reason in *why, where the form
+ * is none, or not of this node: the algorithm does not run it, or not with these knobs. */
+ConvSchedule *convolution_of_form(Graph *graph, const Node *node, const char *form, const char **why);
+
+/* The schedule that is taken. */
+ConvSchedule *convolution_choose(Graph *graph, const Node *node);
+
+#endif
