@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "convolution/explain.h"
 #include "emit/family.h"
 #include "plan/draw_memory.h"
 #include "recurrent/explain.h"
@@ -106,10 +107,11 @@ void inspect_module(const Options *options, Emitter *emitter, const MemoryPlan *
   file_write(emitter->arena, options->memory_picture, picture.data, picture.length);
 }
 
-/* ---- recurrent layers ---- */
+/* ---- choices ---- */
 
-void inspect_recurrent(const Options *options, Graph *graph) {
-  Text text = explain_recurrent(graph, options->verbose);
+void inspect_choices(const Options *options, Graph *graph) {
+  bool rnn = options->explain == EXPLAIN_RNN;
+  Text text = rnn ? explain_recurrent(graph, options->verbose) : explain_convolutions(graph, options->verbose);
   fwrite(text.data, 1, text.length, stdout);
 }
 

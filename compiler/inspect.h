@@ -7,7 +7,7 @@
 #include "plan/plan_memory.h"
 
 void inspect_module(const Options *options, Emitter *emitter, const MemoryPlan *plan);
-void inspect_recurrent(const Options *options, Graph *graph);
+void inspect_choices(const Options *options, Graph *graph);
 void inspect_targets(void);
 
 #endif

@@ -91,7 +91,7 @@ static void inspect(const Options *options, Arena *arena) {
   MemoryPlan *plan;
   Graph *graph = optimise(options, arena);
   if (options->explain) {
-    inspect_recurrent(options, graph);
+    inspect_choices(options, graph);
     return;
   }
   Emitter *emitter = schedule(graph, &plan);

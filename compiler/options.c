@@ -16,7 +16,7 @@ static const char help_text[] =
     "rnncc compiles a recurrent or convolutional network into one shared object that needs only libc.\n"
     "\n"
     "usage: rnncc [compile] MODEL.onnx|MODEL.json [-o MODULE.so] [options]\n"
-    "       rnncc inspect MODEL [--memory[=SVG] | --explain=rnn]\n"
+    "       rnncc inspect MODEL [--memory[=SVG] | --explain=rnn|conv]\n"
     "       rnncc tune --rnn MODEL [-o RECORDS.jsonl] [--budget=S]\n"
     "       rnncc targets [--calibrate [-o FILE] [--budget=S]]\n"
     "\n"
@@ -52,6 +52,9 @@ static const char help_text[] =
     "      --memory[=SVG]      prints the memory plan, and draws it: tensors over time, and what is live at once\n"
     "      --explain=rnn       prints how recurrent layers could run, what is ruled out and why, and what is chosen;\n"
     "                          with -v every order of products, however many\n"
+    "      --explain=conv      prints the schedules of each distinct convolution that should be best, with predicted "
+    "times,\n"
+    "                          and what is chosen and why; with -v all schedules\n"
     "tune                             example: rnncc tune --rnn digits_rnn.json -o digits.jsonl --budget=30\n"
     "      --rnn               measures the variants of recurrent layers that are predicted to be best\n"
     "  -o, --output=PATH       where to append records; default: the model's name with .jsonl\n"
@@ -208,8 +211,10 @@ static void set_conv(Options *options, const char *given) {
 }
 
 static void set_explain(Options *options, const char *given) {
-  if (strcmp(given, "rnn") != 0) usage_error("--explain=%s: it explains rnn", given);
-  options->explain = true;
+  static const char *const names[] = {[EXPLAIN_RNN] = "rnn", [EXPLAIN_CONV] = "conv"};
+  int explain = choose(given, names + 1, sizeof names / sizeof *names - 1) + 1;
+  if (explain == EXPLAIN_NOTHING) usage_error("--explain=%s: it explains rnn and conv", given);
+  options->explain = (Explain)explain;
 }
 
 /* What they say of the model is checked with it. */

@@ -13,6 +13,8 @@ typedef enum Verb { VERB_COMPILE, VERB_INSPECT, VERB_TUNE, VERB_TARGETS } Verb;
 
 typedef enum EmitKind { EMIT_SO, EMIT_C, EMIT_H, EMIT_GRAPH, EMIT_DOT } EmitKind;
 
+typedef enum Explain { EXPLAIN_NOTHING, EXPLAIN_RNN, EXPLAIN_CONV } Explain;
+
 typedef struct Options {
   Verb verb;
   const char *model;
@@ -34,7 +36,8 @@ typedef struct Options {
   const char *runtime;            /* object file of the runtime that the tuner has built; NULL: none */
   const char *dump_after;         /* pass name, NULL: none */
   const char *memory_picture;     /* where to draw the memory plan, NULL: nowhere */
-  bool verify_each, time_passes, memory, explain, verbose;
+  bool verify_each, time_passes, memory, verbose;
+  Explain explain;     /* inspect: the choices of what */
   bool native;         /* the target is this CPU's */
   int threads;         /* to plan for; 0: as many as the machine has */
   double tool_seconds; /* how long clang or the linker may take */

@@ -93,7 +93,7 @@ def test_a_model_without_recurrent_layers_says_so(explain):
     assert explain(model) == "no recurrent layers\n"
 
 
-@pytest.mark.parametrize("arguments", [["inspect", "--explain=conv"], ["--explain=rnn"], ["targets", "--explain=rnn"]])
+@pytest.mark.parametrize("arguments", [["inspect", "--explain=pool"], ["--explain=rnn"], ["targets", "--explain=rnn"]])
 def test_what_cannot_be_explained_is_a_usage_error(rnncc, tmp_path, arguments):
     model = [] if "targets" in arguments else [layers("RNN").write(tmp_path)]
     done = rnncc(*arguments, *model)

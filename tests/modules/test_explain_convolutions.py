@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: MIT
+"""`rnncc inspect --explain=conv`: how each distinct convolution could run, and what is chosen."""
+import re
+from dataclasses import dataclass, field
+
+import numpy
+import pytest
+
+from support.model_builder import Model
+
+
+@dataclass
+class Explained:
+    workload: str
+    nodes: str
+    candidates: dict = field(default_factory=dict)  # schedule -> predicted us, in the order printed
+    starred: list = field(default_factory=list)
+    chosen: str = None
+    reason: str = None
+    rest: str = None  # the line that says how many more there are
+
+
+def parse(text):
+    found = []
+    for line in text.splitlines():
+        if match := re.fullmatch(r"(\S+): [\d.]+ MFLOP: (.*)", line):
+            found.append(Explained(*match.groups()))
+        elif match := re.fullmatch(r"([ *]) +([\d.]+)  (\S+)", line):
+            found[-1].candidates[match[3]] = float(match[2])
+            if match[1] == "*":
+                found[-1].starred.append(match[3])
+        elif match := re.fullmatch(r"  chosen: (\S+): (.*)", line):
+            found[-1].chosen, found[-1].reason = match.groups()
+        elif "in all" in line:
+            found[-1].rest = line
+        else:
+            assert line.split() == ["predicted", "us", "schedule"], line
+    return found
+
+
+def network():
+    """Two equal convolutions, then another."""
+    model = Model()
+    value = model.input("x", "f32", [1, 32, 14, 14])
+    for kernels, window in ((32, 3), (32, 3), (64, 1)):
+        weights = numpy.zeros((kernels, 32, window, window), numpy.float32)
+        value = model.node("Conv", [value, model.constant(weights)], pads=[window // 2] * 4)
+    model.output(value)
+    return model
+
+
+@pytest.fixture
+def explain(rnncc, tmp_path):
+    def explained(*options, model=network()):
+        done = rnncc("inspect", "--explain=conv", *options, model.write(tmp_path))
+        assert done.returncode == 0, done.stderr
+        return parse(done.stdout)
+
+    return explained
+
+
+def test_equal_convolutions_are_told_once_with_all_their_nodes(explain):
+    first, second = explain()
+    assert first.nodes == "n0, n1" and second.nodes == "n2"
+    assert first.workload != second.workload
+
+
+def test_the_chosen_schedule_has_the_least_predicted_time(explain):
+    for told in explain("-v"):
+        assert told.starred == [told.chosen] == list(told.candidates)[:1]
+        assert told.reason == "the least predicted time" and told.rest is None
+        assert all(time > 0 for time in told.candidates.values())
+        # others of its kind are no faster; an unusual one may be, by the margin that it would have to win by
+        assert told.candidates[told.chosen] <= 1.1 * min(told.candidates.values())
+
+
+def test_ten_are_listed_unless_all_are_asked_for(explain):
+    for few, every in zip(explain(), explain("-v")):
+        assert list(few.candidates) == list(every.candidates)[:10]
+        assert f" {len(every.candidates)} in all" in few.rest
+
+
+def test_what_conv_forces_is_told_with_its_time(explain):
+    wide, narrow = (explain(f"--conv=direct,oc={oc},px=3") for oc in (2, 1))
+    for told in (*wide, *narrow):
+        assert told.starred == [told.chosen] and told.reason == "--conv says so"
+        assert re.match("direct,oc=[12],px=3,", told.chosen) and told.candidates[told.chosen] > 0
+    assert [told.chosen for told in wide] != [told.chosen for told in narrow]
+
+
+def test_a_model_without_convolutions_says_so(rnncc, root):
+    done = rnncc("inspect", "--explain=conv", root / "models" / "digits_rnn.json")
+    assert (done.returncode, done.stdout) == (0, "the model has no convolution\n")
