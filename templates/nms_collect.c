@@ -19,7 +19,7 @@ static void nms_collect(const Team *team, const int32_t *rows, int64_t *y, int64
     for (int64_t k = 0; k < row[0]; k++, at++) {
       y[3 * at] = item / classes;
       y[3 * at + 1] = item % classes;
-      y[3 * at + 2] = row[HEAD + n - 1 - k];
+      y[3 * at + 2] = row[HEAD + 2 * (n + 1) + k];
     }
   }
 }

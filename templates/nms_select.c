@@ -2,45 +2,77 @@
 /*
  * The first half of NonMaxSuppression: for each image and class, boxes by falling score, without those that overlap one
  * that was taken before. Candidates stand in a heap, so that no more are put in order than are looked at; the corners
- * of what was taken stand side by side, and are compared with a candidate many at a time.
+ * of what was taken stand side by side, and are compared with a candidate a vector at a time.
  */
 #include "kernel.h"
+#include "simd/simd.h"
 
 /* 1: boxes are [x, y, width, height] about their centre; 0: [y1, x1, y2, x2], any two opposite corners.
  * legal: 0 1 */
 enum { CENTRED = 0 };
 
-enum { HEAD = 16, BLOCK = 16 }; /* numbers before a row's places; boxes compared before looking whether to go on */
+enum { HEAD = 16, PAD = 16 }; /* numbers before a row's candidates, and after its corners: the longest vector */
+enum { SCORES = 16 };         /* that are compared with the least before looking whether one is higher */
 
-/* One image and class. Its row in memory: HEAD numbers, of which the first is the count; n places, the heap from the
- * front, what was taken from the back; five floats for each of `keep` boxes that may be taken. */
+/* One image and class. Its row in memory: HEAD numbers, of which the first is the count; n + 1 candidates; the places
+ * of `keep` boxes that may be taken; five floats for each of those; PAD. */
 typedef struct Row {
   const float *boxes, *scores;
+  uint64_t *heap;
   int32_t *places;
   float *x1, *y1, *x2, *y2, *area; /* of what was taken */
 } Row;
 
-/* Higher scores first, then lower places. */
-static inline bool before(const float *scores, int32_t a, int32_t b) {
-  return scores[a] > scores[b] || (scores[a] == scores[b] && a < b);
+/* A candidate as a number: the higher, the earlier it is looked at. Above, the score's bits in the order of the floats,
+ * -0 as 0; below, the place, of which the lower one comes first. No candidate is 0. */
+static inline uint64_t candidate(float score, int64_t place) {
+  union {
+    float number;
+    uint32_t bits;
+  } u = {score + 0.0f};
+  uint32_t rank = u.bits & 0x80000000u ? ~u.bits : u.bits | 0x80000000u;
+  return (uint64_t)rank << 32 | (0xffffffffu - (uint32_t)place);
 }
 
-static void sink(int32_t *heap, int64_t size, int64_t at, const float *scores) {
-  int32_t moved = heap[at];
+static inline int64_t place_of(uint64_t of) { return 0xffffffffu - (uint32_t)of; }
+
+/* heap[size] is 0. The better child moves up all the way to a leaf, which takes no guess that could fail; then `moved`
+ * rises from there, seldom far, as it was a leaf itself. */
+static void replace(uint64_t *heap, int64_t size, int64_t root, uint64_t moved) {
+  int64_t at = root;
   for (int64_t child = 2 * at + 1; child < size; child = 2 * at + 1) {
-    if (child + 1 < size && before(scores, heap[child + 1], heap[child])) child++;
-    if (!before(scores, heap[child], moved)) break;
+    child += heap[child + 1] > heap[child];
     heap[at] = heap[child];
     at = child;
   }
+  for (int64_t parent; at > root && heap[parent = (at - 1) / 2] < moved; at = parent) heap[at] = heap[parent];
   heap[at] = moved;
+}
+
+static uint64_t pop(uint64_t *heap, int64_t *size) {
+  uint64_t best = heap[0], last = heap[--*size];
+  heap[*size] = 0;
+  if (*size) replace(heap, *size, 0, last);
+  return best;
+}
+
+/* Most scores are too low: those are passed over SCORES at a time. */
+static bool any_above(const float *scores, float least) {
+  int any = 0;
+  for (int i = 0; i < SCORES; i++) any |= scores[i] > least;
+  return any;
 }
 
 static int64_t make_heap(const Row *row, int64_t n, const float *least) {
   int64_t size = 0;
-  for (int64_t i = 0; i < n; i++)
-    if (!least || row->scores[i] > *least) row->places[size++] = (int32_t)i;
-  for (int64_t i = size / 2 - 1; i >= 0; i--) sink(row->places, size, i, row->scores);
+  for (int64_t first = 0; first < n; first += SCORES) {
+    int64_t end = min_i64(first + SCORES, n);
+    if (least && end - first == SCORES && !any_above(row->scores + first, *least)) continue;
+    for (int64_t i = first; i < end; i++)
+      if (!least || row->scores[i] > *least) row->heap[size++] = candidate(row->scores[i], i);
+  }
+  row->heap[size] = 0;
+  for (int64_t i = size / 2 - 1; i >= 0; i--) replace(row->heap, size, i, row->heap[i]);
   return size;
 }
 
@@ -58,21 +90,23 @@ static void put_box(const Row *row, int64_t taken, const float *box) {
   row->area[taken] = (row->x2[taken] - row->x1[taken]) * (row->y2[taken] - row->y1[taken]);
 }
 
-static inline float lesser(float a, float b) { return a < b ? a : b; }
-static inline float greater(float a, float b) { return a > b ? a : b; }
+/* What LANES intervals that were taken, from `first` on, have in common with that of box `at`; not positive: nothing.
+ */
+static inline vec in_common(const float *low, const float *high, int64_t first, int64_t at) {
+  vec lows = vload(low + first), highs = vload(high + first), own_low = vset(low[at]), own_high = vset(high[at]);
+  return vsub(vselect(vlt(highs, own_high), highs, own_high), vselect(vgt(lows, own_low), lows, own_low));
+}
 
 /* Does box `at` overlap one of those before it by more than `most` of what both cover? */
 static bool overlaps(const Row *row, int64_t at, float most) {
-  for (int64_t first = 0; first < at; first += BLOCK) {
-    int64_t end = min_i64(first + BLOCK, at);
-    int any = 0;
-    for (int64_t k = first; k < end; k++) {
-      float width = lesser(row->x2[k], row->x2[at]) - greater(row->x1[k], row->x1[at]);
-      float height = lesser(row->y2[k], row->y2[at]) - greater(row->y1[k], row->y1[at]);
-      float both = width * height, all = row->area[k] + row->area[at] - both;
-      any |= (width > 0) & (height > 0) & (row->area[k] > 0) & (row->area[at] > 0) & (all > 0) & (both / all > most);
-    }
-    if (any) return true;
+  if (!(row->area[at] > 0)) return false;
+  for (int64_t first = 0; first < at; first += LANES) {
+    vec width = in_common(row->x1, row->x2, first, at), height = in_common(row->y1, row->y2, first, at);
+    vec area = vload(row->area + first), both = vmul(width, height);
+    vec all = vsub(vadd(area, vset(row->area[at])), both);
+    vmask boxes = vand(vmask_first((int)min_i64(LANES, at - first)), vand(vgt(area, vzero()), vgt(all, vzero())));
+    vmask meet = vand(vgt(width, vzero()), vgt(height, vzero()));
+    if (vany(vand(vand(boxes, meet), vgt(vdiv(both, all), vset(most))))) return true;
   }
   return false;
 }
@@ -80,11 +114,9 @@ static bool overlaps(const Row *row, int64_t at, float most) {
 static int64_t select_boxes(const Row *row, int64_t n, int64_t limit, float most, const float *least) {
   int64_t size = make_heap(row, n, least), taken = 0;
   while (size > 0 && taken < limit) {
-    int32_t best = row->places[0];
-    row->places[0] = row->places[--size];
-    if (size) sink(row->places, size, 0, row->scores);
-    put_box(row, taken, row->boxes + 4 * (int64_t)best);
-    if (!overlaps(row, taken, most)) row->places[n - 1 - taken++] = best;
+    int64_t best = place_of(pop(row->heap, &size));
+    put_box(row, taken, row->boxes + 4 * best);
+    if (!overlaps(row, taken, most)) row->places[taken++] = (int32_t)best;
   }
   return taken;
 }
@@ -97,11 +129,12 @@ static void nms_select(const Team *team, const float *boxes, const float *scores
   int64_t item, end, most = limit ? min_i64(*limit, keep) : 0;
   team_share(team, batch * classes, &item, &end);
   for (; item < end; item++) {
-    int32_t *head = rows + item * row_numbers;
-    float *corners = (float *)(void *)(head + HEAD + n);
+    int32_t *head = rows + item * row_numbers, *places = head + HEAD + 2 * (n + 1);
+    float *corners = (float *)(void *)(places + keep);
     Row row = {boxes + item / classes * n * 4,
                scores + item * n,
-               head + HEAD,
+               (uint64_t *)(void *)(head + HEAD),
+               places,
                corners,
                corners + keep,
                corners + 2 * keep,

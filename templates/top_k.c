@@ -2,7 +2,8 @@
 /*
  * TopK along the middle axis of x[outer, n, inner]: values and positions, best first, of equal ones the lower position
  * first. NaN counts as the greatest. The outputs themselves hold a heap of the best k so far, the worst of them at the
- * root, which is then sorted: O(n log k), and no memory besides.
+ * root, which is then sorted: O(n log k), and no memory besides. Along the last axis, many values at a time are
+ * compared with the root: once the heap has seen some, few are better.
  */
 #include "kernel.h"
 
@@ -12,6 +13,8 @@ typedef float T;
 /* 1: the greatest; 0: the least.
  * legal: 0 1 */
 enum { LARGEST = 1 };
+
+enum { BLOCK = 64 }; /* neighbours that are compared with the root together */
 
 enum { CACHE_LINE = 64 / sizeof(int64_t) }; /* columns that one worker takes: their positions share a line */
 
@@ -55,12 +58,23 @@ static void sink(const Column *c, int64_t i, int64_t n, Entry e) {
   put(c, i, e);
 }
 
+/* May one of BLOCK values, which come later, be ahead of `worst`? */
+static bool any_ahead(const T *x, T worst) {
+  int any = 0;
+  for (int i = 0; i < BLOCK; i++) any |= LARGEST ? !(x[i] <= worst) : !(x[i] >= worst);
+  return any;
+}
+
 static void select_column(const Column *c, const T *x, int64_t n, int64_t k) {
   for (int64_t i = 0; i < k; i++) put(c, i, (Entry){x[i * c->stride], i});
   for (int64_t i = k / 2 - 1; i >= 0; i--) sink(c, i, k, entry(c, i));
-  for (int64_t i = k; i < n; i++) {
-    Entry e = {x[i * c->stride], i};
-    if (ahead(e, entry(c, 0))) sink(c, 0, k, e);
+  for (int64_t first = k; first < n; first += BLOCK) {
+    int64_t end = min_i64(first + BLOCK, n);
+    if (c->stride == 1 && end - first == BLOCK && !any_ahead(x + first, c->values[0])) continue;
+    for (int64_t i = first; i < end; i++) {
+      Entry e = {x[i * c->stride], i};
+      if (ahead(e, entry(c, 0))) sink(c, 0, k, e);
+    }
   }
   for (int64_t left = k - 1; left > 0; left--) {
     Entry worst = entry(c, 0), last = entry(c, left);

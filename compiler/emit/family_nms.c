@@ -3,13 +3,15 @@
 #include "emit/family.h"
 #include "graph/shape.h"
 
-enum { HEAD = 16 }; /* of templates/nms_select.c */
+enum { HEAD = 16, PAD = 16 }; /* of templates/nms_select.c */
 
-/* Numbers of a row: a head, a place a box, five floats a box that is taken. */
+/* Numbers of a row: a head; eight bytes a candidate, and for one more; a place and five floats a box that may be taken.
+ * An even number, so that candidates are aligned in all rows. */
 static const Dim *row_numbers(Graph *graph, const Node *node) {
   DimTable *dims = graph->dims;
-  const Dim *corners = dim_mul(dims, dim_const(dims, 5), nms_keep(graph, node));
-  return dim_add(dims, dim_const(dims, HEAD), dim_add(dims, node->inputs[0]->shape[1], corners));
+  const Dim *candidates = dim_mul(dims, dim_const(dims, 2), node->inputs[0]->shape[1]);
+  const Dim *taken = dim_mul(dims, dim_const(dims, 6), nms_keep(graph, node));
+  return dim_add(dims, dim_const(dims, HEAD + 2 + PAD), dim_add(dims, candidates, taken));
 }
 
 static void nms_scratch(Graph *graph, Node *node) {
