@@ -10,6 +10,7 @@
 #include "passes.h"
 #include "pipeline.h"
 #include "plan/plan_memory.h"
+#include "schedules/database.h"
 #include "support/files.h"
 #include "tune/tune_recurrent.h"
 
@@ -36,7 +37,7 @@ static Graph *optimise(const Options *options, Arena *arena) {
   graph->variant = options->variant;
   graph->conv_form = options->conv_form;
   graph->no_winograd = options->no_winograd;
-  graph->records = options->schedules ? records_read(arena, options->schedules) : options->records;
+  graph->records = options->records ? options->records : database_open(arena, options->target, options->schedules);
   if (options->emit == EMIT_GRAPH) return graph;
   PASS(verify, graph);
   PASS(infer_shapes, graph);

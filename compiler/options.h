@@ -31,8 +31,8 @@ typedef struct Options {
   bool tune_rnn;                  /* tune: the recurrent layers */
   double budget_seconds;          /* tune: for building and measuring; --calibrate: for measuring */
   const char *runner;             /* tune: shell command that measures; NULL: rnnrun, on this machine */
-  const char *schedules;          /* file of schedule records; NULL: none */
-  const ScheduleRecords *records; /* read from there by main.c, or made by the tuner */
+  const char *schedules;          /* a file of schedule records besides rnncc's own, or "none"; NULL: not given */
+  const ScheduleRecords *records; /* made by the tuner, in place of those; NULL: not a trial */
   const char *runtime;            /* object file of the runtime that the tuner has built; NULL: none */
   const char *dump_after;         /* pass name, NULL: none */
   const char *memory_picture;     /* where to draw the memory plan, NULL: nowhere */

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "machine.h"
+#include "schedules/records.h"
 #include "support/files.h"
 #include "support/sha256.h"
 
@@ -35,6 +36,8 @@ void output_text(const Options *options, Text text) {
 const char *build_record(Graph *graph) {
   char hex[SHA256_HEX_BYTES];
   sha256_hex(graph->model_sha256, hex);
-  return arena_format(graph->arena, "rnncc " RNNCC_VERSION " --target=%s --threads=%d, model sha256 %s",
-                      graph->target->name, graph->machine->cores, hex);
+  const char *digest = graph->records ? graph->records->digest : NULL;
+  return arena_format(graph->arena, "rnncc " RNNCC_VERSION " --target=%s --threads=%d, model sha256 %s%s%s",
+                      graph->target->name, graph->machine->cores, hex, digest ? ", schedules " : "",
+                      digest ? digest : "");
 }

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "convolution/form.h"
+#include "convolution/recorded.h"
 #include "support/diagnostics.h"
 
 /* ---- lists ---- */
@@ -129,8 +130,23 @@ static ConvSchedule *forced(Graph *graph, const Node *node, const char *form) {
   return convolution_schedule(graph, node, best.list);
 }
 
+/* As measured. NULL where there is no record of the node's work, or, after a warning, none that can be used. */
+static ConvSchedule *recorded(Graph *graph, const Node *node) {
+  RecordKey key = convolution_key(graph, node);
+  const ScheduleRecord *record = records_use(graph->records, &key);
+  const char *why;
+  ConvSchedule *schedule = record ? convolution_of_form(graph, node, record->schedule, &why) : NULL;
+  if (record && !schedule) records_refuse(record, why);
+  if (schedule && record->median_us > 0) schedule->candidate.seconds = 1e-6 * record->median_us;
+  return schedule;
+}
+
 ConvSchedule *convolution_choose(Graph *graph, const Node *node) {
-  ConvSchedule *schedule = graph->conv_form ? forced(graph, node, graph->conv_form) : NULL;
+  ConvSchedule *schedule = NULL;
+  if (graph->conv_form)
+    schedule = forced(graph, node, graph->conv_form);
+  else if (graph->records)
+    schedule = recorded(graph, node);
   if (schedule) return schedule;
   ConvCandidate first = convolution_first(graph, node);
   return convolution_schedule(graph, node, &first);

@@ -22,7 +22,7 @@ ConvSchedule *convolution_schedule(Graph *graph, const Node *node, const ConvCan
  * is none, or not of this node: the algorithm does not run it, or not with these knobs. */
 ConvSchedule *convolution_of_form(Graph *graph, const Node *node, const char *form, const char **why);
 
-/* The schedule that is taken. */
+/* The schedule that is taken; of one that was measured, candidate.seconds are those. */
 ConvSchedule *convolution_choose(Graph *graph, const Node *node);
 
 #endif

@@ -51,7 +51,7 @@ typedef struct ConvKnobs {
 typedef struct ConvCandidate {
   const ConvAlgorithm *algorithm;
   ConvKnobs knobs;
-  double seconds; /* as estimated */
+  double seconds; /* as estimated, or measured */
   bool usual;     /* of the kind that the estimate was made for: the others must be better by a margin */
   int order;      /* of two that should take the same time the one of less is preferred */
 } ConvCandidate;

@@ -161,7 +161,7 @@ static void explain_choice(const Explain *e, const Candidates *all) {
   const ScheduleRecord *record = recorded_variant(e->graph, e->layer, &measured);
   if (record)
     text_add(e->out, "  measured: %s: %.1f us a run of the model it was tuned in, by %s\n", record->schedule,
-             record->median_us, e->graph->records->file);
+             record->median_us, record->file->path);
   if (e->graph->variant) text_add(e->out, "  forced by --rnn: %s\n", e->graph->variant);
 }
 
@@ -227,7 +227,7 @@ static void explain_stack(const Explain *e, const Stack *stack) {
   RecurrentVariant measured;
   const ScheduleRecord *record = recorded_stack(e->graph, e->dag, stack, &measured);
   text_add(e->out, "  chosen: chunk=%d%s\n", record ? measured.chunk : all.list[all.chosen].chunk,
-           record            ? arena_format(e->arena, ", measured, by %s", e->graph->records->file)
+           record            ? arena_format(e->arena, ", measured, by %s", record->file->path)
            : all.chosen == 0 ? ": no wavefront is clearly faster"
                              : ": the least predicted time; each chunk of a layer then has one worker");
 }

@@ -44,12 +44,11 @@ RecordKey stack_key(Graph *graph, const MmDag *dag, const Stack *stack) {
 }
 
 static const ScheduleRecord *recorded(Graph *graph, const RecordKey *key, RecurrentVariant *variant) {
-  const ScheduleRecord *record = records_find(graph->records, key);
+  const ScheduleRecord *record = records_use(graph->records, key);
   if (!record) return NULL;
   *variant = (RecurrentVariant){.input = INPUT_AHEAD, .workers = 1, .sample_ways = 1};
   if (variant_override(variant, record->schedule, NULL)) return record;
-  warn_at(LOCATION_FILE(graph->records->file), "the schedule \"%s\" of %s says nothing that is known: it is not used",
-          record->schedule, key->workload);
+  records_refuse(record, "it says nothing that is known");
   return NULL;
 }
 

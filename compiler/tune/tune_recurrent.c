@@ -162,7 +162,8 @@ static Trial best_trial(Tuner *t, const RecordKey *key, const Trials *trials) {
 static void tune_item(Tuner *t, const RecordKey *key, Trials trials) {
   Trial best = best_trial(t, key, &trials);
   if (t->on_terminal) fputc('\n', stderr);
-  ScheduleRecord record = {*key, variant_text(t->graph->arena, best.variant), best.median_us};
+  ScheduleRecord record = {
+      .key = *key, .schedule = variant_text(t->graph->arena, best.variant), .median_us = best.median_us};
   records_append(t->graph->arena, t->output, &record);
   records_add(t->graph->arena, &t->records, record);
   printf("%-40s %10.1f us  %s%s\n", key->workload, best.median_us, record.schedule,
@@ -207,7 +208,7 @@ static void keep_stacks_apart(Tuner *t, const Item *items) {
   for (int i = 0; i < t->layers; i++)
     if (items[i].stack)
       records_add(t->graph->arena, &t->records,
-                  (ScheduleRecord){items[i].key, variant_text(t->graph->arena, &apart), 0});
+                  (ScheduleRecord){.key = items[i].key, .schedule = variant_text(t->graph->arena, &apart)});
 }
 
 void tune_recurrent(const Options *options, Graph *graph, BuildModule *build, const char *output) {

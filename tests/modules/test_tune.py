@@ -52,7 +52,7 @@ def test_a_record_holds_the_whole_key(tuned):
     _, path, _ = tuned
     record, = map(json.loads, path.read_text().splitlines())
     assert record.keys() == {"format", "version", "family", "workload", "target", "cores", "l1", "l2", "l3", "kernels",
-                             "schedule", "median_us"}
+                             "schedule", "median_us", "status", "sum"}
     assert (record["format"], record["version"], record["family"]) == ("rnncc-schedule", 1, "recurrent")
     assert (record["workload"], record["cores"]) == ("lstm_T5B1of1i8h16", 1)
     assert re.fullmatch("[0-9a-f]{16}", record["kernels"]) and record["median_us"] > 0
@@ -65,7 +65,9 @@ def inspected(rnncc, model, *options):
 
 
 def changed(path, tmp_path, **fields):
+    """As a person would edit it: without the sum of what it was."""
     record = json.loads(path.read_text().splitlines()[0]) | fields
+    del record["sum"]
     (tmp_path / "changed.jsonl").write_text(json.dumps(record) + "\n")
     return f"--schedules={tmp_path / 'changed.jsonl'}"
 
@@ -81,7 +83,7 @@ def test_what_is_recorded_is_what_is_compiled(rnncc, tuned, tmp_path, schedule, 
 
 
 @pytest.mark.parametrize("field, value", [("workload", "lstm_T6B1of1i8h16"), ("target", "x86-64"), ("cores", 2),
-                                          ("l2", 12345), ("kernels", "0" * 16), ("family", "conv")])
+                                          ("l2", 12345), ("family", "conv"), ("status", "wrong")])
 def test_a_record_that_does_not_match_is_left_aside_without_a_word(rnncc, tuned, tmp_path, field, value):
     model, path, _ = tuned
     plain, _ = inspected(rnncc, model)
@@ -89,6 +91,20 @@ def test_a_record_that_does_not_match_is_left_aside_without_a_word(rnncc, tuned,
     used, _ = inspected(rnncc, model, changed(path, tmp_path, schedule=other))
     text, messages = inspected(rnncc, model, changed(path, tmp_path, schedule=other, **{field: value}))
     assert (text, messages) == (plain, "") and used != plain
+
+
+def test_a_record_of_other_kernels_is_left_aside_with_a_warning(rnncc, tuned, tmp_path):
+    model, path, _ = tuned
+    text, messages = inspected(rnncc, model, changed(path, tmp_path, kernels="0" * 16))
+    assert text == inspected(rnncc, model)[0] and messages.count("warning") == 1
+    assert "changed.jsonl: warning: 1 record is of other versions of the kernels" in messages
+
+
+def test_a_record_that_is_not_as_it_was_written_is_skipped(rnncc, tuned, tmp_path):
+    model, path, _ = tuned
+    (tmp_path / "other.jsonl").write_text(path.read_text().replace("workers=1", "workers=2"))
+    text, messages = inspected(rnncc, model, f"--schedules={tmp_path / 'other.jsonl'}")
+    assert text == inspected(rnncc, model)[0] and messages.count("warning") == 1 and "sum" in messages
 
 
 def test_a_schedule_that_says_nothing_known_is_not_used_and_told(rnncc, tuned, tmp_path):

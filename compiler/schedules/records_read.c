@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: MIT */
+#include <string.h>
+
+#include "load/json.h"
+#include "schedules/records.h"
+#include "support/diagnostics.h"
+#include "support/files.h"
+
+enum { LARGEST_FILE = 1 << 26 };
+
+static const int64_t MOST = INT64_C(1) << 50; /* cores, and bytes of a cache */
+
+/* ---- a line ---- */
+
+static const JsonField FIELDS[] = {
+    {"format", JSON_STRING, true},   {"version", JSON_NUMBER, true},  {"family", JSON_STRING, true},
+    {"workload", JSON_STRING, true}, {"target", JSON_STRING, true},   {"kernels", JSON_STRING, true},
+    {"cores", JSON_NUMBER, true},    {"l1", JSON_NUMBER, true},       {"l2", JSON_NUMBER, true},
+    {"l3", JSON_NUMBER, true},       {"schedule", JSON_STRING, true}, {"median_us", JSON_NUMBER, true},
+    {"status", JSON_STRING, false},  {"sum", JSON_STRING, false},     {NULL, JSON_ABSENT, false}};
+
+static const char *const statuses[] = {"best", "ok", "crashed", "hung", "wrong", NULL};
+
+typedef struct Line {
+  Arena *arena;
+  const char *file, *text;
+  size_t length, base;
+  ScheduleRecord record;
+} Line;
+
+/* Such as need no escapes, here or on a terminal. */
+static bool is_plain(const char *text) {
+  for (; *text; text++)
+    if (*text < ' ' || *text > '~' || *text == '"' || *text == '\\') return false;
+  return true;
+}
+
+static const char *text_member(Json object, const char *key) {
+  Json member = json_member(object, key);
+  const char *text = json_text(member);
+  if (!is_plain(text)) error_at(json_where(member), EXIT_INVALID, "it is not of plain characters");
+  return text;
+}
+
+static const char *read_status(Json json) {
+  Json member = json_member(json, "status");
+  if (json_kind(member) == JSON_ABSENT) return NULL;
+  for (int i = 0; statuses[i]; i++)
+    if (!strcmp(json_text(member), statuses[i])) return statuses[i];
+  error_at(json_where(member), EXIT_INVALID, "the status is none of best, ok, crashed, hung and wrong");
+  return NULL;
+}
+
+/* Lines of people may have none. */
+static void check_sum(Json json, const Line *line) {
+  Json member = json_member(json, "sum");
+  if (json_kind(member) == JSON_STRING && strcmp(json_text(member), record_sum(line->arena, &line->record)) != 0)
+    error_at(json_where(member), EXIT_INVALID, "it was changed after it was written: its sum is another");
+}
+
+/* Ends at the first error: it runs in first_error_of(). */
+static void read_line(void *argument) {
+  Line *line = argument;
+  Json json = json_parse(line->arena, line->file, line->text, line->length, line->base);
+  ScheduleRecord *record = &line->record;
+  int64_t version;
+  json_check(json, FIELDS);
+  json_get_int(json_member(json, "version"), 1, 1, &version);
+  if (strcmp(text_member(json, "format"), "rnncc-schedule") != 0)
+    error_at(json_where(json), EXIT_INVALID, "the format is not rnncc-schedule");
+  record->key = (RecordKey){.family = text_member(json, "family"),
+                            .workload = text_member(json, "workload"),
+                            .target = text_member(json, "target"),
+                            .kernels = text_member(json, "kernels")};
+  record->schedule = text_member(json, "schedule");
+  json_get_int(json_member(json, "cores"), 1, MOST, &record->key.cores);
+  json_get_int(json_member(json, "l1"), 0, MOST, &record->key.l1_bytes);
+  json_get_int(json_member(json, "l2"), 0, MOST, &record->key.l2_bytes);
+  json_get_int(json_member(json, "l3"), 0, MOST, &record->key.l3_bytes);
+  json_get_double(json_member(json, "median_us"), &record->median_us);
+  record->status = read_status(json);
+  check_sum(json, line);
+}
+
+void records_each_line(Arena *arena, const char *path,
+                       void (*visit)(void *argument, int line, const ScheduleRecord *record, const char *wrong),
+                       void *argument) {
+  FileBytes bytes = file_read(arena, path, LARGEST_FILE, LOCATION_FILE(path));
+  const char *text = (const char *)bytes.data;
+  int number = 1;
+  for (size_t at = 0, length; at < bytes.size; number++, at += length + 1) {
+    const char *end = memchr(text + at, '\n', bytes.size - at);
+    length = end ? (size_t)(end - text) - at : bytes.size - at;
+    Line line = {.arena = arena, .file = path, .text = text + at, .length = length, .base = at};
+    if (strspn(line.text, " \t\r") >= length) continue;
+    const char *wrong = first_error_of(read_line, &line);
+    visit(argument, number, wrong ? NULL : &line.record, wrong);
+  }
+}
+
+/* ---- whole files ---- */
+
+typedef struct Reading {
+  Arena *arena;
+  ScheduleRecords *records;
+  RecordFile *file;
+  int skipped, first; /* lines; the first of them, and what is wrong with it */
+  const char *wrong;
+} Reading;
+
+static void take_line(void *argument, int line, const ScheduleRecord *record, const char *wrong) {
+  Reading *reading = argument;
+  if (record) {
+    ScheduleRecord of_file = *record;
+    of_file.file = reading->file;
+    records_add(reading->arena, reading->records, of_file);
+  } else if (reading->skipped++ == 0) {
+    reading->first = line;
+    reading->wrong = arena_string(reading->arena, wrong);
+  }
+}
+
+void records_read_more(Arena *arena, ScheduleRecords *records, const char *path) {
+  Reading reading = {.arena = arena, .records = records, .file = ARENA_NEW(arena, RecordFile)};
+  reading.file->path = path;
+  records_each_line(arena, path, take_line, &reading);
+  if (reading.skipped)
+    warn_at(LOCATION_FILE(path), "%d %s skipped; line %d: %s", reading.skipped,
+            reading.skipped == 1 ? "line is no record and" : "lines are no records and", reading.first, reading.wrong);
+}
+
+ScheduleRecords *records_read(Arena *arena, const char *path) {
+  ScheduleRecords *records = ARENA_NEW(arena, ScheduleRecords);
+  records_read_more(arena, records, path);
+  return records;
+}

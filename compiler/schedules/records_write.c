@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: MIT */
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "schedules/records.h"
+#include "support/diagnostics.h"
+#include "support/files.h"
+#include "support/sha256.h"
+
+static const char *members(Arena *arena, const ScheduleRecord *record) {
+  const RecordKey *key = &record->key;
+  return arena_format(arena,
+                      "\"format\":\"rnncc-schedule\",\"version\":1,\"family\":\"%s\",\"workload\":\"%s\","
+                      "\"target\":\"%s\",\"cores\":%" PRId64 ",\"l1\":%" PRId64 ",\"l2\":%" PRId64 ",\"l3\":%" PRId64
+                      ",\"kernels\":\"%s\",\"schedule\":\"%s\",\"median_us\":%.3f,\"status\":\"%s\"",
+                      key->family, key->workload, key->target, key->cores, key->l1_bytes, key->l2_bytes, key->l3_bytes,
+                      key->kernels, record->schedule, record->median_us, record->status ? record->status : "best");
+}
+
+const char *record_sum(Arena *arena, const ScheduleRecord *record) {
+  enum { SUM_DIGITS = 8 };
+  uint8_t digest[SHA256_BYTES];
+  char hex[SHA256_HEX_BYTES];
+  const char *text = members(arena, record);
+  sha256(text, strlen(text), digest);
+  sha256_hex(digest, hex);
+  return arena_format(arena, "%.*s", SUM_DIGITS, hex);
+}
+
+const char *record_text(Arena *arena, const ScheduleRecord *record) {
+  return arena_format(arena, "{%s,\"sum\":\"%s\"}", members(arena, record), record_sum(arena, record));
+}
+
+/* A line that a writer could not end is left to itself: the next one starts below. */
+static bool ends_within_line(int file, off_t size) {
+  char last = '\n';
+  return size > 0 && pread(file, &last, 1, size - 1) == 1 && last != '\n';
+}
+
+static bool write_all(int file, const char *text, size_t length) {
+  while (length > 0) {
+    ssize_t written = write(file, text, length);
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) return false;
+    text += written, length -= (size_t)written;
+  }
+  return true;
+}
+
+/* Under the lock. What was written in part is taken back. */
+static bool append_line(Arena *arena, int file, const char *line) {
+  struct stat status;
+  if (fstat(file, &status) != 0) return false;
+  if (!S_ISREG(status.st_mode)) {
+    errno = EINVAL;
+    return false;
+  }
+  if (ends_within_line(file, status.st_size)) line = arena_format(arena, "\n%s", line);
+  if (write_all(file, line, strlen(line)) && fsync(file) == 0) return true;
+  int error = errno;
+  if (ftruncate(file, status.st_size) != 0) return false;
+  errno = error;
+  return false;
+}
+
+void records_check_output(Arena *arena, const char *path) {
+  struct stat status;
+  if (stat(path, &status) == 0 && !S_ISREG(status.st_mode))
+    fatal_at(LOCATION_FILE(path), EXIT_INVALID, "cannot append records: it is no regular file");
+  int folder_length = (int)(file_last_part(path) - path);
+  const char *folder = folder_length ? arena_format(arena, "%.*s", folder_length, path) : ".";
+  bool exists = access(path, F_OK) == 0;
+  if (access(exists ? path : folder, W_OK) != 0)
+    fatal_at(LOCATION_FILE(path), EXIT_ENVIRONMENT, "cannot append records: %s", strerror(errno));
+}
+
+void records_append(Arena *arena, const char *path, const ScheduleRecord *record) {
+  int file = open(path, O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC | O_NONBLOCK, 0666);
+  bool good = file >= 0 && flock(file, LOCK_EX) == 0 &&
+              append_line(arena, file, arena_format(arena, "%s\n", record_text(arena, record)));
+  int error = errno;
+  if (file >= 0 && close(file) != 0 && good) good = false, error = errno;
+  if (!good) fatal_at(LOCATION_FILE(path), EXIT_ENVIRONMENT, "cannot append a record: %s", strerror(error));
+}
