@@ -5,6 +5,7 @@ import fnmatch
 import os
 import shlex
 
+from benchmarks.ablation_cases import CASES as ABLATION_CASES
 from benchmarks.cases import CASES
 from benchmarks.cases import case_named as rnn_case_named
 from benchmarks.cnn_cases import CASES as CNN_CASES
@@ -20,6 +21,13 @@ def thread_counts(text):
 
 
 thread_counts.__name__ = "list of thread counts"
+
+
+def one_thread_count(text):
+    return [positive(int)(text)]
+
+
+one_thread_count.__name__ = "thread count"
 
 
 def positive(kind):
@@ -39,17 +47,33 @@ def cores():
     return sorted({k for k in range(1, n + 1) if k <= 8 or k & (k - 1) == 0} | {n})
 
 
-def add_options(sub, what, example):
-    peers = PEERS[what]
+def add_peer_options(sub, what, example):
     sub.add_argument("--quick", action="store_true", help="a few of the cases, for a shorter time: under three minutes")
     sub.add_argument("--case", action="append", default=[], metavar="PATTERN", help=f"cases by name, such as {example}; "
                      "may repeat")
-    sub.add_argument("--list", action="store_true", help="prints the names of the cases")
-    sub.add_argument("--without", action="append", default=[], choices=peers, help="leaves a peer out; may repeat")
+    sub.add_argument("--without", action="append", default=[], choices=PEERS[what],
+                     help="leaves a peer out; may repeat")
     sub.add_argument("--threads", type=thread_counts, default=cores(), metavar="1,2,...",
                      help="thread counts to choose from; default: up to all cores")
-    sub.add_argument("--rounds", type=positive(int), metavar="N", help="turns of each contestant at most (20; quick 8)")
-    sub.add_argument("--seconds", type=positive(float), metavar="S", help="for the turns of a case, about (8; quick 4)")
+    sub.set_defaults(schedules=None)
+    add_options(sub, "20; quick 8", "8; quick 4")
+
+
+def add_ablation_options(sub):
+    sub.add_argument("case", nargs="*", default=[], metavar="NETWORK", help="of --list, or a pattern of names; "
+                     "default: all")
+    sub.add_argument("--threads", type=one_thread_count, default=cores()[-1:], metavar="N", help="default: all cores")
+    sub.add_argument("--schedules", metavar="FILE", help="records of `rnncc tune` for the last step; default: those that "
+                     "rnncc has")
+    sub.set_defaults(quick=False, without=[])
+    add_options(sub, "20", "30")
+
+
+def add_options(sub, rounds, seconds):
+    """rounds, seconds: their defaults, in words."""
+    sub.add_argument("--list", action="store_true", help="prints the names of the cases")
+    sub.add_argument("--rounds", type=positive(int), metavar="N", help=f"turns of each contestant at most ({rounds})")
+    sub.add_argument("--seconds", type=positive(float), metavar="S", help=f"for the turns of a case, about ({seconds})")
     sub.add_argument("--under", type=shlex.split, default=[], metavar="COMMAND",
                      help="measures each case under this command, such as 'chrt -f 1'")
     sub.add_argument("--rnncc", type=shlex.split, default=[], metavar="OPTIONS",
@@ -60,19 +84,25 @@ def add_options(sub, what, example):
 def parser():
     top = argparse.ArgumentParser(
         prog="tools/bench",
-        description="Compares compiled modules with their peers: same weights, same input, in turns.",
+        description="Compares compiled modules with their peers, or with what they would be without a step of the "
+                    "compiler: same weights, same input, in turns.",
         epilog="exit: 0 ok, 1 outputs disagree, 2 usage, 5 environment")
-    what = top.add_subparsers(dest="what", required=True, metavar="rnn|cnn")
+    what = top.add_subparsers(dest="what", required=True, metavar="rnn|cnn|ablation")
     rnn = what.add_parser(
         "rnn", help="recurrent layers, against ONNX Runtime, OpenVINO and PyTorch",
         epilog="A full run writes RESULTS.md, results.json and rnn.svg to tools/benchmarks, any other to build/bench. "
                "Times mean something on an idle machine only.")
-    add_options(rnn, "rnn", "'lstm_256*', or one of the same form, such as gru_129_t50_b4")
+    add_peer_options(rnn, "rnn", "'lstm_256*', or one of the same form, such as gru_129_t50_b4")
     cnn = what.add_parser(
         "cnn", help="convolutional networks, against ONNX Runtime, OpenVINO and ncnn",
         epilog="A full run writes CNN_RESULTS.md, cnn_results.json and cnn.svg to tools/benchmarks, any other to "
                "build/bench. Times mean something on an idle machine only.")
-    add_options(cnn, "cnn", "'resnet*'")
+    add_peer_options(cnn, "cnn", "'resnet*'")
+    ablation = what.add_parser(
+        "ablation", help="what each step of the compiler brings to convolutional networks",
+        epilog="A full run writes ABLATION_RESULTS.md, ablation_results.json and ablation.svg to tools/benchmarks, any "
+               "other to build/bench. Times mean something on an idle machine only.")
+    add_ablation_options(ablation)
     return top
 
 
@@ -80,20 +110,21 @@ def parse(words):
     top = parser()
     given = top.parse_args(words)
     given.rounds = given.rounds or (8 if given.quick else 20)
-    given.seconds = given.seconds or (4 if given.quick else 8)
+    given.seconds = given.seconds or (30 if given.what == "ablation" else 4 if given.quick else 8)
     given.cases = chosen_cases(given, top)
     return given
 
 
 def chosen_cases(given, top):
     """In the order of the list, then as named."""
-    cases, case_named = (CNN_CASES, cnn_case_named) if given.what == "cnn" else (CASES, rnn_case_named)
+    cases, case_named = {"rnn": (CASES, rnn_case_named), "cnn": (CNN_CASES, cnn_case_named),
+                         "ablation": (ABLATION_CASES, cnn_case_named)}[given.what]
     if not given.case:
         return [case for case in cases if case.quick or not given.quick]
     chosen = []
     for pattern in given.case:
         matching = [case for case in cases if fnmatch.fnmatch(case.name, pattern)] or [case_named(pattern)]
         if matching == [None]:
-            top.error(f"--case {pattern}: no such case; --list has their names")
+            top.error(f"{pattern}: no such case; --list has their names")
         chosen += [case for case in matching if case not in chosen]
     return sorted(chosen, key=lambda case: cases.index(case) if case in cases else len(cases))

@@ -215,4 +215,4 @@ def write(results, folder):
     def row(result):
         return report.bars(result, title(result), at_most(result), result["limits"]["least_seconds"])
 
-    report.write_files(results, folder, ("cnn_results.json", PAGE_FILE, "cnn.svg"), page, row)
+    report.write_files(results, folder, ("cnn_results.json", PAGE_FILE, "cnn.svg"), page, report.peer_chart(row))

@@ -90,8 +90,9 @@ class Contestant:
 class Rnncc(Contestant):
     title = "rnncc"
 
-    def __init__(self):
-        self.loops = timing_loops()
+    def __init__(self, file="module.so"):
+        """file: of the job's folder."""
+        self.file, self.loops = file, timing_loops()
         self.version = (ROOT / "meson.build").read_text().split("version: '")[1].split("'")[0]
 
     def open(self, job, threads):
@@ -101,7 +102,7 @@ class Rnncc(Contestant):
         call = ModuleCall(inputs=ctypes.addressof(sides[0]), n_inputs=len(job.feeds),
                           outputs=ctypes.addressof(sides[1]), n_outputs=len(job.outputs))
         error = ctypes.create_string_buffer(256)
-        path = c_char_p(bytes(job.folder / "module.so"))
+        path = c_char_p(bytes(job.folder / self.file))
         if self.loops.open_module(byref(call), path, c_int(threads), error, c_size_t(len(error))):
             raise Failed(f"{self.title}: {error.value.decode()}")
         runner = CRunner(self.title, self.loops.time_module, call, job.outputs, (job, sides))

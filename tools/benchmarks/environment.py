@@ -11,7 +11,8 @@ ROOT = Path(__file__).resolve().parents[2]
 BUILD = Path(os.environ.get("RNNCC_BUILD", ROOT / "build"))
 VENV = ROOT / ".venv-bench"
 REQUIREMENTS = Path(__file__).with_name("requirements.txt")
-PEERS = {"rnn": ("onnxruntime", "openvino", "torch"), "cnn": ("onnxruntime", "openvino", "ncnn")}
+PEERS = {"rnn": ("onnxruntime", "openvino", "torch"), "cnn": ("onnxruntime", "openvino", "ncnn"),
+         "ablation": ()}
 PACKAGES = {"ncnn": ("ncnn", "pnnx")}  # of peers that take more than the one of their name
 ALONE = ("pnnx",)  # it asks for PyTorch, which the converter, a program by itself, does not need
 ENVIRONMENT_ERROR = 5

@@ -18,8 +18,6 @@ from benchmarks import cases, cnn_cases
 from benchmarks.cnn_job import CnnJob
 from benchmarks.contestants import CONTESTANTS, Failed, Job
 
-JOBS = {"rnn": (cases.case_named, Job), "cnn": (cnn_cases.case_named, CnnJob)}
-
 PEER_PAUSE = 0.06  # seconds: ONNX Runtime's threads spin on for some 40 ms after a run
 SLICE = 0.01  # seconds of counted runs in a turn, and of uncounted ones before: waking threads takes milliseconds
 MOST_RUNS = 400
@@ -182,14 +180,16 @@ def spread(seconds):
             "turn_medians": [statistics.median(part) for part in seconds]}
 
 
-def measure(job, contestants, counts, most_rounds, seconds):
+def measure(job, settings):
+    contestants = {name: CONTESTANTS[name]() for name in settings["contestants"]}
+    counts = settings["threads"]
     result = starts(contestants, job, max(counts))
     expected = job.reference()
     runners = {(name, threads): contestant.open(job, threads)
                for threads in counts for name, contestant in contestants.items()}
     errors = check(job, expected, runners)
     turns = choose_counts(runners, job.near)
-    done = rounds(turns, FEWEST_ROUNDS, most_rounds, seconds)
+    done = rounds(turns, FEWEST_ROUNDS, settings["rounds"], settings["seconds"])
     for name, candidates in by_contestant(turns).items():
         threads, best = min(candidates.items(), key=lambda pair: pair[1].median)
         result[name].update(threads=threads, error=errors[name], version=contestants[name].version,
@@ -198,13 +198,30 @@ def measure(job, contestants, counts, most_rounds, seconds):
     return {"case": job.case.name, "rounds": done, "bound": job.bound, "contestants": result}
 
 
+def measure_steps(job, settings):
+    """As `measure`, of modules that rnncc made of one network in several ways: the first one's output is what those of
+    the others must be."""
+    (threads,) = settings["threads"]
+    modules = {name: CONTESTANTS["rnncc"](f"{name}.so") for name in settings["contestants"]}
+    runners = {(name, threads): module.open(job, threads) for name, module in modules.items()}
+    expected = {name: values.copy() for name, values in next(iter(runners.values())).run().items()}
+    errors = check(job, expected, runners)
+    turns = {key: Turn(runner, 0) for key, runner in runners.items()}
+    done = rounds(turns, FEWEST_ROUNDS, settings["rounds"], settings["seconds"])
+    result = {name: {"error": errors[name], **spread(turn.seconds)} for (name, _), turn in turns.items()}
+    return {"case": job.case.name, "rounds": done, "bound": job.bound, "threads": threads, "contestants": result}
+
+
+JOBS = {"rnn": (cases.case_named, Job, measure), "cnn": (cnn_cases.case_named, CnnJob, measure),
+        "ablation": (cnn_cases.case_named, CnnJob, measure_steps)}
+
+
 def main(settings):
     gc.disable()
-    case_named, make_job = JOBS[settings["what"]]
+    case_named, make_job, measure_job = JOBS[settings["what"]]
     job = make_job(case_named(settings["case"]), Path(settings["folder"]))
     try:
-        contestants = {name: CONTESTANTS[name]() for name in settings["contestants"]}
-        result = measure(job, contestants, settings["threads"], settings["rounds"], settings["seconds"])
+        result = measure_job(job, settings)
     except Disagreement as reason:
         result = {"case": job.case.name, "disagreement": str(reason)}
     except Failed as reason:

@@ -234,12 +234,23 @@ def bars(result, title, at_most, limit):
                       if name != "rnncc"}}
 
 
-def chart(rows, path):
-    """A row a case: each contestant's time as a part of the best peer's, what rnncc should reach, and could at best."""
+def drawing(width, height):
+    """(figure, axes). Sizes in inches."""
     os.environ.setdefault("MPLBACKEND", "svg")
     from matplotlib import pyplot, rcParams
     rcParams.update({"svg.hashsalt": "rnncc", "svg.fonttype": "none"})  # same figures, same file; text stays text
-    figure, axes = pyplot.subplots(figsize=(8, 1 + 0.27 * len(rows)), layout="constrained")
+    return pyplot.subplots(figsize=(width, height), layout="constrained")
+
+
+def save(figure, path):
+    from matplotlib import pyplot
+    figure.savefig(path, metadata={"Date": None})
+    pyplot.close(figure)
+
+
+def chart(rows, path):
+    """A row a case: each contestant's time as a part of the best peer's, what rnncc should reach, and could at best."""
+    figure, axes = drawing(8, 1 + 0.27 * len(rows))
     places = range(len(rows))
     axes.barh(places, [row["ratio"] for row in rows], color="#8fb3d9", label="rnncc")
     expected = [(row["at_most"], place) for place, row in zip(places, rows) if row["at_most"]]
@@ -256,18 +267,25 @@ def chart(rows, path):
     axes.axvline(1, color="grey", linewidth=0.6)
     axes.set_xlabel("time, best peer = 1; farther than 2.5 is not shown")
     figure.legend(fontsize=8, loc="outside upper center", ncols=6)
-    figure.savefig(path, metadata={"Date": None})
-    pyplot.close(figure)
+    save(figure, path)
 
 
-def write_files(results, folder, names, page, row):
-    """All figures, the page, and a chart where there is a peer: under these names. row: of the chart, of a case."""
+def peer_chart(row):
+    """draw(results, path) of a chart, where there is a peer. row: of the chart, of a case."""
+    def draw(results, path):
+        if best_peer(results["cases"][0])[0]:
+            chart([row(case) for case in results["cases"]], path)
+
+    return draw
+
+
+def write_files(results, folder, names, page, draw):
+    """All figures, the page, and the chart, under these names."""
     figures, page_file, chart_file = (Path(folder) / name for name in names)
     figures.write_text(json.dumps(results, indent=1) + "\n")
     if results["cases"]:
         page_file.write_text(page(results))
-        if best_peer(results["cases"][0])[0]:
-            chart([row(case) for case in results["cases"]], chart_file)
+        draw(results, chart_file)
 
 
 def write(results, folder):
@@ -275,4 +293,4 @@ def write(results, folder):
         case = case_named(result["case"])
         return bars(result, case.title, case.at_most, machine.limit(results["machine"], case)[0])
 
-    write_files(results, folder, ("results.json", PAGE_FILE, "rnn.svg"), page, row)
+    write_files(results, folder, ("results.json", PAGE_FILE, "rnn.svg"), page, peer_chart(row))

@@ -10,14 +10,15 @@ from pathlib import Path
 
 import onnx
 
-from benchmarks import arguments, cnn_job, cnn_report, environment, layers, machine, networks, report
+from benchmarks import ablation_report, arguments, cnn_job, cnn_report, environment, layers, machine, networks, report
+from benchmarks.ablation_cases import STEPS
 from benchmarks.contestants import Failed
 
 DISAGREEMENT = 1
 HERE = Path(__file__).resolve().parent
 
 
-REPORTS = {"rnn": report, "cnn": cnn_report}
+REPORTS = {"rnn": report, "cnn": cnn_report, "ablation": ablation_report}
 
 
 def write_recurrent_model(case, folder, contestants):
@@ -26,21 +27,35 @@ def write_recurrent_model(case, folder, contestants):
     return model.write(folder)
 
 
+def modules_of(given):
+    """File name -> the options it is compiled with."""
+    if given.what != "ablation":
+        return {"module.so": given.rnncc}
+    return {f"{step.name}.so": [*step.command_options(given.schedules), *given.rnncc] for step in STEPS}
+
+
 def prepare(case, folder, given, contestants):
     """Writes the model for rnncc and for the peers, and compiles it. Seconds of that, or None if rnncc refuses; it says
     why."""
     folder.mkdir(parents=True, exist_ok=True)
-    write = cnn_job.write_model if given.what == "cnn" else write_recurrent_model
+    write = write_recurrent_model if given.what == "rnn" else cnn_job.write_model
     model = write(case, folder, contestants)
     rnncc = environment.BUILD / "compiler" / "rnncc"
     began = time.perf_counter()
-    done = subprocess.run([rnncc, model, "-o", folder / "module.so", *given.rnncc])
-    return None if done.returncode else time.perf_counter() - began
+    done = [subprocess.run([rnncc, model, "-o", folder / name, *options]) for name, options in modules_of(given).items()]
+    return None if any(compiled.returncode for compiled in done) else time.perf_counter() - began
 
 
 def module_facts(case, folder, described):
     limits = layers.limits(layers.works_of(folder / "module.so", case.B), described)
     return {**cnn_job.module_facts(folder), "limits": limits}
+
+
+def facts_of(case, folder, given, described):
+    """What the page says beside times."""
+    if given.what == "cnn":
+        return module_facts(case, folder, described)
+    return json.loads((folder / "facts.json").read_text()) if given.what == "ablation" else {}
 
 
 def measure(case, given, contestants, described):
@@ -60,15 +75,14 @@ def measure(case, given, contestants, described):
     lines = done.stdout.splitlines()
     if not lines:
         return {"case": case.name, "failure": f"{case.name}: its process ended with status {done.returncode}"}
-    return {**json.loads(lines[-1]), "compile_seconds": compile_seconds,
-            **(module_facts(case, folder, described) if given.what == "cnn" else {})}
+    return {**json.loads(lines[-1]), "compile_seconds": compile_seconds, **facts_of(case, folder, given, described)}
 
 
 def output_folder(given, words):
     """The page in the tree is made by full runs only."""
     if given.output:
         return Path(given.output)
-    selected = given.quick or given.case or given.without or given.rnncc
+    selected = given.quick or given.case or given.without or given.rnncc or given.schedules
     return environment.BUILD / "bench" if selected else HERE
 
 
@@ -79,8 +93,14 @@ def shown_command(words):
     return shlex.join(["tools/bench", *kept])
 
 
+def contestants_of(given):
+    if given.what == "ablation":
+        return [step.name for step in STEPS]
+    return ["rnncc", *(peer for peer in environment.PEERS[given.what] if peer not in given.without)]
+
+
 def run(given, words):
-    contestants = ["rnncc", *(peer for peer in environment.PEERS[given.what] if peer not in given.without)]
+    contestants = contestants_of(given)
     reporter = REPORTS[given.what]
     output = output_folder(given, words)
     output.mkdir(parents=True, exist_ok=True)

@@ -1,0 +1,178 @@
+# SPDX-License-Identifier: MIT
+"""As report.py, of the steps of ablation_cases.py.
+
+A case of the results has, under contestants, of each step median_seconds, turn_medians and error; and multiply_adds,
+rounds, bound, threads. A step's speed-up is over plain NCHW: the median over the rounds of plain NCHW's turn over its
+own, both of which then met the machine in the same state.
+"""
+import statistics
+
+from benchmarks import report
+from benchmarks.ablation_cases import BASELINE, STEPS
+from benchmarks.cnn_cases import case_named
+from benchmarks.report import milliseconds, table
+
+PAGE_FILE = "ABLATION_RESULTS.md"
+COLOURS = ["#999999", "#56b4e9", "#0072b2", "#e69f00", "#009e73", "#d55e00"]  # Okabe and Ito's, told apart by all eyes
+BAR = 0.8 / (len(STEPS) - 1)  # of a network's place
+
+
+def title(result):
+    return case_named(result["case"]).title
+
+
+def speed_up(result, step, over=BASELINE):
+    """(lower quartile, median, upper quartile)."""
+    slow, fast = (result["contestants"][name]["turn_medians"] for name in (over, step))
+    return tuple(statistics.quantiles((a / b for a, b in zip(slow, fast)), n=4, method="inclusive"))
+
+
+# The terminal
+
+
+def heading(names):
+    return f"{'times plain NCHW':18}" + "".join(f"{step.title:>23}" for step in STEPS[1:])
+
+
+def line(result, names):
+    columns = (f"{median:.2f} ({lower:.2f}-{upper:.2f})"
+               for lower, median, upper in (speed_up(result, step.name) for step in STEPS[1:]))
+    return f"{result['case']:18}" + "".join(f"{column:>23}" for column in columns)
+
+
+# The page
+
+
+def step_table(results, cell, steps=STEPS):
+    """A row a step, a column a network."""
+    rows = [[step.title, *(cell(result, step) for result in results["cases"])] for step in steps]
+    return table(["cumulative", *map(title, results["cases"])], rows)
+
+
+def speed_up_cell(result, step):
+    lower, median, upper = speed_up(result, step.name)
+    return "1" if step.name == BASELINE else f"{median:.2f} ({lower:.2f} to {upper:.2f})"
+
+
+def own_cell(result, step):
+    before = STEPS[STEPS.index(step) - 1]
+    return f"{speed_up(result, step.name, before.name)[1]:.2f}"
+
+
+def time_cell(result, step):
+    return milliseconds(result["contestants"][step.name]["median_seconds"])
+
+
+def error_cell(result, step):
+    return f"{result['contestants'][step.name]['error']:.1e}"
+
+
+def baseline_table(results):
+    core = results["machine"]["cores"][-1]
+    peak = core["gflops"] * core["threads"]
+    rows = []
+    for result in results["cases"]:
+        reached = 2e-9 * result["multiply_adds"] / result["contestants"][BASELINE]["median_seconds"]
+        rows.append([title(result), f"{result['multiply_adds'] * 1e-9:.2f}", f"{reached:.0f}",
+                     f"{100 * reached / peak:.0f}%"])
+    return table(["network", "GMAC", "GFLOP/s of plain NCHW", "of the peak"], rows)
+
+
+PAGE = """# What each step brings to convolutional networks
+
+Made by `{command}` on {date}; [ablation_results.json](ablation_results.json) has all figures. The steps and networks
+are those of NeoCPU (Y. Liu et al., Optimizing CNN Model Inference on CPUs, USENIX ATC 2019), section 4.2 and table 3,
+and beside them Winograd's algorithm and tuning.
+
+* Machine: {cpu}, {cpus} CPUs, caches {caches}; {system}
+* {threads} threads, batch 1, f32
+
+![speed-up over plain NCHW, by network and step](ablation.svg)
+
+## Speed-up over plain NCHW
+
+Each row has all that the rows above it brought. The figure is the median over the rounds of plain NCHW's time over the
+row's in the same round, and in brackets the quartiles.
+
+{speed_ups}
+
+What each step is:
+
+{steps}
+
+All but the last choose schedules by predicted time. The modules of a network take turns in one process; a turn is an
+uncounted run, then a counted one.
+
+## What each step brings by itself
+
+Over the row above it.
+
+{own}
+
+## Times
+
+Medians in milliseconds.
+
+{times}
+
+## How plain plain NCHW is
+
+It is not a straw man: multiply-adds a second, as a part of what those in registers reach on all cores, measured.
+
+{baseline}
+
+## Errors
+
+The largest difference from plain NCHW's output, relative to the largest value. One that is over {bound:g} ends the
+case.
+
+{errors}
+"""
+
+
+def page(results):
+    described, first = results["machine"], results["cases"][0]
+    steps = "\n".join(f"* {step.title}: {step.what} (`{' '.join(step.command_options(None)) or 'no option'}`)"
+                      for step in STEPS)
+    return PAGE.format(
+        command=results["command"], date=results["date"], cpu=described["cpu"], cpus=described["cpus"],
+        caches=", ".join(described["caches"]), system=described["system"], threads=first["threads"],
+        speed_ups=step_table(results, speed_up_cell), steps=steps, own=step_table(results, own_cell, STEPS[1:]),
+        times=step_table(results, time_cell), baseline=baseline_table(results), bound=first["bound"],
+        errors=step_table(results, error_cell, STEPS[1:]))
+
+
+# The drawing
+
+
+def draw_step(axes, results, number, step):
+    """Its bars, one a network, with the figure above and the quartiles as a line."""
+    found = [speed_up(result, step.name) for result in results["cases"]]
+    places = [place + (number - (len(STEPS) - 2) / 2) * BAR for place in range(len(found))]
+    heights = [median for _, median, _ in found]
+    ranges = [[median - lower for lower, median, _ in found], [upper - median for _, median, upper in found]]
+    axes.bar(places, heights, 0.92 * BAR, color=COLOURS[number + 1], label=step.title, yerr=ranges,
+             error_kw={"elinewidth": 0.8, "ecolor": "#333333"})
+    for place, (_, median, upper) in zip(places, found):
+        axes.annotate(f"{median:.2f}", (place, upper), (0, 2), textcoords="offset points", ha="center", fontsize=6.5)
+
+
+def chart(results, path):
+    figure, axes = report.drawing(max(5, 1 + 1.7 * len(results["cases"])), 4)
+    for number, step in enumerate(STEPS[1:]):
+        draw_step(axes, results, number, step)
+    axes.axhline(1, color=COLOURS[0], linewidth=1)
+    axes.set_xticks(range(len(results["cases"])), [title(result) for result in results["cases"]])
+    axes.set_ylabel("speed-up over plain NCHW (= 1)")
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.margins(x=0.02, y=0.1)
+    figure.legend(fontsize=8, loc="outside upper center", ncols=len(STEPS) - 1)
+    described, threads = results["machine"], results["cases"][0]["threads"]
+    figure.supxlabel(f"{described['cpu']}, {threads} threads, batch 1, {results['date']}; each bar has all that those left "
+                     "of it brought, its line the quartiles.\nMeasured by tools/bench ablation; steps as in NeoCPU (USENIX "
+                     "ATC 2019), table 3", fontsize=7, color="#555555")
+    report.save(figure, path)
+
+
+def write(results, folder):
+    report.write_files(results, folder, ("ablation_results.json", PAGE_FILE, "ablation.svg"), page, chart)
