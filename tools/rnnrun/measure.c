@@ -39,7 +39,9 @@ typedef struct Candidate {
   rnncc_tensor *first, *outputs; /* of the first run, which is sent; of the later ones */
   void *caches;                  /* what is read to empty them */
   Timings timings;               /* microseconds */
-  int disturbed, gave_up;
+  long switches;                 /* involuntary ones during the runs */
+  uint64_t nanoseconds;          /* the runs took, not what lay between them */
+  int gave_up;
 } Candidate;
 
 /* ---- the child: nothing is given back, it ends soon ---- */
@@ -90,6 +92,12 @@ static uint64_t asked_time(const Request *request, const rnncc_profile_entry *en
   return sum;
 }
 
+/* Of the calling thread, whose clock the profile is by: workers are moved and woken by the runtime itself. */
+static long involuntary_switches(void) {
+  struct rusage usage;
+  return getrusage(RUSAGE_THREAD, &usage) == 0 ? usage.ru_nivcsw : 0;
+}
+
 static double time_run(Candidate *candidate) {
   Session *session = &candidate->session;
   const Request *request = candidate->request;
@@ -97,7 +105,11 @@ static double time_run(Candidate *candidate) {
   size_t count;
   caches_evict(candidate->caches, (size_t)request->evict, session->api->model_threads(session->model));
   session_check(session, session->api->profile(session->context, 1, &entries, &count), "profile");
+  uint64_t start = now_ns();
+  long switches = involuntary_switches();
   session_run(session, candidate->inputs, candidate->outputs);
+  candidate->switches += involuntary_switches() - switches;
+  candidate->nanoseconds += now_ns() - start;
   session_check(session, session->api->profile(session->context, 0, &entries, &count), "profile");
   return (double)asked_time(request, entries, count) * 1e-3;
 }
@@ -115,18 +127,15 @@ static int goes_on(Candidate *candidate, uint64_t start) {
   return !timings_precise(timings, request->precision);
 }
 
-static long involuntary_switches(void) {
-  struct rusage usage;
-  return getrusage(RUSAGE_SELF, &usage) == 0 ? usage.ru_nivcsw : 0;
-}
-
 static void measure_candidate(Candidate *candidate) {
   uint64_t start = now_ns();
-  long switches = involuntary_switches();
   do timings_add(&candidate->timings, time_run(candidate));
   while (goes_on(candidate, start));
-  double seconds = (double)(now_ns() - start) * 1e-9;
-  candidate->disturbed = (double)(involuntary_switches() - switches) > MOST_SWITCHES * seconds + 1;
+}
+
+/* One is too few to say. */
+static int is_disturbed(const Candidate *candidate) {
+  return (double)candidate->switches > 1 + MOST_SWITCHES * 1e-9 * (double)candidate->nanoseconds;
 }
 
 static size_t sent_bytes(const Candidate *candidate, int output) {
@@ -147,7 +156,7 @@ static void write_answer(FILE *file, const Candidate *candidate) {
   fprintf(file, "{\"format\": \"rnncc-measurement\", \"version\": 1, \"status\": \"ok\"");
   write_times(file, &candidate->timings);
   fprintf(file, ", \"gave_up\": %s, \"disturbed\": %s, \"threads\": %d, \"cores\": %ld, \"isa\": ",
-          candidate->gave_up ? "true" : "false", candidate->disturbed ? "true" : "false",
+          candidate->gave_up ? "true" : "false", is_disturbed(candidate) ? "true" : "false",
           session->api->model_threads(session->model), sysconf(_SC_NPROCESSORS_ONLN));
   write_json_string(file, info->isa);
   fputs(", \"cpu\": ", file);
