@@ -99,6 +99,20 @@ def test_a_module_for_another_cpu_is_an_answer(rnnrun, module):
     assert told["status"] == "failed" and "lacks avx512f" in told["message"]
 
 
+def test_it_says_how_many_cpus_it_may_use(rnnrun, module):
+    mine = os.sched_getaffinity(0)
+    done = rnnrun("measure", input=request(module), text=False, preexec_fn=lambda: os.sched_setaffinity(0, {min(mine)}))
+    assert answer(done)[0]["cores"] == 1 and answer(ask(rnnrun, request(module)))[0]["cores"] == len(mine)
+
+
+def test_it_runs_on_another_cpu(aarch64_rnnrun, compile, root):
+    module = compile(root / "models" / "digits_cnn.json", "--target=aarch64-linux-gnu").read_bytes()
+    said, outputs = answer(ask(aarch64_rnnrun, request(module, runs=3, outputs=1, evict=1 << 20, threads=2)))
+    assert (said["status"], said["isa"], said["runs"]) == ("ok", "neon", 3) and said["median_us"] > 0
+    assert [len(output) for output in outputs] == [10 * 4]
+    assert np.isfinite(np.frombuffer(outputs[0], np.float32)).all()
+
+
 def refused(done, *words):
     lines = done.stderr.decode().splitlines()
     assert (done.returncode, done.stdout, len(lines)) == (2, b"", 1), done.stderr

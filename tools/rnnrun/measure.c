@@ -155,9 +155,9 @@ static void write_answer(FILE *file, const Candidate *candidate) {
   char cpu[CPU_NAME_BYTES];
   fprintf(file, "{\"format\": \"rnncc-measurement\", \"version\": 1, \"status\": \"ok\"");
   write_times(file, &candidate->timings);
-  fprintf(file, ", \"gave_up\": %s, \"disturbed\": %s, \"threads\": %d, \"cores\": %ld, \"isa\": ",
+  fprintf(file, ", \"gave_up\": %s, \"disturbed\": %s, \"threads\": %d, \"cores\": %d, \"isa\": ",
           candidate->gave_up ? "true" : "false", is_disturbed(candidate) ? "true" : "false",
-          session->api->model_threads(session->model), sysconf(_SC_NPROCESSORS_ONLN));
+          session->api->model_threads(session->model), cpu_count());
   write_json_string(file, info->isa);
   fputs(", \"cpu\": ", file);
   write_json_string(file, cpu_name(cpu));

@@ -3,6 +3,7 @@
 
 #include <ctype.h>
 #include <errno.h>
+#include <sched.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -120,6 +121,11 @@ void write_json_string(FILE *file, const char *text) {
       fprintf(file, *c == '"' || *c == '\\' ? "\\%c" : "%c", *c);
   }
   putc('"', file);
+}
+
+int cpu_count(void) {
+  cpu_set_t mask;
+  return sched_getaffinity(0, sizeof mask, &mask) == 0 ? CPU_COUNT(&mask) : 1;
 }
 
 /* Linux on ARM gives no name, but numbers by which it can be looked up. */

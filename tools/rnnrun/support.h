@@ -51,7 +51,10 @@ int parse_integer(const char *text, int64_t *value);
 /* The bytes between quotes, escaped as JSON wants it. */
 void write_json_string(FILE *file, const char *text);
 
-/* What the system calls this CPU. */
+/* CPUs that this process may run on. */
+int cpu_count(void);
+
+/* What the system calls them. */
 enum { CPU_NAME_BYTES = 256 };
 const char *cpu_name(char name[CPU_NAME_BYTES]);
 
