@@ -12,7 +12,7 @@
 #include "plan/plan_memory.h"
 #include "schedules/database.h"
 #include "support/files.h"
-#include "tune/tune_recurrent.h"
+#include "tune/tune.h"
 
 /* The generated unit of a graph that has been through the passes, and its shared object or folder. */
 static void emit_module(const Options *options, Graph *graph, Emitter *emitter) {
@@ -110,8 +110,18 @@ static void build_candidate(const Options *options, const ScheduleRecords *recor
   arena_free(arena);
 }
 
-static void tune(const Options *options, Arena *arena) {
-  tune_recurrent(options, optimise(options, arena), build_candidate, output_path(options, arena));
+/* A module of a graph that the tuner has laid out. */
+static void build_trial(const Options *options, Graph *graph, const char *module) {
+  MemoryPlan *plan;
+  Options trial = *options;
+  trial.verb = VERB_COMPILE;
+  trial.output = module;
+  emit_module(&trial, graph, schedule(graph, &plan));
+}
+
+static void tune_model(const Options *options, Arena *arena) {
+  static const TuneBuild build = {.model = build_candidate, .graph = build_trial};
+  tune(options, optimise(options, arena), &build, output_path(options, arena));
 }
 
 int main(int argc, char **argv) {
@@ -126,7 +136,7 @@ int main(int argc, char **argv) {
     inspect(&options, arena);
     break;
   case VERB_TUNE:
-    tune(&options, arena);
+    tune_model(&options, arena);
     break;
   case VERB_TARGETS:
     if (options.calibrate)

@@ -17,7 +17,7 @@ static const char help_text[] =
     "\n"
     "usage: rnncc [compile] MODEL.onnx|MODEL.json [-o MODULE.so] [options]\n"
     "       rnncc inspect MODEL [--memory[=SVG] | --explain=rnn|conv]\n"
-    "       rnncc tune --rnn MODEL [-o RECORDS.jsonl] [--budget=S]\n"
+    "       rnncc tune MODEL [-o RECORDS.jsonl] [--budget=S]\n"
     "       rnncc targets [--calibrate [-o FILE] [--budget=S]]\n"
     "\n"
     "compile (the plain form)         example: rnncc digits_rnn.json -o digits_rnn.so --target=x86-64-v3\n"
@@ -57,11 +57,16 @@ static const char help_text[] =
     "      --explain=conv      prints the schedules of each distinct convolution that should be best, with predicted "
     "times,\n"
     "                          and what is chosen and why; with -v all schedules\n"
-    "tune                             example: rnncc tune --rnn digits_rnn.json -o digits.jsonl --budget=30\n"
-    "      --rnn               measures the variants of recurrent layers that are predicted to be best\n"
-    "  -o, --output=PATH       where to append records; default: the model's name with .jsonl\n"
+    "tune                             example: rnncc tune digits_cnn.json -o digits.jsonl --budget=30s\n"
+    "  -o, --output=PATH       where to append records; default: the model's name with .jsonl; what it holds is not\n"
+    "                          measured again\n"
     "      --budget=S          seconds to spend, default 60\n"
     "      --runner=COMMAND    measures by this shell command, so on another machine: 'ssh board rnnrun measure'\n"
+    "      --only=conv|rnn     of the model's convolutions and recurrent layers only those; --rnn is short for "
+    "--only=rnn\n"
+    "      --trials=N          schedules of a convolution to measure, default 8: those predicted to be best\n"
+    "      --exhaustive        all of them\n"
+    "      --shard=K/N         the K-th of N machines that share the work, from 1; their records are then joined\n"
     "targets                          example: rnncc targets --calibrate\n"
     "      --calibrate         measures this machine's multiply-adds, caches and memory, for plans made on it from "
     "then "
@@ -94,6 +99,10 @@ enum {
   OPT_CONV,
   OPT_BUDGET,
   OPT_RUNNER,
+  OPT_ONLY,
+  OPT_TRIALS,
+  OPT_EXHAUSTIVE,
+  OPT_SHARD,
   OPT_NO_WINOGRAD,
   OPT_SCHEDULES,
   OPT_MEMORY,
@@ -120,6 +129,10 @@ static const struct option long_options[] = {
     {"no-winograd", no_argument, NULL, OPT_NO_WINOGRAD},
     {"budget", required_argument, NULL, OPT_BUDGET},
     {"runner", required_argument, NULL, OPT_RUNNER},
+    {"only", required_argument, NULL, OPT_ONLY},
+    {"trials", required_argument, NULL, OPT_TRIALS},
+    {"exhaustive", no_argument, NULL, OPT_EXHAUSTIVE},
+    {"shard", required_argument, NULL, OPT_SHARD},
     {"schedules", required_argument, NULL, OPT_SCHEDULES},
     {"memory", optional_argument, NULL, OPT_MEMORY},
     {"explain", required_argument, NULL, OPT_EXPLAIN},
@@ -194,10 +207,61 @@ static void set_budget(Options *options, const char *given) {
     usage_error("--budget=%s: seconds, more than 0", given);
 }
 
+static void set_only(Options *options, const char *given) {
+  options->tune_conv = !strcmp(given, "conv");
+  options->tune_rnn = !strcmp(given, "rnn");
+  if (!options->tune_conv && !options->tune_rnn) usage_error("--only=%s: conv or rnn", given);
+}
+
+static void set_trials(Options *options, const char *given) {
+  enum { MOST_TRIALS = 1000000 };
+  char *end;
+  long trials = strtol(given, &end, 10);
+  if (end == given || *end || trials < 1 || trials > MOST_TRIALS)
+    usage_error("--trials=%s: a whole number from 1 to 1000000", given);
+  options->trials = (int)trials;
+}
+
+static void set_shard(Options *options, const char *given) {
+  enum { MOST_SHARDS = 100000 };
+  char *slash, *end = "?";
+  long shard = strtol(given, &slash, 10), shards = *slash == '/' ? strtol(slash + 1, &end, 10) : 0;
+  if (*end || shards > MOST_SHARDS || shard < 1 || shard > shards)
+    usage_error("--shard=%s: K/N, with K from 1 to N", given);
+  options->shard = (int)shard;
+  options->shards = (int)shards;
+}
+
+/* Options of `rnncc tune`; false if it is none. */
+static bool set_tuning(Options *options, int option, const char *argument) {
+  switch (option) {
+  case OPT_BUDGET:
+    set_budget(options, argument);
+    return true;
+  case OPT_ONLY:
+    set_only(options, argument);
+    return true;
+  case OPT_TRIALS:
+    set_trials(options, argument);
+    return true;
+  case OPT_EXHAUSTIVE:
+    options->exhaustive = true;
+    return true;
+  case OPT_SHARD:
+    set_shard(options, argument);
+    return true;
+  case OPT_RUNNER:
+    options->runner = argument;
+    return true;
+  default:
+    return false;
+  }
+}
+
 /* With a value it forces a variant; alone it says what to tune. */
 static void set_rnn(Options *options, const char *given) {
   if (!given) {
-    options->tune_rnn = true;
+    set_only(options, "rnn");
     return;
   }
   RecurrentVariant variant = {0};
@@ -316,17 +380,11 @@ static void set_option(Options *options, Arena *arena, int option, const char *a
   case OPT_NO_WINOGRAD:
     options->no_winograd = true;
     break;
-  case OPT_BUDGET:
-    set_budget(options, argument);
-    break;
-  case OPT_RUNNER:
-    options->runner = argument;
-    break;
   case OPT_SCHEDULES:
     options->schedules = argument;
     break;
   default:
-    set_view(options, option, argument);
+    if (!set_tuning(options, option, argument)) set_view(options, option, argument);
   }
 }
 
@@ -353,12 +411,14 @@ static void check_verb(const Options *options) {
   if (options->memory && options->verb != VERB_INSPECT) usage_error("--memory goes with `rnncc inspect`%s", "");
   if (options->memory_picture && !*options->memory_picture) usage_error("--memory: the path is empty%s", "");
   if (options->explain && options->verb != VERB_INSPECT) usage_error("--explain goes with `rnncc inspect`%s", "");
-  if (tunes && !options->tune_rnn) usage_error("tune: --rnn says what to tune%s", "");
+  if (tunes && options->conv_form) usage_error("tune: --conv=%s would leave nothing to choose", options->conv_form);
   if (tunes && options->variant) usage_error("tune: --rnn=%s would leave nothing to choose", options->variant);
   if (tunes && options->schedules) usage_error("tune: --schedules=%s is for compiling", options->schedules);
   if (!tunes && options->runner) usage_error("--runner goes with `rnncc tune`%s", "");
   if (options->runner && !*options->runner) usage_error("--runner: the command is empty%s", "");
   if (!tunes && options->tune_rnn) usage_error("--rnn: KEY=VALUE is due; without it goes with `rnncc tune`%s", "");
+  if (!tunes && (options->tune_conv || options->trials || options->exhaustive || options->shards))
+    usage_error("--only, --trials, --exhaustive and --shard go with `rnncc tune`%s", "");
   if (options->calibrate && options->verb != VERB_TARGETS) usage_error("--calibrate goes with `rnncc targets`%s", "");
   if (!tunes && !options->calibrate && options->budget_seconds > 0)
     usage_error("--budget goes with `rnncc tune` and --calibrate%s", "");
@@ -381,6 +441,8 @@ Options parse_options(Arena *arena, int argc, char **argv) {
   take_words(&options, argv + optind, argc - optind);
   check_verb(&options);
   if (!(options.budget_seconds > 0)) options.budget_seconds = options.calibrate ? 6 : 60;
+  if (!options.tune_rnn && !options.tune_conv) options.tune_rnn = options.tune_conv = true;
+  if (!options.shards) options.shard = options.shards = 1;
   check_output(&options);
   if (!options.target) set_target(&options, "native");
   if (options.verb != VERB_TARGETS)

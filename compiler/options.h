@@ -28,7 +28,10 @@ typedef struct Options {
   const char *variant;            /* what --rnn forces, in the form of recurrent/variant.h; NULL: nothing */
   const char *conv_form;          /* --conv=, checked; NULL: not given */
   bool no_winograd;               /* convolutions are computed as they are defined */
-  bool tune_rnn;                  /* tune: the recurrent layers */
+  bool tune_conv, tune_rnn;       /* tune: convolutions, recurrent layers */
+  int trials;                     /* tune: of a convolution; 0: as the tuner has it */
+  bool exhaustive;                /* tune: all schedules of a convolution */
+  int shard, shards;              /* tune: the K-th of N shares of the tasks, from 1 */
   double budget_seconds;          /* tune: for building and measuring; --calibrate: for measuring */
   const char *runner;             /* tune: shell command that measures; NULL: rnnrun, on this machine */
   const char *schedules;          /* a file of schedule records besides rnncc's own, or "none"; NULL: not given */

@@ -55,10 +55,7 @@ static void remember(Graph *graph, Transforms *made, Value *from, Value *to) {
   made->to[made->count++] = to;
 }
 
-/* The value in blocks of `block`; appends the transform that makes it unless there is one. */
-static Value *in_layout(Graph *graph, Transforms *made, Value *value, int block) {
-  for (int i = 0; i < made->count; i++)
-    if (made->from[i] == value && made->to[i]->channel_block == block) return made->to[i];
+Value *layout_transform(Graph *graph, Value *value, int block) {
   Node *node = graph_node(graph, &op_layout_transform, value->name, 1, 1);
   Value *to = graph_value(graph, value->name, value->where);
   to->dtype = value->dtype;
@@ -68,6 +65,14 @@ static Value *in_layout(Graph *graph, Transforms *made, Value *value, int block)
   node->where = value->where;
   node->inputs[0] = value;
   graph_set_output(node, 0, to);
+  return to;
+}
+
+/* The value in blocks of `block`; appends the transform that makes it unless there is one. */
+static Value *in_layout(Graph *graph, Transforms *made, Value *value, int block) {
+  for (int i = 0; i < made->count; i++)
+    if (made->from[i] == value && made->to[i]->channel_block == block) return made->to[i];
+  Value *to = layout_transform(graph, value, block);
   remember(graph, made, value, to);
   return to;
 }

@@ -31,7 +31,23 @@ static int own_inputs(const Node *node) {
   return n;
 }
 
-/* Runs the host without its epilogue, then each epilogue node on the result so far and its own operands. */
+/* Each step on the result so far and its own operands; element-wise, so that the shape stays. */
+const char *reference_epilogue(Arena *arena, const Node *node, Tensor *result, const Tensor *const *extra,
+                               Tensor **output) {
+  const char *wrong = NULL;
+  for (int k = 0; k < node->n_epilogue && !wrong; k++) {
+    const Node *step = node->epilogue[k];
+    const Tensor **operands = ARENA_ARRAY(arena, const Tensor *, step->n_inputs);
+    operands[0] = result;
+    for (int i = 1; i < step->n_inputs; i++) operands[i] = *extra++;
+    result = tensor_new(arena, step->outputs[0]->dtype, result->rank, result->shape);
+    wrong = step->op->reference(step, operands, &result);
+  }
+  *output = result;
+  return wrong;
+}
+
+/* The host without its epilogue, then that. */
 static const char *run_with_epilogue(Arena *arena, const Node *node, const Tensor *const *inputs, Tensor **outputs,
                                      const int64_t *symbols) {
   Node bare = *node;
@@ -39,19 +55,7 @@ static const char *run_with_epilogue(Arena *arena, const Node *node, const Tenso
   Tensor *result = tensor_for(arena, node->epilogue[0]->inputs[0], symbols);
   if (!result) return "an output's shape is negative or too large";
   const char *wrong = node->op->reference(&bare, inputs, &result);
-  const Tensor *const *extra = inputs + bare.n_inputs;
-  for (int k = 0; k < node->n_epilogue && !wrong; k++) {
-    const Node *step = node->epilogue[k];
-    bool last = k == node->n_epilogue - 1;
-    const Tensor **operands = ARENA_ARRAY(arena, const Tensor *, step->n_inputs);
-    operands[0] = result;
-    for (int i = 1; i < step->n_inputs; i++) operands[i] = *extra++;
-    Tensor *next = last ? outputs[0] : tensor_for(arena, node->epilogue[k + 1]->inputs[0], symbols);
-    if (!next) return "an output's shape is negative or too large";
-    wrong = step->op->reference(step, operands, &next);
-    result = next;
-  }
-  return wrong;
+  return wrong ? wrong : reference_epilogue(arena, node, result, inputs + bare.n_inputs, outputs);
 }
 
 static Tensor *constant_tensor(Arena *arena, const Value *value, const int64_t *symbols) {
@@ -63,9 +67,8 @@ static Tensor *constant_tensor(Arena *arena, const Value *value, const int64_t *
   return tensor;
 }
 
-/* What the node's prologue makes of its first input. NULL with `wrong` told, if it fails. */
-static const Tensor *run_prologue(Arena *arena, const Node *node, const Tensor *input, const int64_t *symbols,
-                                  const char **wrong) {
+const Tensor *reference_prologue(Arena *arena, const Node *node, const Tensor *input, const int64_t *symbols,
+                                 const char **wrong) {
   for (int k = 0; k < node->n_prologue; k++) {
     const Node *step = node->prologue[k];
     const Tensor **operands = ARENA_ARRAY(arena, const Tensor *, step->n_inputs);
@@ -86,7 +89,7 @@ const char *reference_node(Arena *arena, const Node *node, const Tensor *const *
   if (wrong) return wrong;
   if (node->n_prologue) {
     const Tensor **changed = arena_copy(arena, inputs, (size_t)node->n_inputs * sizeof *inputs);
-    changed[0] = run_prologue(arena, node, inputs[0], symbols, &wrong);
+    changed[0] = reference_prologue(arena, node, inputs[0], symbols, &wrong);
     if (wrong) return wrong;
     inputs = changed;
   }

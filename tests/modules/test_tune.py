@@ -44,7 +44,8 @@ def test_progress_is_told_line_by_line_and_the_winner_at_the_end(tuned):
         lines.pop()
     assert len(lines) == 2
     for number, line in enumerate(lines, 1):
-        assert re.fullmatch(rf"\[Layer 1/1\] best/now: [\d.]+/[\d.]+ us \| \({number}/2\) \| [\d.]+ s", line), line
+        assert re.fullmatch(rf"\[Task 1/1\] Current/Best: [\d.]+/[\d.]+ us \| Progress: \({number}/2\) \| [\d.]+ s",
+                            line), line
     assert re.fullmatch(r"lstm_T5B1of1i8h16 +[\d.]+ us +input=\S+( +\(as predicted\))?\n", done.stdout)
 
 
@@ -144,7 +145,6 @@ def test_tuning_again_appends_and_sequence_lengths_are_made_up(rnncc, tuned, tmp
 
 
 @pytest.mark.parametrize("arguments, said", [
-    (["tune"], "--rnn says what to tune"),
     (["tune", "--rnn=workers=1"], "--rnn"),
     (["tune", "--rnn", "--budget=0"], "--budget=0"),
     (["tune", "--rnn", "--budget=soon"], "--budget=soon"),
@@ -169,7 +169,7 @@ def test_an_output_that_cannot_be_written_is_told_before_anything_is_measured(rn
     model = small_lstm().write(tmp_path)
     for output, code in (("/dev/full", 2), (tmp_path, 2), (tmp_path / "absent" / "records.jsonl", 5)):
         done = rnncc("tune", "--rnn", model, "-o", output)
-        assert done.returncode == code and "cannot append records" in done.stderr and "Layer" not in done.stderr
+        assert done.returncode == code and "cannot append records" in done.stderr and "Task" not in done.stderr
 
 
 def test_an_interrupted_tuning_leaves_nothing_behind(rnncc, tmp_path):
@@ -177,7 +177,7 @@ def test_an_interrupted_tuning_leaves_nothing_behind(rnncc, tmp_path):
     temporary.mkdir()
     tuning = subprocess.Popen([rnncc.path, "tune", "--rnn", model, "-o", tmp_path / "records.jsonl"],
                               stderr=subprocess.PIPE, text=True, env={**os.environ, "TMPDIR": str(temporary)})
-    assert "(1/" in tuning.stderr.readline()
+    assert "Progress: (1/" in tuning.stderr.readline()
     tuning.send_signal(signal.SIGINT)
     tuning.communicate(timeout=120)
     assert tuning.returncode == -signal.SIGINT

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: MIT */
+#include "tune/tune.h"
+
+#include <unistd.h>
+
+#include "cpu_limit.h"
+#include "support/files.h"
+#include "tune/tune_convolutions.h"
+#include "tune/tune_recurrent.h"
+
+/* Times of another machine, or of threads that take turns on a CPU, would say nothing. */
+static void check_machine(const Options *options) {
+  int cpus = cpu_limit_threads();
+  if (!target_runs_here(options->target))
+    fatal_at(LOCATION_FILE(NULL), EXIT_UNSUPPORTED, "tune measures on this machine, which cannot run %s",
+             options->target->name);
+  if (options->threads > cpus)
+    fatal_at(LOCATION_FILE(NULL), EXIT_INVALID, "--threads=%d: only %d can be measured here", options->threads, cpus);
+}
+
+static const ScheduleRecords *records_before(Arena *arena, const char *output) {
+  return access(output, F_OK) == 0 ? records_read(arena, output) : ARENA_NEW(arena, ScheduleRecords);
+}
+
+static _Noreturn void nothing_to_tune(const Options *options) {
+  const char *what = !options->tune_rnn    ? "no convolution"
+                     : !options->tune_conv ? "no recurrent layer"
+                                           : "neither a convolution nor a recurrent layer";
+  fatal_at(LOCATION_FILE(options->model), EXIT_INVALID, "the model has %s to tune", what);
+}
+
+/* All that there is to do, then as much of it as the budget allows. */
+static void run_tasks(Tuning *t) {
+  int convolutions = 0, layers = 0, done = 0;
+  const Options *options = t->options;
+  ConvolutionTuner *convolution = options->tune_conv ? convolution_tuner(t, &convolutions, &done) : NULL;
+  RecurrentTuner *recurrent = options->tune_rnn ? recurrent_tuner(t, &layers, &done) : NULL;
+  int count = convolutions + layers;
+  if (count + done == 0 && options->shards == 1) nothing_to_tune(options);
+  if (done) note_at(LOCATION_FILE(t->output), "%d of %d tasks are done", done, done + count);
+  t->tasks = tasks_new(count, options->budget_seconds);
+  if (convolutions) tune_convolutions(convolution);
+  if (layers) tune_recurrent(recurrent);
+  if (t->tasks.number < count)
+    note_at(LOCATION_FILE(options->model), "the budget is spent: %d of %d tasks were tuned", t->tasks.number, count);
+}
+
+void tune(const Options *options, Graph *graph, const TuneBuild *build, const char *output) {
+  Arena *arena = graph->arena;
+  Tuning tuning = {.options = options, .graph = graph, .build = build, .output = output};
+  check_machine(options);
+  records_check_output(arena, output);
+  tuning.earlier = records_before(arena, output);
+  tuning.folder = temporary_directory(arena);
+  run_tasks(&tuning);
+  temporary_remove(tuning.folder);
+  if (2 * tuning.disturbed > tuning.measurements)
+    warn_at(LOCATION_FILE(options->model), "other programs ran during %d of %d measurements: tune on an idle machine",
+            tuning.disturbed, tuning.measurements);
+}

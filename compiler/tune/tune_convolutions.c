@@ -1,0 +1,268 @@
+/* SPDX-License-Identifier: MIT */
+#include "tune/tune_convolutions.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cpu_limit.h"
+#include "link/toolchain.h"
+#include "support/interrupt.h"
+#include "tune/build_trials.h"
+#include "tune/runner.h"
+#include "tune/trial_check.h"
+#include "tune/workloads.h"
+
+enum { USUAL_TRIALS = 8, LEAST_RUNS = 5, MOST_RUNS = 100 };
+
+/* Of a measurement: most seconds; the median's relative error that will do; and of the best time so far, how slow its
+ * fastest run is where it need not go on. */
+static const double SECONDS = 0.25, PRECISION = 0.005, HOPELESS = 1.15;
+
+/* After which a module hangs. */
+static const double LIMIT_SECONDS = 10;
+
+/* Of the predicted one's time: less is no more than noise. */
+static const double CLEAR_WIN = 0.985;
+
+struct ConvolutionTuner {
+  Tuning *tuning;
+  Options options; /* of the trials */
+  Workloads workloads;
+  int compared;                   /* tasks whose predicted schedule and winner both have a time */
+  double log_gain;                /* of those, sum of log(predicted / winner) */
+  double predicted_us, winner_us; /* of all layers */
+};
+
+/* A task. */
+typedef struct Contest {
+  ConvolutionTuner *tuner;
+  const Workload *workload;
+  Arena *arena;
+  Trials trials;
+  TrialCase trial_case;
+  Expected expected;
+  RunnerBytes inputs[MOST_TRIAL_INPUTS];
+  int planned;
+} Contest;
+
+/* ---- one trial ---- */
+
+static bool rounds(const Contest *contest, const Trial *trial) {
+  return !strcmp(trial->candidate->algorithm->name, "winograd") || !contest->trial_case.exact_input;
+}
+
+/* Another network's layers would have been between two runs of this one: nothing of its weights is left in a cache. */
+static int64_t evicted_bytes(const Machine *machine) {
+  enum { MOST = 1 << 28 };
+  int64_t bytes = machine->l3_bytes + machine->l3_bytes / 2 + machine->cores * machine->l2_bytes;
+  return bytes < MOST ? bytes : MOST;
+}
+
+static Measurement measure(const Contest *contest, const Trial *trial, bool check, double give_up_us) {
+  const Tuning *tuning = contest->tuner->tuning;
+  MeasureRequest request = {.module = trial->module,
+                            .node = TRIAL_NODE,
+                            .threads = tuning->graph->machine->cores,
+                            .least_runs = LEAST_RUNS,
+                            .runs = MOST_RUNS,
+                            .seconds = SECONDS,
+                            .precision = PRECISION,
+                            .give_up_us = give_up_us,
+                            .limit_seconds = LIMIT_SECONDS,
+                            .evict_bytes = evicted_bytes(tuning->graph->machine),
+                            .n_inputs = contest->trial_case.n_inputs,
+                            .inputs = contest->inputs,
+                            .outputs = check};
+  return measure_module(contest->arena, tuning->options->runner, &request);
+}
+
+static TrialState judge(const Contest *contest, const Trial *trial, const Measurement *measured) {
+  if (measured->status == MEASURE_CRASHED) return TRIAL_CRASHED;
+  if (measured->status == MEASURE_HUNG) return TRIAL_HUNG;
+  const RunnerBytes *y = measured->outputs;
+  bool right = measured->n_outputs == 1 &&
+               trial_is_right(&contest->expected, y->data, (int64_t)(y->size / sizeof(float)), rounds(contest, trial));
+  return right ? TRIAL_OK : TRIAL_WRONG;
+}
+
+/* status: NULL of the winner. */
+static void record(const Contest *contest, const Trial *trial, const char *status, double median_us) {
+  ScheduleRecord line = {
+      .key = contest->workload->key, .schedule = trial->form, .status = status, .median_us = median_us};
+  records_append(contest->arena, contest->tuner->tuning->output, &line);
+}
+
+static double gflops(const Contest *contest, double microseconds) {
+  return microseconds > 0 ? 2e-3 * contest->workload->macs / microseconds : 0;
+}
+
+static void tell(const Contest *contest, const Trial *trial) {
+  const Trial *best = trials_best(&contest->trials);
+  task_tell(&contest->tuner->tuning->tasks, gflops(contest, trial->median_us),
+            gflops(contest, best ? best->median_us : 0), "GFLOPS", contest->trials.tried, contest->planned);
+}
+
+static void tell_failure(const Contest *contest, const Trial *trial, const char *message) {
+  task_end(&contest->tuner->tuning->tasks);
+  warn_at(LOCATION_FILE(contest->tuner->options.model), "%s: %s: %s", trial->form, trial_status(trial->state),
+          message ? message : "not what the reference kernel computes");
+}
+
+/* A runner that does not work will not do so for the next candidate. */
+static void try(Contest *contest, Trial *trial) {
+  Tuning *tuning = contest->tuner->tuning;
+  const Trial *best = trials_best(&contest->trials);
+  Measurement measured = measure(contest, trial, true, best ? HOPELESS * best->median_us : 0);
+  if (measured.status == MEASURE_FAILED)
+    fatal_at(LOCATION_FILE(tuning->options->model), EXIT_ENVIRONMENT, "cannot measure: %s", measured.message);
+  trial->state = judge(contest, trial, &measured);
+  trial->median_us = trial->state == TRIAL_OK ? measured.median_us : 0;
+  tuning->measurements++;
+  tuning->disturbed += measured.disturbed;
+  record(contest, trial, trial_status(trial->state), trial->median_us);
+  if (trial->state != TRIAL_OK) tell_failure(contest, trial, measured.message);
+}
+
+/* ---- the rounds ---- */
+
+static void build(const Contest *contest, Trial **trials, int count) {
+  build_trials(contest->tuner->tuning, &contest->tuner->options, &contest->trial_case, trials, count);
+}
+
+/* Building costs as much for one as for as many as there are CPUs. */
+static int round_size(const Contest *contest) {
+  int size = 2 * cpu_limit_threads(), left = contest->planned - contest->trials.tried;
+  return size < left ? size : left;
+}
+
+static void remove_module(Trial *trial) {
+  if (trial->module) unlink(trial->module);
+  trial->module = NULL;
+}
+
+static void run_rounds(Contest *contest) {
+  bool all = contest->tuner->options.exhaustive;
+  Trial **round = ARENA_ARRAY(contest->arena, Trial *, contest->trials.count);
+  while (contest->trials.tried < 2 || task_seconds_left(&contest->tuner->tuning->tasks) > 0) {
+    interrupt_check();
+    int count = trials_next(contest->arena, &contest->trials, round_size(contest), all, round);
+    if (count == 0) return;
+    build(contest, round, count);
+    for (int i = 0; i < count; i++) {
+      contest->trials.tried++;
+      if (round[i]->module)
+        try(contest, round[i]);
+      else
+        round[i]->state = TRIAL_LOST;
+      tell(contest, round[i]);
+      remove_module(round[i]);
+    }
+  }
+}
+
+/* ---- the winner ---- */
+
+/* Both once more, in turns, for what ran first may have met another machine than what ran last: of each the least
+ * median. */
+static void measure_again(Contest *contest, Trial *a, Trial *b) {
+  enum { TURNS = 2 };
+  Trial *both[2] = {a, b};
+  build(contest, both, 2);
+  for (int turn = 0; a->module && b->module && turn < 2 * TURNS; turn++) {
+    Measurement measured = measure(contest, both[turn % 2], false, 0);
+    if (measured.status == MEASURE_OK) both[turn % 2]->median_us = fmin(both[turn % 2]->median_us, measured.median_us);
+  }
+  remove_module(a);
+  remove_module(b);
+}
+
+/* What would be taken without measuring stays, unless another is clearly faster. NULL if none is known to be good. */
+static Trial *winner(Contest *contest) {
+  Trial *first = &contest->trials.list[0], *best = trials_best(&contest->trials);
+  if (!best || best == first || first->state != TRIAL_OK) return best;
+  if (best->median_us < CLEAR_WIN * first->median_us) measure_again(contest, first, best);
+  return best->median_us < CLEAR_WIN * first->median_us ? best : first;
+}
+
+static void add_to_summary(Contest *contest, const Trial *won) {
+  ConvolutionTuner *tuner = contest->tuner;
+  const Trial *first = &contest->trials.list[0];
+  if (first->state != TRIAL_OK) return;
+  tuner->compared++;
+  tuner->log_gain += log(first->median_us / won->median_us);
+  tuner->predicted_us += first->median_us * contest->workload->occurrences;
+  tuner->winner_us += won->median_us * contest->workload->occurrences;
+}
+
+static void finish(Contest *contest) {
+  const char *workload = contest->workload->key.workload;
+  const Trial *won = winner(contest);
+  task_end(&contest->tuner->tuning->tasks);
+  if (!won) {
+    warn_at(LOCATION_FILE(contest->tuner->options.model), "%s: no schedule was measured that works", workload);
+    return;
+  }
+  record(contest, won, NULL, won->median_us);
+  add_to_summary(contest, won);
+  printf("%-56s %9.1f us %7.1f GFLOPS  %s%s\n", workload, won->median_us, gflops(contest, won->median_us), won->form,
+         won == contest->trials.list ? "  (as predicted)" : "");
+}
+
+/* ---- tasks ---- */
+
+static void begin(Contest *contest) {
+  const Options *options = contest->tuner->tuning->options;
+  Tuning *tuning = contest->tuner->tuning;
+  const Workload *workload = contest->workload;
+  contest->trials = trials_new(contest->arena, &workload->candidates, tuning->earlier, &workload->key);
+  int most = options->exhaustive ? contest->trials.count : options->trials ? options->trials : USUAL_TRIALS;
+  contest->planned = most < contest->trials.count ? most : contest->trials.count;
+  contest->trial_case = trial_case(contest->arena, tuning->graph, workload->node);
+  for (int i = 0; i < contest->trial_case.n_inputs; i++) {
+    const Tensor *input = contest->trial_case.inputs[i];
+    contest->inputs[i] = (RunnerBytes){input->data, (size_t)tensor_count(input) * sizeof(float)};
+  }
+  const char *wrong = trial_expected(&contest->trial_case, &contest->expected);
+  if (wrong) bug("%s: the reference kernel says: %s", workload->key.workload, wrong);
+}
+
+static void tune_workload(ConvolutionTuner *tuner, const Workload *workload) {
+  Contest contest = {.tuner = tuner, .workload = workload, .arena = arena_new()};
+  begin(&contest);
+  run_rounds(&contest);
+  finish(&contest);
+  arena_free(contest.arena);
+}
+
+static void tell_summary(const ConvolutionTuner *tuner) {
+  if (tuner->compared == 0) return;
+  printf("%d convolutions: %.3f times as fast as predicted schedules (geometric mean); a run's %.0f us become %.0f\n",
+         tuner->compared, exp(tuner->log_gain / tuner->compared), tuner->predicted_us, tuner->winner_us);
+}
+
+static bool is_done(const Tuning *tuning, const Workload *workload) {
+  return records_find(tuning->earlier, &workload->key) != NULL;
+}
+
+ConvolutionTuner *convolution_tuner(Tuning *tuning, int *tasks, int *done) {
+  const Options *options = tuning->options;
+  ConvolutionTuner *t = ARENA_NEW(tuning->graph->arena, ConvolutionTuner);
+  *t = (ConvolutionTuner){.tuning = tuning, .options = *options};
+  t->workloads = find_workloads(tuning->graph, options->shard, options->shards);
+  int kept = 0;
+  for (int i = 0; i < t->workloads.count; i++)
+    if (!is_done(tuning, &t->workloads.list[i])) t->workloads.list[kept++] = t->workloads.list[i];
+  *done += t->workloads.count - kept;
+  *tasks += t->workloads.count = kept;
+  return t;
+}
+
+void tune_convolutions(ConvolutionTuner *t) {
+  Tuning *tuning = t->tuning;
+  t->options.runtime =
+      build_runtime(tuning->graph->arena, tuning->graph->target, tuning->folder, t->options.tool_seconds);
+  for (int i = 0; i < t->workloads.count && tasks_begin(&tuning->tasks); i++) tune_workload(t, &t->workloads.list[i]);
+  tell_summary(t);
+}

@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: MIT */
+#include "tune/workloads.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "convolution/recorded.h"
+#include "emit/family.h"
+#include "tune/trial_case.h"
+
+typedef struct Search {
+  Graph *graph;
+  int capacity;
+  Workloads found;
+} Search;
+
+static Workload *find(Workloads *all, const char *workload) {
+  for (int i = 0; i < all->count; i++)
+    if (!strcmp(all->list[i].key.workload, workload)) return &all->list[i];
+  return NULL;
+}
+
+static void add(Search *search, const Workload *workload) {
+  Workloads *found = &search->found;
+  if (found->count == search->capacity) {
+    search->capacity = search->capacity ? 2 * search->capacity : 32;
+    Workload *longer = ARENA_ARRAY(search->graph->arena, Workload, search->capacity);
+    if (found->count) memcpy(longer, found->list, (size_t)found->count * sizeof *longer);
+    found->list = longer;
+  }
+  found->list[found->count++] = *workload;
+}
+
+/* One that can be run in a single way is no task. */
+static void consider(Search *search, Graph *graph, const Node *node) {
+  if (node->op->family != &family_conv || !can_be_tried(node)) return;
+  RecordKey key = convolution_key(graph, node);
+  Workload *known = find(&search->found, key.workload);
+  if (known) {
+    known->occurrences++;
+    return;
+  }
+  Convolution conv = convolution_of(graph, node);
+  Workload workload = {.key = key, .node = node, .occurrences = 1, .macs = convolution_macs(&conv)};
+  workload.candidates = convolution_candidates(graph, node);
+  if (workload.candidates.count > 1) add(search, &workload);
+}
+
+double workload_seconds(const Workload *w) { return w->candidates.list[0].seconds * w->occurrences; }
+
+static int by_text(const Workload *a, const Workload *b) { return strcmp(a->key.workload, b->key.workload); }
+
+static int by_work(const void *a, const void *b) {
+  const Workload *x = a, *y = b;
+  double p = x->macs * x->occurrences, q = y->macs * y->occurrences;
+  return p != q ? (p > q ? -1 : 1) : by_text(x, y);
+}
+
+static int by_seconds(const void *a, const void *b) {
+  const Workload *x = a, *y = b;
+  double p = workload_seconds(x), q = workload_seconds(y);
+  return p != q ? (p > q ? -1 : 1) : by_text(x, y);
+}
+
+/* Dealt out in an order that speeds have no part in. */
+static void keep_shard(Workloads *all, int shard, int shards) {
+  int kept = 0;
+  qsort(all->list, (size_t)all->count, sizeof *all->list, by_work);
+  for (int i = shard - 1; i < all->count; i += shards) all->list[kept++] = all->list[i];
+  all->count = kept;
+}
+
+Workloads find_workloads(Graph *graph, int shard, int shards) {
+  Search search = {.graph = graph};
+  for (int i = 0; i < graph->n_nodes; i++) consider(&search, graph, graph->nodes[i]);
+  if (search.found.count == 0) return search.found;
+  keep_shard(&search.found, shard, shards);
+  qsort(search.found.list, (size_t)search.found.count, sizeof *search.found.list, by_seconds);
+  return search.found;
+}

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: MIT */
+/* The distinct convolutions of a model, each once: what there is to tune. */
+#ifndef RNNCC_WORKLOADS_H
+#define RNNCC_WORKLOADS_H
+
+#include "convolution/candidates.h"
+#include "schedules/records.h"
+
+typedef struct Workload {
+  RecordKey key;
+  const Node *node;          /* the first of them */
+  ConvCandidates candidates; /* two at least; the first is what is taken without records */
+  int occurrences;
+  double macs;
+} Workload;
+
+typedef struct Workloads {
+  int count;
+  Workload *list; /* those first on which the network should spend most of its time */
+} Workloads;
+
+/* needs: layouts. Of `shards` machines' shares the `shard`-th, from 1: together they are all, and no two have one in
+ * common, whatever each machine thinks of its own speed. */
+Workloads find_workloads(Graph *graph, int shard, int shards);
+
+/* What the model's convolutions should take, a run. */
+double workload_seconds(const Workload *workload);
+
+#endif

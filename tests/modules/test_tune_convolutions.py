@@ -1,0 +1,224 @@
+# SPDX-License-Identifier: MIT
+"""`rnncc tune` of convolutions: trials are recorded one by one, what is recorded is not measured again, what fails is
+never chosen, and the winners are what is compiled. Times are not judged."""
+import json
+import os
+import re
+import shlex
+import signal
+import subprocess
+import sys
+import textwrap
+
+import numpy
+import pytest
+
+from conftest import build_directory
+from support.convolutional import signs, whole
+from support.model_builder import Model
+from support.module import Module
+
+TRIALS = 3
+PROGRESS = r"\[Task (\d)/(\d)\] Current/Best: [\d.]+/[\d.]+ GFLOPS \| Progress: \((\d+)/(\d+)\) \| [\d.]+ s"
+
+
+def small_network():
+    """Two workloads, the first of them twice: one with a residual, which Winograd can run too, and a 1x1."""
+    rng, model = numpy.random.default_rng(1), Model()
+    x = y = model.input("x", "f32", [1, 20, 9, 7])
+    for _ in range(2):
+        weights, bias = model.constant(signs(rng, 20, 20, 3, 3)), model.constant(whole(rng, 20))
+        y = model.node("Relu", [model.node("Add", [model.node("Conv", [y, weights, bias], pads=[1] * 4), x])])
+    model.output(model.node("Conv", [y, model.constant(signs(rng, 40, 20, 1, 1))]))
+    return model
+
+
+def records_of(path, *statuses):
+    """Those of these statuses, or all, as a person would edit them: without the sum of what they were."""
+    lines = [{"status": "best"} | json.loads(line) for line in path.read_text().splitlines()]
+    for line in lines:
+        line.pop("sum", None)
+    return [line for line in lines if not statuses or line["status"] in statuses]
+
+
+def forms_of(path):
+    """The trials as (workload, schedule)."""
+    return [(line["workload"], line["schedule"]) for line in records_of(path) if line["status"] != "best"]
+
+
+def arguments(model, records, *options):
+    return ["tune", model, "-o", records, "--budget=60", f"--trials={TRIALS}", "--threads=1", *options]
+
+
+def tune(rnncc, model, records, *options):
+    done = rnncc(*arguments(model, records, *options), timeout=300)
+    assert done.returncode == 0, done.stderr
+    return done
+
+
+@pytest.fixture(scope="module")
+def tuned(rnncc, tmp_path_factory):
+    """(model's path, records' path, the CompletedProcess) of one tuning."""
+    folder = tmp_path_factory.mktemp("tuned")
+    model, records = small_network().write(folder), folder / "records.jsonl"
+    return model, records, tune(rnncc, model, records)
+
+
+def test_each_trial_is_told_and_recorded_and_then_the_winner(tuned):
+    _, path, done = tuned
+    told = [line for line in done.stderr.splitlines() if line.startswith("[")]
+    expected = [(str(task), "2", str(n), str(TRIALS)) for task in (1, 2) for n in range(1, TRIALS + 1)]
+    assert [re.fullmatch(PROGRESS, line).groups() for line in told] == expected
+    assert [line["status"] for line in records_of(path)] == 2 * (["ok"] * TRIALS + ["best"])
+    for best in records_of(path, "best"):
+        trials = {line["schedule"]: line for line in records_of(path, "ok") if line["workload"] == best["workload"]}
+        assert len(trials) == TRIALS and 0 < best["median_us"] <= trials[best["schedule"]]["median_us"]
+        assert f"{best['workload']} " in done.stdout and best["schedule"] in done.stdout
+    assert "2 convolutions: " in done.stdout.splitlines()[-1]
+
+
+def test_every_algorithm_has_a_trial(tuned):
+    _, path, _ = tuned
+    first = records_of(path)[0]["workload"]
+    assert {form.split(",")[0] for workload, form in forms_of(path) if workload == first} >= {"winograd", "direct"}
+
+
+def test_tuned_and_untuned_modules_compute_the_same(compile, tuned):
+    """Whole numbers: direct sums are exact, and Winograd's bound is 1e-4 of the largest."""
+    model, path, _ = tuned
+    x = whole(numpy.random.default_rng(2), 1, 20, 9, 7)
+    results = []
+    for schedules in ("none", path):
+        with Module(compile(model, "--threads=1", f"--schedules={schedules}")) as module, module.context() as context:
+            results.append(*context.run({"x": x}).values())
+    numpy.testing.assert_allclose(*results, rtol=0, atol=1e-4 * numpy.abs(results[0]).max())
+
+
+@pytest.mark.parametrize("form, kernel", [("direct,oc=2,px=7,unroll=1,pass=0,groups=0,tiles=0", "direct_oc2px7u1_3x3"),
+                                          ("direct,oc=1,px=4,unroll=1,pass=0,groups=0,tiles=0", "direct_oc1px4u1_3x3")])
+def test_only_winners_are_used(rnncc, tuned, tmp_path, form, kernel):
+    model, path, _ = tuned
+    records = tmp_path / "records.jsonl"
+    best = records_of(path, "best")[0] | {"schedule": form}
+    for status in ("best", "ok", "crashed"):
+        records.write_text(json.dumps(best | {"status": status}) + "\n")
+        done = rnncc("inspect", model, "--threads=1", f"--schedules={records}")
+        assert done.returncode == 0 and (kernel in done.stdout) == (status == "best"), status
+
+
+def test_what_is_done_is_not_done_again(rnncc, tuned, tmp_path):
+    model, path, _ = tuned
+    records = tmp_path / "records.jsonl"
+    records.write_text(path.read_text())
+    done = tune(rnncc, model, records)
+    assert "2 of 2 tasks are done" in done.stderr and "Progress" not in done.stderr
+    assert records.read_text() == path.read_text()
+
+
+def test_trials_without_a_winner_are_taken_as_they_stand(rnncc, tuned, tmp_path):
+    model, path, _ = tuned
+    records = tmp_path / "records.jsonl"
+    first = records_of(path, "ok")[0] | {"median_us": 0.001}
+    records.write_text("".join(json.dumps(line) + "\n" for line in [first, *records_of(path, "ok")[1:]]))
+    done = tune(rnncc, model, records)
+    assert "Progress" not in done.stderr and forms_of(records) == forms_of(path)
+    chosen = {line["workload"]: line["schedule"] for line in records_of(records, "best")}
+    assert len(chosen) == 2 and chosen[first["workload"]] == first["schedule"]
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+def test_what_was_told_before_an_interrupt_is_kept(rnncc, tuned, tmp_path, number):
+    """After it the rest is tried, and nothing twice."""
+    model, path, _ = tuned
+    records, temporary = tmp_path / "records.jsonl", tmp_path / "temporary"
+    temporary.mkdir()
+    tuning = subprocess.Popen([rnncc.path, *arguments(model, records)], stdout=subprocess.DEVNULL,
+                              stderr=subprocess.PIPE, text=True, env={**os.environ, "TMPDIR": str(temporary)})
+    told = [tuning.stderr.readline(), tuning.stderr.readline()]
+    assert all(re.match(PROGRESS, line) for line in told)
+    tuning.send_signal(number)
+    told += [line for line in tuning.communicate(timeout=120)[1].splitlines() if re.match(PROGRESS, line)]
+    assert tuning.returncode == -number
+    before = forms_of(records)
+    assert len(told) <= len(before) <= len(told) + 1 < 2 * TRIALS
+    assert number == signal.SIGKILL or os.listdir(temporary) == []
+    tune(rnncc, model, records)
+    after = forms_of(records)
+    assert after[:len(before)] == before and len(set(after)) == len(after) == 2 * TRIALS
+    assert len(records_of(records, "best")) == 2
+
+
+def test_shards_are_apart_and_together_all(rnncc, tuned, tmp_path):
+    model, path, _ = tuned
+    whole_, shards = {line["workload"] for line in records_of(path)}, []
+    for k in (1, 2, 3):
+        records = tmp_path / f"{k}.jsonl"
+        tune(rnncc, model, records, f"--shard={k}/3", "--trials=1")
+        shards += {line["workload"] for line in records_of(records)} if records.exists() else set()
+    assert sorted(shards) == sorted(whole_)
+
+
+# ---- a runner that does harm to schedules of one algorithm ----
+
+RUNNER = """
+    import os, re, signal, subprocess, sys
+    request = sys.stdin.buffer.read()
+    harmed = re.search(rb"winograd\\dx\\d_", request)  # the kernel's name
+    answer = subprocess.run([{rnnrun!r}, "measure"], input=request, capture_output=True, check=True).stdout
+    if harmed:
+        {harm}
+    sys.stdout.buffer.write(answer)
+"""
+ENDED = ("answer = b'{{\"format\": \"rnncc-measurement\", \"version\": 1, \"status\": \"{}\", \"message\": \"\", "
+         "\"outputs\": []}}\\nrnncc-measurement-end\\n'")
+HARM = {
+    "crashed": ENDED.format("crashed"),
+    "hung": ENDED.format("hung"),
+    # the last pixel of the last channel
+    "wrong": "end = answer.rindex(b'rnncc-'); answer = answer[:end - 1] + b'\\xc7' + answer[end:]",
+}
+
+
+@pytest.mark.parametrize("status", HARM)
+def test_what_fails_is_recorded_and_never_chosen(rnncc, tuned, tmp_path, status):
+    model, path, _ = tuned
+    script, records = tmp_path / "runner.py", tmp_path / "records.jsonl"
+    rnnrun = str(build_directory().resolve() / "tools" / "rnnrun")
+    script.write_text(textwrap.dedent(RUNNER).format(rnnrun=rnnrun, harm=HARM[status]))
+    done = tune(rnncc, model, records, f"--runner={shlex.join([sys.executable, str(script)])}")
+    kinds = {line["schedule"].split(",")[0]: line["status"] for line in records_of(records) if line["status"] != "best"}
+    assert kinds == {"winograd": status, "direct": "ok"}
+    assert {line["schedule"].split(",")[0] for line in records_of(records, "best")} == {"direct"}
+    assert len(records_of(records, "best")) == 2 and f": {status}: " in done.stderr
+
+
+def test_a_runner_that_does_not_work_ends_the_tuning(rnncc, tuned, tmp_path):
+    model, records = tuned[0], tmp_path / "records.jsonl"
+    done = rnncc(*arguments(model, records, "--runner=echo no such board >&2; exit 1"), timeout=120)
+    assert done.returncode == 5 and "no such board" in done.stderr
+    assert not records.exists()
+
+
+@pytest.mark.parametrize("options, said", [
+    (["tune", "--only=pool"], "--only=pool"),
+    (["tune", "--trials=0"], "--trials=0"),
+    (["tune", "--trials=many"], "--trials=many"),
+    (["tune", "--shard=3/2"], "--shard=3/2"),
+    (["tune", "--shard=0/2"], "--shard=0/2"),
+    (["tune", "--shard=1"], "--shard=1"),
+    (["tune", "--shard=1/2x"], "--shard=1/2x"),
+    (["tune", "--conv=direct"], "--conv=direct"),
+    (["--exhaustive"], "--exhaustive"),
+    (["--shard=1/2"], "--shard"),
+])
+def test_usage_errors_are_told(rnncc, tuned, tmp_path, options, said):
+    done = rnncc(*options, tuned[0], cwd=tmp_path)
+    assert done.returncode == 2 and said in done.stderr and os.listdir(tmp_path) == []
+
+
+def test_a_model_without_convolutions_has_none_to_tune(rnncc, tmp_path):
+    model = Model()
+    model.output(model.node("Relu", [model.input("x", "f32", [3])], ["y"]))
+    for option, what in (("--only=conv", "no convolution"), ("--budget=1", "neither")):
+        done = rnncc("tune", model.write(tmp_path), option, cwd=tmp_path)
+        assert done.returncode == 2 and what in done.stderr
