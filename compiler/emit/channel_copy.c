@@ -69,6 +69,18 @@ static int64_t period_of(const ChannelMap *in, const ChannelMap *out, int64_t ch
   return in->plane ? in->block : out->block;
 }
 
+static void copy_all(const ChannelCopy *copy, int64_t channels) {
+  for (int64_t c = 0, length; c < least(copy->period, channels); c += length) {
+    int64_t left_in = copy->in.block - (copy->from.first + c) % copy->in.block;
+    int64_t left_out = copy->out.block - (copy->to.first + c) % copy->out.block;
+    length = least(least(left_in, left_out), copy->period - c);
+    int64_t runs = channels >= c + length ? (channels - c - length) / copy->period + 1 : 0;
+    int64_t rest = least(channels - (c + runs * copy->period), length);
+    if (runs) copy_runs(copy, c, runs, length);
+    if (rest > 0) copy_runs(copy, c + runs * copy->period, 1, rest);
+  }
+}
+
 void emit_channel_copy(Emitter *emitter, const Node *node, ChannelRange from, ChannelRange to, int64_t channels) {
   const Graph *graph = emitter_graph(emitter);
   Blocked b = blocked_of(graph, from.value);
@@ -80,13 +92,22 @@ void emit_channel_copy(Emitter *emitter, const Node *node, ChannelRange from, Ch
                       .out = map_of(graph, to.value),
                       .pixels = b.height * b.width};
   copy.period = period_of(&copy.in, &copy.out, channels);
-  for (int64_t c = 0, length; c < least(copy.period, channels); c += length) {
-    int64_t left_in = copy.in.block - (from.first + c) % copy.in.block;
-    int64_t left_out = copy.out.block - (to.first + c) % copy.out.block;
-    length = least(least(left_in, left_out), copy.period - c);
-    int64_t runs = channels >= c + length ? (channels - c - length) / copy.period + 1 : 0;
-    int64_t rest = least(channels - (c + runs * copy.period), length);
-    if (runs) copy_runs(&copy, c, runs, length);
-    if (rest > 0) copy_runs(&copy, c + runs * copy.period, 1, rest);
-  }
+  copy_all(&copy, channels);
+}
+
+void emit_channels_last(Emitter *emitter, const Node *node, const Value *from, const Value *to) {
+  const Graph *graph = emitter_graph(emitter);
+  Blocked b = blocked_of(graph, from);
+  int64_t pixels = b.height * b.width;
+  ChannelCopy copy = {
+      .emitter = emitter,
+      .node = node,
+      .from = {from, 0},
+      .to = {to, 0},
+      .in = map_of(graph, from),
+      .out = {.block = b.channels, .lane = 1, .pixel = b.channels, .image = b.channels * pixels},
+      .pixels = pixels,
+      .period = b.block,
+  };
+  copy_all(&copy, b.channels);
 }

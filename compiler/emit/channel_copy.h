@@ -15,4 +15,7 @@ typedef struct ChannelRange {
 /* Adds the calls that copy `channels` channels; they touch different bytes, so no barrier stands between them. */
 void emit_channel_copy(Emitter *emitter, const Node *node, ChannelRange from, ChannelRange to, int64_t channels);
 
+/* All of a blocked value to a row-major one of its extents, but with the channels last: N, H, W, C. */
+void emit_channels_last(Emitter *emitter, const Node *node, const Value *from, const Value *to);
+
 #endif

@@ -20,6 +20,9 @@ struct KernelFamily {
   bool seeks_blocked;
   /* Whether the kernels read inputs[0] in blocks of fewer channels than a vector has lanes. NULL: never. */
   bool (*reads_narrow)(Graph *graph, const Node *node);
+  /* Whether the kernels of a node that runs on plain tensors read this one in whatever blocks it stands. NULL: never.
+   */
+  bool (*reads_blocks)(const Node *node, int input);
   /* Sets node->schedule. error_at(EXIT_UNSUPPORTED) for what the family cannot run. NULL: nothing to choose. */
   void (*schedule)(Graph *graph, Node *node);
   /* Sets node->scratch to a Value of dtype U8 whose shape is its bytes, or leaves it NULL. NULL: never any. */

@@ -59,15 +59,35 @@ static void emit_slice(Emitter *emitter, Node *node) {
   emit_strided_copy(emitter, node, &box, x, y);
 }
 
+/* The axis of the input that is the output's. */
+static int transposed_axis(const Node *node, int axis) {
+  const Attribute *perm = node_attribute(node, "perm");
+  int rank = node->inputs[0]->rank;
+  return perm ? normal_axis(perm->ints[axis], rank) : rank - 1 - axis;
+}
+
+/* From N, C, H, W to N, H, W, C: of a blocked tensor this only puts the blocks of a pixel together. */
+static bool brings_channels_last(const Node *node) {
+  int rank = node->inputs[0]->rank;
+  if (strcmp(node->op->name, "Transpose") || (rank != 3 && rank != 4)) return false;
+  for (int axis = 0; axis < rank; axis++)
+    if (transposed_axis(node, axis) != (axis == 0 ? 0 : axis == rank - 1 ? 1 : axis + 1)) return false;
+  return true;
+}
+
+static bool reads_blocks(const Node *node, int input) { return input == 0 && brings_channels_last(node); }
+
 static void emit_transpose(Emitter *emitter, Node *node) {
   Graph *graph = emitter_graph(emitter);
   const Value *x = node->inputs[0], *y = node->outputs[0];
-  const Attribute *perm = node_attribute(node, "perm");
+  if (x->channel_block) {
+    emit_channels_last(emitter, node, x, y);
+    return;
+  }
   const Dim *dense[MAX_RANK], *in_stride[MAX_RANK], *out_stride[MAX_RANK];
   dense_strides(graph, x, dense);
   dense_strides(graph, y, out_stride);
-  for (int axis = 0; axis < x->rank; axis++)
-    in_stride[axis] = dense[perm ? normal_axis(perm->ints[axis], x->rank) : x->rank - 1 - axis];
+  for (int axis = 0; axis < x->rank; axis++) in_stride[axis] = dense[transposed_axis(node, axis)];
   StridedBox box = strided_box(graph, y->rank, y->shape, in_stride, out_stride);
   emit_strided_copy(emitter, node, &box, x, y);
 }
@@ -278,4 +298,5 @@ static void copy_pack(Graph *graph, Node *node) {
   node->packed[0] = graph_constant(graph, "fill", RNNCC_F32, 0, NULL, fill);
 }
 
-const KernelFamily family_copy = {.name = "copy", .runs_blocked = runs_blocked, .pack = copy_pack, .emit = copy_emit};
+const KernelFamily family_copy = {
+    .name = "copy", .runs_blocked = runs_blocked, .reads_blocks = reads_blocks, .pack = copy_pack, .emit = copy_emit};

@@ -30,8 +30,14 @@ static bool narrow_image(Graph *graph, const Node *node, int input) {
          takes(graph, node);
 }
 
+bool reads_any_blocks(const Node *node, int input) {
+  const KernelFamily *family = node->op->family;
+  return !node->blocked && family && family->reads_blocks && family->reads_blocks(node, input);
+}
+
 int wanted_block(Graph *graph, const Node *node, int input) {
   const Value *value = node->inputs[input];
+  if (reads_any_blocks(node, input)) return value->channel_block;
   if (!node->blocked || one_channel_for_all(node, value)) return 0;
   return narrow_image(graph, node, input) ? (int)dim_value(value->shape[1]) : graph->target->lanes;
 }

@@ -13,6 +13,9 @@ int wanted_block(Graph *graph, const Node *node, int input);
 /* The value in blocks of `block` channels, 0: row-major, by a node that is appended. */
 Value *layout_transform(Graph *graph, Value *value, int block);
 
+/* Does the node, though it runs on plain tensors, read this one in whatever blocks it stands? */
+bool reads_any_blocks(const Node *node, int input);
+
 /* Copies its input into its output's layout. It stands in no table of ops that a model could name. */
 extern const OpInfo op_layout_transform;
 

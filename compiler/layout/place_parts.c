@@ -18,7 +18,7 @@ static bool *find_movable(Graph *graph) {
     const Node *node = graph->nodes[n];
     bool reads_parts = node->blocked || node->op == &op_layout_transform;
     for (int i = 0; i < node->n_inputs; i++)
-      if (node->inputs[i] && !reads_parts) movable[node->inputs[i]->id] = false;
+      if (node->inputs[i] && !reads_parts && !reads_any_blocks(node, i)) movable[node->inputs[i]->id] = false;
   }
   for (int i = 0; i < graph->n_outputs; i++) movable[graph->outputs[i]->id] = false;
   for (int i = 0; i < graph->n_states; i++) movable[graph->states[i].output->id] = false;

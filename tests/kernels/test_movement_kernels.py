@@ -67,6 +67,31 @@ def test_max_pool_propagates_nan_wherever_it_stands(compile, tmp_path):
     assert numpy.isnan(y[0, 0, 2:4, 9:12]).all() and numpy.isnan(y).sum() == 6
 
 
+def channels_last():
+    """Convolutions to whole and odd numbers of channels, which stand in blocks, then NHWC of images, and NWC of rows. One
+    has a reader besides; one is concatenated in place; the last has one pixel."""
+    rng, model = numpy.random.default_rng(8), Model()
+    N = model.dim("N", 1, 2, 3)
+    x, row = model.input("x", "f32", [N, 3, 5, 7]), model.input("row", "f32", [N, 4, 9])
+
+    def conv(value, *shape, **attributes):
+        return model.node("Conv", [value, model.constant(whole(rng, *shape))], **attributes)
+
+    parts = [conv(x, channels, 3, 2, 2) for channels in (5, 16, 20, 33, 84)]
+    whole_blocks = model.node("Concat", [parts[1], conv(x, 32, 3, 2, 2)], axis=1)
+    images = [*parts, whole_blocks, conv(x, 40, 3, 5, 7)]
+    model.output(*(model.node("Transpose", [part], perm=[0, 2, 3, 1]) for part in images),
+                 model.node("Transpose", [conv(row, 21, 4, 2)], perm=[0, 2, 1]),
+                 model.node("Transpose", [parts[2]], perm=[0, 3, 2, 1]), model.node("Relu", [parts[3]]))
+    return model
+
+
+def test_channels_of_blocked_tensors_come_last(run_on_target, tmp_path):
+    rng, model = numpy.random.default_rng(9), channels_last()
+    feeds = {"x": whole(rng, 2, 3, 5, 7), "row": whole(rng, 2, 4, 9)}
+    assert_same(run_on_target(model.write(tmp_path), feeds, model.outputs), model.onnx_run(feeds))
+
+
 def residual_network():
     """Every family on extents that only run time knows."""
     rng, model = numpy.random.default_rng(1), Model()
