@@ -12,7 +12,8 @@ const char *output_path(const Options *options, Arena *arena);
 const char *output_folder(const Options *options, Arena *arena);
 void output_text(const Options *options, Text text);
 
-/* One line that says what made the module: versions, target, hashes of the model and of the schedule records. The same for the same input. */
+/* One line that says what made the module: versions, target, hashes of the model and of the schedule records. The same
+ * for the same input. */
 const char *build_record(Graph *graph);
 
 #endif

@@ -149,13 +149,21 @@ static void a_flipped_bit_costs_at_most_the_lines_it_touches(void **state) {
   assert_int_equal(outcome.code, EXIT_OK);
 }
 
+enum { WRITERS = 16, EACH = 25 };
+
+static const char *workload_of(int writer, int number) { return arena_format(arena, "w%dn%d", writer, number); }
+
+static void only_records(void *argument, int line, const ScheduleRecord *record, const char *wrong) {
+  (void)argument;
+  if (!record) fail_msg("line %d: %s", line, wrong);
+}
+
 static void writers_at_the_same_time_lose_no_record(void **state) {
   (void)state;
-  enum { WRITERS = 8, EACH = 10 };
   fflush(NULL);
   for (int w = 0; w < WRITERS; w++) {
     if (fork() != 0) continue;
-    for (int i = 0; i < EACH; i++) append("same", "s");
+    for (int i = 0; i < EACH; i++) append(workload_of(w, i), "s");
     _exit(0);
   }
   int status;
@@ -163,7 +171,53 @@ static void writers_at_the_same_time_lose_no_record(void **state) {
     assert_true(wait(&status) > 0);
     assert_int_equal(status, 0);
   }
-  assert_int_equal(records_read(arena, path)->count, WRITERS * EACH);
+  records_each_line(arena, path, only_records, NULL);
+  ScheduleRecords *records = records_read(arena, path);
+  assert_int_equal(records->count, WRITERS * EACH);
+  for (int i = 0; i < WRITERS * EACH; i++) {
+    ScheduleRecord wanted = record_of(workload_of(i / EACH, i % EACH), "");
+    assert_non_null(records_find(records, &wanted.key));
+  }
+}
+
+/* ---- what a line says of itself ---- */
+
+static void read_one(void *argument) {
+  append_text(argument);
+  fprintf(stderr, "%d records\n", records_read(arena, path)->count);
+}
+
+static void a_line_that_is_not_as_it_was_written_is_no_record(void **state) {
+  (void)state;
+  ScheduleRecord record = record_of("a", "workers=1");
+  const char *line = record_text(arena, &record);
+  char *changed = arena_string(arena, line);
+  strstr(changed, "workers=1")[8] = '3';
+  Outcome outcome = outcome_of(read_one, changed);
+  expect_outcome(&outcome, 0, "its sum is another", "0 records");
+}
+
+static void trials_are_not_found_as_the_best(void **state) {
+  (void)state;
+  static const char *const statuses[] = {"ok", "crashed", "hung", "wrong"};
+  append("a", "first");
+  for (int i = 0; i < 4; i++) {
+    ScheduleRecord trial = record_of("a", "later");
+    trial.status = statuses[i];
+    records_append(arena, path, &trial);
+  }
+  ScheduleRecords *records = records_read(arena, path);
+  ScheduleRecord wanted = record_of("a", "");
+  assert_int_equal(records->count, 5);
+  assert_string_equal(records_find(records, &wanted.key)->schedule, "first");
+  for (int i = 0; i < 4; i++) assert_string_equal(records->list[1 + i].status, statuses[i]);
+}
+
+static void words_that_need_escapes_are_no_record(void **state) {
+  (void)state;
+  const char *line = record_text(arena, &(ScheduleRecord){.key = record_of("a", "").key, .schedule = "\\u001b[31m"});
+  Outcome outcome = outcome_of(read_one, arena_string(arena, line));
+  expect_outcome(&outcome, 0, "plain characters", "0 records");
 }
 
 int main(void) {
@@ -176,6 +230,9 @@ int main(void) {
       cmocka_unit_test_setup_teardown(a_file_that_is_not_there_is_an_error, setup_file, teardown_file),
       cmocka_unit_test_setup_teardown(a_flipped_bit_costs_at_most_the_lines_it_touches, setup_file, teardown_file),
       cmocka_unit_test_setup_teardown(writers_at_the_same_time_lose_no_record, setup_file, teardown_file),
+      cmocka_unit_test_setup_teardown(a_line_that_is_not_as_it_was_written_is_no_record, setup_file, teardown_file),
+      cmocka_unit_test_setup_teardown(trials_are_not_found_as_the_best, setup_file, teardown_file),
+      cmocka_unit_test_setup_teardown(words_that_need_escapes_are_no_record, setup_file, teardown_file),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

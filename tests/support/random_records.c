@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Schedule records of a model's convolutions, each of a random way to run it, as if that had been measured to be best:
+ *
+ *     random_records MODEL RECORDS TARGET THREADS SEED [exact]
+ *
+ * exact: as rnncc --no-winograd would run them.
+ * Half are candidates, half have knobs that no search would try. A line `WORKLOAD FORM` each goes to stdout.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "convolution/candidates.h"
+#include "convolution/form.h"
+#include "convolution/recorded.h"
+#include "load/load.h"
+#include "load/settings.h"
+#include "passes.h"
+#include "support/files.h"
+#include "targets.h"
+
+/* As rnncc --target=TARGET --threads=THREADS would. */
+static Graph *laid_out(Arena *arena, const char *model, const char *target, int threads, bool exact) {
+  ModelSettings settings = settings_new(arena, 0);
+  Graph *graph = load_model(arena, model, &settings);
+  graph->target = target_find(target);
+  graph->no_winograd = exact;
+  Machine machine = machine_of(graph->target, false, threads);
+  graph->machine = arena_copy(arena, &machine, sizeof machine);
+  void (*const passes[])(Graph *) = {
+      infer_shapes,  fit_types,     expand,      simplify,       reroll_rnn,
+      fuse_prologue, fuse_epilogue, fuse_chains, choose_layouts, insert_layout_transforms,
+      place_parts};
+  for (size_t i = 0; i < sizeof passes / sizeof *passes; i++) passes[i](graph);
+  return graph;
+}
+
+enum {
+#define ALGORITHM(name) INDEX_##name,
+#include "convolution/algorithms.def"
+#undef ALGORITHM
+  ALGORITHMS
+};
+
+static int below(int n) { return (int)(random() % n); }
+
+/* Each algorithm that runs is as likely as the others, however many candidates it has. */
+static ConvCandidate random_candidate(Graph *graph, const Node *node) {
+  ConvCandidates all = convolution_candidates(graph, node), list = {0};
+  list.list = ARENA_ARRAY(graph->arena, ConvCandidate, all.count);
+  while (list.count == 0) {
+    const ConvAlgorithm *algorithm = convolution_algorithms[below(ALGORITHMS)];
+    for (int i = 0; i < all.count; i++)
+      if (all.list[i].algorithm == algorithm) list.list[list.count++] = all.list[i];
+  }
+  return list.list[below(list.count)];
+}
+
+/* Of knobs of every magnitude, those that fit. */
+static void randomise(Graph *graph, const Node *node, ConvCandidate *candidate) {
+  Convolution conv = convolution_of(graph, node);
+  for (int i = 0; candidate->algorithm->knobs[i]; i++) candidate->knobs.value[i] = below(1 << below(8));
+  candidate->algorithm->fit(graph, node, &conv, &candidate->knobs);
+}
+
+static void record_any(Graph *graph, const Node *node, const char *path) {
+  ConvCandidate candidate = random_candidate(graph, node);
+  if (below(2)) randomise(graph, node, &candidate);
+  ScheduleRecord record = {.key = convolution_key(graph, node),
+                           .schedule = convolution_form(graph->arena, &candidate),
+                           .median_us = 1e6 * candidate.seconds};
+  records_append(graph->arena, path, &record);
+  printf("%s %s\n", record.key.workload, record.schedule);
+}
+
+int main(int argc, char **argv) {
+  Arena *arena = arena_new();
+  if (argc != 6 && argc != 7) return EXIT_INVALID;
+  srandom((unsigned)strtol(argv[5], NULL, 10));
+  Graph *graph = laid_out(arena, argv[1], argv[3], (int)strtol(argv[4], NULL, 10), argc == 7);
+  for (int i = 0; i < graph->n_nodes; i++)
+    if (graph->nodes[i]->op->family == &family_conv) record_any(graph, graph->nodes[i], argv[2]);
+  arena_free(arena);
+  return EXIT_OK;
+}

@@ -1,0 +1,364 @@
+/* SPDX-License-Identifier: MIT */
+/* Candidates of convolutions, their forms, and what a database of them does to the choice. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "arena_fixture.h"
+#include "convolution/candidates.h"
+#include "convolution/form.h"
+#include "convolution/recorded.h"
+#include "ir_build.h"
+#include "outcome.h"
+#include "passes.h"
+
+static const char *const targets[] = {"x86-64-v4", "x86-64-v3", "x86-64", "aarch64-linux-gnu"};
+enum { TARGETS = 4, CONVOLUTIONS = 40 };
+
+static int below(int n) { return (int)(random() % n); }
+static int one_of(const int *numbers, int n) { return numbers[below(n)]; }
+#define ONE_OF(...) one_of((const int[]){__VA_ARGS__}, sizeof((const int[]){__VA_ARGS__}) / sizeof(int))
+
+static Graph *new_graph(const char *target) {
+  Graph *graph = build_graph(arena);
+  graph->target = target_find(target);
+  Machine machine = machine_of(graph->target, false, 2);
+  graph->machine = arena_copy(arena, &machine, sizeof machine);
+  return graph;
+}
+
+/* A convolution that is laid out, and the graph of it. */
+typedef struct Layer {
+  Graph *graph;
+  Node *node;
+} Layer;
+
+static Layer lay_out(Graph *graph) {
+  build_output(graph, graph->nodes[graph->n_nodes - 1]->outputs[0]);
+  infer_shapes(graph);
+  fuse_prologue(graph);
+  fuse_epilogue(graph);
+  choose_layouts(graph);
+  insert_layout_transforms(graph);
+  return (Layer){graph, producer_named(graph, "Conv")};
+}
+
+/* For every algorithm: dense, 1x1, depthwise, in groups; with an epilogue, a prologue, or nothing; of one image, or a
+ * number that is not known. */
+static Layer random_convolution(const char *target) {
+  Graph *graph = new_graph(target);
+  int kind = below(4), groups = kind == 3 ? ONE_OF(2, 3) : kind == 2 ? ONE_OF(16, 24, 33) : 1;
+  int channels = kind == 2 ? 1 : ONE_OF(1, 3, 16, 32, 48, 100);
+  int kernels = groups * (kind == 2 ? 1 : ONE_OF(8, 16, 40, 96));
+  int window = kind == 1 ? 1 : ONE_OF(3, 3, 5, 7), stride = ONE_OF(1, 1, 2), pad = window / 2, extent = 7 + below(40);
+  const char *x = arena_format(arena, "f32[%s,%d,%d,%d]", below(2) ? "1" : "B", groups * channels, extent, extent);
+  if (kind == 1 && below(2)) {
+    build_node(graph, "BatchNormalization",
+               arena_format(arena, "%s f32[%d]! f32[%d]! f32[%d]! f32[%d]!", x, channels, channels, channels, channels),
+               "", 1);
+    x = "@0";
+  }
+  int conv = graph->n_nodes;
+  build_node(
+      graph, "Conv", arena_format(arena, "%s f32[%d,%d,%d,%d]!", x, kernels, channels, window, window),
+      arena_format(arena, "group=%d strides=[%d,%d] pads=[%d,%d,%d,%d]", groups, stride, stride, pad, pad, pad, pad),
+      1);
+  if (below(2)) build_node(graph, "Relu", arena_format(arena, "@%d", conv), "", 1);
+  return lay_out(graph);
+}
+
+static Layer fixed_convolution(const char *x, const char *w, const char *attributes) {
+  Graph *graph = new_graph("x86-64-v4");
+  build_node(graph, "Conv", arena_format(arena, "%s %s", x, w), attributes, 1);
+  return lay_out(graph);
+}
+
+/* ---- forms ---- */
+
+static void expect_round_trip(Layer layer, const ConvCandidate *candidate) {
+  const char *form = convolution_form(arena, candidate), *why = NULL;
+  ConvSchedule *made = convolution_of_form(layer.graph, layer.node, form, &why);
+  ConvSchedule *listed = convolution_schedule(layer.graph, layer.node, candidate);
+  if (!made) fail_msg("%s is refused: %s", form, why);
+  assert_string_equal(convolution_form(arena, &made->candidate), form);
+  assert_string_equal(made->base.text, listed->base.text);
+  assert_true(made->candidate.seconds == candidate->seconds && listed->candidate.seconds == candidate->seconds);
+}
+
+static void every_candidate_is_made_again_of_its_form(void **state) {
+  (void)state;
+  for (int i = 0; i < TARGETS * CONVOLUTIONS; i++) {
+    Layer layer = random_convolution(targets[i % TARGETS]);
+    ConvCandidates all = convolution_candidates(layer.graph, layer.node);
+    for (int c = 0; c < all.count; c++) expect_round_trip(layer, &all.list[c]);
+  }
+}
+
+static void the_first_candidate_is_what_is_taken_without_a_list(void **state) {
+  (void)state;
+  for (int i = 0; i < TARGETS * CONVOLUTIONS; i++) {
+    Layer layer = random_convolution(targets[i % TARGETS]);
+    ConvCandidates all = convolution_candidates(layer.graph, layer.node);
+    ConvCandidate first = convolution_first(layer.graph, layer.node);
+    ConvSchedule *chosen = convolution_choose(layer.graph, layer.node);
+    assert_true(all.count > 1);
+    assert_string_equal(convolution_form(arena, &first), convolution_form(arena, all.list));
+    assert_string_equal(convolution_form(arena, &chosen->candidate), convolution_form(arena, all.list));
+  }
+}
+
+static void no_two_candidates_are_the_same(void **state) {
+  (void)state;
+  for (int i = 0; i < TARGETS; i++) {
+    Layer layer = random_convolution(targets[i]);
+    ConvCandidates all = convolution_candidates(layer.graph, layer.node);
+    for (int c = 0; c < all.count; c++)
+      for (int d = 0; d < c; d++)
+        assert_true(all.list[c].algorithm != all.list[d].algorithm ||
+                    memcmp(&all.list[c].knobs, &all.list[d].knobs, sizeof all.list->knobs) != 0);
+  }
+}
+
+static void a_layer_of_resnet_has_candidates_of_all_knobs(void **state) {
+  (void)state;
+  Layer layer = fixed_convolution("f32[1,64,56,56]", "f32[64,64,3,3]!", "pads=[1,1,1,1]");
+  ConvCandidates all = convolution_candidates(layer.graph, layer.node);
+  static const char *const parts[] = {"direct,oc=1,", "direct,oc=4,", "px=14",   "px=7",    "unroll=1",    "unroll=4",
+                                      "tiles=0",      "tiles=32",     "tile=4,", "tile=2,", "by_groups=1", "parts=3"};
+  for (size_t p = 0; p < sizeof parts / sizeof *parts; p++) {
+    int count = 0;
+    for (int c = 0; c < all.count; c++) count += strstr(convolution_form(arena, &all.list[c]), parts[p]) != NULL;
+    if (!count) fail_msg("no candidate has %s", parts[p]);
+  }
+}
+
+/* Of a convolution of 3x3, 64 channels and four vectors of kernels. */
+static void forms_that_are_none_of_the_layer_are_refused_with_the_reason(void **state) {
+  (void)state;
+  static const char *const rows[][2] = {
+      {"", "no algorithm"},
+      {"straight", "no algorithm"},
+      {"direct", "every knob"},
+      {"direct,oc=2", "every knob"},
+      {"direct,oc=2,px=14,unroll=2,pass=0,groups=0,tiles=8,", "no algorithm or KEY=N"},
+      {"direct,oc=2,px=14,unroll=2,pass=0,groups=0,tile=8", "`tile=8`"},
+      {"direct,oc=2,px=14,unroll=2,pass=0,groups=0,oc=8", "`oc=8`"},
+      {"direct,oc=2,px=14,unroll=2,pass=0,groups=0,tiles=-1", "`tiles=-1`"},
+      {"direct,oc=2,px=14,unroll=2,pass=0,groups=0,tiles=99999999", "`tiles=99999999`"},
+      {"direct,oc=0,px=14,unroll=2,pass=0,groups=0,tiles=8", "oc=0 is no choice here, 1 would be"},
+      {"direct,oc=5,px=14,unroll=2,pass=0,groups=0,tiles=8", "oc=5 is no choice here, 4 would be"},
+      {"direct,oc=2,px=29,unroll=2,pass=0,groups=0,tiles=8", "px=29 is no choice here, 28 would be"},
+      {"direct,oc=2,px=14,unroll=17,pass=0,groups=0,tiles=8", "unroll=17 is no choice here, 16 would be"},
+      {"winograd,tile=3,oc=2,by_groups=0,parts=2", "tile=3 is no choice"},
+      {"winograd,tile=4,oc=5,by_groups=0,parts=2", "oc=5 is no choice here, 4 would be"},
+      {"winograd,tile=4,oc=2,by_groups=2,parts=2", "by_groups=2 is no choice here, 1 would be"},
+      {"winograd,tile=4,oc=2,by_groups=1,parts=0", "parts=0 is no choice here, 1 would be"},
+      {"depthwise,px=4", "depthwise does not run this convolution"},
+      {"plain,k=4,w=2", "plain does not run this convolution"},
+  };
+  Layer layer = fixed_convolution("f32[1,64,56,56]", "f32[64,64,3,3]!", "pads=[1,1,1,1]");
+  for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+    const char *why = "";
+    if (convolution_of_form(layer.graph, layer.node, rows[i][0], &why)) fail_msg("%s is taken", rows[i][0]);
+    if (!strstr(why, rows[i][1])) fail_msg("%s: %s, not %s", rows[i][0], why, rows[i][1]);
+  }
+}
+
+/* ---- keys ---- */
+
+static const char *workload_of(const char *x, const char *w, const char *attributes) {
+  Layer layer = fixed_convolution(x, w, attributes);
+  return convolution_key(layer.graph, layer.node).workload;
+}
+
+static void layers_of_other_work_have_other_keys(void **state) {
+  (void)state;
+  static const char *const layers[][3] = {
+      {"f32[1,64,56,56]", "f32[64,64,3,3]!", "pads=[1,1,1,1]"},
+      {"f32[2,64,56,56]", "f32[64,64,3,3]!", "pads=[1,1,1,1]"},
+      {"f32[B,64,56,56]", "f32[64,64,3,3]!", "pads=[1,1,1,1]"},
+      {"f32[1,64,55,56]", "f32[64,64,3,3]!", "pads=[1,1,1,1]"},
+      {"f32[1,64,56,55]", "f32[64,64,3,3]!", "pads=[1,1,1,1]"},
+      {"f32[1,48,56,56]", "f32[64,48,3,3]!", "pads=[1,1,1,1]"},
+      {"f32[1,64,56,56]", "f32[96,64,3,3]!", "pads=[1,1,1,1]"},
+      {"f32[1,64,56,56]", "f32[64,64,1,3]!", "pads=[1,1,1,1]"},
+      {"f32[1,64,56,56]", "f32[64,64,3,3]!", "pads=[0,1,1,1]"},
+      {"f32[1,64,56,56]", "f32[64,64,3,3]!", "pads=[1,1,1,0]"},
+      {"f32[1,64,56,56]", "f32[64,64,3,3]!", "pads=[1,1,1,1] strides=[1,2]"},
+      {"f32[1,64,56,56]", "f32[64,64,3,3]!", "pads=[1,1,1,1] dilations=[2,1]"},
+      {"f32[1,64,56,56]", "f32[64,32,3,3]!", "pads=[1,1,1,1] group=2"},
+      {"f32[1,64,56,56]", "f32[64,64,3,3]! f32[64]!", "pads=[1,1,1,1]"},
+  };
+  enum { LAYERS = sizeof layers / sizeof *layers };
+  const char *workloads[LAYERS];
+  for (int i = 0; i < LAYERS; i++) {
+    workloads[i] = workload_of(layers[i][0], layers[i][1], layers[i][2]);
+    assert_string_equal(workloads[i], workload_of(layers[i][0], layers[i][1], layers[i][2]));
+    for (int j = 0; j < i; j++) assert_string_not_equal(workloads[i], workloads[j]);
+  }
+  assert_string_equal(workloads[0], "n1c64k64_h56k3s1p1.1_w56k3s1p1.1_in16");
+}
+
+/* ---- databases ---- */
+
+enum { LAYERS = 8, FLIPS = 1000, MOST_BYTES = 1 << 14 };
+
+/* Layers, what is recorded of each, and what would be taken of it else. */
+typedef struct Database {
+  char path[64];
+  Layer layers[LAYERS];
+  const char *recorded[LAYERS], *first[LAYERS];
+  char bytes[MOST_BYTES];
+  size_t size;
+} Database;
+
+static void write_bytes(const Database *database) {
+  FILE *file = fopen(database->path, "wb");
+  if (!file || fwrite(database->bytes, 1, database->size, file) != database->size || fclose(file) != 0)
+    stop(EXIT_ENVIRONMENT);
+}
+
+/* As old lines were: `,"sum":"01234567"` is left out. */
+static void drop_sums(Database *database) {
+  for (char *sum; (sum = strstr(database->bytes, ",\"sum\""));) {
+    const char *rest = strchr(sum, '}');
+    memmove(sum, rest, strlen(rest) + 1);
+  }
+  database->size = strlen(database->bytes);
+}
+
+static Database *new_database(void) {
+  Database *database = ARENA_NEW(arena, Database);
+  snprintf(database->path, sizeof database->path, "/tmp/rnncc_candidates_XXXXXX");
+  int file = mkstemp(database->path);
+  assert_true(file >= 0 && close(file) == 0);
+  for (int i = 0; i < LAYERS; i++) {
+    Layer layer = database->layers[i] = random_convolution("x86-64-v4");
+    ConvCandidates all = convolution_candidates(layer.graph, layer.node);
+    database->first[i] = convolution_form(arena, all.list);
+    database->recorded[i] = convolution_form(arena, &all.list[1 + below(all.count - 1)]);
+    ScheduleRecord record = {.key = convolution_key(layer.graph, layer.node), .schedule = database->recorded[i]};
+    records_append(arena, database->path, &record);
+  }
+  FILE *records = fopen(database->path, "rb");
+  assert_non_null(records);
+  database->size = fread(database->bytes, 1, MOST_BYTES - 1, records);
+  assert_int_equal(fclose(records), 0);
+  return database;
+}
+
+static const char *choice(const Database *database, int i, ScheduleRecords *records) {
+  Layer layer = database->layers[i];
+  layer.graph->records = records;
+  return convolution_form(arena, &convolution_choose(layer.graph, layer.node)->candidate);
+}
+
+static void what_is_recorded_is_taken(void **state) {
+  (void)state;
+  Database *database = new_database();
+  ScheduleRecords *records = records_read(arena, database->path);
+  for (int i = 0; i < LAYERS; i++) assert_string_equal(choice(database, i, records), database->recorded[i]);
+  for (int i = 0; i < records->count; i++) records->list[i].status = i % 2 ? "wrong" : "ok";
+  for (int i = 0; i < LAYERS; i++) assert_string_equal(choice(database, i, records), database->first[i]);
+  unlink(database->path);
+}
+
+typedef struct Flipping {
+  Database *database;
+  bool (*expected)(const Database *database, int layer, const char *form);
+} Flipping;
+
+static void choose_with_each_bit_flipped(void *argument) {
+  const Flipping *flipping = argument;
+  Database *database = flipping->database;
+  for (int flip = 0; flip < FLIPS; flip++) {
+    char *byte = &database->bytes[below((int)database->size)], before = *byte;
+    *byte = (char)(before ^ 1 << below(8));
+    write_bytes(database);
+    ScheduleRecords *records = records_read(arena, database->path);
+    for (int i = 0; i < LAYERS; i++)
+      if (!flipping->expected(database, i, choice(database, i, records))) stop(EXIT_MISMATCH);
+    *byte = before;
+  }
+}
+
+static bool recorded_or_first(const Database *database, int layer, const char *form) {
+  return !strcmp(form, database->recorded[layer]) || !strcmp(form, database->first[layer]);
+}
+
+static void of_lines_with_a_sum_a_flipped_bit_leaves_the_record_or_the_first_candidate(void **state) {
+  (void)state;
+  Flipping flipping = {new_database(), recorded_or_first};
+  Outcome outcome = outcome_of(choose_with_each_bit_flipped, &flipping);
+  unlink(flipping.database->path);
+  assert_int_equal(outcome.code, EXIT_OK);
+}
+
+/* That the kernel computes the same by any such form is shown by tests/graphs/test_recorded_convolutions.py. */
+static bool legal(const Database *database, int layer, const char *form) {
+  const char *why;
+  return convolution_of_form(database->layers[layer].graph, database->layers[layer].node, form, &why) != NULL;
+}
+
+static void of_lines_without_one_it_leaves_a_legal_schedule(void **state) {
+  (void)state;
+  Flipping flipping = {new_database(), legal};
+  drop_sums(flipping.database);
+  Outcome outcome = outcome_of(choose_with_each_bit_flipped, &flipping);
+  unlink(flipping.database->path);
+  assert_int_equal(outcome.code, EXIT_OK);
+}
+
+static void read_and_choose_all(void *argument) {
+  Database *database = argument;
+  ScheduleRecords *records = records_read(arena, database->path);
+  for (int i = 0; i < LAYERS; i++) choice(database, i, records);
+}
+
+static void schedules_that_are_none_are_told_once_a_file(void **state) {
+  (void)state;
+  Database *database = new_database();
+  drop_sums(database);
+  for (char *oc = database->bytes; (oc = strstr(oc, "\"schedule\":\"")); oc++) memcpy(oc + 12, "xxx", 3);
+  write_bytes(database);
+  Outcome outcome = outcome_of(read_and_choose_all, database);
+  unlink(database->path);
+  expect_outcome(&outcome, EXIT_OK, "is not used", database->path);
+  assert_null(strstr(strstr(outcome.messages, "warning") + 1, "warning"));
+}
+
+static void records_of_other_kernels_are_told_once_a_file(void **state) {
+  (void)state;
+  Database *database = new_database();
+  drop_sums(database);
+  for (char *at = database->bytes; (at = strstr(at, "\"kernels\":\"")); at++) memcpy(at + 11, "0000", 4);
+  write_bytes(database);
+  Outcome outcome = outcome_of(read_and_choose_all, database);
+  unlink(database->path);
+  expect_outcome(&outcome, EXIT_OK, "8 records are of other versions of the kernels", database->path);
+  assert_null(strstr(strstr(outcome.messages, "warning") + 1, "warning"));
+}
+
+int main(void) {
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+  const struct CMUnitTest tests[] = {
+      TEST(every_candidate_is_made_again_of_its_form),
+      TEST(the_first_candidate_is_what_is_taken_without_a_list),
+      TEST(no_two_candidates_are_the_same),
+      TEST(a_layer_of_resnet_has_candidates_of_all_knobs),
+      TEST(forms_that_are_none_of_the_layer_are_refused_with_the_reason),
+      TEST(layers_of_other_work_have_other_keys),
+      TEST(what_is_recorded_is_taken),
+      TEST(of_lines_with_a_sum_a_flipped_bit_leaves_the_record_or_the_first_candidate),
+      TEST(of_lines_without_one_it_leaves_a_legal_schedule),
+      TEST(schedules_that_are_none_are_told_once_a_file),
+      TEST(records_of_other_kernels_are_told_once_a_file),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
