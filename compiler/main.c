@@ -124,6 +124,21 @@ static void tune_model(const Options *options, Arena *arena) {
   tune(options, optimise(options, arena), &build, output_path(options, arena));
 }
 
+static void manage_schedules(const Options *options, Arena *arena) {
+  switch (options->schedule_verb) {
+  case SCHEDULES_MERGE:
+    schedules_merge(arena, options->files, options->output);
+    break;
+  case SCHEDULES_CHECK:
+    schedules_check(arena, options->files);
+    break;
+  case SCHEDULES_SHOW:
+    schedules_show(arena, options->files, options->workload);
+    break;
+  }
+  stop_on_errors();
+}
+
 int main(int argc, char **argv) {
   Arena *arena = arena_new();
   Options options = parse_options(arena, argc, argv);
@@ -137,6 +152,9 @@ int main(int argc, char **argv) {
     break;
   case VERB_TUNE:
     tune_model(&options, arena);
+    break;
+  case VERB_SCHEDULES:
+    manage_schedules(&options, arena);
     break;
   case VERB_TARGETS:
     if (options.calibrate)

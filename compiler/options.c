@@ -18,6 +18,7 @@ static const char help_text[] =
     "usage: rnncc [compile] MODEL.onnx|MODEL.json [-o MODULE.so] [options]\n"
     "       rnncc inspect MODEL [--memory[=SVG] | --explain=rnn|conv]\n"
     "       rnncc tune MODEL [-o RECORDS.jsonl] [--budget=S]\n"
+    "       rnncc schedules merge|check|show RECORDS.jsonl... [-o RECORDS.jsonl] [--workload=TEXT]\n"
     "       rnncc targets [--calibrate [-o FILE] [--budget=S]]\n"
     "\n"
     "compile (the plain form)         example: rnncc digits_rnn.json -o digits_rnn.so --target=x86-64-v3\n"
@@ -67,6 +68,11 @@ static const char help_text[] =
     "      --trials=N          schedules of a convolution to measure, default 8: those predicted to be best\n"
     "      --exhaustive        all of them\n"
     "      --shard=K/N         the K-th of N machines that share the work, from 1; their records are then joined\n"
+    "schedules                        example: rnncc schedules merge shard1.jsonl shard2.jsonl -o machine.jsonl\n"
+    "      merge               writes the best record of each work on each machine to -o, without trials\n"
+    "      check               names each line that is no record, and counts those of other versions of the kernels\n"
+    "      show                prints the records as a table\n"
+    "      --workload=TEXT     show: those whose workload has TEXT in it\n"
     "targets                          example: rnncc targets --calibrate\n"
     "      --calibrate         measures this machine's multiply-adds, caches and memory, for plans made on it from "
     "then "
@@ -105,6 +111,7 @@ enum {
   OPT_SHARD,
   OPT_NO_WINOGRAD,
   OPT_SCHEDULES,
+  OPT_WORKLOAD,
   OPT_MEMORY,
   OPT_EXPLAIN,
   OPT_DUMP,
@@ -134,6 +141,7 @@ static const struct option long_options[] = {
     {"exhaustive", no_argument, NULL, OPT_EXHAUSTIVE},
     {"shard", required_argument, NULL, OPT_SHARD},
     {"schedules", required_argument, NULL, OPT_SCHEDULES},
+    {"workload", required_argument, NULL, OPT_WORKLOAD},
     {"memory", optional_argument, NULL, OPT_MEMORY},
     {"explain", required_argument, NULL, OPT_EXPLAIN},
     {"dump-after", required_argument, NULL, OPT_DUMP},
@@ -315,6 +323,9 @@ static void set_view(Options *options, int option, const char *argument) {
   case OPT_EXPLAIN:
     set_explain(options, argument);
     break;
+  case OPT_WORKLOAD:
+    options->workload = argument;
+    break;
   case OPT_MEMORY:
     options->memory = true;
     options->memory_picture = argument;
@@ -390,15 +401,37 @@ static void set_option(Options *options, Arena *arena, int option, const char *a
 
 /* A first word that is a verb and not a file to compile. */
 static bool take_verb(Options *options, const char *word) {
-  static const char *const verbs[] = {
-      [VERB_COMPILE] = "compile", [VERB_INSPECT] = "inspect", [VERB_TUNE] = "tune", [VERB_TARGETS] = "targets"};
+  static const char *const verbs[] = {[VERB_COMPILE] = "compile",
+                                      [VERB_INSPECT] = "inspect",
+                                      [VERB_TUNE] = "tune",
+                                      [VERB_SCHEDULES] = "schedules",
+                                      [VERB_TARGETS] = "targets"};
   int verb = choose(word, verbs, sizeof verbs / sizeof *verbs);
   if (verb >= 0) options->verb = (Verb)verb;
   return verb >= 0;
 }
 
+/* What `schedules` is to do, and with which files. */
+static void take_schedule_words(Options *options, char **words, int count) {
+  static const char *const verbs[] = {
+      [SCHEDULES_MERGE] = "merge", [SCHEDULES_CHECK] = "check", [SCHEDULES_SHOW] = "show"};
+  int verb = count > 0 ? choose(words[0], verbs, sizeof verbs / sizeof *verbs) : -1;
+  if (verb < 0) usage_error("schedules: merge, check or show is due%s", "");
+  if (count < 2) usage_error("schedules %s: no file given", words[0]);
+  options->schedule_verb = (ScheduleVerb)verb;
+  options->files = (FileList){words + 1, count - 1};
+  bool merges = verb == SCHEDULES_MERGE;
+  if (merges && !options->output) usage_error("schedules merge: -o says where to%s", "");
+  if (!merges && options->output) usage_error("schedules: -o %s goes with merge", options->output);
+  if (verb != SCHEDULES_SHOW && options->workload) usage_error("--workload=%s goes with show", options->workload);
+}
+
 static void take_words(Options *options, char **words, int count) {
   int first = count > 0 && take_verb(options, words[0]) ? 1 : 0;
+  if (options->verb == VERB_SCHEDULES) {
+    take_schedule_words(options, words + 1, count - 1);
+    return;
+  }
   if (count - first > 1) usage_error("`%s` is one model too many: one at a time", words[first + 1]);
   if (count - first == 1) options->model = words[first];
   bool takes_model = options->verb != VERB_TARGETS;
@@ -410,6 +443,8 @@ static void check_verb(const Options *options) {
   bool tunes = options->verb == VERB_TUNE;
   if (options->memory && options->verb != VERB_INSPECT) usage_error("--memory goes with `rnncc inspect`%s", "");
   if (options->memory_picture && !*options->memory_picture) usage_error("--memory: the path is empty%s", "");
+  if (options->workload && options->verb != VERB_SCHEDULES)
+    usage_error("--workload=%s goes with `rnncc schedules show`", options->workload);
   if (options->explain && options->verb != VERB_INSPECT) usage_error("--explain goes with `rnncc inspect`%s", "");
   if (tunes && options->conv_form) usage_error("tune: --conv=%s would leave nothing to choose", options->conv_form);
   if (tunes && options->variant) usage_error("tune: --rnn=%s would leave nothing to choose", options->variant);
@@ -445,7 +480,7 @@ Options parse_options(Arena *arena, int argc, char **argv) {
   if (!options.shards) options.shard = options.shards = 1;
   check_output(&options);
   if (!options.target) set_target(&options, "native");
-  if (options.verb != VERB_TARGETS)
+  if (options.verb != VERB_TARGETS && options.verb != VERB_SCHEDULES)
     options.machine = machine_choose(arena, options.machine_given, options.target, options.native, options.threads);
   return options;
 }

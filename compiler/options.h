@@ -7,9 +7,12 @@
 
 #include "load/settings.h"
 #include "machine.h"
+#include "schedules/manage.h"
 #include "schedules/records.h"
 
-typedef enum Verb { VERB_COMPILE, VERB_INSPECT, VERB_TUNE, VERB_TARGETS } Verb;
+typedef enum Verb { VERB_COMPILE, VERB_INSPECT, VERB_TUNE, VERB_SCHEDULES, VERB_TARGETS } Verb;
+
+typedef enum ScheduleVerb { SCHEDULES_MERGE, SCHEDULES_CHECK, SCHEDULES_SHOW } ScheduleVerb;
 
 typedef enum EmitKind { EMIT_SO, EMIT_C, EMIT_H, EMIT_GRAPH, EMIT_DOT } EmitKind;
 
@@ -18,6 +21,9 @@ typedef enum Explain { EXPLAIN_NOTHING, EXPLAIN_RNN, EXPLAIN_CONV } Explain;
 typedef struct Options {
   Verb verb;
   const char *model;
+  ScheduleVerb schedule_verb;
+  FileList files;       /* schedules: of records */
+  const char *workload; /* schedules show: a part of what is shown; NULL: all */
   ModelSettings settings;
   const char *output; /* NULL: made from the model's name; "-": stdout, for text */
   EmitKind emit;

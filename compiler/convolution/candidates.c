@@ -91,12 +91,6 @@ static const char *misfit(Arena *arena, const ConvAlgorithm *algorithm, const Co
   return NULL;
 }
 
-static int knobs_of(const ConvAlgorithm *algorithm) {
-  int count = 0;
-  while (algorithm->knobs[count]) count++;
-  return count;
-}
-
 ConvSchedule *convolution_of_form(Graph *graph, const Node *node, const char *form, const char **why) {
   Convolution conv = convolution_of(graph, node);
   const char *wrong = form_wrong(form);
@@ -104,11 +98,12 @@ ConvSchedule *convolution_of_form(Graph *graph, const Node *node, const char *fo
     *why = arena_format(graph->arena, "`%s` is no algorithm or KEY=N that it knows", wrong);
     return NULL;
   }
-  ConvCandidate candidate = {.algorithm = form_algorithm(form)};
-  if (form_read(form, &candidate.knobs) != knobs_of(candidate.algorithm)) {
+  if (!form_is_whole(form)) {
     *why = "it does not name every knob";
     return NULL;
   }
+  ConvCandidate candidate = {.algorithm = form_algorithm(form)};
+  form_read(form, &candidate.knobs);
   if (!runs(candidate.algorithm, graph, node, &conv)) {
     *why = arena_format(graph->arena, "%s does not run this convolution", candidate.algorithm->name);
     return NULL;

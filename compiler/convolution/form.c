@@ -51,6 +51,13 @@ int form_read(const char *form, ConvKnobs *knobs) {
   return count;
 }
 
+bool form_is_whole(const char *form) {
+  const ConvAlgorithm *algorithm = form_algorithm(form);
+  ConvKnobs knobs;
+  int named = form_read(form, &knobs);
+  return !algorithm->knobs[named];
+}
+
 const char *convolution_form(Arena *arena, const ConvCandidate *candidate) {
   const ConvAlgorithm *algorithm = candidate->algorithm;
   Text text = text_new(arena);

@@ -16,6 +16,9 @@ const ConvAlgorithm *form_algorithm(const char *form);
 /* Sets the knobs that it names; how many they are. */
 int form_read(const char *form, ConvKnobs *knobs);
 
+/* Does it name every knob? */
+bool form_is_whole(const char *form);
+
 /* Names every knob. */
 const char *convolution_form(Arena *arena, const ConvCandidate *candidate);
 

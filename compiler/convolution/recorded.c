@@ -47,17 +47,17 @@ static const char *workload(Graph *graph, const Node *node) {
 }
 
 /* Of all algorithms, since a record tells which is best of all. */
-static const char *sources_hash(Graph *graph) {
-  const char *simd = arena_format(graph->arena, "simd/%s.h", graph->target->isa);
+const char *convolution_kernels(Arena *arena, const Target *target) {
+  const char *simd = arena_format(arena, "simd/%s.h", target->isa);
   const char *const sources[] = {"bands.h",      "conv_depthwise.c", "conv_direct.c", "conv_pad.c",
                                  "conv_plain.c", "conv_winograd.c",  "kernel.h",      simd,
                                  "simd/math.h",  "simd/simd.h",      "winograd.h",    NULL};
-  return kernels_hash(graph->arena, sources);
+  return kernels_hash(arena, sources);
 }
 
 RecordKey convolution_key(Graph *graph, const Node *node) {
   const Machine *m = graph->machine;
-  if (!graph->conv_kernels) graph->conv_kernels = sources_hash(graph);
+  if (!graph->conv_kernels) graph->conv_kernels = convolution_kernels(graph->arena, graph->target);
   return (RecordKey){.family = "conv",
                      .workload = workload(graph, node),
                      .target = graph->target->name,

@@ -22,15 +22,19 @@ static const char *stack_workload(Arena *arena, const MmDag *dag, const Stack *s
   return text.data;
 }
 
-static RecordKey key_of(Graph *graph, const char *workload_text) {
-  const Machine *m = graph->machine;
-  const char *simd = arena_format(graph->arena, "simd/%s.h", graph->target->isa);
+const char *recurrent_kernels(Arena *arena, const Target *target) {
+  const char *simd = arena_format(arena, "simd/%s.h", target->isa);
   const char *const sources[] = {"gemm_packed.c", "kernel.h",    "panel.h", "recurrent_steps.c", simd,
                                  "simd/math.h",   "simd/simd.h", NULL};
+  return kernels_hash(arena, sources);
+}
+
+static RecordKey key_of(Graph *graph, const char *workload_text) {
+  const Machine *m = graph->machine;
   return (RecordKey){.family = "recurrent",
                      .workload = workload_text,
                      .target = graph->target->name,
-                     .kernels = kernels_hash(graph->arena, sources),
+                     .kernels = recurrent_kernels(graph->arena, graph->target),
                      .cores = m->cores,
                      .l1_bytes = m->l1_bytes,
                      .l2_bytes = m->l2_bytes,

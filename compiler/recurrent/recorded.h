@@ -8,6 +8,9 @@
 #include "recurrent/variant.h"
 #include "schedules/records.h"
 
+/* The version of the kernels. */
+const char *recurrent_kernels(Arena *arena, const Target *target);
+
 /* Layers of one key are the same work: kind of cell, extents at their optimum, the most samples, what is given. */
 RecordKey recurrent_key(Graph *graph, const MmLayer *layer);
 

@@ -104,10 +104,13 @@ void fatal_at(Location where, ExitCode code, const char *format, ...) {
 
 const char *first_error_of(void (*body)(void *), void *argument) {
   jmp_buf here;
+  const int before = n_errors; /* told of something else: stop_on_errors() in the body is not about them */
+  n_errors = 0;
   trial = &here;
   bool failed = setjmp(here) != 0;
   if (!failed) body(argument);
   trial = NULL;
+  n_errors = before;
   return failed ? trial_message : NULL;
 }
 

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: MIT */
+/* `rnncc schedules`: what people do with files of schedule records. */
+#ifndef RNNCC_MANAGE_H
+#define RNNCC_MANAGE_H
+
+#include "support/arena.h"
+
+typedef struct FileList {
+  char *const *paths;
+  int count;
+} FileList;
+
+/* Writes the best record of each work on each machine to `output`, in an order that depends on nothing else. Of several
+ * one of this rnncc's kernels is better, then a later one: in a later file, in a later line. Trials are left out. */
+void schedules_merge(Arena *arena, FileList files, const char *output);
+
+/* error_at() for each line that is no record, or says a schedule, family or target that there is none of; and a line to
+ * stdout of what each file holds. */
+void schedules_check(Arena *arena, FileList files);
+
+/* A table of the records, trials too, whose workload has `workload` in it; NULL: of all. */
+void schedules_show(Arena *arena, FileList files, const char *workload);
+
+#endif

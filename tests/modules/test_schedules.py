@@ -1,0 +1,192 @@
+# SPDX-License-Identifier: MIT
+"""`rnncc schedules`: merging, checking and showing files of records; and which files a compilation uses."""
+import json
+import os
+import re
+import subprocess
+
+import pytest
+
+from conftest import build_directory
+from support.convolutional import RandomNetwork
+
+import numpy
+
+
+@pytest.fixture(scope="module")
+def recorded(tmp_path_factory):
+    """A model and a file of records for all of its convolutions, by seed, as options too."""
+    folder = tmp_path_factory.mktemp("schedules")
+    network = RandomNetwork(numpy.random.default_rng(5), batch=1).grow(8)
+    model = network.finish().write(folder)
+
+    def records(seed):
+        path = folder / f"records{seed}.jsonl"
+        path.unlink(missing_ok=True)
+        subprocess.run([build_directory() / "tests" / "support" / "random_records", model, path, "x86-64-v4", "2",
+                        str(seed)], check=True, capture_output=True)
+        return path
+
+    return model, records
+
+
+PLAN = ["--target=x86-64-v4", "--threads=2"]
+
+
+def lines_of(path):
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+def work_of(record):
+    return tuple(record[key] for key in ("family", "target", "cores", "l1", "l2", "l3", "workload"))
+
+
+def write(path, records):
+    """As a person would: without sums."""
+    path.write_text("".join(json.dumps({k: v for k, v in record.items() if k != "sum"}) + "\n" for record in records))
+    return path
+
+
+def merged(rnncc, *files, into):
+    done = rnncc("schedules", "merge", *files, "-o", into)
+    assert (done.returncode, done.stderr) == (0, ""), done.stderr
+    return lines_of(into)
+
+
+def test_a_merged_file_has_the_last_record_of_each_work_in_order(rnncc, recorded, tmp_path):
+    _, records = recorded
+    first, second = records(1), records(2)
+    merge = merged(rnncc, first, second, into=tmp_path / "m.jsonl")
+    wanted = {work_of(record): record for record in lines_of(first) + lines_of(second)}
+    assert [work_of(record) for record in merge] == sorted(wanted)
+    assert all(record == wanted[work_of(record)] for record in merge)
+
+
+def test_merging_is_stable_and_joining_files_is_merging(rnncc, recorded, tmp_path):
+    _, records = recorded
+    once, joined = tmp_path / "once.jsonl", tmp_path / "joined.jsonl"
+    merged(rnncc, records(1), records(2), into=once)
+    before = once.read_bytes()
+    merged(rnncc, once, into=once)
+    assert once.read_bytes() == before
+    joined.write_bytes(records(1).read_bytes() + records(2).read_bytes())
+    merged(rnncc, joined, into=joined)
+    assert joined.read_bytes() == before
+
+
+def test_trials_and_older_kernels_are_merged_away(rnncc, recorded, tmp_path):
+    _, records = recorded
+    record, *_ = lines_of(records(1))
+    trial, old = record | {"status": "crashed"}, record | {"kernels": "0" * 16}
+    merge = merged(rnncc, write(tmp_path / "a.jsonl", [record, trial, old]), into=tmp_path / "m.jsonl")
+    assert merge == [record]
+    assert merged(rnncc, write(tmp_path / "b.jsonl", [trial]), into=tmp_path / "m.jsonl") == []
+
+
+def test_a_file_as_it_was_written_is_checked_without_an_error(rnncc, recorded, tmp_path):
+    _, records = recorded
+    path = records(1)
+    count = len(lines_of(path))
+    done = rnncc("schedules", "check", path)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout == f"{path}: {count} best, 0 of trials; 0 of them of other versions of the kernels\n"
+    stale = [record | {"kernels": "0" * 16, "status": "hung"} for record in lines_of(path)]
+    done = rnncc("schedules", "check", write(tmp_path / "stale.jsonl", stale))
+    assert f"0 best, {count} of trials; {count} of them of other versions" in done.stdout and done.returncode == 0
+
+
+@pytest.mark.parametrize("fields, said", [
+    ({"family": "pool"}, 'the family "pool" is not known'),
+    ({"target": "z80"}, 'the target "z80" is not known'),
+    ({"schedule": "straight"}, "`straight`"),
+    ({"schedule": "direct,oc=2"}, "a knob is missing"),
+    ({"schedule": "direct,oc=2,xp=3"}, "`xp=3`"),
+    ({"family": "recurrent"}, "is none"),
+    ({"status": "good"}, "best, ok, crashed, hung and wrong"),
+    ({"sum": "00000000"}, "its sum is another"),
+    ({"cores": 0}, "range"),
+    ({"version": 2}, "range"),
+    ({"color": "red"}, "color"),
+    ({"workload": "a\nb"}, "plain characters"),
+])
+def test_each_line_that_is_none_is_named_with_the_reason(rnncc, recorded, tmp_path, fields, said):
+    _, records = recorded
+    record, *_ = lines_of(records(1))
+    bad = {k: v for k, v in record.items() if k != "sum"} | fields
+    path = tmp_path / "r.jsonl"
+    path.write_text("\n".join(json.dumps(line) for line in [record, bad, record]) + "\nnonsense\n")
+    done = rnncc("schedules", "check", path)
+    first, second = done.stderr.splitlines()
+    assert done.returncode == 2
+    assert first.startswith(f"{path}: line 2: error: ") and said in first
+    assert second.startswith(f"{path}: line 4: error: ")
+    assert f"{path}: 2 best" in done.stdout
+
+
+def test_records_are_shown_with_time_work_and_schedule(rnncc, recorded, tmp_path):
+    _, records = recorded
+    listed = lines_of(records(1))
+    done = rnncc("schedules", "show", records(1))
+    head, *rows = done.stdout.splitlines()
+    assert head == "conv, x86-64-v4, 2 cores, caches of 32, 1024 and 32768 KiB"
+    assert sorted(row.split()[2:] for row in rows) == sorted([r["workload"], r["schedule"]] for r in listed)
+    done = rnncc("schedules", "show", write(tmp_path / "t.jsonl", [listed[0] | {"status": "wrong", "kernels": "1" * 16}]))
+    assert re.search(r"  wrong  \(of other kernels\)$", done.stdout, re.M)
+    done = rnncc("schedules", "show", records(1), f"--workload={listed[0]['workload']}")
+    assert {row.split()[2] for row in done.stdout.splitlines()[1:]} == {listed[0]["workload"]}
+
+
+@pytest.mark.parametrize("words, said", [
+    ([], "merge, check or show"), (["mix", "a"], "merge, check or show"), (["check"], "no file"), (["merge", "a"], "-o"),
+    (["show", "a", "-o", "b"], "-o b"), (["check", "a", "--workload=x"], "--workload"), (["check", "absent"], "absent"),
+])
+def test_usage_errors_are_told(rnncc, tmp_path, words, said):
+    done = rnncc("schedules", *words, cwd=tmp_path)
+    assert done.returncode == 2 and said in done.stderr and not os.listdir(tmp_path)
+
+
+# ---- which files a compilation uses ----
+
+
+@pytest.fixture
+def own_data(root, tmp_path, monkeypatch):
+    """A data directory of its own, whose schedules/ the test fills."""
+    for folder in ("runtime", "templates"):
+        (tmp_path / folder).symlink_to(root / folder)
+    (tmp_path / "schedules").mkdir()
+    monkeypatch.setenv("RNNCC_DATA", str(tmp_path))
+    return tmp_path / "schedules" / "x86-64-v4.jsonl"
+
+
+def kernels(rnncc, model, *options):
+    done = rnncc("inspect", model, *PLAN, *options)
+    assert (done.returncode, done.stderr) == (0, "")
+    return [line.split()[3] for line in done.stdout.splitlines() if " Conv " in line]
+
+
+def test_own_records_are_used_those_given_before_them_and_none_on_demand(rnncc, recorded, own_data):
+    model, records = recorded
+    predicted = kernels(rnncc, model)
+    own_data.write_bytes(records(1).read_bytes())
+    own, given = kernels(rnncc, model), kernels(rnncc, model, f"--schedules={records(2)}")
+    assert own != predicted and given not in (own, predicted)
+    assert kernels(rnncc, model, "--schedules=none") == predicted
+    assert kernels(rnncc, model, f"--schedules={write(own_data.parent / 'one.jsonl', [])}") == own
+    first = write(own_data.parent / "one.jsonl", lines_of(records(2))[:1])
+    assert sum(a != b for a, b in zip(own, kernels(rnncc, model, f"--schedules={first}"))) == 1
+
+
+def build_record(rnncc, rnnrun, model, folder, *options):
+    done = rnncc(model, "-o", folder / "m.so", *PLAN, *options)
+    assert done.returncode == 0, done.stderr
+    return re.search(r"rnncc .*sha256.*", rnnrun("inspect", folder / "m.so").stdout)[0]
+
+
+def test_the_build_record_has_a_digest_of_the_records(rnncc, rnnrun, recorded, own_data, tmp_path):
+    model, records = recorded
+    plain = build_record(rnncc, rnnrun, model, tmp_path)
+    assert ", schedules " not in plain
+    own_data.write_bytes(records(1).read_bytes())
+    one = build_record(rnncc, rnnrun, model, tmp_path)
+    two = build_record(rnncc, rnnrun, model, tmp_path, f"--schedules={records(2)}")
+    assert all(re.fullmatch(re.escape(plain) + ", schedules [0-9a-f]{16}", text) for text in (one, two)) and one != two
