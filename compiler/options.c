@@ -450,6 +450,8 @@ static void check_verb(const Options *options) {
   if (tunes && options->variant) usage_error("tune: --rnn=%s would leave nothing to choose", options->variant);
   if (tunes && options->schedules) usage_error("tune: --schedules=%s is for compiling", options->schedules);
   if (!tunes && options->runner) usage_error("--runner goes with `rnncc tune`%s", "");
+  if (tunes && options->runner && options->tune_rnn)
+    usage_error("--runner measures convolutions: recurrent layers are measured on this machine%s", "");
   if (options->runner && !*options->runner) usage_error("--runner: the command is empty%s", "");
   if (!tunes && options->tune_rnn) usage_error("--rnn: KEY=VALUE is due; without it goes with `rnncc tune`%s", "");
   if (!tunes && (options->tune_conv || options->trials || options->exhaustive || options->shards))
@@ -476,7 +478,7 @@ Options parse_options(Arena *arena, int argc, char **argv) {
   take_words(&options, argv + optind, argc - optind);
   check_verb(&options);
   if (!(options.budget_seconds > 0)) options.budget_seconds = options.calibrate ? 6 : 60;
-  if (!options.tune_rnn && !options.tune_conv) options.tune_rnn = options.tune_conv = true;
+  if (!options.tune_rnn && !options.tune_conv) options.tune_conv = true, options.tune_rnn = !options.runner;
   if (!options.shards) options.shard = options.shards = 1;
   check_output(&options);
   if (!options.target) set_target(&options, "native");

@@ -29,6 +29,7 @@ def program(*prefix):
         return subprocess.run(command, capture_output=True, text=text, timeout=timeout, **options)
 
     run.path = prefix[-1]
+    run.prefix = prefix
     return run
 
 

@@ -300,9 +300,23 @@ static Measurement understand(const Runner *runner) {
   return wrong ? without_answer(runner, wrong) : answer.measurement;
 }
 
-Measurement measure_module(Arena *arena, const char *runner_command, const MeasureRequest *request) {
+/* What is kept of a conversation whose memory is given back: outputs come to be aligned, too. */
+static Measurement keep(Arena *arena, Measurement measurement) {
+  RunnerBytes *outputs = ARENA_ARRAY(arena, RunnerBytes, measurement.n_outputs + 1);
+  for (int i = 0; i < measurement.n_outputs; i++) {
+    const RunnerBytes *output = &measurement.outputs[i];
+    outputs[i] = (RunnerBytes){arena_copy(arena, output->data, output->size), output->size};
+  }
+  measurement.outputs = outputs;
+  if (measurement.message) measurement.message = arena_string(arena, measurement.message);
+  if (measurement.cpu) measurement.cpu = arena_string(arena, measurement.cpu);
+  if (measurement.isa) measurement.isa = arena_string(arena, measurement.isa);
+  return measurement;
+}
+
+static Measurement converse(Arena *arena, const char *command, const MeasureRequest *request) {
   struct sigaction ignore = {.sa_handler = SIG_IGN}, before;
-  Runner runner = {.arena = arena, .command = runner_command, .input = -1, .output = -1, .error = -1};
+  Runner runner = {.arena = arena, .command = command, .input = -1, .output = -1, .error = -1};
   runner.answer = text_new(arena);
   runner.said = text_new(arena);
   make_request(&runner, request);
@@ -312,6 +326,12 @@ Measurement measure_module(Arena *arena, const char *runner_command, const Measu
   finish(&runner);
   sigaction(SIGPIPE, &before, NULL);
   interrupt_check();
-  if (wrong) return (Measurement){.status = MEASURE_FAILED, .message = wrong};
-  return understand(&runner);
+  return wrong ? (Measurement){.status = MEASURE_FAILED, .message = wrong} : understand(&runner);
+}
+
+Measurement measure_module(Arena *arena, const char *runner, const MeasureRequest *request) {
+  Arena *scratch = arena_new();
+  Measurement measurement = keep(arena, converse(scratch, runner, request));
+  arena_free(scratch);
+  return measurement;
 }

@@ -8,12 +8,14 @@
 #include "tune/tune_convolutions.h"
 #include "tune/tune_recurrent.h"
 
-/* Times of another machine, or of threads that take turns on a CPU, would say nothing. */
+/* Times of another machine, or of threads that take turns on a CPU, would say nothing. What a runner's machine is like
+ * is not known here. */
 static void check_machine(const Options *options) {
   int cpus = cpu_limit_threads();
+  if (options->runner) return;
   if (!target_runs_here(options->target))
-    fatal_at(LOCATION_FILE(NULL), EXIT_UNSUPPORTED, "tune measures on this machine, which cannot run %s",
-             options->target->name);
+    fatal_at(LOCATION_FILE(NULL), EXIT_UNSUPPORTED,
+             "this machine cannot run %s; --runner=COMMAND measures convolutions on another", options->target->name);
   if (options->threads > cpus)
     fatal_at(LOCATION_FILE(NULL), EXIT_INVALID, "--threads=%d: only %d can be measured here", options->threads, cpus);
 }

@@ -60,7 +60,7 @@ static int64_t evicted_bytes(const Machine *machine) {
   return bytes < MOST ? bytes : MOST;
 }
 
-static Measurement measure(const Contest *contest, const Trial *trial, bool check, double give_up_us) {
+static Measurement measure(Arena *arena, const Contest *contest, const Trial *trial, bool check, double give_up_us) {
   const Tuning *tuning = contest->tuner->tuning;
   MeasureRequest request = {.module = trial->module,
                             .node = TRIAL_NODE,
@@ -75,7 +75,7 @@ static Measurement measure(const Contest *contest, const Trial *trial, bool chec
                             .n_inputs = contest->trial_case.n_inputs,
                             .inputs = contest->inputs,
                             .outputs = check};
-  return measure_module(contest->arena, tuning->options->runner, &request);
+  return measure_module(arena, tuning->options->runner, &request);
 }
 
 static TrialState judge(const Contest *contest, const Trial *trial, const Measurement *measured) {
@@ -110,19 +110,30 @@ static void tell_failure(const Contest *contest, const Trial *trial, const char 
           message ? message : "not what the reference kernel computes");
 }
 
-/* A runner that does not work will not do so for the next candidate. */
+/* What does not work will not do so for the next candidate. */
+static void check_runner(const Tuning *tuning, const Measurement *measured) {
+  int cores = tuning->graph->machine->cores;
+  if (measured->status == MEASURE_FAILED)
+    fatal_at(LOCATION_FILE(tuning->options->model), EXIT_ENVIRONMENT, "cannot measure: %s", measured->message);
+  if (measured->status == MEASURE_OK && measured->cores < cores)
+    fatal_at(LOCATION_FILE(tuning->options->model), EXIT_INVALID,
+             "plans are made for %d threads, but what measures them has %d CPUs: --threads=%d", cores, measured->cores,
+             measured->cores);
+}
+
 static void try(Contest *contest, Trial *trial) {
   Tuning *tuning = contest->tuner->tuning;
   const Trial *best = trials_best(&contest->trials);
-  Measurement measured = measure(contest, trial, true, best ? HOPELESS * best->median_us : 0);
-  if (measured.status == MEASURE_FAILED)
-    fatal_at(LOCATION_FILE(tuning->options->model), EXIT_ENVIRONMENT, "cannot measure: %s", measured.message);
+  Arena *arena = arena_new(); /* outputs may be large, and trials many */
+  Measurement measured = measure(arena, contest, trial, true, best ? HOPELESS * best->median_us : 0);
+  check_runner(tuning, &measured);
   trial->state = judge(contest, trial, &measured);
   trial->median_us = trial->state == TRIAL_OK ? measured.median_us : 0;
   tuning->measurements++;
   tuning->disturbed += measured.disturbed;
   record(contest, trial, trial_status(trial->state), trial->median_us);
   if (trial->state != TRIAL_OK) tell_failure(contest, trial, measured.message);
+  arena_free(arena);
 }
 
 /* ---- the rounds ---- */
@@ -171,7 +182,7 @@ static void measure_again(Contest *contest, Trial *a, Trial *b) {
   Trial *both[2] = {a, b};
   build(contest, both, 2);
   for (int turn = 0; a->module && b->module && turn < 2 * TURNS; turn++) {
-    Measurement measured = measure(contest, both[turn % 2], false, 0);
+    Measurement measured = measure(contest->arena, contest, both[turn % 2], false, 0);
     if (measured.status == MEASURE_OK) both[turn % 2]->median_us = fmin(both[turn % 2]->median_us, measured.median_us);
   }
   remove_module(a);
