@@ -44,15 +44,39 @@ static void copy_row(const Box *b, const T *restrict in, T *restrict out, int64_
   }
 }
 
+enum { QUAD = 4 };
+typedef T quad __attribute__((vector_size(QUAD * sizeof(T)), aligned(sizeof(T)), may_alias));
+
+static inline quad load_quad(const T *p) { return *(const quad *)p; }
+static inline void store_quad(T *p, quad v) { *(quad *)p = v; }
+
+/* QUAD rows of QUAD, `from` apart, become the columns of `out`, whose rows are `to` apart. */
+static inline void turn_quads(const T *in, int64_t from, T *out, int64_t to) {
+  quad a = load_quad(in), b = load_quad(in + from), c = load_quad(in + 2 * from), d = load_quad(in + 3 * from);
+  quad ab = __builtin_shufflevector(a, b, 0, 4, 1, 5), cd = __builtin_shufflevector(c, d, 0, 4, 1, 5);
+  quad ab_end = __builtin_shufflevector(a, b, 2, 6, 3, 7), cd_end = __builtin_shufflevector(c, d, 2, 6, 3, 7);
+  store_quad(out, __builtin_shufflevector(ab, cd, 0, 1, 4, 5));
+  store_quad(out + to, __builtin_shufflevector(ab, cd, 2, 3, 6, 7));
+  store_quad(out + 2 * to, __builtin_shufflevector(ab_end, cd_end, 0, 1, 4, 5));
+  store_quad(out + 3 * to, __builtin_shufflevector(ab_end, cd_end, 2, 3, 6, 7));
+}
+
 /* Turns the tile in a buffer of its own, so that memory is read and written along what is contiguous there: a store a
  * row of the output would meet the same few lines of the cache again and again. */
 static void copy_tile(const Box *b, const T *restrict in, T *restrict out, int64_t row, int64_t column) {
-  T turned[TILE][TILE + 1];
+  T turned[TILE][TILE + QUAD];
   int64_t rows = min_i64(TILE, b->shape[OUTER] - row), columns = min_i64(TILE, b->shape[RANK - 1] - column);
-  for (int64_t c = 0; c < columns; c++)
-    for (int64_t r = 0; r < rows; r++) turned[r][c] = in[(column + c) * b->in_stride[RANK - 1] + row + r];
+  int64_t from = b->in_stride[RANK - 1], quads = rows - rows % QUAD, c = 0;
+  in += column * from + row;
+  for (; c + QUAD <= columns; c += QUAD) {
+    for (int64_t r = 0; r < quads; r += QUAD) turn_quads(in + c * from + r, from, &turned[r][c], TILE + QUAD);
+    for (int64_t r = quads; r < rows; r++)
+      for (int64_t k = c; k < c + QUAD; k++) turned[r][k] = in[k * from + r];
+  }
+  for (; c < columns; c++)
+    for (int64_t r = 0; r < rows; r++) turned[r][c] = in[c * from + r];
   for (int64_t r = 0; r < rows; r++)
-    for (int64_t c = 0; c < columns; c++) out[(row + r) * b->out_stride[OUTER] + column + c] = turned[r][c];
+    for (c = 0; c < columns; c++) out[(row + r) * b->out_stride[OUTER] + column + c] = turned[r][c];
 }
 
 static void copy_piece(const Box *b, const T *in, T *out, int64_t piece) {
