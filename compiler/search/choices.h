@@ -57,8 +57,8 @@ typedef struct ChoiceSolution {
 ChoiceSolution choices_eliminate(const ChoiceProblem *problem);
 
 /* Reductions R0, RI and RII, which are exact, and RN, which is not, where every variable that is left has three
- * neighbours or more (Scholz and Eckstein, LCTES 2002; Hames and Scholz, JMLC 2006). Its time is linear but for finding
- * the next variable. The total may be infinite although a finite one exists. */
+ * neighbours or more (Scholz and Eckstein, LCTES 2002; Hames and Scholz, JMLC 2006). What RN chooses is then bettered
+ * one by one, in a bounded number of trials. The total may be infinite although a finite one exists. */
 ChoiceSolution choices_pbqp(const ChoiceProblem *problem);
 
 /* The first where it does not give up, else the second. */

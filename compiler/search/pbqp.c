@@ -3,17 +3,21 @@
  * The reductions for partitioned boolean quadratic problems. A variable of no neighbour (R0) takes its cheapest
  * alternative; one of one neighbour (RI) is folded into the neighbour's costs, one of two (RII) into the pair of them.
  * Where all have three or more, that of most neighbours takes the alternative that is cheapest beside what each
- * neighbour would choose for it (RN). What R0, RI and RII take out is chosen at the end, in the opposite order. After
- * RN, sweeps change single variables as long as that is cheaper.
+ * neighbour would choose for it (RN). What R0, RI and RII take out is chosen at the end, in the opposite order.
+ *
+ * Given what RN has chosen, the rest is exact. So each of those choices is tried another way, and all the rest solved
+ * again, as long as that is cheaper.
  *
  * Scholz and Eckstein, Register Allocation for Irregular Architectures (LCTES 2002); Hames and Scholz, Nearly Optimal
  * Register Allocation with PBQP (JMLC 2006).
  */
 #include <math.h>
+#include <string.h>
 
 #include "search/choices.h"
 
-enum { MOST_SWEEPS = 100 };
+/* Of a trial the search for the next variable takes longest: as many steps as there are pairs of variables. */
+enum { MOST_TRIALS = 400, MOST_STEPS = 100000000 };
 
 typedef struct Edge {
   int u, v;
@@ -36,6 +40,8 @@ typedef struct Reduction {
   Vertex *vertices;
   int n_taken, *taken; /* in order */
   int *chosen;         /* -1: not yet */
+  const int *forced;   /* by variable: what RN is to choose; -1: by its cost */
+  int by_rule[CHOICE_RULES];
 } Reduction;
 
 static int other_end(const Edge *edge, int vertex) { return edge->u == vertex ? edge->v : edge->u; }
@@ -181,15 +187,20 @@ static double local_cost(const Reduction *r, int vertex, int a) {
   return cost;
 }
 
-static void reduce_many(Reduction *r, int vertex) {
-  const Vertex *v = &r->vertices[vertex];
+static int best_locally(const Reduction *r, int vertex) {
   int best = 0;
   double least = INFINITY;
-  for (int a = 0; a < v->n; a++) {
+  for (int a = 0; a < r->vertices[vertex].n; a++) {
     double cost = local_cost(r, vertex, a);
     if (cost < least) best = a;
     least = fmin(least, cost);
   }
+  return best;
+}
+
+static void reduce_many(Reduction *r, int vertex) {
+  const Vertex *v = &r->vertices[vertex];
+  int best = r->forced[vertex] < 0 ? best_locally(r, vertex) : r->forced[vertex];
   r->chosen[vertex] = best;
   for (int e = 0; e < v->n_edges; e++) {
     Vertex *neighbour = &r->vertices[other_end(v->edges[e], vertex)];
@@ -209,33 +220,27 @@ static int next_vertex(const Reduction *r) {
   return fewest >= 0 && r->vertices[fewest].degree > 2 ? most : fewest;
 }
 
-static ChoiceRule reduce(Reduction *r, int vertex) {
+static void reduce(Reduction *r, int vertex) {
   static void (*const reduces[])(Reduction *, int) = {
       [RULE_R0] = take, [RULE_RI] = reduce_one, [RULE_RII] = reduce_two, [RULE_RN] = reduce_many};
   int degree = r->vertices[vertex].degree;
   ChoiceRule rule = degree > 2 ? RULE_RN : (ChoiceRule)degree;
   keep_edges(r, vertex);
   reduces[rule](r, vertex);
-  return rule;
+  r->by_rule[rule]++;
 }
 
 /* ---- choosing ---- */
 
-/* Of an alternative beside what the vertex's neighbours have chosen. */
-static double cost_beside(const Reduction *r, int vertex, int a) {
+/* The best alternative beside what the vertex's neighbours have chosen. */
+static int best_beside(const Reduction *r, int vertex) {
   const Vertex *v = &r->vertices[vertex];
-  double cost = v->cost[a];
-  for (int e = 0; e < v->n_edges; e++)
-    cost += *cost_at(r, v->edges[e], vertex, a, r->chosen[other_end(v->edges[e], vertex)]);
-  return cost;
-}
-
-/* The best, and `otherwise` unless it is better than that. */
-static int best_beside(const Reduction *r, int vertex, int otherwise) {
-  int best = otherwise;
-  double least = cost_beside(r, vertex, otherwise);
-  for (int a = 0; a < r->vertices[vertex].n; a++) {
-    double cost = cost_beside(r, vertex, a);
+  int best = 0;
+  double least = INFINITY;
+  for (int a = 0; a < v->n; a++) {
+    double cost = v->cost[a];
+    for (int e = 0; e < v->n_edges; e++)
+      cost += *cost_at(r, v->edges[e], vertex, a, r->chosen[other_end(v->edges[e], vertex)]);
     if (cost < least) best = a;
     least = fmin(least, cost);
   }
@@ -245,11 +250,11 @@ static int best_beside(const Reduction *r, int vertex, int otherwise) {
 /* By the costs and the edges that each vertex had when it was taken. */
 static void read_off(Reduction *r) {
   for (int t = r->n_taken - 1; t >= 0; t--)
-    if (r->chosen[r->taken[t]] < 0) r->chosen[r->taken[t]] = best_beside(r, r->taken[t], 0);
+    if (r->chosen[r->taken[t]] < 0) r->chosen[r->taken[t]] = best_beside(r, r->taken[t]);
 }
 
-static Reduction reduction_of(const ChoiceProblem *problem) {
-  Reduction r = {.problem = problem, .arena = problem->arena};
+static Reduction reduction_of(const ChoiceProblem *problem, Arena *arena, const int *forced) {
+  Reduction r = {.problem = problem, .arena = arena, .forced = forced};
   int n = problem->n_variables;
   r.vertices = ARENA_ARRAY(r.arena, Vertex, n);
   r.taken = ARENA_ARRAY(r.arena, int, n);
@@ -265,29 +270,63 @@ static Reduction reduction_of(const ChoiceProblem *problem) {
   return r;
 }
 
-/* One variable at a time takes what is best beside all others as they stand. */
-static void improve(const ChoiceProblem *problem, int *chosen) {
-  Reduction r = reduction_of(problem);
-  int changed = 1;
-  r.chosen = chosen;
-  for (int sweep = 0; sweep < MOST_SWEEPS && changed; sweep++) {
-    changed = 0;
-    for (int v = 0; v < problem->n_variables; v++) {
-      int best = best_beside(&r, v, chosen[v]);
-      changed += best != chosen[v];
-      chosen[v] = best;
-    }
+/* ---- trials ---- */
+
+/* An assignment, and the choices of RN in it, -1 elsewhere. */
+typedef struct Trial {
+  int *chosen, *by_heuristic, by_rule[CHOICE_RULES];
+  double total;
+} Trial;
+
+static Trial trial_of(const ChoiceProblem *problem, const int *forced) {
+  Arena *arena = arena_new();
+  Reduction r = reduction_of(problem, arena, forced);
+  size_t bytes = (size_t)problem->n_variables * sizeof *r.chosen;
+  Trial trial;
+  for (int v; (v = next_vertex(&r)) >= 0;) reduce(&r, v);
+  trial.by_heuristic = arena_copy(problem->arena, r.chosen, bytes);
+  read_off(&r);
+  trial.chosen = arena_copy(problem->arena, r.chosen, bytes);
+  trial.total = choices_total(problem, r.chosen);
+  memcpy(trial.by_rule, r.by_rule, sizeof trial.by_rule);
+  arena_free(arena);
+  return trial;
+}
+
+/* Tries the alternatives of one heuristic choice. True if one is better: it is in *best then. */
+static bool improve_one(const ChoiceProblem *problem, Trial *best, int variable, int *trials) {
+  int *forced = ARENA_ARRAY(problem->arena, int, problem->n_variables);
+  for (int v = 0; v < problem->n_variables; v++) forced[v] = best->by_heuristic[v];
+  for (int a = 0; a < problem->variables[variable].n && *trials > 0; a++) {
+    if (a == best->by_heuristic[variable]) continue;
+    --*trials;
+    forced[variable] = a;
+    Trial trial = trial_of(problem, forced);
+    if (!(trial.total < best->total)) continue;
+    *best = trial;
+    return true;
+  }
+  return false;
+}
+
+/* Round the heuristic choices until none of them can be bettered alone. */
+static void improve(const ChoiceProblem *problem, Trial *best) {
+  int n = problem->n_variables, trials = n ? (int)fmin(MOST_TRIALS, MOST_STEPS / ((double)n * n)) : 0;
+  for (int v = 0, unchanged = 0; unchanged < n && trials > 0; v++) {
+    int variable = v % n;
+    bool better = best->by_heuristic[variable] >= 0 && improve_one(problem, best, variable, &trials);
+    unchanged = better ? 0 : unchanged + 1;
   }
 }
 
 ChoiceSolution choices_pbqp(const ChoiceProblem *problem) {
-  ChoiceSolution solution = {0};
-  Reduction r = reduction_of(problem);
-  for (int v; (v = next_vertex(&r)) >= 0;) solution.by_rule[reduce(&r, v)]++;
-  read_off(&r);
-  solution.exact = solution.by_rule[RULE_RN] == 0;
-  if (!solution.exact) improve(problem, r.chosen);
-  solution.chosen = r.chosen;
-  solution.total = choices_total(problem, r.chosen);
+  int *forced = ARENA_ARRAY(problem->arena, int, problem->n_variables);
+  for (int v = 0; v < problem->n_variables; v++) forced[v] = -1;
+  Trial best = trial_of(problem, forced);
+  ChoiceSolution solution = {.exact = best.by_rule[RULE_RN] == 0};
+  memcpy(solution.by_rule, best.by_rule, sizeof solution.by_rule);
+  improve(problem, &best);
+  solution.chosen = best.chosen;
+  solution.total = best.total;
   return solution;
 }
