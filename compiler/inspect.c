@@ -6,6 +6,8 @@
 
 #include "convolution/explain.h"
 #include "emit/family.h"
+#include "graph/bodies.h"
+#include "layout/layout_plan.h"
 #include "plan/draw_memory.h"
 #include "recurrent/explain.h"
 #include "support/files.h"
@@ -23,35 +25,27 @@ static const char *shape_text(Arena *arena, const Value *value) {
   return text.data;
 }
 
-/* Names come from the model: control characters must not reach the terminal. */
-static const char *safe(Arena *arena, const char *name) {
-  char *copy = arena_string(arena, name ? name : "");
-  for (char *c = copy; *c; c++)
-    if ((unsigned char)*c < 0x20 || *c == 0x7f) *c = '?';
-  return copy;
-}
-
 static void print_values(Arena *arena, const char *title, Value *const *values, int count) {
   for (int i = 0; i < count; i++)
-    printf("%-8s %-24s %s\n", i ? "" : title, safe(arena, values[i]->name), shape_text(arena, values[i]));
+    printf("%-8s %-24s %s\n", i ? "" : title, printable(arena, values[i]->name), shape_text(arena, values[i]));
 }
 
 static void print_dims(const Graph *graph) {
   for (int i = 0; i < dim_symbol_count(graph->dims); i++) {
     const DimSymbol *symbol = dim_symbol_at(graph->dims, i);
-    printf("%-8s %-24s %lld..%lld, optimised for %lld\n", i ? "" : "dims", safe(graph->arena, symbol->name),
+    printf("%-8s %-24s %lld..%lld, optimised for %lld\n", i ? "" : "dims", printable(graph->arena, symbol->name),
            (long long)symbol->min, (long long)symbol->max, (long long)symbol->opt);
   }
 }
 
 static void print_states(const Graph *graph) {
   for (int i = 0; i < graph->n_states; i++)
-    printf("%-8s %-24s %s <- %s\n", i ? "" : "states", safe(graph->arena, graph->states[i].input->name),
-           shape_text(graph->arena, graph->states[i].input), safe(graph->arena, graph->states[i].output->name));
+    printf("%-8s %-24s %s <- %s\n", i ? "" : "states", printable(graph->arena, graph->states[i].input->name),
+           shape_text(graph->arena, graph->states[i].input), printable(graph->arena, graph->states[i].output->name));
 }
 
 static void print_model(const Graph *graph) {
-  printf("%-8s %s %s\n", "model", safe(graph->arena, graph->name), safe(graph->arena, graph->version));
+  printf("%-8s %s %s\n", "model", printable(graph->arena, graph->name), printable(graph->arena, graph->version));
   print_dims(graph);
   print_values(graph->arena, "inputs", graph->inputs, graph->n_inputs);
   print_states(graph);
@@ -70,10 +64,11 @@ static void print_calls(const Emitter *emitter) {
   for (int i = 0; i < emitter->n_calls; i++) {
     const KernelCall *call = emitter->calls[i];
     if (call->line) {
-      printf("%-4s %-20.20s %-18s %s\n", "", safe(emitter->arena, call->node->name), call->node->op->name, call->text);
+      printf("%-4s %-20.20s %-18s %s\n", "", printable(emitter->arena, call->node->name), call->node->op->name,
+             call->text);
       continue;
     }
-    printf("%-4d %-20.20s %-18s %-32s %12.4f %12.4f\n", call->step, safe(emitter->arena, call->node->name),
+    printf("%-4d %-20.20s %-18s %-32s %12.4f %12.4f\n", call->step, printable(emitter->arena, call->node->name),
            call->node->op->name, call->node->schedule ? call->node->schedule->text : call->kernel->function,
            call->flops * 1e-6, call->bytes * 1e-6);
     flops += call->flops;
@@ -88,7 +83,8 @@ static void print_memory(Arena *arena, const MemoryPlan *plan) {
     const Interval *interval = &plan->intervals[i];
     printf("t%-5d %12lld %12lld %6d %6d  %-6s %s\n", interval->value->id, (long long)interval->value->offset,
            (long long)interval->bytes, interval->first, interval->last,
-           interval->over ? arena_format(arena, "t%d", interval->over->id) : "", safe(arena, interval->value->name));
+           interval->over ? arena_format(arena, "t%d", interval->over->id) : "",
+           printable(arena, interval->value->name));
   }
   printf("arena %lld bytes, largest live set %lld bytes: %.3f times\n", (long long)plan->arena_bytes,
          (long long)plan->lower_bound, plan->lower_bound ? (double)plan->arena_bytes / (double)plan->lower_bound : 1.0);
@@ -109,7 +105,16 @@ void inspect_module(const Options *options, Emitter *emitter, const MemoryPlan *
 
 /* ---- choices ---- */
 
+static void print_layouts(Graph *graph) {
+  Text text = explain_layouts(graph);
+  fwrite(text.data, 1, text.length, stdout);
+}
+
 void inspect_choices(const Options *options, Graph *graph) {
+  if (options->explain == EXPLAIN_LAYOUT) {
+    graph_each(graph, print_layouts);
+    return;
+  }
   bool rnn = options->explain == EXPLAIN_RNN;
   Text text = rnn ? explain_recurrent(graph, options->verbose) : explain_convolutions(graph, options->verbose);
   fwrite(text.data, 1, text.length, stdout);

@@ -36,6 +36,7 @@ static Graph *optimise(const Options *options, Arena *arena) {
   graph->machine = arena_copy(arena, &options->machine, sizeof options->machine);
   graph->variant = options->variant;
   graph->conv_form = options->conv_form;
+  graph->layout_search = options->layout_search;
   graph->no_winograd = options->no_winograd;
   graph->records = options->records ? options->records : database_open(arena, options->target, options->schedules);
   if (options->emit == EMIT_GRAPH) return graph;

@@ -16,7 +16,7 @@ static const char help_text[] =
     "rnncc compiles a recurrent or convolutional network into one shared object that needs only libc.\n"
     "\n"
     "usage: rnncc [compile] MODEL.onnx|MODEL.json [-o MODULE.so] [options]\n"
-    "       rnncc inspect MODEL [--memory[=SVG] | --explain=rnn|conv]\n"
+    "       rnncc inspect MODEL [--memory[=SVG] | --explain=rnn|conv|layout]\n"
     "       rnncc tune MODEL [-o RECORDS.jsonl] [--budget=S]\n"
     "       rnncc schedules merge|check|show RECORDS.jsonl... [-o RECORDS.jsonl] [--workload=TEXT]\n"
     "       rnncc targets [--calibrate [-o FILE] [--budget=S]]\n"
@@ -41,6 +41,9 @@ static const char help_text[] =
     "                          direct,oc=N,px=N,unroll=N,pass=N,groups=N,tiles=N, "
     "winograd,tile=N,oc=N,by_groups=0|1,parts=N,\n"
     "                          depthwise,px=N or plain,k=N,w=N; plain leaves no tensor blocked\n"
+    "      --layout-search=HOW how the layouts of tensors are chosen: auto (default), dp, pbqp, greedy, or none: "
+    "every\n"
+    "                          convolution transforms what it reads and writes\n"
     "      --no-winograd       convolutions add up products of inputs and weights, and nothing else: up to three "
     "times\n"
     "                          slower, and more exact\n"
@@ -58,6 +61,8 @@ static const char help_text[] =
     "      --explain=conv      prints the schedules of each distinct convolution that should be best, with predicted "
     "times,\n"
     "                          and what is chosen and why; with -v all schedules\n"
+    "      --explain=layout    prints what each layout of each node would cost, the transforms between them, and what\n"
+    "                          each way to search comes to\n"
     "tune                             example: rnncc tune digits_cnn.json -o digits.jsonl --budget=30s\n"
     "  -o, --output=PATH       where to append records; default: the model's name with .jsonl; what it holds is not\n"
     "                          measured again\n"
@@ -103,6 +108,7 @@ enum {
   OPT_TIMEOUT,
   OPT_RNN,
   OPT_CONV,
+  OPT_LAYOUT_SEARCH,
   OPT_BUDGET,
   OPT_RUNNER,
   OPT_ONLY,
@@ -133,6 +139,7 @@ static const struct option long_options[] = {
     {"machine", required_argument, NULL, OPT_MACHINE},
     {"calibrate", no_argument, NULL, OPT_CALIBRATE},
     {"rnn", optional_argument, NULL, OPT_RNN},
+    {"layout-search", required_argument, NULL, OPT_LAYOUT_SEARCH},
     {"no-winograd", no_argument, NULL, OPT_NO_WINOGRAD},
     {"budget", required_argument, NULL, OPT_BUDGET},
     {"runner", required_argument, NULL, OPT_RUNNER},
@@ -284,10 +291,21 @@ static void set_conv(Options *options, const char *given) {
   options->conv_form = given;
 }
 
+static void set_layout_search(Options *options, const char *given) {
+  static const char *const searches[] = {[LAYOUT_SEARCH_GREEDY] = "greedy",
+                                         [LAYOUT_SEARCH_NONE] = "none",
+                                         [LAYOUT_SEARCH_DP] = "dp",
+                                         [LAYOUT_SEARCH_PBQP] = "pbqp",
+                                         [LAYOUT_SEARCH_AUTO] = "auto"};
+  int search = choose(given, searches, sizeof searches / sizeof *searches);
+  if (search < 0) usage_error("--layout-search=%s: none, greedy, dp, pbqp or auto", given);
+  options->layout_search = (LayoutSearch)search;
+}
+
 static void set_explain(Options *options, const char *given) {
-  static const char *const names[] = {[EXPLAIN_RNN] = "rnn", [EXPLAIN_CONV] = "conv"};
+  static const char *const names[] = {[EXPLAIN_RNN] = "rnn", [EXPLAIN_CONV] = "conv", [EXPLAIN_LAYOUT] = "layout"};
   int explain = choose(given, names + 1, sizeof names / sizeof *names - 1) + 1;
-  if (explain == EXPLAIN_NOTHING) usage_error("--explain=%s: it explains rnn and conv", given);
+  if (explain == EXPLAIN_NOTHING) usage_error("--explain=%s: it explains rnn, conv and layout", given);
   options->explain = (Explain)explain;
 }
 
@@ -388,6 +406,9 @@ static void set_option(Options *options, Arena *arena, int option, const char *a
   case OPT_CONV:
     set_conv(options, argument);
     break;
+  case OPT_LAYOUT_SEARCH:
+    set_layout_search(options, argument);
+    break;
   case OPT_NO_WINOGRAD:
     options->no_winograd = true;
     break;
@@ -471,7 +492,10 @@ static void check_output(const Options *options) {
 }
 
 Options parse_options(Arena *arena, int argc, char **argv) {
-  Options options = {.verb = VERB_COMPILE, .tool_seconds = 300, .settings = settings_new(arena, argc)};
+  Options options = {.verb = VERB_COMPILE,
+                     .layout_search = LAYOUT_SEARCH_AUTO,
+                     .tool_seconds = 300,
+                     .settings = settings_new(arena, argc)};
   int option;
   while ((option = getopt_long(argc, argv, "o:vh", long_options, NULL)) != -1)
     set_option(&options, arena, option, optarg);

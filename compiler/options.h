@@ -16,7 +16,7 @@ typedef enum ScheduleVerb { SCHEDULES_MERGE, SCHEDULES_CHECK, SCHEDULES_SHOW } S
 
 typedef enum EmitKind { EMIT_SO, EMIT_C, EMIT_H, EMIT_GRAPH, EMIT_DOT } EmitKind;
 
-typedef enum Explain { EXPLAIN_NOTHING, EXPLAIN_RNN, EXPLAIN_CONV } Explain;
+typedef enum Explain { EXPLAIN_NOTHING, EXPLAIN_RNN, EXPLAIN_CONV, EXPLAIN_LAYOUT } Explain;
 
 typedef struct Options {
   Verb verb;
@@ -28,11 +28,12 @@ typedef struct Options {
   const char *output; /* NULL: made from the model's name; "-": stdout, for text */
   EmitKind emit;
   const Target *target;
-  Machine machine;                /* what is planned for: this one's caches and CPUs for native */
-  const char *machine_given;      /* --machine=; NULL: not given */
-  bool calibrate;                 /* targets: measure this machine */
-  const char *variant;            /* what --rnn forces, in the form of recurrent/variant.h; NULL: nothing */
-  const char *conv_form;          /* --conv=, checked; NULL: not given */
+  Machine machine;           /* what is planned for: this one's caches and CPUs for native */
+  const char *machine_given; /* --machine=; NULL: not given */
+  bool calibrate;            /* targets: measure this machine */
+  const char *variant;       /* what --rnn forces, in the form of recurrent/variant.h; NULL: nothing */
+  const char *conv_form;     /* --conv=, checked; NULL: not given */
+  LayoutSearch layout_search;
   bool no_winograd;               /* convolutions are computed as they are defined */
   bool tune_conv, tune_rnn;       /* tune: convolutions, recurrent layers */
   int trials;                     /* tune: of a convolution; 0: as the tuner has it */

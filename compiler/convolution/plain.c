@@ -4,6 +4,7 @@
  * over columns, conv_pad first makes a copy of the input in which conv_plain finds its columns side by side.
  */
 #include "convolution/convolution.h"
+#include "convolution/plain_cost.h"
 
 #include "machine.h"
 
@@ -80,20 +81,46 @@ static PlainSchedule *new_schedule(Graph *graph, const Convolution *conv) {
   return schedule;
 }
 
-/* As a rule half of what the machine multiplies. */
-static double seconds_of(const Graph *graph, const Convolution *conv) {
-  return 2 * convolution_macs(conv) / (0.5e9 * graph->machine->gflops * graph->machine->cores);
+static PlainSchedule *schedule_with(Graph *graph, const Convolution *conv, const ConvKnobs *knobs) {
+  PlainSchedule *schedule = new_schedule(graph, conv);
+  schedule->k_block = knobs->value[KNOB_K];
+  schedule->w_vectors = knobs->value[KNOB_W];
+  schedule->direct =
+      schedule->w.stride == 1 && unpadded(&schedule->d) && unpadded(&schedule->h) && unpadded(&schedule->w);
+  size_padded_volume(graph, schedule);
+  return schedule;
+}
+
+/* At the dims' optimum. */
+static double seconds_of(const Graph *graph, const PlainSchedule *schedule) {
+  const Convolution *conv = &schedule->base.conv;
+  int64_t images = dim_optimum(conv->x->shape[0]);
+  PlainLayer layer = {.images = images > 0 ? images : 1,
+                      .groups = conv->groups,
+                      .channels = conv->channels,
+                      .kernels = conv->kernels,
+                      .window = schedule->d.kernel * schedule->h.kernel * schedule->w.kernel,
+                      .in_plane =
+                          dim_optimum(schedule->d.in) * dim_optimum(schedule->h.in) * dim_optimum(schedule->w.in),
+                      .out_rows = dim_optimum(schedule->d.out) * dim_optimum(schedule->h.out),
+                      .out_w = dim_optimum(schedule->w.out),
+                      .k_block = schedule->k_block,
+                      .w_vectors = schedule->w_vectors,
+                      .residual = conv->residual != NULL};
+  int64_t row = dim_optimum(schedule->columns) * schedule->w.stride;
+  if (!schedule->direct) layer.padded_plane = dim_optimum(schedule->planes) * dim_optimum(schedule->rows) * row;
+  return plain_seconds(graph->target, graph->machine, &layer);
 }
 
 /* The other numbers of vectors after the one that wastes least. */
 static void list(Graph *graph, const Node *node, const Convolution *conv, ConvCandidates *candidates) {
   (void)node;
   int best = vectors_of(graph->target, dim_optimum(new_schedule(graph, conv)->w.out));
-  double seconds = seconds_of(graph, conv);
-  candidates_add(candidates, &(ConvKnobs){{k_block_of(graph->target, conv, best), best}}, seconds, true);
-  for (int vectors = 1; vectors <= 3; vectors++)
-    if (vectors != best)
-      candidates_add(candidates, &(ConvKnobs){{k_block_of(graph->target, conv, vectors), vectors}}, seconds, true);
+  for (int i = 0; i < 3; i++) {
+    int vectors = i == 0 ? best : i < best ? i : i + 1;
+    ConvKnobs knobs = {{k_block_of(graph->target, conv, vectors), vectors}};
+    candidates_add(candidates, &knobs, seconds_of(graph, schedule_with(graph, conv, &knobs)), i == 0);
+  }
 }
 
 static void fit(Graph *graph, const Node *node, const Convolution *conv, ConvKnobs *knobs) {
@@ -105,14 +132,9 @@ static void fit(Graph *graph, const Node *node, const Convolution *conv, ConvKno
 
 static ConvSchedule *make(Graph *graph, const Node *node, const Convolution *conv, const ConvKnobs *knobs) {
   (void)node;
-  PlainSchedule *schedule = new_schedule(graph, conv);
+  PlainSchedule *schedule = schedule_with(graph, conv, knobs);
   schedule->base.reads_residual_last = true;
-  schedule->base.candidate.seconds = seconds_of(graph, conv);
-  schedule->k_block = knobs->value[KNOB_K];
-  schedule->w_vectors = knobs->value[KNOB_W];
-  schedule->direct =
-      schedule->w.stride == 1 && unpadded(&schedule->d) && unpadded(&schedule->h) && unpadded(&schedule->w);
-  size_padded_volume(graph, schedule);
+  schedule->base.candidate.seconds = seconds_of(graph, schedule);
   schedule->base.base.text = arena_format(
       graph->arena, "plain_%lldx%llds%lldc%lldo%lldg%lld_k%dw%d%s", (long long)schedule->h.kernel,
       (long long)schedule->w.kernel, (long long)schedule->w.stride, (long long)conv->channels, (long long)conv->kernels,

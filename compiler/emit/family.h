@@ -23,6 +23,9 @@ struct KernelFamily {
   /* Whether the kernels of a node that runs on plain tensors read this one in whatever blocks it stands. NULL: never.
    */
   bool (*reads_blocks)(const Node *node, int input);
+  /* How long the node should take as it is laid out, in seconds at the dims' optimum; barriers are not counted. NULL:
+   * as long as it takes to move what it reads and writes. For families that can run blocked. */
+  double (*seconds)(Graph *graph, Node *node);
   /* Sets node->schedule. error_at(EXIT_UNSUPPORTED) for what the family cannot run. NULL: nothing to choose. */
   void (*schedule)(Graph *graph, Node *node);
   /* Sets node->scratch to a Value of dtype U8 whose shape is its bytes, or leaves it NULL. NULL: never any. */

@@ -52,6 +52,8 @@ static bool reads_narrow(Graph *graph, const Node *node) {
 
 static void schedule(Graph *graph, Node *node) { node->schedule = &convolution_choose(graph, node)->base; }
 
+static double seconds(Graph *graph, Node *node) { return convolution_choose(graph, node)->candidate.seconds; }
+
 static void scratch(Graph *graph, Node *node) {
   const ConvAlgorithm *algorithm = conv_schedule_of(node)->candidate.algorithm;
   if (algorithm->scratch) algorithm->scratch(graph, node);
@@ -72,6 +74,7 @@ const KernelFamily family_conv = {
     .runs_blocked = runs_blocked,
     .seeks_blocked = true,
     .reads_narrow = reads_narrow,
+    .seconds = seconds,
     .schedule = schedule,
     .scratch = scratch,
     .pack = pack,

@@ -7,6 +7,7 @@
 #include "emit/strided_copy.h"
 #include "graph/shape.h"
 #include "layout/blocked.h"
+#include "layout/layout_costs.h"
 
 /* Each input into its place along the axis. The copies touch different bytes of the output. */
 static void emit_concat(Emitter *emitter, Node *node) {
@@ -274,6 +275,27 @@ static const struct {
 };
 enum { N_COPY_OPS = sizeof COPY_OPS / sizeof *COPY_OPS };
 
+/* Bytes that are copied: of a blocked tensor what does not begin and end with a block, for the rest stands in place
+ * (layout/place_parts.c). */
+static double copied_bytes(const Node *node) {
+  bool concat = !strcmp(node->op->name, "Concat");
+  Value *const *parts = concat ? node->inputs : node->outputs;
+  int64_t channel = 0, block = node->blocked ? (concat ? node->outputs : node->inputs)[0]->channel_block : 0;
+  double bytes = 0;
+  for (int i = 0, n = concat ? node->n_inputs : node->n_outputs; i < n; i++) {
+    if (!parts[i]) continue;
+    bool whole = block && channel % block == 0 && (dim_optimum(parts[i]->shape[1]) % block == 0 || i == n - 1);
+    double elements = (double)dtype_size(parts[i]->dtype);
+    for (int axis = 0; axis < parts[i]->rank; axis++) elements *= (double)dim_optimum(parts[i]->shape[axis]);
+    bytes += whole ? 0 : 2 * elements;
+    channel += block ? dim_value(parts[i]->shape[1]) : 0;
+  }
+  return bytes;
+}
+
+/* Of Concat and Split: the other copies never run blocked. */
+static double seconds(Graph *graph, Node *node) { return copying_seconds(graph, copied_bytes(node)); }
+
 static void copy_emit(Emitter *emitter, Node *node) {
   if (node->blocked) {
     emit_blocked(emitter, node);
@@ -299,4 +321,10 @@ static void copy_pack(Graph *graph, Node *node) {
 }
 
 const KernelFamily family_copy = {
-    .name = "copy", .runs_blocked = runs_blocked, .reads_blocks = reads_blocks, .pack = copy_pack, .emit = copy_emit};
+    .name = "copy",
+    .runs_blocked = runs_blocked,
+    .reads_blocks = reads_blocks,
+    .seconds = seconds,
+    .pack = copy_pack,
+    .emit = copy_emit,
+};

@@ -61,6 +61,7 @@ static void take_settings(Graph *body, Graph *outer) {
   body->no_winograd = outer->no_winograd;
   body->variant = outer->variant;
   body->conv_form = outer->conv_form;
+  body->layout_search = outer->layout_search;
 }
 
 Graph *body_new(Graph *outer, const char *name) {

@@ -29,6 +29,7 @@ typedef struct Target Target;                     /* targets.h */
 typedef struct ScheduleRecords ScheduleRecords;   /* schedules/records.h */
 typedef struct Machine Machine;                   /* machine.h */
 typedef struct RecurrentVariant RecurrentVariant; /* recurrent/variant.h */
+typedef struct LayoutPlan LayoutPlan;             /* layout/layout_plan.h */
 
 enum { MAX_RANK = RNNCC_MAX_RANK };
 
@@ -137,6 +138,16 @@ struct Node {
   Location where;
 };
 
+/* How layouts are chosen: by rule; not at all, so that each convolution transforms what it reads and writes; or by a
+ * search with the solver of that name (search/choices.h), AUTO with the exact one where it can. */
+typedef enum LayoutSearch {
+  LAYOUT_SEARCH_GREEDY,
+  LAYOUT_SEARCH_NONE,
+  LAYOUT_SEARCH_DP,
+  LAYOUT_SEARCH_PBQP,
+  LAYOUT_SEARCH_AUTO
+} LayoutSearch;
+
 /* An input/output pair that the context carries from run to run. */
 typedef struct State {
   Value *input, *output;
@@ -156,9 +167,11 @@ struct Graph {
   const char *variant;            /* what --rnn forces of recurrent layers, checked; NULL: nothing */
   const char *conv_form;          /* what --conv forces of convolutions, checked; NULL: nothing */
   const char *conv_kernels;       /* the convolutions' kernels_hash(), once it was asked for */
-  const char *name, *version;     /* version: "" if absent */
-  const char *file;               /* the model file as given */
-  uint8_t model_sha256[32];       /* over the model file and its weights */
+  LayoutSearch layout_search;
+  const LayoutPlan *layout_plan; /* what it has found; NULL: no search */
+  const char *name, *version;    /* version: "" if absent */
+  const char *file;              /* the model file as given */
+  uint8_t model_sha256[32];      /* over the model file and its weights */
 
   int n_nodes, node_capacity;
   Node **nodes; /* topological order */

@@ -17,13 +17,14 @@ const OpInfo op_layout_transform = {
 };
 
 /* One value for all channels, or for all images and pixels too: it is broadcast, and read as it is. */
-static bool one_channel_for_all(const Node *node, const Value *value) {
+bool reads_row_major(const Node *node, int input) {
+  const Value *value = node->inputs[input];
   return node->op->layout == LAYOUT_OBLIVIOUS && dim_value(value->shape[1]) == 1 &&
          dim_value(node->outputs[0]->shape[1]) != 1;
 }
 
 /* Images of few channels, as a network's first convolution reads them: no lanes are wasted on what is not there. */
-static bool narrow_image(Graph *graph, const Node *node, int input) {
+bool reads_narrow_image(Graph *graph, const Node *node, int input) {
   const Value *value = node->inputs[input];
   bool (*takes)(Graph *, const Node *) = node->op->family->reads_narrow;
   return takes && input == 0 && !value->channel_block && dim_value(value->shape[1]) < graph->target->lanes &&
@@ -38,8 +39,8 @@ bool reads_any_blocks(const Node *node, int input) {
 int wanted_block(Graph *graph, const Node *node, int input) {
   const Value *value = node->inputs[input];
   if (reads_any_blocks(node, input)) return value->channel_block;
-  if (!node->blocked || one_channel_for_all(node, value)) return 0;
-  return narrow_image(graph, node, input) ? (int)dim_value(value->shape[1]) : graph->target->lanes;
+  if (!node->blocked || reads_row_major(node, input)) return 0;
+  return reads_narrow_image(graph, node, input) ? (int)dim_value(value->shape[1]) : graph->target->lanes;
 }
 
 typedef struct Transforms {
@@ -61,22 +62,29 @@ static void remember(Graph *graph, Transforms *made, Value *from, Value *to) {
   made->to[made->count++] = to;
 }
 
+static Value *value_like(Graph *graph, const Value *value, int block) {
+  Value *like = graph_value(graph, value->name, value->where);
+  like->dtype = value->dtype;
+  like->rank = value->rank;
+  like->shape = value->shape;
+  like->channel_block = block;
+  return like;
+}
+
 Value *layout_transform(Graph *graph, Value *value, int block) {
   Node *node = graph_node(graph, &op_layout_transform, value->name, 1, 1);
-  Value *to = graph_value(graph, value->name, value->where);
-  to->dtype = value->dtype;
-  to->rank = value->rank;
-  to->shape = value->shape;
-  to->channel_block = block;
+  Value *to = value_like(graph, value, block);
   node->where = value->where;
   node->inputs[0] = value;
   graph_set_output(node, 0, to);
   return to;
 }
 
-/* The value in blocks of `block`; appends the transform that makes it unless there is one. */
+/* The value in blocks of `block`; appends the transform that makes it unless there is one. Without layout planning
+ * nothing is shared. */
 static Value *in_layout(Graph *graph, Transforms *made, Value *value, int block) {
-  for (int i = 0; i < made->count; i++)
+  bool shared = graph->layout_search != LAYOUT_SEARCH_NONE;
+  for (int i = 0; shared && i < made->count; i++)
     if (made->from[i] == value && made->to[i]->channel_block == block) return made->to[i];
   Value *to = layout_transform(graph, value, block);
   remember(graph, made, value, to);
@@ -95,6 +103,22 @@ static void read_instead(Node *node, int input, Value *value) {
   for (int m = 0; m < node->n_members; m++)
     for (int i = 0; i < node->members[m]->n_inputs; i++)
       if (node->members[m]->inputs[i] == before) node->members[m]->inputs[i] = value;
+}
+
+/* Of a network without layout planning (NeoCPU, Table 3, second row): what the node writes blocked is transformed at
+ * once, and row-major for all that read it. */
+static void give_row_major(Graph *graph, Node *node) {
+  for (int i = 0; i < node->n_outputs; i++) {
+    Value *value = node->outputs[i];
+    if (!value || !value->channel_block || same_bytes(value, value->channel_block)) continue;
+    Value *blocked = value_like(graph, value, value->channel_block);
+    Node *transform = graph_node(graph, &op_layout_transform, value->name, 1, 1);
+    transform->where = value->where;
+    transform->inputs[0] = blocked;
+    graph_set_output(node, i, blocked);
+    graph_set_output(transform, 0, value);
+    value->channel_block = 0;
+  }
 }
 
 static void settle_inputs(Graph *graph, Transforms *made, Node *node) {
@@ -117,6 +141,7 @@ void insert_layout_transforms(Graph *graph) {
   for (int n = 0; n < n_nodes; n++) {
     settle_inputs(graph, &made, nodes[n]);
     graph_append(graph, nodes[n]);
+    if (graph->layout_search == LAYOUT_SEARCH_NONE && nodes[n]->blocked) give_row_major(graph, nodes[n]);
   }
   for (int i = 0; i < graph->n_outputs; i++)
     if (!is_as_wanted(graph->outputs[i], 0)) graph->outputs[i] = in_layout(graph, &made, graph->outputs[i], 0);

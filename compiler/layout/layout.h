@@ -15,6 +15,22 @@ Value *layout_transform(Graph *graph, Value *value, int block);
 
 /* Does the node, though it runs on plain tensors, read this one in whatever blocks it stands? */
 bool reads_any_blocks(const Node *node, int input);
+/* Are the node's kernels able to run on blocked tensors? */
+bool can_run_blocked(Graph *graph, const Node *node);
+/* Does a blocked node read this input, if it is row-major, in one block of its few channels? */
+bool reads_narrow_image(Graph *graph, const Node *node, int input);
+/* Does a blocked node read this input row-major: one value for all channels? */
+bool reads_row_major(const Node *node, int input);
+/* Is the value, which a blocked node writes, blocked then? What has no pixels left, [N, C], is not. */
+bool has_pixels(const Value *value);
+
+/* Sets Node.blocked and the layout of what the node writes. */
+void lay_out(Graph *graph, Node *node, bool blocked);
+
+/* NeoCPU section 3.2: convolutions run blocked, and whatever follows them that can. `follow`: false, nothing does. */
+void choose_layouts_greedily(Graph *graph, bool follow);
+/* Section 3.3.2: the assignment of least cost that graph->layout_search finds; the greedy one if that costs no more. */
+void search_layouts(Graph *graph);
 
 /* Copies its input into its output's layout. It stands in no table of ops that a model could name. */
 extern const OpInfo op_layout_transform;

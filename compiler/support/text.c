@@ -68,3 +68,10 @@ void text_float(Text *text, float value) {
   else
     text_add(text, "%af", (double)value);
 }
+
+const char *printable(Arena *arena, const char *name) {
+  char *copy = arena_string(arena, name ? name : "");
+  for (char *c = copy; *c; c++)
+    if ((unsigned char)*c < 0x20 || *c == 0x7f) *c = '?';
+  return copy;
+}

@@ -18,6 +18,8 @@ void text_add_va(Text *text, const char *format, va_list arguments);
 void text_bytes(Text *text, const char *data, size_t length);
 /* The bytes as a C string literal with its quotes: trigraph-safe, everything but printable ASCII as octal escapes. */
 void text_quoted(Text *text, const char *string);
+/* A name from a model for the terminal, which control characters must not reach. NULL is "". */
+const char *printable(Arena *arena, const char *name);
 /* Shortest text that reads back as the same float: a C hex float literal with suffix f; infinities and NaN by name. */
 void text_float(Text *text, float value);
 

@@ -1,9 +1,15 @@
 # SPDX-License-Identifier: MIT
-"""The networks run blocked from end to end: what is moved rather than computed is told by `rnncc inspect`."""
+"""The networks run blocked from end to end: what is moved rather than computed is told by `rnncc inspect`. And the
+search for layouts: what each way to search comes to, and that all compute the same."""
+import re
 import sys
 
+import numpy
 import pytest
 from conftest import ROOT
+from support.convolutional import RandomNetwork, signs, whole
+from support.emitted import assert_same, run_module
+from support.model_builder import Model
 
 sys.path.insert(0, str(ROOT / "models"))
 
@@ -34,3 +40,85 @@ def test_what_a_detector_predicts_is_permuted_from_where_it_stands(rnncc, tmp_pa
     nodes, _ = passed(rnncc, NETWORKS["ssd_resnet50"](size=64).write(tmp_path))
     assert len([node for node in nodes if node.startswith("LayoutTransform(")]) == 1
     assert len([node for node in nodes if node.startswith("Transpose(")]) == 13
+
+
+# ---- the search ----
+
+SEARCHES = ["none", "greedy", "dp", "pbqp", "auto"]
+SMALL = {**dict.fromkeys(NETWORKS, {"size": 64, "width": 0.25}), "inception_v3": {"size": 107, "width": 0.25}}
+
+
+def totals(rnncc, path, *options):
+    """{search: (total, is it exact)} from --explain=layout; a search that gave up is left out."""
+    done = rnncc("inspect", path, "--explain=layout", *options)
+    assert done.returncode == 0, done.stderr
+    rows = re.findall(r"^(greedy|dp|pbqp) +([\d.]+) +[\d.]+  (.*)$", done.stdout, re.MULTILINE)
+    return {name: (float(total), remark.startswith("exact")) for name, total, remark in rows}
+
+
+def check_totals(found):
+    """As printed, to a tenth of a microsecond."""
+    assert found["dp"][1] and found["dp"][0] <= found["greedy"][0] + 0.05
+    assert found["dp"][0] - 0.05 <= found["pbqp"][0] <= 1.02 * found["dp"][0] + 0.05
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+def test_the_exact_search_is_never_above_the_greedy_one_nor_far_below_the_heuristic(name, rnncc, tmp_path):
+    path = NETWORKS[name](**SMALL[name]).write(tmp_path)
+    for target in ("x86-64-v4", "x86-64-v3", "aarch64-linux-gnu"):
+        check_totals(totals(rnncc, path, f"--target={target}"))
+
+
+@pytest.mark.parametrize("search", SEARCHES)
+@pytest.mark.parametrize("seed", range(4))
+def test_random_networks_compute_the_same_by_every_search(reference, compile, tmp_path, search, seed):
+    network = RandomNetwork(numpy.random.default_rng([seed, 20])).grow(8)
+    model, feeds = network.finish(), network.feeds(2)
+    path = model.write(tmp_path)
+    module = compile(path, f"--layout-search={search}", "--verify-each", "--no-winograd")
+    assert_same(run_module(module, feeds, (1, 2)), reference.run(model, path, feeds))
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_searches_of_random_networks_are_never_above_the_greedy_one(rnncc, tmp_path, seed):
+    network = RandomNetwork(numpy.random.default_rng([seed, 21])).grow(12)
+    check_totals(totals(rnncc, network.finish().write(tmp_path)))
+
+
+def filters(channels=2, size=256):
+    """A filter of few channels between ops that need row-major tensors: blocked, most lanes would be idle."""
+    rng, model = numpy.random.default_rng(3), Model()
+    x = model.input("x", "f32", [1, channels, size, size])
+    before = model.node("Transpose", [x], perm=[0, 1, 3, 2])
+    filtered = model.node("Conv", [before, model.constant(signs(rng, channels, channels, 3, 3))], pads=[1] * 4)
+    model.output(model.node("Transpose", [filtered], perm=[0, 1, 3, 2]))
+    return model, {"x": whole(rng, 1, channels, size, size)}
+
+
+def transforms(rnncc, path, *options):
+    done = rnncc("inspect", path, *options, "--dump-after=insert_layout_transforms")
+    return done.stderr.count("= LayoutTransform(")
+
+
+def test_a_filter_of_few_channels_stays_plain_where_layouts_are_searched(rnncc, reference, compile, tmp_path):
+    model, feeds = filters()
+    path = model.write(tmp_path)
+    assert transforms(rnncc, path, "--layout-search=greedy") == 2 and transforms(rnncc, path) == 0
+    assert_same(run_module(compile(path), feeds), reference.run(model, path, feeds))
+
+
+def test_without_a_search_every_convolution_transforms_what_it_reads_and_writes(rnncc, tmp_path):
+    rng, model = numpy.random.default_rng(4), Model()
+    x = model.input("x", "f32", [1, 16, 8, 8])
+    for _ in range(3):
+        x = model.node("Relu", [model.node("Conv", [x, model.constant(signs(rng, 16, 16, 3, 3))], pads=[1] * 4)])
+    model.output(x)
+    path = model.write(tmp_path)
+    assert transforms(rnncc, path, "--layout-search=none") == 6
+    assert transforms(rnncc, path, "--layout-search=greedy") == 2
+
+
+@pytest.mark.parametrize("given", ["", "best", "dp,pbqp"])
+def test_a_search_that_is_none_is_refused(rnncc, tmp_path, given):
+    done = rnncc("inspect", filters()[0].write(tmp_path), f"--layout-search={given}")
+    assert done.returncode == 2 and "greedy" in done.stderr

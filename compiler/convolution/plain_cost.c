@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The time is that of the slowest core: its multiply-adds, or the loads that they need, with what comes from L3
+ * meanwhile; before it the copy that conv_pad makes, and a barrier. In the terms of direct_plan.c, so that the two can
+ * be compared. Constants are fitted to plain runs of the networks on a two-core AVX-512 machine.
+ */
+#include "convolution/plain_cost.h"
+
+static const double tile_cycles = 25, sum_cycles = 2.5; /* around a tile; for a vector of sums to begin and end */
+static const double multiply_add_latency = 4, loads_per_cycle = 2;
+static const double efficiency = 0.9; /* of the count of a tile's instructions */
+static const double exposed = 0.4;    /* of the shorter of computing and reading from L3 */
+static const double usable = 0.7;     /* of a cache, for what should stay in it */
+/* The cores have an output channel each, and read what others have written, from their caches: slower than from L3. */
+static const double foreign = 3;
+static const double pad_cycles = 40; /* around a row that conv_pad copies */
+
+static double larger(double a, double b) { return a > b ? a : b; }
+static double smaller(double a, double b) { return a < b ? a : b; }
+static int64_t parts(int64_t whole, int64_t part) { return (whole + part - 1) / part; }
+
+/* Of one point of the window at one channel, with all sums of a tile. */
+static double point_cycles(const Target *target, const Machine *m, const PlainLayer *l, double rows) {
+  double sums = rows * l->w_vectors, rate = m->gflops / (2 * target->lanes * m->ghz);
+  double lines = target->lanes >= 16 ? 2 : 1; /* that a vector of columns is in, which begins anywhere */
+  double loads = (lines * l->w_vectors + rows) / loads_per_cycle;
+  return larger(larger(sums / rate, multiply_add_latency), loads);
+}
+
+static double busy_seconds(const Target *target, const Machine *m, const PlainLayer *l) {
+  int64_t blocks = parts(l->kernels, l->k_block);
+  int64_t tiles = l->images * l->groups * blocks * l->out_rows * parts(l->out_w, (int64_t)l->w_vectors * target->lanes);
+  double rows = (double)l->kernels / (double)blocks, points = (double)(l->channels * l->window);
+  double ends = tile_cycles + rows * l->w_vectors * sum_cycles * (l->residual ? 1.5 : 1);
+  double cycles = points * point_cycles(target, m, l, rows) / efficiency + ends;
+  return (double)parts(tiles, m->cores) * cycles / (m->ghz * 1e9);
+}
+
+/* What each core reads and writes beyond its L2: the input of a group once for each block of its output channels. */
+static double moved_seconds(const Machine *m, const PlainLayer *l) {
+  double plane = (double)(l->padded_plane ? l->padded_plane : l->in_plane);
+  double input = 4 * (double)l->channels * plane, blocks = (double)parts(l->kernels, l->k_block);
+  double weights = 4 * (double)(l->channels * l->window * l->kernels * l->groups);
+  double output = 4 * (double)(l->images * l->groups * l->kernels * l->out_rows * l->out_w) * (l->residual ? 3 : 2);
+  double again = input > usable * (double)m->l2_bytes ? larger(blocks / m->cores, 1) - 1 : 0;
+  double share = (double)l->groups > m->cores ? (double)l->groups / m->cores : 1; /* of the groups */
+  double reads = input * ((m->cores > 1 ? foreign : 1) + again) * (double)l->images * share;
+  return (reads + (weights + output) / m->cores) / (m->l3_gbps * 1e9);
+}
+
+/* The copy, which is read and written, and then read by another core perhaps. */
+static double pad_seconds(const Machine *m, const PlainLayer *l) {
+  if (!l->padded_plane) return 0;
+  double planes = (double)(l->images * l->groups * l->channels);
+  double bytes = 4 * planes * (double)(l->in_plane + 2 * l->padded_plane);
+  double rows = planes * (double)l->out_rows * pad_cycles / (m->ghz * 1e9);
+  double gbps = bytes > (double)m->l2_bytes * m->cores ? m->l3_gbps : m->l2_gbps;
+  return (bytes / (gbps * 1e9) + rows) / m->cores + 1e-9 * m->barrier_ns;
+}
+
+double plain_seconds(const Target *target, const Machine *machine, const PlainLayer *layer) {
+  double busy = busy_seconds(target, machine, layer), moved = moved_seconds(machine, layer);
+  return larger(busy, moved) + exposed * smaller(busy, moved) + pad_seconds(machine, layer);
+}

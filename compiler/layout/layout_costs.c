@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Convolutions, poolings and copies know their kernels, and tell their time by KernelFamily.seconds. What is left is
+ * bound by what it moves. The shares of bandwidth are read off profiles of the networks, run blocked and run plain, on
+ * a two-core AVX-512 machine.
+ */
+#include "layout/layout_costs.h"
+
+#include <math.h>
+
+#include "emit/family.h"
+#include "layout/blocked.h"
+#include "layout/layout.h"
+#include "machine.h"
+
+/* Of the bandwidth of the cache, by kernels that read and write what another core may have written. */
+static const double moved = 0.5, copied = 0.25;
+static const double usable = 0.7; /* of a cache */
+/* Of a core that turns tiles of a tensor from one layout to another, a byte read or written: more than a cache takes.
+ */
+static const double turning_cycles = 0.42;
+/* Around a kernel: until all cores are at work, and have met. */
+static const double launch_seconds = 0.5e-6;
+
+static double bandwidth_seconds(const Graph *graph, double bytes) {
+  const Machine *m = graph->machine;
+  double gbps = bytes <= usable * (double)m->l2_bytes * m->cores ? m->l2_gbps
+                : bytes <= usable * (double)m->l3_bytes          ? m->l3_gbps
+                                                                 : m->dram_gbps;
+  return bytes / (gbps * 1e9 * m->cores);
+}
+
+double moving_seconds(const Graph *graph, double bytes) { return bandwidth_seconds(graph, bytes) / moved; }
+double copying_seconds(const Graph *graph, double bytes) { return bandwidth_seconds(graph, bytes) / copied; }
+
+/* Blocks are moved whole. */
+static double bytes_in_blocks(const Value *value, int block) {
+  double elements = (double)dtype_size(value->dtype);
+  for (int axis = 0; axis < value->rank; axis++) elements *= (double)dim_optimum(value->shape[axis]);
+  if (!block) return elements;
+  int64_t channels = dim_value(value->shape[1]);
+  return elements * (double)((channels + block - 1) / block * block) / (double)channels;
+}
+
+static double moved_bytes(const Node *node) {
+  double bytes = 0;
+  for (int i = 0; i < node->n_inputs; i++)
+    if (node->inputs[i]) bytes += bytes_in_blocks(node->inputs[i], node->inputs[i]->channel_block);
+  for (int i = 0; i < node->n_outputs; i++)
+    if (node->outputs[i]) bytes += bytes_in_blocks(node->outputs[i], node->outputs[i]->channel_block);
+  return bytes;
+}
+
+double layout_node_seconds(Graph *graph, Node *node) {
+  const KernelFamily *family = node->op->family;
+  if (family->seconds) return family->seconds(graph, node) + launch_seconds;
+  return moving_seconds(graph, moved_bytes(node)) + launch_seconds;
+}
+
+double layout_transform_seconds(const Graph *graph, const Value *value, int from, int to) {
+  if (from == to || same_bytes(value, from ? from : to)) return 0;
+  double bytes = bytes_in_blocks(value, from) + bytes_in_blocks(value, to);
+  double turning = bytes * turning_cycles / (1e9 * graph->machine->ghz * graph->machine->cores);
+  return fmax(turning, copying_seconds(graph, bytes)) + launch_seconds;
+}

@@ -1,0 +1,244 @@
+/* SPDX-License-Identifier: MIT */
+#include "layout/layout_problem.h"
+
+#include <math.h>
+
+#include "layout/layout.h"
+#include "layout/layout_costs.h"
+#include "targets.h"
+
+typedef struct Builder {
+  LayoutProblem *problem;
+  int *node_variable, *value_variable; /* by id; -1: it has none */
+  unsigned *wanted;                    /* by value id: in which layouts a reader may want it */
+  bool *row_major_too;                 /* by value id: something reads it row-major, whatever is chosen */
+} Builder;
+
+static bool contains(unsigned layouts, Layout layout) { return layouts >> layout & 1; }
+
+int layout_block(const Graph *graph, const Value *value, Layout layout) {
+  if (layout == LAYOUT_ROW_MAJOR) return 0;
+  return layout == LAYOUT_NARROW ? (int)dim_value(value->shape[1]) : graph->target->lanes;
+}
+
+/* Constants are as kernels want them. */
+static bool is_read(const Value *value) { return value && !value->data; }
+
+/* ---- nodes ---- */
+
+/* In which layout a node that runs by an alternative wants an input. */
+static Layout wants(const NodeLayouts *layouts, int alternative, int input) {
+  Layout first = layouts->reads[alternative];
+  if (first == LAYOUT_ROW_MAJOR || reads_row_major(layouts->node, input)) return LAYOUT_ROW_MAJOR;
+  return input == 0 ? first : LAYOUT_BLOCKED;
+}
+
+/* Of its best kernel in that layout. Nothing is laid out before and afterwards. */
+static double seconds_of(Graph *graph, const NodeLayouts *layouts, int alternative) {
+  Node *node = layouts->node;
+  lay_out(graph, node, layouts->reads[alternative] != LAYOUT_ROW_MAJOR);
+  for (int i = 0; i < node->n_inputs; i++)
+    if (is_read(node->inputs[i]) && can_be_blocked(node->inputs[i]))
+      node->inputs[i]->channel_block = layout_block(graph, node->inputs[i], wants(layouts, alternative, i));
+  double seconds = layout_node_seconds(graph, node);
+  for (int i = 0; i < node->n_inputs; i++)
+    if (is_read(node->inputs[i])) node->inputs[i]->channel_block = 0;
+  lay_out(graph, node, false);
+  return seconds;
+}
+
+/* A prologue is for blocked kernels alone. */
+static NodeLayouts layouts_of(Graph *graph, Node *node) {
+  NodeLayouts layouts = {.node = node};
+  if (node->n_prologue == 0) layouts.reads[layouts.n++] = LAYOUT_ROW_MAJOR;
+  if (reads_narrow_image(graph, node, 0)) layouts.reads[layouts.n++] = LAYOUT_NARROW;
+  layouts.reads[layouts.n++] = LAYOUT_BLOCKED;
+  for (int a = 0; a < layouts.n; a++) layouts.seconds[a] = seconds_of(graph, &layouts, a);
+  return layouts;
+}
+
+static void add_nodes(Builder *b) {
+  LayoutProblem *problem = b->problem;
+  Graph *graph = problem->graph;
+  problem->nodes = ARENA_ARRAY(graph->arena, NodeLayouts, graph->n_nodes);
+  for (int n = 0; n < graph->n_nodes; n++) {
+    b->node_variable[n] = -1;
+    if (!can_run_blocked(graph, graph->nodes[n])) continue;
+    NodeLayouts *layouts = &problem->nodes[problem->n_nodes++];
+    *layouts = layouts_of(graph, graph->nodes[n]);
+    b->node_variable[n] = choices_add_variable(problem->choices, layouts->n, layouts->seconds);
+  }
+}
+
+/* ---- values ---- */
+
+static void note_readers(Builder *b) {
+  const Graph *graph = b->problem->graph;
+  for (int n = 0; n < graph->n_nodes; n++) {
+    const Node *node = graph->nodes[n];
+    const NodeLayouts *layouts = b->node_variable[n] < 0 ? NULL : &b->problem->nodes[b->node_variable[n]];
+    for (int i = 0; i < node->n_inputs; i++) {
+      if (!is_read(node->inputs[i])) continue;
+      int id = node->inputs[i]->id;
+      if (!layouts && !reads_any_blocks(node, i)) b->row_major_too[id] = true;
+      for (int a = 0; layouts && a < layouts->n; a++) b->wanted[id] |= 1U << wants(layouts, a, i);
+    }
+  }
+  for (int i = 0; i < graph->n_outputs; i++) b->row_major_too[graph->outputs[i]->id] = true;
+  for (int i = 0; i < graph->n_states; i++) b->row_major_too[graph->states[i].output->id] = true;
+}
+
+static void add_alternative(const Builder *b, ValueLayouts *layouts, Layout made, unsigned exists) {
+  const Graph *graph = b->problem->graph;
+  const Value *value = layouts->value;
+  double seconds = 0;
+  for (Layout to = 0; to < LAYOUTS; to++)
+    if (contains(exists, to) && to != made)
+      seconds +=
+          layout_transform_seconds(graph, value, layout_block(graph, value, made), layout_block(graph, value, to));
+  layouts->made[layouts->n] = made;
+  layouts->exists[layouts->n] = exists;
+  layouts->seconds[layouts->n++] = seconds;
+}
+
+/* Narrow is made of row-major alone: what a kernel writes in blocks is read so. */
+static void add_alternatives(const Builder *b, ValueLayouts *layouts, Layout made) {
+  int id = layouts->value->id;
+  unsigned may = b->wanted[id] | 1U << made | (b->row_major_too[id] ? 1U << LAYOUT_ROW_MAJOR : 0);
+  unsigned must = 1U << made | (b->row_major_too[id] ? 1U << LAYOUT_ROW_MAJOR : 0);
+  if (made == LAYOUT_BLOCKED) may &= ~(1U << LAYOUT_NARROW);
+  for (unsigned exists = 0; exists < 1U << LAYOUTS; exists++)
+    if ((exists & must) == must && (exists & ~may) == 0) add_alternative(b, layouts, made, exists);
+}
+
+static bool producer_chooses(const Builder *b, const Value *value) {
+  return value->producer && b->node_variable[value->producer->id] >= 0;
+}
+
+static void add_values(Builder *b) {
+  LayoutProblem *problem = b->problem;
+  const Graph *graph = problem->graph;
+  problem->values = ARENA_ARRAY(graph->arena, ValueLayouts, graph->n_values);
+  for (int id = 0; id < graph->n_values; id++) {
+    Value *value = graph->values[id];
+    b->value_variable[id] = -1;
+    if (value->data || !can_be_blocked(value) || !(b->wanted[id] || producer_chooses(b, value))) continue;
+    ValueLayouts *layouts = &problem->values[problem->n_values++];
+    layouts->value = value;
+    add_alternatives(b, layouts, LAYOUT_ROW_MAJOR);
+    if (producer_chooses(b, value)) add_alternatives(b, layouts, LAYOUT_BLOCKED);
+    b->value_variable[id] = choices_add_variable(problem->choices, layouts->n, layouts->seconds);
+  }
+}
+
+static const ValueLayouts *value_layouts(const Builder *b, int variable) {
+  return &b->problem->values[variable - b->problem->n_nodes];
+}
+
+/* ---- pairs ---- */
+
+/* A row-major image that could be read narrow is not read in whole blocks: insert_layout_transforms chooses so. */
+static bool reads_as_made(const NodeLayouts *node, int alternative, int input, Layout made) {
+  bool could_be_narrow = false;
+  for (int a = 0; a < node->n; a++) could_be_narrow |= node->reads[a] == LAYOUT_NARROW;
+  return input > 0 || made == LAYOUT_BLOCKED || !could_be_narrow || node->reads[alternative] != LAYOUT_BLOCKED;
+}
+
+static void add_reader(const Builder *b, int node_variable, int input) {
+  const NodeLayouts *node = &b->problem->nodes[node_variable];
+  int variable = b->value_variable[node->node->inputs[input]->id];
+  if (variable < 0) return;
+  const ValueLayouts *value = value_layouts(b, variable);
+  double cost[LAYOUTS * MOST_VALUE_LAYOUTS];
+  for (int i = 0; i < node->n; i++)
+    for (int j = 0; j < value->n; j++) {
+      bool fits = contains(value->exists[j], wants(node, i, input)) && reads_as_made(node, i, input, value->made[j]);
+      cost[i * value->n + j] = fits ? 0 : INFINITY;
+    }
+  choices_add_pair(b->problem->choices, node_variable, variable, cost);
+}
+
+static void add_writer(const Builder *b, int node_variable, int output) {
+  const NodeLayouts *node = &b->problem->nodes[node_variable];
+  int variable = b->value_variable[node->node->outputs[output]->id];
+  if (variable < 0) return;
+  const ValueLayouts *value = value_layouts(b, variable);
+  double cost[LAYOUTS * MOST_VALUE_LAYOUTS];
+  for (int i = 0; i < node->n; i++)
+    for (int j = 0; j < value->n; j++) {
+      bool blocked = node->reads[i] != LAYOUT_ROW_MAJOR && has_pixels(value->value);
+      cost[i * value->n + j] = (value->made[j] == LAYOUT_BLOCKED) == blocked ? 0 : INFINITY;
+    }
+  choices_add_pair(b->problem->choices, node_variable, variable, cost);
+}
+
+static void add_pairs(const Builder *b) {
+  for (int v = 0; v < b->problem->n_nodes; v++) {
+    const Node *node = b->problem->nodes[v].node;
+    for (int i = 0; i < node->n_inputs; i++)
+      if (is_read(node->inputs[i])) add_reader(b, v, i);
+    for (int i = 0; i < node->n_outputs; i++)
+      if (node->outputs[i]) add_writer(b, v, i);
+  }
+}
+
+LayoutProblem *layout_problem(Graph *graph) {
+  Arena *arena = graph->arena;
+  LayoutProblem *problem = ARENA_NEW(arena, LayoutProblem);
+  *problem = (LayoutProblem){.graph = graph, .choices = choices_new(arena)};
+  Builder b = {.problem = problem,
+               .node_variable = ARENA_ARRAY(arena, int, graph->n_nodes),
+               .value_variable = ARENA_ARRAY(arena, int, graph->n_values),
+               .wanted = ARENA_ARRAY(arena, unsigned, graph->n_values),
+               .row_major_too = ARENA_ARRAY(arena, bool, graph->n_values)};
+  add_nodes(&b);
+  note_readers(&b);
+  add_values(&b);
+  add_pairs(&b);
+  return problem;
+}
+
+/* ---- assignments ---- */
+
+static int alternative_of(const NodeLayouts *layouts) {
+  bool blocked = layouts->node->blocked, narrow = layouts->node->inputs[0]->channel_block == 0;
+  int chosen = 0;
+  for (int a = 0; a < layouts->n; a++) {
+    if (blocked != (layouts->reads[a] != LAYOUT_ROW_MAJOR)) continue;
+    if (layouts->reads[a] == LAYOUT_NARROW && !narrow) continue;
+    chosen = a;
+    if (layouts->reads[a] == LAYOUT_NARROW) break;
+  }
+  return chosen;
+}
+
+/* The layouts that the value is wanted in, and made in: the alternative with these and no others. */
+static int value_alternative(const ValueLayouts *layouts, unsigned needed) {
+  Layout made = layouts->value->channel_block ? LAYOUT_BLOCKED : LAYOUT_ROW_MAJOR;
+  int best = -1;
+  for (int a = 0; a < layouts->n; a++)
+    if (layouts->made[a] == made && (layouts->exists[a] & needed) == needed &&
+        (best < 0 || (layouts->exists[a] & ~layouts->exists[best]) == 0))
+      best = a;
+  return best;
+}
+
+int *layout_assignment(const LayoutProblem *problem) {
+  const Graph *graph = problem->graph;
+  int *chosen = ARENA_ARRAY(graph->arena, int, problem->choices->n_variables);
+  unsigned *needed = ARENA_ARRAY(graph->arena, unsigned, graph->n_values);
+  for (int v = 0; v < problem->n_nodes; v++) {
+    const NodeLayouts *layouts = &problem->nodes[v];
+    chosen[v] = alternative_of(layouts);
+    for (int i = 0; i < layouts->node->n_inputs; i++)
+      if (is_read(layouts->node->inputs[i])) needed[layouts->node->inputs[i]->id] |= 1U << wants(layouts, chosen[v], i);
+  }
+  for (int v = 0; v < problem->n_values; v++)
+    chosen[problem->n_nodes + v] = value_alternative(&problem->values[v], needed[problem->values[v].value->id]);
+  return chosen;
+}
+
+void layout_apply(const LayoutProblem *problem, const int *chosen) {
+  for (int v = 0; v < problem->n_nodes; v++)
+    lay_out(problem->graph, problem->nodes[v].node, problem->nodes[v].reads[chosen[v]] != LAYOUT_ROW_MAJOR);
+}
