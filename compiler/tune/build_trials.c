@@ -26,7 +26,7 @@ void build_trials(const Tuning *tuning, const Options *options, const TrialCase 
   Job *jobs = ARENA_ARRAY(arena, Job, count);
   Process *processes = ARENA_ARRAY(arena, Process, count);
   for (int i = 0; i < count; i++) {
-    trials[i]->module = arena_format(arena, "%s/%d_%d.so", tuning->folder, tuning->tasks.number, i);
+    trials[i]->module = arena_format(arena, "%s/%d_%d.so", tuning->folder, tuning->tasks.number, trials[i]->number);
     jobs[i] = (Job){tuning, options, trial_case, trials[i]};
     processes[i] = (Process){.body = build, .argument = &jobs[i], .folder = "."};
   }

@@ -9,6 +9,9 @@
 /* Of the best time: what should take longer is not tried. */
 static const double HOPELESS = 1.5;
 
+/* Of the first one's predicted time: another algorithm may be that much better than its prediction, but no more. */
+static const double WORTH_A_TRY = 3;
+
 /* A candidate that differs from another in n knobs learns half as much from it as one that differs in n - 1. */
 static const double LIKENESS = 0.5;
 
@@ -45,7 +48,7 @@ Trials trials_new(Arena *arena, const ConvCandidates *candidates, const Schedule
   Trials trials = {.count = candidates->count, .list = ARENA_ARRAY(arena, Trial, candidates->count)};
   for (int i = 0; i < trials.count; i++) {
     const ConvCandidate *candidate = &candidates->list[i];
-    trials.list[i] = (Trial){.candidate = candidate, .form = convolution_form(arena, candidate)};
+    trials.list[i] = (Trial){.number = i, .candidate = candidate, .form = convolution_form(arena, candidate)};
   }
   for (int i = 0; i < records->count; i++)
     if (state_of(records->list[i].status) != TRIAL_OPEN && record_is_of(&records->list[i], key))
@@ -96,9 +99,10 @@ Trial *trials_best(const Trials *trials) {
 }
 
 static bool is_first_of_algorithm(const Trials *trials, int i) {
+  const Trial *list = trials->list;
   for (int other = 0; other < i; other++)
-    if (trials->list[other].candidate->algorithm == trials->list[i].candidate->algorithm) return false;
-  return true;
+    if (list[other].candidate->algorithm == list[i].candidate->algorithm) return false;
+  return list[i].candidate->seconds <= WORTH_A_TRY * list[0].candidate->seconds;
 }
 
 /* The lower, the sooner: those that must be tried stand below 0. */

@@ -19,6 +19,7 @@ typedef enum TrialState {
 } TrialState;
 
 typedef struct Trial {
+  int number; /* place in the list */
   const ConvCandidate *candidate;
   const char *form;
   TrialState state;
@@ -37,8 +38,8 @@ Trials trials_new(Arena *arena, const ConvCandidates *candidates, const Schedule
 /* The name of a record's status for the state; NULL: none. */
 const char *trial_status(TrialState state);
 
-/* Up to `most` open ones to be tried next: the first of all, the first of each other algorithm, then those that should
- * be fastest. Without `all`, none that should take half as long again as the best. How many. */
+/* Up to `most` open ones to be tried next: the first of all, the first of each other algorithm that may be as good,
+ * then those that should be fastest. Without `all`, none that should take half as long again as the best. How many. */
 int trials_next(Arena *arena, const Trials *trials, int most, bool all, Trial **next);
 
 /* The fastest; NULL if none is known to be good. */

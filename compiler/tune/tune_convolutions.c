@@ -148,9 +148,13 @@ static int round_size(const Contest *contest) {
   return size < left ? size : left;
 }
 
-static void remove_module(Trial *trial) {
-  if (trial->module) unlink(trial->module);
-  trial->module = NULL;
+static void remove_modules(Contest *contest, const Trial *but, const Trial *and_but) {
+  for (int i = 0; i < contest->trials.count; i++) {
+    Trial *trial = &contest->trials.list[i];
+    if (!trial->module || trial == but || trial == and_but) continue;
+    unlink(trial->module);
+    trial->module = NULL;
+  }
 }
 
 static void run_rounds(Contest *contest) {
@@ -168,8 +172,8 @@ static void run_rounds(Contest *contest) {
       else
         round[i]->state = TRIAL_LOST;
       tell(contest, round[i]);
-      remove_module(round[i]);
     }
+    remove_modules(contest, contest->trials.list, trials_best(&contest->trials)); /* the finalists, so far */
   }
 }
 
@@ -179,14 +183,15 @@ static void run_rounds(Contest *contest) {
  * median. */
 static void measure_again(Contest *contest, Trial *a, Trial *b) {
   enum { TURNS = 2 };
-  Trial *both[2] = {a, b};
-  build(contest, both, 2);
+  Trial *both[2] = {a, b}, *unbuilt[2];
+  int n_unbuilt = 0;
+  for (int i = 0; i < 2; i++)
+    if (!both[i]->module) unbuilt[n_unbuilt++] = both[i];
+  build(contest, unbuilt, n_unbuilt);
   for (int turn = 0; a->module && b->module && turn < 2 * TURNS; turn++) {
     Measurement measured = measure(contest->arena, contest, both[turn % 2], false, 0);
     if (measured.status == MEASURE_OK) both[turn % 2]->median_us = fmin(both[turn % 2]->median_us, measured.median_us);
   }
-  remove_module(a);
-  remove_module(b);
 }
 
 /* What would be taken without measuring stays, unless another is clearly faster. NULL if none is known to be good. */
@@ -244,6 +249,7 @@ static void tune_workload(ConvolutionTuner *tuner, const Workload *workload) {
   begin(&contest);
   run_rounds(&contest);
   finish(&contest);
+  remove_modules(&contest, NULL, NULL);
   arena_free(contest.arena);
 }
 

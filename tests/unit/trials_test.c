@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: MIT */
+/* Which schedules are tried next: the first of each algorithm, then those that should be fastest, by what is known of
+ * those like them; what failed is not chosen. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "arena_fixture.h"
+#include "tune/trials.h"
+
+static const char *const knobs[] = {"a", "b", NULL};
+static const ConvAlgorithm quick = {.name = "quick", .knobs = knobs}, slow = {.name = "slow", .knobs = knobs};
+
+/* Predicted: 1, 1.11, 1.22, ... us of quick schedules whose knobs are (i % 3, i / 3); the last is slow, of 2.9 us. */
+enum { COUNT = 10 };
+
+static Trials some_trials(void) {
+  static ConvCandidate list[COUNT];
+  for (int i = 0; i < COUNT; i++)
+    list[i] = (ConvCandidate){.algorithm = &quick, .knobs = {{i % 3, i / 3}}, .seconds = 1e-6 * (1 + 0.11 * i)};
+  list[COUNT - 1].algorithm = &slow;
+  list[COUNT - 1].seconds = 2.9e-6;
+  ConvCandidates candidates = {.arena = arena, .count = COUNT, .list = list};
+  return trials_new(arena, &candidates, &(ScheduleRecords){0}, &(RecordKey){0});
+}
+
+static void end_trial(Trials *trials, int number, TrialState state, double median_us) {
+  trials->list[number].state = state;
+  trials->list[number].median_us = median_us;
+  trials->tried++;
+}
+
+static void assert_next(const Trials *trials, bool all, int count, const int *expected) {
+  Trial *next[COUNT];
+  assert_int_equal(trials_next(arena, trials, count, all, next), count);
+  for (int i = 0; i < count; i++) assert_int_equal(next[i]->number, expected[i]);
+}
+
+static void the_first_of_each_algorithm_comes_first(void **state) {
+  (void)state;
+  Trials trials = some_trials();
+  assert_next(&trials, false, 4, (int[]){0, COUNT - 1, 1, 2});
+  ((ConvCandidate *)(uintptr_t)trials.list[COUNT - 1].candidate)->seconds =
+      3.1e-6; /* three times as slow: it waits its turn */
+  assert_next(&trials, false, 4, (int[]){0, 1, 2, 3});
+}
+
+static void what_is_slower_than_predicted_moves_those_like_it(void **state) {
+  (void)state;
+  Trials trials = some_trials();
+  end_trial(&trials, 0, TRIAL_OK, 1.3); /* knobs (0, 0): others of a = 0, and of b = 0, are suspected */
+  end_trial(&trials, COUNT - 1, TRIAL_OK, 2.9);
+  end_trial(&trials, 4, TRIAL_OK, 1.3); /* (1, 1), predicted 1.44: quicker */
+  assert_next(&trials, false, 1, (int[]){1});
+  end_trial(&trials, 1, TRIAL_OK, 3); /* (1, 0), next to (2, 0): not to (0, 1), which was predicted to take longer */
+  assert_next(&trials, false, 1, (int[]){3});
+}
+
+static void the_hopeless_are_left_out_unless_all_are_wanted(void **state) {
+  (void)state;
+  Trials trials = some_trials();
+  Trial *next[COUNT];
+  end_trial(&trials, 0, TRIAL_OK, 1);
+  assert_int_equal(trials_next(arena, &trials, COUNT, false, next), 5); /* to 1.44 us, and the slow one */
+  assert_int_equal(trials_next(arena, &trials, COUNT, true, next), COUNT - 1);
+}
+
+static void what_failed_is_neither_tried_again_nor_chosen(void **state) {
+  (void)state;
+  Trials trials = some_trials();
+  static const TrialState failures[] = {TRIAL_CRASHED, TRIAL_HUNG, TRIAL_WRONG, TRIAL_LOST};
+  for (int i = 0; i < 4; i++) end_trial(&trials, i, failures[i], 0);
+  assert_null(trials_best(&trials));
+  end_trial(&trials, 7, TRIAL_OK, 5);
+  end_trial(&trials, 5, TRIAL_OK, 4);
+  assert_ptr_equal(trials_best(&trials), &trials.list[5]);
+  Trial *next[COUNT];
+  assert_int_equal(trials_next(arena, &trials, COUNT, true, next), COUNT - 6);
+  for (int i = 0; i < COUNT - 6; i++) assert_int_equal(next[i]->state, TRIAL_OPEN);
+}
+
+static void records_of_the_key_are_known(void **state) {
+  (void)state;
+  Trials fresh = some_trials();
+  RecordKey key = {.family = "conv", .workload = "w", .target = "t", .kernels = "k"}, other = key;
+  other.workload = "v";
+  ScheduleRecord list[] = {{.key = key, .schedule = fresh.list[2].form, .status = "ok", .median_us = 7},
+                           {.key = key, .schedule = fresh.list[3].form, .status = "crashed"},
+                           {.key = key, .schedule = fresh.list[2].form, .median_us = 6},
+                           {.key = other, .schedule = fresh.list[4].form, .status = "ok", .median_us = 1}};
+  ConvCandidate candidates[COUNT];
+  for (int i = 0; i < COUNT; i++) candidates[i] = *fresh.list[i].candidate;
+  Trials trials = trials_new(arena, &(ConvCandidates){.count = COUNT, .list = candidates},
+                             &(ScheduleRecords){.count = 4, .list = list}, &key);
+  assert_int_equal(trials.tried, 2);
+  assert_ptr_equal(trials_best(&trials), &trials.list[2]);
+  assert_true(trials.list[2].median_us == 7 && trials.list[3].state == TRIAL_CRASHED);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(the_first_of_each_algorithm_comes_first),
+      cmocka_unit_test(what_is_slower_than_predicted_moves_those_like_it),
+      cmocka_unit_test(the_hopeless_are_left_out_unless_all_are_wanted),
+      cmocka_unit_test(what_failed_is_neither_tried_again_nor_chosen),
+      cmocka_unit_test(records_of_the_key_are_known),
+  };
+  return cmocka_run_group_tests(tests, setup, teardown);
+}
