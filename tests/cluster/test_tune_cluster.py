@@ -69,12 +69,15 @@ def test_shards_are_disjoint_and_together_all_workloads(rnncc, tuned, tmp_path):
     assert sum(map(len, parts)) == 4 and set.union(*parts) == workloads(whole)
 
 
-def test_records_joined_are_a_database_to_compile_with(rnncc, tuned, tmp_path):
+def test_records_merged_are_a_database_to_compile_with(rnncc, tuned, tmp_path):
     model, shards = tuned
-    joined = tmp_path / "joined.jsonl"
-    joined.write_text("".join(shard.read_text() for shard in shards))
-    done = rnncc(model, "-o", tmp_path / "m.so", "--threads=1", f"--schedules={joined}")
-    assert (done.returncode, done.stderr) == (0, "") and (tmp_path / "m.so").exists()
+    merged = tmp_path / "merged.jsonl"
+    done = rnncc("schedules", "merge", *shards, "-o", merged)
+    assert done.returncode == 0 and len(workloads(merged)) == 4, done.stderr
+    compiled = rnncc(model, "-o", tmp_path / "m.so", "--threads=1", f"--schedules={merged}")
+    assert (compiled.returncode, compiled.stderr) == (0, "") and (tmp_path / "m.so").exists()
+    told = rnncc("inspect", "--explain=conv", model, "--threads=1", f"--schedules={merged}")
+    assert told.stdout.count(": measured, ") == 4, told.stdout
 
 
 def test_nothing_of_the_cluster_is_left(tuned):
