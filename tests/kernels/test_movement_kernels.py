@@ -9,7 +9,7 @@ from graphs.movement_models import REDUCTIONS
 from graphs.op_models import CASES as OP_CASES
 from support.emitted import TARGETS, assert_same, run_module
 from support.merge import merged
-from support.model_builder import Model
+from support.model_builder import Model, random_array
 from support.module import Module, ModuleError
 
 CASES = OP_CASES | MOVEMENT_CASES
@@ -65,6 +65,18 @@ def test_max_pool_propagates_nan_wherever_it_stands(compile, tmp_path):
     x[0, 0, 3, 11] = numpy.nan
     y = next(iter(run_module(compile(model.write(tmp_path)), {"x": x}).values()))
     assert numpy.isnan(y[0, 0, 2:4, 9:12]).all() and numpy.isnan(y).sum() == 6
+
+
+@pytest.mark.parametrize("dtype", ["f32", "f64", "i16", "u8"])
+def test_matrices_larger_than_a_tile_are_turned(run_on_target, tmp_path, dtype):
+    """Of whole tiles and of 1 to 3 rows and columns beyond; alone and as the last axes of others."""
+    rng, model = numpy.random.default_rng(11), Model()
+    feeds = {}
+    for shape in ((64, 32), (33, 35), (70, 45), (3, 2, 38), (2, 37, 66)):
+        x = model.input(f"x{len(feeds)}", dtype, shape)
+        feeds[x] = random_array(rng, dtype, shape, -100, 100)
+        model.output(model.node("Transpose", [x], perm=[*range(len(shape) - 2), len(shape) - 1, len(shape) - 2]))
+    assert_same(run_on_target(model.write(tmp_path), feeds, model.outputs), model.onnx_run(feeds))
 
 
 def channels_last():
