@@ -18,7 +18,7 @@ static const char help_text[] =
     "usage: rnncc [compile] MODEL.onnx|MODEL.json [-o MODULE.so] [options]\n"
     "       rnncc inspect MODEL [--memory[=SVG] | --explain=rnn|conv|layout]\n"
     "       rnncc tune MODEL [-o RECORDS.jsonl] [--budget=S]\n"
-    "       rnncc schedules merge|check|show RECORDS.jsonl... [-o RECORDS.jsonl] [--workload=TEXT]\n"
+    "       rnncc schedules merge|renew|check|show RECORDS.jsonl... [-o RECORDS.jsonl] [--workload=TEXT]\n"
     "       rnncc targets [--calibrate [-o FILE] [--budget=S]]\n"
     "\n"
     "compile (the plain form)         example: rnncc digits_rnn.json -o digits_rnn.so --target=x86-64-v3\n"
@@ -76,6 +76,9 @@ static const char help_text[] =
     "      --shard=K/N         the K-th of N machines that share the work, from 1; their records are then joined\n"
     "schedules                        example: rnncc schedules merge shard1.jsonl shard2.jsonl -o machine.jsonl\n"
     "      merge               writes the best record of each work on each machine to -o, without trials\n"
+    "      renew               the same, of records that are taken for those of this rnncc's kernels: after a change "
+    "of the\n"
+    "                          kernels that leaves their speed as it was\n"
     "      check               names each line that is no record, and counts those of other versions of the kernels\n"
     "      show                prints the records as a table\n"
     "      --workload=TEXT     show: those whose workload has TEXT in it\n"
@@ -436,15 +439,15 @@ static bool take_verb(Options *options, const char *word) {
 /* What `schedules` is to do, and with which files. */
 static void take_schedule_words(Options *options, char **words, int count) {
   static const char *const verbs[] = {
-      [SCHEDULES_MERGE] = "merge", [SCHEDULES_CHECK] = "check", [SCHEDULES_SHOW] = "show"};
+      [SCHEDULES_MERGE] = "merge", [SCHEDULES_RENEW] = "renew", [SCHEDULES_CHECK] = "check", [SCHEDULES_SHOW] = "show"};
   int verb = count > 0 ? choose(words[0], verbs, sizeof verbs / sizeof *verbs) : -1;
-  if (verb < 0) usage_error("schedules: merge, check or show is due%s", "");
+  if (verb < 0) usage_error("schedules: merge, renew, check or show is due%s", "");
   if (count < 2) usage_error("schedules %s: no file given", words[0]);
   options->schedule_verb = (ScheduleVerb)verb;
   options->files = (FileList){words + 1, count - 1};
-  bool merges = verb == SCHEDULES_MERGE;
-  if (merges && !options->output) usage_error("schedules merge: -o says where to%s", "");
-  if (!merges && options->output) usage_error("schedules: -o %s goes with merge", options->output);
+  bool writes = verb == SCHEDULES_MERGE || verb == SCHEDULES_RENEW;
+  if (writes && !options->output) usage_error("schedules %s: -o says where to", words[0]);
+  if (!writes && options->output) usage_error("schedules: -o %s goes with merge and renew", options->output);
   if (verb != SCHEDULES_SHOW && options->workload) usage_error("--workload=%s goes with show", options->workload);
 }
 

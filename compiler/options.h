@@ -12,7 +12,7 @@
 
 typedef enum Verb { VERB_COMPILE, VERB_INSPECT, VERB_TUNE, VERB_SCHEDULES, VERB_TARGETS } Verb;
 
-typedef enum ScheduleVerb { SCHEDULES_MERGE, SCHEDULES_CHECK, SCHEDULES_SHOW } ScheduleVerb;
+typedef enum ScheduleVerb { SCHEDULES_MERGE, SCHEDULES_RENEW, SCHEDULES_CHECK, SCHEDULES_SHOW } ScheduleVerb;
 
 typedef enum EmitKind { EMIT_SO, EMIT_C, EMIT_H, EMIT_GRAPH, EMIT_DOT } EmitKind;
 

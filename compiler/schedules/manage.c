@@ -55,19 +55,25 @@ typedef struct Versions {
   const char *of[FAMILIES][MOST_TARGETS];
 } Versions;
 
-static bool is_current(Versions *versions, const RecordKey *key) {
+/* NULL: of a family or target that is not known. */
+static const char *current_version(Versions *versions, const RecordKey *key) {
   const struct FamilyRow *family = family_of(key);
   int target = target_of(key);
-  if (!family || target < 0) return false;
+  if (!family || target < 0) return NULL;
   const char **version = &versions->of[family - families][target];
   if (!*version) *version = family->kernels(versions->arena, target_at(target));
-  return !strcmp(*version, key->kernels);
+  return *version;
+}
+
+static bool is_current(Versions *versions, const RecordKey *key) {
+  const char *version = current_version(versions, key);
+  return version && !strcmp(version, key->kernels);
 }
 
 /* ---- order ---- */
 
 typedef struct Entry {
-  const ScheduleRecord *record;
+  ScheduleRecord *record;
   bool current;
   int order; /* of reading */
 } Entry;
@@ -97,10 +103,15 @@ static int by_work(const void *a, const void *b) {
   return by ? by : x->order - y->order;
 }
 
-static Entries sorted(Arena *arena, FileList files) {
-  ScheduleRecords *records = ARENA_NEW(arena, ScheduleRecords);
+static Versions *new_versions(Arena *arena) {
   Versions *versions = ARENA_NEW(arena, Versions);
   versions->arena = arena;
+  return versions;
+}
+
+static Entries sorted(Arena *arena, FileList files) {
+  ScheduleRecords *records = ARENA_NEW(arena, ScheduleRecords);
+  Versions *versions = new_versions(arena);
   for (int i = 0; i < files.count; i++) records_read_more(arena, records, files.paths[i]);
   Entries all = {.count = records->count, .list = ARENA_ARRAY(arena, Entry, records->count)};
   for (int i = 0; i < all.count; i++)
@@ -111,12 +122,11 @@ static Entries sorted(Arena *arena, FileList files) {
 
 /* ---- merge ---- */
 
-void schedules_merge(Arena *arena, FileList files, const char *output) {
-  Entries all = sorted(arena, files);
+static void write_merged(Arena *arena, const Entries *all, const char *output) {
   Text text = text_new(arena);
   const ScheduleRecord *best = NULL;
-  for (int i = 0; i < all.count; i++) {
-    const ScheduleRecord *record = all.list[i].record;
+  for (int i = 0; i < all->count; i++) {
+    const ScheduleRecord *record = all->list[i].record;
     if (best && !same_work(&best->key, &record->key)) {
       text_add(&text, "%s\n", record_text(arena, best));
       best = NULL;
@@ -125,6 +135,22 @@ void schedules_merge(Arena *arena, FileList files, const char *output) {
   }
   if (best) text_add(&text, "%s\n", record_text(arena, best));
   file_write(arena, output, text.data, text.length);
+}
+
+void schedules_merge(Arena *arena, FileList files, const char *output) {
+  Entries all = sorted(arena, files);
+  write_merged(arena, &all, output);
+}
+
+void schedules_renew(Arena *arena, FileList files, const char *output) {
+  Entries all = sorted(arena, files);
+  Versions *versions = new_versions(arena);
+  for (int i = 0; i < all.count; i++) {
+    RecordKey *key = &all.list[i].record->key;
+    const char *version = current_version(versions, key);
+    if (version) key->kernels = version;
+  }
+  write_merged(arena, &all, output);
 }
 
 /* ---- check ---- */
@@ -159,8 +185,7 @@ static void check_line(void *argument, int line, const ScheduleRecord *record, c
 }
 
 void schedules_check(Arena *arena, FileList files) {
-  Versions *versions = ARENA_NEW(arena, Versions);
-  versions->arena = arena;
+  Versions *versions = new_versions(arena);
   for (int i = 0; i < files.count; i++) {
     Check check = {.arena = arena, .path = files.paths[i], .versions = versions};
     records_each_line(arena, files.paths[i], check_line, &check);

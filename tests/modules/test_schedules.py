@@ -83,6 +83,22 @@ def test_trials_and_older_kernels_are_merged_away(rnncc, recorded, tmp_path):
     assert merged(rnncc, write(tmp_path / "b.jsonl", [trial]), into=tmp_path / "m.jsonl") == []
 
 
+def test_renewed_records_are_of_these_kernels_and_else_as_they_were(rnncc, recorded, tmp_path):
+    _, records = recorded
+    best = merged(rnncc, records(1), into=tmp_path / "m.jsonl")
+    old = write(tmp_path / "old.jsonl", [record | {"kernels": "0" * 16} for record in best])
+    done = rnncc("schedules", "renew", old, "-o", old)
+    assert (done.returncode, done.stderr) == (0, "") and lines_of(old) == best
+
+
+def test_what_comes_with_rnncc_is_whole_merged_and_of_these_kernels(rnncc, root, tmp_path):
+    for path in (root / "schedules").glob("*.jsonl"):
+        done = rnncc("schedules", "check", path)
+        assert done.returncode == 0 and "; 0 of them of other versions" in done.stdout, done.stdout + done.stderr
+        assert merged(rnncc, path, into=tmp_path / "m.jsonl") == lines_of(path)
+        assert {record["target"] for record in lines_of(path)} == {path.stem}
+
+
 def test_a_file_as_it_was_written_is_checked_without_an_error(rnncc, recorded, tmp_path):
     _, records = recorded
     path = records(1)
@@ -137,7 +153,8 @@ def test_records_are_shown_with_time_work_and_schedule(rnncc, recorded, tmp_path
 
 
 @pytest.mark.parametrize("words, said", [
-    ([], "merge, check or show"), (["mix", "a"], "merge, check or show"), (["check"], "no file"), (["merge", "a"], "-o"),
+    ([], "merge, renew, check or show"), (["mix", "a"], "merge, renew, check or show"), (["check"], "no file"), (["merge", "a"], "-o"), (["renew", "a"], "-o"),
+   
     (["show", "a", "-o", "b"], "-o b"), (["check", "a", "--workload=x"], "--workload"), (["check", "absent"], "absent"),
 ])
 def test_usage_errors_are_told(rnncc, tmp_path, words, said):
