@@ -1,23 +1,28 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Convolution of plain tensors, whose extents may be known only at run time. Where the window is padded or strides
- * over columns, conv_pad first makes a copy of the input in which conv_plain finds its columns side by side.
+ * over columns, conv_pad first makes a copy of the input in which conv_plain finds its columns side by side. Short rows
+ * are taken as one line, so that vectors of outputs go on over their ends.
  */
 #include "convolution/convolution.h"
-#include "convolution/plain_cost.h"
 
-#include "machine.h"
+#include <limits.h>
+
+#include "convolution/plain_cost.h"
 
 typedef struct PlainSchedule {
   ConvSchedule base;
   ConvAxis d, h, w; /* a volume under a window of one point without padding or stride is one row */
   int k_block, w_vectors;
+  bool flat;                          /* a plane is one line of outputs */
+  int tiles;                          /* of a chunk; 0: all */
   bool direct;                        /* conv_plain reads the input itself */
-  const Dim *planes, *rows, *columns; /* padded: planes, rows of a plane, and columns of each phase of a row */
+  const Dim *planes, *rows, *columns; /* padded: planes; rows and columns of a phase of a plane */
 } PlainSchedule;
 
-enum { KNOB_K, KNOB_W };
-static const char *const knob_names[] = {[KNOB_K] = "k", [KNOB_W] = "w", NULL};
+enum { KNOB_K, KNOB_W, KNOB_FLAT, KNOB_TILES };
+static const char *const knob_names[] = {
+    [KNOB_K] = "k", [KNOB_W] = "w", [KNOB_FLAT] = "flat", [KNOB_TILES] = "tiles", NULL};
 enum { MOST_K_BLOCK = 8, MOST_W_VECTORS = 4 }; /* of the template */
 
 static const PlainSchedule *schedule_of(const Node *node) { return (const PlainSchedule *)node->schedule; }
@@ -40,17 +45,6 @@ static void flatten_pointwise(DimTable *dims, PlainSchedule *schedule) {
 
 static int least(int a, int b) { return a < b ? a : b; }
 
-/* Output columns that the vectors of a row's tiles cover, those past its end included. */
-static int64_t covered(int64_t columns, int64_t tile) { return (columns + tile - 1) / tile * tile; }
-
-/* As many vectors of columns as waste none, up to three. */
-static int vectors_of(const Target *target, int64_t columns) {
-  int chosen = 1;
-  for (int vectors = 2; vectors <= 3; vectors++)
-    if (covered(columns, vectors * target->lanes) <= covered(columns, chosen * target->lanes)) chosen = vectors;
-  return chosen;
-}
-
 /* As many channels as the registers hold besides the inputs and a weight, cut so that the blocks of a group are alike.
  */
 static int k_block_of(const Target *target, const Convolution *conv, int w_vectors) {
@@ -59,97 +53,159 @@ static int k_block_of(const Target *target, const Convolution *conv, int w_vecto
   return (int)((conv->kernels + blocks - 1) / blocks);
 }
 
-/* A phase of a padded row has every column that a tile may load, past the end of the output's row too. */
+/* Places of rows or columns, modulo the stride, that windows read: 0 to this, less one. */
+static int64_t phases_of(const ConvAxis *axis) {
+  int64_t last = 0;
+  for (int64_t r = 0; r < axis->kernel && r < axis->stride; r++) {
+    int64_t place = r * axis->dilation % axis->stride;
+    if (place > last) last = place;
+  }
+  return last + 1;
+}
+
+/* Rows or columns of a phase, that `outputs` of them read. */
+static const Dim *phase_length(DimTable *dims, const ConvAxis *axis, const Dim *outputs) {
+  return dim_add(dims, outputs, dim_const(dims, (axis->kernel - 1) * axis->dilation / axis->stride));
+}
+
+static const Dim *round_up(DimTable *dims, const Dim *dim, int64_t to) {
+  return dim_mul(dims, dim_div(dims, dim_add(dims, dim, dim_const(dims, to - 1)), dim_const(dims, to)),
+                 dim_const(dims, to));
+}
+
+static int64_t tile_columns(const Graph *graph, const PlainSchedule *schedule) {
+  return (int64_t)schedule->w_vectors * graph->target->lanes;
+}
+
+/* A phase of a padded row has every column that a tile may load, past the end of the output's row too. Past a plane's
+ * end comes another, or the scratch's slack. */
 static void size_padded_volume(Graph *graph, PlainSchedule *schedule) {
   DimTable *dims = graph->dims;
   const ConvAxis *d = &schedule->d, *h = &schedule->h, *w = &schedule->w;
-  int64_t tile = (int64_t)schedule->w_vectors * graph->target->lanes;
+  const Dim *covered = schedule->flat ? w->out : round_up(dims, w->out, tile_columns(graph, schedule));
   schedule->planes = dim_add(dims, d->in, dim_add(dims, d->pad_begin, d->pad_end));
-  schedule->rows = dim_add(dims, h->in, dim_add(dims, h->pad_begin, h->pad_end));
-  const Dim *tiles = dim_div(dims, dim_add(dims, w->out, dim_const(dims, tile - 1)), dim_const(dims, tile));
-  schedule->columns = dim_add(dims, dim_mul(dims, tiles, dim_const(dims, tile)),
-                              dim_const(dims, (w->kernel - 1) * w->dilation / w->stride));
+  schedule->rows = phase_length(dims, h, h->out);
+  schedule->columns = phase_length(dims, w, covered);
 }
 
-static PlainSchedule *new_schedule(Graph *graph, const Convolution *conv) {
+static bool reads_dense(const PlainSchedule *schedule) {
+  return schedule->w.stride == 1 && unpadded(&schedule->d) && unpadded(&schedule->h) && unpadded(&schedule->w);
+}
+
+static PlainSchedule *new_schedule(Graph *graph, const Convolution *conv, const ConvKnobs *knobs) {
   PlainSchedule *schedule = ARENA_NEW(graph->arena, PlainSchedule);
   schedule->base.conv = *conv;
   schedule->d = conv->d;
   schedule->h = conv->h;
   schedule->w = conv->w;
   flatten_pointwise(graph->dims, schedule);
-  return schedule;
-}
-
-static PlainSchedule *schedule_with(Graph *graph, const Convolution *conv, const ConvKnobs *knobs) {
-  PlainSchedule *schedule = new_schedule(graph, conv);
   schedule->k_block = knobs->value[KNOB_K];
   schedule->w_vectors = knobs->value[KNOB_W];
-  schedule->direct =
-      schedule->w.stride == 1 && unpadded(&schedule->d) && unpadded(&schedule->h) && unpadded(&schedule->w);
+  schedule->flat = knobs->value[KNOB_FLAT] != 0;
+  schedule->tiles = knobs->value[KNOB_TILES];
+  schedule->direct = reads_dense(schedule);
   size_padded_volume(graph, schedule);
   return schedule;
 }
 
-/* At the dims' optimum. */
-static double seconds_of(const Graph *graph, const PlainSchedule *schedule) {
+/* ---- choice ---- */
+
+/* In numbers, at the dims' optimum. */
+static PlainLayer layer_of(const Graph *graph, const PlainSchedule *schedule) {
   const Convolution *conv = &schedule->base.conv;
-  int64_t images = dim_optimum(conv->x->shape[0]);
-  PlainLayer layer = {.images = images > 0 ? images : 1,
+  int64_t images = dim_optimum(conv->x->shape[0]), out_d = dim_optimum(schedule->d.out);
+  int64_t out_h = dim_optimum(schedule->h.out), out_w = dim_optimum(schedule->w.out);
+  int64_t row = dim_optimum(schedule->direct ? schedule->w.in : schedule->columns);
+  int64_t padded_rows = dim_optimum(schedule->planes) * dim_optimum(schedule->rows) * phases_of(&schedule->h);
+  int64_t in_plane = dim_optimum(schedule->d.in) * dim_optimum(schedule->h.in) * dim_optimum(schedule->w.in);
+  return (PlainLayer){.images = images > 0 ? images : 1,
                       .groups = conv->groups,
                       .channels = conv->channels,
                       .kernels = conv->kernels,
                       .window = schedule->d.kernel * schedule->h.kernel * schedule->w.kernel,
-                      .in_plane =
-                          dim_optimum(schedule->d.in) * dim_optimum(schedule->h.in) * dim_optimum(schedule->w.in),
-                      .out_rows = dim_optimum(schedule->d.out) * dim_optimum(schedule->h.out),
-                      .out_w = dim_optimum(schedule->w.out),
+                      .in_plane = in_plane,
+                      .lines = schedule->flat ? out_d : out_d * out_h,
+                      .length = schedule->flat ? (out_h - 1) * row + out_w : out_w,
+                      .padded_rows = schedule->direct ? 0 : padded_rows,
+                      .padded_plane = schedule->direct ? 0 : padded_rows * phases_of(&schedule->w) * row,
+                      .tile = tile_columns(graph, schedule),
+                      .chunk = schedule->tiles,
                       .k_block = schedule->k_block,
                       .w_vectors = schedule->w_vectors,
+                      .flat = schedule->flat,
                       .residual = conv->residual != NULL};
-  int64_t row = dim_optimum(schedule->columns) * schedule->w.stride;
-  if (!schedule->direct) layer.padded_plane = dim_optimum(schedule->planes) * dim_optimum(schedule->rows) * row;
+}
+
+static double seconds_of(const Graph *graph, const PlainSchedule *schedule) {
+  PlainLayer layer = layer_of(graph, schedule);
   return plain_seconds(graph->target, graph->machine, &layer);
 }
 
-/* The other numbers of vectors after the one that wastes least. */
+/* Rows of one plane, as far apart in the input as their outputs' windows. */
+static bool can_be_flat(Graph *graph, const Convolution *conv) {
+  PlainSchedule *schedule = new_schedule(graph, conv, &(ConvKnobs){{1, 1}});
+  bool one_row = dim_is_const(schedule->h.out) && dim_value(schedule->h.out) == 1;
+  return !one_row && (!schedule->direct || schedule->h.stride == 1);
+}
+
 static void list(Graph *graph, const Node *node, const Convolution *conv, ConvCandidates *candidates) {
   (void)node;
-  int best = vectors_of(graph->target, dim_optimum(new_schedule(graph, conv)->w.out));
-  for (int i = 0; i < 3; i++) {
-    int vectors = i == 0 ? best : i < best ? i : i + 1;
-    ConvKnobs knobs = {{k_block_of(graph->target, conv, vectors), vectors}};
-    candidates_add(candidates, &knobs, seconds_of(graph, schedule_with(graph, conv, &knobs)), i == 0);
+  int most_flat = can_be_flat(graph, conv) ? 1 : 0;
+  for (int vectors = 3; vectors >= 1; vectors--) {
+    for (int flat = 0; flat <= most_flat; flat++) {
+      ConvKnobs knobs = {{k_block_of(graph->target, conv, vectors), vectors, flat}};
+      PlainSchedule *schedule = new_schedule(graph, conv, &knobs);
+      PlainLayer layer = layer_of(graph, schedule);
+      schedule->tiles = knobs.value[KNOB_TILES] = plain_chunk(graph->machine, &layer);
+      candidates_add(candidates, &knobs, seconds_of(graph, schedule), true);
+    }
   }
 }
 
+static int within(int value, int from, int64_t to) { return value < from ? from : value > to ? (int)to : value; }
+
 static void fit(Graph *graph, const Node *node, const Convolution *conv, ConvKnobs *knobs) {
-  (void)graph, (void)node;
-  int most = (int)(conv->kernels < MOST_K_BLOCK ? conv->kernels : MOST_K_BLOCK);
-  knobs->value[KNOB_K] = knobs->value[KNOB_K] < 1 ? 1 : least(knobs->value[KNOB_K], most);
-  knobs->value[KNOB_W] = knobs->value[KNOB_W] < 1 ? 1 : least(knobs->value[KNOB_W], MOST_W_VECTORS);
+  (void)node;
+  knobs->value[KNOB_K] = within(knobs->value[KNOB_K], 1, conv->kernels < MOST_K_BLOCK ? conv->kernels : MOST_K_BLOCK);
+  knobs->value[KNOB_W] = within(knobs->value[KNOB_W], 1, MOST_W_VECTORS);
+  knobs->value[KNOB_FLAT] = within(knobs->value[KNOB_FLAT], 0, can_be_flat(graph, conv) ? 1 : 0);
+  knobs->value[KNOB_TILES] = within(knobs->value[KNOB_TILES], 0, INT_MAX);
+}
+
+/* What tells layers of the same schedule apart comes first. */
+static const char *text_of(Arena *arena, const PlainSchedule *schedule) {
+  const Convolution *conv = &schedule->base.conv;
+  Text text = text_new(arena);
+  text_add(&text, "plain_%lldx%llds%lldc%lldo%lldg%lld_k%dw%d", (long long)schedule->h.kernel,
+           (long long)schedule->w.kernel, (long long)schedule->w.stride, (long long)conv->channels,
+           (long long)conv->kernels, (long long)conv->groups, schedule->k_block, schedule->w_vectors);
+  if (schedule->flat) text_add(&text, "_flat");
+  if (schedule->tiles) text_add(&text, "_tiles%d", schedule->tiles);
+  if (!schedule->direct) text_add(&text, "_padded");
+  return text.data;
 }
 
 static ConvSchedule *make(Graph *graph, const Node *node, const Convolution *conv, const ConvKnobs *knobs) {
   (void)node;
-  PlainSchedule *schedule = schedule_with(graph, conv, knobs);
+  PlainSchedule *schedule = new_schedule(graph, conv, knobs);
   schedule->base.reads_residual_last = true;
   schedule->base.candidate.seconds = seconds_of(graph, schedule);
-  schedule->base.base.text = arena_format(
-      graph->arena, "plain_%lldx%llds%lldc%lldo%lldg%lld_k%dw%d%s", (long long)schedule->h.kernel,
-      (long long)schedule->w.kernel, (long long)schedule->w.stride, (long long)conv->channels, (long long)conv->kernels,
-      (long long)conv->groups, schedule->k_block, schedule->w_vectors, schedule->direct ? "" : "_padded");
+  schedule->base.base.text = text_of(graph->arena, schedule);
   return &schedule->base;
 }
+
+/* ---- memory and calls ---- */
 
 static void scratch(Graph *graph, Node *node) {
   const PlainSchedule *schedule = schedule_of(node);
   if (schedule->direct) return;
   DimTable *dims = graph->dims;
-  const Dim *bytes = dim_mul(dims, schedule->columns, dim_const(dims, schedule->w.stride * (int64_t)sizeof(float)));
-  bytes = dim_mul(dims, dim_mul(dims, bytes, dim_mul(dims, schedule->planes, schedule->rows)),
-                  value_count_dim(graph, node->inputs[0], 0, 2));
-  graph_scratch(graph, node, "padded input", bytes);
+  int64_t phases = phases_of(&schedule->h) * phases_of(&schedule->w), slack = tile_columns(graph, schedule);
+  const Dim *plane = dim_mul(dims, dim_const(dims, phases), dim_mul(dims, schedule->rows, schedule->columns));
+  const Dim *floats =
+      dim_mul(dims, value_count_dim(graph, node->inputs[0], 0, 2), dim_mul(dims, schedule->planes, plane));
+  floats = dim_add(dims, floats, dim_const(dims, slack));
+  graph_scratch(graph, node, "padded input", dim_mul(dims, floats, dim_const(dims, (int64_t)sizeof(float))));
 }
 
 /* The weights of each block of channels of a group, [K][C Q R S] -> [C Q R S][channel of the block]. */
@@ -180,7 +236,10 @@ static void emit_pad_call(Emitter *emitter, const Node *node) {
   const PlainSchedule *schedule = schedule_of(node);
   const Value *x = node->inputs[0];
   KernelSpec *spec = kernel_spec(emitter, "conv_pad");
+  kernel_knob(spec, "STRIDE_H", schedule->h.stride);
   kernel_knob(spec, "STRIDE_W", schedule->w.stride);
+  kernel_knob(spec, "PHASES_H", phases_of(&schedule->h));
+  kernel_knob(spec, "PHASES_W", phases_of(&schedule->w));
   KernelCall *call = kernel_call(emitter, node, spec);
   call_value(call, "x", x);
   call_argument(call, "out", "(float *)(void *)t%d", node->scratch->id);
@@ -199,21 +258,31 @@ static void emit_pad_call(Emitter *emitter, const Node *node) {
                 (double)dim_optimum(node->scratch->shape[0]));
 }
 
-/* Strides of the input that conv_plain reads: the dense one, or conv_pad's. */
+/* Strides of the input that conv_plain reads: the dense one, whose rows are as if sorted already, or conv_pad's. */
 static void emit_input_arguments(Emitter *emitter, KernelCall *call, const Node *node) {
   DimTable *dims = emitter_graph(emitter)->dims;
   const PlainSchedule *schedule = schedule_of(node);
-  const Dim *row =
-      schedule->direct ? schedule->w.in : dim_mul(dims, schedule->columns, dim_const(dims, schedule->w.stride));
-  if (schedule->direct)
+  const Dim *row, *plane, *planes, *phase_h, *phase_w;
+  if (schedule->direct) {
+    row = dim_mul(dims, schedule->w.in, dim_const(dims, schedule->h.stride));
+    phase_w = dim_const(dims, 0);
+    phase_h = schedule->w.in;
+    plane = dim_mul(dims, schedule->w.in, schedule->h.in);
+    planes = schedule->d.in;
     call_value(call, "x", node->inputs[0]);
-  else
+  } else {
+    row = schedule->columns;
+    phase_w = dim_mul(dims, schedule->rows, schedule->columns);
+    phase_h = dim_mul(dims, phase_w, dim_const(dims, phases_of(&schedule->w)));
+    plane = dim_mul(dims, phase_h, dim_const(dims, phases_of(&schedule->h)));
+    planes = schedule->planes;
     call_argument(call, "x", "(const float *)(const void *)t%d", node->scratch->id);
-  const Dim *plane = dim_mul(dims, row, schedule->direct ? schedule->h.in : schedule->rows);
-  call_dim(call, "x_channel", dim_mul(dims, plane, schedule->direct ? schedule->d.in : schedule->planes));
+  }
+  call_dim(call, "x_channel", dim_mul(dims, plane, planes));
   call_dim(call, "x_plane", plane);
   call_dim(call, "x_row", row);
-  call_dim(call, "x_phase", schedule->columns);
+  call_dim(call, "x_phase_h", phase_h);
+  call_dim(call, "x_phase_w", phase_w);
 }
 
 static KernelSpec *conv_spec(Emitter *emitter, const Node *node, bool bias) {
@@ -233,6 +302,7 @@ static KernelSpec *conv_spec(Emitter *emitter, const Node *node, bool bias) {
   kernel_knob(spec, "W_VECTORS", schedule->w_vectors);
   kernel_knob(spec, "PACKED", node->n_packed);
   kernel_knob(spec, "DIRECT", schedule->direct);
+  kernel_knob(spec, "FLAT", schedule->flat);
   kernel_knob(spec, "BIAS", bias);
   kernel_knob(spec, "RESIDUAL", schedule->base.conv.residual != NULL);
   const char *body = convolution_epilogue(emitter_arena(emitter), node);
@@ -259,6 +329,7 @@ static void emit(Emitter *emitter, Node *node) {
   call_dim(call, "out_d", schedule->d.out);
   call_dim(call, "out_h", schedule->h.out);
   call_dim(call, "out_w", schedule->w.out);
+  call_integer(call, "chunk", schedule->tiles);
   double points = (double)points_of(schedule);
   double outputs = (double)dim_optimum(value_count_dim(graph, y, 0, y->rank));
   double inputs = (double)dim_optimum(value_count_dim(graph, x, 0, x->rank));

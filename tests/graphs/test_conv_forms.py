@@ -7,13 +7,15 @@ import numpy
 import pytest
 
 from conftest import build_directory
-from support.convolutional import random_convolution
-from support.emitted import assert_same, run_module
+from support.convolutional import random_convolution, signs, whole
+from support.emitted import TARGETS, assert_same, run_module
 from support.merge import merged
+from support.model_builder import Model
 from support.module import Module, ProfileEntry
 from support.reference import Reference
 
-FORMS = ["plain", "direct", "direct,oc=1,px=28", "direct,oc=3,px=2,unroll=1", "direct,oc=4,px=5,pass=1,tiles=3",
+FORMS = ["plain", "plain,flat=1,tiles=3", "plain,flat=0,w=1,k=3,tiles=1", "direct", "direct,oc=1,px=28",
+         "direct,oc=3,px=2,unroll=1", "direct,oc=4,px=5,pass=1,tiles=3",
          "direct,oc=2,px=1,pass=2,groups=1,tiles=2,unroll=16", "direct,oc=9999,px=9999,unroll=9999,pass=9999",
          "depthwise,px=3", "depthwise,px=9999", "plain,k=3,w=2", "plain,k=0,w=9999"]
 
@@ -25,6 +27,32 @@ def test_forced_convolutions_equal_the_reference(compile, tmp_path, form):
     path = model.write(tmp_path)
     expected = Reference(build_directory() / "tests" / "support" / "reference_run").run(model, path, feeds)
     assert_same(run_module(compile(path, f"--conv={form}", "--no-winograd"), feeds), expected)
+
+
+@pytest.mark.parametrize("form", ["plain", "plain,flat=1,w=2,tiles=2"])
+@pytest.mark.parametrize("target", TARGETS)
+def test_plain_convolutions_of_any_extents_equal_the_reference(reference, compile, tmp_path, target, form):
+    """Run time says the extents, far from those that the schedules are chosen for; a residual and an activation."""
+    rng, parts = numpy.random.default_rng(11), []
+    for number, (kernel, stride, dilation, pad, groups) in enumerate([
+            ([3, 3], [1, 1], [1, 1], 1, 1), ([3, 3], [2, 2], [1, 1], 1, 1), ([1, 1], [2, 3], [1, 1], 0, 1),
+            ([5, 3], [3, 2], [2, 3], 2, 2), ([3, 1], [2, 1], [1, 1], 0, 1), ([2, 4], [1, 1], [1, 1], 0, 3)]):
+        model = Model()
+        for axis in "HW":
+            model.dim(f"{axis}{number}", 13, 20, 70)
+        x = model.input("x", "f32", [2, 6, f"H{number}", f"W{number}"])
+        weights = model.constant(signs(rng, 18, 6 // groups, *kernel))
+        attributes = {"strides": stride, "dilations": dilation, "pads": [pad] * 4, "group": groups}
+        other = model.node("Conv", [x, model.constant(signs(rng, 18, 6 // groups, *kernel))], **attributes)
+        made = model.node("Conv", [x, weights, model.constant(whole(rng, 18))], **attributes)
+        model.output(model.node("Relu", [model.node("Add", [made, other])]))
+        parts.append((model, {}))
+    model, _ = merged(parts)
+    path = model.write(tmp_path)
+    module = compile(path, f"--target={target}", f"--conv={form}")
+    for _ in range(2):
+        feeds = {f"p{number}_x": whole(rng, 2, 6, *rng.integers(13, 71, 2)) for number in range(len(parts))}
+        assert_same(run_module(module, feeds), reference.run(model, path, feeds))
 
 
 def test_plain_leaves_no_tensor_blocked(compile, tmp_path):
@@ -40,7 +68,7 @@ def test_plain_leaves_no_tensor_blocked(compile, tmp_path):
 
 @pytest.mark.parametrize("form", ["", "straight", "direct,", "direct,oc", "direct,oc=", "direct,oc=two", "direct,ox=2",
                                   "direct,oc=2,,px=3", "direct oc=2", "direct,oc=123456789", "direct,oc=2,oc=2",
-                                  "winograd,px=2", "depthwise,oc=1", "plain,tiles=1"])
+                                  "winograd,px=2", "depthwise,oc=1", "plain,oc=1"])
 def test_a_form_that_says_nothing_known_is_refused(form):
     done = subprocess.run([build_directory() / "compiler" / "rnncc", "m.json", f"--conv={form}"], capture_output=True,
                           text=True)
