@@ -56,7 +56,7 @@ static const struct CpuRow {
   const char *vendor, *isa;
   double ghz, fma_per_cycle, l1_gbps, l2_gbps, l3_gbps, dram_gbps, barrier_ns;
 } cpu_rows[] = {
-    {"AuthenticAMD", "avx512", 3.65, 1, 205, 117, 95, 20, 100},
+    {"AuthenticAMD", "avx512", 3.65, 1, 205, 117, 95, 24, 100},
 };
 
 /* "AuthenticAMD"; empty where there is no cpuid. */

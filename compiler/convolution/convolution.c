@@ -54,6 +54,21 @@ double convolution_macs(const Convolution *conv) {
   return outputs * (double)(conv->channels * conv->d.kernel * conv->h.kernel * conv->w.kernel);
 }
 
+/* How many of the numbers first, first + step, ... (count of them) lie within 0 .. end - 1. */
+static int64_t count_inside(int64_t first, int64_t step, int64_t count, int64_t end) {
+  int64_t before = first < 0 ? (-first + step - 1) / step : 0, until = first < end ? (end - 1 - first) / step + 1 : 0;
+  if (until > count) until = count;
+  return until > before ? until - before : 0;
+}
+
+double convolution_taps_inside(const ConvAxis *axis) {
+  int64_t in = dim_value(axis->in), out = dim_value(axis->out), pad = dim_value(axis->pad_begin);
+  double inside = 0;
+  for (int64_t tap = 0; tap < axis->kernel; tap++)
+    inside += (double)count_inside(tap * axis->dilation - pad, axis->stride, out, in);
+  return inside / (double)out;
+}
+
 const char *convolution_epilogue(Arena *arena, const Node *node) {
   Node chain = *node;
   if (residual_of(node)) {

@@ -35,6 +35,9 @@ Convolution convolution_of(Graph *graph, const Node *node);
 /* Multiply-adds at the dims' optimum. */
 double convolution_macs(const Convolution *conv);
 
+/* Of the window's taps along the axis, those that lie in the input, on average over the output. Constant extents. */
+double convolution_taps_inside(const ConvAxis *axis);
+
 /* The chain that follows bias and residual, as the body of a hook `vec epilogue(vec x)`; NULL: none. */
 const char *convolution_epilogue(Arena *arena, const Node *node);
 

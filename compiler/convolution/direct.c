@@ -100,6 +100,8 @@ static DirectLayer layer_of(const Graph *graph, const Node *node, const DirectSc
                        .window_h = conv->h.kernel,
                        .window_w = conv->w.kernel,
                        .stride_h = conv->h.stride,
+                       .stride_w = conv->w.stride,
+                       .taps = convolution_taps_inside(&schedule->h) * convolution_taps_inside(&schedule->w),
                        .residual = conv->residual != NULL,
                        .prologue = node->n_prologue > 0};
   if (conv->groups > 1) layer.group_vectors = conv->kernels % lanes == 0 ? conv->kernels / lanes : 1;

@@ -2,7 +2,8 @@
 /*
  * How a direct convolution is blocked and ordered: the knobs of templates/conv_direct.c, and the best of them by an
  * analytic cost. What a schedule costs is what the slowest core does: its multiply-adds or loads, with what comes from
- * L2 and L3 meanwhile, of which the prefetchers hide most.
+ * L2, L3 and memory meanwhile, of which the prefetchers hide most. As in winograd_plan.h each weight comes from memory
+ * once, the rest from caches.
  */
 #ifndef RNNCC_DIRECT_PLAN_H
 #define RNNCC_DIRECT_PLAN_H
@@ -19,7 +20,8 @@ typedef struct DirectLayer {
   int64_t span;            /* channel blocks that they are in */
   int64_t oc_vectors;      /* of all output channels */
   int64_t group_vectors;   /* a number that an oc group's divide; 0: any */
-  int64_t in_h, in_w, out_h, out_w, window_h, window_w, stride_h;
+  int64_t in_h, in_w, out_h, out_w, window_h, window_w, stride_h, stride_w;
+  double taps; /* of the window that lie in the input, on average: the others are skipped */
   bool residual, prologue;
 } DirectLayer;
 

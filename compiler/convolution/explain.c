@@ -49,7 +49,7 @@ static const char *reason(const Explain *e, const RecordKey *key, const char *fo
 static bool add_candidate(const Explain *e, const ConvCandidate *candidate, const char *chosen, bool wanted) {
   const char *form = convolution_form(e->graph->arena, candidate);
   bool is_chosen = !strcmp(form, chosen);
-  if (wanted || is_chosen) text_add(e->out, "%c %14.1f  %s\n", is_chosen ? '*' : ' ', 1e6 * candidate->seconds, form);
+  if (wanted || is_chosen) text_add(e->out, "%c %14.2f  %s\n", is_chosen ? '*' : ' ', 1e6 * candidate->seconds, form);
   return is_chosen;
 }
 

@@ -7,17 +7,18 @@
  */
 #include "convolution/winograd_plan.h"
 
+#include <math.h>
 #include <stdlib.h>
 
-static const double EFFICIENCY = 0.93;        /* of products in registers, against the count of their instructions */
-static const double CYCLES_A_PRODUCT = 40;    /* until a part's sums flow, and to put them by */
-static const double CYCLES_A_POINT = 5;       /* to transform one vector at one point, either way */
-static const double UNHIDDEN = 0.15;          /* of the shorter of computing and reading */
-static const double SAME_DATA = 1.25;         /* bandwidth of a core where all read the same, against each its own */
-static const double USABLE = 0.7;             /* of a cache, for what should stay in it */
-static const double BROADCASTS_A_CYCLE = 2;   /* loads of one element */
-static const double MULTIPLY_ADD_LATENCY = 4; /* cycles */
-enum { MOST_PARTS = 4 };                      /* of a block: its transformed input should stay in L2, or L3 */
+#include "convolution/cost.h"
+
+static const double EFFICIENCY = 0.93;      /* of products in registers, against the count of their instructions */
+static const double CYCLES_A_SUM = 1.4;     /* of a part: until it flows, and to put it by */
+static const double CYCLES_A_POINT = 5;     /* to transform one vector at one point, either way */
+static const double UNHIDDEN = 0.15;        /* of the shorter of computing and reading */
+static const double USABLE = 0.7;           /* of a cache, for what should stay in it */
+static const double BROADCASTS_A_CYCLE = 2; /* loads of one element */
+enum { MOST_PARTS = 4 };                    /* of a block: its transformed input should stay in L2, or L3 */
 enum { MOST_PART_TILES = 14, MOST_OC_VECTORS = 4 }; /* of the template */
 enum { LINE_FLOATS = 16 };
 
@@ -95,32 +96,39 @@ static void set_blocks(WinogradPlan *p, const WinogradLayer *l, int lanes, int64
 typedef struct Share {
   int64_t blocks, groups; /* groups of each of these blocks */
   int64_t channel_blocks; /* of its input */
+  double tiles;           /* of a block, on average */
 } Share;
 
-static Share share_of(const WinogradPlan *p, const WinogradLayer *l, int lanes, const Cut *blocks) {
-  int64_t groups = groups_of(p, l, lanes), in = ceil_div(l->channels, lanes);
-  if (p->by_groups) return (Share){blocks->blocks, ceil_div(groups, p->slots), in};
-  return (Share){ceil_div(blocks->blocks, p->slots), groups, in};
+static Share share_of(const WinogradPlan *p, const WinogradLayer *l, int lanes) {
+  int64_t tiles = tiles_of(p, l), blocks = ceil_div(tiles, p->block_tiles), groups = groups_of(p, l, lanes);
+  Share share = {.blocks = blocks, .groups = groups, .channel_blocks = ceil_div(l->channels, lanes)};
+  if (p->by_groups)
+    share.groups = ceil_div(groups, p->slots);
+  else
+    share.blocks = ceil_div(blocks, p->slots);
+  share.tiles = (double)ceil_div(tiles * share.blocks, blocks) / (double)share.blocks;
+  return share;
 }
 
 /* One channel of a part of m tiles. */
 static double cycles_a_channel(const Machine *m, const WinogradPlan *p, int lanes, double tiles) {
-  double vectors = p->oc_vectors, fma_per_cycle = m->gflops / (2 * lanes * m->ghz);
-  double loads = vectors * 4 * lanes / (m->l1_gbps / m->ghz) + tiles / BROADCASTS_A_CYCLE;
-  return most(most(tiles * vectors / fma_per_cycle, loads), MULTIPLY_ADD_LATENCY);
+  double vectors = p->oc_vectors;
+  double loads = cycles_to_read(m, vectors * 4 * lanes, m->l1_gbps) + tiles / BROADCASTS_A_CYCLE;
+  return most(most(tiles * vectors / fma_per_cycle(m, lanes), loads), FMA_LATENCY);
 }
 
 static double product_seconds(const Machine *m, const WinogradPlan *p, const WinogradLayer *l, int lanes,
-                              const Share *share, int64_t block_tiles) {
-  double parts = (double)ceil_div(block_tiles, p->part_tiles), tiles = (double)block_tiles / parts;
-  double cycles = (double)l->channels * cycles_a_channel(m, p, lanes, tiles) / EFFICIENCY + CYCLES_A_PRODUCT;
-  return (double)(share->blocks * share->groups * points_of(p)) * parts * cycles / (m->ghz * 1e9);
+                              const Share *share) {
+  double parts = ceil(share->tiles / p->part_tiles), tiles = share->tiles / parts;
+  double cycles = (double)l->channels * cycles_a_channel(m, p, lanes, tiles) / EFFICIENCY;
+  cycles += CYCLES_A_SUM * tiles * p->oc_vectors;
+  return (double)(share->blocks * share->groups * points_of(p)) * parts * seconds_of_cycles(m, cycles);
 }
 
-static double transform_seconds(const Machine *m, const WinogradPlan *p, const Share *share, int64_t block_tiles) {
+static double transform_seconds(const Machine *m, const WinogradPlan *p, const Share *share) {
   double vectors = (double)(share->channel_blocks + share->groups * p->oc_vectors);
-  double points = (double)(share->blocks * block_tiles * points_of(p));
-  return points * vectors * CYCLES_A_POINT / (m->ghz * 1e9);
+  double points = (double)(share->blocks * points_of(p)) * share->tiles;
+  return seconds_of_cycles(m, points * vectors * CYCLES_A_POINT);
 }
 
 /* Bytes read over and over, from the cache that holds them. */
@@ -147,12 +155,10 @@ static double unhidden(const WinogradPlan *p, int lanes) {
 }
 
 static double plan_seconds(const Target *target, const Machine *m, const WinogradPlan *p, const WinogradLayer *l) {
-  Cut blocks = cut(tiles_of(p, l), p->block_tiles);
-  Share share = share_of(p, l, target->lanes, &blocks);
-  double products = product_seconds(m, p, l, target->lanes, &share, blocks.large);
+  Share share = share_of(p, l, target->lanes);
+  double products = product_seconds(m, p, l, target->lanes, &share);
   double reading = read_seconds(m, p, l, target->lanes, &share);
-  return most(products, reading) + unhidden(p, target->lanes) * least(products, reading) +
-         transform_seconds(m, p, &share, blocks.large);
+  return overlapped(products, reading, unhidden(p, target->lanes)) + transform_seconds(m, p, &share);
 }
 
 /* ---- choice ---- */
