@@ -87,7 +87,7 @@ def parser():
         description="Compares compiled modules with their peers, or with what they would be without a step of the "
                     "compiler: same weights, same input, in turns.",
         epilog="exit: 0 ok, 1 outputs disagree, 2 usage, 5 environment")
-    what = top.add_subparsers(dest="what", required=True, metavar="rnn|cnn|ablation")
+    what = top.add_subparsers(dest="what", required=True, metavar="rnn|cnn|ablation|model")
     rnn = what.add_parser(
         "rnn", help="recurrent layers, against ONNX Runtime, OpenVINO and PyTorch",
         epilog="A full run writes RESULTS.md, results.json and rnn.svg to tools/benchmarks, any other to build/bench. "
@@ -103,6 +103,7 @@ def parser():
         epilog="A full run writes ABLATION_RESULTS.md, ablation_results.json and ablation.svg to tools/benchmarks, any "
                "other to build/bench. Times mean something on an idle machine only.")
     add_ablation_options(ablation)
+    what.add_parser("model", help="predicted times of convolutions, against measured ones")  # see cost_model_run.py
     return top
 
 

@@ -76,5 +76,9 @@ def prepare(what, without):
     pins = missing_packages(what, without)
     if pins:
         install(pins)
+    build()
+
+
+def build():
     if "RNNCC_BUILD" not in os.environ and subprocess.run([ROOT / "tools" / "build"]).returncode:
         raise Missing("rnncc cannot be built; tools/setup installs what that needs")

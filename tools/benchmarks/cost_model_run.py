@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: MIT
+"""tools/bench model: predicted times of the networks' convolutions beside measured ones. Only Python's own library."""
+import argparse
+import datetime
+import fnmatch
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+from benchmarks import cost_model_page
+from benchmarks.cnn_cases import CASES
+from benchmarks.cost_model import parse_explained, read_measured
+from benchmarks.environment import BUILD, ENVIRONMENT_ERROR, ROOT, Missing, build, run_quietly
+from benchmarks.machine import caches, cpu_name
+
+HERE = Path(__file__).resolve().parent
+RNNCC = BUILD / "compiler" / "rnncc"
+
+
+def parser():
+    top = argparse.ArgumentParser(
+        prog="tools/bench model",
+        description="How good the compiler's predicted times of convolutions are: measures schedules with `rnncc tune`, "
+                    "and compares. What is measured already is not measured again.",
+        epilog="A run of all networks writes MODEL_RESULTS.md to tools/benchmarks, any other to build/bench. Times mean "
+               "something on an idle machine only.")
+    top.add_argument("network", nargs="*", help="of --list, or a pattern of names; default: all")
+    top.add_argument("--list", action="store_true", help="prints the names of the networks")
+    top.add_argument("--records", type=Path, default=BUILD / "bench" / "model.jsonl", metavar="FILE",
+                     help="where measured times are, and are put (build/bench/model.jsonl)")
+    top.add_argument("--trials", type=int, default=24, metavar="N", help="schedules of a convolution (24); 0: measures "
+                     "nothing")
+    top.add_argument("--budget", type=float, default=3600, metavar="S", help="seconds for a network at most (3600)")
+    top.add_argument("--target", default="native", help="(native)")
+    top.add_argument("--output", type=Path, metavar="DIRECTORY", help="where the page goes")
+    return top
+
+
+def chosen_networks(given, top):
+    names = [case.network for case in CASES]
+    for pattern in given.network:
+        if not fnmatch.filter(names, pattern):
+            top.error(f"{pattern}: no such network; --list has their names")
+    return [name for name in names if not given.network or any(fnmatch.fnmatch(name, p) for p in given.network)]
+
+
+def model_of(network):
+    """The model's file; it is generated once."""
+    folder = BUILD / "bench" / network
+    path = folder / f"{network}.json"
+    if not path.exists():
+        folder.mkdir(parents=True, exist_ok=True)
+        run_quietly(f"cannot generate {network}", ROOT / "models" / "generate", network, "-o", folder)
+    return path
+
+
+def output_of(*command):
+    done = subprocess.run([str(word) for word in command], stdout=subprocess.PIPE, text=True)
+    if done.returncode:
+        raise Missing(f"{shlex.join(map(str, command))} ended with status {done.returncode}")
+    return done.stdout
+
+
+def target_name(given):
+    if given != "native":
+        return given
+    return next(line.split()[0] for line in output_of(RNNCC, "targets").splitlines() if line.endswith("native"))
+
+
+def workloads_of(network, given):
+    """With both times."""
+    options = [f"--target={given.target}", *(["--machine=native"] if given.target != "native" else [])]
+    model = model_of(network)
+    if given.trials > 0:
+        command = [RNNCC, "tune", model, "-o", given.records, f"--trials={given.trials}", f"--budget={given.budget}"]
+        subprocess.run([*command, *options], check=False)  # of what could be measured the page tells
+    workloads = parse_explained(output_of(RNNCC, "inspect", model, "--explain=conv", "-v", "--schedules=none", *options))
+    lines = given.records.read_text().splitlines() if given.records.exists() else []
+    measured = read_measured(lines, target_name(given.target))
+    for workload in workloads:
+        workload.measured = measured.get(workload.name, {})
+    return workloads
+
+
+def about(words):
+    date = datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d %H:%M UTC")
+    return f"`{shlex.join(['tools/bench', 'model', *words])}`, {date}, on {cpu_name()} ({', '.join(caches())})."
+
+
+def run(given, names, words):
+    output = given.output or (BUILD / "bench" if given.network else HERE)
+    output.mkdir(parents=True, exist_ok=True)
+    networks = {}
+    print(cost_model_page.heading())
+    for name in names:
+        networks[name] = workloads_of(name, given)
+        print(cost_model_page.line(name, networks[name]), flush=True)
+        (output / cost_model_page.PAGE_FILE).write_text(cost_model_page.page(networks, about(words)))
+    print(f"\n{cost_model_page.summary_text(networks)}\n\n{output / cost_model_page.PAGE_FILE}")
+    return 0
+
+
+def main(words):
+    top = parser()
+    given = top.parse_args(words)
+    names = chosen_networks(given, top)
+    if given.list:
+        print("\n".join(names))
+        return 0
+    try:
+        build()
+        return run(given, names, words)
+    except Missing as reason:
+        print(f"tools/bench: {reason}", file=sys.stderr)
+        return ENVIRONMENT_ERROR
