@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: MIT */
+/* A trial's results are judged by a part of the channels: the right ones pass, a vector of channels that is wrong is
+ * found wherever it is, and only sums that are rounded may be a little off. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "arena_fixture.h"
+#include "ir_build.h"
+#include "passes.h"
+#include "reference/reference.h"
+#include "targets.h"
+#include "tune/trial_check.h"
+
+enum { CHANNELS = 101, PIXELS = 45 * 45 };
+
+typedef struct Judged {
+  Expected expected;
+  float *y; /* all of the right result */
+  int64_t count;
+} Judged;
+
+static const Tensor *tensor_of(const Value *value) {
+  Tensor *tensor = ARENA_NEW(arena, Tensor);
+  *tensor = (Tensor){.dtype = value->dtype, .rank = value->rank, .data = (void *)value->data};
+  for (int axis = 0; axis < value->rank; axis++) tensor->shape[axis] = dim_value(value->shape[axis]);
+  return tensor;
+}
+
+/* 1x1 with bias, residual and Relu: 13 million multiply-adds, too many for all channels. */
+static Node *large_convolution(Graph **graph) {
+  *graph = build_graph(arena);
+  (*graph)->target = target_find("x86-64-v4");
+  build_node(*graph, "Conv", "f32[1,64,45,45] f32[101,64,1,1]! f32[101]!", "", 1);
+  build_node(*graph, "Add", "@0 f32[1,101,45,45]", "", 1);
+  build_output(*graph, build_node(*graph, "Relu", "@1", "", 1)->outputs[0]);
+  infer_shapes(*graph);
+  fuse_epilogue(*graph);
+  assert_int_equal((*graph)->n_nodes, 1);
+  return (*graph)->nodes[0];
+}
+
+static Judged judged(void) {
+  Graph *graph;
+  const Node *node = large_convolution(&graph);
+  assert_true(can_be_tried(node));
+  TrialCase trial = trial_case(arena, graph, node);
+  Judged judged = {0};
+  assert_null(trial_expected(&trial, &judged.expected));
+  assert_int_equal(trial.n_inputs, 2);
+  const Tensor *inputs[] = {trial.inputs[0], tensor_of(trial.node.inputs[1]), tensor_of(trial.node.inputs[2]),
+                            trial.inputs[1]};
+  Tensor *output;
+  assert_null(reference_node(arena, &trial.node, inputs, &output, trial.symbols));
+  judged.y = output->data;
+  judged.count = tensor_count(output);
+  return judged;
+}
+
+static void a_part_of_the_channels_is_computed(void **state) {
+  (void)state;
+  Judged j = judged();
+  assert_true(j.expected.n_channels < CHANNELS / 8);
+  assert_true(trial_is_right(&j.expected, j.y, j.count, false));
+  assert_false(trial_is_right(&j.expected, j.y, j.count - 1, false));
+}
+
+static void a_wrong_vector_of_channels_is_found(void **state) {
+  (void)state;
+  Judged j = judged();
+  for (int first = 0; first < CHANNELS; first += 16) {
+    int end = first + 16 < CHANNELS ? first + 16 : CHANNELS;
+    float *pixel = j.y + 7;
+    for (int k = first; k < end; k++) pixel[k * PIXELS] += 1;
+    assert_false(trial_is_right(&j.expected, j.y, j.count, false));
+    for (int k = first; k < end; k++) pixel[k * PIXELS] -= 1;
+  }
+  assert_true(trial_is_right(&j.expected, j.y, j.count, false));
+}
+
+/* Of the largest sum, which is the largest result too: 1e-4 for those of Winograd, and nothing for others. */
+static void only_rounded_sums_may_be_off(void **state) {
+  (void)state;
+  Judged j = judged();
+  int largest = 0;
+  for (int i = 0; i < PIXELS; i++)
+    if (j.y[i] > j.y[largest]) largest = i; /* of channel 0 */
+  float right = j.y[largest];
+  j.y[largest] = right * (1 + 2e-5f);
+  assert_true(trial_is_right(&j.expected, j.y, j.count, true));
+  assert_false(trial_is_right(&j.expected, j.y, j.count, false));
+  j.y[largest] = right * 1.01f;
+  assert_false(trial_is_right(&j.expected, j.y, j.count, true));
+  j.y[largest] = NAN;
+  assert_false(trial_is_right(&j.expected, j.y, j.count, true));
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(a_part_of_the_channels_is_computed),
+      cmocka_unit_test(a_wrong_vector_of_channels_is_found),
+      cmocka_unit_test(only_rounded_sums_may_be_off),
+  };
+  return cmocka_run_group_tests(tests, setup, teardown);
+}
