@@ -9,6 +9,8 @@
 #ifndef RNNCC_CONVOLUTION_COST_H
 #define RNNCC_CONVOLUTION_COST_H
 
+#include <stdbool.h>
+
 #include "machine.h"
 
 enum { FMA_LATENCY = 4 }; /* cycles until a sum can be added to again */
@@ -21,6 +23,12 @@ static inline double fma_per_cycle(const Machine *m, int lanes) { return m->gflo
 
 /* gbps: of one core while all read. */
 static inline double cycles_to_read(const Machine *m, double bytes, double gbps) { return bytes * m->ghz / gbps; }
+
+/* Until the busiest core has what it needs of `bytes` of weights, from memory. split: each core has its own part. */
+static inline double cycles_to_fetch(const Machine *m, double bytes, bool split) {
+  if (split) return cycles_to_read(m, bytes / m->cores, m->dram_gbps);
+  return cycles_to_read(m, bytes, m->cores > 1 ? m->dram_gbps * SAME_DATA : m->dram_gbps);
+}
 
 static inline double seconds_of_cycles(const Machine *m, double cycles) { return cycles / (m->ghz * 1e9); }
 

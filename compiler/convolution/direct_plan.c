@@ -125,20 +125,14 @@ static double l3_bytes(const Case *c, double workers) {
   return (weight_reads + input_reads + out) / workers;
 }
 
-/* Cycles until the busiest core has its weights from memory. */
-static double cycles_to_fetch_weights(const Case *c) {
-  double weights = group_weight_bytes(c) * (double)c->oc_groups, dram = c->machine->dram_gbps;
-  if (splits_pixels(c)) return cycles_to_read(c->machine, weights, c->machine->cores > 1 ? dram * SAME_DATA : dram);
-  return cycles_to_read(c->machine, weights / c->machine->cores, dram);
-}
-
 static double seconds_of(const Case *c) {
   const Machine *m = c->machine;
   int64_t items = c->layer->images * c->oc_groups * c->tiles;
   double share = (double)parts(items, m->cores), runs = share / (double)c->tile_chunk;
   double weights = cycles_to_read(m, group_weight_bytes(c), m->l2_gbps);
   double busy = share * cycles_of_tile(c) + runs * (run_cycles + weights);
-  double moved = cycles_to_read(m, l3_bytes(c, (double)m->cores), m->l3_gbps) + cycles_to_fetch_weights(c);
+  double moved = cycles_to_read(m, l3_bytes(c, (double)m->cores), m->l3_gbps) +
+                 cycles_to_fetch(m, group_weight_bytes(c) * (double)c->oc_groups, !splits_pixels(c));
   return seconds_of_cycles(m, overlapped(busy, moved, exposed_l3));
 }
 

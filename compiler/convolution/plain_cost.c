@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The time is that of the slowest core: its multiply-adds, or the loads that they need, with what comes from L3
- * meanwhile; before it the copy that conv_pad makes, and a barrier. In the terms of direct_plan.c, so that the two can
- * be compared. Constants are fitted to plain runs of the networks on a two-core AVX-512 machine.
+ * and memory meanwhile; before it the copy that conv_pad makes, and a barrier. In the terms of cost.h, as
+ * direct_plan.c, so that the two can be compared. Constants are fitted to plain runs of the networks on a two-core
+ * AVX-512 machine.
  */
 #include "convolution/plain_cost.h"
 
+#include "convolution/cost.h"
+
 static const double tile_cycles = 25, sum_cycles = 2.5; /* around a tile; for a vector of sums to begin and end */
 static const double flat_cycles = 10;                   /* the same where a line has several rows */
-static const double multiply_add_latency = 4, loads_per_cycle = 2;
+static const double loads_per_cycle = 2;
 static const double efficiency = 0.9; /* of the count of a tile's instructions */
 static const double exposed = 0.4;    /* of the shorter of computing and reading from L3 */
 static const double usable = 0.5;     /* of L2, for the input of a chunk */
@@ -17,7 +20,6 @@ static const double foreign = 3;
 static const double pad_cycles = 40; /* around a row that conv_pad copies */
 
 static double larger(double a, double b) { return a > b ? a : b; }
-static double smaller(double a, double b) { return a < b ? a : b; }
 static int64_t parts(int64_t whole, int64_t part) { return (whole + part - 1) / part; }
 
 static double input_bytes(const PlainLayer *l) {
@@ -43,10 +45,10 @@ int plain_chunk(const Machine *m, const PlainLayer *l) {
 
 /* Of one point of the window at one channel, with all sums of a tile. */
 static double point_cycles(const Target *target, const Machine *m, const PlainLayer *l, double rows) {
-  double sums = rows * l->w_vectors, rate = m->gflops / (2 * target->lanes * m->ghz);
+  double sums = rows * l->w_vectors, rate = fma_per_cycle(m, target->lanes);
   double lines = target->lanes >= 16 ? 2 : 1; /* that a vector of columns is in, which begins anywhere */
   double loads = (lines * l->w_vectors + rows) / loads_per_cycle;
-  return larger(larger(sums / rate, multiply_add_latency), loads);
+  return larger(larger(sums / rate, FMA_LATENCY), loads);
 }
 
 static double busy_seconds(const Target *target, const Machine *m, const PlainLayer *l) {
@@ -66,7 +68,8 @@ static double moved_seconds(const Machine *m, const PlainLayer *l) {
   double again = comes_again(m, l) ? larger(blocks / m->cores, 1) - 1 : 0;
   double share = (double)l->groups > m->cores ? (double)l->groups / m->cores : 1; /* of the groups */
   double reads = input * ((m->cores > 1 ? foreign : 1) + again) * (double)l->images * share;
-  return (reads + (weights + output) / m->cores) / (m->l3_gbps * 1e9);
+  double fetched = seconds_of_cycles(m, cycles_to_fetch(m, weight_bytes(l) * (double)l->groups, true));
+  return fetched + (reads + (weights + output) / m->cores) / (m->l3_gbps * 1e9);
 }
 
 /* The copy, which is read and written, and then read by another core perhaps. */
@@ -81,5 +84,5 @@ static double pad_seconds(const Machine *m, const PlainLayer *l) {
 
 double plain_seconds(const Target *target, const Machine *machine, const PlainLayer *layer) {
   double busy = busy_seconds(target, machine, layer), moved = moved_seconds(machine, layer);
-  return larger(busy, moved) + exposed * smaller(busy, moved) + pad_seconds(machine, layer);
+  return overlapped(busy, moved, exposed) + pad_seconds(machine, layer);
 }

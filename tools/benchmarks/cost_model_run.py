@@ -56,9 +56,9 @@ def model_of(network):
 
 
 def output_of(*command):
-    done = subprocess.run([str(word) for word in command], stdout=subprocess.PIPE, text=True)
+    done = subprocess.run([str(word) for word in command], capture_output=True, text=True)
     if done.returncode:
-        raise Missing(f"{shlex.join(map(str, command))} ended with status {done.returncode}")
+        raise Missing(f"{done.stderr}{shlex.join(map(str, command))} ended with status {done.returncode}")
     return done.stdout
 
 
