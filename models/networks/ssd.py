@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""SSD: W. Liu et al., SSD: Single Shot MultiBox Detector, ECCV 2016, on ResNet-50 and images of 512x512 pixels, with the
-maps, layers and prior boxes of GluonCV's ssd_512_resnet50_v1 and the 20 classes of Pascal VOC.
+"""SSD: W. Liu et al., SSD: Single Shot MultiBox Detector, ECCV 2016, on ResNet-50 and images of 512x512 pixels, with
+the maps, layers and prior boxes of GluonCV's ssd_512_resnet50_v1 and the 20 classes of Pascal VOC.
 
     maps        the last of ResNet-50's stages 3 and 4, then four more, each half as wide as the one before it
     predict     of a map's pixels, for each prior box that stands there: a score of each class, and a box
@@ -27,7 +27,8 @@ RATIOS = [FEW, MANY, MANY, MANY, FEW, FEW]
 SCALES = numpy.array([51.2, 102.4, 189.4, 276.4, 363.52, 450.6, 492.0]) / 512
 
 CENTRE, SIDES = 0.1, 0.2  # what predicted offsets are multiplied by
-LEAST, OVERLAP, OF_CLASS, BEST = 0.01, 0.45, 100, 100  # a score, and a part of two boxes' union; boxes of a class, and all
+LEAST, OVERLAP = 0.01, 0.45  # a score that is a candidate's is higher; the part of two boxes' union
+OF_CLASS, BEST = 100, 100  # at most so many boxes of a class, and in all
 
 # Standard deviations of what is predicted, and the background's lead: as in a trained network some 2% of the scores are
 # candidates.
@@ -38,16 +39,16 @@ LOGITS, OFFSETS, BACKGROUND = 2.0, 1.0, 10.5
 
 
 def shapes(level):
-    """[P,2]: width and height of each box that stands at a pixel of the map. Of scale s, the next map's being t, and aspect
-    ratio a: s*sqrt(a) and s/sqrt(a); and one more square, of sqrt(s*t)."""
+    """[P,2]: width and height of each box that stands at a pixel of the map. Of scale s, the next map's being t, and
+    aspect ratio a: s*sqrt(a) and s/sqrt(a); and one more square, of sqrt(s*t)."""
     s, t = SCALES[level:level + 2]
     roots = numpy.sqrt(RATIOS[level])
     return numpy.array([(s, s), (math.sqrt(s * t),) * 2, *zip(s * roots, s / roots)])
 
 
 def prior_boxes(extents):
-    """([1,A,2], [1,A,2]): centres x, y, then widths and heights, on maps of these extents: the pixel at i, j of a map of
-    F x F has its centre at (j + 0.5) / F, (i + 0.5) / F."""
+    """([1,A,2], [1,A,2]): centres x, y, then widths and heights, on maps of these extents: the pixel at i, j of a map
+    of F x F has its centre at (j + 0.5) / F, (i + 0.5) / F."""
     centres, sides = [], []
     for level, F in enumerate(extents):
         y, x = numpy.indices([F, F])
@@ -92,7 +93,8 @@ def head(net, x, P, deviation, bias):
     kernels = net.normal(deviation * (9 * C * net.mean_square[x]) ** -0.5, channels, C, 3, 3)
     kernels -= kernels.mean(axis=(1, 2, 3), keepdims=True)
     weights = {"weight": kernels, "bias": numpy.tile(numpy.float32(bias), P)}
-    x = net.layer("conv", "Conv", [x], channels, square, weights, kernel_shape=[3, 3], strides=[1, 1], pads=[1] * 4, group=1)
+    x = net.layer("conv", "Conv", [x], channels, square, weights, kernel_shape=[3, 3], strides=[1, 1], pads=[1] * 4,
+                  group=1)
     x = net.layer("permute", "Transpose", [x], channels, square, perm=[0, 2, 3, 1])
     return net.layer("flat", "Flatten", [x], channels, square, axis=1)
 
@@ -128,8 +130,8 @@ def typed(given):
 
 
 def corners(net, offsets, extents):
-    """[N,A,4], corners, of offsets [N,A,4]: d_x, d_y to the prior box's centre in units of its sides w, h, and d_w, d_h, the
-    logarithms of how many times its sides are the prior's: g_x = x + d_x w, g_w = w exp(d_w) (equation 2)."""
+    """[N,A,4], corners, of offsets [N,A,4]: d_x, d_y to the prior box's centre in units of its sides w, h, and d_w, d_h,
+    the logarithms of how many times its sides are the prior's: g_x = x + d_x w, g_w = w exp(d_w) (equation 2)."""
     node, (centres, sides) = nodes(net, "corners"), prior_boxes(extents)
     moved, stretched = node("Split", offsets, outputs=2, num_outputs=2, axis=2)
     centre = node("Add", node("Mul", moved, CENTRE * sides), centres)

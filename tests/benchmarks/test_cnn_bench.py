@@ -114,9 +114,10 @@ def test_a_peer_that_does_not_run_a_network_has_no_figures_there():
     lacking = {**results["cases"][0], "case": "ssd_resnet50"}
     results["cases"][0]["contestants"] = {**lacking["contestants"], "ncnn": contestant(60.0)}
     results["cases"].append(lacking)
-    rows = [line.split(" | ")[1:] for line in cnn_report.page(results).splitlines() if line.startswith("| SSD-ResNet-50 |")]
+    rows = [line.split(" | ")[1:] for line in cnn_report.page(results).splitlines() if line.startswith("| SSD-ResNet")]
     assert rows[0][:3] == ["30.00 (2)", "50.00 (2)", "-"]
-    assert cnn_report.line(lacking, ["rnncc", "onnxruntime", "ncnn"]).split()[1:7] == ["30.00", "(2)", "50.00", "(2)", "-", "0.600"]
+    words = cnn_report.line(lacking, ["rnncc", "onnxruntime", "ncnn"]).split()
+    assert words[1:7] == ["30.00", "(2)", "50.00", "(2)", "-", "0.600"]
 
 
 def test_the_ratio_is_of_the_best_peer(row):

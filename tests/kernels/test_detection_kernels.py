@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""NonMaxSuppression and TopK on what a detector gives them, thousands of boxes of which few matter: on every target what
-ONNX Runtime returns, row by row."""
+"""NonMaxSuppression and TopK on what a detector gives them, thousands of boxes of which few matter: on every target
+what ONNX Runtime returns, row by row."""
 import numpy
 import pytest
 from support.emitted import assert_same
@@ -17,8 +17,8 @@ def boxes_of(rng, n):
 
 
 def scores_of(rng, classes, n, candidates):
-    """Of each class `candidates` boxes are not below LEAST, which is no candidate itself; many are equal, and zero has two
-    signs."""
+    """Of each class `candidates` boxes are not below LEAST, which is no candidate itself; many are equal, and zero has
+    two signs."""
     scores = rng.choice([-0.0, 0.0, 0.125], (classes, n))
     for row in scores:
         row[rng.choice(n, candidates, replace=False)] = rng.integers(8, 24, candidates) / 32
@@ -44,7 +44,8 @@ def check(run_on_target, folder, model, feeds):
 
 def test_few_of_many_boxes_are_candidates(run_on_target, tmp_path):
     """15 to 17: the last vector of scores, or of boxes that were taken, is not, just, or more than full."""
-    cases = [(6000, 3, 40, 100), (3000, 5, 700, 20), *((n, 4, n, n) for n in (1, 2, 15, 16, 17, 33)), (500, 2, 500, 499)]
+    cases = [(6000, 3, 40, 100), (3000, 5, 700, 20), (500, 2, 500, 499)]
+    cases += [(n, 4, n, n) for n in (1, 2, 15, 16, 17, 33)]
     counts = check(run_on_target, tmp_path, *suppression(cases))
     assert counts[1] == 5 * 20 and max(counts[:2]) < 3000
 
@@ -83,9 +84,10 @@ def test_the_best_of_a_long_row_are_found_wherever_they_stand(run_on_target, tmp
 
 @pytest.mark.parametrize("largest", [0, 1])
 def test_nan_is_the_greatest_wherever_it_stands(reference, run_on_target, tmp_path, largest):
-    x = numpy.tile(numpy.linspace(1, 0, 400, dtype=numpy.float32), (3, 1))  # falling: no other number is a reason to look
+    x = numpy.tile(numpy.linspace(1, 0, 400, dtype=numpy.float32), (3, 1))  # falling: nothing else is a reason to look
     x[0, [3, 90, 399]] = x[1, 0] = x[2] = numpy.nan
     model = Model()
-    model.output(*model.node("TopK", [model.input("x", "f32", x.shape), model.constant(numpy.array([4]))], 2, largest=largest))
+    inputs = [model.input("x", "f32", x.shape), model.constant(numpy.array([4]))]
+    model.output(*model.node("TopK", inputs, 2, largest=largest))
     path = model.write(tmp_path)
     assert_same(run_on_target(path, {"x": x}, model.outputs), reference.run(model, path, {"x": x}))

@@ -80,8 +80,8 @@ def test_matrices_larger_than_a_tile_are_turned(run_on_target, tmp_path, dtype):
 
 
 def channels_last():
-    """Convolutions to whole and odd numbers of channels, which stand in blocks, then NHWC of images, and NWC of rows. One
-    has a reader besides; one is concatenated in place; the last has one pixel."""
+    """Convolutions to whole and odd numbers of channels, which stand in blocks, then NHWC of images, and NWC of rows.
+    One has a reader besides; one is concatenated in place."""
     rng, model = numpy.random.default_rng(8), Model()
     N = model.dim("N", 1, 2, 3)
     x, row = model.input("x", "f32", [N, 3, 5, 7]), model.input("row", "f32", [N, 4, 9])

@@ -23,7 +23,8 @@ def passed(rnncc, path):
     """The nodes after transforms were inserted, and what is printed of the kernels."""
     done = rnncc("inspect", path, "--target=x86-64-v4", "--dump-after=insert_layout_transforms")
     assert done.returncode == 0, done.stderr
-    return [line.split(" = ")[1] for line in done.stderr.splitlines() if line.startswith("n") and " = " in line], done.stdout
+    nodes = [line.split(" = ")[1] for line in done.stderr.splitlines() if line.startswith("n") and " = " in line]
+    return nodes, done.stdout
 
 
 @pytest.mark.parametrize("name", TRANSFORMS)

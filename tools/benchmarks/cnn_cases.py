@@ -47,4 +47,6 @@ def case_named(name):
     if not found or found[1] not in LISTED or found[2] == "1":
         return None
     listed = LISTED[found[1]]
-    return replace(listed, title=f"{listed.title}, {found[2]} images", at_most=None, B=int(found[2])) if found[2] else listed
+    if not found[2]:
+        return listed
+    return replace(listed, title=f"{listed.title}, {found[2]} images", at_most=None, B=int(found[2]))

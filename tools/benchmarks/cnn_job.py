@@ -29,7 +29,8 @@ def write_model(case, folder, contestants):
     shapes = shapes_of(model)
     total, winograd = multiply_adds(net, shapes)
     facts = {"image": net.inputs[0]["shape"], "outputs": {name: shapes[name] for name in net.outputs},
-             "multiply_adds": total, "multiply_adds_3x3": winograd, "weight_bytes": sum(array.nbytes for array in net.arrays.values())}
+             "multiply_adds": total, "multiply_adds_3x3": winograd,
+             "weight_bytes": sum(array.nbytes for array in net.arrays.values())}
     (folder / "facts.json").write_text(json.dumps(facts))
     if "ncnn" in contestants:
         convert_for_ncnn(facts["image"], folder)

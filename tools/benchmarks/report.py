@@ -140,7 +140,8 @@ def start_table(results, names):
 
 
 def error_table(results, names):
-    rows = [[title(result), *cells(result, names, error_shown), f"{result['bound']:.1e}"] for result in results["cases"]]
+    rows = [[title(result), *cells(result, names, error_shown), f"{result['bound']:.1e}"]
+            for result in results["cases"]]
     return table(["case", *(TITLES[name] for name in names), "bound"], rows)
 
 
