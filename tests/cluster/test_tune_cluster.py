@@ -52,7 +52,8 @@ def tuned(rnncc, tmp_path_factory):
         [sys.executable, HERE / "one_node.py", "bash", "-c", UNTIL_DONE, "sbatch", f"--array=1-{SHARDS}",
          f"--output={folder}/%a.log", HERE.parents[1] / "tools" / "tune_cluster.sbatch", model, folder / "all.jsonl",
          "--trials=1", "--budget=100", *OPTIONS],
-        env={**os.environ, "RNNCC": str(rnncc.path.resolve()), "TMPDIR": str(folder)}, capture_output=True, text=True, timeout=600)
+        env={**os.environ, "RNNCC": str(rnncc.path.resolve()), "TMPDIR": str(folder)}, capture_output=True, text=True,
+        timeout=600)
     if done.returncode == NOT_INSTALLED:
         pytest.skip(f"{done.stderr.strip()}: tools/setup installs slurm-wlm")
     logs = "".join(path.read_text() for path in sorted(folder.glob("*.log")))

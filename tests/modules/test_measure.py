@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""`rnnrun measure`: times and outputs of a module that comes in by stdin. What the module does, however bad, is an answer;
-what is no request is refused. The module is fake_module.c: y = 2 x, z = k + 1 in the first run, 100 ns each."""
+"""`rnnrun measure`: times and outputs of a module that comes in by stdin. What the module does, however bad, is an
+answer; what is no request is refused. The module is fake_module.c: y = 2 x, z = k + 1 in the first run, 100 ns each."""
 import json
 import os
 import random

@@ -69,7 +69,8 @@ def test_an_interrupt_ends_the_runner_too(rnncc, tmp_path):
     temporary, started = tmp_path / "temporary", tmp_path / "started"
     temporary.mkdir()
     tuning = subprocess.Popen([rnncc.path, "tune", convolution().write(tmp_path), "-o", tmp_path / "records.jsonl",
-                               f"--runner=echo $$ > {started}; exec sleep 100"], env=os.environ | {"TMPDIR": str(temporary)})
+                               f"--runner=echo $$ > {started}; exec sleep 100"],
+                              env=os.environ | {"TMPDIR": str(temporary)})
     while not started.exists() or not started.read_text().endswith("\n"):
         assert tuning.poll() is None
         time.sleep(0.05)
