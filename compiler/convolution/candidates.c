@@ -136,6 +136,12 @@ static ConvSchedule *recorded(Graph *graph, const Node *node) {
   return schedule;
 }
 
+double convolution_recorded_seconds(Graph *graph, const Node *node) {
+  if (!graph->records || !recorded(graph, node)) return 0;
+  RecordKey key = convolution_key(graph, node);
+  return 1e-6 * records_find(graph->records, &key)->median_us;
+}
+
 ConvSchedule *convolution_choose(Graph *graph, const Node *node) {
   ConvSchedule *schedule = NULL;
   if (graph->conv_form)

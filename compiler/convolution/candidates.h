@@ -22,6 +22,9 @@ ConvSchedule *convolution_schedule(Graph *graph, const Node *node, const ConvCan
  * is none, or not of this node: the algorithm does not run it, or not with these knobs. */
 ConvSchedule *convolution_of_form(Graph *graph, const Node *node, const char *form, const char **why);
 
+/* Seconds of the node by a record of it, whose schedule is taken then; 0: there is none. */
+double convolution_recorded_seconds(Graph *graph, const Node *node);
+
 /* The schedule that is taken; of one that was measured, candidate.seconds are those. */
 ConvSchedule *convolution_choose(Graph *graph, const Node *node);
 

@@ -26,6 +26,8 @@ struct KernelFamily {
   /* How long the node should take as it is laid out, in seconds at the dims' optimum; barriers are not counted. NULL:
    * as long as it takes to move what it reads and writes. For families that can run blocked. */
   double (*seconds)(Graph *graph, Node *node);
+  /* The same by a schedule record; 0 where there is none. NULL: never any. */
+  double (*recorded_seconds)(Graph *graph, Node *node);
   /* Sets node->schedule. error_at(EXIT_UNSUPPORTED) for what the family cannot run. NULL: nothing to choose. */
   void (*schedule)(Graph *graph, Node *node);
   /* Sets node->scratch to a Value of dtype U8 whose shape is its bytes, or leaves it NULL. NULL: never any. */

@@ -52,7 +52,9 @@ static bool reads_narrow(Graph *graph, const Node *node) {
 
 static void schedule(Graph *graph, Node *node) { node->schedule = &convolution_choose(graph, node)->base; }
 
-static double seconds(Graph *graph, Node *node) { return convolution_choose(graph, node)->candidate.seconds; }
+static double seconds(Graph *graph, Node *node) { return convolution_first(graph, node).seconds; }
+
+static double recorded_seconds(Graph *graph, Node *node) { return convolution_recorded_seconds(graph, node); }
 
 static void scratch(Graph *graph, Node *node) {
   const ConvAlgorithm *algorithm = conv_schedule_of(node)->candidate.algorithm;
@@ -75,6 +77,7 @@ const KernelFamily family_conv = {
     .seeks_blocked = true,
     .reads_narrow = reads_narrow,
     .seconds = seconds,
+    .recorded_seconds = recorded_seconds,
     .schedule = schedule,
     .scratch = scratch,
     .pack = pack,

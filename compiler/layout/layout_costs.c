@@ -39,7 +39,8 @@ static double bytes_in_blocks(const Value *value, int block) {
   for (int axis = 0; axis < value->rank; axis++) elements *= (double)dim_optimum(value->shape[axis]);
   if (!block) return elements;
   int64_t channels = dim_value(value->shape[1]);
-  return elements * (double)((channels + block - 1) / block * block) / (double)channels;
+  int64_t whole = (channels + block - 1) / block * block;
+  return elements * (double)whole / (double)channels;
 }
 
 static double moved_bytes(const Node *node) {
@@ -51,10 +52,11 @@ static double moved_bytes(const Node *node) {
   return bytes;
 }
 
-double layout_node_seconds(Graph *graph, Node *node) {
+NodeSeconds layout_node_seconds(Graph *graph, Node *node) {
   const KernelFamily *family = node->op->family;
-  if (family->seconds) return family->seconds(graph, node) + launch_seconds;
-  return moving_seconds(graph, moved_bytes(node)) + launch_seconds;
+  double estimated = family->seconds ? family->seconds(graph, node) : moving_seconds(graph, moved_bytes(node));
+  double recorded = family->recorded_seconds ? family->recorded_seconds(graph, node) : 0;
+  return (NodeSeconds){estimated + launch_seconds, recorded > 0 ? recorded + launch_seconds : 0};
 }
 
 double layout_transform_seconds(const Graph *graph, const Value *value, int from, int to) {

@@ -34,17 +34,30 @@ static Layout wants(const NodeLayouts *layouts, int alternative, int input) {
 }
 
 /* Of its best kernel in that layout. Nothing is laid out before and afterwards. */
-static double seconds_of(Graph *graph, const NodeLayouts *layouts, int alternative) {
+static NodeSeconds seconds_of(Graph *graph, const NodeLayouts *layouts, int alternative) {
   Node *node = layouts->node;
   lay_out(graph, node, layouts->reads[alternative] != LAYOUT_ROW_MAJOR);
   for (int i = 0; i < node->n_inputs; i++)
     if (is_read(node->inputs[i]) && can_be_blocked(node->inputs[i]))
       node->inputs[i]->channel_block = layout_block(graph, node->inputs[i], wants(layouts, alternative, i));
-  double seconds = layout_node_seconds(graph, node);
+  NodeSeconds seconds = layout_node_seconds(graph, node);
   for (int i = 0; i < node->n_inputs; i++)
     if (is_read(node->inputs[i])) node->inputs[i]->channel_block = 0;
   lay_out(graph, node, false);
   return seconds;
+}
+
+/* What is not recorded is estimated by how it should stand to what is: measured times are no estimates, and the two
+ * cannot be compared. */
+static void set_seconds(Graph *graph, NodeLayouts *layouts) {
+  NodeSeconds seconds[LAYOUTS];
+  double scale = 1;
+  for (int a = 0; a < layouts->n; a++) {
+    seconds[a] = seconds_of(graph, layouts, a);
+    if (seconds[a].recorded > 0) scale = seconds[a].recorded / seconds[a].estimated;
+  }
+  for (int a = 0; a < layouts->n; a++)
+    layouts->seconds[a] = seconds[a].recorded > 0 ? seconds[a].recorded : scale * seconds[a].estimated;
 }
 
 /* A prologue is for blocked kernels alone. */
@@ -53,7 +66,7 @@ static NodeLayouts layouts_of(Graph *graph, Node *node) {
   if (node->n_prologue == 0) layouts.reads[layouts.n++] = LAYOUT_ROW_MAJOR;
   if (reads_narrow_image(graph, node, 0)) layouts.reads[layouts.n++] = LAYOUT_NARROW;
   layouts.reads[layouts.n++] = LAYOUT_BLOCKED;
-  for (int a = 0; a < layouts.n; a++) layouts.seconds[a] = seconds_of(graph, &layouts, a);
+  set_seconds(graph, &layouts);
   return layouts;
 }
 

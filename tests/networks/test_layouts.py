@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """The networks run blocked from end to end: what is moved rather than computed is told by `rnncc inspect`. And the
 search for layouts: what each way to search comes to, and that all compute the same."""
+import json
 import re
 import sys
 
@@ -124,3 +125,26 @@ def test_without_a_search_every_convolution_transforms_what_it_reads_and_writes(
 def test_a_search_that_is_none_is_refused(rnncc, tmp_path, given):
     done = rnncc("inspect", filters()[0].write(tmp_path), f"--layout-search={given}")
     assert done.returncode == 2 and "greedy" in done.stderr
+
+
+def test_a_recorded_time_counts_and_scales_what_is_not_recorded(rnncc, tmp_path):
+    """Of the layout that the record is of it is the cost; of the others the estimates stand to it as they stood."""
+    rng, model = numpy.random.default_rng(5), Model()
+    x = model.input("x", "f32", [1, 16, 24, 24])
+    model.output(model.node("Conv", [x, model.constant(signs(rng, 16, 16, 3, 3))], pads=[1] * 4))
+    path, records = model.write(tmp_path), tmp_path / "records.jsonl"
+    done = rnncc("tune", path, "-o", records, "--trials=1", "--budget=30")
+    assert done.returncode == 0, done.stderr
+    lines = [json.loads(line) for line in records.read_text().splitlines()]
+    best = [line for line in lines if line.get("status", "best") == "best"]
+    launch = 0.5
+
+    def costs(given):
+        shown = rnncc("inspect", path, "--explain=layout", f"--schedules={given}").stdout
+        row = next(line for line in shown.splitlines() if " Conv " in line).split()
+        return float(row[3]) - launch, float(row[5]) - launch
+
+    plain, blocked = costs(records)
+    estimated_plain, estimated_blocked = costs("none")
+    assert blocked == pytest.approx(best[-1]["median_us"], abs=0.06)
+    assert plain / blocked == pytest.approx(estimated_plain / estimated_blocked, rel=0.1)
