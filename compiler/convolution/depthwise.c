@@ -59,7 +59,8 @@ static double cycles_of_rows(const Graph *graph, const Convolution *conv, int co
   double width = (double)out_w / (double)tiles, multiply = width / fma_per_cycle(m, (int)lanes);
   double taps = convolution_taps_inside(&conv->h) * convolution_taps_inside(&conv->w);
   double tile = tile_cycles + taps * (multiply > FMA_LATENCY ? multiply : FMA_LATENCY);
-  return (double)((rows + m->cores - 1) / m->cores) * (row_cycles + (double)tiles * tile);
+  int64_t share = (rows + m->cores - 1) / m->cores;
+  return (double)share * (row_cycles + (double)tiles * tile);
 }
 
 static double optimum_bytes(Graph *graph, const Value *value) {

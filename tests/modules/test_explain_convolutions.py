@@ -39,11 +39,11 @@ def parse(text):
 
 
 def network():
-    """Two equal convolutions, then another."""
+    """Two equal convolutions, then another: large enough to run blocked, in many ways."""
     model = Model()
-    value = model.input("x", "f32", [1, 32, 14, 14])
-    for kernels, window in ((32, 3), (32, 3), (64, 1)):
-        weights = numpy.zeros((kernels, 32, window, window), numpy.float32)
+    value = model.input("x", "f32", [1, 64, 28, 28])
+    for kernels, window in ((64, 3), (64, 3), (128, 1)):
+        weights = numpy.zeros((kernels, 64, window, window), numpy.float32)
         value = model.node("Conv", [value, model.constant(weights)], pads=[window // 2] * 4)
     model.output(value)
     return model
@@ -52,7 +52,7 @@ def network():
 @pytest.fixture
 def explain(rnncc, tmp_path):
     def explained(*options, model=network()):
-        done = rnncc("inspect", "--explain=conv", *options, model.write(tmp_path))
+        done = rnncc("inspect", "--explain=conv", *(options or ["--schedules=none"]), model.write(tmp_path))
         assert done.returncode == 0, done.stderr
         return parse(done.stdout)
 
@@ -86,6 +86,17 @@ def test_what_conv_forces_is_told_with_its_time(explain):
         assert told.starred == [told.chosen] and told.reason == "--conv says so"
         assert re.match("direct,oc=[12],px=3,", told.chosen) and told.candidates[told.chosen] > 0
     assert [told.chosen for told in wide] != [told.chosen for told in narrow]
+
+
+def test_what_was_measured_is_told_to_be(explain, rnncc, tmp_path):
+    records = tmp_path / "records.jsonl"
+    done = rnncc("tune", network().write(tmp_path), "-o", records, "--trials=2", "--budget=20")
+    assert done.returncode == 0, done.stderr
+    # times may lead the layout search to run one plain after all, of which there is no record
+    blocked = [told for told in explain(f"--schedules={records}") if not told.workload.endswith("_plain")]
+    assert blocked
+    for told in blocked:
+        assert re.fullmatch(r"measured, [\d.]+ us", told.reason) and told.starred == [told.chosen]
 
 
 def test_a_model_without_convolutions_says_so(rnncc, root):

@@ -4,6 +4,7 @@ from benchmarks.cost_model import geometric_mean, median_of, network_behind, sum
 
 PAGE_FILE = "MODEL_RESULTS.md"
 WORST = 12  # workloads listed
+WORST_HEAD = ["convolution", "rank correlation", "first choice", "us", "best", "us", "ratio"]
 
 
 def table(head, rows):
@@ -22,8 +23,9 @@ def distinct(networks):
 
 def network_row(name, workloads):
     found = summarise(workloads)
-    return [name, found.workloads, found.schedules, number(median_of(found.correlations)),
-            number(min(found.correlations, default=None)), number(found.behind, 3), number(network_behind(workloads), 3)]
+    worst = number(min(found.correlations, default=None))
+    return [name, found.workloads, found.schedules, number(median_of(found.correlations)), worst,
+            number(found.behind, 3), number(network_behind(workloads), 3)]
 
 
 NETWORK_HEAD = ["network", "workloads", "schedules", "rank correlation, median", "worst", "first / best",
@@ -59,9 +61,9 @@ def summary_text(networks):
         f"* Rank correlation (Spearman) within a convolution: mean {number(average)}, median "
         f"{number(median_of(found.correlations))}, worst {number(min(found.correlations, default=None))}; of all times "
         f"together {number(found.overall, 3)}.",
-        f"* The schedule of the least predicted time takes {number(found.behind, 3)} times that of the fastest measured "
-        f"(geometric mean over convolutions; at most 1.1 is asked), and is within 10% of it in {100 * found.within:.0f}% "
-        "of them.",
+        f"* The schedule of the least predicted time takes {number(found.behind, 3)} times that of the fastest "
+        "measured (geometric mean over convolutions; at most 1.1 is asked), and is within 10% of it in "
+        f"{100 * found.within:.0f}% of them.",
         f"* A whole network's convolutions: {number(geometric_mean(whole), 3)} times (geometric mean), at most "
         f"{number(max(whole), 3)}.",
         f"* Measured over predicted: {number(found.bias)} (geometric mean), off from that by a factor of "
@@ -88,5 +90,5 @@ not bad ones, which any model would tell. A convolution that networks share is m
 
 The convolutions where the first choice is furthest behind, in microseconds:
 
-{table(["convolution", "rank correlation", "first choice", "us", "best", "us", "ratio"], worst_rows(distinct(networks)))}
+{table(WORST_HEAD, worst_rows(distinct(networks)))}
 """

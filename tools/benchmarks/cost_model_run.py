@@ -21,10 +21,10 @@ RNNCC = BUILD / "compiler" / "rnncc"
 def parser():
     top = argparse.ArgumentParser(
         prog="tools/bench model",
-        description="How good the compiler's predicted times of convolutions are: measures schedules with `rnncc tune`, "
-                    "and compares. What is measured already is not measured again.",
-        epilog="A run of all networks writes MODEL_RESULTS.md to tools/benchmarks, any other to build/bench. Times mean "
-               "something on an idle machine only.")
+        description="How good the compiler's predicted times of convolutions are: measures schedules with `rnncc "
+                    "tune`, and compares. What is measured already is not measured again.",
+        epilog="A run of all networks writes MODEL_RESULTS.md to tools/benchmarks, any other to build/bench. Times "
+               "mean something on an idle machine only.")
     top.add_argument("network", nargs="*", help="of --list, or a pattern of names; default: all")
     top.add_argument("--list", action="store_true", help="prints the names of the networks")
     top.add_argument("--records", type=Path, default=BUILD / "bench" / "model.jsonl", metavar="FILE",
@@ -75,7 +75,8 @@ def workloads_of(network, given):
     if given.trials > 0:
         command = [RNNCC, "tune", model, "-o", given.records, f"--trials={given.trials}", f"--budget={given.budget}"]
         subprocess.run([*command, *options], check=False)  # of what could be measured the page tells
-    workloads = parse_explained(output_of(RNNCC, "inspect", model, "--explain=conv", "-v", "--schedules=none", *options))
+    explained = output_of(RNNCC, "inspect", model, "--explain=conv", "-v", "--schedules=none", *options)
+    workloads = parse_explained(explained)
     lines = given.records.read_text().splitlines() if given.records.exists() else []
     measured = read_measured(lines, target_name(given.target))
     for workload in workloads:
