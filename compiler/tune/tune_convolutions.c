@@ -21,7 +21,7 @@ enum { USUAL_TRIALS = 8, LEAST_RUNS = 5, MOST_RUNS = 100 };
 static const double SECONDS = 0.25, PRECISION = 0.005, HOPELESS = 1.15;
 
 /* After which a module hangs. */
-static const double LIMIT_SECONDS = 10;
+static const double LIMIT_SECONDS = 30;
 
 /* Of the predicted one's time: less is no more than noise. */
 static const double CLEAR_WIN = 0.985;
@@ -235,6 +235,7 @@ static void begin(Contest *contest) {
   contest->trials = trials_new(contest->arena, &workload->candidates, tuning->earlier, &workload->key);
   int most = options->exhaustive ? contest->trials.count : options->trials ? options->trials : USUAL_TRIALS;
   contest->planned = most < contest->trials.count ? most : contest->trials.count;
+  if (contest->planned < contest->trials.tried) contest->planned = contest->trials.tried;
   contest->trial_case = trial_case(contest->arena, tuning->graph, workload->node);
   for (int i = 0; i < contest->trial_case.n_inputs; i++) {
     const Tensor *input = contest->trial_case.inputs[i];

@@ -99,7 +99,7 @@ def test_tuned_and_untuned_modules_compute_the_same(compile, tuned):
 def test_only_winners_are_used(rnncc, tuned, tmp_path, form, kernel):
     model, path, _ = tuned
     records = tmp_path / "records.jsonl"
-    best = records_of(path, "best")[0] | {"schedule": form}
+    best = records_of(path, "best")[0] | {"schedule": form, "median_us": 0.1}  # so fast that its layout is taken
     for status in ("best", "ok", "crashed"):
         records.write_text(json.dumps(best | {"status": status}) + "\n")
         done = rnncc("inspect", model, "--threads=1", f"--schedules={records}")
@@ -116,11 +116,12 @@ def test_what_is_done_is_not_done_again(rnncc, tuned, tmp_path):
 
 
 def test_trials_without_a_winner_are_taken_as_they_stand(rnncc, tuned, tmp_path):
+    """Also if they are more than are asked for now."""
     model, path, _ = tuned
     records = tmp_path / "records.jsonl"
     first = records_of(path, "ok")[0] | {"median_us": 0.001}
     records.write_text("".join(json.dumps(line) + "\n" for line in [first, *records_of(path, "ok")[1:]]))
-    done = tune(rnncc, model, records)
+    done = tune(rnncc, model, records, "--trials=1")
     assert "Progress" not in done.stderr and forms_of(records) == forms_of(path)
     chosen = {line["workload"]: line["schedule"] for line in records_of(records, "best")}
     assert len(chosen) == 2 and chosen[first["workload"]] == first["schedule"]
