@@ -40,7 +40,7 @@ static const char help_text[] =
     "commas:\n"
     "                          direct,oc=N,px=N,unroll=N,pass=N,groups=N,tiles=N, "
     "winograd,tile=N,oc=N,by_groups=0|1,parts=N,\n"
-    "                          depthwise,px=N or plain,k=N,w=N; plain leaves no tensor blocked\n"
+    "                          depthwise,px=N or plain,k=N,w=N,flat=0|1,tiles=N; plain leaves no tensor blocked\n"
     "      --layout-search=HOW how the layouts of tensors are chosen: auto (default), dp, pbqp, greedy, or none: "
     "every\n"
     "                          convolution transforms what it reads and writes\n"

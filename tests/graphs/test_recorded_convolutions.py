@@ -19,10 +19,11 @@ WINDOWS = [(3, 3), (1, 3), (3, 1), (5, 5), (1, 5), (5, 1), (1, 7), (7, 1)]
 def random_records(model, folder, target, seed, *exact):
     """Options that compile the model by records of random schedules; and their forms."""
     path = folder / "records.jsonl"
-    done = subprocess.run([build_directory() / "tests" / "support" / "random_records", model, path, target, str(THREADS),
-                           str(seed), *exact], capture_output=True, text=True)
+    done = subprocess.run([build_directory() / "tests" / "support" / "random_records", model, path, target,
+                           str(THREADS), str(seed), *exact], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-    options = [f"--target={target}", f"--threads={THREADS}", f"--schedules={path}", *(["--no-winograd"] if exact else [])]
+    options = ["--layout-search=greedy", f"--target={target}", f"--threads={THREADS}", f"--schedules={path}"]
+    options += ["--no-winograd"] if exact else []
     return options, [line.split()[1] for line in done.stdout.splitlines()]
 
 

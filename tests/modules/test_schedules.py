@@ -30,7 +30,7 @@ def recorded(tmp_path_factory):
     return model, records
 
 
-PLAN = ["--target=x86-64-v4", "--threads=2"]
+PLAN = ["--layout-search=greedy", "--target=x86-64-v4", "--threads=2"]
 
 
 def lines_of(path):
@@ -146,14 +146,16 @@ def test_records_are_shown_with_time_work_and_schedule(rnncc, recorded, tmp_path
     head, *rows = done.stdout.splitlines()
     assert head == "conv, x86-64-v4, 2 cores, caches of 32, 1024 and 32768 KiB"
     assert sorted(row.split()[2:] for row in rows) == sorted([r["workload"], r["schedule"]] for r in listed)
-    done = rnncc("schedules", "show", write(tmp_path / "t.jsonl", [listed[0] | {"status": "wrong", "kernels": "1" * 16}]))
+    trial = listed[0] | {"status": "wrong", "kernels": "1" * 16}
+    done = rnncc("schedules", "show", write(tmp_path / "t.jsonl", [trial]))
     assert re.search(r"  wrong  \(of other kernels\)$", done.stdout, re.M)
     done = rnncc("schedules", "show", records(1), f"--workload={listed[0]['workload']}")
     assert {row.split()[2] for row in done.stdout.splitlines()[1:]} == {listed[0]["workload"]}
 
 
 @pytest.mark.parametrize("words, said", [
-    ([], "merge, renew, check or show"), (["mix", "a"], "merge, renew, check or show"), (["check"], "no file"), (["merge", "a"], "-o"), (["renew", "a"], "-o"),
+    ([], "merge, renew, check or show"), (["mix", "a"], "merge, renew, check or show"), (["check"], "no file"),
+    (["merge", "a"], "-o"), (["renew", "a"], "-o"),
    
     (["show", "a", "-o", "b"], "-o b"), (["check", "a", "--workload=x"], "--workload"), (["check", "absent"], "absent"),
 ])

@@ -19,11 +19,12 @@
 #include "support/files.h"
 #include "targets.h"
 
-/* As rnncc --target=TARGET --threads=THREADS would. */
+/* As rnncc --layout-search=greedy --target=TARGET --threads=THREADS would. */
 static Graph *laid_out(Arena *arena, const char *model, const char *target, int threads, bool exact) {
   ModelSettings settings = settings_new(arena, 0);
   Graph *graph = load_model(arena, model, &settings);
   graph->target = target_find(target);
+  graph->layout_search = LAYOUT_SEARCH_GREEDY; /* by times, layouts might be other ones than are recorded */
   graph->no_winograd = exact;
   Machine machine = machine_of(graph->target, false, threads);
   graph->machine = arena_copy(arena, &machine, sizeof machine);

@@ -160,7 +160,7 @@ static void forms_that_are_none_of_the_layer_are_refused_with_the_reason(void **
       {"winograd,tile=4,oc=2,by_groups=2,parts=2", "by_groups=2 is no choice here, 1 would be"},
       {"winograd,tile=4,oc=2,by_groups=1,parts=0", "parts=0 is no choice here, 1 would be"},
       {"depthwise,px=4", "depthwise does not run this convolution"},
-      {"plain,k=4,w=2", "plain does not run this convolution"},
+      {"plain,k=4,w=2,flat=0,tiles=0", "plain does not run this convolution"},
   };
   Layer layer = fixed_convolution("f32[1,64,56,56]", "f32[64,64,3,3]!", "pads=[1,1,1,1]");
   for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
