@@ -168,9 +168,9 @@ def chart(results, path):
     axes.margins(x=0.02, y=0.1)
     figure.legend(fontsize=8, loc="outside upper center", ncols=len(STEPS) - 1)
     described, threads = results["machine"], results["cases"][0]["threads"]
-    figure.supxlabel(f"{described['cpu']}, {threads} threads, batch 1, {results['date']}; each bar has all that those left "
-                     "of it brought, its line the quartiles.\nMeasured by tools/bench ablation; steps as in NeoCPU (USENIX "
-                     "ATC 2019), table 3", fontsize=7, color="#555555")
+    figure.supxlabel(f"{described['cpu']}, {threads} threads, batch 1, {results['date']}; each bar has all that those "
+                     "left of it brought, its line the quartiles.\nMeasured by tools/bench ablation; steps as in NeoCPU "
+                     "(USENIX ATC 2019), table 3", fontsize=7, color="#555555")
     report.save(figure, path)
 
 

@@ -63,8 +63,8 @@ def add_ablation_options(sub):
     sub.add_argument("case", nargs="*", default=[], metavar="NETWORK", help="of --list, or a pattern of names; "
                      "default: all")
     sub.add_argument("--threads", type=one_thread_count, default=cores()[-1:], metavar="N", help="default: all cores")
-    sub.add_argument("--schedules", metavar="FILE", help="records of `rnncc tune` for the last step; default: those that "
-                     "rnncc has")
+    sub.add_argument("--schedules", metavar="FILE", help="records of `rnncc tune` for the last step; default: those "
+                     "that rnncc has")
     sub.set_defaults(quick=False, without=[])
     add_options(sub, "20", "30")
 

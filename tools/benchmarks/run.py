@@ -42,7 +42,8 @@ def prepare(case, folder, given, contestants):
     model = write(case, folder, contestants)
     rnncc = environment.BUILD / "compiler" / "rnncc"
     began = time.perf_counter()
-    done = [subprocess.run([rnncc, model, "-o", folder / name, *options]) for name, options in modules_of(given).items()]
+    done = [subprocess.run([rnncc, model, "-o", folder / name, *options])
+            for name, options in modules_of(given).items()]
     return None if any(compiled.returncode for compiled in done) else time.perf_counter() - began
 
 
