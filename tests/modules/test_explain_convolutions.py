@@ -52,7 +52,8 @@ def network():
 @pytest.fixture
 def explain(rnncc, tmp_path):
     def explained(*options, model=network()):
-        done = rnncc("inspect", "--explain=conv", *(options or ["--schedules=none"]), model.write(tmp_path))
+        options = ["--layout-search=greedy", *(options or ["--schedules=none"])]
+        done = rnncc("inspect", "--explain=conv", *options, model.write(tmp_path))
         assert done.returncode == 0, done.stderr
         return parse(done.stdout)
 
