@@ -27,6 +27,7 @@ def parser():
         description="Writes convolutional networks with seeded weights: FOLDER/NAME.json and NAME.safetensors for rnncc, "
                     "and NAME.onnx, which has the same weights.")
     top.add_argument("names", nargs="*", choices=[[], *NETWORKS], metavar="NAME", help=" ".join(NETWORKS))
+    top.add_argument("--list", action="store_true", help="prints the names and ends")
     top.add_argument("-o", dest="folder", type=Path, metavar="FOLDER", help="where to; made if it is not there")
     top.add_argument("--batch", type=positive(int), default=1, metavar="N",
                      help="at most so many images a run, their number known only then; default: one, always")
@@ -38,6 +39,9 @@ def parser():
 def main():
     top = parser()
     given = top.parse_args()
+    if given.list:
+        print("\n".join(NETWORKS))
+        return 0
     if not given.names or not given.folder:
         top.error("at least one NAME and -o FOLDER are needed")
     given.folder.mkdir(parents=True, exist_ok=True)
