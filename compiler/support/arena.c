@@ -21,10 +21,6 @@ struct Arena {
 
 enum { BLOCK_BYTES = 1 << 16, ALIGNMENT = 16 };
 
-static _Noreturn void out_of_memory(void) {
-  fatal_at(LOCATION_FILE(NULL), EXIT_LIMIT, "out of memory: the system has no more to give");
-}
-
 Arena *arena_new(void) {
   Arena *arena = calloc(1, sizeof *arena);
   if (!arena) out_of_memory();

@@ -102,6 +102,11 @@ void fatal_at(Location where, ExitCode code, const char *format, ...) {
   stop(error_code);
 }
 
+void out_of_memory(void) {
+  trial = NULL;
+  fatal_at(LOCATION_FILE(NULL), EXIT_LIMIT, "out of memory: the system has no more to give");
+}
+
 const char *first_error_of(void (*body)(void *), void *argument) {
   jmp_buf here;
   const int before = n_errors; /* told of something else: stop_on_errors() in the body is not about them */

@@ -38,6 +38,9 @@ void note_at(Location where, const char *format, ...) __attribute__((format(prin
 /* error_at() and stop() in one. */
 _Noreturn void fatal_at(Location where, ExitCode code, const char *format, ...) __attribute__((format(printf, 3, 4)));
 
+/* Ends the compilation, first_error_of() or not: no input is to blame for it. */
+_Noreturn void out_of_memory(void);
+
 /* Ends the compilation if any error was told: with the code they share, or EXIT_INVALID where they differ. */
 void stop_on_errors(void);
 /* Errors told so far no longer count: for a fuzzer, which compiles more than once in its life. */

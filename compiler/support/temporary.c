@@ -41,7 +41,7 @@ static void remember(const char *path) {
     temporaries[i] = strdup(path);
     if (temporaries[i]) return;
     remove_tree(path);
-    fatal_at(LOCATION_FILE(NULL), EXIT_LIMIT, "out of memory: the system has no more to give");
+    out_of_memory();
   }
   bug("more than %d temporaries", MAX_TEMPORARIES);
 }
