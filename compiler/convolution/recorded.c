@@ -42,7 +42,7 @@ static const char *workload(Graph *graph, const Node *node) {
   if (conv.residual) text_add(&text, "_residual");
   int own = conv.residual ? 1 : 0;
   add_chain(&text, "after", node->prologue, node->n_prologue);
-  add_chain(&text, "then", node->epilogue + own, node->n_epilogue - own);
+  if (node->n_epilogue > own) add_chain(&text, "then", node->epilogue + own, node->n_epilogue - own);
   return text.data;
 }
 
