@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What `rnnrun measure` makes of bytes that are no request: it says why, and neither crashes nor keeps anything open.
  */
-#include <dirent.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -12,6 +11,7 @@
 
 #include <cmocka.h>
 
+#include "open_files.h"
 #include "rnnrun/request.h"
 
 enum { MOST_BYTES = 4096, CASES = 2000 };
@@ -31,14 +31,6 @@ static uint64_t below(uint64_t limit) {
   z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
   z = (z ^ z >> 27) * 0x94d049bb133111ebu;
   return (z ^ z >> 31) % limit;
-}
-
-static int open_files(void) {
-  int count = 0;
-  DIR *folder = opendir("/proc/self/fd");
-  while (readdir(folder)) count++;
-  closedir(folder);
-  return count;
 }
 
 static int read_bytes(char *bytes, size_t count, Request *request) {

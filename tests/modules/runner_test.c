@@ -3,7 +3,6 @@
  * The compiler's end of `rnnrun measure`: whatever the runner does, there is an answer, in time, with nothing left open
  * or running. Arguments: rnnrun, and a module (tests/modules/fake_module.c: y = 2 x, z = k + 1, 100 ns a run).
  */
-#include <dirent.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -15,6 +14,7 @@
 #include <cmocka.h>
 
 #include "arena_fixture.h"
+#include "open_files.h"
 #include "support/clock.h"
 #include "tune/runner.h"
 
@@ -36,14 +36,6 @@ static Measurement measure_by(const char *format, MeasureRequest request) {
   int before = (int)(place ? place - format : (long)strlen(format));
   snprintf(command, sizeof command, "%.*s%s%s", before, format, place ? measure : "", place ? place + 2 : "");
   return measure_module(arena, command, &request);
-}
-
-static int open_files(void) {
-  int count = 0;
-  DIR *folder = opendir("/proc/self/fd");
-  while (readdir(folder)) count++;
-  closedir(folder);
-  return count;
 }
 
 static void times_and_outputs_arrive(void **state) {
