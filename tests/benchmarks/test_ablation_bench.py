@@ -148,7 +148,6 @@ def test_the_page_names_each_steps_options():
 
 
 def test_the_drawing_has_a_bar_for_each_step_of_each_network(tmp_path):
-    pytest.importorskip("matplotlib")
     ablation_report.write(RESULTS, tmp_path)
     drawn = (tmp_path / "ablation.svg").read_text()
     texts = [step.title for step in STEPS[1:]] + ["ResNet-50", "VGG-19", "speed-up over plain NCHW (= 1)", "NeoCPU"]
