@@ -2,8 +2,10 @@
 """tools/bench cnn but for its measuring: no time is judged here. OpenVINO and ncnn are in the other venv only."""
 import copy
 import os
+import shutil
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -12,7 +14,7 @@ from conftest import ROOT, build_directory
 os.environ.setdefault("RNNCC_BUILD", str(build_directory()))
 sys.path[:0] = [str(ROOT / "tools"), str(ROOT / "models")]
 
-from benchmarks import cnn_job, cnn_report, contestants, layers, measure  # noqa: E402
+from benchmarks import arguments, cnn_job, cnn_report, contestants, layers, measure, report, run  # noqa: E402
 from benchmarks.cnn_cases import CASES, QUICK, case_named  # noqa: E402
 from networks import NETWORKS  # noqa: E402
 
@@ -44,6 +46,33 @@ def squeezenet(tmp_path_factory, rnncc):
     done = rnncc(model, "-o", folder / "module.so")
     assert done.returncode == 0, done.stderr
     return folder
+
+
+def test_a_network_is_compiled_with_records_and_without():
+    given = arguments.parse(["cnn", "--rnncc=--target=x86-64-v3 --schedules=mine.jsonl"])
+    assert run.contestants_of(given) == ["rnncc", "untuned", "onnxruntime", "openvino", "ncnn"]
+    assert run.modules_of(given) == {"module.so": ["--target=x86-64-v3", "--schedules=mine.jsonl"],
+                                     "untuned.so": ["--target=x86-64-v3", "--schedules=mine.jsonl", "--schedules=none"]}
+    given = arguments.parse(["cnn", "--without=untuned", "--without=openvino"])
+    assert run.contestants_of(given) == ["rnncc", "onnxruntime", "ncnn"]
+    assert list(run.modules_of(given)) == ["module.so"]
+    assert run.contestants_of(arguments.parse(["rnn"])) == ["rnncc", "onnxruntime", "openvino", "torch"]
+
+
+def test_the_untuned_module_takes_turns_with_the_tuned_one_on_the_most_threads(squeezenet):
+    shutil.copy(squeezenet / "module.so", squeezenet / "untuned.so")
+    job = cnn_job.CnnJob(case_named("squeezenet"), squeezenet)
+    found = measure.measure(job, {"contestants": ["rnncc", "untuned"], "threads": [1, 2], "rounds": 3, "seconds": 0.1})
+    tuned, untuned = found["contestants"].values()
+    assert (list(tuned["by_threads"]), list(untuned["by_threads"])) == ([1, 2], [2])
+    assert "start_seconds" in tuned and "start_seconds" not in untuned
+    assert untuned["threads"] == 2 and len(untuned["turn_medians"]) == 3 and untuned["to_tuned"] > 0
+
+
+def test_the_untuned_ratio_is_of_turns_of_one_round_and_one_thread_count():
+    seconds = {("rnncc", 1): [[1.0], [1.0], [1.0]], ("rnncc", 2): [[2.0], [4.0], [4.0, 4.0, 9.0]],
+               ("untuned", 2): [[3.0], [6.0], [4.0]]}
+    assert measure.to_tuned({key: SimpleNamespace(seconds=each) for key, each in seconds.items()}, 2) == 1.5
 
 
 def test_the_c_loops_run_a_network_and_onnx_runtime(squeezenet):
@@ -122,6 +151,33 @@ def test_a_peer_that_does_not_run_a_network_has_no_figures_there():
 
 def test_the_ratio_is_of_the_best_peer(row):
     assert row(0) == ["30.00 (2)", "50.00 (2)", "0.600", "0.600", "0.60", "yes |"]
+
+
+UNTUNED = {key: value for key, value in contestant(33.0, to_tuned=1.09, by_threads={"2": 33e-3}).items()
+           if key not in ("start_seconds", "bytes_beyond_weights")}
+
+
+def test_the_untuned_module_is_beside_the_tuned_one_and_is_no_peer(row):
+    results = copy.deepcopy(RESULTS)
+    found = results["cases"][0]["contestants"]
+    results["cases"][0]["contestants"] = {"rnncc": found["rnncc"], "untuned": UNTUNED, **found}
+    found["untuned"] = {**UNTUNED, "median_seconds": 1e-3}
+    assert report.best_peer(results["cases"][0]) == ("onnxruntime", 50e-3)
+    page = cnn_report.page(results)
+    rows = [line.split(" | ")[1:] for line in page.splitlines() if line.startswith("| ResNet-18 |")]
+    assert rows[0] == ["30.00 (2)", "33.00 (2)", "50.00 (2)", "0.600", "0.600", "0.60", "yes", "1.090 |"]
+    assert rows[1:6] == [row(k) for k in range(1, 6)] and "--schedules=none" in page
+    assert "--schedules=none" not in cnn_report.page(RESULTS)
+
+
+def test_the_chart_shows_the_untuned_module_where_there_is_one(tmp_path):
+    results = copy.deepcopy(RESULTS)
+    results["cases"].append(copy.deepcopy(results["cases"][0]))
+    results["cases"][1]["contestants"]["untuned"] = UNTUNED
+    for shown, cases in ((True, results["cases"]), (False, results["cases"][:1])):
+        cnn_report.write({**results, "cases": cases}, tmp_path)
+        drawn = (tmp_path / "cnn.svg").read_text()
+        assert (">rnncc untuned<" in drawn) == shown and ">rnncc<" in drawn and ">ONNX Runtime<" in drawn
 
 
 def test_limits_are_the_multiply_adds_at_the_peak_of_all_cores(row):

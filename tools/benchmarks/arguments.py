@@ -10,7 +10,7 @@ from benchmarks.cases import CASES
 from benchmarks.cases import case_named as rnn_case_named
 from benchmarks.cnn_cases import CASES as CNN_CASES
 from benchmarks.cnn_cases import case_named as cnn_case_named
-from benchmarks.environment import PEERS
+from benchmarks.environment import PEERS, UNTUNED
 
 
 def thread_counts(text):
@@ -51,8 +51,8 @@ def add_peer_options(sub, what, example):
     sub.add_argument("--quick", action="store_true", help="a few of the cases, for a shorter time: under three minutes")
     sub.add_argument("--case", action="append", default=[], metavar="PATTERN", help=f"cases by name, such as {example}; "
                      "may repeat")
-    sub.add_argument("--without", action="append", default=[], choices=PEERS[what],
-                     help="leaves a peer out; may repeat")
+    sub.add_argument("--without", action="append", default=[], choices=(*UNTUNED.get(what, ()), *PEERS[what]),
+                     help=f"leaves a peer{' or the untuned modules' if what in UNTUNED else ''} out; may repeat")
     sub.add_argument("--threads", type=thread_counts, default=cores(), metavar="1,2,...",
                      help="thread counts to choose from; default: up to all cores")
     sub.set_defaults(schedules=None)

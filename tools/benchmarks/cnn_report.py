@@ -3,7 +3,7 @@
 
 A case of the results has beside what report.py knows: multiply_adds, multiply_adds_3x3, weight_bytes, packed_bytes,
 arena_bytes, module_bytes, compile_seconds, limits (see layers.py), and of each contestant by_threads: thread count ->
-median seconds.
+median seconds. Of the untuned module also to_tuned: the median ratio of its turns to the tuned one's.
 """
 import math
 
@@ -30,8 +30,15 @@ def line(result, names):
 
 def times_table(results, names):
     rows = [[title(result), *cells(result, names, report.timed),
-             *report.verdict(result, at_most(result))] for result in results["cases"]]
-    return table(["network", *(TITLES[name] for name in names), "paired", "ratio", "at most", "met"], rows)
+             *report.verdict(result, at_most(result)), *([to_tuned(result)] if "untuned" in names else [])]
+            for result in results["cases"]]
+    tuning = ["untuned to tuned"] if "untuned" in names else []
+    return table(["network", *(TITLES[name] for name in names), "paired", "ratio", "at most", "met", *tuning], rows)
+
+
+def to_tuned(result):
+    untuned = result["contestants"].get("untuned")
+    return f"{untuned['to_tuned']:.3f}" if untuned else "-"
 
 
 def peak(results):
@@ -147,7 +154,7 @@ best peer's, `at most` what it should be. `paired` is the median of the ratios o
 machine changed between rounds, as a virtual one does whose two CPUs come to share a core.
 
 {times}
-
+{untuned}
 Same weights, same image, f32. The networks are those of `models/generate`; ncnn reads what pnnx makes of the ONNX file.
 All take turns in one process. A turn is an uncounted run, then a counted one (more of short ones), and after a peer's a
 pause, as its threads spin on. rnncc, ONNX Runtime and OpenVINO are called in C, ncnn from Python.
@@ -198,15 +205,22 @@ and corners, each compared with the nearest one of its class. One that is over {
 """
 
 
+UNTUNED = """
+`rnncc untuned` is what `--schedules=none` makes, by predicted times alone; it runs on the most threads only.
+`untuned to tuned` is the median over the rounds of its time over the tuned module's on as many.
+"""
+
+
 def page(results):
     names = list(report.versions(results))
+    started = [name for name in names if name != "untuned"]
     described = results["machine"]
     return PAGE.format(
         command=results["command"], date=results["date"], cpu=described["cpu"], cpus=described["cpus"],
         caches=", ".join(described["caches"]), system=described["system"],
         versions=report.versions_shown(results), times=times_table(results, names),
-        peak=2e-9 * peak(results), read=memory_rate(results), limits=limit_table(results),
-        layers=layers_table(results), scaling=scaling_table(results, names), starts=start_table(results, names),
+        untuned=UNTUNED if "untuned" in names else "", peak=2e-9 * peak(results), read=memory_rate(results),
+        limits=limit_table(results), layers=layers_table(results), scaling=scaling_table(results, started), starts=start_table(results, started),
         modules=module_table(results), bound=results["cases"][0]["bound"],
         errors=error_table(results, names))
 

@@ -14,13 +14,14 @@ import importlib.util
 import time
 from ctypes import POINTER, Structure, byref, c_char_p, c_double, c_int, c_int64, c_size_t, c_ssize_t, c_uint32
 from ctypes import c_void_p
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 
 from benchmarks import networks
 from benchmarks.cases import GATES
-from benchmarks.environment import BUILD, ROOT
+from benchmarks.environment import BUILD, OWN, ROOT
 from support.module import Tensor, tensor
 
 
@@ -70,7 +71,7 @@ class Job:
         return networks.error(outputs, expected)
 
     def bound_of(self, contestant):
-        return self.bound + (0 if contestant == "rnncc" else networks.PEER_COARSENESS)
+        return self.bound + (0 if contestant in OWN else networks.PEER_COARSENESS)
 
 
 # rnncc
@@ -87,10 +88,13 @@ class Contestant:
         return 0
 
 
+MODULES = {"rnncc": "module.so", "untuned": "untuned.so"}  # in the job's folder
+
+
 class Rnncc(Contestant):
     title = "rnncc"
 
-    def __init__(self, file="module.so"):
+    def __init__(self, file=MODULES["rnncc"]):
         """file: of the job's folder."""
         self.file, self.loops = file, timing_loops()
         self.version = (ROOT / "meson.build").read_text().split("version: '")[1].split("'")[0]
@@ -385,4 +389,5 @@ class Ncnn(Contestant):
         return NcnnRunner(self.ncnn, net, job)
 
 
-CONTESTANTS = {"rnncc": Rnncc, "onnxruntime": OnnxRuntime, "openvino": OpenVino, "torch": PyTorch, "ncnn": Ncnn}
+CONTESTANTS = {"rnncc": Rnncc, "untuned": partial(Rnncc, MODULES["untuned"]), "onnxruntime": OnnxRuntime,
+               "openvino": OpenVino, "torch": PyTorch, "ncnn": Ncnn}

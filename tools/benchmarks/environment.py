@@ -13,6 +13,8 @@ VENV = ROOT / ".venv-bench"
 REQUIREMENTS = Path(__file__).with_name("requirements.txt")
 PEERS = {"rnn": ("onnxruntime", "openvino", "torch"), "cnn": ("onnxruntime", "openvino", "ncnn"),
          "ablation": ()}
+OWN = ("rnncc", "untuned")  # contestants that are no peers
+UNTUNED = {"cnn": ("untuned",)}  # where schedules can be measured
 PACKAGES = {"ncnn": ("ncnn", "pnnx")}  # of peers that take more than the one of their name
 ALONE = ("pnnx",)  # it asks for PyTorch, which the converter, a program by itself, does not need
 ENVIRONMENT_ERROR = 5

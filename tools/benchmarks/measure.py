@@ -17,6 +17,7 @@ from pathlib import Path
 from benchmarks import cases, cnn_cases
 from benchmarks.cnn_job import CnnJob
 from benchmarks.contestants import CONTESTANTS, Failed, Job
+from benchmarks.environment import OWN
 
 PEER_PAUSE = 0.06  # seconds: ONNX Runtime's threads spin on for some 40 ms after a run
 SLICE = 0.01  # seconds of counted runs in a turn, and of uncounted ones before: waking threads takes milliseconds
@@ -128,7 +129,7 @@ class Turn:
 
 
 def pause_after(name):
-    return 0 if name == "rnncc" else PEER_PAUSE
+    return 0 if name in OWN else PEER_PAUSE
 
 
 def rounds(turns, fewest, most, seconds):
@@ -180,13 +181,26 @@ def spread(seconds):
             "turn_medians": [statistics.median(part) for part in seconds]}
 
 
+def counts_of(name, counts):
+    """The untuned module is there to be compared with the tuned one, for which the most threads are enough."""
+    return [max(counts)] if name == "untuned" else counts
+
+
+def to_tuned(turns, threads):
+    """The median over the rounds of the untuned module's turn over the tuned one's: both then met the machine in the
+    same state."""
+    ours, theirs = (turns[name, threads].seconds for name in ("untuned", "rnncc"))
+    return statistics.median(statistics.median(our) / statistics.median(their) for our, their in zip(ours, theirs))
+
+
 def measure(job, settings):
     contestants = {name: CONTESTANTS[name]() for name in settings["contestants"]}
     counts = settings["threads"]
-    result = starts(contestants, job, max(counts))
+    started = {name: contestant for name, contestant in contestants.items() if name != "untuned"}
+    result = {name: {} for name in contestants} | starts(started, job, max(counts))
     expected = job.reference()
-    runners = {(name, threads): contestant.open(job, threads)
-               for threads in counts for name, contestant in contestants.items()}
+    runners = {(name, threads): contestant.open(job, threads) for threads in counts
+               for name, contestant in contestants.items() if threads in counts_of(name, counts)}
     errors = check(job, expected, runners)
     turns = choose_counts(runners, job.near)
     done = rounds(turns, FEWEST_ROUNDS, settings["rounds"], settings["seconds"])
@@ -195,6 +209,8 @@ def measure(job, settings):
         result[name].update(threads=threads, error=errors[name], version=contestants[name].version,
                             by_threads={count: turn.median for count, turn in candidates.items()},
                             **spread(best.seconds))
+    if "untuned" in result:
+        result["untuned"]["to_tuned"] = to_tuned(turns, max(counts))
     return {"case": job.case.name, "rounds": done, "bound": job.bound, "contestants": result}
 
 

@@ -10,9 +10,11 @@ from pathlib import Path
 
 from benchmarks import machine
 from benchmarks.cases import case_named
+from benchmarks.environment import OWN
 
 PAGE_FILE = "RESULTS.md"
-TITLES = {"rnncc": "rnncc", "onnxruntime": "ONNX Runtime", "openvino": "OpenVINO", "torch": "PyTorch", "ncnn": "ncnn"}
+TITLES = {"rnncc": "rnncc", "untuned": "rnncc untuned", "onnxruntime": "ONNX Runtime", "openvino": "OpenVINO",
+          "torch": "PyTorch", "ncnn": "ncnn"}
 MARKERS = {"onnxruntime": "o", "openvino": "s", "torch": "^", "ncnn": "^"}
 
 
@@ -22,7 +24,7 @@ def title(result):
 
 def best_peer(result):
     """(name, median seconds)."""
-    return min(((name, found["median_seconds"]) for name, found in result["contestants"].items() if name != "rnncc"),
+    return min(((name, found["median_seconds"]) for name, found in result["contestants"].items() if name not in OWN),
                key=lambda pair: pair[1], default=(None, None))
 
 
@@ -159,7 +161,7 @@ def machine_table(described):
 
 
 def versions_shown(results):
-    return ", ".join(f"{TITLES[name]} {version}" for name, version in versions(results).items())
+    return ", ".join(f"{TITLES[name]} {version}" for name, version in versions(results).items() if name != "untuned")
 
 
 PAGE = """# Recurrent layers: rnncc and its peers
@@ -230,9 +232,9 @@ def page(results):
 def bars(result, title, at_most, limit):
     """A row of the chart. limit: seconds."""
     name, fastest = best_peer(result)
+    parts = {each: found["median_seconds"] / fastest for each, found in result["contestants"].items() if name}
     return {"title": title, "ratio": ratio(result), "at_most": at_most, "limit": limit / fastest if name else None,
-            "peers": {name: found["median_seconds"] / fastest for name, found in result["contestants"].items()
-                      if name != "rnncc"}}
+            "parts": parts}
 
 
 def drawing(width, height):
@@ -254,12 +256,15 @@ def chart(rows, path):
     figure, axes = drawing(8, 1 + 0.27 * len(rows))
     places = range(len(rows))
     axes.barh(places, [row["ratio"] for row in rows], color="#8fb3d9", label="rnncc")
+    untuned = [(place, row["parts"]["untuned"]) for place, row in zip(places, rows) if "untuned" in row["parts"]]
+    if untuned:
+        axes.barh(*zip(*untuned), color="none", edgecolor="#2f5f8f", linewidth=0.7, label=TITLES["untuned"])
     expected = [(row["at_most"], place) for place, row in zip(places, rows) if row["at_most"]]
     if expected:
         axes.plot(*zip(*expected), "|", color="black", markersize=11, label="at most")
     axes.plot([row["limit"] for row in rows], places, "|", color="#c8102e", markersize=6, label="limit")
     for name, marker in MARKERS.items():
-        points = [(row["peers"][name], place) for place, row in zip(places, rows) if name in row["peers"]]
+        points = [(row["parts"][name], place) for place, row in zip(places, rows) if name in row["parts"]]
         if points:
             axes.plot(*zip(*points), marker, color="#9c3d1a", fillstyle="none", markersize=5, label=TITLES[name])
     axes.set_yticks(places, [row["title"] for row in rows], fontsize=8)
@@ -267,7 +272,7 @@ def chart(rows, path):
     axes.set_xlim(0, 2.5)
     axes.axvline(1, color="grey", linewidth=0.6)
     axes.set_xlabel("time, best peer = 1; farther than 2.5 is not shown")
-    figure.legend(fontsize=8, loc="outside upper center", ncols=6)
+    figure.legend(fontsize=8, loc="outside upper center", ncols=7, columnspacing=1.2, handlelength=1.5)
     save(figure, path)
 
 

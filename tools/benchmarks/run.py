@@ -12,7 +12,7 @@ import onnx
 
 from benchmarks import ablation_report, arguments, cnn_job, cnn_report, environment, layers, machine, networks, report
 from benchmarks.ablation_cases import STEPS
-from benchmarks.contestants import Failed
+from benchmarks.contestants import MODULES, Failed
 
 DISAGREEMENT = 1
 HERE = Path(__file__).resolve().parent
@@ -28,23 +28,27 @@ def write_recurrent_model(case, folder, contestants):
 
 
 def modules_of(given):
-    """File name -> the options it is compiled with."""
-    if given.what != "ablation":
-        return {"module.so": given.rnncc}
-    return {f"{step.name}.so": [*step.command_options(given.schedules), *given.rnncc] for step in STEPS}
+    """File name -> the options it is compiled with. The last --schedules counts."""
+    if given.what == "ablation":
+        return {f"{step.name}.so": [*step.command_options(given.schedules), *given.rnncc] for step in STEPS}
+    untuned = {MODULES[name]: [*given.rnncc, "--schedules=none"] for name in untuned_of(given)}
+    return {MODULES["rnncc"]: given.rnncc} | untuned
 
 
 def prepare(case, folder, given, contestants):
-    """Writes the model for rnncc and for the peers, and compiles it. Seconds of that, or None if rnncc refuses; it says
-    why."""
+    """Writes the model for rnncc and for the peers, and compiles it. Seconds that the first module takes, or None if
+    rnncc refuses; it says why."""
     folder.mkdir(parents=True, exist_ok=True)
     write = write_recurrent_model if given.what == "rnn" else cnn_job.write_model
     model = write(case, folder, contestants)
     rnncc = environment.BUILD / "compiler" / "rnncc"
-    began = time.perf_counter()
-    done = [subprocess.run([rnncc, model, "-o", folder / name, *options])
-            for name, options in modules_of(given).items()]
-    return None if any(compiled.returncode for compiled in done) else time.perf_counter() - began
+    seconds = []
+    for name, options in modules_of(given).items():
+        began = time.perf_counter()
+        if subprocess.run([rnncc, model, "-o", folder / name, *options]).returncode:
+            return None
+        seconds.append(time.perf_counter() - began)
+    return seconds[0]
 
 
 def module_facts(case, folder, described):
@@ -94,10 +98,14 @@ def shown_command(words):
     return shlex.join(["tools/bench", *kept])
 
 
+def untuned_of(given):
+    return [name for name in environment.UNTUNED.get(given.what, ()) if name not in given.without]
+
+
 def contestants_of(given):
     if given.what == "ablation":
         return [step.name for step in STEPS]
-    return ["rnncc", *(peer for peer in environment.PEERS[given.what] if peer not in given.without)]
+    return ["rnncc", *untuned_of(given), *(peer for peer in environment.PEERS[given.what] if peer not in given.without)]
 
 
 def run(given, words):
