@@ -193,6 +193,9 @@ static void layers_of_other_work_have_other_keys(void **state) {
       {"f32[1,64,56,56]", "f32[64,64,3,3]!", "pads=[1,1,1,1] strides=[1,2]"},
       {"f32[1,64,56,56]", "f32[64,64,3,3]!", "pads=[1,1,1,1] dilations=[2,1]"},
       {"f32[1,64,56,56]", "f32[64,32,3,3]!", "pads=[1,1,1,1] group=2"},
+      {"f32[1,32,56,56]", "f32[32,32,3,3]!", "pads=[1,1,1,1]"}, /* one of its groups */
+      {"f32[1,64,7,56,56]", "f32[64,64,3,3,3]!", "pads=[1,1,1,1,1,1]"},
+      {"f32[1,64,9,56,56]", "f32[64,64,3,3,3]!", "pads=[1,1,1,1,1,1]"},
       {"f32[1,64,56,56]", "f32[64,64,3,3]! f32[64]!", "pads=[1,1,1,1]"},
   };
   enum { LAYERS = sizeof layers / sizeof *layers };
@@ -203,6 +206,43 @@ static void layers_of_other_work_have_other_keys(void **state) {
     for (int j = 0; j < i; j++) assert_string_not_equal(workloads[i], workloads[j]);
   }
   assert_string_equal(workloads[0], "n1c64k64_h56k3s1p1.1_w56k3s1p1.1_in16");
+}
+
+/* A convolution of 64 channels behind, beside or in front of another node, whose operand is `beside`. */
+static RecordKey key_fused(const char *before, const char *after, const char *beside, const char *weights) {
+  Graph *graph = new_graph("x86-64-v4");
+  const char *x = "f32[1,64,56,56]";
+  if (before) build_node(graph, before, arena_format(arena, "%s f32[64]! f32[64]! f32[64]! f32[64]!", x), "", 1);
+  int conv = before ? 1 : 0;
+  build_node(graph, "Conv", arena_format(arena, "%s %s", before ? "@0" : x, weights), "", 1);
+  if (after) build_node(graph, after, arena_format(arena, "@%d %s", conv, beside), "", 1);
+  Layer layer = lay_out(graph);
+  return convolution_key(layer.graph, layer.node);
+}
+
+static void what_is_fused_into_a_layer_is_of_its_key(void **state) {
+  (void)state;
+  static const char own[] = "f32[64,64,1,1]!", given[] = "f32[64,64,1,1]";
+  const char *workloads[] = {key_fused(NULL, NULL, "", own).workload,
+                             key_fused("BatchNormalization", NULL, "", own).workload,
+                             key_fused(NULL, "Relu", "", own).workload,
+                             key_fused(NULL, "Tanh", "", own).workload,
+                             key_fused(NULL, "Add", "f32[1,64,56,56]", own).workload,
+                             key_fused(NULL, NULL, "", given).workload};
+  enum { LAYERS = sizeof workloads / sizeof *workloads };
+  for (int i = 0; i < LAYERS; i++)
+    for (int j = 0; j < i; j++) assert_string_not_equal(workloads[i], workloads[j]);
+}
+
+static void how_a_layer_may_run_is_of_its_key(void **state) {
+  (void)state;
+  Layer layer = fixed_convolution("f32[1,64,56,56]", "f32[64,64,3,3]!", "pads=[1,1,1,1]");
+  RecordKey plain = convolution_key(layer.graph, layer.node);
+  assert_int_equal(plain.cores, 2);
+  assert_int_equal(plain.l2_bytes, layer.graph->machine->l2_bytes);
+  assert_string_equal(plain.target, "x86-64-v4");
+  layer.graph->no_winograd = true;
+  assert_string_not_equal(convolution_key(layer.graph, layer.node).workload, plain.workload);
 }
 
 /* ---- databases ---- */
@@ -354,6 +394,8 @@ int main(void) {
       TEST(a_layer_of_resnet_has_candidates_of_all_knobs),
       TEST(forms_that_are_none_of_the_layer_are_refused_with_the_reason),
       TEST(layers_of_other_work_have_other_keys),
+      TEST(what_is_fused_into_a_layer_is_of_its_key),
+      TEST(how_a_layer_may_run_is_of_its_key),
       TEST(what_is_recorded_is_taken),
       TEST(of_lines_with_a_sum_a_flipped_bit_leaves_the_record_or_the_first_candidate),
       TEST(of_lines_without_one_it_leaves_a_legal_schedule),

@@ -1,12 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /* Schedule records: what is written is found again, by its whole key; what is no record does no harm. */
+#include <fcntl.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -180,6 +184,50 @@ static void writers_at_the_same_time_lose_no_record(void **state) {
   }
 }
 
+/* Who holds the lock may yet take back what it wrote. */
+static void a_writer_waits_for_the_lock(void **state) {
+  (void)state;
+  int held = open(path, O_RDONLY), status;
+  assert_int_equal(flock(held, LOCK_EX), 0);
+  fflush(NULL);
+  pid_t writer = fork();
+  if (writer == 0) {
+    close(held);
+    append("a", "s");
+    _exit(0);
+  }
+  usleep(100000);
+  struct stat before;
+  assert_int_equal(stat(path, &before), 0);
+  assert_int_equal(close(held), 0); /* the child has closed its own, or does so before it writes */
+  assert_int_equal(waitpid(writer, &status, 0), writer);
+  assert_int_equal(status, 0);
+  assert_int_equal(before.st_size, 0);
+  assert_int_equal(records_read(arena, path)->count, 1);
+}
+
+/* As of a full disk: half of the line fits. */
+static void append_to_a_file_that_is_full(void *unused) {
+  (void)unused;
+  struct stat status;
+  if (stat(path, &status) != 0) stop(EXIT_INVALID);
+  struct rlimit limit = {(rlim_t)status.st_size + 100, (rlim_t)status.st_size + 100};
+  signal(SIGXFSZ, SIG_IGN);
+  setrlimit(RLIMIT_FSIZE, &limit);
+  append("b", "s");
+}
+
+static void a_record_that_does_not_fit_leaves_the_file_as_it_was(void **state) {
+  (void)state;
+  struct stat before, after;
+  append("a", "s");
+  assert_int_equal(stat(path, &before), 0);
+  Outcome outcome = outcome_of(append_to_a_file_that_is_full, NULL);
+  expect_outcome(&outcome, EXIT_ENVIRONMENT, "cannot append a record: File too large", path);
+  assert_int_equal(stat(path, &after), 0);
+  assert_int_equal(after.st_size, before.st_size);
+}
+
 /* ---- what a line says of itself ---- */
 
 static void read_one(void *argument) {
@@ -230,6 +278,8 @@ int main(void) {
       cmocka_unit_test_setup_teardown(a_file_that_is_not_there_is_an_error, setup_file, teardown_file),
       cmocka_unit_test_setup_teardown(a_flipped_bit_costs_at_most_the_lines_it_touches, setup_file, teardown_file),
       cmocka_unit_test_setup_teardown(writers_at_the_same_time_lose_no_record, setup_file, teardown_file),
+      cmocka_unit_test_setup_teardown(a_writer_waits_for_the_lock, setup_file, teardown_file),
+      cmocka_unit_test_setup_teardown(a_record_that_does_not_fit_leaves_the_file_as_it_was, setup_file, teardown_file),
       cmocka_unit_test_setup_teardown(a_line_that_is_not_as_it_was_written_is_no_record, setup_file, teardown_file),
       cmocka_unit_test_setup_teardown(trials_are_not_found_as_the_best, setup_file, teardown_file),
       cmocka_unit_test_setup_teardown(words_that_need_escapes_are_no_record, setup_file, teardown_file),

@@ -55,8 +55,19 @@ static void what_is_slower_than_predicted_moves_those_like_it(void **state) {
   end_trial(&trials, COUNT - 1, TRIAL_OK, 2.9);
   end_trial(&trials, 4, TRIAL_OK, 1.3); /* (1, 1), predicted 1.44: quicker */
   assert_next(&trials, false, 1, (int[]){1});
+  end_trial(&trials, 8, TRIAL_CRASHED, 0); /* which tells no time */
   end_trial(&trials, 1, TRIAL_OK, 3); /* (1, 0), next to (2, 0): not to (0, 1), which was predicted to take longer */
   assert_next(&trials, false, 1, (int[]){3});
+}
+
+static void what_an_algorithm_takes_says_little_of_another(void **state) {
+  (void)state;
+  Trials trials = some_trials();
+  ConvCandidate *other = (ConvCandidate *)(uintptr_t)trials.list[COUNT - 2].candidate;
+  other->algorithm = &slow;
+  for (int i = 0; i < 7; i++) end_trial(&trials, i, TRIAL_OK, 4e6 * trials.list[i].candidate->seconds);
+  end_trial(&trials, COUNT - 2, TRIAL_OK, 1e6 * other->seconds);
+  assert_next(&trials, true, 2, (int[]){COUNT - 1, 7}); /* the slow one is as predicted, 2.9 us; not the quick, 1.77 */
 }
 
 static void the_hopeless_are_left_out_unless_all_are_wanted(void **state) {
@@ -89,21 +100,23 @@ static void records_of_the_key_are_known(void **state) {
   other.workload = "v";
   ScheduleRecord list[] = {{.key = key, .schedule = fresh.list[2].form, .status = "ok", .median_us = 7},
                            {.key = key, .schedule = fresh.list[3].form, .status = "crashed"},
+                           {.key = key, .schedule = fresh.list[2].form, .status = "ok", .median_us = 8},
                            {.key = key, .schedule = fresh.list[2].form, .median_us = 6},
                            {.key = other, .schedule = fresh.list[4].form, .status = "ok", .median_us = 1}};
   ConvCandidate candidates[COUNT];
   for (int i = 0; i < COUNT; i++) candidates[i] = *fresh.list[i].candidate;
   Trials trials = trials_new(arena, &(ConvCandidates){.count = COUNT, .list = candidates},
-                             &(ScheduleRecords){.count = 4, .list = list}, &key);
+                             &(ScheduleRecords){.count = 5, .list = list}, &key);
   assert_int_equal(trials.tried, 2);
   assert_ptr_equal(trials_best(&trials), &trials.list[2]);
-  assert_true(trials.list[2].median_us == 7 && trials.list[3].state == TRIAL_CRASHED);
+  assert_true(trials.list[2].median_us == 8 && trials.list[3].state == TRIAL_CRASHED);
 }
 
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(the_first_of_each_algorithm_comes_first),
       cmocka_unit_test(what_is_slower_than_predicted_moves_those_like_it),
+      cmocka_unit_test(what_an_algorithm_takes_says_little_of_another),
       cmocka_unit_test(the_hopeless_are_left_out_unless_all_are_wanted),
       cmocka_unit_test(what_failed_is_neither_tried_again_nor_chosen),
       cmocka_unit_test(records_of_the_key_are_known),
