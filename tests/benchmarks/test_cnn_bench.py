@@ -17,6 +17,7 @@ sys.path[:0] = [str(ROOT / "tools"), str(ROOT / "models")]
 from benchmarks import arguments, cnn_job, cnn_report, contestants, layers, measure, report, run  # noqa: E402
 from benchmarks.cnn_cases import CASES, QUICK, case_named  # noqa: E402
 from networks import NETWORKS  # noqa: E402
+from support.model_builder import Model  # noqa: E402
 
 
 def test_every_network_is_a_case_by_its_name():
@@ -123,7 +124,11 @@ RESULTS = {
     "cases": [{"case": "resnet18", "rounds": 3, "bound": 1e-4, "multiply_adds": 2_000_000_000,
                "multiply_adds_3x3": 1_600_000_000, "weight_bytes": 40 << 20, "packed_bytes": 44 << 20,
                "arena_bytes": 3 << 20, "module_bytes": (44 << 20) + (1 << 19), "compile_seconds": 7.0,
-               "limits": {"computing_seconds": 8e-3, "reading_seconds": 6e-3, "least_seconds": 12e-3},
+               "limits": {"computing_seconds": 8e-3, "reading_seconds": 6e-3, "moving_seconds": 0.5e-3,
+                          "least_seconds": 12e-3,
+                          "by_kind": {"direct": 10e-3, "winograd": 2e-3, "depthwise": 0, "product": 0, "other": 1e-6},
+                          "taken_by_kind": {"direct": 20e-3, "winograd": 8e-3, "depthwise": 0, "product": 0,
+                                            "other": 1e-3}},
                "contestants": {"rnncc": contestant(30.0), "onnxruntime": contestant(50.0)}}]}
 
 
@@ -166,7 +171,7 @@ def test_the_untuned_module_is_beside_the_tuned_one_and_is_no_peer(row):
     page = cnn_report.page(results)
     rows = [line.split(" | ")[1:] for line in page.splitlines() if line.startswith("| ResNet-18 |")]
     assert rows[0] == ["30.00 (2)", "33.00 (2)", "50.00 (2)", "0.600", "0.600", "0.60", "yes", "1.090 |"]
-    assert rows[1:6] == [row(k) for k in range(1, 6)] and "--schedules=none" in page
+    assert rows[1:7] == [row(k) for k in range(1, 7)] and "--schedules=none" in page
     assert "--schedules=none" not in cnn_report.page(RESULTS)
 
 
@@ -186,45 +191,125 @@ def test_limits_are_the_multiply_adds_at_the_peak_of_all_cores(row):
 
 
 def test_the_limit_of_the_layers_is_beside_what_a_ratio_would_take(row):
-    assert row(2) == ["8.00", "6.00", "12.00", "40%", "0.24", "0.60", "met |"]
+    assert row(2) == ["8.00", "6.00", "0.500", "12.00", "40%", "0.24", "0.60", "met |"]
     slow = {**RESULTS["cases"][0], "contestants": {"rnncc": contestant(40.0), "onnxruntime": contestant(50.0)}}
     assert cnn_report.reach(slow) == "40% of the limit"
     slow["contestants"]["onnxruntime"] = contestant(19.0)
     assert cnn_report.reach(slow) == "more than the limit allows"
 
 
-def test_a_layer_takes_the_multiply_adds_of_its_algorithm_or_the_reading_of_its_weights():
-    """F(4x4,3x3) on 14x14: 16 tiles of 36 points. The other kernels: a weight is used once a pixel."""
-    direct = 2 * 9 * 256 * 256 * 14 * 14
-    winograd = layers.work("k1_conv_winograd winograd4x4_3x3_oc2t8b16_groups_c256o256_14x14", direct, 1)
-    assert winograd == (36 * 16 * 256 * 256, 36 * 256 * 256)
-    assert layers.work("k2_conv_direct direct_oc2px14u2_tiles8_3x3s1c256o256g1_14x14", direct, 1) == (
-        direct / 2, 9 * 256 * 256)
-    assert layers.work("k3_conv_depthwise depthwise_3x3s2_14x14c192_px14", 2 * 9 * 192 * 196, 1) == (
-        9 * 192 * 196, 9 * 192)
-    assert layers.work("k4_gemm_packed n1000k512_v3r1", 2 * 512000, 1) == (512000, 512000)
-    assert layers.work("k5_pool_blocked", 3e6, 1) == (0, 0)
-    limits = layers.limits([(4e8, 1e5), (1e5, 2e7)], RESULTS["machine"])
-    assert limits == pytest.approx({"computing_seconds": 4.001e-3, "reading_seconds": 2.01e-3, "least_seconds": 6e-3})
-
-
-def test_layers_of_a_module_have_its_multiply_adds_and_weights(squeezenet):
-    facts, works = cnn_job.module_facts(squeezenet), layers.works_of(squeezenet / "module.so", 1)
-    macs, weights = (sum(values) for values in zip(*works))
-    assert facts["multiply_adds"] - facts["multiply_adds_3x3"] < macs < facts["multiply_adds"]
-    assert 0.9 * facts["packed_bytes"] < 4 * weights < facts["packed_bytes"]
+def test_kinds_have_their_times_and_how_much_of_them_is_the_limits(row):
+    assert row(3) == ["20.00 (50%)", "8.00 (25%)", "1.00 (0%) |"]
+    assert "| network | direct | Winograd | all other |" in cnn_report.page(RESULTS)
 
 
 def test_scaling_is_the_time_on_the_fewest_threads_over_that_on_the_most(row):
-    assert row(3) == ["54.00", "30.00", "1.80", "90.00", "50.00", "1.80 |"]
+    assert row(4) == ["54.00", "30.00", "1.80", "90.00", "50.00", "1.80 |"]
 
 
 def test_what_is_resident_beyond_weights_and_arena_is_shown(row):
     """12 MiB beyond the model's 40: 5 beyond 44 of packed weights and an arena of 3."""
-    assert row(5) == ["7.0", "20.00", "40.00", "44.00", "3.00", "5.00", "0.50 |"]
+    assert row(6) == ["7.0", "20.00", "40.00", "44.00", "3.00", "5.00", "0.50 |"]
 
 
 def test_without_peers_there_is_a_page_without_ratios():
     alone = copy.deepcopy(RESULTS)
     del alone["cases"][0]["contestants"]["onnxruntime"]
     assert "30.00 (2) | - | - | 0.60 | - |" in cnn_report.page(alone)
+
+
+# The limit
+
+
+def test_a_workload_is_read_from_a_records_text():
+    read = layers.workload("n2of8c3k5g7_d4k1s1p0.0_h6k3s2d2p1.2_w1k3s1p1.1_in16_bias_residual_after.Relu")
+    assert (read.images, read.channels, read.kernels, read.groups, read.residual) == (2, 3, 5, 7, True)
+    assert read.axes == (layers.Axis(4, 1, 1, 1, 0, 0), layers.Axis(6, 3, 2, 2, 1, 2), layers.Axis(1, 3, 1, 1, 1, 1))
+    assert [axis.out for axis in read.axes] == [4, 3, 1] and read.weights == 7 * 3 * 5 * 9
+    assert not layers.workload("n1c1k1_h3k3s1p1.1").residual
+
+
+@pytest.mark.parametrize("axis, taps, met", [
+    ((5, 3, 1, 1, 1, 1), 13, 5), ((5, 1, 2, 1, 0, 0), 3, 3), ((4, 1, 2, 1, 0, 0), 2, 2), ((1, 3, 1, 1, 1, 1), 1, 1),
+    ((6, 3, 2, 2, 1, 2), 7, 3)])
+def test_padding_is_not_multiplied_and_what_no_window_meets_not_read(axis, taps, met):
+    found = layers.Axis(*axis).taps
+    assert (len(found), len(set(found))) == (taps, met)
+
+
+def test_taps_are_those_that_a_convolution_of_ones_counts():
+    """Of an input and a window that are all 1, what a convolution sums up to is its multiply-adds."""
+    for text in ("n2c3k5_h6k3s2d2p1.2_w7k3s1p1.0", "n1c2k3g2_h5k5s3p2.2_w4k1s2p0.0"):
+        read, model = layers.workload(text), Model()
+        shape = [read.images, read.groups * read.channels, *(axis.n for axis in read.axes)]
+        x = model.input("x", "f32", shape)
+        w = np.ones((read.groups * read.kernels, read.channels, *(axis.kernel for axis in read.axes)), np.float32)
+        pads = [getattr(axis, side) for side in ("before", "after") for axis in read.axes]
+        y = model.node("Conv", [x, model.constant(w)], "y", group=read.groups, pads=pads,
+                       strides=[axis.stride for axis in read.axes], dilations=[axis.dilation for axis in read.axes])
+        model.output(y)
+        (sums,) = model.onnx_run({"x": np.ones(shape, np.float32)}).values()
+        assert sums.sum() == read.macs and sums.size * 4 == read.output_bytes
+
+
+EXPLAINED = """n1c64k84_h1k3s1p1.1_w1k3s1p1.1_in16_bias: 12.00 MFLOP: small
+    predicted us  schedule
+*         119.40  direct,oc=3,px=8,unroll=2,pass=0,groups=0,tiles=64
+n1c256k256_h14k1s2p0.0_w14k1s2p0.0_in16_residual_then.Relu: 231.21 MFLOP: first, second
+"""
+
+
+def entry(kernel, flops=0, size=0, node="n"):
+    return {"kernel": kernel, "node": node, "flops": flops, "bytes": size, "seconds": 1e-3}
+
+
+def test_a_kernel_has_the_work_of_its_nodes_workload():
+    found = layers.workloads(EXPLAINED)
+    assert list(found) == ["small", "first", "second"]
+    small = layers.work(entry("k1_conv_direct direct_oc2px14u2_3x3s1c64o84g1_1x1", node="small"), found, 1)
+    assert (small.kind, small.macs, small.weights, small.reads) == ("direct", 64 * 84, 9 * 64 * 84, (4 * 64,))
+    strided = layers.work(entry("k1_conv_direct direct_oc2px14u2_1x1s2c256o256g1_7x7", node="second"), found, 1)
+    assert strided.reads == (4 * 256 * 49, 4 * 256 * 49) and strided.writes == (4 * 256 * 49,)
+
+
+def test_a_kernel_of_no_known_workload_has_what_its_name_and_profile_say():
+    """F(4x4,3x3) on 14x14: 16 tiles of 36 points. The other kernels: a weight is used once a pixel."""
+    square = layers.workload("n1c256k256_h14k3s1p1.1_w14k3s1p1.1_in16")
+    kernel = "k1_conv_winograd winograd4x4_3x3_oc2t8b16_groups_c256o256_14x14"
+    found = layers.work(entry(kernel), {"n": square}, 1)
+    assert (found.kind, found.macs, found.weights) == ("winograd", 36 * 16 * 256 * 256, 36 * 256 * 256)
+    assert (found.reads, found.writes) == ((4 * 256 * 196,),) * 2
+    direct = 2 * 9 * 256 * 256 * 14 * 14
+    assert layers.work(entry("k2_conv_direct direct_oc2px14u2_tiles8_3x3s1c256o256g1_14x14", direct), {}, 1) == (
+        layers.Work("direct", direct / 2, 9 * 256 * 256))
+    assert layers.work(entry("k4_gemm_packed n1000k512_v3r1", 2 * 512000), {}, 1) == (
+        layers.Work("product", 512000, 512000))
+    assert layers.work(entry("k5_pool_blocked", 3e6, 4e6), {}, 1) == (
+        layers.Work("other", reads=(1e6, 1e6), writes=(1e6, 1e6)))
+
+
+def test_a_kernel_takes_the_longest_of_computing_reading_weights_and_moving_tensors():
+    """200 GFLOP/s, and 160 GB/s of what fits 2 MiB, 40 of more than 64; 80 MB of weights are more."""
+    works = [layers.Work("direct", 4e8, 1e5, (1e6,), (1e6,)), layers.Work("product", 1e5, 2e7),
+             layers.Work("other", reads=(4e5, 4e5), writes=(1.6e6,))]
+    limits = layers.limits(works, RESULTS["machine"])
+    assert limits["computing_seconds"] == pytest.approx(4.001e-3)
+    assert limits["reading_seconds"] == pytest.approx(2.01e-3)
+    assert limits["moving_seconds"] == pytest.approx((1e6 + 1.6e6) / 160e9)
+    assert limits["by_kind"] == pytest.approx({"direct": 4e-3, "winograd": 0, "depthwise": 0, "product": 2e-3,
+                                               "other": 1.6e6 / 160e9})
+    assert limits["least_seconds"] == pytest.approx(6.01e-3)
+
+
+def test_layers_of_a_module_have_its_multiply_adds_and_weights(squeezenet, rnncc):
+    facts, job = cnn_job.module_facts(squeezenet), cnn_job.CnnJob(case_named("squeezenet"), squeezenet)
+    entries = layers.profile(squeezenet / "module.so", job.feeds, 2)
+    explained = rnncc("inspect", squeezenet / "squeezenet.json", "--explain=conv", "-v").stdout
+    assert {each["node"] for each in entries if "_conv_" in each["kernel"]} == layers.workloads(explained).keys()
+    works = [layers.work(each, layers.workloads(explained), 1) for each in entries]
+    assert 0.8 * (facts["multiply_adds"] - facts["multiply_adds_3x3"]) < sum(each.macs for each in works)
+    assert sum(each.macs for each in works) < facts["multiply_adds"]
+    assert 0.9 * facts["packed_bytes"] < 4 * sum(each.weights for each in works) < facts["packed_bytes"]
+    found = layers.facts(entries, explained, 1, RESULTS["machine"])
+    assert sum(found["taken_by_kind"].values()) == pytest.approx(sum(each["seconds"] for each in entries))
+    assert all(taken > 0 for kind, taken in found["taken_by_kind"].items() if found["by_kind"][kind])

@@ -9,6 +9,7 @@ import math
 
 from benchmarks import machine, report
 from benchmarks.cnn_cases import case_named
+from benchmarks.layers import KINDS
 from benchmarks.report import TITLES, best_peer, cells, milliseconds, table
 from benchmarks.report import heading  # noqa: F401 (run.py asks for it)
 
@@ -83,14 +84,28 @@ def layers_row(result):
     found, seconds = result["limits"], result["contestants"]["rnncc"]["median_seconds"]
     _, peer = best_peer(result)
     wanted = at_most(result)
-    return [title(result), milliseconds(found["computing_seconds"]), milliseconds(found["reading_seconds"]),
-            milliseconds(found["least_seconds"]), f"{100 * found['least_seconds'] / seconds:.0f}%",
+    parts = ("computing_seconds", "reading_seconds", "moving_seconds", "least_seconds")
+    return [title(result), *(milliseconds(found[part]) for part in parts),
+            f"{100 * found['least_seconds'] / seconds:.0f}%",
             f"{found['least_seconds'] / peer:.2f}" if peer else "-", f"{wanted:.2f}" if wanted else "-", reach(result)]
 
 
 def layers_table(results):
-    head = ["network", "computing, ms", "reading, ms", "limit, ms", "rnncc reaches", "its ratio", "at most", "takes"]
+    head = ["network", "computing, ms", "reading, ms", "moving, ms", "limit, ms", "rnncc reaches", "its ratio",
+            "at most", "takes"]
     return table(head, [layers_row(result) for result in results["cases"]])
+
+
+def kinds_table(results):
+    """What the kernels of each kind take, and how much of that is the limit's."""
+    present = [kind for kind in KINDS if any(result["limits"]["taken_by_kind"][kind] for result in results["cases"])]
+    rows = [[title(result), *(kind_cell(result["limits"], kind) for kind in present)] for result in results["cases"]]
+    return table(["network", *(KINDS[kind] for kind in present)], rows)
+
+
+def kind_cell(limits, kind):
+    taken, least = limits["taken_by_kind"][kind], limits["by_kind"][kind]
+    return f"{milliseconds(taken)} ({100 * least / taken:.0f}%)" if taken else "-"
 
 
 def scaling_table(results, names):
@@ -166,13 +181,26 @@ network's multiply-adds at that peak. `its ratio` is the limit over the best pee
 
 {limits}
 
-With the algorithms that the network's layers run by: `computing` is their multiply-adds at the peak, Winograd's being
-fewer, and those of tiles that reach beyond the image counted; `reading` is the packed weights at what all cores read as
-many bytes at, measured: {read:.0f} GB/s from memory. The limit is the longer of both, layer by layer; transforms,
-activations, pooling and the meeting of threads are left out. `takes` says what share of it a ratio that was missed
-would take.
+With the algorithms that the network's layers run by, one after the other:
+
+* `computing` is their multiply-adds at the peak: Winograd's are fewer, and those of tiles that reach beyond the image
+  count; direct ones with padding do not.
+* `reading` is the packed weights at what all cores read as many bytes at, measured: {read:.0f} GB/s from memory.
+* `moving` is each kernel's inputs, as far as windows reach, residual and outputs, at what is measured of the cache that
+  holds a core's share of each tensor; the longer of reading and writing, which may go on at once. Kernels without
+  weights count here: pooling, transforms of layouts, concatenations that are copied, softmax, boxes.
+
+The limit is the longest of these, kernel by kernel: what is computed hides what is moved, at best. Left out is what an
+implementation could hide or avoid: the additions of Winograd's transforms, which some CPUs do beside multiply-adds, and
+what is stored between these; activations, and all arithmetic of kernels without weights; vectors that channels do not
+fill; the meeting of threads. `takes` says what share of the limit a ratio that was missed would take.
 
 {layers}
+
+Where the time goes: milliseconds of the kernels of each kind, by the module's profile, and in brackets how much of that
+is the limit's.
+
+{kinds}
 
 ## From one core to all
 
@@ -220,7 +248,8 @@ def page(results):
         caches=", ".join(described["caches"]), system=described["system"],
         versions=report.versions_shown(results), times=times_table(results, names),
         untuned=UNTUNED if "untuned" in names else "", peak=2e-9 * peak(results), read=memory_rate(results),
-        limits=limit_table(results), layers=layers_table(results), scaling=scaling_table(results, started), starts=start_table(results, started),
+        limits=limit_table(results), layers=layers_table(results), kinds=kinds_table(results),
+        scaling=scaling_table(results, started), starts=start_table(results, started),
         modules=module_table(results), bound=results["cases"][0]["bound"],
         errors=error_table(results, names))
 

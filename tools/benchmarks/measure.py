@@ -14,9 +14,9 @@ import sys
 import time
 from pathlib import Path
 
-from benchmarks import cases, cnn_cases
+from benchmarks import cases, cnn_cases, layers
 from benchmarks.cnn_job import CnnJob
-from benchmarks.contestants import CONTESTANTS, Failed, Job
+from benchmarks.contestants import CONTESTANTS, MODULES, Failed, Job
 from benchmarks.environment import OWN
 
 PEER_PAUSE = 0.06  # seconds: ONNX Runtime's threads spin on for some 40 ms after a run
@@ -214,6 +214,13 @@ def measure(job, settings):
     return {"case": job.case.name, "rounds": done, "bound": job.bound, "contestants": result}
 
 
+def measure_network(job, settings):
+    """As `measure`, and the profile of rnncc's module on its best thread count."""
+    result = measure(job, settings)
+    threads = result["contestants"]["rnncc"]["threads"]
+    return {**result, "profile": layers.profile(job.folder / MODULES["rnncc"], job.feeds, threads)}
+
+
 def measure_steps(job, settings):
     """As `measure`, of modules that rnncc made of one network in several ways: the first one's output is what those of
     the others must be."""
@@ -228,7 +235,7 @@ def measure_steps(job, settings):
     return {"case": job.case.name, "rounds": done, "bound": job.bound, "threads": threads, "contestants": result}
 
 
-JOBS = {"rnn": (cases.case_named, Job, measure), "cnn": (cnn_cases.case_named, CnnJob, measure),
+JOBS = {"rnn": (cases.case_named, Job, measure), "cnn": (cnn_cases.case_named, CnnJob, measure_network),
         "ablation": (cnn_cases.case_named, CnnJob, measure_steps)}
 
 

@@ -15,6 +15,7 @@ from benchmarks.ablation_cases import STEPS
 from benchmarks.contestants import MODULES, Failed
 
 DISAGREEMENT = 1
+RNNCC = environment.BUILD / "compiler" / "rnncc"
 HERE = Path(__file__).resolve().parent
 
 
@@ -36,30 +37,30 @@ def modules_of(given):
 
 
 def prepare(case, folder, given, contestants):
-    """Writes the model for rnncc and for the peers, and compiles it. Seconds that the first module takes, or None if
-    rnncc refuses; it says why."""
+    """Writes the model for rnncc and for the peers, and compiles it. Its path and the seconds that the first module
+    takes, or None if rnncc refuses; it says why."""
     folder.mkdir(parents=True, exist_ok=True)
     write = write_recurrent_model if given.what == "rnn" else cnn_job.write_model
     model = write(case, folder, contestants)
-    rnncc = environment.BUILD / "compiler" / "rnncc"
     seconds = []
     for name, options in modules_of(given).items():
         began = time.perf_counter()
-        if subprocess.run([rnncc, model, "-o", folder / name, *options]).returncode:
+        if subprocess.run([RNNCC, model, "-o", folder / name, *options]).returncode:
             return None
         seconds.append(time.perf_counter() - began)
-    return seconds[0]
+    return model, seconds[0]
 
 
-def module_facts(case, folder, described):
-    limits = layers.limits(layers.works_of(folder / "module.so", case.B), described)
-    return {**cnn_job.module_facts(folder), "limits": limits}
+def limits(model, profile, case, given, described):
+    explained = subprocess.run([RNNCC, "inspect", model, "--explain=conv", "-v", *given.rnncc], capture_output=True,
+                               text=True, check=True)
+    return layers.facts(profile, explained.stdout, case.B, described)
 
 
-def facts_of(case, folder, given, described):
+def facts_of(folder, given):
     """What the page says beside times."""
     if given.what == "cnn":
-        return module_facts(case, folder, described)
+        return cnn_job.module_facts(folder)
     return json.loads((folder / "facts.json").read_text()) if given.what == "ablation" else {}
 
 
@@ -68,10 +69,10 @@ def measure(case, given, contestants, described):
     folder = environment.BUILD / "bench" / case.name
     contestants = [name for name in contestants if name not in getattr(case, "without", ())]
     try:
-        compile_seconds = prepare(case, folder, given, contestants)
+        made = prepare(case, folder, given, contestants)
     except Failed as reason:
         return {"case": case.name, "failure": str(reason)}
-    if compile_seconds is None:
+    if made is None:
         return {"case": case.name, "failure": f"{case.name}: rnncc does not compile it"}
     settings = {"what": given.what, "case": case.name, "folder": str(folder), "contestants": contestants,
                 "threads": given.threads, "rounds": given.rounds, "seconds": given.seconds}
@@ -80,7 +81,10 @@ def measure(case, given, contestants, described):
     lines = done.stdout.splitlines()
     if not lines:
         return {"case": case.name, "failure": f"{case.name}: its process ended with status {done.returncode}"}
-    return {**json.loads(lines[-1]), "compile_seconds": compile_seconds, **facts_of(case, folder, given, described)}
+    model, compile_seconds = made
+    result = {**json.loads(lines[-1]), "compile_seconds": compile_seconds, **facts_of(folder, given)}
+    profile = result.pop("profile", None)
+    return {**result, "limits": limits(model, profile, case, given, described)} if profile else result
 
 
 def output_folder(given, words):
