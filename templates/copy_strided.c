@@ -5,6 +5,7 @@
  * the first element of the box; a stride may be 0 (broadcast) or negative (backwards).
  */
 #include "kernel.h"
+#include "simd/simd.h"
 
 /* The element.
  * legal: bits8 bits16 bits32 bits64 */
@@ -44,14 +45,16 @@ static void copy_row(const Box *b, const T *restrict in, T *restrict out, int64_
   }
 }
 
-enum { QUAD = 4 };
-typedef T quad __attribute__((vector_size(QUAD * sizeof(T)), aligned(sizeof(T)), may_alias));
+typedef T quad __attribute__((vector_size(4 * sizeof(T)), aligned(sizeof(T)), may_alias));
+typedef T octet __attribute__((vector_size(8 * sizeof(T)), aligned(sizeof(T)), may_alias));
 
-static inline quad load_quad(const T *p) { return *(const quad *)p; }
-static inline void store_quad(T *p, quad v) { *(quad *)p = v; }
+SIMD_FUNCTION quad load_quad(const T *p) { return *(const quad *)p; }
+SIMD_FUNCTION octet load_octet(const T *p) { return *(const octet *)p; }
+SIMD_FUNCTION void store_quad(T *p, quad v) { *(quad *)p = v; }
+SIMD_FUNCTION void store_octet(T *p, octet v) { *(octet *)p = v; }
 
-/* QUAD rows of QUAD, `from` apart, become the columns of `out`, whose rows are `to` apart. */
-static inline void turn_quads(const T *in, int64_t from, T *out, int64_t to) {
+/* Four rows of four, `from` apart, become the columns of `out`, whose rows are `to` apart. */
+SIMD_FUNCTION void turn_quads(const T *in, int64_t from, T *out, int64_t to) {
   quad a = load_quad(in), b = load_quad(in + from), c = load_quad(in + 2 * from), d = load_quad(in + 3 * from);
   quad ab = __builtin_shufflevector(a, b, 0, 4, 1, 5), cd = __builtin_shufflevector(c, d, 0, 4, 1, 5);
   quad ab_end = __builtin_shufflevector(a, b, 2, 6, 3, 7), cd_end = __builtin_shufflevector(c, d, 2, 6, 3, 7);
@@ -61,22 +64,106 @@ static inline void turn_quads(const T *in, int64_t from, T *out, int64_t to) {
   store_quad(out + 3 * to, __builtin_shufflevector(ab_end, cd_end, 2, 3, 6, 7));
 }
 
-/* Turns the tile in a buffer of its own, so that memory is read and written along what is contiguous there: a store a
- * row of the output would meet the same few lines of the cache again and again. */
-static void copy_tile(const Box *b, const T *restrict in, T *restrict out, int64_t row, int64_t column) {
-  T turned[TILE][TILE + QUAD];
-  int64_t rows = min_i64(TILE, b->shape[OUTER] - row), columns = min_i64(TILE, b->shape[RANK - 1] - column);
-  int64_t from = b->in_stride[RANK - 1], quads = rows - rows % QUAD, c = 0;
-  in += column * from + row;
-  for (; c + QUAD <= columns; c += QUAD) {
-    for (int64_t r = 0; r < quads; r += QUAD) turn_quads(in + c * from + r, from, &turned[r][c], TILE + QUAD);
-    for (int64_t r = quads; r < rows; r++)
-      for (int64_t k = c; k < c + QUAD; k++) turned[r][k] = in[k * from + r];
+/* The same in each half of four rows of eight: columns 0, 4; 1, 5; 2, 6; 3, 7. */
+SIMD_FUNCTION void turn_halves(const T *in, int64_t from, octet columns[4]) {
+  octet a = load_octet(in), b = load_octet(in + from), c = load_octet(in + 2 * from), d = load_octet(in + 3 * from);
+  octet ab = __builtin_shufflevector(a, b, 0, 8, 1, 9, 4, 12, 5, 13);
+  octet cd = __builtin_shufflevector(c, d, 0, 8, 1, 9, 4, 12, 5, 13);
+  octet ab_end = __builtin_shufflevector(a, b, 2, 10, 3, 11, 6, 14, 7, 15);
+  octet cd_end = __builtin_shufflevector(c, d, 2, 10, 3, 11, 6, 14, 7, 15);
+  columns[0] = __builtin_shufflevector(ab, cd, 0, 1, 8, 9, 4, 5, 12, 13);
+  columns[1] = __builtin_shufflevector(ab, cd, 2, 3, 10, 11, 6, 7, 14, 15);
+  columns[2] = __builtin_shufflevector(ab_end, cd_end, 0, 1, 8, 9, 4, 5, 12, 13);
+  columns[3] = __builtin_shufflevector(ab_end, cd_end, 2, 3, 10, 11, 6, 7, 14, 15);
+}
+
+SIMD_FUNCTION void turn_octets(const T *in, int64_t from, T *out, int64_t to) {
+  octet upper[4], lower[4];
+  turn_halves(in, from, upper);
+  turn_halves(in + 4 * from, from, lower);
+#pragma clang loop unroll(full)
+  for (int i = 0; i < 4; i++) {
+    store_octet(out + i * to, __builtin_shufflevector(upper[i], lower[i], 0, 1, 2, 3, 8, 9, 10, 11));
+    store_octet(out + (i + 4) * to, __builtin_shufflevector(upper[i], lower[i], 4, 5, 6, 7, 12, 13, 14, 15));
+  }
+}
+
+/* The side of the squares that are turned in registers: where vectors are short, blocks of channels are too. */
+enum { SIDE = LANES < 8 ? 4 : 8 };
+
+SIMD_FUNCTION void turn_square(const T *in, int64_t from, T *out, int64_t to) {
+  if (SIDE == 4)
+    turn_quads(in, from, out, to);
+  else
+    turn_octets(in, from, out, to);
+}
+
+/* Columns that stand `from` apart in `in` become those of `out`, whose rows are `to` apart. */
+SIMD_FUNCTION void turn(const T *restrict in, int64_t from, T *restrict out, int64_t to, int64_t rows,
+                        int64_t columns) {
+  int64_t in_squares = rows - rows % SIDE, c = 0;
+  for (; c + SIDE <= columns; c += SIDE) {
+    for (int64_t r = 0; r < in_squares; r += SIDE) turn_square(in + c * from + r, from, out + r * to + c, to);
+    for (int64_t r = in_squares; r < rows; r++)
+      for (int64_t k = c; k < c + SIDE; k++) out[r * to + k] = in[k * from + r];
   }
   for (; c < columns; c++)
-    for (int64_t r = 0; r < rows; r++) turned[r][c] = in[c * from + r];
+    for (int64_t r = 0; r < rows; r++) out[r * to + c] = in[c * from + r];
+}
+
+/* A few columns side by side, or a few rows taken apart: where their number is a constant, clang has vectors for it. */
+SIMD_FUNCTION void weave(const T *restrict in, int64_t from, T *restrict out, int64_t rows, int columns) {
+  for (int64_t r = 0; r < rows; r++) {
+#pragma clang loop unroll(full)
+    for (int c = 0; c < columns; c++) out[r * columns + c] = in[c * from + r];
+  }
+}
+SIMD_FUNCTION void part(const T *restrict in, T *restrict out, int64_t to, int rows, int64_t columns) {
+  for (int64_t c = 0; c < columns; c++) {
+#pragma clang loop unroll(full)
+    for (int r = 0; r < rows; r++) out[r * to + c] = in[c * rows + r];
+  }
+}
+
+/* Images: from or to pixels of so few channels that all of them are in the tile. */
+static bool turn_few(const T *restrict in, int64_t from, T *restrict out, int64_t to, int64_t rows, int64_t columns) {
+  if (columns == 2 && to == 2)
+    weave(in, from, out, rows, 2);
+  else if (columns == 3 && to == 3)
+    weave(in, from, out, rows, 3);
+  else if (columns == 4 && to == 4)
+    weave(in, from, out, rows, 4);
+  else if (rows == 2 && from == 2)
+    part(in, out, to, 2, columns);
+  else if (rows == 3 && from == 3)
+    part(in, out, to, 3, columns);
+  else
+    return false;
+  return true;
+}
+
+/* By way of a buffer: rows of the output that are whole pages apart meet in the same few lines of the cache, which
+ * would have to take what squares write again and again. */
+static void turn_buffered(const T *restrict in, int64_t from, T *restrict out, int64_t to, int64_t rows,
+                          int64_t columns) {
+  T turned[TILE][TILE + SIDE];
+  turn(in, from, &turned[0][0], TILE + SIDE, rows, columns);
   for (int64_t r = 0; r < rows; r++)
-    for (c = 0; c < columns; c++) out[(row + r) * b->out_stride[OUTER] + column + c] = turned[r][c];
+    for (int64_t c = 0; c < columns; c++) out[r * to + c] = turned[r][c];
+}
+
+enum { PAGE = 4096 };
+
+static void copy_tile(const Box *b, const T *restrict in, T *restrict out, int64_t row, int64_t column) {
+  int64_t rows = min_i64(TILE, b->shape[OUTER] - row), columns = min_i64(TILE, b->shape[RANK - 1] - column);
+  int64_t from = b->in_stride[RANK - 1], to = b->out_stride[OUTER];
+  in += column * from + row;
+  out += row * to + column;
+  if (turn_few(in, from, out, to, rows, columns)) return;
+  if (to * (int64_t)sizeof(T) % PAGE == 0)
+    turn_buffered(in, from, out, to, rows, columns);
+  else
+    turn(in, from, out, to, rows, columns);
 }
 
 static void copy_piece(const Box *b, const T *in, T *out, int64_t piece) {

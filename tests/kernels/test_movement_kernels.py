@@ -69,10 +69,12 @@ def test_max_pool_propagates_nan_wherever_it_stands(compile, tmp_path):
 
 @pytest.mark.parametrize("dtype", ["f32", "f64", "i16", "u8"])
 def test_matrices_larger_than_a_tile_are_turned(run_on_target, tmp_path, dtype):
-    """Of whole tiles and of 1 to 3 rows and columns beyond; alone and as the last axes of others."""
+    """Of whole tiles and of 1 to 3 rows and columns beyond; alone and as the last axes of others; of so few rows or
+    columns that they are woven; and with rows of whole pages, which go by way of a buffer."""
     rng, model = numpy.random.default_rng(11), Model()
     feeds = {}
-    for shape in ((64, 32), (33, 35), (70, 45), (3, 2, 38), (2, 37, 66)):
+    few = [shape for n in (1, 2, 3, 4, 5) for shape in ((n, 75), (75, n))]
+    for shape in ((64, 32), (33, 35), (70, 45), (3, 2, 38), (2, 37, 66), *few, (4096, 43)):
         x = model.input(f"x{len(feeds)}", dtype, shape)
         feeds[x] = random_array(rng, dtype, shape, -100, 100)
         model.output(model.node("Transpose", [x], perm=[*range(len(shape) - 2), len(shape) - 1, len(shape) - 2]))
