@@ -14,8 +14,8 @@ from conftest import ROOT, build_directory
 os.environ.setdefault("RNNCC_BUILD", str(build_directory()))
 sys.path[:0] = [str(ROOT / "tools"), str(ROOT / "models")]
 
-from benchmarks import ablation_report, arguments, cnn_job, environment, measure, run  # noqa: E402
-from benchmarks.ablation_cases import BASELINE, CASES, NETWORKS, STEPS  # noqa: E402
+from benchmarks import ablation_report, arguments, cnn_job, environment, measure, report, run  # noqa: E402
+from benchmarks.ablation_cases import BASELINE, CASES, NETWORKS, STEPS, recorded  # noqa: E402
 from benchmarks.cnn_cases import case_named  # noqa: E402
 from support.model_builder import Model  # noqa: E402
 
@@ -107,8 +107,8 @@ def results(*milliseconds):
     found = {step.name: {"median_seconds": 2e-3 * each, "error": 2e-7 * (step.name != BASELINE),
                          "turn_medians": [1e-3 * each, 2e-3 * each, 2e-3 * each]}
              for step, each in zip(STEPS, milliseconds)}
-    cases = [{"case": name, "rounds": 3, "bound": 1e-4, "threads": 2, "multiply_adds": 4e9, "contestants": found}
-             for name in ("resnet50", "vgg19")]
+    cases = [{"case": name, "rounds": 3, "bound": 1e-4, "threads": 2, "multiply_adds": 4e9, "recorded": [50, 53],
+              "contestants": found} for name in ("resnet50", "vgg19")]
     return {"date": "today", "command": "tools/bench ablation", "cases": cases,
             "machine": {"cpu": "CPU", "cpus": 2, "caches": ["L2 1M"], "system": "Linux",
                         "cores": [{"threads": 2, "gflops": 100.0}]}}
@@ -128,6 +128,26 @@ def test_speed_ups_are_over_plain_and_of_a_step_over_the_one_before():
     assert rows(page, "global search")[1] == "| global search | 1.33 | 1.33 |"
     assert rows(page, "tuning")[2] == "| tuning | 20.00 | 20.00 |"
     assert rows(page, "blocked convolutions")[3] == "| blocked convolutions | 2.0e-07 | 2.0e-07 |"
+
+
+def test_the_last_step_is_called_tuning_where_there_are_records():
+    assert "`rnncc tune` for: ResNet-50 50 of 53; VGG-19 50 of 53." in ablation_report.page(RESULTS)
+    untuned = copy.deepcopy(RESULTS)
+    untuned["cases"][0]["recorded"] = [0, 53]
+    assert rows(ablation_report.page(untuned), "tuning")
+    untuned["cases"][1]["recorded"] = [0, 16]
+    page = ablation_report.page(untuned)
+    assert len(rows(page, "tuning, but no records")) == 4 and not rows(page, "tuning")
+
+
+def test_what_a_record_chose_is_told_from_what_was_predicted(tmp_path, rnncc):
+    """26 convolutions, of which all that are like one get a record."""
+    model = cnn_job.write_model(case_named("squeezenet"), tmp_path, ["rnncc"])
+    without = rnncc("inspect", model, "--explain=conv", "-v", "--schedules=none").stdout
+    assert recorded(without) == [0, 26]
+    both = without.replace("the least predicted time", "measured, 12.5 us", 1)
+    first = without.splitlines()[0]
+    assert recorded(both) == [first.count(", ") + 1, 26]
 
 
 def test_a_round_that_disturbs_one_step_moves_a_quartile_and_not_the_speed_up():
@@ -154,3 +174,16 @@ def test_the_drawing_has_a_bar_for_each_step_of_each_network(tmp_path):
     assert all(text in drawn for text in texts)
     assert all(drawn.count(f">{value}<") == 2 for value in ("1.20", "1.50", "2.00", "3.00", "6.00"))
     assert len(json.loads((tmp_path / "ablation_results.json").read_text())["cases"]) == 2
+
+
+@pytest.mark.parametrize("networks", [1, 2, 5])
+def test_no_word_of_the_drawing_is_cut_off(networks, tmp_path, monkeypatch):
+    drawn = []
+    monkeypatch.setattr(report, "save", lambda figure, path: drawn.append(figure))
+    cases = [{**RESULTS["cases"][0], "case": name, "recorded": [0, 53]} for name in NETWORKS[:networks]]
+    ablation_report.chart({**RESULTS, "cases": cases, "date": "2026-11-22 03:08 UTC"}, tmp_path / "ablation.svg")
+    (figure,) = drawn
+    figure.draw_without_rendering()
+    for words in (figure.legends[0], figure._supxlabel, *figure.axes[0].get_xticklabels(), *figure.axes[0].texts):
+        box = words.get_window_extent()
+        assert 0 <= box.x0 < box.x1 <= figure.bbox.x1 and 0 <= box.y0 < box.y1 <= figure.bbox.y1, words

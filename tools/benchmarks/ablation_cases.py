@@ -2,6 +2,7 @@
 """The steps from row-major tensors to tuned schedules, and the networks on which each is measured, as in NeoCPU (USENIX
 ATC 2019), section 4.2 and table 3. A step's options stand by themselves: it has all that the steps before it brought.
 """
+import re
 from dataclasses import dataclass
 
 from benchmarks.cnn_cases import LISTED
@@ -38,6 +39,16 @@ STEPS = [
 ]
 BASELINE = STEPS[0].name
 TITLES = {step.name: step.title for step in STEPS}
+
+
+
+def recorded(explained):
+    """[convolutions whose schedule is a record's, all], of what --explain=conv -v prints."""
+    found = re.findall(r"^\S+: [\d.]+ MFLOP: (.*)$|^  chosen: .*: (.*)$", explained, re.MULTILINE)
+    nodes = [len(names.split(", ")) for names, _ in found if names]
+    reasons = [reason for _, reason in found if reason]
+    return [sum(n for n, reason in zip(nodes, reasons) if reason.startswith("measured")), sum(nodes)]
+
 
 NETWORKS = ("resnet50", "vgg19", "densenet201", "inception_v3", "ssd_resnet50")
 CASES = [LISTED[name] for name in NETWORKS if name in LISTED]

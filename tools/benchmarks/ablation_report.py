@@ -6,6 +6,7 @@ rounds, bound, threads. A step's speed-up is over plain NCHW: the median over th
 own, both of which then met the machine in the same state.
 """
 import statistics
+import textwrap
 
 from benchmarks import report
 from benchmarks.ablation_cases import BASELINE, STEPS
@@ -15,10 +16,24 @@ from benchmarks.report import milliseconds, table
 PAGE_FILE = "ABLATION_RESULTS.md"
 COLOURS = ["#999999", "#56b4e9", "#0072b2", "#e69f00", "#009e73", "#d55e00"]  # Okabe and Ito's, told apart by all eyes
 BAR = 0.8 / (len(STEPS) - 1)  # of a network's place
+LEGEND = 7.5  # inches that all steps' titles take in a row
+CHARACTERS = 17  # of the words below, an inch
 
 
 def title(result):
     return case_named(result["case"]).title
+
+
+def titles(results):
+    """Step's name -> what it is called. Where no convolution has a record, nothing was tuned."""
+    tuned = any(result["recorded"][0] for result in results["cases"])
+    return {step.name: step.title if tuned or not step.default_schedules else f"{step.title}, but no records"
+            for step in STEPS}
+
+
+def records_shown(results):
+    shown = (f"{title(result)} {known} of {n}" for result in results["cases"] for known, n in [result["recorded"]])
+    return textwrap.fill(f"Convolutions that the last step has a record of `rnncc tune` for: {'; '.join(shown)}.", 120)
 
 
 def speed_up(result, step, over=BASELINE):
@@ -45,7 +60,8 @@ def line(result, names):
 
 def step_table(results, cell, steps=STEPS):
     """A row a step, a column a network."""
-    rows = [[step.title, *(cell(result, step) for result in results["cases"])] for step in steps]
+    called = titles(results)
+    rows = [[called[step.name], *(cell(result, step) for result in results["cases"])] for step in steps]
     return table(["cumulative", *map(title, results["cases"])], rows)
 
 
@@ -80,9 +96,10 @@ def baseline_table(results):
 
 PAGE = """# What each step brings to convolutional networks
 
-Made by `{command}` on {date}; [ablation_results.json](ablation_results.json) has all figures. The steps and networks
-are those of NeoCPU (Y. Liu et al., Optimizing CNN Model Inference on CPUs, USENIX ATC 2019), section 4.2 and table 3,
-and beside them Winograd's algorithm and tuning.
+Made by `{command}` on {date}; [ablation_results.json](ablation_results.json) has all figures.
+
+The steps and networks are those of NeoCPU (Y. Liu et al., Optimizing CNN Model Inference on CPUs, USENIX ATC 2019),
+section 4.2 and table 3, and beside them Winograd's algorithm and tuning.
 
 * Machine: {cpu}, {cpus} CPUs, caches {caches}; {system}
 * {threads} threads, batch 1, f32
@@ -102,6 +119,8 @@ What each step is:
 
 All but the last choose schedules by predicted time. The modules of a network take turns in one process; a turn is an
 uncounted run, then a counted one.
+
+{records}
 
 ## What each step brings by itself
 
@@ -138,8 +157,8 @@ def page(results):
         command=results["command"], date=results["date"], cpu=described["cpu"], cpus=described["cpus"],
         caches=", ".join(described["caches"]), system=described["system"], threads=first["threads"],
         speed_ups=step_table(results, speed_up_cell), steps=steps, own=step_table(results, own_cell, STEPS[1:]),
-        times=step_table(results, time_cell), baseline=baseline_table(results), bound=first["bound"],
-        errors=step_table(results, error_cell, STEPS[1:]))
+        times=step_table(results, time_cell), records=records_shown(results), baseline=baseline_table(results),
+        bound=first["bound"], errors=step_table(results, error_cell, STEPS[1:]))
 
 
 # The drawing
@@ -151,14 +170,15 @@ def draw_step(axes, results, number, step):
     places = [place + (number - (len(STEPS) - 2) / 2) * BAR for place in range(len(found))]
     heights = [median for _, median, _ in found]
     ranges = [[median - lower for lower, median, _ in found], [upper - median for _, median, upper in found]]
-    axes.bar(places, heights, 0.92 * BAR, color=COLOURS[number + 1], label=step.title, yerr=ranges,
+    axes.bar(places, heights, 0.92 * BAR, color=COLOURS[number + 1], label=titles(results)[step.name], yerr=ranges,
              error_kw={"elinewidth": 0.8, "ecolor": "#333333"})
     for place, (_, median, upper) in zip(places, found):
         axes.annotate(f"{median:.2f}", (place, upper), (0, 2), textcoords="offset points", ha="center", fontsize=6.5)
 
 
 def chart(results, path):
-    figure, axes = report.drawing(max(5, 1 + 1.7 * len(results["cases"])), 4)
+    width = max(LEGEND, 1 + 1.7 * len(results["cases"]))
+    figure, axes = report.drawing(width, 4)
     for number, step in enumerate(STEPS[1:]):
         draw_step(axes, results, number, step)
     axes.axhline(1, color=COLOURS[0], linewidth=1)
@@ -168,9 +188,10 @@ def chart(results, path):
     axes.margins(x=0.02, y=0.1)
     figure.legend(fontsize=8, loc="outside upper center", ncols=len(STEPS) - 1)
     described, threads = results["machine"], results["cases"][0]["threads"]
-    figure.supxlabel(f"{described['cpu']}, {threads} threads, batch 1, {results['date']}; each bar has all that those "
-                     "left of it brought, its line the quartiles.\nMeasured by tools/bench ablation; steps as in NeoCPU "
-                     "(USENIX ATC 2019), table 3", fontsize=7, color="#555555")
+    below = (f"{described['cpu']}, {threads} threads, batch 1, {results['date']}. Each bar has all that those left of "
+             "it brought; its line spans the quartiles. Measured by tools/bench ablation; steps as in NeoCPU (USENIX "
+             "ATC 2019), table 3.")
+    figure.supxlabel(textwrap.fill(below, int(CHARACTERS * width)), fontsize=7, color="#555555")
     report.save(figure, path)
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import onnx
 
 from benchmarks import ablation_report, arguments, cnn_job, cnn_report, environment, layers, machine, networks, report
-from benchmarks.ablation_cases import STEPS
+from benchmarks.ablation_cases import STEPS, recorded
 from benchmarks.contestants import MODULES, Failed
 
 DISAGREEMENT = 1
@@ -51,17 +51,21 @@ def prepare(case, folder, given, contestants):
     return model, seconds[0]
 
 
-def limits(model, profile, case, given, described):
-    explained = subprocess.run([RNNCC, "inspect", model, "--explain=conv", "-v", *given.rnncc], capture_output=True,
-                               text=True, check=True)
-    return layers.facts(profile, explained.stdout, case.B, described)
+def explained(model, options):
+    """How rnncc chooses the schedules of the model's convolutions."""
+    return subprocess.run([RNNCC, "inspect", model, "--explain=conv", "-v", *options], capture_output=True, text=True,
+                          check=True).stdout
 
 
-def facts_of(folder, given):
-    """What the page says beside times."""
+def facts_of(case, model, profile, given, described):
+    """What the page says beside times. profile: of layers.py, where the case is measured with one."""
+    if given.what == "rnn":
+        return {}
+    folder, options = model.parent, list(modules_of(given).values())
     if given.what == "cnn":
-        return cnn_job.module_facts(folder)
-    return json.loads((folder / "facts.json").read_text()) if given.what == "ablation" else {}
+        limits = layers.facts(profile, explained(model, options[0]), case.B, described)
+        return {**cnn_job.module_facts(folder), "limits": limits}
+    return {**json.loads((folder / "facts.json").read_text()), "recorded": recorded(explained(model, options[-1]))}
 
 
 def measure(case, given, contestants, described):
@@ -81,10 +85,12 @@ def measure(case, given, contestants, described):
     lines = done.stdout.splitlines()
     if not lines:
         return {"case": case.name, "failure": f"{case.name}: its process ended with status {done.returncode}"}
+    result = json.loads(lines[-1])
+    if "contestants" not in result:
+        return result
     model, compile_seconds = made
-    result = {**json.loads(lines[-1]), "compile_seconds": compile_seconds, **facts_of(folder, given)}
-    profile = result.pop("profile", None)
-    return {**result, "limits": limits(model, profile, case, given, described)} if profile else result
+    facts = facts_of(case, model, result.pop("profile", None), given, described)
+    return {**result, "compile_seconds": compile_seconds, **facts}
 
 
 def output_folder(given, words):
