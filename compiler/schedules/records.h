@@ -66,7 +66,8 @@ const ScheduleRecord *records_use(const ScheduleRecords *records, const RecordKe
 /* A warning, one a file, that the record is not used. */
 void records_refuse(const ScheduleRecord *record, const char *why);
 
-/* fatal_at() if records_append() is sure to fail: to be told before hours of measuring, not after. */
+/* fatal_at() if records_append() is sure to fail, or the file holds something else: to be told before hours of
+ * measuring, not after. */
 void records_check_output(Arena *arena, const char *path);
 /* The file may be absent. fatal_at() if it cannot be written; then it holds what it held. */
 void records_append(Arena *arena, const char *path, const ScheduleRecord *record);

@@ -78,6 +78,7 @@ static void read_line(void *argument) {
   json_get_int(json_member(json, "l2"), 0, MOST, &record->key.l2_bytes);
   json_get_int(json_member(json, "l3"), 0, MOST, &record->key.l3_bytes);
   json_get_double(json_member(json, "median_us"), &record->median_us);
+  if (record->median_us < 0) error_at(json_where(json), EXIT_INVALID, "no time is below 0");
   record->status = read_status(json);
   check_sum(json, line);
 }

@@ -10,6 +10,7 @@
 #include "schedules/records.h"
 #include "support/diagnostics.h"
 #include "support/files.h"
+#include "support/interrupt.h"
 #include "support/sha256.h"
 
 static const char *members(Arena *arena, const ScheduleRecord *record) {
@@ -68,6 +69,39 @@ static bool append_line(Arena *arena, int file, const char *line) {
   return false;
 }
 
+/* ---- before anything is measured ---- */
+
+typedef struct Contents {
+  int records, others; /* lines */
+} Contents;
+
+static void count_line(void *argument, int line, const ScheduleRecord *record, const char *wrong) {
+  Contents *contents = argument;
+  (void)line, (void)wrong;
+  if (record)
+    contents->records++;
+  else
+    contents->others++;
+}
+
+/* Or as the beginning of one, which is all that a writer that was killed may have left. */
+static bool begins_as_a_record(const char *path) {
+  static const char beginning[] = "{\"format\":\"rnncc-schedule\"";
+  char start[sizeof beginning - 1];
+  int file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  ssize_t length = file >= 0 ? read(file, start, sizeof start) : -1;
+  if (file >= 0) close(file);
+  return length >= 0 && memcmp(start, beginning, (size_t)length) == 0;
+}
+
+/* A model, say, would be one no longer. */
+static void check_contents(Arena *arena, const char *path) {
+  Contents contents = {0};
+  records_each_line(arena, path, count_line, &contents);
+  if (contents.others > 0 && contents.records == 0 && !begins_as_a_record(path))
+    fatal_at(LOCATION_FILE(path), EXIT_INVALID, "cannot append records: it holds something else");
+}
+
 void records_check_output(Arena *arena, const char *path) {
   struct stat status;
   if (stat(path, &status) == 0 && !S_ISREG(status.st_mode))
@@ -77,12 +111,24 @@ void records_check_output(Arena *arena, const char *path) {
   bool exists = access(path, F_OK) == 0;
   if (access(exists ? path : folder, W_OK) != 0)
     fatal_at(LOCATION_FILE(path), EXIT_ENVIRONMENT, "cannot append records: %s", strerror(errno));
+  if (exists) check_contents(arena, path);
+}
+
+/* ---- a record ---- */
+
+/* Others hold it for as long as a record takes: who waits longer may be interrupted. */
+static bool lock(int file) {
+  while (flock(file, LOCK_EX) != 0) {
+    if (errno != EINTR) return false;
+    interrupt_check();
+  }
+  return true;
 }
 
 void records_append(Arena *arena, const char *path, const ScheduleRecord *record) {
   int file = open(path, O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC | O_NONBLOCK, 0666);
-  bool good = file >= 0 && flock(file, LOCK_EX) == 0 &&
-              append_line(arena, file, arena_format(arena, "%s\n", record_text(arena, record)));
+  bool good =
+      file >= 0 && lock(file) && append_line(arena, file, arena_format(arena, "%s\n", record_text(arena, record)));
   int error = errno;
   if (file >= 0 && close(file) != 0 && good) good = false, error = errno;
   if (!good) fatal_at(LOCATION_FILE(path), EXIT_ENVIRONMENT, "cannot append a record: %s", strerror(error));

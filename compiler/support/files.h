@@ -39,7 +39,8 @@ void file_copy(Arena *arena, const char *from, const char *to);
 char *temporary_beside(Arena *arena, const char *path);
 /* Renames, with the permissions that a newly created file gets. */
 void temporary_commit(const char *temporary, const char *path);
-/* A new folder in $TMPDIR or /tmp; removed with what it holds by temporary_remove() or stop(). */
+/* A new folder in $TMPDIR or /tmp; removed with what it holds by temporary_remove() or stop(), or if the process is
+ * killed by the next call of any other. */
 char *temporary_directory(Arena *arena);
 void temporary_remove(const char *path); /* file or folder */
 /* For a forked child: those that there are, are its parent's. */

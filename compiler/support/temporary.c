@@ -1,10 +1,19 @@
 /* SPDX-License-Identifier: MIT */
-/* Temporaries: a list of paths that stop() removes, unless they were committed or removed before. */
+/*
+ * Temporaries: a list of paths that stop() removes, unless they were committed or removed before.
+ *
+ * Who is killed removes nothing. So a folder is locked as long as its process lives, and one that is not, is removed by
+ * the next who makes one beside it. Its name has the machine's in it, for on a file system that machines share the
+ * locks of one may not be seen by another.
+ */
+#include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <ftw.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -12,7 +21,12 @@
 
 enum { MAX_TEMPORARIES = 16, OPEN_FOLDERS = 8 };
 
-static char *temporaries[MAX_TEMPORARIES]; /* malloc'd, for an arena may be gone at stop(); NULL: free entry */
+typedef struct Temporary {
+  char *path; /* malloc'd, for an arena may be gone at stop(); NULL: free entry */
+  int lock;   /* of a folder: closed, it is given back; -1: none */
+} Temporary;
+
+static Temporary temporaries[MAX_TEMPORARIES];
 static bool removed_at_stop;
 
 static int remove_entry(const char *path, const struct stat *status, int type, struct FTW *walk) {
@@ -22,24 +36,29 @@ static int remove_entry(const char *path, const struct stat *status, int type, s
 
 static void remove_tree(const char *path) { nftw(path, remove_entry, OPEN_FOLDERS, FTW_DEPTH | FTW_PHYS); }
 
+static void free_entry(Temporary *temporary) {
+  free(temporary->path);
+  if (temporary->lock >= 0) close(temporary->lock);
+  *temporary = (Temporary){.path = NULL, .lock = -1};
+}
+
 static void remove_all(void *unused) {
   (void)unused;
   removed_at_stop = false;
   for (int i = 0; i < MAX_TEMPORARIES; i++) {
-    if (!temporaries[i]) continue;
-    remove_tree(temporaries[i]);
-    free(temporaries[i]);
-    temporaries[i] = NULL;
+    if (!temporaries[i].path) continue;
+    remove_tree(temporaries[i].path);
+    free_entry(&temporaries[i]);
   }
 }
 
-static void remember(const char *path) {
+static void remember(const char *path, int lock) {
   if (!removed_at_stop) at_stop(remove_all, NULL);
   removed_at_stop = true;
   for (int i = 0; i < MAX_TEMPORARIES; i++) {
-    if (temporaries[i]) continue;
-    temporaries[i] = strdup(path);
-    if (temporaries[i]) return;
+    if (temporaries[i].path) continue;
+    temporaries[i] = (Temporary){.path = strdup(path), .lock = lock};
+    if (temporaries[i].path) return;
     remove_tree(path);
     out_of_memory();
   }
@@ -47,11 +66,8 @@ static void remember(const char *path) {
 }
 
 static void forget(const char *path) {
-  for (int i = 0; i < MAX_TEMPORARIES; i++) {
-    if (!temporaries[i] || strcmp(temporaries[i], path) != 0) continue;
-    free(temporaries[i]);
-    temporaries[i] = NULL;
-  }
+  for (int i = 0; i < MAX_TEMPORARIES; i++)
+    if (temporaries[i].path && strcmp(temporaries[i].path, path) == 0) free_entry(&temporaries[i]);
 }
 
 char *temporary_beside(Arena *arena, const char *path) {
@@ -64,7 +80,7 @@ char *temporary_beside(Arena *arena, const char *path) {
   int file = mkostemp(temporary, 0);
   if (file < 0) fatal_at(LOCATION_FILE(path), EXIT_ENVIRONMENT, "cannot write in its folder: %s", strerror(errno));
   close(file);
-  remember(temporary);
+  remember(temporary, -1);
   return temporary;
 }
 
@@ -79,18 +95,60 @@ void temporary_commit(const char *temporary, const char *path) {
   forget(temporary);
 }
 
+/* ---- folders ---- */
+
+static int open_folder(const char *path) { return open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC); }
+
+static void remove_unless_locked(const char *path) {
+  struct stat status;
+  int folder = open_folder(path);
+  if (folder < 0) return;
+  if (fstat(folder, &status) == 0 && status.st_uid == geteuid() && flock(folder, LOCK_EX | LOCK_NB) == 0)
+    remove_tree(path);
+  close(folder);
+}
+
+/* What killed processes have left there. */
+static void remove_left_over(Arena *arena, const char *parent, const char *prefix) {
+  DIR *folder = opendir(parent);
+  if (!folder) return;
+  for (const struct dirent *entry; (entry = readdir(folder));)
+    if (strncmp(entry->d_name, prefix, strlen(prefix)) == 0)
+      remove_unless_locked(arena_format(arena, "%s/%s", parent, entry->d_name));
+  closedir(folder);
+}
+
+/* False if another process took it for left over before it was locked. Some file systems have no locks. */
+static bool lock_folder(const char *path, int *lock) {
+  *lock = open_folder(path);
+  while (*lock >= 0 && flock(*lock, LOCK_EX) != 0 && errno == EINTR) continue;
+  if (access(path, F_OK) == 0) return true;
+  if (*lock >= 0) close(*lock);
+  return false;
+}
+
 char *temporary_directory(Arena *arena) {
   const char *parent = getenv("TMPDIR");
-  char *path = arena_format(arena, "%s/rnncc-XXXXXX", parent && *parent ? parent : "/tmp");
-  if (!mkdtemp(path)) fatal_at(LOCATION_FILE(NULL), EXIT_ENVIRONMENT, "cannot create %s: %s", path, strerror(errno));
-  remember(path);
+  char machine[64] = "";
+  gethostname(machine, sizeof machine - 1);
+  const char *prefix = arena_format(arena, "rnncc.%s.", machine);
+  if (!parent || !*parent) parent = "/tmp";
+  remove_left_over(arena, parent, prefix);
+  char *path;
+  int lock;
+  do {
+    path = arena_format(arena, "%s/%sXXXXXX", parent, prefix);
+    if (!mkdtemp(path)) fatal_at(LOCATION_FILE(NULL), EXIT_ENVIRONMENT, "cannot create %s: %s", path, strerror(errno));
+  } while (!lock_folder(path, &lock));
+  remember(path, lock);
   return path;
 }
 
+/* Locks stay until the child ends too: it may yet write there. */
 void temporaries_disown(void) {
   for (int i = 0; i < MAX_TEMPORARIES; i++) {
-    free(temporaries[i]);
-    temporaries[i] = NULL;
+    free(temporaries[i].path);
+    temporaries[i].path = NULL;
   }
 }
 

@@ -2,6 +2,7 @@
 #include "tune/build_trials.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "cpu_limit.h"
 #include "support/process.h"
@@ -33,7 +34,8 @@ void build_trials(const Tuning *tuning, const Options *options, const TrialCase 
   process_run_all(arena, processes, count, cpu_limit_threads(), 2 * options->tool_seconds);
   for (int i = 0; i < count; i++) {
     if (processes[i].outcome == PROCESS_OK) continue;
-    warn_at(LOCATION_FILE(options->model), "%s could not be built: %s", trials[i]->form, processes[i].output);
+    warn_at(LOCATION_FILE(options->model), "%s could not be built: %.*s", trials[i]->form,
+            (int)strcspn(processes[i].output, "\n"), processes[i].output);
     trials[i]->module = NULL;
   }
 }

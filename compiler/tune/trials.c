@@ -33,6 +33,12 @@ static TrialState state_of(const char *status) {
   return TRIAL_OPEN;
 }
 
+/* What works has a time. */
+static bool says_nothing(const ScheduleRecord *record) {
+  TrialState state = state_of(record->status);
+  return state == TRIAL_OPEN || (state == TRIAL_OK && !(record->median_us > 0));
+}
+
 static void recall(Trials *trials, const ScheduleRecord *record) {
   for (int i = 0; i < trials->count; i++) {
     Trial *trial = &trials->list[i];
@@ -51,8 +57,7 @@ Trials trials_new(Arena *arena, const ConvCandidates *candidates, const Schedule
     trials.list[i] = (Trial){.number = i, .candidate = candidate, .form = convolution_form(arena, candidate)};
   }
   for (int i = 0; i < records->count; i++)
-    if (state_of(records->list[i].status) != TRIAL_OPEN && record_is_of(&records->list[i], key))
-      recall(&trials, &records->list[i]);
+    if (!says_nothing(&records->list[i]) && record_is_of(&records->list[i], key)) recall(&trials, &records->list[i]);
   return trials;
 }
 

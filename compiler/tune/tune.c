@@ -59,4 +59,7 @@ void tune(const Options *options, Graph *graph, const TuneBuild *build, const ch
   if (2 * tuning.disturbed > tuning.measurements)
     warn_at(LOCATION_FILE(options->model), "other programs ran during %d of %d measurements: tune on an idle machine",
             tuning.disturbed, tuning.measurements);
+  if (tuning.unbuilt)
+    fatal_at(LOCATION_FILE(options->model), EXIT_ENVIRONMENT, "no trial could be built of %d of %d tasks",
+             tuning.unbuilt, tuning.tasks.count);
 }

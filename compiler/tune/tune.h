@@ -28,6 +28,7 @@ typedef struct Tuning {
   const ScheduleRecords *earlier; /* what the output held */
   Tasks tasks;
   int measurements, disturbed; /* how many met other programs */
+  int unbuilt;                 /* convolutions of which no trial could be built */
 } Tuning;
 
 /* Appends to `output`; progress goes to stderr, results to stdout. */

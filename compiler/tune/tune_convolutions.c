@@ -212,11 +212,18 @@ static void add_to_summary(Contest *contest, const Trial *won) {
   tuner->winner_us += won->median_us * contest->workload->occurrences;
 }
 
+static bool none_was_built(const Trials *trials) {
+  for (int i = 0; i < trials->count; i++)
+    if (trials->list[i].state != TRIAL_OPEN && trials->list[i].state != TRIAL_LOST) return false;
+  return true;
+}
+
 static void finish(Contest *contest) {
   const char *workload = contest->workload->key.workload;
   const Trial *won = winner(contest);
   task_end(&contest->tuner->tuning->tasks);
   if (!won) {
+    contest->tuner->tuning->unbuilt += none_was_built(&contest->trials);
     warn_at(LOCATION_FILE(contest->tuner->options.model), "%s: no schedule was measured that works", workload);
     return;
   }
@@ -256,8 +263,9 @@ static void tune_workload(ConvolutionTuner *tuner, const Workload *workload) {
 
 static void tell_summary(const ConvolutionTuner *tuner) {
   if (tuner->compared == 0) return;
-  printf("%d convolutions: %.3f times as fast as predicted schedules (geometric mean); a run's %.0f us become %.0f\n",
-         tuner->compared, exp(tuner->log_gain / tuner->compared), tuner->predicted_us, tuner->winner_us);
+  printf("%d %s: %.3f times as fast as predicted schedules (geometric mean); a run's %.0f us become %.0f\n",
+         tuner->compared, tuner->compared == 1 ? "convolution" : "convolutions", exp(tuner->log_gain / tuner->compared),
+         tuner->predicted_us, tuner->winner_us);
 }
 
 static bool is_done(const Tuning *tuning, const Workload *workload) {

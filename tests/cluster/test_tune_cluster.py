@@ -51,7 +51,7 @@ def tuned(rnncc, tmp_path_factory):
     done = subprocess.run(
         [sys.executable, HERE / "one_node.py", "bash", "-c", UNTIL_DONE, "sbatch", f"--array=1-{SHARDS}",
          f"--output={folder}/%a.log", HERE.parents[1] / "tools" / "tune_cluster.sbatch", model, folder / "all.jsonl",
-         "--trials=1", "--budget=100", *OPTIONS],
+         "--trials=1", "--budget=99999", *OPTIONS],
         env={**os.environ, "RNNCC": str(rnncc.path.resolve()), "TMPDIR": str(folder)}, capture_output=True, text=True,
         timeout=600)
     if done.returncode == NOT_INSTALLED:
@@ -66,7 +66,7 @@ def tuned(rnncc, tmp_path_factory):
 def test_shards_are_disjoint_and_together_all_workloads(rnncc, tuned, tmp_path):
     model, shards = tuned
     whole = tmp_path / "whole.jsonl"
-    done = rnncc("tune", model, "-o", whole, "--trials=1", "--budget=100", *OPTIONS)
+    done = rnncc("tune", model, "-o", whole, "--trials=1", "--budget=99999", *OPTIONS)
     assert done.returncode == 0, done.stderr
     parts = [workloads(shard) for shard in shards]
     assert len(workloads(whole)) == 4 and all(parts)

@@ -121,6 +121,7 @@ def test_a_file_as_it_was_written_is_checked_without_an_error(rnncc, recorded, t
     ({"status": "good"}, "best, ok, crashed, hung and wrong"),
     ({"sum": "00000000"}, "its sum is another"),
     ({"cores": 0}, "range"),
+    ({"median_us": -1}, "no time is below 0"),
     ({"version": 2}, "range"),
     ({"color": "red"}, "color"),
     ({"workload": "a\nb"}, "plain characters"),

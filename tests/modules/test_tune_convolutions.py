@@ -47,11 +47,11 @@ def forms_of(path):
 
 
 def arguments(model, records, *options):
-    return ["tune", model, "-o", records, "--budget=60", f"--trials={TRIALS}", "--threads=1", *options]
+    return ["tune", model, "-o", records, "--budget=99999", f"--trials={TRIALS}", "--threads=1", *options]
 
 
-def tune(rnncc, model, records, *options):
-    done = rnncc(*arguments(model, records, *options), timeout=300)
+def tune(rnncc, model, records, *options, **how):
+    done = rnncc(*arguments(model, records, *options), timeout=300, **how)
     assert done.returncode == 0, done.stderr
     return done
 
@@ -116,15 +116,16 @@ def test_what_is_done_is_not_done_again(rnncc, tuned, tmp_path):
 
 
 def test_trials_without_a_winner_are_taken_as_they_stand(rnncc, tuned, tmp_path):
-    """Also if they are more than are asked for now."""
+    """Also if they are more than are asked for now; the fastest wins, which is not the predicted one."""
     model, path, _ = tuned
     records = tmp_path / "records.jsonl"
-    first = records_of(path, "ok")[0] | {"median_us": 0.001}
-    records.write_text("".join(json.dumps(line) + "\n" for line in [first, *records_of(path, "ok")[1:]]))
+    predicted, second, *others = records_of(path, "ok")
+    fastest = second | {"median_us": 0.001}
+    records.write_text("".join(json.dumps(line) + "\n" for line in [predicted, fastest, *others]))
     done = tune(rnncc, model, records, "--trials=1")
     assert "Progress" not in done.stderr and forms_of(records) == forms_of(path)
     chosen = {line["workload"]: line["schedule"] for line in records_of(records, "best")}
-    assert len(chosen) == 2 and chosen[first["workload"]] == first["schedule"]
+    assert len(chosen) == 2 and chosen[fastest["workload"]] == fastest["schedule"]
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
@@ -143,7 +144,8 @@ def test_what_was_told_before_an_interrupt_is_kept(rnncc, tuned, tmp_path, numbe
     before = forms_of(records)
     assert len(told) <= len(before) <= len(told) + 1 < 2 * TRIALS
     assert number == signal.SIGKILL or os.listdir(temporary) == []
-    tune(rnncc, model, records)
+    tune(rnncc, model, records, env={**os.environ, "TMPDIR": str(temporary)})
+    assert os.listdir(temporary) == []  # nor what a killed one has left
     after = forms_of(records)
     assert after[:len(before)] == before and len(set(after)) == len(after) == 2 * TRIALS
     assert len(records_of(records, "best")) == 2
@@ -210,6 +212,47 @@ def test_a_runner_that_does_not_work_ends_the_tuning(rnncc, tuned, tmp_path):
     done = rnncc(*arguments(model, records, "--runner=echo no such board >&2; exit 1"), timeout=120)
     assert done.returncode == 5 and "no such board" in done.stderr
     assert not records.exists()
+
+
+def test_what_cannot_be_built_is_no_result(rnncc, tuned, tmp_path):
+    """A full disk, say."""
+    clang, records = tmp_path / "clang", tmp_path / "records.jsonl"
+    clang.write_text('#!/bin/sh\ncase "$*" in *" -c runtime.c "*) exec clang-19 "$@" ;; esac\n'
+                     "echo no space is left >&2; exit 1\n")
+    clang.chmod(0o755)
+    done = rnncc(*arguments(tuned[0], records), env={**os.environ, "RNNCC_CLANG": str(clang)}, timeout=300)
+    assert done.returncode == 5 and "no trial could be built of 2 of 2 tasks" in done.stderr, done.stderr
+    assert not records.exists() and "no space is left" in done.stderr
+
+
+@pytest.mark.parametrize("content", ['{"format": "rnncc"}', "hello\nworld\n", "\x7fELF"])
+def test_a_file_of_something_else_is_not_written_to(rnncc, tuned, tmp_path, content):
+    output = tmp_path / "output"
+    output.write_text(content)
+    done = rnncc(*arguments(tuned[0], output))
+    assert done.returncode == 2 and "holds something else" in done.stderr and output.read_text() == content
+
+
+def test_the_model_is_not_written_to(rnncc, tuned, tmp_path):
+    before = tuned[0].read_bytes()
+    done = rnncc(*arguments(tuned[0], tuned[0]))
+    assert done.returncode == 2 and tuned[0].read_bytes() == before
+
+
+@pytest.mark.parametrize("content", ["", "\n", '{"form', '{"format":"rnncc-schedule","vers'])
+def test_what_a_killed_writer_left_is_gone_on_from(rnncc, tuned, tmp_path, content):
+    records = tmp_path / "records.jsonl"
+    records.write_text(content)
+    tune(rnncc, tuned[0], records, "--shard=1/2", "--trials=1")
+    assert len(records.read_text().splitlines()) == 2 + bool(content)
+
+
+def test_time_is_what_ends_a_tuning(rnncc, tuned, tmp_path):
+    """One round, of two trials a CPU, of one task: what is begun is ended."""
+    records = tmp_path / "records.jsonl"
+    done = rnncc("tune", tuned[0], "-o", records, "--budget=0.01", "--exhaustive", "--threads=1", timeout=300)
+    assert done.returncode == 0 and "the budget is spent: 1 of 2 tasks were tuned" in done.stderr
+    assert len(forms_of(records)) == 2 * len(os.sched_getaffinity(0))
 
 
 @pytest.mark.parametrize("options, said", [

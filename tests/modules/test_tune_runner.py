@@ -30,7 +30,7 @@ def read(records):
 
 
 def tune(rnncc, model, records, runner, *options):
-    return rnncc("tune", model, "-o", records, f"--runner={runner}", "--trials=2", "--budget=100", *OPTIONS,
+    return rnncc("tune", model, "-o", records, f"--runner={runner}", "--trials=2", "--budget=99999", *OPTIONS,
                  *options, timeout=300)
 
 

@@ -2,12 +2,14 @@
 /* Files, hashes, UTF-8 and suggestions: what the loader rests on. */
 #include <fcntl.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -166,6 +168,45 @@ static void write_file(void *file) {
   arena_free(arena);
 }
 
+/* A process that has a temporary folder, whose path is then `path`, and waits. */
+static pid_t start_working(Fixture *it, char path[64]) {
+  int ends[2];
+  assert_int_equal(pipe(ends), 0);
+  pid_t child = fork();
+  if (child == 0) {
+    const char *folder = temporary_directory(it->arena);
+    file_write(it->arena, arena_format(it->arena, "%s/file", folder), "content", 7);
+    if (write(ends[1], folder, strlen(folder) + 1) < 0) _exit(1);
+    for (;;) pause();
+  }
+  close(ends[1]);
+  assert_true(read(ends[0], path, 64) > 0);
+  close(ends[0]);
+  return child;
+}
+
+static void kill_and_wait(pid_t child) {
+  assert_int_equal(kill(child, SIGKILL), 0);
+  assert_int_equal(waitpid(child, NULL, 0), child);
+}
+
+static void folders_of_killed_processes_are_removed_and_those_of_others_stay(void **state) {
+  Fixture *it = *state;
+  char left[64], used[64], *elsewhere = arena_format(it->arena, "%s/rnncc.other.123456", it->folder);
+  setenv("TMPDIR", it->folder, 1);
+  kill_and_wait(start_working(it, left));
+  pid_t working = start_working(it, used);
+  assert_int_equal(mkdir(elsewhere, 0700), 0);
+  const char *own = temporary_directory(it->arena);
+  assert_int_equal(access(left, F_OK), -1);
+  assert_int_equal(access(arena_format(it->arena, "%s/file", used), F_OK), 0);
+  assert_int_equal(access(elsewhere, F_OK), 0); /* of another machine */
+  assert_int_equal(access(own, F_OK), 0);
+  kill_and_wait(working);
+  temporary_remove(own);
+  unsetenv("TMPDIR");
+}
+
 static void a_device_is_never_replaced(void **state) {
   (void)state;
   Outcome outcome = outcome_of(write_file, "/dev/null");
@@ -218,6 +259,7 @@ int main(void) {
       cmocka_unit_test(a_slip_is_suggested_and_another_word_is_not),
       IN_FOLDER(writing_replaces_the_whole_file),
       IN_FOLDER(stopping_leaves_the_old_file_and_nothing_else),
+      IN_FOLDER(folders_of_killed_processes_are_removed_and_those_of_others_stay),
       cmocka_unit_test(a_device_is_never_replaced),
       IN_FOLDER(a_folder_that_is_absent_is_told),
       IN_FOLDER(a_file_over_the_limit_is_not_read),
