@@ -6,6 +6,7 @@
 
 #include "convolution/recorded.h"
 #include "emit/family.h"
+#include "graph/bodies.h"
 #include "tune/trial_case.h"
 
 typedef struct Search {
@@ -46,6 +47,16 @@ static void consider(Search *search, Graph *graph, const Node *node) {
   if (workload.candidates.count > 1) add(search, &workload);
 }
 
+/* Those of bodies, too: each once, for how often they run is not known. */
+static void consider_all(Search *search, Graph *graph) {
+  for (int i = 0; i < graph->n_nodes; i++) {
+    Attribute *bodies[MAX_BODIES];
+    int count = graph->nodes[i]->control ? node_bodies(graph->nodes[i], bodies) : 0;
+    consider(search, graph, graph->nodes[i]);
+    for (int b = 0; b < count; b++) consider_all(search, bodies[b]->graph);
+  }
+}
+
 double workload_seconds(const Workload *w) { return w->candidates.list[0].seconds * w->occurrences; }
 
 static int by_text(const Workload *a, const Workload *b) { return strcmp(a->key.workload, b->key.workload); }
@@ -72,7 +83,7 @@ static void keep_shard(Workloads *all, int shard, int shards) {
 
 Workloads find_workloads(Graph *graph, int shard, int shards) {
   Search search = {.graph = graph};
-  for (int i = 0; i < graph->n_nodes; i++) consider(&search, graph, graph->nodes[i]);
+  consider_all(&search, graph);
   if (search.found.count == 0) return search.found;
   keep_shard(&search.found, shard, shards);
   qsort(search.found.list, (size_t)search.found.count, sizeof *search.found.list, by_seconds);

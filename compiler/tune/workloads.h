@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The distinct convolutions of a model, each once: what there is to tune. */
+/* The distinct convolutions of a model and of its bodies, each once: what there is to tune. */
 #ifndef RNNCC_WORKLOADS_H
 #define RNNCC_WORKLOADS_H
 

@@ -14,6 +14,7 @@ import numpy
 import pytest
 
 from conftest import build_directory
+from support.bodies import Body
 from support.convolutional import signs, whole
 from support.model_builder import Model
 from support.module import Module
@@ -161,6 +162,25 @@ def test_all_schedules_are_tried_where_it_is_asked_for(rnncc, tmp_path):
     assert done.returncode == 0, done.stderr
     forms = [form for _, form in forms_of(records)]
     assert sorted(forms) == sorted(re.findall(r"^\*? +[\d.]+ +(\S+)$", listed, re.M)) and len(forms) > 2
+
+
+def test_what_stands_in_branches_is_tuned_too(rnncc, tmp_path):
+    rng, model = numpy.random.default_rng(1), Model()
+    c, x = model.input("c", "bool", []), model.input("x", "f32", [1, 32, 9, 7])
+    bodies = [Body(model) for _ in range(2)]
+    for body, k in zip(bodies, (1, 3)):
+        weights = body.constant(signs(rng, 32, 32, k, k))
+        body.output(body.node("Conv", [x, weights], pads=[k // 2] * 4))
+    model.output(model.node("If", [c], then_branch=bodies[0], else_branch=bodies[1]))
+    path, records, layout = model.write(tmp_path), tmp_path / "records.jsonl", "--layout-search=greedy"
+    tune(rnncc, path, records, "--trials=1", layout)
+    best = records_of(records, "best")
+    assert len({line["workload"] for line in best}) == 2
+    other = next(line for line in best if "_h9k3" in line["workload"]) | {
+        "schedule": "direct,oc=1,px=4,unroll=1,pass=0,groups=0,tiles=0"}
+    records.write_text(json.dumps(other) + "\n")
+    done = rnncc("inspect", path, "--threads=1", f"--schedules={records}", layout)
+    assert (done.returncode, done.stderr) == (0, "") and "direct_oc1px4u1_3x3" in done.stdout
 
 
 def test_shards_are_apart_and_together_all(rnncc, tuned, tmp_path):
