@@ -3,7 +3,8 @@
 
 A case of the results has beside what report.py knows: multiply_adds, multiply_adds_3x3, weight_bytes, packed_bytes,
 arena_bytes, module_bytes, compile_seconds, limits (see layers.py), and of each contestant by_threads: thread count ->
-median seconds. Of the untuned module also to_tuned: the median ratio of its turns to the tuned one's.
+median seconds. The untuned module also has to_tuned: the median ratio of its turns to the tuned one's, in turns of these
+two alone.
 """
 import math
 
@@ -235,7 +236,7 @@ and corners, each compared with the nearest one of its class. One that is over {
 
 UNTUNED = """
 `rnncc untuned` is what `--schedules=none` makes, by predicted times alone; it runs on the most threads only.
-`untuned to tuned` is the median over the rounds of its time over the tuned module's on as many.
+`untuned to tuned` is the median ratio of its time to the tuned module's on as many, in turns of these two alone.
 """
 
 

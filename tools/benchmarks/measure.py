@@ -23,6 +23,7 @@ PEER_PAUSE = 0.06  # seconds: ONNX Runtime's threads spin on for some 40 ms afte
 SLICE = 0.01  # seconds of counted runs in a turn, and of uncounted ones before: waking threads takes milliseconds
 MOST_RUNS = 400
 FEWEST_ROUNDS = 3  # that a median needs
+PAIRED_ROUNDS = 10  # of the tuned and the untuned module alone
 CHOOSING_ROUNDS, CHOOSING_SECONDS = 2, 2
 STARTS, STARTS_SECONDS = 3, 3  # at most so many, and none after so long: a large network takes a peer two seconds
 START_RUNS = 0.05  # seconds of runs after a first result, in which memory may still grow; one run at least
@@ -186,11 +187,14 @@ def counts_of(name, counts):
     return [max(counts)] if name == "untuned" else counts
 
 
-def to_tuned(turns, threads):
-    """The median over the rounds of the untuned module's turn over the tuned one's: both then met the machine in the
-    same state."""
-    ours, theirs = (turns[name, threads].seconds for name in ("untuned", "rnncc"))
-    return statistics.median(statistics.median(our) / statistics.median(their) for our, their in zip(ours, theirs))
+def to_tuned(tuned, untuned, seconds):
+    """The median ratio of the untuned module's turns to the tuned one's, each beside the other and first in half of
+    the pairs: what sets them apart is less than what the machine does from one round with peers to the next."""
+    tuned.seconds, untuned.seconds = [], []
+    time.sleep(PEER_PAUSE)
+    rounds(dict(enumerate((tuned, untuned, untuned, tuned))), FEWEST_ROUNDS, PAIRED_ROUNDS, seconds)
+    return statistics.median(statistics.median(ours) / statistics.median(theirs)
+                             for ours, theirs in zip(untuned.seconds, tuned.seconds))
 
 
 def measure(job, settings):
@@ -210,7 +214,8 @@ def measure(job, settings):
                             by_threads={count: turn.median for count, turn in candidates.items()},
                             **spread(best.seconds))
     if "untuned" in result:
-        result["untuned"]["to_tuned"] = to_tuned(turns, max(counts))
+        pair = (turns[name, max(counts)] for name in ("rnncc", "untuned"))
+        result["untuned"]["to_tuned"] = to_tuned(*pair, settings["seconds"] / 2)
     return {"case": job.case.name, "rounds": done, "bound": job.bound, "contestants": result}
 
 
