@@ -48,7 +48,7 @@ def cores():
 
 
 def add_peer_options(sub, what, example):
-    sub.add_argument("--quick", action="store_true", help="a few of the cases, for a shorter time: under three minutes")
+    sub.add_argument("--quick", action="store_true", help="a few of the cases, for a shorter time: some three minutes")
     sub.add_argument("--case", action="append", default=[], metavar="PATTERN", help=f"cases by name, such as {example}; "
                      "may repeat")
     sub.add_argument("--without", action="append", default=[], choices=(*UNTUNED.get(what, ()), *PEERS[what]),
@@ -94,7 +94,7 @@ def parser():
                "Times mean something on an idle machine only.")
     add_peer_options(rnn, "rnn", "'lstm_256*', or one of the same form, such as gru_129_t50_b4")
     cnn = what.add_parser(
-        "cnn", help="convolutional networks, against ONNX Runtime, OpenVINO and ncnn",
+        "cnn", help="convolutional networks, tuned and untuned, against ONNX Runtime, OpenVINO and ncnn",
         epilog="A full run writes CNN_RESULTS.md, cnn_results.json and cnn.svg to tools/benchmarks, any other to "
                "build/bench. Times mean something on an idle machine only.")
     add_peer_options(cnn, "cnn", "'resnet*'")

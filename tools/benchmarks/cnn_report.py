@@ -199,7 +199,8 @@ fill; the meeting of threads. `takes` says what share of the limit a ratio that 
 {layers}
 
 Where the time goes: milliseconds of the kernels of each kind, by the module's profile, and in brackets how much of that
-is the limit's.
+is the limit's. Each kernel's time is its median, which a disturbance leaves alone: together they can be less than the
+median of runs, each of which is disturbed somewhere.
 
 {kinds}
 

@@ -170,7 +170,7 @@ def limits(works, described):
 
 # What it takes
 
-PROFILED_RUNS, PROFILED_SECONDS = (5, 50), 0.5  # fewest and most, and about how long between
+PROFILED_RUNS, PROFILED_SECONDS = (7, 50), 0.5  # fewest and most, about how long
 
 
 def profile(path, feeds, threads):

@@ -23,7 +23,7 @@ PEER_PAUSE = 0.06  # seconds: ONNX Runtime's threads spin on for some 40 ms afte
 SLICE = 0.01  # seconds of counted runs in a turn, and of uncounted ones before: waking threads takes milliseconds
 MOST_RUNS = 400
 FEWEST_ROUNDS = 3  # that a median needs
-PAIRED_ROUNDS = 10  # of the tuned and the untuned module alone
+PAIRED_ROUNDS = 6, 12  # fewest and most of the tuned and the untuned module alone
 CHOOSING_ROUNDS, CHOOSING_SECONDS = 2, 2
 STARTS, STARTS_SECONDS = 3, 3  # at most so many, and none after so long: a large network takes a peer two seconds
 START_RUNS = 0.05  # seconds of runs after a first result, in which memory may still grow; one run at least
@@ -192,7 +192,7 @@ def to_tuned(tuned, untuned, seconds):
     the pairs: what sets them apart is less than what the machine does from one round with peers to the next."""
     tuned.seconds, untuned.seconds = [], []
     time.sleep(PEER_PAUSE)
-    rounds(dict(enumerate((tuned, untuned, untuned, tuned))), FEWEST_ROUNDS, PAIRED_ROUNDS, seconds)
+    rounds(dict(enumerate((tuned, untuned, untuned, tuned))), *PAIRED_ROUNDS, seconds)
     return statistics.median(statistics.median(ours) / statistics.median(theirs)
                              for ours, theirs in zip(untuned.seconds, tuned.seconds))
 
