@@ -28,7 +28,7 @@ static void emit_module(const Options *options, Graph *graph, Emitter *emitter) 
   temporary_remove(folder);
 }
 
-/* From the model file to the graph that kernels are chosen for. */
+/* From the model file to the graph that kernels are chosen for: by all passes of passes.def. */
 static Graph *optimise(const Options *options, Arena *arena) {
   Graph *graph;
   STEP(load, NULL, graph = load_model(arena, options->model, &options->settings));
@@ -40,20 +40,9 @@ static Graph *optimise(const Options *options, Arena *arena) {
   graph->no_winograd = options->no_winograd;
   graph->records = options->records ? options->records : database_open(arena, options->target, options->schedules);
   if (options->emit == EMIT_GRAPH) return graph;
-  PASS(verify, graph);
-  PASS(infer_shapes, graph);
-  PASS(fit_types, graph);
-  PASS(expand, graph);
-  PASS(simplify, graph);
-  PASS(reroll_rnn, graph);
-  PASS(fuse_prologue, graph);
-  PASS(fuse_epilogue, graph);
-  PASS(fuse_chains, graph);
-  PASS(choose_layouts, graph);
-  PASS(insert_layout_transforms, graph);
-  PASS(place_parts, graph);
-  PASS(alias_views, graph);
-  PASS(find_stacks, graph);
+#define GRAPH_PASS(name) PASS(name, graph);
+#include "passes.def"
+#undef GRAPH_PASS
   return graph;
 }
 

@@ -8,27 +8,11 @@
 #include "support/clock.h"
 #include "support/interrupt.h"
 
-const char *const pass_names[] = {"verify",
-                                  "infer_shapes",
-                                  "fit_types",
-                                  "expand",
-                                  "simplify",
-                                  "reroll_rnn",
-                                  "fuse_prologue",
-                                  "fuse_epilogue",
-                                  "fuse_chains",
-                                  "choose_layouts",
-                                  "insert_layout_transforms",
-                                  "place_parts",
-                                  "alias_views",
-                                  "find_stacks",
-                                  "plan_recurrent",
-                                  "choose_schedules",
-                                  "pack_weights",
-                                  "lower",
-                                  "plan_memory",
-                                  "place_weights",
-                                  NULL};
+const char *const pass_names[] = {
+#define GRAPH_PASS(name) #name,
+#include "passes.def"
+#undef GRAPH_PASS
+    "plan_recurrent", "choose_schedules", "pack_weights", "lower", "plan_memory", "place_weights", NULL};
 
 static const Options *options;
 static double started;

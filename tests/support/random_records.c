@@ -13,6 +13,7 @@
 #include "convolution/candidates.h"
 #include "convolution/form.h"
 #include "convolution/recorded.h"
+#include "graph/bodies.h"
 #include "load/load.h"
 #include "load/settings.h"
 #include "passes.h"
@@ -28,11 +29,9 @@ static Graph *laid_out(Arena *arena, const char *model, const char *target, int 
   graph->no_winograd = exact;
   Machine machine = machine_of(graph->target, false, threads);
   graph->machine = arena_copy(arena, &machine, sizeof machine);
-  void (*const passes[])(Graph *) = {
-      infer_shapes,  fit_types,     expand,      simplify,       reroll_rnn,
-      fuse_prologue, fuse_epilogue, fuse_chains, choose_layouts, insert_layout_transforms,
-      place_parts};
-  for (size_t i = 0; i < sizeof passes / sizeof *passes; i++) passes[i](graph);
+#define GRAPH_PASS(name) graph_each(graph, name);
+#include "passes.def"
+#undef GRAPH_PASS
   return graph;
 }
 
