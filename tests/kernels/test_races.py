@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: MIT
+"""Kernels that lay out their own scratch, by ThreadSanitizer: what one thread writes no other reads or writes without a
+barrier in between. The module and the rnnrun that runs it are built with it."""
+import os
+import re
+import subprocess
+
+import numpy
+import pytest
+
+from kernels.test_detection_kernels import suppression
+from support.model_builder import Model
+
+SANITIZE = "-fsanitize=thread"
+RACE = 66  # ThreadSanitizer's exit code
+RUNS = 5
+
+
+@pytest.fixture(scope="module")
+def watching_rnnrun(root, tmp_path_factory):
+    program = tmp_path_factory.mktemp("races") / "rnnrun"
+    sources = [*(root / "tools" / "rnnrun").glob("*.c"), root / "tools" / "speed" / "speed.c"]
+    include = [f"-I{root / folder}" for folder in ("runtime", "tools/speed")]
+    subprocess.run(["clang-19", "-std=gnu11", "-O1", "-D_GNU_SOURCE", '-DRNNCC_VERSION="0"', SANITIZE, *include,
+                    *sources, "-pthread", "-o", program], check=True)
+    return program
+
+
+def watched_module(folder):
+    """Of an emitted folder: its Makefile's flags, and the sanitizer's."""
+    text = (folder / "Makefile").read_text()
+    flags = [f"{name}={re.search(f'^{name} = (.*)$', text, re.M)[1]} {SANITIZE}"
+             for name in ("KERNEL_FLAGS", "RUNTIME_FLAGS")]
+    subprocess.run(["make", "-s", *flags, "LINK_FLAGS=-shared"], cwd=folder, check=True)
+    return folder / "module.so"
+
+
+def detection():
+    """Several boxes and classes for each of the threads."""
+    return suppression([(1500, 7, 300, 50), (40, 2, 40, 40), (500, 5, 0, 9)])
+
+
+def best_of_rows():
+    model, rng = Model(), numpy.random.default_rng(1)
+    x = model.input("x", "f32", [9, 700, 3])
+    for axis, k in ((1, 40), (0, 4), (2, 2), (1, 700)):
+        model.output(*model.node("TopK", [x, model.constant(numpy.array([k]))], 2, axis=axis))
+    return model, {x: rng.integers(0, 50, (9, 700, 3)).astype(numpy.float32)}
+
+
+def ended(watching_rnnrun, module, feeds, folder):
+    """The exit codes of some runs on four threads, which as many CPUs or fewer take turns to run."""
+    inputs = []
+    for name, array in feeds.items():
+        numpy.save(folder / f"{name}.npy", array)
+        inputs += ["--input", f"{name}=@{folder / name}.npy"]
+    command = [watching_rnnrun, "run", module, *inputs, "--threads", "4"]
+    return {subprocess.run(command, capture_output=True, timeout=120).returncode for _ in range(RUNS)}
+
+
+@pytest.mark.parametrize("build", [detection, best_of_rows])
+def test_no_two_threads_race(rnncc, watching_rnnrun, tmp_path, build):
+    model, feeds = build()
+    done = rnncc(model.write(tmp_path), "--emit=c", "-o", tmp_path / "c", "--threads=4")
+    assert done.returncode == 0, done.stderr
+    assert ended(watching_rnnrun, watched_module(tmp_path / "c"), feeds, tmp_path) == {0}
+
+
+def test_a_barrier_that_is_missing_is_seen(rnncc, watching_rnnrun, tmp_path):
+    model, feeds = detection()
+    done = rnncc(model.write(tmp_path), "--emit=c", "-o", tmp_path / "c", "--threads=4")
+    assert done.returncode == 0, done.stderr
+    network = tmp_path / "c" / "network.c"
+    without = network.read_text().replace("\n  team_barrier(team);", "")
+    assert without != network.read_text()
+    network.write_text(without)
+    assert RACE in ended(watching_rnnrun, watched_module(tmp_path / "c"), feeds, tmp_path)
