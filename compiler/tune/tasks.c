@@ -25,12 +25,14 @@ bool tasks_begin(Tasks *tasks) {
 
 double task_seconds_left(const Tasks *tasks) { return tasks->task_end - seconds_now(); }
 
-void task_tell(const Tasks *tasks, double current, double best, const char *unit, int done, int planned) {
+void task_tell(Tasks *tasks, double current, double best, const char *unit, int done, int planned) {
   fprintf(stderr, "%s[Task %d/%d] Current/Best: %.1f/%.1f %s | Progress: (%d/%d) | %.1f s%s",
           tasks->on_terminal ? "\r" : "", tasks->number, tasks->count, current, best, unit, done, planned,
           seconds_now() - tasks->start, tasks->on_terminal ? "\033[K" : "\n");
+  tasks->within_line = tasks->on_terminal;
 }
 
-void task_end(const Tasks *tasks) {
-  if (tasks->on_terminal) fputc('\n', stderr);
+void task_end(Tasks *tasks) {
+  if (tasks->within_line) fputc('\n', stderr);
+  tasks->within_line = false;
 }

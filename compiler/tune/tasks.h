@@ -13,7 +13,7 @@
 typedef struct Tasks {
   int number, count;                  /* of the running one, from 1; of all */
   double start, budget_end, task_end; /* seconds_now() */
-  bool on_terminal;
+  bool on_terminal, within_line;
 } Tasks;
 
 Tasks tasks_new(int count, double budget_seconds);
@@ -22,8 +22,8 @@ bool tasks_begin(Tasks *tasks);
 /* Of its share of the budget; below 0 where it has had more. */
 double task_seconds_left(const Tasks *tasks);
 /* unit: of current and best. done: trials, of `planned`. */
-void task_tell(const Tasks *tasks, double current, double best, const char *unit, int done, int planned);
+void task_tell(Tasks *tasks, double current, double best, const char *unit, int done, int planned);
 /* What is printed from here on stands on a line of its own. */
-void task_end(const Tasks *tasks);
+void task_end(Tasks *tasks);
 
 #endif

@@ -3,6 +3,7 @@
 never chosen, and the winners are what is compiled. Times are not judged."""
 import json
 import os
+import pty
 import re
 import shlex
 import signal
@@ -76,6 +77,32 @@ def test_each_trial_is_told_and_recorded_and_then_the_winner(tuned):
         assert len(trials) == TRIALS and 0 < best["median_us"] <= trials[best["schedule"]]["median_us"]
         assert f"{best['workload']} " in done.stdout and best["schedule"] in done.stdout
     assert "2 convolutions: " in done.stdout.splitlines()[-1]
+
+
+def shown_on_terminal(rnncc, *words):
+    """What is written to a terminal that is stderr."""
+    ours, its = pty.openpty()
+    plain = {name: value for name, value in os.environ.items() if name != "NO_COLOR"}
+    running = subprocess.Popen([rnncc.path, *words], stdout=subprocess.DEVNULL, stderr=its, env=plain)
+    os.close(its)
+    shown = b""
+    try:
+        while piece := os.read(ours, 1 << 16):
+            shown += piece
+    except OSError:
+        pass  # how Linux says that the other end is closed
+    os.close(ours)
+    assert running.wait(timeout=60) == 0
+    return shown.decode()
+
+
+def test_on_a_terminal_a_task_is_told_in_one_line(rnncc, tuned, tmp_path):
+    """One whose trials are all there has none."""
+    records = tmp_path / "records.jsonl"
+    first = [line for line in records_of(tuned[1], "ok")][:TRIALS]
+    records.write_text("".join(json.dumps(line) + "\n" for line in first))
+    shown = shown_on_terminal(rnncc, *arguments(tuned[0], records)).replace("\r\n", "\n")
+    assert re.fullmatch(rf"(\r{PROGRESS}\x1b\[K){{{TRIALS}}}\n(.*idle machine\n)?", shown), shown
 
 
 def test_every_algorithm_has_a_trial(tuned):
