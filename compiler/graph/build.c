@@ -40,6 +40,17 @@ Node *build_op(const Builder *builder, const char *op, int n_inputs, Value *cons
   return node;
 }
 
+void set_attribute(Graph *graph, Node *node, Attribute attribute) {
+  Attribute *list = ARENA_ARRAY(graph->arena, Attribute, node->n_attributes + 1);
+  int n = 0;
+  for (int i = 0; i < node->n_attributes; i++)
+    if (strcmp(node->attributes[i].name, attribute.name) != 0) list[n++] = node->attributes[i];
+  attribute.where = node->where;
+  list[n++] = attribute;
+  node->attributes = list;
+  node->n_attributes = n;
+}
+
 Value *build_slice(const Builder *builder, Value *value, int n, const Range *ranges) {
   int64_t axes[MAX_RANK], starts[MAX_RANK], ends[MAX_RANK];
   for (int i = 0; i < n; i++) {

@@ -15,6 +15,9 @@ Attribute attribute_int(const char *name, int64_t value);
 Attribute attribute_ints(Arena *arena, const char *name, int n, const int64_t *values);
 Attribute attribute_strings(Arena *arena, const char *name, int n, const char *const *values);
 
+/* In place of the one of that name, if there is one. */
+void set_attribute(Graph *graph, Node *node, Attribute attribute);
+
 /* Inputs and attributes are copied. */
 Node *build_op(const Builder *builder, const char *op, int n_inputs, Value *const *inputs, int n_outputs,
                int n_attributes, const Attribute *attributes);

@@ -6,6 +6,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "graph/build.h"
 #include "graph/shape.h"
 #include "graph/simplify.h"
 
@@ -104,17 +105,6 @@ static const struct PadRow {
 enum { N_ROWS = sizeof rows / sizeof *rows };
 
 /* ---- folding ---- */
-
-static void set_attribute(Graph *graph, Node *node, Attribute attribute) {
-  Attribute *list = ARENA_ARRAY(graph->arena, Attribute, node->n_attributes + 1);
-  int n = 0;
-  for (int i = 0; i < node->n_attributes; i++)
-    if (strcmp(node->attributes[i].name, attribute.name) != 0) list[n++] = node->attributes[i];
-  attribute.where = node->where;
-  list[n++] = attribute;
-  node->attributes = list;
-  node->n_attributes = n;
-}
 
 static void set_pads(Graph *graph, Node *node, const int64_t *pads, int count) {
   int64_t *ints = arena_copy(graph->arena, pads, (size_t)count * sizeof *pads);

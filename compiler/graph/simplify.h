@@ -16,5 +16,6 @@ void match_activations(Graph *graph);
 void fold_pads(Graph *graph);
 void fold_affine(Graph *graph);
 void pool_first(Graph *graph);
+void strides_first(Graph *graph);
 
 #endif
