@@ -24,14 +24,23 @@ def small_lstm(T=5, H=16, lengths=False):
     return model
 
 
+# A compiler that keeps what it is given to compile.
+KEEPING_CLANG = """#!/bin/sh
+case "$*" in *" -c network.c "*) cat network.c >> {kept} ;; esac
+exec clang-19 "$@"
+"""
+
+
 @pytest.fixture(scope="module")
 def tuned(rnncc, tmp_path_factory):
-    """(model's path, records' path, the CompletedProcess) of one tuning."""
+    """(model's path, records' path, the CompletedProcess) of one tuning; beside the records stands `compiled.c`."""
     folder = tmp_path_factory.mktemp("tuned")
     model, records, temporary = small_lstm().write(folder), folder / "records.jsonl", folder / "temporary"
     temporary.mkdir()
+    (folder / "clang").write_text(KEEPING_CLANG.format(kept=folder / "compiled.c"))
+    (folder / "clang").chmod(0o755)
     done = rnncc("tune", "--rnn", model, "-o", records, "--budget=2s", "--threads=1",
-                 env={**os.environ, "TMPDIR": str(temporary)}, timeout=300)
+                 env={**os.environ, "TMPDIR": str(temporary), "RNNCC_CLANG": str(folder / "clang")}, timeout=300)
     assert done.returncode == 0, done.stderr
     assert os.listdir(temporary) == []
     return model, records, done
@@ -47,6 +56,19 @@ def test_progress_is_told_line_by_line_and_the_winner_at_the_end(tuned):
         assert re.fullmatch(rf"\[Task 1/1\] Current/Best: [\d.]+/[\d.]+ us \| Progress: \({number}/2\) \| [\d.]+ s",
                             line), line
     assert re.fullmatch(r"lstm_T5B1of1i8h16 +[\d.]+ us +input=\S+( +\(as predicted\))?\n", done.stdout)
+
+
+def test_what_is_tried_are_different_variants(tuned):
+    compiled = (tuned[1].parent / "compiled.c").read_text()
+    assert "lstm_i8h16_r1_p1:" in compiled and "lstm_i8h16_r1_p1_step:" in compiled
+
+
+def test_what_is_done_is_not_done_again(rnncc, tuned, tmp_path):
+    records = tmp_path / "records.jsonl"
+    records.write_text(tuned[1].read_text())
+    done = rnncc("tune", "--rnn", tuned[0], "-o", records, "--budget=1", "--threads=1", timeout=300)
+    assert done.returncode == 0 and "1 of 1 tasks are done" in done.stderr and "Progress" not in done.stderr
+    assert records.read_text() == tuned[1].read_text()
 
 
 def test_a_record_holds_the_whole_key(tuned):
