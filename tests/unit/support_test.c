@@ -8,6 +8,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -174,6 +175,7 @@ static pid_t start_working(Fixture *it, char path[64]) {
   assert_int_equal(pipe(ends), 0);
   pid_t child = fork();
   if (child == 0) {
+    prctl(PR_SET_PDEATHSIG, SIGKILL); /* a test that fails leaves it alone */
     const char *folder = temporary_directory(it->arena);
     file_write(it->arena, arena_format(it->arena, "%s/file", folder), "content", 7);
     if (write(ends[1], folder, strlen(folder) + 1) < 0) _exit(1);
