@@ -7,8 +7,8 @@
  * but for copies that outputs need, Max, Min and Sum have two inputs, and activations written as arithmetic are one
  * op. Pad is part of the convolution or pooling behind it where that pads alike; what is a scale and a shift of each
  * channel is part of the convolution beside it where nobody else reads the value between; batch normalisation by
- * constants that stays is nothing but a scale and a shift. No mean that shrinks an image follows a 1x1 convolution, and no convolution makes
- * pixels that the 1x1 convolutions behind it step over. */
+ * constants that stays is nothing but a scale and a shift. No mean that shrinks an image follows a 1x1 convolution, and
+ * no convolution makes pixels that the 1x1 convolutions behind it step over. */
 void simplify(Graph *graph) {
   fold_constants(graph);
   settle_operands(graph);
