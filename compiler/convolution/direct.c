@@ -307,7 +307,7 @@ static void emit(Emitter *emitter, Node *node) {
   call_integer(call, "group_kernels", conv->kernels);
   call_integer(call, "span", direct_span(&schedule->weights));
   call_integer(call, "group_chunk", chunk(plan->group_chunk, direct_oc_groups(&schedule->weights)));
-  call_integer(call, "tile_chunk", chunk(plan->tile_chunk, tiles_of(schedule)));
+  call_integer(call, "tile_chunk", direct_tile_chunk(emitter_graph(emitter)->machine, &schedule->layer, plan));
   call_integer(call, "pass", chunk(plan->pass, schedule->layer.span));
   call_integer(call, "panels", panels(emitter_graph(emitter)));
   double points = (double)(conv->channels * conv->h.kernel * conv->w.kernel);

@@ -30,6 +30,17 @@ static double larger(double a, double b) { return a > b ? a : b; }
 
 int64_t direct_row_tiles(const DirectLayer *l, const DirectPlan *p) { return parts(l->out_w, p->columns); }
 
+/* Of an output channel the weights are at most half of what it writes. */
+static bool has_light_weights(const DirectLayer *l) {
+  return 2 * l->depth * l->window_h * l->window_w <= l->images * l->out_h * l->out_w;
+}
+
+int64_t direct_tile_chunk(const Machine *machine, const DirectLayer *l, const DirectPlan *p) {
+  int64_t tiles = l->out_h * direct_row_tiles(l, p);
+  if (p->tile_chunk) return least(p->tile_chunk, tiles);
+  return has_light_weights(l) && !l->prologue ? parts(tiles, machine->cores) : tiles;
+}
+
 /* A schedule in numbers. */
 typedef struct Case {
   const Target *target;
@@ -45,7 +56,7 @@ static Case case_of(const Target *target, const Machine *machine, const DirectLa
   c.oc_groups = parts(l->oc_vectors, p->oc_vectors);
   c.tiles = l->out_h * direct_row_tiles(l, p);
   c.group_chunk = p->group_chunk && p->group_chunk < c.oc_groups ? p->group_chunk : c.oc_groups;
-  c.tile_chunk = p->tile_chunk && p->tile_chunk < c.tiles ? p->tile_chunk : c.tiles;
+  c.tile_chunk = direct_tile_chunk(machine, l, p);
   c.width = (double)l->out_w / (double)direct_row_tiles(l, p);
   return c;
 }

@@ -30,7 +30,7 @@ typedef struct DirectPlan {
   int columns;                     /* of a tile, at most */
   int unroll;                      /* input channels that the inner loop takes at once */
   int64_t pass;                    /* blocks of input channels between which sums wait in the output; 0: all */
-  int64_t group_chunk, tile_chunk; /* oc groups and tiles of a chunk; 0: all */
+  int64_t group_chunk, tile_chunk; /* oc groups and tiles of a chunk; 0: all, but see direct_tile_chunk */
   double seconds;
 } DirectPlan;
 
@@ -47,5 +47,9 @@ void direct_fit(const DirectLayer *layer, DirectPlan *plan);
 
 /* Tiles of a row, and of the plane. */
 int64_t direct_row_tiles(const DirectLayer *layer, const DirectPlan *plan);
+
+/* Tiles of a chunk. All of them are as many chunks as there are cores where the weights are little beside the output: a
+ * core reads them all, and writes pixels of its own, all channels of them, which the next kernel will read on it. */
+int64_t direct_tile_chunk(const Machine *machine, const DirectLayer *layer, const DirectPlan *plan);
 
 #endif

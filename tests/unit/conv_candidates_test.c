@@ -12,6 +12,7 @@
 
 #include "arena_fixture.h"
 #include "convolution/candidates.h"
+#include "convolution/direct_plan.h"
 #include "convolution/form.h"
 #include "convolution/recorded.h"
 #include "ir_build.h"
@@ -136,6 +137,22 @@ static void a_layer_of_resnet_has_candidates_of_all_knobs(void **state) {
     for (int c = 0; c < all.count; c++) count += strstr(convolution_form(arena, &all.list[c]), parts[p]) != NULL;
     if (!count) fail_msg("no candidate has %s", parts[p]);
   }
+}
+
+/* Expansions of MobileNet-v2, in one row of 14 columns a tile: 196 pixels of 64 channels, and 49 of 160. */
+static void cores_share_the_pixels_where_weights_are_light(void **state) {
+  (void)state;
+  Machine machine = machine_of(target_find("x86-64-v4"), false, 2);
+  DirectLayer layer = {.images = 1, .depth = 64, .out_h = 1, .out_w = 196, .window_h = 1, .window_w = 1};
+  DirectPlan all = {.oc_vectors = 2, .columns = 14}, some = {.oc_vectors = 2, .columns = 14, .tile_chunk = 4};
+  assert_int_equal(direct_tile_chunk(&machine, &layer, &all), 7);
+  assert_int_equal(direct_tile_chunk(&machine, &layer, &some), 4);
+  layer.depth = 99;
+  assert_int_equal(direct_tile_chunk(&machine, &layer, &all), 14);
+  layer = (DirectLayer){.images = 1, .depth = 160, .out_h = 1, .out_w = 49, .window_h = 1, .window_w = 1};
+  assert_int_equal(direct_tile_chunk(&machine, &layer, &all), 4);
+  layer.images = 8;
+  assert_int_equal(direct_tile_chunk(&machine, &layer, &all), 2);
 }
 
 /* Of a convolution of 3x3, 64 channels and four vectors of kernels. */
@@ -394,6 +411,7 @@ int main(void) {
       TEST(the_first_candidate_is_what_is_taken_without_a_list),
       TEST(no_two_candidates_are_the_same),
       TEST(a_layer_of_resnet_has_candidates_of_all_knobs),
+      TEST(cores_share_the_pixels_where_weights_are_light),
       TEST(forms_that_are_none_of_the_layer_are_refused_with_the_reason),
       TEST(layers_of_other_work_have_other_keys),
       TEST(what_is_fused_into_a_layer_is_of_its_key),
