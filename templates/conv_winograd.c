@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Convolution of stride 1 by Winograd's minimal filtering (see winograd.h), such as F(2x2, 3x3), F(4x4, 3x3), F(2x2,
- * 5x5) or F(1x2, 1x7), on blocked tensors, [N][ceil(C / LANES)][H][W][LANES]:
+ * Convolution of stride 1 by Winograd's minimal filtering (see winograd.h), such as F(4x4, 3x3), F(6x6, 3x3),
+ * F(2x2, 5x5) or F(1x2, 1x7), on blocked tensors, [N][ceil(C / LANES)][H][W][LANES]:
  *
  *   y = epilogue(bias + x * w + residual)
  *
@@ -26,9 +26,9 @@
 #include "winograd.h"
 
 /* Outputs of a tile along each axis; 1 where the window is 1.
- * legal: 1 2 4 */
+ * legal: 1 2 4 6 */
 enum { TILE_H = 4 };
-/* legal: 1 2 4 */
+/* legal: 1 2 4 6 */
 enum { TILE_W = 4 };
 /* R and S. Of tile and window, what winograd.h can: extents of 1, 4, 6 or 8.
  * legal: 1 3 5 7 */

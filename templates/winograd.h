@@ -7,7 +7,7 @@
  *
  *   extent 4   0 1 -1 infinity                  F(2,3)
  *   extent 6   0 1 -1 2 -2 infinity             F(4,3) F(2,5)
- *   extent 8   0 1 -1 2 -2 1/2 -1/2 infinity    F(2,7)
+ *   extent 8   0 1 -1 2 -2 1/2 -1/2 infinity    F(6,3) F(2,7)
  *   extent 1   the input itself                 F(1,1)
  *
  * The input's transform depends on the points alone. That of the taps, to which the factors belong that would make
@@ -27,16 +27,17 @@ SIMD_FUNCTION void winograd_input4(vec *points, const vec *in) {
   points[3] = vsub(in[1], in[3]);
 }
 
+/* As many additions as multiply-adds: CPUs have units for each. */
 SIMD_FUNCTION void winograd_input6(vec *points, const vec *in) {
-  vec two = vset(2), four = vset(4), five = vset(5);
+  vec two = vset(2), four = vset(4);
   vec even = vfnma(in[4], four, in[2]), odd = vfnma(in[3], four, in[1]);
   vec even2 = vsub(in[4], in[2]), odd2 = vsub(in[3], in[1]);
-  points[0] = vfma(vfnma(in[4], five, in[2]), four, in[0]);
+  points[0] = vfma(even2, four, vsub(in[0], in[2]));
   points[1] = vadd(even, odd);
   points[2] = vsub(even, odd);
   points[3] = vfma(even2, two, odd2);
   points[4] = vfnma(even2, two, odd2);
-  points[5] = vfma(vfnma(in[5], five, in[3]), four, in[1]);
+  points[5] = vfnma(vsub(in[5], in[3]), four, odd2);
 }
 
 /* The polynomials whose roots are the points but one: each pair of points has an even and an odd part. */
@@ -82,13 +83,20 @@ SIMD_FUNCTION void winograd_output(vec *out, const vec *points, int tile, int ex
   vec even2 = vadd(points[3], points[4]), odd2 = vsub(points[3], points[4]);
   out[0] = vadd(vadd(points[0], even), even2);
   out[1] = vfma(odd, vset(2), odd2);
-  if (extent == 8) {
-    out[0] = vadd(out[0], vadd(points[5], points[6]));
-    out[1] = vfma(out[1], vset(0.5F), vsub(points[5], points[6]));
-  }
-  if (tile == 4) {
+  if (tile >= 4) {
     out[2] = vfma(even, vset(4), even2);
     out[3] = vfma(odd, vset(8), odd2);
+  }
+  if (extent == 8) {
+    vec even3 = vadd(points[5], points[6]), odd3 = vsub(points[5], points[6]);
+    out[0] = vadd(out[0], even3);
+    out[1] = vfma(out[1], vset(0.5F), odd3);
+    if (tile == 6) {
+      out[2] = vfma(out[2], vset(0.25F), even3);
+      out[3] = vfma(out[3], vset(0.125F), odd3);
+      out[4] = vfma(vfma(even, vset(16), even2), vset(0.0625F), even3);
+      out[5] = vfma(vfma(odd, vset(32), odd2), vset(0.03125F), odd3);
+    }
   }
   out[tile - 1] = vadd(out[tile - 1], points[extent - 1]);
 }

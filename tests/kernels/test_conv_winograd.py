@@ -10,7 +10,7 @@ from support import kernel_builder
 from support.model_builder import Model
 from support.module import Module
 
-BOUND = 1e-4  # max |error| / max |result| of F(4,3), the worse of the two
+BOUND = 1e-4  # max |error| / max |result|, of all forms
 FORCED = "--conv=winograd"  # small layers would run directly
 TARGETS = {"x86-64-v4": "avx512", "x86-64-v3": "avx2"}
 
@@ -93,6 +93,18 @@ def test_a_layer_equals_sums_in_double(rnncc, compile, target, tmp_path, layer):
     check(compile(path, target, FORCED, "--threads=3"), data, convolution(data, w, bias, pads, group))
 
 
+@pytest.mark.parametrize("tile", [2, 4, 6])
+def test_each_tile_equals_sums_in_double_over_many_channels(rnncc, compile, target, tmp_path, tile):
+    """Errors grow with the points of a tile and with the number of channels."""
+    draw = numpy.random.default_rng(9)
+    w, form = weights(draw, 32, 512), f"--conv=winograd,tile={tile}"
+    model = Model()
+    model.output(model.node("Conv", [model.input("x", "f32", [1, 512, 20, 13]), model.constant(w)], pads=[1, 1, 1, 1]))
+    path, data = model.write(tmp_path), relu(draw.standard_normal((1, 512, 20, 13))).astype(numpy.float32)
+    assert kernels_of(rnncc, path, target, form)[0].startswith(f"winograd{tile}x{tile}_3x3_")
+    check(compile(path, target, form), data, convolution(data, w))
+
+
 def residual_block(draw, batch):
     model = Model()
     x = model.input("x", "f32", [batch, 32, 11, 11])
@@ -133,22 +145,23 @@ def test_the_number_of_images_is_known_at_run_time(compile, target, tmp_path):
 
 
 def test_no_winograd_sums_as_defined(rnncc, compile, target, tmp_path):
-    """Integers then come out exact, which F(4,3) does not do."""
+    """Integers then come out exact, which F(4,3) and F(6,3) do not do."""
     draw = numpy.random.default_rng(6)
     w = draw.integers(-9, 10, (32, 32, 3, 3)).astype(numpy.float32)
     model = Model()
     model.output(model.node("Conv", [model.input("x", "f32", [1, 32, 24, 24]), model.constant(w)], pads=[1, 1, 1, 1]))
     path, data = model.write(tmp_path), draw.integers(-99, 100, (1, 32, 24, 24)).astype(numpy.float32)
     options = [target, "--threads=1"]
-    assert kernels_of(rnncc, path, *options, FORCED)[0].startswith("winograd4x4_3x3_")
+    assert re.match("winograd(4x4|6x6)_3x3_", kernels_of(rnncc, path, *options, FORCED)[0])
     assert not kernels_of(rnncc, path, *options, "--no-winograd")
     assert (run(compile(path, *options, "--no-winograd"), data, 2) == convolution(data, w)).all()
     assert (run(compile(path, *options, FORCED), data, 2) != convolution(data, w)).any()
 
 
-@pytest.mark.parametrize("channels, extent, tile", [(64, 56, 4), (128, 28, 4), (512, 7, 2)])
+@pytest.mark.parametrize("channels, extent, tile", [(64, 224, 6), (64, 56, 4), (128, 28, 4), (512, 7, 2)])
 def test_the_tile_is_the_larger_where_its_weights_are_soon_read(rnncc, tmp_path, channels, extent, tile):
-    """F(4,3) multiplies less, and its weights are more: 36 numbers a filter, against 16. At 7x7 four tiles use them."""
+    """F(4,3) multiplies less, and its weights are more: 36 numbers a filter, against 16. At 7x7 four tiles use them.
+    F(6,3) multiplies least and transforms most, and what of its tiles lies outside the image is least in large ones."""
     model, zeros = Model(), numpy.zeros((channels, channels, 3, 3), numpy.float32)
     model.output(model.node("Conv", [model.input("x", "f32", [1, channels, extent, extent]), model.constant(zeros)],
                             pads=[1, 1, 1, 1]))
