@@ -209,13 +209,11 @@ static void set_conv(Options *options, const char *given) {
 }
 
 static void set_layout_search(Options *options, const char *given) {
-  static const char *const searches[] = {[LAYOUT_SEARCH_GREEDY] = "greedy",
-                                         [LAYOUT_SEARCH_NONE] = "none",
-                                         [LAYOUT_SEARCH_DP] = "dp",
-                                         [LAYOUT_SEARCH_PBQP] = "pbqp",
-                                         [LAYOUT_SEARCH_AUTO] = "auto"};
+  static const char *const searches[] = {
+      [LAYOUT_SEARCH_GREEDY] = "greedy", [LAYOUT_SEARCH_NONE] = "none", [LAYOUT_SEARCH_WIDE] = "wide",
+      [LAYOUT_SEARCH_DP] = "dp",         [LAYOUT_SEARCH_PBQP] = "pbqp", [LAYOUT_SEARCH_AUTO] = "auto"};
   int search = choose(given, searches, sizeof searches / sizeof *searches);
-  if (search < 0) usage_error("--layout-search=%s: none, greedy, dp, pbqp or auto", given);
+  if (search < 0) usage_error("--layout-search=%s: none, greedy, wide, dp, pbqp or auto", given);
   options->layout_search = (LayoutSearch)search;
 }
 

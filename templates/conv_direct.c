@@ -50,12 +50,15 @@ enum { OUT_W = 9 };
 enum { PAD_TOP = 1 };
 /* legal: 0..65536 */
 enum { PAD_LEFT = 1 };
-/* Channels of a block of x: LANES, or all of them where they are fewer.
- * legal: 1..16 */
+/* Channels of a block of x: LANES, 2 * LANES, or all of them where they are fewer.
+ * legal: 1..32 */
 enum { IN_BLOCK = 16 };
 /* Channels of the last block of x, if they are fewer; 0: it is full.
- * legal: 0..15 */
+ * legal: 0..31 */
 enum { CHANNEL_TAIL = 0 };
+/* Vectors of a block of y.
+ * legal: 1 2 */
+enum { OUT_VECTORS = 1 };
 /* Vectors of output channels of a tile.
  * legal: 1..8 */
 enum { OC_VECTORS = 2 };
@@ -88,7 +91,8 @@ enum {
   TILES = OUT_H * ROW_TILES,
   /* Does every tap of every output lie in the input's columns? */
   INSIDE = PAD_LEFT == 0 && (OUT_W - 1) * STRIDE_W + (WINDOW_W - 1) * DILATION_W < IN_W,
-  OUT_PLANE = OUT_H * OUT_W * LANES,
+  OUT_BLOCK = OUT_VECTORS * LANES,
+  OUT_PLANE = OUT_H * OUT_W * OUT_BLOCK,
   TAP = IN_BLOCK * LANES,             /* weights of a tap for a block of x and a vector of output channels */
   WINDOW = WINDOW_H * WINDOW_W * TAP, /* of all taps */
   LINE = 16                           /* floats of a cache line */
@@ -129,7 +133,8 @@ typedef struct Place {
   const float *ahead;  /* a part of the next oc group's weights */
   int64_t ahead_lines; /* of it, for each block of x */
   const float *bias, *residual;
-  float *y;
+  float *y;    /* of the block in which the tile's first vector of output channels stands; so are residual's */
+  int64_t odd; /* the tile's first vector's place in its block */
   uint32_t inside[WINDOW_W]; /* a bit a column whose tap lies in the input */
 } Place;
 
@@ -175,13 +180,19 @@ SIMD_FUNCTION void block(vec sums[OC_VECTORS][COLUMNS], const Place *p, const fl
   }
 }
 
+/* Where the tile's j-th vector stands in y and the residual. */
+SIMD_FUNCTION int64_t out_vector(const Place *p, int j) {
+  int64_t vector = OC_VECTORS % OUT_VECTORS ? p->odd + j : j;
+  return vector / OUT_VECTORS * OUT_PLANE + vector % OUT_VECTORS * LANES;
+}
+
 SIMD_FUNCTION void begin_sums(vec sums[OC_VECTORS][COLUMNS], const Place *p, bool first, int vectors, int columns) {
 #pragma clang loop unroll(full)
   for (int j = 0; j < vectors; j++) {
     vec bias = BIAS ? vload(p->bias + j * LANES) : vzero();
 #pragma clang loop unroll(full)
     for (int m = 0; m < columns; m++) {
-      int64_t at = (int64_t)j * OUT_PLANE + m * LANES;
+      int64_t at = out_vector(p, j) + m * OUT_BLOCK;
       if (RESIDUAL) vprefetch(p->residual + at);
       sums[j][m] = first ? bias : vload(p->y + at);
     }
@@ -193,7 +204,7 @@ SIMD_FUNCTION void end_sums(vec sums[OC_VECTORS][COLUMNS], const Place *p, bool 
   for (int j = 0; j < vectors; j++) {
 #pragma clang loop unroll(full)
     for (int m = 0; m < columns; m++) {
-      int64_t at = (int64_t)j * OUT_PLANE + m * LANES;
+      int64_t at = out_vector(p, j) + m * OUT_BLOCK;
       vec sum = sums[j][m];
       if (last && RESIDUAL) sum = vadd(sum, vload(p->residual + at));
       vstore(p->y + at, last ? epilogue(sum) : sum);
@@ -257,8 +268,10 @@ static void look_ahead(const Conv *c, const Run *run, int64_t t, int64_t done, P
 static Place place_of(const Conv *c, const Run *run, int64_t t, const Pass *pass, int64_t done) {
   int64_t row = t / ROW_TILES, column = first_column(t % ROW_TILES);
   int64_t top = row * STRIDE_H - PAD_TOP, left = column * STRIDE_W - PAD_LEFT;
-  int64_t out = run->oc_group * OC_VECTORS * OUT_PLANE + (row * OUT_W + column) * LANES;
-  Place p = {.vectors = OC_TAIL > 0 && run->oc_group == c->oc_groups - 1 ? OC_TAIL : OC_VECTORS,
+  int64_t vector = run->oc_group * OC_VECTORS;
+  int64_t out = vector / OUT_VECTORS * OUT_PLANE + (row * OUT_W + column) * OUT_BLOCK;
+  Place p = {.odd = vector % OUT_VECTORS,
+             .vectors = OC_TAIL > 0 && run->oc_group == c->oc_groups - 1 ? OC_TAIL : OC_VECTORS,
              .columns = (int)(first_column(t % ROW_TILES + 1) - column),
              .first_row = top < 0 ? min_i64(WINDOW_H, ceil_div(-top, DILATION_H)) : 0,
              .end_row = top < IN_H ? min_i64(WINDOW_H, ceil_div(IN_H - top, DILATION_H)) : 0,
@@ -314,9 +327,11 @@ static void fill_panel(const Conv *c, int64_t image, int64_t first, int64_t end)
   for (int64_t b = 0; b < c->in_blocks; b++) {
     const float *x = c->x + image * c->x_image + (b * IN_W + begin) * IN_BLOCK;
     float *to = c->panel + b * c->panel_columns * IN_BLOCK;
-    vec scale = load_block(c->scale + b * IN_BLOCK), shift = load_block(c->shift + b * IN_BLOCK);
-    for (int64_t m = 0; m < columns; m++)
-      store_block(to + m * IN_BLOCK, prologue(vfma(shift, load_block(x + m * IN_BLOCK), scale)));
+    for (int64_t k = 0; k < IN_BLOCK; k += LANES) {
+      vec scale = load_block(c->scale + b * IN_BLOCK + k), shift = load_block(c->shift + b * IN_BLOCK + k);
+      for (int64_t m = 0; m < columns; m++)
+        store_block(to + m * IN_BLOCK + k, prologue(vfma(shift, load_block(x + m * IN_BLOCK + k), scale)));
+    }
   }
 }
 

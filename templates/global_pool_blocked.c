@@ -12,7 +12,11 @@
  * legal: 0..3 */
 enum { COMBINE = 0 };
 
-enum { PARTS = 8 };
+/* Of a block of x.
+ * legal: 1 2 */
+enum { VECTORS = 1 };
+
+enum { PARTS = 8, PIXEL = VECTORS * LANES };
 
 /* hook: what an element contributes. */
 static inline vec map(vec x) { return x; }
@@ -34,7 +38,7 @@ SIMD_FUNCTION float neutral(void) {
   return of[COMBINE];
 }
 
-/* One channel block. */
+/* One vector of channels. */
 SIMD_FUNCTION vec fold(const float *x, int64_t pixels) {
   vec part[PARTS];
 #pragma clang loop unroll(full)
@@ -42,9 +46,9 @@ SIMD_FUNCTION vec fold(const float *x, int64_t pixels) {
   int64_t pixel = 0;
   for (; pixel + PARTS <= pixels; pixel += PARTS) {
 #pragma clang loop unroll(full)
-    for (int i = 0; i < PARTS; i++) part[i] = combine(part[i], map(vload(x + (pixel + i) * LANES)));
+    for (int i = 0; i < PARTS; i++) part[i] = combine(part[i], map(vload(x + (pixel + i) * PIXEL)));
   }
-  for (; pixel < pixels; pixel++) part[0] = combine(part[0], map(vload(x + pixel * LANES)));
+  for (; pixel < pixels; pixel++) part[0] = combine(part[0], map(vload(x + pixel * PIXEL)));
 #pragma clang loop unroll(full)
   for (int gap = 1; gap < PARTS; gap *= 2) {
 #pragma clang loop unroll(full)
@@ -53,16 +57,17 @@ SIMD_FUNCTION vec fold(const float *x, int64_t pixels) {
   return part[0];
 }
 
-/* x: [n][blocks][pixels][LANES]. y: the channels of an image side by side, which is a blocked tensor of one pixel, and
+/* x: [n][blocks][pixels][PIXEL]. y: the channels of an image side by side, which is a blocked tensor of one pixel, and
  * a plain one too. Lanes past the channels are not written. */
 static void global_pool_blocked(const Team *team, const float *x, float *y, int64_t n, int64_t channels, int64_t pixels,
                                 int64_t x_image, int64_t y_image) {
-  int64_t blocks = ceil_div(channels, LANES), item, end;
-  team_share(team, n * blocks, &item, &end);
+  int64_t vectors = ceil_div(channels, LANES), item, end;
+  team_share(team, n * vectors, &item, &end);
   for (; item < end; item++) {
-    int64_t image = item / blocks, block = item % blocks;
-    vec total = fold(x + image * x_image + block * pixels * LANES, pixels);
-    int lanes = (int)min_i64(LANES, channels - block * LANES);
-    vstore_n(y + image * y_image + block * LANES, finish(total, vset((float)pixels)), lanes);
+    int64_t image = item / vectors, vector = item % vectors;
+    const float *first = x + image * x_image + vector / VECTORS * pixels * PIXEL + vector % VECTORS * LANES;
+    vec total = fold(first, pixels);
+    int lanes = (int)min_i64(LANES, channels - vector * LANES);
+    vstore_n(y + image * y_image + vector * LANES, finish(total, vset((float)pixels)), lanes);
   }
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Maximum or mean over windows of blocked tensors, LANES channels at a time. NaN in a window makes the result NaN.
+ * Maximum or mean over windows of tensors in blocks of VECTORS vectors, a vector of channels at a time. NaN in a window
+ * makes the result NaN.
  *
  * A tile is COLUMNS pixels of one output row. The rows of the window are combined first, into one vector for each
  * input column of the tile, then the columns of each pixel's window: an input pixel is loaded once, and what windows
@@ -11,6 +12,9 @@
 #include "kernel.h"
 #include "simd/simd.h"
 
+/* Of a block.
+ * legal: 1 2 */
+enum { VECTORS = 1 };
 /* legal: 1..1048576 */
 enum { IN_H = 8 };
 /* legal: 1..1048576 */
@@ -50,6 +54,8 @@ enum { COLUMNS = 4 };
  * legal: 0 1 2 */
 enum { KIND = 0 };
 
+/* Floats of a pixel of a block. */
+enum { PIXEL = VECTORS * LANES };
 /* Whole tiles of a row, and what they leave over. */
 enum { TILES = OUT_W / COLUMNS, TAIL = OUT_W % COLUMNS };
 /* Input columns from one tile's to the next, and those of a tile. */
@@ -60,9 +66,9 @@ enum { ROOM = IN_W + PAD_LEFT - TILE_REACH, INSIDE_ALL = ROOM < 0 ? 0 : ROOM / T
 enum { INSIDE_MOST = INSIDE_ALL < TILES ? INSIDE_ALL : TILES };
 enum { INSIDE_END = INSIDE_MOST > LEFT_TILES ? INSIDE_MOST : LEFT_TILES };
 
-/* One output row of one channel block. */
+/* One output row of one vector of channels. */
 typedef struct Row {
-  const float *x; /* input row 0 of the block's plane */
+  const float *x; /* input row 0 */
   float *y;
   int64_t from;       /* input row of the window's first */
   int64_t begin, end; /* rows of the window that lie in the input */
@@ -85,11 +91,11 @@ SIMD_FUNCTION bool is_used(int j, int columns) {
 /* Row r of the window in each input column from `first` on, alone or combined with the rows before. */
 SIMD_FUNCTION void add_row(const Row *row, int64_t r, vec down[TILE_REACH], int64_t first, int columns, bool inside,
                            bool alone) {
-  const float *in = row->x + ((row->from + r * DILATION_H) * IN_W + first) * LANES;
+  const float *in = row->x + ((row->from + r * DILATION_H) * IN_W + first) * PIXEL;
 #pragma clang loop unroll(full)
   for (int j = 0; j < TILE_REACH; j++) {
     if (!in_input(first + j, inside) || !is_used(j, columns)) continue;
-    vec v = vload(in + j * LANES);
+    vec v = vload(in + j * PIXEL);
     down[j] = alone ? v : combine(down[j], v);
   }
 }
@@ -131,7 +137,7 @@ SIMD_FUNCTION void tile(const Row *row, int64_t column, int columns, bool inside
   for (int i = 0; i < columns; i++) {
     vec result = combine_columns(down, i, first, inside);
     if (KIND != 0) result = vdiv(result, vset((float)(row->counted * counted_columns(i, first, inside))));
-    vstore(row->y + (column + i) * LANES, result);
+    vstore(row->y + (column + i) * PIXEL, result);
   }
 }
 
@@ -149,11 +155,11 @@ static inline int64_t rows_before(int64_t from, int64_t limit) {
   return from < limit ? min_i64(WINDOW_H, ceil_div(limit - from, DILATION_H)) : 0;
 }
 
-/* x and y: of one channel block of an image. */
+/* x and y: of one vector of channels of an image. */
 static void one_row(const float *x, float *y, int64_t line) {
   int64_t from = line * STRIDE_H - PAD_TOP, in_end = rows_before(from, IN_H);
   Row row = {.x = x,
-             .y = y + line * OUT_W * LANES,
+             .y = y + line * OUT_W * PIXEL,
              .from = from,
              .begin = from < 0 ? ceil_div(-from, DILATION_H) : 0,
              .end = in_end};
@@ -161,16 +167,22 @@ static void one_row(const float *x, float *y, int64_t line) {
   tiles_of_row(&row);
 }
 
-/* x: [n][blocks][IN_H][IN_W][LANES]; y: [n][blocks][OUT_H][OUT_W][LANES]. */
+/* Where a vector of channels stands in an image whose planes have so many pixels. */
+static int64_t vector_at(int64_t vector, int64_t pixels) {
+  return vector / VECTORS * pixels * PIXEL + vector % VECTORS * LANES;
+}
+
+/* x: [n][blocks][IN_H][IN_W][PIXEL]; y: [n][blocks][OUT_H][OUT_W][PIXEL]. */
 static void pool_blocked(const Team *team, const float *x, float *y, int64_t n, int64_t blocks, int64_t x_image,
                          int64_t y_image) {
-  Bands bands = bands_of(team, n, OUT_H, blocks);
+  int64_t vectors = blocks * VECTORS;
+  Bands bands = bands_of(team, n, OUT_H, vectors);
   for (int64_t image = 0; image < n; image++) {
-    for (int64_t block = 0; block < blocks; block++) {
-      const float *plane = x + image * x_image + block * IN_H * IN_W * LANES;
-      float *to = y + image * y_image + block * OUT_H * OUT_W * LANES;
-      int64_t end = band_end(&bands, image, block);
-      for (int64_t line = band_begin(&bands, image, block); line < end; line++) one_row(plane, to, line);
+    for (int64_t vector = 0; vector < vectors; vector++) {
+      const float *plane = x + image * x_image + vector_at(vector, (int64_t)IN_H * IN_W);
+      float *to = y + image * y_image + vector_at(vector, (int64_t)OUT_H * OUT_W);
+      int64_t end = band_end(&bands, image, vector);
+      for (int64_t line = band_begin(&bands, image, vector); line < end; line++) one_row(plane, to, line);
     }
   }
 }

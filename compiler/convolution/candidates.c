@@ -6,6 +6,7 @@
 
 #include "convolution/form.h"
 #include "convolution/recorded.h"
+#include "layout/blocked.h"
 #include "support/diagnostics.h"
 
 /* ---- lists ---- */
@@ -39,10 +40,16 @@ static int by_rank(const void *a, const void *b) {
   return x->order - y->order;
 }
 
+/* The residual stands in the blocks of y. */
+static bool is_laid_out_wide(const Graph *graph, const Convolution *conv) {
+  return is_wide(graph, conv->x) || is_wide(graph, conv->y);
+}
+
 static bool runs(const ConvAlgorithm *algorithm, const Graph *graph, const Node *node, const Convolution *conv) {
   if (!node->blocked) return !algorithm->runs_blocked;
   if (node->n_prologue && !(algorithm->takes_prologue && algorithm->takes_prologue(graph, conv))) return false;
   if (!algorithm->runs_blocked || !algorithm->runs_blocked(graph, conv)) return false;
+  if (!algorithm->takes_wide && is_laid_out_wide(graph, conv)) return false;
   return !algorithm->suits || algorithm->suits(graph, node, conv);
 }
 
@@ -151,4 +158,27 @@ ConvSchedule *convolution_choose(Graph *graph, const Node *node) {
   if (schedule) return schedule;
   ConvCandidate first = convolution_first(graph, node);
   return convolution_schedule(graph, node, &first);
+}
+
+/* ---- other blocks ---- */
+
+static Value *in_blocks(Graph *graph, const Value *value, bool wide) {
+  Value *copy = arena_copy(graph->arena, value, sizeof *value);
+  int lanes = graph->target->lanes;
+  if (wide || dim_value(value->shape[1]) >= lanes || value->channel_block > lanes)
+    copy->channel_block = wide ? 2 * lanes : lanes;
+  return copy;
+}
+
+const Node *convolution_in_blocks(Graph *graph, const Node *node, bool reads_wide, bool writes_wide) {
+  Node *like = arena_copy(graph->arena, node, sizeof *node);
+  like->blocked = true;
+  like->reads_wide = reads_wide;
+  like->inputs = arena_copy(graph->arena, (void *)node->inputs, (size_t)node->n_inputs * sizeof *node->inputs);
+  like->outputs = arena_copy(graph->arena, (void *)node->outputs, (size_t)node->n_outputs * sizeof *node->outputs);
+  like->inputs[0] = in_blocks(graph, node->inputs[0], reads_wide);
+  like->outputs[0] = in_blocks(graph, node->outputs[0], writes_wide);
+  for (int i = node->op->max_inputs; i < node->n_inputs; i++)
+    if (!node->inputs[i]->data) like->inputs[i] = in_blocks(graph, node->inputs[i], writes_wide);
+  return like;
 }

@@ -28,4 +28,8 @@ double convolution_recorded_seconds(Graph *graph, const Node *node);
 /* The schedule that is taken; of one that was measured, candidate.seconds are those. */
 ConvSchedule *convolution_choose(Graph *graph, const Node *node);
 
+/* The node as it would be in blocks of a vector, or wide ones where it is said; its values are copies. An input that
+ * stands in one block of few channels does so still. */
+const Node *convolution_in_blocks(Graph *graph, const Node *node, bool reads_wide, bool writes_wide);
+
 #endif

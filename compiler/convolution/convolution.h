@@ -89,6 +89,7 @@ struct ConvAlgorithm {
   bool (*runs_blocked)(const Graph *graph, const Convolution *conv);
   /* Can it normalise and activate the input as it reads it (Node.prologue), where it runs blocked? NULL: never. */
   bool (*takes_prologue)(const Graph *graph, const Convolution *conv);
+  bool takes_wide; /* does it read and write wide blocks of channels, where it runs blocked? */
   /* May it run the node as it is laid out? NULL: wherever it can. */
   bool (*suits)(const Graph *graph, const Node *node, const Convolution *conv);
   /* Adds what is worth trying of a node that it may run: at least one candidate, all of which fit. */

@@ -90,6 +90,7 @@ static DirectLayer layer_of(const Graph *graph, const Node *node, const DirectSc
   DirectWeights weights = weights_of(graph, schedule, 1);
   DirectLayer layer = {.images = images > 0 ? images : 1,
                        .in_block = weights.in_block,
+                       .lanes = lanes,
                        .depth = depth_of(&weights, conv->groups * conv->channels),
                        .span = direct_span(&weights),
                        .oc_vectors = (weights.kernels + lanes - 1) / lanes,
@@ -255,6 +256,7 @@ static void set_window(KernelSpec *spec, const DirectSchedule *schedule) {
 
 static KernelSpec *direct_spec(Emitter *emitter, const Node *node) {
   Arena *arena = emitter_arena(emitter);
+  const Graph *graph = emitter_graph(emitter);
   const DirectSchedule *schedule = schedule_of(node);
   const Convolution *conv = &schedule->base.conv;
   const DirectPlan *plan = &schedule->plan;
@@ -262,6 +264,7 @@ static KernelSpec *direct_spec(Emitter *emitter, const Node *node) {
   set_window(spec, schedule);
   kernel_knob(spec, "IN_BLOCK", schedule->layer.in_block);
   kernel_knob(spec, "CHANNEL_TAIL", conv->groups * conv->channels % schedule->layer.in_block);
+  kernel_knob(spec, "OUT_VECTORS", blocked_of(graph, conv->y).block / graph->target->lanes);
   kernel_knob(spec, "OC_VECTORS", plan->oc_vectors);
   kernel_knob(spec, "OC_TAIL", schedule->layer.oc_vectors % plan->oc_vectors);
   kernel_knob(spec, "COLUMNS", plan->columns);
@@ -320,6 +323,7 @@ const ConvAlgorithm convolution_direct = {.name = "direct",
                                           .knobs = knob_names,
                                           .runs_blocked = runs_blocked,
                                           .takes_prologue = takes_prologue,
+                                          .takes_wide = true,
                                           .list = list,
                                           .fit = fit,
                                           .make = make,

@@ -16,6 +16,7 @@
 /* A convolution in numbers; a plane under a 1x1 window without stride or padding is one row. */
 typedef struct DirectLayer {
   int64_t images;
+  int64_t lanes;
   int64_t in_block, depth; /* channels of a block of the input; input channels that an output channel's sum is over */
   int64_t span;            /* channel blocks that they are in */
   int64_t oc_vectors;      /* of all output channels */

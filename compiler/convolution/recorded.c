@@ -36,6 +36,7 @@ static const char *workload(Graph *graph, const Node *node) {
     text_add(&text, "_in%lld", (long long)blocked_of(graph, conv.x).block);
   else
     text_add(&text, "_plain");
+  if (is_wide(graph, conv.y)) text_add(&text, "_out%d", wide_block(graph));
   if (!conv.weights->data) text_add(&text, "_weights");
   if (node->exact || graph->no_winograd) text_add(&text, "_exact");
   if (conv.bias) text_add(&text, "_bias");

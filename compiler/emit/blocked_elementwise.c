@@ -3,6 +3,7 @@
 
 #include "layout/blocked.h"
 #include "support/diagnostics.h"
+#include "targets.h"
 
 /* The operand's extent along y's axis, by ONNX's rule; NULL: it has no such axis, which is an extent of 1. */
 static const Dim *extent_along(const Value *y, const Value *operand, int axis) {
@@ -34,6 +35,16 @@ bool blocked_operands_fit(const Value *y, int n, const Value *const *operands) {
     if (operand->dtype != RNNCC_F32 || operand->rank > y->rank || !pixels_fit(y, operand)) return false;
     if (constant ? moves(y, operand, 0) || has_pixels(y, operand) : operand->rank != y->rank) return false;
     if (!constant && !can_be_blocked(operand)) return false;
+  }
+  return true;
+}
+
+bool blocked_operands_alike(const Value *y, int n, const Value *const *operands) {
+  if (y->rank < 3) return false;
+  for (int k = 0; k < n; k++) {
+    const Value *operand = operands[k];
+    if (value_is_constant(operand) ? value_count(operand) != 1 : !has_pixels(y, operand) || !moves(y, operand, 1))
+      return false;
   }
   return true;
 }
@@ -91,7 +102,7 @@ void emit_blocked_elementwise(Emitter *emitter, const Node *node, const char *op
   call_value(call, "y", y);
   call_dim(call, "n", y->shape[0]);
   call_integer(call, "blocks", b.blocks);
-  call_integer(call, "pixels", (b.height * b.width));
+  call_integer(call, "pixels", b.plane / graph->target->lanes);
   call_integer(call, "y_image", b.image);
   call_cost(call, vectors * (double)b.block, vectors * (double)b.block * streams * sizeof(float));
 }

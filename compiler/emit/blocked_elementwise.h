@@ -9,6 +9,9 @@
 /* Can y, a blocked tensor, be computed from the operands: each of y's rank or a constant, and each the same for all
  * pixels or for none, all channels or none, all images or none? */
 bool blocked_operands_fit(const Value *y, int n, const Value *const *operands);
+/* Does each of them, but for single constants, have an element for each of y's pixels and channels? Then a vector's
+ * place in a block is nothing to the kernels, and a block may be of several. needs: blocked_operands_fit */
+bool blocked_operands_alike(const Value *y, int n, const Value *const *operands);
 
 /* A constant with an element for each channel, as kernels read it: in blocks of a vector, zero past the last. The
  * constant itself where it has one element. */

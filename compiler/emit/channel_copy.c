@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Channels that stand together in both layouts are copied as one strided box, and so are all runs of channels that
- * begin at the same place of a block: two boxes where the blocks of the two sides do not begin at the same channels,
- * one where they do, and up to as many again for what is left at the end.
+ * begin at the same place of a block: two boxes where the blocks of the two sides do not begin at the same channels, or
+ * those of one are twice the other's, one where they are alike, and up to as many again for what is left at the end.
  */
 #include "emit/channel_copy.h"
 
@@ -62,11 +62,13 @@ static void copy_runs(const ChannelCopy *c, int64_t channel, int64_t runs, int64
 
 static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
 
-/* Both sides' blocks are the same, or one side's are all of its channels. */
+/* One side's blocks are the other's, or some of them, or one side's are all of its channels. */
 static int64_t period_of(const ChannelMap *in, const ChannelMap *out, int64_t channels) {
   if (!in->plane && !out->plane) return channels;
-  if (in->plane && out->plane && in->block != out->block) bug("channels cannot be copied between unlike blocks");
-  return in->plane ? in->block : out->block;
+  if (!in->plane || !out->plane) return in->plane ? in->block : out->block;
+  int64_t larger = in->block > out->block ? in->block : out->block;
+  if (larger % in->block || larger % out->block) bug("channels cannot be copied between unlike blocks");
+  return larger;
 }
 
 static void copy_all(const ChannelCopy *copy, int64_t channels) {

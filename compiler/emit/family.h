@@ -11,6 +11,13 @@
 #include "ir/op.h"
 #include "targets.h"
 
+/* Of a node's kernels: how they run in blocks of two vectors (layout/blocked.h). */
+enum {
+  WIDE_READS = 1,  /* inputs[0] is in such blocks, what is written in blocks of a vector */
+  WIDE_WRITES = 2, /* what is written is, and inputs beyond the first are; inputs[0] is in blocks of a vector */
+  WIDE_BOTH = 4
+};
+
 struct KernelFamily {
   const char *name;
   /* Whether it can run the node on blocked tensors (layout/blocked.h): its first input and its outputs, all of which
@@ -20,6 +27,8 @@ struct KernelFamily {
   bool seeks_blocked;
   /* Whether the kernels read inputs[0] in blocks of fewer channels than a vector has lanes. NULL: never. */
   bool (*reads_narrow)(Graph *graph, const Node *node);
+  /* WIDE_ bits of a node that runs_blocked, channels permitting. NULL: none. */
+  unsigned (*wide)(Graph *graph, const Node *node);
   /* Whether the kernels of a node that runs on plain tensors read this one in whatever blocks it stands. NULL: never.
    */
   bool (*reads_blocks)(const Node *node, int input);

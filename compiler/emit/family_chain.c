@@ -106,6 +106,12 @@ static bool runs_blocked(Graph *graph, const Node *chain) {
   return chain_runs_blocked(chain->outputs[0], chain->n_inputs, chain->inputs);
 }
 
+static unsigned wide(Graph *graph, const Node *chain) {
+  (void)graph;
+  const Value *const *inputs = (const Value *const *)chain->inputs;
+  return blocked_operands_alike(chain->outputs[0], chain->n_inputs, inputs) ? WIDE_BOTH : 0;
+}
+
 /* A constant for each input that is one, in order. */
 static void pack(Graph *graph, Node *chain) {
   if (!chain->blocked) return;
@@ -161,7 +167,7 @@ static void emit_blocked(Emitter *emitter, const Node *chain) {
   call_pointers(graph, call, "results", "void *", chain->n_outputs, chain->outputs);
   call_dim(call, "n", chain->outputs[0]->shape[0]);
   call_integer(call, "blocks", b.blocks);
-  call_integer(call, "pixels", b.height * b.width);
+  call_integer(call, "pixels", b.plane / graph->target->lanes);
   call_walks(graph, call, chain);
   set_cost(graph, call, chain);
 }
@@ -184,6 +190,7 @@ static bool overwrites(const Node *chain, int input) {
 const KernelFamily family_chain = {
     .name = "chain",
     .runs_blocked = runs_blocked,
+    .wide = wide,
     .pack = pack,
     .overwrites = overwrites,
     .emit = emit_chain,

@@ -50,6 +50,12 @@ static bool reads_narrow(Graph *graph, const Node *node) {
   return node_int(node, "group") == 1;
 }
 
+/* What another algorithm is best for stays in blocks of a vector. */
+static unsigned wide(Graph *graph, const Node *node) {
+  const ConvSchedule *usual = convolution_choose(graph, convolution_in_blocks(graph, node, false, false));
+  return usual->candidate.algorithm->takes_wide ? WIDE_READS | WIDE_WRITES | WIDE_BOTH : 0;
+}
+
 static void schedule(Graph *graph, Node *node) { node->schedule = &convolution_choose(graph, node)->base; }
 
 static double seconds(Graph *graph, Node *node) { return convolution_first(graph, node).seconds; }
@@ -76,6 +82,7 @@ const KernelFamily family_conv = {
     .runs_blocked = runs_blocked,
     .seeks_blocked = true,
     .reads_narrow = reads_narrow,
+    .wide = wide,
     .seconds = seconds,
     .recorded_seconds = recorded_seconds,
     .schedule = schedule,

@@ -228,6 +228,12 @@ static bool runs_blocked(Graph *graph, const Node *node) {
   return true;
 }
 
+static unsigned wide(Graph *graph, const Node *node) {
+  (void)graph;
+  (void)node;
+  return WIDE_BOTH;
+}
+
 /* Is the part of the whole in its place already (layout/place_parts.c)? */
 static bool in_place(Value *part, Value *whole, int64_t channel) {
   int64_t block = whole->channel_block, lanes = channel % block;
@@ -323,6 +329,7 @@ static void copy_pack(Graph *graph, Node *node) {
 const KernelFamily family_copy = {
     .name = "copy",
     .runs_blocked = runs_blocked,
+    .wide = wide,
     .reads_blocks = reads_blocks,
     .seconds = seconds,
     .pack = copy_pack,

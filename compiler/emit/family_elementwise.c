@@ -144,6 +144,12 @@ static bool runs_blocked(Graph *graph, const Node *node) {
   return elementwise_on_vectors(node) && blocked_operands_fit(node->outputs[0], operands.n, operands.values);
 }
 
+static unsigned wide(Graph *graph, const Node *node) {
+  (void)graph;
+  Operands operands = operands_of(node);
+  return blocked_operands_alike(node->outputs[0], operands.n, operands.values) ? WIDE_BOTH : 0;
+}
+
 /* The operands that are constants, in order. */
 static void pack(Graph *graph, Node *node) {
   if (!node->blocked) return;
@@ -186,6 +192,7 @@ static bool overwrites(const Node *node, int input) {
 const KernelFamily family_elementwise = {
     .name = "elementwise",
     .runs_blocked = runs_blocked,
+    .wide = wide,
     .pack = pack,
     .takes_epilogue = takes_epilogue,
     .overwrites = overwrites,

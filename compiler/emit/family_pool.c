@@ -66,6 +66,12 @@ static bool runs_blocked(Graph *graph, const Node *node) {
   return window.kernel[w] <= MOST_WINDOW_W && blocked_tiles(graph, node, &window).variants <= ROW_TILE_VARIANTS;
 }
 
+static unsigned wide(Graph *graph, const Node *node) {
+  (void)graph;
+  (void)node;
+  return WIDE_BOTH;
+}
+
 static void emit_blocked(Emitter *emitter, Node *node) {
   Graph *graph = emitter_graph(emitter);
   Blocked x = blocked_of(graph, node->inputs[0]), y = blocked_of(graph, node->outputs[0]);
@@ -75,6 +81,7 @@ static void emit_blocked(Emitter *emitter, Node *node) {
   KernelSpec *spec = kernel_spec(emitter, "pool_blocked");
   set_window_knobs(graph, spec, node, &window, 2);
   kernel_knob(spec, "KIND", pool_kind(node));
+  kernel_knob(spec, "VECTORS", x.block / graph->target->lanes);
   kernel_knob(spec, "IN_H", x.height);
   kernel_knob(spec, "IN_W", x.width);
   kernel_knob(spec, "OUT_H", y.height);
@@ -157,4 +164,4 @@ static void pool_emit(Emitter *emitter, Node *node) {
     emit_plain(emitter, node);
 }
 
-const KernelFamily family_pool = {.name = "pool", .runs_blocked = runs_blocked, .emit = pool_emit};
+const KernelFamily family_pool = {.name = "pool", .runs_blocked = runs_blocked, .wide = wide, .emit = pool_emit};

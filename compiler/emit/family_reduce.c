@@ -171,6 +171,12 @@ static bool runs_blocked(Graph *graph, const Node *node) {
   return true;
 }
 
+static unsigned wide(Graph *graph, const Node *node) {
+  (void)graph;
+  (void)node;
+  return WIDE_READS;
+}
+
 static void emit_blocked(Emitter *emitter, const Node *node) {
   Graph *graph = emitter_graph(emitter);
   const Value *y = node->outputs[0];
@@ -178,6 +184,7 @@ static void emit_blocked(Emitter *emitter, const Node *node) {
   int64_t y_image = y->rank > 2 ? blocked_of(graph, y).image : x.channels;
   KernelSpec *spec = kernel_spec(emitter, "global_pool_blocked");
   set_hooks(emitter_arena(emitter), node, spec);
+  kernel_knob(spec, "VECTORS", x.block / graph->target->lanes);
   KernelCall *call = kernel_call(emitter, node, spec);
   call_value(call, "x", node->inputs[0]);
   call_value(call, "y", y);
@@ -243,4 +250,4 @@ static void emit_reduce(Emitter *emitter, Node *node) {
     emit_plain(emitter, node, &axes);
 }
 
-const KernelFamily family_reduce = {.name = "reduce", .runs_blocked = runs_blocked, .emit = emit_reduce};
+const KernelFamily family_reduce = {.name = "reduce", .runs_blocked = runs_blocked, .wide = wide, .emit = emit_reduce};

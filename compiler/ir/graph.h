@@ -127,8 +127,9 @@ struct Node {
 
   struct Control *control; /* of If, Loop and Scan: graph/control.h; set by infer_shapes */
 
-  bool blocked; /* its kernels run on blocked tensors; set by choose_layouts */
-  bool exact;   /* a convolution of whole numbers that f32 adds exactly: it stays as it is, without Winograd */
+  bool blocked;    /* its kernels run on blocked tensors; set by choose_layouts */
+  bool reads_wide; /* inputs[0] in blocks of two vectors; in which blocks it writes, its outputs say */
+  bool exact;      /* a convolution of whole numbers that f32 adds exactly: it stays as it is, without Winograd */
 
   const RecurrentVariant *variant; /* of a recurrent op, set by plan_recurrent */
   Schedule *schedule;              /* chosen knobs; NULL before candidates */
@@ -143,6 +144,7 @@ struct Node {
 typedef enum LayoutSearch {
   LAYOUT_SEARCH_GREEDY,
   LAYOUT_SEARCH_NONE,
+  LAYOUT_SEARCH_WIDE, /* greedy, and in blocks of two vectors whatever can be */
   LAYOUT_SEARCH_DP,
   LAYOUT_SEARCH_PBQP,
   LAYOUT_SEARCH_AUTO

@@ -3,6 +3,9 @@
  * The blocked layout NCHW[x]c (NeoCPU section 3.1): [N][ceil(C/x)][H][W][x], so that x channels of a pixel are one
  * vector. A tensor of rank 3, [N, C, W], is a plane of one row.
  *
+ * x is the lanes of a vector (C, for images of fewer channels), or two vectors': a wide block, which only some kernels
+ * read or write.
+ *
  * The lanes of the last block past channel C are unspecified: no kernel may use them as values.
  *
  * A tensor may be a part of another: a contiguous range of its channel blocks. Its images then are as far apart as the
@@ -24,6 +27,11 @@ typedef struct Blocked {
 
 /* Can the value stand in a blocked layout: f32, rank 3 or 4, all but N known? */
 bool can_be_blocked(const Value *value);
+
+/* Channels of a wide block. */
+int wide_block(const Graph *graph);
+/* Is the value in wide blocks? */
+bool is_wide(const Graph *graph, const Value *value);
 
 /* needs: can_be_blocked. A value that is not blocked is told as if it were, in blocks of the target's vectors: where
  * same_bytes() holds the two are one. */

@@ -22,9 +22,48 @@ bool can_run_blocked(Graph *graph, const Node *node) {
 
 void lay_out(Graph *graph, Node *node, bool blocked) {
   node->blocked = blocked;
+  node->reads_wide = false;
   for (int i = 0; i < node->n_outputs; i++)
     if (node->outputs[i])
       node->outputs[i]->channel_block = blocked && has_pixels(node->outputs[i]) ? graph->target->lanes : 0;
+}
+
+void lay_out_wide(Graph *graph, Node *node, bool reads, bool writes) {
+  lay_out(graph, node, true);
+  node->reads_wide = reads;
+  for (int i = 0; writes && i < node->n_outputs; i++)
+    if (node->outputs[i]) node->outputs[i]->channel_block = wide_block(graph);
+}
+
+/* Of one pixel, blocks of any width are the same bytes. */
+static bool fills_wide_blocks(Graph *graph, const Value *value) {
+  if (!can_be_blocked(value) || !has_pixels(value)) return false;
+  return dim_value(value->shape[1]) % wide_block(graph) == 0 && !same_bytes(value, wide_block(graph));
+}
+
+static bool writes_whole_blocks(Graph *graph, const Node *node) {
+  for (int i = 1; i < node->n_inputs; i++)
+    if (node->inputs[i] && !node->inputs[i]->data && !fills_wide_blocks(graph, node->inputs[i])) return false;
+  for (int i = 0; i < node->n_outputs; i++)
+    if (node->outputs[i] && !fills_wide_blocks(graph, node->outputs[i])) return false;
+  return true;
+}
+
+unsigned wide_ways(Graph *graph, const Node *node) {
+  const KernelFamily *family = node->op->family;
+  unsigned ways = family && family->wide ? family->wide(graph, node) : 0;
+  if (ways && !fills_wide_blocks(graph, node->inputs[0])) ways &= WIDE_WRITES;
+  if (ways && !writes_whole_blocks(graph, node)) ways &= WIDE_READS;
+  return ways;
+}
+
+void choose_wide_layouts(Graph *graph) {
+  choose_layouts_greedily(graph, true);
+  for (int n = 0; n < graph->n_nodes; n++) {
+    Node *node = graph->nodes[n];
+    unsigned ways = node->blocked ? wide_ways(graph, node) : 0;
+    if (ways) lay_out_wide(graph, node, ways & (WIDE_BOTH | WIDE_READS), ways & (WIDE_BOTH | WIDE_WRITES));
+  }
 }
 
 static bool reads_blocked(const Node *node) {
@@ -47,7 +86,9 @@ void choose_layouts_greedily(Graph *graph, bool follow) {
  * that they cannot. What --conv forces is run, and not weighed against other layouts. */
 void choose_layouts(Graph *graph) {
   bool none = graph->layout_search == LAYOUT_SEARCH_NONE;
-  if (none || graph->layout_search == LAYOUT_SEARCH_GREEDY || graph->conv_form)
+  if (graph->layout_search == LAYOUT_SEARCH_WIDE)
+    choose_wide_layouts(graph);
+  else if (none || graph->layout_search == LAYOUT_SEARCH_GREEDY || graph->conv_form)
     choose_layouts_greedily(graph, !none);
   else
     search_layouts(graph);

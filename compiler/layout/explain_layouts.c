@@ -6,7 +6,7 @@
 #include "layout/layout_plan.h"
 
 static const char *const layout_names[] = {
-    [LAYOUT_ROW_MAJOR] = "row-major", [LAYOUT_NARROW] = "narrow", [LAYOUT_BLOCKED] = "blocked"};
+    [LAYOUT_ROW_MAJOR] = "row-major", [LAYOUT_NARROW] = "narrow", [LAYOUT_BLOCKED] = "blocked", [LAYOUT_WIDE] = "wide"};
 
 static const char *us(Arena *arena, double seconds) {
   return isinf(seconds) ? "-" : arena_format(arena, "%.1f", 1e6 * seconds);
@@ -14,23 +14,33 @@ static const char *us(Arena *arena, double seconds) {
 
 /* ---- nodes ---- */
 
+/* "wide>blocked": reads wide blocks, and writes blocks of a vector. */
+static const char *layout_name(Arena *arena, const NodeLayouts *layouts, int alternative) {
+  const char *reads = layout_names[layouts->reads[alternative]], *writes = layout_names[layouts->writes[alternative]];
+  bool alike = !is_wide_alternative(layouts, alternative) || reads == writes;
+  return alike ? reads : arena_format(arena, "%s>%s", reads, writes);
+}
+
+/* Of the better ones that read so. */
 static double seconds_in(const NodeLayouts *layouts, Layout reads) {
+  double seconds = INFINITY;
   for (int a = 0; a < layouts->n; a++)
-    if (layouts->reads[a] == reads) return layouts->seconds[a];
-  return INFINITY;
+    if (layouts->reads[a] == reads) seconds = fmin(seconds, layouts->seconds[a]);
+  return seconds;
 }
 
 static void tell_node(Text *text, Arena *arena, const LayoutPlan *plan, int v) {
   const NodeLayouts *layouts = &plan->problem->nodes[v];
   int chosen = plan->chosen[v], greedy = plan->greedy[v];
-  text_add(text, "%-28.28s %-20.20s %-10s", printable(arena, layouts->node->name), layouts->node->op->name,
-           layout_names[layouts->reads[chosen]]);
+  text_add(text, "%-28.28s %-20.20s %-12s", printable(arena, layouts->node->name), layouts->node->op->name,
+           layout_name(arena, layouts, chosen));
   for (Layout reads = 0; reads < LAYOUTS; reads++) text_add(text, " %10s", us(arena, seconds_in(layouts, reads)));
   text_add(text, "%s\n", chosen == greedy ? "" : "  differs from greedy");
 }
 
 static void tell_nodes(Text *text, Arena *arena, const LayoutPlan *plan) {
-  text_add(text, "%-28s %-20s %-10s %10s %10s %10s\n", "node", "op", "layout", "row-major", "narrow", "blocked");
+  text_add(text, "%-28s %-20s %-12s %10s %10s %10s %10s\n", "node", "op", "layout", "row-major", "narrow", "blocked",
+           "wide");
   for (int v = 0; v < plan->problem->n_nodes; v++) tell_node(text, arena, plan, v);
 }
 
@@ -74,13 +84,21 @@ static void tell_total(Text *text, Arena *arena, const LayoutPlan *plan, const c
            us(arena, transforms_total(plan, chosen)), remark);
 }
 
+static const char *tell_wide(Arena *arena, const LayoutPlan *plan) {
+  double percent = 100 * (layout_wide_margin - 1);
+  if (!plan->problem->has_wide)
+    return arena_format(arena, "wide blocks, of two vectors, make no node %.0f%% better, and none is in them", percent);
+  return arena_format(arena, "one in wide blocks, of two vectors, must be %.0f%% better", percent);
+}
+
 static void tell_totals(Text *text, Arena *arena, const LayoutPlan *plan) {
   ChoiceSolution dp = choices_eliminate(plan->problem->choices), pbqp = choices_pbqp(plan->problem->choices);
   const ChoiceProblem *choices = plan->problem->choices;
   text_add(text,
            "\n%d nodes and %d values choose, %d pairs of them constrain each other;\n"
-           "a layout of a node other than the greedy one must be a fifth better, and is counted so\n",
-           plan->problem->n_nodes, plan->problem->n_values, choices->n_pairs);
+           "a layout of a node other than the greedy one must be a fifth better, and is counted so;\n"
+           "%s\n",
+           plan->problem->n_nodes, plan->problem->n_values, choices->n_pairs, tell_wide(arena, plan));
   text_add(text, "%-8s %12s %12s\n", "search", "total us", "transforms");
   tell_total(text, arena, plan, "greedy", plan->greedy, "");
   tell_total(

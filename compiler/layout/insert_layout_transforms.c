@@ -40,7 +40,9 @@ int wanted_block(Graph *graph, const Node *node, int input) {
   const Value *value = node->inputs[input];
   if (reads_any_blocks(node, input)) return value->channel_block;
   if (!node->blocked || reads_row_major(node, input)) return 0;
-  return reads_narrow_image(graph, node, input) ? (int)dim_value(value->shape[1]) : graph->target->lanes;
+  if (reads_narrow_image(graph, node, input)) return (int)dim_value(value->shape[1]);
+  bool wide = input == 0 ? node->reads_wide : is_wide(graph, node->outputs[0]);
+  return wide ? wide_block(graph) : graph->target->lanes;
 }
 
 typedef struct Transforms {
@@ -91,8 +93,11 @@ static Value *in_layout(Graph *graph, Transforms *made, Value *value, int block)
   return to;
 }
 
-static bool is_as_wanted(const Value *value, int block) {
+/* Where bytes are the same, a row-major value is taken to be in blocks of a vector: in narrow ones its images would be
+ * closer together. */
+static bool is_as_wanted(const Graph *graph, const Value *value, int block) {
   if (value->channel_block == block) return true;
+  if (block && block < graph->target->lanes) return false;
   return can_be_blocked(value) && same_bytes(value, block ? block : value->channel_block);
 }
 
@@ -126,7 +131,7 @@ static void settle_inputs(Graph *graph, Transforms *made, Node *node) {
     Value *value = node->inputs[i];
     if (!value || value->data || (!node->blocked && !value->channel_block)) continue;
     int block = wanted_block(graph, node, i);
-    if (!is_as_wanted(value, block)) read_instead(node, i, in_layout(graph, made, value, block));
+    if (!is_as_wanted(graph, value, block)) read_instead(node, i, in_layout(graph, made, value, block));
   }
 }
 
@@ -144,9 +149,9 @@ void insert_layout_transforms(Graph *graph) {
     if (graph->layout_search == LAYOUT_SEARCH_NONE && nodes[n]->blocked) give_row_major(graph, nodes[n]);
   }
   for (int i = 0; i < graph->n_outputs; i++)
-    if (!is_as_wanted(graph->outputs[i], 0)) graph->outputs[i] = in_layout(graph, &made, graph->outputs[i], 0);
+    if (!is_as_wanted(graph, graph->outputs[i], 0)) graph->outputs[i] = in_layout(graph, &made, graph->outputs[i], 0);
   for (int i = 0; i < graph->n_states; i++)
-    if (!is_as_wanted(graph->states[i].output, 0))
+    if (!is_as_wanted(graph, graph->states[i].output, 0))
       graph->states[i].output = in_layout(graph, &made, graph->states[i].output, 0);
   graph_renumber(graph);
 }

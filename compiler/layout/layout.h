@@ -24,9 +24,16 @@ bool reads_row_major(const Node *node, int input);
 /* Is the value, which a blocked node writes, blocked then? What has no pixels left, [N, C], is not. */
 bool has_pixels(const Value *value);
 
-/* Sets Node.blocked and the layout of what the node writes. */
+/* Sets Node.blocked and the layout of what the node writes, in blocks of a vector. */
 void lay_out(Graph *graph, Node *node, bool blocked);
+/* The same of a node whose kernels read or write blocks of two vectors. */
+void lay_out_wide(Graph *graph, Node *node, bool reads, bool writes);
+/* How a node that can_run_blocked() may be laid out so: WIDE_ bits (emit/family.h). All channels are in whole blocks.
+ */
+unsigned wide_ways(Graph *graph, const Node *node);
 
+/* Greedily, and wide whatever can be. */
+void choose_wide_layouts(Graph *graph);
 /* NeoCPU section 3.2: convolutions run blocked, and whatever follows them that can. `follow`: false, nothing does. */
 void choose_layouts_greedily(Graph *graph, bool follow);
 /* Section 3.3.2: the assignment of least cost that graph->layout_search finds; the greedy one if that costs no more. */

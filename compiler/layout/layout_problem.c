@@ -3,6 +3,7 @@
 
 #include <math.h>
 
+#include "emit/family.h"
 #include "layout/layout.h"
 #include "layout/layout_costs.h"
 #include "targets.h"
@@ -18,7 +19,22 @@ static bool contains(unsigned layouts, Layout layout) { return layouts >> layout
 
 int layout_block(const Graph *graph, const Value *value, Layout layout) {
   if (layout == LAYOUT_ROW_MAJOR) return 0;
-  return layout == LAYOUT_NARROW ? (int)dim_value(value->shape[1]) : graph->target->lanes;
+  if (layout == LAYOUT_NARROW) return (int)dim_value(value->shape[1]);
+  return layout == LAYOUT_WIDE ? wide_block(graph) : graph->target->lanes;
+}
+
+bool is_wide_alternative(const NodeLayouts *layouts, int alternative) {
+  return layouts->reads[alternative] == LAYOUT_WIDE || layouts->writes[alternative] == LAYOUT_WIDE;
+}
+
+const double layout_wide_margin = 1.03;
+
+static void lay_out_as(Graph *graph, const NodeLayouts *layouts, int alternative) {
+  Layout reads = layouts->reads[alternative], writes = layouts->writes[alternative];
+  if (is_wide_alternative(layouts, alternative))
+    lay_out_wide(graph, layouts->node, reads == LAYOUT_WIDE, writes == LAYOUT_WIDE);
+  else
+    lay_out(graph, layouts->node, reads != LAYOUT_ROW_MAJOR);
 }
 
 /* Constants are as kernels want them. */
@@ -30,13 +46,13 @@ static bool is_read(const Value *value) { return value && !value->data; }
 static Layout wants(const NodeLayouts *layouts, int alternative, int input) {
   Layout first = layouts->reads[alternative];
   if (first == LAYOUT_ROW_MAJOR || reads_row_major(layouts->node, input)) return LAYOUT_ROW_MAJOR;
-  return input == 0 ? first : LAYOUT_BLOCKED;
+  return input == 0 ? first : layouts->writes[alternative];
 }
 
 /* Of its best kernel in that layout. Nothing is laid out before and afterwards. */
 static NodeSeconds seconds_of(Graph *graph, const NodeLayouts *layouts, int alternative) {
   Node *node = layouts->node;
-  lay_out(graph, node, layouts->reads[alternative] != LAYOUT_ROW_MAJOR);
+  lay_out_as(graph, layouts, alternative);
   for (int i = 0; i < node->n_inputs; i++)
     if (is_read(node->inputs[i]) && can_be_blocked(node->inputs[i]))
       node->inputs[i]->channel_block = layout_block(graph, node->inputs[i], wants(layouts, alternative, i));
@@ -47,27 +63,78 @@ static NodeSeconds seconds_of(Graph *graph, const NodeLayouts *layouts, int alte
   return seconds;
 }
 
+/* The recorded alternative that is most like another: it reads the same, or if there is none in blocks of a vector.
+ * -1: nothing is recorded. */
+static int recorded_like(const NodeLayouts *layouts, int alternative) {
+  int like = -1;
+  for (int a = 0; a < layouts->n; a++) {
+    if (!layouts->recorded[a]) continue;
+    if (layouts->reads[a] == layouts->reads[alternative]) return a;
+    if (like < 0 || !is_wide_alternative(layouts, a)) like = a;
+  }
+  return like;
+}
+
 /* What is not recorded is estimated by how it should stand to what is: measured times are no estimates, and the two
  * cannot be compared. */
 static void set_seconds(Graph *graph, NodeLayouts *layouts) {
-  NodeSeconds seconds[LAYOUTS];
-  double scale = 1;
+  NodeSeconds seconds[MOST_NODE_LAYOUTS];
   for (int a = 0; a < layouts->n; a++) {
     seconds[a] = seconds_of(graph, layouts, a);
-    if (seconds[a].recorded > 0) scale = seconds[a].recorded / seconds[a].estimated;
+    layouts->recorded[a] = seconds[a].recorded > 0;
   }
-  for (int a = 0; a < layouts->n; a++)
-    layouts->seconds[a] = seconds[a].recorded > 0 ? seconds[a].recorded : scale * seconds[a].estimated;
+  for (int a = 0; a < layouts->n; a++) {
+    int like = recorded_like(layouts, a);
+    double scale = like < 0 ? 1 : seconds[like].recorded / seconds[like].estimated;
+    layouts->seconds[a] = layouts->recorded[a] ? seconds[a].recorded : scale * seconds[a].estimated;
+  }
+}
+
+static void add_node_layout(NodeLayouts *layouts, Layout reads, Layout writes) {
+  layouts->reads[layouts->n] = reads;
+  layouts->writes[layouts->n++] = writes;
 }
 
 /* A prologue is for blocked kernels alone. */
 static NodeLayouts layouts_of(Graph *graph, Node *node) {
   NodeLayouts layouts = {.node = node};
-  if (node->n_prologue == 0) layouts.reads[layouts.n++] = LAYOUT_ROW_MAJOR;
-  if (reads_narrow_image(graph, node, 0)) layouts.reads[layouts.n++] = LAYOUT_NARROW;
-  layouts.reads[layouts.n++] = LAYOUT_BLOCKED;
+  bool narrow = reads_narrow_image(graph, node, 0);
+  unsigned wide = wide_ways(graph, node);
+  if (node->n_prologue == 0) add_node_layout(&layouts, LAYOUT_ROW_MAJOR, LAYOUT_ROW_MAJOR);
+  if (narrow) add_node_layout(&layouts, LAYOUT_NARROW, LAYOUT_BLOCKED);
+  if (narrow && (wide & WIDE_WRITES)) add_node_layout(&layouts, LAYOUT_NARROW, LAYOUT_WIDE);
+  add_node_layout(&layouts, LAYOUT_BLOCKED, LAYOUT_BLOCKED);
+  if (wide & WIDE_WRITES) add_node_layout(&layouts, LAYOUT_BLOCKED, LAYOUT_WIDE);
+  if (wide & WIDE_READS) add_node_layout(&layouts, LAYOUT_WIDE, LAYOUT_BLOCKED);
+  if (wide & WIDE_BOTH) add_node_layout(&layouts, LAYOUT_WIDE, LAYOUT_WIDE);
   set_seconds(graph, &layouts);
   return layouts;
+}
+
+/* Does any node gain by an alternative that is wide? Where none does, no layout of the graph with wide blocks is better
+ * than the same with blocks of a vector. */
+static bool wide_gains(const LayoutProblem *problem) {
+  for (int v = 0; v < problem->n_nodes; v++) {
+    const NodeLayouts *layouts = &problem->nodes[v];
+    double narrow = INFINITY;
+    for (int a = 0; a < layouts->n; a++)
+      if (!is_wide_alternative(layouts, a)) narrow = fmin(narrow, layouts->seconds[a]);
+    for (int a = 0; a < layouts->n; a++)
+      if (is_wide_alternative(layouts, a) && layouts->seconds[a] * layout_wide_margin < narrow) return true;
+  }
+  return false;
+}
+
+static void drop_wide(NodeLayouts *layouts) {
+  int kept = 0;
+  for (int a = 0; a < layouts->n; a++) {
+    if (is_wide_alternative(layouts, a)) continue;
+    layouts->reads[kept] = layouts->reads[a];
+    layouts->writes[kept] = layouts->writes[a];
+    layouts->recorded[kept] = layouts->recorded[a];
+    layouts->seconds[kept++] = layouts->seconds[a];
+  }
+  layouts->n = kept;
 }
 
 static void add_nodes(Builder *b) {
@@ -79,7 +146,13 @@ static void add_nodes(Builder *b) {
     if (!can_run_blocked(graph, graph->nodes[n])) continue;
     NodeLayouts *layouts = &problem->nodes[problem->n_nodes++];
     *layouts = layouts_of(graph, graph->nodes[n]);
-    b->node_variable[n] = choices_add_variable(problem->choices, layouts->n, layouts->seconds);
+    b->node_variable[n] = problem->n_nodes - 1;
+  }
+  problem->has_wide = wide_gains(problem);
+  for (int v = 0; v < problem->n_nodes; v++) {
+    NodeLayouts *layouts = &problem->nodes[v];
+    if (!problem->has_wide) drop_wide(layouts);
+    choices_add_variable(problem->choices, layouts->n, layouts->seconds);
   }
 }
 
@@ -119,13 +192,21 @@ static void add_alternatives(const Builder *b, ValueLayouts *layouts, Layout mad
   int id = layouts->value->id;
   unsigned may = b->wanted[id] | 1U << made | (b->row_major_too[id] ? 1U << LAYOUT_ROW_MAJOR : 0);
   unsigned must = 1U << made | (b->row_major_too[id] ? 1U << LAYOUT_ROW_MAJOR : 0);
-  if (made == LAYOUT_BLOCKED) may &= ~(1U << LAYOUT_NARROW);
+  if (made != LAYOUT_ROW_MAJOR) may &= ~(1U << LAYOUT_NARROW);
   for (unsigned exists = 0; exists < 1U << LAYOUTS; exists++)
     if ((exists & must) == must && (exists & ~may) == 0) add_alternative(b, layouts, made, exists);
 }
 
 static bool producer_chooses(const Builder *b, const Value *value) {
   return value->producer && b->node_variable[value->producer->id] >= 0;
+}
+
+static bool producer_writes_wide(const Builder *b, const Value *value) {
+  if (!producer_chooses(b, value) || !has_pixels(value)) return false;
+  const NodeLayouts *layouts = &b->problem->nodes[b->node_variable[value->producer->id]];
+  bool wide = false;
+  for (int a = 0; a < layouts->n; a++) wide |= layouts->writes[a] == LAYOUT_WIDE;
+  return wide;
 }
 
 static void add_values(Builder *b) {
@@ -140,6 +221,7 @@ static void add_values(Builder *b) {
     layouts->value = value;
     add_alternatives(b, layouts, LAYOUT_ROW_MAJOR);
     if (producer_chooses(b, value)) add_alternatives(b, layouts, LAYOUT_BLOCKED);
+    if (producer_writes_wide(b, value)) add_alternatives(b, layouts, LAYOUT_WIDE);
     b->value_variable[id] = choices_add_variable(problem->choices, layouts->n, layouts->seconds);
   }
 }
@@ -154,7 +236,7 @@ static const ValueLayouts *value_layouts(const Builder *b, int variable) {
 static bool reads_as_made(const NodeLayouts *node, int alternative, int input, Layout made) {
   bool could_be_narrow = false;
   for (int a = 0; a < node->n; a++) could_be_narrow |= node->reads[a] == LAYOUT_NARROW;
-  return input > 0 || made == LAYOUT_BLOCKED || !could_be_narrow || node->reads[alternative] != LAYOUT_BLOCKED;
+  return input > 0 || made != LAYOUT_ROW_MAJOR || !could_be_narrow || node->reads[alternative] != LAYOUT_BLOCKED;
 }
 
 static void add_reader(const Builder *b, int node_variable, int input) {
@@ -162,7 +244,7 @@ static void add_reader(const Builder *b, int node_variable, int input) {
   int variable = b->value_variable[node->node->inputs[input]->id];
   if (variable < 0) return;
   const ValueLayouts *value = value_layouts(b, variable);
-  double cost[LAYOUTS * MOST_VALUE_LAYOUTS];
+  double cost[MOST_NODE_LAYOUTS * MOST_VALUE_LAYOUTS];
   for (int i = 0; i < node->n; i++)
     for (int j = 0; j < value->n; j++) {
       bool fits = contains(value->exists[j], wants(node, i, input)) && reads_as_made(node, i, input, value->made[j]);
@@ -176,11 +258,11 @@ static void add_writer(const Builder *b, int node_variable, int output) {
   int variable = b->value_variable[node->node->outputs[output]->id];
   if (variable < 0) return;
   const ValueLayouts *value = value_layouts(b, variable);
-  double cost[LAYOUTS * MOST_VALUE_LAYOUTS];
+  double cost[MOST_NODE_LAYOUTS * MOST_VALUE_LAYOUTS];
   for (int i = 0; i < node->n; i++)
     for (int j = 0; j < value->n; j++) {
-      bool blocked = node->reads[i] != LAYOUT_ROW_MAJOR && has_pixels(value->value);
-      cost[i * value->n + j] = (value->made[j] == LAYOUT_BLOCKED) == blocked ? 0 : INFINITY;
+      Layout made = has_pixels(value->value) ? node->writes[i] : LAYOUT_ROW_MAJOR;
+      cost[i * value->n + j] = value->made[j] == made ? 0 : INFINITY;
     }
   choices_add_pair(b->problem->choices, node_variable, variable, cost);
 }
@@ -213,11 +295,12 @@ LayoutProblem *layout_problem(Graph *graph) {
 
 /* ---- assignments ---- */
 
+/* Of the greedy layouts, none of which is wide. */
 static int alternative_of(const NodeLayouts *layouts) {
   bool blocked = layouts->node->blocked, narrow = layouts->node->inputs[0]->channel_block == 0;
   int chosen = 0;
   for (int a = 0; a < layouts->n; a++) {
-    if (blocked != (layouts->reads[a] != LAYOUT_ROW_MAJOR)) continue;
+    if (blocked != (layouts->reads[a] != LAYOUT_ROW_MAJOR) || is_wide_alternative(layouts, a)) continue;
     if (layouts->reads[a] == LAYOUT_NARROW && !narrow) continue;
     chosen = a;
     if (layouts->reads[a] == LAYOUT_NARROW) break;
@@ -252,6 +335,5 @@ int *layout_assignment(const LayoutProblem *problem) {
 }
 
 void layout_apply(const LayoutProblem *problem, const int *chosen) {
-  for (int v = 0; v < problem->n_nodes; v++)
-    lay_out(problem->graph, problem->nodes[v].node, problem->nodes[v].reads[chosen[v]] != LAYOUT_ROW_MAJOR);
+  for (int v = 0; v < problem->n_nodes; v++) lay_out_as(problem->graph, &problem->nodes[v], chosen[v]);
 }

@@ -3,8 +3,10 @@
  * The choice of layouts as a problem of search/choices.h (NeoCPU section 3.3.2). Its variables are the nodes that can
  * run blocked, and the values that they read or write:
  *
- *   a node    runs on row-major tensors, or on blocked ones; its cost is the time of its best kernel then. That kernel
- *             reads and writes all tensors so, which is why inputs of a Concat or an Add share a layout.
+ *   a node    runs on row-major tensors, or on blocked ones; its cost is the time of its best kernel then. Of blocked
+ *             tensors some kernels read and write wide ones too: a convolution chooses for the first input, and for the
+ *             output with the residual, others for all their tensors together, which is why inputs of a Concat or an
+ *             Add share a layout.
  *   a value   is made in one layout, and exists in some; its cost is that of the transforms from the one to the others,
  *             each of which all readers share.
  *
@@ -20,17 +22,22 @@ typedef enum Layout {
   LAYOUT_ROW_MAJOR,
   LAYOUT_NARROW,  /* one block of a few channels */
   LAYOUT_BLOCKED, /* blocks of a vector */
+  LAYOUT_WIDE,    /* of two */
   LAYOUTS
 } Layout;
+
+enum { MOST_NODE_LAYOUTS = 7 }; /* row-major; and narrow, blocked and wide, each to blocked or wide */
 
 typedef struct NodeLayouts {
   Node *node;
   int n;
-  Layout reads[LAYOUTS]; /* by alternative: how it reads inputs[0]; blocked, unless that is row-major */
-  double seconds[LAYOUTS];
+  Layout reads[MOST_NODE_LAYOUTS];  /* by alternative: how it reads inputs[0] */
+  Layout writes[MOST_NODE_LAYOUTS]; /* and how its outputs and the other inputs are: row-major where inputs[0] is */
+  double seconds[MOST_NODE_LAYOUTS];
+  bool recorded[MOST_NODE_LAYOUTS]; /* the seconds are measured */
 } NodeLayouts;
 
-enum { MOST_VALUE_LAYOUTS = 6 }; /* made row-major, with any of the others, and blocked, with row-major or not */
+enum { MOST_VALUE_LAYOUTS = 16 }; /* made row-major, with any of the others; blocked or wide, with all but narrow */
 
 typedef struct ValueLayouts {
   Value *value;
@@ -44,6 +51,7 @@ typedef struct LayoutProblem {
   Graph *graph;
   ChoiceProblem *choices; /* variables: the nodes, then the values */
   int n_nodes, n_values;
+  bool has_wide; /* some node gains by wide blocks; else no alternative is in any */
   NodeLayouts *nodes;
   ValueLayouts *values;
 } LayoutProblem;
@@ -51,10 +59,16 @@ typedef struct LayoutProblem {
 /* needs: dense ids; no value is laid out yet. */
 LayoutProblem *layout_problem(Graph *graph);
 
-/* The assignment that the graph's layouts are, as a pass has set them. */
+/* The assignment that the graph's layouts are, as the greedy pass has set them. */
 int *layout_assignment(const LayoutProblem *problem);
 /* Lays out the graph as the assignment says. */
 void layout_apply(const LayoutProblem *problem, const int *chosen);
+
+/* How much a node must gain to be in wide blocks: it is the same kernel, and less is no more than noise. */
+extern const double layout_wide_margin;
+
+/* Is the alternative in wide blocks, in part at least? */
+bool is_wide_alternative(const NodeLayouts *layouts, int alternative);
 
 /* The block of channels that a layout of the value means; 0: row-major. */
 int layout_block(const Graph *graph, const Value *value, Layout layout);

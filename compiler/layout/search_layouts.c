@@ -23,7 +23,9 @@ static const double MARGIN = 1.2;
 static void favour(const LayoutProblem *problem, const int *chosen) {
   for (int v = 0; v < problem->n_nodes; v++)
     for (int a = 0; a < problem->nodes[v].n; a++)
-      if (a != chosen[v]) problem->choices->variables[v].cost[a] *= MARGIN;
+      if (a != chosen[v])
+        problem->choices->variables[v].cost[a] *=
+            is_wide_alternative(&problem->nodes[v], a) ? layout_wide_margin : MARGIN;
 }
 
 void search_layouts(Graph *graph) {

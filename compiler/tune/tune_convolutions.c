@@ -205,7 +205,7 @@ static Trial *winner(Contest *contest) {
 static void add_to_summary(Contest *contest, const Trial *won) {
   ConvolutionTuner *tuner = contest->tuner;
   const Trial *first = &contest->trials.list[0];
-  if (first->state != TRIAL_OK) return;
+  if (first->state != TRIAL_OK || contest->workload->other_blocks) return;
   tuner->compared++;
   tuner->log_gain += log(first->median_us / won->median_us);
   tuner->predicted_us += first->median_us * contest->workload->occurrences;
@@ -241,6 +241,7 @@ static void begin(Contest *contest) {
   const Workload *workload = contest->workload;
   contest->trials = trials_new(contest->arena, &workload->candidates, tuning->earlier, &workload->key);
   int most = options->exhaustive ? contest->trials.count : options->trials ? options->trials : USUAL_TRIALS;
+  if (workload->most_trials && most > workload->most_trials && !options->exhaustive) most = workload->most_trials;
   contest->planned = most < contest->trials.count ? most : contest->trials.count;
   if (contest->planned < contest->trials.tried) contest->planned = contest->trials.tried;
   contest->trial_case = trial_case(contest->arena, tuning->graph, workload->node);

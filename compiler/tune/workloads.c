@@ -7,7 +7,12 @@
 #include "convolution/recorded.h"
 #include "emit/family.h"
 #include "graph/bodies.h"
+#include "layout/layout.h"
 #include "tune/trial_case.h"
+
+/* What wide blocks must promise to be tried, of the time in blocks of a vector, and how often they are. */
+static const double PROMISE = 1.01;
+enum { WIDE_TRIALS = 3 };
 
 typedef struct Search {
   Graph *graph;
@@ -32,6 +37,15 @@ static void add(Search *search, const Workload *workload) {
   found->list[found->count++] = *workload;
 }
 
+static Workload workload_of(Graph *graph, const Node *node, RecordKey key) {
+  Convolution conv = convolution_of(graph, node);
+  return (Workload){.key = key,
+                    .node = node,
+                    .occurrences = 1,
+                    .macs = convolution_macs(&conv),
+                    .candidates = convolution_candidates(graph, node)};
+}
+
 /* One that can be run in a single way is no task. */
 static void consider(Search *search, Graph *graph, const Node *node) {
   if (node->op->family != &family_conv || !can_be_tried(node)) return;
@@ -41,19 +55,38 @@ static void consider(Search *search, Graph *graph, const Node *node) {
     known->occurrences++;
     return;
   }
-  Convolution conv = convolution_of(graph, node);
-  Workload workload = {.key = key, .node = node, .occurrences = 1, .macs = convolution_macs(&conv)};
-  workload.candidates = convolution_candidates(graph, node);
+  Workload workload = workload_of(graph, node, key);
   if (workload.candidates.count > 1) add(search, &workload);
 }
 
+/* The node in other blocks than the model has it in: of a vector, with which wide ones are compared, and in wide ones
+ * that should be faster. No blocks are measured that promise nothing. */
+static void consider_blocks(Search *search, Graph *graph, const Node *node) {
+  static const unsigned ways[] = {0, WIDE_READS, WIDE_WRITES, WIDE_BOTH};
+  if (node->op->family != &family_conv || !node->blocked || !can_be_tried(node)) return;
+  unsigned may = wide_ways(graph, node);
+  double usual = may ? convolution_first(graph, convolution_in_blocks(graph, node, false, false)).seconds : 0;
+  for (size_t i = 0; may && i < sizeof ways / sizeof *ways; i++) {
+    bool both = ways[i] == WIDE_BOTH;
+    const Node *like =
+        convolution_in_blocks(graph, node, both || ways[i] == WIDE_READS, both || ways[i] == WIDE_WRITES);
+    RecordKey key = convolution_key(graph, like);
+    if ((ways[i] & may) != ways[i] || find(&search->found, key.workload)) continue;
+    if (ways[i] && convolution_first(graph, like).seconds * PROMISE >= usual) continue;
+    Workload workload = workload_of(graph, like, key);
+    workload.other_blocks = true;
+    if (ways[i]) workload.most_trials = WIDE_TRIALS;
+    if (workload.candidates.count > 1) add(search, &workload);
+  }
+}
+
 /* Those of bodies, too: each once, for how often they run is not known. */
-static void consider_all(Search *search, Graph *graph) {
+static void consider_all(Search *search, Graph *graph, void (*consider_node)(Search *, Graph *, const Node *)) {
   for (int i = 0; i < graph->n_nodes; i++) {
     Attribute *bodies[MAX_BODIES];
     int count = graph->nodes[i]->control ? node_bodies(graph->nodes[i], bodies) : 0;
-    consider(search, graph, graph->nodes[i]);
-    for (int b = 0; b < count; b++) consider_all(search, bodies[b]->graph);
+    consider_node(search, graph, graph->nodes[i]);
+    for (int b = 0; b < count; b++) consider_all(search, bodies[b]->graph, consider_node);
   }
 }
 
@@ -83,7 +116,8 @@ static void keep_shard(Workloads *all, int shard, int shards) {
 
 Workloads find_workloads(Graph *graph, int shard, int shards) {
   Search search = {.graph = graph};
-  consider_all(&search, graph);
+  consider_all(&search, graph, consider);
+  consider_all(&search, graph, consider_blocks);
   if (search.found.count == 0) return search.found;
   keep_shard(&search.found, shard, shards);
   qsort(search.found.list, (size_t)search.found.count, sizeof *search.found.list, by_seconds);

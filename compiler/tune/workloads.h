@@ -11,6 +11,8 @@ typedef struct Workload {
   const Node *node;          /* the first of them */
   ConvCandidates candidates; /* two at least; the first is what is taken without records */
   int occurrences;
+  int most_trials;   /* 0: as many as usual */
+  bool other_blocks; /* the node is in other blocks than the model has it in: times of another choice of layouts */
   double macs;
 } Workload;
 

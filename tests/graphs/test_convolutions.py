@@ -56,6 +56,18 @@ def test_frames_of_sound_equal_the_reference(reference, compile, tmp_path, targe
     assert_same(run_module(compile(path, f"--target={target}", BLOCKED), feeds), reference.run(model, path, feeds))
 
 
+@pytest.mark.parametrize("search", ["greedy", "none"])
+def test_images_of_one_pixel_and_few_channels_are_told_apart(reference, compile, tmp_path, search):
+    """Row-major they are closer together than in blocks of a vector."""
+    rng, model = numpy.random.default_rng(8), Model()
+    model.dim("N", 1, 1, 3)
+    x = model.input("x", "f32", ["N", 3, 5, 5])
+    pooled = model.node("GlobalMaxPool", [x])
+    model.output(model.node("Conv", [pooled, model.constant(signs(rng, 16, 3, 1, 1))]))
+    path, feeds = model.write(tmp_path), {"x": whole(rng, 3, 3, 5, 5)}
+    assert_same(run_module(compile(path, f"--layout-search={search}"), feeds), reference.run(model, path, feeds))
+
+
 def test_a_normalisation_that_is_no_finite_scale_is_computed_as_it_stands(reference, compile, tmp_path):
     """A variance of zero without epsilon: the quotient is infinite or NaN where the reference's is."""
     rng, model = numpy.random.default_rng(3), Model()
