@@ -158,7 +158,7 @@ def test_no_winograd_sums_as_defined(rnncc, compile, target, tmp_path):
     assert (run(compile(path, *options, FORCED), data, 2) != convolution(data, w)).any()
 
 
-@pytest.mark.parametrize("channels, extent, tile", [(64, 224, 6), (64, 56, 4), (128, 28, 4), (512, 7, 2)])
+@pytest.mark.parametrize("channels, extent, tile", [(256, 112, 6), (64, 56, 4), (128, 28, 4), (512, 7, 2)])
 def test_the_tile_is_the_larger_where_its_weights_are_soon_read(rnncc, tmp_path, channels, extent, tile):
     """F(4,3) multiplies less, and its weights are more: 36 numbers a filter, against 16. At 7x7 four tiles use them.
     F(6,3) multiplies least and transforms most, and what of its tiles lies outside the image is least in large ones."""
