@@ -7,7 +7,7 @@ import numpy
 import pytest
 
 from support.convolutional import RandomNetwork, signs, whole
-from support.emitted import TARGETS, assert_same, run_module
+from support.emitted import TARGETS, assert_same, run_module, run_on_aarch64
 from support.model_builder import Model
 
 WIDE = "--layout-search=wide"
@@ -100,6 +100,16 @@ def test_every_kind_of_reader_and_writer_equals_the_reference(rnncc, reference, 
     for batch in (1, 3):
         feeds = {"x": whole(rng, batch, 3, 13, 11)}
         assert_same(run_module(module, feeds), reference.run(model, path, feeds))
+
+
+def test_every_kind_on_neon_equals_the_reference(rnncc, reference, compile, aarch64_rnnrun, tmp_path):
+    rng = numpy.random.default_rng(9)
+    model = every_kind(rng)
+    path, options = model.write(tmp_path), ("--target=aarch64-linux-gnu", "--conv=direct", WIDE)
+    assert "HW8c" in dump(rnncc, path, *options)
+    feeds = {"x": whole(rng, 2, 3, 13, 11)}
+    expected = reference.run(model, path, feeds)
+    assert_same(run_on_aarch64(aarch64_rnnrun, compile(path, *options), feeds, list(expected), tmp_path), expected)
 
 
 def strided(rng, channels=256):
