@@ -231,6 +231,15 @@ def test_without_peers_there_is_a_page_without_ratios():
     assert "0.550 (1) | - | - | 0.58 | - |" in report.page(results(rnncc=0.55))
 
 
+def test_cpus_that_share_a_core_for_a_while_are_no_limit_of_the_machine(monkeypatch):
+    def cores(gflops):
+        return {"cores": [{"threads": 1, "gflops": 118}, {"threads": 2, "gflops": gflops}]}
+    for k in range(machine.MEASUREMENTS):
+        found = iter([cores(117 if turn == k else 59) for turn in range(machine.MEASUREMENTS)])
+        monkeypatch.setattr(machine, "measured", lambda counts, under, found=found: next(found))
+        assert machine.describe([1, 2], [])["cores"][-1]["gflops"] == 117
+
+
 def test_the_roofline_says_what_ratio_the_machine_allows():
     """1 MiB at 100 GB/s in each of 100 steps, and 2 x 256 x 1024 operations at 100 GFLOP/s: 1.57 ms."""
     page = report.page(results(rnncc=2.0, onnxruntime=3.0))
