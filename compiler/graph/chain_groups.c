@@ -84,12 +84,6 @@ static void add_input(ChainGroup *group, Value *value, bool *fits) {
     group->inputs[group->n_inputs++] = value;
 }
 
-static bool same_shape(const Value *a, const Value *b) {
-  bool same = a->rank == b->rank;
-  for (int axis = 0; same && axis < a->rank; axis++) same = same_dim(a->shape[axis], b->shape[axis]);
-  return same;
-}
-
 static bool may_chain(const Node *node) {
   if (node->op->family != &family_elementwise || !elementwise_chains(node)) return false;
   for (int k = 0; k < node->n_epilogue; k++)
@@ -156,7 +150,7 @@ static bool depends_on_itself(const Finder *finder, int a, int b, const ChainGro
 /* Into `a`, if it can be. */
 static bool merge(Finder *finder, int a, int b) {
   ChainGroup *both = ARENA_NEW(finder->graph->arena, ChainGroup);
-  if (!same_shape(result_of(finder->open[a]), result_of(finder->open[b]))) return false;
+  if (!shapes_agree(result_of(finder->open[a]), result_of(finder->open[b]))) return false;
   if (!join(finder, a, b, both) || depends_on_itself(finder, a, b, both)) return false;
   finder->open[a] = both;
   finder->merged_into[b] = a;

@@ -5,11 +5,7 @@
 #include "graph/shape.h"
 #include "graph/simplify.h"
 
-static bool same_shape(const Value *a, const Value *b) {
-  bool same = a->rank == b->rank && a->dtype == b->dtype;
-  for (int axis = 0; same && axis < a->rank; axis++) same = same_dim(a->shape[axis], b->shape[axis]);
-  return same;
-}
+static bool same_type(const Value *a, const Value *b) { return a->dtype == b->dtype && shapes_agree(a, b); }
 
 /* Unsqueeze and Squeeze back: the nearest value up a chain of views that has this one's shape. */
 static Value *same_up_the_views(Graph *graph, const Node *node) {
@@ -17,7 +13,7 @@ static Value *same_up_the_views(Graph *graph, const Node *node) {
   enum { LONGEST_CHAIN = 8 };
   Value *value = node->inputs[0];
   for (int i = 0; i < LONGEST_CHAIN; i++) {
-    if (same_shape(value, node->outputs[0])) return value;
+    if (same_type(value, node->outputs[0])) return value;
     if (!value->producer || !op_is_view(value->producer->op)) return NULL;
     value = value->producer->inputs[0];
   }
@@ -27,7 +23,7 @@ static Value *same_up_the_views(Graph *graph, const Node *node) {
 /* Cast to the same type, Expand to the same shape, a list of one. */
 static Value *same_if_shape_is(Graph *graph, const Node *node) {
   (void)graph;
-  if (node->n_outputs != 1 || !same_shape(node->inputs[0], node->outputs[0])) return NULL;
+  if (node->n_outputs != 1 || !same_type(node->inputs[0], node->outputs[0])) return NULL;
   return node->inputs[0];
 }
 
@@ -54,7 +50,7 @@ static Value *same_if_unpadded(Graph *graph, const Node *node) {
 
 static Value *same_if_whole(Graph *graph, const Node *node) {
   SliceAxis axes[MAX_RANK];
-  if (!same_shape(node->inputs[0], node->outputs[0])) return NULL;
+  if (!same_type(node->inputs[0], node->outputs[0])) return NULL;
   if (!read_slice(graph, node, axes)) bug("the slice was good before");
   for (int axis = 0; axis < node->inputs[0]->rank; axis++)
     if (axes[axis].step != 1) return NULL;

@@ -12,12 +12,6 @@
 /* Longer chains are no gain: the first few spare the trips to memory. It also bounds the kernel's text. */
 enum { MAX_EPILOGUE = 8 };
 
-static bool same_shape(const Value *a, const Value *b) {
-  bool same = a->rank == b->rank;
-  for (int axis = 0; same && axis < a->rank; axis++) same = same_dim(a->shape[axis], b->shape[axis]);
-  return same;
-}
-
 static bool commutes(const Node *node) {
   static const char *const names[] = {"Add", "Mul", "Max", "Min", "And", "Or", "Xor", "Equal"};
   for (size_t i = 0; i < sizeof names / sizeof *names; i++)
@@ -38,7 +32,7 @@ static bool takes(const UseList *uses, const Node *step) {
   if (!host || host->n_outputs != 1 || uses->single[between->id] != step) return false;
   if (host->n_epilogue == MAX_EPILOGUE) return false;
   const KernelFamily *family = host->op->family;
-  if (!family || !family->takes_epilogue || !same_shape(between, step->outputs[0])) return false;
+  if (!family || !family->takes_epilogue || !shapes_agree(between, step->outputs[0])) return false;
   return family->takes_epilogue(host, step);
 }
 

@@ -9,7 +9,6 @@
  * A value inside a pattern that somebody else reads keeps the pattern as it is.
  */
 #include <math.h>
-#include <string.h>
 
 #include "graph/shape.h"
 #include "graph/simplify.h"
@@ -18,8 +17,6 @@
 static const double TOLERANCE = 1e-6;
 
 static bool near(double a, double b) { return fabs(a - b) <= TOLERANCE; }
-
-static bool is_op(const Node *node, const char *op) { return node && !strcmp(node->op->name, op); }
 
 /* The op that makes the value, if it is `op` and `reader` alone reads the value. */
 static Node *made_by(const UseList *uses, const Value *value, const char *op, const Node *reader) {

@@ -4,12 +4,8 @@
  * goes before it, and the convolution runs on fewer pixels (a quarter of them in DenseNet's transitions). The bias is
  * the same for all pixels, so it passes through the mean.
  */
-#include <string.h>
-
 #include "graph/shape.h"
 #include "graph/simplify.h"
-
-static bool is_op(const Node *node, const char *op) { return node && !strcmp(node->op->name, op); }
 
 static bool is_number(const Dim *dim, int64_t number) { return dim_is_const(dim) && dim_value(dim) == number; }
 

@@ -4,8 +4,6 @@
  * says: 0 and -1 in Reshape's target, 1 in Expand's, and "to the end" in Slice's ends stand for that. The arithmetic
  * that computed them is then dead.
  */
-#include <string.h>
-
 #include "graph/shape.h"
 #include "graph/simplify.h"
 
@@ -37,8 +35,6 @@ static bool expand_entry(const Node *node, int axis, int64_t *entry) {
     return false;
   return true;
 }
-
-static bool is_op(const Node *node, const char *name) { return !strcmp(node->op->name, name); }
 
 static void set_operand(Graph *graph, Node *node, int input, int64_t n, const int64_t *numbers) {
   const void *data = arena_copy(graph->arena, numbers, (size_t)n * sizeof *numbers);

@@ -4,6 +4,7 @@
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "support/text.h"
 
@@ -13,6 +14,8 @@ static bool tell(const Node *node, ExitCode code, const char *format, va_list ar
   error_at(node->where, code, "%s: %s", node->op->name, message);
   return false;
 }
+
+bool is_op(const Node *node, const char *name) { return node && !strcmp(node->op->name, name); }
 
 bool shape_error(const Node *node, const char *format, ...) {
   va_list arguments;
@@ -137,6 +140,12 @@ static bool broadcast_two(Graph *graph, Node *node, const Value *value, int *ran
   for (int axis = 0; axis < wider; axis++) shape[axis] = result[axis];
   *rank = wider;
   return true;
+}
+
+bool shapes_agree(const Value *a, const Value *b) {
+  bool same = a->rank == b->rank;
+  for (int axis = 0; same && axis < a->rank; axis++) same = same_dim(a->shape[axis], b->shape[axis]);
+  return same;
 }
 
 bool broadcast_inputs(Graph *graph, Node *node, int first) {

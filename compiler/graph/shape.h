@@ -9,6 +9,12 @@
 #include "ir/graph.h"
 #include "ir/op.h"
 
+/* Is there such a node? node: or NULL. */
+bool is_op(const Node *node, const char *name);
+
+/* Have they the same rank and dims, whatever their types? */
+bool shapes_agree(const Value *a, const Value *b);
+
 /* Runs the node's rule with the checks around it; outputs keep rank -1 where it fails, and the error has been told. */
 bool infer_node(Graph *graph, Node *node);
 

@@ -20,8 +20,6 @@ typedef struct Thinning {
   int n_convolutions; /* that step then */
 } Thinning;
 
-static bool is_op(const Node *node, const char *op) { return node && !strcmp(node->op->name, op); }
-
 static bool constant_window(Graph *graph, const Node *node, Window *window) {
   if (!is_op(node, "Conv") || !read_window(graph, node, window)) return false;
   for (int i = 0; i < window->n_spatial; i++)
@@ -59,12 +57,6 @@ static int stepping_readers(const Thinning *t, const Value *image) {
   return found;
 }
 
-static bool same_shape(const Value *a, const Value *b) {
-  bool same = a->rank == b->rank;
-  for (int axis = 0; same && axis < a->rank; axis++) same = same_dim(a->shape[axis], b->shape[axis]);
-  return same;
-}
-
 static bool is_per_channel(const Value *value, const Value *image) {
   if (!value->data) return false;
   for (int i = 1; i <= image->rank - 2 && i <= value->rank; i++)
@@ -80,7 +72,7 @@ static bool is_pixelwise(const Node *node) {
   for (int i = 0; i < node->n_inputs; i++) {
     const Value *input = node->inputs[i];
     bool constant = input && (norm && i ? input->data != NULL : is_per_channel(input, image));
-    if (input && !constant && (input->data || input->dtype != RNNCC_F32 || !same_shape(input, image))) return false;
+    if (input && !constant && (input->data || input->dtype != RNNCC_F32 || !shapes_agree(input, image))) return false;
   }
   return image->dtype == RNNCC_F32;
 }
