@@ -13,7 +13,7 @@ from conftest import ROOT, build_directory
 os.environ.setdefault("RNNCC_BUILD", str(build_directory()))
 sys.path[:0] = [str(ROOT / "tools"), str(ROOT / "models")]
 
-from benchmarks import arguments, cnn_job, cnn_report, contestants, layers, measure, report, run  # noqa: E402
+from benchmarks import arguments, cnn_job, cnn_report, contestants, layers, machine, measure, report, run  # noqa: E402
 from benchmarks.cnn_cases import CASES, QUICK, case_named  # noqa: E402
 from networks import NETWORKS  # noqa: E402
 from support.model_builder import Model  # noqa: E402
@@ -135,12 +135,14 @@ RESULTS = {
     "cases": [{"case": "resnet18", "rounds": 3, "bound": 1e-4, "multiply_adds": 2_000_000_000,
                "multiply_adds_3x3": 1_600_000_000, "weight_bytes": 40 << 20, "packed_bytes": 44 << 20,
                "arena_bytes": 3 << 20, "module_bytes": (44 << 20) + (1 << 19), "compile_seconds": 7.0,
+               "meanwhile": {"gflops": 95.0, "memory": 20.0},
                "limits": {"computing_seconds": 8e-3, "reading_seconds": 6e-3, "moving_seconds": 0.5e-3,
                           "least_seconds": 12e-3,
                           "by_kind": {"direct": 10e-3, "winograd": 2e-3, "depthwise": 0, "product": 0, "other": 1e-6},
                           "taken_by_kind": {"direct": 20e-3, "winograd": 8e-3, "depthwise": 0, "product": 0,
                                             "other": 1e-3}},
                "contestants": {"rnncc": contestant(30.0), "onnxruntime": contestant(50.0)}}]}
+CORE = RESULTS["machine"]["cores"][-1]
 
 
 @pytest.fixture
@@ -202,7 +204,7 @@ def test_limits_are_the_multiply_adds_at_the_peak_of_all_cores(row):
 
 
 def test_the_limit_of_the_layers_is_beside_what_a_ratio_would_take(row):
-    assert row(2) == ["8.00", "6.00", "0.500", "12.00", "40%", "0.24", "0.60", "met |"]
+    assert row(2) == ["190", "40", "8.00", "6.00", "0.500", "12.00", "40%", "0.24", "0.60", "met |"]
     slow = {**RESULTS["cases"][0], "contestants": {"rnncc": contestant(40.0), "onnxruntime": contestant(50.0)}}
     assert cnn_report.reach(slow) == "40% of the limit"
     slow["contestants"]["onnxruntime"] = contestant(19.0)
@@ -277,33 +279,48 @@ def entry(kernel, flops=0, size=0, node="n"):
 def test_a_kernel_has_the_work_of_its_nodes_workload():
     found = layers.workloads(EXPLAINED)
     assert list(found) == ["small", "first", "second"]
-    small = layers.work(entry("k1_conv_direct direct_oc2px14u2_3x3s1c64o84g1_1x1", node="small"), found, 1)
+    (small,) = layers.works_of(entry("k1_conv_direct direct_oc2px14u2_3x3s1c64o84g1_1x1", node="small"), found, 1)
     assert (small.kind, small.macs, small.weights, small.reads) == ("direct", 64 * 84, 9 * 64 * 84, (4 * 64,))
-    strided = layers.work(entry("k1_conv_direct direct_oc2px14u2_1x1s2c256o256g1_7x7", node="second"), found, 1)
+    (strided,) = layers.works_of(entry("k1_conv_direct direct_oc2px14u2_1x1s2c256o256g1_7x7", node="second"), found, 1)
     assert strided.reads == (4 * 256 * 49, 4 * 256 * 49) and strided.writes == (4 * 256 * 49,)
 
 
 def test_a_kernel_of_no_known_workload_has_what_its_name_and_profile_say():
-    """F(4x4,3x3) on 14x14: 16 tiles of 36 points. The other kernels: a weight is used once a pixel."""
-    square = layers.workload("n1c256k256_h14k3s1p1.1_w14k3s1p1.1_in16")
-    kernel = "k1_conv_winograd winograd4x4_3x3_oc2t8b16_groups_c256o256_14x14"
-    found = layers.work(entry(kernel), {"n": square}, 1)
-    assert (found.kind, found.macs, found.weights) == ("winograd", 36 * 16 * 256 * 256, 36 * 256 * 256)
-    assert (found.reads, found.writes) == ((4 * 256 * 196,),) * 2
+    """A weight is used once a pixel."""
     direct = 2 * 9 * 256 * 256 * 14 * 14
-    assert layers.work(entry("k2_conv_direct direct_oc2px14u2_tiles8_3x3s1c256o256g1_14x14", direct), {}, 1) == (
-        layers.Work("direct", direct / 2, 9 * 256 * 256))
-    assert layers.work(entry("k4_gemm_packed n1000k512_v3r1", 2 * 512000), {}, 1) == (
-        layers.Work("product", 512000, 512000))
-    assert layers.work(entry("k5_pool_blocked", 3e6, 4e6), {}, 1) == (
-        layers.Work("other", reads=(1e6, 1e6), writes=(1e6, 1e6)))
+    assert layers.works_of(entry("k2_conv_direct direct_oc2px14u2_tiles8_3x3s1c256o256g1_14x14", direct), {}, 1) == [
+        layers.Work("direct", direct / 2, 9 * 256 * 256)]
+    assert layers.works_of(entry("k4_gemm_packed n1000k512_v3r1", 2 * 512000), {}, 1) == [
+        layers.Work("product", 512000, 512000)]
+    assert layers.works_of(entry("k5_pool_blocked", 3e6, 4e6), {}, 1) == [
+        layers.Work("other", reads=(1e6, 1e6), writes=(1e6, 1e6))]
+
+
+@pytest.mark.parametrize("block, by_each", [("b7", False), ("b16_groups", True), ("b25", False)])
+def test_winograds_transforms_and_products_take_turns(block, by_each):
+    """F(4x4,3x3) on 14x14: 16 tiles of 36 points."""
+    layer = layers.workload("n1c256k128_h14k3s1p1.1_w14k3s1p1.1_in16_residual")
+    kernel = f"k1_conv_winograd winograd4x4_3x3_oc2t8{block}_c256o128_14x14"
+    first, products, last = layers.works_of(entry(kernel), {"n": layer}, 1)
+    assert products == layers.Work("winograd", 36 * 16 * 256 * 128, 36 * 256 * 128)
+    span = {"b7": 7}.get(block, 16)
+    assert first == layers.Work("winograd", reads=(4 * 256 * 196,), points=layers.Points(
+        4 * 36 * 16 * 256, 4 * 36 * span * 256, by_each))
+    output = (4 * 128 * 196,)
+    assert last == layers.Work("winograd", reads=output, writes=output, points=layers.Points(4 * 36 * 16 * 128, 0))
+
+
+def test_a_group_of_a_convolution_has_its_share_of_the_tensors():
+    layer = layers.workload("n1c32k64g4_h14k3s1p1.1_w14k3s1p1.1_in16")
+    first, _, last = layers.works_of(entry("k1_conv_winograd winograd4x4_3x3_oc2t8b16_c32o64_14x14"), {"n": layer}, 1)
+    assert (first.reads, last.reads, last.writes) == ((4 * 32 * 196,), (), (4 * 64 * 196,))
 
 
 def test_a_kernel_takes_the_longest_of_computing_reading_weights_and_moving_tensors():
     """200 GFLOP/s, and 160 GB/s of what fits 2 MiB, 40 of more than 64; 80 MB of weights are more."""
     works = [layers.Work("direct", 4e8, 1e5, (1e6,), (1e6,)), layers.Work("product", 1e5, 2e7),
              layers.Work("other", reads=(4e5, 4e5), writes=(1.6e6,))]
-    limits = layers.limits(works, RESULTS["machine"])
+    limits = layers.limits(works, CORE)
     assert limits["computing_seconds"] == pytest.approx(4.001e-3)
     assert limits["reading_seconds"] == pytest.approx(2.01e-3)
     assert limits["moving_seconds"] == pytest.approx((1e6 + 1.6e6) / 160e9)
@@ -312,15 +329,56 @@ def test_a_kernel_takes_the_longest_of_computing_reading_weights_and_moving_tens
     assert limits["least_seconds"] == pytest.approx(6.01e-3)
 
 
+@pytest.mark.parametrize("points, seconds", [
+    (layers.Points(1.6e6, 1 << 20), 1e-5), (layers.Points(1.6e6, 1 << 20, by_each=True), 2e-5),
+    (layers.Points(1.6e6, 1 << 25), 4e-5), (layers.Points(1.6e6, 0), 1e-5)])
+def test_points_are_moved_at_the_speed_of_what_holds_a_cores_share(points, seconds):
+    found = layers.limits([layers.Work("winograd", reads=(4e5,), points=points)], CORE)
+    assert found["by_kind"]["winograd"] == found["moving_seconds"] == pytest.approx(seconds)
+
+
+def test_what_the_machine_gives_meanwhile_is_what_counts():
+    """Of 25 MB of caches, two cores with 16 MiB each take more."""
+    described = {**RESULTS["machine"], "caches": ["L2 1024K", "L3 25M"]}
+    read = [{"bytes": 1 << log, "forward": 50.0, "alternating": 60.0} for log in (20, 23, 24, 25)]
+    described["cores"] = [{"threads": n, "gflops": 100.0, "read": read} for n in (1, 2)]
+    core = machine.core_meanwhile(described, {"gflops": 90.0, "memory": 15.0})
+    assert (core["threads"], core["gflops"]) == (2, 90.0)
+    assert [machine.bandwidth(core, 1 << log) for log in (20, 23, 24, 26)] == [60.0, 60.0, 15.0, 15.0]
+    assert read[-1]["forward"] == 50.0
+
+
+def test_the_machine_takes_turns_with_the_contestants(squeezenet):
+    job = cnn_job.CnnJob(case_named("squeezenet"), squeezenet)
+    found = measure.measure_network(job, {"contestants": ["rnncc"], "threads": [2], "rounds": 3, "seconds": 0.1})
+    assert found["contestants"].keys() == {"rnncc"} and len(found["profile"]) > 30
+    assert found["meanwhile"].keys() == {"gflops", "memory"} and min(found["meanwhile"].values()) > 0
+
+
+def test_of_turns_beside_the_contestants_the_median_counts(monkeypatch):
+    rates = iter([3.0, 30.0, 1.0, 10.0, 2.0, 20.0])
+
+    class Speeds:
+        speed_best_isa = staticmethod(lambda: b"isa")
+        speed_multiply_add = staticmethod(lambda isa, threads: next(rates))
+        speed_memory = staticmethod(lambda isa, threads, size: next(rates))
+
+    monkeypatch.setattr(machine, "speeds", lambda: Speeds)
+    meanwhile = machine.Meanwhile(2)
+    for _ in range(3):
+        meanwhile.take()
+    assert meanwhile.found == {"gflops": 2.0, "memory": 20.0}
+
+
 def test_layers_of_a_module_have_its_multiply_adds_and_weights(squeezenet, rnncc):
     facts, job = cnn_job.module_facts(squeezenet), cnn_job.CnnJob(case_named("squeezenet"), squeezenet)
     entries = layers.profile(squeezenet / "module.so", job.feeds, 2)
     explained = rnncc("inspect", squeezenet / "squeezenet.json", "--explain=conv", "-v").stdout
     assert {each["node"] for each in entries if "_conv_" in each["kernel"]} == layers.workloads(explained).keys()
-    works = [layers.work(each, layers.workloads(explained), 1) for each in entries]
+    works = [work for each in entries for work in layers.works_of(each, layers.workloads(explained), 1)]
     assert 0.8 * (facts["multiply_adds"] - facts["multiply_adds_3x3"]) < sum(each.macs for each in works)
     assert sum(each.macs for each in works) < facts["multiply_adds"]
     assert 0.9 * facts["packed_bytes"] < 4 * sum(each.weights for each in works) < facts["packed_bytes"]
-    found = layers.facts(entries, explained, 1, RESULTS["machine"])
+    found = layers.facts(entries, explained, 1, CORE)
     assert sum(found["taken_by_kind"].values()) == pytest.approx(sum(each["seconds"] for each in entries))
     assert all(taken > 0 for kind, taken in found["taken_by_kind"].items() if found["by_kind"][kind])

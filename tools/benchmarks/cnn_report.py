@@ -2,13 +2,11 @@
 """As report.py, of convolutional networks.
 
 A case of the results has beside what report.py knows: multiply_adds, multiply_adds_3x3, weight_bytes, packed_bytes,
-arena_bytes, module_bytes, compile_seconds, limits (see layers.py), and of each contestant by_threads: thread count ->
-median seconds. The untuned module also has to_tuned: the median ratio of its turns to the tuned one's, in turns of these
+arena_bytes, module_bytes, compile_seconds, meanwhile (see machine.py), limits (see layers.py), and of each contestant
+by_threads: thread count -> median seconds. The untuned module also has to_tuned: the median ratio of its turns to the tuned one's, in turns of these
 two alone.
 """
-import math
-
-from benchmarks import machine, report
+from benchmarks import report
 from benchmarks.cnn_cases import case_named
 from benchmarks.layers import KINDS
 from benchmarks.report import TITLES, best_peer, cells, milliseconds, table
@@ -49,12 +47,6 @@ def peak(results):
     return core["gflops"] * 1e9 * core["threads"] / 2
 
 
-def memory_rate(results):
-    """GB/s of all cores together, of what is far larger than caches."""
-    core = results["machine"]["cores"][-1]
-    return core["threads"] * machine.bandwidth(core, math.inf)
-
-
 def limit_row(result, results):
     direct, seconds = result["multiply_adds"] / peak(results), result["contestants"]["rnncc"]["median_seconds"]
     _, peer = best_peer(result)
@@ -81,20 +73,22 @@ def reach(result):
     return f"{100 * needed:.0f}% of the limit" if needed < 1 else "more than the limit allows"
 
 
-def layers_row(result):
+def layers_row(result, threads):
     found, seconds = result["limits"], result["contestants"]["rnncc"]["median_seconds"]
     _, peer = best_peer(result)
     wanted = at_most(result)
     parts = ("computing_seconds", "reading_seconds", "moving_seconds", "least_seconds")
-    return [title(result), *(milliseconds(found[part]) for part in parts),
+    meanwhile = (f"{threads * result['meanwhile'][what]:.0f}" for what in ("gflops", "memory"))
+    return [title(result), *meanwhile, *(milliseconds(found[part]) for part in parts),
             f"{100 * found['least_seconds'] / seconds:.0f}%",
             f"{found['least_seconds'] / peer:.2f}" if peer else "-", f"{wanted:.2f}" if wanted else "-", reach(result)]
 
 
 def layers_table(results):
-    head = ["network", "computing, ms", "reading, ms", "moving, ms", "limit, ms", "rnncc reaches", "its ratio",
-            "at most", "takes"]
-    return table(head, [layers_row(result) for result in results["cases"]])
+    head = ["network", "GFLOP/s", "GB/s", "computing, ms", "reading, ms", "moving, ms", "limit, ms", "rnncc reaches",
+            "its ratio", "at most", "takes"]
+    threads = results["machine"]["cores"][-1]["threads"]
+    return table(head, [layers_row(result, threads) for result in results["cases"]])
 
 
 def kinds_table(results):
@@ -184,16 +178,20 @@ network's multiply-adds at that peak. `its ratio` is the limit over the best pee
 
 With the algorithms that the network's layers run by, one after the other:
 
-* `computing` is their multiply-adds at the peak: Winograd's are fewer, and those of tiles that reach beyond the image
+* `GFLOP/s` and `GB/s` are all cores' peak and what they read from memory, both medians of what is measured in each
+  round beside the contestants' turns: a virtual machine's CPUs may come to share a core, its memory is others' as well.
+* `computing` is their multiply-adds at that peak: Winograd's are fewer, and those of tiles that reach beyond the image
   count; direct ones with padding do not.
-* `reading` is the packed weights at what all cores read as many bytes at, measured: {read:.0f} GB/s from memory.
+* `reading` is the packed weights, from memory or, where these hold all of them, at what is measured of the caches.
 * `moving` is each kernel's inputs, as far as windows reach, residual and outputs, at what is measured of the cache that
   holds a core's share of each tensor; the longer of reading and writing, which may go on at once. Kernels without
-  weights count here: pooling, transforms of layouts, concatenations that are copied, softmax, boxes.
+  weights count here: pooling, transforms of layouts, concatenations that are copied, softmax, boxes. So do the points
+  that Winograd's transforms write and read.
 
-The limit is the longest of these, kernel by kernel: what is computed hides what is moved, at best. Left out is what an
-implementation could hide or avoid: the additions of Winograd's transforms, which some CPUs do beside multiply-adds, and
-what is stored between these; activations, and all arithmetic of kernels without weights; vectors that channels do not
+The limit is the longest of these, kernel by kernel: what is computed hides what is moved, at best. A Winograd kernel
+takes three such turns, as each needs what the one before has made: it transforms inputs, multiplies, transforms
+outputs. Left out is what an implementation could hide or avoid: the arithmetic of Winograd's transforms, which may go
+on beside loads and stores; activations, and all arithmetic of kernels without weights; vectors that channels do not
 fill; the meeting of threads. `takes` says what share of the limit a ratio that was missed would take.
 
 {layers}
@@ -249,7 +247,7 @@ def page(results):
         command=results["command"], date=results["date"], cpu=described["cpu"], cpus=described["cpus"],
         caches=", ".join(described["caches"]), system=described["system"],
         versions=report.versions_shown(results), times=times_table(results, names),
-        untuned=UNTUNED if "untuned" in names else "", peak=2e-9 * peak(results), read=memory_rate(results),
+        untuned=UNTUNED if "untuned" in names else "", peak=2e-9 * peak(results),
         limits=limit_table(results), layers=layers_table(results), kinds=kinds_table(results),
         scaling=scaling_table(results, started), starts=start_table(results, started),
         modules=module_table(results), bound=results["cases"][0]["bound"],

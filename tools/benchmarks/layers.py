@@ -6,9 +6,12 @@ measured peak; those with padding are none. Moving: its weights as they are pack
 network's; its inputs, as far as windows reach, each from the cache that holds a core's share of it; and its outputs
 likewise: writing is not faster than reading, but may go on beside it.
 
-All that an implementation of these layers, one after the other, could hide or avoid is left out: the additions of
-Winograd's transforms, which CPUs may do beside multiply-adds, and what is between its transforms; activations; all
-arithmetic of kernels without weights; the meeting of threads. No network can reach 100%.
+Winograd's is three in turn, of which each needs what the one before has made: the inputs' transform, which writes its
+points to the cache that holds a block of them; the products; and the outputs' transform, which reads their points.
+
+All that an implementation of these layers, one after the other, could hide or avoid is left out: the arithmetic of
+Winograd's transforms, which CPUs may do beside loads and stores; activations; all arithmetic of kernels without
+weights; the meeting of threads. No network can reach 100%.
 """
 import math
 import re
@@ -20,7 +23,7 @@ from dataclasses import dataclass
 from benchmarks.cases import F32
 from benchmarks.machine import bandwidth
 
-WINOGRAD = re.compile(r" winograd(\d)x(\d)_(\d)x(\d)_\w*_c(\d+)o(\d+)_(\d+)x(\d+)$")
+WINOGRAD = re.compile(r" winograd(\d)x(\d)_(\d)x(\d)_oc\d+t\d+b(\d+)(_groups)?_c(\d+)o(\d+)_(\d+)x(\d+)$")
 WEIGHTED = re.compile(r"_(?:conv|gemm)_")
 PLANE = re.compile(r"_(\d+)x(\d+)(?:c\d+_px\d+)?$")
 KINDS = {"direct": "direct", "winograd": "Winograd", "depthwise": "depthwise", "product": "matrix products",
@@ -32,13 +35,23 @@ OTHER_TENSORS = 4  # at most, of a kernel of which only its bytes are known
 
 
 @dataclass(frozen=True)
+class Points:
+    """What a transform of Winograd's writes or reads. span: bytes of them that a core has at once. by_each: each core
+    makes all of them for itself."""
+    size: float
+    span: float
+    by_each: bool = False
+
+
+@dataclass(frozen=True)
 class Work:
-    """Of a kernel. reads, writes: bytes of each tensor."""
+    """Of a kernel, or of a part of one that takes its turn. reads, writes: bytes of each tensor."""
     kind: str
     macs: float = 0
     weights: float = 0
     reads: tuple = ()
     writes: tuple = ()
+    points: Points | None = None
 
 
 @dataclass(frozen=True)
@@ -110,34 +123,41 @@ def workloads(explained):
     return {node: workload(text) for text, nodes in found for node in nodes.split(", ")}
 
 
-def winograd(found, images):
-    """(multiply-adds, packed weights) by the name of a kernel. Tiles reach beyond the image."""
-    tile_h, tile_w, taps_h, taps_w, channels, kernels, height, width = map(int, found.groups())
-    weights = (tile_h + taps_h - 1) * (tile_w + taps_w - 1) * channels * kernels
-    return weights * images * math.ceil(height / tile_h) * math.ceil(width / tile_w), weights
+def winograd(found, layer):
+    """The works of a kernel of this name, of which there is one for each of the layer's groups."""
+    by_each = bool(found[6])
+    tile_h, tile_w, taps_h, taps_w, block, channels, kernels, height, width = (
+        int(number) for k, number in enumerate(found.groups(), 1) if k != 6)
+    tiles = layer.images * math.ceil(height / tile_h) * math.ceil(width / tile_w)  # these reach beyond the image
+    points = (tile_h + taps_h - 1) * (tile_w + taps_w - 1)
+    inputs = Points(F32 * points * tiles * channels, F32 * points * min(block, tiles) * channels, by_each)
+    outputs = Points(F32 * points * tiles * kernels, 0)
+    residual = (layer.output_bytes / layer.groups,) * layer.residual
+    return [Work("winograd", reads=(layer.input_bytes / layer.groups,), points=inputs),
+            Work("winograd", points * tiles * channels * kernels, points * channels * kernels),
+            Work("winograd", reads=residual, writes=(layer.output_bytes / layer.groups,), points=outputs)]
 
 
-def convolution_work(kernel, layer):
-    reads = (layer.input_bytes, layer.output_bytes) if layer.residual else (layer.input_bytes,)
+def convolution_works(kernel, layer):
     found = WINOGRAD.search(kernel)
-    if not found:
-        kind = "depthwise" if "_conv_depthwise" in kernel else "direct"
-        return Work(kind, layer.macs, layer.weights, reads, (layer.output_bytes,))
-    return Work("winograd", *winograd(found, layer.images), tuple(size / layer.groups for size in reads),
-                (layer.output_bytes / layer.groups,))  # a kernel for each group
+    if found:
+        return winograd(found, layer)
+    reads = (layer.input_bytes, layer.output_bytes) if layer.residual else (layer.input_bytes,)
+    kind = "depthwise" if "_conv_depthwise" in kernel else "direct"
+    return [Work(kind, layer.macs, layer.weights, reads, (layer.output_bytes,))]
 
 
-def work(entry, layers, images):
-    """Of an entry of a profile. layers: of workloads()."""
+def works_of(entry, layers, images):
+    """Of an entry of a profile: what its kernel does in turn. layers: of workloads()."""
     kernel, node, flops, size = (entry[key] for key in ("kernel", "node", "flops", "bytes"))
     if "_conv_" in kernel and node in layers:
-        return convolution_work(kernel, layers[node])
+        return convolution_works(kernel, layers[node])
     tensors = (size / OTHER_TENSORS,) * (OTHER_TENSORS // 2)
     if not WEIGHTED.search(kernel):
-        return Work("other", reads=tensors, writes=tensors)
+        return [Work("other", reads=tensors, writes=tensors)]
     plane = PLANE.search(kernel)
     uses = images * (int(plane[1]) * int(plane[2]) if plane else 1)
-    return Work("product" if "_gemm_" in kernel else "direct", flops / 2, flops / 2 / uses)
+    return [Work("product" if "_gemm_" in kernel else "direct", flops / 2, flops / 2 / uses)]
 
 
 # How long that takes at least
@@ -149,17 +169,24 @@ def moving(core, size, span):
     return size / (cores * bandwidth(core, span / cores) * 1e9) if size else 0
 
 
+def transforming(core, points):
+    """Seconds to write or to read them."""
+    size = points.size * (core["threads"] if points.by_each else 1)
+    return moving(core, size, core["threads"] * max(points.span, 1))
+
+
 def seconds(each, core, all_weights):
-    """(computing, reading weights, moving tensors) of one kernel."""
+    """(computing, reading weights, moving tensors and points) of one work."""
     peak = core["threads"] * core["gflops"] * 1e9 / 2
-    tensors = max(sum(moving(core, size, size) for size in side) for side in (each.reads, each.writes))
-    return each.macs / peak, moving(core, F32 * each.weights, all_weights), tensors
+    moved = [sum(moving(core, size, size) for size in side) for side in (each.reads, each.writes)]
+    if each.points:
+        moved.append(transforming(core, each.points))
+    return each.macs / peak, moving(core, F32 * each.weights, all_weights), max(moved)
 
 
-def limits(works, described):
-    """Seconds on all cores of all multiply-adds, of reading all weights, of moving all tensors, and of the longest of
-    these kernel by kernel, which by_kind shares out."""
-    core = described["cores"][-1]
+def limits(works, core):
+    """Seconds on all cores, each of which does what `core` does, of all multiply-adds, of reading all weights, of
+    moving all tensors, and of the longest of these work by work, which by_kind shares out."""
     all_weights = F32 * sum(each.weights for each in works)
     found = [seconds(each, core, all_weights) for each in works]
     least = {kind: sum(max(parts) for each, parts in zip(works, found) if each.kind == kind) for kind in KINDS}
@@ -198,9 +225,10 @@ def read_profile(context, on):
     return entries[:count.value]
 
 
-def facts(entries, explained, images, described):
+def facts(entries, explained, images, core):
     """limits(), and what the kernels of each kind take."""
     layers = workloads(explained)
-    works = [work(entry, layers, images) for entry in entries]
-    taken = {kind: sum(entry["seconds"] for entry, each in zip(entries, works) if each.kind == kind) for kind in KINDS}
-    return {**limits(works, described), "taken_by_kind": taken}
+    works = [works_of(entry, layers, images) for entry in entries]
+    taken = {kind: sum(entry["seconds"] for entry, (first, *_) in zip(entries, works) if first.kind == kind)
+             for kind in KINDS}
+    return {**limits([each for found in works for each in found], core), "taken_by_kind": taken}

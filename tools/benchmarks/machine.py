@@ -5,10 +5,13 @@ A recurrent layer reads its recurrent weights once a step, whatever computes it:
 as the cache gives them that holds a core's share. With a batch the multiply-adds may take longer. The input's part is
 one matrix product for all steps. Barriers, activations and what the outputs cost are left out: no case can reach 100%.
 """
+import ctypes
+import functools
 import json
 import math
 import os
 import platform
+import statistics
 import subprocess
 from pathlib import Path
 
@@ -54,6 +57,53 @@ def describe(counts, under):
     best = max((measured(counts, under) for _ in range(MEASUREMENTS)), key=lambda found: found["cores"][-1]["gflops"])
     return {"cpu": cpu_name(), "caches": caches(), "cpus": len(os.sched_getaffinity(0)),
             "system": platform.platform(), **best}
+
+
+LARGEST = 64 << 20  # bytes a core that cache_bandwidth reads
+
+
+@functools.cache
+def speeds():
+    """tools/speed/speed.h."""
+    library = ctypes.CDLL(str(BUILD / "tools" / "benchmarks" / "speed.so"))
+    library.speed_best_isa.restype = ctypes.c_char_p
+    for function, more in ((library.speed_multiply_add, []), (library.speed_memory, [ctypes.c_size_t])):
+        function.restype, function.argtypes = ctypes.c_double, [ctypes.c_char_p, ctypes.c_int, *more]
+    return library
+
+
+class Meanwhile:
+    """A turn among those of a case's contestants: what a core gives just then, all working at once. A virtual machine's
+    CPUs may come to share a core, and its memory is others' as well."""
+
+    def __init__(self, threads):
+        self.threads, self.gflops, self.gbps = threads, [], []
+
+    def take(self):
+        isa = speeds().speed_best_isa()
+        self.gflops.append(speeds().speed_multiply_add(isa, self.threads))
+        self.gbps.append(speeds().speed_memory(isa, self.threads, LARGEST))
+
+    @property
+    def found(self):
+        """GFLOP/s and, of memory, GB/s of a core."""
+        return {"gflops": statistics.median(self.gflops), "memory": statistics.median(self.gbps)}
+
+
+def cache_bytes(text):
+    """Of "L3 32768K"."""
+    size = text.split()[1]
+    return int(size[:-1]) << {"K": 10, "M": 20, "G": 30}[size[-1]]
+
+
+def core_meanwhile(described, found):
+    """What a core could do when all worked and a case was measured: found is of Meanwhile. What caches give is theirs
+    alone, and as it was at first."""
+    core = described["cores"][-1]
+    largest = max(map(cache_bytes, described["caches"]), default=0)
+    memory = {"forward": found["memory"], "alternating": found["memory"]}
+    read = [point | (memory if core["threads"] * point["bytes"] > largest else {}) for point in core["read"]]
+    return core | {"gflops": found["gflops"], "read": read}
 
 
 def bandwidth(core, size):

@@ -14,7 +14,7 @@ import sys
 import time
 from pathlib import Path
 
-from benchmarks import cases, cnn_cases, layers
+from benchmarks import cases, cnn_cases, layers, machine
 from benchmarks.cnn_job import CnnJob
 from benchmarks.contestants import CONTESTANTS, MODULES, Failed, Job
 from benchmarks.environment import OWN
@@ -197,7 +197,8 @@ def to_tuned(tuned, untuned, seconds):
                              for ours, theirs in zip(untuned.seconds, tuned.seconds))
 
 
-def measure(job, settings):
+def measure(job, settings, beside=()):
+    """beside: turns that are no contestant's."""
     contestants = {name: CONTESTANTS[name]() for name in settings["contestants"]}
     counts = settings["threads"]
     started = {name: contestant for name, contestant in contestants.items() if name != "untuned"}
@@ -207,7 +208,7 @@ def measure(job, settings):
                for name, contestant in contestants.items() if threads in counts_of(name, counts)}
     errors = check(job, expected, runners)
     turns = choose_counts(runners, job.near)
-    done = rounds(turns, FEWEST_ROUNDS, settings["rounds"], settings["seconds"])
+    done = rounds(turns | dict(enumerate(beside)), FEWEST_ROUNDS, settings["rounds"], settings["seconds"])
     for name, candidates in by_contestant(turns).items():
         threads, best = min(candidates.items(), key=lambda pair: pair[1].median)
         result[name].update(threads=threads, error=errors[name], version=contestants[name].version,
@@ -220,10 +221,12 @@ def measure(job, settings):
 
 
 def measure_network(job, settings):
-    """As `measure`, and the profile of rnncc's module on its best thread count."""
-    result = measure(job, settings)
+    """As `measure`, the profile of rnncc's module on its best thread count, and what the machine gave meanwhile."""
+    meanwhile = machine.Meanwhile(max(settings["threads"]))
+    result = measure(job, settings, [meanwhile])
     threads = result["contestants"]["rnncc"]["threads"]
-    return {**result, "profile": layers.profile(job.folder / MODULES["rnncc"], job.feeds, threads)}
+    profile = layers.profile(job.folder / MODULES["rnncc"], job.feeds, threads)
+    return {**result, "profile": profile, "meanwhile": meanwhile.found}
 
 
 def measure_steps(job, settings):

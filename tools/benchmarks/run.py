@@ -57,13 +57,14 @@ def explained(model, options):
                           check=True).stdout
 
 
-def facts_of(case, model, profile, given, described):
-    """What the page says beside times. profile: of layers.py, where the case is measured with one."""
+def facts_of(case, model, profile, given, core):
+    """What the page says beside times. profile, core: of layers.py, machine.py, where the case is measured with them.
+    """
     if given.what == "rnn":
         return {}
     folder, options = model.parent, list(modules_of(given).values())
     if given.what == "cnn":
-        limits = layers.facts(profile, explained(model, options[0]), case.B, described)
+        limits = layers.facts(profile, explained(model, options[0]), case.B, core)
         return {**cnn_job.module_facts(folder), "limits": limits}
     return {**json.loads((folder / "facts.json").read_text()), "recorded": recorded(explained(model, options[-1]))}
 
@@ -89,7 +90,8 @@ def measure(case, given, contestants, described):
     if "contestants" not in result:
         return result
     model, compile_seconds = made
-    facts = facts_of(case, model, result.pop("profile", None), given, described)
+    core = machine.core_meanwhile(described, result["meanwhile"]) if "meanwhile" in result else None
+    facts = facts_of(case, model, result.pop("profile", None), given, core)
     return {**result, "compile_seconds": compile_seconds, **facts}
 
 

@@ -227,6 +227,11 @@ double speed_read(const char *isa, int threads, size_t bytes, bool alternate) {
   return best_rate(&team);
 }
 
+double speed_memory(const char *isa, int threads, size_t bytes) {
+  Team team = {.loops = loops_of(isa), .try = try_read, .bytes = bytes, .threads = threads};
+  return try_at(&team, 0.5);
+}
+
 /* Of two registers, each addition waiting for the one before: adding a constant, some CPUs need no cycle for. */
 static uint64_t add_up(long steps, uint64_t addend) {
   uint64_t sum = 0;

@@ -20,6 +20,10 @@ double speed_multiply_add(const char *isa, int threads);
  * there are. */
 double speed_read(const char *isa, int threads, size_t bytes, bool alternate);
 
+/* GB/s that one of `threads` reads from memory at, in `bytes` of its own, more than caches hold: the median of the
+ * tries, as memory may be others' as well, whose share runs do without. */
+double speed_memory(const char *isa, int threads, size_t bytes);
+
 /* GHz of one of `threads` between such multiply-adds, as it adds integers, each of which takes a cycle. */
 double speed_clock(const char *isa, int threads);
 
