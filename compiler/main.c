@@ -51,6 +51,7 @@ static Emitter *schedule(Graph *graph, MemoryPlan **plan) {
   Emitter *emitter;
   PASS(plan_recurrent, graph);
   PASS(choose_schedules, graph);
+  PASS(fuse_pools, graph);
   PASS(pack_weights, graph);
   STEP(lower, graph, emitter = lower(graph));
   STEP(plan_memory, graph, *plan = plan_memory(emitter));

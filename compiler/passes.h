@@ -11,6 +11,7 @@
 
 void plan_recurrent(Graph *graph); /* how each recurrent layer is run */
 void choose_schedules(Graph *graph);
+void fuse_pools(Graph *graph); /* into the kernels before them */
 void pack_weights(Graph *graph);
 
 /* All of main.c's steps by name, for --dump-after; NULL-terminated. */

@@ -12,7 +12,7 @@ const char *const pass_names[] = {
 #define GRAPH_PASS(name) #name,
 #include "passes.def"
 #undef GRAPH_PASS
-    "plan_recurrent", "choose_schedules", "pack_weights", "lower", "plan_memory", "place_weights", NULL};
+    "plan_recurrent", "choose_schedules", "fuse_pools", "pack_weights", "lower", "plan_memory", "place_weights", NULL};
 
 static const Options *options;
 static double started;

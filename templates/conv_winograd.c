@@ -3,7 +3,7 @@
  * Convolution of stride 1 by Winograd's minimal filtering (see winograd.h), such as F(4x4, 3x3), F(6x6, 3x3),
  * F(2x2, 5x5) or F(1x2, 1x7), on blocked tensors, [N][ceil(C / LANES)][H][W][LANES]:
  *
- *   y = epilogue(bias + x * w + residual)
+ *   y = epilogue(bias + x * w + residual), or the maxima of its windows of POOL x POOL, side by side
  *
  * The output is cut into tiles of TILE_H x TILE_W. A tile's input, EXTENT_H x EXTENT_W, becomes POINTS numbers a
  * channel; at each point, the tiles' numbers times the transformed weights, summed over the channels, are a matrix
@@ -68,11 +68,16 @@ enum { BIAS = 1 };
 /* 1: residual, of y's shape, is added before the epilogue.
  * legal: 0 1 */
 enum { RESIDUAL = 0 };
+/* Rows and columns of outputs that an element of y is the maximum of, and that TILE_H and TILE_W are multiples of. Of
+ * OUT_H and OUT_W what is left over makes none.
+ * legal: 1 2 */
+enum { POOL = 1 };
 
 enum { EXTENT_H = TILE_H + WINDOW_H - 1, EXTENT_W = TILE_W + WINDOW_W - 1, POINTS = EXTENT_H * EXTENT_W };
 enum { TILES_H = (OUT_H + TILE_H - 1) / TILE_H, TILES_W = (OUT_W + TILE_W - 1) / TILE_W };
 enum { IMAGE_TILES = TILES_H * TILES_W };
-enum { IN_PLANE = IN_H * IN_W * LANES, OUT_PLANE = OUT_H * OUT_W * LANES };
+enum { Y_H = OUT_H / POOL, Y_W = OUT_W / POOL, Y_TILE_H = TILE_H / POOL, Y_TILE_W = TILE_W / POOL };
+enum { IN_PLANE = IN_H * IN_W * LANES, OUT_PLANE = OUT_H * OUT_W * LANES, Y_PLANE = Y_H * Y_W * LANES };
 enum { LINE_FLOATS = 16 };
 
 typedef struct Convolution {
@@ -251,10 +256,13 @@ SIMD_FUNCTION void products_at(const Convolution *c, const Block *b, const float
 
 /* ---- what is needed later ---- */
 
-static void fetch_tile(const float *at, int64_t row) {
-  for (int64_t h = 0; h < TILE_H; h++)
-    for (int64_t w = 0; w < TILE_W * LANES; w += LINE_FLOATS) prefetch_later(at + h * row + w);
+static void fetch_tile(const float *at, int64_t row, int64_t rows, int64_t columns) {
+  for (int64_t h = 0; h < rows; h++)
+    for (int64_t w = 0; w < columns * LANES; w += LINE_FLOATS) prefetch_later(at + h * row + w);
 }
+
+/* Floats from the start of a plane of y to what a tile makes of it. */
+static inline int64_t place_in_y(Place p) { return (p.row * Y_TILE_H * Y_W + p.column * Y_TILE_W) * LANES; }
 
 /* While a group's products at one point are made, a share of the next block's input comes into the second level of the
  * cache, and of the outputs that this group is to write. Border tiles reach beyond: a fetch there does nothing wrong.
@@ -264,12 +272,13 @@ static void fetch_share(const Convolution *c, const Block *b, int64_t group, int
   for (int64_t i = b->next_tiles * point / POINTS; i < b->next_tiles * (point + 1) / POINTS; i++) {
     Place p = place_of(b->first + b->tiles + i);
     const float *in = c->x + p.image * c->x_image + (p.row * TILE_H * IN_W + p.column * TILE_W) * LANES;
-    for (int64_t k = at; k < last_at; k++) fetch_tile(in + k * IN_PLANE, IN_W * LANES);
+    for (int64_t k = at; k < last_at; k++) fetch_tile(in + k * IN_PLANE, IN_W * LANES, TILE_H, TILE_W);
   }
   for (int64_t i = b->tiles * point / POINTS; i < b->tiles * (point + 1) / POINTS; i++) {
     Place p = place_of(b->first + i);
-    const float *out = c->y + p.image * c->y_image + (p.row * TILE_H * OUT_W + p.column * TILE_W) * LANES;
-    for (int64_t v = 0; v < vectors; v++) fetch_tile(out + (group * OC_VECTORS + v) * OUT_PLANE, OUT_W * LANES);
+    const float *out = c->y + p.image * c->y_image + place_in_y(p);
+    for (int64_t v = 0; v < vectors; v++)
+      fetch_tile(out + (group * OC_VECTORS + v) * Y_PLANE, Y_W * LANES, Y_TILE_H, Y_TILE_W);
   }
 }
 
@@ -303,22 +312,38 @@ SIMD_FUNCTION void transform_output(vec out[TILE_H][TILE_W], const float *produc
   for (int h = 0; h < TILE_H; h++) winograd_output(out[h], columns[h], TILE_W, EXTENT_W);
 }
 
-SIMD_FUNCTION void finish(float *y, const float *residual, int64_t at, vec sum) {
-  if (RESIDUAL) sum = vadd(sum, vload(residual + at));
-  vstore(y + at, epilogue(sum));
+SIMD_FUNCTION vec finished(vec sum, const float *residual, int64_t h, int64_t w) {
+  if (RESIDUAL) sum = vadd(sum, vload(residual + (h * OUT_W + w) * LANES));
+  return epilogue(sum);
 }
 
-/* The part of a tile that is inside the plane. */
+/* Element h, w of what the tile makes of y. The order is that of templates/pool_blocked.c, and the bits are. */
+SIMD_FUNCTION void finish(float *y, const float *residual, vec out[TILE_H][TILE_W], int64_t h, int64_t w) {
+  vec result = vzero();
+#pragma clang loop unroll(full)
+  for (int j = 0; j < POOL; j++) {
+    vec column = vzero();
+#pragma clang loop unroll(full)
+    for (int i = 0; i < POOL; i++) {
+      vec element = finished(out[h * POOL + i][w * POOL + j], residual, h * POOL + i, w * POOL + j);
+      column = i == 0 ? element : vmax(column, element);
+    }
+    result = j == 0 ? column : vmax(result, column);
+  }
+  vstore(y + (h * Y_W + w) * LANES, result);
+}
+
+/* Of a tile that reaches beyond the plane. */
 static void finish_border(float *y, const float *residual, vec out[TILE_H][TILE_W], int64_t rows, int64_t columns) {
   for (int64_t h = 0; h < rows; h++)
-    for (int64_t w = 0; w < columns; w++) finish(y, residual, (h * OUT_W + w) * LANES, out[h][w]);
+    for (int64_t w = 0; w < columns; w++) finish(y, residual, out, h, w);
 }
 
 SIMD_FUNCTION void finish_whole(float *y, const float *residual, vec out[TILE_H][TILE_W]) {
 #pragma clang loop unroll(full)
-  for (int h = 0; h < TILE_H; h++) {
+  for (int h = 0; h < Y_TILE_H; h++) {
 #pragma clang loop unroll(full)
-    for (int w = 0; w < TILE_W; w++) finish(y, residual, (h * OUT_W + w) * LANES, out[h][w]);
+    for (int w = 0; w < Y_TILE_W; w++) finish(y, residual, out, h, w);
   }
 }
 
@@ -330,11 +355,11 @@ static void output_channels(const Convolution *c, const Block *b, const float *p
   for (int64_t i = 0; i < b->tiles; i++, p = next_place(p)) {
     vec out[TILE_H][TILE_W];
     int64_t row = p.row * TILE_H, column = p.column * TILE_W, first = at * OUT_PLANE + (row * OUT_W + column) * LANES;
-    float *y = c->y + p.image * c->y_image + first;
+    float *y = c->y + p.image * c->y_image + at * Y_PLANE + place_in_y(p);
     const float *residual = RESIDUAL ? c->residual + p.image * c->residual_image + first : NULL;
     transform_output(out, products + i * LANES, c->product_point, bias);
     if ((OUT_H % TILE_H && OUT_H - row < TILE_H) || (OUT_W % TILE_W && OUT_W - column < TILE_W))
-      finish_border(y, residual, out, min_i64(TILE_H, OUT_H - row), min_i64(TILE_W, OUT_W - column));
+      finish_border(y, residual, out, min_i64(TILE_H, OUT_H - row) / POOL, min_i64(TILE_W, OUT_W - column) / POOL);
     else
       finish_whole(y, residual, out);
   }

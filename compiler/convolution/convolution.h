@@ -101,6 +101,7 @@ struct ConvAlgorithm {
   /* As in KernelFamily. scratch may be NULL. */
   void (*scratch)(Graph *graph, Node *node);
   void (*pack)(Graph *graph, Node *node);
+  bool (*pools)(const Node *node); /* may be NULL */
   void (*emit)(Emitter *emitter, Node *node);
 };
 

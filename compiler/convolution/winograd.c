@@ -149,6 +149,12 @@ static void pack(Graph *graph, Node *node) {
   node->packed[0] = graph_constant(graph, conv->weights->name, RNNCC_F32, 1, &count, packed);
 }
 
+/* No window is of two tiles. */
+static bool pools(const Node *node) {
+  const WinogradForm *form = &schedule_of(node)->plan.form;
+  return form->tile_h % 2 == 0 && form->tile_w % 2 == 0;
+}
+
 static KernelSpec *spec_of(Emitter *emitter, const Node *node) {
   const WinogradSchedule *schedule = schedule_of(node);
   const WinogradPlan *p = &schedule->plan;
@@ -172,6 +178,7 @@ static KernelSpec *spec_of(Emitter *emitter, const Node *node) {
   kernel_knob(spec, "BY_GROUPS", p->by_groups);
   kernel_knob(spec, "BIAS", conv->bias != NULL);
   kernel_knob(spec, "RESIDUAL", conv->residual != NULL);
+  kernel_knob(spec, "POOL", node->pool ? 2 : 1);
   const char *body = convolution_epilogue(emitter_arena(emitter), node);
   if (body) kernel_hook(spec, "epilogue", body);
   return spec;
@@ -185,10 +192,10 @@ static void call_part(KernelCall *call, const char *parameter, const Value *valu
     call_argument(call, parameter, "t%d + %lld", value->id, (long long)offset);
 }
 
-static void call_group_cost(KernelCall *call, const Convolution *conv) {
+static void call_group_cost(KernelCall *call, const Convolution *conv, const Blocked *y) {
   double groups = (double)conv->groups, images = (double)dim_optimum(conv->x->shape[0]);
   double in = images * (double)(conv->channels * dim_value(conv->h.in) * dim_value(conv->w.in));
-  double out = images * (double)(conv->kernels * dim_value(conv->h.out) * dim_value(conv->w.out));
+  double out = images * (double)(conv->kernels * y->height * y->width);
   double weights = (double)(conv->kernels * conv->channels * conv->h.kernel * conv->w.kernel);
   call_cost(call, 2 * convolution_macs(conv) / groups, 4 * (in + out + weights));
 }
@@ -201,26 +208,27 @@ static KernelCall *emit_group(Emitter *emitter, const Node *node, int64_t group)
   const Convolution *conv = &schedule->base.conv;
   int lanes = graph->target->lanes;
   WinogradWeights weights = weights_of(graph, schedule);
-  Blocked x = blocked_of(graph, conv->x), y = blocked_of(graph, conv->y);
-  int64_t y_first = group * conv->kernels / lanes * y.plane;
+  Blocked x = blocked_of(graph, conv->x), y = blocked_of(graph, node->outputs[0]);
+  int64_t y_block = group * conv->kernels / lanes;
+  Blocked residual = conv->residual ? blocked_of(graph, conv->residual) : (Blocked){0};
   KernelCall *call = kernel_call(emitter, node, spec_of(emitter, node));
   call_part(call, "x", conv->x, group * conv->channels / lanes * x.plane);
   call_part(call, "weights", node->packed[0], group * winograd_weights_floats(&weights));
   call_part(call, "bias", conv->bias, group * conv->kernels);
-  call_part(call, "residual", conv->residual, y_first);
-  call_part(call, "y", conv->y, y_first);
+  call_part(call, "residual", conv->residual, y_block * residual.plane);
+  call_part(call, "y", node->outputs[0], y_block * y.plane);
   call_argument(call, "scratch", "(float *)(void *)t%d", node->scratch->id);
   call_dim(call, "n", conv->x->shape[0]);
   call_integer(call, "channels", conv->channels);
   call_integer(call, "kernels", conv->kernels);
   call_integer(call, "x_image", x.image);
-  call_integer(call, "residual_image", conv->residual ? blocked_of(graph, conv->residual).image : 0);
+  call_integer(call, "residual_image", residual.image);
   call_integer(call, "y_image", y.image);
   call_integer(call, "block_tiles", p->block_tiles);
   call_integer(call, "input_point", winograd_input_point(p, &schedule->layer, lanes));
   call_integer(call, "product_point", winograd_product_point(p, lanes));
   call_integer(call, "slots", p->slots);
-  call_group_cost(call, conv);
+  call_group_cost(call, conv, &y);
   return call;
 }
 
@@ -243,4 +251,5 @@ const ConvAlgorithm convolution_winograd = {.name = "winograd",
                                             .make = make,
                                             .scratch = scratch,
                                             .pack = pack,
+                                            .pools = pools,
                                             .emit = emit};

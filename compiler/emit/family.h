@@ -47,6 +47,9 @@ struct KernelFamily {
   bool (*takes_epilogue)(const Node *host, const Node *epilogue);
   /* The nodes on its first input that the kernels can do as they read it: Node.prologue. NULL: none. */
   bool (*takes_prologue)(Graph *graph, const Node *host, const Node *prologue);
+  /* Can the kernels of the node's schedule write, instead of its result, the maxima of the windows of 2x2 side by side
+   * (Node.pool)? NULL: never. */
+  bool (*pools)(const Node *node);
   /* May the node's one output, of the same bytes, be written over this input, which nobody reads afterwards? Then every
    * worker reads of it, before it writes there, what it writes itself, and nothing else. Asked after choose_schedules;
    * the values' own memory, not parts. NULL: over none. */

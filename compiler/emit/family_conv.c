@@ -71,6 +71,11 @@ static void pack(Graph *graph, Node *node) { conv_schedule_of(node)->candidate.a
 
 static void emit(Emitter *emitter, Node *node) { conv_schedule_of(node)->candidate.algorithm->emit(emitter, node); }
 
+static bool pools(const Node *node) {
+  const ConvAlgorithm *algorithm = conv_schedule_of(node)->candidate.algorithm;
+  return algorithm->pools && algorithm->pools(node);
+}
+
 /* Input 0 may be the residual too, but is read around what is written. */
 static bool overwrites(const Node *node, int input) {
   const ConvSchedule *chosen = conv_schedule_of(node);
@@ -90,6 +95,7 @@ const KernelFamily family_conv = {
     .pack = pack,
     .takes_epilogue = takes_epilogue,
     .takes_prologue = takes_prologue,
+    .pools = pools,
     .overwrites = overwrites,
     .emit = emit,
 };

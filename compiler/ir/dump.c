@@ -108,6 +108,7 @@ static void dump_node(Text *out, const Node *node) {
   text_add(out, ")");
   for (int i = 0; i < node->n_attributes; i++) dump_attribute(out, &node->attributes[i]);
   for (int i = 0; i < node->n_epilogue; i++) dump_folded(out, node->epilogue[i], "|");
+  if (node->pool) dump_folded(out, node->pool, "|");
   for (int i = 0; i < node->n_prologue; i++) dump_folded(out, node->prologue[i], "<");
   for (int i = 0; i < node->n_members; i++) text_add(out, " + %s", node->members[i]->op->name);
   text_add(out, " ");

@@ -120,6 +120,8 @@ struct Node {
   int n_prologue;
   Node **prologue;
 
+  Node *pool; /* set by fuse_pools: the pooling of its result that its kernels do, which outputs[0] is of; or NULL */
+
   /* Of a chain (graph/fuse_chains.c): the element-wise nodes that it stands for, in order, each of one output. What
    * they read is made by one before, an input of this node, or a constant; `outputs` are those that others read. */
   int n_members;

@@ -310,6 +310,15 @@ def test_winograds_transforms_and_products_take_turns(block, by_each):
     assert last == layers.Work("winograd", reads=output, writes=output, points=layers.Points(4 * 36 * 16 * 128, 0))
 
 
+def test_of_what_a_kernel_pools_it_writes_the_maxima():
+    """Of 15x14 outputs 7x7 are left."""
+    layer = layers.workload("n1c32k64_h15k3s1p1.1_w14k3s1p1.1_in16")
+    kernel = "k1_conv_winograd winograd4x4_3x3_oc2t8b16_c32o64_15x14"
+    whole, pooled = (layers.works_of(entry(kernel + end), {"n": layer}, 1) for end in ("", "_max2x2"))
+    assert pooled[:2] == whole[:2] and pooled[2].points == whole[2].points
+    assert (whole[2].writes, pooled[2].writes) == ((4 * 64 * 15 * 14,), (4 * 64 * 7 * 7,))
+
+
 def test_a_group_of_a_convolution_has_its_share_of_the_tensors():
     layer = layers.workload("n1c32k64g4_h14k3s1p1.1_w14k3s1p1.1_in16")
     first, _, last = layers.works_of(entry("k1_conv_winograd winograd4x4_3x3_oc2t8b16_c32o64_14x14"), {"n": layer}, 1)

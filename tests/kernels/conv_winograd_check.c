@@ -59,15 +59,18 @@ static void free_array(float *array, int64_t n) {
 typedef struct Problem {
   const WinogradVariant *variant;
   int64_t n, channels, kernels, block_tiles, slots;
-  int64_t x_blocks, y_blocks, x_image, y_image; /* images stand further apart than they are long */
+  int64_t x_blocks, y_blocks;
+  int64_t x_image, residual_image, y_image; /* images stand further apart than they are long */
   float *x, *w, *weights, *bias, *residual;
-  double *want; /* [n][kernels][out_h][out_w] */
+  double *want; /* [n][kernels][out_h / pool][out_w / pool] */
 } Problem;
 
 static int64_t taps_of(const WinogradVariant *v) { return (int64_t)v->form.taps_h * v->form.taps_w; }
 static int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 static int64_t x_count(const Problem *p) { return p->n * p->x_image; }
 static int64_t y_count(const Problem *p) { return p->n * p->y_image; }
+static int64_t y_width(const WinogradVariant *v) { return v->out_w / v->pool; }
+static int64_t y_plane(const WinogradVariant *v) { return v->out_h / v->pool * y_width(v); }
 static int64_t blocked_at(int lanes, int64_t plane, int64_t channel, int64_t point) {
   return (channel / lanes * plane + point) * lanes + channel % lanes;
 }
@@ -92,17 +95,29 @@ static double sum_at(const Problem *p, int64_t image, int64_t k, int64_t h, int6
   return sum;
 }
 
+static double output_at(const Problem *p, int64_t image, int64_t k, int64_t h, int64_t w) {
+  const WinogradVariant *v = p->variant;
+  double sum = sum_at(p, image, k, h, w);
+  int64_t at = blocked_at(v->lanes, v->out_h * v->out_w, k, h * v->out_w + w);
+  return fmax(sum + (v->residual ? p->residual[image * p->residual_image + at] : 0), 0);
+}
+
+static double largest_output(const Problem *p, int64_t image, int64_t k, int64_t row, int64_t column) {
+  double most = 0;
+  for (int64_t h = row * p->variant->pool; h < (row + 1) * p->variant->pool; h++)
+    for (int64_t w = column * p->variant->pool; w < (column + 1) * p->variant->pool; w++)
+      most = fmax(most, output_at(p, image, k, h, w));
+  return most;
+}
+
 static void solve(Problem *p) {
   const WinogradVariant *v = p->variant;
-  int64_t plane = v->out_h * v->out_w;
+  int64_t plane = y_plane(v);
   double *want = p->want = malloc((size_t)(p->n * p->kernels * plane + 1) * sizeof *want);
   for (int64_t image = 0; image < p->n; image++)
     for (int64_t k = 0; k < p->kernels; k++)
-      for (int64_t point = 0; point < plane; point++) {
-        double sum = sum_at(p, image, k, point / v->out_w, point % v->out_w);
-        if (v->residual) sum += p->residual[image * p->y_image + blocked_at(v->lanes, plane, k, point)];
-        *want++ = fmax(sum, 0);
-      }
+      for (int64_t point = 0; point < plane; point++)
+        *want++ = largest_output(p, image, k, point / y_width(v), point % y_width(v));
 }
 
 static void fill_blocked(float *array, int lanes, int64_t plane, int64_t channels, bool integral) {
@@ -131,9 +146,10 @@ static Problem random_problem(const WinogradVariant *v, int64_t n, int64_t most_
   p.block_tiles = random_in(1, 30);
   p.x_blocks = ceil_div(p.channels, v->lanes);
   p.x_image = p.x_blocks * in_plane * v->lanes + MARGIN;
-  p.y_image = p.y_blocks * out_plane * v->lanes + MARGIN;
+  p.residual_image = p.y_blocks * out_plane * v->lanes + MARGIN;
+  p.y_image = p.y_blocks * y_plane(v) * v->lanes + MARGIN;
   p.x = random_images(n, p.x_image, v->lanes, in_plane, p.channels, integral);
-  p.residual = random_images(n, p.y_image, v->lanes, out_plane, p.kernels, integral);
+  p.residual = random_images(n, p.residual_image, v->lanes, out_plane, p.kernels, integral);
   p.w = random_array(p.kernels * p.channels * taps_of(v), integral);
   p.bias = random_array(p.kernels, integral);
   WinogradWeights weights = weights_of(&p);
@@ -146,7 +162,7 @@ static Problem random_problem(const WinogradVariant *v, int64_t n, int64_t most_
 static void free_problem(Problem *p) {
   WinogradWeights weights = weights_of(p);
   free_array(p->x, x_count(p));
-  free_array(p->residual, y_count(p));
+  free_array(p->residual, p->n * p->residual_image);
   free_array(p->w, p->kernels * p->channels * taps_of(p->variant));
   free_array(p->bias, p->kernels);
   free_array(p->weights, winograd_weights_floats(&weights));
@@ -169,7 +185,7 @@ static float *convolve(const Problem *p, int size) {
     Team team = {.rank = rank, .size = size};
     p->variant->kernel(&team, p->x, p->weights, p->variant->bias ? p->bias : NULL,
                        p->variant->residual ? p->residual : NULL, y, scratch, p->n, p->channels, p->kernels, p->x_image,
-                       p->y_image, p->y_image, p->block_tiles, input_point(p), product_point(p), p->slots);
+                       p->residual_image, p->y_image, p->block_tiles, input_point(p), product_point(p), p->slots);
   }
   free_array(scratch, scratch_count(p));
   return y;
@@ -178,11 +194,11 @@ static float *convolve(const Problem *p, int size) {
 /* ---- comparison ---- */
 
 static float result_at(const Problem *p, const float *y, int64_t i) {
-  int64_t plane = p->variant->out_h * p->variant->out_w, image = i / plane / p->kernels;
+  int64_t plane = y_plane(p->variant), image = i / plane / p->kernels;
   return y[image * p->y_image + blocked_at(p->variant->lanes, plane, i / plane % p->kernels, i % plane)];
 }
 
-static int64_t results(const Problem *p) { return p->n * p->kernels * p->variant->out_h * p->variant->out_w; }
+static int64_t results(const Problem *p) { return p->n * p->kernels * y_plane(p->variant); }
 
 /* max |error| / max |result|, with residual and bias counted in; NaN if a result is. */
 static double relative_error(const Problem *p, const float *y) {

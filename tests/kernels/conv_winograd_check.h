@@ -19,6 +19,7 @@ typedef struct WinogradVariant {
   WinogradForm form;
   int lanes, oc_vectors, oc_tail;
   int64_t in_h, in_w, out_h, out_w, pad_top, pad_left;
+  int pool;
   bool by_groups, bias, residual;
   WinogradKernel *kernel;
 } WinogradVariant;

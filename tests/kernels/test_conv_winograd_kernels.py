@@ -12,6 +12,9 @@ FORMS = [(4, 4, 3, 3), (6, 6, 3, 3), (2, 2, 3, 3), (2, 2, 5, 5), (1, 2, 1, 7), (
          (4, 1, 3, 1), (1, 2, 1, 3), (2, 1, 3, 1), (1, 2, 1, 5), (2, 1, 5, 1)]
 FORM_KNOBS = ("TILE_H", "TILE_W", "WINDOW_H", "WINDOW_W")
 
+# Those whose tiles hold whole windows of 2x2.
+POOLED_FORMS = [form for form in FORMS if form[0] % 2 == form[1] % 2 == 0]
+
 # (vectors of output channels in a group, most tiles of a part)
 BLOCKINGS = [(2, 14), (2, 6), (4, 6), (1, 7), (3, 1), (4, 3), (2, 11)]
 
@@ -34,7 +37,9 @@ def variants(count):
              "one_row": dict(TILE_H=2, TILE_W=2, IN_H=1, IN_W=19, OUT_H=1, OUT_W=19, OC_VECTORS=2, PART_TILES=14,
                              BY_GROUPS=1),
              "whole_tiles": dict(IN_H=16, IN_W=8, OUT_H=16, OUT_W=8, OC_VECTORS=2, PART_TILES=7, RESIDUAL=1)}
-    return least | {f"random_{i}": random_knobs(draw, FORMS[i % len(FORMS)]) for i in range(count)}
+    pooled = {f"pooled_{i}": random_knobs(draw, draw.choice(POOLED_FORMS)) | dict(POOL=2)
+              for i in range(count // 4 + 1)}
+    return least | pooled | {f"random_{i}": random_knobs(draw, FORMS[i % len(FORMS)]) for i in range(count)}
 
 
 def variant_source(name, knobs):
@@ -46,7 +51,7 @@ def variant_source(name, knobs):
 extern const WinogradVariant variant_{name};
 const WinogradVariant variant_{name} = {{.name = "{name}", .form = {{TILE_H, TILE_W, WINDOW_H, WINDOW_W}},
   .lanes = LANES, .oc_vectors = OC_VECTORS, .oc_tail = OC_TAIL, .in_h = IN_H, .in_w = IN_W, .out_h = OUT_H,
-  .out_w = OUT_W, .pad_top = PAD_TOP, .pad_left = PAD_LEFT, .by_groups = BY_GROUPS, .bias = BIAS,
+  .out_w = OUT_W, .pad_top = PAD_TOP, .pad_left = PAD_LEFT, .pool = POOL, .by_groups = BY_GROUPS, .bias = BIAS,
   .residual = RESIDUAL, .kernel = conv_winograd}};
 """
 

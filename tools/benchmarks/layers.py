@@ -23,7 +23,8 @@ from dataclasses import dataclass
 from benchmarks.cases import F32
 from benchmarks.machine import bandwidth
 
-WINOGRAD = re.compile(r" winograd(\d)x(\d)_(\d)x(\d)_oc\d+t\d+b(\d+)(_groups)?_c(\d+)o(\d+)_(\d+)x(\d+)$")
+WINOGRAD = re.compile(r" winograd(\d)x(\d)_(\d)x(\d)_oc\d+t\d+b(\d+)(_groups)?_c(\d+)o(\d+)_(\d+)x(\d+)"
+                      r"(_max2x2)?$")
 WEIGHTED = re.compile(r"_(?:conv|gemm)_")
 PLANE = re.compile(r"_(\d+)x(\d+)(?:c\d+_px\d+)?$")
 KINDS = {"direct": "direct", "winograd": "Winograd", "depthwise": "depthwise", "product": "matrix products",
@@ -125,17 +126,19 @@ def workloads(explained):
 
 def winograd(found, layer):
     """The works of a kernel of this name, of which there is one for each of the layer's groups."""
-    by_each = bool(found[6])
+    by_each, pooled = bool(found[6]), bool(found[11])
     tile_h, tile_w, taps_h, taps_w, block, channels, kernels, height, width = (
-        int(number) for k, number in enumerate(found.groups(), 1) if k != 6)
+        int(number) for k, number in enumerate(found.groups(), 1) if k not in (6, 11))
     tiles = layer.images * math.ceil(height / tile_h) * math.ceil(width / tile_w)  # these reach beyond the image
     points = (tile_h + taps_h - 1) * (tile_w + taps_w - 1)
     inputs = Points(F32 * points * tiles * channels, F32 * points * min(block, tiles) * channels, by_each)
     outputs = Points(F32 * points * tiles * kernels, 0)
-    residual = (layer.output_bytes / layer.groups,) * layer.residual
+    output = layer.output_bytes / layer.groups
+    written = output * (height // 2 * (width // 2)) / (height * width) if pooled else output
+    residual = (output,) * layer.residual
     return [Work("winograd", reads=(layer.input_bytes / layer.groups,), points=inputs),
             Work("winograd", points * tiles * channels * kernels, points * channels * kernels),
-            Work("winograd", reads=residual, writes=(layer.output_bytes / layer.groups,), points=outputs)]
+            Work("winograd", reads=residual, writes=(written,), points=outputs)]
 
 
 def convolution_works(kernel, layer):
