@@ -11,8 +11,8 @@
 #include "simd/math.h"
 #include "simd/simd.h"
 
-/* Vectors of columns in a panel.
- * legal: 1..4 */
+/* Vectors of columns in a panel; more than 4 only where M is known to be 1.
+ * legal: 1..16 */
 enum { VECTORS = 4 };
 /* Most rows of a block: ROWS * VECTORS sums live in registers.
  * legal: 1..8 */

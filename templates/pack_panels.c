@@ -10,13 +10,13 @@
 #include "simd/simd.h"
 
 /* Vectors of columns in a packed panel.
- * legal: 1..12 */
+ * legal: 1..16 */
 enum { VECTORS = 4 };
 /* Gates whose columns are interleaved; 1 for an ordinary matrix.
  * legal: 1..4 */
 enum { GATES = 1 };
 /* Vectors of one gate that stand together.
- * legal: 1..4 */
+ * legal: 1..16 */
 enum { UNIT_VECTORS = 1 };
 /* Leading gates to which `addend` is added; 0: it is not read.
  * legal: 0..4 */

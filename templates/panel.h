@@ -7,6 +7,8 @@
  * element a row. Every sum runs over k in order, whatever the block's size, so a result does not depend on how rows
  * and panels are cut; panel_multiply_split() alone sums otherwise, in a fixed order of its own.
  *
+ * A panel has as many vectors as its sums leave registers for: up to 4, or up to 16 for a single row.
+ *
  * `rows`, `vectors`, `panels` and `parts` must be constants once inlined: then the loops over them unroll and the sums
  * are registers.
  */
@@ -16,7 +18,7 @@
 #include "kernel.h"
 #include "simd/simd.h"
 
-enum { PANEL_ROWS = 8, PANEL_VECTORS = 4 };
+enum { PANEL_ROWS = 8, PANEL_VECTORS = 16 };
 typedef vec PanelRow[PANEL_VECTORS];
 
 /* sums[m][v] += row m of A times the panel. A's element (m, k) stands at a[m * a_row + k * a_depth]. */

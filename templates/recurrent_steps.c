@@ -359,7 +359,7 @@ SIMD_FUNCTION void block(const Layer *l, int64_t step, int64_t panel, int64_t fi
   } else if (rows == 1) {
     finish_product(l, step, panel, first, sums[0], candidate);
   } else {
-    _Alignas(64) float tile[ROWS * PANEL_VECTORS * LANES];
+    _Alignas(64) float tile[ROWS * PRODUCT_VECTORS * LANES];
     panel_store_sums(tile, sums, rows, vectors);
     finish_rows(l, step, panel, first, rows, tile, candidate);
   }

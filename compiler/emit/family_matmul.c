@@ -174,7 +174,7 @@ static void schedule(Graph *graph, Node *node) {
   MatmulSchedule *s = ARENA_NEW(graph->arena, MatmulSchedule);
   s->product = is_gemm(node) ? gemm_product(graph, node) : matmul_product(graph, node);
   s->plain = node->outputs[0]->dtype != RNNCC_F32;
-  s->knobs = gemm_knobs(graph->target, dim_optimum(s->product.n), s->product.m);
+  s->knobs = gemm_knobs(graph, dim_optimum(s->product.n), dim_optimum(s->product.k), s->product.m);
   s->packed_floats = packed_floats(graph, s);
   s->base.text = s->plain ? "plain"
                           : arena_format(graph->arena, "n%lldk%lld_v%dr%d", (long long)dim_upper(s->product.n),

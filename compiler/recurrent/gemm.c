@@ -1,10 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 #include "recurrent/gemm.h"
 
+#include "machine.h"
+
 /* Eight independent sums a vector hide the latency of an addition; every further row is one more variant to compile. */
 enum { MOST_ROWS = 8 };
 
+/* A block is never put by: the most that the template's knob may be. */
+enum { LONGEST_DEPTH = 1 << 20 };
+
 static int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
+static int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 /* Besides the sums a block needs one register for the broadcast element, and one for each vector of the panel where
  * registers abound; where they do not, the panel is read as the multiplication's operand. */
@@ -26,7 +32,31 @@ BlockRows block_rows(int most, const Dim *m, int ways) {
   return (BlockRows){.least = (int)(upper / blocks), .most = (int)((upper + blocks - 1) / blocks)};
 }
 
-GemmKnobs gemm_knobs(const Target *target, int64_t n, const Dim *m) {
+/* One row reads each panel once. From memory one stream a worker is the fastest: all sums that hide the latency are of
+ * one panel. What caches may keep from run to run, and streams that end soon, are faster by several at once. */
+static bool comes_from_memory(const Graph *graph, int64_t n, int64_t k) {
+  return 4 * n * k > graph->machine->l3_bytes / 4;
+}
+
+/* Vectors of such a panel. Workers get whole panels, so it is narrower where the widest would leave one of them with
+ * more vectors than the others. */
+enum { ROW_LEAST_VECTORS = 4 };
+static int row_vectors(const Graph *graph, int64_t n) {
+  const Target *target = graph->target;
+  int64_t used = ceil_div(n, target->lanes), workers = graph->machine->cores, share = INT64_MAX;
+  int most = target->vector_registers >= 32 ? ROW_SUMS_MANY : ROW_SUMS_FEW, best = most;
+  for (int vectors = most; vectors >= ROW_LEAST_VECTORS; vectors--) {
+    int64_t own = ceil_div(ceil_div(used, vectors), workers) * vectors;
+    if (own < share) share = own, best = vectors;
+  }
+  return best;
+}
+
+GemmKnobs gemm_knobs(const Graph *graph, int64_t n, int64_t k, const Dim *m) {
+  const Target *target = graph->target;
+  bool one_row = dim_is_const(m) && dim_value(m) == 1;
+  if (one_row && n >= ROW_SUMS_MANY * target->lanes && comes_from_memory(graph, n, k))
+    return (GemmKnobs){.rows = {1, 1}, .vectors = row_vectors(graph, n), .group = 1, .depth_block = LONGEST_DEPTH};
   bool many = target->vector_registers >= 32;
   GemmKnobs knobs = {.vectors = panels_best_vectors(n, target->lanes, many ? 4 : 2)};
   knobs.rows = block_rows(register_rows(target, knobs.vectors), m, 1);

@@ -20,8 +20,8 @@ typedef struct GemmKnobs {
   int64_t depth_block;
 } GemmKnobs;
 
-/* For m rows and n columns. */
-GemmKnobs gemm_knobs(const Target *target, int64_t n, const Dim *m);
+/* For m rows, n columns and depth k. */
+GemmKnobs gemm_knobs(const Graph *graph, int64_t n, int64_t k, const Dim *m);
 /* Rows of a block whose rows * vectors sums stay in the target's registers. */
 int register_rows(const Target *target, int vectors);
 

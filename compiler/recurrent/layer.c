@@ -95,10 +95,10 @@ static void choose_variant(const Graph *graph, const Node *node, Layer *l) {
  * sample are a product of their own; the last chunk may be shorter than the others. */
 static GemmKnobs input_gemm(Graph *graph, const Layer *l) {
   int chunk = l->variant.chunk;
-  if (!chunk) return gemm_knobs(graph->target, l->gates_row, dim_mul(graph->dims, l->steps, l->batch));
+  if (!chunk) return gemm_knobs(graph, l->gates_row, l->inputs, dim_mul(graph->dims, l->steps, l->batch));
   const Dim *steps = dim_const(graph->dims, chunk);
   const Dim *m = l->batch_first ? steps : dim_mul(graph->dims, steps, l->batch);
-  GemmKnobs knobs = gemm_knobs(graph->target, l->gates_row, m);
+  GemmKnobs knobs = gemm_knobs(graph, l->gates_row, l->inputs, m);
   if (!dim_is_const(l->steps) || dim_value(l->steps) % chunk) knobs.rows.least = 1;
   return knobs;
 }

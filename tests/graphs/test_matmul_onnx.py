@@ -174,3 +174,18 @@ def test_rows_are_known_at_run_time(compile, tmp_path):
             expected = wide(feeds["a"]) @ wide(w)
             np.testing.assert_allclose(got[0], expected, rtol=0, atol=30 * EPS * 20)
             np.testing.assert_allclose(got[1], expected.T @ wide(feeds["b"]), rtol=0, atol=60 * EPS * 20 * m)
+
+
+@pytest.mark.parametrize("target", ["native", "x86-64-v3"])
+def test_a_row_that_comes_from_memory_has_the_bits_it_has_among_others(target, compile, tmp_path):
+    """One row takes wider panels where its matrix is large."""
+    rng, model, n, k = np.random.default_rng(6), Model("row"), 1003, 2200  # 8.8 MB: a quarter of 32 MB of cache, and more
+    weights, bias = model.constant(floats(rng, k, n)), model.constant(floats(rng, n))
+    rows = floats(rng, 3, k)
+    for name, shape in (("one", (1, k)), ("all", (3, k))):
+        model.output(model.node("Gemm", [model.input(name, "f32", shape), weights, bias]))
+    with Module(compile(model.write(tmp_path), f"--target={target}", "--machine=native")) as module:
+        for threads in (1, 2, 3):
+            with module.context(threads) as context:
+                one, all_rows = context.run({"one": rows[:1], "all": rows}).values()
+            assert np.array_equal(one[0], all_rows[0]), f"{threads} threads"
