@@ -355,12 +355,12 @@ static Run run_at(const Conv *c, int64_t item, int64_t end) {
  * an input and an output channel are of different groups. bias, scale, shift: whole blocks.
  * group_chunk: oc groups of a chunk; tile_chunk: tiles; pass: input blocks of a pass.
  * scratch: `panels` of [C / IN_BLOCK][tile_chunk * WIDE][IN_BLOCK], of which each worker takes one; NULL without
- * PROLOGUE. Workers that find none rest. */
+ * PROLOGUE. They go round `slots` slots, `slot` floats apart. Workers that find none rest. */
 static void conv_direct(const Team *team, const float *x, const float *w, const float *bias, const float *residual,
                         float *y, const float *scale, const float *shift, float *scratch, int64_t n, int64_t x_image,
                         int64_t residual_image, int64_t y_image, int64_t channels, int64_t kernels,
                         int64_t group_channels, int64_t group_kernels, int64_t span, int64_t group_chunk,
-                        int64_t tile_chunk, int64_t pass, int64_t panels) {
+                        int64_t tile_chunk, int64_t pass, int64_t panels, int64_t slots, int64_t slot) {
   Conv c = {.x = x,
             .w = w,
             .bias = bias,
@@ -384,7 +384,7 @@ static void conv_direct(const Team *team, const float *x, const float *w, const 
   Team crew = {.rank = team->rank, .size = team->size};
   if (PROLOGUE) {
     c.panel_columns = c.tile_chunk * WIDE;
-    c.panel = scratch + team->rank * c.in_blocks * c.panel_columns * IN_BLOCK;
+    c.panel = scratch + team->rank % slots * slot + team->rank / slots * c.in_blocks * c.panel_columns * IN_BLOCK;
     crew.size = (int)min_i64(panels, team->size);
     if (crew.rank >= crew.size) return;
   }

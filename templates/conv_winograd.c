@@ -391,24 +391,23 @@ static void run_block(const Convolution *c, const Block *b, int64_t group, int64
   for (; group < end; group++) output_group(c, b, group);
 }
 
-/* x, residual, y: blocked by LANES, what is past the last channel may be anything. scratch: transformed input, POINTS *
- * input_point floats for each of `slots` workers, then products, OC_VECTORS * POINTS * product_point for each. Workers
- * past `slots` have nothing to do. input_point holds block_tiles tiles of all channel blocks, product_point block_tiles
- * vectors. */
+/* x, residual, y: blocked by LANES, what is past the last channel may be anything. scratch: a slot for each of
+ * `slots` workers, `slot` floats apart: transformed input, POINTS * input_point floats, then products, OC_VECTORS *
+ * POINTS * product_point. Workers past `slots` have nothing to do. input_point holds block_tiles tiles of all channel
+ * blocks, product_point block_tiles vectors. */
 static void conv_winograd(const Team *team, const float *x, const float *weights, const float *bias,
                           const float *residual, float *y, float *scratch, int64_t n, int64_t channels, int64_t kernels,
                           int64_t x_image, int64_t residual_image, int64_t y_image, int64_t block_tiles,
-                          int64_t input_point, int64_t product_point, int64_t slots) {
+                          int64_t input_point, int64_t product_point, int64_t slots, int64_t slot) {
   int64_t tiles = n * IMAGE_TILES, blocks = ceil_div(tiles, block_tiles);
   int64_t workers = min_i64(slots, team->size), rank = min_i64(team->rank, slots - 1);
-  int64_t input_floats = POINTS * input_point;
   Convolution c = {.x = x,
                    .weights = weights,
                    .bias = bias,
                    .residual = residual,
                    .y = y,
-                   .input = scratch + rank * input_floats,
-                   .products = scratch + slots * input_floats + rank * OC_VECTORS * POINTS * product_point,
+                   .input = scratch + rank * slot,
+                   .products = scratch + rank * slot + POINTS * input_point,
                    .channels = channels,
                    .kernels = kernels,
                    .channel_blocks = ceil_div(channels, LANES),

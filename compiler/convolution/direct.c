@@ -196,13 +196,16 @@ static int64_t panels(const Graph *graph) {
   return graph->machine->cores > LEAST_PANELS ? graph->machine->cores : LEAST_PANELS;
 }
 
-/* Panels for the input as the prologue makes it. */
-static void scratch(Graph *graph, Node *node) {
-  const DirectSchedule *schedule = schedule_of(node);
-  if (!node->n_prologue) return;
+/* Panels for the input as the prologue makes it; a slot has one for each worker that was planned for, and further ones.
+ */
+static int64_t slot_bytes(const Graph *graph, const DirectSchedule *schedule) {
   int64_t columns = chunk(schedule->plan.tile_chunk, tiles_of(schedule)) * widest(schedule);
-  int64_t floats = panels(graph) * schedule->layer.span * columns * schedule->layer.in_block;
-  graph_scratch(graph, node, "normalised input", dim_const(graph->dims, floats * (int64_t)sizeof(float)));
+  int64_t floats = schedule->layer.span * columns * schedule->layer.in_block;
+  return (panels(graph) + graph->machine->cores - 1) / graph->machine->cores * floats * (int64_t)sizeof(float);
+}
+
+static void scratch(Graph *graph, Node *node) {
+  if (node->n_prologue) graph_slots(graph, node, graph->machine->cores, slot_bytes(graph, schedule_of(node)));
 }
 
 /* The batch normalisation that the prologue begins with, as scale and shift. */
@@ -298,6 +301,13 @@ static void call_data(KernelCall *call, const Graph *graph, const Node *node) {
   call_integer(call, "y_image", blocked_of(graph, conv->y).image);
 }
 
+static void call_panels(KernelCall *call, const Graph *graph, const Node *node) {
+  int64_t slot = graph_slot_bytes(graph, node, slot_bytes(graph, schedule_of(node))) / (int64_t)sizeof(float);
+  call_integer(call, "panels", panels(graph));
+  call_integer(call, "slots", graph->machine->cores);
+  call_integer(call, "slot", slot);
+}
+
 static void emit(Emitter *emitter, Node *node) {
   const DirectSchedule *schedule = schedule_of(node);
   const Convolution *conv = &schedule->base.conv;
@@ -312,7 +322,7 @@ static void emit(Emitter *emitter, Node *node) {
   call_integer(call, "group_chunk", chunk(plan->group_chunk, direct_oc_groups(&schedule->weights)));
   call_integer(call, "tile_chunk", direct_tile_chunk(emitter_graph(emitter)->machine, &schedule->layer, plan));
   call_integer(call, "pass", chunk(plan->pass, schedule->layer.span));
-  call_integer(call, "panels", panels(emitter_graph(emitter)));
+  call_panels(call, emitter_graph(emitter), node);
   double points = (double)(conv->channels * conv->h.kernel * conv->w.kernel);
   double outputs = (double)dim_optimum(value_count_dim(emitter_graph(emitter), conv->y, 0, conv->y->rank));
   double inputs = (double)dim_optimum(value_count_dim(emitter_graph(emitter), conv->x, 0, conv->x->rank));

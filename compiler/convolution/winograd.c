@@ -120,10 +120,13 @@ static ConvSchedule *make(Graph *graph, const Node *node, const Convolution *con
   return &schedule->base;
 }
 
+static int64_t slot_bytes(const Graph *graph, const WinogradSchedule *schedule) {
+  return winograd_slot(&schedule->plan, &schedule->layer, graph->target->lanes) * (int64_t)sizeof(float);
+}
+
 static void scratch(Graph *graph, Node *node) {
   const WinogradSchedule *schedule = schedule_of(node);
-  int64_t floats = winograd_scratch(&schedule->plan, &schedule->layer, graph->target->lanes);
-  graph_scratch(graph, node, "transformed input and products", dim_const(graph->dims, floats * (int64_t)sizeof(float)));
+  graph_slots(graph, node, schedule->plan.slots, slot_bytes(graph, schedule));
 }
 
 /* Of one group. */
@@ -228,6 +231,7 @@ static KernelCall *emit_group(Emitter *emitter, const Node *node, int64_t group)
   call_integer(call, "input_point", winograd_input_point(p, &schedule->layer, lanes));
   call_integer(call, "product_point", winograd_product_point(p, lanes));
   call_integer(call, "slots", p->slots);
+  call_integer(call, "slot", graph_slot_bytes(graph, node, slot_bytes(graph, schedule)) / (int64_t)sizeof(float));
   call_group_cost(call, conv, &y);
   return call;
 }

@@ -41,9 +41,9 @@ int64_t winograd_input_point(const WinogradPlan *p, const WinogradLayer *l, int 
 }
 int64_t winograd_product_point(const WinogradPlan *p, int lanes) { return odd_lines(p->block_tiles * lanes); }
 
-int64_t winograd_scratch(const WinogradPlan *p, const WinogradLayer *l, int lanes) {
+int64_t winograd_slot(const WinogradPlan *p, const WinogradLayer *l, int lanes) {
   int64_t products = p->oc_vectors * winograd_product_point(p, lanes);
-  return points_of(p) * p->slots * (winograd_input_point(p, l, lanes) + products);
+  return points_of(p) * (winograd_input_point(p, l, lanes) + products);
 }
 
 /* ---- blocks and parts ---- */

@@ -56,9 +56,9 @@ void winograd_fit(const WinogradLayer *layer, WinogradKnobs *knobs);
 
 int winograd_tile(const WinogradForm *form);
 
-/* Working memory, in floats: from one point of the transformed input, and of the products, to the next, and all. */
+/* A worker's memory, in floats: from one point of the transformed input, and of the products, to the next, and all. */
 int64_t winograd_input_point(const WinogradPlan *plan, const WinogradLayer *layer, int lanes);
 int64_t winograd_product_point(const WinogradPlan *plan, int lanes);
-int64_t winograd_scratch(const WinogradPlan *plan, const WinogradLayer *layer, int lanes);
+int64_t winograd_slot(const WinogradPlan *plan, const WinogradLayer *layer, int lanes);
 
 #endif

@@ -12,7 +12,8 @@
 #include "conv_direct_check.h"
 #include "convolution/direct_weights.h"
 
-enum { GAP = 48, PANELS = 2 }; /* floats between images; panels, and so workers, of a prologue */
+/* Floats between images; panels, and so workers, of a prologue; slots that these go round, and floats between them. */
+enum { GAP = 48, PANELS = 3, SLOTS = 2, SLOT_GAP = 16 };
 static const float untouched = 12345;
 
 /* Row-major, as ONNX has them; small integers. */
@@ -91,13 +92,14 @@ static float *convolve(const Problem *p, int size) {
   float *bias = vectors(p->bias, v->kernels, v->lanes), *y = array(v->n * y_image);
   float *residual = blocked(p->residual, v->n, v->kernels, out, v->lanes);
   float *scale = vectors(p->scale, v->channels, v->in_block), *shift = vectors(p->shift, v->channels, v->in_block);
-  float *scratch = array(PANELS * blocks(v->channels, v->in_block) * v->tile_chunk * v->wide * v->in_block);
+  int64_t slot = 2 * blocks(v->channels, v->in_block) * v->tile_chunk * v->wide * v->in_block + SLOT_GAP;
+  float *scratch = array(SLOTS * slot);
   for (int64_t i = 0; i < v->n * y_image; i++) y[i] = untouched;
   for (int rank = 0; rank < size; rank++) {
     Team team = {.rank = rank, .size = size};
     v->kernel(&team, x, w, v->bias ? bias : NULL, v->residual ? residual : NULL, y, scale, shift, scratch, v->n,
               x_image, y_image, y_image, v->channels, v->kernels, v->channels / v->groups, v->kernels / v->groups,
-              direct_span(&weights), v->group_chunk, v->tile_chunk, v->pass, PANELS);
+              direct_span(&weights), v->group_chunk, v->tile_chunk, v->pass, PANELS, SLOTS, slot);
   }
   free(x), free(w), free(bias), free(residual), free(scale), free(shift), free(scratch);
   return y;

@@ -12,7 +12,7 @@ typedef void DirectKernel(const Team *team, const float *x, const float *w, cons
                           float *y, const float *scale, const float *shift, float *scratch, int64_t n, int64_t x_image,
                           int64_t residual_image, int64_t y_image, int64_t channels, int64_t kernels,
                           int64_t group_channels, int64_t group_kernels, int64_t span, int64_t group_chunk,
-                          int64_t tile_chunk, int64_t pass, int64_t panels);
+                          int64_t tile_chunk, int64_t pass, int64_t panels, int64_t slots, int64_t slot);
 
 typedef struct DirectVariant {
   const char *name;

@@ -173,10 +173,11 @@ static void free_problem(Problem *p) {
 
 static int64_t input_point(const Problem *p) { return p->block_tiles * p->x_blocks * p->variant->lanes; }
 static int64_t product_point(const Problem *p) { return p->block_tiles * p->variant->lanes; }
-static int64_t scratch_count(const Problem *p) {
+static int64_t slot(const Problem *p) {
   const WinogradVariant *v = p->variant;
-  return winograd_points(&v->form) * p->slots * (input_point(p) + v->oc_vectors * product_point(p));
+  return winograd_points(&v->form) * (input_point(p) + v->oc_vectors * product_point(p));
 }
+static int64_t scratch_count(const Problem *p) { return p->slots * slot(p); }
 
 /* Workers never wait for each other: here they come one after the other. */
 static float *convolve(const Problem *p, int size) {
@@ -185,7 +186,8 @@ static float *convolve(const Problem *p, int size) {
     Team team = {.rank = rank, .size = size};
     p->variant->kernel(&team, p->x, p->weights, p->variant->bias ? p->bias : NULL,
                        p->variant->residual ? p->residual : NULL, y, scratch, p->n, p->channels, p->kernels, p->x_image,
-                       p->residual_image, p->y_image, p->block_tiles, input_point(p), product_point(p), p->slots);
+                       p->residual_image, p->y_image, p->block_tiles, input_point(p), product_point(p), p->slots,
+                       slot(p));
   }
   free_array(scratch, scratch_count(p));
   return y;

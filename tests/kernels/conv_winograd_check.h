@@ -12,7 +12,8 @@
 typedef void WinogradKernel(const Team *team, const float *x, const float *weights, const float *bias,
                             const float *residual, float *y, float *scratch, int64_t n, int64_t channels,
                             int64_t kernels, int64_t x_image, int64_t residual_image, int64_t y_image,
-                            int64_t block_tiles, int64_t input_point, int64_t product_point, int64_t slots);
+                            int64_t block_tiles, int64_t input_point, int64_t product_point, int64_t slots,
+                            int64_t slot);
 
 typedef struct WinogradVariant {
   const char *name;

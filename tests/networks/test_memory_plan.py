@@ -35,6 +35,16 @@ def test_the_arena_is_within_a_tenth_of_the_largest_live_set(rnncc, tmp_path, na
     assert bound <= arena <= 1.1 * bound
 
 
+def test_the_workers_of_all_convolutions_keep_their_slots(rnncc, tmp_path):
+    """As many rows as there are nodes with slots of their own would mean that cores write to each other's lines."""
+    path = NETWORKS["densenet121"](width=0.25, size=64).write(tmp_path)
+    text = inspected(rnncc, path, "--memory", "--conv=winograd")
+    slots = [row for row in text.splitlines() if row.endswith("workers' memory")]
+    assert len(slots) == 1
+    row = ROW.search(slots[0])
+    assert int(row["last"]) - int(row["first"]) > 50
+
+
 def chain(names):
     """A value, and others that are made of it one after the other and of the same size: the last by one element-wise node
     of the one before and the first."""
