@@ -51,7 +51,7 @@ CASES = [
     dict(extent=(18, 25), activation="Tanh"),
     dict(extent=(11, 14), batch="N"),
     dict(extent=(9, 16), residual=True),
-    dict(extent=(10, 10), channels=64, kernels=32, group=2),
+    dict(extent=(10, 10), channels=64, kernels=32, group=2, residual=True),
     dict(extent=(20, 19), special=True),
 ]
 

@@ -81,6 +81,7 @@ static void other_poolings_stay(void **state) {
       {{CONV}, {"MaxPool", "@0", "kernel_shape=[2,2] strides=[2,2] dilations=[1,2]"}},
       {{CONV}, {"MaxPool", "@0", "kernel_shape=[2,2] strides=[2,2] pads=[0,1,0,1]"}},
       {{CONV}, {"MaxPool", "@0", "kernel_shape=[2,2] strides=[2,2] pads=[0,0,1,0]"}},
+      {{CONV}, {"MaxPool", "@0", "kernel_shape=[2,2] strides=[2,2] pads=[0,1,0,0]"}}, /* as many windows */
       {{CONV}, {"MaxPool", "@0", "kernel_shape=[2,2] strides=[2,2] ceil_mode=1"}},
       {{CONV}, {"MaxPool", "@0", "kernel_shape=[2,2] strides=[2,2] auto_pad=SAME_UPPER"}},
       {{CONV}, {"Relu", "@0", ""}, {"MaxPool", "@1", "kernel_shape=[2,2] strides=[2,2]"}},
