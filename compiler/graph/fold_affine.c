@@ -119,13 +119,9 @@ static bool fold_backward(Graph *graph, const UseList *uses, Node *node, const C
   return true;
 }
 
-/* Every window of a convolution lies inside its input. */
-static bool unpadded(Graph *graph, const Node *conv) {
+static bool is_unpadded_convolution(Graph *graph, const Node *node) {
   Window window;
-  if (strcmp(conv->op->name, "Conv") != 0 || !read_window(graph, conv, &window)) return false;
-  for (int i = 0; i < window.n_spatial; i++)
-    if (dim_upper(window.pad_begin[i]) > 0 || dim_upper(window.pad_end[i]) > 0) return false;
-  return true;
+  return is_op(node, "Conv") && read_window(graph, node, &window) && is_unpadded(&window);
 }
 
 /* True if the convolution took in the node before it. */
@@ -134,7 +130,8 @@ static bool fold_forward(Graph *graph, const UseList *uses, Node *conv) {
   ChannelAffine affine;
   const Node *node = conv->n_inputs && conv->inputs[0] ? conv->inputs[0]->producer : NULL;
   if (!node || uses->single[conv->inputs[0]->id] != conv || !weights_of(conv, &weights)) return false;
-  if (!channel_affine_of(graph, node, &affine) || !(all_zero(&affine) || unpadded(graph, conv))) return false;
+  if (!channel_affine_of(graph, node, &affine) || !(all_zero(&affine) || is_unpadded_convolution(graph, conv)))
+    return false;
   int64_t outputs = dim_value(conv->outputs[0]->shape[1]);
   double *sums = ARENA_ARRAY(graph->arena, double, outputs);
   for (int64_t c = 0; c < outputs; c++) sums[c] = bias_of(conv) ? (double)bias_of(conv)[c] : 0;

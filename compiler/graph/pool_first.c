@@ -7,29 +7,23 @@
 #include "graph/shape.h"
 #include "graph/simplify.h"
 
-static bool is_number(const Dim *dim, int64_t number) { return dim_is_const(dim) && dim_value(dim) == number; }
-
-static bool unpadded(const Window *window) {
-  for (int i = 0; i < window->n_spatial; i++)
-    if (!is_number(window->pad_begin[i], 0) || !is_number(window->pad_end[i], 0)) return false;
-  return true;
+static int64_t product_of_strides(const Window *window) {
+  int64_t product = 1;
+  for (int i = 0; i < window->n_spatial; i++) product *= window->stride[i];
+  return product;
 }
 
-static bool is_pointwise(Graph *graph, const Node *node) {
+static bool maps_each_pixel(Graph *graph, const Node *node) {
   Window window;
-  if (!is_op(node, "Conv") || !read_window(graph, node, &window) || !unpadded(&window)) return false;
-  for (int i = 0; i < window.n_spatial; i++)
-    if (window.kernel[i] != 1 || window.stride[i] != 1) return false;
-  return true;
+  return is_op(node, "Conv") && read_window(graph, node, &window) && is_pointwise(&window) &&
+         product_of_strides(&window) == 1;
 }
 
 /* All windows are of whole pixels of the image, and there are fewer of them than pixels. */
 static bool is_shrinking_mean(Graph *graph, const Node *node) {
   Window window;
   if (!is_op(node, "AveragePool") || node_int(node, "ceil_mode") || !read_window(graph, node, &window)) return false;
-  int64_t strides = 1;
-  for (int i = 0; i < window.n_spatial; i++) strides *= window.stride[i];
-  return unpadded(&window) && strides > 1;
+  return is_unpadded(&window) && product_of_strides(&window) > 1;
 }
 
 /* needs: infer_shapes; no epilogues yet. keeps: types and shapes of what remains. */
@@ -38,7 +32,7 @@ void pool_first(Graph *graph) {
   for (int n = 0; n < graph->n_nodes; n++) {
     Node *pool = graph->nodes[n], *conv = pool->n_inputs && pool->inputs[0] ? pool->inputs[0]->producer : NULL;
     if (!conv || !is_shrinking_mean(graph, pool) || uses.single[pool->inputs[0]->id] != pool) continue;
-    if (!is_pointwise(graph, conv)) continue;
+    if (!maps_each_pixel(graph, conv)) continue;
     Value *between = graph_value(graph, pool->outputs[0]->name, pool->where), *result = pool->outputs[0];
     pool->inputs[0] = conv->inputs[0];
     graph_set_output(pool, 0, between);

@@ -81,6 +81,10 @@ typedef struct Window {
   const Dim *pad_begin[MAX_SPATIAL], *pad_end[MAX_SPATIAL];
   const Dim *out[MAX_SPATIAL];
 } Window;
+/* Does every window lie inside the input? */
+bool is_unpadded(const Window *window);
+/* Is every window one pixel of the input? */
+bool is_pointwise(const Window *window);
 /* False with an error told. Convolutions take their kernel from the weights, pools from kernel_shape. The pads of a
  * transposed convolution are what is cut off its output. */
 bool read_window(Graph *graph, const Node *node, Window *window);

@@ -25,6 +25,18 @@ static bool read_list(const Node *node, const char *name, int n, int64_t least, 
   return true;
 }
 
+bool is_unpadded(const Window *window) {
+  for (int i = 0; i < window->n_spatial; i++)
+    if (dim_upper(window->pad_begin[i]) > 0 || dim_upper(window->pad_end[i]) > 0) return false;
+  return true;
+}
+
+bool is_pointwise(const Window *window) {
+  for (int i = 0; i < window->n_spatial; i++)
+    if (window->kernel[i] != 1) return false;
+  return is_unpadded(window);
+}
+
 static bool is_transposed(const Node *node) { return !strcmp(node->op->name, "ConvTranspose"); }
 static bool is_conv(const Node *node) { return !strcmp(node->op->name, "Conv") || is_transposed(node); }
 

@@ -27,11 +27,8 @@ static bool constant_window(Graph *graph, const Node *node, Window *window) {
   return true;
 }
 
-static bool is_pointwise(Graph *graph, const Node *node, Window *window) {
-  if (!constant_window(graph, node, window)) return false;
-  for (int i = 0; i < window->n_spatial; i++)
-    if (window->kernel[i] != 1 || dim_value(window->pad_begin[i]) || dim_value(window->pad_end[i])) return false;
-  return true;
+static bool pointwise_window(Graph *graph, const Node *node, Window *window) {
+  return constant_window(graph, node, window) && is_pointwise(window);
 }
 
 static bool has_constant_pixels(const Value *image) {
@@ -51,7 +48,7 @@ static int stepping_readers(const Thinning *t, const Value *image) {
   Window window;
   for (int n = 0; n < t->graph->n_nodes; n++) {
     const Node *node = t->graph->nodes[n];
-    if (node->n_inputs && node->inputs[0] == image && is_pointwise(t->graph, node, &window))
+    if (node->n_inputs && node->inputs[0] == image && pointwise_window(t->graph, node, &window))
       found += steps_like(t, &window);
   }
   return found;
@@ -149,7 +146,7 @@ static void step_no_more(Thinning *t, const Value *image) {
   Window window;
   for (int n = 0; n < t->graph->n_nodes; n++) {
     Node *node = t->graph->nodes[n];
-    if (node->n_inputs && node->inputs[0] == image && is_pointwise(t->graph, node, &window))
+    if (node->n_inputs && node->inputs[0] == image && pointwise_window(t->graph, node, &window))
       set_windows(t, node, &window, ones);
   }
 }
@@ -163,7 +160,7 @@ static bool is_worthwhile(const Thinning *t, const Value *image) {
 
 static bool steps_over_pixels(Graph *graph, const Node *node, Thinning *t) {
   Window window;
-  if (!is_pointwise(graph, node, &window)) return false;
+  if (!pointwise_window(graph, node, &window)) return false;
   int64_t strides = 1;
   for (int i = 0; i < window.n_spatial; i++) strides *= t->stride[i] = window.stride[i];
   t->n = window.n_spatial;

@@ -8,20 +8,18 @@
 #include "graph/shape.h"
 #include "passes.h"
 
-static bool is_number(const Dim *dim, int64_t number) { return dim_is_const(dim) && dim_value(dim) == number; }
-
 /* What is left over of an odd extent belongs to no window. */
 static bool halves(const Window *window, const Value *x, int axis) {
-  return window->kernel[axis] == 2 && window->stride[axis] == 2 && window->dilation[axis] == 1 &&
-         is_number(window->pad_begin[axis], 0) && is_number(window->pad_end[axis], 0) &&
-         is_number(window->out[axis], dim_value(x->shape[2 + axis]) / 2);
+  const Dim *out = window->out[axis];
+  return window->kernel[axis] == 2 && window->stride[axis] == 2 && window->dilation[axis] == 1 && dim_is_const(out) &&
+         dim_value(out) == dim_value(x->shape[2 + axis]) / 2;
 }
 
 static bool is_maximum_of_2x2(Graph *graph, const Node *node) {
   Window window;
   if (!is_op(node, "MaxPool") || !read_window(graph, node, &window)) return false;
   bool indices = node->n_outputs > 1 && node->outputs[1];
-  return !indices && window.n_spatial == 2 && halves(&window, node->inputs[0], 0) &&
+  return !indices && window.n_spatial == 2 && is_unpadded(&window) && halves(&window, node->inputs[0], 0) &&
          halves(&window, node->inputs[0], 1);
 }
 
