@@ -41,6 +41,8 @@ static void other_means_and_convolutions_stay(void **state) {
        {"AveragePool", "@0", "kernel_shape=[2,2] strides=[2,2]"}},
       {{"Conv", "f32[1,3,4,6] f32[2,3,1,1]! f32=1,2", ""},
        {"AveragePool", "@0", "kernel_shape=[2,2] strides=[2,2] pads=[1,0,0,0] count_include_pad=1"}},
+      {{"Conv", "f32[1,3,5,5] f32[2,3,1,1]! f32=1,2", ""},
+       {"AveragePool", "@0", "kernel_shape=[2,2] strides=[2,2] pads=[0,0,0,1] count_include_pad=1"}},
       {{"Conv", "f32[1,3,5,5] f32[2,3,1,1]!", ""},
        {"AveragePool", "@0", "kernel_shape=[2,2] strides=[2,2] ceil_mode=1"}},
       {{"Conv", "f32[1,3,4,6] f32[2,3,1,1]!", ""}, {"MaxPool", "@0", "kernel_shape=[2,2] strides=[2,2]"}},
