@@ -58,15 +58,9 @@ static bool conv_takes(const Node *node, const Window *window, const Padding *pa
   return is_zero(padding->fill);
 }
 
-static bool own_pads(const Window *window) {
-  for (int i = 0; i < window->n_spatial; i++)
-    if (dim_value(window->pad_begin[i]) || dim_value(window->pad_end[i])) return true;
-  return false;
-}
-
 /* What Pad adds is counted; so its own pads must be too, or be none. */
 static bool average_takes(const Node *node, const Window *window, const Padding *padding) {
-  bool alike = node_int(node, "count_include_pad") != 0 || !own_pads(window);
+  bool alike = node_int(node, "count_include_pad") != 0 || is_unpadded(window);
   return is_zero(padding->fill) && alike && node_int(node, "ceil_mode") == 0;
 }
 

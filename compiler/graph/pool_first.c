@@ -7,23 +7,16 @@
 #include "graph/shape.h"
 #include "graph/simplify.h"
 
-static int64_t product_of_strides(const Window *window) {
-  int64_t product = 1;
-  for (int i = 0; i < window->n_spatial; i++) product *= window->stride[i];
-  return product;
-}
-
 static bool maps_each_pixel(Graph *graph, const Node *node) {
   Window window;
-  return is_op(node, "Conv") && read_window(graph, node, &window) && is_pointwise(&window) &&
-         product_of_strides(&window) == 1;
+  return is_op(node, "Conv") && read_window(graph, node, &window) && is_pointwise(&window) && !is_strided(&window);
 }
 
 /* All windows are of whole pixels of the image, and there are fewer of them than pixels. */
 static bool is_shrinking_mean(Graph *graph, const Node *node) {
   Window window;
   if (!is_op(node, "AveragePool") || node_int(node, "ceil_mode") || !read_window(graph, node, &window)) return false;
-  return is_unpadded(&window) && product_of_strides(&window) > 1;
+  return is_unpadded(&window) && is_strided(&window);
 }
 
 /* needs: infer_shapes; no epilogues yet. keeps: types and shapes of what remains. */

@@ -85,6 +85,8 @@ typedef struct Window {
 bool is_unpadded(const Window *window);
 /* Is every window one pixel of the input? */
 bool is_pointwise(const Window *window);
+/* Is there an axis on which a window is further than a pixel from the next? */
+bool is_strided(const Window *window);
 /* False with an error told. Convolutions take their kernel from the weights, pools from kernel_shape. The pads of a
  * transposed convolution are what is cut off its output. */
 bool read_window(Graph *graph, const Node *node, Window *window);

@@ -37,6 +37,12 @@ bool is_pointwise(const Window *window) {
   return is_unpadded(window);
 }
 
+bool is_strided(const Window *window) {
+  for (int i = 0; i < window->n_spatial; i++)
+    if (window->stride[i] != 1) return true;
+  return false;
+}
+
 static bool is_transposed(const Node *node) { return !strcmp(node->op->name, "ConvTranspose"); }
 static bool is_conv(const Node *node) { return !strcmp(node->op->name, "Conv") || is_transposed(node); }
 

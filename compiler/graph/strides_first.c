@@ -161,10 +161,9 @@ static bool is_worthwhile(const Thinning *t, const Value *image) {
 static bool steps_over_pixels(Graph *graph, const Node *node, Thinning *t) {
   Window window;
   if (!pointwise_window(graph, node, &window)) return false;
-  int64_t strides = 1;
-  for (int i = 0; i < window.n_spatial; i++) strides *= t->stride[i] = window.stride[i];
   t->n = window.n_spatial;
-  return strides > 1;
+  memcpy(t->stride, window.stride, sizeof t->stride);
+  return is_strided(&window);
 }
 
 /* needs: infer_shapes; no epilogues yet. keeps: types and shapes of what the readers of thinned images make. */

@@ -122,7 +122,8 @@ def test_an_output_that_disagrees_ends_the_case(change, squeezenet):
 
 
 def contestant(milliseconds, **more):
-    return {"median_seconds": milliseconds * 1e-3, "p10_seconds": milliseconds * 0.9e-3, "threads": 2, "error": 1e-7, "version": "1.0",
+    return {"median_seconds": milliseconds * 1e-3, "p10_seconds": milliseconds * 0.9e-3, "threads": 2,
+            "error": 1e-7, "version": "1.0",
             "turn_medians": [milliseconds * 1e-3] * 3, "start_seconds": 0.05, "bytes_beyond_weights": 12 << 20,
             "by_threads": {"1": milliseconds * 1.8e-3, "2": milliseconds * 1e-3}, **more}
 

@@ -1,14 +1,16 @@
 # SPDX-License-Identifier: MIT
-"""What every compiled module promises as a file: one symbol, libc alone, hardened, reproducible, small."""
+"""What every compiled module promises as a file: one symbol, libc alone, hardened, reproducible, quick to make."""
 import os
 import re
+import resource
 import shutil
 import subprocess
+import time
 
 import numpy as np
 import pytest
 
-from conftest import ROOT
+from conftest import ROOT, build_directory
 from support.model_builder import Model
 
 SHIPPED = sorted(path for path in (ROOT / "models").glob("*.json") if path.name != "schema.json")
@@ -81,12 +83,28 @@ def test_the_runtime_adds_less_than_64_kib(compile, tmp_path):
     assert os.path.getsize(compile(model.write(tmp_path))) < 64 * KIB
 
 
+def seconds_of(function):
+    """On the clock, or of the processor where that is less: other tests want the cores, too."""
+    before, start = resource.getrusage(resource.RUSAGE_CHILDREN), time.monotonic()
+    assert function().returncode == 0
+    after, elapsed = resource.getrusage(resource.RUSAGE_CHILDREN), time.monotonic() - start
+    return min(elapsed, after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime)
+
+
 @by_model
-def test_machine_code_takes_less_than_128_kib(model, compile):
-    """Compiling takes as long as clang has loops to unroll: what comes of them is the same on a slow machine."""
-    sections = output("readelf", "-SW", compile(model))
-    size = int(re.search(r" \.text +PROGBITS +\w+ \w+ (\w+)", sections)[1], 16)
-    assert 0 < size < 128 * KIB
+def test_compiling_takes_less_than_3_seconds_where_clang_takes_half_a_second_for_the_runtime(model, rnncc, tmp_path):
+    """By that measure, each attempt beside one of it, since a machine may be slower, or slower for a while."""
+    if "asan" in build_directory().name:
+        pytest.skip("a sanitized compiler is slower")
+    assert rnncc(model, "--emit=c", "-o", tmp_path / "c").returncode == 0
+
+    def runtime():
+        return subprocess.run(["make", "-B", "runtime.o"], cwd=tmp_path / "c", capture_output=True)
+
+    def module():
+        return rnncc(model, "-o", tmp_path / "m.so")
+
+    assert any(seconds_of(module) < 3 / 0.5 * seconds_of(runtime) for _ in range(5))
 
 
 @by_model

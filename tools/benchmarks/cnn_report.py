@@ -3,8 +3,8 @@
 
 A case of the results has beside what report.py knows: multiply_adds, multiply_adds_3x3, weight_bytes, packed_bytes,
 arena_bytes, module_bytes, compile_seconds, meanwhile (see machine.py), limits (see layers.py), and of each contestant
-by_threads: thread count -> median seconds. The untuned module also has to_tuned: the median ratio of its turns to the tuned one's, in turns of these
-two alone.
+by_threads: thread count -> median seconds. The untuned module also has to_tuned: the median ratio of its turns to the
+tuned one's, in turns of these two alone.
 """
 from benchmarks import report
 from benchmarks.cnn_cases import case_named
