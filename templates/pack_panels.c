@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Packs a matrix that is known only at run time into panels (see panel.h); compiler/recurrent/panels.c does the same
+ * Packs a matrix that is known only at run time into panels (see panel.h); compiler/kernels/gemm/panels.c does the same
  * ahead of time and explains the order of columns.
  *
  * Columns come in `directions` sets of `gates` gates of `units` columns each. The packed order of vectors is

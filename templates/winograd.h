@@ -11,7 +11,7 @@
  *   extent 1   the input itself                 F(1,1)
  *
  * The input's transform depends on the points alone. That of the taps, to which the factors belong that would make
- * fractions here, is the compiler's: convolution/winograd_weights.c.
+ * fractions here, is the compiler's: kernels/conv/winograd_weights.c.
  *
  * `extent` and `tile` must be constants once inlined.
  */

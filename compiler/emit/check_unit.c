@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include <clang-c/Index.h>
 
-#include "emit/template_ast.h"
 #include "emit/unit.h"
+#include "template/template_ast.h"
 
 enum { MAX_ARGUMENTS = 64 };
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The graph for Graphviz: boxes are nodes, edges are values with their shapes. */
-#include "emit/family.h"
 #include "emit/unit.h"
+#include "ir/family.h"
 
 /* A dot string: quotes and backslashes escaped, control characters gone. */
 static void add_label(Text *out, const char *text) {

@@ -6,8 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "emit/family.h"
 #include "emit/unit.h"
+#include "ir/family.h"
 #include "layout/blocked.h"
 
 enum { LINE_WIDTH = 118 };

@@ -2,10 +2,10 @@
 /* The constant tables at the end of the unit. Names from the model stand here only, as string literals. */
 #include <string.h>
 
-#include "emit/family.h"
 #include "emit/unit.h"
+#include "ir/family.h"
+#include "machine/targets.h"
 #include "support/sha256.h"
-#include "targets.h"
 
 static const char *dtype_constant(DType dtype) {
   static const char *const CONSTANTS[] = {

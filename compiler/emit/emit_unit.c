@@ -2,9 +2,9 @@
 /* The unit from top to bottom: provenance, headers, kernels, schedule, tables. */
 #include <string.h>
 
-#include "emit/family.h"
 #include "emit/unit.h"
-#include "targets.h"
+#include "ir/family.h"
+#include "machine/targets.h"
 
 void mark_node(Unit *unit, const Node *node) {
   if (unit->n_marks == unit->mark_capacity) {

@@ -3,7 +3,7 @@
 #ifndef RNNCC_UNIT_H
 #define RNNCC_UNIT_H
 
-#include "emit/calls.h"
+#include "program/calls.h"
 
 typedef struct UnitMark {
   size_t offset; /* in the text: from here on it serves `node` */

@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "expand/expansion.h"
-#include "graph/einsum.h"
-#include "graph/shape.h"
+#include "shapes/einsum.h"
+#include "shapes/shape.h"
 #include "support/diagnostics.h"
 
 /* A value and what stands along its axes, each label once. */

@@ -3,9 +3,9 @@
 #include <string.h>
 
 #include "expand/expansion.h"
-#include "graph/shape.h"
 #include "passes.h"
 #include "reference/kernels.h"
+#include "shapes/shape.h"
 
 static const struct {
   const char *op;

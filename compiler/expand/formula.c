@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "expand/formula.h"
 
-#include "graph/shape.h"
 #include "ir/tensor.h"
+#include "shapes/shape.h"
 
 static Value *applied(const Formula *f, const char *op, int n, Value *const *inputs, const Attribute *attribute) {
   return build_op(f, op, n, inputs, 1, attribute ? 1 : 0, attribute)->outputs[0];

@@ -7,8 +7,8 @@
 #include <math.h>
 
 #include "expand/expansion.h"
-#include "graph/shape.h"
-#include "graph/signal.h"
+#include "shapes/shape.h"
+#include "shapes/signal.h"
 
 /* cos and sin of 2 pi times `turns` / n; reduced first, since the product may be large. */
 typedef struct Unit {

@@ -8,8 +8,8 @@
 #include <math.h>
 
 #include "expand/quantised.h"
-#include "graph/shape.h"
 #include "ir/tensor.h"
+#include "shapes/shape.h"
 
 static const double EXACT = 0x1p24; /* whole numbers up to here are f32 numbers */
 

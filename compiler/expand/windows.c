@@ -3,7 +3,7 @@
 #include <math.h>
 
 #include "expand/expansion.h"
-#include "graph/shape.h"
+#include "shapes/shape.h"
 #include "support/diagnostics.h"
 
 /* The input's one integer, which the shape rule has checked. */

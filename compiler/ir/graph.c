@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "ir/op.h"
-#include "machine.h"
+#include "machine/machine.h"
 
 Graph *graph_new(Arena *arena) {
   Graph *graph = ARENA_NEW(arena, Graph);

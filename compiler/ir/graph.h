@@ -23,12 +23,12 @@ typedef struct Node Node;
 typedef struct Value Value;
 typedef struct Graph Graph;
 typedef struct OpInfo OpInfo;                     /* ir/op.h */
-typedef struct Schedule Schedule;                 /* emit/family.h */
-typedef struct Stack Stack;                       /* recurrent/stack.h */
+typedef struct Schedule Schedule;                 /* ir/family.h */
+typedef struct Stack Stack;                       /* kernels/recurrent/stack.h */
 typedef struct Target Target;                     /* targets.h */
 typedef struct ScheduleRecords ScheduleRecords;   /* schedules/records.h */
 typedef struct Machine Machine;                   /* machine.h */
-typedef struct RecurrentVariant RecurrentVariant; /* recurrent/variant.h */
+typedef struct RecurrentVariant RecurrentVariant; /* kernels/recurrent/variant.h */
 typedef struct LayoutPlan LayoutPlan;             /* layout/layout_plan.h */
 
 enum { MAX_RANK = RNNCC_MAX_RANK };
@@ -122,12 +122,12 @@ struct Node {
 
   Node *pool; /* set by fuse_pools: the pooling of its result that its kernels do, which outputs[0] is of; or NULL */
 
-  /* Of a chain (graph/fuse_chains.c): the element-wise nodes that it stands for, in order, each of one output. What
+  /* Of a chain (passes/fuse_chains.c): the element-wise nodes that it stands for, in order, each of one output. What
    * they read is made by one before, an input of this node, or a constant; `outputs` are those that others read. */
   int n_members;
   Node **members;
 
-  struct Control *control; /* of If, Loop and Scan: graph/control.h; set by infer_shapes */
+  struct Control *control; /* of If, Loop and Scan: shapes/control.h; set by infer_shapes */
 
   bool blocked;    /* its kernels run on blocked tensors; set by choose_layouts */
   bool reads_wide; /* inputs[0] in blocks of two vectors; in which blocks it writes, its outputs say */

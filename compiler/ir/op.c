@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include "emit/family.h"
+#include "ir/family.h"
 #include "support/closest.h"
 
 #define family_NONE (*(const KernelFamily *)NULL) /* its address, all that is asked of it, is NULL */
@@ -12,14 +12,14 @@
 #define OP(name, in_min, in_max, out_min, out_max, attributes, types, layout, shape_rule, reference_kernel, family)    \
   ShapeRule shape_rule;                                                                                                \
   ReferenceKernel reference_kernel;
-#include "ops.def"
+#include "ir/ops.def"
 #undef OP
 
 #define OP(name, in_min, in_max, out_min, out_max, attributes, types, layout, shape_rule, reference_kernel, family)    \
   {#name, in_min,          in_max,     out_min,          out_max,         attributes,                                  \
    types, LAYOUT_##layout, shape_rule, reference_kernel, &family_##family},
 static const OpInfo ops[] = {
-#include "ops.def"
+#include "ir/ops.def"
 };
 #undef OP
 enum { N_OPS = sizeof ops / sizeof *ops };

@@ -18,7 +18,7 @@ typedef enum LayoutClass {
 #define ANY_TYPE NUMBERS ",bool"
 
 typedef struct Tensor Tensor;
-typedef struct KernelFamily KernelFamily; /* emit/family.h */
+typedef struct KernelFamily KernelFamily; /* ir/family.h */
 
 /* Sets dtype, shape and, where known, elements of every output; error_at() for what does not fit. Returns false after
  * an error. */

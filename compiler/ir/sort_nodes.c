@@ -4,8 +4,8 @@
  * placed once the nodes it reads from are: a file that is sorted already keeps its order.
  */
 #include "ir/graph.h"
-#include "load/json.h"
 #include "support/text.h"
+#include "json/json.h"
 
 typedef enum Mark { UNSEEN, OPEN, PLACED } Mark;
 

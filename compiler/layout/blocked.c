@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "layout/blocked.h"
 
-#include "targets.h"
+#include "machine/targets.h"
 
 bool can_be_blocked(const Value *value) {
   if (value->dtype != RNNCC_F32 || value->rank < 3 || value->rank > 4) return false;

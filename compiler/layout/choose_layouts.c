@@ -2,7 +2,7 @@
 /*
  * Which nodes run on blocked tensors: by NeoCPU's rule of section 3.2, or by its search of section 3.3.2.
  */
-#include "emit/family.h"
+#include "ir/family.h"
 #include "layout/layout.h"
 #include "passes.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* A transform wherever a node reads a tensor in another layout than it is written in; readers that agree share one. */
-#include "emit/family.h"
+#include "ir/family.h"
 #include "layout/layout.h"
 #include "passes.h"
 

@@ -28,7 +28,7 @@ bool has_pixels(const Value *value);
 void lay_out(Graph *graph, Node *node, bool blocked);
 /* The same of a node whose kernels read or write blocks of two vectors. */
 void lay_out_wide(Graph *graph, Node *node, bool reads, bool writes);
-/* How a node that can_run_blocked() may be laid out so: WIDE_ bits (emit/family.h). All channels are in whole blocks.
+/* How a node that can_run_blocked() may be laid out so: WIDE_ bits (ir/family.h). All channels are in whole blocks.
  */
 unsigned wide_ways(Graph *graph, const Node *node);
 

@@ -8,10 +8,10 @@
 
 #include <math.h>
 
-#include "emit/family.h"
+#include "ir/family.h"
 #include "layout/blocked.h"
 #include "layout/layout.h"
-#include "machine.h"
+#include "machine/machine.h"
 
 /* Of the bandwidth of the cache, by kernels that read and write what another core may have written. */
 static const double moved = 0.5, copied = 0.25;

@@ -3,10 +3,10 @@
 
 #include <math.h>
 
-#include "emit/family.h"
+#include "ir/family.h"
 #include "layout/layout.h"
 #include "layout/layout_costs.h"
-#include "targets.h"
+#include "machine/targets.h"
 
 typedef struct Builder {
   LayoutProblem *problem;

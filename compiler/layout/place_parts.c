@@ -6,7 +6,7 @@
  */
 #include <string.h>
 
-#include "emit/family.h"
+#include "ir/family.h"
 #include "layout/layout.h"
 #include "passes.h"
 

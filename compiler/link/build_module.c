@@ -4,9 +4,9 @@
 #include <unistd.h>
 
 #include "link/toolchain.h"
+#include "machine/targets.h"
 #include "support/files.h"
 #include "support/process.h"
-#include "targets.h"
 
 enum { MAX_ARGUMENTS = 64 };
 

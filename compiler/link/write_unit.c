@@ -6,9 +6,9 @@
 #include <sys/stat.h>
 
 #include "link/toolchain.h"
+#include "machine/targets.h"
 #include "support/data_directory.h"
 #include "support/files.h"
-#include "targets.h"
 
 enum { LARGEST_SOURCE = 1 << 22, MAX_RUNTIME_SOURCES = 64 };
 

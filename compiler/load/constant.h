@@ -4,7 +4,7 @@
 #define RNNCC_CONSTANT_H
 
 #include "ir/graph.h"
-#include "load/json.h"
+#include "json/json.h"
 
 typedef struct Constant {
   const char *name;

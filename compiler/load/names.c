@@ -3,8 +3,8 @@
 
 #include <string.h>
 
-#include "load/json.h"
 #include "support/closest.h"
+#include "json/json.h"
 
 enum { FIRST_CAPACITY = 256, MOST_HINTED = 10000 }; /* hints look at every name: not in huge models */
 

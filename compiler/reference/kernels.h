@@ -8,7 +8,7 @@
 
 #define OP(name, min_in, max_in, min_out, max_out, attributes, types, layout, shape, reference, family)                \
   ReferenceKernel reference;
-#include "ops.def"
+#include "ir/ops.def"
 #undef OP
 
 /* The longest side by side: Where's output and its three inputs. */

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "reference/kernels.h"
-#include "resize/resize.h"
+#include "shapes/resize.h"
 
 typedef struct Resizing {
   int rank;

@@ -2,9 +2,9 @@
 /* The formulas of LSTM, GRU and RNN cells, in the ways they are written. */
 #include <string.h>
 
-#include "graph/shape.h"
 #include "reroll/cell.h"
 #include "reroll/pattern.h"
+#include "shapes/shape.h"
 
 const CellKind kind_rnn = {"RNN", 1}, kind_gru = {"GRU", 3}, kind_lstm = {"LSTM", 4};
 

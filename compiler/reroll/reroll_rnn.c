@@ -13,8 +13,8 @@
  *   roll          a chain of cells becomes an op
  *   merge_stacks  the results of its steps, put together by the graph, are its Y
  */
-#include "graph/simplify.h"
 #include "passes.h"
+#include "passes/simplify.h"
 #include "reroll/roll.h"
 
 /* needs: simplify; no epilogues yet. keeps: types and shapes, the names of inputs and outputs; graphs without a cell.

@@ -3,7 +3,7 @@
 #ifndef RNNCC_STEPS_H
 #define RNNCC_STEPS_H
 
-#include "graph/build.h"
+#include "ir/build.h"
 #include "reroll/strip.h"
 
 /* What n steps read or make: in each the same number of parts, whose columns stand side by side. */

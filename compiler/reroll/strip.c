@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "graph/shape.h"
+#include "shapes/shape.h"
 
 void strip_passed(const Strip *strip, Trail *trail) {
   if (strip->axis >= 0) return;

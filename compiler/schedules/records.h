@@ -10,7 +10,7 @@
 #ifndef RNNCC_RECORDS_H
 #define RNNCC_RECORDS_H
 
-#include "machine.h"
+#include "machine/machine.h"
 #include "support/arena.h"
 #include <stdbool.h>
 

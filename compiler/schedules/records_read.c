@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 #include <string.h>
 
-#include "load/json.h"
 #include "schedules/records.h"
 #include "support/diagnostics.h"
 #include "support/files.h"
+#include "json/json.h"
 
 enum { LARGEST_FILE = 1 << 26 };
 

@@ -11,8 +11,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "emit/family.h"
-#include "recurrent/cell.h"
+#include "ir/family.h"
+#include "kernels/recurrent/cell.h"
 #include "rnncc_loader.h"
 #include "support/clock.h"
 #include "support/interrupt.h"

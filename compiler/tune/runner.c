@@ -17,12 +17,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "load/json.h"
 #include "support/clock.h"
 #include "support/files.h"
 #include "support/interrupt.h"
 #include "support/process.h"
 #include "support/text.h"
+#include "json/json.h"
 
 enum { LARGEST_MODULE = 1 << 30, LARGEST_ANSWER = 1 << 30, LARGEST_MESSAGE = 1 << 14, MOST_INPUTS = 64 };
 

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "convolution/convolution.h"
+#include "kernels/conv/convolution.h"
 #include "layout/layout.h"
 
 enum { MOST_WEIGHT = 1, MOST_ACTIVATION = 4 };

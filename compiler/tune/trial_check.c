@@ -5,8 +5,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "machine/targets.h"
 #include "reference/reference.h"
-#include "targets.h"
 
 /* Of a convolution's largest result: the bound that is stated of Winograd's (tests/kernels/conv_winograd_check.c), and
  * far above that of any sum in another order. */

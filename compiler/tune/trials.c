@@ -4,7 +4,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "convolution/form.h"
+#include "kernels/conv/form.h"
 
 /* Of the best time: what should take longer is not tried. */
 static const double HOPELESS = 1.5;

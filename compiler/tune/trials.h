@@ -6,7 +6,7 @@
 #ifndef RNNCC_TRIALS_H
 #define RNNCC_TRIALS_H
 
-#include "convolution/candidates.h"
+#include "kernels/conv/candidates.h"
 #include "schedules/records.h"
 
 typedef enum TrialState {

@@ -6,8 +6,8 @@
 #ifndef RNNCC_TUNE_H
 #define RNNCC_TUNE_H
 
+#include "driver/options.h"
 #include "ir/graph.h"
-#include "options.h"
 #include "schedules/records.h"
 #include "tune/tasks.h"
 

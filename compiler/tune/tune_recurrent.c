@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "recurrent/choose.h"
-#include "recurrent/recorded.h"
-#include "recurrent/wavefront.h"
+#include "kernels/recurrent/choose.h"
+#include "kernels/recurrent/recorded.h"
+#include "kernels/recurrent/wavefront.h"
 #include "tune/measure.h"
 
 /* Variants of a layer that are tried, where the budget lasts. */

@@ -3,7 +3,7 @@
 #ifndef RNNCC_WORKLOADS_H
 #define RNNCC_WORKLOADS_H
 
-#include "convolution/candidates.h"
+#include "kernels/conv/candidates.h"
 #include "schedules/records.h"
 
 typedef struct Workload {

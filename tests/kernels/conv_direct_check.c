@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "conv_direct_check.h"
-#include "convolution/direct_weights.h"
+#include "kernels/conv/direct_weights.h"
 
 /* Floats between images; panels, and so workers, of a prologue; slots that these go round, and floats between them. */
 enum { GAP = 48, PANELS = 3, SLOTS = 2, SLOT_GAP = 16 };

@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "convolution/winograd_weights.h"
+#include "kernels/conv/winograd_weights.h"
 #include "team.h"
 
 typedef void WinogradKernel(const Team *team, const float *x, const float *weights, const float *bias,

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "gemm_check.h"
-#include "recurrent/panels.h"
+#include "kernels/gemm/panels.h"
 
 enum { MARGIN = 64 }; /* floats around the result that must stay as they are */
 

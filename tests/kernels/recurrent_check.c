@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "recurrent/panels.h"
+#include "kernels/gemm/panels.h"
 #include "recurrent_check.h"
 
 enum { MAX_TEAM = 5 };

@@ -101,7 +101,7 @@ const DirectVariant variant_{name} = {{.name = "{name}", .kernel = conv_direct, 
 
 def check(cases, isa, directory):
     kernel_builder.emulator(isa)
-    sources = {"tests/kernels/conv_direct_check.c": None, "compiler/convolution/direct_weights.c": None}
+    sources = {"tests/kernels/conv_direct_check.c": None, "compiler/kernels/conv/direct_weights.c": None}
     texts = {case["name"]: variant_source(case, LANES[isa]) for case in cases}
     names = [name for name, text in texts.items() if text]
     declared = "".join(f"extern const DirectVariant variant_{name};\n" for name in names)

@@ -7,7 +7,7 @@ import pytest
 
 from support import kernel_builder
 
-# (tile, window): those that compiler/convolution/winograd_plan.c chooses among
+# (tile, window): those that compiler/kernels/conv/winograd_plan.c chooses among
 FORMS = [(4, 4, 3, 3), (6, 6, 3, 3), (2, 2, 3, 3), (2, 2, 5, 5), (1, 2, 1, 7), (2, 1, 7, 1), (1, 4, 1, 3),
          (4, 1, 3, 1), (1, 2, 1, 3), (2, 1, 3, 1), (1, 2, 1, 5), (2, 1, 5, 1)]
 FORM_KNOBS = ("TILE_H", "TILE_W", "WINDOW_H", "WINDOW_W")
@@ -69,7 +69,7 @@ def test_winograd_equals_plain_loops(isa, tmp_path):
     kernels = variants(5 if isa == "neon" else 2 * len(FORMS))
     sources = {f"{name}.c": variant_source(name, knobs) for name, knobs in kernels.items()}
     sources |= {"table.c": table_source(kernels), "tests/kernels/conv_winograd_check.c": None,
-                "compiler/convolution/winograd_weights.c": None}
+                "compiler/kernels/conv/winograd_weights.c": None}
     program = kernel_builder.build(tmp_path, isa, sources)
     rounds, channels = (4, 9) if isa == "neon" else (8, 40)
     done = kernel_builder.run(program, isa, rounds, channels)

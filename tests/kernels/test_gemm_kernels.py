@@ -37,7 +37,7 @@ def table_source():
 @pytest.mark.parametrize("isa", kernel_builder.ISAS)
 def test_products_equal_plain_loops(isa, tmp_path):
     kernel_builder.emulator(isa)
-    sources = {"table.c": table_source(), "tests/kernels/gemm_check.c": None, "compiler/recurrent/panels.c": None}
+    sources = {"table.c": table_source(), "tests/kernels/gemm_check.c": None, "compiler/kernels/gemm/panels.c": None}
     for name, knobs in VARIANTS.items():
         sources |= variant_sources(name, knobs)
     program = kernel_builder.build(tmp_path, isa, sources)

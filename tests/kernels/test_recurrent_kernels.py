@@ -76,7 +76,7 @@ def test_recurrent_kernels_equal_plain_loops(isa, tmp_path):
     kernel_builder.emulator(isa)
     sources = {f"{name}.c": variant_source(name, knobs) for name, knobs in VARIANTS.items()}
     sources |= {"gemm.c": gemm_source(), "table.c": table_source()}
-    sources |= {"tests/kernels/recurrent_check.c": None, "compiler/recurrent/panels.c": None}
+    sources |= {"tests/kernels/recurrent_check.c": None, "compiler/kernels/gemm/panels.c": None}
     program = kernel_builder.build(tmp_path, isa, sources)
     done = kernel_builder.run(program, isa, 8 if isa == "neon" else 40)
     print(done.stdout)

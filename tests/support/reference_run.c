@@ -18,7 +18,7 @@
 #include "passes.h"
 #include "reference/reference.h"
 #include "support/files.h"
-#include "targets.h"
+#include "machine/targets.h"
 
 typedef struct Command {
   Arena *arena;

@@ -11,10 +11,10 @@
 #include <cmocka.h>
 
 #include "arena_fixture.h"
-#include "convolution/candidates.h"
-#include "convolution/direct_plan.h"
-#include "convolution/form.h"
-#include "convolution/recorded.h"
+#include "kernels/conv/candidates.h"
+#include "kernels/conv/direct_plan.h"
+#include "kernels/conv/form.h"
+#include "kernels/conv/recorded.h"
 #include "ir_build.h"
 #include "outcome.h"
 #include "passes.h"

@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "emit/family.h"
+#include "ir/family.h"
 #include "steps.h"
 
 static bool always(const Node *node) {

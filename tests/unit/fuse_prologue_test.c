@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "emit/family.h"
+#include "ir/family.h"
 #include "steps.h"
 
 static bool take_all(Graph *graph, const Node *host, const Node *prologue) {

@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "emit/family.h"
+#include "ir/family.h"
 #include "ir_build.h"
 #include "passes.h"
 #include "reference/reference.h"

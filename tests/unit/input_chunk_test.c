@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "recurrent/input_chunk.h"
+#include "kernels/recurrent/input_chunk.h"
 
 static const Machine machine = {.cores = 2, .l1_bytes = 32 << 10, .l2_bytes = 1 << 20, .l3_bytes = 32 << 20};
 

@@ -13,7 +13,7 @@
 
 #include <cmocka.h>
 
-#include "load/json.h"
+#include "json/json.h"
 #include "outcome.h"
 #include "support/files.h"
 

@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "emit/family.h"
+#include "ir/family.h"
 #include "ir_build.h"
 #include "layout/layout.h"
 #include "passes.h"

@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "graph/simplify.h"
+#include "passes/simplify.h"
 #include "steps.h"
 
 /* Node 0 makes x. */

@@ -10,7 +10,7 @@
 #include "arena_fixture.h"
 #include "ir_build.h"
 #include "passes.h"
-#include "recurrent/mm_dag.h"
+#include "kernels/recurrent/mm_dag.h"
 
 enum { GATE_Z, GATE_R, GATE_CANDIDATE };
 

@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "recurrent/partition.h"
+#include "kernels/recurrent/partition.h"
 
 /* ---- the chosen split ---- */
 

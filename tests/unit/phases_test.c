@@ -11,7 +11,7 @@
 #include "arena_fixture.h"
 #include "ir_build.h"
 #include "passes.h"
-#include "recurrent/phase_window.h"
+#include "kernels/recurrent/phase_window.h"
 
 static LayerWindow *window_of(const char *op, const char *inputs, const char *attributes, Grain grain) {
   Graph *graph = build_graph(arena);

@@ -9,8 +9,8 @@
 
 #include <cmocka.h>
 
-#include "emit/family.h"
-#include "plan/plan_memory.h"
+#include "ir/family.h"
+#include "program/plan_memory.h"
 
 enum { CALLS = 40, VALUES = 60 };
 

@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "graph/simplify.h"
+#include "passes/simplify.h"
 #include "steps.h"
 
 static void expect_order_and_result(const Steps steps, const char *first) {

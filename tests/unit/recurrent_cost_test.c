@@ -8,7 +8,7 @@
 #include <cmocka.h>
 
 #include "arena_fixture.h"
-#include "recurrent/wavefront.h"
+#include "kernels/recurrent/wavefront.h"
 
 /* The machine of the measurements: two cores, 48 KB and 2 MB caches. */
 static Machine measured_machine(void) {

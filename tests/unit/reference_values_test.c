@@ -13,7 +13,7 @@
 
 #include <cmocka.h>
 
-#include "graph/shape.h"
+#include "shapes/shape.h"
 #include "ir/tensor.h"
 #include "ir_build.h"
 

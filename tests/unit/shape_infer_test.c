@@ -9,7 +9,7 @@
 #include <cmocka.h>
 
 #include "arena_fixture.h"
-#include "graph/shape.h"
+#include "shapes/shape.h"
 #include "ir_build.h"
 #include "outcome.h"
 #include "passes.h"

@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-#include "graph/shape.h"
+#include "shapes/shape.h"
 #include "ir_build.h"
 
 enum { ROUNDS = 3000 };

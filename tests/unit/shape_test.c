@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "graph/shape.h"
+#include "shapes/shape.h"
 #include "ir_build.h"
 
 typedef struct ShapeCase {

@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "graph/shape.h"
+#include "shapes/shape.h"
 #include "ir_build.h"
 #include "passes.h"
 #include "reference/reference.h"

@@ -9,8 +9,8 @@
 
 #include <cmocka.h>
 
-#include "emit/specialise.h"
-#include "targets.h"
+#include "template/specialise.h"
+#include "machine/targets.h"
 
 static Graph *graph;
 

@@ -8,8 +8,8 @@
 
 #include <cmocka.h>
 
-#include "graph/shape.h"
-#include "graph/simplify.h"
+#include "shapes/shape.h"
+#include "passes/simplify.h"
 #include "steps.h"
 
 /* The ops in order, of windows with their strides: "Conv2,2 Relu Conv1,1". */

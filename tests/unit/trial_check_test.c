@@ -13,7 +13,7 @@
 #include "ir_build.h"
 #include "passes.h"
 #include "reference/reference.h"
-#include "targets.h"
+#include "machine/targets.h"
 #include "tune/trial_check.h"
 
 enum { CHANNELS = 101, PIXELS = 32 * 32, IMAGES = 2 };

@@ -2,9 +2,9 @@
 /* What the rewriting of drafts is made of. */
 #include <string.h>
 
-#include "graph/shape.h"
 #include "ir/tensor.h"
 #include "load/onnx/adapt.h"
+#include "shapes/shape.h"
 
 Attribute *draft_attribute(const Draft *draft, const char *name) {
   for (int i = 0; i < draft->n_attributes; i++)

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "load/json.h"
+#include "json/json.h"
 
 enum { MOST_PLACES = 5 };
 

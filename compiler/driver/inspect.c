@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: MIT */
+#include "driver/inspect.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "ir/family.h"
+#include "kernels/conv/explain.h"
+#include "kernels/recurrent/explain.h"
+#include "layout/layout_plan.h"
+#include "program/draw_memory.h"
+#include "shapes/bodies.h"
+#include "support/files.h"
+
+/* ---- the model ---- */
+
+static const char *shape_text(Arena *arena, const Value *value) {
+  Text text = text_new(arena);
+  text_add(&text, "%s[", dtype_name(value->dtype));
+  for (int i = 0; i < value->rank; i++) {
+    if (i) text_add(&text, ", ");
+    dim_print(&text, value->shape[i]);
+  }
+  text_add(&text, "]");
+  return text.data;
+}
+
+static void print_values(Arena *arena, const char *title, Value *const *values, int count) {
+  for (int i = 0; i < count; i++)
+    printf("%-8s %-24s %s\n", i ? "" : title, printable(arena, values[i]->name), shape_text(arena, values[i]));
+}
+
+static void print_dims(const Graph *graph) {
+  for (int i = 0; i < dim_symbol_count(graph->dims); i++) {
+    const DimSymbol *symbol = dim_symbol_at(graph->dims, i);
+    printf("%-8s %-24s %lld..%lld, optimised for %lld\n", i ? "" : "dims", printable(graph->arena, symbol->name),
+           (long long)symbol->min, (long long)symbol->max, (long long)symbol->opt);
+  }
+}
+
+static void print_states(const Graph *graph) {
+  for (int i = 0; i < graph->n_states; i++)
+    printf("%-8s %-24s %s <- %s\n", i ? "" : "states", printable(graph->arena, graph->states[i].input->name),
+           shape_text(graph->arena, graph->states[i].input), printable(graph->arena, graph->states[i].output->name));
+}
+
+static void print_model(const Graph *graph) {
+  printf("%-8s %s %s\n", "model", printable(graph->arena, graph->name), printable(graph->arena, graph->version));
+  print_dims(graph);
+  print_values(graph->arena, "inputs", graph->inputs, graph->n_inputs);
+  print_states(graph);
+  print_values(graph->arena, "outputs", graph->outputs, graph->n_outputs);
+}
+
+static void print_remarks(const Graph *graph) {
+  for (int i = 0; i < graph->n_remarks; i++) printf("%-8s %s\n", i ? "" : "remarks", graph->remarks[i]);
+}
+
+/* ---- the schedule ---- */
+
+static void print_calls(const Emitter *emitter) {
+  double flops = 0, bytes = 0;
+  printf("\n%-4s %-20s %-18s %-32s %12s %12s\n", "step", "node", "op", "kernel", "MFLOP", "MB");
+  for (int i = 0; i < emitter->n_calls; i++) {
+    const KernelCall *call = emitter->calls[i];
+    if (call->line) {
+      printf("%-4s %-20.20s %-18s %s\n", "", printable(emitter->arena, call->node->name), call->node->op->name,
+             call->text);
+      continue;
+    }
+    printf("%-4d %-20.20s %-18s %-32s %12.4f %12.4f\n", call->step, printable(emitter->arena, call->node->name),
+           call->node->op->name, call->node->schedule ? call->node->schedule->text : call->kernel->function,
+           call->flops * 1e-6, call->bytes * 1e-6);
+    flops += call->flops;
+    bytes += call->bytes;
+  }
+  printf("%-4s %-20s %-18s %-32s %12.4f %12.4f\n", "", "", "", "total, at the dims' opt", flops * 1e-6, bytes * 1e-6);
+}
+
+static void print_memory(Arena *arena, const MemoryPlan *plan) {
+  printf("\n%-6s %12s %12s %6s %6s  %-6s %s\n", "value", "offset", "bytes", "first", "last", "over", "name");
+  for (int i = 0; i < plan->n_intervals; i++) {
+    const Interval *interval = &plan->intervals[i];
+    printf("t%-5d %12lld %12lld %6d %6d  %-6s %s\n", interval->value->id, (long long)interval->value->offset,
+           (long long)interval->bytes, interval->first, interval->last,
+           interval->over ? arena_format(arena, "t%d", interval->over->id) : "",
+           printable(arena, interval->value->name));
+  }
+  printf("arena %lld bytes, largest live set %lld bytes: %.3f times\n", (long long)plan->arena_bytes,
+         (long long)plan->lower_bound, plan->lower_bound ? (double)plan->arena_bytes / (double)plan->lower_bound : 1.0);
+}
+
+void inspect_module(const Options *options, Emitter *emitter, const MemoryPlan *plan) {
+  const Graph *graph = emitter->graph;
+  print_model(graph);
+  print_remarks(graph);
+  printf("%-8s %lld bytes packed for %s\n", "weights", (long long)graph->weights_bytes, graph->target->name);
+  printf("%-8s %lld bytes a context\n", "arena", (long long)graph->arena_bytes);
+  print_calls(emitter);
+  if (options->memory) print_memory(emitter->arena, plan);
+  if (!options->memory_picture) return;
+  Text picture = draw_memory(emitter, plan);
+  file_write(emitter->arena, options->memory_picture, picture.data, picture.length);
+}
+
+/* ---- choices ---- */
+
+static void print_layouts(Graph *graph) {
+  Text text = explain_layouts(graph);
+  fwrite(text.data, 1, text.length, stdout);
+}
+
+void inspect_choices(const Options *options, Graph *graph) {
+  if (options->explain == EXPLAIN_LAYOUT) {
+    graph_each(graph, print_layouts);
+    return;
+  }
+  bool rnn = options->explain == EXPLAIN_RNN;
+  Text text = rnn ? explain_recurrent(graph, options->verbose) : explain_convolutions(graph, options->verbose);
+  fwrite(text.data, 1, text.length, stdout);
+}
+
+/* ---- targets ---- */
+
+void inspect_targets(void) {
+  const Target *native = target_find("native");
+  printf("%-18s %-8s %5s %9s  %s\n", "target", "isa", "lanes", "registers", "");
+  for (int i = 0; target_at(i); i++) {
+    const Target *target = target_at(i);
+    printf("%-18s %-8s %5d %9d  %s\n", target->name, target->isa, target->lanes, target->vector_registers,
+           target == native ? "native" : "");
+  }
+}

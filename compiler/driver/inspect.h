@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: MIT */
+/* `rnncc inspect` and `rnncc targets`: tables for people, on stdout. */
+#ifndef RNNCC_INSPECT_H
+#define RNNCC_INSPECT_H
+
+#include "driver/options.h"
+#include "program/plan_memory.h"
+
+void inspect_module(const Options *options, Emitter *emitter, const MemoryPlan *plan);
+void inspect_choices(const Options *options, Graph *graph);
+void inspect_targets(void);
+
+#endif

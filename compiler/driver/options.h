@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: MIT */
+/* The command line of rnncc. */
+#ifndef RNNCC_OPTIONS_H
+#define RNNCC_OPTIONS_H
+
+#include <stdbool.h>
+
+#include "driver/manage_schedules.h"
+#include "load/settings.h"
+#include "machine/machine.h"
+#include "schedules/records.h"
+
+typedef enum Verb { VERB_COMPILE, VERB_INSPECT, VERB_TUNE, VERB_SCHEDULES, VERB_TARGETS } Verb;
+
+typedef enum ScheduleVerb { SCHEDULES_MERGE, SCHEDULES_RENEW, SCHEDULES_CHECK, SCHEDULES_SHOW } ScheduleVerb;
+
+typedef enum EmitKind { EMIT_SO, EMIT_C, EMIT_H, EMIT_GRAPH, EMIT_DOT } EmitKind;
+
+typedef enum Explain { EXPLAIN_NOTHING, EXPLAIN_RNN, EXPLAIN_CONV, EXPLAIN_LAYOUT } Explain;
+
+typedef struct Options {
+  Verb verb;
+  const char *model;
+  ScheduleVerb schedule_verb;
+  FileList files;       /* schedules: of records */
+  const char *workload; /* schedules show: a part of what is shown; NULL: all */
+  ModelSettings settings;
+  const char *output; /* NULL: made from the model's name; "-": stdout, for text */
+  EmitKind emit;
+  const Target *target;
+  Machine machine;           /* what is planned for: this one's caches and CPUs for native */
+  const char *machine_given; /* --machine=; NULL: not given */
+  bool calibrate;            /* targets: measure this machine */
+  const char *variant;       /* what --rnn forces, in the form of kernels/recurrent/variant.h; NULL: nothing */
+  const char *conv_form;     /* --conv=, checked; NULL: not given */
+  LayoutSearch layout_search;
+  bool no_winograd;               /* convolutions are computed as they are defined */
+  bool tune_conv, tune_rnn;       /* tune: convolutions, recurrent layers */
+  int trials;                     /* tune: of a convolution; 0: as the tuner has it */
+  bool exhaustive;                /* tune: all schedules of a convolution */
+  int shard, shards;              /* tune: the K-th of N shares of the tasks, from 1 */
+  double budget_seconds;          /* tune: for building and measuring; --calibrate: for measuring */
+  const char *runner;             /* tune: shell command that measures; NULL: rnnrun, on this machine */
+  const char *schedules;          /* a file of schedule records besides rnncc's own, or "none"; NULL: not given */
+  const ScheduleRecords *records; /* made by the tuner, in place of those; NULL: not a trial */
+  const char *runtime;            /* object file of the runtime that the tuner has built; NULL: none */
+  const char *dump_after;         /* pass name, NULL: none */
+  const char *memory_picture;     /* where to draw the memory plan, NULL: nowhere */
+  bool verify_each, time_passes, memory, verbose;
+  Explain explain;     /* inspect: the choices of what */
+  bool native;         /* the target is this CPU's */
+  int threads;         /* to plan for; 0: as many as the machine has */
+  double tool_seconds; /* how long clang or the linker may take */
+} Options;
+
+/* Prints help and exits for --help and --version; error and EXIT_INVALID for what it does not understand. */
+Options parse_options(Arena *arena, int argc, char **argv);
+
+#endif

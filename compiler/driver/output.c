@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: MIT */
+#include "driver/output.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "machine/machine.h"
+#include "schedules/records.h"
+#include "support/files.h"
+#include "support/sha256.h"
+
+static const char *const suffixes[] = {
+    [EMIT_SO] = ".so", [EMIT_C] = ".c.d", [EMIT_H] = ".h", [EMIT_GRAPH] = ".graph.json", [EMIT_DOT] = ".dot"};
+
+/* A default name stands beside nothing the user wrote: in the current folder. */
+const char *output_path(const Options *options, Arena *arena) {
+  if (options->output) return options->output;
+  if (options->verb == VERB_TUNE) return file_with_suffix(arena, file_last_part(options->model), ".jsonl");
+  return file_with_suffix(arena, file_last_part(options->model), suffixes[options->emit]);
+}
+
+const char *output_folder(const Options *options, Arena *arena) {
+  return options->emit == EMIT_C ? output_path(options, arena) : temporary_directory(arena);
+}
+
+void output_text(const Options *options, Text text) {
+  const char *path = output_path(options, text.arena);
+  if (strcmp(path, "-") != 0) {
+    file_write(text.arena, path, text.data, text.length);
+    return;
+  }
+  bool written = fwrite(text.data, 1, text.length, stdout) == text.length && fflush(stdout) == 0;
+  if (!written) fatal_at(LOCATION_FILE("stdout"), EXIT_ENVIRONMENT, "cannot write all of the output");
+}
+
+const char *build_record(Graph *graph) {
+  char hex[SHA256_HEX_BYTES];
+  sha256_hex(graph->model_sha256, hex);
+  const char *digest = graph->records ? graph->records->digest : NULL;
+  return arena_format(graph->arena, "rnncc " RNNCC_VERSION " --target=%s --threads=%d, model sha256 %s%s%s",
+                      graph->target->name, graph->machine->cores, hex, digest ? ", schedules " : "",
+                      digest ? digest : "");
+}

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: MIT */
+/* Where results go: -o, or a name made from the model's. */
+#ifndef RNNCC_OUTPUT_H
+#define RNNCC_OUTPUT_H
+
+#include "driver/options.h"
+#include "ir/graph.h"
+#include "support/text.h"
+
+const char *output_path(const Options *options, Arena *arena);
+/* The folder of the generated unit: the output itself for --emit=c, else a temporary one. */
+const char *output_folder(const Options *options, Arena *arena);
+void output_text(const Options *options, Text text);
+
+/* One line that says what made the module: versions, target, hashes of the model and of the schedule records. The same
+ * for the same input. */
+const char *build_record(Graph *graph);
+
+#endif

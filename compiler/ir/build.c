@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: MIT */
+#include "ir/build.h"
+
+#include <string.h>
+
+#include "shapes/shape.h"
+
+Attribute attribute_int(const char *name, int64_t value) {
+  return (Attribute){.name = name, .kind = ATTRIBUTE_INT, .i = value};
+}
+
+Attribute attribute_ints(Arena *arena, const char *name, int n, const int64_t *values) {
+  return (Attribute){.name = name,
+                     .kind = ATTRIBUTE_INTS,
+                     .count = (size_t)n,
+                     .ints = arena_copy(arena, values, (size_t)n * sizeof *values)};
+}
+
+Attribute attribute_strings(Arena *arena, const char *name, int n, const char *const *values) {
+  return (Attribute){.name = name,
+                     .kind = ATTRIBUTE_STRINGS,
+                     .count = (size_t)n,
+                     .strings = arena_copy(arena, values, (size_t)n * sizeof *values)};
+}
+
+Node *build_op(const Builder *builder, const char *op, int n_inputs, Value *const *inputs, int n_outputs,
+               int n_attributes, const Attribute *attributes) {
+  Graph *graph = builder->graph;
+  Node *node = graph_node(graph, op_find(op), builder->name, n_inputs, n_outputs);
+  node->where = builder->where;
+  memcpy(node->inputs, inputs, (size_t)n_inputs * sizeof *inputs);
+  for (int i = 0; i < n_outputs; i++) graph_set_output(node, i, graph_value(graph, builder->name, builder->where));
+  node->n_attributes = n_attributes;
+  node->attributes = ARENA_ARRAY(graph->arena, Attribute, n_attributes);
+  for (int i = 0; i < n_attributes; i++) {
+    node->attributes[i] = attributes[i];
+    node->attributes[i].where = builder->where;
+  }
+  if (!infer_node(graph, node)) bug("a new %s has no shape", op);
+  return node;
+}
+
+void set_attribute(Graph *graph, Node *node, Attribute attribute) {
+  Attribute *list = ARENA_ARRAY(graph->arena, Attribute, node->n_attributes + 1);
+  int n = 0;
+  for (int i = 0; i < node->n_attributes; i++)
+    if (strcmp(node->attributes[i].name, attribute.name) != 0) list[n++] = node->attributes[i];
+  attribute.where = node->where;
+  list[n++] = attribute;
+  node->attributes = list;
+  node->n_attributes = n;
+}
+
+Value *build_slice(const Builder *builder, Value *value, int n, const Range *ranges) {
+  int64_t axes[MAX_RANK], starts[MAX_RANK], ends[MAX_RANK];
+  for (int i = 0; i < n; i++) {
+    axes[i] = ranges[i].axis;
+    starts[i] = ranges[i].start;
+    ends[i] = ranges[i].end;
+  }
+  Arena *arena = builder->graph->arena;
+  const Attribute attributes[] = {attribute_ints(arena, "axes", n, axes), attribute_ints(arena, "starts", n, starts),
+                                  attribute_ints(arena, "ends", n, ends)};
+  return build_op(builder, "Slice", 1, &value, 1, 3, attributes)->outputs[0];
+}
+
+Value *build_concat(const Builder *builder, int n, Value *const *values, int64_t axis) {
+  const Attribute attribute = attribute_int("axis", axis);
+  return n == 1 ? values[0] : build_op(builder, "Concat", n, values, 1, 1, &attribute)->outputs[0];
+}
+
+Value *build_transpose(const Builder *builder, Value *value, const int64_t *perm) {
+  const Attribute attribute = attribute_ints(builder->graph->arena, "perm", value->rank, perm);
+  return build_op(builder, "Transpose", 1, &value, 1, 1, &attribute)->outputs[0];
+}
+
+static bool has_shape(const Value *value, int rank, const Dim *const *shape) {
+  bool same = value->rank == rank;
+  for (int axis = 0; same && axis < rank; axis++) same = same_dim(value->shape[axis], shape[axis]);
+  return same;
+}
+
+static Node *reshape_node(const Builder *builder, Value *value, int rank, const Dim *const *shape) {
+  Graph *graph = builder->graph;
+  int64_t count = rank, *target = ARENA_ARRAY(graph->arena, int64_t, rank);
+  for (int axis = 0; axis < rank; axis++) target[axis] = dim_is_const(shape[axis]) ? dim_value(shape[axis]) : -1;
+  Value *const inputs[] = {value, graph_constant(graph, builder->name, RNNCC_I64, 1, &count, target)};
+  return build_op(builder, "Reshape", 2, inputs, 1, 0, NULL);
+}
+
+Value *build_reshape(const Builder *builder, Value *value, int rank, const Dim *const *shape) {
+  return has_shape(value, rank, shape) ? value : reshape_node(builder, value, rank, shape)->outputs[0];
+}
+
+void build_instead(const Builder *builder, Value *target, Value *source) {
+  Graph *graph = builder->graph;
+  Value *unread = graph_value(graph, target->name, target->where);
+  unread->dtype = target->dtype;
+  unread->rank = target->rank;
+  unread->shape = target->shape;
+  graph_set_output(target->producer, target->producer_output, unread);
+  graph_set_output(reshape_node(builder, source, target->rank, target->shape), 0, target);
+}

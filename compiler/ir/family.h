@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A kernel family knows how to run a set of ops with one group of templates. The op table names each op's family; the
+ * passes call through this struct and know nothing of the kernels themselves.
+ */
+#ifndef RNNCC_FAMILY_H
+#define RNNCC_FAMILY_H
+
+#include "ir/graph.h"
+#include "ir/op.h"
+#include "machine/targets.h"
+#include "program/emitter.h"
+
+/* Of a node's kernels: how they run in blocks of two vectors (layout/blocked.h). */
+enum {
+  WIDE_READS = 1,  /* inputs[0] is in such blocks, what is written in blocks of a vector */
+  WIDE_WRITES = 2, /* what is written is, and inputs beyond the first are; inputs[0] is in blocks of a vector */
+  WIDE_BOTH = 4
+};
+
+struct KernelFamily {
+  const char *name;
+  /* Whether it can run the node on blocked tensors (layout/blocked.h): its first input and its outputs, all of which
+   * can_be_blocked(). NULL: never. */
+  bool (*runs_blocked)(Graph *graph, const Node *node);
+  /* Its gain on blocked tensors is worth that plain ones are transformed; others run blocked where their input is. */
+  bool seeks_blocked;
+  /* Whether the kernels read inputs[0] in blocks of fewer channels than a vector has lanes. NULL: never. */
+  bool (*reads_narrow)(Graph *graph, const Node *node);
+  /* WIDE_ bits of a node that runs_blocked, channels permitting. NULL: none. */
+  unsigned (*wide)(Graph *graph, const Node *node);
+  /* Whether the kernels of a node that runs on plain tensors read this one in whatever blocks it stands. NULL: never.
+   */
+  bool (*reads_blocks)(const Node *node, int input);
+  /* How long the node should take as it is laid out, in seconds at the dims' optimum; barriers are not counted. NULL:
+   * as long as it takes to move what it reads and writes. For families that can run blocked. */
+  double (*seconds)(Graph *graph, Node *node);
+  /* The same by a schedule record; 0 where there is none. NULL: never any. */
+  double (*recorded_seconds)(Graph *graph, Node *node);
+  /* Sets node->schedule. error_at(EXIT_UNSUPPORTED) for what the family cannot run. NULL: nothing to choose. */
+  void (*schedule)(Graph *graph, Node *node);
+  /* Sets node->scratch to a Value of dtype U8 whose shape is its bytes, or leaves it NULL. NULL: never any. */
+  void (*scratch)(Graph *graph, Node *node);
+  /* Sets node->packed: constant Values in the layout the kernels read. NULL: constants are used as they are. */
+  void (*pack)(Graph *graph, Node *node);
+  /* The element-wise nodes this family's kernels can take as an epilogue. NULL: none. `host` is the producer. */
+  bool (*takes_epilogue)(const Node *host, const Node *epilogue);
+  /* The nodes on its first input that the kernels can do as they read it: Node.prologue. NULL: none. */
+  bool (*takes_prologue)(Graph *graph, const Node *host, const Node *prologue);
+  /* Can the kernels of the node's schedule write, instead of its result, the maxima of the windows of 2x2 side by side
+   * (Node.pool)? NULL: never. */
+  bool (*pools)(const Node *node);
+  /* May the node's one output, of the same bytes, be written over this input, which nobody reads afterwards? Then every
+   * worker reads of it, before it writes there, what it writes itself, and nothing else. Asked after choose_schedules;
+   * the values' own memory, not parts. NULL: over none. */
+  bool (*overwrites)(const Node *node, int input);
+  /* Adds the node's kernel calls to the schedule. */
+  void (*emit)(Emitter *emitter, Node *node);
+};
+
+#define FAMILY(name) extern const KernelFamily family_##name;
+#include "ir/families.def"
+#undef FAMILY
+
+/* Chosen knobs of a node; each family derives its own struct whose first member this is. */
+struct Schedule {
+  const char *text; /* e.g. "lstm_i256h256_p1": part of the kernel's name and of the profile */
+};
+
+#endif

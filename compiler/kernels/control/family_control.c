@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * If, Loop and Scan: the calls of a body stand between lines of C that every worker runs alike.
+ *
+ * Nothing is copied that need not be: a branch writes the node's outputs; what is scanned and collected is read and
+ * written in its place, a slice an iteration. What a loop carries has two places, one for the iterations of even number
+ * to read and those of odd number to write, the other the other way round.
+ */
+#include <string.h>
+
+#include "ir/family.h"
+#include "kernels/move/strided_copy.h"
+#include "shapes/bodies.h"
+#include "shapes/control.h"
+
+enum { ALIGNMENT = 64 };
+
+static Graph *body_of(const Node *node, const char *name) { return node_attribute(node, name)->graph; }
+
+/* ---- what is carried ---- */
+
+/* Bytes of one of the two places of what the loop carries; the condition comes last. */
+static int64_t place_bytes(const Node *node, int k) {
+  const Control *control = node->control;
+  int64_t bytes = k == control->n_carried ? 1 : value_max_bytes(body_of(node, "body")->inputs[control->n_leading + k]);
+  return (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+}
+
+static int64_t first_place(const Node *node, int k) {
+  int64_t bytes = 0;
+  for (int i = 0; i < k; i++) bytes += 2 * place_bytes(node, i);
+  return bytes;
+}
+
+static void control_scratch(Graph *graph, Node *node) {
+  const Control *control = node->control;
+  if (!control->is_loop || control->n_carried + control->conditional == 0) return;
+  int64_t bytes = first_place(node, control->n_carried + control->conditional);
+  graph_scratch(graph, node, "carried", dim_const(graph->dims, bytes));
+}
+
+/* Where iteration `number` finds it, or with `next`, leaves it. */
+static const Dim *place_at(Graph *graph, const Node *node, int k, const Dim *number, bool next) {
+  DimTable *dims = graph->dims;
+  const Dim *two = dim_const(dims, 2), *n = next ? dim_add(dims, number, dim_const(dims, 1)) : number;
+  const Dim *odd = dim_sub(dims, n, dim_mul(dims, dim_div(dims, n, two), two));
+  return dim_add(dims, dim_const(dims, first_place(node, k)),
+                 dim_mul(dims, odd, dim_const(dims, place_bytes(node, k))));
+}
+
+static void emit_move(Emitter *emitter, const Node *node, const Value *from, const Value *to) {
+  Graph *graph = emitter_graph(emitter);
+  const Dim *strides[MAX_RANK];
+  dense_strides(graph, from, strides);
+  StridedBox box = strided_box(graph, from->rank, from->shape, strides, strides);
+  emit_strided_copy(emitter, node, &box, from, to);
+}
+
+/* ---- views ---- */
+
+/* The value's memory is a part of `of`. */
+static void stand_in(Value *value, Value *of, const Dim *at) {
+  Value *root = value_root(value);
+  root->view_of = of;
+  root->at = at;
+}
+
+static void set_captures(const Node *node, Graph *body) {
+  for (int i = 1; i <= node->n_captures; i++)
+    stand_in(body->inputs[body->n_inputs - i], node->inputs[node->n_inputs - i], NULL);
+}
+
+/* Bytes from one slice to the next, times its number: the iteration's, or counted from the end. */
+static const Dim *slice_at(Graph *graph, const Node *node, const Value *slice, bool backwards) {
+  DimTable *dims = graph->dims;
+  const Control *control = node->control;
+  const Dim *number = dim_symbol(dims, control->counter), *bytes = value_count_dim(graph, slice, 0, slice->rank);
+  if (backwards) number = dim_sub(dims, dim_sub(dims, control->trip, dim_const(dims, 1)), number);
+  return dim_mul(dims, number, dim_mul(dims, bytes, dim_const(dims, (int64_t)dtype_size(slice->dtype))));
+}
+
+static bool is_backwards(const Control *control, int k) { return control->backwards && control->backwards[k]; }
+
+static void set_loop_views(Graph *graph, const Node *node, Graph *body) {
+  const Control *control = node->control;
+  const Dim *number = dim_symbol(graph->dims, control->counter);
+  int first_output = control->n_leading ? 1 : 0, carried = control->n_carried;
+  set_captures(node, body);
+  for (int k = 0; k < carried; k++) {
+    stand_in(body->inputs[control->n_leading + k], node->scratch, place_at(graph, node, k, number, false));
+    stand_in(body->outputs[first_output + k], node->scratch, place_at(graph, node, k, number, true));
+  }
+  for (int k = 0; k < control->n_scanned; k++) {
+    Value *slice = body->inputs[carried + k];
+    stand_in(slice, node->inputs[carried + k], slice_at(graph, node, slice, is_backwards(control, k)));
+  }
+  for (int k = 0; k < control->n_collected && carried + k < node->n_outputs; k++) {
+    Value *slice = body->outputs[first_output + carried + k];
+    bool backwards = is_backwards(control, control->n_scanned + k);
+    if (node->outputs[carried + k])
+      stand_in(slice, node->outputs[carried + k], slice_at(graph, node, slice, backwards));
+  }
+}
+
+/* ---- loops ---- */
+
+static bool is_read(const Graph *body, const Value *value) {
+  for (int n = 0; n < body->n_nodes; n++)
+    for (int i = 0; i < body->nodes[n]->n_inputs; i++)
+      if (body->nodes[n]->inputs[i] == value) return true;
+  return false;
+}
+
+/* The number of the iteration as a tensor, for those that read it as one. */
+static void emit_number(Emitter *emitter, const Node *node, const Graph *body) {
+  Graph *graph = emitter_graph(emitter);
+  const Dim *number = dim_symbol(graph->dims, node->control->counter);
+  if (!node->control->n_leading || !is_read(body, body->inputs[0])) return;
+  KernelCall *call = kernel_call(emitter, node, kernel_spec(emitter, "extent"));
+  call_value(call, "out", body->inputs[0]);
+  call_integer(call, "n", 1);
+  call_dims(call, "values", 1, &number);
+}
+
+static void emit_start(Emitter *emitter, const Node *node) {
+  static const uint8_t truth = 1;
+  Graph *graph = emitter_graph(emitter);
+  const Control *control = node->control;
+  const Dim *zero = dim_const(graph->dims, 0);
+  for (int g = 0; g < control->n_growths; g++)
+    emitter_line(emitter, node, "d%d = %s;", control->growths[g].symbol->index,
+                 dim_c_text(emitter_arena(emitter), control->growths[g].value[0]));
+  for (int k = 0; k < control->n_carried; k++) {
+    const Value *from = node->inputs[control->first_carried + k];
+    emit_move(emitter, node, from, emitter_view(emitter, from, node->scratch, place_at(graph, node, k, zero, false)));
+  }
+  if (!control->conditional) return;
+  Value *first = node->inputs[1] ? node->inputs[1] : emitter_constant(emitter, RNNCC_BOOL, &truth);
+  emit_move(emitter, node, first,
+            emitter_view(emitter, first, node->scratch, place_at(graph, node, control->n_carried, zero, false)));
+}
+
+/* Loop's condition: of the iteration, and of the one after it. */
+static void set_condition(Emitter *emitter, const Node *node, Graph *body) {
+  static const uint8_t truth = 1;
+  Graph *graph = emitter_graph(emitter);
+  const Control *control = node->control;
+  const Dim *number = dim_symbol(graph->dims, control->counter);
+  if (!control->n_leading) return;
+  if (!control->conditional) {
+    stand_in(body->inputs[1], emitter_constant(emitter, RNNCC_BOOL, &truth), NULL);
+    return;
+  }
+  stand_in(body->inputs[1], node->scratch, place_at(graph, node, control->n_carried, number, false));
+  stand_in(body->outputs[0], node->scratch, place_at(graph, node, control->n_carried, number, true));
+  emitter_line(emitter, node, "if (!*t%d) break;", body->inputs[1]->id);
+}
+
+/* Every worker has the dim; the runtime wants it too. */
+static void emit_dim(Emitter *emitter, const Node *node, const DimSymbol *symbol) {
+  int given = dim_given_count(emitter_graph(emitter)->dims);
+  emitter_line(emitter, node, "if (team->rank == 0) run->measured[%d] = d%d;", symbol->index - given, symbol->index);
+}
+
+static void emit_end(Emitter *emitter, const Node *node) {
+  Graph *graph = emitter_graph(emitter);
+  const Control *control = node->control;
+  emitter_line(emitter, node, "d%d = d%d;", control->count->index, control->counter->index);
+  emit_dim(emitter, node, control->count);
+  for (int g = 0; g < control->n_growths; g++) emit_dim(emitter, node, control->growths[g].symbol);
+  if (!control->n_carried) return;
+  const Dim *count = dim_symbol(graph->dims, control->count);
+  emitter_open(emitter, node, "{");
+  for (int k = 0; k < control->n_carried && k < node->n_outputs; k++) {
+    const Value *to = node->outputs[k];
+    if (to)
+      emit_move(emitter, node, emitter_view(emitter, to, node->scratch, place_at(graph, node, k, count, false)), to);
+  }
+  emitter_close(emitter, node);
+}
+
+static const char *limit_text(Emitter *emitter, const Node *node) {
+  const Control *control = node->control;
+  if (control->trip) return dim_c_text(emitter_arena(emitter), control->trip);
+  return node->inputs[0] ? arena_format(emitter_arena(emitter), "*t%d", node->inputs[0]->id) : "INT64_MAX";
+}
+
+static void emit_loop(Emitter *emitter, Node *node) {
+  const Control *control = node->control;
+  Graph *body = body_of(node, "body");
+  int counter = control->counter->index;
+  emit_start(emitter, node);
+  emitter_open(emitter, node, "for (d%d = 0; d%d < %s; d%d++) {", counter, counter, limit_text(emitter, node), counter);
+  emitter_take(emitter, body);
+  set_loop_views(emitter_graph(emitter), node, body);
+  set_condition(emitter, node, body);
+  emit_number(emitter, node, body);
+  emitter_body(emitter, body);
+  for (int g = 0; g < control->n_growths; g++)
+    emitter_line(emitter, node, "d%d = %s;", control->growths[g].symbol->index,
+                 dim_c_text(emitter_arena(emitter), control->growths[g].value[1]));
+  emitter_close(emitter, node);
+  emit_end(emitter, node);
+}
+
+/* ---- If ---- */
+
+static void emit_branch(Emitter *emitter, const Node *node, Graph *body, int branch) {
+  const Control *control = node->control;
+  emitter_take(emitter, body);
+  set_captures(node, body);
+  for (int k = 0; k < node->n_outputs; k++)
+    if (node->outputs[k]) stand_in(body->outputs[k], node->outputs[k], NULL);
+  emitter_body(emitter, body);
+  for (int g = 0; g < control->n_growths; g++)
+    emitter_line(emitter, node, "d%d = %s;", control->growths[g].symbol->index,
+                 dim_c_text(emitter_arena(emitter), control->growths[g].value[branch]));
+}
+
+static void emit_if(Emitter *emitter, Node *node) {
+  emitter_open(emitter, node, "if (*t%d) {", node->inputs[0]->id);
+  emit_branch(emitter, node, body_of(node, "then_branch"), 0);
+  emitter_turn(emitter, node);
+  emit_branch(emitter, node, body_of(node, "else_branch"), 1);
+  emitter_close(emitter, node);
+  for (int g = 0; g < node->control->n_growths; g++) emit_dim(emitter, node, node->control->growths[g].symbol);
+}
+
+static void emit_control(Emitter *emitter, Node *node) {
+  if (node->control->is_loop)
+    emit_loop(emitter, node);
+  else
+    emit_if(emitter, node);
+}
+
+const KernelFamily family_control = {.name = "control", .scratch = control_scratch, .emit = emit_control};

@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: MIT */
+#include "kernels/conv/candidates.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "kernels/conv/form.h"
+#include "kernels/conv/recorded.h"
+#include "layout/blocked.h"
+#include "support/diagnostics.h"
+
+/* ---- lists ---- */
+
+static void grow(ConvCandidates *all) {
+  all->capacity = all->capacity ? 2 * all->capacity : all->only_best ? 1 : 64;
+  ConvCandidate *longer = ARENA_ARRAY(all->arena, ConvCandidate, all->capacity);
+  if (all->count) memcpy(longer, all->list, (size_t)all->count * sizeof *longer);
+  all->list = longer;
+}
+
+/* What the estimate is no better than, where it is asked for more than it was made for. */
+static const double MARGIN = 1.1;
+
+static double rank(const ConvCandidate *candidate) { return candidate->seconds * (candidate->usual ? 1 : MARGIN); }
+
+void candidates_add(ConvCandidates *all, const ConvKnobs *knobs, double seconds, bool usual) {
+  ConvCandidate candidate = {
+      .algorithm = all->algorithm, .knobs = *knobs, .seconds = seconds, .usual = usual, .order = all->count};
+  if (all->only_best && all->count) {
+    if (rank(&candidate) < rank(all->list)) *all->list = candidate;
+    return;
+  }
+  if (all->count == all->capacity) grow(all);
+  all->list[all->count++] = candidate;
+}
+
+static int by_rank(const void *a, const void *b) {
+  const ConvCandidate *x = a, *y = b;
+  if (rank(x) != rank(y)) return rank(x) < rank(y) ? -1 : 1;
+  return x->order - y->order;
+}
+
+/* The residual stands in the blocks of y. */
+static bool is_laid_out_wide(const Graph *graph, const Convolution *conv) {
+  return is_wide(graph, conv->x) || is_wide(graph, conv->y);
+}
+
+static bool runs(const ConvAlgorithm *algorithm, const Graph *graph, const Node *node, const Convolution *conv) {
+  if (!node->blocked) return !algorithm->runs_blocked;
+  if (node->n_prologue && !(algorithm->takes_prologue && algorithm->takes_prologue(graph, conv))) return false;
+  if (!algorithm->runs_blocked || !algorithm->runs_blocked(graph, conv)) return false;
+  if (!algorithm->takes_wide && is_laid_out_wide(graph, conv)) return false;
+  return !algorithm->suits || algorithm->suits(graph, node, conv);
+}
+
+/* Of all algorithms, or of the one. */
+static ConvCandidates list(Graph *graph, const Node *node, const ConvAlgorithm *only, bool only_best) {
+  Convolution conv = convolution_of(graph, node);
+  ConvCandidates all = {.arena = graph->arena, .only_best = only_best};
+  for (const ConvAlgorithm *const *algorithm = convolution_algorithms; *algorithm; algorithm++) {
+    if ((only && *algorithm != only) || !runs(*algorithm, graph, node, &conv)) continue;
+    all.algorithm = *algorithm;
+    (*algorithm)->list(graph, node, &conv, &all);
+  }
+  return all;
+}
+
+ConvCandidates convolution_candidates(Graph *graph, const Node *node) {
+  ConvCandidates all = list(graph, node, NULL, false);
+  qsort(all.list, (size_t)all.count, sizeof *all.list, by_rank);
+  return all;
+}
+
+ConvCandidate convolution_first(Graph *graph, const Node *node) {
+  ConvCandidates best = list(graph, node, NULL, true);
+  if (!best.count) bug("n%d: no algorithm runs this convolution", node->id);
+  return *best.list;
+}
+
+/* ---- schedules ---- */
+
+ConvSchedule *convolution_schedule(Graph *graph, const Node *node, const ConvCandidate *candidate) {
+  const ConvAlgorithm *algorithm = candidate->algorithm;
+  Convolution conv = convolution_of(graph, node);
+  ConvSchedule *schedule = algorithm->make(graph, node, &conv, &candidate->knobs);
+  schedule->conv = conv;
+  schedule->candidate.algorithm = algorithm;
+  schedule->candidate.knobs = candidate->knobs;
+  return schedule;
+}
+
+/* "oc=9 is no choice here, 4 would be", of the first knob that does not fit; NULL: all do. */
+static const char *misfit(Arena *arena, const ConvAlgorithm *algorithm, const ConvKnobs *given, const ConvKnobs *fit) {
+  for (int i = 0; algorithm->knobs[i]; i++)
+    if (given->value[i] != fit->value[i])
+      return arena_format(arena, "%s=%d is no choice here, %d would be", algorithm->knobs[i], given->value[i],
+                          fit->value[i]);
+  return NULL;
+}
+
+ConvSchedule *convolution_of_form(Graph *graph, const Node *node, const char *form, const char **why) {
+  Convolution conv = convolution_of(graph, node);
+  const char *wrong = form_wrong(form);
+  if (wrong) {
+    *why = arena_format(graph->arena, "`%s` is no algorithm or KEY=N that it knows", wrong);
+    return NULL;
+  }
+  if (!form_is_whole(form)) {
+    *why = "it does not name every knob";
+    return NULL;
+  }
+  ConvCandidate candidate = {.algorithm = form_algorithm(form)};
+  form_read(form, &candidate.knobs);
+  if (!runs(candidate.algorithm, graph, node, &conv)) {
+    *why = arena_format(graph->arena, "%s does not run this convolution", candidate.algorithm->name);
+    return NULL;
+  }
+  ConvKnobs fit = candidate.knobs;
+  candidate.algorithm->fit(graph, node, &conv, &fit);
+  *why = misfit(graph->arena, candidate.algorithm, &candidate.knobs, &fit);
+  return *why ? NULL : convolution_schedule(graph, node, &candidate);
+}
+
+/* The form's algorithm where it runs, with the knobs that the form names as near as they fit, and otherwise those of
+ * its best candidate. */
+static ConvSchedule *forced(Graph *graph, const Node *node, const char *form) {
+  ConvCandidates best = list(graph, node, form_algorithm(form), true);
+  if (!best.count) return NULL;
+  Convolution conv = convolution_of(graph, node);
+  form_read(form, &best.list->knobs);
+  best.list->algorithm->fit(graph, node, &conv, &best.list->knobs);
+  return convolution_schedule(graph, node, best.list);
+}
+
+/* As measured. NULL where there is no record of the node's work, or, after a warning, none that can be used. */
+static ConvSchedule *recorded(Graph *graph, const Node *node) {
+  RecordKey key = convolution_key(graph, node);
+  const ScheduleRecord *record = records_use(graph->records, &key);
+  const char *why;
+  ConvSchedule *schedule = record ? convolution_of_form(graph, node, record->schedule, &why) : NULL;
+  if (record && !schedule) records_refuse(record, why);
+  if (schedule && record->median_us > 0) schedule->candidate.seconds = 1e-6 * record->median_us;
+  return schedule;
+}
+
+double convolution_recorded_seconds(Graph *graph, const Node *node) {
+  if (!graph->records || !recorded(graph, node)) return 0;
+  RecordKey key = convolution_key(graph, node);
+  return 1e-6 * records_find(graph->records, &key)->median_us;
+}
+
+ConvSchedule *convolution_choose(Graph *graph, const Node *node) {
+  ConvSchedule *schedule = NULL;
+  if (graph->conv_form)
+    schedule = forced(graph, node, graph->conv_form);
+  else if (graph->records)
+    schedule = recorded(graph, node);
+  if (schedule) return schedule;
+  ConvCandidate first = convolution_first(graph, node);
+  return convolution_schedule(graph, node, &first);
+}
+
+/* ---- other blocks ---- */
+
+static Value *in_blocks(Graph *graph, const Value *value, bool wide) {
+  Value *copy = arena_copy(graph->arena, value, sizeof *value);
+  int lanes = graph->target->lanes;
+  if (wide || dim_value(value->shape[1]) >= lanes || value->channel_block > lanes)
+    copy->channel_block = wide ? 2 * lanes : lanes;
+  return copy;
+}
+
+const Node *convolution_in_blocks(Graph *graph, const Node *node, bool reads_wide, bool writes_wide) {
+  Node *like = arena_copy(graph->arena, node, sizeof *node);
+  like->blocked = true;
+  like->reads_wide = reads_wide;
+  like->inputs = arena_copy(graph->arena, (void *)node->inputs, (size_t)node->n_inputs * sizeof *node->inputs);
+  like->outputs = arena_copy(graph->arena, (void *)node->outputs, (size_t)node->n_outputs * sizeof *node->outputs);
+  like->inputs[0] = in_blocks(graph, node->inputs[0], reads_wide);
+  like->outputs[0] = in_blocks(graph, node->outputs[0], writes_wide);
+  for (int i = node->op->max_inputs; i < node->n_inputs; i++)
+    if (!node->inputs[i]->data) like->inputs[i] = in_blocks(graph, node->inputs[i], writes_wide);
+  return like;
+}

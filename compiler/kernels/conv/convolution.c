@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: MIT */
+#include "kernels/conv/convolution.h"
+
+#include <string.h>
+
+#include "kernels/elementwise/elementwise.h"
+#include "support/diagnostics.h"
+
+const ConvAlgorithm *const convolution_algorithms[] = {
+#define ALGORITHM(name) &convolution_##name,
+#include "convolution/algorithms.def"
+#undef ALGORITHM
+    NULL};
+
+ConvAxis convolution_axis(Graph *graph, const Node *node, const Window *window, int from_end) {
+  const Dim *one = dim_const(graph->dims, 1), *zero = dim_const(graph->dims, 0);
+  int i = window->n_spatial - 1 - from_end;
+  if (i < 0) return (ConvAxis){1, 1, 1, one, one, zero, zero};
+  return (ConvAxis){.kernel = window->kernel[i],
+                    .stride = window->stride[i],
+                    .dilation = window->dilation[i],
+                    .in = node->inputs[0]->shape[2 + i],
+                    .out = window->out[i],
+                    .pad_begin = window->pad_begin[i],
+                    .pad_end = window->pad_end[i]};
+}
+
+/* The residual is added by the first step of the epilogue, if there is one: takes_epilogue of family_conv sees to it.
+ * It is the first of the inputs that the epilogue appended, which may be in another layout than the step's own. */
+static const Value *residual_of(const Node *node) {
+  if (!node->n_epilogue || elementwise_is_epilogue(node->epilogue[0])) return NULL;
+  return node->inputs[node->op->max_inputs];
+}
+
+Convolution convolution_of(Graph *graph, const Node *node) {
+  const Value *w = node->inputs[1];
+  Window window;
+  if (!read_window(graph, node, &window)) bug("n%d: a convolution that has no shape", node->id);
+  Convolution conv = {.x = node->inputs[0], .y = node->outputs[0], .weights = w, .residual = residual_of(node)};
+  conv.groups = node_int(node, "group");
+  conv.channels = dim_value(w->shape[1]);
+  conv.kernels = dim_value(w->shape[0]) / conv.groups;
+  conv.bias = node->n_inputs > 2 ? node->inputs[2] : NULL;
+  conv.d = convolution_axis(graph, node, &window, 2);
+  conv.h = convolution_axis(graph, node, &window, 1);
+  conv.w = convolution_axis(graph, node, &window, 0);
+  return conv;
+}
+
+double convolution_macs(const Convolution *conv) {
+  double outputs = (double)dim_optimum(conv->y->shape[0]) * (double)dim_optimum(conv->d.out) *
+                   (double)dim_optimum(conv->h.out) * (double)dim_optimum(conv->w.out) *
+                   (double)(conv->groups * conv->kernels);
+  return outputs * (double)(conv->channels * conv->d.kernel * conv->h.kernel * conv->w.kernel);
+}
+
+/* How many of the numbers first, first + step, ... (count of them) lie within 0 .. end - 1. */
+static int64_t count_inside(int64_t first, int64_t step, int64_t count, int64_t end) {
+  int64_t before = first < 0 ? (-first + step - 1) / step : 0, until = first < end ? (end - 1 - first) / step + 1 : 0;
+  if (until > count) until = count;
+  return until > before ? until - before : 0;
+}
+
+double convolution_taps_inside(const ConvAxis *axis) {
+  int64_t in = dim_value(axis->in), out = dim_value(axis->out), pad = dim_value(axis->pad_begin);
+  double inside = 0;
+  for (int64_t tap = 0; tap < axis->kernel; tap++)
+    inside += (double)count_inside(tap * axis->dilation - pad, axis->stride, out, in);
+  return inside / (double)out;
+}
+
+const char *convolution_epilogue(Arena *arena, const Node *node) {
+  Node chain = *node;
+  if (residual_of(node)) {
+    chain.epilogue++;
+    chain.n_epilogue--;
+  }
+  return chain.n_epilogue ? elementwise_epilogue_body(arena, &chain) : NULL;
+}

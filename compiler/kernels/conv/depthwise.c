@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Depthwise convolution: every channel by itself, so that a vector of a blocked tensor is LANES convolutions side by
+ * side (templates/conv_depthwise.c).
+ */
+#include "kernels/conv/convolution.h"
+#include "kernels/conv/cost.h"
+#include "layout/blocked.h"
+#include "layout/row_tiles.h"
+#include "machine/machine.h"
+
+typedef struct DepthwiseSchedule {
+  ConvSchedule base;
+  int columns; /* pixels of a tile */
+} DepthwiseSchedule;
+
+/* All weights of a row of the window are in registers, and its points unrolled. */
+enum { MOST_WINDOW_W = 64, MOST_POINTS = 256, MOST_COLUMNS = 14 };
+
+static const char *const knob_names[] = {"px", NULL};
+
+/* As many as the registers hold beside the weights; fewer than 1 where the window is too wide for that. */
+static int64_t most_columns(const Graph *graph, const Convolution *conv) {
+  int64_t most = graph->target->vector_registers - conv->w.kernel - 2, unrolled = MOST_POINTS / conv->w.kernel;
+  if (most > unrolled) most = unrolled;
+  return most > MOST_COLUMNS ? MOST_COLUMNS : most;
+}
+
+static RowTiles row_tiles(const Graph *graph, const Convolution *conv) {
+  const ConvAxis *w = &conv->w;
+  return row_tiles_of(dim_value(w->out), most_columns(graph, conv), w->stride, (w->kernel - 1) * w->dilation + 1,
+                      dim_value(w->in), dim_value(w->pad_begin));
+}
+
+static bool runs_blocked(const Graph *graph, const Convolution *conv) {
+  if (conv->groups == 1 || conv->channels != 1 || conv->kernels != 1) return false;
+  if (!value_is_constant(conv->weights) || conv->w.kernel > MOST_WINDOW_W) return false;
+  return row_tiles(graph, conv).variants <= ROW_TILE_VARIANTS;
+}
+
+/* Tiles of so many columns: within a row, and of few enough kinds. */
+static bool can_have(const Graph *graph, const Convolution *conv, int64_t columns) {
+  const ConvAxis *w = &conv->w;
+  int64_t most = most_columns(graph, conv);
+  if (columns < 1 || columns > (most < 1 ? 1 : most) || columns > dim_value(w->out)) return false;
+  return row_tiles_in(dim_value(w->out), columns, w->stride, (w->kernel - 1) * w->dilation + 1, dim_value(w->in),
+                      dim_value(w->pad_begin)) <= ROW_TILE_VARIANTS;
+}
+
+/* Read off MobileNet-v2's layers, on two cores with AVX-512: cycles around a row of output and around a tile; and what
+ * is waited for of reading and writing beside the multiply-adds. */
+static const double row_cycles = 90, tile_cycles = 10, exposed = 0.25;
+
+/* Of the busiest core. */
+static double cycles_of_rows(const Graph *graph, const Convolution *conv, int columns) {
+  const Machine *m = graph->machine;
+  int64_t lanes = graph->target->lanes, out_w = dim_value(conv->w.out), tiles = (out_w + columns - 1) / columns;
+  int64_t rows = dim_optimum(conv->x->shape[0]) * ((conv->groups + lanes - 1) / lanes) * dim_value(conv->h.out);
+  double width = (double)out_w / (double)tiles, multiply = width / fma_per_cycle(m, (int)lanes);
+  double taps = convolution_taps_inside(&conv->h) * convolution_taps_inside(&conv->w);
+  double tile = tile_cycles + taps * (multiply > FMA_LATENCY ? multiply : FMA_LATENCY);
+  int64_t share = (rows + m->cores - 1) / m->cores;
+  return (double)share * (row_cycles + (double)tiles * tile);
+}
+
+static double optimum_bytes(Graph *graph, const Value *value) {
+  return 4 * (double)dim_optimum(value_count_dim(graph, value, 0, value->rank));
+}
+
+/* What is written is read before. */
+static double seconds_of(Graph *graph, const Convolution *conv, int columns) {
+  const Machine *m = graph->machine;
+  double in = optimum_bytes(graph, conv->x), out = optimum_bytes(graph, conv->y);
+  double share = (in + (conv->residual ? 3 : 2) * out) / m->cores;
+  double moved = cycles_to_read(m, share, share > (double)m->l2_bytes ? m->l3_gbps : m->l2_gbps);
+  return seconds_of_cycles(m, overlapped(cycles_of_rows(graph, conv, columns), moved, exposed));
+}
+
+/* Wide tiles first. */
+static void list(Graph *graph, const Node *node, const Convolution *conv, ConvCandidates *candidates) {
+  (void)node;
+  int preferred = row_tiles(graph, conv).columns;
+  candidates_add(candidates, &(ConvKnobs){{preferred}}, seconds_of(graph, conv, preferred), true);
+  for (int columns = MOST_COLUMNS; columns >= 1; columns--)
+    if (columns != preferred && can_have(graph, conv, columns))
+      candidates_add(candidates, &(ConvKnobs){{columns}}, seconds_of(graph, conv, columns), true);
+}
+
+static void fit(Graph *graph, const Node *node, const Convolution *conv, ConvKnobs *knobs) {
+  (void)node;
+  if (!can_have(graph, conv, knobs->value[0])) knobs->value[0] = row_tiles(graph, conv).columns;
+}
+
+static ConvSchedule *make(Graph *graph, const Node *node, const Convolution *conv, const ConvKnobs *knobs) {
+  (void)node;
+  DepthwiseSchedule *schedule = ARENA_NEW(graph->arena, DepthwiseSchedule);
+  schedule->base.reads_residual_last = true;
+  schedule->base.candidate.seconds = seconds_of(graph, conv, knobs->value[0]);
+  schedule->columns = knobs->value[0];
+  schedule->base.base.text =
+      arena_format(graph->arena, "depthwise_%lldx%llds%lld_%lldx%lldc%lld_px%d", (long long)conv->h.kernel,
+                   (long long)conv->w.kernel, (long long)conv->w.stride, (long long)dim_value(conv->h.out),
+                   (long long)dim_value(conv->w.out), (long long)conv->groups, schedule->columns);
+  return &schedule->base;
+}
+
+/* [C][R S] -> [block of channels][R S][lane]; lanes past C are zero. */
+static void pack(Graph *graph, Node *node) {
+  const Convolution *conv = &conv_schedule_of(node)->conv;
+  int64_t lanes = graph->target->lanes, points = conv->h.kernel * conv->w.kernel;
+  int64_t count = (conv->groups + lanes - 1) / lanes * points * lanes;
+  const float *weights = conv->weights->data;
+  float *packed = ARENA_ARRAY(graph->arena, float, count);
+  for (int64_t i = 0; i < count; i++) packed[i] = 0;
+  for (int64_t c = 0; c < conv->groups; c++)
+    for (int64_t point = 0; point < points; point++)
+      packed[(c / lanes * points + point) * lanes + c % lanes] = weights[c * points + point];
+  node->packed = ARENA_ARRAY(graph->arena, Value *, 1);
+  node->n_packed = 1;
+  node->packed[0] = graph_constant(graph, conv->weights->name, RNNCC_F32, 1, &count, packed);
+}
+
+static KernelSpec *depthwise_spec(Emitter *emitter, const Node *node) {
+  const Convolution *conv = &conv_schedule_of(node)->conv;
+  KernelSpec *spec = kernel_spec(emitter, "conv_depthwise");
+  kernel_knob(spec, "IN_H", dim_value(conv->h.in));
+  kernel_knob(spec, "IN_W", dim_value(conv->w.in));
+  kernel_knob(spec, "OUT_H", dim_value(conv->h.out));
+  kernel_knob(spec, "OUT_W", dim_value(conv->w.out));
+  kernel_knob(spec, "WINDOW_H", conv->h.kernel);
+  kernel_knob(spec, "WINDOW_W", conv->w.kernel);
+  kernel_knob(spec, "STRIDE_H", conv->h.stride);
+  kernel_knob(spec, "STRIDE_W", conv->w.stride);
+  kernel_knob(spec, "DILATION_H", conv->h.dilation);
+  kernel_knob(spec, "DILATION_W", conv->w.dilation);
+  kernel_knob(spec, "PAD_TOP", dim_value(conv->h.pad_begin));
+  kernel_knob(spec, "PAD_LEFT", dim_value(conv->w.pad_begin));
+  kernel_knob(spec, "COLUMNS", ((const DepthwiseSchedule *)node->schedule)->columns);
+  kernel_knob(spec, "BIAS", conv->bias != NULL);
+  kernel_knob(spec, "RESIDUAL", conv->residual != NULL);
+  const char *body = convolution_epilogue(emitter_arena(emitter), node);
+  if (body) kernel_hook(spec, "epilogue", body);
+  return spec;
+}
+
+static void emit(Emitter *emitter, Node *node) {
+  Graph *graph = emitter_graph(emitter);
+  const Convolution *conv = &conv_schedule_of(node)->conv;
+  KernelCall *call = kernel_call(emitter, node, depthwise_spec(emitter, node));
+  call_value(call, "x", conv->x);
+  call_value(call, "w", node->packed[0]);
+  call_value(call, "bias", conv->bias);
+  call_value(call, "residual", conv->residual);
+  call_value(call, "y", conv->y);
+  call_dim(call, "n", conv->x->shape[0]);
+  call_integer(call, "channels", conv->groups);
+  call_integer(call, "x_image", blocked_of(graph, conv->x).image);
+  call_integer(call, "residual_image", conv->residual ? blocked_of(graph, conv->residual).image : 0);
+  call_integer(call, "y_image", blocked_of(graph, conv->y).image);
+  double inputs = (double)dim_optimum(value_count_dim(graph, conv->x, 0, conv->x->rank));
+  double outputs = (double)dim_optimum(value_count_dim(graph, conv->y, 0, conv->y->rank));
+  call_cost(call, 2 * convolution_macs(conv), 4 * (inputs + outputs));
+}
+
+const ConvAlgorithm convolution_depthwise = {.name = "depthwise",
+                                             .knobs = knob_names,
+                                             .runs_blocked = runs_blocked,
+                                             .list = list,
+                                             .fit = fit,
+                                             .make = make,
+                                             .pack = pack,
+                                             .emit = emit};

@@ -1,0 +1,342 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Direct convolution of blocked tensors whose weights are constant: templates/conv_direct.c. It runs any window, so
+ * whatever no other algorithm takes is left to it.
+ */
+#include "kernels/conv/direct_plan.h"
+#include "kernels/conv/direct_weights.h"
+
+#include <string.h>
+
+#include "kernels/conv/convolution.h"
+#include "kernels/elementwise/elementwise.h"
+#include "layout/blocked.h"
+#include "passes/channel_affine.h"
+#include "support/diagnostics.h"
+
+enum { MOST_WINDOW = 4096, MOST_PAD = 65536, LEAST_PANELS = 8 };
+
+typedef struct DirectSchedule {
+  ConvSchedule base;
+  ConvAxis h, w; /* a plane under a 1x1 window without padding or stride is one row */
+  DirectWeights weights;
+  DirectLayer layer;
+  DirectPlan plan;
+} DirectSchedule;
+
+enum { KNOB_OC, KNOB_PX, KNOB_UNROLL, KNOB_PASS, KNOB_GROUPS, KNOB_TILES };
+static const char *const knob_names[] = {[KNOB_OC] = "oc",
+                                         [KNOB_PX] = "px",
+                                         [KNOB_UNROLL] = "unroll",
+                                         [KNOB_PASS] = "pass",
+                                         [KNOB_GROUPS] = "groups",
+                                         [KNOB_TILES] = "tiles",
+                                         NULL};
+
+static const DirectSchedule *schedule_of(const Node *node) { return (const DirectSchedule *)node->schedule; }
+
+static bool is_constant(const Value *value) { return !value || value->data; }
+static bool fits_pad(const Dim *pad) { return dim_is_const(pad) && dim_value(pad) >= 0 && dim_value(pad) <= MOST_PAD; }
+static bool fits_axis(const ConvAxis *axis) {
+  return axis->kernel <= MOST_WINDOW && axis->stride <= MOST_WINDOW && axis->dilation <= MOST_PAD &&
+         fits_pad(axis->pad_begin) && fits_pad(axis->pad_end);
+}
+
+static bool runs_blocked(const Graph *graph, const Convolution *conv) {
+  (void)graph;
+  return is_constant(conv->weights) && is_constant(conv->bias) && fits_axis(&conv->h) && fits_axis(&conv->w);
+}
+
+/* ---- choice ---- */
+
+static bool pointwise(const ConvAxis *axis) {
+  return axis->kernel == 1 && axis->stride == 1 && dim_value(axis->pad_begin) == 0 && dim_value(axis->pad_end) == 0;
+}
+
+/* Its panels are of one image's pixels, in whole vectors of channels. */
+static bool takes_prologue(const Graph *graph, const Convolution *conv) {
+  return conv->groups == 1 && conv->channels >= graph->target->lanes && pointwise(&conv->h) && pointwise(&conv->w);
+}
+
+static void read_axes(DimTable *dims, DirectSchedule *schedule) {
+  schedule->h = schedule->base.conv.h;
+  schedule->w = schedule->base.conv.w;
+  if (!pointwise(&schedule->h) || !pointwise(&schedule->w)) return;
+  const Dim *one = dim_const(dims, 1), *zero = dim_const(dims, 0);
+  schedule->w.in = schedule->w.out = dim_mul(dims, schedule->h.in, schedule->w.in);
+  schedule->h = (ConvAxis){1, 1, 1, one, one, zero, zero};
+}
+
+static DirectWeights weights_of(const Graph *graph, const DirectSchedule *schedule, int oc_vectors) {
+  const Convolution *conv = &schedule->base.conv;
+  return (DirectWeights){.lanes = graph->target->lanes,
+                         .in_block = (int)blocked_of(graph, conv->x).block,
+                         .oc_vectors = oc_vectors,
+                         .window = conv->h.kernel * conv->w.kernel,
+                         .kernels = conv->groups * conv->kernels,
+                         .group_channels = conv->channels,
+                         .group_kernels = conv->kernels};
+}
+
+/* The input channels that a sum is over, where groups share a vector those of all of them. */
+static int64_t depth_of(const DirectWeights *weights, int64_t channels) {
+  int64_t depth = direct_span(weights) * weights->in_block;
+  return depth < channels ? depth : channels;
+}
+
+static DirectLayer layer_of(const Graph *graph, const Node *node, const DirectSchedule *schedule) {
+  const Convolution *conv = &schedule->base.conv;
+  int64_t lanes = graph->target->lanes, images = dim_optimum(conv->x->shape[0]);
+  DirectWeights weights = weights_of(graph, schedule, 1);
+  DirectLayer layer = {.images = images > 0 ? images : 1,
+                       .in_block = weights.in_block,
+                       .lanes = lanes,
+                       .depth = depth_of(&weights, conv->groups * conv->channels),
+                       .span = direct_span(&weights),
+                       .oc_vectors = (weights.kernels + lanes - 1) / lanes,
+                       .in_h = dim_value(schedule->h.in),
+                       .in_w = dim_value(schedule->w.in),
+                       .out_h = dim_value(schedule->h.out),
+                       .out_w = dim_value(schedule->w.out),
+                       .window_h = conv->h.kernel,
+                       .window_w = conv->w.kernel,
+                       .stride_h = conv->h.stride,
+                       .stride_w = conv->w.stride,
+                       .taps = convolution_taps_inside(&schedule->h) * convolution_taps_inside(&schedule->w),
+                       .residual = conv->residual != NULL,
+                       .prologue = node->n_prologue > 0};
+  if (conv->groups > 1) layer.group_vectors = conv->kernels % lanes == 0 ? conv->kernels / lanes : 1;
+  return layer;
+}
+
+/* "direct_oc2px14u2", what is not all at once, and what tells layers of the same plan apart. */
+static const char *text_of(Arena *arena, const DirectSchedule *schedule) {
+  const Convolution *conv = &schedule->base.conv;
+  const DirectPlan *plan = &schedule->plan;
+  Text text = text_new(arena);
+  text_add(&text, "direct_oc%dpx%du%d", plan->oc_vectors, plan->columns, plan->unroll);
+  if (plan->pass) text_add(&text, "_pass%lld", (long long)plan->pass);
+  if (plan->group_chunk) text_add(&text, "_groups%lld", (long long)plan->group_chunk);
+  if (plan->tile_chunk) text_add(&text, "_tiles%lld", (long long)plan->tile_chunk);
+  text_add(&text, "_%lldx%llds%lldc%lldo%lldg%lld_%lldx%lld", (long long)conv->h.kernel, (long long)conv->w.kernel,
+           (long long)conv->w.stride, (long long)conv->channels, (long long)conv->kernels, (long long)conv->groups,
+           (long long)dim_value(conv->h.out), (long long)dim_value(conv->w.out));
+  return text.data;
+}
+
+/* All but the plan. */
+static DirectSchedule *new_schedule(Graph *graph, const Node *node, const Convolution *conv) {
+  DirectSchedule *schedule = ARENA_NEW(graph->arena, DirectSchedule);
+  schedule->base.conv = *conv;
+  read_axes(graph->dims, schedule);
+  schedule->layer = layer_of(graph, node, schedule);
+  return schedule;
+}
+
+static ConvKnobs knobs_of(const DirectPlan *plan) {
+  return (ConvKnobs){{[KNOB_OC] = plan->oc_vectors,
+                      [KNOB_PX] = plan->columns,
+                      [KNOB_UNROLL] = plan->unroll,
+                      [KNOB_PASS] = (int)plan->pass,
+                      [KNOB_GROUPS] = (int)plan->group_chunk,
+                      [KNOB_TILES] = (int)plan->tile_chunk}};
+}
+
+static DirectPlan plan_of(const ConvKnobs *knobs) {
+  return (DirectPlan){.oc_vectors = knobs->value[KNOB_OC],
+                      .columns = knobs->value[KNOB_PX],
+                      .unroll = knobs->value[KNOB_UNROLL],
+                      .pass = knobs->value[KNOB_PASS],
+                      .group_chunk = knobs->value[KNOB_GROUPS],
+                      .tile_chunk = knobs->value[KNOB_TILES]};
+}
+
+static void add_plan(void *candidates, const DirectPlan *plan, bool usual) {
+  ConvKnobs knobs = knobs_of(plan);
+  candidates_add(candidates, &knobs, plan->seconds, usual);
+}
+
+static void list(Graph *graph, const Node *node, const Convolution *conv, ConvCandidates *candidates) {
+  const DirectSchedule *schedule = new_schedule(graph, node, conv);
+  direct_each_plan(graph->target, graph->machine, &schedule->layer, add_plan, candidates);
+}
+
+static void fit(Graph *graph, const Node *node, const Convolution *conv, ConvKnobs *knobs) {
+  DirectPlan plan = plan_of(knobs);
+  direct_fit(&new_schedule(graph, node, conv)->layer, &plan);
+  *knobs = knobs_of(&plan);
+}
+
+static ConvSchedule *make(Graph *graph, const Node *node, const Convolution *conv, const ConvKnobs *knobs) {
+  DirectSchedule *schedule = new_schedule(graph, node, conv);
+  schedule->plan = plan_of(knobs);
+  schedule->weights = weights_of(graph, schedule, schedule->plan.oc_vectors);
+  schedule->base.candidate.seconds = direct_seconds(graph->target, graph->machine, &schedule->layer, &schedule->plan);
+  schedule->base.reads_residual_last = schedule->plan.pass == 0 || schedule->plan.pass >= schedule->layer.span;
+  schedule->base.base.text = text_of(graph->arena, schedule);
+  return &schedule->base;
+}
+
+/* ---- memory ---- */
+
+/* Tiles of a plane, and columns of the widest. */
+static int64_t tiles_of(const DirectSchedule *schedule) {
+  return schedule->layer.out_h * direct_row_tiles(&schedule->layer, &schedule->plan);
+}
+static int64_t widest(const DirectSchedule *schedule) {
+  int64_t tiles = direct_row_tiles(&schedule->layer, &schedule->plan);
+  return (schedule->layer.out_w + tiles - 1) / tiles;
+}
+
+/* 0 means all of them. */
+static int64_t chunk(int64_t chosen, int64_t all) { return chosen && chosen < all ? chosen : all; }
+
+/* One for each worker that may run; a few for modules that come to a larger machine than was planned for. */
+static int64_t panels(const Graph *graph) {
+  return graph->machine->cores > LEAST_PANELS ? graph->machine->cores : LEAST_PANELS;
+}
+
+/* Panels for the input as the prologue makes it; a slot has one for each worker that was planned for, and further ones.
+ */
+static int64_t slot_bytes(const Graph *graph, const DirectSchedule *schedule) {
+  int64_t columns = chunk(schedule->plan.tile_chunk, tiles_of(schedule)) * widest(schedule);
+  int64_t floats = schedule->layer.span * columns * schedule->layer.in_block;
+  return (panels(graph) + graph->machine->cores - 1) / graph->machine->cores * floats * (int64_t)sizeof(float);
+}
+
+static void scratch(Graph *graph, Node *node) {
+  if (node->n_prologue) graph_slots(graph, node, graph->machine->cores, slot_bytes(graph, schedule_of(node)));
+}
+
+/* The batch normalisation that the prologue begins with, as scale and shift. */
+static void pack_prologue(Graph *graph, Node *node) {
+  const Node *norm = node->prologue[0];
+  int64_t block = schedule_of(node)->layer.in_block;
+  ChannelAffine affine;
+  if (!channel_affine_of(graph, norm, &affine)) bug("n%d: a prologue without scale and shift", node->id);
+  node->packed[2] = channel_constant_rounded(graph, norm->inputs[1]->name, affine.s, affine.C, block);
+  node->packed[3] = channel_constant_rounded(graph, norm->inputs[2]->name, affine.t, affine.C, block);
+}
+
+/* Weights, bias, and the prologue's scale and shift. */
+static void pack(Graph *graph, Node *node) {
+  const DirectSchedule *schedule = schedule_of(node);
+  const Convolution *conv = &schedule->base.conv;
+  int64_t floats = direct_floats(&schedule->weights), kernels = schedule->weights.kernels;
+  float *weights = ARENA_ARRAY(graph->arena, float, floats);
+  direct_pack(&schedule->weights, conv->weights->data, weights);
+  node->n_packed = node->n_prologue ? 4 : conv->bias ? 2 : 1;
+  node->packed = ARENA_ARRAY(graph->arena, Value *, node->n_packed);
+  node->packed[0] = graph_constant(graph, conv->weights->name, RNNCC_F32, 1, &floats, weights);
+  if (conv->bias)
+    node->packed[1] = channel_constant(graph, conv->bias->name, conv->bias->data, kernels, graph->target->lanes);
+  if (node->n_prologue) pack_prologue(graph, node);
+}
+
+/* ---- the call ---- */
+
+/* What follows the scale and shift; NULL: nothing. */
+static const char *prologue_body(Arena *arena, const Node *node) {
+  if (node->n_prologue < 2) return NULL;
+  Node chain = {.epilogue = node->prologue + 1, .n_epilogue = node->n_prologue - 1};
+  return elementwise_epilogue_body(arena, &chain);
+}
+
+static void set_window(KernelSpec *spec, const DirectSchedule *schedule) {
+  kernel_knob(spec, "WINDOW_H", schedule->h.kernel);
+  kernel_knob(spec, "WINDOW_W", schedule->w.kernel);
+  kernel_knob(spec, "STRIDE_H", schedule->h.stride);
+  kernel_knob(spec, "STRIDE_W", schedule->w.stride);
+  kernel_knob(spec, "DILATION_H", schedule->h.dilation);
+  kernel_knob(spec, "DILATION_W", schedule->w.dilation);
+  kernel_knob(spec, "IN_H", schedule->layer.in_h);
+  kernel_knob(spec, "IN_W", schedule->layer.in_w);
+  kernel_knob(spec, "OUT_H", schedule->layer.out_h);
+  kernel_knob(spec, "OUT_W", schedule->layer.out_w);
+  kernel_knob(spec, "PAD_TOP", dim_value(schedule->h.pad_begin));
+  kernel_knob(spec, "PAD_LEFT", dim_value(schedule->w.pad_begin));
+}
+
+static KernelSpec *direct_spec(Emitter *emitter, const Node *node) {
+  Arena *arena = emitter_arena(emitter);
+  const Graph *graph = emitter_graph(emitter);
+  const DirectSchedule *schedule = schedule_of(node);
+  const Convolution *conv = &schedule->base.conv;
+  const DirectPlan *plan = &schedule->plan;
+  KernelSpec *spec = kernel_spec(emitter, "conv_direct");
+  set_window(spec, schedule);
+  kernel_knob(spec, "IN_BLOCK", schedule->layer.in_block);
+  kernel_knob(spec, "CHANNEL_TAIL", conv->groups * conv->channels % schedule->layer.in_block);
+  kernel_knob(spec, "OUT_VECTORS", blocked_of(graph, conv->y).block / graph->target->lanes);
+  kernel_knob(spec, "OC_VECTORS", plan->oc_vectors);
+  kernel_knob(spec, "OC_TAIL", schedule->layer.oc_vectors % plan->oc_vectors);
+  kernel_knob(spec, "COLUMNS", plan->columns);
+  kernel_knob(spec, "UNROLL", plan->unroll);
+  kernel_knob(spec, "GROUPED", conv->groups > 1);
+  kernel_knob(spec, "BIAS", conv->bias != NULL);
+  kernel_knob(spec, "RESIDUAL", conv->residual != NULL);
+  kernel_knob(spec, "PROLOGUE", node->n_prologue > 0);
+  const char *body = convolution_epilogue(arena, node), *before = prologue_body(arena, node);
+  if (body) kernel_hook(spec, "epilogue", body);
+  if (before) kernel_hook(spec, "prologue", before);
+  return spec;
+}
+
+static void call_data(KernelCall *call, const Graph *graph, const Node *node) {
+  const Convolution *conv = &schedule_of(node)->base.conv;
+  call_value(call, "x", conv->x);
+  call_value(call, "w", node->packed[0]);
+  call_value(call, "bias", conv->bias ? node->packed[1] : NULL);
+  call_value(call, "residual", conv->residual);
+  call_value(call, "y", conv->y);
+  call_value(call, "scale", node->n_prologue ? node->packed[2] : NULL);
+  call_value(call, "shift", node->n_prologue ? node->packed[3] : NULL);
+  if (node->scratch)
+    call_argument(call, "scratch", "(float *)(void *)t%d", node->scratch->id);
+  else
+    call_value(call, "scratch", NULL);
+  call_dim(call, "n", conv->x->shape[0]);
+  call_integer(call, "x_image", blocked_of(graph, conv->x).image);
+  call_integer(call, "residual_image", conv->residual ? blocked_of(graph, conv->residual).image : 0);
+  call_integer(call, "y_image", blocked_of(graph, conv->y).image);
+}
+
+static void call_panels(KernelCall *call, const Graph *graph, const Node *node) {
+  int64_t slot = graph_slot_bytes(graph, node, slot_bytes(graph, schedule_of(node))) / (int64_t)sizeof(float);
+  call_integer(call, "panels", panels(graph));
+  call_integer(call, "slots", graph->machine->cores);
+  call_integer(call, "slot", slot);
+}
+
+static void emit(Emitter *emitter, Node *node) {
+  const DirectSchedule *schedule = schedule_of(node);
+  const Convolution *conv = &schedule->base.conv;
+  const DirectPlan *plan = &schedule->plan;
+  KernelCall *call = kernel_call(emitter, node, direct_spec(emitter, node));
+  call_data(call, emitter_graph(emitter), node);
+  call_integer(call, "channels", conv->groups * conv->channels);
+  call_integer(call, "kernels", conv->groups * conv->kernels);
+  call_integer(call, "group_channels", conv->channels);
+  call_integer(call, "group_kernels", conv->kernels);
+  call_integer(call, "span", direct_span(&schedule->weights));
+  call_integer(call, "group_chunk", chunk(plan->group_chunk, direct_oc_groups(&schedule->weights)));
+  call_integer(call, "tile_chunk", direct_tile_chunk(emitter_graph(emitter)->machine, &schedule->layer, plan));
+  call_integer(call, "pass", chunk(plan->pass, schedule->layer.span));
+  call_panels(call, emitter_graph(emitter), node);
+  double points = (double)(conv->channels * conv->h.kernel * conv->w.kernel);
+  double outputs = (double)dim_optimum(value_count_dim(emitter_graph(emitter), conv->y, 0, conv->y->rank));
+  double inputs = (double)dim_optimum(value_count_dim(emitter_graph(emitter), conv->x, 0, conv->x->rank));
+  call_cost(call, 2 * points * outputs, 4 * (inputs + outputs + points * (double)(conv->groups * conv->kernels)));
+}
+
+const ConvAlgorithm convolution_direct = {.name = "direct",
+                                          .knobs = knob_names,
+                                          .runs_blocked = runs_blocked,
+                                          .takes_prologue = takes_prologue,
+                                          .takes_wide = true,
+                                          .list = list,
+                                          .fit = fit,
+                                          .make = make,
+                                          .scratch = scratch,
+                                          .pack = pack,
+                                          .emit = emit};

@@ -1,0 +1,261 @@
+/* SPDX-License-Identifier: MIT */
+#include "kernels/conv/direct_plan.h"
+
+#include <string.h>
+
+#include "kernels/conv/cost.h"
+
+enum { MOST_OC_VECTORS = 8, MOST_COLUMNS = 28, MOST_UNROLL = 16 }; /* of the template */
+enum { MOST_NEON_COLUMNS = 8, FEWEST_COLUMNS = 3 /* a third of what fits */ };
+/* The constants are read off layers of ResNet-50, MobileNet-v2 and SqueezeNet, in the run of the network, each with a
+ * dozen schedules, on two cores with AVX-512, a multiply-add a cycle. */
+
+/* Cycles: around a run of tiles, around a tile, and for a vector of sums to begin and end. A tile of few sums begins
+ * while the one before it still ends. */
+static const double run_cycles = 400, tile_cycles = 5, sum_cycles = 4, free_sums = 9;
+/* Where sums wait in the output, for each further pass: until they are there again, and a place is found. */
+static const double pass_cycles = 250;
+/* Of a tap of a block, until its loop runs: other blocks than those of a vector, which the other constants were read
+ * off with, save that or not. Read off 1x1 layers on AVX2, in blocks of 8 and of 16. */
+static const double block_cycles = 2;
+/* What is waited for, beside multiply-adds, of reading from L1, L2, and from beyond: deep layers reach 97% of the peak.
+ */
+static const double exposed_l1 = 0.02, exposed_l2 = 0.05, exposed_l3 = 0.25;
+static const double loads_per_cycle = 2; /* however short: of short vectors this binds before the bytes do */
+/* Workers that split the output channels read what others have written, from their caches: slower than from L3. */
+static const double foreign = 3;
+/* Of L1 and L2: the share that data may fill and still be found there. */
+static const double usable = 0.7;
+
+static int64_t parts(int64_t whole, int64_t part) { return (whole + part - 1) / part; }
+static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
+static double larger(double a, double b) { return a > b ? a : b; }
+
+int64_t direct_row_tiles(const DirectLayer *l, const DirectPlan *p) { return parts(l->out_w, p->columns); }
+
+/* Of an output channel the weights are at most half of what it writes. */
+static bool has_light_weights(const DirectLayer *l) {
+  return 2 * l->depth * l->window_h * l->window_w <= l->images * l->out_h * l->out_w;
+}
+
+int64_t direct_tile_chunk(const Machine *machine, const DirectLayer *l, const DirectPlan *p) {
+  int64_t tiles = l->out_h * direct_row_tiles(l, p);
+  if (p->tile_chunk) return least(p->tile_chunk, tiles);
+  return has_light_weights(l) && !l->prologue ? parts(tiles, machine->cores) : tiles;
+}
+
+/* A schedule in numbers. */
+typedef struct Case {
+  const Target *target;
+  const Machine *machine;
+  const DirectLayer *layer;
+  const DirectPlan *plan;
+  int64_t oc_groups, tiles, group_chunk, tile_chunk; /* all of the order; tiles of an image */
+  double width;                                      /* mean columns of a tile */
+} Case;
+
+static Case case_of(const Target *target, const Machine *machine, const DirectLayer *l, const DirectPlan *p) {
+  Case c = {.target = target, .machine = machine, .layer = l, .plan = p};
+  c.oc_groups = parts(l->oc_vectors, p->oc_vectors);
+  c.tiles = l->out_h * direct_row_tiles(l, p);
+  c.group_chunk = p->group_chunk && p->group_chunk < c.oc_groups ? p->group_chunk : c.oc_groups;
+  c.tile_chunk = direct_tile_chunk(machine, l, p);
+  c.width = (double)l->out_w / (double)direct_row_tiles(l, p);
+  return c;
+}
+
+static double vector_bytes(const Case *c) { return 4.0 * c->target->lanes; }
+
+/* Do the workers split the pixels, or the output channels? */
+static bool splits_pixels(const Case *c) {
+  return parts(c->tiles, c->tile_chunk) * c->layer->images >= c->machine->cores;
+}
+
+/* Vectors of output channels of an oc group: what the last one lacks is spread over all workers or none. */
+static double mean_vectors(const Case *c) {
+  return splits_pixels(c) ? (double)c->layer->oc_vectors / (double)c->oc_groups : c->plan->oc_vectors;
+}
+
+static double group_weight_bytes(const Case *c) {
+  const DirectLayer *l = c->layer;
+  return (double)(l->depth * l->window_h * l->window_w) * mean_vectors(c) * vector_bytes(c);
+}
+
+/* Of an axis of `in` elements those that windows at `out` neighbouring places read: where strides are wider than the
+ * window, they leave some out. */
+static double touched(int64_t out, int64_t stride, int64_t window, int64_t in) {
+  return (double)least(in, least((out - 1) * stride + window, out * window));
+}
+
+/* Where strides leave columns out, of the cache lines that are moved only a part may be read. */
+static double unread(const DirectLayer *l) {
+  enum { LINE_FLOATS = 16 };
+  double pixels = l->stride_w > l->window_w ? (double)LINE_FLOATS / (double)l->in_block : 1;
+  return larger(1, pixels < (double)l->stride_w ? pixels : (double)l->stride_w);
+}
+
+/* Of the input that `tiles` neighbouring tiles read. */
+static double input_bytes(const Case *c, int64_t tiles) {
+  const DirectLayer *l = c->layer;
+  int64_t row_tiles = direct_row_tiles(l, c->plan), rows = parts(tiles, row_tiles);
+  int64_t columns = tiles < row_tiles ? (int64_t)(c->width * (double)tiles) : l->out_w;
+  return 4 * (double)l->depth * unread(l) * touched(rows, l->stride_h, l->window_h, l->in_h) *
+         touched(columns, l->stride_w, l->window_w, l->in_w);
+}
+
+/* Multiply-adds of a tile, or the loads that they need. */
+static double multiply_cycles(const Case *c) {
+  const Machine *m = c->machine;
+  const DirectLayer *l = c->layer;
+  double sums = mean_vectors(c) * c->width;
+  double multiply = larger(sums / fma_per_cycle(m, c->target->lanes), FMA_LATENCY);
+  double read = cycles_to_read(m, (mean_vectors(c) + c->width / 2) * vector_bytes(c), m->l1_gbps);
+  double load = larger(read, (mean_vectors(c) + c->width) / loads_per_cycle);
+  double starts = (double)l->span - (double)parts(l->depth, l->lanes); /* more than of blocks of a vector */
+  return l->taps * ((double)l->depth * (larger(multiply, load) + exposed_l1 * load) + starts * block_cycles);
+}
+
+/* Cycles of a tile with what it reads from L2. */
+static double cycles_of_tile(const Case *c) {
+  const DirectLayer *l = c->layer;
+  int64_t passes = c->plan->pass ? parts(l->span, c->plan->pass) : 1;
+  double weights = group_weight_bytes(c) / (double)passes, input = input_bytes(c, 1), l2 = input;
+  if (weights + input / (double)passes > usable * (double)c->machine->l1_bytes) l2 += group_weight_bytes(c);
+  double sums = mean_vectors(c) * c->width;
+  double ends =
+      (double)passes * (tile_cycles + larger(0, sums - free_sums) * (l->residual ? 1.5 * sum_cycles : sum_cycles)) +
+      (double)(passes - 1) * pass_cycles;
+  double multiply = multiply_cycles(c), read = cycles_to_read(c->machine, l2, c->machine->l2_gbps);
+  return ends + overlapped(multiply, read, exposed_l2);
+}
+
+/* Bytes that one core of `workers` reads from L3, or writes there. */
+static double l3_bytes(const Case *c, double workers) {
+  const DirectLayer *l = c->layer;
+  double images = (double)l->images, chunks = (double)parts(c->tiles, c->tile_chunk);
+  double room = usable * (double)c->machine->l2_bytes, weights = group_weight_bytes(c) * (double)c->oc_groups;
+  double chunk_weights = group_weight_bytes(c) * (double)c->group_chunk, chunk_input = input_bytes(c, c->tile_chunk);
+  double group_chunks = (double)parts(c->oc_groups, c->group_chunk);
+  bool keeps_weights = chunk_weights + chunk_input <= room;
+  double sweeps = keeps_weights ? 1 : chunks * images; /* of the weights, by all workers together */
+  double weight_reads = splits_pixels(c) ? weights * (keeps_weights ? workers : sweeps) : weights * sweeps;
+  bool keeps_input = chunk_input + group_weight_bytes(c) <= room;
+  double input_reads = images * chunks * chunk_input * (keeps_input ? group_chunks : (double)c->oc_groups);
+  if (!splits_pixels(c)) input_reads *= (keeps_input ? workers : 1) * foreign;
+  double output = images * (double)(l->out_h * l->out_w * l->oc_vectors) * vector_bytes(c);
+  double out = output * (l->residual ? 3 : 2) * (c->plan->pass && input_bytes(c, c->tile_chunk) > room ? 2 : 1);
+  return (weight_reads + input_reads + out) / workers;
+}
+
+static double seconds_of(const Case *c) {
+  const Machine *m = c->machine;
+  int64_t items = c->layer->images * c->oc_groups * c->tiles;
+  double share = (double)parts(items, m->cores), runs = share / (double)c->tile_chunk;
+  double weights = cycles_to_read(m, group_weight_bytes(c), m->l2_gbps);
+  double busy = share * cycles_of_tile(c) + runs * (run_cycles + weights);
+  double moved = cycles_to_read(m, l3_bytes(c, (double)m->cores), m->l3_gbps) +
+                 cycles_to_fetch(m, group_weight_bytes(c) * (double)c->oc_groups, !splits_pixels(c));
+  return seconds_of_cycles(m, overlapped(busy, moved, exposed_l3));
+}
+
+double direct_seconds(const Target *target, const Machine *machine, const DirectLayer *l, DirectPlan *plan) {
+  Case c = case_of(target, machine, l, plan);
+  return plan->seconds = seconds_of(&c);
+}
+
+/* ---- candidates ---- */
+
+typedef struct Search {
+  const Target *target;
+  const Machine *machine;
+  const DirectLayer *layer;
+  void (*visit)(void *argument, const DirectPlan *plan, bool usual);
+  void *argument;
+} Search;
+
+/* The estimate knows nothing of the inner loop's length. */
+static void consider(const Search *s, DirectPlan plan, bool usual) {
+  static const int unrolls[] = {2, 1, 4};
+  direct_seconds(s->target, s->machine, s->layer, &plan);
+  for (size_t i = 0; i < sizeof unrolls / sizeof *unrolls; i++) {
+    plan.unroll = unrolls[i];
+    s->visit(s->argument, &plan, usual);
+  }
+}
+
+/* Orders: all of it as one chunk, so that each oc group's weights are read once; or chunks of tiles, each for all oc
+ * groups, or for so many that their weights stay in L2. */
+static void consider_orders(const Search *s, DirectPlan plan, bool usual) {
+  Case c = case_of(s->target, s->machine, s->layer, &plan);
+  int64_t kept = (int64_t)(usable / 2 * (double)s->machine->l2_bytes / group_weight_bytes(&c));
+  consider(s, plan, usual);
+  for (plan.tile_chunk = 4; plan.tile_chunk <= 64 && plan.tile_chunk < c.tiles; plan.tile_chunk *= 2) {
+    plan.group_chunk = 0;
+    consider(s, plan, usual);
+    plan.group_chunk = kept > 0 ? kept : 1;
+    if (plan.group_chunk < c.oc_groups) consider(s, plan, usual);
+  }
+}
+
+/* A chunk of tiles that fits a panel, and all oc groups read it there. Panels are a part of L2. */
+static void consider_panels(const Search *s, DirectPlan plan, bool usual) {
+  static const int parts_of_l2[] = {8, 4, 16};
+  const DirectLayer *l = s->layer;
+  int64_t tile_bytes = l->span * l->in_block * plan.columns * (int64_t)sizeof(float);
+  for (size_t i = 0; i < sizeof parts_of_l2 / sizeof *parts_of_l2; i++) {
+    plan.tile_chunk = s->machine->l2_bytes / parts_of_l2[i] / tile_bytes;
+    if (plan.tile_chunk < 1) plan.tile_chunk = 1;
+    consider(s, plan, usual && i == 0);
+  }
+}
+
+/* Sums go through all channels at once, or wait in the output where their weights would not stay in L1. */
+static void consider_passes(const Search *s, DirectPlan plan, bool usual) {
+  for (plan.pass = 0; plan.pass < s->layer->span; plan.pass = plan.pass ? 4 * plan.pass : 4)
+    if (s->layer->prologue)
+      consider_panels(s, plan, usual && plan.pass == 0);
+    else
+      consider_orders(s, plan, usual && plan.pass == 0);
+}
+
+/* As many columns as the registers have room for beside the weights and an input. Clang does not fill them all without
+ * spilling, the less so the more weights there are; and NEON's broadcasting loads take no offset, so that many columns
+ * need an address each. */
+static int most_columns(const Target *target, int oc_vectors) {
+  int spare = oc_vectors <= 2 ? 1 : 2;
+  int columns = (target->vector_registers - spare - 1 - oc_vectors) / oc_vectors;
+  int most = strcmp(target->isa, "neon") ? MOST_COLUMNS : MOST_NEON_COLUMNS;
+  return columns > most ? most : columns;
+}
+
+/* An oc group that has parts of two groups of the convolution would multiply by zeros. */
+static bool fits_groups(const DirectLayer *l, int oc_vectors) {
+  return l->group_vectors == 0 || l->group_vectors % oc_vectors == 0;
+}
+
+/* The template cuts rows into tiles as even as can be: only plans of other numbers of tiles differ. */
+static int even_columns(const DirectLayer *l, int most) { return (int)parts(l->out_w, parts(l->out_w, most)); }
+
+void direct_each_plan(const Target *target, const Machine *machine, const DirectLayer *l,
+                      void (*visit)(void *argument, const DirectPlan *plan, bool usual), void *argument) {
+  Search search = {target, machine, l, visit, argument};
+  for (int oc = 1; oc <= MOST_OC_VECTORS && oc <= l->oc_vectors; oc++) {
+    int most = most_columns(target, oc), widest = most > 0 ? even_columns(l, most) : 0;
+    if (most < 1 || !fits_groups(l, oc)) continue;
+    for (int columns = widest; columns == widest || columns * FEWEST_COLUMNS >= most;
+         columns = even_columns(l, columns - 1)) {
+      consider_passes(&search, (DirectPlan){.oc_vectors = oc, .columns = columns}, columns == widest);
+      if (columns == 1) break;
+    }
+  }
+}
+
+static int within(int64_t least, int64_t value, int64_t most) {
+  return (int)(value < least ? least : value > most ? most : value);
+}
+
+void direct_fit(const DirectLayer *l, DirectPlan *plan) {
+  plan->oc_vectors = within(1, plan->oc_vectors, l->oc_vectors < MOST_OC_VECTORS ? l->oc_vectors : MOST_OC_VECTORS);
+  plan->columns = within(1, plan->columns, MOST_COLUMNS);
+  plan->unroll = within(1, plan->unroll, MOST_UNROLL);
+}

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: MIT */
+#include "kernels/conv/explain.h"
+
+#include <string.h>
+
+#include "kernels/conv/candidates.h"
+#include "kernels/conv/form.h"
+#include "kernels/conv/recorded.h"
+
+enum { SHORT_LISTING = 10, NODES_NAMED = 4 };
+
+typedef struct Explain {
+  Text *out;
+  Graph *graph;
+  bool in_full;
+} Explain;
+
+static bool is_convolution(const Node *node) { return node->op->family == &family_conv; }
+
+/* Is it the same work as a node's before it? */
+static bool is_told(Graph *graph, int n, const char *workload) {
+  for (int i = 0; i < n; i++)
+    if (is_convolution(graph->nodes[i]) && !strcmp(convolution_key(graph, graph->nodes[i]).workload, workload))
+      return true;
+  return false;
+}
+
+/* All nodes of the work, the first or all by name. */
+static void add_nodes(const Explain *e, const char *workload) {
+  Graph *graph = e->graph;
+  int count = 0;
+  for (int i = 0; i < graph->n_nodes; i++) {
+    const Node *node = graph->nodes[i];
+    if (!is_convolution(node) || strcmp(convolution_key(graph, node).workload, workload) != 0) continue;
+    if (count++ < NODES_NAMED || e->in_full)
+      text_add(e->out, "%s %s", count > 1 ? "," : "", node->name ? node->name : "?");
+  }
+  if (count > NODES_NAMED && !e->in_full) text_add(e->out, " and %d more", count - NODES_NAMED);
+  text_add(e->out, "\n");
+}
+
+static const char *reason(const Explain *e, const RecordKey *key, const char *form) {
+  const ScheduleRecord *record = records_find(e->graph->records, key);
+  if (e->graph->conv_form) return "--conv says so";
+  if (!record || strcmp(record->schedule, form) != 0) return "the least predicted time";
+  return arena_format(e->graph->arena, "measured, %.1f us", record->median_us);
+}
+
+static bool add_candidate(const Explain *e, const ConvCandidate *candidate, const char *chosen, bool wanted) {
+  const char *form = convolution_form(e->graph->arena, candidate);
+  bool is_chosen = !strcmp(form, chosen);
+  if (wanted || is_chosen) text_add(e->out, "%c %14.2f  %s\n", is_chosen ? '*' : ' ', 1e6 * candidate->seconds, form);
+  return is_chosen;
+}
+
+/* The best, or all; and the chosen one, which --conv or a record may have from beyond the list. */
+static void add_candidates(const Explain *e, const ConvCandidates *all, const ConvCandidate *chosen) {
+  const char *form = convolution_form(e->graph->arena, chosen);
+  bool seen = false;
+  text_add(e->out, "  %14s  schedule\n", "predicted us");
+  for (int i = 0; i < all->count; i++) seen |= add_candidate(e, &all->list[i], form, e->in_full || i < SHORT_LISTING);
+  if (!seen) add_candidate(e, chosen, form, true);
+  if (!e->in_full && all->count > SHORT_LISTING)
+    text_add(e->out, "  %14s  %d in all: -v lists them\n", "...", all->count);
+}
+
+static void explain_node(const Explain *e, const Node *node, const RecordKey *key) {
+  Convolution conv = convolution_of(e->graph, node);
+  ConvCandidates all = convolution_candidates(e->graph, node);
+  const ConvCandidate *chosen = &convolution_choose(e->graph, node)->candidate;
+  const char *form = convolution_form(e->graph->arena, chosen);
+  text_add(e->out, "%s: %.2f MFLOP:", key->workload, 2e-6 * convolution_macs(&conv));
+  add_nodes(e, key->workload);
+  add_candidates(e, &all, chosen);
+  text_add(e->out, "  chosen: %s: %s\n", form, reason(e, key, form));
+}
+
+Text explain_convolutions(Graph *graph, bool in_full) {
+  Text text = text_new(graph->arena);
+  Explain explain = {.out = &text, .graph = graph, .in_full = in_full};
+  for (int n = 0; n < graph->n_nodes; n++) {
+    if (!is_convolution(graph->nodes[n])) continue;
+    RecordKey key = convolution_key(graph, graph->nodes[n]);
+    if (!is_told(graph, n, key.workload)) explain_node(&explain, graph->nodes[n], &key);
+  }
+  if (!text.length) text_add(&text, "the model has no convolution\n");
+  return text;
+}

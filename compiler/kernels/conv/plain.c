@@ -1,0 +1,346 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Convolution of plain tensors, whose extents may be known only at run time. Where the window is padded or strides
+ * over columns, conv_pad first makes a copy of the input in which conv_plain finds its columns side by side. Short rows
+ * are taken as one line, so that vectors of outputs go on over their ends.
+ */
+#include "kernels/conv/convolution.h"
+
+#include <limits.h>
+
+#include "kernels/conv/plain_cost.h"
+
+typedef struct PlainSchedule {
+  ConvSchedule base;
+  ConvAxis d, h, w; /* a volume under a window of one point without padding or stride is one row */
+  int k_block, w_vectors;
+  bool flat;                          /* a plane is one line of outputs */
+  int tiles;                          /* of a chunk; 0: all */
+  bool direct;                        /* conv_plain reads the input itself */
+  const Dim *planes, *rows, *columns; /* padded: planes; rows and columns of a phase of a plane */
+} PlainSchedule;
+
+enum { KNOB_K, KNOB_W, KNOB_FLAT, KNOB_TILES };
+static const char *const knob_names[] = {
+    [KNOB_K] = "k", [KNOB_W] = "w", [KNOB_FLAT] = "flat", [KNOB_TILES] = "tiles", NULL};
+enum { MOST_K_BLOCK = 8, MOST_W_VECTORS = 4 }; /* of the template */
+
+static const PlainSchedule *schedule_of(const Node *node) { return (const PlainSchedule *)node->schedule; }
+
+/* Of a kernel: its weights. */
+static int64_t points_of(const PlainSchedule *schedule) {
+  return schedule->base.conv.channels * schedule->d.kernel * schedule->h.kernel * schedule->w.kernel;
+}
+
+static bool is_zero(const Dim *dim) { return dim_is_const(dim) && dim_value(dim) == 0; }
+static bool unpadded(const ConvAxis *axis) { return is_zero(axis->pad_begin) && is_zero(axis->pad_end); }
+static bool pointwise(const ConvAxis *axis) { return axis->kernel == 1 && axis->stride == 1 && unpadded(axis); }
+
+static void flatten_pointwise(DimTable *dims, PlainSchedule *schedule) {
+  if (!pointwise(&schedule->d) || !pointwise(&schedule->h) || !pointwise(&schedule->w)) return;
+  const Dim *one = dim_const(dims, 1), *zero = dim_const(dims, 0);
+  schedule->w.in = schedule->w.out = dim_mul(dims, schedule->d.in, dim_mul(dims, schedule->h.in, schedule->w.in));
+  schedule->d = schedule->h = (ConvAxis){1, 1, 1, one, one, zero, zero};
+}
+
+static int least(int a, int b) { return a < b ? a : b; }
+
+/* As many channels as the registers hold besides the inputs and a weight, cut so that the blocks of a group are alike.
+ */
+static int k_block_of(const Target *target, const Convolution *conv, int w_vectors) {
+  int most = least((target->vector_registers - 1) / w_vectors - 1, MOST_K_BLOCK);
+  int64_t blocks = (conv->kernels + most - 1) / most;
+  return (int)((conv->kernels + blocks - 1) / blocks);
+}
+
+/* Places of rows or columns, modulo the stride, that windows read: 0 to this, less one. */
+static int64_t phases_of(const ConvAxis *axis) {
+  int64_t last = 0;
+  for (int64_t r = 0; r < axis->kernel && r < axis->stride; r++) {
+    int64_t place = r * axis->dilation % axis->stride;
+    if (place > last) last = place;
+  }
+  return last + 1;
+}
+
+/* Rows or columns of a phase, that `outputs` of them read. */
+static const Dim *phase_length(DimTable *dims, const ConvAxis *axis, const Dim *outputs) {
+  return dim_add(dims, outputs, dim_const(dims, (axis->kernel - 1) * axis->dilation / axis->stride));
+}
+
+static const Dim *round_up(DimTable *dims, const Dim *dim, int64_t to) {
+  return dim_mul(dims, dim_div(dims, dim_add(dims, dim, dim_const(dims, to - 1)), dim_const(dims, to)),
+                 dim_const(dims, to));
+}
+
+static int64_t tile_columns(const Graph *graph, const PlainSchedule *schedule) {
+  return (int64_t)schedule->w_vectors * graph->target->lanes;
+}
+
+/* A phase of a padded row has every column that a tile may load, past the end of the output's row too. Past a plane's
+ * end comes another, or the scratch's slack. */
+static void size_padded_volume(Graph *graph, PlainSchedule *schedule) {
+  DimTable *dims = graph->dims;
+  const ConvAxis *d = &schedule->d, *h = &schedule->h, *w = &schedule->w;
+  const Dim *covered = schedule->flat ? w->out : round_up(dims, w->out, tile_columns(graph, schedule));
+  schedule->planes = dim_add(dims, d->in, dim_add(dims, d->pad_begin, d->pad_end));
+  schedule->rows = phase_length(dims, h, h->out);
+  schedule->columns = phase_length(dims, w, covered);
+}
+
+static bool reads_dense(const PlainSchedule *schedule) {
+  return schedule->w.stride == 1 && unpadded(&schedule->d) && unpadded(&schedule->h) && unpadded(&schedule->w);
+}
+
+static PlainSchedule *new_schedule(Graph *graph, const Convolution *conv, const ConvKnobs *knobs) {
+  PlainSchedule *schedule = ARENA_NEW(graph->arena, PlainSchedule);
+  schedule->base.conv = *conv;
+  schedule->d = conv->d;
+  schedule->h = conv->h;
+  schedule->w = conv->w;
+  flatten_pointwise(graph->dims, schedule);
+  schedule->k_block = knobs->value[KNOB_K];
+  schedule->w_vectors = knobs->value[KNOB_W];
+  schedule->flat = knobs->value[KNOB_FLAT] != 0;
+  schedule->tiles = knobs->value[KNOB_TILES];
+  schedule->direct = reads_dense(schedule);
+  size_padded_volume(graph, schedule);
+  return schedule;
+}
+
+/* ---- choice ---- */
+
+/* In numbers, at the dims' optimum. */
+static PlainLayer layer_of(const Graph *graph, const PlainSchedule *schedule) {
+  const Convolution *conv = &schedule->base.conv;
+  int64_t images = dim_optimum(conv->x->shape[0]), out_d = dim_optimum(schedule->d.out);
+  int64_t out_h = dim_optimum(schedule->h.out), out_w = dim_optimum(schedule->w.out);
+  int64_t row = dim_optimum(schedule->direct ? schedule->w.in : schedule->columns);
+  int64_t padded_rows = dim_optimum(schedule->planes) * dim_optimum(schedule->rows) * phases_of(&schedule->h);
+  int64_t in_plane = dim_optimum(schedule->d.in) * dim_optimum(schedule->h.in) * dim_optimum(schedule->w.in);
+  return (PlainLayer){.images = images > 0 ? images : 1,
+                      .groups = conv->groups,
+                      .channels = conv->channels,
+                      .kernels = conv->kernels,
+                      .window = schedule->d.kernel * schedule->h.kernel * schedule->w.kernel,
+                      .in_plane = in_plane,
+                      .lines = schedule->flat ? out_d : out_d * out_h,
+                      .length = schedule->flat ? (out_h - 1) * row + out_w : out_w,
+                      .padded_rows = schedule->direct ? 0 : padded_rows,
+                      .padded_plane = schedule->direct ? 0 : padded_rows * phases_of(&schedule->w) * row,
+                      .tile = tile_columns(graph, schedule),
+                      .chunk = schedule->tiles,
+                      .k_block = schedule->k_block,
+                      .w_vectors = schedule->w_vectors,
+                      .flat = schedule->flat,
+                      .residual = conv->residual != NULL};
+}
+
+static double seconds_of(const Graph *graph, const PlainSchedule *schedule) {
+  PlainLayer layer = layer_of(graph, schedule);
+  return plain_seconds(graph->target, graph->machine, &layer);
+}
+
+/* Rows of one plane, as far apart in the input as their outputs' windows. */
+static bool can_be_flat(Graph *graph, const Convolution *conv) {
+  PlainSchedule *schedule = new_schedule(graph, conv, &(ConvKnobs){{1, 1}});
+  bool one_row = dim_is_const(schedule->h.out) && dim_value(schedule->h.out) == 1;
+  return !one_row && (!schedule->direct || schedule->h.stride == 1);
+}
+
+static void list(Graph *graph, const Node *node, const Convolution *conv, ConvCandidates *candidates) {
+  (void)node;
+  int most_flat = can_be_flat(graph, conv) ? 1 : 0;
+  for (int vectors = 3; vectors >= 1; vectors--) {
+    for (int flat = 0; flat <= most_flat; flat++) {
+      ConvKnobs knobs = {{k_block_of(graph->target, conv, vectors), vectors, flat}};
+      PlainSchedule *schedule = new_schedule(graph, conv, &knobs);
+      PlainLayer layer = layer_of(graph, schedule);
+      schedule->tiles = knobs.value[KNOB_TILES] = plain_chunk(graph->machine, &layer);
+      candidates_add(candidates, &knobs, seconds_of(graph, schedule), true);
+    }
+  }
+}
+
+static int within(int value, int from, int64_t to) { return value < from ? from : value > to ? (int)to : value; }
+
+static void fit(Graph *graph, const Node *node, const Convolution *conv, ConvKnobs *knobs) {
+  (void)node;
+  knobs->value[KNOB_K] = within(knobs->value[KNOB_K], 1, conv->kernels < MOST_K_BLOCK ? conv->kernels : MOST_K_BLOCK);
+  knobs->value[KNOB_W] = within(knobs->value[KNOB_W], 1, MOST_W_VECTORS);
+  knobs->value[KNOB_FLAT] = within(knobs->value[KNOB_FLAT], 0, can_be_flat(graph, conv) ? 1 : 0);
+  knobs->value[KNOB_TILES] = within(knobs->value[KNOB_TILES], 0, INT_MAX);
+}
+
+/* What tells layers of the same schedule apart comes first. */
+static const char *text_of(Arena *arena, const PlainSchedule *schedule) {
+  const Convolution *conv = &schedule->base.conv;
+  Text text = text_new(arena);
+  text_add(&text, "plain_%lldx%llds%lldc%lldo%lldg%lld_k%dw%d", (long long)schedule->h.kernel,
+           (long long)schedule->w.kernel, (long long)schedule->w.stride, (long long)conv->channels,
+           (long long)conv->kernels, (long long)conv->groups, schedule->k_block, schedule->w_vectors);
+  if (schedule->flat) text_add(&text, "_flat");
+  if (schedule->tiles) text_add(&text, "_tiles%d", schedule->tiles);
+  if (!schedule->direct) text_add(&text, "_padded");
+  return text.data;
+}
+
+static ConvSchedule *make(Graph *graph, const Node *node, const Convolution *conv, const ConvKnobs *knobs) {
+  (void)node;
+  PlainSchedule *schedule = new_schedule(graph, conv, knobs);
+  schedule->base.reads_residual_last = true;
+  schedule->base.candidate.seconds = seconds_of(graph, schedule);
+  schedule->base.base.text = text_of(graph->arena, schedule);
+  return &schedule->base;
+}
+
+/* ---- memory and calls ---- */
+
+static void scratch(Graph *graph, Node *node) {
+  const PlainSchedule *schedule = schedule_of(node);
+  if (schedule->direct) return;
+  DimTable *dims = graph->dims;
+  int64_t phases = phases_of(&schedule->h) * phases_of(&schedule->w), slack = tile_columns(graph, schedule);
+  const Dim *plane = dim_mul(dims, dim_const(dims, phases), dim_mul(dims, schedule->rows, schedule->columns));
+  const Dim *floats =
+      dim_mul(dims, value_count_dim(graph, node->inputs[0], 0, 2), dim_mul(dims, schedule->planes, plane));
+  floats = dim_add(dims, floats, dim_const(dims, slack));
+  graph_scratch(graph, node, "padded input", dim_mul(dims, floats, dim_const(dims, (int64_t)sizeof(float))));
+}
+
+/* The weights of each block of channels of a group, [K][C Q R S] -> [C Q R S][channel of the block]. */
+static void pack_block(float *packed, const float *weights, int64_t points, int64_t rows) {
+  for (int64_t point = 0; point < points; point++)
+    for (int64_t k = 0; k < rows; k++) packed[point * rows + k] = weights[k * points + point];
+}
+
+static void pack(Graph *graph, Node *node) {
+  const PlainSchedule *schedule = schedule_of(node);
+  const Value *w = node->inputs[1];
+  if (!w->data) return;
+  const float *weights = w->data;
+  int64_t points = points_of(schedule), count = value_count(w);
+  float *packed = ARENA_ARRAY(graph->arena, float, count);
+  for (int64_t group = 0; group < schedule->base.conv.groups; group++)
+    for (int64_t k = 0; k < schedule->base.conv.kernels; k += schedule->k_block) {
+      int64_t left = schedule->base.conv.kernels - k, first = (group * schedule->base.conv.kernels + k) * points;
+      pack_block(packed + first, weights + first, points, left < schedule->k_block ? left : schedule->k_block);
+    }
+  node->packed = ARENA_ARRAY(graph->arena, Value *, 1);
+  node->n_packed = 1;
+  node->packed[0] = graph_constant(graph, w->name, RNNCC_F32, 1, &count, packed);
+}
+
+static void emit_pad_call(Emitter *emitter, const Node *node) {
+  Graph *graph = emitter_graph(emitter);
+  const PlainSchedule *schedule = schedule_of(node);
+  const Value *x = node->inputs[0];
+  KernelSpec *spec = kernel_spec(emitter, "conv_pad");
+  kernel_knob(spec, "STRIDE_H", schedule->h.stride);
+  kernel_knob(spec, "STRIDE_W", schedule->w.stride);
+  kernel_knob(spec, "PHASES_H", phases_of(&schedule->h));
+  kernel_knob(spec, "PHASES_W", phases_of(&schedule->w));
+  KernelCall *call = kernel_call(emitter, node, spec);
+  call_value(call, "x", x);
+  call_argument(call, "out", "(float *)(void *)t%d", node->scratch->id);
+  call_dim(call, "volumes", value_count_dim(graph, x, 0, 2));
+  call_dim(call, "depth", schedule->d.in);
+  call_dim(call, "height", schedule->h.in);
+  call_dim(call, "width", schedule->w.in);
+  call_dim(call, "planes", schedule->planes);
+  call_dim(call, "rows", schedule->rows);
+  call_dim(call, "columns", schedule->columns);
+  call_dim(call, "front", schedule->d.pad_begin);
+  call_dim(call, "top", schedule->h.pad_begin);
+  call_dim(call, "left", schedule->w.pad_begin);
+  call_cost(call, 0,
+            4.0 * (double)dim_optimum(value_count_dim(graph, x, 0, x->rank)) +
+                (double)dim_optimum(node->scratch->shape[0]));
+}
+
+/* Strides of the input that conv_plain reads: the dense one, whose rows are as if sorted already, or conv_pad's. */
+static void emit_input_arguments(Emitter *emitter, KernelCall *call, const Node *node) {
+  DimTable *dims = emitter_graph(emitter)->dims;
+  const PlainSchedule *schedule = schedule_of(node);
+  const Dim *row, *plane, *planes, *phase_h, *phase_w;
+  if (schedule->direct) {
+    row = dim_mul(dims, schedule->w.in, dim_const(dims, schedule->h.stride));
+    phase_w = dim_const(dims, 0);
+    phase_h = schedule->w.in;
+    plane = dim_mul(dims, schedule->w.in, schedule->h.in);
+    planes = schedule->d.in;
+    call_value(call, "x", node->inputs[0]);
+  } else {
+    row = schedule->columns;
+    phase_w = dim_mul(dims, schedule->rows, schedule->columns);
+    phase_h = dim_mul(dims, phase_w, dim_const(dims, phases_of(&schedule->w)));
+    plane = dim_mul(dims, phase_h, dim_const(dims, phases_of(&schedule->h)));
+    planes = schedule->planes;
+    call_argument(call, "x", "(const float *)(const void *)t%d", node->scratch->id);
+  }
+  call_dim(call, "x_channel", dim_mul(dims, plane, planes));
+  call_dim(call, "x_plane", plane);
+  call_dim(call, "x_row", row);
+  call_dim(call, "x_phase_h", phase_h);
+  call_dim(call, "x_phase_w", phase_w);
+}
+
+static KernelSpec *conv_spec(Emitter *emitter, const Node *node, bool bias) {
+  const PlainSchedule *schedule = schedule_of(node);
+  KernelSpec *spec = kernel_spec(emitter, "conv_plain");
+  kernel_knob(spec, "WINDOW_D", schedule->d.kernel);
+  kernel_knob(spec, "WINDOW_H", schedule->h.kernel);
+  kernel_knob(spec, "WINDOW_W", schedule->w.kernel);
+  kernel_knob(spec, "STRIDE_D", schedule->d.stride);
+  kernel_knob(spec, "STRIDE_H", schedule->h.stride);
+  kernel_knob(spec, "STRIDE_W", schedule->w.stride);
+  kernel_knob(spec, "DILATION_D", schedule->d.dilation);
+  kernel_knob(spec, "DILATION_H", schedule->h.dilation);
+  kernel_knob(spec, "DILATION_W", schedule->w.dilation);
+  kernel_knob(spec, "K_BLOCK", schedule->k_block);
+  kernel_knob(spec, "K_TAIL", schedule->base.conv.kernels % schedule->k_block);
+  kernel_knob(spec, "W_VECTORS", schedule->w_vectors);
+  kernel_knob(spec, "PACKED", node->n_packed);
+  kernel_knob(spec, "DIRECT", schedule->direct);
+  kernel_knob(spec, "FLAT", schedule->flat);
+  kernel_knob(spec, "BIAS", bias);
+  kernel_knob(spec, "RESIDUAL", schedule->base.conv.residual != NULL);
+  const char *body = convolution_epilogue(emitter_arena(emitter), node);
+  if (body) kernel_hook(spec, "epilogue", body);
+  return spec;
+}
+
+static void emit(Emitter *emitter, Node *node) {
+  Graph *graph = emitter_graph(emitter);
+  const PlainSchedule *schedule = schedule_of(node);
+  const Convolution *conv = &schedule->base.conv;
+  const Value *x = conv->x, *y = conv->y, *bias = conv->bias;
+  if (!schedule->direct) emit_pad_call(emitter, node);
+  KernelCall *call = kernel_call(emitter, node, conv_spec(emitter, node, bias != NULL));
+  emit_input_arguments(emitter, call, node);
+  call_value(call, "w", node->n_packed ? node->packed[0] : node->inputs[1]);
+  call_value(call, "bias", bias);
+  call_value(call, "residual", schedule->base.conv.residual);
+  call_value(call, "y", y);
+  call_dim(call, "n", x->shape[0]);
+  call_integer(call, "groups", schedule->base.conv.groups);
+  call_integer(call, "channels", schedule->base.conv.channels);
+  call_integer(call, "kernels", schedule->base.conv.kernels);
+  call_dim(call, "out_d", schedule->d.out);
+  call_dim(call, "out_h", schedule->h.out);
+  call_dim(call, "out_w", schedule->w.out);
+  call_integer(call, "chunk", schedule->tiles);
+  double points = (double)points_of(schedule);
+  double outputs = (double)dim_optimum(value_count_dim(graph, y, 0, y->rank));
+  double inputs = (double)dim_optimum(value_count_dim(graph, x, 0, x->rank));
+  call_cost(call, 2 * points * outputs, 4 * (inputs + outputs + points * (double)dim_value(y->shape[1])));
+}
+
+const ConvAlgorithm convolution_plain = {.name = "plain",
+                                         .knobs = knob_names,
+                                         .list = list,
+                                         .fit = fit,
+                                         .make = make,
+                                         .scratch = scratch,
+                                         .pack = pack,
+                                         .emit = emit};

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The time is that of the slowest core: its multiply-adds, or the loads that they need, with what comes from L3
+ * and memory meanwhile; before it the copy that conv_pad makes, and a barrier. In the terms of cost.h, as
+ * direct_plan.c, so that the two can be compared. Constants are fitted to plain runs of the networks on a two-core
+ * AVX-512 machine.
+ */
+#include "kernels/conv/plain_cost.h"
+
+#include "kernels/conv/cost.h"
+
+static const double tile_cycles = 25, sum_cycles = 2.5; /* around a tile; for a vector of sums to begin and end */
+static const double flat_cycles = 10;                   /* the same where a line has several rows */
+static const double loads_per_cycle = 2;
+static const double efficiency = 0.9; /* of the count of a tile's instructions */
+static const double exposed = 0.4;    /* of the shorter of computing and reading from L3 */
+static const double usable = 0.5;     /* of L2, for the input of a chunk */
+/* The cores have an output channel each, and read what others have written, from their caches: slower than from L3. */
+static const double foreign = 3;
+static const double pad_cycles = 40; /* around a row that conv_pad copies */
+
+static double larger(double a, double b) { return a > b ? a : b; }
+static int64_t parts(int64_t whole, int64_t part) { return (whole + part - 1) / part; }
+
+static double input_bytes(const PlainLayer *l) {
+  return 4 * (double)l->channels * (double)(l->padded_plane ? l->padded_plane : l->in_plane);
+}
+static double weight_bytes(const PlainLayer *l) { return 4 * (double)(l->channels * l->window * l->kernels); }
+static int64_t tiles_of(const PlainLayer *l) { return l->lines * parts(l->length, l->tile); }
+static int64_t blocks_of(const PlainLayer *l) { return parts(l->kernels, l->k_block); }
+
+/* What is not much larger than L2 comes from L3 as fast as it is needed. */
+static bool comes_again(const Machine *m, const PlainLayer *l) {
+  return input_bytes(l) > 2 * (double)m->l2_bytes && !l->chunk;
+}
+
+/* As many as stay, unless the weights would then be read more often than the input is now. */
+int plain_chunk(const Machine *m, const PlainLayer *l) {
+  double tiles = (double)tiles_of(l), room = usable * (double)m->l2_bytes;
+  double chunk = larger(1, (double)(int64_t)(room * tiles / input_bytes(l)));
+  if (!comes_again(m, l) || chunk >= tiles) return 0;
+  double chunked = tiles / chunk * weight_bytes(l) + input_bytes(l);
+  return chunked < weight_bytes(l) + (double)blocks_of(l) * input_bytes(l) ? (int)chunk : 0;
+}
+
+/* Of one point of the window at one channel, with all sums of a tile. */
+static double point_cycles(const Target *target, const Machine *m, const PlainLayer *l, double rows) {
+  double sums = rows * l->w_vectors, rate = fma_per_cycle(m, target->lanes);
+  double lines = target->lanes >= 16 ? 2 : 1; /* that a vector of columns is in, which begins anywhere */
+  double loads = (lines * l->w_vectors + rows) / loads_per_cycle;
+  return larger(larger(sums / rate, FMA_LATENCY), loads);
+}
+
+static double busy_seconds(const Target *target, const Machine *m, const PlainLayer *l) {
+  int64_t blocks = blocks_of(l), tiles = l->images * l->groups * blocks * tiles_of(l);
+  double rows = (double)l->kernels / (double)blocks, points = (double)(l->channels * l->window);
+  double ends = tile_cycles + rows * l->w_vectors * (l->flat ? flat_cycles : sum_cycles) * (l->residual ? 1.5 : 1);
+  double cycles = points * point_cycles(target, m, l, rows) / efficiency + ends;
+  return (double)parts(tiles, m->cores) * cycles / (m->ghz * 1e9);
+}
+
+/* What each core reads and writes beyond its L2: the input of a group once for each block of its output channels. */
+static double moved_seconds(const Machine *m, const PlainLayer *l) {
+  double input = input_bytes(l), blocks = (double)blocks_of(l);
+  double chunks = l->chunk ? (double)parts(tiles_of(l), l->chunk) : 1;
+  double weights = weight_bytes(l) * (double)l->groups * chunks;
+  double output = 4 * (double)(l->images * l->groups * l->kernels * l->lines * l->length) * (l->residual ? 3 : 2);
+  double again = comes_again(m, l) ? larger(blocks / m->cores, 1) - 1 : 0;
+  double share = (double)l->groups > m->cores ? (double)l->groups / m->cores : 1; /* of the groups */
+  double reads = input * ((m->cores > 1 ? foreign : 1) + again) * (double)l->images * share;
+  double fetched = seconds_of_cycles(m, cycles_to_fetch(m, weight_bytes(l) * (double)l->groups, true));
+  return fetched + (reads + (weights + output) / m->cores) / (m->l3_gbps * 1e9);
+}
+
+/* The copy, which is read and written, and then read by another core perhaps. */
+static double pad_seconds(const Machine *m, const PlainLayer *l) {
+  if (!l->padded_plane) return 0;
+  double planes = (double)(l->images * l->groups * l->channels);
+  double bytes = 4 * planes * (double)(l->in_plane + 2 * l->padded_plane);
+  double rows = planes * (double)l->padded_rows * pad_cycles / (m->ghz * 1e9);
+  double gbps = bytes > (double)m->l2_bytes * m->cores ? m->l3_gbps : m->l2_gbps;
+  return (bytes / (gbps * 1e9) + rows) / m->cores + 1e-9 * m->barrier_ns;
+}
+
+double plain_seconds(const Target *target, const Machine *machine, const PlainLayer *layer) {
+  double busy = busy_seconds(target, machine, layer), moved = moved_seconds(machine, layer);
+  return overlapped(busy, moved, exposed) + pad_seconds(machine, layer);
+}

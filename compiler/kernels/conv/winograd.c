@@ -1,0 +1,259 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Winograd's algorithm for convolutions of stride 1 whose weights are constant, of windows that winograd_plan.c has
+ * forms for: templates/conv_winograd.c, one call a group of the convolution. Weights are transformed at compile time.
+ */
+#include "kernels/conv/convolution.h"
+#include "kernels/conv/winograd_plan.h"
+#include "kernels/conv/winograd_weights.h"
+#include "layout/blocked.h"
+
+typedef struct WinogradSchedule {
+  ConvSchedule base;
+  WinogradLayer layer;
+  WinogradPlan plan;
+} WinogradSchedule;
+
+enum { KNOB_TILE, KNOB_OC, KNOB_BY_GROUPS, KNOB_PARTS };
+static const char *const knob_names[] = {
+    [KNOB_TILE] = "tile", [KNOB_OC] = "oc", [KNOB_BY_GROUPS] = "by_groups", [KNOB_PARTS] = "parts", NULL};
+
+static const WinogradSchedule *schedule_of(const Node *node) { return (const WinogradSchedule *)node->schedule; }
+
+/* The template's pads leave no output without input. */
+static bool fits_pad(const Dim *pad, int64_t kernel) {
+  return dim_is_const(pad) && dim_value(pad) >= 0 && dim_value(pad) < kernel;
+}
+static bool fits_axis(const ConvAxis *axis) {
+  return axis->stride == 1 && axis->dilation == 1 && fits_pad(axis->pad_begin, axis->kernel) &&
+         fits_pad(axis->pad_end, axis->kernel);
+}
+
+/* Groups begin with a channel block of their own. */
+static bool runs_blocked(const Graph *graph, const Convolution *conv) {
+  int lanes = graph->target->lanes;
+  bool whole = conv->groups == 1 || (conv->channels % lanes == 0 && conv->kernels % lanes == 0);
+  return !graph->no_winograd && whole && conv->channels >= lanes && conv->weights->data && fits_axis(&conv->h) &&
+         fits_axis(&conv->w) && winograd_has_window(conv->h.kernel, conv->w.kernel);
+}
+
+/* e.g. "winograd4x4_3x3_oc2t13b25_groups", and what tells layers of the same plan apart. */
+static const char *plan_text(Arena *arena, const WinogradLayer *l, const WinogradPlan *p) {
+  return arena_format(arena, "winograd%dx%d_%dx%d_oc%dt%db%lld%s_c%lldo%lld_%lldx%lld", p->form.tile_h, p->form.tile_w,
+                      l->taps_h, l->taps_w, p->oc_vectors, p->part_tiles, (long long)p->block_tiles,
+                      p->by_groups ? "_groups" : "", (long long)l->channels, (long long)l->kernels, (long long)l->out_h,
+                      (long long)l->out_w);
+}
+
+static bool suits(const Graph *graph, const Node *node, const Convolution *conv) {
+  return !node->exact && blocked_of(graph, conv->x).block == graph->target->lanes && dim_optimum(conv->x->shape[0]) > 0;
+}
+
+static WinogradLayer layer_of(const Convolution *conv) {
+  const Dim *images = conv->x->shape[0];
+  return (WinogradLayer){.images = dim_optimum(images),
+                         .images_known = dim_is_const(images),
+                         .out_h = dim_value(conv->h.out),
+                         .out_w = dim_value(conv->w.out),
+                         .channels = conv->channels,
+                         .kernels = conv->kernels,
+                         .taps_h = (int)conv->h.kernel,
+                         .taps_w = (int)conv->w.kernel};
+}
+
+static WinogradKnobs named(const ConvKnobs *knobs) {
+  return (WinogradKnobs){.tile = knobs->value[KNOB_TILE],
+                         .oc_vectors = knobs->value[KNOB_OC],
+                         .parts = knobs->value[KNOB_PARTS],
+                         .by_groups = knobs->value[KNOB_BY_GROUPS] != 0};
+}
+
+static ConvKnobs numbered(const WinogradKnobs *knobs) {
+  return (ConvKnobs){{[KNOB_TILE] = knobs->tile,
+                      [KNOB_OC] = knobs->oc_vectors,
+                      [KNOB_PARTS] = knobs->parts,
+                      [KNOB_BY_GROUPS] = knobs->by_groups}};
+}
+
+/* Groups of the convolution run one after the other. */
+static double seconds_of(const Convolution *conv, const WinogradPlan *plan) {
+  return (double)conv->groups * plan->seconds;
+}
+
+typedef struct Listing {
+  const Convolution *conv;
+  ConvCandidates *candidates;
+} Listing;
+
+static void add_plan(void *argument, const WinogradPlan *plan, bool usual) {
+  const Listing *listing = argument;
+  ConvKnobs knobs = numbered(&(WinogradKnobs){.tile = winograd_tile(&plan->form),
+                                              .oc_vectors = plan->oc_vectors,
+                                              .parts = plan->parts,
+                                              .by_groups = plan->by_groups});
+  candidates_add(listing->candidates, &knobs, seconds_of(listing->conv, plan), usual);
+}
+
+static void list(Graph *graph, const Node *node, const Convolution *conv, ConvCandidates *candidates) {
+  (void)node;
+  WinogradLayer layer = layer_of(conv);
+  winograd_each_plan(graph->target, graph->machine, &layer, add_plan, &(Listing){conv, candidates});
+}
+
+static void fit(Graph *graph, const Node *node, const Convolution *conv, ConvKnobs *knobs) {
+  (void)graph, (void)node;
+  WinogradLayer layer = layer_of(conv);
+  WinogradKnobs by_name = named(knobs);
+  winograd_fit(&layer, &by_name);
+  *knobs = numbered(&by_name);
+}
+
+static ConvSchedule *make(Graph *graph, const Node *node, const Convolution *conv, const ConvKnobs *knobs) {
+  (void)node;
+  WinogradSchedule *schedule = ARENA_NEW(graph->arena, WinogradSchedule);
+  WinogradKnobs by_name = named(knobs);
+  schedule->base.reads_residual_last = true;
+  schedule->layer = layer_of(conv);
+  schedule->plan = winograd_plan(graph->target, graph->machine, &schedule->layer, &by_name);
+  schedule->base.candidate.seconds = seconds_of(conv, &schedule->plan);
+  schedule->base.base.text = plan_text(graph->arena, &schedule->layer, &schedule->plan);
+  return &schedule->base;
+}
+
+static int64_t slot_bytes(const Graph *graph, const WinogradSchedule *schedule) {
+  return winograd_slot(&schedule->plan, &schedule->layer, graph->target->lanes) * (int64_t)sizeof(float);
+}
+
+static void scratch(Graph *graph, Node *node) {
+  const WinogradSchedule *schedule = schedule_of(node);
+  graph_slots(graph, node, schedule->plan.slots, slot_bytes(graph, schedule));
+}
+
+/* Of one group. */
+static WinogradWeights weights_of(const Graph *graph, const WinogradSchedule *schedule) {
+  return (WinogradWeights){.form = schedule->plan.form,
+                           .lanes = graph->target->lanes,
+                           .oc_vectors = schedule->plan.oc_vectors,
+                           .channels = schedule->layer.channels,
+                           .kernels = schedule->layer.kernels};
+}
+
+static void pack(Graph *graph, Node *node) {
+  const Convolution *conv = &schedule_of(node)->base.conv;
+  WinogradWeights weights = weights_of(graph, schedule_of(node));
+  int64_t floats = winograd_weights_floats(&weights), count = conv->groups * floats;
+  int64_t taps = conv->h.kernel * conv->w.kernel;
+  const float *source = conv->weights->data;
+  float *packed = ARENA_ARRAY(graph->arena, float, count);
+  for (int64_t group = 0; group < conv->groups; group++)
+    winograd_weights_pack(&weights, source + group * conv->kernels * conv->channels * taps, packed + group * floats);
+  node->packed = ARENA_ARRAY(graph->arena, Value *, 1);
+  node->n_packed = 1;
+  node->packed[0] = graph_constant(graph, conv->weights->name, RNNCC_F32, 1, &count, packed);
+}
+
+/* No window is of two tiles. */
+static bool pools(const Node *node) {
+  const WinogradForm *form = &schedule_of(node)->plan.form;
+  return form->tile_h % 2 == 0 && form->tile_w % 2 == 0;
+}
+
+static KernelSpec *spec_of(Emitter *emitter, const Node *node) {
+  const WinogradSchedule *schedule = schedule_of(node);
+  const WinogradPlan *p = &schedule->plan;
+  const Convolution *conv = &schedule->base.conv;
+  int lanes = emitter_graph(emitter)->target->lanes;
+  KernelSpec *spec = kernel_spec(emitter, "conv_winograd");
+  kernel_knob(spec, "TILE_H", p->form.tile_h);
+  kernel_knob(spec, "TILE_W", p->form.tile_w);
+  kernel_knob(spec, "WINDOW_H", p->form.taps_h);
+  kernel_knob(spec, "WINDOW_W", p->form.taps_w);
+  kernel_knob(spec, "IN_H", dim_value(conv->h.in));
+  kernel_knob(spec, "IN_W", dim_value(conv->w.in));
+  kernel_knob(spec, "OUT_H", dim_value(conv->h.out));
+  kernel_knob(spec, "OUT_W", dim_value(conv->w.out));
+  kernel_knob(spec, "PAD_TOP", dim_value(conv->h.pad_begin));
+  kernel_knob(spec, "PAD_LEFT", dim_value(conv->w.pad_begin));
+  kernel_knob(spec, "OC_VECTORS", p->oc_vectors);
+  kernel_knob(spec, "OC_TAIL", (conv->kernels + lanes - 1) / lanes % p->oc_vectors);
+  kernel_knob(spec, "PART_TILES", p->part_tiles);
+  kernel_knob(spec, "LEAST_TILES", p->least_tiles);
+  kernel_knob(spec, "BY_GROUPS", p->by_groups);
+  kernel_knob(spec, "BIAS", conv->bias != NULL);
+  kernel_knob(spec, "RESIDUAL", conv->residual != NULL);
+  kernel_knob(spec, "POOL", node->pool ? 2 : 1);
+  const char *body = convolution_epilogue(emitter_arena(emitter), node);
+  if (body) kernel_hook(spec, "epilogue", body);
+  return spec;
+}
+
+/* A value's element `offset`; NULL if there is no value. */
+static void call_part(KernelCall *call, const char *parameter, const Value *value, int64_t offset) {
+  if (!value || offset == 0)
+    call_value(call, parameter, value);
+  else
+    call_argument(call, parameter, "t%d + %lld", value->id, (long long)offset);
+}
+
+static void call_group_cost(KernelCall *call, const Convolution *conv, const Blocked *y) {
+  double groups = (double)conv->groups, images = (double)dim_optimum(conv->x->shape[0]);
+  double in = images * (double)(conv->channels * dim_value(conv->h.in) * dim_value(conv->w.in));
+  double out = images * (double)(conv->kernels * y->height * y->width);
+  double weights = (double)(conv->kernels * conv->channels * conv->h.kernel * conv->w.kernel);
+  call_cost(call, 2 * convolution_macs(conv) / groups, 4 * (in + out + weights));
+}
+
+/* A group's tensors are ranges of channel blocks. */
+static KernelCall *emit_group(Emitter *emitter, const Node *node, int64_t group) {
+  const Graph *graph = emitter_graph(emitter);
+  const WinogradSchedule *schedule = schedule_of(node);
+  const WinogradPlan *p = &schedule->plan;
+  const Convolution *conv = &schedule->base.conv;
+  int lanes = graph->target->lanes;
+  WinogradWeights weights = weights_of(graph, schedule);
+  Blocked x = blocked_of(graph, conv->x), y = blocked_of(graph, node->outputs[0]);
+  int64_t y_block = group * conv->kernels / lanes;
+  Blocked residual = conv->residual ? blocked_of(graph, conv->residual) : (Blocked){0};
+  KernelCall *call = kernel_call(emitter, node, spec_of(emitter, node));
+  call_part(call, "x", conv->x, group * conv->channels / lanes * x.plane);
+  call_part(call, "weights", node->packed[0], group * winograd_weights_floats(&weights));
+  call_part(call, "bias", conv->bias, group * conv->kernels);
+  call_part(call, "residual", conv->residual, y_block * residual.plane);
+  call_part(call, "y", node->outputs[0], y_block * y.plane);
+  call_argument(call, "scratch", "(float *)(void *)t%d", node->scratch->id);
+  call_dim(call, "n", conv->x->shape[0]);
+  call_integer(call, "channels", conv->channels);
+  call_integer(call, "kernels", conv->kernels);
+  call_integer(call, "x_image", x.image);
+  call_integer(call, "residual_image", residual.image);
+  call_integer(call, "y_image", y.image);
+  call_integer(call, "block_tiles", p->block_tiles);
+  call_integer(call, "input_point", winograd_input_point(p, &schedule->layer, lanes));
+  call_integer(call, "product_point", winograd_product_point(p, lanes));
+  call_integer(call, "slots", p->slots);
+  call_integer(call, "slot", graph_slot_bytes(graph, node, slot_bytes(graph, schedule)) / (int64_t)sizeof(float));
+  call_group_cost(call, conv, &y);
+  return call;
+}
+
+/* Groups of the convolution need not wait for each other: each worker makes its share from working memory of its own.
+ */
+static void emit(Emitter *emitter, Node *node) {
+  const WinogradSchedule *schedule = schedule_of(node);
+  for (int64_t group = 0; group < schedule->base.conv.groups; group++) {
+    KernelCall *call = emit_group(emitter, node, group);
+    if (group + 1 < schedule->base.conv.groups) call_no_barrier(call);
+  }
+}
+
+const ConvAlgorithm convolution_winograd = {.name = "winograd",
+                                            .knobs = knob_names,
+                                            .runs_blocked = runs_blocked,
+                                            .suits = suits,
+                                            .list = list,
+                                            .fit = fit,
+                                            .make = make,
+                                            .scratch = scratch,
+                                            .pack = pack,
+                                            .pools = pools,
+                                            .emit = emit};

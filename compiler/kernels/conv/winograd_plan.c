@@ -1,0 +1,237 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The time of a plan is that of the products, at what the machine multiplies or reads, and that of the transforms. Each
+ * weight is counted as read from memory once: between two runs of a network its weights displace each other.
+ *
+ * Constants are read off measurements of single layers on a two-core AVX-512 machine with one multiply-add a cycle.
+ */
+#include "kernels/conv/winograd_plan.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "kernels/conv/cost.h"
+
+static const double EFFICIENCY = 0.93;      /* of products in registers, against the count of their instructions */
+static const double CYCLES_A_SUM = 1.4;     /* of a part: until it flows, and to put it by */
+static const double UNHIDDEN = 0.15;        /* of the shorter of computing and reading */
+static const double USABLE = 0.7;           /* of a cache, for what should stay in it */
+static const double BROADCASTS_A_CYCLE = 2; /* loads of one element */
+enum { MOST_PARTS = 4 };                    /* of a block: its transformed input should stay in L2, or L3 */
+enum { MOST_PART_TILES = 14, MOST_OC_VECTORS = 4 }; /* of the template */
+enum { LINE_FLOATS = 16 };
+
+static double least(double a, double b) { return a < b ? a : b; }
+static double most(double a, double b) { return a > b ? a : b; }
+static int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
+static int64_t least_of(int64_t a, int64_t b) { return a < b ? a : b; }
+
+/* ---- extents ---- */
+
+static int64_t points_of(const WinogradPlan *p) { return winograd_points(&p->form); }
+static int64_t tiles_of(const WinogradPlan *p, const WinogradLayer *l) {
+  return l->images * ceil_div(l->out_h, p->form.tile_h) * ceil_div(l->out_w, p->form.tile_w);
+}
+
+/* Points an even number of lines apart would fall on few sets of the caches. */
+static int64_t odd_lines(int64_t floats) { return (ceil_div(floats, LINE_FLOATS) | 1) * LINE_FLOATS; }
+
+int64_t winograd_input_point(const WinogradPlan *p, const WinogradLayer *l, int lanes) {
+  return odd_lines(p->block_tiles * ceil_div(l->channels, lanes) * lanes);
+}
+int64_t winograd_product_point(const WinogradPlan *p, int lanes) { return odd_lines(p->block_tiles * lanes); }
+
+int64_t winograd_slot(const WinogradPlan *p, const WinogradLayer *l, int lanes) {
+  int64_t products = p->oc_vectors * winograd_product_point(p, lanes);
+  return points_of(p) * (winograd_input_point(p, l, lanes) + products);
+}
+
+/* ---- blocks and parts ---- */
+
+/* The two numbers of tiles that n tiles in blocks of at most `block` have, and how many blocks. */
+typedef struct Cut {
+  int64_t blocks, small, large;
+} Cut;
+
+static Cut cut(int64_t n, int64_t block) {
+  Cut c = {.blocks = ceil_div(n, block)};
+  c.small = n / c.blocks;
+  c.large = ceil_div(n, c.blocks);
+  return c;
+}
+
+static int part_limit(const Target *target, int oc_vectors) {
+  int tiles = (target->vector_registers - 1 - oc_vectors) / oc_vectors;
+  return tiles < MOST_PART_TILES ? tiles : MOST_PART_TILES;
+}
+
+/* Of a number of images that is not known, any block and any part may be the last. */
+static void set_parts(WinogradPlan *p, const WinogradLayer *l, int limit) {
+  Cut blocks = cut(tiles_of(p, l), p->block_tiles);
+  Cut small = cut(blocks.small, limit), large = cut(blocks.large, limit);
+  p->part_tiles = (int)(small.large > large.large ? small.large : large.large);
+  p->least_tiles = (int)least_of(small.small, large.small);
+  if (l->images_known) return;
+  p->part_tiles = (int)least_of(limit, p->block_tiles);
+  p->least_tiles = 1;
+}
+
+static int64_t groups_of(const WinogradPlan *p, const WinogradLayer *l, int lanes) {
+  return ceil_div(l->kernels, (int64_t)p->oc_vectors * lanes);
+}
+
+/* Blocks that workers own are as many as leave none idle. */
+static void set_blocks(WinogradPlan *p, const WinogradLayer *l, int lanes, int64_t most_tiles, int cores) {
+  int64_t tiles = tiles_of(p, l), blocks = ceil_div(tiles, most_tiles);
+  if (!p->by_groups) blocks = ceil_div(blocks, cores) * cores;
+  p->block_tiles = ceil_div(tiles, blocks);
+  int64_t shares = p->by_groups ? groups_of(p, l, lanes) : ceil_div(tiles, p->block_tiles);
+  p->slots = l->images_known || p->by_groups ? least_of(cores, shares) : cores;
+}
+
+/* ---- time ---- */
+
+/* What the busiest worker does. */
+typedef struct Share {
+  int64_t blocks, groups; /* groups of each of these blocks */
+  int64_t channel_blocks; /* of its input */
+  double tiles;           /* of a block, on average */
+} Share;
+
+static Share share_of(const WinogradPlan *p, const WinogradLayer *l, int lanes) {
+  int64_t tiles = tiles_of(p, l), blocks = ceil_div(tiles, p->block_tiles), groups = groups_of(p, l, lanes);
+  Share share = {.blocks = blocks, .groups = groups, .channel_blocks = ceil_div(l->channels, lanes)};
+  if (p->by_groups)
+    share.groups = ceil_div(groups, p->slots);
+  else
+    share.blocks = ceil_div(blocks, p->slots);
+  share.tiles = (double)ceil_div(tiles * share.blocks, blocks) / (double)share.blocks;
+  return share;
+}
+
+/* One channel of a part of m tiles. */
+static double cycles_a_channel(const Machine *m, const WinogradPlan *p, int lanes, double tiles) {
+  double vectors = p->oc_vectors;
+  double loads = cycles_to_read(m, vectors * 4 * lanes, m->l1_gbps) + tiles / BROADCASTS_A_CYCLE;
+  return most(most(tiles * vectors / fma_per_cycle(m, lanes), loads), FMA_LATENCY);
+}
+
+static double product_seconds(const Machine *m, const WinogradPlan *p, const WinogradLayer *l, int lanes,
+                              const Share *share) {
+  double parts = ceil(share->tiles / p->part_tiles), tiles = share->tiles / parts;
+  double cycles = (double)l->channels * cycles_a_channel(m, p, lanes, tiles) / EFFICIENCY;
+  cycles += CYCLES_A_SUM * tiles * p->oc_vectors;
+  return (double)(share->blocks * share->groups * points_of(p)) * parts * seconds_of_cycles(m, cycles);
+}
+
+/* To transform one vector at one point, in a network: what comes in is further away than the products. 64 points wait
+ * in memory between the two axes. */
+typedef struct TransformCycles {
+  double input, output;
+} TransformCycles;
+
+static TransformCycles transform_cycles(int64_t points) {
+  if (points > 36) return (TransformCycles){14, 12};
+  return points > 16 ? (TransformCycles){8, 4} : (TransformCycles){6, 3.5};
+}
+
+static double transform_seconds(const Machine *m, const WinogradPlan *p, const Share *share) {
+  TransformCycles cycles = transform_cycles(points_of(p));
+  double outputs = (double)(share->groups * p->oc_vectors);
+  double a_tile = (double)share->channel_blocks * cycles.input + outputs * cycles.output;
+  return seconds_of_cycles(m, (double)(share->blocks * points_of(p)) * share->tiles * a_tile);
+}
+
+/* Bytes read over and over, from the cache that holds them. */
+static double again_seconds(const Machine *m, double bytes, double times) {
+  if (bytes <= USABLE * (double)m->l2_bytes) return 0;
+  return bytes * times / (1e9 * (bytes <= USABLE * (double)m->l3_bytes ? m->l3_gbps : m->dram_gbps));
+}
+
+static double read_seconds(const Machine *m, const WinogradPlan *p, const WinogradLayer *l, int lanes,
+                           const Share *share) {
+  int64_t rows = points_of(p) * l->channels;
+  double weights = 4.0 * (double)(rows * share->groups * p->oc_vectors * lanes);
+  double input = 4.0 * (double)(points_of(p) * winograd_input_point(p, l, lanes));
+  double first = weights / (1e9 * m->dram_gbps * (p->by_groups || p->slots == 1 ? 1 : SAME_DATA));
+  return first + again_seconds(m, weights, (double)(share->blocks - 1)) +
+         again_seconds(m, input, (double)(share->blocks * share->groups));
+}
+
+/* Each part fetches a line a channel of the next weights: a few wide parts fetch but some of them. */
+static double unhidden(const WinogradPlan *p, int lanes) {
+  double parts = (double)ceil_div(p->block_tiles, p->part_tiles);
+  double fetched = least(1, parts * LINE_FLOATS / (double)(p->oc_vectors * lanes));
+  return UNHIDDEN * (2 - fetched);
+}
+
+static double plan_seconds(const Target *target, const Machine *m, const WinogradPlan *p, const WinogradLayer *l) {
+  Share share = share_of(p, l, target->lanes);
+  double products = product_seconds(m, p, l, target->lanes, &share);
+  double reading = read_seconds(m, p, l, target->lanes, &share);
+  return overlapped(products, reading, unhidden(p, target->lanes)) + transform_seconds(m, p, &share);
+}
+
+/* ---- choice ---- */
+
+/* Those whose errors stay within 1e-4 of the largest result: with more points they grow. */
+static const WinogradForm forms[] = {
+    {4, 4, 3, 3}, {6, 6, 3, 3}, {2, 2, 3, 3}, {1, 4, 1, 3}, {4, 1, 3, 1}, {1, 2, 1, 3},
+    {2, 1, 3, 1}, {2, 2, 5, 5}, {1, 2, 1, 5}, {2, 1, 5, 1}, {1, 2, 1, 7}, {2, 1, 7, 1},
+};
+enum { FORMS = sizeof forms / sizeof *forms };
+
+bool winograd_has_window(int64_t taps_h, int64_t taps_w) {
+  for (int i = 0; i < FORMS; i++)
+    if (forms[i].taps_h == taps_h && forms[i].taps_w == taps_w) return true;
+  return false;
+}
+
+int winograd_tile(const WinogradForm *f) { return f->tile_h > f->tile_w ? f->tile_h : f->tile_w; }
+
+/* The form of the layer's window whose tile is nearest; the larger of two. */
+static const WinogradForm *form_of(const WinogradLayer *l, int tile) {
+  const WinogradForm *nearest = NULL;
+  for (int i = 0; i < FORMS; i++) {
+    if (forms[i].taps_h != l->taps_h || forms[i].taps_w != l->taps_w) continue;
+    if (!nearest || abs(winograd_tile(&forms[i]) - tile) < abs(winograd_tile(nearest) - tile)) nearest = &forms[i];
+  }
+  return nearest;
+}
+
+static int within(int least, int value, int most) { return value < least ? least : value > most ? most : value; }
+
+void winograd_fit(const WinogradLayer *l, WinogradKnobs *knobs) {
+  knobs->tile = winograd_tile(form_of(l, knobs->tile));
+  knobs->oc_vectors = within(1, knobs->oc_vectors, MOST_OC_VECTORS);
+  knobs->parts = within(1, knobs->parts, MOST_PARTS);
+}
+
+WinogradPlan winograd_plan(const Target *target, const Machine *machine, const WinogradLayer *l,
+                           const WinogradKnobs *knobs) {
+  WinogradPlan p = {.form = *form_of(l, knobs->tile),
+                    .oc_vectors = knobs->oc_vectors,
+                    .parts = knobs->parts,
+                    .by_groups = knobs->by_groups};
+  int limit = part_limit(target, p.oc_vectors);
+  set_blocks(&p, l, target->lanes, (int64_t)p.parts * limit, machine->cores);
+  set_parts(&p, l, limit);
+  p.seconds = plan_seconds(target, machine, &p, l);
+  return p;
+}
+
+void winograd_each_plan(const Target *target, const Machine *machine, const WinogradLayer *l,
+                        void (*visit)(void *argument, const WinogradPlan *plan, bool usual), void *argument) {
+  static const int vectors[] = {2, 1, 3, 4}, parts[] = {2, 4, 1, 3};
+  for (int i = 0; i < FORMS; i++) {
+    if (forms[i].taps_h != l->taps_h || forms[i].taps_w != l->taps_w) continue;
+    for (int k = 0; k < 2 * MOST_OC_VECTORS * MOST_PARTS; k++) {
+      WinogradKnobs knobs = {.tile = winograd_tile(&forms[i]),
+                             .oc_vectors = vectors[k / MOST_PARTS % MOST_OC_VECTORS],
+                             .parts = parts[k % MOST_PARTS],
+                             .by_groups = k / MOST_PARTS / MOST_OC_VECTORS};
+      WinogradPlan plan = winograd_plan(target, machine, l, &knobs);
+      visit(argument, &plan, knobs.oc_vectors <= 2 && knobs.parts % 2 == 0);
+    }
+  }
+}

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Transposed convolution over one to three spatial axes; one axis is a plane of one row. On plain tensors extents may
+ * be known only at run time.
+ */
+#include "ir/family.h"
+#include "kernels/conv_transposed/transposed.h"
+#include "kernels/elementwise/elementwise.h"
+#include "machine/machine.h"
+
+static bool takes_epilogue(const Node *host, const Node *step) {
+  (void)host;
+  return elementwise_is_epilogue(step);
+}
+
+static KernelSpec *plain_spec(Emitter *emitter, const Node *node, const Convolution *conv) {
+  KernelSpec *spec = kernel_spec(emitter, "conv_transposed");
+  kernel_knob(spec, "WINDOW_D", conv->d.kernel);
+  kernel_knob(spec, "WINDOW_H", conv->h.kernel);
+  kernel_knob(spec, "WINDOW_W", conv->w.kernel);
+  kernel_knob(spec, "STRIDE_D", conv->d.stride);
+  kernel_knob(spec, "STRIDE_H", conv->h.stride);
+  kernel_knob(spec, "STRIDE_W", conv->w.stride);
+  kernel_knob(spec, "DILATION_D", conv->d.dilation);
+  kernel_knob(spec, "DILATION_H", conv->h.dilation);
+  kernel_knob(spec, "DILATION_W", conv->w.dilation);
+  kernel_knob(spec, "BIAS", conv->bias != NULL);
+  const char *body = convolution_epilogue(emitter_arena(emitter), node);
+  if (body) kernel_hook(spec, "epilogue", body);
+  return spec;
+}
+
+static void emit_plain(Emitter *emitter, const Node *node) {
+  Convolution conv = transposed_of(emitter_graph(emitter), node);
+  KernelCall *call = kernel_call(emitter, node, plain_spec(emitter, node, &conv));
+  call_value(call, "x", conv.x);
+  call_value(call, "w", conv.weights);
+  call_value(call, "bias", conv.bias);
+  call_value(call, "y", conv.y);
+  call_dim(call, "n", conv.x->shape[0]);
+  call_integer(call, "groups", conv.groups);
+  call_integer(call, "channels", conv.channels);
+  call_integer(call, "kernels", conv.kernels);
+  call_dim(call, "in_d", conv.d.in);
+  call_dim(call, "in_h", conv.h.in);
+  call_dim(call, "in_w", conv.w.in);
+  call_dim(call, "out_d", conv.d.out);
+  call_dim(call, "out_h", conv.h.out);
+  call_dim(call, "out_w", conv.w.out);
+  call_dim(call, "front", conv.d.pad_begin);
+  call_dim(call, "top", conv.h.pad_begin);
+  call_dim(call, "left", conv.w.pad_begin);
+  double floats = (double)value_max_count(conv.x) + (double)value_max_count(conv.y) + (double)value_count(conv.weights);
+  call_cost(call, 2 * transposed_macs(&conv), 4 * floats);
+}
+
+/* Of what the machine multiplies, as measured on two cores of AVX-512: the blocked kernel with all lanes, and the plain
+ * one, which is not made of vectors. */
+static const double BLOCKED_SHARE = 0.65, PLAIN_SHARE = 0.04;
+
+static double seconds(Graph *graph, Node *node) {
+  Convolution conv = transposed_of(graph, node);
+  double flops = 2 * transposed_macs(&conv), peak = 1e9 * graph->machine->gflops * graph->machine->cores;
+  if (!node->blocked) return flops / (PLAIN_SHARE * peak);
+  int64_t lanes = graph->target->lanes, vectors = (conv.kernels + lanes - 1) / lanes;
+  return flops * (double)(vectors * lanes) / (double)conv.kernels / (BLOCKED_SHARE * peak);
+}
+
+static void schedule(Graph *graph, Node *node) {
+  if (node->blocked) transposed_schedule_blocked(graph, node);
+}
+
+static void pack(Graph *graph, Node *node) {
+  if (node->blocked) transposed_pack_blocked(graph, node);
+}
+
+static void emit(Emitter *emitter, Node *node) {
+  if (node->blocked)
+    transposed_emit_blocked(emitter, node);
+  else
+    emit_plain(emitter, node);
+}
+
+const KernelFamily family_conv_transposed = {
+    .name = "conv_transposed",
+    .runs_blocked = transposed_runs_blocked,
+    .seeks_blocked = true,
+    .seconds = seconds,
+    .schedule = schedule,
+    .pack = pack,
+    .takes_epilogue = takes_epilogue,
+    .emit = emit,
+};

@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: MIT */
+#include "kernels/conv_transposed/transposed.h"
+
+#include "layout/blocked.h"
+#include "layout/row_tiles.h"
+#include "support/diagnostics.h"
+
+typedef struct TransposedSchedule {
+  Schedule base;
+  Convolution conv;
+  int k_vectors, columns;
+} TransposedSchedule;
+
+/* As in the template. */
+enum { MOST_WINDOW_W = 16, MOST_STRIDE_W = 4, MOST_COLUMNS = 28 };
+
+Convolution transposed_of(Graph *graph, const Node *node) {
+  Window window;
+  if (!read_window(graph, node, &window)) bug("n%d: a transposed convolution that has no shape", node->id);
+  Convolution conv = {.x = node->inputs[0], .y = node->outputs[0], .weights = node->inputs[1]};
+  conv.groups = node_int(node, "group");
+  conv.channels = dim_value(conv.weights->shape[0]) / conv.groups;
+  conv.kernels = dim_value(conv.weights->shape[1]);
+  conv.bias = node->n_inputs > 2 ? node->inputs[2] : NULL;
+  conv.d = convolution_axis(graph, node, &window, 2);
+  conv.h = convolution_axis(graph, node, &window, 1);
+  conv.w = convolution_axis(graph, node, &window, 0);
+  return conv;
+}
+
+double transposed_macs(const Convolution *conv) {
+  double inputs = (double)dim_optimum(conv->x->shape[0]) * (double)dim_optimum(conv->d.in) *
+                  (double)dim_optimum(conv->h.in) * (double)dim_optimum(conv->w.in) *
+                  (double)(conv->groups * conv->channels);
+  return inputs * (double)(conv->kernels * conv->d.kernel * conv->h.kernel * conv->w.kernel);
+}
+
+/* ---- choice ---- */
+
+static int64_t vectors_of(const Graph *graph, const Convolution *conv) {
+  return (conv->kernels + graph->target->lanes - 1) / graph->target->lanes;
+}
+
+/* Pixels of a phase, and which of them read the input alone, in any phase. */
+static RowTiles phase_tiles(const Convolution *conv, int64_t most) {
+  const ConvAxis *w = &conv->w;
+  int64_t pad = dim_value(w->pad_begin), behind = (w->kernel - 1) * w->dilation - pad;
+  int64_t first = behind > 0 ? (behind + w->stride - 1) / w->stride : 0;
+  int64_t end = dim_value(w->in) - (w->stride - 1 + pad) / w->stride;
+  int64_t pixels = (dim_value(w->out) + w->stride - 1) / w->stride;
+  return row_tiles_of(pixels, most < MOST_COLUMNS ? most : MOST_COLUMNS, 1, 1, end - first, first);
+}
+
+/* Registers hold the sums, a weight for each vector of output channels and an input. Where a phase is so short that two
+ * vectors leave registers over, more vectors spare reading the input again. */
+static int choose_vectors(const Graph *graph, const Convolution *conv) {
+  int64_t vectors = vectors_of(graph, conv), pixels = (dim_value(conv->w.out) + conv->w.stride - 1) / conv->w.stride;
+  for (int k = 4; k > 2; k--)
+    if (vectors % k == 0 && k * (pixels + 1) < graph->target->vector_registers) return k;
+  return vectors > 1 ? 2 : 1;
+}
+
+static RowTiles choose_tiles(const Graph *graph, const Convolution *conv) {
+  int k_vectors = choose_vectors(graph, conv);
+  return phase_tiles(conv, (graph->target->vector_registers - 1) / k_vectors - 1);
+}
+
+bool transposed_runs_blocked(Graph *graph, const Node *node) {
+  Convolution conv = transposed_of(graph, node);
+  if (!value_is_constant(conv.weights) || conv.w.kernel > MOST_WINDOW_W || conv.w.stride > MOST_STRIDE_W) return false;
+  if (conv.groups > 1 && conv.kernels % graph->target->lanes) return false;
+  return choose_tiles(graph, &conv).variants <= ROW_TILE_VARIANTS;
+}
+
+void transposed_schedule_blocked(Graph *graph, Node *node) {
+  TransposedSchedule *schedule = ARENA_NEW(graph->arena, TransposedSchedule);
+  Convolution conv = transposed_of(graph, node);
+  schedule->conv = conv;
+  schedule->k_vectors = choose_vectors(graph, &conv);
+  schedule->columns = choose_tiles(graph, &conv).columns;
+  schedule->base.text =
+      arena_format(graph->arena, "transposed_%lldx%llds%lld_%lldx%lldc%lldo%lldg%lld_oc%dpx%d",
+                   (long long)conv.h.kernel, (long long)conv.w.kernel, (long long)conv.w.stride,
+                   (long long)dim_value(conv.h.in), (long long)dim_value(conv.w.in), (long long)conv.channels,
+                   (long long)conv.kernels, (long long)conv.groups, schedule->k_vectors, schedule->columns);
+  node->schedule = &schedule->base;
+}
+
+static const TransposedSchedule *schedule_of(const Node *node) { return (const TransposedSchedule *)node->schedule; }
+
+/* ---- weights ---- */
+
+/* One group, [C][K][R S] -> [block of k_vectors vectors][R][C][S][channel of the block]; packed is zero before. */
+static void pack_group(const TransposedSchedule *schedule, int64_t width, const float *weights, float *packed) {
+  const Convolution *conv = &schedule->conv;
+  int64_t C = conv->channels, R = conv->h.kernel, S = conv->w.kernel;
+  for (int64_t c = 0; c < C; c++)
+    for (int64_t k = 0; k < conv->kernels; k++)
+      for (int64_t r = 0; r < R; r++)
+        for (int64_t s = 0; s < S; s++)
+          packed[(((k / width * R + r) * C + c) * S + s) * width + k % width] =
+              weights[((c * conv->kernels + k) * R + r) * S + s];
+}
+
+void transposed_pack_blocked(Graph *graph, Node *node) {
+  const TransposedSchedule *schedule = schedule_of(node);
+  const Convolution *conv = &schedule->conv;
+  int64_t width = (int64_t)graph->target->lanes * schedule->k_vectors, blocks = (conv->kernels + width - 1) / width;
+  int64_t points = conv->channels * conv->h.kernel * conv->w.kernel, count = conv->groups * blocks * width * points;
+  const float *weights = conv->weights->data;
+  float *packed = ARENA_ARRAY(graph->arena, float, count);
+  for (int64_t i = 0; i < count; i++) packed[i] = 0;
+  for (int64_t group = 0; group < conv->groups; group++)
+    pack_group(schedule, width, weights + group * conv->kernels * points, packed + group * blocks * width * points);
+  node->packed = ARENA_ARRAY(graph->arena, Value *, 1);
+  node->n_packed = 1;
+  node->packed[0] = graph_constant(graph, conv->weights->name, RNNCC_F32, 1, &count, packed);
+}
+
+/* ---- kernel ---- */
+
+static KernelSpec *blocked_spec(Emitter *emitter, const Node *node) {
+  const TransposedSchedule *schedule = schedule_of(node);
+  const ConvAxis *h = &schedule->conv.h, *w = &schedule->conv.w;
+  KernelSpec *spec = kernel_spec(emitter, "conv_transposed_blocked");
+  kernel_knob(spec, "IN_H", dim_value(h->in));
+  kernel_knob(spec, "IN_W", dim_value(w->in));
+  kernel_knob(spec, "OUT_H", dim_value(h->out));
+  kernel_knob(spec, "OUT_W", dim_value(w->out));
+  kernel_knob(spec, "WINDOW_H", h->kernel);
+  kernel_knob(spec, "WINDOW_W", w->kernel);
+  kernel_knob(spec, "STRIDE_H", h->stride);
+  kernel_knob(spec, "STRIDE_W", w->stride);
+  kernel_knob(spec, "DILATION_H", h->dilation);
+  kernel_knob(spec, "DILATION_W", w->dilation);
+  kernel_knob(spec, "PAD_TOP", dim_value(h->pad_begin));
+  kernel_knob(spec, "PAD_LEFT", dim_value(w->pad_begin));
+  kernel_knob(spec, "K_VECTORS", schedule->k_vectors);
+  kernel_knob(spec, "COLUMNS", schedule->columns);
+  kernel_knob(spec, "BIAS", schedule->conv.bias != NULL);
+  const char *body = convolution_epilogue(emitter_arena(emitter), node);
+  if (body) kernel_hook(spec, "epilogue", body);
+  return spec;
+}
+
+void transposed_emit_blocked(Emitter *emitter, Node *node) {
+  Graph *graph = emitter_graph(emitter);
+  const Convolution *conv = &schedule_of(node)->conv;
+  KernelCall *call = kernel_call(emitter, node, blocked_spec(emitter, node));
+  call_value(call, "x", conv->x);
+  call_value(call, "w", node->packed[0]);
+  call_value(call, "bias", conv->bias);
+  call_value(call, "y", conv->y);
+  call_dim(call, "n", conv->x->shape[0]);
+  call_integer(call, "groups", conv->groups);
+  call_integer(call, "channels", conv->channels);
+  call_integer(call, "kernels", conv->kernels);
+  call_integer(call, "x_image", blocked_of(graph, conv->x).image);
+  call_integer(call, "y_image", blocked_of(graph, conv->y).image);
+  double floats = (double)value_max_count(conv->x) + (double)value_max_count(conv->y);
+  call_cost(call, 2 * transposed_macs(conv), 4 * (floats + (double)value_count(node->packed[0])));
+}

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: MIT */
+/* Transposed convolution of blocked tensors, in templates/conv_transposed_blocked.c. */
+#ifndef RNNCC_TRANSPOSED_H
+#define RNNCC_TRANSPOSED_H
+
+#include "kernels/conv/convolution.h"
+
+/* The node as a Convolution whose weights are [groups * channels][kernels][R][S] and whose pads are cut off the output.
+ */
+Convolution transposed_of(Graph *graph, const Node *node);
+
+/* As in KernelFamily, of nodes whose tensors can_be_blocked(). */
+bool transposed_runs_blocked(Graph *graph, const Node *node);
+void transposed_schedule_blocked(Graph *graph, Node *node);
+void transposed_pack_blocked(Graph *graph, Node *node);
+void transposed_emit_blocked(Emitter *emitter, Node *node);
+
+/* Multiply-adds at the dims' optimum: every input meets the whole window. */
+double transposed_macs(const Convolution *conv);
+
+#endif

@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: MIT */
+#include "kernels/elementwise/blocked_elementwise.h"
+
+#include "layout/blocked.h"
+#include "machine/targets.h"
+#include "support/diagnostics.h"
+
+/* The operand's extent along y's axis, by ONNX's rule; NULL: it has no such axis, which is an extent of 1. */
+static const Dim *extent_along(const Value *y, const Value *operand, int axis) {
+  int own = axis - (y->rank - operand->rank);
+  return own < 0 ? NULL : operand->shape[own];
+}
+
+static bool moves(const Value *y, const Value *operand, int axis) {
+  const Dim *extent = extent_along(y, operand, axis);
+  return extent && !(dim_is_const(extent) && dim_value(extent) == 1);
+}
+
+static bool has_pixels(const Value *y, const Value *operand) {
+  return moves(y, operand, 2) || moves(y, operand, y->rank - 1);
+}
+
+/* Along every spatial axis of more than one pixel, or along none. */
+static bool pixels_fit(const Value *y, const Value *operand) {
+  if (!has_pixels(y, operand)) return true;
+  for (int axis = 2; axis < y->rank; axis++)
+    if (!moves(y, operand, axis) && dim_value(y->shape[axis]) != 1) return false;
+  return true;
+}
+
+bool blocked_operands_fit(const Value *y, int n, const Value *const *operands) {
+  for (int k = 0; k < n; k++) {
+    const Value *operand = operands[k];
+    bool constant = value_is_constant(operand);
+    if (operand->dtype != RNNCC_F32 || operand->rank > y->rank || !pixels_fit(y, operand)) return false;
+    if (constant ? moves(y, operand, 0) || has_pixels(y, operand) : operand->rank != y->rank) return false;
+    if (!constant && !can_be_blocked(operand)) return false;
+  }
+  return true;
+}
+
+bool blocked_operands_alike(const Value *y, int n, const Value *const *operands) {
+  if (y->rank < 3) return false;
+  for (int k = 0; k < n; k++) {
+    const Value *operand = operands[k];
+    if (value_is_constant(operand) ? value_count(operand) != 1 : !has_pixels(y, operand) || !moves(y, operand, 1))
+      return false;
+  }
+  return true;
+}
+
+Value *blocked_constant(Graph *graph, const Value *y, const Value *constant) {
+  int64_t count = value_count(constant);
+  if (count == 1) return (Value *)constant;
+  return channel_constant(graph, constant->name, constant->data, count, blocked_of(graph, y).block);
+}
+
+BlockedWalk blocked_walk(const Graph *graph, const Value *y, const Value *operand) {
+  int64_t lanes = blocked_of(graph, y).block;
+  if (value_is_constant(operand)) {
+    bool channels = value_count(operand) != 1;
+    return (BlockedWalk){.channels = channels, .block = channels ? lanes : 0};
+  }
+  Blocked b = blocked_of(graph, operand);
+  BlockedWalk walk = {.pixels = has_pixels(y, operand), .channels = b.channels != 1 || dim_value(y->shape[1]) == 1};
+  walk.block = walk.channels ? b.plane : 0;
+  walk.image = walk.channels ? b.image : b.height * b.width;
+  if (!moves(y, operand, 0)) walk.image = 0;
+  return walk;
+}
+
+static void set_knobs(KernelSpec *spec, int operand, const BlockedWalk *walk) {
+  static const char *const PIXELS[ELEMENTWISE_OPERANDS] = {"A_PIXELS", "B_PIXELS", "C_PIXELS"};
+  static const char *const CHANNELS[ELEMENTWISE_OPERANDS] = {"A_CHANNELS", "B_CHANNELS", "C_CHANNELS"};
+  kernel_knob(spec, PIXELS[operand], walk->pixels);
+  kernel_knob(spec, CHANNELS[operand], walk->channels);
+}
+
+void emit_blocked_elementwise(Emitter *emitter, const Node *node, const char *op, const Value *y, int n,
+                              const Value *const *operands) {
+  static const char *const OPERAND[ELEMENTWISE_OPERANDS] = {"a", "b", "c"};
+  static const char *const IMAGE[ELEMENTWISE_OPERANDS] = {"a_image", "b_image", "c_image"};
+  static const char *const BLOCK[ELEMENTWISE_OPERANDS] = {"a_block", "b_block", "c_block"};
+  const Graph *graph = emitter_graph(emitter);
+  Blocked b = blocked_of(graph, y);
+  BlockedWalk walks[ELEMENTWISE_OPERANDS] = {0};
+  KernelSpec *spec = kernel_spec(emitter, "elementwise_blocked");
+  kernel_knob(spec, "OPERANDS", n);
+  for (int k = 0; k < n; k++) {
+    walks[k] = blocked_walk(graph, y, operands[k]);
+    set_knobs(spec, k, &walks[k]);
+  }
+  kernel_hook(spec, "op", op);
+  KernelCall *call = kernel_call(emitter, node, spec);
+  double vectors = (double)dim_optimum(y->shape[0]) * (double)(b.blocks * b.height * b.width), streams = 1;
+  for (int k = 0; k < ELEMENTWISE_OPERANDS; k++) {
+    call_value(call, OPERAND[k], operands[k < n ? k : 0]);
+    call_integer(call, IMAGE[k], walks[k].image);
+    call_integer(call, BLOCK[k], walks[k].block);
+    streams += walks[k].pixels;
+  }
+  call_value(call, "y", y);
+  call_dim(call, "n", y->shape[0]);
+  call_integer(call, "blocks", b.blocks);
+  call_integer(call, "pixels", b.plane / graph->target->lanes);
+  call_integer(call, "y_image", b.image);
+  call_cost(call, vectors * (double)b.block, vectors * (double)b.block * streams * sizeof(float));
+}

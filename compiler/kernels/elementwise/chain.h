@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: MIT */
+/* Chains: element-wise nodes that run as one kernel, made by fuse_chains. */
+#ifndef RNNCC_CHAIN_H
+#define RNNCC_CHAIN_H
+
+#include "ir/op.h"
+#include "program/emitter.h"
+
+enum { MAX_CHAIN_OPERANDS = 8, MAX_CHAIN_MEMBERS = 32 };
+
+/* The op of a chain. It stands in no table of ops that a model could name. */
+extern const OpInfo op_chain;
+
+/* Can y be computed on blocked tensors from these inputs of a chain? */
+bool chain_runs_blocked(const Value *y, int n, Value *const *inputs);
+
+/* The C expression that reads input `k` of the chain, a vec or a vmask, and the statement that writes `name` to output
+ * `k`: what differs by memory layout. */
+typedef struct ChainAccess {
+  const char *(*load)(Graph *graph, const Node *chain, int k);
+  const char *(*store)(Graph *graph, const Node *chain, int k, const char *name);
+} ChainAccess;
+
+/* The body of the kernel's hook. */
+const char *chain_body(Graph *graph, const Node *chain, const ChainAccess *access);
+
+#endif

@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: MIT */
+/* Chains of element-wise nodes: elementwise_chain.c, and on blocked tensors elementwise_chain_blocked.c. */
+#include "ir/family.h"
+#include "kernels/elementwise/blocked_elementwise.h"
+#include "kernels/elementwise/broadcast.h"
+#include "kernels/elementwise/chain.h"
+#include "layout/blocked.h"
+#include "shapes/shape.h"
+
+const OpInfo op_chain = {
+    .name = "Chain",
+    .min_inputs = 0,
+    .max_inputs = -1,
+    .min_outputs = 1,
+    .max_outputs = -1,
+    .attributes = "",
+    .types = "",
+    .layout = LAYOUT_OBLIVIOUS,
+    .family = &family_chain,
+};
+
+/* ---- arguments that are arrays ---- */
+
+static void call_pointers(Graph *graph, KernelCall *call, const char *parameter, const char *type, int n,
+                          Value *const *values) {
+  Text text = text_new(graph->arena);
+  for (int k = 0; k < n; k++) text_add(&text, "%st%d", k ? ", " : "", values[k]->id);
+  call_argument(call, parameter, "(%s const[]){%s}", type, text.data);
+}
+
+static double bytes_at_optimum(Graph *graph, const Value *value) {
+  return (double)dim_optimum(value_count_dim(graph, value, 0, value->rank)) * (double)dtype_size(value->dtype);
+}
+
+static void set_cost(Graph *graph, KernelCall *call, const Node *chain) {
+  double bytes = 0,
+         elements = (double)dim_optimum(value_count_dim(graph, chain->outputs[0], 0, chain->outputs[0]->rank));
+  for (int k = 0; k < chain->n_inputs; k++) bytes += bytes_at_optimum(graph, chain->inputs[k]);
+  for (int k = 0; k < chain->n_outputs; k++) bytes += bytes_at_optimum(graph, chain->outputs[k]);
+  call_cost(call, elements * chain->n_members, bytes);
+}
+
+/* ---- row-major tensors ---- */
+
+static Broadcast nest_of(Graph *graph, const Node *chain) {
+  return broadcast_of(graph, chain->outputs[0], chain->n_inputs, (const Value *const *)chain->inputs);
+}
+
+static const char *load_plain(Graph *graph, const Node *chain, int k) {
+  Broadcast nest = nest_of(graph, chain);
+  const char *mask = chain->inputs[k]->dtype == RNNCC_BOOL ? "_mask" : "";
+  if (!nest.moves[k][nest.rank - 1]) return arena_format(graph->arena, "chain_load_one%s(in[%d])", mask, k);
+  return arena_format(graph->arena, "chain_load%s(in[%d], i, n)", mask, k);
+}
+
+static const char *store_plain(Graph *graph, const Node *chain, int k, const char *name) {
+  const char *mask = chain->outputs[k]->dtype == RNNCC_BOOL ? "_mask" : "";
+  return arena_format(graph->arena, "chain_store%s(out[%d], i, n, %s);", mask, k, name);
+}
+
+static void call_byte_strides(Graph *graph, KernelCall *call, const Node *chain, const Broadcast *nest) {
+  const Dim *strides[MAX_CHAIN_OPERANDS * MAX_RANK];
+  int n = 0;
+  for (int k = 0; k < chain->n_inputs; k++) {
+    const Dim *size = dim_const(graph->dims, (int64_t)dtype_size(chain->inputs[k]->dtype));
+    for (int axis = 0; axis < nest->rank; axis++) strides[n++] = dim_mul(graph->dims, nest->stride[k][axis], size);
+  }
+  call_dims(call, "strides", n, strides);
+}
+
+static KernelSpec *spec_of(Emitter *emitter, const char *name, const Node *chain, const ChainAccess *access) {
+  KernelSpec *spec = kernel_spec(emitter, name);
+  kernel_knob(spec, "OPERANDS", chain->n_inputs);
+  kernel_knob(spec, "RESULTS", chain->n_outputs);
+  kernel_hook(spec, "chain", chain_body(emitter_graph(emitter), chain, access));
+  return spec;
+}
+
+static void emit_plain(Emitter *emitter, const Node *chain) {
+  static const ChainAccess access = {load_plain, store_plain};
+  Graph *graph = emitter_graph(emitter);
+  Broadcast nest = nest_of(graph, chain);
+  KernelSpec *spec = spec_of(emitter, "elementwise_chain", chain, &access);
+  kernel_knob(spec, "RANK", nest.rank);
+  KernelCall *call = kernel_call(emitter, chain, spec);
+  int64_t widths[MAX_CHAIN_MEMBERS];
+  for (int k = 0; k < chain->n_outputs; k++) widths[k] = (int64_t)dtype_size(chain->outputs[k]->dtype);
+  call_pointers(graph, call, "operands", "const void *", chain->n_inputs, chain->inputs);
+  call_pointers(graph, call, "results", "void *", chain->n_outputs, chain->outputs);
+  call_dims(call, "shape", nest.rank, nest.extent);
+  call_byte_strides(graph, call, chain, &nest);
+  call_ints(call, "widths", chain->n_outputs, widths);
+  set_cost(graph, call, chain);
+}
+
+/* ---- blocked tensors ---- */
+
+bool chain_runs_blocked(const Value *y, int n, Value *const *inputs) {
+  return can_be_blocked(y) && blocked_operands_fit(y, n, (const Value *const *)inputs);
+}
+
+static bool runs_blocked(Graph *graph, const Node *chain) {
+  (void)graph;
+  for (int k = 0; k < chain->n_outputs; k++)
+    if (chain->outputs[k]->dtype != RNNCC_F32) return false;
+  return chain_runs_blocked(chain->outputs[0], chain->n_inputs, chain->inputs);
+}
+
+static unsigned wide(Graph *graph, const Node *chain) {
+  (void)graph;
+  const Value *const *inputs = (const Value *const *)chain->inputs;
+  return blocked_operands_alike(chain->outputs[0], chain->n_inputs, inputs) ? WIDE_BOTH : 0;
+}
+
+/* A constant for each input that is one, in order. */
+static void pack(Graph *graph, Node *chain) {
+  if (!chain->blocked) return;
+  chain->packed = ARENA_ARRAY(graph->arena, Value *, chain->n_inputs);
+  for (int k = 0; k < chain->n_inputs; k++)
+    if (value_is_constant(chain->inputs[k]))
+      chain->packed[chain->n_packed++] = blocked_constant(graph, chain->outputs[0], chain->inputs[k]);
+}
+
+static const char *load_blocked(Graph *graph, const Node *chain, int k) {
+  BlockedWalk walk = blocked_walk(graph, chain->outputs[0], chain->inputs[k]);
+  const char *load = walk.channels ? "vload" : "vbroadcast_load", *element = walk.channels ? " + at" : " + pixel";
+  return arena_format(graph->arena, "%s(in[%d]%s)", load, k, walk.pixels ? element : "");
+}
+
+static const char *store_blocked(Graph *graph, const Node *chain, int k, const char *name) {
+  (void)chain;
+  return arena_format(graph->arena, "vstore(out[%d] + at, %s);", k, name);
+}
+
+/* The inputs as the kernel reads them. */
+static void packed_inputs(const Node *chain, Value **inputs) {
+  int constants = 0;
+  for (int k = 0; k < chain->n_inputs; k++)
+    inputs[k] = value_is_constant(chain->inputs[k]) ? chain->packed[constants++] : chain->inputs[k];
+}
+
+static void call_walks(const Graph *graph, KernelCall *call, const Node *chain) {
+  int64_t images[MAX_CHAIN_OPERANDS + MAX_CHAIN_MEMBERS], blocks[MAX_CHAIN_OPERANDS + MAX_CHAIN_MEMBERS];
+  int n = 0;
+  for (int k = 0; k < chain->n_inputs; k++, n++) {
+    BlockedWalk walk = blocked_walk(graph, chain->outputs[0], chain->inputs[k]);
+    images[n] = walk.image;
+    blocks[n] = walk.block;
+  }
+  for (int k = 0; k < chain->n_outputs; k++, n++) {
+    Blocked b = blocked_of(graph, chain->outputs[k]);
+    images[n] = b.image;
+    blocks[n] = b.plane;
+  }
+  call_ints(call, "image_strides", n, images);
+  call_ints(call, "block_strides", n, blocks);
+}
+
+static void emit_blocked(Emitter *emitter, const Node *chain) {
+  static const ChainAccess access = {load_blocked, store_blocked};
+  Graph *graph = emitter_graph(emitter);
+  Blocked b = blocked_of(graph, chain->outputs[0]);
+  Value *inputs[MAX_CHAIN_OPERANDS];
+  KernelCall *call = kernel_call(emitter, chain, spec_of(emitter, "elementwise_chain_blocked", chain, &access));
+  packed_inputs(chain, inputs);
+  call_pointers(graph, call, "operands", "const void *", chain->n_inputs, inputs);
+  call_pointers(graph, call, "results", "void *", chain->n_outputs, chain->outputs);
+  call_dim(call, "n", chain->outputs[0]->shape[0]);
+  call_integer(call, "blocks", b.blocks);
+  call_integer(call, "pixels", b.plane / graph->target->lanes);
+  call_walks(graph, call, chain);
+  set_cost(graph, call, chain);
+}
+
+static void emit_chain(Emitter *emitter, Node *chain) {
+  if (chain->blocked)
+    emit_blocked(emitter, chain);
+  else
+    emit_plain(emitter, chain);
+}
+
+/* All operands of a vector are read before it is written. */
+static bool overwrites(const Node *chain, int input) {
+  const Value *x = chain->inputs[input], *y = chain->outputs[0];
+  bool alike = x->dtype == y->dtype && x->rank == y->rank && x->channel_block == y->channel_block;
+  for (int axis = 0; alike && axis < x->rank; axis++) alike = same_dim(x->shape[axis], y->shape[axis]);
+  return alike;
+}
+
+const KernelFamily family_chain = {
+    .name = "chain",
+    .runs_blocked = runs_blocked,
+    .wide = wide,
+    .pack = pack,
+    .overwrites = overwrites,
+    .emit = emit_chain,
+};

@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Element-wise ops. Those of f32 alone run on vectors (templates/elementwise.c), integer divisions where they can be
+ * checked (elementwise_divide.c), all else on single elements (elementwise_scalar.c).
+ */
+#include <string.h>
+
+#include "ir/family.h"
+#include "kernels/elementwise/blocked_elementwise.h"
+#include "kernels/elementwise/broadcast.h"
+#include "kernels/elementwise/elementwise.h"
+#include "shapes/shape.h"
+#include "support/diagnostics.h"
+
+static const char *const OPERAND[ELEMENTWISE_OPERANDS] = {"a", "b", "c"};
+
+/* The inputs that are there. */
+typedef struct Operands {
+  int n;
+  const Value *values[ELEMENTWISE_OPERANDS];
+  const char *names[ELEMENTWISE_OPERANDS]; /* by the node's input: "a", "b", "c", or NULL where it is absent */
+} Operands;
+
+static Operands operands_of(const Node *node) {
+  Operands operands = {0};
+  int own = elementwise_own_inputs(node);
+  if (own > ELEMENTWISE_OPERANDS) bug("%s: more inputs than operands", node->op->name);
+  for (int k = 0; k < own; k++) {
+    if (!node->inputs[k]) continue;
+    operands.names[k] = OPERAND[operands.n];
+    operands.values[operands.n++] = node->inputs[k];
+  }
+  return operands;
+}
+
+/* ---- kernels ---- */
+
+static void add_unused(Text *body, int first) {
+  for (int k = first; k < ELEMENTWISE_OPERANDS; k++) text_add(body, "(void)%s;\n  ", OPERAND[k]);
+}
+
+static bool divides(const Node *node) {
+  bool integer = !dtype_is_float(node->inputs[0]->dtype);
+  return integer && (!strcmp(node->op->name, "Div") || !strcmp(node->op->name, "Mod"));
+}
+
+static KernelSpec *divide_spec(Emitter *emitter, const Node *node) {
+  KernelSpec *spec = kernel_spec(emitter, "elementwise_divide");
+  bool modulo = !strcmp(node->op->name, "Mod");
+  kernel_type(spec, "T", node->inputs[0]->dtype);
+  kernel_knob(spec, "OPERATION", !modulo ? 0 : node_int(node, "fmod") ? 2 : 1);
+  return spec;
+}
+
+static KernelSpec *scalar_spec(Emitter *emitter, const Node *node, const Operands *operands) {
+  static const char *const TYPE[ELEMENTWISE_OPERANDS] = {"A", "B", "C"};
+  Text body = text_new(emitter_arena(emitter));
+  const char *expression = elementwise_scalar(emitter_arena(emitter), node, operands->names);
+  if (!expression) bug("no kernel for %s of %s", node->op->name, dtype_name(node->inputs[0]->dtype));
+  add_unused(&body, operands->n);
+  text_add(&body, "return (R)(%s);", expression);
+  KernelSpec *spec = kernel_spec(emitter, "elementwise_scalar");
+  for (int k = 0; k < ELEMENTWISE_OPERANDS; k++)
+    kernel_type(spec, TYPE[k], operands->values[k < operands->n ? k : 0]->dtype);
+  kernel_type(spec, "R", node->outputs[0]->dtype);
+  kernel_knob(spec, "OPERANDS", operands->n);
+  kernel_hook(spec, "op", body.data);
+  return spec;
+}
+
+static const char *vector_body(Arena *arena, const Node *node, const Operands *operands) {
+  Text body = text_new(arena);
+  add_unused(&body, operands->n);
+  text_add(&body, "vec x = %s;\n  ", elementwise_vector(arena, node, operands->names));
+  text_add(&body, "%s", elementwise_epilogue_body(arena, node));
+  return body.data;
+}
+
+static KernelSpec *vector_spec(Emitter *emitter, const Node *node, const Operands *operands) {
+  KernelSpec *spec = kernel_spec(emitter, "elementwise");
+  kernel_knob(spec, "OPERANDS", operands->n);
+  kernel_hook(spec, "op", vector_body(emitter_arena(emitter), node, operands));
+  return spec;
+}
+
+static KernelSpec *spec_of(Emitter *emitter, const Node *node, const Operands *operands) {
+  if (divides(node)) return divide_spec(emitter, node);
+  if (elementwise_on_vectors(node)) return vector_spec(emitter, node, operands);
+  return scalar_spec(emitter, node, operands);
+}
+
+/* ---- calls ---- */
+
+static void set_shape_knobs(KernelSpec *spec, const Broadcast *nest, int operands) {
+  static const char *const MOVES[ELEMENTWISE_OPERANDS] = {"A_MOVES", "B_MOVES", "C_MOVES"};
+  kernel_knob(spec, "RANK", nest->rank);
+  for (int k = 0; k < operands; k++) kernel_knob(spec, MOVES[k], nest->moves[k][nest->rank - 1]);
+}
+
+static double bytes_at_optimum(Graph *graph, const Value *value) {
+  return (double)dim_optimum(value_count_dim(graph, value, 0, value->rank)) * (double)dtype_size(value->dtype);
+}
+
+/* Whether all elements of the constant are there to see, and none is zero. */
+static bool never_zero(const Value *value) {
+  size_t size = dtype_size(value->dtype);
+  if (!value_is_constant(value)) return false;
+  for (int64_t i = 0; i < value_count(value); i++) {
+    int64_t element = 0;
+    memcpy(&element, (const char *)value->data + (size_t)i * size, size);
+    if (element == 0) return false;
+  }
+  return true;
+}
+
+/* Operands of the kernel beyond the node's repeat the first. */
+static void emit_plain(Emitter *emitter, const Node *node) {
+  static const char *const STRIDE[ELEMENTWISE_OPERANDS] = {"a_stride", "b_stride", "c_stride"};
+  Graph *graph = emitter_graph(emitter);
+  const Value *output = node->outputs[0];
+  Operands operands = operands_of(node);
+  Broadcast nest = broadcast_of(graph, output, operands.n, operands.values);
+  KernelSpec *spec = spec_of(emitter, node, &operands);
+  set_shape_knobs(spec, &nest, operands.n);
+  KernelCall *call = kernel_call(emitter, node, spec);
+  double bytes = bytes_at_optimum(graph, output);
+  for (int k = 0; k < (divides(node) ? 2 : ELEMENTWISE_OPERANDS); k++) {
+    int operand = k < operands.n ? k : 0;
+    call_value(call, OPERAND[k], operands.values[operand]);
+    call_dims(call, STRIDE[k], nest.rank, nest.stride[operand]);
+    if (k < operands.n) bytes += bytes_at_optimum(graph, operands.values[k]);
+  }
+  call_value(call, "y", output);
+  call_dims(call, "shape", nest.rank, nest.extent);
+  if (divides(node) && never_zero(operands.values[1])) call_argument(call, "fault", "NULL");
+  call_cost(call, bytes_at_optimum(graph, output) / (double)dtype_size(output->dtype), bytes);
+}
+
+/* ---- blocked tensors ---- */
+
+static bool runs_blocked(Graph *graph, const Node *node) {
+  (void)graph;
+  Operands operands = operands_of(node);
+  return elementwise_on_vectors(node) && blocked_operands_fit(node->outputs[0], operands.n, operands.values);
+}
+
+static unsigned wide(Graph *graph, const Node *node) {
+  (void)graph;
+  Operands operands = operands_of(node);
+  return blocked_operands_alike(node->outputs[0], operands.n, operands.values) ? WIDE_BOTH : 0;
+}
+
+/* The operands that are constants, in order. */
+static void pack(Graph *graph, Node *node) {
+  if (!node->blocked) return;
+  Operands operands = operands_of(node);
+  node->packed = ARENA_ARRAY(graph->arena, Value *, operands.n);
+  for (int k = 0; k < operands.n; k++)
+    if (value_is_constant(operands.values[k]))
+      node->packed[node->n_packed++] = blocked_constant(graph, node->outputs[0], operands.values[k]);
+}
+
+static void emit_blocked(Emitter *emitter, const Node *node) {
+  Operands operands = operands_of(node);
+  int constants = 0;
+  const char *body = vector_body(emitter_arena(emitter), node, &operands);
+  for (int k = 0; k < operands.n; k++)
+    if (value_is_constant(operands.values[k])) operands.values[k] = node->packed[constants++];
+  emit_blocked_elementwise(emitter, node, body, node->outputs[0], operands.n, operands.values);
+}
+
+/* needs: split_variadic. */
+static void emit_elementwise(Emitter *emitter, Node *node) {
+  if (node->blocked)
+    emit_blocked(emitter, node);
+  else
+    emit_plain(emitter, node);
+}
+
+static bool takes_epilogue(const Node *host, const Node *epilogue) {
+  return elementwise_on_vectors(host) && elementwise_is_epilogue(epilogue);
+}
+
+/* An operand of the output's type and shape is read element by element, each just before the output's is written. */
+static bool overwrites(const Node *node, int input) {
+  const Value *x = node->inputs[input], *y = node->outputs[0];
+  bool alike = input < elementwise_own_inputs(node) && x->dtype == y->dtype && x->rank == y->rank;
+  for (int axis = 0; alike && axis < x->rank; axis++) alike = same_dim(x->shape[axis], y->shape[axis]);
+  return alike && x->channel_block == y->channel_block;
+}
+
+const KernelFamily family_elementwise = {
+    .name = "elementwise",
+    .runs_blocked = runs_blocked,
+    .wide = wide,
+    .pack = pack,
+    .takes_epilogue = takes_epilogue,
+    .overwrites = overwrites,
+    .emit = emit_elementwise,
+};

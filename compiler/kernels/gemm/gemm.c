@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: MIT */
+#include "kernels/gemm/gemm.h"
+
+#include "machine/machine.h"
+
+/* Eight independent sums a vector hide the latency of an addition; every further row is one more variant to compile. */
+enum { MOST_ROWS = 8 };
+
+/* A block is never put by: the most that the template's knob may be. */
+enum { LONGEST_DEPTH = 1 << 20 };
+
+static int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
+static int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+/* Besides the sums a block needs one register for the broadcast element, and one for each vector of the panel where
+ * registers abound; where they do not, the panel is read as the multiplication's operand. */
+int register_rows(const Target *target, int vectors) {
+  int panel = target->vector_registers >= 32 ? vectors : 1;
+  int rows = (target->vector_registers - panel - 1) / vectors;
+  return rows < MOST_ROWS ? rows : MOST_ROWS;
+}
+
+/* Sums in registers for one row: enough to hide the latency of two additions a cycle. */
+enum { ROW_SUMS_MANY = 16, ROW_SUMS_FEW = 8 };
+
+BlockRows block_rows(int most, const Dim *m, int ways) {
+  int64_t upper = dim_upper(m);
+  BlockRows rows = {.least = 1, .most = (int)smaller(most, upper > 0 ? upper : 1)};
+  if (!dim_is_const(m) || upper <= 0) return rows;
+  int64_t blocks = (upper + rows.most - 1) / rows.most;
+  blocks = smaller(upper, (blocks + ways - 1) / ways * ways);
+  return (BlockRows){.least = (int)(upper / blocks), .most = (int)((upper + blocks - 1) / blocks)};
+}
+
+/* One row reads each panel once. From memory one stream a worker is the fastest: all sums that hide the latency are of
+ * one panel. What caches may keep from run to run, and streams that end soon, are faster by several at once. */
+static bool comes_from_memory(const Graph *graph, int64_t n, int64_t k) {
+  return 4 * n * k > graph->machine->l3_bytes / 4;
+}
+
+/* Vectors of such a panel. Workers get whole panels, so it is narrower where the widest would leave one of them with
+ * more vectors than the others. */
+enum { ROW_LEAST_VECTORS = 4 };
+static int row_vectors(const Graph *graph, int64_t n) {
+  const Target *target = graph->target;
+  int64_t used = ceil_div(n, target->lanes), workers = graph->machine->cores, share = INT64_MAX;
+  int most = target->vector_registers >= 32 ? ROW_SUMS_MANY : ROW_SUMS_FEW, best = most;
+  for (int vectors = most; vectors >= ROW_LEAST_VECTORS; vectors--) {
+    int64_t own = ceil_div(ceil_div(used, vectors), workers) * vectors;
+    if (own < share) share = own, best = vectors;
+  }
+  return best;
+}
+
+GemmKnobs gemm_knobs(const Graph *graph, int64_t n, int64_t k, const Dim *m) {
+  const Target *target = graph->target;
+  bool one_row = dim_is_const(m) && dim_value(m) == 1;
+  if (one_row && n >= ROW_SUMS_MANY * target->lanes && comes_from_memory(graph, n, k))
+    return (GemmKnobs){.rows = {1, 1}, .vectors = row_vectors(graph, n), .group = 1, .depth_block = LONGEST_DEPTH};
+  bool many = target->vector_registers >= 32;
+  GemmKnobs knobs = {.vectors = panels_best_vectors(n, target->lanes, many ? 4 : 2)};
+  knobs.rows = block_rows(register_rows(target, knobs.vectors), m, 1);
+  int64_t panels = (n + knobs.vectors * target->lanes - 1) / (knobs.vectors * target->lanes);
+  knobs.group = 1;
+  while (2 * knobs.group * knobs.vectors <= (many ? ROW_SUMS_MANY : ROW_SUMS_FEW) && 2 * knobs.group <= panels &&
+         knobs.group < 8)
+    knobs.group *= 2;
+  knobs.depth_block = target->l2_bytes / 2 / (4 * knobs.vectors * target->lanes);
+  return knobs;
+}
+
+KernelSpec *gemm_spec(Emitter *emitter, const GemmKnobs *knobs) {
+  KernelSpec *spec = kernel_spec(emitter, "gemm_packed");
+  kernel_knob(spec, "VECTORS", knobs->vectors);
+  kernel_knob(spec, "ROWS", knobs->rows.most);
+  kernel_knob(spec, "LEAST_ROWS", knobs->rows.least);
+  kernel_knob(spec, "GROUP", knobs->group);
+  kernel_knob(spec, "DEPTH_BLOCK", knobs->depth_block);
+  return spec;
+}
+
+Value *packed_constant(Graph *graph, const char *name, const Panels *panels, const float *source, const float *addend) {
+  int64_t floats = panels_floats(panels);
+  float *data = ARENA_ARRAY(graph->arena, float, floats ? floats : 1);
+  panels_pack(panels, source, addend, data);
+  return graph_constant(graph, name, RNNCC_F32, 1, &floats, data);
+}
+
+void add_packed(Graph *graph, Node *node, Value *value) {
+  Value **longer = ARENA_ARRAY(graph->arena, Value *, node->n_packed + 1);
+  for (int i = 0; i < node->n_packed; i++) longer[i] = node->packed[i];
+  longer[node->n_packed++] = value;
+  node->packed = longer;
+}
+
+KernelCall *emit_packing(Emitter *emitter, const Node *node, const Panels *panels, const char *source,
+                         const char *addend, const char *target) {
+  KernelSpec *spec = kernel_spec(emitter, "pack_panels");
+  kernel_knob(spec, "VECTORS", panels->vectors);
+  kernel_knob(spec, "GATES", panels->gates);
+  kernel_knob(spec, "UNIT_VECTORS", panels->unit_vectors);
+  kernel_knob(spec, "ADDEND_GATES", addend ? panels->addend_gates : 0);
+  KernelCall *call = kernel_call(emitter, node, spec);
+  call_argument(call, "source", "%s", source);
+  call_argument(call, "addend", "%s", addend ? addend : "NULL");
+  call_argument(call, "target", "%s", target);
+  call_integer(call, "directions", panels->directions);
+  call_integer(call, "direction_stride", panels->direction_stride);
+  return call;
+}

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: MIT */
+/* What all users of templates/gemm_packed.c share: its knobs, and packing of its right-hand side. */
+#ifndef RNNCC_GEMM_H
+#define RNNCC_GEMM_H
+
+#include "kernels/gemm/panels.h"
+#include "machine/targets.h"
+#include "program/emitter.h"
+
+/* Rows of the blocks that M is cut into, balanced: any number up to `most`, or one of two neighbours where M is known.
+ * There is a multiple of `ways` blocks, where M has as many rows. */
+typedef struct BlockRows {
+  int least, most;
+} BlockRows;
+BlockRows block_rows(int most, const Dim *m, int ways);
+
+typedef struct GemmKnobs {
+  BlockRows rows;
+  int vectors, group;
+  int64_t depth_block;
+} GemmKnobs;
+
+/* For m rows, n columns and depth k. */
+GemmKnobs gemm_knobs(const Graph *graph, int64_t n, int64_t k, const Dim *m);
+/* Rows of a block whose rows * vectors sums stay in the target's registers. */
+int register_rows(const Target *target, int vectors);
+
+/* The template with these knobs; the caller sets what else differs from its defaults. */
+KernelSpec *gemm_spec(Emitter *emitter, const GemmKnobs *knobs);
+
+/* A matrix that is known now, packed: f32 of rank 1. addend: NULL, or added to it. */
+Value *packed_constant(Graph *graph, const char *name, const Panels *panels, const float *source, const float *addend);
+/* Adds `value` to what the node's kernels read. */
+void add_packed(Graph *graph, Node *node, Value *value);
+
+/* A matrix that is known at run time: packed by a kernel. `source` and `target` are C expressions, addend may be NULL.
+ * The call's strides come from `panels`, unless the caller has dims for them. */
+KernelCall *emit_packing(Emitter *emitter, const Node *node, const Panels *panels, const char *source,
+                         const char *addend, const char *target);
+
+#endif

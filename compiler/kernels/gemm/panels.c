@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: MIT */
+#include "kernels/gemm/panels.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+
+static int smaller(int64_t a, int64_t b) { return (int)(a < b ? a : b); }
+static int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+/* Vectors of one direction. */
+static int64_t direction_vectors(const Panels *p) {
+  return ceil_div(p->units, (int64_t)p->unit_vectors * p->lanes) * p->gates * p->unit_vectors;
+}
+
+int64_t panels_vectors(const Panels *p) { return p->directions * direction_vectors(p); }
+int64_t panels_count(const Panels *p) { return ceil_div(panels_vectors(p), p->vectors); }
+int64_t panels_floats(const Panels *p) { return panels_count(p) * p->depth * p->vectors * p->lanes; }
+
+/* One vector of columns, at every depth; `target` is its first place. */
+static void pack_vector(const Panels *p, int64_t vector, const float *source, const float *addend, float *target) {
+  int64_t direction = vector / direction_vectors(p), within = vector % direction_vectors(p);
+  int64_t gate = within / p->unit_vectors % p->gates;
+  int64_t unit_vector = within / (p->unit_vectors * p->gates) * p->unit_vectors + within % p->unit_vectors;
+  int64_t unit = unit_vector * p->lanes, left = p->units - unit;
+  int64_t first = direction * p->direction_stride + (gate * p->units + unit) * p->column_stride;
+  bool add = addend && gate < p->addend_gates;
+  for (int64_t k = 0; k < p->depth; k++) {
+    for (int64_t lane = 0; lane < p->lanes && lane < left; lane++) {
+      int64_t at = first + lane * p->column_stride + k * p->depth_stride;
+      target[k * p->vectors * p->lanes + lane] = add ? source[at] + addend[at] : source[at];
+    }
+  }
+}
+
+void panels_pack(const Panels *p, const float *source, const float *addend, float *target) {
+  for (int64_t vector = 0; vector < panels_vectors(p); vector++) {
+    int64_t panel = vector / p->vectors, in_panel = vector % p->vectors;
+    pack_vector(p, vector, source, addend, target + (panel * p->depth * p->vectors + in_panel) * p->lanes);
+  }
+}
+
+int panels_best_vectors(int64_t n, int lanes, int most) {
+  int64_t used = n > lanes ? ceil_div(n, lanes) : 1, least = INT64_MAX;
+  int best = 1;
+  for (int vectors = smaller(used, most); vectors > (used > 1); vectors--) {
+    int64_t padded = ceil_div(used, vectors) * vectors;
+    if (padded < least) least = padded, best = vectors;
+  }
+  return best;
+}

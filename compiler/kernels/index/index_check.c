@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: MIT */
+#include "kernels/index/index_check.h"
+
+#include "shapes/shape.h"
+
+bool constants_in_range(const Value *indices, int64_t first, int64_t step, const Dim *length) {
+  IntRange range;
+  if (!constant_range(indices, first, step, &range)) return false;
+  return range.least >= -dim_lower(length) && range.most < dim_lower(length);
+}
+
+/* A constant length; with one that only run time knows, the least index is no constant. */
+bool indices_checked(Emitter *emitter, const Value *indices, const Dim *length) {
+  if (constants_in_range(indices, 0, 1, length)) return true;
+  if (!dim_is_const(length)) return false;
+  return emitter_check_range(emitter, indices, -dim_value(length), dim_value(length), NULL, "index");
+}

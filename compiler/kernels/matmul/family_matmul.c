@@ -1,0 +1,313 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * MatMul and Gemm as one product, C[batch][M][N] = alpha A B + beta D: each operand is a pointer and strides, so
+ * transposition, vectors and broadcasting cost nothing. In f32 B is packed into panels, ahead if it is constant and
+ * by a kernel before the product if not; integers and f64 take plain loops.
+ */
+#include <string.h>
+
+#include "ir/family.h"
+#include "kernels/elementwise/elementwise.h"
+#include "kernels/gemm/gemm.h"
+#include "shapes/shape.h"
+
+typedef struct Product {
+  const Dim *m, *n, *k;
+  const Dim *a_row, *a_depth, *b_column, *b_depth; /* strides, in elements */
+  int batch_rank;
+  const Dim *batch[MAX_RANK], *a_batch[MAX_RANK]; /* extents, strides in elements */
+  const Dim *b_batch[MAX_RANK];                   /* strides in matrices */
+  const Dim *b_matrices;
+  const Value *addend; /* NULL: none */
+  const Dim *addend_row, *addend_column;
+  double alpha, beta;
+} Product;
+
+typedef struct MatmulSchedule {
+  Schedule base;
+  Product product;
+  bool plain; /* integers and f64: loops without panels */
+  GemmKnobs knobs;
+  const Dim *packed_floats; /* of one matrix of B */
+  Value *packed;            /* B, if it is constant */
+} MatmulSchedule;
+
+/* ---- epilogues: first an addend, if the node has none of its own, then a chain on the element alone ---- */
+
+static bool is_gemm(const Node *node) { return node->op->max_inputs == 3; }
+
+static bool is_one(const Dim *dim) { return dim_is_const(dim) && dim_value(dim) == 1; }
+
+/* One element for each column, the same for all rows. */
+static bool is_row(const Value *value, const Value *sum) {
+  if (value->rank < 1 || !same_dim(value->shape[value->rank - 1], sum->shape[sum->rank - 1])) return false;
+  for (int axis = 0; axis < value->rank - 1; axis++)
+    if (!is_one(value->shape[axis])) return false;
+  return true;
+}
+
+static bool is_matrix(const Value *value, const Value *sum) {
+  return value->rank == 2 && sum->rank == 2 && same_dim(value->shape[0], sum->shape[0]) &&
+         same_dim(value->shape[1], sum->shape[1]);
+}
+
+/* The sum of a product, whose columns are its last axis, and what the kernel can add to it. */
+static bool is_addition(const Node *host, const Node *step) {
+  bool columns = host->inputs[0]->rank > 1 && host->inputs[1]->rank > 1;
+  bool own = host->n_inputs > 2 && host->inputs[2] && is_gemm(host);
+  if (strcmp(step->op->name, "Add") || !columns || own) return false;
+  return is_row(step->inputs[1], step->inputs[0]) || is_matrix(step->inputs[1], step->inputs[0]);
+}
+
+static bool takes_epilogue(const Node *host, const Node *step) {
+  if (step->inputs[0]->dtype != RNNCC_F32) return false;
+  return elementwise_is_epilogue(step) || (host->n_epilogue == 0 && is_addition(host, step));
+}
+
+static const Value *fused_addend(const Node *node) {
+  if (!node->n_epilogue || elementwise_is_epilogue(node->epilogue[0])) return NULL;
+  return node->epilogue[0]->inputs[1];
+}
+
+/* NULL: the element stays as it is. */
+static const char *epilogue_body(Arena *arena, const Node *node) {
+  Node chain = *node;
+  if (fused_addend(node)) {
+    chain.epilogue++;
+    chain.n_epilogue--;
+  }
+  return chain.n_epilogue ? elementwise_epilogue_body(arena, &chain) : NULL;
+}
+
+/* ---- the product that a node is ---- */
+
+static const Dim *one_of(Graph *graph) { return dim_const(graph->dims, 1); }
+static const Dim *zero_of(Graph *graph) { return dim_const(graph->dims, 0); }
+
+/* Batch axes of a MatMul operand: all but the last two. */
+static int batch_axes(const Value *value) { return value->rank > 2 ? value->rank - 2 : 0; }
+
+/* strides[i]: how far the operand moves from one index of the output's batch axis i to the next, `step` a matrix. */
+static void batch_strides(Graph *graph, const Value *operand, int batch_rank, const Dim *step, const Dim **strides) {
+  int own = batch_axes(operand);
+  for (int i = batch_rank - 1; i >= 0; i--) {
+    int axis = i - (batch_rank - own);
+    bool repeated = axis < 0 || operand->shape[axis] == one_of(graph);
+    strides[i] = repeated ? zero_of(graph) : step;
+    if (axis >= 0) step = dim_mul(graph->dims, step, operand->shape[axis]);
+  }
+}
+
+/* One matrix for all batches of A: they are but more rows. */
+static void merge_batches(Graph *graph, Product *p, const Value *a) {
+  p->m = dim_mul(graph->dims, p->m, value_count_dim(graph, a, 0, batch_axes(a)));
+  p->batch_rank = 0;
+}
+
+/* c broadcasts to [M, N]; a fused one may have more leading axes, all of length 1. */
+static void set_addend(Graph *graph, Product *p, const Value *c) {
+  const Dim *one = one_of(graph), *zero = zero_of(graph);
+  if (!c || p->beta == 0) return;
+  const Dim *columns = c->rank > 0 ? c->shape[c->rank - 1] : one, *rows = c->rank > 1 ? c->shape[c->rank - 2] : one;
+  p->addend = c;
+  p->addend_row = rows == one ? zero : columns;
+  p->addend_column = columns == one && p->n != one ? zero : one;
+}
+
+static Product matmul_product(Graph *graph, const Node *node) {
+  const Value *a = node->inputs[0], *b = node->inputs[1];
+  const Dim *one = one_of(graph);
+  Product p = {.k = a->shape[a->rank - 1], .a_depth = one, .b_column = one, .alpha = 1, .beta = 1};
+  p.m = a->rank > 1 ? a->shape[a->rank - 2] : one;
+  p.n = b->rank > 1 ? b->shape[b->rank - 1] : one;
+  p.a_row = p.k;
+  p.b_depth = p.n;
+  p.b_matrices = value_count_dim(graph, b, 0, batch_axes(b));
+  p.batch_rank = batch_axes(a) > batch_axes(b) ? batch_axes(a) : batch_axes(b);
+  batch_strides(graph, a, p.batch_rank, dim_mul(graph->dims, p.m, p.k), p.a_batch);
+  batch_strides(graph, b, p.batch_rank, one, p.b_batch);
+  for (int i = 0; i < p.batch_rank; i++) p.batch[i] = node->outputs[0]->shape[i];
+  if (p.b_matrices == one) merge_batches(graph, &p, a);
+  set_addend(graph, &p, fused_addend(node));
+  return p;
+}
+
+static Product gemm_product(Graph *graph, const Node *node) {
+  const Dim **a = node->inputs[0]->shape, **b = node->inputs[1]->shape, *one = one_of(graph);
+  bool a_turned = node_int(node, "transA"), b_turned = node_int(node, "transB");
+  Product p = {.m = a[a_turned], .k = a[!a_turned], .n = b[!b_turned], .b_matrices = one};
+  p.a_row = a_turned ? one : p.k;
+  p.a_depth = a_turned ? p.m : one;
+  p.b_column = b_turned ? p.k : one;
+  p.b_depth = b_turned ? one : p.n;
+  p.alpha = node_float(node, "alpha");
+  p.beta = node_float(node, "beta");
+  const Value *fused = fused_addend(node);
+  if (fused) p.beta = 1;
+  set_addend(graph, &p, fused ? fused : node->n_inputs > 2 ? node->inputs[2] : NULL);
+  return p;
+}
+
+/* ---- schedule and packing ---- */
+
+static Panels panels_of(const Graph *graph, const MatmulSchedule *s) {
+  const Product *p = &s->product;
+  return (Panels){.lanes = graph->target->lanes,
+                  .vectors = s->knobs.vectors,
+                  .gates = 1,
+                  .unit_vectors = s->knobs.vectors,
+                  .directions = 1,
+                  .units = dim_upper(p->n),
+                  .depth = dim_upper(p->k),
+                  .column_stride = dim_upper(p->b_column),
+                  .depth_stride = dim_upper(p->b_depth)};
+}
+
+static const Dim *packed_floats(Graph *graph, const MatmulSchedule *s) {
+  int64_t width = (int64_t)s->knobs.vectors * graph->target->lanes;
+  const Dim *w = dim_const(graph->dims, width), *less = dim_const(graph->dims, width - 1);
+  const Dim *panels = dim_div(graph->dims, dim_add(graph->dims, s->product.n, less), w);
+  return dim_mul(graph->dims, dim_mul(graph->dims, panels, w), s->product.k);
+}
+
+static void schedule(Graph *graph, Node *node) {
+  MatmulSchedule *s = ARENA_NEW(graph->arena, MatmulSchedule);
+  s->product = is_gemm(node) ? gemm_product(graph, node) : matmul_product(graph, node);
+  s->plain = node->outputs[0]->dtype != RNNCC_F32;
+  s->knobs = gemm_knobs(graph, dim_optimum(s->product.n), dim_optimum(s->product.k), s->product.m);
+  s->packed_floats = packed_floats(graph, s);
+  s->base.text = s->plain ? "plain"
+                          : arena_format(graph->arena, "n%lldk%lld_v%dr%d", (long long)dim_upper(s->product.n),
+                                         (long long)dim_upper(s->product.k), s->knobs.vectors, s->knobs.rows.most);
+  node->schedule = &s->base;
+}
+
+static bool packs_at_run_time(const Node *node) {
+  return !((const MatmulSchedule *)node->schedule)->plain && !value_is_constant(node->inputs[1]);
+}
+
+static void scratch(Graph *graph, Node *node) {
+  const MatmulSchedule *s = (const MatmulSchedule *)node->schedule;
+  if (!packs_at_run_time(node)) return;
+  const Dim *floats = dim_mul(graph->dims, s->packed_floats, s->product.b_matrices);
+  graph_scratch(graph, node, "packed B", dim_mul(graph->dims, floats, dim_const(graph->dims, sizeof(float))));
+}
+
+static void pack(Graph *graph, Node *node) {
+  MatmulSchedule *s = (MatmulSchedule *)node->schedule;
+  if (s->plain || packs_at_run_time(node)) return;
+  Panels panels = panels_of(graph, s);
+  int64_t matrices = dim_value(s->product.b_matrices), floats = panels_floats(&panels), all = matrices * floats;
+  float *data = ARENA_ARRAY(graph->arena, float, all ? all : 1);
+  const float *source = node->inputs[1]->data;
+  for (int64_t i = 0; i < matrices; i++)
+    panels_pack(&panels, source + i * panels.units * panels.depth, NULL, data + i * floats);
+  s->packed = graph_constant(graph, "packed B", RNNCC_F32, 1, &all, data);
+  add_packed(graph, node, s->packed);
+}
+
+/* ---- emission ---- */
+
+static void give_dims(KernelCall *call, const char *const *parameters, const Dim *const *dims) {
+  for (int i = 0; parameters[i]; i++) call_dim(call, parameters[i], dims[i]);
+}
+
+/* The batch axes, B's strides in units of `b_matrix` elements. */
+static void give_batches(KernelCall *call, Graph *graph, const Product *p, const Dim *b_matrix) {
+  const Dim *b_batch[MAX_RANK];
+  for (int i = 0; i < p->batch_rank; i++) b_batch[i] = dim_mul(graph->dims, p->b_batch[i], b_matrix);
+  call_argument(call, "batch_rank", "%d", p->batch_rank);
+  call_dims(call, "batch_dims", p->batch_rank, p->batch);
+  call_dims(call, "a_batch", p->batch_rank, p->a_batch);
+  call_dims(call, "b_batch", p->batch_rank, b_batch);
+}
+
+static void give_cost(KernelCall *call, const Product *p) {
+  double batches = 1, m = (double)dim_optimum(p->m), n = (double)dim_optimum(p->n), k = (double)dim_optimum(p->k);
+  for (int i = 0; i < p->batch_rank; i++) batches *= (double)dim_optimum(p->batch[i]);
+  double matrices = (double)dim_optimum(p->b_matrices);
+  call_cost(call, 2 * batches * m * n * k, 4 * (batches * (m * k + m * n) + matrices * k * n));
+}
+
+static void emit_plain(Emitter *emitter, Node *node, const Product *p) {
+  Graph *graph = emitter_graph(emitter);
+  KernelSpec *spec = kernel_spec(emitter, "matmul_plain");
+  kernel_type(spec, "T", node->outputs[0]->dtype);
+  kernel_type(spec, "Total", dtype_is_float(node->outputs[0]->dtype) ? RNNCC_F64 : RNNCC_U64);
+  kernel_knob(spec, "ADDEND", p->addend != NULL);
+  KernelCall *call = kernel_call(emitter, node, spec);
+  call_value(call, "a", node->inputs[0]);
+  call_value(call, "b", node->inputs[1]);
+  call_value(call, "addend", p->addend);
+  call_value(call, "c", node->outputs[0]);
+  call_argument(call, "alpha", "%a", p->alpha);
+  call_argument(call, "beta", "%a", p->beta);
+  const Dim *zero = zero_of(graph), *row = p->addend ? p->addend_row : zero;
+  const Dim *column = p->addend ? p->addend_column : zero;
+  give_dims(call,
+            (const char *const[]){"m", "n", "k", "a_row", "a_depth", "b_depth", "b_column", "addend_row",
+                                  "addend_column", NULL},
+            (const Dim *const[]){p->m, p->n, p->k, p->a_row, p->a_depth, p->b_depth, p->b_column, row, column});
+  give_batches(call, graph, p, dim_mul(graph->dims, p->n, p->k));
+  give_cost(call, p);
+}
+
+static void emit_packing_of_b(Emitter *emitter, Node *node, const MatmulSchedule *s, const char *target) {
+  Graph *graph = emitter_graph(emitter);
+  const Product *p = &s->product;
+  Panels panels = panels_of(graph, s);
+  const char *source = arena_format(emitter_arena(emitter), "t%d", node->inputs[1]->id);
+  KernelCall *call = emit_packing(emitter, node, &panels, source, NULL, target);
+  const Dim *matrix = dim_mul(graph->dims, p->n, p->k);
+  give_dims(call,
+            (const char *const[]){"batches", "batch_stride", "units", "depth", "column_stride", "depth_stride", NULL},
+            (const Dim *const[]){p->b_matrices, matrix, p->n, p->k, p->b_column, p->b_depth});
+  double bytes = 8 * (double)dim_optimum(matrix) * (double)dim_optimum(p->b_matrices);
+  call_cost(call, 0, bytes);
+}
+
+static void emit_floats(Emitter *emitter, Node *node, const MatmulSchedule *s, const char *b) {
+  Graph *graph = emitter_graph(emitter);
+  const Product *p = &s->product;
+  bool scaled = p->alpha != 1 || (p->addend && p->beta != 1);
+  KernelSpec *spec = gemm_spec(emitter, &s->knobs);
+  kernel_knob(spec, "SCALED", scaled);
+  kernel_knob(spec, "ADDEND", !p->addend ? 0 : p->addend_column == zero_of(graph) ? 2 : 1);
+  const char *body = epilogue_body(emitter_arena(emitter), node);
+  if (body) kernel_hook(spec, "epilogue", body);
+  KernelCall *call = kernel_call(emitter, node, spec);
+  call_value(call, "a", node->inputs[0]);
+  call_argument(call, "b", "%s", b);
+  call_value(call, "addend", p->addend);
+  call_value(call, "c", node->outputs[0]);
+  call_argument(call, "scale", "%af", p->alpha);
+  call_argument(call, "addend_scale", "%af", p->beta);
+  const Dim *addend_row = p->addend ? p->addend_row : zero_of(graph);
+  give_dims(call, (const char *const[]){"m", "n", "k", "a_row", "a_depth", "addend_row", "c_row", NULL},
+            (const Dim *const[]){p->m, p->n, p->k, p->a_row, p->a_depth, addend_row, p->n});
+  give_batches(call, graph, p, s->packed_floats);
+  give_cost(call, p);
+}
+
+static void emit(Emitter *emitter, Node *node) {
+  const MatmulSchedule *s = (const MatmulSchedule *)node->schedule;
+  Arena *arena = emitter_arena(emitter);
+  if (s->plain) {
+    emit_plain(emitter, node, &s->product);
+  } else if (s->packed) {
+    emit_floats(emitter, node, s, arena_format(arena, "t%d", s->packed->id));
+  } else {
+    const char *b = arena_format(arena, "(float *)(void *)t%d", node->scratch->id);
+    emit_packing_of_b(emitter, node, s, b);
+    emit_floats(emitter, node, s, b);
+  }
+}
+
+const KernelFamily family_matmul = {
+    .name = "matmul",
+    .schedule = schedule,
+    .scratch = scratch,
+    .pack = pack,
+    .takes_epilogue = takes_epilogue,
+    .emit = emit,
+};

@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Channels that stand together in both layouts are copied as one strided box, and so are all runs of channels that
+ * begin at the same place of a block: two boxes where the blocks of the two sides do not begin at the same channels, or
+ * those of one are twice the other's, one where they are alike, and up to as many again for what is left at the end.
+ */
+#include "kernels/move/channel_copy.h"
+
+#include "kernels/move/strided_copy.h"
+#include "layout/blocked.h"
+
+/* Channel c, pixel p of an image stands at c / block * plane + c % block * lane + p * pixel. */
+typedef struct ChannelMap {
+  int64_t block, plane, lane, pixel, image;
+} ChannelMap;
+
+static ChannelMap map_of(const Graph *graph, const Value *value) {
+  Blocked b = blocked_of(graph, value);
+  int64_t pixels = b.height * b.width;
+  if (!value->channel_block)
+    return (ChannelMap){.block = b.channels, .lane = pixels, .pixel = 1, .image = b.channels * pixels};
+  return (ChannelMap){.block = b.block, .plane = b.plane, .lane = 1, .pixel = b.block, .image = b.image};
+}
+
+static int64_t place(const ChannelMap *map, int64_t channel) {
+  return channel / map->block * map->plane + channel % map->block * map->lane;
+}
+
+/* From one run to the next, `period` channels on. */
+static int64_t run_stride(const ChannelMap *map, int64_t period) {
+  return map->plane ? period / map->block * map->plane : period * map->lane;
+}
+
+typedef struct ChannelCopy {
+  Emitter *emitter;
+  const Node *node;
+  ChannelRange from, to;
+  ChannelMap in, out;
+  int64_t pixels, period; /* channels after which the same places of the blocks meet again */
+} ChannelCopy;
+
+/* `runs` runs of `length` channels, the first of them `channel`. */
+static void copy_runs(const ChannelCopy *c, int64_t channel, int64_t runs, int64_t length) {
+  Graph *graph = emitter_graph(c->emitter);
+  DimTable *dims = graph->dims;
+  bool lanes_last = c->out.lane == 1;
+  int lane_axis = lanes_last ? 3 : 2, pixel_axis = lanes_last ? 2 : 3;
+  StridedBox box = {.rank = 4,
+                    .shape = {c->from.value->shape[0], dim_const(dims, runs)},
+                    .in_stride = {dim_const(dims, c->in.image), dim_const(dims, run_stride(&c->in, c->period))},
+                    .out_stride = {dim_const(dims, c->out.image), dim_const(dims, run_stride(&c->out, c->period))},
+                    .in_offset = dim_const(dims, place(&c->in, c->from.first + channel)),
+                    .out_offset = dim_const(dims, place(&c->out, c->to.first + channel))};
+  box.shape[lane_axis] = dim_const(dims, length);
+  box.in_stride[lane_axis] = dim_const(dims, c->in.lane);
+  box.out_stride[lane_axis] = dim_const(dims, c->out.lane);
+  box.shape[pixel_axis] = dim_const(dims, c->pixels);
+  box.in_stride[pixel_axis] = dim_const(dims, c->in.pixel);
+  box.out_stride[pixel_axis] = dim_const(dims, c->out.pixel);
+  call_no_barrier(emit_strided_copy(c->emitter, c->node, &box, c->from.value, c->to.value));
+}
+
+static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
+
+/* One side's blocks are the other's, or some of them, or one side's are all of its channels. */
+static int64_t period_of(const ChannelMap *in, const ChannelMap *out, int64_t channels) {
+  if (!in->plane && !out->plane) return channels;
+  if (!in->plane || !out->plane) return in->plane ? in->block : out->block;
+  int64_t larger = in->block > out->block ? in->block : out->block;
+  if (larger % in->block || larger % out->block) bug("channels cannot be copied between unlike blocks");
+  return larger;
+}
+
+static void copy_all(const ChannelCopy *copy, int64_t channels) {
+  for (int64_t c = 0, length; c < least(copy->period, channels); c += length) {
+    int64_t left_in = copy->in.block - (copy->from.first + c) % copy->in.block;
+    int64_t left_out = copy->out.block - (copy->to.first + c) % copy->out.block;
+    length = least(least(left_in, left_out), copy->period - c);
+    int64_t runs = channels >= c + length ? (channels - c - length) / copy->period + 1 : 0;
+    int64_t rest = least(channels - (c + runs * copy->period), length);
+    if (runs) copy_runs(copy, c, runs, length);
+    if (rest > 0) copy_runs(copy, c + runs * copy->period, 1, rest);
+  }
+}
+
+void emit_channel_copy(Emitter *emitter, const Node *node, ChannelRange from, ChannelRange to, int64_t channels) {
+  const Graph *graph = emitter_graph(emitter);
+  Blocked b = blocked_of(graph, from.value);
+  ChannelCopy copy = {.emitter = emitter,
+                      .node = node,
+                      .from = from,
+                      .to = to,
+                      .in = map_of(graph, from.value),
+                      .out = map_of(graph, to.value),
+                      .pixels = b.height * b.width};
+  copy.period = period_of(&copy.in, &copy.out, channels);
+  copy_all(&copy, channels);
+}
+
+void emit_channels_last(Emitter *emitter, const Node *node, const Value *from, const Value *to) {
+  const Graph *graph = emitter_graph(emitter);
+  Blocked b = blocked_of(graph, from);
+  int64_t pixels = b.height * b.width;
+  ChannelCopy copy = {
+      .emitter = emitter,
+      .node = node,
+      .from = {from, 0},
+      .to = {to, 0},
+      .in = map_of(graph, from),
+      .out = {.block = b.channels, .lane = 1, .pixel = b.channels, .image = b.channels * pixels},
+      .pixels = pixels,
+      .period = b.block,
+  };
+  copy_all(&copy, b.channels);
+}

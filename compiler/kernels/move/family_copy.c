@@ -1,0 +1,337 @@
+/* SPDX-License-Identifier: MIT */
+/* Ops that only move elements: Concat, Split, Slice, Transpose, Expand, Pad, and Identity where it must copy. */
+#include <string.h>
+
+#include "ir/family.h"
+#include "kernels/move/channel_copy.h"
+#include "kernels/move/strided_copy.h"
+#include "layout/blocked.h"
+#include "layout/layout_costs.h"
+#include "shapes/shape.h"
+
+/* Each input into its place along the axis. The copies touch different bytes of the output. */
+static void emit_concat(Emitter *emitter, Node *node) {
+  Graph *graph = emitter_graph(emitter);
+  const Value *y = node->outputs[0];
+  int axis = normal_axis(node_int(node, "axis"), y->rank);
+  const Dim *in_stride[MAX_RANK], *out_stride[MAX_RANK], *first = dim_const(graph->dims, 0);
+  dense_strides(graph, y, out_stride);
+  for (int k = 0; k < node->n_inputs; k++) {
+    const Value *x = node->inputs[k];
+    dense_strides(graph, x, in_stride);
+    StridedBox box = strided_box(graph, x->rank, x->shape, in_stride, out_stride);
+    box.out_offset = dim_mul(graph->dims, first, out_stride[axis]);
+    call_no_barrier(emit_strided_copy(emitter, node, &box, x, y));
+    first = dim_add(graph->dims, first, x->shape[axis]);
+  }
+}
+
+static void emit_split(Emitter *emitter, Node *node) {
+  Graph *graph = emitter_graph(emitter);
+  const Value *x = node->inputs[0];
+  int axis = normal_axis(node_int(node, "axis"), x->rank);
+  const Dim *in_stride[MAX_RANK], *out_stride[MAX_RANK], *first = dim_const(graph->dims, 0);
+  dense_strides(graph, x, in_stride);
+  for (int k = 0; k < node->n_outputs; k++) {
+    const Value *y = node->outputs[k];
+    if (!y) continue;
+    dense_strides(graph, y, out_stride);
+    StridedBox box = strided_box(graph, y->rank, y->shape, in_stride, out_stride);
+    box.in_offset = dim_mul(graph->dims, first, in_stride[axis]);
+    emit_strided_copy(emitter, node, &box, x, y);
+    first = dim_add(graph->dims, first, y->shape[axis]);
+  }
+}
+
+static void emit_slice(Emitter *emitter, Node *node) {
+  Graph *graph = emitter_graph(emitter);
+  const Value *x = node->inputs[0], *y = node->outputs[0];
+  const Dim *in_stride[MAX_RANK], *out_stride[MAX_RANK], *first = dim_const(graph->dims, 0);
+  SliceAxis axes[MAX_RANK];
+  if (!read_slice(graph, node, axes)) bug("n%d: a slice that has no shape", node->id);
+  dense_strides(graph, x, in_stride);
+  dense_strides(graph, y, out_stride);
+  for (int axis = 0; axis < x->rank; axis++) {
+    first = dim_add(graph->dims, first, dim_mul(graph->dims, axes[axis].start, in_stride[axis]));
+    in_stride[axis] = dim_mul(graph->dims, in_stride[axis], dim_const(graph->dims, axes[axis].step));
+  }
+  StridedBox box = strided_box(graph, y->rank, y->shape, in_stride, out_stride);
+  box.in_offset = first;
+  emit_strided_copy(emitter, node, &box, x, y);
+}
+
+/* The axis of the input that is the output's. */
+static int transposed_axis(const Node *node, int axis) {
+  const Attribute *perm = node_attribute(node, "perm");
+  int rank = node->inputs[0]->rank;
+  return perm ? normal_axis(perm->ints[axis], rank) : rank - 1 - axis;
+}
+
+/* From N, C, H, W to N, H, W, C: of a blocked tensor this only puts the blocks of a pixel together. */
+static bool brings_channels_last(const Node *node) {
+  int rank = node->inputs[0]->rank;
+  if (strcmp(node->op->name, "Transpose") || (rank != 3 && rank != 4)) return false;
+  for (int axis = 0; axis < rank; axis++)
+    if (transposed_axis(node, axis) != (axis == 0 ? 0 : axis == rank - 1 ? 1 : axis + 1)) return false;
+  return true;
+}
+
+static bool reads_blocks(const Node *node, int input) { return input == 0 && brings_channels_last(node); }
+
+static void emit_transpose(Emitter *emitter, Node *node) {
+  Graph *graph = emitter_graph(emitter);
+  const Value *x = node->inputs[0], *y = node->outputs[0];
+  if (x->channel_block) {
+    emit_channels_last(emitter, node, x, y);
+    return;
+  }
+  const Dim *dense[MAX_RANK], *in_stride[MAX_RANK], *out_stride[MAX_RANK];
+  dense_strides(graph, x, dense);
+  dense_strides(graph, y, out_stride);
+  for (int axis = 0; axis < x->rank; axis++) in_stride[axis] = dense[transposed_axis(node, axis)];
+  StridedBox box = strided_box(graph, y->rank, y->shape, in_stride, out_stride);
+  emit_strided_copy(emitter, node, &box, x, y);
+}
+
+static void emit_expand(Emitter *emitter, Node *node) {
+  Graph *graph = emitter_graph(emitter);
+  const Value *x = node->inputs[0], *y = node->outputs[0];
+  const Dim *dense[MAX_RANK], *in_stride[MAX_RANK], *out_stride[MAX_RANK], *zero = dim_const(graph->dims, 0);
+  int lead = y->rank - x->rank;
+  dense_strides(graph, x, dense);
+  dense_strides(graph, y, out_stride);
+  for (int axis = 0; axis < y->rank; axis++) {
+    bool repeats = axis < lead || (dim_is_const(x->shape[axis - lead]) && dim_value(x->shape[axis - lead]) == 1);
+    in_stride[axis] = repeats ? zero : dense[axis - lead];
+  }
+  StridedBox box = strided_box(graph, y->rank, y->shape, in_stride, out_stride);
+  emit_strided_copy(emitter, node, &box, x, y);
+}
+
+static void emit_identity(Emitter *emitter, Node *node) {
+  Graph *graph = emitter_graph(emitter);
+  const Value *x = node->inputs[0], *y = node->outputs[0];
+  const Dim *stride[MAX_RANK];
+  dense_strides(graph, x, stride);
+  StridedBox box = strided_box(graph, x->rank, (const Dim *const *)x->shape, stride, stride);
+  emit_strided_copy(emitter, node, &box, x, y);
+}
+
+/* Padding along one axis; where it is negative, the input is cropped. */
+typedef struct PadAxis {
+  const Dim *before, *after;  /* elements to fill */
+  const Dim *origin, *extent; /* the part of the input that is kept */
+} PadAxis;
+
+static void read_pad_axes(Graph *graph, const Node *node, PadAxis pads[MAX_RANK]) {
+  const Value *x = node->inputs[0];
+  int64_t before[MAX_RANK], after[MAX_RANK];
+  if (!read_pads(graph, node, before, after)) bug("n%d: a padding that has no shape", node->id);
+  for (int axis = 0; axis < x->rank; axis++) {
+    int64_t crop_before = before[axis] < 0 ? -before[axis] : 0, crop_after = after[axis] < 0 ? -after[axis] : 0;
+    pads[axis].before = dim_const(graph->dims, before[axis] > 0 ? before[axis] : 0);
+    pads[axis].after = dim_const(graph->dims, after[axis] > 0 ? after[axis] : 0);
+    pads[axis].origin = dim_const(graph->dims, crop_before);
+    pads[axis].extent = dim_sub(graph->dims, x->shape[axis], dim_const(graph->dims, crop_before + crop_after));
+  }
+}
+
+/* A slab of the border: `length` elements of `axis` from `first` on; within the kept part along the axes before it,
+ * over everything along those after it. So the slabs of all axes share no element. */
+static void emit_slab(Emitter *emitter, const Node *node, const PadAxis *pads, int axis, const Dim *first,
+                      const Dim *length) {
+  Graph *graph = emitter_graph(emitter);
+  const Value *y = node->outputs[0], *fill = node->n_inputs > 2 ? node->inputs[2] : NULL;
+  if (dim_is_const(length) && dim_value(length) == 0) return;
+  const Dim *zeros[MAX_RANK], *out_stride[MAX_RANK];
+  for (int k = 0; k < y->rank; k++) zeros[k] = dim_const(graph->dims, 0);
+  dense_strides(graph, y, out_stride);
+  StridedBox box = strided_box(graph, y->rank, y->shape, zeros, out_stride);
+  for (int k = 0; k < axis; k++) {
+    box.shape[k] = pads[k].extent;
+    box.out_offset = dim_add(graph->dims, box.out_offset, dim_mul(graph->dims, pads[k].before, out_stride[k]));
+  }
+  box.shape[axis] = length;
+  box.out_offset = dim_add(graph->dims, box.out_offset, dim_mul(graph->dims, first, out_stride[axis]));
+  call_no_barrier(emit_strided_copy(emitter, node, &box, fill ? fill : node->packed ? node->packed[0] : NULL, y));
+}
+
+static void emit_pad_constant(Emitter *emitter, const Node *node, const PadAxis *pads) {
+  Graph *graph = emitter_graph(emitter);
+  DimTable *dims = graph->dims;
+  const Value *x = node->inputs[0], *y = node->outputs[0];
+  const Dim *in_stride[MAX_RANK], *out_stride[MAX_RANK];
+  for (int axis = 0; axis < y->rank; axis++) {
+    emit_slab(emitter, node, pads, axis, dim_const(dims, 0), pads[axis].before);
+    emit_slab(emitter, node, pads, axis, dim_add(dims, pads[axis].before, pads[axis].extent), pads[axis].after);
+  }
+  dense_strides(graph, x, in_stride);
+  dense_strides(graph, y, out_stride);
+  StridedBox box = strided_box(graph, y->rank, y->shape, in_stride, out_stride);
+  for (int axis = 0; axis < y->rank; axis++) {
+    box.shape[axis] = pads[axis].extent;
+    box.in_offset = dim_add(dims, box.in_offset, dim_mul(dims, pads[axis].origin, in_stride[axis]));
+    box.out_offset = dim_add(dims, box.out_offset, dim_mul(dims, pads[axis].before, out_stride[axis]));
+  }
+  emit_strided_copy(emitter, node, &box, x, y);
+}
+
+/* As in templates/pad_map.c. */
+static const char *const PAD_MODES[] = {"edge", "reflect", "wrap"};
+enum { N_PAD_MODES = sizeof PAD_MODES / sizeof *PAD_MODES };
+
+static void emit_pad_map(Emitter *emitter, const Node *node, const PadAxis *pads, int mode) {
+  Graph *graph = emitter_graph(emitter);
+  DimTable *dims = graph->dims;
+  const Value *x = node->inputs[0], *y = node->outputs[0];
+  const Dim *in_stride[MAX_RANK], *before[MAX_RANK], *extent[MAX_RANK], *first = dim_const(dims, 0);
+  dense_strides(graph, x, in_stride);
+  for (int axis = 0; axis < x->rank; axis++) {
+    before[axis] = pads[axis].before;
+    extent[axis] = pads[axis].extent;
+    first = dim_add(dims, first, dim_mul(dims, pads[axis].origin, in_stride[axis]));
+  }
+  KernelSpec *spec = kernel_spec(emitter, "pad_map");
+  kernel_bits(spec, "T", y->dtype);
+  kernel_knob(spec, "RANK", y->rank);
+  kernel_knob(spec, "MODE", mode);
+  KernelCall *call = kernel_call(emitter, node, spec);
+  call_bits(call, "in", x, first);
+  call_bits(call, "out", y, dim_const(dims, 0));
+  call_dims(call, "shape", y->rank, (const Dim *const *)y->shape);
+  call_dims(call, "before", y->rank, before);
+  call_dims(call, "extent", y->rank, extent);
+  call_dims(call, "in_stride", y->rank, in_stride);
+  call_cost(call, 0, 2.0 * (double)dim_optimum(value_count_dim(graph, y, 0, y->rank)) * (double)dtype_size(y->dtype));
+}
+
+static void emit_pad(Emitter *emitter, Node *node) {
+  PadAxis pads[MAX_RANK];
+  read_pad_axes(emitter_graph(emitter), node, pads);
+  const char *mode = node_string(node, "mode");
+  for (int row = 0; row < N_PAD_MODES; row++) {
+    if (strcmp(PAD_MODES[row], mode)) continue;
+    emit_pad_map(emitter, node, pads, row);
+    return;
+  }
+  emit_pad_constant(emitter, node, pads);
+}
+
+/* ---- blocked tensors: Concat and Split along the channels ---- */
+
+static bool runs_blocked(Graph *graph, const Node *node) {
+  (void)graph;
+  if (strcmp(node->op->name, "Concat") && strcmp(node->op->name, "Split")) return false;
+  if (normal_axis(node_int(node, "axis"), node->inputs[0]->rank) != 1) return false;
+  for (int i = 0; !strcmp(node->op->name, "Concat") && i < node->n_inputs; i++)
+    if (value_is_constant(node->inputs[i]) || !can_be_blocked(node->inputs[i])) return false;
+  return true;
+}
+
+static unsigned wide(Graph *graph, const Node *node) {
+  (void)graph;
+  (void)node;
+  return WIDE_BOTH;
+}
+
+/* Is the part of the whole in its place already (layout/place_parts.c)? */
+static bool in_place(Value *part, Value *whole, int64_t channel) {
+  int64_t block = whole->channel_block, lanes = channel % block;
+  if (value_root(part) != value_root(whole) || lanes || part->channel_block != block) return false;
+  return value_first_byte(part) == value_first_byte(whole) + channel_bytes(whole, channel);
+}
+
+static void emit_blocked_concat(Emitter *emitter, const Node *node) {
+  Value *y = node->outputs[0];
+  int64_t channel = 0;
+  for (int i = 0; i < node->n_inputs; i++) {
+    Value *x = node->inputs[i];
+    int64_t channels = dim_value(x->shape[1]);
+    if (!in_place(x, y, channel))
+      emit_channel_copy(emitter, node, (ChannelRange){x, 0}, (ChannelRange){y, channel}, channels);
+    channel += channels;
+  }
+}
+
+static void emit_blocked_split(Emitter *emitter, const Node *node) {
+  Value *x = node->inputs[0];
+  int64_t channel = 0;
+  for (int i = 0; i < node->n_outputs; i++) {
+    Value *y = node->outputs[i];
+    int64_t channels = dim_value(y->shape[1]);
+    if (!in_place(y, x, channel))
+      emit_channel_copy(emitter, node, (ChannelRange){x, channel}, (ChannelRange){y, 0}, channels);
+    channel += channels;
+  }
+}
+
+static void emit_blocked(Emitter *emitter, const Node *node) {
+  if (!strcmp(node->op->name, "Concat"))
+    emit_blocked_concat(emitter, node);
+  else
+    emit_blocked_split(emitter, node);
+}
+
+static const struct {
+  const char *op;
+  void (*emit)(Emitter *emitter, Node *node);
+} COPY_OPS[] = {
+    {"Concat", emit_concat}, {"Expand", emit_expand}, {"Identity", emit_identity},   {"Pad", emit_pad},
+    {"Slice", emit_slice},   {"Split", emit_split},   {"Transpose", emit_transpose},
+};
+enum { N_COPY_OPS = sizeof COPY_OPS / sizeof *COPY_OPS };
+
+/* Bytes that are copied: of a blocked tensor what does not begin and end with a block, for the rest stands in place
+ * (layout/place_parts.c). */
+static double copied_bytes(const Node *node) {
+  bool concat = !strcmp(node->op->name, "Concat");
+  Value *const *parts = concat ? node->inputs : node->outputs;
+  int64_t channel = 0, block = node->blocked ? (concat ? node->outputs : node->inputs)[0]->channel_block : 0;
+  double bytes = 0;
+  for (int i = 0, n = concat ? node->n_inputs : node->n_outputs; i < n; i++) {
+    if (!parts[i]) continue;
+    bool whole = block && channel % block == 0 && (dim_optimum(parts[i]->shape[1]) % block == 0 || i == n - 1);
+    double elements = (double)dtype_size(parts[i]->dtype);
+    for (int axis = 0; axis < parts[i]->rank; axis++) elements *= (double)dim_optimum(parts[i]->shape[axis]);
+    bytes += whole ? 0 : 2 * elements;
+    channel += block ? dim_value(parts[i]->shape[1]) : 0;
+  }
+  return bytes;
+}
+
+/* Of Concat and Split: the other copies never run blocked. */
+static double seconds(Graph *graph, Node *node) { return copying_seconds(graph, copied_bytes(node)); }
+
+static void copy_emit(Emitter *emitter, Node *node) {
+  if (node->blocked) {
+    emit_blocked(emitter, node);
+    return;
+  }
+  for (int row = 0; row < N_COPY_OPS; row++) {
+    if (strcmp(COPY_OPS[row].op, node->op->name)) continue;
+    COPY_OPS[row].emit(emitter, node);
+    return;
+  }
+  bug("%s is no copy", node->op->name);
+}
+
+/* Pad's fill value where it is an attribute (opset 2 to 10, f32 only) and not zero. */
+static void copy_pack(Graph *graph, Node *node) {
+  if (strcmp(node->op->name, "Pad") || (node->n_inputs > 2 && node->inputs[2]) || node_float(node, "value") == 0)
+    return;
+  float *fill = ARENA_NEW(graph->arena, float);
+  *fill = (float)node_float(node, "value");
+  node->packed = ARENA_ARRAY(graph->arena, Value *, 1);
+  node->n_packed = 1;
+  node->packed[0] = graph_constant(graph, "fill", RNNCC_F32, 0, NULL, fill);
+}
+
+const KernelFamily family_copy = {
+    .name = "copy",
+    .runs_blocked = runs_blocked,
+    .wide = wide,
+    .reads_blocks = reads_blocks,
+    .seconds = seconds,
+    .pack = copy_pack,
+    .emit = copy_emit,
+};

@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: MIT */
+/* Copies whose axes are cut in two, and tensors that shapes and a few numbers determine: Tile, DepthToSpace,
+ * SpaceToDepth, ConstantOfShape, EyeLike are strided copies; Trilu and Range have kernels of their own. */
+#include <string.h>
+
+#include "ir/family.h"
+#include "ir/tensor.h"
+#include "kernels/move/strided_copy.h"
+#include "shapes/elements.h"
+#include "shapes/shape.h"
+#include "support/diagnostics.h"
+
+static void add_axis(StridedBox *box, const Dim *extent, const Dim *in_stride, const Dim *out_stride) {
+  box->shape[box->rank] = extent;
+  box->in_stride[box->rank] = in_stride;
+  box->out_stride[box->rank++] = out_stride;
+}
+
+static StridedBox empty_box(Graph *graph) { return strided_box(graph, 0, NULL, NULL, NULL); }
+
+/* [repeats, extent] of each axis, of which those that are 1 need no place. */
+static void emit_tile(Emitter *emitter, Node *node) {
+  Graph *graph = emitter_graph(emitter);
+  const Value *x = node->inputs[0], *y = node->outputs[0];
+  const Dim *in_stride[MAX_RANK], *out_stride[MAX_RANK], *one = dim_const(graph->dims, 1);
+  DimList repeats;
+  if (!operand_dims(graph, node, NULL, 1, &repeats)) bug("n%d: repeats that have no shape", node->id);
+  dense_strides(graph, x, in_stride);
+  dense_strides(graph, y, out_stride);
+  StridedBox box = empty_box(graph);
+  for (int axis = 0; axis < x->rank; axis++) {
+    const Dim *extent = x->shape[axis], *whole = dim_mul(graph->dims, extent, out_stride[axis]);
+    if (repeats.items[axis] != one) add_axis(&box, repeats.items[axis], dim_const(graph->dims, 0), whole);
+    if (extent != one) add_axis(&box, extent, in_stride[axis], out_stride[axis]);
+  }
+  emit_strided_copy(emitter, node, &box, x, y);
+}
+
+/* Axes of the tensor with the channels and of the one with the pixels: n, c, h, block row, w, block column. */
+static void emit_blocks(Emitter *emitter, Node *node, const Value *deep, const Value *wide, bool pixel_first) {
+  Graph *graph = emitter_graph(emitter);
+  DimTable *dims = graph->dims;
+  const Dim *d[MAX_RANK], *w[MAX_RANK], *side = dim_const(dims, node_int(node, "blocksize"));
+  dense_strides(graph, deep, d);
+  dense_strides(graph, wide, w);
+  const Dim *channel = dim_mul(dims, d[1], pixel_first ? dim_const(dims, 1) : dim_mul(dims, side, side));
+  const Dim *column = dim_mul(dims, d[1], pixel_first ? wide->shape[1] : dim_const(dims, 1));
+  const Dim *extent[] = {wide->shape[0], wide->shape[1], deep->shape[2], side, deep->shape[3], side};
+  const Dim *deep_stride[] = {d[0], channel, d[2], dim_mul(dims, column, side), d[3], column};
+  const Dim *wide_stride[] = {w[0], w[1], dim_mul(dims, w[2], side), w[2], dim_mul(dims, w[3], side), w[3]};
+  bool from_deep = node->inputs[0] == deep;
+  StridedBox box =
+      strided_box(graph, 6, extent, from_deep ? deep_stride : wide_stride, from_deep ? wide_stride : deep_stride);
+  emit_strided_copy(emitter, node, &box, node->inputs[0], node->outputs[0]);
+}
+
+static void emit_depth_to_space(Emitter *emitter, Node *node) {
+  emit_blocks(emitter, node, node->inputs[0], node->outputs[0], !strcmp(node_string(node, "mode"), "DCR"));
+}
+
+static void emit_space_to_depth(Emitter *emitter, Node *node) {
+  emit_blocks(emitter, node, node->outputs[0], node->inputs[0], true);
+}
+
+/* All elements of the output alike. */
+static void emit_fill(Emitter *emitter, const Node *node, const Value *fill) {
+  Graph *graph = emitter_graph(emitter);
+  const Value *y = node->outputs[0];
+  StridedBox box = empty_box(graph);
+  add_axis(&box, value_count_dim(graph, y, 0, y->rank), dim_const(graph->dims, 0), dim_const(graph->dims, 1));
+  emit_strided_copy(emitter, node, &box, fill, y);
+}
+
+static void emit_constant_of_shape(Emitter *emitter, Node *node) {
+  emit_fill(emitter, node, node->packed ? node->packed[0] : NULL);
+}
+
+/* Zeros, then ones along the diagonal, which begins k columns to the right, or -k rows down. */
+static void emit_eye_like(Emitter *emitter, Node *node) {
+  Graph *graph = emitter_graph(emitter);
+  DimTable *dims = graph->dims;
+  const Value *y = node->outputs[0];
+  int64_t k = node_int(node, "k"), right = k > 0 ? k : 0, down = k < 0 ? -k : 0;
+  const Dim *columns = y->shape[1], *zero = dim_const(dims, 0);
+  const Dim *length =
+      dim_min(dims, dim_sub(dims, y->shape[0], dim_const(dims, down)), dim_sub(dims, columns, dim_const(dims, right)));
+  emit_fill(emitter, node, NULL);
+  StridedBox box = empty_box(graph);
+  add_axis(&box, dim_max(dims, zero, length), zero, dim_add(dims, columns, dim_const(dims, 1)));
+  box.out_offset = dim_add(dims, dim_mul(dims, dim_const(dims, down), columns), dim_const(dims, right));
+  emit_strided_copy(emitter, node, &box, node->packed[0], y);
+}
+
+static void emit_trilu(Emitter *emitter, Node *node) {
+  Graph *graph = emitter_graph(emitter);
+  const Value *x = node->inputs[0];
+  DimList k;
+  if (!operand_dims(graph, node, NULL, 1, &k)) bug("n%d: a diagonal that has no shape", node->id);
+  KernelSpec *spec = kernel_spec(emitter, "trilu");
+  kernel_bits(spec, "T", x->dtype);
+  kernel_knob(spec, "UPPER", node_int(node, "upper") != 0);
+  KernelCall *call = kernel_call(emitter, node, spec);
+  call_bits(call, "in", x, dim_const(graph->dims, 0));
+  call_bits(call, "out", node->outputs[0], dim_const(graph->dims, 0));
+  call_dim(call, "matrices", value_count_dim(graph, x, 0, x->rank - 2));
+  call_dim(call, "rows", x->shape[x->rank - 2]);
+  call_dim(call, "columns", x->shape[x->rank - 1]);
+  call_dim(call, "k", k.given ? k.items[0] : dim_const(graph->dims, 0));
+  call_cost(call, 0, 2.0 * (double)dim_optimum(value_count_dim(graph, x, 0, x->rank)) * (double)dtype_size(x->dtype));
+}
+
+static void emit_range(Emitter *emitter, Node *node) {
+  const Value *y = node->outputs[0];
+  Ratio start, limit, delta;
+  if (!read_range(emitter_graph(emitter), node, &start, &limit, &delta)) bug("n%d: a range of no shape", node->id);
+  bool whole = start.divisor == 1 && delta.divisor == 1;
+  KernelSpec *spec = kernel_spec(emitter, "range");
+  kernel_type(spec, "T", y->dtype);
+  kernel_knob(spec, "WHOLE", whole);
+  KernelCall *call = kernel_call(emitter, node, spec);
+  call_value(call, "out", y);
+  call_dim(call, "n", y->shape[0]);
+  call_dim(call, "start", start.numerator);
+  call_integer(call, "start_divisor", start.divisor);
+  call_dim(call, "delta", delta.numerator);
+  call_integer(call, "delta_divisor", delta.divisor);
+  call_cost(call, 0, (double)dim_optimum(y->shape[0]) * (double)dtype_size(y->dtype));
+}
+
+static const struct {
+  const char *op;
+  void (*emit)(Emitter *emitter, Node *node);
+} REARRANGE_OPS[] = {
+    {"ConstantOfShape", emit_constant_of_shape},
+    {"DepthToSpace", emit_depth_to_space},
+    {"EyeLike", emit_eye_like},
+    {"Range", emit_range},
+    {"SpaceToDepth", emit_space_to_depth},
+    {"Tile", emit_tile},
+    {"Trilu", emit_trilu},
+};
+
+static void rearrange_emit(Emitter *emitter, Node *node) {
+  for (size_t row = 0; row < sizeof REARRANGE_OPS / sizeof *REARRANGE_OPS; row++) {
+    if (strcmp(REARRANGE_OPS[row].op, node->op->name)) continue;
+    REARRANGE_OPS[row].emit(emitter, node);
+    return;
+  }
+  bug("%s rearranges nothing", node->op->name);
+}
+
+/* The number that is stored: ConstantOfShape's value, EyeLike's one. */
+static void rearrange_pack(Graph *graph, Node *node) {
+  const Attribute *value = strcmp(node->op->name, "ConstantOfShape") ? NULL : node_attribute(node, "value");
+  Tensor *one = NULL;
+  if (!strcmp(node->op->name, "EyeLike")) {
+    one = tensor_new(graph->arena, node->outputs[0]->dtype, 0, NULL);
+    tensor_set_int(one, 0, 1);
+  }
+  if (!value && !one) return;
+  node->packed = ARENA_ARRAY(graph->arena, Value *, 1);
+  node->n_packed = 1;
+  node->packed[0] =
+      graph_constant(graph, "fill", node->outputs[0]->dtype, 0, NULL, one ? one->data : value->tensor->data);
+}
+
+const KernelFamily family_rearrange = {.name = "rearrange", .pack = rearrange_pack, .emit = rearrange_emit};

@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A box is simplified before it is emitted: axes of one element go, neighbours that memory joins on both sides become
+ * one, and the axis along which the input is contiguous comes next to the last one if it is not the last itself.
+ */
+#include "kernels/move/strided_copy.h"
+
+#include "support/diagnostics.h"
+
+void dense_strides(Graph *graph, const Value *value, const Dim *strides[MAX_RANK]) {
+  for (int axis = 0; axis < value->rank; axis++) strides[axis] = value_count_dim(graph, value, axis + 1, value->rank);
+}
+
+StridedBox strided_box(Graph *graph, int rank, const Dim *const *shape, const Dim *const *in_stride,
+                       const Dim *const *out_stride) {
+  StridedBox box = {.rank = rank};
+  for (int axis = 0; axis < rank; axis++) {
+    box.shape[axis] = shape[axis];
+    box.in_stride[axis] = in_stride[axis];
+    box.out_stride[axis] = out_stride[axis];
+  }
+  box.in_offset = box.out_offset = dim_const(graph->dims, 0);
+  return box;
+}
+
+static bool is_value(const Dim *dim, int64_t value) { return dim_is_const(dim) && dim_value(dim) == value; }
+
+static void set_axis(StridedBox *box, int to, const StridedBox *from, int axis) {
+  box->shape[to] = from->shape[axis];
+  box->in_stride[to] = from->in_stride[axis];
+  box->out_stride[to] = from->out_stride[axis];
+}
+
+/* Whether stepping along `axis` is the same as going on past the end of the axis after it. */
+static bool joined(DimTable *dims, const StridedBox *box, int axis) {
+  const Dim *extent = box->shape[axis + 1];
+  return dim_mul(dims, box->in_stride[axis + 1], extent) == box->in_stride[axis] &&
+         dim_mul(dims, box->out_stride[axis + 1], extent) == box->out_stride[axis];
+}
+
+static StridedBox simplified(Graph *graph, const StridedBox *box) {
+  StridedBox simple = *box;
+  simple.rank = 0;
+  for (int axis = 0; axis < box->rank; axis++) {
+    if (is_value(box->shape[axis], 1)) continue;
+    set_axis(&simple, simple.rank++, box, axis);
+    if (simple.rank < 2 || !joined(graph->dims, &simple, simple.rank - 2)) continue;
+    const Dim *both = dim_mul(graph->dims, simple.shape[simple.rank - 2], simple.shape[simple.rank - 1]);
+    set_axis(&simple, simple.rank - 2, &simple, simple.rank - 1);
+    simple.shape[--simple.rank - 1] = both;
+  }
+  if (simple.rank == 0) {
+    simple.rank = 1;
+    simple.shape[0] = simple.in_stride[0] = simple.out_stride[0] = dim_const(graph->dims, 1);
+  }
+  return simple;
+}
+
+/* Puts the axis along which the input is contiguous before the last one. The order of a box's axes is free. */
+static bool bring_contiguous(StridedBox *box) {
+  for (int axis = 0; axis < box->rank - 1; axis++) {
+    if (!is_value(box->in_stride[axis], 1)) continue;
+    StridedBox before = *box;
+    for (int k = axis; k < box->rank - 2; k++) set_axis(box, k, &before, k + 1);
+    set_axis(box, box->rank - 2, &before, axis);
+    return true;
+  }
+  return false;
+}
+
+/* As in templates/copy_strided.c. */
+typedef enum Inner { INNER_ANY, INNER_CONTIGUOUS, INNER_FILL, INNER_TILED } Inner;
+
+static Inner choose_inner(StridedBox *box) {
+  const Dim *from = box->in_stride[box->rank - 1];
+  if (!is_value(box->out_stride[box->rank - 1], 1)) return INNER_ANY;
+  if (is_value(from, 1)) return INNER_CONTIGUOUS;
+  if (is_value(from, 0)) return INNER_FILL;
+  return bring_contiguous(box) ? INNER_TILED : INNER_ANY;
+}
+
+KernelCall *emit_strided_copy(Emitter *emitter, const Node *node, const StridedBox *given, const Value *in,
+                              const Value *out) {
+  StridedBox box = simplified(emitter_graph(emitter), given);
+  Inner inner = choose_inner(&box);
+  KernelSpec *spec = kernel_spec(emitter, "copy_strided");
+  kernel_bits(spec, "T", out->dtype);
+  kernel_knob(spec, "RANK", box.rank);
+  kernel_knob(spec, "INNER", inner);
+  KernelCall *call = kernel_call(emitter, node, spec);
+  if (in)
+    call_bits(call, "in", in, box.in_offset);
+  else
+    call_argument(call, "in", "(void *)(const bits64[1]){0}");
+  call_bits(call, "out", out, box.out_offset);
+  call_dims(call, "shape", box.rank, box.shape);
+  call_dims(call, "in_stride", box.rank, box.in_stride);
+  call_dims(call, "out_stride", box.rank, box.out_stride);
+  double bytes = 2.0 * (double)dtype_size(out->dtype);
+  for (int axis = 0; axis < box.rank; axis++) bytes *= (double)dim_optimum(box.shape[axis]);
+  call_cost(call, 0, bytes);
+  return call;
+}

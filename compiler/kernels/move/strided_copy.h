@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: MIT */
+/* Emitting a copy between two strided boxes: all that the ops which only move elements need. */
+#ifndef RNNCC_STRIDED_COPY_H
+#define RNNCC_STRIDED_COPY_H
+
+#include "program/emitter.h"
+
+/* Strides and offsets in elements. A stride may be 0 in the input (broadcast) or negative. */
+typedef struct StridedBox {
+  int rank;
+  const Dim *shape[MAX_RANK], *in_stride[MAX_RANK], *out_stride[MAX_RANK];
+  const Dim *in_offset, *out_offset; /* of the box's first element */
+} StridedBox;
+
+/* Row-major strides of the value. */
+void dense_strides(Graph *graph, const Value *value, const Dim *strides[MAX_RANK]);
+
+/* The box that is all of `shape`, read and written by these strides, from offset 0. */
+StridedBox strided_box(Graph *graph, int rank, const Dim *const *shape, const Dim *const *in_stride,
+                       const Dim *const *out_stride);
+
+/* Adds the call. `in`: the value, or NULL: fills with elements of which every byte is zero. */
+KernelCall *emit_strided_copy(Emitter *emitter, const Node *node, const StridedBox *box, const Value *in,
+                              const Value *out);
+
+#endif

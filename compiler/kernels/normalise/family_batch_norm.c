@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: MIT */
+/* BatchNormalization whose statistics are not constant, or that has no neighbour to fold into. */
+#include "ir/family.h"
+#include "kernels/elementwise/blocked_elementwise.h"
+#include "kernels/elementwise/elementwise.h"
+#include "layout/blocked.h"
+#include "passes/channel_affine.h"
+#include "support/diagnostics.h"
+
+/* ---- blocked tensors: y = scale x + shift, by constants ---- */
+
+static bool runs_blocked(Graph *graph, const Node *node) {
+  ChannelAffine affine;
+  return channel_affine_of(graph, node, &affine);
+}
+
+static void pack(Graph *graph, Node *node) {
+  ChannelAffine affine;
+  if (!node->blocked) return;
+  if (!channel_affine_of(graph, node, &affine)) bug("n%d: no scale and shift", node->id);
+  node->packed = ARENA_ARRAY(graph->arena, Value *, 2);
+  node->n_packed = 2;
+  int64_t block = blocked_of(graph, node->outputs[0]).block;
+  node->packed[0] = channel_constant_rounded(graph, "scale", affine.s, affine.C, block);
+  node->packed[1] = channel_constant_rounded(graph, "shift", affine.t, affine.C, block);
+}
+
+static void emit_blocked(Emitter *emitter, const Node *node) {
+  const Value *operands[] = {node->inputs[0], node->packed[0], node->packed[1]};
+  Text op = text_new(emitter_arena(emitter));
+  text_add(&op, "vec x = vfma(c, a, b);\n  %s", elementwise_epilogue_body(emitter_arena(emitter), node));
+  emit_blocked_elementwise(emitter, node, op.data, node->outputs[0], 3, operands);
+}
+
+/* ---- plain ones ---- */
+
+static void emit_plain(Emitter *emitter, const Node *node) {
+  static const char *const STATISTIC[] = {"x", "scale", "bias", "mean", "variance"};
+  Graph *graph = emitter_graph(emitter);
+  const Value *x = node->inputs[0];
+  int last = x->rank > 1 ? 2 : x->rank;
+  const Dim *plane = value_count_dim(graph, x, last, x->rank);
+  KernelSpec *spec = kernel_spec(emitter, "batch_norm");
+  kernel_knob(spec, "FLAT", dim_upper(plane) == 1);
+  if (node->n_epilogue) kernel_hook(spec, "epilogue", elementwise_epilogue_body(emitter_arena(emitter), node));
+  KernelCall *call = kernel_call(emitter, node, spec);
+  for (int k = 0; k < 5; k++) call_value(call, STATISTIC[k], node->inputs[k]);
+  call_value(call, "y", node->outputs[0]);
+  call_float(call, "epsilon", node_float(node, "epsilon"));
+  call_dim(call, "n", value_count_dim(graph, x, 0, 1));
+  call_dim(call, "channels", value_count_dim(graph, x, 1, last));
+  call_dim(call, "plane", plane);
+  double count = (double)dim_optimum(value_count_dim(graph, x, 0, x->rank));
+  call_cost(call, 2 * count, 8 * count);
+}
+
+static void emit_batch_norm(Emitter *emitter, Node *node) {
+  if (node->blocked)
+    emit_blocked(emitter, node);
+  else
+    emit_plain(emitter, node);
+}
+
+static bool takes_epilogue(const Node *host, const Node *epilogue) {
+  (void)host;
+  return elementwise_is_epilogue(epilogue);
+}
+
+static bool overwrites(const Node *node, int input) {
+  return input == 0 && node->inputs[0]->channel_block == node->outputs[0]->channel_block;
+}
+
+const KernelFamily family_batch_norm = {
+    .name = "batch_norm",
+    .runs_blocked = runs_blocked,
+    .pack = pack,
+    .takes_epilogue = takes_epilogue,
+    .overwrites = overwrites,
+    .emit = emit_batch_norm,
+};

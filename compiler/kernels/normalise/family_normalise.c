@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * LayerNormalization and its kin: the input is seen as rows that have statistics of their own, a row as pieces whose
+ * elements may share a scale and a bias.
+ */
+#include <string.h>
+
+#include "ir/family.h"
+#include "kernels/elementwise/elementwise.h"
+
+/* As SCALE and BIAS of templates/normalise.c. */
+enum { NO_PARAMETER, BY_PIECE, BY_ELEMENT };
+
+typedef struct Rows {
+  const Dim *rows, *groups, *pieces, *inner;
+  int scale, bias;
+  bool centred;
+} Rows;
+
+static int parameter_kind(const Value *value, const Dim *row) {
+  if (!value) return NO_PARAMETER;
+  for (int axis = 0; axis < value->rank; axis++)
+    if (dim_upper(value->shape[axis]) > 1) return BY_ELEMENT;
+  return dim_upper(row) == 1 ? BY_ELEMENT : BY_PIECE;
+}
+
+/* Axes from `axis` on are a row; what parameters there are belong to all rows. */
+static Rows trailing_rows(Graph *graph, const Node *node) {
+  const Value *x = node->inputs[0], *bias = elementwise_own_inputs(node) > 2 ? node->inputs[2] : NULL;
+  const Dim *one = dim_const(graph->dims, 1);
+  int axis = normal_axis(node_int(node, "axis"), x->rank);
+  const Dim *n = value_count_dim(graph, x, axis, x->rank);
+  return (Rows){.rows = value_count_dim(graph, x, 0, axis),
+                .groups = one,
+                .pieces = one,
+                .inner = n,
+                .scale = parameter_kind(node->inputs[1], n),
+                .bias = parameter_kind(bias, n),
+                .centred = !strcmp(node->op->name, "LayerNormalization")};
+}
+
+/* Groups of channels are a row, and what shares a parameter is a piece. */
+static Rows channel_rows(Graph *graph, const Node *node) {
+  DimTable *dims = graph->dims;
+  const Value *x = node->inputs[0];
+  bool instance = !strcmp(node->op->name, "InstanceNormalization");
+  const Dim *groups = instance ? x->shape[1] : dim_const(dims, node_int(node, "num_groups"));
+  const Dim *pieces = dim_div(dims, node->inputs[1]->shape[0], groups);
+  const Dim *image = value_count_dim(graph, x, 1, x->rank);
+  return (Rows){.rows = dim_mul(dims, x->shape[0], groups),
+                .groups = groups,
+                .pieces = pieces,
+                .inner = dim_div(dims, image, node->inputs[1]->shape[0]),
+                .scale = BY_PIECE,
+                .bias = BY_PIECE,
+                .centred = true};
+}
+
+static Rows rows_of(Graph *graph, const Node *node) {
+  return node->op->min_inputs == 3 ? channel_rows(graph, node) : trailing_rows(graph, node);
+}
+
+static const Value *wanted(const Node *node, int output) {
+  return output < node->n_outputs ? node->outputs[output] : NULL;
+}
+
+static void emit_normalise(Emitter *emitter, Node *node) {
+  Graph *graph = emitter_graph(emitter);
+  const Value *x = node->inputs[0];
+  Rows rows = rows_of(graph, node);
+  KernelSpec *spec = kernel_spec(emitter, "normalise");
+  kernel_knob(spec, "CENTRED", rows.centred);
+  kernel_knob(spec, "SCALE", rows.scale);
+  kernel_knob(spec, "BIAS", rows.bias);
+  if (node->n_epilogue) kernel_hook(spec, "epilogue", elementwise_epilogue_body(emitter_arena(emitter), node));
+  KernelCall *call = kernel_call(emitter, node, spec);
+  call_value(call, "x", x);
+  call_value(call, "scale", node->inputs[1]);
+  call_value(call, "bias", rows.bias == NO_PARAMETER ? NULL : node->inputs[2]);
+  call_value(call, "y", node->outputs[0]);
+  call_value(call, "mean", wanted(node, 1));
+  call_value(call, "inverse", wanted(node, 2));
+  call_float(call, "epsilon", node_float(node, "epsilon"));
+  call_dim(call, "rows", rows.rows);
+  call_dim(call, "groups", rows.groups);
+  call_dim(call, "pieces", rows.pieces);
+  call_dim(call, "inner", rows.inner);
+  double count = (double)dim_optimum(value_count_dim(graph, x, 0, x->rank));
+  call_cost(call, 6 * count, 8 * count);
+}
+
+static bool takes_epilogue(const Node *host, const Node *epilogue) {
+  (void)host;
+  return elementwise_is_epilogue(epilogue);
+}
+
+/* A row is written after it has been read, by the same worker. */
+static bool overwrites(const Node *node, int input) {
+  (void)node;
+  return input == 0;
+}
+
+const KernelFamily family_normalise = {
+    .name = "normalise", .takes_epilogue = takes_epilogue, .overwrites = overwrites, .emit = emit_normalise};

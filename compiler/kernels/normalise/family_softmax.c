@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: MIT */
+/* Softmax and LogSoftmax, seen as x[outer, n, inner]. */
+#include <string.h>
+
+#include "ir/family.h"
+
+static void emit_softmax(Emitter *emitter, Node *node) {
+  Graph *graph = emitter_graph(emitter);
+  const Value *x = node->inputs[0];
+  int axis = x->rank ? normal_axis(node_int(node, "axis"), x->rank) : 0, end = x->rank ? axis + 1 : 0;
+  const Dim *inner = value_count_dim(graph, x, end, x->rank);
+  KernelSpec *spec = kernel_spec(emitter, "softmax");
+  kernel_knob(spec, "LOGARITHM", !strcmp(node->op->name, "LogSoftmax"));
+  kernel_knob(spec, "LAST_AXIS", dim_upper(inner) == 1);
+  KernelCall *call = kernel_call(emitter, node, spec);
+  call_value(call, "x", x);
+  call_value(call, "y", node->outputs[0]);
+  call_dim(call, "outer", value_count_dim(graph, x, 0, axis));
+  call_dim(call, "n", value_count_dim(graph, x, axis, end));
+  call_dim(call, "inner", inner);
+  double count = (double)dim_optimum(value_count_dim(graph, x, 0, x->rank));
+  call_cost(call, 4 * count, 8 * count);
+}
+
+const KernelFamily family_softmax = {.name = "softmax", .emit = emit_softmax};

@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: MIT */
+/* MaxPool, AveragePool and LpPool over one to three spatial axes; one axis is a plane of one row. */
+#include <string.h>
+
+#include "ir/family.h"
+#include "kernels/conv/convolution.h"
+#include "layout/blocked.h"
+#include "layout/row_tiles.h"
+#include "shapes/shape.h"
+
+/* As in templates/pool_plain.c. */
+enum { KIND_MAX, KIND_MEAN, KIND_MEAN_WITH_PADDING, KIND_NORM };
+
+static int pool_kind(const Node *node) {
+  if (!strcmp(node->op->name, "MaxPool")) return KIND_MAX;
+  if (!strcmp(node->op->name, "LpPool")) return KIND_NORM;
+  return node_int(node, "count_include_pad") ? KIND_MEAN_WITH_PADDING : KIND_MEAN;
+}
+
+static bool wants_indices(const Node *node) { return node->n_outputs > 1 && node->outputs[1]; }
+
+static Window window_of(Graph *graph, const Node *node) {
+  Window window;
+  if (!read_window(graph, node, &window)) bug("n%d: a pooling that has no shape", node->id);
+  return window;
+}
+
+/* The window's axes from the last: W, H, and where wanted D. */
+static void set_window_knobs(Graph *graph, KernelSpec *spec, const Node *node, const Window *window, int axes) {
+  static const char *const WINDOW[] = {"WINDOW_W", "WINDOW_H", "WINDOW_D"};
+  static const char *const STRIDE[] = {"STRIDE_W", "STRIDE_H", "STRIDE_D"};
+  static const char *const DILATION[] = {"DILATION_W", "DILATION_H", "DILATION_D"};
+  for (int k = 0; k < axes; k++) {
+    ConvAxis axis = convolution_axis(graph, node, window, k);
+    kernel_knob(spec, WINDOW[k], axis.kernel);
+    kernel_knob(spec, STRIDE[k], axis.stride);
+    kernel_knob(spec, DILATION[k], axis.dilation);
+  }
+}
+
+static void pool_cost(Graph *graph, KernelCall *call, const Node *node, const Window *window) {
+  const Value *x = node->inputs[0], *y = node->outputs[0];
+  double inputs = (double)dim_optimum(value_count_dim(graph, x, 0, x->rank));
+  double outputs = (double)dim_optimum(value_count_dim(graph, y, 0, y->rank)), points = 1;
+  for (int i = 0; i < window->n_spatial; i++) points *= (double)window->kernel[i];
+  call_cost(call, outputs * points, (double)dtype_size(x->dtype) * (inputs + outputs));
+}
+
+/* ---- blocked tensors ---- */
+
+/* A window's columns are vectors of their own in registers, of which a few are wanted for other things. */
+enum { MOST_WINDOW_W = 32, OTHER_REGISTERS = 8 };
+
+static RowTiles blocked_tiles(Graph *graph, const Node *node, const Window *window) {
+  int w = window->n_spatial - 1, axis = 2 + w;
+  int64_t reach = (window->kernel[w] - 1) * window->dilation[w] + 1;
+  int64_t most = (graph->target->vector_registers - OTHER_REGISTERS - reach) / window->stride[w] + 1;
+  return row_tiles_of(dim_value(node->outputs[0]->shape[axis]), most > 14 ? 14 : most, window->stride[w], reach,
+                      dim_value(node->inputs[0]->shape[axis]), dim_value(window->pad_begin[w]));
+}
+
+static bool runs_blocked(Graph *graph, const Node *node) {
+  if (wants_indices(node) || pool_kind(node) == KIND_NORM) return false;
+  Window window = window_of(graph, node);
+  int w = window.n_spatial - 1;
+  return window.kernel[w] <= MOST_WINDOW_W && blocked_tiles(graph, node, &window).variants <= ROW_TILE_VARIANTS;
+}
+
+static unsigned wide(Graph *graph, const Node *node) {
+  (void)graph;
+  (void)node;
+  return WIDE_BOTH;
+}
+
+static void emit_blocked(Emitter *emitter, Node *node) {
+  Graph *graph = emitter_graph(emitter);
+  Blocked x = blocked_of(graph, node->inputs[0]), y = blocked_of(graph, node->outputs[0]);
+  Window window = window_of(graph, node);
+  bool flat = window.n_spatial == 1;
+  int w = flat ? 0 : 1;
+  KernelSpec *spec = kernel_spec(emitter, "pool_blocked");
+  set_window_knobs(graph, spec, node, &window, 2);
+  kernel_knob(spec, "KIND", pool_kind(node));
+  kernel_knob(spec, "VECTORS", x.block / graph->target->lanes);
+  kernel_knob(spec, "IN_H", x.height);
+  kernel_knob(spec, "IN_W", x.width);
+  kernel_knob(spec, "OUT_H", y.height);
+  kernel_knob(spec, "OUT_W", y.width);
+  kernel_knob(spec, "PAD_TOP", flat ? 0 : dim_value(window.pad_begin[0]));
+  kernel_knob(spec, "PAD_LEFT", dim_value(window.pad_begin[w]));
+  kernel_knob(spec, "PAD_BOTTOM", flat ? 0 : dim_value(window.pad_end[0]));
+  kernel_knob(spec, "PAD_RIGHT", dim_value(window.pad_end[w]));
+  kernel_knob(spec, "COLUMNS", blocked_tiles(graph, node, &window).columns);
+  KernelCall *call = kernel_call(emitter, node, spec);
+  call_value(call, "x", node->inputs[0]);
+  call_value(call, "y", node->outputs[0]);
+  call_dim(call, "n", node->inputs[0]->shape[0]);
+  call_integer(call, "blocks", x.blocks);
+  call_integer(call, "x_image", x.image);
+  call_integer(call, "y_image", y.image);
+  pool_cost(graph, call, node, &window);
+}
+
+/* ---- plain tensors ---- */
+
+/* The arguments that the plain kernels share. */
+static void call_volumes(Graph *graph, KernelCall *call, const Node *node, const ConvAxis axes[3]) {
+  const Value *x = node->inputs[0];
+  call_value(call, "x", x);
+  call_value(call, "y", node->outputs[0]);
+  call_dim(call, "volumes", dim_mul(graph->dims, x->shape[0], x->shape[1]));
+  call_dim(call, "depth", axes[2].in);
+  call_dim(call, "height", axes[1].in);
+  call_dim(call, "width", axes[0].in);
+  call_dim(call, "out_d", axes[2].out);
+  call_dim(call, "out_h", axes[1].out);
+  call_dim(call, "out_w", axes[0].out);
+}
+
+/* As in templates/pool_plain.c. The input columns of so many outputs stand on the stack. */
+enum { PLAIN_COLUMNS = 64, MOST_SPAN = 4096 };
+
+static int64_t plain_columns(const Node *node, const ConvAxis *w) {
+  int64_t span = (PLAIN_COLUMNS - 1) * w->stride + (w->kernel - 1) * w->dilation;
+  bool float_sums = node->inputs[0]->dtype == RNNCC_F32 && pool_kind(node) != KIND_NORM;
+  return float_sums && span <= MOST_SPAN ? PLAIN_COLUMNS : 0;
+}
+
+static void emit_plain(Emitter *emitter, Node *node) {
+  Graph *graph = emitter_graph(emitter);
+  Window window = window_of(graph, node);
+  ConvAxis axes[3];
+  for (int k = 0; k < 3; k++) axes[k] = convolution_axis(graph, node, &window, k);
+  bool indices = wants_indices(node);
+  KernelSpec *spec = kernel_spec(emitter, indices ? "max_pool_indices" : "pool_plain");
+  set_window_knobs(graph, spec, node, &window, 3);
+  kernel_type(spec, "T", node->inputs[0]->dtype);
+  if (indices) {
+    kernel_knob(spec, "COLUMN_MAJOR", node_int(node, "storage_order") != 0);
+  } else {
+    kernel_knob(spec, "KIND", pool_kind(node));
+    kernel_knob(spec, "COLUMNS", plain_columns(node, &axes[0]));
+    if (pool_kind(node) == KIND_NORM) kernel_knob(spec, "P", node_int(node, "p"));
+  }
+  KernelCall *call = kernel_call(emitter, node, spec);
+  call_volumes(graph, call, node, axes);
+  if (indices) {
+    call_value(call, "indices", node->outputs[1]);
+    call_dim(call, "front", axes[2].pad_begin);
+    call_dim(call, "top", axes[1].pad_begin);
+    call_dim(call, "left", axes[0].pad_begin);
+  } else {
+    const Dim *pads[] = {axes[2].pad_begin, axes[1].pad_begin, axes[0].pad_begin,
+                         axes[2].pad_end,   axes[1].pad_end,   axes[0].pad_end};
+    call_dims(call, "pads", 6, pads);
+  }
+  pool_cost(graph, call, node, &window);
+}
+
+static void pool_emit(Emitter *emitter, Node *node) {
+  if (node->blocked)
+    emit_blocked(emitter, node);
+  else
+    emit_plain(emitter, node);
+}
+
+const KernelFamily family_pool = {.name = "pool", .runs_blocked = runs_blocked, .wide = wide, .emit = pool_emit};

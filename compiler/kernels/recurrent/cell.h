@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: MIT */
+/* The kinds of recurrent cells that kernels know, and what is fixed for each. */
+#ifndef RNNCC_CELL_H
+#define RNNCC_CELL_H
+
+#include "ir/graph.h"
+#include "kernels/recurrent/activation_body.h"
+
+/* Values of CELL in templates/recurrent_steps.c. A GRU's reset gate comes after the product with R
+ * (linear_before_reset) or before it. */
+typedef enum Cell { CELL_RNN, CELL_GRU_AFTER, CELL_GRU_BEFORE, CELL_LSTM } Cell;
+
+/* Inputs of the ops, in ONNX's order; C and P of LSTM alone. */
+enum { INPUT_X, INPUT_W, INPUT_R, INPUT_B, INPUT_LENGTHS, INPUT_H, INPUT_C, INPUT_P };
+
+typedef struct CellInfo {
+  const char *name;    /* "gru_after" */
+  const char *letters; /* of its gates, in ONNX's order */
+  int gates, activations;
+  const char *defaults[MOST_ACTIVATIONS]; /* of the activations */
+  int product_gates;                      /* gates of a step's first product with R: the others wait for its result */
+  int phases;                             /* products with R of a step, one after the other */
+  int functions;                          /* exp, tanh or sigmoid of a unit and step */
+  int buffers;                            /* BUFFERS of the template */
+  int widest, widest_few;                 /* most UNIT_VECTORS on a target with many registers, and with few */
+} CellInfo;
+
+Cell cell_of(const Node *node);
+const CellInfo *cell_info(Cell cell);
+
+/* As many vectors of units in a panel as divide the layer's without padding. */
+int cell_unit_vectors(Cell cell, const Target *target, int64_t hidden);
+
+#endif

@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: MIT */
+#include "kernels/recurrent/choose.h"
+
+#include <string.h>
+
+#include "kernels/recurrent/input_chunk.h"
+
+/* Rows of a block of depth: four vectors a row make 32 KB, about an L1. */
+enum { DEPTH_BLOCK = 128 };
+
+/* What a variant must win by, because the prediction is no better, and because each further worker is taken from
+ * whatever else the machine does. */
+double variant_handicap(const RecurrentVariant *v) {
+  double handicap = v->workers > 1 ? 1.1 : 1;
+  for (int workers = 1; workers < v->workers; workers *= 2) handicap *= 1.05;
+  if (v->input == INPUT_WITH_STEP) handicap *= 1.02;
+  if (v->hide) handicap *= 1.01;
+  if (v->depth_block) handicap *= 1.02;
+  return handicap;
+}
+
+typedef struct Chooser {
+  Arena *arena;
+  const Machine *machine;
+  const LayerCase *layer;
+  Candidates result;
+} Chooser;
+
+static void add(Chooser *c, RecurrentVariant variant, Split split) {
+  Candidates *all = &c->result;
+  if (all->count == all->capacity) {
+    all->capacity = all->capacity ? 2 * all->capacity : 32;
+    Candidate *longer = ARENA_ARRAY(c->arena, Candidate, all->capacity);
+    if (all->count) memcpy(longer, all->list, (size_t)all->count * sizeof *longer);
+    all->list = longer;
+  }
+  MmExtents extents = hidden_extents(c->layer, variant.input);
+  all->list[all->count++] = (Candidate){.variant = variant,
+                                        .split = split,
+                                        .traffic = pcp_traffic(&extents, split, usable_l2(c->machine)),
+                                        .cost = recurrent_cost(c->machine, c->layer, &variant)};
+}
+
+/* With and without what the kernel can do besides. */
+static void add_split(Chooser *c, InputProduct input, Split split) {
+  const LayerCase *l = c->layer;
+  RecurrentVariant plain = {.input = input, .workers = split.i * split.j, .sample_ways = split.i};
+  if (input == INPUT_AHEAD) plain.chunk = input_chunk(c->machine, l);
+  add(c, plain, split);
+  if (l->takes_hide && split.j == 2) {
+    RecurrentVariant hide = plain;
+    hide.hide = true;
+    add(c, hide, split);
+  }
+  bool several_blocks = (l->batch + split.i - 1) / split.i > l->rows;
+  if (several_blocks && l->hidden > DEPTH_BLOCK) {
+    RecurrentVariant blocked = plain;
+    blocked.depth_block = DEPTH_BLOCK;
+    add(c, blocked, split);
+  }
+}
+
+static void add_schedule(Chooser *c, InputProduct input) {
+  MmExtents extents = hidden_extents(c->layer, input);
+  int64_t kept = usable_l2(c->machine);
+  int64_t useful = extents.most_i * extents.most_j;
+  int crew = crew_size(c->machine, c->layer);
+  for (int p = 1; p <= crew && p <= useful; p++) {
+    Split split = pcp_split(&extents, p, kept);
+    if (split.i * split.j == p) add_split(c, input, split);
+  }
+}
+
+/* The product ahead has the whole team, whoever walks the steps. */
+static double rank(const Machine *machine, const Candidate *candidate) {
+  RecurrentVariant team = {.workers = machine->cores};
+  double steps = candidate->cost.total - candidate->cost.input;
+  return candidate->cost.input * variant_handicap(&team) + steps * variant_handicap(&candidate->variant);
+}
+
+Candidates recurrent_candidates(Arena *arena, const Machine *machine, const LayerCase *layer) {
+  Chooser c = {.arena = arena, .machine = machine, .layer = layer};
+  add_schedule(&c, INPUT_AHEAD);
+  if (layer->takes_steps) add_schedule(&c, INPUT_WITH_STEP);
+  Candidates *all = &c.result;
+  for (int i = 1; i < all->count; i++) {
+    if (all->list[i].cost.total < all->list[all->least].cost.total) all->least = i;
+    if (rank(machine, &all->list[i]) < rank(machine, &all->list[all->chosen])) all->chosen = i;
+  }
+  return *all;
+}

@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The constants below are read off measurements of one layer on a two-core AVX-512 machine (2 MB of L2), T=100:
+ * bandwidth against a worker's share of the weights gives USABLE; a product of blocked depth against a plain one gives
+ * PREFETCHED; whole layers of ten samples give STEP_EFFICIENCY. They are ratios, and so carry over to machines of other
+ * speeds.
+ */
+#include "kernels/recurrent/cost.h"
+
+#include <string.h>
+
+#include "kernels/gemm/gemm.h"
+
+static const double USABLE = 0.9;           /* of a cache, before other data pushes weights out */
+static const double GEMM_EFFICIENCY = 0.85; /* of the peak, in a product of many rows */
+static const double STEP_EFFICIENCY = 0.75; /* of the peak, in a product of one block of rows */
+static const double PREFETCHED = 0.8;       /* what prefetching by blocks leaves of the time of bytes from beyond L2 */
+static const double LEAST_WAIT = 0.1;       /* of a barrier, however much work hides it */
+static const double CYCLES_A_FUNCTION = 16; /* of one vector */
+static const double CYCLES_A_PANEL = 40;    /* until its sums flow, and to add them up: of one block of rows */
+static const double MORE_TO_MEET = 0.15;    /* of a barrier, for each worker beyond two */
+
+/* Steps in which a layer's recurrent weights are gone through as seldom as the input's, and share the cache with them.
+ */
+enum { FEW_STEPS = 4 };
+
+static double least(double a, double b) { return a < b ? a : b; }
+static double most(double a, double b) { return a > b ? a : b; }
+static int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+/* ---- the layer ---- */
+
+LayerCase layer_case(const MmLayer *layer, const Target *target) {
+  const CellInfo *row = cell_info(layer->cell);
+  int unit_vectors = cell_unit_vectors(layer->cell, target, layer->hidden);
+  LayerCase result = {.directions = layer->directions,
+                      .gates = layer->gates,
+                      .lanes = target->lanes,
+                      .rows = register_rows(target, row->product_gates * unit_vectors),
+                      .phases = row->phases,
+                      .functions = row->functions,
+                      .from_zero = !layer_input(layer->node, INPUT_H),
+                      .takes_steps = !layer_input(layer->node, INPUT_LENGTHS),
+                      .takes_chunks = layer->directions == 1 && !layer->reverse && !layer->stacked,
+                      .most_steps = dim_upper(layer->steps),
+                      .most_batch = dim_upper(layer->batch),
+                      .steps = dim_optimum(layer->steps),
+                      .batch = dim_optimum(layer->batch),
+                      .inputs = layer->inputs,
+                      .hidden = layer->hidden,
+                      .panel_units = (int64_t)unit_vectors * target->lanes};
+  result.panels = ceil_div(layer->hidden, result.panel_units);
+  result.takes_hide = row->phases == 1 && result.most_batch == 1 && result.steps > 1;
+  return result;
+}
+
+int crew_size(const Machine *machine, const LayerCase *l) {
+  return machine->cores >= l->directions ? machine->cores / l->directions : machine->cores;
+}
+
+MmExtents hidden_extents(const LayerCase *l, InputProduct input) {
+  return (MmExtents){.i = l->batch,
+                     .j = l->gates * l->panels * l->panel_units,
+                     .k = l->hidden + (input == INPUT_WITH_STEP ? l->inputs : 0),
+                     .steps = l->steps,
+                     .most_i = l->batch,
+                     .most_j = l->panels};
+}
+
+/* ---- bytes ---- */
+
+/* The time to read bytes once, apart by where they come from: near is L1 and L2, far is beyond. */
+typedef struct ReadTime {
+  double near, far;
+} ReadTime;
+
+/* How a worker goes through its weights, step after step. */
+typedef enum Order {
+  ORDER_FORWARD,     /* from the first to the last */
+  ORDER_ALTERNATING, /* to and fro */
+  ORDER_HALVES       /* to and fro in one half of the depth, then in the other */
+} Order;
+
+/* The part of the working set that is found in a cache of `bytes` that keeps what was used last: of a sweep to and fro,
+ * what fits; of two halves to and fro, a row is met again after half to all of the set; of a forward sweep, always
+ * after all of it, and then it is only the cache's imperfection that leaves something: measured, all of half a cache,
+ * nothing of twice. */
+static double found(Order order, double working_set, double bytes) {
+  double fits = USABLE * bytes / working_set;
+  if (order == ORDER_ALTERNATING) return least(1, fits);
+  if (order == ORDER_HALVES) return most(0, least(1, 2 * fits - 1));
+  return most(0, least(1, 1 - (working_set - bytes / 2) / (1.5 * bytes)));
+}
+
+int64_t usable_l2(const Machine *m) { return (int64_t)(USABLE * (double)m->l2_bytes); }
+
+double kept_in_l2(const Machine *m, double bytes) { return found(ORDER_ALTERNATING, bytes, (double)m->l2_bytes); }
+
+double weight_bytes(const LayerCase *l) {
+  return 4.0 * l->directions * l->gates * (double)(l->panels * l->panel_units) * (double)(l->inputs + l->hidden);
+}
+
+/* `bytes` of a worker's working set, which is swept again and again; `of_all` is all workers' together. */
+static ReadTime read_time(const Machine *m, double bytes, double working_set, double of_all, Order order) {
+  if (bytes <= 0) return (ReadTime){0};
+  double in_l1 = found(order, working_set, (double)m->l1_bytes);
+  double in_l2 = most(in_l1, found(order, working_set, (double)m->l2_bytes));
+  double beyond_l3 = least(1 - in_l2, most(0, 1 - USABLE * (double)m->l3_bytes / of_all));
+  return (ReadTime){
+      .near = bytes * (in_l1 / m->l1_gbps + (in_l2 - in_l1) / m->l2_gbps),
+      .far = bytes * ((1 - in_l2 - beyond_l3) / m->l3_gbps + beyond_l3 / m->dram_gbps),
+  };
+}
+
+/* ---- the parts ---- */
+
+typedef struct Share { /* of the busiest worker */
+  int workers, unit_ways;
+  double samples, panels;       /* its own */
+  double passes;                /* blocks of its samples */
+  double input, hidden;         /* bytes of its W and R */
+  double all_input, all_hidden; /* bytes of the whole layer's */
+} Share;
+
+static Share share_of(const Machine *m, const LayerCase *l, const RecurrentVariant *v) {
+  int workers = v->workers < crew_size(m, l) ? v->workers : crew_size(m, l);
+  int ways = v->sample_ways < workers ? v->sample_ways : workers;
+  if (ways > l->batch) ways = (int)l->batch;
+  Share s = {.workers = workers, .unit_ways = workers / ways};
+  int64_t samples = ceil_div(l->batch, ways), panels = ceil_div(l->panels, s.unit_ways);
+  double column = 4.0 * l->gates * (double)l->panel_units; /* bytes of a panel's row */
+  s.samples = (double)samples;
+  s.panels = (double)panels;
+  s.passes = (double)ceil_div(samples, l->rows);
+  s.input = s.panels * column * (double)l->inputs;
+  s.hidden = s.panels * column * (double)l->hidden;
+  s.all_input = l->directions * (double)l->panels * column * (double)l->inputs;
+  s.all_hidden = l->directions * (double)l->panels * column * (double)l->hidden;
+  return s;
+}
+
+double meeting_ns(const Machine *m, int workers) {
+  return workers < 2 ? 0 : m->barrier_ns * (1 + MORE_TO_MEET * (workers - 2));
+}
+
+/* The whole team makes the input's products of all steps; then it meets. */
+static double input_ns(const Machine *m, const LayerCase *l, const Share *s) {
+  double rows = (double)l->steps * (double)l->batch, columns = s->all_input / (4 * (double)l->inputs);
+  double compute = 2 * rows * columns * (double)l->inputs / (m->gflops * GEMM_EFFICIENCY * m->cores);
+  double weights = s->all_input / m->cores, result = 4 * rows * columns / m->cores;
+  double others = l->steps < FEW_STEPS ? s->hidden : 0;
+  ReadTime read = read_time(m, weights, weights + others, s->all_input + s->all_hidden, ORDER_FORWARD);
+  double stored = result / (result > USABLE * (double)m->l2_bytes ? m->l3_gbps : m->l2_gbps);
+  return most(compute, read.near) + read.far + stored + meeting_ns(m, m->cores);
+}
+
+/* One step's products. Where a block of rows is not all samples, its panel is read again: from L2, or from L1 if depth
+ * is blocked so that the piece in use fits there. */
+static double products_ns(const Machine *m, const LayerCase *l, const RecurrentVariant *v, const Share *s) {
+  bool with_step = v->input == INPUT_WITH_STEP;
+  double bytes = s->hidden + (with_step ? s->input : 0);
+  double working_set = with_step || l->steps >= FEW_STEPS ? bytes : s->hidden + s->input;
+  ReadTime read =
+      read_time(m, bytes, working_set, s->all_hidden + s->all_input, v->hide ? ORDER_HALVES : ORDER_ALTERNATING);
+  double again = (s->passes - 1) * bytes / (v->depth_block ? m->l1_gbps : m->l2_gbps);
+  double compute = 2 * s->samples * bytes / 4 / (m->gflops * STEP_EFFICIENCY);
+  double put_by = v->depth_block ? (bytes / 4 / (double)v->depth_block) * s->samples * 8 / m->l1_gbps : 0;
+  double near = most(compute, read.near + again) + put_by;
+  return near + read.far * (v->depth_block ? PREFETCHED : 1);
+}
+
+/* Halves of the depth and its blocks begin anew. */
+static double starts_ns(const Machine *m, const LayerCase *l, const RecurrentVariant *v, const Share *s) {
+  double pieces = v->hide ? 2 : 1;
+  if (v->depth_block) pieces = (double)ceil_div(l->hidden, v->depth_block);
+  return l->phases * s->panels * s->passes * pieces * CYCLES_A_PANEL / m->ghz;
+}
+
+static double cells_ns(const Machine *m, const LayerCase *l, const Share *s) {
+  double vectors = s->samples * s->panels * (double)l->panel_units / l->lanes;
+  return vectors * l->functions * CYCLES_A_FUNCTION / m->ghz;
+}
+
+/* Workers of one sample meet every step, and read what the others made of its hidden state. What each made itself it
+ * may multiply before, and so hide the barrier behind half of its products. */
+static double waits_ns(const Machine *m, const LayerCase *l, const RecurrentVariant *v, const Share *s,
+                       double products) {
+  if (s->unit_ways < 2) return 0;
+  double others = 4 * s->samples * (double)l->hidden * (s->unit_ways - 1) / s->unit_ways;
+  double wait = meeting_ns(m, s->workers) + others / m->l3_gbps;
+  return l->phases * (v->hide ? most(LEAST_WAIT * wait, wait - products / 2) : wait);
+}
+
+RecurrentCost recurrent_cost(const Machine *m, const LayerCase *l, const RecurrentVariant *v) {
+  Share s = share_of(m, l, v), first = s;
+  if (l->from_zero) first.hidden = 0;
+  int turns = m->cores >= l->directions ? 1 : l->directions; /* of directions, where each has not its own workers */
+  double products = products_ns(m, l, v, &s), starts = starts_ns(m, l, v, &s), steps = (double)l->steps;
+  RecurrentCost cost = {.input = v->input == INPUT_AHEAD ? input_ns(m, l, &s) : 0,
+                        .products = turns * ((steps - 1) * products + products_ns(m, l, v, &first) + steps * starts),
+                        .cells = turns * steps * cells_ns(m, l, &s),
+                        .waits = turns * steps * waits_ns(m, l, v, &s, products)};
+  cost.total = cost.input + cost.products + cost.cells + cost.waits;
+  return cost;
+}

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * How long a variant of a recurrent layer takes, predicted from the machine's numbers: the products' multiply-adds or
+ * the bytes they read at each level of cache, whichever is longer; the cells' functions; and what workers wait for each
+ * other. All for one run at the dimensions' optimum, on warm weights, as they are after the first run.
+ */
+#ifndef RNNCC_COST_H
+#define RNNCC_COST_H
+
+#include "kernels/recurrent/mm_dag.h"
+#include "kernels/recurrent/partition.h"
+#include "machine/machine.h"
+
+/* A layer in numbers. Panels are those of the kernels: all gates of so many units, with padding. */
+typedef struct LayerCase {
+  int directions, gates, lanes;
+  int rows;          /* samples of a block, whose sums stay in registers */
+  int phases;        /* barriers of a step: GRU with the reset gate before its product has two */
+  int functions;     /* exp, tanh, sigmoid of a unit and step */
+  bool from_zero;    /* no initial state: the first step's product is zero */
+  bool takes_steps;  /* INPUT_WITH_STEP can run it */
+  bool takes_hide;   /* RecurrentVariant.hide can */
+  bool takes_chunks; /* RecurrentVariant.chunk can be of the layer by itself */
+  int64_t steps, batch, inputs, hidden, panels, panel_units;
+  int64_t most_steps, most_batch;
+} LayerCase;
+
+LayerCase layer_case(const MmLayer *layer, const Target *target);
+
+typedef struct RecurrentCost { /* nanoseconds of the slowest worker */
+  double input;                /* the input's products, where they are made ahead */
+  double products, cells, waits;
+  double total;
+} RecurrentCost;
+
+RecurrentCost recurrent_cost(const Machine *machine, const LayerCase *layer, const RecurrentVariant *variant);
+
+/* What workers take to meet once; 0 for one. */
+double meeting_ns(const Machine *machine, int workers);
+/* Bytes of weights that a core's L2 keeps. */
+int64_t usable_l2(const Machine *machine);
+/* How much of what is swept to and fro a core finds in its own caches, 0 to 1. */
+double kept_in_l2(const Machine *machine, double bytes);
+/* Of W and R, all directions. */
+double weight_bytes(const LayerCase *layer);
+
+/* The workers that one direction can have. */
+int crew_size(const Machine *machine, const LayerCase *layer);
+/* The time-dependent product as partition.h sees it. */
+MmExtents hidden_extents(const LayerCase *layer, InputProduct input);
+
+#endif

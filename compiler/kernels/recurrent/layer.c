@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: MIT */
+#include "kernels/recurrent/layer.h"
+
+#include <string.h>
+
+/* Vectors of a panel that the kernels multiply at once; as many workers as there may be. */
+enum { MOST_VECTORS = 4, ALL_WORKERS = 1024 };
+
+const Value *layer_input(const Node *node, int index) { return index < node->n_inputs ? node->inputs[index] : NULL; }
+
+static int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+/* a * b, or INT64_MAX: plan_memory then says that it is too large. */
+static int64_t times(int64_t a, int64_t b) {
+  int64_t product;
+  return __builtin_mul_overflow(a, b, &product) ? INT64_MAX : product;
+}
+
+/* ---- what the node says ---- */
+
+static bool read_extents(const Node *node, Layer *l) {
+  const Value *x = node->inputs[INPUT_X], *w = node->inputs[INPUT_W];
+  l->batch_first = node_int(node, "layout") != 0;
+  l->steps = x->shape[!l->batch_first ? 0 : 1];
+  l->batch = x->shape[!l->batch_first ? 1 : 0];
+  l->hidden = node_int(node, "hidden_size");
+  if (!dim_is_const(w->shape[2])) {
+    error_at(node->where, EXIT_UNSUPPORTED, "the input size of a recurrent op must be constant");
+    return false;
+  }
+  l->inputs = dim_value(w->shape[2]);
+  return true;
+}
+
+static bool read_attributes(Graph *graph, const Node *node, Layer *l) {
+  const char *direction = node_string(node, "direction");
+  const CellInfo *row = cell_info(l->cell);
+  l->gates = row->gates;
+  l->directions = strcmp(direction, "bidirectional") ? 1 : 2;
+  l->reverse = !strcmp(direction, "reverse");
+  l->input_forget = l->cell == CELL_LSTM && node_int(node, "input_forget");
+  l->clip = node_has(node, "clip") ? (float)node_float(node, "clip") : 0;
+  l->lengths = layer_input(node, INPUT_LENGTHS);
+  return read_activation_bodies(graph, node, (int)l->directions, row->activations, row->defaults, &l->activations);
+}
+
+/* ---- what the target wants ---- */
+
+/* In a stack one worker alone runs a layer's chunks. A layer by itself may make its product with W for a chunk at a
+ * time, if it goes forwards: then the chunk's times are its steps. */
+static void settle_chunk(const Graph *graph, const Node *node, Layer *l) {
+  RecurrentVariant *v = &l->variant;
+  bool forward = l->directions == 1 && !l->reverse;
+  l->stack = v->chunk ? stack_of(graph, node, &l->place) : NULL;
+  if (!l->stack && (!forward || v->input == INPUT_WITH_STEP)) v->chunk = 0;
+  if (v->chunk > dim_upper(l->steps)) v->chunk = (int)dim_upper(l->steps);
+  if (l->stack) v->workers = v->sample_ways = 1;
+}
+
+/* What a variant asks for and this layer has no use for, or its kernels cannot do, is dropped. */
+static void settle_variant(Layer *l) {
+  RecurrentVariant *v = &l->variant;
+  int64_t batch = dim_upper(l->batch);
+  if (v->sample_ways > batch) v->sample_ways = (int)batch;
+  if (l->lengths) v->input = INPUT_AHEAD; /* the samples of a reverse direction may be at different times */
+  if (batch == 1) v->depth_block = 0;
+  bool two_products = l->cell == CELL_GRU_BEFORE;
+  if (batch > 1 || two_products || v->workers == 1) v->hide = false;
+}
+
+/* A panel of one vector of units, where the products with W and R come together and more would not fit. */
+static int unit_vectors_of(const Layer *l, const Target *target) {
+  int vectors = cell_unit_vectors(l->cell, target, l->hidden);
+  return l->variant.input == INPUT_WITH_STEP && vectors * l->gates > MOST_VECTORS ? 1 : vectors;
+}
+
+/* Partial sums: enough independent ones to hide an addition's latency. */
+static int parts_of(const Target *target, int product_vectors) {
+  int sums = target->vector_registers >= 32 ? 16 : 8, parts = 1;
+  while (2 * parts * product_vectors <= sums && parts < 8) parts *= 2;
+  return parts;
+}
+
+/* What plan_recurrent has chosen, but for what --rnn forces. Planned chunks, which may bind a layer to one worker, do
+ * not stand against what it asks for. */
+static void choose_variant(const Graph *graph, const Node *node, Layer *l) {
+  if (!node->variant) bug("n%d has no variant", node->id);
+  l->variant = *node->variant;
+  if (!graph->variant) return;
+  l->variant.chunk = 0;
+  variant_override(&l->variant, graph->variant, NULL);
+}
+
+/* Of the product with W: its rows are the samples of all steps, or of a chunk. In a batch-first chunk those of each
+ * sample are a product of their own; the last chunk may be shorter than the others. */
+static GemmKnobs input_gemm(Graph *graph, const Layer *l) {
+  int chunk = l->variant.chunk;
+  if (!chunk) return gemm_knobs(graph, l->gates_row, l->inputs, dim_mul(graph->dims, l->steps, l->batch));
+  const Dim *steps = dim_const(graph->dims, chunk);
+  const Dim *m = l->batch_first ? steps : dim_mul(graph->dims, steps, l->batch);
+  GemmKnobs knobs = gemm_knobs(graph, l->gates_row, l->inputs, m);
+  if (!dim_is_const(l->steps) || dim_value(l->steps) % chunk) knobs.rows.least = 1;
+  return knobs;
+}
+
+static void choose_knobs(Graph *graph, Layer *l) {
+  const Target *target = graph->target;
+  l->unit_vectors = unit_vectors_of(l, target);
+  int product_vectors = cell_info(l->cell)->product_gates * l->unit_vectors;
+  l->panels = ceil_div(l->hidden, (int64_t)l->unit_vectors * target->lanes);
+  bool with_step = l->variant.input == INPUT_WITH_STEP;
+  int most = register_rows(target, with_step ? l->gates * l->unit_vectors : product_vectors);
+  l->rows = block_rows(most, l->batch, l->variant.sample_ways);
+  l->parts = parts_of(target, product_vectors);
+  l->halves = l->panels % 2 && l->panels >= 3 && l->variant.workers > 1 && !l->variant.hide;
+  l->gates_row = l->directions * l->panels * l->gates * l->unit_vectors * target->lanes;
+  l->gemm = input_gemm(graph, l);
+}
+
+/* ---- the matrices ---- */
+
+/* A vector for each gate, as [direction][gate][unit] in the source. */
+static Panels vector_panels(const Layer *l, const Target *target, int gates, int64_t direction_stride) {
+  return (Panels){.lanes = target->lanes,
+                  .vectors = 1,
+                  .gates = gates,
+                  .unit_vectors = l->unit_vectors,
+                  .addend_gates = gates,
+                  .directions = l->directions,
+                  .units = l->hidden,
+                  .depth = 1,
+                  .direction_stride = direction_stride,
+                  .column_stride = 1,
+                  .depth_stride = 1};
+}
+
+/* Rows of `depth` elements, as [direction][all gates][unit][depth] in the source, of which `gates` are packed. */
+static Panels matrix_panels(const Layer *l, const Target *target, int gates, int vectors, int64_t depth) {
+  Panels panels = vector_panels(l, target, gates, l->gates * l->hidden * depth);
+  panels.vectors = vectors;
+  panels.depth = panels.column_stride = depth;
+  return panels;
+}
+
+static void plan_biases(const Node *node, const Target *target, Layer *l) {
+  const Value *b = layer_input(node, INPUT_B);
+  int64_t of_direction = 2 * l->gates * l->hidden;
+  Panels panels = vector_panels(l, target, l->gates, of_direction);
+  if (l->cell == CELL_GRU_AFTER) {
+    panels.addend_gates = 2;
+    Panels after = vector_panels(l, target, 1, of_direction);
+    l->matrices[MATRIX_AFTER_BIAS] = (MatrixPlan){.source = b, .first = 5 * l->hidden, .addend = -1, .panels = after};
+  }
+  l->matrices[MATRIX_BIAS] = (MatrixPlan){.source = b, .addend = l->gates * l->hidden, .panels = panels};
+}
+
+static void plan_matrices(const Node *node, const Target *target, Layer *l) {
+  int product = cell_info(l->cell)->product_gates, unit_vectors = l->unit_vectors;
+  const Value *r = node->inputs[INPUT_R];
+  bool with_step = l->variant.input == INPUT_WITH_STEP;
+  Panels input = matrix_panels(l, target, l->gates, with_step ? l->gates * unit_vectors : l->gemm.vectors, l->inputs);
+  Panels hidden = matrix_panels(l, target, product, product * unit_vectors, l->hidden);
+  l->matrices[MATRIX_INPUT] = (MatrixPlan){.source = node->inputs[INPUT_W], .addend = -1, .panels = input};
+  l->matrices[MATRIX_HIDDEN] = (MatrixPlan){.source = r, .addend = -1, .panels = hidden};
+  if (l->cell == CELL_GRU_BEFORE) {
+    Panels last = matrix_panels(l, target, 1, unit_vectors, l->hidden);
+    int64_t first = 2 * l->hidden * l->hidden;
+    l->matrices[MATRIX_CANDIDATE] = (MatrixPlan){.source = r, .first = first, .addend = -1, .panels = last};
+  }
+  if (l->cell == CELL_LSTM) {
+    Panels peepholes = vector_panels(l, target, 3, 3 * l->hidden);
+    l->matrices[MATRIX_PEEPHOLES] =
+        (MatrixPlan){.source = layer_input(node, INPUT_P), .addend = -1, .panels = peepholes};
+  }
+  plan_biases(node, target, l);
+}
+
+/* ---- working memory: gates, the steps' buffers, unfinished sums, matrices packed at run time ---- */
+
+static int64_t aligned(int64_t bytes) { return bytes > INT64_MAX - 63 ? INT64_MAX : (bytes + 63) & ~INT64_C(63); }
+
+static int64_t plus(int64_t a, int64_t b) { return a > INT64_MAX - b ? INT64_MAX : a + b; }
+
+static void plan_scratch(const Target *target, Layer *l) {
+  bool with_step = l->variant.input == INPUT_WITH_STEP;
+  int64_t batch = dim_upper(l->batch), steps = l->variant.chunk ? l->variant.chunk : dim_upper(l->steps);
+  int64_t samples = with_step ? batch : times(steps, batch);
+  int64_t state_row = l->panels * l->unit_vectors * target->lanes + target->lanes;
+  int64_t gates = aligned(times(samples, l->gates_row * 4));
+  int64_t buffers = l->directions * cell_info(l->cell)->buffers * state_row * 4;
+  l->memory = gates;
+  l->partial = aligned(plus(gates, times(batch, buffers)));
+  int64_t product = l->directions * l->panels * cell_info(l->cell)->product_gates * l->unit_vectors * target->lanes;
+  bool suspends = l->variant.hide || l->variant.depth_block || l->halves;
+  l->scratch_bytes = suspends ? aligned(plus(l->partial, times(batch, 4 * product))) : l->partial;
+  for (int i = 0; i < MATRICES; i++) {
+    MatrixPlan *matrix = &l->matrices[i];
+    if (!matrix->source || value_is_constant(matrix->source)) continue;
+    matrix->scratch = l->scratch_bytes;
+    l->scratch_bytes = aligned(plus(l->scratch_bytes, 4 * panels_floats(&matrix->panels)));
+  }
+}
+
+/* "lstm_i256h256_r1_p2_hide". */
+static const char *schedule_text(Arena *arena, const Layer *l) {
+  const RecurrentVariant *v = &l->variant;
+  Text text = text_new(arena);
+  text_add(&text, "%s_i%lldh%lld%s_r%d", cell_info(l->cell)->name, (long long)l->inputs, (long long)l->hidden,
+           l->directions == 2 ? "x2" : "", l->rows.most);
+  if (v->workers < ALL_WORKERS) text_add(&text, "_p%d", v->workers);
+  if (v->sample_ways > 1) text_add(&text, "_s%d", v->sample_ways);
+  if (v->hide) text_add(&text, "_hide");
+  if (v->depth_block) text_add(&text, "_k%d", v->depth_block);
+  if (v->input == INPUT_WITH_STEP) text_add(&text, "_step");
+  if (v->chunk) text_add(&text, l->stack ? "_w%d" : "_c%d", v->chunk);
+  return text.data;
+}
+
+Layer *layer_of(Graph *graph, Node *node) {
+  Layer *l = ARENA_NEW(graph->arena, Layer);
+  l->cell = cell_of(node);
+  if (!read_extents(node, l) || !read_attributes(graph, node, l)) return NULL;
+  choose_variant(graph, node, l);
+  settle_chunk(graph, node, l);
+  settle_variant(l);
+  choose_knobs(graph, l);
+  plan_matrices(node, graph->target, l);
+  plan_scratch(graph->target, l);
+  l->base.text = schedule_text(graph->arena, l);
+  return l;
+}

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: MIT */
+/* A recurrent node as its kernels see it: the cell, its extents, and the matrices it reads. */
+#ifndef RNNCC_LAYER_H
+#define RNNCC_LAYER_H
+
+#include "ir/family.h"
+#include "kernels/gemm/gemm.h"
+#include "kernels/recurrent/activation_body.h"
+#include "kernels/recurrent/cell.h"
+#include "kernels/recurrent/stack.h"
+#include "kernels/recurrent/variant.h"
+
+/* The matrices of a layer, packed ahead if constant and at run time if not. */
+typedef enum Matrix {
+  MATRIX_INPUT,      /* W */
+  MATRIX_BIAS,       /* Wb + Rb, but for the gate whose Rb comes after its product */
+  MATRIX_HIDDEN,     /* R, of GRU_BEFORE the first two gates */
+  MATRIX_CANDIDATE,  /* R of GRU_BEFORE's last gate */
+  MATRIX_AFTER_BIAS, /* Rb of GRU_AFTER's last gate */
+  MATRIX_PEEPHOLES,  /* P */
+  MATRICES
+} Matrix;
+
+typedef struct MatrixPlan {
+  const Value *source;   /* NULL: the layer has no such matrix */
+  int64_t first, addend; /* offsets in source, in elements; addend < 0: none */
+  Panels panels;
+  Value *packed;   /* constant */
+  int64_t scratch; /* at run time: offset in the node's scratch, in bytes */
+} MatrixPlan;
+
+typedef struct Layer {
+  Schedule base;
+  Cell cell;
+  BlockRows rows;
+  int gates, unit_vectors, parts;
+  RecurrentVariant variant;
+  bool halves; /* two workers share the middle one of an odd number of panels */
+  int64_t directions, hidden, inputs, panels;
+  bool reverse, batch_first, input_forget;
+  float clip; /* 0: none */
+  ActivationBodies activations;
+  const Dim *steps, *batch;
+  const Value *lengths;
+  const Stack *stack; /* that runs as a wavefront, and which of its layers this is; NULL: it runs by itself */
+  int place;
+  GemmKnobs gemm;
+  int64_t gates_row; /* floats that one step of one sample has in the gates' buffer */
+  MatrixPlan matrices[MATRICES];
+  /* Offsets of the steps' working memory and of unfinished sums, and the whole; gates stand at 0. */
+  int64_t memory, partial, scratch_bytes;
+} Layer;
+
+/* NULL after error_at(), for what the kernels cannot run. */
+Layer *layer_of(Graph *graph, Node *node);
+
+/* The node's input, NULL if it is absent. */
+const Value *layer_input(const Node *node, int index);
+
+#endif

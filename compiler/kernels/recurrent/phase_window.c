@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: MIT */
+#include "kernels/recurrent/phase_window.h"
+
+#include <string.h>
+
+#include "support/text.h"
+
+typedef struct Builder {
+  Arena *arena;
+  const MmDag *dag;
+  const MmLayer *layer;
+  LayerWindow *result;
+  int *group_of; /* by index in dag->mms: its group, -1 */
+} Builder;
+
+/* ---- groups ---- */
+
+static MmGroup *add_group(Builder *b, MmOperand operand, int direction) {
+  LayerWindow *result = b->result;
+  if (result->window.products == MOST_GROUPS) bug("a layer of more than %d groups", MOST_GROUPS);
+  MmGroup *group = &result->groups[result->window.products++];
+  *group = (MmGroup){.operand = operand, .direction = direction, .input = result->window.products};
+  return group;
+}
+
+static void add_mm(Builder *b, MmGroup *group, int index) {
+  const Mm *mm = &b->dag->mms[index];
+  group->mms[group->n_mms++] = index;
+  group->columns += mm->columns;
+  group->depth = mm->depth;
+  b->group_of[index] = (int)(group - b->result->groups);
+}
+
+static bool same_needs(const Mm *a, const Mm *b) {
+  return a->n_needs == b->n_needs &&
+         (a->n_needs == 0 || !memcmp(a->needs, b->needs, (size_t)a->n_needs * sizeof *a->needs));
+}
+
+/* The group of an earlier gate that reads the same matrix and waits for the same; NULL if there is none. */
+static MmGroup *group_alike(Builder *b, const Mm *mm) {
+  for (int i = 0; i < b->result->window.products; i++) {
+    MmGroup *group = &b->result->groups[i];
+    const Mm *first = &b->dag->mms[group->mms[0]];
+    if (group->operand == mm->operand && group->direction == mm->direction && same_needs(first, mm)) return group;
+  }
+  return NULL;
+}
+
+static void add_gates(Builder *b, int direction, MmOperand operand, Grain grain) {
+  for (int gate = 0; gate < b->layer->gates; gate++) {
+    int index = mm_index(b->layer, direction, operand, gate);
+    MmGroup *alike = group_alike(b, &b->dag->mms[index]);
+    MmGroup *group = alike && grain == GRAIN_INPUT ? alike : add_group(b, operand, direction);
+    if (alike) group->input = alike->input;
+    add_mm(b, group, index);
+  }
+}
+
+/* MatMuls and Gemms whose rows of a step make this layer's x of that step. */
+static void add_feeders(Builder *b) {
+  const Mm *reader = &b->dag->mms[mm_index(b->layer, 0, MM_INPUT, 0)];
+  int count = 0;
+  for (int i = 0; i < reader->n_needs; i++) {
+    const MmNeed *need = &reader->needs[i];
+    bool feeds = b->dag->mms[need->from].operand == MM_AROUND && need->when == MM_SAME_STEP;
+    if (feeds && count++ < MOST_FEEDERS) add_mm(b, add_group(b, MM_AROUND, 0), need->from);
+  }
+}
+
+/* ---- products ---- */
+
+static const char *group_name(const Builder *b, const MmGroup *group) {
+  Text text = text_new(b->arena);
+  if (group->operand == MM_AROUND) {
+    int number = (int)(group - b->result->groups);
+    text_add(&text, number ? "P%d" : "P", number + 1);
+    return text.data;
+  }
+  text_add(&text, "%c%s", group->operand == MM_INPUT ? 'W' : 'R',
+           b->layer->directions == 1 ? ""
+           : group->direction        ? "b"
+                                     : "f");
+  if (group->n_mms == b->layer->gates) return text.data;
+  text_add(&text, "_");
+  for (int i = 0; i < group->n_mms; i++)
+    text_add(&text, "%c", cell_info(b->layer->cell)->letters[b->dag->mms[group->mms[i]].gate]);
+  return text.data;
+}
+
+static PhaseProduct product_of(const Builder *b, const MmGroup *group) {
+  PhaseProduct product = {.name = group_name(b, group), .time_dependent = group->operand == MM_HIDDEN};
+  for (int i = 0; i < group->n_mms; i++) {
+    const Mm *mm = &b->dag->mms[group->mms[i]];
+    for (int n = 0; n < mm->n_needs; n++) {
+      int from = b->group_of[mm->needs[n].from];
+      if (from < 0) continue;
+      if (mm->needs[n].when == MM_SAME_STEP) product.same_step |= (PhaseSet)1 << from;
+      if (mm->needs[n].when == MM_STEP_BEFORE) product.step_before |= (PhaseSet)1 << from;
+    }
+  }
+  return product;
+}
+
+LayerWindow *layer_window(Arena *arena, const MmDag *dag, int layer, Grain grain) {
+  LayerWindow *result = ARENA_NEW(arena, LayerWindow);
+  Builder b = {.arena = arena, .dag = dag, .layer = &dag->layers[layer], .result = result};
+  b.group_of = ARENA_ARRAY(arena, int, dag->n_mms);
+  for (int i = 0; i < dag->n_mms; i++) b.group_of[i] = -1;
+  if (grain == GRAIN_INPUT) add_feeders(&b);
+  int directions = grain == GRAIN_INPUT ? b.layer->directions : 1;
+  for (int direction = 0; direction < directions; direction++) {
+    add_gates(&b, direction, MM_INPUT, grain);
+    add_gates(&b, direction, MM_HIDDEN, grain);
+  }
+  for (int i = 0; i < result->window.products; i++) result->products[i] = product_of(&b, &result->groups[i]);
+  result->window.product = result->products;
+  result->window.steps = WINDOW_STEPS;
+  return result;
+}
+
+/* ---- fusion ---- */
+
+/* All steps of x are the same rows for both directions; in one step the directions are at different times. */
+static bool shares_input(const LayerWindow *layer, const FusedMm *fused, const MmGroup *group, int steps) {
+  if (fused->steps != steps) return false;
+  if (steps == layer->window.steps && group->operand == MM_INPUT) return fused->operand == MM_INPUT;
+  return fused->input == group->input;
+}
+
+static void fuse_group(const LayerWindow *layer, int index, int steps, FusedMm *fused, int *count) {
+  const MmGroup *group = &layer->groups[index];
+  int at = 0;
+  while (at < *count && !shares_input(layer, &fused[at], group, steps)) at++;
+  if (at == *count)
+    fused[(*count)++] =
+        (FusedMm){.steps = steps, .input = group->input, .operand = group->operand, .depth = group->depth};
+  fused[at].groups |= (PhaseSet)1 << index;
+  fused[at].columns += group->columns;
+}
+
+int fuse_phase(const LayerWindow *layer, PhaseSet phase, FusedMm *fused) {
+  const PhaseWindow *w = &layer->window;
+  int count = 0;
+  for (int index = 0; index < w->products; index++) {
+    int steps = 0;
+    for (int step = 0; step < w->steps; step++) steps += phase >> (step * w->products + index) & 1;
+    if (steps) fuse_group(layer, index, steps, fused, &count);
+  }
+  return count;
+}
+
+/* ---- kernels ---- */
+
+bool schedule_input(const LayerWindow *layer, const PhasedSchedule *schedule, InputProduct *input) {
+  const PhaseWindow *w = &layer->window;
+  int ahead = 0, with_step = 0;
+  for (int i = 0; i < schedule->count; i++) {
+    bool dependent = phase_is_time_dependent(w, schedule->phases[i]);
+    for (int index = 0; index < w->products; index++) {
+      bool stands_here = schedule->phases[i] >> index & 1; /* its first step tells */
+      if (!stands_here || layer->groups[index].operand != MM_INPUT) continue;
+      ahead += !dependent;
+      with_step += dependent;
+    }
+  }
+  *input = with_step ? INPUT_WITH_STEP : INPUT_AHEAD;
+  return !ahead || !with_step;
+}

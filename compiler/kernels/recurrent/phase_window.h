@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * One layer's matrix products, cut out of the MM-DAG and unrolled over a few steps, for phases.h; and their fusion
+ * within a phase (DeepCPU, section 5.2): products that read the same input become one along N, and a product of all
+ * steps becomes one along M.
+ *
+ * A layer is a stage of its own: what it needs of other layers is there before its first phase, and MatMuls and Gemms
+ * that feed it are products of its window. Two grains: by input, where the gates that read one matrix and wait for the
+ * same are one product, which is how kernels run them; and by gate, of one direction, which is how the paper counts
+ * (its fewer than 20 schedules of an LSTM are 16: each gate's W x is made ahead or with its step).
+ */
+#ifndef RNNCC_PHASE_WINDOW_H
+#define RNNCC_PHASE_WINDOW_H
+
+#include "kernels/recurrent/mm_dag.h"
+#include "kernels/recurrent/phases.h"
+
+typedef enum Grain { GRAIN_INPUT, GRAIN_GATE } Grain;
+
+enum { WINDOW_STEPS = 2, MOST_FEEDERS = 2, MOST_GROUPS = 9 };
+
+/* What a product of the window stands for. */
+typedef struct MmGroup {
+  MmOperand operand;
+  int direction;
+  int input;              /* groups of one number read the same rows in the same step */
+  int n_mms;              /* gates, or 1 */
+  int mms[4];             /* indices in MmDag.mms */
+  int64_t columns, depth; /* N of all of them, K */
+} MmGroup;
+
+typedef struct LayerWindow {
+  PhaseWindow window;
+  MmGroup groups[MOST_GROUPS];
+  PhaseProduct products[MOST_GROUPS];
+} LayerWindow;
+
+LayerWindow *layer_window(Arena *arena, const MmDag *dag, int layer, Grain grain);
+
+/* One product after fusion. */
+typedef struct FusedMm {
+  PhaseSet groups; /* bits of one step */
+  int steps;       /* of the window: 1, or all of them */
+  int input;
+  MmOperand operand;
+  int64_t columns, depth; /* N, K; M is the batch, times all steps if `steps` says so */
+} FusedMm;
+
+/* Fuses what a phase holds; returns how many products are left in `fused`, which has room for MOST_PHASE_BITS. */
+int fuse_phase(const LayerWindow *layer, PhaseSet phase, FusedMm *fused);
+
+/* How the kernels know a surviving schedule: where the input's products stand. False for one that they cannot run:
+ * they treat all gates and directions alike. */
+bool schedule_input(const LayerWindow *layer, const PhasedSchedule *schedule, InputProduct *input);
+
+#endif

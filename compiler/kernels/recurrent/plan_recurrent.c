@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: MIT */
+#include "kernels/recurrent/choose.h"
+#include "kernels/recurrent/recorded.h"
+#include "kernels/recurrent/wavefront.h"
+#include "passes.h"
+
+static const RecurrentVariant *planned_variant(Graph *graph, const MmLayer *layer) {
+  RecurrentVariant *recorded = ARENA_NEW(graph->arena, RecurrentVariant);
+  if (recorded_variant(graph, layer, recorded)) return recorded;
+  LayerCase numbers = layer_case(layer, graph->target);
+  Candidates candidates = recurrent_candidates(graph->arena, graph->machine, &numbers);
+  return &candidates.list[candidates.chosen].variant;
+}
+
+static int planned_chunk(Graph *graph, const MmDag *dag, const Stack *stack) {
+  RecurrentVariant recorded;
+  if (recorded_stack(graph, dag, stack, &recorded)) return recorded.chunk;
+  double layer_by_layer;
+  const LayerCase *cases = stack_cases(graph, dag, stack, &layer_by_layer);
+  StackCandidates all = stack_candidates(graph->machine, cases, stack->n_layers, layer_by_layer);
+  return all.list[all.chosen].chunk;
+}
+
+/* All layers of a stack have its chunk, or none: a chunk of a layer's own would be one of a wavefront. */
+static void set_chunk(Graph *graph, const Stack *stack, int chunk) {
+  for (int i = 0; i < stack->n_layers; i++) {
+    RecurrentVariant *variant = ARENA_NEW(graph->arena, RecurrentVariant);
+    *variant = *stack->layers[i]->variant;
+    if (chunk) *variant = (RecurrentVariant){.input = INPUT_AHEAD, .workers = 1, .sample_ways = 1};
+    variant->chunk = chunk;
+    stack->layers[i]->variant = variant;
+  }
+}
+
+/* needs: infer_shapes, find_stacks; graph->target, graph->machine and graph->records. keeps: everything. Sets the
+ * variant of each recurrent node: the one that was measured to be best, else the one whose predicted time is least. */
+void plan_recurrent(Graph *graph) {
+  const MmDag *dag = mm_dag(graph);
+  for (int i = 0; i < dag->n_layers; i++) dag->layers[i].node->variant = planned_variant(graph, &dag->layers[i]);
+  for (int i = 0; i < graph->n_stacks; i++)
+    set_chunk(graph, &graph->stacks[i], planned_chunk(graph, dag, &graph->stacks[i]));
+}

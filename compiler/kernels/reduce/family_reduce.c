@@ -1,0 +1,253 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Reductions, global pools, ArgMax and ArgMin. Axes of extent 1 vanish, and neighbours that are both kept or both
+ * reduced become one, so that what is left alternates.
+ */
+#include <string.h>
+
+#include "ir/family.h"
+#include "layout/blocked.h"
+#include "shapes/shape.h"
+#include "support/diagnostics.h"
+
+typedef struct Reduction {
+  const char *op;
+  int combine; /* as in templates/reduce.c */
+  bool exponentials;
+  const char *map, *finish; /* hooks; NULL: as they are */
+  int plainly;              /* OPERATION of templates/reduce_plain.c; -1: none */
+} Reduction;
+
+#define FINISH(expression) "(void)count;\n  return " expression ";"
+static const Reduction REDUCTIONS[] = {
+    {"ReduceSum", 0, false, NULL, NULL, 0},
+    {"ReduceMean", 0, false, NULL, "return vdiv(total, count);", 6},
+    {"ReduceMax", 1, false, NULL, NULL, 1},
+    {"ReduceMin", 2, false, NULL, NULL, 2},
+    {"ReduceProd", 3, false, NULL, NULL, 3},
+    {"ReduceSumSquare", 0, false, "return vmul(x, x);", NULL, 4},
+    {"ReduceL1", 0, false, "return vabs(x);", NULL, 5},
+    {"ReduceL2", 0, false, "return vmul(x, x);", FINISH("vsqrt(total)"), 7},
+    {"ReduceLogSum", 0, false, NULL, FINISH("vlog(total)"), 8},
+    {"ReduceLogSumExp", 0, true, NULL, FINISH("vlog(total)"), 9},
+    {"GlobalMaxPool", 1, false, NULL, NULL, -1},
+    {"GlobalAveragePool", 0, false, NULL, "return vdiv(total, count);", -1},
+    {"GlobalLpPool", 0, false, NULL, NULL, -1},
+};
+#undef FINISH
+enum { N_REDUCTIONS = sizeof REDUCTIONS / sizeof *REDUCTIONS };
+
+static const char *row_name(const Node *node) {
+  if (strcmp(node->op->name, "GlobalLpPool") || node_int(node, "p") > 2) return node->op->name;
+  return node_int(node, "p") == 1 ? "ReduceL1" : "ReduceL2";
+}
+
+static const Reduction *reduction_of(const Node *node) {
+  const char *name = row_name(node);
+  for (int row = 0; row < N_REDUCTIONS; row++)
+    if (!strcmp(REDUCTIONS[row].op, name)) return &REDUCTIONS[row];
+  bug("no kernel for %s", name);
+}
+
+/* ---- axes ---- */
+
+static void mark_reduced(Graph *graph, const Node *node, bool reduced[MAX_RANK]) {
+  int rank = node->inputs[0]->rank;
+  if (!strncmp(node->op->name, "Global", 6)) {
+    for (int axis = 0; axis < rank; axis++) reduced[axis] = axis >= 2;
+    return;
+  }
+  IntList axes;
+  if (!operand_ints(graph, node, "axes", 1, &axes) || !operand_axes(node, &axes, rank, reduced))
+    bug("n%d: axes that have no shape", node->id);
+  bool all = axes.n == 0 && !node_int(node, "noop_with_empty_axes");
+  for (int axis = 0; axis < rank; axis++) reduced[axis] |= all;
+}
+
+typedef struct AxisList {
+  int n;
+  const Dim *extent[MAX_RANK], *stride[MAX_RANK]; /* in elements */
+  bool reduced[MAX_RANK];
+} AxisList;
+
+/* At least one axis: a scalar is a reduction of one element. */
+static AxisList merged_axes(Graph *graph, const Value *x, const bool reduced[MAX_RANK]) {
+  AxisList axes = {0};
+  for (int axis = 0; axis < x->rank; axis++) {
+    const Dim *extent = x->shape[axis];
+    if (dim_lower(extent) == 1 && dim_upper(extent) == 1) continue;
+    if (axes.n > 0 && axes.reduced[axes.n - 1] == reduced[axis]) {
+      axes.extent[axes.n - 1] = dim_mul(graph->dims, axes.extent[axes.n - 1], extent);
+      continue;
+    }
+    axes.reduced[axes.n] = reduced[axis];
+    axes.extent[axes.n++] = extent;
+  }
+  if (axes.n == 0) axes = (AxisList){.n = 1, .extent = {dim_const(graph->dims, 1)}, .reduced = {true}};
+  const Dim *stride = dim_const(graph->dims, 1);
+  for (int k = axes.n - 1; k >= 0; k--) {
+    axes.stride[k] = stride;
+    stride = dim_mul(graph->dims, stride, axes.extent[k]);
+  }
+  return axes;
+}
+
+/* Those of the first `n` axes that are reduced, or that are kept. */
+static AxisList pick(const AxisList *axes, int n, bool reduced, int without) {
+  AxisList picked = {0};
+  for (int k = 0; k < n; k++) {
+    if (axes->reduced[k] != reduced || k == without) continue;
+    picked.extent[picked.n] = axes->extent[k];
+    picked.stride[picked.n++] = axes->stride[k];
+  }
+  return picked;
+}
+
+static const Dim *reduced_count(Graph *graph, const AxisList *axes) {
+  const Dim *count = dim_const(graph->dims, 1);
+  for (int k = 0; k < axes->n; k++)
+    if (axes->reduced[k]) count = dim_mul(graph->dims, count, axes->extent[k]);
+  return count;
+}
+
+/* ---- calls ---- */
+
+/* GlobalLpPool of any p; of 1 and 2 it is another row of the table. */
+static void set_norm_hooks(Arena *arena, KernelSpec *spec, int64_t p) {
+  kernel_hook(spec, "map", arena_format(arena, "return vpow(vabs(x), vset(%lld));", (long long)p));
+  kernel_hook(spec, "finish",
+              arena_format(arena, "(void)count;\n  return vpow(total, vset(1.0f / %lld));", (long long)p));
+}
+
+static void set_hooks(Arena *arena, const Node *node, KernelSpec *spec) {
+  const Reduction *reduction = reduction_of(node);
+  kernel_knob(spec, "COMBINE", reduction->combine);
+  if (reduction->map) kernel_hook(spec, "map", reduction->map);
+  if (reduction->finish) kernel_hook(spec, "finish", reduction->finish);
+  if (!strcmp(reduction->op, "GlobalLpPool")) set_norm_hooks(arena, spec, node_int(node, "p"));
+}
+
+static void set_axis_knobs(KernelSpec *spec, const AxisList *kept, const AxisList *reduced) {
+  kernel_knob(spec, "KEPT", kept->n);
+  kernel_knob(spec, "REDUCED", reduced->n);
+}
+
+static KernelCall *reduce_call(Emitter *emitter, const Node *node, KernelSpec *spec, const AxisList *kept,
+                               const AxisList *reduced) {
+  KernelCall *call = kernel_call(emitter, node, spec);
+  const Value *x = node->inputs[0];
+  call_value(call, "x", x);
+  call_value(call, "y", node->outputs[0]);
+  call_dims(call, "kept_extent", kept->n, kept->extent);
+  call_dims(call, "kept_stride", kept->n, kept->stride);
+  call_dims(call, "reduced_extent", reduced->n, reduced->extent);
+  call_dims(call, "reduced_stride", reduced->n, reduced->stride);
+  double count = (double)dim_optimum(value_count_dim(emitter_graph(emitter), x, 0, x->rank));
+  call_cost(call, count, count * (double)dtype_size(x->dtype));
+  return call;
+}
+
+static void emit_floats(Emitter *emitter, const Node *node, const AxisList *axes) {
+  const Reduction *reduction = reduction_of(node);
+  int last = axes->n - 1;
+  AxisList kept = pick(axes, last, false, -1), reduced = pick(axes, last, true, -1);
+  KernelSpec *spec = kernel_spec(emitter, "reduce");
+  set_hooks(emitter_arena(emitter), node, spec);
+  kernel_knob(spec, "EXPONENTIALS", reduction->exponentials);
+  kernel_knob(spec, "LAST_AXIS", axes->reduced[last]);
+  set_axis_knobs(spec, &kept, &reduced);
+  KernelCall *call = reduce_call(emitter, node, spec, &kept, &reduced);
+  call_dim(call, "n", axes->extent[last]);
+  call_dim(call, "count", reduced_count(emitter_graph(emitter), axes));
+}
+
+/* All pixels of each channel, whose neighbours are side by side in a blocked tensor. */
+static bool runs_blocked(Graph *graph, const Node *node) {
+  if (!strncmp(node->op->name, "Arg", 3) || reduction_of(node)->exponentials) return false;
+  bool reduced[MAX_RANK] = {false};
+  mark_reduced(graph, node, reduced);
+  for (int axis = 0; axis < node->inputs[0]->rank; axis++)
+    if (reduced[axis] != (axis >= 2)) return false;
+  return true;
+}
+
+static unsigned wide(Graph *graph, const Node *node) {
+  (void)graph;
+  (void)node;
+  return WIDE_READS;
+}
+
+static void emit_blocked(Emitter *emitter, const Node *node) {
+  Graph *graph = emitter_graph(emitter);
+  const Value *y = node->outputs[0];
+  Blocked x = blocked_of(graph, node->inputs[0]);
+  int64_t y_image = y->rank > 2 ? blocked_of(graph, y).image : x.channels;
+  KernelSpec *spec = kernel_spec(emitter, "global_pool_blocked");
+  set_hooks(emitter_arena(emitter), node, spec);
+  kernel_knob(spec, "VECTORS", x.block / graph->target->lanes);
+  KernelCall *call = kernel_call(emitter, node, spec);
+  call_value(call, "x", node->inputs[0]);
+  call_value(call, "y", y);
+  call_dim(call, "n", node->inputs[0]->shape[0]);
+  call_integer(call, "channels", x.channels);
+  call_integer(call, "pixels", (x.height * x.width));
+  call_integer(call, "x_image", x.image);
+  call_integer(call, "y_image", y_image);
+  double count = (double)dim_optimum(value_count_dim(graph, node->inputs[0], 0, node->inputs[0]->rank));
+  call_cost(call, count, 4 * count);
+}
+
+static void emit_plain(Emitter *emitter, const Node *node, const AxisList *axes) {
+  const Dim *one = dim_const(emitter_graph(emitter)->dims, 1);
+  int last = axes->n - 1;
+  while (last >= 0 && !axes->reduced[last]) last--;
+  AxisList kept = pick(axes, axes->n, false, -1), reduced = pick(axes, axes->n, true, last);
+  KernelSpec *spec = kernel_spec(emitter, "reduce_plain");
+  DType dtype = node->inputs[0]->dtype;
+  kernel_type(spec, "T", dtype);
+  kernel_type(spec, "Total", dtype_is_float(dtype) ? RNNCC_F64 : RNNCC_U64);
+  kernel_knob(spec, "OPERATION", reduction_of(node)->plainly);
+  set_axis_knobs(spec, &kept, &reduced);
+  KernelCall *call = reduce_call(emitter, node, spec, &kept, &reduced);
+  call_dim(call, "n", last >= 0 ? axes->extent[last] : one);
+  call_dim(call, "step", last >= 0 ? axes->stride[last] : one);
+}
+
+static void emit_arg(Emitter *emitter, const Node *node) {
+  Graph *graph = emitter_graph(emitter);
+  const Value *x = node->inputs[0];
+  int axis = x->rank ? normal_axis(node_int(node, "axis"), x->rank) : 0, end = x->rank ? axis + 1 : 0;
+  KernelSpec *spec = kernel_spec(emitter, "arg_extreme");
+  kernel_type(spec, "T", x->dtype);
+  kernel_knob(spec, "MINIMUM", !strcmp(node->op->name, "ArgMin"));
+  kernel_knob(spec, "LAST", node_int(node, "select_last_index") != 0);
+  KernelCall *call = kernel_call(emitter, node, spec);
+  call_value(call, "x", x);
+  call_value(call, "y", node->outputs[0]);
+  call_dim(call, "outer", value_count_dim(graph, x, 0, axis));
+  call_dim(call, "n", value_count_dim(graph, x, axis, end));
+  call_dim(call, "inner", value_count_dim(graph, x, end, x->rank));
+  double count = (double)dim_optimum(value_count_dim(graph, x, 0, x->rank));
+  call_cost(call, count, count * (double)dtype_size(x->dtype));
+}
+
+static void emit_reduce(Emitter *emitter, Node *node) {
+  if (!strncmp(node->op->name, "Arg", 3)) {
+    emit_arg(emitter, node);
+    return;
+  }
+  if (node->blocked) {
+    emit_blocked(emitter, node);
+    return;
+  }
+  Graph *graph = emitter_graph(emitter);
+  bool reduced[MAX_RANK] = {false};
+  mark_reduced(graph, node, reduced);
+  AxisList axes = merged_axes(graph, node->inputs[0], reduced);
+  if (node->inputs[0]->dtype == RNNCC_F32)
+    emit_floats(emitter, node, &axes);
+  else
+    emit_plain(emitter, node, &axes);
+}
+
+const KernelFamily family_reduce = {.name = "reduce", .runs_blocked = runs_blocked, .wide = wide, .emit = emit_reduce};

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: MIT */
+/* GridSample, whose grid is known only as it runs. */
+#include <string.h>
+
+#include "ir/family.h"
+
+/* As MODE and PADDING of templates/grid_sample.c. */
+static int mode_of(const Node *node) {
+  const char *mode = node_string(node, "mode");
+  if (!strcmp(mode, "nearest")) return 0;
+  return !strcmp(mode, "linear") ? 1 : 2;
+}
+
+static int padding_of(const Node *node) {
+  const char *mode = node_string(node, "padding_mode");
+  if (!strcmp(mode, "zeros")) return 0;
+  return !strcmp(mode, "border") ? 1 : 2;
+}
+
+static void emit_grid_sample(Emitter *emitter, Node *node) {
+  Graph *graph = emitter_graph(emitter);
+  const Value *x = node->inputs[0], *grid = node->inputs[1], *y = node->outputs[0];
+  int spatial = x->rank - 2;
+  KernelSpec *spec = kernel_spec(emitter, "grid_sample");
+  kernel_knob(spec, "SPATIAL", spatial);
+  kernel_knob(spec, "MODE", mode_of(node));
+  kernel_knob(spec, "PADDING", padding_of(node));
+  kernel_knob(spec, "ALIGNED", node_int(node, "align_corners") != 0);
+  KernelCall *call = kernel_call(emitter, node, spec);
+  call_value(call, "x", x);
+  call_value(call, "grid", grid);
+  call_value(call, "y", y);
+  call_dim(call, "n", x->shape[0]);
+  call_dim(call, "channels", x->shape[1]);
+  call_dims(call, "extent", spatial, x->shape + 2);
+  call_dim(call, "points", value_count_dim(graph, grid, 1, grid->rank - 1));
+  static const double TAPS[] = {1, 2, 4};
+  double results = (double)dim_optimum(value_count_dim(graph, y, 0, y->rank)), taps = 1;
+  for (int k = 0; k < spatial; k++) taps *= TAPS[mode_of(node)];
+  call_cost(call, 2 * results * taps, 4 * results * (1 + taps));
+}
+
+const KernelFamily family_grid_sample = {.name = "grid_sample", .emit = emit_grid_sample};

@@ -1,0 +1,316 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Resize, by tables that are made here: of the nearest elements in one sweep, by interpolation an axis at a time, and
+ * on blocked tensors both at once.
+ */
+#include <string.h>
+
+#include "ir/family.h"
+#include "ir/tensor.h"
+#include "layout/blocked.h"
+#include "shapes/resize.h"
+#include "support/diagnostics.h"
+
+/* As in templates/resize_blocked.c and resize_nearest.c. */
+enum { MOST_BLOCKED_TAPS = 64, MOST_FACTOR = 16 };
+
+typedef struct ResizeSchedule {
+  Schedule base;
+  Resize resize;
+  ResizeTaps taps[MAX_RANK];  /* of every axis between the first and the last that is resized */
+  int n_axes, axes[MAX_RANK]; /* those that are resized, in the order they are interpolated in */
+} ResizeSchedule;
+
+static const ResizeSchedule *schedule_of(const Node *node) { return (const ResizeSchedule *)node->schedule; }
+
+static Resize resize_of(Graph *graph, const Node *node) {
+  Resize resize;
+  if (!read_resize(graph, node, &resize)) bug("n%d: a Resize that has no shape", node->id);
+  return resize;
+}
+
+static bool is_nearest(const Node *node) { return !strcmp(node_string(node, "mode"), "nearest"); }
+
+static ResizeTaps identity_taps(Arena *arena, int64_t extent) {
+  ResizeTaps taps = {.n = 1, .start = ARENA_ARRAY(arena, int32_t, extent), .weight = ARENA_ARRAY(arena, float, extent)};
+  for (int64_t o = 0; o < extent; o++) {
+    taps.start[o] = (int32_t)o;
+    taps.weight[o] = 1;
+  }
+  return taps;
+}
+
+static ResizeTaps taps_of(Graph *graph, const Node *node, const Resize *resize, int axis) {
+  if (resize->resized[axis]) return resize_taps(graph->arena, node, &resize->axis[axis]);
+  return identity_taps(graph->arena, dim_value(node->inputs[0]->shape[axis]));
+}
+
+/* ---- choice ---- */
+
+/* Axes that shrink come first, the outermost before the others, for the rows that they spare; then those that grow, the
+ * innermost first. */
+static void order_axes(const Resize *resize, ResizeSchedule *schedule) {
+  for (int axis = 0; axis < resize->rank; axis++)
+    if (resize->resized[axis] && resize->axis[axis].out < resize->axis[axis].in)
+      schedule->axes[schedule->n_axes++] = axis;
+  for (int axis = resize->rank - 1; axis >= 0; axis--)
+    if (resize->resized[axis] && resize->axis[axis].out >= resize->axis[axis].in)
+      schedule->axes[schedule->n_axes++] = axis;
+}
+
+static void schedule(Graph *graph, Node *node) {
+  ResizeSchedule *schedule = ARENA_NEW(graph->arena, ResizeSchedule);
+  schedule->resize = resize_of(graph, node);
+  order_axes(&schedule->resize, schedule);
+  schedule->base.text =
+      arena_format(graph->arena, "resize_%s%s", node_string(node, "mode"), node->blocked ? "_blocked" : "");
+  node->schedule = &schedule->base;
+}
+
+static bool runs_blocked(Graph *graph, const Node *node) {
+  Resize resize = resize_of(graph, node);
+  if (resize.resized[0] || resize.resized[1]) return false;
+  if (!strcmp(node_string(node, "coordinate_transformation_mode"), "tf_crop_and_resize")) return false;
+  for (int axis = 2; axis < resize.rank; axis++)
+    if (taps_of(graph, node, &resize, axis).n > MOST_BLOCKED_TAPS) return false;
+  return true;
+}
+
+/* ---- tables ---- */
+
+static Value *index_table(Graph *graph, int64_t count, const int32_t *starts) {
+  return graph_constant(graph, "resize index", RNNCC_I32, 1, &count, starts);
+}
+
+/* [out][taps] -> [taps][out]. */
+static Value *weight_table(Graph *graph, const ResizeTaps *taps, int64_t out) {
+  int64_t count = out * taps->n;
+  float *weight = ARENA_ARRAY(graph->arena, float, count);
+  for (int64_t o = 0; o < out; o++)
+    for (int k = 0; k < taps->n; k++) weight[k * out + o] = taps->weight[o * taps->n + k];
+  return graph_constant(graph, "resize weight", RNNCC_F32, 1, &count, weight);
+}
+
+static void make_taps(Graph *graph, const Node *node, int first, int last) {
+  ResizeSchedule *schedule = (ResizeSchedule *)node->schedule;
+  for (int axis = first; axis <= last; axis++) schedule->taps[axis] = taps_of(graph, node, &schedule->resize, axis);
+}
+
+static void pack_two(Graph *graph, Node *node, int at, int axis) {
+  const ResizeTaps *taps = &schedule_of(node)->taps[axis];
+  int64_t out = dim_value(node->outputs[0]->shape[axis]);
+  node->packed[at] = index_table(graph, out, taps->start);
+  node->packed[at + 1] = weight_table(graph, taps, out);
+}
+
+/* The axes that are resized, and those between them; the last one where there is none. */
+static void table_axes(const Node *node, int *first, int *last) {
+  const Resize *resize = &schedule_of(node)->resize;
+  *first = *last = resize->rank - 1;
+  for (int axis = resize->rank - 1; axis >= 0; axis--)
+    if (resize->resized[axis]) *first = axis;
+  for (int axis = 0; axis < resize->rank; axis++)
+    if (resize->resized[axis]) *last = axis;
+}
+
+static void pack_nearest(Graph *graph, Node *node) {
+  int first, last;
+  int64_t count = 0, at = 0;
+  table_axes(node, &first, &last);
+  make_taps(graph, node, first, last);
+  for (int axis = first; axis <= last; axis++) count += dim_value(node->outputs[0]->shape[axis]);
+  int32_t *table = ARENA_ARRAY(graph->arena, int32_t, count);
+  for (int axis = first; axis <= last; axis++)
+    for (int64_t o = 0; o < dim_value(node->outputs[0]->shape[axis]); o++)
+      table[at++] = schedule_of(node)->taps[axis].start[o];
+  node->packed = ARENA_ARRAY(graph->arena, Value *, 1);
+  node->n_packed = 1;
+  node->packed[0] = index_table(graph, count, table);
+}
+
+static bool in_one_sweep(const Node *node) { return is_nearest(node) || schedule_of(node)->n_axes == 0; }
+
+static void pack(Graph *graph, Node *node) {
+  if (!node->blocked && in_one_sweep(node)) {
+    pack_nearest(graph, node);
+    return;
+  }
+  const ResizeSchedule *schedule = schedule_of(node);
+  int axes[MAX_RANK] = {2, node->inputs[0]->rank - 1}, n = node->blocked ? node->inputs[0]->rank - 2 : schedule->n_axes;
+  node->packed = ARENA_ARRAY(graph->arena, Value *, 2 * n);
+  node->n_packed = 2 * n;
+  for (int k = 0; k < n; k++) {
+    int axis = node->blocked ? axes[k] : schedule->axes[k];
+    make_taps(graph, node, axis, axis);
+    pack_two(graph, node, 2 * k, axis);
+  }
+}
+
+/* ---- blocked ---- */
+
+static void emit_blocked(Emitter *emitter, Node *node) {
+  Graph *graph = emitter_graph(emitter);
+  Blocked x = blocked_of(graph, node->inputs[0]), y = blocked_of(graph, node->outputs[0]);
+  const ResizeTaps *taps = schedule_of(node)->taps;
+  int rank = node->inputs[0]->rank;
+  bool flat = rank == 3;
+  KernelSpec *spec = kernel_spec(emitter, "resize_blocked");
+  kernel_knob(spec, "TAPS_H", flat ? 1 : taps[2].n);
+  kernel_knob(spec, "TAPS_W", taps[rank - 1].n);
+  KernelCall *call = kernel_call(emitter, node, spec);
+  call_value(call, "x", node->inputs[0]);
+  call_value(call, "y", node->outputs[0]);
+  if (flat) {
+    call_argument(call, "row_start", "(const int32_t[]){0}");
+    call_argument(call, "row_weight", "(const float[]){1}");
+  } else {
+    call_value(call, "row_start", node->packed[0]);
+    call_value(call, "row_weight", node->packed[1]);
+  }
+  call_value(call, "column_start", node->packed[node->n_packed - 2]);
+  call_value(call, "column_weight", node->packed[node->n_packed - 1]);
+  call_dim(call, "n", node->inputs[0]->shape[0]);
+  call_integer(call, "blocks", x.blocks);
+  call_integer(call, "x_image", x.image);
+  call_integer(call, "y_image", y.image);
+  call_integer(call, "in_h", x.height);
+  call_integer(call, "in_w", x.width);
+  call_integer(call, "out_h", y.height);
+  call_integer(call, "out_w", y.width);
+  double in = (double)value_max_count(node->inputs[0]), out = (double)value_max_count(node->outputs[0]);
+  call_cost(call, 2 * out * taps[rank - 1].n * (flat ? 1 : taps[2].n), 4 * (in + out));
+}
+
+/* ---- nearest ---- */
+
+/* How often each element comes, in order; 0 if that is not so of all of them. */
+static int64_t factor_of(const ResizeTaps *taps, int64_t in, int64_t out) {
+  int64_t factor = out / in;
+  if (out % in || factor > MOST_FACTOR) return 0;
+  for (int64_t o = 0; o < out; o++)
+    if (taps->start[o] != o / factor) return 0;
+  return factor;
+}
+
+/* What stands outside the input, as the bits of an element. */
+static void call_outside(Emitter *emitter, KernelCall *call, const Node *node) {
+  Tensor *outside = tensor_new(emitter_arena(emitter), node->outputs[0]->dtype, 0, NULL);
+  uint64_t bits = 0;
+  tensor_set(outside, 0, node_float(node, "extrapolation_value"));
+  memcpy(&bits, outside->data, dtype_size(outside->dtype));
+  call_argument(call, "outside", "%#llx", (unsigned long long)bits);
+}
+
+static void emit_nearest(Emitter *emitter, Node *node) {
+  Graph *graph = emitter_graph(emitter);
+  const Value *x = node->inputs[0], *y = node->outputs[0];
+  int first, last;
+  table_axes(node, &first, &last);
+  const Dim *inner = value_count_dim(graph, x, last + 1, x->rank);
+  bool single = dim_upper(inner) == 1;
+  int64_t factor = factor_of(&schedule_of(node)->taps[last], dim_value(x->shape[last]), dim_value(y->shape[last]));
+  KernelSpec *spec = kernel_spec(emitter, "resize_nearest");
+  kernel_bits(spec, "T", x->dtype);
+  kernel_knob(spec, "AXES", last - first + 1);
+  kernel_knob(spec, "SINGLE", single);
+  kernel_knob(spec, "FACTOR", single ? factor : 0);
+  KernelCall *call = kernel_call(emitter, node, spec);
+  call_bits(call, "x", x, dim_const(graph->dims, 0));
+  call_bits(call, "y", y, dim_const(graph->dims, 0));
+  call_value(call, "table", node->packed[0]);
+  call_outside(emitter, call, node);
+  call_dim(call, "outer", value_count_dim(graph, x, 0, first));
+  call_dims(call, "in", last - first + 1, x->shape + first);
+  call_dims(call, "out", last - first + 1, y->shape + first);
+  call_dim(call, "inner", inner);
+  call_cost(call, 0, 2 * (double)value_max_bytes(y));
+}
+
+/* ---- interpolation, an axis at a time; what is between stands in the scratch memory ---- */
+
+/* The axes are 0..n-1 of the order resized: their extents. */
+static void extents_after(const Node *node, int n, const Dim *extents[MAX_RANK]) {
+  const ResizeSchedule *schedule = schedule_of(node);
+  for (int axis = 0; axis < schedule->resize.rank; axis++) extents[axis] = node->inputs[0]->shape[axis];
+  for (int k = 0; k < n; k++) extents[schedule->axes[k]] = node->outputs[0]->shape[schedule->axes[k]];
+}
+
+static const Dim *product(DimTable *dims, const Dim *const *extents, int first, int end) {
+  const Dim *count = dim_const(dims, 1);
+  for (int axis = first; axis < end; axis++) count = dim_mul(dims, count, extents[axis]);
+  return count;
+}
+
+/* Bytes of the first n intermediate tensors, each of whole cache lines. */
+static const Dim *bytes_between(Graph *graph, const Node *node, int n) {
+  DimTable *dims = graph->dims;
+  const Dim *bytes = dim_const(dims, 0), *line = dim_const(dims, 64), *extents[MAX_RANK];
+  for (int k = 0; k < n; k++) {
+    extents_after(node, k + 1, extents);
+    const Dim *own = dim_mul(dims, product(dims, extents, 0, node->inputs[0]->rank), dim_const(dims, sizeof(float)));
+    bytes = dim_add(dims, bytes, dim_mul(dims, dim_div(dims, dim_add(dims, own, dim_const(dims, 63)), line), line));
+  }
+  return bytes;
+}
+
+static void scratch(Graph *graph, Node *node) {
+  int n = schedule_of(node)->n_axes;
+  if (node->blocked || in_one_sweep(node) || n < 2) return;
+  graph_scratch(graph, node, "axes resized so far", bytes_between(graph, node, n - 1));
+}
+
+/* Tensor k: the input, what is between, and at last the output. */
+static void call_between(Emitter *emitter, KernelCall *call, const char *parameter, const Node *node, int k) {
+  if (k == 0 || k == schedule_of(node)->n_axes) {
+    call_value(call, parameter, k ? node->outputs[0] : node->inputs[0]);
+    return;
+  }
+  Text offset = text_new(emitter_arena(emitter));
+  dim_print_c(&offset, bytes_between(emitter_graph(emitter), node, k - 1));
+  call_argument(call, parameter, "(float *)(void *)(t%d + %s)", node->scratch->id, offset.data);
+}
+
+static void emit_axis(Emitter *emitter, const Node *node, int k) {
+  Graph *graph = emitter_graph(emitter);
+  const ResizeSchedule *schedule = schedule_of(node);
+  const Dim *extents[MAX_RANK];
+  int axis = schedule->axes[k], rank = schedule->resize.rank;
+  extents_after(node, k, extents);
+  const Dim *inner = product(graph->dims, extents, axis + 1, rank), *out = node->outputs[0]->shape[axis];
+  const Dim *outer = product(graph->dims, extents, 0, axis);
+  KernelSpec *spec = kernel_spec(emitter, "resize_axis");
+  kernel_knob(spec, "TAPS", schedule->taps[axis].n);
+  kernel_knob(spec, "LAST_AXIS", dim_upper(inner) == 1);
+  kernel_knob(spec, "CROPS", !strcmp(node_string(node, "coordinate_transformation_mode"), "tf_crop_and_resize"));
+  KernelCall *call = kernel_call(emitter, node, spec);
+  call_between(emitter, call, "x", node, k);
+  call_between(emitter, call, "y", node, k + 1);
+  call_value(call, "start", node->packed[2 * k]);
+  call_value(call, "weight", node->packed[2 * k + 1]);
+  call_float(call, "outside", node_float(node, "extrapolation_value"));
+  call_dim(call, "outer", outer);
+  call_dim(call, "in", extents[axis]);
+  call_dim(call, "out", out);
+  call_dim(call, "inner", inner);
+  double planes = (double)dim_optimum(outer) * (double)dim_optimum(inner);
+  double read = planes * (double)dim_value(extents[axis]), written = planes * (double)dim_value(out);
+  call_cost(call, 2 * written * schedule->taps[axis].n, 4 * (read + written));
+}
+
+static void emit_resize(Emitter *emitter, Node *node) {
+  if (node->blocked)
+    emit_blocked(emitter, node);
+  else if (in_one_sweep(node))
+    emit_nearest(emitter, node);
+  else
+    for (int k = 0; k < schedule_of(node)->n_axes; k++) emit_axis(emitter, node, k);
+}
+
+const KernelFamily family_resize = {
+    .name = "resize",
+    .runs_blocked = runs_blocked,
+    .schedule = schedule,
+    .scratch = scratch,
+    .pack = pack,
+    .emit = emit_resize,
+};

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: MIT */
+/* Unique: slices along the axis, or without one all elements in a row. */
+#include "ir/family.h"
+
+static void unique_sizes(Graph *graph, const Node *node, const Dim *sizes[3]) {
+  const Value *x = node->inputs[0];
+  bool has_axis = node_has(node, "axis");
+  int axis = has_axis ? normal_axis(node_int(node, "axis"), x->rank) : 0, end = has_axis ? axis + 1 : x->rank;
+  sizes[0] = value_count_dim(graph, x, 0, axis);
+  sizes[1] = value_count_dim(graph, x, axis, end);
+  sizes[2] = value_count_dim(graph, x, end, x->rank);
+}
+
+static void unique_scratch(Graph *graph, Node *node) {
+  const Dim *sizes[3];
+  unique_sizes(graph, node, sizes);
+  graph_scratch(graph, node, "lists", dim_mul(graph->dims, sizes[1], dim_const(graph->dims, 4 * (int)sizeof(int64_t))));
+}
+
+static const Value *output(const Node *node, int k) { return k < node->n_outputs ? node->outputs[k] : NULL; }
+
+static void emit_unique(Emitter *emitter, Node *node) {
+  Graph *graph = emitter_graph(emitter);
+  const Value *y = node->outputs[0];
+  const Dim *sizes[3];
+  unique_sizes(graph, node, sizes);
+  KernelSpec *spec = kernel_spec(emitter, "unique");
+  kernel_type(spec, "T", y->dtype);
+  kernel_knob(spec, "SORTED", node_int(node, "sorted") != 0);
+  KernelCall *call = kernel_call(emitter, node, spec);
+  call_value(call, "x", node->inputs[0]);
+  call_value(call, "y", y);
+  call_value(call, "indices", output(node, 1));
+  call_value(call, "inverse", output(node, 2));
+  call_value(call, "counts", output(node, 3));
+  call_measured(call, "measured", y->shape[node_has(node, "axis") ? normal_axis(node_int(node, "axis"), y->rank) : 0]);
+  call_argument(call, "lists", "(int64_t *)(void *)t%d", node->scratch->id);
+  call_dim(call, "outer", sizes[0]);
+  call_dim(call, "n", sizes[1]);
+  call_dim(call, "inner", sizes[2]);
+  call_cost(call, 0, 2 * (double)value_max_bytes(node->inputs[0]));
+}
+
+const KernelFamily family_unique = {.name = "unique", .scratch = unique_scratch, .emit = emit_unique};

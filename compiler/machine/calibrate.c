@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The kernels' own vectors, in loops that do nothing else, on as many threads as modules are planned for. Every speed
+ * is measured once in each round, and the best of all rounds counts: what disturbs a machine is seldom there all the
+ * time.
+ */
+#include "machine/calibrate.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "machine/machine_file.h"
+#include "speed.h"
+#include "support/clock.h"
+#include "support/diagnostics.h"
+#include "support/files.h"
+#include "support/interrupt.h"
+
+enum { MOST_TARGETS = 16 };
+
+typedef struct Calibration {
+  int count;
+  const Target *targets[MOST_TARGETS];
+  Machine machines[MOST_TARGETS];
+} Calibration;
+
+/* Zero, but for what is not measured. */
+static Machine unmeasured(const Target *target) {
+  Machine machine = machine_of(target, true, 0);
+  return (Machine){.cores = machine.cores,
+                   .l1_bytes = machine.l1_bytes,
+                   .l2_bytes = machine.l2_bytes,
+                   .l3_bytes = machine.l3_bytes,
+                   .barrier_ns = machine.barrier_ns};
+}
+
+static Calibration targets_here(void) {
+  Calibration c = {0};
+  for (int i = 0; target_at(i) && c.count < MOST_TARGETS; i++) {
+    if (!target_runs_here(target_at(i))) continue;
+    c.targets[c.count] = target_at(i);
+    c.machines[c.count++] = unmeasured(target_at(i));
+  }
+  return c;
+}
+
+/* ---- measuring ---- */
+
+static int64_t between(int64_t least, int64_t bytes, int64_t most) {
+  return bytes < least ? least : bytes > most ? most : bytes;
+}
+
+/* Of a core's L3: half of its share, but more than L2 keeps of what is gone through in one direction. */
+static int64_t bytes_in_l3(const Machine *m) {
+  return between(m->l2_bytes * 3 / 2, m->l3_bytes / (2 * m->cores), 4 * m->l2_bytes);
+}
+
+/* Of all cores together eight times the L3, which may keep a part of whatever it sees; and something where it is small
+ * or missing. */
+static int64_t bytes_in_memory(const Machine *m) { return between(16 << 20, 8 * m->l3_bytes / m->cores, 256 << 20); }
+
+static void keep_better(double *best, double rate) {
+  if (rate > *best) *best = rate;
+}
+
+static void measure_target(const Target *target, Machine *m) {
+  const char *isa = target->isa;
+  keep_better(&m->ghz, speed_clock(isa, m->cores));
+  keep_better(&m->gflops, speed_multiply_add(isa, m->cores));
+  keep_better(&m->l1_gbps, speed_read(isa, m->cores, (size_t)m->l1_bytes / 2, false));
+  keep_better(&m->l2_gbps, speed_read(isa, m->cores, (size_t)m->l2_bytes / 2, false));
+  keep_better(&m->l3_gbps, speed_read(isa, m->cores, (size_t)bytes_in_l3(m), false));
+  keep_better(&m->dram_gbps, speed_read(isa, m->cores, (size_t)bytes_in_memory(m), false));
+}
+
+/* 0: no two threads can meet. */
+static double meeting(const Calibration *c, double best) {
+  double ns = c->machines[0].cores > 1 ? speed_meeting() : 0;
+  return ns > 0 && (best <= 0 || ns < best) ? ns : best;
+}
+
+static void measure_all(Calibration *c, double seconds) {
+  double end = seconds_now() + seconds, meeting_ns = 0;
+  do {
+    for (int i = 0; i < c->count; i++) {
+      measure_target(c->targets[i], &c->machines[i]);
+      interrupt_check();
+    }
+    meeting_ns = meeting(c, meeting_ns);
+  } while (seconds_now() < end);
+  for (int i = 0; i < c->count; i++) {
+    if (meeting_ns > 0) c->machines[i].barrier_ns = meeting_ns;
+    if (!(c->machines[i].dram_gbps > 0))
+      fatal_at(LOCATION_FILE(NULL), EXIT_LIMIT, "calibrate: %d threads and %lld bytes for each are not to be had",
+               c->machines[i].cores, (long long)bytes_in_memory(&c->machines[i]));
+  }
+}
+
+/* ---- telling ---- */
+
+static void print_speeds(const char *cpu, const Calibration *c) {
+  const Machine *any = &c->machines[0];
+  printf("%s; %d core%s, L1 %lld KB, L2 %lld KB, L3 %lld KB\n", cpu, any->cores, any->cores == 1 ? "" : "s",
+         (long long)any->l1_bytes >> 10, (long long)any->l2_bytes >> 10, (long long)any->l3_bytes >> 10);
+  printf("%-18s %6s %9s %9s %9s %9s %9s %9s\n", "target", "GHz", "GFLOP/s", "L1 GB/s", "L2 GB/s", "L3 GB/s", "RAM GB/s",
+         "meet ns");
+  for (int i = 0; i < c->count; i++) {
+    const Machine *m = &c->machines[i];
+    printf("%-18s %6.2f %9.1f %9.1f %9.1f %9.1f %9.1f %9.0f\n", c->targets[i]->name, m->ghz, m->gflops, m->l1_gbps,
+           m->l2_gbps, m->l3_gbps, m->dram_gbps, m->barrier_ns);
+  }
+}
+
+/* The folders of the user's own file may not be there yet. */
+static void make_folders(Arena *arena, const char *path) {
+  char *folder = arena_string(arena, path);
+  for (char *slash = strchr(folder + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
+    *slash = 0;
+    if (mkdir(folder, 0777) != 0 && errno != EEXIST)
+      fatal_at(LOCATION_FILE(folder), EXIT_ENVIRONMENT, "cannot make the folder: %s", strerror(errno));
+    *slash = '/';
+  }
+}
+
+static const char *default_output(Arena *arena) {
+  const char *path = machine_file_default(arena);
+  if (!path)
+    fatal_at(LOCATION_FILE(NULL), EXIT_ENVIRONMENT, "there is neither XDG_CACHE_HOME nor HOME: -o says where to write");
+  make_folders(arena, path);
+  return path;
+}
+
+void calibrate(Arena *arena, const char *output, double seconds) {
+  Calibration c = targets_here();
+  const char *path = output ? output : default_output(arena), *cpu = machine_cpu_name(arena);
+  measure_all(&c, seconds);
+  print_speeds(cpu, &c);
+  machine_file_write(arena, path,
+                     &(MachineFile){.cpu = cpu, .count = c.count, .targets = c.targets, .machines = c.machines});
+  printf("written to %s\n", path);
+}

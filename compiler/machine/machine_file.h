@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What `rnncc targets --calibrate` measured of a machine, as a file of JSON: the CPU and its caches, and for each
+ * target that runs there the speeds of struct Machine.
+ *
+ * The file in the user's folder for caches is used for --target=native where it is of this CPU, these caches and this
+ * number of cores, else left aside with a warning: homes are shared, and move. A file given with --machine=FILE says
+ * what the modules are planned for, whatever this machine is.
+ */
+#ifndef RNNCC_MACHINE_FILE_H
+#define RNNCC_MACHINE_FILE_H
+
+#include "machine/machine.h"
+#include "support/arena.h"
+
+typedef struct MachineFile {
+  const char *cpu; /* machine_cpu_name() */
+  int count;
+  const Target *const *targets;
+  const Machine *machines; /* one for each; cores and caches are the same in all */
+} MachineFile;
+
+/* --machine: "native", "typical" or a file; NULL: native for the target that was given as native. */
+Machine machine_choose(Arena *arena, const char *given, const Target *target, bool native, int threads);
+
+void machine_file_write(Arena *arena, const char *path, const MachineFile *file);
+
+/* $XDG_CACHE_HOME/rnncc/machine.json, in ~/.cache if that is not set; NULL if there is no home either. */
+const char *machine_file_default(Arena *arena);
+
+#endif

@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Nodes are visited in order; each becomes a group, which is merged with the groups of what it reads.
+ *
+ * A value's taint is the set of groups that it depends on. Two groups may be merged unless a value that they read, and
+ * neither of them makes, depends on one of them. Only so many groups are open at once, an epoch, that a set is a word;
+ * all are closed when there is no room. Nodes only read what stands before them, so groups of different epochs never
+ * depend on each other in a circle.
+ */
+#include "passes/chain_groups.h"
+
+#include <string.h>
+
+#include "ir/family.h"
+#include "kernels/elementwise/elementwise.h"
+#include "shapes/shape.h"
+
+enum { MAX_OPEN = 64, NO_GROUP = -1 };
+typedef uint64_t GroupSet;
+
+/* What is known of a value, in its epoch. */
+typedef struct Trace {
+  int epoch, group; /* the group that makes it, or NO_GROUP */
+  GroupSet taint;   /* of a value that none makes */
+} Trace;
+
+typedef struct Finder {
+  Graph *graph;
+  Trace *traces; /* by value id */
+  bool blocks;   /* some node wants blocked tensors: what can follow it there must not be merged with what cannot */
+  int epoch, n_open;
+  ChainGroup *open[MAX_OPEN];
+  int merged_into[MAX_OPEN]; /* itself, while the group stands */
+  ChainGroups found;
+} Finder;
+
+static GroupSet bit(int group) { return (GroupSet)1 << group; }
+
+static int standing(const Finder *finder, int group) {
+  while (finder->merged_into[group] != group) group = finder->merged_into[group];
+  return group;
+}
+
+/* The group that makes the value, or NO_GROUP. */
+static int maker(const Finder *finder, const Value *value) {
+  const Trace *trace = &finder->traces[value->id];
+  return trace->epoch == finder->epoch && trace->group != NO_GROUP ? standing(finder, trace->group) : NO_GROUP;
+}
+
+static GroupSet taint_of(const Finder *finder, const Value *value) {
+  const Trace *trace = &finder->traces[value->id];
+  if (trace->epoch != finder->epoch) return 0;
+  return trace->group == NO_GROUP ? trace->taint : bit(trace->group);
+}
+
+static GroupSet taint_of_inputs(const Finder *finder, const ChainGroup *group) {
+  GroupSet taint = 0;
+  for (int k = 0; k < group->n_inputs; k++) taint |= taint_of(finder, group->inputs[k]);
+  return taint;
+}
+
+/* All standing groups that those of the set are, and depend on. */
+static GroupSet closure(const Finder *finder, GroupSet set) {
+  GroupSet seen = 0;
+  while (set) {
+    int group = standing(finder, __builtin_ctzll(set));
+    set &= set - 1;
+    if (seen & bit(group)) continue;
+    seen |= bit(group);
+    set |= taint_of_inputs(finder, finder->open[group]);
+  }
+  return seen;
+}
+
+/* ---- what a node reads ---- */
+
+static void add_input(ChainGroup *group, Value *value, bool *fits) {
+  if (!value || elementwise_is_literal(value)) return;
+  for (int k = 0; k < group->n_inputs; k++)
+    if (group->inputs[k] == value) return;
+  if (group->n_inputs == MAX_CHAIN_OPERANDS)
+    *fits = false;
+  else
+    group->inputs[group->n_inputs++] = value;
+}
+
+static bool may_chain(const Node *node) {
+  if (node->op->family != &family_elementwise || !elementwise_chains(node)) return false;
+  for (int k = 0; k < node->n_epilogue; k++)
+    if (!elementwise_chains(node->epilogue[k])) return false;
+  return 1 + node->n_epilogue <= MAX_CHAIN_MEMBERS;
+}
+
+/* ---- groups ---- */
+
+static void close_all(Finder *finder) {
+  for (int g = 0; g < finder->n_open; g++) {
+    if (finder->merged_into[g] != g || finder->open[g]->n_nodes < 2) continue;
+    ChainGroups *found = &finder->found;
+    if (found->n == found->capacity) {
+      found->capacity = found->capacity ? 2 * found->capacity : 16;
+      ChainGroup **wider = ARENA_ARRAY(finder->graph->arena, ChainGroup *, found->capacity);
+      if (found->n) memcpy(wider, found->groups, (size_t)found->n * sizeof *wider);
+      found->groups = wider;
+    }
+    found->groups[found->n++] = finder->open[g];
+  }
+  finder->n_open = 0;
+  finder->epoch++;
+}
+
+/* A group of this node alone; NULL if it reads too much. */
+static ChainGroup *group_of(Graph *graph, Node *node) {
+  ChainGroup *group = ARENA_NEW(graph->arena, ChainGroup);
+  bool fits = true;
+  group->nodes[group->n_nodes++] = node;
+  group->n_members = 1 + node->n_epilogue;
+  for (int k = 0; k < node->n_inputs; k++) add_input(group, node->inputs[k], &fits);
+  return fits && group->n_inputs ? group : NULL;
+}
+
+static const Value *result_of(const ChainGroup *group) { return group->nodes[0]->outputs[0]; }
+
+static bool runs_blocked(const ChainGroup *group) {
+  return chain_runs_blocked(result_of(group), group->n_inputs, group->inputs);
+}
+
+/* `both` becomes a and b together, nodes in order; false if that is too much, or on blocked tensors less. */
+static bool join(const Finder *finder, int a, int b, ChainGroup *both) {
+  const ChainGroup *first = finder->open[a], *second = finder->open[b];
+  bool fits = first->n_members + second->n_members <= MAX_CHAIN_MEMBERS;
+  if (!fits) return false;
+  for (int i = 0, k = 0; i < first->n_nodes || k < second->n_nodes;) {
+    bool from_first = k == second->n_nodes || (i < first->n_nodes && first->nodes[i]->id < second->nodes[k]->id);
+    both->nodes[both->n_nodes++] = from_first ? first->nodes[i++] : second->nodes[k++];
+  }
+  both->n_members = first->n_members + second->n_members;
+  for (int k = 0; k < first->n_inputs; k++)
+    if (maker(finder, first->inputs[k]) != b) add_input(both, first->inputs[k], &fits);
+  for (int k = 0; k < second->n_inputs; k++)
+    if (maker(finder, second->inputs[k]) != a) add_input(both, second->inputs[k], &fits);
+  if (!fits || both->n_inputs == 0) return false;
+  return !finder->blocks || runs_blocked(both) || !(runs_blocked(first) || runs_blocked(second));
+}
+
+static bool depends_on_itself(const Finder *finder, int a, int b, const ChainGroup *both) {
+  return (closure(finder, taint_of_inputs(finder, both)) & (bit(a) | bit(b))) != 0;
+}
+
+/* Into `a`, if it can be. */
+static bool merge(Finder *finder, int a, int b) {
+  ChainGroup *both = ARENA_NEW(finder->graph->arena, ChainGroup);
+  if (!shapes_agree(result_of(finder->open[a]), result_of(finder->open[b]))) return false;
+  if (!join(finder, a, b, both) || depends_on_itself(finder, a, b, both)) return false;
+  finder->open[a] = both;
+  finder->merged_into[b] = a;
+  return true;
+}
+
+/* ---- the visit ---- */
+
+static void visit_other(Finder *finder, const Node *node) {
+  GroupSet taint = 0;
+  for (int k = 0; k < node->n_inputs; k++)
+    if (node->inputs[k]) taint |= taint_of(finder, node->inputs[k]);
+  for (int k = 0; k < node->n_outputs; k++)
+    if (node->outputs[k]) finder->traces[node->outputs[k]->id] = (Trace){finder->epoch, NO_GROUP, taint};
+}
+
+static void visit_chained(Finder *finder, Node *node) {
+  if (finder->n_open == MAX_OPEN) close_all(finder);
+  ChainGroup *alone = group_of(finder->graph, node);
+  if (!alone) {
+    visit_other(finder, node);
+    return;
+  }
+  int own = finder->n_open++;
+  finder->open[own] = alone;
+  finder->merged_into[own] = own;
+  for (int k = 0; k < alone->n_inputs; k++) {
+    int group = maker(finder, alone->inputs[k]), mine = standing(finder, own);
+    if (group != NO_GROUP && group != mine) merge(finder, group, mine);
+  }
+  int mine = standing(finder, own);
+  if (mine != own) finder->n_open--; /* nobody knows it by its own number yet */
+  finder->traces[node->outputs[0]->id] = (Trace){finder->epoch, mine, 0};
+}
+
+static bool wants_blocks(const Graph *graph) {
+  for (int n = 0; n < graph->n_nodes; n++)
+    if (graph->nodes[n]->op->family && graph->nodes[n]->op->family->seeks_blocked) return true;
+  return false;
+}
+
+ChainGroups find_chain_groups(Graph *graph) {
+  Finder *finder = ARENA_NEW(graph->arena, Finder);
+  finder->graph = graph;
+  finder->traces = ARENA_ARRAY(graph->arena, Trace, graph->n_values);
+  finder->epoch = 1; /* no trace is of it yet */
+  finder->blocks = wants_blocks(graph);
+  for (int n = 0; n < graph->n_nodes; n++) {
+    if (may_chain(graph->nodes[n]))
+      visit_chained(finder, graph->nodes[n]);
+    else
+      visit_other(finder, graph->nodes[n]);
+  }
+  close_all(finder);
+  return finder->found;
+}

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Which element-wise nodes become one kernel. Nodes of a group have one output shape, are connected, and no value
+ * leaves the group and comes back by way of another node: then the group can stand as one node.
+ */
+#ifndef RNNCC_CHAIN_GROUPS_H
+#define RNNCC_CHAIN_GROUPS_H
+
+#include "ir/graph.h"
+#include "kernels/elementwise/chain.h"
+
+typedef struct ChainGroup {
+  int n_nodes, n_members; /* a node is a member, and so is each one of its epilogue */
+  Node *nodes[MAX_CHAIN_MEMBERS];
+  int n_inputs; /* what they read that is neither theirs nor a literal */
+  Value *inputs[MAX_CHAIN_OPERANDS];
+} ChainGroup;
+
+/* Groups of two nodes and more. needs: dense ids. */
+typedef struct ChainGroups {
+  int n, capacity;
+  ChainGroup **groups;
+} ChainGroups;
+ChainGroups find_chain_groups(Graph *graph);
+
+#endif

@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: MIT */
+#include "passes/channel_affine.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "ir/op.h"
+
+/* ---- batch normalisation ---- */
+
+static const float *floats(const Node *node, int input) { return node->inputs[input]->data; }
+
+static bool normalise(const Node *node, ChannelAffine *affine) {
+  for (int i = 1; i < 5; i++)
+    if (!node->inputs[i]->data) return false;
+  double epsilon = node_float(node, "epsilon");
+  for (int64_t c = 0; c < affine->C; c++) {
+    affine->s[c] = (double)floats(node, 1)[c] / sqrt((double)floats(node, 4)[c] + epsilon);
+    affine->t[c] = (double)floats(node, 2)[c] - affine->s[c] * (double)floats(node, 3)[c];
+  }
+  return true;
+}
+
+/* ---- arithmetic ---- */
+
+/* The constant `a` beside x; it stands on the left or the right. */
+static void add(double a, bool left, double *s, double *t) {
+  (void)left;
+  *s = 1;
+  *t = a;
+}
+
+static void subtract(double a, bool left, double *s, double *t) {
+  *s = left ? -1 : 1;
+  *t = left ? a : -a;
+}
+
+static void multiply(double a, bool left, double *s, double *t) {
+  (void)left;
+  *s = a;
+  *t = 0;
+}
+
+/* a / x is not affine: infinite, so refused. */
+static void divide(double a, bool left, double *s, double *t) {
+  *s = left ? INFINITY : 1 / a;
+  *t = 0;
+}
+
+static const struct ArithmeticRow {
+  const char *op;
+  void (*coefficients)(double a, bool left, double *s, double *t);
+} rows[] = {{"Add", add}, {"Div", divide}, {"Mul", multiply}, {"Sub", subtract}};
+enum { N_ROWS = sizeof rows / sizeof *rows };
+
+static const struct ArithmeticRow *row_of(const Node *node) {
+  for (int row = 0; row < N_ROWS; row++)
+    if (!strcmp(rows[row].op, node->op->name)) return &rows[row];
+  return NULL;
+}
+
+/* A constant that broadcasts over x, and differs along the channels at most. */
+static bool is_per_channel(const Value *constant, const Value *x) {
+  if (!constant->data || constant->rank > x->rank) return false;
+  for (int axis = 0; axis < constant->rank; axis++) {
+    int of_x = axis + x->rank - constant->rank;
+    if (dim_value(constant->shape[axis]) != 1 && (of_x != 1 || constant->shape[axis] != x->shape[1])) return false;
+  }
+  return true;
+}
+
+static bool calculate(const struct ArithmeticRow *row, const Node *node, ChannelAffine *affine) {
+  bool left = node->inputs[0]->data != NULL;
+  const Value *constant = node->inputs[left ? 0 : 1];
+  if (!is_per_channel(constant, affine->x)) return false;
+  const float *a = constant->data;
+  int64_t step = value_count(constant) == 1 ? 0 : 1;
+  for (int64_t c = 0; c < affine->C; c++) row->coefficients((double)a[c * step], left, &affine->s[c], &affine->t[c]);
+  return true;
+}
+
+/* ---- both ---- */
+
+static bool all_finite(const ChannelAffine *affine) {
+  for (int64_t c = 0; c < affine->C; c++)
+    if (!isfinite(affine->s[c]) || !isfinite(affine->t[c])) return false;
+  return true;
+}
+
+bool channel_affine_of(Graph *graph, const Node *node, ChannelAffine *affine) {
+  const struct ArithmeticRow *row = row_of(node);
+  bool norm = !strcmp(node->op->name, "BatchNormalization");
+  if (!row && !norm) return false;
+  Value *x = node->inputs[row && node->inputs[0]->data ? 1 : 0];
+  if (x->data || x->dtype != RNNCC_F32 || x->rank < 2 || !dim_is_const(x->shape[1])) return false;
+  *affine = (ChannelAffine){.x = x, .C = dim_value(x->shape[1])};
+  affine->s = ARENA_ARRAY(graph->arena, double, affine->C);
+  affine->t = ARENA_ARRAY(graph->arena, double, affine->C);
+  return (norm ? normalise(node, affine) : calculate(row, node, affine)) && all_finite(affine);
+}

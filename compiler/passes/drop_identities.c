@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: MIT */
+/* Nodes whose output is one of the values before them, byte for byte: their readers read that one instead. */
+#include <string.h>
+
+#include "passes/simplify.h"
+#include "shapes/shape.h"
+
+static bool same_type(const Value *a, const Value *b) { return a->dtype == b->dtype && shapes_agree(a, b); }
+
+/* Unsqueeze and Squeeze back: the nearest value up a chain of views that has this one's shape. */
+static Value *same_up_the_views(Graph *graph, const Node *node) {
+  (void)graph;
+  enum { LONGEST_CHAIN = 8 };
+  Value *value = node->inputs[0];
+  for (int i = 0; i < LONGEST_CHAIN; i++) {
+    if (same_type(value, node->outputs[0])) return value;
+    if (!value->producer || !op_is_view(value->producer->op)) return NULL;
+    value = value->producer->inputs[0];
+  }
+  return NULL;
+}
+
+/* Cast to the same type, Expand to the same shape, a list of one. */
+static Value *same_if_shape_is(Graph *graph, const Node *node) {
+  (void)graph;
+  if (node->n_outputs != 1 || !same_type(node->inputs[0], node->outputs[0])) return NULL;
+  return node->inputs[0];
+}
+
+static Value *same_if_single(Graph *graph, const Node *node) {
+  return node->n_inputs == 1 ? same_if_shape_is(graph, node) : NULL;
+}
+
+static Value *same_if_sorted(Graph *graph, const Node *node) {
+  (void)graph;
+  const Attribute *perm = node_attribute(node, "perm");
+  int rank = node->inputs[0]->rank;
+  for (int axis = 0; axis < rank; axis++)
+    if ((perm ? normal_axis(perm->ints[axis], rank) : rank - 1 - axis) != axis) return NULL;
+  return node->inputs[0];
+}
+
+static Value *same_if_unpadded(Graph *graph, const Node *node) {
+  int64_t before[MAX_RANK], after[MAX_RANK];
+  if (!read_pads(graph, node, before, after)) bug("the pads were good before");
+  for (int axis = 0; axis < node->inputs[0]->rank; axis++)
+    if (before[axis] || after[axis]) return NULL;
+  return node->inputs[0];
+}
+
+static Value *same_if_whole(Graph *graph, const Node *node) {
+  SliceAxis axes[MAX_RANK];
+  if (!same_type(node->inputs[0], node->outputs[0])) return NULL;
+  if (!read_slice(graph, node, axes)) bug("the slice was good before");
+  for (int axis = 0; axis < node->inputs[0]->rank; axis++)
+    if (axes[axis].step != 1) return NULL;
+  return node->inputs[0];
+}
+
+static const struct IdentityRow {
+  const char *op;
+  Value *(*same)(Graph *, const Node *); /* the value that the output equals, or NULL */
+} rows[] = {
+    {"Cast", same_if_shape_is},       {"Concat", same_if_single},     {"Dropout", same_up_the_views},
+    {"Expand", same_if_shape_is},     {"Flatten", same_up_the_views}, {"Identity", same_up_the_views},
+    {"Max", same_if_single},          {"Min", same_if_single},        {"Pad", same_if_unpadded},
+    {"Reshape", same_up_the_views},   {"Slice", same_if_whole},       {"Split", same_if_shape_is},
+    {"Squeeze", same_up_the_views},   {"Sum", same_if_single},        {"Transpose", same_if_sorted},
+    {"Unsqueeze", same_up_the_views},
+};
+
+static Value *same_value(Graph *graph, const Node *node) {
+  for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+    if (!strcmp(rows[i].op, node->op->name)) return rows[i].same(graph, node);
+  return NULL;
+}
+
+typedef struct Forwarding {
+  Graph *graph;
+  Value **to;      /* by value id: what to read instead, or NULL */
+  bool *is_output; /* by value id: of the graph or of a state */
+} Forwarding;
+
+static Value *forwarded(const Forwarding *forwarding, Value *value) {
+  while (value && forwarding->to[value->id]) value = forwarding->to[value->id];
+  return value;
+}
+
+/* An output keeps its name: the producer of `same` writes it directly, and readers of `same` read the output. Not where
+ * `same` is an output itself, or the caller's: then a copy is needed. */
+static bool forward_output(Forwarding *forwarding, Value *same, Value *output) {
+  if (!same->producer || forwarding->is_output[same->id]) return false;
+  graph_set_output(same->producer, same->producer_output, output);
+  output->elements = same->elements;
+  forwarding->to[same->id] = output;
+  return true;
+}
+
+/* True if the node is gone. */
+static bool drop(Forwarding *forwarding, Node *node) {
+  Value *same = forwarded(forwarding, same_value(forwarding->graph, node));
+  if (!same) return false;
+  Value *output = node->outputs[0];
+  if (forwarding->is_output[output->id]) return forward_output(forwarding, same, output);
+  forwarding->to[output->id] = same;
+  return true;
+}
+
+static Forwarding forwarding_new(Graph *graph) {
+  graph_renumber(graph);
+  Forwarding forwarding = {graph, ARENA_ARRAY(graph->arena, Value *, graph->n_values),
+                           ARENA_ARRAY(graph->arena, bool, graph->n_values)};
+  for (int i = 0; i < graph->n_outputs; i++) forwarding.is_output[graph->outputs[i]->id] = true;
+  for (int i = 0; i < graph->n_states; i++) forwarding.is_output[graph->states[i].output->id] = true;
+  return forwarding;
+}
+
+static void forward_inputs(const Forwarding *forwarding, Node *node) {
+  for (int i = 0; i < node->n_inputs; i++) node->inputs[i] = forwarded(forwarding, node->inputs[i]);
+}
+
+/* needs: infer_shapes. keeps: types, shapes, and the names of outputs. */
+void drop_identities(Graph *graph) {
+  Forwarding forwarding = forwarding_new(graph);
+  int kept = 0;
+  for (int n = 0; n < graph->n_nodes; n++) {
+    Node *node = graph->nodes[n];
+    forward_inputs(&forwarding, node);
+    if (!drop(&forwarding, node)) graph->nodes[kept++] = node;
+  }
+  graph->n_nodes = kept;
+  for (int n = 0; n < kept; n++) forward_inputs(&forwarding, graph->nodes[n]); /* readers before a renamed output */
+  graph_renumber(graph);
+}

@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Arithmetic on elements that are ratios of a dimension and a number. An f32 is exact while the numerator stays within
+ * 24 bits and the divisor is a power of two. A quotient n / d by another divisor is rounded; but with n below 2^24
+ * never across an integer, which is at least 1/d away: Floor, Ceil and Cast of it are exact, all else is not told.
+ */
+#include "passes/element_arithmetic.h"
+
+#include <string.h>
+
+#include "shapes/shape.h"
+
+static bool is_float(const Value *value) { return dtype_is_float(value->dtype); }
+
+static bool is_power_of_two(int64_t n) { return (n & (n - 1)) == 0; }
+static bool is_exact(const Ratio *ratio) { return is_power_of_two(ratio->divisor); }
+
+bool ratio_is_held(const Value *value, const Ratio *ratio) {
+  const int64_t most = (int64_t)1 << FLOAT_BITS;
+  if (!is_float(value)) return ratio->divisor == 1;
+  return dim_upper(ratio->numerator) <= most && dim_lower(ratio->numerator) >= -most && ratio->divisor <= most;
+}
+
+static bool whole(const Dim *number, Ratio *result) {
+  *result = (Ratio){number, 1};
+  return true;
+}
+
+static const Dim *scaled(DimTable *dims, const Dim *number, int64_t by) {
+  return dim_mul(dims, number, dim_const(dims, by));
+}
+
+/* Over a common divisor; both are exact, so that one divisor divides the other. False if they are not. */
+static bool align(DimTable *dims, const Ratio *a, const Ratio *b, const Dim **x, const Dim **y, int64_t *divisor) {
+  *divisor = a->divisor > b->divisor ? a->divisor : b->divisor;
+  if (!is_exact(a) || !is_exact(b)) return false;
+  *x = scaled(dims, a->numerator, *divisor / a->divisor);
+  *y = scaled(dims, b->numerator, *divisor / b->divisor);
+  return true;
+}
+
+static bool add(DimTable *dims, const Node *node, const Ratio *a, const Ratio *b, Ratio *result) {
+  (void)node;
+  const Dim *x, *y;
+  int64_t divisor;
+  if (!align(dims, a, b, &x, &y, &divisor)) return false;
+  *result = (Ratio){dim_add(dims, x, y), divisor};
+  return true;
+}
+
+static bool subtract(DimTable *dims, const Node *node, const Ratio *a, const Ratio *b, Ratio *result) {
+  Ratio negative = {scaled(dims, b->numerator, -1), b->divisor};
+  return add(dims, node, a, &negative, result);
+}
+
+static bool minimum(DimTable *dims, const Node *node, const Ratio *a, const Ratio *b, Ratio *result) {
+  (void)node;
+  const Dim *x, *y;
+  int64_t divisor;
+  if (!align(dims, a, b, &x, &y, &divisor)) return false;
+  *result = (Ratio){dim_min(dims, x, y), divisor};
+  return true;
+}
+
+static bool maximum(DimTable *dims, const Node *node, const Ratio *a, const Ratio *b, Ratio *result) {
+  (void)node;
+  const Dim *x, *y;
+  int64_t divisor;
+  if (!align(dims, a, b, &x, &y, &divisor)) return false;
+  *result = (Ratio){dim_max(dims, x, y), divisor};
+  return true;
+}
+
+/* In lowest terms, as far as the divisor's factors of two go. */
+static Ratio reduced(DimTable *dims, const Dim *numerator, int64_t divisor) {
+  const Dim *two = dim_const(dims, 2);
+  for (const Dim *half; divisor % 2 == 0; numerator = half, divisor /= 2) {
+    half = dim_div(dims, numerator, two);
+    if (dim_mul(dims, half, two) != numerator) break;
+  }
+  return (Ratio){numerator, divisor};
+}
+
+static bool multiply(DimTable *dims, const Node *node, const Ratio *a, const Ratio *b, Ratio *result) {
+  (void)node;
+  int64_t divisor;
+  if (!is_exact(a) || !is_exact(b) || __builtin_mul_overflow(a->divisor, b->divisor, &divisor)) return false;
+  *result = reduced(dims, dim_mul(dims, a->numerator, b->numerator), divisor);
+  return true;
+}
+
+/* Rounded towards zero. */
+static bool truncate(DimTable *dims, const Dim *a, const Dim *b, Ratio *result) {
+  const Dim *zero = dim_const(dims, 0);
+  if (dim_lower(b) <= 0) return false;
+  if (dim_lower(a) >= 0) return whole(dim_div(dims, a, b), result);
+  return dim_upper(a) <= 0 && whole(dim_sub(dims, zero, dim_div(dims, dim_sub(dims, zero, a), b)), result);
+}
+
+/* Integers divide by anything positive, floats by positive constants. */
+static bool divide(DimTable *dims, const Node *node, const Ratio *a, const Ratio *b, Ratio *result) {
+  if (!is_float(node->outputs[0])) return truncate(dims, a->numerator, b->numerator, result);
+  int64_t divisor;
+  if (!is_exact(a) || !is_exact(b) || !dim_is_const(b->numerator) || dim_value(b->numerator) <= 0) return false;
+  if (__builtin_mul_overflow(a->divisor, dim_value(b->numerator), &divisor)) return false;
+  *result = reduced(dims, scaled(dims, a->numerator, b->divisor), divisor);
+  return true;
+}
+
+static bool modulo(DimTable *dims, const Node *node, const Ratio *a, const Ratio *b, Ratio *result) {
+  if (is_float(node->outputs[0]) || dim_lower(b->numerator) <= 0) return false;
+  if (node_int(node, "fmod") && dim_lower(a->numerator) < 0) return false;
+  const Dim *quotient = dim_div(dims, a->numerator, b->numerator);
+  return whole(dim_sub(dims, a->numerator, dim_mul(dims, quotient, b->numerator)), result);
+}
+
+static bool negate(DimTable *dims, const Node *node, const Ratio *a, const Ratio *b, Ratio *result) {
+  (void)node, (void)b;
+  *result = (Ratio){scaled(dims, a->numerator, -1), a->divisor};
+  return true;
+}
+
+static bool absolute(DimTable *dims, const Node *node, const Ratio *a, const Ratio *b, Ratio *result) {
+  if (dim_upper(a->numerator) <= 0) return negate(dims, node, a, b, result);
+  *result = *a;
+  return dim_lower(a->numerator) >= 0;
+}
+
+static bool floor_of(DimTable *dims, const Node *node, const Ratio *a, const Ratio *b, Ratio *result) {
+  (void)node, (void)b;
+  return whole(dim_div(dims, a->numerator, dim_const(dims, a->divisor)), result);
+}
+
+static bool ceil_of(DimTable *dims, const Node *node, const Ratio *a, const Ratio *b, Ratio *result) {
+  Ratio raised = {dim_add(dims, a->numerator, dim_const(dims, a->divisor - 1)), a->divisor};
+  return floor_of(dims, node, &raised, b, result);
+}
+
+static bool same(DimTable *dims, const Node *node, const Ratio *a, const Ratio *b, Ratio *result) {
+  (void)dims, (void)node, (void)b;
+  *result = *a;
+  return is_exact(a);
+}
+
+/* Of numbers that the new type can hold. */
+static bool cast(DimTable *dims, const Node *node, const Ratio *a, const Ratio *b, Ratio *result) {
+  DType to = node->outputs[0]->dtype;
+  if (is_float(node->outputs[0])) return same(dims, node, a, b, result);
+  if (to == RNNCC_I64 || to == RNNCC_I32) return truncate(dims, a->numerator, dim_const(dims, a->divisor), result);
+  if (to != RNNCC_BOOL) return false;
+  bool zero = dim_is_const(a->numerator) && dim_value(a->numerator) == 0;
+  bool never_zero = dim_lower(a->numerator) > 0 || dim_upper(a->numerator) < 0;
+  return (zero || never_zero) && whole(dim_const(dims, never_zero), result);
+}
+
+/* ---- comparisons: 0 or 1 where the bounds decide ---- */
+
+static bool decided(DimTable *dims, bool yes, bool no, Ratio *result) {
+  return (yes || no) && whole(dim_const(dims, yes), result);
+}
+
+/* a < b, of integers. */
+static bool below(DimTable *dims, const Dim *a, const Dim *b) {
+  return dim_at_most(dims, dim_add(dims, a, dim_const(dims, 1)), b);
+}
+
+static bool equal(DimTable *dims, const Node *node, const Ratio *a, const Ratio *b, Ratio *result) {
+  const Dim *x, *y;
+  int64_t divisor;
+  (void)node;
+  return align(dims, a, b, &x, &y, &divisor) &&
+         decided(dims, same_dim(x, y), below(dims, x, y) || below(dims, y, x), result);
+}
+
+static bool less(DimTable *dims, const Node *node, const Ratio *a, const Ratio *b, Ratio *result) {
+  const Dim *x, *y;
+  int64_t divisor;
+  (void)node;
+  return align(dims, a, b, &x, &y, &divisor) && decided(dims, below(dims, x, y), dim_at_most(dims, y, x), result);
+}
+
+static bool less_or_equal(DimTable *dims, const Node *node, const Ratio *a, const Ratio *b, Ratio *result) {
+  const Dim *x, *y;
+  int64_t divisor;
+  (void)node;
+  return align(dims, a, b, &x, &y, &divisor) && decided(dims, dim_at_most(dims, x, y), below(dims, y, x), result);
+}
+
+static bool greater(DimTable *dims, const Node *node, const Ratio *a, const Ratio *b, Ratio *result) {
+  return less(dims, node, b, a, result);
+}
+
+static bool greater_or_equal(DimTable *dims, const Node *node, const Ratio *a, const Ratio *b, Ratio *result) {
+  return less_or_equal(dims, node, b, a, result);
+}
+
+static bool not(DimTable * dims, const Node *node, const Ratio *a, const Ratio *b, Ratio *result) {
+  (void)node, (void)b;
+  return whole(dim_sub(dims, dim_const(dims, 1), a->numerator), result);
+}
+
+static bool exclusive_or(DimTable *dims, const Node *node, const Ratio *a, const Ratio *b, Ratio *result) {
+  Ratio same_value;
+  return equal(dims, node, a, b, &same_value) && not(dims, node, &same_value, NULL, result);
+}
+
+static const struct Row {
+  const char *op;
+  ElementOperation *operation;
+} operations[] = {{"Abs", absolute},    {"Add", add},
+                  {"And", minimum},     {"Cast", cast},
+                  {"Ceil", ceil_of},    {"Div", divide},
+                  {"Equal", equal},     {"Floor", floor_of},
+                  {"Greater", greater}, {"GreaterOrEqual", greater_or_equal},
+                  {"Less", less},       {"LessOrEqual", less_or_equal},
+                  {"Max", maximum},     {"Min", minimum},
+                  {"Mod", modulo},      {"Mul", multiply},
+                  {"Neg", negate},      {"Not", not},
+                  {"Or", maximum},      {"Sub", subtract},
+                  {"Sum", add},         {"Xor", exclusive_or}},
+  reductions[] = {{"ReduceMax", maximum}, {"ReduceMin", minimum}, {"ReduceProd", multiply}, {"ReduceSum", add}};
+
+static ElementOperation *find(const struct Row *rows, size_t n, const char *op) {
+  for (size_t i = 0; i < n; i++)
+    if (!strcmp(rows[i].op, op)) return rows[i].operation;
+  return NULL;
+}
+
+ElementOperation *element_operation(const char *op) {
+  return find(operations, sizeof operations / sizeof *operations, op);
+}
+ElementOperation *element_reduction(const char *op) {
+  return find(reductions, sizeof reductions / sizeof *reductions, op);
+}

@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Element types that no kernel computes with become ones that they do, with Casts between. f16 is stored, and computed
+ * in f32: what one such node hands to another stays f32, so a network whose numbers are f16 is an f32 network but for
+ * its ends and its weights. All that knows f32 only, here and after, then works on it too.
+ */
+#include <string.h>
+
+#include "ir/build.h"
+#include "ir/op.h"
+#include "ir/tensor.h"
+#include "passes.h"
+#include "shapes/shape.h"
+
+typedef struct Fit {
+  Graph *graph;
+  int n_values;   /* before the pass */
+  Value **as_f32; /* by id, of f16 values: the same in f32, NULL: not there yet */
+} Fit;
+
+static Builder builder_at(const Fit *fit, const Node *node) { return (Builder){fit->graph, node->name, node->where}; }
+
+static Value *cast_to(const Builder *builder, Value *value, DType to) {
+  const Attribute attribute = {.name = "to", .kind = ATTRIBUTE_STRING, .s = dtype_name(to)};
+  return build_op(builder, "Cast", 1, &value, 1, 1, &attribute)->outputs[0];
+}
+
+static Value *constant_in_f32(Graph *graph, const Value *value) {
+  int64_t shape[MAX_RANK], count = value_count(value);
+  for (int axis = 0; axis < value->rank; axis++) shape[axis] = dim_value(value->shape[axis]);
+  const Tensor narrow = {.dtype = value->dtype, .data = (void *)value->data};
+  float *data = ARENA_ARRAY(graph->arena, float, count);
+  for (int64_t i = 0; i < count; i++) data[i] = (float)tensor_get(&narrow, i);
+  return graph_constant(graph, value->name, RNNCC_F32, value->rank, shape, data);
+}
+
+static Value *in_f32(const Fit *fit, const Node *node, Value *value) {
+  const Builder builder = builder_at(fit, node);
+  bool known = value->id < fit->n_values;
+  if (known && fit->as_f32[value->id]) return fit->as_f32[value->id];
+  Value *wide = value->data ? constant_in_f32(fit->graph, value) : cast_to(&builder, value, RNNCC_F32);
+  if (known) fit->as_f32[value->id] = wide;
+  return wide;
+}
+
+static bool is_half(const Value *value) { return value && value->dtype == RNNCC_F16; }
+
+/* Scattering moves elements, unless it adds or compares them. */
+static bool combines(const Node *node) {
+  AttributeSpec spec;
+  return op_find_attribute(node->op, "reduction", &spec) && strcmp(node_string(node, "reduction"), "none") != 0;
+}
+
+static bool at_hand_in_f32(const Fit *fit, const Value *value) {
+  return value->data || (value->id < fit->n_values && fit->as_f32[value->id]);
+}
+
+/* An op that moves elements takes f16 too, but not where it would have to be rounded for it. Cast is asked to round. */
+static bool computes_in_f32(const Fit *fit, const Node *node) {
+  bool any = false, at_hand = strcmp(node->op->name, "Cast") != 0;
+  for (int i = 0; i < node->n_inputs; i++) {
+    if (!is_half(node->inputs[i])) continue;
+    if (!op_lists_type(node, i) || combines(node)) return true;
+    any |= !node->inputs[i]->data;
+    at_hand &= at_hand_in_f32(fit, node->inputs[i]);
+  }
+  return any && at_hand;
+}
+
+/* What was f16 of its results is rounded for those who still read it so. */
+static void round_results(const Fit *fit, Node *node, Value *const *narrow) {
+  const Builder builder = builder_at(fit, node);
+  for (int i = 0; i < node->n_outputs; i++) {
+    if (!narrow[i]) continue;
+    if (narrow[i]->id < fit->n_values) fit->as_f32[narrow[i]->id] = node->outputs[i];
+    Value *rounded = cast_to(&builder, node->outputs[i], narrow[i]->dtype);
+    graph_set_output(rounded->producer, 0, narrow[i]);
+  }
+}
+
+static void compute_in_f32(const Fit *fit, Node *node) {
+  Value **narrow = ARENA_ARRAY(fit->graph->arena, Value *, node->n_outputs);
+  for (int i = 0; i < node->n_inputs; i++)
+    if (is_half(node->inputs[i])) node->inputs[i] = in_f32(fit, node, node->inputs[i]);
+  for (int i = 0; i < node->n_outputs; i++) {
+    if (!is_half(node->outputs[i])) continue;
+    narrow[i] = node->outputs[i];
+    graph_set_output(node, i, graph_value(fit->graph, narrow[i]->name, narrow[i]->where));
+  }
+  graph_append(fit->graph, node);
+  if (!infer_node(fit->graph, node)) bug("%s does not fit in f32", node->op->name);
+  round_results(fit, node, narrow);
+}
+
+/* ONNX lets the exponent of Pow have a type of its own. Kernels take one of the base's type or, of integers, any. */
+static void fit_exponent(const Fit *fit, Node *node) {
+  const Builder builder = builder_at(fit, node);
+  DType base = node->inputs[0]->dtype, exponent = node->inputs[1]->dtype;
+  if (base != exponent && dtype_is_float(base)) node->inputs[1] = cast_to(&builder, node->inputs[1], base);
+  if (!dtype_is_float(base) && dtype_is_float(exponent) && exponent != RNNCC_F64)
+    node->inputs[1] = cast_to(&builder, node->inputs[1], RNNCC_F64);
+}
+
+/* needs: infer_shapes. keeps: the graph's inputs and outputs, states, names. breaks: nothing. Afterwards every node's
+ * kernel knows its types. */
+void fit_types(Graph *graph) {
+  Node **nodes = graph->nodes;
+  int n_nodes = graph->n_nodes;
+  const Fit fit = {graph, graph->n_values, ARENA_ARRAY(graph->arena, Value *, graph->n_values)};
+  graph->nodes = NULL;
+  graph->n_nodes = graph->node_capacity = 0;
+  for (int n = 0; n < n_nodes; n++) {
+    if (!strcmp(nodes[n]->op->name, "Pow")) fit_exponent(&fit, nodes[n]);
+    if (computes_in_f32(&fit, nodes[n]))
+      compute_in_f32(&fit, nodes[n]);
+    else
+      graph_append(graph, nodes[n]);
+  }
+  graph_renumber(graph);
+}

@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A function y = s*x + t per channel moves into the convolution beside it, where nobody else reads the value between:
+ *
+ *   after the convolution:   s into the weights by output channel, s*b + t as the bias;
+ *   before it:               s into the weights by input channel, and what t adds up to under the window into the bias,
+ *                            unless padding would have to be t instead of 0.
+ *
+ * Batch normalisation by constants that finds no place stays, with s, t, 0, 1 as its parameters and no epsilon. Sums
+ * are in double.
+ */
+#include <string.h>
+
+#include "passes/channel_affine.h"
+#include "passes/simplify.h"
+#include "shapes/shape.h"
+
+/* ---- the weights of a convolution ---- */
+
+/* [rows][columns][points], cut by rows into groups; a group's columns are channels of its own. */
+typedef struct Weights {
+  const float *data;
+  int64_t rows, columns, points, rows_of_group;
+  bool rows_are_outputs;
+} Weights;
+
+static const struct WeightRow {
+  const char *op;
+  bool rows_are_outputs;
+} ops[] = {{"Conv", true}, {"ConvTranspose", false}};
+
+static bool has_constants(const Node *conv) {
+  return conv->inputs[1]->data && (conv->n_inputs < 3 || !conv->inputs[2] || conv->inputs[2]->data);
+}
+
+/* False if the node is no convolution by constants. */
+static bool weights_of(const Node *node, Weights *weights) {
+  const struct WeightRow *op = ops, *end = ops + sizeof ops / sizeof *ops;
+  while (op < end && strcmp(op->op, node->op->name)) op++;
+  if (op == end || node->exact || !has_constants(node)) return false;
+  const Value *w = node->inputs[1];
+  weights->data = w->data;
+  weights->rows = dim_value(w->shape[0]);
+  weights->columns = dim_value(w->shape[1]);
+  weights->points = value_count(w) / (weights->rows * weights->columns);
+  weights->rows_of_group = weights->rows / node_int(node, "group");
+  weights->rows_are_outputs = op->rows_are_outputs;
+  return true;
+}
+
+static int64_t output_channel(const Weights *w, int64_t row, int64_t column) {
+  return w->rows_are_outputs ? row : row / w->rows_of_group * w->columns + column;
+}
+
+static int64_t input_channel(const Weights *w, int64_t row, int64_t column) {
+  return w->rows_are_outputs ? row / w->rows_of_group * w->columns + column : row;
+}
+
+typedef int64_t ChannelOf(const Weights *weights, int64_t row, int64_t column);
+
+static float *scaled(Graph *graph, const Weights *w, const double *s, ChannelOf *channel_of) {
+  float *data = ARENA_ARRAY(graph->arena, float, w->rows * w->columns * w->points);
+  int64_t i = 0;
+  for (int64_t row = 0; row < w->rows; row++)
+    for (int64_t column = 0; column < w->columns; column++)
+      for (int64_t point = 0; point < w->points; point++, i++)
+        data[i] = (float)((double)w->data[i] * s[channel_of(w, row, column)]);
+  return data;
+}
+
+/* What a constant input t a channel comes to at each output channel, under a window that is wholly inside. */
+static void add_sums(const Weights *w, const double *t, double *sums) {
+  int64_t i = 0;
+  for (int64_t row = 0; row < w->rows; row++)
+    for (int64_t column = 0; column < w->columns; column++)
+      for (int64_t point = 0; point < w->points; point++, i++)
+        sums[output_channel(w, row, column)] += (double)w->data[i] * t[input_channel(w, row, column)];
+}
+
+/* ---- folding ---- */
+
+static const float *bias_of(const Node *conv) {
+  return conv->n_inputs > 2 && conv->inputs[2] ? conv->inputs[2]->data : NULL;
+}
+
+static Value *vector(Graph *graph, const char *name, const double *values, int64_t n) {
+  float *data = ARENA_ARRAY(graph->arena, float, n);
+  for (int64_t i = 0; i < n; i++) data[i] = (float)values[i];
+  return graph_constant(graph, name, RNNCC_F32, 1, &n, data);
+}
+
+static void set_weights(Graph *graph, Node *conv, Value *x, const float *data, Value *bias) {
+  const Value *w = conv->inputs[1];
+  int64_t shape[MAX_RANK];
+  for (int axis = 0; axis < w->rank; axis++) shape[axis] = dim_value(w->shape[axis]);
+  Value *inputs[] = {x, graph_constant(graph, w->name, RNNCC_F32, w->rank, shape, data), bias};
+  conv->inputs = arena_copy(graph->arena, inputs, sizeof inputs);
+  conv->n_inputs = bias ? 3 : 2;
+}
+
+static bool all_zero(const ChannelAffine *affine) {
+  for (int64_t c = 0; c < affine->C; c++)
+    if (affine->t[c] < 0 || affine->t[c] > 0) return false;
+  return true;
+}
+
+/* True if the convolution that makes x took the node in. */
+static bool fold_backward(Graph *graph, const UseList *uses, Node *node, const ChannelAffine *affine) {
+  Weights weights;
+  Node *conv = affine->x->producer;
+  if (!conv || uses->single[affine->x->id] != node || !weights_of(conv, &weights)) return false;
+  double *bias = ARENA_ARRAY(graph->arena, double, affine->C);
+  for (int64_t c = 0; c < affine->C; c++)
+    bias[c] = affine->t[c] + (bias_of(conv) ? affine->s[c] * (double)bias_of(conv)[c] : 0);
+  bool biased = bias_of(conv) || !all_zero(affine);
+  set_weights(graph, conv, conv->inputs[0], scaled(graph, &weights, affine->s, output_channel),
+              biased ? vector(graph, node->outputs[0]->name, bias, affine->C) : NULL);
+  graph_set_output(conv, 0, node->outputs[0]);
+  return true;
+}
+
+static bool is_unpadded_convolution(Graph *graph, const Node *node) {
+  Window window;
+  return is_op(node, "Conv") && read_window(graph, node, &window) && is_unpadded(&window);
+}
+
+/* True if the convolution took in the node before it. */
+static bool fold_forward(Graph *graph, const UseList *uses, Node *conv) {
+  Weights weights;
+  ChannelAffine affine;
+  const Node *node = conv->n_inputs && conv->inputs[0] ? conv->inputs[0]->producer : NULL;
+  if (!node || uses->single[conv->inputs[0]->id] != conv || !weights_of(conv, &weights)) return false;
+  if (!channel_affine_of(graph, node, &affine) || !(all_zero(&affine) || is_unpadded_convolution(graph, conv)))
+    return false;
+  int64_t outputs = dim_value(conv->outputs[0]->shape[1]);
+  double *sums = ARENA_ARRAY(graph->arena, double, outputs);
+  for (int64_t c = 0; c < outputs; c++) sums[c] = bias_of(conv) ? (double)bias_of(conv)[c] : 0;
+  add_sums(&weights, affine.t, sums);
+  bool biased = bias_of(conv) || !all_zero(&affine);
+  set_weights(graph, conv, affine.x, scaled(graph, &weights, affine.s, input_channel),
+              biased ? vector(graph, conv->outputs[0]->name, sums, outputs) : NULL);
+  if (uses->single[affine.x->id] == node) uses->single[affine.x->id] = conv;
+  return true;
+}
+
+/* ---- normalisation that stays ---- */
+
+static void set_epsilon_zero(Graph *graph, Node *node) {
+  Attribute *zero = ARENA_NEW(graph->arena, Attribute);
+  *zero = (Attribute){.name = "epsilon", .kind = ATTRIBUTE_FLOAT, .where = node->where};
+  node->attributes = zero;
+  node->n_attributes = 1;
+}
+
+static double *filled(Graph *graph, int64_t n, double value) {
+  double *data = ARENA_ARRAY(graph->arena, double, n);
+  for (int64_t i = 0; i < n; i++) data[i] = value;
+  return data;
+}
+
+static void simplify_parameters(Graph *graph, Node *node, const ChannelAffine *affine) {
+  const double *data[] = {affine->s, affine->t, filled(graph, affine->C, 0), filled(graph, affine->C, 1)};
+  for (int i = 0; i < 4; i++) node->inputs[1 + i] = vector(graph, node->inputs[1 + i]->name, data[i], affine->C);
+  set_epsilon_zero(graph, node);
+}
+
+/* needs: infer_shapes; no epilogues yet. keeps: types and shapes. Leaves what was taken in from before a convolution
+ * for graph_remove_dead. */
+void fold_affine(Graph *graph) {
+  UseList uses = graph_uses(graph);
+  int kept = 0;
+  for (int n = 0; n < graph->n_nodes; n++) {
+    ChannelAffine affine;
+    Node *node = graph->nodes[n];
+    bool is_affine = channel_affine_of(graph, node, &affine);
+    if (is_affine && fold_backward(graph, &uses, node, &affine)) continue;
+    graph->nodes[kept++] = node;
+    while (fold_forward(graph, &uses, node)) {
+    }
+    if (is_affine && !strcmp(node->op->name, "BatchNormalization")) simplify_parameters(graph, node, &affine);
+  }
+  graph->n_nodes = kept;
+  graph_renumber(graph);
+}

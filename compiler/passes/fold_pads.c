@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Pad along the spatial axes becomes the pads of the window behind it, where that fills them alike: a convolution with
+ * 0, an average that counts them with 0, a maximum with what never wins.
+ */
+#include <math.h>
+#include <string.h>
+
+#include "ir/build.h"
+#include "passes/simplify.h"
+#include "shapes/shape.h"
+
+typedef struct Padding {
+  Value *x; /* what is padded */
+  int64_t before[MAX_RANK], after[MAX_RANK];
+  float fill;
+} Padding;
+
+/* ---- Pad ---- */
+
+static bool read_fill(const Node *pad, float *fill) {
+  const Value *given = pad->n_inputs > 2 ? pad->inputs[2] : NULL;
+  if (given && !given->data) return false;
+  *fill = given ? *(const float *)given->data : (float)node_float(pad, "value");
+  return true;
+}
+
+/* False if the node is no Pad, or pads with something else than a constant outside the image. */
+static bool padding_of(Graph *graph, const Node *node, Padding *padding) {
+  if (!node || strcmp(node->op->name, "Pad") != 0 || strcmp(node_string(node, "mode"), "constant") != 0) return false;
+  *padding = (Padding){.x = node->inputs[0]};
+  if (padding->x->dtype != RNNCC_F32 || !read_fill(node, &padding->fill)) return false;
+  if (!read_pads(graph, node, padding->before, padding->after)) bug("the pads were good before");
+  for (int axis = 0; axis < padding->x->rank; axis++) {
+    if (padding->before[axis] < 0 || padding->after[axis] < 0) return false;
+    if (axis < 2 && (padding->before[axis] || padding->after[axis])) return false;
+  }
+  return true;
+}
+
+/* ---- windows ---- */
+
+/* The window's pads with the padding's, [begins][ends]. False if its own are not known. */
+static bool add_pads(const Window *window, const Padding *padding, int64_t pads[2 * MAX_SPATIAL]) {
+  int n = window->n_spatial;
+  for (int i = 0; i < n; i++) {
+    if (!dim_is_const(window->pad_begin[i]) || !dim_is_const(window->pad_end[i])) return false;
+    pads[i] = dim_value(window->pad_begin[i]) + padding->before[2 + i];
+    pads[n + i] = dim_value(window->pad_end[i]) + padding->after[2 + i];
+  }
+  return true;
+}
+
+static bool is_zero(float x) { return !(x < 0 || x > 0) && !isnan(x); }
+
+static bool conv_takes(const Node *node, const Window *window, const Padding *padding) {
+  (void)node, (void)window;
+  return is_zero(padding->fill);
+}
+
+/* What Pad adds is counted; so its own pads must be too, or be none. */
+static bool average_takes(const Node *node, const Window *window, const Padding *padding) {
+  bool alike = node_int(node, "count_include_pad") != 0 || is_unpadded(window);
+  return is_zero(padding->fill) && alike && node_int(node, "ceil_mode") == 0;
+}
+
+static bool low_bound_is_zero(const Node *clip) {
+  const Value *low = clip->n_inputs > 1 ? clip->inputs[1] : NULL;
+  return low && low->data && *(const float *)low->data >= 0;
+}
+
+static bool never_negative(const Value *value) {
+  static const char *const names[] = {"Abs", "Exp", "HardSigmoid", "Relu", "Sigmoid", "Softplus"};
+  const Node *node = value->producer;
+  for (size_t i = 0; node && i < sizeof names / sizeof *names; i++)
+    if (!strcmp(names[i], node->op->name)) return true;
+  return node && !strcmp(node->op->name, "Clip") && low_bound_is_zero(node);
+}
+
+/* Every window has an element of the image, so that what is padded with never decides: pads are smaller than the
+ * kernel, and between its elements there are no gaps. */
+static bool maximum_takes(const Node *node, const Window *window, const Padding *padding) {
+  bool loses = padding->fill <= -INFINITY || (is_zero(padding->fill) && never_negative(padding->x));
+  for (int i = 0; i < window->n_spatial; i++) loses &= window->dilation[i] == 1;
+  return loses && node_int(node, "ceil_mode") == 0;
+}
+
+static bool smaller_than_kernel(const Window *window, const int64_t *pads) {
+  for (int i = 0; i < 2 * window->n_spatial; i++)
+    if (pads[i] >= window->kernel[i % window->n_spatial]) return false;
+  return true;
+}
+
+static const struct PadRow {
+  const char *op;
+  bool (*takes)(const Node *, const Window *, const Padding *);
+  bool pools; /* pads must be smaller than the kernel */
+} rows[] = {{"AveragePool", average_takes, true}, {"Conv", conv_takes, false}, {"MaxPool", maximum_takes, true}};
+enum { N_ROWS = sizeof rows / sizeof *rows };
+
+/* ---- folding ---- */
+
+static void set_pads(Graph *graph, Node *node, const int64_t *pads, int count) {
+  int64_t *ints = arena_copy(graph->arena, pads, (size_t)count * sizeof *pads);
+  set_attribute(graph, node, (Attribute){.name = "auto_pad", .kind = ATTRIBUTE_STRING, .s = "NOTSET"});
+  set_attribute(graph, node, (Attribute){.name = "pads", .kind = ATTRIBUTE_INTS, .count = (size_t)count, .ints = ints});
+  if (!strcmp(node->op->name, "AveragePool"))
+    set_attribute(graph, node, (Attribute){.name = "count_include_pad", .kind = ATTRIBUTE_INT, .i = 1});
+}
+
+/* True if the node's pads took in the Pad before it. */
+static bool fold(Graph *graph, const struct PadRow *row, Node *node) {
+  Window window;
+  Padding padding;
+  int64_t pads[2 * MAX_SPATIAL];
+  if (!padding_of(graph, node->inputs[0]->producer, &padding)) return false;
+  if (!read_window(graph, node, &window)) bug("the window was good before");
+  if (!add_pads(&window, &padding, pads) || !row->takes(node, &window, &padding)) return false;
+  if (row->pools && !smaller_than_kernel(&window, pads)) return false;
+  set_pads(graph, node, pads, 2 * window.n_spatial);
+  node->inputs[0] = padding.x;
+  return true;
+}
+
+/* needs: infer_shapes. keeps: types and shapes. Leaves a Pad that nobody reads any more for graph_remove_dead. */
+void fold_pads(Graph *graph) {
+  for (int n = 0; n < graph->n_nodes; n++)
+    for (int row = 0; row < N_ROWS; row++)
+      while (!strcmp(rows[row].op, graph->nodes[n]->op->name) && fold(graph, &rows[row], graph->nodes[n])) {
+      }
+}

@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Element-wise nodes move into the kernel that produces their input, where the family can take them: bias and residual
+ * adds, activations. The result then goes to memory once. Only where nobody else reads the value in between.
+ */
+#include <string.h>
+
+#include "ir/family.h"
+#include "passes.h"
+#include "shapes/shape.h"
+
+/* Longer chains are no gain: the first few spare the trips to memory. It also bounds the kernel's text. */
+enum { MAX_EPILOGUE = 8 };
+
+static bool commutes(const Node *node) {
+  static const char *const names[] = {"Add", "Mul", "Max", "Min", "And", "Or", "Xor", "Equal"};
+  for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+    if (!strcmp(names[i], node->op->name)) return true;
+  return false;
+}
+
+static void swap_inputs(Node *node) {
+  Value *first = node->inputs[0];
+  node->inputs[0] = node->inputs[1];
+  node->inputs[1] = first;
+}
+
+/* Can the producer of the step's first input take the step in? */
+static bool takes(const UseList *uses, const Node *step) {
+  const Value *between = step->inputs[0];
+  const Node *host = between ? between->producer : NULL;
+  if (!host || host->n_outputs != 1 || uses->single[between->id] != step) return false;
+  if (host->n_epilogue == MAX_EPILOGUE) return false;
+  const KernelFamily *family = host->op->family;
+  if (!family || !family->takes_epilogue || !shapes_agree(between, step->outputs[0])) return false;
+  return family->takes_epilogue(host, step);
+}
+
+static int position(const Value *value) { return value && value->producer ? value->producer->id : -1; }
+
+/* The step's host, its result as the step's first input; NULL if there is none. Of two, the later: the other's result
+ * must be there when it runs. */
+static Node *find_host(const UseList *uses, Node *step) {
+  if (step->op->layout != LAYOUT_OBLIVIOUS || step->n_outputs != 1 || step->n_inputs == 0) return NULL;
+  bool two = step->n_inputs == 2 && commutes(step);
+  if (two && position(step->inputs[1]) > position(step->inputs[0])) swap_inputs(step);
+  if (takes(uses, step)) return step->inputs[0]->producer;
+  if (!two) return NULL;
+  swap_inputs(step);
+  if (takes(uses, step)) return step->inputs[0]->producer;
+  swap_inputs(step);
+  return NULL;
+}
+
+static void append_input(Graph *graph, Node *node, Value *value) {
+  Value **inputs = ARENA_ARRAY(graph->arena, Value *, node->n_inputs + 1);
+  if (node->n_inputs) memcpy(inputs, node->inputs, (size_t)node->n_inputs * sizeof *inputs);
+  inputs[node->n_inputs++] = value;
+  node->inputs = inputs;
+}
+
+/* Absent optional inputs become explicit, so that an epilogue's operand is never taken for one. */
+static void fill_optional_inputs(Graph *graph, Node *host) {
+  while (host->n_epilogue == 0 && host->n_inputs < host->op->max_inputs) append_input(graph, host, NULL);
+}
+
+static void fuse(Graph *graph, Node *host, Node *step) {
+  fill_optional_inputs(graph, host);
+  for (int i = 1; i < step->n_inputs; i++) append_input(graph, host, step->inputs[i]);
+  Node **epilogue = ARENA_ARRAY(graph->arena, Node *, host->n_epilogue + 1);
+  if (host->n_epilogue) memcpy(epilogue, host->epilogue, (size_t)host->n_epilogue * sizeof *epilogue);
+  epilogue[host->n_epilogue++] = step;
+  host->epilogue = epilogue;
+  step->inputs[0]->producer = NULL;
+  graph_set_output(host, 0, step->outputs[0]);
+}
+
+/* needs: infer_shapes, dense ids; before alias_views. keeps: types and shapes of what remains. A host moves to where
+ * its last epilogue node stood, after everything that one reads. */
+void fuse_epilogue(Graph *graph) {
+  UseList uses = graph_uses(graph);
+  for (int n = 0; n < graph->n_nodes; n++) {
+    Node *step = graph->nodes[n];
+    Node *host = find_host(&uses, step);
+    if (!host) continue;
+    fuse(graph, host, step);
+    graph->nodes[host->id] = NULL;
+    graph->nodes[n] = host;
+    host->id = n;
+  }
+  int kept = 0;
+  for (int n = 0; n < graph->n_nodes; n++)
+    if (graph->nodes[n]) graph->nodes[kept++] = graph->nodes[n];
+  graph->n_nodes = kept;
+  graph_renumber(graph);
+}

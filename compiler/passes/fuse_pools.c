@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A maximum over windows of 2x2, side by side, moves into the kernel that makes what is pooled: its tiles hold whole
+ * windows in registers. Four times as much would go to memory and come back. Schedules are those of the kernels
+ * without it: which one is fastest hardly depends on the pooling, and measurements of the same work stay of use.
+ */
+#include "ir/family.h"
+#include "passes.h"
+#include "shapes/shape.h"
+
+/* What is left over of an odd extent belongs to no window. */
+static bool halves(const Window *window, const Value *x, int axis) {
+  const Dim *out = window->out[axis];
+  return window->kernel[axis] == 2 && window->stride[axis] == 2 && window->dilation[axis] == 1 && dim_is_const(out) &&
+         dim_value(out) == dim_value(x->shape[2 + axis]) / 2;
+}
+
+static bool is_maximum_of_2x2(Graph *graph, const Node *node) {
+  Window window;
+  if (!is_op(node, "MaxPool") || !read_window(graph, node, &window)) return false;
+  bool indices = node->n_outputs > 1 && node->outputs[1];
+  return !indices && window.n_spatial == 2 && is_unpadded(&window) && halves(&window, node->inputs[0], 0) &&
+         halves(&window, node->inputs[0], 1);
+}
+
+/* The node whose kernels can do the pooling; NULL: none. */
+static Node *host_of(Graph *graph, const UseList *uses, const Node *pool) {
+  const Value *between = pool->n_inputs ? pool->inputs[0] : NULL;
+  Node *host = between ? between->producer : NULL;
+  if (!host || !host->op->family || !host->op->family->pools || host->pool) return NULL;
+  bool same_blocks = between->channel_block && between->channel_block == pool->outputs[0]->channel_block;
+  if (!same_blocks || between->view_of || uses->single[between->id] != pool) return NULL;
+  return is_maximum_of_2x2(graph, pool) && host->op->family->pools(host) ? host : NULL;
+}
+
+static void fuse(Graph *graph, Node *host, Node *pool) {
+  host->pool = pool;
+  host->schedule->text = arena_format(graph->arena, "%s_max2x2", host->schedule->text);
+  pool->inputs[0]->producer = NULL;
+  graph_set_output(host, 0, pool->outputs[0]);
+}
+
+/* needs: choose_schedules, alias_views, dense ids. keeps: types and shapes of what remains, schedules but for their
+ * text. */
+void fuse_pools(Graph *graph) {
+  UseList uses = graph_uses(graph);
+  int kept = 0;
+  for (int n = 0; n < graph->n_nodes; n++) {
+    Node *node = graph->nodes[n], *host = host_of(graph, &uses, node);
+    if (host)
+      fuse(graph, host, node);
+    else
+      graph->nodes[kept++] = node;
+  }
+  graph->n_nodes = kept;
+  graph_renumber(graph);
+}

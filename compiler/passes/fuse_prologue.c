@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Batch normalisation by constants, and the element-wise nodes after it, move into the kernel that reads their result,
+ * where the family can do them as it reads, and nobody else reads what they make. This is for networks that normalise
+ * before the convolution (DenseNet): the same tensor is normalised by each of its readers in another way.
+ */
+#include <string.h>
+
+#include "ir/family.h"
+#include "kernels/elementwise/elementwise.h"
+#include "passes.h"
+#include "passes/channel_affine.h"
+
+/* Longer chains are left: what a kernel redoes for each reader should stay small. */
+enum { MAX_PROLOGUE = 4 };
+
+typedef struct Chain {
+  int n;
+  Node *nodes[MAX_PROLOGUE]; /* the last first */
+} Chain;
+
+static bool is_constant_norm(Graph *graph, const Node *node) {
+  ChannelAffine affine;
+  return !strcmp(node->op->name, "BatchNormalization") && channel_affine_of(graph, node, &affine);
+}
+
+/* The nodes between a batch normalisation, it included, and the host's first input. False if there are none such. */
+static bool find_chain(Graph *graph, const UseList *uses, const Node *host, Chain *chain) {
+  const Node *reader = host;
+  const Value *value = host->inputs[0];
+  for (chain->n = 0; chain->n < MAX_PROLOGUE; reader = chain->nodes[chain->n++]) {
+    Node *node = value ? value->producer : NULL;
+    if (!node || uses->single[value->id] != reader || node->n_epilogue) return false;
+    chain->nodes[chain->n] = node;
+    if (is_constant_norm(graph, node)) {
+      chain->n++;
+      return true;
+    }
+    if (node->op->layout != LAYOUT_OBLIVIOUS || !elementwise_is_epilogue(node)) return false;
+    value = node->inputs[0];
+  }
+  return false;
+}
+
+static bool takes(Graph *graph, const Node *host, const Chain *chain) {
+  const KernelFamily *family = host->op->family;
+  for (int i = chain->n - 1; i >= 0; i--)
+    if (!family->takes_prologue(graph, host, chain->nodes[i])) return false;
+  return true;
+}
+
+static void fuse(Graph *graph, Node *host, const Chain *chain) {
+  host->n_prologue = chain->n;
+  host->prologue = ARENA_ARRAY(graph->arena, Node *, chain->n);
+  for (int i = 0; i < chain->n; i++) {
+    Node *node = chain->nodes[chain->n - 1 - i];
+    host->prologue[i] = node;
+    graph->nodes[node->id] = NULL;
+    node->outputs[0]->producer = NULL;
+  }
+  host->inputs[0] = host->prologue[0]->inputs[0];
+}
+
+/* needs: simplify, dense ids; before fuse_epilogue. keeps: types and shapes of what remains. */
+void fuse_prologue(Graph *graph) {
+  UseList uses = graph_uses(graph);
+  for (int n = 0; n < graph->n_nodes; n++) {
+    Chain chain;
+    Node *host = graph->nodes[n];
+    bool able = host->op->family && host->op->family->takes_prologue && host->n_inputs > 0;
+    if (able && find_chain(graph, &uses, host, &chain) && takes(graph, host, &chain)) fuse(graph, host, &chain);
+  }
+  int kept = 0;
+  for (int n = 0; n < graph->n_nodes; n++)
+    if (graph->nodes[n]) graph->nodes[kept++] = graph->nodes[n];
+  graph->n_nodes = kept;
+  graph_renumber(graph);
+}

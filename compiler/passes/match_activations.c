@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Activations that exporters write as arithmetic become one op, which the kernel that makes x can then apply:
+ *
+ *   x * Sigmoid(x)            Swish(x)         x * HardSigmoid(x)        HardSwish(x)
+ *   x * Tanh(Softplus(x))     Mish(x)          Clip(x + 3, 0, 6) / 6     HardSigmoid(x)
+ *   x ^ 2                     x * x
+ *
+ * A value inside a pattern that somebody else reads keeps the pattern as it is.
+ */
+#include <math.h>
+
+#include "passes/simplify.h"
+#include "shapes/shape.h"
+
+/* Constants come rounded to f32, and 1/6 from more than one way to compute it. */
+static const double TOLERANCE = 1e-6;
+
+static bool near(double a, double b) { return fabs(a - b) <= TOLERANCE; }
+
+/* The op that makes the value, if it is `op` and `reader` alone reads the value. */
+static Node *made_by(const UseList *uses, const Value *value, const char *op, const Node *reader) {
+  return value && is_op(value->producer, op) && uses->single[value->id] == reader ? value->producer : NULL;
+}
+
+/* A constant of this number that does not broadcast `beside` to more. */
+static bool is_number(const Value *value, double number, const Value *beside) {
+  return value && value->data && value->dtype == RNNCC_F32 && value_count(value) == 1 && value->rank <= beside->rank &&
+         near(*(const float *)value->data, number);
+}
+
+/* What the node adds the number to, or multiplies by it; NULL if it does not. */
+static Value *beside_number(const Node *node, double number) {
+  for (int i = 0; i < 2; i++)
+    if (is_number(node->inputs[i], number, node->inputs[1 - i])) return node->inputs[1 - i];
+  return NULL;
+}
+
+/* x of Clip(x + 3, 0, 6). */
+static Value *shifted_relu6(const UseList *uses, const Value *value, const Node *reader) {
+  const Node *clip = made_by(uses, value, "Clip", reader);
+  if (!clip || clip->n_inputs < 3) return NULL;
+  if (!is_number(clip->inputs[1], 0, value) || !is_number(clip->inputs[2], 6, value)) return NULL;
+  const Node *sum = made_by(uses, clip->inputs[0], "Add", clip);
+  return sum ? beside_number(sum, 3) : NULL;
+}
+
+static void become(Graph *graph, Node *node, const char *op, Value *x, double alpha, double beta) {
+  Attribute attributes[] = {{.name = "alpha", .kind = ATTRIBUTE_FLOAT, .f = alpha, .where = node->where},
+                            {.name = "beta", .kind = ATTRIBUTE_FLOAT, .f = beta, .where = node->where}};
+  node->op = op_find(op);
+  node->inputs = ARENA_ARRAY(graph->arena, Value *, 1);
+  node->inputs[0] = x;
+  node->n_inputs = 1;
+  node->attributes = arena_copy(graph->arena, attributes, sizeof attributes);
+  node->n_attributes = is_op(node, "HardSigmoid") ? 2 : 0;
+}
+
+/* Clip(x + 3, 0, 6) / 6, or x times it: the node divides by 6. */
+static void match_sixth(Graph *graph, const UseList *uses, Node *node) {
+  Value *divided = is_op(node, "Mul") ? beside_number(node, 1.0 / 6) : NULL;
+  if (is_op(node, "Div") && is_number(node->inputs[1], 6, node->inputs[0])) divided = node->inputs[0];
+  if (!divided) return;
+  Value *x = shifted_relu6(uses, divided, node);
+  if (x) become(graph, node, "HardSigmoid", x, 1.0 / 6, 0.5);
+  const Node *product = made_by(uses, divided, "Mul", node);
+  for (int i = 0; product && i < 2; i++)
+    if (shifted_relu6(uses, product->inputs[i], product) == product->inputs[1 - i]) {
+      become(graph, node, "HardSwish", product->inputs[1 - i], 0, 0);
+      return;
+    }
+}
+
+/* The op that x times the value is; NULL if none. */
+static const char *gated(const UseList *uses, const Value *x, const Value *gate, const Node *product) {
+  const Node *sigmoid = made_by(uses, gate, "Sigmoid", product), *hard = made_by(uses, gate, "HardSigmoid", product);
+  const Node *tanh = made_by(uses, gate, "Tanh", product);
+  const Node *softplus = tanh ? made_by(uses, tanh->inputs[0], "Softplus", tanh) : NULL;
+  if (sigmoid && sigmoid->inputs[0] == x) return "Swish";
+  if (softplus && softplus->inputs[0] == x) return "Mish";
+  bool sixth = hard && near(node_float(hard, "alpha"), 1.0 / 6) && near(node_float(hard, "beta"), 0.5);
+  return sixth && hard->inputs[0] == x ? "HardSwish" : NULL;
+}
+
+static void match_gate(Graph *graph, const UseList *uses, Node *node) {
+  if (!is_op(node, "Mul")) return;
+  for (int i = 0; i < 2; i++) {
+    Value *x = node->inputs[i];
+    const char *op = gated(uses, x, node->inputs[1 - i], node);
+    if (!op) continue;
+    become(graph, node, op, x, 0, 0);
+    return;
+  }
+}
+
+/* The number 2, exactly, of any type that a power may have. */
+static bool is_two(const Value *value, const Value *beside) {
+  if (!value->data || value_count(value) != 1 || value->rank > beside->rank) return false;
+  switch (value->dtype) {
+  case RNNCC_F32:
+    return *(const float *)value->data == 2;
+  case RNNCC_I32:
+    return *(const int32_t *)value->data == 2;
+  case RNNCC_I64:
+    return *(const int64_t *)value->data == 2;
+  default:
+    return false;
+  }
+}
+
+/* A square, which layer normalisations are written with: one multiplication, and rounded right. */
+static void match_square(Graph *graph, Node *node) {
+  if (!is_op(node, "Pow") || !is_two(node->inputs[1], node->inputs[0])) return;
+  Value *x = node->inputs[0];
+  node->op = op_find("Mul");
+  node->inputs = ARENA_ARRAY(graph->arena, Value *, 2);
+  node->inputs[0] = node->inputs[1] = x;
+}
+
+/* needs: infer_shapes; no epilogues yet. keeps: types and shapes. Leaves the patterns' inner nodes for
+ * graph_remove_dead. */
+void match_activations(Graph *graph) {
+  UseList uses = graph_uses(graph);
+  for (int n = 0; n < graph->n_nodes; n++) {
+    if (graph->nodes[n]->n_outputs != 1 || graph->nodes[n]->outputs[0]->dtype != RNNCC_F32) continue;
+    match_sixth(graph, &uses, graph->nodes[n]);
+    match_gate(graph, &uses, graph->nodes[n]);
+    match_square(graph, graph->nodes[n]);
+  }
+}

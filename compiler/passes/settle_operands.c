@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Operands that are computed from shapes at run time become constants where they only repeat what the input's shape
+ * says: 0 and -1 in Reshape's target, 1 in Expand's, and "to the end" in Slice's ends stand for that. The arithmetic
+ * that computed them is then dead.
+ */
+#include "passes/simplify.h"
+#include "shapes/shape.h"
+
+/* The target's entry for `axis`; false if only the computed one will do. */
+static bool reshape_entry(const Node *node, int axis, bool *open, int64_t *entry) {
+  const Value *input = node->inputs[0], *output = node->outputs[0];
+  const Dim *extent = output->shape[axis];
+  *entry = -1;
+  if (dim_is_const(extent))
+    *entry = dim_value(extent);
+  else if (axis < input->rank && input->shape[axis] == extent && node_int(node, "allowzero") == 0)
+    *entry = 0;
+  else if (*open)
+    return false;
+  else
+    *open = true;
+  return true;
+}
+
+static bool expand_entry(const Node *node, int axis, int64_t *entry) {
+  const Value *input = node->inputs[0], *output = node->outputs[0];
+  const Dim *extent = output->shape[axis];
+  int mine = axis - (output->rank - input->rank);
+  if (dim_is_const(extent))
+    *entry = dim_value(extent);
+  else if (mine >= 0 && input->shape[mine] == extent)
+    *entry = 1;
+  else
+    return false;
+  return true;
+}
+
+static void set_operand(Graph *graph, Node *node, int input, int64_t n, const int64_t *numbers) {
+  const void *data = arena_copy(graph->arena, numbers, (size_t)n * sizeof *numbers);
+  node->inputs[input] = graph_constant(graph, node->inputs[input]->name, RNNCC_I64, 1, &n, data);
+}
+
+static void settle_target(Graph *graph, Node *node) {
+  int64_t target[MAX_RANK];
+  bool open = false;
+  for (int axis = 0; axis < node->outputs[0]->rank; axis++) {
+    bool known = is_op(node, "Reshape") ? reshape_entry(node, axis, &open, &target[axis])
+                                        : expand_entry(node, axis, &target[axis]);
+    if (!known) return;
+  }
+  set_operand(graph, node, 1, node->outputs[0]->rank, target);
+}
+
+/* Ends that are constants or the sliced axis's extent; a step backwards never ends there. */
+static void settle_ends(Graph *graph, Node *node) {
+  IntList axes;
+  DimList ends;
+  SliceAxis sliced[MAX_RANK];
+  int64_t numbers[MAX_RANK];
+  if (!operand_ints(graph, node, "axes", 3, &axes) || !operand_dims(graph, node, "ends", 2, &ends) ||
+      !read_slice(graph, node, sliced))
+    bug("the slice was good before");
+  for (int i = 0; i < ends.n; i++) {
+    int axis = axes.given ? normal_axis(axes.items[i], node->inputs[0]->rank) : i;
+    bool whole = ends.items[i] == node->inputs[0]->shape[axis] && sliced[axis].step > 0;
+    if (!whole && !dim_is_const(ends.items[i])) return;
+    numbers[i] = whole ? INT64_MAX : dim_value(ends.items[i]);
+  }
+  set_operand(graph, node, 2, ends.n, numbers);
+}
+
+/* needs: infer_shapes. keeps: everything else. */
+void settle_operands(Graph *graph) {
+  for (int n = 0; n < graph->n_nodes; n++) {
+    Node *node = graph->nodes[n];
+    if ((is_op(node, "Reshape") || is_op(node, "Expand")) && !node->inputs[1]->data) settle_target(graph, node);
+    if (is_op(node, "Slice") && node->n_inputs > 2 && node->inputs[2] && !node->inputs[2]->data)
+      settle_ends(graph, node);
+  }
+}

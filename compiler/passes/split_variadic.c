@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: MIT */
+/* Max, Min and Sum of many become chains of two: kernels then know one form, and epilogues can take them. */
+#include <string.h>
+
+#include "passes/simplify.h"
+#include "shapes/shape.h"
+
+static bool is_variadic(const Node *node) {
+  static const char *const names[] = {"Max", "Min", "Sum"};
+  for (int i = 0; i < 3; i++)
+    if (!strcmp(names[i], node->op->name)) return true;
+  return false;
+}
+
+/* Sum of two is Add. */
+static const OpInfo *binary_op(const Node *node) { return strcmp(node->op->name, "Sum") ? node->op : op_find("Add"); }
+
+static void append_chain(Graph *graph, Node *node) {
+  Value *sum = node->inputs[0];
+  for (int i = 1; i < node->n_inputs; i++) {
+    Node *step = graph_node(graph, binary_op(node), node->name, 2, 1);
+    bool last = i == node->n_inputs - 1;
+    step->where = node->where;
+    step->inputs[0] = sum;
+    step->inputs[1] = node->inputs[i];
+    graph_set_output(step, 0, last ? node->outputs[0] : graph_value(graph, node->outputs[0]->name, node->where));
+    if (!last && !infer_node(graph, step)) bug("a part of %s does not fit", node->op->name);
+    sum = step->outputs[0];
+  }
+}
+
+/* needs: infer_shapes. keeps: types and shapes. */
+void split_variadic(Graph *graph) {
+  Node **nodes = graph->nodes;
+  int n_nodes = graph->n_nodes;
+  graph->nodes = NULL;
+  graph->n_nodes = graph->node_capacity = 0;
+  for (int n = 0; n < n_nodes; n++) {
+    bool split = is_variadic(nodes[n]) && (nodes[n]->n_inputs > 2 || binary_op(nodes[n]) != nodes[n]->op);
+    if (split && nodes[n]->n_inputs > 1)
+      append_chain(graph, nodes[n]);
+    else
+      graph_append(graph, nodes[n]);
+  }
+  graph_renumber(graph);
+}

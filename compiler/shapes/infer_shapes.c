@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Shape inference: each op's rule computes its outputs' types and shapes as expressions over the named dimensions. A
+ * bad node is told and its outputs stay unknown; nodes that read unknown values are passed over, so one mistake makes
+ * one message. Small constants are folded on the way: shapes may depend on any arithmetic.
+ */
+#include <string.h>
+
+#include "passes.h"
+#include "passes/simplify.h"
+#include "shapes/bodies.h"
+#include "shapes/control.h"
+#include "shapes/elements.h"
+#include "shapes/shape.h"
+
+/* A tensor beyond this is a mistake or an attack; nothing is allocated before it is checked. */
+#define MAX_TENSOR_BYTES ((int64_t)1 << 40)
+
+static bool check_extent(Graph *graph, const Value *value, int axis) {
+  const Dim *extent = value->shape[axis];
+  if (dim_lower(extent) >= 0) return true;
+  if (dim_is_const(extent))
+    error_at(value->where, EXIT_INVALID, "axis %d of %s is %lld; no extent may be negative", axis,
+             shape_text(graph, value), (long long)dim_value(extent));
+  else
+    error_at(value->where, EXIT_INVALID,
+             "axis %d of %s may be as small as %lld; give its named dimensions a larger minimum", axis,
+             shape_text(graph, value), (long long)dim_lower(extent));
+  return false;
+}
+
+static bool check_size(Graph *graph, const Value *value) {
+  int64_t bytes = value_max_bytes(value);
+  if (bytes <= MAX_TENSOR_BYTES) return true;
+  error_at(value->where, EXIT_LIMIT, "%s takes %s%lld bytes at its dimensions' maxima; the limit is %lld",
+           shape_text(graph, value), bytes == INT64_MAX ? "over " : "", (long long)bytes, (long long)MAX_TENSOR_BYTES);
+  return false;
+}
+
+static bool check_value(Graph *graph, const Value *value) {
+  if (value->rank > MAX_RANK) {
+    error_at(value->where, EXIT_UNSUPPORTED, "`%.200s` has rank %d; at most %d is supported", value->name, value->rank,
+             MAX_RANK);
+    return false;
+  }
+  bool good = true;
+  for (int axis = 0; axis < value->rank; axis++) good &= check_extent(graph, value, axis);
+  return good && check_size(graph, value);
+}
+
+static void forget(Value *value) { value->rank = -1; }
+
+/* False if an input's shape is not known because its producer was bad. */
+static bool inputs_known(const Node *node) {
+  for (int i = 0; i < node->n_inputs; i++)
+    if (node->inputs[i] && node->inputs[i]->rank < 0) return false;
+  return true;
+}
+
+/* Ops that make something of nothing: their kernels know what. All others do nothing where their outputs are empty, so
+ * an input may only be empty if they are. */
+static const char *const of_nothing[] = {
+    "Compress",  "Concat",
+    "Constant",  "ConstantOfShape",
+    "Expand",    "Gather",
+    "Gemm",      "Identity",
+    "MatMul",    "If",
+    "Loop",      "Scan",
+    "NonZero",   "NonMaxSuppression",
+    "Range",     "ScatterElements",
+    "ScatterND", "Shape",
+    "Size",      "Slice",
+    "Split",
+};
+
+static bool takes_nothing(const OpInfo *op) {
+  if (op_is_view(op) || !strncmp(op->name, "Reduce", 6)) return true;
+  for (size_t i = 0; i < sizeof of_nothing / sizeof *of_nothing; i++)
+    if (!strcmp(of_nothing[i], op->name)) return true;
+  return false;
+}
+
+/* Is the value empty whenever `extent` is 0? */
+static bool empty_with(Graph *graph, const Value *value, const Dim *extent) {
+  for (int axis = 0; axis < value->rank; axis++) {
+    const Dim *own = value->shape[axis];
+    if (same_dim(own, extent) || (dim_is_const(own) && dim_value(own) == 0)) return true;
+    if (!dim_is_const(extent) && dim_div_exact(graph->dims, own, extent)) return true;
+  }
+  return false;
+}
+
+static bool check_nothing(Graph *graph, const Node *node, const Value *input) {
+  bool known = input->data || input->elements; /* an empty list of axes is a tensor of no elements */
+  for (int axis = 0; axis < input->rank && !known; axis++) {
+    if (dim_lower(input->shape[axis]) > 0) continue;
+    for (int i = 0; i < node->n_outputs; i++)
+      if (node->outputs[i] && !empty_with(graph, node->outputs[i], input->shape[axis]))
+        return shape_unsupported(node,
+                                 "axis %d of %s may be 0 long; that is supported only where the result is then "
+                                 "empty too",
+                                 axis, shape_text(graph, input));
+  }
+  return true;
+}
+
+static bool check_inputs_of_nothing(Graph *graph, const Node *node) {
+  bool good = true;
+  for (int i = 0; i < node->n_inputs && !takes_nothing(node->op); i++)
+    if (node->inputs[i]) good &= check_nothing(graph, node, node->inputs[i]);
+  return good;
+}
+
+static bool check_outputs(Graph *graph, Node *node) {
+  bool good = true;
+  for (int i = 0; i < node->n_outputs; i++) {
+    if (!node->outputs[i]) continue;
+    if (node->outputs[i]->rank < 0) bug("the shape rule of %s left output %d unset", node->op->name, i);
+    Location own = node->outputs[i]->where;
+    node->outputs[i]->where = node->where;
+    good &= check_value(graph, node->outputs[i]);
+    node->outputs[i]->where = own;
+  }
+  return good;
+}
+
+bool infer_node(Graph *graph, Node *node) {
+  bool good = inputs_known(node) && op_check_types(node);
+  if (good) {
+    op_set_output_types(node);
+    good = node->op->shape(graph, node);
+    if (good) infer_elements(graph, node);
+    good = good && check_outputs(graph, node) && check_inputs_of_nothing(graph, node);
+  }
+  for (int i = 0; !good && i < node->n_outputs; i++)
+    if (node->outputs[i]) forget(node->outputs[i]);
+  return good;
+}
+
+static void check_symbols(const Graph *graph) {
+  for (int i = 0; i < dim_symbol_count(graph->dims); i++) {
+    const DimSymbol *symbol = dim_symbol_at(graph->dims, i);
+    if (symbol->min >= 0 && symbol->min <= symbol->opt && symbol->opt <= symbol->max) continue;
+    error_at(LOCATION_FILE(graph->file), EXIT_INVALID,
+             "dimension `%.200s` has min %lld, opt %lld, max %lld; they must be 0 <= min <= opt <= max", symbol->name,
+             (long long)symbol->min, (long long)symbol->opt, (long long)symbol->max);
+  }
+}
+
+static void check_given(Graph *graph, Value *value) {
+  if (!value) return;
+  if (value->rank < 0 || value->dtype == RNNCC_NONE)
+    error_at(value->where, EXIT_INVALID, "`%.200s` has no shape or type", value->name);
+  else if (!check_value(graph, value))
+    forget(value);
+}
+
+static void check_states(Graph *graph) {
+  for (int i = 0; i < graph->n_states; i++) {
+    const Value *from = graph->states[i].output, *to = graph->states[i].input;
+    if (from->rank < 0 || to->rank < 0) continue;
+    bool same = from->rank == to->rank && from->dtype == to->dtype;
+    for (int axis = 0; same && axis < to->rank; axis++) same = same_dim(from->shape[axis], to->shape[axis]);
+    if (same) continue;
+    error_at(to->where, EXIT_INVALID, "a state goes in as %s and comes out as %s; they must be the same",
+             shape_text(graph, to), shape_text(graph, from));
+  }
+}
+
+/* What a Constant says, or a node of constants computes, now stands in its outputs. */
+static bool became_constants(const Node *node) {
+  bool constant = node->n_outputs > 0;
+  for (int i = 0; i < node->n_outputs; i++)
+    if (node->outputs[i]) constant &= node->outputs[i]->data != NULL;
+  for (int i = 0; constant && i < node->n_outputs; i++)
+    if (node->outputs[i]) node->outputs[i]->producer = NULL;
+  return constant;
+}
+
+static void drop_constant_nodes(Graph *graph) {
+  int kept = 0;
+  for (int n = 0; n < graph->n_nodes; n++) {
+    Node *node = graph->nodes[n];
+    if (!became_constants(node)) graph->nodes[kept++] = node;
+  }
+  graph->n_nodes = kept;
+}
+
+/* The node joins the graph's list, or others in its place. */
+static void infer_into(Graph *graph, Node *node) {
+  if (inputs_known(node) && control_rewrite(graph, node, infer_into)) return;
+  graph_append(graph, node);
+  if (infer_node(graph, node)) fold_small(graph, node);
+}
+
+void infer_nodes(Graph *graph) {
+  Node **nodes = graph->nodes;
+  int n_nodes = graph->n_nodes;
+  graph->nodes = NULL;
+  graph->n_nodes = graph->node_capacity = 0;
+  for (int i = 0; i < n_nodes; i++) infer_into(graph, nodes[i]);
+}
+
+/* needs: verify's structure; types and shapes of inputs, states and constants.
+ * keeps: the nodes, but for Constant and what small constants alone determine, whose outputs become constants, and
+ * control flow that is settled now.
+ * sets: dtype, shape and elements of every value. Ends the compilation if a node's shapes do not fit. */
+void infer_shapes(Graph *graph) {
+  if (graph->outer) return; /* with its node */
+  check_symbols(graph);
+  for (int i = 0; i < graph->n_inputs; i++) check_given(graph, graph->inputs[i]);
+  for (int i = 0; i < graph->n_states; i++) check_given(graph, graph->states[i].input);
+  for (int i = 0; i < graph->n_values; i++)
+    if (graph->values[i]->data) check_given(graph, graph->values[i]);
+  infer_nodes(graph);
+  check_states(graph);
+  stop_on_errors();
+  graph_each(graph, drop_constant_nodes);
+  graph_each(graph, graph_renumber);
+}

@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: MIT */
+/* What the shape rules share; see shape.h. */
+#include "shapes/shape.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "support/text.h"
+
+static bool tell(const Node *node, ExitCode code, const char *format, va_list arguments) {
+  char message[1024];
+  vsnprintf(message, sizeof message, format, arguments);
+  error_at(node->where, code, "%s: %s", node->op->name, message);
+  return false;
+}
+
+bool is_op(const Node *node, const char *name) { return node && !strcmp(node->op->name, name); }
+
+bool shape_error(const Node *node, const char *format, ...) {
+  va_list arguments;
+  va_start(arguments, format);
+  tell(node, EXIT_INVALID, format, arguments);
+  va_end(arguments);
+  return false;
+}
+
+bool shape_unsupported(const Node *node, const char *format, ...) {
+  va_list arguments;
+  va_start(arguments, format);
+  tell(node, EXIT_UNSUPPORTED, format, arguments);
+  va_end(arguments);
+  return false;
+}
+
+const char *dim_text(Graph *graph, const Dim *dim) {
+  Text text = text_new(graph->arena);
+  dim_print(&text, dim);
+  return text.data;
+}
+
+static void add_shape(Text *text, int rank, const Dim *const *shape) {
+  text_add(text, "[");
+  for (int axis = 0; axis < rank; axis++) {
+    if (axis) text_add(text, ", ");
+    dim_print(text, shape[axis]);
+  }
+  text_add(text, "]");
+}
+
+const char *shape_text(Graph *graph, const Value *value) {
+  Text text = text_new(graph->arena);
+  text_add(&text, "`%.200s` %s", value->name, dtype_name(value->dtype));
+  add_shape(&text, value->rank, value->shape);
+  return text.data;
+}
+
+/* The first graph input, of few numbers, that the value is computed from; NULL if none is near. */
+static const Value *frozen_source(const Value *value) {
+  enum { MOST_LOOKED_AT = 64, FEW = 16 };
+  const Value *queue[MOST_LOOKED_AT] = {value};
+  for (int at = 0, n = 1; at < n; at++) {
+    const Node *producer = queue[at]->producer;
+    if (queue[at]->is_input && value_max_count(queue[at]) <= FEW) return queue[at];
+    for (int i = 0; producer && i < producer->n_inputs && n < MOST_LOOKED_AT; i++)
+      if (producer->inputs[i] && producer->inputs[i]->rank >= 0) queue[n++] = producer->inputs[i];
+  }
+  return NULL;
+}
+
+const char *freeze_hint(Graph *graph, const Value *value) {
+  const Value *source = frozen_source(value);
+  if (value->is_input) return " (--freeze makes the input one)";
+  if (!source) return "";
+  return arena_format(graph->arena, " (--freeze makes the input `%.200s`, from which it is computed, one)",
+                      source->name);
+}
+
+bool check_rank(Graph *graph, const Node *node, int input, int least, int most) {
+  const Value *value = node->inputs[input];
+  if (value->rank >= least && value->rank <= most) return true;
+  if (least == most)
+    return shape_error(node, "input %d must have rank %d, found %s", input, least, shape_text(graph, value));
+  if (most >= MAX_RANK)
+    return shape_error(node, "input %d must have at least rank %d, found %s", input, least, shape_text(graph, value));
+  return shape_error(node, "input %d must have rank %d to %d, found %s", input, least, most, shape_text(graph, value));
+}
+
+bool check_shape(Graph *graph, const Node *node, int input, int rank, const Dim *const *wanted, const char *why) {
+  const Value *value = node->inputs[input];
+  bool same = value->rank == rank;
+  for (int axis = 0; same && axis < rank; axis++) same = same_dim(value->shape[axis], wanted[axis]);
+  if (same) return true;
+  Text text = text_new(graph->arena);
+  add_shape(&text, rank, wanted);
+  return shape_error(node, "input %d must be %s = %s, found %s", input, why, text.data, shape_text(graph, value));
+}
+
+int check_axis(const Node *node, const char *what, int64_t axis, int rank) {
+  int normal = normal_axis(axis, rank);
+  if (normal >= 0) return normal;
+  if (rank == 0)
+    shape_error(node, "%s is %lld, but a scalar has no axes", what, (long long)axis);
+  else
+    shape_error(node, "%s is %lld; it must be in %d..%d", what, (long long)axis, -rank, rank - 1);
+  return -1;
+}
+
+bool same_dim(const Dim *a, const Dim *b) {
+  return a == b || (dim_lower(a) == dim_upper(a) && dim_lower(b) == dim_upper(b) && dim_lower(a) == dim_lower(b));
+}
+
+void set_shape(Graph *graph, Node *node, int output, int rank, const Dim *const *shape) {
+  if (output >= node->n_outputs || !node->outputs[output]) return;
+  Value *value = node->outputs[output];
+  value->rank = rank;
+  value->shape = arena_copy(graph->arena, shape, (size_t)rank * sizeof *shape);
+}
+
+/* The extent that a and b broadcast to; NULL if they do not. */
+static const Dim *broadcast_dim(const Dim *a, const Dim *b) {
+  if (same_dim(a, b) || (dim_is_const(b) && dim_value(b) == 1)) return a;
+  return dim_is_const(a) && dim_value(a) == 1 ? b : NULL;
+}
+
+static bool broadcast_two(Graph *graph, Node *node, const Value *value, int *rank, const Dim **shape) {
+  int wider = value->rank > *rank ? value->rank : *rank;
+  const Dim *one = dim_const(graph->dims, 1), *result[MAX_RANK];
+  for (int axis = 0; axis < wider; axis++) {
+    int mine = axis - (wider - *rank), other = axis - (wider - value->rank);
+    const Dim *a = mine < 0 ? one : shape[mine], *b = other < 0 ? one : value->shape[other];
+    result[axis] = broadcast_dim(a, b);
+    if (!result[axis]) {
+      Text text = text_new(graph->arena);
+      add_shape(&text, *rank, shape);
+      return shape_error(node, "%s does not broadcast with %s: %s and %s are neither equal nor 1",
+                         shape_text(graph, value), text.data, dim_text(graph, b), dim_text(graph, a));
+    }
+  }
+  for (int axis = 0; axis < wider; axis++) shape[axis] = result[axis];
+  *rank = wider;
+  return true;
+}
+
+bool shapes_agree(const Value *a, const Value *b) {
+  bool same = a->rank == b->rank;
+  for (int axis = 0; same && axis < a->rank; axis++) same = same_dim(a->shape[axis], b->shape[axis]);
+  return same;
+}
+
+bool broadcast_inputs(Graph *graph, Node *node, int first) {
+  int rank = 0;
+  const Dim *shape[MAX_RANK];
+  for (int i = first; i < node->n_inputs; i++)
+    if (node->inputs[i] && !broadcast_two(graph, node, node->inputs[i], &rank, shape)) return false;
+  set_shape(graph, node, 0, rank, shape);
+  return true;
+}

@@ -1,0 +1,387 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * If, Loop and Scan: each body is inferred on the types and shapes that come in, in a copy, so that inference may be
+ * repeated. What only the run tells, how often a loop ran or how long what it carries has grown, is a dimension of the
+ * compiler's own.
+ */
+#include <string.h>
+
+#include "shapes/bodies.h"
+#include "shapes/control.h"
+#include "shapes/shape.h"
+
+static const int64_t MOST_ITERATIONS = INT32_MAX; /* of a loop that nothing bounds */
+
+/* ---- bodies ---- */
+
+static int formal_inputs(const Node *node) { return node->n_inputs - node->n_captures; }
+static int formal_body_inputs(const Node *node, const Graph *body) { return body->n_inputs - node->n_captures; }
+
+static Attribute *body_named(Node *node, const char *name) {
+  Attribute *attribute = (Attribute *)node_attribute(node, name);
+  if (!attribute->source) attribute->source = attribute->graph;
+  return attribute;
+}
+
+static void take_type(Value *to, const Value *from) {
+  to->dtype = from->dtype;
+  to->rank = from->rank;
+  to->shape = from->shape;
+  to->elements = from->elements;
+  to->divisors = from->divisors;
+}
+
+static void set_type(Value *value, DType dtype, int rank, const Dim **shape) {
+  value->dtype = dtype;
+  value->rank = rank;
+  value->shape = shape;
+}
+
+static Value *constant_like(Graph *body, const Value *outer) {
+  Value *value = graph_value(body, outer->name, outer->where);
+  take_type(value, outer);
+  value->data = outer->data;
+  return value;
+}
+
+/* A copy of the body, of which what it captures is known; captured constants stand in it as such. */
+static Graph *instantiate(Graph *graph, const Node *node, Attribute *attribute) {
+  const Graph *source = attribute->source;
+  Graph *body = body_clone(graph, source);
+  int formal = formal_body_inputs(node, body), outer = formal_inputs(node);
+  Value **arguments = arena_copy(graph->arena, body->inputs, (size_t)body->n_inputs * sizeof *arguments);
+  for (int i = 0; i < node->n_captures; i++) {
+    const Value *captured = node->inputs[outer + i];
+    take_type(body->inputs[formal + i], captured);
+    if (captured->data) arguments[formal + i] = constant_like(body, captured);
+  }
+  for (int n = 0; n < body->n_nodes; n++)
+    for (int k = 0; k < body->nodes[n]->n_inputs; k++)
+      for (int i = formal; i < body->n_inputs; i++)
+        if (body->nodes[n]->inputs[k] == body->inputs[i]) body->nodes[n]->inputs[k] = arguments[i];
+  for (int k = 0; k < body->n_outputs; k++)
+    for (int i = formal; i < body->n_inputs; i++)
+      if (body->outputs[k] == body->inputs[i]) body->outputs[k] = arguments[i];
+  return attribute->graph = body;
+}
+
+/* False if an output is not known; the error has been told. */
+static bool infer_body(Graph *body) {
+  infer_nodes(body);
+  for (int i = 0; i < body->n_outputs; i++)
+    if (body->outputs[i]->rank < 0) return false;
+  return true;
+}
+
+/* Does the extent depend on what is only known inside: on symbols since `first`? */
+static bool is_inner(const Graph *graph, const Dim *extent, int first) {
+  for (int i = first; i < dim_symbol_count(graph->dims); i++)
+    if (dim_mentions(extent, dim_symbol_at(graph->dims, i))) return true;
+  return false;
+}
+
+static const DimSymbol *add_growth(Graph *graph, Control *control, int64_t min, int64_t max, const Dim *a,
+                                   const Dim *b) {
+  Growth *more = ARENA_ARRAY(graph->arena, Growth, control->n_growths + 1);
+  if (control->n_growths) memcpy(more, control->growths, (size_t)control->n_growths * sizeof *more);
+  const DimSymbol *symbol = dim_symbol_own(graph->dims, DIM_MEASURED, min, max);
+  more[control->n_growths++] = (Growth){symbol, {a, b}};
+  control->growths = more;
+  return symbol;
+}
+
+/* ---- If ---- */
+
+static int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
+static int64_t larger(int64_t a, int64_t b) { return a > b ? a : b; }
+
+/* The extent that both branches have, or one that the branch taken sets. */
+static const Dim *either(Graph *graph, Control *control, const Dim *a, const Dim *b, int first) {
+  if (same_dim(a, b) && !is_inner(graph, a, first)) return a;
+  int64_t min = smaller(dim_lower(a), dim_lower(b)), max = larger(dim_upper(a), dim_upper(b));
+  if (min == max) return dim_const(graph->dims, min);
+  return dim_symbol(graph->dims, add_growth(graph, control, min, max, a, b));
+}
+
+static bool join_outputs(Graph *graph, Node *node, int output, const Value *a, const Value *b, int first) {
+  const Dim *shape[MAX_RANK];
+  if (a->dtype != b->dtype || a->rank != b->rank)
+    return shape_unsupported(node, "output %d is %s or, of the other branch, %s; type and rank must be the same",
+                             output, shape_text(graph, a), shape_text(graph, b));
+  for (int axis = 0; axis < a->rank; axis++)
+    shape[axis] = either(graph, node->control, a->shape[axis], b->shape[axis], first);
+  if (output < node->n_outputs && node->outputs[output]) node->outputs[output]->dtype = a->dtype;
+  set_shape(graph, node, output, a->rank, shape);
+  return true;
+}
+
+static bool check_condition(Graph *graph, const Node *node, const Value *condition) {
+  if (condition->rank >= 0 && value_static(condition) && value_count(condition) == 1) return true;
+  return shape_error(node, "the condition must have one element, found %s", shape_text(graph, condition));
+}
+
+bool shape_if(Graph *graph, Node *node) {
+  const char *const names[] = {"then_branch", "else_branch"};
+  int first = dim_symbol_count(graph->dims);
+  Graph *bodies[2];
+  bool good = true;
+  if (formal_inputs(node) != 1) return shape_error(node, "If has one input, found %d", formal_inputs(node));
+  if (!check_condition(graph, node, node->inputs[0])) return false;
+  node->control = ARENA_NEW(graph->arena, Control);
+  for (int b = 0; b < 2; b++) {
+    bodies[b] = instantiate(graph, node, body_named(node, names[b]));
+    if (formal_body_inputs(node, bodies[b])) return shape_error(node, "`%s` has inputs; a branch has none", names[b]);
+    if (bodies[b]->n_outputs != node->n_outputs)
+      return shape_error(node, "`%s` has %d outputs, the node %d", names[b], bodies[b]->n_outputs, node->n_outputs);
+    good &= infer_body(bodies[b]);
+  }
+  for (int k = 0; good && k < node->n_outputs; k++)
+    good = join_outputs(graph, node, k, bodies[0]->outputs[k], bodies[1]->outputs[k], first);
+  return good;
+}
+
+/* ---- what loops share ---- */
+
+/* Shapes of what a loop carries, as an iteration finds it. */
+typedef struct Carried {
+  const Dim *shape[MAX_RANK];
+  const Growth *growth[MAX_RANK]; /* of axes that grow; else NULL */
+} Carried;
+
+typedef struct LoopShapes {
+  Graph *graph, *body;
+  Node *node;
+  Control *control;
+  Carried *carried;
+  bool grows; /* extents have been made to grow since the body was inferred */
+} LoopShapes;
+
+static const Value *initial(const LoopShapes *loop, int k) {
+  return loop->node->inputs[loop->control->first_carried + k];
+}
+
+static void start_carried(LoopShapes *loop) {
+  loop->carried = ARENA_ARRAY(loop->graph->arena, Carried, loop->control->n_carried);
+  for (int k = 0; k < loop->control->n_carried; k++)
+    for (int axis = 0; axis < initial(loop, k)->rank; axis++)
+      loop->carried[k].shape[axis] = initial(loop, k)->shape[axis];
+}
+
+/* An extent that is larger by a constant after each iteration, from `before` on. NULL if that is not bounded. */
+static const Growth *grow(LoopShapes *loop, const Dim *before, const Dim *after) {
+  DimTable *dims = loop->graph->dims;
+  const Dim *more = dim_sub(dims, after, before), *trip = loop->control->trip;
+  int64_t most, added;
+  if (!dim_is_const(more) || dim_value(more) < 0 || !trip) return NULL;
+  if (__builtin_mul_overflow(dim_value(more), dim_upper(trip), &added) ||
+      __builtin_add_overflow(added, dim_upper(before), &most) || most > INT32_MAX)
+    return NULL;
+  const DimSymbol *symbol = add_growth(loop->graph, loop->control, dim_lower(before), most, before, NULL);
+  Growth *growth = &loop->control->growths[loop->control->n_growths - 1];
+  growth->value[1] = dim_add(dims, dim_symbol(dims, symbol), more);
+  return arena_copy(loop->graph->arena, growth, sizeof *growth);
+}
+
+static bool settle_axis(LoopShapes *loop, int k, int axis, const Value *out) {
+  Carried *carried = &loop->carried[k];
+  const Dim *wanted = carried->growth[axis] ? carried->growth[axis]->value[1] : carried->shape[axis];
+  if (same_dim(out->shape[axis], wanted)) return true;
+  const Growth *growth = carried->growth[axis] ? NULL : grow(loop, carried->shape[axis], out->shape[axis]);
+  if (!growth)
+    return shape_unsupported(loop->node,
+                             "what is carried goes in as %s and comes out as %s; its shape must stay, or grow by a "
+                             "constant in a bounded number of iterations",
+                             shape_text(loop->graph, initial(loop, k)), shape_text(loop->graph, out));
+  carried->growth[axis] = growth;
+  carried->shape[axis] = dim_symbol(loop->graph->dims, growth->symbol);
+  return loop->grows = true;
+}
+
+static bool settle_carried(LoopShapes *loop, int k, const Value *out) {
+  const Value *in = initial(loop, k);
+  if (in->dtype != out->dtype || in->rank != out->rank)
+    return shape_unsupported(loop->node,
+                             "what is carried goes in as %s and comes out as %s; type and rank must be the "
+                             "same",
+                             shape_text(loop->graph, in), shape_text(loop->graph, out));
+  for (int axis = 0; axis < out->rank; axis++)
+    if (!settle_axis(loop, k, axis, out)) return false;
+  return true;
+}
+
+/* The types of the body's leading and scanned inputs. */
+typedef void SetInputs(LoopShapes *loop);
+
+static bool infer_loop(LoopShapes *loop, SetInputs *set_inputs, int first_output) {
+  Control *control = loop->control;
+  for (int attempt = 0; attempt < 2; attempt++) {
+    loop->body = instantiate(loop->graph, loop->node, body_named(loop->node, "body"));
+    loop->grows = false;
+    set_inputs(loop);
+    for (int k = 0; k < control->n_carried; k++)
+      set_type(loop->body->inputs[control->n_leading + k], initial(loop, k)->dtype, initial(loop, k)->rank,
+               arena_copy(loop->graph->arena, loop->carried[k].shape, sizeof loop->carried[k].shape));
+    if (!infer_body(loop->body)) return false;
+    for (int k = 0; k < control->n_carried; k++)
+      if (!settle_carried(loop, k, loop->body->outputs[first_output + k])) return false;
+    if (!loop->grows) return true;
+  }
+  return shape_unsupported(loop->node, "the shapes of what is carried do not settle");
+}
+
+static void set_carried_outputs(LoopShapes *loop) {
+  for (int k = 0; k < loop->control->n_carried && k < loop->node->n_outputs; k++) {
+    if (!loop->node->outputs[k]) continue;
+    loop->node->outputs[k]->dtype = initial(loop, k)->dtype;
+    set_shape(loop->graph, loop->node, k, initial(loop, k)->rank, loop->carried[k].shape);
+  }
+}
+
+/* One slice an iteration, `count` of them. */
+static bool set_collected(LoopShapes *loop, int output, const Value *slice, const Dim *count) {
+  const Dim *shape[MAX_RANK + 1] = {count};
+  if (slice->rank == MAX_RANK)
+    return shape_unsupported(loop->node, "output %d would have rank %d", output, MAX_RANK + 1);
+  for (int axis = 0; axis < slice->rank; axis++) {
+    shape[axis + 1] = slice->shape[axis];
+    if (is_inner(loop->graph, slice->shape[axis], loop->control->counter->index))
+      return shape_unsupported(loop->node, "iterations give slices of different shapes, %s, to output %d",
+                               shape_text(loop->graph, slice), output);
+  }
+  if (output >= loop->node->n_outputs || !loop->node->outputs[output]) return true;
+  loop->node->outputs[output]->dtype = slice->dtype;
+  set_shape(loop->graph, loop->node, output, slice->rank + 1, shape);
+  return true;
+}
+
+static Control *new_loop(Graph *graph, Node *node, const Dim *trip) {
+  Control *control = node->control = ARENA_NEW(graph->arena, Control);
+  int64_t most = trip && dim_upper(trip) < MOST_ITERATIONS ? larger(0, dim_upper(trip)) : MOST_ITERATIONS;
+  control->is_loop = true;
+  control->trip = trip;
+  control->counter = dim_symbol_own(graph->dims, DIM_MEASURED, 0, larger(0, most - 1));
+  control->count = dim_symbol_own(graph->dims, DIM_MEASURED, 0, most);
+  return control;
+}
+
+/* ---- Loop ---- */
+
+static const Dim *known_trip(Graph *graph, const Node *node) {
+  const Value *limit = node->inputs[0];
+  const Dim **elements = limit ? known_elements(graph, limit) : NULL;
+  return elements ? dim_max(graph->dims, dim_const(graph->dims, 0), elements[0]) : NULL;
+}
+
+static void set_loop_inputs(LoopShapes *loop) {
+  Graph *graph = loop->graph;
+  Value *number = loop->body->inputs[0], *condition = loop->body->inputs[1];
+  set_type(number, RNNCC_I64, 0, NULL);
+  number->elements = ARENA_ARRAY(graph->arena, const Dim *, 1);
+  number->elements[0] = dim_symbol(graph->dims, loop->control->counter);
+  set_type(condition, RNNCC_BOOL, 0, NULL);
+  if (loop->node->inputs[1]) take_type(condition, loop->node->inputs[1]);
+}
+
+static bool set_loop_outputs(LoopShapes *loop) {
+  const Control *control = loop->control;
+  const Dim *count = control->trip;
+  if (!count && control->n_collected)
+    return shape_unsupported(loop->node, "it collects an output of every iteration, but their number is known only at "
+                                         "run time; input 0 must be a constant or computed from shapes");
+  if (control->conditional) count = dim_symbol(loop->graph->dims, control->count);
+  set_carried_outputs(loop);
+  for (int k = 0; k < control->n_collected; k++)
+    if (!set_collected(loop, control->n_carried + k, loop->body->outputs[1 + control->n_carried + k], count))
+      return false;
+  return true;
+}
+
+bool shape_loop(Graph *graph, Node *node) {
+  const Graph *source = body_named(node, "body")->source;
+  int n_carried = formal_inputs(node) - 2, n_collected = source->n_outputs - 1 - n_carried;
+  if (n_carried < 0) return shape_error(node, "Loop has at least 2 inputs, found %d", formal_inputs(node));
+  if (formal_body_inputs(node, source) != 2 + n_carried)
+    return shape_error(node, "the body has %d inputs; the node's call for %d", formal_body_inputs(node, source),
+                       2 + n_carried);
+  if (n_collected < 0 || node->n_outputs > n_carried + n_collected)
+    return shape_error(node, "the body has %d outputs, and the node %d", source->n_outputs, node->n_outputs);
+  if (node->inputs[0] && (!value_static(node->inputs[0]) || value_count(node->inputs[0]) != 1))
+    return shape_error(node, "input 0 must be one number, found %s", shape_text(graph, node->inputs[0]));
+  if (node->inputs[1] && !check_condition(graph, node, node->inputs[1])) return false;
+  LoopShapes loop = {.graph = graph, .node = node, .control = new_loop(graph, node, known_trip(graph, node))};
+  loop.control->n_leading = loop.control->first_carried = 2;
+  loop.control->n_carried = n_carried;
+  loop.control->n_collected = n_collected;
+  loop.control->conditional = loop_is_conditional(node, source);
+  if (!node->inputs[0] && !loop.control->conditional) return shape_error(node, "nothing ends the loop");
+  start_carried(&loop);
+  if (!infer_loop(&loop, set_loop_inputs, 1)) return false;
+  const Value *again = loop.body->outputs[0];
+  if (again->dtype != RNNCC_BOOL)
+    return shape_error(node, "the body's first output must be a condition, found %s", shape_text(graph, again));
+  if (!check_condition(graph, node, again)) return false;
+  return set_loop_outputs(&loop);
+}
+
+/* ---- Scan ---- */
+
+static void set_scan_inputs(LoopShapes *loop) {
+  const Control *control = loop->control;
+  for (int k = 0; k < control->n_scanned; k++) {
+    const Value *all = loop->node->inputs[control->n_carried + k];
+    set_type(loop->body->inputs[control->n_carried + k], all->dtype, all->rank - 1, all->shape + 1);
+  }
+}
+
+static bool read_directions(const Node *node, Control *control, Arena *arena) {
+  const char *const names[] = {"scan_input_directions", "scan_output_directions"};
+  control->backwards = ARENA_ARRAY(arena, bool, control->n_scanned + control->n_collected);
+  for (int part = 0; part < 2; part++) {
+    const Attribute *given = node_attribute(node, names[part]);
+    size_t due = (size_t)(part ? control->n_collected : control->n_scanned);
+    if (!given) continue;
+    if (given->count != due)
+      return shape_error(node, "`%s` has %zu entries; %zu are due", names[part], given->count, due);
+    for (size_t i = 0; i < due; i++)
+      control->backwards[(part ? (size_t)control->n_scanned : 0) + i] = given->ints[i] != 0;
+  }
+  return true;
+}
+
+/* The one length of all that is scanned; NULL after an error. */
+static const Dim *scanned_length(Graph *graph, const Node *node, int first, int n) {
+  for (int k = first; k < first + n; k++)
+    if (!check_rank(graph, node, k, 1, MAX_RANK)) return NULL;
+  for (int k = first + 1; k < first + n; k++)
+    if (!same_dim(node->inputs[k]->shape[0], node->inputs[first]->shape[0])) {
+      shape_error(node, "%s and %s are scanned together, but differ in length", shape_text(graph, node->inputs[first]),
+                  shape_text(graph, node->inputs[k]));
+      return NULL;
+    }
+  return node->inputs[first]->shape[0];
+}
+
+bool shape_scan(Graph *graph, Node *node) {
+  const Graph *source = body_named(node, "body")->source;
+  int64_t n_scanned = node_int(node, "num_scan_inputs"), n_carried = formal_inputs(node) - n_scanned;
+  if (n_scanned < 1 || n_carried < 0)
+    return shape_error(node, "`num_scan_inputs` is %lld, and there are %d inputs", (long long)n_scanned,
+                       formal_inputs(node));
+  if (formal_body_inputs(node, source) != formal_inputs(node) || source->n_outputs < n_carried ||
+      node->n_outputs > source->n_outputs)
+    return shape_error(node, "the body has %d inputs and %d outputs; the node has %d and %d",
+                       formal_body_inputs(node, source), source->n_outputs, formal_inputs(node), node->n_outputs);
+  const Dim *length = scanned_length(graph, node, (int)n_carried, (int)n_scanned);
+  if (!length) return false;
+  LoopShapes loop = {.graph = graph, .node = node, .control = new_loop(graph, node, length)};
+  loop.control->n_carried = (int)n_carried;
+  loop.control->n_scanned = (int)n_scanned;
+  loop.control->n_collected = source->n_outputs - (int)n_carried;
+  if (!read_directions(node, loop.control, graph->arena)) return false;
+  start_carried(&loop);
+  if (!infer_loop(&loop, set_scan_inputs, 0)) return false;
+  set_carried_outputs(&loop);
+  for (int k = 0; k < loop.control->n_collected; k++)
+    if (!set_collected(&loop, (int)n_carried + k, loop.body->outputs[n_carried + k], length)) return false;
+  return true;
+}

@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: MIT */
+/* Convolution, pooling and batch normalisation over N, C, and one to three spatial axes. */
+#include "shapes/shape.h"
+
+/* Every output that is wanted. */
+static void set_windowed(Graph *graph, Node *node, const Dim *channels, const Window *window) {
+  const Dim *shape[2 + MAX_SPATIAL] = {node->inputs[0]->shape[0], channels};
+  for (int i = 0; i < window->n_spatial; i++) shape[2 + i] = window->out[i];
+  for (int output = 0; output < node->n_outputs; output++) set_shape(graph, node, output, 2 + window->n_spatial, shape);
+}
+
+static bool check_constant_channels(Graph *graph, const Node *node) {
+  const Value *x = node->inputs[0], *w = node->inputs[1];
+  int64_t group = node_int(node, "group");
+  if (group < 1) return shape_error(node, "`group` is %lld; it must be at least 1", (long long)group);
+  if (!dim_is_const(x->shape[1]) || !dim_is_const(w->shape[0]) || !dim_is_const(w->shape[1]))
+    return shape_unsupported(node, "channels must be constant, found %s and %s", shape_text(graph, x),
+                             shape_text(graph, w));
+  return true;
+}
+
+/* X [N, C, ...], W [M, C/group, ...]. */
+static bool check_groups(Graph *graph, const Node *node) {
+  if (!check_constant_channels(graph, node)) return false;
+  const Value *x = node->inputs[0], *w = node->inputs[1];
+  int64_t group = node_int(node, "group"), C = dim_value(x->shape[1]), M = dim_value(w->shape[0]);
+  if (C % group || M % group)
+    return shape_error(node, "`group` is %lld; it must divide the channels, %lld in and %lld out", (long long)group,
+                       (long long)C, (long long)M);
+  return dim_value(w->shape[1]) == C / group ||
+         shape_error(node, "the weights are %s; axis 1 must be %lld, the channels of %s by group %lld",
+                     shape_text(graph, w), (long long)(C / group), shape_text(graph, x), (long long)group);
+}
+
+bool shape_conv(Graph *graph, Node *node) {
+  Window window;
+  if (!check_rank(graph, node, 0, 3, MAX_RANK)) return false;
+  int rank = node->inputs[0]->rank;
+  if (!check_rank(graph, node, 1, rank, rank) || !check_groups(graph, node)) return false;
+  const Dim *M = node->inputs[1]->shape[0];
+  if (node->n_inputs > 2 && node->inputs[2] && !check_shape(graph, node, 2, 1, &M, "the bias, [M]")) return false;
+  if (!read_window(graph, node, &window)) return false;
+  set_windowed(graph, node, M, &window);
+  return true;
+}
+
+/* X [N, C, ...], W [C, M/group, ...]. */
+static bool check_transposed_groups(Graph *graph, const Node *node) {
+  if (!check_constant_channels(graph, node)) return false;
+  const Value *x = node->inputs[0], *w = node->inputs[1];
+  int64_t group = node_int(node, "group"), C = dim_value(x->shape[1]);
+  if (dim_value(w->shape[0]) != C)
+    return shape_error(node, "the weights are %s; axis 0 must be %lld, the channels of %s", shape_text(graph, w),
+                       (long long)C, shape_text(graph, x));
+  return C % group == 0 ||
+         shape_error(node, "`group` is %lld; it must divide the channels, %lld in", (long long)group, (long long)C);
+}
+
+bool shape_conv_transpose(Graph *graph, Node *node) {
+  Window window;
+  if (!check_rank(graph, node, 0, 3, MAX_RANK)) return false;
+  int rank = node->inputs[0]->rank;
+  if (!check_rank(graph, node, 1, rank, rank) || !check_transposed_groups(graph, node)) return false;
+  const Dim *M = dim_mul(graph->dims, node->inputs[1]->shape[1], dim_const(graph->dims, node_int(node, "group")));
+  if (node->n_inputs > 2 && node->inputs[2] && !check_shape(graph, node, 2, 1, &M, "the bias, [M]")) return false;
+  if (!read_window(graph, node, &window)) return false;
+  set_windowed(graph, node, M, &window);
+  return true;
+}
+
+static bool check_power(const Node *node) {
+  AttributeSpec spec;
+  if (!op_find_attribute(node->op, "p", &spec)) return true;
+  int64_t p = node_int(node, "p");
+  return (p >= 1 && p <= 1024) || shape_error(node, "`p` is %lld; it must be in 1..1024", (long long)p);
+}
+
+bool shape_pool(Graph *graph, Node *node) {
+  Window window;
+  if (!check_power(node)) return false;
+  if (!check_rank(graph, node, 0, 3, MAX_RANK) || !read_window(graph, node, &window)) return false;
+  set_windowed(graph, node, node->inputs[0]->shape[1], &window);
+  return true;
+}
+
+bool shape_global_pool(Graph *graph, Node *node) {
+  if (!check_power(node)) return false;
+  if (!check_rank(graph, node, 0, 3, MAX_RANK)) return false;
+  const Value *x = node->inputs[0];
+  const Dim *shape[MAX_RANK] = {x->shape[0], x->shape[1]};
+  for (int axis = 2; axis < x->rank; axis++) shape[axis] = dim_const(graph->dims, 1);
+  set_shape(graph, node, 0, x->rank, shape);
+  return true;
+}
+
+/* As large as what a MaxPool of these windows would have been given, or larger where output_shape says so: it is filled
+ * from its first element on. */
+bool shape_max_unpool(Graph *graph, Node *node) {
+  const Value *x = node->inputs[0];
+  Window window;
+  DimList wanted;
+  const Dim *shape[MAX_RANK] = {x->shape[0], NULL};
+  if (!check_rank(graph, node, 0, 3, 2 + MAX_SPATIAL) ||
+      !check_shape(graph, node, 1, x->rank, x->shape, "the indices of input 0's elements"))
+    return false;
+  if (!read_unpooled(graph, node, &window) || !operand_dims(graph, node, NULL, 2, &wanted)) return false;
+  if (wanted.given && wanted.n != x->rank)
+    return shape_error(node, "`output_shape` has %d entries; %d are needed", wanted.n, x->rank);
+  shape[1] = x->shape[1];
+  for (int i = 0; i < window.n_spatial; i++) shape[2 + i] = window.out[i];
+  for (int axis = 0; wanted.given && axis < x->rank; axis++) {
+    bool fits = axis < 2 ? same_dim(wanted.items[axis], shape[axis])
+                         : dim_lower(dim_sub(graph->dims, wanted.items[axis], shape[axis])) >= 0;
+    if (!fits)
+      return shape_error(node, "`output_shape` has %s on axis %d; what is unpooled has %s",
+                         dim_text(graph, wanted.items[axis]), axis, dim_text(graph, shape[axis]));
+    shape[axis] = wanted.items[axis];
+  }
+  set_shape(graph, node, 0, x->rank, shape);
+  return true;
+}
+
+bool shape_batch_norm(Graph *graph, Node *node) {
+  if (!check_rank(graph, node, 0, 2, MAX_RANK)) return false;
+  if (node_int(node, "training_mode") != 0) return shape_unsupported(node, "`training_mode` must be 0");
+  if (node->n_outputs > 1) return shape_error(node, "statistics are given only in training");
+  const Dim *C = node->inputs[0]->shape[1];
+  bool good = true;
+  for (int i = 1; i < 5; i++) good &= check_shape(graph, node, i, 1, &C, "[channels]");
+  if (!good) return false;
+  set_shape(graph, node, 0, node->inputs[0]->rank, node->inputs[0]->shape);
+  return true;
+}

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: MIT */
+/* Element-wise ops: the input's shape, or what the inputs broadcast to. */
+#include <string.h>
+
+#include "shapes/shape.h"
+
+static void same_as_input(Graph *graph, Node *node) {
+  set_shape(graph, node, 0, node->inputs[0]->rank, node->inputs[0]->shape);
+}
+
+/* Clip's bounds, Dropout's ratio and mode. */
+static bool check_scalars(Graph *graph, const Node *node) {
+  for (int i = 1; i < node->n_inputs; i++) {
+    const Value *value = node->inputs[i];
+    if (value && !(value_static(value) && value_count(value) == 1))
+      return shape_error(node, "input %d must be a scalar, found %s", i, shape_text(graph, value));
+  }
+  return true;
+}
+
+static bool check_dropout(const Node *node) {
+  const Value *training = node->n_inputs > 2 ? node->inputs[2] : NULL;
+  if (!training || (training->data && *(const uint8_t *)training->data == 0)) return true;
+  return shape_unsupported(node, "training_mode (input 2) must be the constant false");
+}
+
+bool shape_unary(Graph *graph, Node *node) {
+  if (!check_scalars(graph, node)) return false;
+  if (!strcmp(node->op->name, "Dropout") && !check_dropout(node)) return false;
+  same_as_input(graph, node);
+  return true;
+}
+
+bool shape_cast_like(Graph *graph, Node *node) {
+  same_as_input(graph, node);
+  return true;
+}
+
+bool shape_cast(Graph *graph, Node *node) {
+  const char *to = node_string(node, "to");
+  node->outputs[0]->dtype = dtype_from_name(to);
+  if (node->outputs[0]->dtype == RNNCC_NONE)
+    return shape_unsupported(node, "`to` is \"%.100s\"; it may be one of " DTYPE_NAMES, to);
+  same_as_input(graph, node);
+  return true;
+}
+
+/* PRelu's slope follows its input, never the other way round. */
+static bool check_slope(Graph *graph, const Node *node) {
+  const Value *x = node->inputs[0], *y = node->outputs[0];
+  bool same = y->rank == x->rank;
+  for (int axis = 0; same && axis < x->rank; axis++) same = same_dim(x->shape[axis], y->shape[axis]);
+  return same || shape_error(node, "the slope, %s, must broadcast to %s", shape_text(graph, node->inputs[1]),
+                             shape_text(graph, x));
+}
+
+bool shape_binary(Graph *graph, Node *node) {
+  if (!broadcast_inputs(graph, node, 0)) return false;
+  if (!strcmp(node->op->name, "PRelu") && !check_slope(graph, node)) return false;
+  return true;
+}
+
+bool shape_compare(Graph *graph, Node *node) { return broadcast_inputs(graph, node, 0); }
+bool shape_variadic(Graph *graph, Node *node) { return shape_binary(graph, node); }
+bool shape_where(Graph *graph, Node *node) { return broadcast_inputs(graph, node, 0); }
+
+bool shape_softmax(Graph *graph, Node *node) {
+  if (check_axis(node, "axis", node_int(node, "axis"), node->inputs[0]->rank) < 0) return false;
+  same_as_input(graph, node);
+  return true;
+}

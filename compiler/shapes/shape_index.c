@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: MIT */
+/* Ops that pick or place elements by index: GatherElements, GatherND, ScatterElements, ScatterND, OneHot. */
+#include <string.h>
+
+#include "shapes/shape.h"
+
+bool constant_range(const Value *value, int64_t first, int64_t step, IntRange *range) {
+  if (!value->data || value_count(value) <= first) return false;
+  *range = (IntRange){INT64_MAX, INT64_MIN};
+  for (int64_t i = first, count = value_count(value); i < count; i += step) {
+    int64_t at = value->dtype == RNNCC_I64 ? ((const int64_t *)value->data)[i] : ((const int32_t *)value->data)[i];
+    if (at < range->least) range->least = at;
+    if (at > range->most) range->most = at;
+  }
+  return true;
+}
+
+/* Constant indices that no extent would allow. */
+static bool check_constant(Graph *graph, const Node *node, int64_t first, int64_t step, const Dim *extent) {
+  IntRange range;
+  if (!constant_range(node->inputs[1], first, step, &range)) return true;
+  if (range.most < dim_upper(extent) && range.least >= -dim_upper(extent)) return true;
+  return shape_error(node, "index %lld is outside an axis of %s",
+                     (long long)(range.most < dim_upper(extent) ? range.least : range.most), dim_text(graph, extent));
+}
+
+/* The indices name places on `axis`; along the others they must stay within the data. */
+static bool check_along_axis(Graph *graph, const Node *node, int axis) {
+  const Value *data = node->inputs[0], *indices = node->inputs[1];
+  if (indices->rank != data->rank)
+    return shape_error(node, "the indices must have the data's rank, found %s and %s", shape_text(graph, indices),
+                       shape_text(graph, data));
+  for (int k = 0; k < data->rank; k++)
+    if (k != axis && !dim_at_most(graph->dims, indices->shape[k], data->shape[k]))
+      return shape_error(node, "the indices, %s, reach past the data, %s, on axis %d", shape_text(graph, indices),
+                         shape_text(graph, data), k);
+  return check_constant(graph, node, 0, 1, data->shape[axis]);
+}
+
+bool shape_gather_elements(Graph *graph, Node *node) {
+  const Value *data = node->inputs[0], *indices = node->inputs[1];
+  int axis = check_axis(node, "axis", node_int(node, "axis"), data->rank);
+  if (axis < 0 || !check_along_axis(graph, node, axis)) return false;
+  set_shape(graph, node, 0, indices->rank, indices->shape);
+  return true;
+}
+
+/* Sums and the like need a type that counts. */
+static bool check_reduction(const Node *node) {
+  DType dtype = node->inputs[0]->dtype;
+  if (dtype != RNNCC_BOOL || !strcmp(node_string(node, "reduction"), "none")) return true;
+  return shape_unsupported(node, "reduction \"%s\" of %s", node_string(node, "reduction"),
+                           dtype_name(node->inputs[0]->dtype));
+}
+
+bool shape_scatter_elements(Graph *graph, Node *node) {
+  const Value *data = node->inputs[0], *indices = node->inputs[1];
+  int axis = check_axis(node, "axis", node_int(node, "axis"), data->rank);
+  if (axis < 0 || !check_reduction(node) || !check_along_axis(graph, node, axis)) return false;
+  if (!check_shape(graph, node, 2, indices->rank, indices->shape, "the indices' shape")) return false;
+  set_shape(graph, node, 0, data->rank, data->shape);
+  return true;
+}
+
+/* Tuples of indices stand along the last axis; they name places from axis `first` of the data on. Their length, or -1
+ * after an error. */
+static int tuple_length(Graph *graph, const Node *node, int first) {
+  const Value *data = node->inputs[0], *indices = node->inputs[1];
+  const Dim *last = indices->rank ? indices->shape[indices->rank - 1] : NULL;
+  if (!last || !dim_is_const(last) || dim_value(last) < 1 || dim_value(last) > data->rank - first) {
+    shape_error(node, "the last axis of the indices must be 1 to %d, the axes that they name; found %s",
+                data->rank - first, shape_text(graph, indices));
+    return -1;
+  }
+  int length = (int)dim_value(last);
+  for (int k = 0; k < length; k++)
+    if (!check_constant(graph, node, k, length, data->shape[first + k])) return -1;
+  return length;
+}
+
+/* [the indices' axes but the last one, the data's axes from `first` on]; false with an error if that is too many. */
+static bool tuple_shape(const Node *node, int first, int *rank, const Dim **shape) {
+  const Value *data = node->inputs[0], *indices = node->inputs[1];
+  *rank = indices->rank - 1 + data->rank - first;
+  if (*rank > MAX_RANK)
+    return shape_unsupported(node, "the updates or the result would have rank %d; at most %d is supported", *rank,
+                             MAX_RANK);
+  for (int axis = 0; axis < indices->rank - 1; axis++) *shape++ = indices->shape[axis];
+  for (int axis = first; axis < data->rank; axis++) *shape++ = data->shape[axis];
+  return true;
+}
+
+bool shape_gather_nd(Graph *graph, Node *node) {
+  const Value *data = node->inputs[0], *indices = node->inputs[1];
+  int64_t batch_dims = node_int(node, "batch_dims");
+  int least = data->rank < indices->rank ? data->rank : indices->rank;
+  if (batch_dims < 0 || batch_dims >= least)
+    return shape_error(node, "`batch_dims` is %lld; it must be in 0..%d", (long long)batch_dims, least - 1);
+  for (int axis = 0; axis < (int)batch_dims; axis++)
+    if (!same_dim(data->shape[axis], indices->shape[axis]))
+      return shape_error(node, "the data and the indices differ on batch axis %d: %s and %s", axis,
+                         shape_text(graph, data), shape_text(graph, indices));
+  int length = tuple_length(graph, node, (int)batch_dims), rank;
+  const Dim *shape[MAX_RANK];
+  if (length < 0 || !tuple_shape(node, (int)batch_dims + length, &rank, shape)) return false;
+  set_shape(graph, node, 0, rank, shape);
+  return true;
+}
+
+bool shape_scatter_nd(Graph *graph, Node *node) {
+  const Value *data = node->inputs[0];
+  int length = tuple_length(graph, node, 0), rank;
+  const Dim *shape[MAX_RANK];
+  if (length < 0 || !check_reduction(node) || !tuple_shape(node, length, &rank, shape)) return false;
+  if (!check_shape(graph, node, 2, rank, shape, "one update a tuple")) return false;
+  set_shape(graph, node, 0, data->rank, data->shape);
+  return true;
+}
+
+bool shape_one_hot(Graph *graph, Node *node) {
+  const Value *indices = node->inputs[0];
+  int axis = check_axis(node, "axis", node_int(node, "axis"), indices->rank + 1);
+  DimList depth;
+  const Dim *two = dim_const(graph->dims, 2), *shape[MAX_RANK];
+  if (axis < 0 || !operand_dims(graph, node, NULL, 1, &depth)) return false;
+  if (!check_shape(graph, node, 2, 1, &two, "[off, on]")) return false;
+  if (indices->rank == MAX_RANK)
+    return shape_unsupported(node, "the result would have rank %d; at most %d is supported", MAX_RANK + 1, MAX_RANK);
+  if (depth.n != 1 || dim_lower(depth.items[0]) < 1)
+    return shape_error(node, "the depth (input 1) must be one number, at least 1");
+  for (int k = 0, from = 0; k <= indices->rank; k++) shape[k] = k == axis ? depth.items[0] : indices->shape[from++];
+  set_shape(graph, node, 0, indices->rank + 1, shape);
+  return true;
+}

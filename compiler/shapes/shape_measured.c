@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Ops whose results are as long as the data says. The extent is a measured dimension, from 0 to what the shapes allow;
+ * where the data is a constant, it is counted now.
+ */
+#include "ir/tensor.h"
+#include "shapes/shape.h"
+
+static int64_t count_nonzero(const Value *value, int64_t among) {
+  Tensor tensor = {.dtype = value->dtype, .rank = 1, .shape = {among}, .data = (void *)value->data};
+  int64_t count = 0;
+  for (int64_t i = 0; i < among; i++) count += tensor_get(&tensor, i) != 0;
+  return count;
+}
+
+/* How many of the value's first elements are not 0, of at most `among`. */
+static const Dim *nonzero_dim(Graph *graph, const Value *value, const Dim *among) {
+  if (value->data && dim_is_const(among)) return dim_const(graph->dims, count_nonzero(value, dim_value(among)));
+  return measured_dim(graph, among);
+}
+
+const Dim *measured_dim(Graph *graph, const Dim *most) {
+  return dim_symbol(graph->dims, dim_symbol_own(graph->dims, DIM_MEASURED, 0, dim_upper(most)));
+}
+
+/* ONNX NonZero: one row an axis; a scalar counts as a list of one. */
+bool shape_nonzero(Graph *graph, Node *node) {
+  const Value *x = node->inputs[0];
+  const Dim *shape[] = {dim_const(graph->dims, x->rank ? x->rank : 1),
+                        nonzero_dim(graph, x, value_count_dim(graph, x, 0, x->rank))};
+  set_shape(graph, node, 0, 2, shape);
+  return true;
+}
+
+/* ONNX Compress: without `axis`, of the elements in a row. Conditions beyond the axis are not looked at. */
+bool shape_compress(Graph *graph, Node *node) {
+  const Value *x = node->inputs[0], *condition = node->inputs[1];
+  const Dim *shape[MAX_RANK] = {value_count_dim(graph, x, 0, x->rank)};
+  int rank = 1, axis = 0;
+  if (!check_rank(graph, node, 1, 1, 1)) return false;
+  if (node_has(node, "axis")) {
+    axis = check_axis(node, "axis", node_int(node, "axis"), x->rank);
+    if (axis < 0) return false;
+    for (rank = 0; rank < x->rank; rank++) shape[rank] = x->shape[rank];
+  }
+  shape[axis] = nonzero_dim(graph, condition, dim_min(graph->dims, shape[axis], condition->shape[0]));
+  set_shape(graph, node, 0, rank, shape);
+  return true;
+}
+
+/* ONNX Unique: different slices along `axis`, or elements; where each occurs first; which one each is; how many. */
+bool shape_unique(Graph *graph, Node *node) {
+  const Value *x = node->inputs[0];
+  const Dim *shape[MAX_RANK] = {value_count_dim(graph, x, 0, x->rank)};
+  int rank = 1, axis = 0;
+  if (node_has(node, "axis")) {
+    axis = check_axis(node, "axis", node_int(node, "axis"), x->rank);
+    if (axis < 0) return false;
+    for (rank = 0; rank < x->rank; rank++) shape[rank] = x->shape[rank];
+  }
+  const Dim *n = shape[axis];
+  shape[axis] = measured_dim(graph, n);
+  set_shape(graph, node, 0, rank, shape);
+  set_shape(graph, node, 1, 1, &shape[axis]);
+  set_shape(graph, node, 2, 1, &n);
+  set_shape(graph, node, 3, 1, &shape[axis]);
+  return true;
+}

@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: MIT */
+/* Normalisations by statistics of the input itself: the result has its shape. */
+#include "shapes/shape.h"
+
+static bool present(const Node *node, int input) { return input < node->n_inputs && node->inputs[input]; }
+
+static bool like_input(Graph *graph, Node *node) {
+  set_shape(graph, node, 0, node->inputs[0]->rank, node->inputs[0]->shape);
+  return true;
+}
+
+/* One parameter, or one for each element of the axes from `axis` on. */
+static bool check_parameters(Graph *graph, const Node *node, int input, int axis) {
+  const Value *x = node->inputs[0], *value = node->inputs[input];
+  int extra = value->rank - (x->rank - axis);
+  bool scalar = true, each = extra >= 0;
+  for (int k = 0; k < value->rank; k++) {
+    scalar &= dim_upper(value->shape[k]) == 1;
+    each &= k < extra ? dim_upper(value->shape[k]) == 1 : same_dim(value->shape[k], x->shape[axis + k - extra]);
+  }
+  if ((scalar || each) && value->rank <= x->rank) return true;
+  return shape_unsupported(node, "input %d is %s; it must be one number, or one for each element of axes %d.. of %s",
+                           input, shape_text(graph, value), axis, shape_text(graph, x));
+}
+
+static int row_axis(const Node *node) {
+  return check_axis(node, "axis", node_int(node, "axis"), node->inputs[0]->rank);
+}
+
+/* ONNX LayerNormalization: rows are the axes from `axis` on; each row's mean and inverse deviation may be wanted. */
+bool shape_layer_norm(Graph *graph, Node *node) {
+  const Value *x = node->inputs[0];
+  const Dim *rows[MAX_RANK];
+  int axis = row_axis(node);
+  if (axis < 0 || !check_parameters(graph, node, 1, axis)) return false;
+  if (present(node, 2) && !check_parameters(graph, node, 2, axis)) return false;
+  for (int k = 0; k < x->rank; k++) rows[k] = k < axis ? x->shape[k] : dim_const(graph->dims, 1);
+  set_shape(graph, node, 1, x->rank, rows);
+  set_shape(graph, node, 2, x->rank, rows);
+  return like_input(graph, node);
+}
+
+bool shape_rms_norm(Graph *graph, Node *node) {
+  int axis = row_axis(node);
+  return axis >= 0 && check_parameters(graph, node, 1, axis) && like_input(graph, node);
+}
+
+bool shape_instance_norm(Graph *graph, Node *node) {
+  if (!check_rank(graph, node, 0, 3, MAX_RANK)) return false;
+  const Dim *C = node->inputs[0]->shape[1];
+  for (int input = 1; input < 3; input++)
+    if (!check_shape(graph, node, input, 1, &C, "[channels]")) return false;
+  return like_input(graph, node);
+}
+
+/* ONNX GroupNormalization has parameters for each channel since opset 21, for each group before. */
+bool shape_group_norm(Graph *graph, Node *node) {
+  if (!check_rank(graph, node, 0, 2, MAX_RANK)) return false;
+  const Value *x = node->inputs[0];
+  int64_t groups = node_int(node, "num_groups");
+  const Dim *G = dim_const(graph->dims, groups);
+  if (groups < 1) return shape_error(node, "`num_groups` is %lld; it must be at least 1", (long long)groups);
+  if (!dim_is_const(x->shape[1]))
+    return shape_unsupported(node, "channels must be constant, found %s", shape_text(graph, x));
+  if (dim_value(x->shape[1]) % groups)
+    return shape_error(node, "`num_groups` is %lld; it must divide the channels of %s", (long long)groups,
+                       shape_text(graph, x));
+  bool by_group = node->inputs[1]->rank == 1 && same_dim(node->inputs[1]->shape[0], G);
+  for (int input = 1; input < 3; input++)
+    if (!check_shape(graph, node, input, 1, by_group ? &G : &x->shape[1], by_group ? "[groups]" : "[channels]"))
+      return false;
+  return like_input(graph, node);
+}
+
+bool shape_lrn(Graph *graph, Node *node) {
+  if (!check_rank(graph, node, 0, 2, MAX_RANK)) return false;
+  int64_t size = node_int(node, "size");
+  if (size < 1) return shape_error(node, "`size` is %lld; it must be at least 1", (long long)size);
+  return like_input(graph, node);
+}
+
+bool shape_lp_norm(Graph *graph, Node *node) {
+  int64_t p = node_int(node, "p");
+  if (p != 1 && p != 2) return shape_error(node, "`p` is %lld; it must be 1 or 2", (long long)p);
+  return row_axis(node) >= 0 && like_input(graph, node);
+}

@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: MIT */
+/* Quantised numbers: the shapes of what they stand for, with scales and zero points for all of a tensor or for an axis.
+ */
+#include <string.h>
+
+#include "shapes/shape.h"
+
+static Value *input_of(const Node *node, int input) { return input < node->n_inputs ? node->inputs[input] : NULL; }
+
+/* One number, or one for each element of the axis of `x`. */
+static bool check_parameter(Graph *graph, const Node *node, int input, const Value *x, int64_t axis) {
+  const Value *value = input_of(node, input);
+  if (!value || value->rank == 0 || (value->rank == 1 && value_max_count(value) == 1)) return true;
+  int along = normal_axis(axis, x->rank);
+  if (value->rank == 1 && along >= 0 && same_dim(value->shape[0], x->shape[along])) return true;
+  return shape_error(node, "input %d must be one number or one for each of axis %lld of %s, found %s", input,
+                     (long long)axis, shape_text(graph, x), shape_text(graph, value));
+}
+
+static bool check_linear(Graph *graph, const Node *node) {
+  if (node_int(node, "block_size") != 0)
+    return shape_unsupported(node, "scales of blocks (`block_size`) are not supported");
+  return check_parameter(graph, node, 1, node->inputs[0], node_int(node, "axis")) &&
+         check_parameter(graph, node, 2, node->inputs[0], node_int(node, "axis"));
+}
+
+static void same_as_input(Graph *graph, Node *node, int output) {
+  set_shape(graph, node, output, node->inputs[0]->rank, node->inputs[0]->shape);
+}
+
+/* The type is the zero point's, else the attribute's, else u8. */
+bool shape_quantize(Graph *graph, Node *node) {
+  const Value *zero = input_of(node, 2);
+  const char *given = node_has(node, "output_dtype") ? node_string(node, "output_dtype") : "u8";
+  DType dtype = zero ? zero->dtype : dtype_from_name(given);
+  bool narrow = dtype == RNNCC_U8 || dtype == RNNCC_I8 || dtype == RNNCC_U16 || dtype == RNNCC_I16;
+  if (!narrow) return shape_unsupported(node, "`output_dtype` is \"%.80s\"; it may be u8, i8, u16 or i16", given);
+  if (!check_linear(graph, node)) return false;
+  node->outputs[0]->dtype = dtype;
+  same_as_input(graph, node, 0);
+  return true;
+}
+
+bool shape_dequantize(Graph *graph, Node *node) {
+  if (!check_linear(graph, node)) return false;
+  same_as_input(graph, node, 0);
+  return true;
+}
+
+bool shape_dynamic_quantize(Graph *graph, Node *node) {
+  same_as_input(graph, node, 0);
+  for (int output = 1; output < 3; output++) set_shape(graph, node, output, 0, NULL);
+  return true;
+}
+
+/* As the op would have it whose two operands are the inputs `a` and `b`. */
+static bool shape_of(Graph *graph, Node *node, const char *op, int a, int b) {
+  Value *operands[] = {node->inputs[a], node->inputs[b]};
+  Node plain = *node;
+  plain.op = op_find(op);
+  plain.inputs = operands;
+  plain.n_inputs = 2;
+  return plain.op->shape(graph, &plain);
+}
+
+/* Zero points of the rows of the first operand, and of the columns of the second. */
+static bool check_product(Graph *graph, const Node *node, int a, int a_first, int a_last, int b, int b_first,
+                          int b_last) {
+  bool good = true;
+  for (int input = a_first; input <= a_last; input++)
+    good &= check_parameter(graph, node, input, node->inputs[a], node->inputs[a]->rank > 1 ? -2 : -1);
+  for (int input = b_first; input <= b_last; input++) good &= check_parameter(graph, node, input, node->inputs[b], -1);
+  return good;
+}
+
+bool shape_matmul_integer(Graph *graph, Node *node) {
+  return shape_of(graph, node, "MatMul", 0, 1) && check_product(graph, node, 0, 2, 2, 1, 3, 3);
+}
+
+bool shape_qlinear_matmul(Graph *graph, Node *node) {
+  return shape_of(graph, node, "MatMul", 0, 3) && check_product(graph, node, 0, 1, 2, 3, 4, 5) &&
+         check_parameter(graph, node, 6, node->outputs[0], -1) && check_parameter(graph, node, 7, node->outputs[0], -1);
+}
+
+static bool is_scalar(Graph *graph, const Node *node, int input) {
+  const Value *value = input_of(node, input);
+  return !value || value_max_count(value) == 1 ||
+         shape_unsupported(node, "input %d must be a single number, found %s", input, shape_text(graph, value));
+}
+
+/* 2^24 by 255^2: what f32 adds exactly, see expand/integer_products.c. */
+static bool check_taps(Graph *graph, const Node *node, const Value *w) {
+  enum { MOST_TAPS = 258 };
+  int64_t taps = 1;
+  for (int axis = 2; axis < w->rank; axis++) taps *= dim_upper(w->shape[axis]);
+  return taps <= MOST_TAPS ||
+         shape_unsupported(node, "the window of %s has more than %d elements", shape_text(graph, w), (int)MOST_TAPS);
+}
+
+bool shape_conv_integer(Graph *graph, Node *node) {
+  return shape_of(graph, node, "Conv", 0, 1) && is_scalar(graph, node, 2) &&
+         check_parameter(graph, node, 3, node->inputs[1], 0) && check_taps(graph, node, node->inputs[1]);
+}
+
+bool shape_qlinear_conv(Graph *graph, Node *node) {
+  static const int scalars[] = {1, 2, 6, 7};
+  const Value *w = node->inputs[3];
+  if (!shape_of(graph, node, "Conv", 0, 3) || !check_taps(graph, node, w)) return false;
+  for (int i = 0; i < 4; i++)
+    if (!is_scalar(graph, node, scalars[i])) return false;
+  return check_parameter(graph, node, 4, w, 0) && check_parameter(graph, node, 5, w, 0) &&
+         (!input_of(node, 8) || check_shape(graph, node, 8, 1, w->shape, "the bias, [M]"));
+}

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: MIT */
+/* Reductions: the named axes, or all of them, become 1 or vanish. */
+#include "shapes/shape.h"
+
+static void set_reduced(Graph *graph, Node *node, const bool reduced[MAX_RANK], bool keep) {
+  const Value *input = node->inputs[0];
+  const Dim *shape[MAX_RANK];
+  int rank = 0;
+  for (int axis = 0; axis < input->rank; axis++) {
+    if (!reduced[axis])
+      shape[rank++] = input->shape[axis];
+    else if (keep)
+      shape[rank++] = dim_const(graph->dims, 1);
+  }
+  set_shape(graph, node, 0, rank, shape);
+}
+
+bool shape_reduce(Graph *graph, Node *node) {
+  IntList axes;
+  bool reduced[MAX_RANK];
+  if (!operand_ints(graph, node, "axes", 1, &axes)) return false;
+  if (!operand_axes(node, &axes, node->inputs[0]->rank, reduced)) return false;
+  bool all = axes.n == 0 && node_int(node, "noop_with_empty_axes") == 0;
+  for (int axis = 0; axis < MAX_RANK; axis++) reduced[axis] |= all;
+  set_reduced(graph, node, reduced, node_int(node, "keepdims") != 0);
+  return true;
+}
+
+bool shape_arg(Graph *graph, Node *node) {
+  bool reduced[MAX_RANK] = {false};
+  int axis = check_axis(node, "axis", node_int(node, "axis"), node->inputs[0]->rank);
+  if (axis < 0) return false;
+  reduced[axis] = true;
+  set_reduced(graph, node, reduced, node_int(node, "keepdims") != 0);
+  return true;
+}
+
+bool shape_mean_variance(Graph *graph, Node *node) {
+  static const int64_t usual[] = {0, 2, 3};
+  IntList axes;
+  bool reduced[MAX_RANK];
+  if (!operand_ints(graph, node, "axes", -1, &axes)) return false;
+  if (!axes.given) axes = (IntList){true, 3, usual};
+  if (!operand_axes(node, &axes, node->inputs[0]->rank, reduced)) return false;
+  set_shape(graph, node, 0, node->inputs[0]->rank, node->inputs[0]->shape);
+  return true;
+}

@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: MIT */
+/* Resize's operands, read and checked: the regions, scales or sizes must be known at compile time. */
+#include <math.h>
+#include <string.h>
+
+#include "shapes/resize.h"
+#include "shapes/shape.h"
+
+enum { ROI = 1, SCALES = 2, SIZES = 3 };
+
+/* Absent, or no elements: older exporters write an empty tensor. */
+static bool given(const Node *node, int input) {
+  if (input >= node->n_inputs || !node->inputs[input]) return false;
+  const Value *value = node->inputs[input];
+  return value->rank != 1 || dim_upper(value->shape[0]) > 0;
+}
+
+/* The list's numbers; NULL with an error told. */
+static const float *floats_of(Graph *graph, const Node *node, int input, int64_t count) {
+  const Value *value = node->inputs[input];
+  if (!value->data) {
+    shape_unsupported(node, "input %d (`%.200s`) must be known at compile time: a constant%s", input, value->name,
+                      value->is_input ? " (--freeze makes the input one)" : "");
+    return NULL;
+  }
+  if (value->rank == 1 && value_count(value) == count) return value->data;
+  shape_error(node, "input %d is %s; it must be a list of %lld numbers", input, shape_text(graph, value),
+              (long long)count);
+  return NULL;
+}
+
+static bool check_axes(const Node *node, int rank, int *n) {
+  const Attribute *axes = node_attribute(node, "axes");
+  bool marked[MAX_RANK];
+  *n = axes ? (int)axes->count : rank;
+  return !axes || operand_axes(node, &(IntList){true, (int)axes->count, axes->ints}, rank, marked);
+}
+
+static bool static_extent(Graph *graph, const Node *node, int axis) {
+  return dim_is_const(node->inputs[0]->shape[axis]) ||
+         shape_unsupported(node, "axis %d of %s is resized; its extent must be constant", axis,
+                           shape_text(graph, node->inputs[0]));
+}
+
+static bool by_scale(Graph *graph, const Node *node, Resize *resize, int axis, float scale) {
+  const Dim *in = node->inputs[0]->shape[axis];
+  if (!(scale > 0 && scale < INFINITY))
+    return shape_error(node, "the scale of axis %d is %g; it must be greater than 0", axis, (double)scale);
+  if (scale == 1) return true;
+  if (!static_extent(graph, node, axis)) return false;
+  double out = floor((double)(scale * (float)dim_value(in)));
+  if (out < 1 || out > INT32_MAX)
+    return shape_error(node, "a scale of %g leaves axis %d of %s an extent of %.0f", (double)scale, axis,
+                       shape_text(graph, node->inputs[0]), out);
+  resize->axis[axis] = resize_axis(dim_value(in), (int64_t)out, scale);
+  resize->resized[axis] = true;
+  return true;
+}
+
+static bool by_scales(Graph *graph, const Node *node, Resize *resize, int n) {
+  const float *scales = floats_of(graph, node, SCALES, n);
+  for (int axis = 0; scales && axis < resize->rank; axis++) {
+    int k = resize_position(node, axis, resize->rank);
+    if (k >= 0 && !by_scale(graph, node, resize, axis, scales[k])) return false;
+  }
+  return scales != NULL;
+}
+
+static bool by_size(Graph *graph, const Node *node, Resize *resize, int axis, const Dim *size) {
+  const Dim *in = node->inputs[0]->shape[axis];
+  if (same_dim(in, size)) return true;
+  if (!static_extent(graph, node, axis)) return false;
+  if (!dim_is_const(size))
+    return shape_unsupported(node, "the size of axis %d is %s; it must be a constant", axis, dim_text(graph, size));
+  if (dim_value(size) < 1 || dim_value(size) > INT32_MAX)
+    return shape_error(node, "the size of axis %d is %lld; it must be at least 1", axis, (long long)dim_value(size));
+  resize->axis[axis] = resize_axis(dim_value(in), dim_value(size), 0);
+  resize->resized[axis] = true;
+  return true;
+}
+
+/* One scale for all axes that are listed, so that all of them must be constant. */
+static bool by_aspect(Graph *graph, const Node *node, Resize *resize, const DimList *sizes) {
+  int64_t in[MAX_RANK], out[MAX_RANK];
+  for (int axis = 0; axis < resize->rank; axis++) {
+    int k = resize_position(node, axis, resize->rank);
+    if (k < 0) continue;
+    if (!static_extent(graph, node, axis)) return false;
+    if (!dim_is_const(sizes->items[k]) || dim_value(sizes->items[k]) < 1 || dim_value(sizes->items[k]) > INT32_MAX)
+      return shape_error(node, "size %d is %s; it must be a constant of at least 1", k,
+                         dim_text(graph, sizes->items[k]));
+    in[k] = dim_value(node->inputs[0]->shape[axis]);
+    out[k] = dim_value(sizes->items[k]);
+  }
+  float scale = resize_keep_aspect(node, sizes->n, in, out);
+  for (int axis = 0; axis < resize->rank; axis++) {
+    int k = resize_position(node, axis, resize->rank);
+    if (k < 0) continue;
+    if (out[k] < 1) return shape_error(node, "axis %d is left an extent of 0", axis);
+    resize->axis[axis] = resize_axis(in[k], out[k], scale);
+    resize->resized[axis] = true;
+  }
+  return true;
+}
+
+static bool by_sizes(Graph *graph, const Node *node, Resize *resize, int n) {
+  DimList sizes;
+  if (!operand_dims(graph, node, NULL, SIZES, &sizes)) return false;
+  if (sizes.n != n) return shape_error(node, "there are %d sizes; %d are needed", sizes.n, n);
+  if (strcmp(node_string(node, "keep_aspect_ratio_policy"), "stretch")) return by_aspect(graph, node, resize, &sizes);
+  for (int axis = 0; axis < resize->rank; axis++) {
+    int k = resize_position(node, axis, resize->rank);
+    if (k >= 0 && !by_size(graph, node, resize, axis, sizes.items[k])) return false;
+  }
+  return true;
+}
+
+/* Regions matter to tf_crop_and_resize alone, which crops axes that keep their extent too. */
+static bool read_regions(Graph *graph, const Node *node, Resize *resize, int n) {
+  if (strcmp(node_string(node, "coordinate_transformation_mode"), "tf_crop_and_resize")) return true;
+  if (!given(node, ROI)) return shape_error(node, "tf_crop_and_resize needs the regions, input %d", ROI);
+  const float *regions = floats_of(graph, node, ROI, 2 * (int64_t)n);
+  for (int axis = 0; regions && axis < resize->rank; axis++) {
+    int k = resize_position(node, axis, resize->rank);
+    if (k < 0) continue;
+    bool whole = regions[k] == 0 && regions[n + k] == 1;
+    if (!resize->resized[axis] && whole) continue;
+    if (!static_extent(graph, node, axis)) return false;
+    int64_t extent = dim_value(node->inputs[0]->shape[axis]);
+    if (!resize->resized[axis]) resize->axis[axis] = resize_axis(extent, extent, 0);
+    resize->resized[axis] = true;
+    resize->axis[axis].roi[0] = regions[k];
+    resize->axis[axis].roi[1] = regions[n + k];
+  }
+  return regions != NULL;
+}
+
+bool read_resize(Graph *graph, const Node *node, Resize *resize) {
+  const Value *x = node->inputs[0];
+  int n;
+  *resize = (Resize){.rank = x->rank};
+  if (!check_axes(node, x->rank, &n)) return false;
+  bool scaled = given(node, SCALES), sized = given(node, SIZES);
+  if (scaled == sized)
+    return shape_error(node, "one of scales, input %d, and sizes, input %d, must be given", SCALES, SIZES);
+  if (!(scaled ? by_scales : by_sizes)(graph, node, resize, n)) return false;
+  if (!read_regions(graph, node, resize, n)) return false;
+  for (int axis = 0; axis < x->rank; axis++) {
+    bool resized = resize->resized[axis];
+    resize->out[axis] = resized ? dim_const(graph->dims, resize->axis[axis].out) : x->shape[axis];
+    resize->resized[axis] = resized && !resize_is_identity(node, &resize->axis[axis]);
+  }
+  return true;
+}
+
+bool shape_resize(Graph *graph, Node *node) {
+  Resize resize;
+  if (!read_resize(graph, node, &resize)) return false;
+  if (strcmp(node_string(node, "mode"), "nearest") && node->inputs[0]->dtype != RNNCC_F32)
+    return shape_unsupported(node, "only the nearest element is taken of %s; interpolation needs f32",
+                             shape_text(graph, node->inputs[0]));
+  bool crops = !strcmp(node_string(node, "coordinate_transformation_mode"), "tf_crop_and_resize");
+  if (crops && !dtype_is_float(node->inputs[0]->dtype))
+    return shape_unsupported(node, "only floats are extrapolated, found %s", shape_text(graph, node->inputs[0]));
+  set_shape(graph, node, 0, resize.rank, resize.out);
+  return true;
+}

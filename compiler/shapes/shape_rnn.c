@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * RNN, GRU, LSTM: all inputs must agree with hidden_size and with each other. D: directions, G: gates.
+ *   layout 0: X [T, B, I], h0 [D, B, H], Y [T, D, B, H], Y_h [D, B, H]
+ *   layout 1: X [B, T, I], h0 [B, D, H], Y [B, T, D, H], Y_h [B, D, H]
+ *   W [D, G*H, I], R [D, G*H, H], bias [D, 2*G*H], lengths [B], P [D, 3*H]
+ */
+#include <math.h>
+#include <string.h>
+#include <strings.h>
+
+#include "shapes/shape.h"
+
+typedef struct CellRow {
+  const char *op;
+  int gates, activations; /* activations: per direction */
+} CellRow;
+static const CellRow cells[] = {{"RNN", 1, 1}, {"GRU", 3, 2}, {"LSTM", 4, 3}};
+
+static const char *const activation_names[] = {
+    "Relu",       "Tanh",        "Sigmoid", "Affine",   "LeakyRelu", "ThresholdedRelu",
+    "ScaledTanh", "HardSigmoid", "Elu",     "Softsign", "Softplus"};
+enum { N_ACTIVATIONS = sizeof activation_names / sizeof *activation_names };
+
+static const CellRow *cell_of(const Node *node) {
+  for (size_t i = 0; i < sizeof cells / sizeof *cells; i++)
+    if (!strcmp(cells[i].op, node->op->name)) return &cells[i];
+  bug("%s is no recurrent op", node->op->name);
+}
+
+/* ONNX Runtime compares the names without regard to case; so do we. */
+static bool known_activation(const char *name) {
+  for (int i = 0; i < N_ACTIVATIONS; i++)
+    if (!strcasecmp(activation_names[i], name)) return true;
+  return false;
+}
+
+static bool check_activations(const Node *node, int needed) {
+  const Attribute *given = node_attribute(node, "activations");
+  if (given && given->count != (size_t)needed)
+    return shape_error(node, "`activations` has %zu names; %d are needed, for all directions", given->count, needed);
+  bool good = true;
+  for (size_t i = 0; given && i < given->count; i++)
+    if (!known_activation(given->strings[i]))
+      good = shape_error(node,
+                         "activation %zu is \"%.100s\"; it may be Relu, Tanh, Sigmoid, Affine, LeakyRelu, "
+                         "ThresholdedRelu, ScaledTanh, HardSigmoid, Elu, Softsign or Softplus",
+                         i, given->strings[i]);
+  static const char *const parameters[] = {"activation_alpha", "activation_beta"};
+  for (int i = 0; i < 2; i++) {
+    const Attribute *list = node_attribute(node, parameters[i]);
+    if (list && list->count > (size_t)needed)
+      good =
+          shape_error(node, "`%s` has %zu numbers; there are only %d activations", parameters[i], list->count, needed);
+  }
+  return good;
+}
+
+static bool check_flag(const Node *node, const char *name) {
+  AttributeSpec spec;
+  if (!op_find_attribute(node->op, name, &spec)) return true;
+  int64_t value = node_int(node, name);
+  return value == 0 || value == 1 || shape_error(node, "`%s` is %lld; it must be 0 or 1", name, (long long)value);
+}
+
+static bool check_attributes(const Node *node, const CellRow *cell, int directions) {
+  bool good = check_activations(node, cell->activations * directions);
+  static const char *const flags[] = {"layout", "linear_before_reset", "input_forget"};
+  for (int i = 0; i < 3; i++) good &= check_flag(node, flags[i]);
+  int64_t hidden = node_int(node, "hidden_size");
+  if (hidden < 1 || hidden > INT32_MAX)
+    good = shape_error(node, "`hidden_size` is %lld; it must be at least 1", (long long)hidden);
+  if (node_has(node, "clip") && !(node_float(node, "clip") > 0))
+    good = shape_error(node, "`clip` is %g; it must be greater than 0", node_float(node, "clip"));
+  return good;
+}
+
+typedef struct Extents {
+  const Dim *T, *B, *I, *H, *D;
+  bool batch_first;
+} Extents;
+
+static bool check_optional(Graph *graph, const Node *node, int input, int rank, const Dim *const *wanted,
+                           const char *why) {
+  return input >= node->n_inputs || !node->inputs[input] || check_shape(graph, node, input, rank, wanted, why);
+}
+
+static bool check_operands(Graph *graph, const Node *node, const CellRow *cell, const Extents *e) {
+  const Dim *gates = dim_mul(graph->dims, dim_const(graph->dims, cell->gates), e->H);
+  const Dim *biases = dim_mul(graph->dims, dim_const(graph->dims, 2), gates);
+  const Dim *peepholes = dim_mul(graph->dims, dim_const(graph->dims, 3), e->H);
+  const Dim *w[] = {e->D, gates, e->I}, *r[] = {e->D, gates, e->H}, *b[] = {e->D, biases}, *p[] = {e->D, peepholes};
+  const Dim *state[] = {e->batch_first ? e->B : e->D, e->batch_first ? e->D : e->B, e->H};
+  const char *state_words =
+      e->batch_first ? "the state, [batch, directions, hidden_size]" : "the state, [directions, batch, hidden_size]";
+  bool good = check_shape(graph, node, 1, 3, w, "W, [directions, gates*hidden_size, input_size]");
+  good &= check_shape(graph, node, 2, 3, r, "R, [directions, gates*hidden_size, hidden_size]");
+  good &= check_optional(graph, node, 3, 2, b, "the bias, [directions, 2*gates*hidden_size]");
+  good &= check_optional(graph, node, 4, 1, &e->B, "the sequence lengths, [batch]");
+  good &= check_optional(graph, node, 5, 3, state, state_words);
+  if (node->n_inputs > 6) good &= check_optional(graph, node, 6, 3, state, state_words);
+  if (node->n_inputs > 7) good &= check_optional(graph, node, 7, 2, p, "the peepholes, [directions, 3*hidden_size]");
+  return good;
+}
+
+static int64_t largest(const Value *value) {
+  int64_t most = INT64_MIN;
+  for (int64_t i = 0; i < value_count(value); i++) {
+    int64_t length = value->dtype == RNNCC_I64 ? ((const int64_t *)value->data)[i] : ((const int32_t *)value->data)[i];
+    if (length < 0) return -1;
+    if (length > most) most = length;
+  }
+  return most;
+}
+
+/* Lengths that are known now; those of an input are checked by the module before each run. */
+static bool check_lengths(Graph *graph, const Node *node, const Dim *T) {
+  const Value *lengths = node->n_inputs > 4 ? node->inputs[4] : NULL;
+  if (!lengths || !lengths->data) return true;
+  int64_t most = largest(lengths);
+  if (most < 0) return shape_error(node, "a sequence length is negative");
+  return most <= dim_lower(T) || shape_error(node, "a sequence length is %lld, but there are only %s steps",
+                                             (long long)most, dim_text(graph, T));
+}
+
+bool shape_rnn(Graph *graph, Node *node) {
+  const CellRow *cell = cell_of(node);
+  int directions = strcmp(node_string(node, "direction"), "bidirectional") ? 1 : 2;
+  if (!check_attributes(node, cell, directions) || !check_rank(graph, node, 0, 3, 3)) return false;
+  const Dim **x = node->inputs[0]->shape;
+  bool batch_first = node_int(node, "layout") == 1;
+  Extents e = {.T = x[batch_first], .B = x[!batch_first], .I = x[2], .batch_first = batch_first};
+  e.H = dim_const(graph->dims, node_int(node, "hidden_size"));
+  e.D = dim_const(graph->dims, directions);
+  if (!check_operands(graph, node, cell, &e) || !check_lengths(graph, node, e.T)) return false;
+  const Dim *y[] = {e.T, e.D, e.B, e.H}, *y_batch_first[] = {e.B, e.T, e.D, e.H};
+  const Dim *state[] = {e.D, e.B, e.H}, *state_batch_first[] = {e.B, e.D, e.H};
+  set_shape(graph, node, 0, 4, batch_first ? y_batch_first : y);
+  for (int output = 1; output < node->n_outputs; output++)
+    set_shape(graph, node, output, 3, batch_first ? state_batch_first : state);
+  return true;
+}

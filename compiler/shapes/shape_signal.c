@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: MIT */
+/* Windows, the Fourier transform, and what comes with them. */
+#include "shapes/signal.h"
+
+#include "shapes/shape.h"
+
+/* More are a mistake: they are computed by the compiler, and stand in the module. */
+enum { MAX_WINDOW = 1 << 24 };
+
+/* `output_datatype`, f32 if it is not given. */
+static bool set_output_type(Node *node) {
+  const char *name = node_has(node, "output_datatype") ? node_string(node, "output_datatype") : "f32";
+  node->outputs[0]->dtype = dtype_from_name(name);
+  return node->outputs[0]->dtype == RNNCC_F32 ||
+         shape_unsupported(node, "`output_datatype` is \"%.100s\"; it must be f32", name);
+}
+
+/* The input's one integer, which must be known and in 1..MAX_WINDOW. */
+static bool read_extent(Graph *graph, const Node *node, int input, int64_t *extent) {
+  IntList list;
+  if (!operand_ints(graph, node, NULL, input, &list)) return false;
+  if (list.n != 1) return shape_error(node, "input %d must be a scalar", input);
+  *extent = list.items[0];
+  if (*extent > MAX_WINDOW)
+    return shape_unsupported(node, "input %d is %lld; at most %d is supported", input, (long long)*extent, MAX_WINDOW);
+  return *extent >= 1 || shape_error(node, "input %d is %lld; it must be at least 1", input, (long long)*extent);
+}
+
+bool shape_signal_window(Graph *graph, Node *node) {
+  int64_t size;
+  if (!set_output_type(node) || !read_extent(graph, node, 0, &size)) return false;
+  const Dim *extent = dim_const(graph->dims, size);
+  set_shape(graph, node, 0, 1, &extent);
+  return true;
+}
+
+static bool check_edge(Graph *graph, const Node *node, int input) {
+  const Value *value = node->inputs[input];
+  if (value->data && value_count(value) == 1) return true;
+  if (value->data) return shape_error(node, "input %d, %s, must be one number", input, shape_text(graph, value));
+  return shape_unsupported(node, "input %d (`%.200s`) must be known at compile time: a constant%s", input, value->name,
+                           freeze_hint(graph, value));
+}
+
+/* [dft_length / 2 + 1, num_mel_bins] */
+bool shape_mel_weights(Graph *graph, Node *node) {
+  int64_t bins, length, rate;
+  if (!set_output_type(node) || !read_extent(graph, node, 0, &bins) || !read_extent(graph, node, 1, &length) ||
+      !read_extent(graph, node, 2, &rate) || !check_edge(graph, node, 3) || !check_edge(graph, node, 4))
+    return false;
+  if ((length / 2 + 1) * bins > MAX_WINDOW)
+    return shape_unsupported(node, "its %lld x %lld weights are too many", (long long)(length / 2 + 1),
+                             (long long)bins);
+  const Dim *shape[] = {dim_const(graph->dims, length / 2 + 1), dim_const(graph->dims, bins)};
+  set_shape(graph, node, 0, 2, shape);
+  return true;
+}
+
+/* ---- the Fourier transform ---- */
+
+/* More numbers in a matrix of one transform are refused. */
+static const int64_t MAX_MATRIX = INT64_C(1) << 24;
+
+int64_t dft_factor(int64_t length) {
+  int64_t best = 1;
+  for (int64_t factor = 2; factor * factor <= length; factor++)
+    if (length % factor == 0) best = factor;
+  return best;
+}
+
+bool dft_is_matrix(int64_t length) {
+  int64_t least = length <= MAX_DFT_MATRIX / 2 ? 8 : 2; /* factors that are worth it */
+  return length <= BEST_DFT_MATRIX || (length <= MAX_DFT_MATRIX && dft_factor(length) < least);
+}
+
+/* Whether the parts that a transform is split into are short enough. */
+static bool splits(int64_t length) {
+  if (dft_is_matrix(length)) return true;
+  int64_t factor = dft_factor(length);
+  return factor > 1 && splits(factor) && splits(length / factor);
+}
+
+/* Input 2, or the attribute that it was, or the last axis but the one of real and imaginary part. */
+static bool read_dft_axis(Graph *graph, const Node *node, int *axis) {
+  IntList list;
+  int64_t given = node_has(node, "axis") ? node_int(node, "axis") : -2;
+  if (!operand_ints(graph, node, NULL, node->n_inputs > 2 ? 2 : -1, &list)) return false;
+  if (list.given && (node_has(node, "axis") || list.n != 1))
+    return shape_error(node, "`axis` must be given once: as an attribute or as input 2, a scalar");
+  if (list.given) given = list.items[0];
+  *axis = check_axis(node, "axis", given, node->inputs[0]->rank);
+  if (*axis < 0) return false;
+  return *axis < node->inputs[0]->rank - 1 || shape_error(node, "the last axis is of real and imaginary parts");
+}
+
+/* 1 or 2 numbers an element; 0 with an error told. */
+static int64_t read_parts(Graph *graph, const Node *node, bool onesided) {
+  const Value *x = node->inputs[0];
+  const Dim *parts = x->shape[x->rank - 1];
+  bool known = dim_is_const(parts) && (dim_value(parts) == 1 || dim_value(parts) == 2);
+  if (!known) shape_error(node, "the last axis of %s must be 1 or 2: real numbers or complex", shape_text(graph, x));
+  if (known && onesided && dim_value(parts) == 2) {
+    shape_error(node, "`onesided` asks for real numbers, found %s", shape_text(graph, x));
+    return 0;
+  }
+  return known ? dim_value(parts) : 0;
+}
+
+static bool check_length(const Node *node, int64_t length) {
+  return splits(length) || shape_unsupported(node, "a transform of %lld numbers has a prime factor above %d",
+                                             (long long)length, MAX_DFT_MATRIX);
+}
+
+bool read_dft(Graph *graph, const Node *node, Dft *dft) {
+  const Value *x = node->inputs[0];
+  *dft = (Dft){.inverse = node_int(node, "inverse") != 0, .onesided = node_int(node, "onesided") != 0};
+  if (!check_rank(graph, node, 0, 2, MAX_RANK) || !read_dft_axis(graph, node, &dft->axis)) return false;
+  dft->parts = read_parts(graph, node, dft->onesided);
+  if (!dft->parts) return false;
+  if (dft->inverse && dft->onesided) return shape_unsupported(node, "`inverse` and `onesided` together");
+  const Dim *extent = x->shape[dft->axis];
+  bool given = node->n_inputs > 1 && node->inputs[1];
+  if (given && !read_extent(graph, node, 1, &dft->length)) return false;
+  if (!dim_is_const(extent))
+    return shape_unsupported(node, "axis %d of %s must be known at compile time", dft->axis, shape_text(graph, x));
+  if (!given) dft->length = dim_value(extent);
+  return check_length(node, dft->length);
+}
+
+static int64_t bins_of(int64_t length, bool onesided) { return onesided ? length / 2 + 1 : length; }
+
+bool shape_dft(Graph *graph, Node *node) {
+  Dft dft;
+  const Dim *shape[MAX_RANK];
+  const Value *x = node->inputs[0];
+  if (!read_dft(graph, node, &dft)) return false;
+  for (int axis = 0; axis < x->rank; axis++) shape[axis] = x->shape[axis];
+  shape[dft.axis] = dim_const(graph->dims, bins_of(dft.length, dft.onesided));
+  shape[x->rank - 1] = dim_const(graph->dims, 2);
+  set_shape(graph, node, 0, x->rank, shape);
+  return true;
+}
+
+/* ---- of frames of a signal ---- */
+
+static bool has_input(const Node *node, int input) { return input < node->n_inputs && node->inputs[input]; }
+
+/* What input 3 says, or the window's length. */
+static bool read_frame(Graph *graph, const Node *node, Stft *stft) {
+  if (has_input(node, 3) && !read_extent(graph, node, 3, &stft->length)) return false;
+  if (!has_input(node, 2)) return has_input(node, 3) || shape_error(node, "neither a window nor a frame_length");
+  const Value *window = node->inputs[2];
+  if (!check_rank(graph, node, 2, 1, 1)) return false;
+  if (!dim_is_const(window->shape[0]))
+    return shape_unsupported(node, "the length of %s must be known at compile time", shape_text(graph, window));
+  if (has_input(node, 3) && stft->length != dim_value(window->shape[0]))
+    return shape_error(node, "frame_length is %lld, the window %s", (long long)stft->length, shape_text(graph, window));
+  stft->length = dim_value(window->shape[0]);
+  return true;
+}
+
+bool read_stft(Graph *graph, const Node *node, Stft *stft) {
+  const Value *x = node->inputs[0];
+  *stft = (Stft){.onesided = node_int(node, "onesided") != 0};
+  if (!check_rank(graph, node, 0, 3, 3) || !read_extent(graph, node, 1, &stft->step)) return false;
+  if (!read_frame(graph, node, stft)) return false;
+  const Dim *parts = x->shape[2];
+  stft->onesided = stft->onesided && dim_is_const(parts) && dim_value(parts) == 1; /* of complex numbers, all bins */
+  stft->parts = read_parts(graph, node, stft->onesided);
+  if (!stft->parts || !check_length(node, stft->length)) return false;
+  const Dim *left = dim_sub(graph->dims, x->shape[1], dim_const(graph->dims, stft->length));
+  if (dim_lower(left) < 0)
+    return shape_error(node, "%s may be shorter than a frame of %lld", shape_text(graph, x), (long long)stft->length);
+  stft->bins = bins_of(stft->length, stft->onesided);
+  stft->frames =
+      dim_add(graph->dims, dim_div(graph->dims, left, dim_const(graph->dims, stft->step)), dim_const(graph->dims, 1));
+  return stft->bins * stft->length * 2 * stft->parts <= MAX_MATRIX ||
+         shape_unsupported(node, "frames of %lld are too long", (long long)stft->length);
+}
+
+bool shape_stft(Graph *graph, Node *node) {
+  Stft stft;
+  if (!read_stft(graph, node, &stft)) return false;
+  const Dim *shape[] = {node->inputs[0]->shape[0], stft.frames, dim_const(graph->dims, stft.bins),
+                        dim_const(graph->dims, 2)};
+  set_shape(graph, node, 0, 4, shape);
+  return true;
+}

@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: MIT */
+/* Slice and Pad: where each axis begins and ends afterwards. Slice's bounds may be symbolic and reach past the ends. */
+#include "shapes/shape.h"
+
+/* Counts a negative position from the end; NULL if its sign is not known. */
+static const Dim *from_start(Graph *graph, const Dim *position, const Dim *extent) {
+  if (dim_lower(position) >= 0) return position;
+  return dim_upper(position) < 0 ? dim_add(graph->dims, position, extent) : NULL;
+}
+
+static const Dim *clamp(DimTable *dims, const Dim *position, const Dim *low, const Dim *high) {
+  return dim_max(dims, low, dim_min(dims, position, high));
+}
+
+/* ceil(distance / step), at least 0. */
+static const Dim *count_steps(DimTable *dims, const Dim *distance, int64_t step) {
+  const Dim *raised = dim_add(dims, distance, dim_const(dims, step - 1));
+  return dim_max(dims, dim_const(dims, 0), dim_div(dims, raised, dim_const(dims, step)));
+}
+
+/* "To the end" in either direction, as ONNX Runtime reads the largest integers. */
+static bool is_open_end(const Dim *end) {
+  return dim_is_const(end) && (dim_value(end) == INT64_MAX || dim_value(end) == INT32_MAX);
+}
+
+static bool slice_axis(Graph *graph, const Node *node, const Dim *start, const Dim *end, int64_t step,
+                       SliceAxis *axis) {
+  DimTable *dims = graph->dims;
+  const Dim *extent = axis->extent, *zero = dim_const(dims, 0), *minus_one = dim_const(dims, -1);
+  if (step < 0 && is_open_end(end)) end = dim_const(dims, INT64_MIN);
+  start = from_start(graph, start, extent);
+  end = from_start(graph, end, extent);
+  if (!start || !end) return shape_unsupported(node, "a bound may be negative or not; its sign must be known");
+  if (step == 0 || step == INT64_MIN) return shape_error(node, "a step may not be %lld", (long long)step);
+  const Dim *last = dim_add(dims, extent, minus_one);
+  axis->step = step;
+  axis->start = clamp(dims, start, zero, step > 0 ? extent : last);
+  end = step > 0 ? clamp(dims, end, zero, extent) : clamp(dims, end, minus_one, last);
+  const Dim *distance = step > 0 ? dim_sub(dims, end, axis->start) : dim_sub(dims, axis->start, end);
+  axis->extent = count_steps(dims, distance, step > 0 ? step : -step);
+  return true;
+}
+
+typedef struct SliceLists {
+  DimList starts, ends;
+  IntList axes, steps;
+} SliceLists;
+
+static bool read_lists(Graph *graph, const Node *node, SliceLists *lists) {
+  bool good = operand_dims(graph, node, "starts", 1, &lists->starts);
+  good = operand_dims(graph, node, "ends", 2, &lists->ends) && good;
+  good = operand_ints(graph, node, "axes", 3, &lists->axes) && good;
+  good = operand_ints(graph, node, NULL, 4, &lists->steps) && good;
+  if (!good) return false;
+  int n = lists->starts.n;
+  if (!lists->starts.given || !lists->ends.given) return shape_error(node, "starts and ends must be given");
+  if (lists->ends.n != n || (lists->axes.given && lists->axes.n != n) || (lists->steps.given && lists->steps.n != n))
+    return shape_error(node, "starts, ends, axes and steps must have one length; found %d, %d, %d and %d", n,
+                       lists->ends.n, lists->axes.given ? lists->axes.n : n, lists->steps.given ? lists->steps.n : n);
+  return n <= node->inputs[0]->rank ||
+         shape_error(node, "%d axes are sliced, but the input is %s", n, shape_text(graph, node->inputs[0]));
+}
+
+bool read_slice(Graph *graph, const Node *node, SliceAxis axes[MAX_RANK]) {
+  const Value *input = node->inputs[0];
+  SliceLists lists;
+  bool seen[MAX_RANK];
+  if (!read_lists(graph, node, &lists) || !operand_axes(node, &lists.axes, input->rank, seen)) return false;
+  for (int axis = 0; axis < input->rank; axis++)
+    axes[axis] = (SliceAxis){dim_const(graph->dims, 0), input->shape[axis], 1};
+  for (int i = 0; i < lists.starts.n; i++) {
+    int axis = lists.axes.given ? normal_axis(lists.axes.items[i], input->rank) : i;
+    int64_t step = lists.steps.given ? lists.steps.items[i] : 1;
+    if (!slice_axis(graph, node, lists.starts.items[i], lists.ends.items[i], step, &axes[axis])) return false;
+  }
+  return true;
+}
+
+bool shape_slice(Graph *graph, Node *node) {
+  SliceAxis axes[MAX_RANK];
+  const Dim *shape[MAX_RANK];
+  int rank = node->inputs[0]->rank;
+  if (!read_slice(graph, node, axes)) return false;
+  for (int axis = 0; axis < rank; axis++) shape[axis] = axes[axis].extent;
+  set_shape(graph, node, 0, rank, shape);
+  return true;
+}
+
+/* Pads [begin of each axis..., end of each axis...], over `axes` or all axes. */
+bool read_pads(Graph *graph, const Node *node, int64_t before[MAX_RANK], int64_t after[MAX_RANK]) {
+  const Value *input = node->inputs[0];
+  IntList pads, axes;
+  bool seen[MAX_RANK];
+  if (!operand_ints(graph, node, "pads", 1, &pads) || !operand_ints(graph, node, NULL, 3, &axes)) return false;
+  if (!pads.given) return shape_error(node, "pads must be given, as an attribute or as input 1");
+  int n = axes.given ? axes.n : input->rank;
+  if (pads.n != 2 * n)
+    return shape_error(node, "there are %d pads; %d are needed, before and after each of %d axes", pads.n, 2 * n, n);
+  if (!operand_axes(node, &axes, input->rank, seen)) return false;
+  for (int axis = 0; axis < MAX_RANK; axis++) before[axis] = after[axis] = 0;
+  for (int i = 0; i < n; i++) {
+    int axis = axes.given ? normal_axis(axes.items[i], input->rank) : i;
+    before[axis] = pads.items[i];
+    after[axis] = pads.items[n + i];
+  }
+  return true;
+}
+
+/* How far a mode can reach into the input: reflect leaves the border out, wrap goes round once. */
+static bool check_reach(Graph *graph, const Node *node, int axis, int64_t pad) {
+  char mode = *node_string(node, "mode");
+  const Dim *extent = node->inputs[0]->shape[axis];
+  int64_t most = mode == 'r' ? dim_lower(extent) - 1 : mode == 'w' ? dim_lower(extent) : INT64_MAX;
+  return pad <= most ||
+         shape_error(node, "a pad of %lld on axis %d of %s; mode \"%s\" allows at most %lld", (long long)pad, axis,
+                     shape_text(graph, node->inputs[0]), node_string(node, "mode"), (long long)most);
+}
+
+bool shape_pad(Graph *graph, Node *node) {
+  const Value *input = node->inputs[0];
+  int64_t before[MAX_RANK], after[MAX_RANK];
+  const Dim *shape[MAX_RANK];
+  if (!read_pads(graph, node, before, after)) return false;
+  const Value *fill = node->n_inputs > 2 ? node->inputs[2] : NULL;
+  if (fill && !(value_static(fill) && value_count(fill) == 1))
+    return shape_error(node, "input 2 must be a scalar, found %s", shape_text(graph, fill));
+  for (int axis = 0; axis < input->rank; axis++) {
+    if (!check_reach(graph, node, axis, before[axis]) || !check_reach(graph, node, axis, after[axis])) return false;
+    shape[axis] = dim_add(graph->dims, input->shape[axis], dim_const(graph->dims, before[axis]));
+    shape[axis] = dim_add(graph->dims, shape[axis], dim_const(graph->dims, after[axis]));
+  }
+  set_shape(graph, node, 0, input->rank, shape);
+  return true;
+}

@@ -1,0 +1,388 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Two parses: the first tells where knobs, types and hooks stand, and their values are written in; the second sees the
+ * constants, so that conditions over knobs evaluate, and every name's declaration is known for renaming.
+ */
+#include "template/specialise.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "machine/targets.h"
+#include "support/data_directory.h"
+#include "support/diagnostics.h"
+#include "support/files.h"
+#include "support/text.h"
+#include "template/template_ast.h"
+
+enum { LARGEST_TEMPLATE = 1 << 20 };
+
+/* ---- edits of a text ---- */
+
+typedef struct Edit {
+  Range range;
+  const char *replacement;
+} Edit;
+
+typedef struct Edits {
+  Arena *arena;
+  int count, capacity;
+  Edit *list;
+} Edits;
+
+static void add_edit(Edits *edits, Range range, const char *replacement) {
+  if (edits->count == edits->capacity) {
+    Edit *old = edits->list;
+    edits->capacity = edits->capacity ? 2 * edits->capacity : 64;
+    edits->list = ARENA_ARRAY(edits->arena, Edit, edits->capacity);
+    if (old) memcpy(edits->list, old, (size_t)edits->count * sizeof *old);
+  }
+  edits->list[edits->count++] = (Edit){range, replacement};
+}
+
+static int by_place(const void *left, const void *right) {
+  const Edit *a = left, *b = right;
+  if (a->range.begin != b->range.begin) return a->range.begin < b->range.begin ? -1 : 1;
+  return a->range.end > b->range.end ? -1 : a->range.end < b->range.end;
+}
+
+/* Edits inside an earlier edit's range fall away with it. */
+static char *apply_edits(Edits *edits, const char *text, size_t length) {
+  if (edits->count) qsort(edits->list, (size_t)edits->count, sizeof *edits->list, by_place);
+  Text out = text_new(edits->arena);
+  unsigned position = 0;
+  for (int i = 0; i < edits->count; i++) {
+    Edit *edit = &edits->list[i];
+    if (edit->range.begin < position) continue;
+    text_bytes(&out, text + position, edit->range.begin - position);
+    text_add(&out, "%s", edit->replacement);
+    position = edit->range.end;
+  }
+  text_bytes(&out, text + position, length - position);
+  return out.data;
+}
+
+/* ---- first step: values, types and hook bodies ---- */
+
+/* `1..14`, `0 1 3`, or both: `0 4..8`. */
+static bool legal_number(const char *legal, long long value) {
+  for (const char *at = legal; *at;) {
+    char *end;
+    long long low = strtoll(at, &end, 10), high = low;
+    if (end == at) return false;
+    if (end[0] == '.' && end[1] == '.') high = strtoll(end + 2, &end, 10);
+    if (low <= value && value <= high) return true;
+    at = end + strspn(end, " ,\t");
+  }
+  return false;
+}
+
+static bool legal_word(const char *legal, const char *word) {
+  size_t length = strlen(word);
+  for (const char *at = legal; (at = strstr(at, word)); at += length) {
+    bool starts = at == legal || at[-1] == ' ', ends = at[length] == 0 || at[length] == ' ';
+    if (starts && ends) return true;
+  }
+  return false;
+}
+
+static const Declaration *expect(const TemplateAst *ast, DeclarationKind kind, const char *what, const char *name) {
+  const Declaration *found = template_declaration(ast, name);
+  if (!found || found->kind != kind) bug("%s has no %s `%s`", ast->path, what, name);
+  return found;
+}
+
+static char *write_choices(Arena *arena, const TemplateAst *ast, const KernelSpec *spec) {
+  Edits edits = {.arena = arena};
+  for (int i = 0; i < spec->n_knobs; i++) {
+    const Declaration *knob = expect(ast, DECLARATION_KNOB, "knob", spec->knobs[i].name);
+    long long value = spec->knobs[i].value;
+    if (!legal_number(knob->legal, value))
+      bug("%s: knob %s = %lld, legal:%s", ast->path, knob->name, value, knob->legal);
+    add_edit(&edits, knob->value, arena_format(arena, "%lld", value));
+  }
+  for (int i = 0; i < spec->n_types; i++) {
+    const Declaration *type = expect(ast, DECLARATION_TYPE_KNOB, "type", spec->types[i].name);
+    if (!legal_word(type->legal, spec->types[i].type))
+      bug("%s: type %s = %s, legal:%s", ast->path, type->name, spec->types[i].type, type->legal);
+    add_edit(&edits, type->value, arena_format(arena, "%s ", spec->types[i].type));
+  }
+  for (int i = 0; i < spec->n_hooks; i++) {
+    const Declaration *hook = expect(ast, DECLARATION_HOOK, "hook", spec->hooks[i].function);
+    add_edit(&edits, hook->value, arena_format(arena, "\n  %s\n", spec->hooks[i].body));
+  }
+  return apply_edits(&edits, ast->text, ast->length);
+}
+
+/* ---- second step: dead branches ---- */
+
+typedef struct Pruner {
+  const TemplateAst *ast;
+  Edits *edits;
+  unsigned depth; /* braces dropped around the statement at hand */
+} Pruner;
+
+typedef struct Block {
+  CXCursor first, last;
+  bool declares;
+} Block;
+
+typedef struct Children {
+  int count;
+  CXCursor list[4];
+} Children;
+
+static enum CXChildVisitResult list_children(CXCursor cursor, CXCursor parent, CXClientData data) {
+  (void)parent;
+  Children *children = data;
+  if (children->count < 4) children->list[children->count++] = cursor;
+  return CXChildVisit_Continue;
+}
+
+static enum CXChildVisitResult list_statements(CXCursor cursor, CXCursor parent, CXClientData data) {
+  (void)parent;
+  Block *block = data;
+  if (clang_Cursor_isNull(block->first)) block->first = cursor;
+  block->last = cursor;
+  block->declares |= clang_getCursorKind(cursor) == CXCursor_DeclStmt;
+  return CXChildVisit_Continue;
+}
+
+/* Whether the condition is known at compile time, and what it is. */
+static bool evaluate(CXCursor condition, bool *value) {
+  CXEvalResult result = clang_Cursor_Evaluate(condition);
+  if (!result) return false;
+  bool known = clang_EvalResult_getKind(result) == CXEval_Int;
+  if (known) *value = clang_EvalResult_getAsLongLong(result) != 0;
+  clang_EvalResult_dispose(result);
+  return known;
+}
+
+/* The statement's range with the semicolon that libclang leaves out of an expression statement. */
+static Range statement_range(const TemplateAst *ast, CXCursor cursor) {
+  Range range = cursor_range(ast, cursor);
+  if (ast->text[range.end - 1] == '}' || ast->text[range.end - 1] == ';') return range;
+  while (ast->text[range.end] != ';' && range.end < ast->length) range.end++;
+  range.end++;
+  return range;
+}
+
+/* The statements of a block without its braces; a block with declarations of its own keeps them. */
+static Range unwrapped(const TemplateAst *ast, CXCursor live) {
+  Range range = statement_range(ast, live);
+  if (clang_getCursorKind(live) != CXCursor_CompoundStmt) return range;
+  Block block = {.first = clang_getNullCursor()};
+  clang_visitChildren(live, list_statements, &block);
+  if (block.declares || clang_Cursor_isNull(block.first)) return range;
+  return (Range){cursor_range(ast, block.first).begin, statement_range(ast, block.last).end};
+}
+
+/* Takes one level of indentation from the lines of a range that has lost its braces. */
+static void dedent(const Pruner *pruner, Range range) {
+  const char *text = pruner->ast->text;
+  unsigned skip = 2 * pruner->depth;
+  for (unsigned at = range.begin; at + skip + 3 < range.end; at++)
+    if (text[at] == '\n' && !strncmp(text + at + 1 + skip, "  ", 2))
+      add_edit(pruner->edits, (Range){at + 1 + skip, at + 3 + skip}, "");
+}
+
+static enum CXChildVisitResult prune(CXCursor cursor, CXCursor parent, CXClientData data);
+
+static void keep_branch(Pruner *pruner, Range whole, CXCursor live, CXCursor parent, bool in_block) {
+  Range kept = in_block ? unwrapped(pruner->ast, live) : statement_range(pruner->ast, live);
+  bool bare = kept.begin != cursor_range(pruner->ast, live).begin;
+  add_edit(pruner->edits, (Range){whole.begin, kept.begin}, "");
+  if (kept.end < whole.end) add_edit(pruner->edits, (Range){kept.end, whole.end}, "");
+  if (bare) dedent(pruner, kept);
+  pruner->depth += bare;
+  if (clang_getCursorKind(live) == CXCursor_IfStmt)
+    prune(live, parent, pruner);
+  else
+    clang_visitChildren(live, prune, pruner);
+  pruner->depth -= bare;
+}
+
+static enum CXChildVisitResult prune(CXCursor cursor, CXCursor parent, CXClientData data) {
+  Pruner *pruner = data;
+  bool top = clang_getCursorKind(parent) == CXCursor_TranslationUnit;
+  if (top && !clang_Location_isFromMainFile(clang_getCursorLocation(cursor))) return CXChildVisit_Continue;
+  bool value;
+  if (clang_getCursorKind(cursor) != CXCursor_IfStmt) return CXChildVisit_Recurse;
+  Children parts = {0};
+  clang_visitChildren(cursor, list_children, &parts);
+  if (parts.count < 2 || !evaluate(parts.list[0], &value)) return CXChildVisit_Recurse;
+  Range whole = statement_range(pruner->ast, cursor);
+  int live = value ? 1 : 2;
+  bool in_block = clang_getCursorKind(parent) == CXCursor_CompoundStmt;
+  if (live < parts.count)
+    keep_branch(pruner, whole, parts.list[live], parent, in_block);
+  else
+    add_edit(pruner->edits, whole, in_block ? "" : "{}");
+  return CXChildVisit_Continue;
+}
+
+static bool in_edits(const Edits *edits, unsigned offset) {
+  for (int i = 0; i < edits->count; i++)
+    if (edits->list[i].range.begin <= offset && offset < edits->list[i].range.end) return true;
+  return false;
+}
+
+/* ---- second step: names ---- */
+
+typedef struct Name {
+  const Declaration *declaration;
+  Range range;
+} Name;
+
+typedef struct Names {
+  int count;
+  Name *list;
+} Names;
+
+/* Whether a token means the file-scope declaration of its name, not a field or a local. Tokens of a parameter's array
+ * bound belong to the parameter's cursor, whose name is another. */
+static bool means_file_scope(Arena *arena, CXCursor cursor, const char *token) {
+  enum CXCursorKind kind = clang_getCursorKind(cursor);
+  CXCursor target = clang_getCursorReferenced(cursor);
+  if (strcmp(copy_cx_string(arena, clang_getCursorSpelling(target)), token) != 0) return true;
+  if (kind == CXCursor_MemberRefExpr || kind == CXCursor_FieldDecl || kind == CXCursor_MemberRef) return false;
+  if (clang_getCursorKind(target) == CXCursor_EnumConstantDecl) return true;
+  return clang_getCursorKind(clang_getCursorSemanticParent(target)) == CXCursor_TranslationUnit;
+}
+
+/* Every token that names a file-scope declaration of the template. */
+static Names find_names(Arena *arena, const TemplateAst *ast) {
+  CXSourceLocation begin = clang_getLocationForOffset(ast->unit, ast->file, 0);
+  CXSourceLocation end = clang_getLocationForOffset(ast->unit, ast->file, (unsigned)ast->length);
+  CXToken *tokens;
+  unsigned count;
+  clang_tokenize(ast->unit, clang_getRange(begin, end), &tokens, &count);
+  CXCursor *cursors = ARENA_ARRAY(arena, CXCursor, count);
+  clang_annotateTokens(ast->unit, tokens, count, cursors);
+  Names names = {.list = ARENA_ARRAY(arena, Name, count)};
+  for (unsigned i = 0; i < count; i++) {
+    if (clang_getTokenKind(tokens[i]) != CXToken_Identifier) continue;
+    const char *text = copy_cx_string(arena, clang_getTokenSpelling(ast->unit, tokens[i]));
+    const Declaration *declaration = template_declaration(ast, text);
+    if (!declaration || !means_file_scope(arena, cursors[i], text)) continue;
+    unsigned at;
+    clang_getSpellingLocation(clang_getTokenLocation(ast->unit, tokens[i]), NULL, NULL, NULL, &at);
+    names.list[names.count++] = (Name){declaration, {at, at + (unsigned)strlen(text)}};
+  }
+  clang_disposeTokens(ast->unit, tokens, count);
+  return names;
+}
+
+static bool inside(Range inner, Range outer) { return outer.begin <= inner.begin && inner.end <= outer.end; }
+
+/* Functions and other names that nothing live uses any more go, until none is left. */
+static void drop_unused(Edits *edits, const TemplateAst *ast, const Names *names, const char *kernel) {
+  for (bool changed = true; changed;) {
+    changed = false;
+    for (int d = 0; d < ast->n_declarations; d++) {
+      const Declaration *declaration = &ast->declarations[d];
+      bool candidate = declaration->kind == DECLARATION_OTHER || declaration->kind == DECLARATION_HOOK;
+      if (!candidate || !strcmp(declaration->name, kernel) || in_edits(edits, declaration->whole.begin)) continue;
+      if (declaration->whole.end == 0) continue; /* an enumerator: goes with its enum */
+      bool used = false;
+      for (int i = 0; i < names->count && !used; i++) {
+        const Name *name = &names->list[i];
+        used = !strcmp(name->declaration->name, declaration->name) && !inside(name->range, declaration->whole) &&
+               !in_edits(edits, name->range.begin);
+      }
+      if (used) continue;
+      add_edit(edits, declaration->whole, "");
+      changed = true;
+    }
+  }
+}
+
+static void drop_choices(Edits *edits, const TemplateAst *ast) {
+  for (int i = 0; i < ast->n_declarations; i++) {
+    const Declaration *declaration = &ast->declarations[i];
+    bool choice = declaration->kind == DECLARATION_KNOB || declaration->kind == DECLARATION_TYPE_KNOB;
+    if (choice) add_edit(edits, declaration->whole, "");
+  }
+  for (int i = 0; i < ast->n_includes; i++) add_edit(edits, ast->include_lines[i], "");
+}
+
+static const char *new_name(Arena *arena, const TemplateAst *ast, const Declaration *declaration, const char *prefix) {
+  switch (declaration->kind) {
+  case DECLARATION_KNOB:
+    return arena_format(arena, declaration->number < 0 ? "(%lld)" : "%lld", declaration->number);
+  case DECLARATION_TYPE_KNOB: {
+    Range type = declaration->value;
+    while (type.end > type.begin && ast->text[type.end - 1] == ' ') type.end--;
+    return arena_format(arena, "%.*s", (int)(type.end - type.begin), ast->text + type.begin);
+  }
+  default:
+    return arena_format(arena, "%s_%s", prefix, declaration->name);
+  }
+}
+
+/* ---- tidying the text ---- */
+
+/* Removes the file's opening comment (licence), runs of blank lines, and lines of blanks that edits left behind. */
+static char *tidy(Arena *arena, const char *text) {
+  Text out = text_new(arena);
+  if (!strncmp(text, "/* SPDX", 7)) text = strchr(text, '\n') + 1;
+  int blank = 1;
+  while (*text) {
+    size_t length = strcspn(text, "\n");
+    bool empty = strspn(text, " \t") >= length;
+    if (!empty || !blank) text_add(&out, "%.*s\n", empty ? 0 : (int)length, text);
+    blank = empty;
+    text += length + (text[length] == '\n');
+  }
+  return out.data;
+}
+
+/* ---- the kernel ---- */
+
+static void read_signature(Arena *arena, const TemplateAst *ast, SpecialisedKernel *kernel) {
+  int count = clang_Cursor_getNumArguments(ast->kernel);
+  Parameter *parameters = ARENA_ARRAY(arena, Parameter, count);
+  for (int i = 0; i < count; i++) {
+    CXCursor parameter = clang_Cursor_getArgument(ast->kernel, (unsigned)i);
+    parameters[i].name = copy_cx_string(arena, clang_getCursorSpelling(parameter));
+    parameters[i].type = copy_cx_string(arena, clang_getTypeSpelling(clang_getCursorType(parameter)));
+  }
+  kernel->n_parameters = count;
+  kernel->parameters = parameters;
+}
+
+static void rename_and_prune(Arena *arena, const TemplateAst *ast, const char *name, const char *prefix,
+                             SpecialisedKernel *kernel) {
+  Edits edits = {.arena = arena};
+  Pruner pruner = {ast, &edits, 0};
+  clang_visitChildren(clang_getTranslationUnitCursor(ast->unit), prune, &pruner);
+  drop_choices(&edits, ast);
+  Names names = find_names(arena, ast);
+  drop_unused(&edits, ast, &names, name);
+  for (int i = 0; i < names.count; i++) {
+    const Name *use = &names.list[i];
+    if (!in_edits(&edits, use->range.begin))
+      add_edit(&edits, use->range, new_name(arena, ast, use->declaration, prefix));
+  }
+  kernel->text = tidy(arena, apply_edits(&edits, ast->text, ast->length));
+}
+
+SpecialisedKernel *specialise(Graph *graph, const KernelSpec *spec, const char *prefix) {
+  Arena *arena = graph->arena;
+  int lanes = graph->target->lanes;
+  const char *path = arena_format(arena, "%s/templates/%s.c", data_directory(arena), spec->template_name);
+  const char *text = (const char *)file_read(arena, path, LARGEST_TEMPLATE, LOCATION_FILE(path)).data;
+  TemplateAst *ast = template_ast_parse(arena, path, spec->template_name, text, lanes);
+  const char *chosen = write_choices(arena, ast, spec);
+  template_ast_free(ast);
+
+  ast = template_ast_parse(arena, path, spec->template_name, chosen, lanes);
+  SpecialisedKernel *kernel = ARENA_NEW(arena, SpecialisedKernel);
+  kernel->function = arena_format(arena, "%s_%s", prefix, spec->template_name);
+  kernel->n_includes = ast->n_includes;
+  kernel->includes = ast->includes;
+  read_signature(arena, ast, kernel);
+  rename_and_prune(arena, ast, spec->template_name, prefix, kernel);
+  template_ast_free(ast);
+  return kernel;
+}

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Templates and their specialisation.
+ *
+ * A template is a file templates/<name>.c of plain C that compiles, formats and is tested on its own:
+ *   - its doc comment, at the top, says what it computes;
+ *   - a knob is a file-scope `enum { NAME = value };` whose doc comment has a line `legal: 1..14` or `legal: 0 1 3`;
+ *   - a type knob is a file-scope `typedef float T;` whose doc comment has a line `legal: float int64_t`;
+ *   - a hook is a `static inline` function whose doc comment has a line `hook: what it is for`;
+ *   - the kernel is the `static void` function named as the file;
+ *   - helper functions are static; headers it includes are the vocabulary, shared by all kernels of a unit.
+ *
+ * specialise() parses the template with libclang (against the plain C vocabulary at the target's width, so that no
+ * compiler header is read), writes the knobs' values in, drops branches whose condition is then a constant, replaces
+ * hook bodies, and renames every file-scope name by the kernel's prefix. What it returns is readable C.
+ */
+#ifndef RNNCC_SPECIALISE_H
+#define RNNCC_SPECIALISE_H
+
+#include "program/emitter.h"
+
+typedef struct Knob {
+  const char *name;
+  int64_t value;
+} Knob;
+typedef struct TypeKnob {
+  const char *name, *type; /* "T", "int64_t" */
+} TypeKnob;
+typedef struct Hook {
+  const char *function, *body;
+} Hook;
+
+enum { MAX_KNOBS = 48, MAX_TYPE_KNOBS = 4, MAX_HOOKS = 8 };
+
+struct KernelSpec {
+  Arena *arena;
+  const char *template_name;
+  int n_knobs, n_types, n_hooks;
+  Knob knobs[MAX_KNOBS];
+  TypeKnob types[MAX_TYPE_KNOBS];
+  Hook hooks[MAX_HOOKS];
+};
+
+typedef struct Parameter {
+  const char *name, *type; /* "bias", "const float *" */
+} Parameter;
+
+typedef struct SpecialisedKernel {
+  const char *function; /* "k3_gemm_packed" */
+  const char *text;     /* C: types, helpers, kernel */
+  int n_parameters;
+  const Parameter *parameters;
+  int n_includes;
+  const char *const *includes; /* as written: "simd/simd.h" */
+} SpecialisedKernel;
+
+/* bug() if the spec names what the template lacks or gives an illegal value; `prefix` is "k3". */
+SpecialisedKernel *specialise(Graph *graph, const KernelSpec *spec, const char *prefix);
+
+#endif

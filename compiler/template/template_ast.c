@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: MIT */
+#include "template/template_ast.h"
+
+#include <string.h>
+
+#include "support/data_directory.h"
+#include "support/diagnostics.h"
+#include "support/text.h"
+
+const char *copy_cx_string(Arena *arena, CXString string) {
+  const char *text = clang_getCString(string);
+  char *copy = arena_string(arena, text ? text : "");
+  clang_disposeString(string);
+  return copy;
+}
+
+static unsigned offset_of(CXSourceLocation location) {
+  unsigned offset;
+  clang_getExpansionLocation(location, NULL, NULL, NULL, &offset);
+  return offset;
+}
+
+Range cursor_range(const TemplateAst *ast, CXCursor cursor) {
+  (void)ast;
+  CXSourceRange extent = clang_getCursorExtent(cursor);
+  return (Range){offset_of(clang_getRangeStart(extent)), offset_of(clang_getRangeEnd(extent))};
+}
+
+const Declaration *template_declaration(const TemplateAst *ast, const char *name) {
+  for (int i = 0; i < ast->n_declarations; i++)
+    if (!strcmp(ast->declarations[i].name, name)) return &ast->declarations[i];
+  return NULL;
+}
+
+/* ---- declarations ---- */
+
+/* What follows "legal:" on its line of the comment. */
+static const char *legal_of(Arena *arena, const char *comment) {
+  const char *start = strstr(comment, "legal:");
+  if (!start) return NULL;
+  start += strlen("legal:");
+  size_t length = strcspn(start, "\n*");
+  char *text = arena_alloc(arena, length + 1);
+  memcpy(text, start, length);
+  return text;
+}
+
+static Declaration *add_declaration(Arena *arena, TemplateAst *ast, DeclarationKind kind, CXCursor cursor) {
+  if (ast->n_declarations == ast->capacity) {
+    Declaration *old = ast->declarations;
+    ast->capacity = ast->capacity ? 2 * ast->capacity : 32;
+    ast->declarations = ARENA_ARRAY(arena, Declaration, ast->capacity);
+    if (old) memcpy(ast->declarations, old, (size_t)ast->n_declarations * sizeof *old);
+  }
+  Declaration *added = &ast->declarations[ast->n_declarations++];
+  added->kind = kind;
+  added->name = copy_cx_string(arena, clang_getCursorSpelling(cursor));
+  return added;
+}
+
+/* The declaration's text with the comment before it and the semicolon behind it. */
+static Range whole_range(const TemplateAst *ast, CXCursor cursor) {
+  Range range = cursor_range(ast, cursor);
+  CXSourceRange comment = clang_Cursor_getCommentRange(cursor);
+  if (!clang_Range_isNull(comment)) range.begin = offset_of(clang_getRangeStart(comment));
+  while (range.end < ast->length && (ast->text[range.end] == ' ' || ast->text[range.end] == '\n')) range.end++;
+  if (range.end < ast->length && ast->text[range.end] == ';') range.end++;
+  return range;
+}
+
+typedef struct Collector {
+  Arena *arena;
+  TemplateAst *ast;
+  const char *legal;
+  Range whole;
+  const char *kernel_name;
+} Collector;
+
+static enum CXChildVisitResult first_child(CXCursor cursor, CXCursor parent, CXClientData data) {
+  (void)parent;
+  *(CXCursor *)data = cursor;
+  return CXChildVisit_Break;
+}
+
+static enum CXChildVisitResult collect_enumerator(CXCursor cursor, CXCursor parent, CXClientData data) {
+  (void)parent;
+  Collector *collector = data;
+  if (clang_getCursorKind(cursor) != CXCursor_EnumConstantDecl) return CXChildVisit_Continue;
+  DeclarationKind kind = collector->legal ? DECLARATION_KNOB : DECLARATION_OTHER;
+  Declaration *knob = add_declaration(collector->arena, collector->ast, kind, cursor);
+  knob->legal = collector->legal;
+  if (kind == DECLARATION_KNOB) knob->whole = collector->whole;
+  knob->number = clang_getEnumConstantDeclValue(cursor);
+  CXCursor value = clang_getNullCursor();
+  clang_visitChildren(cursor, first_child, &value);
+  if (!clang_Cursor_isNull(value))
+    knob->value = cursor_range(collector->ast, value);
+  else if (kind == DECLARATION_KNOB)
+    bug("%s: knob %s has no value", collector->ast->path, knob->name);
+  return CXChildVisit_Continue;
+}
+
+static void collect_typedef(Collector *collector, CXCursor cursor) {
+  DeclarationKind kind = collector->legal ? DECLARATION_TYPE_KNOB : DECLARATION_OTHER;
+  Declaration *type = add_declaration(collector->arena, collector->ast, kind, cursor);
+  type->legal = collector->legal;
+  type->whole = collector->whole;
+  Range range = cursor_range(collector->ast, cursor);
+  type->value = (Range){range.begin + (unsigned)strlen("typedef "), range.end - (unsigned)strlen(type->name)};
+}
+
+static enum CXChildVisitResult find_body(CXCursor cursor, CXCursor parent, CXClientData data) {
+  (void)parent;
+  if (clang_getCursorKind(cursor) == CXCursor_CompoundStmt) *(CXCursor *)data = cursor;
+  return CXChildVisit_Continue;
+}
+
+static void collect_function(Collector *collector, CXCursor cursor, const char *comment) {
+  TemplateAst *ast = collector->ast;
+  DeclarationKind kind = strstr(comment, "hook:") ? DECLARATION_HOOK : DECLARATION_OTHER;
+  Declaration *function = add_declaration(collector->arena, ast, kind, cursor);
+  function->whole = collector->whole;
+  CXCursor body = clang_getNullCursor();
+  clang_visitChildren(cursor, find_body, &body);
+  if (kind == DECLARATION_HOOK) {
+    Range braces = cursor_range(ast, body);
+    function->value = (Range){braces.begin + 1, braces.end - 1};
+  }
+  if (!strcmp(function->name, collector->kernel_name)) ast->kernel = cursor;
+}
+
+static enum CXChildVisitResult collect(CXCursor cursor, CXCursor parent, CXClientData data) {
+  (void)parent;
+  Collector *collector = data;
+  if (!clang_Location_isFromMainFile(clang_getCursorLocation(cursor))) return CXChildVisit_Continue;
+  const char *comment = copy_cx_string(collector->arena, clang_Cursor_getRawCommentText(cursor));
+  collector->legal = legal_of(collector->arena, comment);
+  collector->whole = whole_range(collector->ast, cursor);
+  switch (clang_getCursorKind(cursor)) {
+  case CXCursor_EnumDecl:
+    if (!clang_Cursor_isAnonymous(cursor)) add_declaration(collector->arena, collector->ast, DECLARATION_OTHER, cursor);
+    clang_visitChildren(cursor, collect_enumerator, collector);
+    break;
+  case CXCursor_TypedefDecl:
+    collect_typedef(collector, cursor);
+    break;
+  case CXCursor_FunctionDecl:
+    collect_function(collector, cursor, comment);
+    break;
+  case CXCursor_StructDecl:
+    if (clang_Cursor_isAnonymous(cursor)) break;
+    add_declaration(collector->arena, collector->ast, DECLARATION_OTHER, cursor);
+    break;
+  case CXCursor_VarDecl:
+    add_declaration(collector->arena, collector->ast, DECLARATION_OTHER, cursor);
+    break;
+  default:
+    break;
+  }
+  return CXChildVisit_Continue;
+}
+
+/* ---- includes ---- */
+
+static void collect_includes(Arena *arena, TemplateAst *ast) {
+  int capacity = 0;
+  for (const char *line = ast->text; (line = strstr(line, "#include ")); line++) capacity++;
+  ast->includes = ARENA_ARRAY(arena, const char *, capacity);
+  ast->include_lines = ARENA_ARRAY(arena, Range, capacity);
+  for (const char *line = ast->text; (line = strstr(line, "#include ")); line++) {
+    const char *name = line + strlen("#include ");
+    size_t length = strcspn(name, "\n");
+    ast->includes[ast->n_includes] = arena_format(arena, "%.*s", (int)length, name);
+    unsigned begin = (unsigned)(line - ast->text);
+    ast->include_lines[ast->n_includes++] =
+        (Range){begin, begin + (unsigned)strlen("#include ") + (unsigned)length + 1};
+  }
+}
+
+/* ---- parsing ---- */
+
+static void stop_on_diagnostics(Arena *arena, CXTranslationUnit unit) {
+  for (unsigned i = 0; i < clang_getNumDiagnostics(unit); i++) {
+    CXDiagnostic diagnostic = clang_getDiagnostic(unit, i);
+    bool error = clang_getDiagnosticSeverity(diagnostic) >= CXDiagnostic_Error;
+    const char *text =
+        copy_cx_string(arena, clang_formatDiagnostic(diagnostic, clang_defaultDiagnosticDisplayOptions()));
+    clang_disposeDiagnostic(diagnostic);
+    if (error) bug("template does not compile: %s", text);
+  }
+}
+
+static CXIndex shared_index(void) {
+  static CXIndex index;
+  if (!index) index = clang_createIndex(0, 0);
+  return index;
+}
+
+TemplateAst *template_ast_parse(Arena *arena, const char *path, const char *name, const char *text, int lanes) {
+  TemplateAst *ast = ARENA_NEW(arena, TemplateAst);
+  ast->path = path;
+  ast->text = text;
+  ast->length = strlen(text);
+  const char *data = data_directory(arena);
+  const char *arguments[] = {"-x",
+                             "c",
+                             "-std=gnu11",
+                             "-fparse-all-comments",
+                             "-DSIMD_PLAIN=1",
+                             arena_format(arena, "-DSIMD_PLAIN_LANES=%d", lanes),
+                             arena_format(arena, "-I%s/templates", data),
+                             arena_format(arena, "-I%s/runtime", data)};
+  struct CXUnsavedFile file = {.Filename = path, .Contents = text, .Length = ast->length};
+  int n_arguments = (int)(sizeof arguments / sizeof *arguments);
+  enum CXErrorCode status = clang_parseTranslationUnit2(shared_index(), path, arguments, n_arguments, &file, 1,
+                                                        CXTranslationUnit_None, &ast->unit);
+  if (status != CXError_Success) bug("libclang cannot parse %s: error %d", path, (int)status);
+  stop_on_diagnostics(arena, ast->unit);
+  ast->file = clang_getFile(ast->unit, path);
+  ast->kernel = clang_getNullCursor();
+  Collector collector = {.arena = arena, .ast = ast, .kernel_name = name};
+  clang_visitChildren(clang_getTranslationUnitCursor(ast->unit), collect, &collector);
+  if (clang_Cursor_isNull(ast->kernel)) bug("%s: no function `%s`", path, name);
+  collect_includes(arena, ast);
+  return ast;
+}
+
+void template_ast_free(TemplateAst *ast) { clang_disposeTranslationUnit(ast->unit); }
