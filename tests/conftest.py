@@ -15,6 +15,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "tests"))
+from support.clang import cached_clang  # noqa: E402
 
 
 def build_directory():
@@ -34,10 +35,9 @@ def program(*prefix):
 
 
 def pytest_configure():
-    """The runtime is the same in every module: compiled once, it leaves half of the time that most tests take. Workers
-    inherit this."""
-    os.environ.setdefault("RNNCC_CLANG", str(ROOT / "tests" / "support" / "once_clang"))
-    os.environ.setdefault("ONCE_CLANG_CACHE", str(build_directory().resolve()))
+    """Workers inherit this."""
+    for name, value in cached_clang().items():
+        os.environ.setdefault(name, value)
     os.environ["XDG_CACHE_HOME"] = "/dev/null"  # plans must not depend on what was measured on this machine
 
 

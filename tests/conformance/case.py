@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: MIT
 """One folder of the suite: its model is compiled and run on its data.
 
-A module runs in a process of its own, so that a crash is one failure. The runtime is the same in all modules: a program
-that stands in for clang (once_clang) compiles it once.
+A module runs in a process of its own, so that a crash is one failure.
 """
 import json
 import os
@@ -17,6 +16,7 @@ import numpy
 import onnx
 from onnx import numpy_helper
 
+from support.clang import cached_clang
 from support.module import Module
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -85,10 +85,8 @@ def tolerance(case):
 
 
 def rnncc(model, output, options):
-    environment = os.environ | {"RNNCC_CLANG": str(Path(__file__).parents[1] / "support" / "once_clang"),
-                                "ONCE_CLANG_CACHE": str(BUILD)}
     command = [BUILD / "compiler" / "rnncc", model, "-o", output, *options]
-    return subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, env=environment)
+    return subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, env=os.environ | cached_clang())
 
 
 def first_reason(stderr, model):

@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: MIT
+"""The objects that the tests keep are those of clang-19 itself."""
+import os
+import subprocess
+
+import pytest
+
+from support.clang import cached_clang
+
+
+@pytest.fixture
+def unit(rnncc, root, tmp_path):
+    """unit(target) -> the folder of a small model's C."""
+
+    def written(target):
+        model = root / "tests" / "fuzz" / "corpus" / "json_model" / "gru.json"
+        done = rnncc(model, "--emit=c", "-o", tmp_path / target, f"--target={target}")
+        assert done.returncode == 0, done.stderr
+        return tmp_path / target
+
+    return written
+
+
+def objects_of(unit, clang, cache):
+    """The bytes of network.o and runtime.o, made as build_module() makes them."""
+    makefile = dict(line.split(" = ", 1) for line in (unit / "Makefile").read_text().splitlines() if " = " in line)
+    made = []
+    for name in ("network", "runtime"):
+        flags = makefile["KERNEL_FLAGS" if name == "network" else "RUNTIME_FLAGS"].split()
+        subprocess.run([clang, *flags, "-I.", "-c", f"{name}.c", "-o", f"{name}.o"], cwd=unit, check=True,
+                       env=os.environ | cached_clang(cache))
+        made.append((unit / f"{name}.o").read_bytes())
+    return made
+
+
+@pytest.mark.parametrize("target", ["x86-64-v4", "x86-64-v3", "x86-64", "aarch64-linux-gnu"])
+def test_a_kept_object_is_clangs_own(unit, tmp_path, target):
+    folder, cache = unit(target), tmp_path / "cache"
+    clang = cached_clang(cache)["RNNCC_CLANG"]
+    expected = objects_of(folder, "clang-19", cache)
+    assert not list(cache.iterdir()), "clang-19 itself keeps nothing"
+    assert objects_of(folder, clang, cache) == expected
+    assert len(list(cache.glob("*.o"))) == 2
+    assert objects_of(folder, clang, cache) == expected
+    assert len(list(cache.glob("*.o"))) == 2
+
+
+@pytest.mark.parametrize("changed", ["network.c", "weights.bin", "kernel.h", "simd/math.h"])
+def test_a_changed_source_makes_another_object(unit, tmp_path, changed):
+    folder, cache = unit("x86-64-v3"), tmp_path / "cache"
+    clang = cached_clang(cache)["RNNCC_CLANG"]
+    objects_of(folder, clang, cache)
+    with open(folder / changed, "a") as source:
+        source.write("\n")
+    kept = set(cache.glob("network-*.o"))
+    objects_of(folder, clang, cache)
+    assert len(set(cache.glob("network-*.o")) - kept) == 1
+
+
+def test_what_clang_says_is_passed_on(unit, tmp_path):
+    folder, cache = unit("x86-64"), tmp_path / "cache"
+    clang = cached_clang(cache)["RNNCC_CLANG"]
+    (folder / "network.c").write_text("this is no C")
+    done = subprocess.run([clang, "-I.", "-c", "network.c", "-o", "network.o"], cwd=folder, capture_output=True, text=True,
+                          env=os.environ | cached_clang(cache))
+    assert done.returncode == 1 and "network.c:1:1: error: unknown type name 'this'" in done.stderr
+    assert not list(cache.glob("*.o")) and not (folder / "network.o").exists()

@@ -1,0 +1,8 @@
+/* SPDX-License-Identifier: MIT */
+/* The compiler's header that a vocabulary of templates/simd/ includes, by the target that it is compiled for. cached_clang
+ * precompiles it. */
+#if defined __AVX2__
+#include <immintrin.h>
+#elif defined __aarch64__
+#include <arm_neon.h>
+#endif
