@@ -37,7 +37,7 @@ static Graph *laid_out(Arena *arena, const char *model, const char *target, int 
 
 enum {
 #define ALGORITHM(name) INDEX_##name,
-#include "convolution/algorithms.def"
+#include "kernels/conv/algorithms.def"
 #undef ALGORITHM
   ALGORITHMS
 };

@@ -8,7 +8,7 @@
 
 const ConvAlgorithm *const convolution_algorithms[] = {
 #define ALGORITHM(name) &convolution_##name,
-#include "convolution/algorithms.def"
+#include "kernels/conv/algorithms.def"
 #undef ALGORITHM
     NULL};
 

@@ -106,7 +106,7 @@ struct ConvAlgorithm {
 };
 
 #define ALGORITHM(name) extern const ConvAlgorithm convolution_##name;
-#include "convolution/algorithms.def"
+#include "kernels/conv/algorithms.def"
 #undef ALGORITHM
 /* All of them; NULL at the end. */
 extern const ConvAlgorithm *const convolution_algorithms[];
