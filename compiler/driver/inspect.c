@@ -4,12 +4,14 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "ir/bodies.h"
 #include "ir/family.h"
 #include "kernels/conv/explain.h"
 #include "kernels/recurrent/explain.h"
 #include "layout/layout_plan.h"
+#include "machine/targets.h"
 #include "program/draw_memory.h"
-#include "shapes/bodies.h"
+#include "program/emitter.h"
 #include "support/files.h"
 
 /* ---- the model ---- */

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "machine/machine.h"
+#include "machine/targets.h"
 #include "schedules/records.h"
 #include "support/files.h"
 #include "support/sha256.h"

@@ -4,8 +4,8 @@
 #define RNNCC_PIPELINE_H
 
 #include "driver/options.h"
+#include "ir/bodies.h"
 #include "ir/graph.h"
-#include "shapes/bodies.h"
 
 /* A pass is a function of the graph alone, called by its name, and again for each body of control flow; a step is any
  * statement, with a name. `graph` may be NULL while there is none. */

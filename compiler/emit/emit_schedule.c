@@ -9,6 +9,7 @@
 #include "emit/unit.h"
 #include "ir/family.h"
 #include "layout/blocked.h"
+#include "program/emitter.h"
 
 enum { LINE_WIDTH = 118 };
 

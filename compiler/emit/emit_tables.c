@@ -5,6 +5,7 @@
 #include "emit/unit.h"
 #include "ir/family.h"
 #include "machine/targets.h"
+#include "program/emitter.h"
 #include "support/sha256.h"
 
 static const char *dtype_constant(DType dtype) {

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * New nodes that read like a formula: over(f, d, plus(f, root, epsilon)). They bear the name of the node that they
- * stand for, and their shapes are inferred. What is missing here is `apply`, or build_op of ir/build.h.
+ * stand for, and their shapes are inferred. What is missing here is `apply`, or build_op of shapes/build.h.
  */
 #ifndef RNNCC_FORMULA_H
 #define RNNCC_FORMULA_H
 
-#include "ir/build.h"
+#include "shapes/build.h"
 
 typedef Builder Formula;
 

@@ -8,8 +8,6 @@
 
 #include "ir/graph.h"
 #include "ir/op.h"
-#include "machine/targets.h"
-#include "program/emitter.h"
 
 /* Of a node's kernels: how they run in blocks of two vectors (layout/blocked.h). */
 enum {
@@ -17,6 +15,8 @@ enum {
   WIDE_WRITES = 2, /* what is written is, and inputs beyond the first are; inputs[0] is in blocks of a vector */
   WIDE_BOTH = 4
 };
+
+typedef struct Emitter Emitter; /* program/emitter.h */
 
 struct KernelFamily {
   const char *name;

@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "ir/op.h"
-#include "machine/machine.h"
 
 Graph *graph_new(Arena *arena) {
   Graph *graph = ARENA_NEW(arena, Graph);
@@ -83,26 +82,6 @@ void graph_scratch(Graph *graph, Node *node, const char *name, const Dim *bytes)
   node->scratch->rank = 1;
   node->scratch->shape = ARENA_ARRAY(graph->arena, const Dim *, 1);
   node->scratch->shape[0] = bytes;
-}
-
-/* Neighbouring cores fetch lines in pairs. */
-static int64_t whole_line_pairs(int64_t bytes) { return (bytes + 127) / 128 * 128; }
-
-void graph_slots(Graph *graph, Node *node, int64_t n_slots, int64_t slot_bytes) {
-  static const char *name = "workers' memory";
-  int64_t bytes = whole_line_pairs(slot_bytes);
-  bool shared = bytes <= graph->machine->l2_bytes;
-  if (!shared || !graph->slots) graph_scratch(graph, node, name, dim_const(graph->dims, n_slots * bytes));
-  if (!shared) return;
-  if (!graph->slots) graph->slots = node->scratch;
-  if (graph->n_slots < n_slots) graph->n_slots = n_slots;
-  if (graph->slot_bytes < bytes) graph->slot_bytes = bytes;
-  graph->slots->shape[0] = dim_const(graph->dims, graph->n_slots * graph->slot_bytes);
-  node->scratch = graph->slots;
-}
-
-int64_t graph_slot_bytes(const Graph *graph, const Node *node, int64_t slot_bytes) {
-  return node->scratch == graph->slots ? graph->slot_bytes : whole_line_pairs(slot_bytes);
 }
 
 void graph_remark(Graph *graph, const char *format, ...) {

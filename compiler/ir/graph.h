@@ -122,8 +122,9 @@ struct Node {
 
   Node *pool; /* set by fuse_pools: the pooling of its result that its kernels do, which outputs[0] is of; or NULL */
 
-  /* Of a chain (passes/fuse_chains.c): the element-wise nodes that it stands for, in order, each of one output. What
-   * they read is made by one before, an input of this node, or a constant; `outputs` are those that others read. */
+  /* Of a chain (kernels/elementwise/fuse_chains.c): the element-wise nodes that it stands for, in order, each of one
+   * output. What they read is made by one before, an input of this node, or a constant; `outputs` are those that others
+   * read. */
   int n_members;
   Node **members;
 
@@ -206,13 +207,6 @@ Node *graph_node(Graph *graph, const OpInfo *op, const char *name, int n_inputs,
 void graph_append(Graph *graph, Node *node); /* one that is on no list: for passes that rebuild it in order */
 void graph_set_output(Node *node, int output, Value *value);                      /* and the value's producer */
 void graph_scratch(Graph *graph, Node *node, const char *name, const Dim *bytes); /* sets node->scratch */
-
-/* Sets node->scratch to memory of which each of n_slots workers has a slot. Nodes share it, so that a slot's lines stay
- * in the caches of its worker: to write what another core wrote or read last takes ten times as long. Slots that are
- * more than a core's cache holds are the node's own. */
-void graph_slots(Graph *graph, Node *node, int64_t n_slots, int64_t slot_bytes);
-/* From one slot of the node's to the next, once all nodes have theirs; slot_bytes: as given to graph_slots(). */
-int64_t graph_slot_bytes(const Graph *graph, const Node *node, int64_t slot_bytes);
 
 void graph_remark(Graph *graph, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void graph_renumber(Graph *graph); /* dense ids for nodes and for the values that are still reachable */

@@ -38,7 +38,7 @@ struct OpInfo {
    * being the default. */
   const char *attributes;
   /* Types that its kernels know, one word a type variable: `T=f32,i64 I=i32,i64 | T I? -> T`: inputs in order, `?`
-   * optional, `*` repeated, then outputs. f16 may come wherever f32 may: fit_types sees to it. */
+   * optional, `*` repeated, then outputs. f16 may come wherever f32 may: legalize_types sees to it. */
   const char *types;
   LayoutClass layout;
   ShapeRule *shape;

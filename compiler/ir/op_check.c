@@ -194,7 +194,7 @@ static bool type_listed(const char *types, int length, DType dtype) {
   return false;
 }
 
-/* f16 is taken wherever f32 is: fit_types puts Casts around the node. */
+/* f16 is taken wherever f32 is: legalize_types puts Casts around the node. */
 static bool type_allowed(const char *types, int length, DType dtype) {
   return type_listed(types, length, dtype) || (dtype == RNNCC_F16 && type_listed(types, length, RNNCC_F32));
 }

@@ -4,7 +4,8 @@
  */
 #include "ir/family.h"
 #include "layout/layout.h"
-#include "passes.h"
+#include "layout/passes.h"
+#include "machine/targets.h"
 
 bool has_pixels(const Value *value) { return value->rank > 2; }
 

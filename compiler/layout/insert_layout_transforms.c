@@ -2,7 +2,8 @@
 /* A transform wherever a node reads a tensor in another layout than it is written in; readers that agree share one. */
 #include "ir/family.h"
 #include "layout/layout.h"
-#include "passes.h"
+#include "layout/passes.h"
+#include "machine/targets.h"
 
 const OpInfo op_layout_transform = {
     .name = "LayoutTransform",

@@ -8,7 +8,7 @@
 
 #include "ir/family.h"
 #include "layout/layout.h"
-#include "passes.h"
+#include "layout/passes.h"
 
 /* By value id: whether everyone who reads the value can read it as a part, its images further apart than their size. */
 static bool *find_movable(Graph *graph) {

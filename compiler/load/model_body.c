@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Bodies of control flow: nodes and constants with names of their own, which may read what is around them. */
+#include "ir/bodies.h"
 #include "load/model.h"
-#include "shapes/bodies.h"
 
 static const JsonField BODY_FIELDS[] = {
     {"inputs", JSON_ARRAY, false},     {"outputs", JSON_ARRAY, true},       {"nodes", JSON_ARRAY, true},

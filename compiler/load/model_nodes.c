@@ -2,9 +2,9 @@
 /* The nodes: first all outputs are declared, then inputs are resolved, for nodes may stand in any order. */
 #include <string.h>
 
+#include "ir/bodies.h"
 #include "ir/op.h"
 #include "load/model.h"
-#include "shapes/bodies.h"
 
 enum { LENGTHS_INPUT = 4 }; /* sequence_lens of RNN, GRU and LSTM */
 

@@ -6,11 +6,11 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "ir/bodies.h"
 #include "ir/op.h"
 #include "ir/tensor.h"
 #include "load/load.h"
 #include "load/names.h"
-#include "shapes/bodies.h"
 #include "support/files.h"
 #include "support/sha256.h"
 #include "support/text.h"

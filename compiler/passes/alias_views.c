@@ -5,7 +5,7 @@
  * gets a copy of its own.
  */
 #include "ir/op.h"
-#include "passes.h"
+#include "passes/passes.h"
 #include "passes/simplify.h"
 
 /* From here on `output` is a copy of what it was, under the same name. */

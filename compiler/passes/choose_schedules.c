@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "ir/family.h"
-#include "passes.h"
+#include "passes/passes.h"
 
 /* needs: infer_shapes, fuse_epilogue; graph->target. keeps: everything. Sets each node's schedule and scratch. */
 void choose_schedules(Graph *graph) {

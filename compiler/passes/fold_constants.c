@@ -1,121 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* What depends on constants alone is computed now, by the reference kernels; so is what only shapes determine. */
-#include <string.h>
-
 #include "passes/simplify.h"
-#include "reference/reference.h"
-#include "shapes/bodies.h"
-
-/* A fold may not make the module much larger: results beyond this must not outgrow their inputs. */
-enum { SMALL_BYTES = 1 << 16 };
-
-/* Ops that read nothing of their input but its shape. */
-static bool reads_shape_only(const Node *node) { return !strcmp(node->op->name, "EyeLike"); }
-
-static int64_t input_bytes(const Node *node) {
-  int64_t bytes = 0;
-  for (int i = 0; i < node->n_inputs; i++)
-    if (node->inputs[i]) bytes += value_max_bytes(node->inputs[i]);
-  return bytes;
-}
-
-static bool inputs_constant(const Node *node) {
-  Attribute *bodies[MAX_BODIES];
-  if (node_bodies(node, bodies)) return false; /* these read more than inputs */
-  for (int i = 0; i < node->n_inputs; i++)
-    if (node->inputs[i] && !node->inputs[i]->data && !reads_shape_only(node)) return false;
-  return true;
-}
-
-static bool outputs_static(const Node *node, int64_t *bytes) {
-  *bytes = 0;
-  for (int i = 0; i < node->n_outputs; i++) {
-    if (!node->outputs[i]) continue;
-    if (!value_static(node->outputs[i])) return false;
-    *bytes += value_max_bytes(node->outputs[i]);
-  }
-  return true;
-}
-
-static bool has_reference(const Node *node) { return node->op->reference && !op_is_expanded(node->op); }
-
-static bool worth_folding(const Node *node) {
-  if (!inputs_constant(node) || !has_reference(node)) return false;
-  int64_t bytes;
-  return outputs_static(node, &bytes) && (bytes <= SMALL_BYTES || bytes <= input_bytes(node));
-}
-
-static Tensor *tensor_of(Arena *arena, const Value *value) {
-  Tensor *tensor = ARENA_NEW(arena, Tensor);
-  tensor->dtype = value->dtype;
-  tensor->rank = value->rank;
-  for (int axis = 0; axis < value->rank; axis++) tensor->shape[axis] = dim_value(value->shape[axis]);
-  tensor->data = (void *)value->data; /* kernels do not write to inputs */
-  return tensor;
-}
-
-static void become_constant(Value *value, const void *data) {
-  value->data = data;
-  value->elements = NULL;
-  value->divisors = NULL;
-  value->producer = NULL;
-}
-
-/* True if the node's outputs are constants now. */
-static bool fold(Graph *graph, Node *node) {
-  const Tensor **inputs = ARENA_ARRAY(graph->arena, const Tensor *, node->n_inputs);
-  Tensor **outputs = ARENA_ARRAY(graph->arena, Tensor *, node->n_outputs);
-  for (int i = 0; i < node->n_inputs; i++)
-    inputs[i] = node->inputs[i] ? tensor_of(graph->arena, node->inputs[i]) : NULL;
-  const char *wrong = reference_node(graph->arena, node, inputs, outputs, NULL);
-  if (wrong) {
-    error_at(node->where, EXIT_INVALID, "%s of constants: %s", node->op->name, wrong);
-    return false;
-  }
-  for (int i = 0; i < node->n_outputs; i++)
-    if (node->outputs[i]) become_constant(node->outputs[i], outputs[i]->data);
-  return true;
-}
-
-/* Shape arithmetic that came out as plain numbers. */
-static bool fold_elements(Graph *graph, Node *node) {
-  Value *value = node->outputs[0];
-  if (node->n_outputs != 1 || !value->elements || value->divisors) return false;
-  int64_t count = value_count(value);
-  for (int64_t i = 0; i < count; i++)
-    if (!dim_is_const(value->elements[i])) return false;
-  Tensor *tensor = tensor_of(graph->arena, value);
-  tensor->data = arena_array(graph->arena, (size_t)count, dtype_size(value->dtype));
-  for (int64_t i = 0; i < count; i++) tensor_set_int(tensor, i, dim_value(value->elements[i]));
-  become_constant(value, tensor->data);
-  return true;
-}
-
-/* What has no elements is known. */
-static bool fold_nothing(Node *node) {
-  for (int i = 0; i < node->n_outputs; i++)
-    if (node->outputs[i] && (!value_static(node->outputs[i]) || value_count(node->outputs[i]) > 0)) return false;
-  for (int i = 0; i < node->n_outputs; i++)
-    if (node->outputs[i]) become_constant(node->outputs[i], "");
-  return true;
-}
-
-bool fold_small(Graph *graph, Node *node) {
-  if (node->n_outputs && node->outputs[0] && node->outputs[0]->data) return true;
-  if (fold_elements(graph, node) || fold_nothing(node)) return true;
-  int64_t bytes;
-  if (!inputs_constant(node) || !has_reference(node) || !outputs_static(node, &bytes)) return false;
-  return bytes + input_bytes(node) <= SMALL_BYTES && fold(graph, node);
-}
+#include "shapes/fold_node.h"
 
 /* needs: infer_shapes. keeps: types and shapes. Ends the compilation where a kernel refuses its constants. */
 void fold_constants(Graph *graph) {
   int kept = 0;
-  for (int n = 0; n < graph->n_nodes; n++) {
-    Node *node = graph->nodes[n];
-    if (!fold_nothing(node) && !fold_elements(graph, node) && !(worth_folding(node) && fold(graph, node)))
-      graph->nodes[kept++] = node;
-  }
+  for (int n = 0; n < graph->n_nodes; n++)
+    if (!fold_node(graph, graph->nodes[n])) graph->nodes[kept++] = graph->nodes[n];
   graph->n_nodes = kept;
   stop_on_errors();
   graph_renumber(graph);

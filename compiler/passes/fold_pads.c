@@ -6,8 +6,8 @@
 #include <math.h>
 #include <string.h>
 
-#include "ir/build.h"
 #include "passes/simplify.h"
+#include "shapes/build.h"
 #include "shapes/shape.h"
 
 typedef struct Padding {

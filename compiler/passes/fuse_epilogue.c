@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "ir/family.h"
-#include "passes.h"
+#include "passes/passes.h"
 #include "shapes/shape.h"
 
 /* Longer chains are no gain: the first few spare the trips to memory. It also bounds the kernel's text. */

@@ -5,7 +5,7 @@
  * without it: which one is fastest hardly depends on the pooling, and measurements of the same work stay of use.
  */
 #include "ir/family.h"
-#include "passes.h"
+#include "passes/passes.h"
 #include "shapes/shape.h"
 
 /* What is left over of an odd extent belongs to no window. */

@@ -7,9 +7,8 @@
 #include <string.h>
 
 #include "ir/family.h"
-#include "kernels/elementwise/elementwise.h"
-#include "passes.h"
 #include "passes/channel_affine.h"
+#include "passes/passes.h"
 
 /* Longer chains are left: what a kernel redoes for each reader should stay small. */
 enum { MAX_PROLOGUE = 4 };
@@ -31,22 +30,16 @@ static bool find_chain(Graph *graph, const UseList *uses, const Node *host, Chai
   for (chain->n = 0; chain->n < MAX_PROLOGUE; reader = chain->nodes[chain->n++]) {
     Node *node = value ? value->producer : NULL;
     if (!node || uses->single[value->id] != reader || node->n_epilogue) return false;
+    if (!host->op->family->takes_prologue(graph, host, node)) return false;
     chain->nodes[chain->n] = node;
     if (is_constant_norm(graph, node)) {
       chain->n++;
       return true;
     }
-    if (node->op->layout != LAYOUT_OBLIVIOUS || !elementwise_is_epilogue(node)) return false;
+    if (node->op->layout != LAYOUT_OBLIVIOUS) return false;
     value = node->inputs[0];
   }
   return false;
-}
-
-static bool takes(Graph *graph, const Node *host, const Chain *chain) {
-  const KernelFamily *family = host->op->family;
-  for (int i = chain->n - 1; i >= 0; i--)
-    if (!family->takes_prologue(graph, host, chain->nodes[i])) return false;
-  return true;
 }
 
 static void fuse(Graph *graph, Node *host, const Chain *chain) {
@@ -68,7 +61,7 @@ void fuse_prologue(Graph *graph) {
     Chain chain;
     Node *host = graph->nodes[n];
     bool able = host->op->family && host->op->family->takes_prologue && host->n_inputs > 0;
-    if (able && find_chain(graph, &uses, host, &chain) && takes(graph, host, &chain)) fuse(graph, host, &chain);
+    if (able && find_chain(graph, &uses, host, &chain)) fuse(graph, host, &chain);
   }
   int kept = 0;
   for (int n = 0; n < graph->n_nodes; n++)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "passes/simplify.h"
-#include "passes.h"
+#include "passes/passes.h"
 
 /* needs: infer_shapes. keeps: types and shapes, the names of inputs and outputs. breaks: nothing.
  * Afterwards no node has only constant inputs (unless the result would be large), no node just passes its input on,
@@ -11,7 +11,7 @@
  * no convolution makes pixels that the 1x1 convolutions behind it step over. */
 void simplify(Graph *graph) {
   fold_constants(graph);
-  settle_operands(graph);
+  canonicalize_operands(graph);
   drop_identities(graph);
   split_variadic(graph);
   match_activations(graph);

@@ -6,10 +6,7 @@
 #include "ir/graph.h"
 
 void fold_constants(Graph *graph);
-/* Makes the node's outputs constants where its inputs are, if they are small. The node stays. needs: its outputs'
- * shapes. */
-bool fold_small(Graph *graph, Node *node);
-void settle_operands(Graph *graph);
+void canonicalize_operands(Graph *graph);
 void drop_identities(Graph *graph);
 void split_variadic(Graph *graph);
 void match_activations(Graph *graph);

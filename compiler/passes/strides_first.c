@@ -7,9 +7,9 @@
  */
 #include <string.h>
 
-#include "ir/build.h"
 #include "ir/op.h"
 #include "passes/simplify.h"
+#include "shapes/build.h"
 #include "shapes/shape.h"
 
 typedef struct Thinning {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The invariants of graph.h, after every pass in debug builds and with --verify-each. A breach is our mistake. */
 #include "ir/op.h"
-#include "passes.h"
+#include "passes/passes.h"
 
 static bool listed(const Graph *graph, const Value *value) {
   return value->id >= 0 && value->id < graph->n_values && graph->values[value->id] == value;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
+#include "program/pack_weights.h"
 #include "ir/family.h"
-#include "passes.h"
 
 /* needs: choose_schedules. keeps: everything. Adds to each node the constants in the layout that its kernels stream;
  * constants that no kernel reads any more are left out of the module by place_weights. */

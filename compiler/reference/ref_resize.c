@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "reference/kernels.h"
-#include "shapes/resize.h"
+#include "reference/resize_taps.h"
 
 typedef struct Resizing {
   int rank;

@@ -13,7 +13,7 @@
  *   roll          a chain of cells becomes an op
  *   merge_stacks  the results of its steps, put together by the graph, are its Y
  */
-#include "passes.h"
+#include "reroll/reroll_rnn.h"
 #include "passes/simplify.h"
 #include "reroll/roll.h"
 

@@ -3,8 +3,8 @@
 #ifndef RNNCC_STEPS_H
 #define RNNCC_STEPS_H
 
-#include "ir/build.h"
 #include "reroll/strip.h"
+#include "shapes/build.h"
 
 /* What n steps read or make: in each the same number of parts, whose columns stand side by side. */
 typedef struct Steps {

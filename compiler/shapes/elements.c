@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "ir/tensor.h"
-#include "passes/element_arithmetic.h"
+#include "shapes/element_arithmetic.h"
 #include "shapes/shape.h"
 
 /* Longer tensors are data, not shapes. */

@@ -6,11 +6,11 @@
  */
 #include <string.h>
 
-#include "passes.h"
-#include "passes/simplify.h"
-#include "shapes/bodies.h"
+#include "ir/bodies.h"
 #include "shapes/control.h"
 #include "shapes/elements.h"
+#include "shapes/fold_node.h"
+#include "shapes/infer_shapes.h"
 #include "shapes/shape.h"
 
 /* A tensor beyond this is a mistake or an attack; nothing is allocated before it is checked. */

@@ -6,7 +6,7 @@
  */
 #include <string.h>
 
-#include "shapes/bodies.h"
+#include "ir/bodies.h"
 #include "shapes/control.h"
 #include "shapes/shape.h"
 

@@ -3,7 +3,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "shapes/resize.h"
+#include "reference/resize_taps.h"
 #include "shapes/shape.h"
 
 enum { ROI = 1, SCALES = 2, SIZES = 3 };

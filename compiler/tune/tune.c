@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "cpu_limit.h"
+#include "machine/targets.h"
 #include "support/files.h"
 #include "tune/tune_convolutions.h"
 #include "tune/tune_recurrent.h"

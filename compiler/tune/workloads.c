@@ -4,10 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ir/bodies.h"
 #include "ir/family.h"
 #include "kernels/conv/recorded.h"
 #include "layout/layout.h"
-#include "shapes/bodies.h"
 #include "tune/trial_case.h"
 
 /* What wide blocks must promise to be tried, of the time in blocks of a vector, and how often they are. */

@@ -25,7 +25,7 @@ static void read_model(Arena *arena, FileBytes bytes) {
   graph_renumber(graph);
   verify(graph);
   infer_shapes(graph);
-  expand(graph);
+  decompose(graph);
   simplify(graph);
   verify(graph);
 }

@@ -10,15 +10,15 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "ir/bodies.h"
 #include "kernels/conv/candidates.h"
 #include "kernels/conv/form.h"
 #include "kernels/conv/recorded.h"
-#include "shapes/bodies.h"
 #include "load/load.h"
 #include "load/settings.h"
+#include "machine/targets.h"
 #include "passes.h"
 #include "support/files.h"
-#include "machine/targets.h"
 
 /* As rnncc --layout-search=greedy --target=TARGET --threads=THREADS would. */
 static Graph *laid_out(Arena *arena, const char *model, const char *target, int threads, bool exact) {

@@ -15,10 +15,10 @@
 #include <string.h>
 
 #include "load/load.h"
+#include "machine/targets.h"
 #include "passes.h"
 #include "reference/reference.h"
 #include "support/files.h"
-#include "machine/targets.h"
 
 typedef struct Command {
   Arena *arena;
@@ -94,8 +94,8 @@ int main(int argc, char **argv) {
   command.graph->target = target_find("native");
   verify(command.graph);
   infer_shapes(command.graph);
-  fit_types(command.graph);
-  expand(command.graph);
+  legalize_types(command.graph);
+  decompose(command.graph);
   if (simplified) {
     simplify(command.graph);
     reroll_rnn(command.graph);

@@ -11,6 +11,7 @@
 #include "ir/family.h"
 #include "ir_build.h"
 #include "layout/layout.h"
+#include "machine/targets.h"
 #include "passes.h"
 
 static Arena *arena;

@@ -8,9 +8,10 @@
  */
 #include <string.h>
 
+#include "ir/bodies.h"
 #include "ir/family.h"
 #include "kernels/move/strided_copy.h"
-#include "shapes/bodies.h"
+#include "program/emitter.h"
 #include "shapes/control.h"
 
 enum { ALIGNMENT = 64 };

@@ -7,6 +7,7 @@
 #include "kernels/conv/form.h"
 #include "kernels/conv/recorded.h"
 #include "layout/blocked.h"
+#include "machine/targets.h"
 #include "support/diagnostics.h"
 
 /* ---- lists ---- */

@@ -8,6 +8,8 @@
 #include "layout/blocked.h"
 #include "layout/row_tiles.h"
 #include "machine/machine.h"
+#include "machine/targets.h"
+#include "program/emitter.h"
 
 typedef struct DepthwiseSchedule {
   ConvSchedule base;

@@ -11,7 +11,10 @@
 #include "kernels/conv/convolution.h"
 #include "kernels/elementwise/elementwise.h"
 #include "layout/blocked.h"
+#include "machine/targets.h"
 #include "passes/channel_affine.h"
+#include "program/emitter.h"
+#include "program/worker_slots.h"
 #include "support/diagnostics.h"
 
 enum { MOST_WINDOW = 4096, MOST_PAD = 65536, LEAST_PANELS = 8 };

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "kernels/conv/cost.h"
+#include "machine/targets.h"
 
 enum { MOST_OC_VECTORS = 8, MOST_COLUMNS = 28, MOST_UNROLL = 16 }; /* of the template */
 enum { MOST_NEON_COLUMNS = 8, FEWEST_COLUMNS = 3 /* a third of what fits */ };

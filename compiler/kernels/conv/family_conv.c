@@ -37,8 +37,9 @@ static bool runs_blocked(Graph *graph, const Node *node) {
 }
 
 static bool takes_prologue(Graph *graph, const Node *host, const Node *prologue) {
-  (void)prologue;
-  if (forced_plain(graph) || !can_be_blocked(host->inputs[0]) || !can_be_blocked(host->outputs[0])) return false;
+  bool alone = is_op(prologue, "BatchNormalization") || elementwise_is_epilogue(prologue);
+  if (!alone || forced_plain(graph) || !can_be_blocked(host->inputs[0]) || !can_be_blocked(host->outputs[0]))
+    return false;
   Convolution conv = convolution_of(graph, host);
   for (const ConvAlgorithm *const *a = convolution_algorithms; *a; a++)
     if ((*a)->takes_prologue && (*a)->runs_blocked(graph, &conv) && (*a)->takes_prologue(graph, &conv)) return true;

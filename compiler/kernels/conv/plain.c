@@ -9,6 +9,8 @@
 #include <limits.h>
 
 #include "kernels/conv/plain_cost.h"
+#include "machine/targets.h"
+#include "program/emitter.h"
 
 typedef struct PlainSchedule {
   ConvSchedule base;

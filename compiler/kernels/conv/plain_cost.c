@@ -8,6 +8,7 @@
 #include "kernels/conv/plain_cost.h"
 
 #include "kernels/conv/cost.h"
+#include "machine/targets.h"
 
 static const double tile_cycles = 25, sum_cycles = 2.5; /* around a tile; for a vector of sums to begin and end */
 static const double flat_cycles = 10;                   /* the same where a line has several rows */

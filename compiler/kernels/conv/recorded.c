@@ -2,6 +2,7 @@
 #include "kernels/conv/recorded.h"
 
 #include "layout/blocked.h"
+#include "machine/targets.h"
 #include "support/text.h"
 
 /* "_h56k3s2p1.1": extent, window, stride, dilation, pads; of an axis that the tensors have not: nothing. */

@@ -7,6 +7,9 @@
 #include "kernels/conv/winograd_plan.h"
 #include "kernels/conv/winograd_weights.h"
 #include "layout/blocked.h"
+#include "machine/targets.h"
+#include "program/emitter.h"
+#include "program/worker_slots.h"
 
 typedef struct WinogradSchedule {
   ConvSchedule base;

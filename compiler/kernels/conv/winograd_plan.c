@@ -11,6 +11,7 @@
 #include <stdlib.h>
 
 #include "kernels/conv/cost.h"
+#include "machine/targets.h"
 
 static const double EFFICIENCY = 0.93;      /* of products in registers, against the count of their instructions */
 static const double CYCLES_A_SUM = 1.4;     /* of a part: until it flows, and to put it by */

@@ -7,6 +7,8 @@
 #include "kernels/conv_transposed/transposed.h"
 #include "kernels/elementwise/elementwise.h"
 #include "machine/machine.h"
+#include "machine/targets.h"
+#include "program/emitter.h"
 
 static bool takes_epilogue(const Node *host, const Node *step) {
   (void)host;

@@ -3,6 +3,8 @@
 
 #include "layout/blocked.h"
 #include "layout/row_tiles.h"
+#include "machine/targets.h"
+#include "program/emitter.h"
 #include "support/diagnostics.h"
 
 typedef struct TransposedSchedule {

@@ -3,6 +3,7 @@
 
 #include "layout/blocked.h"
 #include "machine/targets.h"
+#include "program/emitter.h"
 #include "support/diagnostics.h"
 
 /* The operand's extent along y's axis, by ONNX's rule; NULL: it has no such axis, which is an extent of 1. */

@@ -5,6 +5,8 @@
 #include "kernels/elementwise/broadcast.h"
 #include "kernels/elementwise/chain.h"
 #include "layout/blocked.h"
+#include "machine/targets.h"
+#include "program/emitter.h"
 #include "shapes/shape.h"
 
 const OpInfo op_chain = {

@@ -9,6 +9,7 @@
 #include "kernels/elementwise/blocked_elementwise.h"
 #include "kernels/elementwise/broadcast.h"
 #include "kernels/elementwise/elementwise.h"
+#include "program/emitter.h"
 #include "shapes/shape.h"
 #include "support/diagnostics.h"
 

@@ -2,6 +2,8 @@
 #include "kernels/gemm/gemm.h"
 
 #include "machine/machine.h"
+#include "machine/targets.h"
+#include "program/emitter.h"
 
 /* Eight independent sums a vector hide the latency of an addition; every further row is one more variant to compile. */
 enum { MOST_ROWS = 8 };

@@ -5,6 +5,7 @@
  */
 #include "ir/family.h"
 #include "kernels/index/index_check.h"
+#include "program/emitter.h"
 
 static void gather_emit(Emitter *emitter, Node *node) {
   Graph *graph = emitter_graph(emitter);

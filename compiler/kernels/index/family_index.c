@@ -6,6 +6,7 @@
 #include "ir/family.h"
 #include "kernels/index/index_check.h"
 #include "kernels/move/strided_copy.h"
+#include "program/emitter.h"
 #include "support/diagnostics.h"
 
 static const Dim *zero_of(Emitter *emitter) { return dim_const(emitter_graph(emitter)->dims, 0); }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "kernels/index/index_check.h"
 
+#include "program/emitter.h"
 #include "shapes/shape.h"
 
 bool constants_in_range(const Value *indices, int64_t first, int64_t step, const Dim *length) {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Det: one matrix after the other, in a copy that elimination destroys. */
 #include "ir/family.h"
+#include "program/emitter.h"
 
 static void scratch(Graph *graph, Node *node) {
   const Dim *m = node->inputs[0]->shape[node->inputs[0]->rank - 1];

@@ -9,6 +9,8 @@
 #include "ir/family.h"
 #include "kernels/elementwise/elementwise.h"
 #include "kernels/gemm/gemm.h"
+#include "machine/targets.h"
+#include "program/emitter.h"
 #include "shapes/shape.h"
 
 typedef struct Product {

@@ -8,6 +8,7 @@
 
 #include "kernels/move/strided_copy.h"
 #include "layout/blocked.h"
+#include "program/emitter.h"
 
 /* Channel c, pixel p of an image stands at c / block * plane + c % block * lane + p * pixel. */
 typedef struct ChannelMap {

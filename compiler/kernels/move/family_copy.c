@@ -7,6 +7,7 @@
 #include "kernels/move/strided_copy.h"
 #include "layout/blocked.h"
 #include "layout/layout_costs.h"
+#include "program/emitter.h"
 #include "shapes/shape.h"
 
 /* Each input into its place along the axis. The copies touch different bytes of the output. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Shape of a tensor whose extents only run time knows: the expressions over the named dimensions are stored. */
 #include "ir/family.h"
+#include "program/emitter.h"
 
 static void extent_emit(Emitter *emitter, Node *node) {
   const Value *y = node->outputs[0];

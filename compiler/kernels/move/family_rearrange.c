@@ -6,6 +6,7 @@
 #include "ir/family.h"
 #include "ir/tensor.h"
 #include "kernels/move/strided_copy.h"
+#include "program/emitter.h"
 #include "shapes/elements.h"
 #include "shapes/shape.h"
 #include "support/diagnostics.h"

@@ -5,6 +5,7 @@
  */
 #include "kernels/move/strided_copy.h"
 
+#include "program/emitter.h"
 #include "support/diagnostics.h"
 
 void dense_strides(Graph *graph, const Value *value, const Dim *strides[MAX_RANK]) {

@@ -5,6 +5,7 @@
 #include "kernels/elementwise/elementwise.h"
 #include "layout/blocked.h"
 #include "passes/channel_affine.h"
+#include "program/emitter.h"
 #include "support/diagnostics.h"
 
 /* ---- blocked tensors: y = scale x + shift, by constants ---- */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* LpNormalization, seen as x[outer, n, inner]. */
 #include "ir/family.h"
+#include "program/emitter.h"
 
 static void emit_lp_norm(Emitter *emitter, Node *node) {
   Graph *graph = emitter_graph(emitter);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* LRN: each element by the squares of its pixel in the channels around. */
 #include "ir/family.h"
+#include "program/emitter.h"
 
 /* As POWER of templates/lrn.c. */
 static int power_of(double beta) {

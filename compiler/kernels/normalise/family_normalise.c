@@ -7,6 +7,7 @@
 
 #include "ir/family.h"
 #include "kernels/elementwise/elementwise.h"
+#include "program/emitter.h"
 
 /* As SCALE and BIAS of templates/normalise.c. */
 enum { NO_PARAMETER, BY_PIECE, BY_ELEMENT };

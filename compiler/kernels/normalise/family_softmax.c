@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "ir/family.h"
+#include "program/emitter.h"
 
 static void emit_softmax(Emitter *emitter, Node *node) {
   Graph *graph = emitter_graph(emitter);

@@ -6,6 +6,8 @@
 #include "kernels/conv/convolution.h"
 #include "layout/blocked.h"
 #include "layout/row_tiles.h"
+#include "machine/targets.h"
+#include "program/emitter.h"
 #include "shapes/shape.h"
 
 /* As in templates/pool_plain.c. */

@@ -2,6 +2,7 @@
 /* MaxUnpool, whose indices are known only as it runs. */
 #include "ir/family.h"
 #include "kernels/conv/convolution.h"
+#include "program/emitter.h"
 #include "support/diagnostics.h"
 
 static void emit_unpool(Emitter *emitter, Node *node) {

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "kernels/gemm/gemm.h"
+#include "machine/targets.h"
 
 static const double USABLE = 0.9;           /* of a cache, before other data pushes weights out */
 static const double GEMM_EFFICIENCY = 0.85; /* of the peak, in a product of many rows */

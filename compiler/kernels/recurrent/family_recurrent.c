@@ -6,6 +6,7 @@
  * layer.
  */
 #include "kernels/recurrent/layer.h"
+#include "program/emitter.h"
 
 static void schedule(Graph *graph, Node *node) {
   Layer *l = layer_of(graph, node);

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "kernels/recurrent/layer.h"
 
+#include "machine/targets.h"
+
 #include <string.h>
 
 /* Vectors of a panel that the kernels multiply at once; as many workers as there may be. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+#include "kernels/recurrent/plan_recurrent.h"
 #include "kernels/recurrent/choose.h"
 #include "kernels/recurrent/recorded.h"
 #include "kernels/recurrent/wavefront.h"
-#include "passes.h"
 
 static const RecurrentVariant *planned_variant(Graph *graph, const MmLayer *layer) {
   RecurrentVariant *recorded = ARENA_NEW(graph->arena, RecurrentVariant);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "kernels/recurrent/recorded.h"
 
+#include "machine/targets.h"
 #include "support/text.h"
 
 static const char *workload(Arena *arena, const MmLayer *l) {

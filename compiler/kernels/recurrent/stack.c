@@ -5,7 +5,7 @@
 
 #include "ir/family.h"
 #include "kernels/recurrent/cell.h"
-#include "passes.h"
+#include "kernels/recurrent/plan_recurrent.h"
 
 enum { OUTPUT_Y = 0, NO_STACK = -1 };
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* CumSum, seen as x[outer, n, inner]. */
 #include "ir/family.h"
+#include "program/emitter.h"
 #include "shapes/shape.h"
 
 static void emit_cumsum(Emitter *emitter, Node *node) {

@@ -7,6 +7,8 @@
 
 #include "ir/family.h"
 #include "layout/blocked.h"
+#include "machine/targets.h"
+#include "program/emitter.h"
 #include "shapes/shape.h"
 #include "support/diagnostics.h"
 

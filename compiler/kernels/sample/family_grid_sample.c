@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "ir/family.h"
+#include "program/emitter.h"
 
 /* As MODE and PADDING of templates/grid_sample.c. */
 static int mode_of(const Node *node) {

@@ -8,7 +8,8 @@
 #include "ir/family.h"
 #include "ir/tensor.h"
 #include "layout/blocked.h"
-#include "shapes/resize.h"
+#include "program/emitter.h"
+#include "reference/resize_taps.h"
 #include "support/diagnostics.h"
 
 /* As in templates/resize_blocked.c and resize_nearest.c. */

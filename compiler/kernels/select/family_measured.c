@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "ir/family.h"
+#include "program/emitter.h"
 
 enum { CHUNKS = 64, APART = 8 }; /* of templates/nonzero_count.c */
 enum { COUNT_BYTES = CHUNKS * APART * (int)sizeof(int64_t) };

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* NonMaxSuppression: workers take images and classes, then all write what was taken. */
 #include "ir/family.h"
+#include "program/emitter.h"
 #include "shapes/shape.h"
 
 enum { HEAD = 16, PAD = 16 }; /* of templates/nms_select.c */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* TopK: a heap a column, see templates/top_k.c. */
 #include "ir/family.h"
+#include "program/emitter.h"
 
 static void top_k_emit(Emitter *emitter, Node *node) {
   Graph *graph = emitter_graph(emitter);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Unique: slices along the axis, or without one all elements in a row. */
 #include "ir/family.h"
+#include "program/emitter.h"
 
 static void unique_sizes(Graph *graph, const Node *node, const Dim *sizes[3]) {
   const Value *x = node->inputs[0];

@@ -6,9 +6,9 @@
 #include <math.h>
 #include <string.h>
 
+#include "ir/bodies.h"
 #include "ir/op.h"
 #include "load/onnx/adapt.h"
-#include "shapes/bodies.h"
 
 static bool is_constant(const Onnx__NodeProto *proto) {
   return strcmp(onnx_text(proto->op_type), "Constant") == 0 && onnx_default_domain(proto->domain);

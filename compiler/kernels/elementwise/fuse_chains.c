@@ -5,9 +5,9 @@
  */
 #include <string.h>
 
+#include "kernels/elementwise/chain_groups.h"
 #include "kernels/elementwise/elementwise.h"
-#include "passes.h"
-#include "passes/chain_groups.h"
+#include "kernels/elementwise/fuse_chains.h"
 
 /* The node without its epilogue, which makes what the epilogue begins with. */
 static Node *bare_node(Graph *graph, const Node *node) {

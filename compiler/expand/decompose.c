@@ -2,8 +2,8 @@
 /* Nodes of the ops in expand/expansions.def become nodes of others, before any pass that rewrites the graph. */
 #include <string.h>
 
+#include "expand/decompose.h"
 #include "expand/expansion.h"
-#include "passes.h"
 #include "reference/kernels.h"
 #include "shapes/shape.h"
 
@@ -75,7 +75,7 @@ const char *ref_expanded(const Node *node, const Tensor *const *inputs, Tensor *
 
 /* needs: infer_shapes. keeps: types and shapes, and all nodes of other ops, in order. breaks: nothing. Afterwards no
  * node's op stands in expand/expansions.def. */
-void expand(Graph *graph) {
+void decompose(Graph *graph) {
   Node **nodes = graph->nodes;
   int n_nodes = graph->n_nodes;
   graph->nodes = NULL;

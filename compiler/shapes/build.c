@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "ir/build.h"
+#include "shapes/build.h"
 
 #include <string.h>
 

@@ -2,7 +2,7 @@
 /* Control flow that is settled when the module is compiled. */
 #include <string.h>
 
-#include "shapes/bodies.h"
+#include "ir/bodies.h"
 #include "shapes/control.h"
 #include "shapes/shape.h"
 

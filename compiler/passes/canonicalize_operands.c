@@ -71,7 +71,7 @@ static void settle_ends(Graph *graph, Node *node) {
 }
 
 /* needs: infer_shapes. keeps: everything else. */
-void settle_operands(Graph *graph) {
+void canonicalize_operands(Graph *graph) {
   for (int n = 0; n < graph->n_nodes; n++) {
     Node *node = graph->nodes[n];
     if ((is_op(node, "Reshape") || is_op(node, "Expand")) && !node->inputs[1]->data) settle_target(graph, node);

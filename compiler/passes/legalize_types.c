@@ -6,10 +6,10 @@
  */
 #include <string.h>
 
-#include "ir/build.h"
 #include "ir/op.h"
 #include "ir/tensor.h"
-#include "passes.h"
+#include "passes/passes.h"
+#include "shapes/build.h"
 #include "shapes/shape.h"
 
 typedef struct Fit {
@@ -103,7 +103,7 @@ static void fit_exponent(const Fit *fit, Node *node) {
 
 /* needs: infer_shapes. keeps: the graph's inputs and outputs, states, names. breaks: nothing. Afterwards every node's
  * kernel knows its types. */
-void fit_types(Graph *graph) {
+void legalize_types(Graph *graph) {
   Node **nodes = graph->nodes;
   int n_nodes = graph->n_nodes;
   const Fit fit = {graph, graph->n_values, ARENA_ARRAY(graph->arena, Value *, graph->n_values)};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "shapes/bodies.h"
+#include "ir/bodies.h"
 
 #include <string.h>
 

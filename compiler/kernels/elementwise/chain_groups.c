@@ -7,7 +7,7 @@
  * all are closed when there is no room. Nodes only read what stands before them, so groups of different epochs never
  * depend on each other in a circle.
  */
-#include "passes/chain_groups.h"
+#include "kernels/elementwise/chain_groups.h"
 
 #include <string.h>
 

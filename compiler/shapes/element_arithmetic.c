@@ -4,7 +4,7 @@
  * 24 bits and the divisor is a power of two. A quotient n / d by another divisor is rounded; but with n below 2^24
  * never across an integer, which is at least 1/d away: Floor, Ceil and Cast of it are exact, all else is not told.
  */
-#include "passes/element_arithmetic.h"
+#include "shapes/element_arithmetic.h"
 
 #include <string.h>
 

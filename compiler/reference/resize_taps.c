@@ -2,7 +2,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "shapes/resize.h"
+#include "reference/resize_taps.h"
 #include "support/diagnostics.h"
 
 ResizeAxis resize_axis(int64_t in, int64_t out, float given) {

@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: MIT */
+/* The passes that are about recurrent layers. */
+#ifndef RNNCC_PLAN_RECURRENT_H
+#define RNNCC_PLAN_RECURRENT_H
+
+#include "ir/graph.h"
+
+void find_stacks(Graph *graph);
+void plan_recurrent(Graph *graph); /* how each recurrent layer is run */
+
+#endif
