@@ -7,14 +7,17 @@ asks first.
 import fcntl
 import hashlib
 import os
+import shutil
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "tests"))
+from support import machine  # noqa: E402
 from support.clang import cached_clang  # noqa: E402
 
 
@@ -34,11 +37,19 @@ def program(*prefix):
     return run
 
 
-def pytest_configure():
+def pytest_configure(config):
     """Workers inherit this."""
     for name, value in cached_clang().items():
         os.environ.setdefault(name, value)
     os.environ["XDG_CACHE_HOME"] = "/dev/null"  # plans must not depend on what was measured on this machine
+    if machine.WITHOUT and "RNNCC_DATA" not in os.environ:
+        os.environ.update(machine.PEERS[machine.WITHOUT])
+        config.lesser_data = machine.lesser_data(Path(tempfile.mkdtemp(prefix="rnncc-data-")), machine.WITHOUT)
+        os.environ["RNNCC_DATA"] = str(config.lesser_data)
+
+
+def pytest_unconfigure(config):
+    shutil.rmtree(getattr(config, "lesser_data", "/nonexistent"), ignore_errors=True)
 
 
 def pytest_addoption(parser):

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 #include "machine/targets.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "module.h"
+#include "support/diagnostics.h"
 
 /* Features are named one by one or by level, never `-march=native`: clang misreads some CPUs' names. */
 static const char *const args_v4[] = {"-march=x86-64-v4", "-mprefer-vector-width=512", NULL};
@@ -98,8 +100,18 @@ enum { TARGET_COUNT = sizeof targets / sizeof *targets };
 
 const Target *target_at(int index) { return index >= 0 && index < TARGET_COUNT ? &targets[index] : NULL; }
 
-bool target_runs_here(const Target *target) {
+/* $RNNCC_CPU_WITHOUT takes this CPU for a lesser one, for tests. */
+static uint32_t features_here(void) {
+  const char *without = getenv("RNNCC_CPU_WITHOUT");
   uint32_t features = cpu_features();
+  if (!without || !*without) return features;
+  if (!strcmp(without, "avx512")) return features & ~(uint32_t)CPU_AVX512;
+  if (!strcmp(without, "avx2")) return features & ~(uint32_t)(CPU_AVX512 | CPU_AVX2);
+  fatal_at(LOCATION_FILE(NULL), EXIT_INVALID, "RNNCC_CPU_WITHOUT=%s: expected avx512 or avx2", without);
+}
+
+bool target_runs_here(const Target *target) {
+  uint32_t features = features_here();
   bool arm = !strcmp(target->isa, "neon");
   return arm == ((features & CPU_NEON) != 0) && (target->cpu_features & ~features) == 0;
 }

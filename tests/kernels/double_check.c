@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "double.h"
+#include "isa.h"
 #include "tap.h"
 
 enum { DRAWS = 400000 };
@@ -79,6 +80,7 @@ static void check_special(void) {
 }
 
 int main(void) {
+  skip_unless_isa_runs();
   check_functions();
   check_exact();
   check_special();

@@ -5,17 +5,38 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include "simd/simd.h"
 
-static inline bool isa_runs_here(void) {
+/* $RNNCC_CPU_WITHOUT takes this CPU for one without avx512, or without avx2, too. */
+__attribute__((unused)) static bool cpu_is_without(const char *isa) {
+  const char *without = getenv("RNNCC_CPU_WITHOUT");
+  return without && (!strcmp(without, isa) || !strcmp(without, "avx2"));
+}
+
+/* NULL if this CPU runs the program, else what it has not. */
+static inline const char *isa_lacking(void) {
 #if defined SIMD_AVX512
-  return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
+  bool runs = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512cd") &&
+              __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
+              __builtin_cpu_supports("avx512vl");
+  return runs && !cpu_is_without("avx512") ? NULL : "AVX-512";
 #elif defined SIMD_AVX2
-  return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+  bool runs = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("f16c");
+  return runs && !cpu_is_without("avx2") ? NULL : "AVX2";
 #else
-  return true;
+  return NULL;
 #endif
+}
+
+/* Called first: the rest of the program may be of instructions that this CPU lacks. */
+static inline void skip_unless_isa_runs(void) {
+  if (!isa_lacking()) return;
+  printf("1..0 # SKIP this CPU has no %s\n", isa_lacking());
+  exit(0);
 }
 
 /* Denormal inputs and results count as zero, as in a module's run. */

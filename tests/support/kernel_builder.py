@@ -5,20 +5,19 @@ The knobs are set textually, as the specialiser does by way of the syntax tree, 
 """
 import platform
 import re
-import shutil
 import subprocess
 from pathlib import Path
 
-import pytest
+from support import machine
 
 ROOT = Path(__file__).resolve().parents[2]
 
-# name: (the vocabulary's macro, clang's options, CPU flag that running asks for, emulator)
+# name: (the vocabulary's macro, clang's options, emulator)
 ISAS = {
-    "avx512": ("SIMD_AVX512", ["-mavx512f", "-mavx512dq", "-mavx512bw", "-mavx512vl", "-mavx2", "-mfma"], "avx512f", []),
-    "avx2": ("SIMD_AVX2", ["-mavx2", "-mfma", "-mf16c"], "avx2", []),
-    "plain": ("SIMD_PLAIN", [], None, []),
-    "neon": ("SIMD_NEON", ["--target=aarch64-linux-gnu"], None, ["qemu-aarch64", "-L", "/usr/aarch64-linux-gnu"]),
+    "avx512": ("SIMD_AVX512", ["-mavx512f", "-mavx512dq", "-mavx512bw", "-mavx512vl", "-mavx2", "-mfma"], []),
+    "avx2": ("SIMD_AVX2", ["-mavx2", "-mfma", "-mf16c"], []),
+    "plain": ("SIMD_PLAIN", [], []),
+    "neon": ("SIMD_NEON", ["--target=aarch64-linux-gnu"], ["qemu-aarch64", "-L", "/usr/aarch64-linux-gnu"]),
 }
 
 
@@ -37,19 +36,19 @@ def template(name, **knobs):
 
 def emulator(isa):
     """The command that runs programs of `isa` here; skips the test where there is none."""
-    _, _, flag, prefix = ISAS[isa]
-    if isa == "neon" and platform.machine() == "aarch64":
+    prefix = ISAS[isa][2]
+    if prefix and platform.machine() == "aarch64":
         return []
-    if prefix and not shutil.which(prefix[0]):
-        pytest.skip(f"no {prefix[0]} here")
-    if flag and flag not in Path("/proc/cpuinfo").read_text().split():
-        pytest.skip(f"this CPU has no {flag}")
+    if prefix:
+        machine.need_program(prefix[0])
+    else:
+        machine.need_isa(isa)
     return prefix
 
 
 def build(directory, isa, sources):
     """Compiles {file name: C text, or a path of the repository} into one program for `isa`."""
-    macro, options, _, _ = ISAS[isa]
+    macro, options, _ = ISAS[isa]
     paths = []
     for name, text in sources.items():
         path = ROOT / name

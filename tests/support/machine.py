@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: MIT
+"""What this machine has, and the words for what it lacks: a test that needs more is skipped with these and no others, so
+that tools/tally can count skips by reason.
+
+$RNNCC_CPU_WITHOUT=avx512, or avx2, takes this CPU for one without. rnncc and the C tests read it themselves; modules
+that the tests compile check the CPU by a runtime of their own (lesser_data), and peers are told (PEERS).
+"""
+import functools
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+WITHOUT = os.environ.get("RNNCC_CPU_WITHOUT")
+
+# isa: (its name, its flags in /proc/cpuinfo)
+AVX2 = {"avx2", "fma", "f16c"}
+AVX512 = AVX2 | {"avx512f", "avx512cd", "avx512bw", "avx512dq", "avx512vl"}
+ISAS = {"avx512": ("AVX-512", AVX512), "avx2": ("AVX2", AVX2), "neon": ("NEON", {"asimd"}), "plain": ("", set())}
+OF_TARGET = {"x86-64-v4": "avx512", "x86-64-v3": "avx2", "x86-64": "plain", "aarch64-linux-gnu": "neon"}
+
+LACKS = {"avx512": {"avx512"}, "avx2": {"avx512", "avx2"}}  # what a CPU without it lacks, too
+MASKS = {"avx512": "CPU_AVX512", "avx2": "(CPU_AVX512 | CPU_AVX2)"}
+
+# What tells NumPy and PyTorch to do without. ONNX Runtime cannot be told.
+PEERS = {
+    "avx512": {"NPY_DISABLE_CPU_FEATURES": "X86_V4 AVX512_ICL AVX512_SPR", "ATEN_CPU_CAPABILITY": "avx2",
+               "ONEDNN_MAX_CPU_ISA": "AVX2"},
+    "avx2": {"NPY_DISABLE_CPU_FEATURES": "X86_V3 X86_V4 AVX512_ICL AVX512_SPR", "ATEN_CPU_CAPABILITY": "default",
+             "ONEDNN_MAX_CPU_ISA": "SSE41"},
+}
+
+
+@functools.cache
+def cpu_flags():
+    text = Path("/proc/cpuinfo").read_text()
+    return {flag for line in text.splitlines() if line.startswith(("flags", "Features")) for flag in line.split()}
+
+
+def has_isa(isa):
+    return ISAS[isa][1] <= cpu_flags() and isa not in LACKS.get(WITHOUT, ())
+
+
+def need_isa(isa):
+    if not has_isa(isa):
+        pytest.skip(f"this CPU has no {ISAS[isa][0]}")
+
+
+def need_program(name):
+    if not shutil.which(name):
+        pytest.skip(f"not installed: {name}")
+
+
+def lesser_data(folder, without):
+    """Makes `folder` a data directory ($RNNCC_DATA) like rnncc's own, but for the runtime's cpu.c, which finds a CPU
+    without that. So a module refuses this machine as it would refuse the other, and none has a way to be told."""
+    for name in ("templates", "schedules"):
+        (folder / name).symlink_to(ROOT / name)
+    (folder / "runtime").mkdir()
+    for path in (ROOT / "runtime").iterdir():
+        (folder / "runtime" / path.name).symlink_to(path)
+    found, name = (ROOT / "runtime" / "cpu.c").read_text(), "uint32_t cpu_features(void)"
+    assert name in found
+    (folder / "runtime" / "cpu.c").unlink()
+    (folder / "runtime" / "cpu.c").write_text(
+        found.replace(name, "static uint32_t all_cpu_features(void)")
+        + f"\n{name} {{ return all_cpu_features() & ~(uint32_t){MASKS[without]}; }}\n")
+    return folder
