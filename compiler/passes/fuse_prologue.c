@@ -23,6 +23,13 @@ static bool is_constant_norm(Graph *graph, const Node *node) {
   return !strcmp(node->op->name, "BatchNormalization") && channel_affine_of(graph, node, &affine);
 }
 
+/* Element-wise on what is made before it: all else that it reads is constant. */
+static bool is_step(const Node *node) {
+  for (int i = 1; i < node->n_inputs; i++)
+    if (node->inputs[i] && !value_is_constant(node->inputs[i])) return false;
+  return node->op->layout == LAYOUT_OBLIVIOUS && node->n_outputs == 1;
+}
+
 /* The nodes between a batch normalisation, it included, and the host's first input. False if there are none such. */
 static bool find_chain(Graph *graph, const UseList *uses, const Node *host, Chain *chain) {
   const Node *reader = host;
@@ -36,7 +43,7 @@ static bool find_chain(Graph *graph, const UseList *uses, const Node *host, Chai
       chain->n++;
       return true;
     }
-    if (node->op->layout != LAYOUT_OBLIVIOUS) return false;
+    if (!is_step(node)) return false;
     value = node->inputs[0];
   }
   return false;
