@@ -10,7 +10,7 @@ working() {
       return
     fi
   done
-  echo "tools: none of these runs: $* (tools/setup installs it)" >&2
+  echo "tools: none of these runs: $* (tools/setup build installs it)" >&2
   exit 5
 }
 meson=$(working meson /usr/bin/meson)

@@ -83,4 +83,4 @@ def prepare(what, without):
 
 def build():
     if "RNNCC_BUILD" not in os.environ and subprocess.run([ROOT / "tools" / "build"]).returncode:
-        raise Missing("rnncc cannot be built; tools/setup installs what that needs")
+        raise Missing("rnncc cannot be built; tools/setup build installs what that needs")
