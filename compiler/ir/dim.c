@@ -7,6 +7,8 @@
 
 #include "ir/dim_internal.h"
 #include "support/diagnostics.h"
+#include "support/list.h"
+#include "support/numbers.h"
 
 /* More than any shape arithmetic of a real network; keeps hostile models from growing expressions without end. */
 enum { MAX_TERMS = 64, MAX_FACTORS = 16, MAX_DEPTH = 10, FIRST_SLOTS = 256 };
@@ -46,17 +48,9 @@ const DimSymbol *dim_symbol_find(const DimTable *table, const char *name) {
   return NULL;
 }
 
-static void *with_room(Arena *arena, void *list, int count, int *capacity) {
-  if (count < *capacity) return list;
-  *capacity = *capacity ? *capacity * 2 : 16;
-  void **copy = ARENA_ARRAY(arena, void *, *capacity);
-  if (count) memcpy(copy, list, (size_t)count * sizeof *copy);
-  return copy;
-}
-
 static const DimSymbol *add_symbol(DimTable *table, const DimSymbol *symbol) {
-  table->symbols = with_room(table->arena, table->symbols, table->n_symbols, &table->symbol_capacity);
-  return table->symbols[table->n_symbols++] = arena_copy(table->arena, symbol, sizeof *symbol);
+  const DimSymbol *added = arena_copy(table->arena, symbol, sizeof *symbol);
+  return *LIST_ADD(table->arena, table->symbols, table->n_symbols, table->symbol_capacity) = added;
 }
 
 const DimSymbol *dim_symbol_add(DimTable *table, const char *name, int64_t min, int64_t opt, int64_t max) {
@@ -87,8 +81,7 @@ static const Atom *intern_atom(DimTable *table, Atom wanted) {
     if (same_atom(table->atoms[i], &wanted)) return table->atoms[i];
   wanted.id = table->n_atoms;
   const Atom *atom = arena_copy(table->arena, &wanted, sizeof wanted);
-  table->atoms = with_room(table->arena, table->atoms, table->n_atoms, &table->atom_capacity);
-  table->atoms[table->n_atoms++] = atom;
+  *LIST_ADD(table->arena, table->atoms, table->n_atoms, table->atom_capacity) = atom;
   return atom;
 }
 
@@ -123,22 +116,19 @@ static Range range_div(Range a, Range b) {
                            floor_div(a.upper, b.upper));
 }
 
-static int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
-static int64_t larger(int64_t a, int64_t b) { return a > b ? a : b; }
-
 static Range atom_range(const Atom *atom) {
   if (atom->kind == ATOM_SYMBOL) return (Range){atom->symbol->min, atom->symbol->max};
   Range a = {atom->a->lower, atom->a->upper}, b = {atom->b->lower, atom->b->upper};
   if (atom->kind == ATOM_DIV) return range_div(a, b);
-  if (atom->kind == ATOM_MIN) return (Range){smaller(a.lower, b.lower), smaller(a.upper, b.upper)};
-  return (Range){larger(a.lower, b.lower), larger(a.upper, b.upper)};
+  if (atom->kind == ATOM_MIN) return (Range){min_int(a.lower, b.lower), min_int(a.upper, b.upper)};
+  return (Range){max_int(a.lower, b.lower), max_int(a.upper, b.upper)};
 }
 
 static int64_t atom_optimum(const Atom *atom) {
   if (atom->kind == ATOM_SYMBOL) return atom->symbol->opt;
   int64_t a = atom->a->optimum, b = atom->b->optimum;
   if (atom->kind == ATOM_DIV) return floor_div(a, b);
-  return atom->kind == ATOM_MIN ? smaller(a, b) : larger(a, b);
+  return atom->kind == ATOM_MIN ? min_int(a, b) : max_int(a, b);
 }
 
 static void set_bounds(Dim *dim) {
@@ -149,7 +139,7 @@ static void set_bounds(Dim *dim) {
     for (int f = 0; f < term->n_factors; f++) {
       range = range_mul(range, atom_range(term->factors[f]));
       optimum = mul_saturated(optimum, atom_optimum(term->factors[f]));
-      dim->depth = (int)larger(dim->depth, atom_depth(term->factors[f]));
+      dim->depth = (int)max_int(dim->depth, atom_depth(term->factors[f]));
     }
     dim->lower = range.lower == INT64_MIN ? INT64_MIN : add_saturated(dim->lower, range.lower);
     dim->upper = range.upper == INT64_MAX ? INT64_MAX : add_saturated(dim->upper, range.upper);

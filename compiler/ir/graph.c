@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "ir/op.h"
+#include "support/list.h"
 
 Graph *graph_new(Arena *arena) {
   Graph *graph = ARENA_NEW(arena, Graph);
@@ -15,20 +16,9 @@ Graph *graph_new(Arena *arena) {
   return graph;
 }
 
-/* `list` with room for one more: itself, or a copy of twice the capacity. */
-static void *with_room(Arena *arena, void *list, int count, int *capacity) {
-  if (count < *capacity) return list;
-  int wider = *capacity ? *capacity * 2 : 64;
-  void **copy = ARENA_ARRAY(arena, void *, wider);
-  if (count) memcpy(copy, list, (size_t)count * sizeof *copy);
-  *capacity = wider;
-  return copy;
-}
-
 static void add_value(Graph *graph, Value *value) {
-  graph->values = with_room(graph->arena, graph->values, graph->n_values, &graph->value_capacity);
   value->id = graph->n_values;
-  graph->values[graph->n_values++] = value;
+  *LIST_ADD(graph->arena, graph->values, graph->n_values, graph->value_capacity) = value;
 }
 
 Value *graph_value(Graph *graph, const char *name, Location where) {
@@ -65,9 +55,8 @@ Node *graph_node(Graph *graph, const OpInfo *op, const char *name, int n_inputs,
 }
 
 void graph_append(Graph *graph, Node *node) {
-  graph->nodes = with_room(graph->arena, graph->nodes, graph->n_nodes, &graph->node_capacity);
   node->id = graph->n_nodes;
-  graph->nodes[graph->n_nodes++] = node;
+  *LIST_ADD(graph->arena, graph->nodes, graph->n_nodes, graph->node_capacity) = node;
 }
 
 void graph_set_output(Node *node, int output, Value *value) {
@@ -90,8 +79,7 @@ void graph_remark(Graph *graph, const char *format, ...) {
   va_start(arguments, format);
   text_add_va(&text, format, arguments);
   va_end(arguments);
-  graph->remarks = with_room(graph->arena, graph->remarks, graph->n_remarks, &graph->remark_capacity);
-  graph->remarks[graph->n_remarks++] = text.data;
+  *LIST_ADD(graph->arena, graph->remarks, graph->n_remarks, graph->remark_capacity) = text.data;
 }
 
 static void visit_node(Graph *graph, Node *node, void (*visit)(Graph *, Value *)) {

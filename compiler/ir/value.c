@@ -4,6 +4,8 @@
 
 #include "ir/graph.h"
 
+#include "support/numbers.h"
+
 static const struct TypeRow {
   const char *name, *c;
   size_t size;
@@ -44,7 +46,7 @@ int64_t value_count(const Value *value) {
 /* As it stands in memory: a blocked value has whole blocks of channels. */
 static int64_t extent_in_memory(const Value *value, int axis) {
   int64_t extent = dim_upper(value->shape[axis]), block = value->channel_block;
-  return block && axis == 1 ? (extent + block - 1) / block * block : extent;
+  return block && axis == 1 ? round_up(extent, block) : extent;
 }
 
 int64_t value_max_count(const Value *value) {

@@ -2,6 +2,7 @@
 #include "layout/blocked.h"
 
 #include "machine/targets.h"
+#include "support/numbers.h"
 
 bool can_be_blocked(const Value *value) {
   if (value->dtype != RNNCC_F32 || value->rank < 3 || value->rank > 4) return false;
@@ -18,7 +19,7 @@ static int64_t extent(const Value *value, int axis) { return dim_value(value->sh
 
 static Blocked in_blocks_of(const Value *value, int64_t block) {
   Blocked b = {.block = block, .channels = extent(value, 1)};
-  b.blocks = (b.channels + block - 1) / block;
+  b.blocks = ceil_div(b.channels, block);
   b.height = value->rank == 4 ? extent(value, 2) : 1;
   b.width = extent(value, value->rank - 1);
   b.plane = b.height * b.width * block;
@@ -36,7 +37,7 @@ Blocked blocked_of(const Graph *graph, const Value *value) {
 }
 
 Value *channel_constant(Graph *graph, const char *name, const float *data, int64_t count, int64_t block) {
-  int64_t padded = (count + block - 1) / block * block;
+  int64_t padded = round_up(count, block);
   float *floats = ARENA_ARRAY(graph->arena, float, padded);
   for (int64_t c = 0; c < count; c++) floats[c] = data[c];
   return graph_constant(graph, name, RNNCC_F32, 1, &padded, floats);

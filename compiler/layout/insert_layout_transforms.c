@@ -4,6 +4,7 @@
 #include "layout/layout.h"
 #include "layout/passes.h"
 #include "machine/targets.h"
+#include "support/list.h"
 
 const OpInfo op_layout_transform = {
     .name = "LayoutTransform",
@@ -46,23 +47,17 @@ int wanted_block(Graph *graph, const Node *node, int input) {
   return wide ? wide_block(graph) : graph->target->lanes;
 }
 
+typedef struct Transform {
+  Value *from, *to;
+} Transform;
+
 typedef struct Transforms {
   int count, capacity;
-  Value **from, **to;
+  Transform *list;
 } Transforms;
 
 static void remember(Graph *graph, Transforms *made, Value *from, Value *to) {
-  if (made->count == made->capacity) {
-    int capacity = made->capacity ? 2 * made->capacity : 16;
-    Value **lists = ARENA_ARRAY(graph->arena, Value *, 2 * capacity);
-    for (int i = 0; i < made->count; i++) {
-      lists[i] = made->from[i];
-      lists[capacity + i] = made->to[i];
-    }
-    *made = (Transforms){made->count, capacity, lists, lists + capacity};
-  }
-  made->from[made->count] = from;
-  made->to[made->count++] = to;
+  *LIST_ADD(graph->arena, made->list, made->count, made->capacity) = (Transform){from, to};
 }
 
 static Value *value_like(Graph *graph, const Value *value, int block) {
@@ -88,7 +83,7 @@ Value *layout_transform(Graph *graph, Value *value, int block) {
 static Value *in_layout(Graph *graph, Transforms *made, Value *value, int block) {
   bool shared = graph->layout_search != LAYOUT_SEARCH_NONE;
   for (int i = 0; shared && i < made->count; i++)
-    if (made->from[i] == value && made->to[i]->channel_block == block) return made->to[i];
+    if (made->list[i].from == value && made->list[i].to->channel_block == block) return made->list[i].to;
   Value *to = layout_transform(graph, value, block);
   remember(graph, made, value, to);
   return to;

@@ -12,6 +12,7 @@
 #include "layout/blocked.h"
 #include "layout/layout.h"
 #include "machine/machine.h"
+#include "support/numbers.h"
 
 /* Of the bandwidth of the cache, by kernels that read and write what another core may have written. */
 static const double moved = 0.5, copied = 0.25;
@@ -39,7 +40,7 @@ static double bytes_in_blocks(const Value *value, int block) {
   for (int axis = 0; axis < value->rank; axis++) elements *= (double)dim_optimum(value->shape[axis]);
   if (!block) return elements;
   int64_t channels = dim_value(value->shape[1]);
-  int64_t whole = (channels + block - 1) / block * block;
+  int64_t whole = round_up(channels, block);
   return elements * (double)whole / (double)channels;
 }
 

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "layout/row_tiles.h"
 
+#include "support/numbers.h"
+
 #include <stdbool.h>
 
 /* A divisor that is at least half of what fits, or tiles that are as alike as can be. */
@@ -8,8 +10,8 @@ static int64_t columns_of(int64_t out, int64_t most) {
   if (most < 1) most = 1;
   for (int64_t columns = most; 2 * columns > most; columns--)
     if (out % columns == 0) return columns;
-  int64_t tiles = (out + most - 1) / most;
-  return (out + tiles - 1) / tiles;
+  int64_t tiles = ceil_div(out, most);
+  return ceil_div(out, tiles);
 }
 
 int64_t row_tiles_in(int64_t out, int64_t columns, int64_t stride, int64_t reach, int64_t in, int64_t pad) {

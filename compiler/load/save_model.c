@@ -12,6 +12,7 @@
 #include "load/load.h"
 #include "load/names.h"
 #include "support/files.h"
+#include "support/list.h"
 #include "support/sha256.h"
 #include "support/text.h"
 
@@ -51,15 +52,8 @@ static void name_value(Saver *saver, NameTable *table, const Value *value) {
 }
 
 static void take_value(Saver *saver, Value *value) {
-  if (saver->n_values == saver->value_capacity) {
-    int capacity = saver->value_capacity ? 2 * saver->value_capacity : 64;
-    Value **values = ARENA_ARRAY(saver->arena, Value *, capacity);
-    if (saver->n_values) memcpy(values, saver->values, (size_t)saver->n_values * sizeof *values);
-    saver->values = values;
-    saver->value_capacity = capacity;
-  }
   value->id = saver->n_values;
-  saver->values[saver->n_values++] = value;
+  *LIST_ADD(saver->arena, saver->values, saver->n_values, saver->value_capacity) = value;
 }
 
 /* Bodies may share values until shapes are inferred; here each gets its own. */

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "support/closest.h"
+#include "support/list.h"
 
 static const int64_t MOST_EXTENT = INT32_MAX; /* of a named dim: extents fit every index type we emit */
 
@@ -225,14 +226,7 @@ void dim_request(DimRequests *requests, const char *name) {
   if (requests->count == MOST_NAMED) return;
   for (int i = 0; i < requests->count; i++)
     if (strcmp(requests->names[i], name) == 0) return;
-  if (requests->count == requests->capacity) {
-    int capacity = requests->capacity ? 2 * requests->capacity : 16;
-    const char **names = ARENA_ARRAY(requests->arena, const char *, capacity);
-    if (requests->count) memcpy(names, requests->names, (size_t)requests->count * sizeof *names);
-    requests->names = names;
-    requests->capacity = capacity;
-  }
-  requests->names[requests->count++] = name;
+  *LIST_ADD(requests->arena, requests->names, requests->count, requests->capacity) = name;
 }
 
 void dim_requests_tell(const DimRequests *requests, const char *file) {

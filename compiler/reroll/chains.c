@@ -9,6 +9,7 @@
 
 #include "ir/op.h"
 #include "reroll/cell_weights.h"
+#include "support/list.h"
 
 typedef struct Finder {
   Graph *graph;
@@ -169,15 +170,7 @@ static void link_rnn(Finder *f, Cell *cell) {
 
 /* ---- all of them ---- */
 
-static void add_cell(Finder *f, Cell *cell) {
-  if (f->n == f->capacity) {
-    f->capacity = f->capacity ? 2 * f->capacity : 64;
-    Cell **wider = ARENA_ARRAY(f->graph->arena, Cell *, f->capacity);
-    if (f->n) memcpy(wider, f->cells, (size_t)f->n * sizeof(Cell *));
-    f->cells = wider;
-  }
-  f->cells[f->n++] = cell;
-}
+static void add_cell(Finder *f, Cell *cell) { *LIST_ADD(f->graph->arena, f->cells, f->n, f->capacity) = cell; }
 
 static const struct RootRow {
   const char *op; /* the last node of a cell */

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "search/choices.h"
 
+#include "support/list.h"
+
 #include <string.h>
 
 ChoiceProblem *choices_new(Arena *arena) {
@@ -9,28 +11,17 @@ ChoiceProblem *choices_new(Arena *arena) {
   return problem;
 }
 
-/* A list of `count` elements has room for one more. Returns the list, moved if need be. */
-static void *with_room(Arena *arena, void *list, int count, int *capacity, size_t size) {
-  if (count < *capacity) return list;
-  *capacity = *capacity ? 2 * *capacity : 64;
-  char *larger = arena_alloc(arena, (size_t)*capacity * size);
-  if (count) memcpy(larger, list, (size_t)count * size);
-  return larger;
-}
-
 int choices_add_variable(ChoiceProblem *problem, int alternatives, const double *cost) {
-  problem->variables = with_room(problem->arena, problem->variables, problem->n_variables, &problem->variable_capacity,
-                                 sizeof *problem->variables);
-  problem->variables[problem->n_variables] =
-      (ChoiceVariable){alternatives, arena_copy(problem->arena, cost, (size_t)alternatives * sizeof *cost)};
-  return problem->n_variables++;
+  double *costs = arena_copy(problem->arena, cost, (size_t)alternatives * sizeof *cost);
+  *LIST_ADD(problem->arena, problem->variables, problem->n_variables, problem->variable_capacity) =
+      (ChoiceVariable){alternatives, costs};
+  return problem->n_variables - 1;
 }
 
 void choices_add_pair(ChoiceProblem *problem, int u, int v, const double *cost) {
   size_t entries = (size_t)problem->variables[u].n * (size_t)problem->variables[v].n;
-  problem->pairs =
-      with_room(problem->arena, problem->pairs, problem->n_pairs, &problem->pair_capacity, sizeof *problem->pairs);
-  problem->pairs[problem->n_pairs++] = (ChoicePair){u, v, arena_copy(problem->arena, cost, entries * sizeof *cost)};
+  double *costs = arena_copy(problem->arena, cost, entries * sizeof *cost);
+  *LIST_ADD(problem->arena, problem->pairs, problem->n_pairs, problem->pair_capacity) = (ChoicePair){u, v, costs};
 }
 
 double choices_total(const ChoiceProblem *problem, const int *chosen) {

@@ -12,6 +12,8 @@
 
 #include "search/choices.h"
 
+#include "support/list.h"
+
 /* Entries of a table; entries read altogether. */
 enum { MOST_ENTRIES = 1 << 16, MOST_WORK = 1 << 25, MOST_AXES = 16 };
 
@@ -96,14 +98,7 @@ static int smallest(const Elimination *e) {
 static void link_table(Elimination *e, const Table *table) {
   for (int axis = 0; axis < table->n; axis++) {
     Links *links = &e->links[table->variables[axis]];
-    if (links->n == links->capacity) {
-      int capacity = links->capacity ? 2 * links->capacity : 4;
-      const Table **larger = ARENA_ARRAY(e->arena, const Table *, capacity);
-      for (int t = 0; t < links->n; t++) larger[t] = links->tables[t];
-      links->tables = larger;
-      links->capacity = capacity;
-    }
-    links->tables[links->n++] = table;
+    *LIST_ADD(e->arena, links->tables, links->n, links->capacity) = table;
   }
 }
 

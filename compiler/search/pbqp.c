@@ -16,6 +16,8 @@
 
 #include "search/choices.h"
 
+#include "support/list.h"
+
 /* Of a trial the search for the next variable takes longest: as many steps as there are pairs of variables. */
 enum { MOST_TRIALS = 400, MOST_STEPS = 100000000 };
 
@@ -56,13 +58,7 @@ static double *cost_at(const Reduction *r, const Edge *edge, int vertex, int a, 
 
 static void attach(Reduction *r, int vertex, Edge *edge) {
   Vertex *v = &r->vertices[vertex];
-  if (v->n_edges == v->capacity) {
-    v->capacity = v->capacity ? 2 * v->capacity : 4;
-    Edge **larger = ARENA_ARRAY(r->arena, Edge *, v->capacity);
-    for (int e = 0; e < v->n_edges; e++) larger[e] = v->edges[e];
-    v->edges = larger;
-  }
-  v->edges[v->n_edges++] = edge;
+  *LIST_ADD(r->arena, v->edges, v->n_edges, v->capacity) = edge;
   v->degree++;
 }
 

@@ -9,6 +9,7 @@
 #include "ir/bodies.h"
 #include "shapes/control.h"
 #include "shapes/shape.h"
+#include "support/numbers.h"
 
 static const int64_t MOST_ITERATIONS = INT32_MAX; /* of a loop that nothing bounds */
 
@@ -92,13 +93,10 @@ static const DimSymbol *add_growth(Graph *graph, Control *control, int64_t min, 
 
 /* ---- If ---- */
 
-static int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
-static int64_t larger(int64_t a, int64_t b) { return a > b ? a : b; }
-
 /* The extent that both branches have, or one that the branch taken sets. */
 static const Dim *either(Graph *graph, Control *control, const Dim *a, const Dim *b, int first) {
   if (same_dim(a, b) && !is_inner(graph, a, first)) return a;
-  int64_t min = smaller(dim_lower(a), dim_lower(b)), max = larger(dim_upper(a), dim_upper(b));
+  int64_t min = min_int(dim_lower(a), dim_lower(b)), max = max_int(dim_upper(a), dim_upper(b));
   if (min == max) return dim_const(graph->dims, min);
   return dim_symbol(graph->dims, add_growth(graph, control, min, max, a, b));
 }
@@ -256,10 +254,10 @@ static bool set_collected(LoopShapes *loop, int output, const Value *slice, cons
 
 static Control *new_loop(Graph *graph, Node *node, const Dim *trip) {
   Control *control = node->control = ARENA_NEW(graph->arena, Control);
-  int64_t most = trip && dim_upper(trip) < MOST_ITERATIONS ? larger(0, dim_upper(trip)) : MOST_ITERATIONS;
+  int64_t most = trip && dim_upper(trip) < MOST_ITERATIONS ? max_int(0, dim_upper(trip)) : MOST_ITERATIONS;
   control->is_loop = true;
   control->trip = trip;
-  control->counter = dim_symbol_own(graph->dims, DIM_MEASURED, 0, larger(0, most - 1));
+  control->counter = dim_symbol_own(graph->dims, DIM_MEASURED, 0, max_int(0, most - 1));
   control->count = dim_symbol_own(graph->dims, DIM_MEASURED, 0, most);
   return control;
 }

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 #include "support/closest.h"
 
+#include "support/numbers.h"
+
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
 enum { LONGEST_WORD = 40 };
-
-static int min(int a, int b) { return a < b ? a : b; }
 
 /* Optimal string alignment: insertions, deletions, substitutions and swaps of neighbours. Both at most LONGEST_WORD. */
 static int edit_distance(const char *a, int a_length, const char *b, int b_length) {
@@ -18,10 +18,10 @@ static int edit_distance(const char *a, int a_length, const char *b, int b_lengt
         cost[i][j] = i + j;
         continue;
       }
-      cost[i][j] = min(cost[i - 1][j], cost[i][j - 1]) + 1;
-      cost[i][j] = min(cost[i][j], cost[i - 1][j - 1] + (a[i - 1] != b[j - 1]));
+      cost[i][j] = (int)min_int(cost[i - 1][j], cost[i][j - 1]) + 1;
+      cost[i][j] = (int)min_int(cost[i][j], cost[i - 1][j - 1] + (a[i - 1] != b[j - 1]));
       if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
-        cost[i][j] = min(cost[i][j], cost[i - 2][j - 2] + 1);
+        cost[i][j] = (int)min_int(cost[i][j], cost[i - 2][j - 2] + 1);
     }
   }
   return cost[a_length][b_length];
@@ -29,7 +29,7 @@ static int edit_distance(const char *a, int a_length, const char *b, int b_lengt
 
 Closest closest_to(const char *word) {
   int length = (int)strnlen(word, LONGEST_WORD + 1);
-  int furthest = length > LONGEST_WORD ? -1 : min(2, length / 3); /* two slips in a word of six letters */
+  int furthest = length > LONGEST_WORD ? -1 : (int)min_int(2, length / 3); /* two slips in a word of six letters */
   return (Closest){.word = word, .distance = furthest + 1};
 }
 

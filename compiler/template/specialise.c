@@ -12,6 +12,7 @@
 #include "support/data_directory.h"
 #include "support/diagnostics.h"
 #include "support/files.h"
+#include "support/list.h"
 #include "support/text.h"
 #include "template/template_ast.h"
 
@@ -31,13 +32,7 @@ typedef struct Edits {
 } Edits;
 
 static void add_edit(Edits *edits, Range range, const char *replacement) {
-  if (edits->count == edits->capacity) {
-    Edit *old = edits->list;
-    edits->capacity = edits->capacity ? 2 * edits->capacity : 64;
-    edits->list = ARENA_ARRAY(edits->arena, Edit, edits->capacity);
-    if (old) memcpy(edits->list, old, (size_t)edits->count * sizeof *old);
-  }
-  edits->list[edits->count++] = (Edit){range, replacement};
+  *LIST_ADD(edits->arena, edits->list, edits->count, edits->capacity) = (Edit){range, replacement};
 }
 
 static int by_place(const void *left, const void *right) {

@@ -5,6 +5,7 @@
 
 #include "support/data_directory.h"
 #include "support/diagnostics.h"
+#include "support/list.h"
 #include "support/text.h"
 
 const char *copy_cx_string(Arena *arena, CXString string) {
@@ -46,13 +47,7 @@ static const char *legal_of(Arena *arena, const char *comment) {
 }
 
 static Declaration *add_declaration(Arena *arena, TemplateAst *ast, DeclarationKind kind, CXCursor cursor) {
-  if (ast->n_declarations == ast->capacity) {
-    Declaration *old = ast->declarations;
-    ast->capacity = ast->capacity ? 2 * ast->capacity : 32;
-    ast->declarations = ARENA_ARRAY(arena, Declaration, ast->capacity);
-    if (old) memcpy(ast->declarations, old, (size_t)ast->n_declarations * sizeof *old);
-  }
-  Declaration *added = &ast->declarations[ast->n_declarations++];
+  Declaration *added = LIST_ADD(arena, ast->declarations, ast->n_declarations, ast->capacity);
   added->kind = kind;
   added->name = copy_cx_string(arena, clang_getCursorSpelling(cursor));
   return added;

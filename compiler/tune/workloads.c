@@ -8,6 +8,7 @@
 #include "ir/family.h"
 #include "kernels/conv/recorded.h"
 #include "layout/layout.h"
+#include "support/list.h"
 #include "tune/trial_case.h"
 
 /* What wide blocks must promise to be tried, of the time in blocks of a vector, and how often they are. */
@@ -28,13 +29,7 @@ static Workload *find(Workloads *all, const char *workload) {
 
 static void add(Search *search, const Workload *workload) {
   Workloads *found = &search->found;
-  if (found->count == search->capacity) {
-    search->capacity = search->capacity ? 2 * search->capacity : 32;
-    Workload *longer = ARENA_ARRAY(search->graph->arena, Workload, search->capacity);
-    if (found->count) memcpy(longer, found->list, (size_t)found->count * sizeof *longer);
-    found->list = longer;
-  }
-  found->list[found->count++] = *workload;
+  *LIST_ADD(search->graph->arena, found->list, found->count, search->capacity) = *workload;
 }
 
 static Workload workload_of(Graph *graph, const Node *node, RecordKey key) {

@@ -13,6 +13,7 @@
 #include "kernels/move/strided_copy.h"
 #include "program/emitter.h"
 #include "shapes/control.h"
+#include "support/numbers.h"
 
 enum { ALIGNMENT = 64 };
 
@@ -24,7 +25,7 @@ static Graph *body_of(const Node *node, const char *name) { return node_attribut
 static int64_t place_bytes(const Node *node, int k) {
   const Control *control = node->control;
   int64_t bytes = k == control->n_carried ? 1 : value_max_bytes(body_of(node, "body")->inputs[control->n_leading + k]);
-  return (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+  return round_up(bytes, ALIGNMENT);
 }
 
 static int64_t first_place(const Node *node, int k) {

@@ -10,6 +10,7 @@
 #include "machine/machine.h"
 #include "machine/targets.h"
 #include "program/emitter.h"
+#include "support/numbers.h"
 
 typedef struct DepthwiseSchedule {
   ConvSchedule base;
@@ -56,12 +57,12 @@ static const double row_cycles = 90, tile_cycles = 10, exposed = 0.25;
 /* Of the busiest core. */
 static double cycles_of_rows(const Graph *graph, const Convolution *conv, int columns) {
   const Machine *m = graph->machine;
-  int64_t lanes = graph->target->lanes, out_w = dim_value(conv->w.out), tiles = (out_w + columns - 1) / columns;
-  int64_t rows = dim_optimum(conv->x->shape[0]) * ((conv->groups + lanes - 1) / lanes) * dim_value(conv->h.out);
+  int64_t lanes = graph->target->lanes, out_w = dim_value(conv->w.out), tiles = ceil_div(out_w, columns);
+  int64_t rows = dim_optimum(conv->x->shape[0]) * (ceil_div(conv->groups, lanes))*dim_value(conv->h.out);
   double width = (double)out_w / (double)tiles, multiply = width / fma_per_cycle(m, (int)lanes);
   double taps = convolution_taps_inside(&conv->h) * convolution_taps_inside(&conv->w);
   double tile = tile_cycles + taps * (multiply > FMA_LATENCY ? multiply : FMA_LATENCY);
-  int64_t share = (rows + m->cores - 1) / m->cores;
+  int64_t share = ceil_div(rows, m->cores);
   return (double)share * (row_cycles + (double)tiles * tile);
 }
 
@@ -110,7 +111,7 @@ static ConvSchedule *make(Graph *graph, const Node *node, const Convolution *con
 static void pack(Graph *graph, Node *node) {
   const Convolution *conv = &conv_schedule_of(node)->conv;
   int64_t lanes = graph->target->lanes, points = conv->h.kernel * conv->w.kernel;
-  int64_t count = (conv->groups + lanes - 1) / lanes * points * lanes;
+  int64_t count = ceil_div(conv->groups, lanes) * points * lanes;
   const float *weights = conv->weights->data;
   float *packed = ARENA_ARRAY(graph->arena, float, count);
   for (int64_t i = 0; i < count; i++) packed[i] = 0;

@@ -16,6 +16,7 @@
 #include "program/emitter.h"
 #include "program/worker_slots.h"
 #include "support/diagnostics.h"
+#include "support/numbers.h"
 
 enum { MOST_WINDOW = 4096, MOST_PAD = 65536, LEAST_PANELS = 8 };
 
@@ -96,7 +97,7 @@ static DirectLayer layer_of(const Graph *graph, const Node *node, const DirectSc
                        .lanes = lanes,
                        .depth = depth_of(&weights, conv->groups * conv->channels),
                        .span = direct_span(&weights),
-                       .oc_vectors = (weights.kernels + lanes - 1) / lanes,
+                       .oc_vectors = ceil_div(weights.kernels, lanes),
                        .in_h = dim_value(schedule->h.in),
                        .in_w = dim_value(schedule->w.in),
                        .out_h = dim_value(schedule->h.out),
@@ -188,7 +189,7 @@ static int64_t tiles_of(const DirectSchedule *schedule) {
 }
 static int64_t widest(const DirectSchedule *schedule) {
   int64_t tiles = direct_row_tiles(&schedule->layer, &schedule->plan);
-  return (schedule->layer.out_w + tiles - 1) / tiles;
+  return ceil_div(schedule->layer.out_w, tiles);
 }
 
 /* 0 means all of them. */
@@ -204,7 +205,7 @@ static int64_t panels(const Graph *graph) {
 static int64_t slot_bytes(const Graph *graph, const DirectSchedule *schedule) {
   int64_t columns = chunk(schedule->plan.tile_chunk, tiles_of(schedule)) * widest(schedule);
   int64_t floats = schedule->layer.span * columns * schedule->layer.in_block;
-  return (panels(graph) + graph->machine->cores - 1) / graph->machine->cores * floats * (int64_t)sizeof(float);
+  return ceil_div(panels(graph), graph->machine->cores) * floats * (int64_t)sizeof(float);
 }
 
 static void scratch(Graph *graph, Node *node) {

@@ -5,6 +5,7 @@
 
 #include "kernels/conv/cost.h"
 #include "machine/targets.h"
+#include "support/numbers.h"
 
 enum { MOST_OC_VECTORS = 8, MOST_COLUMNS = 28, MOST_UNROLL = 16 }; /* of the template */
 enum { MOST_NEON_COLUMNS = 8, FEWEST_COLUMNS = 3 /* a third of what fits */ };
@@ -28,11 +29,7 @@ static const double foreign = 3;
 /* Of L1 and L2: the share that data may fill and still be found there. */
 static const double usable = 0.7;
 
-static int64_t parts(int64_t whole, int64_t part) { return (whole + part - 1) / part; }
-static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
-static double larger(double a, double b) { return a > b ? a : b; }
-
-int64_t direct_row_tiles(const DirectLayer *l, const DirectPlan *p) { return parts(l->out_w, p->columns); }
+int64_t direct_row_tiles(const DirectLayer *l, const DirectPlan *p) { return ceil_div(l->out_w, p->columns); }
 
 /* Of an output channel the weights are at most half of what it writes. */
 static bool has_light_weights(const DirectLayer *l) {
@@ -41,8 +38,8 @@ static bool has_light_weights(const DirectLayer *l) {
 
 int64_t direct_tile_chunk(const Machine *machine, const DirectLayer *l, const DirectPlan *p) {
   int64_t tiles = l->out_h * direct_row_tiles(l, p);
-  if (p->tile_chunk) return least(p->tile_chunk, tiles);
-  return has_light_weights(l) && !l->prologue ? parts(tiles, machine->cores) : tiles;
+  if (p->tile_chunk) return min_int(p->tile_chunk, tiles);
+  return has_light_weights(l) && !l->prologue ? ceil_div(tiles, machine->cores) : tiles;
 }
 
 /* A schedule in numbers. */
@@ -57,7 +54,7 @@ typedef struct Case {
 
 static Case case_of(const Target *target, const Machine *machine, const DirectLayer *l, const DirectPlan *p) {
   Case c = {.target = target, .machine = machine, .layer = l, .plan = p};
-  c.oc_groups = parts(l->oc_vectors, p->oc_vectors);
+  c.oc_groups = ceil_div(l->oc_vectors, p->oc_vectors);
   c.tiles = l->out_h * direct_row_tiles(l, p);
   c.group_chunk = p->group_chunk && p->group_chunk < c.oc_groups ? p->group_chunk : c.oc_groups;
   c.tile_chunk = direct_tile_chunk(machine, l, p);
@@ -69,7 +66,7 @@ static double vector_bytes(const Case *c) { return 4.0 * c->target->lanes; }
 
 /* Do the workers split the pixels, or the output channels? */
 static bool splits_pixels(const Case *c) {
-  return parts(c->tiles, c->tile_chunk) * c->layer->images >= c->machine->cores;
+  return ceil_div(c->tiles, c->tile_chunk) * c->layer->images >= c->machine->cores;
 }
 
 /* Vectors of output channels of an oc group: what the last one lacks is spread over all workers or none. */
@@ -85,20 +82,20 @@ static double group_weight_bytes(const Case *c) {
 /* Of an axis of `in` elements those that windows at `out` neighbouring places read: where strides are wider than the
  * window, they leave some out. */
 static double touched(int64_t out, int64_t stride, int64_t window, int64_t in) {
-  return (double)least(in, least((out - 1) * stride + window, out * window));
+  return (double)min_int(in, min_int((out - 1) * stride + window, out * window));
 }
 
 /* Where strides leave columns out, of the cache lines that are moved only a part may be read. */
 static double unread(const DirectLayer *l) {
   enum { LINE_FLOATS = 16 };
   double pixels = l->stride_w > l->window_w ? (double)LINE_FLOATS / (double)l->in_block : 1;
-  return larger(1, pixels < (double)l->stride_w ? pixels : (double)l->stride_w);
+  return max_double(1, pixels < (double)l->stride_w ? pixels : (double)l->stride_w);
 }
 
 /* Of the input that `tiles` neighbouring tiles read. */
 static double input_bytes(const Case *c, int64_t tiles) {
   const DirectLayer *l = c->layer;
-  int64_t row_tiles = direct_row_tiles(l, c->plan), rows = parts(tiles, row_tiles);
+  int64_t row_tiles = direct_row_tiles(l, c->plan), rows = ceil_div(tiles, row_tiles);
   int64_t columns = tiles < row_tiles ? (int64_t)(c->width * (double)tiles) : l->out_w;
   return 4 * (double)l->depth * unread(l) * touched(rows, l->stride_h, l->window_h, l->in_h) *
          touched(columns, l->stride_w, l->window_w, l->in_w);
@@ -109,22 +106,22 @@ static double multiply_cycles(const Case *c) {
   const Machine *m = c->machine;
   const DirectLayer *l = c->layer;
   double sums = mean_vectors(c) * c->width;
-  double multiply = larger(sums / fma_per_cycle(m, c->target->lanes), FMA_LATENCY);
+  double multiply = max_double(sums / fma_per_cycle(m, c->target->lanes), FMA_LATENCY);
   double read = cycles_to_read(m, (mean_vectors(c) + c->width / 2) * vector_bytes(c), m->l1_gbps);
-  double load = larger(read, (mean_vectors(c) + c->width) / loads_per_cycle);
-  double starts = (double)l->span - (double)parts(l->depth, l->lanes); /* more than of blocks of a vector */
-  return l->taps * ((double)l->depth * (larger(multiply, load) + exposed_l1 * load) + starts * block_cycles);
+  double load = max_double(read, (mean_vectors(c) + c->width) / loads_per_cycle);
+  double starts = (double)l->span - (double)ceil_div(l->depth, l->lanes); /* more than of blocks of a vector */
+  return l->taps * ((double)l->depth * (max_double(multiply, load) + exposed_l1 * load) + starts * block_cycles);
 }
 
 /* Cycles of a tile with what it reads from L2. */
 static double cycles_of_tile(const Case *c) {
   const DirectLayer *l = c->layer;
-  int64_t passes = c->plan->pass ? parts(l->span, c->plan->pass) : 1;
+  int64_t passes = c->plan->pass ? ceil_div(l->span, c->plan->pass) : 1;
   double weights = group_weight_bytes(c) / (double)passes, input = input_bytes(c, 1), l2 = input;
   if (weights + input / (double)passes > usable * (double)c->machine->l1_bytes) l2 += group_weight_bytes(c);
   double sums = mean_vectors(c) * c->width;
   double ends =
-      (double)passes * (tile_cycles + larger(0, sums - free_sums) * (l->residual ? 1.5 * sum_cycles : sum_cycles)) +
+      (double)passes * (tile_cycles + max_double(0, sums - free_sums) * (l->residual ? 1.5 * sum_cycles : sum_cycles)) +
       (double)(passes - 1) * pass_cycles;
   double multiply = multiply_cycles(c), read = cycles_to_read(c->machine, l2, c->machine->l2_gbps);
   return ends + overlapped(multiply, read, exposed_l2);
@@ -133,10 +130,10 @@ static double cycles_of_tile(const Case *c) {
 /* Bytes that one core of `workers` reads from L3, or writes there. */
 static double l3_bytes(const Case *c, double workers) {
   const DirectLayer *l = c->layer;
-  double images = (double)l->images, chunks = (double)parts(c->tiles, c->tile_chunk);
+  double images = (double)l->images, chunks = (double)ceil_div(c->tiles, c->tile_chunk);
   double room = usable * (double)c->machine->l2_bytes, weights = group_weight_bytes(c) * (double)c->oc_groups;
   double chunk_weights = group_weight_bytes(c) * (double)c->group_chunk, chunk_input = input_bytes(c, c->tile_chunk);
-  double group_chunks = (double)parts(c->oc_groups, c->group_chunk);
+  double group_chunks = (double)ceil_div(c->oc_groups, c->group_chunk);
   bool keeps_weights = chunk_weights + chunk_input <= room;
   double sweeps = keeps_weights ? 1 : chunks * images; /* of the weights, by all workers together */
   double weight_reads = splits_pixels(c) ? weights * (keeps_weights ? workers : sweeps) : weights * sweeps;
@@ -151,7 +148,7 @@ static double l3_bytes(const Case *c, double workers) {
 static double seconds_of(const Case *c) {
   const Machine *m = c->machine;
   int64_t items = c->layer->images * c->oc_groups * c->tiles;
-  double share = (double)parts(items, m->cores), runs = share / (double)c->tile_chunk;
+  double share = (double)ceil_div(items, m->cores), runs = share / (double)c->tile_chunk;
   double weights = cycles_to_read(m, group_weight_bytes(c), m->l2_gbps);
   double busy = share * cycles_of_tile(c) + runs * (run_cycles + weights);
   double moved = cycles_to_read(m, l3_bytes(c, (double)m->cores), m->l3_gbps) +
@@ -235,7 +232,7 @@ static bool fits_groups(const DirectLayer *l, int oc_vectors) {
 }
 
 /* The template cuts rows into tiles as even as can be: only plans of other numbers of tiles differ. */
-static int even_columns(const DirectLayer *l, int most) { return (int)parts(l->out_w, parts(l->out_w, most)); }
+static int even_columns(const DirectLayer *l, int most) { return (int)ceil_div(l->out_w, ceil_div(l->out_w, most)); }
 
 void direct_each_plan(const Target *target, const Machine *machine, const DirectLayer *l,
                       void (*visit)(void *argument, const DirectPlan *plan, bool usual), void *argument) {

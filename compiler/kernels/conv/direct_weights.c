@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 #include "kernels/conv/direct_weights.h"
 
-static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
+#include "support/numbers.h"
 
-static int64_t vectors_of(const DirectWeights *d) { return (d->kernels + d->lanes - 1) / d->lanes; }
+static int64_t vectors_of(const DirectWeights *d) { return ceil_div(d->kernels, d->lanes); }
 
-int64_t direct_oc_groups(const DirectWeights *d) { return (vectors_of(d) + d->oc_vectors - 1) / d->oc_vectors; }
+int64_t direct_oc_groups(const DirectWeights *d) { return ceil_div(vectors_of(d), d->oc_vectors); }
 
 /* The input channel of its group's first one. */
 static int64_t first_channel(const DirectWeights *d, int64_t kernel) {
@@ -17,7 +17,7 @@ static int64_t first_block(const DirectWeights *d, int64_t oc_group) {
 }
 
 static int64_t end_block(const DirectWeights *d, int64_t oc_group) {
-  int64_t last = least((oc_group + 1) * d->oc_vectors * d->lanes, d->kernels) - 1;
+  int64_t last = min_int((oc_group + 1) * d->oc_vectors * d->lanes, d->kernels) - 1;
   return (first_channel(d, last) + d->group_channels + d->in_block - 1) / d->in_block;
 }
 
@@ -49,7 +49,7 @@ void direct_pack(const DirectWeights *d, const float *source, float *packed) {
   int64_t depth = group_depth(d), all = vectors_of(d);
   for (int64_t kernel = 0; kernel < d->kernels; kernel++) {
     int64_t vector = kernel / d->lanes, of_group = vector / d->oc_vectors * d->oc_vectors;
-    int64_t vectors = least(d->oc_vectors, all - of_group);
+    int64_t vectors = min_int(d->oc_vectors, all - of_group);
     float *group = packed + of_group * d->lanes * depth;
     pack_kernel(d, kernel, vectors, source + kernel * d->group_channels * d->window,
                 group + (vector - of_group) * d->lanes + kernel % d->lanes);

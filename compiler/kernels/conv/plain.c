@@ -11,6 +11,7 @@
 #include "kernels/conv/plain_cost.h"
 #include "machine/targets.h"
 #include "program/emitter.h"
+#include "support/numbers.h"
 
 typedef struct PlainSchedule {
   ConvSchedule base;
@@ -45,14 +46,12 @@ static void flatten_pointwise(DimTable *dims, PlainSchedule *schedule) {
   schedule->d = schedule->h = (ConvAxis){1, 1, 1, one, one, zero, zero};
 }
 
-static int least(int a, int b) { return a < b ? a : b; }
-
 /* As many channels as the registers hold besides the inputs and a weight, cut so that the blocks of a group are alike.
  */
 static int k_block_of(const Target *target, const Convolution *conv, int w_vectors) {
-  int most = least((target->vector_registers - 1) / w_vectors - 1, MOST_K_BLOCK);
-  int64_t blocks = (conv->kernels + most - 1) / most;
-  return (int)((conv->kernels + blocks - 1) / blocks);
+  int most = (int)min_int((target->vector_registers - 1) / w_vectors - 1, MOST_K_BLOCK);
+  int64_t blocks = ceil_div(conv->kernels, most);
+  return (int)ceil_div(conv->kernels, blocks);
 }
 
 /* Places of rows or columns, modulo the stride, that windows read: 0 to this, less one. */
@@ -70,7 +69,7 @@ static const Dim *phase_length(DimTable *dims, const ConvAxis *axis, const Dim *
   return dim_add(dims, outputs, dim_const(dims, (axis->kernel - 1) * axis->dilation / axis->stride));
 }
 
-static const Dim *round_up(DimTable *dims, const Dim *dim, int64_t to) {
+static const Dim *round_dim_up(DimTable *dims, const Dim *dim, int64_t to) {
   return dim_mul(dims, dim_div(dims, dim_add(dims, dim, dim_const(dims, to - 1)), dim_const(dims, to)),
                  dim_const(dims, to));
 }
@@ -84,7 +83,7 @@ static int64_t tile_columns(const Graph *graph, const PlainSchedule *schedule) {
 static void size_padded_volume(Graph *graph, PlainSchedule *schedule) {
   DimTable *dims = graph->dims;
   const ConvAxis *d = &schedule->d, *h = &schedule->h, *w = &schedule->w;
-  const Dim *covered = schedule->flat ? w->out : round_up(dims, w->out, tile_columns(graph, schedule));
+  const Dim *covered = schedule->flat ? w->out : round_dim_up(dims, w->out, tile_columns(graph, schedule));
   schedule->planes = dim_add(dims, d->in, dim_add(dims, d->pad_begin, d->pad_end));
   schedule->rows = phase_length(dims, h, h->out);
   schedule->columns = phase_length(dims, w, covered);

@@ -9,6 +9,7 @@
 
 #include "kernels/conv/cost.h"
 #include "machine/targets.h"
+#include "support/numbers.h"
 
 static const double tile_cycles = 25, sum_cycles = 2.5; /* around a tile; for a vector of sums to begin and end */
 static const double flat_cycles = 10;                   /* the same where a line has several rows */
@@ -20,15 +21,12 @@ static const double usable = 0.5;     /* of L2, for the input of a chunk */
 static const double foreign = 3;
 static const double pad_cycles = 40; /* around a row that conv_pad copies */
 
-static double larger(double a, double b) { return a > b ? a : b; }
-static int64_t parts(int64_t whole, int64_t part) { return (whole + part - 1) / part; }
-
 static double input_bytes(const PlainLayer *l) {
   return 4 * (double)l->channels * (double)(l->padded_plane ? l->padded_plane : l->in_plane);
 }
 static double weight_bytes(const PlainLayer *l) { return 4 * (double)(l->channels * l->window * l->kernels); }
-static int64_t tiles_of(const PlainLayer *l) { return l->lines * parts(l->length, l->tile); }
-static int64_t blocks_of(const PlainLayer *l) { return parts(l->kernels, l->k_block); }
+static int64_t tiles_of(const PlainLayer *l) { return l->lines * ceil_div(l->length, l->tile); }
+static int64_t blocks_of(const PlainLayer *l) { return ceil_div(l->kernels, l->k_block); }
 
 /* What is not much larger than L2 comes from L3 as fast as it is needed. */
 static bool comes_again(const Machine *m, const PlainLayer *l) {
@@ -38,7 +36,7 @@ static bool comes_again(const Machine *m, const PlainLayer *l) {
 /* As many as stay, unless the weights would then be read more often than the input is now. */
 int plain_chunk(const Machine *m, const PlainLayer *l) {
   double tiles = (double)tiles_of(l), room = usable * (double)m->l2_bytes;
-  double chunk = larger(1, (double)(int64_t)(room * tiles / input_bytes(l)));
+  double chunk = max_double(1, (double)(int64_t)(room * tiles / input_bytes(l)));
   if (!comes_again(m, l) || chunk >= tiles) return 0;
   double chunked = tiles / chunk * weight_bytes(l) + input_bytes(l);
   return chunked < weight_bytes(l) + (double)blocks_of(l) * input_bytes(l) ? (int)chunk : 0;
@@ -49,7 +47,7 @@ static double point_cycles(const Target *target, const Machine *m, const PlainLa
   double sums = rows * l->w_vectors, rate = fma_per_cycle(m, target->lanes);
   double lines = target->lanes >= 16 ? 2 : 1; /* that a vector of columns is in, which begins anywhere */
   double loads = (lines * l->w_vectors + rows) / loads_per_cycle;
-  return larger(larger(sums / rate, FMA_LATENCY), loads);
+  return max_double(max_double(sums / rate, FMA_LATENCY), loads);
 }
 
 static double busy_seconds(const Target *target, const Machine *m, const PlainLayer *l) {
@@ -57,16 +55,16 @@ static double busy_seconds(const Target *target, const Machine *m, const PlainLa
   double rows = (double)l->kernels / (double)blocks, points = (double)(l->channels * l->window);
   double ends = tile_cycles + rows * l->w_vectors * (l->flat ? flat_cycles : sum_cycles) * (l->residual ? 1.5 : 1);
   double cycles = points * point_cycles(target, m, l, rows) / efficiency + ends;
-  return (double)parts(tiles, m->cores) * cycles / (m->ghz * 1e9);
+  return (double)ceil_div(tiles, m->cores) * cycles / (m->ghz * 1e9);
 }
 
 /* What each core reads and writes beyond its L2: the input of a group once for each block of its output channels. */
 static double moved_seconds(const Machine *m, const PlainLayer *l) {
   double input = input_bytes(l), blocks = (double)blocks_of(l);
-  double chunks = l->chunk ? (double)parts(tiles_of(l), l->chunk) : 1;
+  double chunks = l->chunk ? (double)ceil_div(tiles_of(l), l->chunk) : 1;
   double weights = weight_bytes(l) * (double)l->groups * chunks;
   double output = 4 * (double)(l->images * l->groups * l->kernels * l->lines * l->length) * (l->residual ? 3 : 2);
-  double again = comes_again(m, l) ? larger(blocks / m->cores, 1) - 1 : 0;
+  double again = comes_again(m, l) ? max_double(blocks / m->cores, 1) - 1 : 0;
   double share = (double)l->groups > m->cores ? (double)l->groups / m->cores : 1; /* of the groups */
   double reads = input * ((m->cores > 1 ? foreign : 1) + again) * (double)l->images * share;
   double fetched = seconds_of_cycles(m, cycles_to_fetch(m, weight_bytes(l) * (double)l->groups, true));

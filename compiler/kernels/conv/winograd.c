@@ -10,6 +10,7 @@
 #include "machine/targets.h"
 #include "program/emitter.h"
 #include "program/worker_slots.h"
+#include "support/numbers.h"
 
 typedef struct WinogradSchedule {
   ConvSchedule base;
@@ -178,7 +179,7 @@ static KernelSpec *spec_of(Emitter *emitter, const Node *node) {
   kernel_knob(spec, "PAD_TOP", dim_value(conv->h.pad_begin));
   kernel_knob(spec, "PAD_LEFT", dim_value(conv->w.pad_begin));
   kernel_knob(spec, "OC_VECTORS", p->oc_vectors);
-  kernel_knob(spec, "OC_TAIL", (conv->kernels + lanes - 1) / lanes % p->oc_vectors);
+  kernel_knob(spec, "OC_TAIL", ceil_div(conv->kernels, lanes) % p->oc_vectors);
   kernel_knob(spec, "PART_TILES", p->part_tiles);
   kernel_knob(spec, "LEAST_TILES", p->least_tiles);
   kernel_knob(spec, "BY_GROUPS", p->by_groups);

@@ -12,6 +12,7 @@
 
 #include "kernels/conv/cost.h"
 #include "machine/targets.h"
+#include "support/numbers.h"
 
 static const double EFFICIENCY = 0.93;      /* of products in registers, against the count of their instructions */
 static const double CYCLES_A_SUM = 1.4;     /* of a part: until it flows, and to put it by */
@@ -21,11 +22,6 @@ static const double BROADCASTS_A_CYCLE = 2; /* loads of one element */
 enum { MOST_PARTS = 4 };                    /* of a block: its transformed input should stay in L2, or L3 */
 enum { MOST_PART_TILES = 14, MOST_OC_VECTORS = 4 }; /* of the template */
 enum { LINE_FLOATS = 16 };
-
-static double least(double a, double b) { return a < b ? a : b; }
-static double most(double a, double b) { return a > b ? a : b; }
-static int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
-static int64_t least_of(int64_t a, int64_t b) { return a < b ? a : b; }
 
 /* ---- extents ---- */
 
@@ -71,9 +67,9 @@ static void set_parts(WinogradPlan *p, const WinogradLayer *l, int limit) {
   Cut blocks = cut(tiles_of(p, l), p->block_tiles);
   Cut small = cut(blocks.small, limit), large = cut(blocks.large, limit);
   p->part_tiles = (int)(small.large > large.large ? small.large : large.large);
-  p->least_tiles = (int)least_of(small.small, large.small);
+  p->least_tiles = (int)min_int(small.small, large.small);
   if (l->images_known) return;
-  p->part_tiles = (int)least_of(limit, p->block_tiles);
+  p->part_tiles = (int)min_int(limit, p->block_tiles);
   p->least_tiles = 1;
 }
 
@@ -87,7 +83,7 @@ static void set_blocks(WinogradPlan *p, const WinogradLayer *l, int lanes, int64
   if (!p->by_groups) blocks = ceil_div(blocks, cores) * cores;
   p->block_tiles = ceil_div(tiles, blocks);
   int64_t shares = p->by_groups ? groups_of(p, l, lanes) : ceil_div(tiles, p->block_tiles);
-  p->slots = l->images_known || p->by_groups ? least_of(cores, shares) : cores;
+  p->slots = l->images_known || p->by_groups ? min_int(cores, shares) : cores;
 }
 
 /* ---- time ---- */
@@ -114,7 +110,7 @@ static Share share_of(const WinogradPlan *p, const WinogradLayer *l, int lanes) 
 static double cycles_a_channel(const Machine *m, const WinogradPlan *p, int lanes, double tiles) {
   double vectors = p->oc_vectors;
   double loads = cycles_to_read(m, vectors * 4 * lanes, m->l1_gbps) + tiles / BROADCASTS_A_CYCLE;
-  return most(most(tiles * vectors / fma_per_cycle(m, lanes), loads), FMA_LATENCY);
+  return max_double(max_double(tiles * vectors / fma_per_cycle(m, lanes), loads), FMA_LATENCY);
 }
 
 static double product_seconds(const Machine *m, const WinogradPlan *p, const WinogradLayer *l, int lanes,
@@ -162,7 +158,7 @@ static double read_seconds(const Machine *m, const WinogradPlan *p, const Winogr
 /* Each part fetches a line a channel of the next weights: a few wide parts fetch but some of them. */
 static double unhidden(const WinogradPlan *p, int lanes) {
   double parts = (double)ceil_div(p->block_tiles, p->part_tiles);
-  double fetched = least(1, parts * LINE_FLOATS / (double)(p->oc_vectors * lanes));
+  double fetched = min_double(1, parts * LINE_FLOATS / (double)(p->oc_vectors * lanes));
   return UNHIDDEN * (2 - fetched);
 }
 

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "kernels/conv/winograd_weights.h"
 
+#include "support/numbers.h"
+
 enum { MOST_EXTENT = 8, MOST_TAPS = 7 };
 
 /* The transform of the taps along an axis, G of Lavin and Gray (section 4): at each point of templates/winograd.h but
@@ -38,7 +40,7 @@ static void transform(const WinogradForm *f, const float *filter, float *points,
   for (int i = 0; i < extent_h * extent_w; i++) points[i * stride] = (float)all[i];
 }
 
-static int64_t vectors_of(const WinogradWeights *w) { return (w->kernels + w->lanes - 1) / w->lanes; }
+static int64_t vectors_of(const WinogradWeights *w) { return ceil_div(w->kernels, w->lanes); }
 
 int64_t winograd_weights_floats(const WinogradWeights *w) {
   return winograd_points(&w->form) * w->channels * vectors_of(w) * w->lanes;

@@ -9,6 +9,7 @@
 #include "machine/machine.h"
 #include "machine/targets.h"
 #include "program/emitter.h"
+#include "support/numbers.h"
 
 static bool takes_epilogue(const Node *host, const Node *step) {
   (void)host;
@@ -64,7 +65,7 @@ static double seconds(Graph *graph, Node *node) {
   Convolution conv = transposed_of(graph, node);
   double flops = 2 * transposed_macs(&conv), peak = 1e9 * graph->machine->gflops * graph->machine->cores;
   if (!node->blocked) return flops / (PLAIN_SHARE * peak);
-  int64_t lanes = graph->target->lanes, vectors = (conv.kernels + lanes - 1) / lanes;
+  int64_t lanes = graph->target->lanes, vectors = ceil_div(conv.kernels, lanes);
   return flops * (double)(vectors * lanes) / (double)conv.kernels / (BLOCKED_SHARE * peak);
 }
 

@@ -6,6 +6,7 @@
 #include "machine/targets.h"
 #include "program/emitter.h"
 #include "support/diagnostics.h"
+#include "support/numbers.h"
 
 typedef struct TransposedSchedule {
   Schedule base;
@@ -40,23 +41,23 @@ double transposed_macs(const Convolution *conv) {
 /* ---- choice ---- */
 
 static int64_t vectors_of(const Graph *graph, const Convolution *conv) {
-  return (conv->kernels + graph->target->lanes - 1) / graph->target->lanes;
+  return ceil_div(conv->kernels, graph->target->lanes);
 }
 
 /* Pixels of a phase, and which of them read the input alone, in any phase. */
 static RowTiles phase_tiles(const Convolution *conv, int64_t most) {
   const ConvAxis *w = &conv->w;
   int64_t pad = dim_value(w->pad_begin), behind = (w->kernel - 1) * w->dilation - pad;
-  int64_t first = behind > 0 ? (behind + w->stride - 1) / w->stride : 0;
+  int64_t first = behind > 0 ? ceil_div(behind, w->stride) : 0;
   int64_t end = dim_value(w->in) - (w->stride - 1 + pad) / w->stride;
-  int64_t pixels = (dim_value(w->out) + w->stride - 1) / w->stride;
+  int64_t pixels = ceil_div(dim_value(w->out), w->stride);
   return row_tiles_of(pixels, most < MOST_COLUMNS ? most : MOST_COLUMNS, 1, 1, end - first, first);
 }
 
 /* Registers hold the sums, a weight for each vector of output channels and an input. Where a phase is so short that two
  * vectors leave registers over, more vectors spare reading the input again. */
 static int choose_vectors(const Graph *graph, const Convolution *conv) {
-  int64_t vectors = vectors_of(graph, conv), pixels = (dim_value(conv->w.out) + conv->w.stride - 1) / conv->w.stride;
+  int64_t vectors = vectors_of(graph, conv), pixels = ceil_div(dim_value(conv->w.out), conv->w.stride);
   for (int k = 4; k > 2; k--)
     if (vectors % k == 0 && k * (pixels + 1) < graph->target->vector_registers) return k;
   return vectors > 1 ? 2 : 1;
@@ -107,7 +108,7 @@ static void pack_group(const TransposedSchedule *schedule, int64_t width, const 
 void transposed_pack_blocked(Graph *graph, Node *node) {
   const TransposedSchedule *schedule = schedule_of(node);
   const Convolution *conv = &schedule->conv;
-  int64_t width = (int64_t)graph->target->lanes * schedule->k_vectors, blocks = (conv->kernels + width - 1) / width;
+  int64_t width = (int64_t)graph->target->lanes * schedule->k_vectors, blocks = ceil_div(conv->kernels, width);
   int64_t points = conv->channels * conv->h.kernel * conv->w.kernel, count = conv->groups * blocks * width * points;
   const float *weights = conv->weights->data;
   float *packed = ARENA_ARRAY(graph->arena, float, count);

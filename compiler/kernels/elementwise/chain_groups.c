@@ -14,6 +14,7 @@
 #include "ir/family.h"
 #include "kernels/elementwise/elementwise.h"
 #include "shapes/shape.h"
+#include "support/list.h"
 
 enum { MAX_OPEN = 64, NO_GROUP = -1 };
 typedef uint64_t GroupSet;
@@ -97,13 +98,7 @@ static void close_all(Finder *finder) {
   for (int g = 0; g < finder->n_open; g++) {
     if (finder->merged_into[g] != g || finder->open[g]->n_nodes < 2) continue;
     ChainGroups *found = &finder->found;
-    if (found->n == found->capacity) {
-      found->capacity = found->capacity ? 2 * found->capacity : 16;
-      ChainGroup **wider = ARENA_ARRAY(finder->graph->arena, ChainGroup *, found->capacity);
-      if (found->n) memcpy(wider, found->groups, (size_t)found->n * sizeof *wider);
-      found->groups = wider;
-    }
-    found->groups[found->n++] = finder->open[g];
+    *LIST_ADD(finder->graph->arena, found->groups, found->n, found->capacity) = finder->open[g];
   }
   finder->n_open = 0;
   finder->epoch++;

@@ -4,15 +4,13 @@
 #include "machine/machine.h"
 #include "machine/targets.h"
 #include "program/emitter.h"
+#include "support/numbers.h"
 
 /* Eight independent sums a vector hide the latency of an addition; every further row is one more variant to compile. */
 enum { MOST_ROWS = 8 };
 
 /* A block is never put by: the most that the template's knob may be. */
 enum { LONGEST_DEPTH = 1 << 20 };
-
-static int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
-static int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 /* Besides the sums a block needs one register for the broadcast element, and one for each vector of the panel where
  * registers abound; where they do not, the panel is read as the multiplication's operand. */
@@ -27,11 +25,11 @@ enum { ROW_SUMS_MANY = 16, ROW_SUMS_FEW = 8 };
 
 BlockRows block_rows(int most, const Dim *m, int ways) {
   int64_t upper = dim_upper(m);
-  BlockRows rows = {.least = 1, .most = (int)smaller(most, upper > 0 ? upper : 1)};
+  BlockRows rows = {.least = 1, .most = (int)min_int(most, upper > 0 ? upper : 1)};
   if (!dim_is_const(m) || upper <= 0) return rows;
-  int64_t blocks = (upper + rows.most - 1) / rows.most;
-  blocks = smaller(upper, (blocks + ways - 1) / ways * ways);
-  return (BlockRows){.least = (int)(upper / blocks), .most = (int)((upper + blocks - 1) / blocks)};
+  int64_t blocks = ceil_div(upper, rows.most);
+  blocks = min_int(upper, round_up(blocks, ways));
+  return (BlockRows){.least = (int)(upper / blocks), .most = (int)ceil_div(upper, blocks)};
 }
 
 /* One row reads each panel once. From memory one stream a worker is the fastest: all sums that hide the latency are of

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 #include "kernels/gemm/panels.h"
 
+#include "support/numbers.h"
+
 #include <stdbool.h>
 #include <stddef.h>
-
-static int smaller(int64_t a, int64_t b) { return (int)(a < b ? a : b); }
-static int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 /* Vectors of one direction. */
 static int64_t direction_vectors(const Panels *p) {
@@ -42,7 +41,7 @@ void panels_pack(const Panels *p, const float *source, const float *addend, floa
 int panels_best_vectors(int64_t n, int lanes, int most) {
   int64_t used = n > lanes ? ceil_div(n, lanes) : 1, least = INT64_MAX;
   int best = 1;
-  for (int vectors = smaller(used, most); vectors > (used > 1); vectors--) {
+  for (int vectors = (int)min_int(used, most); vectors > (used > 1); vectors--) {
     int64_t padded = ceil_div(used, vectors) * vectors;
     if (padded < least) least = padded, best = vectors;
   }

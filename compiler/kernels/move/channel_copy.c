@@ -9,6 +9,7 @@
 #include "kernels/move/strided_copy.h"
 #include "layout/blocked.h"
 #include "program/emitter.h"
+#include "support/numbers.h"
 
 /* Channel c, pixel p of an image stands at c / block * plane + c % block * lane + p * pixel. */
 typedef struct ChannelMap {
@@ -61,8 +62,6 @@ static void copy_runs(const ChannelCopy *c, int64_t channel, int64_t runs, int64
   call_no_barrier(emit_strided_copy(c->emitter, c->node, &box, c->from.value, c->to.value));
 }
 
-static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
-
 /* One side's blocks are the other's, or some of them, or one side's are all of its channels. */
 static int64_t period_of(const ChannelMap *in, const ChannelMap *out, int64_t channels) {
   if (!in->plane && !out->plane) return channels;
@@ -73,12 +72,12 @@ static int64_t period_of(const ChannelMap *in, const ChannelMap *out, int64_t ch
 }
 
 static void copy_all(const ChannelCopy *copy, int64_t channels) {
-  for (int64_t c = 0, length; c < least(copy->period, channels); c += length) {
+  for (int64_t c = 0, length; c < min_int(copy->period, channels); c += length) {
     int64_t left_in = copy->in.block - (copy->from.first + c) % copy->in.block;
     int64_t left_out = copy->out.block - (copy->to.first + c) % copy->out.block;
-    length = least(least(left_in, left_out), copy->period - c);
+    length = min_int(min_int(left_in, left_out), copy->period - c);
     int64_t runs = channels >= c + length ? (channels - c - length) / copy->period + 1 : 0;
-    int64_t rest = least(channels - (c + runs * copy->period), length);
+    int64_t rest = min_int(channels - (c + runs * copy->period), length);
     if (runs) copy_runs(copy, c, runs, length);
     if (rest > 0) copy_runs(copy, c + runs * copy->period, 1, rest);
   }

@@ -5,6 +5,7 @@
 
 #include "ir/op.h"
 #include "machine/targets.h"
+#include "support/numbers.h"
 
 static const CellInfo cells[] = {
     [CELL_RNN] = {.name = "rnn",
@@ -64,6 +65,6 @@ Cell cell_of(const Node *node) {
 int cell_unit_vectors(Cell cell, const Target *target, int64_t hidden) {
   enum { MANY_REGISTERS = 32 };
   int vectors = target->vector_registers >= MANY_REGISTERS ? cells[cell].widest : cells[cell].widest_few;
-  while ((hidden + target->lanes - 1) / target->lanes % vectors) vectors /= 2;
+  while (ceil_div(hidden, target->lanes) % vectors) vectors /= 2;
   return vectors;
 }

@@ -11,6 +11,7 @@
 
 #include "kernels/gemm/gemm.h"
 #include "machine/targets.h"
+#include "support/numbers.h"
 
 static const double USABLE = 0.9;           /* of a cache, before other data pushes weights out */
 static const double GEMM_EFFICIENCY = 0.85; /* of the peak, in a product of many rows */
@@ -24,10 +25,6 @@ static const double MORE_TO_MEET = 0.15;    /* of a barrier, for each worker bey
 /* Steps in which a layer's recurrent weights are gone through as seldom as the input's, and share the cache with them.
  */
 enum { FEW_STEPS = 4 };
-
-static double least(double a, double b) { return a < b ? a : b; }
-static double most(double a, double b) { return a > b ? a : b; }
-static int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 /* ---- the layer ---- */
 
@@ -88,9 +85,9 @@ typedef enum Order {
  * nothing of twice. */
 static double found(Order order, double working_set, double bytes) {
   double fits = USABLE * bytes / working_set;
-  if (order == ORDER_ALTERNATING) return least(1, fits);
-  if (order == ORDER_HALVES) return most(0, least(1, 2 * fits - 1));
-  return most(0, least(1, 1 - (working_set - bytes / 2) / (1.5 * bytes)));
+  if (order == ORDER_ALTERNATING) return min_double(1, fits);
+  if (order == ORDER_HALVES) return max_double(0, min_double(1, 2 * fits - 1));
+  return max_double(0, min_double(1, 1 - (working_set - bytes / 2) / (1.5 * bytes)));
 }
 
 int64_t usable_l2(const Machine *m) { return (int64_t)(USABLE * (double)m->l2_bytes); }
@@ -105,8 +102,8 @@ double weight_bytes(const LayerCase *l) {
 static ReadTime read_time(const Machine *m, double bytes, double working_set, double of_all, Order order) {
   if (bytes <= 0) return (ReadTime){0};
   double in_l1 = found(order, working_set, (double)m->l1_bytes);
-  double in_l2 = most(in_l1, found(order, working_set, (double)m->l2_bytes));
-  double beyond_l3 = least(1 - in_l2, most(0, 1 - USABLE * (double)m->l3_bytes / of_all));
+  double in_l2 = max_double(in_l1, found(order, working_set, (double)m->l2_bytes));
+  double beyond_l3 = min_double(1 - in_l2, max_double(0, 1 - USABLE * (double)m->l3_bytes / of_all));
   return (ReadTime){
       .near = bytes * (in_l1 / m->l1_gbps + (in_l2 - in_l1) / m->l2_gbps),
       .far = bytes * ((1 - in_l2 - beyond_l3) / m->l3_gbps + beyond_l3 / m->dram_gbps),
@@ -152,7 +149,7 @@ static double input_ns(const Machine *m, const LayerCase *l, const Share *s) {
   double others = l->steps < FEW_STEPS ? s->hidden : 0;
   ReadTime read = read_time(m, weights, weights + others, s->all_input + s->all_hidden, ORDER_FORWARD);
   double stored = result / (result > USABLE * (double)m->l2_bytes ? m->l3_gbps : m->l2_gbps);
-  return most(compute, read.near) + read.far + stored + meeting_ns(m, m->cores);
+  return max_double(compute, read.near) + read.far + stored + meeting_ns(m, m->cores);
 }
 
 /* One step's products. Where a block of rows is not all samples, its panel is read again: from L2, or from L1 if depth
@@ -166,7 +163,7 @@ static double products_ns(const Machine *m, const LayerCase *l, const RecurrentV
   double again = (s->passes - 1) * bytes / (v->depth_block ? m->l1_gbps : m->l2_gbps);
   double compute = 2 * s->samples * bytes / 4 / (m->gflops * STEP_EFFICIENCY);
   double put_by = v->depth_block ? (bytes / 4 / (double)v->depth_block) * s->samples * 8 / m->l1_gbps : 0;
-  double near = most(compute, read.near + again) + put_by;
+  double near = max_double(compute, read.near + again) + put_by;
   return near + read.far * (v->depth_block ? PREFETCHED : 1);
 }
 
@@ -189,7 +186,7 @@ static double waits_ns(const Machine *m, const LayerCase *l, const RecurrentVari
   if (s->unit_ways < 2) return 0;
   double others = 4 * s->samples * (double)l->hidden * (s->unit_ways - 1) / s->unit_ways;
   double wait = meeting_ns(m, s->workers) + others / m->l3_gbps;
-  return l->phases * (v->hide ? most(LEAST_WAIT * wait, wait - products / 2) : wait);
+  return l->phases * (v->hide ? max_double(LEAST_WAIT * wait, wait - products / 2) : wait);
 }
 
 RecurrentCost recurrent_cost(const Machine *m, const LayerCase *l, const RecurrentVariant *v) {

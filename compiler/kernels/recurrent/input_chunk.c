@@ -9,12 +9,14 @@
  */
 #include "kernels/recurrent/input_chunk.h"
 
+#include "support/numbers.h"
+
 enum { CHUNK_ROWS = 200, PART_OF_L3 = 6 };
 
 /* How many caches of L2 the result must fill to be worth cutting. */
 static const double SPILLS = 1.5;
 
-static int64_t steps_of_rows(int64_t batch) { return (CHUNK_ROWS + batch - 1) / batch; }
+static int64_t steps_of_rows(int64_t batch) { return ceil_div(CHUNK_ROWS, batch); }
 
 int input_chunk(const Machine *m, const LayerCase *l) {
   if (!l->takes_chunks) return 0;

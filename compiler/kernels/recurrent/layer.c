@@ -2,6 +2,7 @@
 #include "kernels/recurrent/layer.h"
 
 #include "machine/targets.h"
+#include "support/numbers.h"
 
 #include <string.h>
 
@@ -10,13 +11,7 @@ enum { MOST_VECTORS = 4, ALL_WORKERS = 1024 };
 
 const Value *layer_input(const Node *node, int index) { return index < node->n_inputs ? node->inputs[index] : NULL; }
 
-static int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
-
 /* a * b, or INT64_MAX: plan_memory then says that it is too large. */
-static int64_t times(int64_t a, int64_t b) {
-  int64_t product;
-  return __builtin_mul_overflow(a, b, &product) ? INT64_MAX : product;
-}
 
 /* ---- what the node says ---- */
 
@@ -186,15 +181,15 @@ static int64_t plus(int64_t a, int64_t b) { return a > INT64_MAX - b ? INT64_MAX
 static void plan_scratch(const Target *target, Layer *l) {
   bool with_step = l->variant.input == INPUT_WITH_STEP;
   int64_t batch = dim_upper(l->batch), steps = l->variant.chunk ? l->variant.chunk : dim_upper(l->steps);
-  int64_t samples = with_step ? batch : times(steps, batch);
+  int64_t samples = with_step ? batch : saturating_mul(steps, batch);
   int64_t state_row = l->panels * l->unit_vectors * target->lanes + target->lanes;
-  int64_t gates = aligned(times(samples, l->gates_row * 4));
+  int64_t gates = aligned(saturating_mul(samples, l->gates_row * 4));
   int64_t buffers = l->directions * cell_info(l->cell)->buffers * state_row * 4;
   l->memory = gates;
-  l->partial = aligned(plus(gates, times(batch, buffers)));
+  l->partial = aligned(plus(gates, saturating_mul(batch, buffers)));
   int64_t product = l->directions * l->panels * cell_info(l->cell)->product_gates * l->unit_vectors * target->lanes;
   bool suspends = l->variant.hide || l->variant.depth_block || l->halves;
-  l->scratch_bytes = suspends ? aligned(plus(l->partial, times(batch, 4 * product))) : l->partial;
+  l->scratch_bytes = suspends ? aligned(plus(l->partial, saturating_mul(batch, 4 * product))) : l->partial;
   for (int i = 0; i < MATRICES; i++) {
     MatrixPlan *matrix = &l->matrices[i];
     if (!matrix->source || value_is_constant(matrix->source)) continue;

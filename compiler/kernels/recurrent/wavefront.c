@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "kernels/recurrent/wavefront.h"
 
+#include "support/numbers.h"
+
 static const double WORTH_IT = 0.9; /* of layer by layer: a wavefront that is not clearly faster is not taken */
 
 static const int chunks[] = {4, 5, 8, 10, 16, 20, 40};
@@ -30,7 +32,7 @@ static double chunk_ns(const Machine *m, const LayerCase *layers, int count, int
 /* Turns at either end lack layers that may run. */
 static double wavefront_ns(const Machine *m, const LayerCase *layers, int count, int chunk) {
   int crews = m->cores < count ? m->cores : count;
-  int64_t pieces = (layers->steps + chunk - 1) / chunk, idle = (int64_t)crews * (crews - 1);
+  int64_t pieces = ceil_div(layers->steps, chunk), idle = (int64_t)crews * (crews - 1);
   int64_t turns = (count * pieces + idle + crews - 1) / crews;
   double longest = 0;
   for (int i = 0; i < count; i++) {
