@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* rnncc: a model file becomes a shared object. This file is the table of contents. */
+#include "driver/config.h"
 #include "driver/inspect.h"
 #include "driver/options.h"
 #include "driver/output.h"
@@ -10,7 +11,6 @@
 #include "machine/calibrate.h"
 #include "passes.h"
 #include "program/plan_memory.h"
-#include "schedules/database.h"
 #include "support/files.h"
 #include "tune/tune.h"
 
@@ -21,7 +21,7 @@ static void emit_module(const Options *options, Graph *graph, Emitter *emitter) 
   STEP(emit, graph, unit = emit_unit(emitter, build_record(graph)));
   STEP(write_unit, graph, write_unit(graph, unit, folder));
   STEP(check_unit, graph,
-       check_unit(graph->arena, unit, folder, clang_args(graph->arena, graph->target, SOURCE_KERNELS)));
+       check_unit(graph->arena, unit, folder, clang_args(graph->arena, graph->config->target, SOURCE_KERNELS)));
   if (options->emit == EMIT_C) return;
   STEP(build, graph,
        build_module(graph, folder, options->runtime, output_path(options, graph->arena), options->tool_seconds));
@@ -29,16 +29,10 @@ static void emit_module(const Options *options, Graph *graph, Emitter *emitter) 
 }
 
 /* From the model file to the graph that kernels are chosen for: by all passes of passes.def. */
-static Graph *optimise(const Options *options, Arena *arena) {
+static Graph *optimise(const Options *options, const Config *config, Arena *arena) {
   Graph *graph;
   STEP(load, NULL, graph = load_model(arena, options->model, &options->settings));
-  graph->target = options->target;
-  graph->machine = arena_copy(arena, &options->machine, sizeof options->machine);
-  graph->variant = options->variant;
-  graph->conv_form = options->conv_form;
-  graph->layout_search = options->layout_search;
-  graph->no_winograd = options->no_winograd;
-  graph->records = options->records ? options->records : database_open(arena, options->target, options->schedules);
+  graph->config = config;
   if (options->emit == EMIT_GRAPH) return graph;
 #define GRAPH_PASS(name) PASS(name, graph);
 #include "passes.def"
@@ -59,9 +53,9 @@ static Emitter *schedule(Graph *graph, MemoryPlan **plan) {
   return emitter;
 }
 
-static void compile(const Options *options, Arena *arena) {
+static void compile(const Options *options, const Config *config, Arena *arena) {
   MemoryPlan *plan;
-  Graph *graph = optimise(options, arena);
+  Graph *graph = optimise(options, config, arena);
   switch (options->emit) {
   case EMIT_GRAPH:
     save_model(arena, graph, output_path(options, arena));
@@ -81,7 +75,7 @@ static void compile(const Options *options, Arena *arena) {
 
 static void inspect(const Options *options, Arena *arena) {
   MemoryPlan *plan;
-  Graph *graph = optimise(options, arena);
+  Graph *graph = optimise(options, config_of(arena, options), arena);
   if (options->explain) {
     inspect_choices(options, graph);
     return;
@@ -90,14 +84,13 @@ static void inspect(const Options *options, Arena *arena) {
   inspect_module(options, emitter, plan);
 }
 
-/* A module of the model as these records would have it. */
-static void build_candidate(const Options *options, const ScheduleRecords *records, const char *module) {
+/* A module of the model, by another config than was given. */
+static void build_candidate(const Options *options, const Config *config, const char *module) {
   Options candidate = *options;
   Arena *arena = arena_new();
   candidate.verb = VERB_COMPILE;
-  candidate.records = records;
   candidate.output = module;
-  compile(&candidate, arena);
+  compile(&candidate, config, arena);
   arena_free(arena);
 }
 
@@ -112,7 +105,7 @@ static void build_trial(const Options *options, Graph *graph, const char *module
 
 static void tune_model(const Options *options, Arena *arena) {
   static const TuneBuild build = {.model = build_candidate, .graph = build_trial};
-  tune(options, optimise(options, arena), &build, output_path(options, arena));
+  tune(options, optimise(options, config_of(arena, options), arena), &build, output_path(options, arena));
 }
 
 static void manage_schedules(const Options *options, Arena *arena) {
@@ -139,7 +132,7 @@ int main(int argc, char **argv) {
   pipeline_start(&options);
   switch (options.verb) {
   case VERB_COMPILE:
-    compile(&options, arena);
+    compile(&options, config_of(arena, &options), arena);
     break;
   case VERB_INSPECT:
     inspect(&options, arena);

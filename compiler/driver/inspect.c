@@ -96,7 +96,7 @@ void inspect_module(const Options *options, Emitter *emitter, const MemoryPlan *
   const Graph *graph = emitter->graph;
   print_model(graph);
   print_remarks(graph);
-  printf("%-8s %lld bytes packed for %s\n", "weights", (long long)graph->weights_bytes, graph->target->name);
+  printf("%-8s %lld bytes packed for %s\n", "weights", (long long)graph->weights_bytes, graph->config->target->name);
   printf("%-8s %lld bytes a context\n", "arena", (long long)graph->arena_bytes);
   print_calls(emitter);
   if (options->memory) print_memory(emitter->arena, plan);

@@ -6,9 +6,9 @@
 #include <stdbool.h>
 
 #include "driver/manage_schedules.h"
+#include "ir/config.h"
 #include "load/settings.h"
 #include "machine/machine.h"
-#include "schedules/records.h"
 
 typedef enum Verb { VERB_COMPILE, VERB_INSPECT, VERB_TUNE, VERB_SCHEDULES, VERB_TARGETS } Verb;
 
@@ -34,18 +34,17 @@ typedef struct Options {
   const char *variant;       /* what --rnn forces, in the form of kernels/recurrent/variant.h; NULL: nothing */
   const char *conv_form;     /* --conv=, checked; NULL: not given */
   LayoutSearch layout_search;
-  bool no_winograd;               /* convolutions are computed as they are defined */
-  bool tune_conv, tune_rnn;       /* tune: convolutions, recurrent layers */
-  int trials;                     /* tune: of a convolution; 0: as the tuner has it */
-  bool exhaustive;                /* tune: all schedules of a convolution */
-  int shard, shards;              /* tune: the K-th of N shares of the tasks, from 1 */
-  double budget_seconds;          /* tune: for building and measuring; --calibrate: for measuring */
-  const char *runner;             /* tune: shell command that measures; NULL: rnnrun, on this machine */
-  const char *schedules;          /* a file of schedule records besides rnncc's own, or "none"; NULL: not given */
-  const ScheduleRecords *records; /* made by the tuner, in place of those; NULL: not a trial */
-  const char *runtime;            /* object file of the runtime that the tuner has built; NULL: none */
-  const char *dump_after;         /* pass name, NULL: none */
-  const char *memory_picture;     /* where to draw the memory plan, NULL: nowhere */
+  bool no_winograd;           /* convolutions are computed as they are defined */
+  bool tune_conv, tune_rnn;   /* tune: convolutions, recurrent layers */
+  int trials;                 /* tune: of a convolution; 0: as the tuner has it */
+  bool exhaustive;            /* tune: all schedules of a convolution */
+  int shard, shards;          /* tune: the K-th of N shares of the tasks, from 1 */
+  double budget_seconds;      /* tune: for building and measuring; --calibrate: for measuring */
+  const char *runner;         /* tune: shell command that measures; NULL: rnnrun, on this machine */
+  const char *schedules;      /* a file of schedule records besides rnncc's own, or "none"; NULL: not given */
+  const char *runtime;        /* object file of the runtime that the tuner has built; NULL: none */
+  const char *dump_after;     /* pass name, NULL: none */
+  const char *memory_picture; /* where to draw the memory plan, NULL: nowhere */
   bool verify_each, time_passes, memory, verbose;
   Explain explain;     /* inspect: the choices of what */
   bool native;         /* the target is this CPU's */

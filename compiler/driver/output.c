@@ -37,8 +37,8 @@ void output_text(const Options *options, Text text) {
 const char *build_record(Graph *graph) {
   char hex[SHA256_HEX_BYTES];
   sha256_hex(graph->model_sha256, hex);
-  const char *digest = graph->records ? graph->records->digest : NULL;
+  const char *digest = graph->config->records ? graph->config->records->digest : NULL;
   return arena_format(graph->arena, "rnncc " RNNCC_VERSION " --target=%s --threads=%d, model sha256 %s%s%s",
-                      graph->target->name, graph->machine->cores, hex, digest ? ", schedules " : "",
+                      graph->config->target->name, graph->config->machine->cores, hex, digest ? ", schedules " : "",
                       digest ? digest : "");
 }

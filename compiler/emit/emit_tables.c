@@ -166,7 +166,8 @@ static void emit_info(Text *out, const Graph *graph, const char *build) {
   emit_name(out, graph->name);
   text_add(out, ",\n    .model_version = ");
   emit_name(out, graph->version);
-  text_add(out, ",\n    .isa = \"%s\",\n    .target = \"%s\",\n", graph->target->isa, graph->target->name);
+  text_add(out, ",\n    .isa = \"%s\",\n    .target = \"%s\",\n", graph->config->target->isa,
+           graph->config->target->name);
   emit_weights_hash(out, graph);
   text_add(out, "    .build = ");
   emit_name(out, build);
@@ -197,7 +198,7 @@ void emit_tables(Unit *unit, Emitter *emitter, const char *build) {
   if (n_measured) emit_output_shapes(out, graph, "output_room", true);
   text_add(out, "\nconst Module rnncc_module = {\n");
   emit_info(out, graph, build);
-  text_add(out, "  .cpu_features = %uu,\n  .weights = rnncc_weights,\n", (unsigned)graph->target->cpu_features);
+  text_add(out, "  .cpu_features = %uu,\n  .weights = rnncc_weights,\n", (unsigned)graph->config->target->cpu_features);
   if (graph->n_states) text_add(out, "  .states = state_places,\n");
   if (emitter->n_checks) text_add(out, "  .checks = checks, .n_checks = %d,\n", emitter->n_checks);
   if (emitter->n_steps) text_add(out, "  .steps = steps, .n_steps = %d,\n", emitter->n_steps);

@@ -71,7 +71,7 @@ static void emit_weights(Unit *unit, const Graph *graph) {
 }
 
 Unit *emit_unit(Emitter *emitter, const char *build) {
-  const Target *target = emitter->graph->target;
+  const Target *target = emitter->graph->config->target;
   Unit *unit = ARENA_NEW(emitter->arena, Unit);
   unit->text = text_new(emitter->arena);
   text_add(&unit->text, "/* Generated: %s.\n * Values are t<id>, named dimensions d<index>, kernels k<index>. */\n",

@@ -52,22 +52,15 @@ int node_bodies(const Node *node, Attribute *bodies[MAX_BODIES]) {
   return n;
 }
 
-/* What the outer graph is compiled for is only known after the model has been read. */
-static void take_settings(Graph *body, Graph *outer) {
-  body->outer = outer;
-  body->target = outer->target;
-  body->machine = outer->machine;
-  body->records = outer->records;
-  body->no_winograd = outer->no_winograd;
-  body->variant = outer->variant;
-  body->conv_form = outer->conv_form;
-  body->layout_search = outer->layout_search;
-}
-
 Graph *body_new(Graph *outer, const char *name) {
   Graph *body = ARENA_NEW(outer->arena, Graph);
-  *body = (Graph){.arena = outer->arena, .dims = outer->dims, .name = name, .version = "", .file = outer->file};
-  take_settings(body, outer);
+  *body = (Graph){.arena = outer->arena,
+                  .outer = outer,
+                  .dims = outer->dims,
+                  .config = outer->config,
+                  .name = name,
+                  .version = "",
+                  .file = outer->file};
   return body;
 }
 
@@ -76,10 +69,7 @@ void graph_each(Graph *graph, void (*pass)(Graph *)) {
   for (int n = 0; n < graph->n_nodes; n++) {
     Attribute *bodies[MAX_BODIES];
     int count = graph->nodes[n]->control ? node_bodies(graph->nodes[n], bodies) : 0;
-    for (int b = 0; b < count; b++) {
-      take_settings(bodies[b]->graph, graph);
-      graph_each(bodies[b]->graph, pass);
-    }
+    for (int b = 0; b < count; b++) graph_each(bodies[b]->graph, pass);
   }
 }
 

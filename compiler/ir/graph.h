@@ -13,6 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "ir/config.h"
 #include "ir/dim.h"
 #include "rnncc.h"
 #include "support/arena.h"
@@ -25,9 +26,6 @@ typedef struct Graph Graph;
 typedef struct OpInfo OpInfo;                     /* ir/op.h */
 typedef struct Schedule Schedule;                 /* ir/family.h */
 typedef struct Stack Stack;                       /* kernels/recurrent/stack.h */
-typedef struct Target Target;                     /* targets.h */
-typedef struct ScheduleRecords ScheduleRecords;   /* schedules/records.h */
-typedef struct Machine Machine;                   /* machine.h */
 typedef struct RecurrentVariant RecurrentVariant; /* kernels/recurrent/variant.h */
 typedef struct LayoutPlan LayoutPlan;             /* layout/layout_plan.h */
 
@@ -142,38 +140,21 @@ struct Node {
   Location where;
 };
 
-/* How layouts are chosen: by rule; not at all, so that each convolution transforms what it reads and writes; or by a
- * search with the solver of that name (search/choices.h), AUTO with the exact one where it can. */
-typedef enum LayoutSearch {
-  LAYOUT_SEARCH_GREEDY,
-  LAYOUT_SEARCH_NONE,
-  LAYOUT_SEARCH_WIDE, /* greedy, and in blocks of two vectors whatever can be */
-  LAYOUT_SEARCH_DP,
-  LAYOUT_SEARCH_PBQP,
-  LAYOUT_SEARCH_AUTO
-} LayoutSearch;
-
 /* An input/output pair that the context carries from run to run. */
 typedef struct State {
   Value *input, *output;
   int batch_axis; /* -1: none */
 } State;
 
-/* A body of If, Loop or Scan is a graph of its own, which shares the arena and the dims. Its last inputs stand for what
- * it reads from outside: the node's captures. */
+/* A body of If, Loop or Scan is a graph of its own, which shares the arena, the dims and the config. Its last inputs
+ * stand for what it reads from outside: the node's captures. */
 struct Graph {
   Arena *arena;
   Graph *outer; /* of a body: the graph of its node; else NULL */
   DimTable *dims;
-  const Target *target;           /* what it is compiled for */
-  const Machine *machine;         /* and what it is planned for */
-  const ScheduleRecords *records; /* measured schedules, NULL: none */
-  bool no_winograd;               /* convolutions are computed as they are defined */
-  const char *variant;            /* what --rnn forces of recurrent layers, checked; NULL: nothing */
-  const char *conv_form;          /* what --conv forces of convolutions, checked; NULL: nothing */
-  const char *conv_kernels;       /* the convolutions' kernels_hash(), once it was asked for */
-  LayoutSearch layout_search;
-  const LayoutPlan *layout_plan; /* what it has found; NULL: no search */
+  const Config *config;          /* what was asked for; NULL until the model has been read */
+  const char *conv_kernels;      /* the convolutions' kernels_hash(), once it was asked for */
+  const LayoutPlan *layout_plan; /* what a search of layouts has found; NULL: no search */
   const char *name, *version;    /* version: "" if absent */
   const char *file;              /* the model file as given */
   uint8_t model_sha256[32];      /* over the model file and its weights */

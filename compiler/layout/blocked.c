@@ -11,7 +11,7 @@ bool can_be_blocked(const Value *value) {
   return true;
 }
 
-int wide_block(const Graph *graph) { return 2 * graph->target->lanes; }
+int wide_block(const Graph *graph) { return 2 * graph->config->target->lanes; }
 
 bool is_wide(const Graph *graph, const Value *value) { return value->channel_block == wide_block(graph); }
 
@@ -28,7 +28,7 @@ static Blocked in_blocks_of(const Value *value, int64_t block) {
 }
 
 Blocked blocked_of(const Graph *graph, const Value *value) {
-  Blocked b = in_blocks_of(value, value->channel_block ? value->channel_block : graph->target->lanes);
+  Blocked b = in_blocks_of(value, value->channel_block ? value->channel_block : graph->config->target->lanes);
   while (value_is_part(value)) {
     value = value->view_of;
     b.image = in_blocks_of(value, b.block).image;

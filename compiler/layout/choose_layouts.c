@@ -26,7 +26,7 @@ void lay_out(Graph *graph, Node *node, bool blocked) {
   node->reads_wide = false;
   for (int i = 0; i < node->n_outputs; i++)
     if (node->outputs[i])
-      node->outputs[i]->channel_block = blocked && has_pixels(node->outputs[i]) ? graph->target->lanes : 0;
+      node->outputs[i]->channel_block = blocked && has_pixels(node->outputs[i]) ? graph->config->target->lanes : 0;
 }
 
 void lay_out_wide(Graph *graph, Node *node, bool reads, bool writes) {
@@ -82,14 +82,14 @@ void choose_layouts_greedily(Graph *graph, bool follow) {
   }
 }
 
-/* needs: infer_shapes, fuse_epilogue; graph->target, and for a search graph->machine. keeps: all else. Sets
- * Node.blocked, and channel_block of what blocked nodes write. Until insert_layout_transforms, nodes may read layouts
- * that they cannot. What --conv forces is run, and not weighed against other layouts. */
+/* needs: infer_shapes, fuse_epilogue; graph->config->target, and for a search graph->config->machine. keeps: all else.
+ * Sets Node.blocked, and channel_block of what blocked nodes write. Until insert_layout_transforms, nodes may read
+ * layouts that they cannot. What --conv forces is run, and not weighed against other layouts. */
 void choose_layouts(Graph *graph) {
-  bool none = graph->layout_search == LAYOUT_SEARCH_NONE;
-  if (graph->layout_search == LAYOUT_SEARCH_WIDE)
+  bool none = graph->config->layout_search == LAYOUT_SEARCH_NONE;
+  if (graph->config->layout_search == LAYOUT_SEARCH_WIDE)
     choose_wide_layouts(graph);
-  else if (none || graph->layout_search == LAYOUT_SEARCH_GREEDY || graph->conv_form)
+  else if (none || graph->config->layout_search == LAYOUT_SEARCH_GREEDY || graph->config->conv_schedule)
     choose_layouts_greedily(graph, !none);
   else
     search_layouts(graph);

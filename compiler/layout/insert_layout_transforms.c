@@ -29,7 +29,7 @@ bool reads_row_major(const Node *node, int input) {
 bool reads_narrow_image(Graph *graph, const Node *node, int input) {
   const Value *value = node->inputs[input];
   bool (*takes)(Graph *, const Node *) = node->op->family->reads_narrow;
-  return takes && input == 0 && !value->channel_block && dim_value(value->shape[1]) < graph->target->lanes &&
+  return takes && input == 0 && !value->channel_block && dim_value(value->shape[1]) < graph->config->target->lanes &&
          takes(graph, node);
 }
 
@@ -44,7 +44,7 @@ int wanted_block(Graph *graph, const Node *node, int input) {
   if (!node->blocked || reads_row_major(node, input)) return 0;
   if (reads_narrow_image(graph, node, input)) return (int)dim_value(value->shape[1]);
   bool wide = input == 0 ? node->reads_wide : is_wide(graph, node->outputs[0]);
-  return wide ? wide_block(graph) : graph->target->lanes;
+  return wide ? wide_block(graph) : graph->config->target->lanes;
 }
 
 typedef struct Transform {
@@ -81,7 +81,7 @@ Value *layout_transform(Graph *graph, Value *value, int block) {
 /* The value in blocks of `block`; appends the transform that makes it unless there is one. Without layout planning
  * nothing is shared. */
 static Value *in_layout(Graph *graph, Transforms *made, Value *value, int block) {
-  bool shared = graph->layout_search != LAYOUT_SEARCH_NONE;
+  bool shared = graph->config->layout_search != LAYOUT_SEARCH_NONE;
   for (int i = 0; shared && i < made->count; i++)
     if (made->list[i].from == value && made->list[i].to->channel_block == block) return made->list[i].to;
   Value *to = layout_transform(graph, value, block);
@@ -93,7 +93,7 @@ static Value *in_layout(Graph *graph, Transforms *made, Value *value, int block)
  * closer together. */
 static bool is_as_wanted(const Graph *graph, const Value *value, int block) {
   if (value->channel_block == block) return true;
-  if (block && block < graph->target->lanes) return false;
+  if (block && block < graph->config->target->lanes) return false;
   return can_be_blocked(value) && same_bytes(value, block ? block : value->channel_block);
 }
 
@@ -142,7 +142,7 @@ void insert_layout_transforms(Graph *graph) {
   for (int n = 0; n < n_nodes; n++) {
     settle_inputs(graph, &made, nodes[n]);
     graph_append(graph, nodes[n]);
-    if (graph->layout_search == LAYOUT_SEARCH_NONE && nodes[n]->blocked) give_row_major(graph, nodes[n]);
+    if (graph->config->layout_search == LAYOUT_SEARCH_NONE && nodes[n]->blocked) give_row_major(graph, nodes[n]);
   }
   for (int i = 0; i < graph->n_outputs; i++)
     if (!is_as_wanted(graph, graph->outputs[i], 0)) graph->outputs[i] = in_layout(graph, &made, graph->outputs[i], 0);

@@ -36,7 +36,8 @@ unsigned wide_ways(Graph *graph, const Node *node);
 void choose_wide_layouts(Graph *graph);
 /* NeoCPU section 3.2: convolutions run blocked, and whatever follows them that can. `follow`: false, nothing does. */
 void choose_layouts_greedily(Graph *graph, bool follow);
-/* Section 3.3.2: the assignment of least cost that graph->layout_search finds; the greedy one if that costs no more. */
+/* Section 3.3.2: the assignment of least cost that graph->config->layout_search finds; the greedy one if that costs no
+ * more. */
 void search_layouts(Graph *graph);
 
 /* Copies its input into its output's layout. It stands in no table of ops that a model could name. */

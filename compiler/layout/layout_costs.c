@@ -24,7 +24,7 @@ static const double turning_cycles = 0.42;
 static const double launch_seconds = 0.5e-6;
 
 static double bandwidth_seconds(const Graph *graph, double bytes) {
-  const Machine *m = graph->machine;
+  const Machine *m = graph->config->machine;
   double gbps = bytes <= usable * (double)m->l2_bytes * m->cores ? m->l2_gbps
                 : bytes <= usable * (double)m->l3_bytes          ? m->l3_gbps
                                                                  : m->dram_gbps;
@@ -63,6 +63,6 @@ NodeSeconds layout_node_seconds(Graph *graph, Node *node) {
 double layout_transform_seconds(const Graph *graph, const Value *value, int from, int to) {
   if (from == to || same_bytes(value, from ? from : to)) return 0;
   double bytes = bytes_in_blocks(value, from) + bytes_in_blocks(value, to);
-  double turning = bytes * turning_cycles / (1e9 * graph->machine->ghz * graph->machine->cores);
+  double turning = bytes * turning_cycles / (1e9 * graph->config->machine->ghz * graph->config->machine->cores);
   return fmax(turning, copying_seconds(graph, bytes)) + launch_seconds;
 }

@@ -20,7 +20,7 @@ static bool contains(unsigned layouts, Layout layout) { return layouts >> layout
 int layout_block(const Graph *graph, const Value *value, Layout layout) {
   if (layout == LAYOUT_ROW_MAJOR) return 0;
   if (layout == LAYOUT_NARROW) return (int)dim_value(value->shape[1]);
-  return layout == LAYOUT_WIDE ? wide_block(graph) : graph->target->lanes;
+  return layout == LAYOUT_WIDE ? wide_block(graph) : graph->config->target->lanes;
 }
 
 bool is_wide_alternative(const NodeLayouts *layouts, int alternative) {

@@ -38,7 +38,7 @@ void search_layouts(Graph *graph) {
   favour(plan->problem, plan->greedy);
   plan->greedy_total = choices_total(plan->problem->choices, plan->greedy);
   double posed = seconds_now();
-  plan->found = solve(graph->layout_search, plan->problem->choices);
+  plan->found = solve(graph->config->layout_search, plan->problem->choices);
   plan->better = plan->found.chosen && plan->found.total < plan->greedy_total;
   plan->chosen = plan->better ? plan->found.chosen : plan->greedy;
   layout_apply(plan->problem, plan->chosen);

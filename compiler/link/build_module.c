@@ -138,11 +138,11 @@ void build_module(Graph *graph, const char *folder, const char *runtime, const c
   const char *const sources[] = {network_source, runtime_source};
   Process compilers[2];
   for (int i = 0; i < 2; i++)
-    compilers[i] = (Process){.argv = compile_command(arena, graph->target, sources[i]), .folder = folder};
+    compilers[i] = (Process){.argv = compile_command(arena, graph->config->target, sources[i]), .folder = folder};
   run_all(arena, compilers, runtime ? 1 : 2, seconds);
   if (!runtime) runtime = object_of(arena, runtime_source);
   /* Within the folder and from there into place: lld takes a % anywhere in the path for a digit to make up. */
-  Process linker = {.argv = link_command(arena, graph->target, runtime, "module.so"), .folder = folder};
+  Process linker = {.argv = link_command(arena, graph->config->target, runtime, "module.so"), .folder = folder};
   run_all(arena, &linker, 1, seconds);
   file_copy(arena, arena_format(arena, "%s/module.so", folder), output);
 }

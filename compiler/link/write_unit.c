@@ -46,9 +46,9 @@ static void write_makefile(Graph *graph, const char *folder) {
   Arena *arena = graph->arena;
   Text text = text_new(arena);
   text_add(&text, "# Builds the module with no rnncc at hand: make\nCC = clang-19\n");
-  add_flags(&text, "KERNEL_FLAGS", clang_args(arena, graph->target, SOURCE_KERNELS));
-  add_flags(&text, "RUNTIME_FLAGS", clang_args(arena, graph->target, SOURCE_RUNTIME));
-  add_flags(&text, "LINK_FLAGS", link_args(arena, graph->target));
+  add_flags(&text, "KERNEL_FLAGS", clang_args(arena, graph->config->target, SOURCE_KERNELS));
+  add_flags(&text, "RUNTIME_FLAGS", clang_args(arena, graph->config->target, SOURCE_RUNTIME));
+  add_flags(&text, "LINK_FLAGS", link_args(arena, graph->config->target));
   text_add(&text, "\nmodule.so: network.o runtime.o\n\t$(CC) $(LINK_FLAGS) $^ -o $@\n"
                   "network.o: network.c weights.bin\n\t$(CC) $(KERNEL_FLAGS) -I. -c $< -o $@\n"
                   "runtime.o: runtime.c\n\t$(CC) $(RUNTIME_FLAGS) -I. -c $< -o $@\n");

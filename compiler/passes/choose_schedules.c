@@ -2,7 +2,8 @@
 #include "ir/family.h"
 #include "passes/passes.h"
 
-/* needs: infer_shapes, fuse_epilogue; graph->target. keeps: everything. Sets each node's schedule and scratch. */
+/* needs: infer_shapes, fuse_epilogue; graph->config->target. keeps: everything. Sets each node's schedule and scratch.
+ */
 void choose_schedules(Graph *graph) {
   for (int i = 0; i < graph->n_nodes; i++) {
     Node *node = graph->nodes[i];

@@ -364,7 +364,7 @@ static void rename_and_prune(Arena *arena, const TemplateAst *ast, const char *n
 
 SpecialisedKernel *specialise(Graph *graph, const KernelSpec *spec, const char *prefix) {
   Arena *arena = graph->arena;
-  int lanes = graph->target->lanes;
+  int lanes = graph->config->target->lanes;
   const char *path = arena_format(arena, "%s/templates/%s.c", data_directory(arena), spec->template_name);
   const char *text = (const char *)file_read(arena, path, LARGEST_TEMPLATE, LOCATION_FILE(path)).data;
   TemplateAst *ast = template_ast_parse(arena, path, spec->template_name, text, lanes);

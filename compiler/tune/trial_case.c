@@ -94,12 +94,12 @@ TrialCase trial_case(Arena *arena, const Graph *model, const Node *node) {
 
 /* ---- the graph ---- */
 
-static Graph *graph_like(Arena *arena, const Graph *model) {
+static Graph *graph_like(Arena *arena, const Graph *model, const char *schedule) {
   Graph *graph = graph_new(arena);
+  Config *config = arena_copy(arena, model->config, sizeof *config);
+  config->conv_schedule = schedule;
   graph->dims = model->dims;
-  graph->target = model->target;
-  graph->machine = model->machine;
-  graph->no_winograd = model->no_winograd;
+  graph->config = config;
   graph->name = "trial";
   graph->file = model->file;
   memcpy(graph->model_sha256, model->model_sha256, sizeof graph->model_sha256);
@@ -123,12 +123,11 @@ static Value *input_like(Graph *graph, const Value *like, const char *name) {
 }
 
 /* Values are new, for the node's own are the model's. Constants are shared. */
-Graph *trial_graph(const TrialCase *trial, const char *form) {
+Graph *trial_graph(const TrialCase *trial, const char *schedule) {
   static const char *const names[MOST_TRIAL_INPUTS] = {"x", "residual"};
   Arena *arena = trial->arena;
-  Graph *graph = graph_like(arena, trial->model);
+  Graph *graph = graph_like(arena, trial->model, schedule);
   Node *node = arena_copy(arena, &trial->node, sizeof trial->node);
-  graph->conv_form = form;
   graph->inputs = ARENA_ARRAY(arena, Value *, MOST_TRIAL_INPUTS);
   graph->outputs = ARENA_ARRAY(arena, Value *, 1);
   node->inputs = copied_inputs(arena, node);

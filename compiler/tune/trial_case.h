@@ -16,7 +16,7 @@ enum { MOST_TRIAL_INPUTS = 2 };
 
 typedef struct TrialCase {
   Arena *arena;       /* of what was made for the trial */
-  const Graph *model; /* whose dims, target and machine it has */
+  const Graph *model; /* whose dims it has, and whose config but for the schedule */
   Node node;          /* the workload's, but for its constants */
   bool exact_input;   /* what the sums are over is whole after the prologue too */
   int n_inputs;
@@ -31,8 +31,8 @@ bool can_be_tried(const Node *node);
 /* needs: can_be_tried(), and the node as it stands once its layout is chosen. */
 TrialCase trial_case(Arena *arena, const Graph *model, const Node *node);
 
-/* The case alone in a graph: its inputs, row-major, are brought into the layout that the model has them in. `form`
- * forces the schedule. */
-Graph *trial_graph(const TrialCase *trial, const char *form);
+/* The case alone in a graph: its inputs, row-major, are brought into the layout that the model has them in.
+ * `schedule` is forced, in the form of --conv. */
+Graph *trial_graph(const TrialCase *trial, const char *schedule);
 
 #endif

@@ -28,7 +28,7 @@ static double channel_macs(const Tensor *y, const Tensor *w) {
 /* All, if they are few or their groups tie them to inputs; else one lane of a vector, each time another, of so many
  * vectors as there is time for; and the last channel, in whose vector lanes may be missing. */
 static void pick_channels(const TrialCase *trial, const Tensor *y, const Tensor *w, Expected *expected) {
-  int64_t all = y->shape[1], step = trial->model->target->lanes + 1, vectors = all / step;
+  int64_t all = y->shape[1], step = trial->model->config->target->lanes + 1, vectors = all / step;
   double macs = channel_macs(y, w), all_macs = macs * (double)all, few_macs = macs * (double)vectors;
   int64_t *channels = ARENA_ARRAY(trial->arena, int64_t, all);
   if (few_macs > MOST_MACS) step *= (int64_t)ceil(few_macs / MOST_MACS);

@@ -13,8 +13,8 @@
 
 /* main.c's pipeline, for modules to be measured. */
 typedef struct TuneBuild {
-  /* The model as these records would have it. */
-  void (*model)(const Options *options, const ScheduleRecords *records, const char *module);
+  /* The model by another config than was given. */
+  void (*model)(const Options *options, const Config *config, const char *module);
   /* A graph whose layouts are chosen. */
   void (*graph)(const Options *options, Graph *graph, const char *module);
 } TuneBuild;

@@ -64,14 +64,14 @@ static Measurement measure(Arena *arena, const Contest *contest, const Trial *tr
   const Tuning *tuning = contest->tuner->tuning;
   MeasureRequest request = {.module = trial->module,
                             .node = TRIAL_NODE,
-                            .threads = tuning->graph->machine->cores,
+                            .threads = tuning->graph->config->machine->cores,
                             .least_runs = LEAST_RUNS,
                             .runs = MOST_RUNS,
                             .seconds = SECONDS,
                             .precision = PRECISION,
                             .give_up_us = give_up_us,
                             .limit_seconds = LIMIT_SECONDS,
-                            .evict_bytes = evicted_bytes(tuning->graph->machine),
+                            .evict_bytes = evicted_bytes(tuning->graph->config->machine),
                             .n_inputs = contest->trial_case.n_inputs,
                             .inputs = contest->inputs,
                             .outputs = check};
@@ -112,7 +112,7 @@ static void tell_failure(const Contest *contest, const Trial *trial, const char 
 
 /* What does not work will not do so for the next candidate. */
 static void check_runner(const Tuning *tuning, const Measurement *measured) {
-  int cores = tuning->graph->machine->cores;
+  int cores = tuning->graph->config->machine->cores;
   if (measured->status == MEASURE_FAILED)
     fatal_at(LOCATION_FILE(tuning->options->model), EXIT_ENVIRONMENT, "cannot measure: %s", measured->message);
   if (measured->status == MEASURE_OK && measured->cores < cores)
@@ -289,7 +289,7 @@ ConvolutionTuner *convolution_tuner(Tuning *tuning, int *tasks, int *done) {
 void tune_convolutions(ConvolutionTuner *t) {
   Tuning *tuning = t->tuning;
   t->options.runtime =
-      build_runtime(tuning->graph->arena, tuning->graph->target, tuning->folder, t->options.tool_seconds);
+      build_runtime(tuning->graph->arena, tuning->graph->config->target, tuning->folder, t->options.tool_seconds);
   for (int i = 0; i < t->workloads.count && tasks_begin(&tuning->tasks); i++) tune_workload(t, &t->workloads.list[i]);
   tell_summary(t);
 }

@@ -49,8 +49,8 @@ static int by_rank(const void *a, const void *b) {
 
 /* What would be taken without measuring comes first, then the others by predicted time. */
 static Trials trials_of_layer(const RecurrentTuner *t, const MmLayer *layer) {
-  LayerCase numbers = layer_case(layer, t->graph->target);
-  Candidates all = recurrent_candidates(t->graph->arena, t->graph->machine, &numbers);
+  LayerCase numbers = layer_case(layer, t->graph->config->target);
+  Candidates all = recurrent_candidates(t->graph->arena, t->graph->config->machine, &numbers);
   const Candidate **sorted = ARENA_ARRAY(t->graph->arena, const Candidate *, all.count);
   for (int i = 0; i < all.count; i++) sorted[i] = &all.list[i];
   qsort((void *)sorted, (size_t)all.count, sizeof *sorted, by_rank);
@@ -64,7 +64,7 @@ static Trials trials_of_stack(const RecurrentTuner *t, const Stack *stack) {
   double layer_by_layer;
   Arena *arena = t->graph->arena;
   const LayerCase *cases = stack_cases(t->graph, t->dag, stack, &layer_by_layer);
-  StackCandidates all = stack_candidates(t->graph->machine, cases, stack->n_layers, layer_by_layer);
+  StackCandidates all = stack_candidates(t->graph->config->machine, cases, stack->n_layers, layer_by_layer);
   Trials trials = {0};
   for (int i = 0; i < all.count; i++) {
     RecurrentVariant *variant = ARENA_NEW(arena, RecurrentVariant);
@@ -85,7 +85,9 @@ static const char *build_trial(RecurrentTuner *t, const RecordKey *key, const Re
   records.capacity = records.count; /* what is added goes to a list of its own */
   records_add(arena, &records, (ScheduleRecord){.key = *key, .schedule = variant_text(arena, variant)});
   const char *module = arena_format(arena, "%s/%d_%d.so", t->tuning->folder, t->tuning->tasks.number, number);
-  t->tuning->build->model(t->tuning->options, &records, module);
+  Config config = *t->graph->config;
+  config.records = &records;
+  t->tuning->build->model(t->tuning->options, &config, module);
   return module;
 }
 
@@ -100,7 +102,8 @@ static bool fight(RecurrentTuner *t, Trial *trial, Trial *other) {
   double seconds = task_seconds_left(&t->tuning->tasks) / 4;
   if (seconds > MOST_SECONDS) seconds = MOST_SECONDS;
   if (seconds < LEAST_SECONDS) seconds = LEAST_SECONDS;
-  Duel duel = {.modules = {trial->module, other->module}, .threads = t->graph->machine->cores, .seconds = seconds};
+  Duel duel = {
+      .modules = {trial->module, other->module}, .threads = t->graph->config->machine->cores, .seconds = seconds};
   const char *wrong = measure_duel(t->graph, &duel);
   if (wrong) {
     warn_at(LOCATION_FILE(t->tuning->options->model), "%s could not be measured: %s",

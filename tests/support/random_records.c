@@ -24,11 +24,13 @@
 static Graph *laid_out(Arena *arena, const char *model, const char *target, int threads, bool exact) {
   ModelSettings settings = settings_new(arena, 0);
   Graph *graph = load_model(arena, model, &settings);
-  graph->target = target_find(target);
-  graph->layout_search = LAYOUT_SEARCH_GREEDY; /* by times, layouts might be other ones than are recorded */
-  graph->no_winograd = exact;
-  Machine machine = machine_of(graph->target, false, threads);
-  graph->machine = arena_copy(arena, &machine, sizeof machine);
+  Config *config = ARENA_NEW(arena, Config);
+  config->target = target_find(target);
+  Machine machine = machine_of(config->target, false, threads);
+  config->machine = arena_copy(arena, &machine, sizeof machine);
+  config->layout_search = LAYOUT_SEARCH_GREEDY; /* by times, layouts might be other ones than are recorded */
+  config->no_winograd = exact;
+  graph->config = config;
 #define GRAPH_PASS(name) graph_each(graph, name);
 #include "passes.def"
 #undef GRAPH_PASS

@@ -91,7 +91,7 @@ int main(int argc, char **argv) {
   if (argc < 3) fatal_at(COMMAND_LINE, EXIT_INVALID, "MODEL and FOLDER are due");
   Command command = {.arena = arena_new(), .folder = argv[2]};
   command.graph = load_model(command.arena, argv[1], NULL);
-  command.graph->target = target_find("native");
+  command.graph->config = &(Config){.target = target_find("native")};
   verify(command.graph);
   infer_shapes(command.graph);
   legalize_types(command.graph);

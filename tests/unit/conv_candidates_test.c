@@ -11,11 +11,11 @@
 #include <cmocka.h>
 
 #include "arena_fixture.h"
+#include "ir_build.h"
 #include "kernels/conv/candidates.h"
 #include "kernels/conv/direct_plan.h"
 #include "kernels/conv/form.h"
 #include "kernels/conv/recorded.h"
-#include "ir_build.h"
 #include "outcome.h"
 #include "passes.h"
 
@@ -28,9 +28,7 @@ static int one_of(const int *numbers, int n) { return numbers[below(n)]; }
 
 static Graph *new_graph(const char *target) {
   Graph *graph = build_graph(arena);
-  graph->target = target_find(target);
-  Machine machine = machine_of(graph->target, false, 2);
-  graph->machine = arena_copy(arena, &machine, sizeof machine);
+  build_config(graph, target);
   return graph;
 }
 
@@ -258,9 +256,9 @@ static void how_a_layer_may_run_is_of_its_key(void **state) {
   Layer layer = fixed_convolution("f32[1,64,56,56]", "f32[64,64,3,3]!", "pads=[1,1,1,1]");
   RecordKey plain = convolution_key(layer.graph, layer.node);
   assert_int_equal(plain.cores, 2);
-  assert_int_equal(plain.l2_bytes, layer.graph->machine->l2_bytes);
+  assert_int_equal(plain.l2_bytes, layer.graph->config->machine->l2_bytes);
   assert_string_equal(plain.target, "x86-64-v4");
-  layer.graph->no_winograd = true;
+  build_config(layer.graph, "x86-64-v4")->no_winograd = true;
   assert_string_not_equal(convolution_key(layer.graph, layer.node).workload, plain.workload);
 }
 
@@ -314,7 +312,7 @@ static Database *new_database(void) {
 
 static const char *choice(const Database *database, int i, ScheduleRecords *records) {
   Layer layer = database->layers[i];
-  layer.graph->records = records;
+  build_config(layer.graph, "x86-64-v4")->records = records;
   return convolution_form(arena, &convolution_choose(layer.graph, layer.node)->candidate);
 }
 

@@ -8,6 +8,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "machine/machine.h"
+#include "machine/targets.h"
 #include "support/text.h"
 
 Graph *build_graph(Arena *arena) {
@@ -16,6 +18,15 @@ Graph *build_graph(Arena *arena) {
   dim_symbol_add(graph->dims, "T", 2, 50, 400);
   dim_symbol_add(graph->dims, "B", 1, 1, 8);
   return graph;
+}
+
+Config *build_config(Graph *graph, const char *target) {
+  Config *config = ARENA_NEW(graph->arena, Config);
+  config->target = target_find(target);
+  Machine machine = machine_of(config->target, false, 2);
+  config->machine = arena_copy(graph->arena, &machine, sizeof machine);
+  graph->config = config;
+  return config;
 }
 
 /* `T`, `7`, or `2*T`. */

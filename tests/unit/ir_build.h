@@ -16,6 +16,8 @@
 #include "ir/op.h"
 
 Graph *build_graph(Arena *arena);
+/* A config of the graph's own, which the test may change: two cores of the target, nothing forced. */
+Config *build_config(Graph *graph, const char *target);
 Node *build_node(Graph *graph, const char *op, const char *inputs, const char *attributes, int n_outputs);
 void build_output(Graph *graph, Value *value); /* a graph output from now on */
 

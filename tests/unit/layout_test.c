@@ -46,7 +46,7 @@ static const KernelFamily *family_of(const char *op) {
 /* Nodes of {op, inputs, attributes}, after all layout passes; the last one makes the output. LANES is 16. */
 static Graph *laid_out(const char *const (*rows)[3], int n) {
   Graph *graph = build_graph(arena);
-  graph->target = target_find("x86-64-v4");
+  build_config(graph, "x86-64-v4");
   for (int i = 0; i < n; i++) {
     int outputs = strcmp(rows[i][0], "Split") ? 1 : 2;
     Node *node = build_node(graph, rows[i][0], rows[i][1], rows[i][2] ? rows[i][2] : "", outputs);

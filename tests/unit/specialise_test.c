@@ -9,8 +9,8 @@
 
 #include <cmocka.h>
 
-#include "template/specialise.h"
 #include "machine/targets.h"
+#include "template/specialise.h"
 
 static Graph *graph;
 
@@ -18,7 +18,9 @@ static int set_up(void **state) {
   (void)state;
   Arena *arena = arena_new();
   graph = graph_new(arena);
-  graph->target = target_find("x86-64-v4");
+  Config *config = ARENA_NEW(arena, Config);
+  config->target = target_find("x86-64-v4");
+  graph->config = config;
   return setenv("RNNCC_DATA", TEST_DATA, 1);
 }
 

@@ -11,9 +11,9 @@
 
 #include "arena_fixture.h"
 #include "ir_build.h"
+#include "machine/targets.h"
 #include "passes.h"
 #include "reference/reference.h"
-#include "machine/targets.h"
 #include "tune/trial_check.h"
 
 enum { CHANNELS = 101, PIXELS = 32 * 32, IMAGES = 2 };
@@ -34,7 +34,7 @@ static const Tensor *tensor_of(const Value *value) {
 /* 1x1 with bias, residual and Relu: 13 million multiply-adds, too many for all channels. */
 static Node *large_convolution(Graph **graph) {
   *graph = build_graph(arena);
-  (*graph)->target = target_find("x86-64-v4");
+  build_config(*graph, "x86-64-v4");
   build_node(*graph, "Conv", "f32[2,64,32,32] f32[101,64,1,1]! f32[101]!", "", 1);
   build_node(*graph, "Add", "@0 f32[2,101,32,32]", "", 1);
   build_output(*graph, build_node(*graph, "Relu", "@1", "", 1)->outputs[0]);

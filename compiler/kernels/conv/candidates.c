@@ -136,7 +136,7 @@ static ConvSchedule *forced(Graph *graph, const Node *node, const char *form) {
 /* As measured. NULL where there is no record of the node's work, or, after a warning, none that can be used. */
 static ConvSchedule *recorded(Graph *graph, const Node *node) {
   RecordKey key = convolution_key(graph, node);
-  const ScheduleRecord *record = records_use(graph->records, &key);
+  const ScheduleRecord *record = records_use(graph->config->records, &key);
   const char *why;
   ConvSchedule *schedule = record ? convolution_of_form(graph, node, record->schedule, &why) : NULL;
   if (record && !schedule) records_refuse(record, why);
@@ -145,16 +145,16 @@ static ConvSchedule *recorded(Graph *graph, const Node *node) {
 }
 
 double convolution_recorded_seconds(Graph *graph, const Node *node) {
-  if (!graph->records || !recorded(graph, node)) return 0;
+  if (!graph->config->records || !recorded(graph, node)) return 0;
   RecordKey key = convolution_key(graph, node);
-  return 1e-6 * records_find(graph->records, &key)->median_us;
+  return 1e-6 * records_find(graph->config->records, &key)->median_us;
 }
 
 ConvSchedule *convolution_choose(Graph *graph, const Node *node) {
   ConvSchedule *schedule = NULL;
-  if (graph->conv_form)
-    schedule = forced(graph, node, graph->conv_form);
-  else if (graph->records)
+  if (graph->config->conv_schedule)
+    schedule = forced(graph, node, graph->config->conv_schedule);
+  else if (graph->config->records)
     schedule = recorded(graph, node);
   if (schedule) return schedule;
   ConvCandidate first = convolution_first(graph, node);
@@ -165,7 +165,7 @@ ConvSchedule *convolution_choose(Graph *graph, const Node *node) {
 
 static Value *in_blocks(Graph *graph, const Value *value, bool wide) {
   Value *copy = arena_copy(graph->arena, value, sizeof *value);
-  int lanes = graph->target->lanes;
+  int lanes = graph->config->target->lanes;
   if (wide || dim_value(value->shape[1]) >= lanes || value->channel_block > lanes)
     copy->channel_block = wide ? 2 * lanes : lanes;
   return copy;

@@ -24,7 +24,7 @@ static const char *const knob_names[] = {"px", NULL};
 
 /* As many as the registers hold beside the weights; fewer than 1 where the window is too wide for that. */
 static int64_t most_columns(const Graph *graph, const Convolution *conv) {
-  int64_t most = graph->target->vector_registers - conv->w.kernel - 2, unrolled = MOST_POINTS / conv->w.kernel;
+  int64_t most = graph->config->target->vector_registers - conv->w.kernel - 2, unrolled = MOST_POINTS / conv->w.kernel;
   if (most > unrolled) most = unrolled;
   return most > MOST_COLUMNS ? MOST_COLUMNS : most;
 }
@@ -56,8 +56,8 @@ static const double row_cycles = 90, tile_cycles = 10, exposed = 0.25;
 
 /* Of the busiest core. */
 static double cycles_of_rows(const Graph *graph, const Convolution *conv, int columns) {
-  const Machine *m = graph->machine;
-  int64_t lanes = graph->target->lanes, out_w = dim_value(conv->w.out), tiles = ceil_div(out_w, columns);
+  const Machine *m = graph->config->machine;
+  int64_t lanes = graph->config->target->lanes, out_w = dim_value(conv->w.out), tiles = ceil_div(out_w, columns);
   int64_t rows = dim_optimum(conv->x->shape[0]) * (ceil_div(conv->groups, lanes))*dim_value(conv->h.out);
   double width = (double)out_w / (double)tiles, multiply = width / fma_per_cycle(m, (int)lanes);
   double taps = convolution_taps_inside(&conv->h) * convolution_taps_inside(&conv->w);
@@ -72,7 +72,7 @@ static double optimum_bytes(Graph *graph, const Value *value) {
 
 /* What is written is read before. */
 static double seconds_of(Graph *graph, const Convolution *conv, int columns) {
-  const Machine *m = graph->machine;
+  const Machine *m = graph->config->machine;
   double in = optimum_bytes(graph, conv->x), out = optimum_bytes(graph, conv->y);
   double share = (in + (conv->residual ? 3 : 2) * out) / m->cores;
   double moved = cycles_to_read(m, share, share > (double)m->l2_bytes ? m->l3_gbps : m->l2_gbps);
@@ -110,7 +110,7 @@ static ConvSchedule *make(Graph *graph, const Node *node, const Convolution *con
 /* [C][R S] -> [block of channels][R S][lane]; lanes past C are zero. */
 static void pack(Graph *graph, Node *node) {
   const Convolution *conv = &conv_schedule_of(node)->conv;
-  int64_t lanes = graph->target->lanes, points = conv->h.kernel * conv->w.kernel;
+  int64_t lanes = graph->config->target->lanes, points = conv->h.kernel * conv->w.kernel;
   int64_t count = ceil_div(conv->groups, lanes) * points * lanes;
   const float *weights = conv->weights->data;
   float *packed = ARENA_ARRAY(graph->arena, float, count);

@@ -59,7 +59,8 @@ static bool pointwise(const ConvAxis *axis) {
 
 /* Its panels are of one image's pixels, in whole vectors of channels. */
 static bool takes_prologue(const Graph *graph, const Convolution *conv) {
-  return conv->groups == 1 && conv->channels >= graph->target->lanes && pointwise(&conv->h) && pointwise(&conv->w);
+  return conv->groups == 1 && conv->channels >= graph->config->target->lanes && pointwise(&conv->h) &&
+         pointwise(&conv->w);
 }
 
 static void read_axes(DimTable *dims, DirectSchedule *schedule) {
@@ -73,7 +74,7 @@ static void read_axes(DimTable *dims, DirectSchedule *schedule) {
 
 static DirectWeights weights_of(const Graph *graph, const DirectSchedule *schedule, int oc_vectors) {
   const Convolution *conv = &schedule->base.conv;
-  return (DirectWeights){.lanes = graph->target->lanes,
+  return (DirectWeights){.lanes = graph->config->target->lanes,
                          .in_block = (int)blocked_of(graph, conv->x).block,
                          .oc_vectors = oc_vectors,
                          .window = conv->h.kernel * conv->w.kernel,
@@ -90,7 +91,7 @@ static int64_t depth_of(const DirectWeights *weights, int64_t channels) {
 
 static DirectLayer layer_of(const Graph *graph, const Node *node, const DirectSchedule *schedule) {
   const Convolution *conv = &schedule->base.conv;
-  int64_t lanes = graph->target->lanes, images = dim_optimum(conv->x->shape[0]);
+  int64_t lanes = graph->config->target->lanes, images = dim_optimum(conv->x->shape[0]);
   DirectWeights weights = weights_of(graph, schedule, 1);
   DirectLayer layer = {.images = images > 0 ? images : 1,
                        .in_block = weights.in_block,
@@ -162,7 +163,7 @@ static void add_plan(void *candidates, const DirectPlan *plan, bool usual) {
 
 static void list(Graph *graph, const Node *node, const Convolution *conv, ConvCandidates *candidates) {
   const DirectSchedule *schedule = new_schedule(graph, node, conv);
-  direct_each_plan(graph->target, graph->machine, &schedule->layer, add_plan, candidates);
+  direct_each_plan(graph->config->target, graph->config->machine, &schedule->layer, add_plan, candidates);
 }
 
 static void fit(Graph *graph, const Node *node, const Convolution *conv, ConvKnobs *knobs) {
@@ -175,7 +176,8 @@ static ConvSchedule *make(Graph *graph, const Node *node, const Convolution *con
   DirectSchedule *schedule = new_schedule(graph, node, conv);
   schedule->plan = plan_of(knobs);
   schedule->weights = weights_of(graph, schedule, schedule->plan.oc_vectors);
-  schedule->base.candidate.seconds = direct_seconds(graph->target, graph->machine, &schedule->layer, &schedule->plan);
+  schedule->base.candidate.seconds =
+      direct_seconds(graph->config->target, graph->config->machine, &schedule->layer, &schedule->plan);
   schedule->base.reads_residual_last = schedule->plan.pass == 0 || schedule->plan.pass >= schedule->layer.span;
   schedule->base.base.text = text_of(graph->arena, schedule);
   return &schedule->base;
@@ -197,7 +199,7 @@ static int64_t chunk(int64_t chosen, int64_t all) { return chosen && chosen < al
 
 /* One for each worker that may run; a few for modules that come to a larger machine than was planned for. */
 static int64_t panels(const Graph *graph) {
-  return graph->machine->cores > LEAST_PANELS ? graph->machine->cores : LEAST_PANELS;
+  return graph->config->machine->cores > LEAST_PANELS ? graph->config->machine->cores : LEAST_PANELS;
 }
 
 /* Panels for the input as the prologue makes it; a slot has one for each worker that was planned for, and further ones.
@@ -205,11 +207,11 @@ static int64_t panels(const Graph *graph) {
 static int64_t slot_bytes(const Graph *graph, const DirectSchedule *schedule) {
   int64_t columns = chunk(schedule->plan.tile_chunk, tiles_of(schedule)) * widest(schedule);
   int64_t floats = schedule->layer.span * columns * schedule->layer.in_block;
-  return ceil_div(panels(graph), graph->machine->cores) * floats * (int64_t)sizeof(float);
+  return ceil_div(panels(graph), graph->config->machine->cores) * floats * (int64_t)sizeof(float);
 }
 
 static void scratch(Graph *graph, Node *node) {
-  if (node->n_prologue) graph_slots(graph, node, graph->machine->cores, slot_bytes(graph, schedule_of(node)));
+  if (node->n_prologue) graph_slots(graph, node, graph->config->machine->cores, slot_bytes(graph, schedule_of(node)));
 }
 
 /* The batch normalisation that the prologue begins with, as scale and shift. */
@@ -233,7 +235,8 @@ static void pack(Graph *graph, Node *node) {
   node->packed = ARENA_ARRAY(graph->arena, Value *, node->n_packed);
   node->packed[0] = graph_constant(graph, conv->weights->name, RNNCC_F32, 1, &floats, weights);
   if (conv->bias)
-    node->packed[1] = channel_constant(graph, conv->bias->name, conv->bias->data, kernels, graph->target->lanes);
+    node->packed[1] =
+        channel_constant(graph, conv->bias->name, conv->bias->data, kernels, graph->config->target->lanes);
   if (node->n_prologue) pack_prologue(graph, node);
 }
 
@@ -271,7 +274,7 @@ static KernelSpec *direct_spec(Emitter *emitter, const Node *node) {
   set_window(spec, schedule);
   kernel_knob(spec, "IN_BLOCK", schedule->layer.in_block);
   kernel_knob(spec, "CHANNEL_TAIL", conv->groups * conv->channels % schedule->layer.in_block);
-  kernel_knob(spec, "OUT_VECTORS", blocked_of(graph, conv->y).block / graph->target->lanes);
+  kernel_knob(spec, "OUT_VECTORS", blocked_of(graph, conv->y).block / graph->config->target->lanes);
   kernel_knob(spec, "OC_VECTORS", plan->oc_vectors);
   kernel_knob(spec, "OC_TAIL", schedule->layer.oc_vectors % plan->oc_vectors);
   kernel_knob(spec, "COLUMNS", plan->columns);
@@ -308,7 +311,7 @@ static void call_data(KernelCall *call, const Graph *graph, const Node *node) {
 static void call_panels(KernelCall *call, const Graph *graph, const Node *node) {
   int64_t slot = graph_slot_bytes(graph, node, slot_bytes(graph, schedule_of(node))) / (int64_t)sizeof(float);
   call_integer(call, "panels", panels(graph));
-  call_integer(call, "slots", graph->machine->cores);
+  call_integer(call, "slots", graph->config->machine->cores);
   call_integer(call, "slot", slot);
 }
 
@@ -324,7 +327,7 @@ static void emit(Emitter *emitter, Node *node) {
   call_integer(call, "group_kernels", conv->kernels);
   call_integer(call, "span", direct_span(&schedule->weights));
   call_integer(call, "group_chunk", chunk(plan->group_chunk, direct_oc_groups(&schedule->weights)));
-  call_integer(call, "tile_chunk", direct_tile_chunk(emitter_graph(emitter)->machine, &schedule->layer, plan));
+  call_integer(call, "tile_chunk", direct_tile_chunk(emitter_graph(emitter)->config->machine, &schedule->layer, plan));
   call_integer(call, "pass", chunk(plan->pass, schedule->layer.span));
   call_panels(call, emitter_graph(emitter), node);
   double points = (double)(conv->channels * conv->h.kernel * conv->w.kernel);

@@ -40,8 +40,8 @@ static void add_nodes(const Explain *e, const char *workload) {
 }
 
 static const char *reason(const Explain *e, const RecordKey *key, const char *form) {
-  const ScheduleRecord *record = records_find(e->graph->records, key);
-  if (e->graph->conv_form) return "--conv says so";
+  const ScheduleRecord *record = records_find(e->graph->config->records, key);
+  if (e->graph->config->conv_schedule) return "--conv says so";
   if (!record || strcmp(record->schedule, form) != 0) return "the least predicted time";
   return arena_format(e->graph->arena, "measured, %.1f us", record->median_us);
 }

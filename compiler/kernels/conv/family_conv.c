@@ -25,7 +25,7 @@ static bool takes_epilogue(const Node *host, const Node *step) {
 
 /* --conv=plain: no tensor is blocked on behalf of a convolution, which is what seeks that. */
 static bool forced_plain(const Graph *graph) {
-  return graph->conv_form && form_algorithm(graph->conv_form) == &convolution_plain;
+  return graph->config->conv_schedule && form_algorithm(graph->config->conv_schedule) == &convolution_plain;
 }
 
 static bool runs_blocked(Graph *graph, const Node *node) {

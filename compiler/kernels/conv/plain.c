@@ -75,7 +75,7 @@ static const Dim *round_dim_up(DimTable *dims, const Dim *dim, int64_t to) {
 }
 
 static int64_t tile_columns(const Graph *graph, const PlainSchedule *schedule) {
-  return (int64_t)schedule->w_vectors * graph->target->lanes;
+  return (int64_t)schedule->w_vectors * graph->config->target->lanes;
 }
 
 /* A phase of a padded row has every column that a tile may load, past the end of the output's row too. Past a plane's
@@ -139,7 +139,7 @@ static PlainLayer layer_of(const Graph *graph, const PlainSchedule *schedule) {
 
 static double seconds_of(const Graph *graph, const PlainSchedule *schedule) {
   PlainLayer layer = layer_of(graph, schedule);
-  return plain_seconds(graph->target, graph->machine, &layer);
+  return plain_seconds(graph->config->target, graph->config->machine, &layer);
 }
 
 /* Rows of one plane, as far apart in the input as their outputs' windows. */
@@ -154,10 +154,10 @@ static void list(Graph *graph, const Node *node, const Convolution *conv, ConvCa
   int most_flat = can_be_flat(graph, conv) ? 1 : 0;
   for (int vectors = 3; vectors >= 1; vectors--) {
     for (int flat = 0; flat <= most_flat; flat++) {
-      ConvKnobs knobs = {{k_block_of(graph->target, conv, vectors), vectors, flat}};
+      ConvKnobs knobs = {{k_block_of(graph->config->target, conv, vectors), vectors, flat}};
       PlainSchedule *schedule = new_schedule(graph, conv, &knobs);
       PlainLayer layer = layer_of(graph, schedule);
-      schedule->tiles = knobs.value[KNOB_TILES] = plain_chunk(graph->machine, &layer);
+      schedule->tiles = knobs.value[KNOB_TILES] = plain_chunk(graph->config->machine, &layer);
       candidates_add(candidates, &knobs, seconds_of(graph, schedule), true);
     }
   }

@@ -39,7 +39,7 @@ static const char *workload(Graph *graph, const Node *node) {
     text_add(&text, "_plain");
   if (is_wide(graph, conv.y)) text_add(&text, "_out%d", wide_block(graph));
   if (!conv.weights->data) text_add(&text, "_weights");
-  if (node->exact || graph->no_winograd) text_add(&text, "_exact");
+  if (node->exact || graph->config->no_winograd) text_add(&text, "_exact");
   if (conv.bias) text_add(&text, "_bias");
   if (conv.residual) text_add(&text, "_residual");
   int own = conv.residual ? 1 : 0;
@@ -58,11 +58,11 @@ const char *convolution_kernels(Arena *arena, const Target *target) {
 }
 
 RecordKey convolution_key(Graph *graph, const Node *node) {
-  const Machine *m = graph->machine;
-  if (!graph->conv_kernels) graph->conv_kernels = convolution_kernels(graph->arena, graph->target);
+  const Machine *m = graph->config->machine;
+  if (!graph->conv_kernels) graph->conv_kernels = convolution_kernels(graph->arena, graph->config->target);
   return (RecordKey){.family = "conv",
                      .workload = workload(graph, node),
-                     .target = graph->target->name,
+                     .target = graph->config->target->name,
                      .kernels = graph->conv_kernels,
                      .cores = m->cores,
                      .l1_bytes = m->l1_bytes,

@@ -35,10 +35,10 @@ static bool fits_axis(const ConvAxis *axis) {
 
 /* Groups begin with a channel block of their own. */
 static bool runs_blocked(const Graph *graph, const Convolution *conv) {
-  int lanes = graph->target->lanes;
+  int lanes = graph->config->target->lanes;
   bool whole = conv->groups == 1 || (conv->channels % lanes == 0 && conv->kernels % lanes == 0);
-  return !graph->no_winograd && whole && conv->channels >= lanes && conv->weights->data && fits_axis(&conv->h) &&
-         fits_axis(&conv->w) && winograd_has_window(conv->h.kernel, conv->w.kernel);
+  return !graph->config->no_winograd && whole && conv->channels >= lanes && conv->weights->data &&
+         fits_axis(&conv->h) && fits_axis(&conv->w) && winograd_has_window(conv->h.kernel, conv->w.kernel);
 }
 
 /* e.g. "winograd4x4_3x3_oc2t13b25_groups", and what tells layers of the same plan apart. */
@@ -50,7 +50,8 @@ static const char *plan_text(Arena *arena, const WinogradLayer *l, const Winogra
 }
 
 static bool suits(const Graph *graph, const Node *node, const Convolution *conv) {
-  return !node->exact && blocked_of(graph, conv->x).block == graph->target->lanes && dim_optimum(conv->x->shape[0]) > 0;
+  return !node->exact && blocked_of(graph, conv->x).block == graph->config->target->lanes &&
+         dim_optimum(conv->x->shape[0]) > 0;
 }
 
 static WinogradLayer layer_of(const Convolution *conv) {
@@ -101,7 +102,7 @@ static void add_plan(void *argument, const WinogradPlan *plan, bool usual) {
 static void list(Graph *graph, const Node *node, const Convolution *conv, ConvCandidates *candidates) {
   (void)node;
   WinogradLayer layer = layer_of(conv);
-  winograd_each_plan(graph->target, graph->machine, &layer, add_plan, &(Listing){conv, candidates});
+  winograd_each_plan(graph->config->target, graph->config->machine, &layer, add_plan, &(Listing){conv, candidates});
 }
 
 static void fit(Graph *graph, const Node *node, const Convolution *conv, ConvKnobs *knobs) {
@@ -118,14 +119,14 @@ static ConvSchedule *make(Graph *graph, const Node *node, const Convolution *con
   WinogradKnobs by_name = named(knobs);
   schedule->base.reads_residual_last = true;
   schedule->layer = layer_of(conv);
-  schedule->plan = winograd_plan(graph->target, graph->machine, &schedule->layer, &by_name);
+  schedule->plan = winograd_plan(graph->config->target, graph->config->machine, &schedule->layer, &by_name);
   schedule->base.candidate.seconds = seconds_of(conv, &schedule->plan);
   schedule->base.base.text = plan_text(graph->arena, &schedule->layer, &schedule->plan);
   return &schedule->base;
 }
 
 static int64_t slot_bytes(const Graph *graph, const WinogradSchedule *schedule) {
-  return winograd_slot(&schedule->plan, &schedule->layer, graph->target->lanes) * (int64_t)sizeof(float);
+  return winograd_slot(&schedule->plan, &schedule->layer, graph->config->target->lanes) * (int64_t)sizeof(float);
 }
 
 static void scratch(Graph *graph, Node *node) {
@@ -136,7 +137,7 @@ static void scratch(Graph *graph, Node *node) {
 /* Of one group. */
 static WinogradWeights weights_of(const Graph *graph, const WinogradSchedule *schedule) {
   return (WinogradWeights){.form = schedule->plan.form,
-                           .lanes = graph->target->lanes,
+                           .lanes = graph->config->target->lanes,
                            .oc_vectors = schedule->plan.oc_vectors,
                            .channels = schedule->layer.channels,
                            .kernels = schedule->layer.kernels};
@@ -166,7 +167,7 @@ static KernelSpec *spec_of(Emitter *emitter, const Node *node) {
   const WinogradSchedule *schedule = schedule_of(node);
   const WinogradPlan *p = &schedule->plan;
   const Convolution *conv = &schedule->base.conv;
-  int lanes = emitter_graph(emitter)->target->lanes;
+  int lanes = emitter_graph(emitter)->config->target->lanes;
   KernelSpec *spec = kernel_spec(emitter, "conv_winograd");
   kernel_knob(spec, "TILE_H", p->form.tile_h);
   kernel_knob(spec, "TILE_W", p->form.tile_w);
@@ -213,7 +214,7 @@ static KernelCall *emit_group(Emitter *emitter, const Node *node, int64_t group)
   const WinogradSchedule *schedule = schedule_of(node);
   const WinogradPlan *p = &schedule->plan;
   const Convolution *conv = &schedule->base.conv;
-  int lanes = graph->target->lanes;
+  int lanes = graph->config->target->lanes;
   WinogradWeights weights = weights_of(graph, schedule);
   Blocked x = blocked_of(graph, conv->x), y = blocked_of(graph, node->outputs[0]);
   int64_t y_block = group * conv->kernels / lanes;

@@ -63,9 +63,10 @@ static const double BLOCKED_SHARE = 0.65, PLAIN_SHARE = 0.04;
 
 static double seconds(Graph *graph, Node *node) {
   Convolution conv = transposed_of(graph, node);
-  double flops = 2 * transposed_macs(&conv), peak = 1e9 * graph->machine->gflops * graph->machine->cores;
+  double flops = 2 * transposed_macs(&conv),
+         peak = 1e9 * graph->config->machine->gflops * graph->config->machine->cores;
   if (!node->blocked) return flops / (PLAIN_SHARE * peak);
-  int64_t lanes = graph->target->lanes, vectors = ceil_div(conv.kernels, lanes);
+  int64_t lanes = graph->config->target->lanes, vectors = ceil_div(conv.kernels, lanes);
   return flops * (double)(vectors * lanes) / (double)conv.kernels / (BLOCKED_SHARE * peak);
 }
 

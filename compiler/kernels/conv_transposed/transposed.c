@@ -41,7 +41,7 @@ double transposed_macs(const Convolution *conv) {
 /* ---- choice ---- */
 
 static int64_t vectors_of(const Graph *graph, const Convolution *conv) {
-  return ceil_div(conv->kernels, graph->target->lanes);
+  return ceil_div(conv->kernels, graph->config->target->lanes);
 }
 
 /* Pixels of a phase, and which of them read the input alone, in any phase. */
@@ -59,19 +59,19 @@ static RowTiles phase_tiles(const Convolution *conv, int64_t most) {
 static int choose_vectors(const Graph *graph, const Convolution *conv) {
   int64_t vectors = vectors_of(graph, conv), pixels = ceil_div(dim_value(conv->w.out), conv->w.stride);
   for (int k = 4; k > 2; k--)
-    if (vectors % k == 0 && k * (pixels + 1) < graph->target->vector_registers) return k;
+    if (vectors % k == 0 && k * (pixels + 1) < graph->config->target->vector_registers) return k;
   return vectors > 1 ? 2 : 1;
 }
 
 static RowTiles choose_tiles(const Graph *graph, const Convolution *conv) {
   int k_vectors = choose_vectors(graph, conv);
-  return phase_tiles(conv, (graph->target->vector_registers - 1) / k_vectors - 1);
+  return phase_tiles(conv, (graph->config->target->vector_registers - 1) / k_vectors - 1);
 }
 
 bool transposed_runs_blocked(Graph *graph, const Node *node) {
   Convolution conv = transposed_of(graph, node);
   if (!value_is_constant(conv.weights) || conv.w.kernel > MOST_WINDOW_W || conv.w.stride > MOST_STRIDE_W) return false;
-  if (conv.groups > 1 && conv.kernels % graph->target->lanes) return false;
+  if (conv.groups > 1 && conv.kernels % graph->config->target->lanes) return false;
   return choose_tiles(graph, &conv).variants <= ROW_TILE_VARIANTS;
 }
 
@@ -108,7 +108,7 @@ static void pack_group(const TransposedSchedule *schedule, int64_t width, const 
 void transposed_pack_blocked(Graph *graph, Node *node) {
   const TransposedSchedule *schedule = schedule_of(node);
   const Convolution *conv = &schedule->conv;
-  int64_t width = (int64_t)graph->target->lanes * schedule->k_vectors, blocks = ceil_div(conv->kernels, width);
+  int64_t width = (int64_t)graph->config->target->lanes * schedule->k_vectors, blocks = ceil_div(conv->kernels, width);
   int64_t points = conv->channels * conv->h.kernel * conv->w.kernel, count = conv->groups * blocks * width * points;
   const float *weights = conv->weights->data;
   float *packed = ARENA_ARRAY(graph->arena, float, count);

@@ -103,7 +103,7 @@ void emit_blocked_elementwise(Emitter *emitter, const Node *node, const char *op
   call_value(call, "y", y);
   call_dim(call, "n", y->shape[0]);
   call_integer(call, "blocks", b.blocks);
-  call_integer(call, "pixels", b.plane / graph->target->lanes);
+  call_integer(call, "pixels", b.plane / graph->config->target->lanes);
   call_integer(call, "y_image", b.image);
   call_cost(call, vectors * (double)b.block, vectors * (double)b.block * streams * sizeof(float));
 }

@@ -169,7 +169,7 @@ static void emit_blocked(Emitter *emitter, const Node *chain) {
   call_pointers(graph, call, "results", "void *", chain->n_outputs, chain->outputs);
   call_dim(call, "n", chain->outputs[0]->shape[0]);
   call_integer(call, "blocks", b.blocks);
-  call_integer(call, "pixels", b.plane / graph->target->lanes);
+  call_integer(call, "pixels", b.plane / graph->config->target->lanes);
   call_walks(graph, call, chain);
   set_cost(graph, call, chain);
 }

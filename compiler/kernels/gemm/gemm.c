@@ -35,15 +35,15 @@ BlockRows block_rows(int most, const Dim *m, int ways) {
 /* One row reads each panel once. From memory one stream a worker is the fastest: all sums that hide the latency are of
  * one panel. What caches may keep from run to run, and streams that end soon, are faster by several at once. */
 static bool comes_from_memory(const Graph *graph, int64_t n, int64_t k) {
-  return 4 * n * k > graph->machine->l3_bytes / 4;
+  return 4 * n * k > graph->config->machine->l3_bytes / 4;
 }
 
 /* Vectors of such a panel. Workers get whole panels, so it is narrower where the widest would leave one of them with
  * more vectors than the others. */
 enum { ROW_LEAST_VECTORS = 4 };
 static int row_vectors(const Graph *graph, int64_t n) {
-  const Target *target = graph->target;
-  int64_t used = ceil_div(n, target->lanes), workers = graph->machine->cores, share = INT64_MAX;
+  const Target *target = graph->config->target;
+  int64_t used = ceil_div(n, target->lanes), workers = graph->config->machine->cores, share = INT64_MAX;
   int most = target->vector_registers >= 32 ? ROW_SUMS_MANY : ROW_SUMS_FEW, best = most;
   for (int vectors = most; vectors >= ROW_LEAST_VECTORS; vectors--) {
     int64_t own = ceil_div(ceil_div(used, vectors), workers) * vectors;
@@ -53,7 +53,7 @@ static int row_vectors(const Graph *graph, int64_t n) {
 }
 
 GemmKnobs gemm_knobs(const Graph *graph, int64_t n, int64_t k, const Dim *m) {
-  const Target *target = graph->target;
+  const Target *target = graph->config->target;
   bool one_row = dim_is_const(m) && dim_value(m) == 1;
   if (one_row && n >= ROW_SUMS_MANY * target->lanes && comes_from_memory(graph, n, k))
     return (GemmKnobs){.rows = {1, 1}, .vectors = row_vectors(graph, n), .group = 1, .depth_block = LONGEST_DEPTH};

@@ -154,7 +154,7 @@ static Product gemm_product(Graph *graph, const Node *node) {
 
 static Panels panels_of(const Graph *graph, const MatmulSchedule *s) {
   const Product *p = &s->product;
-  return (Panels){.lanes = graph->target->lanes,
+  return (Panels){.lanes = graph->config->target->lanes,
                   .vectors = s->knobs.vectors,
                   .gates = 1,
                   .unit_vectors = s->knobs.vectors,
@@ -166,7 +166,7 @@ static Panels panels_of(const Graph *graph, const MatmulSchedule *s) {
 }
 
 static const Dim *packed_floats(Graph *graph, const MatmulSchedule *s) {
-  int64_t width = (int64_t)s->knobs.vectors * graph->target->lanes;
+  int64_t width = (int64_t)s->knobs.vectors * graph->config->target->lanes;
   const Dim *w = dim_const(graph->dims, width), *less = dim_const(graph->dims, width - 1);
   const Dim *panels = dim_div(graph->dims, dim_add(graph->dims, s->product.n, less), w);
   return dim_mul(graph->dims, dim_mul(graph->dims, panels, w), s->product.k);

@@ -56,7 +56,7 @@ enum { MOST_WINDOW_W = 32, OTHER_REGISTERS = 8 };
 static RowTiles blocked_tiles(Graph *graph, const Node *node, const Window *window) {
   int w = window->n_spatial - 1, axis = 2 + w;
   int64_t reach = (window->kernel[w] - 1) * window->dilation[w] + 1;
-  int64_t most = (graph->target->vector_registers - OTHER_REGISTERS - reach) / window->stride[w] + 1;
+  int64_t most = (graph->config->target->vector_registers - OTHER_REGISTERS - reach) / window->stride[w] + 1;
   return row_tiles_of(dim_value(node->outputs[0]->shape[axis]), most > 14 ? 14 : most, window->stride[w], reach,
                       dim_value(node->inputs[0]->shape[axis]), dim_value(window->pad_begin[w]));
 }
@@ -83,7 +83,7 @@ static void emit_blocked(Emitter *emitter, Node *node) {
   KernelSpec *spec = kernel_spec(emitter, "pool_blocked");
   set_window_knobs(graph, spec, node, &window, 2);
   kernel_knob(spec, "KIND", pool_kind(node));
-  kernel_knob(spec, "VECTORS", x.block / graph->target->lanes);
+  kernel_knob(spec, "VECTORS", x.block / graph->config->target->lanes);
   kernel_knob(spec, "IN_H", x.height);
   kernel_knob(spec, "IN_W", x.width);
   kernel_knob(spec, "OUT_H", y.height);

@@ -162,12 +162,12 @@ static void explain_choice(const Explain *e, const Candidates *all) {
   if (record)
     text_add(e->out, "  measured: %s: %.1f us a run of the model it was tuned in, by %s\n", record->schedule,
              record->median_us, record->file->path);
-  if (e->graph->variant) text_add(e->out, "  forced by --rnn: %s\n", e->graph->variant);
+  if (e->graph->config->rnn_schedule) text_add(e->out, "  forced by --rnn: %s\n", e->graph->config->rnn_schedule);
 }
 
 static void explain_candidates(const Explain *e) {
-  const Machine *m = e->graph->machine;
-  LayerCase layer = layer_case(e->layer, e->graph->target);
+  const Machine *m = e->graph->config->machine;
+  LayerCase layer = layer_case(e->layer, e->graph->config->target);
   Candidates all = recurrent_candidates(e->arena, m, &layer);
   text_add(e->out, "\n  predicted for %d cores of %.0f GFLOP/s, %lld KB of L1, %lld KB of L2, %lld MB of L3; %s\n",
            m->cores, m->gflops, (long long)m->l1_bytes >> 10, (long long)m->l2_bytes >> 10,
@@ -216,7 +216,7 @@ static void explain_layer(const Explain *e, int index) {
 static void explain_stack(const Explain *e, const Stack *stack) {
   double layer_by_layer;
   const LayerCase *cases = stack_cases(e->graph, e->dag, stack, &layer_by_layer);
-  StackCandidates all = stack_candidates(e->graph->machine, cases, stack->n_layers, layer_by_layer);
+  StackCandidates all = stack_candidates(e->graph->config->machine, cases, stack->n_layers, layer_by_layer);
   text_add(e->out, "\nstack of %d layers from %s on\n  %-24s %10s\n", stack->n_layers,
            safe_name(e->arena, stack->layers[0]->name), "", "total us");
   for (int i = 0; i < all.count; i++) {

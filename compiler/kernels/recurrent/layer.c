@@ -83,9 +83,9 @@ static int parts_of(const Target *target, int product_vectors) {
 static void choose_variant(const Graph *graph, const Node *node, Layer *l) {
   if (!node->variant) bug("n%d has no variant", node->id);
   l->variant = *node->variant;
-  if (!graph->variant) return;
+  if (!graph->config->rnn_schedule) return;
   l->variant.chunk = 0;
-  variant_override(&l->variant, graph->variant, NULL);
+  variant_override(&l->variant, graph->config->rnn_schedule, NULL);
 }
 
 /* Of the product with W: its rows are the samples of all steps, or of a chunk. In a batch-first chunk those of each
@@ -101,7 +101,7 @@ static GemmKnobs input_gemm(Graph *graph, const Layer *l) {
 }
 
 static void choose_knobs(Graph *graph, Layer *l) {
-  const Target *target = graph->target;
+  const Target *target = graph->config->target;
   l->unit_vectors = unit_vectors_of(l, target);
   int product_vectors = cell_info(l->cell)->product_gates * l->unit_vectors;
   l->panels = ceil_div(l->hidden, (int64_t)l->unit_vectors * target->lanes);
@@ -221,8 +221,8 @@ Layer *layer_of(Graph *graph, Node *node) {
   settle_chunk(graph, node, l);
   settle_variant(l);
   choose_knobs(graph, l);
-  plan_matrices(node, graph->target, l);
-  plan_scratch(graph->target, l);
+  plan_matrices(node, graph->config->target, l);
+  plan_scratch(graph->config->target, l);
   l->base.text = schedule_text(graph->arena, l);
   return l;
 }

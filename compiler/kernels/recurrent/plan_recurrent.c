@@ -7,8 +7,8 @@
 static const RecurrentVariant *planned_variant(Graph *graph, const MmLayer *layer) {
   RecurrentVariant *recorded = ARENA_NEW(graph->arena, RecurrentVariant);
   if (recorded_variant(graph, layer, recorded)) return recorded;
-  LayerCase numbers = layer_case(layer, graph->target);
-  Candidates candidates = recurrent_candidates(graph->arena, graph->machine, &numbers);
+  LayerCase numbers = layer_case(layer, graph->config->target);
+  Candidates candidates = recurrent_candidates(graph->arena, graph->config->machine, &numbers);
   return &candidates.list[candidates.chosen].variant;
 }
 
@@ -17,7 +17,7 @@ static int planned_chunk(Graph *graph, const MmDag *dag, const Stack *stack) {
   if (recorded_stack(graph, dag, stack, &recorded)) return recorded.chunk;
   double layer_by_layer;
   const LayerCase *cases = stack_cases(graph, dag, stack, &layer_by_layer);
-  StackCandidates all = stack_candidates(graph->machine, cases, stack->n_layers, layer_by_layer);
+  StackCandidates all = stack_candidates(graph->config->machine, cases, stack->n_layers, layer_by_layer);
   return all.list[all.chosen].chunk;
 }
 
@@ -32,8 +32,9 @@ static void set_chunk(Graph *graph, const Stack *stack, int chunk) {
   }
 }
 
-/* needs: infer_shapes, find_stacks; graph->target, graph->machine and graph->records. keeps: everything. Sets the
- * variant of each recurrent node: the one that was measured to be best, else the one whose predicted time is least. */
+/* needs: infer_shapes, find_stacks; graph->config->target, graph->config->machine and graph->config->records. keeps:
+ * everything. Sets the variant of each recurrent node: the one that was measured to be best, else the one whose
+ * predicted time is least. */
 void plan_recurrent(Graph *graph) {
   const MmDag *dag = mm_dag(graph);
   for (int i = 0; i < dag->n_layers; i++) dag->layers[i].node->variant = planned_variant(graph, &dag->layers[i]);

@@ -31,11 +31,11 @@ const char *recurrent_kernels(Arena *arena, const Target *target) {
 }
 
 static RecordKey key_of(Graph *graph, const char *workload_text) {
-  const Machine *m = graph->machine;
+  const Machine *m = graph->config->machine;
   return (RecordKey){.family = "recurrent",
                      .workload = workload_text,
-                     .target = graph->target->name,
-                     .kernels = recurrent_kernels(graph->arena, graph->target),
+                     .target = graph->config->target->name,
+                     .kernels = recurrent_kernels(graph->arena, graph->config->target),
                      .cores = m->cores,
                      .l1_bytes = m->l1_bytes,
                      .l2_bytes = m->l2_bytes,
@@ -49,7 +49,7 @@ RecordKey stack_key(Graph *graph, const MmDag *dag, const Stack *stack) {
 }
 
 static const ScheduleRecord *recorded(Graph *graph, const RecordKey *key, RecurrentVariant *variant) {
-  const ScheduleRecord *record = records_use(graph->records, key);
+  const ScheduleRecord *record = records_use(graph->config->records, key);
   if (!record) return NULL;
   *variant = (RecurrentVariant){.input = INPUT_AHEAD, .workers = 1, .sample_ways = 1};
   if (variant_override(variant, record->schedule, NULL)) return record;
@@ -58,13 +58,13 @@ static const ScheduleRecord *recorded(Graph *graph, const RecordKey *key, Recurr
 }
 
 const ScheduleRecord *recorded_variant(Graph *graph, const MmLayer *layer, RecurrentVariant *variant) {
-  if (!graph->records) return NULL;
+  if (!graph->config->records) return NULL;
   RecordKey key = recurrent_key(graph, layer);
   return recorded(graph, &key, variant);
 }
 
 const ScheduleRecord *recorded_stack(Graph *graph, const MmDag *dag, const Stack *stack, RecurrentVariant *variant) {
-  if (!graph->records) return NULL;
+  if (!graph->config->records) return NULL;
   RecordKey key = stack_key(graph, dag, stack);
   return recorded(graph, &key, variant);
 }

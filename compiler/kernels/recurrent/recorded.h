@@ -14,8 +14,8 @@ const char *recurrent_kernels(Arena *arena, const Target *target);
 /* Layers of one key are the same work: kind of cell, extents at their optimum, the most samples, what is given. */
 RecordKey recurrent_key(Graph *graph, const MmLayer *layer);
 
-/* The record of the layer's key in graph->records, its schedule in `variant`; NULL if there is none, or, after a
- * warning, none that can be understood. */
+/* The record of the layer's key in graph->config->records, its schedule in `variant`; NULL if there is none, or, after
+ * a warning, none that can be understood. */
 const ScheduleRecord *recorded_variant(Graph *graph, const MmLayer *layer, RecurrentVariant *variant);
 
 /* The same of a stack: `variant` says its chunk. */

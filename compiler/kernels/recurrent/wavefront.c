@@ -60,8 +60,8 @@ const LayerCase *stack_cases(Graph *graph, const MmDag *dag, const Stack *stack,
   for (int i = 0; i < stack->n_layers; i++) {
     int at = 0;
     while (dag->layers[at].node != stack->layers[i]) at++;
-    cases[i] = layer_case(&dag->layers[at], graph->target);
-    Candidates candidates = recurrent_candidates(graph->arena, graph->machine, &cases[i]);
+    cases[i] = layer_case(&dag->layers[at], graph->config->target);
+    Candidates candidates = recurrent_candidates(graph->arena, graph->config->machine, &cases[i]);
     *layer_by_layer_ns += candidates.list[candidates.chosen].cost.total;
   }
   return cases;

@@ -186,7 +186,7 @@ static void emit_blocked(Emitter *emitter, const Node *node) {
   int64_t y_image = y->rank > 2 ? blocked_of(graph, y).image : x.channels;
   KernelSpec *spec = kernel_spec(emitter, "global_pool_blocked");
   set_hooks(emitter_arena(emitter), node, spec);
-  kernel_knob(spec, "VECTORS", x.block / graph->target->lanes);
+  kernel_knob(spec, "VECTORS", x.block / graph->config->target->lanes);
   KernelCall *call = kernel_call(emitter, node, spec);
   call_value(call, "x", node->inputs[0]);
   call_value(call, "y", y);

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: MIT */
+#include "driver/config.h"
+
+#include "schedules/database.h"
+
+const Config *config_of(Arena *arena, const Options *options) {
+  Config *config = ARENA_NEW(arena, Config);
+  *config = (Config){.target = options->target,
+                     .machine = &options->machine,
+                     .records = database_open(arena, options->target, options->schedules),
+                     .rnn_schedule = options->variant,
+                     .conv_schedule = options->conv_form,
+                     .layout_search = options->layout_search,
+                     .no_winograd = options->no_winograd};
+  return config;
+}

@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef RNNCC_DRIVER_CONFIG_H
+#define RNNCC_DRIVER_CONFIG_H
+
+#include "driver/options.h"
+#include "ir/config.h"
+
+/* What the options ask for. Reads the schedule records. */
+const Config *config_of(Arena *arena, const Options *options);
+
+#endif
