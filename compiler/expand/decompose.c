@@ -1,26 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /* Nodes of the ops in expand/expansions.def become nodes of others, before any pass that rewrites the graph. */
-#include <string.h>
-
 #include "expand/decompose.h"
 #include "expand/expansion.h"
 #include "reference/kernels.h"
 #include "shapes/shape.h"
 
-static const struct {
-  const char *op;
-  Expansion *expand;
-} expansions[] = {
-#define EXPANSION(op, function) {#op, function},
+static Expansion *const expansions[N_OPS] = {
+#define EXPANSION(op, function) [OP_##op] = function,
 #include "expand/expansions.def"
 #undef EXPANSION
 };
-
-static Expansion *expansion_of(const Node *node) {
-  for (size_t i = 0; i < sizeof expansions / sizeof *expansions; i++)
-    if (!strcmp(expansions[i].op, node->op->name)) return expansions[i].expand;
-  return NULL;
-}
 
 static void check_result(Graph *graph, const Node *node, const Value *result, const Value *wanted) {
   bool same = result && result->dtype == wanted->dtype && result->rank == wanted->rank;
@@ -51,7 +40,7 @@ static void settle(const Formula *f, int first_node, Value *result, Value *targe
     target->data = result->data;
     return;
   }
-  if (!made_since(f->graph, result, first_node)) result = apply(f, "Identity", result);
+  if (!made_since(f->graph, result, first_node)) result = apply(f, OP_Identity, result);
   rename_result(f->graph, first_node, result, target);
 }
 
@@ -81,7 +70,7 @@ void decompose(Graph *graph) {
   graph->nodes = NULL;
   graph->n_nodes = graph->node_capacity = 0;
   for (int n = 0; n < n_nodes; n++) {
-    Expansion *expansion = expansion_of(nodes[n]);
+    Expansion *expansion = expansions[nodes[n]->op->kind];
     if (expansion)
       expand_node(graph, nodes[n], expansion);
     else

@@ -118,7 +118,7 @@ static void squeeze_ones(const Formula *f, Term *term, const Term *other) {
     int at = axis_of(other, term->labels[axis]);
     if (at < 0 || same_dim(term->value->shape[axis], other->value->shape[at])) continue;
     if (dim_lower(term->value->shape[axis]) != 1 || !dim_is_const(term->value->shape[axis])) continue;
-    term->value = apply2(f, "Squeeze", term->value, integers(f, 1, (const int64_t[]){axis}));
+    term->value = apply2(f, OP_Squeeze, term->value, integers(f, 1, (const int64_t[]){axis}));
     drop_axis(term, axis);
   }
 }
@@ -172,9 +172,9 @@ static Value *product_by_element(const Formula *f, const Term *a, const Term *b,
   memcpy(right + p->n_batch, p->right, (size_t)p->n_right * sizeof *right);
   Value *x = in_order(f, a, a->n, left), *y = in_order(f, b, b->n, right);
   for (int k = 0; k < p->n_right; k++) ones[k] = a->n + k;
-  if (p->n_right) x = apply2(f, "Unsqueeze", x, integers(f, p->n_right, ones));
+  if (p->n_right) x = apply2(f, OP_Unsqueeze, x, integers(f, p->n_right, ones));
   for (int k = 0; k < p->n_left; k++) ones[k] = p->n_batch + k;
-  if (p->n_left) y = apply2(f, "Unsqueeze", y, integers(f, p->n_left, ones));
+  if (p->n_left) y = apply2(f, OP_Unsqueeze, y, integers(f, p->n_left, ones));
   return times(f, x, y);
 }
 
@@ -198,7 +198,7 @@ static Term product_of(const Formula *f, Term a, Term b, const bool *kept) {
   check_axes(f, p.n_batch + 2);
   Value *rows = as_matrices(f, &a, &p, p.n_left, p.left, p.n_summed, p.summed);
   Value *columns = as_matrices(f, &b, &p, p.n_summed, p.summed, p.n_right, p.right);
-  term.value = reshaped(f, apply2(f, "MatMul", rows, columns), term.n, shape);
+  term.value = reshaped(f, apply2(f, OP_MatMul, rows, columns), term.n, shape);
   return term;
 }
 

@@ -4,22 +4,22 @@
 #include "ir/tensor.h"
 #include "shapes/shape.h"
 
-static Value *applied(const Formula *f, const char *op, int n, Value *const *inputs, const Attribute *attribute) {
+static Value *applied(const Formula *f, OpKind op, int n, Value *const *inputs, const Attribute *attribute) {
   return build_op(f, op, n, inputs, 1, attribute ? 1 : 0, attribute)->outputs[0];
 }
 
-Value *apply(const Formula *f, const char *op, Value *x) { return applied(f, op, 1, &x, NULL); }
-Value *apply2(const Formula *f, const char *op, Value *a, Value *b) {
+Value *apply(const Formula *f, OpKind op, Value *x) { return applied(f, op, 1, &x, NULL); }
+Value *apply2(const Formula *f, OpKind op, Value *a, Value *b) {
   return applied(f, op, 2, (Value *const[]){a, b}, NULL);
 }
-Value *apply3(const Formula *f, const char *op, Value *a, Value *b, Value *c) {
+Value *apply3(const Formula *f, OpKind op, Value *a, Value *b, Value *c) {
   return applied(f, op, 3, (Value *const[]){a, b, c}, NULL);
 }
 
-Value *plus(const Formula *f, Value *a, Value *b) { return apply2(f, "Add", a, b); }
-Value *minus(const Formula *f, Value *a, Value *b) { return apply2(f, "Sub", a, b); }
-Value *times(const Formula *f, Value *a, Value *b) { return apply2(f, "Mul", a, b); }
-Value *over(const Formula *f, Value *a, Value *b) { return apply2(f, "Div", a, b); }
+Value *plus(const Formula *f, Value *a, Value *b) { return apply2(f, OP_Add, a, b); }
+Value *minus(const Formula *f, Value *a, Value *b) { return apply2(f, OP_Sub, a, b); }
+Value *times(const Formula *f, Value *a, Value *b) { return apply2(f, OP_Mul, a, b); }
+Value *over(const Formula *f, Value *a, Value *b) { return apply2(f, OP_Div, a, b); }
 
 Value *number(const Formula *f, const Value *like, double value) {
   Tensor *scalar = tensor_new(f->graph->arena, like->dtype, 0, NULL);
@@ -40,13 +40,13 @@ Value *floats(const Formula *f, int rank, const int64_t *shape, const float *dat
   return graph_constant(f->graph, f->name, RNNCC_F32, rank, shape, copy);
 }
 
-Value *reduced(const Formula *f, const char *op, Value *x, int n, const int64_t *axes) {
+Value *reduced(const Formula *f, OpKind op, Value *x, int n, const int64_t *axes) {
   return apply2(f, op, x, integers(f, n, axes));
 }
 
 Value *summed_away(const Formula *f, Value *x, int n, const int64_t *axes) {
   const Attribute attribute = attribute_int("keepdims", 0);
-  return applied(f, "ReduceSum", 2, (Value *const[]){x, integers(f, n, axes)}, &attribute);
+  return applied(f, OP_ReduceSum, 2, (Value *const[]){x, integers(f, n, axes)}, &attribute);
 }
 
 Value *reshaped(const Formula *f, Value *x, int rank, const Dim *const *shape) {
@@ -62,17 +62,17 @@ Value *reshaped(const Formula *f, Value *x, int rank, const Dim *const *shape) {
   if (open > 1)
     fatal_at(f->where, EXIT_UNSUPPORTED, "`%.200s`: %d extents that are merged are known at run time only; one may be",
              f->name, open);
-  return apply2(f, "Reshape", x, integers(f, rank, target));
+  return apply2(f, OP_Reshape, x, integers(f, rank, target));
 }
 
 Value *cast(const Formula *f, Value *x, DType to) {
   const Attribute attribute = {.name = "to", .kind = ATTRIBUTE_STRING, .s = dtype_name(to)};
-  return x->dtype == to ? x : applied(f, "Cast", 1, &x, &attribute);
+  return x->dtype == to ? x : applied(f, OP_Cast, 1, &x, &attribute);
 }
 
 Value *gathered(const Formula *f, Value *x, Value *indices, int64_t axis) {
   const Attribute attribute = attribute_int("axis", axis);
-  return applied(f, "Gather", 2, (Value *const[]){x, indices}, &attribute);
+  return applied(f, OP_Gather, 2, (Value *const[]){x, indices}, &attribute);
 }
 
-Value *with_axis(const Formula *f, Value *x, int64_t axis) { return apply2(f, "Unsqueeze", x, integers(f, 1, &axis)); }
+Value *with_axis(const Formula *f, Value *x, int64_t axis) { return apply2(f, OP_Unsqueeze, x, integers(f, 1, &axis)); }

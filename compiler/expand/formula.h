@@ -11,9 +11,9 @@
 typedef Builder Formula;
 
 /* Any op of one, two or three inputs without attributes. */
-Value *apply(const Formula *f, const char *op, Value *x);
-Value *apply2(const Formula *f, const char *op, Value *a, Value *b);
-Value *apply3(const Formula *f, const char *op, Value *a, Value *b, Value *c);
+Value *apply(const Formula *f, OpKind op, Value *x);
+Value *apply2(const Formula *f, OpKind op, Value *a, Value *b);
+Value *apply3(const Formula *f, OpKind op, Value *a, Value *b, Value *c);
 
 Value *plus(const Formula *f, Value *a, Value *b);
 Value *minus(const Formula *f, Value *a, Value *b);
@@ -27,7 +27,7 @@ Value *integers(const Formula *f, int n, const int64_t *data);
 Value *floats(const Formula *f, int rank, const int64_t *shape, const float *data);
 
 /* `op` is ReduceSum, ReduceMean, ...; the axes stay, of extent 1. */
-Value *reduced(const Formula *f, const char *op, Value *x, int n, const int64_t *axes);
+Value *reduced(const Formula *f, OpKind op, Value *x, int n, const int64_t *axes);
 /* The sum along the axes, which go. */
 Value *summed_away(const Formula *f, Value *x, int n, const int64_t *axes);
 /* In this shape: each extent is known, or that of x on the same axis, or the one that is left. Ends the compilation

@@ -37,7 +37,7 @@ static Value *matrix_of(const Formula *f, int64_t length, int64_t parts, int64_t
 }
 
 static Value *in_shape(const Formula *f, Value *x, int rank, const int64_t *shape) {
-  return apply2(f, "Reshape", x, integers(f, rank, shape));
+  return apply2(f, OP_Reshape, x, integers(f, rank, shape));
 }
 
 static Value *swapped(const Formula *f, Value *x, int rank, int a, int b) {
@@ -52,7 +52,7 @@ static Value *swapped(const Formula *f, Value *x, int rank, int a, int b) {
 static Value *by_matrix(const Formula *f, Value *x, int64_t length, int64_t parts, int64_t bins, int sign,
                         double scale) {
   Value *rows = in_shape(f, x, 2, (const int64_t[]){-1, parts * length});
-  Value *product = apply2(f, "MatMul", rows, matrix_of(f, length, parts, bins, sign, scale));
+  Value *product = apply2(f, OP_MatMul, rows, matrix_of(f, length, parts, bins, sign, scale));
   return in_shape(f, product, 3, (const int64_t[]){-1, bins, 2});
 }
 
@@ -97,7 +97,7 @@ static Value *fitted(const Formula *f, Value *x, int axis, int64_t length) {
   if (extent >= length) return first_of_axis(f, x, axis, length);
   pads[x->rank + axis] = length - extent;
   const Attribute attribute = attribute_ints(f->graph->arena, "pads", 2 * x->rank, pads);
-  return build_op(f, "Pad", 1, &x, 1, 1, &attribute)->outputs[0];
+  return build_op(f, OP_Pad, 1, &x, 1, 1, &attribute)->outputs[0];
 }
 
 /* [rows, length, parts] -> [rows, bins, 2]. */
@@ -141,7 +141,7 @@ static Value *kernels_of(const Formula *f, const Stft *stft, const float *window
 static Value *convolved(const Formula *f, Value *signal, const Stft *stft, const float *window) {
   const Attribute stride = attribute_ints(f->graph->arena, "strides", 1, &stft->step);
   Value *const inputs[] = {swapped(f, signal, 3, 1, 2), kernels_of(f, stft, window)};
-  Value *spectra = swapped(f, build_op(f, "Conv", 2, inputs, 1, 1, &stride)->outputs[0], 3, 1, 2);
+  Value *spectra = swapped(f, build_op(f, OP_Conv, 2, inputs, 1, 1, &stride)->outputs[0], 3, 1, 2);
   return in_shape(f, spectra, 4, (const int64_t[]){0, 0, stft->bins, 2});
 }
 

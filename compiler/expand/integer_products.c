@@ -125,7 +125,7 @@ static Value *sum_of_parts(const Formula *f, const Node *node, const Product *p,
 
 static Value *matmul_part(const Formula *f, const Node *node, Value *a, Value *w, Value *bias) {
   (void)node, (void)bias;
-  return apply2(f, "MatMul", a, w);
+  return apply2(f, OP_MatMul, a, w);
 }
 
 static Product matmul_of(Whole a, Whole b) {
@@ -148,7 +148,7 @@ static Value *integer_matmul(const Formula *f, const Node *node, Whole a, Whole 
   int64_t parts = parts_of(&p);
   if (dim_is_const(a.x->shape[a.x->rank - 1]) && parts <= MOST_PARTS)
     return sum_of_parts(f, node, &p, parts, a.x->rank - 1, b.x->rank > 1 ? b.x->rank - 2 : 0, matmul_part);
-  return apply2(f, "MatMul", cast(f, centred(f, &a), RNNCC_I32), cast(f, centred(f, &b), RNNCC_I32));
+  return apply2(f, OP_MatMul, cast(f, centred(f, &a), RNNCC_I32), cast(f, centred(f, &b), RNNCC_I32));
 }
 
 static int row_axis(const Value *a) { return a->rank > 1 ? -2 : -1; }
@@ -174,7 +174,7 @@ void expand_qlinear_matmul(const Formula *f, const Node *node, Value **results) 
 
 static Value *conv_part(const Formula *f, const Node *node, Value *x, Value *w, Value *bias) {
   Value *const inputs[] = {x, w, bias};
-  Node *conv = build_op(f, "Conv", bias ? 3 : 2, inputs, 1, node->n_attributes, node->attributes);
+  Node *conv = build_op(f, OP_Conv, bias ? 3 : 2, inputs, 1, node->n_attributes, node->attributes);
   conv->exact = true;
   return conv->outputs[0];
 }

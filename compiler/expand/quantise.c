@@ -27,9 +27,9 @@ static double greatest_of(DType dtype) {
 }
 
 Value *quantised(const Formula *f, Value *x, Value *zero, DType to) {
-  Value *y = apply(f, "Round", x);
+  Value *y = apply(f, OP_Round, x);
   if (zero) y = plus(f, y, cast(f, zero, RNNCC_F32));
-  return cast(f, apply3(f, "Clip", y, number(f, y, least_of(to)), number(f, y, greatest_of(to))), to);
+  return cast(f, apply3(f, OP_Clip, y, number(f, y, least_of(to)), number(f, y, greatest_of(to))), to);
 }
 
 void expand_quantize(const Formula *f, const Node *node, Value **results) {
@@ -56,11 +56,11 @@ void expand_dequantize(const Formula *f, const Node *node, Value **results) {
 void expand_dynamic_quantize(const Formula *f, const Node *node, Value **results) {
   Value *x = node->inputs[0], *none = number(f, x, 0), *levels = number(f, x, UINT8_MAX);
   const Attribute all = attribute_int("keepdims", 0);
-  Value *least = build_op(f, "ReduceMin", 1, &x, 1, 1, &all)->outputs[0];
-  Value *most = build_op(f, "ReduceMax", 1, &x, 1, 1, &all)->outputs[0];
-  least = apply2(f, "Min", least, none);
-  Value *range = minus(f, apply2(f, "Max", most, none), least);
-  Value *steps = apply3(f, "Where", apply2(f, "Equal", range, none), number(f, x, 1), over(f, range, levels));
+  Value *least = build_op(f, OP_ReduceMin, 1, &x, 1, 1, &all)->outputs[0];
+  Value *most = build_op(f, OP_ReduceMax, 1, &x, 1, 1, &all)->outputs[0];
+  least = apply2(f, OP_Min, least, none);
+  Value *range = minus(f, apply2(f, OP_Max, most, none), least);
+  Value *steps = apply3(f, OP_Where, apply2(f, OP_Equal, range, none), number(f, x, 1), over(f, range, levels));
   Value *zero = quantised(f, over(f, minus(f, none, least), steps), NULL, RNNCC_U8);
   results[0] = quantised(f, over(f, x, steps), zero, RNNCC_U8);
   results[1] = steps;

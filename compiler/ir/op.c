@@ -16,29 +16,34 @@
 #undef OP
 
 #define OP(name, in_min, in_max, out_min, out_max, attributes, types, layout, shape_rule, reference_kernel, family)    \
-  {#name, in_min,          in_max,     out_min,          out_max,         attributes,                                  \
-   types, LAYOUT_##layout, shape_rule, reference_kernel, &family_##family},
+  {OP_##name,  #name, in_min,          in_max,     out_min,          out_max,                                          \
+   attributes, types, LAYOUT_##layout, shape_rule, reference_kernel, &family_##family},
 static const OpInfo ops[] = {
 #include "ir/ops.def"
 };
 #undef OP
-enum { N_OPS = sizeof ops / sizeof *ops };
+enum { N_ROWS = sizeof ops / sizeof *ops };
 
-const OpInfo *op_at(int index) { return index >= 0 && index < N_OPS ? &ops[index] : NULL; }
+const OpInfo *op_at(int index) { return index >= 0 && index < N_ROWS ? &ops[index] : NULL; }
+const OpInfo *op_info(OpKind kind) { return &ops[kind]; }
+bool is_op(const Node *node, OpKind kind) { return node && node->op->kind == kind; }
 
 const OpInfo *op_find(const char *name) {
-  for (int i = 0; i < N_OPS; i++)
+  for (int i = 0; i < N_ROWS; i++)
     if (!strcmp(ops[i].name, name)) return &ops[i];
   return NULL;
 }
 
 const char *op_closest(const char *name) {
   Closest closest = closest_to(name);
-  for (int i = 0; i < N_OPS; i++) closest_try(&closest, ops[i].name);
+  for (int i = 0; i < N_ROWS; i++) closest_try(&closest, ops[i].name);
   return closest.best;
 }
 
 bool op_is_view(const OpInfo *op) { return op->reference == ref_view; }
+bool op_is_reduction(const OpInfo *op) { return op->shape == shape_reduce; }
+bool op_is_global_pool(const OpInfo *op) { return op->shape == shape_global_pool; }
+bool op_is_arg(const OpInfo *op) { return op->shape == shape_arg; }
 bool op_is_expanded(const OpInfo *op) { return op->reference == ref_expanded; }
 
 static const struct KindRow {

@@ -17,6 +17,16 @@ typedef enum LayoutClass {
 #define NUMBERS "f64,f32,f16," INTEGERS
 #define ANY_TYPE NUMBERS ",bool"
 
+/* Which operator: one for each row of ops.def, and those that only passes make. Tables by operator have N_OPS rows. */
+typedef enum OpKind {
+#define OP(name, ...) OP_##name,
+#include "ir/ops.def"
+#undef OP
+  OP_Chain,           /* kernels/elementwise/chain.h */
+  OP_LayoutTransform, /* layout/layout.h */
+  N_OPS,
+} OpKind;
+
 typedef struct Tensor Tensor;
 typedef struct KernelFamily KernelFamily; /* ir/family.h */
 
@@ -30,6 +40,7 @@ typedef bool ShapeRule(Graph *graph, Node *node);
 typedef const char *ReferenceKernel(const Node *node, const Tensor *const *inputs, Tensor *const *outputs);
 
 struct OpInfo {
+  OpKind kind;
   const char *name;           /* ONNX's */
   int min_inputs, max_inputs; /* max -1: any number */
   int min_outputs, max_outputs;
@@ -46,11 +57,19 @@ struct OpInfo {
   const KernelFamily *family; /* who emits it; NULL: never emitted (folded or a view) */
 };
 
-/* NULL if there is no such op. */
+/* The row of an operator of ops.def. */
+const OpInfo *op_info(OpKind kind);
+/* For names that a model gives; NULL if there is no such op. */
 const OpInfo *op_find(const char *name);
+/* Is there such a node? node: or NULL. */
+bool is_op(const Node *node, OpKind kind);
 const OpInfo *op_at(int index); /* NULL past the end */
 /* The output is the first input's bytes in another shape. */
 bool op_is_view(const OpInfo *op);
+/* Along any axes; of all pixels; the position of an extreme: what the kernels of family_reduce.c run. */
+bool op_is_reduction(const OpInfo *op);
+bool op_is_global_pool(const OpInfo *op);
+bool op_is_arg(const OpInfo *op);
 /* It becomes others (expand/), and has no kernel of its own. */
 bool op_is_expanded(const OpInfo *op);
 /* The op that was probably meant by a name that is none; NULL if none is near. */

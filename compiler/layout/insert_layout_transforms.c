@@ -7,6 +7,7 @@
 #include "support/list.h"
 
 const OpInfo op_layout_transform = {
+    .kind = OP_LayoutTransform,
     .name = "LayoutTransform",
     .min_inputs = 1,
     .max_inputs = 1,

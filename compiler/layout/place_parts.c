@@ -4,8 +4,6 @@
  * result, and what is split off is read where it is. Later concatenations claim their inputs first: in DenseNet each
  * one begins with the one before, which thus becomes a part itself.
  */
-#include <string.h>
-
 #include "ir/family.h"
 #include "layout/layout.h"
 #include "layout/passes.h"
@@ -72,16 +70,15 @@ static void place_split(const bool *movable, Node *node) {
   }
 }
 
-static bool along_channels(const Node *node, const char *op) {
-  return node->blocked && !strcmp(node->op->name, op) &&
-         normal_axis(node_int(node, "axis"), node->inputs[0]->rank) == 1;
+static bool along_channels(const Node *node, OpKind op) {
+  return node->blocked && is_op(node, op) && normal_axis(node_int(node, "axis"), node->inputs[0]->rank) == 1;
 }
 
 /* needs: insert_layout_transforms, dense ids. keeps: what nodes compute. Sets view_of and first_block. */
 void place_parts(Graph *graph) {
   const bool *movable = find_movable(graph);
   for (int n = graph->n_nodes - 1; n >= 0; n--)
-    if (along_channels(graph->nodes[n], "Concat")) place_concat(movable, graph->nodes[n]);
+    if (along_channels(graph->nodes[n], OP_Concat)) place_concat(movable, graph->nodes[n]);
   for (int n = 0; n < graph->n_nodes; n++)
-    if (along_channels(graph->nodes[n], "Split")) place_split(movable, graph->nodes[n]);
+    if (along_channels(graph->nodes[n], OP_Split)) place_split(movable, graph->nodes[n]);
 }

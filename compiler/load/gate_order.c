@@ -17,13 +17,14 @@
 enum { MOST_GATES = 4, INPUT_W = 1, INPUT_R = 2, INPUT_B = 3 };
 
 static const struct Gates {
-  const char *op, *letters; /* in ONNX's order */
-  char alias, aliased;      /* PyTorch's letter and ours for the same gate */
-} GATES[] = {{"LSTM", "iofc", 'g', 'c'}, {"GRU", "zrh", 'n', 'h'}};
+  OpKind op;
+  const char *letters; /* in ONNX's order */
+  char alias, aliased; /* PyTorch's letter and ours for the same gate */
+} GATES[] = {{OP_LSTM, "iofc", 'g', 'c'}, {OP_GRU, "zrh", 'n', 'h'}};
 
 static const struct Gates *gates_of(const OpInfo *op) {
   for (size_t g = 0; g < sizeof GATES / sizeof *GATES; g++)
-    if (strcmp(GATES[g].op, op->name) == 0) return &GATES[g];
+    if (GATES[g].op == op->kind) return &GATES[g];
   return NULL;
 }
 
@@ -72,7 +73,7 @@ void normalise_gate_order(ModelReader *reader, Node *node, Json order) {
   }
   if (!read_permutation(gates, json_text(order), from)) {
     error_at(json_where(order), EXIT_INVALID, "\"%s\" is no order of %s's gates \"%s\" (also written %c for %c)",
-             short_name(reader->arena, json_text(order)), gates->op, gates->letters, gates->alias, gates->aliased);
+             short_name(reader->arena, json_text(order)), node->op->name, gates->letters, gates->alias, gates->aliased);
     return;
   }
   if (strncmp(json_text(order), gates->letters, strlen(gates->letters)) == 0) return;

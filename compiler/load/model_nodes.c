@@ -81,9 +81,7 @@ static bool read_attributes(ModelReader *reader, Node *node, Json attributes) {
   return good;
 }
 
-static bool takes_lengths(const OpInfo *op) {
-  return strcmp(op->name, "RNN") == 0 || strcmp(op->name, "GRU") == 0 || strcmp(op->name, "LSTM") == 0;
-}
+static bool takes_lengths(const OpInfo *op) { return op->kind == OP_RNN || op->kind == OP_GRU || op->kind == OP_LSTM; }
 
 /* `"lengths": "n"` is another way to write the input sequence_lens. */
 static bool read_lengths(ModelReader *reader, Node *node, Json lengths) {

@@ -10,7 +10,7 @@
 
 /* From here on `output` is a copy of what it was, under the same name. */
 static Value *copied(Graph *graph, Value *output) {
-  Node *copy = graph_node(graph, op_find("Identity"), output->name, 1, 1);
+  Node *copy = graph_node(graph, op_info(OP_Identity), output->name, 1, 1);
   Value *value = graph_value(graph, output->name, output->where);
   copy->where = output->where;
   copy->inputs[0] = output;

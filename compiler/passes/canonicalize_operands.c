@@ -45,8 +45,8 @@ static void settle_target(Graph *graph, Node *node) {
   int64_t target[MAX_RANK];
   bool open = false;
   for (int axis = 0; axis < node->outputs[0]->rank; axis++) {
-    bool known = is_op(node, "Reshape") ? reshape_entry(node, axis, &open, &target[axis])
-                                        : expand_entry(node, axis, &target[axis]);
+    bool known = is_op(node, OP_Reshape) ? reshape_entry(node, axis, &open, &target[axis])
+                                         : expand_entry(node, axis, &target[axis]);
     if (!known) return;
   }
   set_operand(graph, node, 1, node->outputs[0]->rank, target);
@@ -74,8 +74,8 @@ static void settle_ends(Graph *graph, Node *node) {
 void canonicalize_operands(Graph *graph) {
   for (int n = 0; n < graph->n_nodes; n++) {
     Node *node = graph->nodes[n];
-    if ((is_op(node, "Reshape") || is_op(node, "Expand")) && !node->inputs[1]->data) settle_target(graph, node);
-    if (is_op(node, "Slice") && node->n_inputs > 2 && node->inputs[2] && !node->inputs[2]->data)
+    if ((is_op(node, OP_Reshape) || is_op(node, OP_Expand)) && !node->inputs[1]->data) settle_target(graph, node);
+    if (is_op(node, OP_Slice) && node->n_inputs > 2 && node->inputs[2] && !node->inputs[2]->data)
       settle_ends(graph, node);
   }
 }

@@ -2,7 +2,6 @@
 #include "passes/channel_affine.h"
 
 #include <math.h>
-#include <string.h>
 
 #include "ir/op.h"
 
@@ -47,17 +46,14 @@ static void divide(double a, bool left, double *s, double *t) {
   *t = 0;
 }
 
-static const struct ArithmeticRow {
-  const char *op;
-  void (*coefficients)(double a, bool left, double *s, double *t);
-} rows[] = {{"Add", add}, {"Div", divide}, {"Mul", multiply}, {"Sub", subtract}};
-enum { N_ROWS = sizeof rows / sizeof *rows };
+typedef void Coefficients(double a, bool left, double *s, double *t);
 
-static const struct ArithmeticRow *row_of(const Node *node) {
-  for (int row = 0; row < N_ROWS; row++)
-    if (!strcmp(rows[row].op, node->op->name)) return &rows[row];
-  return NULL;
-}
+static Coefficients *const arithmetic[N_OPS] = {
+    [OP_Add] = add,
+    [OP_Div] = divide,
+    [OP_Mul] = multiply,
+    [OP_Sub] = subtract,
+};
 
 /* A constant that broadcasts over x, and differs along the channels at most. */
 static bool is_per_channel(const Value *constant, const Value *x) {
@@ -69,13 +65,13 @@ static bool is_per_channel(const Value *constant, const Value *x) {
   return true;
 }
 
-static bool calculate(const struct ArithmeticRow *row, const Node *node, ChannelAffine *affine) {
+static bool calculate(Coefficients *coefficients, const Node *node, ChannelAffine *affine) {
   bool left = node->inputs[0]->data != NULL;
   const Value *constant = node->inputs[left ? 0 : 1];
   if (!is_per_channel(constant, affine->x)) return false;
   const float *a = constant->data;
   int64_t step = value_count(constant) == 1 ? 0 : 1;
-  for (int64_t c = 0; c < affine->C; c++) row->coefficients((double)a[c * step], left, &affine->s[c], &affine->t[c]);
+  for (int64_t c = 0; c < affine->C; c++) coefficients((double)a[c * step], left, &affine->s[c], &affine->t[c]);
   return true;
 }
 
@@ -88,13 +84,13 @@ static bool all_finite(const ChannelAffine *affine) {
 }
 
 bool channel_affine_of(Graph *graph, const Node *node, ChannelAffine *affine) {
-  const struct ArithmeticRow *row = row_of(node);
-  bool norm = !strcmp(node->op->name, "BatchNormalization");
-  if (!row && !norm) return false;
-  Value *x = node->inputs[row && node->inputs[0]->data ? 1 : 0];
+  Coefficients *coefficients = arithmetic[node->op->kind];
+  bool norm = is_op(node, OP_BatchNormalization);
+  if (!coefficients && !norm) return false;
+  Value *x = node->inputs[coefficients && node->inputs[0]->data ? 1 : 0];
   if (x->data || x->dtype != RNNCC_F32 || x->rank < 2 || !dim_is_const(x->shape[1])) return false;
   *affine = (ChannelAffine){.x = x, .C = dim_value(x->shape[1])};
   affine->s = ARENA_ARRAY(graph->arena, double, affine->C);
   affine->t = ARENA_ARRAY(graph->arena, double, affine->C);
-  return (norm ? normalise(node, affine) : calculate(row, node, affine)) && all_finite(affine);
+  return (norm ? normalise(node, affine) : calculate(coefficients, node, affine)) && all_finite(affine);
 }

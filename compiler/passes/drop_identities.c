@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* Nodes whose output is one of the values before them, byte for byte: their readers read that one instead. */
-#include <string.h>
-
 #include "passes/simplify.h"
 #include "shapes/shape.h"
 
@@ -57,22 +55,18 @@ static Value *same_if_whole(Graph *graph, const Node *node) {
   return node->inputs[0];
 }
 
-static const struct IdentityRow {
-  const char *op;
-  Value *(*same)(Graph *, const Node *); /* the value that the output equals, or NULL */
-} rows[] = {
-    {"Cast", same_if_shape_is},       {"Concat", same_if_single},     {"Dropout", same_up_the_views},
-    {"Expand", same_if_shape_is},     {"Flatten", same_up_the_views}, {"Identity", same_up_the_views},
-    {"Max", same_if_single},          {"Min", same_if_single},        {"Pad", same_if_unpadded},
-    {"Reshape", same_up_the_views},   {"Slice", same_if_whole},       {"Split", same_if_shape_is},
-    {"Squeeze", same_up_the_views},   {"Sum", same_if_single},        {"Transpose", same_if_sorted},
-    {"Unsqueeze", same_up_the_views},
+/* The value that the output equals, or NULL. */
+static Value *(*const same_of[N_OPS])(Graph *, const Node *) = {
+    [OP_Cast] = same_if_shape_is,       [OP_Concat] = same_if_single,     [OP_Dropout] = same_up_the_views,
+    [OP_Expand] = same_if_shape_is,     [OP_Flatten] = same_up_the_views, [OP_Identity] = same_up_the_views,
+    [OP_Max] = same_if_single,          [OP_Min] = same_if_single,        [OP_Pad] = same_if_unpadded,
+    [OP_Reshape] = same_up_the_views,   [OP_Slice] = same_if_whole,       [OP_Split] = same_if_shape_is,
+    [OP_Squeeze] = same_up_the_views,   [OP_Sum] = same_if_single,        [OP_Transpose] = same_if_sorted,
+    [OP_Unsqueeze] = same_up_the_views,
 };
 
 static Value *same_value(Graph *graph, const Node *node) {
-  for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
-    if (!strcmp(rows[i].op, node->op->name)) return rows[i].same(graph, node);
-  return NULL;
+  return same_of[node->op->kind] ? same_of[node->op->kind](graph, node) : NULL;
 }
 
 typedef struct Forwarding {

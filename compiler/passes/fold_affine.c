@@ -9,8 +9,6 @@
  * Batch normalisation by constants that finds no place stays, with s, t, 0, 1 as its parameters and no epsilon. Sums
  * are in double.
  */
-#include <string.h>
-
 #include "passes/channel_affine.h"
 #include "passes/simplify.h"
 #include "shapes/shape.h"
@@ -24,27 +22,21 @@ typedef struct Weights {
   bool rows_are_outputs;
 } Weights;
 
-static const struct WeightRow {
-  const char *op;
-  bool rows_are_outputs;
-} ops[] = {{"Conv", true}, {"ConvTranspose", false}};
-
 static bool has_constants(const Node *conv) {
   return conv->inputs[1]->data && (conv->n_inputs < 3 || !conv->inputs[2] || conv->inputs[2]->data);
 }
 
 /* False if the node is no convolution by constants. */
 static bool weights_of(const Node *node, Weights *weights) {
-  const struct WeightRow *op = ops, *end = ops + sizeof ops / sizeof *ops;
-  while (op < end && strcmp(op->op, node->op->name)) op++;
-  if (op == end || node->exact || !has_constants(node)) return false;
+  if (!is_op(node, OP_Conv) && !is_op(node, OP_ConvTranspose)) return false;
+  if (node->exact || !has_constants(node)) return false;
   const Value *w = node->inputs[1];
   weights->data = w->data;
   weights->rows = dim_value(w->shape[0]);
   weights->columns = dim_value(w->shape[1]);
   weights->points = value_count(w) / (weights->rows * weights->columns);
   weights->rows_of_group = weights->rows / node_int(node, "group");
-  weights->rows_are_outputs = op->rows_are_outputs;
+  weights->rows_are_outputs = is_op(node, OP_Conv);
   return true;
 }
 
@@ -121,7 +113,7 @@ static bool fold_backward(Graph *graph, const UseList *uses, Node *node, const C
 
 static bool is_unpadded_convolution(Graph *graph, const Node *node) {
   Window window;
-  return is_op(node, "Conv") && read_window(graph, node, &window) && is_unpadded(&window);
+  return is_op(node, OP_Conv) && read_window(graph, node, &window) && is_unpadded(&window);
 }
 
 /* True if the convolution took in the node before it. */
@@ -177,7 +169,7 @@ void fold_affine(Graph *graph) {
     graph->nodes[kept++] = node;
     while (fold_forward(graph, &uses, node)) {
     }
-    if (is_affine && !strcmp(node->op->name, "BatchNormalization")) simplify_parameters(graph, node, &affine);
+    if (is_affine && is_op(node, OP_BatchNormalization)) simplify_parameters(graph, node, &affine);
   }
   graph->n_nodes = kept;
   graph_renumber(graph);

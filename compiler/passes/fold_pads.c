@@ -27,7 +27,7 @@ static bool read_fill(const Node *pad, float *fill) {
 
 /* False if the node is no Pad, or pads with something else than a constant outside the image. */
 static bool padding_of(Graph *graph, const Node *node, Padding *padding) {
-  if (!node || strcmp(node->op->name, "Pad") != 0 || strcmp(node_string(node, "mode"), "constant") != 0) return false;
+  if (!is_op(node, OP_Pad) || strcmp(node_string(node, "mode"), "constant") != 0) return false;
   *padding = (Padding){.x = node->inputs[0]};
   if (padding->x->dtype != RNNCC_F32 || !read_fill(node, &padding->fill)) return false;
   if (!read_pads(graph, node, padding->before, padding->after)) bug("the pads were good before");
@@ -70,11 +70,10 @@ static bool low_bound_is_zero(const Node *clip) {
 }
 
 static bool never_negative(const Value *value) {
-  static const char *const names[] = {"Abs", "Exp", "HardSigmoid", "Relu", "Sigmoid", "Softplus"};
+  static const bool always[N_OPS] = {[OP_Abs] = true,  [OP_Exp] = true,     [OP_HardSigmoid] = true,
+                                     [OP_Relu] = true, [OP_Sigmoid] = true, [OP_Softplus] = true};
   const Node *node = value->producer;
-  for (size_t i = 0; node && i < sizeof names / sizeof *names; i++)
-    if (!strcmp(names[i], node->op->name)) return true;
-  return node && !strcmp(node->op->name, "Clip") && low_bound_is_zero(node);
+  return node && (always[node->op->kind] || (is_op(node, OP_Clip) && low_bound_is_zero(node)));
 }
 
 /* Every window has an element of the image, so that what is padded with never decides: pads are smaller than the
@@ -92,11 +91,10 @@ static bool smaller_than_kernel(const Window *window, const int64_t *pads) {
 }
 
 static const struct PadRow {
-  const char *op;
   bool (*takes)(const Node *, const Window *, const Padding *);
   bool pools; /* pads must be smaller than the kernel */
-} rows[] = {{"AveragePool", average_takes, true}, {"Conv", conv_takes, false}, {"MaxPool", maximum_takes, true}};
-enum { N_ROWS = sizeof rows / sizeof *rows };
+} rows[N_OPS] = {
+    [OP_AveragePool] = {average_takes, true}, [OP_Conv] = {conv_takes, false}, [OP_MaxPool] = {maximum_takes, true}};
 
 /* ---- folding ---- */
 
@@ -104,16 +102,17 @@ static void set_pads(Graph *graph, Node *node, const int64_t *pads, int count) {
   int64_t *ints = arena_copy(graph->arena, pads, (size_t)count * sizeof *pads);
   set_attribute(graph, node, (Attribute){.name = "auto_pad", .kind = ATTRIBUTE_STRING, .s = "NOTSET"});
   set_attribute(graph, node, (Attribute){.name = "pads", .kind = ATTRIBUTE_INTS, .count = (size_t)count, .ints = ints});
-  if (!strcmp(node->op->name, "AveragePool"))
+  if (is_op(node, OP_AveragePool))
     set_attribute(graph, node, (Attribute){.name = "count_include_pad", .kind = ATTRIBUTE_INT, .i = 1});
 }
 
 /* True if the node's pads took in the Pad before it. */
-static bool fold(Graph *graph, const struct PadRow *row, Node *node) {
+static bool fold(Graph *graph, Node *node) {
+  const struct PadRow *row = &rows[node->op->kind];
   Window window;
   Padding padding;
   int64_t pads[2 * MAX_SPATIAL];
-  if (!padding_of(graph, node->inputs[0]->producer, &padding)) return false;
+  if (!row->takes || !padding_of(graph, node->inputs[0]->producer, &padding)) return false;
   if (!read_window(graph, node, &window)) bug("the window was good before");
   if (!add_pads(&window, &padding, pads) || !row->takes(node, &window, &padding)) return false;
   if (row->pools && !smaller_than_kernel(&window, pads)) return false;
@@ -125,7 +124,6 @@ static bool fold(Graph *graph, const struct PadRow *row, Node *node) {
 /* needs: infer_shapes. keeps: types and shapes. Leaves a Pad that nobody reads any more for graph_remove_dead. */
 void fold_pads(Graph *graph) {
   for (int n = 0; n < graph->n_nodes; n++)
-    for (int row = 0; row < N_ROWS; row++)
-      while (!strcmp(rows[row].op, graph->nodes[n]->op->name) && fold(graph, &rows[row], graph->nodes[n])) {
-      }
+    while (fold(graph, graph->nodes[n])) {
+    }
 }

@@ -12,12 +12,8 @@
 /* Longer chains are no gain: the first few spare the trips to memory. It also bounds the kernel's text. */
 enum { MAX_EPILOGUE = 8 };
 
-static bool commutes(const Node *node) {
-  static const char *const names[] = {"Add", "Mul", "Max", "Min", "And", "Or", "Xor", "Equal"};
-  for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-    if (!strcmp(names[i], node->op->name)) return true;
-  return false;
-}
+static const bool commutes[N_OPS] = {[OP_Add] = true, [OP_Mul] = true, [OP_Max] = true, [OP_Min] = true,
+                                     [OP_And] = true, [OP_Or] = true,  [OP_Xor] = true, [OP_Equal] = true};
 
 static void swap_inputs(Node *node) {
   Value *first = node->inputs[0];
@@ -42,7 +38,7 @@ static int position(const Value *value) { return value && value->producer ? valu
  * must be there when it runs. */
 static Node *find_host(const UseList *uses, Node *step) {
   if (step->op->layout != LAYOUT_OBLIVIOUS || step->n_outputs != 1 || step->n_inputs == 0) return NULL;
-  bool two = step->n_inputs == 2 && commutes(step);
+  bool two = step->n_inputs == 2 && commutes[step->op->kind];
   if (two && position(step->inputs[1]) > position(step->inputs[0])) swap_inputs(step);
   if (takes(uses, step)) return step->inputs[0]->producer;
   if (!two) return NULL;

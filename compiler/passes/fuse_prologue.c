@@ -4,8 +4,6 @@
  * where the family can do them as it reads, and nobody else reads what they make. This is for networks that normalise
  * before the convolution (DenseNet): the same tensor is normalised by each of its readers in another way.
  */
-#include <string.h>
-
 #include "ir/family.h"
 #include "passes/channel_affine.h"
 #include "passes/passes.h"
@@ -20,7 +18,7 @@ typedef struct Chain {
 
 static bool is_constant_norm(Graph *graph, const Node *node) {
   ChannelAffine affine;
-  return !strcmp(node->op->name, "BatchNormalization") && channel_affine_of(graph, node, &affine);
+  return is_op(node, OP_BatchNormalization) && channel_affine_of(graph, node, &affine);
 }
 
 /* Element-wise on what is made before it: all else that it reads is constant. */

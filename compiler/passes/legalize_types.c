@@ -22,7 +22,7 @@ static Builder builder_at(const Fit *fit, const Node *node) { return (Builder){f
 
 static Value *cast_to(const Builder *builder, Value *value, DType to) {
   const Attribute attribute = {.name = "to", .kind = ATTRIBUTE_STRING, .s = dtype_name(to)};
-  return build_op(builder, "Cast", 1, &value, 1, 1, &attribute)->outputs[0];
+  return build_op(builder, OP_Cast, 1, &value, 1, 1, &attribute)->outputs[0];
 }
 
 static Value *constant_in_f32(Graph *graph, const Value *value) {
@@ -57,7 +57,7 @@ static bool at_hand_in_f32(const Fit *fit, const Value *value) {
 
 /* An op that moves elements takes f16 too, but not where it would have to be rounded for it. Cast is asked to round. */
 static bool computes_in_f32(const Fit *fit, const Node *node) {
-  bool any = false, at_hand = strcmp(node->op->name, "Cast") != 0;
+  bool any = false, at_hand = !is_op(node, OP_Cast);
   for (int i = 0; i < node->n_inputs; i++) {
     if (!is_half(node->inputs[i])) continue;
     if (!op_lists_type(node, i) || combines(node)) return true;
@@ -110,7 +110,7 @@ void legalize_types(Graph *graph) {
   graph->nodes = NULL;
   graph->n_nodes = graph->node_capacity = 0;
   for (int n = 0; n < n_nodes; n++) {
-    if (!strcmp(nodes[n]->op->name, "Pow")) fit_exponent(&fit, nodes[n]);
+    if (is_op(nodes[n], OP_Pow)) fit_exponent(&fit, nodes[n]);
     if (computes_in_f32(&fit, nodes[n]))
       compute_in_f32(&fit, nodes[n]);
     else

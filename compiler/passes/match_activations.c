@@ -19,7 +19,7 @@ static const double TOLERANCE = 1e-6;
 static bool near(double a, double b) { return fabs(a - b) <= TOLERANCE; }
 
 /* The op that makes the value, if it is `op` and `reader` alone reads the value. */
-static Node *made_by(const UseList *uses, const Value *value, const char *op, const Node *reader) {
+static Node *made_by(const UseList *uses, const Value *value, OpKind op, const Node *reader) {
   return value && is_op(value->producer, op) && uses->single[value->id] == reader ? value->producer : NULL;
 }
 
@@ -38,56 +38,56 @@ static Value *beside_number(const Node *node, double number) {
 
 /* x of Clip(x + 3, 0, 6). */
 static Value *shifted_relu6(const UseList *uses, const Value *value, const Node *reader) {
-  const Node *clip = made_by(uses, value, "Clip", reader);
+  const Node *clip = made_by(uses, value, OP_Clip, reader);
   if (!clip || clip->n_inputs < 3) return NULL;
   if (!is_number(clip->inputs[1], 0, value) || !is_number(clip->inputs[2], 6, value)) return NULL;
-  const Node *sum = made_by(uses, clip->inputs[0], "Add", clip);
+  const Node *sum = made_by(uses, clip->inputs[0], OP_Add, clip);
   return sum ? beside_number(sum, 3) : NULL;
 }
 
-static void become(Graph *graph, Node *node, const char *op, Value *x, double alpha, double beta) {
+static void become(Graph *graph, Node *node, OpKind op, Value *x, double alpha, double beta) {
   Attribute attributes[] = {{.name = "alpha", .kind = ATTRIBUTE_FLOAT, .f = alpha, .where = node->where},
                             {.name = "beta", .kind = ATTRIBUTE_FLOAT, .f = beta, .where = node->where}};
-  node->op = op_find(op);
+  node->op = op_info(op);
   node->inputs = ARENA_ARRAY(graph->arena, Value *, 1);
   node->inputs[0] = x;
   node->n_inputs = 1;
   node->attributes = arena_copy(graph->arena, attributes, sizeof attributes);
-  node->n_attributes = is_op(node, "HardSigmoid") ? 2 : 0;
+  node->n_attributes = is_op(node, OP_HardSigmoid) ? 2 : 0;
 }
 
 /* Clip(x + 3, 0, 6) / 6, or x times it: the node divides by 6. */
 static void match_sixth(Graph *graph, const UseList *uses, Node *node) {
-  Value *divided = is_op(node, "Mul") ? beside_number(node, 1.0 / 6) : NULL;
-  if (is_op(node, "Div") && is_number(node->inputs[1], 6, node->inputs[0])) divided = node->inputs[0];
+  Value *divided = is_op(node, OP_Mul) ? beside_number(node, 1.0 / 6) : NULL;
+  if (is_op(node, OP_Div) && is_number(node->inputs[1], 6, node->inputs[0])) divided = node->inputs[0];
   if (!divided) return;
   Value *x = shifted_relu6(uses, divided, node);
-  if (x) become(graph, node, "HardSigmoid", x, 1.0 / 6, 0.5);
-  const Node *product = made_by(uses, divided, "Mul", node);
+  if (x) become(graph, node, OP_HardSigmoid, x, 1.0 / 6, 0.5);
+  const Node *product = made_by(uses, divided, OP_Mul, node);
   for (int i = 0; product && i < 2; i++)
     if (shifted_relu6(uses, product->inputs[i], product) == product->inputs[1 - i]) {
-      become(graph, node, "HardSwish", product->inputs[1 - i], 0, 0);
+      become(graph, node, OP_HardSwish, product->inputs[1 - i], 0, 0);
       return;
     }
 }
 
-/* The op that x times the value is; NULL if none. */
-static const char *gated(const UseList *uses, const Value *x, const Value *gate, const Node *product) {
-  const Node *sigmoid = made_by(uses, gate, "Sigmoid", product), *hard = made_by(uses, gate, "HardSigmoid", product);
-  const Node *tanh = made_by(uses, gate, "Tanh", product);
-  const Node *softplus = tanh ? made_by(uses, tanh->inputs[0], "Softplus", tanh) : NULL;
-  if (sigmoid && sigmoid->inputs[0] == x) return "Swish";
-  if (softplus && softplus->inputs[0] == x) return "Mish";
+/* The op that x times the value is; Mul if none. */
+static OpKind gated(const UseList *uses, const Value *x, const Value *gate, const Node *product) {
+  const Node *sigmoid = made_by(uses, gate, OP_Sigmoid, product), *hard = made_by(uses, gate, OP_HardSigmoid, product);
+  const Node *tanh = made_by(uses, gate, OP_Tanh, product);
+  const Node *softplus = tanh ? made_by(uses, tanh->inputs[0], OP_Softplus, tanh) : NULL;
+  if (sigmoid && sigmoid->inputs[0] == x) return OP_Swish;
+  if (softplus && softplus->inputs[0] == x) return OP_Mish;
   bool sixth = hard && near(node_float(hard, "alpha"), 1.0 / 6) && near(node_float(hard, "beta"), 0.5);
-  return sixth && hard->inputs[0] == x ? "HardSwish" : NULL;
+  return sixth && hard->inputs[0] == x ? OP_HardSwish : OP_Mul;
 }
 
 static void match_gate(Graph *graph, const UseList *uses, Node *node) {
-  if (!is_op(node, "Mul")) return;
+  if (!is_op(node, OP_Mul)) return;
   for (int i = 0; i < 2; i++) {
     Value *x = node->inputs[i];
-    const char *op = gated(uses, x, node->inputs[1 - i], node);
-    if (!op) continue;
+    OpKind op = gated(uses, x, node->inputs[1 - i], node);
+    if (op == OP_Mul) continue;
     become(graph, node, op, x, 0, 0);
     return;
   }
@@ -110,9 +110,9 @@ static bool is_two(const Value *value, const Value *beside) {
 
 /* A square, which layer normalisations are written with: one multiplication, and rounded right. */
 static void match_square(Graph *graph, Node *node) {
-  if (!is_op(node, "Pow") || !is_two(node->inputs[1], node->inputs[0])) return;
+  if (!is_op(node, OP_Pow) || !is_two(node->inputs[1], node->inputs[0])) return;
   Value *x = node->inputs[0];
-  node->op = op_find("Mul");
+  node->op = op_info(OP_Mul);
   node->inputs = ARENA_ARRAY(graph->arena, Value *, 2);
   node->inputs[0] = node->inputs[1] = x;
 }

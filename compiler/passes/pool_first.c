@@ -9,13 +9,13 @@
 
 static bool maps_each_pixel(Graph *graph, const Node *node) {
   Window window;
-  return is_op(node, "Conv") && read_window(graph, node, &window) && is_pointwise(&window) && !is_strided(&window);
+  return is_op(node, OP_Conv) && read_window(graph, node, &window) && is_pointwise(&window) && !is_strided(&window);
 }
 
 /* All windows are of whole pixels of the image, and there are fewer of them than pixels. */
 static bool is_shrinking_mean(Graph *graph, const Node *node) {
   Window window;
-  if (!is_op(node, "AveragePool") || node_int(node, "ceil_mode") || !read_window(graph, node, &window)) return false;
+  if (!is_op(node, OP_AveragePool) || node_int(node, "ceil_mode") || !read_window(graph, node, &window)) return false;
   return is_unpadded(&window) && is_strided(&window);
 }
 

@@ -1,19 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* Max, Min and Sum of many become chains of two: kernels then know one form, and epilogues can take them. */
-#include <string.h>
-
 #include "passes/simplify.h"
 #include "shapes/shape.h"
 
-static bool is_variadic(const Node *node) {
-  static const char *const names[] = {"Max", "Min", "Sum"};
-  for (int i = 0; i < 3; i++)
-    if (!strcmp(names[i], node->op->name)) return true;
-  return false;
-}
+static bool is_variadic(const Node *node) { return is_op(node, OP_Max) || is_op(node, OP_Min) || is_op(node, OP_Sum); }
 
 /* Sum of two is Add. */
-static const OpInfo *binary_op(const Node *node) { return strcmp(node->op->name, "Sum") ? node->op : op_find("Add"); }
+static const OpInfo *binary_op(const Node *node) { return is_op(node, OP_Sum) ? op_info(OP_Add) : node->op; }
 
 static void append_chain(Graph *graph, Node *node) {
   Value *sum = node->inputs[0];

@@ -21,7 +21,7 @@ typedef struct Thinning {
 } Thinning;
 
 static bool constant_window(Graph *graph, const Node *node, Window *window) {
-  if (!is_op(node, "Conv") || !read_window(graph, node, window)) return false;
+  if (!is_op(node, OP_Conv) || !read_window(graph, node, window)) return false;
   for (int i = 0; i < window->n_spatial; i++)
     if (!dim_is_const(window->pad_begin[i]) || !dim_is_const(window->pad_end[i])) return false;
   return true;
@@ -64,7 +64,7 @@ static bool is_per_channel(const Value *value, const Value *image) {
 /* Each pixel of the result comes from that pixel of images, and from what is the same for all pixels. */
 static bool is_pixelwise(const Node *node) {
   const Value *image = node->outputs[0];
-  bool norm = is_op(node, "BatchNormalization");
+  bool norm = is_op(node, OP_BatchNormalization);
   if (node->n_outputs != 1 || (!norm && node->op->layout != LAYOUT_OBLIVIOUS)) return false;
   for (int i = 0; i < node->n_inputs; i++) {
     const Value *input = node->inputs[i];
@@ -83,7 +83,7 @@ static bool can_step(const Thinning *t, const Value *image) {
 /* Convolutions that step if the image, whose producer can, is thinned. */
 static int count_convolutions(const Thinning *t, const Value *image) {
   const Node *node = image->producer;
-  if (is_op(node, "Conv")) return 1;
+  if (is_op(node, OP_Conv)) return 1;
   int count = 0;
   for (int i = 0; i < node->n_inputs; i++)
     if (node->inputs[i] && can_step(t, node->inputs[i])) count += count_convolutions(t, node->inputs[i]);
@@ -122,12 +122,12 @@ static Value *sample(Thinning *t, Value *image) {
   const Builder builder = {t->graph, image->name, image->where};
   const Attribute attributes[] = {attribute_ints(t->graph->arena, "kernel_shape", t->n, ones),
                                   attribute_ints(t->graph->arena, "strides", t->n, t->stride)};
-  return build_op(&builder, "MaxPool", 1, &image, 1, 2, attributes)->outputs[0];
+  return build_op(&builder, OP_MaxPool, 1, &image, 1, 2, attributes)->outputs[0];
 }
 
 static void thin(Thinning *t, const Value *image) {
   Node *node = image->producer;
-  bool convolution = is_op(node, "Conv");
+  bool convolution = is_op(node, OP_Conv);
   if (convolution) step_convolution(t, node);
   for (int i = 0; i < node->n_inputs && !convolution; i++) {
     Value *input = node->inputs[i];

@@ -71,50 +71,45 @@ static Wide int_shift_left(Wide a, Wide b) { return b < 64 ? (Wide)((uint64_t)a 
 static Wide int_shift_right(Wide a, Wide b) { return b < 64 ? a >> b : 0; }
 
 typedef struct BinaryOp {
-  const char *op;
   BinaryFloat *on_float;
   BinaryInt *on_int;
   bool divides; /* integers: the second operand must not be zero */
 } BinaryOp;
 
-static const BinaryOp BINARY_OPS[] = {
-    {"Add", float_add, int_add, false},
-    {"Sub", float_sub, int_sub, false},
-    {"Mul", float_mul, int_mul, false},
-    {"Div", float_div, int_div, true},
-    {"Mod", float_mod, int_mod, true},
-    {"Pow", pow, int_pow, false},
-    {"PRelu", float_prelu, NULL, false},
-    {"And", NULL, int_and, false},
-    {"Or", NULL, int_or, false},
-    {"Xor", NULL, int_xor, false},
-    {"BitwiseAnd", NULL, int_bitwise_and, false},
-    {"BitwiseOr", NULL, int_bitwise_or, false},
-    {"BitwiseXor", NULL, int_bitwise_xor, false},
-    {"BitShift", NULL, int_shift_right, false},
-    {"Equal", float_equal, int_equal, false},
-    {"Less", float_less, int_less, false},
-    {"LessOrEqual", float_less_equal, int_less_equal, false},
-    {"Greater", float_greater, int_greater, false},
-    {"GreaterOrEqual", float_greater_equal, int_greater_equal, false},
-    {"Max", float_max, int_max, false},
-    {"Min", float_min, int_min, false},
-    {"Sum", float_add, NULL, false},
+static const BinaryOp BINARY_OPS[N_OPS] = {
+    [OP_Add] = {float_add, int_add, false},
+    [OP_Sub] = {float_sub, int_sub, false},
+    [OP_Mul] = {float_mul, int_mul, false},
+    [OP_Div] = {float_div, int_div, true},
+    [OP_Mod] = {float_mod, int_mod, true},
+    [OP_Pow] = {pow, int_pow, false},
+    [OP_PRelu] = {float_prelu, NULL, false},
+    [OP_And] = {NULL, int_and, false},
+    [OP_Or] = {NULL, int_or, false},
+    [OP_Xor] = {NULL, int_xor, false},
+    [OP_BitwiseAnd] = {NULL, int_bitwise_and, false},
+    [OP_BitwiseOr] = {NULL, int_bitwise_or, false},
+    [OP_BitwiseXor] = {NULL, int_bitwise_xor, false},
+    [OP_BitShift] = {NULL, int_shift_right, false},
+    [OP_Equal] = {float_equal, int_equal, false},
+    [OP_Less] = {float_less, int_less, false},
+    [OP_LessOrEqual] = {float_less_equal, int_less_equal, false},
+    [OP_Greater] = {float_greater, int_greater, false},
+    [OP_GreaterOrEqual] = {float_greater_equal, int_greater_equal, false},
+    [OP_Max] = {float_max, int_max, false},
+    [OP_Min] = {float_min, int_min, false},
+    [OP_Sum] = {float_add, NULL, false},
 };
-enum { N_BINARY_OPS = sizeof BINARY_OPS / sizeof *BINARY_OPS };
 
 /* Mod with fmod = 1: the sign of the dividend. */
-static const BinaryOp FMOD = {"Mod", fmod, int_fmod, true};
-static const BinaryOp LEFT = {"BitShift", NULL, int_shift_left, false};
+static const BinaryOp FMOD = {fmod, int_fmod, true};
+static const BinaryOp LEFT = {NULL, int_shift_left, false};
 
 static const BinaryOp *binary_op(const Node *node, DType dtype) {
-  if (!strcmp(node->op->name, "Mod") && node_int(node, "fmod")) return &FMOD;
-  if (!strcmp(node->op->name, "BitShift") && !strcmp(node_string(node, "direction"), "LEFT")) return &LEFT;
-  for (int row = 0; row < N_BINARY_OPS; row++) {
-    const BinaryOp *op = &BINARY_OPS[row];
-    bool runs = dtype_is_float(dtype) ? op->on_float != NULL : op->on_int != NULL;
-    if (runs && !strcmp(op->op, node->op->name)) return op;
-  }
+  if (is_op(node, OP_Mod) && node_int(node, "fmod")) return &FMOD;
+  if (is_op(node, OP_BitShift) && !strcmp(node_string(node, "direction"), "LEFT")) return &LEFT;
+  const BinaryOp *op = &BINARY_OPS[node->op->kind];
+  if (dtype_is_float(dtype) ? op->on_float != NULL : op->on_int != NULL) return op;
   bug("no reference for %s of %s", node->op->name, dtype_name(dtype));
 }
 

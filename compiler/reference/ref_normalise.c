@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* BatchNormalization (inference), Softmax and LogSoftmax. */
 #include <math.h>
-#include <string.h>
 
 #include "reference/kernels.h"
 
@@ -34,12 +33,12 @@ static void softmax_row(const Tensor *x, Tensor *y, int64_t first, int64_t n, in
 const char *ref_softmax(const Node *node, const Tensor *const *inputs, Tensor *const *outputs) {
   const Tensor *x = inputs[0];
   int axis = normal_axis(node_int(node, "axis"), x->rank);
-  if (x->rank == 0) return softmax_row(x, outputs[0], 0, 1, 1, !strcmp(node->op->name, "LogSoftmax")), NULL;
+  if (x->rank == 0) return softmax_row(x, outputs[0], 0, 1, 1, is_op(node, OP_LogSoftmax)), NULL;
   if (axis < 0) return "axis out of range";
   int64_t n = x->shape[axis], inner = 1, total = tensor_count(x);
   for (int k = axis + 1; k < x->rank; k++) inner *= x->shape[k];
   if (total == 0) return NULL;
   for (int64_t row = 0; row < total / n; row++)
-    softmax_row(x, outputs[0], row / inner * n * inner + row % inner, n, inner, !strcmp(node->op->name, "LogSoftmax"));
+    softmax_row(x, outputs[0], row / inner * n * inner + row % inner, n, inner, is_op(node, OP_LogSoftmax));
   return NULL;
 }

@@ -27,7 +27,6 @@ static int64_t int_step_max(int64_t best, int64_t x) { return x > best ? x : bes
 static int64_t int_step_min(int64_t best, int64_t x) { return x < best ? x : best; }
 
 typedef struct Reduction {
-  const char *op;
   double start;
   double (*step)(double total, double x);
   double (*finish)(double total, int64_t n);
@@ -35,25 +34,24 @@ typedef struct Reduction {
   int64_t (*int_step)(int64_t total, int64_t x); /* NULL: no integers */
 } Reduction;
 
-static const Reduction REDUCTIONS[] = {
-    {"ReduceSum", 0, step_sum, finish_none, 0, wrap_add},
-    {"ReduceMean", 0, step_sum, finish_mean, 0, wrap_add},
-    {"ReduceMax", -INFINITY, step_max, finish_none, INT64_MIN, int_step_max},
-    {"ReduceMin", INFINITY, step_min, finish_none, INT64_MAX, int_step_min},
-    {"ReduceProd", 1, step_product, finish_none, 1, wrap_mul},
-    {"ReduceSumSquare", 0, step_square, finish_none, 0, int_step_square},
-    {"ReduceL1", 0, step_absolute, finish_none, 0, int_step_absolute},
-    {"ReduceL2", 0, step_square, finish_sqrt, 0, NULL},
-    {"ReduceLogSum", 0, step_sum, finish_log, 0, NULL},
-    {"ReduceLogSumExp", 0, step_exp, finish_log, 0, NULL},
-    {"GlobalMaxPool", -INFINITY, step_max, finish_none, 0, NULL},
-    {"GlobalAveragePool", 0, step_sum, finish_mean, 0, NULL},
+static const Reduction REDUCTIONS[N_OPS] = {
+    [OP_ReduceSum] = {0, step_sum, finish_none, 0, wrap_add},
+    [OP_ReduceMean] = {0, step_sum, finish_mean, 0, wrap_add},
+    [OP_ReduceMax] = {-INFINITY, step_max, finish_none, INT64_MIN, int_step_max},
+    [OP_ReduceMin] = {INFINITY, step_min, finish_none, INT64_MAX, int_step_min},
+    [OP_ReduceProd] = {1, step_product, finish_none, 1, wrap_mul},
+    [OP_ReduceSumSquare] = {0, step_square, finish_none, 0, int_step_square},
+    [OP_ReduceL1] = {0, step_absolute, finish_none, 0, int_step_absolute},
+    [OP_ReduceL2] = {0, step_square, finish_sqrt, 0, NULL},
+    [OP_ReduceLogSum] = {0, step_sum, finish_log, 0, NULL},
+    [OP_ReduceLogSumExp] = {0, step_exp, finish_log, 0, NULL},
+    [OP_GlobalMaxPool] = {-INFINITY, step_max, finish_none, 0, NULL},
+    [OP_GlobalAveragePool] = {0, step_sum, finish_mean, 0, NULL},
 };
-enum { N_REDUCTIONS = sizeof REDUCTIONS / sizeof *REDUCTIONS };
 
 static const Reduction *reduction_of(const Node *node) {
-  for (int row = 0; row < N_REDUCTIONS; row++)
-    if (!strcmp(REDUCTIONS[row].op, node->op->name)) return &REDUCTIONS[row];
+  const Reduction *reduction = &REDUCTIONS[node->op->kind];
+  if (reduction->step) return reduction;
   bug("no reference for %s", node->op->name);
 }
 
@@ -61,7 +59,7 @@ static const Reduction *reduction_of(const Node *node) {
 static const char *reduced_axes(const Node *node, const Tensor *const *inputs, bool reduced[MAX_RANK]) {
   const Tensor *x = inputs[0];
   memset(reduced, 0, MAX_RANK);
-  if (!strncmp(node->op->name, "Global", 6)) {
+  if (op_is_global_pool(node->op)) {
     for (int axis = 2; axis < x->rank; axis++) reduced[axis] = true;
     return NULL;
   }
@@ -163,7 +161,7 @@ static bool beats(const Tensor *x, int64_t a, int64_t b, int sign, bool last) {
 
 const char *ref_arg(const Node *node, const Tensor *const *inputs, Tensor *const *outputs) {
   const Tensor *x = inputs[0];
-  int axis = normal_axis(node_int(node, "axis"), x->rank), sign = strcmp(node->op->name, "ArgMax") ? -1 : 1;
+  int axis = normal_axis(node_int(node, "axis"), x->rank), sign = !is_op(node, OP_ArgMax) ? -1 : 1;
   if (axis < 0) return "axis out of range";
   bool last = node_int(node, "select_last_index");
   int64_t n = x->shape[axis], inner = 1;

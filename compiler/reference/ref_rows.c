@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Normalisations by statistics of the input: of rows, of neighbouring channels, by a norm along an axis. */
 #include <math.h>
-#include <string.h>
 
 #include "reference/kernels.h"
 
@@ -38,7 +37,7 @@ static const Tensor *optional(const Node *node, const Tensor *const *inputs, int
 
 const char *ref_layer_norm(const Node *node, const Tensor *const *inputs, Tensor *const *outputs) {
   const Tensor *x = inputs[0], *scale = inputs[1], *bias = optional(node, inputs, 2);
-  bool centred = !strcmp(node->op->name, "LayerNormalization");
+  bool centred = is_op(node, OP_LayerNormalization);
   int axis = normal_axis(node_int(node, "axis"), x->rank);
   if (axis < 0) return "axis out of range";
   int64_t rows = extents(x, 0, axis), n = extents(x, axis, x->rank);

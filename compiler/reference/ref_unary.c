@@ -74,55 +74,53 @@ static Wide int_relu(Wide x) { return x < 0 ? 0 : x; }
 static Wide int_not(Wide x) { return !x; }
 static Wide int_bitwise_not(Wide x) { return ~x; }
 
-static const struct {
-  const char *op;
+static const struct UnaryOp {
   UnaryFloat *on_float;
   UnaryInt *on_int;
-} UNARY_OPS[] = {
-    {"Abs", float_abs, int_abs},
-    {"Neg", float_neg, int_neg},
-    {"Sign", float_sign, int_sign},
-    {"Floor", float_floor, NULL},
-    {"Ceil", float_ceil, NULL},
-    {"Round", float_round, NULL},
-    {"Reciprocal", float_reciprocal, NULL},
-    {"Sqrt", float_sqrt, NULL},
-    {"Exp", float_exp, NULL},
-    {"Log", float_log, NULL},
-    {"Erf", float_erf, NULL},
-    {"Sigmoid", float_sigmoid, NULL},
-    {"Tanh", float_tanh, NULL},
-    {"Relu", float_relu, int_relu},
-    {"LeakyRelu", float_leaky_relu, NULL},
-    {"ThresholdedRelu", float_thresholded_relu, NULL},
-    {"Elu", float_elu, NULL},
-    {"Selu", float_selu, NULL},
-    {"Celu", float_celu, NULL},
-    {"Gelu", float_gelu, NULL},
-    {"Mish", float_mish, NULL},
-    {"HardSigmoid", float_hard_sigmoid, NULL},
-    {"HardSwish", float_hard_swish, NULL},
-    {"Softplus", float_softplus, NULL},
-    {"Softsign", float_softsign, NULL},
-    {"Swish", float_swish, NULL},
-    {"Sin", float_sin, NULL},
-    {"Cos", float_cos, NULL},
-    {"Tan", float_tan, NULL},
-    {"Asin", float_asin, NULL},
-    {"Acos", float_acos, NULL},
-    {"Atan", float_atan, NULL},
-    {"Sinh", float_sinh, NULL},
-    {"Cosh", float_cosh, NULL},
-    {"Asinh", float_asinh, NULL},
-    {"Acosh", float_acosh, NULL},
-    {"Atanh", float_atanh, NULL},
-    {"Shrink", float_shrink, NULL},
-    {"IsNaN", float_is_nan, NULL},
-    {"IsInf", float_is_inf, NULL},
-    {"Not", NULL, int_not},
-    {"BitwiseNot", NULL, int_bitwise_not},
+} UNARY_OPS[N_OPS] = {
+    [OP_Abs] = {float_abs, int_abs},
+    [OP_Neg] = {float_neg, int_neg},
+    [OP_Sign] = {float_sign, int_sign},
+    [OP_Floor] = {float_floor, NULL},
+    [OP_Ceil] = {float_ceil, NULL},
+    [OP_Round] = {float_round, NULL},
+    [OP_Reciprocal] = {float_reciprocal, NULL},
+    [OP_Sqrt] = {float_sqrt, NULL},
+    [OP_Exp] = {float_exp, NULL},
+    [OP_Log] = {float_log, NULL},
+    [OP_Erf] = {float_erf, NULL},
+    [OP_Sigmoid] = {float_sigmoid, NULL},
+    [OP_Tanh] = {float_tanh, NULL},
+    [OP_Relu] = {float_relu, int_relu},
+    [OP_LeakyRelu] = {float_leaky_relu, NULL},
+    [OP_ThresholdedRelu] = {float_thresholded_relu, NULL},
+    [OP_Elu] = {float_elu, NULL},
+    [OP_Selu] = {float_selu, NULL},
+    [OP_Celu] = {float_celu, NULL},
+    [OP_Gelu] = {float_gelu, NULL},
+    [OP_Mish] = {float_mish, NULL},
+    [OP_HardSigmoid] = {float_hard_sigmoid, NULL},
+    [OP_HardSwish] = {float_hard_swish, NULL},
+    [OP_Softplus] = {float_softplus, NULL},
+    [OP_Softsign] = {float_softsign, NULL},
+    [OP_Swish] = {float_swish, NULL},
+    [OP_Sin] = {float_sin, NULL},
+    [OP_Cos] = {float_cos, NULL},
+    [OP_Tan] = {float_tan, NULL},
+    [OP_Asin] = {float_asin, NULL},
+    [OP_Acos] = {float_acos, NULL},
+    [OP_Atan] = {float_atan, NULL},
+    [OP_Sinh] = {float_sinh, NULL},
+    [OP_Cosh] = {float_cosh, NULL},
+    [OP_Asinh] = {float_asinh, NULL},
+    [OP_Acosh] = {float_acosh, NULL},
+    [OP_Atanh] = {float_atanh, NULL},
+    [OP_Shrink] = {float_shrink, NULL},
+    [OP_IsNaN] = {float_is_nan, NULL},
+    [OP_IsInf] = {float_is_inf, NULL},
+    [OP_Not] = {NULL, int_not},
+    [OP_BitwiseNot] = {NULL, int_bitwise_not},
 };
-enum { N_UNARY_OPS = sizeof UNARY_OPS / sizeof *UNARY_OPS };
 
 static UnaryParameters unary_parameters(const Node *node) {
   UnaryParameters parameters = {0};
@@ -145,16 +143,14 @@ const char *ref_unary(const Node *node, const Tensor *const *inputs, Tensor *con
   const Tensor *x = inputs[0];
   Tensor *y = outputs[0];
   UnaryParameters parameters = unary_parameters(node);
-  int row = 0;
-  while (row < N_UNARY_OPS && strcmp(UNARY_OPS[row].op, node->op->name)) row++;
+  const struct UnaryOp *op = &UNARY_OPS[node->op->kind];
   bool floating = dtype_is_float(x->dtype);
-  if (row == N_UNARY_OPS || !(floating ? (void *)UNARY_OPS[row].on_float : (void *)UNARY_OPS[row].on_int))
-    bug("no reference for %s of %s", node->op->name, dtype_name(x->dtype));
+  if (floating ? !op->on_float : !op->on_int) bug("no reference for %s of %s", node->op->name, dtype_name(x->dtype));
   for (int64_t i = 0, n = tensor_count(x); i < n; i++) {
     if (floating)
-      tensor_set(y, i, UNARY_OPS[row].on_float(tensor_get(x, i), &parameters));
+      tensor_set(y, i, op->on_float(tensor_get(x, i), &parameters));
     else
-      tensor_set_int(y, i, wrap_int(y->dtype, (int64_t)UNARY_OPS[row].on_int(tensor_get_wide(x, i))));
+      tensor_set_int(y, i, wrap_int(y->dtype, (int64_t)op->on_int(tensor_get_wide(x, i))));
   }
   return NULL;
 }

@@ -92,11 +92,9 @@ static bool read_difference(Reader *r, const Strip *strip, double scale, int dep
          read(r, a, scale, depth + 1) && read(r, b, -scale, depth + 1);
 }
 
-static const struct TermRow {
-  const char *op;
-  bool (*read)(Reader *, const Strip *, double scale, int depth);
-} terms[] = {
-    {"Add", read_sum}, {"Gemm", read_gemm}, {"MatMul", read_matmul}, {"Sub", read_difference}, {"Sum", read_sum},
+static bool (*const read_term[N_OPS])(Reader *, const Strip *, double scale, int depth) = {
+    [OP_Add] = read_sum,        [OP_Gemm] = read_gemm, [OP_MatMul] = read_matmul,
+    [OP_Sub] = read_difference, [OP_Sum] = read_sum,
 };
 
 static bool read(Reader *r, Strip strip, double scale, int depth) {
@@ -106,10 +104,9 @@ static bool read(Reader *r, Strip strip, double scale, int depth) {
   Strip origin = strip_origin(r->graph, strip, r->trail);
   if (origin.value->data) return add_addend(r, &origin, scale);
   const Node *node = origin.value->producer;
-  for (size_t i = 0; node && i < sizeof terms / sizeof *terms; i++) {
-    if (strcmp(terms[i].op, node->op->name) != 0) continue;
+  if (node && read_term[node->op->kind]) {
     strip_passed(&origin, r->trail);
-    return terms[i].read(r, &origin, scale, depth);
+    return read_term[node->op->kind](r, &origin, scale, depth);
   }
   r->trail->n = mark;
   return add_rest(r, &strip, scale);

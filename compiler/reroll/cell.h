@@ -6,13 +6,14 @@
 #ifndef RNNCC_CELL_H
 #define RNNCC_CELL_H
 
+#include "ir/op.h"
 #include "reroll/affine.h"
 
 enum { MAX_GATES = 4, MAX_CELL_INPUTS = 8, NO_INPUT = -1 };
 
 typedef struct CellKind {
-  const char *op; /* ONNX's */
-  int gates;      /* in ONNX's order: h; z r h; i o f c */
+  OpKind op;
+  int gates; /* in ONNX's order: h; z r h; i o f c */
 } CellKind;
 extern const CellKind kind_rnn, kind_gru, kind_lstm;
 

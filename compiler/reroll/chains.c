@@ -130,10 +130,8 @@ static Cell *maker(Cell *const *by_value, const Strip *strip) {
 }
 
 static bool only_moves(const Node *node) {
-  static const char *const names[] = {"Concat", "Gather", "Slice", "Split"};
-  for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-    if (!strcmp(names[i], node->op->name)) return true;
-  return op_is_view(node->op);
+  return is_op(node, OP_Concat) || is_op(node, OP_Gather) || is_op(node, OP_Slice) || is_op(node, OP_Split) ||
+         op_is_view(node->op);
 }
 
 /* c goes nowhere but from one step to the next, if need be through nodes that pack and unpack the states. */
@@ -172,30 +170,29 @@ static void link_rnn(Finder *f, Cell *cell) {
 
 static void add_cell(Finder *f, Cell *cell) { *LIST_ADD(f->graph->arena, f->cells, f->n, f->capacity) = cell; }
 
-static const struct RootRow {
-  const char *op; /* the last node of a cell */
+/* How a cell is read whose last node is of this operator. */
+typedef struct Root {
   Cell *(*match)(Graph *, Trail *, Value *);
   void (*link)(Finder *, Cell *);
-} lstm_and_gru[] = {{"Mul", match_lstm, link_lstm},
-                    {"Add", match_gru, link_gru},
-                    {"Sub", match_gru, link_gru},
-                    {"Sum", match_gru, link_gru},
-                    {NULL, NULL, NULL}},
-  rnn[] = {{"Relu", match_rnn, link_rnn}, {"Tanh", match_rnn, link_rnn}, {NULL, NULL, NULL}};
+} Root;
+static const Root lstm_and_gru[N_OPS] = {[OP_Mul] = {match_lstm, link_lstm},
+                                         [OP_Add] = {match_gru, link_gru},
+                                         [OP_Sub] = {match_gru, link_gru},
+                                         [OP_Sum] = {match_gru, link_gru}};
+static const Root rnn[N_OPS] = {[OP_Relu] = {match_rnn, link_rnn}, [OP_Tanh] = {match_rnn, link_rnn}};
 
-static void try_root(Finder *f, const struct RootRow *row, Node *node) {
-  if (strcmp(row->op, node->op->name) != 0 || f->owner[node->id]) return;
-  Cell *cell = row->match(f->graph, &f->trail, node->outputs[0]);
+static void try_root(Finder *f, const Root *root, Node *node) {
+  if (!root->match || f->owner[node->id]) return;
+  Cell *cell = root->match(f->graph, &f->trail, node->outputs[0]);
   if (!cell || !claim(f, cell)) return;
   f->by_h[cell->h_next->id] = cell;
   if (cell->c_next) f->by_c[cell->c_next->id] = cell;
   add_cell(f, cell);
-  row->link(f, cell);
+  root->link(f, cell);
 }
 
-static void try_roots(Finder *f, const struct RootRow *rows) {
-  for (int n = 0; n < f->graph->n_nodes; n++)
-    for (const struct RootRow *row = rows; row->op; row++) try_root(f, row, f->graph->nodes[n]);
+static void try_roots(Finder *f, const Root roots[N_OPS]) {
+  for (int n = 0; n < f->graph->n_nodes; n++) try_root(f, &roots[f->graph->nodes[n]->op->kind], f->graph->nodes[n]);
 }
 
 /* ---- single steps ---- */

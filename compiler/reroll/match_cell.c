@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* The formulas of LSTM, GRU and RNN cells, in the ways they are written. */
-#include <string.h>
-
 #include "reroll/cell.h"
 #include "reroll/pattern.h"
 #include "shapes/shape.h"
 
-const CellKind kind_rnn = {"RNN", 1}, kind_gru = {"GRU", 3}, kind_lstm = {"LSTM", 4};
+const CellKind kind_rnn = {OP_RNN, 1}, kind_gru = {OP_GRU, 3}, kind_lstm = {OP_LSTM, 4};
 
 enum { GRU_Z, GRU_R, GRU_N };
 enum { LSTM_I, LSTM_O, LSTM_F, LSTM_C };
@@ -270,7 +268,7 @@ Cell *match_gru(Graph *graph, Trail *trail, Value *value) {
 /* ---- RNN ---- */
 
 static bool read_rnn(Matcher *m, const Strip *h_next) {
-  m->cell->relu = !strcmp(h_next->value->producer->op->name, "Relu");
+  m->cell->relu = is_op(h_next->value->producer, OP_Relu);
   return read_gate(m, h_next, &m->cell->gates[0]) && find_inputs(m->cell);
 }
 

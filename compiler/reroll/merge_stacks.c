@@ -1,6 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-#include <string.h>
-
 #include "ir/op.h"
 #include "reroll/cell.h"
 #include "reroll/roll.h"
@@ -52,5 +50,5 @@ static void merge_stack(Graph *graph, const Node *node) {
 void merge_stacks(Graph *graph) {
   int n_nodes = graph->n_nodes; /* not those that are made here */
   for (int n = 0; n < n_nodes; n++)
-    if (!strcmp(graph->nodes[n]->op->name, "Concat")) merge_stack(graph, graph->nodes[n]);
+    if (is_op(graph->nodes[n], OP_Concat)) merge_stack(graph, graph->nodes[n]);
 }

@@ -6,17 +6,18 @@
 #include "ir/op.h"
 
 static const struct LetterRow {
-  const char *letters, *op; /* the op whose output these letters are */
-} letter_rows[] = {{"fiorz", "Sigmoid"}, {"gny", "Tanh"}};
+  const char *letters;
+  OpKind op; /* whose output these letters are */
+} letter_rows[] = {{"fiorz", OP_Sigmoid}, {"gny", OP_Tanh}};
 
 /* What an exporter computes for the cell's sake belongs to the cell; how it keeps the states does not. */
 static const char state_letters[] = "ch";
 
 static const struct OperatorRow {
   char sign;
-  const char *ops[2];
+  OpKind ops[2];
   bool commutes;
-} operators[] = {{'+', {"Add", "Sum"}, true}, {'-', {"Sub", "Sub"}, false}, {'*', {"Mul", "Mul"}, true}};
+} operators[] = {{'+', {OP_Add, OP_Sum}, true}, {'-', {OP_Sub, OP_Sub}, false}, {'*', {OP_Mul, OP_Mul}, true}};
 
 Strip bound(const Bindings *bindings, char letter) { return bindings->letters[letter - 'a']; }
 
@@ -70,9 +71,7 @@ static bool all_ones(const Strip *strip) {
   return numbers != NULL;
 }
 
-static bool is_made_by(const Strip *strip, const char *op) {
-  return strip->value->producer && !strcmp(strip->value->producer->op->name, op);
-}
+static bool is_made_by(const Strip *strip, OpKind op) { return is_op(strip->value->producer, op); }
 
 static bool fits_letter(char letter, const Strip *strip) {
   for (size_t i = 0; i < sizeof letter_rows / sizeof *letter_rows; i++)

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "reroll/roll.h"
 
-#include <string.h>
-
 #include "ir/op.h"
 #include "reroll/cell_weights.h"
 #include "reroll/steps.h"
@@ -129,7 +127,7 @@ static int direction_of(const Steps *inputs) {
 /* Zeros expanded to a batch that only run time knows are as good as none. */
 static bool is_expanded_zero(const Strip *strip) {
   const Node *node = strip->value->producer;
-  if (!node || strcmp(node->op->name, "Expand") != 0) return false;
+  if (!is_op(node, OP_Expand)) return false;
   Strip expanded = {.value = node->inputs[0], .count = 1, .axis = -1};
   return node->inputs[0]->data && value_count(node->inputs[0]) == 1 && strip_is_zero(&expanded);
 }
@@ -195,7 +193,7 @@ static void tell(const Run *run) {
   int first = INT32_MAX, last = 0;
   for (int step = 0; step < run->n; step++, cell = cell->next) widen(cell, &first, &last);
   graph_remark(run->builder->graph, "n%d..n%d re-rolled: %d step%s of %s %s cell (I=%lld, H=%lld)", first, last, run->n,
-               run->n == 1 ? "" : "s", run->first->kind == &kind_gru ? "a" : "an", run->first->kind->op,
+               run->n == 1 ? "" : "s", run->first->kind == &kind_gru ? "a" : "an", op_info(run->first->kind->op)->name,
                (long long)cell_columns(run->first), (long long)run->first->units);
 }
 

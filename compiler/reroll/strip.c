@@ -214,21 +214,17 @@ static bool through_last_state(Graph *graph, Strip *strip) {
   return true;
 }
 
-static const struct MoverRow {
-  const char *op;
-  bool (*through)(Graph *, Strip *);
-} movers[] = {
-    {"Concat", through_concat},  {"GRU", through_last_state}, {"Gather", through_gather}, {"LSTM", through_last_state},
-    {"RNN", through_last_state}, {"Slice", through_slice},    {"Split", through_split},
+static bool (*const through_op[N_OPS])(Graph *, Strip *) = {
+    [OP_Concat] = through_concat,   [OP_GRU] = through_last_state, [OP_Gather] = through_gather,
+    [OP_LSTM] = through_last_state, [OP_RNN] = through_last_state, [OP_Slice] = through_slice,
+    [OP_Split] = through_split,
 };
 
 static bool through(Graph *graph, Strip *strip) {
   const Node *node = strip->value->producer;
   if (!node) return false;
   if (op_is_view(node->op)) return through_view(graph, strip);
-  for (size_t i = 0; i < sizeof movers / sizeof *movers; i++)
-    if (!strcmp(movers[i].op, node->op->name)) return movers[i].through(graph, strip);
-  return false;
+  return through_op[node->op->kind] && through_op[node->op->kind](graph, strip);
 }
 
 Strip strip_origin(Graph *graph, Strip strip, Trail *trail) {
@@ -243,8 +239,7 @@ Strip strip_origin(Graph *graph, Strip strip, Trail *trail) {
 
 static bool is_concat_of_columns(const Strip *strip) {
   const Node *node = strip->value->producer;
-  return node && !strcmp(node->op->name, "Concat") &&
-         normal_axis(node_int(node, "axis"), strip->value->rank) == last_axis(strip->value);
+  return is_op(node, OP_Concat) && normal_axis(node_int(node, "axis"), strip->value->rank) == last_axis(strip->value);
 }
 
 typedef struct Parts {

@@ -23,10 +23,10 @@ Attribute attribute_strings(Arena *arena, const char *name, int n, const char *c
                      .strings = arena_copy(arena, values, (size_t)n * sizeof *values)};
 }
 
-Node *build_op(const Builder *builder, const char *op, int n_inputs, Value *const *inputs, int n_outputs,
-               int n_attributes, const Attribute *attributes) {
+Node *build_op(const Builder *builder, OpKind op, int n_inputs, Value *const *inputs, int n_outputs, int n_attributes,
+               const Attribute *attributes) {
   Graph *graph = builder->graph;
-  Node *node = graph_node(graph, op_find(op), builder->name, n_inputs, n_outputs);
+  Node *node = graph_node(graph, op_info(op), builder->name, n_inputs, n_outputs);
   node->where = builder->where;
   memcpy(node->inputs, inputs, (size_t)n_inputs * sizeof *inputs);
   for (int i = 0; i < n_outputs; i++) graph_set_output(node, i, graph_value(graph, builder->name, builder->where));
@@ -36,7 +36,7 @@ Node *build_op(const Builder *builder, const char *op, int n_inputs, Value *cons
     node->attributes[i] = attributes[i];
     node->attributes[i].where = builder->where;
   }
-  if (!infer_node(graph, node)) bug("a new %s has no shape", op);
+  if (!infer_node(graph, node)) bug("a new %s has no shape", node->op->name);
   return node;
 }
 
@@ -61,17 +61,17 @@ Value *build_slice(const Builder *builder, Value *value, int n, const Range *ran
   Arena *arena = builder->graph->arena;
   const Attribute attributes[] = {attribute_ints(arena, "axes", n, axes), attribute_ints(arena, "starts", n, starts),
                                   attribute_ints(arena, "ends", n, ends)};
-  return build_op(builder, "Slice", 1, &value, 1, 3, attributes)->outputs[0];
+  return build_op(builder, OP_Slice, 1, &value, 1, 3, attributes)->outputs[0];
 }
 
 Value *build_concat(const Builder *builder, int n, Value *const *values, int64_t axis) {
   const Attribute attribute = attribute_int("axis", axis);
-  return n == 1 ? values[0] : build_op(builder, "Concat", n, values, 1, 1, &attribute)->outputs[0];
+  return n == 1 ? values[0] : build_op(builder, OP_Concat, n, values, 1, 1, &attribute)->outputs[0];
 }
 
 Value *build_transpose(const Builder *builder, Value *value, const int64_t *perm) {
   const Attribute attribute = attribute_ints(builder->graph->arena, "perm", value->rank, perm);
-  return build_op(builder, "Transpose", 1, &value, 1, 1, &attribute)->outputs[0];
+  return build_op(builder, OP_Transpose, 1, &value, 1, 1, &attribute)->outputs[0];
 }
 
 static bool has_shape(const Value *value, int rank, const Dim *const *shape) {
@@ -85,7 +85,7 @@ static Node *reshape_node(const Builder *builder, Value *value, int rank, const 
   int64_t count = rank, *target = ARENA_ARRAY(graph->arena, int64_t, rank);
   for (int axis = 0; axis < rank; axis++) target[axis] = dim_is_const(shape[axis]) ? dim_value(shape[axis]) : -1;
   Value *const inputs[] = {value, graph_constant(graph, builder->name, RNNCC_I64, 1, &count, target)};
-  return build_op(builder, "Reshape", 2, inputs, 1, 0, NULL);
+  return build_op(builder, OP_Reshape, 2, inputs, 1, 0, NULL);
 }
 
 Value *build_reshape(const Builder *builder, Value *value, int rank, const Dim *const *shape) {

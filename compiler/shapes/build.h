@@ -3,7 +3,7 @@
 #ifndef RNNCC_BUILD_H
 #define RNNCC_BUILD_H
 
-#include "ir/graph.h"
+#include "ir/op.h"
 
 typedef struct Builder {
   Graph *graph;
@@ -19,8 +19,8 @@ Attribute attribute_strings(Arena *arena, const char *name, int n, const char *c
 void set_attribute(Graph *graph, Node *node, Attribute attribute);
 
 /* Inputs and attributes are copied. */
-Node *build_op(const Builder *builder, const char *op, int n_inputs, Value *const *inputs, int n_outputs,
-               int n_attributes, const Attribute *attributes);
+Node *build_op(const Builder *builder, OpKind op, int n_inputs, Value *const *inputs, int n_outputs, int n_attributes,
+               const Attribute *attributes);
 
 /* All but the range [start, end) of an axis is cut off. */
 typedef struct Range {

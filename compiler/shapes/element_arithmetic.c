@@ -6,8 +6,6 @@
  */
 #include "shapes/element_arithmetic.h"
 
-#include <string.h>
-
 #include "shapes/shape.h"
 
 static bool is_float(const Value *value) { return dtype_is_float(value->dtype); }
@@ -204,31 +202,19 @@ static bool exclusive_or(DimTable *dims, const Node *node, const Ratio *a, const
   return equal(dims, node, a, b, &same_value) && not(dims, node, &same_value, NULL, result);
 }
 
-static const struct Row {
-  const char *op;
-  ElementOperation *operation;
-} operations[] = {{"Abs", absolute},    {"Add", add},
-                  {"And", minimum},     {"Cast", cast},
-                  {"Ceil", ceil_of},    {"Div", divide},
-                  {"Equal", equal},     {"Floor", floor_of},
-                  {"Greater", greater}, {"GreaterOrEqual", greater_or_equal},
-                  {"Less", less},       {"LessOrEqual", less_or_equal},
-                  {"Max", maximum},     {"Min", minimum},
-                  {"Mod", modulo},      {"Mul", multiply},
-                  {"Neg", negate},      {"Not", not},
-                  {"Or", maximum},      {"Sub", subtract},
-                  {"Sum", add},         {"Xor", exclusive_or}},
-  reductions[] = {{"ReduceMax", maximum}, {"ReduceMin", minimum}, {"ReduceProd", multiply}, {"ReduceSum", add}};
+static ElementOperation *const operations[N_OPS] = {[OP_Abs] = absolute,    [OP_Add] = add,
+                                                    [OP_And] = minimum,     [OP_Cast] = cast,
+                                                    [OP_Ceil] = ceil_of,    [OP_Div] = divide,
+                                                    [OP_Equal] = equal,     [OP_Floor] = floor_of,
+                                                    [OP_Greater] = greater, [OP_GreaterOrEqual] = greater_or_equal,
+                                                    [OP_Less] = less,       [OP_LessOrEqual] = less_or_equal,
+                                                    [OP_Max] = maximum,     [OP_Min] = minimum,
+                                                    [OP_Mod] = modulo,      [OP_Mul] = multiply,
+                                                    [OP_Neg] = negate,      [OP_Not] = not,
+                                                    [OP_Or] = maximum,      [OP_Sub] = subtract,
+                                                    [OP_Sum] = add,         [OP_Xor] = exclusive_or};
+static ElementOperation *const reductions[N_OPS] = {
+    [OP_ReduceMax] = maximum, [OP_ReduceMin] = minimum, [OP_ReduceProd] = multiply, [OP_ReduceSum] = add};
 
-static ElementOperation *find(const struct Row *rows, size_t n, const char *op) {
-  for (size_t i = 0; i < n; i++)
-    if (!strcmp(rows[i].op, op)) return rows[i].operation;
-  return NULL;
-}
-
-ElementOperation *element_operation(const char *op) {
-  return find(operations, sizeof operations / sizeof *operations, op);
-}
-ElementOperation *element_reduction(const char *op) {
-  return find(reductions, sizeof reductions / sizeof *reductions, op);
-}
+ElementOperation *element_operation(OpKind op) { return operations[op]; }
+ElementOperation *element_reduction(OpKind op) { return reductions[op]; }

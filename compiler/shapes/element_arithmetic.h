@@ -11,8 +11,8 @@ enum { FLOAT_BITS = 24 }; /* of an f32's mantissa; f64 is held to the same */
 /* False if the result cannot be told. `b` is NULL for ops of one operand; `result` may be an operand. */
 typedef bool ElementOperation(DimTable *dims, const Node *node, const Ratio *a, const Ratio *b, Ratio *result);
 
-ElementOperation *element_operation(const char *op); /* element by element; NULL: none */
-ElementOperation *element_reduction(const char *op); /* of all elements; NULL: none */
+ElementOperation *element_operation(OpKind op); /* element by element; NULL: none */
+ElementOperation *element_reduction(OpKind op); /* of all elements; NULL: none */
 
 /* Whether the value's type holds this number exactly, or, for the next Floor, Ceil or Cast, exactly enough. */
 bool ratio_is_held(const Value *value, const Ratio *ratio);

@@ -6,7 +6,6 @@
 #include "shapes/elements.h"
 
 #include <math.h>
-#include <string.h>
 
 #include "ir/tensor.h"
 #include "shapes/element_arithmetic.h"
@@ -84,18 +83,10 @@ static void set_elements(Graph *graph, Value *value, const Ratio *ratios) {
 enum { ALL_INPUTS = -1 };
 
 /* Bit i of `data`: input i's elements are moved; all other inputs must be constants. */
-static const struct Mover {
-  const char *op;
-  int data;
-} movers[] = {{"Concat", ALL_INPUTS}, {"Expand", 1},   {"Flatten", 1},   {"Gather", 1},    {"GatherElements", 1},
-              {"GatherND", 1},        {"Identity", 1}, {"Reshape", 1},   {"Slice", 1},     {"Split", 1},
-              {"Squeeze", 1},         {"Tile", 1},     {"Transpose", 1}, {"Unsqueeze", 1}, {"Where", 6}};
-
-static const struct Mover *mover_of(const Node *node) {
-  for (size_t i = 0; i < sizeof movers / sizeof *movers; i++)
-    if (!strcmp(movers[i].op, node->op->name)) return &movers[i];
-  return NULL;
-}
+static const int moved_inputs[N_OPS] = {
+    [OP_Concat] = ALL_INPUTS, [OP_Expand] = 1,   [OP_Flatten] = 1,   [OP_Gather] = 1,    [OP_GatherElements] = 1,
+    [OP_GatherND] = 1,        [OP_Identity] = 1, [OP_Reshape] = 1,   [OP_Slice] = 1,     [OP_Split] = 1,
+    [OP_Squeeze] = 1,         [OP_Tile] = 1,     [OP_Transpose] = 1, [OP_Unsqueeze] = 1, [OP_Where] = 6};
 
 static bool outputs_small(const Node *node) {
   for (int i = 0; i < node->n_outputs; i++)
@@ -125,12 +116,12 @@ static bool number_inputs(Graph *graph, const Node *node, int data, const Tensor
   return true;
 }
 
-static void move_elements(Graph *graph, Node *node, const struct Mover *mover) {
+static void move_elements(Graph *graph, Node *node, int moved) {
   if (!outputs_small(node)) return;
   const Tensor **inputs = ARENA_ARRAY(graph->arena, const Tensor *, node->n_inputs);
   Tensor **outputs = ARENA_ARRAY(graph->arena, Tensor *, node->n_outputs);
   Ratio *pool = ARENA_ARRAY(graph->arena, Ratio, (size_t)node->n_inputs * MAX_ELEMENTS);
-  if (!number_inputs(graph, node, mover->data, inputs, pool)) return;
+  if (!number_inputs(graph, node, moved, inputs, pool)) return;
   for (int i = 0; i < node->n_outputs; i++) {
     if (!node->outputs[i]) continue;
     outputs[i] = tensor_of(graph, node->outputs[i], RNNCC_I64, NULL);
@@ -200,10 +191,10 @@ static void reduce_elements(Graph *graph, Node *node, ElementOperation *operatio
 void infer_elements(Graph *graph, Node *node) {
   Value *output = node->n_outputs ? node->outputs[0] : NULL;
   if (!output || output->data || output->elements || output->dtype == RNNCC_NONE || !is_small(output)) return;
-  const struct Mover *mover = mover_of(node);
-  ElementOperation *operation = element_operation(node->op->name), *reduction = element_reduction(node->op->name);
-  if (mover)
-    move_elements(graph, node, mover);
+  int moved = moved_inputs[node->op->kind];
+  ElementOperation *operation = element_operation(node->op->kind), *reduction = element_reduction(node->op->kind);
+  if (moved)
+    move_elements(graph, node, moved);
   else if (operation)
     compute_elements(graph, node, operation);
   else if (reduction)

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "shapes/fold_node.h"
 
-#include <string.h>
-
 #include "ir/bodies.h"
 #include "reference/reference.h"
 
@@ -10,7 +8,7 @@
 enum { SMALL_BYTES = 1 << 16 };
 
 /* Ops that read nothing of their input but its shape. */
-static bool reads_shape_only(const Node *node) { return !strcmp(node->op->name, "EyeLike"); }
+static bool reads_shape_only(const Node *node) { return is_op(node, OP_EyeLike); }
 
 static int64_t input_bytes(const Node *node) {
   int64_t bytes = 0;

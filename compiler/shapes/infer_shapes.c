@@ -4,13 +4,11 @@
  * bad node is told and its outputs stay unknown; nodes that read unknown values are passed over, so one mistake makes
  * one message. Small constants are folded on the way: shapes may depend on any arithmetic.
  */
-#include <string.h>
-
+#include "shapes/infer_shapes.h"
 #include "ir/bodies.h"
 #include "shapes/control.h"
 #include "shapes/elements.h"
 #include "shapes/fold_node.h"
-#include "shapes/infer_shapes.h"
 #include "shapes/shape.h"
 
 /* A tensor beyond this is a mistake or an attack; nothing is allocated before it is checked. */
@@ -59,26 +57,21 @@ static bool inputs_known(const Node *node) {
 
 /* Ops that make something of nothing: their kernels know what. All others do nothing where their outputs are empty, so
  * an input may only be empty if they are. */
-static const char *const of_nothing[] = {
-    "Compress",  "Concat",
-    "Constant",  "ConstantOfShape",
-    "Expand",    "Gather",
-    "Gemm",      "Identity",
-    "MatMul",    "If",
-    "Loop",      "Scan",
-    "NonZero",   "NonMaxSuppression",
-    "Range",     "ScatterElements",
-    "ScatterND", "Shape",
-    "Size",      "Slice",
-    "Split",
+static const bool of_nothing[N_OPS] = {
+    [OP_Compress] = true,  [OP_Concat] = true,
+    [OP_Constant] = true,  [OP_ConstantOfShape] = true,
+    [OP_Expand] = true,    [OP_Gather] = true,
+    [OP_Gemm] = true,      [OP_Identity] = true,
+    [OP_MatMul] = true,    [OP_If] = true,
+    [OP_Loop] = true,      [OP_Scan] = true,
+    [OP_NonZero] = true,   [OP_NonMaxSuppression] = true,
+    [OP_Range] = true,     [OP_ScatterElements] = true,
+    [OP_ScatterND] = true, [OP_Shape] = true,
+    [OP_Size] = true,      [OP_Slice] = true,
+    [OP_Split] = true,
 };
 
-static bool takes_nothing(const OpInfo *op) {
-  if (op_is_view(op) || !strncmp(op->name, "Reduce", 6)) return true;
-  for (size_t i = 0; i < sizeof of_nothing / sizeof *of_nothing; i++)
-    if (!strcmp(of_nothing[i], op->name)) return true;
-  return false;
-}
+static bool takes_nothing(const OpInfo *op) { return op_is_view(op) || op_is_reduction(op) || of_nothing[op->kind]; }
 
 /* Is the value empty whenever `extent` is 0? */
 static bool empty_with(Graph *graph, const Value *value, const Dim *extent) {

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* Control flow that is settled when the module is compiled. */
-#include <string.h>
-
 #include "ir/bodies.h"
 #include "shapes/control.h"
 #include "shapes/shape.h"
@@ -22,15 +20,15 @@ static int known_truth(const Value *value) {
   const Node *producer = value->producer;
   if (!producer) return -1;
   const Attribute *constant = node_attribute(producer, "value");
-  if (!strcmp(producer->op->name, "Constant") && constant && constant->kind == ATTRIBUTE_TENSOR)
+  if (is_op(producer, OP_Constant) && constant && constant->kind == ATTRIBUTE_TENSOR)
     return known_truth(constant->tensor);
-  return strcmp(producer->op->name, "Identity") ? -1 : known_truth(producer->inputs[0]);
+  return !is_op(producer, OP_Identity) ? -1 : known_truth(producer->inputs[0]);
 }
 
 bool loop_is_conditional(const Node *node, const Graph *body) {
   if (node->inputs[1] && known_truth(node->inputs[1]) != 1) return true;
   const Value *again = body->outputs[0];
-  while (again->producer && !strcmp(again->producer->op->name, "Identity")) again = again->producer->inputs[0];
+  while (is_op(again->producer, OP_Identity)) again = again->producer->inputs[0];
   if (again == body->inputs[1]) return false;
   for (int i = 0; i < node->n_captures; i++) { /* one that is a constant outside */
     int outer = node->n_inputs - node->n_captures + i, inner = body->n_inputs - node->n_captures + i;
@@ -46,9 +44,9 @@ static void inline_body(Graph *graph, const Graph *body, Value *const *arguments
   for (int i = 0; i < n; i++) infer(graph, nodes[i]);
 }
 
-static Node *new_node(Graph *graph, const char *op, const Node *of, int n_inputs) {
+static Node *new_node(Graph *graph, OpKind op, const Node *of, int n_inputs) {
   Node *node = ARENA_NEW(graph->arena, Node);
-  node->op = op_find(op);
+  node->op = op_info(op);
   node->name = of->name;
   node->where = of->where;
   node->n_inputs = n_inputs;
@@ -67,7 +65,7 @@ static Value *add_node(Graph *graph, Node *node, Infer *infer) {
 /* The node's output becomes a copy of the value. */
 static void give_output(Graph *graph, Node *node, int output, Value *value, Infer *infer) {
   if (output >= node->n_outputs || !node->outputs[output]) return;
-  Node *copy = new_node(graph, "Identity", node, 1);
+  Node *copy = new_node(graph, OP_Identity, node, 1);
   copy->inputs[0] = value;
   graph_set_output(copy, 0, node->outputs[output]);
   infer(graph, copy);
@@ -107,9 +105,9 @@ static int64_t unrolled_iterations(Graph *graph, const Node *node, const Graph *
 
 /* [iterations, ...] of the slices. */
 static Value *collect(Graph *graph, const Node *node, Value **slices, int n, Infer *infer) {
-  Node *joined = new_node(graph, "Concat", node, n);
+  Node *joined = new_node(graph, OP_Concat, node, n);
   for (int i = 0; i < n; i++) {
-    Node *longer = new_node(graph, "Unsqueeze", node, 2);
+    Node *longer = new_node(graph, OP_Unsqueeze, node, 2);
     longer->inputs[0] = slices[i];
     longer->inputs[1] = integer(graph, node, 1, 0);
     joined->inputs[i] = add_node(graph, longer, infer);
@@ -145,7 +143,7 @@ static bool unroll(Graph *graph, Node *node, Infer *infer) {
 
 /* A Transpose that moves one axis. */
 static Node *moved_axis(Graph *graph, const Node *node, int rank, int from, int to) {
-  Node *transpose = new_node(graph, "Transpose", node, 1);
+  Node *transpose = new_node(graph, OP_Transpose, node, 1);
   Attribute *perm = transpose->attributes = ARENA_NEW(graph->arena, Attribute);
   *perm = (Attribute){.name = "perm", .kind = ATTRIBUTE_INTS, .count = (size_t)rank, .where = node->where};
   perm->ints = ARENA_ARRAY(graph->arena, int64_t, rank);
@@ -204,11 +202,7 @@ static bool scan_first_axes(Graph *graph, Node *node, Infer *infer) {
 }
 
 bool control_rewrite(Graph *graph, Node *node, Infer *infer) {
-  static const struct {
-    const char *op;
-    bool (*rewrite)(Graph *, Node *, Infer *);
-  } rows[] = {{"If", take_branch}, {"Loop", unroll}, {"Scan", scan_first_axes}};
-  for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
-    if (!strcmp(rows[i].op, node->op->name)) return rows[i].rewrite(graph, node, infer);
-  return false;
+  if (is_op(node, OP_If)) return take_branch(graph, node, infer);
+  if (is_op(node, OP_Loop)) return unroll(graph, node, infer);
+  return is_op(node, OP_Scan) && scan_first_axes(graph, node, infer);
 }

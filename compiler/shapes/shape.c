@@ -4,7 +4,6 @@
 
 #include <stdarg.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "support/text.h"
 
@@ -14,8 +13,6 @@ static bool tell(const Node *node, ExitCode code, const char *format, va_list ar
   error_at(node->where, code, "%s: %s", node->op->name, message);
   return false;
 }
-
-bool is_op(const Node *node, const char *name) { return node && !strcmp(node->op->name, name); }
 
 bool shape_error(const Node *node, const char *format, ...) {
   va_list arguments;

@@ -9,9 +9,6 @@
 #include "ir/graph.h"
 #include "ir/op.h"
 
-/* Is there such a node? node: or NULL. */
-bool is_op(const Node *node, const char *name);
-
 /* Have they the same rank and dims, whatever their types? */
 bool shapes_agree(const Value *a, const Value *b);
 

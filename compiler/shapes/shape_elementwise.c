@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* Element-wise ops: the input's shape, or what the inputs broadcast to. */
-#include <string.h>
-
 #include "shapes/shape.h"
 
 static void same_as_input(Graph *graph, Node *node) {
@@ -26,7 +24,7 @@ static bool check_dropout(const Node *node) {
 
 bool shape_unary(Graph *graph, Node *node) {
   if (!check_scalars(graph, node)) return false;
-  if (!strcmp(node->op->name, "Dropout") && !check_dropout(node)) return false;
+  if (is_op(node, OP_Dropout) && !check_dropout(node)) return false;
   same_as_input(graph, node);
   return true;
 }
@@ -56,7 +54,7 @@ static bool check_slope(Graph *graph, const Node *node) {
 
 bool shape_binary(Graph *graph, Node *node) {
   if (!broadcast_inputs(graph, node, 0)) return false;
-  if (!strcmp(node->op->name, "PRelu") && !check_slope(graph, node)) return false;
+  if (is_op(node, OP_PRelu) && !check_slope(graph, node)) return false;
   return true;
 }
 

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Quantised numbers: the shapes of what they stand for, with scales and zero points for all of a tensor or for an axis.
  */
-#include <string.h>
-
 #include "shapes/shape.h"
 
 static Value *input_of(const Node *node, int input) { return input < node->n_inputs ? node->inputs[input] : NULL; }
@@ -54,10 +52,10 @@ bool shape_dynamic_quantize(Graph *graph, Node *node) {
 }
 
 /* As the op would have it whose two operands are the inputs `a` and `b`. */
-static bool shape_of(Graph *graph, Node *node, const char *op, int a, int b) {
+static bool shape_of(Graph *graph, Node *node, OpKind op, int a, int b) {
   Value *operands[] = {node->inputs[a], node->inputs[b]};
   Node plain = *node;
-  plain.op = op_find(op);
+  plain.op = op_info(op);
   plain.inputs = operands;
   plain.n_inputs = 2;
   return plain.op->shape(graph, &plain);
@@ -74,11 +72,11 @@ static bool check_product(Graph *graph, const Node *node, int a, int a_first, in
 }
 
 bool shape_matmul_integer(Graph *graph, Node *node) {
-  return shape_of(graph, node, "MatMul", 0, 1) && check_product(graph, node, 0, 2, 2, 1, 3, 3);
+  return shape_of(graph, node, OP_MatMul, 0, 1) && check_product(graph, node, 0, 2, 2, 1, 3, 3);
 }
 
 bool shape_qlinear_matmul(Graph *graph, Node *node) {
-  return shape_of(graph, node, "MatMul", 0, 3) && check_product(graph, node, 0, 1, 2, 3, 4, 5) &&
+  return shape_of(graph, node, OP_MatMul, 0, 3) && check_product(graph, node, 0, 1, 2, 3, 4, 5) &&
          check_parameter(graph, node, 6, node->outputs[0], -1) && check_parameter(graph, node, 7, node->outputs[0], -1);
 }
 
@@ -98,14 +96,14 @@ static bool check_taps(Graph *graph, const Node *node, const Value *w) {
 }
 
 bool shape_conv_integer(Graph *graph, Node *node) {
-  return shape_of(graph, node, "Conv", 0, 1) && is_scalar(graph, node, 2) &&
+  return shape_of(graph, node, OP_Conv, 0, 1) && is_scalar(graph, node, 2) &&
          check_parameter(graph, node, 3, node->inputs[1], 0) && check_taps(graph, node, node->inputs[1]);
 }
 
 bool shape_qlinear_conv(Graph *graph, Node *node) {
   static const int scalars[] = {1, 2, 6, 7};
   const Value *w = node->inputs[3];
-  if (!shape_of(graph, node, "Conv", 0, 3) || !check_taps(graph, node, w)) return false;
+  if (!shape_of(graph, node, OP_Conv, 0, 3) || !check_taps(graph, node, w)) return false;
   for (int i = 0; i < 4; i++)
     if (!is_scalar(graph, node, scalars[i])) return false;
   return check_parameter(graph, node, 4, w, 0) && check_parameter(graph, node, 5, w, 0) &&

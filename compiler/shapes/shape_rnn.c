@@ -12,21 +12,14 @@
 #include "shapes/shape.h"
 
 typedef struct CellRow {
-  const char *op;
   int gates, activations; /* activations: per direction */
 } CellRow;
-static const CellRow cells[] = {{"RNN", 1, 1}, {"GRU", 3, 2}, {"LSTM", 4, 3}};
+static const CellRow cells[N_OPS] = {[OP_RNN] = {1, 1}, [OP_GRU] = {3, 2}, [OP_LSTM] = {4, 3}};
 
 static const char *const activation_names[] = {
     "Relu",       "Tanh",        "Sigmoid", "Affine",   "LeakyRelu", "ThresholdedRelu",
     "ScaledTanh", "HardSigmoid", "Elu",     "Softsign", "Softplus"};
 enum { N_ACTIVATIONS = sizeof activation_names / sizeof *activation_names };
-
-static const CellRow *cell_of(const Node *node) {
-  for (size_t i = 0; i < sizeof cells / sizeof *cells; i++)
-    if (!strcmp(cells[i].op, node->op->name)) return &cells[i];
-  bug("%s is no recurrent op", node->op->name);
-}
 
 /* ONNX Runtime compares the names without regard to case; so do we. */
 static bool known_activation(const char *name) {
@@ -124,7 +117,7 @@ static bool check_lengths(Graph *graph, const Node *node, const Dim *T) {
 }
 
 bool shape_rnn(Graph *graph, Node *node) {
-  const CellRow *cell = cell_of(node);
+  const CellRow *cell = &cells[node->op->kind];
   int directions = strcmp(node_string(node, "direction"), "bidirectional") ? 1 : 2;
   if (!check_attributes(node, cell, directions) || !check_rank(graph, node, 0, 3, 3)) return false;
   const Dim **x = node->inputs[0]->shape;

@@ -43,8 +43,8 @@ bool is_strided(const Window *window) {
   return false;
 }
 
-static bool is_transposed(const Node *node) { return !strcmp(node->op->name, "ConvTranspose"); }
-static bool is_conv(const Node *node) { return !strcmp(node->op->name, "Conv") || is_transposed(node); }
+static bool is_transposed(const Node *node) { return is_op(node, OP_ConvTranspose); }
+static bool is_conv(const Node *node) { return is_op(node, OP_Conv) || is_transposed(node); }
 
 static bool kernel_of_weights(Graph *graph, const Node *node, Window *window) {
   const Value *weights = node->inputs[1];

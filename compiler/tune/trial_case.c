@@ -32,7 +32,7 @@ static Value **copied_inputs(Arena *arena, const Node *node) {
   return arena_copy(arena, (void *)node->inputs, (size_t)node->n_inputs * sizeof *node->inputs);
 }
 
-static bool is_normalisation(const Node *step) { return !strcmp(step->op->name, "BatchNormalization"); }
+static bool is_normalisation(const Node *step) { return is_op(step, OP_BatchNormalization); }
 
 /* A batch normalisation with other scales and shifts: fold_affine has left mean 0 and variance 1 of it. */
 static Node *normalisation_like(Arena *arena, const Node *step) {
@@ -48,8 +48,7 @@ static void change_prologue(TrialCase *trial) {
   for (int i = 0; i < node->n_prologue; i++) {
     const Node *step = node->prologue[i];
     if (is_normalisation(step)) node->prologue[i] = normalisation_like(trial->arena, step);
-    trial->exact_input &=
-        !strcmp(step->op->name, "Relu") || (is_normalisation(step) && node_float(step, "epsilon") == 0);
+    trial->exact_input &= is_op(step, OP_Relu) || (is_normalisation(step) && node_float(step, "epsilon") == 0);
   }
 }
 

@@ -49,7 +49,7 @@ static void add_call(Value *read, Value *written) {
   KernelCall *call = ARENA_NEW(arena, KernelCall);
   call->emitter = emitter;
   call->kernel = &kernel;
-  call->node = graph_node(graph, op_find("Relu"), "n", 0, 0);
+  call->node = graph_node(graph, op_info(OP_Relu), "n", 0, 0);
   call->accesses = ARENA_ARRAY(arena, Access, 2);
   if (read) call->accesses[call->n_accesses++] = (Access){read, false};
   if (written) call->accesses[call->n_accesses++] = (Access){written, true};

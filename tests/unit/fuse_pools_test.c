@@ -3,7 +3,6 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
-#include <string.h>
 
 #include <cmocka.h>
 
@@ -35,7 +34,7 @@ static Graph *built(const Steps steps, const KernelFamily *family) {
     Node *node = graph->nodes[n];
     node->blocked = true;
     for (int i = 0; i < node->n_outputs; i++) node->outputs[i]->channel_block = 16;
-    set_family(node, strcmp(node->op->name, "Conv") ? &other : family);
+    set_family(node, is_op(node, OP_Conv) ? family : &other);
     node->schedule = ARENA_NEW(arena, Schedule);
     node->schedule->text = "usual";
   }

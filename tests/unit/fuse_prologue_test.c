@@ -17,7 +17,7 @@ static bool take_all(Graph *graph, const Node *host, const Node *prologue) {
 }
 static bool take_norms(Graph *graph, const Node *host, const Node *prologue) {
   (void)graph, (void)host;
-  return !strcmp(prologue->op->name, "BatchNormalization");
+  return is_op(prologue, OP_BatchNormalization);
 }
 static const KernelFamily greedy = {.name = "greedy", .takes_prologue = take_all};
 static const KernelFamily picky = {.name = "picky", .takes_prologue = take_norms};
@@ -30,7 +30,7 @@ static Graph *built(const Steps steps, const KernelFamily *family) {
   add_steps(graph, steps);
   for (int i = 0; i < graph->n_nodes; i++) {
     OpInfo *op = arena_copy(arena, graph->nodes[i]->op, sizeof *op);
-    op->family = strcmp(op->name, "Conv") ? NULL : family;
+    op->family = op->kind == OP_Conv ? family : NULL;
     graph->nodes[i]->op = op;
   }
   return build_end(graph);

@@ -3,7 +3,6 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
-#include <string.h>
 
 #include <cmocka.h>
 
@@ -25,7 +24,7 @@ static const KernelFamily refusing = {.name = "refusing"};
 static int setup(void **state) {
   (void)state;
   arena = arena_new();
-  matmul = *op_find("MatMul");
+  matmul = *op_info(OP_MatMul);
   matmul.family = &greedy;
   return 0;
 }
@@ -43,7 +42,7 @@ static Graph *built(const char *const (*nodes)[2], int n) {
     Node *node = build_node(graph, nodes[i][0], nodes[i][1], "", 1);
     OpInfo *op = arena_copy(arena, node->op, sizeof *op);
     op->family = &refusing;
-    node->op = strcmp(node->op->name, "MatMul") ? op : &matmul;
+    node->op = is_op(node, OP_MatMul) ? &matmul : op;
   }
   build_output(graph, graph->nodes[n - 1]->outputs[0]);
   infer_shapes(graph);

@@ -49,8 +49,8 @@ static void every_default_reads(void **state) {
 
 static void defaults_are_onnx(void **state) {
   (void)state;
-  Node elu = {.op = op_find("Elu")}, leaky = {.op = op_find("LeakyRelu")}, lstm = {.op = op_find("LSTM")};
-  Node norm = {.op = op_find("BatchNormalization")}, flatten = {.op = op_find("Flatten")};
+  Node elu = {.op = op_info(OP_Elu)}, leaky = {.op = op_info(OP_LeakyRelu)}, lstm = {.op = op_info(OP_LSTM)};
+  Node norm = {.op = op_info(OP_BatchNormalization)}, flatten = {.op = op_info(OP_Flatten)};
   assert_true(node_float(&elu, "alpha") == 1);
   assert_true(node_float(&leaky, "alpha") == 0.01);
   assert_true(node_float(&norm, "epsilon") == 1e-5);

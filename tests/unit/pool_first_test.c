@@ -55,7 +55,7 @@ static void other_means_and_convolutions_stay(void **state) {
     if (i + 1 == sizeof cases / sizeof *cases) build_output(graph, graph->nodes[1]->outputs[0]);
     pool_first(graph);
     verify(graph);
-    if (strcmp(graph->nodes[0]->op->name, "Conv") != 0) fail_msg("case %zu", i);
+    if (!is_op(graph->nodes[0], OP_Conv)) fail_msg("case %zu", i);
   }
 }
 

@@ -4,12 +4,11 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
-#include <string.h>
 
 #include <cmocka.h>
 
-#include "shapes/shape.h"
 #include "passes/simplify.h"
+#include "shapes/shape.h"
 #include "steps.h"
 
 /* The ops in order, of windows with their strides: "Conv2,2 Relu Conv1,1". */
@@ -19,7 +18,7 @@ static const char *form_of(Graph *graph) {
     const Node *node = graph->nodes[n];
     text_add(&text, "%s%s", n ? " " : "", node->op->name);
     Window window;
-    bool windows = !strcmp(node->op->name, "Conv") || !strcmp(node->op->name, "MaxPool");
+    bool windows = is_op(node, OP_Conv) || is_op(node, OP_MaxPool);
     if (!windows || !read_window(graph, node, &window)) continue;
     for (int i = 0; i < window.n_spatial; i++) text_add(&text, "%s%d", i ? "," : "", (int)window.stride[i]);
   }

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* Convolution: of the candidates of all algorithms (kernels/conv/candidates.h) one is run. */
-#include <string.h>
-
 #include "kernels/conv/candidates.h"
 #include "kernels/conv/form.h"
 #include "kernels/elementwise/elementwise.h"
@@ -11,7 +9,7 @@
 /* The sum of the convolution and a tensor of its own shape, which is made at run time: constants are row-major,
  * whatever the layout of y. */
 static bool is_residual(const Node *step) {
-  if (strcmp(step->op->name, "Add") || step->inputs[1]->data) return false;
+  if (!is_op(step, OP_Add) || step->inputs[1]->data) return false;
   const Value *sum = step->inputs[0], *residual = step->inputs[1];
   bool same = residual->rank == sum->rank;
   for (int axis = 0; same && axis < sum->rank; axis++) same = same_dim(residual->shape[axis], sum->shape[axis]);
@@ -37,7 +35,7 @@ static bool runs_blocked(Graph *graph, const Node *node) {
 }
 
 static bool takes_prologue(Graph *graph, const Node *host, const Node *prologue) {
-  bool alone = is_op(prologue, "BatchNormalization") || elementwise_is_epilogue(prologue);
+  bool alone = is_op(prologue, OP_BatchNormalization) || elementwise_is_epilogue(prologue);
   if (!alone || forced_plain(graph) || !can_be_blocked(host->inputs[0]) || !can_be_blocked(host->outputs[0]))
     return false;
   Convolution conv = convolution_of(graph, host);

@@ -8,31 +8,35 @@
 #include "support/diagnostics.h"
 #include "support/text.h"
 
-/* How an op is written: the kinds of rows of the table. */
-typedef enum OpForm { FORM_VECTOR, FORM_MASK, FORM_DOUBLE, FORM_SCALAR } OpForm;
+/* How an op is written, a text for each kind of operands; NULL: not so. */
+typedef struct Texts {
+  const char *vector, *mask, *f64, *scalar;
+} Texts;
 
-static const struct {
-  OpForm form;
-  const char *op, *text;
-} TEXTS[] = {
-#define VECTOR_OP(op, text) {FORM_VECTOR, op, text},
-#define MASK_OP(op, text) {FORM_MASK, op, text},
-#define DOUBLE_OP(op, text) {FORM_DOUBLE, op, text},
-#define SCALAR_OP(op, text) {FORM_SCALAR, op, text},
+typedef enum TextRow {
+  TEXT_NONE,
+#define OPERATOR(op, ...) TEXT_##op,
+#define VARIANT(name, ...) TEXT_##name,
 #include "kernels/elementwise/elementwise_ops.def"
-#undef VECTOR_OP
-#undef MASK_OP
-#undef DOUBLE_OP
-#undef SCALAR_OP
-};
-enum { N_TEXTS = sizeof TEXTS / sizeof *TEXTS };
+#undef OPERATOR
+#undef VARIANT
+} TextRow;
 
-/* NULL if the op is not written so. */
-static const char *find_text(OpForm form, const char *op) {
-  for (int i = 0; i < N_TEXTS; i++)
-    if (TEXTS[i].form == form && !strcmp(TEXTS[i].op, op)) return TEXTS[i].text;
-  return NULL;
-}
+static const Texts texts[] = {
+#define OPERATOR(op, ...) [TEXT_##op] = {__VA_ARGS__},
+#define VARIANT(name, ...) [TEXT_##name] = {__VA_ARGS__},
+#include "kernels/elementwise/elementwise_ops.def"
+#undef OPERATOR
+#undef VARIANT
+};
+
+static const TextRow own_rows[N_OPS] = {
+#define OPERATOR(op, ...) [OP_##op] = TEXT_##op,
+#define VARIANT(name, ...)
+#include "kernels/elementwise/elementwise_ops.def"
+#undef OPERATOR
+#undef VARIANT
+};
 
 int elementwise_own_inputs(const Node *node) {
   int n = node->n_inputs;
@@ -46,46 +50,55 @@ static bool has_input(const Node *node, int index) {
   return index < elementwise_own_inputs(node) && node->inputs[index] != NULL;
 }
 
-static const char *clip_variant(const Node *node) {
-  if (has_input(node, 1)) return has_input(node, 2) ? "ClipBoth" : "ClipLow";
-  return has_input(node, 2) ? "ClipHigh" : "Copy";
+static TextRow clip_variant(const Node *node) {
+  if (has_input(node, 1)) return has_input(node, 2) ? TEXT_ClipBoth : TEXT_ClipLow;
+  return has_input(node, 2) ? TEXT_ClipHigh : TEXT_Copy;
 }
 
 /* f16 is read as f32. What an x86 CPU converts floats to is i32 or i64; narrower types take the lowest bytes. */
-static const char *cast_variant(const Node *node) {
+static TextRow cast_variant(const Node *node) {
   DType from = node->inputs[0]->dtype, to = node->outputs[0]->dtype;
-  if (from == to) return "Copy";
-  if (to == RNNCC_BOOL) return "CastToBool";
-  if (to == RNNCC_F16) return from == RNNCC_F64 ? "CastF64ToF16" : "CastToF16";
-  if (!dtype_is_float(from) || dtype_is_float(to)) return "Copy";
+  if (from == to) return TEXT_Copy;
+  if (to == RNNCC_BOOL) return TEXT_CastToBool;
+  if (to == RNNCC_F16) return from == RNNCC_F64 ? TEXT_CastF64ToF16 : TEXT_CastToF16;
+  if (!dtype_is_float(from) || dtype_is_float(to)) return TEXT_Copy;
   bool twice = from == RNNCC_F64;
-  if (to == RNNCC_U64) return twice ? "CastF64ToU64" : "CastF32ToU64";
-  if (to == RNNCC_I64 || to == RNNCC_U32) return twice ? "CastF64ToI64" : "CastF32ToI64";
-  return twice ? "CastF64ToI32" : "CastF32ToI32";
+  if (to == RNNCC_U64) return twice ? TEXT_CastF64ToU64 : TEXT_CastF32ToU64;
+  if (to == RNNCC_I64 || to == RNNCC_U32) return twice ? TEXT_CastF64ToI64 : TEXT_CastF32ToI64;
+  return twice ? TEXT_CastF64ToI32 : TEXT_CastF32ToI32;
 }
 
-static const char *pow_variant(const Node *node) {
+static TextRow pow_variant(const Node *node) {
   DType base = node->inputs[0]->dtype, exponent = node->inputs[1]->dtype;
-  if (exponent == RNNCC_F64 && base != RNNCC_F64) return "PowToF64";
-  return exponent == RNNCC_U64 ? "PowUnsigned" : "Pow";
+  if (exponent == RNNCC_F64 && base != RNNCC_F64) return TEXT_PowToF64;
+  return exponent == RNNCC_U64 ? TEXT_PowUnsigned : TEXT_Pow;
 }
 
-static const char *is_inf_variant(const Node *node) {
-  if (node_int(node, "detect_positive")) return node_int(node, "detect_negative") ? "IsInf" : "IsPositiveInf";
-  return node_int(node, "detect_negative") ? "IsNegativeInf" : "IsNoInf";
+static TextRow is_inf_variant(const Node *node) {
+  if (node_int(node, "detect_positive")) return node_int(node, "detect_negative") ? TEXT_IsInf : TEXT_IsPositiveInf;
+  return node_int(node, "detect_negative") ? TEXT_IsNegativeInf : TEXT_IsNoInf;
 }
 
-static const char *table_name(const Node *node) {
-  const char *op = node->op->name;
-  if (!strcmp(op, "Clip")) return clip_variant(node);
-  if (!strcmp(op, "Cast")) return cast_variant(node);
-  if (!strcmp(op, "Pow")) return pow_variant(node);
-  if (!strcmp(op, "BitShift")) return strcmp(node_string(node, "direction"), "LEFT") ? "ShiftRight" : "ShiftLeft";
-  if (!strcmp(op, "IsInf")) return is_inf_variant(node);
-  if (!strcmp(op, "Gelu")) return strcmp(node_string(node, "approximate"), "tanh") ? "Gelu" : "GeluTanh";
-  if (node->op->max_inputs < 0 && !has_input(node, 1)) return "Copy";
-  if (!strcmp(op, "Mod")) return node_int(node, "fmod") ? "ModC" : "Mod";
-  return op;
+static TextRow row_of(const Node *node) {
+  if (node->op->max_inputs < 0 && !has_input(node, 1)) return TEXT_Copy;
+  switch (node->op->kind) {
+  case OP_BitShift:
+    return strcmp(node_string(node, "direction"), "LEFT") ? TEXT_ShiftRight : TEXT_ShiftLeft;
+  case OP_Cast:
+    return cast_variant(node);
+  case OP_Clip:
+    return clip_variant(node);
+  case OP_Gelu:
+    return strcmp(node_string(node, "approximate"), "tanh") ? TEXT_Gelu : TEXT_GeluTanh;
+  case OP_IsInf:
+    return is_inf_variant(node);
+  case OP_Mod:
+    return node_int(node, "fmod") ? TEXT_ModC : TEXT_Mod;
+  case OP_Pow:
+    return pow_variant(node);
+  default:
+    return own_rows[node->op->kind];
+  }
 }
 
 /* ---- filling in ---- */
@@ -118,7 +131,7 @@ static const char *fill_in(Arena *arena, const Node *node, const char *text, con
 }
 
 static bool reads_halves(const Node *node) {
-  return !strcmp(node->op->name, "Cast") && node->inputs[0]->dtype == RNNCC_F16 && node->outputs[0]->dtype != RNNCC_F16;
+  return is_op(node, OP_Cast) && node->inputs[0]->dtype == RNNCC_F16 && node->outputs[0]->dtype != RNNCC_F16;
 }
 
 /* The row counts operands without the absent ones. NULL if there is no row. */
@@ -138,16 +151,15 @@ static bool all_f32(const Node *node) {
   return node->outputs[0]->dtype == RNNCC_F32;
 }
 
-bool elementwise_on_vectors(const Node *node) { return all_f32(node) && find_text(FORM_VECTOR, table_name(node)); }
+bool elementwise_on_vectors(const Node *node) { return all_f32(node) && texts[row_of(node)].vector; }
 
 const char *elementwise_vector(Arena *arena, const Node *node, const char *const *inputs) {
-  return elementwise_on_vectors(node) ? expression(arena, node, find_text(FORM_VECTOR, table_name(node)), inputs)
-                                      : NULL;
+  return elementwise_on_vectors(node) ? expression(arena, node, texts[row_of(node)].vector, inputs) : NULL;
 }
 
 const char *elementwise_scalar(Arena *arena, const Node *node, const char *const *inputs) {
-  const char *text = node->inputs[0]->dtype == RNNCC_F64 ? find_text(FORM_DOUBLE, table_name(node)) : NULL;
-  return expression(arena, node, text ? text : find_text(FORM_SCALAR, table_name(node)), inputs);
+  const char *text = node->inputs[0]->dtype == RNNCC_F64 ? texts[row_of(node)].f64 : NULL;
+  return expression(arena, node, text ? text : texts[row_of(node)].scalar, inputs);
 }
 
 /* ---- chains ---- */
@@ -161,16 +173,16 @@ static bool all_f32_or_bool(const Node *node) {
 }
 
 /* Those of the table that take masks and those that take vectors, by their first input. */
-static const char *mask_name(const Node *node) {
+static TextRow mask_row(const Node *node) {
   bool from_bool = node->inputs[0]->dtype == RNNCC_BOOL, to_bool = node->outputs[0]->dtype == RNNCC_BOOL;
-  if (!strcmp(node->op->name, "Where")) return to_bool ? "WhereBool" : "Where";
-  if (!strcmp(node->op->name, "Cast") && from_bool) return to_bool ? "" : "CastFromBool";
-  return from_bool && !strcmp(node->op->name, "Equal") ? "" : table_name(node);
+  if (is_op(node, OP_Where)) return to_bool ? TEXT_WhereBool : TEXT_Where;
+  if (is_op(node, OP_Cast) && from_bool) return to_bool ? TEXT_NONE : TEXT_CastFromBool;
+  return from_bool && is_op(node, OP_Equal) ? TEXT_NONE : row_of(node);
 }
 
 static const char *chained_text(const Node *node) {
-  if (elementwise_on_vectors(node)) return find_text(FORM_VECTOR, table_name(node));
-  return all_f32_or_bool(node) ? find_text(FORM_MASK, mask_name(node)) : NULL;
+  if (elementwise_on_vectors(node)) return texts[row_of(node)].vector;
+  return all_f32_or_bool(node) ? texts[mask_row(node)].mask : NULL;
 }
 
 bool elementwise_chains(const Node *node) {

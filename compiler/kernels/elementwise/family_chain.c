@@ -10,6 +10,7 @@
 #include "shapes/shape.h"
 
 const OpInfo op_chain = {
+    .kind = OP_Chain,
     .name = "Chain",
     .min_inputs = 0,
     .max_inputs = -1,

@@ -42,12 +42,12 @@ static void add_unused(Text *body, int first) {
 
 static bool divides(const Node *node) {
   bool integer = !dtype_is_float(node->inputs[0]->dtype);
-  return integer && (!strcmp(node->op->name, "Div") || !strcmp(node->op->name, "Mod"));
+  return integer && (is_op(node, OP_Div) || is_op(node, OP_Mod));
 }
 
 static KernelSpec *divide_spec(Emitter *emitter, const Node *node) {
   KernelSpec *spec = kernel_spec(emitter, "elementwise_divide");
-  bool modulo = !strcmp(node->op->name, "Mod");
+  bool modulo = is_op(node, OP_Mod);
   kernel_type(spec, "T", node->inputs[0]->dtype);
   kernel_knob(spec, "OPERATION", !modulo ? 0 : node_int(node, "fmod") ? 2 : 1);
   return spec;

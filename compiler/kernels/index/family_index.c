@@ -205,25 +205,15 @@ static void emit_reverse_sequence(Emitter *emitter, Node *node) {
   moves(call, graph, x);
 }
 
-static const struct {
-  const char *op;
-  void (*emit)(Emitter *emitter, Node *node);
-} INDEX_OPS[] = {
-    {"GatherElements", emit_gather_elements},
-    {"GatherND", emit_gather_nd},
-    {"OneHot", emit_one_hot},
-    {"ReverseSequence", emit_reverse_sequence},
-    {"ScatterND", emit_scatter_nd},
-    {"ScatterElements", emit_scatter_elements},
+static void (*const emit_op[N_OPS])(Emitter *emitter, Node *node) = {
+    [OP_GatherElements] = emit_gather_elements,
+    [OP_GatherND] = emit_gather_nd,
+    [OP_OneHot] = emit_one_hot,
+    [OP_ReverseSequence] = emit_reverse_sequence,
+    [OP_ScatterND] = emit_scatter_nd,
+    [OP_ScatterElements] = emit_scatter_elements,
 };
 
-static void index_emit(Emitter *emitter, Node *node) {
-  for (size_t row = 0; row < sizeof INDEX_OPS / sizeof *INDEX_OPS; row++) {
-    if (strcmp(INDEX_OPS[row].op, node->op->name)) continue;
-    INDEX_OPS[row].emit(emitter, node);
-    return;
-  }
-  bug("%s picks nothing by index", node->op->name);
-}
+static void index_emit(Emitter *emitter, Node *node) { emit_op[node->op->kind](emitter, node); }
 
 const KernelFamily family_index = {.name = "index", .emit = index_emit};

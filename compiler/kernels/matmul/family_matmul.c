@@ -4,8 +4,6 @@
  * transposition, vectors and broadcasting cost nothing. In f32 B is packed into panels, ahead if it is constant and
  * by a kernel before the product if not; integers and f64 take plain loops.
  */
-#include <string.h>
-
 #include "ir/family.h"
 #include "kernels/elementwise/elementwise.h"
 #include "kernels/gemm/gemm.h"
@@ -57,7 +55,7 @@ static bool is_matrix(const Value *value, const Value *sum) {
 static bool is_addition(const Node *host, const Node *step) {
   bool columns = host->inputs[0]->rank > 1 && host->inputs[1]->rank > 1;
   bool own = host->n_inputs > 2 && host->inputs[2] && is_gemm(host);
-  if (strcmp(step->op->name, "Add") || !columns || own) return false;
+  if (!is_op(step, OP_Add) || !columns || own) return false;
   return is_row(step->inputs[1], step->inputs[0]) || is_matrix(step->inputs[1], step->inputs[0]);
 }
 

@@ -71,7 +71,7 @@ static int transposed_axis(const Node *node, int axis) {
 /* From N, C, H, W to N, H, W, C: of a blocked tensor this only puts the blocks of a pixel together. */
 static bool brings_channels_last(const Node *node) {
   int rank = node->inputs[0]->rank;
-  if (strcmp(node->op->name, "Transpose") || (rank != 3 && rank != 4)) return false;
+  if (!is_op(node, OP_Transpose) || (rank != 3 && rank != 4)) return false;
   for (int axis = 0; axis < rank; axis++)
     if (transposed_axis(node, axis) != (axis == 0 ? 0 : axis == rank - 1 ? 1 : axis + 1)) return false;
   return true;
@@ -222,9 +222,9 @@ static void emit_pad(Emitter *emitter, Node *node) {
 
 static bool runs_blocked(Graph *graph, const Node *node) {
   (void)graph;
-  if (strcmp(node->op->name, "Concat") && strcmp(node->op->name, "Split")) return false;
+  if (!is_op(node, OP_Concat) && !is_op(node, OP_Split)) return false;
   if (normal_axis(node_int(node, "axis"), node->inputs[0]->rank) != 1) return false;
-  for (int i = 0; !strcmp(node->op->name, "Concat") && i < node->n_inputs; i++)
+  for (int i = 0; is_op(node, OP_Concat) && i < node->n_inputs; i++)
     if (value_is_constant(node->inputs[i]) || !can_be_blocked(node->inputs[i])) return false;
   return true;
 }
@@ -267,25 +267,21 @@ static void emit_blocked_split(Emitter *emitter, const Node *node) {
 }
 
 static void emit_blocked(Emitter *emitter, const Node *node) {
-  if (!strcmp(node->op->name, "Concat"))
+  if (is_op(node, OP_Concat))
     emit_blocked_concat(emitter, node);
   else
     emit_blocked_split(emitter, node);
 }
 
-static const struct {
-  const char *op;
-  void (*emit)(Emitter *emitter, Node *node);
-} COPY_OPS[] = {
-    {"Concat", emit_concat}, {"Expand", emit_expand}, {"Identity", emit_identity},   {"Pad", emit_pad},
-    {"Slice", emit_slice},   {"Split", emit_split},   {"Transpose", emit_transpose},
+static void (*const emit_op[N_OPS])(Emitter *emitter, Node *node) = {
+    [OP_Concat] = emit_concat, [OP_Expand] = emit_expand, [OP_Identity] = emit_identity,   [OP_Pad] = emit_pad,
+    [OP_Slice] = emit_slice,   [OP_Split] = emit_split,   [OP_Transpose] = emit_transpose,
 };
-enum { N_COPY_OPS = sizeof COPY_OPS / sizeof *COPY_OPS };
 
 /* Bytes that are copied: of a blocked tensor what does not begin and end with a block, for the rest stands in place
  * (layout/place_parts.c). */
 static double copied_bytes(const Node *node) {
-  bool concat = !strcmp(node->op->name, "Concat");
+  bool concat = is_op(node, OP_Concat);
   Value *const *parts = concat ? node->inputs : node->outputs;
   int64_t channel = 0, block = node->blocked ? (concat ? node->outputs : node->inputs)[0]->channel_block : 0;
   double bytes = 0;
@@ -308,18 +304,12 @@ static void copy_emit(Emitter *emitter, Node *node) {
     emit_blocked(emitter, node);
     return;
   }
-  for (int row = 0; row < N_COPY_OPS; row++) {
-    if (strcmp(COPY_OPS[row].op, node->op->name)) continue;
-    COPY_OPS[row].emit(emitter, node);
-    return;
-  }
-  bug("%s is no copy", node->op->name);
+  emit_op[node->op->kind](emitter, node);
 }
 
 /* Pad's fill value where it is an attribute (opset 2 to 10, f32 only) and not zero. */
 static void copy_pack(Graph *graph, Node *node) {
-  if (strcmp(node->op->name, "Pad") || (node->n_inputs > 2 && node->inputs[2]) || node_float(node, "value") == 0)
-    return;
+  if (!is_op(node, OP_Pad) || (node->n_inputs > 2 && node->inputs[2]) || node_float(node, "value") == 0) return;
   float *fill = ARENA_NEW(graph->arena, float);
   *fill = (float)node_float(node, "value");
   node->packed = ARENA_ARRAY(graph->arena, Value *, 1);

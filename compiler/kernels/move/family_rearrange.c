@@ -128,33 +128,23 @@ static void emit_range(Emitter *emitter, Node *node) {
   call_cost(call, 0, (double)dim_optimum(y->shape[0]) * (double)dtype_size(y->dtype));
 }
 
-static const struct {
-  const char *op;
-  void (*emit)(Emitter *emitter, Node *node);
-} REARRANGE_OPS[] = {
-    {"ConstantOfShape", emit_constant_of_shape},
-    {"DepthToSpace", emit_depth_to_space},
-    {"EyeLike", emit_eye_like},
-    {"Range", emit_range},
-    {"SpaceToDepth", emit_space_to_depth},
-    {"Tile", emit_tile},
-    {"Trilu", emit_trilu},
+static void (*const emit_op[N_OPS])(Emitter *emitter, Node *node) = {
+    [OP_ConstantOfShape] = emit_constant_of_shape,
+    [OP_DepthToSpace] = emit_depth_to_space,
+    [OP_EyeLike] = emit_eye_like,
+    [OP_Range] = emit_range,
+    [OP_SpaceToDepth] = emit_space_to_depth,
+    [OP_Tile] = emit_tile,
+    [OP_Trilu] = emit_trilu,
 };
 
-static void rearrange_emit(Emitter *emitter, Node *node) {
-  for (size_t row = 0; row < sizeof REARRANGE_OPS / sizeof *REARRANGE_OPS; row++) {
-    if (strcmp(REARRANGE_OPS[row].op, node->op->name)) continue;
-    REARRANGE_OPS[row].emit(emitter, node);
-    return;
-  }
-  bug("%s rearranges nothing", node->op->name);
-}
+static void rearrange_emit(Emitter *emitter, Node *node) { emit_op[node->op->kind](emitter, node); }
 
 /* The number that is stored: ConstantOfShape's value, EyeLike's one. */
 static void rearrange_pack(Graph *graph, Node *node) {
-  const Attribute *value = strcmp(node->op->name, "ConstantOfShape") ? NULL : node_attribute(node, "value");
+  const Attribute *value = is_op(node, OP_ConstantOfShape) ? node_attribute(node, "value") : NULL;
   Tensor *one = NULL;
-  if (!strcmp(node->op->name, "EyeLike")) {
+  if (is_op(node, OP_EyeLike)) {
     one = tensor_new(graph->arena, node->outputs[0]->dtype, 0, NULL);
     tensor_set_int(one, 0, 1);
   }

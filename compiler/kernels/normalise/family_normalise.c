@@ -3,8 +3,6 @@
  * LayerNormalization and its kin: the input is seen as rows that have statistics of their own, a row as pieces whose
  * elements may share a scale and a bias.
  */
-#include <string.h>
-
 #include "ir/family.h"
 #include "kernels/elementwise/elementwise.h"
 #include "program/emitter.h"
@@ -37,14 +35,14 @@ static Rows trailing_rows(Graph *graph, const Node *node) {
                 .inner = n,
                 .scale = parameter_kind(node->inputs[1], n),
                 .bias = parameter_kind(bias, n),
-                .centred = !strcmp(node->op->name, "LayerNormalization")};
+                .centred = is_op(node, OP_LayerNormalization)};
 }
 
 /* Groups of channels are a row, and what shares a parameter is a piece. */
 static Rows channel_rows(Graph *graph, const Node *node) {
   DimTable *dims = graph->dims;
   const Value *x = node->inputs[0];
-  bool instance = !strcmp(node->op->name, "InstanceNormalization");
+  bool instance = is_op(node, OP_InstanceNormalization);
   const Dim *groups = instance ? x->shape[1] : dim_const(dims, node_int(node, "num_groups"));
   const Dim *pieces = dim_div(dims, node->inputs[1]->shape[0], groups);
   const Dim *image = value_count_dim(graph, x, 1, x->rank);

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* Softmax and LogSoftmax, seen as x[outer, n, inner]. */
-#include <string.h>
-
 #include "ir/family.h"
 #include "program/emitter.h"
 
@@ -11,7 +9,7 @@ static void emit_softmax(Emitter *emitter, Node *node) {
   int axis = x->rank ? normal_axis(node_int(node, "axis"), x->rank) : 0, end = x->rank ? axis + 1 : 0;
   const Dim *inner = value_count_dim(graph, x, end, x->rank);
   KernelSpec *spec = kernel_spec(emitter, "softmax");
-  kernel_knob(spec, "LOGARITHM", !strcmp(node->op->name, "LogSoftmax"));
+  kernel_knob(spec, "LOGARITHM", is_op(node, OP_LogSoftmax));
   kernel_knob(spec, "LAST_AXIS", dim_upper(inner) == 1);
   KernelCall *call = kernel_call(emitter, node, spec);
   call_value(call, "x", x);

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* MaxPool, AveragePool and LpPool over one to three spatial axes; one axis is a plane of one row. */
-#include <string.h>
-
 #include "ir/family.h"
 #include "kernels/conv/convolution.h"
 #include "layout/blocked.h"
@@ -14,8 +12,8 @@
 enum { KIND_MAX, KIND_MEAN, KIND_MEAN_WITH_PADDING, KIND_NORM };
 
 static int pool_kind(const Node *node) {
-  if (!strcmp(node->op->name, "MaxPool")) return KIND_MAX;
-  if (!strcmp(node->op->name, "LpPool")) return KIND_NORM;
+  if (is_op(node, OP_MaxPool)) return KIND_MAX;
+  if (is_op(node, OP_LpPool)) return KIND_NORM;
   return node_int(node, "count_include_pad") ? KIND_MEAN_WITH_PADDING : KIND_MEAN;
 }
 

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "kernels/recurrent/cell.h"
 
-#include <string.h>
-
 #include "ir/op.h"
 #include "machine/targets.h"
 #include "support/numbers.h"
@@ -57,8 +55,8 @@ static const CellInfo cells[] = {
 const CellInfo *cell_info(Cell cell) { return &cells[cell]; }
 
 Cell cell_of(const Node *node) {
-  if (!strcmp(node->op->name, "RNN")) return CELL_RNN;
-  if (!strcmp(node->op->name, "LSTM")) return CELL_LSTM;
+  if (is_op(node, OP_RNN)) return CELL_RNN;
+  if (is_op(node, OP_LSTM)) return CELL_LSTM;
   return node_int(node, "linear_before_reset") ? CELL_GRU_AFTER : CELL_GRU_BEFORE;
 }
 

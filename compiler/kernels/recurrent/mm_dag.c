@@ -53,8 +53,8 @@ static void push(Search *s, const Value *value, bool keeps_steps) {
 
 /* Steps are the first axis, or the second under `layout` = 1, where they are seldom moved. */
 static bool node_keeps_steps(const Node *node) {
-  if (op_is_view(node->op) || node->op->layout == LAYOUT_OBLIVIOUS || !strcmp(node->op->name, "Concat")) return true;
-  if (strcmp(node->op->name, "Transpose") != 0) return false;
+  if (op_is_view(node->op) || node->op->layout == LAYOUT_OBLIVIOUS || is_op(node, OP_Concat)) return true;
+  if (!is_op(node, OP_Transpose)) return false;
   const Attribute *perm = node_attribute(node, "perm");
   return perm && perm->count > 0 && perm->ints[0] == 0;
 }
@@ -143,7 +143,7 @@ static void add_layer_mms(MmDag *dag, int index) {
 /* The depth is what the left operand's rows hold: its last axis, or its first if Gemm turns it. */
 static void add_around_mm(MmDag *dag, const Node *node) {
   const Value *a = node->inputs[0], *c = node->outputs[0];
-  bool turned = !strcmp(node->op->name, "Gemm") && node_int(node, "transA");
+  bool turned = is_op(node, OP_Gemm) && node_int(node, "transA");
   dag->mms[dag->n_mms++] = (Mm){.node = node,
                                 .operand = MM_AROUND,
                                 .layer = -1,

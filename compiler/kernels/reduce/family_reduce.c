@@ -3,8 +3,6 @@
  * Reductions, global pools, ArgMax and ArgMin. Axes of extent 1 vanish, and neighbours that are both kept or both
  * reduced become one, so that what is left alternates.
  */
-#include <string.h>
-
 #include "ir/family.h"
 #include "layout/blocked.h"
 #include "machine/targets.h"
@@ -13,7 +11,6 @@
 #include "support/diagnostics.h"
 
 typedef struct Reduction {
-  const char *op;
   int combine; /* as in templates/reduce.c */
   bool exponentials;
   const char *map, *finish; /* hooks; NULL: as they are */
@@ -21,41 +18,36 @@ typedef struct Reduction {
 } Reduction;
 
 #define FINISH(expression) "(void)count;\n  return " expression ";"
-static const Reduction REDUCTIONS[] = {
-    {"ReduceSum", 0, false, NULL, NULL, 0},
-    {"ReduceMean", 0, false, NULL, "return vdiv(total, count);", 6},
-    {"ReduceMax", 1, false, NULL, NULL, 1},
-    {"ReduceMin", 2, false, NULL, NULL, 2},
-    {"ReduceProd", 3, false, NULL, NULL, 3},
-    {"ReduceSumSquare", 0, false, "return vmul(x, x);", NULL, 4},
-    {"ReduceL1", 0, false, "return vabs(x);", NULL, 5},
-    {"ReduceL2", 0, false, "return vmul(x, x);", FINISH("vsqrt(total)"), 7},
-    {"ReduceLogSum", 0, false, NULL, FINISH("vlog(total)"), 8},
-    {"ReduceLogSumExp", 0, true, NULL, FINISH("vlog(total)"), 9},
-    {"GlobalMaxPool", 1, false, NULL, NULL, -1},
-    {"GlobalAveragePool", 0, false, NULL, "return vdiv(total, count);", -1},
-    {"GlobalLpPool", 0, false, NULL, NULL, -1},
+static const Reduction REDUCTIONS[N_OPS] = {
+    [OP_ReduceSum] = {0, false, NULL, NULL, 0},
+    [OP_ReduceMean] = {0, false, NULL, "return vdiv(total, count);", 6},
+    [OP_ReduceMax] = {1, false, NULL, NULL, 1},
+    [OP_ReduceMin] = {2, false, NULL, NULL, 2},
+    [OP_ReduceProd] = {3, false, NULL, NULL, 3},
+    [OP_ReduceSumSquare] = {0, false, "return vmul(x, x);", NULL, 4},
+    [OP_ReduceL1] = {0, false, "return vabs(x);", NULL, 5},
+    [OP_ReduceL2] = {0, false, "return vmul(x, x);", FINISH("vsqrt(total)"), 7},
+    [OP_ReduceLogSum] = {0, false, NULL, FINISH("vlog(total)"), 8},
+    [OP_ReduceLogSumExp] = {0, true, NULL, FINISH("vlog(total)"), 9},
+    [OP_GlobalMaxPool] = {1, false, NULL, NULL, -1},
+    [OP_GlobalAveragePool] = {0, false, NULL, "return vdiv(total, count);", -1},
+    [OP_GlobalLpPool] = {0, false, NULL, NULL, -1},
 };
 #undef FINISH
-enum { N_REDUCTIONS = sizeof REDUCTIONS / sizeof *REDUCTIONS };
 
-static const char *row_name(const Node *node) {
-  if (strcmp(node->op->name, "GlobalLpPool") || node_int(node, "p") > 2) return node->op->name;
-  return node_int(node, "p") == 1 ? "ReduceL1" : "ReduceL2";
+/* GlobalLpPool of p = 1 and 2 has kernels of its own. */
+static OpKind row_of(const Node *node) {
+  if (!is_op(node, OP_GlobalLpPool) || node_int(node, "p") > 2) return node->op->kind;
+  return node_int(node, "p") == 1 ? OP_ReduceL1 : OP_ReduceL2;
 }
 
-static const Reduction *reduction_of(const Node *node) {
-  const char *name = row_name(node);
-  for (int row = 0; row < N_REDUCTIONS; row++)
-    if (!strcmp(REDUCTIONS[row].op, name)) return &REDUCTIONS[row];
-  bug("no kernel for %s", name);
-}
+static const Reduction *reduction_of(const Node *node) { return &REDUCTIONS[row_of(node)]; }
 
 /* ---- axes ---- */
 
 static void mark_reduced(Graph *graph, const Node *node, bool reduced[MAX_RANK]) {
   int rank = node->inputs[0]->rank;
-  if (!strncmp(node->op->name, "Global", 6)) {
+  if (op_is_global_pool(node->op)) {
     for (int axis = 0; axis < rank; axis++) reduced[axis] = axis >= 2;
     return;
   }
@@ -126,7 +118,7 @@ static void set_hooks(Arena *arena, const Node *node, KernelSpec *spec) {
   kernel_knob(spec, "COMBINE", reduction->combine);
   if (reduction->map) kernel_hook(spec, "map", reduction->map);
   if (reduction->finish) kernel_hook(spec, "finish", reduction->finish);
-  if (!strcmp(reduction->op, "GlobalLpPool")) set_norm_hooks(arena, spec, node_int(node, "p"));
+  if (row_of(node) == OP_GlobalLpPool) set_norm_hooks(arena, spec, node_int(node, "p"));
 }
 
 static void set_axis_knobs(KernelSpec *spec, const AxisList *kept, const AxisList *reduced) {
@@ -165,7 +157,7 @@ static void emit_floats(Emitter *emitter, const Node *node, const AxisList *axes
 
 /* All pixels of each channel, whose neighbours are side by side in a blocked tensor. */
 static bool runs_blocked(Graph *graph, const Node *node) {
-  if (!strncmp(node->op->name, "Arg", 3) || reduction_of(node)->exponentials) return false;
+  if (op_is_arg(node->op) || reduction_of(node)->exponentials) return false;
   bool reduced[MAX_RANK] = {false};
   mark_reduced(graph, node, reduced);
   for (int axis = 0; axis < node->inputs[0]->rank; axis++)
@@ -221,7 +213,7 @@ static void emit_arg(Emitter *emitter, const Node *node) {
   int axis = x->rank ? normal_axis(node_int(node, "axis"), x->rank) : 0, end = x->rank ? axis + 1 : 0;
   KernelSpec *spec = kernel_spec(emitter, "arg_extreme");
   kernel_type(spec, "T", x->dtype);
-  kernel_knob(spec, "MINIMUM", !strcmp(node->op->name, "ArgMin"));
+  kernel_knob(spec, "MINIMUM", is_op(node, OP_ArgMin));
   kernel_knob(spec, "LAST", node_int(node, "select_last_index") != 0);
   KernelCall *call = kernel_call(emitter, node, spec);
   call_value(call, "x", x);
@@ -234,7 +226,7 @@ static void emit_arg(Emitter *emitter, const Node *node) {
 }
 
 static void emit_reduce(Emitter *emitter, Node *node) {
-  if (!strncmp(node->op->name, "Arg", 3)) {
+  if (op_is_arg(node->op)) {
     emit_arg(emitter, node);
     return;
   }

@@ -2,15 +2,13 @@
 /*
  * NonZero: all workers count, then all write. Compress: NonZero of the condition, and what stands there is gathered.
  */
-#include <string.h>
-
 #include "ir/family.h"
 #include "program/emitter.h"
 
 enum { CHUNKS = 64, APART = 8 }; /* of templates/nonzero_count.c */
 enum { COUNT_BYTES = CHUNKS * APART * (int)sizeof(int64_t) };
 
-static bool is_compress(const Node *node) { return !strcmp(node->op->name, "Compress"); }
+static bool is_compress(const Node *node) { return is_op(node, OP_Compress); }
 
 /* Conditions that are looked at, and the extent that they choose from. */
 static const Dim *condition_count(Graph *graph, const Node *node, const Dim *extent) {
