@@ -56,7 +56,8 @@ static void change_prologue(TrialCase *trial) {
 
 static const Value *residual_of(const Node *node) {
   int own = node->op->max_inputs;
-  return node->n_epilogue && node->n_inputs > own && !node->inputs[own]->data ? node->inputs[own] : NULL;
+  const Value *added = node->n_epilogue && node->n_inputs > own ? node->inputs[own] : NULL;
+  return added && !added->data ? added : NULL;
 }
 
 bool can_be_tried(const Node *node) {

@@ -99,11 +99,26 @@ static void only_rounded_sums_may_be_off(void **state) {
   assert_false(trial_is_right(&j.expected, j.y, j.count, true));
 }
 
+/* The first input of its epilogue is absent. */
+static void a_clip_without_lower_bound_is_no_residual(void **state) {
+  (void)state;
+  Graph *graph = build_graph(arena);
+  build_config(graph, "x86-64-v4");
+  build_node(graph, "Conv", "f32[2,64,8,8] f32[32,64,1,1]!", "", 1);
+  build_output(graph, build_node(graph, "Clip", "@0 _ f32(6)", "", 1)->outputs[0]);
+  infer_shapes(graph);
+  fuse_epilogue(graph);
+  assert_int_equal(graph->n_nodes, 1);
+  assert_true(can_be_tried(graph->nodes[0]));
+  assert_int_equal(trial_case(arena, graph, graph->nodes[0]).n_inputs, 1);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(a_part_of_the_channels_is_computed),
       cmocka_unit_test(a_wrong_vector_of_channels_is_found),
       cmocka_unit_test(only_rounded_sums_may_be_off),
+      cmocka_unit_test(a_clip_without_lower_bound_is_no_residual),
   };
   return cmocka_run_group_tests(tests, setup, teardown);
 }

@@ -180,6 +180,6 @@ const Node *convolution_in_blocks(Graph *graph, const Node *node, bool reads_wid
   like->inputs[0] = in_blocks(graph, node->inputs[0], reads_wide);
   like->outputs[0] = in_blocks(graph, node->outputs[0], writes_wide);
   for (int i = node->op->max_inputs; i < node->n_inputs; i++)
-    if (!node->inputs[i]->data) like->inputs[i] = in_blocks(graph, node->inputs[i], writes_wide);
+    if (node->inputs[i] && !node->inputs[i]->data) like->inputs[i] = in_blocks(graph, node->inputs[i], writes_wide);
   return like;
 }
