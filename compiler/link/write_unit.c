@@ -10,7 +10,7 @@
 #include "support/data_directory.h"
 #include "support/files.h"
 
-enum { LARGEST_SOURCE = 1 << 22, MAX_RUNTIME_SOURCES = 64 };
+enum { LARGEST_SOURCE = 1 << 22, MAX_SOURCES = 256 };
 
 static void make_folder(const char *path) {
   if (mkdir(path, 0777) != 0 && errno != EEXIST)
@@ -22,18 +22,47 @@ static void copy_file(Arena *arena, const char *from, const char *to) {
   file_write(arena, to, bytes.data, bytes.size);
 }
 
-/* Sources and headers of a data folder, its name's suffix in `suffixes`. */
-static void copy_folder(Arena *arena, const char *from, const char *to, const char *suffixes) {
-  DIR *listing = opendir(from);
+typedef struct Names {
+  int count;
+  const char *names[MAX_SOURCES];
+} Names;
+
+static int compare_names(const void *a, const void *b) {
+  return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+/* NULL at the end of the listing. */
+static const struct dirent *next_entry(DIR *listing, const char *folder) {
+  errno = 0;
+  const struct dirent *entry = readdir(listing);
+  if (!entry && errno) fatal_at(LOCATION_FILE(folder), EXIT_ENVIRONMENT, "cannot list: %s", strerror(errno));
+  return entry;
+}
+
+/* The files of a data folder whose names end in a dot and one of the letters. Sorted, for the same bytes on every
+ * machine. */
+static Names list_folder(Arena *arena, const char *folder, const char *letters) {
+  Names found = {0};
+  DIR *listing = opendir(folder);
   if (!listing)
-    fatal_at(LOCATION_FILE(from), EXIT_ENVIRONMENT, "cannot read: %s (is rnncc installed whole?)", strerror(errno));
-  for (struct dirent *entry; (entry = readdir(listing));) {
+    fatal_at(LOCATION_FILE(folder), EXIT_ENVIRONMENT, "cannot list: %s%s", strerror(errno),
+             errno == ENOENT ? " (is rnncc installed whole?)" : "");
+  for (const struct dirent *entry; (entry = next_entry(listing, folder));) {
     const char *dot = strrchr(entry->d_name, '.');
-    if (!dot || strlen(dot) != 2 || !strchr(suffixes, dot[1])) continue;
-    copy_file(arena, arena_format(arena, "%s/%s", from, entry->d_name),
-              arena_format(arena, "%s/%s", to, entry->d_name));
+    if (!dot || strlen(dot) != 2 || !strchr(letters, dot[1])) continue;
+    if (found.count == MAX_SOURCES) bug("more than %d files in %s", MAX_SOURCES, folder);
+    found.names[found.count++] = arena_string(arena, entry->d_name);
   }
   closedir(listing);
+  qsort(found.names, (size_t)found.count, sizeof *found.names, compare_names);
+  return found;
+}
+
+static void copy_folder(Arena *arena, const char *from, const char *to, const char *letters) {
+  Names files = list_folder(arena, from, letters);
+  for (int i = 0; i < files.count; i++)
+    copy_file(arena, arena_format(arena, "%s/%s", from, files.names[i]),
+              arena_format(arena, "%s/%s", to, files.names[i]));
 }
 
 static void add_flags(Text *text, const char *variable, const char *const *arguments) {
@@ -55,25 +84,16 @@ static void write_makefile(Graph *graph, const char *folder) {
   file_write(arena, arena_format(arena, "%s/Makefile", folder), text.data, text.length);
 }
 
-static int compare_names(const void *a, const void *b) {
-  return strcmp(*(const char *const *)a, *(const char *const *)b);
-}
-
-/* All of it as one source: it builds in a third of the time. Sorted, for the same bytes on every machine. */
+/* All of it as one source: it builds in a third of the time. */
 void write_runtime(Arena *arena, const char *folder) {
-  const char *names[MAX_RUNTIME_SOURCES], *runtime = arena_format(arena, "%s/runtime", data_directory(arena));
-  int count = 0;
+  const char *runtime = arena_format(arena, "%s/runtime", data_directory(arena));
+  Names sources = list_folder(arena, runtime, "c");
+  if (sources.count == 0)
+    fatal_at(LOCATION_FILE(runtime), EXIT_ENVIRONMENT,
+             "expected the runtime's sources, found none (is rnncc installed whole?)");
   copy_folder(arena, runtime, folder, "ch");
-  DIR *listing = opendir(runtime);
-  for (struct dirent *entry; listing && (entry = readdir(listing));) {
-    if (!file_has_suffix(entry->d_name, ".c")) continue;
-    if (count == MAX_RUNTIME_SOURCES) bug("more than %d sources of the runtime", MAX_RUNTIME_SOURCES);
-    names[count++] = arena_string(arena, entry->d_name);
-  }
-  if (listing) closedir(listing);
-  qsort(names, (size_t)count, sizeof *names, compare_names);
   Text text = text_new(arena);
-  for (int i = 0; i < count; i++) text_add(&text, "#include \"%s\"\n", names[i]);
+  for (int i = 0; i < sources.count; i++) text_add(&text, "#include \"%s\"\n", sources.names[i]);
   file_write(arena, arena_format(arena, "%s/runtime.c", folder), text.data, text.length);
 }
 

@@ -23,26 +23,25 @@ def model(root):
     return root / "models" / "digits_rnn.json"
 
 
-@pytest.fixture(scope="module")
-def failing_allocator(tmp_path_factory):
+def preloaded(name, folder):
+    """The shared object of NAME.c."""
     if "asan" in build_directory().name:
-        pytest.skip("a sanitized compiler has an allocator of its own")
-    library = tmp_path_factory.mktemp("preload") / "fail_allocation.so"
-    source = Path(__file__).parent / "fail_allocation.c"
-    subprocess.run(["clang-19", "-shared", "-fPIC", "-O1", "-Wall", "-Werror", "-D_GNU_SOURCE", source, "-o", library],
-                   check=True)
-    return library
+        pytest.skip("a sanitizer wants to be loaded before all else")
+    library = folder / f"{name}.so"
+    subprocess.run(["clang-19", "-shared", "-fPIC", "-O1", "-Wall", "-Werror", "-D_GNU_SOURCE",
+                    Path(__file__).parent / f"{name}.c", "-o", library], check=True)
+    return str(library)
 
 
-def test_any_allocation_may_fail(rnncc, model, failing_allocator, tmp_path):
+def test_any_allocation_may_fail(rnncc, model, tmp_path):
     """One after the other, until the compiler asks for no more."""
     output, folder = tmp_path / "out" / "m.h", tmp_path / "temporary"
     output.parent.mkdir()
     folder.mkdir()
-    number = 1
+    library, number = preloaded("fail_allocation", tmp_path), 1
     while True:
         output.write_text("old")
-        environment = {**os.environ, "LD_PRELOAD": str(failing_allocator), "FAIL_ALLOCATION": str(number),
+        environment = {**os.environ, "LD_PRELOAD": library, "FAIL_ALLOCATION": str(number),
                        "TMPDIR": str(folder)}
         done = rnncc(model, "--emit=h", "-o", output, env=environment)
         if done.returncode == 0:
@@ -53,6 +52,36 @@ def test_any_allocation_may_fail(rnncc, model, failing_allocator, tmp_path):
         number += 1
     assert number > 10
     assert output.read_text() != "old"
+
+
+@pytest.mark.parametrize("reading", [{}, {"FAIL_READING": "1"}], ids=["opened", "read"])
+def test_a_folder_that_cannot_be_listed_is_told(rnncc, model, tmp_path, reading):
+    """One after the other, until the compiler lists no more."""
+    assert rnncc(model, "--emit=c", "-o", tmp_path / "whole").returncode == 0
+    library, number = preloaded("fail_listing", tmp_path), 1
+    while True:
+        output, faults = tmp_path / f"c{number}", {"LD_PRELOAD": library, "FAIL_LISTING": str(number), **reading}
+        done = rnncc(model, "--emit=c", "-o", output, env={**os.environ, "TMPDIR": str(tmp_path), **faults})
+        if done.returncode == 0:
+            break
+        reason = "Input/output error" if reading else "Too many open files"
+        assert done.returncode == EXIT_ENVIRONMENT and f"cannot list: {reason}" in done.stderr, done.stderr
+        number += 1
+    assert number > 3
+    for file in (tmp_path / "whole").rglob("*.[ch]"):
+        assert (output / file.relative_to(tmp_path / "whole")).read_bytes() == file.read_bytes()
+
+
+def test_a_runtime_without_sources_is_told(rnncc, root, model, tmp_path):
+    """As a module it would have no symbol."""
+    data = tmp_path / "data"
+    (data / "runtime").mkdir(parents=True)
+    (data / "templates").symlink_to(root / "templates")
+    for header in (root / "runtime").glob("*.h"):
+        (data / "runtime" / header.name).symlink_to(header)
+    done = rnncc(model, "-o", tmp_path / "m.so", env={**os.environ, "RNNCC_DATA": str(data)})
+    assert done.returncode == EXIT_ENVIRONMENT and "runtime: error: expected the runtime's sources" in done.stderr
+    assert not (tmp_path / "m.so").exists()
 
 
 @pytest.mark.parametrize("ignored", [False, True], ids=["signalled", "told"])
