@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: MIT
 """rnnrun against a module written by hand (fake_module.c): y = 2 x + (runs before), z = k + 1."""
 import json
+import os
 import re
+import subprocess
 
 import numpy as np
 import pytest
@@ -141,6 +143,43 @@ def test_a_run_that_fails_writes_nothing_and_says_what_the_module_said(rnnrun, m
 
 def test_unwritable_output_is_an_environment_error(rnnrun, module, files):
     refuses(rnnrun("run", module, *given(files), "--output", f"y=@{files}/none/y.npy"), 5, "none/y.npy")
+
+
+def test_a_pipe_is_written_to_and_stays_one(rnnrun, module, files):
+    os.mkfifo(files / "y")
+    reader = subprocess.Popen(["cat", files / "y"], stdout=subprocess.PIPE)
+    try:
+        done = rnnrun("run", module, *given(files), "--output", f"y=@{files}/y")
+        assert (done.returncode, done.stderr) == (0, "") and (files / "y").is_fifo()
+        assert reader.communicate(timeout=20)[0] == (2 * X).tobytes()
+    finally:
+        reader.kill()
+
+
+def test_a_device_is_written_to_and_stays_one(rnnrun, module, files):
+    """By a link, so that root has nothing to lose."""
+    for name in ("null", "full"):
+        (files / name).symlink_to(f"/dev/{name}")
+    assert rnnrun("run", module, *given(files), "--output", f"y=@{files}/null").returncode == 0
+    refuses(rnnrun("run", module, *given(files), "--output", f"y=@{files}/full"), 5, "full: No space left on device")
+    assert all((files / name).is_char_device() for name in ("null", "full"))
+
+
+def test_a_link_is_written_through(rnnrun, module, files):
+    (files / "link").symlink_to(files / "target.npy")
+    rnnrun("run", module, *given(files), "--output", f"y=@{files}/link")
+    assert (files / "link").is_symlink() and (files / "target.npy").read_bytes() == (2 * X).tobytes()
+
+
+def test_stdout_is_appended_to(rnnrun, module, files):
+    """Where it is a file, too: what is printed follows."""
+    words = [*rnnrun.prefix, "run", module, *given(files), "--output", f"y=@{files}/stdout"]
+    (files / "stdout").symlink_to("/dev/stdout")
+    with open(files / "out", "wb") as out:
+        out.write(b"before ")
+        out.flush()
+        assert subprocess.run(words, stdout=out, timeout=120).returncode == 0
+    assert (files / "out").read_bytes() == b"before " + (2 * X).tobytes() + b"z i64 2: 6 -6\n"
 
 
 def test_what_cannot_be_loaded_exits_5(rnnrun, module, files, tmp_path):

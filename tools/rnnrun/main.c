@@ -11,7 +11,8 @@
 
 static const Verb verbs[] = {
     {"run", "input output dim threads steps", run_verb, "Runs the module once, or --steps times as a stream.",
-     "Outputs that --output does not name are printed, shortened.\n\n"
+     "Outputs that --output does not name are printed, shortened. A device, a pipe or a link is written to, not\n"
+     "replaced: y=@/dev/stdout.\n\n"
      "  rnnrun run model.so --input x=@x.npy --output y=@y.npy\n"
      "  rnnrun run model.so --input x=random:7 --dim T=50 --steps 3\n"},
     {"verify", "input expect dim threads steps atol rtol", verify_verb, "Runs the module and compares its outputs.",

@@ -35,8 +35,29 @@ static int write_data(FILE *file, const char *path, const rnncc_tensor *tensor) 
   return fwrite(tensor->data, 1, bytes, file) == bytes;
 }
 
+/* A file, or nothing yet. Put in the place of a device, a pipe or a link, a file would end what that is for. */
+static bool may_be_replaced(const char *path) {
+  struct stat status;
+  return lstat(path, &status) == 0 ? S_ISREG(status.st_mode) : errno == ENOENT;
+}
+
+/* As /dev/stdout is. Opened once more it would begin at the start of a file that holds something already. */
+static bool is_stdout(const char *path) {
+  struct stat given, ours;
+  if (stat(path, &given) != 0 || fstat(STDOUT_FILENO, &ours) != 0) return false;
+  return given.st_dev == ours.st_dev && given.st_ino == ours.st_ino;
+}
+
+static void write_in_place(const char *path, const rnncc_tensor *tensor) {
+  FILE *file = is_stdout(path) ? stdout : fopen(path, "wb");
+  bool written = file && write_data(file, path, tensor);
+  int error = errno;
+  if (file && (file == stdout ? fflush(file) : fclose(file)) != 0 && written) written = false, error = errno;
+  if (!written) fail(EXIT_ENVIRONMENT, "%s: %s", path, strerror(error));
+}
+
 /* By way of a temporary beside it, renamed when complete. */
-static void write_file(const char *path, const rnncc_tensor *tensor) {
+static void replace(const char *path, const rnncc_tensor *tensor) {
   size_t size = strlen(path) + sizeof ".XXXXXX";
   char *temporary = allocate(size);
   snprintf(temporary, size, "%s.XXXXXX", path);
@@ -45,10 +66,10 @@ static void write_file(const char *path, const rnncc_tensor *tensor) {
   mode_t mask = umask(0);
   umask(mask);
   FILE *file = fdopen(descriptor, "wb");
-  int written = file && write_data(file, path, tensor) && fchmod(descriptor, 0666 & ~mask) == 0;
+  bool written = file && write_data(file, path, tensor) && fchmod(descriptor, 0666 & ~mask) == 0;
   int error = errno;
-  if (file && fclose(file) != 0 && written) written = 0, error = errno;
-  if (written && rename(temporary, path) != 0) written = 0, error = errno;
+  if (file && fclose(file) != 0 && written) written = false, error = errno;
+  if (written && rename(temporary, path) != 0) written = false, error = errno;
   if (!written) {
     unlink(temporary);
     fail(EXIT_ENVIRONMENT, "%s: %s", path, strerror(error));
@@ -56,9 +77,16 @@ static void write_file(const char *path, const rnncc_tensor *tensor) {
   free(temporary);
 }
 
+static void write_output(const char *path, const rnncc_tensor *tensor) {
+  if (may_be_replaced(path))
+    replace(path, tensor);
+  else
+    write_in_place(path, tensor);
+}
+
 void write_outputs(const rnncc_info *info, const Arguments *arguments, const rnncc_tensor *outputs) {
   for (int i = 0; i < info->n_outputs; i++) {
     const char *name = info->outputs[i].name, *value = assignment_find(&arguments->outputs, name);
-    if (value) write_file(file_path("output", name, value), &outputs[i]);
+    if (value) write_output(file_path("output", name, value), &outputs[i]);
   }
 }
