@@ -76,7 +76,11 @@ char *temporary_beside(Arena *arena, const char *path) {
   if (stat(path, &status) == 0 && !S_ISREG(status.st_mode))
     fatal_at(LOCATION_FILE(path), EXIT_INVALID, "cannot write: it exists and is no regular file");
   /* A short name of its own: the target's may be as long as names can be. */
-  char *temporary = arena_format(arena, "%.*s.rnncc-XXXXXX", (int)(file_last_part(path) - path), path);
+  /* What a link leads to is replaced, and not the link, which may be /dev/stdout. */
+  char *real = realpath(path, NULL);
+  const char *target = real ? real : path;
+  char *temporary = arena_format(arena, "%.*s.rnncc-XXXXXX", (int)(file_last_part(target) - target), target);
+  free(real);
   int file = mkostemp(temporary, 0);
   if (file < 0) fatal_at(LOCATION_FILE(path), EXIT_ENVIRONMENT, "cannot write in its folder: %s", strerror(errno));
   close(file);
@@ -90,8 +94,11 @@ void temporary_commit(const char *temporary, const char *path) {
   struct stat status;
   mode_t executable = stat(temporary, &status) == 0 ? status.st_mode & 0111 : 0;
   mode_t mode = executable ? 0777 : 0666;
-  if (chmod(temporary, mode & ~mask) != 0 || rename(temporary, path) != 0)
-    fatal_at(LOCATION_FILE(path), EXIT_ENVIRONMENT, "cannot write: %s", strerror(errno));
+  char *real = realpath(path, NULL);
+  bool good = chmod(temporary, mode & ~mask) == 0 && rename(temporary, real ? real : path) == 0;
+  int error = errno;
+  free(real);
+  if (!good) fatal_at(LOCATION_FILE(path), EXIT_ENVIRONMENT, "cannot write: %s", strerror(error));
   forget(temporary);
 }
 

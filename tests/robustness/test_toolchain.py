@@ -83,3 +83,18 @@ def test_output_named_like_shell_syntax_is_just_a_name(rnncc, root, tmp_path):
     done = rnncc(root / "models" / "digits_rnn.json", "-o", output, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert os.listdir(tmp_path) == [output.name]
+
+
+def test_an_output_that_is_a_link_stays_one(rnncc, root, tmp_path):
+    """To stdout, too, where that is a file: as root /dev/stdout would be replaced."""
+    folder = tmp_path / "elsewhere"
+    folder.mkdir()
+    (tmp_path / "m.h").symlink_to(folder / "m.h")
+    (tmp_path / "stdout").symlink_to("/dev/stdout")
+    (folder / "m.h").write_text("old")
+    model = root / "models" / "digits_rnn.json"
+    assert rnncc(model, "--emit=h", "-o", tmp_path / "m.h").returncode == 0
+    with open(folder / "redirected.h", "w") as out:
+        subprocess.run([rnncc.path, model, "--emit=h", "-o", tmp_path / "stdout"], stdout=out, timeout=120, check=True)
+    assert (tmp_path / "m.h").is_symlink() and (tmp_path / "stdout").is_symlink()
+    assert (folder / "m.h").read_text() == (folder / "redirected.h").read_text() != "old"
