@@ -1,17 +1,22 @@
 # SPDX-License-Identifier: MIT
-"""The style rules that a machine can check: one case a file and rule."""
+"""The style rules that a machine can check: one case a folder and rule, for one process reads many files faster."""
 import subprocess
+from collections import defaultdict
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 ROOMS = ("compiler", "models", "runtime", "templates", "tests", "tools")
+LICENCE = "/* SPDX-License-Identifier: MIT */\n"
 
 
-def sources(rooms, patterns):
-    found = (path for room in rooms for pattern in patterns for path in (ROOT / room).rglob(pattern))
-    return sorted(str(path.relative_to(ROOT)) for path in found)
+def folders(rooms, *suffixes):
+    """For each folder its files of these suffixes."""
+    found = defaultdict(list)
+    for path in sorted(path for room in rooms for path in (ROOT / room).rglob("*") if path.suffix in suffixes):
+        found[str(path.parent.relative_to(ROOT))].append(str(path.relative_to(ROOT)))
+    return [pytest.param(files, id=folder) for folder, files in found.items()]
 
 
 def check(*command):
@@ -19,16 +24,16 @@ def check(*command):
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-@pytest.mark.parametrize("path", sources(ROOMS, ["*.c", "*.h"]))
-def test_clang_format_would_change_nothing(path):
-    check("clang-format-19", "--dry-run", "-Werror", path)
+@pytest.mark.parametrize("files", folders(ROOMS, ".c", ".h"))
+def test_clang_format_would_change_nothing(files):
+    check("clang-format-19", "--dry-run", "-Werror", *files)
 
 
-@pytest.mark.parametrize("path", sources(ROOMS, ["*.c", "*.h"]))
-def test_first_line_names_the_licence(path):
-    assert (ROOT / path).read_text().startswith("/* SPDX-License-Identifier: MIT */\n")
+@pytest.mark.parametrize("files", folders(ROOMS, ".c", ".h"))
+def test_first_line_names_the_licence(files):
+    assert [path for path in files if not (ROOT / path).read_text().startswith(LICENCE)] == []
 
 
-@pytest.mark.parametrize("path", sources(["compiler", "runtime"], ["*.c"]))
-def test_clang_tidy_finds_nothing(path):
-    check("clang-tidy-19", "-p", "build", "--quiet", path)
+@pytest.mark.parametrize("files", folders(["compiler", "runtime"], ".c"))
+def test_clang_tidy_finds_nothing(files):
+    check("clang-tidy-19", "-p", "build", "--quiet", *files)

@@ -13,9 +13,9 @@
 
 #include <cmocka.h>
 
-#include "json/json.h"
 #include "outcome.h"
 #include "support/files.h"
+#include "json/json.h"
 
 typedef struct Source {
   const char *text;

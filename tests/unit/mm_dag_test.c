@@ -9,8 +9,8 @@
 
 #include "arena_fixture.h"
 #include "ir_build.h"
-#include "passes.h"
 #include "kernels/recurrent/mm_dag.h"
+#include "passes.h"
 
 enum { GATE_Z, GATE_R, GATE_CANDIDATE };
 

@@ -10,8 +10,8 @@
 
 #include "arena_fixture.h"
 #include "ir_build.h"
-#include "passes.h"
 #include "kernels/recurrent/phase_window.h"
+#include "passes.h"
 
 static LayerWindow *window_of(const char *op, const char *inputs, const char *attributes, Grain grain) {
   Graph *graph = build_graph(arena);

@@ -13,9 +13,9 @@
 
 #include <cmocka.h>
 
-#include "shapes/shape.h"
 #include "ir/tensor.h"
 #include "ir_build.h"
+#include "shapes/shape.h"
 
 enum { MAX_INPUTS = 8 };
 

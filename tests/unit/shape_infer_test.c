@@ -9,10 +9,10 @@
 #include <cmocka.h>
 
 #include "arena_fixture.h"
-#include "shapes/shape.h"
 #include "ir_build.h"
 #include "outcome.h"
 #include "passes.h"
+#include "shapes/shape.h"
 #include "support/text.h"
 
 static const char *elements_of(Graph *graph, const Value *value) {

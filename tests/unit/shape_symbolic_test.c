@@ -12,8 +12,8 @@
 
 #include <cmocka.h>
 
-#include "shapes/shape.h"
 #include "ir_build.h"
+#include "shapes/shape.h"
 
 enum { ROUNDS = 3000 };
 

@@ -10,8 +10,8 @@
 
 #include <cmocka.h>
 
-#include "shapes/shape.h"
 #include "ir_build.h"
+#include "shapes/shape.h"
 
 typedef struct ShapeCase {
   const char *property, *op, *inputs, *attributes;

@@ -11,10 +11,10 @@
 
 #include <cmocka.h>
 
-#include "shapes/shape.h"
 #include "ir_build.h"
 #include "passes.h"
 #include "reference/reference.h"
+#include "shapes/shape.h"
 #include "support/text.h"
 
 enum { GRAPHS = 1000, NODES = 14, INPUTS = 2 };
