@@ -106,7 +106,7 @@ static bool pool_push(Pool *pool, Job job) {
  * reason for further ones. Where there are more workers than CPUs the rule does not hold: they hold each other up, as
  * their host asked them to.
  */
-enum { MOST_ALONE = 64, HICCUP_NS = 200000, WAKE_NS = 2000000 };
+enum { MAX_ALONE = 64, HICCUP_NS = 200000, WAKE_NS = 2000000 };
 
 static void pool_learn(Pool *pool, uint64_t took, uint64_t waited, bool woke) {
   if (pool->crowded || pool->together) return;
@@ -114,7 +114,7 @@ static void pool_learn(Pool *pool, uint64_t took, uint64_t waited, bool woke) {
   pool->alone = held_up ? pool->alone_next : 0;
   if (!held_up)
     pool->alone_next = 1;
-  else if (pool->alone_next < MOST_ALONE)
+  else if (pool->alone_next < MAX_ALONE)
     pool->alone_next *= 2;
 }
 

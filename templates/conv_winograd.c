@@ -59,7 +59,7 @@ enum { OC_TAIL = 0 };
 enum { PART_TILES = 6 };
 /* Fewest tiles of a part.
  * legal: 1..14 */
-enum { LEAST_TILES = 1 };
+enum { MIN_TILES = 1 };
 /* 1: each worker has groups of output channels of its own; 0: each has blocks of its own.
  * legal: 0 1 */
 enum { BY_GROUPS = 0 };
@@ -222,20 +222,20 @@ SIMD_FUNCTION void product(const Convolution *c, float *products, const float *i
 
 SIMD_FUNCTION void product_of_tiles(const Convolution *c, float *products, const float *in, const float *weights,
                                     int64_t tiles, int vectors, const float *ahead) {
-  if (LEAST_TILES <= 1 && 1 <= PART_TILES && tiles == 1) product(c, products, in, weights, 1, vectors, ahead);
-  if (LEAST_TILES <= 2 && 2 <= PART_TILES && tiles == 2) product(c, products, in, weights, 2, vectors, ahead);
-  if (LEAST_TILES <= 3 && 3 <= PART_TILES && tiles == 3) product(c, products, in, weights, 3, vectors, ahead);
-  if (LEAST_TILES <= 4 && 4 <= PART_TILES && tiles == 4) product(c, products, in, weights, 4, vectors, ahead);
-  if (LEAST_TILES <= 5 && 5 <= PART_TILES && tiles == 5) product(c, products, in, weights, 5, vectors, ahead);
-  if (LEAST_TILES <= 6 && 6 <= PART_TILES && tiles == 6) product(c, products, in, weights, 6, vectors, ahead);
-  if (LEAST_TILES <= 7 && 7 <= PART_TILES && tiles == 7) product(c, products, in, weights, 7, vectors, ahead);
-  if (LEAST_TILES <= 8 && 8 <= PART_TILES && tiles == 8) product(c, products, in, weights, 8, vectors, ahead);
-  if (LEAST_TILES <= 9 && 9 <= PART_TILES && tiles == 9) product(c, products, in, weights, 9, vectors, ahead);
-  if (LEAST_TILES <= 10 && 10 <= PART_TILES && tiles == 10) product(c, products, in, weights, 10, vectors, ahead);
-  if (LEAST_TILES <= 11 && 11 <= PART_TILES && tiles == 11) product(c, products, in, weights, 11, vectors, ahead);
-  if (LEAST_TILES <= 12 && 12 <= PART_TILES && tiles == 12) product(c, products, in, weights, 12, vectors, ahead);
-  if (LEAST_TILES <= 13 && 13 <= PART_TILES && tiles == 13) product(c, products, in, weights, 13, vectors, ahead);
-  if (LEAST_TILES <= 14 && 14 <= PART_TILES && tiles == 14) product(c, products, in, weights, 14, vectors, ahead);
+  if (MIN_TILES <= 1 && 1 <= PART_TILES && tiles == 1) product(c, products, in, weights, 1, vectors, ahead);
+  if (MIN_TILES <= 2 && 2 <= PART_TILES && tiles == 2) product(c, products, in, weights, 2, vectors, ahead);
+  if (MIN_TILES <= 3 && 3 <= PART_TILES && tiles == 3) product(c, products, in, weights, 3, vectors, ahead);
+  if (MIN_TILES <= 4 && 4 <= PART_TILES && tiles == 4) product(c, products, in, weights, 4, vectors, ahead);
+  if (MIN_TILES <= 5 && 5 <= PART_TILES && tiles == 5) product(c, products, in, weights, 5, vectors, ahead);
+  if (MIN_TILES <= 6 && 6 <= PART_TILES && tiles == 6) product(c, products, in, weights, 6, vectors, ahead);
+  if (MIN_TILES <= 7 && 7 <= PART_TILES && tiles == 7) product(c, products, in, weights, 7, vectors, ahead);
+  if (MIN_TILES <= 8 && 8 <= PART_TILES && tiles == 8) product(c, products, in, weights, 8, vectors, ahead);
+  if (MIN_TILES <= 9 && 9 <= PART_TILES && tiles == 9) product(c, products, in, weights, 9, vectors, ahead);
+  if (MIN_TILES <= 10 && 10 <= PART_TILES && tiles == 10) product(c, products, in, weights, 10, vectors, ahead);
+  if (MIN_TILES <= 11 && 11 <= PART_TILES && tiles == 11) product(c, products, in, weights, 11, vectors, ahead);
+  if (MIN_TILES <= 12 && 12 <= PART_TILES && tiles == 12) product(c, products, in, weights, 12, vectors, ahead);
+  if (MIN_TILES <= 13 && 13 <= PART_TILES && tiles == 13) product(c, products, in, weights, 13, vectors, ahead);
+  if (MIN_TILES <= 14 && 14 <= PART_TILES && tiles == 14) product(c, products, in, weights, 14, vectors, ahead);
 }
 
 static inline int64_t vectors_of(const Convolution *c, int64_t group) {

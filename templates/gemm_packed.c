@@ -19,7 +19,7 @@ enum { VECTORS = 4 };
 enum { ROWS = 6 };
 /* Fewest rows of a block: where M is known, its blocks have one of two heights.
  * legal: 1..8 */
-enum { LEAST_ROWS = 1 };
+enum { MIN_ROWS = 1 };
 /* Panels that a single row is multiplied with at once.
  * legal: 1 2 4 8 */
 enum { GROUP = 4 };
@@ -107,14 +107,14 @@ SIMD_FUNCTION void block(const Gemm *g, int64_t panel, int64_t k, int64_t depth,
 }
 
 static void block_of_rows(const Gemm *g, int64_t panel, int64_t k, int64_t depth, int64_t first, int64_t rows) {
-  if (LEAST_ROWS <= 1 && 1 <= ROWS && rows == 1) block(g, panel, k, depth, first, 1);
-  if (LEAST_ROWS <= 2 && 2 <= ROWS && rows == 2) block(g, panel, k, depth, first, 2);
-  if (LEAST_ROWS <= 3 && 3 <= ROWS && rows == 3) block(g, panel, k, depth, first, 3);
-  if (LEAST_ROWS <= 4 && 4 <= ROWS && rows == 4) block(g, panel, k, depth, first, 4);
-  if (LEAST_ROWS <= 5 && 5 <= ROWS && rows == 5) block(g, panel, k, depth, first, 5);
-  if (LEAST_ROWS <= 6 && 6 <= ROWS && rows == 6) block(g, panel, k, depth, first, 6);
-  if (LEAST_ROWS <= 7 && 7 <= ROWS && rows == 7) block(g, panel, k, depth, first, 7);
-  if (LEAST_ROWS <= 8 && 8 <= ROWS && rows == 8) block(g, panel, k, depth, first, 8);
+  if (MIN_ROWS <= 1 && 1 <= ROWS && rows == 1) block(g, panel, k, depth, first, 1);
+  if (MIN_ROWS <= 2 && 2 <= ROWS && rows == 2) block(g, panel, k, depth, first, 2);
+  if (MIN_ROWS <= 3 && 3 <= ROWS && rows == 3) block(g, panel, k, depth, first, 3);
+  if (MIN_ROWS <= 4 && 4 <= ROWS && rows == 4) block(g, panel, k, depth, first, 4);
+  if (MIN_ROWS <= 5 && 5 <= ROWS && rows == 5) block(g, panel, k, depth, first, 5);
+  if (MIN_ROWS <= 6 && 6 <= ROWS && rows == 6) block(g, panel, k, depth, first, 6);
+  if (MIN_ROWS <= 7 && 7 <= ROWS && rows == 7) block(g, panel, k, depth, first, 7);
+  if (MIN_ROWS <= 8 && 8 <= ROWS && rows == 8) block(g, panel, k, depth, first, 8);
 }
 
 /* Blocks begin .. end, of `blocks` that M is cut into, of one panel. */
@@ -188,7 +188,7 @@ static void gemm_packed(const Team *team, const float *a, const float *b, const 
     int64_t in_batch = all.panels * blocks, batch = item / in_batch, first = item % in_batch;
     Gemm g = at_batch(&all, batch, batch_rank, batch_dims, a_batch, b_batch);
     int64_t last = min_i64(in_batch, first + end - item), block = first % blocks;
-    if (LEAST_ROWS == 1 && m == 1) {
+    if (MIN_ROWS == 1 && m == 1) {
       single_row(&g, first, last);
       item += last - first;
       continue;

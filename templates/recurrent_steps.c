@@ -29,7 +29,7 @@ enum { UNIT_VECTORS = 1 };
 enum { ROWS = 6 };
 /* Fewest samples of a block: where B is known, its blocks have one of two heights.
  * legal: 1..8 */
-enum { LEAST_ROWS = 1 };
+enum { MIN_ROWS = 1 };
 /* Partial sums of a block of one sample.
  * legal: 1 2 4 8 */
 enum { PARTS = 4 };
@@ -367,14 +367,14 @@ SIMD_FUNCTION void block(const Layer *l, int64_t step, int64_t panel, int64_t fi
 
 SIMD_FUNCTION void block_of_rows(const Layer *l, int64_t step, int64_t panel, int64_t first, int64_t rows,
                                  const Slice *slice, bool candidate) {
-  if (LEAST_ROWS <= 1 && 1 <= ROWS && rows == 1) block(l, step, panel, first, 1, slice, candidate);
-  if (LEAST_ROWS <= 2 && 2 <= ROWS && rows == 2) block(l, step, panel, first, 2, slice, candidate);
-  if (LEAST_ROWS <= 3 && 3 <= ROWS && rows == 3) block(l, step, panel, first, 3, slice, candidate);
-  if (LEAST_ROWS <= 4 && 4 <= ROWS && rows == 4) block(l, step, panel, first, 4, slice, candidate);
-  if (LEAST_ROWS <= 5 && 5 <= ROWS && rows == 5) block(l, step, panel, first, 5, slice, candidate);
-  if (LEAST_ROWS <= 6 && 6 <= ROWS && rows == 6) block(l, step, panel, first, 6, slice, candidate);
-  if (LEAST_ROWS <= 7 && 7 <= ROWS && rows == 7) block(l, step, panel, first, 7, slice, candidate);
-  if (LEAST_ROWS <= 8 && 8 <= ROWS && rows == 8) block(l, step, panel, first, 8, slice, candidate);
+  if (MIN_ROWS <= 1 && 1 <= ROWS && rows == 1) block(l, step, panel, first, 1, slice, candidate);
+  if (MIN_ROWS <= 2 && 2 <= ROWS && rows == 2) block(l, step, panel, first, 2, slice, candidate);
+  if (MIN_ROWS <= 3 && 3 <= ROWS && rows == 3) block(l, step, panel, first, 3, slice, candidate);
+  if (MIN_ROWS <= 4 && 4 <= ROWS && rows == 4) block(l, step, panel, first, 4, slice, candidate);
+  if (MIN_ROWS <= 5 && 5 <= ROWS && rows == 5) block(l, step, panel, first, 5, slice, candidate);
+  if (MIN_ROWS <= 6 && 6 <= ROWS && rows == 6) block(l, step, panel, first, 6, slice, candidate);
+  if (MIN_ROWS <= 7 && 7 <= ROWS && rows == 7) block(l, step, panel, first, 7, slice, candidate);
+  if (MIN_ROWS <= 8 && 8 <= ROWS && rows == 8) block(l, step, panel, first, 8, slice, candidate);
 }
 
 /* This worker's samples against rows from .. to of one panel. `next` is the panel that follows. */

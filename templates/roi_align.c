@@ -26,11 +26,11 @@ typedef struct Plane {
 } Plane;
 
 /* A bin of more pixels than any image has along an axis gets no more points: a region is data. */
-enum { MOST_SAMPLES = 4096 };
+enum { MAX_SAMPLES = 4096 };
 
 static inline int64_t pixels_of(float extent) {
   if (!(extent > 0)) return 0;
-  if (extent >= MOST_SAMPLES) return MOST_SAMPLES;
+  if (extent >= MAX_SAMPLES) return MAX_SAMPLES;
   int64_t whole = (int64_t)extent;
   return (float)whole < extent ? whole + 1 : whole;
 }

@@ -15,15 +15,15 @@
 #include "rnnrun/support.h"
 
 enum {
-  LONGEST_WORD = 64, /* letters and the end */
-  END_OF_WORD = 2,   /* letters: <pad> <unk> </s> a b c ... */
+  MAX_WORD = 64,   /* letters and the end */
+  END_OF_WORD = 2, /* letters: <pad> <unk> </s> a b c ... */
   FIRST_LETTER = 3,
   START = 2, /* phonemes: <pad> <unk> <s> </s> AA0 ... */
   END = 3,
   PHONEMES = 74,
-  LONGEST_SOUND = 20, /* phonemes of a word */
+  MAX_SOUND = 20, /* phonemes of a word */
   HIDDEN = 256,
-  WIDEST_BEAM = 16,
+  MAX_BEAM = 16,
 };
 
 static const char *const PHONEME[PHONEMES] = {
@@ -36,7 +36,7 @@ static const char *const PHONEME[PHONEMES] = {
 typedef struct Hypothesis {
   float score; /* log probability of its phonemes, END included once it has ended */
   int length;
-  int phoneme[LONGEST_SOUND];
+  int phoneme[MAX_SOUND];
   float hidden[HIDDEN];
 } Hypothesis;
 
@@ -59,7 +59,7 @@ static int64_t letter_index(char c) {
 }
 
 static void encode(Speaker *speaker, const char *word, float hidden[HIDDEN]) {
-  int64_t letters[LONGEST_WORD], length = 0;
+  int64_t letters[MAX_WORD], length = 0;
   for (; word[length]; length++) letters[length] = letter_index(word[length]);
   letters[length++] = END_OF_WORD;
   const rnncc_tensor input = {
@@ -70,8 +70,8 @@ static void encode(Speaker *speaker, const char *word, float hidden[HIDDEN]) {
 
 /* The next phoneme of `count` hypotheses: their hidden states move on. */
 static void decode(Speaker *speaker, Hypothesis *hypotheses, int count, float log_probability[][PHONEMES]) {
-  int64_t last[WIDEST_BEAM];
-  float hidden[WIDEST_BEAM][HIDDEN], next[WIDEST_BEAM][HIDDEN];
+  int64_t last[MAX_BEAM];
+  float hidden[MAX_BEAM][HIDDEN], next[MAX_BEAM][HIDDEN];
   for (int k = 0; k < count; k++) {
     last[k] = hypotheses[k].length ? hypotheses[k].phoneme[hypotheses[k].length - 1] : START;
     memcpy(hidden[k], hypotheses[k].hidden, sizeof hidden[k]);
@@ -81,7 +81,7 @@ static void decode(Speaker *speaker, Hypothesis *hypotheses, int count, float lo
       {.data = hidden, .bytes = sizeof hidden, .dtype = RNNCC_F32, .rank = 3, .shape = {1, count, HIDDEN}},
   };
   rnncc_tensor outputs[] = {
-      {.data = log_probability, .bytes = sizeof(float[WIDEST_BEAM][PHONEMES]), .dtype = RNNCC_F32},
+      {.data = log_probability, .bytes = sizeof(float[MAX_BEAM][PHONEMES]), .dtype = RNNCC_F32},
       {.data = next, .bytes = sizeof next, .dtype = RNNCC_F32},
   };
   session_run(&speaker->decoder, inputs, outputs);
@@ -119,14 +119,14 @@ static Hypothesis continued(const Hypothesis *from, const Step *step) {
 }
 
 /* The likeliest pronunciation that a beam search finds. Scores only fall as a hypothesis grows: once the best that has
- * ended beats all that go on, it is found. One that reaches LONGEST_SOUND without an end counts as it stands. */
+ * ended beats all that go on, it is found. One that reaches MAX_SOUND without an end counts as it stands. */
 static Hypothesis pronounce(Speaker *speaker, const char *word) {
-  Hypothesis open[WIDEST_BEAM] = {0}, grown[WIDEST_BEAM], ended = {.score = -1e30f};
+  Hypothesis open[MAX_BEAM] = {0}, grown[MAX_BEAM], ended = {.score = -1e30f};
   int count = 1;
   encode(speaker, word, open[0].hidden);
-  for (int length = 0; length < LONGEST_SOUND && count > 0 && open[0].score > ended.score; length++) {
-    float log_probability[WIDEST_BEAM][PHONEMES];
-    Step steps[WIDEST_BEAM];
+  for (int length = 0; length < MAX_SOUND && count > 0 && open[0].score > ended.score; length++) {
+    float log_probability[MAX_BEAM][PHONEMES];
+    Step steps[MAX_BEAM];
     decode(speaker, open, count, log_probability);
     int n = best_steps(open, count, log_probability, speaker->beam, steps);
     count = 0;
@@ -144,7 +144,7 @@ static Hypothesis pronounce(Speaker *speaker, const char *word) {
 }
 
 static void say(Speaker *speaker, const char *word) {
-  if (strlen(word) >= LONGEST_WORD) fail(EXIT_INPUT, "%s: a word has at most %d letters", word, LONGEST_WORD - 1);
+  if (strlen(word) >= MAX_WORD) fail(EXIT_INPUT, "%s: a word has at most %d letters", word, MAX_WORD - 1);
   Hypothesis sound = pronounce(speaker, word);
   printf("%s", word);
   for (int i = 0; i < sound.length; i++) printf(" %s", PHONEME[sound.phoneme[i]]);
@@ -163,8 +163,8 @@ static void say_lines(Speaker *speaker) {
 
 int main(int argc, char **argv) {
   int64_t beam;
-  if (argc < 4 || !parse_integer(argv[3], &beam) || beam < 1 || beam > WIDEST_BEAM)
-    fail(EXIT_INPUT, "usage: g2p ENCODER.so DECODER.so BEAM [WORD...]   BEAM: 1 to %d hypotheses", WIDEST_BEAM);
+  if (argc < 4 || !parse_integer(argv[3], &beam) || beam < 1 || beam > MAX_BEAM)
+    fail(EXIT_INPUT, "usage: g2p ENCODER.so DECODER.so BEAM [WORD...]   BEAM: 1 to %d hypotheses", MAX_BEAM);
   Speaker speaker = {start(argv[1], "g2p_encoder"), start(argv[2], "g2p_decoder"), (int)beam};
   for (int i = 4; i < argc; i++) say(&speaker, argv[i]);
   if (argc == 4) say_lines(&speaker);

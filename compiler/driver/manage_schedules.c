@@ -35,7 +35,7 @@ static const struct FamilyRow {
     {"conv", convolution_kernels, wrong_form},
     {"recurrent", recurrent_kernels, wrong_variant},
 };
-enum { FAMILIES = sizeof families / sizeof *families, MOST_TARGETS = 16 };
+enum { FAMILIES = sizeof families / sizeof *families, MAX_TARGETS = 16 };
 
 static const struct FamilyRow *family_of(const RecordKey *key) {
   for (int i = 0; i < FAMILIES; i++)
@@ -44,7 +44,7 @@ static const struct FamilyRow *family_of(const RecordKey *key) {
 }
 
 static int target_of(const RecordKey *key) {
-  for (int i = 0; i < MOST_TARGETS && target_at(i); i++)
+  for (int i = 0; i < MAX_TARGETS && target_at(i); i++)
     if (!strcmp(target_at(i)->name, key->target)) return i;
   return -1;
 }
@@ -52,7 +52,7 @@ static int target_of(const RecordKey *key) {
 /* The versions of kernels, each made where it is first asked for. */
 typedef struct Versions {
   Arena *arena;
-  const char *of[FAMILIES][MOST_TARGETS];
+  const char *of[FAMILIES][MAX_TARGETS];
 } Versions;
 
 /* NULL: of a family or target that is not known. */

@@ -123,10 +123,10 @@ static void set_timeout(Options *options, const char *given) {
 }
 
 static void set_threads(Options *options, const char *given) {
-  enum { MOST_THREADS = 1024 };
+  enum { MAX_THREADS = 1024 };
   char *end;
   long threads = strtol(given, &end, 10);
-  if (end == given || *end || threads < 1 || threads > MOST_THREADS)
+  if (end == given || *end || threads < 1 || threads > MAX_THREADS)
     usage_error("--threads=%s: a whole number from 1 to 1024", given);
   options->threads = (int)threads;
 }
@@ -146,19 +146,19 @@ static void set_only(Options *options, const char *given) {
 }
 
 static void set_trials(Options *options, const char *given) {
-  enum { MOST_TRIALS = 1000000 };
+  enum { MAX_TRIALS = 1000000 };
   char *end;
   long trials = strtol(given, &end, 10);
-  if (end == given || *end || trials < 1 || trials > MOST_TRIALS)
+  if (end == given || *end || trials < 1 || trials > MAX_TRIALS)
     usage_error("--trials=%s: a whole number from 1 to 1000000", given);
   options->trials = (int)trials;
 }
 
 static void set_shard(Options *options, const char *given) {
-  enum { MOST_SHARDS = 100000 };
+  enum { MAX_SHARDS = 100000 };
   char *slash, *end = "?";
   long shard = strtol(given, &slash, 10), shards = *slash == '/' ? strtol(slash + 1, &end, 10) : 0;
-  if (*end || shards > MOST_SHARDS || shard < 1 || shard > shards)
+  if (*end || shards > MAX_SHARDS || shard < 1 || shard > shards)
     usage_error("--shard=%s: K/N, with K from 1 to N", given);
   options->shard = (int)shard;
   options->shards = (int)shards;

@@ -142,11 +142,11 @@ static Product matmul_of(Whole a, Whole b) {
 
 /* In i32, or in f32 if that is exact. Depths that only run time knows, and deep ones, are left to plain loops. */
 static Value *integer_matmul(const Formula *f, const Node *node, Whole a, Whole b) {
-  enum { MOST_PARTS = 64 };
+  enum { MAX_PARTS = 64 };
   Product p = matmul_of(a, b);
   if (parts_fit(&p, 1, EXACT)) return matmul_part(f, node, centred(f, &a), centred(f, &b), NULL);
   int64_t parts = parts_of(&p);
-  if (dim_is_const(a.x->shape[a.x->rank - 1]) && parts <= MOST_PARTS)
+  if (dim_is_const(a.x->shape[a.x->rank - 1]) && parts <= MAX_PARTS)
     return sum_of_parts(f, node, &p, parts, a.x->rank - 1, b.x->rank > 1 ? b.x->rank - 2 : 0, matmul_part);
   return apply2(f, OP_MatMul, cast(f, centred(f, &a), RNNCC_I32), cast(f, centred(f, &b), RNNCC_I32));
 }

@@ -26,12 +26,12 @@ static bool divide_factors(const Term *term, const Term *divisor, Term *quotient
 
 /* a / b if b divides a as a polynomial, by long division on the leading terms; else NULL. */
 static const Dim *divide_exactly(DimTable *table, const Dim *a, const Dim *b) {
-  enum { MOST_STEPS = 64 };
+  enum { MAX_STEPS = 64 };
   const Dim *quotient = dim_const(table, 0);
   for (int step = 0; a->n_terms > 0; step++) {
     const Atom *factors[16];
     Term term;
-    if (step == MOST_STEPS || saturated(a) || !divide_factors(&a->terms[0], &b->terms[0], &term, factors)) return NULL;
+    if (step == MAX_STEPS || saturated(a) || !divide_factors(&a->terms[0], &b->terms[0], &term, factors)) return NULL;
     const Dim *part = dim_of_terms(table, &term, 1);
     quotient = dim_add(table, quotient, part);
     a = dim_sub(table, a, dim_mul(table, part, b));
@@ -144,12 +144,12 @@ const Dim *dim_div(DimTable *table, const Dim *a, const Dim *b) {
 /* `a` without one of its divisions, times that one's divisor: n/c - (c-1)/c <= floor(n / c) <= n/c gives a bound from
  * below, or from above. NULL if it has none by a constant. */
 static const Dim *without_division(DimTable *table, const Dim *a, bool above) {
-  enum { MOST_TERMS = 16 }; /* an expression that is longer is not worth growing */
+  enum { MAX_TERMS = 16 }; /* an expression that is longer is not worth growing */
   for (int t = 0; t < a->n_terms; t++) {
     const Term *term = &a->terms[t];
     const Atom *atom = term->n_factors == 1 ? term->factors[0] : NULL;
     if (!atom || atom->kind != ATOM_DIV || !dim_is_const(atom->b)) continue;
-    if (a->n_terms + atom->a->n_terms > MOST_TERMS) return NULL;
+    if (a->n_terms + atom->a->n_terms > MAX_TERMS) return NULL;
     const Dim *c = atom->b, *k = dim_const(table, term->coefficient), *bound = atom->a;
     if ((term->coefficient > 0) != above) bound = dim_sub(table, bound, dim_sub(table, c, dim_const(table, 1)));
     const Dim *rest = dim_sub(table, a, dim_of_terms(table, term, 1));
@@ -160,8 +160,8 @@ static const Dim *without_division(DimTable *table, const Dim *a, bool above) {
 
 /* a <= 0 always, a >= 0 always, as far as it can be shown. */
 static bool never_positive(DimTable *table, const Dim *a) {
-  enum { MOST_DIVISIONS = 6 };
-  for (int i = 0; a && i < MOST_DIVISIONS && !saturated(a); i++, a = without_division(table, a, true))
+  enum { MAX_DIVISIONS = 6 };
+  for (int i = 0; a && i < MAX_DIVISIONS && !saturated(a); i++, a = without_division(table, a, true))
     if (a->upper <= 0) return true;
   return false;
 }

@@ -23,7 +23,7 @@ typedef struct Search {
   int n_sorted;
 } Search;
 
-enum { MOST_SHOWN = 8 };
+enum { MAX_SHOWN = 8 };
 
 static void push(Search *search, Node *node) {
   search->marks[node->id] = OPEN;
@@ -45,8 +45,8 @@ static void tell_cycle(const Search *search, const Node *node) {
     return;
   }
   Text text = text_new(search->graph->arena);
-  for (int i = bottom; i < search->depth && i < bottom + MOST_SHOWN; i++) add_step(&text, search->stack[i].node);
-  if (length > MOST_SHOWN) text_add(&text, " <- ... (%d nodes)", length);
+  for (int i = bottom; i < search->depth && i < bottom + MAX_SHOWN; i++) add_step(&text, search->stack[i].node);
+  if (length > MAX_SHOWN) text_add(&text, " <- ... (%d nodes)", length);
   error_at(node->where, EXIT_INVALID, "nodes read from each other in a cycle: %s <- %s", text.data, node->where.path);
 }
 

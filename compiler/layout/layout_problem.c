@@ -78,7 +78,7 @@ static int recorded_like(const NodeLayouts *layouts, int alternative) {
 /* What is not recorded is estimated by how it should stand to what is: measured times are no estimates, and the two
  * cannot be compared. */
 static void set_seconds(Graph *graph, NodeLayouts *layouts) {
-  NodeSeconds seconds[MOST_NODE_LAYOUTS];
+  NodeSeconds seconds[MAX_NODE_LAYOUTS];
   for (int a = 0; a < layouts->n; a++) {
     seconds[a] = seconds_of(graph, layouts, a);
     layouts->recorded[a] = seconds[a].recorded > 0;
@@ -244,7 +244,7 @@ static void add_reader(const Builder *b, int node_variable, int input) {
   int variable = b->value_variable[node->node->inputs[input]->id];
   if (variable < 0) return;
   const ValueLayouts *value = value_layouts(b, variable);
-  double cost[MOST_NODE_LAYOUTS * MOST_VALUE_LAYOUTS];
+  double cost[MAX_NODE_LAYOUTS * MAX_VALUE_LAYOUTS];
   for (int i = 0; i < node->n; i++)
     for (int j = 0; j < value->n; j++) {
       bool fits = contains(value->exists[j], wants(node, i, input)) && reads_as_made(node, i, input, value->made[j]);
@@ -258,7 +258,7 @@ static void add_writer(const Builder *b, int node_variable, int output) {
   int variable = b->value_variable[node->node->outputs[output]->id];
   if (variable < 0) return;
   const ValueLayouts *value = value_layouts(b, variable);
-  double cost[MOST_NODE_LAYOUTS * MOST_VALUE_LAYOUTS];
+  double cost[MAX_NODE_LAYOUTS * MAX_VALUE_LAYOUTS];
   for (int i = 0; i < node->n; i++)
     for (int j = 0; j < value->n; j++) {
       Layout made = has_pixels(value->value) ? node->writes[i] : LAYOUT_ROW_MAJOR;

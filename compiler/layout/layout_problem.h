@@ -26,25 +26,25 @@ typedef enum Layout {
   LAYOUTS
 } Layout;
 
-enum { MOST_NODE_LAYOUTS = 7 }; /* row-major; and narrow, blocked and wide, each to blocked or wide */
+enum { MAX_NODE_LAYOUTS = 7 }; /* row-major; and narrow, blocked and wide, each to blocked or wide */
 
 typedef struct NodeLayouts {
   Node *node;
   int n;
-  Layout reads[MOST_NODE_LAYOUTS];  /* by alternative: how it reads inputs[0] */
-  Layout writes[MOST_NODE_LAYOUTS]; /* and how its outputs and the other inputs are: row-major where inputs[0] is */
-  double seconds[MOST_NODE_LAYOUTS];
-  bool recorded[MOST_NODE_LAYOUTS]; /* the seconds are measured */
+  Layout reads[MAX_NODE_LAYOUTS];  /* by alternative: how it reads inputs[0] */
+  Layout writes[MAX_NODE_LAYOUTS]; /* and how its outputs and the other inputs are: row-major where inputs[0] is */
+  double seconds[MAX_NODE_LAYOUTS];
+  bool recorded[MAX_NODE_LAYOUTS]; /* the seconds are measured */
 } NodeLayouts;
 
-enum { MOST_VALUE_LAYOUTS = 16 }; /* made row-major, with any of the others; blocked or wide, with all but narrow */
+enum { MAX_VALUE_LAYOUTS = 16 }; /* made row-major, with any of the others; blocked or wide, with all but narrow */
 
 typedef struct ValueLayouts {
   Value *value;
   int n;
-  Layout made[MOST_VALUE_LAYOUTS];     /* by alternative */
-  unsigned exists[MOST_VALUE_LAYOUTS]; /* a bit a Layout; that of `made` too */
-  double seconds[MOST_VALUE_LAYOUTS];
+  Layout made[MAX_VALUE_LAYOUTS];     /* by alternative */
+  unsigned exists[MAX_VALUE_LAYOUTS]; /* a bit a Layout; that of `made` too */
+  double seconds[MAX_VALUE_LAYOUTS];
 } ValueLayouts;
 
 typedef struct LayoutProblem {

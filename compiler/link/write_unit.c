@@ -10,7 +10,7 @@
 #include "support/data_directory.h"
 #include "support/files.h"
 
-enum { LARGEST_SOURCE = 1 << 22, MAX_SOURCES = 256 };
+enum { MAX_SOURCE = 1 << 22, MAX_SOURCES = 256 };
 
 static void make_folder(const char *path) {
   if (mkdir(path, 0777) != 0 && errno != EEXIST)
@@ -18,7 +18,7 @@ static void make_folder(const char *path) {
 }
 
 static void copy_file(Arena *arena, const char *from, const char *to) {
-  FileBytes bytes = file_read(arena, from, LARGEST_SOURCE, LOCATION_FILE(from));
+  FileBytes bytes = file_read(arena, from, MAX_SOURCE, LOCATION_FILE(from));
   file_write(arena, to, bytes.data, bytes.size);
 }
 

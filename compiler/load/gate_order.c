@@ -14,7 +14,7 @@
 #include "ir/op.h"
 #include "load/model.h"
 
-enum { MOST_GATES = 4, INPUT_W = 1, INPUT_R = 2, INPUT_B = 3 };
+enum { MAX_GATES = 4, INPUT_W = 1, INPUT_R = 2, INPUT_B = 3 };
 
 static const struct Gates {
   OpKind op;
@@ -29,7 +29,7 @@ static const struct Gates *gates_of(const OpInfo *op) {
 }
 
 /* from[g]: where ONNX's gate g stands in `order`. False if it is no permutation of the letters. */
-static bool read_permutation(const struct Gates *gates, const char *order, int from[MOST_GATES]) {
+static bool read_permutation(const struct Gates *gates, const char *order, int from[MAX_GATES]) {
   size_t n = strlen(gates->letters);
   if (strlen(order) != n) return false;
   for (size_t g = 0; g < n; g++) {
@@ -66,7 +66,7 @@ static Value *permuted_constant(ModelReader *reader, const Value *value, bool bi
 void normalise_gate_order(ModelReader *reader, Node *node, Json order) {
   static const char *const NAMES[] = {[INPUT_W] = "W", [INPUT_R] = "R", [INPUT_B] = "B"};
   const struct Gates *gates = gates_of(node->op);
-  int from[MOST_GATES];
+  int from[MAX_GATES];
   if (!gates) {
     error_at(json_where(order), EXIT_INVALID, "%s has no gate order; LSTM and GRU have", node->op->name);
     return;

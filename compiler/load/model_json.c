@@ -5,7 +5,7 @@
 
 #include "load/model.h"
 
-enum { MOST_MODEL_BYTES = 1 << 30, FORMAT_VERSION = 1 };
+enum { MAX_MODEL_BYTES = 1 << 30, FORMAT_VERSION = 1 };
 
 static const JsonField MODEL_FIELDS[] = {
     {"format", JSON_STRING, true}, {"version", JSON_NUMBER, true},        {"name", JSON_STRING, true},
@@ -65,5 +65,5 @@ Graph *read_json_model(Arena *arena, const char *path, FileBytes text, const Mod
 }
 
 Graph *load_json_model(Arena *arena, const char *path, const ModelSettings *settings) {
-  return read_json_model(arena, path, file_read(arena, path, MOST_MODEL_BYTES, LOCATION_FILE(path)), settings);
+  return read_json_model(arena, path, file_read(arena, path, MAX_MODEL_BYTES, LOCATION_FILE(path)), settings);
 }

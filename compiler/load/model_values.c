@@ -8,9 +8,9 @@
 #include "load/safetensors.h"
 #include "support/closest.h"
 
-static const int64_t MOST_EXTENT = INT32_MAX;              /* of a named dim: extents fit every index type we emit */
-static const int64_t MOST_TENSOR_BYTES = (int64_t)1 << 40; /* of an input at the dims' maxima */
-static const size_t MOST_WEIGHTS_BYTES = (size_t)1 << 40;
+static const int64_t MAX_EXTENT = INT32_MAX;              /* of a named dim: extents fit every index type we emit */
+static const int64_t MAX_TENSOR_BYTES = (int64_t)1 << 40; /* of an input at the dims' maxima */
+static const size_t MAX_WEIGHTS_BYTES = (size_t)1 << 40;
 
 static const JsonField DIM_FIELDS[] = {
     {"min", JSON_NUMBER, false}, {"opt", JSON_NUMBER, false}, {"max", JSON_NUMBER, true}, {NULL, JSON_ABSENT, false}};
@@ -30,7 +30,7 @@ static const JsonField WEIGHTS_FIELDS[] = {
 
 static bool read_extent(Json dim, const char *key, int64_t *out) {
   Json extent = json_member(dim, key);
-  return !extent.item || json_get_int(extent, 0, MOST_EXTENT, out);
+  return !extent.item || json_get_int(extent, 0, MAX_EXTENT, out);
 }
 
 void read_dims(ModelReader *reader, Json dims) {
@@ -82,8 +82,8 @@ static void read_type(ModelReader *reader, Json json, Value *value) {
     const Dim *dim = read_axis(reader, entry);
     value->shape[axis++] = dim ? dim : dim_const(reader->graph->dims, 1);
   }
-  if (value->dtype != RNNCC_NONE && value_max_bytes(value) > MOST_TENSOR_BYTES)
-    error_at(json_where(shape), EXIT_LIMIT, "the tensor may have more than %" PRId64 " bytes", MOST_TENSOR_BYTES);
+  if (value->dtype != RNNCC_NONE && value_max_bytes(value) > MAX_TENSOR_BYTES)
+    error_at(json_where(shape), EXIT_LIMIT, "the tensor may have more than %" PRId64 " bytes", MAX_TENSOR_BYTES);
 }
 
 static Value *read_input(ModelReader *reader, Json json, Json name) {
@@ -195,7 +195,7 @@ static void check_hash(Json expected, const uint8_t digest[SHA256_BYTES]) {
 static void read_weights_file(ModelReader *reader, Json json) {
   Json file = json_member(json, "file");
   FileBytes bytes =
-      file_read_beside(reader->arena, reader->graph->file, json_text(file), MOST_WEIGHTS_BYTES, json_where(file));
+      file_read_beside(reader->arena, reader->graph->file, json_text(file), MAX_WEIGHTS_BYTES, json_where(file));
   uint8_t digest[SHA256_BYTES];
   sha256(bytes.data, bytes.size, digest);
   sha256_add(&reader->hash, digest, sizeof digest);

@@ -6,7 +6,7 @@
 #include "support/closest.h"
 #include "json/json.h"
 
-enum { FIRST_CAPACITY = 256, MOST_HINTED = 10000 }; /* hints look at every name: not in huge models */
+enum { FIRST_CAPACITY = 256, MAX_HINTED = 10000 }; /* hints look at every name: not in huge models */
 
 /* FNV-1a. */
 static uint64_t hash_of(const char *text) {
@@ -59,7 +59,7 @@ Name *name_declare(NameTable *table, const char *text, Location where) {
 
 const char *name_hint(const NameTable *table, const char *text) {
   Closest closest = closest_to(text);
-  if (table->count > MOST_HINTED) return "";
+  if (table->count > MAX_HINTED) return "";
   for (size_t i = 0; i < table->capacity; i++)
     if (table->slots[i]) closest_try(&closest, table->slots[i]->text);
   return closest_hint(table->arena, &closest);

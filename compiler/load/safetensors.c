@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { LENGTH_BYTES = 8, MOST_HEADER_BYTES = 100000000 }; /* the latter as in the format's own reader */
+enum { LENGTH_BYTES = 8, MAX_HEADER_BYTES = 100000000 }; /* the latter as in the format's own reader */
 
 static const JsonField FIELDS[] = {{"dtype", JSON_STRING, true},
                                    {"shape", JSON_ARRAY, true},
@@ -115,9 +115,9 @@ static size_t header_bytes(const char *file, FileBytes bytes) {
   if (length > bytes.size - LENGTH_BYTES)
     fatal_at(LOCATION_FILE(file), EXIT_INVALID, "the header is said to have %" PRIu64 " bytes; the file has %zu",
              length, bytes.size);
-  if (length > MOST_HEADER_BYTES)
+  if (length > MAX_HEADER_BYTES)
     fatal_at(LOCATION_FILE(file), EXIT_LIMIT, "the header has %" PRIu64 " bytes; at most %d are read", length,
-             MOST_HEADER_BYTES);
+             MAX_HEADER_BYTES);
   return length;
 }
 

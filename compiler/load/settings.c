@@ -8,7 +8,7 @@
 #include "support/closest.h"
 #include "support/list.h"
 
-static const int64_t MOST_EXTENT = INT32_MAX; /* of a named dim: extents fit every index type we emit */
+static const int64_t MAX_EXTENT = INT32_MAX; /* of a named dim: extents fit every index type we emit */
 
 ModelSettings settings_new(Arena *arena, int most) {
   return (ModelSettings){.dims = ARENA_ARRAY(arena, DimSetting, most),
@@ -30,7 +30,7 @@ static bool read_extent(const char **text, int64_t *extent) {
   if (**text < '0' || **text > '9') return false;
   *extent = strtoll(*text, &end, 10);
   *text = end;
-  return *extent >= 1 && *extent <= MOST_EXTENT;
+  return *extent >= 1 && *extent <= MAX_EXTENT;
 }
 
 bool settings_add_dim(ModelSettings *settings, Arena *arena, const char *text) {
@@ -222,8 +222,8 @@ void settings_finish(const ModelSettings *settings, Graph *graph) {
 }
 
 void dim_request(DimRequests *requests, const char *name) {
-  enum { MOST_NAMED = 100 };
-  if (requests->count == MOST_NAMED) return;
+  enum { MAX_NAMED = 100 };
+  if (requests->count == MAX_NAMED) return;
   for (int i = 0; i < requests->count; i++)
     if (strcmp(requests->names[i], name) == 0) return;
   *LIST_ADD(requests->arena, requests->names, requests->count, requests->capacity) = name;

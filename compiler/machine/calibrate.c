@@ -18,12 +18,12 @@
 #include "support/files.h"
 #include "support/interrupt.h"
 
-enum { MOST_TARGETS = 16 };
+enum { MAX_TARGETS = 16 };
 
 typedef struct Calibration {
   int count;
-  const Target *targets[MOST_TARGETS];
-  Machine machines[MOST_TARGETS];
+  const Target *targets[MAX_TARGETS];
+  Machine machines[MAX_TARGETS];
 } Calibration;
 
 /* Zero, but for what is not measured. */
@@ -38,7 +38,7 @@ static Machine unmeasured(const Target *target) {
 
 static Calibration targets_here(void) {
   Calibration c = {0};
-  for (int i = 0; target_at(i) && c.count < MOST_TARGETS; i++) {
+  for (int i = 0; target_at(i) && c.count < MAX_TARGETS; i++) {
     if (!target_runs_here(target_at(i))) continue;
     c.targets[c.count] = target_at(i);
     c.machines[c.count++] = unmeasured(target_at(i));

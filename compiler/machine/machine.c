@@ -37,9 +37,9 @@ static int64_t parse_size(const char *word) {
 
 /* What sysfs does not tell stays as it is. */
 static void find_caches(Machine *machine) {
-  enum { MOST_CACHES = 8 };
+  enum { MAX_CACHES = 8 };
   int64_t *const levels[] = {&machine->l1_bytes, &machine->l2_bytes, &machine->l3_bytes};
-  for (int index = 0; index < MOST_CACHES; index++) {
+  for (int index = 0; index < MAX_CACHES; index++) {
     char type[32], level[32], size[32];
     read_attribute(index, "type", type, sizeof type);
     read_attribute(index, "level", level, sizeof level);

@@ -12,9 +12,9 @@
 #include "support/text.h"
 #include "json/json.h"
 
-enum { LARGEST_FILE = 1 << 16, MOST_CORES = 1 << 16 };
+enum { MAX_FILE = 1 << 16, MAX_CORES = 1 << 16 };
 
-static const int64_t MOST_BYTES = INT64_C(1) << 40;
+static const int64_t MAX_BYTES = INT64_C(1) << 40;
 
 static const JsonField FIELDS[] = {
     {"format", JSON_STRING, true}, {"version", JSON_NUMBER, true}, {"cpu", JSON_STRING, true},
@@ -73,10 +73,10 @@ static void read_keys(Json json, Reading *reading) {
   Machine *machine = &reading->machine;
   int64_t version = 0, cores = 0;
   json_get_int(json_member(json, "version"), 1, 1, &version);
-  json_get_int(json_member(json, "cores"), 1, MOST_CORES, &cores);
-  json_get_int(json_member(json, "l1"), 1, MOST_BYTES, &machine->l1_bytes);
-  json_get_int(json_member(json, "l2"), 1, MOST_BYTES, &machine->l2_bytes);
-  json_get_int(json_member(json, "l3"), 1, MOST_BYTES, &machine->l3_bytes);
+  json_get_int(json_member(json, "cores"), 1, MAX_CORES, &cores);
+  json_get_int(json_member(json, "l1"), 1, MAX_BYTES, &machine->l1_bytes);
+  json_get_int(json_member(json, "l2"), 1, MAX_BYTES, &machine->l2_bytes);
+  json_get_int(json_member(json, "l3"), 1, MAX_BYTES, &machine->l3_bytes);
   reading->cpu = json_text(json_member(json, "cpu"));
   machine->cores = (int)cores;
 }
@@ -84,7 +84,7 @@ static void read_keys(Json json, Reading *reading) {
 /* Errors end the program, or first_error_of(). */
 static void read_file(void *argument) {
   Reading *reading = argument;
-  FileBytes bytes = file_read(reading->arena, reading->path, LARGEST_FILE, LOCATION_FILE(reading->path));
+  FileBytes bytes = file_read(reading->arena, reading->path, MAX_FILE, LOCATION_FILE(reading->path));
   Json json = json_parse(reading->arena, reading->path, (const char *)bytes.data, bytes.size, 0);
   if (!json_check(json, FIELDS)) stop_on_errors();
   if (strcmp(json_text(json_member(json, "format")), "rnncc-machine") != 0)

@@ -8,9 +8,9 @@ static bool same_type(const Value *a, const Value *b) { return a->dtype == b->dt
 /* Unsqueeze and Squeeze back: the nearest value up a chain of views that has this one's shape. */
 static Value *same_up_the_views(Graph *graph, const Node *node) {
   (void)graph;
-  enum { LONGEST_CHAIN = 8 };
+  enum { MAX_CHAIN = 8 };
   Value *value = node->inputs[0];
-  for (int i = 0; i < LONGEST_CHAIN; i++) {
+  for (int i = 0; i < MAX_CHAIN; i++) {
     if (same_type(value, node->outputs[0])) return value;
     if (!value->producer || !op_is_view(value->producer->op)) return NULL;
     value = value->producer->inputs[0];

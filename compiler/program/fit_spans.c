@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_REPAIRS = 1000, REPAIR_WORK = 100000 }; /* REPAIR_WORK: spans placed in all repairs together, about */
+enum { MAX_REPAIRS = 1000, REPAIR_WORK = 100000 }; /* REPAIR_WORK: spans placed in all repairs together, about */
 
 /* ---- who is in use at the same time ---- */
 
@@ -202,7 +202,7 @@ static void repair(Fitting *f, Best *best, int64_t bound, int *order) {
   int repairs = f->n ? REPAIR_WORK / f->n : 0;
   unsigned seed = 1;
   memcpy(order, best->order, (size_t)f->n * sizeof *order);
-  for (int i = 0; i < repairs && i < MOST_REPAIRS && best->bytes > bound; i++) {
+  for (int i = 0; i < repairs && i < MAX_REPAIRS && best->bytes > bound; i++) {
     int from = highest_place(f, order), span = order[from];
     int to = from ? (int)(next_random(&seed) % (unsigned)from) : 0;
     memmove(order + to + 1, order + to, (size_t)(from - to) * sizeof *order);

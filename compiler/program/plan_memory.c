@@ -11,7 +11,7 @@
 
 enum { ALIGNMENT = 64 };
 
-static const int64_t LARGEST_ARENA = INT64_C(1) << 46;
+static const int64_t MAX_ARENA = INT64_C(1) << 46;
 
 /* ---- liveness ---- */
 
@@ -191,7 +191,7 @@ static void assign_offsets(Emitter *emitter, MemoryPlan *plan) {
 
 static int64_t padded_bytes(const Graph *graph, const Value *value) {
   int64_t bytes = value_max_bytes(value);
-  if (bytes > LARGEST_ARENA)
+  if (bytes > MAX_ARENA)
     fatal_at(value->where.file ? value->where : LOCATION_FILE(graph->file), EXIT_LIMIT,
              "tensor `%s` may take more than 64 TiB; lower a dimension's max", value->name ? value->name : "?");
   return bytes ? (bytes + ALIGNMENT - 1) & ~(int64_t)(ALIGNMENT - 1) : ALIGNMENT;
@@ -212,7 +212,7 @@ MemoryPlan *plan_memory(Emitter *emitter) {
   }
   find_overwritten(emitter, &live, plan);
   assign_offsets(emitter, plan);
-  if (plan->arena_bytes > LARGEST_ARENA)
+  if (plan->arena_bytes > MAX_ARENA)
     fatal_at(LOCATION_FILE(graph->file), EXIT_LIMIT, "one run needs more than 64 TiB; lower a dimension's max");
   graph->arena_bytes = plan->arena_bytes;
   return plan;

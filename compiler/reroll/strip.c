@@ -228,8 +228,8 @@ static bool through(Graph *graph, Strip *strip) {
 }
 
 Strip strip_origin(Graph *graph, Strip strip, Trail *trail) {
-  enum { LONGEST_WAY = 32 };
-  for (int i = 0; i < LONGEST_WAY; i++) {
+  enum { MAX_WAY = 32 };
+  for (int i = 0; i < MAX_WAY; i++) {
     Strip before = strip;
     if (!through(graph, &strip)) return before;
     if (trail && strip.axis < 0) strip_passed(&before, trail);

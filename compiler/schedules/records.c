@@ -8,7 +8,7 @@
 #include "support/files.h"
 #include "support/sha256.h"
 
-enum { LARGEST_SOURCE = 1 << 22, HASH_DIGITS = 16 };
+enum { MAX_SOURCE = 1 << 22, HASH_DIGITS = 16 };
 
 void records_add(Arena *arena, ScheduleRecords *records, ScheduleRecord record) {
   if (records->count == records->capacity) {
@@ -86,7 +86,7 @@ const char *kernels_hash(Arena *arena, const char *const *sources) {
   char hex[SHA256_HEX_BYTES];
   for (; *sources; sources++) {
     const char *path = arena_format(arena, "%s/templates/%s", data_directory(arena), *sources);
-    FileBytes bytes = file_read(arena, path, LARGEST_SOURCE, LOCATION_FILE(path));
+    FileBytes bytes = file_read(arena, path, MAX_SOURCE, LOCATION_FILE(path));
     sha256_add(&hash, bytes.data, bytes.size);
   }
   sha256_end(&hash, digest);

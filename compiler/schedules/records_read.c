@@ -6,7 +6,7 @@
 #include "support/files.h"
 #include "json/json.h"
 
-enum { LARGEST_FILE = 1 << 26 };
+enum { MAX_FILE = 1 << 26 };
 
 static const int64_t MOST = INT64_C(1) << 50; /* cores, and bytes of a cache */
 
@@ -86,7 +86,7 @@ static void read_line(void *argument) {
 void records_each_line(Arena *arena, const char *path,
                        void (*visit)(void *argument, int line, const ScheduleRecord *record, const char *wrong),
                        void *argument) {
-  FileBytes bytes = file_read(arena, path, LARGEST_FILE, LOCATION_FILE(path));
+  FileBytes bytes = file_read(arena, path, MAX_FILE, LOCATION_FILE(path));
   const char *text = (const char *)bytes.data;
   int number = 1;
   for (size_t at = 0, length; at < bytes.size; number++, at += length + 1) {

@@ -15,12 +15,12 @@
 #include "support/list.h"
 
 /* Entries of a table; entries read altogether. */
-enum { MOST_ENTRIES = 1 << 16, MOST_WORK = 1 << 25, MOST_AXES = 16 };
+enum { MAX_ENTRIES = 1 << 16, MAX_WORK = 1 << 25, MAX_AXES = 16 };
 
 /* Costs of some variables together, row-major in their order, which ascends. */
 typedef struct Table {
   int n;
-  int variables[MOST_AXES];
+  int variables[MAX_AXES];
   const double *cost;
 } Table;
 
@@ -57,7 +57,7 @@ static bool insert(Table *scope, int variable) {
   int at = 0;
   while (at < scope->n && scope->variables[at] < variable) at++;
   if (at < scope->n && scope->variables[at] == variable) return true;
-  if (scope->n == MOST_AXES) return false;
+  if (scope->n == MAX_AXES) return false;
   memmove(&scope->variables[at + 1], &scope->variables[at], (size_t)(scope->n - at) * sizeof *scope->variables);
   scope->variables[at] = variable;
   scope->n++;
@@ -128,7 +128,7 @@ static void link_pair(Elimination *e, const ChoicePair *pair) {
 /* Of a table that a sum reads: from one choice to the next, of each axis of the scope and of the variable itself. */
 typedef struct Walk {
   const double *cost;
-  int64_t stride[MOST_AXES], own;
+  int64_t stride[MAX_AXES], own;
 } Walk;
 
 static Walk walk_of(const Elimination *e, const Table *table, const Table *scope, int variable) {
@@ -171,7 +171,7 @@ static double best_alternative(const Elimination *e, int variable, int n, const 
 
 static const Table *eliminate(Elimination *e, int variable, const Table *scope, int64_t entries) {
   Links *links = &e->links[variable];
-  int n = links->n, at[MOST_AXES] = {0};
+  int n = links->n, at[MAX_AXES] = {0};
   double *cost = ARENA_ARRAY(e->arena, double, entries);
   Table *table = arena_copy(e->arena, scope, sizeof *scope);
   Step *step = &e->steps[e->n_steps++];
@@ -202,7 +202,7 @@ static bool eliminate_next(Elimination *e) {
   if (entries > (double)e->solution->largest_table)
     e->solution->largest_table = entries < 1e18 ? (int64_t)entries : INT64_MAX;
   e->work += entries * alternatives(e, variable) * (e->links[variable].n + 1);
-  if (entries > MOST_ENTRIES || e->work > MOST_WORK || !find_scope(e, variable, &scope)) return false;
+  if (entries > MAX_ENTRIES || e->work > MAX_WORK || !find_scope(e, variable, &scope)) return false;
   const Table *table = eliminate(e, variable, &scope, (int64_t)entries);
   if (table->n) link_table(e, table);
   for (int axis = 0; axis < scope.n; axis++) measure(e, scope.variables[axis]);

@@ -19,7 +19,7 @@
 #include "support/list.h"
 
 /* Of a trial the search for the next variable takes longest: as many steps as there are pairs of variables. */
-enum { MOST_TRIALS = 400, MOST_STEPS = 100000000 };
+enum { MAX_TRIALS = 400, MAX_STEPS = 100000000 };
 
 typedef struct Edge {
   int u, v;
@@ -307,7 +307,7 @@ static bool improve_one(const ChoiceProblem *problem, Trial *best, int variable,
 
 /* Round the heuristic choices until none of them can be bettered alone. */
 static void improve(const ChoiceProblem *problem, Trial *best) {
-  int n = problem->n_variables, trials = n ? (int)fmin(MOST_TRIALS, MOST_STEPS / ((double)n * n)) : 0;
+  int n = problem->n_variables, trials = n ? (int)fmin(MAX_TRIALS, MAX_STEPS / ((double)n * n)) : 0;
   for (int v = 0, unchanged = 0; unchanged < n && trials > 0; v++) {
     int variable = v % n;
     bool better = best->by_heuristic[variable] >= 0 && improve_one(problem, best, variable, &trials);

@@ -29,14 +29,14 @@ static Tensor *tensor_of(Graph *graph, const Value *value, DType dtype, const vo
 
 /* As mantissa / 2^k. False where the mantissa has more bits than an f32's. */
 static bool ratio_of_float(DimTable *dims, double value, Ratio *ratio) {
-  enum { LARGEST_SHIFT = 60 };
+  enum { MAX_SHIFT = 60 };
   int exponent;
   double mantissa = ldexp(frexp(value, &exponent), FLOAT_BITS);
   exponent -= FLOAT_BITS;
   if (!isfinite(value) || mantissa != trunc(mantissa)) return false;
   for (; mantissa != 0 && fmod(mantissa, 2) == 0; exponent++) mantissa /= 2;
   if (mantissa == 0) exponent = 0;
-  if (exponent < -LARGEST_SHIFT || exponent > FLOAT_BITS) return false;
+  if (exponent < -MAX_SHIFT || exponent > FLOAT_BITS) return false;
   double whole = exponent > 0 ? ldexp(mantissa, exponent) : mantissa;
   *ratio = (Ratio){dim_const(dims, (int64_t)whole), exponent < 0 ? (int64_t)1 << -exponent : 1};
   return true;

@@ -7,7 +7,7 @@
 typedef void Infer(Graph *graph, Node *node);
 
 /* Unrolled loops have no more iterations, and come to no more nodes. */
-enum { MOST_UNROLLED = 16, MOST_UNROLLED_NODES = 256 };
+enum { MAX_UNROLLED = 16, MAX_UNROLLED_NODES = 256 };
 
 static const Graph *source_of(const Attribute *attribute) {
   return attribute->source ? attribute->source : attribute->graph;
@@ -99,7 +99,7 @@ static int64_t unrolled_iterations(Graph *graph, const Node *node, const Graph *
   if (!trip || !dim_is_const(trip[0]) || loop_is_conditional(node, body)) return -1;
   int64_t n = dim_value(trip[0]) > 0 ? dim_value(trip[0]) : 0;
   bool collects = body->n_outputs > 1 + n_carried;
-  if (n > MOST_UNROLLED || n * body->n_nodes > MOST_UNROLLED_NODES || (n == 0 && collects)) return -1;
+  if (n > MAX_UNROLLED || n * body->n_nodes > MAX_UNROLLED_NODES || (n == 0 && collects)) return -1;
   return n;
 }
 

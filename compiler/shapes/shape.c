@@ -54,12 +54,12 @@ const char *shape_text(Graph *graph, const Value *value) {
 
 /* The first graph input, of few numbers, that the value is computed from; NULL if none is near. */
 static const Value *frozen_source(const Value *value) {
-  enum { MOST_LOOKED_AT = 64, FEW = 16 };
-  const Value *queue[MOST_LOOKED_AT] = {value};
+  enum { MAX_LOOKED_AT = 64, FEW = 16 };
+  const Value *queue[MAX_LOOKED_AT] = {value};
   for (int at = 0, n = 1; at < n; at++) {
     const Node *producer = queue[at]->producer;
     if (queue[at]->is_input && value_max_count(queue[at]) <= FEW) return queue[at];
-    for (int i = 0; producer && i < producer->n_inputs && n < MOST_LOOKED_AT; i++)
+    for (int i = 0; producer && i < producer->n_inputs && n < MAX_LOOKED_AT; i++)
       if (producer->inputs[i] && producer->inputs[i]->rank >= 0) queue[n++] = producer->inputs[i];
   }
   return NULL;

@@ -11,7 +11,7 @@
 #include "shapes/shape.h"
 #include "support/numbers.h"
 
-static const int64_t MOST_ITERATIONS = INT32_MAX; /* of a loop that nothing bounds */
+static const int64_t MAX_ITERATIONS = INT32_MAX; /* of a loop that nothing bounds */
 
 /* ---- bodies ---- */
 
@@ -254,7 +254,7 @@ static bool set_collected(LoopShapes *loop, int output, const Value *slice, cons
 
 static Control *new_loop(Graph *graph, Node *node, const Dim *trip) {
   Control *control = node->control = ARENA_NEW(graph->arena, Control);
-  int64_t most = trip && dim_upper(trip) < MOST_ITERATIONS ? max_int(0, dim_upper(trip)) : MOST_ITERATIONS;
+  int64_t most = trip && dim_upper(trip) < MAX_ITERATIONS ? max_int(0, dim_upper(trip)) : MAX_ITERATIONS;
   control->is_loop = true;
   control->trip = trip;
   control->counter = dim_symbol_own(graph->dims, DIM_MEASURED, 0, max_int(0, most - 1));

@@ -88,11 +88,11 @@ static bool is_scalar(Graph *graph, const Node *node, int input) {
 
 /* 2^24 by 255^2: what f32 adds exactly, see expand/integer_products.c. */
 static bool check_taps(Graph *graph, const Node *node, const Value *w) {
-  enum { MOST_TAPS = 258 };
+  enum { MAX_TAPS = 258 };
   int64_t taps = 1;
   for (int axis = 2; axis < w->rank; axis++) taps *= dim_upper(w->shape[axis]);
-  return taps <= MOST_TAPS ||
-         shape_unsupported(node, "the window of %s has more than %d elements", shape_text(graph, w), (int)MOST_TAPS);
+  return taps <= MAX_TAPS ||
+         shape_unsupported(node, "the window of %s has more than %d elements", shape_text(graph, w), (int)MAX_TAPS);
 }
 
 bool shape_conv_integer(Graph *graph, Node *node) {

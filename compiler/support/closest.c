@@ -7,11 +7,11 @@
 #include <string.h>
 #include <strings.h>
 
-enum { LONGEST_WORD = 40 };
+enum { MAX_WORD = 40 };
 
-/* Optimal string alignment: insertions, deletions, substitutions and swaps of neighbours. Both at most LONGEST_WORD. */
+/* Optimal string alignment: insertions, deletions, substitutions and swaps of neighbours. Both at most MAX_WORD. */
 static int edit_distance(const char *a, int a_length, const char *b, int b_length) {
-  int cost[LONGEST_WORD + 1][LONGEST_WORD + 1];
+  int cost[MAX_WORD + 1][MAX_WORD + 1];
   for (int i = 0; i <= a_length; i++) {
     for (int j = 0; j <= b_length; j++) {
       if (i == 0 || j == 0) {
@@ -28,14 +28,14 @@ static int edit_distance(const char *a, int a_length, const char *b, int b_lengt
 }
 
 Closest closest_to(const char *word) {
-  int length = (int)strnlen(word, LONGEST_WORD + 1);
-  int furthest = length > LONGEST_WORD ? -1 : (int)min_int(2, length / 3); /* two slips in a word of six letters */
+  int length = (int)strnlen(word, MAX_WORD + 1);
+  int furthest = length > MAX_WORD ? -1 : (int)min_int(2, length / 3); /* two slips in a word of six letters */
   return (Closest){.word = word, .distance = furthest + 1};
 }
 
 void closest_try(Closest *closest, const char *candidate) {
-  int length = (int)strnlen(candidate, LONGEST_WORD + 1);
-  if (length > LONGEST_WORD || closest->distance == 0) return;
+  int length = (int)strnlen(candidate, MAX_WORD + 1);
+  if (length > MAX_WORD || closest->distance == 0) return;
   int word_length = (int)strlen(closest->word);
   if (abs(length - word_length) >= closest->distance && strcasecmp(closest->word, candidate) != 0) return;
   int distance =

@@ -18,7 +18,7 @@
 #include "support/interrupt.h"
 #include "support/text.h"
 
-enum { OUTPUT_BYTES = 1 << 16, MOST_JOBS = 64 };
+enum { OUTPUT_BYTES = 1 << 16, MAX_JOBS = 64 };
 
 /* In the process of a body: the programs that it runs stay in its group, to be killed with it. */
 static bool within_body;
@@ -131,7 +131,7 @@ static void finish(Child *child, bool timed_out) {
 /* Waits for news of any child; finished ones leave the list. Not for long at a time: a signal that comes just before
  * poll() does not end it. */
 static int tend(Child *children, int running) {
-  struct pollfd polls[MOST_JOBS];
+  struct pollfd polls[MAX_JOBS];
   double wait = 0.1;
   for (int i = 0; i < running; i++) {
     polls[i] = (struct pollfd){.fd = children[i].pipe, .events = POLLIN};
@@ -159,10 +159,10 @@ static _Noreturn void abandon(Child *children, int running) {
 }
 
 bool process_run_all(Arena *arena, Process *processes, int count, int jobs, double seconds) {
-  Child children[MOST_JOBS];
+  Child children[MAX_JOBS];
   int next = 0, running = 0;
   if (jobs < 1) jobs = 1;
-  if (jobs > MOST_JOBS) jobs = MOST_JOBS;
+  if (jobs > MAX_JOBS) jobs = MAX_JOBS;
   while (next < count || running > 0) {
     while (next < count && running < jobs) running += start(arena, &processes[next++], seconds, &children[running]);
     if (running > 0) running = tend(children, running);

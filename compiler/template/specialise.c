@@ -16,7 +16,7 @@
 #include "support/text.h"
 #include "template/template_ast.h"
 
-enum { LARGEST_TEMPLATE = 1 << 20 };
+enum { MAX_TEMPLATE = 1 << 20 };
 
 /* ---- edits of a text ---- */
 
@@ -366,7 +366,7 @@ SpecialisedKernel *specialise(Graph *graph, const KernelSpec *spec, const char *
   Arena *arena = graph->arena;
   int lanes = graph->config->target->lanes;
   const char *path = arena_format(arena, "%s/templates/%s.c", data_directory(arena), spec->template_name);
-  const char *text = (const char *)file_read(arena, path, LARGEST_TEMPLATE, LOCATION_FILE(path)).data;
+  const char *text = (const char *)file_read(arena, path, MAX_TEMPLATE, LOCATION_FILE(path)).data;
   TemplateAst *ast = template_ast_parse(arena, path, spec->template_name, text, lanes);
   const char *chosen = write_choices(arena, ast, spec);
   template_ast_free(ast);

@@ -17,9 +17,9 @@
 #include "support/clock.h"
 #include "support/interrupt.h"
 
-enum { MOST_TURNS = 4096, MESSAGE_BYTES = 512 };
+enum { MAX_TURNS = 4096, MESSAGE_BYTES = 512 };
 
-static const double MOST_SWITCHES = 50; /* a second, that were not asked for: an idle machine has a few */
+static const double MAX_SWITCHES = 50; /* a second, that were not asked for: an idle machine has a few */
 
 /* Runs of a module before it is the other one's turn. The first of a turn find cold caches and sleeping workers, and do
  * not count. */
@@ -85,7 +85,7 @@ typedef struct Runner {
   rnncc_context *context;
   rnncc_tensor *inputs, *outputs;
   int turns;
-  double medians[MOST_TURNS]; /* microseconds, of the turns */
+  double medians[MAX_TURNS]; /* microseconds, of the turns */
 } Runner;
 
 static double now_us(void) { return 1e6 * seconds_now(); }
@@ -151,7 +151,7 @@ static void take_turn(Runner *runner, double most_us, int pipe) {
     times[count] = run_once(runner, pipe);
     count += i >= UNCOUNTED_RUNS || now_us() > end;
   }
-  if (count == 0 || runner->turns == MOST_TURNS) return;
+  if (count == 0 || runner->turns == MAX_TURNS) return;
   qsort(times, (size_t)count, sizeof *times, by_value);
   runner->medians[runner->turns++] = times[count / 2];
 }
@@ -178,7 +178,7 @@ static _Noreturn void run_child(const Graph *graph, const Duel *duel, int pipe) 
   for (int turns = 0; turns < 2 || now_us() < start + 1e6 * duel->seconds; turns++)
     for (int i = 0; i < count; i++) take_turn(&runners[(i + turns) % count], turn, pipe);
   Report report = {.good = true};
-  report.disturbed = (double)(switches_so_far() - switches) > MOST_SWITCHES * (now_us() - start) / 1e6;
+  report.disturbed = (double)(switches_so_far() - switches) > MAX_SWITCHES * (now_us() - start) / 1e6;
   for (int i = 0; i < count; i++) report.median_us[i] = quiet_median(&runners[i]);
   send_report(pipe, &report);
 }

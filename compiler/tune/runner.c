@@ -24,11 +24,11 @@
 #include "support/text.h"
 #include "json/json.h"
 
-enum { LARGEST_MODULE = 1 << 30, LARGEST_ANSWER = 1 << 30, LARGEST_MESSAGE = 1 << 14, MOST_INPUTS = 64 };
+enum { MAX_MODULE = 1 << 30, MAX_ANSWER = 1 << 30, MAX_MESSAGE = 1 << 14, MAX_INPUTS = 64 };
 
 static const char REQUEST_END[] = "rnncc-measure-end\n", ANSWER_END[] = "rnncc-measurement-end\n";
 
-static const double PATIENCE_SECONDS = 60, LEAST_BYTES_A_SECOND = 250e3;
+static const double PATIENCE_SECONDS = 60, MIN_BYTES_A_SECOND = 250e3;
 
 /* After the answer, until it is killed. */
 static const double SECONDS_TO_END = 5;
@@ -37,11 +37,11 @@ typedef struct Runner {
   Arena *arena;
   const char *command;
   pid_t pid;
-  int input, output, error;            /* our ends of its stdin, stdout, stderr; -1: closed */
-  RunnerBytes pieces[MOST_INPUTS + 3]; /* of the request */
-  int n_pieces, piece;                 /* piece: the one that goes out */
-  size_t sent;                         /* of that */
-  Text answer, said;                   /* stdout, stderr */
+  int input, output, error;           /* our ends of its stdin, stdout, stderr; -1: closed */
+  RunnerBytes pieces[MAX_INPUTS + 3]; /* of the request */
+  int n_pieces, piece;                /* piece: the one that goes out */
+  size_t sent;                        /* of that */
+  Text answer, said;                  /* stdout, stderr */
   double deadline;
   bool late, ended; /* past the deadline; its process was reaped */
   int exit_status;  /* as of waitpid */
@@ -81,8 +81,8 @@ static void add_piece(Runner *runner, const void *data, size_t size) {
 }
 
 static void make_request(Runner *runner, const MeasureRequest *request) {
-  if (request->n_inputs > MOST_INPUTS) bug("%d inputs of a module to measure", request->n_inputs);
-  FileBytes module = file_read(runner->arena, request->module, LARGEST_MODULE, LOCATION_FILE(request->module));
+  if (request->n_inputs > MAX_INPUTS) bug("%d inputs of a module to measure", request->n_inputs);
+  FileBytes module = file_read(runner->arena, request->module, MAX_MODULE, LOCATION_FILE(request->module));
   const char *lines = request_lines(runner->arena, request, module.size);
   add_piece(runner, lines, strlen(lines));
   add_piece(runner, module.data, module.size);
@@ -91,7 +91,7 @@ static void make_request(Runner *runner, const MeasureRequest *request) {
   size_t bytes = 0;
   for (int i = 0; i < runner->n_pieces; i++) bytes += runner->pieces[i].size;
   double patience = request->patience_seconds > 0 ? request->patience_seconds : PATIENCE_SECONDS;
-  runner->deadline = seconds_now() + request->limit_seconds + patience + (double)bytes / LEAST_BYTES_A_SECOND;
+  runner->deadline = seconds_now() + request->limit_seconds + patience + (double)bytes / MIN_BYTES_A_SECOND;
 }
 
 /* ---- the process ---- */
@@ -190,12 +190,12 @@ static void talk(Runner *runner) {
     struct pollfd polls[] = {{runner->input, POLLOUT, 0}, {runner->output, POLLIN, 0}, {runner->error, POLLIN, 0}};
     if (poll(polls, 3, 100) > 0) {
       if (polls[0].revents) send_more(runner);
-      if (polls[1].revents) read_more(&runner->output, &runner->answer, LARGEST_ANSWER);
-      if (polls[2].revents) read_more(&runner->error, &runner->said, LARGEST_MESSAGE);
+      if (polls[1].revents) read_more(&runner->output, &runner->answer, MAX_ANSWER);
+      if (polls[2].revents) read_more(&runner->error, &runner->said, MAX_MESSAGE);
     }
     runner->late = seconds_now() > runner->deadline;
   }
-  if (runner->error >= 0) read_more(&runner->error, &runner->said, LARGEST_MESSAGE);
+  if (runner->error >= 0) read_more(&runner->error, &runner->said, MAX_MESSAGE);
 }
 
 /* ---- the answer ---- */

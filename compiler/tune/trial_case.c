@@ -6,7 +6,7 @@
 #include "kernels/conv/convolution.h"
 #include "layout/layout.h"
 
-enum { MOST_WEIGHT = 1, MOST_ACTIVATION = 4 };
+enum { MAX_WEIGHT = 1, MAX_ACTIVATION = 4 };
 
 /* ---- whole numbers ---- */
 
@@ -38,7 +38,7 @@ static bool is_normalisation(const Node *step) { return is_op(step, OP_BatchNorm
 static Node *normalisation_like(Arena *arena, const Node *step) {
   Node *copy = arena_copy(arena, step, sizeof *step);
   copy->inputs = copied_inputs(arena, step);
-  for (int i = 1; i <= 2; i++) copy->inputs[i] = constant_like(arena, step->inputs[i], MOST_ACTIVATION);
+  for (int i = 1; i <= 2; i++) copy->inputs[i] = constant_like(arena, step->inputs[i], MAX_ACTIVATION);
   return copy;
 }
 
@@ -72,7 +72,7 @@ static void add_input(TrialCase *trial, const Value *value) {
   int64_t shape[MAX_RANK];
   for (int axis = 0; axis < value->rank; axis++) shape[axis] = dim_eval(value->shape[axis], trial->symbols);
   Tensor *tensor = tensor_new(trial->arena, RNNCC_F32, value->rank, shape);
-  fill(tensor->data, tensor_count(tensor), MOST_ACTIVATION, (uint32_t)trial->n_inputs + 1);
+  fill(tensor->data, tensor_count(tensor), MAX_ACTIVATION, (uint32_t)trial->n_inputs + 1);
   trial->values[trial->n_inputs] = value;
   trial->inputs[trial->n_inputs++] = tensor;
 }
@@ -83,9 +83,9 @@ TrialCase trial_case(Arena *arena, const Graph *model, const Node *node) {
   trial.symbols = ARENA_ARRAY(arena, int64_t, symbols + 1);
   for (int i = 0; i < symbols; i++) trial.symbols[i] = dim_symbol_at(model->dims, i)->opt;
   trial.node.inputs = copied_inputs(arena, node);
-  trial.node.inputs[1] = constant_like(arena, node->inputs[1], MOST_WEIGHT);
+  trial.node.inputs[1] = constant_like(arena, node->inputs[1], MAX_WEIGHT);
   if (node->n_inputs > 2 && node->inputs[2])
-    trial.node.inputs[2] = constant_like(arena, node->inputs[2], MOST_ACTIVATION);
+    trial.node.inputs[2] = constant_like(arena, node->inputs[2], MAX_ACTIVATION);
   if (node->n_prologue) change_prologue(&trial);
   add_input(&trial, node->inputs[0]);
   if (residual_of(node)) add_input(&trial, residual_of(node));
@@ -124,11 +124,11 @@ static Value *input_like(Graph *graph, const Value *like, const char *name) {
 
 /* Values are new, for the node's own are the model's. Constants are shared. */
 Graph *trial_graph(const TrialCase *trial, const char *schedule) {
-  static const char *const names[MOST_TRIAL_INPUTS] = {"x", "residual"};
+  static const char *const names[MAX_TRIAL_INPUTS] = {"x", "residual"};
   Arena *arena = trial->arena;
   Graph *graph = graph_like(arena, trial->model, schedule);
   Node *node = arena_copy(arena, &trial->node, sizeof trial->node);
-  graph->inputs = ARENA_ARRAY(arena, Value *, MOST_TRIAL_INPUTS);
+  graph->inputs = ARENA_ARRAY(arena, Value *, MAX_TRIAL_INPUTS);
   graph->outputs = ARENA_ARRAY(arena, Value *, 1);
   node->inputs = copied_inputs(arena, node);
   node->outputs = ARENA_ARRAY(arena, Value *, 1);

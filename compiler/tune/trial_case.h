@@ -9,7 +9,7 @@
 #include "ir/graph.h"
 #include "ir/tensor.h"
 
-enum { MOST_TRIAL_INPUTS = 2 };
+enum { MAX_TRIAL_INPUTS = 2 };
 
 /* The name of its node, whose kernels are timed. */
 #define TRIAL_NODE "conv"
@@ -20,9 +20,9 @@ typedef struct TrialCase {
   Node node;          /* the workload's, but for its constants */
   bool exact_input;   /* what the sums are over is whole after the prologue too */
   int n_inputs;
-  const Value *values[MOST_TRIAL_INPUTS]; /* of the model: x, and the residual if there is one */
-  Tensor *inputs[MOST_TRIAL_INPUTS];      /* at the dims' optimum */
-  int64_t *symbols;                       /* the optimum of each */
+  const Value *values[MAX_TRIAL_INPUTS]; /* of the model: x, and the residual if there is one */
+  Tensor *inputs[MAX_TRIAL_INPUTS];      /* at the dims' optimum */
+  int64_t *symbols;                      /* the optimum of each */
 } TrialCase;
 
 /* Does it depend on nothing but x, the residual and f32 constants? */

@@ -16,7 +16,7 @@ static const double WINOGRAD_ERROR = 1e-4;
 static const double STEP_ERROR = 4 * FLT_EPSILON;
 
 /* Multiply-adds that the reference may take: about a second. */
-static const double MOST_MACS = 1e8;
+static const double MAX_MACS = 1e8;
 
 /* ---- which channels ---- */
 
@@ -31,8 +31,8 @@ static void pick_channels(const TrialCase *trial, const Tensor *y, const Tensor 
   int64_t all = y->shape[1], step = trial->model->config->target->lanes + 1, vectors = all / step;
   double macs = channel_macs(y, w), all_macs = macs * (double)all, few_macs = macs * (double)vectors;
   int64_t *channels = ARENA_ARRAY(trial->arena, int64_t, all);
-  if (few_macs > MOST_MACS) step *= (int64_t)ceil(few_macs / MOST_MACS);
-  if (all_macs <= MOST_MACS / 8 || node_int(&trial->node, "group") != 1) step = 1;
+  if (few_macs > MAX_MACS) step *= (int64_t)ceil(few_macs / MAX_MACS);
+  if (all_macs <= MAX_MACS / 8 || node_int(&trial->node, "group") != 1) step = 1;
   int64_t count = 0;
   for (int64_t k = 0; k < all; k += step) channels[count++] = k;
   if (channels[count - 1] != all - 1) channels[count++] = all - 1;

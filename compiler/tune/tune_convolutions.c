@@ -14,7 +14,7 @@
 #include "tune/trial_check.h"
 #include "tune/workloads.h"
 
-enum { USUAL_TRIALS = 8, LEAST_RUNS = 5, MOST_RUNS = 100 };
+enum { USUAL_TRIALS = 8, MIN_RUNS = 5, MAX_RUNS = 100 };
 
 /* Of a measurement: most seconds; the median's relative error that will do; and of the best time so far, how slow its
  * fastest run is where it need not go on. */
@@ -43,7 +43,7 @@ typedef struct Contest {
   Trials trials;
   TrialCase trial_case;
   Expected expected;
-  RunnerBytes inputs[MOST_TRIAL_INPUTS];
+  RunnerBytes inputs[MAX_TRIAL_INPUTS];
   int planned;
 } Contest;
 
@@ -65,8 +65,8 @@ static Measurement measure(Arena *arena, const Contest *contest, const Trial *tr
   MeasureRequest request = {.module = trial->module,
                             .node = TRIAL_NODE,
                             .threads = tuning->graph->config->machine->cores,
-                            .least_runs = LEAST_RUNS,
-                            .runs = MOST_RUNS,
+                            .least_runs = MIN_RUNS,
+                            .runs = MAX_RUNS,
                             .seconds = SECONDS,
                             .precision = PRECISION,
                             .give_up_us = give_up_us,

@@ -11,11 +11,11 @@
 #include "tune/measure.h"
 
 /* Variants of a layer that are tried, where the budget lasts. */
-enum { MOST_TRIALS = 12 };
+enum { MAX_TRIALS = 12 };
 
-static const double MOST_SECONDS = 1.0;   /* a duel */
-static const double LEAST_SECONDS = 0.05; /* where the budget is all but spent */
-static const double CLEAR_WIN = 0.985;    /* of the best time so far: less is no more than noise */
+static const double MAX_SECONDS = 1.0;  /* a duel */
+static const double MIN_SECONDS = 0.05; /* where the budget is all but spent */
+static const double CLEAR_WIN = 0.985;  /* of the best time so far: less is no more than noise */
 
 /* A layer or a stack; each distinct one once. */
 typedef struct Item {
@@ -37,7 +37,7 @@ struct RecurrentTuner {
 
 typedef struct Trials {
   int count;
-  const RecurrentVariant *variants[MOST_TRIALS];
+  const RecurrentVariant *variants[MAX_TRIALS];
 } Trials;
 
 static int by_rank(const void *a, const void *b) {
@@ -55,7 +55,7 @@ static Trials trials_of_layer(const RecurrentTuner *t, const MmLayer *layer) {
   for (int i = 0; i < all.count; i++) sorted[i] = &all.list[i];
   qsort((void *)sorted, (size_t)all.count, sizeof *sorted, by_rank);
   Trials trials = {.count = 1, .variants = {&all.list[all.chosen].variant}};
-  for (int i = 0; i < all.count && trials.count < MOST_TRIALS; i++)
+  for (int i = 0; i < all.count && trials.count < MAX_TRIALS; i++)
     if (sorted[i] != &all.list[all.chosen]) trials.variants[trials.count++] = &sorted[i]->variant;
   return trials;
 }
@@ -100,8 +100,8 @@ typedef struct Trial {
 /* Times of both; `other` may have no module: then `trial` runs alone. False, after a warning, if there are none. */
 static bool fight(RecurrentTuner *t, Trial *trial, Trial *other) {
   double seconds = task_seconds_left(&t->tuning->tasks) / 4;
-  if (seconds > MOST_SECONDS) seconds = MOST_SECONDS;
-  if (seconds < LEAST_SECONDS) seconds = LEAST_SECONDS;
+  if (seconds > MAX_SECONDS) seconds = MAX_SECONDS;
+  if (seconds < MIN_SECONDS) seconds = MIN_SECONDS;
   Duel duel = {
       .modules = {trial->module, other->module}, .threads = t->graph->config->machine->cores, .seconds = seconds};
   const char *wrong = measure_duel(t->graph, &duel);

@@ -25,8 +25,8 @@ PHONEMES = ("<pad>", "<unk>", "<s>", "</s>",
             "EY0 EY1 EY2 F G HH IH0 IH1 IH2 IY0 IY1 IY2 JH K L M N NG OW0 OW1 OW2 OY0 OY1 OY2 P R S SH T TH UH0 UH1 UH2 "
             "UW UW0 UW1 UW2 V W Y Z ZH".split())
 START, END = 2, 3
-LONGEST_WORD = 64  # letters and the end
-WIDEST_BEAM = 16
+MAX_WORD = 64  # letters and the end
+MAX_BEAM = 16
 
 
 def reset_update_new_to_zrh(matrix):
@@ -47,7 +47,7 @@ def gru(model, weights, part, x, hidden=None):
 
 def encoder(weights):
     model = Model("g2p_encoder")
-    letters = model.input("letters", "i64", [model.dim("T", 1, 8, LONGEST_WORD)])
+    letters = model.input("letters", "i64", [model.dim("T", 1, 8, MAX_WORD)])
     embedding = model.constant(weights["enc_emb"], "letter_embedding")
     x = model.node("Unsqueeze", [model.node("Gather", [embedding, letters]), model.constant(numpy.array([1]))])
     model.output(model.node("Identity", [gru(model, weights, "enc", x)], ["hidden"]))
@@ -56,7 +56,7 @@ def encoder(weights):
 
 def decoder(weights):
     model = Model("g2p_decoder")
-    beam, size = model.dim("K", 1, 1, WIDEST_BEAM), weights["dec_w_hh"].shape[1]
+    beam, size = model.dim("K", 1, 1, MAX_BEAM), weights["dec_w_hh"].shape[1]
     phoneme = model.input("phoneme", "i64", [beam])
     hidden = model.input("hidden", "f32", [1, beam, size])
     embedding = model.constant(weights["dec_emb"], "phoneme_embedding")

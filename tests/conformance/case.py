@@ -22,7 +22,7 @@ from support.module import Module
 ROOT = Path(__file__).resolve().parents[2]
 BUILD = Path(os.environ.get("RNNCC_BUILD", ROOT / "build"))
 PASSED, UNSUPPORTED, FAILED = "passed", "unsupported", "failed"
-MOST_ATTEMPTS = 6
+MAX_ATTEMPTS = 6
 SECONDS = 300
 
 
@@ -132,7 +132,7 @@ def json_of(array):
 def compile_model(case, model, data, output):
     """(CompletedProcess, names of the frozen inputs): frozen is only what rnncc asks for."""
     frozen = {}
-    for _ in range(MOST_ATTEMPTS):
+    for _ in range(MAX_ATTEMPTS):
         options = [part for name, value in frozen.items() for part in ("--freeze", f"{name}={value}")]
         done = rnncc(case.model, output, options)
         names = wanted_inputs(done.stderr, model, data, frozen) if done.returncode == 3 else []

@@ -14,7 +14,7 @@
 #include "open_files.h"
 #include "rnnrun/request.h"
 
-enum { MOST_BYTES = 4096, CASES = 2000 };
+enum { MAX_BYTES = 4096, CASES = 2000 };
 
 static const char WHOLE[] = "rnncc-measure 1\n"
                             "module 7\nnode n0\nthreads 2\nleast_runs 3\nruns 9\nseconds 0.5\nprecision 0.01\n"
@@ -83,9 +83,9 @@ static size_t mutate(char *bytes, size_t count) {
   }
 }
 
-static size_t make_case(char bytes[MOST_BYTES]) {
+static size_t make_case(char bytes[MAX_BYTES]) {
   if (below(4) == 0) {
-    size_t count = 1 + below(MOST_BYTES - 1);
+    size_t count = 1 + below(MAX_BYTES - 1);
     for (size_t i = 0; i < count; i++) bytes[i] = (char)below(256);
     return count;
   }
@@ -98,7 +98,7 @@ static size_t make_case(char bytes[MOST_BYTES]) {
 /* What is taken all the same has what it announces. */
 static void any_bytes_are_read_or_refused_with_a_reason(void **unused) {
   (void)unused;
-  static char bytes[MOST_BYTES];
+  static char bytes[MAX_BYTES];
   int before = open_files(), taken = 0;
   for (int i = 0; i < CASES; i++) {
     Request request;

@@ -9,7 +9,7 @@
 
 #include "search/choices.h"
 
-enum { PROBLEMS = 2000, MOST_VARIABLES = 8, MOST_ALTERNATIVES = 3 };
+enum { PROBLEMS = 2000, MAX_VARIABLES = 8, MAX_ALTERNATIVES = 3 };
 
 /* ---- random problems ---- */
 
@@ -29,8 +29,8 @@ static double random_cost(int rarity) { return rarity && below(rarity) == 0 ? IN
 static ChoiceProblem *problem_of(Arena *arena, int n) {
   ChoiceProblem *problem = choices_new(arena);
   for (int v = 0; v < n; v++) {
-    double cost[MOST_ALTERNATIVES];
-    int alternatives = 1 + below(MOST_ALTERNATIVES);
+    double cost[MAX_ALTERNATIVES];
+    int alternatives = 1 + below(MAX_ALTERNATIVES);
     for (int a = 0; a < alternatives; a++) cost[a] = random_cost(0);
     choices_add_variable(problem, alternatives, cost);
   }
@@ -39,7 +39,7 @@ static ChoiceProblem *problem_of(Arena *arena, int n) {
 
 /* Half of the edges are like those of layouts: 0 where the two agree. */
 static void join(ChoiceProblem *problem, int u, int v, int rarity) {
-  double cost[MOST_ALTERNATIVES * MOST_ALTERNATIVES];
+  double cost[MAX_ALTERNATIVES * MAX_ALTERNATIVES];
   int rows = problem->variables[u].n, columns = problem->variables[v].n, alike = below(2);
   for (int i = 0; i < rows * columns; i++) cost[i] = alike && i / columns == i % columns ? 0 : random_cost(rarity);
   choices_add_pair(problem, u, v, cost);
@@ -49,7 +49,7 @@ typedef enum Shape { CHAIN, TREE, SERIES_PARALLEL, ARBITRARY } Shape;
 
 /* Of the edges (u, v), one is replaced by a path over a new variable, or doubled by one, and so on. */
 static void join_series_parallel(ChoiceProblem *problem, int rarity) {
-  int edges[2 * MOST_VARIABLES][2] = {{0, 1}}, n = 1;
+  int edges[2 * MAX_VARIABLES][2] = {{0, 1}}, n = 1;
   for (int v = 2; v < problem->n_variables; v++) {
     int e = below(n), u = edges[e][0], w = edges[e][1];
     if (below(2)) {
@@ -65,7 +65,7 @@ static void join_series_parallel(ChoiceProblem *problem, int rarity) {
 }
 
 static ChoiceProblem *random_problem(Arena *arena, Shape shape, int rarity) {
-  int n = 2 + below(MOST_VARIABLES - 1);
+  int n = 2 + below(MAX_VARIABLES - 1);
   ChoiceProblem *problem = problem_of(arena, n);
   if (shape == SERIES_PARALLEL) join_series_parallel(problem, rarity);
   for (int v = 1; v < n && shape <= TREE; v++) join(problem, shape == CHAIN ? v - 1 : below(v), v, rarity);
@@ -78,7 +78,7 @@ static ChoiceProblem *random_problem(Arena *arena, Shape shape, int rarity) {
 /* ---- all assignments ---- */
 
 static double least_of_all(const ChoiceProblem *problem) {
-  int chosen[MOST_VARIABLES] = {0};
+  int chosen[MAX_VARIABLES] = {0};
   double least = INFINITY;
   for (int v = 0; v < problem->n_variables;) {
     least = fmin(least, choices_total(problem, chosen));

@@ -264,14 +264,14 @@ static void how_a_layer_may_run_is_of_its_key(void **state) {
 
 /* ---- databases ---- */
 
-enum { LAYERS = 8, FLIPS = 1000, MOST_BYTES = 1 << 14 };
+enum { LAYERS = 8, FLIPS = 1000, MAX_BYTES = 1 << 14 };
 
 /* Layers, what is recorded of each, and what would be taken of it else. */
 typedef struct Database {
   char path[64];
   Layer layers[LAYERS];
   const char *recorded[LAYERS], *first[LAYERS];
-  char bytes[MOST_BYTES];
+  char bytes[MAX_BYTES];
   size_t size;
 } Database;
 
@@ -305,7 +305,7 @@ static Database *new_database(void) {
   }
   FILE *records = fopen(database->path, "rb");
   assert_non_null(records);
-  database->size = fread(database->bytes, 1, MOST_BYTES - 1, records);
+  database->size = fread(database->bytes, 1, MAX_BYTES - 1, records);
   assert_int_equal(fclose(records), 0);
   return database;
 }

@@ -242,7 +242,7 @@ static void products_of_one_input_fuse_along_n_and_all_steps_along_m(void **stat
   PhaseSet inputs = 0, second_step = phase_step(&layer->window, 1);
   for (int i = 0; i < layer->window.products; i++)
     if (layer->groups[i].operand == MM_INPUT) inputs |= (PhaseSet)1 << i | (PhaseSet)1 << (i + layer->window.products);
-  FusedMm fused[MOST_PHASE_BITS];
+  FusedMm fused[MAX_PHASE_BITS];
   assert_int_equal(fuse_phase(layer, inputs, fused), 1);
   assert_int_equal(fused[0].steps, 2);
   assert_int_equal(fused[0].columns, 20);
@@ -258,7 +258,7 @@ static void a_candidate_after_its_reset_gate_fuses_with_no_other_gate(void **sta
   PhaseSet hidden = 0;
   for (int i = 0; i < layer->window.products; i++)
     if (layer->groups[i].operand == MM_HIDDEN) hidden |= (PhaseSet)1 << i;
-  FusedMm fused[MOST_PHASE_BITS];
+  FusedMm fused[MAX_PHASE_BITS];
   assert_int_equal(fuse_phase(layer, hidden, fused), 2);
   assert_int_equal(fused[0].columns, 10);
   assert_int_equal(fused[1].columns, 5);
@@ -271,7 +271,7 @@ static void both_directions_share_x_of_all_steps_but_not_of_one(void **state) {
   PhaseSet inputs = 0;
   for (int i = 0; i < layer->window.products; i++)
     if (layer->groups[i].operand == MM_INPUT) inputs |= (PhaseSet)1 << i;
-  FusedMm fused[MOST_PHASE_BITS];
+  FusedMm fused[MAX_PHASE_BITS];
   assert_int_equal(fuse_phase(layer, inputs, fused), 2);
   assert_int_equal(fuse_phase(layer, inputs | inputs << layer->window.products, fused), 1);
   assert_int_equal(fused[0].columns, 10);

@@ -9,13 +9,13 @@
 
 #include "wave.h"
 
-enum { MOST_LAYERS = 5, MOST_STEPS = 12, MOST_CHUNK = 5, MOST_WORKERS = 6 };
+enum { MAX_LAYERS = 5, MAX_STEPS = 12, MAX_CHUNK = 5, MAX_WORKERS = 6 };
 
 /* All workers' views of one wavefront, and what has been run before this turn. */
 typedef struct Front {
   int workers, turns;
-  Wave wave[MOST_WORKERS];
-  int64_t done[MOST_WORKERS][MOST_LAYERS], run[MOST_LAYERS];
+  Wave wave[MAX_WORKERS];
+  int64_t done[MAX_WORKERS][MAX_LAYERS], run[MAX_LAYERS];
 } Front;
 
 static void start(Front *front, int layers, int64_t steps, int64_t chunk, int workers) {
@@ -26,8 +26,8 @@ static void start(Front *front, int layers, int64_t steps, int64_t chunk, int wo
 
 /* Lets each worker of a turn see only what stood before it, as it would if the others were slower. */
 static void check_turn(Front *front) {
-  int64_t before[MOST_LAYERS];
-  for (int l = 0; l < MOST_LAYERS; l++) before[l] = front->run[l];
+  int64_t before[MAX_LAYERS];
+  for (int l = 0; l < MAX_LAYERS; l++) before[l] = front->run[l];
   for (int w = 0; w < front->workers; w++) {
     const Wave *wave = &front->wave[w];
     if (wave->layer < 0) continue;
@@ -53,10 +53,10 @@ static bool turn(Front *front) {
 
 static void for_each_front(void (*check)(Front *front, int layers, int64_t steps, int64_t chunk)) {
   Front front;
-  for (int layers = 2; layers <= MOST_LAYERS; layers++)
-    for (int64_t steps = 1; steps <= MOST_STEPS; steps++)
-      for (int64_t chunk = 1; chunk <= MOST_CHUNK; chunk++)
-        for (int workers = 1; workers <= MOST_WORKERS; workers++) {
+  for (int layers = 2; layers <= MAX_LAYERS; layers++)
+    for (int64_t steps = 1; steps <= MAX_STEPS; steps++)
+      for (int64_t chunk = 1; chunk <= MAX_CHUNK; chunk++)
+        for (int workers = 1; workers <= MAX_WORKERS; workers++) {
           start(&front, layers, steps, chunk, workers);
           check(&front, layers, steps, chunk);
         }

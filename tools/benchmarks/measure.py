@@ -21,8 +21,8 @@ from benchmarks.environment import OWN
 
 PEER_PAUSE = 0.06  # seconds: ONNX Runtime's threads spin on for some 40 ms after a run
 SLICE = 0.01  # seconds of counted runs in a turn, and of uncounted ones before: waking threads takes milliseconds
-MOST_RUNS = 400
-FEWEST_ROUNDS = 3  # that a median needs
+MAX_RUNS = 400
+MIN_ROUNDS = 3  # that a median needs
 PAIRED_ROUNDS = 6, 12  # fewest and most of the tuned and the untuned module alone
 CHOOSING_ROUNDS, CHOOSING_SECONDS = 2, 2
 STARTS, STARTS_SECONDS = 3, 3  # at most so many, and none after so long: a large network takes a peer two seconds
@@ -117,7 +117,7 @@ class Turn:
     def __init__(self, runner, pause):
         self.runner, self.pause, self.seconds = runner, pause, []
         first = runner.times(1)[0]  # a short run takes longer at first
-        self.runs = min(MOST_RUNS, math.ceil(SLICE / (first if first > SLICE else runner.times(1)[0])))
+        self.runs = min(MAX_RUNS, math.ceil(SLICE / (first if first > SLICE else runner.times(1)[0])))
 
     def take(self):
         self.runner.times(self.runs)
@@ -208,7 +208,7 @@ def measure(job, settings, beside=()):
                for name, contestant in contestants.items() if threads in counts_of(name, counts)}
     errors = check(job, expected, runners)
     turns = choose_counts(runners, job.near)
-    done = rounds(turns | dict(enumerate(beside)), FEWEST_ROUNDS, settings["rounds"], settings["seconds"])
+    done = rounds(turns | dict(enumerate(beside)), MIN_ROUNDS, settings["rounds"], settings["seconds"])
     for name, candidates in by_contestant(turns).items():
         threads, best = min(candidates.items(), key=lambda pair: pair[1].median)
         result[name].update(threads=threads, error=errors[name], version=contestants[name].version,
@@ -238,7 +238,7 @@ def measure_steps(job, settings):
     expected = {name: values.copy() for name, values in next(iter(runners.values())).run().items()}
     errors = check(job, expected, runners)
     turns = {key: Turn(runner, 0) for key, runner in runners.items()}
-    done = rounds(turns, FEWEST_ROUNDS, settings["rounds"], settings["seconds"])
+    done = rounds(turns, MIN_ROUNDS, settings["rounds"], settings["seconds"])
     result = {name: {"error": errors[name], **spread(turn.seconds)} for (name, _), turn in turns.items()}
     return {"case": job.case.name, "rounds": done, "bound": job.bound, "threads": threads, "contestants": result}
 

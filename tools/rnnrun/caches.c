@@ -5,7 +5,7 @@
 #include <pthread.h>
 #include <sched.h>
 
-enum { MOST_THREADS = 64, LINE_BYTES = 64 };
+enum { MAX_THREADS = 64, LINE_BYTES = 64 };
 
 typedef struct Walk {
   const volatile char *buffer;
@@ -37,11 +37,11 @@ static int next_cpu(const cpu_set_t *mask, int last) {
 
 void caches_evict(const void *buffer, size_t bytes, int threads) {
   cpu_set_t mask;
-  Walk walks[MOST_THREADS] = {{.buffer = buffer, .bytes = bytes}};
+  Walk walks[MAX_THREADS] = {{.buffer = buffer, .bytes = bytes}};
   int count = 1, here = sched_getcpu();
   if (bytes == 0) return;
   if (threads > 1 && sched_getaffinity(0, sizeof mask, &mask) == 0)
-    for (int cpu = -1; count < threads && count < MOST_THREADS && (cpu = next_cpu(&mask, cpu)) >= 0;) {
+    for (int cpu = -1; count < threads && count < MAX_THREADS && (cpu = next_cpu(&mask, cpu)) >= 0;) {
       if (cpu == here) continue;
       walks[count] = (Walk){.buffer = buffer, .bytes = bytes, .cpu = cpu};
       if (pthread_create(&walks[count].thread, NULL, read_there, &walks[count]) != 0) break;

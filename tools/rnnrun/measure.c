@@ -27,7 +27,7 @@
 static const char LAST_LINE[] = "rnncc-measurement-end\n";
 
 /* Involuntary, a second: an idle machine has a few. */
-static const double MOST_SWITCHES = 50;
+static const double MAX_SWITCHES = 50;
 
 /* So many runs are enough to tell that a kernel is far too slow. */
 enum { RUNS_TO_GIVE_UP = 3 };
@@ -135,7 +135,7 @@ static void measure_candidate(Candidate *candidate) {
 
 /* One is too few to say. */
 static int is_disturbed(const Candidate *candidate) {
-  return (double)candidate->switches > 1 + MOST_SWITCHES * 1e-9 * (double)candidate->nanoseconds;
+  return (double)candidate->switches > 1 + MAX_SWITCHES * 1e-9 * (double)candidate->nanoseconds;
 }
 
 static size_t sent_bytes(const Candidate *candidate, int output) {

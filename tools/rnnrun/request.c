@@ -14,7 +14,7 @@
 
 static const char FIRST_LINE[] = "rnncc-measure 1", END_OF_LINES[] = "end", LAST_LINE[] = "rnncc-measure-end\n";
 
-enum { LINE_BYTES = REQUEST_TEXT, PIECE = 1 << 16, MOST_BYTES = 1 << 30, MOST_RUNS = 1 << 16, MOST_SECONDS = 3600 };
+enum { LINE_BYTES = REQUEST_TEXT, PIECE = 1 << 16, MAX_BYTES = 1 << 30, MAX_RUNS = 1 << 16, MAX_SECONDS = 3600 };
 
 typedef enum ValueKind { INTEGER, NUMBER, TEXT, INPUT } ValueKind;
 
@@ -24,17 +24,17 @@ static const struct {
   size_t field;
   double least, most;
 } KEYS[] = {
-    {"evict", INTEGER, offsetof(Request, evict), 0, MOST_BYTES},
+    {"evict", INTEGER, offsetof(Request, evict), 0, MAX_BYTES},
     {"give_up_us", NUMBER, offsetof(Request, give_up_us), 0, 1e12},
-    {"input", INPUT, offsetof(Request, inputs), 0, MOST_BYTES},
-    {"least_runs", INTEGER, offsetof(Request, least_runs), 1, MOST_RUNS},
-    {"limit", NUMBER, offsetof(Request, limit), 0.01, MOST_SECONDS},
-    {"module", INTEGER, offsetof(Request, module_bytes), 1, MOST_BYTES},
+    {"input", INPUT, offsetof(Request, inputs), 0, MAX_BYTES},
+    {"least_runs", INTEGER, offsetof(Request, least_runs), 1, MAX_RUNS},
+    {"limit", NUMBER, offsetof(Request, limit), 0.01, MAX_SECONDS},
+    {"module", INTEGER, offsetof(Request, module_bytes), 1, MAX_BYTES},
     {"node", TEXT, offsetof(Request, node), 0, 0},
     {"outputs", INTEGER, offsetof(Request, outputs), 0, 1},
     {"precision", NUMBER, offsetof(Request, precision), 0, 1},
-    {"runs", INTEGER, offsetof(Request, runs), 1, MOST_RUNS},
-    {"seconds", NUMBER, offsetof(Request, seconds), 0, MOST_SECONDS},
+    {"runs", INTEGER, offsetof(Request, runs), 1, MAX_RUNS},
+    {"seconds", NUMBER, offsetof(Request, seconds), 0, MAX_SECONDS},
     {"seed", INTEGER, offsetof(Request, seed), 0, INT32_MAX},
     {"threads", INTEGER, offsetof(Request, threads), 0, 1024},
 };

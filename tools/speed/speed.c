@@ -32,7 +32,7 @@ enum { CHAINS = 12 };
 #define VECTOR_BYTES 16
 #include "speed_loops.h"
 
-enum { TRIES = 25, MOST_THREADS = 1024, HUGE_PAGE = 2 << 20 };
+enum { TRIES = 25, MAX_THREADS = 1024, HUGE_PAGE = 2 << 20 };
 static const double least_ns = 1.5e6; /* of a try */
 
 typedef struct Loops {
@@ -163,7 +163,7 @@ static void start_and_join(Team *team) {
 
 /* False if there are no such threads, or no memory for them. */
 static bool run_tries(Team *team) {
-  if (!team->loops || team->threads < 1 || team->threads > MOST_THREADS) return false;
+  if (!team->loops || team->threads < 1 || team->threads > MAX_THREADS) return false;
   if (pthread_barrier_init(&team->start, NULL, (unsigned)team->threads)) return false;
   pthread_mutex_init(&team->gate, NULL);
   start_and_join(team);

@@ -43,11 +43,11 @@ const char *convolution_epilogue(Arena *arena, const Node *node);
 
 typedef struct ConvAlgorithm ConvAlgorithm;
 
-enum { MOST_CONV_KNOBS = 6 };
+enum { MAX_CONV_KNOBS = 6 };
 
 /* In the order of ConvAlgorithm.knobs. */
 typedef struct ConvKnobs {
-  int value[MOST_CONV_KNOBS];
+  int value[MAX_CONV_KNOBS];
 } ConvKnobs;
 
 /* A way to run a node. */

@@ -18,15 +18,15 @@ typedef struct DepthwiseSchedule {
 } DepthwiseSchedule;
 
 /* All weights of a row of the window are in registers, and its points unrolled. */
-enum { MOST_WINDOW_W = 64, MOST_POINTS = 256, MOST_COLUMNS = 14 };
+enum { MAX_WINDOW_W = 64, MAX_POINTS = 256, MAX_COLUMNS = 14 };
 
 static const char *const knob_names[] = {"px", NULL};
 
 /* As many as the registers hold beside the weights; fewer than 1 where the window is too wide for that. */
 static int64_t most_columns(const Graph *graph, const Convolution *conv) {
-  int64_t most = graph->config->target->vector_registers - conv->w.kernel - 2, unrolled = MOST_POINTS / conv->w.kernel;
+  int64_t most = graph->config->target->vector_registers - conv->w.kernel - 2, unrolled = MAX_POINTS / conv->w.kernel;
   if (most > unrolled) most = unrolled;
-  return most > MOST_COLUMNS ? MOST_COLUMNS : most;
+  return most > MAX_COLUMNS ? MAX_COLUMNS : most;
 }
 
 static RowTiles row_tiles(const Graph *graph, const Convolution *conv) {
@@ -37,7 +37,7 @@ static RowTiles row_tiles(const Graph *graph, const Convolution *conv) {
 
 static bool runs_blocked(const Graph *graph, const Convolution *conv) {
   if (conv->groups == 1 || conv->channels != 1 || conv->kernels != 1) return false;
-  if (!value_is_constant(conv->weights) || conv->w.kernel > MOST_WINDOW_W) return false;
+  if (!value_is_constant(conv->weights) || conv->w.kernel > MAX_WINDOW_W) return false;
   return row_tiles(graph, conv).variants <= ROW_TILE_VARIANTS;
 }
 
@@ -84,7 +84,7 @@ static void list(Graph *graph, const Node *node, const Convolution *conv, ConvCa
   (void)node;
   int preferred = row_tiles(graph, conv).columns;
   candidates_add(candidates, &(ConvKnobs){{preferred}}, seconds_of(graph, conv, preferred), true);
-  for (int columns = MOST_COLUMNS; columns >= 1; columns--)
+  for (int columns = MAX_COLUMNS; columns >= 1; columns--)
     if (columns != preferred && can_have(graph, conv, columns))
       candidates_add(candidates, &(ConvKnobs){{columns}}, seconds_of(graph, conv, columns), true);
 }

@@ -18,7 +18,7 @@
 #include "support/diagnostics.h"
 #include "support/numbers.h"
 
-enum { MOST_WINDOW = 4096, MOST_PAD = 65536, LEAST_PANELS = 8 };
+enum { MAX_WINDOW = 4096, MAX_PAD = 65536, MIN_PANELS = 8 };
 
 typedef struct DirectSchedule {
   ConvSchedule base;
@@ -40,9 +40,9 @@ static const char *const knob_names[] = {[KNOB_OC] = "oc",
 static const DirectSchedule *schedule_of(const Node *node) { return (const DirectSchedule *)node->schedule; }
 
 static bool is_constant(const Value *value) { return !value || value->data; }
-static bool fits_pad(const Dim *pad) { return dim_is_const(pad) && dim_value(pad) >= 0 && dim_value(pad) <= MOST_PAD; }
+static bool fits_pad(const Dim *pad) { return dim_is_const(pad) && dim_value(pad) >= 0 && dim_value(pad) <= MAX_PAD; }
 static bool fits_axis(const ConvAxis *axis) {
-  return axis->kernel <= MOST_WINDOW && axis->stride <= MOST_WINDOW && axis->dilation <= MOST_PAD &&
+  return axis->kernel <= MAX_WINDOW && axis->stride <= MAX_WINDOW && axis->dilation <= MAX_PAD &&
          fits_pad(axis->pad_begin) && fits_pad(axis->pad_end);
 }
 
@@ -199,7 +199,7 @@ static int64_t chunk(int64_t chosen, int64_t all) { return chosen && chosen < al
 
 /* One for each worker that may run; a few for modules that come to a larger machine than was planned for. */
 static int64_t panels(const Graph *graph) {
-  return graph->config->machine->cores > LEAST_PANELS ? graph->config->machine->cores : LEAST_PANELS;
+  return graph->config->machine->cores > MIN_PANELS ? graph->config->machine->cores : MIN_PANELS;
 }
 
 /* Panels for the input as the prologue makes it; a slot has one for each worker that was planned for, and further ones.

@@ -7,8 +7,8 @@
 #include "machine/targets.h"
 #include "support/numbers.h"
 
-enum { MOST_OC_VECTORS = 8, MOST_COLUMNS = 28, MOST_UNROLL = 16 }; /* of the template */
-enum { MOST_NEON_COLUMNS = 8, FEWEST_COLUMNS = 3 /* a third of what fits */ };
+enum { MAX_OC_VECTORS = 8, MAX_COLUMNS = 28, MAX_UNROLL = 16 }; /* of the template */
+enum { MAX_NEON_COLUMNS = 8, MIN_COLUMNS = 3 /* a third of what fits */ };
 /* The constants are read off layers of ResNet-50, MobileNet-v2 and SqueezeNet, in the run of the network, each with a
  * dozen schedules, on two cores with AVX-512, a multiply-add a cycle. */
 
@@ -222,7 +222,7 @@ static void consider_passes(const Search *s, DirectPlan plan, bool usual) {
 static int most_columns(const Target *target, int oc_vectors) {
   int spare = oc_vectors <= 2 ? 1 : 2;
   int columns = (target->vector_registers - spare - 1 - oc_vectors) / oc_vectors;
-  int most = strcmp(target->isa, "neon") ? MOST_COLUMNS : MOST_NEON_COLUMNS;
+  int most = strcmp(target->isa, "neon") ? MAX_COLUMNS : MAX_NEON_COLUMNS;
   return columns > most ? most : columns;
 }
 
@@ -237,10 +237,10 @@ static int even_columns(const DirectLayer *l, int most) { return (int)ceil_div(l
 void direct_each_plan(const Target *target, const Machine *machine, const DirectLayer *l,
                       void (*visit)(void *argument, const DirectPlan *plan, bool usual), void *argument) {
   Search search = {target, machine, l, visit, argument};
-  for (int oc = 1; oc <= MOST_OC_VECTORS && oc <= l->oc_vectors; oc++) {
+  for (int oc = 1; oc <= MAX_OC_VECTORS && oc <= l->oc_vectors; oc++) {
     int most = most_columns(target, oc), widest = most > 0 ? even_columns(l, most) : 0;
     if (most < 1 || !fits_groups(l, oc)) continue;
-    for (int columns = widest; columns == widest || columns * FEWEST_COLUMNS >= most;
+    for (int columns = widest; columns == widest || columns * MIN_COLUMNS >= most;
          columns = even_columns(l, columns - 1)) {
       consider_passes(&search, (DirectPlan){.oc_vectors = oc, .columns = columns}, columns == widest);
       if (columns == 1) break;
@@ -253,7 +253,7 @@ static int within(int64_t least, int64_t value, int64_t most) {
 }
 
 void direct_fit(const DirectLayer *l, DirectPlan *plan) {
-  plan->oc_vectors = within(1, plan->oc_vectors, l->oc_vectors < MOST_OC_VECTORS ? l->oc_vectors : MOST_OC_VECTORS);
-  plan->columns = within(1, plan->columns, MOST_COLUMNS);
-  plan->unroll = within(1, plan->unroll, MOST_UNROLL);
+  plan->oc_vectors = within(1, plan->oc_vectors, l->oc_vectors < MAX_OC_VECTORS ? l->oc_vectors : MAX_OC_VECTORS);
+  plan->columns = within(1, plan->columns, MAX_COLUMNS);
+  plan->unroll = within(1, plan->unroll, MAX_UNROLL);
 }

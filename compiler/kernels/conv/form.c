@@ -6,7 +6,7 @@
 
 #include "support/text.h"
 
-enum { MOST_DIGITS = 7 };
+enum { MAX_DIGITS = 7 };
 
 static bool is_word(const char *text, size_t length, const char *word) {
   return strlen(word) == length && !strncmp(text, word, length);
@@ -21,7 +21,7 @@ const ConvAlgorithm *form_algorithm(const char *form) {
 /* Which of the knobs `part` names, "oc=2"; -1: none of them, or it gives no number. */
 static int knob_of(const ConvAlgorithm *algorithm, const char *part, size_t length) {
   size_t name = strcspn(part, "="), digits = name < length ? strspn(part + name + 1, "0123456789") : 0;
-  if (digits == 0 || digits > MOST_DIGITS || name + 1 + digits != length) return -1;
+  if (digits == 0 || digits > MAX_DIGITS || name + 1 + digits != length) return -1;
   for (int i = 0; algorithm->knobs[i]; i++)
     if (is_word(part, name, algorithm->knobs[i])) return i;
   return -1;
@@ -29,7 +29,7 @@ static int knob_of(const ConvAlgorithm *algorithm, const char *part, size_t leng
 
 const char *form_wrong(const char *form) {
   const ConvAlgorithm *algorithm = form_algorithm(form);
-  bool given[MOST_CONV_KNOBS] = {false};
+  bool given[MAX_CONV_KNOBS] = {false};
   if (!algorithm) return form;
   for (const char *part = form + strlen(algorithm->name); *part; part += strcspn(part, ",")) {
     part++;

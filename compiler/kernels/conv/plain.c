@@ -26,7 +26,7 @@ typedef struct PlainSchedule {
 enum { KNOB_K, KNOB_W, KNOB_FLAT, KNOB_TILES };
 static const char *const knob_names[] = {
     [KNOB_K] = "k", [KNOB_W] = "w", [KNOB_FLAT] = "flat", [KNOB_TILES] = "tiles", NULL};
-enum { MOST_K_BLOCK = 8, MOST_W_VECTORS = 4 }; /* of the template */
+enum { MAX_K_BLOCK = 8, MAX_W_VECTORS = 4 }; /* of the template */
 
 static const PlainSchedule *schedule_of(const Node *node) { return (const PlainSchedule *)node->schedule; }
 
@@ -49,7 +49,7 @@ static void flatten_pointwise(DimTable *dims, PlainSchedule *schedule) {
 /* As many channels as the registers hold besides the inputs and a weight, cut so that the blocks of a group are alike.
  */
 static int k_block_of(const Target *target, const Convolution *conv, int w_vectors) {
-  int most = (int)min_int((target->vector_registers - 1) / w_vectors - 1, MOST_K_BLOCK);
+  int most = (int)min_int((target->vector_registers - 1) / w_vectors - 1, MAX_K_BLOCK);
   int64_t blocks = ceil_div(conv->kernels, most);
   return (int)ceil_div(conv->kernels, blocks);
 }
@@ -167,8 +167,8 @@ static int within(int value, int from, int64_t to) { return value < from ? from 
 
 static void fit(Graph *graph, const Node *node, const Convolution *conv, ConvKnobs *knobs) {
   (void)node;
-  knobs->value[KNOB_K] = within(knobs->value[KNOB_K], 1, conv->kernels < MOST_K_BLOCK ? conv->kernels : MOST_K_BLOCK);
-  knobs->value[KNOB_W] = within(knobs->value[KNOB_W], 1, MOST_W_VECTORS);
+  knobs->value[KNOB_K] = within(knobs->value[KNOB_K], 1, conv->kernels < MAX_K_BLOCK ? conv->kernels : MAX_K_BLOCK);
+  knobs->value[KNOB_W] = within(knobs->value[KNOB_W], 1, MAX_W_VECTORS);
   knobs->value[KNOB_FLAT] = within(knobs->value[KNOB_FLAT], 0, can_be_flat(graph, conv) ? 1 : 0);
   knobs->value[KNOB_TILES] = within(knobs->value[KNOB_TILES], 0, INT_MAX);
 }

@@ -182,7 +182,7 @@ static KernelSpec *spec_of(Emitter *emitter, const Node *node) {
   kernel_knob(spec, "OC_VECTORS", p->oc_vectors);
   kernel_knob(spec, "OC_TAIL", ceil_div(conv->kernels, lanes) % p->oc_vectors);
   kernel_knob(spec, "PART_TILES", p->part_tiles);
-  kernel_knob(spec, "LEAST_TILES", p->least_tiles);
+  kernel_knob(spec, "MIN_TILES", p->least_tiles);
   kernel_knob(spec, "BY_GROUPS", p->by_groups);
   kernel_knob(spec, "BIAS", conv->bias != NULL);
   kernel_knob(spec, "RESIDUAL", conv->residual != NULL);

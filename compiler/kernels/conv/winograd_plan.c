@@ -19,8 +19,8 @@ static const double CYCLES_A_SUM = 1.4;     /* of a part: until it flows, and to
 static const double UNHIDDEN = 0.15;        /* of the shorter of computing and reading */
 static const double USABLE = 0.7;           /* of a cache, for what should stay in it */
 static const double BROADCASTS_A_CYCLE = 2; /* loads of one element */
-enum { MOST_PARTS = 4 };                    /* of a block: its transformed input should stay in L2, or L3 */
-enum { MOST_PART_TILES = 14, MOST_OC_VECTORS = 4 }; /* of the template */
+enum { MAX_PARTS = 4 };                     /* of a block: its transformed input should stay in L2, or L3 */
+enum { MAX_PART_TILES = 14, MAX_OC_VECTORS = 4 }; /* of the template */
 enum { LINE_FLOATS = 16 };
 
 /* ---- extents ---- */
@@ -59,7 +59,7 @@ static Cut cut(int64_t n, int64_t block) {
 
 static int part_limit(const Target *target, int oc_vectors) {
   int tiles = (target->vector_registers - 1 - oc_vectors) / oc_vectors;
-  return tiles < MOST_PART_TILES ? tiles : MOST_PART_TILES;
+  return tiles < MAX_PART_TILES ? tiles : MAX_PART_TILES;
 }
 
 /* Of a number of images that is not known, any block and any part may be the last. */
@@ -200,8 +200,8 @@ static int within(int least, int value, int most) { return value < least ? least
 
 void winograd_fit(const WinogradLayer *l, WinogradKnobs *knobs) {
   knobs->tile = winograd_tile(form_of(l, knobs->tile));
-  knobs->oc_vectors = within(1, knobs->oc_vectors, MOST_OC_VECTORS);
-  knobs->parts = within(1, knobs->parts, MOST_PARTS);
+  knobs->oc_vectors = within(1, knobs->oc_vectors, MAX_OC_VECTORS);
+  knobs->parts = within(1, knobs->parts, MAX_PARTS);
 }
 
 WinogradPlan winograd_plan(const Target *target, const Machine *machine, const WinogradLayer *l,
@@ -222,11 +222,11 @@ void winograd_each_plan(const Target *target, const Machine *machine, const Wino
   static const int vectors[] = {2, 1, 3, 4}, parts[] = {2, 4, 1, 3};
   for (int i = 0; i < FORMS; i++) {
     if (forms[i].taps_h != l->taps_h || forms[i].taps_w != l->taps_w) continue;
-    for (int k = 0; k < 2 * MOST_OC_VECTORS * MOST_PARTS; k++) {
+    for (int k = 0; k < 2 * MAX_OC_VECTORS * MAX_PARTS; k++) {
       WinogradKnobs knobs = {.tile = winograd_tile(&forms[i]),
-                             .oc_vectors = vectors[k / MOST_PARTS % MOST_OC_VECTORS],
-                             .parts = parts[k % MOST_PARTS],
-                             .by_groups = k / MOST_PARTS / MOST_OC_VECTORS};
+                             .oc_vectors = vectors[k / MAX_PARTS % MAX_OC_VECTORS],
+                             .parts = parts[k % MAX_PARTS],
+                             .by_groups = k / MAX_PARTS / MAX_OC_VECTORS};
       WinogradPlan plan = winograd_plan(target, machine, l, &knobs);
       visit(argument, &plan, knobs.oc_vectors <= 2 && knobs.parts % 2 == 0);
     }

@@ -3,7 +3,7 @@
 
 #include "support/numbers.h"
 
-enum { MOST_EXTENT = 8, MOST_TAPS = 7 };
+enum { MAX_EXTENT = 8, MAX_TAPS = 7 };
 
 /* The transform of the taps along an axis, G of Lavin and Gray (section 4): at each point of templates/winograd.h but
  * infinity the polynomial of the taps, times a factor: what the input's transform there leaves out of the reciprocal of
@@ -16,7 +16,7 @@ static const Point points4[] = {{0, 1}, {1, 1 / 2.0}, {-1, 1 / 2.0}};
 static const Point points6[] = {{0, 1 / 4.0}, {1, -1 / 6.0}, {-1, -1 / 6.0}, {2, 1 / 24.0}, {-2, 1 / 24.0}};
 static const Point points8[] = {{0, 1},         {1, -2 / 9.0},    {-1, -2 / 9.0},   {2, 1 / 90.0},
                                 {-2, 1 / 90.0}, {0.5, 32 / 45.0}, {-0.5, 32 / 45.0}};
-static const Point *const points_by_extent[MOST_EXTENT + 1] = {[4] = points4, [6] = points6, [8] = points8};
+static const Point *const points_by_extent[MAX_EXTENT + 1] = {[4] = points4, [6] = points6, [8] = points8};
 
 /* `taps` numbers to `extent`, either `stride` apart. */
 static void transform_axis(int extent, int taps, const double *in, int in_stride, double *out, int out_stride) {
@@ -32,7 +32,7 @@ static void transform_axis(int extent, int taps, const double *in, int in_stride
 /* One filter's points, `stride` apart: G g G^T. */
 static void transform(const WinogradForm *f, const float *filter, float *points, int64_t stride) {
   int extent_h = f->tile_h + f->taps_h - 1, extent_w = f->tile_w + f->taps_w - 1;
-  double taps[MOST_TAPS * MOST_TAPS], columns[MOST_EXTENT * MOST_TAPS], all[MOST_EXTENT * MOST_EXTENT];
+  double taps[MAX_TAPS * MAX_TAPS], columns[MAX_EXTENT * MAX_TAPS], all[MAX_EXTENT * MAX_EXTENT];
   for (int i = 0; i < f->taps_h * f->taps_w; i++) taps[i] = filter[i];
   for (int s = 0; s < f->taps_w; s++) transform_axis(extent_h, f->taps_h, taps + s, f->taps_w, columns + s, f->taps_w);
   for (int i = 0; i < extent_h; i++)

@@ -15,7 +15,7 @@ typedef struct TransposedSchedule {
 } TransposedSchedule;
 
 /* As in the template. */
-enum { MOST_WINDOW_W = 16, MOST_STRIDE_W = 4, MOST_COLUMNS = 28 };
+enum { MAX_WINDOW_W = 16, MAX_STRIDE_W = 4, MAX_COLUMNS = 28 };
 
 Convolution transposed_of(Graph *graph, const Node *node) {
   Window window;
@@ -51,7 +51,7 @@ static RowTiles phase_tiles(const Convolution *conv, int64_t most) {
   int64_t first = behind > 0 ? ceil_div(behind, w->stride) : 0;
   int64_t end = dim_value(w->in) - (w->stride - 1 + pad) / w->stride;
   int64_t pixels = ceil_div(dim_value(w->out), w->stride);
-  return row_tiles_of(pixels, most < MOST_COLUMNS ? most : MOST_COLUMNS, 1, 1, end - first, first);
+  return row_tiles_of(pixels, most < MAX_COLUMNS ? most : MAX_COLUMNS, 1, 1, end - first, first);
 }
 
 /* Registers hold the sums, a weight for each vector of output channels and an input. Where a phase is so short that two
@@ -70,7 +70,7 @@ static RowTiles choose_tiles(const Graph *graph, const Convolution *conv) {
 
 bool transposed_runs_blocked(Graph *graph, const Node *node) {
   Convolution conv = transposed_of(graph, node);
-  if (!value_is_constant(conv.weights) || conv.w.kernel > MOST_WINDOW_W || conv.w.stride > MOST_STRIDE_W) return false;
+  if (!value_is_constant(conv.weights) || conv.w.kernel > MAX_WINDOW_W || conv.w.stride > MAX_STRIDE_W) return false;
   if (conv.groups > 1 && conv.kernels % graph->config->target->lanes) return false;
   return choose_tiles(graph, &conv).variants <= ROW_TILE_VARIANTS;
 }

@@ -7,17 +7,17 @@
 #include "support/numbers.h"
 
 /* Eight independent sums a vector hide the latency of an addition; every further row is one more variant to compile. */
-enum { MOST_ROWS = 8 };
+enum { MAX_ROWS = 8 };
 
 /* A block is never put by: the most that the template's knob may be. */
-enum { LONGEST_DEPTH = 1 << 20 };
+enum { MAX_DEPTH = 1 << 20 };
 
 /* Besides the sums a block needs one register for the broadcast element, and one for each vector of the panel where
  * registers abound; where they do not, the panel is read as the multiplication's operand. */
 int register_rows(const Target *target, int vectors) {
   int panel = target->vector_registers >= 32 ? vectors : 1;
   int rows = (target->vector_registers - panel - 1) / vectors;
-  return rows < MOST_ROWS ? rows : MOST_ROWS;
+  return rows < MAX_ROWS ? rows : MAX_ROWS;
 }
 
 /* Sums in registers for one row: enough to hide the latency of two additions a cycle. */
@@ -56,7 +56,7 @@ GemmKnobs gemm_knobs(const Graph *graph, int64_t n, int64_t k, const Dim *m) {
   const Target *target = graph->config->target;
   bool one_row = dim_is_const(m) && dim_value(m) == 1;
   if (one_row && n >= ROW_SUMS_MANY * target->lanes && comes_from_memory(graph, n, k))
-    return (GemmKnobs){.rows = {1, 1}, .vectors = row_vectors(graph, n), .group = 1, .depth_block = LONGEST_DEPTH};
+    return (GemmKnobs){.rows = {1, 1}, .vectors = row_vectors(graph, n), .group = 1, .depth_block = MAX_DEPTH};
   bool many = target->vector_registers >= 32;
   GemmKnobs knobs = {.vectors = panels_best_vectors(n, target->lanes, many ? 4 : 2)};
   knobs.rows = block_rows(register_rows(target, knobs.vectors), m, 1);
@@ -73,7 +73,7 @@ KernelSpec *gemm_spec(Emitter *emitter, const GemmKnobs *knobs) {
   KernelSpec *spec = kernel_spec(emitter, "gemm_packed");
   kernel_knob(spec, "VECTORS", knobs->vectors);
   kernel_knob(spec, "ROWS", knobs->rows.most);
-  kernel_knob(spec, "LEAST_ROWS", knobs->rows.least);
+  kernel_knob(spec, "MIN_ROWS", knobs->rows.least);
   kernel_knob(spec, "GROUP", knobs->group);
   kernel_knob(spec, "DEPTH_BLOCK", knobs->depth_block);
   return spec;

@@ -49,7 +49,7 @@ static void pool_cost(Graph *graph, KernelCall *call, const Node *node, const Wi
 /* ---- blocked tensors ---- */
 
 /* A window's columns are vectors of their own in registers, of which a few are wanted for other things. */
-enum { MOST_WINDOW_W = 32, OTHER_REGISTERS = 8 };
+enum { MAX_WINDOW_W = 32, OTHER_REGISTERS = 8 };
 
 static RowTiles blocked_tiles(Graph *graph, const Node *node, const Window *window) {
   int w = window->n_spatial - 1, axis = 2 + w;
@@ -63,7 +63,7 @@ static bool runs_blocked(Graph *graph, const Node *node) {
   if (wants_indices(node) || pool_kind(node) == KIND_NORM) return false;
   Window window = window_of(graph, node);
   int w = window.n_spatial - 1;
-  return window.kernel[w] <= MOST_WINDOW_W && blocked_tiles(graph, node, &window).variants <= ROW_TILE_VARIANTS;
+  return window.kernel[w] <= MAX_WINDOW_W && blocked_tiles(graph, node, &window).variants <= ROW_TILE_VARIANTS;
 }
 
 static unsigned wide(Graph *graph, const Node *node) {
@@ -118,12 +118,12 @@ static void call_volumes(Graph *graph, KernelCall *call, const Node *node, const
 }
 
 /* As in templates/pool_plain.c. The input columns of so many outputs stand on the stack. */
-enum { PLAIN_COLUMNS = 64, MOST_SPAN = 4096 };
+enum { PLAIN_COLUMNS = 64, MAX_SPAN = 4096 };
 
 static int64_t plain_columns(const Node *node, const ConvAxis *w) {
   int64_t span = (PLAIN_COLUMNS - 1) * w->stride + (w->kernel - 1) * w->dilation;
   bool float_sums = node->inputs[0]->dtype == RNNCC_F32 && pool_kind(node) != KIND_NORM;
-  return float_sums && span <= MOST_SPAN ? PLAIN_COLUMNS : 0;
+  return float_sums && span <= MAX_SPAN ? PLAIN_COLUMNS : 0;
 }
 
 static void emit_plain(Emitter *emitter, Node *node) {

@@ -5,10 +5,10 @@
 
 #include "ir/graph.h"
 
-enum { MOST_ACTIVATIONS = 3 }; /* of one direction: f, g, h */
+enum { MAX_ACTIVATIONS = 3 }; /* of one direction: f, g, h */
 
 typedef struct ActivationBodies {
-  const char *body[2][MOST_ACTIVATIONS]; /* by direction: "return vtanh(x);" */
+  const char *body[2][MAX_ACTIVATIONS]; /* by direction: "return vtanh(x);" */
 } ActivationBodies;
 
 /* The node's activations; `defaults` names one direction's, `per_direction` of them. error_at() and false for names or

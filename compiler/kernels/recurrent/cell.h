@@ -17,12 +17,12 @@ typedef struct CellInfo {
   const char *name;    /* "gru_after" */
   const char *letters; /* of its gates, in ONNX's order */
   int gates, activations;
-  const char *defaults[MOST_ACTIVATIONS]; /* of the activations */
-  int product_gates;                      /* gates of a step's first product with R: the others wait for its result */
-  int phases;                             /* products with R of a step, one after the other */
-  int functions;                          /* exp, tanh or sigmoid of a unit and step */
-  int buffers;                            /* BUFFERS of the template */
-  int widest, widest_few;                 /* most UNIT_VECTORS on a target with many registers, and with few */
+  const char *defaults[MAX_ACTIVATIONS]; /* of the activations */
+  int product_gates;                     /* gates of a step's first product with R: the others wait for its result */
+  int phases;                            /* products with R of a step, one after the other */
+  int functions;                         /* exp, tanh or sigmoid of a unit and step */
+  int buffers;                           /* BUFFERS of the template */
+  int widest, widest_few;                /* most UNIT_VECTORS on a target with many registers, and with few */
 } CellInfo;
 
 Cell cell_of(const Node *node);

@@ -17,7 +17,7 @@ static const double USABLE = 0.9;           /* of a cache, before other data pus
 static const double GEMM_EFFICIENCY = 0.85; /* of the peak, in a product of many rows */
 static const double STEP_EFFICIENCY = 0.75; /* of the peak, in a product of one block of rows */
 static const double PREFETCHED = 0.8;       /* what prefetching by blocks leaves of the time of bytes from beyond L2 */
-static const double LEAST_WAIT = 0.1;       /* of a barrier, however much work hides it */
+static const double MIN_WAIT = 0.1;         /* of a barrier, however much work hides it */
 static const double CYCLES_A_FUNCTION = 16; /* of one vector */
 static const double CYCLES_A_PANEL = 40;    /* until its sums flow, and to add them up: of one block of rows */
 static const double MORE_TO_MEET = 0.15;    /* of a barrier, for each worker beyond two */
@@ -186,7 +186,7 @@ static double waits_ns(const Machine *m, const LayerCase *l, const RecurrentVari
   if (s->unit_ways < 2) return 0;
   double others = 4 * s->samples * (double)l->hidden * (s->unit_ways - 1) / s->unit_ways;
   double wait = meeting_ns(m, s->workers) + others / m->l3_gbps;
-  return l->phases * (v->hide ? max_double(LEAST_WAIT * wait, wait - products / 2) : wait);
+  return l->phases * (v->hide ? max_double(MIN_WAIT * wait, wait - products / 2) : wait);
 }
 
 RecurrentCost recurrent_cost(const Machine *m, const LayerCase *l, const RecurrentVariant *v) {

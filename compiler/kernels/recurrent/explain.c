@@ -9,7 +9,7 @@
 #include "kernels/recurrent/wavefront.h"
 
 /* Where a window has more schedules than a page holds, so many that each rule prunes are shown. */
-enum { FULL_LISTING = 40, EXAMPLES = 3, MOST_VISITED = 200000 };
+enum { FULL_LISTING = 40, EXAMPLES = 3, MAX_VISITED = 200000 };
 
 typedef struct Explain {
   Text *out;
@@ -68,7 +68,7 @@ static void list_fused(const Explain *e, const LayerWindow *layer, const PhasedS
     phases++;
   text_add(e->out, "  %-12s ", "");
   for (int i = 0; i < phases; i++) {
-    FusedMm fused[MOST_PHASE_BITS];
+    FusedMm fused[MAX_PHASE_BITS];
     int count = fuse_phase(layer, schedule->phases[i], fused);
     text_add(e->out, i ? " | " : "= ");
     for (int k = 0; k < count; k++) {
@@ -110,7 +110,7 @@ static void explain_schedules(const Explain *e, const LayerWindow *layer) {
            w->steps);
   Listing survivors = {.explain = e, .layer = layer, .wanted = PRUNE_NONE, .limit = UINT64_MAX};
   phases_visit_survivors(w, list_schedule, &survivors);
-  if (counts.valid <= MOST_VISITED) {
+  if (counts.valid <= MAX_VISITED) {
     bool full = e->in_full || counts.valid <= FULL_LISTING;
     list_pruned(e, layer, PRUNE_SYMMETRY, counts.depending - counts.symmetric, full);
     list_pruned(e, layer, PRUNE_DEPENDENCY, counts.ordered - counts.depending, full);
@@ -128,7 +128,7 @@ static void explain_gates(const Explain *e, int layer) {
 
 /* ---- the candidates ---- */
 
-enum { MOST_ROWS = 24 };
+enum { MAX_ROWS = 24 };
 
 /* Of many, the best for its schedule and degree of parallelism. */
 static bool is_best_of_degree(const Candidates *all, int index) {
@@ -177,7 +177,7 @@ static void explain_candidates(const Explain *e) {
   text_add(e->out, "  %-6s %3s  %9s %11s  %-4s %5s  %10s %10s %8s %8s %10s\n", "input", "P", "split", "L3->L2 MB",
            "hide", "block", "input us", "products", "cells", "waits", "total us");
   for (int i = 0; i < all.count; i++)
-    if (all.count <= MOST_ROWS || i == all.chosen || is_best_of_degree(&all, i))
+    if (all.count <= MAX_ROWS || i == all.chosen || is_best_of_degree(&all, i))
       explain_candidate(e, &all.list[i], i == all.chosen ? "* " : "");
   explain_choice(e, &all);
 }

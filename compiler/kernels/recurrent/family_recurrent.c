@@ -124,12 +124,12 @@ static void emit_length_check(Emitter *emitter, const Node *node, const Layer *l
 }
 
 static KernelSpec *steps_spec(Emitter *emitter, const Layer *l, int direction) {
-  static const char *const hooks[MOST_ACTIVATIONS] = {"activation_f", "activation_g", "activation_h"};
+  static const char *const hooks[MAX_ACTIVATIONS] = {"activation_f", "activation_g", "activation_h"};
   KernelSpec *spec = kernel_spec(emitter, "recurrent_steps");
   kernel_knob(spec, "CELL", l->cell);
   kernel_knob(spec, "UNIT_VECTORS", l->unit_vectors);
   kernel_knob(spec, "ROWS", l->rows.most);
-  kernel_knob(spec, "LEAST_ROWS", l->rows.least);
+  kernel_knob(spec, "MIN_ROWS", l->rows.least);
   kernel_knob(spec, "PARTS", l->parts);
   kernel_knob(spec, "WORKERS", l->variant.workers);
   kernel_knob(spec, "SAMPLE_WAYS", l->variant.sample_ways);
@@ -141,7 +141,7 @@ static KernelSpec *steps_spec(Emitter *emitter, const Layer *l, int direction) {
   kernel_knob(spec, "INPUT_FORGET", l->input_forget);
   kernel_knob(spec, "PEEPHOLES", l->matrices[MATRIX_PEEPHOLES].source != NULL);
   if (l->lengths) kernel_type(spec, "Length", l->lengths->dtype);
-  for (int i = 0; i < MOST_ACTIVATIONS && l->activations.body[direction][i]; i++)
+  for (int i = 0; i < MAX_ACTIVATIONS && l->activations.body[direction][i]; i++)
     kernel_hook(spec, hooks[i], l->activations.body[direction][i]);
   return spec;
 }

@@ -7,7 +7,7 @@
 #include <string.h>
 
 /* Vectors of a panel that the kernels multiply at once; as many workers as there may be. */
-enum { MOST_VECTORS = 4, ALL_WORKERS = 1024 };
+enum { MAX_VECTORS = 4, ALL_WORKERS = 1024 };
 
 const Value *layer_input(const Node *node, int index) { return index < node->n_inputs ? node->inputs[index] : NULL; }
 
@@ -68,7 +68,7 @@ static void settle_variant(Layer *l) {
 /* A panel of one vector of units, where the products with W and R come together and more would not fit. */
 static int unit_vectors_of(const Layer *l, const Target *target) {
   int vectors = cell_unit_vectors(l->cell, target, l->hidden);
-  return l->variant.input == INPUT_WITH_STEP && vectors * l->gates > MOST_VECTORS ? 1 : vectors;
+  return l->variant.input == INPUT_WITH_STEP && vectors * l->gates > MAX_VECTORS ? 1 : vectors;
 }
 
 /* Partial sums: enough independent ones to hide an addition's latency. */

@@ -300,13 +300,13 @@ static void count_nodes(const Graph *graph, int *layers, int *products) {
 }
 
 MmDag *mm_dag(Graph *graph) {
-  enum { MOST_OF_LAYER = 2 * 2 * 4 };
+  enum { MAX_OF_LAYER = 2 * 2 * 4 };
   MmDag *dag = ARENA_NEW(graph->arena, MmDag);
   int layers = 0, products = 0;
   count_nodes(graph, &layers, &products);
   if (layers == 0) return dag;
   dag->layers = ARENA_ARRAY(graph->arena, MmLayer, layers);
-  dag->mms = ARENA_ARRAY(graph->arena, Mm, layers * MOST_OF_LAYER + products);
+  dag->mms = ARENA_ARRAY(graph->arena, Mm, layers * MAX_OF_LAYER + products);
   Search *search = search_new(graph);
   int *first_of = ARENA_ARRAY(graph->arena, int, graph->n_nodes);
   bool *around = find_around(graph, search);

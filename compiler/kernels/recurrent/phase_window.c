@@ -17,7 +17,7 @@ typedef struct Builder {
 
 static MmGroup *add_group(Builder *b, MmOperand operand, int direction) {
   LayerWindow *result = b->result;
-  if (result->window.products == MOST_GROUPS) bug("a layer of more than %d groups", MOST_GROUPS);
+  if (result->window.products == MAX_GROUPS) bug("a layer of more than %d groups", MAX_GROUPS);
   MmGroup *group = &result->groups[result->window.products++];
   *group = (MmGroup){.operand = operand, .direction = direction, .input = result->window.products};
   return group;
@@ -63,7 +63,7 @@ static void add_feeders(Builder *b) {
   for (int i = 0; i < reader->n_needs; i++) {
     const MmNeed *need = &reader->needs[i];
     bool feeds = b->dag->mms[need->from].operand == MM_AROUND && need->when == MM_SAME_STEP;
-    if (feeds && count++ < MOST_FEEDERS) add_mm(b, add_group(b, MM_AROUND, 0), need->from);
+    if (feeds && count++ < MAX_FEEDERS) add_mm(b, add_group(b, MM_AROUND, 0), need->from);
   }
 }
 

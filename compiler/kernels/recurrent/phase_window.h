@@ -17,7 +17,7 @@
 
 typedef enum Grain { GRAIN_INPUT, GRAIN_GATE } Grain;
 
-enum { WINDOW_STEPS = 2, MOST_FEEDERS = 2, MOST_GROUPS = 9 };
+enum { WINDOW_STEPS = 2, MAX_FEEDERS = 2, MAX_GROUPS = 9 };
 
 /* What a product of the window stands for. */
 typedef struct MmGroup {
@@ -31,8 +31,8 @@ typedef struct MmGroup {
 
 typedef struct LayerWindow {
   PhaseWindow window;
-  MmGroup groups[MOST_GROUPS];
-  PhaseProduct products[MOST_GROUPS];
+  MmGroup groups[MAX_GROUPS];
+  PhaseProduct products[MAX_GROUPS];
 } LayerWindow;
 
 LayerWindow *layer_window(Arena *arena, const MmDag *dag, int layer, Grain grain);
@@ -46,7 +46,7 @@ typedef struct FusedMm {
   int64_t columns, depth; /* N, K; M is the batch, times all steps if `steps` says so */
 } FusedMm;
 
-/* Fuses what a phase holds; returns how many products are left in `fused`, which has room for MOST_PHASE_BITS. */
+/* Fuses what a phase holds; returns how many products are left in `fused`, which has room for MAX_PHASE_BITS. */
 int fuse_phase(const LayerWindow *layer, PhaseSet phase, FusedMm *fused);
 
 /* How the kernels know a surviving schedule: where the input's products stand. False for one that they cannot run:

@@ -181,7 +181,7 @@ static uint64_t count_ways(Arena *arena, const PhaseWindow *window, bool ordered
 }
 
 PhaseCounts phases_count(Arena *arena, const PhaseWindow *window) {
-  if (bits_of(window) > MOST_PHASE_BITS) bug("a window of %d products", bits_of(window));
+  if (bits_of(window) > MAX_PHASE_BITS) bug("a window of %d products", bits_of(window));
   PhaseCounts counts = {.valid = count_ways(arena, window, false), .ordered = count_ways(arena, window, true)};
   Survivors survivors = {.counts = &counts};
   walk_pruned(window, &survivors);

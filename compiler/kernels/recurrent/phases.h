@@ -25,7 +25,7 @@
 /* Products of a window: bit step * products + product. */
 typedef uint32_t PhaseSet;
 
-enum { MOST_PHASE_BITS = 18 }; /* counting takes memory for each set of products */
+enum { MAX_PHASE_BITS = 18 }; /* counting takes memory for each set of products */
 
 typedef struct PhaseProduct {
   const char *name;
@@ -34,7 +34,7 @@ typedef struct PhaseProduct {
 } PhaseProduct;
 
 typedef struct PhaseWindow {
-  int products, steps; /* products * steps <= MOST_PHASE_BITS */
+  int products, steps; /* products * steps <= MAX_PHASE_BITS */
   const PhaseProduct *product;
 } PhaseWindow;
 
@@ -42,7 +42,7 @@ typedef enum PruneRule { PRUNE_NONE, PRUNE_ORDER, PRUNE_DEPENDENCY, PRUNE_SYMMET
 
 typedef struct PhasedSchedule {
   int count;
-  PhaseSet phases[MOST_PHASE_BITS];
+  PhaseSet phases[MAX_PHASE_BITS];
 } PhasedSchedule;
 
 typedef struct PhaseCounts {

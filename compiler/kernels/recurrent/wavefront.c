@@ -6,7 +6,7 @@
 static const double WORTH_IT = 0.9; /* of layer by layer: a wavefront that is not clearly faster is not taken */
 
 static const int chunks[] = {4, 5, 8, 10, 16, 20, 40};
-_Static_assert(sizeof chunks / sizeof *chunks < MOST_CHUNKS, "one is layer by layer");
+_Static_assert(sizeof chunks / sizeof *chunks < MAX_CHUNKS, "one is layer by layer");
 
 /* What a worker goes through from one chunk of a layer to the next: its layer's weights, or all layers' where there are
  * more of them than workers, which then take layers in turns. */

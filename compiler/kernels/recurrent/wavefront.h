@@ -9,7 +9,7 @@
 #include "kernels/recurrent/choose.h"
 #include "kernels/recurrent/stack.h"
 
-enum { MOST_CHUNKS = 8 };
+enum { MAX_CHUNKS = 8 };
 
 typedef struct StackCandidate {
   int chunk; /* steps; 0: layer by layer */
@@ -18,7 +18,7 @@ typedef struct StackCandidate {
 
 typedef struct StackCandidates {
   int count, chosen;
-  StackCandidate list[MOST_CHUNKS]; /* the first is layer by layer */
+  StackCandidate list[MAX_CHUNKS]; /* the first is layer by layer */
 } StackCandidates;
 
 /* The layers of a stack, lowest first; layer_by_layer_ns: what they take each on its own. */

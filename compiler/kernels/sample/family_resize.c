@@ -13,7 +13,7 @@
 #include "support/diagnostics.h"
 
 /* As in templates/resize_blocked.c and resize_nearest.c. */
-enum { MOST_BLOCKED_TAPS = 64, MOST_FACTOR = 16 };
+enum { MAX_BLOCKED_TAPS = 64, MAX_FACTOR = 16 };
 
 typedef struct ResizeSchedule {
   Schedule base;
@@ -73,7 +73,7 @@ static bool runs_blocked(Graph *graph, const Node *node) {
   if (resize.resized[0] || resize.resized[1]) return false;
   if (!strcmp(node_string(node, "coordinate_transformation_mode"), "tf_crop_and_resize")) return false;
   for (int axis = 2; axis < resize.rank; axis++)
-    if (taps_of(graph, node, &resize, axis).n > MOST_BLOCKED_TAPS) return false;
+    if (taps_of(graph, node, &resize, axis).n > MAX_BLOCKED_TAPS) return false;
   return true;
 }
 
@@ -187,7 +187,7 @@ static void emit_blocked(Emitter *emitter, Node *node) {
 /* How often each element comes, in order; 0 if that is not so of all of them. */
 static int64_t factor_of(const ResizeTaps *taps, int64_t in, int64_t out) {
   int64_t factor = out / in;
-  if (out % in || factor > MOST_FACTOR) return 0;
+  if (out % in || factor > MAX_FACTOR) return 0;
   for (int64_t o = 0; o < out; o++)
     if (taps->start[o] != o / factor) return 0;
   return factor;

@@ -5,7 +5,7 @@
 #include "load/onnx/reader.h"
 #include "load/onnx/wire.h"
 
-enum { MOST_DEPTH = 32, MOST_CALLS = 1 << 16 };
+enum { MAX_DEPTH = 32, MAX_CALLS = 1 << 16 };
 
 bool onnx_default_domain(const char *domain) { return *onnx_text(domain) == 0 || strcmp(domain, "ai.onnx") == 0; }
 
@@ -81,11 +81,10 @@ static bool declare_results(OnnxReader *reader, Scope *scope, Draft *draft, cons
 
 void onnx_inline(OnnxReader *reader, Draft *draft, const Onnx__FunctionProto *function, const Onnx__NodeProto *call) {
   if (!check_call(draft, function)) return;
-  if (reader->depth == MOST_DEPTH)
-    fatal_at(draft->where, EXIT_INVALID, "functions call each other more than %d deep", MOST_DEPTH);
-  if (++reader->n_calls > MOST_CALLS)
-    fatal_at(LOCATION_FILE(reader->file), EXIT_LIMIT, "the model's functions are called more than %d times",
-             MOST_CALLS);
+  if (reader->depth == MAX_DEPTH)
+    fatal_at(draft->where, EXIT_INVALID, "functions call each other more than %d deep", MAX_DEPTH);
+  if (++reader->n_calls > MAX_CALLS)
+    fatal_at(LOCATION_FILE(reader->file), EXIT_LIMIT, "the model's functions are called more than %d times", MAX_CALLS);
   Scope *scope = ARENA_NEW(reader->arena, Scope);
   int64_t opset = onnx_opset(function->n_opset_import, function->opset_import);
   *scope = (Scope){.names = name_table_new(reader->arena),

@@ -7,7 +7,7 @@
 #include "load/onnx/wire.h"
 
 enum { OLDEST_OPSET = 1, NEWEST_OPSET = 21 };
-static const size_t MOST_MODEL_BYTES = (size_t)1 << 31; /* protobuf's own limit */
+static const size_t MAX_MODEL_BYTES = (size_t)1 << 31; /* protobuf's own limit */
 
 Graph *onnx_read_body(OnnxReader *reader, Scope *outer, const Onnx__GraphProto *proto, const char *name) {
   Scope *scope = ARENA_NEW(reader->arena, Scope);
@@ -89,7 +89,7 @@ Graph *read_onnx_model(Arena *arena, const char *path, FileBytes bytes, const Mo
 /* The file's bytes go once the messages stand: weights are large. */
 Graph *load_onnx_model(Arena *arena, const char *path, const ModelSettings *settings) {
   Arena *whole_file = arena_new();
-  FileBytes bytes = file_read(whole_file, path, MOST_MODEL_BYTES, LOCATION_FILE(path));
+  FileBytes bytes = file_read(whole_file, path, MAX_MODEL_BYTES, LOCATION_FILE(path));
   Graph *graph = read_onnx_model(arena, path, bytes, settings);
   arena_free(whole_file);
   return graph;

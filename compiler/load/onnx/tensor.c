@@ -9,7 +9,7 @@
 
 #include "load/onnx/reader.h"
 
-static const size_t MOST_EXTERNAL_BYTES = (size_t)1 << 40;
+static const size_t MAX_EXTERNAL_BYTES = (size_t)1 << 40;
 
 /* By TensorProto.DataType. */
 static const OnnxType TYPES[] = {
@@ -159,7 +159,7 @@ static FileBytes external_file(OnnxReader *reader, const char *name, Location wh
   ExternalFile *file = ARENA_NEW(reader->arena, ExternalFile);
   uint8_t digest[SHA256_BYTES];
   file->name = name;
-  file->bytes = file_read_beside(reader->arena, reader->file, name, MOST_EXTERNAL_BYTES, where);
+  file->bytes = file_read_beside(reader->arena, reader->file, name, MAX_EXTERNAL_BYTES, where);
   file->next = reader->external;
   reader->external = file;
   sha256(file->bytes.data, file->bytes.size, digest);

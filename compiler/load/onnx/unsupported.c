@@ -5,12 +5,12 @@
 
 #include "json/json.h"
 
-enum { MOST_PLACES = 5 };
+enum { MAX_PLACES = 5 };
 
 static UnsupportedThing *thing_of(Unsupported *unsupported, const char *what) {
   for (int i = 0; i < unsupported->count; i++)
     if (strcmp(unsupported->things[i].what, what) == 0) return &unsupported->things[i];
-  if (unsupported->count == MOST_UNSUPPORTED) return NULL;
+  if (unsupported->count == MAX_UNSUPPORTED) return NULL;
   UnsupportedThing *thing = &unsupported->things[unsupported->count++];
   *thing = (UnsupportedThing){.what = what, .places = text_new(unsupported->arena)};
   return thing;
@@ -23,7 +23,7 @@ void unsupported_add(Unsupported *unsupported, const char *place, const char *fo
   text_add_va(&what, format, arguments);
   va_end(arguments);
   UnsupportedThing *thing = thing_of(unsupported, what.data);
-  if (!thing || thing->count++ >= MOST_PLACES) return;
+  if (!thing || thing->count++ >= MAX_PLACES) return;
   text_add(&thing->places, "%s\"%s\"", thing->count > 1 ? ", " : "", short_name(unsupported->arena, place));
 }
 
@@ -31,6 +31,6 @@ void unsupported_tell(const Unsupported *unsupported, const char *file) {
   for (int i = 0; i < unsupported->count; i++) {
     const UnsupportedThing *thing = &unsupported->things[i];
     error_at(LOCATION_FILE(file), EXIT_UNSUPPORTED, "%s is not supported (%d time%s: %s%s)", thing->what, thing->count,
-             thing->count == 1 ? "" : "s", thing->places.data, thing->count > MOST_PLACES ? ", ..." : "");
+             thing->count == 1 ? "" : "s", thing->places.data, thing->count > MAX_PLACES ? ", ..." : "");
   }
 }

@@ -12,12 +12,12 @@ typedef struct UnsupportedThing {
   Text places; /* names of the first nodes */
 } UnsupportedThing;
 
-enum { MOST_UNSUPPORTED = 256 };
+enum { MAX_UNSUPPORTED = 256 };
 
 typedef struct Unsupported {
   Arena *arena;
   int count;
-  UnsupportedThing things[MOST_UNSUPPORTED]; /* what is past that, nobody reads */
+  UnsupportedThing things[MAX_UNSUPPORTED]; /* what is past that, nobody reads */
 } Unsupported;
 
 void unsupported_add(Unsupported *unsupported, const char *place, const char *format, ...)

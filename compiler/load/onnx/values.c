@@ -5,7 +5,7 @@
 
 #include "load/onnx/reader.h"
 
-static const int64_t MOST_TENSOR_BYTES = (int64_t)1 << 40; /* of an input at the dims' maxima */
+static const int64_t MAX_TENSOR_BYTES = (int64_t)1 << 40; /* of an input at the dims' maxima */
 
 static Location place(const OnnxReader *reader, const char *name) {
   return (Location){.file = reader->file, .path = name, .byte = -1};
@@ -117,8 +117,8 @@ static void read_input_type(OnnxReader *reader, const Onnx__ValueInfoProto *prot
     if (fixed || !frozen) value->shape[axis] = read_axis(reader, shape->dim[axis], value->name, axis);
     if (!value->shape[axis] && !frozen) value->shape[axis] = dim_const(reader->graph->dims, 1);
   }
-  if (!frozen && value_max_bytes(value) > MOST_TENSOR_BYTES)
-    error_at(value->where, EXIT_LIMIT, "the tensor may have more than %" PRId64 " bytes", MOST_TENSOR_BYTES);
+  if (!frozen && value_max_bytes(value) > MAX_TENSOR_BYTES)
+    error_at(value->where, EXIT_LIMIT, "the tensor may have more than %" PRId64 " bytes", MAX_TENSOR_BYTES);
 }
 
 static void declare_input(OnnxReader *reader, Scope *scope, const Onnx__ValueInfoProto *proto) {

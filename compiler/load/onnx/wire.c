@@ -6,8 +6,8 @@
 #include "support/utf8.h"
 
 enum {
-  MOST_DEPTH = 64,      /* messages inside messages; a body of If adds 3 */
-  MOST_FIELDS = 1 << 25 /* protobuf-c keeps some 100 bytes for each while it reads */
+  MAX_DEPTH = 64,      /* messages inside messages; a body of If adds 3 */
+  MAX_FIELDS = 1 << 25 /* protobuf-c keeps some 100 bytes for each while it reads */
 };
 
 /* Of the encoding: https://protobuf.dev/programming-guides/encoding */
@@ -111,7 +111,7 @@ static void walk_field(Walk *walk, size_t end, const ProtobufCMessageDescriptor 
   walk->position = start;
   if (field) check_wire_type(walk, field, type);
   walk->position = after_tag;
-  if (++walk->fields > MOST_FIELDS) too_large(walk, "fields", MOST_FIELDS);
+  if (++walk->fields > MAX_FIELDS) too_large(walk, "fields", MAX_FIELDS);
   switch (type) {
   case WIRE_VARINT:
     read_varint(walk, end);
@@ -130,7 +130,7 @@ static void walk_field(Walk *walk, size_t end, const ProtobufCMessageDescriptor 
 }
 
 static void walk_message(Walk *walk, size_t end, const ProtobufCMessageDescriptor *kind) {
-  if (++walk->depth > MOST_DEPTH) too_large(walk, "messages inside each other", MOST_DEPTH);
+  if (++walk->depth > MAX_DEPTH) too_large(walk, "messages inside each other", MAX_DEPTH);
   while (walk->position < end) walk_field(walk, end, kind);
   walk->depth--;
 }
