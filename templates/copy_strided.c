@@ -48,25 +48,25 @@ static void copy_row(const Box *b, const T *restrict in, T *restrict out, int64_
 typedef T quad __attribute__((vector_size(4 * sizeof(T)), aligned(sizeof(T)), may_alias));
 typedef T octet __attribute__((vector_size(8 * sizeof(T)), aligned(sizeof(T)), may_alias));
 
-SIMD_FUNCTION quad load_quad(const T *p) { return *(const quad *)p; }
-SIMD_FUNCTION octet load_octet(const T *p) { return *(const octet *)p; }
-SIMD_FUNCTION void store_quad(T *p, quad v) { *(quad *)p = v; }
-SIMD_FUNCTION void store_octet(T *p, octet v) { *(octet *)p = v; }
+/* Functions take and give these in memory alone: how one that is wider than the CPU's vectors is passed by value
+ * depends on the CPU. */
+SIMD_FUNCTION const quad *quad_at(const T *p) { return (const quad *)p; }
+SIMD_FUNCTION const octet *octet_at(const T *p) { return (const octet *)p; }
 
 /* Four rows of four, `from` apart, become the columns of `out`, whose rows are `to` apart. */
 SIMD_FUNCTION void turn_quads(const T *in, int64_t from, T *out, int64_t to) {
-  quad a = load_quad(in), b = load_quad(in + from), c = load_quad(in + 2 * from), d = load_quad(in + 3 * from);
+  quad a = *quad_at(in), b = *quad_at(in + from), c = *quad_at(in + 2 * from), d = *quad_at(in + 3 * from);
   quad ab = __builtin_shufflevector(a, b, 0, 4, 1, 5), cd = __builtin_shufflevector(c, d, 0, 4, 1, 5);
   quad ab_end = __builtin_shufflevector(a, b, 2, 6, 3, 7), cd_end = __builtin_shufflevector(c, d, 2, 6, 3, 7);
-  store_quad(out, __builtin_shufflevector(ab, cd, 0, 1, 4, 5));
-  store_quad(out + to, __builtin_shufflevector(ab, cd, 2, 3, 6, 7));
-  store_quad(out + 2 * to, __builtin_shufflevector(ab_end, cd_end, 0, 1, 4, 5));
-  store_quad(out + 3 * to, __builtin_shufflevector(ab_end, cd_end, 2, 3, 6, 7));
+  *(quad *)out = __builtin_shufflevector(ab, cd, 0, 1, 4, 5);
+  *(quad *)(out + to) = __builtin_shufflevector(ab, cd, 2, 3, 6, 7);
+  *(quad *)(out + 2 * to) = __builtin_shufflevector(ab_end, cd_end, 0, 1, 4, 5);
+  *(quad *)(out + 3 * to) = __builtin_shufflevector(ab_end, cd_end, 2, 3, 6, 7);
 }
 
 /* The same in each half of four rows of eight: columns 0, 4; 1, 5; 2, 6; 3, 7. */
 SIMD_FUNCTION void turn_halves(const T *in, int64_t from, octet columns[4]) {
-  octet a = load_octet(in), b = load_octet(in + from), c = load_octet(in + 2 * from), d = load_octet(in + 3 * from);
+  octet a = *octet_at(in), b = *octet_at(in + from), c = *octet_at(in + 2 * from), d = *octet_at(in + 3 * from);
   octet ab = __builtin_shufflevector(a, b, 0, 8, 1, 9, 4, 12, 5, 13);
   octet cd = __builtin_shufflevector(c, d, 0, 8, 1, 9, 4, 12, 5, 13);
   octet ab_end = __builtin_shufflevector(a, b, 2, 10, 3, 11, 6, 14, 7, 15);
@@ -83,8 +83,8 @@ SIMD_FUNCTION void turn_octets(const T *in, int64_t from, T *out, int64_t to) {
   turn_halves(in + 4 * from, from, lower);
 #pragma clang loop unroll(full)
   for (int i = 0; i < 4; i++) {
-    store_octet(out + i * to, __builtin_shufflevector(upper[i], lower[i], 0, 1, 2, 3, 8, 9, 10, 11));
-    store_octet(out + (i + 4) * to, __builtin_shufflevector(upper[i], lower[i], 4, 5, 6, 7, 12, 13, 14, 15));
+    *(octet *)(out + i * to) = __builtin_shufflevector(upper[i], lower[i], 0, 1, 2, 3, 8, 9, 10, 11);
+    *(octet *)(out + (i + 4) * to) = __builtin_shufflevector(upper[i], lower[i], 4, 5, 6, 7, 12, 13, 14, 15);
   }
 }
 

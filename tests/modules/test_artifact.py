@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from conftest import ROOT, build_directory
+from support.emitted import TARGETS
 from support.model_builder import Model
 
 SHIPPED = sorted(path for path in (ROOT / "models").glob("*.json") if path.name != "schema.json")
@@ -144,6 +145,18 @@ def test_emitted_c_builds_without_rnncc_to_the_same_results(model, rnncc, rnnrun
     expected, got = results(compile(model)), results(folder / "module.so")
     for name in expected:
         assert np.array_equal(expected[name], got[name]), name
+
+
+@pytest.mark.parametrize("target", [*TARGETS, "aarch64-linux-gnu"])
+def test_emitted_c_compiles_without_a_warning(rnncc, tmp_path, target):
+    """Vectors of 64 and 32 bytes, too, where the target's are shorter."""
+    model = Model("turned")
+    for dtype in ("u8", "i16", "f32", "i64"):
+        model.output(model.node("Transpose", [model.input(dtype, dtype, [40, 30])], perm=[1, 0]))
+    done = rnncc(model.write(tmp_path), f"--target={target}", "--emit=c", "-o", tmp_path / "c")
+    assert done.returncode == 0, done.stderr
+    built = subprocess.run(["make", "-s", "network.o"], cwd=tmp_path / "c", capture_output=True, text=True, timeout=120)
+    assert (built.returncode, built.stderr) == (0, "")
 
 
 def test_generated_c_has_no_name_of_the_model(rnncc, tmp_path):
