@@ -4,6 +4,8 @@
 Weights are -1, 0 or 1 and activations are clipped to a few units, so every sum stays far below 2^24: whatever order a
 kernel adds in, every bit must agree with the reference.
 """
+import re
+
 import numpy
 
 from support.model_builder import Model
@@ -197,3 +199,9 @@ class RandomNetwork:
 
     def feeds(self, batch):
         return {"x": whole(self.rng, batch, *self.shape)}
+
+
+def convolution_in(workload):
+    """What a record's workload computes, in whichever blocks of channels: which of these are tried depends on the
+    CPU."""
+    return re.sub(r"_in\d+(_out\d+)?", "", workload)
