@@ -2,6 +2,7 @@
 """Random quantised operators: QUANTISED[name](rng) -> (Model, feeds). Scales are powers of two, so that no rounding before
 the last one can differ and results can be compared bit for bit."""
 import numpy
+from numpy.lib.stride_tricks import sliding_window_view
 
 from graphs.op_models import one_op
 from support.model_builder import TYPES
@@ -128,3 +129,38 @@ def qlinear_conv(rng):
     if rng.random() < 0.6:
         inputs.append(rng.integers(-(2**15), 2**15, kernels).astype(numpy.int32))
     return one_op("QLinearConv", inputs, constants=constants(rng, 3, 4, 5, 8), **attributes)
+
+
+# ---- what products are, in exact arithmetic ----
+
+PRODUCTS = ("MatMulInteger", "ConvInteger", "QLinearMatMul", "QLinearConv")
+
+
+def convolve(x, w, group, strides, pads):
+    windows = sliding_window_view(numpy.pad(x, [(0, 0), (0, 0), pads[::2], pads[1::2]]), w.shape[2:], (2, 3))
+    parts = zip(numpy.split(windows[:, :, ::strides[0], ::strides[1]], group, 1), numpy.split(w, group))
+    return numpy.concatenate([numpy.einsum("nchwrs,kcrs->nkhw", *part) for part in parts], 1)
+
+
+def multiply(op, attributes, a, b, a_zero, b_zero):
+    """The sums of products, in 64 bits."""
+    a, b, b_zero = a - numpy.int64(a_zero), b.astype(numpy.int64), numpy.asarray(b_zero, numpy.int64)
+    return convolve(a, b - b_zero.reshape(-1, 1, 1, 1), **attributes) if "Conv" in op else a @ (b - b_zero)
+
+
+def exact_run(model, feeds):
+    """Outputs by name of a model of one of PRODUCTS. Scales are powers of two: f64 has each scaled sum as it is."""
+    node, = model.nodes
+    values = {**model.arrays, **feeds}
+    inputs = [values.get(name) for name in node["inputs"]]
+    if node["op"].endswith("Integer"):
+        zeros = [0 if zero is None else zero for zero in (*inputs[2:], None, None)[:2]]
+        sums = multiply(node["op"], node["attributes"], *inputs[:2], *zeros)
+        return {model.outputs[0]: sums.astype(numpy.int32)}
+    a, a_scale, a_zero, b, b_scale, b_zero, scale, zero, *bias = inputs
+    factor, added = a_scale.astype(float) * b_scale / scale, bias[0] if bias else numpy.int64(0)
+    if node["op"] == "QLinearConv":
+        factor, added = factor.reshape(-1, 1, 1), added.reshape(-1, 1, 1)
+    rounded = numpy.rint((multiply(node["op"], node["attributes"], a, b, a_zero, b_zero) + added) * factor)
+    limits = numpy.iinfo(zero.dtype)
+    return {model.outputs[0]: numpy.clip(rounded + zero, limits.min, limits.max).astype(zero.dtype)}
