@@ -25,10 +25,7 @@ static void *grown(Arena *arena, void *list, int count, int *capacity, size_t si
 /* ---- kernels ---- */
 
 KernelSpec *kernel_spec(Emitter *emitter, const char *template_name) {
-  KernelSpec *spec = ARENA_NEW(emitter->arena, KernelSpec);
-  spec->arena = emitter->arena;
-  spec->template_name = template_name;
-  return spec;
+  return kernel_spec_new(emitter->arena, template_name);
 }
 
 void kernel_knob(KernelSpec *spec, const char *name, int64_t value) {
@@ -52,18 +49,8 @@ void kernel_hook(KernelSpec *spec, const char *function, const char *body) {
   spec->hooks[spec->n_hooks++] = (Hook){function, arena_string(spec->arena, body)};
 }
 
-static const char *kernel_key(const KernelSpec *spec) {
-  Text key = text_new(spec->arena);
-  text_add(&key, "%s", spec->template_name);
-  for (int i = 0; i < spec->n_knobs; i++)
-    text_add(&key, " %s=%lld", spec->knobs[i].name, (long long)spec->knobs[i].value);
-  for (int i = 0; i < spec->n_types; i++) text_add(&key, " %s=%s", spec->types[i].name, spec->types[i].type);
-  for (int i = 0; i < spec->n_hooks; i++) text_add(&key, " %s={%s}", spec->hooks[i].function, spec->hooks[i].body);
-  return key.data;
-}
-
 static const SpecialisedKernel *find_or_make_kernel(Emitter *emitter, const Node *node, const KernelSpec *spec) {
-  const char *key = kernel_key(spec);
+  const char *key = kernel_key(emitter->arena, spec);
   int n = emitter->n_kernels;
   for (int i = 0; i < n; i++)
     if (!strcmp(emitter->kernels[i].key, key)) return emitter->kernels[i].kernel;

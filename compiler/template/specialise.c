@@ -14,6 +14,7 @@
 #include "support/files.h"
 #include "support/list.h"
 #include "support/text.h"
+#include "template/session.h"
 #include "template/template_ast.h"
 
 enum { MAX_TEMPLATE = 1 << 20 };
@@ -362,22 +363,91 @@ static void rename_and_prune(Arena *arena, const TemplateAst *ast, const char *n
   kernel->text = tidy(arena, apply_edits(&edits, ast->text, ast->length));
 }
 
-SpecialisedKernel *specialise(Graph *graph, const KernelSpec *spec, const char *prefix) {
-  Arena *arena = graph->arena;
-  int lanes = graph->config->target->lanes;
-  const char *path = arena_format(arena, "%s/templates/%s.c", data_directory(arena), spec->template_name);
-  const char *text = (const char *)file_read(arena, path, MAX_TEMPLATE, LOCATION_FILE(path)).data;
-  TemplateAst *ast = template_ast_parse(arena, path, spec->template_name, text, lanes);
-  const char *chosen = write_choices(arena, ast, spec);
-  template_ast_free(ast);
+/* A template as it is written. Of the tree only what is no cursor may be used: its unit is parsed again. */
+typedef struct KeptTemplate {
+  struct KeptTemplate *next;
+  const TemplateAst *ast;
+  int lanes;
+} KeptTemplate;
 
-  ast = template_ast_parse(arena, path, spec->template_name, chosen, lanes);
+static const TemplateAst *template_as_written(TemplateSession *session, const char *name, int lanes) {
+  Arena *arena = session->arena;
+  const char *path = arena_format(arena, "%s/templates/%s.c", data_directory(arena), name);
+  KeptTemplate *known = session->templates;
+  while (known && (known->lanes != lanes || strcmp(known->ast->path, path) != 0)) known = known->next;
+  if (known) return known->ast;
+  const char *text = (const char *)file_read(arena, path, MAX_TEMPLATE, LOCATION_FILE(path)).data;
+  known = ARENA_NEW(arena, KeptTemplate);
+  *known = (KeptTemplate){session->templates, template_ast_parse(arena, path, name, text, lanes), lanes};
+  session->templates = known;
+  return known->ast;
+}
+
+static SpecialisedKernel *make_kernel(TemplateSession *session, const KernelSpec *spec, int lanes) {
+  static const char prefix[] = {NAME_MARK, 0};
+  Arena *arena = session->arena;
+  const TemplateAst *written = template_as_written(session, spec->template_name, lanes);
+  const char *chosen = write_choices(arena, written, spec);
+  const TemplateAst *ast = template_ast_parse(arena, written->path, spec->template_name, chosen, lanes);
   SpecialisedKernel *kernel = ARENA_NEW(arena, SpecialisedKernel);
   kernel->function = arena_format(arena, "%s_%s", prefix, spec->template_name);
   kernel->n_includes = ast->n_includes;
   kernel->includes = ast->includes;
   read_signature(arena, ast, kernel);
   rename_and_prune(arena, ast, spec->template_name, prefix, kernel);
-  template_ast_free(ast);
+  return kernel;
+}
+
+KernelSpec *kernel_spec_new(Arena *arena, const char *template_name) {
+  KernelSpec *spec = ARENA_NEW(arena, KernelSpec);
+  spec->arena = arena;
+  spec->template_name = template_name;
+  return spec;
+}
+
+const char *kernel_key(Arena *arena, const KernelSpec *spec) {
+  Text key = text_new(arena);
+  text_add(&key, "%s", spec->template_name);
+  for (int i = 0; i < spec->n_knobs; i++)
+    text_add(&key, " %s=%lld", spec->knobs[i].name, (long long)spec->knobs[i].value);
+  for (int i = 0; i < spec->n_types; i++) text_add(&key, " %s=%s", spec->types[i].name, spec->types[i].type);
+  for (int i = 0; i < spec->n_hooks; i++) text_add(&key, " %s={%s}", spec->hooks[i].function, spec->hooks[i].body);
+  return key.data;
+}
+
+typedef struct KeptKernel {
+  struct KeptKernel *next;
+  const char *key;
+  int lanes;
+  const SpecialisedKernel *kernel;
+} KeptKernel;
+
+const SpecialisedKernel *specialise_unnamed(const KernelSpec *spec, int lanes) {
+  TemplateSession *session = template_session();
+  const char *key = kernel_key(spec->arena, spec);
+  KeptKernel *known = session->kernels;
+  while (known && (known->lanes != lanes || strcmp(known->key, key) != 0)) known = known->next;
+  if (known) return known->kernel;
+  known = ARENA_NEW(session->arena, KeptKernel);
+  *known = (KeptKernel){session->kernels, arena_string(session->arena, key), lanes, make_kernel(session, spec, lanes)};
+  session->kernels = known;
+  return known->kernel;
+}
+
+static const char *with_prefix(Arena *arena, const char *text, const char *prefix) {
+  Text named = text_new(arena);
+  for (const char *mark; (mark = strchr(text, NAME_MARK)); text = mark + 1) {
+    text_bytes(&named, text, (size_t)(mark - text));
+    text_add(&named, "%s", prefix);
+  }
+  text_add(&named, "%s", text);
+  return named.data;
+}
+
+SpecialisedKernel *specialise(Graph *graph, const KernelSpec *spec, const char *prefix) {
+  const SpecialisedKernel *unnamed = specialise_unnamed(spec, graph->config->target->lanes);
+  SpecialisedKernel *kernel = arena_copy(graph->arena, unnamed, sizeof *unnamed);
+  kernel->function = with_prefix(graph->arena, unnamed->function, prefix);
+  kernel->text = with_prefix(graph->arena, unnamed->text, prefix);
   return kernel;
 }

@@ -57,4 +57,14 @@ typedef struct SpecialisedKernel {
 /* bug() if the spec names what the template lacks or gives an illegal value; `prefix` is "k3". */
 SpecialisedKernel *specialise(Graph *graph, const KernelSpec *spec, const char *prefix);
 
+/* The same with NAME_MARK, which is no character of C, in the place of the prefix; kept until the process ends.
+ * `lanes`: of the target. */
+#define NAME_MARK '\x01'
+const SpecialisedKernel *specialise_unnamed(const KernelSpec *spec, int lanes);
+
+/* Template and choices: specs of equal keys are of one kernel. */
+const char *kernel_key(Arena *arena, const KernelSpec *spec);
+
+KernelSpec *kernel_spec_new(Arena *arena, const char *template_name);
+
 #endif

@@ -43,9 +43,8 @@ typedef struct TemplateAst {
 } TemplateAst;
 
 /* Parses `text` as the file `path` against the plain vocabulary of `lanes` floats; bug() if it does not compile. The
- * caller ends it with template_ast_free. */
+ * unit and its cursors are valid until a text of the same path is parsed again, all else stays. */
 TemplateAst *template_ast_parse(Arena *arena, const char *path, const char *name, const char *text, int lanes);
-void template_ast_free(TemplateAst *ast);
 
 const Declaration *template_declaration(const TemplateAst *ast, const char *name); /* NULL if there is none */
 Range cursor_range(const TemplateAst *ast, CXCursor cursor);

@@ -103,6 +103,21 @@ static void the_signature_is_read(void **state) {
   assert_string_equal(kernel->parameters[2].name, "n");
 }
 
+static void a_kernel_is_made_once_and_named_often(void **state) {
+  (void)state;
+  const SpecialisedKernel *first = specialise_unnamed(spec(), graph->config->target->lanes);
+  const SpecialisedKernel *one = specialise(graph, spec(), "k6"), *other = specialise(graph, spec(), "k7");
+  assert_ptr_equal(specialise_unnamed(spec(), graph->config->target->lanes), first);
+  assert_string_equal(one->function, "k6_sample");
+  assert_has(one->text, "k6_clear(");
+  assert_has(other->text, "k7_clear(");
+  assert_lacks(other->text, "k6_");
+  KernelSpec *sample = spec();
+  sample->knobs[sample->n_knobs++] = (Knob){"ROWS", 5};
+  assert_ptr_not_equal(specialise_unnamed(sample, graph->config->target->lanes), first);
+  assert_ptr_not_equal(specialise_unnamed(spec(), graph->config->target->lanes / 2), first);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(knobs_become_literals),
@@ -111,6 +126,7 @@ int main(void) {
       cmocka_unit_test(file_scope_names_take_the_prefix_and_fields_do_not),
       cmocka_unit_test(types_and_hooks_are_replaced),
       cmocka_unit_test(the_signature_is_read),
+      cmocka_unit_test(a_kernel_is_made_once_and_named_often),
   };
   return cmocka_run_group_tests(tests, set_up, tear_down);
 }
