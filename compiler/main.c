@@ -1,111 +1,58 @@
 /* SPDX-License-Identifier: MIT */
-/* rnncc: a model file becomes a shared object. This file is the table of contents. */
-#include "driver/config.h"
+/* rnncc: a model file becomes a shared object. This file and passes.def are the table of contents: which steps each
+ * verb and each kind of output takes. */
 #include "driver/inspect.h"
 #include "driver/options.h"
 #include "driver/output.h"
-#include "driver/pipeline.h"
+#include "driver/steps.h"
+#include "driver/trial.h"
 #include "emit/unit.h"
-#include "link/toolchain.h"
 #include "load/load.h"
 #include "machine/calibrate.h"
-#include "passes.h"
-#include "program/plan_memory.h"
-#include "support/files.h"
+#include "support/interrupt.h"
 #include "tune/tune.h"
 
-/* The generated unit of a graph that has been through the passes, and its shared object or folder. */
-static void emit_module(const Options *options, Graph *graph, Emitter *emitter) {
-  const char *folder = output_folder(options, graph->arena);
-  Unit *unit;
-  STEP(emit, graph, unit = emit_unit(emitter, build_record(graph)));
-  STEP(write_unit, graph, write_unit(graph, unit, folder));
-  STEP(check_unit, graph,
-       check_unit(graph->arena, unit, folder, clang_args(graph->arena, graph->config->target, SOURCE_KERNELS)));
-  if (options->emit == EMIT_C) return;
-  STEP(build, graph,
-       build_module(graph, folder, options->runtime, output_path(options, graph->arena), options->tool_seconds));
-  temporary_remove(folder);
-}
-
-/* From the model file to the graph that kernels are chosen for: by all passes of passes.def. */
-static Graph *optimise(const Options *options, const Config *config, Arena *arena) {
-  Graph *graph;
-  STEP(load, NULL, graph = load_model(arena, options->model, &options->settings));
-  graph->config = config;
-  if (options->emit == EMIT_GRAPH) return graph;
-#define GRAPH_PASS(name) PASS(name, graph);
-#include "passes.def"
-#undef GRAPH_PASS
-  return graph;
-}
-
-/* From the graph to kernel calls and the places of their data. */
-static Emitter *schedule(Graph *graph, MemoryPlan **plan) {
-  Emitter *emitter;
-  PASS(plan_recurrent, graph);
-  PASS(choose_schedules, graph);
-  PASS(fuse_pools, graph);
-  PASS(pack_weights, graph);
-  STEP(lower, graph, emitter = lower(graph));
-  STEP(plan_memory, graph, *plan = plan_memory(emitter));
-  STEP(place_weights, graph, place_weights(emitter));
-  return emitter;
-}
-
-static void compile(const Options *options, const Config *config, Arena *arena) {
-  MemoryPlan *plan;
-  Graph *graph = optimise(options, config, arena);
-  switch (options->emit) {
+static void compile(Compilation *c) {
+  switch (c->options->emit) {
   case EMIT_GRAPH:
-    save_model(arena, graph, output_path(options, arena));
-    return;
+    run_steps(c, STEP_load);
+    save_model(c->arena, c->graph, output_path(c->options, c->arena));
+    break;
   case EMIT_DOT:
-    output_text(options, emit_dot(graph));
-    return;
+    run_steps(c, LAST_LAYOUT_STEP);
+    output_text(c->options, emit_dot(c->graph));
+    break;
   case EMIT_H:
-    output_text(options, emit_header(schedule(graph, &plan)));
-    return;
+    run_steps(c, LAST_PROGRAM_STEP);
+    output_text(c->options, emit_header(c->emitter));
+    break;
   case EMIT_C:
+    run_steps(c, STEP_check_unit);
+    break;
   case EMIT_SO:
-    emit_module(options, graph, schedule(graph, &plan));
-    return;
+    run_steps(c, STEP_build);
+    break;
   }
 }
 
-static void inspect(const Options *options, Arena *arena) {
-  MemoryPlan *plan;
-  Graph *graph = optimise(options, config_of(arena, options), arena);
-  if (options->explain) {
-    inspect_choices(options, graph);
-    return;
+static void inspect(Compilation *c) {
+  switch (c->options->explain) {
+  case EXPLAIN_NOTHING:
+    run_steps(c, LAST_PROGRAM_STEP);
+    inspect_module(c->options, c->emitter, c->plan);
+    break;
+  case EXPLAIN_RNN:
+  case EXPLAIN_CONV:
+  case EXPLAIN_LAYOUT:
+    run_steps(c, LAST_LAYOUT_STEP);
+    inspect_choices(c->options, c->graph);
+    break;
   }
-  Emitter *emitter = schedule(graph, &plan);
-  inspect_module(options, emitter, plan);
 }
 
-/* A module of the model, by another config than was given. */
-static void build_candidate(const Options *options, const Config *config, const char *module) {
-  Options candidate = *options;
-  Arena *arena = arena_new();
-  candidate.verb = VERB_COMPILE;
-  candidate.output = module;
-  compile(&candidate, config, arena);
-  arena_free(arena);
-}
-
-/* A module of a graph that the tuner has laid out. */
-static void build_trial(const Options *options, Graph *graph, const char *module) {
-  MemoryPlan *plan;
-  Options trial = *options;
-  trial.verb = VERB_COMPILE;
-  trial.output = module;
-  emit_module(&trial, graph, schedule(graph, &plan));
-}
-
-static void tune_model(const Options *options, Arena *arena) {
-  static const TuneBuild build = {.model = build_candidate, .graph = build_trial};
-  tune(options, optimise(options, config_of(arena, options), arena), &build, output_path(options, arena));
+static void tune_model(Compilation *c) {
+  run_steps(c, LAST_LAYOUT_STEP);
+  tune(c->options, c->graph, &trial_build, output_path(c->options, c->arena));
 }
 
 static void manage_schedules(const Options *options, Arena *arena) {
@@ -126,28 +73,32 @@ static void manage_schedules(const Options *options, Arena *arena) {
   stop_on_errors();
 }
 
+static void show_targets(const Options *options, Arena *arena) {
+  if (options->calibrate)
+    calibrate(arena, options->output, options->budget_seconds);
+  else
+    inspect_targets();
+}
+
 int main(int argc, char **argv) {
   Arena *arena = arena_new();
   Options options = parse_options(arena, argc, argv);
-  pipeline_start(&options);
+  interrupt_catch();
   switch (options.verb) {
   case VERB_COMPILE:
-    compile(&options, config_of(arena, &options), arena);
+    compile(compilation_new(&options, arena));
     break;
   case VERB_INSPECT:
-    inspect(&options, arena);
+    inspect(compilation_new(&options, arena));
     break;
   case VERB_TUNE:
-    tune_model(&options, arena);
+    tune_model(compilation_new(&options, arena));
     break;
   case VERB_SCHEDULES:
     manage_schedules(&options, arena);
     break;
   case VERB_TARGETS:
-    if (options.calibrate)
-      calibrate(arena, options.output, options.budget_seconds);
-    else
-      inspect_targets();
+    show_targets(&options, arena);
     break;
   }
   arena_free(arena);

@@ -8,11 +8,9 @@
 #include "kernels/recurrent/plan_recurrent.h"
 #include "layout/passes.h"
 #include "passes/passes.h"
+#include "passes/simplify.h"
 #include "program/pack_weights.h"
 #include "reroll/reroll_rnn.h"
 #include "shapes/infer_shapes.h"
-
-/* All of main.c's steps by name, for --dump-after; NULL-terminated. */
-extern const char *const pass_names[];
 
 #endif

@@ -7,10 +7,10 @@
 #include <string.h>
 
 #include "driver/help.h"
+#include "driver/steps.h"
 #include "kernels/conv/form.h"
 #include "kernels/recurrent/variant.h"
 #include "machine/machine_file.h"
-#include "passes.h"
 #include "support/diagnostics.h"
 
 enum {
@@ -235,16 +235,13 @@ static void add_setting(Options *options, Arena *arena, int option, const char *
     usage_error("--freeze %s: NAME=VALUE", given);
 }
 
-static void list_passes(void) {
-  for (int i = 0; pass_names[i]; i++) puts(pass_names[i]);
-  stop(EXIT_OK);
-}
-
 static void set_dump(Options *options, const char *given) {
-  if (!strcmp(given, "list")) list_passes();
-  for (int i = 0; pass_names[i]; i++)
-    if (!strcmp(pass_names[i], given)) options->dump_after = given;
-  if (!options->dump_after) usage_error("--dump-after=%s: no such pass; --dump-after=list lists them", given);
+  if (!strcmp(given, "list")) {
+    steps_list();
+    stop(EXIT_OK);
+  }
+  options->dump_after = step_find(given);
+  if (!options->dump_after) usage_error("--dump-after=%s: no such step; --dump-after=list lists them", given);
 }
 
 /* Options that change what is told, not what is made. */

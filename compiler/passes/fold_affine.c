@@ -156,8 +156,8 @@ static void simplify_parameters(Graph *graph, Node *node, const ChannelAffine *a
   set_epsilon_zero(graph, node);
 }
 
-/* needs: infer_shapes; no epilogues yet. keeps: types and shapes. Leaves what was taken in from before a convolution
- * for graph_remove_dead. */
+/* needs: infer_shapes; no epilogues yet. keeps: types and shapes. Removes what was taken in from before a
+ * convolution. */
 void fold_affine(Graph *graph) {
   UseList uses = graph_uses(graph);
   int kept = 0;
@@ -172,5 +172,5 @@ void fold_affine(Graph *graph) {
     if (is_affine && is_op(node, OP_BatchNormalization)) simplify_parameters(graph, node, &affine);
   }
   graph->n_nodes = kept;
-  graph_renumber(graph);
+  graph_remove_dead(graph);
 }

@@ -121,9 +121,10 @@ static bool fold(Graph *graph, Node *node) {
   return true;
 }
 
-/* needs: infer_shapes. keeps: types and shapes. Leaves a Pad that nobody reads any more for graph_remove_dead. */
+/* needs: infer_shapes. keeps: types and shapes. Removes each Pad that nobody reads any more. */
 void fold_pads(Graph *graph) {
   for (int n = 0; n < graph->n_nodes; n++)
     while (fold(graph, graph->nodes[n])) {
     }
+  graph_remove_dead(graph);
 }

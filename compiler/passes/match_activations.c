@@ -117,8 +117,7 @@ static void match_square(Graph *graph, Node *node) {
   node->inputs[0] = node->inputs[1] = x;
 }
 
-/* needs: infer_shapes; no epilogues yet. keeps: types and shapes. Leaves the patterns' inner nodes for
- * graph_remove_dead. */
+/* needs: infer_shapes; no epilogues yet. keeps: types and shapes. Removes the patterns' inner nodes. */
 void match_activations(Graph *graph) {
   UseList uses = graph_uses(graph);
   for (int n = 0; n < graph->n_nodes; n++) {
@@ -127,4 +126,5 @@ void match_activations(Graph *graph) {
     match_gate(graph, &uses, graph->nodes[n]);
     match_square(graph, graph->nodes[n]);
   }
+  graph_remove_dead(graph);
 }

@@ -7,7 +7,6 @@
 
 void verify(Graph *graph);
 void legalize_types(Graph *graph);
-void simplify(Graph *graph);
 void fuse_prologue(Graph *graph);
 void fuse_epilogue(Graph *graph);
 void alias_views(Graph *graph);

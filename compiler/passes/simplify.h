@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The steps of simplify, each a pass of its own. All need infer_shapes and keep its results. */
+/* The passes of the group `simplify`. All need infer_shapes and keep its results. */
 #ifndef RNNCC_SIMPLIFY_H
 #define RNNCC_SIMPLIFY_H
 

@@ -3,9 +3,9 @@
  * Any bytes as an ONNX file: it is read or refused. What is read goes through the passes that depend on what it says:
  * shapes are inferred, constants folded.
  */
+#include "../support/simplify.h"
 #include "fuzz_model.h"
 #include "load/onnx/onnx.h"
-#include "passes.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

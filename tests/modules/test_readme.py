@@ -53,11 +53,20 @@ def test_model_of_the_format_section_compiles_and_carries_its_state(readme, rnnc
     assert "h0" in done.stdout
 
 
+def steps_of(readme):
+    return re.findall(r"^\| `(\w+)` \| (.*) \|$", readme, re.MULTILINE)
+
+
 def test_pipeline_table_is_what_the_compiler_runs(readme, root, rnncc, tmp_path):
     done = rnncc(root / "models" / "digits_rnn.json", "-o", tmp_path / "m.so", "--time-passes")
     assert done.returncode == 0, done.stderr
     ran = re.findall(r"^ *[0-9.]+ ms +(\w+)", done.stderr, re.MULTILINE)
-    assert re.findall(r"^\| `(\w+)` \|", readme, re.MULTILINE) == ran
+    assert [name for name, _ in steps_of(readme)] == ran
+
+
+def test_pipeline_table_says_what_the_list_of_steps_says(readme, rnncc):
+    listed = rnncc("--dump-after=list").stdout
+    assert steps_of(readme) == [tuple(line.split(maxsplit=1)) for line in listed.splitlines()]
 
 
 def test_commands_and_files_it_names_exist(readme, root):

@@ -10,14 +10,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "ir/bodies.h"
+#include "driver/steps.h"
 #include "kernels/conv/candidates.h"
 #include "kernels/conv/form.h"
 #include "kernels/conv/recorded.h"
 #include "load/load.h"
 #include "load/settings.h"
 #include "machine/targets.h"
-#include "passes.h"
 #include "support/files.h"
 
 /* As rnncc --layout-search=greedy --target=TARGET --threads=THREADS would. */
@@ -31,9 +30,10 @@ static Graph *laid_out(Arena *arena, const char *model, const char *target, int 
   config->layout_search = LAYOUT_SEARCH_GREEDY; /* by times, layouts might be other ones than are recorded */
   config->no_winograd = exact;
   graph->config = config;
-#define GRAPH_PASS(name) graph_each(graph, name);
-#include "passes.def"
-#undef GRAPH_PASS
+  Options options = {.verb = VERB_COMPILE};
+  Compilation compilation = {
+      .options = &options, .arena = arena, .config = config, .graph = graph, .next = STEP_verify};
+  run_steps(&compilation, LAST_LAYOUT_STEP);
   return graph;
 }
 

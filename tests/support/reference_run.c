@@ -16,8 +16,8 @@
 
 #include "load/load.h"
 #include "machine/targets.h"
-#include "passes.h"
 #include "reference/reference.h"
+#include "simplify.h"
 #include "support/files.h"
 
 typedef struct Command {

@@ -9,10 +9,10 @@
 #include <cmocka.h>
 
 #include "arena_fixture.h"
+#include "driver/steps.h"
 #include "ir/bodies.h"
 #include "ir_build.h"
 #include "load/model.h"
-#include "passes.h"
 #include "schedules/records.h"
 #include "tune/trial_case.h"
 
@@ -43,9 +43,9 @@ static Graph *model(void) {
   config->no_winograd = true;
   sort_nodes(graph);
   graph_renumber(graph);
-#define GRAPH_PASS(name) graph_each(graph, name);
-#include "passes.def"
-#undef GRAPH_PASS
+  Options options = {.verb = VERB_COMPILE};
+  Compilation compilation = {.options = &options, .arena = arena, .graph = graph, .next = STEP_verify};
+  run_steps(&compilation, LAST_LAYOUT_STEP);
   return graph;
 }
 

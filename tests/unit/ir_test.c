@@ -7,10 +7,10 @@
 
 #include <cmocka.h>
 
+#include "../support/simplify.h"
 #include "arena_fixture.h"
 #include "ir_build.h"
 #include "outcome.h"
-#include "passes.h"
 #include "support/text.h"
 
 /* x -> Relu -> Tanh -> output */

@@ -7,7 +7,6 @@
 
 #include <cmocka.h>
 
-#include "passes/simplify.h"
 #include "steps.h"
 
 static void expect_order_and_result(const Steps steps, const char *first) {

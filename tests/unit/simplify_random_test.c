@@ -11,8 +11,8 @@
 
 #include <cmocka.h>
 
+#include "../support/simplify.h"
 #include "ir_build.h"
-#include "passes.h"
 #include "reference/reference.h"
 #include "shapes/shape.h"
 #include "support/text.h"

@@ -7,7 +7,6 @@
 
 #include <cmocka.h>
 
-#include "passes/simplify.h"
 #include "shapes/shape.h"
 #include "steps.h"
 

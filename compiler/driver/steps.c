@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: MIT */
+#include "driver/steps.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "driver/config.h"
+#include "driver/output.h"
+#include "ir/bodies.h"
+#include "link/toolchain.h"
+#include "load/load.h"
+#include "passes.h"
+#include "support/clock.h"
+#include "support/files.h"
+#include "support/interrupt.h"
+
+/* ---- steps that are no passes ---- */
+
+static void step_load(Compilation *c) {
+  c->graph = load_model(c->arena, c->options->model, &c->options->settings);
+  c->graph->config = c->config;
+}
+
+static void step_lower(Compilation *c) { c->emitter = lower(c->graph); }
+
+static void step_plan_memory(Compilation *c) { c->plan = plan_memory(c->emitter); }
+
+static void step_place_weights(Compilation *c) { place_weights(c->emitter); }
+
+static void step_emit(Compilation *c) { c->unit = emit_unit(c->emitter, build_record(c->graph)); }
+
+static void step_write_unit(Compilation *c) {
+  c->folder = output_folder(c->options, c->arena);
+  write_unit(c->graph, c->unit, c->folder);
+}
+
+static void step_check_unit(Compilation *c) {
+  check_unit(c->arena, c->unit, c->folder, clang_args(c->arena, c->config->target, SOURCE_KERNELS));
+}
+
+static void step_build(Compilation *c) {
+  const Options *options = c->options;
+  build_module(c->graph, c->folder, options->runtime, output_path(options, c->arena), options->tool_seconds);
+  temporary_remove(c->folder);
+}
+
+/* ---- the list ---- */
+
+/* It has one of the two functions. */
+typedef struct Step {
+  const char *name, *group; /* group: NULL: of none */
+  const char *says;
+  void (*pass)(Graph *graph);
+  void (*step)(Compilation *compilation);
+} Step;
+
+static const Step steps[] = {
+#define STEP(name, says) {#name, NULL, says, NULL, step_##name},
+#define GRAPH_PASS(name, says) {#name, NULL, says, name, NULL},
+#define SUB_PASS(group, name, says) {#name, #group, says, name, NULL},
+#include "passes.def"
+};
+
+const char *step_find(const char *name) {
+  const char *found = NULL;
+  for (int i = 0; i < STEPS; i++)
+    if (!strcmp(steps[i].name, name) || (steps[i].group && !strcmp(steps[i].group, name))) found = steps[i].name;
+  return found;
+}
+
+void steps_list(void) {
+  for (const Step *step = steps; step < steps + STEPS; step++)
+    printf("%-25s %s%s%s\n", step->name, step->group ? step->group : "", step->group ? ": " : "", step->says);
+}
+
+/* ---- a step ---- */
+
+static void dump(Graph *graph) {
+  Text text = text_new(graph->arena);
+  graph_dump(&text, graph);
+  fwrite(text.data, 1, text.length, stderr);
+}
+
+static void tell_remarks(Compilation *c) {
+  const Graph *graph = c->graph;
+  for (; c->n_told < graph->n_remarks; c->n_told++) fprintf(stderr, "rnncc:   %s\n", graph->remarks[c->n_told]);
+}
+
+static void take(Compilation *c, const Step *step) {
+  if (step->pass)
+    graph_each(c->graph, step->pass);
+  else
+    step->step(c);
+}
+
+static void run_step(Compilation *c, const Step *step) {
+  const Options *options = c->options;
+  interrupt_check();
+  if (options->verbose) fprintf(stderr, "rnncc: %s\n", step->name);
+  double started = seconds_now();
+  take(c, step);
+  if (options->time_passes) fprintf(stderr, "%9.3f ms  %s\n", 1e3 * (seconds_now() - started), step->name);
+  if (options->verbose) tell_remarks(c);
+  if (options->verify_each) graph_each(c->graph, verify);
+  if (options->dump_after && !strcmp(options->dump_after, step->name)) dump(c->graph);
+}
+
+Compilation *compilation_new(const Options *options, Arena *arena) {
+  Compilation *c = ARENA_NEW(arena, Compilation);
+  *c = (Compilation){.options = options, .arena = arena, .config = config_of(arena, options)};
+  return c;
+}
+
+void run_steps(Compilation *c, StepName last) {
+  while (c->next <= last) run_step(c, &steps[c->next++]);
+}

@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: MIT
+"""--dump-after: after every step of compiler/passes.def, early or late, and after parts of a group."""
+import numpy
+import pytest
+
+from support.model_builder import Model
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory):
+    model = Model()
+    ones = model.constant(numpy.ones(10000, numpy.float32))  # too many for shape inference to fold
+    x = model.node("Identity", [model.input("x", "f32", [10000])])
+    model.output(model.node("Mul", [x, model.node("Add", [ones, ones])]))
+    return model.write(tmp_path_factory.mktemp("model"))
+
+
+@pytest.fixture(scope="module")
+def dump(rnncc, model, tmp_path_factory):
+    def dumped(step, kind="h"):
+        output = tmp_path_factory.mktemp("output") / "out"
+        done = rnncc(model, f"--emit={kind}", "-o", output, f"--dump-after={step}")
+        assert done.returncode == 0, done.stderr
+        return done.stderr
+
+    return dumped
+
+
+def listed_steps(rnncc):
+    return [line.split()[0] for line in rnncc("--dump-after=list").stdout.splitlines()]
+
+
+def test_each_step_can_be_dumped(dump, rnncc):
+    steps = listed_steps(rnncc)
+    late = steps.index("emit")
+    assert steps[0] == "load" and steps[-1] == "build" and "fold_constants" in steps
+    for step in steps[:late]:
+        assert dump(step).startswith("graph "), step
+    for step in steps[late:]:
+        assert dump(step, "so").startswith("graph "), step
+
+
+def ops(text):
+    return [line.split(" = ")[1].split("(")[0] for line in text.splitlines() if " = " in line]
+
+
+def test_a_group_is_dumped_after_its_last_part_and_each_part_by_its_name(dump):
+    assert ops(dump("decompose")) == ["Identity", "Add", "Mul"]
+    assert ops(dump("fold_constants")) == ["Identity", "Mul"]
+    assert ops(dump("drop_identities")) == ops(dump("simplify")) == ["Mul"]
+    assert dump("simplify") == dump("strides_first")
+
+
+def test_a_step_that_is_none_is_a_usage_error(rnncc, model):
+    done = rnncc(model, "--dump-after=fold_everything")
+    assert done.returncode == 2 and "fold_everything" in done.stderr
