@@ -24,7 +24,7 @@ static void compile(Compilation *c) {
     break;
   case EMIT_H:
     run_steps(c, LAST_PROGRAM_STEP);
-    output_text(c->options, emit_header(c->emitter));
+    output_text(c->options, emit_header(c->program));
     break;
   case EMIT_C:
     run_steps(c, STEP_check_unit);
@@ -39,7 +39,7 @@ static void inspect(Compilation *c) {
   switch (c->options->explain) {
   case EXPLAIN_NOTHING:
     run_steps(c, LAST_PROGRAM_STEP);
-    inspect_module(c->options, c->emitter, c->plan);
+    inspect_module(c->options, c->program, c->plan);
     break;
   case EXPLAIN_RNN:
   case EXPLAIN_CONV:

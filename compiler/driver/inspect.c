@@ -10,8 +10,8 @@
 #include "kernels/recurrent/explain.h"
 #include "layout/layout_plan.h"
 #include "machine/targets.h"
+#include "program/build.h"
 #include "program/draw_memory.h"
-#include "program/emitter.h"
 #include "support/files.h"
 
 /* ---- the model ---- */
@@ -60,17 +60,17 @@ static void print_remarks(const Graph *graph) {
 
 /* ---- the schedule ---- */
 
-static void print_calls(const Emitter *emitter) {
+static void print_calls(const Program *program) {
   double flops = 0, bytes = 0;
   printf("\n%-4s %-20s %-18s %-32s %12s %12s\n", "step", "node", "op", "kernel", "MFLOP", "MB");
-  for (int i = 0; i < emitter->n_calls; i++) {
-    const KernelCall *call = emitter->calls[i];
+  for (int i = 0; i < program->n_calls; i++) {
+    const Call *call = program->calls[i];
     if (call->line) {
-      printf("%-4s %-20.20s %-18s %s\n", "", printable(emitter->arena, call->node->name), call->node->op->name,
+      printf("%-4s %-20.20s %-18s %s\n", "", printable(program->arena, call->node->name), call->node->op->name,
              call->text);
       continue;
     }
-    printf("%-4d %-20.20s %-18s %-32s %12.4f %12.4f\n", call->step, printable(emitter->arena, call->node->name),
+    printf("%-4d %-20.20s %-18s %-32s %12.4f %12.4f\n", call->step, printable(program->arena, call->node->name),
            call->node->op->name, call->node->schedule ? call->node->schedule->text : call->kernel->function,
            call->flops * 1e-6, call->bytes * 1e-6);
     flops += call->flops;
@@ -92,17 +92,17 @@ static void print_memory(Arena *arena, const MemoryPlan *plan) {
          (long long)plan->lower_bound, plan->lower_bound ? (double)plan->arena_bytes / (double)plan->lower_bound : 1.0);
 }
 
-void inspect_module(const Options *options, Emitter *emitter, const MemoryPlan *plan) {
-  const Graph *graph = emitter->graph;
+void inspect_module(const Options *options, Program *program, const MemoryPlan *plan) {
+  const Graph *graph = program->graph;
   print_model(graph);
   print_remarks(graph);
   printf("%-8s %lld bytes packed for %s\n", "weights", (long long)graph->weights_bytes, graph->config->target->name);
   printf("%-8s %lld bytes a context\n", "arena", (long long)graph->arena_bytes);
-  print_calls(emitter);
-  if (options->memory) print_memory(emitter->arena, plan);
+  print_calls(program);
+  if (options->memory) print_memory(program->arena, plan);
   if (!options->memory_picture) return;
-  Text picture = draw_memory(emitter, plan);
-  file_write(emitter->arena, options->memory_picture, picture.data, picture.length);
+  Text picture = draw_memory(program, plan);
+  file_write(program->arena, options->memory_picture, picture.data, picture.length);
 }
 
 /* ---- choices ---- */

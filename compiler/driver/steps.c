@@ -21,13 +21,13 @@ static void step_load(Compilation *c) {
   c->graph->config = c->config;
 }
 
-static void step_lower(Compilation *c) { c->emitter = lower(c->graph); }
+static void step_lower(Compilation *c) { c->program = lower(c->graph); }
 
-static void step_plan_memory(Compilation *c) { c->plan = plan_memory(c->emitter); }
+static void step_plan_memory(Compilation *c) { c->plan = plan_memory(c->program); }
 
-static void step_place_weights(Compilation *c) { place_weights(c->emitter); }
+static void step_place_weights(Compilation *c) { place_weights(c->program); }
 
-static void step_emit(Compilation *c) { c->unit = emit_unit(c->emitter, build_record(c->graph)); }
+static void step_emit(Compilation *c) { c->unit = emit_unit(c->program, build_record(c->graph)); }
 
 static void step_write_unit(Compilation *c) {
   c->folder = output_folder(c->options, c->arena);

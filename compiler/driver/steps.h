@@ -26,7 +26,7 @@ typedef struct Compilation {
   const Config *config; /* what the options ask of a graph */
   StepName next;        /* the first step that has not been taken */
   Graph *graph;         /* by load */
-  Emitter *emitter;     /* by lower */
+  Program *program;     /* by lower */
   MemoryPlan *plan;     /* by plan_memory */
   Unit *unit;           /* by emit */
   const char *folder;   /* by write_unit */

@@ -3,13 +3,14 @@
  * The inference as one function that every worker walks: pointers, then a call a kernel, with a barrier between two
  * calls only where one touches memory that the other writes.
  */
+#include <ctype.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "emit/unit.h"
 #include "ir/family.h"
 #include "layout/blocked.h"
-#include "program/emitter.h"
+#include "program/build.h"
 
 enum { LINE_WIDTH = 118 };
 
@@ -78,12 +79,12 @@ static void emit_pointer(Text *out, Value *value, int depth) {
 }
 
 /* Of what calls in the region touch, but not those in regions within. */
-static void emit_pointers(Text *out, const Emitter *emitter, const Region *region, int depth) {
-  bool *done = ARENA_ARRAY(emitter->arena, bool, emitter->n_values);
-  int first = region ? region->first + 1 : 0, end = region ? region->last : emitter->n_calls;
+static void emit_pointers(Text *out, const Program *program, const Region *region, int depth) {
+  bool *done = ARENA_ARRAY(program->arena, bool, program->n_values);
+  int first = region ? region->first + 1 : 0, end = region ? region->last : program->n_calls;
   for (int i = first; i < end; i++)
-    for (int a = 0; a < emitter->calls[i]->n_accesses && emitter->calls[i]->region == region; a++) {
-      Value *value = emitter->calls[i]->accesses[a].value;
+    for (int a = 0; a < program->calls[i]->n_accesses && program->calls[i]->region == region; a++) {
+      Value *value = program->calls[i]->accesses[a].value;
       if (!done[value->id]) emit_pointer(out, value, depth);
       done[value->id] = true;
     }
@@ -92,15 +93,18 @@ static void emit_pointers(Text *out, const Emitter *emitter, const Region *regio
 static void emit_dims(Text *out, const Graph *graph) {
   int given = dim_given_count(graph->dims);
   for (int i = 0; i < given; i++) text_add(out, "  const int64_t d%d = run->dims[%d];\n  (void)d%d;\n", i, i, i);
-  for (int i = given; i < dim_symbol_count(graph->dims); i++) text_add(out, "  int64_t d%d = 0;\n  (void)d%d;\n", i, i);
+  for (int i = given; i < dim_known_count(graph->dims); i++) text_add(out, "  int64_t d%d = 0;\n  (void)d%d;\n", i, i);
 }
 
 /* ---- barriers ---- */
 
-/* Memory touched since the last barrier. What calls touched that excused the next one stands from `excused` on. */
+/* Memory touched since the last barrier. */
 typedef struct Pending {
-  int count, excused, capacity;
-  Access *list;
+  int count, capacity;
+  struct Touch {
+    const Node *node;
+    const Access *access;
+  } *list;
 } Pending;
 
 /* The channel blocks of its root that a value stands in, from *begin to before *end. False if it is not in whole
@@ -133,29 +137,37 @@ static bool slices_apart(const Value *a, const Value *b) {
 
 static bool overlap(const Access *a, const Access *b) {
   const Value *x = value_root(a->value), *y = value_root(b->value);
-  if (!a->writes && !b->writes) return false;
+  if (!((a->mode | b->mode) & WRITE)) return false;
   if (x == y && (parts_apart(a->value, b->value) || slices_apart(a->value, b->value))) return false;
   if (x->storage != y->storage || x->storage == STORAGE_WEIGHTS || x->storage == STORAGE_INPUT) return false;
   if (x->storage == STORAGE_OUTPUT) return x->slot == y->slot;
   return x->offset < y->offset + value_max_bytes(y) && y->offset < x->offset + value_max_bytes(x);
 }
 
-static bool needs_barrier(const Pending *pending, const KernelCall *call) {
-  for (int i = 0; i < pending->excused; i++)
-    for (int a = 0; a < call->n_accesses; a++)
-      if (overlap(&pending->list[i], &call->accesses[a])) return true;
+static bool shared(const struct Touch *touch, const Node *node, const Access *access) {
+  return touch->node == node && touch->access->value == access->value && touch->access->sharing && access->sharing;
+}
+
+static bool needs_barrier(const Pending *pending, const Call *call) {
+  for (int i = 0; i < pending->count; i++)
+    for (int a = 0; a < call->n_accesses; a++) {
+      const struct Touch *touch = &pending->list[i];
+      const Access *access = &call->accesses[a];
+      if (overlap(touch->access, access) && !shared(touch, call->node, access)) return true;
+    }
   return false;
 }
 
-static void remember(Arena *arena, Pending *pending, const KernelCall *call) {
+static void remember(Arena *arena, Pending *pending, const Call *call) {
   int needed = pending->count + call->n_accesses;
   if (needed > pending->capacity) {
-    Access *list = ARENA_ARRAY(arena, Access, 2 * needed);
+    struct Touch *list = ARENA_ARRAY(arena, struct Touch, 2 * needed);
     if (pending->count) memcpy(list, pending->list, (size_t)pending->count * sizeof *list);
     pending->list = list;
     pending->capacity = 2 * needed;
   }
-  for (int a = 0; a < call->n_accesses; a++) pending->list[pending->count++] = call->accesses[a];
+  for (int a = 0; a < call->n_accesses; a++)
+    pending->list[pending->count++] = (struct Touch){call->node, &call->accesses[a]};
 }
 
 /* ---- measured dims ---- */
@@ -167,8 +179,16 @@ typedef enum Found {
   FOUND_READY,   /* all may read it */
 } Found;
 
+static bool any_mentions(const Dim *const *dims, int count, const DimSymbol *symbol) {
+  for (int i = 0; i < count; i++)
+    if (dim_mentions(dims[i], symbol)) return true;
+  return false;
+}
+
+static bool identifier_char(char c) { return isalnum((unsigned char)c) || c == '_'; }
+
 /* `d<index>` as a word of the text. */
-static bool mentions(const char *text, int index) {
+static bool line_mentions(const char *text, int index) {
   char name[16];
   int length = snprintf(name, sizeof name, "d%d", index);
   for (const char *at = strstr(text, name); at; at = strstr(at + length, name)) {
@@ -178,76 +198,99 @@ static bool mentions(const char *text, int index) {
   return false;
 }
 
-static bool call_mentions(const KernelCall *call, int index) {
-  bool found = (call->guard && mentions(call->guard, index)) || (call->text && mentions(call->text, index));
-  for (int i = 0; i < call->n_arguments && !found; i++) found = mentions(call->arguments[i].expression, index);
-  return found;
+static bool call_mentions(const Call *call, const DimSymbol *symbol) {
+  if (call->line) return line_mentions(call->text, symbol->index);
+  for (int i = 0; i < call->n_guard; i++)
+    if (any_mentions(call->guard[i].list, call->guard[i].count, symbol)) return true;
+  for (int i = 0; i < call->n_accesses; i++)
+    if (dim_mentions(call->accesses[i].offset, symbol)) return true;
+  for (int i = 0; i < call->kernel->n_parameters; i++)
+    if (any_mentions(call->operands[i].dims, call->operands[i].dims ? call->operands[i].count : 0, symbol)) return true;
+  return false;
 }
 
 /* Does one of the calls, which run together, need a dim in this state? */
-static bool any_needs(const Emitter *emitter, int first, int last, int symbol) {
-  const Wavefront *wavefront = emitter->calls[first]->wavefront;
-  if (wavefront && dim_mentions(wavefront->steps, dim_symbol_at(emitter->graph->dims, symbol))) return true;
+static bool any_needs(const Program *program, int first, int last, int symbol) {
+  const Wavefront *wavefront = program->calls[first]->wavefront;
+  const DimSymbol *wanted = dim_symbol_at(program->graph->dims, symbol);
+  if (wavefront && dim_mentions(wavefront->steps, wanted)) return true;
   for (int i = first; i <= last; i++)
-    if (call_mentions(emitter->calls[i], symbol)) return true;
+    if (call_mentions(program->calls[i], wanted)) return true;
   return false;
 }
 
-static bool needs_written(const Emitter *emitter, const Found *found, int first, int last) {
-  int count = dim_symbol_count(emitter->graph->dims);
-  for (int s = dim_given_count(emitter->graph->dims); s < count; s++)
-    if (found[s] == FOUND_WRITTEN && any_needs(emitter, first, last, s)) return true;
+static bool needs_written(const Program *program, const Found *found, int first, int last) {
+  int count = dim_known_count(program->graph->dims);
+  for (int s = dim_given_count(program->graph->dims); s < count; s++)
+    if (found[s] == FOUND_WRITTEN && any_needs(program, first, last, s)) return true;
   return false;
 }
 
-static void pass_barrier(const Emitter *emitter, Found *found) {
-  for (int s = 0; s < dim_symbol_count(emitter->graph->dims); s++)
+static void pass_barrier(const Program *program, Found *found) {
+  for (int s = 0; s < dim_known_count(program->graph->dims); s++)
     if (found[s] == FOUND_WRITTEN) found[s] = FOUND_READY;
 }
 
-static void read_dim(Text *out, const Emitter *emitter, Found *found, int symbol, int depth) {
+static void read_dim(Text *out, const Program *program, Found *found, int symbol, int depth) {
   text_add(out, "%sd%d = run->measured[%d];\n", indent_of(depth), symbol,
-           symbol - dim_given_count(emitter->graph->dims));
+           symbol - dim_given_count(program->graph->dims));
   found[symbol] = FOUND_KNOWN;
 }
 
-static void read_found(Text *out, const Emitter *emitter, Found *found, int first, int last, int depth) {
-  for (int s = 0; s < dim_symbol_count(emitter->graph->dims); s++)
-    if (found[s] == FOUND_READY && any_needs(emitter, first, last, s)) read_dim(out, emitter, found, s, depth);
+static void read_found(Text *out, const Program *program, Found *found, int first, int last, int depth) {
+  for (int s = 0; s < dim_known_count(program->graph->dims); s++)
+    if (found[s] == FOUND_READY && any_needs(program, first, last, s)) read_dim(out, program, found, s, depth);
 }
 
-static void read_all_found(Text *out, const Emitter *emitter, Found *found, int depth) {
-  for (int s = 0; s < dim_symbol_count(emitter->graph->dims); s++)
-    if (found[s] == FOUND_READY) read_dim(out, emitter, found, s, depth);
+static void read_all_found(Text *out, const Program *program, Found *found, int depth) {
+  for (int s = 0; s < dim_known_count(program->graph->dims); s++)
+    if (found[s] == FOUND_READY) read_dim(out, program, found, s, depth);
 }
 
-static void note_written(const Emitter *emitter, Found *found, int first, int last) {
+static void note_written(const Program *program, Found *found, int first, int last) {
   for (int i = first; i <= last; i++)
-    for (int m = 0; m < emitter->calls[i]->n_measured; m++)
-      found[emitter->calls[i]->measured[m]->index] = FOUND_WRITTEN;
+    for (int k = 0; k < program->calls[i]->n_found; k++) found[program->calls[i]->found[k]->index] = FOUND_WRITTEN;
 }
 
 /* ---- calls ---- */
 
-static void emit_call(Unit *unit, const Emitter *emitter, int index, const char *indent) {
+/* `(d5 > 0 && d6 > 0) || (d7 > 0)` */
+static void emit_guard(Text *out, const Call *call) {
+  for (int i = 0; i < call->n_guard; i++) {
+    text_add(out, i ? " || (" : "(");
+    for (int k = 0; k < call->guard[i].count; k++) {
+      if (k) text_add(out, " && ");
+      dim_print_c(out, call->guard[i].list[k]);
+      text_add(out, " > 0");
+    }
+    text_add(out, ")");
+  }
+}
+
+static void emit_call(Unit *unit, const Program *program, int index, const char *indent) {
   Text *out = &unit->text;
-  const KernelCall *call = emitter->calls[index];
+  const Call *call = program->calls[index];
   const Node *node = call->node;
   mark_node(unit, node);
   text_add(out, "\n%s/* n%d %s%s%s: %.3g MFLOP, %.3g MB */\n", indent, node->id, node->op->name,
            node->schedule ? " " : "", node->schedule ? node->schedule->text : "", call->flops * 1e-6,
            call->bytes * 1e-6);
   size_t line = out->length;
-  if (call->guard) text_add(out, "%sif (%s)\n  ", indent, call->guard);
+  if (call->guard) {
+    text_add(out, "%sif (", indent);
+    emit_guard(out, call);
+    text_add(out, ")\n  ");
+  }
   text_add(out, "%s%s(", indent, call->kernel->function);
-  for (int i = 0; i < call->n_arguments; i++) {
-    const char *expression = call->arguments[i].expression;
+  for (int i = 0; i < call->kernel->n_parameters; i++) {
+    Text expression = text_new(program->arena);
+    emit_operand(&expression, program, call, i);
     if (i) text_add(out, ",");
-    if (out->length + strlen(expression) + 2 - line > LINE_WIDTH) {
+    if (out->length + expression.length + 2 - line > LINE_WIDTH) {
       line = out->length + 1;
       text_add(out, "\n%s   ", indent);
     }
-    text_add(out, i ? " %s" : "%s", expression);
+    text_add(out, i ? " %s" : "%s", expression.data);
   }
   text_add(out, ");\n");
   mark_node(unit, NULL);
@@ -256,44 +299,45 @@ static void emit_call(Unit *unit, const Emitter *emitter, int index, const char 
 
 /* ---- wavefronts ---- */
 
-static int layer_of_call(const Emitter *emitter, int index) { return emitter->calls[index]->layer; }
+static int layer_of_call(const Program *program, int index) { return program->calls[index]->layer; }
 
 /* Each turn begins with a barrier, the first one too: calls before the loop need none of their own. */
-static void emit_wavefront(Unit *unit, const Emitter *emitter, int first, int last, int depth) {
+static void emit_wavefront(Unit *unit, const Program *program, int first, int last, int depth) {
   Text *out = &unit->text;
   const char *indent = indent_of(depth), *inner = indent_of(depth + 1);
-  const Wavefront *wavefront = emitter->calls[first]->wavefront;
+  const Wavefront *wavefront = program->calls[first]->wavefront;
   text_add(out, "\n%s/* %d layers as a wavefront, in chunks of %d steps */\n", indent, wavefront->layers,
            wavefront->chunk);
   text_add(out, "%sWave wave%d = {.layers = %d, .steps = ", indent, first, wavefront->layers);
   dim_print_c(out, wavefront->steps);
   text_add(out, ", .chunk = %d, .done = (int64_t[%d]){0}};\n", wavefront->chunk, wavefront->layers);
   text_add(out, "%swhile (wave_turn(&wave%d, team)) {\n%sTeam alone = {.size = 1};\n", indent, first, inner);
-  text_add(out, "%sconst int64_t first = wave%d.first, count = wave%d.count;\n%steam_barrier(team);\n", inner, first,
-           first, inner);
+  text_add(out, "%sconst int64_t d%d = wave%d.first, d%d = wave%d.count;\n%steam_barrier(team);\n", inner,
+           wavefront->first->index, first, wavefront->count->index, first, inner);
   for (int i = first; i <= last; i++) {
-    int layer = layer_of_call(emitter, i);
-    if (i == first || layer_of_call(emitter, i - 1) != layer)
+    int layer = layer_of_call(program, i);
+    if (i == first || layer_of_call(program, i - 1) != layer)
       text_add(out, "%sif (wave%d.layer == %d) {", inner, first, layer);
-    emit_call(unit, emitter, i, indent_of(depth + 2));
-    if (i == last || layer_of_call(emitter, i + 1) != layer) text_add(out, "%s}\n", inner);
+    emit_call(unit, program, i, indent_of(depth + 2));
+    if (i == last || layer_of_call(program, i + 1) != layer) text_add(out, "%s}\n", inner);
   }
   text_add(out, "%s}\n", indent);
 }
 
 /* One layer's calls, on the whole team. */
-static void emit_chunks(Unit *unit, const Emitter *emitter, int first, int last, int depth) {
+static void emit_chunks(Unit *unit, const Program *program, int first, int last, int depth) {
   Text *out = &unit->text;
   const char *indent = indent_of(depth), *inner = indent_of(depth + 1);
-  const Wavefront *chunks = emitter->calls[first]->wavefront;
-  Text steps = text_new(emitter->arena);
+  const Wavefront *chunks = program->calls[first]->wavefront;
+  Text steps = text_new(program->arena);
   dim_print_c(&steps, chunks->steps);
-  text_add(out, "\n%sfor (int64_t first = 0; first < %s; first += %d) {\n", indent, steps.data, chunks->chunk);
-  text_add(out, "%sconst int64_t left = %s - first, count = left < %d ? left : %d;\n", inner, steps.data, chunks->chunk,
-           chunks->chunk);
+  int at = chunks->first->index;
+  text_add(out, "\n%sfor (int64_t d%d = 0; d%d < %s; d%d += %d) {\n", indent, at, at, steps.data, at, chunks->chunk);
+  text_add(out, "%sconst int64_t left = %s - d%d, d%d = left < %d ? left : %d;\n", inner, steps.data, at,
+           chunks->count->index, chunks->chunk, chunks->chunk);
   for (int i = first; i <= last; i++) {
     text_add(out, "%steam_barrier(team);\n", inner);
-    emit_call(unit, emitter, i, inner);
+    emit_call(unit, program, i, inner);
   }
   text_add(out, "%s}\n", indent);
 }
@@ -303,76 +347,72 @@ static void emit_chunks(Unit *unit, const Emitter *emitter, int first, int last,
 /* Where the text has come to. */
 typedef struct Progress {
   Unit *unit;
-  const Emitter *emitter;
+  const Program *program;
   Pending pending;
   Found *found; /* by symbol */
   int depth;
-  const KernelCall *before;
 } Progress;
 
 static void emit_barrier(Progress *p) {
   text_add(&p->unit->text, "%steam_barrier(team);\n", indent_of(p->depth));
-  pass_barrier(p->emitter, p->found);
-  p->pending.count = p->pending.excused = 0;
+  pass_barrier(p->program, p->found);
+  p->pending.count = 0;
 }
 
 /* Before a region begins and before it ends all workers meet, and know all that has been measured: whether it is
  * entered, and how often, makes no difference to what follows. */
-static void emit_border(Progress *p, const KernelCall *line) {
+static void emit_border(Progress *p, const Call *line) {
   Text *out = &p->unit->text;
   if (p->pending.count) emit_barrier(p);
-  read_all_found(out, p->emitter, p->found, p->depth);
+  read_all_found(out, p->program, p->found, p->depth);
   if (line->line != LINE_OPENS) p->depth--;
   text_add(out, line->line == LINE_OPENS ? "\n%s%s /* n%d %s */\n" : "%s%s\n", indent_of(p->depth), line->text,
            line->node->id, line->node->op->name);
   if (line->line == LINE_CLOSES) return;
-  remember(p->emitter->arena, &p->pending, line); /* others may still look at the condition */
+  remember(p->program->arena, &p->pending, line); /* others may still look at the condition */
   p->depth++;
-  emit_pointers(out, p->emitter, line->opens, p->depth);
+  emit_pointers(out, p->program, line->opens, p->depth);
 }
 
-static void emit_line(Progress *p, const KernelCall *line) {
+static void emit_line(Progress *p, const Call *line) {
   text_add(&p->unit->text, "%s%s\n", indent_of(p->depth), line->text);
 }
 
 /* The calls first .. last, which run together. */
 static void emit_together(Progress *p, int first, int last) {
-  const Emitter *emitter = p->emitter;
-  const KernelCall *call = emitter->calls[first], *before = p->before;
-  bool excused = before && before->no_barrier_after && before->node == call->node;
-  if (!excused) p->pending.excused = p->pending.count;
-  bool written = needs_written(emitter, p->found, first, last);
+  const Program *program = p->program;
+  const Call *call = program->calls[first];
+  bool written = needs_written(program, p->found, first, last);
   if (call->wavefront && dim_lower(call->wavefront->steps) < 1) written = true; /* there may be no turn at all */
   if (written || (!call->wavefront && needs_barrier(&p->pending, call))) emit_barrier(p);
-  read_found(&p->unit->text, emitter, p->found, first, last, p->depth);
-  if (call->wavefront) p->pending.count = p->pending.excused = 0;
+  read_found(&p->unit->text, program, p->found, first, last, p->depth);
+  if (call->wavefront) p->pending.count = 0;
   if (call->line)
     emit_line(p, call);
   else if (call->wavefront && call->wavefront->layers == 1)
-    emit_chunks(p->unit, emitter, first, last, p->depth);
+    emit_chunks(p->unit, program, first, last, p->depth);
   else if (call->wavefront)
-    emit_wavefront(p->unit, emitter, first, last, p->depth);
+    emit_wavefront(p->unit, program, first, last, p->depth);
   else
-    emit_call(p->unit, emitter, first, indent_of(p->depth));
-  if (call->wavefront) pass_barrier(emitter, p->found);
-  for (int c = first; c <= last; c++) remember(emitter->arena, &p->pending, emitter->calls[c]);
-  note_written(emitter, p->found, first, last);
+    emit_call(p->unit, program, first, indent_of(p->depth));
+  if (call->wavefront) pass_barrier(program, p->found);
+  for (int c = first; c <= last; c++) remember(program->arena, &p->pending, program->calls[c]);
+  note_written(program, p->found, first, last);
 }
 
-void emit_schedule(Unit *unit, Emitter *emitter) {
+void emit_schedule(Unit *unit, Program *program) {
   Text *out = &unit->text;
-  Progress p = {.unit = unit, .emitter = emitter, .depth = 1};
+  Progress p = {.unit = unit, .program = program, .depth = 1};
   text_add(out, "\n/* ---- schedule ---- */\n\nstatic void schedule(const Run *run, Team *team) {\n");
-  emit_dims(out, emitter->graph);
-  emit_pointers(out, emitter, NULL, p.depth);
-  p.found = ARENA_ARRAY(emitter->arena, Found, dim_symbol_count(emitter->graph->dims));
-  for (int i = 0, last; i < emitter->n_calls; i = last + 1) {
-    calls_beside(emitter, i, &i, &last);
-    if (emitter->calls[i]->line > LINE_PLAIN)
-      emit_border(&p, emitter->calls[i]);
+  emit_dims(out, program->graph);
+  emit_pointers(out, program, NULL, p.depth);
+  p.found = ARENA_ARRAY(program->arena, Found, dim_known_count(program->graph->dims));
+  for (int i = 0, last; i < program->n_calls; i = last + 1) {
+    calls_beside(program, i, &i, &last);
+    if (program->calls[i]->line > LINE_PLAIN)
+      emit_border(&p, program->calls[i]);
     else
       emit_together(&p, i, last);
-    p.before = emitter->calls[i];
   }
-  text_add(out, emitter->n_calls ? "}\n" : "  (void)run, (void)team;\n}\n");
+  text_add(out, program->n_calls ? "}\n" : "  (void)run, (void)team;\n}\n");
 }

@@ -5,7 +5,7 @@
 #include "emit/unit.h"
 #include "ir/family.h"
 #include "machine/targets.h"
-#include "program/emitter.h"
+#include "program/build.h"
 #include "support/sha256.h"
 
 static const char *dtype_constant(DType dtype) {
@@ -66,7 +66,7 @@ static void emit_dim_table(Text *out, const Graph *graph) {
 /* `room`: as far as it is known before the run. */
 static void emit_output_shapes(Text *out, const Graph *graph, const char *name, bool room) {
   text_add(out, "\nstatic void %s(const int64_t *dims_now, int64_t (*shapes)[RNNCC_MAX_RANK]) {\n", name);
-  for (int i = 0; i < dim_symbol_count(graph->dims); i++)
+  for (int i = 0; i < dim_known_count(graph->dims); i++)
     text_add(out, "  const int64_t d%d = dims_now[%d];\n  (void)d%d;\n", i, i, i);
   text_add(out, "  (void)dims_now, (void)shapes;\n");
   for (int i = 0; i < graph->n_outputs; i++)
@@ -103,11 +103,11 @@ static void emit_states(Text *out, const Graph *graph) {
 
 /* ---- checks, steps, staged outputs ---- */
 
-static void emit_checks(Text *out, const Emitter *emitter) {
-  if (!emitter->n_checks) return;
+static void emit_checks(Text *out, const Program *program) {
+  if (!program->n_checks) return;
   text_add(out, "\nstatic const ModuleRangeCheck checks[] = {\n");
-  for (int i = 0; i < emitter->n_checks; i++) {
-    const RangeCheck *check = &emitter->checks[i];
+  for (int i = 0; i < program->n_checks; i++) {
+    const RangeCheck *check = &program->checks[i];
     text_add(out, "  {.input = %d, .lo = %lld, .hi = %lld, .hi_dim = %d, .what = ", check->value->slot,
              (long long)check->lo, (long long)check->hi, check->hi_dim ? dim_as_symbol(check->hi_dim)->index : -1);
     emit_name(out, check->what);
@@ -116,11 +116,11 @@ static void emit_checks(Text *out, const Emitter *emitter) {
   text_add(out, "};\n");
 }
 
-static void emit_steps(Text *out, const Emitter *emitter) {
-  if (!emitter->n_steps) return;
+static void emit_steps(Text *out, const Program *program) {
+  if (!program->n_steps) return;
   text_add(out, "\nstatic const ModuleStep steps[] = {\n");
-  for (int i = 0; i < emitter->n_calls; i++) {
-    const KernelCall *call = emitter->calls[i];
+  for (int i = 0; i < program->n_calls; i++) {
+    const Call *call = program->calls[i];
     if (call->line) continue;
     const Schedule *schedule = call->node->schedule;
     text_add(out, "  {\"%s%s%s\", ", call->kernel->function, schedule ? " " : "", schedule ? schedule->text : "");
@@ -182,26 +182,26 @@ static void emit_info(Text *out, const Graph *graph, const char *build) {
   text_add(out, "  },\n");
 }
 
-void emit_tables(Unit *unit, Emitter *emitter, const char *build) {
-  Graph *graph = emitter->graph;
+void emit_tables(Unit *unit, Program *program, const char *build) {
+  Graph *graph = program->graph;
   Text *out = &unit->text;
   text_add(out, "\n/* ---- tables ---- */\n");
   emit_dim_table(out, graph);
   emit_tensors(out, "inputs", graph->inputs, graph->n_inputs);
   emit_tensors(out, "outputs", graph->outputs, graph->n_outputs);
   emit_states(out, graph);
-  emit_checks(out, emitter);
-  emit_steps(out, emitter);
+  emit_checks(out, program);
+  emit_steps(out, program);
   emit_staged(out, graph);
-  int n_measured = dim_symbol_count(graph->dims) - dim_given_count(graph->dims);
+  int n_measured = dim_known_count(graph->dims) - dim_given_count(graph->dims);
   emit_output_shapes(out, graph, "output_shapes", false);
   if (n_measured) emit_output_shapes(out, graph, "output_room", true);
   text_add(out, "\nconst Module rnncc_module = {\n");
   emit_info(out, graph, build);
   text_add(out, "  .cpu_features = %uu,\n  .weights = rnncc_weights,\n", (unsigned)graph->config->target->cpu_features);
   if (graph->n_states) text_add(out, "  .states = state_places,\n");
-  if (emitter->n_checks) text_add(out, "  .checks = checks, .n_checks = %d,\n", emitter->n_checks);
-  if (emitter->n_steps) text_add(out, "  .steps = steps, .n_steps = %d,\n", emitter->n_steps);
+  if (program->n_checks) text_add(out, "  .checks = checks, .n_checks = %d,\n", program->n_checks);
+  if (program->n_steps) text_add(out, "  .steps = steps, .n_steps = %d,\n", program->n_steps);
   if (any_staged(graph)) text_add(out, "  .staged_outputs = staged_outputs,\n");
   if (n_measured) text_add(out, "  .n_measured = %d,\n  .output_room = output_room,\n", n_measured);
   text_add(out, "  .output_shapes = output_shapes,\n  .schedule = schedule,\n};\n");

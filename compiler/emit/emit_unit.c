@@ -30,23 +30,23 @@ static bool known_header(const Unit *unit, const char *header) {
   return false;
 }
 
-static void emit_includes(Unit *unit, const Emitter *emitter) {
+static void emit_includes(Unit *unit, const Program *program) {
   int capacity = 2;
-  for (int i = 0; i < emitter->n_kernels; i++) capacity += emitter->kernels[i].kernel->n_includes;
-  unit->headers = ARENA_ARRAY(emitter->arena, const char *, capacity);
+  for (int i = 0; i < program->n_kernels; i++) capacity += program->kernels[i].kernel->n_includes;
+  unit->headers = ARENA_ARRAY(program->arena, const char *, capacity);
   unit->headers[unit->n_headers++] = "\"module.h\"";
   unit->headers[unit->n_headers++] = "<stddef.h>";
-  for (int i = 0; i < emitter->n_kernels; i++) {
-    const SpecialisedKernel *kernel = emitter->kernels[i].kernel;
+  for (int i = 0; i < program->n_kernels; i++) {
+    const SpecialisedKernel *kernel = program->kernels[i].kernel;
     for (int h = 0; h < kernel->n_includes; h++)
       if (!known_header(unit, kernel->includes[h])) unit->headers[unit->n_headers++] = kernel->includes[h];
   }
   for (int i = 0; i < unit->n_headers; i++) text_add(&unit->text, "#include %s\n", unit->headers[i]);
 }
 
-static void emit_kernels(Unit *unit, const Emitter *emitter) {
-  for (int i = 0; i < emitter->n_kernels; i++) {
-    const EmittedKernel *emitted = &emitter->kernels[i];
+static void emit_kernels(Unit *unit, const Program *program) {
+  for (int i = 0; i < program->n_kernels; i++) {
+    const ProgramKernel *emitted = &program->kernels[i];
     mark_node(unit, emitted->node);
     text_add(&unit->text, "\n/* ---- kernel %d, first for n%d (%s): %s ---- */\n\n", i, emitted->node->id,
              emitted->node->op->name, emitted->key);
@@ -70,19 +70,19 @@ static void emit_weights(Unit *unit, const Graph *graph) {
            (long long)graph->weights_bytes);
 }
 
-Unit *emit_unit(Emitter *emitter, const char *build) {
-  const Target *target = emitter->graph->config->target;
-  Unit *unit = ARENA_NEW(emitter->arena, Unit);
-  unit->text = text_new(emitter->arena);
+Unit *emit_unit(Program *program, const char *build) {
+  const Target *target = program->graph->config->target;
+  Unit *unit = ARENA_NEW(program->arena, Unit);
+  unit->text = text_new(program->arena);
   text_add(&unit->text, "/* Generated: %s.\n * Values are t<id>, named dimensions d<index>, kernels k<index>. */\n",
            build);
   text_add(&unit->text, "#ifndef SIMD_PLAIN /* who only reads this need not read the compiler's headers */\n");
-  text_add(&unit->text, "#define %s 1\n#endif\n", isa_macro(emitter->arena, target));
+  text_add(&unit->text, "#define %s 1\n#endif\n", isa_macro(program->arena, target));
   text_add(&unit->text, "#define SIMD_PLAIN_LANES %d\n", target->lanes);
-  emit_includes(unit, emitter);
-  emit_kernels(unit, emitter);
-  emit_weights(unit, emitter->graph);
-  emit_schedule(unit, emitter);
-  emit_tables(unit, emitter, build);
+  emit_includes(unit, program);
+  emit_kernels(unit, program);
+  emit_weights(unit, program->graph);
+  emit_schedule(unit, program);
+  emit_tables(unit, program, build);
   return unit;
 }

@@ -3,7 +3,7 @@
 #ifndef RNNCC_UNIT_H
 #define RNNCC_UNIT_H
 
-#include "program/calls.h"
+#include "program/program.h"
 
 typedef struct UnitMark {
   size_t offset; /* in the text: from here on it serves `node` */
@@ -19,13 +19,16 @@ typedef struct Unit {
 } Unit;
 
 /* needs: lower, plan_memory, place_weights. `build` is the one-line build record. */
-Unit *emit_unit(Emitter *emitter, const char *build);
+Unit *emit_unit(Program *program, const char *build);
 
 /* The module's tables: names, shapes, states, checks, steps, and the Module itself. */
-void emit_tables(Unit *unit, Emitter *emitter, const char *build);
+void emit_tables(Unit *unit, Program *program, const char *build);
 
 /* Index of the call's row among the profile's steps is its index among the calls. */
-void emit_schedule(Unit *unit, Emitter *emitter);
+void emit_schedule(Unit *unit, Program *program);
+
+/* What stands for a parameter of the call, by its index. */
+void emit_operand(Text *out, const Program *program, const Call *call, int index);
 
 /* Parses the unit with libclang, on the plain vocabulary at the target's width, which reads in a tenth of the time;
  * every diagnostic is told against the node it came from. bug() if there was an error: emitted code must compile.
@@ -35,7 +38,7 @@ void check_unit(Arena *arena, const Unit *unit, const char *folder, const char *
 void mark_node(Unit *unit, const Node *node);
 
 /* A C header for applications: sizes and names of this module's inputs and outputs. */
-Text emit_header(Emitter *emitter);
+Text emit_header(Program *program);
 /* Graphviz, as Netron and dot read it. */
 Text emit_dot(Graph *graph);
 

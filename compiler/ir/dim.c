@@ -70,6 +70,12 @@ int dim_given_count(const DimTable *table) {
   return count;
 }
 
+int dim_known_count(const DimTable *table) {
+  int count = table->n_symbols;
+  while (count > 0 && table->symbols[count - 1]->kind == DIM_LOCAL) count--;
+  return count;
+}
+
 /* Atoms */
 
 static bool same_atom(const Atom *a, const Atom *b) {

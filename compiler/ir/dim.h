@@ -18,6 +18,7 @@ typedef struct Dim Dim; /* immutable; belongs to its DimTable */
 typedef enum DimKind {
   DIM_GIVEN,    /* the shapes of the run's inputs; `{"T": {"min": 1, "opt": 50, "max": 400}}` in the model */
   DIM_MEASURED, /* a kernel, which counts what it finds in the data (NonZero) */
+  DIM_LOCAL,    /* a loop of the schedule, in its body: the steps of a chunk. After all others */
 } DimKind;
 
 /* A named dimension. Those that are given come first. */
@@ -39,6 +40,7 @@ const DimSymbol *dim_symbol_add(DimTable *table, const char *name, int64_t min, 
 /* One of the compiler's own, min to max. */
 const DimSymbol *dim_symbol_own(DimTable *table, DimKind kind, int64_t min, int64_t max);
 int dim_given_count(const DimTable *table);
+int dim_known_count(const DimTable *table); /* that are not local: they have a value once the run has ended */
 
 const Dim *dim_const(DimTable *table, int64_t value);
 /* A constant, if the symbol has but one value. */

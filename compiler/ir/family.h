@@ -9,14 +9,14 @@
 #include "ir/graph.h"
 #include "ir/op.h"
 
+typedef struct Program Program; /* program/program.h */
+
 /* Of a node's kernels: how they run in blocks of two vectors (layout/blocked.h). */
 enum {
   WIDE_READS = 1,  /* inputs[0] is in such blocks, what is written in blocks of a vector */
   WIDE_WRITES = 2, /* what is written is, and inputs beyond the first are; inputs[0] is in blocks of a vector */
   WIDE_BOTH = 4
 };
-
-typedef struct Emitter Emitter; /* program/emitter.h */
 
 struct KernelFamily {
   const char *name;
@@ -55,7 +55,7 @@ struct KernelFamily {
    * the values' own memory, not parts. NULL: over none. */
   bool (*overwrites)(const Node *node, int input);
   /* Adds the node's kernel calls to the schedule. */
-  void (*emit)(Emitter *emitter, Node *node);
+  void (*emit)(Program *program, Node *node);
 };
 
 #define FAMILY(name) extern const KernelFamily family_##name;

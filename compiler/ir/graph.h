@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The intermediate representation: a Graph of Nodes over Values, in SSA form. Both front ends build it, every pass
- * takes it, the emitter reads it. Everything lives in the graph's arena.
+ * takes it, families lower it. Everything lives in the graph's arena.
  *
  * Invariants (checked by verify): every Value has one producer or is an input, a state or a constant; nodes stand in
  * topological order; ids are dense after graph_renumber(); shape and dtype are set after infer_shapes.

@@ -10,7 +10,7 @@ enum { WIDTH = 1200, HEIGHT = 640, LEFT = 90, RIGHT = 20, TOP = 56, BOTTOM = 50,
 
 typedef struct Plot {
   Text out;
-  const Emitter *emitter;
+  const Program *program;
   const MemoryPlan *plan;
   int steps;
   double step, byte; /* pixels each */
@@ -69,7 +69,7 @@ static void draw_axes(Plot *plot) {
 /* ---- bars ---- */
 
 static const char *step_name(const Plot *plot, int step) {
-  const Node *node = step < plot->emitter->n_calls ? plot->emitter->calls[step]->node : NULL;
+  const Node *node = step < plot->program->n_calls ? plot->program->calls[step]->node : NULL;
   return node ? node->name : "the end";
 }
 
@@ -140,7 +140,7 @@ static void draw_level(Plot *plot, const char *class, int64_t bytes) {
 static void draw_heading(Plot *plot) {
   Text *out = &plot->out;
   text_add(out, "<text class=\"heading\" x=\"%d\" y=\"20\">", LEFT);
-  add_escaped(out, plot->emitter->graph->name, 80);
+  add_escaped(out, plot->program->graph->name, 80);
   text_add(out, ": memory of a run</text>\n<text x=\"%d\" y=\"38\"><tspan class=\"arena-key\">&#9473; arena, ", LEFT);
   add_bytes(out, plot->plan->arena_bytes);
   text_add(out, "</tspan><tspan dx=\"16\" class=\"bound-key\">&#9476; most live at once, ");
@@ -161,16 +161,16 @@ static const char style[] = "<style>\n"
                             ".arena-key { fill: #c00 } .bound-key { fill: #00c } .live-key { fill: #000 }\n"
                             "</style>\n";
 
-static int count_steps(const Emitter *emitter, const MemoryPlan *plan) {
-  int steps = emitter->n_calls;
+static int count_steps(const Program *program, const MemoryPlan *plan) {
+  int steps = program->n_calls;
   for (int i = 0; i < plan->n_intervals; i++)
     if (plan->intervals[i].last >= steps) steps = plan->intervals[i].last + 1;
   return steps > 0 ? steps : 1;
 }
 
-Text draw_memory(const Emitter *emitter, const MemoryPlan *plan) {
-  Plot plot = {.out = text_new(emitter->arena), .emitter = emitter, .plan = plan};
-  plot.steps = count_steps(emitter, plan);
+Text draw_memory(const Program *program, const MemoryPlan *plan) {
+  Plot plot = {.out = text_new(program->arena), .program = program, .plan = plan};
+  plot.steps = count_steps(program, plan);
   plot.step = (double)(WIDTH - LEFT - RIGHT) / plot.steps;
   plot.byte = (double)(HEIGHT - TOP - BOTTOM) / (double)(plan->arena_bytes > 0 ? plan->arena_bytes : 1);
   text_add(&plot.out, "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %d %d\">\n%s", WIDTH, HEIGHT, style);

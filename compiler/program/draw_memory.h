@@ -8,6 +8,6 @@
 
 /* An SVG: each value is a bar over the steps that it is live at, as high as its bytes, at its offset. Lines show the
  * end of the arena, the most bytes that are live at once, and those live at each step. */
-Text draw_memory(const Emitter *emitter, const MemoryPlan *plan);
+Text draw_memory(const Program *program, const MemoryPlan *plan);
 
 #endif

@@ -12,17 +12,17 @@ static void place(Graph *graph, Value *value) {
   graph->weights_bytes += (value_max_bytes(value) + ALIGNMENT - 1) & ~(int64_t)(ALIGNMENT - 1);
 }
 
-void place_weights(Emitter *emitter) {
-  Graph *graph = emitter->graph;
+void place_weights(Program *program) {
+  Graph *graph = program->graph;
   graph->weights_bytes = 0;
-  for (int i = 0; i < emitter->n_calls; i++)
-    for (int a = 0; a < emitter->calls[i]->n_accesses; a++) {
-      Value *root = value_root(emitter->calls[i]->accesses[a].value);
+  for (int i = 0; i < program->n_calls; i++)
+    for (int a = 0; a < program->calls[i]->n_accesses; a++) {
+      Value *root = value_root(program->calls[i]->accesses[a].value);
       if (root->data && root->storage == STORAGE_NONE) place(graph, root);
     }
   graph->weights = arena_alloc(graph->arena, (size_t)graph->weights_bytes);
-  for (int i = 0; i < emitter->n_values; i++) {
-    const Value *value = emitter->values[i];
+  for (int i = 0; i < program->n_values; i++) {
+    const Value *value = program->values[i];
     if (value->storage == STORAGE_WEIGHTS && value->data)
       memcpy(graph->weights + value->offset, value->data, (size_t)value_max_bytes(value));
   }

@@ -3,8 +3,8 @@
 #ifndef RNNCC_PLAN_MEMORY_H
 #define RNNCC_PLAN_MEMORY_H
 
-#include "program/calls.h"
 #include "program/fit_spans.h"
+#include "program/program.h"
 
 /* A value of the arena (the root of its views) and when it must keep its bytes. */
 typedef struct Interval {
@@ -25,9 +25,9 @@ typedef struct MemoryPlan {
 } MemoryPlan;
 
 /* needs: lower. Sets storage, slot and offset of every value that a call touches, and graph->arena_bytes. */
-MemoryPlan *plan_memory(Emitter *emitter);
+MemoryPlan *plan_memory(Program *program);
 
 /* needs: lower. Gives every constant that a call touches its offset, and fills graph->weights. */
-void place_weights(Emitter *emitter);
+void place_weights(Program *program);
 
 #endif

@@ -335,14 +335,51 @@ static char *tidy(Arena *arena, const char *text) {
 
 /* ---- the kernel ---- */
 
+/* The numbers that C type names stand for in memory: RNNCC_NONE for others. */
+static DType element_of(CXType type) {
+  static const DType SIGNED[] = {[1] = RNNCC_I8, [2] = RNNCC_I16, [4] = RNNCC_I32, [8] = RNNCC_I64};
+  static const DType UNSIGNED[] = {[1] = RNNCC_U8, [2] = RNNCC_U16, [4] = RNNCC_U32, [8] = RNNCC_U64};
+  switch (type.kind) {
+  case CXType_Float:
+    return RNNCC_F32;
+  case CXType_Double:
+    return RNNCC_F64;
+  case CXType_Char_S:
+  case CXType_SChar:
+  case CXType_Short:
+  case CXType_Int:
+  case CXType_Long:
+  case CXType_LongLong:
+    return SIGNED[clang_Type_getSizeOf(type)];
+  case CXType_UChar:
+  case CXType_UShort:
+  case CXType_UInt:
+  case CXType_ULong:
+  case CXType_ULongLong:
+    return UNSIGNED[clang_Type_getSizeOf(type)];
+  default:
+    return RNNCC_NONE;
+  }
+}
+
+static Parameter parameter_of(Arena *arena, CXCursor cursor) {
+  CXType type = clang_getCanonicalType(clang_getCursorType(cursor)), target = clang_getPointeeType(type);
+  Parameter parameter = {.name = copy_cx_string(arena, clang_getCursorSpelling(cursor))};
+  parameter.kind = type.kind == CXType_Float ? PARAMETER_FLOAT : PARAMETER_INTEGER;
+  if (type.kind == CXType_Double) parameter.kind = PARAMETER_DOUBLE;
+  if (type.kind != CXType_Pointer) return parameter;
+  parameter.kind = target.kind == CXType_Pointer ? PARAMETER_POINTERS : PARAMETER_POINTER;
+  if (target.kind == CXType_Pointer) target = clang_getPointeeType(target);
+  parameter.points_to_const = clang_isConstQualifiedType(target);
+  parameter.element = element_of(target);
+  return parameter;
+}
+
 static void read_signature(Arena *arena, const TemplateAst *ast, SpecialisedKernel *kernel) {
   int count = clang_Cursor_getNumArguments(ast->kernel);
   Parameter *parameters = ARENA_ARRAY(arena, Parameter, count);
-  for (int i = 0; i < count; i++) {
-    CXCursor parameter = clang_Cursor_getArgument(ast->kernel, (unsigned)i);
-    parameters[i].name = copy_cx_string(arena, clang_getCursorSpelling(parameter));
-    parameters[i].type = copy_cx_string(arena, clang_getTypeSpelling(clang_getCursorType(parameter)));
-  }
+  for (int i = 0; i < count; i++)
+    parameters[i] = parameter_of(arena, clang_Cursor_getArgument(ast->kernel, (unsigned)i));
   kernel->n_parameters = count;
   kernel->parameters = parameters;
 }

@@ -17,7 +17,7 @@
 #ifndef RNNCC_SPECIALISE_H
 #define RNNCC_SPECIALISE_H
 
-#include "program/emitter.h"
+#include "ir/graph.h"
 
 typedef struct Knob {
   const char *name;
@@ -32,17 +32,29 @@ typedef struct Hook {
 
 enum { MAX_KNOBS = 48, MAX_TYPE_KNOBS = 4, MAX_HOOKS = 8 };
 
-struct KernelSpec {
+/* A template with its knobs set. */
+typedef struct KernelSpec {
   Arena *arena;
   const char *template_name;
   int n_knobs, n_types, n_hooks;
   Knob knobs[MAX_KNOBS];
   TypeKnob types[MAX_TYPE_KNOBS];
   Hook hooks[MAX_HOOKS];
-};
+} KernelSpec;
+
+typedef enum ParameterKind {
+  PARAMETER_INTEGER,
+  PARAMETER_FLOAT,
+  PARAMETER_DOUBLE,
+  PARAMETER_POINTER,
+  PARAMETER_POINTERS, /* to an array of pointers */
+} ParameterKind;
 
 typedef struct Parameter {
-  const char *name, *type; /* "bias", "const float *" */
+  const char *name;
+  ParameterKind kind;
+  bool points_to_const; /* the kernel reads there alone; of an array of pointers: where these point */
+  DType element;        /* of memory that it points to; RNNCC_NONE: any, or no numbers */
 } Parameter;
 
 typedef struct SpecialisedKernel {

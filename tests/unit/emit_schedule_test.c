@@ -16,14 +16,14 @@
 enum { MAX_CALLS = 8 };
 
 static Graph *graph;
-static Emitter *emitter;
+static Program *program;
 
 static void begin(void) {
   graph = graph_new(arena);
-  emitter = ARENA_NEW(arena, Emitter);
-  emitter->arena = arena;
-  emitter->graph = graph;
-  emitter->calls = ARENA_ARRAY(arena, KernelCall *, MAX_CALLS);
+  program = ARENA_NEW(arena, Program);
+  program->arena = arena;
+  program->graph = graph;
+  program->calls = ARENA_ARRAY(arena, Call *, MAX_CALLS);
 }
 
 /* f32[2, channels, 3, 3] in blocks of 8. */
@@ -46,21 +46,22 @@ static Value *part(Value *whole, int64_t channels, int64_t first_block) {
 /* A call that reads a value and writes another; NULL: none. */
 static void add_call(Value *read, Value *written) {
   static const SpecialisedKernel kernel = {.function = "kernel"};
-  KernelCall *call = ARENA_NEW(arena, KernelCall);
-  call->emitter = emitter;
+  const Dim *zero = dim_const(graph->dims, 0);
+  Call *call = ARENA_NEW(arena, Call);
+  call->program = program;
   call->kernel = &kernel;
   call->node = graph_node(graph, op_info(OP_Relu), "n", 0, 0);
   call->accesses = ARENA_ARRAY(arena, Access, 2);
-  if (read) call->accesses[call->n_accesses++] = (Access){read, false};
-  if (written) call->accesses[call->n_accesses++] = (Access){written, true};
-  emitter->calls[emitter->n_calls++] = call;
+  if (read) call->accesses[call->n_accesses++] = (Access){.value = read, .offset = zero, .mode = READ};
+  if (written) call->accesses[call->n_accesses++] = (Access){.value = written, .offset = zero, .mode = WRITE};
+  program->calls[program->n_calls++] = call;
 }
 
 static int barriers(void) {
   Unit unit = {.text = text_new(arena)};
   int n = 0;
-  emitter->n_values = graph->n_values;
-  emit_schedule(&unit, emitter);
+  program->n_values = graph->n_values;
+  emit_schedule(&unit, program);
   for (const char *at = unit.text.data; (at = strstr(at, "team_barrier(team);")); at++) n++;
   return n;
 }

@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "ir/family.h"
+#include "program/build.h"
 #include "program/plan_memory.h"
 
 enum { CALLS = 40, VALUES = 60 };
@@ -23,40 +24,40 @@ static Value *make_value(Graph *graph, int64_t bytes) {
   return value;
 }
 
-static Emitter *make_emitter(Graph *graph) {
-  Emitter *emitter = ARENA_NEW(graph->arena, Emitter);
-  emitter->arena = graph->arena;
-  emitter->graph = graph;
-  emitter->n_calls = CALLS;
-  emitter->calls = ARENA_ARRAY(graph->arena, KernelCall *, CALLS);
+static Program *make_program(Graph *graph) {
+  Program *program = ARENA_NEW(graph->arena, Program);
+  program->arena = graph->arena;
+  program->graph = graph;
+  program->n_calls = CALLS;
+  program->calls = ARENA_ARRAY(graph->arena, Call *, CALLS);
   for (int i = 0; i < CALLS; i++) {
-    emitter->calls[i] = ARENA_NEW(graph->arena, KernelCall);
-    emitter->calls[i]->accesses = ARENA_ARRAY(graph->arena, Access, 2 * VALUES);
+    program->calls[i] = ARENA_NEW(graph->arena, Call);
+    program->calls[i]->accesses = ARENA_ARRAY(graph->arena, Access, 2 * VALUES);
   }
-  return emitter;
+  return program;
 }
 
-static MemoryPlan *plan_of(Emitter *emitter) {
-  emitter_take(emitter, emitter->graph);
-  return plan_memory(emitter);
+static MemoryPlan *plan_of(Program *program) {
+  program_take(program, program->graph);
+  return plan_memory(program);
 }
 
-static void access_value(Emitter *emitter, int call, Value *value) {
-  KernelCall *at = emitter->calls[call];
-  at->accesses[at->n_accesses++] = (Access){value, true};
+static void access_value(Program *program, int call, Value *value) {
+  Call *at = program->calls[call];
+  at->accesses[at->n_accesses++] = (Access){.value = value, .mode = READ_WRITE};
 }
 
 /* Values written at one random call and read at a later one. */
-static Emitter *random_schedule(unsigned seed, Graph *graph) {
-  Emitter *emitter = make_emitter(graph);
+static Program *random_schedule(unsigned seed, Graph *graph) {
+  Program *program = make_program(graph);
   srand(seed);
   for (int i = 0; i < VALUES; i++) {
     int first = rand() % CALLS, last = first + rand() % 8;
     Value *value = make_value(graph, rand() % 5000);
-    access_value(emitter, first, value);
-    access_value(emitter, last < CALLS ? last : CALLS - 1, value);
+    access_value(program, first, value);
+    access_value(program, last < CALLS ? last : CALLS - 1, value);
   }
-  return emitter;
+  return program;
 }
 
 static void assert_apart(const Interval *a, const Interval *b) {
@@ -87,11 +88,11 @@ static void what_a_wavefront_touches_is_live_through_all_of_it(void **state) {
   enum { FIRST = 10, LAST = 14 };
   Arena *arena = arena_new();
   Graph *graph = graph_new(arena);
-  Emitter *emitter = make_emitter(graph);
+  Program *program = make_program(graph);
   Wavefront wavefront = {.layers = 5};
-  for (int i = FIRST; i <= LAST; i++) emitter->calls[i]->wavefront = &wavefront;
-  for (int i = 0; i < CALLS; i++) access_value(emitter, i, make_value(graph, 100));
-  MemoryPlan *plan = plan_of(emitter);
+  for (int i = FIRST; i <= LAST; i++) program->calls[i]->wavefront = &wavefront;
+  for (int i = 0; i < CALLS; i++) access_value(program, i, make_value(graph, 100));
+  MemoryPlan *plan = plan_of(program);
   for (int i = 0; i < CALLS; i++) {
     bool inside = i >= FIRST && i <= LAST;
     assert_int_equal(plan->intervals[i].first, inside ? FIRST : i);
@@ -110,32 +111,32 @@ static const KernelFamily in_place = {.name = "in place", .overwrites = over_fir
 static const OpInfo op_in_place = {.name = "Test", .family = &in_place};
 
 /* A call that reads these and writes a value of `bytes`, by a node that may write it over its first input. */
-static Value *add_call(Emitter *emitter, int at, Value *first, Value *second, int64_t bytes) {
-  Graph *graph = emitter->graph;
+static Value *add_call(Program *program, int at, Value *first, Value *second, int64_t bytes) {
+  Graph *graph = program->graph;
   Node *node = graph_node(graph, &op_in_place, "n", second ? 2 : 1, 1);
   Value *output = make_value(graph, bytes);
   node->inputs[0] = first;
   if (second) node->inputs[1] = second;
   graph_set_output(node, 0, output);
-  emitter->calls[at]->node = node;
-  access_value(emitter, at, first);
-  if (second) access_value(emitter, at, second);
-  access_value(emitter, at, output);
+  program->calls[at]->node = node;
+  access_value(program, at, first);
+  if (second) access_value(program, at, second);
+  access_value(program, at, output);
   return output;
 }
 
 typedef struct Chain {
-  Emitter *emitter;
+  Program *program;
   Value *x, *y;
 } Chain;
 
 /* x is made by call 0, y from it by call 1 and read by call 2. */
 static Chain chain_new(Arena *arena, int64_t x_bytes, int64_t y_bytes) {
-  Chain chain = {.emitter = make_emitter(graph_new(arena))};
-  chain.x = make_value(chain.emitter->graph, x_bytes);
-  access_value(chain.emitter, 0, chain.x);
-  chain.y = add_call(chain.emitter, 1, chain.x, NULL, y_bytes);
-  access_value(chain.emitter, 2, chain.y);
+  Chain chain = {.program = make_program(graph_new(arena))};
+  chain.x = make_value(chain.program->graph, x_bytes);
+  access_value(chain.program, 0, chain.x);
+  chain.y = add_call(chain.program, 1, chain.x, NULL, y_bytes);
+  access_value(chain.program, 2, chain.y);
   return chain;
 }
 
@@ -143,9 +144,9 @@ static void a_value_is_written_over_its_dying_input(void **state) {
   (void)state;
   Arena *arena = arena_new();
   Chain chain = chain_new(arena, 640, 640);
-  Value *z = add_call(chain.emitter, 2, chain.y, NULL, 640);
-  access_value(chain.emitter, 3, z);
-  MemoryPlan *plan = plan_of(chain.emitter);
+  Value *z = add_call(chain.program, 2, chain.y, NULL, 640);
+  access_value(chain.program, 3, z);
+  MemoryPlan *plan = plan_of(chain.program);
   assert_int_equal(plan->arena_bytes, 640);
   assert_int_equal(plan->lower_bound, 640);
   assert_int_equal(chain.y->offset, chain.x->offset);
@@ -155,7 +156,7 @@ static void a_value_is_written_over_its_dying_input(void **state) {
 }
 
 static void expect_apart(Chain chain) {
-  MemoryPlan *plan = plan_of(chain.emitter);
+  MemoryPlan *plan = plan_of(chain.program);
   for (int i = 0; i < plan->n_intervals; i++) assert_null(plan->intervals[i].over);
   for (int i = 0; i < plan->n_intervals; i++)
     for (int j = 0; j < i; j++) assert_apart(&plan->intervals[i], &plan->intervals[j]);
@@ -167,7 +168,7 @@ static void what_must_stay_is_not_written_over(void **state) {
   expect_apart(chain_new(arena, 640, 320)); /* other bytes */
 
   Chain read_later = chain_new(arena, 640, 640);
-  access_value(read_later.emitter, 3, read_later.x);
+  access_value(read_later.program, 3, read_later.x);
   expect_apart(read_later);
 
   Chain input = chain_new(arena, 640, 640);
@@ -176,18 +177,18 @@ static void what_must_stay_is_not_written_over(void **state) {
 
   Chain state_input = chain_new(arena, 640, 640);
   State carried = {.input = state_input.x, .output = state_input.y};
-  state_input.emitter->graph->states = &carried;
-  state_input.emitter->graph->n_states = 1;
+  state_input.program->graph->states = &carried;
+  state_input.program->graph->n_states = 1;
   expect_apart(state_input);
 
   Chain twice = chain_new(arena, 640, 640); /* its second input is not read where it is written */
-  add_call(twice.emitter, 2, twice.y, twice.y, 640);
-  MemoryPlan *plan = plan_of(twice.emitter);
+  add_call(twice.program, 2, twice.y, twice.y, 640);
+  MemoryPlan *plan = plan_of(twice.program);
   assert_ptr_equal(plan->intervals[1].over, twice.x);
   assert_null(plan->intervals[2].over);
 
   Chain part = chain_new(arena, 640, 640); /* a view of less than all of it */
-  Value *whole = make_value(part.emitter->graph, 1280);
+  Value *whole = make_value(part.program->graph, 1280);
   part.x->view_of = whole;
   expect_apart(part);
   arena_free(arena);
@@ -234,13 +235,13 @@ static void an_output_is_written_in_place_unless_the_run_can_fault(void **state)
   for (int may_fault = 0; may_fault < 2; may_fault++) {
     Arena *arena = arena_new();
     Graph *graph = graph_new(arena);
-    Emitter *emitter = make_emitter(graph);
+    Program *program = make_program(graph);
     Value *output = make_value(graph, 100);
-    access_value(emitter, CALLS - 1, output);
+    access_value(program, CALLS - 1, output);
     graph->n_outputs = 1;
     graph->outputs = &output;
-    emitter->may_fault = may_fault;
-    plan_of(emitter);
+    program->may_fault = may_fault;
+    plan_of(program);
     assert_int_equal(output->storage, may_fault ? STORAGE_ARENA : STORAGE_OUTPUT);
     arena_free(arena);
   }

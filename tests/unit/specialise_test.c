@@ -99,8 +99,13 @@ static void the_signature_is_read(void **state) {
   const SpecialisedKernel *kernel = specialise(graph, spec(), "k5");
   assert_int_equal(kernel->n_parameters, 3);
   assert_string_equal(kernel->parameters[0].name, "in");
-  assert_int_equal(strncmp(kernel->parameters[0].type, "const ", 6), 0);
+  assert_int_equal(kernel->parameters[0].kind, PARAMETER_POINTER);
+  assert_true(kernel->parameters[0].points_to_const);
+  assert_int_equal(kernel->parameters[0].element, RNNCC_F32);
+  assert_int_equal(kernel->parameters[1].kind, PARAMETER_POINTER);
+  assert_false(kernel->parameters[1].points_to_const);
   assert_string_equal(kernel->parameters[2].name, "n");
+  assert_int_equal(kernel->parameters[2].kind, PARAMETER_INTEGER);
 }
 
 static void a_kernel_is_made_once_and_named_often(void **state) {

@@ -11,7 +11,7 @@
 #include "ir/bodies.h"
 #include "ir/family.h"
 #include "kernels/move/strided_copy.h"
-#include "program/emitter.h"
+#include "program/build.h"
 #include "shapes/control.h"
 #include "support/numbers.h"
 
@@ -50,12 +50,12 @@ static const Dim *place_at(Graph *graph, const Node *node, int k, const Dim *num
                  dim_mul(dims, odd, dim_const(dims, place_bytes(node, k))));
 }
 
-static void emit_move(Emitter *emitter, const Node *node, const Value *from, const Value *to) {
-  Graph *graph = emitter_graph(emitter);
+static void emit_move(Program *program, const Node *node, const Value *from, const Value *to) {
+  Graph *graph = program->graph;
   const Dim *strides[MAX_RANK];
   dense_strides(graph, from, strides);
   StridedBox box = strided_box(graph, from->rank, from->shape, strides, strides);
-  emit_strided_copy(emitter, node, &box, from, to);
+  emit_strided_copy(program, node, &box, from, to);
 }
 
 /* ---- views ---- */
@@ -114,125 +114,125 @@ static bool is_read(const Graph *body, const Value *value) {
 }
 
 /* The number of the iteration as a tensor, for those that read it as one. */
-static void emit_number(Emitter *emitter, const Node *node, const Graph *body) {
-  Graph *graph = emitter_graph(emitter);
+static void emit_number(Program *program, const Node *node, const Graph *body) {
+  Graph *graph = program->graph;
   const Dim *number = dim_symbol(graph->dims, node->control->counter);
   if (!node->control->n_leading || !is_read(body, body->inputs[0])) return;
-  KernelCall *call = kernel_call(emitter, node, kernel_spec(emitter, "extent"));
-  call_value(call, "out", body->inputs[0]);
-  call_integer(call, "n", 1);
-  call_dims(call, "values", 1, &number);
+  Call *call = kernel_call(program, node, kernel_spec(program, "extent"));
+  operand_value(call, "out", body->inputs[0], WRITE);
+  operand_integer(call, "n", 1);
+  operand_dim_array(call, "values", 1, &number);
 }
 
-static void emit_start(Emitter *emitter, const Node *node) {
+static void emit_start(Program *program, const Node *node) {
   static const uint8_t truth = 1;
-  Graph *graph = emitter_graph(emitter);
+  Graph *graph = program->graph;
   const Control *control = node->control;
   const Dim *zero = dim_const(graph->dims, 0);
   for (int g = 0; g < control->n_growths; g++)
-    emitter_line(emitter, node, "d%d = %s;", control->growths[g].symbol->index,
-                 dim_c_text(emitter_arena(emitter), control->growths[g].value[0]));
+    program_line(program, node, "d%d = %s;", control->growths[g].symbol->index,
+                 dim_c_text(program->arena, control->growths[g].value[0]));
   for (int k = 0; k < control->n_carried; k++) {
     const Value *from = node->inputs[control->first_carried + k];
-    emit_move(emitter, node, from, emitter_view(emitter, from, node->scratch, place_at(graph, node, k, zero, false)));
+    emit_move(program, node, from, program_view(program, from, node->scratch, place_at(graph, node, k, zero, false)));
   }
   if (!control->conditional) return;
-  Value *first = node->inputs[1] ? node->inputs[1] : emitter_constant(emitter, RNNCC_BOOL, &truth);
-  emit_move(emitter, node, first,
-            emitter_view(emitter, first, node->scratch, place_at(graph, node, control->n_carried, zero, false)));
+  Value *first = node->inputs[1] ? node->inputs[1] : program_constant(program, RNNCC_BOOL, &truth);
+  emit_move(program, node, first,
+            program_view(program, first, node->scratch, place_at(graph, node, control->n_carried, zero, false)));
 }
 
 /* Loop's condition: of the iteration, and of the one after it. */
-static void set_condition(Emitter *emitter, const Node *node, Graph *body) {
+static void set_condition(Program *program, const Node *node, Graph *body) {
   static const uint8_t truth = 1;
-  Graph *graph = emitter_graph(emitter);
+  Graph *graph = program->graph;
   const Control *control = node->control;
   const Dim *number = dim_symbol(graph->dims, control->counter);
   if (!control->n_leading) return;
   if (!control->conditional) {
-    stand_in(body->inputs[1], emitter_constant(emitter, RNNCC_BOOL, &truth), NULL);
+    stand_in(body->inputs[1], program_constant(program, RNNCC_BOOL, &truth), NULL);
     return;
   }
   stand_in(body->inputs[1], node->scratch, place_at(graph, node, control->n_carried, number, false));
   stand_in(body->outputs[0], node->scratch, place_at(graph, node, control->n_carried, number, true));
-  emitter_line(emitter, node, "if (!*t%d) break;", body->inputs[1]->id);
+  program_line(program, node, "if (!*t%d) break;", body->inputs[1]->id);
 }
 
 /* Every worker has the dim; the runtime wants it too. */
-static void emit_dim(Emitter *emitter, const Node *node, const DimSymbol *symbol) {
-  int given = dim_given_count(emitter_graph(emitter)->dims);
-  emitter_line(emitter, node, "if (team->rank == 0) run->measured[%d] = d%d;", symbol->index - given, symbol->index);
+static void emit_dim(Program *program, const Node *node, const DimSymbol *symbol) {
+  int given = dim_given_count(program->graph->dims);
+  program_line(program, node, "if (team->rank == 0) run->measured[%d] = d%d;", symbol->index - given, symbol->index);
 }
 
-static void emit_end(Emitter *emitter, const Node *node) {
-  Graph *graph = emitter_graph(emitter);
+static void emit_end(Program *program, const Node *node) {
+  Graph *graph = program->graph;
   const Control *control = node->control;
-  emitter_line(emitter, node, "d%d = d%d;", control->count->index, control->counter->index);
-  emit_dim(emitter, node, control->count);
-  for (int g = 0; g < control->n_growths; g++) emit_dim(emitter, node, control->growths[g].symbol);
+  program_line(program, node, "d%d = d%d;", control->count->index, control->counter->index);
+  emit_dim(program, node, control->count);
+  for (int g = 0; g < control->n_growths; g++) emit_dim(program, node, control->growths[g].symbol);
   if (!control->n_carried) return;
   const Dim *count = dim_symbol(graph->dims, control->count);
-  emitter_open(emitter, node, "{");
+  program_open(program, node, "{");
   for (int k = 0; k < control->n_carried && k < node->n_outputs; k++) {
     const Value *to = node->outputs[k];
     if (to)
-      emit_move(emitter, node, emitter_view(emitter, to, node->scratch, place_at(graph, node, k, count, false)), to);
+      emit_move(program, node, program_view(program, to, node->scratch, place_at(graph, node, k, count, false)), to);
   }
-  emitter_close(emitter, node);
+  program_close(program, node);
 }
 
-static const char *limit_text(Emitter *emitter, const Node *node) {
+static const char *limit_text(Program *program, const Node *node) {
   const Control *control = node->control;
-  if (control->trip) return dim_c_text(emitter_arena(emitter), control->trip);
-  return node->inputs[0] ? arena_format(emitter_arena(emitter), "*t%d", node->inputs[0]->id) : "INT64_MAX";
+  if (control->trip) return dim_c_text(program->arena, control->trip);
+  return node->inputs[0] ? arena_format(program->arena, "*t%d", node->inputs[0]->id) : "INT64_MAX";
 }
 
-static void emit_loop(Emitter *emitter, Node *node) {
+static void emit_loop(Program *program, Node *node) {
   const Control *control = node->control;
   Graph *body = body_of(node, "body");
   int counter = control->counter->index;
-  emit_start(emitter, node);
-  emitter_open(emitter, node, "for (d%d = 0; d%d < %s; d%d++) {", counter, counter, limit_text(emitter, node), counter);
-  emitter_take(emitter, body);
-  set_loop_views(emitter_graph(emitter), node, body);
-  set_condition(emitter, node, body);
-  emit_number(emitter, node, body);
-  emitter_body(emitter, body);
+  emit_start(program, node);
+  program_open(program, node, "for (d%d = 0; d%d < %s; d%d++) {", counter, counter, limit_text(program, node), counter);
+  program_take(program, body);
+  set_loop_views(program->graph, node, body);
+  set_condition(program, node, body);
+  emit_number(program, node, body);
+  program_body(program, body);
   for (int g = 0; g < control->n_growths; g++)
-    emitter_line(emitter, node, "d%d = %s;", control->growths[g].symbol->index,
-                 dim_c_text(emitter_arena(emitter), control->growths[g].value[1]));
-  emitter_close(emitter, node);
-  emit_end(emitter, node);
+    program_line(program, node, "d%d = %s;", control->growths[g].symbol->index,
+                 dim_c_text(program->arena, control->growths[g].value[1]));
+  program_close(program, node);
+  emit_end(program, node);
 }
 
 /* ---- If ---- */
 
-static void emit_branch(Emitter *emitter, const Node *node, Graph *body, int branch) {
+static void emit_branch(Program *program, const Node *node, Graph *body, int branch) {
   const Control *control = node->control;
-  emitter_take(emitter, body);
+  program_take(program, body);
   set_captures(node, body);
   for (int k = 0; k < node->n_outputs; k++)
     if (node->outputs[k]) stand_in(body->outputs[k], node->outputs[k], NULL);
-  emitter_body(emitter, body);
+  program_body(program, body);
   for (int g = 0; g < control->n_growths; g++)
-    emitter_line(emitter, node, "d%d = %s;", control->growths[g].symbol->index,
-                 dim_c_text(emitter_arena(emitter), control->growths[g].value[branch]));
+    program_line(program, node, "d%d = %s;", control->growths[g].symbol->index,
+                 dim_c_text(program->arena, control->growths[g].value[branch]));
 }
 
-static void emit_if(Emitter *emitter, Node *node) {
-  emitter_open(emitter, node, "if (*t%d) {", node->inputs[0]->id);
-  emit_branch(emitter, node, body_of(node, "then_branch"), 0);
-  emitter_turn(emitter, node);
-  emit_branch(emitter, node, body_of(node, "else_branch"), 1);
-  emitter_close(emitter, node);
-  for (int g = 0; g < node->control->n_growths; g++) emit_dim(emitter, node, node->control->growths[g].symbol);
+static void emit_if(Program *program, Node *node) {
+  program_open(program, node, "if (*t%d) {", node->inputs[0]->id);
+  emit_branch(program, node, body_of(node, "then_branch"), 0);
+  program_turn(program, node);
+  emit_branch(program, node, body_of(node, "else_branch"), 1);
+  program_close(program, node);
+  for (int g = 0; g < node->control->n_growths; g++) emit_dim(program, node, node->control->growths[g].symbol);
 }
 
-static void emit_control(Emitter *emitter, Node *node) {
+static void emit_control(Program *program, Node *node) {
   if (node->control->is_loop)
-    emit_loop(emitter, node);
+    emit_loop(program, node);
   else
-    emit_if(emitter, node);
+    emit_if(program, node);
 }
 
 const KernelFamily family_control = {.name = "control", .scratch = control_scratch, .emit = emit_control};

@@ -8,6 +8,7 @@
 #define RNNCC_CONVOLUTION_H
 
 #include "ir/family.h"
+#include "program/build.h"
 #include "shapes/shape.h"
 
 /* One spatial axis as the kernels see it. Node attributes are resolved: auto_pad, defaults. */
@@ -102,7 +103,7 @@ struct ConvAlgorithm {
   void (*scratch)(Graph *graph, Node *node);
   void (*pack)(Graph *graph, Node *node);
   bool (*pools)(const Node *node); /* may be NULL */
-  void (*emit)(Emitter *emitter, Node *node);
+  void (*emit)(Program *program, Node *node);
 };
 
 #define ALGORITHM(name) extern const ConvAlgorithm convolution_##name;

@@ -9,7 +9,7 @@
 #include "layout/row_tiles.h"
 #include "machine/machine.h"
 #include "machine/targets.h"
-#include "program/emitter.h"
+#include "program/build.h"
 #include "support/numbers.h"
 
 typedef struct DepthwiseSchedule {
@@ -123,9 +123,9 @@ static void pack(Graph *graph, Node *node) {
   node->packed[0] = graph_constant(graph, conv->weights->name, RNNCC_F32, 1, &count, packed);
 }
 
-static KernelSpec *depthwise_spec(Emitter *emitter, const Node *node) {
+static KernelSpec *depthwise_spec(Program *program, const Node *node) {
   const Convolution *conv = &conv_schedule_of(node)->conv;
-  KernelSpec *spec = kernel_spec(emitter, "conv_depthwise");
+  KernelSpec *spec = kernel_spec(program, "conv_depthwise");
   kernel_knob(spec, "IN_H", dim_value(conv->h.in));
   kernel_knob(spec, "IN_W", dim_value(conv->w.in));
   kernel_knob(spec, "OUT_H", dim_value(conv->h.out));
@@ -141,25 +141,25 @@ static KernelSpec *depthwise_spec(Emitter *emitter, const Node *node) {
   kernel_knob(spec, "COLUMNS", ((const DepthwiseSchedule *)node->schedule)->columns);
   kernel_knob(spec, "BIAS", conv->bias != NULL);
   kernel_knob(spec, "RESIDUAL", conv->residual != NULL);
-  const char *body = convolution_epilogue(emitter_arena(emitter), node);
+  const char *body = convolution_epilogue(program->arena, node);
   if (body) kernel_hook(spec, "epilogue", body);
   return spec;
 }
 
-static void emit(Emitter *emitter, Node *node) {
-  Graph *graph = emitter_graph(emitter);
+static void emit(Program *program, Node *node) {
+  Graph *graph = program->graph;
   const Convolution *conv = &conv_schedule_of(node)->conv;
-  KernelCall *call = kernel_call(emitter, node, depthwise_spec(emitter, node));
-  call_value(call, "x", conv->x);
-  call_value(call, "w", node->packed[0]);
-  call_value(call, "bias", conv->bias);
-  call_value(call, "residual", conv->residual);
-  call_value(call, "y", conv->y);
-  call_dim(call, "n", conv->x->shape[0]);
-  call_integer(call, "channels", conv->groups);
-  call_integer(call, "x_image", blocked_of(graph, conv->x).image);
-  call_integer(call, "residual_image", conv->residual ? blocked_of(graph, conv->residual).image : 0);
-  call_integer(call, "y_image", blocked_of(graph, conv->y).image);
+  Call *call = kernel_call(program, node, depthwise_spec(program, node));
+  operand_value(call, "x", conv->x, READ);
+  operand_value(call, "w", node->packed[0], READ);
+  operand_value(call, "bias", conv->bias, READ);
+  operand_value(call, "residual", conv->residual, READ);
+  operand_value(call, "y", conv->y, WRITE);
+  operand_dim(call, "n", conv->x->shape[0]);
+  operand_integer(call, "channels", conv->groups);
+  operand_integer(call, "x_image", blocked_of(graph, conv->x).image);
+  operand_integer(call, "residual_image", conv->residual ? blocked_of(graph, conv->residual).image : 0);
+  operand_integer(call, "y_image", blocked_of(graph, conv->y).image);
   double inputs = (double)dim_optimum(value_count_dim(graph, conv->x, 0, conv->x->rank));
   double outputs = (double)dim_optimum(value_count_dim(graph, conv->y, 0, conv->y->rank));
   call_cost(call, 2 * convolution_macs(conv), 4 * (inputs + outputs));

@@ -13,7 +13,7 @@
 #include "layout/blocked.h"
 #include "machine/targets.h"
 #include "passes/channel_affine.h"
-#include "program/emitter.h"
+#include "program/build.h"
 #include "program/worker_slots.h"
 #include "support/diagnostics.h"
 #include "support/numbers.h"
@@ -264,13 +264,13 @@ static void set_window(KernelSpec *spec, const DirectSchedule *schedule) {
   kernel_knob(spec, "PAD_LEFT", dim_value(schedule->w.pad_begin));
 }
 
-static KernelSpec *direct_spec(Emitter *emitter, const Node *node) {
-  Arena *arena = emitter_arena(emitter);
-  const Graph *graph = emitter_graph(emitter);
+static KernelSpec *direct_spec(Program *program, const Node *node) {
+  Arena *arena = program->arena;
+  const Graph *graph = program->graph;
   const DirectSchedule *schedule = schedule_of(node);
   const Convolution *conv = &schedule->base.conv;
   const DirectPlan *plan = &schedule->plan;
-  KernelSpec *spec = kernel_spec(emitter, "conv_direct");
+  KernelSpec *spec = kernel_spec(program, "conv_direct");
   set_window(spec, schedule);
   kernel_knob(spec, "IN_BLOCK", schedule->layer.in_block);
   kernel_knob(spec, "CHANNEL_TAIL", conv->groups * conv->channels % schedule->layer.in_block);
@@ -289,50 +289,47 @@ static KernelSpec *direct_spec(Emitter *emitter, const Node *node) {
   return spec;
 }
 
-static void call_data(KernelCall *call, const Graph *graph, const Node *node) {
+static void call_data(Call *call, const Graph *graph, const Node *node) {
   const Convolution *conv = &schedule_of(node)->base.conv;
-  call_value(call, "x", conv->x);
-  call_value(call, "w", node->packed[0]);
-  call_value(call, "bias", conv->bias ? node->packed[1] : NULL);
-  call_value(call, "residual", conv->residual);
-  call_value(call, "y", conv->y);
-  call_value(call, "scale", node->n_prologue ? node->packed[2] : NULL);
-  call_value(call, "shift", node->n_prologue ? node->packed[3] : NULL);
-  if (node->scratch)
-    call_argument(call, "scratch", "(float *)(void *)t%d", node->scratch->id);
-  else
-    call_value(call, "scratch", NULL);
-  call_dim(call, "n", conv->x->shape[0]);
-  call_integer(call, "x_image", blocked_of(graph, conv->x).image);
-  call_integer(call, "residual_image", conv->residual ? blocked_of(graph, conv->residual).image : 0);
-  call_integer(call, "y_image", blocked_of(graph, conv->y).image);
+  operand_value(call, "x", conv->x, READ);
+  operand_value(call, "w", node->packed[0], READ);
+  operand_value(call, "bias", conv->bias ? node->packed[1] : NULL, READ);
+  operand_value(call, "residual", conv->residual, READ);
+  operand_value(call, "y", conv->y, WRITE);
+  operand_value(call, "scale", node->n_prologue ? node->packed[2] : NULL, READ);
+  operand_value(call, "shift", node->n_prologue ? node->packed[3] : NULL, READ);
+  operand_value(call, "scratch", node->scratch, READ_WRITE);
+  operand_dim(call, "n", conv->x->shape[0]);
+  operand_integer(call, "x_image", blocked_of(graph, conv->x).image);
+  operand_integer(call, "residual_image", conv->residual ? blocked_of(graph, conv->residual).image : 0);
+  operand_integer(call, "y_image", blocked_of(graph, conv->y).image);
 }
 
-static void call_panels(KernelCall *call, const Graph *graph, const Node *node) {
+static void call_panels(Call *call, const Graph *graph, const Node *node) {
   int64_t slot = graph_slot_bytes(graph, node, slot_bytes(graph, schedule_of(node))) / (int64_t)sizeof(float);
-  call_integer(call, "panels", panels(graph));
-  call_integer(call, "slots", graph->config->machine->cores);
-  call_integer(call, "slot", slot);
+  operand_integer(call, "panels", panels(graph));
+  operand_integer(call, "slots", graph->config->machine->cores);
+  operand_integer(call, "slot", slot);
 }
 
-static void emit(Emitter *emitter, Node *node) {
+static void emit(Program *program, Node *node) {
   const DirectSchedule *schedule = schedule_of(node);
   const Convolution *conv = &schedule->base.conv;
   const DirectPlan *plan = &schedule->plan;
-  KernelCall *call = kernel_call(emitter, node, direct_spec(emitter, node));
-  call_data(call, emitter_graph(emitter), node);
-  call_integer(call, "channels", conv->groups * conv->channels);
-  call_integer(call, "kernels", conv->groups * conv->kernels);
-  call_integer(call, "group_channels", conv->channels);
-  call_integer(call, "group_kernels", conv->kernels);
-  call_integer(call, "span", direct_span(&schedule->weights));
-  call_integer(call, "group_chunk", chunk(plan->group_chunk, direct_oc_groups(&schedule->weights)));
-  call_integer(call, "tile_chunk", direct_tile_chunk(emitter_graph(emitter)->config->machine, &schedule->layer, plan));
-  call_integer(call, "pass", chunk(plan->pass, schedule->layer.span));
-  call_panels(call, emitter_graph(emitter), node);
+  Call *call = kernel_call(program, node, direct_spec(program, node));
+  call_data(call, program->graph, node);
+  operand_integer(call, "channels", conv->groups * conv->channels);
+  operand_integer(call, "kernels", conv->groups * conv->kernels);
+  operand_integer(call, "group_channels", conv->channels);
+  operand_integer(call, "group_kernels", conv->kernels);
+  operand_integer(call, "span", direct_span(&schedule->weights));
+  operand_integer(call, "group_chunk", chunk(plan->group_chunk, direct_oc_groups(&schedule->weights)));
+  operand_integer(call, "tile_chunk", direct_tile_chunk(program->graph->config->machine, &schedule->layer, plan));
+  operand_integer(call, "pass", chunk(plan->pass, schedule->layer.span));
+  call_panels(call, program->graph, node);
   double points = (double)(conv->channels * conv->h.kernel * conv->w.kernel);
-  double outputs = (double)dim_optimum(value_count_dim(emitter_graph(emitter), conv->y, 0, conv->y->rank));
-  double inputs = (double)dim_optimum(value_count_dim(emitter_graph(emitter), conv->x, 0, conv->x->rank));
+  double outputs = (double)dim_optimum(value_count_dim(program->graph, conv->y, 0, conv->y->rank));
+  double inputs = (double)dim_optimum(value_count_dim(program->graph, conv->x, 0, conv->x->rank));
   call_cost(call, 2 * points * outputs, 4 * (inputs + outputs + points * (double)(conv->groups * conv->kernels)));
 }
 

@@ -68,7 +68,7 @@ static void scratch(Graph *graph, Node *node) {
 
 static void pack(Graph *graph, Node *node) { conv_schedule_of(node)->candidate.algorithm->pack(graph, node); }
 
-static void emit(Emitter *emitter, Node *node) { conv_schedule_of(node)->candidate.algorithm->emit(emitter, node); }
+static void emit(Program *program, Node *node) { conv_schedule_of(node)->candidate.algorithm->emit(program, node); }
 
 static bool pools(const Node *node) {
   const ConvAlgorithm *algorithm = conv_schedule_of(node)->candidate.algorithm;

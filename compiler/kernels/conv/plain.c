@@ -10,7 +10,7 @@
 
 #include "kernels/conv/plain_cost.h"
 #include "machine/targets.h"
-#include "program/emitter.h"
+#include "program/build.h"
 #include "support/numbers.h"
 
 typedef struct PlainSchedule {
@@ -232,36 +232,36 @@ static void pack(Graph *graph, Node *node) {
   node->packed[0] = graph_constant(graph, w->name, RNNCC_F32, 1, &count, packed);
 }
 
-static void emit_pad_call(Emitter *emitter, const Node *node) {
-  Graph *graph = emitter_graph(emitter);
+static void emit_pad_call(Program *program, const Node *node) {
+  Graph *graph = program->graph;
   const PlainSchedule *schedule = schedule_of(node);
   const Value *x = node->inputs[0];
-  KernelSpec *spec = kernel_spec(emitter, "conv_pad");
+  KernelSpec *spec = kernel_spec(program, "conv_pad");
   kernel_knob(spec, "STRIDE_H", schedule->h.stride);
   kernel_knob(spec, "STRIDE_W", schedule->w.stride);
   kernel_knob(spec, "PHASES_H", phases_of(&schedule->h));
   kernel_knob(spec, "PHASES_W", phases_of(&schedule->w));
-  KernelCall *call = kernel_call(emitter, node, spec);
-  call_value(call, "x", x);
-  call_argument(call, "out", "(float *)(void *)t%d", node->scratch->id);
-  call_dim(call, "volumes", value_count_dim(graph, x, 0, 2));
-  call_dim(call, "depth", schedule->d.in);
-  call_dim(call, "height", schedule->h.in);
-  call_dim(call, "width", schedule->w.in);
-  call_dim(call, "planes", schedule->planes);
-  call_dim(call, "rows", schedule->rows);
-  call_dim(call, "columns", schedule->columns);
-  call_dim(call, "front", schedule->d.pad_begin);
-  call_dim(call, "top", schedule->h.pad_begin);
-  call_dim(call, "left", schedule->w.pad_begin);
+  Call *call = kernel_call(program, node, spec);
+  operand_value(call, "x", x, READ);
+  operand_value(call, "out", node->scratch, WRITE);
+  operand_dim(call, "volumes", value_count_dim(graph, x, 0, 2));
+  operand_dim(call, "depth", schedule->d.in);
+  operand_dim(call, "height", schedule->h.in);
+  operand_dim(call, "width", schedule->w.in);
+  operand_dim(call, "planes", schedule->planes);
+  operand_dim(call, "rows", schedule->rows);
+  operand_dim(call, "columns", schedule->columns);
+  operand_dim(call, "front", schedule->d.pad_begin);
+  operand_dim(call, "top", schedule->h.pad_begin);
+  operand_dim(call, "left", schedule->w.pad_begin);
   call_cost(call, 0,
             4.0 * (double)dim_optimum(value_count_dim(graph, x, 0, x->rank)) +
                 (double)dim_optimum(node->scratch->shape[0]));
 }
 
 /* Strides of the input that conv_plain reads: the dense one, whose rows are as if sorted already, or conv_pad's. */
-static void emit_input_arguments(Emitter *emitter, KernelCall *call, const Node *node) {
-  DimTable *dims = emitter_graph(emitter)->dims;
+static void emit_input_arguments(Program *program, Call *call, const Node *node) {
+  DimTable *dims = program->graph->dims;
   const PlainSchedule *schedule = schedule_of(node);
   const Dim *row, *plane, *planes, *phase_h, *phase_w;
   if (schedule->direct) {
@@ -270,25 +270,25 @@ static void emit_input_arguments(Emitter *emitter, KernelCall *call, const Node 
     phase_h = schedule->w.in;
     plane = dim_mul(dims, schedule->w.in, schedule->h.in);
     planes = schedule->d.in;
-    call_value(call, "x", node->inputs[0]);
+    operand_value(call, "x", node->inputs[0], READ);
   } else {
     row = schedule->columns;
     phase_w = dim_mul(dims, schedule->rows, schedule->columns);
     phase_h = dim_mul(dims, phase_w, dim_const(dims, phases_of(&schedule->w)));
     plane = dim_mul(dims, phase_h, dim_const(dims, phases_of(&schedule->h)));
     planes = schedule->planes;
-    call_argument(call, "x", "(const float *)(const void *)t%d", node->scratch->id);
+    operand_value(call, "x", node->scratch, READ);
   }
-  call_dim(call, "x_channel", dim_mul(dims, plane, planes));
-  call_dim(call, "x_plane", plane);
-  call_dim(call, "x_row", row);
-  call_dim(call, "x_phase_h", phase_h);
-  call_dim(call, "x_phase_w", phase_w);
+  operand_dim(call, "x_channel", dim_mul(dims, plane, planes));
+  operand_dim(call, "x_plane", plane);
+  operand_dim(call, "x_row", row);
+  operand_dim(call, "x_phase_h", phase_h);
+  operand_dim(call, "x_phase_w", phase_w);
 }
 
-static KernelSpec *conv_spec(Emitter *emitter, const Node *node, bool bias) {
+static KernelSpec *conv_spec(Program *program, const Node *node, bool bias) {
   const PlainSchedule *schedule = schedule_of(node);
-  KernelSpec *spec = kernel_spec(emitter, "conv_plain");
+  KernelSpec *spec = kernel_spec(program, "conv_plain");
   kernel_knob(spec, "WINDOW_D", schedule->d.kernel);
   kernel_knob(spec, "WINDOW_H", schedule->h.kernel);
   kernel_knob(spec, "WINDOW_W", schedule->w.kernel);
@@ -306,31 +306,31 @@ static KernelSpec *conv_spec(Emitter *emitter, const Node *node, bool bias) {
   kernel_knob(spec, "FLAT", schedule->flat);
   kernel_knob(spec, "BIAS", bias);
   kernel_knob(spec, "RESIDUAL", schedule->base.conv.residual != NULL);
-  const char *body = convolution_epilogue(emitter_arena(emitter), node);
+  const char *body = convolution_epilogue(program->arena, node);
   if (body) kernel_hook(spec, "epilogue", body);
   return spec;
 }
 
-static void emit(Emitter *emitter, Node *node) {
-  Graph *graph = emitter_graph(emitter);
+static void emit(Program *program, Node *node) {
+  Graph *graph = program->graph;
   const PlainSchedule *schedule = schedule_of(node);
   const Convolution *conv = &schedule->base.conv;
   const Value *x = conv->x, *y = conv->y, *bias = conv->bias;
-  if (!schedule->direct) emit_pad_call(emitter, node);
-  KernelCall *call = kernel_call(emitter, node, conv_spec(emitter, node, bias != NULL));
-  emit_input_arguments(emitter, call, node);
-  call_value(call, "w", node->n_packed ? node->packed[0] : node->inputs[1]);
-  call_value(call, "bias", bias);
-  call_value(call, "residual", schedule->base.conv.residual);
-  call_value(call, "y", y);
-  call_dim(call, "n", x->shape[0]);
-  call_integer(call, "groups", schedule->base.conv.groups);
-  call_integer(call, "channels", schedule->base.conv.channels);
-  call_integer(call, "kernels", schedule->base.conv.kernels);
-  call_dim(call, "out_d", schedule->d.out);
-  call_dim(call, "out_h", schedule->h.out);
-  call_dim(call, "out_w", schedule->w.out);
-  call_integer(call, "chunk", schedule->tiles);
+  if (!schedule->direct) emit_pad_call(program, node);
+  Call *call = kernel_call(program, node, conv_spec(program, node, bias != NULL));
+  emit_input_arguments(program, call, node);
+  operand_value(call, "w", node->n_packed ? node->packed[0] : node->inputs[1], READ);
+  operand_value(call, "bias", bias, READ);
+  operand_value(call, "residual", schedule->base.conv.residual, READ);
+  operand_value(call, "y", y, WRITE);
+  operand_dim(call, "n", x->shape[0]);
+  operand_integer(call, "groups", schedule->base.conv.groups);
+  operand_integer(call, "channels", schedule->base.conv.channels);
+  operand_integer(call, "kernels", schedule->base.conv.kernels);
+  operand_dim(call, "out_d", schedule->d.out);
+  operand_dim(call, "out_h", schedule->h.out);
+  operand_dim(call, "out_w", schedule->w.out);
+  operand_integer(call, "chunk", schedule->tiles);
   double points = (double)points_of(schedule);
   double outputs = (double)dim_optimum(value_count_dim(graph, y, 0, y->rank));
   double inputs = (double)dim_optimum(value_count_dim(graph, x, 0, x->rank));

@@ -8,7 +8,7 @@
 #include "kernels/conv/winograd_weights.h"
 #include "layout/blocked.h"
 #include "machine/targets.h"
-#include "program/emitter.h"
+#include "program/build.h"
 #include "program/worker_slots.h"
 #include "support/numbers.h"
 
@@ -163,12 +163,12 @@ static bool pools(const Node *node) {
   return form->tile_h % 2 == 0 && form->tile_w % 2 == 0;
 }
 
-static KernelSpec *spec_of(Emitter *emitter, const Node *node) {
+static KernelSpec *spec_of(Program *program, const Node *node) {
   const WinogradSchedule *schedule = schedule_of(node);
   const WinogradPlan *p = &schedule->plan;
   const Convolution *conv = &schedule->base.conv;
-  int lanes = emitter_graph(emitter)->config->target->lanes;
-  KernelSpec *spec = kernel_spec(emitter, "conv_winograd");
+  int lanes = program->graph->config->target->lanes;
+  KernelSpec *spec = kernel_spec(program, "conv_winograd");
   kernel_knob(spec, "TILE_H", p->form.tile_h);
   kernel_knob(spec, "TILE_W", p->form.tile_w);
   kernel_knob(spec, "WINDOW_H", p->form.taps_h);
@@ -187,20 +187,18 @@ static KernelSpec *spec_of(Emitter *emitter, const Node *node) {
   kernel_knob(spec, "BIAS", conv->bias != NULL);
   kernel_knob(spec, "RESIDUAL", conv->residual != NULL);
   kernel_knob(spec, "POOL", node->pool ? 2 : 1);
-  const char *body = convolution_epilogue(emitter_arena(emitter), node);
+  const char *body = convolution_epilogue(program->arena, node);
   if (body) kernel_hook(spec, "epilogue", body);
   return spec;
 }
 
-/* A value's element `offset`; NULL if there is no value. */
-static void call_part(KernelCall *call, const char *parameter, const Value *value, int64_t offset) {
-  if (!value || offset == 0)
-    call_value(call, parameter, value);
-  else
-    call_argument(call, parameter, "t%d + %lld", value->id, (long long)offset);
+/* From element `offset` of the value on; NULL if there is no value. */
+static void operand_from(const Graph *graph, Call *call, const char *parameter, const Value *value, int64_t offset,
+                         AccessMode mode) {
+  operand_elements(call, parameter, value, dim_const(graph->dims, offset), NULL, mode);
 }
 
-static void call_group_cost(KernelCall *call, const Convolution *conv, const Blocked *y) {
+static void call_group_cost(Call *call, const Convolution *conv, const Blocked *y) {
   double groups = (double)conv->groups, images = (double)dim_optimum(conv->x->shape[0]);
   double in = images * (double)(conv->channels * dim_value(conv->h.in) * dim_value(conv->w.in));
   double out = images * (double)(conv->kernels * y->height * y->width);
@@ -209,8 +207,8 @@ static void call_group_cost(KernelCall *call, const Convolution *conv, const Blo
 }
 
 /* A group's tensors are ranges of channel blocks. */
-static KernelCall *emit_group(Emitter *emitter, const Node *node, int64_t group) {
-  const Graph *graph = emitter_graph(emitter);
+static void emit_group(Program *program, const Node *node, int64_t group) {
+  const Graph *graph = program->graph;
   const WinogradSchedule *schedule = schedule_of(node);
   const WinogradPlan *p = &schedule->plan;
   const Convolution *conv = &schedule->base.conv;
@@ -219,36 +217,34 @@ static KernelCall *emit_group(Emitter *emitter, const Node *node, int64_t group)
   Blocked x = blocked_of(graph, conv->x), y = blocked_of(graph, node->outputs[0]);
   int64_t y_block = group * conv->kernels / lanes;
   Blocked residual = conv->residual ? blocked_of(graph, conv->residual) : (Blocked){0};
-  KernelCall *call = kernel_call(emitter, node, spec_of(emitter, node));
-  call_part(call, "x", conv->x, group * conv->channels / lanes * x.plane);
-  call_part(call, "weights", node->packed[0], group * winograd_weights_floats(&weights));
-  call_part(call, "bias", conv->bias, group * conv->kernels);
-  call_part(call, "residual", conv->residual, y_block * residual.plane);
-  call_part(call, "y", node->outputs[0], y_block * y.plane);
-  call_argument(call, "scratch", "(float *)(void *)t%d", node->scratch->id);
-  call_dim(call, "n", conv->x->shape[0]);
-  call_integer(call, "channels", conv->channels);
-  call_integer(call, "kernels", conv->kernels);
-  call_integer(call, "x_image", x.image);
-  call_integer(call, "residual_image", residual.image);
-  call_integer(call, "y_image", y.image);
-  call_integer(call, "block_tiles", p->block_tiles);
-  call_integer(call, "input_point", winograd_input_point(p, &schedule->layer, lanes));
-  call_integer(call, "product_point", winograd_product_point(p, lanes));
-  call_integer(call, "slots", p->slots);
-  call_integer(call, "slot", graph_slot_bytes(graph, node, slot_bytes(graph, schedule)) / (int64_t)sizeof(float));
+  Call *call = kernel_call(program, node, spec_of(program, node));
+  operand_from(graph, call, "x", conv->x, group * conv->channels / lanes * x.plane, READ);
+  operand_from(graph, call, "weights", node->packed[0], group * winograd_weights_floats(&weights), READ);
+  operand_from(graph, call, "bias", conv->bias, group * conv->kernels, READ);
+  operand_from(graph, call, "residual", conv->residual, y_block * residual.plane, READ);
+  operand_from(graph, call, "y", node->outputs[0], y_block * y.plane, WRITE);
+  operand_sharing(call, "y", SHARED_APART);
+  operand_value(call, "scratch", node->scratch, READ_WRITE);
+  operand_sharing(call, "scratch", SHARED_BY_WORKER);
+  operand_dim(call, "n", conv->x->shape[0]);
+  operand_integer(call, "channels", conv->channels);
+  operand_integer(call, "kernels", conv->kernels);
+  operand_integer(call, "x_image", x.image);
+  operand_integer(call, "residual_image", residual.image);
+  operand_integer(call, "y_image", y.image);
+  operand_integer(call, "block_tiles", p->block_tiles);
+  operand_integer(call, "input_point", winograd_input_point(p, &schedule->layer, lanes));
+  operand_integer(call, "product_point", winograd_product_point(p, lanes));
+  operand_integer(call, "slots", p->slots);
+  operand_integer(call, "slot", graph_slot_bytes(graph, node, slot_bytes(graph, schedule)) / (int64_t)sizeof(float));
   call_group_cost(call, conv, &y);
-  return call;
 }
 
 /* Groups of the convolution need not wait for each other: each worker makes its share from working memory of its own.
  */
-static void emit(Emitter *emitter, Node *node) {
+static void emit(Program *program, Node *node) {
   const WinogradSchedule *schedule = schedule_of(node);
-  for (int64_t group = 0; group < schedule->base.conv.groups; group++) {
-    KernelCall *call = emit_group(emitter, node, group);
-    if (group + 1 < schedule->base.conv.groups) call_no_barrier(call);
-  }
+  for (int64_t group = 0; group < schedule->base.conv.groups; group++) emit_group(program, node, group);
 }
 
 const ConvAlgorithm convolution_winograd = {.name = "winograd",

@@ -8,7 +8,7 @@
 #include "kernels/elementwise/elementwise.h"
 #include "machine/machine.h"
 #include "machine/targets.h"
-#include "program/emitter.h"
+#include "program/build.h"
 #include "support/numbers.h"
 
 static bool takes_epilogue(const Node *host, const Node *step) {
@@ -16,8 +16,8 @@ static bool takes_epilogue(const Node *host, const Node *step) {
   return elementwise_is_epilogue(step);
 }
 
-static KernelSpec *plain_spec(Emitter *emitter, const Node *node, const Convolution *conv) {
-  KernelSpec *spec = kernel_spec(emitter, "conv_transposed");
+static KernelSpec *plain_spec(Program *program, const Node *node, const Convolution *conv) {
+  KernelSpec *spec = kernel_spec(program, "conv_transposed");
   kernel_knob(spec, "WINDOW_D", conv->d.kernel);
   kernel_knob(spec, "WINDOW_H", conv->h.kernel);
   kernel_knob(spec, "WINDOW_W", conv->w.kernel);
@@ -28,31 +28,31 @@ static KernelSpec *plain_spec(Emitter *emitter, const Node *node, const Convolut
   kernel_knob(spec, "DILATION_H", conv->h.dilation);
   kernel_knob(spec, "DILATION_W", conv->w.dilation);
   kernel_knob(spec, "BIAS", conv->bias != NULL);
-  const char *body = convolution_epilogue(emitter_arena(emitter), node);
+  const char *body = convolution_epilogue(program->arena, node);
   if (body) kernel_hook(spec, "epilogue", body);
   return spec;
 }
 
-static void emit_plain(Emitter *emitter, const Node *node) {
-  Convolution conv = transposed_of(emitter_graph(emitter), node);
-  KernelCall *call = kernel_call(emitter, node, plain_spec(emitter, node, &conv));
-  call_value(call, "x", conv.x);
-  call_value(call, "w", conv.weights);
-  call_value(call, "bias", conv.bias);
-  call_value(call, "y", conv.y);
-  call_dim(call, "n", conv.x->shape[0]);
-  call_integer(call, "groups", conv.groups);
-  call_integer(call, "channels", conv.channels);
-  call_integer(call, "kernels", conv.kernels);
-  call_dim(call, "in_d", conv.d.in);
-  call_dim(call, "in_h", conv.h.in);
-  call_dim(call, "in_w", conv.w.in);
-  call_dim(call, "out_d", conv.d.out);
-  call_dim(call, "out_h", conv.h.out);
-  call_dim(call, "out_w", conv.w.out);
-  call_dim(call, "front", conv.d.pad_begin);
-  call_dim(call, "top", conv.h.pad_begin);
-  call_dim(call, "left", conv.w.pad_begin);
+static void emit_plain(Program *program, const Node *node) {
+  Convolution conv = transposed_of(program->graph, node);
+  Call *call = kernel_call(program, node, plain_spec(program, node, &conv));
+  operand_value(call, "x", conv.x, READ);
+  operand_value(call, "w", conv.weights, READ);
+  operand_value(call, "bias", conv.bias, READ);
+  operand_value(call, "y", conv.y, WRITE);
+  operand_dim(call, "n", conv.x->shape[0]);
+  operand_integer(call, "groups", conv.groups);
+  operand_integer(call, "channels", conv.channels);
+  operand_integer(call, "kernels", conv.kernels);
+  operand_dim(call, "in_d", conv.d.in);
+  operand_dim(call, "in_h", conv.h.in);
+  operand_dim(call, "in_w", conv.w.in);
+  operand_dim(call, "out_d", conv.d.out);
+  operand_dim(call, "out_h", conv.h.out);
+  operand_dim(call, "out_w", conv.w.out);
+  operand_dim(call, "front", conv.d.pad_begin);
+  operand_dim(call, "top", conv.h.pad_begin);
+  operand_dim(call, "left", conv.w.pad_begin);
   double floats = (double)value_max_count(conv.x) + (double)value_max_count(conv.y) + (double)value_count(conv.weights);
   call_cost(call, 2 * transposed_macs(&conv), 4 * floats);
 }
@@ -78,11 +78,11 @@ static void pack(Graph *graph, Node *node) {
   if (node->blocked) transposed_pack_blocked(graph, node);
 }
 
-static void emit(Emitter *emitter, Node *node) {
+static void emit(Program *program, Node *node) {
   if (node->blocked)
-    transposed_emit_blocked(emitter, node);
+    transposed_emit_blocked(program, node);
   else
-    emit_plain(emitter, node);
+    emit_plain(program, node);
 }
 
 const KernelFamily family_conv_transposed = {

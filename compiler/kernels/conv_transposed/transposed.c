@@ -4,7 +4,7 @@
 #include "layout/blocked.h"
 #include "layout/row_tiles.h"
 #include "machine/targets.h"
-#include "program/emitter.h"
+#include "program/build.h"
 #include "support/diagnostics.h"
 #include "support/numbers.h"
 
@@ -122,10 +122,10 @@ void transposed_pack_blocked(Graph *graph, Node *node) {
 
 /* ---- kernel ---- */
 
-static KernelSpec *blocked_spec(Emitter *emitter, const Node *node) {
+static KernelSpec *blocked_spec(Program *program, const Node *node) {
   const TransposedSchedule *schedule = schedule_of(node);
   const ConvAxis *h = &schedule->conv.h, *w = &schedule->conv.w;
-  KernelSpec *spec = kernel_spec(emitter, "conv_transposed_blocked");
+  KernelSpec *spec = kernel_spec(program, "conv_transposed_blocked");
   kernel_knob(spec, "IN_H", dim_value(h->in));
   kernel_knob(spec, "IN_W", dim_value(w->in));
   kernel_knob(spec, "OUT_H", dim_value(h->out));
@@ -141,25 +141,25 @@ static KernelSpec *blocked_spec(Emitter *emitter, const Node *node) {
   kernel_knob(spec, "K_VECTORS", schedule->k_vectors);
   kernel_knob(spec, "COLUMNS", schedule->columns);
   kernel_knob(spec, "BIAS", schedule->conv.bias != NULL);
-  const char *body = convolution_epilogue(emitter_arena(emitter), node);
+  const char *body = convolution_epilogue(program->arena, node);
   if (body) kernel_hook(spec, "epilogue", body);
   return spec;
 }
 
-void transposed_emit_blocked(Emitter *emitter, Node *node) {
-  Graph *graph = emitter_graph(emitter);
+void transposed_emit_blocked(Program *program, Node *node) {
+  Graph *graph = program->graph;
   const Convolution *conv = &schedule_of(node)->conv;
-  KernelCall *call = kernel_call(emitter, node, blocked_spec(emitter, node));
-  call_value(call, "x", conv->x);
-  call_value(call, "w", node->packed[0]);
-  call_value(call, "bias", conv->bias);
-  call_value(call, "y", conv->y);
-  call_dim(call, "n", conv->x->shape[0]);
-  call_integer(call, "groups", conv->groups);
-  call_integer(call, "channels", conv->channels);
-  call_integer(call, "kernels", conv->kernels);
-  call_integer(call, "x_image", blocked_of(graph, conv->x).image);
-  call_integer(call, "y_image", blocked_of(graph, conv->y).image);
+  Call *call = kernel_call(program, node, blocked_spec(program, node));
+  operand_value(call, "x", conv->x, READ);
+  operand_value(call, "w", node->packed[0], READ);
+  operand_value(call, "bias", conv->bias, READ);
+  operand_value(call, "y", conv->y, WRITE);
+  operand_dim(call, "n", conv->x->shape[0]);
+  operand_integer(call, "groups", conv->groups);
+  operand_integer(call, "channels", conv->channels);
+  operand_integer(call, "kernels", conv->kernels);
+  operand_integer(call, "x_image", blocked_of(graph, conv->x).image);
+  operand_integer(call, "y_image", blocked_of(graph, conv->y).image);
   double floats = (double)value_max_count(conv->x) + (double)value_max_count(conv->y);
   call_cost(call, 2 * transposed_macs(conv), 4 * (floats + (double)value_count(node->packed[0])));
 }

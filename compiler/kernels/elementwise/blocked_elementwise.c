@@ -3,7 +3,7 @@
 
 #include "layout/blocked.h"
 #include "machine/targets.h"
-#include "program/emitter.h"
+#include "program/build.h"
 #include "support/diagnostics.h"
 
 /* The operand's extent along y's axis, by ONNX's rule; NULL: it has no such axis, which is an extent of 1. */
@@ -77,33 +77,33 @@ static void set_knobs(KernelSpec *spec, int operand, const BlockedWalk *walk) {
   kernel_knob(spec, CHANNELS[operand], walk->channels);
 }
 
-void emit_blocked_elementwise(Emitter *emitter, const Node *node, const char *op, const Value *y, int n,
+void emit_blocked_elementwise(Program *program, const Node *node, const char *op, const Value *y, int n,
                               const Value *const *operands) {
   static const char *const OPERAND[ELEMENTWISE_OPERANDS] = {"a", "b", "c"};
   static const char *const IMAGE[ELEMENTWISE_OPERANDS] = {"a_image", "b_image", "c_image"};
   static const char *const BLOCK[ELEMENTWISE_OPERANDS] = {"a_block", "b_block", "c_block"};
-  const Graph *graph = emitter_graph(emitter);
+  const Graph *graph = program->graph;
   Blocked b = blocked_of(graph, y);
   BlockedWalk walks[ELEMENTWISE_OPERANDS] = {0};
-  KernelSpec *spec = kernel_spec(emitter, "elementwise_blocked");
+  KernelSpec *spec = kernel_spec(program, "elementwise_blocked");
   kernel_knob(spec, "OPERANDS", n);
   for (int k = 0; k < n; k++) {
     walks[k] = blocked_walk(graph, y, operands[k]);
     set_knobs(spec, k, &walks[k]);
   }
   kernel_hook(spec, "op", op);
-  KernelCall *call = kernel_call(emitter, node, spec);
+  Call *call = kernel_call(program, node, spec);
   double vectors = (double)dim_optimum(y->shape[0]) * (double)(b.blocks * b.height * b.width), streams = 1;
   for (int k = 0; k < ELEMENTWISE_OPERANDS; k++) {
-    call_value(call, OPERAND[k], operands[k < n ? k : 0]);
-    call_integer(call, IMAGE[k], walks[k].image);
-    call_integer(call, BLOCK[k], walks[k].block);
+    operand_value(call, OPERAND[k], operands[k < n ? k : 0], READ);
+    operand_integer(call, IMAGE[k], walks[k].image);
+    operand_integer(call, BLOCK[k], walks[k].block);
     streams += walks[k].pixels;
   }
-  call_value(call, "y", y);
-  call_dim(call, "n", y->shape[0]);
-  call_integer(call, "blocks", b.blocks);
-  call_integer(call, "pixels", b.plane / graph->config->target->lanes);
-  call_integer(call, "y_image", b.image);
+  operand_value(call, "y", y, WRITE);
+  operand_dim(call, "n", y->shape[0]);
+  operand_integer(call, "blocks", b.blocks);
+  operand_integer(call, "pixels", b.plane / graph->config->target->lanes);
+  operand_integer(call, "y_image", b.image);
   call_cost(call, vectors * (double)b.block, vectors * (double)b.block * streams * sizeof(float));
 }

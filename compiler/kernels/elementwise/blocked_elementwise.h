@@ -4,7 +4,7 @@
 #define RNNCC_BLOCKED_ELEMENTWISE_H
 
 #include "kernels/elementwise/broadcast.h"
-#include "program/emitter.h"
+#include "program/build.h"
 
 /* Can y, a blocked tensor, be computed from the operands: each of y's rank or a constant, and each the same for all
  * pixels or for none, all channels or none, all images or none? */
@@ -27,7 +27,7 @@ BlockedWalk blocked_walk(const Graph *graph, const Value *y, const Value *operan
 
 /* Adds the call of y = op(operands), `op` the body of the hook `vec op(vec a, vec b, vec c)`. needs:
  * blocked_operands_fit; constants are blocked_constant()s. */
-void emit_blocked_elementwise(Emitter *emitter, const Node *node, const char *op, const Value *y, int n,
+void emit_blocked_elementwise(Program *program, const Node *node, const char *op, const Value *y, int n,
                               const Value *const *operands);
 
 #endif

@@ -4,7 +4,7 @@
 #define RNNCC_CHAIN_H
 
 #include "ir/op.h"
-#include "program/emitter.h"
+#include "program/build.h"
 
 enum { MAX_CHAIN_OPERANDS = 8, MAX_CHAIN_MEMBERS = 32 };
 

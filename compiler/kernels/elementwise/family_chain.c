@@ -6,7 +6,7 @@
 #include "kernels/elementwise/chain.h"
 #include "layout/blocked.h"
 #include "machine/targets.h"
-#include "program/emitter.h"
+#include "program/build.h"
 #include "shapes/shape.h"
 
 const OpInfo op_chain = {
@@ -22,20 +22,11 @@ const OpInfo op_chain = {
     .family = &family_chain,
 };
 
-/* ---- arguments that are arrays ---- */
-
-static void call_pointers(Graph *graph, KernelCall *call, const char *parameter, const char *type, int n,
-                          Value *const *values) {
-  Text text = text_new(graph->arena);
-  for (int k = 0; k < n; k++) text_add(&text, "%st%d", k ? ", " : "", values[k]->id);
-  call_argument(call, parameter, "(%s const[]){%s}", type, text.data);
-}
-
 static double bytes_at_optimum(Graph *graph, const Value *value) {
   return (double)dim_optimum(value_count_dim(graph, value, 0, value->rank)) * (double)dtype_size(value->dtype);
 }
 
-static void set_cost(Graph *graph, KernelCall *call, const Node *chain) {
+static void set_cost(Graph *graph, Call *call, const Node *chain) {
   double bytes = 0,
          elements = (double)dim_optimum(value_count_dim(graph, chain->outputs[0], 0, chain->outputs[0]->rank));
   for (int k = 0; k < chain->n_inputs; k++) bytes += bytes_at_optimum(graph, chain->inputs[k]);
@@ -61,38 +52,38 @@ static const char *store_plain(Graph *graph, const Node *chain, int k, const cha
   return arena_format(graph->arena, "chain_store%s(out[%d], i, n, %s);", mask, k, name);
 }
 
-static void call_byte_strides(Graph *graph, KernelCall *call, const Node *chain, const Broadcast *nest) {
+static void call_byte_strides(Graph *graph, Call *call, const Node *chain, const Broadcast *nest) {
   const Dim *strides[MAX_CHAIN_OPERANDS * MAX_RANK];
   int n = 0;
   for (int k = 0; k < chain->n_inputs; k++) {
     const Dim *size = dim_const(graph->dims, (int64_t)dtype_size(chain->inputs[k]->dtype));
     for (int axis = 0; axis < nest->rank; axis++) strides[n++] = dim_mul(graph->dims, nest->stride[k][axis], size);
   }
-  call_dims(call, "strides", n, strides);
+  operand_dim_array(call, "strides", n, strides);
 }
 
-static KernelSpec *spec_of(Emitter *emitter, const char *name, const Node *chain, const ChainAccess *access) {
-  KernelSpec *spec = kernel_spec(emitter, name);
+static KernelSpec *spec_of(Program *program, const char *name, const Node *chain, const ChainAccess *access) {
+  KernelSpec *spec = kernel_spec(program, name);
   kernel_knob(spec, "OPERANDS", chain->n_inputs);
   kernel_knob(spec, "RESULTS", chain->n_outputs);
-  kernel_hook(spec, "chain", chain_body(emitter_graph(emitter), chain, access));
+  kernel_hook(spec, "chain", chain_body(program->graph, chain, access));
   return spec;
 }
 
-static void emit_plain(Emitter *emitter, const Node *chain) {
+static void emit_plain(Program *program, const Node *chain) {
   static const ChainAccess access = {load_plain, store_plain};
-  Graph *graph = emitter_graph(emitter);
+  Graph *graph = program->graph;
   Broadcast nest = nest_of(graph, chain);
-  KernelSpec *spec = spec_of(emitter, "elementwise_chain", chain, &access);
+  KernelSpec *spec = spec_of(program, "elementwise_chain", chain, &access);
   kernel_knob(spec, "RANK", nest.rank);
-  KernelCall *call = kernel_call(emitter, chain, spec);
+  Call *call = kernel_call(program, chain, spec);
   int64_t widths[MAX_CHAIN_MEMBERS];
   for (int k = 0; k < chain->n_outputs; k++) widths[k] = (int64_t)dtype_size(chain->outputs[k]->dtype);
-  call_pointers(graph, call, "operands", "const void *", chain->n_inputs, chain->inputs);
-  call_pointers(graph, call, "results", "void *", chain->n_outputs, chain->outputs);
-  call_dims(call, "shape", nest.rank, nest.extent);
+  operand_value_array(call, "operands", chain->n_inputs, chain->inputs, READ);
+  operand_value_array(call, "results", chain->n_outputs, chain->outputs, WRITE);
+  operand_dim_array(call, "shape", nest.rank, nest.extent);
   call_byte_strides(graph, call, chain, &nest);
-  call_ints(call, "widths", chain->n_outputs, widths);
+  operand_integer_array(call, "widths", chain->n_outputs, widths);
   set_cost(graph, call, chain);
 }
 
@@ -142,7 +133,7 @@ static void packed_inputs(const Node *chain, Value **inputs) {
     inputs[k] = value_is_constant(chain->inputs[k]) ? chain->packed[constants++] : chain->inputs[k];
 }
 
-static void call_walks(const Graph *graph, KernelCall *call, const Node *chain) {
+static void call_walks(const Graph *graph, Call *call, const Node *chain) {
   int64_t images[MAX_CHAIN_OPERANDS + MAX_CHAIN_MEMBERS], blocks[MAX_CHAIN_OPERANDS + MAX_CHAIN_MEMBERS];
   int n = 0;
   for (int k = 0; k < chain->n_inputs; k++, n++) {
@@ -155,31 +146,31 @@ static void call_walks(const Graph *graph, KernelCall *call, const Node *chain) 
     images[n] = b.image;
     blocks[n] = b.plane;
   }
-  call_ints(call, "image_strides", n, images);
-  call_ints(call, "block_strides", n, blocks);
+  operand_integer_array(call, "image_strides", n, images);
+  operand_integer_array(call, "block_strides", n, blocks);
 }
 
-static void emit_blocked(Emitter *emitter, const Node *chain) {
+static void emit_blocked(Program *program, const Node *chain) {
   static const ChainAccess access = {load_blocked, store_blocked};
-  Graph *graph = emitter_graph(emitter);
+  Graph *graph = program->graph;
   Blocked b = blocked_of(graph, chain->outputs[0]);
   Value *inputs[MAX_CHAIN_OPERANDS];
-  KernelCall *call = kernel_call(emitter, chain, spec_of(emitter, "elementwise_chain_blocked", chain, &access));
+  Call *call = kernel_call(program, chain, spec_of(program, "elementwise_chain_blocked", chain, &access));
   packed_inputs(chain, inputs);
-  call_pointers(graph, call, "operands", "const void *", chain->n_inputs, inputs);
-  call_pointers(graph, call, "results", "void *", chain->n_outputs, chain->outputs);
-  call_dim(call, "n", chain->outputs[0]->shape[0]);
-  call_integer(call, "blocks", b.blocks);
-  call_integer(call, "pixels", b.plane / graph->config->target->lanes);
+  operand_value_array(call, "operands", chain->n_inputs, inputs, READ);
+  operand_value_array(call, "results", chain->n_outputs, chain->outputs, WRITE);
+  operand_dim(call, "n", chain->outputs[0]->shape[0]);
+  operand_integer(call, "blocks", b.blocks);
+  operand_integer(call, "pixels", b.plane / graph->config->target->lanes);
   call_walks(graph, call, chain);
   set_cost(graph, call, chain);
 }
 
-static void emit_chain(Emitter *emitter, Node *chain) {
+static void emit_chain(Program *program, Node *chain) {
   if (chain->blocked)
-    emit_blocked(emitter, chain);
+    emit_blocked(program, chain);
   else
-    emit_plain(emitter, chain);
+    emit_plain(program, chain);
 }
 
 /* All operands of a vector are read before it is written. */

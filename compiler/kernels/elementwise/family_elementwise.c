@@ -9,7 +9,7 @@
 #include "kernels/elementwise/blocked_elementwise.h"
 #include "kernels/elementwise/broadcast.h"
 #include "kernels/elementwise/elementwise.h"
-#include "program/emitter.h"
+#include "program/build.h"
 #include "shapes/shape.h"
 #include "support/diagnostics.h"
 
@@ -45,22 +45,22 @@ static bool divides(const Node *node) {
   return integer && (is_op(node, OP_Div) || is_op(node, OP_Mod));
 }
 
-static KernelSpec *divide_spec(Emitter *emitter, const Node *node) {
-  KernelSpec *spec = kernel_spec(emitter, "elementwise_divide");
+static KernelSpec *divide_spec(Program *program, const Node *node) {
+  KernelSpec *spec = kernel_spec(program, "elementwise_divide");
   bool modulo = is_op(node, OP_Mod);
   kernel_type(spec, "T", node->inputs[0]->dtype);
   kernel_knob(spec, "OPERATION", !modulo ? 0 : node_int(node, "fmod") ? 2 : 1);
   return spec;
 }
 
-static KernelSpec *scalar_spec(Emitter *emitter, const Node *node, const Operands *operands) {
+static KernelSpec *scalar_spec(Program *program, const Node *node, const Operands *operands) {
   static const char *const TYPE[ELEMENTWISE_OPERANDS] = {"A", "B", "C"};
-  Text body = text_new(emitter_arena(emitter));
-  const char *expression = elementwise_scalar(emitter_arena(emitter), node, operands->names);
+  Text body = text_new(program->arena);
+  const char *expression = elementwise_scalar(program->arena, node, operands->names);
   if (!expression) bug("no kernel for %s of %s", node->op->name, dtype_name(node->inputs[0]->dtype));
   add_unused(&body, operands->n);
   text_add(&body, "return (R)(%s);", expression);
-  KernelSpec *spec = kernel_spec(emitter, "elementwise_scalar");
+  KernelSpec *spec = kernel_spec(program, "elementwise_scalar");
   for (int k = 0; k < ELEMENTWISE_OPERANDS; k++)
     kernel_type(spec, TYPE[k], operands->values[k < operands->n ? k : 0]->dtype);
   kernel_type(spec, "R", node->outputs[0]->dtype);
@@ -77,17 +77,17 @@ static const char *vector_body(Arena *arena, const Node *node, const Operands *o
   return body.data;
 }
 
-static KernelSpec *vector_spec(Emitter *emitter, const Node *node, const Operands *operands) {
-  KernelSpec *spec = kernel_spec(emitter, "elementwise");
+static KernelSpec *vector_spec(Program *program, const Node *node, const Operands *operands) {
+  KernelSpec *spec = kernel_spec(program, "elementwise");
   kernel_knob(spec, "OPERANDS", operands->n);
-  kernel_hook(spec, "op", vector_body(emitter_arena(emitter), node, operands));
+  kernel_hook(spec, "op", vector_body(program->arena, node, operands));
   return spec;
 }
 
-static KernelSpec *spec_of(Emitter *emitter, const Node *node, const Operands *operands) {
-  if (divides(node)) return divide_spec(emitter, node);
-  if (elementwise_on_vectors(node)) return vector_spec(emitter, node, operands);
-  return scalar_spec(emitter, node, operands);
+static KernelSpec *spec_of(Program *program, const Node *node, const Operands *operands) {
+  if (divides(node)) return divide_spec(program, node);
+  if (elementwise_on_vectors(node)) return vector_spec(program, node, operands);
+  return scalar_spec(program, node, operands);
 }
 
 /* ---- calls ---- */
@@ -115,25 +115,25 @@ static bool never_zero(const Value *value) {
 }
 
 /* Operands of the kernel beyond the node's repeat the first. */
-static void emit_plain(Emitter *emitter, const Node *node) {
+static void emit_plain(Program *program, const Node *node) {
   static const char *const STRIDE[ELEMENTWISE_OPERANDS] = {"a_stride", "b_stride", "c_stride"};
-  Graph *graph = emitter_graph(emitter);
+  Graph *graph = program->graph;
   const Value *output = node->outputs[0];
   Operands operands = operands_of(node);
   Broadcast nest = broadcast_of(graph, output, operands.n, operands.values);
-  KernelSpec *spec = spec_of(emitter, node, &operands);
+  KernelSpec *spec = spec_of(program, node, &operands);
   set_shape_knobs(spec, &nest, operands.n);
-  KernelCall *call = kernel_call(emitter, node, spec);
+  Call *call = kernel_call(program, node, spec);
   double bytes = bytes_at_optimum(graph, output);
   for (int k = 0; k < (divides(node) ? 2 : ELEMENTWISE_OPERANDS); k++) {
     int operand = k < operands.n ? k : 0;
-    call_value(call, OPERAND[k], operands.values[operand]);
-    call_dims(call, STRIDE[k], nest.rank, nest.stride[operand]);
+    operand_value(call, OPERAND[k], operands.values[operand], READ);
+    operand_dim_array(call, STRIDE[k], nest.rank, nest.stride[operand]);
     if (k < operands.n) bytes += bytes_at_optimum(graph, operands.values[k]);
   }
-  call_value(call, "y", output);
-  call_dims(call, "shape", nest.rank, nest.extent);
-  if (divides(node) && never_zero(operands.values[1])) call_argument(call, "fault", "NULL");
+  operand_value(call, "y", output, WRITE);
+  operand_dim_array(call, "shape", nest.rank, nest.extent);
+  if (divides(node) && never_zero(operands.values[1])) operand_null(call, "fault");
   call_cost(call, bytes_at_optimum(graph, output) / (double)dtype_size(output->dtype), bytes);
 }
 
@@ -161,21 +161,21 @@ static void pack(Graph *graph, Node *node) {
       node->packed[node->n_packed++] = blocked_constant(graph, node->outputs[0], operands.values[k]);
 }
 
-static void emit_blocked(Emitter *emitter, const Node *node) {
+static void emit_blocked(Program *program, const Node *node) {
   Operands operands = operands_of(node);
   int constants = 0;
-  const char *body = vector_body(emitter_arena(emitter), node, &operands);
+  const char *body = vector_body(program->arena, node, &operands);
   for (int k = 0; k < operands.n; k++)
     if (value_is_constant(operands.values[k])) operands.values[k] = node->packed[constants++];
-  emit_blocked_elementwise(emitter, node, body, node->outputs[0], operands.n, operands.values);
+  emit_blocked_elementwise(program, node, body, node->outputs[0], operands.n, operands.values);
 }
 
 /* needs: split_variadic. */
-static void emit_elementwise(Emitter *emitter, Node *node) {
+static void emit_elementwise(Program *program, Node *node) {
   if (node->blocked)
-    emit_blocked(emitter, node);
+    emit_blocked(program, node);
   else
-    emit_plain(emitter, node);
+    emit_plain(program, node);
 }
 
 static bool takes_epilogue(const Node *host, const Node *epilogue) {

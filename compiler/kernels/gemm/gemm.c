@@ -3,7 +3,7 @@
 
 #include "machine/machine.h"
 #include "machine/targets.h"
-#include "program/emitter.h"
+#include "program/build.h"
 #include "support/numbers.h"
 
 /* Eight independent sums a vector hide the latency of an addition; every further row is one more variant to compile. */
@@ -69,8 +69,8 @@ GemmKnobs gemm_knobs(const Graph *graph, int64_t n, int64_t k, const Dim *m) {
   return knobs;
 }
 
-KernelSpec *gemm_spec(Emitter *emitter, const GemmKnobs *knobs) {
-  KernelSpec *spec = kernel_spec(emitter, "gemm_packed");
+KernelSpec *gemm_spec(Program *program, const GemmKnobs *knobs) {
+  KernelSpec *spec = kernel_spec(program, "gemm_packed");
   kernel_knob(spec, "VECTORS", knobs->vectors);
   kernel_knob(spec, "ROWS", knobs->rows.most);
   kernel_knob(spec, "MIN_ROWS", knobs->rows.least);
@@ -93,18 +93,14 @@ void add_packed(Graph *graph, Node *node, Value *value) {
   node->packed = longer;
 }
 
-KernelCall *emit_packing(Emitter *emitter, const Node *node, const Panels *panels, const char *source,
-                         const char *addend, const char *target) {
-  KernelSpec *spec = kernel_spec(emitter, "pack_panels");
+Call *emit_packing(Program *program, const Node *node, const Panels *panels, bool adds) {
+  KernelSpec *spec = kernel_spec(program, "pack_panels");
   kernel_knob(spec, "VECTORS", panels->vectors);
   kernel_knob(spec, "GATES", panels->gates);
   kernel_knob(spec, "UNIT_VECTORS", panels->unit_vectors);
-  kernel_knob(spec, "ADDEND_GATES", addend ? panels->addend_gates : 0);
-  KernelCall *call = kernel_call(emitter, node, spec);
-  call_argument(call, "source", "%s", source);
-  call_argument(call, "addend", "%s", addend ? addend : "NULL");
-  call_argument(call, "target", "%s", target);
-  call_integer(call, "directions", panels->directions);
-  call_integer(call, "direction_stride", panels->direction_stride);
+  kernel_knob(spec, "ADDEND_GATES", adds ? panels->addend_gates : 0);
+  Call *call = kernel_call(program, node, spec);
+  operand_integer(call, "directions", panels->directions);
+  operand_integer(call, "direction_stride", panels->direction_stride);
   return call;
 }

@@ -5,7 +5,7 @@
 
 #include "kernels/gemm/panels.h"
 #include "machine/targets.h"
-#include "program/emitter.h"
+#include "program/build.h"
 
 /* Rows of the blocks that M is cut into, balanced: any number up to `most`, or one of two neighbours where M is known.
  * There is a multiple of `ways` blocks, where M has as many rows. */
@@ -26,16 +26,15 @@ GemmKnobs gemm_knobs(const Graph *graph, int64_t n, int64_t k, const Dim *m);
 int register_rows(const Target *target, int vectors);
 
 /* The template with these knobs; the caller sets what else differs from its defaults. */
-KernelSpec *gemm_spec(Emitter *emitter, const GemmKnobs *knobs);
+KernelSpec *gemm_spec(Program *program, const GemmKnobs *knobs);
 
 /* A matrix that is known now, packed: f32 of rank 1. addend: NULL, or added to it. */
 Value *packed_constant(Graph *graph, const char *name, const Panels *panels, const float *source, const float *addend);
 /* Adds `value` to what the node's kernels read. */
 void add_packed(Graph *graph, Node *node, Value *value);
 
-/* A matrix that is known at run time: packed by a kernel. `source` and `target` are C expressions, addend may be NULL.
- * The call's strides come from `panels`, unless the caller has dims for them. */
-KernelCall *emit_packing(Emitter *emitter, const Node *node, const Panels *panels, const char *source,
-                         const char *addend, const char *target);
+/* A matrix that is known at run time: packed by a kernel, and added to another if `adds`. The caller gives source,
+ * addend, target, and all sizes but those of the directions. */
+Call *emit_packing(Program *program, const Node *node, const Panels *panels, bool adds);
 
 #endif

@@ -5,26 +5,26 @@
  */
 #include "ir/family.h"
 #include "kernels/index/index_check.h"
-#include "program/emitter.h"
+#include "program/build.h"
 
-static void gather_emit(Emitter *emitter, Node *node) {
-  Graph *graph = emitter_graph(emitter);
+static void gather_emit(Program *program, Node *node) {
+  Graph *graph = program->graph;
   const Value *x = node->inputs[0], *indices = node->inputs[1], *y = node->outputs[0];
   int axis = normal_axis(node_int(node, "axis"), x->rank);
-  KernelSpec *spec = kernel_spec(emitter, "gather");
+  KernelSpec *spec = kernel_spec(program, "gather");
   kernel_bits(spec, "T", x->dtype);
   kernel_type(spec, "Index", indices->dtype);
-  bool checked = indices_checked(emitter, indices, x->shape[axis]);
+  bool checked = indices_checked(program, indices, x->shape[axis]);
   kernel_knob(spec, "CHECKED", !checked);
-  KernelCall *call = kernel_call(emitter, node, spec);
-  call_bits(call, "in", x, dim_const(graph->dims, 0));
-  call_value(call, "indices", indices);
-  call_bits(call, "out", y, dim_const(graph->dims, 0));
-  if (checked) call_argument(call, "fault", "NULL");
-  call_dim(call, "outer", value_count_dim(graph, x, 0, axis));
-  call_dim(call, "length", x->shape[axis]);
-  call_dim(call, "count", value_count_dim(graph, indices, 0, indices->rank));
-  call_dim(call, "inner", value_count_dim(graph, x, axis + 1, x->rank));
+  Call *call = kernel_call(program, node, spec);
+  operand_value(call, "in", x, READ);
+  operand_value(call, "indices", indices, READ);
+  operand_value(call, "out", y, WRITE);
+  if (checked) operand_null(call, "fault");
+  operand_dim(call, "outer", value_count_dim(graph, x, 0, axis));
+  operand_dim(call, "length", x->shape[axis]);
+  operand_dim(call, "count", value_count_dim(graph, indices, 0, indices->rank));
+  operand_dim(call, "inner", value_count_dim(graph, x, axis + 1, x->rank));
   call_cost(call, 0, 2.0 * (double)dim_optimum(value_count_dim(graph, y, 0, y->rank)) * (double)dtype_size(y->dtype));
 }
 

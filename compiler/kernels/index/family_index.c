@@ -6,21 +6,14 @@
 #include "ir/family.h"
 #include "kernels/index/index_check.h"
 #include "kernels/move/strided_copy.h"
-#include "program/emitter.h"
+#include "program/build.h"
 #include "support/diagnostics.h"
-
-static const Dim *zero_of(Emitter *emitter) { return dim_const(emitter_graph(emitter)->dims, 0); }
-
-/* Elements that are only moved. */
-static void call_moved(Emitter *emitter, KernelCall *call, const char *parameter, const Value *value) {
-  call_bits(call, parameter, value, zero_of(emitter));
-}
 
 static double count_of(Graph *graph, const Value *value) {
   return (double)dim_optimum(value_count_dim(graph, value, 0, value->rank));
 }
 
-static void moves(KernelCall *call, Graph *graph, const Value *value) {
+static void moves(Call *call, Graph *graph, const Value *value) {
   call_cost(call, 0, 2 * count_of(graph, value) * (double)dtype_size(value->dtype));
 }
 
@@ -63,49 +56,49 @@ static Lines lines_of(Graph *graph, const Value *data, const Value *indices, int
 }
 
 /* `data` is read where indices point, or written; `moved` has the indices' shape. */
-static KernelCall *call_lines(Emitter *emitter, Node *node, const char *name, const Value *data, bool gathers) {
-  Graph *graph = emitter_graph(emitter);
+static Call *call_lines(Program *program, Node *node, const char *name, const Value *data, bool gathers) {
+  Graph *graph = program->graph;
   const Value *indices = node->inputs[1];
   int axis = normal_axis(node_int(node, "axis"), data->rank);
   Lines lines = lines_of(graph, data, indices, axis);
-  KernelSpec *spec = kernel_spec(emitter, name);
-  bool checked = indices_checked(emitter, indices, data->shape[axis]);
+  KernelSpec *spec = kernel_spec(program, name);
+  bool checked = indices_checked(program, indices, data->shape[axis]);
   set_element(spec, node, data->dtype, gathers);
   kernel_type(spec, "Index", indices->dtype);
   kernel_knob(spec, "KEPT", lines.kept);
   kernel_knob(spec, "RUN", lines.has_run);
   kernel_knob(spec, "CHECKED", !checked);
   if (!gathers) kernel_knob(spec, "REDUCTION", reduction_of(node));
-  KernelCall *call = kernel_call(emitter, node, spec);
+  Call *call = kernel_call(program, node, spec);
   const Dim *data_axis = value_count_dim(graph, data, axis + 1, data->rank);
   const Dim *index_axis = value_count_dim(graph, indices, axis + 1, data->rank);
-  call_value(call, "indices", indices);
-  call_moved(emitter, call, "out", node->outputs[0]);
-  call_dims(call, "kept_extent", lines.kept, lines.extent);
-  call_dims(call, "kept_in", lines.kept, gathers ? lines.data_stride : lines.index_stride);
-  call_dims(call, "kept_out", lines.kept, gathers ? lines.index_stride : lines.data_stride);
-  call_dim(call, "count", indices->shape[axis]);
-  call_dim(call, "length", data->shape[axis]);
-  call_dim(call, "in_axis", gathers ? data_axis : index_axis);
-  call_dim(call, "out_axis", gathers ? index_axis : data_axis);
-  call_dim(call, "run", lines.has_run ? indices->shape[data->rank - 1] : dim_const(graph->dims, 1));
-  if (checked) call_argument(call, "fault", "NULL");
+  operand_value(call, "indices", indices, READ);
+  operand_value(call, "out", node->outputs[0], WRITE);
+  operand_dim_array(call, "kept_extent", lines.kept, lines.extent);
+  operand_dim_array(call, "kept_in", lines.kept, gathers ? lines.data_stride : lines.index_stride);
+  operand_dim_array(call, "kept_out", lines.kept, gathers ? lines.index_stride : lines.data_stride);
+  operand_dim(call, "count", indices->shape[axis]);
+  operand_dim(call, "length", data->shape[axis]);
+  operand_dim(call, "in_axis", gathers ? data_axis : index_axis);
+  operand_dim(call, "out_axis", gathers ? index_axis : data_axis);
+  operand_dim(call, "run", lines.has_run ? indices->shape[data->rank - 1] : dim_const(graph->dims, 1));
+  if (checked) operand_null(call, "fault");
   moves(call, graph, indices);
   return call;
 }
 
-static void emit_gather_elements(Emitter *emitter, Node *node) {
-  call_moved(emitter, call_lines(emitter, node, "gather_elements", node->inputs[0], true), "in", node->inputs[0]);
+static void emit_gather_elements(Program *program, Node *node) {
+  operand_value(call_lines(program, node, "gather_elements", node->inputs[0], true), "in", node->inputs[0], READ);
 }
 
-static void emit_scatter_elements(Emitter *emitter, Node *node) {
+static void emit_scatter_elements(Program *program, Node *node) {
   const Value *data = node->inputs[0], *y = node->outputs[0];
   const Dim *stride[MAX_RANK];
-  Graph *graph = emitter_graph(emitter);
+  Graph *graph = program->graph;
   dense_strides(graph, data, stride);
   StridedBox box = strided_box(graph, data->rank, (const Dim *const *)data->shape, stride, stride);
-  emit_strided_copy(emitter, node, &box, data, y);
-  call_moved(emitter, call_lines(emitter, node, "scatter_elements", y, false), "updates", node->inputs[2]);
+  emit_strided_copy(program, node, &box, data, y);
+  operand_value(call_lines(program, node, "scatter_elements", y, false), "updates", node->inputs[2], READ);
 }
 
 /* ---- by tuples ---- */
@@ -119,93 +112,93 @@ static int tuple_length(const Value *data, const Value *indices, int first, bool
 }
 
 /* What both templates know of the axes that tuples name, from `first` on. */
-static KernelCall *call_tuples(Emitter *emitter, Node *node, const char *name, int first, int *length) {
-  Graph *graph = emitter_graph(emitter);
+static Call *call_tuples(Program *program, Node *node, const char *name, int first, int *length) {
+  Graph *graph = program->graph;
   const Value *data = node->inputs[0], *indices = node->inputs[1];
   const Dim *stride[MAX_RANK];
   bool checked;
   *length = tuple_length(data, indices, first, &checked);
   dense_strides(graph, data, stride);
-  KernelSpec *spec = kernel_spec(emitter, name);
+  KernelSpec *spec = kernel_spec(program, name);
   set_element(spec, node, data->dtype, !strcmp(name, "gather_nd"));
   kernel_type(spec, "Index", indices->dtype);
   kernel_knob(spec, "DEPTH", *length);
   kernel_knob(spec, "CHECKED", !checked);
   if (!strcmp(name, "scatter_nd")) kernel_knob(spec, "REDUCTION", reduction_of(node));
-  KernelCall *call = kernel_call(emitter, node, spec);
-  call_value(call, "indices", indices);
-  call_moved(emitter, call, "out", node->outputs[0]);
-  call_dim(call, "inner", value_count_dim(graph, data, first + *length, data->rank));
-  call_dims(call, "extent", *length, (const Dim *const *)data->shape + first);
-  call_dims(call, "stride", *length, stride + first);
-  if (checked) call_argument(call, "fault", "NULL");
+  Call *call = kernel_call(program, node, spec);
+  operand_value(call, "indices", indices, READ);
+  operand_value(call, "out", node->outputs[0], WRITE);
+  operand_dim(call, "inner", value_count_dim(graph, data, first + *length, data->rank));
+  operand_dim_array(call, "extent", *length, (const Dim *const *)data->shape + first);
+  operand_dim_array(call, "stride", *length, stride + first);
+  if (checked) operand_null(call, "fault");
   moves(call, graph, node->outputs[0]);
   return call;
 }
 
-static void emit_gather_nd(Emitter *emitter, Node *node) {
-  Graph *graph = emitter_graph(emitter);
+static void emit_gather_nd(Program *program, Node *node) {
+  Graph *graph = program->graph;
   const Value *data = node->inputs[0], *indices = node->inputs[1];
   int first = (int)node_int(node, "batch_dims"), length;
-  KernelCall *call = call_tuples(emitter, node, "gather_nd", first, &length);
-  call_moved(emitter, call, "in", data);
-  call_dim(call, "batches", value_count_dim(graph, data, 0, first));
-  call_dim(call, "batch", value_count_dim(graph, data, first, data->rank));
-  call_dim(call, "tuples", value_count_dim(graph, indices, first, indices->rank - 1));
+  Call *call = call_tuples(program, node, "gather_nd", first, &length);
+  operand_value(call, "in", data, READ);
+  operand_dim(call, "batches", value_count_dim(graph, data, 0, first));
+  operand_dim(call, "batch", value_count_dim(graph, data, first, data->rank));
+  operand_dim(call, "tuples", value_count_dim(graph, indices, first, indices->rank - 1));
 }
 
-static void emit_scatter_nd(Emitter *emitter, Node *node) {
-  Graph *graph = emitter_graph(emitter);
+static void emit_scatter_nd(Program *program, Node *node) {
+  Graph *graph = program->graph;
   const Value *data = node->inputs[0], *indices = node->inputs[1];
   int length;
-  KernelCall *call = call_tuples(emitter, node, "scatter_nd", 0, &length);
-  call_moved(emitter, call, "data", data);
-  call_moved(emitter, call, "updates", node->inputs[2]);
-  call_dim(call, "total", value_count_dim(graph, data, 0, data->rank));
-  call_dim(call, "tuples", value_count_dim(graph, indices, 0, indices->rank - 1));
+  Call *call = call_tuples(program, node, "scatter_nd", 0, &length);
+  operand_value(call, "data", data, READ);
+  operand_value(call, "updates", node->inputs[2], READ);
+  operand_dim(call, "total", value_count_dim(graph, data, 0, data->rank));
+  operand_dim(call, "tuples", value_count_dim(graph, indices, 0, indices->rank - 1));
 }
 
 /* ---- others ---- */
 
-static void emit_one_hot(Emitter *emitter, Node *node) {
-  Graph *graph = emitter_graph(emitter);
+static void emit_one_hot(Program *program, Node *node) {
+  Graph *graph = program->graph;
   const Value *indices = node->inputs[0], *values = node->inputs[2], *y = node->outputs[0];
   int axis = normal_axis(node_int(node, "axis"), y->rank);
-  KernelSpec *spec = kernel_spec(emitter, "one_hot");
+  KernelSpec *spec = kernel_spec(program, "one_hot");
   kernel_bits(spec, "T", values->dtype);
   kernel_type(spec, "Index", indices->dtype);
-  KernelCall *call = kernel_call(emitter, node, spec);
-  call_value(call, "indices", indices);
-  call_moved(emitter, call, "values", values);
-  call_moved(emitter, call, "out", y);
-  call_dim(call, "outer", value_count_dim(graph, y, 0, axis));
-  call_dim(call, "depth", y->shape[axis]);
-  call_dim(call, "inner", value_count_dim(graph, y, axis + 1, y->rank));
+  Call *call = kernel_call(program, node, spec);
+  operand_value(call, "indices", indices, READ);
+  operand_value(call, "values", values, READ);
+  operand_value(call, "out", y, WRITE);
+  operand_dim(call, "outer", value_count_dim(graph, y, 0, axis));
+  operand_dim(call, "depth", y->shape[axis]);
+  operand_dim(call, "inner", value_count_dim(graph, y, axis + 1, y->rank));
   moves(call, graph, y);
 }
 
-static void emit_reverse_sequence(Emitter *emitter, Node *node) {
-  Graph *graph = emitter_graph(emitter);
+static void emit_reverse_sequence(Program *program, Node *node) {
+  Graph *graph = program->graph;
   const Value *x = node->inputs[0], *lengths = node->inputs[1];
   int time = (int)node_int(node, "time_axis");
-  bool checked = emitter_check_range(emitter, lengths, 0, 1, x->shape[time], "sequence length");
-  KernelSpec *spec = kernel_spec(emitter, "reverse_sequence");
+  bool checked = program_check_range(program, lengths, 0, 1, x->shape[time], "sequence length");
+  KernelSpec *spec = kernel_spec(program, "reverse_sequence");
   kernel_bits(spec, "T", x->dtype);
   kernel_type(spec, "Length", lengths->dtype);
   kernel_knob(spec, "STEPS_FIRST", time == 0);
   kernel_knob(spec, "CHECKED", !checked);
-  KernelCall *call = kernel_call(emitter, node, spec);
-  call_moved(emitter, call, "in", x);
-  call_value(call, "lengths", lengths);
-  call_moved(emitter, call, "out", node->outputs[0]);
-  call_dim(call, "steps", x->shape[time]);
-  call_dim(call, "batch", x->shape[1 - time]);
-  call_dim(call, "inner", value_count_dim(graph, x, 2, x->rank));
-  if (checked) call_argument(call, "fault", "NULL");
+  Call *call = kernel_call(program, node, spec);
+  operand_value(call, "in", x, READ);
+  operand_value(call, "lengths", lengths, READ);
+  operand_value(call, "out", node->outputs[0], WRITE);
+  operand_dim(call, "steps", x->shape[time]);
+  operand_dim(call, "batch", x->shape[1 - time]);
+  operand_dim(call, "inner", value_count_dim(graph, x, 2, x->rank));
+  if (checked) operand_null(call, "fault");
   moves(call, graph, x);
 }
 
-static void (*const emit_op[N_OPS])(Emitter *emitter, Node *node) = {
+static void (*const emit_op[N_OPS])(Program *program, Node *node) = {
     [OP_GatherElements] = emit_gather_elements,
     [OP_GatherND] = emit_gather_nd,
     [OP_OneHot] = emit_one_hot,
@@ -214,6 +207,6 @@ static void (*const emit_op[N_OPS])(Emitter *emitter, Node *node) = {
     [OP_ScatterElements] = emit_scatter_elements,
 };
 
-static void index_emit(Emitter *emitter, Node *node) { emit_op[node->op->kind](emitter, node); }
+static void index_emit(Program *program, Node *node) { emit_op[node->op->kind](program, node); }
 
 const KernelFamily family_index = {.name = "index", .emit = index_emit};

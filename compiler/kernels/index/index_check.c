@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "kernels/index/index_check.h"
 
-#include "program/emitter.h"
+#include "program/build.h"
 #include "shapes/shape.h"
 
 bool constants_in_range(const Value *indices, int64_t first, int64_t step, const Dim *length) {
@@ -11,8 +11,8 @@ bool constants_in_range(const Value *indices, int64_t first, int64_t step, const
 }
 
 /* A constant length; with one that only run time knows, the least index is no constant. */
-bool indices_checked(Emitter *emitter, const Value *indices, const Dim *length) {
+bool indices_checked(Program *program, const Value *indices, const Dim *length) {
   if (constants_in_range(indices, 0, 1, length)) return true;
   if (!dim_is_const(length)) return false;
-  return emitter_check_range(emitter, indices, -dim_value(length), dim_value(length), NULL, "index");
+  return program_check_range(program, indices, -dim_value(length), dim_value(length), NULL, "index");
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Det: one matrix after the other, in a copy that elimination destroys. */
 #include "ir/family.h"
-#include "program/emitter.h"
+#include "program/build.h"
 
 static void scratch(Graph *graph, Node *node) {
   const Dim *m = node->inputs[0]->shape[node->inputs[0]->rank - 1];
@@ -9,18 +9,18 @@ static void scratch(Graph *graph, Node *node) {
   graph_scratch(graph, node, "matrix", bytes);
 }
 
-static void emit_determinant(Emitter *emitter, Node *node) {
-  Graph *graph = emitter_graph(emitter);
+static void emit_determinant(Program *program, Node *node) {
+  Graph *graph = program->graph;
   const Value *x = node->inputs[0];
   const Dim *m = x->shape[x->rank - 1], *count = value_count_dim(graph, x, 0, x->rank - 2);
-  KernelSpec *spec = kernel_spec(emitter, "determinant");
+  KernelSpec *spec = kernel_spec(program, "determinant");
   kernel_type(spec, "T", x->dtype);
-  KernelCall *call = kernel_call(emitter, node, spec);
-  call_value(call, "x", x);
-  call_value(call, "y", node->outputs[0]);
-  call_argument(call, "scratch", "(double *)(void *)t%d", node->scratch->id);
-  call_dim(call, "count", count);
-  call_dim(call, "m", m);
+  Call *call = kernel_call(program, node, spec);
+  operand_value(call, "x", x, READ);
+  operand_value(call, "y", node->outputs[0], WRITE);
+  operand_value(call, "scratch", node->scratch, READ_WRITE);
+  operand_dim(call, "count", count);
+  operand_dim(call, "m", m);
   double order = (double)dim_optimum(m), matrices = (double)dim_optimum(count);
   call_cost(call, matrices * order * order * order * 2 / 3, matrices * order * order * (double)dtype_size(x->dtype));
 }

@@ -8,7 +8,7 @@
 #include "kernels/elementwise/elementwise.h"
 #include "kernels/gemm/gemm.h"
 #include "machine/targets.h"
-#include "program/emitter.h"
+#include "program/build.h"
 #include "shapes/shape.h"
 
 typedef struct Product {
@@ -208,40 +208,40 @@ static void pack(Graph *graph, Node *node) {
 
 /* ---- emission ---- */
 
-static void give_dims(KernelCall *call, const char *const *parameters, const Dim *const *dims) {
-  for (int i = 0; parameters[i]; i++) call_dim(call, parameters[i], dims[i]);
+static void give_dims(Call *call, const char *const *parameters, const Dim *const *dims) {
+  for (int i = 0; parameters[i]; i++) operand_dim(call, parameters[i], dims[i]);
 }
 
 /* The batch axes, B's strides in units of `b_matrix` elements. */
-static void give_batches(KernelCall *call, Graph *graph, const Product *p, const Dim *b_matrix) {
+static void give_batches(Call *call, Graph *graph, const Product *p, const Dim *b_matrix) {
   const Dim *b_batch[MAX_RANK];
   for (int i = 0; i < p->batch_rank; i++) b_batch[i] = dim_mul(graph->dims, p->b_batch[i], b_matrix);
-  call_argument(call, "batch_rank", "%d", p->batch_rank);
-  call_dims(call, "batch_dims", p->batch_rank, p->batch);
-  call_dims(call, "a_batch", p->batch_rank, p->a_batch);
-  call_dims(call, "b_batch", p->batch_rank, b_batch);
+  operand_integer(call, "batch_rank", p->batch_rank);
+  operand_dim_array(call, "batch_dims", p->batch_rank, p->batch);
+  operand_dim_array(call, "a_batch", p->batch_rank, p->a_batch);
+  operand_dim_array(call, "b_batch", p->batch_rank, b_batch);
 }
 
-static void give_cost(KernelCall *call, const Product *p) {
+static void give_cost(Call *call, const Product *p) {
   double batches = 1, m = (double)dim_optimum(p->m), n = (double)dim_optimum(p->n), k = (double)dim_optimum(p->k);
   for (int i = 0; i < p->batch_rank; i++) batches *= (double)dim_optimum(p->batch[i]);
   double matrices = (double)dim_optimum(p->b_matrices);
   call_cost(call, 2 * batches * m * n * k, 4 * (batches * (m * k + m * n) + matrices * k * n));
 }
 
-static void emit_plain(Emitter *emitter, Node *node, const Product *p) {
-  Graph *graph = emitter_graph(emitter);
-  KernelSpec *spec = kernel_spec(emitter, "matmul_plain");
+static void emit_plain(Program *program, Node *node, const Product *p) {
+  Graph *graph = program->graph;
+  KernelSpec *spec = kernel_spec(program, "matmul_plain");
   kernel_type(spec, "T", node->outputs[0]->dtype);
   kernel_type(spec, "Total", dtype_is_float(node->outputs[0]->dtype) ? RNNCC_F64 : RNNCC_U64);
   kernel_knob(spec, "ADDEND", p->addend != NULL);
-  KernelCall *call = kernel_call(emitter, node, spec);
-  call_value(call, "a", node->inputs[0]);
-  call_value(call, "b", node->inputs[1]);
-  call_value(call, "addend", p->addend);
-  call_value(call, "c", node->outputs[0]);
-  call_argument(call, "alpha", "%a", p->alpha);
-  call_argument(call, "beta", "%a", p->beta);
+  Call *call = kernel_call(program, node, spec);
+  operand_value(call, "a", node->inputs[0], READ);
+  operand_value(call, "b", node->inputs[1], READ);
+  operand_value(call, "addend", p->addend, READ);
+  operand_value(call, "c", node->outputs[0], WRITE);
+  operand_float(call, "alpha", p->alpha);
+  operand_float(call, "beta", p->beta);
   const Dim *zero = zero_of(graph), *row = p->addend ? p->addend_row : zero;
   const Dim *column = p->addend ? p->addend_column : zero;
   give_dims(call,
@@ -252,12 +252,14 @@ static void emit_plain(Emitter *emitter, Node *node, const Product *p) {
   give_cost(call, p);
 }
 
-static void emit_packing_of_b(Emitter *emitter, Node *node, const MatmulSchedule *s, const char *target) {
-  Graph *graph = emitter_graph(emitter);
+static void emit_packing_of_b(Program *program, Node *node, const MatmulSchedule *s) {
+  Graph *graph = program->graph;
   const Product *p = &s->product;
   Panels panels = panels_of(graph, s);
-  const char *source = arena_format(emitter_arena(emitter), "t%d", node->inputs[1]->id);
-  KernelCall *call = emit_packing(emitter, node, &panels, source, NULL, target);
+  Call *call = emit_packing(program, node, &panels, false);
+  operand_value(call, "source", node->inputs[1], READ);
+  operand_null(call, "addend");
+  operand_value(call, "target", node->scratch, WRITE);
   const Dim *matrix = dim_mul(graph->dims, p->n, p->k);
   give_dims(call,
             (const char *const[]){"batches", "batch_stride", "units", "depth", "column_stride", "depth_stride", NULL},
@@ -266,22 +268,22 @@ static void emit_packing_of_b(Emitter *emitter, Node *node, const MatmulSchedule
   call_cost(call, 0, bytes);
 }
 
-static void emit_floats(Emitter *emitter, Node *node, const MatmulSchedule *s, const char *b) {
-  Graph *graph = emitter_graph(emitter);
+static void emit_floats(Program *program, Node *node, const MatmulSchedule *s, const Value *b) {
+  Graph *graph = program->graph;
   const Product *p = &s->product;
   bool scaled = p->alpha != 1 || (p->addend && p->beta != 1);
-  KernelSpec *spec = gemm_spec(emitter, &s->knobs);
+  KernelSpec *spec = gemm_spec(program, &s->knobs);
   kernel_knob(spec, "SCALED", scaled);
   kernel_knob(spec, "ADDEND", !p->addend ? 0 : p->addend_column == zero_of(graph) ? 2 : 1);
-  const char *body = epilogue_body(emitter_arena(emitter), node);
+  const char *body = epilogue_body(program->arena, node);
   if (body) kernel_hook(spec, "epilogue", body);
-  KernelCall *call = kernel_call(emitter, node, spec);
-  call_value(call, "a", node->inputs[0]);
-  call_argument(call, "b", "%s", b);
-  call_value(call, "addend", p->addend);
-  call_value(call, "c", node->outputs[0]);
-  call_argument(call, "scale", "%af", p->alpha);
-  call_argument(call, "addend_scale", "%af", p->beta);
+  Call *call = kernel_call(program, node, spec);
+  operand_value(call, "a", node->inputs[0], READ);
+  operand_value(call, "b", b, READ);
+  operand_value(call, "addend", p->addend, READ);
+  operand_value(call, "c", node->outputs[0], WRITE);
+  operand_float(call, "scale", p->alpha);
+  operand_float(call, "addend_scale", p->beta);
   const Dim *addend_row = p->addend ? p->addend_row : zero_of(graph);
   give_dims(call, (const char *const[]){"m", "n", "k", "a_row", "a_depth", "addend_row", "c_row", NULL},
             (const Dim *const[]){p->m, p->n, p->k, p->a_row, p->a_depth, addend_row, p->n});
@@ -289,17 +291,15 @@ static void emit_floats(Emitter *emitter, Node *node, const MatmulSchedule *s, c
   give_cost(call, p);
 }
 
-static void emit(Emitter *emitter, Node *node) {
+static void emit(Program *program, Node *node) {
   const MatmulSchedule *s = (const MatmulSchedule *)node->schedule;
-  Arena *arena = emitter_arena(emitter);
   if (s->plain) {
-    emit_plain(emitter, node, &s->product);
+    emit_plain(program, node, &s->product);
   } else if (s->packed) {
-    emit_floats(emitter, node, s, arena_format(arena, "t%d", s->packed->id));
+    emit_floats(program, node, s, s->packed);
   } else {
-    const char *b = arena_format(arena, "(float *)(void *)t%d", node->scratch->id);
-    emit_packing_of_b(emitter, node, s, b);
-    emit_floats(emitter, node, s, b);
+    emit_packing_of_b(program, node, s);
+    emit_floats(program, node, s, node->scratch);
   }
 }
 

@@ -8,7 +8,7 @@
 
 #include "kernels/move/strided_copy.h"
 #include "layout/blocked.h"
-#include "program/emitter.h"
+#include "program/build.h"
 #include "support/numbers.h"
 
 /* Channel c, pixel p of an image stands at c / block * plane + c % block * lane + p * pixel. */
@@ -34,7 +34,7 @@ static int64_t run_stride(const ChannelMap *map, int64_t period) {
 }
 
 typedef struct ChannelCopy {
-  Emitter *emitter;
+  Program *program;
   const Node *node;
   ChannelRange from, to;
   ChannelMap in, out;
@@ -43,7 +43,7 @@ typedef struct ChannelCopy {
 
 /* `runs` runs of `length` channels, the first of them `channel`. */
 static void copy_runs(const ChannelCopy *c, int64_t channel, int64_t runs, int64_t length) {
-  Graph *graph = emitter_graph(c->emitter);
+  Graph *graph = c->program->graph;
   DimTable *dims = graph->dims;
   bool lanes_last = c->out.lane == 1;
   int lane_axis = lanes_last ? 3 : 2, pixel_axis = lanes_last ? 2 : 3;
@@ -59,7 +59,7 @@ static void copy_runs(const ChannelCopy *c, int64_t channel, int64_t runs, int64
   box.shape[pixel_axis] = dim_const(dims, c->pixels);
   box.in_stride[pixel_axis] = dim_const(dims, c->in.pixel);
   box.out_stride[pixel_axis] = dim_const(dims, c->out.pixel);
-  call_no_barrier(emit_strided_copy(c->emitter, c->node, &box, c->from.value, c->to.value));
+  operand_sharing(emit_strided_copy(c->program, c->node, &box, c->from.value, c->to.value), "out", SHARED_APART);
 }
 
 /* One side's blocks are the other's, or some of them, or one side's are all of its channels. */
@@ -83,10 +83,10 @@ static void copy_all(const ChannelCopy *copy, int64_t channels) {
   }
 }
 
-void emit_channel_copy(Emitter *emitter, const Node *node, ChannelRange from, ChannelRange to, int64_t channels) {
-  const Graph *graph = emitter_graph(emitter);
+void emit_channel_copy(Program *program, const Node *node, ChannelRange from, ChannelRange to, int64_t channels) {
+  const Graph *graph = program->graph;
   Blocked b = blocked_of(graph, from.value);
-  ChannelCopy copy = {.emitter = emitter,
+  ChannelCopy copy = {.program = program,
                       .node = node,
                       .from = from,
                       .to = to,
@@ -97,12 +97,12 @@ void emit_channel_copy(Emitter *emitter, const Node *node, ChannelRange from, Ch
   copy_all(&copy, channels);
 }
 
-void emit_channels_last(Emitter *emitter, const Node *node, const Value *from, const Value *to) {
-  const Graph *graph = emitter_graph(emitter);
+void emit_channels_last(Program *program, const Node *node, const Value *from, const Value *to) {
+  const Graph *graph = program->graph;
   Blocked b = blocked_of(graph, from);
   int64_t pixels = b.height * b.width;
   ChannelCopy copy = {
-      .emitter = emitter,
+      .program = program,
       .node = node,
       .from = {from, 0},
       .to = {to, 0},

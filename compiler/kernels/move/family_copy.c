@@ -7,12 +7,12 @@
 #include "kernels/move/strided_copy.h"
 #include "layout/blocked.h"
 #include "layout/layout_costs.h"
-#include "program/emitter.h"
+#include "program/build.h"
 #include "shapes/shape.h"
 
 /* Each input into its place along the axis. The copies touch different bytes of the output. */
-static void emit_concat(Emitter *emitter, Node *node) {
-  Graph *graph = emitter_graph(emitter);
+static void emit_concat(Program *program, Node *node) {
+  Graph *graph = program->graph;
   const Value *y = node->outputs[0];
   int axis = normal_axis(node_int(node, "axis"), y->rank);
   const Dim *in_stride[MAX_RANK], *out_stride[MAX_RANK], *first = dim_const(graph->dims, 0);
@@ -22,13 +22,13 @@ static void emit_concat(Emitter *emitter, Node *node) {
     dense_strides(graph, x, in_stride);
     StridedBox box = strided_box(graph, x->rank, x->shape, in_stride, out_stride);
     box.out_offset = dim_mul(graph->dims, first, out_stride[axis]);
-    call_no_barrier(emit_strided_copy(emitter, node, &box, x, y));
+    operand_sharing(emit_strided_copy(program, node, &box, x, y), "out", SHARED_APART);
     first = dim_add(graph->dims, first, x->shape[axis]);
   }
 }
 
-static void emit_split(Emitter *emitter, Node *node) {
-  Graph *graph = emitter_graph(emitter);
+static void emit_split(Program *program, Node *node) {
+  Graph *graph = program->graph;
   const Value *x = node->inputs[0];
   int axis = normal_axis(node_int(node, "axis"), x->rank);
   const Dim *in_stride[MAX_RANK], *out_stride[MAX_RANK], *first = dim_const(graph->dims, 0);
@@ -39,13 +39,13 @@ static void emit_split(Emitter *emitter, Node *node) {
     dense_strides(graph, y, out_stride);
     StridedBox box = strided_box(graph, y->rank, y->shape, in_stride, out_stride);
     box.in_offset = dim_mul(graph->dims, first, in_stride[axis]);
-    emit_strided_copy(emitter, node, &box, x, y);
+    emit_strided_copy(program, node, &box, x, y);
     first = dim_add(graph->dims, first, y->shape[axis]);
   }
 }
 
-static void emit_slice(Emitter *emitter, Node *node) {
-  Graph *graph = emitter_graph(emitter);
+static void emit_slice(Program *program, Node *node) {
+  Graph *graph = program->graph;
   const Value *x = node->inputs[0], *y = node->outputs[0];
   const Dim *in_stride[MAX_RANK], *out_stride[MAX_RANK], *first = dim_const(graph->dims, 0);
   SliceAxis axes[MAX_RANK];
@@ -58,7 +58,7 @@ static void emit_slice(Emitter *emitter, Node *node) {
   }
   StridedBox box = strided_box(graph, y->rank, y->shape, in_stride, out_stride);
   box.in_offset = first;
-  emit_strided_copy(emitter, node, &box, x, y);
+  emit_strided_copy(program, node, &box, x, y);
 }
 
 /* The axis of the input that is the output's. */
@@ -79,11 +79,11 @@ static bool brings_channels_last(const Node *node) {
 
 static bool reads_blocks(const Node *node, int input) { return input == 0 && brings_channels_last(node); }
 
-static void emit_transpose(Emitter *emitter, Node *node) {
-  Graph *graph = emitter_graph(emitter);
+static void emit_transpose(Program *program, Node *node) {
+  Graph *graph = program->graph;
   const Value *x = node->inputs[0], *y = node->outputs[0];
   if (x->channel_block) {
-    emit_channels_last(emitter, node, x, y);
+    emit_channels_last(program, node, x, y);
     return;
   }
   const Dim *dense[MAX_RANK], *in_stride[MAX_RANK], *out_stride[MAX_RANK];
@@ -91,11 +91,11 @@ static void emit_transpose(Emitter *emitter, Node *node) {
   dense_strides(graph, y, out_stride);
   for (int axis = 0; axis < x->rank; axis++) in_stride[axis] = dense[transposed_axis(node, axis)];
   StridedBox box = strided_box(graph, y->rank, y->shape, in_stride, out_stride);
-  emit_strided_copy(emitter, node, &box, x, y);
+  emit_strided_copy(program, node, &box, x, y);
 }
 
-static void emit_expand(Emitter *emitter, Node *node) {
-  Graph *graph = emitter_graph(emitter);
+static void emit_expand(Program *program, Node *node) {
+  Graph *graph = program->graph;
   const Value *x = node->inputs[0], *y = node->outputs[0];
   const Dim *dense[MAX_RANK], *in_stride[MAX_RANK], *out_stride[MAX_RANK], *zero = dim_const(graph->dims, 0);
   int lead = y->rank - x->rank;
@@ -106,16 +106,16 @@ static void emit_expand(Emitter *emitter, Node *node) {
     in_stride[axis] = repeats ? zero : dense[axis - lead];
   }
   StridedBox box = strided_box(graph, y->rank, y->shape, in_stride, out_stride);
-  emit_strided_copy(emitter, node, &box, x, y);
+  emit_strided_copy(program, node, &box, x, y);
 }
 
-static void emit_identity(Emitter *emitter, Node *node) {
-  Graph *graph = emitter_graph(emitter);
+static void emit_identity(Program *program, Node *node) {
+  Graph *graph = program->graph;
   const Value *x = node->inputs[0], *y = node->outputs[0];
   const Dim *stride[MAX_RANK];
   dense_strides(graph, x, stride);
   StridedBox box = strided_box(graph, x->rank, (const Dim *const *)x->shape, stride, stride);
-  emit_strided_copy(emitter, node, &box, x, y);
+  emit_strided_copy(program, node, &box, x, y);
 }
 
 /* Padding along one axis; where it is negative, the input is cropped. */
@@ -139,9 +139,9 @@ static void read_pad_axes(Graph *graph, const Node *node, PadAxis pads[MAX_RANK]
 
 /* A slab of the border: `length` elements of `axis` from `first` on; within the kept part along the axes before it,
  * over everything along those after it. So the slabs of all axes share no element. */
-static void emit_slab(Emitter *emitter, const Node *node, const PadAxis *pads, int axis, const Dim *first,
+static void emit_slab(Program *program, const Node *node, const PadAxis *pads, int axis, const Dim *first,
                       const Dim *length) {
-  Graph *graph = emitter_graph(emitter);
+  Graph *graph = program->graph;
   const Value *y = node->outputs[0], *fill = node->n_inputs > 2 ? node->inputs[2] : NULL;
   if (dim_is_const(length) && dim_value(length) == 0) return;
   const Dim *zeros[MAX_RANK], *out_stride[MAX_RANK];
@@ -154,17 +154,18 @@ static void emit_slab(Emitter *emitter, const Node *node, const PadAxis *pads, i
   }
   box.shape[axis] = length;
   box.out_offset = dim_add(graph->dims, box.out_offset, dim_mul(graph->dims, first, out_stride[axis]));
-  call_no_barrier(emit_strided_copy(emitter, node, &box, fill ? fill : node->packed ? node->packed[0] : NULL, y));
+  if (!fill && node->packed) fill = node->packed[0];
+  operand_sharing(emit_strided_copy(program, node, &box, fill, y), "out", SHARED_APART);
 }
 
-static void emit_pad_constant(Emitter *emitter, const Node *node, const PadAxis *pads) {
-  Graph *graph = emitter_graph(emitter);
+static void emit_pad_constant(Program *program, const Node *node, const PadAxis *pads) {
+  Graph *graph = program->graph;
   DimTable *dims = graph->dims;
   const Value *x = node->inputs[0], *y = node->outputs[0];
   const Dim *in_stride[MAX_RANK], *out_stride[MAX_RANK];
   for (int axis = 0; axis < y->rank; axis++) {
-    emit_slab(emitter, node, pads, axis, dim_const(dims, 0), pads[axis].before);
-    emit_slab(emitter, node, pads, axis, dim_add(dims, pads[axis].before, pads[axis].extent), pads[axis].after);
+    emit_slab(program, node, pads, axis, dim_const(dims, 0), pads[axis].before);
+    emit_slab(program, node, pads, axis, dim_add(dims, pads[axis].before, pads[axis].extent), pads[axis].after);
   }
   dense_strides(graph, x, in_stride);
   dense_strides(graph, y, out_stride);
@@ -174,15 +175,15 @@ static void emit_pad_constant(Emitter *emitter, const Node *node, const PadAxis 
     box.in_offset = dim_add(dims, box.in_offset, dim_mul(dims, pads[axis].origin, in_stride[axis]));
     box.out_offset = dim_add(dims, box.out_offset, dim_mul(dims, pads[axis].before, out_stride[axis]));
   }
-  emit_strided_copy(emitter, node, &box, x, y);
+  operand_sharing(emit_strided_copy(program, node, &box, x, y), "out", SHARED_APART);
 }
 
 /* As in templates/pad_map.c. */
 static const char *const PAD_MODES[] = {"edge", "reflect", "wrap"};
 enum { N_PAD_MODES = sizeof PAD_MODES / sizeof *PAD_MODES };
 
-static void emit_pad_map(Emitter *emitter, const Node *node, const PadAxis *pads, int mode) {
-  Graph *graph = emitter_graph(emitter);
+static void emit_pad_map(Program *program, const Node *node, const PadAxis *pads, int mode) {
+  Graph *graph = program->graph;
   DimTable *dims = graph->dims;
   const Value *x = node->inputs[0], *y = node->outputs[0];
   const Dim *in_stride[MAX_RANK], *before[MAX_RANK], *extent[MAX_RANK], *first = dim_const(dims, 0);
@@ -192,30 +193,30 @@ static void emit_pad_map(Emitter *emitter, const Node *node, const PadAxis *pads
     extent[axis] = pads[axis].extent;
     first = dim_add(dims, first, dim_mul(dims, pads[axis].origin, in_stride[axis]));
   }
-  KernelSpec *spec = kernel_spec(emitter, "pad_map");
+  KernelSpec *spec = kernel_spec(program, "pad_map");
   kernel_bits(spec, "T", y->dtype);
   kernel_knob(spec, "RANK", y->rank);
   kernel_knob(spec, "MODE", mode);
-  KernelCall *call = kernel_call(emitter, node, spec);
-  call_bits(call, "in", x, first);
-  call_bits(call, "out", y, dim_const(dims, 0));
-  call_dims(call, "shape", y->rank, (const Dim *const *)y->shape);
-  call_dims(call, "before", y->rank, before);
-  call_dims(call, "extent", y->rank, extent);
-  call_dims(call, "in_stride", y->rank, in_stride);
+  Call *call = kernel_call(program, node, spec);
+  operand_elements(call, "in", x, first, NULL, READ);
+  operand_value(call, "out", y, WRITE);
+  operand_dim_array(call, "shape", y->rank, (const Dim *const *)y->shape);
+  operand_dim_array(call, "before", y->rank, before);
+  operand_dim_array(call, "extent", y->rank, extent);
+  operand_dim_array(call, "in_stride", y->rank, in_stride);
   call_cost(call, 0, 2.0 * (double)dim_optimum(value_count_dim(graph, y, 0, y->rank)) * (double)dtype_size(y->dtype));
 }
 
-static void emit_pad(Emitter *emitter, Node *node) {
+static void emit_pad(Program *program, Node *node) {
   PadAxis pads[MAX_RANK];
-  read_pad_axes(emitter_graph(emitter), node, pads);
+  read_pad_axes(program->graph, node, pads);
   const char *mode = node_string(node, "mode");
   for (int row = 0; row < N_PAD_MODES; row++) {
     if (strcmp(PAD_MODES[row], mode)) continue;
-    emit_pad_map(emitter, node, pads, row);
+    emit_pad_map(program, node, pads, row);
     return;
   }
-  emit_pad_constant(emitter, node, pads);
+  emit_pad_constant(program, node, pads);
 }
 
 /* ---- blocked tensors: Concat and Split along the channels ---- */
@@ -242,38 +243,38 @@ static bool in_place(Value *part, Value *whole, int64_t channel) {
   return value_first_byte(part) == value_first_byte(whole) + channel_bytes(whole, channel);
 }
 
-static void emit_blocked_concat(Emitter *emitter, const Node *node) {
+static void emit_blocked_concat(Program *program, const Node *node) {
   Value *y = node->outputs[0];
   int64_t channel = 0;
   for (int i = 0; i < node->n_inputs; i++) {
     Value *x = node->inputs[i];
     int64_t channels = dim_value(x->shape[1]);
     if (!in_place(x, y, channel))
-      emit_channel_copy(emitter, node, (ChannelRange){x, 0}, (ChannelRange){y, channel}, channels);
+      emit_channel_copy(program, node, (ChannelRange){x, 0}, (ChannelRange){y, channel}, channels);
     channel += channels;
   }
 }
 
-static void emit_blocked_split(Emitter *emitter, const Node *node) {
+static void emit_blocked_split(Program *program, const Node *node) {
   Value *x = node->inputs[0];
   int64_t channel = 0;
   for (int i = 0; i < node->n_outputs; i++) {
     Value *y = node->outputs[i];
     int64_t channels = dim_value(y->shape[1]);
     if (!in_place(y, x, channel))
-      emit_channel_copy(emitter, node, (ChannelRange){x, channel}, (ChannelRange){y, 0}, channels);
+      emit_channel_copy(program, node, (ChannelRange){x, channel}, (ChannelRange){y, 0}, channels);
     channel += channels;
   }
 }
 
-static void emit_blocked(Emitter *emitter, const Node *node) {
+static void emit_blocked(Program *program, const Node *node) {
   if (is_op(node, OP_Concat))
-    emit_blocked_concat(emitter, node);
+    emit_blocked_concat(program, node);
   else
-    emit_blocked_split(emitter, node);
+    emit_blocked_split(program, node);
 }
 
-static void (*const emit_op[N_OPS])(Emitter *emitter, Node *node) = {
+static void (*const emit_op[N_OPS])(Program *program, Node *node) = {
     [OP_Concat] = emit_concat, [OP_Expand] = emit_expand, [OP_Identity] = emit_identity,   [OP_Pad] = emit_pad,
     [OP_Slice] = emit_slice,   [OP_Split] = emit_split,   [OP_Transpose] = emit_transpose,
 };
@@ -299,12 +300,12 @@ static double copied_bytes(const Node *node) {
 /* Of Concat and Split: the other copies never run blocked. */
 static double seconds(Graph *graph, Node *node) { return copying_seconds(graph, copied_bytes(node)); }
 
-static void copy_emit(Emitter *emitter, Node *node) {
+static void copy_emit(Program *program, Node *node) {
   if (node->blocked) {
-    emit_blocked(emitter, node);
+    emit_blocked(program, node);
     return;
   }
-  emit_op[node->op->kind](emitter, node);
+  emit_op[node->op->kind](program, node);
 }
 
 /* Pad's fill value where it is an attribute (opset 2 to 10, f32 only) and not zero. */

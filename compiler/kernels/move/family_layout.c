@@ -2,10 +2,11 @@
 /* The node that insert_layout_transforms puts between a tensor and a reader that wants it laid out otherwise. */
 #include "ir/family.h"
 #include "kernels/move/channel_copy.h"
+#include "program/build.h"
 
-static void emit(Emitter *emitter, Node *node) {
+static void emit(Program *program, Node *node) {
   const Value *x = node->inputs[0], *y = node->outputs[0];
-  emit_channel_copy(emitter, node, (ChannelRange){x, 0}, (ChannelRange){y, 0}, dim_value(x->shape[1]));
+  emit_channel_copy(program, node, (ChannelRange){x, 0}, (ChannelRange){y, 0}, dim_value(x->shape[1]));
 }
 
 const KernelFamily family_layout = {.name = "layout", .emit = emit};

@@ -6,7 +6,7 @@
 #include "ir/family.h"
 #include "ir/tensor.h"
 #include "kernels/move/strided_copy.h"
-#include "program/emitter.h"
+#include "program/build.h"
 #include "shapes/elements.h"
 #include "shapes/shape.h"
 #include "support/diagnostics.h"
@@ -20,8 +20,8 @@ static void add_axis(StridedBox *box, const Dim *extent, const Dim *in_stride, c
 static StridedBox empty_box(Graph *graph) { return strided_box(graph, 0, NULL, NULL, NULL); }
 
 /* [repeats, extent] of each axis, of which those that are 1 need no place. */
-static void emit_tile(Emitter *emitter, Node *node) {
-  Graph *graph = emitter_graph(emitter);
+static void emit_tile(Program *program, Node *node) {
+  Graph *graph = program->graph;
   const Value *x = node->inputs[0], *y = node->outputs[0];
   const Dim *in_stride[MAX_RANK], *out_stride[MAX_RANK], *one = dim_const(graph->dims, 1);
   DimList repeats;
@@ -34,12 +34,12 @@ static void emit_tile(Emitter *emitter, Node *node) {
     if (repeats.items[axis] != one) add_axis(&box, repeats.items[axis], dim_const(graph->dims, 0), whole);
     if (extent != one) add_axis(&box, extent, in_stride[axis], out_stride[axis]);
   }
-  emit_strided_copy(emitter, node, &box, x, y);
+  emit_strided_copy(program, node, &box, x, y);
 }
 
 /* Axes of the tensor with the channels and of the one with the pixels: n, c, h, block row, w, block column. */
-static void emit_blocks(Emitter *emitter, Node *node, const Value *deep, const Value *wide, bool pixel_first) {
-  Graph *graph = emitter_graph(emitter);
+static void emit_blocks(Program *program, Node *node, const Value *deep, const Value *wide, bool pixel_first) {
+  Graph *graph = program->graph;
   DimTable *dims = graph->dims;
   const Dim *d[MAX_RANK], *w[MAX_RANK], *side = dim_const(dims, node_int(node, "blocksize"));
   dense_strides(graph, deep, d);
@@ -52,83 +52,83 @@ static void emit_blocks(Emitter *emitter, Node *node, const Value *deep, const V
   bool from_deep = node->inputs[0] == deep;
   StridedBox box =
       strided_box(graph, 6, extent, from_deep ? deep_stride : wide_stride, from_deep ? wide_stride : deep_stride);
-  emit_strided_copy(emitter, node, &box, node->inputs[0], node->outputs[0]);
+  emit_strided_copy(program, node, &box, node->inputs[0], node->outputs[0]);
 }
 
-static void emit_depth_to_space(Emitter *emitter, Node *node) {
-  emit_blocks(emitter, node, node->inputs[0], node->outputs[0], !strcmp(node_string(node, "mode"), "DCR"));
+static void emit_depth_to_space(Program *program, Node *node) {
+  emit_blocks(program, node, node->inputs[0], node->outputs[0], !strcmp(node_string(node, "mode"), "DCR"));
 }
 
-static void emit_space_to_depth(Emitter *emitter, Node *node) {
-  emit_blocks(emitter, node, node->outputs[0], node->inputs[0], true);
+static void emit_space_to_depth(Program *program, Node *node) {
+  emit_blocks(program, node, node->outputs[0], node->inputs[0], true);
 }
 
 /* All elements of the output alike. */
-static void emit_fill(Emitter *emitter, const Node *node, const Value *fill) {
-  Graph *graph = emitter_graph(emitter);
+static void emit_fill(Program *program, const Node *node, const Value *fill) {
+  Graph *graph = program->graph;
   const Value *y = node->outputs[0];
   StridedBox box = empty_box(graph);
   add_axis(&box, value_count_dim(graph, y, 0, y->rank), dim_const(graph->dims, 0), dim_const(graph->dims, 1));
-  emit_strided_copy(emitter, node, &box, fill, y);
+  emit_strided_copy(program, node, &box, fill, y);
 }
 
-static void emit_constant_of_shape(Emitter *emitter, Node *node) {
-  emit_fill(emitter, node, node->packed ? node->packed[0] : NULL);
+static void emit_constant_of_shape(Program *program, Node *node) {
+  emit_fill(program, node, node->packed ? node->packed[0] : NULL);
 }
 
 /* Zeros, then ones along the diagonal, which begins k columns to the right, or -k rows down. */
-static void emit_eye_like(Emitter *emitter, Node *node) {
-  Graph *graph = emitter_graph(emitter);
+static void emit_eye_like(Program *program, Node *node) {
+  Graph *graph = program->graph;
   DimTable *dims = graph->dims;
   const Value *y = node->outputs[0];
   int64_t k = node_int(node, "k"), right = k > 0 ? k : 0, down = k < 0 ? -k : 0;
   const Dim *columns = y->shape[1], *zero = dim_const(dims, 0);
   const Dim *length =
       dim_min(dims, dim_sub(dims, y->shape[0], dim_const(dims, down)), dim_sub(dims, columns, dim_const(dims, right)));
-  emit_fill(emitter, node, NULL);
+  emit_fill(program, node, NULL);
   StridedBox box = empty_box(graph);
   add_axis(&box, dim_max(dims, zero, length), zero, dim_add(dims, columns, dim_const(dims, 1)));
   box.out_offset = dim_add(dims, dim_mul(dims, dim_const(dims, down), columns), dim_const(dims, right));
-  emit_strided_copy(emitter, node, &box, node->packed[0], y);
+  emit_strided_copy(program, node, &box, node->packed[0], y);
 }
 
-static void emit_trilu(Emitter *emitter, Node *node) {
-  Graph *graph = emitter_graph(emitter);
+static void emit_trilu(Program *program, Node *node) {
+  Graph *graph = program->graph;
   const Value *x = node->inputs[0];
   DimList k;
   if (!operand_dims(graph, node, NULL, 1, &k)) bug("n%d: a diagonal that has no shape", node->id);
-  KernelSpec *spec = kernel_spec(emitter, "trilu");
+  KernelSpec *spec = kernel_spec(program, "trilu");
   kernel_bits(spec, "T", x->dtype);
   kernel_knob(spec, "UPPER", node_int(node, "upper") != 0);
-  KernelCall *call = kernel_call(emitter, node, spec);
-  call_bits(call, "in", x, dim_const(graph->dims, 0));
-  call_bits(call, "out", node->outputs[0], dim_const(graph->dims, 0));
-  call_dim(call, "matrices", value_count_dim(graph, x, 0, x->rank - 2));
-  call_dim(call, "rows", x->shape[x->rank - 2]);
-  call_dim(call, "columns", x->shape[x->rank - 1]);
-  call_dim(call, "k", k.given ? k.items[0] : dim_const(graph->dims, 0));
+  Call *call = kernel_call(program, node, spec);
+  operand_value(call, "in", x, READ);
+  operand_value(call, "out", node->outputs[0], WRITE);
+  operand_dim(call, "matrices", value_count_dim(graph, x, 0, x->rank - 2));
+  operand_dim(call, "rows", x->shape[x->rank - 2]);
+  operand_dim(call, "columns", x->shape[x->rank - 1]);
+  operand_dim(call, "k", k.given ? k.items[0] : dim_const(graph->dims, 0));
   call_cost(call, 0, 2.0 * (double)dim_optimum(value_count_dim(graph, x, 0, x->rank)) * (double)dtype_size(x->dtype));
 }
 
-static void emit_range(Emitter *emitter, Node *node) {
+static void emit_range(Program *program, Node *node) {
   const Value *y = node->outputs[0];
   Ratio start, limit, delta;
-  if (!read_range(emitter_graph(emitter), node, &start, &limit, &delta)) bug("n%d: a range of no shape", node->id);
+  if (!read_range(program->graph, node, &start, &limit, &delta)) bug("n%d: a range of no shape", node->id);
   bool whole = start.divisor == 1 && delta.divisor == 1;
-  KernelSpec *spec = kernel_spec(emitter, "range");
+  KernelSpec *spec = kernel_spec(program, "range");
   kernel_type(spec, "T", y->dtype);
   kernel_knob(spec, "WHOLE", whole);
-  KernelCall *call = kernel_call(emitter, node, spec);
-  call_value(call, "out", y);
-  call_dim(call, "n", y->shape[0]);
-  call_dim(call, "start", start.numerator);
-  call_integer(call, "start_divisor", start.divisor);
-  call_dim(call, "delta", delta.numerator);
-  call_integer(call, "delta_divisor", delta.divisor);
+  Call *call = kernel_call(program, node, spec);
+  operand_value(call, "out", y, WRITE);
+  operand_dim(call, "n", y->shape[0]);
+  operand_dim(call, "start", start.numerator);
+  operand_integer(call, "start_divisor", start.divisor);
+  operand_dim(call, "delta", delta.numerator);
+  operand_integer(call, "delta_divisor", delta.divisor);
   call_cost(call, 0, (double)dim_optimum(y->shape[0]) * (double)dtype_size(y->dtype));
 }
 
-static void (*const emit_op[N_OPS])(Emitter *emitter, Node *node) = {
+static void (*const emit_op[N_OPS])(Program *program, Node *node) = {
     [OP_ConstantOfShape] = emit_constant_of_shape,
     [OP_DepthToSpace] = emit_depth_to_space,
     [OP_EyeLike] = emit_eye_like,
@@ -138,7 +138,7 @@ static void (*const emit_op[N_OPS])(Emitter *emitter, Node *node) = {
     [OP_Trilu] = emit_trilu,
 };
 
-static void rearrange_emit(Emitter *emitter, Node *node) { emit_op[node->op->kind](emitter, node); }
+static void rearrange_emit(Program *program, Node *node) { emit_op[node->op->kind](program, node); }
 
 /* The number that is stored: ConstantOfShape's value, EyeLike's one. */
 static void rearrange_pack(Graph *graph, Node *node) {

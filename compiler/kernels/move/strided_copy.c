@@ -5,7 +5,7 @@
  */
 #include "kernels/move/strided_copy.h"
 
-#include "program/emitter.h"
+#include "program/build.h"
 #include "support/diagnostics.h"
 
 void dense_strides(Graph *graph, const Value *value, const Dim *strides[MAX_RANK]) {
@@ -80,23 +80,34 @@ static Inner choose_inner(StridedBox *box) {
   return bring_contiguous(box) ? INNER_TILED : INNER_ANY;
 }
 
-KernelCall *emit_strided_copy(Emitter *emitter, const Node *node, const StridedBox *given, const Value *in,
-                              const Value *out) {
-  StridedBox box = simplified(emitter_graph(emitter), given);
+/* Elements from the first that is touched to the last, where these are constants; else NULL. */
+static const Dim *span_of(Graph *graph, const StridedBox *box, const Dim *const *strides) {
+  int64_t span = 1;
+  for (int axis = 0; axis < box->rank; axis++) {
+    if (!dim_is_const(box->shape[axis]) || !dim_is_const(strides[axis]) || dim_value(strides[axis]) < 0) return NULL;
+    if (dim_value(box->shape[axis]) == 0) return dim_const(graph->dims, 0);
+    span += (dim_value(box->shape[axis]) - 1) * dim_value(strides[axis]);
+  }
+  return dim_const(graph->dims, span);
+}
+
+Call *emit_strided_copy(Program *program, const Node *node, const StridedBox *given, const Value *in,
+                        const Value *out) {
+  StridedBox box = simplified(program->graph, given);
   Inner inner = choose_inner(&box);
-  KernelSpec *spec = kernel_spec(emitter, "copy_strided");
+  KernelSpec *spec = kernel_spec(program, "copy_strided");
   kernel_bits(spec, "T", out->dtype);
   kernel_knob(spec, "RANK", box.rank);
   kernel_knob(spec, "INNER", inner);
-  KernelCall *call = kernel_call(emitter, node, spec);
+  Call *call = kernel_call(program, node, spec);
   if (in)
-    call_bits(call, "in", in, box.in_offset);
+    operand_elements(call, "in", in, box.in_offset, span_of(program->graph, &box, box.in_stride), READ);
   else
-    call_argument(call, "in", "(void *)(const bits64[1]){0}");
-  call_bits(call, "out", out, box.out_offset);
-  call_dims(call, "shape", box.rank, box.shape);
-  call_dims(call, "in_stride", box.rank, box.in_stride);
-  call_dims(call, "out_stride", box.rank, box.out_stride);
+    operand_integer_array(call, "in", 1, (const int64_t[]){0});
+  operand_elements(call, "out", out, box.out_offset, span_of(program->graph, &box, box.out_stride), WRITE);
+  operand_dim_array(call, "shape", box.rank, box.shape);
+  operand_dim_array(call, "in_stride", box.rank, box.in_stride);
+  operand_dim_array(call, "out_stride", box.rank, box.out_stride);
   double bytes = 2.0 * (double)dtype_size(out->dtype);
   for (int axis = 0; axis < box.rank; axis++) bytes *= (double)dim_optimum(box.shape[axis]);
   call_cost(call, 0, bytes);

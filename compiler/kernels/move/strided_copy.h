@@ -3,7 +3,7 @@
 #ifndef RNNCC_STRIDED_COPY_H
 #define RNNCC_STRIDED_COPY_H
 
-#include "program/emitter.h"
+#include "program/build.h"
 
 /* Strides and offsets in elements. A stride may be 0 in the input (broadcast) or negative. */
 typedef struct StridedBox {
@@ -20,7 +20,6 @@ StridedBox strided_box(Graph *graph, int rank, const Dim *const *shape, const Di
                        const Dim *const *out_stride);
 
 /* Adds the call. `in`: the value, or NULL: fills with elements of which every byte is zero. */
-KernelCall *emit_strided_copy(Emitter *emitter, const Node *node, const StridedBox *box, const Value *in,
-                              const Value *out);
+Call *emit_strided_copy(Program *program, const Node *node, const StridedBox *box, const Value *in, const Value *out);
 
 #endif

@@ -5,7 +5,7 @@
 #include "kernels/elementwise/elementwise.h"
 #include "layout/blocked.h"
 #include "passes/channel_affine.h"
-#include "program/emitter.h"
+#include "program/build.h"
 #include "support/diagnostics.h"
 
 /* ---- blocked tensors: y = scale x + shift, by constants ---- */
@@ -26,40 +26,40 @@ static void pack(Graph *graph, Node *node) {
   node->packed[1] = channel_constant_rounded(graph, "shift", affine.t, affine.C, block);
 }
 
-static void emit_blocked(Emitter *emitter, const Node *node) {
+static void emit_blocked(Program *program, const Node *node) {
   const Value *operands[] = {node->inputs[0], node->packed[0], node->packed[1]};
-  Text op = text_new(emitter_arena(emitter));
-  text_add(&op, "vec x = vfma(c, a, b);\n  %s", elementwise_epilogue_body(emitter_arena(emitter), node));
-  emit_blocked_elementwise(emitter, node, op.data, node->outputs[0], 3, operands);
+  Text op = text_new(program->arena);
+  text_add(&op, "vec x = vfma(c, a, b);\n  %s", elementwise_epilogue_body(program->arena, node));
+  emit_blocked_elementwise(program, node, op.data, node->outputs[0], 3, operands);
 }
 
 /* ---- plain ones ---- */
 
-static void emit_plain(Emitter *emitter, const Node *node) {
+static void emit_plain(Program *program, const Node *node) {
   static const char *const STATISTIC[] = {"x", "scale", "bias", "mean", "variance"};
-  Graph *graph = emitter_graph(emitter);
+  Graph *graph = program->graph;
   const Value *x = node->inputs[0];
   int last = x->rank > 1 ? 2 : x->rank;
   const Dim *plane = value_count_dim(graph, x, last, x->rank);
-  KernelSpec *spec = kernel_spec(emitter, "batch_norm");
+  KernelSpec *spec = kernel_spec(program, "batch_norm");
   kernel_knob(spec, "FLAT", dim_upper(plane) == 1);
-  if (node->n_epilogue) kernel_hook(spec, "epilogue", elementwise_epilogue_body(emitter_arena(emitter), node));
-  KernelCall *call = kernel_call(emitter, node, spec);
-  for (int k = 0; k < 5; k++) call_value(call, STATISTIC[k], node->inputs[k]);
-  call_value(call, "y", node->outputs[0]);
-  call_float(call, "epsilon", node_float(node, "epsilon"));
-  call_dim(call, "n", value_count_dim(graph, x, 0, 1));
-  call_dim(call, "channels", value_count_dim(graph, x, 1, last));
-  call_dim(call, "plane", plane);
+  if (node->n_epilogue) kernel_hook(spec, "epilogue", elementwise_epilogue_body(program->arena, node));
+  Call *call = kernel_call(program, node, spec);
+  for (int k = 0; k < 5; k++) operand_value(call, STATISTIC[k], node->inputs[k], READ);
+  operand_value(call, "y", node->outputs[0], WRITE);
+  operand_float(call, "epsilon", node_float(node, "epsilon"));
+  operand_dim(call, "n", value_count_dim(graph, x, 0, 1));
+  operand_dim(call, "channels", value_count_dim(graph, x, 1, last));
+  operand_dim(call, "plane", plane);
   double count = (double)dim_optimum(value_count_dim(graph, x, 0, x->rank));
   call_cost(call, 2 * count, 8 * count);
 }
 
-static void emit_batch_norm(Emitter *emitter, Node *node) {
+static void emit_batch_norm(Program *program, Node *node) {
   if (node->blocked)
-    emit_blocked(emitter, node);
+    emit_blocked(program, node);
   else
-    emit_plain(emitter, node);
+    emit_plain(program, node);
 }
 
 static bool takes_epilogue(const Node *host, const Node *epilogue) {

@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: MIT */
 /* LpNormalization, seen as x[outer, n, inner]. */
 #include "ir/family.h"
-#include "program/emitter.h"
+#include "program/build.h"
 
-static void emit_lp_norm(Emitter *emitter, Node *node) {
-  Graph *graph = emitter_graph(emitter);
+static void emit_lp_norm(Program *program, Node *node) {
+  Graph *graph = program->graph;
   const Value *x = node->inputs[0];
   int axis = normal_axis(node_int(node, "axis"), x->rank);
   const Dim *inner = value_count_dim(graph, x, axis + 1, x->rank);
-  KernelSpec *spec = kernel_spec(emitter, "lp_norm");
+  KernelSpec *spec = kernel_spec(program, "lp_norm");
   kernel_knob(spec, "P", node_int(node, "p"));
   kernel_knob(spec, "LAST_AXIS", dim_upper(inner) == 1);
-  KernelCall *call = kernel_call(emitter, node, spec);
-  call_value(call, "x", x);
-  call_value(call, "y", node->outputs[0]);
-  call_dim(call, "outer", value_count_dim(graph, x, 0, axis));
-  call_dim(call, "n", x->shape[axis]);
-  call_dim(call, "inner", inner);
+  Call *call = kernel_call(program, node, spec);
+  operand_value(call, "x", x, READ);
+  operand_value(call, "y", node->outputs[0], WRITE);
+  operand_dim(call, "outer", value_count_dim(graph, x, 0, axis));
+  operand_dim(call, "n", x->shape[axis]);
+  operand_dim(call, "inner", inner);
   double count = (double)dim_optimum(value_count_dim(graph, x, 0, x->rank));
   call_cost(call, 3 * count, 8 * count);
 }

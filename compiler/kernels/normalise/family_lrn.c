@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* LRN: each element by the squares of its pixel in the channels around. */
 #include "ir/family.h"
-#include "program/emitter.h"
+#include "program/build.h"
 
 /* As POWER of templates/lrn.c. */
 static int power_of(double beta) {
@@ -10,24 +10,24 @@ static int power_of(double beta) {
   return beta == 1 ? 3 : 0;
 }
 
-static void emit_lrn(Emitter *emitter, Node *node) {
-  Graph *graph = emitter_graph(emitter);
+static void emit_lrn(Program *program, Node *node) {
+  Graph *graph = program->graph;
   const Value *x = node->inputs[0];
   int64_t size = node_int(node, "size");
   double beta = node_float(node, "beta");
-  KernelSpec *spec = kernel_spec(emitter, "lrn");
+  KernelSpec *spec = kernel_spec(program, "lrn");
   kernel_knob(spec, "BEFORE", (size - 1) / 2);
   kernel_knob(spec, "AFTER", size / 2);
   kernel_knob(spec, "POWER", power_of(beta));
-  KernelCall *call = kernel_call(emitter, node, spec);
-  call_value(call, "x", x);
-  call_value(call, "y", node->outputs[0]);
-  call_float(call, "alpha", node_float(node, "alpha") / (double)size);
-  call_float(call, "beta", beta);
-  call_float(call, "bias", node_float(node, "bias"));
-  call_dim(call, "n", x->shape[0]);
-  call_dim(call, "channels", x->shape[1]);
-  call_dim(call, "plane", value_count_dim(graph, x, 2, x->rank));
+  Call *call = kernel_call(program, node, spec);
+  operand_value(call, "x", x, READ);
+  operand_value(call, "y", node->outputs[0], WRITE);
+  operand_float(call, "alpha", node_float(node, "alpha") / (double)size);
+  operand_float(call, "beta", beta);
+  operand_float(call, "bias", node_float(node, "bias"));
+  operand_dim(call, "n", x->shape[0]);
+  operand_dim(call, "channels", x->shape[1]);
+  operand_dim(call, "plane", value_count_dim(graph, x, 2, x->rank));
   double count = (double)dim_optimum(value_count_dim(graph, x, 0, x->rank));
   call_cost(call, 2 * count * (double)size, 8 * count);
 }

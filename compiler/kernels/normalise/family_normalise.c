@@ -5,7 +5,7 @@
  */
 #include "ir/family.h"
 #include "kernels/elementwise/elementwise.h"
-#include "program/emitter.h"
+#include "program/build.h"
 
 /* As SCALE and BIAS of templates/normalise.c. */
 enum { NO_PARAMETER, BY_PIECE, BY_ELEMENT };
@@ -63,27 +63,27 @@ static const Value *wanted(const Node *node, int output) {
   return output < node->n_outputs ? node->outputs[output] : NULL;
 }
 
-static void emit_normalise(Emitter *emitter, Node *node) {
-  Graph *graph = emitter_graph(emitter);
+static void emit_normalise(Program *program, Node *node) {
+  Graph *graph = program->graph;
   const Value *x = node->inputs[0];
   Rows rows = rows_of(graph, node);
-  KernelSpec *spec = kernel_spec(emitter, "normalise");
+  KernelSpec *spec = kernel_spec(program, "normalise");
   kernel_knob(spec, "CENTRED", rows.centred);
   kernel_knob(spec, "SCALE", rows.scale);
   kernel_knob(spec, "BIAS", rows.bias);
-  if (node->n_epilogue) kernel_hook(spec, "epilogue", elementwise_epilogue_body(emitter_arena(emitter), node));
-  KernelCall *call = kernel_call(emitter, node, spec);
-  call_value(call, "x", x);
-  call_value(call, "scale", node->inputs[1]);
-  call_value(call, "bias", rows.bias == NO_PARAMETER ? NULL : node->inputs[2]);
-  call_value(call, "y", node->outputs[0]);
-  call_value(call, "mean", wanted(node, 1));
-  call_value(call, "inverse", wanted(node, 2));
-  call_float(call, "epsilon", node_float(node, "epsilon"));
-  call_dim(call, "rows", rows.rows);
-  call_dim(call, "groups", rows.groups);
-  call_dim(call, "pieces", rows.pieces);
-  call_dim(call, "inner", rows.inner);
+  if (node->n_epilogue) kernel_hook(spec, "epilogue", elementwise_epilogue_body(program->arena, node));
+  Call *call = kernel_call(program, node, spec);
+  operand_value(call, "x", x, READ);
+  operand_value(call, "scale", node->inputs[1], READ);
+  operand_value(call, "bias", rows.bias == NO_PARAMETER ? NULL : node->inputs[2], READ);
+  operand_value(call, "y", node->outputs[0], WRITE);
+  operand_value(call, "mean", wanted(node, 1), WRITE);
+  operand_value(call, "inverse", wanted(node, 2), WRITE);
+  operand_float(call, "epsilon", node_float(node, "epsilon"));
+  operand_dim(call, "rows", rows.rows);
+  operand_dim(call, "groups", rows.groups);
+  operand_dim(call, "pieces", rows.pieces);
+  operand_dim(call, "inner", rows.inner);
   double count = (double)dim_optimum(value_count_dim(graph, x, 0, x->rank));
   call_cost(call, 6 * count, 8 * count);
 }

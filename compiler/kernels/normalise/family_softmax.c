@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: MIT */
 /* Softmax and LogSoftmax, seen as x[outer, n, inner]. */
 #include "ir/family.h"
-#include "program/emitter.h"
+#include "program/build.h"
 
-static void emit_softmax(Emitter *emitter, Node *node) {
-  Graph *graph = emitter_graph(emitter);
+static void emit_softmax(Program *program, Node *node) {
+  Graph *graph = program->graph;
   const Value *x = node->inputs[0];
   int axis = x->rank ? normal_axis(node_int(node, "axis"), x->rank) : 0, end = x->rank ? axis + 1 : 0;
   const Dim *inner = value_count_dim(graph, x, end, x->rank);
-  KernelSpec *spec = kernel_spec(emitter, "softmax");
+  KernelSpec *spec = kernel_spec(program, "softmax");
   kernel_knob(spec, "LOGARITHM", is_op(node, OP_LogSoftmax));
   kernel_knob(spec, "LAST_AXIS", dim_upper(inner) == 1);
-  KernelCall *call = kernel_call(emitter, node, spec);
-  call_value(call, "x", x);
-  call_value(call, "y", node->outputs[0]);
-  call_dim(call, "outer", value_count_dim(graph, x, 0, axis));
-  call_dim(call, "n", value_count_dim(graph, x, axis, end));
-  call_dim(call, "inner", inner);
+  Call *call = kernel_call(program, node, spec);
+  operand_value(call, "x", x, READ);
+  operand_value(call, "y", node->outputs[0], WRITE);
+  operand_dim(call, "outer", value_count_dim(graph, x, 0, axis));
+  operand_dim(call, "n", value_count_dim(graph, x, axis, end));
+  operand_dim(call, "inner", inner);
   double count = (double)dim_optimum(value_count_dim(graph, x, 0, x->rank));
   call_cost(call, 4 * count, 8 * count);
 }

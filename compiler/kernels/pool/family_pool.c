@@ -5,7 +5,7 @@
 #include "layout/blocked.h"
 #include "layout/row_tiles.h"
 #include "machine/targets.h"
-#include "program/emitter.h"
+#include "program/build.h"
 #include "shapes/shape.h"
 
 /* As in templates/pool_plain.c. */
@@ -38,7 +38,7 @@ static void set_window_knobs(Graph *graph, KernelSpec *spec, const Node *node, c
   }
 }
 
-static void pool_cost(Graph *graph, KernelCall *call, const Node *node, const Window *window) {
+static void pool_cost(Graph *graph, Call *call, const Node *node, const Window *window) {
   const Value *x = node->inputs[0], *y = node->outputs[0];
   double inputs = (double)dim_optimum(value_count_dim(graph, x, 0, x->rank));
   double outputs = (double)dim_optimum(value_count_dim(graph, y, 0, y->rank)), points = 1;
@@ -72,13 +72,13 @@ static unsigned wide(Graph *graph, const Node *node) {
   return WIDE_BOTH;
 }
 
-static void emit_blocked(Emitter *emitter, Node *node) {
-  Graph *graph = emitter_graph(emitter);
+static void emit_blocked(Program *program, Node *node) {
+  Graph *graph = program->graph;
   Blocked x = blocked_of(graph, node->inputs[0]), y = blocked_of(graph, node->outputs[0]);
   Window window = window_of(graph, node);
   bool flat = window.n_spatial == 1;
   int w = flat ? 0 : 1;
-  KernelSpec *spec = kernel_spec(emitter, "pool_blocked");
+  KernelSpec *spec = kernel_spec(program, "pool_blocked");
   set_window_knobs(graph, spec, node, &window, 2);
   kernel_knob(spec, "KIND", pool_kind(node));
   kernel_knob(spec, "VECTORS", x.block / graph->config->target->lanes);
@@ -91,30 +91,30 @@ static void emit_blocked(Emitter *emitter, Node *node) {
   kernel_knob(spec, "PAD_BOTTOM", flat ? 0 : dim_value(window.pad_end[0]));
   kernel_knob(spec, "PAD_RIGHT", dim_value(window.pad_end[w]));
   kernel_knob(spec, "COLUMNS", blocked_tiles(graph, node, &window).columns);
-  KernelCall *call = kernel_call(emitter, node, spec);
-  call_value(call, "x", node->inputs[0]);
-  call_value(call, "y", node->outputs[0]);
-  call_dim(call, "n", node->inputs[0]->shape[0]);
-  call_integer(call, "blocks", x.blocks);
-  call_integer(call, "x_image", x.image);
-  call_integer(call, "y_image", y.image);
+  Call *call = kernel_call(program, node, spec);
+  operand_value(call, "x", node->inputs[0], READ);
+  operand_value(call, "y", node->outputs[0], WRITE);
+  operand_dim(call, "n", node->inputs[0]->shape[0]);
+  operand_integer(call, "blocks", x.blocks);
+  operand_integer(call, "x_image", x.image);
+  operand_integer(call, "y_image", y.image);
   pool_cost(graph, call, node, &window);
 }
 
 /* ---- plain tensors ---- */
 
 /* The arguments that the plain kernels share. */
-static void call_volumes(Graph *graph, KernelCall *call, const Node *node, const ConvAxis axes[3]) {
+static void call_volumes(Graph *graph, Call *call, const Node *node, const ConvAxis axes[3]) {
   const Value *x = node->inputs[0];
-  call_value(call, "x", x);
-  call_value(call, "y", node->outputs[0]);
-  call_dim(call, "volumes", dim_mul(graph->dims, x->shape[0], x->shape[1]));
-  call_dim(call, "depth", axes[2].in);
-  call_dim(call, "height", axes[1].in);
-  call_dim(call, "width", axes[0].in);
-  call_dim(call, "out_d", axes[2].out);
-  call_dim(call, "out_h", axes[1].out);
-  call_dim(call, "out_w", axes[0].out);
+  operand_value(call, "x", x, READ);
+  operand_value(call, "y", node->outputs[0], WRITE);
+  operand_dim(call, "volumes", dim_mul(graph->dims, x->shape[0], x->shape[1]));
+  operand_dim(call, "depth", axes[2].in);
+  operand_dim(call, "height", axes[1].in);
+  operand_dim(call, "width", axes[0].in);
+  operand_dim(call, "out_d", axes[2].out);
+  operand_dim(call, "out_h", axes[1].out);
+  operand_dim(call, "out_w", axes[0].out);
 }
 
 /* As in templates/pool_plain.c. The input columns of so many outputs stand on the stack. */
@@ -126,13 +126,13 @@ static int64_t plain_columns(const Node *node, const ConvAxis *w) {
   return float_sums && span <= MAX_SPAN ? PLAIN_COLUMNS : 0;
 }
 
-static void emit_plain(Emitter *emitter, Node *node) {
-  Graph *graph = emitter_graph(emitter);
+static void emit_plain(Program *program, Node *node) {
+  Graph *graph = program->graph;
   Window window = window_of(graph, node);
   ConvAxis axes[3];
   for (int k = 0; k < 3; k++) axes[k] = convolution_axis(graph, node, &window, k);
   bool indices = wants_indices(node);
-  KernelSpec *spec = kernel_spec(emitter, indices ? "max_pool_indices" : "pool_plain");
+  KernelSpec *spec = kernel_spec(program, indices ? "max_pool_indices" : "pool_plain");
   set_window_knobs(graph, spec, node, &window, 3);
   kernel_type(spec, "T", node->inputs[0]->dtype);
   if (indices) {
@@ -142,26 +142,26 @@ static void emit_plain(Emitter *emitter, Node *node) {
     kernel_knob(spec, "COLUMNS", plain_columns(node, &axes[0]));
     if (pool_kind(node) == KIND_NORM) kernel_knob(spec, "P", node_int(node, "p"));
   }
-  KernelCall *call = kernel_call(emitter, node, spec);
+  Call *call = kernel_call(program, node, spec);
   call_volumes(graph, call, node, axes);
   if (indices) {
-    call_value(call, "indices", node->outputs[1]);
-    call_dim(call, "front", axes[2].pad_begin);
-    call_dim(call, "top", axes[1].pad_begin);
-    call_dim(call, "left", axes[0].pad_begin);
+    operand_value(call, "indices", node->outputs[1], WRITE);
+    operand_dim(call, "front", axes[2].pad_begin);
+    operand_dim(call, "top", axes[1].pad_begin);
+    operand_dim(call, "left", axes[0].pad_begin);
   } else {
     const Dim *pads[] = {axes[2].pad_begin, axes[1].pad_begin, axes[0].pad_begin,
                          axes[2].pad_end,   axes[1].pad_end,   axes[0].pad_end};
-    call_dims(call, "pads", 6, pads);
+    operand_dim_array(call, "pads", 6, pads);
   }
   pool_cost(graph, call, node, &window);
 }
 
-static void pool_emit(Emitter *emitter, Node *node) {
+static void pool_emit(Program *program, Node *node) {
   if (node->blocked)
-    emit_blocked(emitter, node);
+    emit_blocked(program, node);
   else
-    emit_plain(emitter, node);
+    emit_plain(program, node);
 }
 
 const KernelFamily family_pool = {.name = "pool", .runs_blocked = runs_blocked, .wide = wide, .emit = pool_emit};

@@ -6,7 +6,7 @@
  * layer.
  */
 #include "kernels/recurrent/layer.h"
-#include "program/emitter.h"
+#include "program/build.h"
 
 static void schedule(Graph *graph, Node *node) {
   Layer *l = layer_of(graph, node);
@@ -42,90 +42,89 @@ static void pack(Graph *graph, Node *node) {
 
 /* ---- emission ---- */
 
-static const char *scratch_at(Emitter *emitter, const Node *node, int64_t offset) {
-  return arena_format(emitter_arena(emitter), "(float *)(void *)(t%d + %lld)", node->scratch->id, (long long)offset);
+/* The packed matrix: a constant, or in the node's scratch; NULL if there is none. */
+static void give_matrix(Call *call, const char *parameter, const Node *node, const MatrixPlan *matrix) {
+  if (!matrix->packed && matrix->source)
+    operand_bytes(call, parameter, node->scratch, matrix->scratch, 4 * panels_floats(&matrix->panels), READ);
+  else
+    operand_value(call, parameter, matrix->packed, READ);
 }
 
-/* The packed matrix as a C expression. */
-static const char *matrix_text(Emitter *emitter, const Node *node, const MatrixPlan *matrix) {
-  if (matrix->packed) return arena_format(emitter_arena(emitter), "t%d", matrix->packed->id);
-  return matrix->source ? scratch_at(emitter, node, matrix->scratch) : "NULL";
+/* From the matrix's element `first` on; NULL if that is less than 0. */
+static void give_source(Program *program, Call *call, const char *parameter, const Value *source, int64_t first) {
+  if (first < 0)
+    operand_null(call, parameter);
+  else
+    operand_elements(call, parameter, source, dim_const(program->graph->dims, first), NULL, READ);
 }
 
-static void emit_matrix(Emitter *emitter, const Node *node, const MatrixPlan *matrix) {
+static void emit_matrix(Program *program, const Node *node, const MatrixPlan *matrix) {
   if (!matrix->source || matrix->packed) return;
-  Arena *arena = emitter_arena(emitter);
-  int id = matrix->source->id;
-  const char *source = arena_format(arena, "t%d + %lld", id, (long long)matrix->first);
-  const char *addend = matrix->addend < 0 ? NULL : arena_format(arena, "t%d + %lld", id, (long long)matrix->addend);
   const Panels *p = &matrix->panels;
-  const char *target = scratch_at(emitter, node, matrix->scratch);
-  KernelCall *call = emit_packing(emitter, node, p, source, addend, target);
-  call_argument(call, "batches", "1");
-  call_argument(call, "batch_stride", "0");
-  call_integer(call, "units", p->units);
-  call_integer(call, "depth", p->depth);
-  call_integer(call, "column_stride", p->column_stride);
-  call_integer(call, "depth_stride", p->depth_stride);
+  Call *call = emit_packing(program, node, p, matrix->addend >= 0);
+  give_source(program, call, "source", matrix->source, matrix->first);
+  give_source(program, call, "addend", matrix->source, matrix->addend);
+  operand_bytes(call, "target", node->scratch, matrix->scratch, 4 * panels_floats(p), WRITE);
+  operand_integer(call, "batches", 1);
+  operand_integer(call, "batch_stride", 0);
+  operand_integer(call, "units", p->units);
+  operand_integer(call, "depth", p->depth);
+  operand_integer(call, "column_stride", p->column_stride);
+  operand_integer(call, "depth_stride", p->depth_stride);
   call_cost(call, 0, 8 * (double)panels_floats(p));
-}
-
-static const char *dim_text(Emitter *emitter, const Dim *dim) {
-  Text text = text_new(emitter_arena(emitter));
-  dim_print_c(&text, dim);
-  return text.data;
 }
 
 /* The rows that are multiplied with W: the samples of all steps, or those of a chunk. The times of a
  * batch-first chunk do not stand together: there each sample is a product of its own. */
-static void give_rows(Emitter *emitter, KernelCall *call, const Node *node, const Layer *l) {
-  DimTable *dims = emitter_graph(emitter)->dims;
+static void give_rows(Program *program, Call *call, const Node *node, const Layer *l, const Wavefront *chunks) {
+  DimTable *dims = program->graph->dims;
   const Dim *inputs = dim_const(dims, l->inputs), *step = l->batch_first ? inputs : dim_mul(dims, l->batch, inputs);
-  bool in_chunks = l->variant.chunk != 0, by_sample = in_chunks && l->batch_first;
-  call_argument(call, "a", in_chunks ? "t%d + first * %s" : "t%d", node->inputs[INPUT_X]->id, dim_text(emitter, step));
-  if (!in_chunks) call_dim(call, "m", dim_mul(dims, l->steps, l->batch));
-  if (in_chunks) call_argument(call, "m", by_sample ? "count" : "count * %s", dim_text(emitter, l->batch));
-  call_argument(call, "batch_rank", "%d", by_sample);
-  call_dims(call, "batch_dims", by_sample, &l->batch);
-  call_dims(call, "a_batch", by_sample, (const Dim *[]){dim_mul(dims, l->steps, inputs)});
-  call_ints(call, "b_batch", by_sample, (const int64_t[]){0});
+  bool by_sample = chunks && l->batch_first;
+  const Dim *first = chunks ? dim_symbol(dims, chunks->first) : dim_const(dims, 0);
+  const Dim *steps = chunks ? dim_symbol(dims, chunks->count) : l->steps;
+  operand_elements(call, "a", node->inputs[INPUT_X], dim_mul(dims, first, step), NULL, READ);
+  operand_dim(call, "m", by_sample ? steps : dim_mul(dims, steps, l->batch));
+  operand_integer(call, "batch_rank", by_sample);
+  operand_dim_array(call, "batch_dims", by_sample, &l->batch);
+  operand_dim_array(call, "a_batch", by_sample, (const Dim *[]){dim_mul(dims, l->steps, inputs)});
+  operand_integer_array(call, "b_batch", by_sample, (const int64_t[]){0});
 }
 
-static void emit_input_product(Emitter *emitter, const Node *node, const Layer *l) {
+static void emit_input_product(Program *program, const Node *node, const Layer *l, const Wavefront *chunks) {
   const MatrixPlan *bias = &l->matrices[MATRIX_BIAS];
-  KernelSpec *spec = gemm_spec(emitter, &l->gemm);
+  KernelSpec *spec = gemm_spec(program, &l->gemm);
   kernel_knob(spec, "ADDEND", bias->source != NULL);
-  KernelCall *call = kernel_call(emitter, node, spec);
-  give_rows(emitter, call, node, l);
-  call_argument(call, "b", "%s", matrix_text(emitter, node, &l->matrices[MATRIX_INPUT]));
-  call_argument(call, "addend", "%s", matrix_text(emitter, node, bias));
-  call_argument(call, "c", "%s", scratch_at(emitter, node, 0));
-  call_argument(call, "scale", "1");
-  call_argument(call, "addend_scale", "1");
-  call_integer(call, "n", l->gates_row);
-  call_integer(call, "k", l->inputs);
-  call_integer(call, "a_row", l->inputs);
-  call_argument(call, "a_depth", "1");
-  call_argument(call, "addend_row", "0");
-  call_integer(call, "c_row", l->gates_row);
+  Call *call = kernel_call(program, node, spec);
+  give_rows(program, call, node, l, chunks);
+  give_matrix(call, "b", node, &l->matrices[MATRIX_INPUT]);
+  give_matrix(call, "addend", node, bias);
+  operand_bytes(call, "c", node->scratch, 0, l->memory, WRITE);
+  operand_float(call, "scale", 1);
+  operand_float(call, "addend_scale", 1);
+  operand_integer(call, "n", l->gates_row);
+  operand_integer(call, "k", l->inputs);
+  operand_integer(call, "a_row", l->inputs);
+  operand_integer(call, "a_depth", 1);
+  operand_integer(call, "addend_row", 0);
+  operand_integer(call, "c_row", l->gates_row);
   double m = (double)dim_optimum(l->steps) * (double)dim_optimum(l->batch), n = (double)l->gates_row;
   double k = (double)l->inputs;
   call_cost(call, 2 * m * n * k, 4 * (m * k + n * k + m * n));
 }
 
-static void emit_length_check(Emitter *emitter, const Node *node, const Layer *l) {
-  if (!l->lengths || emitter_check_range(emitter, l->lengths, 0, 1, l->steps, "sequence length")) return;
-  KernelSpec *spec = kernel_spec(emitter, "recurrent_lengths");
+static void emit_length_check(Program *program, const Node *node, const Layer *l) {
+  if (!l->lengths || program_check_range(program, l->lengths, 0, 1, l->steps, "sequence length")) return;
+  KernelSpec *spec = kernel_spec(program, "recurrent_lengths");
   kernel_type(spec, "Length", l->lengths->dtype);
-  KernelCall *call = kernel_call(emitter, node, spec);
-  call_value(call, "lengths", l->lengths);
-  call_dim(call, "batch", l->batch);
-  call_dim(call, "steps", l->steps);
+  Call *call = kernel_call(program, node, spec);
+  operand_value(call, "lengths", l->lengths, READ);
+  operand_dim(call, "batch", l->batch);
+  operand_dim(call, "steps", l->steps);
 }
 
-static KernelSpec *steps_spec(Emitter *emitter, const Layer *l, int direction) {
+static KernelSpec *steps_spec(Program *program, const Layer *l, int direction) {
   static const char *const hooks[MAX_ACTIVATIONS] = {"activation_f", "activation_g", "activation_h"};
-  KernelSpec *spec = kernel_spec(emitter, "recurrent_steps");
+  KernelSpec *spec = kernel_spec(program, "recurrent_steps");
   kernel_knob(spec, "CELL", l->cell);
   kernel_knob(spec, "UNIT_VECTORS", l->unit_vectors);
   kernel_knob(spec, "ROWS", l->rows.most);
@@ -150,83 +149,91 @@ static const Value *output(const Node *node, int index) {
   return index < node->n_outputs ? node->outputs[index] : NULL;
 }
 
-static void emit_steps(Emitter *emitter, const Node *node, const Layer *l, int direction) {
+/* A direction has its own part of all that it writes, and its own matrices. */
+static void share_directions(Call *call) {
+  static const char *const parameters[] = {"input", "bias", "gates", "weights",   "candidate", "after_bias",
+                                           "y",     "y_h",  "y_c",   "peepholes", "memory",    "partial"};
+  for (size_t i = 0; i < sizeof parameters / sizeof *parameters; i++)
+    operand_sharing(call, parameters[i], SHARED_APART);
+}
+
+static void emit_steps(Program *program, const Node *node, const Layer *l, int direction, const Wavefront *chunks) {
   static const char *const parameters[MATRICES] = {[MATRIX_HIDDEN] = "weights",
                                                    [MATRIX_CANDIDATE] = "candidate",
                                                    [MATRIX_AFTER_BIAS] = "after_bias",
                                                    [MATRIX_PEEPHOLES] = "peepholes"};
-  KernelCall *call = kernel_call(emitter, node, steps_spec(emitter, l, direction));
+  static const MatrixPlan none = {0};
+  Call *call = kernel_call(program, node, steps_spec(program, l, direction));
   bool with_step = l->variant.input == INPUT_WITH_STEP;
-  call_value(call, "x", with_step ? node->inputs[INPUT_X] : NULL);
-  call_argument(call, "input", "%s", with_step ? matrix_text(emitter, node, &l->matrices[MATRIX_INPUT]) : "NULL");
-  call_argument(call, "bias", "%s", with_step ? matrix_text(emitter, node, &l->matrices[MATRIX_BIAS]) : "NULL");
-  call_argument(call, "gates", "%s", scratch_at(emitter, node, 0));
+  DimTable *dims = program->graph->dims;
+  operand_value(call, "x", with_step ? node->inputs[INPUT_X] : NULL, READ);
+  give_matrix(call, "input", node, with_step ? &l->matrices[MATRIX_INPUT] : &none);
+  give_matrix(call, "bias", node, with_step ? &l->matrices[MATRIX_BIAS] : &none);
+  operand_bytes(call, "gates", node->scratch, 0, l->memory, READ_WRITE);
   for (int i = 0; i < MATRICES; i++)
-    if (parameters[i]) call_argument(call, parameters[i], "%s", matrix_text(emitter, node, &l->matrices[i]));
-  call_value(call, "lengths", l->lengths);
-  call_value(call, "initial_h", layer_input(node, INPUT_H));
-  call_value(call, "initial_c", l->cell == CELL_LSTM ? layer_input(node, INPUT_C) : NULL);
-  call_value(call, "y", output(node, 0));
-  call_value(call, "y_h", output(node, 1));
-  call_value(call, "y_c", output(node, 2));
-  call_argument(call, "memory", "%s", scratch_at(emitter, node, l->memory));
-  call_argument(call, "partial", "%s", scratch_at(emitter, node, l->partial));
-  call_argument(call, "clip", "%af", (double)l->clip);
-  call_dim(call, "steps", l->steps);
-  call_argument(call, "first", l->variant.chunk ? "first" : "0");
-  call_argument(call, "count", "%s", l->variant.chunk ? "count" : dim_text(emitter, l->steps));
-  call_dim(call, "batch", l->batch);
-  call_integer(call, "inputs", l->inputs);
-  call_integer(call, "hidden", l->hidden);
-  call_integer(call, "directions", l->directions);
-  call_argument(call, "direction", "%d", direction);
-  call_argument(call, "reverse", "%d", direction == 1 || l->reverse);
-  call_argument(call, "batch_first", "%d", l->batch_first);
+    if (parameters[i]) give_matrix(call, parameters[i], node, &l->matrices[i]);
+  operand_value(call, "lengths", l->lengths, READ);
+  operand_value(call, "initial_h", layer_input(node, INPUT_H), READ);
+  operand_value(call, "initial_c", l->cell == CELL_LSTM ? layer_input(node, INPUT_C) : NULL, READ);
+  operand_value(call, "y", output(node, 0), WRITE);
+  operand_value(call, "y_h", output(node, 1), WRITE);
+  operand_value(call, "y_c", output(node, 2), WRITE);
+  operand_bytes(call, "memory", node->scratch, l->memory, l->partial - l->memory, READ_WRITE);
+  operand_bytes(call, "partial", node->scratch, l->partial, l->partial_bytes, READ_WRITE);
+  operand_float(call, "clip", (double)l->clip);
+  operand_dim(call, "steps", l->steps);
+  operand_dim(call, "first", chunks ? dim_symbol(dims, chunks->first) : dim_const(dims, 0));
+  operand_dim(call, "count", chunks ? dim_symbol(dims, chunks->count) : l->steps);
+  operand_dim(call, "batch", l->batch);
+  operand_integer(call, "inputs", l->inputs);
+  operand_integer(call, "hidden", l->hidden);
+  operand_integer(call, "directions", l->directions);
+  operand_integer(call, "direction", direction);
+  operand_integer(call, "reverse", direction == 1 || l->reverse);
+  operand_integer(call, "batch_first", l->batch_first);
   double steps = (double)dim_optimum(l->steps), batch = (double)dim_optimum(l->batch), h = (double)l->hidden;
   call_cost(call, 2 * steps * batch * l->gates * h * h, 4 * steps * (l->gates * h * h + 3 * batch * h));
-  if (direction + 1 < l->directions) call_no_barrier(call);
+  share_directions(call);
 }
 
-static void emit_preparation(Emitter *emitter, const Node *node, const Layer *l) {
-  emit_length_check(emitter, node, l);
-  for (int i = 0; i < MATRICES; i++) emit_matrix(emitter, node, &l->matrices[i]);
+static void emit_preparation(Program *program, const Node *node, const Layer *l) {
+  emit_length_check(program, node, l);
+  for (int i = 0; i < MATRICES; i++) emit_matrix(program, node, &l->matrices[i]);
 }
 
-static void emit_layer(Emitter *emitter, const Node *node, const Layer *l) {
-  if (l->variant.input == INPUT_AHEAD) emit_input_product(emitter, node, l);
-  for (int direction = 0; direction < l->directions; direction++) emit_steps(emitter, node, l, direction);
+static void emit_layer(Program *program, const Node *node, const Layer *l, const Wavefront *chunks) {
+  if (l->variant.input == INPUT_AHEAD) emit_input_product(program, node, l, chunks);
+  for (int direction = 0; direction < l->directions; direction++) emit_steps(program, node, l, direction, chunks);
 }
 
-static void emit_wavefront(Emitter *emitter, const Stack *stack) {
+static void emit_wavefront(Program *program, const Stack *stack) {
   const Layer *first = (const Layer *)stack->layers[0]->schedule;
   for (int i = 0; i < stack->n_layers; i++)
-    emit_preparation(emitter, stack->layers[i], (const Layer *)stack->layers[i]->schedule);
-  Wavefront *wavefront = ARENA_NEW(emitter_arena(emitter), Wavefront);
-  *wavefront = (Wavefront){.layers = stack->n_layers, .chunk = first->variant.chunk, .steps = first->steps};
+    emit_preparation(program, stack->layers[i], (const Layer *)stack->layers[i]->schedule);
+  const Wavefront *wavefront = wavefront_new(program, stack->n_layers, first->variant.chunk, first->steps);
   for (int i = 0; i < stack->n_layers; i++) {
     const Layer *l = (const Layer *)stack->layers[i]->schedule;
     if (l->stack != stack || l->variant.chunk != first->variant.chunk) bug("the layers of a stack have other chunks");
-    emitter_in_wavefront(emitter, wavefront, i);
-    emit_layer(emitter, stack->layers[i], l);
+    program_in_wavefront(program, wavefront, i);
+    emit_layer(program, stack->layers[i], l, wavefront);
   }
-  emitter_in_wavefront(emitter, NULL, 0);
+  program_in_wavefront(program, NULL, 0);
 }
 
-static void emit_alone(Emitter *emitter, const Node *node, const Layer *l) {
-  emit_preparation(emitter, node, l);
-  Wavefront *chunks = ARENA_NEW(emitter_arena(emitter), Wavefront);
-  *chunks = (Wavefront){.layers = 1, .chunk = l->variant.chunk, .steps = l->steps};
-  emitter_in_wavefront(emitter, l->variant.chunk ? chunks : NULL, 0);
-  emit_layer(emitter, node, l);
-  emitter_in_wavefront(emitter, NULL, 0);
+static void emit_alone(Program *program, const Node *node, const Layer *l) {
+  emit_preparation(program, node, l);
+  const Wavefront *chunks = l->variant.chunk ? wavefront_new(program, 1, l->variant.chunk, l->steps) : NULL;
+  program_in_wavefront(program, chunks, 0);
+  emit_layer(program, node, l, chunks);
+  program_in_wavefront(program, NULL, 0);
 }
 
-static void emit(Emitter *emitter, Node *node) {
+static void emit(Program *program, Node *node) {
   const Layer *l = (const Layer *)node->schedule;
   if (!l->stack) {
-    emit_alone(emitter, node, l);
+    emit_alone(program, node, l);
   } else if (l->place + 1 == l->stack->n_layers) {
-    emit_wavefront(emitter, l->stack);
+    emit_wavefront(program, l->stack);
   }
 }
 

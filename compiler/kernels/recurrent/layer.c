@@ -189,7 +189,8 @@ static void plan_scratch(const Target *target, Layer *l) {
   l->partial = aligned(plus(gates, saturating_mul(batch, buffers)));
   int64_t product = l->directions * l->panels * cell_info(l->cell)->product_gates * l->unit_vectors * target->lanes;
   bool suspends = l->variant.hide || l->variant.depth_block || l->halves;
-  l->scratch_bytes = suspends ? aligned(plus(l->partial, saturating_mul(batch, 4 * product))) : l->partial;
+  l->partial_bytes = suspends ? saturating_mul(batch, 4 * product) : 0;
+  l->scratch_bytes = aligned(plus(l->partial, l->partial_bytes));
   for (int i = 0; i < MATRICES; i++) {
     MatrixPlan *matrix = &l->matrices[i];
     if (!matrix->source || value_is_constant(matrix->source)) continue;

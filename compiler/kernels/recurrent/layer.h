@@ -9,6 +9,7 @@
 #include "kernels/recurrent/cell.h"
 #include "kernels/recurrent/stack.h"
 #include "kernels/recurrent/variant.h"
+#include "program/build.h"
 
 /* The matrices of a layer, packed ahead if constant and at run time if not. */
 typedef enum Matrix {
@@ -49,6 +50,7 @@ typedef struct Layer {
   MatrixPlan matrices[MATRICES];
   /* Offsets of the steps' working memory and of unfinished sums, and the whole; gates stand at 0. */
   int64_t memory, partial, scratch_bytes;
+  int64_t partial_bytes;
 } Layer;
 
 /* NULL after error_at(), for what the kernels cannot run. */

@@ -1,27 +1,27 @@
 /* SPDX-License-Identifier: MIT */
 /* CumSum, seen as x[outer, n, inner]. */
 #include "ir/family.h"
-#include "program/emitter.h"
+#include "program/build.h"
 #include "shapes/shape.h"
 
-static void emit_cumsum(Emitter *emitter, Node *node) {
-  Graph *graph = emitter_graph(emitter);
+static void emit_cumsum(Program *program, Node *node) {
+  Graph *graph = program->graph;
   const Value *x = node->inputs[0];
   int axis = cumsum_axis(graph, node);
   bool floating = x->dtype == RNNCC_F32 || x->dtype == RNNCC_F64;
-  KernelSpec *spec = kernel_spec(emitter, "cumsum");
+  KernelSpec *spec = kernel_spec(program, "cumsum");
   if (floating)
     kernel_type(spec, "T", x->dtype);
   else
     kernel_bits(spec, "T", x->dtype);
   kernel_knob(spec, "EXCLUSIVE", node_int(node, "exclusive") != 0);
   kernel_knob(spec, "REVERSE", node_int(node, "reverse") != 0);
-  KernelCall *call = kernel_call(emitter, node, spec);
-  call_bits(call, "x", x, dim_const(graph->dims, 0));
-  call_bits(call, "y", node->outputs[0], dim_const(graph->dims, 0));
-  call_dim(call, "outer", value_count_dim(graph, x, 0, axis));
-  call_dim(call, "n", x->shape[axis]);
-  call_dim(call, "inner", value_count_dim(graph, x, axis + 1, x->rank));
+  Call *call = kernel_call(program, node, spec);
+  operand_value(call, "x", x, READ);
+  operand_value(call, "y", node->outputs[0], WRITE);
+  operand_dim(call, "outer", value_count_dim(graph, x, 0, axis));
+  operand_dim(call, "n", x->shape[axis]);
+  operand_dim(call, "inner", value_count_dim(graph, x, axis + 1, x->rank));
   double count = (double)dim_optimum(value_count_dim(graph, x, 0, x->rank));
   call_cost(call, count, 2 * count * (double)dtype_size(x->dtype));
 }

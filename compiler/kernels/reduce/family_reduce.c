@@ -6,7 +6,7 @@
 #include "ir/family.h"
 #include "layout/blocked.h"
 #include "machine/targets.h"
-#include "program/emitter.h"
+#include "program/build.h"
 #include "shapes/shape.h"
 #include "support/diagnostics.h"
 
@@ -126,33 +126,33 @@ static void set_axis_knobs(KernelSpec *spec, const AxisList *kept, const AxisLis
   kernel_knob(spec, "REDUCED", reduced->n);
 }
 
-static KernelCall *reduce_call(Emitter *emitter, const Node *node, KernelSpec *spec, const AxisList *kept,
-                               const AxisList *reduced) {
-  KernelCall *call = kernel_call(emitter, node, spec);
+static Call *reduce_call(Program *program, const Node *node, KernelSpec *spec, const AxisList *kept,
+                         const AxisList *reduced) {
+  Call *call = kernel_call(program, node, spec);
   const Value *x = node->inputs[0];
-  call_value(call, "x", x);
-  call_value(call, "y", node->outputs[0]);
-  call_dims(call, "kept_extent", kept->n, kept->extent);
-  call_dims(call, "kept_stride", kept->n, kept->stride);
-  call_dims(call, "reduced_extent", reduced->n, reduced->extent);
-  call_dims(call, "reduced_stride", reduced->n, reduced->stride);
-  double count = (double)dim_optimum(value_count_dim(emitter_graph(emitter), x, 0, x->rank));
+  operand_value(call, "x", x, READ);
+  operand_value(call, "y", node->outputs[0], WRITE);
+  operand_dim_array(call, "kept_extent", kept->n, kept->extent);
+  operand_dim_array(call, "kept_stride", kept->n, kept->stride);
+  operand_dim_array(call, "reduced_extent", reduced->n, reduced->extent);
+  operand_dim_array(call, "reduced_stride", reduced->n, reduced->stride);
+  double count = (double)dim_optimum(value_count_dim(program->graph, x, 0, x->rank));
   call_cost(call, count, count * (double)dtype_size(x->dtype));
   return call;
 }
 
-static void emit_floats(Emitter *emitter, const Node *node, const AxisList *axes) {
+static void emit_floats(Program *program, const Node *node, const AxisList *axes) {
   const Reduction *reduction = reduction_of(node);
   int last = axes->n - 1;
   AxisList kept = pick(axes, last, false, -1), reduced = pick(axes, last, true, -1);
-  KernelSpec *spec = kernel_spec(emitter, "reduce");
-  set_hooks(emitter_arena(emitter), node, spec);
+  KernelSpec *spec = kernel_spec(program, "reduce");
+  set_hooks(program->arena, node, spec);
   kernel_knob(spec, "EXPONENTIALS", reduction->exponentials);
   kernel_knob(spec, "LAST_AXIS", axes->reduced[last]);
   set_axis_knobs(spec, &kept, &reduced);
-  KernelCall *call = reduce_call(emitter, node, spec, &kept, &reduced);
-  call_dim(call, "n", axes->extent[last]);
-  call_dim(call, "count", reduced_count(emitter_graph(emitter), axes));
+  Call *call = reduce_call(program, node, spec, &kept, &reduced);
+  operand_dim(call, "n", axes->extent[last]);
+  operand_dim(call, "count", reduced_count(program->graph, axes));
 }
 
 /* All pixels of each channel, whose neighbours are side by side in a blocked tensor. */
@@ -171,77 +171,77 @@ static unsigned wide(Graph *graph, const Node *node) {
   return WIDE_READS;
 }
 
-static void emit_blocked(Emitter *emitter, const Node *node) {
-  Graph *graph = emitter_graph(emitter);
+static void emit_blocked(Program *program, const Node *node) {
+  Graph *graph = program->graph;
   const Value *y = node->outputs[0];
   Blocked x = blocked_of(graph, node->inputs[0]);
   int64_t y_image = y->rank > 2 ? blocked_of(graph, y).image : x.channels;
-  KernelSpec *spec = kernel_spec(emitter, "global_pool_blocked");
-  set_hooks(emitter_arena(emitter), node, spec);
+  KernelSpec *spec = kernel_spec(program, "global_pool_blocked");
+  set_hooks(program->arena, node, spec);
   kernel_knob(spec, "VECTORS", x.block / graph->config->target->lanes);
-  KernelCall *call = kernel_call(emitter, node, spec);
-  call_value(call, "x", node->inputs[0]);
-  call_value(call, "y", y);
-  call_dim(call, "n", node->inputs[0]->shape[0]);
-  call_integer(call, "channels", x.channels);
-  call_integer(call, "pixels", (x.height * x.width));
-  call_integer(call, "x_image", x.image);
-  call_integer(call, "y_image", y_image);
+  Call *call = kernel_call(program, node, spec);
+  operand_value(call, "x", node->inputs[0], READ);
+  operand_value(call, "y", y, WRITE);
+  operand_dim(call, "n", node->inputs[0]->shape[0]);
+  operand_integer(call, "channels", x.channels);
+  operand_integer(call, "pixels", (x.height * x.width));
+  operand_integer(call, "x_image", x.image);
+  operand_integer(call, "y_image", y_image);
   double count = (double)dim_optimum(value_count_dim(graph, node->inputs[0], 0, node->inputs[0]->rank));
   call_cost(call, count, 4 * count);
 }
 
-static void emit_plain(Emitter *emitter, const Node *node, const AxisList *axes) {
-  const Dim *one = dim_const(emitter_graph(emitter)->dims, 1);
+static void emit_plain(Program *program, const Node *node, const AxisList *axes) {
+  const Dim *one = dim_const(program->graph->dims, 1);
   int last = axes->n - 1;
   while (last >= 0 && !axes->reduced[last]) last--;
   AxisList kept = pick(axes, axes->n, false, -1), reduced = pick(axes, axes->n, true, last);
-  KernelSpec *spec = kernel_spec(emitter, "reduce_plain");
+  KernelSpec *spec = kernel_spec(program, "reduce_plain");
   DType dtype = node->inputs[0]->dtype;
   kernel_type(spec, "T", dtype);
   kernel_type(spec, "Total", dtype_is_float(dtype) ? RNNCC_F64 : RNNCC_U64);
   kernel_knob(spec, "OPERATION", reduction_of(node)->plainly);
   set_axis_knobs(spec, &kept, &reduced);
-  KernelCall *call = reduce_call(emitter, node, spec, &kept, &reduced);
-  call_dim(call, "n", last >= 0 ? axes->extent[last] : one);
-  call_dim(call, "step", last >= 0 ? axes->stride[last] : one);
+  Call *call = reduce_call(program, node, spec, &kept, &reduced);
+  operand_dim(call, "n", last >= 0 ? axes->extent[last] : one);
+  operand_dim(call, "step", last >= 0 ? axes->stride[last] : one);
 }
 
-static void emit_arg(Emitter *emitter, const Node *node) {
-  Graph *graph = emitter_graph(emitter);
+static void emit_arg(Program *program, const Node *node) {
+  Graph *graph = program->graph;
   const Value *x = node->inputs[0];
   int axis = x->rank ? normal_axis(node_int(node, "axis"), x->rank) : 0, end = x->rank ? axis + 1 : 0;
-  KernelSpec *spec = kernel_spec(emitter, "arg_extreme");
+  KernelSpec *spec = kernel_spec(program, "arg_extreme");
   kernel_type(spec, "T", x->dtype);
   kernel_knob(spec, "MINIMUM", is_op(node, OP_ArgMin));
   kernel_knob(spec, "LAST", node_int(node, "select_last_index") != 0);
-  KernelCall *call = kernel_call(emitter, node, spec);
-  call_value(call, "x", x);
-  call_value(call, "y", node->outputs[0]);
-  call_dim(call, "outer", value_count_dim(graph, x, 0, axis));
-  call_dim(call, "n", value_count_dim(graph, x, axis, end));
-  call_dim(call, "inner", value_count_dim(graph, x, end, x->rank));
+  Call *call = kernel_call(program, node, spec);
+  operand_value(call, "x", x, READ);
+  operand_value(call, "y", node->outputs[0], WRITE);
+  operand_dim(call, "outer", value_count_dim(graph, x, 0, axis));
+  operand_dim(call, "n", value_count_dim(graph, x, axis, end));
+  operand_dim(call, "inner", value_count_dim(graph, x, end, x->rank));
   double count = (double)dim_optimum(value_count_dim(graph, x, 0, x->rank));
   call_cost(call, count, count * (double)dtype_size(x->dtype));
 }
 
-static void emit_reduce(Emitter *emitter, Node *node) {
+static void emit_reduce(Program *program, Node *node) {
   if (op_is_arg(node->op)) {
-    emit_arg(emitter, node);
+    emit_arg(program, node);
     return;
   }
   if (node->blocked) {
-    emit_blocked(emitter, node);
+    emit_blocked(program, node);
     return;
   }
-  Graph *graph = emitter_graph(emitter);
+  Graph *graph = program->graph;
   bool reduced[MAX_RANK] = {false};
   mark_reduced(graph, node, reduced);
   AxisList axes = merged_axes(graph, node->inputs[0], reduced);
   if (node->inputs[0]->dtype == RNNCC_F32)
-    emit_floats(emitter, node, &axes);
+    emit_floats(program, node, &axes);
   else
-    emit_plain(emitter, node, &axes);
+    emit_plain(program, node, &axes);
 }
 
 const KernelFamily family_reduce = {.name = "reduce", .runs_blocked = runs_blocked, .wide = wide, .emit = emit_reduce};

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "ir/family.h"
-#include "program/emitter.h"
+#include "program/build.h"
 
 /* As MODE and PADDING of templates/grid_sample.c. */
 static int mode_of(const Node *node) {
@@ -18,23 +18,23 @@ static int padding_of(const Node *node) {
   return !strcmp(mode, "border") ? 1 : 2;
 }
 
-static void emit_grid_sample(Emitter *emitter, Node *node) {
-  Graph *graph = emitter_graph(emitter);
+static void emit_grid_sample(Program *program, Node *node) {
+  Graph *graph = program->graph;
   const Value *x = node->inputs[0], *grid = node->inputs[1], *y = node->outputs[0];
   int spatial = x->rank - 2;
-  KernelSpec *spec = kernel_spec(emitter, "grid_sample");
+  KernelSpec *spec = kernel_spec(program, "grid_sample");
   kernel_knob(spec, "SPATIAL", spatial);
   kernel_knob(spec, "MODE", mode_of(node));
   kernel_knob(spec, "PADDING", padding_of(node));
   kernel_knob(spec, "ALIGNED", node_int(node, "align_corners") != 0);
-  KernelCall *call = kernel_call(emitter, node, spec);
-  call_value(call, "x", x);
-  call_value(call, "grid", grid);
-  call_value(call, "y", y);
-  call_dim(call, "n", x->shape[0]);
-  call_dim(call, "channels", x->shape[1]);
-  call_dims(call, "extent", spatial, x->shape + 2);
-  call_dim(call, "points", value_count_dim(graph, grid, 1, grid->rank - 1));
+  Call *call = kernel_call(program, node, spec);
+  operand_value(call, "x", x, READ);
+  operand_value(call, "grid", grid, READ);
+  operand_value(call, "y", y, WRITE);
+  operand_dim(call, "n", x->shape[0]);
+  operand_dim(call, "channels", x->shape[1]);
+  operand_dim_array(call, "extent", spatial, x->shape + 2);
+  operand_dim(call, "points", value_count_dim(graph, grid, 1, grid->rank - 1));
   static const double TAPS[] = {1, 2, 4};
   double results = (double)dim_optimum(value_count_dim(graph, y, 0, y->rank)), taps = 1;
   for (int k = 0; k < spatial; k++) taps *= TAPS[mode_of(node)];

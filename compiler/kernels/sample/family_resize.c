@@ -8,7 +8,7 @@
 #include "ir/family.h"
 #include "ir/tensor.h"
 #include "layout/blocked.h"
-#include "program/emitter.h"
+#include "program/build.h"
 #include "reference/resize_taps.h"
 #include "support/diagnostics.h"
 
@@ -149,35 +149,35 @@ static void pack(Graph *graph, Node *node) {
 
 /* ---- blocked ---- */
 
-static void emit_blocked(Emitter *emitter, Node *node) {
-  Graph *graph = emitter_graph(emitter);
+static void emit_blocked(Program *program, Node *node) {
+  Graph *graph = program->graph;
   Blocked x = blocked_of(graph, node->inputs[0]), y = blocked_of(graph, node->outputs[0]);
   const ResizeTaps *taps = schedule_of(node)->taps;
   int rank = node->inputs[0]->rank;
   bool flat = rank == 3;
-  KernelSpec *spec = kernel_spec(emitter, "resize_blocked");
+  KernelSpec *spec = kernel_spec(program, "resize_blocked");
   kernel_knob(spec, "TAPS_H", flat ? 1 : taps[2].n);
   kernel_knob(spec, "TAPS_W", taps[rank - 1].n);
-  KernelCall *call = kernel_call(emitter, node, spec);
-  call_value(call, "x", node->inputs[0]);
-  call_value(call, "y", node->outputs[0]);
+  Call *call = kernel_call(program, node, spec);
+  operand_value(call, "x", node->inputs[0], READ);
+  operand_value(call, "y", node->outputs[0], WRITE);
   if (flat) {
-    call_argument(call, "row_start", "(const int32_t[]){0}");
-    call_argument(call, "row_weight", "(const float[]){1}");
+    operand_integer_array(call, "row_start", 1, (const int64_t[]){0});
+    operand_integer_array(call, "row_weight", 1, (const int64_t[]){1});
   } else {
-    call_value(call, "row_start", node->packed[0]);
-    call_value(call, "row_weight", node->packed[1]);
+    operand_value(call, "row_start", node->packed[0], READ);
+    operand_value(call, "row_weight", node->packed[1], READ);
   }
-  call_value(call, "column_start", node->packed[node->n_packed - 2]);
-  call_value(call, "column_weight", node->packed[node->n_packed - 1]);
-  call_dim(call, "n", node->inputs[0]->shape[0]);
-  call_integer(call, "blocks", x.blocks);
-  call_integer(call, "x_image", x.image);
-  call_integer(call, "y_image", y.image);
-  call_integer(call, "in_h", x.height);
-  call_integer(call, "in_w", x.width);
-  call_integer(call, "out_h", y.height);
-  call_integer(call, "out_w", y.width);
+  operand_value(call, "column_start", node->packed[node->n_packed - 2], READ);
+  operand_value(call, "column_weight", node->packed[node->n_packed - 1], READ);
+  operand_dim(call, "n", node->inputs[0]->shape[0]);
+  operand_integer(call, "blocks", x.blocks);
+  operand_integer(call, "x_image", x.image);
+  operand_integer(call, "y_image", y.image);
+  operand_integer(call, "in_h", x.height);
+  operand_integer(call, "in_w", x.width);
+  operand_integer(call, "out_h", y.height);
+  operand_integer(call, "out_w", y.width);
   double in = (double)value_max_count(node->inputs[0]), out = (double)value_max_count(node->outputs[0]);
   call_cost(call, 2 * out * taps[rank - 1].n * (flat ? 1 : taps[2].n), 4 * (in + out));
 }
@@ -194,36 +194,36 @@ static int64_t factor_of(const ResizeTaps *taps, int64_t in, int64_t out) {
 }
 
 /* What stands outside the input, as the bits of an element. */
-static void call_outside(Emitter *emitter, KernelCall *call, const Node *node) {
-  Tensor *outside = tensor_new(emitter_arena(emitter), node->outputs[0]->dtype, 0, NULL);
+static void call_outside(Program *program, Call *call, const Node *node) {
+  Tensor *outside = tensor_new(program->arena, node->outputs[0]->dtype, 0, NULL);
   uint64_t bits = 0;
   tensor_set(outside, 0, node_float(node, "extrapolation_value"));
   memcpy(&bits, outside->data, dtype_size(outside->dtype));
-  call_argument(call, "outside", "%#llx", (unsigned long long)bits);
+  operand_integer(call, "outside", (int64_t)bits);
 }
 
-static void emit_nearest(Emitter *emitter, Node *node) {
-  Graph *graph = emitter_graph(emitter);
+static void emit_nearest(Program *program, Node *node) {
+  Graph *graph = program->graph;
   const Value *x = node->inputs[0], *y = node->outputs[0];
   int first, last;
   table_axes(node, &first, &last);
   const Dim *inner = value_count_dim(graph, x, last + 1, x->rank);
   bool single = dim_upper(inner) == 1;
   int64_t factor = factor_of(&schedule_of(node)->taps[last], dim_value(x->shape[last]), dim_value(y->shape[last]));
-  KernelSpec *spec = kernel_spec(emitter, "resize_nearest");
+  KernelSpec *spec = kernel_spec(program, "resize_nearest");
   kernel_bits(spec, "T", x->dtype);
   kernel_knob(spec, "AXES", last - first + 1);
   kernel_knob(spec, "SINGLE", single);
   kernel_knob(spec, "FACTOR", single ? factor : 0);
-  KernelCall *call = kernel_call(emitter, node, spec);
-  call_bits(call, "x", x, dim_const(graph->dims, 0));
-  call_bits(call, "y", y, dim_const(graph->dims, 0));
-  call_value(call, "table", node->packed[0]);
-  call_outside(emitter, call, node);
-  call_dim(call, "outer", value_count_dim(graph, x, 0, first));
-  call_dims(call, "in", last - first + 1, x->shape + first);
-  call_dims(call, "out", last - first + 1, y->shape + first);
-  call_dim(call, "inner", inner);
+  Call *call = kernel_call(program, node, spec);
+  operand_value(call, "x", x, READ);
+  operand_value(call, "y", y, WRITE);
+  operand_value(call, "table", node->packed[0], READ);
+  call_outside(program, call, node);
+  operand_dim(call, "outer", value_count_dim(graph, x, 0, first));
+  operand_dim_array(call, "in", last - first + 1, x->shape + first);
+  operand_dim_array(call, "out", last - first + 1, y->shape + first);
+  operand_dim(call, "inner", inner);
   call_cost(call, 0, 2 * (double)value_max_bytes(y));
 }
 
@@ -261,50 +261,50 @@ static void scratch(Graph *graph, Node *node) {
 }
 
 /* Tensor k: the input, what is between, and at last the output. */
-static void call_between(Emitter *emitter, KernelCall *call, const char *parameter, const Node *node, int k) {
+static void operand_between(Program *program, Call *call, const char *parameter, const Node *node, int k,
+                            AccessMode mode) {
   if (k == 0 || k == schedule_of(node)->n_axes) {
-    call_value(call, parameter, k ? node->outputs[0] : node->inputs[0]);
+    operand_value(call, parameter, k ? node->outputs[0] : node->inputs[0], mode);
     return;
   }
-  Text offset = text_new(emitter_arena(emitter));
-  dim_print_c(&offset, bytes_between(emitter_graph(emitter), node, k - 1));
-  call_argument(call, parameter, "(float *)(void *)(t%d + %s)", node->scratch->id, offset.data);
+  const Dim *begin = bytes_between(program->graph, node, k - 1), *end = bytes_between(program->graph, node, k);
+  operand_part(call, parameter, node->scratch, begin, dim_sub(program->graph->dims, end, begin), mode);
 }
 
-static void emit_axis(Emitter *emitter, const Node *node, int k) {
-  Graph *graph = emitter_graph(emitter);
+static void emit_axis(Program *program, const Node *node, int k) {
+  Graph *graph = program->graph;
   const ResizeSchedule *schedule = schedule_of(node);
   const Dim *extents[MAX_RANK];
   int axis = schedule->axes[k], rank = schedule->resize.rank;
   extents_after(node, k, extents);
   const Dim *inner = product(graph->dims, extents, axis + 1, rank), *out = node->outputs[0]->shape[axis];
   const Dim *outer = product(graph->dims, extents, 0, axis);
-  KernelSpec *spec = kernel_spec(emitter, "resize_axis");
+  KernelSpec *spec = kernel_spec(program, "resize_axis");
   kernel_knob(spec, "TAPS", schedule->taps[axis].n);
   kernel_knob(spec, "LAST_AXIS", dim_upper(inner) == 1);
   kernel_knob(spec, "CROPS", !strcmp(node_string(node, "coordinate_transformation_mode"), "tf_crop_and_resize"));
-  KernelCall *call = kernel_call(emitter, node, spec);
-  call_between(emitter, call, "x", node, k);
-  call_between(emitter, call, "y", node, k + 1);
-  call_value(call, "start", node->packed[2 * k]);
-  call_value(call, "weight", node->packed[2 * k + 1]);
-  call_float(call, "outside", node_float(node, "extrapolation_value"));
-  call_dim(call, "outer", outer);
-  call_dim(call, "in", extents[axis]);
-  call_dim(call, "out", out);
-  call_dim(call, "inner", inner);
+  Call *call = kernel_call(program, node, spec);
+  operand_between(program, call, "x", node, k, READ);
+  operand_between(program, call, "y", node, k + 1, WRITE);
+  operand_value(call, "start", node->packed[2 * k], READ);
+  operand_value(call, "weight", node->packed[2 * k + 1], READ);
+  operand_float(call, "outside", node_float(node, "extrapolation_value"));
+  operand_dim(call, "outer", outer);
+  operand_dim(call, "in", extents[axis]);
+  operand_dim(call, "out", out);
+  operand_dim(call, "inner", inner);
   double planes = (double)dim_optimum(outer) * (double)dim_optimum(inner);
   double read = planes * (double)dim_value(extents[axis]), written = planes * (double)dim_value(out);
   call_cost(call, 2 * written * schedule->taps[axis].n, 4 * (read + written));
 }
 
-static void emit_resize(Emitter *emitter, Node *node) {
+static void emit_resize(Program *program, Node *node) {
   if (node->blocked)
-    emit_blocked(emitter, node);
+    emit_blocked(program, node);
   else if (in_one_sweep(node))
-    emit_nearest(emitter, node);
+    emit_nearest(program, node);
   else
-    for (int k = 0; k < schedule_of(node)->n_axes; k++) emit_axis(emitter, node, k);
+    for (int k = 0; k < schedule_of(node)->n_axes; k++) emit_axis(program, node, k);
 }
 
 const KernelFamily family_resize = {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* NonMaxSuppression: workers take images and classes, then all write what was taken. */
 #include "ir/family.h"
-#include "program/emitter.h"
+#include "program/build.h"
 #include "shapes/shape.h"
 
 enum { HEAD = 16, PAD = 16 }; /* of templates/nms_select.c */
@@ -25,34 +25,33 @@ static const Value *optional(const Node *node, int input) {
   return input < node->n_inputs ? node->inputs[input] : NULL;
 }
 
-static void set_sizes(KernelCall *call, Graph *graph, const Node *node) {
-  call_dim(call, "row_numbers", row_numbers(graph, node));
-  call_dim(call, "batch", node->inputs[1]->shape[0]);
-  call_dim(call, "classes", node->inputs[1]->shape[1]);
-  call_dim(call, "n", node->inputs[1]->shape[2]);
+static void set_sizes(Call *call, Graph *graph, const Node *node) {
+  operand_dim(call, "row_numbers", row_numbers(graph, node));
+  operand_dim(call, "batch", node->inputs[1]->shape[0]);
+  operand_dim(call, "classes", node->inputs[1]->shape[1]);
+  operand_dim(call, "n", node->inputs[1]->shape[2]);
 }
 
-static void emit_nms(Emitter *emitter, Node *node) {
-  Graph *graph = emitter_graph(emitter);
+static void emit_nms(Program *program, Node *node) {
+  Graph *graph = program->graph;
   const Value *y = node->outputs[0];
-  int rows = node->scratch->id;
   double scores = (double)dim_optimum(value_count_dim(graph, node->inputs[1], 0, 3));
-  KernelSpec *spec = kernel_spec(emitter, "nms_select");
+  KernelSpec *spec = kernel_spec(program, "nms_select");
   kernel_knob(spec, "CENTRED", node_int(node, "center_point_box") != 0);
-  KernelCall *call = kernel_call(emitter, node, spec);
-  call_value(call, "boxes", node->inputs[0]);
-  call_value(call, "scores", node->inputs[1]);
-  call_value(call, "limit", optional(node, 2));
-  call_value(call, "overlap", optional(node, 3));
-  call_value(call, "least", optional(node, 4));
-  call_argument(call, "rows", "(int32_t *)(void *)t%d", rows);
-  call_dim(call, "keep", nms_keep(graph, node));
+  Call *call = kernel_call(program, node, spec);
+  operand_value(call, "boxes", node->inputs[0], READ);
+  operand_value(call, "scores", node->inputs[1], READ);
+  operand_value(call, "limit", optional(node, 2), READ);
+  operand_value(call, "overlap", optional(node, 3), READ);
+  operand_value(call, "least", optional(node, 4), READ);
+  operand_value(call, "rows", node->scratch, READ_WRITE);
+  operand_dim(call, "keep", nms_keep(graph, node));
   set_sizes(call, graph, node);
   call_cost(call, 10 * scores, 4 * scores);
-  KernelCall *collect = kernel_call(emitter, node, kernel_spec(emitter, "nms_collect"));
-  call_argument(collect, "rows", "(const int32_t *)(const void *)t%d", rows);
-  call_value(collect, "y", y);
-  call_measured(collect, "measured", y->shape[0]);
+  Call *collect = kernel_call(program, node, kernel_spec(program, "nms_collect"));
+  operand_value(collect, "rows", node->scratch, READ);
+  operand_value(collect, "y", y, WRITE);
+  operand_found(collect, "measured", y->shape[0]);
   set_sizes(collect, graph, node);
   call_cost(collect, 0, 24.0 * (double)dim_optimum(y->shape[0]));
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Unique: slices along the axis, or without one all elements in a row. */
 #include "ir/family.h"
-#include "program/emitter.h"
+#include "program/build.h"
 
 static void unique_sizes(Graph *graph, const Node *node, const Dim *sizes[3]) {
   const Value *x = node->inputs[0];
@@ -20,25 +20,25 @@ static void unique_scratch(Graph *graph, Node *node) {
 
 static const Value *output(const Node *node, int k) { return k < node->n_outputs ? node->outputs[k] : NULL; }
 
-static void emit_unique(Emitter *emitter, Node *node) {
-  Graph *graph = emitter_graph(emitter);
+static void emit_unique(Program *program, Node *node) {
+  Graph *graph = program->graph;
   const Value *y = node->outputs[0];
   const Dim *sizes[3];
   unique_sizes(graph, node, sizes);
-  KernelSpec *spec = kernel_spec(emitter, "unique");
+  KernelSpec *spec = kernel_spec(program, "unique");
   kernel_type(spec, "T", y->dtype);
   kernel_knob(spec, "SORTED", node_int(node, "sorted") != 0);
-  KernelCall *call = kernel_call(emitter, node, spec);
-  call_value(call, "x", node->inputs[0]);
-  call_value(call, "y", y);
-  call_value(call, "indices", output(node, 1));
-  call_value(call, "inverse", output(node, 2));
-  call_value(call, "counts", output(node, 3));
-  call_measured(call, "measured", y->shape[node_has(node, "axis") ? normal_axis(node_int(node, "axis"), y->rank) : 0]);
-  call_argument(call, "lists", "(int64_t *)(void *)t%d", node->scratch->id);
-  call_dim(call, "outer", sizes[0]);
-  call_dim(call, "n", sizes[1]);
-  call_dim(call, "inner", sizes[2]);
+  Call *call = kernel_call(program, node, spec);
+  operand_value(call, "x", node->inputs[0], READ);
+  operand_value(call, "y", y, WRITE);
+  operand_value(call, "indices", output(node, 1), WRITE);
+  operand_value(call, "inverse", output(node, 2), WRITE);
+  operand_value(call, "counts", output(node, 3), WRITE);
+  operand_found(call, "measured", y->shape[node_has(node, "axis") ? normal_axis(node_int(node, "axis"), y->rank) : 0]);
+  operand_value(call, "lists", node->scratch, READ_WRITE);
+  operand_dim(call, "outer", sizes[0]);
+  operand_dim(call, "n", sizes[1]);
+  operand_dim(call, "inner", sizes[2]);
   call_cost(call, 0, 2 * (double)value_max_bytes(node->inputs[0]));
 }
 

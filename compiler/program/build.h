@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * How a kernel family adds to a Program: a template with its knobs set, calls of it, and what stands in each parameter.
+ * Each operand is checked against the parameter's type as the template declares it; what a call touches is what its
+ * operands say.
+ */
+#ifndef RNNCC_PROGRAM_BUILD_H
+#define RNNCC_PROGRAM_BUILD_H
+
+#include "program/program.h"
+
+/* ---- kernels ---- */
+
+/* A template with its knobs set. Knobs left alone keep the template's value. See specialise.h for what a template is.
+ */
+KernelSpec *kernel_spec(Program *program, const char *template_name); /* "gemm_packed": templates/gemm_packed.c */
+void kernel_knob(KernelSpec *spec, const char *name, int64_t value);
+void kernel_type(KernelSpec *spec, const char *name, DType dtype); /* a typedef of the template */
+/* A typedef of a template that only moves elements: bits8 to bits64 of kernel.h, by their size. */
+void kernel_bits(KernelSpec *spec, const char *name, DType dtype);
+void kernel_hook(KernelSpec *spec, const char *function, const char *body); /* without braces: "return vrelu(v);" */
+
+/* ---- calls ---- */
+
+/* A call of a kernel. Its operands are given by the parameters' names, each once: else bug(). `team`, `run`, its `turn`
+ * and `fault` are supplied to templates that ask for them. */
+Call *kernel_call(Program *program, const Node *node, KernelSpec *spec);
+
+/* For profile: floating-point operations and bytes moved of one call, at the dims' optimum. */
+void call_cost(Call *call, double flops, double bytes);
+
+/* ---- operands that are memory. READ: the parameter points to const; WRITE, READ_WRITE: it does not ---- */
+
+/* The value's address; a null pointer if value is NULL. READ_WRITE: the kernel reads what stood there before. */
+void operand_value(Call *call, const char *parameter, const Value *value, AccessMode mode);
+/* The same from byte `offset` on, `bytes` of it; NULL: as much as there is. */
+void operand_part(Call *call, const char *parameter, const Value *value, const Dim *offset, const Dim *bytes,
+                  AccessMode mode);
+/* From byte `offset` on, `bytes` of it. */
+void operand_bytes(Call *call, const char *parameter, const Value *value, int64_t offset, int64_t bytes,
+                   AccessMode mode);
+/* From element `offset` on, `count` of them; NULL: as many as there are. */
+void operand_elements(Call *call, const char *parameter, const Value *value, const Dim *offset, const Dim *count,
+                      AccessMode mode);
+/* An array of addresses, a compound literal in the C text. */
+void operand_value_array(Call *call, const char *parameter, int n, Value *const *values, AccessMode mode);
+void operand_null(Call *call, const char *parameter);
+
+/* Calls of one node, and of nodes that do not depend on each other, may run without a barrier between; there is one
+ * where memory written before is touched. operand_sharing: this call and other ones of the same node that say so of the
+ * same value need none between them. */
+void operand_sharing(Call *call, const char *parameter, Sharing sharing);
+
+/* ---- operands that are numbers ---- */
+
+void operand_dim(Call *call, const char *parameter, const Dim *dim);
+void operand_integer(Call *call, const char *parameter, int64_t value);
+void operand_float(Call *call, const char *parameter, double value); /* rounded to the parameter's type */
+/* Arrays, compound literals in the C text. */
+void operand_dim_array(Call *call, const char *parameter, int n, const Dim *const *dims);
+void operand_integer_array(Call *call, const char *parameter, int n, const int64_t *values);
+/* Where the kernel, on one worker, writes the data-dependent dim that this is, or a constant again. */
+void operand_found(Call *call, const char *parameter, const Dim *dim);
+
+/* ---- wavefronts ---- */
+
+/* A new one. The operands of its calls may use the dims of `first` and `count`. */
+Wavefront *wavefront_new(Program *program, int layers, int chunk, const Dim *steps);
+/* Calls made from here on belong to it; NULL: to none. */
+void program_in_wavefront(Program *program, const Wavefront *wavefront, int layer);
+
+/* ---- control flow ---- */
+
+/* Lines of C that every worker runs, which use t<id> and d<i>; what they do must be the same for all workers. */
+void program_line(Program *program, const Node *node, const char *format, ...) __attribute__((format(printf, 3, 4)));
+/* `if (...) {`, `for (...) {` or `{`; what follows, up to the line that closes it, is a region of its own. */
+void program_open(Program *program, const Node *node, const char *format, ...) __attribute__((format(printf, 3, 4)));
+void program_turn(Program *program, const Node *node); /* `} else {` */
+void program_close(Program *program, const Node *node);
+/* A body's values join the module's, at home in the region that is open; then the calls of its nodes. */
+void program_take(Program *program, Graph *body);
+void program_body(Program *program, Graph *body);
+/* A value of `like`'s type that is part of `of`, from byte `at` on; or a constant. */
+Value *program_view(Program *program, const Value *like, Value *of, const Dim *at);
+Value *program_constant(Program *program, DType dtype, const void *data);
+
+/* ---- faults ---- */
+
+/* A template that may find a value out of range at run time has a parameter `atomic_int *fault`, and reports by
+ * fault_report() of kernel.h. Outputs are then staged until the run has succeeded, unless the family shows that this
+ * call cannot fault: operand_null(call, "fault"). */
+/* Input data checks before anything runs: all elements of graph input `value` in [lo, hi + hi_dim). False if `value` is
+ * no graph input: then the kernel must check and report. */
+bool program_check_range(Program *program, const Value *value, int64_t lo, int64_t hi, const Dim *hi_dim,
+                         const char *what);
+
+#endif

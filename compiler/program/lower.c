@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: MIT */
+#include "ir/family.h"
+#include "ir/op.h"
+#include "program/build.h"
+#include "program/build_internal.h"
+#include "support/diagnostics.h"
+
+static bool always_empty(const Node *node) {
+  for (int i = 0; i < node->n_outputs; i++)
+    if (node->outputs[i] && (!value_static(node->outputs[i]) || value_count(node->outputs[i]) > 0)) return false;
+  return true;
+}
+
+static void lower_nodes(Program *program, const Graph *graph) {
+  for (int i = 0; i < graph->n_nodes; i++) {
+    Node *node = graph->nodes[i];
+    if (always_empty(node)) continue;
+    if (node->op->family)
+      node->op->family->emit(program, node);
+    else if (!op_is_view(node->op))
+      bug("n%d: nothing runs a %s", node->id, node->op->name);
+  }
+}
+
+void program_body(Program *program, Graph *body) {
+  Graph *outer = program->graph;
+  program->graph = body;
+  lower_nodes(program, body);
+  program->graph = outer;
+}
+
+/* needs: choose_schedules, pack_weights, dense ids. keeps: the graph as it is, but for ids in bodies. */
+Program *lower(Graph *graph) {
+  Program *program = ARENA_NEW(graph->arena, Program);
+  program->arena = graph->arena;
+  program->graph = graph;
+  program_take(program, graph);
+  lower_nodes(program, graph);
+  for (int i = 0; i < program->n_calls; i++)
+    if (!program->calls[i]->line) complete_operands(program->calls[i]);
+  skip_empty(program);
+  return program;
+}

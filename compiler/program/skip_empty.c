@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: MIT */
+/* A kernel need not run where all that its node writes is empty. */
+#include "program/program.h"
+
+/* ---- who finds a dim ---- */
+
+static bool finds(const Call *call, const Dim *extent) {
+  for (int i = 0; i < call->n_found; i++)
+    if (dim_mentions(extent, call->found[i])) return true;
+  return false;
+}
+
+/* Does the node's own kernel find it out? */
+static bool node_finds(const Call *of, const Dim *extent) {
+  const Program *program = of->program;
+  for (int i = 0; i < program->n_calls && !dim_is_given(extent); i++)
+    if (program->calls[i]->node == of->node && finds(program->calls[i], extent)) return true;
+  return false;
+}
+
+/* ---- conditions ---- */
+
+/* The axes that may be 0 long. None: the value is never empty, or the call itself finds out. */
+static Extents doubtful_extents(const Call *call, const Value *value) {
+  Extents extents = {.list = ARENA_ARRAY(call->program->arena, const Dim *, value->rank + 1)};
+  for (int axis = 0; axis < value->rank; axis++)
+    if (dim_lower(value->shape[axis]) <= 0 && !node_finds(call, value->shape[axis]))
+      extents.list[extents.count++] = value->shape[axis];
+  return extents;
+}
+
+static void set_guard(Call *call) {
+  const Node *node = call->node;
+  if (node->control) return;
+  Extents *guard = ARENA_ARRAY(call->program->arena, Extents, node->n_outputs + 1);
+  int count = 0;
+  for (int i = 0; i < node->n_outputs; i++) {
+    if (!node->outputs[i]) continue;
+    guard[count] = doubtful_extents(call, node->outputs[i]);
+    if (!guard[count++].count) return;
+  }
+  call->guard = guard;
+  call->n_guard = count;
+}
+
+/* needs: lower. keeps: everything. Sets the guard of each call: of a node's outputs the extents that may be 0. */
+void skip_empty(Program *program) {
+  for (int i = 0; i < program->n_calls; i++)
+    if (!program->calls[i]->line) set_guard(program->calls[i]);
+}
