@@ -5,12 +5,11 @@
 #include "driver/options.h"
 #include "driver/output.h"
 #include "driver/steps.h"
-#include "driver/trial.h"
+#include "driver/tune_graph.h"
 #include "emit/unit.h"
 #include "load/load.h"
 #include "machine/calibrate.h"
 #include "support/interrupt.h"
-#include "tune/tune.h"
 
 static void compile(Compilation *c) {
   switch (c->options->emit) {
@@ -52,7 +51,7 @@ static void inspect(Compilation *c) {
 
 static void tune_model(Compilation *c) {
   run_steps(c, LAST_LAYOUT_STEP);
-  tune(c->options, c->graph, &trial_build, output_path(c->options, c->arena));
+  tune_graph(c->options, c->graph);
 }
 
 static void manage_schedules(const Options *options, Arena *arena) {

@@ -9,7 +9,7 @@
 
 typedef struct Job {
   const Tuning *tuning;
-  const Options *options;
+  const char *runtime;
   const TrialCase *trial_case;
   const Trial *trial;
 } Job;
@@ -18,23 +18,23 @@ typedef struct Job {
 static void build(void *argument) {
   const Job *job = argument;
   setenv("TMPDIR", job->tuning->folder, 1);
-  job->tuning->build->graph(job->options, trial_graph(job->trial_case, job->trial->form), job->trial->module);
+  job->tuning->build->graph(job->tuning->build->context, trial_graph(job->trial_case, job->trial->form), job->runtime,
+                            job->trial->module);
 }
 
-void build_trials(const Tuning *tuning, const Options *options, const TrialCase *trial_case, Trial **trials,
-                  int count) {
+void build_trials(const Tuning *tuning, const char *runtime, const TrialCase *trial_case, Trial **trials, int count) {
   Arena *arena = trial_case->arena;
   Job *jobs = ARENA_ARRAY(arena, Job, count);
   Process *processes = ARENA_ARRAY(arena, Process, count);
   for (int i = 0; i < count; i++) {
     trials[i]->module = arena_format(arena, "%s/%d_%d.so", tuning->folder, tuning->tasks.number, trials[i]->number);
-    jobs[i] = (Job){tuning, options, trial_case, trials[i]};
+    jobs[i] = (Job){tuning, runtime, trial_case, trials[i]};
     processes[i] = (Process){.body = build, .argument = &jobs[i], .folder = "."};
   }
-  process_run_all(arena, processes, count, cpu_limit_threads(), 2 * options->tool_seconds);
+  process_run_all(arena, processes, count, cpu_limit_threads(), 2 * tuning->options->tool_seconds);
   for (int i = 0; i < count; i++) {
     if (processes[i].outcome == PROCESS_OK) continue;
-    warn_at(LOCATION_FILE(options->model), "%s could not be built: %.*s", trials[i]->form,
+    warn_at(LOCATION_FILE(tuning->options->model), "%s could not be built: %.*s", trials[i]->form,
             (int)strcspn(processes[i].output, "\n"), processes[i].output);
     trials[i]->module = NULL;
   }

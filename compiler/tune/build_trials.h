@@ -8,8 +8,8 @@
 #include "tune/trials.h"
 #include "tune/tune.h"
 
-/* Builds in the tuning's folder, with `options`, which name the runtime's object. Sets each one's module: NULL, after a
+/* Builds in the tuning's folder, with `runtime`, the runtime's object file. Sets each one's module: NULL, after a
  * warning, if it could not be built. */
-void build_trials(const Tuning *tuning, const Options *options, const TrialCase *trial_case, Trial **trials, int count);
+void build_trials(const Tuning *tuning, const char *runtime, const TrialCase *trial_case, Trial **trials, int count);
 
 #endif

@@ -11,7 +11,7 @@
 
 /* Times of another machine, or of threads that take turns on a CPU, would say nothing. What a runner's machine is like
  * is not known here. */
-static void check_machine(const Options *options) {
+static void check_machine(const TuneOptions *options) {
   int cpus = cpu_limit_threads();
   if (options->runner) return;
   if (!target_runs_here(options->target))
@@ -25,19 +25,19 @@ static const ScheduleRecords *records_before(Arena *arena, const char *output) {
   return access(output, F_OK) == 0 ? records_read(arena, output) : ARENA_NEW(arena, ScheduleRecords);
 }
 
-static _Noreturn void nothing_to_tune(const Options *options) {
-  const char *what = !options->tune_rnn    ? "no convolution"
-                     : !options->tune_conv ? "no recurrent layer"
-                                           : "neither a convolution nor a recurrent layer";
+static _Noreturn void nothing_to_tune(const TuneOptions *options) {
+  const char *what = !options->recurrent      ? "no convolution"
+                     : !options->convolutions ? "no recurrent layer"
+                                              : "neither a convolution nor a recurrent layer";
   fatal_at(LOCATION_FILE(options->model), EXIT_INVALID, "the model has %s to tune", what);
 }
 
 /* All that there is to do, then as much of it as the budget allows. */
 static void run_tasks(Tuning *t) {
   int convolutions = 0, layers = 0, done = 0;
-  const Options *options = t->options;
-  ConvolutionTuner *convolution = options->tune_conv ? convolution_tuner(t, &convolutions, &done) : NULL;
-  RecurrentTuner *recurrent = options->tune_rnn ? recurrent_tuner(t, &layers, &done) : NULL;
+  const TuneOptions *options = t->options;
+  ConvolutionTuner *convolution = options->convolutions ? convolution_tuner(t, &convolutions, &done) : NULL;
+  RecurrentTuner *recurrent = options->recurrent ? recurrent_tuner(t, &layers, &done) : NULL;
   int count = convolutions + layers;
   if (count + done == 0 && options->shards == 1) nothing_to_tune(options);
   if (done) note_at(LOCATION_FILE(t->output), "%d of %d tasks are done", done, done + count);
@@ -48,7 +48,7 @@ static void run_tasks(Tuning *t) {
     note_at(LOCATION_FILE(options->model), "the budget is spent: %d of %d tasks were tuned", t->tasks.number, count);
 }
 
-void tune(const Options *options, Graph *graph, const TuneBuild *build, const char *output) {
+void tune(const TuneOptions *options, Graph *graph, const TuneBuild *build, const char *output) {
   Arena *arena = graph->arena;
   Tuning tuning = {.options = options, .graph = graph, .build = build, .output = output};
   check_machine(options);

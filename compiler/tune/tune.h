@@ -6,22 +6,36 @@
 #ifndef RNNCC_TUNE_H
 #define RNNCC_TUNE_H
 
-#include "driver/options.h"
 #include "ir/graph.h"
 #include "schedules/records.h"
 #include "tune/tasks.h"
 
-/* main.c's pipeline, for modules to be measured. */
+/* What is asked of a tuning. */
+typedef struct TuneOptions {
+  const char *model;            /* its file, for messages */
+  const Target *target;         /* what modules are built for */
+  bool convolutions, recurrent; /* what is tuned */
+  int trials;                   /* of a convolution; 0: as many as usual */
+  bool exhaustive;              /* all schedules of a convolution */
+  int shard, shards;            /* the K-th of N shares of the tasks, from 1 */
+  int threads;                  /* that modules run on; 0: all that the machine has */
+  double budget_seconds;        /* for building and measuring */
+  double tool_seconds;          /* how long clang or the linker may take */
+  const char *runner;           /* shell command that measures; NULL: this machine does */
+} TuneOptions;
+
+/* How modules to be measured are built: the compiler's steps, with what its user asked for. */
 typedef struct TuneBuild {
+  const void *context; /* the functions' own, passed to them */
   /* The model by another config than was given. */
-  void (*model)(const Options *options, const Config *config, const char *module);
-  /* A graph whose layouts are chosen. */
-  void (*graph)(const Options *options, Graph *graph, const char *module);
+  void (*model)(const void *context, const Config *config, const char *module);
+  /* A graph whose layouts are chosen. `runtime`: the runtime's object file. */
+  void (*graph)(const void *context, Graph *graph, const char *runtime, const char *module);
 } TuneBuild;
 
 /* What the tuners of convolutions and of recurrent layers share. */
 typedef struct Tuning {
-  const Options *options;
+  const TuneOptions *options;
   Graph *graph; /* what schedules are to be chosen for */
   const TuneBuild *build;
   const char *output, *folder;    /* of records, and of modules */
@@ -32,6 +46,6 @@ typedef struct Tuning {
 } Tuning;
 
 /* Appends to `output`; progress goes to stderr, results to stdout. */
-void tune(const Options *options, Graph *graph, const TuneBuild *build, const char *output);
+void tune(const TuneOptions *options, Graph *graph, const TuneBuild *build, const char *output);
 
 #endif

@@ -28,7 +28,7 @@ static const double CLEAR_WIN = 0.985;
 
 struct ConvolutionTuner {
   Tuning *tuning;
-  Options options; /* of the trials */
+  const char *runtime; /* object file of the trials' runtime */
   Workloads workloads;
   int compared;                   /* tasks whose predicted schedule and winner both have a time */
   double log_gain;                /* of those, sum of log(predicted / winner) */
@@ -106,7 +106,7 @@ static void tell(const Contest *contest, const Trial *trial) {
 
 static void tell_failure(const Contest *contest, const Trial *trial, const char *message) {
   task_end(&contest->tuner->tuning->tasks);
-  warn_at(LOCATION_FILE(contest->tuner->options.model), "%s: %s: %s", trial->form, trial_status(trial->state),
+  warn_at(LOCATION_FILE(contest->tuner->tuning->options->model), "%s: %s: %s", trial->form, trial_status(trial->state),
           message ? message : "not what the reference kernel computes");
 }
 
@@ -139,7 +139,7 @@ static void try(Contest *contest, Trial *trial) {
 /* ---- the rounds ---- */
 
 static void build(const Contest *contest, Trial **trials, int count) {
-  build_trials(contest->tuner->tuning, &contest->tuner->options, &contest->trial_case, trials, count);
+  build_trials(contest->tuner->tuning, contest->tuner->runtime, &contest->trial_case, trials, count);
 }
 
 /* Building costs as much for one as for as many as there are CPUs. */
@@ -158,7 +158,7 @@ static void remove_modules(Contest *contest, const Trial *but, const Trial *and_
 }
 
 static void run_rounds(Contest *contest) {
-  bool all = contest->tuner->options.exhaustive;
+  bool all = contest->tuner->tuning->options->exhaustive;
   Trial **round = ARENA_ARRAY(contest->arena, Trial *, contest->trials.count);
   while (contest->trials.tried < 2 || task_seconds_left(&contest->tuner->tuning->tasks) > 0) {
     interrupt_check();
@@ -224,7 +224,7 @@ static void finish(Contest *contest) {
   task_end(&contest->tuner->tuning->tasks);
   if (!won) {
     contest->tuner->tuning->unbuilt += none_was_built(&contest->trials);
-    warn_at(LOCATION_FILE(contest->tuner->options.model), "%s: no schedule was measured that works", workload);
+    warn_at(LOCATION_FILE(contest->tuner->tuning->options->model), "%s: no schedule was measured that works", workload);
     return;
   }
   record(contest, won, NULL, won->median_us);
@@ -236,7 +236,7 @@ static void finish(Contest *contest) {
 /* ---- tasks ---- */
 
 static void begin(Contest *contest) {
-  const Options *options = contest->tuner->tuning->options;
+  const TuneOptions *options = contest->tuner->tuning->options;
   Tuning *tuning = contest->tuner->tuning;
   const Workload *workload = contest->workload;
   contest->trials = trials_new(contest->arena, &workload->candidates, tuning->earlier, &workload->key);
@@ -274,9 +274,9 @@ static bool is_done(const Tuning *tuning, const Workload *workload) {
 }
 
 ConvolutionTuner *convolution_tuner(Tuning *tuning, int *tasks, int *done) {
-  const Options *options = tuning->options;
+  const TuneOptions *options = tuning->options;
   ConvolutionTuner *t = ARENA_NEW(tuning->graph->arena, ConvolutionTuner);
-  *t = (ConvolutionTuner){.tuning = tuning, .options = *options};
+  *t = (ConvolutionTuner){.tuning = tuning};
   t->workloads = find_workloads(tuning->graph, options->shard, options->shards);
   int kept = 0;
   for (int i = 0; i < t->workloads.count; i++)
@@ -288,8 +288,8 @@ ConvolutionTuner *convolution_tuner(Tuning *tuning, int *tasks, int *done) {
 
 void tune_convolutions(ConvolutionTuner *t) {
   Tuning *tuning = t->tuning;
-  t->options.runtime =
-      build_runtime(tuning->graph->arena, tuning->graph->config->target, tuning->folder, t->options.tool_seconds);
+  t->runtime = build_runtime(tuning->graph->arena, tuning->graph->config->target, tuning->folder,
+                             t->tuning->options->tool_seconds);
   for (int i = 0; i < t->workloads.count && tasks_begin(&tuning->tasks); i++) tune_workload(t, &t->workloads.list[i]);
   tell_summary(t);
 }

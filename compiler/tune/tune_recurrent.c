@@ -87,7 +87,7 @@ static const char *build_trial(RecurrentTuner *t, const RecordKey *key, const Re
   const char *module = arena_format(arena, "%s/%d_%d.so", t->tuning->folder, t->tuning->tasks.number, number);
   Config config = *t->graph->config;
   config.records = &records;
-  t->tuning->build->model(t->tuning->options, &config, module);
+  t->tuning->build->model(t->tuning->build->context, &config, module);
   return module;
 }
 
@@ -172,7 +172,7 @@ static void find_items(RecurrentTuner *t) {
 
 /* Those of this machine's shard; what the output has records of is compiled that way. How many were dropped. */
 static int drop_done(RecurrentTuner *t) {
-  const Options *options = t->tuning->options;
+  const TuneOptions *options = t->tuning->options;
   int kept = 0, done = 0;
   for (int i = 0; i < t->count; i++) {
     if (i % options->shards != options->shard - 1) continue;

@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: MIT */
+/* Tuning as it was asked for: the modules that are measured are built by the same steps as any other. */
+#ifndef RNNCC_TUNE_GRAPH_H
+#define RNNCC_TUNE_GRAPH_H
+
+#include "driver/options.h"
+#include "tune/tune.h"
+
+/* needs: choose_layouts. */
+void tune_graph(const Options *options, Graph *graph);
+
+#endif

@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: MIT
+"""The compiler's rooms stand in layers: a file includes files of its own room and of rooms below it, never of one above,
+so that no two rooms include each other. compiler/README.md draws the same layers."""
+import re
+
+import pytest
+from conftest import ROOT
+
+COMPILER = ROOT / "compiler"
+
+# From the top. A room below kernels/ knows no family; kernels/<family> are rooms of their own.
+FAMILIES = ["control", "recurrent", "reduce", "sample", "select", "index", "pool", "normalise", "matmul", "conv_transposed",
+            "conv", "gemm", "move", "elementwise"]
+LAYERS = [".", "driver", "tune", "link", "emit", *(f"kernels/{family}" for family in FAMILIES), "program", "template",
+          "layout", "search", "schedules", "reroll", "expand", "passes", "load", "shapes", "reference", "machine", "ir", "json",
+          "support"]
+HEIGHT = {room: -place for place, room in enumerate(LAYERS)}
+
+
+def room_of(path):
+    """`kernels/conv` of kernels/conv/direct.c, `load` of load/onnx/nodes.c, `.` of main.c. The lists of steps stand at the
+    top, as table of contents, and are the driver's, which walks them."""
+    if path.name in ("passes.def", "passes.h") and path.parent == COMPILER:
+        return "driver"
+    parts = path.relative_to(COMPILER).parts[:-1]
+    return "/".join(parts[:2] if parts[:1] == ("kernels",) else parts[:1]) or "."
+
+
+def included(text):
+    """The compiler's files that a source includes."""
+    named = re.findall(r'^#include "([^"]+)"', text, re.MULTILINE)
+    return [COMPILER / name for name in named if (COMPILER / name).exists()]
+
+
+def upward(path, text):
+    """What a file of this text includes of rooms above its own."""
+    own = HEIGHT[room_of(path)]
+    return [str(target.relative_to(COMPILER)) for target in included(text) if HEIGHT[room_of(target)] > own]
+
+
+def sources():
+    return sorted(path for suffix in ("c", "h", "def") for path in COMPILER.rglob(f"*.{suffix}"))
+
+
+def test_every_file_stands_in_a_room():
+    lost = [str(path.relative_to(COMPILER)) for path in sources() if room_of(path) not in HEIGHT]
+    assert not lost, f"in no room of LAYERS: {', '.join(lost)}"
+
+
+def test_every_room_has_files():
+    assert {room_of(path) for path in sources()} == set(LAYERS)
+
+
+@pytest.mark.parametrize("room", LAYERS)
+def test_no_file_includes_what_is_above_it(room):
+    arrows = {str(path.relative_to(COMPILER)): upward(path, path.read_text()) for path in sources() if room_of(path) == room}
+    assert not {path: above for path, above in arrows.items() if above}
+
+
+@pytest.mark.parametrize("file, include", [("ir/graph.c", "driver/options.h"), ("kernels/gemm/gemm.c", "kernels/conv/form.h"),
+                                           ("load/onnx/nodes.c", "passes/passes.h"), ("driver/output.c", "main.c")])
+def test_an_arrow_that_runs_up_is_found(file, include):
+    assert upward(COMPILER / file, f'#include "ir/op.h"\n#include "{include}"\n') == [include]
