@@ -21,11 +21,11 @@ check avx512 --target=x86_64-linux-gnu -march=x86-64-v4 -DSIMD_AVX512
 check avx2 --target=x86_64-linux-gnu -march=x86-64-v3 -DSIMD_AVX2
 check plain -DSIMD_PLAIN -DSIMD_PLAIN_LANES=4
 check wide_plain -DSIMD_PLAIN -DSIMD_PLAIN_LANES=16
-if echo '#include <stdint.h>' | "$clang" --target=aarch64-linux-gnu -fsyntax-only -x c - 2>/dev/null; then
+if [ "$(uname -m)" = aarch64 ] || [ -e /usr/aarch64-linux-gnu/include/stdint.h ]; then
   check neon --target=aarch64-linux-gnu -DSIMD_NEON
 else
   n=$((n + 1))
-  echo "ok $n - templates_compile_for_neon # SKIP no libc headers for aarch64-linux-gnu"
+  echo "ok $n - templates_compile_for_neon # SKIP not installed: libc6-dev-arm64-cross"
 fi
 echo "1..$n"
 exit $failed

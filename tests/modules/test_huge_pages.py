@@ -44,7 +44,7 @@ def file_system_can(folder):
 
 def test_weights_are_mapped_by_huge_pages(rnncc, tmp_path):
     if not 0 < huge_bytes() <= WEIGHTS // 4 or not file_system_can(tmp_path):
-        pytest.skip("the kernel maps no files by huge pages here")
+        pytest.skip("this kernel maps no files by huge pages")
     model, side = Model("wide"), 2048
     x = model.input("x", "f32", [1, side])
     model.output(model.node("MatMul", [x, model.constant(np.ones((side, side), np.float32))]))

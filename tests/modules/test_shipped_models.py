@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 
+import jsonschema
 import numpy
 import pytest
 
@@ -127,7 +128,6 @@ def test_weights_are_small_and_the_ones_the_model_names(name, root):
 
 @pytest.mark.parametrize("name", MODELS)
 def test_model_follows_the_published_schema(name, root):
-    jsonschema = pytest.importorskip("jsonschema")
     schema = json.loads((root / "models" / "schema.json").read_text())
     jsonschema.validate(json.loads(model_file(root, name).read_text()), schema)
 

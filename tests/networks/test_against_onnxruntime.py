@@ -26,6 +26,11 @@ SMALL = {**dict.fromkeys(NETWORKS, {"size": 64, "width": 0.4}), "inception_v3": 
 FULL = ["resnet50", "squeezenet"]
 
 
+def pytest_generate_tests(metafunc):
+    if "full_size" in metafunc.fixturenames:
+        metafunc.parametrize("full_size", NETWORKS if metafunc.config.getoption("--full") else FULL)
+
+
 def images(net, count):
     shape = [count, *net.inputs[0]["shape"][1:]]
     return {"image": numpy.random.default_rng(count).standard_normal(shape, numpy.float32)}
@@ -57,11 +62,8 @@ def test_without_winograd_a_small_form_strays_by_rounding_only(name, compile, tm
 
 
 @pytest.mark.parametrize("options, bound", [([], WINOGRAD), (["--no-winograd"], DIRECT)], ids=["winograd", "direct"])
-@pytest.mark.parametrize("name", NETWORKS)
-def test_a_network_computes_what_onnx_runtime_does(name, options, bound, compile, tmp_path, request):
-    if name not in FULL and not request.config.getoption("--full"):
-        pytest.skip("only with --full")
-    check(NETWORKS[name](batch=BATCH), compile, tmp_path, bound, *options)
+def test_a_network_computes_what_onnx_runtime_does(full_size, options, bound, compile, tmp_path):
+    check(NETWORKS[full_size](batch=BATCH), compile, tmp_path, bound, *options)
 
 
 def detections(*scores, side=0.5):

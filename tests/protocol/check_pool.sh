@@ -4,7 +4,7 @@
 # found, for what it is. Says SKIP where spin is missing.
 set -u
 cc=$1 model=$(cd "$(dirname "$0")" && pwd)/pool.pml
-command -v spin >/dev/null || { echo "1..0 # SKIP spin is not installed"; exit 0; }
+command -v spin >/dev/null || { echo "1..0 # SKIP not installed: spin"; exit 0; }
 directory=$(mktemp -d) && cd "$directory" || exit 1
 trap 'rm -rf "$directory"' EXIT
 cases=0 failures=0

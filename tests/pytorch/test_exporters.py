@@ -8,12 +8,12 @@ import numpy
 import pytest
 
 from conftest import ROOT
+from support import machine
 from support.module import Module
 
-torch = pytest.importorskip("torch")
-pytest.importorskip("onnxscript")
-
-from pytorch.modules import DIMS, NETWORKS  # noqa: E402: needs torch
+machine.need_package("torch")
+import torch  # noqa: E402
+from pytorch.modules import DIMS, NETWORKS  # noqa: E402
 
 TOLERANCE = 1e-4  # of the largest result
 EXPORTERS = ("script", "dynamo")

@@ -26,7 +26,7 @@ def model(root):
 def preloaded(name, folder):
     """The shared object of NAME.c."""
     if "asan" in build_directory().name:
-        pytest.skip("a sanitizer wants to be loaded before all else")
+        pytest.skip("this build has a sanitizer, which is loaded before all else")
     library = folder / f"{name}.so"
     subprocess.run(["clang-19", "-shared", "-fPIC", "-O1", "-Wall", "-Werror", "-D_GNU_SOURCE",
                     Path(__file__).parent / f"{name}.c", "-o", library], check=True)

@@ -140,7 +140,7 @@ def test_a_device_as_weights_is_refused(rnncc, tmp_path):
     try:
         os.mknod(tmp_path / "zero", 0o600 | 0o020000, os.makedev(1, 5))
     except OSError:
-        pytest.skip("no right to make a device")
+        pytest.skip("this user may make no device")
     refused(rnncc, tmp_path, with_weights("zero"), 2, "a character device")
 
 
@@ -185,7 +185,7 @@ def test_a_file_shorter_than_its_size_is_refused(rnncc, tmp_path):
     lying = next((path for path in ("/sys/kernel/profiling", "/sys/kernel/mm/transparent_hugepage/enabled")
                   if os.path.exists(path)), None)
     if not lying:
-        pytest.skip("no /sys here")
+        pytest.skip("this kernel has no /sys")
     (tmp_path / "sys.json").symlink_to(lying)
     done = rnncc(tmp_path / "sys.json", "-o", tmp_path / "out.so")
     assert done.returncode == 5 and "changed while being read" in done.stderr, done.stderr

@@ -6,6 +6,7 @@ $RNNCC_CPU_WITHOUT=avx512, or avx2, takes this CPU for one without. rnncc and th
 that the tests compile check the CPU by a runtime of their own (lesser_data), and peers are told (PEERS).
 """
 import functools
+import importlib.util
 import os
 import shutil
 from pathlib import Path
@@ -51,6 +52,12 @@ def need_isa(isa):
 def need_program(name):
     if not shutil.which(name):
         pytest.skip(f"not installed: {name}")
+
+
+def need_package(name):
+    """For all tests of the file that calls this."""
+    if not importlib.util.find_spec(name):
+        pytest.skip(f"not installed: {name}", allow_module_level=True)
 
 
 def lesser_data(folder, without):
