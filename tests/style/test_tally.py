@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: MIT
+"""tools/tally: what the closing lines of tools/test say."""
+import subprocess
+import sys
+
+from conftest import ROOT
+
+# As meson writes them: a program that runs nothing, and one of whose cases one is skipped.
+MESON = """<testsuites>
+<testsuite name="rnncc"><testcase name="vocabulary_avx512"><skipped/>
+  <system-out>1..0 # SKIP this CPU has no AVX-512</system-out></testcase></testsuite>
+<testsuite name="rnncc.pool"><testcase name="1 - protocol"/>
+  <testcase name="2"><skipped/><system-out>not installed: spin</system-out></testcase>
+  <system-out>ok 1 - protocol\nok 2 # SKIP not installed: spin</system-out></testsuite>
+</testsuites>"""
+PYTEST = """<testsuites><testsuite name="pytest">
+<testcase classname="a" name="test_runs"/>
+<testcase classname="a" name="test_wide"><skipped type="pytest.skip" message="this CPU has no AVX-512">a.py:7</skipped></testcase>
+</testsuite></testsuites>"""
+FAILED = """<testsuite name="pytest"><testcase classname="a" name="test_fails"><failure message="0 == 1">a.py:9</failure></testcase>
+</testsuite>"""
+# A program that ends with 77 of its own, as libFuzzer does.
+UNEXPLAINED = """<testsuite name="rnncc"><testcase name="fuzz"><skipped/><system-out>ALARM: 10 s</system-out></testcase></testsuite>"""
+
+
+def tally(folder, *stages, **files):
+    for name, text in files.items():
+        (folder / f"{name}.xml").write_text(text)
+    for stage in stages:
+        (folder / f"{stage}.log").write_text("no compiler\n")
+    done = subprocess.run([sys.executable, ROOT / "tools" / "tally", folder, *stages], capture_output=True, text=True)
+    assert done.stderr == ""
+    return done.returncode, done.stdout.splitlines()
+
+
+def test_all_passed_is_one_line(tmp_path):
+    assert tally(tmp_path, python='<testsuite><testcase name="a"/></testsuite>') == (0, ["1 passed, 0 failed"])
+
+
+def test_skips_are_counted_by_what_is_lacking(tmp_path):
+    assert tally(tmp_path, c=MESON, python=PYTEST) == (0, [
+        "   2 skipped: this CPU has no AVX-512",
+        "   1 skipped: not installed: spin",
+        "2 passed, 0 failed, 3 skipped"])
+
+
+def test_a_failure_is_told_with_its_words(tmp_path):
+    status, lines = tally(tmp_path, python=FAILED)
+    assert status == 1 and lines == ["FAILED python: a: test_fails", "    a.py:9", "0 passed, 1 failed"]
+
+
+def test_a_skip_without_a_reason_is_a_failure(tmp_path):
+    status, lines = tally(tmp_path, c=UNEXPLAINED)
+    assert status == 1 and lines[0] == "FAILED c: rnncc: fuzz" and lines[-1] == "0 passed, 1 failed"
+    assert "    skipped, and does not say what this machine lacks:" in lines and "    ALARM: 10 s" in lines
+
+
+def test_a_stage_that_ends_badly_without_a_failed_case_is_one(tmp_path):
+    status, lines = tally(tmp_path, "torch-tests")
+    assert status == 1 and lines[0].startswith("FAILED torch-tests") and lines[1:] == ["    no compiler", "0 passed, 1 failed"]
