@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* Nodes of the ops in expand/expansions.def become nodes of others, before any pass that rewrites the graph. */
+/* Nodes of the operators that have a formula become nodes of others, before any pass that rewrites the graph. */
 #include "expand/decompose.h"
 #include "expand/expansion.h"
 #include "reference/kernels.h"
 #include "shapes/shape.h"
 
 static Expansion *const expansions[N_OPS] = {
-#define EXPANSION(op, function) [OP_##op] = function,
-#include "expand/expansions.def"
-#undef EXPANSION
+#define FORMULA(name, in_min, in_max, out_min, out_max, types, layout, shape, formula, ...) [OP_##name] = formula,
+#include "ir/ops.def"
 };
 
 static void check_result(Graph *graph, const Node *node, const Value *result, const Value *wanted) {
@@ -63,7 +62,7 @@ const char *ref_expanded(const Node *node, const Tensor *const *inputs, Tensor *
 }
 
 /* needs: infer_shapes. keeps: types and shapes, and all nodes of other ops, in order. breaks: nothing. Afterwards no
- * node's op stands in expand/expansions.def. */
+ * node's operator has a formula. */
 void decompose(Graph *graph) {
   Node **nodes = graph->nodes;
   int n_nodes = graph->n_nodes;

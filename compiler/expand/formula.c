@@ -45,7 +45,7 @@ Value *reduced(const Formula *f, OpKind op, Value *x, int n, const int64_t *axes
 }
 
 Value *summed_away(const Formula *f, Value *x, int n, const int64_t *axes) {
-  const Attribute attribute = attribute_int("keepdims", 0);
+  const Attribute attribute = attribute_int(ATTR_keepdims, 0);
   return applied(f, OP_ReduceSum, 2, (Value *const[]){x, integers(f, n, axes)}, &attribute);
 }
 
@@ -66,12 +66,12 @@ Value *reshaped(const Formula *f, Value *x, int rank, const Dim *const *shape) {
 }
 
 Value *cast(const Formula *f, Value *x, DType to) {
-  const Attribute attribute = {.name = "to", .kind = ATTRIBUTE_STRING, .s = dtype_name(to)};
+  const Attribute attribute = attribute_type(ATTR_to, to);
   return x->dtype == to ? x : applied(f, OP_Cast, 1, &x, &attribute);
 }
 
 Value *gathered(const Formula *f, Value *x, Value *indices, int64_t axis) {
-  const Attribute attribute = attribute_int("axis", axis);
+  const Attribute attribute = attribute_int(ATTR_axis, axis);
   return applied(f, OP_Gather, 2, (Value *const[]){x, indices}, &attribute);
 }
 

@@ -96,7 +96,7 @@ static Value *fitted(const Formula *f, Value *x, int axis, int64_t length) {
   int64_t extent = dim_value(x->shape[axis]), pads[2 * MAX_RANK] = {0};
   if (extent >= length) return first_of_axis(f, x, axis, length);
   pads[x->rank + axis] = length - extent;
-  const Attribute attribute = attribute_ints(f->graph->arena, "pads", 2 * x->rank, pads);
+  const Attribute attribute = attribute_ints(f->graph->arena, ATTR_pads, 2 * x->rank, pads);
   return build_op(f, OP_Pad, 1, &x, 1, 1, &attribute)->outputs[0];
 }
 
@@ -139,7 +139,7 @@ static Value *kernels_of(const Formula *f, const Stft *stft, const float *window
 
 /* [B, frames, bins, 2]; B and frames may be known at run time only. */
 static Value *convolved(const Formula *f, Value *signal, const Stft *stft, const float *window) {
-  const Attribute stride = attribute_ints(f->graph->arena, "strides", 1, &stft->step);
+  const Attribute stride = attribute_ints(f->graph->arena, ATTR_strides, 1, &stft->step);
   Value *const inputs[] = {swapped(f, signal, 3, 1, 2), kernels_of(f, stft, window)};
   Value *spectra = swapped(f, build_op(f, OP_Conv, 2, inputs, 1, 1, &stride)->outputs[0], 3, 1, 2);
   return in_shape(f, spectra, 4, (const int64_t[]){0, 0, stft->bins, 2});

@@ -198,7 +198,7 @@ static Value *conv_by_groups(const Formula *f, const Node *node, const Product *
   one_group.attributes = ARENA_ARRAY(f->graph->arena, Attribute, node->n_attributes);
   one_group.n_attributes = 0;
   for (int i = 0; i < node->n_attributes; i++)
-    if (node_attribute(node, "group") != &node->attributes[i])
+    if (node_attribute(node, ATTR_group) != &node->attributes[i])
       one_group.attributes[one_group.n_attributes++] = node->attributes[i];
   int64_t rows = p->outputs / groups;
   for (int64_t g = 0; g < groups; g++) {
@@ -230,7 +230,7 @@ static Value *integer_conv(const Formula *f, const Node *node, Whole x, Whole w,
     Value *sums = cast(f, conv_part(f, node, centred(f, &x), centred(f, &w), NULL), RNNCC_I32);
     return plus(f, sums, along_axis(f, bias, 1, x.x->rank));
   }
-  int64_t groups = node_int(node, "group"), parts = parts_of(&p);
+  int64_t groups = node_int(node, ATTR_group), parts = parts_of(&p);
   Value *sums =
       groups == 1 ? sum_of_parts(f, node, &p, parts, 1, 1, conv_part) : conv_by_groups(f, node, &p, groups, parts);
   return bias ? plus(f, sums, along_axis(f, bias, 1, x.x->rank)) : sums;

@@ -10,7 +10,7 @@ void expand_mean(const Formula *f, const Node *node, Value **results) {
 /* (x - mean) / (deviation + 1e-9), the deviation from the mean of (x - mean)^2, which does not cancel. */
 void expand_mean_variance(const Formula *f, const Node *node, Value **results) {
   static const int64_t usual[] = {0, 2, 3};
-  const Attribute *axes = node_attribute(node, "axes");
+  const Attribute *axes = node_attribute(node, ATTR_axes);
   int n = axes ? (int)axes->count : 3;
   const int64_t *over_axes = axes ? axes->ints : usual;
   Value *x = node->inputs[0];
@@ -22,8 +22,8 @@ void expand_mean_variance(const Formula *f, const Node *node, Value **results) {
 /* 1 where the first maximum stands. */
 void expand_hardmax(const Formula *f, const Node *node, Value **results) {
   Value *x = node->inputs[0];
-  int64_t axis = normal_axis(node_int(node, "axis"), x->rank), n = dim_value(x->shape[axis]), shape[MAX_RANK];
-  const Attribute attribute = attribute_int("axis", axis);
+  int64_t axis = normal_axis(node_int(node, ATTR_axis), x->rank), n = dim_value(x->shape[axis]), shape[MAX_RANK];
+  const Attribute attribute = attribute_int(ATTR_axis, axis);
   Value *first = build_op(f, OP_ArgMax, 1, &x, 1, 1, &attribute)->outputs[0];
   int64_t *positions = ARENA_ARRAY(f->graph->arena, int64_t, n);
   for (int64_t i = 0; i < n; i++) positions[i] = i;

@@ -34,7 +34,7 @@ Value *quantised(const Formula *f, Value *x, Value *zero, DType to) {
 
 void expand_quantize(const Formula *f, const Node *node, Value **results) {
   int rank = node->inputs[0]->rank;
-  int64_t axis = node_int(node, "axis");
+  int64_t axis = node_int(node, ATTR_axis);
   Value *scale = along_axis(f, node->inputs[1], axis, rank);
   Value *zero = along_axis(f, node->n_inputs > 2 ? node->inputs[2] : NULL, axis, rank);
   results[0] = quantised(f, over(f, node->inputs[0], scale), zero, node->outputs[0]->dtype);
@@ -43,7 +43,7 @@ void expand_quantize(const Formula *f, const Node *node, Value **results) {
 /* Of i32 the difference may be more than f32 holds: it is taken before. */
 void expand_dequantize(const Formula *f, const Node *node, Value **results) {
   Value *x = node->inputs[0];
-  int64_t axis = node_int(node, "axis");
+  int64_t axis = node_int(node, ATTR_axis);
   Value *zero = along_axis(f, node->n_inputs > 2 ? node->inputs[2] : NULL, axis, x->rank);
   if (x->dtype == RNNCC_I32 && zero) {
     x = minus(f, x, zero);
@@ -55,7 +55,7 @@ void expand_dequantize(const Formula *f, const Node *node, Value **results) {
 /* The range of x and 0 in 255 steps; a tensor of zeros has steps of 1. */
 void expand_dynamic_quantize(const Formula *f, const Node *node, Value **results) {
   Value *x = node->inputs[0], *none = number(f, x, 0), *levels = number(f, x, UINT8_MAX);
-  const Attribute all = attribute_int("keepdims", 0);
+  const Attribute all = attribute_int(ATTR_keepdims, 0);
   Value *least = build_op(f, OP_ReduceMin, 1, &x, 1, 1, &all)->outputs[0];
   Value *most = build_op(f, OP_ReduceMax, 1, &x, 1, 1, &all)->outputs[0];
   least = apply2(f, OP_Min, least, none);

@@ -15,7 +15,7 @@ static int64_t integer_operand(const Formula *f, const Node *node, int input) {
 
 /* a0 - a1 cos(t) + a2 cos(2t), t from 0 to 2 pi. A periodic window leaves out the last point, which is the first. */
 static Value *window_of_cosines(const Formula *f, const Node *node, double a0, double a1, double a2) {
-  int64_t size = integer_operand(f, node, 0), steps = node_int(node, "periodic") ? size : size - 1;
+  int64_t size = integer_operand(f, node, 0), steps = node_int(node, ATTR_periodic) ? size : size - 1;
   float *window = ARENA_ARRAY(f->graph->arena, float, size);
   for (int64_t i = 0; i < size; i++) {
     double t = steps ? 2 * M_PI * (double)i / (double)steps : 0;

@@ -1,63 +1,124 @@
 /* SPDX-License-Identifier: MIT */
 /* Attributes of a node: what was given, else what the op's row says. */
-#include <stdlib.h>
+#include "ir/attribute.h"
+
 #include <string.h>
 
 #include "ir/op.h"
 
-const Attribute *node_attribute(const Node *node, const char *name) {
-  for (int i = 0; i < node->n_attributes; i++)
-    if (!strcmp(node->attributes[i].name, name)) return &node->attributes[i];
+static const char *const names[N_ATTRIBUTES] = {
+#define ATTRIBUTE(name) [ATTR_##name] = #name,
+#include "ir/ops.def"
+};
+
+const char *attribute_name(AttributeName name) { return names[name]; }
+
+AttributeName attribute_find(const char *name) {
+  for (int id = ATTR_NONE + 1; id < N_ATTRIBUTES; id++)
+    if (!strcmp(names[id], name)) return (AttributeName)id;
+  return ATTR_NONE;
+}
+
+static const char *const kind_words[] = {
+    [ATTRIBUTE_INT] = "an integer",
+    [ATTRIBUTE_FLOAT] = "a number",
+    [ATTRIBUTE_STRING] = "a string",
+    [ATTRIBUTE_INTS] = "a list of integers",
+    [ATTRIBUTE_FLOATS] = "a list of numbers",
+    [ATTRIBUTE_STRINGS] = "a list of strings",
+    [ATTRIBUTE_TENSOR] = "a tensor",
+    [ATTRIBUTE_GRAPH] = "a graph",
+    [ATTRIBUTE_WORD] = "a string",
+    [ATTRIBUTE_TYPE] = "a string",
+};
+
+const char *attribute_kind_words(AttributeKind kind) { return kind_words[kind]; }
+
+const AttributeSpec *op_attribute(const OpInfo *op, AttributeName name) {
+  for (const AttributeSpec *spec = op->attributes; spec->id; spec++)
+    if (spec->id == name) return spec;
   return NULL;
 }
 
-bool node_has(const Node *node, const char *name) { return node_attribute(node, name) != NULL; }
+bool op_has_attribute(const OpInfo *op, AttributeName name) { return op_attribute(op, name) != NULL; }
+
+int attribute_word(const AttributeSpec *spec, const char *word) {
+  for (int i = 0; spec->words[i]; i++)
+    if (!strcmp(spec->words[i], word)) return i;
+  return -1;
+}
+
+static void settle_word(const AttributeSpec *spec, Attribute *attribute) {
+  if (!attribute->s) attribute->s = spec->words[attribute->i];
+  int place = attribute_word(spec, attribute->s);
+  if (place < 0) return;
+  attribute->kind = ATTRIBUTE_WORD;
+  attribute->i = place;
+}
+
+static void settle_type(Attribute *attribute) {
+  if (!attribute->s) attribute->s = dtype_name((DType)attribute->i);
+  attribute->kind = ATTRIBUTE_TYPE;
+  attribute->i = dtype_from_name(attribute->s);
+}
+
+void attribute_settle(const OpInfo *op, Attribute *attribute) {
+  if (!attribute->id) attribute->id = attribute_find(attribute->name);
+  if (!attribute->name) attribute->name = names[attribute->id];
+  const AttributeSpec *spec = op_attribute(op, attribute->id);
+  bool text =
+      attribute->kind == ATTRIBUTE_STRING || attribute->kind == ATTRIBUTE_WORD || attribute->kind == ATTRIBUTE_TYPE;
+  if (text && spec && spec->kind == ATTRIBUTE_WORD) settle_word(spec, attribute);
+  if (text && spec && spec->kind == ATTRIBUTE_TYPE) settle_type(attribute);
+}
+
+const Attribute *node_attribute(const Node *node, AttributeName name) {
+  for (int i = 0; i < node->n_attributes; i++)
+    if (node->attributes[i].id == name) return &node->attributes[i];
+  return NULL;
+}
+
+bool node_has(const Node *node, AttributeName name) { return node_attribute(node, name) != NULL; }
 
 /* The row's spec of an attribute that the compiler itself asks for, of the kind it asks for. */
-static AttributeSpec spec_of(const Node *node, const char *name, AttributeKind kind) {
-  AttributeSpec spec;
-  if (!op_find_attribute(node->op, name, &spec)) bug("%s has no attribute %s", node->op->name, name);
-  if (spec.kind != kind) bug("%s.%s is of another kind", node->op->name, name);
+static const AttributeSpec *spec_of(const Node *node, AttributeName name, AttributeKind kind) {
+  const AttributeSpec *spec = op_attribute(node->op, name);
+  if (!spec) bug("%s has no attribute %s", node->op->name, names[name]);
+  if (spec->kind != kind) bug("%s.%s is of another kind", node->op->name, names[name]);
   return spec;
 }
 
-/* The default's text, NUL-terminated into `text`: of alternatives, the first. */
-static const char *default_text(const Node *node, const char *name, AttributeKind kind, char text[64]) {
-  AttributeSpec spec = spec_of(node, name, kind);
-  if (!spec.has_default) bug("%s.%s has no default", node->op->name, name);
-  int length = 0;
-  while (length < spec.text_length && length < 63 && spec.text[length] != '|') length++;
-  memcpy(text, spec.text, (size_t)length);
-  text[length] = 0;
-  return text;
+static const AttributeSpec *default_of(const Node *node, AttributeName name, AttributeKind kind) {
+  const AttributeSpec *spec = spec_of(node, name, kind);
+  if (!spec->has_default) bug("%s.%s has no default", node->op->name, names[name]);
+  return spec;
 }
 
-int64_t node_int(const Node *node, const char *name) {
+int64_t node_int(const Node *node, AttributeName name) {
   const Attribute *given = node_attribute(node, name);
-  if (given) return given->i;
-  char text[64];
-  return strtoll(default_text(node, name, ATTRIBUTE_INT, text), NULL, 10);
+  return given ? given->i : default_of(node, name, ATTRIBUTE_INT)->i;
 }
 
-double node_float(const Node *node, const char *name) {
+double node_float(const Node *node, AttributeName name) {
   const Attribute *given = node_attribute(node, name);
   if (given) return given->kind == ATTRIBUTE_INT ? (double)given->i : given->f;
-  char text[64];
-  return strtod(default_text(node, name, ATTRIBUTE_FLOAT, text), NULL);
+  return default_of(node, name, ATTRIBUTE_FLOAT)->f;
 }
 
-/* The row's text is not terminated; these are its defaults that are. */
-static const char *const default_strings[] = {
-    "DCR",        "LEFT",   "NOTSET",  "avg",  "constant",           "forward",
-    "half_pixel", "linear", "nearest", "none", "round_prefer_floor", "stretch",
-    "zeros"};
-
-const char *node_string(const Node *node, const char *name) {
+const char *node_string(const Node *node, AttributeName name) {
   const Attribute *given = node_attribute(node, name);
   if (given) return given->s;
-  char text[64];
-  default_text(node, name, ATTRIBUTE_STRING, text);
-  for (size_t i = 0; i < sizeof default_strings / sizeof *default_strings; i++)
-    if (!strcmp(default_strings[i], text)) return default_strings[i];
-  bug("%s.%s: default %s is missing in attribute.c", node->op->name, name, text);
+  return default_of(node, name, ATTRIBUTE_WORD)->words[0];
+}
+
+int node_word(const Node *node, AttributeName name) {
+  const Attribute *given = node_attribute(node, name);
+  spec_of(node, name, ATTRIBUTE_WORD);
+  return given ? (int)given->i : 0;
+}
+
+DType node_dtype(const Node *node, AttributeName name) {
+  const Attribute *given = node_attribute(node, name);
+  spec_of(node, name, ATTRIBUTE_TYPE);
+  return given ? (DType)given->i : RNNCC_NONE;
 }

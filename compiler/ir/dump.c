@@ -70,6 +70,8 @@ static void dump_attribute(Text *out, const Attribute *attribute) {
     text_add(out, "%.9g", attribute->f);
     break;
   case ATTRIBUTE_STRING:
+  case ATTRIBUTE_WORD:
+  case ATTRIBUTE_TYPE:
     text_quoted(out, attribute->s);
     break;
   case ATTRIBUTE_TENSOR:

@@ -13,17 +13,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "ir/attribute.h"
 #include "ir/config.h"
 #include "ir/dim.h"
-#include "rnncc.h"
 #include "support/arena.h"
 #include "support/diagnostics.h"
 
-typedef rnncc_dtype DType;
-typedef struct Node Node;
-typedef struct Value Value;
-typedef struct Graph Graph;
-typedef struct OpInfo OpInfo;                     /* ir/op.h */
 typedef struct Schedule Schedule;                 /* ir/family.h */
 typedef struct Stack Stack;                       /* kernels/recurrent/stack.h */
 typedef struct RecurrentVariant RecurrentVariant; /* kernels/recurrent/variant.h */
@@ -69,33 +64,6 @@ struct Value {
 
   Location where;
 };
-
-typedef enum AttributeKind {
-  ATTRIBUTE_INT,
-  ATTRIBUTE_FLOAT,
-  ATTRIBUTE_STRING,
-  ATTRIBUTE_INTS,
-  ATTRIBUTE_FLOATS,
-  ATTRIBUTE_STRINGS,
-  ATTRIBUTE_TENSOR,
-  ATTRIBUTE_GRAPH
-} AttributeKind;
-
-typedef struct Attribute {
-  const char *name;
-  AttributeKind kind;
-  int64_t i;
-  double f;
-  const char *s;
-  size_t count; /* of the lists below */
-  int64_t *ints;
-  double *floats;
-  const char **strings;
-  Value *tensor;       /* a constant Value outside the graph's list */
-  Graph *graph;        /* body of If, Loop, Scan */
-  const Graph *source; /* the body as it was read, once shape inference has made `graph` of it; else NULL */
-  Location where;
-} Attribute;
 
 struct Node {
   const char *name; /* the user's or made from the op and position; never enters C text but for the name table */
@@ -204,14 +172,6 @@ UseList graph_uses(Graph *graph);
 
 /* Drops nodes without used outputs, and node outputs that nobody reads where the op allows it. */
 void graph_remove_dead(Graph *graph);
-
-/* Attribute access: the node's value, else the op table's default. bug() if the op has no such attribute or the kind
- * differs. node_has tells a given attribute from a default. */
-bool node_has(const Node *node, const char *name);
-const Attribute *node_attribute(const Node *node, const char *name); /* NULL if not given */
-int64_t node_int(const Node *node, const char *name);
-double node_float(const Node *node, const char *name);
-const char *node_string(const Node *node, const char *name);
 
 size_t dtype_size(DType dtype);
 bool dtype_is_float(DType dtype);        /* f64, f32 or f16 */

@@ -21,7 +21,6 @@ typedef enum LayoutClass {
 typedef enum OpKind {
 #define OP(name, ...) OP_##name,
 #include "ir/ops.def"
-#undef OP
   OP_Chain,           /* kernels/elementwise/chain.h */
   OP_LayoutTransform, /* layout/layout.h */
   N_OPS,
@@ -29,6 +28,10 @@ typedef enum OpKind {
 
 typedef struct Tensor Tensor;
 typedef struct KernelFamily KernelFamily; /* ir/family.h */
+
+/* Writes a node as others: expand/expansion.h. */
+typedef struct Builder Builder; /* shapes/build.h */
+typedef void Expansion(const Builder *builder, const Node *node, Value **results);
 
 /* Sets dtype, shape and, where known, elements of every output; error_at() for what does not fit. Returns false after
  * an error. */
@@ -44,10 +47,7 @@ struct OpInfo {
   const char *name;           /* ONNX's */
   int min_inputs, max_inputs; /* max -1: any number */
   int min_outputs, max_outputs;
-  /* Space-separated `name:kind=default`. Kinds: i int, f float, s string, I ints, F floats, S strings, t tensor, g
-   * graph. `name:i!` is required, `name:i` optional without default, `name:s=a|b|c` lists all legal values, the first
-   * being the default. */
-  const char *attributes;
+  const AttributeSpec *attributes; /* the last one ATTR_NONE */
   /* Types that its kernels know, one word a type variable: `T=f32,i64 I=i32,i64 | T I? -> T`: inputs in order, `?`
    * optional, `*` repeated, then outputs. f16 may come wherever f32 may: legalize_types sees to it. */
   const char *types;
@@ -75,24 +75,9 @@ bool op_is_expanded(const OpInfo *op);
 /* The op that was probably meant by a name that is none; NULL if none is near. */
 const char *op_closest(const char *name);
 
-/* One attribute of an op's table row, parsed. */
-typedef struct AttributeSpec {
-  char name[32];
-  AttributeKind kind;
-  bool required;
-  bool has_default;
-  const char *text; /* default or the alternatives, not terminated: text_length bytes; "" if none */
-  int text_length;
-} AttributeSpec;
-/* Iterates the specs: *position starts at 0. False at the end. */
-bool op_next_attribute(const OpInfo *op, int *position, AttributeSpec *spec);
-bool op_find_attribute(const OpInfo *op, const char *name, AttributeSpec *spec);
-bool op_allows(const AttributeSpec *spec, const char *given); /* of alternatives, if the spec lists any */
-const char *attribute_kind_words(AttributeKind kind);         /* "a list of integers" */
-
 /* Checks the node's arity, attributes and input types against its row, telling every mistake. False if there was any.
  */
-bool op_check_node(const Node *node);  /* arity and attributes: before shapes are known */
+bool op_check_node(Node *node);        /* arity and attributes, which it settles: before shapes are known */
 bool op_check_types(const Node *node); /* input dtypes: inside infer_shapes, before the shape rule */
 /* Whether the row names the type that this input has. It may have f16 where only f32 is named. */
 bool op_lists_type(const Node *node, int input);

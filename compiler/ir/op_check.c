@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Does a node fit its op's row? Every mistake is told, with what would be right. */
 #include <ctype.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "ir/op.h"
@@ -46,42 +47,30 @@ static bool check_present(const Node *node) {
 
 /* "axis, keepdims, select_last_index" */
 static void list_attributes(const OpInfo *op, char *text, size_t bytes) {
-  AttributeSpec spec;
-  size_t length = 0;
   text[0] = 0;
-  for (int position = 0; op_next_attribute(op, &position, &spec) && length + sizeof spec.name + 2 < bytes;) {
-    if (length) {
-      memcpy(text + length, ", ", 2);
-      length += 2;
-    }
-    memcpy(text + length, spec.name, strlen(spec.name) + 1);
-    length += strlen(spec.name);
+  for (const AttributeSpec *spec = op->attributes; spec->id; spec++) {
+    size_t length = strlen(text);
+    snprintf(text + length, bytes - length, "%s%s", length ? ", " : "", attribute_name(spec->id));
   }
 }
 
-/* The attribute's name that was probably meant, or an empty text. */
-static AttributeSpec closest_attribute(const OpInfo *op, const char *name) {
-  AttributeSpec spec, best = {0};
+/* The attribute's name that was probably meant; NULL if none is near. */
+static const char *closest_attribute(const OpInfo *op, const char *name) {
   Closest closest = closest_to(name);
-  for (int position = 0; op_next_attribute(op, &position, &spec);) {
-    closest_try(&closest, spec.name);
-    if (closest.best != spec.name) continue;
-    best = spec;
-    closest.best = NULL; /* its text lasts for this round only */
-  }
-  return best;
+  for (const AttributeSpec *spec = op->attributes; spec->id; spec++) closest_try(&closest, attribute_name(spec->id));
+  return closest.best;
 }
 
 static bool unknown_attribute(const Node *node, const Attribute *attribute) {
   char known[512];
-  AttributeSpec closest = closest_attribute(node->op, attribute->name);
+  const char *closest = closest_attribute(node->op, attribute->name);
   list_attributes(node->op, known, sizeof known);
   if (!known[0])
     error_at(attribute->where, EXIT_UNSUPPORTED, "%s has no attributes, found `%.80s`", node->op->name,
              attribute->name);
-  else if (closest.name[0])
+  else if (closest)
     error_at(attribute->where, EXIT_UNSUPPORTED, "%s has no attribute `%.80s`; did you mean `%s`? It has: %s",
-             node->op->name, attribute->name, closest.name, known);
+             node->op->name, attribute->name, closest, known);
   else
     error_at(attribute->where, EXIT_UNSUPPORTED, "%s has no attribute `%.80s`; it has: %s", node->op->name,
              attribute->name, known);
@@ -95,36 +84,41 @@ static bool is_list(AttributeKind kind) {
 static bool kind_fits(const Attribute *attribute, AttributeKind wanted) {
   if (attribute->kind == wanted) return true;
   if (wanted == ATTRIBUTE_FLOAT) return attribute->kind == ATTRIBUTE_INT;
+  if (wanted == ATTRIBUTE_WORD) return attribute->kind == ATTRIBUTE_STRING;
   return is_list(wanted) && is_list(attribute->kind) && attribute->count == 0;
 }
 
-bool op_allows(const AttributeSpec *spec, const char *given) {
-  if (!memchr(spec->text, '|', (size_t)spec->text_length)) return true;
-  size_t length = strlen(given);
-  const char *end = spec->text + spec->text_length;
-  for (const char *word = spec->text; word < end;) {
-    const char *bar = memchr(word, '|', (size_t)(end - word));
-    const char *word_end = bar ? bar : end;
-    if ((size_t)(word_end - word) == length && !memcmp(word, given, length)) return true;
-    word = word_end + 1;
+/* "forward|reverse|bidirectional" */
+static void list_words(const AttributeSpec *spec, char *text, size_t bytes) {
+  text[0] = 0;
+  for (int i = 0; spec->words[i]; i++) {
+    size_t length = strlen(text);
+    snprintf(text + length, bytes - length, "%s%s", i ? "|" : "", spec->words[i]);
   }
-  return false;
 }
 
 static bool check_attribute(const Node *node, const Attribute *attribute) {
-  AttributeSpec spec;
-  if (!op_find_attribute(node->op, attribute->name, &spec)) return unknown_attribute(node, attribute);
-  if (!kind_fits(attribute, spec.kind)) {
-    error_at(attribute->where, EXIT_INVALID, "`%s` of %s must be %s, found %s", spec.name, node->op->name,
-             attribute_kind_words(spec.kind), attribute_kind_words(attribute->kind));
+  const AttributeSpec *spec = op_attribute(node->op, attribute->id);
+  if (!spec) return unknown_attribute(node, attribute);
+  if (!kind_fits(attribute, spec->kind)) {
+    error_at(attribute->where, EXIT_INVALID, "`%s` of %s must be %s, found %s", attribute->name, node->op->name,
+             attribute_kind_words(spec->kind), attribute_kind_words(attribute->kind));
     return false;
   }
-  if (spec.kind == ATTRIBUTE_STRING && !op_allows(&spec, attribute->s)) {
-    error_at(attribute->where, EXIT_INVALID, "`%s` of %s is \"%.80s\"; it must be one of %.*s", spec.name,
-             node->op->name, attribute->s, spec.text_length, spec.text);
+  if (spec->kind == ATTRIBUTE_WORD && attribute->kind != ATTRIBUTE_WORD) {
+    char words[256];
+    list_words(spec, words, sizeof words);
+    error_at(attribute->where, EXIT_INVALID, "`%s` of %s is \"%.80s\"; it must be one of %s", attribute->name,
+             node->op->name, attribute->s, words);
     return false;
   }
   return true;
+}
+
+static bool given_before(const Node *node, const Attribute *attribute) {
+  for (const Attribute *other = node->attributes; other < attribute; other++)
+    if (!strcmp(other->name, attribute->name)) return true;
+  return false;
 }
 
 static bool check_attributes(const Node *node) {
@@ -132,21 +126,22 @@ static bool check_attributes(const Node *node) {
   for (int i = 0; i < node->n_attributes; i++) {
     const Attribute *attribute = &node->attributes[i];
     good &= check_attribute(node, attribute);
-    if (node_attribute(node, attribute->name) == attribute) continue;
+    if (!given_before(node, attribute)) continue;
     error_at(attribute->where, EXIT_INVALID, "`%s` is given twice", attribute->name);
     good = false;
   }
-  AttributeSpec spec;
-  for (int position = 0; op_next_attribute(node->op, &position, &spec);) {
-    if (!spec.required || node_has(node, spec.name)) continue;
-    error_at(node->where, EXIT_INVALID, "%s needs the attribute `%s`, %s", node->op->name, spec.name,
-             attribute_kind_words(spec.kind));
+  for (const AttributeSpec *spec = node->op->attributes; spec->id; spec++) {
+    if (!spec->required || node_has(node, spec->id)) continue;
+    error_at(node->where, EXIT_INVALID, "%s needs the attribute `%s`, %s", node->op->name, attribute_name(spec->id),
+             attribute_kind_words(spec->kind));
     good = false;
   }
   return good;
 }
 
-bool op_check_node(const Node *node) {
+bool op_check_node(Node *node) {
+  for (int i = 0; i < node->n_attributes; i++) attribute_settle(node->op, &node->attributes[i]);
+
   const OpInfo *op = node->op;
   bool good = check_count(node, "inputs", node->n_inputs, op->min_inputs, op->max_inputs);
   good &= check_count(node, "outputs", node->n_outputs, op->min_outputs, op->max_outputs);

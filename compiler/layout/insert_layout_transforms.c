@@ -13,7 +13,7 @@ const OpInfo op_layout_transform = {
     .max_inputs = 1,
     .min_outputs = 1,
     .max_outputs = 1,
-    .attributes = "",
+    .attributes = (const AttributeSpec[]){{0}},
     .types = "T=f32 | T -> T",
     .layout = LAYOUT_TOLERANT,
     .family = &family_layout,

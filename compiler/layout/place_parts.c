@@ -71,7 +71,7 @@ static void place_split(const bool *movable, Node *node) {
 }
 
 static bool along_channels(const Node *node, OpKind op) {
-  return node->blocked && is_op(node, op) && normal_axis(node_int(node, "axis"), node->inputs[0]->rank) == 1;
+  return node->blocked && is_op(node, op) && normal_axis(node_int(node, ATTR_axis), node->inputs[0]->rank) == 1;
 }
 
 /* needs: insert_layout_transforms, dense ids. keeps: what nodes compute. Sets view_of and first_block. */

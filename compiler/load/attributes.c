@@ -49,24 +49,24 @@ static bool read_tensor(ModelReader *reader, Json json, Attribute *attribute) {
 }
 
 bool read_attribute(ModelReader *reader, const OpInfo *op, Json json, Attribute *attribute) {
-  AttributeSpec spec = {.kind = ATTRIBUTE_INT};
-  op_find_attribute(op, json_key(json), &spec);
+  const AttributeSpec *spec = op_attribute(op, attribute_find(json_key(json)));
+  AttributeKind wanted = spec ? spec->kind : ATTRIBUTE_INT;
   *attribute = (Attribute){.name = json_key(json), .where = json_where(json)};
   switch (json_kind(json)) {
   case JSON_NUMBER:
-    return read_number(json, attribute, spec.kind == ATTRIBUTE_FLOAT);
+    return read_number(json, attribute, wanted == ATTRIBUTE_FLOAT);
   case JSON_STRING:
     attribute->kind = ATTRIBUTE_STRING;
     attribute->s = json_text(json);
     return true;
   case JSON_ARRAY:
-    return read_list(json, attribute, spec.kind == ATTRIBUTE_FLOATS);
+    return read_list(json, attribute, wanted == ATTRIBUTE_FLOATS);
   case JSON_OBJECT:
-    if (spec.kind == ATTRIBUTE_GRAPH) return read_body(reader, json, attribute);
+    if (wanted == ATTRIBUTE_GRAPH) return read_body(reader, json, attribute);
     return read_tensor(reader, json, attribute);
   default:
     error_at(attribute->where, EXIT_INVALID, "`%s` of %s must be %s", attribute->name, op->name,
-             attribute_kind_words(spec.kind));
+             attribute_kind_words(wanted));
     return false;
   }
 }

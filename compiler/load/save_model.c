@@ -270,6 +270,8 @@ static void add_attribute(Saver *saver, const Node *node, const Attribute *attri
     add_number(json, attribute->f);
     break;
   case ATTRIBUTE_STRING:
+  case ATTRIBUTE_WORD:
+  case ATTRIBUTE_TYPE:
     add_string(json, attribute->s);
     break;
   case ATTRIBUTE_TENSOR:

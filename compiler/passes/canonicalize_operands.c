@@ -14,7 +14,7 @@ static bool reshape_entry(const Node *node, int axis, bool *open, int64_t *entry
   *entry = -1;
   if (dim_is_const(extent))
     *entry = dim_value(extent);
-  else if (axis < input->rank && input->shape[axis] == extent && node_int(node, "allowzero") == 0)
+  else if (axis < input->rank && input->shape[axis] == extent && node_int(node, ATTR_allowzero) == 0)
     *entry = 0;
   else if (*open)
     return false;
@@ -58,7 +58,7 @@ static void settle_ends(Graph *graph, Node *node) {
   DimList ends;
   SliceAxis sliced[MAX_RANK];
   int64_t numbers[MAX_RANK];
-  if (!operand_ints(graph, node, "axes", 3, &axes) || !operand_dims(graph, node, "ends", 2, &ends) ||
+  if (!operand_ints(graph, node, ATTR_axes, 3, &axes) || !operand_dims(graph, node, ATTR_ends, 2, &ends) ||
       !read_slice(graph, node, sliced))
     bug("the slice was good before");
   for (int i = 0; i < ends.n; i++) {

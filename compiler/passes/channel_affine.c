@@ -12,7 +12,7 @@ static const float *floats(const Node *node, int input) { return node->inputs[in
 static bool normalise(const Node *node, ChannelAffine *affine) {
   for (int i = 1; i < 5; i++)
     if (!node->inputs[i]->data) return false;
-  double epsilon = node_float(node, "epsilon");
+  double epsilon = node_float(node, ATTR_epsilon);
   for (int64_t c = 0; c < affine->C; c++) {
     affine->s[c] = (double)floats(node, 1)[c] / sqrt((double)floats(node, 4)[c] + epsilon);
     affine->t[c] = (double)floats(node, 2)[c] - affine->s[c] * (double)floats(node, 3)[c];

@@ -31,7 +31,7 @@ static Value *same_if_single(Graph *graph, const Node *node) {
 
 static Value *same_if_sorted(Graph *graph, const Node *node) {
   (void)graph;
-  const Attribute *perm = node_attribute(node, "perm");
+  const Attribute *perm = node_attribute(node, ATTR_perm);
   int rank = node->inputs[0]->rank;
   for (int axis = 0; axis < rank; axis++)
     if ((perm ? normal_axis(perm->ints[axis], rank) : rank - 1 - axis) != axis) return NULL;

@@ -11,6 +11,7 @@
  */
 #include "passes/channel_affine.h"
 #include "passes/simplify.h"
+#include "shapes/build.h"
 #include "shapes/shape.h"
 
 /* ---- the weights of a convolution ---- */
@@ -35,7 +36,7 @@ static bool weights_of(const Node *node, Weights *weights) {
   weights->rows = dim_value(w->shape[0]);
   weights->columns = dim_value(w->shape[1]);
   weights->points = value_count(w) / (weights->rows * weights->columns);
-  weights->rows_of_group = weights->rows / node_int(node, "group");
+  weights->rows_of_group = weights->rows / node_int(node, ATTR_group);
   weights->rows_are_outputs = is_op(node, OP_Conv);
   return true;
 }
@@ -138,10 +139,8 @@ static bool fold_forward(Graph *graph, const UseList *uses, Node *conv) {
 /* ---- normalisation that stays ---- */
 
 static void set_epsilon_zero(Graph *graph, Node *node) {
-  Attribute *zero = ARENA_NEW(graph->arena, Attribute);
-  *zero = (Attribute){.name = "epsilon", .kind = ATTRIBUTE_FLOAT, .where = node->where};
-  node->attributes = zero;
-  node->n_attributes = 1;
+  node->n_attributes = 0;
+  set_attribute(graph, node, attribute_float(ATTR_epsilon, 0));
 }
 
 static double *filled(Graph *graph, int64_t n, double value) {

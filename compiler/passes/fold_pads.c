@@ -4,7 +4,6 @@
  * 0, an average that counts them with 0, a maximum with what never wins.
  */
 #include <math.h>
-#include <string.h>
 
 #include "passes/simplify.h"
 #include "shapes/build.h"
@@ -21,13 +20,13 @@ typedef struct Padding {
 static bool read_fill(const Node *pad, float *fill) {
   const Value *given = pad->n_inputs > 2 ? pad->inputs[2] : NULL;
   if (given && !given->data) return false;
-  *fill = given ? *(const float *)given->data : (float)node_float(pad, "value");
+  *fill = given ? *(const float *)given->data : (float)node_float(pad, ATTR_value);
   return true;
 }
 
 /* False if the node is no Pad, or pads with something else than a constant outside the image. */
 static bool padding_of(Graph *graph, const Node *node, Padding *padding) {
-  if (!is_op(node, OP_Pad) || strcmp(node_string(node, "mode"), "constant") != 0) return false;
+  if (!is_op(node, OP_Pad) || node_word(node, ATTR_mode) != PAD_constant) return false;
   *padding = (Padding){.x = node->inputs[0]};
   if (padding->x->dtype != RNNCC_F32 || !read_fill(node, &padding->fill)) return false;
   if (!read_pads(graph, node, padding->before, padding->after)) bug("the pads were good before");
@@ -60,8 +59,8 @@ static bool conv_takes(const Node *node, const Window *window, const Padding *pa
 
 /* What Pad adds is counted; so its own pads must be too, or be none. */
 static bool average_takes(const Node *node, const Window *window, const Padding *padding) {
-  bool alike = node_int(node, "count_include_pad") != 0 || is_unpadded(window);
-  return is_zero(padding->fill) && alike && node_int(node, "ceil_mode") == 0;
+  bool alike = node_int(node, ATTR_count_include_pad) != 0 || is_unpadded(window);
+  return is_zero(padding->fill) && alike && node_int(node, ATTR_ceil_mode) == 0;
 }
 
 static bool low_bound_is_zero(const Node *clip) {
@@ -81,7 +80,7 @@ static bool never_negative(const Value *value) {
 static bool maximum_takes(const Node *node, const Window *window, const Padding *padding) {
   bool loses = padding->fill <= -INFINITY || (is_zero(padding->fill) && never_negative(padding->x));
   for (int i = 0; i < window->n_spatial; i++) loses &= window->dilation[i] == 1;
-  return loses && node_int(node, "ceil_mode") == 0;
+  return loses && node_int(node, ATTR_ceil_mode) == 0;
 }
 
 static bool smaller_than_kernel(const Window *window, const int64_t *pads) {
@@ -99,11 +98,9 @@ static const struct PadRow {
 /* ---- folding ---- */
 
 static void set_pads(Graph *graph, Node *node, const int64_t *pads, int count) {
-  int64_t *ints = arena_copy(graph->arena, pads, (size_t)count * sizeof *pads);
-  set_attribute(graph, node, (Attribute){.name = "auto_pad", .kind = ATTRIBUTE_STRING, .s = "NOTSET"});
-  set_attribute(graph, node, (Attribute){.name = "pads", .kind = ATTRIBUTE_INTS, .count = (size_t)count, .ints = ints});
-  if (is_op(node, OP_AveragePool))
-    set_attribute(graph, node, (Attribute){.name = "count_include_pad", .kind = ATTRIBUTE_INT, .i = 1});
+  set_attribute(graph, node, attribute_one_of(ATTR_auto_pad, AUTO_PAD_NOTSET));
+  set_attribute(graph, node, attribute_ints(graph->arena, ATTR_pads, count, pads));
+  if (is_op(node, OP_AveragePool)) set_attribute(graph, node, attribute_int(ATTR_count_include_pad, 1));
 }
 
 /* True if the node's pads took in the Pad before it. */

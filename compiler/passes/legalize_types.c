@@ -4,8 +4,6 @@
  * in f32: what one such node hands to another stays f32, so a network whose numbers are f16 is an f32 network but for
  * its ends and its weights. All that knows f32 only, here and after, then works on it too.
  */
-#include <string.h>
-
 #include "ir/op.h"
 #include "ir/tensor.h"
 #include "passes/passes.h"
@@ -21,7 +19,7 @@ typedef struct Fit {
 static Builder builder_at(const Fit *fit, const Node *node) { return (Builder){fit->graph, node->name, node->where}; }
 
 static Value *cast_to(const Builder *builder, Value *value, DType to) {
-  const Attribute attribute = {.name = "to", .kind = ATTRIBUTE_STRING, .s = dtype_name(to)};
+  const Attribute attribute = attribute_type(ATTR_to, to);
   return build_op(builder, OP_Cast, 1, &value, 1, 1, &attribute)->outputs[0];
 }
 
@@ -47,8 +45,7 @@ static bool is_half(const Value *value) { return value && value->dtype == RNNCC_
 
 /* Scattering moves elements, unless it adds or compares them. */
 static bool combines(const Node *node) {
-  AttributeSpec spec;
-  return op_find_attribute(node->op, "reduction", &spec) && strcmp(node_string(node, "reduction"), "none") != 0;
+  return op_has_attribute(node->op, ATTR_reduction) && node_word(node, ATTR_reduction) != SCATTER_none;
 }
 
 static bool at_hand_in_f32(const Fit *fit, const Value *value) {

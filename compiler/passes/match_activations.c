@@ -11,6 +11,7 @@
 #include <math.h>
 
 #include "passes/simplify.h"
+#include "shapes/build.h"
 #include "shapes/shape.h"
 
 /* Constants come rounded to f32, and 1/6 from more than one way to compute it. */
@@ -46,14 +47,14 @@ static Value *shifted_relu6(const UseList *uses, const Value *value, const Node 
 }
 
 static void become(Graph *graph, Node *node, OpKind op, Value *x, double alpha, double beta) {
-  Attribute attributes[] = {{.name = "alpha", .kind = ATTRIBUTE_FLOAT, .f = alpha, .where = node->where},
-                            {.name = "beta", .kind = ATTRIBUTE_FLOAT, .f = beta, .where = node->where}};
   node->op = op_info(op);
   node->inputs = ARENA_ARRAY(graph->arena, Value *, 1);
   node->inputs[0] = x;
   node->n_inputs = 1;
-  node->attributes = arena_copy(graph->arena, attributes, sizeof attributes);
-  node->n_attributes = is_op(node, OP_HardSigmoid) ? 2 : 0;
+  node->n_attributes = 0;
+  if (op != OP_HardSigmoid) return;
+  set_attribute(graph, node, attribute_float(ATTR_alpha, alpha));
+  set_attribute(graph, node, attribute_float(ATTR_beta, beta));
 }
 
 /* Clip(x + 3, 0, 6) / 6, or x times it: the node divides by 6. */
@@ -78,7 +79,7 @@ static OpKind gated(const UseList *uses, const Value *x, const Value *gate, cons
   const Node *softplus = tanh ? made_by(uses, tanh->inputs[0], OP_Softplus, tanh) : NULL;
   if (sigmoid && sigmoid->inputs[0] == x) return OP_Swish;
   if (softplus && softplus->inputs[0] == x) return OP_Mish;
-  bool sixth = hard && near(node_float(hard, "alpha"), 1.0 / 6) && near(node_float(hard, "beta"), 0.5);
+  bool sixth = hard && near(node_float(hard, ATTR_alpha), 1.0 / 6) && near(node_float(hard, ATTR_beta), 0.5);
   return sixth && hard->inputs[0] == x ? OP_HardSwish : OP_Mul;
 }
 

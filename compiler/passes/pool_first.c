@@ -15,7 +15,8 @@ static bool maps_each_pixel(Graph *graph, const Node *node) {
 /* All windows are of whole pixels of the image, and there are fewer of them than pixels. */
 static bool is_shrinking_mean(Graph *graph, const Node *node) {
   Window window;
-  if (!is_op(node, OP_AveragePool) || node_int(node, "ceil_mode") || !read_window(graph, node, &window)) return false;
+  if (!is_op(node, OP_AveragePool) || node_int(node, ATTR_ceil_mode) || !read_window(graph, node, &window))
+    return false;
   return is_unpadded(&window) && is_strided(&window);
 }
 

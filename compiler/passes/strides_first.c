@@ -104,9 +104,9 @@ static void set_windows(Thinning *t, Node *node, const Window *window, const int
     pads[t->n + i] = dim_value(window->pad_end[i]);
   }
   Arena *arena = t->graph->arena;
-  set_attribute(t->graph, node, (Attribute){.name = "auto_pad", .kind = ATTRIBUTE_STRING, .s = "NOTSET"});
-  set_attribute(t->graph, node, attribute_ints(arena, "pads", 2 * t->n, pads));
-  set_attribute(t->graph, node, attribute_ints(arena, "strides", t->n, stride));
+  set_attribute(t->graph, node, attribute_one_of(ATTR_auto_pad, AUTO_PAD_NOTSET));
+  set_attribute(t->graph, node, attribute_ints(arena, ATTR_pads, 2 * t->n, pads));
+  set_attribute(t->graph, node, attribute_ints(arena, ATTR_strides, t->n, stride));
 }
 
 static void step_convolution(Thinning *t, Node *node) {
@@ -120,8 +120,8 @@ static void step_convolution(Thinning *t, Node *node) {
 static Value *sample(Thinning *t, Value *image) {
   static const int64_t ones[MAX_SPATIAL] = {1, 1, 1};
   const Builder builder = {t->graph, image->name, image->where};
-  const Attribute attributes[] = {attribute_ints(t->graph->arena, "kernel_shape", t->n, ones),
-                                  attribute_ints(t->graph->arena, "strides", t->n, t->stride)};
+  const Attribute attributes[] = {attribute_ints(t->graph->arena, ATTR_kernel_shape, t->n, ones),
+                                  attribute_ints(t->graph->arena, ATTR_strides, t->n, t->stride)};
   return build_op(&builder, OP_MaxPool, 1, &image, 1, 2, attributes)->outputs[0];
 }
 

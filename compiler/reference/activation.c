@@ -57,8 +57,9 @@ static double next_value(const Attribute *list, size_t *used, double otherwise) 
  * activations, as ONNX Runtime reads them; ONNX's text would also allow one for every activation. */
 const char *read_activations(const Node *node, int directions, int per_direction, const char *const *defaults,
                              Activation *activations) {
-  const Attribute *names = node_attribute(node, "activations");
-  const Attribute *alphas = node_attribute(node, "activation_alpha"), *betas = node_attribute(node, "activation_beta");
+  const Attribute *names = node_attribute(node, ATTR_activations);
+  const Attribute *alphas = node_attribute(node, ATTR_activation_alpha),
+                  *betas = node_attribute(node, ATTR_activation_beta);
   size_t alphas_used = 0, betas_used = 0;
   if (names && names->count != (size_t)(directions * per_direction)) return "a wrong number of activations";
   for (int i = 0; i < directions * per_direction; i++) {

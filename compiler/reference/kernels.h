@@ -6,10 +6,8 @@
 #include "ir/op.h"
 #include "ir/tensor.h"
 
-#define OP(name, min_in, max_in, min_out, max_out, attributes, types, layout, shape, reference, family)                \
-  ReferenceKernel reference;
+#define OP(name, in_min, in_max, out_min, out_max, types, layout, shape, reference, ...) ReferenceKernel reference;
 #include "ir/ops.def"
-#undef OP
 
 /* The longest side by side: Where's output and its three inputs. */
 enum { MAX_OPERANDS = 4 };

@@ -4,7 +4,6 @@
  * are computed in double and rounded once, which for + - * / gives exactly the f32 operation's result.
  */
 #include <math.h>
-#include <string.h>
 
 #include "reference/kernels.h"
 
@@ -106,8 +105,8 @@ static const BinaryOp FMOD = {fmod, int_fmod, true};
 static const BinaryOp LEFT = {NULL, int_shift_left, false};
 
 static const BinaryOp *binary_op(const Node *node, DType dtype) {
-  if (is_op(node, OP_Mod) && node_int(node, "fmod")) return &FMOD;
-  if (is_op(node, OP_BitShift) && !strcmp(node_string(node, "direction"), "LEFT")) return &LEFT;
+  if (is_op(node, OP_Mod) && node_int(node, ATTR_fmod)) return &FMOD;
+  if (is_op(node, OP_BitShift) && node_word(node, ATTR_direction) == SHIFT_LEFT) return &LEFT;
   const BinaryOp *op = &BINARY_OPS[node->op->kind];
   if (dtype_is_float(dtype) ? op->on_float != NULL : op->on_int != NULL) return op;
   bug("no reference for %s of %s", node->op->name, dtype_name(dtype));

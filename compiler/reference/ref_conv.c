@@ -2,7 +2,6 @@
 /* Convolution, transposed convolution, pooling and unpooling over any number of spatial axes: a window slides over the
  * padded input. */
 #include <math.h>
-#include <string.h>
 
 #include "reference/kernels.h"
 
@@ -15,26 +14,24 @@ typedef struct Window {
   int64_t input[MAX_RANK], output[MAX_RANK];
 } Window;
 
-static int64_t listed(const Node *node, const char *name, int index, int64_t otherwise) {
-  AttributeSpec spec;
-  if (!op_find_attribute(node->op, name, &spec)) return otherwise;
+static int64_t listed(const Node *node, AttributeName name, int index, int64_t otherwise) {
   const Attribute *attribute = node_attribute(node, name);
   return attribute && (size_t)index < attribute->count ? attribute->ints[index] : otherwise;
 }
 
 /* SAME spreads what the window reaches past the input over both sides; the odd one goes to the side it is named for. */
 static void set_padding(const Node *node, Window *window, int axis) {
-  const char *mode = node_string(node, "auto_pad");
-  if (!strcmp(mode, "VALID")) return;
-  if (!strcmp(mode, "NOTSET")) {
-    window->head[axis] = listed(node, "pads", axis, 0);
-    window->tail[axis] = listed(node, "pads", axis + window->rank, 0);
+  AutoPad mode = node_word(node, ATTR_auto_pad);
+  if (mode == AUTO_PAD_VALID) return;
+  if (mode == AUTO_PAD_NOTSET) {
+    window->head[axis] = listed(node, ATTR_pads, axis, 0);
+    window->tail[axis] = listed(node, ATTR_pads, axis + window->rank, 0);
     return;
   }
   int64_t reach =
       (window->output[axis] - 1) * window->stride[axis] + (window->kernel[axis] - 1) * window->dilation[axis];
   int64_t total = reach + 1 > window->input[axis] ? reach + 1 - window->input[axis] : 0;
-  window->head[axis] = !strcmp(mode, "SAME_UPPER") ? total / 2 : total - total / 2;
+  window->head[axis] = mode == AUTO_PAD_SAME_UPPER ? total / 2 : total - total / 2;
   window->tail[axis] = total - window->head[axis];
 }
 
@@ -42,9 +39,9 @@ static void set_padding(const Node *node, Window *window, int axis) {
 static Window window_of(const Node *node, const Tensor *x, const Tensor *y, const int64_t *kernel) {
   Window window = {.rank = x->rank - 2};
   for (int axis = 0; axis < window.rank; axis++) {
-    window.kernel[axis] = kernel ? kernel[axis] : listed(node, "kernel_shape", axis, 1);
-    window.stride[axis] = listed(node, "strides", axis, 1);
-    window.dilation[axis] = listed(node, "dilations", axis, 1);
+    window.kernel[axis] = kernel ? kernel[axis] : listed(node, ATTR_kernel_shape, axis, 1);
+    window.stride[axis] = listed(node, ATTR_strides, axis, 1);
+    window.dilation[axis] = listed(node, ATTR_dilations, axis, 1);
     window.input[axis] = x->shape[2 + axis];
     window.output[axis] = y->shape[2 + axis];
     set_padding(node, &window, axis);
@@ -73,7 +70,7 @@ static int64_t plane(const Tensor *tensor) {
 const char *ref_conv(const Node *node, const Tensor *const *inputs, Tensor *const *outputs) {
   const Tensor *x = inputs[0], *w = inputs[1], *bias = node->n_inputs > 2 ? inputs[2] : NULL;
   Tensor *y = outputs[0];
-  int64_t C = x->shape[1], K = w->shape[0], groups = node_int(node, "group");
+  int64_t C = x->shape[1], K = w->shape[0], groups = node_int(node, ATTR_group);
   if (groups <= 0 || C != groups * w->shape[1] || K % groups) return "groups do not divide the channels";
   Window window = window_of(node, x, y, w->shape + 2);
   int64_t x_plane = plane(x), w_plane = plane(w), per_group = w->shape[1];
@@ -100,22 +97,22 @@ const char *ref_conv(const Node *node, const Tensor *const *inputs, Tensor *cons
 /* What is cut off at the beginning of the output. output_shape and SAME say how much of what is written is kept; SAME
  * keeps input * stride. */
 static int64_t transposed_head(const Node *node, const Window *window, int axis) {
-  const char *mode = node_string(node, "auto_pad");
-  bool shaped = node_has(node, "output_shape");
-  if (!shaped && !strcmp(mode, "VALID")) return 0;
-  if (!shaped && !strcmp(mode, "NOTSET")) return listed(node, "pads", axis, 0);
-  int64_t total = (window->input[axis] - 1) * window->stride[axis] + listed(node, "output_padding", axis, 0) +
+  AutoPad mode = node_word(node, ATTR_auto_pad);
+  bool shaped = node_has(node, ATTR_output_shape);
+  if (!shaped && mode == AUTO_PAD_VALID) return 0;
+  if (!shaped && mode == AUTO_PAD_NOTSET) return listed(node, ATTR_pads, axis, 0);
+  int64_t total = (window->input[axis] - 1) * window->stride[axis] + listed(node, ATTR_output_padding, axis, 0) +
                   (window->kernel[axis] - 1) * window->dilation[axis] + 1 - window->output[axis];
   if (total < 0) return 0;
-  return !strcmp(mode, "SAME_UPPER") ? total / 2 : total - total / 2;
+  return mode == AUTO_PAD_SAME_UPPER ? total / 2 : total - total / 2;
 }
 
 static Window transposed_window(const Node *node, const Tensor *x, const Tensor *w, const Tensor *y) {
   Window window = {.rank = x->rank - 2};
   for (int axis = 0; axis < window.rank; axis++) {
     window.kernel[axis] = w->shape[2 + axis];
-    window.stride[axis] = listed(node, "strides", axis, 1);
-    window.dilation[axis] = listed(node, "dilations", axis, 1);
+    window.stride[axis] = listed(node, ATTR_strides, axis, 1);
+    window.dilation[axis] = listed(node, ATTR_dilations, axis, 1);
     window.input[axis] = x->shape[2 + axis];
     window.output[axis] = y->shape[2 + axis];
     window.head[axis] = transposed_head(node, &window, axis);
@@ -138,7 +135,7 @@ static int64_t source_of(const Window *window, const int64_t *o, const int64_t *
 const char *ref_conv_transpose(const Node *node, const Tensor *const *inputs, Tensor *const *outputs) {
   const Tensor *x = inputs[0], *w = inputs[1], *bias = node->n_inputs > 2 ? inputs[2] : NULL;
   Tensor *y = outputs[0];
-  int64_t C = x->shape[1], groups = node_int(node, "group"), kernels = w->shape[1];
+  int64_t C = x->shape[1], groups = node_int(node, ATTR_group), kernels = w->shape[1];
   if (groups <= 0 || C % groups) return "groups do not divide the channels";
   Window window = transposed_window(node, x, w, y);
   int64_t x_plane = plane(x), w_plane = plane(w), per_group = C / groups;
@@ -204,7 +201,7 @@ static double window_mean(const Window *window, const Tensor *x, int64_t first, 
 
 /* The place in the plane as MaxPool counts it: with storage_order the first axis runs fastest. */
 static int64_t plane_index(const Node *node, const Window *window, int64_t at) {
-  if (!node_int(node, "storage_order")) return at;
+  if (!node_int(node, ATTR_storage_order)) return at;
   int64_t index[MAX_RANK], turned = 0;
   for (int axis = window->rank - 1; axis >= 0; axis--) {
     index[axis] = at % window->input[axis];
@@ -235,7 +232,7 @@ const char *ref_max_pool(const Node *node, const Tensor *const *inputs, Tensor *
 const char *ref_average_pool(const Node *node, const Tensor *const *inputs, Tensor *const *outputs) {
   const Tensor *x = inputs[0];
   Window window = window_of(node, x, outputs[0], NULL);
-  bool with_padding = node_int(node, "count_include_pad");
+  bool with_padding = node_int(node, ATTR_count_include_pad);
   Walk out = walk_over(outputs[0]->rank, outputs[0]->shape);
   int64_t i = 0, x_plane = plane(x);
   for (bool on = walk_begin(&out); on; on = walk_next(&out)) {
@@ -249,9 +246,8 @@ const char *ref_average_pool(const Node *node, const Tensor *const *inputs, Tens
 const char *ref_lp_pool(const Node *node, const Tensor *const *inputs, Tensor *const *outputs) {
   const Tensor *x = inputs[0];
   Tensor *y = outputs[0];
-  double p = (double)node_int(node, "p");
-  AttributeSpec spec;
-  bool global = !op_find_attribute(node->op, "kernel_shape", &spec);
+  double p = (double)node_int(node, ATTR_p);
+  bool global = !op_has_attribute(node->op, ATTR_kernel_shape);
   Window window = {.rank = x->rank - 2};
   for (int axis = 0; axis < window.rank; axis++) {
     window.kernel[axis] = window.input[axis] = x->shape[2 + axis];
@@ -277,8 +273,8 @@ const char *ref_lp_pool(const Node *node, const Tensor *const *inputs, Tensor *c
 
 static int64_t unpooled_extent(const Node *node, const Tensor *x, int axis) {
   int spatial = x->rank - 2;
-  return (x->shape[2 + axis] - 1) * listed(node, "strides", axis, 1) + listed(node, "kernel_shape", axis, 1) -
-         listed(node, "pads", axis, 0) - listed(node, "pads", axis + spatial, 0);
+  return (x->shape[2 + axis] - 1) * listed(node, ATTR_strides, axis, 1) + listed(node, ATTR_kernel_shape, axis, 1) -
+         listed(node, ATTR_pads, axis, 0) - listed(node, ATTR_pads, axis + spatial, 0);
 }
 
 const char *ref_max_unpool(const Node *node, const Tensor *const *inputs, Tensor *const *outputs) {

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Size, ConstantOfShape, EyeLike, Range; and what is left of a tensor or repeated: Trilu, Tile, DepthToSpace,
  * SpaceToDepth. */
-#include <string.h>
-
 #include "reference/kernels.h"
 
 const char *ref_size(const Node *node, const Tensor *const *inputs, Tensor *const *outputs) {
@@ -13,7 +11,7 @@ const char *ref_size(const Node *node, const Tensor *const *inputs, Tensor *cons
 
 const char *ref_constant_of_shape(const Node *node, const Tensor *const *inputs, Tensor *const *outputs) {
   (void)inputs;
-  const Attribute *value = node_attribute(node, "value");
+  const Attribute *value = node_attribute(node, ATTR_value);
   Tensor one = {.rank = 0};
   if (!value) return NULL; /* outputs are zero from the start */
   one.dtype = value->tensor->dtype;
@@ -25,7 +23,7 @@ const char *ref_constant_of_shape(const Node *node, const Tensor *const *inputs,
 const char *ref_eye_like(const Node *node, const Tensor *const *inputs, Tensor *const *outputs) {
   (void)inputs;
   Tensor *y = outputs[0];
-  int64_t rows = y->shape[0], columns = y->shape[1], k = node_int(node, "k");
+  int64_t rows = y->shape[0], columns = y->shape[1], k = node_int(node, ATTR_k);
   for (int64_t row = 0; row < rows; row++)
     if (k >= -row && k < columns - row) tensor_set_int(y, row * columns + row + k, 1);
   return NULL;
@@ -46,7 +44,7 @@ const char *ref_range(const Node *node, const Tensor *const *inputs, Tensor *con
 
 const char *ref_trilu(const Node *node, const Tensor *const *inputs, Tensor *const *outputs) {
   const Tensor *x = inputs[0];
-  bool upper = node_int(node, "upper") != 0;
+  bool upper = node_int(node, ATTR_upper) != 0;
   int64_t rows = x->shape[x->rank - 2], columns = x->shape[x->rank - 1];
   int64_t k = node->n_inputs > 1 && inputs[1] ? tensor_get_int(inputs[1], 0) : 0;
   for (int64_t i = 0, count = tensor_count(x); i < count; i++) {
@@ -89,11 +87,11 @@ static void rearrange(const Tensor *deep, const Tensor *wide, int64_t block, boo
 }
 
 const char *ref_depth_to_space(const Node *node, const Tensor *const *inputs, Tensor *const *outputs) {
-  rearrange(inputs[0], outputs[0], node_int(node, "blocksize"), !strcmp(node_string(node, "mode"), "DCR"), outputs[0]);
+  rearrange(inputs[0], outputs[0], node_int(node, ATTR_blocksize), node_word(node, ATTR_mode) == DEPTH_DCR, outputs[0]);
   return NULL;
 }
 
 const char *ref_space_to_depth(const Node *node, const Tensor *const *inputs, Tensor *const *outputs) {
-  rearrange(outputs[0], inputs[0], node_int(node, "blocksize"), true, outputs[0]);
+  rearrange(outputs[0], inputs[0], node_int(node, ATTR_blocksize), true, outputs[0]);
   return NULL;
 }

@@ -2,13 +2,12 @@
 /* GridSample, after ONNX's text: every element that an interpolation asks for is looked up by its place, which may lie
  * beyond the border. */
 #include <math.h>
-#include <string.h>
 
 #include "reference/kernels.h"
 
 typedef struct Sampling {
   const Tensor *x;
-  const char *padding;
+  GridPadding padding;
   bool aligned;
   int taps; /* an axis: 1 nearest, 2 linear, 4 cubic */
   int spatial;
@@ -28,8 +27,8 @@ static double reflected(const Sampling *s, double at, int64_t n) {
 
 /* Coordinates are padded before interpolation, but for cubic, whose taps are. */
 static double padded(const Sampling *s, double at, int64_t n) {
-  if (!strcmp(s->padding, "border")) return fmin(fmax(at, 0), (double)(n - 1));
-  return strcmp(s->padding, "reflection") ? at : reflected(s, at, n);
+  if (s->padding == GRID_PADDING_border) return fmin(fmax(at, 0), (double)(n - 1));
+  return s->padding == GRID_PADDING_reflection ? reflected(s, at, n) : at;
 }
 
 static double weight_of(const Sampling *s, int tap, double t) {
@@ -43,7 +42,7 @@ static double weight_of(const Sampling *s, int tap, double t) {
 /* The index of a tap on an axis, -1 beyond the border. */
 static int64_t index_of(const Sampling *s, double tap, int64_t n) {
   if (s->taps == 4) tap = nearbyint(padded(s, tap, n));
-  if (strcmp(s->padding, "zeros")) tap = fmin(fmax(tap, 0), (double)(n - 1));
+  if (s->padding != GRID_PADDING_zeros) tap = fmin(fmax(tap, 0), (double)(n - 1));
   return tap >= 0 && tap <= (double)(n - 1) ? (int64_t)tap : -1;
 }
 
@@ -70,10 +69,10 @@ static double sample(const Sampling *s, int64_t first, const double *at) {
 
 const char *ref_grid_sample(const Node *node, const Tensor *const *inputs, Tensor *const *outputs) {
   const Tensor *x = inputs[0], *grid = inputs[1];
-  const char *mode = node_string(node, "mode");
-  Sampling s = {.x = x, .padding = node_string(node, "padding_mode"), .spatial = x->rank - 2};
-  s.aligned = node_int(node, "align_corners") != 0;
-  s.taps = !strcmp(mode, "nearest") ? 1 : !strcmp(mode, "linear") ? 2 : 4;
+  static const int taps[] = {[GRID_nearest] = 1, [GRID_linear] = 2, [GRID_cubic] = 4};
+  Sampling s = {.x = x, .padding = node_word(node, ATTR_padding_mode), .spatial = x->rank - 2};
+  s.aligned = node_int(node, ATTR_align_corners) != 0;
+  s.taps = taps[node_word(node, ATTR_mode)];
   int64_t points = 1, volume = 1, C = x->shape[1];
   for (int k = 0; k < s.spatial; k++) {
     points *= grid->shape[1 + k];

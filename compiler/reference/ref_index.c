@@ -14,7 +14,7 @@ static int64_t position(int64_t index, int64_t length) {
 
 const char *ref_gather_elements(const Node *node, const Tensor *const *inputs, Tensor *const *outputs) {
   const Tensor *x = inputs[0], *indices = inputs[1];
-  int axis = normal_axis(node_int(node, "axis"), x->rank);
+  int axis = normal_axis(node_int(node, ATTR_axis), x->rank);
   if (axis < 0 || indices->rank != x->rank) return "axis out of range, or ranks differ";
   int64_t strides[MAX_RANK], x_strides[MAX_RANK], i = 0;
   tensor_strides(x, strides);
@@ -43,7 +43,7 @@ int64_t tuple_offset(const Tensor *data, int first, const Tensor *indices, int64
 
 const char *ref_gather_nd(const Node *node, const Tensor *const *inputs, Tensor *const *outputs) {
   const Tensor *x = inputs[0], *indices = inputs[1];
-  int batch_dims = (int)node_int(node, "batch_dims"), length = (int)indices->shape[indices->rank - 1];
+  int batch_dims = (int)node_int(node, ATTR_batch_dims), length = (int)indices->shape[indices->rank - 1];
   int64_t batches = 1, inner = 1, strides[MAX_RANK];
   if (batch_dims + length > x->rank) return "more indices than axes";
   for (int axis = 0; axis < batch_dims; axis++) batches *= x->shape[axis];
@@ -63,7 +63,7 @@ const char *ref_gather_nd(const Node *node, const Tensor *const *inputs, Tensor 
 const char *ref_one_hot(const Node *node, const Tensor *const *inputs, Tensor *const *outputs) {
   const Tensor *indices = inputs[0], *values = inputs[2];
   Tensor *y = outputs[0];
-  int axis = normal_axis(node_int(node, "axis"), y->rank);
+  int axis = normal_axis(node_int(node, ATTR_axis), y->rank);
   if (axis < 0) return "axis out of range";
   int64_t depth = y->shape[axis], inner = 1;
   for (int k = axis + 1; k < y->rank; k++) inner *= y->shape[k];
@@ -77,7 +77,7 @@ const char *ref_one_hot(const Node *node, const Tensor *const *inputs, Tensor *c
 
 const char *ref_reverse_sequence(const Node *node, const Tensor *const *inputs, Tensor *const *outputs) {
   const Tensor *x = inputs[0], *lengths = inputs[1];
-  int time = (int)node_int(node, "time_axis"), batch = (int)node_int(node, "batch_axis");
+  int time = (int)node_int(node, ATTR_time_axis), batch = (int)node_int(node, ATTR_batch_axis);
   int64_t strides[MAX_RANK], i = 0;
   tensor_strides(x, strides);
   Walk walk = walk_over(x->rank, x->shape);
@@ -111,13 +111,13 @@ static bool ahead(const Column *c, int64_t a, int64_t b) {
 /* Selection: the best of those that stand behind the last one chosen. */
 const char *ref_top_k(const Node *node, const Tensor *const *inputs, Tensor *const *outputs) {
   const Tensor *x = inputs[0];
-  int axis = normal_axis(node_int(node, "axis"), x->rank);
+  int axis = normal_axis(node_int(node, ATTR_axis), x->rank);
   if (axis < 0) return "axis out of range";
   int64_t n = x->shape[axis], k = outputs[0]->shape[axis], inner = 1;
   if (k > n) return "more elements wanted than there are";
   for (int i = axis + 1; i < x->rank; i++) inner *= x->shape[i];
   for (int64_t i = 0, columns = n ? tensor_count(x) / n : 0; i < columns; i++) {
-    Column c = {x, i / inner * n * inner + i % inner, inner, node_int(node, "largest") != 0};
+    Column c = {x, i / inner * n * inner + i % inner, inner, node_int(node, ATTR_largest) != 0};
     for (int64_t place = 0, last = -1; place < k; place++) {
       int64_t best = -1, to = (i / inner * k + place) * inner + i % inner;
       for (int64_t at = 0; at < n; at++)

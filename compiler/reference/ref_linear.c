@@ -31,7 +31,7 @@ const char *ref_cumsum(const Node *node, const Tensor *const *inputs, Tensor *co
   if (axis < 0) return "axis out of range";
   int64_t n = x->shape[axis], inner = 1, total = tensor_count(x);
   for (int k = axis + 1; k < x->rank; k++) inner *= x->shape[k];
-  bool exclusive = node_int(node, "exclusive") != 0, reverse = node_int(node, "reverse") != 0;
+  bool exclusive = node_int(node, ATTR_exclusive) != 0, reverse = node_int(node, ATTR_reverse) != 0;
   for (int64_t sum = 0; n > 0 && sum < total / n; sum++) {
     int64_t first = sum / inner * n * inner + sum % inner, last = first + (n - 1) * inner;
     running_sum(x, outputs[0], reverse ? last : first, n, reverse ? -inner : inner, exclusive);

@@ -65,8 +65,8 @@ static int64_t scale(double factor, int64_t value) {
 const char *ref_gemm(const Node *node, const Tensor *const *inputs, Tensor *const *outputs) {
   const Tensor *a = inputs[0], *b = inputs[1], *c = node->n_inputs > 2 ? inputs[2] : NULL;
   Tensor *out = outputs[0];
-  bool a_turned = node_int(node, "transA"), b_turned = node_int(node, "transB");
-  double alpha = node_float(node, "alpha"), beta = node_float(node, "beta");
+  bool a_turned = node_int(node, ATTR_transA), b_turned = node_int(node, ATTR_transB);
+  double alpha = node_float(node, ATTR_alpha), beta = node_float(node, ATTR_beta);
   int64_t M = a->shape[a_turned], K = a->shape[!a_turned], N = b->shape[!b_turned];
   if (b->shape[b_turned] != K) return "inner dimensions differ";
   Matrix left = {a, 0, a_turned ? 1 : K, a_turned ? M : 1};

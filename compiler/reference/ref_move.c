@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* Data movement: every op here copies elements bit for bit, whatever their type. */
-#include <string.h>
-
 #include "reference/kernels.h"
 
 /* The box of `shape` from one place to another. */
@@ -23,7 +21,7 @@ static bool is_part(const Tensor *part, const Tensor *whole, int axis, int64_t f
 
 const char *ref_concat(const Node *node, const Tensor *const *inputs, Tensor *const *outputs) {
   Tensor *y = outputs[0];
-  int axis = normal_axis(node_int(node, "axis"), y->rank);
+  int axis = normal_axis(node_int(node, ATTR_axis), y->rank);
   if (axis < 0) return "axis out of range";
   int64_t x_strides[MAX_RANK], y_strides[MAX_RANK], first = 0;
   tensor_strides(y, y_strides);
@@ -39,7 +37,7 @@ const char *ref_concat(const Node *node, const Tensor *const *inputs, Tensor *co
 
 const char *ref_split(const Node *node, const Tensor *const *inputs, Tensor *const *outputs) {
   const Tensor *x = inputs[0], *lengths = node->n_inputs > 1 ? inputs[1] : NULL;
-  int axis = normal_axis(node_int(node, "axis"), x->rank);
+  int axis = normal_axis(node_int(node, ATTR_axis), x->rank);
   if (axis < 0) return "axis out of range";
   int64_t x_strides[MAX_RANK], y_strides[MAX_RANK], first = 0;
   tensor_strides(x, x_strides);
@@ -61,7 +59,7 @@ typedef struct IntList {
   const Attribute *attribute;
 } IntList;
 
-static IntList int_list(const Node *node, const Tensor *const *inputs, int input, const char *attribute) {
+static IntList int_list(const Node *node, const Tensor *const *inputs, int input, AttributeName attribute) {
   return (IntList){input < node->n_inputs ? inputs[input] : NULL, attribute ? node_attribute(node, attribute) : NULL};
 }
 static bool list_given(IntList list) { return list.tensor || list.attribute; }
@@ -97,8 +95,8 @@ static SliceAxis slice_axis(int64_t start, int64_t end, int64_t step, int64_t le
 const char *ref_slice(const Node *node, const Tensor *const *inputs, Tensor *const *outputs) {
   const Tensor *x = inputs[0];
   Tensor *y = outputs[0];
-  IntList starts = int_list(node, inputs, 1, "starts"), ends = int_list(node, inputs, 2, "ends");
-  IntList axes = int_list(node, inputs, 3, "axes"), steps = int_list(node, inputs, 4, NULL);
+  IntList starts = int_list(node, inputs, 1, ATTR_starts), ends = int_list(node, inputs, 2, ATTR_ends);
+  IntList axes = int_list(node, inputs, 3, ATTR_axes), steps = int_list(node, inputs, 4, ATTR_NONE);
   int64_t n = list_count(starts), first = 0, x_strides[MAX_RANK], y_strides[MAX_RANK];
   if (list_count(ends) != n || (list_given(axes) && list_count(axes) != n) ||
       (list_given(steps) && list_count(steps) != n) || n > x->rank)
@@ -129,7 +127,7 @@ const char *ref_slice(const Node *node, const Tensor *const *inputs, Tensor *con
 const char *ref_transpose(const Node *node, const Tensor *const *inputs, Tensor *const *outputs) {
   const Tensor *x = inputs[0];
   Tensor *y = outputs[0];
-  const Attribute *perm = node_attribute(node, "perm");
+  const Attribute *perm = node_attribute(node, ATTR_perm);
   if (perm && perm->count != (size_t)x->rank) return "perm does not name every axis";
   int64_t dense[MAX_RANK], x_strides[MAX_RANK], y_strides[MAX_RANK];
   tensor_strides(x, dense);
@@ -153,7 +151,7 @@ const char *ref_expand(const Node *node, const Tensor *const *inputs, Tensor *co
 }
 
 /* Where an index before the start or past the end of an axis reads, in 0..n-1; -1 for the fill value. */
-typedef int64_t PadMode(int64_t index, int64_t n);
+typedef int64_t PadMap(int64_t index, int64_t n);
 
 static int64_t positive_modulo(int64_t a, int64_t n) { return (a % n + n) % n; }
 static int64_t pad_constant(int64_t index, int64_t n) { return index < 0 || index >= n ? -1 : index; }
@@ -164,17 +162,8 @@ static int64_t pad_reflect(int64_t index, int64_t n) { /* the edge itself is not
   return at < n ? at : period - at;
 }
 
-static const struct {
-  const char *name;
-  PadMode *map;
-} PAD_MODES[] = {{"constant", pad_constant}, {"edge", pad_edge}, {"reflect", pad_reflect}, {"wrap", pad_wrap}};
-enum { N_PAD_MODES = sizeof PAD_MODES / sizeof *PAD_MODES };
-
-static PadMode *pad_mode(const char *name) {
-  for (int row = 0; row < N_PAD_MODES; row++)
-    if (!strcmp(PAD_MODES[row].name, name)) return PAD_MODES[row].map;
-  bug("no reference for padding mode %s", name);
-}
+static PadMap *const pad_maps[] = {
+    [PAD_constant] = pad_constant, [PAD_edge] = pad_edge, [PAD_reflect] = pad_reflect, [PAD_wrap] = pad_wrap};
 
 /* Padding along one axis. Negative padding crops first, then the mode applies to what is left, as in ONNX Runtime. */
 typedef struct PadAxis {
@@ -184,7 +173,7 @@ typedef struct PadAxis {
 
 static const char *read_pads(const Node *node, const Tensor *const *inputs, const Tensor *y, PadAxis *pads) {
   const Tensor *x = inputs[0], *axes = node->n_inputs > 3 ? inputs[3] : NULL;
-  IntList list = int_list(node, inputs, 1, "pads");
+  IntList list = int_list(node, inputs, 1, ATTR_pads);
   int64_t n = axes ? tensor_count(axes) : x->rank;
   if (list_count(list) != 2 * n) return "pads needs two values an axis";
   for (int axis = 0; axis < x->rank; axis++) pads[axis] = (PadAxis){0, x->shape[axis], 0};
@@ -204,7 +193,7 @@ static const char *read_pads(const Node *node, const Tensor *const *inputs, cons
 }
 
 /* The offset in x that output point `at` reads, or -1 for the fill value. */
-static int64_t padded_offset(const PadAxis *pads, PadMode *map, const int64_t *strides, int rank, const int64_t *at) {
+static int64_t padded_offset(const PadAxis *pads, PadMap *map, const int64_t *strides, int rank, const int64_t *at) {
   int64_t offset = 0;
   for (int axis = 0; axis < rank; axis++) {
     if (pads[axis].extent == 0) return -1;
@@ -222,7 +211,7 @@ const char *ref_pad(const Node *node, const Tensor *const *inputs, Tensor *const
   PadAxis pads[MAX_RANK];
   const char *wrong = read_pads(node, inputs, y, pads);
   if (wrong) return wrong;
-  PadMode *map = pad_mode(node_string(node, "mode"));
+  PadMap *map = pad_maps[node_word(node, ATTR_mode)];
   int64_t strides[MAX_RANK], i = 0;
   tensor_strides(x, strides);
   Walk walk = walk_over(y->rank, y->shape);
@@ -235,7 +224,7 @@ const char *ref_pad(const Node *node, const Tensor *const *inputs, Tensor *const
     else if (fill)
       copy_element(y, i, fill, 0);
     else
-      tensor_set(y, i, node_float(node, "value"));
+      tensor_set(y, i, node_float(node, ATTR_value));
   }
   return NULL;
 }
@@ -244,7 +233,7 @@ const char *ref_pad(const Node *node, const Tensor *const *inputs, Tensor *const
 const char *ref_gather(const Node *node, const Tensor *const *inputs, Tensor *const *outputs) {
   const Tensor *x = inputs[0], *indices = inputs[1];
   Tensor *y = outputs[0];
-  int axis = normal_axis(node_int(node, "axis"), x->rank);
+  int axis = normal_axis(node_int(node, ATTR_axis), x->rank);
   if (axis < 0) return "axis out of range";
   int64_t outer = 1, inner = 1, n = tensor_count(indices), length = x->shape[axis];
   for (int k = 0; k < axis; k++) outer *= x->shape[k];

@@ -72,7 +72,7 @@ const char *ref_nms(const Node *node, const Tensor *const *inputs, Tensor *const
   s.overlap = overlap ? tensor_get(overlap, 0) : 0;
   s.has_least = least != NULL;
   s.least = least ? tensor_get(least, 0) : 0;
-  s.centred = node_int(node, "center_point_box") != 0;
+  s.centred = node_int(node, ATTR_center_point_box) != 0;
   int64_t classes = s.scores->shape[1];
   for (int64_t row = 0; row < s.scores->shape[0] * classes; row++) suppress(&s, row / classes, row % classes, row);
   s.y->shape[0] = s.found;

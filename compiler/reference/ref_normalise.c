@@ -12,7 +12,7 @@ const char *ref_batch_norm(const Node *node, const Tensor *const *inputs, Tensor
     if (tensor_count(inputs[k]) != C) return "statistics do not match the channels";
   for (int64_t i = 0, n = tensor_count(x); i < n; i++) {
     int64_t c = i / plane % C;
-    double deviation = sqrt(tensor_get(variance, c) + node_float(node, "epsilon"));
+    double deviation = sqrt(tensor_get(variance, c) + node_float(node, ATTR_epsilon));
     double normal = (tensor_get(x, i) - tensor_get(mean, c)) / deviation;
     tensor_set(outputs[0], i, normal * tensor_get(scale, c) + tensor_get(bias, c));
   }
@@ -32,7 +32,7 @@ static void softmax_row(const Tensor *x, Tensor *y, int64_t first, int64_t n, in
 
 const char *ref_softmax(const Node *node, const Tensor *const *inputs, Tensor *const *outputs) {
   const Tensor *x = inputs[0];
-  int axis = normal_axis(node_int(node, "axis"), x->rank);
+  int axis = normal_axis(node_int(node, ATTR_axis), x->rank);
   if (x->rank == 0) return softmax_row(x, outputs[0], 0, 1, 1, is_op(node, OP_LogSoftmax)), NULL;
   if (axis < 0) return "axis out of range";
   int64_t n = x->shape[axis], inner = 1, total = tensor_count(x);

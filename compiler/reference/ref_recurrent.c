@@ -196,7 +196,7 @@ static const Tensor *optional(const Node *node, const Tensor *const *inputs, int
 static const char *read_network(const Cell *cell, const Node *node, const Tensor *const *inputs, Tensor *const *outputs,
                                 Network *net) {
   bool lstm = cell == &CELL_LSTM;
-  const char *direction = node_string(node, "direction");
+  Direction direction = node_word(node, ATTR_direction);
   *net = (Network){.cell = cell,
                    .x = inputs[0],
                    .w = inputs[1],
@@ -209,12 +209,12 @@ static const char *read_network(const Cell *cell, const Node *node, const Tensor
                    .y = node->n_outputs > 0 ? outputs[0] : NULL,
                    .y_h = node->n_outputs > 1 ? outputs[1] : NULL,
                    .y_c = node->n_outputs > 2 ? outputs[2] : NULL,
-                   .directions = strcmp(direction, "bidirectional") ? 1 : 2,
-                   .reverse = !strcmp(direction, "reverse"),
-                   .batch_first = node_int(node, "layout"),
-                   .linear_before_reset = cell == &CELL_GRU && node_int(node, "linear_before_reset"),
-                   .input_forget = lstm && node_int(node, "input_forget"),
-                   .clip = node_has(node, "clip") ? node_float(node, "clip") : INFINITY};
+                   .directions = direction == DIRECTION_bidirectional ? 2 : 1,
+                   .reverse = direction == DIRECTION_reverse,
+                   .batch_first = node_int(node, ATTR_layout),
+                   .linear_before_reset = cell == &CELL_GRU && node_int(node, ATTR_linear_before_reset),
+                   .input_forget = lstm && node_int(node, ATTR_input_forget),
+                   .clip = node_has(node, ATTR_clip) ? node_float(node, ATTR_clip) : INFINITY};
   net->T = net->x->shape[net->batch_first ? 1 : 0];
   net->B = net->x->shape[net->batch_first ? 0 : 1];
   net->I = net->x->shape[2];

@@ -64,9 +64,9 @@ static const char *reduced_axes(const Node *node, const Tensor *const *inputs, b
     return NULL;
   }
   const Tensor *list = node->n_inputs > 1 ? inputs[1] : NULL;
-  const Attribute *attribute = node_attribute(node, "axes");
+  const Attribute *attribute = node_attribute(node, ATTR_axes);
   int64_t n = list ? tensor_count(list) : attribute ? (int64_t)attribute->count : 0;
-  bool all = n == 0 && !node_int(node, "noop_with_empty_axes");
+  bool all = n == 0 && !node_int(node, ATTR_noop_with_empty_axes);
   for (int axis = 0; axis < x->rank; axis++) reduced[axis] = all;
   for (int64_t i = 0; i < n; i++) {
     int axis = normal_axis(list ? tensor_get_int(list, i) : attribute->ints[i], x->rank);
@@ -161,9 +161,9 @@ static bool beats(const Tensor *x, int64_t a, int64_t b, int sign, bool last) {
 
 const char *ref_arg(const Node *node, const Tensor *const *inputs, Tensor *const *outputs) {
   const Tensor *x = inputs[0];
-  int axis = normal_axis(node_int(node, "axis"), x->rank), sign = !is_op(node, OP_ArgMax) ? -1 : 1;
+  int axis = normal_axis(node_int(node, ATTR_axis), x->rank), sign = !is_op(node, OP_ArgMax) ? -1 : 1;
   if (axis < 0) return "axis out of range";
-  bool last = node_int(node, "select_last_index");
+  bool last = node_int(node, ATTR_select_last_index);
   int64_t n = x->shape[axis], inner = 1;
   for (int k = axis + 1; k < x->rank; k++) inner *= x->shape[k];
   if (n == 0 && tensor_count(outputs[0]) > 0) return "no elements to choose from";

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* Resize: an output element is the sum over a box of taps, whose weight is the product of their axes' weights. */
-#include <string.h>
-
 #include "reference/kernels.h"
 #include "reference/resize_taps.h"
 
@@ -80,7 +78,7 @@ const char *ref_resize(const Node *node, const Tensor *const *inputs, Tensor *co
   static const int64_t origin[MAX_RANK] = {0};
   const Tensor *x = inputs[0];
   Tensor *y = outputs[0];
-  bool nearest = !strcmp(node_string(node, "mode"), "nearest");
+  bool nearest = node_word(node, ATTR_mode) == RESIZE_nearest;
   Resizing r = {.rank = x->rank};
   Arena *arena = arena_new();
   for (int axis = 0; axis < x->rank; axis++) {
@@ -91,7 +89,7 @@ const char *ref_resize(const Node *node, const Tensor *const *inputs, Tensor *co
   int64_t i = 0;
   for (bool on = walk_begin(&out); on; on = walk_next(&out), i++) {
     if (lies_outside(&r, out.index))
-      tensor_set(y, i, node_float(node, "extrapolation_value"));
+      tensor_set(y, i, node_float(node, ATTR_extrapolation_value));
     else if (nearest)
       copy_element(y, i, x, input_of(&r, x, out.index, origin));
     else

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* RoiAlign: bins of a region, each the mean or the largest of points spread evenly over it. */
 #include <math.h>
-#include <string.h>
 
 #include "reference/kernels.h"
 
@@ -12,14 +11,14 @@ typedef struct Bins {
 } Bins;
 
 static Bins bins_of(const Node *node, const Tensor *rois, int64_t region) {
-  double scale = node_float(node, "spatial_scale"), edge[4];
-  bool half_pixel = !strcmp(node_string(node, "coordinate_transformation_mode"), "half_pixel");
+  double scale = node_float(node, ATTR_spatial_scale), edge[4];
+  bool half_pixel = node_word(node, ATTR_coordinate_transformation_mode) == ROI_half_pixel;
   for (int k = 0; k < 4; k++) edge[k] = tensor_get(rois, region * 4 + k) * scale - (half_pixel ? 0.5 : 0);
   double least = half_pixel ? -INFINITY : 1; /* extent of a region */
-  Bins bins = {.largest = !strcmp(node_string(node, "mode"), "max"), .left = edge[0], .top = edge[1]};
-  bins.width = fmax(edge[2] - edge[0], least) / (double)node_int(node, "output_width");
-  bins.height = fmax(edge[3] - edge[1], least) / (double)node_int(node, "output_height");
-  int64_t samples = node_int(node, "sampling_ratio");
+  Bins bins = {.largest = node_word(node, ATTR_mode) == ROI_MODE_max, .left = edge[0], .top = edge[1]};
+  bins.width = fmax(edge[2] - edge[0], least) / (double)node_int(node, ATTR_output_width);
+  bins.height = fmax(edge[3] - edge[1], least) / (double)node_int(node, ATTR_output_height);
+  int64_t samples = node_int(node, ATTR_sampling_ratio);
   bins.samples_h = samples ? samples : (int64_t)ceil(bins.height);
   bins.samples_w = samples ? samples : (int64_t)ceil(bins.width);
   return bins;

@@ -38,11 +38,11 @@ static const Tensor *optional(const Node *node, const Tensor *const *inputs, int
 const char *ref_layer_norm(const Node *node, const Tensor *const *inputs, Tensor *const *outputs) {
   const Tensor *x = inputs[0], *scale = inputs[1], *bias = optional(node, inputs, 2);
   bool centred = is_op(node, OP_LayerNormalization);
-  int axis = normal_axis(node_int(node, "axis"), x->rank);
+  int axis = normal_axis(node_int(node, ATTR_axis), x->rank);
   if (axis < 0) return "axis out of range";
   int64_t rows = extents(x, 0, axis), n = extents(x, axis, x->rank);
   for (int64_t r = 0; r < rows; r++) {
-    Row row = row_of(x, r * n, n, node_float(node, "epsilon"), centred);
+    Row row = row_of(x, r * n, n, node_float(node, ATTR_epsilon), centred);
     for (int64_t i = 0; i < n; i++)
       tensor_set(outputs[0], r * n + i, normal(&row, x, i) * parameter(scale, i) + (bias ? parameter(bias, i) : 0));
     if (node->n_outputs > 1 && outputs[1]) tensor_set(outputs[1], r, row.mean);
@@ -57,7 +57,7 @@ static void normalise_groups(const Node *node, const Tensor *const *inputs, Tens
   int64_t rows = x->shape[0] * groups, n = extents(x, 1, x->rank) / groups;
   int64_t each = extents(x, 1, x->rank) / tensor_count(inputs[1]); /* elements that share a parameter */
   for (int64_t r = 0; r < rows; r++) {
-    Row row = row_of(x, r * n, n, node_float(node, "epsilon"), true);
+    Row row = row_of(x, r * n, n, node_float(node, ATTR_epsilon), true);
     for (int64_t i = 0; i < n; i++) {
       int64_t k = (r % groups * n + i) / each;
       tensor_set(y, r * n + i, normal(&row, x, i) * tensor_get(inputs[1], k) + tensor_get(inputs[2], k));
@@ -71,21 +71,21 @@ const char *ref_instance_norm(const Node *node, const Tensor *const *inputs, Ten
 }
 
 const char *ref_group_norm(const Node *node, const Tensor *const *inputs, Tensor *const *outputs) {
-  if (tensor_count(inputs[0])) normalise_groups(node, inputs, outputs[0], node_int(node, "num_groups"));
+  if (tensor_count(inputs[0])) normalise_groups(node, inputs, outputs[0], node_int(node, ATTR_num_groups));
   return NULL;
 }
 
 /* The squares of `size` channels around each, the odd one after it. */
 const char *ref_lrn(const Node *node, const Tensor *const *inputs, Tensor *const *outputs) {
   const Tensor *x = inputs[0];
-  int64_t size = node_int(node, "size"), C = x->shape[1], plane = extents(x, 2, x->rank);
+  int64_t size = node_int(node, ATTR_size), C = x->shape[1], plane = extents(x, 2, x->rank);
   for (int64_t i = 0; i < tensor_count(x); i++) {
     int64_t c = i / plane % C, first = c - (size - 1) / 2;
     double squares = 0;
     for (int64_t k = first; k < first + size; k++)
       if (k >= 0 && k < C) squares += pow(tensor_get(x, i + (k - c) * plane), 2);
-    double base = node_float(node, "bias") + node_float(node, "alpha") / (double)size * squares;
-    tensor_set(outputs[0], i, tensor_get(x, i) / pow(base, node_float(node, "beta")));
+    double base = node_float(node, ATTR_bias) + node_float(node, ATTR_alpha) / (double)size * squares;
+    tensor_set(outputs[0], i, tensor_get(x, i) / pow(base, node_float(node, ATTR_beta)));
   }
   return NULL;
 }
@@ -93,9 +93,9 @@ const char *ref_lrn(const Node *node, const Tensor *const *inputs, Tensor *const
 /* A group of nothing but zeros stays as it is, as in ONNX Runtime. */
 const char *ref_lp_norm(const Node *node, const Tensor *const *inputs, Tensor *const *outputs) {
   const Tensor *x = inputs[0];
-  int axis = normal_axis(node_int(node, "axis"), x->rank);
+  int axis = normal_axis(node_int(node, ATTR_axis), x->rank);
   if (axis < 0) return "axis out of range";
-  int64_t p = node_int(node, "p"), n = x->shape[axis], inner = extents(x, axis + 1, x->rank);
+  int64_t p = node_int(node, ATTR_p), n = x->shape[axis], inner = extents(x, axis + 1, x->rank);
   for (int64_t i = 0; i < tensor_count(x); i++) {
     int64_t first = i / (n * inner) * n * inner + i % inner;
     double sum = 0;

@@ -46,17 +46,13 @@ static void place_maximum(Tensor *y, int64_t at, const Tensor *updates, int64_t 
   place_extreme(y, at, updates, from, true);
 }
 
-static const struct PlaceRow {
-  const char *reduction;
-  Place *place;
-} places[] = {
-    {"none", place_update}, {"add", place_sum}, {"mul", place_product}, {"min", place_minimum}, {"max", place_maximum}};
+static Place *const places[] = {[SCATTER_none] = place_update,
+                                [SCATTER_add] = place_sum,
+                                [SCATTER_mul] = place_product,
+                                [SCATTER_min] = place_minimum,
+                                [SCATTER_max] = place_maximum};
 
-static Place *place_of(const Node *node) {
-  for (size_t i = 0; i < sizeof places / sizeof *places; i++)
-    if (!strcmp(places[i].reduction, node_string(node, "reduction"))) return places[i].place;
-  bug("no reference for reduction %s", node_string(node, "reduction"));
-}
+static Place *place_of(const Node *node) { return places[node_word(node, ATTR_reduction)]; }
 
 static void copy_data(Tensor *y, const Tensor *x) {
   int64_t count = tensor_count(x);
@@ -66,7 +62,7 @@ static void copy_data(Tensor *y, const Tensor *x) {
 const char *ref_scatter_elements(const Node *node, const Tensor *const *inputs, Tensor *const *outputs) {
   const Tensor *x = inputs[0], *indices = inputs[1], *updates = inputs[2];
   Place *place = place_of(node);
-  int axis = normal_axis(node_int(node, "axis"), x->rank);
+  int axis = normal_axis(node_int(node, ATTR_axis), x->rank);
   if (axis < 0 || indices->rank != x->rank) return "axis out of range, or ranks differ";
   int64_t strides[MAX_RANK], y_strides[MAX_RANK], i = 0, length = x->shape[axis];
   copy_data(outputs[0], x);

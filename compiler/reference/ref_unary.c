@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Element-wise ops of one input, Clip and Cast. NaN propagates wherever ONNX Runtime lets it. */
 #include <math.h>
-#include <string.h>
 
 #include "reference/kernels.h"
 
@@ -124,18 +123,17 @@ static const struct UnaryOp {
 
 static UnaryParameters unary_parameters(const Node *node) {
   UnaryParameters parameters = {0};
-  AttributeSpec spec;
-  if (op_find_attribute(node->op, "alpha", &spec)) parameters.alpha = node_float(node, "alpha");
-  if (op_find_attribute(node->op, "beta", &spec)) parameters.beta = node_float(node, "beta");
-  if (op_find_attribute(node->op, "gamma", &spec)) parameters.beta = node_float(node, "gamma");
-  if (op_find_attribute(node->op, "lambd", &spec)) parameters.lambd = node_float(node, "lambd");
-  if (op_find_attribute(node->op, "bias", &spec)) parameters.bias = node_float(node, "bias");
-  if (op_find_attribute(node->op, "detect_negative", &spec)) {
-    parameters.negative = node_int(node, "detect_negative") != 0;
-    parameters.positive = node_int(node, "detect_positive") != 0;
+  if (op_has_attribute(node->op, ATTR_alpha)) parameters.alpha = node_float(node, ATTR_alpha);
+  if (op_has_attribute(node->op, ATTR_beta)) parameters.beta = node_float(node, ATTR_beta);
+  if (op_has_attribute(node->op, ATTR_gamma)) parameters.beta = node_float(node, ATTR_gamma);
+  if (op_has_attribute(node->op, ATTR_lambd)) parameters.lambd = node_float(node, ATTR_lambd);
+  if (op_has_attribute(node->op, ATTR_bias)) parameters.bias = node_float(node, ATTR_bias);
+  if (op_has_attribute(node->op, ATTR_detect_negative)) {
+    parameters.negative = node_int(node, ATTR_detect_negative) != 0;
+    parameters.positive = node_int(node, ATTR_detect_positive) != 0;
   }
-  if (op_find_attribute(node->op, "approximate", &spec))
-    parameters.approximate = !strcmp(node_string(node, "approximate"), "tanh");
+  if (op_has_attribute(node->op, ATTR_approximate))
+    parameters.approximate = node_word(node, ATTR_approximate) == GELU_tanh;
   return parameters;
 }
 

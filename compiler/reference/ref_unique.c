@@ -56,8 +56,9 @@ static Slices slices_of(const Tensor *x, int axis) {
 
 const char *ref_unique(const Node *node, const Tensor *const *inputs, Tensor *const *outputs) {
   const Tensor *x = inputs[0];
-  bool by_place = !node_int(node, "sorted");
-  int given = node_has(node, "axis") ? normal_axis(node_int(node, "axis"), x->rank) : -1, axis = given < 0 ? 0 : given;
+  bool by_place = !node_int(node, ATTR_sorted);
+  int given = node_has(node, ATTR_axis) ? normal_axis(node_int(node, ATTR_axis), x->rank) : -1,
+      axis = given < 0 ? 0 : given;
   Slices s = slices_of(x, given);
   Tensor *y = outputs[0], *more[3] = {0};
   for (int k = 1; k < node->n_outputs; k++) more[k - 1] = outputs[k];

@@ -40,7 +40,7 @@ const char *ref_constant(const Node *node, const Tensor *const *inputs, Tensor *
 /* Axes start..end-1; out of range bounds are clamped. */
 const char *ref_shape(const Node *node, const Tensor *const *inputs, Tensor *const *outputs) {
   const Tensor *x = inputs[0];
-  int64_t start = node_int(node, "start");
+  int64_t start = node_int(node, ATTR_start);
   if (start < 0) start = start < -x->rank ? 0 : start + x->rank;
   for (int64_t i = 0, n = tensor_count(outputs[0]); i < n; i++) {
     if (start + i >= x->rank) return "more axes asked for than there are";

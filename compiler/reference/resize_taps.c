@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 #include <math.h>
-#include <string.h>
 
 #include "reference/resize_taps.h"
 #include "support/diagnostics.h"
@@ -13,7 +12,7 @@ ResizeAxis resize_axis(int64_t in, int64_t out, float given) {
 }
 
 static bool cropping(const Node *node) {
-  return !strcmp(node_string(node, "coordinate_transformation_mode"), "tf_crop_and_resize");
+  return node_word(node, ATTR_coordinate_transformation_mode) == COORDINATES_tf_crop_and_resize;
 }
 
 bool resize_is_identity(const Node *node, const ResizeAxis *axis) {
@@ -47,31 +46,26 @@ static float tf_crop_and_resize(const ResizeAxis *a, float o) {
   return a->out > 1 ? begin * last + o * (end - begin) * last / (a->length - 1) : 0.5f * (begin + end) * last;
 }
 
+static Coordinate *const coordinates[] = {
+    [COORDINATES_half_pixel] = half_pixel,
+    [COORDINATES_half_pixel_symmetric] = half_pixel_symmetric,
+    [COORDINATES_pytorch_half_pixel] = pytorch_half_pixel,
+    [COORDINATES_asymmetric] = asymmetric,
+    [COORDINATES_align_corners] = align_corners,
+    [COORDINATES_tf_crop_and_resize] = tf_crop_and_resize,
+    [COORDINATES_tf_half_pixel_for_nn] = tf_half_pixel_for_nn,
+};
+
 static Coordinate *coordinate_of(const Node *node) {
-  static const struct {
-    const char *mode;
-    Coordinate *of;
-  } modes[] = {
-      {"half_pixel", half_pixel},
-      {"half_pixel_symmetric", half_pixel_symmetric},
-      {"pytorch_half_pixel", pytorch_half_pixel},
-      {"asymmetric", asymmetric},
-      {"align_corners", align_corners},
-      {"tf_crop_and_resize", tf_crop_and_resize},
-      {"tf_half_pixel_for_nn", tf_half_pixel_for_nn},
-  };
-  const char *mode = node_string(node, "coordinate_transformation_mode");
-  for (size_t i = 0; i < sizeof modes / sizeof *modes; i++)
-    if (!strcmp(modes[i].mode, mode)) return modes[i].of;
-  bug("no coordinates of %s", mode);
+  return coordinates[node_word(node, ATTR_coordinate_transformation_mode)];
 }
 
-static float nearest(const char *mode, float at) {
-  if (!strcmp(mode, "floor")) return floorf(at);
-  if (!strcmp(mode, "ceil")) return ceilf(at);
+static float nearest(NearestMode mode, float at) {
+  if (mode == NEAREST_floor) return floorf(at);
+  if (mode == NEAREST_ceil) return ceilf(at);
   bool halfway = at - floorf(at) == 0.5f;
   if (!halfway) return roundf(at);
-  return !strcmp(mode, "round_prefer_ceil") ? ceilf(at) : floorf(at);
+  return mode == NEAREST_round_prefer_ceil ? ceilf(at) : floorf(at);
 }
 
 /* ---- weights, by the distance in input elements; `narrow` <= 1: a filter widened against aliasing ---- */
@@ -91,10 +85,10 @@ typedef struct Filter {
 } Filter;
 
 static Filter filter_of(const Node *node, const ResizeAxis *axis) {
-  Filter filter = {.cubic = !strcmp(node_string(node, "mode"), "cubic"), .narrow = 1};
-  filter.a = node_float(node, "cubic_coeff_a");
-  filter.exclude_outside = node_int(node, "exclude_outside") != 0;
-  if (node_int(node, "antialias") && axis->scale < 1) filter.narrow = axis->scale;
+  Filter filter = {.cubic = node_word(node, ATTR_mode) == RESIZE_cubic, .narrow = 1};
+  filter.a = node_float(node, ATTR_cubic_coeff_a);
+  filter.exclude_outside = node_int(node, ATTR_exclude_outside) != 0;
+  if (node_int(node, ATTR_antialias) && axis->scale < 1) filter.narrow = axis->scale;
   filter.half = (int)-floor(-(filter.cubic ? 2 : 1) / filter.narrow);
   return filter;
 }
@@ -145,7 +139,7 @@ static void weighted_taps(Arena *arena, const Node *node, const ResizeAxis *axis
 }
 
 static void nearest_taps(const Node *node, const ResizeAxis *axis, ResizeTaps *taps) {
-  const char *mode = node_string(node, "nearest_mode");
+  NearestMode mode = node_word(node, ATTR_nearest_mode);
   for (int64_t o = 0; o < axis->out; o++) {
     float at = coordinate_of(node)(axis, (float)o);
     taps->start[o] = outside(node, axis, at) ? -1 : (int32_t)clamp((int64_t)nearest(mode, at), 0, axis->in - 1);
@@ -154,7 +148,7 @@ static void nearest_taps(const Node *node, const ResizeAxis *axis, ResizeTaps *t
 }
 
 ResizeTaps resize_taps(Arena *arena, const Node *node, const ResizeAxis *axis) {
-  bool is_nearest = !strcmp(node_string(node, "mode"), "nearest");
+  bool is_nearest = node_word(node, ATTR_mode) == RESIZE_nearest;
   int64_t n = is_nearest ? 1 : 2 * filter_of(node, axis).half;
   if (n > axis->in) n = axis->in;
   ResizeTaps taps = {.n = (int)n};
@@ -170,9 +164,9 @@ ResizeTaps resize_taps(Arena *arena, const Node *node, const ResizeAxis *axis) {
 /* ---- which axes ---- */
 
 float resize_keep_aspect(const Node *node, int n, const int64_t *in, int64_t *sizes) {
-  const char *policy = node_string(node, "keep_aspect_ratio_policy");
-  if (!strcmp(policy, "stretch")) return 0;
-  bool larger = !strcmp(policy, "not_smaller");
+  ResizeAspect policy = node_word(node, ATTR_keep_aspect_ratio_policy);
+  if (policy == ASPECT_stretch) return 0;
+  bool larger = policy == ASPECT_not_smaller;
   float scale = larger ? 0 : INFINITY;
   for (int i = 0; i < n; i++) {
     float own = (float)sizes[i] / (float)in[i];
@@ -183,7 +177,7 @@ float resize_keep_aspect(const Node *node, int n, const int64_t *in, int64_t *si
 }
 
 int resize_position(const Node *node, int axis, int rank) {
-  const Attribute *axes = node_attribute(node, "axes");
+  const Attribute *axes = node_attribute(node, ATTR_axes);
   if (!axes) return axis;
   for (size_t i = 0; i < axes->count; i++)
     if (normal_axis(axes->ints[i], rank) == axis) return (int)i;

@@ -64,16 +64,16 @@ static bool read_matmul(Reader *r, const Strip *strip, double scale, int depth) 
 static bool read_gemm(Reader *r, const Strip *strip, double scale, int depth) {
   const Node *node = strip->value->producer;
   Product product = {.weights = node->inputs[1],
-                     .transposed = node_int(node, "transB"),
+                     .transposed = node_int(node, ATTR_transB),
                      .column = strip->first,
-                     .scale = scale * node_float(node, "alpha")};
-  if (node_int(node, "transA") || !are_weights(product.weights) ||
+                     .scale = scale * node_float(node, ATTR_alpha)};
+  if (node_int(node, ATTR_transA) || !are_weights(product.weights) ||
       !left_operand(strip, node->inputs[0], &product.input) || !add_products(r, product))
     return false;
   Strip addend;
   if (node->n_inputs < 3 || !node->inputs[2]) return true;
   return strip_operand(r->graph, strip, node->inputs[2], &addend) &&
-         read(r, addend, scale * node_float(node, "beta"), depth + 1);
+         read(r, addend, scale * node_float(node, ATTR_beta), depth + 1);
 }
 
 static bool read_sum(Reader *r, const Strip *strip, double scale, int depth) {

@@ -38,7 +38,7 @@ static bool rows_come_first(const Value *value, int axis) {
 static void merge_stack(Graph *graph, const Node *node) {
   static const int64_t rows_first[] = {1, 0, 2};
   Value *output = node->outputs[0];
-  int axis = normal_axis(node_int(node, "axis"), output->rank);
+  int axis = normal_axis(node_int(node, ATTR_axis), output->rank);
   Steps steps;
   if (axis == output->rank - 1 || node->n_inputs < 2 || !read_stack(graph, node, axis, &steps)) return;
   const Builder builder = {graph, node->name, node->where};

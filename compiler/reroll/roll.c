@@ -144,11 +144,11 @@ static int attributes_of(const Run *run, Attribute attributes[4]) {
   static const char *const relu[] = {"Relu"};
   const Cell *cell = run->first;
   int n = 0;
-  attributes[n++] = attribute_int("hidden_size", cell->units);
-  if (cell->relu) attributes[n++] = attribute_strings(run->builder->graph->arena, "activations", 1, relu);
-  if (cell->reset_after) attributes[n++] = attribute_int("linear_before_reset", 1);
-  if (cell->input_forget) attributes[n++] = attribute_int("input_forget", 1);
-  if (run->direction < 0) attributes[n++] = (Attribute){.name = "direction", .kind = ATTRIBUTE_STRING, .s = "reverse"};
+  attributes[n++] = attribute_int(ATTR_hidden_size, cell->units);
+  if (cell->relu) attributes[n++] = attribute_strings(run->builder->graph->arena, ATTR_activations, 1, relu);
+  if (cell->reset_after) attributes[n++] = attribute_int(ATTR_linear_before_reset, 1);
+  if (cell->input_forget) attributes[n++] = attribute_int(ATTR_input_forget, 1);
+  if (run->direction < 0) attributes[n++] = attribute_one_of(ATTR_direction, DIRECTION_reverse);
   return n;
 }
 

@@ -145,7 +145,7 @@ static bool through_split(Graph *graph, Strip *strip) {
   (void)graph;
   const Node *node = strip->value->producer;
   Value *input = node->inputs[0];
-  int axis = normal_axis(node_int(node, "axis"), input->rank);
+  int axis = normal_axis(node_int(node, ATTR_axis), input->rank);
   int64_t begin = begin_of(node->outputs, strip->value->producer_output, axis);
   if (begin < 0 || !move_along(strip, input, axis, begin, 1)) return false;
   strip->value = input;
@@ -156,7 +156,7 @@ static bool through_split(Graph *graph, Strip *strip) {
 static bool through_concat(Graph *graph, Strip *strip) {
   (void)graph;
   const Node *node = strip->value->producer;
-  int axis = normal_axis(node_int(node, "axis"), strip->value->rank);
+  int axis = normal_axis(node_int(node, ATTR_axis), strip->value->rank);
   bool columns = axis == last_axis(strip->value);
   if (!columns && strip->axis != axis) return false;
   int64_t first = columns ? strip->first : strip->step, end = columns ? first + strip->count : first + 1, begin = 0;
@@ -189,7 +189,7 @@ static bool single_index(Graph *graph, const Node *node, const Dim *extent, int6
 static bool through_gather(Graph *graph, Strip *strip) {
   const Node *node = strip->value->producer;
   Value *input = node->inputs[0];
-  int axis = normal_axis(node_int(node, "axis"), input->rank);
+  int axis = normal_axis(node_int(node, ATTR_axis), input->rank);
   if (strip->axis >= 0 || axis == last_axis(input)) return false;
   int64_t index;
   if (!single_index(graph, node, input->shape[axis], &index)) return false;
@@ -205,11 +205,11 @@ static bool through_last_state(Graph *graph, Strip *strip) {
   const Node *node = strip->value->producer;
   Value *y = node->outputs[0];
   bool lengths = node->n_inputs > 4 && node->inputs[4];
-  if (strip->value->producer_output != 1 || !y || lengths || node_int(node, "layout") != 0) return false;
-  const char *direction = node_string(node, "direction");
-  if (!strcmp(direction, "bidirectional") || strip->axis >= 0 || !dim_is_const(y->shape[0])) return false;
+  if (strip->value->producer_output != 1 || !y || lengths || node_int(node, ATTR_layout) != 0) return false;
+  Direction direction = node_word(node, ATTR_direction);
+  if (direction == DIRECTION_bidirectional || strip->axis >= 0 || !dim_is_const(y->shape[0])) return false;
   strip->axis = is_wide(y, 0) ? 0 : -1;
-  strip->step = strcmp(direction, "forward") ? 0 : dim_value(y->shape[0]) - 1;
+  strip->step = direction == DIRECTION_forward ? dim_value(y->shape[0]) - 1 : 0;
   strip->value = y;
   return true;
 }
@@ -239,7 +239,8 @@ Strip strip_origin(Graph *graph, Strip strip, Trail *trail) {
 
 static bool is_concat_of_columns(const Strip *strip) {
   const Node *node = strip->value->producer;
-  return is_op(node, OP_Concat) && normal_axis(node_int(node, "axis"), strip->value->rank) == last_axis(strip->value);
+  return is_op(node, OP_Concat) &&
+         normal_axis(node_int(node, ATTR_axis), strip->value->rank) == last_axis(strip->value);
 }
 
 typedef struct Parts {

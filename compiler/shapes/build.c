@@ -5,22 +5,34 @@
 
 #include "shapes/shape.h"
 
-Attribute attribute_int(const char *name, int64_t value) {
-  return (Attribute){.name = name, .kind = ATTRIBUTE_INT, .i = value};
+Attribute attribute_int(AttributeName name, int64_t value) {
+  return (Attribute){.id = name, .kind = ATTRIBUTE_INT, .i = value};
 }
 
-Attribute attribute_ints(Arena *arena, const char *name, int n, const int64_t *values) {
-  return (Attribute){.name = name,
+Attribute attribute_ints(Arena *arena, AttributeName name, int n, const int64_t *values) {
+  return (Attribute){.id = name,
                      .kind = ATTRIBUTE_INTS,
                      .count = (size_t)n,
                      .ints = arena_copy(arena, values, (size_t)n * sizeof *values)};
 }
 
-Attribute attribute_strings(Arena *arena, const char *name, int n, const char *const *values) {
-  return (Attribute){.name = name,
+Attribute attribute_strings(Arena *arena, AttributeName name, int n, const char *const *values) {
+  return (Attribute){.id = name,
                      .kind = ATTRIBUTE_STRINGS,
                      .count = (size_t)n,
                      .strings = arena_copy(arena, values, (size_t)n * sizeof *values)};
+}
+
+Attribute attribute_float(AttributeName name, double value) {
+  return (Attribute){.id = name, .kind = ATTRIBUTE_FLOAT, .f = value};
+}
+
+Attribute attribute_one_of(AttributeName name, int word) {
+  return (Attribute){.id = name, .kind = ATTRIBUTE_WORD, .i = word};
+}
+
+Attribute attribute_type(AttributeName name, DType dtype) {
+  return (Attribute){.id = name, .kind = ATTRIBUTE_TYPE, .i = dtype};
 }
 
 Node *build_op(const Builder *builder, OpKind op, int n_inputs, Value *const *inputs, int n_outputs, int n_attributes,
@@ -35,6 +47,7 @@ Node *build_op(const Builder *builder, OpKind op, int n_inputs, Value *const *in
   for (int i = 0; i < n_attributes; i++) {
     node->attributes[i] = attributes[i];
     node->attributes[i].where = builder->where;
+    attribute_settle(node->op, &node->attributes[i]);
   }
   if (!infer_node(graph, node)) bug("a new %s has no shape", node->op->name);
   return node;
@@ -44,8 +57,9 @@ void set_attribute(Graph *graph, Node *node, Attribute attribute) {
   Attribute *list = ARENA_ARRAY(graph->arena, Attribute, node->n_attributes + 1);
   int n = 0;
   for (int i = 0; i < node->n_attributes; i++)
-    if (strcmp(node->attributes[i].name, attribute.name) != 0) list[n++] = node->attributes[i];
+    if (node->attributes[i].id != attribute.id) list[n++] = node->attributes[i];
   attribute.where = node->where;
+  attribute_settle(node->op, &attribute);
   list[n++] = attribute;
   node->attributes = list;
   node->n_attributes = n;
@@ -59,18 +73,19 @@ Value *build_slice(const Builder *builder, Value *value, int n, const Range *ran
     ends[i] = ranges[i].end;
   }
   Arena *arena = builder->graph->arena;
-  const Attribute attributes[] = {attribute_ints(arena, "axes", n, axes), attribute_ints(arena, "starts", n, starts),
-                                  attribute_ints(arena, "ends", n, ends)};
+  const Attribute attributes[] = {attribute_ints(arena, ATTR_axes, n, axes),
+                                  attribute_ints(arena, ATTR_starts, n, starts),
+                                  attribute_ints(arena, ATTR_ends, n, ends)};
   return build_op(builder, OP_Slice, 1, &value, 1, 3, attributes)->outputs[0];
 }
 
 Value *build_concat(const Builder *builder, int n, Value *const *values, int64_t axis) {
-  const Attribute attribute = attribute_int("axis", axis);
+  const Attribute attribute = attribute_int(ATTR_axis, axis);
   return n == 1 ? values[0] : build_op(builder, OP_Concat, n, values, 1, 1, &attribute)->outputs[0];
 }
 
 Value *build_transpose(const Builder *builder, Value *value, const int64_t *perm) {
-  const Attribute attribute = attribute_ints(builder->graph->arena, "perm", value->rank, perm);
+  const Attribute attribute = attribute_ints(builder->graph->arena, ATTR_perm, value->rank, perm);
   return build_op(builder, OP_Transpose, 1, &value, 1, 1, &attribute)->outputs[0];
 }
 

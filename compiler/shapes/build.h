@@ -11,14 +11,17 @@ typedef struct Builder {
   Location where;
 } Builder;
 
-Attribute attribute_int(const char *name, int64_t value);
-Attribute attribute_ints(Arena *arena, const char *name, int n, const int64_t *values);
-Attribute attribute_strings(Arena *arena, const char *name, int n, const char *const *values);
+Attribute attribute_int(AttributeName name, int64_t value);
+Attribute attribute_ints(Arena *arena, AttributeName name, int n, const int64_t *values);
+Attribute attribute_strings(Arena *arena, AttributeName name, int n, const char *const *values);
+Attribute attribute_float(AttributeName name, double value);
+Attribute attribute_one_of(AttributeName name, int word); /* DIRECTION_reverse */
+Attribute attribute_type(AttributeName name, DType dtype);
 
 /* In place of the one of that name, if there is one. */
 void set_attribute(Graph *graph, Node *node, Attribute attribute);
 
-/* Inputs and attributes are copied. */
+/* Inputs and attributes are copied; set_attribute() and build_op() look up what texts an attribute lacks. */
 Node *build_op(const Builder *builder, OpKind op, int n_inputs, Value *const *inputs, int n_outputs, int n_attributes,
                const Attribute *attributes);
 

@@ -107,7 +107,7 @@ static bool divide(DimTable *dims, const Node *node, const Ratio *a, const Ratio
 
 static bool modulo(DimTable *dims, const Node *node, const Ratio *a, const Ratio *b, Ratio *result) {
   if (is_float(node->outputs[0]) || dim_lower(b->numerator) <= 0) return false;
-  if (node_int(node, "fmod") && dim_lower(a->numerator) < 0) return false;
+  if (node_int(node, ATTR_fmod) && dim_lower(a->numerator) < 0) return false;
   const Dim *quotient = dim_div(dims, a->numerator, b->numerator);
   return whole(dim_sub(dims, a->numerator, dim_mul(dims, quotient, b->numerator)), result);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Control flow that is settled when the module is compiled. */
 #include "ir/bodies.h"
+#include "shapes/build.h"
 #include "shapes/control.h"
 #include "shapes/shape.h"
 
@@ -19,7 +20,7 @@ static int known_truth(const Value *value) {
   if (value->elements && dim_is_const(value->elements[0])) return dim_value(value->elements[0]) != 0;
   const Node *producer = value->producer;
   if (!producer) return -1;
-  const Attribute *constant = node_attribute(producer, "value");
+  const Attribute *constant = node_attribute(producer, ATTR_value);
   if (is_op(producer, OP_Constant) && constant && constant->kind == ATTRIBUTE_TENSOR)
     return known_truth(constant->tensor);
   return !is_op(producer, OP_Identity) ? -1 : known_truth(producer->inputs[0]);
@@ -76,7 +77,7 @@ static void give_output(Graph *graph, Node *node, int output, Value *value, Infe
 static bool take_branch(Graph *graph, Node *node, Infer *infer) {
   int truth = node->inputs[0] ? known_truth(node->inputs[0]) : -1;
   if (truth < 0 || node->n_inputs - node->n_captures != 1) return false;
-  const Graph *body = source_of(node_attribute(node, truth ? "then_branch" : "else_branch"));
+  const Graph *body = source_of(node_attribute(node, truth ? ATTR_then_branch : ATTR_else_branch));
   if (body->n_outputs != node->n_outputs || body->n_inputs != node->n_captures) return false;
   Value **results = ARENA_ARRAY(graph->arena, Value *, body->n_outputs);
   inline_body(graph, body, node->inputs + 1, infer, results);
@@ -112,13 +113,12 @@ static Value *collect(Graph *graph, const Node *node, Value **slices, int n, Inf
     longer->inputs[1] = integer(graph, node, 1, 0);
     joined->inputs[i] = add_node(graph, longer, infer);
   }
-  joined->attributes = ARENA_NEW(graph->arena, Attribute);
-  joined->attributes[joined->n_attributes++] = (Attribute){.name = "axis", .kind = ATTRIBUTE_INT, .where = node->where};
+  set_attribute(graph, joined, attribute_int(ATTR_axis, 0));
   return add_node(graph, joined, infer);
 }
 
 static bool unroll(Graph *graph, Node *node, Infer *infer) {
-  const Graph *body = source_of(node_attribute(node, "body"));
+  const Graph *body = source_of(node_attribute(node, ATTR_body));
   int n_carried = node->n_inputs - node->n_captures - 2, n_collected = body->n_outputs - 1 - n_carried;
   int64_t n = unrolled_iterations(graph, node, body, n_carried);
   if (n < 0) return false;
@@ -144,14 +144,12 @@ static bool unroll(Graph *graph, Node *node, Infer *infer) {
 /* A Transpose that moves one axis. */
 static Node *moved_axis(Graph *graph, const Node *node, int rank, int from, int to) {
   Node *transpose = new_node(graph, OP_Transpose, node, 1);
-  Attribute *perm = transpose->attributes = ARENA_NEW(graph->arena, Attribute);
-  *perm = (Attribute){.name = "perm", .kind = ATTRIBUTE_INTS, .count = (size_t)rank, .where = node->where};
-  perm->ints = ARENA_ARRAY(graph->arena, int64_t, rank);
+  int64_t perm[MAX_RANK];
   for (int axis = 0, other = 0; axis < rank; axis++) {
     if (other == from) other++;
-    perm->ints[axis] = axis == to ? from : other++;
+    perm[axis] = axis == to ? from : other++;
   }
-  transpose->n_attributes = 1;
+  set_attribute(graph, transpose, attribute_ints(graph->arena, ATTR_perm, rank, perm));
   return transpose;
 }
 
@@ -164,9 +162,9 @@ static bool any_axis(const Attribute *axes) {
 static void all_first(Graph *graph, Attribute *axes) { axes->ints = ARENA_ARRAY(graph->arena, int64_t, axes->count); }
 
 static bool scan_first_axes(Graph *graph, Node *node, Infer *infer) {
-  Attribute *in = (Attribute *)node_attribute(node, "scan_input_axes");
-  Attribute *out = (Attribute *)node_attribute(node, "scan_output_axes");
-  int64_t n_scanned = node_int(node, "num_scan_inputs");
+  Attribute *in = (Attribute *)node_attribute(node, ATTR_scan_input_axes);
+  Attribute *out = (Attribute *)node_attribute(node, ATTR_scan_output_axes);
+  int64_t n_scanned = node_int(node, ATTR_num_scan_inputs);
   int n_carried = node->n_inputs - node->n_captures - (int)n_scanned, n_moved = 0;
   if ((!any_axis(in) && !any_axis(out)) || n_carried < 0 || n_scanned < 0) return false;
   if (in && in->count != (size_t)n_scanned) return false;

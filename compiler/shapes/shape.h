@@ -53,9 +53,9 @@ typedef struct IntList {
   int n;
   const int64_t *items;
 } IntList;
-/* `attribute` may be NULL, `input` -1. False with an error if both are given, or the input is not known. */
-bool operand_dims(Graph *graph, const Node *node, const char *attribute, int input, DimList *list);
-bool operand_ints(Graph *graph, const Node *node, const char *attribute, int input, IntList *list);
+/* `attribute` may be ATTR_NONE, `input` -1. False with an error if both are given, or the input is not known. */
+bool operand_dims(Graph *graph, const Node *node, AttributeName attribute, int input, DimList *list);
+bool operand_ints(Graph *graph, const Node *node, AttributeName attribute, int input, IntList *list);
 /* Marks the axes of the list; false with an error for one out of range or repeated. */
 bool operand_axes(const Node *node, const IntList *list, int rank, bool marked[MAX_RANK]);
 

@@ -18,7 +18,7 @@ static const int64_t MAX_ITERATIONS = INT32_MAX; /* of a loop that nothing bound
 static int formal_inputs(const Node *node) { return node->n_inputs - node->n_captures; }
 static int formal_body_inputs(const Node *node, const Graph *body) { return body->n_inputs - node->n_captures; }
 
-static Attribute *body_named(Node *node, const char *name) {
+static Attribute *body_named(Node *node, AttributeName name) {
   Attribute *attribute = (Attribute *)node_attribute(node, name);
   if (!attribute->source) attribute->source = attribute->graph;
   return attribute;
@@ -119,7 +119,7 @@ static bool check_condition(Graph *graph, const Node *node, const Value *conditi
 }
 
 bool shape_if(Graph *graph, Node *node) {
-  const char *const names[] = {"then_branch", "else_branch"};
+  static const AttributeName names[] = {ATTR_then_branch, ATTR_else_branch};
   int first = dim_symbol_count(graph->dims);
   Graph *bodies[2];
   bool good = true;
@@ -128,9 +128,11 @@ bool shape_if(Graph *graph, Node *node) {
   node->control = ARENA_NEW(graph->arena, Control);
   for (int b = 0; b < 2; b++) {
     bodies[b] = instantiate(graph, node, body_named(node, names[b]));
-    if (formal_body_inputs(node, bodies[b])) return shape_error(node, "`%s` has inputs; a branch has none", names[b]);
+    if (formal_body_inputs(node, bodies[b]))
+      return shape_error(node, "`%s` has inputs; a branch has none", attribute_name(names[b]));
     if (bodies[b]->n_outputs != node->n_outputs)
-      return shape_error(node, "`%s` has %d outputs, the node %d", names[b], bodies[b]->n_outputs, node->n_outputs);
+      return shape_error(node, "`%s` has %d outputs, the node %d", attribute_name(names[b]), bodies[b]->n_outputs,
+                         node->n_outputs);
     good &= infer_body(bodies[b]);
   }
   for (int k = 0; good && k < node->n_outputs; k++)
@@ -213,7 +215,7 @@ typedef void SetInputs(LoopShapes *loop);
 static bool infer_loop(LoopShapes *loop, SetInputs *set_inputs, int first_output) {
   Control *control = loop->control;
   for (int attempt = 0; attempt < 2; attempt++) {
-    loop->body = instantiate(loop->graph, loop->node, body_named(loop->node, "body"));
+    loop->body = instantiate(loop->graph, loop->node, body_named(loop->node, ATTR_body));
     loop->grows = false;
     set_inputs(loop);
     for (int k = 0; k < control->n_carried; k++)
@@ -295,7 +297,7 @@ static bool set_loop_outputs(LoopShapes *loop) {
 }
 
 bool shape_loop(Graph *graph, Node *node) {
-  const Graph *source = body_named(node, "body")->source;
+  const Graph *source = body_named(node, ATTR_body)->source;
   int n_carried = formal_inputs(node) - 2, n_collected = source->n_outputs - 1 - n_carried;
   if (n_carried < 0) return shape_error(node, "Loop has at least 2 inputs, found %d", formal_inputs(node));
   if (formal_body_inputs(node, source) != 2 + n_carried)
@@ -332,14 +334,14 @@ static void set_scan_inputs(LoopShapes *loop) {
 }
 
 static bool read_directions(const Node *node, Control *control, Arena *arena) {
-  const char *const names[] = {"scan_input_directions", "scan_output_directions"};
+  static const AttributeName names[] = {ATTR_scan_input_directions, ATTR_scan_output_directions};
   control->backwards = ARENA_ARRAY(arena, bool, control->n_scanned + control->n_collected);
   for (int part = 0; part < 2; part++) {
     const Attribute *given = node_attribute(node, names[part]);
     size_t due = (size_t)(part ? control->n_collected : control->n_scanned);
     if (!given) continue;
     if (given->count != due)
-      return shape_error(node, "`%s` has %zu entries; %zu are due", names[part], given->count, due);
+      return shape_error(node, "`%s` has %zu entries; %zu are due", attribute_name(names[part]), given->count, due);
     for (size_t i = 0; i < due; i++)
       control->backwards[(part ? (size_t)control->n_scanned : 0) + i] = given->ints[i] != 0;
   }
@@ -360,8 +362,8 @@ static const Dim *scanned_length(Graph *graph, const Node *node, int first, int 
 }
 
 bool shape_scan(Graph *graph, Node *node) {
-  const Graph *source = body_named(node, "body")->source;
-  int64_t n_scanned = node_int(node, "num_scan_inputs"), n_carried = formal_inputs(node) - n_scanned;
+  const Graph *source = body_named(node, ATTR_body)->source;
+  int64_t n_scanned = node_int(node, ATTR_num_scan_inputs), n_carried = formal_inputs(node) - n_scanned;
   if (n_scanned < 1 || n_carried < 0)
     return shape_error(node, "`num_scan_inputs` is %lld, and there are %d inputs", (long long)n_scanned,
                        formal_inputs(node));

@@ -11,7 +11,7 @@ static void set_windowed(Graph *graph, Node *node, const Dim *channels, const Wi
 
 static bool check_constant_channels(Graph *graph, const Node *node) {
   const Value *x = node->inputs[0], *w = node->inputs[1];
-  int64_t group = node_int(node, "group");
+  int64_t group = node_int(node, ATTR_group);
   if (group < 1) return shape_error(node, "`group` is %lld; it must be at least 1", (long long)group);
   if (!dim_is_const(x->shape[1]) || !dim_is_const(w->shape[0]) || !dim_is_const(w->shape[1]))
     return shape_unsupported(node, "channels must be constant, found %s and %s", shape_text(graph, x),
@@ -23,7 +23,7 @@ static bool check_constant_channels(Graph *graph, const Node *node) {
 static bool check_groups(Graph *graph, const Node *node) {
   if (!check_constant_channels(graph, node)) return false;
   const Value *x = node->inputs[0], *w = node->inputs[1];
-  int64_t group = node_int(node, "group"), C = dim_value(x->shape[1]), M = dim_value(w->shape[0]);
+  int64_t group = node_int(node, ATTR_group), C = dim_value(x->shape[1]), M = dim_value(w->shape[0]);
   if (C % group || M % group)
     return shape_error(node, "`group` is %lld; it must divide the channels, %lld in and %lld out", (long long)group,
                        (long long)C, (long long)M);
@@ -48,7 +48,7 @@ bool shape_conv(Graph *graph, Node *node) {
 static bool check_transposed_groups(Graph *graph, const Node *node) {
   if (!check_constant_channels(graph, node)) return false;
   const Value *x = node->inputs[0], *w = node->inputs[1];
-  int64_t group = node_int(node, "group"), C = dim_value(x->shape[1]);
+  int64_t group = node_int(node, ATTR_group), C = dim_value(x->shape[1]);
   if (dim_value(w->shape[0]) != C)
     return shape_error(node, "the weights are %s; axis 0 must be %lld, the channels of %s", shape_text(graph, w),
                        (long long)C, shape_text(graph, x));
@@ -61,7 +61,7 @@ bool shape_conv_transpose(Graph *graph, Node *node) {
   if (!check_rank(graph, node, 0, 3, MAX_RANK)) return false;
   int rank = node->inputs[0]->rank;
   if (!check_rank(graph, node, 1, rank, rank) || !check_transposed_groups(graph, node)) return false;
-  const Dim *M = dim_mul(graph->dims, node->inputs[1]->shape[1], dim_const(graph->dims, node_int(node, "group")));
+  const Dim *M = dim_mul(graph->dims, node->inputs[1]->shape[1], dim_const(graph->dims, node_int(node, ATTR_group)));
   if (node->n_inputs > 2 && node->inputs[2] && !check_shape(graph, node, 2, 1, &M, "the bias, [M]")) return false;
   if (!read_window(graph, node, &window)) return false;
   set_windowed(graph, node, M, &window);
@@ -69,9 +69,8 @@ bool shape_conv_transpose(Graph *graph, Node *node) {
 }
 
 static bool check_power(const Node *node) {
-  AttributeSpec spec;
-  if (!op_find_attribute(node->op, "p", &spec)) return true;
-  int64_t p = node_int(node, "p");
+  if (!op_has_attribute(node->op, ATTR_p)) return true;
+  int64_t p = node_int(node, ATTR_p);
   return (p >= 1 && p <= 1024) || shape_error(node, "`p` is %lld; it must be in 1..1024", (long long)p);
 }
 
@@ -103,7 +102,7 @@ bool shape_max_unpool(Graph *graph, Node *node) {
   if (!check_rank(graph, node, 0, 3, 2 + MAX_SPATIAL) ||
       !check_shape(graph, node, 1, x->rank, x->shape, "the indices of input 0's elements"))
     return false;
-  if (!read_unpooled(graph, node, &window) || !operand_dims(graph, node, NULL, 2, &wanted)) return false;
+  if (!read_unpooled(graph, node, &window) || !operand_dims(graph, node, ATTR_NONE, 2, &wanted)) return false;
   if (wanted.given && wanted.n != x->rank)
     return shape_error(node, "`output_shape` has %d entries; %d are needed", wanted.n, x->rank);
   shape[1] = x->shape[1];
@@ -122,7 +121,7 @@ bool shape_max_unpool(Graph *graph, Node *node) {
 
 bool shape_batch_norm(Graph *graph, Node *node) {
   if (!check_rank(graph, node, 0, 2, MAX_RANK)) return false;
-  if (node_int(node, "training_mode") != 0) return shape_unsupported(node, "`training_mode` must be 0");
+  if (node_int(node, ATTR_training_mode) != 0) return shape_unsupported(node, "`training_mode` must be 0");
   if (node->n_outputs > 1) return shape_error(node, "statistics are given only in training");
   const Dim *C = node->inputs[0]->shape[1];
   bool good = true;

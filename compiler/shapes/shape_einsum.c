@@ -130,7 +130,7 @@ static bool imply_output(const Node *node, Einsum *einsum) {
 }
 
 bool read_einsum(Graph *graph, const Node *node, Einsum *einsum) {
-  const char *text = without_spaces(graph, node_string(node, "equation")), *arrow = strstr(text, ARROW);
+  const char *text = without_spaces(graph, node_string(node, ATTR_equation)), *arrow = strstr(text, ARROW);
   *einsum = (Einsum){.n_terms = node->n_inputs, .terms = ARENA_ARRAY(graph->arena, EinsumTerm, node->n_inputs)};
   if (!read_terms(graph, node, einsum, text, (int)(arrow ? arrow - text : (ptrdiff_t)strlen(text)))) return false;
   return arrow ? read_output(node, einsum, arrow + strlen(ARROW)) : imply_output(node, einsum);

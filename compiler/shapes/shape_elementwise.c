@@ -35,10 +35,10 @@ bool shape_cast_like(Graph *graph, Node *node) {
 }
 
 bool shape_cast(Graph *graph, Node *node) {
-  const char *to = node_string(node, "to");
-  node->outputs[0]->dtype = dtype_from_name(to);
+  node->outputs[0]->dtype = node_dtype(node, ATTR_to);
   if (node->outputs[0]->dtype == RNNCC_NONE)
-    return shape_unsupported(node, "`to` is \"%.100s\"; it may be one of " DTYPE_NAMES, to);
+    return shape_unsupported(node, "`to` is \"%.100s\"; it may be one of " DTYPE_NAMES,
+                             node_attribute(node, ATTR_to)->s);
   same_as_input(graph, node);
   return true;
 }
@@ -63,7 +63,7 @@ bool shape_variadic(Graph *graph, Node *node) { return shape_binary(graph, node)
 bool shape_where(Graph *graph, Node *node) { return broadcast_inputs(graph, node, 0); }
 
 bool shape_softmax(Graph *graph, Node *node) {
-  if (check_axis(node, "axis", node_int(node, "axis"), node->inputs[0]->rank) < 0) return false;
+  if (check_axis(node, "axis", node_int(node, ATTR_axis), node->inputs[0]->rank) < 0) return false;
   same_as_input(graph, node);
   return true;
 }

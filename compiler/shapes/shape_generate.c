@@ -16,9 +16,9 @@ bool shape_size(Graph *graph, Node *node) {
 
 /* Without a value, zeros of f32. */
 bool shape_constant_of_shape(Graph *graph, Node *node) {
-  const Attribute *value = node_attribute(node, "value");
+  const Attribute *value = node_attribute(node, ATTR_value);
   DimList shape;
-  if (!operand_dims(graph, node, NULL, 0, &shape)) return false;
+  if (!operand_dims(graph, node, ATTR_NONE, 0, &shape)) return false;
   if (shape.n > MAX_RANK)
     return shape_unsupported(node, "the result would have rank %d; at most %d is supported", shape.n, MAX_RANK);
   if (value && !(value_static(value->tensor) && value_count(value->tensor) == 1))
@@ -32,11 +32,9 @@ bool shape_eye_like(Graph *graph, Node *node) {
   const Value *input = node->inputs[0];
   if (!check_rank(graph, node, 0, 2, 2)) return false;
   node->outputs[0]->dtype = input->dtype;
-  if (node_has(node, "dtype")) {
-    const char *name = node_string(node, "dtype");
-    node->outputs[0]->dtype = dtype_from_name(name);
-    if (node->outputs[0]->dtype == RNNCC_NONE) return shape_unsupported(node, "`dtype` is \"%.100s\"", name);
-  }
+  const Attribute *given = node_attribute(node, ATTR_dtype);
+  if (given) node->outputs[0]->dtype = node_dtype(node, ATTR_dtype);
+  if (node->outputs[0]->dtype == RNNCC_NONE) return shape_unsupported(node, "`dtype` is \"%.100s\"", given->s);
   set_shape(graph, node, 0, 2, input->shape);
   return true;
 }

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* Ops that pick or place elements by index: GatherElements, GatherND, ScatterElements, ScatterND, OneHot. */
-#include <string.h>
-
 #include "shapes/shape.h"
 
 bool constant_range(const Value *value, int64_t first, int64_t step, IntRange *range) {
@@ -39,7 +37,7 @@ static bool check_along_axis(Graph *graph, const Node *node, int axis) {
 
 bool shape_gather_elements(Graph *graph, Node *node) {
   const Value *data = node->inputs[0], *indices = node->inputs[1];
-  int axis = check_axis(node, "axis", node_int(node, "axis"), data->rank);
+  int axis = check_axis(node, "axis", node_int(node, ATTR_axis), data->rank);
   if (axis < 0 || !check_along_axis(graph, node, axis)) return false;
   set_shape(graph, node, 0, indices->rank, indices->shape);
   return true;
@@ -48,14 +46,14 @@ bool shape_gather_elements(Graph *graph, Node *node) {
 /* Sums and the like need a type that counts. */
 static bool check_reduction(const Node *node) {
   DType dtype = node->inputs[0]->dtype;
-  if (dtype != RNNCC_BOOL || !strcmp(node_string(node, "reduction"), "none")) return true;
-  return shape_unsupported(node, "reduction \"%s\" of %s", node_string(node, "reduction"),
+  if (dtype != RNNCC_BOOL || node_word(node, ATTR_reduction) == SCATTER_none) return true;
+  return shape_unsupported(node, "reduction \"%s\" of %s", node_string(node, ATTR_reduction),
                            dtype_name(node->inputs[0]->dtype));
 }
 
 bool shape_scatter_elements(Graph *graph, Node *node) {
   const Value *data = node->inputs[0], *indices = node->inputs[1];
-  int axis = check_axis(node, "axis", node_int(node, "axis"), data->rank);
+  int axis = check_axis(node, "axis", node_int(node, ATTR_axis), data->rank);
   if (axis < 0 || !check_reduction(node) || !check_along_axis(graph, node, axis)) return false;
   if (!check_shape(graph, node, 2, indices->rank, indices->shape, "the indices' shape")) return false;
   set_shape(graph, node, 0, data->rank, data->shape);
@@ -92,7 +90,7 @@ static bool tuple_shape(const Node *node, int first, int *rank, const Dim **shap
 
 bool shape_gather_nd(Graph *graph, Node *node) {
   const Value *data = node->inputs[0], *indices = node->inputs[1];
-  int64_t batch_dims = node_int(node, "batch_dims");
+  int64_t batch_dims = node_int(node, ATTR_batch_dims);
   int least = data->rank < indices->rank ? data->rank : indices->rank;
   if (batch_dims < 0 || batch_dims >= least)
     return shape_error(node, "`batch_dims` is %lld; it must be in 0..%d", (long long)batch_dims, least - 1);
@@ -119,10 +117,10 @@ bool shape_scatter_nd(Graph *graph, Node *node) {
 
 bool shape_one_hot(Graph *graph, Node *node) {
   const Value *indices = node->inputs[0];
-  int axis = check_axis(node, "axis", node_int(node, "axis"), indices->rank + 1);
+  int axis = check_axis(node, "axis", node_int(node, ATTR_axis), indices->rank + 1);
   DimList depth;
   const Dim *two = dim_const(graph->dims, 2), *shape[MAX_RANK];
-  if (axis < 0 || !operand_dims(graph, node, NULL, 1, &depth)) return false;
+  if (axis < 0 || !operand_dims(graph, node, ATTR_NONE, 1, &depth)) return false;
   if (!check_shape(graph, node, 2, 1, &two, "[off, on]")) return false;
   if (indices->rank == MAX_RANK)
     return shape_unsupported(node, "the result would have rank %d; at most %d is supported", MAX_RANK + 1, MAX_RANK);

@@ -55,7 +55,7 @@ bool shape_constant(Graph *graph, Node *node) {
 /* ONNX Shape: the extents from `start` to `end`, both clamped to the rank. */
 bool shape_shape(Graph *graph, Node *node) {
   const Value *input = node->inputs[0];
-  int64_t bounds[2] = {node_int(node, "start"), node_has(node, "end") ? node_int(node, "end") : input->rank};
+  int64_t bounds[2] = {node_int(node, ATTR_start), node_has(node, ATTR_end) ? node_int(node, ATTR_end) : input->rank};
   for (int i = 0; i < 2; i++) {
     if (bounds[i] < 0) bounds[i] = bounds[i] < -input->rank ? 0 : bounds[i] + input->rank;
     if (bounds[i] > input->rank) bounds[i] = input->rank;

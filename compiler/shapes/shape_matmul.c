@@ -55,7 +55,7 @@ static bool bias_fits(Graph *graph, const Node *node, const Dim *const *shape) {
 bool shape_gemm(Graph *graph, Node *node) {
   if (!check_rank(graph, node, 0, 2, 2) || !check_rank(graph, node, 1, 2, 2)) return false;
   const Dim **a = node->inputs[0]->shape, **b = node->inputs[1]->shape;
-  int trans_a = node_int(node, "transA") != 0, trans_b = node_int(node, "transB") != 0;
+  int trans_a = node_int(node, ATTR_transA) != 0, trans_b = node_int(node, ATTR_transB) != 0;
   const Dim *shape[] = {a[trans_a], b[!trans_b]};
   if (!inner_agrees(graph, node, a[!trans_a], b[trans_b]) || !bias_fits(graph, node, shape)) return false;
   set_shape(graph, node, 0, 2, shape);

@@ -38,8 +38,8 @@ bool shape_compress(Graph *graph, Node *node) {
   const Dim *shape[MAX_RANK] = {value_count_dim(graph, x, 0, x->rank)};
   int rank = 1, axis = 0;
   if (!check_rank(graph, node, 1, 1, 1)) return false;
-  if (node_has(node, "axis")) {
-    axis = check_axis(node, "axis", node_int(node, "axis"), x->rank);
+  if (node_has(node, ATTR_axis)) {
+    axis = check_axis(node, "axis", node_int(node, ATTR_axis), x->rank);
     if (axis < 0) return false;
     for (rank = 0; rank < x->rank; rank++) shape[rank] = x->shape[rank];
   }
@@ -53,8 +53,8 @@ bool shape_unique(Graph *graph, Node *node) {
   const Value *x = node->inputs[0];
   const Dim *shape[MAX_RANK] = {value_count_dim(graph, x, 0, x->rank)};
   int rank = 1, axis = 0;
-  if (node_has(node, "axis")) {
-    axis = check_axis(node, "axis", node_int(node, "axis"), x->rank);
+  if (node_has(node, ATTR_axis)) {
+    axis = check_axis(node, "axis", node_int(node, ATTR_axis), x->rank);
     if (axis < 0) return false;
     for (rank = 0; rank < x->rank; rank++) shape[rank] = x->shape[rank];
   }

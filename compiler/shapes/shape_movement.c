@@ -12,7 +12,7 @@ static bool concat_agrees(Graph *graph, const Node *node, int input, int axis) {
 
 bool shape_concat(Graph *graph, Node *node) {
   const Value *first = node->inputs[0];
-  int axis = check_axis(node, "axis", node_int(node, "axis"), first->rank);
+  int axis = check_axis(node, "axis", node_int(node, ATTR_axis), first->rank);
   if (axis < 0) return false;
   const Dim *shape[MAX_RANK];
   for (int i = 0; i < first->rank; i++) shape[i] = first->shape[i];
@@ -32,10 +32,10 @@ bool shape_concat(Graph *graph, Node *node) {
 static bool equal_parts(Graph *graph, const Node *node, const Dim *extent, DimList *sizes) {
   DimTable *dims = graph->dims;
   const Dim *n = dim_const(dims, node->n_outputs);
-  bool uneven = node_has(node, "num_outputs");
-  if (uneven && node_int(node, "num_outputs") != node->n_outputs)
+  bool uneven = node_has(node, ATTR_num_outputs);
+  if (uneven && node_int(node, ATTR_num_outputs) != node->n_outputs)
     return shape_error(node, "`num_outputs` is %lld, but there are %d outputs",
-                       (long long)node_int(node, "num_outputs"), node->n_outputs);
+                       (long long)node_int(node, ATTR_num_outputs), node->n_outputs);
   const Dim *chunk = dim_div(dims, uneven ? dim_add(dims, extent, dim_const(dims, node->n_outputs - 1)) : extent, n);
   if (!uneven && dim_mul(dims, chunk, n) != extent)
     return shape_error(node, "an extent of %s cannot be cut into %d equal parts; give their sizes in `split`",
@@ -64,8 +64,8 @@ static bool check_sizes(Graph *graph, const Node *node, const Dim *extent, const
 bool shape_split(Graph *graph, Node *node) {
   const Value *input = node->inputs[0];
   DimList sizes;
-  int axis = check_axis(node, "axis", node_int(node, "axis"), input->rank);
-  if (axis < 0 || !operand_dims(graph, node, "split", 1, &sizes)) return false;
+  int axis = check_axis(node, "axis", node_int(node, ATTR_axis), input->rank);
+  if (axis < 0 || !operand_dims(graph, node, ATTR_split, 1, &sizes)) return false;
   const Dim *extent = input->shape[axis];
   if (!sizes.given && !equal_parts(graph, node, extent, &sizes)) return false;
   if (!check_sizes(graph, node, extent, &sizes)) return false;
@@ -83,7 +83,7 @@ bool shape_transpose(Graph *graph, Node *node) {
   const Value *input = node->inputs[0];
   IntList perm;
   bool seen[MAX_RANK];
-  if (!operand_ints(graph, node, "perm", -1, &perm)) return false;
+  if (!operand_ints(graph, node, ATTR_perm, -1, &perm)) return false;
   if (perm.given && perm.n != input->rank)
     return shape_error(node, "`perm` has %d axes, but the input is %s", perm.n, shape_text(graph, input));
   if (!operand_axes(node, &perm, input->rank, seen)) return false;
@@ -98,7 +98,7 @@ bool shape_transpose(Graph *graph, Node *node) {
 bool shape_expand(Graph *graph, Node *node) {
   const Value *input = node->inputs[0];
   DimList target;
-  if (!operand_dims(graph, node, NULL, 1, &target)) return false;
+  if (!operand_dims(graph, node, ATTR_NONE, 1, &target)) return false;
   if (target.n > MAX_RANK) return shape_unsupported(node, "the target has rank %d; at most %d", target.n, MAX_RANK);
   int rank = target.n > input->rank ? target.n : input->rank;
   const Dim *one = dim_const(graph->dims, 1), *shape[MAX_RANK];
@@ -126,7 +126,7 @@ static bool check_indices(Graph *graph, const Node *node, const Dim *extent) {
 
 bool shape_gather(Graph *graph, Node *node) {
   const Value *data = node->inputs[0], *indices = node->inputs[1];
-  int axis = check_axis(node, "axis", node_int(node, "axis"), data->rank);
+  int axis = check_axis(node, "axis", node_int(node, ATTR_axis), data->rank);
   if (axis < 0 || !check_indices(graph, node, data->shape[axis])) return false;
   if (data->rank + indices->rank - 1 > MAX_RANK)
     return shape_unsupported(node, "the result would have rank %d; at most %d is supported",

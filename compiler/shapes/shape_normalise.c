@@ -24,7 +24,7 @@ static bool check_parameters(Graph *graph, const Node *node, int input, int axis
 }
 
 static int row_axis(const Node *node) {
-  return check_axis(node, "axis", node_int(node, "axis"), node->inputs[0]->rank);
+  return check_axis(node, "axis", node_int(node, ATTR_axis), node->inputs[0]->rank);
 }
 
 /* ONNX LayerNormalization: rows are the axes from `axis` on; each row's mean and inverse deviation may be wanted. */
@@ -57,7 +57,7 @@ bool shape_instance_norm(Graph *graph, Node *node) {
 bool shape_group_norm(Graph *graph, Node *node) {
   if (!check_rank(graph, node, 0, 2, MAX_RANK)) return false;
   const Value *x = node->inputs[0];
-  int64_t groups = node_int(node, "num_groups");
+  int64_t groups = node_int(node, ATTR_num_groups);
   const Dim *G = dim_const(graph->dims, groups);
   if (groups < 1) return shape_error(node, "`num_groups` is %lld; it must be at least 1", (long long)groups);
   if (!dim_is_const(x->shape[1]))
@@ -74,13 +74,13 @@ bool shape_group_norm(Graph *graph, Node *node) {
 
 bool shape_lrn(Graph *graph, Node *node) {
   if (!check_rank(graph, node, 0, 2, MAX_RANK)) return false;
-  int64_t size = node_int(node, "size");
+  int64_t size = node_int(node, ATTR_size);
   if (size < 1) return shape_error(node, "`size` is %lld; it must be at least 1", (long long)size);
   return like_input(graph, node);
 }
 
 bool shape_lp_norm(Graph *graph, Node *node) {
-  int64_t p = node_int(node, "p");
+  int64_t p = node_int(node, ATTR_p);
   if (p != 1 && p != 2) return shape_error(node, "`p` is %lld; it must be 1 or 2", (long long)p);
   return row_axis(node) >= 0 && like_input(graph, node);
 }

@@ -42,19 +42,21 @@ static bool read_input(Graph *graph, const Node *node, int input, DimList *list)
   return true;
 }
 
-bool operand_dims(Graph *graph, const Node *node, const char *attribute, int input, DimList *list) {
+bool operand_dims(Graph *graph, const Node *node, AttributeName attribute, int input, DimList *list) {
   const Attribute *given = attribute ? node_attribute(node, attribute) : NULL;
   bool has_input = input >= 0 && input < node->n_inputs && node->inputs[input];
   *list = (DimList){0};
   if (given && has_input)
-    return shape_error(node, "`%s` is given both as an attribute and as input %d; give one", attribute, input);
+    return shape_error(node, "`%s` is given both as an attribute and as input %d; give one", attribute_name(attribute),
+                       input);
   if (given && given->count > MAX_ELEMENTS)
-    return shape_error(node, "`%s` has %zu entries; at most %d are allowed", attribute, given->count, MAX_ELEMENTS);
+    return shape_error(node, "`%s` has %zu entries; at most %d are allowed", attribute_name(attribute), given->count,
+                       MAX_ELEMENTS);
   if (given) return read_attribute(graph, given, list);
   return !has_input || read_input(graph, node, input, list);
 }
 
-bool operand_ints(Graph *graph, const Node *node, const char *attribute, int input, IntList *list) {
+bool operand_ints(Graph *graph, const Node *node, AttributeName attribute, int input, IntList *list) {
   DimList dims;
   *list = (IntList){0};
   if (!operand_dims(graph, node, attribute, input, &dims)) return false;

@@ -6,7 +6,7 @@
 /* One integer that must be known at compile time; false with an error told. */
 static bool operand_number(Graph *graph, const Node *node, int input, const Dim **number) {
   DimList list;
-  if (!operand_dims(graph, node, NULL, input, &list)) return false;
+  if (!operand_dims(graph, node, ATTR_NONE, input, &list)) return false;
   if (list.given && list.n != 1) return shape_error(node, "input %d must be one number", input);
   if (list.given) *number = list.items[0];
   return true;
@@ -14,7 +14,7 @@ static bool operand_number(Graph *graph, const Node *node, int input, const Dim 
 
 bool shape_top_k(Graph *graph, Node *node) {
   const Value *input = node->inputs[0];
-  int axis = check_axis(node, "axis", node_int(node, "axis"), input->rank);
+  int axis = check_axis(node, "axis", node_int(node, ATTR_axis), input->rank);
   const Dim *k, *shape[MAX_RANK];
   if (axis < 0 || !operand_number(graph, node, 1, &k)) return false;
   const Dim *extent = input->shape[axis];
@@ -30,7 +30,7 @@ bool shape_top_k(Graph *graph, Node *node) {
 /* One of the first two axes is time, the other one the batch. */
 bool shape_reverse_sequence(Graph *graph, Node *node) {
   const Value *input = node->inputs[0];
-  int64_t batch = node_int(node, "batch_axis"), time = node_int(node, "time_axis");
+  int64_t batch = node_int(node, ATTR_batch_axis), time = node_int(node, ATTR_time_axis);
   if (!check_rank(graph, node, 0, 2, MAX_RANK)) return false;
   if (batch + time != 1 || batch * time != 0)
     return shape_error(node, "`batch_axis` is %lld and `time_axis` %lld; one must be 0 and the other one 1",
@@ -51,7 +51,7 @@ bool shape_trilu(Graph *graph, Node *node) {
 bool shape_tile(Graph *graph, Node *node) {
   const Value *input = node->inputs[0];
   DimList repeats;
-  if (!operand_dims(graph, node, NULL, 1, &repeats)) return false;
+  if (!operand_dims(graph, node, ATTR_NONE, 1, &repeats)) return false;
   if (repeats.n != input->rank)
     return shape_error(node, "there are %d repeats, but the input is %s", repeats.n, shape_text(graph, input));
   const Dim *one = dim_const(graph->dims, 1), *shape[MAX_RANK];
@@ -70,7 +70,7 @@ bool shape_tile(Graph *graph, Node *node) {
 }
 
 static bool read_block(Graph *graph, const Node *node, int64_t *block) {
-  *block = node_int(node, "blocksize");
+  *block = node_int(node, ATTR_blocksize);
   if (*block < 1 || *block > INT32_MAX)
     return shape_error(node, "`blocksize` is %lld; it must be at least 1", (long long)*block);
   return check_rank(graph, node, 0, 4, 4);

@@ -16,10 +16,10 @@ static bool check_parameter(Graph *graph, const Node *node, int input, const Val
 }
 
 static bool check_linear(Graph *graph, const Node *node) {
-  if (node_int(node, "block_size") != 0)
+  if (node_int(node, ATTR_block_size) != 0)
     return shape_unsupported(node, "scales of blocks (`block_size`) are not supported");
-  return check_parameter(graph, node, 1, node->inputs[0], node_int(node, "axis")) &&
-         check_parameter(graph, node, 2, node->inputs[0], node_int(node, "axis"));
+  return check_parameter(graph, node, 1, node->inputs[0], node_int(node, ATTR_axis)) &&
+         check_parameter(graph, node, 2, node->inputs[0], node_int(node, ATTR_axis));
 }
 
 static void same_as_input(Graph *graph, Node *node, int output) {
@@ -29,10 +29,10 @@ static void same_as_input(Graph *graph, Node *node, int output) {
 /* The type is the zero point's, else the attribute's, else u8. */
 bool shape_quantize(Graph *graph, Node *node) {
   const Value *zero = input_of(node, 2);
-  const char *given = node_has(node, "output_dtype") ? node_string(node, "output_dtype") : "u8";
-  DType dtype = zero ? zero->dtype : dtype_from_name(given);
+  const Attribute *given = node_attribute(node, ATTR_output_dtype);
+  DType dtype = zero ? zero->dtype : given ? node_dtype(node, ATTR_output_dtype) : RNNCC_U8;
   bool narrow = dtype == RNNCC_U8 || dtype == RNNCC_I8 || dtype == RNNCC_U16 || dtype == RNNCC_I16;
-  if (!narrow) return shape_unsupported(node, "`output_dtype` is \"%.80s\"; it may be u8, i8, u16 or i16", given);
+  if (!narrow) return shape_unsupported(node, "`output_dtype` is \"%.80s\"; it may be u8, i8, u16 or i16", given->s);
   if (!check_linear(graph, node)) return false;
   node->outputs[0]->dtype = dtype;
   same_as_input(graph, node, 0);

@@ -18,20 +18,20 @@ static void set_reduced(Graph *graph, Node *node, const bool reduced[MAX_RANK], 
 bool shape_reduce(Graph *graph, Node *node) {
   IntList axes;
   bool reduced[MAX_RANK];
-  if (!operand_ints(graph, node, "axes", 1, &axes)) return false;
+  if (!operand_ints(graph, node, ATTR_axes, 1, &axes)) return false;
   if (!operand_axes(node, &axes, node->inputs[0]->rank, reduced)) return false;
-  bool all = axes.n == 0 && node_int(node, "noop_with_empty_axes") == 0;
+  bool all = axes.n == 0 && node_int(node, ATTR_noop_with_empty_axes) == 0;
   for (int axis = 0; axis < MAX_RANK; axis++) reduced[axis] |= all;
-  set_reduced(graph, node, reduced, node_int(node, "keepdims") != 0);
+  set_reduced(graph, node, reduced, node_int(node, ATTR_keepdims) != 0);
   return true;
 }
 
 bool shape_arg(Graph *graph, Node *node) {
   bool reduced[MAX_RANK] = {false};
-  int axis = check_axis(node, "axis", node_int(node, "axis"), node->inputs[0]->rank);
+  int axis = check_axis(node, "axis", node_int(node, ATTR_axis), node->inputs[0]->rank);
   if (axis < 0) return false;
   reduced[axis] = true;
-  set_reduced(graph, node, reduced, node_int(node, "keepdims") != 0);
+  set_reduced(graph, node, reduced, node_int(node, ATTR_keepdims) != 0);
   return true;
 }
 
@@ -39,7 +39,7 @@ bool shape_mean_variance(Graph *graph, Node *node) {
   static const int64_t usual[] = {0, 2, 3};
   IntList axes;
   bool reduced[MAX_RANK];
-  if (!operand_ints(graph, node, "axes", -1, &axes)) return false;
+  if (!operand_ints(graph, node, ATTR_axes, -1, &axes)) return false;
   if (!axes.given) axes = (IntList){true, 3, usual};
   if (!operand_axes(node, &axes, node->inputs[0]->rank, reduced)) return false;
   set_shape(graph, node, 0, node->inputs[0]->rank, node->inputs[0]->shape);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Resize's operands, read and checked: the regions, scales or sizes must be known at compile time. */
 #include <math.h>
-#include <string.h>
 
 #include "reference/resize_taps.h"
 #include "shapes/shape.h"
@@ -30,7 +29,7 @@ static const float *floats_of(Graph *graph, const Node *node, int input, int64_t
 }
 
 static bool check_axes(const Node *node, int rank, int *n) {
-  const Attribute *axes = node_attribute(node, "axes");
+  const Attribute *axes = node_attribute(node, ATTR_axes);
   bool marked[MAX_RANK];
   *n = axes ? (int)axes->count : rank;
   return !axes || operand_axes(node, &(IntList){true, (int)axes->count, axes->ints}, rank, marked);
@@ -105,9 +104,9 @@ static bool by_aspect(Graph *graph, const Node *node, Resize *resize, const DimL
 
 static bool by_sizes(Graph *graph, const Node *node, Resize *resize, int n) {
   DimList sizes;
-  if (!operand_dims(graph, node, NULL, SIZES, &sizes)) return false;
+  if (!operand_dims(graph, node, ATTR_NONE, SIZES, &sizes)) return false;
   if (sizes.n != n) return shape_error(node, "there are %d sizes; %d are needed", sizes.n, n);
-  if (strcmp(node_string(node, "keep_aspect_ratio_policy"), "stretch")) return by_aspect(graph, node, resize, &sizes);
+  if (node_word(node, ATTR_keep_aspect_ratio_policy) != ASPECT_stretch) return by_aspect(graph, node, resize, &sizes);
   for (int axis = 0; axis < resize->rank; axis++) {
     int k = resize_position(node, axis, resize->rank);
     if (k >= 0 && !by_size(graph, node, resize, axis, sizes.items[k])) return false;
@@ -117,7 +116,7 @@ static bool by_sizes(Graph *graph, const Node *node, Resize *resize, int n) {
 
 /* Regions matter to tf_crop_and_resize alone, which crops axes that keep their extent too. */
 static bool read_regions(Graph *graph, const Node *node, Resize *resize, int n) {
-  if (strcmp(node_string(node, "coordinate_transformation_mode"), "tf_crop_and_resize")) return true;
+  if (node_word(node, ATTR_coordinate_transformation_mode) != COORDINATES_tf_crop_and_resize) return true;
   if (!given(node, ROI)) return shape_error(node, "tf_crop_and_resize needs the regions, input %d", ROI);
   const float *regions = floats_of(graph, node, ROI, 2 * (int64_t)n);
   for (int axis = 0; regions && axis < resize->rank; axis++) {
@@ -156,10 +155,10 @@ bool read_resize(Graph *graph, const Node *node, Resize *resize) {
 bool shape_resize(Graph *graph, Node *node) {
   Resize resize;
   if (!read_resize(graph, node, &resize)) return false;
-  if (strcmp(node_string(node, "mode"), "nearest") && node->inputs[0]->dtype != RNNCC_F32)
+  if (node_word(node, ATTR_mode) != RESIZE_nearest && node->inputs[0]->dtype != RNNCC_F32)
     return shape_unsupported(node, "only the nearest element is taken of %s; interpolation needs f32",
                              shape_text(graph, node->inputs[0]));
-  bool crops = !strcmp(node_string(node, "coordinate_transformation_mode"), "tf_crop_and_resize");
+  bool crops = node_word(node, ATTR_coordinate_transformation_mode) == COORDINATES_tf_crop_and_resize;
   if (crops && !dtype_is_float(node->inputs[0]->dtype))
     return shape_unsupported(node, "only floats are extrapolated, found %s", shape_text(graph, node->inputs[0]));
   set_shape(graph, node, 0, resize.rank, resize.out);

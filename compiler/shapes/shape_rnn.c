@@ -29,7 +29,7 @@ static bool known_activation(const char *name) {
 }
 
 static bool check_activations(const Node *node, int needed) {
-  const Attribute *given = node_attribute(node, "activations");
+  const Attribute *given = node_attribute(node, ATTR_activations);
   if (given && given->count != (size_t)needed)
     return shape_error(node, "`activations` has %zu names; %d are needed, for all directions", given->count, needed);
   bool good = true;
@@ -39,32 +39,32 @@ static bool check_activations(const Node *node, int needed) {
                          "activation %zu is \"%.100s\"; it may be Relu, Tanh, Sigmoid, Affine, LeakyRelu, "
                          "ThresholdedRelu, ScaledTanh, HardSigmoid, Elu, Softsign or Softplus",
                          i, given->strings[i]);
-  static const char *const parameters[] = {"activation_alpha", "activation_beta"};
+  static const AttributeName parameters[] = {ATTR_activation_alpha, ATTR_activation_beta};
   for (int i = 0; i < 2; i++) {
     const Attribute *list = node_attribute(node, parameters[i]);
     if (list && list->count > (size_t)needed)
-      good =
-          shape_error(node, "`%s` has %zu numbers; there are only %d activations", parameters[i], list->count, needed);
+      good = shape_error(node, "`%s` has %zu numbers; there are only %d activations", attribute_name(parameters[i]),
+                         list->count, needed);
   }
   return good;
 }
 
-static bool check_flag(const Node *node, const char *name) {
-  AttributeSpec spec;
-  if (!op_find_attribute(node->op, name, &spec)) return true;
+static bool check_flag(const Node *node, AttributeName name) {
+  if (!op_has_attribute(node->op, name)) return true;
   int64_t value = node_int(node, name);
-  return value == 0 || value == 1 || shape_error(node, "`%s` is %lld; it must be 0 or 1", name, (long long)value);
+  return value == 0 || value == 1 ||
+         shape_error(node, "`%s` is %lld; it must be 0 or 1", attribute_name(name), (long long)value);
 }
 
 static bool check_attributes(const Node *node, const CellRow *cell, int directions) {
   bool good = check_activations(node, cell->activations * directions);
-  static const char *const flags[] = {"layout", "linear_before_reset", "input_forget"};
+  static const AttributeName flags[] = {ATTR_layout, ATTR_linear_before_reset, ATTR_input_forget};
   for (int i = 0; i < 3; i++) good &= check_flag(node, flags[i]);
-  int64_t hidden = node_int(node, "hidden_size");
+  int64_t hidden = node_int(node, ATTR_hidden_size);
   if (hidden < 1 || hidden > INT32_MAX)
     good = shape_error(node, "`hidden_size` is %lld; it must be at least 1", (long long)hidden);
-  if (node_has(node, "clip") && !(node_float(node, "clip") > 0))
-    good = shape_error(node, "`clip` is %g; it must be greater than 0", node_float(node, "clip"));
+  if (node_has(node, ATTR_clip) && !(node_float(node, ATTR_clip) > 0))
+    good = shape_error(node, "`clip` is %g; it must be greater than 0", node_float(node, ATTR_clip));
   return good;
 }
 
@@ -118,12 +118,12 @@ static bool check_lengths(Graph *graph, const Node *node, const Dim *T) {
 
 bool shape_rnn(Graph *graph, Node *node) {
   const CellRow *cell = &cells[node->op->kind];
-  int directions = strcmp(node_string(node, "direction"), "bidirectional") ? 1 : 2;
+  int directions = node_word(node, ATTR_direction) == DIRECTION_bidirectional ? 2 : 1;
   if (!check_attributes(node, cell, directions) || !check_rank(graph, node, 0, 3, 3)) return false;
   const Dim **x = node->inputs[0]->shape;
-  bool batch_first = node_int(node, "layout") == 1;
+  bool batch_first = node_int(node, ATTR_layout) == 1;
   Extents e = {.T = x[batch_first], .B = x[!batch_first], .I = x[2], .batch_first = batch_first};
-  e.H = dim_const(graph->dims, node_int(node, "hidden_size"));
+  e.H = dim_const(graph->dims, node_int(node, ATTR_hidden_size));
   e.D = dim_const(graph->dims, directions);
   if (!check_operands(graph, node, cell, &e) || !check_lengths(graph, node, e.T)) return false;
   const Dim *y[] = {e.T, e.D, e.B, e.H}, *y_batch_first[] = {e.B, e.T, e.D, e.H};

@@ -23,8 +23,8 @@ bool shape_grid_sample(Graph *graph, Node *node) {
 bool shape_roi_align(Graph *graph, Node *node) {
   if (!check_rank(graph, node, 0, 4, 4) || !check_rank(graph, node, 1, 2, 2)) return false;
   const Value *x = node->inputs[0], *regions = node->inputs[1];
-  int64_t height = node_int(node, "output_height"), width = node_int(node, "output_width");
-  int64_t samples = node_int(node, "sampling_ratio");
+  int64_t height = node_int(node, ATTR_output_height), width = node_int(node, ATTR_output_width);
+  int64_t samples = node_int(node, ATTR_sampling_ratio);
   const Dim *region[] = {regions->shape[0], dim_const(graph->dims, 4)};
   if (!check_shape(graph, node, 1, 2, region, "the regions, [regions, 4]")) return false;
   if (!check_shape(graph, node, 2, 1, region, "the regions' images, [regions]")) return false;

@@ -9,16 +9,16 @@ enum { MAX_WINDOW = 1 << 24 };
 
 /* `output_datatype`, f32 if it is not given. */
 static bool set_output_type(Node *node) {
-  const char *name = node_has(node, "output_datatype") ? node_string(node, "output_datatype") : "f32";
-  node->outputs[0]->dtype = dtype_from_name(name);
-  return node->outputs[0]->dtype == RNNCC_F32 ||
-         shape_unsupported(node, "`output_datatype` is \"%.100s\"; it must be f32", name);
+  const Attribute *given = node_attribute(node, ATTR_output_datatype);
+  node->outputs[0]->dtype = RNNCC_F32;
+  return !given || node_dtype(node, ATTR_output_datatype) == RNNCC_F32 ||
+         shape_unsupported(node, "`output_datatype` is \"%.100s\"; it must be f32", given->s);
 }
 
 /* The input's one integer, which must be known and in 1..MAX_WINDOW. */
 static bool read_extent(Graph *graph, const Node *node, int input, int64_t *extent) {
   IntList list;
-  if (!operand_ints(graph, node, NULL, input, &list)) return false;
+  if (!operand_ints(graph, node, ATTR_NONE, input, &list)) return false;
   if (list.n != 1) return shape_error(node, "input %d must be a scalar", input);
   *extent = list.items[0];
   if (*extent > MAX_WINDOW)
@@ -83,9 +83,9 @@ static bool splits(int64_t length) {
 /* Input 2, or the attribute that it was, or the last axis but the one of real and imaginary part. */
 static bool read_dft_axis(Graph *graph, const Node *node, int *axis) {
   IntList list;
-  int64_t given = node_has(node, "axis") ? node_int(node, "axis") : -2;
-  if (!operand_ints(graph, node, NULL, node->n_inputs > 2 ? 2 : -1, &list)) return false;
-  if (list.given && (node_has(node, "axis") || list.n != 1))
+  int64_t given = node_has(node, ATTR_axis) ? node_int(node, ATTR_axis) : -2;
+  if (!operand_ints(graph, node, ATTR_NONE, node->n_inputs > 2 ? 2 : -1, &list)) return false;
+  if (list.given && (node_has(node, ATTR_axis) || list.n != 1))
     return shape_error(node, "`axis` must be given once: as an attribute or as input 2, a scalar");
   if (list.given) given = list.items[0];
   *axis = check_axis(node, "axis", given, node->inputs[0]->rank);
@@ -113,7 +113,7 @@ static bool check_length(const Node *node, int64_t length) {
 
 bool read_dft(Graph *graph, const Node *node, Dft *dft) {
   const Value *x = node->inputs[0];
-  *dft = (Dft){.inverse = node_int(node, "inverse") != 0, .onesided = node_int(node, "onesided") != 0};
+  *dft = (Dft){.inverse = node_int(node, ATTR_inverse) != 0, .onesided = node_int(node, ATTR_onesided) != 0};
   if (!check_rank(graph, node, 0, 2, MAX_RANK) || !read_dft_axis(graph, node, &dft->axis)) return false;
   dft->parts = read_parts(graph, node, dft->onesided);
   if (!dft->parts) return false;
@@ -161,7 +161,7 @@ static bool read_frame(Graph *graph, const Node *node, Stft *stft) {
 
 bool read_stft(Graph *graph, const Node *node, Stft *stft) {
   const Value *x = node->inputs[0];
-  *stft = (Stft){.onesided = node_int(node, "onesided") != 0};
+  *stft = (Stft){.onesided = node_int(node, ATTR_onesided) != 0};
   if (!check_rank(graph, node, 0, 3, 3) || !read_extent(graph, node, 1, &stft->step)) return false;
   if (!read_frame(graph, node, stft)) return false;
   const Dim *parts = x->shape[2];

@@ -47,10 +47,10 @@ typedef struct SliceLists {
 } SliceLists;
 
 static bool read_lists(Graph *graph, const Node *node, SliceLists *lists) {
-  bool good = operand_dims(graph, node, "starts", 1, &lists->starts);
-  good = operand_dims(graph, node, "ends", 2, &lists->ends) && good;
-  good = operand_ints(graph, node, "axes", 3, &lists->axes) && good;
-  good = operand_ints(graph, node, NULL, 4, &lists->steps) && good;
+  bool good = operand_dims(graph, node, ATTR_starts, 1, &lists->starts);
+  good = operand_dims(graph, node, ATTR_ends, 2, &lists->ends) && good;
+  good = operand_ints(graph, node, ATTR_axes, 3, &lists->axes) && good;
+  good = operand_ints(graph, node, ATTR_NONE, 4, &lists->steps) && good;
   if (!good) return false;
   int n = lists->starts.n;
   if (!lists->starts.given || !lists->ends.given) return shape_error(node, "starts and ends must be given");
@@ -91,7 +91,7 @@ bool read_pads(Graph *graph, const Node *node, int64_t before[MAX_RANK], int64_t
   const Value *input = node->inputs[0];
   IntList pads, axes;
   bool seen[MAX_RANK];
-  if (!operand_ints(graph, node, "pads", 1, &pads) || !operand_ints(graph, node, NULL, 3, &axes)) return false;
+  if (!operand_ints(graph, node, ATTR_pads, 1, &pads) || !operand_ints(graph, node, ATTR_NONE, 3, &axes)) return false;
   if (!pads.given) return shape_error(node, "pads must be given, as an attribute or as input 1");
   int n = axes.given ? axes.n : input->rank;
   if (pads.n != 2 * n)
@@ -108,12 +108,12 @@ bool read_pads(Graph *graph, const Node *node, int64_t before[MAX_RANK], int64_t
 
 /* How far a mode can reach into the input: reflect leaves the border out, wrap goes round once. */
 static bool check_reach(Graph *graph, const Node *node, int axis, int64_t pad) {
-  char mode = *node_string(node, "mode");
+  PadMode mode = node_word(node, ATTR_mode);
   const Dim *extent = node->inputs[0]->shape[axis];
-  int64_t most = mode == 'r' ? dim_lower(extent) - 1 : mode == 'w' ? dim_lower(extent) : INT64_MAX;
+  int64_t most = mode == PAD_reflect ? dim_lower(extent) - 1 : mode == PAD_wrap ? dim_lower(extent) : INT64_MAX;
   return pad <= most ||
          shape_error(node, "a pad of %lld on axis %d of %s; mode \"%s\" allows at most %lld", (long long)pad, axis,
-                     shape_text(graph, node->inputs[0]), node_string(node, "mode"), (long long)most);
+                     shape_text(graph, node->inputs[0]), node_string(node, ATTR_mode), (long long)most);
 }
 
 bool shape_pad(Graph *graph, Node *node) {

@@ -5,7 +5,7 @@
 /* Replaces 0 by the input's extent and finds the -1; *open is its axis, or -1. */
 static bool resolve_target(Graph *graph, const Node *node, DimList *target, int *open) {
   const Value *input = node->inputs[0];
-  bool copies_zero = node_int(node, "allowzero") == 0;
+  bool copies_zero = node_int(node, ATTR_allowzero) == 0;
   *open = -1;
   for (int axis = 0; axis < target->n; axis++) {
     const Dim *extent = target->items[axis];
@@ -53,7 +53,7 @@ static bool settle_target(Graph *graph, const Node *node, DimList *target, int o
 bool shape_reshape(Graph *graph, Node *node) {
   DimList given;
   int open;
-  if (!operand_dims(graph, node, NULL, 1, &given)) return false;
+  if (!operand_dims(graph, node, ATTR_NONE, 1, &given)) return false;
   if (given.n > MAX_RANK)
     return shape_unsupported(node, "the target has rank %d; at most %d is supported", given.n, MAX_RANK);
   DimList target = given; /* a copy: the elements belong to the input */
@@ -66,7 +66,7 @@ bool shape_reshape(Graph *graph, Node *node) {
 /* [product of the axes before, product of the rest]; `axis` may be the rank itself. */
 bool shape_flatten(Graph *graph, Node *node) {
   const Value *input = node->inputs[0];
-  int64_t axis = node_int(node, "axis");
+  int64_t axis = node_int(node, ATTR_axis);
   if (axis < -(int64_t)input->rank || axis > input->rank)
     return shape_error(node, "axis is %lld; it must be in %d..%d", (long long)axis, -input->rank, input->rank);
   int cut = (int)(axis < 0 ? axis + input->rank : axis);
@@ -82,7 +82,7 @@ bool shape_squeeze(Graph *graph, Node *node) {
   const Value *input = node->inputs[0];
   IntList axes;
   bool marked[MAX_RANK];
-  if (!operand_ints(graph, node, "axes", 1, &axes) || !operand_axes(node, &axes, input->rank, marked)) return false;
+  if (!operand_ints(graph, node, ATTR_axes, 1, &axes) || !operand_axes(node, &axes, input->rank, marked)) return false;
   const Dim *shape[MAX_RANK];
   int rank = 0;
   for (int axis = 0; axis < input->rank; axis++) {
@@ -100,7 +100,7 @@ bool shape_unsqueeze(Graph *graph, Node *node) {
   const Value *input = node->inputs[0];
   IntList axes;
   bool marked[MAX_RANK];
-  if (!operand_ints(graph, node, "axes", 1, &axes)) return false;
+  if (!operand_ints(graph, node, ATTR_axes, 1, &axes)) return false;
   if (!axes.given) return shape_error(node, "axes must be given, as an attribute or as input 1");
   int rank = input->rank + axes.n;
   if (rank > MAX_RANK)

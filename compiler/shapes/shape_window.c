@@ -3,24 +3,23 @@
  * Sliding windows: kernel, strides, dilations and pads of convolution, transposed or not, and of pooling, checked, with
  * what they come to.
  */
-#include <string.h>
-
 #include "shapes/shape.h"
 
 /* An extent far past any image, low enough that products of two do not overflow. */
 #define MAX_WINDOW ((int64_t)1 << 30)
 
 /* Reads a list of `n` numbers in [least, MAX_WINDOW]; `fallback` where it is not given. */
-static bool read_list(const Node *node, const char *name, int n, int64_t least, int64_t fallback, int64_t *values) {
+static bool read_list(const Node *node, AttributeName name, int n, int64_t least, int64_t fallback, int64_t *values) {
   const Attribute *given = node_attribute(node, name);
   for (int i = 0; i < n; i++) values[i] = fallback;
   if (!given) return true;
   if (given->count != (size_t)n)
-    return shape_error(node, "`%s` has %zu numbers; %d are needed here", name, given->count, n);
+    return shape_error(node, "`%s` has %zu numbers; %d are needed here", attribute_name(name), given->count, n);
   for (int i = 0; i < n; i++) {
     values[i] = given->ints[i];
     if (values[i] < least || values[i] > MAX_WINDOW)
-      return shape_error(node, "`%s` has %lld; it must be at least %lld", name, (long long)values[i], (long long)least);
+      return shape_error(node, "`%s` has %lld; it must be at least %lld", attribute_name(name), (long long)values[i],
+                         (long long)least);
   }
   return true;
 }
@@ -54,8 +53,8 @@ static bool kernel_of_weights(Graph *graph, const Node *node, Window *window) {
     window->kernel[i] = dim_value(weights->shape[2 + i]);
   }
   int64_t given[MAX_SPATIAL];
-  if (!read_list(node, "kernel_shape", window->n_spatial, 1, 1, given)) return false;
-  for (int i = 0; node_has(node, "kernel_shape") && i < window->n_spatial; i++)
+  if (!read_list(node, ATTR_kernel_shape, window->n_spatial, 1, 1, given)) return false;
+  for (int i = 0; node_has(node, ATTR_kernel_shape) && i < window->n_spatial; i++)
     if (given[i] != window->kernel[i])
       return shape_error(node, "`kernel_shape` says %lld on axis %d, but the weights are %s", (long long)given[i], i,
                          shape_text(graph, weights));
@@ -113,7 +112,7 @@ static bool check_pool_pads(const Node *node, const Window *window, const int64_
 static bool explicit_pads(Graph *graph, const Node *node, Window *window) {
   int64_t pads[2 * MAX_SPATIAL];
   int n = window->n_spatial;
-  if (!read_list(node, "pads", 2 * n, 0, 0, pads)) return false;
+  if (!read_list(node, ATTR_pads, 2 * n, 0, 0, pads)) return false;
   if (!is_conv(node) && !check_pool_pads(node, window, pads)) return false;
   for (int i = 0; i < n; i++) {
     window->pad_begin[i] = dim_const(graph->dims, pads[i]);
@@ -122,8 +121,11 @@ static bool explicit_pads(Graph *graph, const Node *node, Window *window) {
   return true;
 }
 
+/* Is the output as long as the input, but for the stride? */
+static bool is_same(AutoPad auto_pad) { return auto_pad == AUTO_PAD_SAME_UPPER || auto_pad == AUTO_PAD_SAME_LOWER; }
+
 static bool check_auto_pad(const Node *node, bool automatic) {
-  const Attribute *pads = node_attribute(node, "pads");
+  const Attribute *pads = node_attribute(node, ATTR_pads);
   for (size_t i = 0; automatic && pads && i < pads->count; i++)
     if (pads->ints[i] != 0) return shape_error(node, "`pads` and `auto_pad` are both given; give one");
   return true;
@@ -131,13 +133,13 @@ static bool check_auto_pad(const Node *node, bool automatic) {
 
 static bool place_windows(Graph *graph, const Node *node, Window *window) {
   const Dim **in = node->inputs[0]->shape + 2;
-  const char *auto_pad = node_string(node, "auto_pad");
-  bool same = !strncmp(auto_pad, "SAME", 4), automatic = strcmp(auto_pad, "NOTSET") != 0;
-  bool ceil_mode = !is_conv(node) && node_int(node, "ceil_mode") != 0;
+  AutoPad auto_pad = node_word(node, ATTR_auto_pad);
+  bool same = is_same(auto_pad), automatic = auto_pad != AUTO_PAD_NOTSET;
+  bool ceil_mode = !is_conv(node) && node_int(node, ATTR_ceil_mode) != 0;
   if (!check_auto_pad(node, automatic) || (!automatic && !explicit_pads(graph, node, window))) return false;
   for (int i = 0; i < window->n_spatial; i++) {
-    if (!strcmp(auto_pad, "VALID")) window->pad_begin[i] = window->pad_end[i] = dim_const(graph->dims, 0);
-    if (same) pad_same(graph, window, i, in[i], !strcmp(auto_pad, "SAME_UPPER"));
+    if (auto_pad == AUTO_PAD_VALID) window->pad_begin[i] = window->pad_end[i] = dim_const(graph->dims, 0);
+    if (same) pad_same(graph, window, i, in[i], auto_pad == AUTO_PAD_SAME_UPPER);
     if (same) continue;
     if (!check_fits(graph, node, window, i, in[i])) return false;
     window->out[i] = count_windows(graph, window, i, in[i], ceil_mode);
@@ -149,7 +151,7 @@ static bool place_windows(Graph *graph, const Node *node, Window *window) {
 
 /* ONNX asks for it, and it is what keeps every stride of the output different. */
 static bool read_output_padding(const Node *node, const Window *window, int64_t *padding) {
-  if (!read_list(node, "output_padding", window->n_spatial, 0, 0, padding)) return false;
+  if (!read_list(node, ATTR_output_padding, window->n_spatial, 0, 0, padding)) return false;
   for (int i = 0; i < window->n_spatial; i++)
     if (padding[i] >= window->stride[i] && padding[i] >= window->dilation[i])
       return shape_error(node,
@@ -177,13 +179,13 @@ static bool keep_unpadded(Graph *graph, const Node *node, Window *window, int i,
 /* One window an input element, `stride` apart; `pads`, given or such that the output gets its extent, are cut off. */
 static bool place_transposed(Graph *graph, const Node *node, Window *window) {
   DimTable *dims = graph->dims;
-  const char *auto_pad = node_string(node, "auto_pad");
-  bool same = !strncmp(auto_pad, "SAME", 4), automatic = strcmp(auto_pad, "NOTSET") != 0;
-  bool shaped = node_has(node, "output_shape");
+  AutoPad auto_pad = node_word(node, ATTR_auto_pad);
+  bool same = is_same(auto_pad), automatic = auto_pad != AUTO_PAD_NOTSET;
+  bool shaped = node_has(node, ATTR_output_shape);
   int64_t padding[MAX_SPATIAL], wanted[MAX_SPATIAL];
   if (!read_output_padding(node, window, padding) || !explicit_pads(graph, node, window)) return false;
   if (!shaped && !check_auto_pad(node, automatic)) return false;
-  if (!read_list(node, "output_shape", window->n_spatial, 1, 1, wanted)) return false;
+  if (!read_list(node, ATTR_output_shape, window->n_spatial, 1, 1, wanted)) return false;
   for (int i = 0; i < window->n_spatial; i++) {
     const Dim *in = node->inputs[0]->shape[2 + i], *stride = dim_const(dims, window->stride[i]);
     const Dim *written = dim_add(dims, dim_mul(dims, dim_sub(dims, in, dim_const(dims, 1)), stride),
@@ -193,7 +195,7 @@ static bool place_transposed(Graph *graph, const Node *node, Window *window) {
       return shape_unsupported(node, "an output of %s on spatial axis %d is more than the %s that the windows write",
                                dim_text(graph, window->out[i]), i, dim_text(graph, written));
     if (shaped || same)
-      cut_to_output(dims, window, i, written, !strcmp(auto_pad, "SAME_UPPER"));
+      cut_to_output(dims, window, i, written, auto_pad == AUTO_PAD_SAME_UPPER);
     else if (!keep_unpadded(graph, node, window, i, written))
       return false;
   }
@@ -205,8 +207,8 @@ bool read_unpooled(Graph *graph, const Node *node, Window *window) {
   int64_t pads[2 * MAX_SPATIAL];
   int n = node->inputs[0]->rank - 2;
   *window = (Window){.n_spatial = n, .dilation = {1, 1, 1}};
-  if (!read_list(node, "kernel_shape", n, 1, 1, window->kernel) ||
-      !read_list(node, "strides", n, 1, 1, window->stride) || !read_list(node, "pads", 2 * n, 0, 0, pads))
+  if (!read_list(node, ATTR_kernel_shape, n, 1, 1, window->kernel) ||
+      !read_list(node, ATTR_strides, n, 1, 1, window->stride) || !read_list(node, ATTR_pads, 2 * n, 0, 0, pads))
     return false;
   for (int i = 0; i < n; i++) {
     const Dim *last = dim_sub(dims, node->inputs[0]->shape[2 + i], dim_const(dims, 1));
@@ -226,10 +228,10 @@ bool read_window(Graph *graph, const Node *node, Window *window) {
   if (n > MAX_SPATIAL)
     return shape_unsupported(node, "%d-D windows are not supported, only 1-D to 3-D; found %s", n,
                              shape_text(graph, node->inputs[0]));
-  bool good =
-      is_conv(node) ? kernel_of_weights(graph, node, window) : read_list(node, "kernel_shape", n, 1, 1, window->kernel);
-  good &= read_list(node, "strides", n, 1, 1, window->stride);
-  good &= read_list(node, "dilations", n, 1, 1, window->dilation);
+  bool good = is_conv(node) ? kernel_of_weights(graph, node, window)
+                            : read_list(node, ATTR_kernel_shape, n, 1, 1, window->kernel);
+  good &= read_list(node, ATTR_strides, n, 1, 1, window->stride);
+  good &= read_list(node, ATTR_dilations, n, 1, 1, window->dilation);
   if (!good) return false;
   return is_transposed(node) ? place_transposed(graph, node, window) : place_windows(graph, node, window);
 }

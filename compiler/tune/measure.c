@@ -45,7 +45,7 @@ static bool is_lengths(const Graph *graph, const Value *value, int64_t *steps) {
     const Node *node = graph->nodes[n];
     bool reads = node->op->family == &family_recurrent && node->n_inputs > INPUT_LENGTHS;
     if (!reads || node->inputs[INPUT_LENGTHS] != value) continue;
-    *steps = dim_optimum(node->inputs[INPUT_X]->shape[node_int(node, "layout") ? 1 : 0]);
+    *steps = dim_optimum(node->inputs[INPUT_X]->shape[node_int(node, ATTR_layout) ? 1 : 0]);
     return true;
   }
   return false;

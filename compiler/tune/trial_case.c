@@ -48,7 +48,7 @@ static void change_prologue(TrialCase *trial) {
   for (int i = 0; i < node->n_prologue; i++) {
     const Node *step = node->prologue[i];
     if (is_normalisation(step)) node->prologue[i] = normalisation_like(trial->arena, step);
-    trial->exact_input &= is_op(step, OP_Relu) || (is_normalisation(step) && node_float(step, "epsilon") == 0);
+    trial->exact_input &= is_op(step, OP_Relu) || (is_normalisation(step) && node_float(step, ATTR_epsilon) == 0);
   }
 }
 

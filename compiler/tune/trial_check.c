@@ -32,7 +32,7 @@ static void pick_channels(const TrialCase *trial, const Tensor *y, const Tensor 
   double macs = channel_macs(y, w), all_macs = macs * (double)all, few_macs = macs * (double)vectors;
   int64_t *channels = ARENA_ARRAY(trial->arena, int64_t, all);
   if (few_macs > MAX_MACS) step *= (int64_t)ceil(few_macs / MAX_MACS);
-  if (all_macs <= MAX_MACS / 8 || node_int(&trial->node, "group") != 1) step = 1;
+  if (all_macs <= MAX_MACS / 8 || node_int(&trial->node, ATTR_group) != 1) step = 1;
   int64_t count = 0;
   for (int64_t k = 0; k < all; k += step) channels[count++] = k;
   if (channels[count - 1] != all - 1) channels[count++] = all - 1;

@@ -145,13 +145,16 @@ static void parse_list(Graph *graph, Attribute *attribute, char *list) {
 static void parse_attribute(Graph *graph, const Node *node, Attribute *attribute, char *word) {
   char *value = strchr(word, '=');
   *value++ = 0;
-  AttributeSpec spec;
-  if (!op_find_attribute(node->op, word, &spec)) bug("test: attribute %s", word);
-  *attribute = (Attribute){.name = arena_string(graph->arena, word), .kind = spec.kind, .where = node->where};
+  const AttributeSpec *spec = op_attribute(node->op, attribute_find(word));
+  if (!spec) bug("test: attribute %s", word);
+  bool text = spec->kind == ATTRIBUTE_WORD || spec->kind == ATTRIBUTE_TYPE;
+  *attribute = (Attribute){.name = arena_string(graph->arena, word), .where = node->where};
+  attribute->kind = text ? ATTRIBUTE_STRING : spec->kind;
   attribute->i = strtoll(value, NULL, 10);
   attribute->f = strtod(value, NULL);
   attribute->s = arena_string(graph->arena, value);
   if (*value == '[') parse_list(graph, attribute, value);
+  attribute_settle(node->op, attribute);
 }
 
 Node *build_node(Graph *graph, const char *op, const char *inputs, const char *attributes, int n_outputs) {

@@ -227,8 +227,8 @@ static void a_saved_model_loads_as_the_same_graph(void **state) {
   FileBytes weights_again = saved_weights(it);
   assert_int_equal(weights.size, weights_again.size);
   assert_memory_equal(weights.data, weights_again.data, weights.size);
-  const Value *tensor = node_attribute(again->nodes[3], "value")->tensor;
-  assert_memory_equal(tensor->data, node_attribute(graph->nodes[3], "value")->tensor->data, 3 * sizeof(float));
+  const Value *tensor = node_attribute(again->nodes[3], ATTR_value)->tensor;
+  assert_memory_equal(tensor->data, node_attribute(graph->nodes[3], ATTR_value)->tensor->data, 3 * sizeof(float));
 }
 
 static void values_of_one_name_are_told_apart_when_saved(void **state) {

@@ -238,7 +238,7 @@ static void batch_norm_of_a_shared_convolution_stays_as_scale_and_shift(void **s
   after->n_outputs = 1;
   Node *norm = producer_named(after, "BatchNormalization");
   assert_non_null(norm);
-  assert_true(node_float(norm, "epsilon") == 0);
+  assert_true(node_float(norm, ATTR_epsilon) == 0);
   assert_true(((const float *)norm->inputs[4]->data)[0] == 1);
   expect_close(run(before, shape, 3), run(after, shape, 3), 3 * 18 * 9 * 2.4 + 30);
 }

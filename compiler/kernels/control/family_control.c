@@ -6,8 +6,6 @@
  * written in its place, a slice an iteration. What a loop carries has two places, one for the iterations of even number
  * to read and those of odd number to write, the other the other way round.
  */
-#include <string.h>
-
 #include "ir/bodies.h"
 #include "ir/family.h"
 #include "kernels/move/strided_copy.h"
@@ -17,14 +15,15 @@
 
 enum { ALIGNMENT = 64 };
 
-static Graph *body_of(const Node *node, const char *name) { return node_attribute(node, name)->graph; }
+static Graph *body_of(const Node *node, AttributeName name) { return node_attribute(node, name)->graph; }
 
 /* ---- what is carried ---- */
 
 /* Bytes of one of the two places of what the loop carries; the condition comes last. */
 static int64_t place_bytes(const Node *node, int k) {
   const Control *control = node->control;
-  int64_t bytes = k == control->n_carried ? 1 : value_max_bytes(body_of(node, "body")->inputs[control->n_leading + k]);
+  int64_t bytes =
+      k == control->n_carried ? 1 : value_max_bytes(body_of(node, ATTR_body)->inputs[control->n_leading + k]);
   return round_up(bytes, ALIGNMENT);
 }
 
@@ -189,7 +188,7 @@ static const char *limit_text(Program *program, const Node *node) {
 
 static void emit_loop(Program *program, Node *node) {
   const Control *control = node->control;
-  Graph *body = body_of(node, "body");
+  Graph *body = body_of(node, ATTR_body);
   int counter = control->counter->index;
   emit_start(program, node);
   program_open(program, node, "for (d%d = 0; d%d < %s; d%d++) {", counter, counter, limit_text(program, node), counter);
@@ -221,9 +220,9 @@ static void emit_branch(Program *program, const Node *node, Graph *body, int bra
 
 static void emit_if(Program *program, Node *node) {
   program_open(program, node, "if (*t%d) {", node->inputs[0]->id);
-  emit_branch(program, node, body_of(node, "then_branch"), 0);
+  emit_branch(program, node, body_of(node, ATTR_then_branch), 0);
   program_turn(program, node);
-  emit_branch(program, node, body_of(node, "else_branch"), 1);
+  emit_branch(program, node, body_of(node, ATTR_else_branch), 1);
   program_close(program, node);
   for (int g = 0; g < node->control->n_growths; g++) emit_dim(program, node, node->control->growths[g].symbol);
 }

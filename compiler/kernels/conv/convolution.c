@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "kernels/conv/convolution.h"
 
-#include <string.h>
-
 #include "kernels/elementwise/elementwise.h"
 #include "support/diagnostics.h"
 
@@ -37,7 +35,7 @@ Convolution convolution_of(Graph *graph, const Node *node) {
   Window window;
   if (!read_window(graph, node, &window)) bug("n%d: a convolution that has no shape", node->id);
   Convolution conv = {.x = node->inputs[0], .y = node->outputs[0], .weights = w, .residual = residual_of(node)};
-  conv.groups = node_int(node, "group");
+  conv.groups = node_int(node, ATTR_group);
   conv.channels = dim_value(w->shape[1]);
   conv.kernels = dim_value(w->shape[0]) / conv.groups;
   conv.bias = node->n_inputs > 2 ? node->inputs[2] : NULL;

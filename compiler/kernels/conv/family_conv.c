@@ -46,7 +46,7 @@ static bool takes_prologue(Graph *graph, const Node *host, const Node *prologue)
 
 static bool reads_narrow(Graph *graph, const Node *node) {
   (void)graph;
-  return node_int(node, "group") == 1;
+  return node_int(node, ATTR_group) == 1;
 }
 
 /* What another algorithm is best for stays in blocks of a vector. */

@@ -21,7 +21,7 @@ Convolution transposed_of(Graph *graph, const Node *node) {
   Window window;
   if (!read_window(graph, node, &window)) bug("n%d: a transposed convolution that has no shape", node->id);
   Convolution conv = {.x = node->inputs[0], .y = node->outputs[0], .weights = node->inputs[1]};
-  conv.groups = node_int(node, "group");
+  conv.groups = node_int(node, ATTR_group);
   conv.channels = dim_value(conv.weights->shape[0]) / conv.groups;
   conv.kernels = dim_value(conv.weights->shape[1]);
   conv.bias = node->n_inputs > 2 ? node->inputs[2] : NULL;

@@ -75,25 +75,26 @@ static TextRow pow_variant(const Node *node) {
 }
 
 static TextRow is_inf_variant(const Node *node) {
-  if (node_int(node, "detect_positive")) return node_int(node, "detect_negative") ? TEXT_IsInf : TEXT_IsPositiveInf;
-  return node_int(node, "detect_negative") ? TEXT_IsNegativeInf : TEXT_IsNoInf;
+  if (node_int(node, ATTR_detect_positive))
+    return node_int(node, ATTR_detect_negative) ? TEXT_IsInf : TEXT_IsPositiveInf;
+  return node_int(node, ATTR_detect_negative) ? TEXT_IsNegativeInf : TEXT_IsNoInf;
 }
 
 static TextRow row_of(const Node *node) {
   if (node->op->max_inputs < 0 && !has_input(node, 1)) return TEXT_Copy;
   switch (node->op->kind) {
   case OP_BitShift:
-    return strcmp(node_string(node, "direction"), "LEFT") ? TEXT_ShiftRight : TEXT_ShiftLeft;
+    return node_word(node, ATTR_direction) == SHIFT_LEFT ? TEXT_ShiftLeft : TEXT_ShiftRight;
   case OP_Cast:
     return cast_variant(node);
   case OP_Clip:
     return clip_variant(node);
   case OP_Gelu:
-    return strcmp(node_string(node, "approximate"), "tanh") ? TEXT_Gelu : TEXT_GeluTanh;
+    return node_word(node, ATTR_approximate) == GELU_tanh ? TEXT_GeluTanh : TEXT_Gelu;
   case OP_IsInf:
     return is_inf_variant(node);
   case OP_Mod:
-    return node_int(node, "fmod") ? TEXT_ModC : TEXT_Mod;
+    return node_int(node, ATTR_fmod) ? TEXT_ModC : TEXT_Mod;
   case OP_Pow:
     return pow_variant(node);
   default:
@@ -113,7 +114,7 @@ static void add_name(Text *out, const Node *node, const char *name, const char *
   if (!name[1] && name[0] >= 'a' && name[0] <= 'c')
     text_add(out, "%s", operands[name[0] - 'a']);
   else
-    text_float(out, (float)node_float(node, name));
+    text_float(out, (float)node_float(node, attribute_find(name)));
 }
 
 static const char *fill_in(Arena *arena, const Node *node, const char *text, const char *const *operands) {

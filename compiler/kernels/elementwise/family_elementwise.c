@@ -49,7 +49,7 @@ static KernelSpec *divide_spec(Program *program, const Node *node) {
   KernelSpec *spec = kernel_spec(program, "elementwise_divide");
   bool modulo = is_op(node, OP_Mod);
   kernel_type(spec, "T", node->inputs[0]->dtype);
-  kernel_knob(spec, "OPERATION", !modulo ? 0 : node_int(node, "fmod") ? 2 : 1);
+  kernel_knob(spec, "OPERATION", !modulo ? 0 : node_int(node, ATTR_fmod) ? 2 : 1);
   return spec;
 }
 

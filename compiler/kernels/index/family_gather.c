@@ -10,7 +10,7 @@
 static void gather_emit(Program *program, Node *node) {
   Graph *graph = program->graph;
   const Value *x = node->inputs[0], *indices = node->inputs[1], *y = node->outputs[0];
-  int axis = normal_axis(node_int(node, "axis"), x->rank);
+  int axis = normal_axis(node_int(node, ATTR_axis), x->rank);
   KernelSpec *spec = kernel_spec(program, "gather");
   kernel_bits(spec, "T", x->dtype);
   kernel_type(spec, "Index", indices->dtype);

@@ -17,16 +17,11 @@ static void moves(Call *call, Graph *graph, const Value *value) {
   call_cost(call, 0, 2 * count_of(graph, value) * (double)dtype_size(value->dtype));
 }
 
-/* As in templates/scatter_elements.c. */
-static int reduction_of(const Node *node) {
-  static const char *const names[] = {"none", "add", "mul", "min", "max"};
-  for (int i = 0; i < 5; i++)
-    if (!strcmp(names[i], node_string(node, "reduction"))) return i;
-  bug("n%d: reduction %s", node->id, node_string(node, "reduction"));
-}
+/* Scattering, which is also REDUCTION of templates/scatter_elements.c. */
+static Scattering reduction_of(const Node *node) { return node_word(node, ATTR_reduction); }
 
 static void set_element(KernelSpec *spec, const Node *node, DType dtype, bool gathers) {
-  if (gathers || reduction_of(node) == 0)
+  if (gathers || reduction_of(node) == SCATTER_none)
     kernel_bits(spec, "T", dtype);
   else
     kernel_type(spec, "T", dtype);
@@ -59,7 +54,7 @@ static Lines lines_of(Graph *graph, const Value *data, const Value *indices, int
 static Call *call_lines(Program *program, Node *node, const char *name, const Value *data, bool gathers) {
   Graph *graph = program->graph;
   const Value *indices = node->inputs[1];
-  int axis = normal_axis(node_int(node, "axis"), data->rank);
+  int axis = normal_axis(node_int(node, ATTR_axis), data->rank);
   Lines lines = lines_of(graph, data, indices, axis);
   KernelSpec *spec = kernel_spec(program, name);
   bool checked = indices_checked(program, indices, data->shape[axis]);
@@ -139,7 +134,7 @@ static Call *call_tuples(Program *program, Node *node, const char *name, int fir
 static void emit_gather_nd(Program *program, Node *node) {
   Graph *graph = program->graph;
   const Value *data = node->inputs[0], *indices = node->inputs[1];
-  int first = (int)node_int(node, "batch_dims"), length;
+  int first = (int)node_int(node, ATTR_batch_dims), length;
   Call *call = call_tuples(program, node, "gather_nd", first, &length);
   operand_value(call, "in", data, READ);
   operand_dim(call, "batches", value_count_dim(graph, data, 0, first));
@@ -163,7 +158,7 @@ static void emit_scatter_nd(Program *program, Node *node) {
 static void emit_one_hot(Program *program, Node *node) {
   Graph *graph = program->graph;
   const Value *indices = node->inputs[0], *values = node->inputs[2], *y = node->outputs[0];
-  int axis = normal_axis(node_int(node, "axis"), y->rank);
+  int axis = normal_axis(node_int(node, ATTR_axis), y->rank);
   KernelSpec *spec = kernel_spec(program, "one_hot");
   kernel_bits(spec, "T", values->dtype);
   kernel_type(spec, "Index", indices->dtype);
@@ -180,7 +175,7 @@ static void emit_one_hot(Program *program, Node *node) {
 static void emit_reverse_sequence(Program *program, Node *node) {
   Graph *graph = program->graph;
   const Value *x = node->inputs[0], *lengths = node->inputs[1];
-  int time = (int)node_int(node, "time_axis");
+  int time = (int)node_int(node, ATTR_time_axis);
   bool checked = program_check_range(program, lengths, 0, 1, x->shape[time], "sequence length");
   KernelSpec *spec = kernel_spec(program, "reverse_sequence");
   kernel_bits(spec, "T", x->dtype);

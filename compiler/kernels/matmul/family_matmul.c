@@ -134,14 +134,14 @@ static Product matmul_product(Graph *graph, const Node *node) {
 
 static Product gemm_product(Graph *graph, const Node *node) {
   const Dim **a = node->inputs[0]->shape, **b = node->inputs[1]->shape, *one = one_of(graph);
-  bool a_turned = node_int(node, "transA"), b_turned = node_int(node, "transB");
+  bool a_turned = node_int(node, ATTR_transA), b_turned = node_int(node, ATTR_transB);
   Product p = {.m = a[a_turned], .k = a[!a_turned], .n = b[!b_turned], .b_matrices = one};
   p.a_row = a_turned ? one : p.k;
   p.a_depth = a_turned ? p.m : one;
   p.b_column = b_turned ? p.k : one;
   p.b_depth = b_turned ? one : p.n;
-  p.alpha = node_float(node, "alpha");
-  p.beta = node_float(node, "beta");
+  p.alpha = node_float(node, ATTR_alpha);
+  p.beta = node_float(node, ATTR_beta);
   const Value *fused = fused_addend(node);
   if (fused) p.beta = 1;
   set_addend(graph, &p, fused ? fused : node->n_inputs > 2 ? node->inputs[2] : NULL);

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* Ops that only move elements: Concat, Split, Slice, Transpose, Expand, Pad, and Identity where it must copy. */
-#include <string.h>
-
 #include "ir/family.h"
 #include "kernels/move/channel_copy.h"
 #include "kernels/move/strided_copy.h"
@@ -14,7 +12,7 @@
 static void emit_concat(Program *program, Node *node) {
   Graph *graph = program->graph;
   const Value *y = node->outputs[0];
-  int axis = normal_axis(node_int(node, "axis"), y->rank);
+  int axis = normal_axis(node_int(node, ATTR_axis), y->rank);
   const Dim *in_stride[MAX_RANK], *out_stride[MAX_RANK], *first = dim_const(graph->dims, 0);
   dense_strides(graph, y, out_stride);
   for (int k = 0; k < node->n_inputs; k++) {
@@ -30,7 +28,7 @@ static void emit_concat(Program *program, Node *node) {
 static void emit_split(Program *program, Node *node) {
   Graph *graph = program->graph;
   const Value *x = node->inputs[0];
-  int axis = normal_axis(node_int(node, "axis"), x->rank);
+  int axis = normal_axis(node_int(node, ATTR_axis), x->rank);
   const Dim *in_stride[MAX_RANK], *out_stride[MAX_RANK], *first = dim_const(graph->dims, 0);
   dense_strides(graph, x, in_stride);
   for (int k = 0; k < node->n_outputs; k++) {
@@ -63,7 +61,7 @@ static void emit_slice(Program *program, Node *node) {
 
 /* The axis of the input that is the output's. */
 static int transposed_axis(const Node *node, int axis) {
-  const Attribute *perm = node_attribute(node, "perm");
+  const Attribute *perm = node_attribute(node, ATTR_perm);
   int rank = node->inputs[0]->rank;
   return perm ? normal_axis(perm->ints[axis], rank) : rank - 1 - axis;
 }
@@ -179,8 +177,8 @@ static void emit_pad_constant(Program *program, const Node *node, const PadAxis 
 }
 
 /* As in templates/pad_map.c. */
-static const char *const PAD_MODES[] = {"edge", "reflect", "wrap"};
-enum { N_PAD_MODES = sizeof PAD_MODES / sizeof *PAD_MODES };
+enum { MAP_EDGE, MAP_REFLECT, MAP_WRAP };
+static const int pad_maps[] = {[PAD_edge] = MAP_EDGE, [PAD_reflect] = MAP_REFLECT, [PAD_wrap] = MAP_WRAP};
 
 static void emit_pad_map(Program *program, const Node *node, const PadAxis *pads, int mode) {
   Graph *graph = program->graph;
@@ -210,13 +208,11 @@ static void emit_pad_map(Program *program, const Node *node, const PadAxis *pads
 static void emit_pad(Program *program, Node *node) {
   PadAxis pads[MAX_RANK];
   read_pad_axes(program->graph, node, pads);
-  const char *mode = node_string(node, "mode");
-  for (int row = 0; row < N_PAD_MODES; row++) {
-    if (strcmp(PAD_MODES[row], mode)) continue;
-    emit_pad_map(program, node, pads, row);
-    return;
-  }
-  emit_pad_constant(program, node, pads);
+  PadMode mode = node_word(node, ATTR_mode);
+  if (mode == PAD_constant)
+    emit_pad_constant(program, node, pads);
+  else
+    emit_pad_map(program, node, pads, pad_maps[mode]);
 }
 
 /* ---- blocked tensors: Concat and Split along the channels ---- */
@@ -224,7 +220,7 @@ static void emit_pad(Program *program, Node *node) {
 static bool runs_blocked(Graph *graph, const Node *node) {
   (void)graph;
   if (!is_op(node, OP_Concat) && !is_op(node, OP_Split)) return false;
-  if (normal_axis(node_int(node, "axis"), node->inputs[0]->rank) != 1) return false;
+  if (normal_axis(node_int(node, ATTR_axis), node->inputs[0]->rank) != 1) return false;
   for (int i = 0; is_op(node, OP_Concat) && i < node->n_inputs; i++)
     if (value_is_constant(node->inputs[i]) || !can_be_blocked(node->inputs[i])) return false;
   return true;
@@ -310,9 +306,9 @@ static void copy_emit(Program *program, Node *node) {
 
 /* Pad's fill value where it is an attribute (opset 2 to 10, f32 only) and not zero. */
 static void copy_pack(Graph *graph, Node *node) {
-  if (!is_op(node, OP_Pad) || (node->n_inputs > 2 && node->inputs[2]) || node_float(node, "value") == 0) return;
+  if (!is_op(node, OP_Pad) || (node->n_inputs > 2 && node->inputs[2]) || node_float(node, ATTR_value) == 0) return;
   float *fill = ARENA_NEW(graph->arena, float);
-  *fill = (float)node_float(node, "value");
+  *fill = (float)node_float(node, ATTR_value);
   node->packed = ARENA_ARRAY(graph->arena, Value *, 1);
   node->n_packed = 1;
   node->packed[0] = graph_constant(graph, "fill", RNNCC_F32, 0, NULL, fill);

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Copies whose axes are cut in two, and tensors that shapes and a few numbers determine: Tile, DepthToSpace,
  * SpaceToDepth, ConstantOfShape, EyeLike are strided copies; Trilu and Range have kernels of their own. */
-#include <string.h>
-
 #include "ir/family.h"
 #include "ir/tensor.h"
 #include "kernels/move/strided_copy.h"
@@ -25,7 +23,7 @@ static void emit_tile(Program *program, Node *node) {
   const Value *x = node->inputs[0], *y = node->outputs[0];
   const Dim *in_stride[MAX_RANK], *out_stride[MAX_RANK], *one = dim_const(graph->dims, 1);
   DimList repeats;
-  if (!operand_dims(graph, node, NULL, 1, &repeats)) bug("n%d: repeats that have no shape", node->id);
+  if (!operand_dims(graph, node, ATTR_NONE, 1, &repeats)) bug("n%d: repeats that have no shape", node->id);
   dense_strides(graph, x, in_stride);
   dense_strides(graph, y, out_stride);
   StridedBox box = empty_box(graph);
@@ -41,7 +39,7 @@ static void emit_tile(Program *program, Node *node) {
 static void emit_blocks(Program *program, Node *node, const Value *deep, const Value *wide, bool pixel_first) {
   Graph *graph = program->graph;
   DimTable *dims = graph->dims;
-  const Dim *d[MAX_RANK], *w[MAX_RANK], *side = dim_const(dims, node_int(node, "blocksize"));
+  const Dim *d[MAX_RANK], *w[MAX_RANK], *side = dim_const(dims, node_int(node, ATTR_blocksize));
   dense_strides(graph, deep, d);
   dense_strides(graph, wide, w);
   const Dim *channel = dim_mul(dims, d[1], pixel_first ? dim_const(dims, 1) : dim_mul(dims, side, side));
@@ -56,7 +54,7 @@ static void emit_blocks(Program *program, Node *node, const Value *deep, const V
 }
 
 static void emit_depth_to_space(Program *program, Node *node) {
-  emit_blocks(program, node, node->inputs[0], node->outputs[0], !strcmp(node_string(node, "mode"), "DCR"));
+  emit_blocks(program, node, node->inputs[0], node->outputs[0], node_word(node, ATTR_mode) == DEPTH_DCR);
 }
 
 static void emit_space_to_depth(Program *program, Node *node) {
@@ -81,7 +79,7 @@ static void emit_eye_like(Program *program, Node *node) {
   Graph *graph = program->graph;
   DimTable *dims = graph->dims;
   const Value *y = node->outputs[0];
-  int64_t k = node_int(node, "k"), right = k > 0 ? k : 0, down = k < 0 ? -k : 0;
+  int64_t k = node_int(node, ATTR_k), right = k > 0 ? k : 0, down = k < 0 ? -k : 0;
   const Dim *columns = y->shape[1], *zero = dim_const(dims, 0);
   const Dim *length =
       dim_min(dims, dim_sub(dims, y->shape[0], dim_const(dims, down)), dim_sub(dims, columns, dim_const(dims, right)));
@@ -96,10 +94,10 @@ static void emit_trilu(Program *program, Node *node) {
   Graph *graph = program->graph;
   const Value *x = node->inputs[0];
   DimList k;
-  if (!operand_dims(graph, node, NULL, 1, &k)) bug("n%d: a diagonal that has no shape", node->id);
+  if (!operand_dims(graph, node, ATTR_NONE, 1, &k)) bug("n%d: a diagonal that has no shape", node->id);
   KernelSpec *spec = kernel_spec(program, "trilu");
   kernel_bits(spec, "T", x->dtype);
-  kernel_knob(spec, "UPPER", node_int(node, "upper") != 0);
+  kernel_knob(spec, "UPPER", node_int(node, ATTR_upper) != 0);
   Call *call = kernel_call(program, node, spec);
   operand_value(call, "in", x, READ);
   operand_value(call, "out", node->outputs[0], WRITE);
@@ -142,7 +140,7 @@ static void rearrange_emit(Program *program, Node *node) { emit_op[node->op->kin
 
 /* The number that is stored: ConstantOfShape's value, EyeLike's one. */
 static void rearrange_pack(Graph *graph, Node *node) {
-  const Attribute *value = is_op(node, OP_ConstantOfShape) ? node_attribute(node, "value") : NULL;
+  const Attribute *value = is_op(node, OP_ConstantOfShape) ? node_attribute(node, ATTR_value) : NULL;
   Tensor *one = NULL;
   if (is_op(node, OP_EyeLike)) {
     one = tensor_new(graph->arena, node->outputs[0]->dtype, 0, NULL);

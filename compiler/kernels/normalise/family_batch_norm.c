@@ -47,7 +47,7 @@ static void emit_plain(Program *program, const Node *node) {
   Call *call = kernel_call(program, node, spec);
   for (int k = 0; k < 5; k++) operand_value(call, STATISTIC[k], node->inputs[k], READ);
   operand_value(call, "y", node->outputs[0], WRITE);
-  operand_float(call, "epsilon", node_float(node, "epsilon"));
+  operand_float(call, "epsilon", node_float(node, ATTR_epsilon));
   operand_dim(call, "n", value_count_dim(graph, x, 0, 1));
   operand_dim(call, "channels", value_count_dim(graph, x, 1, last));
   operand_dim(call, "plane", plane);

@@ -6,10 +6,10 @@
 static void emit_lp_norm(Program *program, Node *node) {
   Graph *graph = program->graph;
   const Value *x = node->inputs[0];
-  int axis = normal_axis(node_int(node, "axis"), x->rank);
+  int axis = normal_axis(node_int(node, ATTR_axis), x->rank);
   const Dim *inner = value_count_dim(graph, x, axis + 1, x->rank);
   KernelSpec *spec = kernel_spec(program, "lp_norm");
-  kernel_knob(spec, "P", node_int(node, "p"));
+  kernel_knob(spec, "P", node_int(node, ATTR_p));
   kernel_knob(spec, "LAST_AXIS", dim_upper(inner) == 1);
   Call *call = kernel_call(program, node, spec);
   operand_value(call, "x", x, READ);

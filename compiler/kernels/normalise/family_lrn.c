@@ -13,8 +13,8 @@ static int power_of(double beta) {
 static void emit_lrn(Program *program, Node *node) {
   Graph *graph = program->graph;
   const Value *x = node->inputs[0];
-  int64_t size = node_int(node, "size");
-  double beta = node_float(node, "beta");
+  int64_t size = node_int(node, ATTR_size);
+  double beta = node_float(node, ATTR_beta);
   KernelSpec *spec = kernel_spec(program, "lrn");
   kernel_knob(spec, "BEFORE", (size - 1) / 2);
   kernel_knob(spec, "AFTER", size / 2);
@@ -22,9 +22,9 @@ static void emit_lrn(Program *program, Node *node) {
   Call *call = kernel_call(program, node, spec);
   operand_value(call, "x", x, READ);
   operand_value(call, "y", node->outputs[0], WRITE);
-  operand_float(call, "alpha", node_float(node, "alpha") / (double)size);
+  operand_float(call, "alpha", node_float(node, ATTR_alpha) / (double)size);
   operand_float(call, "beta", beta);
-  operand_float(call, "bias", node_float(node, "bias"));
+  operand_float(call, "bias", node_float(node, ATTR_bias));
   operand_dim(call, "n", x->shape[0]);
   operand_dim(call, "channels", x->shape[1]);
   operand_dim(call, "plane", value_count_dim(graph, x, 2, x->rank));

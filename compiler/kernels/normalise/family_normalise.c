@@ -27,7 +27,7 @@ static int parameter_kind(const Value *value, const Dim *row) {
 static Rows trailing_rows(Graph *graph, const Node *node) {
   const Value *x = node->inputs[0], *bias = elementwise_own_inputs(node) > 2 ? node->inputs[2] : NULL;
   const Dim *one = dim_const(graph->dims, 1);
-  int axis = normal_axis(node_int(node, "axis"), x->rank);
+  int axis = normal_axis(node_int(node, ATTR_axis), x->rank);
   const Dim *n = value_count_dim(graph, x, axis, x->rank);
   return (Rows){.rows = value_count_dim(graph, x, 0, axis),
                 .groups = one,
@@ -43,7 +43,7 @@ static Rows channel_rows(Graph *graph, const Node *node) {
   DimTable *dims = graph->dims;
   const Value *x = node->inputs[0];
   bool instance = is_op(node, OP_InstanceNormalization);
-  const Dim *groups = instance ? x->shape[1] : dim_const(dims, node_int(node, "num_groups"));
+  const Dim *groups = instance ? x->shape[1] : dim_const(dims, node_int(node, ATTR_num_groups));
   const Dim *pieces = dim_div(dims, node->inputs[1]->shape[0], groups);
   const Dim *image = value_count_dim(graph, x, 1, x->rank);
   return (Rows){.rows = dim_mul(dims, x->shape[0], groups),
@@ -79,7 +79,7 @@ static void emit_normalise(Program *program, Node *node) {
   operand_value(call, "y", node->outputs[0], WRITE);
   operand_value(call, "mean", wanted(node, 1), WRITE);
   operand_value(call, "inverse", wanted(node, 2), WRITE);
-  operand_float(call, "epsilon", node_float(node, "epsilon"));
+  operand_float(call, "epsilon", node_float(node, ATTR_epsilon));
   operand_dim(call, "rows", rows.rows);
   operand_dim(call, "groups", rows.groups);
   operand_dim(call, "pieces", rows.pieces);

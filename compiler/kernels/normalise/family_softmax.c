@@ -6,7 +6,7 @@
 static void emit_softmax(Program *program, Node *node) {
   Graph *graph = program->graph;
   const Value *x = node->inputs[0];
-  int axis = x->rank ? normal_axis(node_int(node, "axis"), x->rank) : 0, end = x->rank ? axis + 1 : 0;
+  int axis = x->rank ? normal_axis(node_int(node, ATTR_axis), x->rank) : 0, end = x->rank ? axis + 1 : 0;
   const Dim *inner = value_count_dim(graph, x, end, x->rank);
   KernelSpec *spec = kernel_spec(program, "softmax");
   kernel_knob(spec, "LOGARITHM", is_op(node, OP_LogSoftmax));

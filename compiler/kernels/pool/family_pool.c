@@ -14,7 +14,7 @@ enum { KIND_MAX, KIND_MEAN, KIND_MEAN_WITH_PADDING, KIND_NORM };
 static int pool_kind(const Node *node) {
   if (is_op(node, OP_MaxPool)) return KIND_MAX;
   if (is_op(node, OP_LpPool)) return KIND_NORM;
-  return node_int(node, "count_include_pad") ? KIND_MEAN_WITH_PADDING : KIND_MEAN;
+  return node_int(node, ATTR_count_include_pad) ? KIND_MEAN_WITH_PADDING : KIND_MEAN;
 }
 
 static bool wants_indices(const Node *node) { return node->n_outputs > 1 && node->outputs[1]; }
@@ -136,11 +136,11 @@ static void emit_plain(Program *program, Node *node) {
   set_window_knobs(graph, spec, node, &window, 3);
   kernel_type(spec, "T", node->inputs[0]->dtype);
   if (indices) {
-    kernel_knob(spec, "COLUMN_MAJOR", node_int(node, "storage_order") != 0);
+    kernel_knob(spec, "COLUMN_MAJOR", node_int(node, ATTR_storage_order) != 0);
   } else {
     kernel_knob(spec, "KIND", pool_kind(node));
     kernel_knob(spec, "COLUMNS", plain_columns(node, &axes[0]));
-    if (pool_kind(node) == KIND_NORM) kernel_knob(spec, "P", node_int(node, "p"));
+    if (pool_kind(node) == KIND_NORM) kernel_knob(spec, "P", node_int(node, ATTR_p));
   }
   Call *call = kernel_call(program, node, spec);
   call_volumes(graph, call, node, axes);

@@ -57,8 +57,9 @@ static float next_value(const Attribute *list, size_t *used, float otherwise) {
 /* activation_alpha and activation_beta hold a value for each activation that takes one, as ONNX Runtime reads them. */
 bool read_activation_bodies(Graph *graph, const Node *node, int directions, int per_direction,
                             const char *const *defaults, ActivationBodies *bodies) {
-  const Attribute *names = node_attribute(node, "activations");
-  const Attribute *alphas = node_attribute(node, "activation_alpha"), *betas = node_attribute(node, "activation_beta");
+  const Attribute *names = node_attribute(node, ATTR_activations);
+  const Attribute *alphas = node_attribute(node, ATTR_activation_alpha),
+                  *betas = node_attribute(node, ATTR_activation_beta);
   size_t expected = (size_t)(directions * per_direction), alphas_used = 0, betas_used = 0;
   if (names && names->count != expected) {
     error_at(names->where, EXIT_INVALID, "%zu activations given; %s with %d direction%s has %zu", names->count,

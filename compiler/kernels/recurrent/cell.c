@@ -57,7 +57,7 @@ const CellInfo *cell_info(Cell cell) { return &cells[cell]; }
 Cell cell_of(const Node *node) {
   if (is_op(node, OP_RNN)) return CELL_RNN;
   if (is_op(node, OP_LSTM)) return CELL_LSTM;
-  return node_int(node, "linear_before_reset") ? CELL_GRU_AFTER : CELL_GRU_BEFORE;
+  return node_int(node, ATTR_linear_before_reset) ? CELL_GRU_AFTER : CELL_GRU_BEFORE;
 }
 
 int cell_unit_vectors(Cell cell, const Target *target, int64_t hidden) {

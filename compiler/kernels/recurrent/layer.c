@@ -4,8 +4,6 @@
 #include "machine/targets.h"
 #include "support/numbers.h"
 
-#include <string.h>
-
 /* Vectors of a panel that the kernels multiply at once; as many workers as there may be. */
 enum { MAX_VECTORS = 4, ALL_WORKERS = 1024 };
 
@@ -17,10 +15,10 @@ const Value *layer_input(const Node *node, int index) { return index < node->n_i
 
 static bool read_extents(const Node *node, Layer *l) {
   const Value *x = node->inputs[INPUT_X], *w = node->inputs[INPUT_W];
-  l->batch_first = node_int(node, "layout") != 0;
+  l->batch_first = node_int(node, ATTR_layout) != 0;
   l->steps = x->shape[!l->batch_first ? 0 : 1];
   l->batch = x->shape[!l->batch_first ? 1 : 0];
-  l->hidden = node_int(node, "hidden_size");
+  l->hidden = node_int(node, ATTR_hidden_size);
   if (!dim_is_const(w->shape[2])) {
     error_at(node->where, EXIT_UNSUPPORTED, "the input size of a recurrent op must be constant");
     return false;
@@ -30,13 +28,13 @@ static bool read_extents(const Node *node, Layer *l) {
 }
 
 static bool read_attributes(Graph *graph, const Node *node, Layer *l) {
-  const char *direction = node_string(node, "direction");
+  Direction direction = node_word(node, ATTR_direction);
   const CellInfo *row = cell_info(l->cell);
   l->gates = row->gates;
-  l->directions = strcmp(direction, "bidirectional") ? 1 : 2;
-  l->reverse = !strcmp(direction, "reverse");
-  l->input_forget = l->cell == CELL_LSTM && node_int(node, "input_forget");
-  l->clip = node_has(node, "clip") ? (float)node_float(node, "clip") : 0;
+  l->directions = direction == DIRECTION_bidirectional ? 2 : 1;
+  l->reverse = direction == DIRECTION_reverse;
+  l->input_forget = l->cell == CELL_LSTM && node_int(node, ATTR_input_forget);
+  l->clip = node_has(node, ATTR_clip) ? (float)node_float(node, ATTR_clip) : 0;
   l->lengths = layer_input(node, INPUT_LENGTHS);
   return read_activation_bodies(graph, node, (int)l->directions, row->activations, row->defaults, &l->activations);
 }

@@ -55,7 +55,7 @@ static void push(Search *s, const Value *value, bool keeps_steps) {
 static bool node_keeps_steps(const Node *node) {
   if (op_is_view(node->op) || node->op->layout == LAYOUT_OBLIVIOUS || is_op(node, OP_Concat)) return true;
   if (!is_op(node, OP_Transpose)) return false;
-  const Attribute *perm = node_attribute(node, "perm");
+  const Attribute *perm = node_attribute(node, ATTR_perm);
   return perm && perm->count > 0 && perm->ints[0] == 0;
 }
 
@@ -107,17 +107,17 @@ static bool *find_around(Graph *graph, Search *search) {
 static MmLayer layer_from(const Graph *graph, Node *node) {
   int place;
   const Value *x = node->inputs[INPUT_X], *w = node->inputs[INPUT_W];
-  const char *direction = node_string(node, "direction");
+  Direction direction = node_word(node, ATTR_direction);
   MmLayer layer = {.node = node, .cell = cell_of(node)};
   layer.gates = cell_info(layer.cell)->gates;
-  layer.directions = strcmp(direction, "bidirectional") ? 1 : 2;
-  layer.reverse = !strcmp(direction, "reverse");
+  layer.directions = direction == DIRECTION_bidirectional ? 2 : 1;
+  layer.reverse = direction == DIRECTION_reverse;
   layer.stacked = stack_of(graph, node, &place) != NULL;
-  layer.batch_first = node_int(node, "layout") != 0;
+  layer.batch_first = node_int(node, ATTR_layout) != 0;
   layer.steps = x->shape[layer.batch_first ? 1 : 0];
   layer.batch = x->shape[layer.batch_first ? 0 : 1];
   layer.inputs = dim_optimum(w->shape[2]);
-  layer.hidden = node_int(node, "hidden_size");
+  layer.hidden = node_int(node, ATTR_hidden_size);
   return layer;
 }
 
@@ -143,7 +143,7 @@ static void add_layer_mms(MmDag *dag, int index) {
 /* The depth is what the left operand's rows hold: its last axis, or its first if Gemm turns it. */
 static void add_around_mm(MmDag *dag, const Node *node) {
   const Value *a = node->inputs[0], *c = node->outputs[0];
-  bool turned = is_op(node, OP_Gemm) && node_int(node, "transA");
+  bool turned = is_op(node, OP_Gemm) && node_int(node, ATTR_transA);
   dag->mms[dag->n_mms++] = (Mm){.node = node,
                                 .operand = MM_AROUND,
                                 .layer = -1,

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "kernels/recurrent/stack.h"
 
-#include <string.h>
-
 #include "ir/family.h"
 #include "kernels/recurrent/cell.h"
 #include "kernels/recurrent/plan_recurrent.h"
@@ -19,9 +17,9 @@ static Node *layer_before(const Node *node) {
   Node *before = y->producer;
   if (!before || !recurrent(before) || y->producer_output != OUTPUT_Y) return NULL;
   const Value *x_before = before->inputs[INPUT_X];
-  bool forward = !strcmp(node_string(node, "direction"), "forward");
-  bool forward_before = !strcmp(node_string(before, "direction"), "forward");
-  bool same_layout = node_int(node, "layout") == node_int(before, "layout");
+  bool forward = node_word(node, ATTR_direction) == DIRECTION_forward;
+  bool forward_before = node_word(before, ATTR_direction) == DIRECTION_forward;
+  bool same_layout = node_int(node, ATTR_layout) == node_int(before, ATTR_layout);
   bool same_extents = x->shape[0] == x_before->shape[0] && x->shape[1] == x_before->shape[1];
   return forward && forward_before && same_layout && same_extents ? before : NULL;
 }

@@ -14,8 +14,8 @@ static void emit_cumsum(Program *program, Node *node) {
     kernel_type(spec, "T", x->dtype);
   else
     kernel_bits(spec, "T", x->dtype);
-  kernel_knob(spec, "EXCLUSIVE", node_int(node, "exclusive") != 0);
-  kernel_knob(spec, "REVERSE", node_int(node, "reverse") != 0);
+  kernel_knob(spec, "EXCLUSIVE", node_int(node, ATTR_exclusive) != 0);
+  kernel_knob(spec, "REVERSE", node_int(node, ATTR_reverse) != 0);
   Call *call = kernel_call(program, node, spec);
   operand_value(call, "x", x, READ);
   operand_value(call, "y", node->outputs[0], WRITE);

@@ -37,8 +37,8 @@ static const Reduction REDUCTIONS[N_OPS] = {
 
 /* GlobalLpPool of p = 1 and 2 has kernels of its own. */
 static OpKind row_of(const Node *node) {
-  if (!is_op(node, OP_GlobalLpPool) || node_int(node, "p") > 2) return node->op->kind;
-  return node_int(node, "p") == 1 ? OP_ReduceL1 : OP_ReduceL2;
+  if (!is_op(node, OP_GlobalLpPool) || node_int(node, ATTR_p) > 2) return node->op->kind;
+  return node_int(node, ATTR_p) == 1 ? OP_ReduceL1 : OP_ReduceL2;
 }
 
 static const Reduction *reduction_of(const Node *node) { return &REDUCTIONS[row_of(node)]; }
@@ -52,9 +52,9 @@ static void mark_reduced(Graph *graph, const Node *node, bool reduced[MAX_RANK])
     return;
   }
   IntList axes;
-  if (!operand_ints(graph, node, "axes", 1, &axes) || !operand_axes(node, &axes, rank, reduced))
+  if (!operand_ints(graph, node, ATTR_axes, 1, &axes) || !operand_axes(node, &axes, rank, reduced))
     bug("n%d: axes that have no shape", node->id);
-  bool all = axes.n == 0 && !node_int(node, "noop_with_empty_axes");
+  bool all = axes.n == 0 && !node_int(node, ATTR_noop_with_empty_axes);
   for (int axis = 0; axis < rank; axis++) reduced[axis] |= all;
 }
 
@@ -118,7 +118,7 @@ static void set_hooks(Arena *arena, const Node *node, KernelSpec *spec) {
   kernel_knob(spec, "COMBINE", reduction->combine);
   if (reduction->map) kernel_hook(spec, "map", reduction->map);
   if (reduction->finish) kernel_hook(spec, "finish", reduction->finish);
-  if (row_of(node) == OP_GlobalLpPool) set_norm_hooks(arena, spec, node_int(node, "p"));
+  if (row_of(node) == OP_GlobalLpPool) set_norm_hooks(arena, spec, node_int(node, ATTR_p));
 }
 
 static void set_axis_knobs(KernelSpec *spec, const AxisList *kept, const AxisList *reduced) {
@@ -210,11 +210,11 @@ static void emit_plain(Program *program, const Node *node, const AxisList *axes)
 static void emit_arg(Program *program, const Node *node) {
   Graph *graph = program->graph;
   const Value *x = node->inputs[0];
-  int axis = x->rank ? normal_axis(node_int(node, "axis"), x->rank) : 0, end = x->rank ? axis + 1 : 0;
+  int axis = x->rank ? normal_axis(node_int(node, ATTR_axis), x->rank) : 0, end = x->rank ? axis + 1 : 0;
   KernelSpec *spec = kernel_spec(program, "arg_extreme");
   kernel_type(spec, "T", x->dtype);
   kernel_knob(spec, "MINIMUM", is_op(node, OP_ArgMin));
-  kernel_knob(spec, "LAST", node_int(node, "select_last_index") != 0);
+  kernel_knob(spec, "LAST", node_int(node, ATTR_select_last_index) != 0);
   Call *call = kernel_call(program, node, spec);
   operand_value(call, "x", x, READ);
   operand_value(call, "y", node->outputs[0], WRITE);

@@ -30,7 +30,7 @@ static Resize resize_of(Graph *graph, const Node *node) {
   return resize;
 }
 
-static bool is_nearest(const Node *node) { return !strcmp(node_string(node, "mode"), "nearest"); }
+static bool is_nearest(const Node *node) { return node_word(node, ATTR_mode) == RESIZE_nearest; }
 
 static ResizeTaps identity_taps(Arena *arena, int64_t extent) {
   ResizeTaps taps = {.n = 1, .start = ARENA_ARRAY(arena, int32_t, extent), .weight = ARENA_ARRAY(arena, float, extent)};
@@ -64,14 +64,14 @@ static void schedule(Graph *graph, Node *node) {
   schedule->resize = resize_of(graph, node);
   order_axes(&schedule->resize, schedule);
   schedule->base.text =
-      arena_format(graph->arena, "resize_%s%s", node_string(node, "mode"), node->blocked ? "_blocked" : "");
+      arena_format(graph->arena, "resize_%s%s", node_string(node, ATTR_mode), node->blocked ? "_blocked" : "");
   node->schedule = &schedule->base;
 }
 
 static bool runs_blocked(Graph *graph, const Node *node) {
   Resize resize = resize_of(graph, node);
   if (resize.resized[0] || resize.resized[1]) return false;
-  if (!strcmp(node_string(node, "coordinate_transformation_mode"), "tf_crop_and_resize")) return false;
+  if (node_word(node, ATTR_coordinate_transformation_mode) == COORDINATES_tf_crop_and_resize) return false;
   for (int axis = 2; axis < resize.rank; axis++)
     if (taps_of(graph, node, &resize, axis).n > MAX_BLOCKED_TAPS) return false;
   return true;
@@ -197,7 +197,7 @@ static int64_t factor_of(const ResizeTaps *taps, int64_t in, int64_t out) {
 static void call_outside(Program *program, Call *call, const Node *node) {
   Tensor *outside = tensor_new(program->arena, node->outputs[0]->dtype, 0, NULL);
   uint64_t bits = 0;
-  tensor_set(outside, 0, node_float(node, "extrapolation_value"));
+  tensor_set(outside, 0, node_float(node, ATTR_extrapolation_value));
   memcpy(&bits, outside->data, dtype_size(outside->dtype));
   operand_integer(call, "outside", (int64_t)bits);
 }
@@ -282,13 +282,13 @@ static void emit_axis(Program *program, const Node *node, int k) {
   KernelSpec *spec = kernel_spec(program, "resize_axis");
   kernel_knob(spec, "TAPS", schedule->taps[axis].n);
   kernel_knob(spec, "LAST_AXIS", dim_upper(inner) == 1);
-  kernel_knob(spec, "CROPS", !strcmp(node_string(node, "coordinate_transformation_mode"), "tf_crop_and_resize"));
+  kernel_knob(spec, "CROPS", node_word(node, ATTR_coordinate_transformation_mode) == COORDINATES_tf_crop_and_resize);
   Call *call = kernel_call(program, node, spec);
   operand_between(program, call, "x", node, k, READ);
   operand_between(program, call, "y", node, k + 1, WRITE);
   operand_value(call, "start", node->packed[2 * k], READ);
   operand_value(call, "weight", node->packed[2 * k + 1], READ);
-  operand_float(call, "outside", node_float(node, "extrapolation_value"));
+  operand_float(call, "outside", node_float(node, ATTR_extrapolation_value));
   operand_dim(call, "outer", outer);
   operand_dim(call, "in", extents[axis]);
   operand_dim(call, "out", out);

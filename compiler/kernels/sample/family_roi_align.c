@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* RoiAlign. Which image a region is of is checked before the run where the caller says so, else by the kernel. */
-#include <string.h>
-
 #include "ir/family.h"
 #include "program/build.h"
 
@@ -9,9 +7,9 @@ static void emit_roi_align(Program *program, Node *node) {
   Graph *graph = program->graph;
   const Value *x = node->inputs[0], *images = node->inputs[2], *y = node->outputs[0];
   KernelSpec *spec = kernel_spec(program, "roi_align");
-  kernel_knob(spec, "LARGEST", !strcmp(node_string(node, "mode"), "max"));
-  kernel_knob(spec, "SAMPLES", node_int(node, "sampling_ratio"));
-  kernel_knob(spec, "HALF_PIXEL", !strcmp(node_string(node, "coordinate_transformation_mode"), "half_pixel"));
+  kernel_knob(spec, "LARGEST", node_word(node, ATTR_mode) == ROI_MODE_max);
+  kernel_knob(spec, "SAMPLES", node_int(node, ATTR_sampling_ratio));
+  kernel_knob(spec, "HALF_PIXEL", node_word(node, ATTR_coordinate_transformation_mode) == ROI_half_pixel);
   Call *call = kernel_call(program, node, spec);
   if (dim_is_const(x->shape[0]) && program_check_range(program, images, 0, dim_value(x->shape[0]), NULL, "image"))
     operand_null(call, "fault");
@@ -19,7 +17,7 @@ static void emit_roi_align(Program *program, Node *node) {
   operand_value(call, "rois", node->inputs[1], READ);
   operand_value(call, "images", images, READ);
   operand_value(call, "y", y, WRITE);
-  operand_float(call, "scale", node_float(node, "spatial_scale"));
+  operand_float(call, "scale", node_float(node, ATTR_spatial_scale));
   operand_dim(call, "n", x->shape[0]);
   operand_dim(call, "channels", x->shape[1]);
   operand_dim(call, "height", x->shape[2]);
@@ -27,7 +25,7 @@ static void emit_roi_align(Program *program, Node *node) {
   operand_dim(call, "regions", y->shape[0]);
   operand_dim(call, "out_h", y->shape[2]);
   operand_dim(call, "out_w", y->shape[3]);
-  int64_t samples = node_int(node, "sampling_ratio") ? node_int(node, "sampling_ratio") : 2;
+  int64_t samples = node_int(node, ATTR_sampling_ratio) ? node_int(node, ATTR_sampling_ratio) : 2;
   double points = (double)dim_optimum(value_count_dim(graph, y, 0, 4)) * (double)(samples * samples);
   call_cost(call, 8 * points, 16 * points);
 }

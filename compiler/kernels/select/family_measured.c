@@ -16,7 +16,7 @@ static const Dim *condition_count(Graph *graph, const Node *node, const Dim *ext
 }
 
 static int compressed_axis(const Node *node) {
-  return node_has(node, "axis") ? normal_axis(node_int(node, "axis"), node->inputs[0]->rank) : -1;
+  return node_has(node, ATTR_axis) ? normal_axis(node_int(node, ATTR_axis), node->inputs[0]->rank) : -1;
 }
 
 static const Dim *compressed_extent(Graph *graph, const Node *node) {

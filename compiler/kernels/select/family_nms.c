@@ -37,7 +37,7 @@ static void emit_nms(Program *program, Node *node) {
   const Value *y = node->outputs[0];
   double scores = (double)dim_optimum(value_count_dim(graph, node->inputs[1], 0, 3));
   KernelSpec *spec = kernel_spec(program, "nms_select");
-  kernel_knob(spec, "CENTRED", node_int(node, "center_point_box") != 0);
+  kernel_knob(spec, "CENTRED", node_int(node, ATTR_center_point_box) != 0);
   Call *call = kernel_call(program, node, spec);
   operand_value(call, "boxes", node->inputs[0], READ);
   operand_value(call, "scores", node->inputs[1], READ);

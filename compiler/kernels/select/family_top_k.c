@@ -6,10 +6,10 @@
 static void top_k_emit(Program *program, Node *node) {
   Graph *graph = program->graph;
   const Value *x = node->inputs[0], *values = node->outputs[0];
-  int axis = normal_axis(node_int(node, "axis"), x->rank);
+  int axis = normal_axis(node_int(node, ATTR_axis), x->rank);
   KernelSpec *spec = kernel_spec(program, "top_k");
   kernel_type(spec, "T", x->dtype);
-  kernel_knob(spec, "LARGEST", node_int(node, "largest") != 0);
+  kernel_knob(spec, "LARGEST", node_int(node, ATTR_largest) != 0);
   Call *call = kernel_call(program, node, spec);
   operand_value(call, "x", x, READ);
   operand_value(call, "values", values, WRITE);

@@ -5,8 +5,8 @@
 
 static void unique_sizes(Graph *graph, const Node *node, const Dim *sizes[3]) {
   const Value *x = node->inputs[0];
-  bool has_axis = node_has(node, "axis");
-  int axis = has_axis ? normal_axis(node_int(node, "axis"), x->rank) : 0, end = has_axis ? axis + 1 : x->rank;
+  bool has_axis = node_has(node, ATTR_axis);
+  int axis = has_axis ? normal_axis(node_int(node, ATTR_axis), x->rank) : 0, end = has_axis ? axis + 1 : x->rank;
   sizes[0] = value_count_dim(graph, x, 0, axis);
   sizes[1] = value_count_dim(graph, x, axis, end);
   sizes[2] = value_count_dim(graph, x, end, x->rank);
@@ -27,14 +27,15 @@ static void emit_unique(Program *program, Node *node) {
   unique_sizes(graph, node, sizes);
   KernelSpec *spec = kernel_spec(program, "unique");
   kernel_type(spec, "T", y->dtype);
-  kernel_knob(spec, "SORTED", node_int(node, "sorted") != 0);
+  kernel_knob(spec, "SORTED", node_int(node, ATTR_sorted) != 0);
   Call *call = kernel_call(program, node, spec);
   operand_value(call, "x", node->inputs[0], READ);
   operand_value(call, "y", y, WRITE);
   operand_value(call, "indices", output(node, 1), WRITE);
   operand_value(call, "inverse", output(node, 2), WRITE);
   operand_value(call, "counts", output(node, 3), WRITE);
-  operand_found(call, "measured", y->shape[node_has(node, "axis") ? normal_axis(node_int(node, "axis"), y->rank) : 0]);
+  operand_found(call, "measured",
+                y->shape[node_has(node, ATTR_axis) ? normal_axis(node_int(node, ATTR_axis), y->rank) : 0]);
   operand_value(call, "lists", node->scratch, READ_WRITE);
   operand_dim(call, "outer", sizes[0]);
   operand_dim(call, "n", sizes[1]);

@@ -145,8 +145,8 @@ static bool is_finite(const Attribute *attribute) {
 }
 
 static bool fit_attribute(OnnxReader *reader, const Draft *draft, const OpInfo *op, Attribute *attribute) {
-  AttributeSpec spec;
-  if (!op_find_attribute(op, attribute->name, &spec)) {
+  const AttributeSpec *spec = op_attribute(op, attribute_find(attribute->name));
+  if (!spec) {
     unsupported_add(&reader->unsupported, draft->name, "the attribute `%.80s` of %s", attribute->name, op->name);
     return false;
   }
@@ -154,8 +154,8 @@ static bool fit_attribute(OnnxReader *reader, const Draft *draft, const OpInfo *
     unsupported_add(&reader->unsupported, draft->name, "an infinite `%s` of %s", attribute->name, op->name);
     return false;
   }
-  if (spec.kind == ATTRIBUTE_STRING && attribute->kind == ATTRIBUTE_INT) return name_type(reader, draft, attribute);
-  if (spec.kind == ATTRIBUTE_STRING && attribute->kind == ATTRIBUTE_STRING && !op_allows(&spec, attribute->s)) {
+  if (spec->kind == ATTRIBUTE_TYPE && attribute->kind == ATTRIBUTE_INT) return name_type(reader, draft, attribute);
+  if (spec->kind == ATTRIBUTE_WORD && attribute->kind == ATTRIBUTE_STRING && attribute_word(spec, attribute->s) < 0) {
     unsupported_add(&reader->unsupported, draft->name, "`%s`=\"%.80s\" of %s", attribute->name, attribute->s, op->name);
     return false;
   }
