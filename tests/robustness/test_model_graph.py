@@ -30,6 +30,8 @@ def node(op, inputs, outputs, **fields):
     ([node("Lstm", ["x"], ["y"])], 3, ["nodes[0].op", '"LSTM"']),
     ([node("If", ["x"], ["y"])], 2, ["nodes[0]", "If needs the attribute `then_branch`, a graph"]),
     ([node("Foo", ["x"], ["s"]), node("Bar", ["s"], ["y"])], 3, ["nodes[0].op", "nodes[1].op"]),
+    ([node("Gather", ["x"], ["s"]), node("Pow", ["s"], ["y"])], 2,
+     ["nodes[0]", "Gather has exactly 2 inputs, found 1", "nodes[1]", "Pow has exactly 2 inputs, found 1"]),
     ([node("Relu", ["x"], ["y"], attributes={"alpha": 1})], 3, ["nodes[0].attributes.alpha", "Relu"]),
     ([node("Softmax", ["x"], ["y"], attributes={"axes": 1})], 3, ["nodes[0].attributes.axes", "axis"]),
     ([node("Softmax", ["x"], ["y"], attributes={"axis": 1.5})], 2, ["nodes[0].attributes.axis", "integer"]),

@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: MIT
 """ONNX files that are broken, lie, or lead elsewhere."""
 import os
+import re
 
 import numpy
 import pytest
 from onnx import AttributeProto, TensorProto, helper
 
-from support.onnx_files import F32, I64, model_of, tensor_info, write
+from support.onnx_files import BOOL, F32, I64, model_of, tensor_info, write
 from support.refusal import refused
 
 SAFE_NAMES = ['x;system("id");//', "*/", '"', "%n%s", "??/", "int", "\x1b[31m", "n" * 1000000, "-o", "$(id)", "a\nb"]
@@ -72,6 +73,27 @@ BYTES = {
 def test_bytes_that_are_no_model_are_refused(rnncc, tmp_path, name):
     data, code, texts = BYTES[name]
     refused_file(rnncc, tmp_path, data, code, *texts)
+
+
+def readers(op, bad):
+    """Nodes whose older form asks for the rank of what they read, one of them in a body."""
+    then = helper.make_graph([helper.make_node("Softmax", [bad], [f"t_{op}"])], "then", [], [tensor_info(f"t_{op}", F32, [3])])
+    other = helper.make_graph([helper.make_node("Relu", ["x"], [f"e_{op}"])], "else", [], [tensor_info(f"e_{op}", F32, [3])])
+    return [helper.make_node("Pow", [bad, "x"], [f"p_{op}"], "reader"), helper.make_node("Softmax", [bad], [f"s_{op}"], "reader"),
+            helper.make_node("If", ["go"], [f"i_{op}"], "reader", then_branch=then, else_branch=other)]
+
+
+def test_nothing_is_inferred_from_a_node_that_was_told(rnncc, root, tmp_path):
+    """Each operator without its last input."""
+    table = (root / "compiler" / "ir" / "ops.def").read_text()
+    needed = {op: int(count) for op, count in re.findall(r"^OP\((\w+), ([1-9]\d*),", table, re.MULTILINE)}
+    nodes = []
+    for op, count in needed.items():
+        nodes += [helper.make_node(op, ["x"] * (count - 1), [f"bad_{op}"], f"bad {op}"), *readers(op, f"bad_{op}")]
+    model = model_of(nodes, {"x": (F32, [3]), "go": (BOOL, [])}, {"p_Gather": (F32, None)}, opset=12)
+    said = refused(rnncc, tmp_path, write(tmp_path, model), 2)
+    assert "reader" not in said and len(needed) > 100
+    assert [op for op in needed if f"bad {op}: " not in said] == []
 
 
 def changed(change):

@@ -175,6 +175,13 @@ static bool fit_counts(OnnxReader *reader, const Draft *draft, const OpInfo *op)
   return true;
 }
 
+/* The graph's last node goes: what was told of it would be read by the shape rules of others. */
+static void withdraw(Graph *graph, const Node *node) {
+  for (int i = 0; i < node->n_outputs; i++)
+    if (node->outputs[i]) node->outputs[i]->producer = NULL;
+  graph->n_nodes--;
+}
+
 Node *onnx_commit(OnnxReader *reader, Draft *draft) {
   const OpInfo *op = op_find(draft->op);
   if (!op) {
@@ -193,7 +200,10 @@ Node *onnx_commit(OnnxReader *reader, Draft *draft) {
   for (int i = 0; i < draft->n_inputs; i++) node->inputs[i] = draft->inputs[i];
   for (int i = 0; i < draft->n_outputs; i++)
     if (draft->outputs[i]) graph_set_output(node, i, draft->outputs[i]);
-  if (!op_check_node(node)) return NULL;
+  if (!op_check_node(node)) {
+    withdraw(draft->scope->graph, node);
+    return NULL;
+  }
   node_capture(draft->scope->graph, node);
   return node;
 }
