@@ -70,7 +70,11 @@ def root():
 
 @pytest.fixture(scope="session")
 def rnncc():
-    return program(build_directory() / "compiler" / "rnncc")
+    """It checks the graph's invariants after every pass."""
+    path = build_directory() / "compiler" / "rnncc"
+    run = program(path, "--verify-each")
+    run.path = path
+    return run
 
 
 @pytest.fixture(scope="session")

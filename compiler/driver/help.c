@@ -81,7 +81,7 @@ const char help_text[] =
     "      --budget=S          seconds to measure, default 6\n"
     "looking inside                   example: rnncc m.json -o m.so --dump-after=fuse_epilogue\n"
     "      --dump-after=STEP   prints the graph after that step to stderr; `--dump-after=list` lists the steps\n"
-    "      --verify-each       checks the graph's invariants after every step\n"
+    "      --verify-each       checks the graph's invariants after every pass over it\n"
     "      --time-passes       prints each step's time to stderr\n"
     "  -v, --verbose           says what is done\n"
     "      --color=WHEN        auto (default), always, never\n"

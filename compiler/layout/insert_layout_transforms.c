@@ -98,10 +98,11 @@ static bool is_as_wanted(const Graph *graph, const Value *value, int block) {
   return can_be_blocked(value) && same_bytes(value, block ? block : value->channel_block);
 }
 
-/* A chain's members read it by the same name. */
+/* The prologue begins with it; a chain's members read it by the same name. */
 static void read_instead(Node *node, int input, Value *value) {
   const Value *before = node->inputs[input];
   node->inputs[input] = value;
+  if (input == 0 && node->n_prologue) node->prologue[0]->inputs[0] = value;
   for (int m = 0; m < node->n_members; m++)
     for (int i = 0; i < node->members[m]->n_inputs; i++)
       if (node->members[m]->inputs[i] == before) node->members[m]->inputs[i] = value;

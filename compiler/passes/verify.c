@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The invariants of graph.h, after every pass in debug builds and with --verify-each. A breach is our mistake. */
+/* The invariants of graph.h, as a pass and with --verify-each after every other. A breach is our mistake. */
 #include "ir/op.h"
 #include "passes/passes.h"
 

@@ -85,7 +85,7 @@ def tolerance(case):
 
 
 def rnncc(model, output, options):
-    command = [BUILD / "compiler" / "rnncc", model, "-o", output, *options]
+    command = [BUILD / "compiler" / "rnncc", "--verify-each", model, "-o", output, *options]
     return subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, env=os.environ | cached_clang())
 
 

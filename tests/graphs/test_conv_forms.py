@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: MIT
 """Whatever --conv forces, convolutions of whole numbers equal the reference to the bit, at any number of threads."""
-import subprocess
 from ctypes import POINTER, byref, c_size_t
 
 import numpy
@@ -70,7 +69,6 @@ def test_plain_leaves_no_tensor_blocked(compile, tmp_path):
 @pytest.mark.parametrize("form", ["", "straight", "direct,", "direct,oc", "direct,oc=", "direct,oc=two", "direct,ox=2",
                                   "direct,oc=2,,px=3", "direct oc=2", "direct,oc=123456789", "direct,oc=2,oc=2",
                                   "winograd,px=2", "depthwise,oc=1", "plain,oc=1"])
-def test_a_form_that_says_nothing_known_is_refused(form):
-    done = subprocess.run([build_directory() / "compiler" / "rnncc", "m.json", f"--conv={form}"], capture_output=True,
-                          text=True)
+def test_a_form_that_says_nothing_known_is_refused(rnncc, form):
+    done = rnncc("m.json", f"--conv={form}")
     assert done.returncode == 2 and "--conv" in done.stderr

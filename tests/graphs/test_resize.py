@@ -1,11 +1,8 @@
 # SPDX-License-Identifier: MIT
 """Resize: the reference interpreter against ONNX Runtime, emitted kernels against the reference."""
-import subprocess
-
 import numpy
 import pytest
 
-from conftest import build_directory
 from graphs.resize_models import OF_ANY_RANK, RESIZES
 from graphs.test_reference_onnx import assert_close
 from support.emitted import TARGETS, assert_same, run_module
@@ -74,11 +71,10 @@ def test_blocked_tensors_are_resized_as_plain_ones(compile, tmp_path, mode, targ
         assert_agrees(model, got, expected) if mode == "cubic" else assert_same(got, expected)
 
 
-def test_a_decoder_stays_blocked(tmp_path):
-    path = decoder("linear").write(tmp_path)
-    listed = subprocess.run([build_directory() / "compiler" / "rnncc", "inspect", path, "--target=x86-64-v4",
-                             "--layout-search=greedy"], capture_output=True, text=True, check=True).stdout
-    assert listed.count("resize_linear_blocked") == 2
+def test_a_decoder_stays_blocked(rnncc, tmp_path):
+    done = rnncc("inspect", decoder("linear").write(tmp_path), "--target=x86-64-v4", "--layout-search=greedy")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("resize_linear_blocked") == 2
 
 
 def test_sizes_may_follow_from_another_tensors_shape(compile, tmp_path):

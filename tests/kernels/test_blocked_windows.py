@@ -1,12 +1,9 @@
 # SPDX-License-Identifier: MIT
 """Depthwise and transposed convolution and pooling stay on blocked tensors, and then compute what ONNX Runtime does:
 with residual and activation, batches known only at run time, on every target and any number of threads."""
-import subprocess
-
 import numpy
 import pytest
 
-from conftest import build_directory
 from support.emitted import TARGETS, assert_same, run_module
 from support.model_builder import Model
 
@@ -55,10 +52,10 @@ def test_lane_wise_kernels_equal_onnx_runtime(compile, tmp_path, target, spatial
         assert_same(run_module(module, feeds), model.onnx_run(feeds))
 
 
-def test_lane_wise_ops_stay_blocked(tmp_path):
-    path = lane_wise_network(2).write(tmp_path)
-    listed = subprocess.run([build_directory() / "compiler" / "rnncc", "inspect", path, "--target=x86-64-v4", BLOCKED],
-                            capture_output=True, text=True, check=True).stdout
+def test_lane_wise_ops_stay_blocked(rnncc, tmp_path):
+    done = rnncc("inspect", lane_wise_network(2).write(tmp_path), "--target=x86-64-v4", BLOCKED)
+    assert done.returncode == 0, done.stderr
+    listed = done.stdout
     assert listed.count("depthwise_") == 3
     assert listed.count("_global_pool_blocked") == 3 and listed.count("_pool_blocked") == 5
     assert "pool_plain" not in listed and "plain_" not in listed and "_reduce" not in listed

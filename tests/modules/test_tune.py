@@ -197,7 +197,7 @@ def test_an_output_that_cannot_be_written_is_told_before_anything_is_measured(rn
 def test_an_interrupted_tuning_leaves_nothing_behind(rnncc, tmp_path):
     model, temporary = small_lstm().write(tmp_path), tmp_path / "temporary"
     temporary.mkdir()
-    tuning = subprocess.Popen([rnncc.path, "tune", "--rnn", model, "-o", tmp_path / "records.jsonl"],
+    tuning = subprocess.Popen([*rnncc.prefix, "tune", "--rnn", model, "-o", tmp_path / "records.jsonl"],
                               stderr=subprocess.PIPE, text=True, env={**os.environ, "TMPDIR": str(temporary)})
     assert "Progress: (1/" in tuning.stderr.readline()
     tuning.send_signal(signal.SIGINT)

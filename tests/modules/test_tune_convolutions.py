@@ -83,7 +83,7 @@ def shown_on_terminal(rnncc, *words):
     """What is written to a terminal that is stderr."""
     ours, its = pty.openpty()
     plain = {name: value for name, value in os.environ.items() if name != "NO_COLOR"}
-    running = subprocess.Popen([rnncc.path, *words], stdout=subprocess.DEVNULL, stderr=its, env=plain)
+    running = subprocess.Popen([*rnncc.prefix, *words], stdout=subprocess.DEVNULL, stderr=its, env=plain)
     os.close(its)
     shown = b""
     try:
@@ -162,7 +162,7 @@ def test_what_was_told_before_an_interrupt_is_kept(rnncc, tuned, tmp_path, numbe
     model, path, _ = tuned
     records, temporary = tmp_path / "records.jsonl", tmp_path / "temporary"
     temporary.mkdir()
-    tuning = subprocess.Popen([rnncc.path, *arguments(model, records)], stdout=subprocess.DEVNULL,
+    tuning = subprocess.Popen([*rnncc.prefix, *arguments(model, records)], stdout=subprocess.DEVNULL,
                               stderr=subprocess.PIPE, text=True, env={**os.environ, "TMPDIR": str(temporary)})
     told = [tuning.stderr.readline(), tuning.stderr.readline()]
     assert all(re.match(PROGRESS, line) for line in told)

@@ -68,7 +68,7 @@ def test_what_a_runner_measures_is_what_is_compiled(rnncc, device, tmp_path):
 def test_an_interrupt_ends_the_runner_too(rnncc, tmp_path):
     temporary, started = tmp_path / "temporary", tmp_path / "started"
     temporary.mkdir()
-    tuning = subprocess.Popen([rnncc.path, "tune", convolution().write(tmp_path), "-o", tmp_path / "records.jsonl",
+    tuning = subprocess.Popen([*rnncc.prefix, "tune", convolution().write(tmp_path), "-o", tmp_path / "records.jsonl",
                                f"--runner=echo $$ > {started}; exec sleep 100"],
                               env=os.environ | {"TMPDIR": str(temporary)})
     while not started.exists() or not started.read_text().endswith("\n"):

@@ -116,7 +116,7 @@ def test_a_killed_compiler_leaves_the_old_output_or_a_complete_one(rnncc, rnnrun
     rng, outcomes = random.Random(1), set()
     for kill in range(KILLS):
         output.write_bytes(b"old")
-        process = subprocess.Popen([rnncc.path, model, "-o", output], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+        process = subprocess.Popen([*rnncc.prefix, model, "-o", output], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
                                    start_new_session=True, env={**os.environ, "TMPDIR": str(tmp_path)})
         # Every fourth near the end, where the output changes.
         time.sleep(whole_run * (rng.uniform(0.85, 1.15) if kill % 4 == 0 else rng.uniform(0, 1)))
@@ -145,7 +145,7 @@ def test_compilers_of_one_output_do_not_disturb_each_other(rnncc, rnnrun, model,
 
     loader = threading.Thread(target=load)
     loader.start()
-    compilers = [subprocess.Popen([rnncc.path, model, "-o", output], stderr=subprocess.PIPE) for _ in range(COMPILERS)]
+    compilers = [subprocess.Popen([*rnncc.prefix, model, "-o", output], stderr=subprocess.PIPE) for _ in range(COMPILERS)]
     for compiler in compilers:
         message = compiler.communicate()[1]
         if compiler.returncode:

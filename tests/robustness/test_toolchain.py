@@ -62,7 +62,7 @@ def test_an_interrupt_leaves_nothing_behind(rnncc, root, tmp_path):
     folder, temporary = tmp_path / "out", tmp_path / "temporary"
     folder.mkdir(), temporary.mkdir()
     environment = {**os.environ, "RNNCC_CLANG": str(clang), "TMPDIR": str(temporary)}
-    command = [rnncc.path, root / "models" / "digits_rnn.json", "-o", folder / "m.so"]
+    command = [*rnncc.prefix, root / "models" / "digits_rnn.json", "-o", folder / "m.so"]
     compiler = subprocess.Popen(command, env=environment)
     while not (tmp_path / "started").exists():
         assert compiler.poll() is None
@@ -95,6 +95,6 @@ def test_an_output_that_is_a_link_stays_one(rnncc, root, tmp_path):
     model = root / "models" / "digits_rnn.json"
     assert rnncc(model, "--emit=h", "-o", tmp_path / "m.h").returncode == 0
     with open(folder / "redirected.h", "w") as out:
-        subprocess.run([rnncc.path, model, "--emit=h", "-o", tmp_path / "stdout"], stdout=out, timeout=120, check=True)
+        subprocess.run([*rnncc.prefix, model, "--emit=h", "-o", tmp_path / "stdout"], stdout=out, timeout=120, check=True)
     assert (tmp_path / "m.h").is_symlink() and (tmp_path / "stdout").is_symlink()
     assert (folder / "m.h").read_text() == (folder / "redirected.h").read_text() != "old"
