@@ -22,7 +22,7 @@ static const char *kind_name(JsonKind kind) {
 
 bool json_expect(Json value, JsonKind kind) {
   JsonKind is = json_kind(value);
-  if (is != kind) error_at(json_where(value), EXIT_INVALID, "%s where %s is due", kind_name(is), kind_name(kind));
+  if (is != kind) error_at(json_where(value), EXIT_INVALID, "expected %s, found %s", kind_name(kind), kind_name(is));
   return is == kind;
 }
 
@@ -43,13 +43,13 @@ bool json_get_int(Json value, int64_t min, int64_t max, int64_t *out) {
   if (!json_expect(value, JSON_NUMBER)) return false;
   json_copy_number(value, text);
   if (!json_is_integer(value)) {
-    error_at(json_where(value), EXIT_INVALID, "%s where an integer is due (no fraction, no exponent)", text);
+    error_at(json_where(value), EXIT_INVALID, "expected an integer (no fraction, no exponent), found %s", text);
     return false;
   }
   errno = 0;
   *out = strtoll(text, NULL, 10);
   if (errno == 0 && *out >= min && *out <= max) return true;
-  error_at(json_where(value), EXIT_INVALID, "%s is out of range; %" PRId64 " to %" PRId64 " is due", text, min, max);
+  error_at(json_where(value), EXIT_INVALID, "expected %" PRId64 " to %" PRId64 ", found %s", min, max, text);
   return false;
 }
 
@@ -65,7 +65,7 @@ bool json_get_uint(Json value, uint64_t *out) {
   errno = 0;
   *out = strtoull(text, NULL, 10);
   if (errno == 0) return true;
-  error_at(json_where(value), EXIT_INVALID, "%s is out of range; 0 to %" PRIu64 " is due", text, UINT64_MAX);
+  error_at(json_where(value), EXIT_INVALID, "expected 0 to %" PRIu64 ", found %s", UINT64_MAX, text);
   return false;
 }
 

@@ -25,13 +25,13 @@ static char peek(const Scan *scan) { return scan->at < scan->length ? scan->text
 
 static bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
-/* Tells what stands here instead of what is due. */
-static _Noreturn void fail_expected(const Scan *scan, const char *due) {
+/* Says what was expected here, and what was found. */
+static _Noreturn void fail_expected(const Scan *scan, const char *expected) {
   char c = peek(scan);
   if (scan->at >= scan->length)
-    fail_at(scan, scan->at, arena_format(scan->arena, "the text ends where %s is due", due));
-  if (c >= 0x20 && c < 0x7f) fail_at(scan, scan->at, arena_format(scan->arena, "'%c' where %s is due", c, due));
-  fail_at(scan, scan->at, arena_format(scan->arena, "the byte 0x%02x where %s is due", (unsigned char)c, due));
+    fail_at(scan, scan->at, arena_format(scan->arena, "expected %s, found the end of the text", expected));
+  if (c >= 0x20 && c < 0x7f) fail_at(scan, scan->at, arena_format(scan->arena, "expected %s, found '%c'", expected, c));
+  fail_at(scan, scan->at, arena_format(scan->arena, "expected %s, found the byte 0x%02x", expected, (unsigned char)c));
 }
 
 static bool is_space(char c) { return c == ' ' || c == '\t' || c == '\r' || c == '\n'; }
@@ -63,7 +63,7 @@ static void scan_unicode_escape(Scan *scan) {
     unsigned low = scan_hex4(scan);
     paired = low >= 0xdc00 && low <= 0xdfff;
   }
-  if (!paired) fail_at(scan, start, "half of a surrogate pair; both halves are due: \\ud83d\\ude00");
+  if (!paired) fail_at(scan, start, "expected both halves of a surrogate pair, as in \\ud83d\\ude00; found one");
 }
 
 static void scan_escape(Scan *scan) {
@@ -98,8 +98,8 @@ size_t json_number_length(const char *text, size_t left) {
   return length;
 }
 
-static void scan_digits(Scan *scan, const char *due) {
-  if (!is_digit(peek(scan))) fail_expected(scan, due);
+static void scan_digits(Scan *scan, const char *expected) {
+  if (!is_digit(peek(scan))) fail_expected(scan, expected);
   while (is_digit(peek(scan))) scan->at++;
 }
 

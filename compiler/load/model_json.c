@@ -19,7 +19,7 @@ static void read_heading(Graph *graph, Json root) {
   Json format = json_member(root, "format"), version = json_member(root, "version");
   int64_t number;
   if (strcmp(json_text(format), "rnncc") != 0)
-    error_at(json_where(format), EXIT_INVALID, "the format is \"%s\"; \"rnncc\" is due",
+    error_at(json_where(format), EXIT_INVALID, "expected the format \"rnncc\", found \"%s\"",
              short_name(graph->arena, json_text(format)));
   if (json_get_int(version, 1, INT64_MAX, &number) && number != FORMAT_VERSION)
     error_at(json_where(version), EXIT_UNSUPPORTED, "version %" PRId64 " of the format; this compiler reads version %d",
@@ -31,7 +31,8 @@ static void read_heading(Graph *graph, Json root) {
 
 static void refuse_empty(Json root, const char *key) {
   Json list = json_member(root, key);
-  if (json_count(list) == 0) error_at(json_where(list), EXIT_INVALID, "the model has no %s; at least one is due", key);
+  if (json_count(list) == 0)
+    error_at(json_where(list), EXIT_INVALID, "the model has no %s; expected at least one", key);
 }
 
 static void read_model(ModelReader *reader, Json root) {

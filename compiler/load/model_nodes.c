@@ -90,7 +90,7 @@ static bool read_lengths(ModelReader *reader, Node *node, Json lengths) {
     return false;
   }
   if (node->n_inputs > LENGTHS_INPUT && node->inputs[LENGTHS_INPUT]) {
-    error_at(json_where(lengths), EXIT_INVALID, "the lengths are also given as input %d; one of the two is due",
+    error_at(json_where(lengths), EXIT_INVALID, "the lengths are also given as input %d; expected one of the two",
              LENGTHS_INPUT);
     return false;
   }

@@ -43,7 +43,7 @@ void read_dims(ModelReader *reader, Json dims) {
     if (*json_key(dim) == 0)
       error_at(json_where(dim), EXIT_INVALID, "the name is empty");
     else if (min > opt || opt > max)
-      error_at(json_where(dim), EXIT_INVALID, "min <= opt <= max is due; they are %" PRId64 ", %" PRId64 ", %" PRId64,
+      error_at(json_where(dim), EXIT_INVALID, "expected min <= opt <= max, found %" PRId64 ", %" PRId64 ", %" PRId64,
                min, opt, max);
     else
       dim_symbol_add(reader->graph->dims, json_key(dim), min, opt, max);

@@ -45,7 +45,7 @@ static int read_type(Json json, Constant *constant) {
 static bool read_range(Json json, int64_t data_bytes, Range *range) {
   Json begin = json_first(json), end = begin.item ? json_next(begin) : begin;
   if (json_count(json) != 2) {
-    error_at(json_where(json), EXIT_INVALID, "two offsets are due: [begin, end]");
+    error_at(json_where(json), EXIT_INVALID, "expected two offsets: [begin, end]");
     return false;
   }
   return json_get_int(begin, 0, data_bytes, &range->begin) && json_get_int(end, range->begin, data_bytes, &range->end);
@@ -95,7 +95,7 @@ static void check_bool(const Constant *constant) {
   const uint8_t *data = constant->data;
   for (size_t i = 0; i < constant->count; i++) {
     if (data[i] <= 1) continue;
-    error_at(constant->where, EXIT_INVALID, "the BOOL element %zu is %d; 0 or 1 is due", i, data[i]);
+    error_at(constant->where, EXIT_INVALID, "expected 0 or 1 as BOOL element %zu, found %d", i, data[i]);
     return;
   }
 }

@@ -47,7 +47,7 @@ static const char *read_status(Json json) {
   if (json_kind(member) == JSON_ABSENT) return NULL;
   for (int i = 0; statuses[i]; i++)
     if (!strcmp(json_text(member), statuses[i])) return statuses[i];
-  error_at(json_where(member), EXIT_INVALID, "the status is none of best, ok, crashed, hung and wrong");
+  error_at(json_where(member), EXIT_INVALID, "expected a status of best, ok, crashed, hung or wrong");
   return NULL;
 }
 

@@ -74,12 +74,12 @@ static void a_runner_that_does_not_work_fails(void **state) {
       {"no-such-runner-anywhere", "not found"},
       {"exit 3", "exit code 3: it says nothing"},
       {"echo oops >&2; exit 1", "exit code 1: oops"},
-      {"echo nonsense", "is due"},
+      {"echo nonsense", "expected"},
       {"%s | head -c 100", "ends early"},
       {"%s | head -c -5", "not what it announces"},
       {"%s; echo more", "not what it announces"},
       {"echo '{}'", "version is missing"},
-      {"yes | head -c 3000000", "is due"},
+      {"yes | head -c 3000000", "expected"},
   };
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     Measurement measurement = measure_by(cases[i][0], request());

@@ -22,7 +22,7 @@ FILES = {
     "shorter than the length": (b"1234567", 2, ["7 bytes"]),
     "header longer than the file": (struct.pack("<Q", 100) + b"{}", 2, ["100 bytes", "10"]),
     "header length that wraps": (struct.pack("<Q", 2**64 - 8) + b"{}", 2, ["18446744073709551608"]),
-    "header that is no object": (safetensors_bytes(b"[]"), 2, ["byte 8", "an array where an object is due"]),
+    "header that is no object": (safetensors_bytes(b"[]"), 2, ["byte 8", "expected an object, found an array"]),
     "header cut short": (safetensors_bytes(b'{"c":'), 2, ["byte 13"]),
     "duplicate tensor": (safetensors_bytes(b'{"c":{},"c":{}}'), 2, ["given twice"]),
     "unknown key": (safetensors_bytes({"c": {**entry(), "stride": 1}}, DATA), 2, ["c.stride"]),
@@ -46,7 +46,7 @@ FILES = {
     "dtype without meaning": (safetensors_bytes({"c": entry(dtype="Q7")}, DATA), 3, ['"Q7"', "supported are f64, f32"]),
     "dtype BF16 of what is read": (safetensors_bytes({"c": entry("BF16", (6,))}, DATA), 3, ["c: ", "BF16"]),
     "rank 9 of what is read": (safetensors_bytes({"c": entry(shape=[1] * 8 + [3])}, DATA), 3, ["rank 9"]),
-    "BOOL that is neither": (safetensors_bytes({"c": entry("BOOL", (3,), (0, 3))}, b"\0\1\2"), 2, ["element 2 is 2"]),
+    "BOOL that is neither": (safetensors_bytes({"c": entry("BOOL", (3,), (0, 3))}, b"\0\1\2"), 2, ["element 2, found 2"]),
 }
 
 

@@ -36,7 +36,8 @@ def test_what_is_no_json_is_refused_at_its_byte(rnncc, tmp_path, text, place):
 @pytest.mark.parametrize("length", range(1, len(TEXT), 61))
 def test_a_model_cut_short_is_refused(rnncc, tmp_path, length):
     """At every byte, without the cost of a process each: tests/unit/load_model_test.c."""
-    refused(rnncc, tmp_path, TEXT[:length], 2, f"model.json: byte {length}: error: the text ends where")
+    refused(rnncc, tmp_path, TEXT[:length], 2, f"model.json: byte {length}: error: expected ",
+            "found the end of the text")
 
 
 def changed(path, value):
@@ -53,47 +54,47 @@ def changed(path, value):
 
 
 @pytest.mark.parametrize("path, value, code, texts", [
-    (["format"], "onnx", 2, ["format: ", '"rnncc" is due']),
+    (["format"], "onnx", 2, ["format: ", 'expected the format "rnncc"']),
     (["version"], 2, 3, ["version: ", "version 2", "version 1"]),
-    (["version"], 1.0, 2, ["version: ", "1.0 where an integer is due"]),
+    (["version"], 1.0, 2, ["version: ", "expected an integer (no fraction, no exponent), found 1.0"]),
     (["name"], ..., 2, ['"name" is missing']),
     (["nodes"], ..., 2, ['"nodes" is missing']),
-    (["nodes"], {}, 2, ["nodes: ", "an object where an array is due"]),
+    (["nodes"], {}, 2, ["nodes: ", "expected an array, found an object"]),
     (["nodes"], [], 2, ["nodes: ", "no nodes"]),
     (["inputs"], [], 2, ["inputs: ", "no inputs"]),
     (["outputs"], [], 2, ["outputs: ", "no outputs"]),
     (["outputs"], ["y", "y"], 2, ["outputs[1]", "listed twice"]),
-    (["outputs"], [3], 2, ["outputs[0]", "a number where a string is due"]),
+    (["outputs"], [3], 2, ["outputs[0]", "expected a string, found a number"]),
     (["output"], ["y"], 2, ['unknown key "output"', 'did you mean "outputs"?']),
     (["comment"], "mine", 2, ['unknown key "comment"', "x-"]),
     (["nodes", 0, "input"], ["x"], 2, ["nodes[0].input:", 'did you mean "inputs"?']),
-    (["nodes", 0, "op"], 7, 2, ["nodes[0].op", "a number where a string is due"]),
-    (["nodes", 0, "outputs"], "s", 2, ["nodes[0].outputs", "a string where an array is due"]),
+    (["nodes", 0, "op"], 7, 2, ["nodes[0].op", "expected a string, found a number"]),
+    (["nodes", 0, "outputs"], "s", 2, ["nodes[0].outputs", "expected an array, found a string"]),
     (["inputs", 0, "dtype"], "float32", 3, ["inputs[0].dtype", '"float32"', "u8 and bool"]),
     (["inputs", 0, "shape"], ["N", 3], 2, ["inputs[0].shape[0]", 'no "N"']),
     (["inputs", 0, "shape"], ["t", 3], 2, ["inputs[0].shape[0]", 'no "t"']),
     (["inputs", 0, "shape"], [2**63, 3], 2, ["inputs[0].shape[0]"]),
-    (["inputs", 0, "shape"], [-1, 3], 2, ["inputs[0].shape[0]", "-1 is out of range; 0 to"]),
-    (["inputs", 0, "shape"], [2.5, 3], 2, ["inputs[0].shape[0]", "2.5 where an integer is due"]),
-    (["inputs", 0, "shape"], [2**63, 3], 2, ["inputs[0].shape[0]", "out of range"]),
+    (["inputs", 0, "shape"], [-1, 3], 2, ["inputs[0].shape[0]", "expected 0 to"]),
+    (["inputs", 0, "shape"], [2.5, 3], 2, ["inputs[0].shape[0]", "expected an integer (no fraction, no exponent), found 2.5"]),
+    (["inputs", 0, "shape"], [2**63, 3], 2, ["inputs[0].shape[0]", "found 9223372036854775808"]),
     (["inputs", 0, "shape"], [2**32, 2**32], 4, ["inputs[0].shape", "bytes"]),
     (["inputs", 0, "shape"], [2**31, 2**31], 4, ["inputs[0].shape", "bytes"]),
     (["inputs", 0, "shape"], [1] * 9, 3, ["inputs[0].shape", "rank 9; at most 8"]),
     (["inputs", 0, "shape"], [1] * 1_000_000, 3, ["inputs[0].shape", "rank 1000000; at most 8"]),
-    (["dims", "T"], {"min": -1, "max": 4}, 2, ["dims.T.min", "-1 is out of range"]),
+    (["dims", "T"], {"min": -1, "max": 4}, 2, ["dims.T.min", "expected 0 to", "found -1"]),
     (["dims", "T"], {"min": 5, "max": 4}, 2, ["dims.T", "min <= opt <= max"]),
     (["dims", "T"], {"min": 1, "opt": 9, "max": 4}, 2, ["dims.T", "min <= opt <= max"]),
-    (["dims", "T"], {"max": 2**31}, 2, ["dims.T.max", "out of range"]),
+    (["dims", "T"], {"max": 2**31}, 2, ["dims.T.max", "expected 0 to"]),
     (["dims", "T"], {}, 2, ["dims.T", '"max" is missing']),
     (["constants", "c", "data"], [1, 2], 2, ["constants.c.data", "2 elements where the shape has 3"]),
-    (["constants", "c", "data"], [1, 2, "3"], 2, ["constants.c.data[2]", "a string where a number is due"]),
+    (["constants", "c", "data"], [1, 2, "3"], 2, ["constants.c.data[2]", "expected a number, found a string"]),
     (["constants", "c", "shape"], [2**62, 2**62], 4, ["constants.c.shape", "more elements than memory"]),
     (["constants", "c", "dtype"], "bf16", 3, ["constants.c.dtype", '"bf16"']),
-    (["constants", "c"], {"dtype": "i64", "shape": [1], "data": [2**63]}, 2, ["constants.c.data[0]", "out of range"]),
+    (["constants", "c"], {"dtype": "i64", "shape": [1], "data": [2**63]}, 2, ["constants.c.data[0]", "found 9223372036854775808"]),
     (["constants", "c"], {"dtype": "i32", "shape": [1], "data": [2**31]}, 2, ["constants.c.data[0]", "2147483647"]),
     (["constants", "c"], {"dtype": "u8", "shape": [1], "data": [256]}, 2, ["constants.c.data[0]", "255"]),
     (["constants", "c"], {"dtype": "bool", "shape": [1], "data": [2]}, 2, ["constants.c.data[0]", "0 to 1"]),
-    (["constants", "c"], {"dtype": "i64", "shape": [1], "data": [0.5]}, 2, ["constants.c.data[0]", "0.5 where an int"]),
+    (["constants", "c"], {"dtype": "i64", "shape": [1], "data": [0.5]}, 2, ["constants.c.data[0]", "found 0.5"]),
 ])
 def test_a_model_of_another_shape_is_refused_at_its_path(rnncc, tmp_path, path, value, code, texts):
     refused(rnncc, tmp_path, changed(path, value), code, "model.json: ", *texts)

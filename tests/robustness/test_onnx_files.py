@@ -206,7 +206,7 @@ GRAPHS = {
     "rank 9": (with_tensor(dims=[1] * 8 + [3]), 3, ["rank 9"]),
     "elements of a type that is none": (with_tensor(data_type=99), 3, ["element type 99"]),
     "elements of strings": (with_tensor(data_type=TensorProto.STRING), 3, ["string"]),
-    "bools that are neither": (with_tensor(data_type=TensorProto.BOOL, raw_data=b"\0\1\2"), 2, ["element 2 is 2"]),
+    "bools that are neither": (with_tensor(data_type=TensorProto.BOOL, raw_data=b"\0\1\2"), 2, ["element 2, found 2"]),
 }
 
 
@@ -248,8 +248,8 @@ EXTERNAL = {
     "an offset past the end": ({"location": "w.bin", "offset": "99"}, 2, ["byte 99"]),
     "a length past the end": ({"location": "w.bin", "offset": "4", "length": "12"}, 2, ["12 bytes", "byte 4"]),
     "an offset that wraps": ({"location": "w.bin", "offset": str(2**64 - 4), "length": "16"}, 2, ["offset"]),
-    "a negative offset": ({"location": "w.bin", "offset": "-1"}, 2, ["offset", "a number is due"]),
-    "an offset that is none": ({"location": "w.bin", "offset": "4x"}, 2, ["offset", "a number is due"]),
+    "a negative offset": ({"location": "w.bin", "offset": "-1"}, 2, ["offset", "expected a number"]),
+    "an offset that is none": ({"location": "w.bin", "offset": "4x"}, 2, ["offset", "expected a number"]),
     "data of another length": ({"location": "w.bin", "length": "8"}, 2, ["8 bytes", "12"]),
 }
 

@@ -38,7 +38,7 @@ static void read_symbols(Command *command, int argc, char **argv) {
     char *name = arena_string(command->arena, argv[i]), *equals = strchr(name, '=');
     if (equals) *equals = 0;
     const DimSymbol *symbol = dim_symbol_find(dims, name);
-    if (!equals || !symbol) fatal_at(COMMAND_LINE, EXIT_INVALID, "%s: DIM=VALUE is due", argv[i]);
+    if (!equals || !symbol) fatal_at(COMMAND_LINE, EXIT_INVALID, "expected DIM=VALUE, found %s", argv[i]);
     command->symbols[symbol->index] = strtoll(equals + 1, NULL, 10);
   }
 }
@@ -88,7 +88,7 @@ static void run(Command *command) {
 int main(int argc, char **argv) {
   bool simplified = argc > 1 && !strcmp(argv[1], "--simplified");
   argc -= simplified, argv += simplified;
-  if (argc < 3) fatal_at(COMMAND_LINE, EXIT_INVALID, "MODEL and FOLDER are due");
+  if (argc < 3) fatal_at(COMMAND_LINE, EXIT_INVALID, "expected MODEL and FOLDER");
   Command command = {.arena = arena_new(), .folder = argv[2]};
   command.graph = load_model(command.arena, argv[1], NULL);
   command.graph->config = &(Config){.target = target_find("native")};

@@ -37,12 +37,12 @@ static const struct Refused {
   size_t length; /* 0: up to the NUL */
   const char *where, *message;
 } REFUSED[] = {
-    {"empty file", "", 0, "byte 0", "the text ends where a value"},
-    {"only space", " \n", 0, "byte 2", "the text ends where a value"},
+    {"empty file", "", 0, "byte 0", "found the end of the text"},
+    {"only space", " \n", 0, "byte 2", "found the end of the text"},
     {"byte order mark", "\xef\xbb\xbf{}", 0, "byte 0", "byte order mark"},
     {"embedded NUL between values", "[1,\0 2]", 7, "byte 3", "0x00"},
     {"embedded NUL in a string", "[\"a\0b\"]", 7, "byte 3", "0x00"},
-    {"NUL after the value", "{}\0", 3, "byte 2", "0x00 where the end"},
+    {"NUL after the value", "{}\0", 3, "byte 2", "found the byte 0x00"},
     {"escaped NUL", "[\"\\u0000\"]", 0, "byte 2", "NUL"},
     {"overlong UTF-8 of two bytes", "[\"\xc0\xaf\"]", 0, "byte 2", "UTF-8"},
     {"overlong UTF-8 of three bytes", "[\"\xe0\x80\xaf\"]", 0, "byte 2", "UTF-8"},
@@ -62,24 +62,24 @@ static const struct Refused {
     {"leading zero", "[007]", 0, "byte 1", "leading zeros"},
     {"negative leading zero", "[-01]", 0, "byte 1", "leading zeros"},
     {"nothing after the point", "[1.]", 0, "byte 3", "after the decimal point"},
-    {"nothing before the point", "[.5]", 0, "byte 1", "where a value"},
+    {"nothing before the point", "[.5]", 0, "byte 1", "expected a value"},
     {"nothing in the exponent", "[1e]", 0, "byte 3", "exponent"},
-    {"plus sign", "[+1]", 0, "byte 1", "where a value"},
+    {"plus sign", "[+1]", 0, "byte 1", "expected a value"},
     {"lone minus", "[-]", 0, "byte 2", "a digit"},
     {"hexadecimal", "[0x10]", 0, "byte 2", "','"},
-    {"NaN", "[NaN]", 0, "byte 1", "where a value"},
+    {"NaN", "[NaN]", 0, "byte 1", "expected a value"},
     {"Infinity", "[-Infinity]", 0, "byte 2", "a digit"},
     {"trailing garbage", "{} x", 0, "byte 3", "the end of the text"},
     {"two values", "{}{}", 0, "byte 2", "the end of the text"},
-    {"trailing comma in an array", "[1,]", 0, "byte 3", "where a value"},
+    {"trailing comma in an array", "[1,]", 0, "byte 3", "expected a value"},
     {"trailing comma in an object", "{\"a\":1,}", 0, "byte 7", "a key"},
     {"key without quotes", "{a:1}", 0, "byte 1", "a key"},
     {"missing colon", "{\"a\" 1}", 0, "byte 5", "':'"},
     {"missing comma", "[1 2]", 0, "byte 3", "','"},
     {"wrong closing bracket", "[1}", 0, "byte 2", "']'"},
-    {"single quotes", "['a']", 0, "byte 1", "where a value"},
-    {"comment", "[/* */1]", 0, "byte 1", "where a value"},
-    {"capital True", "[True]", 0, "byte 1", "where a value"},
+    {"single quotes", "['a']", 0, "byte 1", "expected a value"},
+    {"comment", "[/* */1]", 0, "byte 1", "expected a value"},
+    {"capital True", "[True]", 0, "byte 1", "expected a value"},
     {"duplicate key", "{\"a\":1,\"b\":2,\"a\":3}", 0, "byte 17", "given twice"},
     {"duplicate key, one escaped", "{\"a\":{\"b\":1,\"\\u0062\":2}}", 0, "a.b", "given twice"},
 };
@@ -249,13 +249,13 @@ static void get_float(void *text) {
 static void a_wrong_number_is_told_with_path_and_range(void **state) {
   (void)state;
   static const char *const CASES[][2] = {
-      {"{\"n\": [1.0]}", "1.0 where an integer is due"},
-      {"{\"n\": [1e3]}", "1e3 where an integer is due"},
-      {"{\"n\": [2147483648]}", "2147483648 is out of range; 0 to 2147483647 is due"},
-      {"{\"n\": [-1]}", "-1 is out of range"},
-      {"{\"n\": [9223372036854775808]}", "9223372036854775808 is out of range"},
-      {"{\"n\": [99999999999999999999999999]}", "is out of range"},
-      {"{\"n\": [\"1\"]}", "a string where a number is due"},
+      {"{\"n\": [1.0]}", "expected an integer (no fraction, no exponent), found 1.0"},
+      {"{\"n\": [1e3]}", "expected an integer (no fraction, no exponent), found 1e3"},
+      {"{\"n\": [2147483648]}", "expected 0 to 2147483647, found 2147483648"},
+      {"{\"n\": [-1]}", "expected 0 to 2147483647, found -1"},
+      {"{\"n\": [9223372036854775808]}", "found 9223372036854775808"},
+      {"{\"n\": [99999999999999999999999999]}", "found 99999999999999999999999999"},
+      {"{\"n\": [\"1\"]}", "expected a number, found a string"},
   };
   for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
     Outcome outcome = outcome_of(get_int, (void *)CASES[i][0]);
@@ -289,15 +289,15 @@ static void fields_are_checked_and_suggested(void **state) {
   Outcome foreign = outcome_of(check_fields, "{\"axis\": 1, \"comment\": 2}");
   expect_outcome(&foreign, 2, "unknown key \"comment\"; a key of your own starts with x-", NULL);
   Outcome kind = outcome_of(check_fields, "{\"axis\": 1, \"name\": {}}");
-  expect_outcome(&kind, 2, "name: byte 20: error: an object where a string is due", NULL);
+  expect_outcome(&kind, 2, "name: byte 20: error: expected a string, found an object", NULL);
   Outcome array = outcome_of(check_fields, "[]");
-  expect_outcome(&array, 2, "an array where an object is due", NULL);
+  expect_outcome(&array, 2, "expected an object, found an array", NULL);
 }
 
 static void odd_keys_are_quoted_and_escaped_in_paths(void **state) {
   (void)state;
   Outcome outcome = outcome_of(get_int, "{\"a b\\u001b[31m\": [true]}");
-  expect_outcome(&outcome, 2, "f.json: [\"a b\\x1b[31m\"][0]: ", "true or false where a number is due");
+  expect_outcome(&outcome, 2, "f.json: [\"a b\\x1b[31m\"][0]: ", "expected a number, found true or false");
 }
 
 static void a_key_of_a_megabyte_is_shortened_in_messages(void **state) {
@@ -309,7 +309,7 @@ static void a_key_of_a_megabyte_is_shortened_in_messages(void **state) {
   memcpy(text, "{\"", 2);
   memcpy(text + length, "\":[true]}", 10);
   Outcome outcome = outcome_of(get_int, text);
-  expect_outcome(&outcome, 2, "... (999998 bytes)", "true or false where a number is due");
+  expect_outcome(&outcome, 2, "... (999998 bytes)", "expected a number, found true or false");
   assert_true(strlen(outcome.messages) < 300);
   arena_free(arena);
 }

@@ -71,7 +71,7 @@ static void a_model_cut_at_any_byte_is_refused(void **state) {
   for (size_t length = 0; length < strlen(SMALL); length++) {
     file_write(it->arena, it->model, SMALL, length);
     Outcome outcome = outcome_of(load, it->model);
-    expect_outcome(&outcome, 2, "m.json: byte ", "the text ends where");
+    expect_outcome(&outcome, 2, "m.json: byte ", "found the end of the text");
   }
 }
 

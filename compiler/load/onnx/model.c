@@ -46,8 +46,8 @@ static void check_heading(const OnnxReader *reader) {
     if (own >= 0 && own != opset) check_opset(reader, own);
   }
   if (model->n_training_info) error_at(where, EXIT_UNSUPPORTED, "the model has training information");
-  if (!model->graph->n_node) error_at(where, EXIT_INVALID, "the model has no nodes; at least one is due");
-  if (!model->graph->n_output) error_at(where, EXIT_INVALID, "the model has no outputs; at least one is due");
+  if (!model->graph->n_node) error_at(where, EXIT_INVALID, "the model has no nodes; expected at least one");
+  if (!model->graph->n_output) error_at(where, EXIT_INVALID, "the model has no outputs; expected at least one");
   stop_on_errors();
 }
 

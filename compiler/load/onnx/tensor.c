@@ -77,7 +77,7 @@ static bool check_size(const Constant *constant, size_t given, size_t due, const
 static bool check_bool(const Constant *constant, const uint8_t *data) {
   for (size_t i = 0; i < constant->count; i++) {
     if (data[i] <= 1) continue;
-    error_at(constant->where, EXIT_INVALID, "the bool element %zu is %d; 0 or 1 is due", i, data[i]);
+    error_at(constant->where, EXIT_INVALID, "expected 0 or 1 as bool element %zu, found %d", i, data[i]);
     return false;
   }
   return true;
@@ -175,7 +175,7 @@ static bool external_number(const Onnx__TensorProto *proto, const char *key, Loc
   size_t digits = strspn(text, "0123456789");
   *number = strtoull(text, &end, 10);
   if (digits > 0 && digits < 20 && !text[digits]) return true;
-  error_at(where, EXIT_INVALID, "the external data's %s is \"%.40s\"; a number is due", key, text);
+  error_at(where, EXIT_INVALID, "expected a number as the external data's %s, found \"%.40s\"", key, text);
   return false;
 }
 
