@@ -2,15 +2,14 @@
 """What every compiled module promises as a file: one symbol, libc alone, hardened, reproducible, quick to make."""
 import os
 import re
-import resource
 import shutil
 import subprocess
-import time
+from pathlib import Path
 
 import numpy as np
 import pytest
 
-from conftest import ROOT, build_directory
+from conftest import ROOT
 from support.emitted import TARGETS
 from support.model_builder import Model
 
@@ -84,28 +83,27 @@ def test_the_runtime_adds_less_than_64_kib(compile, tmp_path):
     assert os.path.getsize(compile(model.write(tmp_path))) < 64 * KIB
 
 
-def seconds_of(function):
-    """On the clock, or of the processor where that is less: other tests want the cores, too."""
-    before, start = resource.getrusage(resource.RUSAGE_CHILDREN), time.monotonic()
-    assert function().returncode == 0
-    after, elapsed = resource.getrusage(resource.RUSAGE_CHILDREN), time.monotonic() - start
-    return min(elapsed, after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime)
-
-
 @by_model
-def test_compiling_takes_less_than_3_seconds_where_clang_takes_half_a_second_for_the_runtime(model, rnncc, tmp_path):
-    """By that measure, each attempt beside one of it, since a machine may be slower, or slower for a while."""
-    if "asan" in build_directory().name:
-        pytest.skip("a sanitized compiler is slower")
-    assert rnncc(model, "--emit=c", "-o", tmp_path / "c").returncode == 0
+def test_clang_and_the_linker_run_once_for_each_thing(model, rnncc, tmp_path):
+    log, clang = tmp_path / "log", tmp_path / "clang"
+    clang.write_text(f'#!/bin/sh\necho "$*" >>{log}\nexec clang-19 "$@"\n')
+    clang.chmod(0o755)
+    done = rnncc(model, "-o", tmp_path / "m.so", env={**os.environ, "RNNCC_CLANG": str(clang)})
+    assert done.returncode == 0, done.stderr
+    made = [re.search(r" -o (\S+)", f" {line}")[1] for line in log.read_text().splitlines()]
+    assert sorted(Path(name).suffix for name in made) == [".o", ".o", ".so"] and len(set(made)) == 3
 
-    def runtime():
-        return subprocess.run(["make", "-B", "runtime.o"], cwd=tmp_path / "c", capture_output=True)
 
-    def module():
-        return rnncc(model, "-o", tmp_path / "m.so")
-
-    assert any(seconds_of(module) < 3 / 0.5 * seconds_of(runtime) for _ in range(5))
+@pytest.mark.parametrize("target", ["x86-64-v4", "x86-64-v3"])
+@by_model
+def test_a_unit_is_16000_instructions_for_clang(model, target, rnncc, tmp_path):
+    """What it has when it has optimised, of which it takes 0.15 ms each on a core of 2.6 GHz, whatever the unit: compiling
+    takes less than 3 s there, the runtime's half a second included. How long it takes here, the load decides, too."""
+    done = rnncc(model, f"--target={target}", "--threads=2", "--emit=c", "-o", tmp_path / "c")
+    assert done.returncode == 0, done.stderr
+    flags = re.search(r"^KERNEL_FLAGS = (.*)$", (tmp_path / "c" / "Makefile").read_text(), re.MULTILINE)[1].split()
+    text = output("clang-19", *flags, f"-I{tmp_path}/c", "-S", "-emit-llvm", tmp_path / "c" / "network.c", "-o", "-")
+    assert 1000 < len(re.findall(r"^  [%a-z]", text, re.MULTILINE)) < 16000
 
 
 @by_model

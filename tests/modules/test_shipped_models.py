@@ -133,16 +133,6 @@ def test_model_follows_the_published_schema(name, root):
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_compiling_takes_less_than_six_seconds_of_cpu(name, root, rnncc, tmp_path):
-    """Twice what an idle machine may take: other tests run beside this one and share its caches."""
-    before = os.times()
-    done = rnncc(model_file(root, name), "-o", tmp_path / "model.so")
-    after = os.times()
-    assert done.returncode == 0, done.stderr
-    assert after.children_user + after.children_system - before.children_user - before.children_system < 6.0
-
-
-@pytest.mark.parametrize("name", MODELS)
 def test_compiling_again_elsewhere_gives_the_same_bytes(name, root, rnncc, compile, tmp_path):
     done = rnncc(os.path.relpath(model_file(root, name), tmp_path), "-o", "again.so", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
