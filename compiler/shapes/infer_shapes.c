@@ -10,6 +10,7 @@
 #include "shapes/elements.h"
 #include "shapes/fold_node.h"
 #include "shapes/shape.h"
+#include "support/numbers.h"
 
 /* A tensor beyond this is a mistake or an attack; nothing is allocated before it is checked. */
 #define MAX_TENSOR_BYTES ((int64_t)1 << 40)
@@ -27,11 +28,15 @@ static bool check_extent(Graph *graph, const Value *value, int axis) {
   return false;
 }
 
+/* An empty tensor has strides, too: an axis of length 0 counts as 1, so that no product of extents overflows. */
 static bool check_size(Graph *graph, const Value *value) {
-  int64_t bytes = value_max_bytes(value);
+  int64_t bytes = (int64_t)dtype_size(value->dtype);
+  for (int axis = 0; axis < value->rank; axis++)
+    bytes = saturating_mul(bytes, max_int(1, dim_upper(value->shape[axis])));
   if (bytes <= MAX_TENSOR_BYTES) return true;
-  error_at(value->where, EXIT_LIMIT, "%s takes %s%lld bytes at its dimensions' maxima; the limit is %lld",
-           shape_text(graph, value), bytes == INT64_MAX ? "over " : "", (long long)bytes, (long long)MAX_TENSOR_BYTES);
+  error_at(value->where, EXIT_LIMIT, "%s takes %s%lld bytes at its dimensions' maxima%s; the limit is %lld",
+           shape_text(graph, value), bytes == INT64_MAX ? "over " : "", (long long)bytes,
+           value_max_count(value) == 0 ? ", its axes of length 0 left out" : "", (long long)MAX_TENSOR_BYTES);
   return false;
 }
 
@@ -121,9 +126,9 @@ bool infer_node(Graph *graph, Node *node) {
   bool good = inputs_known(node) && op_check_types(node);
   if (good) {
     op_set_output_types(node);
-    good = node->op->shape(graph, node);
+    good = node->op->shape(graph, node) && check_outputs(graph, node);
     if (good) infer_elements(graph, node);
-    good = good && check_outputs(graph, node) && check_inputs_of_nothing(graph, node);
+    good = good && check_inputs_of_nothing(graph, node);
   }
   for (int i = 0; !good && i < node->n_outputs; i++)
     if (node->outputs[i]) forget(node->outputs[i]);

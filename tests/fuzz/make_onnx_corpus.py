@@ -108,6 +108,7 @@ MODELS = {
     "dynamic_reshape": dynamic_reshape,
     "einsum": lambda: one("Einsum", [2, 3], {"w": floats(3, 2)}, equation="ij,jk->ik"),
     "expand": lambda: one("Expand", [3, 1], {"s": ints(2, 1, 4)}),
+    "expand_empty": lambda: one("Expand", [1, 0], {"s": ints(2**33, 2**33, 1, 1)}),
     "external": external,
     "function": function,
     "gemm": lambda: one("Gemm", ["B", 3], {"w": floats(2, 3), "b": floats(2)}, transB=1),
