@@ -4,24 +4,24 @@
 
 enum { UNBOUND = -1 };
 
-static const char *const dtype_names[] = {
-    [RNNCC_NONE] = "none", [RNNCC_F32] = "f32", [RNNCC_I32] = "i32", [RNNCC_I64] = "i64", [RNNCC_U8] = "u8",
-    [RNNCC_BOOL] = "bool", [RNNCC_F64] = "f64", [RNNCC_F16] = "f16", [RNNCC_I8] = "i8",   [RNNCC_I16] = "i16",
-    [RNNCC_U16] = "u16",   [RNNCC_U32] = "u32", [RNNCC_U64] = "u64",
+static const struct {
+  const char *name;
+  size_t bytes;
+} dtypes[] = {
+    [RNNCC_NONE] = {"none", 0},
+#define DTYPE(name, code, type, text, ...) [RNNCC_##name] = {text, sizeof(type)},
+#include "dtypes.def"
 };
 
+#define DTYPE(name, code, type, text, bits, ...)                                                                       \
+  _Static_assert(RNNCC_##name == (code) && 8 * sizeof(type) == (bits), "dtypes.def and rnncc.h differ in " text);
+#include "dtypes.def"
+
 static const char *dtype_name(rnncc_dtype dtype) {
-  return (size_t)dtype < sizeof dtype_names / sizeof *dtype_names ? dtype_names[dtype] : "no known type";
+  return (size_t)dtype < sizeof dtypes / sizeof *dtypes ? dtypes[dtype].name : "no known type";
 }
 
-size_t dtype_bytes(rnncc_dtype dtype) {
-  static const uint8_t bytes[] = {
-      [RNNCC_NONE] = 0, [RNNCC_F32] = 4, [RNNCC_I32] = 4, [RNNCC_I64] = 8, [RNNCC_U8] = 1,
-      [RNNCC_BOOL] = 1, [RNNCC_F64] = 8, [RNNCC_F16] = 2, [RNNCC_I8] = 1,  [RNNCC_I16] = 2,
-      [RNNCC_U16] = 2,  [RNNCC_U32] = 4, [RNNCC_U64] = 8,
-  };
-  return bytes[dtype];
-}
+size_t dtype_bytes(rnncc_dtype dtype) { return dtypes[dtype].bytes; }
 
 size_t shape_elements(const int64_t *shape, int32_t rank) {
   size_t elements = 1;

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The operands of calls as C expressions. */
+#include <string.h>
+
 #include "emit/unit.h"
 
 /* ---- addresses ---- */
@@ -21,11 +23,7 @@ static bool add_place(Text *out, const Program *program, const Access *access) {
 }
 
 /* Elements of equal type in C, halves and truths being integers there. */
-static bool same_element(DType a, DType b) {
-  if (a == RNNCC_BOOL) a = RNNCC_U8;
-  if (a == RNNCC_F16) a = RNNCC_U16;
-  return a == b;
-}
+static bool same_element(DType a, DType b) { return !strcmp(dtype_c(a), dtype_c(b)); }
 
 static void add_address(Text *out, const Program *program, const Parameter *parameter, const Access *access) {
   if (parameter->element == RNNCC_NONE || same_element(access->value->dtype, parameter->element)) {

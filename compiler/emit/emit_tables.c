@@ -8,16 +8,6 @@
 #include "program/build.h"
 #include "support/sha256.h"
 
-static const char *dtype_constant(DType dtype) {
-  static const char *const CONSTANTS[] = {
-      [RNNCC_F32] = "RNNCC_F32",   [RNNCC_I32] = "RNNCC_I32", [RNNCC_I64] = "RNNCC_I64", [RNNCC_U8] = "RNNCC_U8",
-      [RNNCC_BOOL] = "RNNCC_BOOL", [RNNCC_F64] = "RNNCC_F64", [RNNCC_F16] = "RNNCC_F16", [RNNCC_I8] = "RNNCC_I8",
-      [RNNCC_I16] = "RNNCC_I16",   [RNNCC_U16] = "RNNCC_U16", [RNNCC_U32] = "RNNCC_U32", [RNNCC_U64] = "RNNCC_U64",
-  };
-  if (dtype == RNNCC_NONE) bug("no dtype");
-  return CONSTANTS[dtype];
-}
-
 static void emit_name(Text *out, const char *name) { text_quoted(out, name ? name : ""); }
 
 /* ---- tensors ---- */
@@ -25,7 +15,7 @@ static void emit_name(Text *out, const char *name) { text_quoted(out, name ? nam
 static void emit_tensor(Text *out, const Value *value) {
   text_add(out, "{.name = ");
   emit_name(out, value->name);
-  text_add(out, ", .dtype = %s, .rank = %d, .shape = {", dtype_constant(value->dtype), value->rank);
+  text_add(out, ", .dtype = %s, .rank = %d, .shape = {", dtype_info(value->dtype)->constant, value->rank);
   for (int i = 0; i < value->rank; i++)
     text_add(out, "%s%lld", i ? ", " : "",
              dim_is_const(value->shape[i]) ? (long long)dim_value(value->shape[i]) : -1LL);

@@ -19,17 +19,10 @@ Value *less_zero_point(const Formula *f, Value *x, Value *zero) {
   return zero ? minus(f, number, cast(f, zero, RNNCC_F32)) : number;
 }
 
-static double least_of(DType dtype) { return dtype == RNNCC_I8 ? INT8_MIN : dtype == RNNCC_I16 ? INT16_MIN : 0; }
-static double greatest_of(DType dtype) {
-  static const double greatest[] = {
-      [RNNCC_I8] = INT8_MAX, [RNNCC_I16] = INT16_MAX, [RNNCC_U8] = UINT8_MAX, [RNNCC_U16] = UINT16_MAX};
-  return greatest[dtype];
-}
-
 Value *quantised(const Formula *f, Value *x, Value *zero, DType to) {
   Value *y = apply(f, OP_Round, x);
   if (zero) y = plus(f, y, cast(f, zero, RNNCC_F32));
-  return cast(f, apply3(f, OP_Clip, y, number(f, y, least_of(to)), number(f, y, greatest_of(to))), to);
+  return cast(f, apply3(f, OP_Clip, y, number(f, y, (double)dtype_min(to)), number(f, y, (double)dtype_max(to))), to);
 }
 
 void expand_quantize(const Formula *f, const Node *node, Value **results) {

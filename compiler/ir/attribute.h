@@ -3,14 +3,9 @@
 #ifndef RNNCC_ATTRIBUTE_H
 #define RNNCC_ATTRIBUTE_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include "rnncc.h"
+#include "ir/dtype.h"
 #include "support/diagnostics.h"
 
-typedef rnncc_dtype DType;
 typedef struct Node Node;
 typedef struct Value Value;
 typedef struct Graph Graph;

@@ -173,13 +173,6 @@ UseList graph_uses(Graph *graph);
 /* Drops nodes without used outputs, and node outputs that nobody reads where the op allows it. */
 void graph_remove_dead(Graph *graph);
 
-size_t dtype_size(DType dtype);
-bool dtype_is_float(DType dtype);        /* f64, f32 or f16 */
-const char *dtype_name(DType dtype);     /* "f32", as in the model file */
-DType dtype_from_name(const char *name); /* RNNCC_NONE if unknown */
-const char *dtype_c(DType dtype);        /* "float", "int64_t", ...; of f16 "uint16_t", its bits */
-#define DTYPE_NAMES "f64, f32, f16, i64, i32, i16, i8, u64, u32, u16, u8 and bool"
-
 bool value_is_constant(const Value *value);
 bool value_static(const Value *value);       /* every axis constant */
 int64_t value_count(const Value *value);     /* elements, of a static shape */

@@ -12,11 +12,6 @@ typedef enum LayoutClass {
   LAYOUT_DEPENDENT, /* needs the plain one: Reshape, Transpose, recurrent ops */
 } LayoutClass;
 
-/* For the types column of ops.def. */
-#define INTEGERS "i64,i32,i16,i8,u64,u32,u16,u8"
-#define NUMBERS "f64,f32,f16," INTEGERS
-#define ANY_TYPE NUMBERS ",bool"
-
 /* Which operator: one for each row of ops.def, and those that only passes make. Tables by operator have N_OPS rows. */
 typedef enum OpKind {
 #define OP(name, ...) OP_##name,
@@ -49,7 +44,8 @@ struct OpInfo {
   int min_outputs, max_outputs;
   const AttributeSpec *attributes; /* the last one ATTR_NONE */
   /* Types that its kernels know, one word a type variable: `T=f32,i64 I=i32,i64 | T I? -> T`: inputs in order, `?`
-   * optional, `*` repeated, then outputs. f16 may come wherever f32 may: legalize_types sees to it. */
+   * optional, `*` repeated, then outputs. Besides names of types: any, integer, signed and unsigned. A type that is
+   * only stored may come wherever f32 may: legalize_types sees to it. */
   const char *types;
   LayoutClass layout;
   ShapeRule *shape;
@@ -79,7 +75,7 @@ const char *op_closest(const char *name);
  */
 bool op_check_node(Node *node);        /* arity and attributes, which it settles: before shapes are known */
 bool op_check_types(const Node *node); /* input dtypes: inside infer_shapes, before the shape rule */
-/* Whether the row names the type that this input has. It may have f16 where only f32 is named. */
+/* Whether the row names the type that this input has. It may be one that is only stored where f32 alone is named. */
 bool op_lists_type(const Node *node, int input);
 /* Sets the outputs' dtypes as the row says, `*` excepted: that is the shape rule's. Needs op_check_types. */
 void op_set_output_types(Node *node);

@@ -178,20 +178,46 @@ static const char *types_of_variable(const OpInfo *op, char variable, int *lengt
   return "";
 }
 
+static bool is_word(const char *word, int length, const char *name) {
+  return (int)strlen(name) == length && !memcmp(word, name, (size_t)length);
+}
+
+/* Is the word the type's name, or that of a class that it belongs to? */
+static bool word_names(const char *word, int length, DType dtype) {
+  static const struct {
+    const char *name;
+    bool kinds[DTYPE_BOOL + 1];
+  } classes[] = {{"any", {[DTYPE_FLOAT] = true, [DTYPE_SIGNED] = true, [DTYPE_UNSIGNED] = true, [DTYPE_BOOL] = true}},
+                 {"integer", {[DTYPE_SIGNED] = true, [DTYPE_UNSIGNED] = true}},
+                 {"signed", {[DTYPE_SIGNED] = true}},
+                 {"unsigned", {[DTYPE_UNSIGNED] = true}}};
+  for (size_t i = 0; i < sizeof classes / sizeof *classes; i++)
+    if (is_word(word, length, classes[i].name)) return classes[i].kinds[dtype_info(dtype)->kind];
+  return is_word(word, length, dtype_name(dtype));
+}
+
 static bool type_listed(const char *types, int length, DType dtype) {
-  const char *name = dtype_name(dtype);
-  int name_length = (int)strlen(name);
   for (const char *word = types, *end = types + length; word < end;) {
     int word_length = (int)strcspn(word, ", ");
-    if (word_length == name_length && !memcmp(word, name, (size_t)name_length)) return true;
+    if (word_names(word, word_length, dtype)) return true;
     word += word_length + 1;
   }
   return false;
 }
 
-/* f16 is taken wherever f32 is: legalize_types puts Casts around the node. */
+/* A type that is only stored is taken wherever f32 is: legalize_types puts Casts around the node. */
 static bool type_allowed(const char *types, int length, DType dtype) {
-  return type_listed(types, length, dtype) || (dtype == RNNCC_F16 && type_listed(types, length, RNNCC_F32));
+  return type_listed(types, length, dtype) || (dtype_is_stored(dtype) && type_listed(types, length, RNNCC_F32));
+}
+
+/* "f64,f32" */
+static void list_types(const char *types, int length, char *text, size_t bytes) {
+  text[0] = 0;
+  for (const DType *type = all_dtypes; *type; type++) {
+    size_t used = strlen(text);
+    if (type_listed(types, length, *type))
+      snprintf(text + used, bytes - used, "%s%s", used ? "," : "", dtype_name(*type));
+  }
 }
 
 /* The first input of each type variable, by letter: it settles what the others must be. */
@@ -204,8 +230,10 @@ static bool check_type(const Node *node, int input, char variable, Bindings *bin
   int length;
   const char *types = types_of_variable(node->op, variable, &length);
   if (!type_allowed(types, length, value->dtype)) {
-    error_at(node->where, EXIT_UNSUPPORTED, "input %d of %s (`%s`) is %s; it may be %.*s", input, node->op->name,
-             value->name, dtype_name(value->dtype), length, types);
+    char listed[128];
+    list_types(types, length, listed, sizeof listed);
+    error_at(node->where, EXIT_UNSUPPORTED, "input %d of %s (`%s`) is %s; it may be %s", input, node->op->name,
+             value->name, dtype_name(value->dtype), listed);
     return false;
   }
   int *bound = &bindings->input[(unsigned char)variable & 127];

@@ -40,27 +40,12 @@ void tensor_set(Tensor *tensor, int64_t index, double value) {
 }
 
 int64_t tensor_get_int(const Tensor *tensor, int64_t index) {
+  if (dtype_is_float(tensor->dtype)) return (int64_t)tensor_get(tensor, index);
   switch (tensor->dtype) {
-  case RNNCC_F32:
-  case RNNCC_F64:
-  case RNNCC_F16:
-    return (int64_t)tensor_get(tensor, index);
-  case RNNCC_I8:
-    return ((const int8_t *)tensor->data)[index];
-  case RNNCC_I16:
-    return ((const int16_t *)tensor->data)[index];
-  case RNNCC_I32:
-    return ((const int32_t *)tensor->data)[index];
-  case RNNCC_I64:
-  case RNNCC_U64:
-    return ((const int64_t *)tensor->data)[index];
-  case RNNCC_U8:
-  case RNNCC_BOOL:
-    return ((const uint8_t *)tensor->data)[index];
-  case RNNCC_U16:
-    return ((const uint16_t *)tensor->data)[index];
-  case RNNCC_U32:
-    return ((const uint32_t *)tensor->data)[index];
+#define DTYPE(name, code, type, ...)                                                                                   \
+  case RNNCC_##name:                                                                                                   \
+    return (int64_t)((const type *)tensor->data)[index];
+#include "dtypes.def"
   case RNNCC_NONE:
     break;
   }
@@ -68,33 +53,17 @@ int64_t tensor_get_int(const Tensor *tensor, int64_t index) {
 }
 
 void tensor_set_int(Tensor *tensor, int64_t index, int64_t value) {
-  switch (tensor->dtype) {
-  case RNNCC_F32:
-    ((float *)tensor->data)[index] = (float)value;
-    return;
-  case RNNCC_F64:
-  case RNNCC_F16:
+  if (dtype_is_stored(tensor->dtype)) {
     tensor_set(tensor, index, (double)value);
     return;
-  case RNNCC_I8:
-  case RNNCC_U8:
-    ((uint8_t *)tensor->data)[index] = (uint8_t)value;
+  }
+  if (tensor->dtype == RNNCC_BOOL) value = value != 0;
+  switch (tensor->dtype) {
+#define DTYPE(name, code, type, ...)                                                                                   \
+  case RNNCC_##name:                                                                                                   \
+    ((type *)tensor->data)[index] = (type)value;                                                                       \
     return;
-  case RNNCC_I16:
-  case RNNCC_U16:
-    ((uint16_t *)tensor->data)[index] = (uint16_t)value;
-    return;
-  case RNNCC_I32:
-  case RNNCC_U32:
-    ((uint32_t *)tensor->data)[index] = (uint32_t)value;
-    return;
-  case RNNCC_I64:
-  case RNNCC_U64:
-    ((int64_t *)tensor->data)[index] = value;
-    return;
-  case RNNCC_BOOL:
-    ((uint8_t *)tensor->data)[index] = value != 0;
-    return;
+#include "dtypes.def"
   case RNNCC_NONE:
     break;
   }

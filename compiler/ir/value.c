@@ -1,33 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Element types, and what a value's shape comes to. */
-#include <string.h>
-
+/* What a value's shape comes to. */
 #include "ir/graph.h"
 
 #include "support/numbers.h"
-
-static const struct TypeRow {
-  const char *name, *c;
-  size_t size;
-} type_rows[] = {
-    [RNNCC_NONE] = {"none", "void", 0},   [RNNCC_F32] = {"f32", "float", 4},    [RNNCC_I32] = {"i32", "int32_t", 4},
-    [RNNCC_I64] = {"i64", "int64_t", 8},  [RNNCC_U8] = {"u8", "uint8_t", 1},    [RNNCC_BOOL] = {"bool", "uint8_t", 1},
-    [RNNCC_F64] = {"f64", "double", 8},   [RNNCC_F16] = {"f16", "uint16_t", 2}, [RNNCC_I8] = {"i8", "int8_t", 1},
-    [RNNCC_I16] = {"i16", "int16_t", 2},  [RNNCC_U16] = {"u16", "uint16_t", 2}, [RNNCC_U32] = {"u32", "uint32_t", 4},
-    [RNNCC_U64] = {"u64", "uint64_t", 8},
-};
-enum { N_TYPES = sizeof type_rows / sizeof *type_rows };
-
-size_t dtype_size(DType dtype) { return type_rows[dtype].size; }
-bool dtype_is_float(DType dtype) { return dtype == RNNCC_F32 || dtype == RNNCC_F64 || dtype == RNNCC_F16; }
-const char *dtype_name(DType dtype) { return type_rows[dtype].name; }
-const char *dtype_c(DType dtype) { return type_rows[dtype].c; }
-
-DType dtype_from_name(const char *name) {
-  for (int type = RNNCC_F32; type < N_TYPES; type++)
-    if (!strcmp(type_rows[type].name, name)) return (DType)type;
-  return RNNCC_NONE;
-}
 
 bool value_is_constant(const Value *value) { return value->data != NULL; }
 

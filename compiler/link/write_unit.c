@@ -39,17 +39,21 @@ static const struct dirent *next_entry(DIR *listing, const char *folder) {
   return entry;
 }
 
-/* The files of a data folder whose names end in a dot and one of the letters. Sorted, for the same bytes on every
- * machine. */
-static Names list_folder(Arena *arena, const char *folder, const char *letters) {
+/* Does the name end in one of these: ".c.h"? */
+static bool ends_in(const char *name, const char *endings) {
+  const char *dot = strrchr(name, '.'), *found = dot ? strstr(endings, dot) : NULL;
+  return found && (found[strlen(dot)] == '.' || !found[strlen(dot)]);
+}
+
+/* The files of a data folder whose names end so. Sorted, for the same bytes on every machine. */
+static Names list_folder(Arena *arena, const char *folder, const char *endings) {
   Names found = {0};
   DIR *listing = opendir(folder);
   if (!listing)
     fatal_at(LOCATION_FILE(folder), EXIT_ENVIRONMENT, "cannot list: %s%s", strerror(errno),
              errno == ENOENT ? " (is rnncc installed whole?)" : "");
   for (const struct dirent *entry; (entry = next_entry(listing, folder));) {
-    const char *dot = strrchr(entry->d_name, '.');
-    if (!dot || strlen(dot) != 2 || !strchr(letters, dot[1])) continue;
+    if (!ends_in(entry->d_name, endings)) continue;
     if (found.count == MAX_SOURCES) bug("more than %d files in %s", MAX_SOURCES, folder);
     found.names[found.count++] = arena_string(arena, entry->d_name);
   }
@@ -58,8 +62,8 @@ static Names list_folder(Arena *arena, const char *folder, const char *letters) 
   return found;
 }
 
-static void copy_folder(Arena *arena, const char *from, const char *to, const char *letters) {
-  Names files = list_folder(arena, from, letters);
+static void copy_folder(Arena *arena, const char *from, const char *to, const char *endings) {
+  Names files = list_folder(arena, from, endings);
   for (int i = 0; i < files.count; i++)
     copy_file(arena, arena_format(arena, "%s/%s", from, files.names[i]),
               arena_format(arena, "%s/%s", to, files.names[i]));
@@ -87,11 +91,11 @@ static void write_makefile(Graph *graph, const char *folder) {
 /* All of it as one source: it builds in a third of the time. */
 void write_runtime(Arena *arena, const char *folder) {
   const char *runtime = arena_format(arena, "%s/runtime", data_directory(arena));
-  Names sources = list_folder(arena, runtime, "c");
+  Names sources = list_folder(arena, runtime, ".c");
   if (sources.count == 0)
     fatal_at(LOCATION_FILE(runtime), EXIT_ENVIRONMENT,
              "expected the runtime's sources, found none (is rnncc installed whole?)");
-  copy_folder(arena, runtime, folder, "ch");
+  copy_folder(arena, runtime, folder, ".c.h.def");
   Text text = text_new(arena);
   for (int i = 0; i < sources.count; i++) text_add(&text, "#include \"%s\"\n", sources.names[i]);
   file_write(arena, arena_format(arena, "%s/runtime.c", folder), text.data, text.length);
@@ -104,9 +108,9 @@ void write_unit(Graph *graph, const Unit *unit, const char *folder) {
   file_write(arena, arena_format(arena, "%s/network.c", folder), unit->text.data, unit->text.length);
   file_write(arena, arena_format(arena, "%s/weights.bin", folder), graph->weights, (size_t)graph->weights_bytes);
   write_runtime(arena, folder);
-  copy_folder(arena, arena_format(arena, "%s/templates", data), folder, "h");
+  copy_folder(arena, arena_format(arena, "%s/templates", data), folder, ".h");
   const char *simd = arena_format(arena, "%s/simd", folder);
   make_folder(simd);
-  copy_folder(arena, arena_format(arena, "%s/templates/simd", data), simd, "h");
+  copy_folder(arena, arena_format(arena, "%s/templates/simd", data), simd, ".h");
   write_makefile(graph, folder);
 }

@@ -14,8 +14,8 @@ DType read_dtype(Json json) {
   if (!json_expect(json, JSON_STRING)) return RNNCC_NONE;
   DType dtype = dtype_from_name(json_text(json));
   if (dtype == RNNCC_NONE)
-    error_at(json_where(json), EXIT_UNSUPPORTED, "dtype \"%s\"; supported are " DTYPE_NAMES,
-             short_name(json_arena(json), json_text(json)));
+    error_at(json_where(json), EXIT_UNSUPPORTED, "dtype \"%s\"; supported are %s",
+             short_name(json_arena(json), json_text(json)), dtype_names);
   return dtype;
 }
 
@@ -72,15 +72,8 @@ static bool read_float(Json json, DType dtype, void *out) {
 
 /* Little-endian: the lowest bytes of the integer are the element. */
 static bool read_integer(Json json, DType dtype, void *out) {
-  static const struct {
-    int64_t min, max;
-  } RANGE[] = {
-      [RNNCC_I64] = {INT64_MIN, INT64_MAX}, [RNNCC_I32] = {INT32_MIN, INT32_MAX}, [RNNCC_I16] = {INT16_MIN, INT16_MAX},
-      [RNNCC_I8] = {INT8_MIN, INT8_MAX},    [RNNCC_U32] = {0, UINT32_MAX},        [RNNCC_U16] = {0, UINT16_MAX},
-      [RNNCC_U8] = {0, UINT8_MAX},
-  };
   int64_t value;
-  if (!json_get_int(json, RANGE[dtype].min, RANGE[dtype].max, &value)) return false;
+  if (!json_get_int(json, dtype_min(dtype), dtype_max(dtype), &value)) return false;
   memcpy(out, &value, dtype_size(dtype));
   return true;
 }
@@ -94,18 +87,9 @@ static bool read_bool(Json json, uint8_t *out) {
 }
 
 bool constant_read_element(Json json, DType dtype, void *out) {
-  switch (dtype) {
-  case RNNCC_F64:
-  case RNNCC_F32:
-  case RNNCC_F16:
-    return read_float(json, dtype, out);
-  case RNNCC_U64:
-    return json_get_uint(json, out);
-  case RNNCC_BOOL:
-    return read_bool(json, out);
-  default:
-    return read_integer(json, dtype, out);
-  }
+  if (dtype_is_float(dtype)) return read_float(json, dtype, out);
+  if (dtype == RNNCC_U64) return json_get_uint(json, out);
+  return dtype == RNNCC_BOOL ? read_bool(json, out) : read_integer(json, dtype, out);
 }
 
 bool constant_read(Json json, const char *name, Constant *constant) {
@@ -131,8 +115,8 @@ bool constant_read(Json json, const char *name, Constant *constant) {
 
 Value *constant_value(Graph *graph, const Constant *constant) {
   if (constant->dtype == RNNCC_NONE) {
-    error_at(constant->where, EXIT_UNSUPPORTED, "the tensor has dtype %s; supported are " DTYPE_NAMES,
-             constant->dtype_name);
+    error_at(constant->where, EXIT_UNSUPPORTED, "the tensor has dtype %s; supported are %s", constant->dtype_name,
+             dtype_names);
     return NULL;
   }
   if (constant->rank > MAX_RANK) {

@@ -18,10 +18,9 @@ static const struct {
   int bytes;
   DType dtype;
 } TYPES[] = {
-    {"F32", 4, RNNCC_F32},   {"I32", 4, RNNCC_I32},  {"I64", 8, RNNCC_I64},      {"U8", 1, RNNCC_U8},
-    {"BOOL", 1, RNNCC_BOOL}, {"F64", 8, RNNCC_F64},  {"F16", 2, RNNCC_F16},      {"BF16", 2, RNNCC_NONE},
-    {"I8", 1, RNNCC_I8},     {"I16", 2, RNNCC_I16},  {"U16", 2, RNNCC_U16},      {"U32", 4, RNNCC_U32},
-    {"U64", 8, RNNCC_U64},   {"C64", 8, RNNCC_NONE}, {"F8_E4M3", 1, RNNCC_NONE}, {"F8_E5M2", 1, RNNCC_NONE},
+#define DTYPE(id, code, type, text, bits, kind, use, safetensors, ...) {safetensors, (bits) / 8, RNNCC_##id},
+#define FOREIGN(text, bits, safetensors, onnx) {safetensors, (bits) / 8, RNNCC_NONE},
+#include "dtypes.def"
 };
 
 typedef struct Range {
@@ -33,12 +32,12 @@ typedef struct Range {
 static int read_type(Json json, Constant *constant) {
   constant->dtype_name = json_text(json);
   for (size_t t = 0; t < sizeof TYPES / sizeof *TYPES; t++) {
-    if (strcmp(TYPES[t].name, constant->dtype_name) != 0) continue;
+    if (!TYPES[t].name || strcmp(TYPES[t].name, constant->dtype_name) != 0) continue;
     constant->dtype = TYPES[t].dtype;
     return TYPES[t].bytes;
   }
-  error_at(json_where(json), EXIT_UNSUPPORTED, "dtype \"%s\"; supported are " DTYPE_NAMES,
-           short_name(json_arena(json), constant->dtype_name));
+  error_at(json_where(json), EXIT_UNSUPPORTED, "dtype \"%s\"; supported are %s",
+           short_name(json_arena(json), constant->dtype_name), dtype_names);
   return 0;
 }
 

@@ -202,20 +202,12 @@ static void add_number(Text *json, double value) {
 
 static void add_element(Text *json, const Value *value, int64_t i) {
   const Tensor tensor = {.dtype = value->dtype, .data = (void *)value->data};
-  switch (value->dtype) {
-  case RNNCC_F64:
-    add_float(json, tensor_get(&tensor, i), 17);
-    break;
-  case RNNCC_F32:
-  case RNNCC_F16:
-    add_float(json, tensor_get(&tensor, i), 9);
-    break;
-  case RNNCC_U64:
+  if (dtype_is_float(value->dtype))
+    add_float(json, tensor_get(&tensor, i), value->dtype == RNNCC_F64 ? 17 : 9);
+  else if (dtype_info(value->dtype)->kind == DTYPE_UNSIGNED)
     text_add(json, "%" PRIu64, (uint64_t)tensor_get_int(&tensor, i));
-    break;
-  default:
+  else
     text_add(json, "%" PRId64, tensor_get_int(&tensor, i));
-  }
 }
 
 static void add_tensor(Text *json, const Value *value) {
@@ -310,21 +302,12 @@ static void add_nodes(Saver *saver) {
   end_list(saver, saver->graph->n_nodes, ']');
 }
 
-static const char *safetensors_dtype(DType dtype) {
-  static const char *const NAMES[] = {
-      [RNNCC_F64] = "F64", [RNNCC_F32] = "F32", [RNNCC_F16] = "F16", [RNNCC_I64] = "I64",
-      [RNNCC_I32] = "I32", [RNNCC_I16] = "I16", [RNNCC_I8] = "I8",   [RNNCC_U64] = "U64",
-      [RNNCC_U32] = "U32", [RNNCC_U16] = "U16", [RNNCC_U8] = "U8",   [RNNCC_BOOL] = "BOOL",
-  };
-  return NAMES[dtype];
-}
-
 static void add_weight(Saver *saver, const Value *value) {
   size_t begin = saver->data.length;
   text_bytes(&saver->data, value->data, (size_t)value_count(value) * dtype_size(value->dtype));
   text_add(&saver->header, "%s", saver->header.length > 1 ? ", " : "");
   add_string(&saver->header, saver->names[value->id]);
-  text_add(&saver->header, ": {\"dtype\": \"%s\", ", safetensors_dtype(value->dtype));
+  text_add(&saver->header, ": {\"dtype\": \"%s\", ", dtype_info(value->dtype)->safetensors);
   add_shape(&saver->header, value);
   text_add(&saver->header, ", \"data_offsets\": [%zu, %zu]}", begin, saver->data.length);
 }

@@ -41,7 +41,7 @@ static Value *in_f32(const Fit *fit, const Node *node, Value *value) {
   return wide;
 }
 
-static bool is_half(const Value *value) { return value && value->dtype == RNNCC_F16; }
+static bool is_stored(const Value *value) { return value && dtype_is_stored(value->dtype); }
 
 /* Scattering moves elements, unless it adds or compares them. */
 static bool combines(const Node *node) {
@@ -56,7 +56,7 @@ static bool at_hand_in_f32(const Fit *fit, const Value *value) {
 static bool computes_in_f32(const Fit *fit, const Node *node) {
   bool any = false, at_hand = !is_op(node, OP_Cast);
   for (int i = 0; i < node->n_inputs; i++) {
-    if (!is_half(node->inputs[i])) continue;
+    if (!is_stored(node->inputs[i])) continue;
     if (!op_lists_type(node, i) || combines(node)) return true;
     any |= !node->inputs[i]->data;
     at_hand &= at_hand_in_f32(fit, node->inputs[i]);
@@ -78,9 +78,9 @@ static void round_results(const Fit *fit, Node *node, Value *const *narrow) {
 static void compute_in_f32(const Fit *fit, Node *node) {
   Value **narrow = ARENA_ARRAY(fit->graph->arena, Value *, node->n_outputs);
   for (int i = 0; i < node->n_inputs; i++)
-    if (is_half(node->inputs[i])) node->inputs[i] = in_f32(fit, node, node->inputs[i]);
+    if (is_stored(node->inputs[i])) node->inputs[i] = in_f32(fit, node, node->inputs[i]);
   for (int i = 0; i < node->n_outputs; i++) {
-    if (!is_half(node->outputs[i])) continue;
+    if (!is_stored(node->outputs[i])) continue;
     narrow[i] = node->outputs[i];
     graph_set_output(node, i, graph_value(fit->graph, narrow[i]->name, narrow[i]->where));
   }

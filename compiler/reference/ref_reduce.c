@@ -108,11 +108,9 @@ static int64_t fold_int(const Reduction *reduction, const Tensor *x, Walk *box, 
 
 /* The least and greatest of a type stand in for an empty set's maximum and minimum. */
 static int64_t saturate(DType dtype, int64_t value) {
-  int bits = 8 * (int)dtype_size(dtype);
-  bool sign = dtype == RNNCC_I64 || dtype == RNNCC_I32 || dtype == RNNCC_I16 || dtype == RNNCC_I8;
-  if (value != INT64_MIN && value != INT64_MAX) return value;
-  if (value == INT64_MIN) return sign ? INT64_MIN >> (64 - bits) : 0;
-  return sign ? INT64_MAX >> (64 - bits) : wrap_int(dtype, -1);
+  if (value == INT64_MIN) return dtype_min(dtype);
+  return value == INT64_MAX ? wrap_int(dtype, dtype_info(dtype)->kind == DTYPE_UNSIGNED ? -1 : dtype_max(dtype))
+                            : value;
 }
 
 const char *ref_reduce(const Node *node, const Tensor *const *inputs, Tensor *const *outputs) {

@@ -74,22 +74,9 @@ Wide tensor_get_wide(const Tensor *tensor, int64_t index) {
 }
 
 int64_t wrap_int(DType dtype, int64_t value) {
-  switch (dtype) {
-  case RNNCC_I8:
-    return (int8_t)value;
-  case RNNCC_I16:
-    return (int16_t)value;
-  case RNNCC_I32:
-    return (int32_t)value;
-  case RNNCC_U8:
-    return (uint8_t)value;
-  case RNNCC_U16:
-    return (uint16_t)value;
-  case RNNCC_U32:
-    return (uint32_t)value;
-  case RNNCC_BOOL:
-    return value != 0;
-  default:
-    return value;
-  }
+  const DTypeInfo *type = dtype_info(dtype);
+  int spare = 64 - type->bits;
+  if (type->kind == DTYPE_BOOL) return value != 0;
+  uint64_t high = (uint64_t)value << spare;
+  return type->kind == DTYPE_SIGNED ? (int64_t)high >> spare : (int64_t)(high >> spare);
 }

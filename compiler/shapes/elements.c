@@ -15,7 +15,8 @@
 enum { MAX_ELEMENTS = 1024 };
 
 static bool is_small(const Value *value) {
-  return value->rank >= 0 && value->dtype != RNNCC_F16 && value_static(value) && value_max_count(value) <= MAX_ELEMENTS;
+  return value->rank >= 0 && !dtype_is_stored(value->dtype) && value_static(value) &&
+         value_max_count(value) <= MAX_ELEMENTS;
 }
 
 static Tensor *tensor_of(Graph *graph, const Value *value, DType dtype, const void *data) {

@@ -37,8 +37,8 @@ bool shape_cast_like(Graph *graph, Node *node) {
 bool shape_cast(Graph *graph, Node *node) {
   node->outputs[0]->dtype = node_dtype(node, ATTR_to);
   if (node->outputs[0]->dtype == RNNCC_NONE)
-    return shape_unsupported(node, "`to` is \"%.100s\"; it may be one of " DTYPE_NAMES,
-                             node_attribute(node, ATTR_to)->s);
+    return shape_unsupported(node, "`to` is \"%.100s\"; it may be one of %s", node_attribute(node, ATTR_to)->s,
+                             dtype_names);
   same_as_input(graph, node);
   return true;
 }

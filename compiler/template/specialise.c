@@ -337,8 +337,7 @@ static char *tidy(Arena *arena, const char *text) {
 
 /* The numbers that C type names stand for in memory: RNNCC_NONE for others. */
 static DType element_of(CXType type) {
-  static const DType SIGNED[] = {[1] = RNNCC_I8, [2] = RNNCC_I16, [4] = RNNCC_I32, [8] = RNNCC_I64};
-  static const DType UNSIGNED[] = {[1] = RNNCC_U8, [2] = RNNCC_U16, [4] = RNNCC_U32, [8] = RNNCC_U64};
+  int bits = 8 * (int)clang_Type_getSizeOf(type);
   switch (type.kind) {
   case CXType_Float:
     return RNNCC_F32;
@@ -350,13 +349,13 @@ static DType element_of(CXType type) {
   case CXType_Int:
   case CXType_Long:
   case CXType_LongLong:
-    return SIGNED[clang_Type_getSizeOf(type)];
+    return dtype_of_bits(DTYPE_SIGNED, bits);
   case CXType_UChar:
   case CXType_UShort:
   case CXType_UInt:
   case CXType_ULong:
   case CXType_ULongLong:
-    return UNSIGNED[clang_Type_getSizeOf(type)];
+    return dtype_of_bits(DTYPE_UNSIGNED, bits);
   default:
     return RNNCC_NONE;
   }

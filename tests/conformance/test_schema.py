@@ -7,6 +7,7 @@ import jsonschema
 import pytest
 
 from conftest import ROOT
+from support.dtypes import DTYPES
 from support.refusal import accepted, refused, small_model
 
 SCHEMA = json.loads((ROOT / "models" / "schema.json").read_text())
@@ -21,6 +22,10 @@ def test_the_schema_is_one():
 @pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.stem)
 def test_shipped_models_conform(path):
     jsonschema.validate(json.loads(path.read_text()), SCHEMA)
+
+
+def test_the_schema_has_every_element_type():
+    assert SCHEMA["$defs"]["dtype"]["enum"] == [dtype.name for dtype in DTYPES]
 
 
 @pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.stem)

@@ -8,6 +8,7 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
+from support.dtypes import DTYPES
 from support.module import Module
 from support.onnx_files import F32, I64, model_of, onnxruntime_run, tensor_info, write
 from support.refusal import small_model
@@ -209,9 +210,7 @@ def test_external_data_is_read_from_the_models_folder(rnncc, tmp_path):
     numpy.testing.assert_allclose(run(module, {"x": x})["y"], expected, rtol=1e-6, atol=1e-6)
 
 
-TYPED = {TensorProto.FLOAT: "f32", TensorProto.DOUBLE: "f64", TensorProto.FLOAT16: "f16", TensorProto.INT8: "i8",
-         TensorProto.INT16: "i16", TensorProto.INT32: "i32", TensorProto.INT64: "i64", TensorProto.UINT8: "u8",
-         TensorProto.UINT16: "u16", TensorProto.UINT32: "u32", TensorProto.UINT64: "u64", TensorProto.BOOL: "bool"}
+TYPED = {dtype.onnx: dtype.name for dtype in DTYPES}
 
 
 @pytest.mark.parametrize("raw", [False, True], ids=["list", "raw"])

@@ -60,8 +60,9 @@ static _Noreturn void fail(const char *what) {
 
 static size_t dtype_bytes(rnncc_dtype dtype) {
   static const unsigned char bytes[] = {
-      [RNNCC_F32] = 4, [RNNCC_I32] = 4, [RNNCC_I64] = 8, [RNNCC_U8] = 1,  [RNNCC_BOOL] = 1, [RNNCC_F64] = 8,
-      [RNNCC_F16] = 2, [RNNCC_I8] = 1,  [RNNCC_I16] = 2, [RNNCC_U16] = 2, [RNNCC_U32] = 4,  [RNNCC_U64] = 8};
+#define DTYPE(name, code, type, ...) [RNNCC_##name] = sizeof(type),
+#include "dtypes.def"
+  };
   return bytes[dtype];
 }
 

@@ -70,7 +70,7 @@ def changed(path, value):
     (["nodes", 0, "input"], ["x"], 2, ["nodes[0].input:", 'did you mean "inputs"?']),
     (["nodes", 0, "op"], 7, 2, ["nodes[0].op", "expected a string, found a number"]),
     (["nodes", 0, "outputs"], "s", 2, ["nodes[0].outputs", "expected an array, found a string"]),
-    (["inputs", 0, "dtype"], "float32", 3, ["inputs[0].dtype", '"float32"', "u8 and bool"]),
+    (["inputs", 0, "dtype"], "float32", 3, ["inputs[0].dtype", '"float32"', "u8, bool"]),
     (["inputs", 0, "shape"], ["N", 3], 2, ["inputs[0].shape[0]", 'no "N"']),
     (["inputs", 0, "shape"], ["t", 3], 2, ["inputs[0].shape[0]", 'no "t"']),
     (["inputs", 0, "shape"], [2**63, 3], 2, ["inputs[0].shape[0]"]),

@@ -20,23 +20,12 @@ import onnx
 import onnxruntime
 import safetensors.numpy
 
+from support.dtypes import DTYPES
+
 OPSET = 22
 INLINE_ELEMENTS = 64  # larger constants go to the safetensors file
 
-TYPES = {
-    "f64": (numpy.float64, onnx.TensorProto.DOUBLE),
-    "f32": (numpy.float32, onnx.TensorProto.FLOAT),
-    "f16": (numpy.float16, onnx.TensorProto.FLOAT16),
-    "i64": (numpy.int64, onnx.TensorProto.INT64),
-    "i32": (numpy.int32, onnx.TensorProto.INT32),
-    "i16": (numpy.int16, onnx.TensorProto.INT16),
-    "i8": (numpy.int8, onnx.TensorProto.INT8),
-    "u64": (numpy.uint64, onnx.TensorProto.UINT64),
-    "u32": (numpy.uint32, onnx.TensorProto.UINT32),
-    "u16": (numpy.uint16, onnx.TensorProto.UINT16),
-    "u8": (numpy.uint8, onnx.TensorProto.UINT8),
-    "bool": (numpy.bool_, onnx.TensorProto.BOOL),
-}
+TYPES = {dtype.name: (dtype.numpy.type, dtype.onnx) for dtype in DTYPES}
 
 
 def type_name(array):

@@ -12,13 +12,12 @@ from ctypes import c_uint64, c_void_p
 
 import numpy
 
+from support.dtypes import DTYPES
+
 ABI = 1
 MAX_RANK = 8
-DTYPES = {1: numpy.dtype(numpy.float32), 2: numpy.dtype(numpy.int32), 3: numpy.dtype(numpy.int64),
-          4: numpy.dtype(numpy.uint8), 5: numpy.dtype(numpy.bool_), 6: numpy.dtype(numpy.float64),
-          7: numpy.dtype(numpy.float16), 8: numpy.dtype(numpy.int8), 9: numpy.dtype(numpy.int16),
-          10: numpy.dtype(numpy.uint16), 11: numpy.dtype(numpy.uint32), 12: numpy.dtype(numpy.uint64)}
-CODES = {dtype: code for code, dtype in DTYPES.items()}
+TYPES = {dtype.code: dtype.numpy for dtype in DTYPES}
+CODES = {dtype: code for code, dtype in TYPES.items()}
 STATUS = ("ok", "argument", "shape", "bound", "dtype", "size", "value", "memory", "unsupported")
 
 
@@ -88,7 +87,7 @@ class Described:
 
     def __init__(self, info):
         self.name = info.name.decode()
-        self.dtype = DTYPES[info.dtype]
+        self.dtype = TYPES[info.dtype]
         self.shape = tuple(info.shape[:info.rank])
         self.max_shape = tuple(info.max_shape[:info.rank])
 

@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "half.h"
 #include "npy.h"
 #include "tensors.h"
 
@@ -65,12 +64,8 @@ static void fill_random(rnncc_tensor *tensor, uint64_t seed) {
   for (size_t i = 0; i < tensor->bytes / size; i++) {
     uint64_t bits = next_random(&seed);
     double number = (double)(int64_t)bits * 0x1p-63;
-    if (tensor->dtype == RNNCC_F64)
-      ((double *)tensor->data)[i] = number;
-    else if (tensor->dtype == RNNCC_F32)
-      ((float *)tensor->data)[i] = (float)number;
-    else if (tensor->dtype == RNNCC_F16)
-      ((uint16_t *)tensor->data)[i] = f64_to_f16(number);
+    if (dtype_is_float(tensor->dtype))
+      set_float_element(tensor, i, number);
     else
       ((unsigned char *)tensor->data)[i * size] = bits >> 63;
   }

@@ -65,8 +65,8 @@ static void read_descr(Cursor *cursor, rnncc_tensor *tensor) {
   size_t length = strcspn(cursor->at, "'");
   tensor->dtype = dtype_from_npy(cursor->at, length);
   if (tensor->dtype == RNNCC_NONE)
-    fail(EXIT_INPUT, "%s: dtype '%.*s' is not supported; these are: <f8 <f4 <f2 <i8 <i4 <i2 |i1 <u8 <u4 <u2 |u1 |b1",
-         cursor->path, (int)length, cursor->at);
+    fail(EXIT_INPUT, "%s: dtype '%.*s' is not supported; these are:%s", cursor->path, (int)length, cursor->at,
+         npy_types);
   cursor->at += length;
   expect(cursor, "'");
 }

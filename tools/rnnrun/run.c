@@ -10,7 +10,7 @@
 static void print_element(const rnncc_tensor *tensor, int64_t i) {
   if (dtype_is_float(tensor->dtype))
     printf(" %.6g", float_element(tensor, i));
-  else if (tensor->dtype == RNNCC_U64)
+  else if (dtype_is_unsigned(tensor->dtype))
     printf(" %" PRIu64, (uint64_t)integer_element(tensor, i));
   else
     printf(" %" PRId64, integer_element(tensor, i));

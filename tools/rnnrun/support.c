@@ -43,15 +43,22 @@ uint64_t now_ns(void) {
   return (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
 }
 
+enum { KIND_NONE, KIND_FLOAT, KIND_SIGNED, KIND_UNSIGNED, KIND_BOOL };
+
 static const struct {
   const char *text, *npy;
   size_t bytes;
+  int kind;
 } dtypes[] = {
-    [RNNCC_F64] = {"f64", "<f8", 8}, [RNNCC_F32] = {"f32", "<f4", 4}, [RNNCC_F16] = {"f16", "<f2", 2},
-    [RNNCC_I64] = {"i64", "<i8", 8}, [RNNCC_I32] = {"i32", "<i4", 4}, [RNNCC_I16] = {"i16", "<i2", 2},
-    [RNNCC_I8] = {"i8", "|i1", 1},   [RNNCC_U64] = {"u64", "<u8", 8}, [RNNCC_U32] = {"u32", "<u4", 4},
-    [RNNCC_U16] = {"u16", "<u2", 2}, [RNNCC_U8] = {"u8", "|u1", 1},   [RNNCC_BOOL] = {"bool", "|b1", 1},
+#define DTYPE(id, code, type, text, bits, kind, use, safetensors, onnx, onnx_name, npy)                                \
+  [RNNCC_##id] = {text, npy, sizeof(type), KIND_##kind},
+#include "dtypes.def"
 };
+
+const char *const npy_types =
+#define DTYPE(id, code, type, text, bits, kind, use, safetensors, onnx, onnx_name, npy) " " npy
+#include "dtypes.def"
+    ;
 
 enum { DTYPES = sizeof dtypes / sizeof *dtypes };
 
@@ -73,7 +80,8 @@ rnncc_dtype dtype_from_npy(const char *text, size_t length) {
   return RNNCC_NONE;
 }
 
-bool dtype_is_float(rnncc_dtype dtype) { return dtypes[dtype].npy[1] == 'f'; }
+bool dtype_is_float(rnncc_dtype dtype) { return dtypes[dtype].kind == KIND_FLOAT; }
+bool dtype_is_unsigned(rnncc_dtype dtype) { return dtypes[dtype].kind == KIND_UNSIGNED; }
 
 double float_element(const rnncc_tensor *tensor, int64_t i) {
   if (tensor->dtype == RNNCC_F64) return ((const double *)tensor->data)[i];
@@ -81,12 +89,20 @@ double float_element(const rnncc_tensor *tensor, int64_t i) {
   return (double)((const float *)tensor->data)[i];
 }
 
+void set_float_element(rnncc_tensor *tensor, size_t i, double value) {
+  if (tensor->dtype == RNNCC_F64)
+    ((double *)tensor->data)[i] = value;
+  else if (tensor->dtype == RNNCC_F16)
+    ((uint16_t *)tensor->data)[i] = f64_to_f16(value);
+  else
+    ((float *)tensor->data)[i] = (float)value;
+}
+
 int64_t integer_element(const rnncc_tensor *tensor, int64_t i) {
   size_t size = dtype_bytes(tensor->dtype);
   int64_t element = 0;
   memcpy(&element, (const char *)tensor->data + (size_t)i * size, size);
-  bool sign = dtypes[tensor->dtype].npy[1] == 'i';
-  int spare = sign ? (int)(64 - 8 * size) : 0;
+  int spare = dtypes[tensor->dtype].kind == KIND_SIGNED ? (int)(64 - 8 * size) : 0;
   return (int64_t)((uint64_t)element << spare) >> spare;
 }
 

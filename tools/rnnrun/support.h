@@ -35,7 +35,10 @@ rnncc_dtype dtype_from_npy(const char *text, size_t length);
 
 /* Of types that have an .npy form. */
 bool dtype_is_float(rnncc_dtype dtype);
+bool dtype_is_unsigned(rnncc_dtype dtype);
+extern const char *const npy_types; /* " <f8 <f4 ..." */
 double float_element(const rnncc_tensor *tensor, int64_t i);
+void set_float_element(rnncc_tensor *tensor, size_t i, double value);
 int64_t integer_element(const rnncc_tensor *tensor, int64_t i); /* of u64 its bits */
 
 /* Bytes of a row-major tensor; SIZE_MAX if that does not fit. */

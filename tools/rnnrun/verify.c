@@ -20,7 +20,7 @@ typedef struct Comparison {
 static double element(const rnncc_tensor *tensor, int64_t i) {
   if (dtype_is_float(tensor->dtype)) return float_element(tensor, i);
   int64_t integer = integer_element(tensor, i);
-  return tensor->dtype == RNNCC_U64 ? (double)(uint64_t)integer : (double)integer;
+  return dtype_is_unsigned(tensor->dtype) ? (double)(uint64_t)integer : (double)integer;
 }
 
 static int same_bits(const rnncc_tensor *a, const rnncc_tensor *b, int64_t i) {

@@ -59,8 +59,6 @@ bool adapt_dft(OnnxReader *reader, Draft *draft) {
   return true;
 }
 
-static bool is_float(DType dtype) { return dtype == RNNCC_F16 || dtype == RNNCC_F32 || dtype == RNNCC_F64; }
-
 static void cast_onto(OnnxReader *reader, const Draft *draft, Value *value, DType dtype, Value *output) {
   Draft cast = {.op = "Cast", .name = draft->name, .where = draft->where, .scope = draft->scope, .n_inputs = 1};
   cast.inputs = arena_copy(reader->arena, &value, sizeof(Value *));
@@ -82,7 +80,7 @@ bool adapt_pow(OnnxReader *reader, Draft *draft) {
   if (!base || !exponent || draft->n_outputs != 1 || !draft->outputs[0]) return true;
   DType result = draft_dtype(reader, draft, base), other = draft_dtype(reader, draft, exponent);
   if (result == RNNCC_NONE || other == RNNCC_NONE || result == other) return true;
-  if (is_float(result) || !is_float(other)) {
+  if (dtype_is_float(result) || !dtype_is_float(other)) {
     draft_set_input(reader, draft, 1, cast_to(reader, draft, exponent, result));
     return true;
   }
@@ -96,14 +94,14 @@ bool adapt_pow(OnnxReader *reader, Draft *draft) {
 bool adapt_cast(OnnxReader *reader, Draft *draft) {
   static const struct {
     const char *onnx, *ours;
-  } NAMES[] = {{"FLOAT", "f32"},   {"UINT8", "u8"},   {"INT8", "i8"},    {"UINT16", "u16"},
-               {"INT16", "i16"},   {"INT32", "i32"},  {"INT64", "i64"},  {"BOOL", "bool"},
-               {"FLOAT16", "f16"}, {"DOUBLE", "f64"}, {"UINT32", "u32"}, {"UINT64", "u64"}};
+  } NAMES[] = {
+#define DTYPE(id, code, type, text, bits, kind, use, safetensors, onnx, name, ...) {name, text},
+#include "dtypes.def"
+  };
   const Attribute *to = draft_attribute(draft, "to");
   if (!to || to->kind != ATTRIBUTE_STRING) return true;
   for (size_t i = 0; i < sizeof NAMES / sizeof *NAMES; i++) {
     if (strcmp(NAMES[i].onnx, to->s) != 0) continue;
-    if (dtype_from_name(NAMES[i].ours) == RNNCC_NONE) break;
     draft_set_string(reader, draft, "to", NAMES[i].ours);
     return true;
   }

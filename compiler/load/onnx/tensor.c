@@ -11,31 +11,11 @@
 
 static const size_t MAX_EXTERNAL_BYTES = (size_t)1 << 40;
 
-/* By TensorProto.DataType. */
+/* By TensorProto.DataType, which has no gaps. */
 static const OnnxType TYPES[] = {
-    [1] = {"f32", RNNCC_F32, 4},
-    [2] = {"u8", RNNCC_U8, 1},
-    [3] = {"i8", RNNCC_I8, 1},
-    [4] = {"u16", RNNCC_U16, 2},
-    [5] = {"i16", RNNCC_I16, 2},
-    [6] = {"i32", RNNCC_I32, 4},
-    [7] = {"i64", RNNCC_I64, 8},
-    [8] = {"string", RNNCC_NONE, 0},
-    [9] = {"bool", RNNCC_BOOL, 1},
-    [10] = {"f16", RNNCC_F16, 2},
-    [11] = {"f64", RNNCC_F64, 8},
-    [12] = {"u32", RNNCC_U32, 4},
-    [13] = {"u64", RNNCC_U64, 8},
-    [14] = {"complex64", RNNCC_NONE, 8},
-    [15] = {"complex128", RNNCC_NONE, 16},
-    [16] = {"bf16", RNNCC_NONE, 2},
-    [17] = {"f8e4m3fn", RNNCC_NONE, 1},
-    [18] = {"f8e4m3fnuz", RNNCC_NONE, 1},
-    [19] = {"f8e5m2", RNNCC_NONE, 1},
-    [20] = {"f8e5m2fnuz", RNNCC_NONE, 1},
-    [21] = {"u4", RNNCC_NONE, 0},
-    [22] = {"i4", RNNCC_NONE, 0},
-    [23] = {"f4e2m1", RNNCC_NONE, 0},
+#define DTYPE(id, code, type, text, bits, kind, use, safetensors, onnx, ...) [onnx] = {text, RNNCC_##id, (bits) / 8},
+#define FOREIGN(text, bits, safetensors, onnx) [onnx] = {text, RNNCC_NONE, (bits) / 8},
+#include "dtypes.def"
 };
 
 const OnnxType *onnx_type(int code) {

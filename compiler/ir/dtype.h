@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: MIT */
+/* Element types, as runtime/dtypes.def lists them. */
+#ifndef RNNCC_DTYPE_H
+#define RNNCC_DTYPE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "rnncc.h"
+
+typedef rnncc_dtype DType;
+
+typedef enum DTypeKind { DTYPE_NONE, DTYPE_FLOAT, DTYPE_SIGNED, DTYPE_UNSIGNED, DTYPE_BOOL } DTypeKind;
+
+typedef struct DTypeInfo {
+  const char *name;        /* "f32", as in the model file */
+  const char *constant;    /* "RNNCC_F32" */
+  const char *c;           /* "float", "int64_t"; of f16 "uint16_t", its bits */
+  const char *safetensors; /* "F32" */
+  const char *onnx;        /* "FLOAT" */
+  int bits;
+  DTypeKind kind;
+  bool stored; /* no kernel computes with it, but in f32 */
+} DTypeInfo;
+
+const DTypeInfo *dtype_info(DType dtype);
+size_t dtype_size(DType dtype);
+bool dtype_is_float(DType dtype);
+bool dtype_is_stored(DType dtype);
+const char *dtype_name(DType dtype);
+const char *dtype_c(DType dtype);
+DType dtype_from_name(const char *name); /* RNNCC_NONE if unknown */
+DType dtype_of_bits(DTypeKind kind, int bits);
+extern const DType all_dtypes[];      /* in the table's order; the last one RNNCC_NONE */
+extern const char *const dtype_names; /* "f64, f32, ..., bool" */
+
+/* Of integers; the greatest u64 counts as INT64_MAX. */
+int64_t dtype_min(DType dtype);
+int64_t dtype_max(DType dtype);
+
+#endif
