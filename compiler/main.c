@@ -66,7 +66,7 @@ static void manage_schedules(const Options *options, Arena *arena) {
     schedules_check(arena, options->files);
     break;
   case SCHEDULES_SHOW:
-    schedules_show(arena, options->files, options->workload);
+    schedules_show(arena, options->files);
     break;
   }
   stop_on_errors();

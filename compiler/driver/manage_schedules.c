@@ -201,12 +201,11 @@ static void show_machine(const RecordKey *key) {
          key->cores, key->cores == 1 ? "core" : "cores", key->l1_bytes >> 10, key->l2_bytes >> 10, key->l3_bytes >> 10);
 }
 
-void schedules_show(Arena *arena, FileList files, const char *workload) {
+void schedules_show(Arena *arena, FileList files) {
   Entries all = sorted(arena, files);
   const RecordKey *last = NULL;
   for (int i = 0; i < all.count; i++) {
     const ScheduleRecord *record = all.list[i].record;
-    if (workload && !strstr(record->key.workload, workload)) continue;
     if (!last || compare_machines(last, &record->key) != 0) show_machine(&record->key);
     last = &record->key;
     printf("%12.1f us  %-56s  %s%s%s%s\n", record->median_us, record->key.workload, record->schedule,

@@ -22,7 +22,7 @@ void schedules_renew(Arena *arena, FileList files, const char *output);
  * stdout of what each file holds. */
 void schedules_check(Arena *arena, FileList files);
 
-/* A table of the records, trials too, whose workload has `workload` in it; NULL: of all. */
-void schedules_show(Arena *arena, FileList files, const char *workload);
+/* A table of the records, trials too. */
+void schedules_show(Arena *arena, FileList files);
 
 #endif

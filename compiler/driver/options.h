@@ -5,25 +5,32 @@
 
 #include <stdbool.h>
 
+#include "command.h"
 #include "driver/manage_schedules.h"
 #include "ir/config.h"
 #include "load/settings.h"
 #include "machine/machine.h"
 
-typedef enum Verb { VERB_COMPILE, VERB_INSPECT, VERB_TUNE, VERB_SCHEDULES, VERB_TARGETS } Verb;
+typedef enum Verb {
+#define VERB(name, text, operands, summary, details, example) VERB_##name,
+#include "driver/options.def"
+} Verb;
 
-typedef enum ScheduleVerb { SCHEDULES_MERGE, SCHEDULES_RENEW, SCHEDULES_CHECK, SCHEDULES_SHOW } ScheduleVerb;
+typedef enum ScheduleVerb {
+#define WORD(verb, name, text, help) verb##_##name,
+#include "driver/options.def"
+} ScheduleVerb;
 
 typedef enum EmitKind { EMIT_SO, EMIT_C, EMIT_H, EMIT_GRAPH, EMIT_DOT } EmitKind;
 
 typedef enum Explain { EXPLAIN_NOTHING, EXPLAIN_RNN, EXPLAIN_CONV, EXPLAIN_LAYOUT } Explain;
 
 typedef struct Options {
+  Arena *arena;
   Verb verb;
   const char *model;
   ScheduleVerb schedule_verb;
-  FileList files;       /* schedules: of records */
-  const char *workload; /* schedules show: a part of what is shown; NULL: all */
+  FileList files; /* schedules: of records */
   ModelSettings settings;
   const char *output; /* NULL: made from the model's name; "-": stdout, for text */
   EmitKind emit;
@@ -43,7 +50,7 @@ typedef struct Options {
   const char *runner;         /* tune: shell command that measures; NULL: rnnrun, on this machine */
   const char *schedules;      /* a file of schedule records besides rnncc's own, or "none"; NULL: not given */
   const char *runtime;        /* object file of the runtime that the tuner has built; NULL: none */
-  const char *dump_after;     /* pass name, NULL: none */
+  const char *dump_after;     /* a step's name, NULL: none */
   const char *memory_picture; /* where to draw the memory plan, NULL: nowhere */
   bool verify_each, time_passes, memory, verbose;
   Explain explain;     /* inspect: the choices of what */
@@ -51,6 +58,8 @@ typedef struct Options {
   int threads;         /* to plan for; 0: as many as the machine has */
   double tool_seconds; /* how long clang or the linker may take */
 } Options;
+
+extern const Command rnncc_command;
 
 /* Prints help and exits for --help and --version; error and EXIT_INVALID for what it does not understand. */
 Options parse_options(Arena *arena, int argc, char **argv);

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""`rnncc tune --rnn`: it measures, records, and what it recorded is what is compiled. Times are not judged."""
+"""`rnncc tune --only=rnn`: it measures, records, and what it recorded is what is compiled. Times are not judged."""
 import json
 import os
 import re
@@ -39,7 +39,7 @@ def tuned(rnncc, tmp_path_factory):
     temporary.mkdir()
     (folder / "clang").write_text(KEEPING_CLANG.format(kept=folder / "compiled.c"))
     (folder / "clang").chmod(0o755)
-    done = rnncc("tune", "--rnn", model, "-o", records, "--budget=2s", "--threads=1",
+    done = rnncc("tune", "--only=rnn", model, "-o", records, "--budget=2s", "--threads=1",
                  env={**os.environ, "TMPDIR": str(temporary), "RNNCC_CLANG": str(folder / "clang")}, timeout=300)
     assert done.returncode == 0, done.stderr
     assert os.listdir(temporary) == []
@@ -66,7 +66,7 @@ def test_what_is_tried_are_different_variants(tuned):
 def test_what_is_done_is_not_done_again(rnncc, tuned, tmp_path):
     records = tmp_path / "records.jsonl"
     records.write_text(tuned[1].read_text())
-    done = rnncc("tune", "--rnn", tuned[0], "-o", records, "--budget=1", "--threads=1", timeout=300)
+    done = rnncc("tune", "--only=rnn", tuned[0], "-o", records, "--budget=1", "--threads=1", timeout=300)
     assert done.returncode == 0 and "1 of 1 tasks are done" in done.stderr and "Progress" not in done.stderr
     assert records.read_text() == tuned[1].read_text()
 
@@ -160,7 +160,7 @@ def test_tuning_again_appends_and_sequence_lengths_are_made_up(rnncc, tuned, tmp
     records = tmp_path / "records.jsonl"
     records.write_text(first.read_text())
     model = small_lstm(lengths=True).write(tmp_path)
-    done = rnncc("tune", "--rnn", model, "-o", records, "--budget=1", "--threads=1", timeout=300)
+    done = rnncc("tune", "--only=rnn", model, "-o", records, "--budget=1", "--threads=1", timeout=300)
     assert done.returncode == 0, done.stderr
     workloads = [json.loads(line)["workload"] for line in records.read_text().splitlines()]
     assert workloads == ["lstm_T5B1of1i8h16", "lstm_T5B1of1i8h16_lengths"]
@@ -168,15 +168,15 @@ def test_tuning_again_appends_and_sequence_lengths_are_made_up(rnncc, tuned, tmp
 
 @pytest.mark.parametrize("arguments, said", [
     (["tune", "--rnn=workers=1"], "--rnn"),
-    (["tune", "--rnn", "--budget=0"], "--budget=0"),
-    (["tune", "--rnn", "--budget=soon"], "--budget=soon"),
-    (["tune", "--rnn", "--schedules=x"], "--schedules"),
-    (["tune", "--rnn", "--emit=c"], "tune"),
-    (["tune", "--rnn", "--threads=1000"], "--threads=1000"),
+    (["tune", "--only=rnn", "--budget=0"], '"0"'),
+    (["tune", "--only=rnn", "--budget=soon"], '"soon"'),
+    (["tune", "--only=rnn", "--schedules=x"], "--schedules"),
+    (["tune", "--only=rnn", "--emit=c"], "tune"),
+    (["tune", "--only=rnn", "--threads=1000"], "--threads=1000"),
     (["--rnn"], "--rnn"),
     (["--budget=3"], "--budget"),
     (["--runner=true"], "--runner"),
-    (["tune", "--rnn", "--runner="], "--runner"),
+    (["tune", "--only=rnn", "--runner="], "--runner"),
     (["--schedules=absent.jsonl"], "absent.jsonl"),
 ])
 def test_usage_errors_are_told_and_nothing_is_written(rnncc, tmp_path, arguments, said):
@@ -190,14 +190,14 @@ def test_usage_errors_are_told_and_nothing_is_written(rnncc, tmp_path, arguments
 def test_an_output_that_cannot_be_written_is_told_before_anything_is_measured(rnncc, tmp_path):
     model = small_lstm().write(tmp_path)
     for output, code in (("/dev/full", 2), (tmp_path, 2), (tmp_path / "absent" / "records.jsonl", 5)):
-        done = rnncc("tune", "--rnn", model, "-o", output)
+        done = rnncc("tune", "--only=rnn", model, "-o", output)
         assert done.returncode == code and "cannot append records" in done.stderr and "Task" not in done.stderr
 
 
 def test_an_interrupted_tuning_leaves_nothing_behind(rnncc, tmp_path):
     model, temporary = small_lstm().write(tmp_path), tmp_path / "temporary"
     temporary.mkdir()
-    tuning = subprocess.Popen([*rnncc.prefix, "tune", "--rnn", model, "-o", tmp_path / "records.jsonl"],
+    tuning = subprocess.Popen([*rnncc.prefix, "tune", "--only=rnn", model, "-o", tmp_path / "records.jsonl"],
                               stderr=subprocess.PIPE, text=True, env={**os.environ, "TMPDIR": str(temporary)})
     assert "Progress: (1/" in tuning.stderr.readline()
     tuning.send_signal(signal.SIGINT)
@@ -207,12 +207,12 @@ def test_an_interrupted_tuning_leaves_nothing_behind(rnncc, tmp_path):
 
 
 def test_what_cannot_run_here_cannot_be_tuned(rnncc, tmp_path):
-    done = rnncc("tune", "--rnn", small_lstm().write(tmp_path), "--target=aarch64-linux-gnu", cwd=tmp_path)
+    done = rnncc("tune", "--only=rnn", small_lstm().write(tmp_path), "--target=aarch64-linux-gnu", cwd=tmp_path)
     assert done.returncode == 3 and "cannot run" in done.stderr
 
 
 def test_a_model_without_recurrent_layers_has_nothing_to_tune(rnncc, tmp_path):
     model = Model()
     model.output(model.node("Relu", [model.input("x", "f32", [3])], ["y"]))
-    done = rnncc("tune", "--rnn", model.write(tmp_path), cwd=tmp_path)
+    done = rnncc("tune", "--only=rnn", model.write(tmp_path), cwd=tmp_path)
     assert done.returncode == 2 and "no recurrent layer" in done.stderr

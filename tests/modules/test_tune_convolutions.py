@@ -185,7 +185,7 @@ def test_all_schedules_are_tried_where_it_is_asked_for(rnncc, tmp_path):
     model.output(model.node("Conv", [model.input("x", "f32", [1, 16, 9, 40]), weights], group=16))
     path, records = model.write(tmp_path), tmp_path / "records.jsonl"
     listed = rnncc("inspect", path, "--explain=conv", "-v", "--threads=1", "--schedules=none").stdout
-    done = rnncc("tune", path, "-o", records, "--exhaustive", "--trials=1", "--budget=99999", "--threads=1",
+    done = rnncc("tune", path, "-o", records, "--trials=all", "--budget=99999", "--threads=1",
                  timeout=300)
     assert done.returncode == 0, done.stderr
     forms = [form for _, form in forms_of(records)]
@@ -298,22 +298,22 @@ def test_what_a_killed_writer_left_is_gone_on_from(rnncc, tuned, tmp_path, conte
 def test_time_is_what_ends_a_tuning(rnncc, tuned, tmp_path):
     """One round, of two trials a CPU, of one task: what is begun is ended."""
     records = tmp_path / "records.jsonl"
-    done = rnncc("tune", tuned[0], "-o", records, "--budget=0.01", "--exhaustive", "--threads=1", timeout=300)
+    done = rnncc("tune", tuned[0], "-o", records, "--budget=0.01", "--trials=all", "--threads=1", timeout=300)
     assert done.returncode == 0 and "the budget is spent: 1 of 2 tasks were tuned" in done.stderr
     assert len(forms_of(records)) == 2 * len(os.sched_getaffinity(0))
 
 
 @pytest.mark.parametrize("options, said", [
-    (["tune", "--only=pool"], "--only=pool"),
-    (["tune", "--trials=0"], "--trials=0"),
-    (["tune", "--trials=many"], "--trials=many"),
-    (["tune", "--shard=3/2"], "--shard=3/2"),
-    (["tune", "--shard=0/2"], "--shard=0/2"),
-    (["tune", "--shard=1"], "--shard=1"),
-    (["tune", "--shard=1/2x"], "--shard=1/2x"),
-    (["tune", "--conv=direct"], "--conv=direct"),
-    (["tune", "--rnn", "--runner=rnnrun measure"], "--runner"),
-    (["--exhaustive"], "--exhaustive"),
+    (["tune", "--only=pool"], "--only"),
+    (["tune", "--trials=0"], '"0"'),
+    (["tune", "--trials=many"], '"many"'),
+    (["tune", "--shard=3/2"], '"3/2"'),
+    (["tune", "--shard=0/2"], '"0/2"'),
+    (["tune", "--shard=1"], '"1"'),
+    (["tune", "--shard=1/2x"], '"1/2x"'),
+    (["tune", "--conv=direct"], "--conv"),
+    (["tune", "--only=rnn", "--runner=rnnrun measure"], "--runner"),
+    (["--trials=all"], "--trials"),
     (["--shard=1/2"], "--shard"),
 ])
 def test_usage_errors_are_told(rnncc, tuned, tmp_path, options, said):

@@ -82,7 +82,7 @@ def test_an_interrupt_ends_the_runner_too(rnncc, tmp_path):
 
 
 def test_recurrent_layers_are_measured_here_only(rnncc, tmp_path):
-    done = rnncc("tune", "--rnn", convolution().write(tmp_path), "--runner=true", cwd=tmp_path)
+    done = rnncc("tune", "--only=rnn", convolution().write(tmp_path), "--runner=true", cwd=tmp_path)
     assert done.returncode == 2 and "--runner" in done.stderr
 
 

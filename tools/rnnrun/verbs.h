@@ -5,11 +5,7 @@
 #include "arguments.h"
 
 /* Each returns an exit code. */
-int run_verb(const Arguments *arguments);
-int verify_verb(const Arguments *arguments);
-int bench_verb(const Arguments *arguments);
-int profile_verb(const Arguments *arguments);
-int inspect_verb(const Arguments *arguments);
-int measure_verb(const Arguments *arguments);
+#define VERB(name, operands, summary, details, example) int name##_verb(const Arguments *arguments);
+#include "options.def"
 
 #endif
