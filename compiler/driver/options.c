@@ -26,7 +26,7 @@ static void take_model(Options *options, char **words, int count) {
   options->model = words[0];
   if (count == 1) return;
   const char *verb = command_closest_verb(&rnncc_command, words[0]);
-  if (verb) REFUSE("unknown verb %s; did you mean %s?", words[0], verb);
+  if (verb && strcmp(verb, words[0]) != 0) REFUSE("unknown verb %s; did you mean %s?", words[0], verb);
   REFUSE("expected one model, found a second: \"%s\"", words[1]);
 }
 

@@ -135,7 +135,7 @@ typedef struct Known {
 static Known known_options(const Command *command, int verb) {
   Known known = {.letters = ":"};
   int count = 0, n_letters = 1;
-  for (int i = 0; i < command->n_options; i++) {
+  for (int i = 0; i < command->n_options && count < MAX_OPTIONS; i++) {
     const CommandOption *option = &command->options[i];
     if (!option_takes(option, verb)) continue;
     int takes = option_value_optional(option) ? optional_argument : option->value ? required_argument : no_argument;
