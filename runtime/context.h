@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What models and contexts are inside the runtime. */
+/* Models and contexts, as the runtime sees them. */
 #ifndef RNNCC_CONTEXT_H
 #define RNNCC_CONTEXT_H
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the CPU has and the operating system has switched on. The compiler's __builtin_cpu_supports would bring a
- * constructor along. A feature is named only when everything behind its bit is there.
+ * The CPU features that the operating system has enabled. The compiler's __builtin_cpu_supports would add a
+ * constructor. A feature is reported only if everything that it needs is there.
  */
 #include "module.h"
 

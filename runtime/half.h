@@ -59,7 +59,7 @@ static inline uint16_t f32_to_f16(float x) {
 
 #endif
 
-/* By way of an f32 that is rounded to odd: then the second rounding sees on which side of a tie the number lies. */
+/* Rounds to odd in f32 first: the second rounding then knows on which side of a tie the number lies. */
 static inline uint16_t f64_to_f16(double x) {
   union {
     float number;

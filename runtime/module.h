@@ -7,8 +7,9 @@
 #include "team.h"
 #include "wave.h"
 
-/* What one run hands to the schedule. Shared by all workers, read-only but for `measured`, `fault` and
- * `stamps`. */
+/* The arguments of one run, for the schedule. Shared by all workers; read-only but for `measured`, `fault` and
+ * `stamps`.
+ */
 typedef struct Run {
   const void *const *inputs;    /* [info.n_inputs], the caller's data; states arrive in the arena */
   void *const *outputs;         /* [info.n_outputs], the caller's buffers; of a staged output, not to be touched */

@@ -66,8 +66,8 @@ typedef struct rnncc_dim_info {
   int64_t min, opt, max;
 } rnncc_dim_info;
 
-/* What the module says of an input, an output or a state. All strings live as long as the module is loaded. An axis of
- * an output may be as long as the data says, up to max_shape. */
+/* An input, an output or a state of the module. Strings live as long as the module is loaded. The length of an output's
+ * axis may depend on the data, up to max_shape. */
 typedef struct rnncc_tensor_info {
   const char *name;
   rnncc_dtype dtype;
@@ -154,7 +154,7 @@ typedef struct rnncc_api {
   /* on: 1 starts from zero, 0 stops. Entries are valid until the next call on this context. */
   rnncc_status (*profile)(rnncc_context *, int32_t on, const rnncc_profile_entry **entries, size_t *n);
 
-  /* What the last failing call on this context said, "" if none failed. Valid until the next call on it. */
+  /* The message of the last call on this context that failed, "" if none did. Valid until the next call on it. */
   const char *(*last_error)(const rnncc_context *);
 } rnncc_api;
 

@@ -7,7 +7,7 @@
 #include <sched.h>
 #include <stdbool.h>
 
-/* What a thread's mask is to be again. */
+/* A thread's affinity mask, to be restored. */
 typedef struct Steering {
   cpu_set_t mask;
   bool narrowed;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a kernel sees of the thread pool: its rank, the team's size, and a barrier.
+ * The thread pool as a kernel sees it: its rank, the team's size, and a barrier.
  *
  * Every worker of a run walks the whole schedule; a kernel cuts its own work by rank and size. The cut may depend on
  * neither the clock nor on who is idle, and the value of each output element may not depend on the cut, so results are

@@ -52,7 +52,7 @@ static int64_t between(int64_t least, int64_t bytes, int64_t most) {
   return bytes < least ? least : bytes > most ? most : bytes;
 }
 
-/* Of a core's L3: half of its share, but more than L2 keeps of what is gone through in one direction. */
+/* A working set that lives in L3: half of a core's share, but more than an L2 keeps during sweeps in one direction. */
 static int64_t bytes_in_l3(const Machine *m) {
   return between(m->l2_bytes * 3 / 2, m->l3_bytes / (2 * m->cores), 4 * m->l2_bytes);
 }

@@ -35,7 +35,7 @@ static int64_t parse_size(const char *word) {
   return *unit == 'M' ? size << 20 : *unit == 'K' ? size << 10 : size;
 }
 
-/* What sysfs does not tell stays as it is. */
+/* A value that sysfs does not have keeps its default. */
 static void find_caches(Machine *machine) {
   enum { MAX_CACHES = 8 };
   int64_t *const levels[] = {&machine->l1_bytes, &machine->l2_bytes, &machine->l3_bytes};

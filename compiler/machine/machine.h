@@ -23,8 +23,7 @@ typedef struct Machine {
 /* native: caches and cores are to be those found here. threads: 0, or how many to plan for. */
 Machine machine_of(const Target *target, bool native, int threads);
 
-/* What kind of CPU this is, to be told from others: name, vendor, family, model and stepping. Printable, without quotes
- * and backslashes. */
+/* Identifies the CPU model: name, vendor, family, model and stepping. Printable, without quotes and backslashes. */
 const char *machine_cpu_name(Arena *arena);
 
 #endif

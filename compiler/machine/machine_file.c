@@ -21,7 +21,7 @@ static const JsonField FIELDS[] = {
     {"cores", JSON_NUMBER, true},  {"l1", JSON_NUMBER, true},      {"l2", JSON_NUMBER, true},
     {"l3", JSON_NUMBER, true},     {"targets", JSON_OBJECT, true}, {NULL, JSON_ABSENT, false}};
 
-/* What was measured, and between which bounds it can be true of any machine. */
+/* The measured values, each with the bounds that any real machine keeps. */
 static const struct Speed {
   const char *key;
   size_t member; /* of Machine, a double */
@@ -112,7 +112,7 @@ static const char *difference(Arena *arena, const Reading *reading, const Machin
   return NULL;
 }
 
-/* What the user's file says of this machine, if there is one and it does. */
+/* Takes the speeds of the user's machine file, if there is one and it describes this machine. */
 static void use_default_file(Arena *arena, const Target *target, Machine *here) {
   Reading reading = {.arena = arena, .path = machine_file_default(arena), .target = target};
   if (!reading.path || access(reading.path, F_OK) != 0) return;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What `rnncc targets --calibrate` measured of a machine, as a file of JSON: the CPU and its caches, and for each
- * target that runs there the speeds of struct Machine.
+ * The measurements of `rnncc targets --calibrate`, as a JSON file: the CPU, its caches, and the speeds of struct
+ * Machine for each target that runs there.
  *
  * The file in the user's folder for caches is used for --target=native where it is of this CPU, these caches and this
  * number of cores, else left aside with a warning: homes are shared, and move. A file given with --machine=FILE says

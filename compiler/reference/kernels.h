@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the reference kernels share: their prototypes, from the op table, and walking tensors by strides. */
+/* Shared by the reference kernels: their prototypes, made from the op table, and walks over tensors by strides. */
 #ifndef RNNCC_REFERENCE_KERNELS_H
 #define RNNCC_REFERENCE_KERNELS_H
 

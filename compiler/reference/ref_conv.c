@@ -94,8 +94,8 @@ const char *ref_conv(const Node *node, const Tensor *const *inputs, Tensor *cons
 
 /* ---- transposed: input i writes output i * stride - head + k * dilation for window point k ---- */
 
-/* What is cut off at the beginning of the output. output_shape and SAME say how much of what is written is kept; SAME
- * keeps input * stride. */
+/* Elements cut off at the beginning of the output. output_shape and SAME fix how many elements are kept: SAME keeps
+ * input * stride. */
 static int64_t transposed_head(const Node *node, const Window *window, int axis) {
   AutoPad mode = node_word(node, ATTR_auto_pad);
   bool shaped = node_has(node, ATTR_output_shape);

@@ -46,7 +46,7 @@ static int64_t index_of(const Sampling *s, double tap, int64_t n) {
   return tap >= 0 && tap <= (double)(n - 1) ? (int64_t)tap : -1;
 }
 
-/* What channel `first` has at the coordinates. */
+/* The interpolated value of the channel that begins at `first`. */
 static double sample(const Sampling *s, int64_t first, const double *at) {
   int64_t box[3];
   double sum = 0;

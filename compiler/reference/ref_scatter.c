@@ -5,7 +5,7 @@
 
 #include "reference/kernels.h"
 
-/* What the update makes of the element. */
+/* Combines the element at `at` with the update. */
 typedef void Place(Tensor *y, int64_t at, const Tensor *updates, int64_t from);
 
 static void place_update(Tensor *y, int64_t at, const Tensor *updates, int64_t from) {

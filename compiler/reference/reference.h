@@ -14,8 +14,8 @@ const char *reference_node(Arena *arena, const Node *node, const Tensor *const *
 /* The parts of a fused node. What its prologue makes of the first input; NULL, with *wrong told, if it fails. */
 const Tensor *reference_prologue(Arena *arena, const Node *node, const Tensor *input, const int64_t *symbols,
                                  const char **wrong);
-/* What its epilogue makes of `result`, which may be a part of the node's own; extra: the operands that the epilogue
- * brought along, in order. */
+/* Applies the node's epilogue to `result`, which may be a part of the node's result. extra: the epilogue's own
+ * operands, in order. */
 const char *reference_epilogue(Arena *arena, const Node *node, Tensor *result, const Tensor *const *extra,
                                Tensor **output);
 

@@ -56,7 +56,7 @@ static bool match(Matcher *m, const char *formula, const Strip *strip, Bindings 
   return pattern_match(m->graph, m->trail, formula, *strip, bindings);
 }
 
-/* What the activation that made the strip was given. */
+/* The input of the activation that made the strip. */
 static bool before_activation(Matcher *m, const Strip *activated, Strip *sum) {
   strip_passed(activated, m->trail);
   return strip_operand(m->graph, activated, activated->value->producer->inputs[0], sum);

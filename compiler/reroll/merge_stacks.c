@@ -14,7 +14,7 @@ static bool add_step(Graph *graph, Steps *steps, int step, const Strip *piece) {
   return true;
 }
 
-/* What the Concat puts one after the other along `axis`. */
+/* The inputs of a Concat along `axis`, as steps. */
 static bool read_stack(Graph *graph, const Node *node, int axis, Steps *steps) {
   const Dim *one = dim_const(graph->dims, 1);
   *steps = (Steps){.n = node->n_inputs};

@@ -10,7 +10,7 @@ static const struct LetterRow {
   OpKind op; /* whose output these letters are */
 } letter_rows[] = {{"fiorz", OP_Sigmoid}, {"gny", OP_Tanh}};
 
-/* What an exporter computes for the cell's sake belongs to the cell; how it keeps the states does not. */
+/* Nodes that an exporter adds to compute the cell belong to the cell; nodes that store its states do not. */
 static const char state_letters[] = "ch";
 
 static const struct OperatorRow {

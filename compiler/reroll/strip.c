@@ -252,7 +252,7 @@ typedef struct Parts {
 
 static bool add_parts(Parts *parts, Strip strip, int depth);
 
-/* What each piece of the Concat has of the strip. */
+/* The part of the strip that each input of the Concat holds. */
 static bool add_pieces(Parts *parts, const Strip *strip, int depth) {
   const Node *concat = strip->value->producer;
   int64_t begin = 0, end = strip->first + strip->count;

@@ -35,7 +35,7 @@ bool strip_same(const Strip *a, const Strip *b);
 
 /* The number of rows; NULL if they are more than one axis that is not 1. */
 const Dim *strip_rows(Graph *graph, const Strip *strip);
-/* Of a constant whose rows are all alike: its columns. NULL if it is none. One number stands for any `count`. */
+/* The columns of a constant whose rows are all equal; NULL if it is not one. A single number stands for any `count`. */
 const float *strip_numbers(const Strip *strip);
 bool strip_is_zero(const Strip *strip);
 

@@ -37,7 +37,7 @@ ChoiceProblem *choices_new(Arena *arena);
 int choices_add_variable(ChoiceProblem *problem, int alternatives, const double *cost);
 /* The cost matrix of two different variables; copied. */
 void choices_add_pair(ChoiceProblem *problem, int u, int v, const double *cost);
-/* What an assignment costs: `chosen` by variable. */
+/* The cost of an assignment; `chosen` by variable. */
 double choices_total(const ChoiceProblem *problem, const int *chosen);
 
 /* How many variables each rule of the PBQP solver took out: those of no neighbour, of one, of two, and by heuristic. */

@@ -24,7 +24,7 @@ typedef struct Table {
   const double *cost;
 } Table;
 
-/* By variable. */
+/* The tables that mention a variable. */
 typedef struct Links {
   int n, capacity;
   const Table **tables; /* that have it for an axis, and are not part of another yet */
@@ -125,7 +125,7 @@ static void link_pair(Elimination *e, const ChoicePair *pair) {
   link_table(e, table);
 }
 
-/* Of a table that a sum reads: from one choice to the next, of each axis of the scope and of the variable itself. */
+/* Strides through a table that a sum reads: for each axis of the scope, and for the variable itself. */
 typedef struct Walk {
   const double *cost;
   int64_t stride[MAX_AXES], own;

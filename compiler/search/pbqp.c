@@ -18,7 +18,7 @@
 
 #include "support/list.h"
 
-/* Of a trial the search for the next variable takes longest: as many steps as there are pairs of variables. */
+/* The search for the next variable dominates a trial: one step for each pair of variables. */
 enum { MAX_TRIALS = 400, MAX_STEPS = 100000000 };
 
 typedef struct Edge {
@@ -243,7 +243,7 @@ static int best_beside(const Reduction *r, int vertex) {
   return best;
 }
 
-/* By the costs and the edges that each vertex had when it was taken. */
+/* Assigns the vertices in reverse, by the costs and edges that each had when it was reduced. */
 static void read_off(Reduction *r) {
   for (int t = r->n_taken - 1; t >= 0; t--)
     if (r->chosen[r->taken[t]] < 0) r->chosen[r->taken[t]] = best_beside(r, r->taken[t]);

@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* What the user can mend in the command or the model is invalid input; the rest is the environment. */
+/* EXIT_INVALID for what the user can correct in the command or the model; EXIT_ENVIRONMENT otherwise. */
 static ExitCode code_of(int error) {
   switch (error) {
   case ENOENT:

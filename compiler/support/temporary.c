@@ -2,9 +2,9 @@
 /*
  * Temporaries: a list of paths that stop() removes, unless they were committed or removed before.
  *
- * Who is killed removes nothing. So a folder is locked as long as its process lives, and one that is not, is removed by
- * the next who makes one beside it. Its name has the machine's in it, for on a file system that machines share the
- * locks of one may not be seen by another.
+ * A killed process removes nothing. So a process keeps its folder locked while it lives, and the next process that
+ * makes a folder there removes those that are not locked. The machine's name is part of the folder's name: on a shared
+ * file system one machine may not see the locks of another.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -76,7 +76,7 @@ char *temporary_beside(Arena *arena, const char *path) {
   if (stat(path, &status) == 0 && !S_ISREG(status.st_mode))
     fatal_at(LOCATION_FILE(path), EXIT_INVALID, "cannot write: it exists and is no regular file");
   /* A short name of its own: the target's may be as long as names can be. */
-  /* What a link leads to is replaced, and not the link, which may be /dev/stdout. */
+  /* A link stays; its target is replaced. The link may be /dev/stdout. */
   char *real = realpath(path, NULL);
   const char *target = real ? real : path;
   char *temporary = arena_format(arena, "%.*s.rnncc-XXXXXX", (int)(file_last_part(target) - target), target);
@@ -115,7 +115,7 @@ static void remove_unless_locked(const char *path) {
   close(folder);
 }
 
-/* What killed processes have left there. */
+/* Removes the folders of killed processes. */
 static void remove_left_over(Arena *arena, const char *parent, const char *prefix) {
   DIR *folder = opendir(parent);
   if (!folder) return;

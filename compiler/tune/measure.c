@@ -25,7 +25,7 @@ static const double MAX_SWITCHES = 50; /* a second, that were not asked for: an 
  * not count. */
 enum { TURN_RUNS = 24, UNCOUNTED_RUNS = 8 };
 
-/* What the child sends: times, or a message. */
+/* The child's answer: times, or a message. */
 typedef struct Report {
   bool good, disturbed;
   double median_us[2];
@@ -156,7 +156,7 @@ static void take_turn(Runner *runner, double most_us, int pipe) {
   runner->medians[runner->turns++] = times[count / 2];
 }
 
-/* What disturbs a turn makes it slower: of the turns' medians the lower quartile. */
+/* The lower quartile of the turns' medians: disturbances only make a turn slower. */
 static double quiet_median(Runner *runner) {
   qsort(runner->medians, (size_t)runner->turns, sizeof *runner->medians, by_value);
   return runner->turns ? runner->medians[runner->turns / 4] : 0;

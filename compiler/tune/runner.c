@@ -175,7 +175,7 @@ static void send_more(Runner *runner) {
   close_end(&runner->input);
 }
 
-/* What passes the limit is read and forgotten. */
+/* Reads on past the limit, and drops what comes. */
 static void read_more(int *end, Text *text, size_t limit) {
   char buffer[1 << 16];
   ssize_t count;
@@ -184,7 +184,7 @@ static void read_more(int *end, Text *text, size_t limit) {
   if (count == 0 || (errno != EAGAIN && errno != EINTR)) close_end(end);
 }
 
-/* Not for long at a time: a signal that comes just before poll() does not end it. */
+/* poll() has a short timeout: a signal that arrives just before it does not end it. */
 static void talk(Runner *runner) {
   while (runner->output >= 0 && !interrupt_pending() && !runner->late) {
     struct pollfd polls[] = {{runner->input, POLLOUT, 0}, {runner->output, POLLIN, 0}, {runner->error, POLLIN, 0}};
@@ -300,7 +300,7 @@ static Measurement understand(const Runner *runner) {
   return wrong ? without_answer(runner, wrong) : answer.measurement;
 }
 
-/* What is kept of a conversation whose memory is given back: outputs come to be aligned, too. */
+/* Copies the measurement out of the conversation's memory, which is freed. The copied outputs are aligned. */
 static Measurement keep(Arena *arena, Measurement measurement) {
   RunnerBytes *outputs = ARENA_ARRAY(arena, RunnerBytes, measurement.n_outputs + 1);
   for (int i = 0; i < measurement.n_outputs; i++) {

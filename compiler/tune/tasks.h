@@ -23,7 +23,7 @@ bool tasks_begin(Tasks *tasks);
 double task_seconds_left(const Tasks *tasks);
 /* unit: of current and best. done: trials, of `planned`. */
 void task_tell(Tasks *tasks, double current, double best, const char *unit, int done, int planned);
-/* What is printed from here on stands on a line of its own. */
+/* Ends the progress line, so that later output starts on a new line. */
 void task_end(Tasks *tasks);
 
 #endif

@@ -8,8 +8,8 @@
 #include "machine/targets.h"
 #include "reference/reference.h"
 
-/* Of a convolution's largest result: the bound that is stated of Winograd's (tests/kernels/conv_winograd_check.c), and
- * far above that of any sum in another order. */
+/* Tolerance relative to the largest result: the stated bound of Winograd convolutions
+ * (tests/kernels/conv_winograd_check.c), far above the error of a sum in another order. */
 static const double WINOGRAD_ERROR = 1e-4;
 
 /* Relative, of one step of an epilogue: 4 ULP, that of activations. */
@@ -41,7 +41,7 @@ static void pick_channels(const TrialCase *trial, const Tensor *y, const Tensor 
   expected->channels = channels;
 }
 
-/* Those slices of an axis: of 1 (channels of a tensor) or 0 (kernels, biases). */
+/* The checked slices of an axis: axis 1 for channels of a tensor, axis 0 for kernels and biases. */
 static Tensor *picked(const TrialCase *trial, const Tensor *from, int axis, const Expected *expected) {
   int64_t shape[MAX_RANK], before = 1, after = 1, count = expected->n_channels;
   for (int i = 0; i < from->rank; i++) shape[i] = i == axis ? count : from->shape[i];
@@ -112,7 +112,7 @@ static const char *finish(const TrialCase *trial, const Tensor *sums, const Tens
   return reference_epilogue(trial->arena, &trial->node, moved, extra, result);
 }
 
-/* What the epilogue makes of sums that are off by as much as they may be, either way. */
+/* Applies the epilogue to the sums moved by their tolerance, up and down. */
 static const char *find_rounded(const TrialCase *trial, const Tensor *sums, const Tensor *const *extra,
                                 Expected *expected) {
   Tensor *ends[2], *y = expected->y;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a trial must compute: the reference kernel's results, of each vector of output channels one lane and of all
- * pixels, which take a second where all take ten.
+ * The results that a trial must compute, by the reference kernel: one lane of each vector of output channels, all
+ * pixels. That takes a second where all channels take ten.
  */
 #ifndef RNNCC_TRIAL_CHECK_H
 #define RNNCC_TRIAL_CHECK_H

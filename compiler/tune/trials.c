@@ -33,7 +33,7 @@ static TrialState state_of(const char *status) {
   return TRIAL_OPEN;
 }
 
-/* What works has a time. */
+/* A record of a working schedule without a time carries no information. */
 static bool says_nothing(const ScheduleRecord *record) {
   TrialState state = state_of(record->status);
   return state == TRIAL_OPEN || (state == TRIAL_OK && !(record->median_us > 0));

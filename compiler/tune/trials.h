@@ -32,7 +32,7 @@ typedef struct Trials {
   Trial *list;      /* as the candidates are: the first is what is taken without records */
 } Trials;
 
-/* What records of the key tell of a candidate is known from the beginning. */
+/* Candidates that have a record of this key start with its result. */
 Trials trials_new(Arena *arena, const ConvCandidates *candidates, const ScheduleRecords *records, const RecordKey *key);
 
 /* The name of a record's status for the state; NULL: none. */

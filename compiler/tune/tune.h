@@ -10,7 +10,7 @@
 #include "schedules/records.h"
 #include "tune/tasks.h"
 
-/* What is asked of a tuning. */
+/* The options of a tuning. */
 typedef struct TuneOptions {
   const char *model;            /* its file, for messages */
   const Target *target;         /* what modules are built for */
@@ -33,7 +33,7 @@ typedef struct TuneBuild {
   void (*graph)(const void *context, Graph *graph, const char *runtime, const char *module);
 } TuneBuild;
 
-/* What the tuners of convolutions and of recurrent layers share. */
+/* Shared by the tuners of convolutions and of recurrent layers. */
 typedef struct Tuning {
   const TuneOptions *options;
   Graph *graph; /* what schedules are to be chosen for */

@@ -16,8 +16,8 @@
 
 enum { USUAL_TRIALS = 8, MIN_RUNS = 5, MAX_RUNS = 100 };
 
-/* Of a measurement: most seconds; the median's relative error that will do; and of the best time so far, how slow its
- * fastest run is where it need not go on. */
+/* A measurement ends after SECONDS, when the median's relative error is below PRECISION, or when its fastest run is
+ * slower than HOPELESS times the best so far. */
 static const double SECONDS = 0.25, PRECISION = 0.005, HOPELESS = 1.15;
 
 /* After which a module hangs. */
@@ -110,7 +110,7 @@ static void tell_failure(const Contest *contest, const Trial *trial, const char 
           message ? message : "not what the reference kernel computes");
 }
 
-/* What does not work will not do so for the next candidate. */
+/* A runner that failed would fail for the next candidate too. */
 static void check_runner(const Tuning *tuning, const Measurement *measured) {
   int cores = tuning->graph->config->machine->cores;
   if (measured->status == MEASURE_FAILED)
@@ -194,7 +194,7 @@ static void measure_again(Contest *contest, Trial *a, Trial *b) {
   }
 }
 
-/* What would be taken without measuring stays, unless another is clearly faster. NULL if none is known to be good. */
+/* The predicted schedule, unless another one is clearly faster. NULL if no schedule works. */
 static Trial *winner(Contest *contest) {
   Trial *first = &contest->trials.list[0], *best = trials_best(&contest->trials);
   if (!best || best == first || first->state != TRIAL_OK) return best;

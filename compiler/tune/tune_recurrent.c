@@ -47,7 +47,7 @@ static int by_rank(const void *a, const void *b) {
   return x < y ? -1 : x > y; /* the same order every time */
 }
 
-/* What would be taken without measuring comes first, then the others by predicted time. */
+/* The predicted schedule first, then the others by predicted time. */
 static Trials trials_of_layer(const RecurrentTuner *t, const MmLayer *layer) {
   LayerCase numbers = layer_case(layer, t->graph->config->target);
   Candidates all = recurrent_candidates(t->graph->arena, t->graph->config->machine, &numbers);
@@ -170,7 +170,7 @@ static void find_items(RecurrentTuner *t) {
     add_item(t, (Item){.key = stack_key(t->graph, t->dag, &t->graph->stacks[i]), .stack = &t->graph->stacks[i]});
 }
 
-/* Those of this machine's shard; what the output has records of is compiled that way. How many were dropped. */
+/* Keeps the layers of this machine's shard that have no record yet. Returns the number dropped. */
 static int drop_done(RecurrentTuner *t) {
   const TuneOptions *options = t->tuning->options;
   int kept = 0, done = 0;

@@ -11,7 +11,7 @@
 #include "support/list.h"
 #include "tune/trial_case.h"
 
-/* What wide blocks must promise to be tried, of the time in blocks of a vector, and how often they are. */
+/* Wide blocks are tried where the predicted speed-up is at least PROMISE, with WIDE_TRIALS trials. */
 static const double PROMISE = 1.01;
 enum { WIDE_TRIALS = 3 };
 
@@ -75,7 +75,7 @@ static void consider_blocks(Search *search, Graph *graph, const Node *node) {
   }
 }
 
-/* Those of bodies, too: each once, for how often they run is not known. */
+/* Also in bodies, each counted once: how often a body runs is not known. */
 static void consider_all(Search *search, Graph *graph, void (*consider_node)(Search *, Graph *, const Node *)) {
   for (int i = 0; i < graph->n_nodes; i++) {
     Attribute *bodies[MAX_BODIES];
