@@ -11,32 +11,19 @@
 
 typedef struct Program Program; /* program/program.h */
 
-/* Of a node's kernels: how they run in blocks of two vectors (layout/blocked.h). */
-enum {
-  WIDE_READS = 1,  /* inputs[0] is in such blocks, what is written in blocks of a vector */
-  WIDE_WRITES = 2, /* what is written is, and inputs beyond the first are; inputs[0] is in blocks of a vector */
-  WIDE_BOTH = 4
-};
-
 struct KernelFamily {
   const char *name;
-  /* Whether it can run the node on blocked tensors (layout/blocked.h): its first input and its outputs, all of which
-   * can_be_blocked(). NULL: never. */
-  bool (*runs_blocked)(Graph *graph, const Node *node);
-  /* Its gain on blocked tensors is worth that plain ones are transformed; others run blocked where their input is. */
+  /* The layouts that the kernels can run the node in, beside row-major, which all can: a bit each (ir/layout.h). Asked
+   * while shapes are known and layouts may not be, so the kernels need not look whether the tensors can_be_blocked(),
+   * have few enough channels to be narrow, or fill wide blocks: possible_layouts() does. NULL: none. */
+  LayoutSet (*layouts)(Graph *graph, const Node *node);
+  /* Is a blocked layout worth a transform of row-major tensors? Other families run blocked where their input is. */
   bool seeks_blocked;
-  /* Whether the kernels read inputs[0] in blocks of fewer channels than a vector has lanes. NULL: never. */
-  bool (*reads_narrow)(Graph *graph, const Node *node);
-  /* WIDE_ bits of a node that runs_blocked, channels permitting. NULL: none. */
-  unsigned (*wide)(Graph *graph, const Node *node);
-  /* Whether the kernels of a node that runs on plain tensors read this one in whatever blocks it stands. NULL: never.
-   */
-  bool (*reads_blocks)(const Node *node, int input);
-  /* How long the node should take as it is laid out, in seconds at the dims' optimum; barriers are not counted. NULL:
-   * as long as it takes to move what it reads and writes. For families that can run blocked. */
-  double (*seconds)(Graph *graph, Node *node);
+  /* How long the node should take if it is laid out so, in seconds at the dims' optimum; barriers are not counted. It
+   * changes nothing. NULL: as long as it takes to move what it reads and writes. */
+  double (*seconds)(Graph *graph, const Node *node, NodeLayout layout);
   /* The same by a schedule record; 0 where there is none. NULL: never any. */
-  double (*recorded_seconds)(Graph *graph, Node *node);
+  double (*recorded_seconds)(Graph *graph, const Node *node, NodeLayout layout);
   /* Sets node->schedule. error_at(EXIT_UNSUPPORTED) for what the family cannot run. NULL: nothing to choose. */
   void (*schedule)(Graph *graph, Node *node);
   /* Sets node->scratch to a Value of dtype U8 whose shape is its bytes, or leaves it NULL. NULL: never any. */

@@ -16,6 +16,7 @@
 #include "ir/attribute.h"
 #include "ir/config.h"
 #include "ir/dim.h"
+#include "ir/layout.h"
 #include "support/arena.h"
 #include "support/diagnostics.h"
 
@@ -96,9 +97,8 @@ struct Node {
 
   struct Control *control; /* of If, Loop and Scan: shapes/control.h; set by infer_shapes */
 
-  bool blocked;    /* its kernels run on blocked tensors; set by choose_layouts */
-  bool reads_wide; /* inputs[0] in blocks of two vectors; in which blocks it writes, its outputs say */
-  bool exact;      /* a convolution of whole numbers that f32 adds exactly: it stays as it is, without Winograd */
+  NodeLayout layout; /* set by choose_layouts; row-major before */
+  bool exact;        /* a convolution of whole numbers that f32 adds exactly: it stays as it is, without Winograd */
 
   const RecurrentVariant *variant; /* of a recurrent op, set by plan_recurrent */
   Schedule *schedule;              /* chosen knobs; NULL before candidates */
@@ -107,6 +107,9 @@ struct Node {
   Value **packed;
   Location where;
 };
+
+/* Do its kernels run on blocked tensors? */
+static inline bool is_blocked(const Node *node) { return node->layout.writes != LAYOUT_ROW_MAJOR; }
 
 /* An input/output pair that the context carries from run to run. */
 typedef struct State {

@@ -2,6 +2,7 @@
 #include <math.h>
 
 #include "ir/op.h"
+#include "layout/layout.h"
 #include "layout/layout_costs.h"
 #include "layout/layout_plan.h"
 
@@ -16,7 +17,8 @@ static const char *us(Arena *arena, double seconds) {
 
 /* "wide>blocked": reads wide blocks, and writes blocks of a vector. */
 static const char *layout_name(Arena *arena, const NodeLayouts *layouts, int alternative) {
-  const char *reads = layout_names[layouts->reads[alternative]], *writes = layout_names[layouts->writes[alternative]];
+  NodeLayout layout = layouts->layout[alternative];
+  const char *reads = layout_names[layout.reads], *writes = layout_names[layout.writes];
   bool alike = !is_wide_alternative(layouts, alternative) || reads == writes;
   return alike ? reads : arena_format(arena, "%s>%s", reads, writes);
 }
@@ -25,7 +27,7 @@ static const char *layout_name(Arena *arena, const NodeLayouts *layouts, int alt
 static double seconds_in(const NodeLayouts *layouts, Layout reads) {
   double seconds = INFINITY;
   for (int a = 0; a < layouts->n; a++)
-    if (layouts->reads[a] == reads) seconds = fmin(seconds, layouts->seconds[a]);
+    if (layouts->layout[a].reads == reads) seconds = fmin(seconds, layouts->seconds[a]);
   return seconds;
 }
 

@@ -19,35 +19,6 @@ const OpInfo op_layout_transform = {
     .family = &family_layout,
 };
 
-/* One value for all channels, or for all images and pixels too: it is broadcast, and read as it is. */
-bool reads_row_major(const Node *node, int input) {
-  const Value *value = node->inputs[input];
-  return node->op->layout == LAYOUT_OBLIVIOUS && dim_value(value->shape[1]) == 1 &&
-         dim_value(node->outputs[0]->shape[1]) != 1;
-}
-
-/* Images of few channels, as a network's first convolution reads them: no lanes are wasted on what is not there. */
-bool reads_narrow_image(Graph *graph, const Node *node, int input) {
-  const Value *value = node->inputs[input];
-  bool (*takes)(Graph *, const Node *) = node->op->family->reads_narrow;
-  return takes && input == 0 && !value->channel_block && dim_value(value->shape[1]) < graph->config->target->lanes &&
-         takes(graph, node);
-}
-
-bool reads_any_blocks(const Node *node, int input) {
-  const KernelFamily *family = node->op->family;
-  return !node->blocked && family && family->reads_blocks && family->reads_blocks(node, input);
-}
-
-int wanted_block(Graph *graph, const Node *node, int input) {
-  const Value *value = node->inputs[input];
-  if (reads_any_blocks(node, input)) return value->channel_block;
-  if (!node->blocked || reads_row_major(node, input)) return 0;
-  if (reads_narrow_image(graph, node, input)) return (int)dim_value(value->shape[1]);
-  bool wide = input == 0 ? node->reads_wide : is_wide(graph, node->outputs[0]);
-  return wide ? wide_block(graph) : graph->config->target->lanes;
-}
-
 typedef struct Transform {
   Value *from, *to;
 } Transform;
@@ -92,7 +63,7 @@ static Value *in_layout(Graph *graph, Transforms *made, Value *value, int block)
 
 /* Where bytes are the same, a row-major value is taken to be in blocks of a vector: in narrow ones its images would be
  * closer together. */
-static bool is_as_wanted(const Graph *graph, const Value *value, int block) {
+bool is_as_wanted(const Graph *graph, const Value *value, int block) {
   if (value->channel_block == block) return true;
   if (block && block < graph->config->target->lanes) return false;
   return can_be_blocked(value) && same_bytes(value, block ? block : value->channel_block);
@@ -127,8 +98,8 @@ static void give_row_major(Graph *graph, Node *node) {
 static void settle_inputs(Graph *graph, Transforms *made, Node *node) {
   for (int i = 0; i < node->n_inputs; i++) {
     Value *value = node->inputs[i];
-    if (!value || value->data || (!node->blocked && !value->channel_block)) continue;
-    int block = wanted_block(graph, node, i);
+    if (!value || value->data || (!is_blocked(node) && !value->channel_block)) continue;
+    int block = input_block(graph, node, node->layout, i);
     if (!is_as_wanted(graph, value, block)) read_instead(node, i, in_layout(graph, made, value, block));
   }
 }
@@ -144,7 +115,7 @@ void insert_layout_transforms(Graph *graph) {
   for (int n = 0; n < n_nodes; n++) {
     settle_inputs(graph, &made, nodes[n]);
     graph_append(graph, nodes[n]);
-    if (graph->config->layout_search == LAYOUT_SEARCH_NONE && nodes[n]->blocked) give_row_major(graph, nodes[n]);
+    if (graph->config->layout_search == LAYOUT_SEARCH_NONE && is_blocked(nodes[n])) give_row_major(graph, nodes[n]);
   }
   for (int i = 0; i < graph->n_outputs; i++)
     if (!is_as_wanted(graph, graph->outputs[i], 0)) graph->outputs[i] = in_layout(graph, &made, graph->outputs[i], 0);

@@ -6,36 +6,37 @@
 #include "ir/op.h"
 #include "layout/blocked.h"
 
-/* The block of channels that the node reads its input in; 0: row-major. Constants are as they are: the kernels'
- * families pack them. */
-int wanted_block(Graph *graph, const Node *node, int input);
-
 /* The value in blocks of `block` channels, 0: row-major, by a node that is appended. */
 Value *layout_transform(Graph *graph, Value *value, int block);
 
-/* Does the node, though it runs on plain tensors, read this one in whatever blocks it stands? */
+/* Does the node, though it writes row-major, read this input in whatever blocks it stands? */
 bool reads_any_blocks(const Node *node, int input);
-/* Are the node's kernels able to run on blocked tensors? */
-bool can_run_blocked(Graph *graph, const Node *node);
-/* Does a blocked node read this input, if it is row-major, in one block of its few channels? */
-bool reads_narrow_image(Graph *graph, const Node *node, int input);
-/* Does a blocked node read this input row-major: one value for all channels? */
-bool reads_row_major(const Node *node, int input);
 /* Is the value, which a blocked node writes, blocked then? What has no pixels left, [N, C], is not. */
 bool has_pixels(const Value *value);
 
-/* Sets Node.blocked and the layout of what the node writes, in blocks of a vector. */
-void lay_out(Graph *graph, Node *node, bool blocked);
-/* The same of a node whose kernels read or write blocks of two vectors. */
-void lay_out_wide(Graph *graph, Node *node, bool reads, bool writes);
-/* How a node that can_run_blocked() may be laid out so: WIDE_ bits (ir/family.h). All channels are in whole blocks.
- */
-unsigned wide_ways(Graph *graph, const Node *node);
+/* Is the node's row-major tensor of these bytes in blocks of `block` as it is? */
+bool is_as_wanted(const Graph *graph, const Value *value, int block);
 
-/* Greedily, and wide whatever can be. */
-void choose_wide_layouts(Graph *graph);
-/* NeoCPU section 3.2: convolutions run blocked, and whatever follows them that can. `follow`: false, nothing does. */
-void choose_layouts_greedily(Graph *graph, bool follow);
+/* The layouts that the node can run in, by its family and by the shapes of its tensors. */
+LayoutSet possible_layouts(Graph *graph, const Node *node);
+/* Of all nodes, by place in graph->nodes. */
+LayoutSet *all_possible_layouts(Graph *graph);
+
+/* The layout that a node, laid out so, reads an input in. */
+Layout input_layout(const Node *node, NodeLayout layout, int input);
+/* The block of channels of a value that a node, laid out so, reads or writes; 0: row-major. Constants are as they are:
+ * the kernels' families pack them. */
+int input_block(const Graph *graph, const Node *node, NodeLayout layout, int input);
+int output_block(const Graph *graph, const Node *node, NodeLayout layout, int output);
+/* The block of channels that a layout of the value means; 0: row-major. */
+int layout_block(const Graph *graph, const Value *value, Layout layout);
+
+/* Sets the node's layout and that of what it writes. */
+void lay_out(Graph *graph, Node *node, NodeLayout layout);
+
+/* NeoCPU section 3.2: convolutions run blocked, and whatever follows them that can. `follow`: false, nothing does.
+ * possible: by place in graph->nodes. */
+void choose_layouts_greedily(Graph *graph, const LayoutSet *possible, bool follow);
 /* Section 3.3.2: the assignment of least cost that graph->config->layout_search finds; the greedy one if that costs no
  * more. */
 void search_layouts(Graph *graph);

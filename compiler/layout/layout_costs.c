@@ -44,19 +44,27 @@ static double bytes_in_blocks(const Value *value, int block) {
   return elements * (double)whole / (double)channels;
 }
 
-static double moved_bytes(const Node *node) {
+/* Constants are as kernels want them. */
+static double input_bytes(const Graph *graph, const Node *node, NodeLayout layout, int input) {
+  const Value *value = node->inputs[input];
+  bool laid_out = !value->data && can_be_blocked(value);
+  return bytes_in_blocks(value, laid_out ? input_block(graph, node, layout, input) : 0);
+}
+
+static double moved_bytes(const Graph *graph, const Node *node, NodeLayout layout) {
   double bytes = 0;
   for (int i = 0; i < node->n_inputs; i++)
-    if (node->inputs[i]) bytes += bytes_in_blocks(node->inputs[i], node->inputs[i]->channel_block);
+    if (node->inputs[i]) bytes += input_bytes(graph, node, layout, i);
   for (int i = 0; i < node->n_outputs; i++)
-    if (node->outputs[i]) bytes += bytes_in_blocks(node->outputs[i], node->outputs[i]->channel_block);
+    if (node->outputs[i]) bytes += bytes_in_blocks(node->outputs[i], output_block(graph, node, layout, i));
   return bytes;
 }
 
-NodeSeconds layout_node_seconds(Graph *graph, Node *node) {
+NodeSeconds layout_node_seconds(Graph *graph, const Node *node, NodeLayout layout) {
   const KernelFamily *family = node->op->family;
-  double estimated = family->seconds ? family->seconds(graph, node) : moving_seconds(graph, moved_bytes(node));
-  double recorded = family->recorded_seconds ? family->recorded_seconds(graph, node) : 0;
+  double estimated =
+      family->seconds ? family->seconds(graph, node, layout) : moving_seconds(graph, moved_bytes(graph, node, layout));
+  double recorded = family->recorded_seconds ? family->recorded_seconds(graph, node, layout) : 0;
   return (NodeSeconds){estimated + launch_seconds, recorded > 0 ? recorded + launch_seconds : 0};
 }
 

@@ -13,12 +13,12 @@
 double moving_seconds(const Graph *graph, double bytes);
 double copying_seconds(const Graph *graph, double bytes);
 
-/* Of a node as it is laid out: by Node.blocked, and channel_block of what it reads and writes. */
+/* Of a node, if it is laid out so. */
 typedef struct NodeSeconds {
   double estimated;
   double recorded; /* 0: no schedule of it is recorded */
 } NodeSeconds;
-NodeSeconds layout_node_seconds(Graph *graph, Node *node);
+NodeSeconds layout_node_seconds(Graph *graph, const Node *node, NodeLayout layout);
 
 /* Of the transform of a value from blocks of `from` to blocks of `to`, 0 being row-major; none where the bytes are the
  * same. needs: can_be_blocked. */

@@ -10,6 +10,7 @@
 
 typedef struct Builder {
   LayoutProblem *problem;
+  const LayoutSet *possible;           /* by node id */
   int *node_variable, *value_variable; /* by id; -1: it has none */
   unsigned *wanted;                    /* by value id: in which layouts a reader may want it */
   bool *row_major_too;                 /* by value id: something reads it row-major, whatever is chosen */
@@ -17,25 +18,11 @@ typedef struct Builder {
 
 static bool contains(unsigned layouts, Layout layout) { return layouts >> layout & 1; }
 
-int layout_block(const Graph *graph, const Value *value, Layout layout) {
-  if (layout == LAYOUT_ROW_MAJOR) return 0;
-  if (layout == LAYOUT_NARROW) return (int)dim_value(value->shape[1]);
-  return layout == LAYOUT_WIDE ? wide_block(graph) : graph->config->target->lanes;
-}
-
 bool is_wide_alternative(const NodeLayouts *layouts, int alternative) {
-  return layouts->reads[alternative] == LAYOUT_WIDE || layouts->writes[alternative] == LAYOUT_WIDE;
+  return layouts->layout[alternative].reads == LAYOUT_WIDE || layouts->layout[alternative].writes == LAYOUT_WIDE;
 }
 
 const double layout_wide_margin = 1.03;
-
-static void lay_out_as(Graph *graph, const NodeLayouts *layouts, int alternative) {
-  Layout reads = layouts->reads[alternative], writes = layouts->writes[alternative];
-  if (is_wide_alternative(layouts, alternative))
-    lay_out_wide(graph, layouts->node, reads == LAYOUT_WIDE, writes == LAYOUT_WIDE);
-  else
-    lay_out(graph, layouts->node, reads != LAYOUT_ROW_MAJOR);
-}
 
 /* Constants are as kernels want them. */
 static bool is_read(const Value *value) { return value && !value->data; }
@@ -44,23 +31,7 @@ static bool is_read(const Value *value) { return value && !value->data; }
 
 /* In which layout a node that runs by an alternative wants an input. */
 static Layout wants(const NodeLayouts *layouts, int alternative, int input) {
-  Layout first = layouts->reads[alternative];
-  if (first == LAYOUT_ROW_MAJOR || reads_row_major(layouts->node, input)) return LAYOUT_ROW_MAJOR;
-  return input == 0 ? first : layouts->writes[alternative];
-}
-
-/* Of its best kernel in that layout. Nothing is laid out before and afterwards. */
-static NodeSeconds seconds_of(Graph *graph, const NodeLayouts *layouts, int alternative) {
-  Node *node = layouts->node;
-  lay_out_as(graph, layouts, alternative);
-  for (int i = 0; i < node->n_inputs; i++)
-    if (is_read(node->inputs[i]) && can_be_blocked(node->inputs[i]))
-      node->inputs[i]->channel_block = layout_block(graph, node->inputs[i], wants(layouts, alternative, i));
-  NodeSeconds seconds = layout_node_seconds(graph, node);
-  for (int i = 0; i < node->n_inputs; i++)
-    if (is_read(node->inputs[i])) node->inputs[i]->channel_block = 0;
-  lay_out(graph, node, false);
-  return seconds;
+  return input_layout(layouts->node, layouts->layout[alternative], input);
 }
 
 /* The recorded alternative that is most like another: it reads the same, or if there is none in blocks of a vector.
@@ -69,7 +40,7 @@ static int recorded_like(const NodeLayouts *layouts, int alternative) {
   int like = -1;
   for (int a = 0; a < layouts->n; a++) {
     if (!layouts->recorded[a]) continue;
-    if (layouts->reads[a] == layouts->reads[alternative]) return a;
+    if (layouts->layout[a].reads == layouts->layout[alternative].reads) return a;
     if (like < 0 || !is_wide_alternative(layouts, a)) like = a;
   }
   return like;
@@ -80,7 +51,7 @@ static int recorded_like(const NodeLayouts *layouts, int alternative) {
 static void set_seconds(Graph *graph, NodeLayouts *layouts) {
   NodeSeconds seconds[MAX_NODE_LAYOUTS];
   for (int a = 0; a < layouts->n; a++) {
-    seconds[a] = seconds_of(graph, layouts, a);
+    seconds[a] = layout_node_seconds(graph, layouts->node, layouts->layout[a]);
     layouts->recorded[a] = seconds[a].recorded > 0;
   }
   for (int a = 0; a < layouts->n; a++) {
@@ -90,23 +61,11 @@ static void set_seconds(Graph *graph, NodeLayouts *layouts) {
   }
 }
 
-static void add_node_layout(NodeLayouts *layouts, Layout reads, Layout writes) {
-  layouts->reads[layouts->n] = reads;
-  layouts->writes[layouts->n++] = writes;
-}
-
-/* A prologue is for blocked kernels alone. */
-static NodeLayouts layouts_of(Graph *graph, Node *node) {
+static NodeLayouts layouts_of(Graph *graph, Node *node, LayoutSet possible) {
   NodeLayouts layouts = {.node = node};
-  bool narrow = reads_narrow_image(graph, node, 0);
-  unsigned wide = wide_ways(graph, node);
-  if (node->n_prologue == 0) add_node_layout(&layouts, LAYOUT_ROW_MAJOR, LAYOUT_ROW_MAJOR);
-  if (narrow) add_node_layout(&layouts, LAYOUT_NARROW, LAYOUT_BLOCKED);
-  if (narrow && (wide & WIDE_WRITES)) add_node_layout(&layouts, LAYOUT_NARROW, LAYOUT_WIDE);
-  add_node_layout(&layouts, LAYOUT_BLOCKED, LAYOUT_BLOCKED);
-  if (wide & WIDE_WRITES) add_node_layout(&layouts, LAYOUT_BLOCKED, LAYOUT_WIDE);
-  if (wide & WIDE_READS) add_node_layout(&layouts, LAYOUT_WIDE, LAYOUT_BLOCKED);
-  if (wide & WIDE_BOTH) add_node_layout(&layouts, LAYOUT_WIDE, LAYOUT_WIDE);
+  for (Layout reads = 0; reads < LAYOUTS; reads++)
+    for (Layout writes = 0; writes < LAYOUTS; writes++)
+      if (possible & LAYOUT_BIT(reads, writes)) layouts.layout[layouts.n++] = (NodeLayout){reads, writes};
   set_seconds(graph, &layouts);
   return layouts;
 }
@@ -129,8 +88,7 @@ static void drop_wide(NodeLayouts *layouts) {
   int kept = 0;
   for (int a = 0; a < layouts->n; a++) {
     if (is_wide_alternative(layouts, a)) continue;
-    layouts->reads[kept] = layouts->reads[a];
-    layouts->writes[kept] = layouts->writes[a];
+    layouts->layout[kept] = layouts->layout[a];
     layouts->recorded[kept] = layouts->recorded[a];
     layouts->seconds[kept++] = layouts->seconds[a];
   }
@@ -143,9 +101,9 @@ static void add_nodes(Builder *b) {
   problem->nodes = ARENA_ARRAY(graph->arena, NodeLayouts, graph->n_nodes);
   for (int n = 0; n < graph->n_nodes; n++) {
     b->node_variable[n] = -1;
-    if (!can_run_blocked(graph, graph->nodes[n])) continue;
+    if (!(b->possible[n] & LAYOUT_SET_BLOCKED)) continue;
     NodeLayouts *layouts = &problem->nodes[problem->n_nodes++];
-    *layouts = layouts_of(graph, graph->nodes[n]);
+    *layouts = layouts_of(graph, graph->nodes[n], b->possible[n]);
     b->node_variable[n] = problem->n_nodes - 1;
   }
   problem->has_wide = wide_gains(problem);
@@ -158,6 +116,10 @@ static void add_nodes(Builder *b) {
 
 /* ---- values ---- */
 
+static bool may_read_any(const Builder *b, int node) {
+  return b->possible[node] & LAYOUT_BIT(LAYOUT_ANY, LAYOUT_ROW_MAJOR);
+}
+
 static void note_readers(Builder *b) {
   const Graph *graph = b->problem->graph;
   for (int n = 0; n < graph->n_nodes; n++) {
@@ -166,7 +128,7 @@ static void note_readers(Builder *b) {
     for (int i = 0; i < node->n_inputs; i++) {
       if (!is_read(node->inputs[i])) continue;
       int id = node->inputs[i]->id;
-      if (!layouts && !reads_any_blocks(node, i)) b->row_major_too[id] = true;
+      if (!layouts && !(i == 0 && may_read_any(b, n))) b->row_major_too[id] = true;
       for (int a = 0; layouts && a < layouts->n; a++) b->wanted[id] |= 1U << wants(layouts, a, i);
     }
   }
@@ -205,7 +167,7 @@ static bool producer_writes_wide(const Builder *b, const Value *value) {
   if (!producer_chooses(b, value) || !has_pixels(value)) return false;
   const NodeLayouts *layouts = &b->problem->nodes[b->node_variable[value->producer->id]];
   bool wide = false;
-  for (int a = 0; a < layouts->n; a++) wide |= layouts->writes[a] == LAYOUT_WIDE;
+  for (int a = 0; a < layouts->n; a++) wide |= layouts->layout[a].writes == LAYOUT_WIDE;
   return wide;
 }
 
@@ -232,11 +194,11 @@ static const ValueLayouts *value_layouts(const Builder *b, int variable) {
 
 /* ---- pairs ---- */
 
-/* A row-major image that could be read narrow is not read in whole blocks: insert_layout_transforms chooses so. */
+/* A row-major image that could be read narrow is not read in whole blocks: as by the rule. */
 static bool reads_as_made(const NodeLayouts *node, int alternative, int input, Layout made) {
   bool could_be_narrow = false;
-  for (int a = 0; a < node->n; a++) could_be_narrow |= node->reads[a] == LAYOUT_NARROW;
-  return input > 0 || made != LAYOUT_ROW_MAJOR || !could_be_narrow || node->reads[alternative] != LAYOUT_BLOCKED;
+  for (int a = 0; a < node->n; a++) could_be_narrow |= node->layout[a].reads == LAYOUT_NARROW;
+  return input > 0 || made != LAYOUT_ROW_MAJOR || !could_be_narrow || node->layout[alternative].reads != LAYOUT_BLOCKED;
 }
 
 static void add_reader(const Builder *b, int node_variable, int input) {
@@ -261,7 +223,7 @@ static void add_writer(const Builder *b, int node_variable, int output) {
   double cost[MAX_NODE_LAYOUTS * MAX_VALUE_LAYOUTS];
   for (int i = 0; i < node->n; i++)
     for (int j = 0; j < value->n; j++) {
-      Layout made = has_pixels(value->value) ? node->writes[i] : LAYOUT_ROW_MAJOR;
+      Layout made = has_pixels(value->value) ? node->layout[i].writes : LAYOUT_ROW_MAJOR;
       cost[i * value->n + j] = value->made[j] == made ? 0 : INFINITY;
     }
   choices_add_pair(b->problem->choices, node_variable, variable, cost);
@@ -277,11 +239,12 @@ static void add_pairs(const Builder *b) {
   }
 }
 
-LayoutProblem *layout_problem(Graph *graph) {
+LayoutProblem *layout_problem(Graph *graph, const LayoutSet *possible) {
   Arena *arena = graph->arena;
   LayoutProblem *problem = ARENA_NEW(arena, LayoutProblem);
   *problem = (LayoutProblem){.graph = graph, .choices = choices_new(arena)};
   Builder b = {.problem = problem,
+               .possible = possible,
                .node_variable = ARENA_ARRAY(arena, int, graph->n_nodes),
                .value_variable = ARENA_ARRAY(arena, int, graph->n_values),
                .wanted = ARENA_ARRAY(arena, unsigned, graph->n_values),
@@ -297,13 +260,14 @@ LayoutProblem *layout_problem(Graph *graph) {
 
 /* Of the greedy layouts, none of which is wide. */
 static int alternative_of(const NodeLayouts *layouts) {
-  bool blocked = layouts->node->blocked, narrow = layouts->node->inputs[0]->channel_block == 0;
+  bool blocked = is_blocked(layouts->node), narrow = layouts->node->inputs[0]->channel_block == 0;
   int chosen = 0;
   for (int a = 0; a < layouts->n; a++) {
-    if (blocked != (layouts->reads[a] != LAYOUT_ROW_MAJOR) || is_wide_alternative(layouts, a)) continue;
-    if (layouts->reads[a] == LAYOUT_NARROW && !narrow) continue;
+    Layout reads = layouts->layout[a].reads;
+    if (blocked != (reads != LAYOUT_ROW_MAJOR) || is_wide_alternative(layouts, a)) continue;
+    if (reads == LAYOUT_NARROW && !narrow) continue;
     chosen = a;
-    if (layouts->reads[a] == LAYOUT_NARROW) break;
+    if (reads == LAYOUT_NARROW) break;
   }
   return chosen;
 }
@@ -335,5 +299,8 @@ int *layout_assignment(const LayoutProblem *problem) {
 }
 
 void layout_apply(const LayoutProblem *problem, const int *chosen) {
-  for (int v = 0; v < problem->n_nodes; v++) lay_out_as(problem->graph, &problem->nodes[v], chosen[v]);
+  for (int v = 0; v < problem->n_nodes; v++) {
+    const NodeLayouts *layouts = &problem->nodes[v];
+    lay_out(problem->graph, layouts->node, layouts->layout[chosen[v]]);
+  }
 }

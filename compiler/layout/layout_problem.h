@@ -18,21 +18,12 @@
 #include "ir/graph.h"
 #include "search/choices.h"
 
-typedef enum Layout {
-  LAYOUT_ROW_MAJOR,
-  LAYOUT_NARROW,  /* one block of a few channels */
-  LAYOUT_BLOCKED, /* blocks of a vector */
-  LAYOUT_WIDE,    /* of two */
-  LAYOUTS
-} Layout;
-
 enum { MAX_NODE_LAYOUTS = 7 }; /* row-major; and narrow, blocked and wide, each to blocked or wide */
 
 typedef struct NodeLayouts {
   Node *node;
   int n;
-  Layout reads[MAX_NODE_LAYOUTS];  /* by alternative: how it reads inputs[0] */
-  Layout writes[MAX_NODE_LAYOUTS]; /* and how its outputs and the other inputs are: row-major where inputs[0] is */
+  NodeLayout layout[MAX_NODE_LAYOUTS]; /* by alternative */
   double seconds[MAX_NODE_LAYOUTS];
   bool recorded[MAX_NODE_LAYOUTS]; /* the seconds are measured */
 } NodeLayouts;
@@ -56,8 +47,8 @@ typedef struct LayoutProblem {
   ValueLayouts *values;
 } LayoutProblem;
 
-/* needs: dense ids; no value is laid out yet. */
-LayoutProblem *layout_problem(Graph *graph);
+/* needs: dense ids. possible: by place in graph->nodes. */
+LayoutProblem *layout_problem(Graph *graph, const LayoutSet *possible);
 
 /* The assignment that the graph's layouts are, as the greedy pass has set them. */
 int *layout_assignment(const LayoutProblem *problem);
@@ -69,8 +60,5 @@ extern const double layout_wide_margin;
 
 /* Is the alternative in wide blocks, in part at least? */
 bool is_wide_alternative(const NodeLayouts *layouts, int alternative);
-
-/* The block of channels that a layout of the value means; 0: row-major. */
-int layout_block(const Graph *graph, const Value *value, Layout layout);
 
 #endif

@@ -14,7 +14,7 @@ static bool *find_movable(Graph *graph) {
   for (int i = 0; i < graph->n_values; i++) movable[i] = graph->values[i]->channel_block != 0;
   for (int n = 0; n < graph->n_nodes; n++) {
     const Node *node = graph->nodes[n];
-    bool reads_parts = node->blocked || node->op == &op_layout_transform;
+    bool reads_parts = is_blocked(node) || node->op == &op_layout_transform;
     for (int i = 0; i < node->n_inputs; i++)
       if (node->inputs[i] && !reads_parts && !reads_any_blocks(node, i)) movable[node->inputs[i]->id] = false;
   }
@@ -71,7 +71,7 @@ static void place_split(const bool *movable, Node *node) {
 }
 
 static bool along_channels(const Node *node, OpKind op) {
-  return node->blocked && is_op(node, op) && normal_axis(node_int(node, ATTR_axis), node->inputs[0]->rank) == 1;
+  return is_blocked(node) && is_op(node, op) && normal_axis(node_int(node, ATTR_axis), node->inputs[0]->rank) == 1;
 }
 
 /* needs: insert_layout_transforms, dense ids. keeps: what nodes compute. Sets view_of and first_block. */

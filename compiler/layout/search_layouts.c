@@ -32,8 +32,9 @@ void search_layouts(Graph *graph) {
   LayoutPlan *plan = ARENA_NEW(graph->arena, LayoutPlan);
   double started = seconds_now();
   graph_renumber(graph);
-  plan->problem = layout_problem(graph);
-  choose_layouts_greedily(graph, true);
+  const LayoutSet *possible = all_possible_layouts(graph);
+  plan->problem = layout_problem(graph, possible);
+  choose_layouts_greedily(graph, possible, true);
   plan->greedy = layout_assignment(plan->problem);
   favour(plan->problem, plan->greedy);
   plan->greedy_total = choices_total(plan->problem->choices, plan->greedy);

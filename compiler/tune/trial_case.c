@@ -77,11 +77,12 @@ static void add_input(TrialCase *trial, const Value *value) {
   trial->inputs[trial->n_inputs++] = tensor;
 }
 
-TrialCase trial_case(Arena *arena, const Graph *model, const Node *node) {
+TrialCase trial_case(Arena *arena, const Graph *model, const Node *node, NodeLayout layout) {
   TrialCase trial = {.arena = arena, .model = model, .node = *node, .exact_input = true};
   int symbols = dim_symbol_count(model->dims);
   trial.symbols = ARENA_ARRAY(arena, int64_t, symbols + 1);
   for (int i = 0; i < symbols; i++) trial.symbols[i] = dim_symbol_at(model->dims, i)->opt;
+  trial.node.layout = layout;
   trial.node.inputs = copied_inputs(arena, node);
   trial.node.inputs[1] = constant_like(arena, node->inputs[1], MAX_WEIGHT);
   if (node->n_inputs > 2 && node->inputs[2])
@@ -114,12 +115,12 @@ static Value *value_like(Graph *graph, const Value *like, const char *name) {
   return value;
 }
 
-/* A row-major input of the graph, as `like` is laid out. */
-static Value *input_like(Graph *graph, const Value *like, const char *name) {
+/* A row-major input of the graph, in blocks of `block`. */
+static Value *input_like(Graph *graph, const Value *like, const char *name, int block) {
   Value *input = value_like(graph, like, name);
   input->is_input = true;
   graph->inputs[graph->n_inputs++] = input;
-  return like->channel_block ? layout_transform(graph, input, like->channel_block) : input;
+  return is_as_wanted(graph, input, block) ? input : layout_transform(graph, input, block);
 }
 
 /* Values are new, for the node's own are the model's. Constants are shared. */
@@ -133,14 +134,16 @@ Graph *trial_graph(const TrialCase *trial, const char *schedule) {
   node->inputs = copied_inputs(arena, node);
   node->outputs = ARENA_ARRAY(arena, Value *, 1);
   node->name = TRIAL_NODE;
-  for (int i = 0; i < trial->n_inputs; i++)
-    node->inputs[i == 0 ? 0 : node->op->max_inputs] = input_like(graph, trial->values[i], names[i]);
-  const Value *y = trial->node.outputs[0];
-  graph_set_output(node, 0, value_like(graph, y, "y"));
-  node->outputs[0]->channel_block = y->channel_block;
+  Value *y = value_like(graph, trial->node.outputs[0], "y");
+  graph_set_output(node, 0, y);
+  lay_out(graph, node, node->layout);
+  for (int i = 0; i < trial->n_inputs; i++) {
+    int place = i == 0 ? 0 : node->op->max_inputs;
+    int block = input_block(graph, node, node->layout, place);
+    node->inputs[place] = input_like(graph, trial->values[i], names[i], block);
+  }
   graph_append(graph, node);
-  graph->outputs[graph->n_outputs++] =
-      y->channel_block ? layout_transform(graph, node->outputs[0], 0) : node->outputs[0];
+  graph->outputs[graph->n_outputs++] = is_as_wanted(graph, y, 0) ? y : layout_transform(graph, y, 0);
   graph_renumber(graph);
   return graph;
 }

@@ -28,10 +28,10 @@ typedef struct TrialCase {
 /* Does it depend on nothing but x, the residual and f32 constants? */
 bool can_be_tried(const Node *node);
 
-/* needs: can_be_tried(), and the node as it stands once its layout is chosen. */
-TrialCase trial_case(Arena *arena, const Graph *model, const Node *node);
+/* needs: can_be_tried(). The node as it is if it is laid out so. */
+TrialCase trial_case(Arena *arena, const Graph *model, const Node *node, NodeLayout layout);
 
-/* The case alone in a graph: its inputs, row-major, are brought into the layout that the model has them in.
+/* The case alone in a graph: its inputs, row-major, are brought into the layout that the node reads.
  * `schedule` is forced, in the form of --conv. */
 Graph *trial_graph(const TrialCase *trial, const char *schedule);
 

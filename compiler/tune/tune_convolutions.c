@@ -244,7 +244,7 @@ static void begin(Contest *contest) {
   if (workload->most_trials && most > workload->most_trials && !options->exhaustive) most = workload->most_trials;
   contest->planned = most < contest->trials.count ? most : contest->trials.count;
   if (contest->planned < contest->trials.tried) contest->planned = contest->trials.tried;
-  contest->trial_case = trial_case(contest->arena, tuning->graph, workload->node);
+  contest->trial_case = trial_case(contest->arena, tuning->graph, workload->node, workload->layout);
   for (int i = 0; i < contest->trial_case.n_inputs; i++) {
     const Tensor *input = contest->trial_case.inputs[i];
     contest->inputs[i] = (RunnerBytes){input->data, (size_t)tensor_count(input) * sizeof(float)};

@@ -32,47 +32,54 @@ static void add(Search *search, const Workload *workload) {
   *LIST_ADD(search->graph->arena, found->list, found->count, search->capacity) = *workload;
 }
 
-static Workload workload_of(Graph *graph, const Node *node, RecordKey key) {
-  Convolution conv = convolution_of(graph, node);
+static Workload workload_of(Graph *graph, const Node *node, NodeLayout layout, RecordKey key) {
+  Convolution conv = convolution_of(graph, node, layout);
   return (Workload){.key = key,
                     .node = node,
+                    .layout = layout,
                     .occurrences = 1,
                     .macs = convolution_macs(&conv),
-                    .candidates = convolution_candidates(graph, node)};
+                    .candidates = convolution_candidates(graph, node, layout)};
 }
 
 /* One that can be run in a single way is no task. */
 static void consider(Search *search, Graph *graph, const Node *node) {
   if (node->op->family != &family_conv || !can_be_tried(node)) return;
-  RecordKey key = convolution_key(graph, node);
+  RecordKey key = convolution_key(graph, node, node->layout);
   Workload *known = find(&search->found, key.workload);
   if (known) {
     known->occurrences++;
     return;
   }
-  Workload workload = workload_of(graph, node, key);
+  Workload workload = workload_of(graph, node, node->layout, key);
+  if (workload.candidates.count > 1) add(search, &workload);
+}
+
+/* Wide blocks that promise nothing are not measured. */
+static void consider_layout(Search *search, Graph *graph, const Node *node, NodeLayout layout, double usual) {
+  bool wide = layout.reads == LAYOUT_WIDE || layout.writes == LAYOUT_WIDE;
+  RecordKey key = convolution_key(graph, node, layout);
+  if (find(&search->found, key.workload)) return;
+  if (wide && convolution_first(graph, node, layout).seconds * PROMISE >= usual) return;
+  Workload workload = workload_of(graph, node, layout, key);
+  workload.other_blocks = true;
+  if (wide) workload.most_trials = WIDE_TRIALS;
   if (workload.candidates.count > 1) add(search, &workload);
 }
 
 /* The node in other blocks than the model has it in: of a vector, with which wide ones are compared, and in wide ones
- * that should be faster. No blocks are measured that promise nothing. */
+ * that should be faster. An image of few channels stays narrow. */
 static void consider_blocks(Search *search, Graph *graph, const Node *node) {
-  static const unsigned ways[] = {0, WIDE_READS, WIDE_WRITES, WIDE_BOTH};
-  if (node->op->family != &family_conv || !node->blocked || !can_be_tried(node)) return;
-  unsigned may = wide_ways(graph, node);
-  double usual = may ? convolution_first(graph, convolution_in_blocks(graph, node, false, false)).seconds : 0;
-  for (size_t i = 0; may && i < sizeof ways / sizeof *ways; i++) {
-    bool both = ways[i] == WIDE_BOTH;
-    const Node *like =
-        convolution_in_blocks(graph, node, both || ways[i] == WIDE_READS, both || ways[i] == WIDE_WRITES);
-    RecordKey key = convolution_key(graph, like);
-    if ((ways[i] & may) != ways[i] || find(&search->found, key.workload)) continue;
-    if (ways[i] && convolution_first(graph, like).seconds * PROMISE >= usual) continue;
-    Workload workload = workload_of(graph, like, key);
-    workload.other_blocks = true;
-    if (ways[i]) workload.most_trials = WIDE_TRIALS;
-    if (workload.candidates.count > 1) add(search, &workload);
-  }
+  if (node->op->family != &family_conv || !is_blocked(node) || !can_be_tried(node)) return;
+  LayoutSet possible = possible_layouts(graph, node);
+  if (!(possible & (LAYOUT_SET_READS_WIDE | LAYOUT_SET_WRITES_WIDE))) return;
+  Layout usual = node->layout.reads == LAYOUT_NARROW ? LAYOUT_NARROW : LAYOUT_BLOCKED;
+  const NodeLayout layouts[] = {
+      {usual, LAYOUT_BLOCKED}, {LAYOUT_WIDE, LAYOUT_BLOCKED}, {usual, LAYOUT_WIDE}, {LAYOUT_WIDE, LAYOUT_WIDE}};
+  double seconds = convolution_first(graph, node, layouts[0]).seconds;
+  for (size_t i = 0; i < sizeof layouts / sizeof *layouts; i++)
+    if (possible & LAYOUT_BIT(layouts[i].reads, layouts[i].writes))
+      consider_layout(search, graph, node, layouts[i], seconds);
 }
 
 /* Also in bodies, each counted once: how often a body runs is not known. */

@@ -8,11 +8,12 @@
 
 typedef struct Workload {
   RecordKey key;
-  const Node *node;          /* the first of them */
+  const Node *node;          /* the first of them, */
+  NodeLayout layout;         /* as the model has laid it out, or as it may be */
   ConvCandidates candidates; /* two at least; the first is what is taken without records */
   int occurrences;
   int most_trials;   /* 0: as many as usual */
-  bool other_blocks; /* the node is in other blocks than the model has it in: times of another choice of layouts */
+  bool other_blocks; /* the layout is another than the model's: times of another choice of layouts */
   double macs;
 } Workload;
 

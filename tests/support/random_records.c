@@ -48,7 +48,7 @@ static int below(int n) { return (int)(random() % n); }
 
 /* Each algorithm that runs is as likely as the others, however many candidates it has. */
 static ConvCandidate random_candidate(Graph *graph, const Node *node) {
-  ConvCandidates all = convolution_candidates(graph, node), list = {0};
+  ConvCandidates all = convolution_candidates(graph, node, node->layout), list = {0};
   list.list = ARENA_ARRAY(graph->arena, ConvCandidate, all.count);
   while (list.count == 0) {
     const ConvAlgorithm *algorithm = convolution_algorithms[below(ALGORITHMS)];
@@ -60,7 +60,7 @@ static ConvCandidate random_candidate(Graph *graph, const Node *node) {
 
 /* Of knobs of every magnitude, those that fit. */
 static void randomise(Graph *graph, const Node *node, ConvCandidate *candidate) {
-  Convolution conv = convolution_of(graph, node);
+  Convolution conv = convolution_of(graph, node, node->layout);
   for (int i = 0; candidate->algorithm->knobs[i]; i++) candidate->knobs.value[i] = below(1 << below(8));
   candidate->algorithm->fit(graph, node, &conv, &candidate->knobs);
 }
@@ -68,7 +68,7 @@ static void randomise(Graph *graph, const Node *node, ConvCandidate *candidate) 
 static void record_any(Graph *graph, const Node *node, const char *path) {
   ConvCandidate candidate = random_candidate(graph, node);
   if (below(2)) randomise(graph, node, &candidate);
-  ScheduleRecord record = {.key = convolution_key(graph, node),
+  ScheduleRecord record = {.key = convolution_key(graph, node, node->layout),
                            .schedule = convolution_form(graph->arena, &candidate),
                            .median_us = 1e6 * candidate.seconds};
   records_append(graph->arena, path, &record);

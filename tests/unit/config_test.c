@@ -71,7 +71,8 @@ static void a_trial_differs_in_its_schedule_alone(void **state) {
   Graph *graph = model();
   Config config;
   memcpy(&config, graph->config, sizeof config);
-  TrialCase trial = trial_case(arena, graph, producer_named(graph, "Conv"));
+  const Node *node = producer_named(graph, "Conv");
+  TrialCase trial = trial_case(arena, graph, node, node->layout);
   const Config *tried = trial_graph(&trial, "direct")->config;
   assert_string_equal(tried->conv_schedule, "direct");
   config.conv_schedule = tried->conv_schedule;

@@ -82,8 +82,8 @@ static Layer fixed_convolution(const char *x, const char *w, const char *attribu
 
 static void expect_round_trip(Layer layer, const ConvCandidate *candidate) {
   const char *form = convolution_form(arena, candidate), *why = NULL;
-  ConvSchedule *made = convolution_of_form(layer.graph, layer.node, form, &why);
-  ConvSchedule *listed = convolution_schedule(layer.graph, layer.node, candidate);
+  ConvSchedule *made = convolution_of_form(layer.graph, layer.node, layer.node->layout, form, &why);
+  ConvSchedule *listed = convolution_schedule(layer.graph, layer.node, layer.node->layout, candidate);
   if (!made) fail_msg("%s is refused: %s", form, why);
   assert_string_equal(convolution_form(arena, &made->candidate), form);
   assert_string_equal(made->base.text, listed->base.text);
@@ -94,7 +94,7 @@ static void every_candidate_is_made_again_of_its_form(void **state) {
   (void)state;
   for (int i = 0; i < TARGETS * CONVOLUTIONS; i++) {
     Layer layer = random_convolution(targets[i % TARGETS]);
-    ConvCandidates all = convolution_candidates(layer.graph, layer.node);
+    ConvCandidates all = convolution_candidates(layer.graph, layer.node, layer.node->layout);
     for (int c = 0; c < all.count; c++) expect_round_trip(layer, &all.list[c]);
   }
 }
@@ -103,9 +103,9 @@ static void the_first_candidate_is_what_is_taken_without_a_list(void **state) {
   (void)state;
   for (int i = 0; i < TARGETS * CONVOLUTIONS; i++) {
     Layer layer = random_convolution(targets[i % TARGETS]);
-    ConvCandidates all = convolution_candidates(layer.graph, layer.node);
-    ConvCandidate first = convolution_first(layer.graph, layer.node);
-    ConvSchedule *chosen = convolution_choose(layer.graph, layer.node);
+    ConvCandidates all = convolution_candidates(layer.graph, layer.node, layer.node->layout);
+    ConvCandidate first = convolution_first(layer.graph, layer.node, layer.node->layout);
+    ConvSchedule *chosen = convolution_choose(layer.graph, layer.node, layer.node->layout);
     assert_true(all.count > 1);
     assert_string_equal(convolution_form(arena, &first), convolution_form(arena, all.list));
     assert_string_equal(convolution_form(arena, &chosen->candidate), convolution_form(arena, all.list));
@@ -116,7 +116,7 @@ static void no_two_candidates_are_the_same(void **state) {
   (void)state;
   for (int i = 0; i < TARGETS; i++) {
     Layer layer = random_convolution(targets[i]);
-    ConvCandidates all = convolution_candidates(layer.graph, layer.node);
+    ConvCandidates all = convolution_candidates(layer.graph, layer.node, layer.node->layout);
     for (int c = 0; c < all.count; c++)
       for (int d = 0; d < c; d++)
         assert_true(all.list[c].algorithm != all.list[d].algorithm ||
@@ -127,7 +127,7 @@ static void no_two_candidates_are_the_same(void **state) {
 static void a_layer_of_resnet_has_candidates_of_all_knobs(void **state) {
   (void)state;
   Layer layer = fixed_convolution("f32[1,64,56,56]", "f32[64,64,3,3]!", "pads=[1,1,1,1]");
-  ConvCandidates all = convolution_candidates(layer.graph, layer.node);
+  ConvCandidates all = convolution_candidates(layer.graph, layer.node, layer.node->layout);
   static const char *const parts[] = {"direct,oc=1,", "direct,oc=4,", "px=14",   "px=7",    "unroll=1",    "unroll=4",
                                       "tiles=0",      "tiles=32",     "tile=4,", "tile=2,", "by_groups=1", "parts=3"};
   for (size_t p = 0; p < sizeof parts / sizeof *parts; p++) {
@@ -180,7 +180,8 @@ static void forms_that_are_none_of_the_layer_are_refused_with_the_reason(void **
   Layer layer = fixed_convolution("f32[1,64,56,56]", "f32[64,64,3,3]!", "pads=[1,1,1,1]");
   for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
     const char *why = "";
-    if (convolution_of_form(layer.graph, layer.node, rows[i][0], &why)) fail_msg("%s is taken", rows[i][0]);
+    if (convolution_of_form(layer.graph, layer.node, layer.node->layout, rows[i][0], &why))
+      fail_msg("%s is taken", rows[i][0]);
     if (!strstr(why, rows[i][1])) fail_msg("%s: %s, not %s", rows[i][0], why, rows[i][1]);
   }
 }
@@ -189,7 +190,7 @@ static void forms_that_are_none_of_the_layer_are_refused_with_the_reason(void **
 
 static const char *workload_of(const char *x, const char *w, const char *attributes) {
   Layer layer = fixed_convolution(x, w, attributes);
-  return convolution_key(layer.graph, layer.node).workload;
+  return convolution_key(layer.graph, layer.node, layer.node->layout).workload;
 }
 
 static void layers_of_other_work_have_other_keys(void **state) {
@@ -234,7 +235,7 @@ static RecordKey key_fused(const char *before, const char *after, const char *be
   build_node(graph, "Conv", arena_format(arena, "%s %s", before ? "@0" : x, weights), "", 1);
   if (after) build_node(graph, after, arena_format(arena, "@%d %s", conv, beside), "", 1);
   Layer layer = lay_out(graph);
-  return convolution_key(layer.graph, layer.node);
+  return convolution_key(layer.graph, layer.node, layer.node->layout);
 }
 
 static void what_is_fused_into_a_layer_is_of_its_key(void **state) {
@@ -254,12 +255,12 @@ static void what_is_fused_into_a_layer_is_of_its_key(void **state) {
 static void how_a_layer_may_run_is_of_its_key(void **state) {
   (void)state;
   Layer layer = fixed_convolution("f32[1,64,56,56]", "f32[64,64,3,3]!", "pads=[1,1,1,1]");
-  RecordKey plain = convolution_key(layer.graph, layer.node);
+  RecordKey plain = convolution_key(layer.graph, layer.node, layer.node->layout);
   assert_int_equal(plain.cores, 2);
   assert_int_equal(plain.l2_bytes, layer.graph->config->machine->l2_bytes);
   assert_string_equal(plain.target, "x86-64-v4");
   build_config(layer.graph, "x86-64-v4")->no_winograd = true;
-  assert_string_not_equal(convolution_key(layer.graph, layer.node).workload, plain.workload);
+  assert_string_not_equal(convolution_key(layer.graph, layer.node, layer.node->layout).workload, plain.workload);
 }
 
 /* ---- databases ---- */
@@ -297,10 +298,11 @@ static Database *new_database(void) {
   assert_true(file >= 0 && close(file) == 0);
   for (int i = 0; i < LAYERS; i++) {
     Layer layer = database->layers[i] = random_convolution("x86-64-v4");
-    ConvCandidates all = convolution_candidates(layer.graph, layer.node);
+    ConvCandidates all = convolution_candidates(layer.graph, layer.node, layer.node->layout);
     database->first[i] = convolution_form(arena, all.list);
     database->recorded[i] = convolution_form(arena, &all.list[1 + below(all.count - 1)]);
-    ScheduleRecord record = {.key = convolution_key(layer.graph, layer.node), .schedule = database->recorded[i]};
+    ScheduleRecord record = {.key = convolution_key(layer.graph, layer.node, layer.node->layout),
+                             .schedule = database->recorded[i]};
     records_append(arena, database->path, &record);
   }
   FILE *records = fopen(database->path, "rb");
@@ -313,7 +315,7 @@ static Database *new_database(void) {
 static const char *choice(const Database *database, int i, ScheduleRecords *records) {
   Layer layer = database->layers[i];
   build_config(layer.graph, "x86-64-v4")->records = records;
-  return convolution_form(arena, &convolution_choose(layer.graph, layer.node)->candidate);
+  return convolution_form(arena, &convolution_choose(layer.graph, layer.node, layer.node->layout)->candidate);
 }
 
 static void what_is_recorded_is_taken(void **state) {
@@ -360,7 +362,8 @@ static void of_lines_with_a_sum_a_flipped_bit_leaves_the_record_or_the_first_can
 /* That the kernel computes the same by any such form is shown by tests/graphs/test_recorded_convolutions.py. */
 static bool legal(const Database *database, int layer, const char *form) {
   const char *why;
-  return convolution_of_form(database->layers[layer].graph, database->layers[layer].node, form, &why) != NULL;
+  const Node *node = database->layers[layer].node;
+  return convolution_of_form(database->layers[layer].graph, node, node->layout, form, &why) != NULL;
 }
 
 static void of_lines_without_one_it_leaves_a_legal_schedule(void **state) {

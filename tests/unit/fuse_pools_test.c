@@ -32,7 +32,7 @@ static Graph *built(const Steps steps, const KernelFamily *family) {
   Graph *graph = built_of(steps);
   for (int n = 0; n < graph->n_nodes; n++) {
     Node *node = graph->nodes[n];
-    node->blocked = true;
+    node->layout = (NodeLayout){LAYOUT_BLOCKED, LAYOUT_BLOCKED};
     for (int i = 0; i < node->n_outputs; i++) node->outputs[i]->channel_block = 16;
     set_family(node, is_op(node, OP_Conv) ? family : &other);
     node->schedule = ARENA_NEW(arena, Schedule);

@@ -16,14 +16,14 @@
 
 static Arena *arena;
 
-static bool always(Graph *graph, const Node *node) {
+static LayoutSet blocked(Graph *graph, const Node *node) {
   (void)graph;
   (void)node;
-  return true;
+  return LAYOUT_SET_BLOCKED;
 }
-static const KernelFamily seeking = {
-    .name = "seeking", .runs_blocked = always, .seeks_blocked = true, .reads_narrow = always};
-static const KernelFamily following = {.name = "following", .runs_blocked = always};
+static LayoutSet blocked_or_narrow(Graph *graph, const Node *node) { return blocked(graph, node) | LAYOUT_SET_NARROW; }
+static const KernelFamily seeking = {.name = "seeking", .layouts = blocked_or_narrow, .seeks_blocked = true};
+static const KernelFamily following = {.name = "following", .layouts = blocked};
 static const KernelFamily plain = {.name = "plain"};
 
 static int setup(void **state) {
@@ -95,13 +95,13 @@ static void what_no_convolution_precedes_stays_as_it_is(void **state) {
   (void)state;
   Graph *graph = LAID_OUT({"Relu", "f32[B,16,8,8]"}, {"MaxPool", "@0", "kernel_shape=[2,2]"});
   assert_int_equal(count_nodes(graph, "LayoutTransform"), 0);
-  assert_false(graph->nodes[0]->blocked);
+  assert_false(is_blocked(graph->nodes[0]));
 }
 
 static void spatial_extents_of_run_time_stay_plain(void **state) {
   (void)state;
   Graph *graph = LAID_OUT({"Conv", "f32[B,16,T,8] f32[16,16,1,1]!"});
-  assert_false(graph->nodes[0]->blocked);
+  assert_false(is_blocked(graph->nodes[0]));
 }
 
 static void a_mask_over_pixels_is_read_row_major(void **state) {

@@ -48,7 +48,7 @@ static Judged judged(void) {
   Graph *graph;
   const Node *node = large_convolution(&graph);
   assert_true(can_be_tried(node));
-  TrialCase trial = trial_case(arena, graph, node);
+  TrialCase trial = trial_case(arena, graph, node, node->layout);
   Judged judged = {0};
   assert_null(trial_expected(&trial, &judged.expected));
   assert_int_equal(trial.n_inputs, 2);
@@ -110,7 +110,7 @@ static void a_clip_without_lower_bound_is_no_residual(void **state) {
   fuse_epilogue(graph);
   assert_int_equal(graph->n_nodes, 1);
   assert_true(can_be_tried(graph->nodes[0]));
-  assert_int_equal(trial_case(arena, graph, graph->nodes[0]).n_inputs, 1);
+  assert_int_equal(trial_case(arena, graph, graph->nodes[0], graph->nodes[0]->layout).n_inputs, 1);
 }
 
 int main(void) {

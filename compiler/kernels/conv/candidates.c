@@ -43,11 +43,11 @@ static int by_rank(const void *a, const void *b) {
 
 /* The residual stands in the blocks of y. */
 static bool is_laid_out_wide(const Graph *graph, const Convolution *conv) {
-  return is_wide(graph, conv->x) || is_wide(graph, conv->y);
+  return conv->x_block == wide_block(graph) || conv->y_block == wide_block(graph);
 }
 
 static bool runs(const ConvAlgorithm *algorithm, const Graph *graph, const Node *node, const Convolution *conv) {
-  if (!node->blocked) return !algorithm->runs_blocked;
+  if (!conv->y_block) return !algorithm->runs_blocked;
   if (node->n_prologue && !(algorithm->takes_prologue && algorithm->takes_prologue(graph, conv))) return false;
   if (!algorithm->runs_blocked || !algorithm->runs_blocked(graph, conv)) return false;
   if (!algorithm->takes_wide && is_laid_out_wide(graph, conv)) return false;
@@ -55,34 +55,36 @@ static bool runs(const ConvAlgorithm *algorithm, const Graph *graph, const Node 
 }
 
 /* Of all algorithms, or of the one. */
-static ConvCandidates list(Graph *graph, const Node *node, const ConvAlgorithm *only, bool only_best) {
-  Convolution conv = convolution_of(graph, node);
+static ConvCandidates list(Graph *graph, const Node *node, const Convolution *conv, const ConvAlgorithm *only,
+                           bool only_best) {
   ConvCandidates all = {.arena = graph->arena, .only_best = only_best};
   for (const ConvAlgorithm *const *algorithm = convolution_algorithms; *algorithm; algorithm++) {
-    if ((only && *algorithm != only) || !runs(*algorithm, graph, node, &conv)) continue;
+    if ((only && *algorithm != only) || !runs(*algorithm, graph, node, conv)) continue;
     all.algorithm = *algorithm;
-    (*algorithm)->list(graph, node, &conv, &all);
+    (*algorithm)->list(graph, node, conv, &all);
   }
   return all;
 }
 
-ConvCandidates convolution_candidates(Graph *graph, const Node *node) {
-  ConvCandidates all = list(graph, node, NULL, false);
+ConvCandidates convolution_candidates(Graph *graph, const Node *node, NodeLayout layout) {
+  Convolution conv = convolution_of(graph, node, layout);
+  ConvCandidates all = list(graph, node, &conv, NULL, false);
   qsort(all.list, (size_t)all.count, sizeof *all.list, by_rank);
   return all;
 }
 
-ConvCandidate convolution_first(Graph *graph, const Node *node) {
-  ConvCandidates best = list(graph, node, NULL, true);
+ConvCandidate convolution_first(Graph *graph, const Node *node, NodeLayout layout) {
+  Convolution conv = convolution_of(graph, node, layout);
+  ConvCandidates best = list(graph, node, &conv, NULL, true);
   if (!best.count) bug("n%d: no algorithm runs this convolution", node->id);
   return *best.list;
 }
 
 /* ---- schedules ---- */
 
-ConvSchedule *convolution_schedule(Graph *graph, const Node *node, const ConvCandidate *candidate) {
+ConvSchedule *convolution_schedule(Graph *graph, const Node *node, NodeLayout layout, const ConvCandidate *candidate) {
   const ConvAlgorithm *algorithm = candidate->algorithm;
-  Convolution conv = convolution_of(graph, node);
+  Convolution conv = convolution_of(graph, node, layout);
   ConvSchedule *schedule = algorithm->make(graph, node, &conv, &candidate->knobs);
   schedule->conv = conv;
   schedule->candidate.algorithm = algorithm;
@@ -99,8 +101,9 @@ static const char *misfit(Arena *arena, const ConvAlgorithm *algorithm, const Co
   return NULL;
 }
 
-ConvSchedule *convolution_of_form(Graph *graph, const Node *node, const char *form, const char **why) {
-  Convolution conv = convolution_of(graph, node);
+ConvSchedule *convolution_of_form(Graph *graph, const Node *node, NodeLayout layout, const char *form,
+                                  const char **why) {
+  Convolution conv = convolution_of(graph, node, layout);
   const char *wrong = form_wrong(form);
   if (wrong) {
     *why = arena_format(graph->arena, "`%s` is no algorithm or KEY=N that it knows", wrong);
@@ -119,67 +122,44 @@ ConvSchedule *convolution_of_form(Graph *graph, const Node *node, const char *fo
   ConvKnobs fit = candidate.knobs;
   candidate.algorithm->fit(graph, node, &conv, &fit);
   *why = misfit(graph->arena, candidate.algorithm, &candidate.knobs, &fit);
-  return *why ? NULL : convolution_schedule(graph, node, &candidate);
+  return *why ? NULL : convolution_schedule(graph, node, layout, &candidate);
 }
 
 /* The form's algorithm where it runs, with the knobs that the form names as near as they fit, and otherwise those of
  * its best candidate. */
-static ConvSchedule *forced(Graph *graph, const Node *node, const char *form) {
-  ConvCandidates best = list(graph, node, form_algorithm(form), true);
+static ConvSchedule *forced(Graph *graph, const Node *node, NodeLayout layout, const char *form) {
+  Convolution conv = convolution_of(graph, node, layout);
+  ConvCandidates best = list(graph, node, &conv, form_algorithm(form), true);
   if (!best.count) return NULL;
-  Convolution conv = convolution_of(graph, node);
   form_read(form, &best.list->knobs);
   best.list->algorithm->fit(graph, node, &conv, &best.list->knobs);
-  return convolution_schedule(graph, node, best.list);
+  return convolution_schedule(graph, node, layout, best.list);
 }
 
 /* As measured. NULL where there is no record of the node's work, or, after a warning, none that can be used. */
-static ConvSchedule *recorded(Graph *graph, const Node *node) {
-  RecordKey key = convolution_key(graph, node);
+static ConvSchedule *recorded(Graph *graph, const Node *node, NodeLayout layout) {
+  RecordKey key = convolution_key(graph, node, layout);
   const ScheduleRecord *record = records_use(graph->config->records, &key);
   const char *why;
-  ConvSchedule *schedule = record ? convolution_of_form(graph, node, record->schedule, &why) : NULL;
+  ConvSchedule *schedule = record ? convolution_of_form(graph, node, layout, record->schedule, &why) : NULL;
   if (record && !schedule) records_refuse(record, why);
   if (schedule && record->median_us > 0) schedule->candidate.seconds = 1e-6 * record->median_us;
   return schedule;
 }
 
-double convolution_recorded_seconds(Graph *graph, const Node *node) {
-  if (!graph->config->records || !recorded(graph, node)) return 0;
-  RecordKey key = convolution_key(graph, node);
+double convolution_recorded_seconds(Graph *graph, const Node *node, NodeLayout layout) {
+  if (!graph->config->records || !recorded(graph, node, layout)) return 0;
+  RecordKey key = convolution_key(graph, node, layout);
   return 1e-6 * records_find(graph->config->records, &key)->median_us;
 }
 
-ConvSchedule *convolution_choose(Graph *graph, const Node *node) {
+ConvSchedule *convolution_choose(Graph *graph, const Node *node, NodeLayout layout) {
   ConvSchedule *schedule = NULL;
   if (graph->config->conv_schedule)
-    schedule = forced(graph, node, graph->config->conv_schedule);
+    schedule = forced(graph, node, layout, graph->config->conv_schedule);
   else if (graph->config->records)
-    schedule = recorded(graph, node);
+    schedule = recorded(graph, node, layout);
   if (schedule) return schedule;
-  ConvCandidate first = convolution_first(graph, node);
-  return convolution_schedule(graph, node, &first);
-}
-
-/* ---- other blocks ---- */
-
-static Value *in_blocks(Graph *graph, const Value *value, bool wide) {
-  Value *copy = arena_copy(graph->arena, value, sizeof *value);
-  int lanes = graph->config->target->lanes;
-  if (wide || dim_value(value->shape[1]) >= lanes || value->channel_block > lanes)
-    copy->channel_block = wide ? 2 * lanes : lanes;
-  return copy;
-}
-
-const Node *convolution_in_blocks(Graph *graph, const Node *node, bool reads_wide, bool writes_wide) {
-  Node *like = arena_copy(graph->arena, node, sizeof *node);
-  like->blocked = true;
-  like->reads_wide = reads_wide;
-  like->inputs = arena_copy(graph->arena, (void *)node->inputs, (size_t)node->n_inputs * sizeof *node->inputs);
-  like->outputs = arena_copy(graph->arena, (void *)node->outputs, (size_t)node->n_outputs * sizeof *node->outputs);
-  like->inputs[0] = in_blocks(graph, node->inputs[0], reads_wide);
-  like->outputs[0] = in_blocks(graph, node->outputs[0], writes_wide);
-  for (int i = node->op->max_inputs; i < node->n_inputs; i++)
-    if (node->inputs[i] && !node->inputs[i]->data) like->inputs[i] = in_blocks(graph, node->inputs[i], writes_wide);
-  return like;
+  ConvCandidate first = convolution_first(graph, node, layout);
+  return convolution_schedule(graph, node, layout, &first);
 }

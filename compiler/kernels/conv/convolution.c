@@ -2,6 +2,7 @@
 #include "kernels/conv/convolution.h"
 
 #include "kernels/elementwise/elementwise.h"
+#include "layout/layout.h"
 #include "support/diagnostics.h"
 
 const ConvAlgorithm *const convolution_algorithms[] = {
@@ -30,7 +31,7 @@ static const Value *residual_of(const Node *node) {
   return node->inputs[node->op->max_inputs];
 }
 
-Convolution convolution_of(Graph *graph, const Node *node) {
+Convolution convolution_of(Graph *graph, const Node *node, NodeLayout layout) {
   const Value *w = node->inputs[1];
   Window window;
   if (!read_window(graph, node, &window)) bug("n%d: a convolution that has no shape", node->id);
@@ -42,6 +43,8 @@ Convolution convolution_of(Graph *graph, const Node *node) {
   conv.d = convolution_axis(graph, node, &window, 2);
   conv.h = convolution_axis(graph, node, &window, 1);
   conv.w = convolution_axis(graph, node, &window, 0);
+  conv.x_block = layout_block(graph, conv.x, layout.reads);
+  conv.y_block = layout_block(graph, conv.y, layout.writes);
   return conv;
 }
 

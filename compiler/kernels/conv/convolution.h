@@ -29,9 +29,11 @@ typedef struct Convolution {
   const Value *weights;  /* [groups * kernels][channels][Q][R][S]; constant or not */
   const Value *bias;     /* [groups * kernels], or NULL */
   const Value *residual; /* of y's shape, added before the epilogue; or NULL */
+  int x_block, y_block;  /* channels of the blocks that x, and y with the residual, are in; 0: row-major */
 } Convolution;
 
-Convolution convolution_of(Graph *graph, const Node *node);
+/* As it is if the node is laid out so. */
+Convolution convolution_of(Graph *graph, const Node *node, NodeLayout layout);
 
 /* Multiply-adds at the dims' optimum. */
 double convolution_macs(const Convolution *conv);
@@ -91,7 +93,7 @@ struct ConvAlgorithm {
   /* Can it normalise and activate the input as it reads it (Node.prologue), where it runs blocked? NULL: never. */
   bool (*takes_prologue)(const Graph *graph, const Convolution *conv);
   bool takes_wide; /* does it read and write wide blocks of channels, where it runs blocked? */
-  /* May it run the node as it is laid out? NULL: wherever it can. */
+  /* May it run the node in the blocks of `conv`? NULL: wherever it can. */
   bool (*suits)(const Graph *graph, const Node *node, const Convolution *conv);
   /* Adds what is worth trying of a node that it may run: at least one candidate, all of which fit. */
   void (*list)(Graph *graph, const Node *node, const Convolution *conv, ConvCandidates *candidates);

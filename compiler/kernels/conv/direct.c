@@ -75,7 +75,7 @@ static void read_axes(DimTable *dims, DirectSchedule *schedule) {
 static DirectWeights weights_of(const Graph *graph, const DirectSchedule *schedule, int oc_vectors) {
   const Convolution *conv = &schedule->base.conv;
   return (DirectWeights){.lanes = graph->config->target->lanes,
-                         .in_block = (int)blocked_of(graph, conv->x).block,
+                         .in_block = conv->x_block,
                          .oc_vectors = oc_vectors,
                          .window = conv->h.kernel * conv->w.kernel,
                          .kernels = conv->groups * conv->kernels,
@@ -274,7 +274,7 @@ static KernelSpec *direct_spec(Program *program, const Node *node) {
   set_window(spec, schedule);
   kernel_knob(spec, "IN_BLOCK", schedule->layer.in_block);
   kernel_knob(spec, "CHANNEL_TAIL", conv->groups * conv->channels % schedule->layer.in_block);
-  kernel_knob(spec, "OUT_VECTORS", blocked_of(graph, conv->y).block / graph->config->target->lanes);
+  kernel_knob(spec, "OUT_VECTORS", conv->y_block / graph->config->target->lanes);
   kernel_knob(spec, "OC_VECTORS", plan->oc_vectors);
   kernel_knob(spec, "OC_TAIL", schedule->layer.oc_vectors % plan->oc_vectors);
   kernel_knob(spec, "COLUMNS", plan->columns);

@@ -17,11 +17,12 @@ typedef struct Explain {
 
 static bool is_convolution(const Node *node) { return node->op->family == &family_conv; }
 
+static RecordKey key_of(Graph *graph, const Node *node) { return convolution_key(graph, node, node->layout); }
+
 /* Is it the same work as a node's before it? */
 static bool is_told(Graph *graph, int n, const char *workload) {
   for (int i = 0; i < n; i++)
-    if (is_convolution(graph->nodes[i]) && !strcmp(convolution_key(graph, graph->nodes[i]).workload, workload))
-      return true;
+    if (is_convolution(graph->nodes[i]) && !strcmp(key_of(graph, graph->nodes[i]).workload, workload)) return true;
   return false;
 }
 
@@ -31,7 +32,7 @@ static void add_nodes(const Explain *e, const char *workload) {
   int count = 0;
   for (int i = 0; i < graph->n_nodes; i++) {
     const Node *node = graph->nodes[i];
-    if (!is_convolution(node) || strcmp(convolution_key(graph, node).workload, workload) != 0) continue;
+    if (!is_convolution(node) || strcmp(key_of(graph, node).workload, workload) != 0) continue;
     if (count++ < NODES_NAMED || e->in_full)
       text_add(e->out, "%s %s", count > 1 ? "," : "", node->name ? node->name : "?");
   }
@@ -65,9 +66,9 @@ static void add_candidates(const Explain *e, const ConvCandidates *all, const Co
 }
 
 static void explain_node(const Explain *e, const Node *node, const RecordKey *key) {
-  Convolution conv = convolution_of(e->graph, node);
-  ConvCandidates all = convolution_candidates(e->graph, node);
-  const ConvCandidate *chosen = &convolution_choose(e->graph, node)->candidate;
+  Convolution conv = convolution_of(e->graph, node, node->layout);
+  ConvCandidates all = convolution_candidates(e->graph, node, node->layout);
+  const ConvCandidate *chosen = &convolution_choose(e->graph, node, node->layout)->candidate;
   const char *form = convolution_form(e->graph->arena, chosen);
   text_add(e->out, "%s: %.2f MFLOP:", key->workload, 2e-6 * convolution_macs(&conv));
   add_nodes(e, key->workload);
@@ -80,7 +81,7 @@ Text explain_convolutions(Graph *graph, bool in_full) {
   Explain explain = {.out = &text, .graph = graph, .in_full = in_full};
   for (int n = 0; n < graph->n_nodes; n++) {
     if (!is_convolution(graph->nodes[n])) continue;
-    RecordKey key = convolution_key(graph, graph->nodes[n]);
+    RecordKey key = key_of(graph, graph->nodes[n]);
     if (!is_told(graph, n, key.workload)) explain_node(&explain, graph->nodes[n], &key);
   }
   if (!text.length) text_add(&text, "the model has no convolution\n");

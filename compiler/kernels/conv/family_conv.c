@@ -26,9 +26,11 @@ static bool forced_plain(const Graph *graph) {
   return graph->config->conv_schedule && form_algorithm(graph->config->conv_schedule) == &convolution_plain;
 }
 
+static const NodeLayout row_major = {LAYOUT_ROW_MAJOR, LAYOUT_ROW_MAJOR}; /* where no blocks are asked for */
+
 static bool runs_blocked(Graph *graph, const Node *node) {
   if (forced_plain(graph)) return false;
-  Convolution conv = convolution_of(graph, node);
+  Convolution conv = convolution_of(graph, node, row_major);
   for (const ConvAlgorithm *const *a = convolution_algorithms; *a; a++)
     if ((*a)->runs_blocked && (*a)->runs_blocked(graph, &conv)) return true;
   return false;
@@ -38,28 +40,33 @@ static bool takes_prologue(Graph *graph, const Node *host, const Node *prologue)
   bool alone = is_op(prologue, OP_BatchNormalization) || elementwise_is_epilogue(prologue);
   if (!alone || forced_plain(graph) || !can_be_blocked(host->inputs[0]) || !can_be_blocked(host->outputs[0]))
     return false;
-  Convolution conv = convolution_of(graph, host);
+  Convolution conv = convolution_of(graph, host, row_major);
   for (const ConvAlgorithm *const *a = convolution_algorithms; *a; a++)
     if ((*a)->takes_prologue && (*a)->runs_blocked(graph, &conv) && (*a)->takes_prologue(graph, &conv)) return true;
   return false;
 }
 
-static bool reads_narrow(Graph *graph, const Node *node) {
-  (void)graph;
-  return node_int(node, ATTR_group) == 1;
-}
-
 /* What another algorithm is best for stays in blocks of a vector. */
-static unsigned wide(Graph *graph, const Node *node) {
-  const ConvSchedule *usual = convolution_choose(graph, convolution_in_blocks(graph, node, false, false));
-  return usual->candidate.algorithm->takes_wide ? WIDE_READS | WIDE_WRITES | WIDE_BOTH : 0;
+static bool takes_wide(Graph *graph, const Node *node) {
+  Layout reads = node->layout.reads == LAYOUT_NARROW ? LAYOUT_NARROW : LAYOUT_BLOCKED;
+  return convolution_choose(graph, node, (NodeLayout){reads, LAYOUT_BLOCKED})->candidate.algorithm->takes_wide;
 }
 
-static void schedule(Graph *graph, Node *node) { node->schedule = &convolution_choose(graph, node)->base; }
+static LayoutSet layouts(Graph *graph, const Node *node) {
+  if (!runs_blocked(graph, node)) return 0;
+  LayoutSet set = LAYOUT_SET_BLOCKED | LAYOUT_SET_NARROW | LAYOUT_SET_READS_WIDE | LAYOUT_SET_WRITES_WIDE;
+  if (node_int(node, ATTR_group) != 1) set &= ~LAYOUT_SET_NARROW;
+  if (!takes_wide(graph, node)) set &= ~(LAYOUT_SET_READS_WIDE | LAYOUT_SET_WRITES_WIDE);
+  return set;
+}
 
-static double seconds(Graph *graph, Node *node) { return convolution_first(graph, node).seconds; }
+static void schedule(Graph *graph, Node *node) {
+  node->schedule = &convolution_choose(graph, node, node->layout)->base;
+}
 
-static double recorded_seconds(Graph *graph, Node *node) { return convolution_recorded_seconds(graph, node); }
+static double seconds(Graph *graph, const Node *node, NodeLayout layout) {
+  return convolution_first(graph, node, layout).seconds;
+}
 
 static void scratch(Graph *graph, Node *node) {
   const ConvAlgorithm *algorithm = conv_schedule_of(node)->candidate.algorithm;
@@ -83,12 +90,10 @@ static bool overwrites(const Node *node, int input) {
 
 const KernelFamily family_conv = {
     .name = "conv",
-    .runs_blocked = runs_blocked,
+    .layouts = layouts,
     .seeks_blocked = true,
-    .reads_narrow = reads_narrow,
-    .wide = wide,
     .seconds = seconds,
-    .recorded_seconds = recorded_seconds,
+    .recorded_seconds = convolution_recorded_seconds,
     .schedule = schedule,
     .scratch = scratch,
     .pack = pack,

@@ -22,8 +22,8 @@ static void add_chain(Text *text, const char *place, Node *const *steps, int cou
 }
 
 /* "n1c64k64_h56k3s1p1.1_w56k3s1p1.1_in16_bias_residual_then.Relu" */
-static const char *workload(Graph *graph, const Node *node) {
-  Convolution conv = convolution_of(graph, node);
+static const char *workload(Graph *graph, const Node *node, NodeLayout layout) {
+  Convolution conv = convolution_of(graph, node, layout);
   const Dim *images = conv.x->shape[0];
   Text text = text_new(graph->arena);
   text_add(&text, "n%lld", (long long)dim_optimum(images));
@@ -33,11 +33,11 @@ static const char *workload(Graph *graph, const Node *node) {
   add_axis(&text, 'd', &conv.d);
   add_axis(&text, 'h', &conv.h);
   add_axis(&text, 'w', &conv.w);
-  if (node->blocked)
-    text_add(&text, "_in%lld", (long long)blocked_of(graph, conv.x).block);
+  if (conv.x_block)
+    text_add(&text, "_in%d", conv.x_block);
   else
     text_add(&text, "_plain");
-  if (is_wide(graph, conv.y)) text_add(&text, "_out%d", wide_block(graph));
+  if (layout.writes == LAYOUT_WIDE) text_add(&text, "_out%d", conv.y_block);
   if (!conv.weights->data) text_add(&text, "_weights");
   if (node->exact || graph->config->no_winograd) text_add(&text, "_exact");
   if (conv.bias) text_add(&text, "_bias");
@@ -57,11 +57,11 @@ const char *convolution_kernels(Arena *arena, const Target *target) {
   return kernels_hash(arena, sources);
 }
 
-RecordKey convolution_key(Graph *graph, const Node *node) {
+RecordKey convolution_key(Graph *graph, const Node *node, NodeLayout layout) {
   const Machine *m = graph->config->machine;
   if (!graph->conv_kernels) graph->conv_kernels = convolution_kernels(graph->arena, graph->config->target);
   return (RecordKey){.family = "conv",
-                     .workload = workload(graph, node),
+                     .workload = workload(graph, node, layout),
                      .target = graph->config->target->name,
                      .kernels = graph->conv_kernels,
                      .cores = m->cores,

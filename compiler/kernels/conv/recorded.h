@@ -9,8 +9,8 @@
 /* The version of the kernels. */
 const char *convolution_kernels(Arena *arena, const Target *target);
 
-/* Of a node that is laid out. Nodes of one key are the same work: extents at their optimum, blocks, and what is done
- * beside the sums. */
-RecordKey convolution_key(Graph *graph, const Node *node);
+/* Of a node, if it is laid out so. Nodes of one key are the same work: extents at their optimum, blocks, and what is
+ * done beside the sums. */
+RecordKey convolution_key(Graph *graph, const Node *node, NodeLayout layout);
 
 #endif

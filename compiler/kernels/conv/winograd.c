@@ -50,8 +50,7 @@ static const char *plan_text(Arena *arena, const WinogradLayer *l, const Winogra
 }
 
 static bool suits(const Graph *graph, const Node *node, const Convolution *conv) {
-  return !node->exact && blocked_of(graph, conv->x).block == graph->config->target->lanes &&
-         dim_optimum(conv->x->shape[0]) > 0;
+  return !node->exact && conv->x_block == graph->config->target->lanes && dim_optimum(conv->x->shape[0]) > 0;
 }
 
 static WinogradLayer layer_of(const Convolution *conv) {

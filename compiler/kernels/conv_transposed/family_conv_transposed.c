@@ -61,25 +61,29 @@ static void emit_plain(Program *program, const Node *node) {
  * one, which is not made of vectors. */
 static const double BLOCKED_SHARE = 0.65, PLAIN_SHARE = 0.04;
 
-static double seconds(Graph *graph, Node *node) {
+static double seconds(Graph *graph, const Node *node, NodeLayout layout) {
   Convolution conv = transposed_of(graph, node);
   double flops = 2 * transposed_macs(&conv),
          peak = 1e9 * graph->config->machine->gflops * graph->config->machine->cores;
-  if (!node->blocked) return flops / (PLAIN_SHARE * peak);
+  if (layout.writes == LAYOUT_ROW_MAJOR) return flops / (PLAIN_SHARE * peak);
   int64_t lanes = graph->config->target->lanes, vectors = ceil_div(conv.kernels, lanes);
   return flops * (double)(vectors * lanes) / (double)conv.kernels / (BLOCKED_SHARE * peak);
 }
 
+static LayoutSet layouts(Graph *graph, const Node *node) {
+  return transposed_runs_blocked(graph, node) ? LAYOUT_SET_BLOCKED : 0;
+}
+
 static void schedule(Graph *graph, Node *node) {
-  if (node->blocked) transposed_schedule_blocked(graph, node);
+  if (is_blocked(node)) transposed_schedule_blocked(graph, node);
 }
 
 static void pack(Graph *graph, Node *node) {
-  if (node->blocked) transposed_pack_blocked(graph, node);
+  if (is_blocked(node)) transposed_pack_blocked(graph, node);
 }
 
 static void emit(Program *program, Node *node) {
-  if (node->blocked)
+  if (is_blocked(node))
     transposed_emit_blocked(program, node);
   else
     emit_plain(program, node);
@@ -87,7 +91,7 @@ static void emit(Program *program, Node *node) {
 
 const KernelFamily family_conv_transposed = {
     .name = "conv_transposed",
-    .runs_blocked = transposed_runs_blocked,
+    .layouts = layouts,
     .seeks_blocked = true,
     .seconds = seconds,
     .schedule = schedule,

@@ -93,22 +93,19 @@ bool chain_runs_blocked(const Value *y, int n, Value *const *inputs) {
   return can_be_blocked(y) && blocked_operands_fit(y, n, (const Value *const *)inputs);
 }
 
-static bool runs_blocked(Graph *graph, const Node *chain) {
+static LayoutSet layouts(Graph *graph, const Node *chain) {
   (void)graph;
+  const Value *y = chain->outputs[0];
   for (int k = 0; k < chain->n_outputs; k++)
-    if (chain->outputs[k]->dtype != RNNCC_F32) return false;
-  return chain_runs_blocked(chain->outputs[0], chain->n_inputs, chain->inputs);
-}
-
-static unsigned wide(Graph *graph, const Node *chain) {
-  (void)graph;
-  const Value *const *inputs = (const Value *const *)chain->inputs;
-  return blocked_operands_alike(chain->outputs[0], chain->n_inputs, inputs) ? WIDE_BOTH : 0;
+    if (chain->outputs[k]->dtype != RNNCC_F32) return 0;
+  if (!chain_runs_blocked(y, chain->n_inputs, chain->inputs)) return 0;
+  bool alike = blocked_operands_alike(y, chain->n_inputs, (const Value *const *)chain->inputs);
+  return LAYOUT_SET_BLOCKED | (alike ? LAYOUT_BIT(LAYOUT_WIDE, LAYOUT_WIDE) : 0);
 }
 
 /* A constant for each input that is one, in order. */
 static void pack(Graph *graph, Node *chain) {
-  if (!chain->blocked) return;
+  if (!is_blocked(chain)) return;
   chain->packed = ARENA_ARRAY(graph->arena, Value *, chain->n_inputs);
   for (int k = 0; k < chain->n_inputs; k++)
     if (value_is_constant(chain->inputs[k]))
@@ -167,7 +164,7 @@ static void emit_blocked(Program *program, const Node *chain) {
 }
 
 static void emit_chain(Program *program, Node *chain) {
-  if (chain->blocked)
+  if (is_blocked(chain))
     emit_blocked(program, chain);
   else
     emit_plain(program, chain);
@@ -183,8 +180,7 @@ static bool overwrites(const Node *chain, int input) {
 
 const KernelFamily family_chain = {
     .name = "chain",
-    .runs_blocked = runs_blocked,
-    .wide = wide,
+    .layouts = layouts,
     .pack = pack,
     .overwrites = overwrites,
     .emit = emit_chain,

@@ -139,21 +139,18 @@ static void emit_plain(Program *program, const Node *node) {
 
 /* ---- blocked tensors ---- */
 
-static bool runs_blocked(Graph *graph, const Node *node) {
+static LayoutSet layouts(Graph *graph, const Node *node) {
   (void)graph;
+  const Value *y = node->outputs[0];
   Operands operands = operands_of(node);
-  return elementwise_on_vectors(node) && blocked_operands_fit(node->outputs[0], operands.n, operands.values);
-}
-
-static unsigned wide(Graph *graph, const Node *node) {
-  (void)graph;
-  Operands operands = operands_of(node);
-  return blocked_operands_alike(node->outputs[0], operands.n, operands.values) ? WIDE_BOTH : 0;
+  if (!elementwise_on_vectors(node) || !blocked_operands_fit(y, operands.n, operands.values)) return 0;
+  bool alike = blocked_operands_alike(y, operands.n, operands.values);
+  return LAYOUT_SET_BLOCKED | (alike ? LAYOUT_BIT(LAYOUT_WIDE, LAYOUT_WIDE) : 0);
 }
 
 /* The operands that are constants, in order. */
 static void pack(Graph *graph, Node *node) {
-  if (!node->blocked) return;
+  if (!is_blocked(node)) return;
   Operands operands = operands_of(node);
   node->packed = ARENA_ARRAY(graph->arena, Value *, operands.n);
   for (int k = 0; k < operands.n; k++)
@@ -172,7 +169,7 @@ static void emit_blocked(Program *program, const Node *node) {
 
 /* needs: split_variadic. */
 static void emit_elementwise(Program *program, Node *node) {
-  if (node->blocked)
+  if (is_blocked(node))
     emit_blocked(program, node);
   else
     emit_plain(program, node);
@@ -192,8 +189,7 @@ static bool overwrites(const Node *node, int input) {
 
 const KernelFamily family_elementwise = {
     .name = "elementwise",
-    .runs_blocked = runs_blocked,
-    .wide = wide,
+    .layouts = layouts,
     .pack = pack,
     .takes_epilogue = takes_epilogue,
     .overwrites = overwrites,

@@ -4,6 +4,7 @@
 #include "kernels/move/channel_copy.h"
 #include "kernels/move/strided_copy.h"
 #include "layout/blocked.h"
+#include "layout/layout.h"
 #include "layout/layout_costs.h"
 #include "program/build.h"
 #include "shapes/shape.h"
@@ -74,8 +75,6 @@ static bool brings_channels_last(const Node *node) {
     if (transposed_axis(node, axis) != (axis == 0 ? 0 : axis == rank - 1 ? 1 : axis + 1)) return false;
   return true;
 }
-
-static bool reads_blocks(const Node *node, int input) { return input == 0 && brings_channels_last(node); }
 
 static void emit_transpose(Program *program, Node *node) {
   Graph *graph = program->graph;
@@ -217,8 +216,7 @@ static void emit_pad(Program *program, Node *node) {
 
 /* ---- blocked tensors: Concat and Split along the channels ---- */
 
-static bool runs_blocked(Graph *graph, const Node *node) {
-  (void)graph;
+static bool joins_channels(const Node *node) {
   if (!is_op(node, OP_Concat) && !is_op(node, OP_Split)) return false;
   if (normal_axis(node_int(node, ATTR_axis), node->inputs[0]->rank) != 1) return false;
   for (int i = 0; is_op(node, OP_Concat) && i < node->n_inputs; i++)
@@ -226,10 +224,10 @@ static bool runs_blocked(Graph *graph, const Node *node) {
   return true;
 }
 
-static unsigned wide(Graph *graph, const Node *node) {
+static LayoutSet layouts(Graph *graph, const Node *node) {
   (void)graph;
-  (void)node;
-  return WIDE_BOTH;
+  if (brings_channels_last(node)) return LAYOUT_BIT(LAYOUT_ANY, LAYOUT_ROW_MAJOR);
+  return joins_channels(node) ? LAYOUT_SET_BLOCKED | LAYOUT_BIT(LAYOUT_WIDE, LAYOUT_WIDE) : 0;
 }
 
 /* Is the part of the whole in its place already (layout/place_parts.c)? */
@@ -277,10 +275,10 @@ static void (*const emit_op[N_OPS])(Program *program, Node *node) = {
 
 /* Bytes that are copied: of a blocked tensor what does not begin and end with a block, for the rest stands in place
  * (layout/place_parts.c). */
-static double copied_bytes(const Node *node) {
+static double copied_bytes(const Graph *graph, const Node *node, NodeLayout layout) {
   bool concat = is_op(node, OP_Concat);
   Value *const *parts = concat ? node->inputs : node->outputs;
-  int64_t channel = 0, block = node->blocked ? (concat ? node->outputs : node->inputs)[0]->channel_block : 0;
+  int64_t channel = 0, block = concat ? output_block(graph, node, layout, 0) : input_block(graph, node, layout, 0);
   double bytes = 0;
   for (int i = 0, n = concat ? node->n_inputs : node->n_outputs; i < n; i++) {
     if (!parts[i]) continue;
@@ -294,10 +292,12 @@ static double copied_bytes(const Node *node) {
 }
 
 /* Of Concat and Split: the other copies never run blocked. */
-static double seconds(Graph *graph, Node *node) { return copying_seconds(graph, copied_bytes(node)); }
+static double seconds(Graph *graph, const Node *node, NodeLayout layout) {
+  return copying_seconds(graph, copied_bytes(graph, node, layout));
+}
 
 static void copy_emit(Program *program, Node *node) {
-  if (node->blocked) {
+  if (is_blocked(node)) {
     emit_blocked(program, node);
     return;
   }
@@ -316,9 +316,7 @@ static void copy_pack(Graph *graph, Node *node) {
 
 const KernelFamily family_copy = {
     .name = "copy",
-    .runs_blocked = runs_blocked,
-    .wide = wide,
-    .reads_blocks = reads_blocks,
+    .layouts = layouts,
     .seconds = seconds,
     .pack = copy_pack,
     .emit = copy_emit,

@@ -10,14 +10,14 @@
 
 /* ---- blocked tensors: y = scale x + shift, by constants ---- */
 
-static bool runs_blocked(Graph *graph, const Node *node) {
+static LayoutSet layouts(Graph *graph, const Node *node) {
   ChannelAffine affine;
-  return channel_affine_of(graph, node, &affine);
+  return channel_affine_of(graph, node, &affine) ? LAYOUT_SET_BLOCKED : 0;
 }
 
 static void pack(Graph *graph, Node *node) {
   ChannelAffine affine;
-  if (!node->blocked) return;
+  if (!is_blocked(node)) return;
   if (!channel_affine_of(graph, node, &affine)) bug("n%d: no scale and shift", node->id);
   node->packed = ARENA_ARRAY(graph->arena, Value *, 2);
   node->n_packed = 2;
@@ -56,7 +56,7 @@ static void emit_plain(Program *program, const Node *node) {
 }
 
 static void emit_batch_norm(Program *program, Node *node) {
-  if (node->blocked)
+  if (is_blocked(node))
     emit_blocked(program, node);
   else
     emit_plain(program, node);
@@ -73,7 +73,7 @@ static bool overwrites(const Node *node, int input) {
 
 const KernelFamily family_batch_norm = {
     .name = "batch_norm",
-    .runs_blocked = runs_blocked,
+    .layouts = layouts,
     .pack = pack,
     .takes_epilogue = takes_epilogue,
     .overwrites = overwrites,

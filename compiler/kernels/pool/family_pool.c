@@ -59,17 +59,12 @@ static RowTiles blocked_tiles(Graph *graph, const Node *node, const Window *wind
                       dim_value(node->inputs[0]->shape[axis]), dim_value(window->pad_begin[w]));
 }
 
-static bool runs_blocked(Graph *graph, const Node *node) {
-  if (wants_indices(node) || pool_kind(node) == KIND_NORM) return false;
+static LayoutSet layouts(Graph *graph, const Node *node) {
+  if (wants_indices(node) || pool_kind(node) == KIND_NORM) return 0;
   Window window = window_of(graph, node);
   int w = window.n_spatial - 1;
-  return window.kernel[w] <= MAX_WINDOW_W && blocked_tiles(graph, node, &window).variants <= ROW_TILE_VARIANTS;
-}
-
-static unsigned wide(Graph *graph, const Node *node) {
-  (void)graph;
-  (void)node;
-  return WIDE_BOTH;
+  if (window.kernel[w] > MAX_WINDOW_W || blocked_tiles(graph, node, &window).variants > ROW_TILE_VARIANTS) return 0;
+  return LAYOUT_SET_BLOCKED | LAYOUT_BIT(LAYOUT_WIDE, LAYOUT_WIDE);
 }
 
 static void emit_blocked(Program *program, Node *node) {
@@ -158,10 +153,10 @@ static void emit_plain(Program *program, Node *node) {
 }
 
 static void pool_emit(Program *program, Node *node) {
-  if (node->blocked)
+  if (is_blocked(node))
     emit_blocked(program, node);
   else
     emit_plain(program, node);
 }
 
-const KernelFamily family_pool = {.name = "pool", .runs_blocked = runs_blocked, .wide = wide, .emit = pool_emit};
+const KernelFamily family_pool = {.name = "pool", .layouts = layouts, .emit = pool_emit};

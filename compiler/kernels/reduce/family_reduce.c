@@ -156,19 +156,13 @@ static void emit_floats(Program *program, const Node *node, const AxisList *axes
 }
 
 /* All pixels of each channel, whose neighbours are side by side in a blocked tensor. */
-static bool runs_blocked(Graph *graph, const Node *node) {
-  if (op_is_arg(node->op) || reduction_of(node)->exponentials) return false;
+static LayoutSet layouts(Graph *graph, const Node *node) {
+  if (op_is_arg(node->op) || reduction_of(node)->exponentials) return 0;
   bool reduced[MAX_RANK] = {false};
   mark_reduced(graph, node, reduced);
   for (int axis = 0; axis < node->inputs[0]->rank; axis++)
-    if (reduced[axis] != (axis >= 2)) return false;
-  return true;
-}
-
-static unsigned wide(Graph *graph, const Node *node) {
-  (void)graph;
-  (void)node;
-  return WIDE_READS;
+    if (reduced[axis] != (axis >= 2)) return 0;
+  return LAYOUT_SET_BLOCKED | LAYOUT_BIT(LAYOUT_WIDE, LAYOUT_BLOCKED);
 }
 
 static void emit_blocked(Program *program, const Node *node) {
@@ -230,7 +224,7 @@ static void emit_reduce(Program *program, Node *node) {
     emit_arg(program, node);
     return;
   }
-  if (node->blocked) {
+  if (is_blocked(node)) {
     emit_blocked(program, node);
     return;
   }
@@ -244,4 +238,4 @@ static void emit_reduce(Program *program, Node *node) {
     emit_plain(program, node, &axes);
 }
 
-const KernelFamily family_reduce = {.name = "reduce", .runs_blocked = runs_blocked, .wide = wide, .emit = emit_reduce};
+const KernelFamily family_reduce = {.name = "reduce", .layouts = layouts, .emit = emit_reduce};

@@ -64,17 +64,17 @@ static void schedule(Graph *graph, Node *node) {
   schedule->resize = resize_of(graph, node);
   order_axes(&schedule->resize, schedule);
   schedule->base.text =
-      arena_format(graph->arena, "resize_%s%s", node_string(node, ATTR_mode), node->blocked ? "_blocked" : "");
+      arena_format(graph->arena, "resize_%s%s", node_string(node, ATTR_mode), is_blocked(node) ? "_blocked" : "");
   node->schedule = &schedule->base;
 }
 
-static bool runs_blocked(Graph *graph, const Node *node) {
+static LayoutSet layouts(Graph *graph, const Node *node) {
   Resize resize = resize_of(graph, node);
-  if (resize.resized[0] || resize.resized[1]) return false;
-  if (node_word(node, ATTR_coordinate_transformation_mode) == COORDINATES_tf_crop_and_resize) return false;
+  if (resize.resized[0] || resize.resized[1]) return 0;
+  if (node_word(node, ATTR_coordinate_transformation_mode) == COORDINATES_tf_crop_and_resize) return 0;
   for (int axis = 2; axis < resize.rank; axis++)
-    if (taps_of(graph, node, &resize, axis).n > MAX_BLOCKED_TAPS) return false;
-  return true;
+    if (taps_of(graph, node, &resize, axis).n > MAX_BLOCKED_TAPS) return 0;
+  return LAYOUT_SET_BLOCKED;
 }
 
 /* ---- tables ---- */
@@ -132,16 +132,17 @@ static void pack_nearest(Graph *graph, Node *node) {
 static bool in_one_sweep(const Node *node) { return is_nearest(node) || schedule_of(node)->n_axes == 0; }
 
 static void pack(Graph *graph, Node *node) {
-  if (!node->blocked && in_one_sweep(node)) {
+  if (!is_blocked(node) && in_one_sweep(node)) {
     pack_nearest(graph, node);
     return;
   }
   const ResizeSchedule *schedule = schedule_of(node);
-  int axes[MAX_RANK] = {2, node->inputs[0]->rank - 1}, n = node->blocked ? node->inputs[0]->rank - 2 : schedule->n_axes;
+  int axes[MAX_RANK] = {2, node->inputs[0]->rank - 1},
+      n = is_blocked(node) ? node->inputs[0]->rank - 2 : schedule->n_axes;
   node->packed = ARENA_ARRAY(graph->arena, Value *, 2 * n);
   node->n_packed = 2 * n;
   for (int k = 0; k < n; k++) {
-    int axis = node->blocked ? axes[k] : schedule->axes[k];
+    int axis = is_blocked(node) ? axes[k] : schedule->axes[k];
     make_taps(graph, node, axis, axis);
     pack_two(graph, node, 2 * k, axis);
   }
@@ -256,7 +257,7 @@ static const Dim *bytes_between(Graph *graph, const Node *node, int n) {
 
 static void scratch(Graph *graph, Node *node) {
   int n = schedule_of(node)->n_axes;
-  if (node->blocked || in_one_sweep(node) || n < 2) return;
+  if (is_blocked(node) || in_one_sweep(node) || n < 2) return;
   graph_scratch(graph, node, "axes resized so far", bytes_between(graph, node, n - 1));
 }
 
@@ -299,7 +300,7 @@ static void emit_axis(Program *program, const Node *node, int k) {
 }
 
 static void emit_resize(Program *program, Node *node) {
-  if (node->blocked)
+  if (is_blocked(node))
     emit_blocked(program, node);
   else if (in_one_sweep(node))
     emit_nearest(program, node);
@@ -309,7 +310,7 @@ static void emit_resize(Program *program, Node *node) {
 
 const KernelFamily family_resize = {
     .name = "resize",
-    .runs_blocked = runs_blocked,
+    .layouts = layouts,
     .schedule = schedule,
     .scratch = scratch,
     .pack = pack,

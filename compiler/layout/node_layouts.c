@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: MIT */
+/* Which layouts a node can run in, and what its tensors are in each. */
+#include "ir/family.h"
+#include "layout/layout.h"
+#include "machine/targets.h"
+
+bool has_pixels(const Value *value) { return value->rank > 2; }
+
+int layout_block(const Graph *graph, const Value *value, Layout layout) {
+  if (layout == LAYOUT_ROW_MAJOR) return 0;
+  if (layout == LAYOUT_ANY) return value->channel_block;
+  if (layout == LAYOUT_NARROW) return (int)dim_value(value->shape[1]);
+  return layout == LAYOUT_WIDE ? wide_block(graph) : graph->config->target->lanes;
+}
+
+/* ---- inputs and outputs ---- */
+
+/* One value for all channels, or for all images and pixels too: it is broadcast, and read as it is. */
+static bool reads_row_major(const Node *node, int input) {
+  const Value *value = node->inputs[input];
+  return node->op->layout == LAYOUT_OBLIVIOUS && dim_value(value->shape[1]) == 1 &&
+         dim_value(node->outputs[0]->shape[1]) != 1;
+}
+
+Layout input_layout(const Node *node, NodeLayout layout, int input) {
+  if (layout.writes == LAYOUT_ROW_MAJOR) return input == 0 ? layout.reads : LAYOUT_ROW_MAJOR;
+  if (reads_row_major(node, input)) return LAYOUT_ROW_MAJOR;
+  return input == 0 ? layout.reads : layout.writes;
+}
+
+int input_block(const Graph *graph, const Node *node, NodeLayout layout, int input) {
+  return layout_block(graph, node->inputs[input], input_layout(node, layout, input));
+}
+
+int output_block(const Graph *graph, const Node *node, NodeLayout layout, int output) {
+  const Value *value = node->outputs[output];
+  return has_pixels(value) ? layout_block(graph, value, layout.writes) : 0;
+}
+
+bool reads_any_blocks(const Node *node, int input) { return input == 0 && node->layout.reads == LAYOUT_ANY; }
+
+void lay_out(Graph *graph, Node *node, NodeLayout layout) {
+  node->layout = layout;
+  for (int i = 0; i < node->n_outputs; i++)
+    if (node->outputs[i]) node->outputs[i]->channel_block = output_block(graph, node, layout, i);
+}
+
+/* ---- what is possible ---- */
+
+static bool outputs_can_be_blocked(const Node *node) {
+  for (int i = 0; i < node->n_outputs; i++)
+    if (node->outputs[i] && has_pixels(node->outputs[i]) && !can_be_blocked(node->outputs[i])) return false;
+  return true;
+}
+
+/* Of one pixel, blocks of any width are the same bytes. */
+static bool fills_wide_blocks(Graph *graph, const Value *value) {
+  if (!can_be_blocked(value) || !has_pixels(value)) return false;
+  return dim_value(value->shape[1]) % wide_block(graph) == 0 && !same_bytes(value, wide_block(graph));
+}
+
+static bool writes_whole_blocks(Graph *graph, const Node *node) {
+  for (int i = 1; i < node->n_inputs; i++)
+    if (node->inputs[i] && !node->inputs[i]->data && !fills_wide_blocks(graph, node->inputs[i])) return false;
+  for (int i = 0; i < node->n_outputs; i++)
+    if (node->outputs[i] && !fills_wide_blocks(graph, node->outputs[i])) return false;
+  return true;
+}
+
+/* Images of few channels, as a network's first convolution reads them, are narrow: no lanes are wasted on what is not
+ * there. */
+static LayoutSet that_fit(Graph *graph, const Node *node, LayoutSet set) {
+  bool wide = set & (LAYOUT_SET_READS_WIDE | LAYOUT_SET_WRITES_WIDE);
+  if (dim_value(node->inputs[0]->shape[1]) >= graph->config->target->lanes) set &= ~LAYOUT_SET_NARROW;
+  if (wide && !fills_wide_blocks(graph, node->inputs[0])) set &= ~LAYOUT_SET_READS_WIDE;
+  if (wide && !writes_whole_blocks(graph, node)) set &= ~LAYOUT_SET_WRITES_WIDE;
+  return set;
+}
+
+/* A prologue is for blocked kernels alone. */
+LayoutSet possible_layouts(Graph *graph, const Node *node) {
+  const KernelFamily *family = node->op->family;
+  LayoutSet plain = node->n_prologue ? 0 : LAYOUT_SET_ROW_MAJOR;
+  if (!family || !family->layouts || node->n_inputs == 0 || !node->inputs[0]) return plain;
+  if (!can_be_blocked(node->inputs[0]) || !outputs_can_be_blocked(node)) return plain;
+  return plain | that_fit(graph, node, family->layouts(graph, node));
+}
+
+LayoutSet *all_possible_layouts(Graph *graph) {
+  LayoutSet *possible = ARENA_ARRAY(graph->arena, LayoutSet, graph->n_nodes);
+  for (int n = 0; n < graph->n_nodes; n++) possible[n] = possible_layouts(graph, graph->nodes[n]);
+  return possible;
+}
