@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The graph as text, one line a value and a node, in an order that a change elsewhere does not disturb. */
+#include "ir/family.h"
 #include "ir/graph.h"
 #include "ir/op.h"
 
@@ -102,7 +103,16 @@ static void dump_names(Text *out, Value *const *values, int n) {
   }
 }
 
-static void dump_node(Text *out, const Node *node) {
+/* What passes have settled of how the node runs. */
+static void dump_decisions(Text *out, const Graph *graph, const Node *node) {
+  const KernelFamily *family = node->op->family;
+  if (node->blocked) text_add(out, "  blocked%s\n", node->reads_wide ? ", reads wide blocks" : "");
+  if (node->exact) text_add(out, "  exact\n");
+  if (node->schedule) text_add(out, "  schedule %s\n", node->schedule->text);
+  if (family && family->dump_knobs) family->dump_knobs(out, graph, node);
+}
+
+static void dump_node(Text *out, const Graph *graph, const Node *node) {
   text_add(out, "n%d: ", node->id);
   dump_names(out, node->outputs, node->n_outputs);
   text_add(out, " = %s(", node->op->name);
@@ -116,6 +126,7 @@ static void dump_node(Text *out, const Node *node) {
   text_add(out, " ");
   text_quoted(out, node->name);
   text_add(out, "\n");
+  dump_decisions(out, graph, node);
   for (int i = 0; i < node->n_outputs; i++)
     if (node->outputs[i]) dump_value(out, "  value", node->outputs[i]);
   for (int i = 0; i < node->n_packed; i++) dump_value(out, "  packed", node->packed[i]);
@@ -151,9 +162,11 @@ static void dump_graph(Text *out, const Graph *graph) {
     if (value_is_constant(value)) dump_value(out, "constant", value);
   }
   for (int i = 0; i < graph->n_nodes; i++) {
-    dump_node(out, graph->nodes[i]);
+    dump_node(out, graph, graph->nodes[i]);
     dump_bodies(out, graph->nodes[i]);
   }
+  if (graph->slots)
+    text_add(out, "slots %lld of %lld bytes\n", (long long)graph->n_slots, (long long)graph->slot_bytes);
   for (int i = 0; i < graph->n_outputs; i++) text_add(out, "output t%d\n", graph->outputs[i]->id);
   for (int i = 0; i < graph->n_states; i++) {
     const State *state = &graph->states[i];

@@ -41,6 +41,8 @@ struct KernelFamily {
    * worker reads of it, before it writes there, what it writes itself, and nothing else. Asked after choose_schedules;
    * the values' own memory, not parts. NULL: over none. */
   bool (*overwrites)(const Node *node, int input);
+  /* For dumps: the knobs that are chosen so far, every one by name, on lines of two spaces' indent. NULL: none. */
+  void (*dump_knobs)(Text *out, const Graph *graph, const Node *node);
   /* Adds the node's kernel calls to the schedule. */
   void (*emit)(Program *program, Node *node);
 };

@@ -54,3 +54,18 @@ def test_a_group_is_dumped_after_its_last_part_and_each_part_by_its_name(dump):
 def test_a_step_that_is_none_is_a_usage_error(rnncc, model):
     done = rnncc(model, "--dump-after=fold_everything")
     assert done.returncode == 2 and "fold_everything" in done.stderr
+
+
+def test_a_dump_prints_what_was_decided_for_each_node(rnncc, root, tmp_path):
+    def dumped(model, step, *options):
+        return rnncc("inspect", root / "models" / model, f"--dump-after={step}", *options).stderr
+
+    options = ("--target=x86-64-v3", "--conv=direct,oc=2,px=4", "--layout-search=greedy")
+    assert "\n  blocked\n" in dumped("digits_cnn.json", "choose_layouts", *options)
+    chosen = dumped("digits_cnn.json", "choose_schedules", *options)
+    assert "\n  schedule direct_oc2px4" in chosen and "\n  knobs direct,oc=2,px=4,unroll=" in chosen
+    options = ("--target=x86-64-v3", "--rnn=input=step,workers=1")
+    planned = dumped("digits_rnn.json", "plan_recurrent", *options)
+    assert "\n  knobs input=step,workers=1," in planned and "\n  schedule " not in planned
+    chosen = dumped("digits_rnn.json", "choose_schedules", *options)
+    assert "\n  schedule gru_" in chosen and "\n  knobs input=step,workers=1," in chosen and "\n  product rows=" in chosen

@@ -88,6 +88,10 @@ static bool overwrites(const Node *node, int input) {
   return input > 0 && chosen->reads_residual_last && node->inputs[input] == chosen->conv.residual;
 }
 
+static void dump_knobs(Text *out, const Graph *graph, const Node *node) {
+  if (node->schedule) text_add(out, "  knobs %s\n", convolution_form(graph->arena, &conv_schedule_of(node)->candidate));
+}
+
 const KernelFamily family_conv = {
     .name = "conv",
     .layouts = layouts,
@@ -101,5 +105,6 @@ const KernelFamily family_conv = {
     .takes_prologue = takes_prologue,
     .pools = pools,
     .overwrites = overwrites,
+    .dump_knobs = dump_knobs,
     .emit = emit,
 };

@@ -69,6 +69,11 @@ GemmKnobs gemm_knobs(const Graph *graph, int64_t n, int64_t k, const Dim *m) {
   return knobs;
 }
 
+void gemm_dump(Text *out, const GemmKnobs *knobs) {
+  text_add(out, "  product rows=%d..%d,vectors=%d,group=%d,depth_block=%lld\n", knobs->rows.least, knobs->rows.most,
+           knobs->vectors, knobs->group, (long long)knobs->depth_block);
+}
+
 KernelSpec *gemm_spec(Program *program, const GemmKnobs *knobs) {
   KernelSpec *spec = kernel_spec(program, "gemm_packed");
   kernel_knob(spec, "VECTORS", knobs->vectors);

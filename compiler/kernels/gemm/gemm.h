@@ -25,6 +25,8 @@ GemmKnobs gemm_knobs(const Graph *graph, int64_t n, int64_t k, const Dim *m);
 /* Rows of a block whose rows * vectors sums stay in the target's registers. */
 int register_rows(const Target *target, int vectors);
 
+void gemm_dump(Text *out, const GemmKnobs *knobs); /* a line of a dump */
+
 /* The template with these knobs; the caller sets what else differs from its defaults. */
 KernelSpec *gemm_spec(Program *program, const GemmKnobs *knobs);
 

@@ -303,11 +303,18 @@ static void emit(Program *program, Node *node) {
   }
 }
 
+static void dump_knobs(Text *out, const Graph *graph, const Node *node) {
+  (void)graph;
+  const MatmulSchedule *s = (const MatmulSchedule *)node->schedule;
+  if (s && !s->plain) gemm_dump(out, &s->knobs);
+}
+
 const KernelFamily family_matmul = {
     .name = "matmul",
     .schedule = schedule,
     .scratch = scratch,
     .pack = pack,
     .takes_epilogue = takes_epilogue,
+    .dump_knobs = dump_knobs,
     .emit = emit,
 };

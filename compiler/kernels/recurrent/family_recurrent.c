@@ -237,10 +237,27 @@ static void emit(Program *program, Node *node) {
   }
 }
 
+static void dump_stack(Text *out, const Graph *graph, const Node *node) {
+  int layer;
+  const Stack *stack = stack_of(graph, node, &layer);
+  if (stack)
+    text_add(out, "  layer %d of the stack n%d..n%d\n", layer, stack->layers[0]->id,
+             stack->layers[stack->n_layers - 1]->id);
+}
+
+/* Of the plan, until the schedule has fitted it to the layer. */
+static void dump_knobs(Text *out, const Graph *graph, const Node *node) {
+  const Layer *l = (const Layer *)node->schedule;
+  dump_stack(out, graph, node);
+  if (node->variant) text_add(out, "  knobs %s\n", variant_text(graph->arena, l ? &l->variant : node->variant));
+  if (l) gemm_dump(out, &l->gemm);
+}
+
 const KernelFamily family_recurrent = {
     .name = "recurrent",
     .schedule = schedule,
     .scratch = scratch,
     .pack = pack,
+    .dump_knobs = dump_knobs,
     .emit = emit,
 };
