@@ -12,6 +12,7 @@
 #include "machine/targets.h"
 #include "program/build.h"
 #include "program/draw_memory.h"
+#include "program/dump.h"
 #include "support/files.h"
 
 /* ---- the model ---- */
@@ -60,21 +61,29 @@ static void print_remarks(const Graph *graph) {
 
 /* ---- the schedule ---- */
 
+/* Calls, and the control flow that they stand in. */
+static void print_item(Item *item, Block *block, void *context) {
+  (void)block;
+  Arena *arena = context;
+  if (item->kind == ITEM_BARRIER || item->kind == ITEM_LOAD_DIM) return;
+  const char *node = printable(arena, item->node->name), *op = item->node->op->name;
+  const Schedule *schedule = item->call ? item->node->schedule : NULL;
+  Text text = text_new(arena);
+  item_text(&text, item);
+  if (item->call)
+    printf("%-4d %-20.20s %-18s %-32s %12.4f %12.4f\n", item->call->row, node, op,
+           schedule ? schedule->text : text.data, item->call->flops * 1e-6, item->call->bytes * 1e-6);
+  else
+    printf("%-4s %-20.20s %-18s %s\n", "", node, op, text.data);
+}
+
 static void print_calls(const Program *program) {
   double flops = 0, bytes = 0;
   printf("\n%-4s %-20s %-18s %-32s %12s %12s\n", "step", "node", "op", "kernel", "MFLOP", "MB");
+  each_item(program, print_item, program->arena);
   for (int i = 0; i < program->n_calls; i++) {
-    const Call *call = program->calls[i];
-    if (call->line) {
-      printf("%-4s %-20.20s %-18s %s\n", "", printable(program->arena, call->node->name), call->node->op->name,
-             call->text);
-      continue;
-    }
-    printf("%-4d %-20.20s %-18s %-32s %12.4f %12.4f\n", call->step, printable(program->arena, call->node->name),
-           call->node->op->name, call->node->schedule ? call->node->schedule->text : call->kernel->function,
-           call->flops * 1e-6, call->bytes * 1e-6);
-    flops += call->flops;
-    bytes += call->bytes;
+    flops += program->calls[i]->flops;
+    bytes += program->calls[i]->bytes;
   }
   printf("%-4s %-20s %-18s %-32s %12.4f %12.4f\n", "", "", "", "total, at the dims' opt", flops * 1e-6, bytes * 1e-6);
 }

@@ -10,6 +10,8 @@
 #include "link/toolchain.h"
 #include "load/load.h"
 #include "passes.h"
+#include "program/dump.h"
+#include "program/passes.h"
 #include "support/clock.h"
 #include "support/files.h"
 #include "support/interrupt.h"
@@ -23,9 +25,15 @@ static void step_load(Compilation *c) {
 
 static void step_lower(Compilation *c) { c->program = lower(c->graph); }
 
+static void step_skip_empty(Compilation *c) { skip_empty(c->program); }
+
 static void step_plan_memory(Compilation *c) { c->plan = plan_memory(c->program); }
 
 static void step_place_weights(Compilation *c) { place_weights(c->program); }
+
+static void step_place_barriers(Compilation *c) { place_barriers(c->program); }
+
+static void step_load_dims(Compilation *c) { load_dims(c->program); }
 
 static void step_emit(Compilation *c) { c->unit = emit_unit(c->program, build_record(c->graph)); }
 
@@ -75,9 +83,13 @@ void steps_list(void) {
 
 /* ---- a step ---- */
 
-static void dump(Graph *graph) {
-  Text text = text_new(graph->arena);
-  graph_dump(&text, graph);
+/* The program, once there is one. */
+static void dump(const Compilation *c) {
+  Text text = text_new(c->arena);
+  if (c->program)
+    program_dump(&text, c->program);
+  else
+    graph_dump(&text, c->graph);
   fwrite(text.data, 1, text.length, stderr);
 }
 
@@ -103,7 +115,7 @@ static void run_step(Compilation *c, const Step *step) {
   if (options->verbose) tell_remarks(c);
   /* Lowering ends the invariants: values of bodies then stand among all others. */
   if (options->verify_each && step->pass) graph_each(c->graph, verify);
-  if (options->dump_after && !strcmp(options->dump_after, step->name)) dump(c->graph);
+  if (options->dump_after && !strcmp(options->dump_after, step->name)) dump(c);
 }
 
 Compilation *compilation_new(const Options *options, Arena *arena) {

@@ -2,7 +2,7 @@
 /* The operands of calls as C expressions. */
 #include <string.h>
 
-#include "emit/unit.h"
+#include "emit/schedule.h"
 
 /* ---- addresses ---- */
 
@@ -40,7 +40,7 @@ static void add_addresses(Text *out, const Program *program, const Call *call, c
   text_add(out, constant ? "(const void *const[]){" : "(void *const[]){");
   for (int k = 0; k < operand->count; k++) {
     if (k) text_add(out, ", ");
-    add_place(out, program, &call->accesses[operand->access + k]);
+    add_place(out, program, &call->item->accesses[operand->access + k]);
   }
   text_add(out, "}");
 }
@@ -89,7 +89,7 @@ void emit_operand(Text *out, const Program *program, const Call *call, int index
   const Parameter *parameter = &call->kernel->parameters[index];
   switch (operand->kind) {
   case OPERAND_VALUE:
-    add_address(out, program, parameter, &call->accesses[operand->access]);
+    add_address(out, program, parameter, &call->item->accesses[operand->access]);
     break;
   case OPERAND_VALUES:
     add_addresses(out, program, call, operand, parameter->points_to_const);

@@ -107,14 +107,14 @@ static void emit_checks(Text *out, const Program *program) {
 }
 
 static void emit_steps(Text *out, const Program *program) {
-  if (!program->n_steps) return;
+  if (!program->n_calls) return;
   text_add(out, "\nstatic const ModuleStep steps[] = {\n");
   for (int i = 0; i < program->n_calls; i++) {
     const Call *call = program->calls[i];
-    if (call->line) continue;
-    const Schedule *schedule = call->node->schedule;
+    const Node *node = call->item->node;
+    const Schedule *schedule = node->schedule;
     text_add(out, "  {\"%s%s%s\", ", call->kernel->function, schedule ? " " : "", schedule ? schedule->text : "");
-    emit_name(out, call->node->name);
+    emit_name(out, node->name);
     text_add(out, ", %.17g, %.17g},\n", call->flops, call->bytes);
   }
   text_add(out, "};\n");
@@ -191,7 +191,7 @@ void emit_tables(Unit *unit, Program *program, const char *build) {
   text_add(out, "  .cpu_features = %uu,\n  .weights = rnncc_weights,\n", (unsigned)graph->config->target->cpu_features);
   if (graph->n_states) text_add(out, "  .states = state_places,\n");
   if (program->n_checks) text_add(out, "  .checks = checks, .n_checks = %d,\n", program->n_checks);
-  if (program->n_steps) text_add(out, "  .steps = steps, .n_steps = %d,\n", program->n_steps);
+  if (program->n_calls) text_add(out, "  .steps = steps, .n_steps = %d,\n", program->n_calls);
   if (any_staged(graph)) text_add(out, "  .staged_outputs = staged_outputs,\n");
   if (n_measured) text_add(out, "  .n_measured = %d,\n  .output_room = output_room,\n", n_measured);
   text_add(out, "  .output_shapes = output_shapes,\n  .schedule = schedule,\n};\n");

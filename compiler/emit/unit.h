@@ -18,17 +18,13 @@ typedef struct Unit {
   const char **headers; /* template headers that the unit includes, each relative to templates/ */
 } Unit;
 
-/* needs: lower, plan_memory, place_weights. `build` is the one-line build record. */
+/* needs: all passes over the program. `build` is the one-line build record. */
 Unit *emit_unit(Program *program, const char *build);
 
 /* The module's tables: names, shapes, states, checks, steps, and the Module itself. */
 void emit_tables(Unit *unit, Program *program, const char *build);
 
-/* Index of the call's row among the profile's steps is its index among the calls. */
 void emit_schedule(Unit *unit, Program *program);
-
-/* What stands for a parameter of the call, by its index. */
-void emit_operand(Text *out, const Program *program, const Call *call, int index);
 
 /* Parses the unit with libclang, on the plain vocabulary at the target's width, which reads in a tenth of the time;
  * every diagnostic is told against the node it came from. bug() if there was an error: emitted code must compile.

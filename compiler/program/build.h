@@ -62,24 +62,29 @@ void operand_integer_array(Call *call, const char *parameter, int n, const int64
 /* Where the kernel, on one worker, writes the data-dependent dim that this is, or a constant again. */
 void operand_found(Call *call, const char *parameter, const Dim *dim);
 
-/* ---- wavefronts ---- */
+/* ---- control flow: items that all workers run alike ---- */
 
-/* A new one. The operands of its calls may use the dims of `first` and `count`. */
-Wavefront *wavefront_new(Program *program, int layers, int chunk, const Dim *steps);
-/* Calls made from here on belong to it; NULL: to none. */
-void program_in_wavefront(Program *program, const Wavefront *wavefront, int layer);
+/* Each of these begins a block, which the items that follow belong to until program_end(). */
+void program_if(Program *program, const Node *node, const Value *condition);
+void program_else(Program *program); /* ends the first block of an If, and begins the other */
+/* symbol = 0, 1, ... below `trip`, or if that is NULL below the value `limit`, or if that too is NULL without end. */
+void program_loop(Program *program, const Node *node, const DimSymbol *symbol, const Dim *trip, const Value *limit);
+void program_scope(Program *program, const Node *node); /* a region of its own, run once */
+/* The operands of its calls may use the dims of its `first` and `count`. */
+const Wavefront *program_wavefront(Program *program, const Node *node, int layers, int chunk, const Dim *steps);
+void program_layer(Program *program, int layer); /* of the wavefront: calls from here on are its */
+void program_end(Program *program);
 
-/* ---- control flow ---- */
+void program_break_unless(Program *program, const Node *node, const Value *condition);
+void program_set_dim(Program *program, const Node *node, const DimSymbol *symbol, const Dim *dim);
+void program_store_dim(Program *program, const Node *node, const DimSymbol *symbol);
 
-/* Lines of C that every worker runs, which use t<id> and d<i>; what they do must be the same for all workers. */
-void program_line(Program *program, const Node *node, const char *format, ...) __attribute__((format(printf, 3, 4)));
-/* `if (...) {`, `for (...) {` or `{`; what follows, up to the line that closes it, is a region of its own. */
-void program_open(Program *program, const Node *node, const char *format, ...) __attribute__((format(printf, 3, 4)));
-void program_turn(Program *program, const Node *node); /* `} else {` */
-void program_close(Program *program, const Node *node);
-/* A body's values join the module's, at home in the region that is open; then the calls of its nodes. */
-void program_take(Program *program, Graph *body);
-void program_body(Program *program, Graph *body);
+/* ---- values ---- */
+
+/* A graph's values join the program's, at home in the block that is open. */
+void program_take(Program *program, Graph *graph);
+/* The calls of a body's nodes. */
+void lower_body(Program *program, Graph *body);
 /* A value of `like`'s type that is part of `of`, from byte `at` on; or a constant. */
 Value *program_view(Program *program, const Value *like, Value *of, const Dim *at);
 Value *program_constant(Program *program, DType dtype, const void *data);

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "ir/op.h"
+#include "support/numbers.h"
 
 /* In pixels. The plot's origin is its lower left corner. */
 enum { WIDTH = 1200, HEIGHT = 640, LEFT = 90, RIGHT = 20, TOP = 56, BOTTOM = 50, FONT = 11, LETTER = 6 };
@@ -13,7 +14,8 @@ typedef struct Plot {
   const Program *program;
   const MemoryPlan *plan;
   int steps;
-  double step, byte; /* pixels each */
+  const Node **nodes; /* by step; NULL: none */
+  double step, byte;  /* pixels each */
 } Plot;
 
 static double x_of(const Plot *plot, int step) { return LEFT + step * plot->step; }
@@ -69,8 +71,7 @@ static void draw_axes(Plot *plot) {
 /* ---- bars ---- */
 
 static const char *step_name(const Plot *plot, int step) {
-  const Node *node = step < plot->program->n_calls ? plot->program->calls[step]->node : NULL;
-  return node ? node->name : "the end";
+  return plot->nodes[step] ? plot->nodes[step]->name : "the end";
 }
 
 /* Seen where the mouse rests. */
@@ -161,16 +162,23 @@ static const char style[] = "<style>\n"
                             ".arena-key { fill: #c00 } .bound-key { fill: #00c } .live-key { fill: #000 }\n"
                             "</style>\n";
 
-static int count_steps(const Program *program, const MemoryPlan *plan) {
-  int steps = program->n_calls;
-  for (int i = 0; i < plan->n_intervals; i++)
-    if (plan->intervals[i].last >= steps) steps = plan->intervals[i].last + 1;
-  return steps > 0 ? steps : 1;
+static void note_node(Item *item, Block *block, void *context) {
+  (void)block;
+  Plot *plot = context;
+  if (item->node && !plot->nodes[item->step]) plot->nodes[item->step] = item->node;
+}
+
+static int last_step(const MemoryPlan *plan) {
+  int last = 0;
+  for (int i = 0; i < plan->n_intervals; i++) last = (int)max_int(last, plan->intervals[i].last);
+  return (int)max_int(last, plan->end - 1);
 }
 
 Text draw_memory(const Program *program, const MemoryPlan *plan) {
   Plot plot = {.out = text_new(program->arena), .program = program, .plan = plan};
-  plot.steps = count_steps(program, plan);
+  plot.steps = last_step(plan) + 1;
+  plot.nodes = ARENA_ARRAY(program->arena, const Node *, plan->end + 1);
+  each_item(program, note_node, &plot);
   plot.step = (double)(WIDTH - LEFT - RIGHT) / plot.steps;
   plot.byte = (double)(HEIGHT - TOP - BOTTOM) / (double)(plan->arena_bytes > 0 ? plan->arena_bytes : 1);
   text_add(&plot.out, "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %d %d\">\n%s", WIDTH, HEIGHT, style);

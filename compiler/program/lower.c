@@ -3,6 +3,7 @@
 #include "ir/op.h"
 #include "program/build.h"
 #include "program/build_internal.h"
+#include "program/passes.h"
 #include "support/diagnostics.h"
 
 static bool always_empty(const Node *node) {
@@ -22,7 +23,13 @@ static void lower_nodes(Program *program, const Graph *graph) {
   }
 }
 
-void program_body(Program *program, Graph *body) {
+static void complete_item(Item *item, Block *block, void *context) {
+  (void)context;
+  const Wavefront *wavefront = block->owner ? block->owner->wavefront : NULL;
+  if (item->call) complete_operands(item->call, wavefront && wavefront->layers > 1);
+}
+
+void lower_body(Program *program, Graph *body) {
   Graph *outer = program->graph;
   program->graph = body;
   lower_nodes(program, body);
@@ -31,13 +38,9 @@ void program_body(Program *program, Graph *body) {
 
 /* needs: choose_schedules, pack_weights, dense ids. keeps: the graph as it is, but for ids in bodies. */
 Program *lower(Graph *graph) {
-  Program *program = ARENA_NEW(graph->arena, Program);
-  program->arena = graph->arena;
-  program->graph = graph;
+  Program *program = program_new(graph);
   program_take(program, graph);
   lower_nodes(program, graph);
-  for (int i = 0; i < program->n_calls; i++)
-    if (!program->calls[i]->line) complete_operands(program->calls[i]);
-  skip_empty(program);
+  each_item(program, complete_item, NULL);
   return program;
 }

@@ -5,7 +5,6 @@
 #include "program/build.h"
 #include "program/build_internal.h"
 #include "support/diagnostics.h"
-#include "support/list.h"
 
 static int parameter_index(const SpecialisedKernel *kernel, const char *name) {
   for (int i = 0; i < kernel->n_parameters; i++)
@@ -32,17 +31,6 @@ static const Parameter *give(Call *call, const char *name, ParameterKind kind, P
 
 /* ---- memory ---- */
 
-static void expect_known(const Program *program, const Value *value) {
-  if (value->id < 0 || value->id >= program->n_values || program->values[value->id] != value)
-    bug("value %d is none of the program's", value->id);
-}
-
-int call_access(Call *call, Access access) {
-  expect_known(call->program, access.value);
-  *LIST_ADD(call->program->arena, call->accesses, call->n_accesses, call->access_capacity) = access;
-  return call->n_accesses - 1;
-}
-
 static void expect_mode(const Call *call, const Parameter *parameter, AccessMode mode) {
   if (parameter->points_to_const != (mode == READ))
     bug("%s: `%s` is %s, but its operand says %s", call->kernel->function, parameter->name,
@@ -56,7 +44,7 @@ void operand_part(Call *call, const char *parameter, const Value *value, const D
     return;
   }
   Access access = {.value = (Value *)value, .offset = offset, .bytes = bytes, .mode = mode};
-  Operand operand = {.kind = OPERAND_VALUE, .access = call_access(call, access), .count = 1};
+  Operand operand = {.kind = OPERAND_VALUE, .access = item_access(call->program, call->item, access), .count = 1};
   expect_mode(call, give(call, parameter, PARAMETER_POINTER, PARAMETER_POINTER, operand), mode);
 }
 
@@ -80,8 +68,9 @@ void operand_elements(Call *call, const char *parameter, const Value *value, con
 
 void operand_value_array(Call *call, const char *parameter, int n, Value *const *values, AccessMode mode) {
   const Dim *zero = dim_const(call->program->graph->dims, 0);
-  Operand operand = {.kind = OPERAND_VALUES, .access = call->n_accesses, .count = n};
-  for (int k = 0; k < n; k++) call_access(call, (Access){.value = values[k], .offset = zero, .mode = mode});
+  Operand operand = {.kind = OPERAND_VALUES, .access = call->item->n_accesses, .count = n};
+  for (int k = 0; k < n; k++)
+    item_access(call->program, call->item, (Access){.value = values[k], .offset = zero, .mode = mode});
   expect_mode(call, give(call, parameter, PARAMETER_POINTERS, PARAMETER_POINTERS, operand), mode);
 }
 
@@ -93,7 +82,7 @@ void operand_sharing(Call *call, const char *parameter, Sharing sharing) {
   const Operand *operand = &call->operands[expect_parameter(call, parameter)];
   if (operand->kind != OPERAND_VALUE && operand->kind != OPERAND_NULL)
     bug("%s: `%s` is no memory that calls could share", call->kernel->function, parameter);
-  if (operand->kind == OPERAND_VALUE) call->accesses[operand->access].sharing = sharing;
+  if (operand->kind == OPERAND_VALUE) call->item->accesses[operand->access].sharing = sharing;
 }
 
 /* ---- numbers ---- */
@@ -158,17 +147,17 @@ static const struct {
   Supplied supplied;
 } SUPPLIED[] = {{"team", SUPPLIED_TEAM}, {"run", SUPPLIED_RUN}, {"fault", SUPPLIED_FAULT}, {"turn", SUPPLIED_TURN}};
 
-static void supply(Call *call, const char *parameter, Supplied supplied) {
+static void supply(Call *call, const char *parameter, Supplied supplied, bool alone) {
   int index = parameter_index(call->kernel, parameter);
   if (index < 0 || call->operands[index].kind) return;
-  if (supplied == SUPPLIED_TEAM && call->wavefront && call->wavefront->layers > 1) supplied = SUPPLIED_ALONE;
+  if (supplied == SUPPLIED_TEAM && alone) supplied = SUPPLIED_ALONE;
   call->operands[index] = (Operand){.kind = OPERAND_SUPPLIED, .supplied = supplied};
   if (supplied == SUPPLIED_FAULT) call->program->may_fault = true;
 }
 
-void complete_operands(Call *call) {
+void complete_operands(Call *call, bool alone) {
   for (size_t i = 0; i < sizeof SUPPLIED / sizeof *SUPPLIED; i++)
-    supply(call, SUPPLIED[i].parameter, SUPPLIED[i].supplied);
+    supply(call, SUPPLIED[i].parameter, SUPPLIED[i].supplied, alone);
   for (int i = 0; i < call->kernel->n_parameters; i++)
     if (!call->operands[i].kind)
       bug("%s: parameter `%s` is not given", call->kernel->function, call->kernel->parameters[i].name);

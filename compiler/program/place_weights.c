@@ -2,7 +2,7 @@
 /* The weights file: every constant that a kernel reads, in the order of first use, each on a 64-byte boundary. */
 #include <string.h>
 
-#include "program/plan_memory.h"
+#include "program/passes.h"
 
 enum { ALIGNMENT = 64 };
 
@@ -12,14 +12,19 @@ static void place(Graph *graph, Value *value) {
   graph->weights_bytes += (value_max_bytes(value) + ALIGNMENT - 1) & ~(int64_t)(ALIGNMENT - 1);
 }
 
+static void place_constants(Item *item, Block *block, void *context) {
+  (void)block;
+  for (int a = 0; a < item->n_accesses; a++) {
+    Value *root = value_root(item->accesses[a].value);
+    if (root->data && root->storage == STORAGE_NONE) place(context, root);
+  }
+}
+
+/* needs: lower. keeps: the items. Gives every constant that an item touches its offset, and fills graph->weights. */
 void place_weights(Program *program) {
   Graph *graph = program->graph;
   graph->weights_bytes = 0;
-  for (int i = 0; i < program->n_calls; i++)
-    for (int a = 0; a < program->calls[i]->n_accesses; a++) {
-      Value *root = value_root(program->calls[i]->accesses[a].value);
-      if (root->data && root->storage == STORAGE_NONE) place(graph, root);
-    }
+  each_item(program, place_constants, graph);
   graph->weights = arena_alloc(graph->arena, (size_t)graph->weights_bytes);
   for (int i = 0; i < program->n_values; i++) {
     const Value *value = program->values[i];

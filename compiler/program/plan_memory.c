@@ -1,76 +1,21 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Liveness in calls of the schedule, then offsets. Values that are live together share no byte, but for one that a
+ * Offsets by liveness. Values that are live together share no byte, but for one that a
  * kernel writes over another, which nobody reads any more: they are one span of memory, live from the first to the
  * last.
  */
 #include "program/plan_memory.h"
 
 #include "ir/family.h"
+#include "program/liveness.h"
+#include "program/passes.h"
 #include "support/diagnostics.h"
 
 enum { ALIGNMENT = 64 };
 
 static const int64_t MAX_ARENA = INT64_C(1) << 46;
 
-/* ---- liveness ---- */
-
-typedef struct Liveness {
-  int last_call;     /* one past the calls: the end of the run */
-  int *first, *last; /* by value id; first = -1: never touched */
-} Liveness;
-
-static void touch(Liveness *live, Value *value, int call) {
-  int id = value_root(value)->id;
-  if (live->first[id] < 0 || call < live->first[id]) live->first[id] = call;
-  if (call > live->last[id]) live->last[id] = call;
-}
-
-/* What comes from outside a region is needed from its begin to its end: there may be another iteration. */
-static void touch_region(const Program *program, int call, const Value *root, int *first, int *last) {
-  const Region *home = home_of(program, root);
-  for (const Region *region = program->calls[call]->region; region && region != home; region = region->outer) {
-    *first = region->first;
-    *last = region->last;
-  }
-}
-
-/* What the calls of a wavefront touch they touch again and again until the last of them is done; a loop looks at its
- * limit before each iteration. */
-static void touch_accesses(Liveness *live, const Program *program, int call) {
-  for (int a = 0; a < program->calls[call]->n_accesses; a++) {
-    Value *value = program->calls[call]->accesses[a].value;
-    int first, last;
-    calls_beside(program, call, &first, &last);
-    touch_region(program, call, value_root(value), &first, &last);
-    if (program->calls[call]->opens && last < program->calls[call]->opens->last)
-      last = program->calls[call]->opens->last;
-    touch(live, value, first);
-    touch(live, value, last);
-  }
-}
-
-static Liveness find_liveness(Program *program) {
-  Graph *graph = program->graph;
-  Liveness live = {.last_call = program->n_calls};
-  live.first = ARENA_ARRAY(graph->arena, int, program->n_values);
-  live.last = ARENA_ARRAY(graph->arena, int, program->n_values);
-  for (int i = 0; i < program->n_values; i++) live.first[i] = live.last[i] = -1;
-  for (int i = 0; i < program->n_calls; i++) touch_accesses(&live, program, i);
-  for (int i = 0; i < graph->n_states; i++) {
-    touch(&live, graph->states[i].input, 0);
-    touch(&live, graph->states[i].output, live.last_call);
-  }
-  return live;
-}
-
 /* ---- the caller's buffers ---- */
-
-static bool is_state_value(const Graph *graph, const Value *root) {
-  for (int i = 0; i < graph->n_states; i++)
-    if (value_root(graph->states[i].input) == root || value_root(graph->states[i].output) == root) return true;
-  return false;
-}
 
 static void place_inputs(Graph *graph) {
   for (int i = 0; i < graph->n_inputs; i++) {
@@ -87,7 +32,7 @@ static void place_outputs(Program *program, Liveness *live) {
     Value *root = value_root(graph->outputs[i]);
     if ((root->is_input && !is_state_value(graph, root)) || root->data) bug("output %d is an input or a constant", i);
     if (root->storage != STORAGE_NONE || program->may_fault || is_state_value(graph, root)) {
-      touch(live, root, live->last_call);
+      live_at(live, root, live->end);
       continue;
     }
     root->storage = STORAGE_OUTPUT;
@@ -114,20 +59,18 @@ static bool may_overwrite(const Node *node, int i) {
 
 /* The value that the call's output can be written over: one that is read here for the last time. NULL if there is none.
  */
-static Value *overwritten(const Program *program, const Liveness *live, int call) {
-  const Node *node = program->calls[call]->node;
-  const Region *here = program->calls[call]->region;
-  if (program->calls[call]->line) return NULL;
-  bool able = node && node->op->family && node->op->family->overwrites && !program->calls[call]->wavefront;
+static Value *overwritten(const Program *program, const Liveness *live, const Item *item, const Block *block) {
+  const Node *node = item->node;
+  bool able = item->call && node && node->op->family && node->op->family->overwrites;
   if (!able || node->n_outputs != 1 || !is_whole(node->outputs[0])) return NULL;
   const Value *output = value_root(node->outputs[0]);
-  if (live->first[output->id] != call || is_state_value(program->graph, output)) return NULL;
-  if (home_of(program, output) != here) return NULL;
+  if (live->first[output->id] != item->step || is_state_value(program->graph, output)) return NULL;
+  if (home_of(program, output) != block) return NULL;
   for (int i = 0; i < node->n_inputs; i++) {
     if (!node->inputs[i] || !is_whole(node->inputs[i])) continue;
     Value *input = value_root(node->inputs[i]);
-    if (home_of(program, input) != here) continue;
-    bool ends = live->last[input->id] == call && live->first[input->id] < call;
+    if (home_of(program, input) != block) continue;
+    bool ends = live->last[input->id] == item->step && live->first[input->id] < item->step;
     if (ends && value_max_bytes(input) == value_max_bytes(output) && !is_state_value(program->graph, input) &&
         may_overwrite(node, i))
       return input;
@@ -147,28 +90,32 @@ static Interval *interval_of(MemoryPlan *plan, const Value *value) {
   return &plan->intervals[low];
 }
 
-static void find_overwritten(Program *program, const Liveness *live, MemoryPlan *plan) {
-  for (int call = 0; call < program->n_calls; call++) {
-    const Value *input = overwritten(program, live, call);
-    if (input) interval_of(plan, value_root(program->calls[call]->node->outputs[0]))->over = input;
-  }
+typedef struct Search {
+  const Program *program;
+  const Liveness *live;
+  MemoryPlan *plan;
+} Search;
+
+static void find_overwritten(Item *item, Block *block, void *context) {
+  Search *search = context;
+  const Value *input = overwritten(search->program, search->live, item, block);
+  if (input) interval_of(search->plan, value_root(item->node->outputs[0]))->over = input;
 }
 
 /* ---- offsets ---- */
 
-/* A span for each interval that is written over none; in the order of the calls, so that one comes after the one it is
+/* A span for each interval that is written over none; in the order of the steps, so that one comes after the one it is
  * written over. */
-static void make_spans(Program *program, MemoryPlan *plan) {
-  Arena *arena = program->graph->arena;
-  int *next = ARENA_ARRAY(arena, int, plan->n_intervals), *heads = ARENA_ARRAY(arena, int, program->n_calls + 1);
-  for (int i = 0; i <= program->n_calls; i++) heads[i] = -1;
+static void make_spans(Arena *arena, MemoryPlan *plan, int end) {
+  int *next = ARENA_ARRAY(arena, int, plan->n_intervals), *heads = ARENA_ARRAY(arena, int, end + 1);
+  for (int i = 0; i <= end; i++) heads[i] = -1;
   for (int i = plan->n_intervals - 1; i >= 0; i--) {
     next[i] = heads[plan->intervals[i].first];
     heads[plan->intervals[i].first] = i;
   }
   plan->spans = ARENA_ARRAY(arena, Span, plan->n_intervals);
-  for (int call = 0; call <= program->n_calls; call++)
-    for (int i = heads[call]; i >= 0; i = next[i]) {
+  for (int step = 0; step <= end; step++)
+    for (int i = heads[step]; i >= 0; i = next[i]) {
       Interval *interval = &plan->intervals[i];
       interval->span = interval->over ? interval_of(plan, interval->over)->span : plan->n_spans++;
       Span *span = &plan->spans[interval->span];
@@ -177,10 +124,10 @@ static void make_spans(Program *program, MemoryPlan *plan) {
     }
 }
 
-static void assign_offsets(Program *program, MemoryPlan *plan) {
-  make_spans(program, plan);
-  plan->arena_bytes = fit_spans(program->graph->arena, plan->spans, plan->n_spans);
-  plan->lower_bound = largest_live_set(program->graph->arena, plan->spans, plan->n_spans);
+static void assign_offsets(Arena *arena, MemoryPlan *plan, int end) {
+  make_spans(arena, plan, end);
+  plan->arena_bytes = fit_spans(arena, plan->spans, plan->n_spans);
+  plan->lower_bound = largest_live_set(arena, plan->spans, plan->n_spans);
   for (int i = 0; i < plan->n_intervals; i++) {
     plan->intervals[i].value->offset = plan->spans[plan->intervals[i].span].offset;
     plan->intervals[i].value->storage = STORAGE_ARENA;
@@ -197,10 +144,13 @@ static int64_t padded_bytes(const Graph *graph, const Value *value) {
   return bytes ? (bytes + ALIGNMENT - 1) & ~(int64_t)(ALIGNMENT - 1) : ALIGNMENT;
 }
 
+/* needs: lower. keeps: the items. Sets storage, slot and offset of every value that an item touches, and the arena's
+ * bytes. */
 MemoryPlan *plan_memory(Program *program) {
   Graph *graph = program->graph;
   MemoryPlan *plan = ARENA_NEW(graph->arena, MemoryPlan);
   Liveness live = find_liveness(program);
+  plan->end = live.end;
   place_inputs(graph);
   place_outputs(program, &live);
   plan->intervals = ARENA_ARRAY(graph->arena, Interval, program->n_values);
@@ -210,8 +160,8 @@ MemoryPlan *plan_memory(Program *program) {
     plan->intervals[plan->n_intervals++] =
         (Interval){.value = value, .bytes = padded_bytes(graph, value), .first = live.first[i], .last = live.last[i]};
   }
-  find_overwritten(program, &live, plan);
-  assign_offsets(program, plan);
+  each_item(program, find_overwritten, &(Search){program, &live, plan});
+  assign_offsets(graph->arena, plan, live.end);
   if (plan->arena_bytes > MAX_ARENA)
     fatal_at(LOCATION_FILE(graph->file), EXIT_LIMIT, "one run needs more than 64 TiB; lower a dimension's max");
   graph->arena_bytes = plan->arena_bytes;

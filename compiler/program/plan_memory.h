@@ -10,12 +10,13 @@
 typedef struct Interval {
   Value *value;
   int64_t bytes;     /* at the dims' maxima, rounded up to 64 */
-  int first, last;   /* indices of the calls between which it is live, both included; one past the calls: to the end */
-  const Value *over; /* it is written over this one, in the call that reads that for the last time; NULL: over none */
+  int first, last;   /* steps between which it is live, both included; one past the last: to the end */
+  const Value *over; /* it is written over this one, by the call that reads that for the last time; NULL: over none */
   int span;          /* of the plan: the memory that it stands in */
 } Interval;
 
 typedef struct MemoryPlan {
+  int end; /* one past the last step */
   int n_intervals;
   Interval *intervals; /* by value id; offsets stand in the values */
   int n_spans;
@@ -23,11 +24,5 @@ typedef struct MemoryPlan {
   int64_t arena_bytes;
   int64_t lower_bound; /* the largest live set */
 } MemoryPlan;
-
-/* needs: lower. Sets storage, slot and offset of every value that a call touches, and graph->arena_bytes. */
-MemoryPlan *plan_memory(Program *program);
-
-/* needs: lower. Gives every constant that a call touches its offset, and fills graph->weights. */
-void place_weights(Program *program);
 
 #endif

@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* What stands between graph and C: specialised kernels and the calls of the schedule, in order. */
+/*
+ * What stands between graph and C: the items of the schedule, in the order in which every worker walks them, and the
+ * specialised kernels that they call. Passes of this room add barriers and loads of dims to the items and give values
+ * their memory; what an item touches is what its accesses say.
+ */
 #ifndef RNNCC_PROGRAM_H
 #define RNNCC_PROGRAM_H
 
@@ -7,7 +11,10 @@
 #include "template/specialise.h"
 
 typedef struct Program Program;
+typedef struct Item Item;
 typedef struct Call Call;
+
+/* ---- memory ---- */
 
 typedef enum AccessMode { READ = 1, WRITE = 2, READ_WRITE = READ | WRITE } AccessMode;
 
@@ -18,13 +25,15 @@ typedef enum Sharing {
   SHARED_BY_WORKER, /* each worker has a part of its own, the same one in all these calls */
 } Sharing;
 
-/* Memory that a call touches. */
+/* Memory that an item touches. */
 typedef struct Access {
   Value *value;
   const Dim *offset, *bytes; /* from the value's first byte; bytes NULL: to its last one, or less */
   AccessMode mode;
   Sharing sharing;
 } Access;
+
+/* ---- operands ---- */
 
 typedef enum OperandKind {
   OPERAND_NONE,     /* not given yet */
@@ -50,7 +59,7 @@ typedef enum Supplied {
 
 typedef struct Operand {
   OperandKind kind;
-  int access; /* of the call's: the first one */
+  int access; /* of the item's: the first one */
   int count;
   const Dim *const *dims; /* DIM: one of them */
   const int64_t *integers;
@@ -59,51 +68,77 @@ typedef struct Operand {
   Supplied supplied;
 } Operand;
 
+/* ---- calls ---- */
+
 /* Of a value, those that may be 0. */
 typedef struct Extents {
   int count;
   const Dim **list;
 } Extents;
 
-/* A part of the schedule that runs not at all or again and again: the body of a loop, a branch. */
-typedef struct Region {
-  const struct Region *outer; /* NULL: the schedule itself */
-  int first, last;            /* indices of the lines that open and close it */
-} Region;
+struct Call {
+  Program *program;
+  Item *item;
+  int row; /* of the profile */
+  const SpecialisedKernel *kernel;
+  Operand *operands; /* one a parameter of the kernel */
+  int n_guard;
+  Extents *guard; /* it has something to do where all extents of one of these are more than 0; NULL: always */
+  int n_found;
+  const DimSymbol **found; /* the dims that it finds */
+  double flops, bytes;
+  int layer; /* of a wavefront that it stands in */
+};
 
-/* Lines of C between the calls, which every worker runs. They stand in the same list. */
-typedef enum LineKind { LINE_NONE, LINE_PLAIN, LINE_OPENS, LINE_TURNS, LINE_CLOSES } LineKind;
+/* ---- items ---- */
 
-/* A wavefront: layers in a row run their steps in chunks, side by side (runtime/wave.h). All calls of a layer run once
- * a chunk, by one worker, which is their whole team. The calls of a wavefront follow each other, layer by layer. With
- * one layer there is nothing to run beside it: the team runs each call together, and meets between them. */
+typedef enum ItemKind {
+  ITEM_CALL,
+  ITEM_BARRIER,      /* all workers meet */
+  ITEM_LOAD_DIM,     /* each worker reads `symbol`, which a kernel has found */
+  ITEM_SET_DIM,      /* symbol = dim, each worker for itself */
+  ITEM_STORE_DIM,    /* one worker tells the runtime what `symbol` is */
+  ITEM_BREAK_UNLESS, /* leaves the loop if what it reads is false */
+  ITEM_IF,           /* block, if what it reads is true, else `other` */
+  ITEM_LOOP,      /* block, for symbol = 0, 1, ... below `dim`, or if that is NULL below what it reads, if anything */
+  ITEM_SCOPE,     /* block, once */
+  ITEM_WAVEFRONT, /* block, a chunk of a layer after the other, see Wavefront */
+} ItemKind;
+
+/* Items in order. But for a wavefront's, a block is a region: what is at home in it is made anew each time it runs. */
+typedef struct Block {
+  const Item *owner;         /* NULL: the schedule itself */
+  const struct Block *outer; /* NULL: the schedule itself */
+  int count, capacity;
+  Item **items;
+  int first, last; /* steps before and after its items, set by number_items */
+} Block;
+
+/* Layers in a row run their steps in chunks, side by side (runtime/wave.h). All calls of a layer run once a chunk, by
+ * one worker, which is their whole team. Its items are calls, layer by layer. With one layer there is nothing to run
+ * beside it: the team runs each call together, and meets between them. */
 typedef struct Wavefront {
   int layers, chunk;
   const Dim *steps;
   const DimSymbol *first, *count; /* the chunk's steps, for the operands of its calls */
 } Wavefront;
 
-struct Call {
-  Program *program;
-  LineKind line; /* not LINE_NONE: `text`, and no kernel */
-  const char *text;
-  const Region *region; /* that it stands in; a line that opens or closes one stands outside */
-  const Region *opens;  /* of a line */
-  int step;             /* of a call: its row of the profile */
-  const Node *node;
-  const SpecialisedKernel *kernel;
-  Operand *operands; /* one a parameter of the kernel */
+struct Item {
+  ItemKind kind;
+  const Node *node; /* that it serves; NULL: none */
+  int step;         /* when it runs, of all items but barriers and loads; set by number_items */
   int n_accesses, access_capacity;
-  Access *accesses;
-  int n_guard;
-  Extents *guard; /* it has something to do where all extents of one of these are more than 0; NULL: always */
-  int n_found;
-  const DimSymbol **found; /* the dims that it finds */
-  double flops, bytes;
-  const Wavefront *wavefront; /* NULL: the call runs once, by the whole team */
-  int layer;                  /* of the wavefront */
+  Access *accesses; /* its own, without those of items in its blocks */
+  Call *call;
+  const DimSymbol *symbol;
+  const Dim *dim;
+  Block *block, *other;
+  Wavefront *wavefront;
 };
 
+/* ---- programs ---- */
+
+/* The input is checked before anything runs. */
 typedef struct RangeCheck {
   const Value *value;
   int64_t lo, hi;
@@ -120,31 +155,31 @@ typedef struct ProgramKernel {
 struct Program {
   Arena *arena;
   Graph *graph; /* while a body is lowered: the body */
+  Block *schedule;
   int n_kernels, kernel_capacity;
   ProgramKernel *kernels;
   int n_calls, call_capacity;
-  Call **calls;
-  int n_steps, n_nodes;
+  Call **calls; /* all of them, in order */
+  int n_nodes;
   int n_values, value_capacity, home_capacity;
-  Value **values;       /* of the graph and of all bodies in it, by id */
-  const Region **homes; /* by id: where the value is made anew each time; NULL: in the schedule itself */
-  const Region *region; /* that calls are made in now; NULL: the schedule itself */
+  Value **values;      /* of the graph and of all bodies in it, by id */
+  const Block **homes; /* by id: the region that the value is at home in */
   int n_checks, check_capacity;
   RangeCheck *checks;
-  const Wavefront *wavefront; /* that calls are made of now, and of which layer; or NULL */
-  int layer;
   bool may_fault; /* some kernel can find a value out of range while running */
+  Block *block;   /* that items are added to now */
+  int layer;      /* of the wavefront that it is the block of */
 };
 
-/* The calls *first .. *last, inclusive, run interleaved with this one: those of its wavefront, or it alone. */
-void calls_beside(const Program *program, int call, int *first, int *last);
-
 /* The root value's own region. */
-const Region *home_of(const Program *program, const Value *root);
+const Block *home_of(const Program *program, const Value *root);
 
-/* Runs every node's family. The values' places are decided afterwards, by plan_memory. */
-Program *lower(Graph *graph);
+/* Calls `visit` for all items, each before those in its blocks; `block` is the one that it stands in. */
+void each_item(const Program *program, void (*visit)(Item *item, Block *block, void *context), void *context);
 
-void skip_empty(Program *program);
+/* Must every worker know the symbol's value when the item, without those in its blocks, begins? */
+bool item_needs(const Item *item, const DimSymbol *symbol);
+/* The same of a wavefront with all its calls. */
+bool wavefront_needs(const Item *item, const DimSymbol *symbol);
 
 #endif

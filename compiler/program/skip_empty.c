@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* A kernel need not run where all that its node writes is empty. */
-#include "program/program.h"
+#include "program/passes.h"
 
 /* ---- who finds a dim ---- */
 
@@ -14,7 +14,7 @@ static bool finds(const Call *call, const Dim *extent) {
 static bool node_finds(const Call *of, const Dim *extent) {
   const Program *program = of->program;
   for (int i = 0; i < program->n_calls && !dim_is_given(extent); i++)
-    if (program->calls[i]->node == of->node && finds(program->calls[i], extent)) return true;
+    if (program->calls[i]->item->node == of->item->node && finds(program->calls[i], extent)) return true;
   return false;
 }
 
@@ -30,7 +30,7 @@ static Extents doubtful_extents(const Call *call, const Value *value) {
 }
 
 static void set_guard(Call *call) {
-  const Node *node = call->node;
+  const Node *node = call->item->node;
   if (node->control) return;
   Extents *guard = ARENA_ARRAY(call->program->arena, Extents, node->n_outputs + 1);
   int count = 0;
@@ -45,6 +45,5 @@ static void set_guard(Call *call) {
 
 /* needs: lower. keeps: everything. Sets the guard of each call: of a node's outputs the extents that may be 0. */
 void skip_empty(Program *program) {
-  for (int i = 0; i < program->n_calls; i++)
-    if (!program->calls[i]->line) set_guard(program->calls[i]);
+  for (int i = 0; i < program->n_calls; i++) set_guard(program->calls[i]);
 }

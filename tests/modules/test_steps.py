@@ -32,12 +32,22 @@ def listed_steps(rnncc):
 
 def test_each_step_can_be_dumped(dump, rnncc):
     steps = listed_steps(rnncc)
-    late = steps.index("emit")
+    lowered, late = steps.index("lower"), steps.index("emit")
     assert steps[0] == "load" and steps[-1] == "build" and "fold_constants" in steps
-    for step in steps[:late]:
+    for step in steps[:lowered]:
         assert dump(step).startswith("graph "), step
+    for step in steps[lowered:late]:
+        assert dump(step).startswith("program "), step
     for step in steps[late:]:
-        assert dump(step, "so").startswith("graph "), step
+        assert dump(step, "so").startswith("program "), step
+
+
+def test_a_program_shows_what_its_steps_decide(dump):
+    lowered, placed = dump("lower"), dump("place_barriers")
+    for line in ("shape = [10000]", "a = read t0", "y = write t"):
+        assert line in lowered, lowered
+    assert "arena+0" not in lowered and "barrier" not in lowered
+    assert "input 0" in placed and "weights+0" in placed and "output 0" in placed
 
 
 def ops(text):

@@ -11,40 +11,38 @@
 
 #include "ir/family.h"
 #include "program/build.h"
-#include "program/plan_memory.h"
+#include "program/build_internal.h"
+#include "program/passes.h"
 
 enum { CALLS = 40, VALUES = 60 };
 
-static Value *make_value(Graph *graph, int64_t bytes) {
+static const SpecialisedKernel kernel = {.function = "kernel"};
+
+static Value *make_value(Program *program, int64_t bytes) {
+  Graph *graph = program->graph;
   Value *value = graph_value(graph, "v", LOCATION_FILE(NULL));
   value->dtype = RNNCC_U8;
   value->rank = 1;
   value->shape = ARENA_ARRAY(graph->arena, const Dim *, 1);
   value->shape[0] = dim_const(graph->dims, bytes);
+  program_add_value(program, value);
   return value;
 }
 
+/* So many calls, of no nodes. */
+static void add_calls(Program *program, int n) {
+  for (int i = 0; i < n; i++) program_call(program, NULL, &kernel);
+}
+
 static Program *make_program(Graph *graph) {
-  Program *program = ARENA_NEW(graph->arena, Program);
-  program->arena = graph->arena;
-  program->graph = graph;
-  program->n_calls = CALLS;
-  program->calls = ARENA_ARRAY(graph->arena, Call *, CALLS);
-  for (int i = 0; i < CALLS; i++) {
-    program->calls[i] = ARENA_NEW(graph->arena, Call);
-    program->calls[i]->accesses = ARENA_ARRAY(graph->arena, Access, 2 * VALUES);
-  }
+  Program *program = program_new(graph);
+  add_calls(program, CALLS);
   return program;
 }
 
-static MemoryPlan *plan_of(Program *program) {
-  program_take(program, program->graph);
-  return plan_memory(program);
-}
-
 static void access_value(Program *program, int call, Value *value) {
-  Call *at = program->calls[call];
-  at->accesses[at->n_accesses++] = (Access){.value = value, .mode = READ_WRITE};
+  Access access = {.value = value, .offset = dim_const(program->graph->dims, 0), .mode = READ_WRITE};
+  item_access(program, program->calls[call]->item, access);
 }
 
 /* Values written at one random call and read at a later one. */
@@ -53,7 +51,7 @@ static Program *random_schedule(unsigned seed, Graph *graph) {
   srand(seed);
   for (int i = 0; i < VALUES; i++) {
     int first = rand() % CALLS, last = first + rand() % 8;
-    Value *value = make_value(graph, rand() % 5000);
+    Value *value = make_value(program, rand() % 5000);
     access_value(program, first, value);
     access_value(program, last < CALLS ? last : CALLS - 1, value);
   }
@@ -72,7 +70,7 @@ static void values_live_together_share_no_byte(void **state) {
   (void)state;
   for (unsigned seed = 0; seed < 100; seed++) {
     Arena *arena = arena_new();
-    MemoryPlan *plan = plan_of(random_schedule(seed, graph_new(arena)));
+    MemoryPlan *plan = plan_memory(random_schedule(seed, graph_new(arena)));
     for (int i = 0; i < plan->n_intervals; i++) {
       assert_int_equal(plan->intervals[i].value->offset % 64, 0);
       assert_true(plan->intervals[i].value->offset + plan->intervals[i].bytes <= plan->arena_bytes);
@@ -88,11 +86,14 @@ static void what_a_wavefront_touches_is_live_through_all_of_it(void **state) {
   enum { FIRST = 10, LAST = 14 };
   Arena *arena = arena_new();
   Graph *graph = graph_new(arena);
-  Program *program = make_program(graph);
-  Wavefront wavefront = {.layers = 5};
-  for (int i = FIRST; i <= LAST; i++) program->calls[i]->wavefront = &wavefront;
-  for (int i = 0; i < CALLS; i++) access_value(program, i, make_value(graph, 100));
-  MemoryPlan *plan = plan_of(program);
+  Program *program = program_new(graph);
+  add_calls(program, FIRST);
+  program_wavefront(program, NULL, 5, 1, dim_const(graph->dims, 8));
+  add_calls(program, LAST + 1 - FIRST);
+  program_end(program);
+  add_calls(program, CALLS - LAST - 1);
+  for (int i = 0; i < CALLS; i++) access_value(program, i, make_value(program, 100));
+  MemoryPlan *plan = plan_memory(program);
   for (int i = 0; i < CALLS; i++) {
     bool inside = i >= FIRST && i <= LAST;
     assert_int_equal(plan->intervals[i].first, inside ? FIRST : i);
@@ -114,11 +115,11 @@ static const OpInfo op_in_place = {.name = "Test", .family = &in_place};
 static Value *add_call(Program *program, int at, Value *first, Value *second, int64_t bytes) {
   Graph *graph = program->graph;
   Node *node = graph_node(graph, &op_in_place, "n", second ? 2 : 1, 1);
-  Value *output = make_value(graph, bytes);
+  Value *output = make_value(program, bytes);
   node->inputs[0] = first;
   if (second) node->inputs[1] = second;
   graph_set_output(node, 0, output);
-  program->calls[at]->node = node;
+  program->calls[at]->item->node = node;
   access_value(program, at, first);
   if (second) access_value(program, at, second);
   access_value(program, at, output);
@@ -133,7 +134,7 @@ typedef struct Chain {
 /* x is made by call 0, y from it by call 1 and read by call 2. */
 static Chain chain_new(Arena *arena, int64_t x_bytes, int64_t y_bytes) {
   Chain chain = {.program = make_program(graph_new(arena))};
-  chain.x = make_value(chain.program->graph, x_bytes);
+  chain.x = make_value(chain.program, x_bytes);
   access_value(chain.program, 0, chain.x);
   chain.y = add_call(chain.program, 1, chain.x, NULL, y_bytes);
   access_value(chain.program, 2, chain.y);
@@ -146,7 +147,7 @@ static void a_value_is_written_over_its_dying_input(void **state) {
   Chain chain = chain_new(arena, 640, 640);
   Value *z = add_call(chain.program, 2, chain.y, NULL, 640);
   access_value(chain.program, 3, z);
-  MemoryPlan *plan = plan_of(chain.program);
+  MemoryPlan *plan = plan_memory(chain.program);
   assert_int_equal(plan->arena_bytes, 640);
   assert_int_equal(plan->lower_bound, 640);
   assert_int_equal(chain.y->offset, chain.x->offset);
@@ -156,7 +157,7 @@ static void a_value_is_written_over_its_dying_input(void **state) {
 }
 
 static void expect_apart(Chain chain) {
-  MemoryPlan *plan = plan_of(chain.program);
+  MemoryPlan *plan = plan_memory(chain.program);
   for (int i = 0; i < plan->n_intervals; i++) assert_null(plan->intervals[i].over);
   for (int i = 0; i < plan->n_intervals; i++)
     for (int j = 0; j < i; j++) assert_apart(&plan->intervals[i], &plan->intervals[j]);
@@ -183,12 +184,12 @@ static void what_must_stay_is_not_written_over(void **state) {
 
   Chain twice = chain_new(arena, 640, 640); /* its second input is not read where it is written */
   add_call(twice.program, 2, twice.y, twice.y, 640);
-  MemoryPlan *plan = plan_of(twice.program);
+  MemoryPlan *plan = plan_memory(twice.program);
   assert_ptr_equal(plan->intervals[1].over, twice.x);
   assert_null(plan->intervals[2].over);
 
   Chain part = chain_new(arena, 640, 640); /* a view of less than all of it */
-  Value *whole = make_value(part.program->graph, 1280);
+  Value *whole = make_value(part.program, 1280);
   part.x->view_of = whole;
   expect_apart(part);
   arena_free(arena);
@@ -201,7 +202,7 @@ static void the_arena_stays_near_the_largest_live_set(void **state) {
   (void)state;
   for (unsigned seed = 0; seed < 300; seed++) {
     Arena *arena = arena_new();
-    MemoryPlan *plan = plan_of(random_schedule(seed, graph_new(arena)));
+    MemoryPlan *plan = plan_memory(random_schedule(seed, graph_new(arena)));
     assert_true(plan->arena_bytes >= plan->lower_bound);
     if (plan->arena_bytes > plan->lower_bound + plan->lower_bound / 8)
       fail_msg("seed %u: %lld of %lld", seed, (long long)plan->arena_bytes, (long long)plan->lower_bound);
@@ -236,12 +237,12 @@ static void an_output_is_written_in_place_unless_the_run_can_fault(void **state)
     Arena *arena = arena_new();
     Graph *graph = graph_new(arena);
     Program *program = make_program(graph);
-    Value *output = make_value(graph, 100);
+    Value *output = make_value(program, 100);
     access_value(program, CALLS - 1, output);
     graph->n_outputs = 1;
     graph->outputs = &output;
     program->may_fault = may_fault;
-    plan_of(program);
+    plan_memory(program);
     assert_int_equal(output->storage, may_fault ? STORAGE_ARENA : STORAGE_OUTPUT);
     arena_free(arena);
   }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * If, Loop and Scan: the calls of a body stand between lines of C that every worker runs alike.
+ * If, Loop and Scan: the calls of a body stand in a block of the schedule, which every worker enters alike.
  *
  * Nothing is copied that need not be: a branch writes the node's outputs; what is scanned and collected is read and
  * written in its place, a slice an iteration. What a loop carries has two places, one for the iterations of even number
@@ -129,8 +129,7 @@ static void emit_start(Program *program, const Node *node) {
   const Control *control = node->control;
   const Dim *zero = dim_const(graph->dims, 0);
   for (int g = 0; g < control->n_growths; g++)
-    program_line(program, node, "d%d = %s;", control->growths[g].symbol->index,
-                 dim_c_text(program->arena, control->growths[g].value[0]));
+    program_set_dim(program, node, control->growths[g].symbol, control->growths[g].value[0]);
   for (int k = 0; k < control->n_carried; k++) {
     const Value *from = node->inputs[control->first_carried + k];
     emit_move(program, node, from, program_view(program, from, node->scratch, place_at(graph, node, k, zero, false)));
@@ -154,53 +153,39 @@ static void set_condition(Program *program, const Node *node, Graph *body) {
   }
   stand_in(body->inputs[1], node->scratch, place_at(graph, node, control->n_carried, number, false));
   stand_in(body->outputs[0], node->scratch, place_at(graph, node, control->n_carried, number, true));
-  program_line(program, node, "if (!*t%d) break;", body->inputs[1]->id);
-}
-
-/* Every worker has the dim; the runtime wants it too. */
-static void emit_dim(Program *program, const Node *node, const DimSymbol *symbol) {
-  int given = dim_given_count(program->graph->dims);
-  program_line(program, node, "if (team->rank == 0) run->measured[%d] = d%d;", symbol->index - given, symbol->index);
+  program_break_unless(program, node, body->inputs[1]);
 }
 
 static void emit_end(Program *program, const Node *node) {
   Graph *graph = program->graph;
   const Control *control = node->control;
-  program_line(program, node, "d%d = d%d;", control->count->index, control->counter->index);
-  emit_dim(program, node, control->count);
-  for (int g = 0; g < control->n_growths; g++) emit_dim(program, node, control->growths[g].symbol);
+  program_set_dim(program, node, control->count, dim_symbol(graph->dims, control->counter));
+  program_store_dim(program, node, control->count);
+  for (int g = 0; g < control->n_growths; g++) program_store_dim(program, node, control->growths[g].symbol);
   if (!control->n_carried) return;
   const Dim *count = dim_symbol(graph->dims, control->count);
-  program_open(program, node, "{");
+  program_scope(program, node);
   for (int k = 0; k < control->n_carried && k < node->n_outputs; k++) {
     const Value *to = node->outputs[k];
     if (to)
       emit_move(program, node, program_view(program, to, node->scratch, place_at(graph, node, k, count, false)), to);
   }
-  program_close(program, node);
-}
-
-static const char *limit_text(Program *program, const Node *node) {
-  const Control *control = node->control;
-  if (control->trip) return dim_c_text(program->arena, control->trip);
-  return node->inputs[0] ? arena_format(program->arena, "*t%d", node->inputs[0]->id) : "INT64_MAX";
+  program_end(program);
 }
 
 static void emit_loop(Program *program, Node *node) {
   const Control *control = node->control;
   Graph *body = body_of(node, ATTR_body);
-  int counter = control->counter->index;
   emit_start(program, node);
-  program_open(program, node, "for (d%d = 0; d%d < %s; d%d++) {", counter, counter, limit_text(program, node), counter);
+  program_loop(program, node, control->counter, control->trip, control->trip ? NULL : node->inputs[0]);
   program_take(program, body);
   set_loop_views(program->graph, node, body);
   set_condition(program, node, body);
   emit_number(program, node, body);
-  program_body(program, body);
+  lower_body(program, body);
   for (int g = 0; g < control->n_growths; g++)
-    program_line(program, node, "d%d = %s;", control->growths[g].symbol->index,
-                 dim_c_text(program->arena, control->growths[g].value[1]));
-  program_close(program, node);
+    program_set_dim(program, node, control->growths[g].symbol, control->growths[g].value[1]);
+  program_end(program);
   emit_end(program, node);
 }
 
@@ -212,19 +197,18 @@ static void emit_branch(Program *program, const Node *node, Graph *body, int bra
   set_captures(node, body);
   for (int k = 0; k < node->n_outputs; k++)
     if (node->outputs[k]) stand_in(body->outputs[k], node->outputs[k], NULL);
-  program_body(program, body);
+  lower_body(program, body);
   for (int g = 0; g < control->n_growths; g++)
-    program_line(program, node, "d%d = %s;", control->growths[g].symbol->index,
-                 dim_c_text(program->arena, control->growths[g].value[branch]));
+    program_set_dim(program, node, control->growths[g].symbol, control->growths[g].value[branch]);
 }
 
 static void emit_if(Program *program, Node *node) {
-  program_open(program, node, "if (*t%d) {", node->inputs[0]->id);
+  program_if(program, node, node->inputs[0]);
   emit_branch(program, node, body_of(node, ATTR_then_branch), 0);
-  program_turn(program, node);
+  program_else(program);
   emit_branch(program, node, body_of(node, ATTR_else_branch), 1);
-  program_close(program, node);
-  for (int g = 0; g < node->control->n_growths; g++) emit_dim(program, node, node->control->growths[g].symbol);
+  program_end(program);
+  for (int g = 0; g < node->control->n_growths; g++) program_store_dim(program, node, node->control->growths[g].symbol);
 }
 
 static void emit_control(Program *program, Node *node) {

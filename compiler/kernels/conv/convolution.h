@@ -8,7 +8,6 @@
 #define RNNCC_CONVOLUTION_H
 
 #include "ir/family.h"
-#include "program/build.h"
 #include "shapes/shape.h"
 
 /* One spatial axis as the kernels see it. Node attributes are resolved: auto_pad, defaults. */

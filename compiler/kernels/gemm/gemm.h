@@ -5,7 +5,10 @@
 
 #include "kernels/gemm/panels.h"
 #include "machine/targets.h"
-#include "program/build.h"
+#include "template/specialise.h"
+
+typedef struct Program Program; /* program/program.h */
+typedef struct Call Call;
 
 /* Rows of the blocks that M is cut into, balanced: any number up to `most`, or one of two neighbours where M is known.
  * There is a multiple of `ways` blocks, where M has as many rows. */

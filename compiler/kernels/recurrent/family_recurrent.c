@@ -210,22 +210,25 @@ static void emit_wavefront(Program *program, const Stack *stack) {
   const Layer *first = (const Layer *)stack->layers[0]->schedule;
   for (int i = 0; i < stack->n_layers; i++)
     emit_preparation(program, stack->layers[i], (const Layer *)stack->layers[i]->schedule);
-  const Wavefront *wavefront = wavefront_new(program, stack->n_layers, first->variant.chunk, first->steps);
+  const Node *top = stack->layers[stack->n_layers - 1];
+  const Wavefront *wavefront = program_wavefront(program, top, stack->n_layers, first->variant.chunk, first->steps);
   for (int i = 0; i < stack->n_layers; i++) {
     const Layer *l = (const Layer *)stack->layers[i]->schedule;
     if (l->stack != stack || l->variant.chunk != first->variant.chunk) bug("the layers of a stack have other chunks");
-    program_in_wavefront(program, wavefront, i);
+    program_layer(program, i);
     emit_layer(program, stack->layers[i], l, wavefront);
   }
-  program_in_wavefront(program, NULL, 0);
+  program_end(program);
 }
 
 static void emit_alone(Program *program, const Node *node, const Layer *l) {
   emit_preparation(program, node, l);
-  const Wavefront *chunks = l->variant.chunk ? wavefront_new(program, 1, l->variant.chunk, l->steps) : NULL;
-  program_in_wavefront(program, chunks, 0);
-  emit_layer(program, node, l, chunks);
-  program_in_wavefront(program, NULL, 0);
+  if (!l->variant.chunk) {
+    emit_layer(program, node, l, NULL);
+    return;
+  }
+  emit_layer(program, node, l, program_wavefront(program, node, 1, l->variant.chunk, l->steps));
+  program_end(program);
 }
 
 static void emit(Program *program, Node *node) {

@@ -9,7 +9,6 @@
 #include "kernels/recurrent/cell.h"
 #include "kernels/recurrent/stack.h"
 #include "kernels/recurrent/variant.h"
-#include "program/build.h"
 
 /* The matrices of a layer, packed ahead if constant and at run time if not. */
 typedef enum Matrix {

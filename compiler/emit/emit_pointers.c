@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: MIT */
+/* The pointers t<id> that a block's items use. */
+#include "emit/unit.h"
+#include "layout/blocked.h"
+#include "support/diagnostics.h"
+
+static bool read_only(const Value *root) { return root->storage == STORAGE_INPUT || root->storage == STORAGE_WEIGHTS; }
+
+const char *indent_of(int depth) {
+  static const char spaces[] = "                                                                ";
+  int width = 2 * depth;
+  return spaces + (sizeof spaces - 1 - (width < 64 ? (size_t)width : 64));
+}
+
+/* ` + (64*d3)` for a view into what a loop passes over. */
+static void add_places(Text *out, const Value *value) {
+  for (; value->view_of; value = value->view_of) {
+    if (!value->at) continue;
+    text_add(out, " + (");
+    dim_print_c(out, value->at);
+    text_add(out, ")");
+  }
+}
+
+static bool has_place(const Value *value) {
+  for (; value->view_of; value = value->view_of)
+    if (value->at) return true;
+  return false;
+}
+
+/* The caller's buffer, or a part of it. */
+static void emit_buffer(Text *out, const Value *value, const char *type, const char *list, int slot) {
+  const char *constant = list[0] == 'i' ? "const " : "";
+  if (!has_place(value)) {
+    text_add(out, "run->%s[%d];\n", list, slot);
+    return;
+  }
+  text_add(out, "(%s%s *)(%svoid *)((%sunsigned char *)run->%s[%d]", constant, type, constant, constant, list, slot);
+  add_places(out, value);
+  text_add(out, ");\n");
+}
+
+static void emit_pointer(Text *out, Value *value, int depth) {
+  const Value *root = value_root(value);
+  const char *type = dtype_c(value->dtype), *constant = read_only(root) ? "const " : "";
+  text_add(out, "%s%s%s *const t%d = ", indent_of(depth), constant, type, value->id);
+  switch (root->storage) {
+  case STORAGE_INPUT:
+    emit_buffer(out, value, type, "inputs", root->slot);
+    break;
+  case STORAGE_OUTPUT:
+    emit_buffer(out, value, type, "outputs", root->slot);
+    break;
+  case STORAGE_ARENA:
+    text_add(out, "(%s *)(void *)(run->arena + %lld", type, (long long)(root->offset + value_first_byte(value)));
+    add_places(out, value);
+    text_add(out, ");\n");
+    break;
+  case STORAGE_WEIGHTS:
+    text_add(out, "(const %s *)(const void *)(run->weights + %lld", type, (long long)root->offset);
+    add_places(out, value);
+    text_add(out, ");\n");
+    break;
+  case STORAGE_NONE:
+    bug("t%d has no place", value->id);
+  }
+}
+
+/* Of what the items of a block touch, but not those in regions within. */
+static void emit_block_pointers(Text *out, const Block *block, bool *done, int depth) {
+  for (int i = 0; i < block->count; i++) {
+    const Item *item = block->items[i];
+    for (int a = 0; a < item->n_accesses; a++) {
+      Value *value = item->accesses[a].value;
+      if (!done[value->id]) emit_pointer(out, value, depth);
+      done[value->id] = true;
+    }
+    if (item->kind == ITEM_WAVEFRONT) emit_block_pointers(out, item->block, done, depth);
+  }
+}
+
+void emit_pointers(Text *out, const Program *program, const Block *block, int depth) {
+  emit_block_pointers(out, block, ARENA_ARRAY(program->arena, bool, program->n_values + 1), depth);
+}

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: MIT */
+/* What the files that print the schedule share. */
+#ifndef RNNCC_EMIT_SCHEDULE_H
+#define RNNCC_EMIT_SCHEDULE_H
+
+#include "emit/unit.h"
+
+const char *indent_of(int depth);
+
+/* What stands for a parameter of the call, by its index. */
+void emit_operand(Text *out, const Program *program, const Call *call, int index);
+
+/* A pointer t<id> for each value that the block's items touch. */
+void emit_pointers(Text *out, const Program *program, const Block *block, int depth);
+
+void emit_item(Unit *unit, const Program *program, const Item *item, int depth);
+
+#endif

@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: MIT */
+/* A Program as text for people. */
+#ifndef RNNCC_PROGRAM_DUMP_H
+#define RNNCC_PROGRAM_DUMP_H
+
+#include "program/program.h"
+#include "support/text.h"
+
+/* Values with their places, then the items in order: kernels with all operands, barriers, loads, blocks. */
+void program_dump(Text *out, const Program *program);
+
+/* What an item does, in a few words, without what is in its blocks. Of a call: its kernel. */
+void item_text(Text *out, const Item *item);
+
+#endif

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: MIT */
+#include "program/overlap.h"
+
+#include "support/numbers.h"
+
+/* The channel blocks of its root that a value stands in, from *begin to before *end. False if it is not in whole
+ * blocks. */
+static bool blocks_in_root(const Value *value, int64_t *begin, int64_t *end) {
+  if (!value->channel_block) return false;
+  int64_t blocks = ceil_div(dim_value(value->shape[1]), value->channel_block);
+  for (*begin = 0; value->view_of; value = value->view_of) {
+    if (!value_is_part(value)) return false;
+    *begin += value->first_block;
+  }
+  *end = *begin + blocks;
+  return true;
+}
+
+/* Different channels of one tensor: slices of a concatenation, each written in its place. */
+static bool parts_apart(const Value *a, const Value *b) {
+  int64_t a_begin, a_end, b_begin, b_end;
+  if (!blocks_in_root(a, &a_begin, &a_end) || !blocks_in_root(b, &b_begin, &b_end)) return false;
+  return a_end <= b_begin || b_end <= a_begin;
+}
+
+/* Two slices of what a loop passes over: slices of one thing are of one size, and whole ones apart. */
+static bool slices_apart(const Value *a, const Value *b) {
+  while (a->view_of && !a->at) a = a->view_of;
+  while (b->view_of && !b->at) b = b->view_of;
+  return a->at && b->at && a->view_of == b->view_of && a->at != b->at;
+}
+
+bool roots_overlap(const Value *x, const Value *y) {
+  if (x->storage != y->storage || x->storage == STORAGE_WEIGHTS || x->storage == STORAGE_INPUT) return false;
+  if (x->storage == STORAGE_OUTPUT) return x->slot == y->slot;
+  return x->offset < y->offset + value_max_bytes(y) && y->offset < x->offset + value_max_bytes(x);
+}
+
+bool accesses_conflict(const Access *a, const Access *b) {
+  const Value *x = value_root(a->value), *y = value_root(b->value);
+  if (!((a->mode | b->mode) & WRITE)) return false;
+  if (x == y && (parts_apart(a->value, b->value) || slices_apart(a->value, b->value))) return false;
+  return roots_overlap(x, y);
+}
+
+bool accesses_shared(const Node *a_node, const Access *a, const Node *b_node, const Access *b) {
+  return a_node == b_node && a->value == b->value && a->sharing && b->sharing;
+}
