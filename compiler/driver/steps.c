@@ -35,6 +35,8 @@ static void step_place_barriers(Compilation *c) { place_barriers(c->program); }
 
 static void step_load_dims(Compilation *c) { load_dims(c->program); }
 
+static void step_verify_program(Compilation *c) { verify_program(c->program); }
+
 static void step_emit(Compilation *c) { c->unit = emit_unit(c->program, build_record(c->graph)); }
 
 static void step_write_unit(Compilation *c) {

@@ -16,7 +16,7 @@ typedef enum StepName {
 #include "passes.def"
   STEPS,
   LAST_LAYOUT_STEP = STEP_find_stacks,     /* the graph is as kernels are chosen for it */
-  LAST_PROGRAM_STEP = STEP_load_dims, /* all that is emitted is decided */
+  LAST_PROGRAM_STEP = STEP_verify_program, /* all that is emitted is decided */
 } StepName;
 
 /* A model on its way. What a step makes is set from that step on. */

@@ -12,5 +12,6 @@ MemoryPlan *plan_memory(Program *program);
 void place_weights(Program *program);
 void place_barriers(Program *program);
 void load_dims(Program *program);
+void verify_program(Program *program);
 
 #endif

@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: MIT */
+/* What must be true of one item by itself: READ stands where the kernel reads alone, every byte that is touched is in
+ * its value, and what is read and what is written share none. */
+#include "ir/family.h"
+#include "layout/blocked.h"
+#include "program/dump.h"
+#include "program/overlap.h"
+#include "program/verify_program.h"
+
+static const char *tell(const Program *program, const Item *item, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+static const char *tell(const Program *program, const Item *item, const char *format, ...) {
+  Text text = text_new(program->arena);
+  if (item->node) text_add(&text, "n%d, ", item->node->id);
+  item_text(&text, item);
+  text_add(&text, ": ");
+  va_list arguments;
+  va_start(arguments, format);
+  text_add_va(&text, format, arguments);
+  va_end(arguments);
+  return text.data;
+}
+
+/* ---- operands ---- */
+
+static const char *mode_mistake(const Program *program, const Item *item, int parameter) {
+  const Operand *operand = &item->call->operands[parameter];
+  const Parameter *at = &item->call->kernel->parameters[parameter];
+  if (operand->kind != OPERAND_VALUE && operand->kind != OPERAND_VALUES) return NULL;
+  for (int k = 0; k < operand->count; k++) {
+    const Access *access = &item->accesses[operand->access + k];
+    if ((access->mode == READ) != at->points_to_const)
+      return tell(program, item, "`%s` says that t%d is %s, but the kernel %s", at->name, access->value->id,
+                  access->mode == READ ? "read" : "written",
+                  at->points_to_const ? "only reads there" : "may write there");
+    int64_t size = (int64_t)dtype_size(at->element);
+    if (size && !dim_div_exact(program->graph->dims, access->offset, dim_const(program->graph->dims, size)))
+      return tell(program, item, "`%s` begins inside an element of t%d", at->name, access->value->id);
+  }
+  return NULL;
+}
+
+/* ---- bytes ---- */
+
+/* Where the access ends, from the beginning of the root's memory; as far as it says so. */
+static const Dim *end_of(const Program *program, const Access *access) {
+  DimTable *dims = program->graph->dims;
+  const Dim *end = dim_add(dims, access->offset, dim_const(dims, value_first_byte(access->value)));
+  return access->bytes ? dim_add(dims, end, access->bytes) : end;
+}
+
+static bool within(const Program *program, const Access *access) {
+  const Value *root = value_root(access->value);
+  if (dim_lower(access->offset) < 0) return false;
+  for (const Value *value = access->value; value->view_of; value = value->view_of)
+    if (value->at) return true; /* a slice: its place is checked where it is made */
+  return dim_upper(end_of(program, access)) <= value_max_bytes(root);
+}
+
+static const char *access_mistake(const Program *program, const Item *item, const Access *access) {
+  const Value *root = value_root(access->value);
+  if (root->storage == STORAGE_NONE) return tell(program, item, "t%d has no place", access->value->id);
+  if (!within(program, access)) {
+    Text end = text_new(program->arena);
+    dim_print(&end, end_of(program, access));
+    return tell(program, item, "touches t%d up to byte %s, but t%d has %lld bytes", access->value->id, end.data,
+                root->id, (long long)value_max_bytes(root));
+  }
+  bool constant = root->storage == STORAGE_INPUT || root->storage == STORAGE_WEIGHTS;
+  if (constant && access->mode != READ) return tell(program, item, "writes t%d, which is constant", access->value->id);
+  return NULL;
+}
+
+/* ---- what is read and what is written ---- */
+
+static bool ends_before(const Program *program, const Access *a, const Access *b) {
+  DimTable *dims = program->graph->dims;
+  return a->bytes && dim_at_most(dims, dim_add(dims, a->offset, a->bytes), b->offset);
+}
+
+static bool known_apart(const Program *program, const Access *a, const Access *b) {
+  return a->value == b->value && (ends_before(program, a, b) || ends_before(program, b, a));
+}
+
+/* Does the node's family say that its result may be written over all that it reads of this memory? Then every worker
+ * reads of it, before it writes there, what it writes itself, and nothing else. */
+static bool may_overwrite(const Node *node, const Value *root) {
+  bool found = false;
+  if (!node->op->family || !node->op->family->overwrites) return false;
+  for (int i = 0; i < node->n_inputs; i++) {
+    if (!node->inputs[i] || value_root(node->inputs[i]) != root) continue;
+    if (!node->op->family->overwrites(node, i)) return false;
+    found = true;
+  }
+  return found;
+}
+
+static const char *overlap_mistake(const Program *program, const Item *item, const Access *read,
+                                   const Access *written) {
+  if (!accesses_conflict(read, written) || known_apart(program, read, written)) return NULL;
+  if (value_root(read->value) != value_root(written->value) && may_overwrite(item->node, value_root(read->value)))
+    return NULL;
+  return tell(program, item, "reads t%d and writes t%d, which share memory", read->value->id, written->value->id);
+}
+
+const char *item_mistake(const Program *program, const Item *item) {
+  const char *mistake = NULL;
+  for (int i = 0; !mistake && item->call && i < item->call->kernel->n_parameters; i++)
+    mistake = mode_mistake(program, item, i);
+  for (int a = 0; !mistake && a < item->n_accesses; a++) mistake = access_mistake(program, item, &item->accesses[a]);
+  for (int a = 0; !mistake && a < item->n_accesses; a++)
+    for (int b = 0; !mistake && b < item->n_accesses; b++)
+      if (item->accesses[a].mode == READ && item->accesses[b].mode != READ)
+        mistake = overlap_mistake(program, item, &item->accesses[a], &item->accesses[b]);
+  return mistake;
+}
