@@ -105,8 +105,14 @@ static void dump_names(Text *out, Value *const *values, int n) {
 
 /* What passes have settled of how the node runs. */
 static void dump_decisions(Text *out, const Graph *graph, const Node *node) {
+  static const char *const layouts[] = {[LAYOUT_ROW_MAJOR] = "row-major",
+                                        [LAYOUT_NARROW] = "narrow blocks",
+                                        [LAYOUT_BLOCKED] = "blocks",
+                                        [LAYOUT_WIDE] = "wide blocks",
+                                        [LAYOUT_ANY] = "any layout"};
   const KernelFamily *family = node->op->family;
-  if (node->blocked) text_add(out, "  blocked%s\n", node->reads_wide ? ", reads wide blocks" : "");
+  if (is_blocked(node))
+    text_add(out, "  reads %s, writes %s\n", layouts[node->layout.reads], layouts[node->layout.writes]);
   if (node->exact) text_add(out, "  exact\n");
   if (node->schedule) text_add(out, "  schedule %s\n", node->schedule->text);
   if (family && family->dump_knobs) family->dump_knobs(out, graph, node);
