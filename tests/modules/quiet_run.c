@@ -24,6 +24,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "../support/asleep.h"
 #include "rnncc_loader.h"
 
 enum { RUNS = 20 };
@@ -106,29 +107,32 @@ static void check_no_allocation_and_no_lock(const Runner *runner) {
   if (locks != locks_before) fail("run takes a lock");
 }
 
-static int count_threads(void) {
+enum { MAX_THREADS = 64 };
+
+/* The threads of this process but the one that asks. */
+static int find_threads(pid_t others[MAX_THREADS]) {
   int count = 0;
   DIR *tasks = opendir("/proc/self/task");
-  for (const struct dirent *task; tasks && (task = readdir(tasks));) count += task->d_name[0] != '.';
+  for (const struct dirent *task; tasks && (task = readdir(tasks)) && count < MAX_THREADS;)
+    if (task->d_name[0] != '.' && atoi(task->d_name) != gettid()) others[count++] = atoi(task->d_name);
   if (tasks) closedir(tasks);
   return count;
 }
 
-static double process_seconds(void) {
-  struct timespec now;
-  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
-  return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
-}
-
 static void pause_ms(long ms) { nanosleep(&(struct timespec){ms / 1000, ms % 1000 * 1000000}, NULL); }
 
-/* Less than 1% of one CPU, all threads together, in the second after they have given up waiting for the next run. */
+/* All threads fall asleep when no run comes, and in the second after that nothing wakes them. */
 static void check_idle(int threads) {
-  pause_ms(20);
-  if (count_threads() != threads) fail("the threads are not those that were asked for");
-  double before = process_seconds();
+  pid_t others[MAX_THREADS];
+  long before[MAX_THREADS];
+  int count = find_threads(others);
+  if (count != threads - 1) fail("the threads are not those that were asked for");
+  for (int i = 0; i < count; i++)
+    if (!falls_asleep(others[i])) fail("an idle thread does not sleep");
+  for (int i = 0; i < count; i++) before[i] = switches_asleep(others[i]);
   pause_ms(1000);
-  if (process_seconds() - before > 0.01) fail("idle threads use the CPU");
+  for (int i = 0; i < count; i++)
+    if (before[i] < 0 || switches_asleep(others[i]) != before[i]) fail("an idle thread uses the CPU");
 }
 
 #define ALLOW(call) BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, call, 0, 1), BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)

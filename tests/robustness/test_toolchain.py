@@ -52,9 +52,7 @@ def test_crashing_clang_is_a_failure(attempt, tmp_path):
 
 
 def test_hanging_clang_ends_at_the_timeout(attempt, tmp_path):
-    begin = time.monotonic()
-    assert "within 1 s" in attempt(script(tmp_path / "clang", "sleep 100\n"), "--tool-timeout=1")
-    assert time.monotonic() - begin < 20
+    assert "within 1 s" in attempt(script(tmp_path / "clang", "sleep infinity\n"), "--tool-timeout=1")
 
 
 def test_an_interrupt_leaves_nothing_behind(rnncc, root, tmp_path):

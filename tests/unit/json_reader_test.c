@@ -9,7 +9,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include <cmocka.h>
 
@@ -139,43 +138,32 @@ static void a_string_of_ten_million_bytes_is_read(void **state) {
   arena_free(arena);
 }
 
-static double seconds_now(void) {
-  struct timespec now;
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
-}
-
-/* Quadratic access would take 1e10 steps, minutes; linear takes milliseconds, also where every memory access is
- * instrumented. */
-static void an_array_of_1e5_elements_takes_linear_time(void **state) {
+/* Quadratic access would take 1e12 steps, and this test never end; linear access takes milliseconds. */
+static void an_array_of_1e6_elements_takes_linear_time(void **state) {
   (void)state;
-  enum { N = 100000 };
+  enum { N = 1000000 };
   Arena *arena = arena_new();
   char *text = arena_alloc(arena, 2 * N + 2);
   for (int i = 0; i < N; i++) memcpy(text + 1 + 2 * i, "1,", 2);
   text[0] = '[';
   text[2 * N] = ']';
-  double start = seconds_now();
   int64_t sum = 0, value;
   Json array = parse(arena, text);
   for (Json it = json_first(array); it.item; it = json_next(it)) sum += json_get_int(it, 0, 9, &value) ? value : 0;
   assert_int_equal(sum, N);
-  assert_true(seconds_now() - start < 5);
   arena_free(arena);
 }
 
-static void an_object_of_1e5_members_takes_no_quadratic_time(void **state) {
+static void an_object_of_1e6_members_takes_no_quadratic_time(void **state) {
   (void)state;
-  enum { N = 100000, WIDTH = 12 };
+  enum { N = 1000000, WIDTH = 12 };
   Arena *arena = arena_new();
   char *text = arena_alloc(arena, WIDTH * N + 2);
   for (int i = 0; i < N; i++) snprintf(text + 1 + (size_t)WIDTH * i, WIDTH + 1, "\"k%06d\":1,", i);
   text[0] = '{';
   for (int i = 0; i < N; i++) text[WIDTH * (i + 1)] = ',';
   text[(size_t)WIDTH * N] = '}';
-  double start = seconds_now();
   assert_int_equal(json_count(parse(arena, text)), N);
-  assert_true(seconds_now() - start < 5);
   arena_free(arena);
 }
 
@@ -320,8 +308,8 @@ int main(void) {
       cmocka_unit_test(nesting_of_64_is_read_and_of_65_refused),
       cmocka_unit_test(a_number_of_ten_million_digits_is_refused),
       cmocka_unit_test(a_string_of_ten_million_bytes_is_read),
-      cmocka_unit_test(an_array_of_1e5_elements_takes_linear_time),
-      cmocka_unit_test(an_object_of_1e5_members_takes_no_quadratic_time),
+      cmocka_unit_test(an_array_of_1e6_elements_takes_linear_time),
+      cmocka_unit_test(an_object_of_1e6_members_takes_no_quadratic_time),
       cmocka_unit_test(integers_of_64_bits_are_exact),
       cmocka_unit_test(numbers_are_the_same_under_a_german_locale),
       cmocka_unit_test(floats_are_rounded_once),
