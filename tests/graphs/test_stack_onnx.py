@@ -60,7 +60,7 @@ def test_layer_by_layer_is_onnx_runtimes_value(layer_by_layer):
     doubles those of its input, for the sums of a gate's weights have random signs."""
     stacks = [stack for stack in STACKS if stack.states != "carried"]
     peer = model_of(stacks, layouts=False)
-    for (T, B), got in zip(SHAPES, layer_by_layer):
+    for (T, B), got in zip(SHAPES, layer_by_layer, strict=True):
         limit = 15 * (4 * math.ceil(math.log2(80 * T)) * EPS + 1e-5)
         for name, array in peer.onnx_run(feeds_of(stacks, T, B, layouts=False)).items():
             value = got[name] if got[name].shape == array.shape else in_layout_0(got[name])

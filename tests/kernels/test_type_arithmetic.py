@@ -40,7 +40,7 @@ def are_flushed(got, want):
 
 
 def check(got, expected, names):
-    for (name, want), op in zip(expected.items(), names):
+    for (name, want), op in zip(expected.items(), names, strict=True):
         array = got[name]
         assert array.dtype == want.dtype and array.shape == want.shape, (op, name, array.dtype, want.dtype)
         wrong = ~((array == want) | ((array != array) & (want != want)) | are_flushed(array, want))

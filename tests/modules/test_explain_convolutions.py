@@ -67,7 +67,9 @@ def test_equal_convolutions_are_told_once_with_all_their_nodes(explain):
 
 
 def test_the_chosen_schedule_has_the_least_predicted_time(explain):
-    for told in explain("-v"):
+    convolutions = explain("-v")
+    assert len(convolutions) == 2
+    for told in convolutions:
         assert told.starred == [told.chosen] == list(told.candidates)[:1]
         assert told.reason == "the least predicted time" and told.rest is None
         assert all(time > 0 for time in told.candidates.values())
@@ -76,7 +78,7 @@ def test_the_chosen_schedule_has_the_least_predicted_time(explain):
 
 
 def test_ten_are_listed_unless_all_are_asked_for(explain):
-    for few, every in zip(explain(), explain("-v")):
+    for few, every in zip(explain(), explain("-v"), strict=True):
         assert list(few.candidates) == list(every.candidates)[:10]
         assert f" {len(every.candidates)} in all" in few.rest
 

@@ -70,5 +70,7 @@ def test_pipeline_table_says_what_the_list_of_steps_says(readme, rnncc):
 
 
 def test_commands_and_files_it_names_exist(readme, root):
-    for name in set(re.findall(r"`((?:compiler|runtime|templates|models|tests|tools)/[\w./]*)`", readme)):
+    names = set(re.findall(r"`((?:compiler|runtime|templates|models|tests|tools)/[\w./]*)`", readme))
+    assert names
+    for name in names:
         assert (root / name).exists(), name

@@ -48,7 +48,7 @@ def test_every_type_goes_in_and_out(rnnrun, module, tmp_path, raw):
 
 def test_numbers_are_printed_as_what_they_are(rnnrun, module, tmp_path):
     lines = rnnrun("run", module, *inputs(tmp_path)).stdout.splitlines()
-    for line, dtype in zip(lines, TYPES):
+    for line, dtype in zip(lines, TYPES, strict=True):
         name, shown = line.split(": ")
         assert name == f"y_{dtype} {dtype} 3"
         expected = [f"{float(v):.6g}" if dtype[0] == "f" else str(int(v)) for v in values_of(dtype)]

@@ -93,7 +93,9 @@ def test_renewed_records_are_of_these_kernels_and_else_as_they_were(rnncc, recor
 
 
 def test_what_comes_with_rnncc_is_whole_merged_and_of_these_kernels(rnncc, root, tmp_path):
-    for path in (root / "schedules").glob("*.jsonl"):
+    paths = list((root / "schedules").glob("*.jsonl"))
+    assert paths
+    for path in paths:
         done = rnncc("schedules", "check", path)
         assert done.returncode == 0 and "; 0 of them of other versions" in done.stdout, done.stdout + done.stderr
         assert merged(rnncc, path, into=tmp_path / "m.jsonl") == lines_of(path)

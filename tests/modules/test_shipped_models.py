@@ -94,7 +94,7 @@ def test_words_of_several_lengths_in_one_run_are_hyphenated_as_by_pytorch(
         for row, (word, *_) in zip(letters, group):
             row[: len(word)] = [ord(letter) - ord("a") + 1 for letter in word]
         got = run(rnnrun, module, tmp_path, {"letters": letters, "lengths": lengths}, "probability")
-        assert [hyphenated(word, row) for (word, *_), row in zip(group, got)] == [row[2] for row in group]
+        assert [hyphenated(word, row) for (word, *_), row in zip(group, got, strict=True)] == [row[2] for row in group]
 
 
 @pytest.fixture(scope="module")
@@ -113,7 +113,7 @@ def test_words_one_by_one_are_hyphenated_as_by_pytorch(words_one_by_one, held_ou
 
 
 def test_hyphenation_accuracy_is_the_stated_one(root, words_one_by_one, held_out_words):
-    right = numpy.mean([got == row[1] for got, row in zip(words_one_by_one, held_out_words)])
+    right = numpy.mean([got == row[1] for got, row in zip(words_one_by_one, held_out_words, strict=True)])
     assert right == pytest.approx(provenance(root, "hyphenate")["accuracy"], abs=1e-9)
     assert right >= 0.91
 

@@ -55,7 +55,7 @@ def compare(context, module, inputs):
     outputs = context.run({described.name: tensor.numpy() for described, tensor in zip(context.module.inputs, inputs)})
     expected = expected if isinstance(expected, tuple) else (expected,)
     assert len(outputs) == len(expected)
-    for got, wanted in zip(outputs.values(), expected):
+    for got, wanted in zip(outputs.values(), expected, strict=True):
         bound = TOLERANCE * float(wanted.abs().max())
         numpy.testing.assert_allclose(got, wanted.numpy(), rtol=0, atol=bound)
 

@@ -31,6 +31,7 @@ def run_module(path, feeds, threads=THREADS):
 
 def assert_same(got, expected):
     """Bit for bit but for NaN's payload and the sign of zero."""
+    assert expected, "nothing is compared"
     for name, array in expected.items():
         assert got[name].dtype == array.dtype and got[name].shape == array.shape, name
         numpy.testing.assert_array_equal(got[name], array, err_msg=name)

@@ -27,7 +27,7 @@ def same_at_all_threads(compile, model, folder, feeds, threads=THREADS, toleranc
         for count in threads:
             with module.context(count) as context:
                 got = [context.run(feed) for feed in feeds]
-            for run, (own, peer) in enumerate(zip(got, expected)):
+            for run, (own, peer) in enumerate(zip(got, expected, strict=True)):
                 for name in model.outputs:
                     assert_same(f"{name} of run {run} on {count} threads", own[name], peer[name], tolerance)
                     if first:

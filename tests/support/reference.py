@@ -39,7 +39,7 @@ class Reference:
             assert done.returncode == 0, f"reference_run: exit {done.returncode}\n{done.stderr}"
             outputs = model.outputs + [s["output"] for s in model.states]
             return {name: read_output(Path(folder) / f"out{k}", line)
-                    for k, (name, line) in enumerate(zip(outputs, done.stdout.splitlines()))}
+                    for k, (name, line) in enumerate(zip(outputs, done.stdout.splitlines(), strict=True))}
 
 
 def read_output(path, description):
