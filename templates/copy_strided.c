@@ -5,6 +5,7 @@
  * the first element of the box; a stride may be 0 (broadcast) or negative (backwards).
  */
 #include "kernel.h"
+#include "knobs.h"
 #include "simd/simd.h"
 
 /* The element.
@@ -13,10 +14,9 @@ typedef bits32 T;
 
 /* legal: 1..8 */
 enum { RANK = 3 };
-/* What the innermost axes look like. 0: any strides; 1: both sides contiguous; 2: the input does not move (a fill);
- * 3: the output runs along the last axis, the input along the one before: a transposition, done in square tiles.
+/* INNER_ANY, ...
  * legal: 0 1 2 3 */
-enum { INNER = 1 };
+enum { INNER = INNER_CONTIGUOUS };
 /* Elements of the innermost axis that are one piece of work.
  * legal: 8..1048576 */
 enum { PIECE = 4096 };
@@ -24,7 +24,7 @@ enum { PIECE = 4096 };
  * legal: 4..64 */
 enum { TILE = 32 };
 
-enum { TILED = INNER == 3 ? 2 : 1, OUTER = RANK - TILED };
+enum { TILED = INNER == INNER_TILED ? 2 : 1, OUTER = RANK - TILED };
 
 typedef struct Box {
   const T *in;
@@ -35,9 +35,9 @@ typedef struct Box {
 
 /* One row's piece: elements begin..end-1 of the innermost axis. */
 static void copy_row(const Box *b, const T *restrict in, T *restrict out, int64_t begin, int64_t end) {
-  if (INNER == 1) {
+  if (INNER == INNER_CONTIGUOUS) {
     for (int64_t i = begin; i < end; i++) out[i] = in[i];
-  } else if (INNER == 2) {
+  } else if (INNER == INNER_FILL) {
     for (int64_t i = begin; i < end; i++) out[i] = *in;
   } else {
     int64_t from = b->in_stride[RANK - 1], to = b->out_stride[RANK - 1];
@@ -167,7 +167,7 @@ static void copy_tile(const Box *b, const T *restrict in, T *restrict out, int64
 }
 
 static void copy_piece(const Box *b, const T *in, T *out, int64_t piece) {
-  if (INNER == 3) {
+  if (INNER == INNER_TILED) {
     int64_t across = ceil_div(b->shape[RANK - 1], TILE);
     copy_tile(b, in, out, piece / across * TILE, piece % across * TILE);
   } else {
@@ -206,7 +206,7 @@ static void copy_share(const Box *b, int64_t item, int64_t end) {
 static void copy_strided(const Team *team, const T *in, T *out, const int64_t *shape, const int64_t *in_stride,
                          const int64_t *out_stride) {
   Box box = {in, out, shape, in_stride, out_stride, ceil_div(shape[RANK - 1], PIECE)};
-  if (INNER == 3) box.pieces = ceil_div(shape[OUTER], TILE) * ceil_div(shape[RANK - 1], TILE);
+  if (INNER == INNER_TILED) box.pieces = ceil_div(shape[OUTER], TILE) * ceil_div(shape[RANK - 1], TILE);
   int64_t items = box.pieces, begin, end;
   for (int axis = 0; axis < OUTER; axis++) items *= shape[axis];
   team_share(team, items, &begin, &end);

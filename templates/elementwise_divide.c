@@ -4,14 +4,15 @@
  * least integer divided by -1 wraps around. Neither may raise a signal.
  */
 #include "kernel.h"
+#include "knobs.h"
 #include "rows.h"
 
 /* legal: int64_t int32_t int16_t int8_t uint64_t uint32_t uint16_t uint8_t */
 typedef int64_t T;
 
-/* 0: quotient towards zero; 1: remainder with the divisor's sign; 2: remainder with the dividend's sign.
+/* DIVIDE_QUOTIENT, ...
  * legal: 0 1 2 */
-enum { OPERATION = 0 };
+enum { OPERATION = DIVIDE_QUOTIENT };
 /* Axes after merging, the row's included.
  * legal: 1..8 */
 enum { RANK = 1 };
@@ -23,10 +24,10 @@ enum { B_MOVES = 1 };
 
 static inline T divided(T a, T b) {
   if (b == 0) return 0;
-  if (b == (T)-1 && (T)-1 < 0) return OPERATION ? 0 : (T)(0 - (uint64_t)a);
-  if (OPERATION == 0) return (T)(a / b);
+  if (b == (T)-1 && (T)-1 < 0) return OPERATION != DIVIDE_QUOTIENT ? 0 : (T)(0 - (uint64_t)a);
+  if (OPERATION == DIVIDE_QUOTIENT) return (T)(a / b);
   T rest = (T)(a % b);
-  if (OPERATION == 2) return rest;
+  if (OPERATION == DIVIDE_REMAINDER) return rest;
   return rest != 0 && (rest < 0) != (b < 0) ? (T)(rest + b) : rest;
 }
 

@@ -5,12 +5,13 @@
  * that depends on the number of pixels alone. NaN propagates, also in maxima.
  */
 #include "kernel.h"
+#include "knobs.h"
 #include "simd/math.h"
 #include "simd/simd.h"
 
-/* How elements combine. 0: sum; 1: maximum; 2: minimum; 3: product.
+/* How elements combine: COMBINE_SUM, ...
  * legal: 0..3 */
-enum { COMBINE = 0 };
+enum { COMBINE = COMBINE_SUM };
 
 /* Of a block of x.
  * legal: 1 2 */
@@ -28,9 +29,9 @@ static inline vec finish(vec total, vec count) {
 }
 
 SIMD_FUNCTION vec combine(vec a, vec b) {
-  if (COMBINE == 1) return vmax(a, b);
-  if (COMBINE == 2) return vmin(a, b);
-  return COMBINE == 3 ? vmul(a, b) : vadd(a, b);
+  if (COMBINE == COMBINE_MAX) return vmax(a, b);
+  if (COMBINE == COMBINE_MIN) return vmin(a, b);
+  return COMBINE == COMBINE_PRODUCT ? vmul(a, b) : vadd(a, b);
 }
 
 SIMD_FUNCTION float neutral(void) {

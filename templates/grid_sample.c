@@ -6,25 +6,26 @@
  * Points' taps, offsets and weights, are made once and then used by all channels.
  */
 #include "kernel.h"
+#include "knobs.h"
 
 /* Spatial axes.
  * legal: 2 3 */
 enum { SPATIAL = 2 };
-/* 0: nearest; 1: linear; 2: cubic.
+/* SAMPLE_NEAREST, ...
  * legal: 0 1 2 */
-enum { MODE = 1 };
-/* Beyond the border there are: 0: zeros; 1: the element at the border; 2: mirror images.
+enum { MODE = SAMPLE_LINEAR };
+/* What is beyond the border: BEYOND_ZEROS, ...
  * legal: 0 1 2 */
-enum { PADDING = 0 };
+enum { PADDING = BEYOND_ZEROS };
 /* 1: -1 and 1 are the centres of the corner elements; 0: their outer edges.
  * legal: 0 1 */
 enum { ALIGNED = 0 };
 
 /* Taps of a point along an axis and in all, and points whose taps are made together. */
 enum {
-  TAPS = MODE == 0   ? 1
-         : MODE == 1 ? 2
-                     : 4,
+  TAPS = MODE == SAMPLE_NEAREST  ? 1
+         : MODE == SAMPLE_LINEAR ? 2
+                                 : 4,
   POINT_TAPS = SPATIAL == 2 ? TAPS * TAPS : TAPS * TAPS * TAPS,
   TOGETHER = 32
 };
@@ -70,16 +71,17 @@ static float place_of(float grid, int64_t n) {
   float x = ALIGNED ? (grid + 1) / 2 * last : ((grid + 1) * (float)n - 1) / 2;
   if (!(x > -far)) x = -far;
   if (!(x < far)) x = far;
-  if (PADDING == 1 && MODE != 2) return x < 0 ? 0 : x > last ? last : x;
-  if (PADDING == 2 && MODE != 2) return ALIGNED ? mirrored(x, 0, last) : mirrored(x, -0.5f, last + 0.5f);
+  if (PADDING == BEYOND_BORDER && MODE != SAMPLE_CUBIC) return x < 0 ? 0 : x > last ? last : x;
+  if (PADDING == BEYOND_REFLECTION && MODE != SAMPLE_CUBIC)
+    return ALIGNED ? mirrored(x, 0, last) : mirrored(x, -0.5f, last + 0.5f);
   return x;
 }
 
 /* What element i, perhaps beyond the border, is read from. */
 static int64_t inside(int64_t i, int64_t n) {
   if (i >= 0 && i < n) return i;
-  if (PADDING == 0) return -1;
-  if (PADDING == 2 && MODE == 2) {
+  if (PADDING == BEYOND_ZEROS) return -1;
+  if (PADDING == BEYOND_REFLECTION && MODE == SAMPLE_CUBIC) {
     float low = ALIGNED ? 0 : -0.5f, high = (float)(n - 1) + (ALIGNED ? 0 : 0.5f);
     i = (int64_t)nearest_to(mirrored((float)i, low, high));
   }
@@ -98,14 +100,14 @@ static void cubic_weights(float t, float weight[4]) {
 
 static AxisTaps taps_along(float grid, int64_t n) {
   AxisTaps taps;
-  float x = place_of(grid, n), below = MODE == 0 ? nearest_to(x) : floor_of(x), t = x - below, weight[4];
-  int64_t first = (int64_t)below - (MODE == 2);
-  if (MODE == 0) weight[0] = 1;
-  if (MODE == 1) {
+  float x = place_of(grid, n), below = MODE == SAMPLE_NEAREST ? nearest_to(x) : floor_of(x), t = x - below, weight[4];
+  int64_t first = (int64_t)below - (MODE == SAMPLE_CUBIC);
+  if (MODE == SAMPLE_NEAREST) weight[0] = 1;
+  if (MODE == SAMPLE_LINEAR) {
     weight[0] = 1 - t;
     weight[1] = t;
   }
-  if (MODE == 2) cubic_weights(t, weight);
+  if (MODE == SAMPLE_CUBIC) cubic_weights(t, weight);
   for (int k = 0; k < TAPS; k++) {
     taps.index[k] = inside(first + k, n);
     taps.weight[k] = weight[k];

@@ -4,6 +4,7 @@
  * c + after, pixel p)^-beta. A vector holds neighbouring pixels.
  */
 #include "kernel.h"
+#include "knobs.h"
 #include "simd/math.h"
 
 /* Half-width of what is summed: channels before, and after.
@@ -11,9 +12,9 @@
 enum { BEFORE = 2 };
 /* legal: 0..65536 */
 enum { AFTER = 2 };
-/* beta: 0: any; 1: 0.75; 2: 0.5; 3: 1.
+/* What beta is: POWER_ANY, ...
  * legal: 0..3 */
-enum { POWER = 1 };
+enum { POWER = POWER_THREE_QUARTERS };
 
 typedef struct Lrn {
   const float *x;
@@ -25,12 +26,12 @@ enum { PIECE = 1024 };
 
 /* x * base^-beta. */
 SIMD_FUNCTION vec attenuated(vec x, vec base, float beta) {
-  if (POWER == 1) {
+  if (POWER == POWER_THREE_QUARTERS) {
     vec root = vsqrt(base);
     return vdiv(x, vmul(root, vsqrt(root)));
   }
-  if (POWER == 2) return vdiv(x, vsqrt(base));
-  return vdiv(x, POWER == 3 ? base : vpow(base, vset(beta)));
+  if (POWER == POWER_HALF) return vdiv(x, vsqrt(base));
+  return vdiv(x, POWER == POWER_ONE ? base : vpow(base, vset(beta)));
 }
 
 /* n <= LANES pixels of one channel. */

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The second half of NonMaxSuppression: [image, class, box] of all that was taken, one after the other. */
 #include "kernel.h"
-
-enum { HEAD = 16 }; /* as in nms_select */
+#include "knobs.h"
 
 /* rows: [batch][classes], `row_numbers` numbers each. y: [*measured][3]. */
 static void nms_collect(const Team *team, const int32_t *rows, int64_t *y, int64_t *measured, int64_t row_numbers,
@@ -19,7 +18,7 @@ static void nms_collect(const Team *team, const int32_t *rows, int64_t *y, int64
     for (int64_t k = 0; k < row[0]; k++, at++) {
       y[3 * at] = item / classes;
       y[3 * at + 1] = item % classes;
-      y[3 * at + 2] = row[HEAD + 2 * (n + 1) + k];
+      y[3 * at + 2] = row[NMS_HEAD + 2 * (n + 1) + k];
     }
   }
 }

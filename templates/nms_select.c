@@ -5,17 +5,17 @@
  * of what was taken stand side by side, and are compared with a candidate a vector at a time.
  */
 #include "kernel.h"
+#include "knobs.h"
 #include "simd/simd.h"
 
 /* 1: boxes are [x, y, width, height] about their centre; 0: [y1, x1, y2, x2], any two opposite corners.
  * legal: 0 1 */
 enum { CENTRED = 0 };
 
-enum { HEAD = 16, PAD = 16 }; /* numbers before a row's candidates, and after its corners: the longest vector */
-enum { SCORES = 16 };         /* that are compared with the least before looking whether one is higher */
+enum { SCORES = 16 }; /* that are compared with the least before looking whether one is higher */
 
-/* One image and class. Its row in memory: HEAD numbers, of which the first is the count; n + 1 candidates; the places
- * of `keep` boxes that may be taken; five floats for each of those; PAD. */
+/* One image and class. Its row in memory: NMS_HEAD numbers, of which the first is the count; n + 1 candidates; the
+ * places of `keep` boxes that may be taken; five floats for each of those; NMS_PAD. */
 typedef struct Row {
   const float *boxes, *scores;
   uint64_t *heap;
@@ -129,11 +129,11 @@ static void nms_select(const Team *team, const float *boxes, const float *scores
   int64_t item, end, most = limit ? min_i64(*limit, keep) : 0;
   team_share(team, batch * classes, &item, &end);
   for (; item < end; item++) {
-    int32_t *head = rows + item * row_numbers, *places = head + HEAD + 2 * (n + 1);
+    int32_t *head = rows + item * row_numbers, *places = head + NMS_HEAD + 2 * (n + 1);
     float *corners = (float *)(void *)(places + keep);
     Row row = {boxes + item / classes * n * 4,
                scores + item * n,
-               (uint64_t *)(void *)(head + HEAD),
+               (uint64_t *)(void *)(head + NMS_HEAD),
                places,
                corners,
                corners + keep,

@@ -4,6 +4,7 @@
  * axis, so y's rows are as long as there are such elements; what stands in a share is told by the counts before.
  */
 #include "kernel.h"
+#include "knobs.h"
 
 /* The element.
  * legal: bits8 bits16 bits32 bits64 */
@@ -13,14 +14,9 @@ typedef bits32 T;
  * legal: 0 1 */
 enum { FLOATS = 1 };
 
-/* As in nonzero_count.
- * legal: 1..1024 */
-enum { CHUNKS = 64 };
 /* Axes of x.
  * legal: 1..8 */
 enum { RANK = 1 };
-
-enum { APART = 8 };
 
 static inline bool is_set(T x) { return FLOATS ? (T)(x << 1) != 0 : x != 0; }
 
@@ -32,16 +28,16 @@ static void write_place(int64_t *y, int64_t found, const int64_t *shape, int64_t
   y[0] = i;
 }
 
-/* counts: [CHUNKS][APART]. *measured is set to their sum. */
+/* counts: [NONZERO_CHUNKS][NONZERO_APART]. *measured is set to their sum. */
 static void nonzero(const Team *team, const T *x, const int64_t *counts, int64_t *y, int64_t *measured,
                     const int64_t *shape, int64_t n) {
   int64_t chunk, end, found = 0, at = 0;
-  team_share(team, CHUNKS, &chunk, &end);
-  for (int64_t c = 0; c < CHUNKS; c++) {
+  team_share(team, NONZERO_CHUNKS, &chunk, &end);
+  for (int64_t c = 0; c < NONZERO_CHUNKS; c++) {
     if (c == chunk) at = found;
-    found += counts[c * APART];
+    found += counts[c * NONZERO_APART];
   }
   if (team->rank == 0) *measured = found;
-  for (int64_t i = n * chunk / CHUNKS; i < n * end / CHUNKS; i++)
+  for (int64_t i = n * chunk / NONZERO_CHUNKS; i < n * end / NONZERO_CHUNKS; i++)
     if (is_set(x[i])) write_place(y + at++, found, shape, i);
 }

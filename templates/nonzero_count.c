@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* The first half of NonZero: how many elements are not 0 in each of CHUNKS equal shares of x. */
+/* The first half of NonZero: how many elements are not 0 in each of NONZERO_CHUNKS equal shares of x. */
 #include "kernel.h"
+#include "knobs.h"
 
 /* The element.
  * legal: bits8 bits16 bits32 bits64 */
@@ -10,21 +11,15 @@ typedef bits32 T;
  * legal: 0 1 */
 enum { FLOATS = 1 };
 
-/* However many workers there are.
- * legal: 1..1024 */
-enum { CHUNKS = 64 };
-
-enum { APART = 8 }; /* counts are a cache line apart */
-
 static inline bool is_set(T x) { return FLOATS ? (T)(x << 1) != 0 : x != 0; }
 
-/* counts: [CHUNKS][APART], of which the first are written. */
+/* counts: [NONZERO_CHUNKS][NONZERO_APART], of which the first are written. */
 static void nonzero_count(const Team *team, const T *x, int64_t *counts, int64_t n) {
   int64_t chunk, end;
-  team_share(team, CHUNKS, &chunk, &end);
+  team_share(team, NONZERO_CHUNKS, &chunk, &end);
   for (; chunk < end; chunk++) {
-    int64_t count = 0, last = n * (chunk + 1) / CHUNKS;
-    for (int64_t i = n * chunk / CHUNKS; i < last; i++) count += is_set(x[i]);
-    counts[chunk * APART] = count;
+    int64_t count = 0, last = n * (chunk + 1) / NONZERO_CHUNKS;
+    for (int64_t i = n * chunk / NONZERO_CHUNKS; i < last; i++) count += is_set(x[i]);
+    counts[chunk * NONZERO_APART] = count;
   }
 }

@@ -7,18 +7,19 @@
  * does not suffer where the mean is large, and memory is read twice in all.
  */
 #include "kernel.h"
+#include "knobs.h"
 #include "simd/math.h"
 #include "simd/simd.h"
 
 /* 1: the mean is subtracted; 0: it counts as zero, so that the variance is the mean square.
  * legal: 0 1 */
 enum { CENTRED = 1 };
-/* Factors of the normal values. 0: none; 1: one a piece; 2: one an element of the row.
+/* Factors of the normal values: PARAMETER_NONE, ...
  * legal: 0 1 2 */
-enum { SCALE = 2 };
+enum { SCALE = PARAMETER_BY_ELEMENT };
 /* Summands, likewise.
  * legal: 0 1 2 */
-enum { BIAS = 2 };
+enum { BIAS = PARAMETER_BY_ELEMENT };
 
 enum { CHUNK = 1024, SUMS = 4 };
 
@@ -80,14 +81,14 @@ static Moments moments_of(const float *x, int64_t n) {
 /* `factor` has the scale of a piece in it, `bias` its summand; the others are read beside the elements. */
 SIMD_FUNCTION vec normal(const Normalise *p, vec x, vec mean, vec factor, vec bias, int64_t column, int lanes) {
   if (CENTRED) x = vsub(x, mean);
-  if (SCALE == 2) factor = vmul(factor, vload_n(p->scale + column, lanes));
-  if (BIAS == 2) bias = vload_n(p->bias + column, lanes);
+  if (SCALE == PARAMETER_BY_ELEMENT) factor = vmul(factor, vload_n(p->scale + column, lanes));
+  if (BIAS == PARAMETER_BY_ELEMENT) bias = vload_n(p->bias + column, lanes);
   return epilogue(BIAS ? vfma(bias, x, factor) : vmul(x, factor));
 }
 
 static void normalise_piece(const Normalise *p, int64_t at, int64_t piece, int64_t column, vec mean, float inverse) {
-  vec factor = vset(SCALE == 1 ? inverse * p->scale[piece] : inverse),
-      bias = BIAS == 1 ? vset(p->bias[piece]) : vzero();
+  vec factor = vset(SCALE == PARAMETER_BY_PIECE ? inverse * p->scale[piece] : inverse),
+      bias = BIAS == PARAMETER_BY_PIECE ? vset(p->bias[piece]) : vzero();
   const float *x = p->x + at;
   float *y = p->y + at;
   int64_t i = 0;

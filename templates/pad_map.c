@@ -4,6 +4,7 @@
  * leaves 0..extent-1 alone.
  */
 #include "kernel.h"
+#include "knobs.h"
 
 /* The element.
  * legal: bits8 bits16 bits32 bits64 */
@@ -11,17 +12,17 @@ typedef bits32 T;
 
 /* legal: 1..8 */
 enum { RANK = 4 };
-/* 0: the edge is repeated; 1: reflected, the edge itself not repeated; 2: the input starts again.
+/* MAP_EDGE, ...
  * legal: 0 1 2 */
-enum { MODE = 0 };
+enum { MODE = MAP_EDGE };
 
 static inline int64_t modulo(int64_t a, int64_t n) { return (a % n + n) % n; }
 
 /* Where index i reads on an axis of n elements. */
 static inline int64_t source(int64_t i, int64_t n) {
   if (i >= 0 && i < n) return i;
-  if (MODE == 0) return i < 0 ? 0 : n - 1;
-  if (MODE == 2) return modulo(i, n);
+  if (MODE == MAP_EDGE) return i < 0 ? 0 : n - 1;
+  if (MODE == MAP_WRAP) return modulo(i, n);
   int64_t period = n > 1 ? 2 * (n - 1) : 1, at = modulo(i, period);
   return at < n ? at : period - at;
 }

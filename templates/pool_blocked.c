@@ -10,6 +10,7 @@
  */
 #include "bands.h"
 #include "kernel.h"
+#include "knobs.h"
 #include "simd/simd.h"
 
 /* Of a block.
@@ -50,9 +51,9 @@ enum { PAD_RIGHT = 0 };
 /* Pixels of a tile.
  * legal: 1..16 */
 enum { COLUMNS = 4 };
-/* 0: maximum; 1: mean over the points in the input; 2: mean over those in the input and its padding.
+/* POOL_MAX, POOL_MEAN or POOL_MEAN_WITH_PADDING.
  * legal: 0 1 2 */
-enum { KIND = 0 };
+enum { KIND = POOL_MAX };
 
 /* Floats of a pixel of a block. */
 enum { PIXEL = VECTORS * LANES };
@@ -75,7 +76,7 @@ typedef struct Row {
   int64_t counted;    /* rows that a mean is over */
 } Row;
 
-SIMD_FUNCTION vec combine(vec a, vec b) { return KIND == 0 ? vmax(a, b) : vadd(a, b); }
+SIMD_FUNCTION vec combine(vec a, vec b) { return KIND == POOL_MAX ? vmax(a, b) : vadd(a, b); }
 
 SIMD_FUNCTION bool in_input(int64_t column, bool inside) { return inside || (column >= 0 && column < IN_W); }
 
@@ -101,7 +102,7 @@ SIMD_FUNCTION void add_row(const Row *row, int64_t r, vec down[TILE_REACH], int6
 }
 
 SIMD_FUNCTION vec combine_columns(const vec down[TILE_REACH], int pixel, int64_t first, bool inside) {
-  vec result = vset(KIND == 0 ? -__builtin_inff() : 0);
+  vec result = vset(KIND == POOL_MAX ? -__builtin_inff() : 0);
   bool empty = true;
 #pragma clang loop unroll(full)
   for (int s = 0; s < WINDOW_W; s++) {
@@ -115,12 +116,12 @@ SIMD_FUNCTION vec combine_columns(const vec down[TILE_REACH], int pixel, int64_t
 
 /* Columns that the mean of a pixel is over. */
 SIMD_FUNCTION int64_t counted_columns(int pixel, int64_t first, bool inside) {
-  int64_t count = 0, end = KIND == 2 ? IN_W + PAD_RIGHT : IN_W;
+  int64_t count = 0, end = KIND == POOL_MEAN_WITH_PADDING ? IN_W + PAD_RIGHT : IN_W;
   if (inside) return WINDOW_W;
 #pragma clang loop unroll(full)
   for (int s = 0; s < WINDOW_W; s++) {
     int64_t column = first + pixel * STRIDE_W + s * DILATION_W;
-    count += column < end && (KIND == 2 || column >= 0);
+    count += column < end && (KIND == POOL_MEAN_WITH_PADDING || column >= 0);
   }
   return count;
 }
@@ -130,13 +131,13 @@ SIMD_FUNCTION void tile(const Row *row, int64_t column, int columns, bool inside
   vec down[TILE_REACH];
   int64_t first = column * STRIDE_W - PAD_LEFT;
 #pragma clang loop unroll(full)
-  for (int j = 0; j < TILE_REACH; j++) down[j] = vset(KIND == 0 ? -__builtin_inff() : 0);
+  for (int j = 0; j < TILE_REACH; j++) down[j] = vset(KIND == POOL_MAX ? -__builtin_inff() : 0);
   if (row->begin < row->end) add_row(row, row->begin, down, first, columns, inside, true);
   for (int64_t r = row->begin + 1; r < row->end; r++) add_row(row, r, down, first, columns, inside, false);
 #pragma clang loop unroll(full)
   for (int i = 0; i < columns; i++) {
     vec result = combine_columns(down, i, first, inside);
-    if (KIND != 0) result = vdiv(result, vset((float)(row->counted * counted_columns(i, first, inside))));
+    if (KIND != POOL_MAX) result = vdiv(result, vset((float)(row->counted * counted_columns(i, first, inside))));
     vstore(row->y + (column + i) * PIXEL, result);
   }
 }
@@ -163,7 +164,7 @@ static void one_row(const float *x, float *y, int64_t line) {
              .from = from,
              .begin = from < 0 ? ceil_div(-from, DILATION_H) : 0,
              .end = in_end};
-  row.counted = KIND == 2 ? rows_before(from, IN_H + PAD_BOTTOM) : max_i64(0, in_end - row.begin);
+  row.counted = KIND == POOL_MEAN_WITH_PADDING ? rows_before(from, IN_H + PAD_BOTTOM) : max_i64(0, in_end - row.begin);
   tiles_of_row(&row);
 }
 

@@ -9,6 +9,7 @@
  * lies in the input.
  */
 #include "kernel.h"
+#include "knobs.h"
 #include "simd/math.h"
 
 /* The element; means are of floats.
@@ -33,14 +34,13 @@ enum { DILATION_D = 1 };
 enum { DILATION_H = 1 };
 /* legal: 1..65536 */
 enum { DILATION_W = 1 };
-/* 0: maximum; 1: mean over the points in the input; 2: mean over those in the input and its padding; 3: norm, which is
- * the P-th root of the sum of the P-th powers of the magnitudes.
+/* POOL_MAX, ...
  * legal: 0..3 */
-enum { KIND = 0 };
+enum { KIND = POOL_MAX };
 /* legal: 1..1024 */
 enum { P = 2 };
 
-/* Outputs that are made at once, whole vectors of them; 0: by sweeps. T is float then, and KIND not 3.
+/* Outputs that are made at once, whole vectors of them; 0: by sweeps. T is float then, and KIND not POOL_NORM.
  * legal: 0 64 */
 enum { COLUMNS = 64 };
 
@@ -70,7 +70,7 @@ static float power(float x, float exponent) {
 
 /* What an element adds to a sum. */
 static inline T term(T x) {
-  if (KIND != 3) return x;
+  if (KIND != POOL_NORM) return x;
   if (P == 2) return x * x;
   T magnitude = x < 0 ? -x : x;
   return P == 1 ? magnitude : (T)power((float)magnitude, P);
@@ -91,7 +91,7 @@ static void sweep(const T *restrict x, T *restrict y, int64_t first, int64_t wid
   int64_t end = first < width ? min_i64(ceil_div(width - first, STRIDE_W), out_w) : 0;
   for (int64_t o = begin; o < end; o++) {
     T in = x[o * STRIDE_W + first];
-    y[o] = KIND == 0 ? larger(y[o], in) : y[o] + term(in);
+    y[o] = KIND == POOL_MAX ? larger(y[o], in) : y[o] + term(in);
   }
 }
 
@@ -104,7 +104,7 @@ static void divide_floats(float *y, int64_t count, float by) {
 
 /* Divides columns begin..end-1, whose windows all count the same points or are counted one by one. */
 static void divide_columns(const Pool *p, T *y, int64_t in_rows, int64_t begin, int64_t end, bool alike) {
-  bool padded = KIND == 2;
+  bool padded = KIND == POOL_MEAN_WITH_PADDING;
   if (COLUMNS > 0 && alike) {
     divide_floats((float *)(void *)(y + begin), end - begin, (float)(in_rows * WINDOW_W));
     return;
@@ -119,7 +119,7 @@ static void divide_columns(const Pool *p, T *y, int64_t in_rows, int64_t begin, 
 
 /* Columns first..last-1 have their whole window in the input. */
 static void divide_row(const Pool *p, T *y, int64_t plane, int64_t row) {
-  bool padded = KIND == 2;
+  bool padded = KIND == POOL_MEAN_WITH_PADDING;
   int64_t in_planes =
       points(plane, WINDOW_D, STRIDE_D, DILATION_D, p->depth, p->front, padded ? p->back : 0, padded ? -p->front : 0);
   int64_t in_rows = in_planes * points(row, WINDOW_H, STRIDE_H, DILATION_H, p->height, p->top, padded ? p->bottom : 0,
@@ -163,8 +163,8 @@ static Rows rows_of(const Pool *p, const T *volume, int64_t plane, int64_t row) 
                 .plane = DILATION_D * p->height * p->width};
 }
 
-SIMD_FUNCTION vec nothing(void) { return vset(KIND == 0 ? -__builtin_inff() : 0); }
-SIMD_FUNCTION vec combine(vec a, vec b) { return KIND == 0 ? vmax(a, b) : vadd(a, b); }
+SIMD_FUNCTION vec nothing(void) { return vset(KIND == POOL_MAX ? -__builtin_inff() : 0); }
+SIMD_FUNCTION vec combine(vec a, vec b) { return KIND == POOL_MAX ? vmax(a, b) : vadd(a, b); }
 
 SIMD_FUNCTION vec combine_rows(const Rows *rows, int64_t column, int n) {
   vec result = nothing();
@@ -215,7 +215,7 @@ static void combine_row(const Pool *p, T *y, int64_t volume, int64_t plane, int6
 /* ---- by sweeps ---- */
 
 static void sweep_row(const Pool *p, T *y, int64_t volume, int64_t plane, int64_t row) {
-  for (int64_t o = 0; o < p->out_w; o++) y[o] = KIND == 0 ? least() : 0;
+  for (int64_t o = 0; o < p->out_w; o++) y[o] = KIND == POOL_MAX ? least() : 0;
   for (int64_t qr = 0; qr < WINDOW_D * WINDOW_H; qr++) {
     int64_t depth = plane * STRIDE_D - p->front + qr / WINDOW_H * DILATION_D;
     int64_t height = row * STRIDE_H - p->top + qr % WINDOW_H * DILATION_H;
@@ -231,8 +231,8 @@ static void pool_row(const Pool *p, int64_t volume, int64_t plane, int64_t row) 
     combine_row(p, y, volume, plane, row);
   else
     sweep_row(p, y, volume, plane, row);
-  if (KIND == 1 || KIND == 2) divide_row(p, y, plane, row);
-  if (KIND == 3) root_row(p, y);
+  if (KIND == POOL_MEAN || KIND == POOL_MEAN_WITH_PADDING) divide_row(p, y, plane, row);
+  if (KIND == POOL_NORM) root_row(p, y);
 }
 
 /* x: [volumes, depth, height, width]; y: [volumes, out_d, out_h, out_w]. pads: front, top, left, back, bottom, right.

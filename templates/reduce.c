@@ -5,12 +5,13 @@
  * last axis. Either way the order of the sum depends on the shape and LANES alone. NaN propagates, also in maxima.
  */
 #include "kernel.h"
+#include "knobs.h"
 #include "rows.h"
 #include "simd/math.h"
 
-/* How elements combine. 0: sum; 1: maximum; 2: minimum; 3: product.
+/* How elements combine: COMBINE_SUM, ...
  * legal: 0..3 */
-enum { COMBINE = 0 };
+enum { COMBINE = COMBINE_SUM };
 /* 1: the sum of exponentials, shifted by the maximum, to which finish's result is added.
  * legal: 0 1 */
 enum { EXPONENTIALS = 0 };
@@ -40,12 +41,12 @@ typedef struct Reduce {
 /* The first pass of EXPONENTIALS looks for the maximum. */
 enum { PASS_MAXIMUM = 0, PASS_RESULT = 1 };
 
-SIMD_FUNCTION int operation(int pass) { return pass == PASS_MAXIMUM ? 1 : COMBINE; }
+SIMD_FUNCTION int operation(int pass) { return pass == PASS_MAXIMUM ? COMBINE_MAX : COMBINE; }
 
 SIMD_FUNCTION vec combine(int pass, vec a, vec b) {
-  if (operation(pass) == 1) return vmax(a, b);
-  if (operation(pass) == 2) return vmin(a, b);
-  return operation(pass) == 3 ? vmul(a, b) : vadd(a, b);
+  if (operation(pass) == COMBINE_MAX) return vmax(a, b);
+  if (operation(pass) == COMBINE_MIN) return vmin(a, b);
+  return operation(pass) == COMBINE_PRODUCT ? vmul(a, b) : vadd(a, b);
 }
 
 SIMD_FUNCTION vec neutral(int pass) {
@@ -54,9 +55,9 @@ SIMD_FUNCTION vec neutral(int pass) {
 }
 
 SIMD_FUNCTION vec across(int pass, vec v) {
-  if (operation(pass) == 1) return vset(vhmax(v));
-  if (operation(pass) == 2) return vset(vhmin(v));
-  if (operation(pass) == 0) return vset(vhsum(v));
+  if (operation(pass) == COMBINE_MAX) return vset(vhmax(v));
+  if (operation(pass) == COMBINE_MIN) return vset(vhmin(v));
+  if (operation(pass) == COMBINE_SUM) return vset(vhsum(v));
   float lane[LANES];
   vstore(lane, v);
   for (int half = LANES / 2; half > 0; half /= 2)

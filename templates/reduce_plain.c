@@ -5,6 +5,7 @@
  */
 #include "double.h"
 #include "kernel.h"
+#include "knobs.h"
 #include "rows.h"
 
 /* legal: double int64_t int32_t int16_t int8_t uint64_t uint32_t uint16_t uint8_t */
@@ -13,9 +14,9 @@ typedef int64_t T;
  * legal: double uint64_t */
 typedef uint64_t Total;
 
-/* 0: sum; 1: maximum; 2: minimum; 3: product; 4: sum of squares; 5: sum of magnitudes; 6: mean. Of f64 alone, 7: root
- * of the sum of squares; 8: logarithm of the sum; 9: of the sum of exponentials. legal: 0..9 */
-enum { OPERATION = 0 };
+/* REDUCE_SUM, ...
+ * legal: 0..9 */
+enum { OPERATION = REDUCE_SUM };
 /* Axes before the last that are kept. The last is one of extent n: reduced, or of extent 1.
  * legal: 0..8 */
 enum { KEPT = 1 };
@@ -27,30 +28,30 @@ enum { FLOATING = (Total)0.5 > 0, SIGNED = (T)-1 < 0 };
 
 static inline Total neutral(void) {
   uint64_t least = SIGNED ? (uint64_t)1 << (8 * sizeof(T) - 1) : 0;
-  if (OPERATION == 1) return FLOATING ? (Total)-__builtin_inf() : (Total)least;
-  if (OPERATION == 2) return FLOATING ? (Total)__builtin_inf() : (Total)(least - 1);
-  return OPERATION == 3;
+  if (OPERATION == REDUCE_MAX) return FLOATING ? (Total)-__builtin_inf() : (Total)least;
+  if (OPERATION == REDUCE_MIN) return FLOATING ? (Total)__builtin_inf() : (Total)(least - 1);
+  return OPERATION == REDUCE_PRODUCT;
 }
 
 /* A NaN that is the greatest so far stays, and one that comes takes its place. */
 static inline Total combined(Total total, T x) {
   Total wide = (Total)x;
-  if (OPERATION == 1) return x > (T)total || __builtin_isnan((double)x) ? wide : total;
-  if (OPERATION == 2) return x < (T)total || __builtin_isnan((double)x) ? wide : total;
-  if (OPERATION == 3) return total * wide;
-  if (OPERATION == 4 || OPERATION == 7) return total + wide * wide;
-  if (OPERATION == 5) return total + (x < 0 ? 0 - wide : wide);
-  if (OPERATION == 9) return total + (Total)exp_f64((double)x);
+  if (OPERATION == REDUCE_MAX) return x > (T)total || __builtin_isnan((double)x) ? wide : total;
+  if (OPERATION == REDUCE_MIN) return x < (T)total || __builtin_isnan((double)x) ? wide : total;
+  if (OPERATION == REDUCE_PRODUCT) return total * wide;
+  if (OPERATION == REDUCE_SQUARES || OPERATION == REDUCE_NORM) return total + wide * wide;
+  if (OPERATION == REDUCE_MAGNITUDES) return total + (x < 0 ? 0 - wide : wide);
+  if (OPERATION == REDUCE_LOG_EXP) return total + (Total)exp_f64((double)x);
   return total + wide;
 }
 
 static inline T finished(Total total, T shift, int64_t count) {
-  if (OPERATION == 6 && FLOATING) return (T)(total / (Total)count);
-  if (OPERATION == 6 && count == 0) return 0;
-  if (OPERATION == 6) return SIGNED ? (T)((int64_t)total / count) : (T)(total / (uint64_t)count);
-  if (OPERATION == 7) return (T)__builtin_elementwise_sqrt((double)total);
-  if (OPERATION == 8) return (T)log_f64((double)total);
-  if (OPERATION == 9) return (T)log_f64((double)total) + shift;
+  if (OPERATION == REDUCE_MEAN && FLOATING) return (T)(total / (Total)count);
+  if (OPERATION == REDUCE_MEAN && count == 0) return 0;
+  if (OPERATION == REDUCE_MEAN) return SIGNED ? (T)((int64_t)total / count) : (T)(total / (uint64_t)count);
+  if (OPERATION == REDUCE_NORM) return (T)__builtin_elementwise_sqrt((double)total);
+  if (OPERATION == REDUCE_LOG) return (T)log_f64((double)total);
+  if (OPERATION == REDUCE_LOG_EXP) return (T)log_f64((double)total) + shift;
   return (T)total;
 }
 
@@ -70,7 +71,7 @@ static T greatest(const T *x, Rows *reduced, int64_t rows, int64_t n, int64_t st
 static T reduce_one(const T *x, Rows *reduced, int64_t rows, int64_t n, int64_t step) {
   Total total = neutral();
   T shift = 0;
-  if (OPERATION == 9 && rows * n > 0) shift = greatest(x, reduced, rows, n, step);
+  if (OPERATION == REDUCE_LOG_EXP && rows * n > 0) shift = greatest(x, reduced, rows, n, step);
   if (rows > 0) rows_seek(reduced, 0);
   for (int64_t row = 0; row < rows; row++) {
     for (int64_t i = 0; i < n; i++) total = combined(total, (T)(x[reduced->offset[0] + i * step] - shift));

@@ -5,6 +5,7 @@
  * what hits one element belongs to one piece. Where the axis is the last one itself, a run is one element.
  */
 #include "kernel.h"
+#include "knobs.h"
 #include "rows.h"
 
 /* The element; where updates only replace, its bits do.
@@ -19,19 +20,19 @@ enum { KEPT = 1 };
 /* 0: the indexed axis is the last one.
  * legal: 0 1 */
 enum { RUN = 1 };
-/* 0: the update takes the element's place; 1: is added; 2: multiplied; 3: the lesser stays; 4: the greater.
+/* UPDATE_REPLACES, ...
  * legal: 0..4 */
-enum { REDUCTION = 0 };
+enum { REDUCTION = UPDATE_REPLACES };
 /* 1: indices are checked here; 0: they have been checked before.
  * legal: 0 1 */
 enum { CHECKED = 1 };
 
 /* NaN wins minima and maxima. */
 static inline T reduced(T held, T update) {
-  if (REDUCTION == 1) return (T)(held + update);
-  if (REDUCTION == 2) return (T)(held * update);
-  if (REDUCTION == 3) return held < update || held != held ? held : update;
-  if (REDUCTION == 4) return held > update || held != held ? held : update;
+  if (REDUCTION == UPDATE_ADDS) return (T)(held + update);
+  if (REDUCTION == UPDATE_MULTIPLIES) return (T)(held * update);
+  if (REDUCTION == UPDATE_MIN) return held < update || held != held ? held : update;
+  if (REDUCTION == UPDATE_MAX) return held > update || held != held ? held : update;
   return update;
 }
 

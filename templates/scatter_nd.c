@@ -5,6 +5,7 @@
  * does what falls into its range: the order of updates depends on no partition.
  */
 #include "kernel.h"
+#include "knobs.h"
 
 /* The element; where updates only replace, its bits do.
  * legal: bits8 bits16 bits32 bits64 float double int8_t int16_t int32_t int64_t uint8_t uint16_t uint32_t uint64_t */
@@ -15,9 +16,9 @@ typedef int64_t Index;
 /* Indices in a tuple.
  * legal: 1..8 */
 enum { DEPTH = 2 };
-/* 0: the update takes the element's place; 1: is added; 2: multiplied; 3: the lesser stays; 4: the greater.
+/* UPDATE_REPLACES, ...
  * legal: 0..4 */
-enum { REDUCTION = 0 };
+enum { REDUCTION = UPDATE_REPLACES };
 /* 1: indices are checked here; 0: they have been checked before.
  * legal: 0 1 */
 enum { CHECKED = 1 };
@@ -32,10 +33,10 @@ static inline int64_t place(const Index *tuple, const int64_t *extent, const int
 
 /* NaN wins minima and maxima. */
 static inline T reduced(T held, T update) {
-  if (REDUCTION == 1) return (T)(held + update);
-  if (REDUCTION == 2) return (T)(held * update);
-  if (REDUCTION == 3) return held < update || held != held ? held : update;
-  if (REDUCTION == 4) return held > update || held != held ? held : update;
+  if (REDUCTION == UPDATE_ADDS) return (T)(held + update);
+  if (REDUCTION == UPDATE_MULTIPLIES) return (T)(held * update);
+  if (REDUCTION == UPDATE_MIN) return held < update || held != held ? held : update;
+  if (REDUCTION == UPDATE_MAX) return held > update || held != held ? held : update;
   return update;
 }
 

@@ -9,6 +9,7 @@
 #include "kernels/elementwise/blocked_elementwise.h"
 #include "kernels/elementwise/broadcast.h"
 #include "kernels/elementwise/elementwise.h"
+#include "knobs.h"
 #include "program/build.h"
 #include "shapes/shape.h"
 #include "support/diagnostics.h"
@@ -47,9 +48,9 @@ static bool divides(const Node *node) {
 
 static KernelSpec *divide_spec(Program *program, const Node *node) {
   KernelSpec *spec = kernel_spec(program, "elementwise_divide");
-  bool modulo = is_op(node, OP_Mod);
+  int modulo = is_op(node, OP_Mod) && node_int(node, ATTR_fmod) ? DIVIDE_REMAINDER : DIVIDE_FLOOR_REMAINDER;
   kernel_type(spec, "T", node->inputs[0]->dtype);
-  kernel_knob(spec, "OPERATION", !modulo ? 0 : node_int(node, ATTR_fmod) ? 2 : 1);
+  kernel_knob(spec, "OPERATION", is_op(node, OP_Mod) ? modulo : DIVIDE_QUOTIENT);
   return spec;
 }
 

@@ -6,6 +6,7 @@
 #include "ir/family.h"
 #include "kernels/index/index_check.h"
 #include "kernels/move/strided_copy.h"
+#include "knobs.h"
 #include "program/build.h"
 #include "support/diagnostics.h"
 
@@ -17,11 +18,16 @@ static void moves(Call *call, Graph *graph, const Value *value) {
   call_cost(call, 0, 2 * count_of(graph, value) * (double)dtype_size(value->dtype));
 }
 
-/* Scattering, which is also REDUCTION of templates/scatter_elements.c. */
-static Scattering reduction_of(const Node *node) { return node_word(node, ATTR_reduction); }
+static const int updates[] = {[SCATTER_none] = UPDATE_REPLACES,
+                              [SCATTER_add] = UPDATE_ADDS,
+                              [SCATTER_mul] = UPDATE_MULTIPLIES,
+                              [SCATTER_min] = UPDATE_MIN,
+                              [SCATTER_max] = UPDATE_MAX};
+
+static int reduction_of(const Node *node) { return updates[node_word(node, ATTR_reduction)]; }
 
 static void set_element(KernelSpec *spec, const Node *node, DType dtype, bool gathers) {
-  if (gathers || reduction_of(node) == SCATTER_none)
+  if (gathers || reduction_of(node) == UPDATE_REPLACES)
     kernel_bits(spec, "T", dtype);
   else
     kernel_type(spec, "T", dtype);

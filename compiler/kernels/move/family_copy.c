@@ -3,6 +3,7 @@
 #include "ir/family.h"
 #include "kernels/move/channel_copy.h"
 #include "kernels/move/strided_copy.h"
+#include "knobs.h"
 #include "layout/blocked.h"
 #include "layout/layout.h"
 #include "layout/layout_costs.h"
@@ -175,8 +176,6 @@ static void emit_pad_constant(Program *program, const Node *node, const PadAxis 
   operand_sharing(emit_strided_copy(program, node, &box, x, y), "out", SHARED_APART);
 }
 
-/* As in templates/pad_map.c. */
-enum { MAP_EDGE, MAP_REFLECT, MAP_WRAP };
 static const int pad_maps[] = {[PAD_edge] = MAP_EDGE, [PAD_reflect] = MAP_REFLECT, [PAD_wrap] = MAP_WRAP};
 
 static void emit_pad_map(Program *program, const Node *node, const PadAxis *pads, int mode) {

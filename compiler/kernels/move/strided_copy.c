@@ -5,6 +5,7 @@
  */
 #include "kernels/move/strided_copy.h"
 
+#include "knobs.h"
 #include "program/build.h"
 #include "support/diagnostics.h"
 
@@ -69,10 +70,7 @@ static bool bring_contiguous(StridedBox *box) {
   return false;
 }
 
-/* As in templates/copy_strided.c. */
-typedef enum Inner { INNER_ANY, INNER_CONTIGUOUS, INNER_FILL, INNER_TILED } Inner;
-
-static Inner choose_inner(StridedBox *box) {
+static int choose_inner(StridedBox *box) {
   const Dim *from = box->in_stride[box->rank - 1];
   if (!is_value(box->out_stride[box->rank - 1], 1)) return INNER_ANY;
   if (is_value(from, 1)) return INNER_CONTIGUOUS;
@@ -94,7 +92,7 @@ static const Dim *span_of(Graph *graph, const StridedBox *box, const Dim *const 
 Call *emit_strided_copy(Program *program, const Node *node, const StridedBox *given, const Value *in,
                         const Value *out) {
   StridedBox box = simplified(program->graph, given);
-  Inner inner = choose_inner(&box);
+  int inner = choose_inner(&box);
   KernelSpec *spec = kernel_spec(program, "copy_strided");
   kernel_bits(spec, "T", out->dtype);
   kernel_knob(spec, "RANK", box.rank);

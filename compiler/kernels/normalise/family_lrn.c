@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /* LRN: each element by the squares of its pixel in the channels around. */
 #include "ir/family.h"
+#include "knobs.h"
 #include "program/build.h"
 
-/* As POWER of templates/lrn.c. */
 static int power_of(double beta) {
-  if (beta == 0.75) return 1;
-  if (beta == 0.5) return 2;
-  return beta == 1 ? 3 : 0;
+  if (beta == 0.75) return POWER_THREE_QUARTERS;
+  if (beta == 0.5) return POWER_HALF;
+  return beta == 1 ? POWER_ONE : POWER_ANY;
 }
 
 static void emit_lrn(Program *program, Node *node) {

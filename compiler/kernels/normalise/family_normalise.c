@@ -5,22 +5,20 @@
  */
 #include "ir/family.h"
 #include "kernels/elementwise/elementwise.h"
+#include "knobs.h"
 #include "program/build.h"
-
-/* As SCALE and BIAS of templates/normalise.c. */
-enum { NO_PARAMETER, BY_PIECE, BY_ELEMENT };
 
 typedef struct Rows {
   const Dim *rows, *groups, *pieces, *inner;
-  int scale, bias;
+  int scale, bias; /* PARAMETER_ */
   bool centred;
 } Rows;
 
 static int parameter_kind(const Value *value, const Dim *row) {
-  if (!value) return NO_PARAMETER;
+  if (!value) return PARAMETER_NONE;
   for (int axis = 0; axis < value->rank; axis++)
-    if (dim_upper(value->shape[axis]) > 1) return BY_ELEMENT;
-  return dim_upper(row) == 1 ? BY_ELEMENT : BY_PIECE;
+    if (dim_upper(value->shape[axis]) > 1) return PARAMETER_BY_ELEMENT;
+  return dim_upper(row) == 1 ? PARAMETER_BY_ELEMENT : PARAMETER_BY_PIECE;
 }
 
 /* Axes from `axis` on are a row; what parameters there are belong to all rows. */
@@ -50,8 +48,8 @@ static Rows channel_rows(Graph *graph, const Node *node) {
                 .groups = groups,
                 .pieces = pieces,
                 .inner = dim_div(dims, image, node->inputs[1]->shape[0]),
-                .scale = BY_PIECE,
-                .bias = BY_PIECE,
+                .scale = PARAMETER_BY_PIECE,
+                .bias = PARAMETER_BY_PIECE,
                 .centred = true};
 }
 
@@ -75,7 +73,7 @@ static void emit_normalise(Program *program, Node *node) {
   Call *call = kernel_call(program, node, spec);
   operand_value(call, "x", x, READ);
   operand_value(call, "scale", node->inputs[1], READ);
-  operand_value(call, "bias", rows.bias == NO_PARAMETER ? NULL : node->inputs[2], READ);
+  operand_value(call, "bias", rows.bias == PARAMETER_NONE ? NULL : node->inputs[2], READ);
   operand_value(call, "y", node->outputs[0], WRITE);
   operand_value(call, "mean", wanted(node, 1), WRITE);
   operand_value(call, "inverse", wanted(node, 2), WRITE);

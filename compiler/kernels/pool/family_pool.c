@@ -2,19 +2,17 @@
 /* MaxPool, AveragePool and LpPool over one to three spatial axes; one axis is a plane of one row. */
 #include "ir/family.h"
 #include "kernels/conv/convolution.h"
+#include "knobs.h"
 #include "layout/blocked.h"
 #include "layout/row_tiles.h"
 #include "machine/targets.h"
 #include "program/build.h"
 #include "shapes/shape.h"
 
-/* As in templates/pool_plain.c. */
-enum { KIND_MAX, KIND_MEAN, KIND_MEAN_WITH_PADDING, KIND_NORM };
-
 static int pool_kind(const Node *node) {
-  if (is_op(node, OP_MaxPool)) return KIND_MAX;
-  if (is_op(node, OP_LpPool)) return KIND_NORM;
-  return node_int(node, ATTR_count_include_pad) ? KIND_MEAN_WITH_PADDING : KIND_MEAN;
+  if (is_op(node, OP_MaxPool)) return POOL_MAX;
+  if (is_op(node, OP_LpPool)) return POOL_NORM;
+  return node_int(node, ATTR_count_include_pad) ? POOL_MEAN_WITH_PADDING : POOL_MEAN;
 }
 
 static bool wants_indices(const Node *node) { return node->n_outputs > 1 && node->outputs[1]; }
@@ -60,7 +58,7 @@ static RowTiles blocked_tiles(Graph *graph, const Node *node, const Window *wind
 }
 
 static LayoutSet layouts(Graph *graph, const Node *node) {
-  if (wants_indices(node) || pool_kind(node) == KIND_NORM) return 0;
+  if (wants_indices(node) || pool_kind(node) == POOL_NORM) return 0;
   Window window = window_of(graph, node);
   int w = window.n_spatial - 1;
   if (window.kernel[w] > MAX_WINDOW_W || blocked_tiles(graph, node, &window).variants > ROW_TILE_VARIANTS) return 0;
@@ -117,7 +115,7 @@ enum { PLAIN_COLUMNS = 64, MAX_SPAN = 4096 };
 
 static int64_t plain_columns(const Node *node, const ConvAxis *w) {
   int64_t span = (PLAIN_COLUMNS - 1) * w->stride + (w->kernel - 1) * w->dilation;
-  bool float_sums = node->inputs[0]->dtype == RNNCC_F32 && pool_kind(node) != KIND_NORM;
+  bool float_sums = node->inputs[0]->dtype == RNNCC_F32 && pool_kind(node) != POOL_NORM;
   return float_sums && span <= MAX_SPAN ? PLAIN_COLUMNS : 0;
 }
 
@@ -135,7 +133,7 @@ static void emit_plain(Program *program, Node *node) {
   } else {
     kernel_knob(spec, "KIND", pool_kind(node));
     kernel_knob(spec, "COLUMNS", plain_columns(node, &axes[0]));
-    if (pool_kind(node) == KIND_NORM) kernel_knob(spec, "P", node_int(node, ATTR_p));
+    if (pool_kind(node) == POOL_NORM) kernel_knob(spec, "P", node_int(node, ATTR_p));
   }
   Call *call = kernel_call(program, node, spec);
   call_volumes(graph, call, node, axes);

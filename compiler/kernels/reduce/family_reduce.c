@@ -4,6 +4,7 @@
  * reduced become one, so that what is left alternates.
  */
 #include "ir/family.h"
+#include "knobs.h"
 #include "layout/blocked.h"
 #include "machine/targets.h"
 #include "program/build.h"
@@ -11,27 +12,27 @@
 #include "support/diagnostics.h"
 
 typedef struct Reduction {
-  int combine; /* as in templates/reduce.c */
+  int combine; /* COMBINE_ */
   bool exponentials;
   const char *map, *finish; /* hooks; NULL: as they are */
-  int plainly;              /* OPERATION of templates/reduce_plain.c; -1: none */
+  int plainly;              /* REDUCE_; -1: none */
 } Reduction;
 
 #define FINISH(expression) "(void)count;\n  return " expression ";"
 static const Reduction REDUCTIONS[N_OPS] = {
-    [OP_ReduceSum] = {0, false, NULL, NULL, 0},
-    [OP_ReduceMean] = {0, false, NULL, "return vdiv(total, count);", 6},
-    [OP_ReduceMax] = {1, false, NULL, NULL, 1},
-    [OP_ReduceMin] = {2, false, NULL, NULL, 2},
-    [OP_ReduceProd] = {3, false, NULL, NULL, 3},
-    [OP_ReduceSumSquare] = {0, false, "return vmul(x, x);", NULL, 4},
-    [OP_ReduceL1] = {0, false, "return vabs(x);", NULL, 5},
-    [OP_ReduceL2] = {0, false, "return vmul(x, x);", FINISH("vsqrt(total)"), 7},
-    [OP_ReduceLogSum] = {0, false, NULL, FINISH("vlog(total)"), 8},
-    [OP_ReduceLogSumExp] = {0, true, NULL, FINISH("vlog(total)"), 9},
-    [OP_GlobalMaxPool] = {1, false, NULL, NULL, -1},
-    [OP_GlobalAveragePool] = {0, false, NULL, "return vdiv(total, count);", -1},
-    [OP_GlobalLpPool] = {0, false, NULL, NULL, -1},
+    [OP_ReduceSum] = {COMBINE_SUM, false, NULL, NULL, REDUCE_SUM},
+    [OP_ReduceMean] = {COMBINE_SUM, false, NULL, "return vdiv(total, count);", REDUCE_MEAN},
+    [OP_ReduceMax] = {COMBINE_MAX, false, NULL, NULL, REDUCE_MAX},
+    [OP_ReduceMin] = {COMBINE_MIN, false, NULL, NULL, REDUCE_MIN},
+    [OP_ReduceProd] = {COMBINE_PRODUCT, false, NULL, NULL, REDUCE_PRODUCT},
+    [OP_ReduceSumSquare] = {COMBINE_SUM, false, "return vmul(x, x);", NULL, REDUCE_SQUARES},
+    [OP_ReduceL1] = {COMBINE_SUM, false, "return vabs(x);", NULL, REDUCE_MAGNITUDES},
+    [OP_ReduceL2] = {COMBINE_SUM, false, "return vmul(x, x);", FINISH("vsqrt(total)"), REDUCE_NORM},
+    [OP_ReduceLogSum] = {COMBINE_SUM, false, NULL, FINISH("vlog(total)"), REDUCE_LOG},
+    [OP_ReduceLogSumExp] = {COMBINE_SUM, true, NULL, FINISH("vlog(total)"), REDUCE_LOG_EXP},
+    [OP_GlobalMaxPool] = {COMBINE_MAX, false, NULL, NULL, -1},
+    [OP_GlobalAveragePool] = {COMBINE_SUM, false, NULL, "return vdiv(total, count);", -1},
+    [OP_GlobalLpPool] = {COMBINE_SUM, false, NULL, NULL, -1},
 };
 #undef FINISH
 

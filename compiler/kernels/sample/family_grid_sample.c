@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /* GridSample, whose grid is known only as it runs. */
 #include "ir/family.h"
+#include "knobs.h"
 #include "program/build.h"
 
-/* As MODE and PADDING of templates/grid_sample.c. */
-enum { MODE_NEAREST, MODE_LINEAR, MODE_CUBIC };
-static const int modes[] = {[GRID_nearest] = MODE_NEAREST, [GRID_linear] = MODE_LINEAR, [GRID_cubic] = MODE_CUBIC};
+static const int modes[] = {
+    [GRID_nearest] = SAMPLE_NEAREST, [GRID_linear] = SAMPLE_LINEAR, [GRID_cubic] = SAMPLE_CUBIC};
+static const int paddings[] = {[GRID_PADDING_zeros] = BEYOND_ZEROS,
+                               [GRID_PADDING_border] = BEYOND_BORDER,
+                               [GRID_PADDING_reflection] = BEYOND_REFLECTION};
 static const double taps_of[] = {[GRID_nearest] = 1, [GRID_linear] = 2, [GRID_cubic] = 4};
 
 static void emit_grid_sample(Program *program, Node *node) {
@@ -15,7 +18,7 @@ static void emit_grid_sample(Program *program, Node *node) {
   KernelSpec *spec = kernel_spec(program, "grid_sample");
   kernel_knob(spec, "SPATIAL", spatial);
   kernel_knob(spec, "MODE", modes[mode]);
-  kernel_knob(spec, "PADDING", node_word(node, ATTR_padding_mode));
+  kernel_knob(spec, "PADDING", paddings[node_word(node, ATTR_padding_mode)]);
   kernel_knob(spec, "ALIGNED", node_int(node, ATTR_align_corners) != 0);
   Call *call = kernel_call(program, node, spec);
   operand_value(call, "x", x, READ);

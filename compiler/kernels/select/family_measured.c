@@ -3,10 +3,10 @@
  * NonZero: all workers count, then all write. Compress: NonZero of the condition, and what stands there is gathered.
  */
 #include "ir/family.h"
+#include "knobs.h"
 #include "program/build.h"
 
-enum { CHUNKS = 64, APART = 8 }; /* of templates/nonzero_count.c */
-enum { COUNT_BYTES = CHUNKS * APART * (int)sizeof(int64_t) };
+enum { COUNT_BYTES = NONZERO_CHUNKS * NONZERO_APART * (int)sizeof(int64_t) };
 
 static bool is_compress(const Node *node) { return is_op(node, OP_Compress); }
 

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* NonMaxSuppression: workers take images and classes, then all write what was taken. */
 #include "ir/family.h"
+#include "knobs.h"
 #include "program/build.h"
 #include "shapes/shape.h"
-
-enum { HEAD = 16, PAD = 16 }; /* of templates/nms_select.c */
 
 /* Numbers of a row: a head; eight bytes a candidate, and for one more; a place and five floats a box that may be taken.
  * An even number, so that candidates are aligned in all rows. */
@@ -12,7 +11,7 @@ static const Dim *row_numbers(Graph *graph, const Node *node) {
   DimTable *dims = graph->dims;
   const Dim *candidates = dim_mul(dims, dim_const(dims, 2), node->inputs[0]->shape[1]);
   const Dim *taken = dim_mul(dims, dim_const(dims, 6), nms_keep(graph, node));
-  return dim_add(dims, dim_const(dims, HEAD + 2 + PAD), dim_add(dims, candidates, taken));
+  return dim_add(dims, dim_const(dims, NMS_HEAD + 2 + NMS_PAD), dim_add(dims, candidates, taken));
 }
 
 static void nms_scratch(Graph *graph, Node *node) {

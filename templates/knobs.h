@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: MIT */
+/* Values of knobs that choose between kinds, and sizes of working memory: what templates and the compiler share. */
+#ifndef KNOBS_H
+#define KNOBS_H
+
+/* KIND of pool_plain.c and pool_blocked.c: the maximum; the mean over the points in the input, or over those in the
+ * input and its padding; the P-th root of the sum of the P-th powers of the magnitudes. */
+enum { POOL_MAX, POOL_MEAN, POOL_MEAN_WITH_PADDING, POOL_NORM };
+
+/* COMBINE of reduce.c and global_pool_blocked.c. */
+enum { COMBINE_SUM, COMBINE_MAX, COMBINE_MIN, COMBINE_PRODUCT };
+
+/* OPERATION of reduce_plain.c. The last three are of f64 alone: the root of the sum of squares, the logarithm of the
+ * sum, and of the sum of exponentials. */
+enum {
+  REDUCE_SUM,
+  REDUCE_MAX,
+  REDUCE_MIN,
+  REDUCE_PRODUCT,
+  REDUCE_SQUARES,
+  REDUCE_MAGNITUDES,
+  REDUCE_MEAN,
+  REDUCE_NORM,
+  REDUCE_LOG,
+  REDUCE_LOG_EXP
+};
+
+/* SCALE and BIAS of normalise.c: how many there are. */
+enum { PARAMETER_NONE, PARAMETER_BY_PIECE, PARAMETER_BY_ELEMENT };
+
+/* POWER of lrn.c: what beta is. */
+enum { POWER_ANY, POWER_THREE_QUARTERS, POWER_HALF, POWER_ONE };
+
+/* MODE of pad_map.c: the edge is repeated; reflected, the edge itself not repeated; the input starts again. */
+enum { MAP_EDGE, MAP_REFLECT, MAP_WRAP };
+
+/* MODE and PADDING of grid_sample.c. Beyond the border there are zeros, the element at the border, mirror images. */
+enum { SAMPLE_NEAREST, SAMPLE_LINEAR, SAMPLE_CUBIC };
+enum { BEYOND_ZEROS, BEYOND_BORDER, BEYOND_REFLECTION };
+
+/* REDUCTION of scatter_elements.c and scatter_nd.c: what becomes of the element that is there and the update. */
+enum { UPDATE_REPLACES, UPDATE_ADDS, UPDATE_MULTIPLIES, UPDATE_MIN, UPDATE_MAX };
+
+/* OPERATION of elementwise_divide.c: the quotient towards zero; the remainder with the divisor's sign, or with the
+ * dividend's. */
+enum { DIVIDE_QUOTIENT, DIVIDE_FLOOR_REMAINDER, DIVIDE_REMAINDER };
+
+/* INNER of copy_strided.c, what the innermost axes look like: any strides; both sides contiguous; the input does not
+ * move (a fill); the output runs along the last axis, the input along the one before: a transposition, done in tiles.
+ */
+enum { INNER_ANY, INNER_CONTIGUOUS, INNER_FILL, INNER_TILED };
+
+/* Of nms_select.c, in memory: numbers before a row's candidates, and after its corners: the longest vector. */
+enum { NMS_HEAD = 16, NMS_PAD = 16 };
+
+/* Of nonzero_count.c and nonzero.c, in memory: counts are a cache line apart. */
+enum { NONZERO_CHUNKS = 64, NONZERO_APART = 8 };
+
+#endif
