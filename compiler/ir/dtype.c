@@ -8,12 +8,12 @@ enum { USE_COMPUTED, USE_STORED };
 static const DTypeInfo rows[] = {
     [RNNCC_NONE] = {.name = "none", .c = "void"},
 #define DTYPE(id, code, type, text, bits_, kind_, use, safetensors_, onnx_code, onnx_name, npy)                        \
-  [RNNCC_##id] = {.name = text,                                                                                        \
+  [RNNCC_##id] = {.name = (text),                                                                                      \
                   .constant = "RNNCC_" #id,                                                                            \
                   .c = #type,                                                                                          \
-                  .safetensors = safetensors_,                                                                         \
-                  .onnx = onnx_name,                                                                                   \
-                  .bits = bits_,                                                                                       \
+                  .safetensors = (safetensors_),                                                                       \
+                  .onnx = (onnx_name),                                                                                 \
+                  .bits = (bits_),                                                                                     \
                   .kind = DTYPE_##kind_,                                                                               \
                   .stored = USE_##use == USE_STORED},
 #include "dtypes.def"

@@ -33,5 +33,8 @@ typedef unsigned LayoutSet;
 #define LAYOUT_SET_WRITES_WIDE                                                                                         \
   (LAYOUT_BIT(LAYOUT_NARROW, LAYOUT_WIDE) | LAYOUT_BIT(LAYOUT_BLOCKED, LAYOUT_WIDE) |                                  \
    LAYOUT_BIT(LAYOUT_WIDE, LAYOUT_WIDE))
+/* All that do either. */
+#define LAYOUT_SET_WIDE                                                                                                \
+  (LAYOUT_SET_READS_WIDE | LAYOUT_BIT(LAYOUT_NARROW, LAYOUT_WIDE) | LAYOUT_BIT(LAYOUT_BLOCKED, LAYOUT_WIDE))
 
 #endif

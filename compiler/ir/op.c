@@ -19,8 +19,8 @@
 #include "ir/ops.def"
 #undef WORD
 
-#define INT(name, value) {.id = ATTR_##name, .kind = ATTRIBUTE_INT, .has_default = true, .i = value},
-#define FLOAT(name, value) {.id = ATTR_##name, .kind = ATTRIBUTE_FLOAT, .has_default = true, .f = value},
+#define INT(name, value) {.id = ATTR_##name, .kind = ATTRIBUTE_INT, .has_default = true, .i = (value)},
+#define FLOAT(name, value) {.id = ATTR_##name, .kind = ATTRIBUTE_FLOAT, .has_default = true, .f = (value)},
 #define ONE_OF(name, set) {.id = ATTR_##name, .kind = ATTRIBUTE_WORD, .has_default = true, .words = words_##set},
 #define OPTIONAL(of, name) {.id = ATTR_##name, .kind = ATTRIBUTE_##of},
 #define REQUIRED(of, name) {.id = ATTR_##name, .kind = ATTRIBUTE_##of, .required = true},

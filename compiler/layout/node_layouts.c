@@ -70,7 +70,7 @@ static bool writes_whole_blocks(Graph *graph, const Node *node) {
 /* Images of few channels, as a network's first convolution reads them, are narrow: no lanes are wasted on what is not
  * there. */
 static LayoutSet that_fit(Graph *graph, const Node *node, LayoutSet set) {
-  bool wide = set & (LAYOUT_SET_READS_WIDE | LAYOUT_SET_WRITES_WIDE);
+  bool wide = set & LAYOUT_SET_WIDE;
   if (dim_value(node->inputs[0]->shape[1]) >= graph->config->target->lanes) set &= ~LAYOUT_SET_NARROW;
   if (wide && !fills_wide_blocks(graph, node->inputs[0])) set &= ~LAYOUT_SET_READS_WIDE;
   if (wide && !writes_whole_blocks(graph, node)) set &= ~LAYOUT_SET_WRITES_WIDE;

@@ -341,7 +341,8 @@ static bool read_directions(const Node *node, Control *control, Arena *arena) {
     size_t due = (size_t)(part ? control->n_collected : control->n_scanned);
     if (!given) continue;
     if (given->count != due)
-      return shape_error(node, "expected %zu entries of `%s`, found %zu", due, attribute_name(names[part]), given->count);
+      return shape_error(node, "expected %zu entries of `%s`, found %zu", due, attribute_name(names[part]),
+                         given->count);
     for (size_t i = 0; i < due; i++)
       control->backwards[(part ? (size_t)control->n_scanned : 0) + i] = given->ints[i] != 0;
   }

@@ -72,7 +72,7 @@ static void consider_layout(Search *search, Graph *graph, const Node *node, Node
 static void consider_blocks(Search *search, Graph *graph, const Node *node) {
   if (node->op->family != &family_conv || !is_blocked(node) || !can_be_tried(node)) return;
   LayoutSet possible = possible_layouts(graph, node);
-  if (!(possible & (LAYOUT_SET_READS_WIDE | LAYOUT_SET_WRITES_WIDE))) return;
+  if (!(possible & LAYOUT_SET_WIDE)) return;
   Layout usual = node->layout.reads == LAYOUT_NARROW ? LAYOUT_NARROW : LAYOUT_BLOCKED;
   const NodeLayout layouts[] = {
       {usual, LAYOUT_BLOCKED}, {LAYOUT_WIDE, LAYOUT_BLOCKED}, {usual, LAYOUT_WIDE}, {LAYOUT_WIDE, LAYOUT_WIDE}};

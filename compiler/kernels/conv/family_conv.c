@@ -54,9 +54,9 @@ static bool takes_wide(Graph *graph, const Node *node) {
 
 static LayoutSet layouts(Graph *graph, const Node *node) {
   if (!runs_blocked(graph, node)) return 0;
-  LayoutSet set = LAYOUT_SET_BLOCKED | LAYOUT_SET_NARROW | LAYOUT_SET_READS_WIDE | LAYOUT_SET_WRITES_WIDE;
+  LayoutSet set = LAYOUT_SET_BLOCKED | LAYOUT_BIT(LAYOUT_NARROW, LAYOUT_BLOCKED) | LAYOUT_SET_WIDE;
   if (node_int(node, ATTR_group) != 1) set &= ~LAYOUT_SET_NARROW;
-  if (!takes_wide(graph, node)) set &= ~(LAYOUT_SET_READS_WIDE | LAYOUT_SET_WRITES_WIDE);
+  if (!takes_wide(graph, node)) set &= ~LAYOUT_SET_WIDE;
   return set;
 }
 
