@@ -59,9 +59,6 @@ static void manage_schedules(const Options *options, Arena *arena) {
   case SCHEDULES_MERGE:
     schedules_merge(arena, options->files, options->output);
     break;
-  case SCHEDULES_RENEW:
-    schedules_renew(arena, options->files, options->output);
-    break;
   case SCHEDULES_CHECK:
     schedules_check(arena, options->files);
     break;

@@ -29,52 +29,28 @@ static const char *wrong_variant(const char *schedule) {
 
 static const struct FamilyRow {
   const char *name;
-  const char *(*kernels)(Arena *arena, const Target *target);
   const char *(*wrong)(const char *schedule); /* the offending part; NULL: it is one of the family's */
 } families[] = {
-    {"conv", convolution_kernels, wrong_form},
-    {"recurrent", recurrent_kernels, wrong_variant},
+    {"conv", wrong_form},
+    {"recurrent", wrong_variant},
 };
-enum { FAMILIES = sizeof families / sizeof *families, MAX_TARGETS = 16 };
 
 static const struct FamilyRow *family_of(const RecordKey *key) {
-  for (int i = 0; i < FAMILIES; i++)
+  for (size_t i = 0; i < sizeof families / sizeof *families; i++)
     if (!strcmp(families[i].name, key->family)) return &families[i];
   return NULL;
 }
 
-static int target_of(const RecordKey *key) {
-  for (int i = 0; i < MAX_TARGETS && target_at(i); i++)
-    if (!strcmp(target_at(i)->name, key->target)) return i;
-  return -1;
-}
-
-/* The versions of kernels, each made where it is first asked for. */
-typedef struct Versions {
-  Arena *arena;
-  const char *of[FAMILIES][MAX_TARGETS];
-} Versions;
-
-/* NULL: of a family or target that is not known. */
-static const char *current_version(Versions *versions, const RecordKey *key) {
-  const struct FamilyRow *family = family_of(key);
-  int target = target_of(key);
-  if (!family || target < 0) return NULL;
-  const char **version = &versions->of[family - families][target];
-  if (!*version) *version = family->kernels(versions->arena, target_at(target));
-  return *version;
-}
-
-static bool is_current(Versions *versions, const RecordKey *key) {
-  const char *version = current_version(versions, key);
-  return version && !strcmp(version, key->kernels);
+static bool is_target(const char *name) {
+  for (int i = 0; target_at(i); i++)
+    if (!strcmp(target_at(i)->name, name)) return true;
+  return false;
 }
 
 /* ---- order ---- */
 
 typedef struct Entry {
   ScheduleRecord *record;
-  bool current;
   int order; /* of reading */
 } Entry;
 
@@ -94,40 +70,32 @@ static int compare_machines(const RecordKey *a, const RecordKey *b) {
   return by ? by : compare_numbers(a->l3_bytes, b->l3_bytes);
 }
 
-/* By work; of one work those that are better come later. */
+/* By work; of one work in the order of reading. */
 static int by_work(const void *a, const void *b) {
   const Entry *x = a, *y = b;
   int by = compare_machines(&x->record->key, &y->record->key);
   if (!by) by = strcmp(x->record->key.workload, y->record->key.workload);
-  if (!by) by = (int)x->current - (int)y->current;
   return by ? by : x->order - y->order;
-}
-
-static Versions *new_versions(Arena *arena) {
-  Versions *versions = ARENA_NEW(arena, Versions);
-  versions->arena = arena;
-  return versions;
 }
 
 static Entries sorted(Arena *arena, FileList files) {
   ScheduleRecords *records = ARENA_NEW(arena, ScheduleRecords);
-  Versions *versions = new_versions(arena);
   for (int i = 0; i < files.count; i++) records_read_more(arena, records, files.paths[i]);
   Entries all = {.count = records->count, .list = ARENA_ARRAY(arena, Entry, records->count)};
-  for (int i = 0; i < all.count; i++)
-    all.list[i] = (Entry){&records->list[i], is_current(versions, &records->list[i].key), i};
+  for (int i = 0; i < all.count; i++) all.list[i] = (Entry){&records->list[i], i};
   qsort(all.list, (size_t)all.count, sizeof *all.list, by_work);
   return all;
 }
 
 /* ---- merge ---- */
 
-static void write_merged(Arena *arena, const Entries *all, const char *output) {
+void schedules_merge(Arena *arena, FileList files, const char *output) {
+  Entries all = sorted(arena, files);
   Text text = text_new(arena);
   const ScheduleRecord *best = NULL;
-  for (int i = 0; i < all->count; i++) {
-    const ScheduleRecord *record = all->list[i].record;
-    if (best && !same_work(&best->key, &record->key)) {
+  for (int i = 0; i < all.count; i++) {
+    const ScheduleRecord *record = all.list[i].record;
+    if (best && !record_is_of(record, &best->key)) {
       text_add(&text, "%s\n", record_text(arena, best));
       best = NULL;
     }
@@ -137,36 +105,19 @@ static void write_merged(Arena *arena, const Entries *all, const char *output) {
   file_write(arena, output, text.data, text.length);
 }
 
-void schedules_merge(Arena *arena, FileList files, const char *output) {
-  Entries all = sorted(arena, files);
-  write_merged(arena, &all, output);
-}
-
-void schedules_renew(Arena *arena, FileList files, const char *output) {
-  Entries all = sorted(arena, files);
-  Versions *versions = new_versions(arena);
-  for (int i = 0; i < all.count; i++) {
-    RecordKey *key = &all.list[i].record->key;
-    const char *version = current_version(versions, key);
-    if (version) key->kernels = version;
-  }
-  write_merged(arena, &all, output);
-}
-
 /* ---- check ---- */
 
 typedef struct Check {
   Arena *arena;
   const char *path;
-  Versions *versions;
-  int best, trials, stale;
+  int best, trials;
 } Check;
 
 /* NULL: nothing. */
 static const char *wrong_with(Arena *arena, const ScheduleRecord *record) {
   const struct FamilyRow *family = family_of(&record->key);
   if (!family) return arena_format(arena, "the family \"%s\" is not known", record->key.family);
-  if (target_of(&record->key) < 0) return arena_format(arena, "the target \"%s\" is not known", record->key.target);
+  if (!is_target(record->key.target)) return arena_format(arena, "the target \"%s\" is not known", record->key.target);
   const char *wrong = family->wrong(record->schedule);
   return wrong ? arena_format(arena, "the schedule \"%s\" is none: `%s`", record->schedule, wrong) : NULL;
 }
@@ -181,16 +132,13 @@ static void check_line(void *argument, int line, const ScheduleRecord *record, c
   }
   check->best += record_is_best(record);
   check->trials += !record_is_best(record);
-  check->stale += !is_current(check->versions, &record->key);
 }
 
 void schedules_check(Arena *arena, FileList files) {
-  Versions *versions = new_versions(arena);
   for (int i = 0; i < files.count; i++) {
-    Check check = {.arena = arena, .path = files.paths[i], .versions = versions};
+    Check check = {.arena = arena, .path = files.paths[i]};
     records_each_line(arena, files.paths[i], check_line, &check);
-    printf("%s: %d best, %d of trials; %d of them of other versions of the kernels\n", check.path, check.best,
-           check.trials, check.stale);
+    printf("%s: %d best, %d of trials\n", check.path, check.best, check.trials);
   }
 }
 
@@ -208,8 +156,7 @@ void schedules_show(Arena *arena, FileList files) {
     const ScheduleRecord *record = all.list[i].record;
     if (!last || compare_machines(last, &record->key) != 0) show_machine(&record->key);
     last = &record->key;
-    printf("%12.1f us  %-56s  %s%s%s%s\n", record->median_us, record->key.workload, record->schedule,
-           record_is_best(record) ? "" : "  ", record_is_best(record) ? "" : record->status,
-           all.list[i].current ? "" : "  (of other kernels)");
+    printf("%12.1f us  %-56s  %s%s%s\n", record->median_us, record->key.workload, record->schedule,
+           record_is_best(record) ? "" : "  ", record_is_best(record) ? "" : record->status);
   }
 }

@@ -11,12 +11,8 @@ typedef struct FileList {
 } FileList;
 
 /* Writes the best record of each work on each machine to `output`, in an order that depends on nothing else. Of several
- * one of this rnncc's kernels is better, then a later one: in a later file, in a later line. Trials are left out. */
+ * the later one is taken: in a later file, in a later line. Trials are left out. */
 void schedules_merge(Arena *arena, FileList files, const char *output);
-
-/* The same of records that are taken for those of this rnncc's kernels, whatever version they were measured with: for
- * changes of the kernels that leave their speed as it was. */
-void schedules_renew(Arena *arena, FileList files, const char *output);
 
 /* error_at() for each line that is no record, or says a schedule, family or target that there is none of; and a line to
  * stdout of what each file holds. */

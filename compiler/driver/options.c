@@ -16,9 +16,9 @@
 static void take_schedule_words(Options *options, char **words, int count) {
   if (count < 2) REFUSE("schedules %s: expected files of records, found none", words[0]);
   options->files = (FileList){words + 1, count - 1};
-  bool writes = options->schedule_verb == SCHEDULES_MERGE || options->schedule_verb == SCHEDULES_RENEW;
+  bool writes = options->schedule_verb == SCHEDULES_MERGE;
   if (writes && !options->output) REFUSE("schedules %s: expected -o RECORDS, found none", words[0]);
-  if (!writes && options->output) REFUSE("-o goes with schedules merge and renew, not with %s", words[0]);
+  if (!writes && options->output) REFUSE("-o goes with schedules merge, not with %s", words[0]);
 }
 
 static void take_model(Options *options, char **words, int count) {

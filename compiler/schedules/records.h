@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Schedules that were measured, as JSON, one record a line. A record is used where its whole key is what is being
- * compiled: the workload, the target, the machine's caches and number of cores, and the kernels' sources, by their
- * hash. Files are appended to under a lock, so that many may write one, and are merged by joining them: of two records
- * of one key the later counts.
+ * compiled: the workload, the target, the machine's caches and number of cores; and where the kernels that its schedule
+ * makes of the workload are still those that were measured, by their fingerprint (template/fingerprint.h). Files are
+ * appended to under a lock, so that many may write one, and are merged by joining them: of two records of one key the
+ * later counts.
  *
  * A record says what was measured to be best, or how a trial ended: only the former is used.
  */
@@ -18,7 +19,6 @@ typedef struct RecordKey {
   const char *family;   /* "recurrent": who reads `schedule` */
   const char *workload; /* in the family's words */
   const char *target;   /* "x86-64-v4" */
-  const char *kernels;  /* kernels_hash() */
   int64_t cores, l1_bytes, l2_bytes, l3_bytes;
 } RecordKey;
 
@@ -30,6 +30,7 @@ typedef struct RecordFile {
 
 typedef struct ScheduleRecord {
   RecordKey key;
+  const char *kernels; /* kernels_fingerprint(); NULL: it was written by hand, for whatever version */
   const char *schedule;
   const char *status; /* "best", which NULL means too; else of a trial: "ok", "crashed", "hung" or "wrong" */
   double median_us;   /* of a run of the model that it was measured in, or of the kernel alone, as the family says */
@@ -56,15 +57,19 @@ void records_add(Arena *arena, ScheduleRecords *records, ScheduleRecord record);
 
 bool record_is_of(const ScheduleRecord *record, const RecordKey *key);
 bool record_is_best(const ScheduleRecord *record);
-/* Both keys are of the same work on the same machine, whatever the version of the kernels. */
-bool same_work(const RecordKey *a, const RecordKey *b);
+/* Is it of these kernels? */
+bool record_has_kernels(const ScheduleRecord *record, const char *kernels);
 
-/* The best of the key; NULL if there is none, or no records. */
-const ScheduleRecord *records_find(const ScheduleRecords *records, const RecordKey *key);
-/* The same, and a warning, one a file, if there would be one but for the version of the kernels. */
-const ScheduleRecord *records_use(const ScheduleRecords *records, const RecordKey *key);
-/* A warning, one a file, that the record is not used. */
-void records_refuse(const ScheduleRecord *record, const char *why);
+/* The kernels that the record's schedule makes of the layer, by kernels_fingerprint(). NULL where the schedule is none
+ * of the layer's: then *why says what is wrong with it. */
+typedef const char *RecordKernels(void *layer, const ScheduleRecord *record, const char **why);
+
+/* The last that is best of the key and still of the same kernels; NULL if there is none, or no records. */
+const ScheduleRecord *records_find(const ScheduleRecords *records, const RecordKey *key, RecordKernels *kernels,
+                                   void *layer);
+/* The same; what would be used but for its kernels or its schedule is told, one warning of each a file. */
+const ScheduleRecord *records_use(const ScheduleRecords *records, const RecordKey *key, RecordKernels *kernels,
+                                  void *layer);
 
 /* fatal_at() if records_append() is sure to fail, or the file holds something else: to be told before hours of
  * measuring, not after. */
@@ -76,8 +81,5 @@ void records_append(Arena *arena, const char *path, const ScheduleRecord *record
 const char *record_text(Arena *arena, const ScheduleRecord *record);
 /* Hex digits by which a line shows that it is as it was written. */
 const char *record_sum(Arena *arena, const ScheduleRecord *record);
-
-/* Hex digits over sources in templates/, whose names end with NULL. */
-const char *kernels_hash(Arena *arena, const char *const *sources);
 
 #endif

@@ -14,7 +14,7 @@ static const int64_t MOST = INT64_C(1) << 50; /* cores, and bytes of a cache */
 
 static const JsonField FIELDS[] = {
     {"format", JSON_STRING, true},   {"version", JSON_NUMBER, true},  {"family", JSON_STRING, true},
-    {"workload", JSON_STRING, true}, {"target", JSON_STRING, true},   {"kernels", JSON_STRING, true},
+    {"workload", JSON_STRING, true}, {"target", JSON_STRING, true},   {"kernels", JSON_STRING, false},
     {"cores", JSON_NUMBER, true},    {"l1", JSON_NUMBER, true},       {"l2", JSON_NUMBER, true},
     {"l3", JSON_NUMBER, true},       {"schedule", JSON_STRING, true}, {"median_us", JSON_NUMBER, true},
     {"status", JSON_STRING, false},  {"sum", JSON_STRING, false},     {NULL, JSON_ABSENT, false}};
@@ -70,8 +70,8 @@ static void read_line(void *argument) {
     error_at(json_where(json), EXIT_INVALID, "the format is not rnncc-schedule");
   record->key = (RecordKey){.family = text_member(json, "family"),
                             .workload = text_member(json, "workload"),
-                            .target = text_member(json, "target"),
-                            .kernels = text_member(json, "kernels")};
+                            .target = text_member(json, "target")};
+  if (json_kind(json_member(json, "kernels")) != JSON_ABSENT) record->kernels = text_member(json, "kernels");
   record->schedule = text_member(json, "schedule");
   json_get_int(json_member(json, "cores"), 1, MOST, &record->key.cores);
   json_get_int(json_member(json, "l1"), 0, MOST, &record->key.l1_bytes);

@@ -15,12 +15,13 @@
 
 static const char *members(Arena *arena, const ScheduleRecord *record) {
   const RecordKey *key = &record->key;
+  const char *kernels = record->kernels ? arena_format(arena, ",\"kernels\":\"%s\"", record->kernels) : "";
   return arena_format(arena,
                       "\"format\":\"rnncc-schedule\",\"version\":1,\"family\":\"%s\",\"workload\":\"%s\","
                       "\"target\":\"%s\",\"cores\":%" PRId64 ",\"l1\":%" PRId64 ",\"l2\":%" PRId64 ",\"l3\":%" PRId64
-                      ",\"kernels\":\"%s\",\"schedule\":\"%s\",\"median_us\":%.3f,\"status\":\"%s\"",
+                      "%s,\"schedule\":\"%s\",\"median_us\":%.3f,\"status\":\"%s\"",
                       key->family, key->workload, key->target, key->cores, key->l1_bytes, key->l2_bytes, key->l3_bytes,
-                      key->kernels, record->schedule, record->median_us, record->status ? record->status : "best");
+                      kernels, record->schedule, record->median_us, record->status ? record->status : "best");
 }
 
 const char *record_sum(Arena *arena, const ScheduleRecord *record) {

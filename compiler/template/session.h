@@ -10,10 +10,12 @@
 
 typedef struct TemplateSession {
   Arena *arena;
-  void *index;                    /* CXIndex; NULL: not made yet */
-  struct KeptUnit *units;         /* template_ast.c */
-  struct KeptTemplate *templates; /* specialise.c */
-  struct KeptKernel *kernels;     /* specialise.c */
+  void *index;                         /* CXIndex; NULL: not made yet */
+  struct KeptUnit *units;              /* template_ast.c */
+  struct KeptTemplate *templates;      /* specialise.c */
+  struct KeptKernel *kernels;          /* specialise.c */
+  struct KeptVocabulary *vocabularies; /* fingerprint.c */
+  struct KeptDigest *digests;          /* fingerprint.c */
 } TemplateSession;
 
 TemplateSession *template_session(void);

@@ -39,25 +39,27 @@ static bool says_nothing(const ScheduleRecord *record) {
   return state == TRIAL_OPEN || (state == TRIAL_OK && !(record->median_us > 0));
 }
 
-static void recall(Trials *trials, const ScheduleRecord *record) {
+static void recall(Trials *trials, const ScheduleRecord *record, CandidateKernels *kernels, const void *layer) {
   for (int i = 0; i < trials->count; i++) {
     Trial *trial = &trials->list[i];
-    if (strcmp(trial->form, record->schedule) != 0) continue;
+    if (strcmp(trial->form, record->schedule) != 0 || !record_has_kernels(record, kernels(layer, trial->candidate)))
+      continue;
     trials->tried += trial->state == TRIAL_OPEN;
     trial->state = state_of(record->status);
     trial->median_us = record->median_us;
   }
 }
 
-Trials trials_new(Arena *arena, const ConvCandidates *candidates, const ScheduleRecords *records,
-                  const RecordKey *key) {
+Trials trials_new(Arena *arena, const ConvCandidates *candidates, const ScheduleRecords *records, const RecordKey *key,
+                  CandidateKernels *kernels, const void *layer) {
   Trials trials = {.count = candidates->count, .list = ARENA_ARRAY(arena, Trial, candidates->count)};
   for (int i = 0; i < trials.count; i++) {
     const ConvCandidate *candidate = &candidates->list[i];
     trials.list[i] = (Trial){.number = i, .candidate = candidate, .form = convolution_form(arena, candidate)};
   }
   for (int i = 0; i < records->count; i++)
-    if (!says_nothing(&records->list[i]) && record_is_of(&records->list[i], key)) recall(&trials, &records->list[i]);
+    if (!says_nothing(&records->list[i]) && record_is_of(&records->list[i], key))
+      recall(&trials, &records->list[i], kernels, layer);
   return trials;
 }
 

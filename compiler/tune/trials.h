@@ -32,8 +32,12 @@ typedef struct Trials {
   Trial *list;      /* as the candidates are: the first is what is taken without records */
 } Trials;
 
-/* Candidates that have a record of this key start with its result. */
-Trials trials_new(Arena *arena, const ConvCandidates *candidates, const ScheduleRecords *records, const RecordKey *key);
+/* The version of a candidate's kernels: kernels_fingerprint(). */
+typedef const char *CandidateKernels(const void *layer, const ConvCandidate *candidate);
+
+/* Candidates that have a record of this key and of their kernels start with its result. */
+Trials trials_new(Arena *arena, const ConvCandidates *candidates, const ScheduleRecords *records, const RecordKey *key,
+                  CandidateKernels *kernels, const void *layer);
 
 /* The name of a record's status for the state; NULL: none. */
 const char *trial_status(TrialState state);

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "cpu_limit.h"
+#include "kernels/conv/recorded.h"
 #include "link/toolchain.h"
 #include "support/interrupt.h"
 #include "tune/build_trials.h"
@@ -87,10 +88,20 @@ static TrialState judge(const Contest *contest, const Trial *trial, const Measur
   return right ? TRIAL_OK : TRIAL_WRONG;
 }
 
+static const char *kernels_of(const void *layer, const ConvCandidate *candidate) {
+  const Contest *contest = layer;
+  Graph *graph = contest->tuner->tuning->graph;
+  const Workload *w = contest->workload;
+  return convolution_kernels(graph, w->node, convolution_schedule(graph, w->node, w->layout, candidate));
+}
+
 /* status: NULL of the winner. */
 static void record(const Contest *contest, const Trial *trial, const char *status, double median_us) {
-  ScheduleRecord line = {
-      .key = contest->workload->key, .schedule = trial->form, .status = status, .median_us = median_us};
+  ScheduleRecord line = {.key = contest->workload->key,
+                         .kernels = kernels_of(contest, trial->candidate),
+                         .schedule = trial->form,
+                         .status = status,
+                         .median_us = median_us};
   records_append(contest->arena, contest->tuner->tuning->output, &line);
 }
 
@@ -239,7 +250,8 @@ static void begin(Contest *contest) {
   const TuneOptions *options = contest->tuner->tuning->options;
   Tuning *tuning = contest->tuner->tuning;
   const Workload *workload = contest->workload;
-  contest->trials = trials_new(contest->arena, &workload->candidates, tuning->earlier, &workload->key);
+  contest->trials =
+      trials_new(contest->arena, &workload->candidates, tuning->earlier, &workload->key, kernels_of, contest);
   int most = options->exhaustive ? contest->trials.count : options->trials ? options->trials : USUAL_TRIALS;
   if (workload->most_trials && most > workload->most_trials && !options->exhaustive) most = workload->most_trials;
   contest->planned = most < contest->trials.count ? most : contest->trials.count;
@@ -270,7 +282,7 @@ static void tell_summary(const ConvolutionTuner *tuner) {
 }
 
 static bool is_done(const Tuning *tuning, const Workload *workload) {
-  return records_find(tuning->earlier, &workload->key) != NULL;
+  return convolution_record(tuning->graph, workload->node, workload->layout, tuning->earlier) != NULL;
 }
 
 ConvolutionTuner *convolution_tuner(Tuning *tuning, int *tasks, int *done) {

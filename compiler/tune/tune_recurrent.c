@@ -138,11 +138,20 @@ static Trial best_trial(RecurrentTuner *t, const RecordKey *key, const Trials *t
   return stays ? best : first;
 }
 
-static void tune_item(RecurrentTuner *t, const RecordKey *key, Trials trials) {
+static const char *kernels_of(const RecurrentTuner *t, const Item *item, const RecurrentVariant *variant) {
+  return item->layer ? recurrent_kernels(t->graph, item->layer, variant)
+                     : stack_kernels(t->graph, item->stack, variant);
+}
+
+static void tune_item(RecurrentTuner *t, const Item *item) {
+  const RecordKey *key = &item->key;
+  Trials trials = item->layer ? trials_of_layer(t, item->layer) : trials_of_stack(t, item->stack);
   Trial best = best_trial(t, key, &trials);
   task_end(&t->tuning->tasks);
-  ScheduleRecord record = {
-      .key = *key, .schedule = variant_text(t->graph->arena, best.variant), .median_us = best.median_us};
+  ScheduleRecord record = {.key = *key,
+                           .kernels = kernels_of(t, item, best.variant),
+                           .schedule = variant_text(t->graph->arena, best.variant),
+                           .median_us = best.median_us};
   records_append(t->graph->arena, t->tuning->output, &record);
   records_add(t->graph->arena, &t->records, record);
   printf("%-40s %10.1f us  %s%s\n", key->workload, best.median_us, record.schedule,
@@ -170,13 +179,18 @@ static void find_items(RecurrentTuner *t) {
     add_item(t, (Item){.key = stack_key(t->graph, t->dag, &t->graph->stacks[i]), .stack = &t->graph->stacks[i]});
 }
 
+static const ScheduleRecord *earlier_record(const RecurrentTuner *t, const Item *item) {
+  return item->layer ? recurrent_record(t->graph, item->layer, t->tuning->earlier)
+                     : stack_record(t->graph, t->dag, item->stack, t->tuning->earlier);
+}
+
 /* Keeps the layers of this machine's shard that have no record yet. Returns the number dropped. */
 static int drop_done(RecurrentTuner *t) {
   const TuneOptions *options = t->tuning->options;
   int kept = 0, done = 0;
   for (int i = 0; i < t->count; i++) {
     if (i % options->shards != options->shard - 1) continue;
-    const ScheduleRecord *record = records_find(t->tuning->earlier, &t->items[i].key);
+    const ScheduleRecord *record = earlier_record(t, &t->items[i]);
     if (record) {
       records_add(t->graph->arena, &t->records, *record);
       done++;
@@ -208,8 +222,5 @@ RecurrentTuner *recurrent_tuner(Tuning *tuning, int *tasks, int *done) {
 }
 
 void tune_recurrent(RecurrentTuner *t) {
-  for (int i = 0; i < t->count && tasks_begin(&t->tuning->tasks); i++) {
-    const Item *item = &t->items[i];
-    tune_item(t, &item->key, item->layer ? trials_of_layer(t, item->layer) : trials_of_stack(t, item->stack));
-  }
+  for (int i = 0; i < t->count && tasks_begin(&t->tuning->tasks); i++) tune_item(t, &t->items[i]);
 }

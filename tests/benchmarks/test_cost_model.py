@@ -49,8 +49,8 @@ def test_what_rnncc_prints_is_what_is_read(rnncc):
 
 
 def test_records_are_times_of_one_machine_and_of_what_worked():
-    lines = [record("w", "old kernels", 1, kernels="b"), record("w", "fast", 3), record("w", "slow", 9, status="ok"),
-             record("w", "fast", 2, status="best"), record("w", "broken", 1, status="ok"),
+    lines = [record("w", "of another cache", 1, l2=4), record("w", "fast", 3, kernels="b"),
+             record("w", "slow", 9, status="ok"), record("w", "fast", 2, status="best"), record("w", "broken", 1, status="ok"),
              record("w", "broken", 0, status="crashed"), record("w", "of another target", 5, target="x86-64"),
              record("v", "a", 7), "no record", "{}", "[1]", record("w", "recurrent", 4, family="recurrent")]
     assert read_measured(lines, "x86-64-v4") == {"w": {"fast": 2, "slow": 9}, "v": {"a": 7}}

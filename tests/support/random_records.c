@@ -68,7 +68,9 @@ static void randomise(Graph *graph, const Node *node, ConvCandidate *candidate) 
 static void record_any(Graph *graph, const Node *node, const char *path) {
   ConvCandidate candidate = random_candidate(graph, node);
   if (below(2)) randomise(graph, node, &candidate);
+  ConvSchedule *schedule = convolution_schedule(graph, node, node->layout, &candidate);
   ScheduleRecord record = {.key = convolution_key(graph, node, node->layout),
+                           .kernels = convolution_kernels(graph, node, schedule),
                            .schedule = convolution_form(graph->arena, &candidate),
                            .median_us = 1e6 * candidate.seconds};
   records_append(graph->arena, path, &record);

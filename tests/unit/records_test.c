@@ -39,11 +39,11 @@ static ScheduleRecord record_of(const char *workload, const char *schedule) {
   return (ScheduleRecord){.key = {.family = "recurrent",
                                   .workload = workload,
                                   .target = "x86-64-v4",
-                                  .kernels = "0123456789abcdef",
                                   .cores = 2,
                                   .l1_bytes = 1 << 15,
                                   .l2_bytes = 1 << 20,
                                   .l3_bytes = 1 << 25},
+                          .kernels = "0123456789abcdef",
                           .schedule = schedule,
                           .median_us = 12.5};
 }
@@ -60,6 +60,18 @@ static void append_text(const char *text) {
   assert_int_equal(fclose(file), 0);
 }
 
+/* As if the kernels of a record were what its schedule says, but for those of record_of(). */
+static const char *kernels_of(void *layer, const ScheduleRecord *record, const char **why) {
+  (void)layer;
+  *why = "it is none";
+  if (!strcmp(record->schedule, "none")) return NULL;
+  return strcmp(record->schedule, "changed") ? "0123456789abcdef" : "fedcba9876543210";
+}
+
+static const ScheduleRecord *find(const ScheduleRecords *records, const RecordKey *key) {
+  return records_find(records, key, kernels_of, NULL);
+}
+
 static void what_is_appended_is_found_and_of_one_key_the_later(void **state) {
   (void)state;
   append("a", "first");
@@ -68,7 +80,7 @@ static void what_is_appended_is_found_and_of_one_key_the_later(void **state) {
   ScheduleRecords *records = records_read(arena, path);
   assert_int_equal(records->count, 3);
   ScheduleRecord wanted = record_of("a", "");
-  const ScheduleRecord *found = records_find(records, &wanted.key);
+  const ScheduleRecord *found = find(records, &wanted.key);
   assert_non_null(found);
   assert_string_equal(found->schedule, "second");
   assert_true(found->median_us > 12.4 && found->median_us < 12.6);
@@ -78,13 +90,13 @@ static void a_record_whose_key_differs_anywhere_is_not_found(void **state) {
   (void)state;
   append("a", "s");
   ScheduleRecords *records = records_read(arena, path);
-  RecordKey key = record_of("a", "").key, others[8];
-  for (int i = 0; i < 8; i++) others[i] = key;
-  others[0].family = others[1].workload = others[2].target = others[3].kernels = "else";
-  others[4].cores = others[5].l1_bytes = others[6].l2_bytes = others[7].l3_bytes = 1;
-  assert_non_null(records_find(records, &key));
-  for (int i = 0; i < 8; i++) assert_null(records_find(records, &others[i]));
-  assert_null(records_find(NULL, &key));
+  RecordKey key = record_of("a", "").key, others[7];
+  for (int i = 0; i < 7; i++) others[i] = key;
+  others[0].family = others[1].workload = others[2].target = "else";
+  others[3].cores = others[4].l1_bytes = others[5].l2_bytes = others[6].l3_bytes = 1;
+  assert_non_null(find(records, &key));
+  for (int i = 0; i < 7; i++) assert_null(find(records, &others[i]));
+  assert_null(find(NULL, &key));
 }
 
 /* A writer that was killed leaves half a line; the next one's record is whole all the same. */
@@ -180,7 +192,7 @@ static void writers_at_the_same_time_lose_no_record(void **state) {
   assert_int_equal(records->count, WRITERS * EACH);
   for (int i = 0; i < WRITERS * EACH; i++) {
     ScheduleRecord wanted = record_of(workload_of(i / EACH, i % EACH), "");
-    assert_non_null(records_find(records, &wanted.key));
+    assert_non_null(find(records, &wanted.key));
   }
 }
 
@@ -257,8 +269,51 @@ static void trials_are_not_found_as_the_best(void **state) {
   ScheduleRecords *records = records_read(arena, path);
   ScheduleRecord wanted = record_of("a", "");
   assert_int_equal(records->count, 5);
-  assert_string_equal(records_find(records, &wanted.key)->schedule, "first");
+  assert_string_equal(find(records, &wanted.key)->schedule, "first");
   for (int i = 0; i < 4; i++) assert_string_equal(records->list[1 + i].status, statuses[i]);
+}
+
+static const ScheduleRecord *use(ScheduleRecords *records, const char *workload) {
+  RecordKey key = record_of(workload, "").key;
+  return records_use(records, &key, kernels_of, NULL);
+}
+
+static void an_earlier_record_is_used_where_later_ones_are_stale_or_none(void **state) {
+  (void)state;
+  append("a", "good");
+  append("a", "changed");
+  append("a", "none");
+  ScheduleRecords *records = records_read(arena, path);
+  assert_string_equal(use(records, "a")->schedule, "good");
+}
+
+static void a_record_without_kernels_is_of_whatever_version(void **state) {
+  (void)state;
+  ScheduleRecord record = record_of("a", "changed");
+  record.kernels = NULL;
+  records_append(arena, path, &record);
+  assert_string_equal(use(records_read(arena, path), "a")->schedule, "changed");
+}
+
+static void use_all(void *unused) {
+  (void)unused;
+  ScheduleRecords *records = records_read(arena, path);
+  static const char *const workloads[] = {"a", "b", "c", "d"};
+  for (int i = 0; i < 4; i++)
+    if (use(records, workloads[i])) stop(EXIT_MISMATCH);
+}
+
+static void what_is_not_used_is_told_once_a_file_and_reason(void **state) {
+  (void)state;
+  append("a", "changed");
+  append("b", "changed");
+  append("c", "none");
+  append("d", "none");
+  Outcome outcome = outcome_of(use_all, NULL);
+  expect_outcome(&outcome, 0, "the record of a is of another version of its kernels", "of c is not used: it is none");
+  const char *second = strstr(strstr(outcome.messages, "warning") + 1, "warning");
+  assert_non_null(second);
+  assert_null(strstr(second + 1, "warning"));
 }
 
 static void words_that_need_escapes_are_no_record(void **state) {
@@ -273,6 +328,10 @@ int main(void) {
       cmocka_unit_test_setup_teardown(what_is_appended_is_found_and_of_one_key_the_later, setup_file, teardown_file),
       cmocka_unit_test_setup_teardown(a_record_whose_key_differs_anywhere_is_not_found, setup_file, teardown_file),
       cmocka_unit_test_setup_teardown(half_a_line_spoils_no_other, setup_file, teardown_file),
+      cmocka_unit_test_setup_teardown(an_earlier_record_is_used_where_later_ones_are_stale_or_none, setup_file,
+                                      teardown_file),
+      cmocka_unit_test_setup_teardown(a_record_without_kernels_is_of_whatever_version, setup_file, teardown_file),
+      cmocka_unit_test_setup_teardown(what_is_not_used_is_told_once_a_file_and_reason, setup_file, teardown_file),
       cmocka_unit_test_setup_teardown(lines_that_are_no_records_are_skipped_with_one_warning, setup_file,
                                       teardown_file),
       cmocka_unit_test_setup_teardown(a_file_that_is_not_there_is_an_error, setup_file, teardown_file),

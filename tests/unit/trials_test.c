@@ -17,6 +17,11 @@ static const ConvAlgorithm quick = {.name = "quick", .knobs = knobs}, slow = {.n
 /* Predicted: 1, 1.11, 1.22, ... us of quick schedules whose knobs are (i % 3, i / 3); the last is slow, of 2.9 us. */
 enum { COUNT = 10 };
 
+static const char *kernels_of(const void *layer, const ConvCandidate *candidate) {
+  (void)layer;
+  return candidate->algorithm == &quick ? "quick kernels" : "slow kernels";
+}
+
 static Trials some_trials(void) {
   static ConvCandidate list[COUNT];
   for (int i = 0; i < COUNT; i++)
@@ -24,7 +29,7 @@ static Trials some_trials(void) {
   list[COUNT - 1].algorithm = &slow;
   list[COUNT - 1].seconds = 2.9e-6;
   ConvCandidates candidates = {.arena = arena, .count = COUNT, .list = list};
-  return trials_new(arena, &candidates, &(ScheduleRecords){0}, &(RecordKey){0});
+  return trials_new(arena, &candidates, &(ScheduleRecords){0}, &(RecordKey){0}, kernels_of, NULL);
 }
 
 static void end_trial(Trials *trials, int number, TrialState state, double median_us) {
@@ -96,19 +101,21 @@ static void what_failed_is_neither_tried_again_nor_chosen(void **state) {
 static void records_of_the_key_are_known(void **state) {
   (void)state;
   Trials fresh = some_trials();
-  RecordKey key = {.family = "conv", .workload = "w", .target = "t", .kernels = "k"}, other = key;
+  RecordKey key = {.family = "conv", .workload = "w", .target = "t"}, other = key;
   other.workload = "v";
-  ScheduleRecord list[] = {{.key = key, .schedule = fresh.list[2].form, .status = "ok", .median_us = 7},
-                           {.key = key, .schedule = fresh.list[3].form, .status = "crashed"},
-                           {.key = key, .schedule = fresh.list[5].form, .status = "ok", .median_us = 0},
-                           {.key = key, .schedule = fresh.list[2].form, .status = "ok", .median_us = 8},
-                           {.key = key, .schedule = fresh.list[2].form, .median_us = 6},
-                           {.key = other, .schedule = fresh.list[4].form, .status = "ok", .median_us = 1}};
+  ScheduleRecord list[] = {
+      {.key = key, .schedule = fresh.list[2].form, .status = "ok", .median_us = 7},
+      {.key = key, .schedule = fresh.list[1].form, .kernels = "older", .status = "crashed"},
+      {.key = key, .schedule = fresh.list[3].form, .kernels = "quick kernels", .status = "crashed"},
+      {.key = key, .schedule = fresh.list[5].form, .status = "ok", .median_us = 0},
+      {.key = key, .schedule = fresh.list[2].form, .status = "ok", .median_us = 8},
+      {.key = key, .schedule = fresh.list[2].form, .median_us = 6},
+      {.key = other, .schedule = fresh.list[4].form, .status = "ok", .median_us = 1}};
   ConvCandidate candidates[COUNT];
   for (int i = 0; i < COUNT; i++) candidates[i] = *fresh.list[i].candidate;
   Trials trials = trials_new(arena, &(ConvCandidates){.count = COUNT, .list = candidates},
-                             &(ScheduleRecords){.count = 6, .list = list}, &key);
-  assert_int_equal(trials.tried, 2); /* what took no time was not measured */
+                             &(ScheduleRecords){.count = 7, .list = list}, &key, kernels_of, NULL);
+  assert_int_equal(trials.tried, 2); /* what took no time was not measured; one is of other kernels */
   assert_ptr_equal(trials_best(&trials), &trials.list[2]);
   assert_true(trials.list[2].median_us == 8 && trials.list[3].state == TRIAL_CRASHED);
 }

@@ -61,7 +61,7 @@ def parse_explained(text):
     return found
 
 
-MACHINE = ("kernels", "cores", "l1", "l2", "l3")  # of a record's key
+MACHINE = ("cores", "l1", "l2", "l3")  # of a record's key
 
 
 def convolution_records(lines, target):
@@ -75,8 +75,8 @@ def convolution_records(lines, target):
 
 
 def read_measured(lines, target):
-    """workload -> schedule -> us, of the target's records of convolutions: those of the machine and the kernels that
-    the last is of. Of two of one schedule the later counts; what crashed, hung or was wrong is no time."""
+    """workload -> schedule -> us, of the target's records of convolutions: those of the machine that the last is of. Of
+    two of one schedule the later counts; what crashed, hung or was wrong is no time."""
     records, measured = list(convolution_records(lines, target)), {}
     for record in records:
         if any(record.get(key) != records[-1].get(key) for key in MACHINE):

@@ -136,29 +136,18 @@ static ConvSchedule *forced(Graph *graph, const Node *node, NodeLayout layout, c
   return convolution_schedule(graph, node, layout, best.list);
 }
 
-/* As measured. NULL where there is no record of the node's work, or, after a warning, none that can be used. */
-static ConvSchedule *recorded(Graph *graph, const Node *node, NodeLayout layout) {
-  RecordKey key = convolution_key(graph, node, layout);
-  const ScheduleRecord *record = records_use(graph->config->records, &key);
-  const char *why;
-  ConvSchedule *schedule = record ? convolution_of_form(graph, node, layout, record->schedule, &why) : NULL;
-  if (record && !schedule) records_refuse(record, why);
-  if (schedule && record->median_us > 0) schedule->candidate.seconds = 1e-6 * record->median_us;
-  return schedule;
-}
-
 double convolution_recorded_seconds(Graph *graph, const Node *node, NodeLayout layout) {
-  if (!graph->config->records || !recorded(graph, node, layout)) return 0;
-  RecordKey key = convolution_key(graph, node, layout);
-  return 1e-6 * records_find(graph->config->records, &key)->median_us;
+  ConvSchedule *unused;
+  const ScheduleRecord *record = convolution_record_to_use(graph, node, layout, &unused);
+  return record ? 1e-6 * record->median_us : 0;
 }
 
 ConvSchedule *convolution_choose(Graph *graph, const Node *node, NodeLayout layout) {
-  ConvSchedule *schedule = NULL;
+  ConvSchedule *schedule;
   if (graph->config->conv_schedule)
     schedule = forced(graph, node, layout, graph->config->conv_schedule);
-  else if (graph->config->records)
-    schedule = recorded(graph, node, layout);
+  else
+    convolution_record_to_use(graph, node, layout, &schedule);
   if (schedule) return schedule;
   ConvCandidate first = convolution_first(graph, node, layout);
   return convolution_schedule(graph, node, layout, &first);

@@ -44,8 +44,9 @@ double convolution_taps_inside(const ConvAxis *axis);
 const char *convolution_epilogue(Arena *arena, const Node *node);
 
 typedef struct ConvAlgorithm ConvAlgorithm;
+typedef struct KernelSpec KernelSpec; /* template/specialise.h */
 
-enum { MAX_CONV_KNOBS = 6 };
+enum { MAX_CONV_KNOBS = 6, MAX_CONV_KERNELS = 2 };
 
 /* In the order of ConvAlgorithm.knobs. */
 typedef struct ConvKnobs {
@@ -100,6 +101,8 @@ struct ConvAlgorithm {
   void (*fit)(Graph *graph, const Node *node, const Convolution *conv, ConvKnobs *knobs);
   /* The schedule of knobs that fit, with base.text, candidate.seconds and reads_residual_last set. */
   ConvSchedule *(*make)(Graph *graph, const Node *node, const Convolution *conv, const ConvKnobs *knobs);
+  /* The kernels that a node of such a schedule calls; how many, MAX_CONV_KERNELS at most. */
+  int (*kernels)(const Graph *graph, const Node *node, KernelSpec **kernels);
   /* As in KernelFamily. scratch may be NULL. */
   void (*scratch)(Graph *graph, Node *node);
   void (*pack)(Graph *graph, Node *node);

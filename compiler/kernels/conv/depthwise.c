@@ -11,6 +11,7 @@
 #include "machine/targets.h"
 #include "program/build.h"
 #include "support/numbers.h"
+#include "template/specialise.h"
 
 typedef struct DepthwiseSchedule {
   ConvSchedule base;
@@ -123,9 +124,9 @@ static void pack(Graph *graph, Node *node) {
   node->packed[0] = graph_constant(graph, conv->weights->name, RNNCC_F32, 1, &count, packed);
 }
 
-static KernelSpec *depthwise_spec(Program *program, const Node *node) {
+static KernelSpec *depthwise_spec(const Graph *graph, const Node *node) {
   const Convolution *conv = &conv_schedule_of(node)->conv;
-  KernelSpec *spec = kernel_spec(program, "conv_depthwise");
+  KernelSpec *spec = kernel_spec_new(graph->arena, "conv_depthwise");
   kernel_knob(spec, "IN_H", dim_value(conv->h.in));
   kernel_knob(spec, "IN_W", dim_value(conv->w.in));
   kernel_knob(spec, "OUT_H", dim_value(conv->h.out));
@@ -141,15 +142,20 @@ static KernelSpec *depthwise_spec(Program *program, const Node *node) {
   kernel_knob(spec, "COLUMNS", ((const DepthwiseSchedule *)node->schedule)->columns);
   kernel_knob(spec, "BIAS", conv->bias != NULL);
   kernel_knob(spec, "RESIDUAL", conv->residual != NULL);
-  const char *body = convolution_epilogue(program->arena, node);
+  const char *body = convolution_epilogue(graph->arena, node);
   if (body) kernel_hook(spec, "epilogue", body);
   return spec;
+}
+
+static int kernels(const Graph *graph, const Node *node, KernelSpec **kernels) {
+  kernels[0] = depthwise_spec(graph, node);
+  return 1;
 }
 
 static void emit(Program *program, Node *node) {
   Graph *graph = program->graph;
   const Convolution *conv = &conv_schedule_of(node)->conv;
-  Call *call = kernel_call(program, node, depthwise_spec(program, node));
+  Call *call = kernel_call(program, node, depthwise_spec(graph, node));
   operand_value(call, "x", conv->x, READ);
   operand_value(call, "w", node->packed[0], READ);
   operand_value(call, "bias", conv->bias, READ);
@@ -171,5 +177,6 @@ const ConvAlgorithm convolution_depthwise = {.name = "depthwise",
                                              .list = list,
                                              .fit = fit,
                                              .make = make,
+                                             .kernels = kernels,
                                              .pack = pack,
                                              .emit = emit};

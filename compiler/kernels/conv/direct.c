@@ -17,6 +17,7 @@
 #include "program/worker_slots.h"
 #include "support/diagnostics.h"
 #include "support/numbers.h"
+#include "template/specialise.h"
 
 enum { MAX_WINDOW = 4096, MAX_PAD = 65536, MIN_PANELS = 8 };
 
@@ -264,13 +265,12 @@ static void set_window(KernelSpec *spec, const DirectSchedule *schedule) {
   kernel_knob(spec, "PAD_LEFT", dim_value(schedule->w.pad_begin));
 }
 
-static KernelSpec *direct_spec(Program *program, const Node *node) {
-  Arena *arena = program->arena;
-  const Graph *graph = program->graph;
+static KernelSpec *direct_spec(const Graph *graph, const Node *node) {
+  Arena *arena = graph->arena;
   const DirectSchedule *schedule = schedule_of(node);
   const Convolution *conv = &schedule->base.conv;
   const DirectPlan *plan = &schedule->plan;
-  KernelSpec *spec = kernel_spec(program, "conv_direct");
+  KernelSpec *spec = kernel_spec_new(arena, "conv_direct");
   set_window(spec, schedule);
   kernel_knob(spec, "IN_BLOCK", schedule->layer.in_block);
   kernel_knob(spec, "CHANNEL_TAIL", conv->groups * conv->channels % schedule->layer.in_block);
@@ -287,6 +287,11 @@ static KernelSpec *direct_spec(Program *program, const Node *node) {
   if (body) kernel_hook(spec, "epilogue", body);
   if (before) kernel_hook(spec, "prologue", before);
   return spec;
+}
+
+static int kernels(const Graph *graph, const Node *node, KernelSpec **kernels) {
+  kernels[0] = direct_spec(graph, node);
+  return 1;
 }
 
 static void call_data(Call *call, const Graph *graph, const Node *node) {
@@ -316,7 +321,7 @@ static void emit(Program *program, Node *node) {
   const DirectSchedule *schedule = schedule_of(node);
   const Convolution *conv = &schedule->base.conv;
   const DirectPlan *plan = &schedule->plan;
-  Call *call = kernel_call(program, node, direct_spec(program, node));
+  Call *call = kernel_call(program, node, direct_spec(program->graph, node));
   call_data(call, program->graph, node);
   operand_integer(call, "channels", conv->groups * conv->channels);
   operand_integer(call, "kernels", conv->groups * conv->kernels);
@@ -341,6 +346,7 @@ const ConvAlgorithm convolution_direct = {.name = "direct",
                                           .list = list,
                                           .fit = fit,
                                           .make = make,
+                                          .kernels = kernels,
                                           .scratch = scratch,
                                           .pack = pack,
                                           .emit = emit};

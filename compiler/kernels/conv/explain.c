@@ -40,8 +40,8 @@ static void add_nodes(const Explain *e, const char *workload) {
   text_add(e->out, "\n");
 }
 
-static const char *reason(const Explain *e, const RecordKey *key, const char *form) {
-  const ScheduleRecord *record = records_find(e->graph->config->records, key);
+static const char *reason(const Explain *e, const Node *node, const char *form) {
+  const ScheduleRecord *record = convolution_record(e->graph, node, node->layout, e->graph->config->records);
   if (e->graph->config->conv_schedule) return "--conv says so";
   if (!record || strcmp(record->schedule, form) != 0) return "the least predicted time";
   return arena_format(e->graph->arena, "measured, %.1f us", record->median_us);
@@ -73,7 +73,7 @@ static void explain_node(const Explain *e, const Node *node, const RecordKey *ke
   text_add(e->out, "%s: %.2f MFLOP:", key->workload, 2e-6 * convolution_macs(&conv));
   add_nodes(e, key->workload);
   add_candidates(e, &all, chosen);
-  text_add(e->out, "  chosen: %s: %s\n", form, reason(e, key, form));
+  text_add(e->out, "  chosen: %s: %s\n", form, reason(e, node, form));
 }
 
 Text explain_convolutions(Graph *graph, bool in_full) {

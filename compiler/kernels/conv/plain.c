@@ -12,6 +12,7 @@
 #include "machine/targets.h"
 #include "program/build.h"
 #include "support/numbers.h"
+#include "template/specialise.h"
 
 typedef struct PlainSchedule {
   ConvSchedule base;
@@ -232,16 +233,20 @@ static void pack(Graph *graph, Node *node) {
   node->packed[0] = graph_constant(graph, w->name, RNNCC_F32, 1, &count, packed);
 }
 
-static void emit_pad_call(Program *program, const Node *node) {
-  Graph *graph = program->graph;
-  const PlainSchedule *schedule = schedule_of(node);
-  const Value *x = node->inputs[0];
-  KernelSpec *spec = kernel_spec(program, "conv_pad");
+static KernelSpec *pad_spec(const Graph *graph, const PlainSchedule *schedule) {
+  KernelSpec *spec = kernel_spec_new(graph->arena, "conv_pad");
   kernel_knob(spec, "STRIDE_H", schedule->h.stride);
   kernel_knob(spec, "STRIDE_W", schedule->w.stride);
   kernel_knob(spec, "PHASES_H", phases_of(&schedule->h));
   kernel_knob(spec, "PHASES_W", phases_of(&schedule->w));
-  Call *call = kernel_call(program, node, spec);
+  return spec;
+}
+
+static void emit_pad_call(Program *program, const Node *node) {
+  Graph *graph = program->graph;
+  const PlainSchedule *schedule = schedule_of(node);
+  const Value *x = node->inputs[0];
+  Call *call = kernel_call(program, node, pad_spec(graph, schedule));
   operand_value(call, "x", x, READ);
   operand_value(call, "out", node->scratch, WRITE);
   operand_dim(call, "volumes", value_count_dim(graph, x, 0, 2));
@@ -286,9 +291,9 @@ static void emit_input_arguments(Program *program, Call *call, const Node *node)
   operand_dim(call, "x_phase_w", phase_w);
 }
 
-static KernelSpec *conv_spec(Program *program, const Node *node, bool bias) {
+static KernelSpec *conv_spec(const Graph *graph, const Node *node) {
   const PlainSchedule *schedule = schedule_of(node);
-  KernelSpec *spec = kernel_spec(program, "conv_plain");
+  KernelSpec *spec = kernel_spec_new(graph->arena, "conv_plain");
   kernel_knob(spec, "WINDOW_D", schedule->d.kernel);
   kernel_knob(spec, "WINDOW_H", schedule->h.kernel);
   kernel_knob(spec, "WINDOW_W", schedule->w.kernel);
@@ -301,14 +306,22 @@ static KernelSpec *conv_spec(Program *program, const Node *node, bool bias) {
   kernel_knob(spec, "K_BLOCK", schedule->k_block);
   kernel_knob(spec, "K_TAIL", schedule->base.conv.kernels % schedule->k_block);
   kernel_knob(spec, "W_VECTORS", schedule->w_vectors);
-  kernel_knob(spec, "PACKED", node->n_packed);
+  kernel_knob(spec, "PACKED", node->inputs[1]->data != NULL);
   kernel_knob(spec, "DIRECT", schedule->direct);
   kernel_knob(spec, "FLAT", schedule->flat);
-  kernel_knob(spec, "BIAS", bias);
+  kernel_knob(spec, "BIAS", schedule->base.conv.bias != NULL);
   kernel_knob(spec, "RESIDUAL", schedule->base.conv.residual != NULL);
-  const char *body = convolution_epilogue(program->arena, node);
+  const char *body = convolution_epilogue(graph->arena, node);
   if (body) kernel_hook(spec, "epilogue", body);
   return spec;
+}
+
+static int kernels(const Graph *graph, const Node *node, KernelSpec **kernels) {
+  const PlainSchedule *schedule = schedule_of(node);
+  int count = 0;
+  if (!schedule->direct) kernels[count++] = pad_spec(graph, schedule);
+  kernels[count++] = conv_spec(graph, node);
+  return count;
 }
 
 static void emit(Program *program, Node *node) {
@@ -317,7 +330,7 @@ static void emit(Program *program, Node *node) {
   const Convolution *conv = &schedule->base.conv;
   const Value *x = conv->x, *y = conv->y, *bias = conv->bias;
   if (!schedule->direct) emit_pad_call(program, node);
-  Call *call = kernel_call(program, node, conv_spec(program, node, bias != NULL));
+  Call *call = kernel_call(program, node, conv_spec(graph, node));
   emit_input_arguments(program, call, node);
   operand_value(call, "w", node->n_packed ? node->packed[0] : node->inputs[1], READ);
   operand_value(call, "bias", bias, READ);
@@ -342,6 +355,7 @@ const ConvAlgorithm convolution_plain = {.name = "plain",
                                          .list = list,
                                          .fit = fit,
                                          .make = make,
+                                         .kernels = kernels,
                                          .scratch = scratch,
                                          .pack = pack,
                                          .emit = emit};

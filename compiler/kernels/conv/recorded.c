@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 #include "kernels/conv/recorded.h"
 
+#include "kernels/conv/candidates.h"
 #include "layout/blocked.h"
 #include "machine/targets.h"
 #include "support/text.h"
+#include "template/fingerprint.h"
 
 /* "_h56k3s2p1.1": extent, window, stride, dilation, pads; of an axis that the tensors have not: nothing. */
 static void add_axis(Text *text, char name, const ConvAxis *axis) {
@@ -48,24 +50,59 @@ static const char *workload(Graph *graph, const Node *node, NodeLayout layout) {
   return text.data;
 }
 
-/* Of all algorithms, since a record tells which is best of all. */
-const char *convolution_kernels(Arena *arena, const Target *target) {
-  const char *simd = arena_format(arena, "simd/%s.h", target->isa);
-  const char *const sources[] = {"bands.h",      "conv_depthwise.c", "conv_direct.c", "conv_pad.c",
-                                 "conv_plain.c", "conv_winograd.c",  "kernel.h",      simd,
-                                 "simd/math.h",  "simd/simd.h",      "winograd.h",    NULL};
-  return kernels_hash(arena, sources);
-}
-
 RecordKey convolution_key(Graph *graph, const Node *node, NodeLayout layout) {
   const Machine *m = graph->config->machine;
-  if (!graph->conv_kernels) graph->conv_kernels = convolution_kernels(graph->arena, graph->config->target);
   return (RecordKey){.family = "conv",
                      .workload = workload(graph, node, layout),
                      .target = graph->config->target->name,
-                     .kernels = graph->conv_kernels,
                      .cores = m->cores,
                      .l1_bytes = m->l1_bytes,
                      .l2_bytes = m->l2_bytes,
                      .l3_bytes = m->l3_bytes};
+}
+
+/* ---- records ---- */
+
+/* Without the pooling that the kernels may do besides: that is fused later, and none of the convolution's work. */
+const char *convolution_kernels(Graph *graph, const Node *node, ConvSchedule *schedule) {
+  KernelSpec *kernels[MAX_CONV_KERNELS];
+  Node like = *node;
+  like.schedule = &schedule->base;
+  like.pool = NULL;
+  int count = schedule->candidate.algorithm->kernels(graph, &like, kernels);
+  return kernels_fingerprint(graph->arena, graph->config->target, kernels, count);
+}
+
+typedef struct RecordedLayer {
+  Graph *graph;
+  const Node *node;
+  NodeLayout layout;
+  ConvSchedule *schedule; /* of the record that was looked at last */
+} RecordedLayer;
+
+static const char *kernels_of_record(void *layer, const ScheduleRecord *record, const char **why) {
+  RecordedLayer *l = layer;
+  l->schedule = convolution_of_form(l->graph, l->node, l->layout, record->schedule, why);
+  if (!l->schedule) return NULL;
+  return record->kernels ? convolution_kernels(l->graph, l->node, l->schedule) : "";
+}
+
+const ScheduleRecord *convolution_record(Graph *graph, const Node *node, NodeLayout layout,
+                                         const ScheduleRecords *records) {
+  RecordedLayer layer = {.graph = graph, .node = node, .layout = layout};
+  RecordKey key = convolution_key(graph, node, layout);
+  return records_find(records, &key, kernels_of_record, &layer);
+}
+
+const ScheduleRecord *convolution_record_to_use(Graph *graph, const Node *node, NodeLayout layout,
+                                                ConvSchedule **schedule) {
+  *schedule = NULL;
+  if (!graph->config->records) return NULL;
+  RecordedLayer layer = {.graph = graph, .node = node, .layout = layout};
+  RecordKey key = convolution_key(graph, node, layout);
+  const ScheduleRecord *record = records_use(graph->config->records, &key, kernels_of_record, &layer);
+  if (!record) return NULL;
+  *schedule = layer.schedule;
+  if (record->median_us > 0) layer.schedule->candidate.seconds = 1e-6 * record->median_us;
+  return record;
 }

@@ -11,6 +11,7 @@
 #include "program/build.h"
 #include "program/worker_slots.h"
 #include "support/numbers.h"
+#include "template/specialise.h"
 
 typedef struct WinogradSchedule {
   ConvSchedule base;
@@ -162,12 +163,12 @@ static bool pools(const Node *node) {
   return form->tile_h % 2 == 0 && form->tile_w % 2 == 0;
 }
 
-static KernelSpec *spec_of(Program *program, const Node *node) {
+static KernelSpec *spec_of(const Graph *graph, const Node *node) {
   const WinogradSchedule *schedule = schedule_of(node);
   const WinogradPlan *p = &schedule->plan;
   const Convolution *conv = &schedule->base.conv;
-  int lanes = program->graph->config->target->lanes;
-  KernelSpec *spec = kernel_spec(program, "conv_winograd");
+  int lanes = graph->config->target->lanes;
+  KernelSpec *spec = kernel_spec_new(graph->arena, "conv_winograd");
   kernel_knob(spec, "TILE_H", p->form.tile_h);
   kernel_knob(spec, "TILE_W", p->form.tile_w);
   kernel_knob(spec, "WINDOW_H", p->form.taps_h);
@@ -186,9 +187,14 @@ static KernelSpec *spec_of(Program *program, const Node *node) {
   kernel_knob(spec, "BIAS", conv->bias != NULL);
   kernel_knob(spec, "RESIDUAL", conv->residual != NULL);
   kernel_knob(spec, "POOL", node->pool ? 2 : 1);
-  const char *body = convolution_epilogue(program->arena, node);
+  const char *body = convolution_epilogue(graph->arena, node);
   if (body) kernel_hook(spec, "epilogue", body);
   return spec;
+}
+
+static int kernels(const Graph *graph, const Node *node, KernelSpec **kernels) {
+  kernels[0] = spec_of(graph, node);
+  return 1;
 }
 
 /* From element `offset` of the value on; NULL if there is no value. */
@@ -216,7 +222,7 @@ static void emit_group(Program *program, const Node *node, int64_t group) {
   Blocked x = blocked_of(graph, conv->x), y = blocked_of(graph, node->outputs[0]);
   int64_t y_block = group * conv->kernels / lanes;
   Blocked residual = conv->residual ? blocked_of(graph, conv->residual) : (Blocked){0};
-  Call *call = kernel_call(program, node, spec_of(program, node));
+  Call *call = kernel_call(program, node, spec_of(graph, node));
   operand_from(graph, call, "x", conv->x, group * conv->channels / lanes * x.plane, READ);
   operand_from(graph, call, "weights", node->packed[0], group * winograd_weights_floats(&weights), READ);
   operand_from(graph, call, "bias", conv->bias, group * conv->kernels, READ);
@@ -253,6 +259,7 @@ const ConvAlgorithm convolution_winograd = {.name = "winograd",
                                             .list = list,
                                             .fit = fit,
                                             .make = make,
+                                            .kernels = kernels,
                                             .scratch = scratch,
                                             .pack = pack,
                                             .pools = pools,

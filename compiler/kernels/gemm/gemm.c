@@ -5,6 +5,7 @@
 #include "machine/targets.h"
 #include "program/build.h"
 #include "support/numbers.h"
+#include "template/specialise.h"
 
 /* Eight independent sums a vector hide the latency of an addition; every further row is one more variant to compile. */
 enum { MAX_ROWS = 8 };
@@ -74,8 +75,8 @@ void gemm_dump(Text *out, const GemmKnobs *knobs) {
            knobs->vectors, knobs->group, (long long)knobs->depth_block);
 }
 
-KernelSpec *gemm_spec(Program *program, const GemmKnobs *knobs) {
-  KernelSpec *spec = kernel_spec(program, "gemm_packed");
+KernelSpec *gemm_spec(Arena *arena, const GemmKnobs *knobs) {
+  KernelSpec *spec = kernel_spec_new(arena, "gemm_packed");
   kernel_knob(spec, "VECTORS", knobs->vectors);
   kernel_knob(spec, "ROWS", knobs->rows.most);
   kernel_knob(spec, "MIN_ROWS", knobs->rows.least);

@@ -31,7 +31,7 @@ int register_rows(const Target *target, int vectors);
 void gemm_dump(Text *out, const GemmKnobs *knobs); /* a line of a dump */
 
 /* The template with these knobs; the caller sets what else differs from its defaults. */
-KernelSpec *gemm_spec(Program *program, const GemmKnobs *knobs);
+KernelSpec *gemm_spec(Arena *arena, const GemmKnobs *knobs);
 
 /* A matrix that is known now, packed: f32 of rank 1. addend: NULL, or added to it. */
 Value *packed_constant(Graph *graph, const char *name, const Panels *panels, const float *source, const float *addend);

@@ -272,7 +272,7 @@ static void emit_floats(Program *program, Node *node, const MatmulSchedule *s, c
   Graph *graph = program->graph;
   const Product *p = &s->product;
   bool scaled = p->alpha != 1 || (p->addend && p->beta != 1);
-  KernelSpec *spec = gemm_spec(program, &s->knobs);
+  KernelSpec *spec = gemm_spec(program->arena, &s->knobs);
   kernel_knob(spec, "SCALED", scaled);
   kernel_knob(spec, "ADDEND", !p->addend ? 0 : p->addend_column == zero_of(graph) ? 2 : 1);
   const char *body = epilogue_body(program->arena, node);

@@ -5,6 +5,7 @@
  * kernels/recurrent/layer.h. A stack that runs as a wavefront does so chunk by chunk; its calls all stand at its last
  * layer.
  */
+#include "kernels/recurrent/kernels.h"
 #include "kernels/recurrent/layer.h"
 #include "program/build.h"
 
@@ -92,9 +93,7 @@ static void give_rows(Program *program, Call *call, const Node *node, const Laye
 
 static void emit_input_product(Program *program, const Node *node, const Layer *l, const Wavefront *chunks) {
   const MatrixPlan *bias = &l->matrices[MATRIX_BIAS];
-  KernelSpec *spec = gemm_spec(program, &l->gemm);
-  kernel_knob(spec, "ADDEND", bias->source != NULL);
-  Call *call = kernel_call(program, node, spec);
+  Call *call = kernel_call(program, node, input_spec(program->arena, l));
   give_rows(program, call, node, l, chunks);
   give_matrix(call, "b", node, &l->matrices[MATRIX_INPUT]);
   give_matrix(call, "addend", node, bias);
@@ -122,29 +121,6 @@ static void emit_length_check(Program *program, const Node *node, const Layer *l
   operand_dim(call, "steps", l->steps);
 }
 
-static KernelSpec *steps_spec(Program *program, const Layer *l, int direction) {
-  static const char *const hooks[MAX_ACTIVATIONS] = {"activation_f", "activation_g", "activation_h"};
-  KernelSpec *spec = kernel_spec(program, "recurrent_steps");
-  kernel_knob(spec, "CELL", l->cell);
-  kernel_knob(spec, "UNIT_VECTORS", l->unit_vectors);
-  kernel_knob(spec, "ROWS", l->rows.most);
-  kernel_knob(spec, "MIN_ROWS", l->rows.least);
-  kernel_knob(spec, "PARTS", l->parts);
-  kernel_knob(spec, "WORKERS", l->variant.workers);
-  kernel_knob(spec, "SAMPLE_WAYS", l->variant.sample_ways);
-  kernel_knob(spec, "HIDE", l->variant.hide);
-  kernel_knob(spec, "HALVES", l->halves);
-  kernel_knob(spec, "DEPTH_BLOCK", l->variant.depth_block);
-  kernel_knob(spec, "INPUT", l->variant.input == INPUT_WITH_STEP);
-  kernel_knob(spec, "CLIP", l->clip > 0);
-  kernel_knob(spec, "INPUT_FORGET", l->input_forget);
-  kernel_knob(spec, "PEEPHOLES", l->matrices[MATRIX_PEEPHOLES].source != NULL);
-  if (l->lengths) kernel_type(spec, "Length", l->lengths->dtype);
-  for (int i = 0; i < MAX_ACTIVATIONS && l->activations.body[direction][i]; i++)
-    kernel_hook(spec, hooks[i], l->activations.body[direction][i]);
-  return spec;
-}
-
 static const Value *output(const Node *node, int index) {
   return index < node->n_outputs ? node->outputs[index] : NULL;
 }
@@ -163,7 +139,7 @@ static void emit_steps(Program *program, const Node *node, const Layer *l, int d
                                                    [MATRIX_AFTER_BIAS] = "after_bias",
                                                    [MATRIX_PEEPHOLES] = "peepholes"};
   static const MatrixPlan none = {0};
-  Call *call = kernel_call(program, node, steps_spec(program, l, direction));
+  Call *call = kernel_call(program, node, steps_spec(program->arena, l, direction));
   bool with_step = l->variant.input == INPUT_WITH_STEP;
   DimTable *dims = program->graph->dims;
   operand_value(call, "x", with_step ? node->inputs[INPUT_X] : NULL, READ);

@@ -78,12 +78,13 @@ static int parts_of(const Target *target, int product_vectors) {
 
 /* What plan_recurrent has chosen, but for what --rnn forces. Planned chunks, which may bind a layer to one worker, do
  * not stand against what it asks for. */
-static void choose_variant(const Graph *graph, const Node *node, Layer *l) {
+static RecurrentVariant chosen_variant(const Graph *graph, const Node *node) {
   if (!node->variant) bug("n%d has no variant", node->id);
-  l->variant = *node->variant;
-  if (!graph->config->rnn_schedule) return;
-  l->variant.chunk = 0;
-  variant_override(&l->variant, graph->config->rnn_schedule, NULL);
+  RecurrentVariant variant = *node->variant;
+  if (!graph->config->rnn_schedule) return variant;
+  variant.chunk = 0;
+  variant_override(&variant, graph->config->rnn_schedule, NULL);
+  return variant;
 }
 
 /* Of the product with W: its rows are the samples of all steps, or of a chunk. In a batch-first chunk those of each
@@ -212,11 +213,11 @@ static const char *schedule_text(Arena *arena, const Layer *l) {
   return text.data;
 }
 
-Layer *layer_of(Graph *graph, Node *node) {
+Layer *layer_run_by(Graph *graph, Node *node, const RecurrentVariant *variant) {
   Layer *l = ARENA_NEW(graph->arena, Layer);
   l->cell = cell_of(node);
   if (!read_extents(node, l) || !read_attributes(graph, node, l)) return NULL;
-  choose_variant(graph, node, l);
+  l->variant = *variant;
   settle_chunk(graph, node, l);
   settle_variant(l);
   choose_knobs(graph, l);
@@ -224,4 +225,9 @@ Layer *layer_of(Graph *graph, Node *node) {
   plan_scratch(graph->config->target, l);
   l->base.text = schedule_text(graph->arena, l);
   return l;
+}
+
+Layer *layer_of(Graph *graph, Node *node) {
+  RecurrentVariant variant = chosen_variant(graph, node);
+  return layer_run_by(graph, node, &variant);
 }

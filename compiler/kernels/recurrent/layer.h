@@ -52,8 +52,10 @@ typedef struct Layer {
   int64_t partial_bytes;
 } Layer;
 
-/* NULL after error_at(), for what the kernels cannot run. */
+/* By what plan_recurrent and --rnn say of it. NULL after error_at(), for what the kernels cannot run. */
 Layer *layer_of(Graph *graph, Node *node);
+/* As another variant has it run. */
+Layer *layer_run_by(Graph *graph, Node *node, const RecurrentVariant *variant);
 
 /* The node's input, NULL if it is absent. */
 const Value *layer_input(const Node *node, int index);

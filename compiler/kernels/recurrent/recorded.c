@@ -1,15 +1,50 @@
 /* SPDX-License-Identifier: MIT */
 #include "kernels/recurrent/recorded.h"
 
+#include "kernels/recurrent/kernels.h"
 #include "machine/targets.h"
 #include "support/text.h"
+#include "template/fingerprint.h"
 
+static void add_if(Text *text, bool given, const char *word) {
+  if (given) text_add(text, "_%s", word);
+}
+
+static bool has_input(const Node *node, int index) { return layer_input(node, index) != NULL; }
+
+/* "_acts.Relu.Tanh" where they are given. */
+static void add_activations(Text *text, const Node *node) {
+  const Attribute *names = node_attribute(node, ATTR_activations);
+  if (!names) return;
+  text_add(text, "_acts");
+  for (size_t i = 0; i < names->count; i++) text_add(text, ".%s", names->strings[i]);
+}
+
+/* What else there is, beside the extents. */
+static void add_kind(Text *text, const MmLayer *l) {
+  const Node *node = l->node;
+  const Value *lengths = layer_input(node, INPUT_LENGTHS);
+  if (l->directions == 2) text_add(text, "x2");
+  add_if(text, l->reverse, "reverse");
+  add_if(text, l->batch_first, "batchfirst");
+  add_if(text, lengths != NULL, lengths && lengths->dtype == RNNCC_I64 ? "lengths64" : "lengths");
+  add_if(text, has_input(node, INPUT_H), "state");
+  add_if(text, has_input(node, INPUT_B), "bias");
+  add_if(text, l->cell == CELL_LSTM && has_input(node, INPUT_P), "peepholes");
+  add_if(text, l->cell == CELL_LSTM && node_int(node, ATTR_input_forget), "coupled");
+  add_if(text, node_has(node, ATTR_clip), "clip");
+  add_activations(text, node);
+}
+
+/* "lstm_T100B1of1i256h256_bias"; of a number of steps that only run time knows, "T50of400". */
 static const char *workload(Arena *arena, const MmLayer *l) {
-  return arena_format(
-      arena, "%s_T%lldB%lldof%lldi%lldh%lld%s%s%s%s", cell_info(l->cell)->name, (long long)dim_optimum(l->steps),
-      (long long)dim_optimum(l->batch), (long long)dim_upper(l->batch), (long long)l->inputs, (long long)l->hidden,
-      l->directions == 2 ? "x2" : "", l->reverse ? "_reverse" : "",
-      layer_input(l->node, INPUT_LENGTHS) ? "_lengths" : "", layer_input(l->node, INPUT_H) ? "_state" : "");
+  Text text = text_new(arena);
+  text_add(&text, "%s_T%lld", cell_info(l->cell)->name, (long long)dim_optimum(l->steps));
+  if (!dim_is_const(l->steps)) text_add(&text, "of%lld", (long long)dim_upper(l->steps));
+  text_add(&text, "B%lldof%lldi%lldh%lld", (long long)dim_optimum(l->batch), (long long)dim_upper(l->batch),
+           (long long)l->inputs, (long long)l->hidden);
+  add_kind(&text, l);
+  return text.data;
 }
 
 /* "lstm_T9B1of1i8h16+lstm_T9B1of1i16h16" */
@@ -23,19 +58,11 @@ static const char *stack_workload(Arena *arena, const MmDag *dag, const Stack *s
   return text.data;
 }
 
-const char *recurrent_kernels(Arena *arena, const Target *target) {
-  const char *simd = arena_format(arena, "simd/%s.h", target->isa);
-  const char *const sources[] = {"gemm_packed.c", "kernel.h",    "panel.h", "recurrent_steps.c", simd,
-                                 "simd/math.h",   "simd/simd.h", NULL};
-  return kernels_hash(arena, sources);
-}
-
 static RecordKey key_of(Graph *graph, const char *workload_text) {
   const Machine *m = graph->config->machine;
   return (RecordKey){.family = "recurrent",
                      .workload = workload_text,
                      .target = graph->config->target->name,
-                     .kernels = recurrent_kernels(graph->arena, graph->config->target),
                      .cores = m->cores,
                      .l1_bytes = m->l1_bytes,
                      .l2_bytes = m->l2_bytes,
@@ -48,23 +75,70 @@ RecordKey stack_key(Graph *graph, const MmDag *dag, const Stack *stack) {
   return key_of(graph, stack_workload(graph->arena, dag, stack));
 }
 
-static const ScheduleRecord *recorded(Graph *graph, const RecordKey *key, RecurrentVariant *variant) {
-  const ScheduleRecord *record = records_use(graph->config->records, key);
-  if (!record) return NULL;
-  *variant = (RecurrentVariant){.input = INPUT_AHEAD, .workers = 1, .sample_ways = 1};
-  if (variant_override(variant, record->schedule, NULL)) return record;
-  records_refuse(record, "it says nothing that is known");
-  return NULL;
+/* ---- records ---- */
+
+/* Layers that one record speaks of. */
+typedef struct RecordedLayers {
+  Graph *graph;
+  int count;
+  Node *const *nodes;
+  RecurrentVariant variant; /* of the record that was looked at last */
+} RecordedLayers;
+
+static const char *kernels_by_variant(Graph *graph, Node *const *nodes, int count, const RecurrentVariant *variant) {
+  KernelSpec **kernels = ARENA_ARRAY(graph->arena, KernelSpec *, count * MAX_LAYER_KERNELS);
+  int n_kernels = 0;
+  for (int i = 0; i < count; i++) {
+    const Layer *layer = layer_run_by(graph, nodes[i], variant);
+    if (!layer) stop_on_errors();
+    n_kernels += layer_kernels(graph->arena, layer, kernels + n_kernels);
+  }
+  return kernels_fingerprint(graph->arena, graph->config->target, kernels, n_kernels);
+}
+
+static const char *kernels_of_record(void *layers, const ScheduleRecord *record, const char **why) {
+  RecordedLayers *l = layers;
+  l->variant = (RecurrentVariant){.input = INPUT_AHEAD, .workers = 1, .sample_ways = 1};
+  if (!variant_override(&l->variant, record->schedule, NULL)) {
+    *why = "it says nothing that is known";
+    return NULL;
+  }
+  return record->kernels ? kernels_by_variant(l->graph, l->nodes, l->count, &l->variant) : "";
+}
+
+const char *recurrent_kernels(Graph *graph, const MmLayer *layer, const RecurrentVariant *variant) {
+  return kernels_by_variant(graph, &layer->node, 1, variant);
+}
+
+const char *stack_kernels(Graph *graph, const Stack *stack, const RecurrentVariant *variant) {
+  return kernels_by_variant(graph, stack->layers, stack->n_layers, variant);
+}
+
+const ScheduleRecord *recurrent_record(Graph *graph, const MmLayer *layer, const ScheduleRecords *records) {
+  RecordKey key = recurrent_key(graph, layer);
+  return records_find(records, &key, kernels_of_record, &(RecordedLayers){graph, 1, &layer->node, {0}});
+}
+
+const ScheduleRecord *stack_record(Graph *graph, const MmDag *dag, const Stack *stack, const ScheduleRecords *records) {
+  RecordKey key = stack_key(graph, dag, stack);
+  RecordedLayers layers = {graph, stack->n_layers, stack->layers, {0}};
+  return records_find(records, &key, kernels_of_record, &layers);
+}
+
+static const ScheduleRecord *record_to_use(RecordedLayers *layers, const RecordKey *key, RecurrentVariant *variant) {
+  const ScheduleRecord *record = records_use(layers->graph->config->records, key, kernels_of_record, layers);
+  if (record) *variant = layers->variant;
+  return record;
 }
 
 const ScheduleRecord *recorded_variant(Graph *graph, const MmLayer *layer, RecurrentVariant *variant) {
   if (!graph->config->records) return NULL;
   RecordKey key = recurrent_key(graph, layer);
-  return recorded(graph, &key, variant);
+  return record_to_use(&(RecordedLayers){graph, 1, &layer->node, {0}}, &key, variant);
 }
 
 const ScheduleRecord *recorded_stack(Graph *graph, const MmDag *dag, const Stack *stack, RecurrentVariant *variant) {
   if (!graph->config->records) return NULL;
   RecordKey key = stack_key(graph, dag, stack);
-  return recorded(graph, &key, variant);
+  return record_to_use(&(RecordedLayers){graph, stack->n_layers, stack->layers, {0}}, &key, variant);
 }
