@@ -33,6 +33,7 @@ const DType all_dtypes[] = {
 const DTypeInfo *dtype_info(DType dtype) { return &rows[dtype]; }
 size_t dtype_size(DType dtype) { return (size_t)rows[dtype].bits / 8; }
 bool dtype_is_float(DType dtype) { return rows[dtype].kind == DTYPE_FLOAT; }
+bool dtype_is_integer(DType dtype) { return rows[dtype].kind == DTYPE_SIGNED || rows[dtype].kind == DTYPE_UNSIGNED; }
 bool dtype_is_stored(DType dtype) { return rows[dtype].stored; }
 const char *dtype_name(DType dtype) { return rows[dtype].name; }
 const char *dtype_c(DType dtype) { return rows[dtype].c; }

@@ -27,6 +27,7 @@ typedef struct DTypeInfo {
 const DTypeInfo *dtype_info(DType dtype);
 size_t dtype_size(DType dtype);
 bool dtype_is_float(DType dtype);
+bool dtype_is_integer(DType dtype); /* signed or not; bool is none */
 bool dtype_is_stored(DType dtype);
 const char *dtype_name(DType dtype);
 const char *dtype_c(DType dtype);

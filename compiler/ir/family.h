@@ -47,9 +47,11 @@ struct KernelFamily {
   void (*emit)(Program *program, Node *node);
 };
 
-#define FAMILY(name) extern const KernelFamily family_##name;
-#include "ir/families.def"
-#undef FAMILY
+/* Defined in kernels/<room>/family_<name>.c: those that ops.def names, and of nodes that only passes make. */
+#define OP(name, in_min, in_max, out_min, out_max, types, layout, shape, reference, family, ...)                       \
+  extern const KernelFamily family_##family;
+#include "ir/ops.def"
+extern const KernelFamily family_chain, family_layout;
 
 /* Chosen knobs of a node; each family derives its own struct whose first member this is. */
 struct Schedule {

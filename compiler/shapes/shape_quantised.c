@@ -31,8 +31,9 @@ bool shape_quantize(Graph *graph, Node *node) {
   const Value *zero = input_of(node, 2);
   const Attribute *given = node_attribute(node, ATTR_output_dtype);
   DType dtype = zero ? zero->dtype : given ? node_dtype(node, ATTR_output_dtype) : RNNCC_U8;
-  bool narrow = dtype == RNNCC_U8 || dtype == RNNCC_I8 || dtype == RNNCC_U16 || dtype == RNNCC_I16;
-  if (!narrow) return shape_unsupported(node, "`output_dtype` is \"%.80s\"; it may be u8, i8, u16 or i16", given->s);
+  bool narrow = dtype_is_integer(dtype) && dtype_info(dtype)->bits <= 16;
+  if (!narrow)
+    return shape_unsupported(node, "`output_dtype` is \"%.80s\"; it may be an integer of 8 or 16 bits", given->s);
   if (!check_linear(graph, node)) return false;
   node->outputs[0]->dtype = dtype;
   same_as_input(graph, node, 0);

@@ -1,0 +1,42 @@
+# SPDX-License-Identifier: MIT
+"""How many files know of a thing: what adding another of its kind has to touch.
+
+    an operator that others can express     2    a row, a formula
+    an operator with a kernel of its own    6    a row, the rule, the reference, the family, the template, the list of sources
+    an element type                         4    a row, the ABI's enum, the schema, the operators that name it
+
+Each is counted by an example that has nothing else in its files' names."""
+import re
+
+import pytest
+from conftest import ROOT
+
+ROOMS = ("compiler", "models", "runtime", "templates", "tools")
+SUFFIXES = (".c", ".h", ".def", ".build", ".json")
+
+
+def files_that_say(pattern):
+    """Of what is built and shipped; comments count, for they would have to be changed too."""
+    said = re.compile(pattern)
+    paths = (path for room in ROOMS for path in (ROOT / room).rglob("*") if path.suffix in SUFFIXES)
+    return {str(path.relative_to(ROOT)) for path in paths if said.search(path.read_text(errors="replace"))}
+
+
+@pytest.mark.parametrize("operator, pattern, files", [
+    ("HammingWindow", r"\bHammingWindow\b|OP_HammingWindow|expand_hamming\b", {"compiler/ir/ops.def", "compiler/expand/windows.c"}),
+    ("Det", r"\bDet\b|OP_Det\b|\w+_determinant\b|\bdeterminant\b",
+     {"compiler/ir/ops.def", "compiler/shapes/shape_linear.c", "compiler/reference/ref_linear.c",
+      "compiler/kernels/matmul/family_determinant.c", "templates/determinant.c", "compiler/meson.build"}),
+], ids=["expressed by others", "with a kernel of its own"])
+def test_an_operator_is_known_to_few_files(operator, pattern, files):
+    assert files_that_say(pattern) == files, operator
+
+
+def test_an_element_type_is_known_to_few_files():
+    assert files_that_say(r"RNNCC_I16\b|\bi16\b") == {
+        "runtime/dtypes.def", "runtime/rnncc.h", "models/schema.json", "compiler/ir/ops.def"}
+
+
+def test_an_operator_is_compared_by_its_kind():
+    """Names are for front ends, which look them up once, and for messages."""
+    assert files_that_say(r"str\w*cmp\([^;]*op->name|op_find\(\"") == set()
