@@ -105,8 +105,8 @@ void inspect_module(const Options *options, Program *program, const MemoryPlan *
   const Graph *graph = program->graph;
   print_model(graph);
   print_remarks(graph);
-  printf("%-8s %lld bytes packed for %s\n", "weights", (long long)graph->weights_bytes, graph->config->target->name);
-  printf("%-8s %lld bytes a context\n", "arena", (long long)graph->arena_bytes);
+  printf("%-8s %lld bytes packed for %s\n", "weights", (long long)program->weights_bytes, graph->config->target->name);
+  printf("%-8s %lld bytes a context\n", "arena", (long long)program->arena_bytes);
   print_calls(program);
   if (options->memory) print_memory(program->arena, plan);
   if (!options->memory_picture) return;

@@ -41,7 +41,7 @@ static void step_emit(Compilation *c) { c->unit = emit_unit(c->program, build_re
 
 static void step_write_unit(Compilation *c) {
   c->folder = output_folder(c->options, c->arena);
-  write_unit(c->graph, c->unit, c->folder);
+  write_unit(c->program, c->unit, c->folder);
 }
 
 static void step_check_unit(Compilation *c) {

@@ -142,15 +142,16 @@ static void emit_staged(Text *out, const Graph *graph) {
 
 /* ---- the module ---- */
 
-static void emit_weights_hash(Text *out, const Graph *graph) {
+static void emit_weights_hash(Text *out, const Program *program) {
   uint8_t digest[SHA256_BYTES];
   char hex[SHA256_HEX_BYTES];
-  sha256(graph->weights, (size_t)graph->weights_bytes, digest);
+  sha256(program->weights, (size_t)program->weights_bytes, digest);
   sha256_hex(digest, hex);
   text_add(out, "    .weights_sha256 = \"%s\",\n", hex);
 }
 
-static void emit_info(Text *out, const Graph *graph, const char *build) {
+static void emit_info(Text *out, const Program *program, const char *build) {
+  const Graph *graph = program->graph;
   int n_dims = dim_given_count(graph->dims);
   text_add(out, "  .info = {\n    .struct_size = sizeof(rnncc_info),\n    .name = ");
   emit_name(out, graph->name);
@@ -158,11 +159,11 @@ static void emit_info(Text *out, const Graph *graph, const char *build) {
   emit_name(out, graph->version);
   text_add(out, ",\n    .isa = \"%s\",\n    .target = \"%s\",\n", graph->config->target->isa,
            graph->config->target->name);
-  emit_weights_hash(out, graph);
+  emit_weights_hash(out, program);
   text_add(out, "    .build = ");
   emit_name(out, build);
-  text_add(out, ",\n    .weights_bytes = %lld,\n    .arena_bytes = %lld,\n", (long long)graph->weights_bytes,
-           (long long)graph->arena_bytes);
+  text_add(out, ",\n    .weights_bytes = %lld,\n    .arena_bytes = %lld,\n", (long long)program->weights_bytes,
+           (long long)program->arena_bytes);
   text_add(out, "    .n_dims = %d, .n_inputs = %d, .n_outputs = %d, .n_states = %d,\n", n_dims, graph->n_inputs,
            graph->n_outputs, graph->n_states);
   if (n_dims) text_add(out, "    .dims = dims,\n");
@@ -187,7 +188,7 @@ void emit_tables(Unit *unit, Program *program, const char *build) {
   emit_output_shapes(out, graph, "output_shapes", false);
   if (n_measured) emit_output_shapes(out, graph, "output_room", true);
   text_add(out, "\nconst Module rnncc_module = {\n");
-  emit_info(out, graph, build);
+  emit_info(out, program, build);
   text_add(out, "  .cpu_features = %uu,\n  .weights = rnncc_weights,\n", (unsigned)graph->config->target->cpu_features);
   if (graph->n_states) text_add(out, "  .states = state_places,\n");
   if (program->n_checks) text_add(out, "  .checks = checks, .n_checks = %d,\n", program->n_checks);

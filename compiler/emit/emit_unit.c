@@ -55,7 +55,7 @@ static void emit_kernels(Unit *unit, const Program *program) {
   mark_node(unit, NULL);
 }
 
-static void emit_weights(Unit *unit, const Graph *graph) {
+static void emit_weights(Unit *unit, const Program *program) {
   text_add(&unit->text,
            "\n/* ---- weights: %lld bytes ---- */\n\n"
            "__asm__(\".pushsection .rodata.weights, \\\"a\\\"\\n\"\n"
@@ -67,7 +67,7 @@ static void emit_weights(Unit *unit, const Graph *graph) {
            "        \".byte 0\\n\"\n"
            "        \".popsection\\n\");\n"
            "extern const unsigned char rnncc_weights[] __attribute__((visibility(\"hidden\")));\n",
-           (long long)graph->weights_bytes);
+           (long long)program->weights_bytes);
 }
 
 Unit *emit_unit(Program *program, const char *build) {
@@ -81,7 +81,7 @@ Unit *emit_unit(Program *program, const char *build) {
   text_add(&unit->text, "#define SIMD_PLAIN_LANES %d\n", target->lanes);
   emit_includes(unit, program);
   emit_kernels(unit, program);
-  emit_weights(unit, program->graph);
+  emit_weights(unit, program);
   emit_schedule(unit, program);
   emit_tables(unit, program, build);
   return unit;

@@ -146,10 +146,6 @@ struct Graph {
 
   Value *slots; /* the scratch that nodes share of which each worker has a slot, n_slots of slot_bytes; or NULL */
   int64_t n_slots, slot_bytes;
-
-  int64_t arena_bytes;   /* set by plan_memory */
-  int64_t weights_bytes; /* set by pack_weights */
-  uint8_t *weights;      /* the packed weights, weights_bytes long */
 };
 
 Graph *graph_new(Arena *arena);

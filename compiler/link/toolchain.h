@@ -7,7 +7,7 @@
 
 /* Fills `folder` (made if need be) with the unit, weights, the runtime's sources, the headers of the templates and a
  * Makefile: it builds without rnncc. */
-void write_unit(Graph *graph, const Unit *unit, const char *folder);
+void write_unit(const Program *program, const Unit *unit, const char *folder);
 
 /* Only the generated unit is built for the target's vectors: the runtime is what finds out whether the CPU has them. */
 typedef enum SourceKind { SOURCE_KERNELS, SOURCE_RUNTIME } SourceKind;

@@ -101,16 +101,16 @@ void write_runtime(Arena *arena, const char *folder) {
   file_write(arena, arena_format(arena, "%s/runtime.c", folder), text.data, text.length);
 }
 
-void write_unit(Graph *graph, const Unit *unit, const char *folder) {
-  Arena *arena = graph->arena;
+void write_unit(const Program *program, const Unit *unit, const char *folder) {
+  Arena *arena = program->arena;
   const char *data = data_directory(arena);
   make_folder(folder);
   file_write(arena, arena_format(arena, "%s/network.c", folder), unit->text.data, unit->text.length);
-  file_write(arena, arena_format(arena, "%s/weights.bin", folder), graph->weights, (size_t)graph->weights_bytes);
+  file_write(arena, arena_format(arena, "%s/weights.bin", folder), program->weights, (size_t)program->weights_bytes);
   write_runtime(arena, folder);
   copy_folder(arena, arena_format(arena, "%s/templates", data), folder, ".h");
   const char *simd = arena_format(arena, "%s/simd", folder);
   make_folder(simd);
   copy_folder(arena, arena_format(arena, "%s/templates/simd", data), simd, ".h");
-  write_makefile(graph, folder);
+  write_makefile(program->graph, folder);
 }

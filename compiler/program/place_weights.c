@@ -6,10 +6,10 @@
 
 enum { ALIGNMENT = 64 };
 
-static void place(Graph *graph, Value *value) {
+static void place(Program *program, Value *value) {
   value->storage = STORAGE_WEIGHTS;
-  value->offset = graph->weights_bytes;
-  graph->weights_bytes += (value_max_bytes(value) + ALIGNMENT - 1) & ~(int64_t)(ALIGNMENT - 1);
+  value->offset = program->weights_bytes;
+  program->weights_bytes += (value_max_bytes(value) + ALIGNMENT - 1) & ~(int64_t)(ALIGNMENT - 1);
 }
 
 static void place_constants(Item *item, Block *block, void *context) {
@@ -20,15 +20,15 @@ static void place_constants(Item *item, Block *block, void *context) {
   }
 }
 
-/* needs: lower. keeps: the items. Gives every constant that an item touches its offset, and fills graph->weights. */
+/* needs: lower. keeps: the items. Gives every constant that an item touches its offset, and fills
+ * program->weights. */
 void place_weights(Program *program) {
-  Graph *graph = program->graph;
-  graph->weights_bytes = 0;
-  each_item(program, place_constants, graph);
-  graph->weights = arena_alloc(graph->arena, (size_t)graph->weights_bytes);
+  program->weights_bytes = 0;
+  each_item(program, place_constants, program);
+  program->weights = arena_alloc(program->arena, (size_t)program->weights_bytes);
   for (int i = 0; i < program->n_values; i++) {
     const Value *value = program->values[i];
     if (value->storage == STORAGE_WEIGHTS && value->data)
-      memcpy(graph->weights + value->offset, value->data, (size_t)value_max_bytes(value));
+      memcpy(program->weights + value->offset, value->data, (size_t)value_max_bytes(value));
   }
 }

@@ -164,6 +164,6 @@ MemoryPlan *plan_memory(Program *program) {
   assign_offsets(graph->arena, plan, live.end);
   if (plan->arena_bytes > MAX_ARENA)
     fatal_at(LOCATION_FILE(graph->file), EXIT_LIMIT, "one run needs more than 64 TiB; lower a dimension's max");
-  graph->arena_bytes = plan->arena_bytes;
+  program->arena_bytes = plan->arena_bytes;
   return plan;
 }

@@ -166,9 +166,12 @@ struct Program {
   const Block **homes; /* by id: the region that the value is at home in */
   int n_checks, check_capacity;
   RangeCheck *checks;
-  bool may_fault; /* some kernel can find a value out of range while running */
-  Block *block;   /* that items are added to now */
-  int layer;      /* of the wavefront that it is the block of */
+  int64_t arena_bytes;   /* of one run; set by plan_memory */
+  int64_t weights_bytes; /* set by place_weights */
+  uint8_t *weights;      /* the constants that kernels read, weights_bytes long */
+  bool may_fault;        /* some kernel can find a value out of range while running */
+  Block *block;          /* that items are added to now */
+  int layer;             /* of the wavefront that it is the block of */
 };
 
 /* The root value's own region. */
