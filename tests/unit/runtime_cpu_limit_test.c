@@ -141,7 +141,6 @@ static void the_affinity_mask_limits_threads(void **state) {
 }
 
 int main(void) {
-  cmocka_set_message_output(CM_OUTPUT_TAP);
 #define TEST(function) cmocka_unit_test_setup_teardown(function, make_root, remove_root)
   const struct CMUnitTest tests[] = {
       TEST(no_cgroup_files_set_no_limit),

@@ -26,7 +26,6 @@ static void features_agree_with_the_compilers(void **state) {
 }
 
 int main(void) {
-  cmocka_set_message_output(CM_OUTPUT_TAP);
   const struct CMUnitTest tests[] = {cmocka_unit_test(features_agree_with_the_compilers)};
   return cmocka_run_group_tests_name("runtime_cpu", tests, NULL, NULL);
 }

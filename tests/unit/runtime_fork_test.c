@@ -146,7 +146,6 @@ static void stop_and_continue_lose_nothing(void **state) {
 }
 
 int main(void) {
-  cmocka_set_message_output(CM_OUTPUT_TAP);
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(a_child_runs_alone_and_may_make_its_own),
       cmocka_unit_test(a_child_forked_in_the_middle_of_a_run_works),

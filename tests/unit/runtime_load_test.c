@@ -134,7 +134,6 @@ static void a_module_for_another_cpu_is_refused_with_a_reason(void **state) {
 int main(int argc, char **argv) {
   if (argc != 4) return 2;
   module_path = argv[1], needy_path = argv[2], other_path = argv[3];
-  cmocka_set_message_output(CM_OUTPUT_TAP);
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(a_thousand_loads_and_unloads_leave_nothing),
       cmocka_unit_test(unloading_at_once_is_safe),

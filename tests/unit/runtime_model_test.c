@@ -229,7 +229,6 @@ static void sixty_four_callers_get_what_one_gets(void **state) {
 }
 
 int main(void) {
-  cmocka_set_message_output(CM_OUTPUT_TAP);
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(another_abi_is_refused),
       cmocka_unit_test(a_missing_cpu_feature_is_named),

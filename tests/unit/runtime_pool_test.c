@@ -420,7 +420,6 @@ static void after_being_held_up_the_pool_runs_alone_for_a_while(void **state) {
 }
 
 int main(void) {
-  cmocka_set_message_output(CM_OUTPUT_TAP);
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(every_worker_visits_every_region_once),
       cmocka_unit_test(a_barrier_separates_rounds),

@@ -262,7 +262,6 @@ static void a_context_stays_within_its_memory(void **state) {
 }
 
 int main(void) {
-  cmocka_set_message_output(CM_OUTPUT_TAP);
   const struct CMUnitTest tests[] = {
 #ifndef SANITIZED /* a sanitizer has its own malloc and makes system calls of its own */
       cmocka_unit_test(run_does_not_touch_the_heap),

@@ -193,7 +193,6 @@ static void a_fresh_context_has_no_error(void **state) {
 }
 
 int main(void) {
-  cmocka_set_message_output(CM_OUTPUT_TAP);
 #define TEST(function) cmocka_unit_test_setup_teardown(function, open_context, close_context)
   const struct CMUnitTest tests[] = {
       TEST(run_computes_the_recurrence),

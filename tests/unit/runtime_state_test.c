@@ -175,7 +175,6 @@ static void wrong_arguments_are_refused(void **state) {
 }
 
 int main(void) {
-  cmocka_set_message_output(CM_OUTPUT_TAP);
 #define TEST(function) cmocka_unit_test_setup_teardown(function, open_context, close_context)
   const struct CMUnitTest tests[] = {
       TEST(a_fresh_context_is_zero),
