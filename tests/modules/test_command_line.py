@@ -116,8 +116,9 @@ def test_rnncc_tells_what_was_expected(rnncc, tmp_path, line, told):
 @pytest.mark.parametrize("line, told", [
     ("", "expected a verb: run, verify, bench, profile, inspect or measure"),
     ("fly m", "unknown verb fly; expected run, verify, bench, profile, inspect or measure"),
-    ("run", "run: expected one MODULE.so, found 0 words"),
-    ("measure m", "measure: expected no module, found 1 word"),
+    ("run", "run: expected one MODULE.so, found none"),
+    ("run a.so b.so", 'run: expected one MODULE.so, found a second: "b.so"'),
+    ("measure m", 'measure: expected no MODULE.so, found "m"'),
     ("run m --wings", "unknown option --wings; expected --input, --output, --dim, --threads, --steps or --help"),
     ("run m --runs 3", "--runs goes with rnnrun bench and rnnrun profile, not with rnnrun run"),
     ("run m --input", "--input: expected NAME=FILL, found nothing"),

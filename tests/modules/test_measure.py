@@ -150,4 +150,4 @@ def test_a_request_cut_anywhere_is_refused(rnnrun, module):
 
 
 def test_measure_takes_no_words(rnnrun):
-    refused(rnnrun("measure", "x.so", text=False), "no MODULE.so expected")
+    refused(rnnrun("measure", "x.so", text=False), 'measure: expected no MODULE.so, found "x.so"')

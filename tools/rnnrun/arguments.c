@@ -9,9 +9,12 @@
 static void take_module(Arguments *arguments, const CommandLine *line) {
   const CommandVerb *verb = &rnnrun_command.verbs[line->verb];
   int expected = *verb->operands ? 1 : 0;
-  if (line->n_words != expected)
-    fail(EXIT_INPUT, "%s: expected %s, found %d words; see rnnrun %s --help", verb->name,
-         expected ? "one MODULE.so" : "no module", line->n_words, verb->name);
+  const char *wanted = expected ? "one MODULE.so" : "no MODULE.so", *name = verb->name;
+  if (line->n_words < expected)
+    fail(EXIT_INPUT, "%s: expected %s, found none; see rnnrun %s --help", name, wanted, name);
+  if (line->n_words > expected)
+    fail(EXIT_INPUT, "%s: expected %s, found %s\"%s\"; see rnnrun %s --help", name, wanted,
+         expected ? "a second: " : "", line->words[expected], name);
   if (expected) arguments->module = line->words[0];
 }
 
