@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "ir/tensor.h"
 
+#include <math.h>
+
 #include "half.h"
 
 Tensor *tensor_new(Arena *arena, DType dtype, int rank, const int64_t *shape) {
@@ -26,6 +28,12 @@ double tensor_get(const Tensor *tensor, int64_t index) {
   return (double)tensor_get_int(tensor, index);
 }
 
+/* Towards zero; beyond i64 its end. */
+static int64_t to_i64(double value) {
+  if (value >= 0x1p63) return INT64_MAX;
+  return value >= -0x1p63 ? (int64_t)value : isnan(value) ? 0 : INT64_MIN;
+}
+
 void tensor_set(Tensor *tensor, int64_t index, double value) {
   if (tensor->dtype == RNNCC_F32)
     ((float *)tensor->data)[index] = (float)value;
@@ -34,13 +42,13 @@ void tensor_set(Tensor *tensor, int64_t index, double value) {
   else if (tensor->dtype == RNNCC_F16)
     ((uint16_t *)tensor->data)[index] = f64_to_f16(value);
   else if (tensor->dtype == RNNCC_U64 && value >= 0x1p63)
-    ((uint64_t *)tensor->data)[index] = (uint64_t)value;
+    ((uint64_t *)tensor->data)[index] = value < 0x1p64 ? (uint64_t)value : UINT64_MAX;
   else
-    tensor_set_int(tensor, index, (int64_t)value);
+    tensor_set_int(tensor, index, to_i64(value));
 }
 
 int64_t tensor_get_int(const Tensor *tensor, int64_t index) {
-  if (dtype_is_float(tensor->dtype)) return (int64_t)tensor_get(tensor, index);
+  if (dtype_is_float(tensor->dtype)) return to_i64(tensor_get(tensor, index));
   switch (tensor->dtype) {
 #define DTYPE(name, code, type, ...)                                                                                   \
   case RNNCC_##name:                                                                                                   \

@@ -101,6 +101,7 @@ MODELS = {
     "add_6": lambda: one("Add", [2, 3, 4], {"c": floats(3)}, opset=6, broadcast=1, axis=1),
     "branch": branch,
     "cast": lambda: one("Cast", [3], to=I64),
+    "clip_6_of_integers": lambda: one("Clip", [3], opset=6, dtype=TensorProto.INT16, min=-1.0, max=1e21),
     "clip_7": lambda: one("Clip", [3], opset=7, min=-1.0, max=1.0),
     "constants": constants,
     "conv": lambda: one("Conv", ["B", 2, 5, 5], {"w": floats(3, 2, 3, 3), "b": floats(3)}, pads=[1, 1, 1, 1], strides=[2, 2]),

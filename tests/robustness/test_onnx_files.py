@@ -229,6 +229,16 @@ def test_a_list_of_numbers_that_do_not_fit_is_refused(rnncc, tmp_path, code, val
     refused_file(rnncc, tmp_path, changed(change), 2, text)
 
 
+@pytest.mark.parametrize("number", [1e21, -32769.0, 0.5, float("nan")])
+@pytest.mark.parametrize("op, name", [("Clip", "min"), ("Clip", "max"), ("Pad", "value")])
+def test_a_number_that_is_none_of_the_type_is_refused(rnncc, tmp_path, op, name, number):
+    """An attribute of an old opset that became an input of the type of x."""
+    others = {"pads": [1, 1]} if op == "Pad" else {}
+    model = model_of([helper.make_node(op, ["x"], ["y"], **{name: number}, **others)], {"x": (TensorProto.INT16, [3])},
+                     {"y": (TensorProto.INT16, None)}, opset=6)
+    refused_file(rnncc, tmp_path, model, 2, *([f"expected a value of type i16 as `{name}`"] if number == number else []))
+
+
 def external(graph, **entries):
     tensor = graph.initializer[0]
     tensor.ClearField("raw_data")

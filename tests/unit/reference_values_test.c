@@ -220,6 +220,24 @@ static void no_value_of_an_integer_input_leads_outside(void **state) {
   }
 }
 
+static void a_double_beyond_an_integer_type_is_its_end(void **state) {
+  (void)state;
+  Arena *arena = arena_new();
+  static const double values[] = {1e30, -1e30, INFINITY, -INFINITY, NAN, -7.9};
+  static const int64_t expected[] = {INT64_MAX, INT64_MIN, INT64_MAX, INT64_MIN, 0, -7};
+  Tensor *integer = tensor_new(arena, RNNCC_I64, 0, NULL), *real = tensor_new(arena, RNNCC_F64, 0, NULL);
+  Tensor *natural = tensor_new(arena, RNNCC_U64, 0, NULL);
+  for (size_t i = 0; i < sizeof values / sizeof *values; i++) {
+    tensor_set(integer, 0, values[i]);
+    assert_int_equal(tensor_get_int(integer, 0), expected[i]);
+    tensor_set(real, 0, values[i]);
+    assert_int_equal(tensor_get_int(real, 0), expected[i]);
+  }
+  tensor_set(natural, 0, 1e30);
+  assert_true((uint64_t)tensor_get_int(natural, 0) == UINT64_MAX);
+  arena_free(arena);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(integers_past_double_stay_exact),
@@ -227,6 +245,7 @@ int main(void) {
       cmocka_unit_test(remainders_follow_the_divisor_or_the_dividend),
       cmocka_unit_test(values_out_of_range_are_told),
       cmocka_unit_test(casts_of_what_does_not_fit_are_defined),
+      cmocka_unit_test(a_double_beyond_an_integer_type_is_its_end),
       cmocka_unit_test(an_i64_becomes_f32_in_one_rounding),
       cmocka_unit_test(no_value_of_an_integer_input_leads_outside),
   };

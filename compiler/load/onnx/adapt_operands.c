@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Rewriting of attributes that became inputs. */
+#include <math.h>
 #include <string.h>
 
 #include "load/onnx/adapt.h"
@@ -12,28 +13,39 @@ static void move_ints(OnnxReader *reader, Draft *draft, const char *name, int in
   draft_drop(draft, name);
 }
 
-/* The number as an input, of the type of input 0, in place of the attribute. */
-static void move_number(OnnxReader *reader, Draft *draft, const char *name, int input) {
+/* Is the number one of the type? To a float it is rounded. */
+static bool is_of_type(double number, DType dtype) {
+  const DTypeInfo *type = dtype_info(dtype);
+  if (type->kind == DTYPE_FLOAT) return true;
+  double end = type->kind == DTYPE_BOOL ? 2 : ldexp(1, type->bits - (type->kind == DTYPE_SIGNED));
+  return number >= (double)dtype_min(dtype) && number < end && number == trunc(number);
+}
+
+/* The number as an input, of the type of input 0, in place of the attribute. False after an error. */
+static bool move_number(OnnxReader *reader, Draft *draft, const char *name, int input) {
   const Attribute *given = draft_attribute(draft, name);
-  if (!given || given->kind != ATTRIBUTE_FLOAT || !draft_input(draft, 0)) return;
+  if (!given || given->kind != ATTRIBUTE_FLOAT || !draft_input(draft, 0)) return true;
   DType dtype = draft_dtype(reader, draft, draft->inputs[0]);
-  Value *number = draft_number(reader, draft, dtype == RNNCC_NONE ? RNNCC_F32 : dtype, given->f);
-  draft_set_input(reader, draft, input, number);
+  if (dtype == RNNCC_NONE) dtype = RNNCC_F32;
+  if (!is_of_type(given->f, dtype)) {
+    error_at(draft->where, EXIT_INVALID, "expected a value of type %s as `%s`, found %g", dtype_name(dtype), name,
+             given->f);
+    return false;
+  }
+  draft_set_input(reader, draft, input, draft_number(reader, draft, dtype, given->f));
   draft_drop(draft, name);
+  return true;
 }
 
 bool adapt_clip(OnnxReader *reader, Draft *draft) {
-  move_number(reader, draft, "min", 1);
-  move_number(reader, draft, "max", 2);
-  return true;
+  return move_number(reader, draft, "min", 1) && move_number(reader, draft, "max", 2);
 }
 
 /* Opset 1 calls the pads `paddings`. */
 bool adapt_pad(OnnxReader *reader, Draft *draft) {
   move_ints(reader, draft, "paddings", 1);
   move_ints(reader, draft, "pads", 1);
-  move_number(reader, draft, "value", 2);
-  return true;
+  return move_number(reader, draft, "value", 2);
 }
 
 bool adapt_top_k(OnnxReader *reader, Draft *draft) {
