@@ -6,7 +6,7 @@
 
 #include "driver/options.h"
 #include "driver/steps.h"
-#include "kernels/conv/form.h"
+#include "kernels/conv/convolution.h"
 #include "kernels/recurrent/variant.h"
 #include "machine/targets.h"
 #include "support/closest.h"
@@ -38,14 +38,18 @@ static const char *take_freeze(void *into, const char *value) {
 }
 
 static const char *take_rnn(void *into, const char *value) {
-  RecurrentVariant variant = {0};
+  ParsedSchedule parsed;
   ((Options *)into)->variant = value;
-  return variant_override(&variant, value, NULL) ? NULL : "KEY=N, more of them after commas, as --help lists them";
+  return !schedule_parse(recurrent_kinds, value, &parsed) ? NULL
+                                                          : "KEY=N, more of them after commas, as --help lists them";
 }
 
 static const char *take_conv(void *into, const char *value) {
+  ParsedSchedule parsed;
   ((Options *)into)->conv_form = value;
-  return form_wrong(value) ? "an algorithm, then its KEY=N after commas, as --help lists them" : NULL;
+  return schedule_parse(convolution_kinds, value, &parsed)
+             ? "an algorithm, then its KEY=N after commas, as --help lists them"
+             : NULL;
 }
 
 static const char *take_memory(void *into, const char *value) {

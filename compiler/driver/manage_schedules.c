@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "kernels/conv/form.h"
 #include "kernels/conv/recorded.h"
 #include "kernels/recurrent/recorded.h"
 #include "schedules/records.h"
@@ -15,24 +14,13 @@
 
 /* ---- what this rnncc knows ---- */
 
-static const char *wrong_form(const char *schedule) {
-  const char *wrong = form_wrong(schedule);
-  if (wrong) return wrong;
-  return form_is_whole(schedule) ? NULL : "a knob is missing";
-}
-
-static const char *wrong_variant(const char *schedule) {
-  RecurrentVariant variant = {0};
-  const char *wrong = NULL;
-  return variant_override(&variant, schedule, &wrong) ? NULL : wrong;
-}
-
 static const struct FamilyRow {
   const char *name;
-  const char *(*wrong)(const char *schedule); /* the offending part; NULL: it is one of the family's */
+  const ScheduleKind *const *kinds;
+  bool whole; /* its schedules name every knob */
 } families[] = {
-    {"conv", wrong_form},
-    {"recurrent", wrong_variant},
+    {"conv", convolution_kinds, true},
+    {"recurrent", recurrent_kinds, false},
 };
 
 static const struct FamilyRow *family_of(const RecordKey *key) {
@@ -113,12 +101,20 @@ typedef struct Check {
   int best, trials;
 } Check;
 
+/* The offending part; NULL: the schedule is one of the family's. */
+static const char *wrong_schedule(const struct FamilyRow *family, const char *schedule) {
+  ParsedSchedule parsed;
+  const char *wrong = schedule_parse(family->kinds, schedule, &parsed);
+  if (wrong) return wrong;
+  return family->whole && !schedule_is_whole(&parsed) ? "a knob is missing" : NULL;
+}
+
 /* NULL: nothing. */
 static const char *wrong_with(Arena *arena, const ScheduleRecord *record) {
   const struct FamilyRow *family = family_of(&record->key);
   if (!family) return arena_format(arena, "the family \"%s\" is not known", record->key.family);
   if (!is_target(record->key.target)) return arena_format(arena, "the target \"%s\" is not known", record->key.target);
-  const char *wrong = family->wrong(record->schedule);
+  const char *wrong = wrong_schedule(family, record->schedule);
   return wrong ? arena_format(arena, "the schedule \"%s\" is none: `%s`", record->schedule, wrong) : NULL;
 }
 

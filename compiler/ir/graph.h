@@ -20,10 +20,10 @@
 #include "support/arena.h"
 #include "support/diagnostics.h"
 
-typedef struct Schedule Schedule;                 /* ir/family.h */
-typedef struct Stack Stack;                       /* kernels/recurrent/stack.h */
-typedef struct RecurrentVariant RecurrentVariant; /* kernels/recurrent/variant.h */
-typedef struct LayoutPlan LayoutPlan;             /* layout/layout_plan.h */
+typedef struct Schedule Schedule;                /* ir/family.h */
+typedef struct Stack Stack;                      /* kernels/recurrent/stack.h */
+typedef union RecurrentVariant RecurrentVariant; /* kernels/recurrent/variant.h */
+typedef struct LayoutPlan LayoutPlan;            /* layout/layout_plan.h */
 
 enum { MAX_RANK = RNNCC_MAX_RANK };
 

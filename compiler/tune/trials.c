@@ -4,8 +4,6 @@
 #include <math.h>
 #include <string.h>
 
-#include "kernels/conv/form.h"
-
 /* Of the best time: what should take longer is not tried. */
 static const double HOPELESS = 1.5;
 
@@ -55,7 +53,7 @@ Trials trials_new(Arena *arena, const ConvCandidates *candidates, const Schedule
   Trials trials = {.count = candidates->count, .list = ARENA_ARRAY(arena, Trial, candidates->count)};
   for (int i = 0; i < trials.count; i++) {
     const ConvCandidate *candidate = &candidates->list[i];
-    trials.list[i] = (Trial){.number = i, .candidate = candidate, .form = convolution_form(arena, candidate)};
+    trials.list[i] = (Trial){.number = i, .candidate = candidate, .form = convolution_text(arena, candidate)};
   }
   for (int i = 0; i < records->count; i++)
     if (!says_nothing(&records->list[i]) && record_is_of(&records->list[i], key))
@@ -67,7 +65,7 @@ Trials trials_new(Arena *arena, const ConvCandidates *candidates, const Schedule
 
 static int knobs_apart(const ConvCandidate *a, const ConvCandidate *b) {
   int apart = 0;
-  for (int i = 0; a->algorithm->knobs[i]; i++) apart += a->knobs.value[i] != b->knobs.value[i];
+  for (int i = 0; a->algorithm->kind.knobs[i].name; i++) apart += a->knobs.value[i] != b->knobs.value[i];
   return apart;
 }
 

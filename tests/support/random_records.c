@@ -12,7 +12,6 @@
 
 #include "driver/steps.h"
 #include "kernels/conv/candidates.h"
-#include "kernels/conv/form.h"
 #include "kernels/conv/recorded.h"
 #include "load/load.h"
 #include "load/settings.h"
@@ -61,7 +60,7 @@ static ConvCandidate random_candidate(Graph *graph, const Node *node) {
 /* Of knobs of every magnitude, those that fit. */
 static void randomise(Graph *graph, const Node *node, ConvCandidate *candidate) {
   Convolution conv = convolution_of(graph, node, node->layout);
-  for (int i = 0; candidate->algorithm->knobs[i]; i++) candidate->knobs.value[i] = below(1 << below(8));
+  for (int i = 0; candidate->algorithm->kind.knobs[i].name; i++) candidate->knobs.value[i] = below(1 << below(8));
   candidate->algorithm->fit(graph, node, &conv, &candidate->knobs);
 }
 
@@ -71,7 +70,7 @@ static void record_any(Graph *graph, const Node *node, const char *path) {
   ConvSchedule *schedule = convolution_schedule(graph, node, node->layout, &candidate);
   ScheduleRecord record = {.key = convolution_key(graph, node, node->layout),
                            .kernels = convolution_kernels(graph, node, schedule),
-                           .schedule = convolution_form(graph->arena, &candidate),
+                           .schedule = convolution_text(graph->arena, &candidate),
                            .median_us = 1e6 * candidate.seconds};
   records_append(graph->arena, path, &record);
   printf("%s %s\n", record.key.workload, record.schedule);

@@ -14,7 +14,6 @@
 #include "ir_build.h"
 #include "kernels/conv/candidates.h"
 #include "kernels/conv/direct_plan.h"
-#include "kernels/conv/form.h"
 #include "kernels/conv/recorded.h"
 #include "outcome.h"
 #include "passes.h"
@@ -81,11 +80,11 @@ static Layer fixed_convolution(const char *x, const char *w, const char *attribu
 /* ---- forms ---- */
 
 static void expect_round_trip(Layer layer, const ConvCandidate *candidate) {
-  const char *form = convolution_form(arena, candidate), *why = NULL;
+  const char *form = convolution_text(arena, candidate), *why = NULL;
   ConvSchedule *made = convolution_of_form(layer.graph, layer.node, layer.node->layout, form, &why);
   ConvSchedule *listed = convolution_schedule(layer.graph, layer.node, layer.node->layout, candidate);
   if (!made) fail_msg("%s is refused: %s", form, why);
-  assert_string_equal(convolution_form(arena, &made->candidate), form);
+  assert_string_equal(convolution_text(arena, &made->candidate), form);
   assert_string_equal(made->base.text, listed->base.text);
   assert_true(made->candidate.seconds == candidate->seconds && listed->candidate.seconds == candidate->seconds);
 }
@@ -107,8 +106,8 @@ static void the_first_candidate_is_what_is_taken_without_a_list(void **state) {
     ConvCandidate first = convolution_first(layer.graph, layer.node, layer.node->layout);
     ConvSchedule *chosen = convolution_choose(layer.graph, layer.node, layer.node->layout);
     assert_true(all.count > 1);
-    assert_string_equal(convolution_form(arena, &first), convolution_form(arena, all.list));
-    assert_string_equal(convolution_form(arena, &chosen->candidate), convolution_form(arena, all.list));
+    assert_string_equal(convolution_text(arena, &first), convolution_text(arena, all.list));
+    assert_string_equal(convolution_text(arena, &chosen->candidate), convolution_text(arena, all.list));
   }
 }
 
@@ -132,7 +131,7 @@ static void a_layer_of_resnet_has_candidates_of_all_knobs(void **state) {
                                       "tiles=0",      "tiles=32",     "tile=4,", "tile=2,", "by_groups=1", "parts=3"};
   for (size_t p = 0; p < sizeof parts / sizeof *parts; p++) {
     int count = 0;
-    for (int c = 0; c < all.count; c++) count += strstr(convolution_form(arena, &all.list[c]), parts[p]) != NULL;
+    for (int c = 0; c < all.count; c++) count += strstr(convolution_text(arena, &all.list[c]), parts[p]) != NULL;
     if (!count) fail_msg("no candidate has %s", parts[p]);
   }
 }
@@ -299,9 +298,9 @@ static Database *new_database(void) {
   for (int i = 0; i < LAYERS; i++) {
     Layer layer = database->layers[i] = random_convolution("x86-64-v4");
     ConvCandidates all = convolution_candidates(layer.graph, layer.node, layer.node->layout);
-    database->first[i] = convolution_form(arena, all.list);
+    database->first[i] = convolution_text(arena, all.list);
     const ConvCandidate *candidate = &all.list[1 + below(all.count - 1)];
-    database->recorded[i] = convolution_form(arena, candidate);
+    database->recorded[i] = convolution_text(arena, candidate);
     ConvSchedule *schedule = convolution_schedule(layer.graph, layer.node, layer.node->layout, candidate);
     ScheduleRecord record = {.key = convolution_key(layer.graph, layer.node, layer.node->layout),
                              .kernels = convolution_kernels(layer.graph, layer.node, schedule),
@@ -318,7 +317,7 @@ static Database *new_database(void) {
 static const char *choice(const Database *database, int i, ScheduleRecords *records) {
   Layer layer = database->layers[i];
   build_config(layer.graph, "x86-64-v4")->records = records;
-  return convolution_form(arena, &convolution_choose(layer.graph, layer.node, layer.node->layout)->candidate);
+  return convolution_text(arena, &convolution_choose(layer.graph, layer.node, layer.node->layout)->candidate);
 }
 
 static void what_is_recorded_is_taken(void **state) {

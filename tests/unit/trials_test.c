@@ -11,8 +11,8 @@
 #include "arena_fixture.h"
 #include "tune/trials.h"
 
-static const char *const knobs[] = {"a", "b", NULL};
-static const ConvAlgorithm quick = {.name = "quick", .knobs = knobs}, slow = {.name = "slow", .knobs = knobs};
+static const ScheduleKnob knobs[] = {{"a", 0, 9, NULL}, {"b", 0, 9, NULL}, {NULL, 0, 0, NULL}};
+static const ConvAlgorithm quick = {.kind = {"quick", knobs}}, slow = {.kind = {"slow", knobs}};
 
 /* Predicted: 1, 1.11, 1.22, ... us of quick schedules whose knobs are (i % 3, i / 3); the last is slow, of 2.9 us. */
 enum { COUNT = 10 };

@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "kernels/conv/form.h"
 #include "kernels/conv/recorded.h"
 #include "layout/blocked.h"
 #include "machine/targets.h"
@@ -24,7 +23,7 @@ static const double MARGIN = 1.1;
 
 static double rank(const ConvCandidate *candidate) { return candidate->seconds * (candidate->usual ? 1 : MARGIN); }
 
-void candidates_add(ConvCandidates *all, const ConvKnobs *knobs, double seconds, bool usual) {
+void candidates_add(ConvCandidates *all, const Knobs *knobs, double seconds, bool usual) {
   ConvCandidate candidate = {
       .algorithm = all->algorithm, .knobs = *knobs, .seconds = seconds, .usual = usual, .order = all->count};
   if (all->only_best && all->count) {
@@ -93,10 +92,10 @@ ConvSchedule *convolution_schedule(Graph *graph, const Node *node, NodeLayout la
 }
 
 /* "oc=9 is no choice here, 4 would be", of the first knob that does not fit; NULL: all do. */
-static const char *misfit(Arena *arena, const ConvAlgorithm *algorithm, const ConvKnobs *given, const ConvKnobs *fit) {
-  for (int i = 0; algorithm->knobs[i]; i++)
+static const char *misfit(Arena *arena, const ConvAlgorithm *algorithm, const Knobs *given, const Knobs *fit) {
+  for (int i = 0; algorithm->kind.knobs[i].name; i++)
     if (given->value[i] != fit->value[i])
-      return arena_format(arena, "%s=%d is no choice here, %d would be", algorithm->knobs[i], given->value[i],
+      return arena_format(arena, "%s=%d is no choice here, %d would be", algorithm->kind.knobs[i].name, given->value[i],
                           fit->value[i]);
   return NULL;
 }
@@ -104,22 +103,22 @@ static const char *misfit(Arena *arena, const ConvAlgorithm *algorithm, const Co
 ConvSchedule *convolution_of_form(Graph *graph, const Node *node, NodeLayout layout, const char *form,
                                   const char **why) {
   Convolution conv = convolution_of(graph, node, layout);
-  const char *wrong = form_wrong(form);
+  ParsedSchedule parsed;
+  const char *wrong = schedule_parse(convolution_kinds, form, &parsed);
   if (wrong) {
     *why = arena_format(graph->arena, "`%s` is no algorithm or KEY=N that it knows", wrong);
     return NULL;
   }
-  if (!form_is_whole(form)) {
+  if (!schedule_is_whole(&parsed)) {
     *why = "it does not name every knob";
     return NULL;
   }
-  ConvCandidate candidate = {.algorithm = form_algorithm(form)};
-  form_read(form, &candidate.knobs);
+  ConvCandidate candidate = {.algorithm = algorithm_of(parsed.kind), .knobs = parsed.knobs};
   if (!runs(candidate.algorithm, graph, node, &conv)) {
-    *why = arena_format(graph->arena, "%s does not run this convolution", candidate.algorithm->name);
+    *why = arena_format(graph->arena, "%s does not run this convolution", candidate.algorithm->kind.name);
     return NULL;
   }
-  ConvKnobs fit = candidate.knobs;
+  Knobs fit = candidate.knobs;
   candidate.algorithm->fit(graph, node, &conv, &fit);
   *why = misfit(graph->arena, candidate.algorithm, &candidate.knobs, &fit);
   return *why ? NULL : convolution_schedule(graph, node, layout, &candidate);
@@ -129,9 +128,11 @@ ConvSchedule *convolution_of_form(Graph *graph, const Node *node, NodeLayout lay
  * its best candidate. */
 static ConvSchedule *forced(Graph *graph, const Node *node, NodeLayout layout, const char *form) {
   Convolution conv = convolution_of(graph, node, layout);
-  ConvCandidates best = list(graph, node, &conv, form_algorithm(form), true);
+  ParsedSchedule parsed;
+  if (schedule_parse(convolution_kinds, form, &parsed)) bug("--conv was not checked");
+  ConvCandidates best = list(graph, node, &conv, algorithm_of(parsed.kind), true);
   if (!best.count) return NULL;
-  form_read(form, &best.list->knobs);
+  schedule_set_named(&parsed, &best.list->knobs);
   best.list->algorithm->fit(graph, node, &conv, &best.list->knobs);
   return convolution_schedule(graph, node, layout, best.list);
 }

@@ -18,7 +18,7 @@ ConvCandidate convolution_first(Graph *graph, const Node *node, NodeLayout layou
 /* The schedule of a candidate of the node. */
 ConvSchedule *convolution_schedule(Graph *graph, const Node *node, NodeLayout layout, const ConvCandidate *candidate);
 
-/* The schedule that a whole form says, as convolution_form() writes it. NULL, with the reason in *why, where the form
+/* The schedule that a whole form says, as convolution_text() writes it. NULL, with the reason in *why, where the form
  * is none, or not of this node: the algorithm does not run it, or not with these knobs. */
 ConvSchedule *convolution_of_form(Graph *graph, const Node *node, NodeLayout layout, const char *form,
                                   const char **why);

@@ -11,6 +11,12 @@ const ConvAlgorithm *const convolution_algorithms[] = {
 #undef ALGORITHM
     NULL};
 
+const ScheduleKind *const convolution_kinds[] = {
+#define ALGORITHM(name) &convolution_##name.kind,
+#include "kernels/conv/algorithms.def"
+#undef ALGORITHM
+    NULL};
+
 ConvAxis convolution_axis(Graph *graph, const Node *node, const Window *window, int from_end) {
   const Dim *one = dim_const(graph->dims, 1), *zero = dim_const(graph->dims, 0);
   int i = window->n_spatial - 1 - from_end;
@@ -77,4 +83,8 @@ const char *convolution_epilogue(Arena *arena, const Node *node) {
     chain.n_epilogue--;
   }
   return chain.n_epilogue ? elementwise_epilogue_body(arena, &chain) : NULL;
+}
+
+const char *convolution_text(Arena *arena, const ConvCandidate *candidate) {
+  return schedule_print(arena, &candidate->algorithm->kind, &candidate->knobs);
 }

@@ -8,6 +8,7 @@
 #define RNNCC_CONVOLUTION_H
 
 #include "ir/family.h"
+#include "ir/schedule.h"
 #include "shapes/shape.h"
 
 /* One spatial axis as the kernels see it. Node attributes are resolved: auto_pad, defaults. */
@@ -46,17 +47,12 @@ const char *convolution_epilogue(Arena *arena, const Node *node);
 typedef struct ConvAlgorithm ConvAlgorithm;
 typedef struct KernelSpec KernelSpec; /* template/specialise.h */
 
-enum { MAX_CONV_KNOBS = 6, MAX_CONV_KERNELS = 2 };
-
-/* In the order of ConvAlgorithm.knobs. */
-typedef struct ConvKnobs {
-  int value[MAX_CONV_KNOBS];
-} ConvKnobs;
+enum { MAX_CONV_KERNELS = 2 };
 
 /* A way to run a node. */
 typedef struct ConvCandidate {
   const ConvAlgorithm *algorithm;
-  ConvKnobs knobs;
+  Knobs knobs;
   double seconds; /* as estimated, or measured */
   bool usual;     /* of the kind that the estimate was made for: the others must be better by a margin */
   int order;      /* of two that should take the same time the one of less is preferred */
@@ -70,8 +66,11 @@ typedef struct ConvCandidates {
   ConvCandidate *list;
 } ConvCandidates;
 
+/* Names every knob. */
+const char *convolution_text(Arena *arena, const ConvCandidate *candidate);
+
 /* For ConvAlgorithm.list: those to prefer come first. */
-void candidates_add(ConvCandidates *candidates, const ConvKnobs *knobs, double seconds, bool usual);
+void candidates_add(ConvCandidates *candidates, const Knobs *knobs, double seconds, bool usual);
 
 /* Of a node; each algorithm derives its own struct whose first member this is. */
 typedef struct ConvSchedule {
@@ -86,8 +85,7 @@ typedef struct ConvSchedule {
 static inline const ConvSchedule *conv_schedule_of(const Node *node) { return (const ConvSchedule *)node->schedule; }
 
 struct ConvAlgorithm {
-  const char *name;         /* the first word of its schedules' texts and forms */
-  const char *const *knobs; /* their names; NULL at the end */
+  ScheduleKind kind; /* first, so that the algorithm is found by it; its name begins the schedules' texts too */
   /* Can it run the convolution on blocked tensors? NULL: it runs on plain ones, any convolution. */
   bool (*runs_blocked)(const Graph *graph, const Convolution *conv);
   /* Can it normalise and activate the input as it reads it (Node.prologue), where it runs blocked? NULL: never. */
@@ -98,9 +96,9 @@ struct ConvAlgorithm {
   /* Adds what is worth trying of a node that it may run: at least one candidate, all of which fit. */
   void (*list)(Graph *graph, const Node *node, const Convolution *conv, ConvCandidates *candidates);
   /* Moves each knob to the nearest value that the kernel can run the node with. */
-  void (*fit)(Graph *graph, const Node *node, const Convolution *conv, ConvKnobs *knobs);
+  void (*fit)(Graph *graph, const Node *node, const Convolution *conv, Knobs *knobs);
   /* The schedule of knobs that fit, with base.text, candidate.seconds and reads_residual_last set. */
-  ConvSchedule *(*make)(Graph *graph, const Node *node, const Convolution *conv, const ConvKnobs *knobs);
+  ConvSchedule *(*make)(Graph *graph, const Node *node, const Convolution *conv, const Knobs *knobs);
   /* The kernels that a node of such a schedule calls; how many, MAX_CONV_KERNELS at most. */
   int (*kernels)(const Graph *graph, const Node *node, KernelSpec **kernels);
   /* As in KernelFamily. scratch may be NULL. */
@@ -113,7 +111,10 @@ struct ConvAlgorithm {
 #define ALGORITHM(name) extern const ConvAlgorithm convolution_##name;
 #include "kernels/conv/algorithms.def"
 #undef ALGORITHM
-/* All of them; NULL at the end. */
+/* All of them, and their kinds; NULL at the end. */
 extern const ConvAlgorithm *const convolution_algorithms[];
+extern const ScheduleKind *const convolution_kinds[];
+
+static inline const ConvAlgorithm *algorithm_of(const ScheduleKind *kind) { return (const ConvAlgorithm *)kind; }
 
 #endif

@@ -21,7 +21,7 @@ typedef struct DepthwiseSchedule {
 /* All weights of a row of the window are in registers, and its points unrolled. */
 enum { MAX_WINDOW_W = 64, MAX_POINTS = 256, MAX_COLUMNS = 14 };
 
-static const char *const knob_names[] = {"px", NULL};
+static const ScheduleKnob schedule_knobs[] = {{"px", 0, MAX_KNOB_VALUE, NULL}, {NULL, 0, 0, NULL}};
 
 /* As many as the registers hold beside the weights; fewer than 1 where the window is too wide for that. */
 static int64_t most_columns(const Graph *graph, const Convolution *conv) {
@@ -84,18 +84,18 @@ static double seconds_of(Graph *graph, const Convolution *conv, int columns) {
 static void list(Graph *graph, const Node *node, const Convolution *conv, ConvCandidates *candidates) {
   (void)node;
   int preferred = row_tiles(graph, conv).columns;
-  candidates_add(candidates, &(ConvKnobs){{preferred}}, seconds_of(graph, conv, preferred), true);
+  candidates_add(candidates, &(Knobs){{preferred}}, seconds_of(graph, conv, preferred), true);
   for (int columns = MAX_COLUMNS; columns >= 1; columns--)
     if (columns != preferred && can_have(graph, conv, columns))
-      candidates_add(candidates, &(ConvKnobs){{columns}}, seconds_of(graph, conv, columns), true);
+      candidates_add(candidates, &(Knobs){{columns}}, seconds_of(graph, conv, columns), true);
 }
 
-static void fit(Graph *graph, const Node *node, const Convolution *conv, ConvKnobs *knobs) {
+static void fit(Graph *graph, const Node *node, const Convolution *conv, Knobs *knobs) {
   (void)node;
   if (!can_have(graph, conv, knobs->value[0])) knobs->value[0] = row_tiles(graph, conv).columns;
 }
 
-static ConvSchedule *make(Graph *graph, const Node *node, const Convolution *conv, const ConvKnobs *knobs) {
+static ConvSchedule *make(Graph *graph, const Node *node, const Convolution *conv, const Knobs *knobs) {
   (void)node;
   DepthwiseSchedule *schedule = ARENA_NEW(graph->arena, DepthwiseSchedule);
   schedule->base.reads_residual_last = true;
@@ -171,8 +171,7 @@ static void emit(Program *program, Node *node) {
   call_cost(call, 2 * convolution_macs(conv), 4 * (inputs + outputs));
 }
 
-const ConvAlgorithm convolution_depthwise = {.name = "depthwise",
-                                             .knobs = knob_names,
+const ConvAlgorithm convolution_depthwise = {.kind = {"depthwise", schedule_knobs},
                                              .runs_blocked = runs_blocked,
                                              .list = list,
                                              .fit = fit,

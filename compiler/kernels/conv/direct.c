@@ -30,13 +30,13 @@ typedef struct DirectSchedule {
 } DirectSchedule;
 
 enum { KNOB_OC, KNOB_PX, KNOB_UNROLL, KNOB_PASS, KNOB_GROUPS, KNOB_TILES };
-static const char *const knob_names[] = {[KNOB_OC] = "oc",
-                                         [KNOB_PX] = "px",
-                                         [KNOB_UNROLL] = "unroll",
-                                         [KNOB_PASS] = "pass",
-                                         [KNOB_GROUPS] = "groups",
-                                         [KNOB_TILES] = "tiles",
-                                         NULL};
+static const ScheduleKnob schedule_knobs[] = {[KNOB_OC] = {"oc", 0, MAX_KNOB_VALUE, NULL},
+                                              [KNOB_PX] = {"px", 0, MAX_KNOB_VALUE, NULL},
+                                              [KNOB_UNROLL] = {"unroll", 0, MAX_KNOB_VALUE, NULL},
+                                              [KNOB_PASS] = {"pass", 0, MAX_KNOB_VALUE, NULL},
+                                              [KNOB_GROUPS] = {"groups", 0, MAX_KNOB_VALUE, NULL},
+                                              [KNOB_TILES] = {"tiles", 0, MAX_KNOB_VALUE, NULL},
+                                              {NULL, 0, 0, NULL}};
 
 static const DirectSchedule *schedule_of(const Node *node) { return (const DirectSchedule *)node->schedule; }
 
@@ -139,16 +139,16 @@ static DirectSchedule *new_schedule(Graph *graph, const Node *node, const Convol
   return schedule;
 }
 
-static ConvKnobs knobs_of(const DirectPlan *plan) {
-  return (ConvKnobs){{[KNOB_OC] = plan->oc_vectors,
-                      [KNOB_PX] = plan->columns,
-                      [KNOB_UNROLL] = plan->unroll,
-                      [KNOB_PASS] = (int)plan->pass,
-                      [KNOB_GROUPS] = (int)plan->group_chunk,
-                      [KNOB_TILES] = (int)plan->tile_chunk}};
+static Knobs knobs_of(const DirectPlan *plan) {
+  return (Knobs){{[KNOB_OC] = plan->oc_vectors,
+                  [KNOB_PX] = plan->columns,
+                  [KNOB_UNROLL] = plan->unroll,
+                  [KNOB_PASS] = (int)plan->pass,
+                  [KNOB_GROUPS] = (int)plan->group_chunk,
+                  [KNOB_TILES] = (int)plan->tile_chunk}};
 }
 
-static DirectPlan plan_of(const ConvKnobs *knobs) {
+static DirectPlan plan_of(const Knobs *knobs) {
   return (DirectPlan){.oc_vectors = knobs->value[KNOB_OC],
                       .columns = knobs->value[KNOB_PX],
                       .unroll = knobs->value[KNOB_UNROLL],
@@ -158,7 +158,7 @@ static DirectPlan plan_of(const ConvKnobs *knobs) {
 }
 
 static void add_plan(void *candidates, const DirectPlan *plan, bool usual) {
-  ConvKnobs knobs = knobs_of(plan);
+  Knobs knobs = knobs_of(plan);
   candidates_add(candidates, &knobs, plan->seconds, usual);
 }
 
@@ -167,13 +167,13 @@ static void list(Graph *graph, const Node *node, const Convolution *conv, ConvCa
   direct_each_plan(graph->config->target, graph->config->machine, &schedule->layer, add_plan, candidates);
 }
 
-static void fit(Graph *graph, const Node *node, const Convolution *conv, ConvKnobs *knobs) {
+static void fit(Graph *graph, const Node *node, const Convolution *conv, Knobs *knobs) {
   DirectPlan plan = plan_of(knobs);
   direct_fit(&new_schedule(graph, node, conv)->layer, &plan);
   *knobs = knobs_of(&plan);
 }
 
-static ConvSchedule *make(Graph *graph, const Node *node, const Convolution *conv, const ConvKnobs *knobs) {
+static ConvSchedule *make(Graph *graph, const Node *node, const Convolution *conv, const Knobs *knobs) {
   DirectSchedule *schedule = new_schedule(graph, node, conv);
   schedule->plan = plan_of(knobs);
   schedule->weights = weights_of(graph, schedule, schedule->plan.oc_vectors);
@@ -338,8 +338,7 @@ static void emit(Program *program, Node *node) {
   call_cost(call, 2 * points * outputs, 4 * (inputs + outputs + points * (double)(conv->groups * conv->kernels)));
 }
 
-const ConvAlgorithm convolution_direct = {.name = "direct",
-                                          .knobs = knob_names,
+const ConvAlgorithm convolution_direct = {.kind = {"direct", schedule_knobs},
                                           .runs_blocked = runs_blocked,
                                           .takes_prologue = takes_prologue,
                                           .takes_wide = true,

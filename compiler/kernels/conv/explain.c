@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "kernels/conv/candidates.h"
-#include "kernels/conv/form.h"
 #include "kernels/conv/recorded.h"
 
 enum { SHORT_LISTING = 10, NODES_NAMED = 4 };
@@ -48,7 +47,7 @@ static const char *reason(const Explain *e, const Node *node, const char *form) 
 }
 
 static bool add_candidate(const Explain *e, const ConvCandidate *candidate, const char *chosen, bool wanted) {
-  const char *form = convolution_form(e->graph->arena, candidate);
+  const char *form = convolution_text(e->graph->arena, candidate);
   bool is_chosen = !strcmp(form, chosen);
   if (wanted || is_chosen) text_add(e->out, "%c %14.2f  %s\n", is_chosen ? '*' : ' ', 1e6 * candidate->seconds, form);
   return is_chosen;
@@ -56,7 +55,7 @@ static bool add_candidate(const Explain *e, const ConvCandidate *candidate, cons
 
 /* The best, or all; and the chosen one, which --conv or a record may have from beyond the list. */
 static void add_candidates(const Explain *e, const ConvCandidates *all, const ConvCandidate *chosen) {
-  const char *form = convolution_form(e->graph->arena, chosen);
+  const char *form = convolution_text(e->graph->arena, chosen);
   bool seen = false;
   text_add(e->out, "  %14s  schedule\n", "predicted us");
   for (int i = 0; i < all->count; i++) seen |= add_candidate(e, &all->list[i], form, e->in_full || i < SHORT_LISTING);
@@ -69,7 +68,7 @@ static void explain_node(const Explain *e, const Node *node, const RecordKey *ke
   Convolution conv = convolution_of(e->graph, node, node->layout);
   ConvCandidates all = convolution_candidates(e->graph, node, node->layout);
   const ConvCandidate *chosen = &convolution_choose(e->graph, node, node->layout)->candidate;
-  const char *form = convolution_form(e->graph->arena, chosen);
+  const char *form = convolution_text(e->graph->arena, chosen);
   text_add(e->out, "%s: %.2f MFLOP:", key->workload, 2e-6 * convolution_macs(&conv));
   add_nodes(e, key->workload);
   add_candidates(e, &all, chosen);

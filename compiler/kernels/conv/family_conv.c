@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Convolution: of the candidates of all algorithms (kernels/conv/candidates.h) one is run. */
 #include "kernels/conv/candidates.h"
-#include "kernels/conv/form.h"
 #include "kernels/elementwise/elementwise.h"
 #include "layout/blocked.h"
 #include "shapes/shape.h"
@@ -23,7 +22,9 @@ static bool takes_epilogue(const Node *host, const Node *step) {
 
 /* --conv=plain: no tensor is blocked on behalf of a convolution, which is what seeks that. */
 static bool forced_plain(const Graph *graph) {
-  return graph->config->conv_schedule && form_algorithm(graph->config->conv_schedule) == &convolution_plain;
+  const char *forced = graph->config->conv_schedule;
+  ParsedSchedule parsed;
+  return forced && !schedule_parse(convolution_kinds, forced, &parsed) && parsed.kind == &convolution_plain.kind;
 }
 
 static const NodeLayout row_major = {LAYOUT_ROW_MAJOR, LAYOUT_ROW_MAJOR}; /* where no blocks are asked for */
@@ -89,7 +90,7 @@ static bool overwrites(const Node *node, int input) {
 }
 
 static void dump_knobs(Text *out, const Graph *graph, const Node *node) {
-  if (node->schedule) text_add(out, "  knobs %s\n", convolution_form(graph->arena, &conv_schedule_of(node)->candidate));
+  if (node->schedule) text_add(out, "  knobs %s\n", convolution_text(graph->arena, &conv_schedule_of(node)->candidate));
 }
 
 const KernelFamily family_conv = {

@@ -25,8 +25,11 @@ typedef struct PlainSchedule {
 } PlainSchedule;
 
 enum { KNOB_K, KNOB_W, KNOB_FLAT, KNOB_TILES };
-static const char *const knob_names[] = {
-    [KNOB_K] = "k", [KNOB_W] = "w", [KNOB_FLAT] = "flat", [KNOB_TILES] = "tiles", NULL};
+static const ScheduleKnob schedule_knobs[] = {[KNOB_K] = {"k", 0, MAX_KNOB_VALUE, NULL},
+                                              [KNOB_W] = {"w", 0, MAX_KNOB_VALUE, NULL},
+                                              [KNOB_FLAT] = {"flat", 0, MAX_KNOB_VALUE, NULL},
+                                              [KNOB_TILES] = {"tiles", 0, MAX_KNOB_VALUE, NULL},
+                                              {NULL, 0, 0, NULL}};
 enum { MAX_K_BLOCK = 8, MAX_W_VECTORS = 4 }; /* of the template */
 
 static const PlainSchedule *schedule_of(const Node *node) { return (const PlainSchedule *)node->schedule; }
@@ -94,7 +97,7 @@ static bool reads_dense(const PlainSchedule *schedule) {
   return schedule->w.stride == 1 && unpadded(&schedule->d) && unpadded(&schedule->h) && unpadded(&schedule->w);
 }
 
-static PlainSchedule *new_schedule(Graph *graph, const Convolution *conv, const ConvKnobs *knobs) {
+static PlainSchedule *new_schedule(Graph *graph, const Convolution *conv, const Knobs *knobs) {
   PlainSchedule *schedule = ARENA_NEW(graph->arena, PlainSchedule);
   schedule->base.conv = *conv;
   schedule->d = conv->d;
@@ -145,7 +148,7 @@ static double seconds_of(const Graph *graph, const PlainSchedule *schedule) {
 
 /* Rows of one plane, as far apart in the input as their outputs' windows. */
 static bool can_be_flat(Graph *graph, const Convolution *conv) {
-  PlainSchedule *schedule = new_schedule(graph, conv, &(ConvKnobs){{1, 1}});
+  PlainSchedule *schedule = new_schedule(graph, conv, &(Knobs){{1, 1}});
   bool one_row = dim_is_const(schedule->h.out) && dim_value(schedule->h.out) == 1;
   return !one_row && (!schedule->direct || schedule->h.stride == 1);
 }
@@ -155,7 +158,7 @@ static void list(Graph *graph, const Node *node, const Convolution *conv, ConvCa
   int most_flat = can_be_flat(graph, conv) ? 1 : 0;
   for (int vectors = 3; vectors >= 1; vectors--) {
     for (int flat = 0; flat <= most_flat; flat++) {
-      ConvKnobs knobs = {{k_block_of(graph->config->target, conv, vectors), vectors, flat}};
+      Knobs knobs = {{k_block_of(graph->config->target, conv, vectors), vectors, flat}};
       PlainSchedule *schedule = new_schedule(graph, conv, &knobs);
       PlainLayer layer = layer_of(graph, schedule);
       schedule->tiles = knobs.value[KNOB_TILES] = plain_chunk(graph->config->machine, &layer);
@@ -166,7 +169,7 @@ static void list(Graph *graph, const Node *node, const Convolution *conv, ConvCa
 
 static int within(int value, int from, int64_t to) { return value < from ? from : value > to ? (int)to : value; }
 
-static void fit(Graph *graph, const Node *node, const Convolution *conv, ConvKnobs *knobs) {
+static void fit(Graph *graph, const Node *node, const Convolution *conv, Knobs *knobs) {
   (void)node;
   knobs->value[KNOB_K] = within(knobs->value[KNOB_K], 1, conv->kernels < MAX_K_BLOCK ? conv->kernels : MAX_K_BLOCK);
   knobs->value[KNOB_W] = within(knobs->value[KNOB_W], 1, MAX_W_VECTORS);
@@ -187,7 +190,7 @@ static const char *text_of(Arena *arena, const PlainSchedule *schedule) {
   return text.data;
 }
 
-static ConvSchedule *make(Graph *graph, const Node *node, const Convolution *conv, const ConvKnobs *knobs) {
+static ConvSchedule *make(Graph *graph, const Node *node, const Convolution *conv, const Knobs *knobs) {
   (void)node;
   PlainSchedule *schedule = new_schedule(graph, conv, knobs);
   schedule->base.reads_residual_last = true;
@@ -350,8 +353,7 @@ static void emit(Program *program, Node *node) {
   call_cost(call, 2 * points * outputs, 4 * (inputs + outputs + points * (double)dim_value(y->shape[1])));
 }
 
-const ConvAlgorithm convolution_plain = {.name = "plain",
-                                         .knobs = knob_names,
+const ConvAlgorithm convolution_plain = {.kind = {"plain", schedule_knobs},
                                          .list = list,
                                          .fit = fit,
                                          .make = make,

@@ -20,8 +20,11 @@ typedef struct WinogradSchedule {
 } WinogradSchedule;
 
 enum { KNOB_TILE, KNOB_OC, KNOB_BY_GROUPS, KNOB_PARTS };
-static const char *const knob_names[] = {
-    [KNOB_TILE] = "tile", [KNOB_OC] = "oc", [KNOB_BY_GROUPS] = "by_groups", [KNOB_PARTS] = "parts", NULL};
+static const ScheduleKnob schedule_knobs[] = {[KNOB_TILE] = {"tile", 0, MAX_KNOB_VALUE, NULL},
+                                              [KNOB_OC] = {"oc", 0, MAX_KNOB_VALUE, NULL},
+                                              [KNOB_BY_GROUPS] = {"by_groups", 0, MAX_KNOB_VALUE, NULL},
+                                              [KNOB_PARTS] = {"parts", 0, MAX_KNOB_VALUE, NULL},
+                                              {NULL, 0, 0, NULL}};
 
 static const WinogradSchedule *schedule_of(const Node *node) { return (const WinogradSchedule *)node->schedule; }
 
@@ -66,18 +69,18 @@ static WinogradLayer layer_of(const Convolution *conv) {
                          .taps_w = (int)conv->w.kernel};
 }
 
-static WinogradKnobs named(const ConvKnobs *knobs) {
+static WinogradKnobs named(const Knobs *knobs) {
   return (WinogradKnobs){.tile = knobs->value[KNOB_TILE],
                          .oc_vectors = knobs->value[KNOB_OC],
                          .parts = knobs->value[KNOB_PARTS],
                          .by_groups = knobs->value[KNOB_BY_GROUPS] != 0};
 }
 
-static ConvKnobs numbered(const WinogradKnobs *knobs) {
-  return (ConvKnobs){{[KNOB_TILE] = knobs->tile,
-                      [KNOB_OC] = knobs->oc_vectors,
-                      [KNOB_PARTS] = knobs->parts,
-                      [KNOB_BY_GROUPS] = knobs->by_groups}};
+static Knobs numbered(const WinogradKnobs *knobs) {
+  return (Knobs){{[KNOB_TILE] = knobs->tile,
+                  [KNOB_OC] = knobs->oc_vectors,
+                  [KNOB_PARTS] = knobs->parts,
+                  [KNOB_BY_GROUPS] = knobs->by_groups}};
 }
 
 /* Groups of the convolution run one after the other. */
@@ -92,10 +95,10 @@ typedef struct Listing {
 
 static void add_plan(void *argument, const WinogradPlan *plan, bool usual) {
   const Listing *listing = argument;
-  ConvKnobs knobs = numbered(&(WinogradKnobs){.tile = winograd_tile(&plan->form),
-                                              .oc_vectors = plan->oc_vectors,
-                                              .parts = plan->parts,
-                                              .by_groups = plan->by_groups});
+  Knobs knobs = numbered(&(WinogradKnobs){.tile = winograd_tile(&plan->form),
+                                          .oc_vectors = plan->oc_vectors,
+                                          .parts = plan->parts,
+                                          .by_groups = plan->by_groups});
   candidates_add(listing->candidates, &knobs, seconds_of(listing->conv, plan), usual);
 }
 
@@ -105,7 +108,7 @@ static void list(Graph *graph, const Node *node, const Convolution *conv, ConvCa
   winograd_each_plan(graph->config->target, graph->config->machine, &layer, add_plan, &(Listing){conv, candidates});
 }
 
-static void fit(Graph *graph, const Node *node, const Convolution *conv, ConvKnobs *knobs) {
+static void fit(Graph *graph, const Node *node, const Convolution *conv, Knobs *knobs) {
   (void)graph, (void)node;
   WinogradLayer layer = layer_of(conv);
   WinogradKnobs by_name = named(knobs);
@@ -113,7 +116,7 @@ static void fit(Graph *graph, const Node *node, const Convolution *conv, ConvKno
   *knobs = numbered(&by_name);
 }
 
-static ConvSchedule *make(Graph *graph, const Node *node, const Convolution *conv, const ConvKnobs *knobs) {
+static ConvSchedule *make(Graph *graph, const Node *node, const Convolution *conv, const Knobs *knobs) {
   (void)node;
   WinogradSchedule *schedule = ARENA_NEW(graph->arena, WinogradSchedule);
   WinogradKnobs by_name = named(knobs);
@@ -252,8 +255,7 @@ static void emit(Program *program, Node *node) {
   for (int64_t group = 0; group < schedule->base.conv.groups; group++) emit_group(program, node, group);
 }
 
-const ConvAlgorithm convolution_winograd = {.name = "winograd",
-                                            .knobs = knob_names,
+const ConvAlgorithm convolution_winograd = {.kind = {"winograd", schedule_knobs},
                                             .runs_blocked = runs_blocked,
                                             .suits = suits,
                                             .list = list,

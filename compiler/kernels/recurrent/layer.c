@@ -83,7 +83,9 @@ static RecurrentVariant chosen_variant(const Graph *graph, const Node *node) {
   RecurrentVariant variant = *node->variant;
   if (!graph->config->rnn_schedule) return variant;
   variant.chunk = 0;
-  variant_override(&variant, graph->config->rnn_schedule, NULL);
+  ParsedSchedule forced;
+  if (schedule_parse(recurrent_kinds, graph->config->rnn_schedule, &forced)) bug("--rnn was not checked");
+  schedule_set_named(&forced, &variant.knobs);
   return variant;
 }
 

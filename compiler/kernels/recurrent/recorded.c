@@ -99,10 +99,13 @@ static const char *kernels_by_variant(Graph *graph, Node *const *nodes, int coun
 static const char *kernels_of_record(void *layers, const ScheduleRecord *record, const char **why) {
   RecordedLayers *l = layers;
   l->variant = (RecurrentVariant){.input = INPUT_AHEAD, .workers = 1, .sample_ways = 1};
-  if (!variant_override(&l->variant, record->schedule, NULL)) {
-    *why = "it says nothing that is known";
+  ParsedSchedule parsed;
+  const char *wrong = schedule_parse(recurrent_kinds, record->schedule, &parsed);
+  if (wrong) {
+    *why = arena_format(l->graph->arena, "`%s` is no KEY=N that it knows", wrong);
     return NULL;
   }
+  schedule_set_named(&parsed, &l->variant.knobs);
   return record->kernels ? kernels_by_variant(l->graph, l->nodes, l->count, &l->variant) : "";
 }
 
