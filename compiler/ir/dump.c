@@ -114,7 +114,10 @@ static void dump_decisions(Text *out, const Graph *graph, const Node *node) {
   if (is_blocked(node))
     text_add(out, "  reads %s, writes %s\n", layouts[node->layout.reads], layouts[node->layout.writes]);
   if (node->exact) text_add(out, "  exact\n");
-  if (node->schedule) text_add(out, "  schedule %s\n", node->schedule->text);
+  const Schedule *schedule = node->schedule;
+  if (schedule && schedule->text) text_add(out, "  schedule %s\n", schedule->text);
+  if (schedule && schedule->kind)
+    text_add(out, "  knobs %s\n", schedule_print(graph->arena, schedule->kind, &schedule->knobs));
   if (family && family->dump_knobs) family->dump_knobs(out, graph, node);
 }
 

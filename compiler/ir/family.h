@@ -8,6 +8,7 @@
 
 #include "ir/graph.h"
 #include "ir/op.h"
+#include "ir/schedule.h"
 
 typedef struct Program Program; /* program/program.h */
 
@@ -24,7 +25,8 @@ struct KernelFamily {
   double (*seconds)(Graph *graph, const Node *node, NodeLayout layout);
   /* The same by a schedule record; 0 where there is none. NULL: never any. */
   double (*recorded_seconds)(Graph *graph, const Node *node, NodeLayout layout);
-  /* Sets node->schedule. error_at(EXIT_UNSUPPORTED) for what the family cannot run. NULL: nothing to choose. */
+  /* Sets node->schedule, which may hold planned knobs before. error_at(EXIT_UNSUPPORTED) for what the family cannot
+   * run. NULL: nothing to choose. */
   void (*schedule)(Graph *graph, Node *node);
   /* Sets node->scratch to a Value of dtype U8 whose shape is its bytes, or leaves it NULL. NULL: never any. */
   void (*scratch)(Graph *graph, Node *node);
@@ -41,7 +43,8 @@ struct KernelFamily {
    * worker reads of it, before it writes there, what it writes itself, and nothing else. Asked after choose_schedules;
    * the values' own memory, not parts. NULL: over none. */
   bool (*overwrites)(const Node *node, int input);
-  /* For dumps: the knobs that are chosen so far, every one by name, on lines of two spaces' indent. NULL: none. */
+  /* For dumps: what is decided beside Schedule.knobs, every thing by name, on lines of two spaces' indent. NULL: none.
+   */
   void (*dump_knobs)(Text *out, const Graph *graph, const Node *node);
   /* Adds the node's kernel calls to the schedule. */
   void (*emit)(Program *program, Node *node);
@@ -53,9 +56,11 @@ struct KernelFamily {
 #include "ir/ops.def"
 extern const KernelFamily family_chain, family_layout;
 
-/* Chosen knobs of a node; each family derives its own struct whose first member this is. */
+/* How a node is run: all that was decided. Each family derives its own struct whose first member this is. */
 struct Schedule {
-  const char *text; /* e.g. "lstm_i256h256_p1": part of the kernel's name and of the profile */
+  const char *text; /* e.g. "lstm_i256h256_p1": part of the kernel's name and of the profile; NULL: planned, no more */
+  const ScheduleKind *kind; /* whose knobs these are; NULL: they have no text */
+  Knobs knobs;
 };
 
 #endif

@@ -20,10 +20,9 @@
 #include "support/arena.h"
 #include "support/diagnostics.h"
 
-typedef struct Schedule Schedule;                /* ir/family.h */
-typedef struct Stack Stack;                      /* kernels/recurrent/stack.h */
-typedef union RecurrentVariant RecurrentVariant; /* kernels/recurrent/variant.h */
-typedef struct LayoutPlan LayoutPlan;            /* layout/layout_plan.h */
+typedef struct Schedule Schedule;     /* ir/family.h */
+typedef struct Stack Stack;           /* kernels/recurrent/stack.h */
+typedef struct LayoutPlan LayoutPlan; /* layout/layout_plan.h */
 
 enum { MAX_RANK = RNNCC_MAX_RANK };
 
@@ -100,10 +99,9 @@ struct Node {
   NodeLayout layout; /* set by choose_layouts; row-major before */
   bool exact;        /* a convolution of whole numbers that f32 adds exactly: it stays as it is, without Winograd */
 
-  const RecurrentVariant *variant; /* of a recurrent op, set by plan_recurrent */
-  Schedule *schedule;              /* chosen knobs; NULL before candidates */
-  Value *scratch; /* working memory of the kernel, planned like an output but live only during the node; or NULL */
-  int n_packed;   /* constants in the layout the kernel streams, made by pack_weights */
+  Schedule *schedule; /* how it is run: of a recurrent op planned by plan_recurrent; of all set by choose_schedules */
+  Value *scratch;     /* working memory of the kernel, planned like an output but live only during the node; or NULL */
+  int n_packed;       /* constants in the layout the kernel streams, made by pack_weights */
   Value **packed;
   Location where;
 };

@@ -86,8 +86,8 @@ ConvSchedule *convolution_schedule(Graph *graph, const Node *node, NodeLayout la
   Convolution conv = convolution_of(graph, node, layout);
   ConvSchedule *schedule = algorithm->make(graph, node, &conv, &candidate->knobs);
   schedule->conv = conv;
-  schedule->candidate.algorithm = algorithm;
-  schedule->candidate.knobs = candidate->knobs;
+  schedule->base.kind = &algorithm->kind;
+  schedule->base.knobs = candidate->knobs;
   return schedule;
 }
 

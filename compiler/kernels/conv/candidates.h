@@ -26,7 +26,7 @@ ConvSchedule *convolution_of_form(Graph *graph, const Node *node, NodeLayout lay
 /* Seconds of the node by a record of it, whose schedule is taken then; 0: there is none. */
 double convolution_recorded_seconds(Graph *graph, const Node *node, NodeLayout layout);
 
-/* The schedule that is taken; of one that was measured, candidate.seconds are those. */
+/* The schedule that is taken; of one that was measured, seconds are those. */
 ConvSchedule *convolution_choose(Graph *graph, const Node *node, NodeLayout layout);
 
 #endif

@@ -66,8 +66,7 @@ typedef struct ConvCandidates {
   ConvCandidate *list;
 } ConvCandidates;
 
-/* Names every knob. */
-const char *convolution_text(Arena *arena, const ConvCandidate *candidate);
+const char *convolution_text(Arena *arena, const ConvCandidate *candidate); /* schedule_print() of it */
 
 /* For ConvAlgorithm.list: those to prefer come first. */
 void candidates_add(ConvCandidates *candidates, const Knobs *knobs, double seconds, bool usual);
@@ -75,8 +74,8 @@ void candidates_add(ConvCandidates *candidates, const Knobs *knobs, double secon
 /* Of a node; each algorithm derives its own struct whose first member this is. */
 typedef struct ConvSchedule {
   Schedule base;
-  ConvCandidate candidate;
   Convolution conv;
+  double seconds; /* as estimated, or measured */
   /* The kernel reads each element of the residual once, just before it writes that of y: y may stand in its place. Not
    * so where sums wait in y for a second pass over the channels. */
   bool reads_residual_last;
@@ -97,7 +96,7 @@ struct ConvAlgorithm {
   void (*list)(Graph *graph, const Node *node, const Convolution *conv, ConvCandidates *candidates);
   /* Moves each knob to the nearest value that the kernel can run the node with. */
   void (*fit)(Graph *graph, const Node *node, const Convolution *conv, Knobs *knobs);
-  /* The schedule of knobs that fit, with base.text, candidate.seconds and reads_residual_last set. */
+  /* The schedule of knobs that fit, with base.text, seconds and reads_residual_last set. */
   ConvSchedule *(*make)(Graph *graph, const Node *node, const Convolution *conv, const Knobs *knobs);
   /* The kernels that a node of such a schedule calls; how many, MAX_CONV_KERNELS at most. */
   int (*kernels)(const Graph *graph, const Node *node, KernelSpec **kernels);
@@ -116,5 +115,6 @@ extern const ConvAlgorithm *const convolution_algorithms[];
 extern const ScheduleKind *const convolution_kinds[];
 
 static inline const ConvAlgorithm *algorithm_of(const ScheduleKind *kind) { return (const ConvAlgorithm *)kind; }
+static inline const ConvAlgorithm *node_algorithm(const Node *node) { return algorithm_of(node->schedule->kind); }
 
 #endif

@@ -99,7 +99,7 @@ static ConvSchedule *make(Graph *graph, const Node *node, const Convolution *con
   (void)node;
   DepthwiseSchedule *schedule = ARENA_NEW(graph->arena, DepthwiseSchedule);
   schedule->base.reads_residual_last = true;
-  schedule->base.candidate.seconds = seconds_of(graph, conv, knobs->value[0]);
+  schedule->base.seconds = seconds_of(graph, conv, knobs->value[0]);
   schedule->columns = knobs->value[0];
   schedule->base.base.text =
       arena_format(graph->arena, "depthwise_%lldx%llds%lld_%lldx%lldc%lld_px%d", (long long)conv->h.kernel,

@@ -177,7 +177,7 @@ static ConvSchedule *make(Graph *graph, const Node *node, const Convolution *con
   DirectSchedule *schedule = new_schedule(graph, node, conv);
   schedule->plan = plan_of(knobs);
   schedule->weights = weights_of(graph, schedule, schedule->plan.oc_vectors);
-  schedule->base.candidate.seconds =
+  schedule->base.seconds =
       direct_seconds(graph->config->target, graph->config->machine, &schedule->layer, &schedule->plan);
   schedule->base.reads_residual_last = schedule->plan.pass == 0 || schedule->plan.pass >= schedule->layer.span;
   schedule->base.base.text = text_of(graph->arena, schedule);

@@ -39,27 +39,29 @@ static void add_nodes(const Explain *e, const char *workload) {
   text_add(e->out, "\n");
 }
 
-static const char *reason(const Explain *e, const Node *node, const char *form) {
+static const char *reason(const Explain *e, const Node *node, const char *schedule) {
   const ScheduleRecord *record = convolution_record(e->graph, node, node->layout, e->graph->config->records);
   if (e->graph->config->conv_schedule) return "--conv says so";
-  if (!record || strcmp(record->schedule, form) != 0) return "the least predicted time";
+  if (!record || strcmp(record->schedule, schedule) != 0) return "the least predicted time";
   return arena_format(e->graph->arena, "measured, %.1f us", record->median_us);
 }
 
-static bool add_candidate(const Explain *e, const ConvCandidate *candidate, const char *chosen, bool wanted) {
-  const char *form = convolution_text(e->graph->arena, candidate);
-  bool is_chosen = !strcmp(form, chosen);
-  if (wanted || is_chosen) text_add(e->out, "%c %14.2f  %s\n", is_chosen ? '*' : ' ', 1e6 * candidate->seconds, form);
-  return is_chosen;
+static void add_line(const Explain *e, char mark, double seconds, const char *schedule) {
+  text_add(e->out, "%c %14.2f  %s\n", mark, 1e6 * seconds, schedule);
 }
 
 /* The best, or all; and the chosen one, which --conv or a record may have from beyond the list. */
-static void add_candidates(const Explain *e, const ConvCandidates *all, const ConvCandidate *chosen) {
-  const char *form = convolution_text(e->graph->arena, chosen);
+static void add_candidates(const Explain *e, const ConvCandidates *all, const char *chosen, double chosen_seconds) {
   bool seen = false;
   text_add(e->out, "  %14s  schedule\n", "predicted us");
-  for (int i = 0; i < all->count; i++) seen |= add_candidate(e, &all->list[i], form, e->in_full || i < SHORT_LISTING);
-  if (!seen) add_candidate(e, chosen, form, true);
+  for (int i = 0; i < all->count; i++) {
+    const char *schedule = convolution_text(e->graph->arena, &all->list[i]);
+    bool is_chosen = !strcmp(schedule, chosen);
+    if (is_chosen || e->in_full || i < SHORT_LISTING)
+      add_line(e, is_chosen ? '*' : ' ', all->list[i].seconds, schedule);
+    seen |= is_chosen;
+  }
+  if (!seen) add_line(e, '*', chosen_seconds, chosen);
   if (!e->in_full && all->count > SHORT_LISTING)
     text_add(e->out, "  %14s  %d in all: -v lists them\n", "...", all->count);
 }
@@ -67,12 +69,12 @@ static void add_candidates(const Explain *e, const ConvCandidates *all, const Co
 static void explain_node(const Explain *e, const Node *node, const RecordKey *key) {
   Convolution conv = convolution_of(e->graph, node, node->layout);
   ConvCandidates all = convolution_candidates(e->graph, node, node->layout);
-  const ConvCandidate *chosen = &convolution_choose(e->graph, node, node->layout)->candidate;
-  const char *form = convolution_text(e->graph->arena, chosen);
+  const ConvSchedule *schedule = convolution_choose(e->graph, node, node->layout);
+  const char *chosen = schedule_print(e->graph->arena, schedule->base.kind, &schedule->base.knobs);
   text_add(e->out, "%s: %.2f MFLOP:", key->workload, 2e-6 * convolution_macs(&conv));
   add_nodes(e, key->workload);
-  add_candidates(e, &all, chosen);
-  text_add(e->out, "  chosen: %s: %s\n", form, reason(e, node, form));
+  add_candidates(e, &all, chosen, schedule->seconds);
+  text_add(e->out, "  chosen: %s: %s\n", chosen, reason(e, node, chosen));
 }
 
 Text explain_convolutions(Graph *graph, bool in_full) {

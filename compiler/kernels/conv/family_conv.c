@@ -50,7 +50,7 @@ static bool takes_prologue(Graph *graph, const Node *host, const Node *prologue)
 /* What another algorithm is best for stays in blocks of a vector. */
 static bool takes_wide(Graph *graph, const Node *node) {
   Layout reads = node->layout.reads == LAYOUT_NARROW ? LAYOUT_NARROW : LAYOUT_BLOCKED;
-  return convolution_choose(graph, node, (NodeLayout){reads, LAYOUT_BLOCKED})->candidate.algorithm->takes_wide;
+  return algorithm_of(convolution_choose(graph, node, (NodeLayout){reads, LAYOUT_BLOCKED})->base.kind)->takes_wide;
 }
 
 static LayoutSet layouts(Graph *graph, const Node *node) {
@@ -70,16 +70,16 @@ static double seconds(Graph *graph, const Node *node, NodeLayout layout) {
 }
 
 static void scratch(Graph *graph, Node *node) {
-  const ConvAlgorithm *algorithm = conv_schedule_of(node)->candidate.algorithm;
+  const ConvAlgorithm *algorithm = node_algorithm(node);
   if (algorithm->scratch) algorithm->scratch(graph, node);
 }
 
-static void pack(Graph *graph, Node *node) { conv_schedule_of(node)->candidate.algorithm->pack(graph, node); }
+static void pack(Graph *graph, Node *node) { node_algorithm(node)->pack(graph, node); }
 
-static void emit(Program *program, Node *node) { conv_schedule_of(node)->candidate.algorithm->emit(program, node); }
+static void emit(Program *program, Node *node) { node_algorithm(node)->emit(program, node); }
 
 static bool pools(const Node *node) {
-  const ConvAlgorithm *algorithm = conv_schedule_of(node)->candidate.algorithm;
+  const ConvAlgorithm *algorithm = node_algorithm(node);
   return algorithm->pools && algorithm->pools(node);
 }
 
@@ -87,10 +87,6 @@ static bool pools(const Node *node) {
 static bool overwrites(const Node *node, int input) {
   const ConvSchedule *chosen = conv_schedule_of(node);
   return input > 0 && chosen->reads_residual_last && node->inputs[input] == chosen->conv.residual;
-}
-
-static void dump_knobs(Text *out, const Graph *graph, const Node *node) {
-  if (node->schedule) text_add(out, "  knobs %s\n", convolution_text(graph->arena, &conv_schedule_of(node)->candidate));
 }
 
 const KernelFamily family_conv = {
@@ -106,6 +102,5 @@ const KernelFamily family_conv = {
     .takes_prologue = takes_prologue,
     .pools = pools,
     .overwrites = overwrites,
-    .dump_knobs = dump_knobs,
     .emit = emit,
 };

@@ -194,7 +194,7 @@ static ConvSchedule *make(Graph *graph, const Node *node, const Convolution *con
   (void)node;
   PlainSchedule *schedule = new_schedule(graph, conv, knobs);
   schedule->base.reads_residual_last = true;
-  schedule->base.candidate.seconds = seconds_of(graph, schedule);
+  schedule->base.seconds = seconds_of(graph, schedule);
   schedule->base.base.text = text_of(graph->arena, schedule);
   return &schedule->base;
 }

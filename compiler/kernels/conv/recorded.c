@@ -69,7 +69,7 @@ const char *convolution_kernels(Graph *graph, const Node *node, ConvSchedule *sc
   Node like = *node;
   like.schedule = &schedule->base;
   like.pool = NULL;
-  int count = schedule->candidate.algorithm->kernels(graph, &like, kernels);
+  int count = node_algorithm(&like)->kernels(graph, &like, kernels);
   return kernels_fingerprint(graph->arena, graph->config->target, kernels, count);
 }
 
@@ -103,6 +103,6 @@ const ScheduleRecord *convolution_record_to_use(Graph *graph, const Node *node, 
   const ScheduleRecord *record = records_use(graph->config->records, &key, kernels_of_record, &layer);
   if (!record) return NULL;
   *schedule = layer.schedule;
-  if (record->median_us > 0) layer.schedule->candidate.seconds = 1e-6 * record->median_us;
+  if (record->median_us > 0) layer.schedule->seconds = 1e-6 * record->median_us;
   return record;
 }

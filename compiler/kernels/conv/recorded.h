@@ -16,7 +16,7 @@ RecordKey convolution_key(Graph *graph, const Node *node, NodeLayout layout);
 /* The best of the node's work, of the kernels as they are; NULL if there is none. */
 const ScheduleRecord *convolution_record(Graph *graph, const Node *node, NodeLayout layout,
                                          const ScheduleRecords *records);
-/* That of the config's records, its schedule in *schedule, or NULL; candidate.seconds are as measured. A record that is
+/* That of the config's records, its schedule in *schedule, or NULL; its seconds as measured. A record that is
  * of other kernels, or says no schedule of the node, is told. */
 const ScheduleRecord *convolution_record_to_use(Graph *graph, const Node *node, NodeLayout layout,
                                                 ConvSchedule **schedule);

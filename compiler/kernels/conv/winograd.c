@@ -123,7 +123,7 @@ static ConvSchedule *make(Graph *graph, const Node *node, const Convolution *con
   schedule->base.reads_residual_last = true;
   schedule->layer = layer_of(conv);
   schedule->plan = winograd_plan(graph->config->target, graph->config->machine, &schedule->layer, &by_name);
-  schedule->base.candidate.seconds = seconds_of(conv, &schedule->plan);
+  schedule->base.seconds = seconds_of(conv, &schedule->plan);
   schedule->base.base.text = plan_text(graph->arena, &schedule->layer, &schedule->plan);
   return &schedule->base;
 }

@@ -224,12 +224,10 @@ static void dump_stack(Text *out, const Graph *graph, const Node *node) {
              stack->layers[stack->n_layers - 1]->id);
 }
 
-/* Of the plan, until the schedule has fitted it to the layer. */
+/* A plan is no layer yet. */
 static void dump_knobs(Text *out, const Graph *graph, const Node *node) {
-  const Layer *l = (const Layer *)node->schedule;
   dump_stack(out, graph, node);
-  if (node->variant) text_add(out, "  knobs %s\n", variant_text(graph->arena, l ? &l->variant : node->variant));
-  if (l) gemm_dump(out, &l->gemm);
+  if (node->schedule && node->schedule->text) gemm_dump(out, &((const Layer *)node->schedule)->gemm);
 }
 
 const KernelFamily family_recurrent = {

@@ -79,8 +79,8 @@ static int parts_of(const Target *target, int product_vectors) {
 /* What plan_recurrent has chosen, but for what --rnn forces. Planned chunks, which may bind a layer to one worker, do
  * not stand against what it asks for. */
 static RecurrentVariant chosen_variant(const Graph *graph, const Node *node) {
-  if (!node->variant) bug("n%d has no variant", node->id);
-  RecurrentVariant variant = *node->variant;
+  if (!node->schedule) bug("n%d has no plan", node->id);
+  RecurrentVariant variant = {.knobs = node->schedule->knobs};
   if (!graph->config->rnn_schedule) return variant;
   variant.chunk = 0;
   ParsedSchedule forced;
@@ -225,7 +225,7 @@ Layer *layer_run_by(Graph *graph, Node *node, const RecurrentVariant *variant) {
   choose_knobs(graph, l);
   plan_matrices(node, graph->config->target, l);
   plan_scratch(graph->config->target, l);
-  l->base.text = schedule_text(graph->arena, l);
+  l->base = (Schedule){schedule_text(graph->arena, l), &recurrent_kind, l->variant.knobs};
   return l;
 }
 

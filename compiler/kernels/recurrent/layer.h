@@ -34,8 +34,8 @@ typedef struct Layer {
   Cell cell;
   BlockRows rows;
   int gates, unit_vectors, parts;
-  RecurrentVariant variant;
-  bool halves; /* two workers share the middle one of an odd number of panels */
+  RecurrentVariant variant; /* base.knobs by name */
+  bool halves;              /* two workers share the middle one of an odd number of panels */
   int64_t directions, hidden, inputs, panels;
   bool reverse, batch_first, input_forget;
   float clip; /* 0: none */

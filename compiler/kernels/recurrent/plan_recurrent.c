@@ -1,15 +1,23 @@
 /* SPDX-License-Identifier: MIT */
 #include "kernels/recurrent/plan_recurrent.h"
+
+#include "ir/family.h"
 #include "kernels/recurrent/choose.h"
 #include "kernels/recurrent/recorded.h"
 #include "kernels/recurrent/wavefront.h"
 
-static const RecurrentVariant *planned_variant(Graph *graph, const MmLayer *layer) {
-  RecurrentVariant *recorded = ARENA_NEW(graph->arena, RecurrentVariant);
-  if (recorded_variant(graph, layer, recorded)) return recorded;
+static Schedule *plan_of(Arena *arena, const RecurrentVariant *variant) {
+  Schedule *schedule = ARENA_NEW(arena, Schedule);
+  *schedule = (Schedule){.kind = &recurrent_kind, .knobs = variant->knobs};
+  return schedule;
+}
+
+static Schedule *planned(Graph *graph, const MmLayer *layer) {
+  RecurrentVariant recorded;
+  if (recorded_variant(graph, layer, &recorded)) return plan_of(graph->arena, &recorded);
   LayerCase numbers = layer_case(layer, graph->config->target);
   Candidates candidates = recurrent_candidates(graph->arena, graph->config->machine, &numbers);
-  return &candidates.list[candidates.chosen].variant;
+  return plan_of(graph->arena, &candidates.list[candidates.chosen].variant);
 }
 
 static int planned_chunk(Graph *graph, const MmDag *dag, const Stack *stack) {
@@ -24,20 +32,19 @@ static int planned_chunk(Graph *graph, const MmDag *dag, const Stack *stack) {
 /* All layers of a stack have its chunk, or none: a chunk of a layer's own would be one of a wavefront. */
 static void set_chunk(Graph *graph, const Stack *stack, int chunk) {
   for (int i = 0; i < stack->n_layers; i++) {
-    RecurrentVariant *variant = ARENA_NEW(graph->arena, RecurrentVariant);
-    *variant = *stack->layers[i]->variant;
-    if (chunk) *variant = (RecurrentVariant){.input = INPUT_AHEAD, .workers = 1, .sample_ways = 1};
-    variant->chunk = chunk;
-    stack->layers[i]->variant = variant;
+    RecurrentVariant variant = {.knobs = stack->layers[i]->schedule->knobs};
+    if (chunk) variant = (RecurrentVariant){.input = INPUT_AHEAD, .workers = 1, .sample_ways = 1};
+    variant.chunk = chunk;
+    stack->layers[i]->schedule = plan_of(graph->arena, &variant);
   }
 }
 
 /* needs: infer_shapes, find_stacks; graph->config->target, graph->config->machine and graph->config->records. keeps:
- * everything. Sets the variant of each recurrent node: the one that was measured to be best, else the one whose
+ * everything. Plans the schedule of each recurrent node: the one that was measured to be best, else the one whose
  * predicted time is least. */
 void plan_recurrent(Graph *graph) {
   const MmDag *dag = mm_dag(graph);
-  for (int i = 0; i < dag->n_layers; i++) dag->layers[i].node->variant = planned_variant(graph, &dag->layers[i]);
+  for (int i = 0; i < dag->n_layers; i++) dag->layers[i].node->schedule = planned(graph, &dag->layers[i]);
   for (int i = 0; i < graph->n_stacks; i++)
     set_chunk(graph, &graph->stacks[i], planned_chunk(graph, dag, &graph->stacks[i]));
 }

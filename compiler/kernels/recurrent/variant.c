@@ -12,9 +12,9 @@ static const ScheduleKnob knobs[] = {
     {NULL, 0, 0, NULL}};
 static_assert(sizeof knobs / sizeof *knobs == sizeof(RecurrentVariant) / sizeof(int) + 1, "a knob for each value");
 
-static const ScheduleKind kind = {NULL, knobs};
-const ScheduleKind *const recurrent_kinds[] = {&kind, NULL};
+const ScheduleKind recurrent_kind = {NULL, knobs};
+const ScheduleKind *const recurrent_kinds[] = {&recurrent_kind, NULL};
 
 const char *variant_text(Arena *arena, const RecurrentVariant *variant) {
-  return schedule_print(arena, &kind, &variant->knobs);
+  return schedule_print(arena, &recurrent_kind, &variant->knobs);
 }

@@ -25,6 +25,7 @@ typedef union RecurrentVariant {
 } RecurrentVariant;
 
 /* For schedule_parse(): there is one kind. A text may leave knobs open. */
+extern const ScheduleKind recurrent_kind;
 extern const ScheduleKind *const recurrent_kinds[];
 
 /* Names every knob. */
