@@ -38,7 +38,7 @@ enum { PARTS = 4 };
 enum { WORKERS = 1024 };
 /* How many of them share the samples; each of these shares has its own workers for the panels.
  * legal: 1..1024 */
-enum { SAMPLE_WAYS = 1 };
+enum { BATCH_PARTS = 1 };
 /* 1: one sample, its sums in two halves, over the units that each of two workers makes. While a worker multiplies what
  * it made itself, the other's half arrives: the barrier costs next to nothing.
  * legal: 0 1 */
@@ -499,7 +499,7 @@ static Crew crew_of(const Team *team, int64_t directions, int64_t direction) {
     crew.count = team->size * (direction + 1) / directions - crew.first;
   }
   int64_t workers = min_i64(crew.count, WORKERS);
-  crew.ways = min_i64(SAMPLE_WAYS, workers);
+  crew.ways = min_i64(BATCH_PARTS, workers);
   crew.unit_ways = workers / crew.ways;
   return crew;
 }
@@ -508,7 +508,7 @@ static Crew crew_of(const Team *team, int64_t directions, int64_t direction) {
 static void take_share(Layer *l, const Team *team, int64_t directions, int64_t direction) {
   Crew crew = crew_of(team, directions, direction);
   int64_t member = team->rank - crew.first, way = member % crew.ways, unit_way = member / crew.ways;
-  l->blocks = min_i64(l->batch, round_up(ceil_div(l->batch, ROWS), SAMPLE_WAYS));
+  l->blocks = min_i64(l->batch, round_up(ceil_div(l->batch, ROWS), BATCH_PARTS));
   l->half = -1;
   if (member < 0 || unit_way >= crew.unit_ways) return;
   l->block_begin = way * l->blocks / crew.ways;

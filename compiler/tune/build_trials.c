@@ -18,8 +18,8 @@ typedef struct Job {
 static void build(void *argument) {
   const Job *job = argument;
   setenv("TMPDIR", job->tuning->folder, 1);
-  job->tuning->build->graph(job->tuning->build->context, trial_graph(job->trial_case, job->trial->form), job->runtime,
-                            job->trial->module);
+  job->tuning->build->graph(job->tuning->build->context, trial_graph(job->trial_case, job->trial->schedule),
+                            job->runtime, job->trial->module);
 }
 
 void build_trials(const Tuning *tuning, const char *runtime, const TrialCase *trial_case, Trial **trials, int count) {
@@ -34,7 +34,7 @@ void build_trials(const Tuning *tuning, const char *runtime, const TrialCase *tr
   process_run_all(arena, processes, count, cpu_limit_threads(), 2 * tuning->options->tool_seconds);
   for (int i = 0; i < count; i++) {
     if (processes[i].outcome == PROCESS_OK) continue;
-    warn_at(LOCATION_FILE(tuning->options->model), "%s could not be built: %.*s", trials[i]->form,
+    warn_at(LOCATION_FILE(tuning->options->model), "%s could not be built: %.*s", trials[i]->schedule,
             (int)strcspn(processes[i].output, "\n"), processes[i].output);
     trials[i]->module = NULL;
   }

@@ -40,7 +40,7 @@ static bool says_nothing(const ScheduleRecord *record) {
 static void recall(Trials *trials, const ScheduleRecord *record, CandidateKernels *kernels, const void *layer) {
   for (int i = 0; i < trials->count; i++) {
     Trial *trial = &trials->list[i];
-    if (strcmp(trial->form, record->schedule) != 0 || !record_has_kernels(record, kernels(layer, trial->candidate)))
+    if (strcmp(trial->schedule, record->schedule) != 0 || !record_has_kernels(record, kernels(layer, trial->candidate)))
       continue;
     trials->tried += trial->state == TRIAL_OPEN;
     trial->state = state_of(record->status);
@@ -53,7 +53,7 @@ Trials trials_new(Arena *arena, const ConvCandidates *candidates, const Schedule
   Trials trials = {.count = candidates->count, .list = ARENA_ARRAY(arena, Trial, candidates->count)};
   for (int i = 0; i < trials.count; i++) {
     const ConvCandidate *candidate = &candidates->list[i];
-    trials.list[i] = (Trial){.number = i, .candidate = candidate, .form = convolution_text(arena, candidate)};
+    trials.list[i] = (Trial){.number = i, .candidate = candidate, .schedule = convolution_text(arena, candidate)};
   }
   for (int i = 0; i < records->count; i++)
     if (!says_nothing(&records->list[i]) && record_is_of(&records->list[i], key))

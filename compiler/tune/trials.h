@@ -21,7 +21,7 @@ typedef enum TrialState {
 typedef struct Trial {
   int number; /* place in the list */
   const ConvCandidate *candidate;
-  const char *form;
+  const char *schedule; /* in words */
   TrialState state;
   double median_us;
   const char *module; /* path, while it is built; NULL: it is not */

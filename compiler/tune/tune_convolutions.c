@@ -99,7 +99,7 @@ static const char *kernels_of(const void *layer, const ConvCandidate *candidate)
 static void record(const Contest *contest, const Trial *trial, const char *status, double median_us) {
   ScheduleRecord line = {.key = contest->workload->key,
                          .kernels = kernels_of(contest, trial->candidate),
-                         .schedule = trial->form,
+                         .schedule = trial->schedule,
                          .status = status,
                          .median_us = median_us};
   records_append(contest->arena, contest->tuner->tuning->output, &line);
@@ -117,8 +117,8 @@ static void tell(const Contest *contest, const Trial *trial) {
 
 static void tell_failure(const Contest *contest, const Trial *trial, const char *message) {
   task_end(&contest->tuner->tuning->tasks);
-  warn_at(LOCATION_FILE(contest->tuner->tuning->options->model), "%s: %s: %s", trial->form, trial_status(trial->state),
-          message ? message : "not what the reference kernel computes");
+  warn_at(LOCATION_FILE(contest->tuner->tuning->options->model), "%s: %s: %s", trial->schedule,
+          trial_status(trial->state), message ? message : "not what the reference kernel computes");
 }
 
 /* A runner that failed would fail for the next candidate too. */
@@ -240,8 +240,8 @@ static void finish(Contest *contest) {
   }
   record(contest, won, NULL, won->median_us);
   add_to_summary(contest, won);
-  printf("%-56s %9.1f us %7.1f GFLOPS  %s%s\n", workload, won->median_us, gflops(contest, won->median_us), won->form,
-         won == contest->trials.list ? "  (as predicted)" : "");
+  printf("%-56s %9.1f us %7.1f GFLOPS  %s%s\n", workload, won->median_us, gflops(contest, won->median_us),
+         won->schedule, won == contest->trials.list ? "  (as predicted)" : "");
 }
 
 /* ---- tasks ---- */

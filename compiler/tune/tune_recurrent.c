@@ -68,7 +68,7 @@ static Trials trials_of_stack(const RecurrentTuner *t, const Stack *stack) {
   Trials trials = {0};
   for (int i = 0; i < all.count; i++) {
     RecurrentVariant *variant = ARENA_NEW(arena, RecurrentVariant);
-    *variant = (RecurrentVariant){.input = INPUT_AHEAD, .workers = 1, .sample_ways = 1, .chunk = all.list[i].chunk};
+    *variant = (RecurrentVariant){.input = INPUT_AHEAD, .workers = 1, .batch_parts = 1, .chunk = all.list[i].chunk};
     trials.variants[trials.count++] = variant;
   }
   const RecurrentVariant *first = trials.variants[all.chosen];
@@ -204,7 +204,7 @@ static int drop_done(RecurrentTuner *t) {
 
 /* While layers are tuned, none runs as part of a wavefront. */
 static void keep_stacks_apart(RecurrentTuner *t) {
-  static const RecurrentVariant apart = {.input = INPUT_AHEAD, .workers = 1, .sample_ways = 1};
+  static const RecurrentVariant apart = {.input = INPUT_AHEAD, .workers = 1, .batch_parts = 1};
   for (int i = 0; i < t->count; i++)
     if (t->items[i].stack)
       records_add(t->graph->arena, &t->records,

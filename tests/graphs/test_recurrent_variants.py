@@ -12,16 +12,16 @@ VARIANTS = {
     "workers=1": (1, 6, 3),
     "workers=2": (1, 5, 2),
     "workers=2,hide=1": (1,),
-    "workers=3,sample_ways=2": (6, 3, 4),
-    "workers=1024,sample_ways=3": (3, 5, 6),
+    "workers=3,batch_parts=2": (6, 3, 4),
+    "workers=1024,batch_parts=3": (3, 5, 6),
     "workers=4,depth_block=16": (2, 6, 4),
-    "sample_ways=2,depth_block=7": (6, 2, 5),
+    "batch_parts=2,depth_block=7": (6, 2, 5),
     "chunk=3": (1, 4, 2),
     "chunk=6,workers=2,hide=1": (1,),
-    "chunk=1,workers=3,sample_ways=2": (6, 3),
+    "chunk=1,workers=3,batch_parts=2": (6, 3),
     "input=step": (1, 4, 6),
     "input=step,workers=2,hide=1": (1,),
-    "input=step,workers=4,sample_ways=2,depth_block=32": (6, 3, 2),
+    "input=step,workers=4,batch_parts=2,depth_block=32": (6, 3, 2),
 }
 GROUPS_EACH = {"native": 3, "x86-64-v3": 2}
 FIRST_SEED = 10000

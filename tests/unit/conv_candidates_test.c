@@ -85,7 +85,7 @@ static const char *schedule_text(const ConvSchedule *schedule) {
 
 static void expect_round_trip(Layer layer, const ConvCandidate *candidate) {
   const char *form = convolution_text(arena, candidate), *why = NULL;
-  ConvSchedule *made = convolution_of_form(layer.graph, layer.node, layer.node->layout, form, &why);
+  ConvSchedule *made = convolution_of_text(layer.graph, layer.node, layer.node->layout, form, &why);
   ConvSchedule *listed = convolution_schedule(layer.graph, layer.node, layer.node->layout, candidate);
   if (!made) fail_msg("%s is refused: %s", form, why);
   assert_string_equal(schedule_text(made), form);
@@ -183,7 +183,7 @@ static void forms_that_are_none_of_the_layer_are_refused_with_the_reason(void **
   Layer layer = fixed_convolution("f32[1,64,56,56]", "f32[64,64,3,3]!", "pads=[1,1,1,1]");
   for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
     const char *why = "";
-    if (convolution_of_form(layer.graph, layer.node, layer.node->layout, rows[i][0], &why))
+    if (convolution_of_text(layer.graph, layer.node, layer.node->layout, rows[i][0], &why))
       fail_msg("%s is taken", rows[i][0]);
     if (!strstr(why, rows[i][1])) fail_msg("%s: %s, not %s", rows[i][0], why, rows[i][1]);
   }
@@ -369,7 +369,7 @@ static void of_lines_with_a_sum_a_flipped_bit_leaves_the_record_or_the_first_can
 static bool legal(const Database *database, int layer, const char *form) {
   const char *why;
   const Node *node = database->layers[layer].node;
-  return convolution_of_form(database->layers[layer].graph, node, node->layout, form, &why) != NULL;
+  return convolution_of_text(database->layers[layer].graph, node, node->layout, form, &why) != NULL;
 }
 
 static void of_lines_without_one_it_leaves_a_legal_schedule(void **state) {

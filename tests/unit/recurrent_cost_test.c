@@ -64,9 +64,9 @@ static void a_batch_shares_samples_while_the_weights_fit_and_units_beyond(void *
   (void)state;
   for (int op = GRU; op <= LSTM; op++) {
     LayerCase small = layer((Op)op, 100, 10, 64), large = layer((Op)op, 100, 10, 1024);
-    assert_int_equal(chosen(&small, 2).sample_ways, 2);
+    assert_int_equal(chosen(&small, 2).batch_parts, 2);
     assert_int_equal(chosen(&large, 2).workers, 2);
-    assert_int_equal(chosen(&large, 2).sample_ways, 1);
+    assert_int_equal(chosen(&large, 2).batch_parts, 1);
   }
 }
 
@@ -84,7 +84,7 @@ static void hiding_a_barrier_costs_what_the_sweep_to_and_fro_had_saved(void **st
   (void)state;
   Machine machine = measured_machine();
   LayerCase l = layer(LSTM, 100, 1, 512);
-  RecurrentVariant plain = {.workers = 2, .sample_ways = 1}, hide = {.workers = 2, .sample_ways = 1, .hide = true};
+  RecurrentVariant plain = {.workers = 2, .batch_parts = 1}, hide = {.workers = 2, .batch_parts = 1, .hide = true};
   double ratio = recurrent_cost(&machine, &l, &hide).total / recurrent_cost(&machine, &l, &plain).total;
   assert_true(ratio > 1.1 && ratio < 1.4);
 }
@@ -116,7 +116,7 @@ static void two_directions_have_half_of_the_cores_each(void **state) {
 
 static double total(const LayerCase *l, int workers) {
   Machine machine = measured_machine();
-  RecurrentVariant variant = {.input = INPUT_AHEAD, .workers = workers, .sample_ways = 1};
+  RecurrentVariant variant = {.input = INPUT_AHEAD, .workers = workers, .batch_parts = 1};
   return recurrent_cost(&machine, l, &variant).total;
 }
 

@@ -15,7 +15,7 @@
 
 static const char plain[] = "f32[9,2,16] f32[1,64,16]! f32[1,64,16]!";
 
-static const RecurrentVariant ahead = {.input = INPUT_AHEAD, .workers = 2, .sample_ways = 1};
+static const RecurrentVariant ahead = {.input = INPUT_AHEAD, .workers = 2, .batch_parts = 1};
 
 typedef struct Model {
   Graph *graph;

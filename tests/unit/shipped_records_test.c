@@ -133,7 +133,7 @@ static void expect_current(const ScheduleRecord *record) {
   assert_string_equal(key.workload, record->key.workload);
   if (!record_is_of(record, &key)) fail_msg("%s: it is of another machine", key.workload);
   const char *why;
-  ConvSchedule *schedule = convolution_of_form(graph, node, node->layout, record->schedule, &why);
+  ConvSchedule *schedule = convolution_of_text(graph, node, node->layout, record->schedule, &why);
   if (!schedule) fail_msg("%s: %s: %s", key.workload, record->schedule, why);
   const char *kernels = convolution_kernels(graph, node, schedule);
   if (!record->kernels || strcmp(record->kernels, kernels) != 0)

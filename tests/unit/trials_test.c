@@ -104,13 +104,13 @@ static void records_of_the_key_are_known(void **state) {
   RecordKey key = {.family = "conv", .workload = "w", .target = "t"}, other = key;
   other.workload = "v";
   ScheduleRecord list[] = {
-      {.key = key, .schedule = fresh.list[2].form, .status = "ok", .median_us = 7},
-      {.key = key, .schedule = fresh.list[1].form, .kernels = "older", .status = "crashed"},
-      {.key = key, .schedule = fresh.list[3].form, .kernels = "quick kernels", .status = "crashed"},
-      {.key = key, .schedule = fresh.list[5].form, .status = "ok", .median_us = 0},
-      {.key = key, .schedule = fresh.list[2].form, .status = "ok", .median_us = 8},
-      {.key = key, .schedule = fresh.list[2].form, .median_us = 6},
-      {.key = other, .schedule = fresh.list[4].form, .status = "ok", .median_us = 1}};
+      {.key = key, .schedule = fresh.list[2].schedule, .status = "ok", .median_us = 7},
+      {.key = key, .schedule = fresh.list[1].schedule, .kernels = "older", .status = "crashed"},
+      {.key = key, .schedule = fresh.list[3].schedule, .kernels = "quick kernels", .status = "crashed"},
+      {.key = key, .schedule = fresh.list[5].schedule, .status = "ok", .median_us = 0},
+      {.key = key, .schedule = fresh.list[2].schedule, .status = "ok", .median_us = 8},
+      {.key = key, .schedule = fresh.list[2].schedule, .median_us = 6},
+      {.key = other, .schedule = fresh.list[4].schedule, .status = "ok", .median_us = 1}};
   ConvCandidate candidates[COUNT];
   for (int i = 0; i < COUNT; i++) candidates[i] = *fresh.list[i].candidate;
   Trials trials = trials_new(arena, &(ConvCandidates){.count = COUNT, .list = candidates},

@@ -100,11 +100,11 @@ static const char *misfit(Arena *arena, const ConvAlgorithm *algorithm, const Kn
   return NULL;
 }
 
-ConvSchedule *convolution_of_form(Graph *graph, const Node *node, NodeLayout layout, const char *form,
+ConvSchedule *convolution_of_text(Graph *graph, const Node *node, NodeLayout layout, const char *text,
                                   const char **why) {
   Convolution conv = convolution_of(graph, node, layout);
   ParsedSchedule parsed;
-  const char *wrong = schedule_parse(convolution_kinds, form, &parsed);
+  const char *wrong = schedule_parse(convolution_kinds, text, &parsed);
   if (wrong) {
     *why = arena_format(graph->arena, "`%s` is no algorithm or KEY=N that it knows", wrong);
     return NULL;
@@ -124,12 +124,12 @@ ConvSchedule *convolution_of_form(Graph *graph, const Node *node, NodeLayout lay
   return *why ? NULL : convolution_schedule(graph, node, layout, &candidate);
 }
 
-/* The form's algorithm where it runs, with the knobs that the form names as near as they fit, and otherwise those of
+/* The text's algorithm where it runs, with the knobs that it names as near as they fit, and otherwise those of
  * its best candidate. */
-static ConvSchedule *forced(Graph *graph, const Node *node, NodeLayout layout, const char *form) {
+static ConvSchedule *forced(Graph *graph, const Node *node, NodeLayout layout, const char *text) {
   Convolution conv = convolution_of(graph, node, layout);
   ParsedSchedule parsed;
-  if (schedule_parse(convolution_kinds, form, &parsed)) bug("--conv was not checked");
+  if (schedule_parse(convolution_kinds, text, &parsed)) bug("--conv was not checked");
   ConvCandidates best = list(graph, node, &conv, algorithm_of(parsed.kind), true);
   if (!best.count) return NULL;
   schedule_set_named(&parsed, &best.list->knobs);

@@ -18,9 +18,9 @@ ConvCandidate convolution_first(Graph *graph, const Node *node, NodeLayout layou
 /* The schedule of a candidate of the node. */
 ConvSchedule *convolution_schedule(Graph *graph, const Node *node, NodeLayout layout, const ConvCandidate *candidate);
 
-/* The schedule that a whole form says, as convolution_text() writes it. NULL, with the reason in *why, where the form
+/* The schedule that a whole text says, as convolution_text() writes it. NULL, with the reason in *why, where the text
  * is none, or not of this node: the algorithm does not run it, or not with these knobs. */
-ConvSchedule *convolution_of_form(Graph *graph, const Node *node, NodeLayout layout, const char *form,
+ConvSchedule *convolution_of_text(Graph *graph, const Node *node, NodeLayout layout, const char *text,
                                   const char **why);
 
 /* Seconds of the node by a record of it, whose schedule is taken then; 0: there is none. */

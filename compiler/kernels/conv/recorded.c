@@ -82,7 +82,7 @@ typedef struct RecordedLayer {
 
 static const char *kernels_of_record(void *layer, const ScheduleRecord *record, const char **why) {
   RecordedLayer *l = layer;
-  l->schedule = convolution_of_form(l->graph, l->node, l->layout, record->schedule, why);
+  l->schedule = convolution_of_text(l->graph, l->node, l->layout, record->schedule, why);
   if (!l->schedule) return NULL;
   return record->kernels ? convolution_kernels(l->graph, l->node, l->schedule) : "";
 }

@@ -44,7 +44,7 @@ static void add(Chooser *c, RecurrentVariant variant, Split split) {
 /* With and without what the kernel can do besides. */
 static void add_split(Chooser *c, InputProduct input, Split split) {
   const LayerCase *l = c->layer;
-  RecurrentVariant plain = {.input = input, .workers = split.i * split.j, .sample_ways = split.i};
+  RecurrentVariant plain = {.input = input, .workers = split.i * split.j, .batch_parts = split.i};
   if (input == INPUT_AHEAD) plain.chunk = input_chunk(c->machine, l);
   add(c, plain, split);
   if (l->takes_hide && split.j == 2) {

@@ -122,7 +122,7 @@ typedef struct Share { /* of the busiest worker */
 
 static Share share_of(const Machine *m, const LayerCase *l, const RecurrentVariant *v) {
   int workers = v->workers < crew_size(m, l) ? v->workers : crew_size(m, l);
-  int ways = v->sample_ways < workers ? v->sample_ways : workers;
+  int ways = v->batch_parts < workers ? v->batch_parts : workers;
   if (ways > l->batch) ways = (int)l->batch;
   Share s = {.workers = workers, .unit_ways = workers / ways};
   int64_t samples = ceil_div(l->batch, ways), panels = ceil_div(l->panels, s.unit_ways);

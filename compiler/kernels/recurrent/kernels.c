@@ -19,7 +19,7 @@ KernelSpec *steps_spec(Arena *arena, const Layer *l, int direction) {
   kernel_knob(spec, "MIN_ROWS", l->rows.least);
   kernel_knob(spec, "PARTS", l->parts);
   kernel_knob(spec, "WORKERS", l->variant.workers);
-  kernel_knob(spec, "SAMPLE_WAYS", l->variant.sample_ways);
+  kernel_knob(spec, "BATCH_PARTS", l->variant.batch_parts);
   kernel_knob(spec, "HIDE", l->variant.hide);
   kernel_knob(spec, "HALVES", l->halves);
   kernel_knob(spec, "DEPTH_BLOCK", l->variant.depth_block);

@@ -49,14 +49,14 @@ static void settle_chunk(const Graph *graph, const Node *node, Layer *l) {
   l->stack = v->chunk ? stack_of(graph, node, &l->place) : NULL;
   if (!l->stack && (!forward || v->input == INPUT_WITH_STEP)) v->chunk = 0;
   if (v->chunk > dim_upper(l->steps)) v->chunk = (int)dim_upper(l->steps);
-  if (l->stack) v->workers = v->sample_ways = 1;
+  if (l->stack) v->workers = v->batch_parts = 1;
 }
 
 /* What a variant asks for and this layer has no use for, or its kernels cannot do, is dropped. */
 static void settle_variant(Layer *l) {
   RecurrentVariant *v = &l->variant;
   int64_t batch = dim_upper(l->batch);
-  if (v->sample_ways > batch) v->sample_ways = (int)batch;
+  if (v->batch_parts > batch) v->batch_parts = (int)batch;
   if (l->lengths) v->input = INPUT_AHEAD; /* the samples of a reverse direction may be at different times */
   if (batch == 1) v->depth_block = 0;
   bool two_products = l->cell == CELL_GRU_BEFORE;
@@ -108,7 +108,7 @@ static void choose_knobs(Graph *graph, Layer *l) {
   l->panels = ceil_div(l->hidden, (int64_t)l->unit_vectors * target->lanes);
   bool with_step = l->variant.input == INPUT_WITH_STEP;
   int most = register_rows(target, with_step ? l->gates * l->unit_vectors : product_vectors);
-  l->rows = block_rows(most, l->batch, l->variant.sample_ways);
+  l->rows = block_rows(most, l->batch, l->variant.batch_parts);
   l->parts = parts_of(target, product_vectors);
   l->halves = l->panels % 2 && l->panels >= 3 && l->variant.workers > 1 && !l->variant.hide;
   l->gates_row = l->directions * l->panels * l->gates * l->unit_vectors * target->lanes;
@@ -207,7 +207,7 @@ static const char *schedule_text(Arena *arena, const Layer *l) {
   text_add(&text, "%s_i%lldh%lld%s_r%d", cell_info(l->cell)->name, (long long)l->inputs, (long long)l->hidden,
            l->directions == 2 ? "x2" : "", l->rows.most);
   if (v->workers < ALL_WORKERS) text_add(&text, "_p%d", v->workers);
-  if (v->sample_ways > 1) text_add(&text, "_s%d", v->sample_ways);
+  if (v->batch_parts > 1) text_add(&text, "_s%d", v->batch_parts);
   if (v->hide) text_add(&text, "_hide");
   if (v->depth_block) text_add(&text, "_k%d", v->depth_block);
   if (v->input == INPUT_WITH_STEP) text_add(&text, "_step");

@@ -33,7 +33,7 @@ static int planned_chunk(Graph *graph, const MmDag *dag, const Stack *stack) {
 static void set_chunk(Graph *graph, const Stack *stack, int chunk) {
   for (int i = 0; i < stack->n_layers; i++) {
     RecurrentVariant variant = {.knobs = stack->layers[i]->schedule->knobs};
-    if (chunk) variant = (RecurrentVariant){.input = INPUT_AHEAD, .workers = 1, .sample_ways = 1};
+    if (chunk) variant = (RecurrentVariant){.input = INPUT_AHEAD, .workers = 1, .batch_parts = 1};
     variant.chunk = chunk;
     stack->layers[i]->schedule = plan_of(graph->arena, &variant);
   }

@@ -98,7 +98,7 @@ static const char *kernels_by_variant(Graph *graph, Node *const *nodes, int coun
 
 static const char *kernels_of_record(void *layers, const ScheduleRecord *record, const char **why) {
   RecordedLayers *l = layers;
-  l->variant = (RecurrentVariant){.input = INPUT_AHEAD, .workers = 1, .sample_ways = 1};
+  l->variant = (RecurrentVariant){.input = INPUT_AHEAD, .workers = 1, .batch_parts = 1};
   ParsedSchedule parsed;
   const char *wrong = schedule_parse(recurrent_kinds, record->schedule, &parsed);
   if (wrong) {

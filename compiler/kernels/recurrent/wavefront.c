@@ -19,7 +19,7 @@ static double revisited_bytes(const Machine *m, const LayerCase *layers, int cou
 
 /* A chunk is a short sequence on one core; what other layers pushed out of its cache comes back once. */
 static double chunk_ns(const Machine *m, const LayerCase *layers, int count, int index, int chunk) {
-  static const RecurrentVariant alone = {.input = INPUT_AHEAD, .workers = 1, .sample_ways = 1};
+  static const RecurrentVariant alone = {.input = INPUT_AHEAD, .workers = 1, .batch_parts = 1};
   Machine core = *m;
   LayerCase piece = layers[index];
   core.cores = 1;
