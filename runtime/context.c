@@ -33,7 +33,7 @@ static size_t context_lay_out(rnncc_context *context, const Module *module, unsi
   const rnncc_info *info = &module->info;
   Block block = {base, 0};
   block_take(&block, 1, sizeof *context);
-  context->dims = block_take(&block, info->n_dims + module->n_measured, sizeof *context->dims);
+  context->dims = block_take(&block, info->n_dims + module->n_data_dims, sizeof *context->dims);
   context->inputs = block_take(&block, info->n_inputs, sizeof *context->inputs);
   context->outputs = block_take(&block, info->n_outputs, sizeof *context->outputs);
   context->shapes = block_take(&block, info->n_outputs, sizeof *context->shapes);

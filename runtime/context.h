@@ -20,7 +20,7 @@ struct rnncc_context {
   bool profiling;
   uint64_t profiled_runs;
   int64_t turn;                      /* of the next run */
-  int64_t *dims;                     /* [n_dims], then [n_measured], of the last run */
+  int64_t *dims;                     /* [n_dims], then [n_data_dims], of the last run */
   const void **inputs;               /* [n_inputs], of the last run */
   void **outputs;                    /* [n_outputs], of the last run */
   int64_t (*shapes)[RNNCC_MAX_RANK]; /* [n_outputs], of the last run */

@@ -7,16 +7,14 @@
 #include "team.h"
 #include "wave.h"
 
-/* The arguments of one run, for the schedule. Shared by all workers; read-only but for `measured`, `fault` and
- * `stamps`.
- */
+/* The arguments of one run. Shared by all workers; read-only except `data_dims`, `fault` and `stamps`. */
 typedef struct Run {
   const void *const *inputs;    /* [info.n_inputs], the caller's data; states arrive in the arena */
   void *const *outputs;         /* [info.n_outputs], the caller's buffers; of a staged output, not to be touched */
   unsigned char *arena;         /* info.arena_bytes, 64-byte aligned; keeps nothing from run to run */
   const unsigned char *weights; /* Module.weights */
   const int64_t *dims;          /* [info.n_dims]: value of each named dimension in this run */
-  int64_t *measured;            /* [Module.n_measured]: extents that the schedule finds in the data, written by it */
+  int64_t *data_dims;           /* [Module.n_data_dims]: data-dependent dims, written by the schedule */
   _Atomic int *fault;           /* a kernel that meets an out-of-range value stores an rnncc_status here and goes on */
   int64_t turn;                 /* 0 and 1 by turns: kernels may go through weights to and fro, from run to run */
   uint64_t *stamps;             /* NULL unless profiling; only module_stamp uses it */
@@ -60,12 +58,10 @@ typedef struct Module {
   int32_t n_checks;
   const ModuleStep *steps;
   int32_t n_steps;
-  int32_t n_measured;
-  /* Writes the run-time shape of every output (rank values each, in order), given dims, the measured ones behind them.
-   */
+  int32_t n_data_dims;
+  /* Writes the run-time shape of every output (rank values each, in order) for these dims, data-dependent ones last. */
   void (*output_shapes)(const int64_t *dims, int64_t (*shapes)[RNNCC_MAX_RANK]);
-  /* The same before the run, when nothing is measured yet: shapes that no run of these dims exceeds. NULL if nothing is
-   * measured at all. */
+  /* The same before the run: upper bounds of the shapes. NULL if there are no data-dependent dims. */
   void (*output_room)(const int64_t *dims, int64_t (*shapes)[RNNCC_MAX_RANK]);
   /* The inference. Called by every worker of the team at once; all must meet at the same barriers. It need not end in
    * one. Denormals are zero and rounding is to nearest throughout. */

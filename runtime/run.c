@@ -29,7 +29,7 @@ static rnncc_status run_schedule(rnncc_context *context) {
       .arena = context->arena,
       .weights = module->weights,
       .dims = context->dims,
-      .measured = context->dims + module->info.n_dims,
+      .data_dims = context->dims + module->info.n_dims,
       .fault = &fault,
       .turn = context->turn,
       .stamps = context->profiling ? context->stamps : NULL,

@@ -72,7 +72,7 @@ static void add_float(Text *out, const Parameter *parameter, double number) {
 /* Where a kernel writes what it finds. */
 static void add_found(Text *out, const Program *program, const DimSymbol *found) {
   if (found)
-    text_add(out, "&run->measured[%d]", found->index - dim_given_count(program->graph->dims));
+    text_add(out, "&run->data_dims[%d]", found->index - dim_given_count(program->graph->dims));
   else
     text_add(out, "&(int64_t){0}");
 }

@@ -162,13 +162,13 @@ void emit_item(Unit *unit, const Program *program, const Item *item, int depth) 
     text_add(out, "%steam_barrier(team);\n", indent);
     break;
   case ITEM_LOAD_DIM:
-    text_add(out, "%sd%d = run->measured[%d];\n", indent, item->symbol->index, found_index(program, item->symbol));
+    text_add(out, "%sd%d = run->data_dims[%d];\n", indent, item->symbol->index, found_index(program, item->symbol));
     break;
   case ITEM_SET_DIM:
     text_add(out, "%sd%d = %s;\n", indent, item->symbol->index, dim_c_text(program->arena, item->dim));
     break;
   case ITEM_STORE_DIM:
-    text_add(out, "%sif (team->rank == 0) run->measured[%d] = d%d;\n", indent, found_index(program, item->symbol),
+    text_add(out, "%sif (team->rank == 0) run->data_dims[%d] = d%d;\n", indent, found_index(program, item->symbol),
              item->symbol->index);
     break;
   case ITEM_BREAK_UNLESS:

@@ -184,9 +184,9 @@ void emit_tables(Unit *unit, Program *program, const char *build) {
   emit_checks(out, program);
   emit_steps(out, program);
   emit_staged(out, graph);
-  int n_measured = dim_known_count(graph->dims) - dim_given_count(graph->dims);
+  int n_data_dims = dim_known_count(graph->dims) - dim_given_count(graph->dims);
   emit_output_shapes(out, graph, "output_shapes", false);
-  if (n_measured) emit_output_shapes(out, graph, "output_room", true);
+  if (n_data_dims) emit_output_shapes(out, graph, "output_room", true);
   text_add(out, "\nconst Module rnncc_module = {\n");
   emit_info(out, program, build);
   text_add(out, "  .cpu_features = %uu,\n  .weights = rnncc_weights,\n", (unsigned)graph->config->target->cpu_features);
@@ -194,6 +194,6 @@ void emit_tables(Unit *unit, Program *program, const char *build) {
   if (program->n_checks) text_add(out, "  .checks = checks, .n_checks = %d,\n", program->n_checks);
   if (program->n_calls) text_add(out, "  .steps = steps, .n_steps = %d,\n", program->n_calls);
   if (any_staged(graph)) text_add(out, "  .staged_outputs = staged_outputs,\n");
-  if (n_measured) text_add(out, "  .n_measured = %d,\n  .output_room = output_room,\n", n_measured);
+  if (n_data_dims) text_add(out, "  .n_data_dims = %d,\n  .output_room = output_room,\n", n_data_dims);
   text_add(out, "  .output_shapes = output_shapes,\n  .schedule = schedule,\n};\n");
 }

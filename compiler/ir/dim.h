@@ -14,11 +14,11 @@
 
 typedef struct Dim Dim; /* immutable; belongs to its DimTable */
 
-/* Who says what a named dimension is in a run. */
+/* What a named dimension gets its value from. */
 typedef enum DimKind {
-  DIM_GIVEN,    /* the shapes of the run's inputs; `{"T": {"min": 1, "opt": 50, "max": 400}}` in the model */
-  DIM_MEASURED, /* a kernel, which counts what it finds in the data (NonZero) */
-  DIM_LOCAL,    /* a loop of the schedule, in its body: the steps of a chunk. After all others */
+  DIM_GIVEN,          /* the shapes of the run's inputs; `{"T": {"min": 1, "opt": 50, "max": 400}}` in the model */
+  DIM_DATA_DEPENDENT, /* a kernel that counts elements of the data (NonZero) */
+  DIM_LOCAL,          /* a loop of the schedule, inside its body: the steps of a chunk. After all others */
 } DimKind;
 
 /* A named dimension. Those that are given come first. */

@@ -46,8 +46,8 @@ struct KernelFamily {
   /* For dumps: what is decided beside Schedule.knobs, every thing by name, on lines of two spaces' indent. NULL: none.
    */
   void (*dump_knobs)(Text *out, const Graph *graph, const Node *node);
-  /* Adds the node's kernel calls to the schedule. */
-  void (*emit)(Program *program, Node *node);
+  /* Adds the node's kernel calls, and what runs them, to the program. */
+  void (*lower)(Program *program, Node *node);
 };
 
 /* Defined in kernels/<room>/family_<name>.c: those that ops.def names, and of nodes that only passes make. */

@@ -33,7 +33,7 @@ typedef void Expansion(const Builder *builder, const Node *node, Value **results
 typedef bool ShapeRule(Graph *graph, Node *node);
 
 /* Plain loops with double accumulation. Inputs and outputs are concrete; an absent one is NULL. Outputs are allocated
- * by the caller at the inferred shape, measured dims at their maxima: the kernel sets what it finds in the outputs'
+ * by the caller at the inferred shape, data-dependent dims at their maxima; the kernel then sets the outputs'
  * shapes. Returns NULL or what is wrong with the values (an index out of range). */
 typedef const char *ReferenceKernel(const Node *node, const Tensor *const *inputs, Tensor *const *outputs);
 
@@ -50,7 +50,7 @@ struct OpInfo {
   LayoutClass layout;
   ShapeRule *shape;
   ReferenceKernel *reference;
-  const KernelFamily *family; /* who emits it; NULL: never emitted (folded or a view) */
+  const KernelFamily *family; /* NULL: needs no kernel (folded, or a view) */
 };
 
 /* The row of an operator of ops.def. */

@@ -17,7 +17,7 @@ static void lower_nodes(Program *program, const Graph *graph) {
     Node *node = graph->nodes[i];
     if (always_empty(node)) continue;
     if (node->op->family)
-      node->op->family->emit(program, node);
+      node->op->family->lower(program, node);
     else if (!op_is_view(node->op))
       bug("n%d: nothing runs a %s", node->id, node->op->name);
   }

@@ -97,16 +97,16 @@ const char *reference_node(Arena *arena, const Node *node, const Tensor *const *
   return node->op->reference(node, inputs, outputs);
 }
 
-/* Dims that kernels measure: their outputs were allocated at the maxima, and now have the shape that was found. */
-static void bind_measured(const Node *node, Tensor *const *outputs, int64_t *symbols) {
+/* Outputs were allocated at the maxima of their dims; the kernel has set their real shapes. */
+static void bind_data_dependent(const Node *node, Tensor *const *outputs, int64_t *symbols) {
   for (int k = 0; k < node->n_outputs; k++)
     for (int axis = 0; outputs[k] && axis < outputs[k]->rank; axis++) {
       const DimSymbol *symbol = dim_as_symbol(node->outputs[k]->shape[axis]);
-      if (symbol && symbol->kind == DIM_MEASURED) symbols[symbol->index] = outputs[k]->shape[axis];
+      if (symbol && symbol->kind == DIM_DATA_DEPENDENT) symbols[symbol->index] = outputs[k]->shape[axis];
     }
 }
 
-static int64_t *measured_at_most(Arena *arena, const DimTable *dims, const int64_t *given) {
+static int64_t *dims_at_maximum(Arena *arena, const DimTable *dims, const int64_t *given) {
   int count = dim_symbol_count(dims);
   int64_t *symbols = ARENA_ARRAY(arena, int64_t, count);
   for (int i = 0; i < count; i++) symbols[i] = i < dim_given_count(dims) ? given[i] : dim_symbol_at(dims, i)->max;
@@ -134,7 +134,7 @@ static const char *run_node(Interpreter *run, const Node *node) {
   for (int k = 0; k < node->n_inputs; k++) inputs[k] = tensor_of(run, node->inputs[k]);
   const char *wrong = reference_node(run->arena, node, inputs, outputs, run->symbols);
   if (wrong) return arena_format(run->arena, "%s (%s): %s", node->name ? node->name : "", node->op->name, wrong);
-  bind_measured(node, outputs, run->symbols);
+  bind_data_dependent(node, outputs, run->symbols);
   for (int k = 0; k < node->n_outputs; k++)
     if (node->outputs[k]) run->tensors[node->outputs[k]->id] = outputs[k];
   return NULL;
@@ -142,7 +142,7 @@ static const char *run_node(Interpreter *run, const Node *node) {
 
 const char *reference_run(Arena *arena, Graph *graph, const Tensor *const *inputs, Tensor **outputs,
                           const int64_t *symbols) {
-  Interpreter run = {arena, measured_at_most(arena, graph->dims, symbols),
+  Interpreter run = {arena, dims_at_maximum(arena, graph->dims, symbols),
                      ARENA_ARRAY(arena, const Tensor *, graph->n_values)};
   for (int k = 0; k < graph->n_inputs; k++) run.tensors[graph->inputs[k]->id] = inputs[k];
   for (int k = 0; k < graph->n_states; k++) run.tensors[graph->states[k].input->id] = inputs[graph->n_inputs + k];

@@ -98,8 +98,8 @@ typedef struct SliceAxis {
 /* All of the input's axes, sliced or whole. */
 bool read_slice(Graph *graph, const Node *node, SliceAxis axes[MAX_RANK]);
 
-/* A new extent that a kernel will find in the data: 0 to as many as `most` may be. */
-const Dim *measured_dim(Graph *graph, const Dim *most);
+/* A new data-dependent dim, from 0 to the maximum of `limit`. */
+const Dim *data_dependent_dim(Graph *graph, const Dim *limit);
 
 /* CumSum's axis, 0..rank-1; -1 with an error told. */
 int cumsum_axis(Graph *graph, const Node *node);

@@ -85,7 +85,7 @@ static const DimSymbol *add_growth(Graph *graph, Control *control, int64_t min, 
                                    const Dim *b) {
   Growth *more = ARENA_ARRAY(graph->arena, Growth, control->n_growths + 1);
   if (control->n_growths) memcpy(more, control->growths, (size_t)control->n_growths * sizeof *more);
-  const DimSymbol *symbol = dim_symbol_own(graph->dims, DIM_MEASURED, min, max);
+  const DimSymbol *symbol = dim_symbol_own(graph->dims, DIM_DATA_DEPENDENT, min, max);
   more[control->n_growths++] = (Growth){symbol, {a, b}};
   control->growths = more;
   return symbol;
@@ -259,8 +259,8 @@ static Control *new_loop(Graph *graph, Node *node, const Dim *trip) {
   int64_t most = trip && dim_upper(trip) < MAX_ITERATIONS ? max_int(0, dim_upper(trip)) : MAX_ITERATIONS;
   control->is_loop = true;
   control->trip = trip;
-  control->counter = dim_symbol_own(graph->dims, DIM_MEASURED, 0, max_int(0, most - 1));
-  control->count = dim_symbol_own(graph->dims, DIM_MEASURED, 0, most);
+  control->counter = dim_symbol_own(graph->dims, DIM_DATA_DEPENDENT, 0, max_int(0, most - 1));
+  control->count = dim_symbol_own(graph->dims, DIM_DATA_DEPENDENT, 0, most);
   return control;
 }
 

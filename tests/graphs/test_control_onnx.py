@@ -58,7 +58,7 @@ def test_branches_may_return_constants_and_what_is_around_them(compile, tmp_path
     same_at_all_threads(compile, model, tmp_path, [{"c": condition([t]), "x": whole(rng, 6)} for t in (True, False)])
 
 
-def test_branches_of_different_lengths_give_a_measured_output(compile, tmp_path):
+def test_branches_of_different_lengths_give_a_data_dependent_output(compile, tmp_path):
     rng = numpy.random.default_rng(3)
     model = Model()
     c, x = model.input("c", "bool", []), model.input("x", "f32", [7, 2])

@@ -16,7 +16,7 @@ static const Dim *found;
 /* A call that finds the dim. */
 static void begin(void) {
   program = hand_program();
-  symbol = dim_symbol_own(program->graph->dims, DIM_MEASURED, 0, 9);
+  symbol = dim_symbol_own(program->graph->dims, DIM_DATA_DEPENDENT, 0, 9);
   found = dim_symbol(program->graph->dims, symbol);
   operand_found(hand_call(program, NULL, hand_value(program, 10)), "found", found);
 }
@@ -76,7 +76,7 @@ static void it_is_loaded_before_a_block_begins(void **state) {
 static void it_is_loaded_before_its_block_ends(void **state) {
   (void)state;
   program = hand_program();
-  symbol = dim_symbol_own(program->graph->dims, DIM_MEASURED, 0, 9);
+  symbol = dim_symbol_own(program->graph->dims, DIM_DATA_DEPENDENT, 0, 9);
   found = dim_symbol(program->graph->dims, symbol);
   program_scope(program, graph_node(program->graph, op_find("Relu"), "n", 0, 0));
   operand_found(hand_call(program, NULL, hand_value(program, 10)), "found", found);

@@ -130,7 +130,7 @@ static void workers_meet_at_the_borders_of_a_block(void **state) {
   (void)state;
   begin();
   Value *a = image(16, 0), *b = image(16, 4096);
-  const DimSymbol *counter = dim_symbol_own(program->graph->dims, DIM_MEASURED, 0, 9);
+  const DimSymbol *counter = dim_symbol_own(program->graph->dims, DIM_DATA_DEPENDENT, 0, 9);
   const Node *node = hand_call(program, NULL, a)->item->node;
   program_loop(program, node, counter, dim_const(program->graph->dims, 9), NULL);
   hand_call(program, a, b);
@@ -170,7 +170,7 @@ static void calls_of_a_lone_layer_wait_for_each_other(void **state) {
 static void a_found_dim_is_needed_behind_a_barrier(void **state) {
   (void)state;
   begin();
-  const DimSymbol *symbol = dim_symbol_own(program->graph->dims, DIM_MEASURED, 0, 9);
+  const DimSymbol *symbol = dim_symbol_own(program->graph->dims, DIM_DATA_DEPENDENT, 0, 9);
   const Dim *found = dim_symbol(program->graph->dims, symbol);
   operand_found(hand_call(program, NULL, image(16, 0)), "found", found);
   hand_call(program, NULL, image(16, 4096));

@@ -13,7 +13,7 @@
 static Program *program;
 
 static const Dim *dim_from(int64_t min) {
-  return dim_symbol(program->graph->dims, dim_symbol_own(program->graph->dims, DIM_MEASURED, min, 9));
+  return dim_symbol(program->graph->dims, dim_symbol_own(program->graph->dims, DIM_DATA_DEPENDENT, min, 9));
 }
 
 static Value *value_of(const Dim *extent) {

@@ -227,7 +227,7 @@ static void a_result_over_its_operand_is_right_if_the_family_says_so(void **stat
 /* One call finds a dim, the next needs it. */
 static void dims(void) {
   program = hand_program();
-  const DimSymbol *symbol = dim_symbol_own(program->graph->dims, DIM_MEASURED, 0, 9);
+  const DimSymbol *symbol = dim_symbol_own(program->graph->dims, DIM_DATA_DEPENDENT, 0, 9);
   found = dim_symbol(program->graph->dims, symbol);
   first = hand_value(program, 16);
   second = hand_value(program, 16);
@@ -278,7 +278,7 @@ static void what_the_next_iteration_needs_is_kept(void **state) {
   program = hand_program();
   x = hand_input(program, 16);
   first = hand_value(program, 16);
-  const DimSymbol *counter = dim_symbol_own(program->graph->dims, DIM_MEASURED, 0, 9);
+  const DimSymbol *counter = dim_symbol_own(program->graph->dims, DIM_DATA_DEPENDENT, 0, 9);
   const Node *node = hand_call(program, x, first)->item->node;
   program_loop(program, node, counter, dim_const(program->graph->dims, 9), NULL);
   second = hand_value(program, 16);

@@ -49,12 +49,12 @@ static const Dim *place_at(Graph *graph, const Node *node, int k, const Dim *num
                  dim_mul(dims, odd, dim_const(dims, place_bytes(node, k))));
 }
 
-static void emit_move(Program *program, const Node *node, const Value *from, const Value *to) {
+static void lower_move(Program *program, const Node *node, const Value *from, const Value *to) {
   Graph *graph = program->graph;
   const Dim *strides[MAX_RANK];
   dense_strides(graph, from, strides);
   StridedBox box = strided_box(graph, from->rank, from->shape, strides, strides);
-  emit_strided_copy(program, node, &box, from, to);
+  lower_strided_copy(program, node, &box, from, to);
 }
 
 /* ---- views ---- */
@@ -113,7 +113,7 @@ static bool is_read(const Graph *body, const Value *value) {
 }
 
 /* The number of the iteration as a tensor, for those that read it as one. */
-static void emit_number(Program *program, const Node *node, const Graph *body) {
+static void lower_number(Program *program, const Node *node, const Graph *body) {
   Graph *graph = program->graph;
   const Dim *number = dim_symbol(graph->dims, node->control->counter);
   if (!node->control->n_leading || !is_read(body, body->inputs[0])) return;
@@ -123,7 +123,7 @@ static void emit_number(Program *program, const Node *node, const Graph *body) {
   operand_dim_array(call, "values", 1, &number);
 }
 
-static void emit_start(Program *program, const Node *node) {
+static void lower_start(Program *program, const Node *node) {
   static const uint8_t truth = 1;
   Graph *graph = program->graph;
   const Control *control = node->control;
@@ -132,12 +132,12 @@ static void emit_start(Program *program, const Node *node) {
     program_set_dim(program, node, control->growths[g].symbol, control->growths[g].value[0]);
   for (int k = 0; k < control->n_carried; k++) {
     const Value *from = node->inputs[control->first_carried + k];
-    emit_move(program, node, from, program_view(program, from, node->scratch, place_at(graph, node, k, zero, false)));
+    lower_move(program, node, from, program_view(program, from, node->scratch, place_at(graph, node, k, zero, false)));
   }
   if (!control->conditional) return;
   Value *first = node->inputs[1] ? node->inputs[1] : program_constant(program, RNNCC_BOOL, &truth);
-  emit_move(program, node, first,
-            program_view(program, first, node->scratch, place_at(graph, node, control->n_carried, zero, false)));
+  lower_move(program, node, first,
+             program_view(program, first, node->scratch, place_at(graph, node, control->n_carried, zero, false)));
 }
 
 /* Loop's condition: of the iteration, and of the one after it. */
@@ -156,7 +156,7 @@ static void set_condition(Program *program, const Node *node, Graph *body) {
   program_break_unless(program, node, body->inputs[1]);
 }
 
-static void emit_end(Program *program, const Node *node) {
+static void lower_end(Program *program, const Node *node) {
   Graph *graph = program->graph;
   const Control *control = node->control;
   program_set_dim(program, node, control->count, dim_symbol(graph->dims, control->counter));
@@ -168,30 +168,30 @@ static void emit_end(Program *program, const Node *node) {
   for (int k = 0; k < control->n_carried && k < node->n_outputs; k++) {
     const Value *to = node->outputs[k];
     if (to)
-      emit_move(program, node, program_view(program, to, node->scratch, place_at(graph, node, k, count, false)), to);
+      lower_move(program, node, program_view(program, to, node->scratch, place_at(graph, node, k, count, false)), to);
   }
   program_end(program);
 }
 
-static void emit_loop(Program *program, Node *node) {
+static void lower_loop(Program *program, Node *node) {
   const Control *control = node->control;
   Graph *body = body_of(node, ATTR_body);
-  emit_start(program, node);
+  lower_start(program, node);
   program_loop(program, node, control->counter, control->trip, control->trip ? NULL : node->inputs[0]);
   program_take(program, body);
   set_loop_views(program->graph, node, body);
   set_condition(program, node, body);
-  emit_number(program, node, body);
+  lower_number(program, node, body);
   lower_body(program, body);
   for (int g = 0; g < control->n_growths; g++)
     program_set_dim(program, node, control->growths[g].symbol, control->growths[g].value[1]);
   program_end(program);
-  emit_end(program, node);
+  lower_end(program, node);
 }
 
 /* ---- If ---- */
 
-static void emit_branch(Program *program, const Node *node, Graph *body, int branch) {
+static void lower_branch(Program *program, const Node *node, Graph *body, int branch) {
   const Control *control = node->control;
   program_take(program, body);
   set_captures(node, body);
@@ -202,20 +202,20 @@ static void emit_branch(Program *program, const Node *node, Graph *body, int bra
     program_set_dim(program, node, control->growths[g].symbol, control->growths[g].value[branch]);
 }
 
-static void emit_if(Program *program, Node *node) {
+static void lower_if(Program *program, Node *node) {
   program_if(program, node, node->inputs[0]);
-  emit_branch(program, node, body_of(node, ATTR_then_branch), 0);
+  lower_branch(program, node, body_of(node, ATTR_then_branch), 0);
   program_else(program);
-  emit_branch(program, node, body_of(node, ATTR_else_branch), 1);
+  lower_branch(program, node, body_of(node, ATTR_else_branch), 1);
   program_end(program);
   for (int g = 0; g < node->control->n_growths; g++) program_store_dim(program, node, node->control->growths[g].symbol);
 }
 
-static void emit_control(Program *program, Node *node) {
+static void lower_control(Program *program, Node *node) {
   if (node->control->is_loop)
-    emit_loop(program, node);
+    lower_loop(program, node);
   else
-    emit_if(program, node);
+    lower_if(program, node);
 }
 
-const KernelFamily family_control = {.name = "control", .scratch = control_scratch, .emit = emit_control};
+const KernelFamily family_control = {.name = "control", .scratch = control_scratch, .lower = lower_control};

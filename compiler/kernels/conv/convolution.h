@@ -104,7 +104,7 @@ struct ConvAlgorithm {
   void (*scratch)(Graph *graph, Node *node);
   void (*pack)(Graph *graph, Node *node);
   bool (*pools)(const Node *node); /* may be NULL */
-  void (*emit)(Program *program, Node *node);
+  void (*lower)(Program *program, Node *node);
 };
 
 #define ALGORITHM(name) extern const ConvAlgorithm convolution_##name;

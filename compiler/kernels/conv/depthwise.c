@@ -152,7 +152,7 @@ static int kernels(const Graph *graph, const Node *node, KernelSpec **kernels) {
   return 1;
 }
 
-static void emit(Program *program, Node *node) {
+static void lower_node(Program *program, Node *node) {
   Graph *graph = program->graph;
   const Convolution *conv = &conv_schedule_of(node)->conv;
   Call *call = kernel_call(program, node, depthwise_spec(graph, node));
@@ -178,4 +178,4 @@ const ConvAlgorithm convolution_depthwise = {.kind = {"depthwise", schedule_knob
                                              .make = make,
                                              .kernels = kernels,
                                              .pack = pack,
-                                             .emit = emit};
+                                             .lower = lower_node};

@@ -317,7 +317,7 @@ static void call_panels(Call *call, const Graph *graph, const Node *node) {
   operand_integer(call, "slot", slot);
 }
 
-static void emit(Program *program, Node *node) {
+static void lower_node(Program *program, Node *node) {
   const DirectSchedule *schedule = schedule_of(node);
   const Convolution *conv = &schedule->base.conv;
   const DirectPlan *plan = &schedule->plan;
@@ -348,4 +348,4 @@ const ConvAlgorithm convolution_direct = {.kind = {"direct", schedule_knobs},
                                           .kernels = kernels,
                                           .scratch = scratch,
                                           .pack = pack,
-                                          .emit = emit};
+                                          .lower = lower_node};

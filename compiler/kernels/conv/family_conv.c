@@ -76,7 +76,7 @@ static void scratch(Graph *graph, Node *node) {
 
 static void pack(Graph *graph, Node *node) { node_algorithm(node)->pack(graph, node); }
 
-static void emit(Program *program, Node *node) { node_algorithm(node)->emit(program, node); }
+static void lower_node(Program *program, Node *node) { node_algorithm(node)->lower(program, node); }
 
 static bool pools(const Node *node) {
   const ConvAlgorithm *algorithm = node_algorithm(node);
@@ -102,5 +102,5 @@ const KernelFamily family_conv = {
     .takes_prologue = takes_prologue,
     .pools = pools,
     .overwrites = overwrites,
-    .emit = emit,
+    .lower = lower_node,
 };

@@ -245,7 +245,7 @@ static KernelSpec *pad_spec(const Graph *graph, const PlainSchedule *schedule) {
   return spec;
 }
 
-static void emit_pad_call(Program *program, const Node *node) {
+static void lower_pad_call(Program *program, const Node *node) {
   Graph *graph = program->graph;
   const PlainSchedule *schedule = schedule_of(node);
   const Value *x = node->inputs[0];
@@ -268,7 +268,7 @@ static void emit_pad_call(Program *program, const Node *node) {
 }
 
 /* Strides of the input that conv_plain reads: the dense one, whose rows are as if sorted already, or conv_pad's. */
-static void emit_input_arguments(Program *program, Call *call, const Node *node) {
+static void lower_input_arguments(Program *program, Call *call, const Node *node) {
   DimTable *dims = program->graph->dims;
   const PlainSchedule *schedule = schedule_of(node);
   const Dim *row, *plane, *planes, *phase_h, *phase_w;
@@ -327,14 +327,14 @@ static int kernels(const Graph *graph, const Node *node, KernelSpec **kernels) {
   return count;
 }
 
-static void emit(Program *program, Node *node) {
+static void lower_node(Program *program, Node *node) {
   Graph *graph = program->graph;
   const PlainSchedule *schedule = schedule_of(node);
   const Convolution *conv = &schedule->base.conv;
   const Value *x = conv->x, *y = conv->y, *bias = conv->bias;
-  if (!schedule->direct) emit_pad_call(program, node);
+  if (!schedule->direct) lower_pad_call(program, node);
   Call *call = kernel_call(program, node, conv_spec(graph, node));
-  emit_input_arguments(program, call, node);
+  lower_input_arguments(program, call, node);
   operand_value(call, "w", node->n_packed ? node->packed[0] : node->inputs[1], READ);
   operand_value(call, "bias", bias, READ);
   operand_value(call, "residual", schedule->base.conv.residual, READ);
@@ -360,4 +360,4 @@ const ConvAlgorithm convolution_plain = {.kind = {"plain", schedule_knobs},
                                          .kernels = kernels,
                                          .scratch = scratch,
                                          .pack = pack,
-                                         .emit = emit};
+                                         .lower = lower_node};

@@ -215,7 +215,7 @@ static void call_group_cost(Call *call, const Convolution *conv, const Blocked *
 }
 
 /* A group's tensors are ranges of channel blocks. */
-static void emit_group(Program *program, const Node *node, int64_t group) {
+static void lower_group(Program *program, const Node *node, int64_t group) {
   const Graph *graph = program->graph;
   const WinogradSchedule *schedule = schedule_of(node);
   const WinogradPlan *p = &schedule->plan;
@@ -250,9 +250,9 @@ static void emit_group(Program *program, const Node *node, int64_t group) {
 
 /* Groups of the convolution need not wait for each other: each worker makes its share from working memory of its own.
  */
-static void emit(Program *program, Node *node) {
+static void lower_node(Program *program, Node *node) {
   const WinogradSchedule *schedule = schedule_of(node);
-  for (int64_t group = 0; group < schedule->base.conv.groups; group++) emit_group(program, node, group);
+  for (int64_t group = 0; group < schedule->base.conv.groups; group++) lower_group(program, node, group);
 }
 
 const ConvAlgorithm convolution_winograd = {.kind = {"winograd", schedule_knobs},
@@ -265,4 +265,4 @@ const ConvAlgorithm convolution_winograd = {.kind = {"winograd", schedule_knobs}
                                             .scratch = scratch,
                                             .pack = pack,
                                             .pools = pools,
-                                            .emit = emit};
+                                            .lower = lower_node};

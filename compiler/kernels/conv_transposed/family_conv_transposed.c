@@ -33,7 +33,7 @@ static KernelSpec *plain_spec(Program *program, const Node *node, const Convolut
   return spec;
 }
 
-static void emit_plain(Program *program, const Node *node) {
+static void lower_plain(Program *program, const Node *node) {
   Convolution conv = transposed_of(program->graph, node);
   Call *call = kernel_call(program, node, plain_spec(program, node, &conv));
   operand_value(call, "x", conv.x, READ);
@@ -82,11 +82,11 @@ static void pack(Graph *graph, Node *node) {
   if (is_blocked(node)) transposed_pack_blocked(graph, node);
 }
 
-static void emit(Program *program, Node *node) {
+static void lower_node(Program *program, Node *node) {
   if (is_blocked(node))
-    transposed_emit_blocked(program, node);
+    transposed_lower_blocked(program, node);
   else
-    emit_plain(program, node);
+    lower_plain(program, node);
 }
 
 const KernelFamily family_conv_transposed = {
@@ -97,5 +97,5 @@ const KernelFamily family_conv_transposed = {
     .schedule = schedule,
     .pack = pack,
     .takes_epilogue = takes_epilogue,
-    .emit = emit,
+    .lower = lower_node,
 };

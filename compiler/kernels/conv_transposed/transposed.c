@@ -146,7 +146,7 @@ static KernelSpec *blocked_spec(Program *program, const Node *node) {
   return spec;
 }
 
-void transposed_emit_blocked(Program *program, Node *node) {
+void transposed_lower_blocked(Program *program, Node *node) {
   Graph *graph = program->graph;
   const Convolution *conv = &schedule_of(node)->conv;
   Call *call = kernel_call(program, node, blocked_spec(program, node));

@@ -13,7 +13,7 @@ Convolution transposed_of(Graph *graph, const Node *node);
 bool transposed_runs_blocked(Graph *graph, const Node *node);
 void transposed_schedule_blocked(Graph *graph, Node *node);
 void transposed_pack_blocked(Graph *graph, Node *node);
-void transposed_emit_blocked(Program *program, Node *node);
+void transposed_lower_blocked(Program *program, Node *node);
 
 /* Multiply-adds at the dims' optimum: every input meets the whole window. */
 double transposed_macs(const Convolution *conv);

@@ -77,8 +77,8 @@ static void set_knobs(KernelSpec *spec, int operand, const BlockedWalk *walk) {
   kernel_knob(spec, CHANNELS[operand], walk->channels);
 }
 
-void emit_blocked_elementwise(Program *program, const Node *node, const char *op, const Value *y, int n,
-                              const Value *const *operands) {
+void lower_blocked_elementwise(Program *program, const Node *node, const char *op, const Value *y, int n,
+                               const Value *const *operands) {
   static const char *const OPERAND[ELEMENTWISE_OPERANDS] = {"a", "b", "c"};
   static const char *const IMAGE[ELEMENTWISE_OPERANDS] = {"a_image", "b_image", "c_image"};
   static const char *const BLOCK[ELEMENTWISE_OPERANDS] = {"a_block", "b_block", "c_block"};

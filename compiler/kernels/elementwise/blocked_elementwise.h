@@ -27,7 +27,7 @@ BlockedWalk blocked_walk(const Graph *graph, const Value *y, const Value *operan
 
 /* Adds the call of y = op(operands), `op` the body of the hook `vec op(vec a, vec b, vec c)`. needs:
  * blocked_operands_fit; constants are blocked_constant()s. */
-void emit_blocked_elementwise(Program *program, const Node *node, const char *op, const Value *y, int n,
-                              const Value *const *operands);
+void lower_blocked_elementwise(Program *program, const Node *node, const char *op, const Value *y, int n,
+                               const Value *const *operands);
 
 #endif

@@ -70,7 +70,7 @@ static KernelSpec *spec_of(Program *program, const char *name, const Node *chain
   return spec;
 }
 
-static void emit_plain(Program *program, const Node *chain) {
+static void lower_plain(Program *program, const Node *chain) {
   static const ChainAccess access = {load_plain, store_plain};
   Graph *graph = program->graph;
   Broadcast nest = nest_of(graph, chain);
@@ -147,7 +147,7 @@ static void call_walks(const Graph *graph, Call *call, const Node *chain) {
   operand_integer_array(call, "block_strides", n, blocks);
 }
 
-static void emit_blocked(Program *program, const Node *chain) {
+static void lower_blocked(Program *program, const Node *chain) {
   static const ChainAccess access = {load_blocked, store_blocked};
   Graph *graph = program->graph;
   Blocked b = blocked_of(graph, chain->outputs[0]);
@@ -163,11 +163,11 @@ static void emit_blocked(Program *program, const Node *chain) {
   set_cost(graph, call, chain);
 }
 
-static void emit_chain(Program *program, Node *chain) {
+static void lower_chain(Program *program, Node *chain) {
   if (is_blocked(chain))
-    emit_blocked(program, chain);
+    lower_blocked(program, chain);
   else
-    emit_plain(program, chain);
+    lower_plain(program, chain);
 }
 
 /* All operands of a vector are read before it is written. */
@@ -183,5 +183,5 @@ const KernelFamily family_chain = {
     .layouts = layouts,
     .pack = pack,
     .overwrites = overwrites,
-    .emit = emit_chain,
+    .lower = lower_chain,
 };

@@ -116,7 +116,7 @@ static bool never_zero(const Value *value) {
 }
 
 /* Operands of the kernel beyond the node's repeat the first. */
-static void emit_plain(Program *program, const Node *node) {
+static void lower_plain(Program *program, const Node *node) {
   static const char *const STRIDE[ELEMENTWISE_OPERANDS] = {"a_stride", "b_stride", "c_stride"};
   Graph *graph = program->graph;
   const Value *output = node->outputs[0];
@@ -159,21 +159,21 @@ static void pack(Graph *graph, Node *node) {
       node->packed[node->n_packed++] = blocked_constant(graph, node->outputs[0], operands.values[k]);
 }
 
-static void emit_blocked(Program *program, const Node *node) {
+static void lower_blocked(Program *program, const Node *node) {
   Operands operands = operands_of(node);
   int constants = 0;
   const char *body = vector_body(program->arena, node, &operands);
   for (int k = 0; k < operands.n; k++)
     if (value_is_constant(operands.values[k])) operands.values[k] = node->packed[constants++];
-  emit_blocked_elementwise(program, node, body, node->outputs[0], operands.n, operands.values);
+  lower_blocked_elementwise(program, node, body, node->outputs[0], operands.n, operands.values);
 }
 
 /* needs: split_variadic. */
-static void emit_elementwise(Program *program, Node *node) {
+static void lower_elementwise(Program *program, Node *node) {
   if (is_blocked(node))
-    emit_blocked(program, node);
+    lower_blocked(program, node);
   else
-    emit_plain(program, node);
+    lower_plain(program, node);
 }
 
 static bool takes_epilogue(const Node *host, const Node *epilogue) {
@@ -194,5 +194,5 @@ const KernelFamily family_elementwise = {
     .pack = pack,
     .takes_epilogue = takes_epilogue,
     .overwrites = overwrites,
-    .emit = emit_elementwise,
+    .lower = lower_elementwise,
 };

@@ -99,7 +99,7 @@ void add_packed(Graph *graph, Node *node, Value *value) {
   node->packed = longer;
 }
 
-Call *emit_packing(Program *program, const Node *node, const Panels *panels, bool adds) {
+Call *lower_packing(Program *program, const Node *node, const Panels *panels, bool adds) {
   KernelSpec *spec = kernel_spec(program, "pack_panels");
   kernel_knob(spec, "VECTORS", panels->vectors);
   kernel_knob(spec, "GATES", panels->gates);

@@ -40,6 +40,6 @@ void add_packed(Graph *graph, Node *node, Value *value);
 
 /* A matrix that is known at run time: packed by a kernel, and added to another if `adds`. The caller gives source,
  * addend, target, and all sizes but those of the directions. */
-Call *emit_packing(Program *program, const Node *node, const Panels *panels, bool adds);
+Call *lower_packing(Program *program, const Node *node, const Panels *panels, bool adds);
 
 #endif

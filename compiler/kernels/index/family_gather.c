@@ -7,7 +7,7 @@
 #include "kernels/index/index_check.h"
 #include "program/build.h"
 
-static void gather_emit(Program *program, Node *node) {
+static void gather_lower(Program *program, Node *node) {
   Graph *graph = program->graph;
   const Value *x = node->inputs[0], *indices = node->inputs[1], *y = node->outputs[0];
   int axis = normal_axis(node_int(node, ATTR_axis), x->rank);
@@ -28,4 +28,4 @@ static void gather_emit(Program *program, Node *node) {
   call_cost(call, 0, 2.0 * (double)dim_optimum(value_count_dim(graph, y, 0, y->rank)) * (double)dtype_size(y->dtype));
 }
 
-const KernelFamily family_gather = {.name = "gather", .emit = gather_emit};
+const KernelFamily family_gather = {.name = "gather", .lower = gather_lower};

@@ -88,17 +88,17 @@ static Call *call_lines(Program *program, Node *node, const char *name, const Va
   return call;
 }
 
-static void emit_gather_elements(Program *program, Node *node) {
+static void lower_gather_elements(Program *program, Node *node) {
   operand_value(call_lines(program, node, "gather_elements", node->inputs[0], true), "in", node->inputs[0], READ);
 }
 
-static void emit_scatter_elements(Program *program, Node *node) {
+static void lower_scatter_elements(Program *program, Node *node) {
   const Value *data = node->inputs[0], *y = node->outputs[0];
   const Dim *stride[MAX_RANK];
   Graph *graph = program->graph;
   dense_strides(graph, data, stride);
   StridedBox box = strided_box(graph, data->rank, (const Dim *const *)data->shape, stride, stride);
-  emit_strided_copy(program, node, &box, data, y);
+  lower_strided_copy(program, node, &box, data, y);
   operand_value(call_lines(program, node, "scatter_elements", y, false), "updates", node->inputs[2], READ);
 }
 
@@ -137,7 +137,7 @@ static Call *call_tuples(Program *program, Node *node, const char *name, int fir
   return call;
 }
 
-static void emit_gather_nd(Program *program, Node *node) {
+static void lower_gather_nd(Program *program, Node *node) {
   Graph *graph = program->graph;
   const Value *data = node->inputs[0], *indices = node->inputs[1];
   int first = (int)node_int(node, ATTR_batch_dims), length;
@@ -148,7 +148,7 @@ static void emit_gather_nd(Program *program, Node *node) {
   operand_dim(call, "tuples", value_count_dim(graph, indices, first, indices->rank - 1));
 }
 
-static void emit_scatter_nd(Program *program, Node *node) {
+static void lower_scatter_nd(Program *program, Node *node) {
   Graph *graph = program->graph;
   const Value *data = node->inputs[0], *indices = node->inputs[1];
   int length;
@@ -161,7 +161,7 @@ static void emit_scatter_nd(Program *program, Node *node) {
 
 /* ---- others ---- */
 
-static void emit_one_hot(Program *program, Node *node) {
+static void lower_one_hot(Program *program, Node *node) {
   Graph *graph = program->graph;
   const Value *indices = node->inputs[0], *values = node->inputs[2], *y = node->outputs[0];
   int axis = normal_axis(node_int(node, ATTR_axis), y->rank);
@@ -178,7 +178,7 @@ static void emit_one_hot(Program *program, Node *node) {
   moves(call, graph, y);
 }
 
-static void emit_reverse_sequence(Program *program, Node *node) {
+static void lower_reverse_sequence(Program *program, Node *node) {
   Graph *graph = program->graph;
   const Value *x = node->inputs[0], *lengths = node->inputs[1];
   int time = (int)node_int(node, ATTR_time_axis);
@@ -199,15 +199,15 @@ static void emit_reverse_sequence(Program *program, Node *node) {
   moves(call, graph, x);
 }
 
-static void (*const emit_op[N_OPS])(Program *program, Node *node) = {
-    [OP_GatherElements] = emit_gather_elements,
-    [OP_GatherND] = emit_gather_nd,
-    [OP_OneHot] = emit_one_hot,
-    [OP_ReverseSequence] = emit_reverse_sequence,
-    [OP_ScatterND] = emit_scatter_nd,
-    [OP_ScatterElements] = emit_scatter_elements,
+static void (*const lower_op[N_OPS])(Program *program, Node *node) = {
+    [OP_GatherElements] = lower_gather_elements,
+    [OP_GatherND] = lower_gather_nd,
+    [OP_OneHot] = lower_one_hot,
+    [OP_ReverseSequence] = lower_reverse_sequence,
+    [OP_ScatterND] = lower_scatter_nd,
+    [OP_ScatterElements] = lower_scatter_elements,
 };
 
-static void index_emit(Program *program, Node *node) { emit_op[node->op->kind](program, node); }
+static void index_lower(Program *program, Node *node) { lower_op[node->op->kind](program, node); }
 
-const KernelFamily family_index = {.name = "index", .emit = index_emit};
+const KernelFamily family_index = {.name = "index", .lower = index_lower};

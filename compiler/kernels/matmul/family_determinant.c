@@ -9,7 +9,7 @@ static void scratch(Graph *graph, Node *node) {
   graph_scratch(graph, node, "matrix", bytes);
 }
 
-static void emit_determinant(Program *program, Node *node) {
+static void lower_determinant(Program *program, Node *node) {
   Graph *graph = program->graph;
   const Value *x = node->inputs[0];
   const Dim *m = x->shape[x->rank - 1], *count = value_count_dim(graph, x, 0, x->rank - 2);
@@ -25,4 +25,4 @@ static void emit_determinant(Program *program, Node *node) {
   call_cost(call, matrices * order * order * order * 2 / 3, matrices * order * order * (double)dtype_size(x->dtype));
 }
 
-const KernelFamily family_determinant = {.name = "determinant", .scratch = scratch, .emit = emit_determinant};
+const KernelFamily family_determinant = {.name = "determinant", .scratch = scratch, .lower = lower_determinant};

@@ -229,7 +229,7 @@ static void give_cost(Call *call, const Product *p) {
   call_cost(call, 2 * batches * m * n * k, 4 * (batches * (m * k + m * n) + matrices * k * n));
 }
 
-static void emit_plain(Program *program, Node *node, const Product *p) {
+static void lower_plain(Program *program, Node *node, const Product *p) {
   Graph *graph = program->graph;
   KernelSpec *spec = kernel_spec(program, "matmul_plain");
   kernel_type(spec, "T", node->outputs[0]->dtype);
@@ -252,11 +252,11 @@ static void emit_plain(Program *program, Node *node, const Product *p) {
   give_cost(call, p);
 }
 
-static void emit_packing_of_b(Program *program, Node *node, const MatmulSchedule *s) {
+static void lower_packing_of_b(Program *program, Node *node, const MatmulSchedule *s) {
   Graph *graph = program->graph;
   const Product *p = &s->product;
   Panels panels = panels_of(graph, s);
-  Call *call = emit_packing(program, node, &panels, false);
+  Call *call = lower_packing(program, node, &panels, false);
   operand_value(call, "source", node->inputs[1], READ);
   operand_null(call, "addend");
   operand_value(call, "target", node->scratch, WRITE);
@@ -268,7 +268,7 @@ static void emit_packing_of_b(Program *program, Node *node, const MatmulSchedule
   call_cost(call, 0, bytes);
 }
 
-static void emit_floats(Program *program, Node *node, const MatmulSchedule *s, const Value *b) {
+static void lower_floats(Program *program, Node *node, const MatmulSchedule *s, const Value *b) {
   Graph *graph = program->graph;
   const Product *p = &s->product;
   bool scaled = p->alpha != 1 || (p->addend && p->beta != 1);
@@ -291,15 +291,15 @@ static void emit_floats(Program *program, Node *node, const MatmulSchedule *s, c
   give_cost(call, p);
 }
 
-static void emit(Program *program, Node *node) {
+static void lower_node(Program *program, Node *node) {
   const MatmulSchedule *s = (const MatmulSchedule *)node->schedule;
   if (s->plain) {
-    emit_plain(program, node, &s->product);
+    lower_plain(program, node, &s->product);
   } else if (s->packed) {
-    emit_floats(program, node, s, s->packed);
+    lower_floats(program, node, s, s->packed);
   } else {
-    emit_packing_of_b(program, node, s);
-    emit_floats(program, node, s, node->scratch);
+    lower_packing_of_b(program, node, s);
+    lower_floats(program, node, s, node->scratch);
   }
 }
 
@@ -316,5 +316,5 @@ const KernelFamily family_matmul = {
     .pack = pack,
     .takes_epilogue = takes_epilogue,
     .dump_knobs = dump_knobs,
-    .emit = emit,
+    .lower = lower_node,
 };

@@ -59,7 +59,7 @@ static void copy_runs(const ChannelCopy *c, int64_t channel, int64_t runs, int64
   box.shape[pixel_axis] = dim_const(dims, c->pixels);
   box.in_stride[pixel_axis] = dim_const(dims, c->in.pixel);
   box.out_stride[pixel_axis] = dim_const(dims, c->out.pixel);
-  operand_sharing(emit_strided_copy(c->program, c->node, &box, c->from.value, c->to.value), "out", SHARED_APART);
+  operand_sharing(lower_strided_copy(c->program, c->node, &box, c->from.value, c->to.value), "out", SHARED_APART);
 }
 
 /* One side's blocks are the other's, or some of them, or one side's are all of its channels. */
@@ -83,7 +83,7 @@ static void copy_all(const ChannelCopy *copy, int64_t channels) {
   }
 }
 
-void emit_channel_copy(Program *program, const Node *node, ChannelRange from, ChannelRange to, int64_t channels) {
+void lower_channel_copy(Program *program, const Node *node, ChannelRange from, ChannelRange to, int64_t channels) {
   const Graph *graph = program->graph;
   Blocked b = blocked_of(graph, from.value);
   ChannelCopy copy = {.program = program,
@@ -97,7 +97,7 @@ void emit_channel_copy(Program *program, const Node *node, ChannelRange from, Ch
   copy_all(&copy, channels);
 }
 
-void emit_channels_last(Program *program, const Node *node, const Value *from, const Value *to) {
+void lower_channels_last(Program *program, const Node *node, const Value *from, const Value *to) {
   const Graph *graph = program->graph;
   Blocked b = blocked_of(graph, from);
   int64_t pixels = b.height * b.width;

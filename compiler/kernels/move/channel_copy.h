@@ -13,9 +13,9 @@ typedef struct ChannelRange {
 } ChannelRange;
 
 /* Adds the calls that copy `channels` channels; they touch different bytes, so no barrier stands between them. */
-void emit_channel_copy(Program *program, const Node *node, ChannelRange from, ChannelRange to, int64_t channels);
+void lower_channel_copy(Program *program, const Node *node, ChannelRange from, ChannelRange to, int64_t channels);
 
 /* All of a blocked value to a row-major one of its extents, but with the channels last: N, H, W, C. */
-void emit_channels_last(Program *program, const Node *node, const Value *from, const Value *to);
+void lower_channels_last(Program *program, const Node *node, const Value *from, const Value *to);
 
 #endif

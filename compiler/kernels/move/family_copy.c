@@ -11,7 +11,7 @@
 #include "shapes/shape.h"
 
 /* Each input into its place along the axis. The copies touch different bytes of the output. */
-static void emit_concat(Program *program, Node *node) {
+static void lower_concat(Program *program, Node *node) {
   Graph *graph = program->graph;
   const Value *y = node->outputs[0];
   int axis = normal_axis(node_int(node, ATTR_axis), y->rank);
@@ -22,12 +22,12 @@ static void emit_concat(Program *program, Node *node) {
     dense_strides(graph, x, in_stride);
     StridedBox box = strided_box(graph, x->rank, x->shape, in_stride, out_stride);
     box.out_offset = dim_mul(graph->dims, first, out_stride[axis]);
-    operand_sharing(emit_strided_copy(program, node, &box, x, y), "out", SHARED_APART);
+    operand_sharing(lower_strided_copy(program, node, &box, x, y), "out", SHARED_APART);
     first = dim_add(graph->dims, first, x->shape[axis]);
   }
 }
 
-static void emit_split(Program *program, Node *node) {
+static void lower_split(Program *program, Node *node) {
   Graph *graph = program->graph;
   const Value *x = node->inputs[0];
   int axis = normal_axis(node_int(node, ATTR_axis), x->rank);
@@ -39,12 +39,12 @@ static void emit_split(Program *program, Node *node) {
     dense_strides(graph, y, out_stride);
     StridedBox box = strided_box(graph, y->rank, y->shape, in_stride, out_stride);
     box.in_offset = dim_mul(graph->dims, first, in_stride[axis]);
-    emit_strided_copy(program, node, &box, x, y);
+    lower_strided_copy(program, node, &box, x, y);
     first = dim_add(graph->dims, first, y->shape[axis]);
   }
 }
 
-static void emit_slice(Program *program, Node *node) {
+static void lower_slice(Program *program, Node *node) {
   Graph *graph = program->graph;
   const Value *x = node->inputs[0], *y = node->outputs[0];
   const Dim *in_stride[MAX_RANK], *out_stride[MAX_RANK], *first = dim_const(graph->dims, 0);
@@ -58,7 +58,7 @@ static void emit_slice(Program *program, Node *node) {
   }
   StridedBox box = strided_box(graph, y->rank, y->shape, in_stride, out_stride);
   box.in_offset = first;
-  emit_strided_copy(program, node, &box, x, y);
+  lower_strided_copy(program, node, &box, x, y);
 }
 
 /* The axis of the input that is the output's. */
@@ -77,11 +77,11 @@ static bool brings_channels_last(const Node *node) {
   return true;
 }
 
-static void emit_transpose(Program *program, Node *node) {
+static void lower_transpose(Program *program, Node *node) {
   Graph *graph = program->graph;
   const Value *x = node->inputs[0], *y = node->outputs[0];
   if (x->channel_block) {
-    emit_channels_last(program, node, x, y);
+    lower_channels_last(program, node, x, y);
     return;
   }
   const Dim *dense[MAX_RANK], *in_stride[MAX_RANK], *out_stride[MAX_RANK];
@@ -89,10 +89,10 @@ static void emit_transpose(Program *program, Node *node) {
   dense_strides(graph, y, out_stride);
   for (int axis = 0; axis < x->rank; axis++) in_stride[axis] = dense[transposed_axis(node, axis)];
   StridedBox box = strided_box(graph, y->rank, y->shape, in_stride, out_stride);
-  emit_strided_copy(program, node, &box, x, y);
+  lower_strided_copy(program, node, &box, x, y);
 }
 
-static void emit_expand(Program *program, Node *node) {
+static void lower_expand(Program *program, Node *node) {
   Graph *graph = program->graph;
   const Value *x = node->inputs[0], *y = node->outputs[0];
   const Dim *dense[MAX_RANK], *in_stride[MAX_RANK], *out_stride[MAX_RANK], *zero = dim_const(graph->dims, 0);
@@ -104,16 +104,16 @@ static void emit_expand(Program *program, Node *node) {
     in_stride[axis] = repeats ? zero : dense[axis - lead];
   }
   StridedBox box = strided_box(graph, y->rank, y->shape, in_stride, out_stride);
-  emit_strided_copy(program, node, &box, x, y);
+  lower_strided_copy(program, node, &box, x, y);
 }
 
-static void emit_identity(Program *program, Node *node) {
+static void lower_identity(Program *program, Node *node) {
   Graph *graph = program->graph;
   const Value *x = node->inputs[0], *y = node->outputs[0];
   const Dim *stride[MAX_RANK];
   dense_strides(graph, x, stride);
   StridedBox box = strided_box(graph, x->rank, (const Dim *const *)x->shape, stride, stride);
-  emit_strided_copy(program, node, &box, x, y);
+  lower_strided_copy(program, node, &box, x, y);
 }
 
 /* Padding along one axis; where it is negative, the input is cropped. */
@@ -137,8 +137,8 @@ static void read_pad_axes(Graph *graph, const Node *node, PadAxis pads[MAX_RANK]
 
 /* A slab of the border: `length` elements of `axis` from `first` on; within the kept part along the axes before it,
  * over everything along those after it. So the slabs of all axes share no element. */
-static void emit_slab(Program *program, const Node *node, const PadAxis *pads, int axis, const Dim *first,
-                      const Dim *length) {
+static void lower_slab(Program *program, const Node *node, const PadAxis *pads, int axis, const Dim *first,
+                       const Dim *length) {
   Graph *graph = program->graph;
   const Value *y = node->outputs[0], *fill = node->n_inputs > 2 ? node->inputs[2] : NULL;
   if (dim_is_const(length) && dim_value(length) == 0) return;
@@ -153,17 +153,17 @@ static void emit_slab(Program *program, const Node *node, const PadAxis *pads, i
   box.shape[axis] = length;
   box.out_offset = dim_add(graph->dims, box.out_offset, dim_mul(graph->dims, first, out_stride[axis]));
   if (!fill && node->packed) fill = node->packed[0];
-  operand_sharing(emit_strided_copy(program, node, &box, fill, y), "out", SHARED_APART);
+  operand_sharing(lower_strided_copy(program, node, &box, fill, y), "out", SHARED_APART);
 }
 
-static void emit_pad_constant(Program *program, const Node *node, const PadAxis *pads) {
+static void lower_pad_constant(Program *program, const Node *node, const PadAxis *pads) {
   Graph *graph = program->graph;
   DimTable *dims = graph->dims;
   const Value *x = node->inputs[0], *y = node->outputs[0];
   const Dim *in_stride[MAX_RANK], *out_stride[MAX_RANK];
   for (int axis = 0; axis < y->rank; axis++) {
-    emit_slab(program, node, pads, axis, dim_const(dims, 0), pads[axis].before);
-    emit_slab(program, node, pads, axis, dim_add(dims, pads[axis].before, pads[axis].extent), pads[axis].after);
+    lower_slab(program, node, pads, axis, dim_const(dims, 0), pads[axis].before);
+    lower_slab(program, node, pads, axis, dim_add(dims, pads[axis].before, pads[axis].extent), pads[axis].after);
   }
   dense_strides(graph, x, in_stride);
   dense_strides(graph, y, out_stride);
@@ -173,12 +173,12 @@ static void emit_pad_constant(Program *program, const Node *node, const PadAxis 
     box.in_offset = dim_add(dims, box.in_offset, dim_mul(dims, pads[axis].origin, in_stride[axis]));
     box.out_offset = dim_add(dims, box.out_offset, dim_mul(dims, pads[axis].before, out_stride[axis]));
   }
-  operand_sharing(emit_strided_copy(program, node, &box, x, y), "out", SHARED_APART);
+  operand_sharing(lower_strided_copy(program, node, &box, x, y), "out", SHARED_APART);
 }
 
 static const int pad_maps[] = {[PAD_edge] = MAP_EDGE, [PAD_reflect] = MAP_REFLECT, [PAD_wrap] = MAP_WRAP};
 
-static void emit_pad_map(Program *program, const Node *node, const PadAxis *pads, int mode) {
+static void lower_pad_map(Program *program, const Node *node, const PadAxis *pads, int mode) {
   Graph *graph = program->graph;
   DimTable *dims = graph->dims;
   const Value *x = node->inputs[0], *y = node->outputs[0];
@@ -203,14 +203,14 @@ static void emit_pad_map(Program *program, const Node *node, const PadAxis *pads
   call_cost(call, 0, 2.0 * (double)dim_optimum(value_count_dim(graph, y, 0, y->rank)) * (double)dtype_size(y->dtype));
 }
 
-static void emit_pad(Program *program, Node *node) {
+static void lower_pad(Program *program, Node *node) {
   PadAxis pads[MAX_RANK];
   read_pad_axes(program->graph, node, pads);
   PadMode mode = node_word(node, ATTR_mode);
   if (mode == PAD_constant)
-    emit_pad_constant(program, node, pads);
+    lower_pad_constant(program, node, pads);
   else
-    emit_pad_map(program, node, pads, pad_maps[mode]);
+    lower_pad_map(program, node, pads, pad_maps[mode]);
 }
 
 /* ---- blocked tensors: Concat and Split along the channels ---- */
@@ -236,40 +236,40 @@ static bool in_place(Value *part, Value *whole, int64_t channel) {
   return value_first_byte(part) == value_first_byte(whole) + channel_bytes(whole, channel);
 }
 
-static void emit_blocked_concat(Program *program, const Node *node) {
+static void lower_blocked_concat(Program *program, const Node *node) {
   Value *y = node->outputs[0];
   int64_t channel = 0;
   for (int i = 0; i < node->n_inputs; i++) {
     Value *x = node->inputs[i];
     int64_t channels = dim_value(x->shape[1]);
     if (!in_place(x, y, channel))
-      emit_channel_copy(program, node, (ChannelRange){x, 0}, (ChannelRange){y, channel}, channels);
+      lower_channel_copy(program, node, (ChannelRange){x, 0}, (ChannelRange){y, channel}, channels);
     channel += channels;
   }
 }
 
-static void emit_blocked_split(Program *program, const Node *node) {
+static void lower_blocked_split(Program *program, const Node *node) {
   Value *x = node->inputs[0];
   int64_t channel = 0;
   for (int i = 0; i < node->n_outputs; i++) {
     Value *y = node->outputs[i];
     int64_t channels = dim_value(y->shape[1]);
     if (!in_place(y, x, channel))
-      emit_channel_copy(program, node, (ChannelRange){x, channel}, (ChannelRange){y, 0}, channels);
+      lower_channel_copy(program, node, (ChannelRange){x, channel}, (ChannelRange){y, 0}, channels);
     channel += channels;
   }
 }
 
-static void emit_blocked(Program *program, const Node *node) {
+static void lower_blocked(Program *program, const Node *node) {
   if (is_op(node, OP_Concat))
-    emit_blocked_concat(program, node);
+    lower_blocked_concat(program, node);
   else
-    emit_blocked_split(program, node);
+    lower_blocked_split(program, node);
 }
 
-static void (*const emit_op[N_OPS])(Program *program, Node *node) = {
-    [OP_Concat] = emit_concat, [OP_Expand] = emit_expand, [OP_Identity] = emit_identity,   [OP_Pad] = emit_pad,
-    [OP_Slice] = emit_slice,   [OP_Split] = emit_split,   [OP_Transpose] = emit_transpose,
+static void (*const lower_op[N_OPS])(Program *program, Node *node) = {
+    [OP_Concat] = lower_concat, [OP_Expand] = lower_expand, [OP_Identity] = lower_identity,   [OP_Pad] = lower_pad,
+    [OP_Slice] = lower_slice,   [OP_Split] = lower_split,   [OP_Transpose] = lower_transpose,
 };
 
 /* Bytes that are copied: of a blocked tensor what does not begin and end with a block, for the rest stands in place
@@ -295,12 +295,12 @@ static double seconds(Graph *graph, const Node *node, NodeLayout layout) {
   return copying_seconds(graph, copied_bytes(graph, node, layout));
 }
 
-static void copy_emit(Program *program, Node *node) {
+static void copy_lower(Program *program, Node *node) {
   if (is_blocked(node)) {
-    emit_blocked(program, node);
+    lower_blocked(program, node);
     return;
   }
-  emit_op[node->op->kind](program, node);
+  lower_op[node->op->kind](program, node);
 }
 
 /* Pad's fill value where it is an attribute (opset 2 to 10, f32 only) and not zero. */
@@ -318,5 +318,5 @@ const KernelFamily family_copy = {
     .layouts = layouts,
     .seconds = seconds,
     .pack = copy_pack,
-    .emit = copy_emit,
+    .lower = copy_lower,
 };

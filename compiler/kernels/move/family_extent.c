@@ -3,7 +3,7 @@
 #include "ir/family.h"
 #include "program/build.h"
 
-static void extent_emit(Program *program, Node *node) {
+static void extent_lower(Program *program, Node *node) {
   const Value *y = node->outputs[0];
   int n = (int)value_count(y);
   if (!y->elements) bug("n%d: a Shape whose elements are unknown", node->id);
@@ -14,4 +14,4 @@ static void extent_emit(Program *program, Node *node) {
   call_cost(call, 0, 8.0 * n);
 }
 
-const KernelFamily family_extent = {.name = "extent", .emit = extent_emit};
+const KernelFamily family_extent = {.name = "extent", .lower = extent_lower};

@@ -4,9 +4,9 @@
 #include "kernels/move/channel_copy.h"
 #include "program/build.h"
 
-static void emit(Program *program, Node *node) {
+static void lower_node(Program *program, Node *node) {
   const Value *x = node->inputs[0], *y = node->outputs[0];
-  emit_channel_copy(program, node, (ChannelRange){x, 0}, (ChannelRange){y, 0}, dim_value(x->shape[1]));
+  lower_channel_copy(program, node, (ChannelRange){x, 0}, (ChannelRange){y, 0}, dim_value(x->shape[1]));
 }
 
-const KernelFamily family_layout = {.name = "layout", .emit = emit};
+const KernelFamily family_layout = {.name = "layout", .lower = lower_node};

@@ -18,7 +18,7 @@ static void add_axis(StridedBox *box, const Dim *extent, const Dim *in_stride, c
 static StridedBox empty_box(Graph *graph) { return strided_box(graph, 0, NULL, NULL, NULL); }
 
 /* [repeats, extent] of each axis, of which those that are 1 need no place. */
-static void emit_tile(Program *program, Node *node) {
+static void lower_tile(Program *program, Node *node) {
   Graph *graph = program->graph;
   const Value *x = node->inputs[0], *y = node->outputs[0];
   const Dim *in_stride[MAX_RANK], *out_stride[MAX_RANK], *one = dim_const(graph->dims, 1);
@@ -32,11 +32,11 @@ static void emit_tile(Program *program, Node *node) {
     if (repeats.items[axis] != one) add_axis(&box, repeats.items[axis], dim_const(graph->dims, 0), whole);
     if (extent != one) add_axis(&box, extent, in_stride[axis], out_stride[axis]);
   }
-  emit_strided_copy(program, node, &box, x, y);
+  lower_strided_copy(program, node, &box, x, y);
 }
 
 /* Axes of the tensor with the channels and of the one with the pixels: n, c, h, block row, w, block column. */
-static void emit_blocks(Program *program, Node *node, const Value *deep, const Value *wide, bool pixel_first) {
+static void lower_blocks(Program *program, Node *node, const Value *deep, const Value *wide, bool pixel_first) {
   Graph *graph = program->graph;
   DimTable *dims = graph->dims;
   const Dim *d[MAX_RANK], *w[MAX_RANK], *side = dim_const(dims, node_int(node, ATTR_blocksize));
@@ -50,32 +50,32 @@ static void emit_blocks(Program *program, Node *node, const Value *deep, const V
   bool from_deep = node->inputs[0] == deep;
   StridedBox box =
       strided_box(graph, 6, extent, from_deep ? deep_stride : wide_stride, from_deep ? wide_stride : deep_stride);
-  emit_strided_copy(program, node, &box, node->inputs[0], node->outputs[0]);
+  lower_strided_copy(program, node, &box, node->inputs[0], node->outputs[0]);
 }
 
-static void emit_depth_to_space(Program *program, Node *node) {
-  emit_blocks(program, node, node->inputs[0], node->outputs[0], node_word(node, ATTR_mode) == DEPTH_DCR);
+static void lower_depth_to_space(Program *program, Node *node) {
+  lower_blocks(program, node, node->inputs[0], node->outputs[0], node_word(node, ATTR_mode) == DEPTH_DCR);
 }
 
-static void emit_space_to_depth(Program *program, Node *node) {
-  emit_blocks(program, node, node->outputs[0], node->inputs[0], true);
+static void lower_space_to_depth(Program *program, Node *node) {
+  lower_blocks(program, node, node->outputs[0], node->inputs[0], true);
 }
 
 /* All elements of the output alike. */
-static void emit_fill(Program *program, const Node *node, const Value *fill) {
+static void lower_fill(Program *program, const Node *node, const Value *fill) {
   Graph *graph = program->graph;
   const Value *y = node->outputs[0];
   StridedBox box = empty_box(graph);
   add_axis(&box, value_count_dim(graph, y, 0, y->rank), dim_const(graph->dims, 0), dim_const(graph->dims, 1));
-  emit_strided_copy(program, node, &box, fill, y);
+  lower_strided_copy(program, node, &box, fill, y);
 }
 
-static void emit_constant_of_shape(Program *program, Node *node) {
-  emit_fill(program, node, node->packed ? node->packed[0] : NULL);
+static void lower_constant_of_shape(Program *program, Node *node) {
+  lower_fill(program, node, node->packed ? node->packed[0] : NULL);
 }
 
 /* Zeros, then ones along the diagonal, which begins k columns to the right, or -k rows down. */
-static void emit_eye_like(Program *program, Node *node) {
+static void lower_eye_like(Program *program, Node *node) {
   Graph *graph = program->graph;
   DimTable *dims = graph->dims;
   const Value *y = node->outputs[0];
@@ -83,14 +83,14 @@ static void emit_eye_like(Program *program, Node *node) {
   const Dim *columns = y->shape[1], *zero = dim_const(dims, 0);
   const Dim *length =
       dim_min(dims, dim_sub(dims, y->shape[0], dim_const(dims, down)), dim_sub(dims, columns, dim_const(dims, right)));
-  emit_fill(program, node, NULL);
+  lower_fill(program, node, NULL);
   StridedBox box = empty_box(graph);
   add_axis(&box, dim_max(dims, zero, length), zero, dim_add(dims, columns, dim_const(dims, 1)));
   box.out_offset = dim_add(dims, dim_mul(dims, dim_const(dims, down), columns), dim_const(dims, right));
-  emit_strided_copy(program, node, &box, node->packed[0], y);
+  lower_strided_copy(program, node, &box, node->packed[0], y);
 }
 
-static void emit_trilu(Program *program, Node *node) {
+static void lower_trilu(Program *program, Node *node) {
   Graph *graph = program->graph;
   const Value *x = node->inputs[0];
   DimList k;
@@ -108,7 +108,7 @@ static void emit_trilu(Program *program, Node *node) {
   call_cost(call, 0, 2.0 * (double)dim_optimum(value_count_dim(graph, x, 0, x->rank)) * (double)dtype_size(x->dtype));
 }
 
-static void emit_range(Program *program, Node *node) {
+static void lower_range(Program *program, Node *node) {
   const Value *y = node->outputs[0];
   Ratio start, limit, delta;
   if (!read_range(program->graph, node, &start, &limit, &delta)) bug("n%d: a range of no shape", node->id);
@@ -126,17 +126,17 @@ static void emit_range(Program *program, Node *node) {
   call_cost(call, 0, (double)dim_optimum(y->shape[0]) * (double)dtype_size(y->dtype));
 }
 
-static void (*const emit_op[N_OPS])(Program *program, Node *node) = {
-    [OP_ConstantOfShape] = emit_constant_of_shape,
-    [OP_DepthToSpace] = emit_depth_to_space,
-    [OP_EyeLike] = emit_eye_like,
-    [OP_Range] = emit_range,
-    [OP_SpaceToDepth] = emit_space_to_depth,
-    [OP_Tile] = emit_tile,
-    [OP_Trilu] = emit_trilu,
+static void (*const lower_op[N_OPS])(Program *program, Node *node) = {
+    [OP_ConstantOfShape] = lower_constant_of_shape,
+    [OP_DepthToSpace] = lower_depth_to_space,
+    [OP_EyeLike] = lower_eye_like,
+    [OP_Range] = lower_range,
+    [OP_SpaceToDepth] = lower_space_to_depth,
+    [OP_Tile] = lower_tile,
+    [OP_Trilu] = lower_trilu,
 };
 
-static void rearrange_emit(Program *program, Node *node) { emit_op[node->op->kind](program, node); }
+static void rearrange_lower(Program *program, Node *node) { lower_op[node->op->kind](program, node); }
 
 /* The number that is stored: ConstantOfShape's value, EyeLike's one. */
 static void rearrange_pack(Graph *graph, Node *node) {
@@ -153,4 +153,4 @@ static void rearrange_pack(Graph *graph, Node *node) {
       graph_constant(graph, "fill", node->outputs[0]->dtype, 0, NULL, one ? one->data : value->tensor->data);
 }
 
-const KernelFamily family_rearrange = {.name = "rearrange", .pack = rearrange_pack, .emit = rearrange_emit};
+const KernelFamily family_rearrange = {.name = "rearrange", .pack = rearrange_pack, .lower = rearrange_lower};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A box is simplified before it is emitted: axes of one element go, neighbours that memory joins on both sides become
+ * A box is simplified before it is lowered: axes of one element go, neighbours that memory joins on both sides become
  * one, and the axis along which the input is contiguous comes next to the last one if it is not the last itself.
  */
 #include "kernels/move/strided_copy.h"
@@ -89,8 +89,8 @@ static const Dim *span_of(Graph *graph, const StridedBox *box, const Dim *const 
   return dim_const(graph->dims, span);
 }
 
-Call *emit_strided_copy(Program *program, const Node *node, const StridedBox *given, const Value *in,
-                        const Value *out) {
+Call *lower_strided_copy(Program *program, const Node *node, const StridedBox *given, const Value *in,
+                         const Value *out) {
   StridedBox box = simplified(program->graph, given);
   int inner = choose_inner(&box);
   KernelSpec *spec = kernel_spec(program, "copy_strided");

@@ -20,6 +20,6 @@ StridedBox strided_box(Graph *graph, int rank, const Dim *const *shape, const Di
                        const Dim *const *out_stride);
 
 /* Adds the call. `in`: the value, or NULL: fills with elements of which every byte is zero. */
-Call *emit_strided_copy(Program *program, const Node *node, const StridedBox *box, const Value *in, const Value *out);
+Call *lower_strided_copy(Program *program, const Node *node, const StridedBox *box, const Value *in, const Value *out);
 
 #endif

@@ -26,16 +26,16 @@ static void pack(Graph *graph, Node *node) {
   node->packed[1] = channel_constant_rounded(graph, "shift", affine.t, affine.C, block);
 }
 
-static void emit_blocked(Program *program, const Node *node) {
+static void lower_blocked(Program *program, const Node *node) {
   const Value *operands[] = {node->inputs[0], node->packed[0], node->packed[1]};
   Text op = text_new(program->arena);
   text_add(&op, "vec x = vfma(c, a, b);\n  %s", elementwise_epilogue_body(program->arena, node));
-  emit_blocked_elementwise(program, node, op.data, node->outputs[0], 3, operands);
+  lower_blocked_elementwise(program, node, op.data, node->outputs[0], 3, operands);
 }
 
 /* ---- plain ones ---- */
 
-static void emit_plain(Program *program, const Node *node) {
+static void lower_plain(Program *program, const Node *node) {
   static const char *const STATISTIC[] = {"x", "scale", "bias", "mean", "variance"};
   Graph *graph = program->graph;
   const Value *x = node->inputs[0];
@@ -55,11 +55,11 @@ static void emit_plain(Program *program, const Node *node) {
   call_cost(call, 2 * count, 8 * count);
 }
 
-static void emit_batch_norm(Program *program, Node *node) {
+static void lower_batch_norm(Program *program, Node *node) {
   if (is_blocked(node))
-    emit_blocked(program, node);
+    lower_blocked(program, node);
   else
-    emit_plain(program, node);
+    lower_plain(program, node);
 }
 
 static bool takes_epilogue(const Node *host, const Node *epilogue) {
@@ -77,5 +77,5 @@ const KernelFamily family_batch_norm = {
     .pack = pack,
     .takes_epilogue = takes_epilogue,
     .overwrites = overwrites,
-    .emit = emit_batch_norm,
+    .lower = lower_batch_norm,
 };

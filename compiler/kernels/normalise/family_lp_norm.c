@@ -3,7 +3,7 @@
 #include "ir/family.h"
 #include "program/build.h"
 
-static void emit_lp_norm(Program *program, Node *node) {
+static void lower_lp_norm(Program *program, Node *node) {
   Graph *graph = program->graph;
   const Value *x = node->inputs[0];
   int axis = normal_axis(node_int(node, ATTR_axis), x->rank);
@@ -21,4 +21,4 @@ static void emit_lp_norm(Program *program, Node *node) {
   call_cost(call, 3 * count, 8 * count);
 }
 
-const KernelFamily family_lp_norm = {.name = "lp_norm", .emit = emit_lp_norm};
+const KernelFamily family_lp_norm = {.name = "lp_norm", .lower = lower_lp_norm};

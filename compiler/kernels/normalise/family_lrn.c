@@ -10,7 +10,7 @@ static int power_of(double beta) {
   return beta == 1 ? POWER_ONE : POWER_ANY;
 }
 
-static void emit_lrn(Program *program, Node *node) {
+static void lower_lrn(Program *program, Node *node) {
   Graph *graph = program->graph;
   const Value *x = node->inputs[0];
   int64_t size = node_int(node, ATTR_size);
@@ -32,4 +32,4 @@ static void emit_lrn(Program *program, Node *node) {
   call_cost(call, 2 * count * (double)size, 8 * count);
 }
 
-const KernelFamily family_lrn = {.name = "lrn", .emit = emit_lrn};
+const KernelFamily family_lrn = {.name = "lrn", .lower = lower_lrn};

@@ -61,7 +61,7 @@ static const Value *wanted(const Node *node, int output) {
   return output < node->n_outputs ? node->outputs[output] : NULL;
 }
 
-static void emit_normalise(Program *program, Node *node) {
+static void lower_normalise(Program *program, Node *node) {
   Graph *graph = program->graph;
   const Value *x = node->inputs[0];
   Rows rows = rows_of(graph, node);
@@ -98,4 +98,4 @@ static bool overwrites(const Node *node, int input) {
 }
 
 const KernelFamily family_normalise = {
-    .name = "normalise", .takes_epilogue = takes_epilogue, .overwrites = overwrites, .emit = emit_normalise};
+    .name = "normalise", .takes_epilogue = takes_epilogue, .overwrites = overwrites, .lower = lower_normalise};

@@ -3,7 +3,7 @@
 #include "ir/family.h"
 #include "program/build.h"
 
-static void emit_softmax(Program *program, Node *node) {
+static void lower_softmax(Program *program, Node *node) {
   Graph *graph = program->graph;
   const Value *x = node->inputs[0];
   int axis = x->rank ? normal_axis(node_int(node, ATTR_axis), x->rank) : 0, end = x->rank ? axis + 1 : 0;
@@ -21,4 +21,4 @@ static void emit_softmax(Program *program, Node *node) {
   call_cost(call, 4 * count, 8 * count);
 }
 
-const KernelFamily family_softmax = {.name = "softmax", .emit = emit_softmax};
+const KernelFamily family_softmax = {.name = "softmax", .lower = lower_softmax};

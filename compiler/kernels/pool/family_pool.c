@@ -65,7 +65,7 @@ static LayoutSet layouts(Graph *graph, const Node *node) {
   return LAYOUT_SET_BLOCKED | LAYOUT_BIT(LAYOUT_WIDE, LAYOUT_WIDE);
 }
 
-static void emit_blocked(Program *program, Node *node) {
+static void lower_blocked(Program *program, Node *node) {
   Graph *graph = program->graph;
   Blocked x = blocked_of(graph, node->inputs[0]), y = blocked_of(graph, node->outputs[0]);
   Window window = window_of(graph, node);
@@ -119,7 +119,7 @@ static int64_t plain_columns(const Node *node, const ConvAxis *w) {
   return float_sums && span <= MAX_SPAN ? PLAIN_COLUMNS : 0;
 }
 
-static void emit_plain(Program *program, Node *node) {
+static void lower_plain(Program *program, Node *node) {
   Graph *graph = program->graph;
   Window window = window_of(graph, node);
   ConvAxis axes[3];
@@ -150,11 +150,11 @@ static void emit_plain(Program *program, Node *node) {
   pool_cost(graph, call, node, &window);
 }
 
-static void pool_emit(Program *program, Node *node) {
+static void pool_lower(Program *program, Node *node) {
   if (is_blocked(node))
-    emit_blocked(program, node);
+    lower_blocked(program, node);
   else
-    emit_plain(program, node);
+    lower_plain(program, node);
 }
 
-const KernelFamily family_pool = {.name = "pool", .layouts = layouts, .emit = pool_emit};
+const KernelFamily family_pool = {.name = "pool", .layouts = layouts, .lower = pool_lower};

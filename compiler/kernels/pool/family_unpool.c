@@ -5,7 +5,7 @@
 #include "program/build.h"
 #include "support/diagnostics.h"
 
-static void emit_unpool(Program *program, Node *node) {
+static void lower_unpool(Program *program, Node *node) {
   static const char *const IN[] = {"width", "height", "depth"}, *const OUT[] = {"out_w", "out_h", "out_d"};
   Graph *graph = program->graph;
   const Value *x = node->inputs[0], *y = node->outputs[0];
@@ -30,4 +30,4 @@ static void emit_unpool(Program *program, Node *node) {
   call_cost(call, 0, in * 8 + (in + out) * (double)dtype_size(x->dtype));
 }
 
-const KernelFamily family_unpool = {.name = "unpool", .emit = emit_unpool};
+const KernelFamily family_unpool = {.name = "unpool", .lower = lower_unpool};

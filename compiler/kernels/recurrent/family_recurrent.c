@@ -59,10 +59,10 @@ static void give_source(Program *program, Call *call, const char *parameter, con
     operand_elements(call, parameter, source, dim_const(program->graph->dims, first), NULL, READ);
 }
 
-static void emit_matrix(Program *program, const Node *node, const MatrixPlan *matrix) {
+static void lower_matrix(Program *program, const Node *node, const MatrixPlan *matrix) {
   if (!matrix->source || matrix->packed) return;
   const Panels *p = &matrix->panels;
-  Call *call = emit_packing(program, node, p, matrix->addend >= 0);
+  Call *call = lower_packing(program, node, p, matrix->addend >= 0);
   give_source(program, call, "source", matrix->source, matrix->first);
   give_source(program, call, "addend", matrix->source, matrix->addend);
   operand_bytes(call, "target", node->scratch, matrix->scratch, 4 * panels_floats(p), WRITE);
@@ -91,7 +91,7 @@ static void give_rows(Program *program, Call *call, const Node *node, const Laye
   operand_integer_array(call, "b_batch", by_sample, (const int64_t[]){0});
 }
 
-static void emit_input_product(Program *program, const Node *node, const Layer *l, const Wavefront *chunks) {
+static void lower_input_product(Program *program, const Node *node, const Layer *l, const Wavefront *chunks) {
   const MatrixPlan *bias = &l->matrices[MATRIX_BIAS];
   Call *call = kernel_call(program, node, input_spec(program->arena, l));
   give_rows(program, call, node, l, chunks);
@@ -111,7 +111,7 @@ static void emit_input_product(Program *program, const Node *node, const Layer *
   call_cost(call, 2 * m * n * k, 4 * (m * k + n * k + m * n));
 }
 
-static void emit_length_check(Program *program, const Node *node, const Layer *l) {
+static void lower_length_check(Program *program, const Node *node, const Layer *l) {
   if (!l->lengths || program_check_range(program, l->lengths, 0, 1, l->steps, "sequence length")) return;
   KernelSpec *spec = kernel_spec(program, "recurrent_lengths");
   kernel_type(spec, "Length", l->lengths->dtype);
@@ -133,7 +133,7 @@ static void share_directions(Call *call) {
     operand_sharing(call, parameters[i], SHARED_APART);
 }
 
-static void emit_steps(Program *program, const Node *node, const Layer *l, int direction, const Wavefront *chunks) {
+static void lower_steps(Program *program, const Node *node, const Layer *l, int direction, const Wavefront *chunks) {
   static const char *const parameters[MATRICES] = {[MATRIX_HIDDEN] = "weights",
                                                    [MATRIX_CANDIDATE] = "candidate",
                                                    [MATRIX_AFTER_BIAS] = "after_bias",
@@ -172,47 +172,47 @@ static void emit_steps(Program *program, const Node *node, const Layer *l, int d
   share_directions(call);
 }
 
-static void emit_preparation(Program *program, const Node *node, const Layer *l) {
-  emit_length_check(program, node, l);
-  for (int i = 0; i < MATRICES; i++) emit_matrix(program, node, &l->matrices[i]);
+static void lower_preparation(Program *program, const Node *node, const Layer *l) {
+  lower_length_check(program, node, l);
+  for (int i = 0; i < MATRICES; i++) lower_matrix(program, node, &l->matrices[i]);
 }
 
-static void emit_layer(Program *program, const Node *node, const Layer *l, const Wavefront *chunks) {
-  if (l->variant.input == INPUT_AHEAD) emit_input_product(program, node, l, chunks);
-  for (int direction = 0; direction < l->directions; direction++) emit_steps(program, node, l, direction, chunks);
+static void lower_layer(Program *program, const Node *node, const Layer *l, const Wavefront *chunks) {
+  if (l->variant.input == INPUT_AHEAD) lower_input_product(program, node, l, chunks);
+  for (int direction = 0; direction < l->directions; direction++) lower_steps(program, node, l, direction, chunks);
 }
 
-static void emit_wavefront(Program *program, const Stack *stack) {
+static void lower_wavefront(Program *program, const Stack *stack) {
   const Layer *first = (const Layer *)stack->layers[0]->schedule;
   for (int i = 0; i < stack->n_layers; i++)
-    emit_preparation(program, stack->layers[i], (const Layer *)stack->layers[i]->schedule);
+    lower_preparation(program, stack->layers[i], (const Layer *)stack->layers[i]->schedule);
   const Node *top = stack->layers[stack->n_layers - 1];
   const Wavefront *wavefront = program_wavefront(program, top, stack->n_layers, first->variant.chunk, first->steps);
   for (int i = 0; i < stack->n_layers; i++) {
     const Layer *l = (const Layer *)stack->layers[i]->schedule;
     if (l->stack != stack || l->variant.chunk != first->variant.chunk) bug("the layers of a stack have other chunks");
     program_layer(program, i);
-    emit_layer(program, stack->layers[i], l, wavefront);
+    lower_layer(program, stack->layers[i], l, wavefront);
   }
   program_end(program);
 }
 
-static void emit_alone(Program *program, const Node *node, const Layer *l) {
-  emit_preparation(program, node, l);
+static void lower_alone(Program *program, const Node *node, const Layer *l) {
+  lower_preparation(program, node, l);
   if (!l->variant.chunk) {
-    emit_layer(program, node, l, NULL);
+    lower_layer(program, node, l, NULL);
     return;
   }
-  emit_layer(program, node, l, program_wavefront(program, node, 1, l->variant.chunk, l->steps));
+  lower_layer(program, node, l, program_wavefront(program, node, 1, l->variant.chunk, l->steps));
   program_end(program);
 }
 
-static void emit(Program *program, Node *node) {
+static void lower_node(Program *program, Node *node) {
   const Layer *l = (const Layer *)node->schedule;
   if (!l->stack) {
-    emit_alone(program, node, l);
+    lower_alone(program, node, l);
   } else if (l->place + 1 == l->stack->n_layers) {
-    emit_wavefront(program, l->stack);
+    lower_wavefront(program, l->stack);
   }
 }
 
@@ -236,5 +236,5 @@ const KernelFamily family_recurrent = {
     .scratch = scratch,
     .pack = pack,
     .dump_knobs = dump_knobs,
-    .emit = emit,
+    .lower = lower_node,
 };

@@ -4,7 +4,7 @@
 #include "program/build.h"
 #include "shapes/shape.h"
 
-static void emit_cumsum(Program *program, Node *node) {
+static void lower_cumsum(Program *program, Node *node) {
   Graph *graph = program->graph;
   const Value *x = node->inputs[0];
   int axis = cumsum_axis(graph, node);
@@ -26,4 +26,4 @@ static void emit_cumsum(Program *program, Node *node) {
   call_cost(call, count, 2 * count * (double)dtype_size(x->dtype));
 }
 
-const KernelFamily family_cumsum = {.name = "cumsum", .emit = emit_cumsum};
+const KernelFamily family_cumsum = {.name = "cumsum", .lower = lower_cumsum};

@@ -142,7 +142,7 @@ static Call *reduce_call(Program *program, const Node *node, KernelSpec *spec, c
   return call;
 }
 
-static void emit_floats(Program *program, const Node *node, const AxisList *axes) {
+static void lower_floats(Program *program, const Node *node, const AxisList *axes) {
   const Reduction *reduction = reduction_of(node);
   int last = axes->n - 1;
   AxisList kept = pick(axes, last, false, -1), reduced = pick(axes, last, true, -1);
@@ -166,7 +166,7 @@ static LayoutSet layouts(Graph *graph, const Node *node) {
   return LAYOUT_SET_BLOCKED | LAYOUT_BIT(LAYOUT_WIDE, LAYOUT_BLOCKED);
 }
 
-static void emit_blocked(Program *program, const Node *node) {
+static void lower_blocked(Program *program, const Node *node) {
   Graph *graph = program->graph;
   const Value *y = node->outputs[0];
   Blocked x = blocked_of(graph, node->inputs[0]);
@@ -186,7 +186,7 @@ static void emit_blocked(Program *program, const Node *node) {
   call_cost(call, count, 4 * count);
 }
 
-static void emit_plain(Program *program, const Node *node, const AxisList *axes) {
+static void lower_plain(Program *program, const Node *node, const AxisList *axes) {
   const Dim *one = dim_const(program->graph->dims, 1);
   int last = axes->n - 1;
   while (last >= 0 && !axes->reduced[last]) last--;
@@ -202,7 +202,7 @@ static void emit_plain(Program *program, const Node *node, const AxisList *axes)
   operand_dim(call, "step", last >= 0 ? axes->stride[last] : one);
 }
 
-static void emit_arg(Program *program, const Node *node) {
+static void lower_arg(Program *program, const Node *node) {
   Graph *graph = program->graph;
   const Value *x = node->inputs[0];
   int axis = x->rank ? normal_axis(node_int(node, ATTR_axis), x->rank) : 0, end = x->rank ? axis + 1 : 0;
@@ -220,13 +220,13 @@ static void emit_arg(Program *program, const Node *node) {
   call_cost(call, count, count * (double)dtype_size(x->dtype));
 }
 
-static void emit_reduce(Program *program, Node *node) {
+static void lower_reduce(Program *program, Node *node) {
   if (op_is_arg(node->op)) {
-    emit_arg(program, node);
+    lower_arg(program, node);
     return;
   }
   if (is_blocked(node)) {
-    emit_blocked(program, node);
+    lower_blocked(program, node);
     return;
   }
   Graph *graph = program->graph;
@@ -234,9 +234,9 @@ static void emit_reduce(Program *program, Node *node) {
   mark_reduced(graph, node, reduced);
   AxisList axes = merged_axes(graph, node->inputs[0], reduced);
   if (node->inputs[0]->dtype == RNNCC_F32)
-    emit_floats(program, node, &axes);
+    lower_floats(program, node, &axes);
   else
-    emit_plain(program, node, &axes);
+    lower_plain(program, node, &axes);
 }
 
-const KernelFamily family_reduce = {.name = "reduce", .layouts = layouts, .emit = emit_reduce};
+const KernelFamily family_reduce = {.name = "reduce", .layouts = layouts, .lower = lower_reduce};

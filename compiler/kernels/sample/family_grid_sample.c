@@ -11,7 +11,7 @@ static const int paddings[] = {[GRID_PADDING_zeros] = BEYOND_ZEROS,
                                [GRID_PADDING_reflection] = BEYOND_REFLECTION};
 static const double taps_of[] = {[GRID_nearest] = 1, [GRID_linear] = 2, [GRID_cubic] = 4};
 
-static void emit_grid_sample(Program *program, Node *node) {
+static void lower_grid_sample(Program *program, Node *node) {
   Graph *graph = program->graph;
   const Value *x = node->inputs[0], *grid = node->inputs[1], *y = node->outputs[0];
   int spatial = x->rank - 2, mode = node_word(node, ATTR_mode);
@@ -33,4 +33,4 @@ static void emit_grid_sample(Program *program, Node *node) {
   call_cost(call, 2 * results * taps, 4 * results * (1 + taps));
 }
 
-const KernelFamily family_grid_sample = {.name = "grid_sample", .emit = emit_grid_sample};
+const KernelFamily family_grid_sample = {.name = "grid_sample", .lower = lower_grid_sample};

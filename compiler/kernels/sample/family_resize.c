@@ -150,7 +150,7 @@ static void pack(Graph *graph, Node *node) {
 
 /* ---- blocked ---- */
 
-static void emit_blocked(Program *program, Node *node) {
+static void lower_blocked(Program *program, Node *node) {
   Graph *graph = program->graph;
   Blocked x = blocked_of(graph, node->inputs[0]), y = blocked_of(graph, node->outputs[0]);
   const ResizeTaps *taps = schedule_of(node)->taps;
@@ -203,7 +203,7 @@ static void call_outside(Program *program, Call *call, const Node *node) {
   operand_integer(call, "outside", (int64_t)bits);
 }
 
-static void emit_nearest(Program *program, Node *node) {
+static void lower_nearest(Program *program, Node *node) {
   Graph *graph = program->graph;
   const Value *x = node->inputs[0], *y = node->outputs[0];
   int first, last;
@@ -272,7 +272,7 @@ static void operand_between(Program *program, Call *call, const char *parameter,
   operand_part(call, parameter, node->scratch, begin, dim_sub(program->graph->dims, end, begin), mode);
 }
 
-static void emit_axis(Program *program, const Node *node, int k) {
+static void lower_axis(Program *program, const Node *node, int k) {
   Graph *graph = program->graph;
   const ResizeSchedule *schedule = schedule_of(node);
   const Dim *extents[MAX_RANK];
@@ -299,13 +299,13 @@ static void emit_axis(Program *program, const Node *node, int k) {
   call_cost(call, 2 * written * schedule->taps[axis].n, 4 * (read + written));
 }
 
-static void emit_resize(Program *program, Node *node) {
+static void lower_resize(Program *program, Node *node) {
   if (is_blocked(node))
-    emit_blocked(program, node);
+    lower_blocked(program, node);
   else if (in_one_sweep(node))
-    emit_nearest(program, node);
+    lower_nearest(program, node);
   else
-    for (int k = 0; k < schedule_of(node)->n_axes; k++) emit_axis(program, node, k);
+    for (int k = 0; k < schedule_of(node)->n_axes; k++) lower_axis(program, node, k);
 }
 
 const KernelFamily family_resize = {
@@ -314,5 +314,5 @@ const KernelFamily family_resize = {
     .schedule = schedule,
     .scratch = scratch,
     .pack = pack,
-    .emit = emit_resize,
+    .lower = lower_resize,
 };

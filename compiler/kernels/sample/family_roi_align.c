@@ -3,7 +3,7 @@
 #include "ir/family.h"
 #include "program/build.h"
 
-static void emit_roi_align(Program *program, Node *node) {
+static void lower_roi_align(Program *program, Node *node) {
   Graph *graph = program->graph;
   const Value *x = node->inputs[0], *images = node->inputs[2], *y = node->outputs[0];
   KernelSpec *spec = kernel_spec(program, "roi_align");
@@ -30,4 +30,4 @@ static void emit_roi_align(Program *program, Node *node) {
   call_cost(call, 8 * points, 16 * points);
 }
 
-const KernelFamily family_roi_align = {.name = "roi_align", .emit = emit_roi_align};
+const KernelFamily family_roi_align = {.name = "roi_align", .lower = lower_roi_align};

@@ -31,7 +31,7 @@ static void set_sizes(Call *call, Graph *graph, const Node *node) {
   operand_dim(call, "n", node->inputs[1]->shape[2]);
 }
 
-static void emit_nms(Program *program, Node *node) {
+static void lower_nms(Program *program, Node *node) {
   Graph *graph = program->graph;
   const Value *y = node->outputs[0];
   double scores = (double)dim_optimum(value_count_dim(graph, node->inputs[1], 0, 3));
@@ -55,4 +55,4 @@ static void emit_nms(Program *program, Node *node) {
   call_cost(collect, 0, 24.0 * (double)dim_optimum(y->shape[0]));
 }
 
-const KernelFamily family_nms = {.name = "nms", .scratch = nms_scratch, .emit = emit_nms};
+const KernelFamily family_nms = {.name = "nms", .scratch = nms_scratch, .lower = lower_nms};

@@ -3,7 +3,7 @@
 #include "ir/family.h"
 #include "program/build.h"
 
-static void top_k_emit(Program *program, Node *node) {
+static void top_k_lower(Program *program, Node *node) {
   Graph *graph = program->graph;
   const Value *x = node->inputs[0], *values = node->outputs[0];
   int axis = normal_axis(node_int(node, ATTR_axis), x->rank);
@@ -22,4 +22,4 @@ static void top_k_emit(Program *program, Node *node) {
   call_cost(call, count, count * (double)dtype_size(x->dtype));
 }
 
-const KernelFamily family_top_k = {.name = "top_k", .emit = top_k_emit};
+const KernelFamily family_top_k = {.name = "top_k", .lower = top_k_lower};

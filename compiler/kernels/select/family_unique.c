@@ -20,7 +20,7 @@ static void unique_scratch(Graph *graph, Node *node) {
 
 static const Value *output(const Node *node, int k) { return k < node->n_outputs ? node->outputs[k] : NULL; }
 
-static void emit_unique(Program *program, Node *node) {
+static void lower_unique(Program *program, Node *node) {
   Graph *graph = program->graph;
   const Value *y = node->outputs[0];
   const Dim *sizes[3];
@@ -43,4 +43,4 @@ static void emit_unique(Program *program, Node *node) {
   call_cost(call, 0, 2 * (double)value_max_bytes(node->inputs[0]));
 }
 
-const KernelFamily family_unique = {.name = "unique", .scratch = unique_scratch, .emit = emit_unique};
+const KernelFamily family_unique = {.name = "unique", .scratch = unique_scratch, .lower = lower_unique};

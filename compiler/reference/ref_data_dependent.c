@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Ops that find out how long their results are. */
+/* Ops with data-dependent output shapes. */
 #include "reference/kernels.h"
 
 const char *ref_nonzero(const Node *node, const Tensor *const *inputs, Tensor *const *outputs) {

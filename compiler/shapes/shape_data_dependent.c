@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Ops whose results are as long as the data says. The extent is a measured dimension, from 0 to what the shapes allow;
- * where the data is a constant, it is counted now.
+ * Ops with data-dependent output shapes. The extent is a new dim, from 0 to what the input shapes allow; of constant
+ * data it is counted now.
  */
 #include "ir/tensor.h"
 #include "shapes/shape.h"
@@ -16,11 +16,11 @@ static int64_t count_nonzero(const Value *value, int64_t among) {
 /* How many of the value's first elements are not 0, of at most `among`. */
 static const Dim *nonzero_dim(Graph *graph, const Value *value, const Dim *among) {
   if (value->data && dim_is_const(among)) return dim_const(graph->dims, count_nonzero(value, dim_value(among)));
-  return measured_dim(graph, among);
+  return data_dependent_dim(graph, among);
 }
 
-const Dim *measured_dim(Graph *graph, const Dim *most) {
-  return dim_symbol(graph->dims, dim_symbol_own(graph->dims, DIM_MEASURED, 0, dim_upper(most)));
+const Dim *data_dependent_dim(Graph *graph, const Dim *limit) {
+  return dim_symbol(graph->dims, dim_symbol_own(graph->dims, DIM_DATA_DEPENDENT, 0, dim_upper(limit)));
 }
 
 /* ONNX NonZero: one row an axis; a scalar counts as a list of one. */
@@ -59,7 +59,7 @@ bool shape_unique(Graph *graph, Node *node) {
     for (rank = 0; rank < x->rank; rank++) shape[rank] = x->shape[rank];
   }
   const Dim *n = shape[axis];
-  shape[axis] = measured_dim(graph, n);
+  shape[axis] = data_dependent_dim(graph, n);
   set_shape(graph, node, 0, rank, shape);
   set_shape(graph, node, 1, 1, &shape[axis]);
   set_shape(graph, node, 2, 1, &n);

@@ -26,7 +26,7 @@ static const Dim *compressed_extent(Graph *graph, const Node *node) {
 }
 
 /* The counts; for Compress, then the places of what is kept. */
-static void measured_scratch(Graph *graph, Node *node) {
+static void nonzero_scratch(Graph *graph, Node *node) {
   DimTable *dims = graph->dims;
   const Dim *bytes = dim_const(dims, COUNT_BYTES);
   if (is_compress(node)) {
@@ -37,8 +37,8 @@ static void measured_scratch(Graph *graph, Node *node) {
 }
 
 /* The places go to `y`, from byte `first_byte` on. */
-static void emit_nonzero(Program *program, const Node *node, const Value *x, int rank, const Dim *const *shape,
-                         const Dim *n, const Dim *found, const Value *y, int64_t first_byte) {
+static void lower_nonzero(Program *program, const Node *node, const Value *x, int rank, const Dim *const *shape,
+                          const Dim *n, const Dim *found, const Value *y, int64_t first_byte) {
   double elements = (double)dim_optimum(n);
   KernelSpec *count = kernel_spec(program, "nonzero_count"), *place = kernel_spec(program, "nonzero");
   kernel_bits(count, "T", x->dtype);
@@ -61,13 +61,13 @@ static void emit_nonzero(Program *program, const Node *node, const Value *x, int
   call_cost(second, elements, elements * (double)dtype_size(x->dtype));
 }
 
-static void emit_compress(Program *program, Node *node) {
+static void lower_compress(Program *program, Node *node) {
   Graph *graph = program->graph;
   const Value *x = node->inputs[0], *y = node->outputs[0];
   int axis = compressed_axis(node);
   const Dim *extent = compressed_extent(graph, node), *one = dim_const(graph->dims, 1);
   const Dim *n = condition_count(graph, node, extent), *found = y->shape[axis < 0 ? 0 : axis];
-  emit_nonzero(program, node, node->inputs[1], 1, &n, n, found, node->scratch, COUNT_BYTES);
+  lower_nonzero(program, node, node->inputs[1], 1, &n, n, found, node->scratch, COUNT_BYTES);
   KernelSpec *spec = kernel_spec(program, "gather");
   kernel_bits(spec, "T", x->dtype);
   kernel_type(spec, "Index", RNNCC_I64);
@@ -84,15 +84,15 @@ static void emit_compress(Program *program, Node *node) {
   call_cost(call, 0, 2 * (double)dim_optimum(value_count_dim(graph, y, 0, y->rank)) * (double)dtype_size(x->dtype));
 }
 
-static void emit_measured(Program *program, Node *node) {
+static void nonzero_lower(Program *program, Node *node) {
   Graph *graph = program->graph;
   if (is_compress(node)) {
-    emit_compress(program, node);
+    lower_compress(program, node);
     return;
   }
   const Value *x = node->inputs[0], *y = node->outputs[0];
   const Dim *n = value_count_dim(graph, x, 0, x->rank);
-  emit_nonzero(program, node, x, x->rank ? x->rank : 1, x->rank ? x->shape : &n, n, y->shape[1], y, 0);
+  lower_nonzero(program, node, x, x->rank ? x->rank : 1, x->rank ? x->shape : &n, n, y->shape[1], y, 0);
 }
 
-const KernelFamily family_measured = {.name = "measured", .scratch = measured_scratch, .emit = emit_measured};
+const KernelFamily family_nonzero = {.name = "nonzero", .scratch = nonzero_scratch, .lower = nonzero_lower};

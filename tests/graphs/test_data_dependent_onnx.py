@@ -40,7 +40,7 @@ def test_compress_keeps_what_the_condition_says(compile, tmp_path, axis, short):
 
 
 def filtered():
-    """Rows of x[T,4] whose sum is positive, and what becomes of them: the chain has two measured extents."""
+    """Rows of x[T,4] whose sum is positive, and what becomes of them: the chain has two data-dependent extents."""
     model = Model()
     x = model.input("x", "f32", [model.dim("T", 0, 6, 40), 4])
     w = model.constant(numpy.arange(12, dtype=numpy.float32).reshape(4, 3))
@@ -57,7 +57,7 @@ def filtered():
     return model
 
 
-def test_what_follows_runs_at_the_measured_extent(compile, tmp_path):
+def test_what_follows_runs_at_the_data_dependent_extent(compile, tmp_path):
     rng = numpy.random.default_rng(3)
     feeds = [{"x": rng.integers(-3, 4, (T, 4)).astype(numpy.float32)} for T in (1, 6, 40, 3, 0)]
     feeds.append({"x": numpy.full((5, 4), -1, numpy.float32)})
@@ -160,7 +160,7 @@ def reference_cases(rng):
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_reference_measures_what_onnx_runtime_does(tmp_path, seed):
+def test_reference_finds_the_extents_that_onnx_runtime_does(tmp_path, seed):
     reference = Reference(build_directory() / "tests" / "support" / "reference_run")
     for model, feeds in reference_cases(numpy.random.default_rng(seed)):
         feeds = {name: numpy.asarray(array) for name, array in feeds.items()}
