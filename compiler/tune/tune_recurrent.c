@@ -49,8 +49,7 @@ static int by_rank(const void *a, const void *b) {
 
 /* The predicted schedule first, then the others by predicted time. */
 static Trials trials_of_layer(const RecurrentTuner *t, const MmLayer *layer) {
-  LayerCase numbers = layer_case(layer, t->graph->config->target);
-  Candidates all = recurrent_candidates(t->graph->arena, t->graph->config->machine, &numbers);
+  Candidates all = layer_candidates(t->graph, t->dag, layer);
   const Candidate **sorted = ARENA_ARRAY(t->graph->arena, const Candidate *, all.count);
   for (int i = 0; i < all.count; i++) sorted[i] = &all.list[i];
   qsort((void *)sorted, (size_t)all.count, sizeof *sorted, by_rank);

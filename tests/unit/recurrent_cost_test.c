@@ -38,10 +38,20 @@ static LayerCase layer(Op op, int64_t steps, int64_t batch, int64_t hidden) {
                      .panel_units = 16};
 }
 
+/* W x and R h of one direction, of all gates. */
+static const LayerWindow *window(void) {
+  enum { W, R };
+  static LayerWindow made = {
+      .groups = {[W] = {.operand = MM_INPUT, .input = 1}, [R] = {.operand = MM_HIDDEN, .input = 2}},
+      .products = {[W] = {.name = "W"}, [R] = {.name = "R", .time_dependent = true, .step_before = 1 << W | 1 << R}}};
+  made.window = (PhaseWindow){.products = 2, .steps = WINDOW_STEPS, .product = made.products};
+  return &made;
+}
+
 static RecurrentVariant chosen(const LayerCase *l, int cores) {
   Machine machine = measured_machine();
   machine.cores = cores;
-  Candidates all = recurrent_candidates(arena, &machine, l);
+  Candidates all = recurrent_candidates(arena, &machine, window(), l);
   return all.list[all.chosen].variant;
 }
 
@@ -150,7 +160,7 @@ static void predictions_are_near_what_was_measured(void **state) {
   Machine machine = measured_machine();
   for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
     LayerCase l = layer(rows[i].op, 100, rows[i].batch, rows[i].hidden);
-    Candidates all = recurrent_candidates(arena, &machine, &l);
+    Candidates all = recurrent_candidates(arena, &machine, window(), &l);
     double predicted = all.list[all.chosen].cost.total / 1e3, error = predicted / rows[i].measured - 1;
     if (error > rows[i].part || error < -rows[i].part)
       fail_msg("H=%d B=%d: %.0f us predicted, %.0f measured", (int)l.hidden, (int)l.batch, predicted, rows[i].measured);
@@ -162,7 +172,7 @@ static StackCandidates stack_of_three(int64_t hidden, int cores) {
   machine.cores = cores;
   LayerCase layers[3];
   for (int i = 0; i < 3; i++) layers[i] = layer(LSTM, 100, 1, hidden);
-  Candidates all = recurrent_candidates(arena, &machine, &layers[0]);
+  Candidates all = recurrent_candidates(arena, &machine, window(), &layers[0]);
   return stack_candidates(&machine, layers, 3, 3 * all.list[all.chosen].cost.total);
 }
 
@@ -179,7 +189,8 @@ static void the_same_question_has_the_same_answer(void **state) {
   (void)state;
   Machine machine = measured_machine();
   LayerCase l = layer(GRU, 30, 4, 200);
-  Candidates a = recurrent_candidates(arena, &machine, &l), b = recurrent_candidates(arena, &machine, &l);
+  Candidates a = recurrent_candidates(arena, &machine, window(), &l),
+             b = recurrent_candidates(arena, &machine, window(), &l);
   assert_int_equal(a.count, b.count);
   assert_string_equal(variant_text(arena, &a.list[a.chosen].variant), variant_text(arena, &b.list[b.chosen].variant));
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 #include "kernels/recurrent/choose.h"
 
-#include <string.h>
-
 #include "kernels/recurrent/input_chunk.h"
+#include "support/diagnostics.h"
+#include "support/list.h"
 
 /* Rows of a block of depth: four vectors a row make 32 KB, about an L1. */
 enum { DEPTH_BLOCK = 128 };
@@ -26,48 +26,44 @@ typedef struct Chooser {
   Candidates result;
 } Chooser;
 
-static void add(Chooser *c, RecurrentVariant variant, Split split) {
+static void add(Chooser *c, const LayerSchedule *schedule, RecurrentVariant variant, Split split) {
   Candidates *all = &c->result;
-  if (all->count == all->capacity) {
-    all->capacity = all->capacity ? 2 * all->capacity : 32;
-    Candidate *longer = ARENA_ARRAY(c->arena, Candidate, all->capacity);
-    if (all->count) memcpy(longer, all->list, (size_t)all->count * sizeof *longer);
-    all->list = longer;
-  }
   MmExtents extents = hidden_extents(c->layer, variant.input);
-  all->list[all->count++] = (Candidate){.variant = variant,
-                                        .split = split,
-                                        .traffic = pcp_traffic(&extents, split, usable_l2(c->machine)),
-                                        .cost = recurrent_cost(c->machine, c->layer, &variant)};
+  *LIST_ADD(c->arena, all->list, all->count, all->capacity) =
+      (Candidate){.schedule = schedule,
+                  .variant = variant,
+                  .split = split,
+                  .traffic = pcp_traffic(&extents, split, usable_l2(c->machine)),
+                  .cost = recurrent_cost(c->machine, c->layer, &variant)};
 }
 
 /* With and without what the kernel can do besides. */
-static void add_split(Chooser *c, InputProduct input, Split split) {
+static void add_split(Chooser *c, const LayerSchedule *schedule, Split split) {
   const LayerCase *l = c->layer;
-  RecurrentVariant plain = {.input = input, .workers = split.i * split.j, .batch_parts = split.i};
-  if (input == INPUT_AHEAD) plain.chunk = input_chunk(c->machine, l);
-  add(c, plain, split);
+  RecurrentVariant plain = {.input = schedule->input, .workers = split.i * split.j, .batch_parts = split.i};
+  if (plain.input == INPUT_AHEAD) plain.chunk = input_chunk(c->machine, l);
+  add(c, schedule, plain, split);
   if (l->takes_hide && split.j == 2) {
     RecurrentVariant hide = plain;
     hide.hide = true;
-    add(c, hide, split);
+    add(c, schedule, hide, split);
   }
   bool several_blocks = (l->batch + split.i - 1) / split.i > l->rows;
   if (several_blocks && l->hidden > DEPTH_BLOCK) {
     RecurrentVariant blocked = plain;
     blocked.depth_block = DEPTH_BLOCK;
-    add(c, blocked, split);
+    add(c, schedule, blocked, split);
   }
 }
 
-static void add_schedule(Chooser *c, InputProduct input) {
-  MmExtents extents = hidden_extents(c->layer, input);
+static void add_schedule(Chooser *c, const LayerSchedule *schedule) {
+  MmExtents extents = hidden_extents(c->layer, schedule->input);
   int64_t kept = usable_l2(c->machine);
   int64_t useful = extents.most_i * extents.most_j;
   int crew = crew_size(c->machine, c->layer);
   for (int p = 1; p <= crew && p <= useful; p++) {
     Split split = pcp_split(&extents, p, kept);
-    if (split.i * split.j == p) add_split(c, input, split);
+    if (split.i * split.j == p) add_split(c, schedule, split);
   }
 }
 
@@ -78,14 +74,28 @@ static double rank(const Machine *machine, const Candidate *candidate) {
   return candidate->cost.input * variant_handicap(&team) + steps * variant_handicap(&candidate->variant);
 }
 
-Candidates recurrent_candidates(Arena *arena, const Machine *machine, const LayerCase *layer) {
-  Chooser c = {.arena = arena, .machine = machine, .layer = layer};
-  add_schedule(&c, INPUT_AHEAD);
-  if (layer->takes_steps) add_schedule(&c, INPUT_WITH_STEP);
+/* Samples of different lengths are at different times of a step: they have their W x made ahead. */
+static bool runs(const LayerCase *layer, const LayerSchedule *schedule) {
+  return schedule->runs && (schedule->input == INPUT_AHEAD || layer->takes_steps);
+}
+
+Candidates recurrent_candidates(Arena *arena, const Machine *machine, const LayerWindow *window,
+                                const LayerCase *layer) {
+  Chooser c = {.arena = arena, .machine = machine, .layer = layer, .result = {.window = window}};
   Candidates *all = &c.result;
+  all->schedules = surviving_schedules(arena, window);
+  for (int i = 0; i < all->schedules.count; i++)
+    if (runs(layer, all->schedules.list[i])) add_schedule(&c, all->schedules.list[i]);
+  if (all->count == 0) bug("no kernel runs any of the %d schedules of a recurrent layer", all->schedules.count);
   for (int i = 1; i < all->count; i++) {
     if (all->list[i].cost.total < all->list[all->least].cost.total) all->least = i;
     if (rank(machine, &all->list[i]) < rank(machine, &all->list[all->chosen])) all->chosen = i;
   }
   return *all;
+}
+
+Candidates layer_candidates(Graph *graph, const MmDag *dag, const MmLayer *layer) {
+  const LayerCase numbers = layer_case(layer, graph->config->target);
+  const LayerWindow *window = layer_window(graph->arena, dag, (int)(layer - dag->layers), GRAIN_INPUT);
+  return recurrent_candidates(graph->arena, graph->config->machine, window, &numbers);
 }

@@ -51,17 +51,9 @@ static void explain_products(const Explain *e, const LayerWindow *layer) {
 
 /* ---- the schedules ---- */
 
-typedef struct Listing {
-  const Explain *explain;
-  const LayerWindow *layer;
-  PruneRule wanted;
-  uint64_t limit, seen;
-} Listing;
-
-/* "[x 100x1024x256] | [h 1x1024x256]": what is left to multiply after fusion, up to the end of the first step. */
+/* "[W 100x1024x256] | [R 1x1024x256]": what is left to multiply after fusion, up to the end of the first step. */
 static void list_fused(const Explain *e, const LayerWindow *layer, const PhasedSchedule *schedule) {
   static const char *const operands[] = {[MM_INPUT] = "W", [MM_HIDDEN] = "R", [MM_AROUND] = "P"};
-  InputProduct input;
   int phases = 0;
   while (phases < schedule->count && !(schedule->phases[phases] & phase_step(&layer->window, 1) &&
                                        phase_is_time_dependent(&layer->window, schedule->phases[phases])))
@@ -77,23 +69,46 @@ static void list_fused(const Explain *e, const LayerWindow *layer, const PhasedS
                (long long)fused[k].columns, (long long)fused[k].depth);
     }
   }
-  bool runs = schedule_input(layer, schedule, &input);
-  text_add(e->out, "; %s\n", !runs ? "no kernel runs it" : input == INPUT_AHEAD ? "input=ahead" : "input=step");
 }
 
-static void list_schedule(void *context, const PhasedSchedule *schedule, PruneRule rule) {
-  Listing *listing = context;
-  if (rule != listing->wanted || listing->seen++ >= listing->limit) return;
-  text_add(listing->explain->out, "  %-12s %s\n", rule == PRUNE_NONE ? "survives" : prune_rule_name(rule),
-           phases_text(listing->explain->arena, &listing->layer->window, schedule));
-  if (rule == PRUNE_NONE) list_fused(listing->explain, listing->layer, schedule);
+/* The least predicted time of the candidates that run the schedule; NULL: there are none. */
+static const RecurrentCost *least_cost(const Candidates *all, const LayerSchedule *schedule) {
+  const RecurrentCost *least = NULL;
+  for (int i = 0; i < all->count; i++)
+    if (all->list[i].schedule == schedule && (!least || all->list[i].cost.total < least->total))
+      least = &all->list[i].cost;
+  return least;
 }
 
-static void list_pruned(const Explain *e, const LayerWindow *layer, PruneRule rule, uint64_t count, bool full) {
-  Listing listing = {.explain = e, .layer = layer, .wanted = rule, .limit = full ? count : EXAMPLES};
-  phases_visit_all(&layer->window, list_schedule, &listing);
-  if (count > listing.limit)
-    text_add(e->out, "  %-12s ... and %llu more\n", prune_rule_name(rule), (unsigned long long)(count - listing.limit));
+/* What becomes of a survivor. */
+static void list_fate(const Explain *e, const Candidates *all, const LayerSchedule *schedule) {
+  const RecurrentCost *least = least_cost(all, schedule);
+  const char *input = schedule->input == INPUT_AHEAD ? "ahead" : "step";
+  bool chosen = all->list[all->chosen].schedule == schedule;
+  if (!schedule->runs)
+    text_add(e->out, "; no kernel runs it\n");
+  else if (!least)
+    text_add(e->out, "; input=%s: not with sequence lengths\n", input);
+  else
+    text_add(e->out, "; input=%s: %.2f us%s\n", input, least->total / 1e3, chosen ? ", chosen" : "");
+}
+
+static void list_schedules(const Explain *e, const Candidates *all, PruneRule rule) {
+  for (int i = 0; i < all->schedules.count; i++) {
+    const LayerSchedule *schedule = all->schedules.list[i];
+    if (schedule->pruned != rule) continue;
+    text_add(e->out, "  %-12s %s\n", rule == PRUNE_NONE ? "survives" : prune_rule_name(rule),
+             phases_text(e->arena, &all->window->window, &schedule->phases));
+    if (rule != PRUNE_NONE) continue;
+    list_fused(e, all->window, &schedule->phases);
+    list_fate(e, all, schedule);
+  }
+}
+
+static void list_pruned(const Explain *e, const Candidates *all, PruneRule rule, uint64_t count, uint64_t limit) {
+  list_schedules(e, all, rule);
+  if (count > limit)
+    text_add(e->out, "  %-12s ... and %llu more\n", prune_rule_name(rule), (unsigned long long)(count - limit));
 }
 
 static void explain_counts(const Explain *e, const char *what, const PhaseCounts *c) {
@@ -103,18 +118,21 @@ static void explain_counts(const Explain *e, const char *what, const PhaseCounts
            (unsigned long long)c->symmetric);
 }
 
-static void explain_schedules(const Explain *e, const LayerWindow *layer) {
-  const PhaseWindow *w = &layer->window;
+/* The candidates' schedules and, in the same list, what is pruned. */
+static void explain_schedules(const Explain *e, Candidates *all) {
+  const PhaseWindow *w = &all->window->window;
   PhaseCounts counts = phases_count(e->arena, w);
   text_add(e->out, "\n  %-12s phases of %d steps, in order; the products of a phase run side by side\n", "pruned by",
            w->steps);
-  Listing survivors = {.explain = e, .layer = layer, .wanted = PRUNE_NONE, .limit = UINT64_MAX};
-  phases_visit_survivors(w, list_schedule, &survivors);
   if (counts.valid <= MAX_VISITED) {
-    bool full = e->in_full || counts.valid <= FULL_LISTING;
-    list_pruned(e, layer, PRUNE_SYMMETRY, counts.depending - counts.symmetric, full);
-    list_pruned(e, layer, PRUNE_DEPENDENCY, counts.ordered - counts.depending, full);
-    list_pruned(e, layer, PRUNE_ORDER, counts.valid - counts.ordered, full);
+    uint64_t limit = e->in_full || counts.valid <= FULL_LISTING ? counts.valid : EXAMPLES;
+    add_pruned_schedules(e->arena, all->window, limit, &all->schedules);
+    list_schedules(e, all, PRUNE_NONE);
+    list_pruned(e, all, PRUNE_SYMMETRY, counts.depending - counts.symmetric, limit);
+    list_pruned(e, all, PRUNE_DEPENDENCY, counts.ordered - counts.depending, limit);
+    list_pruned(e, all, PRUNE_ORDER, counts.valid - counts.ordered, limit);
+  } else {
+    list_schedules(e, all, PRUNE_NONE);
   }
   explain_counts(e, "together", &counts);
 }
@@ -135,7 +153,7 @@ static bool is_best_of_degree(const Candidates *all, int index) {
   const Candidate *one = &all->list[index];
   for (int i = 0; i < all->count; i++) {
     const Candidate *other = &all->list[i];
-    bool rivals = other->variant.input == one->variant.input && other->variant.workers == one->variant.workers;
+    bool rivals = other->schedule == one->schedule && other->variant.workers == one->variant.workers;
     if (rivals && other->cost.total < one->cost.total) return false;
   }
   return true;
@@ -165,10 +183,8 @@ static void explain_choice(const Explain *e, const Candidates *all) {
   if (e->graph->config->rnn_schedule) text_add(e->out, "  forced by --rnn: %s\n", e->graph->config->rnn_schedule);
 }
 
-static void explain_candidates(const Explain *e) {
+static void explain_candidates(const Explain *e, const Candidates *all) {
   const Machine *m = e->graph->config->machine;
-  LayerCase layer = layer_case(e->layer, e->graph->config->target);
-  Candidates all = recurrent_candidates(e->arena, m, &layer);
   text_add(e->out, "\n  predicted for %d cores of %.0f GFLOP/s, %lld KB of L1, %lld KB of L2, %lld MB of L3; %s\n",
            m->cores, m->gflops, (long long)m->l1_bytes >> 10, (long long)m->l2_bytes >> 10,
            (long long)m->l3_bytes >> 20,
@@ -176,10 +192,10 @@ static void explain_candidates(const Explain *e) {
                                      : "split X_i (samples) x X_j (units) x X_k (depth)");
   text_add(e->out, "  %-6s %3s  %9s %11s  %-4s %5s  %10s %10s %8s %8s %10s\n", "input", "P", "split", "L3->L2 MB",
            "hide", "block", "input us", "products", "cells", "waits", "total us");
-  for (int i = 0; i < all.count; i++)
-    if (all.count <= MAX_ROWS || i == all.chosen || is_best_of_degree(&all, i))
-      explain_candidate(e, &all.list[i], i == all.chosen ? "* " : "");
-  explain_choice(e, &all);
+  for (int i = 0; i < all->count; i++)
+    if (all->count <= MAX_ROWS || i == all->chosen || is_best_of_degree(all, i))
+      explain_candidate(e, &all->list[i], i == all->chosen ? "* " : "");
+  explain_choice(e, all);
 }
 
 /* ---- */
@@ -204,11 +220,11 @@ static void explain_layer(const Explain *e, int index) {
   const Stack *stack = stack_of(e->graph, l->node, &place);
   if (stack) text_add(e->out, ", number %d of a stack of %d", place + 1, stack->n_layers);
   text_add(e->out, "\n");
-  LayerWindow *window = layer_window(e->arena, e->dag, index, GRAIN_INPUT);
-  explain_products(e, window);
-  explain_schedules(e, window);
+  Candidates all = layer_candidates(e->graph, e->dag, l);
+  explain_products(e, all.window);
+  explain_schedules(e, &all);
   explain_gates(e, index);
-  explain_candidates(e);
+  explain_candidates(e, &all);
 }
 
 /* ---- stacks ---- */

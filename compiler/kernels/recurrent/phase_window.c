@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "support/list.h"
 #include "support/text.h"
 
 typedef struct Builder {
@@ -149,20 +150,60 @@ int fuse_phase(const LayerWindow *layer, PhaseSet phase, FusedMm *fused) {
   return count;
 }
 
-/* ---- kernels ---- */
+/* ---- schedules ---- */
 
-bool schedule_input(const LayerWindow *layer, const PhasedSchedule *schedule, InputProduct *input) {
-  const PhaseWindow *w = &layer->window;
-  int ahead = 0, with_step = 0;
-  for (int i = 0; i < schedule->count; i++) {
-    bool dependent = phase_is_time_dependent(w, schedule->phases[i]);
-    for (int index = 0; index < w->products; index++) {
-      bool stands_here = schedule->phases[i] >> index & 1; /* its first step tells */
-      if (!stands_here || layer->groups[index].operand != MM_INPUT) continue;
-      ahead += !dependent;
-      with_step += dependent;
+/* Whether the products of the first step that are of the operand all stand in the phases begin .. end - 1: symmetry
+ * says the same of all steps. */
+static bool all_stand_in(const LayerWindow *layer, const PhasedSchedule *schedule, MmOperand operand, int begin,
+                         int end) {
+  for (int i = 0; i < schedule->count; i++)
+    for (int index = 0; index < layer->window.products; index++) {
+      bool stands_here = schedule->phases[i] >> index & 1;
+      if (stands_here && layer->groups[index].operand == operand && (i < begin || i >= end)) return false;
     }
-  }
-  *input = with_step ? INPUT_WITH_STEP : INPUT_AHEAD;
-  return !ahead || !with_step;
+  return true;
+}
+
+static LayerSchedule *schedule_of(Arena *arena, const LayerWindow *layer, const PhasedSchedule *phases,
+                                  PruneRule rule) {
+  LayerSchedule *schedule = ARENA_NEW(arena, LayerSchedule);
+  *schedule = (LayerSchedule){.phases = *phases, .pruned = rule};
+  if (rule != PRUNE_NONE) return schedule;
+  int first = 0; /* phase of the steps */
+  while (!phase_is_time_dependent(&layer->window, phases->phases[first])) first++;
+  bool ahead = all_stand_in(layer, phases, MM_INPUT, 0, first);
+  schedule->input = ahead ? INPUT_AHEAD : INPUT_WITH_STEP;
+  schedule->runs = all_stand_in(layer, phases, MM_AROUND, 0, first) &&
+                   (ahead || all_stand_in(layer, phases, MM_INPUT, first, first + 1));
+  return schedule;
+}
+
+typedef struct Collection {
+  Arena *arena;
+  const LayerWindow *layer;
+  LayerSchedules *schedules;
+  uint64_t limit, kept[PRUNE_SYMMETRY + 1]; /* of each rule that prunes */
+} Collection;
+
+static void collect(void *context, const PhasedSchedule *phases, PruneRule rule) {
+  Collection *c = context;
+  LayerSchedules *all = c->schedules;
+  *LIST_ADD(c->arena, all->list, all->count, all->capacity) = schedule_of(c->arena, c->layer, phases, rule);
+}
+
+static void collect_pruned(void *context, const PhasedSchedule *phases, PruneRule rule) {
+  Collection *c = context;
+  if (rule != PRUNE_NONE && c->kept[rule]++ < c->limit) collect(c, phases, rule);
+}
+
+LayerSchedules surviving_schedules(Arena *arena, const LayerWindow *layer) {
+  LayerSchedules survivors = {0};
+  Collection collection = {.arena = arena, .layer = layer, .schedules = &survivors};
+  phases_visit_survivors(&layer->window, collect, &collection);
+  return survivors;
+}
+
+void add_pruned_schedules(Arena *arena, const LayerWindow *layer, uint64_t limit, LayerSchedules *schedules) {
+  Collection collection = {.arena = arena, .layer = layer, .schedules = schedules, .limit = limit};
+  phases_visit_all(&layer->window, collect_pruned, &collection);
 }

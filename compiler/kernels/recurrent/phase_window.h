@@ -49,8 +49,24 @@ typedef struct FusedMm {
 /* Fuses what a phase holds; returns how many products are left in `fused`, which has room for MAX_PHASE_BITS. */
 int fuse_phase(const LayerWindow *layer, PhaseSet phase, FusedMm *fused);
 
-/* How the kernels know a surviving schedule: where the input's products stand. False for one that they cannot run:
- * they treat all gates and directions alike. */
-bool schedule_input(const LayerWindow *layer, const PhasedSchedule *schedule, InputProduct *input);
+/* A schedule of a layer, and what becomes of it. Kernels make what feeds a layer ahead of it, and treat all gates and
+ * directions alike: they run a survivor whose products with W all stand ahead of the steps, or all in the first phase
+ * of their step. */
+typedef struct LayerSchedule {
+  PhasedSchedule phases;
+  PruneRule pruned; /* PRUNE_NONE: it survives */
+  bool runs;        /* kernels run it: a survivor, by */
+  InputProduct input;
+} LayerSchedule;
+
+typedef struct LayerSchedules {
+  int count, capacity;
+  const LayerSchedule **list;
+} LayerSchedules;
+
+/* All survivors, in the order in which phases.h visits them. */
+LayerSchedules surviving_schedules(Arena *arena, const LayerWindow *layer);
+/* Adds what is pruned: of each rule the first `limit`. */
+void add_pruned_schedules(Arena *arena, const LayerWindow *layer, uint64_t limit, LayerSchedules *schedules);
 
 #endif

@@ -12,11 +12,10 @@ static Schedule *plan_of(Arena *arena, const RecurrentVariant *variant) {
   return schedule;
 }
 
-static Schedule *planned(Graph *graph, const MmLayer *layer) {
+static Schedule *planned(Graph *graph, const MmDag *dag, const MmLayer *layer) {
   RecurrentVariant recorded;
   if (recorded_variant(graph, layer, &recorded)) return plan_of(graph->arena, &recorded);
-  LayerCase numbers = layer_case(layer, graph->config->target);
-  Candidates candidates = recurrent_candidates(graph->arena, graph->config->machine, &numbers);
+  Candidates candidates = layer_candidates(graph, dag, layer);
   return plan_of(graph->arena, &candidates.list[candidates.chosen].variant);
 }
 
@@ -44,7 +43,7 @@ static void set_chunk(Graph *graph, const Stack *stack, int chunk) {
  * predicted time is least. */
 void plan_recurrent(Graph *graph) {
   const MmDag *dag = mm_dag(graph);
-  for (int i = 0; i < dag->n_layers; i++) dag->layers[i].node->schedule = planned(graph, &dag->layers[i]);
+  for (int i = 0; i < dag->n_layers; i++) dag->layers[i].node->schedule = planned(graph, dag, &dag->layers[i]);
   for (int i = 0; i < graph->n_stacks; i++)
     set_chunk(graph, &graph->stacks[i], planned_chunk(graph, dag, &graph->stacks[i]));
 }

@@ -61,7 +61,7 @@ const LayerCase *stack_cases(Graph *graph, const MmDag *dag, const Stack *stack,
     int at = 0;
     while (dag->layers[at].node != stack->layers[i]) at++;
     cases[i] = layer_case(&dag->layers[at], graph->config->target);
-    Candidates candidates = recurrent_candidates(graph->arena, graph->config->machine, &cases[i]);
+    Candidates candidates = layer_candidates(graph, dag, &dag->layers[at]);
     *layer_by_layer_ns += candidates.list[candidates.chosen].cost.total;
   }
   return cases;
