@@ -4,6 +4,7 @@
 The build directory is $RNNCC_BUILD, else build/. Modules are compiled once a session and model, by whichever worker
 asks first.
 """
+import collections
 import fcntl
 import hashlib
 import os
@@ -16,8 +17,9 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
+QUICK_SHARE = 8
 sys.path.insert(0, str(ROOT / "tests"))
-from support import machine  # noqa: E402
+from support import amount, machine  # noqa: E402
 from support.clang import cached_clang  # noqa: E402
 
 
@@ -39,6 +41,8 @@ def program(*prefix):
 
 def pytest_configure(config):
     """Workers inherit this."""
+    if config.getoption("--long"):
+        os.environ["RNNCC_LONG_TESTS"] = "1"
     for name, value in cached_clang().items():
         os.environ.setdefault(name, value)
     os.environ["XDG_CACHE_HOME"] = "/dev/null"  # plans must not depend on what was measured on this machine
@@ -53,7 +57,22 @@ def pytest_unconfigure(config):
 
 
 def pytest_addoption(parser):
-    parser.addoption("--full", action="store_true", help="all networks in their own size: some ten minutes")
+    parser.addoption("--long", action="store_true", help="all cases of every sweep, optimised, and all networks in their "
+                     "own size: an hour")
+    parser.addoption("--quick", action="store_true", help="of each test function every eighth case")
+
+
+def pytest_collection_modifyitems(config, items):
+    """--quick: of each test function its first case and every eighth after it."""
+    if not config.getoption("--quick"):
+        return
+    cases, kept, left = collections.Counter(), [], []
+    for item in items:
+        function = item.nodeid.split("[")[0]
+        (left if cases[function] % QUICK_SHARE else kept).append(item)
+        cases[function] += 1
+    config.hook.pytest_deselected(items=left)
+    items[:] = kept
 
 
 @pytest.fixture(autouse=True)
@@ -99,15 +118,19 @@ def module_cache(tmp_path_factory, worker_id):
 
 @pytest.fixture(scope="session")
 def compile(rnncc, module_cache):
-    """compile(model, *options) -> path of the .so. A model file names its weights' sha256, so its content is the key."""
+    """compile(model, *options) -> path of the .so. A model file names its weights' sha256, so its content is the key.
+    optimised=False: clang does not optimise the C, which takes most of the time, unless the tests are long ones. It is
+    for the rest of a sweep of which the first cases are compiled as rnncc does: such a test is about the C."""
 
-    def compiled(model, *options):
-        key = hashlib.sha256(Path(model).read_bytes() + repr(options).encode()).hexdigest()[:24]
+    def compiled(model, *options, optimised=True):
+        optimised = optimised or amount.long_tests()
+        environment = os.environ if optimised else os.environ | {"CLANG_WITHOUT_PASSES": "1"}
+        key = hashlib.sha256(Path(model).read_bytes() + repr((options, optimised)).encode()).hexdigest()[:24]
         output = module_cache / f"{key}.so"
         with open(module_cache / f"{key}.lock", "w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             if not output.exists():
-                done = rnncc(model, "-o", output, *options)
+                done = rnncc(model, "-o", output, *options, env=environment)
                 assert done.returncode == 0, f"rnncc {model} {options}: exit {done.returncode}\n{done.stderr}"
         return output
 

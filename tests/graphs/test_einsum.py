@@ -37,7 +37,7 @@ def test_einsum_equals_numpy_s(compile, tmp_path, seed):
         expected[f"p{k}_{parts[-1][0].outputs[0]}"] = numpy.asarray(numpy.einsum(equation, *arrays))
     model, feeds = merged(parts)
     path = model.write(tmp_path)
-    assert_same(run_module(compile(path), feeds, threads=(1, 3)), expected)
+    assert_same(run_module(compile(path, optimised=seed == 0), feeds, threads=(1, 3)), expected)
     assert_same(Reference(build_directory() / "tests" / "support" / "reference_run").run(model, path, feeds), expected)
 
 

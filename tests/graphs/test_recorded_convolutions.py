@@ -41,7 +41,7 @@ def test_random_schedules_of_convolutions_equal_the_reference(rnncc, reference, 
     path = model.write(tmp_path)
     options, _ = random_records(path, tmp_path, target, seed, "exact")
     silent(rnncc, path, *options)
-    assert_same(run_module(compile(path, *options), feeds), reference.run(model, path, feeds))
+    assert_same(run_module(compile(path, *options, optimised=seed == 0), feeds), reference.run(model, path, feeds))
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -53,7 +53,7 @@ def test_random_schedules_of_networks_equal_the_reference(rnncc, reference, comp
     options, _ = random_records(path, tmp_path, TARGETS[seed % 2], seed, "exact")
     silent(rnncc, path, *options)
     feeds = network.feeds(3)
-    assert_same(run_module(compile(path, *options), feeds), reference.run(model, path, feeds))
+    assert_same(run_module(compile(path, *options, optimised=seed < 2), feeds), reference.run(model, path, feeds))
 
 
 def random_winograd_layer(rng):
@@ -79,7 +79,8 @@ def test_random_schedules_with_winograd_equal_the_reference(rnncc, reference, co
     options, forms = random_records(path, tmp_path, target, seed)
     assert sum(form.startswith("winograd") for form in forms) > 2
     silent(rnncc, path, *options)
-    got, expected = run_module(compile(path, *options), feeds), reference.run(model, path, feeds)
+    module = compile(path, *options, optimised=seed == 0)
+    got, expected = run_module(module, feeds), reference.run(model, path, feeds)
     for name, array in expected.items():
         assert numpy.abs(got[name] - array).max() <= 1e-4 * numpy.abs(array).max(), name  # the bound of F(4,3)
 
@@ -96,4 +97,5 @@ def test_a_flipped_bit_in_a_database_changes_no_result(reference, compile, tmp_p
     for place in rng.integers(len(flipped), size=3):
         flipped[place] ^= 1 << rng.integers(8)
     records.write_bytes(flipped)
-    assert_same(run_module(compile(path, *options), feeds), reference.run(model, path, feeds))
+    module = compile(path, *options, optimised=False)
+    assert_same(run_module(module, feeds), reference.run(model, path, feeds))

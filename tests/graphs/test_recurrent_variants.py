@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: MIT
-"""Every way of running a recurrent layer gives the right values, and the same bits on any number of threads."""
+"""Every way of running a recurrent layer gives the right values, and the same bits on any number of threads. The kernels
+of every way are tested alone, optimised: kernels/test_recurrent_kernels.py."""
 import numpy as np
 import pytest
 
+from support.amount import long_tests
 from support.recurrent import MAX_T, model_of, random_configuration
 from support.recurrent_groups import GROUP, check_values, group_outputs, groups_of
 
@@ -23,7 +25,8 @@ VARIANTS = {
     "input=step,workers=2,hide=1": (1,),
     "input=step,workers=4,batch_parts=2,depth_block=32": (6, 3, 2),
 }
-GROUPS_EACH = {"native": 3, "x86-64-v3": 2}
+GROUPS_EACH = {"native": 3, "x86-64-v3": 2} if long_tests() else {"native": 2, "x86-64-v3": 1}
+OPTIMISED = ("workers=2,hide=1", "workers=4,depth_block=16", "chunk=1,workers=3,sample_ways=2")
 FIRST_SEED = 10000
 THREADS = (1, 2, 3, 5)
 
@@ -42,7 +45,8 @@ def cases():
 
 @pytest.mark.parametrize("target, variant, B, configuration, group", list(cases()))
 def test_variants_compute_the_same(target, variant, B, configuration, group, compile, tmp_path):
-    path = compile(model_of(group, B=B).write(tmp_path), f"--target={target}", f"--rnn={variant}")
+    path = compile(model_of(group, B=B).write(tmp_path), f"--target={target}", f"--rnn={variant}",
+                   optimised=variant in OPTIMISED and target == "native")
     shapes = [(1, B), (MAX_T, B)]
     check_values(configuration, shapes, lambda T, B: configuration.own(group_outputs(path, group, T, B, 2)))
     one, *others = [configuration.own(group_outputs(path, group, *shapes[-1], threads)) for threads in THREADS]

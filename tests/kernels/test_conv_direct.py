@@ -6,6 +6,7 @@ import random
 import pytest
 
 from support import kernel_builder
+from support.amount import some
 
 LANES = {"avx512": 16, "avx2": 8, "plain": 4, "neon": 4}
 
@@ -121,4 +122,4 @@ def test_every_window_is_exact(isa, tmp_path):
 @pytest.mark.parametrize("isa", kernel_builder.ISAS)
 def test_random_shapes_and_blockings_are_exact(isa, tmp_path):
     rng = random.Random(5)
-    check([random_case(rng, i) for i in range(8 if isa == "neon" else 30)], isa, tmp_path)
+    check([random_case(rng, i) for i in (range(8) if isa == "neon" else some(range(30), 12))], isa, tmp_path)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Compiled networks compute what ONNX Runtime computes from the same weights, whatever the number of images, and the
 same bits on any number of threads. Most run in a small form, whose odd channel counts fill no vector; with pytest's
-option --full all run in their own size, too."""
+option --long all run in their own size, too."""
 import sys
 
 import numpy
@@ -28,7 +28,7 @@ FULL = ["resnet50", "squeezenet"]
 
 def pytest_generate_tests(metafunc):
     if "full_size" in metafunc.fixturenames:
-        metafunc.parametrize("full_size", NETWORKS if metafunc.config.getoption("--full") else FULL)
+        metafunc.parametrize("full_size", NETWORKS if metafunc.config.getoption("--long") else FULL)
 
 
 def images(net, count):

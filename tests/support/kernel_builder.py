@@ -3,6 +3,8 @@
 
 The knobs are set textually, as the specialiser does by way of the syntax tree, so kernels are tested without it.
 """
+import hashlib
+import os
 import platform
 import re
 import subprocess
@@ -46,6 +48,17 @@ def emulator(isa):
     return prefix
 
 
+def precompiled(flags):
+    """The header of the ISA's intrinsics for clang with these flags, which all sources of a program include."""
+    header, cache = ROOT / "tests" / "support" / "intrinsics.h", Path(os.environ["CLANG_CACHE"])
+    key = hashlib.sha256(repr((flags, header.read_text())).encode()).hexdigest()[:24]
+    kept, made = cache / f"intrinsics-{key}.pch", cache / f"intrinsics-{key}.{os.getpid()}"
+    if not kept.exists():
+        subprocess.run([*flags, "-x", "c-header", header, "-o", made], check=True)
+        made.rename(kept)
+    return ["-include-pch", str(kept)]
+
+
 def build(directory, isa, sources):
     """Compiles {file name: C text, or a path of the repository} into one program for `isa`."""
     macro, options, _ = ISAS[isa]
@@ -58,8 +71,9 @@ def build(directory, isa, sources):
         paths.append(path)
     includes = [f"-I{ROOT / folder}" for folder in ("templates", "runtime", "compiler", "tests/kernels")]
     program = directory / f"program_{isa}"
-    command = ["clang-19", "-std=gnu11", "-O2", "-Wall", "-Wno-unused-function", "-Werror", "-D_GNU_SOURCE", f"-D{macro}",
-               *options, *includes, *map(str, paths), "-o", str(program), "-lm", "-lpthread"]
+    flags = ["clang-19", "-std=gnu11", "-O2", "-Wall", "-Wno-unused-function", "-Werror", "-D_GNU_SOURCE", f"-D{macro}",
+             *options]
+    command = [*flags, *precompiled(flags), *includes, *map(str, paths), "-o", str(program), "-lm", "-lpthread"]
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     return program

@@ -1,0 +1,17 @@
+# SPDX-License-Identifier: MIT
+"""How much of a sweep over many cases is run: by default some of each kind, in long tests (pytest --long) all."""
+import os
+
+
+def long_tests():
+    return bool(os.environ.get("RNNCC_LONG_TESTS"))
+
+
+def some(cases, count):
+    """The first `count` of the cases; in long tests all."""
+    return cases if long_tests() else cases[:count]
+
+
+def half(cases, of):
+    """Every second of the cases, those at even places or the others by whether `of` is even; in long tests all."""
+    return cases if long_tests() else cases[of % 2::2]
