@@ -8,8 +8,8 @@
  *
  * The lanes of the last block past channel C are unspecified: no kernel may use them as values.
  *
- * A tensor may be a part of another: a contiguous range of its channel blocks. Its images then are as far apart as the
- * whole's, which is why kernels take that distance for every blocked tensor.
+ * A tensor may be a part of another: a contiguous range of its channel blocks. Its images then have the stride of the
+ * whole tensor's, so kernels take that stride for every blocked tensor.
  */
 #ifndef RNNCC_BLOCKED_H
 #define RNNCC_BLOCKED_H
@@ -18,37 +18,35 @@
 
 typedef struct Blocked {
   int64_t block;    /* x */
-  int64_t channels; /* C, without what rounds it up to whole blocks */
+  int64_t channels; /* C, not rounded up */
   int64_t blocks;   /* ceil(C / x) */
   int64_t height, width;
   int64_t plane; /* floats of one channel block: height * width * x */
   int64_t image; /* floats from one image to the next */
 } Blocked;
 
-/* Can the value stand in a blocked layout: f32, rank 3 or 4, all but N known? */
+/* Can the value have a blocked layout: f32, rank 3 or 4, all extents but N constant? */
 bool can_be_blocked(const Value *value);
 
 /* Channels of a wide block. */
 int wide_block(const Graph *graph);
-/* Is the value in wide blocks? */
 bool is_wide(const Graph *graph, const Value *value);
 
-/* needs: can_be_blocked. A value that is not blocked is told as if it were, in blocks of the target's vectors: where
- * same_bytes() holds the two are one. */
+/* needs: can_be_blocked. A row-major value is described as if in blocks of a vector: where same_bytes() holds, both are
+ * the same. */
 Blocked blocked_of(const Graph *graph, const Value *value);
 
-/* A constant of `count` floats, one a channel, and zeros up to whole blocks. `data`: copied; the other rounds doubles.
- */
+/* A constant of one float a channel, padded with zeros to whole blocks; copies `data`. */
 Value *channel_constant(Graph *graph, const char *name, const float *data, int64_t count, int64_t block);
 Value *channel_constant_rounded(Graph *graph, const char *name, const double *data, int64_t count, int64_t block);
 
-/* Is the value in blocks of `block` the same bytes as row-major? One pixel, and whole blocks of channels. */
+/* Are blocks of `block` and row-major the same bytes? True for one pixel and whole blocks of channels. */
 bool same_bytes(const Value *value, int block);
 
-/* Bytes from the start of an image of a blocked value to its channel, the first of a block. */
+/* Byte offset of a channel, the first of a block, in an image of a blocked value. */
 int64_t channel_bytes(const Value *value, int64_t channel);
 
-/* Bytes from the start of its root's memory to where the value begins. */
+/* Byte offset of the value in its root's memory. */
 int64_t value_first_byte(const Value *value);
 
 #endif

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Which nodes run on blocked tensors: by NeoCPU's rule of section 3.2, or by its search of section 3.3.2.
- */
+/* Which nodes run on blocked tensors: by the rule of NeoCPU section 3.2, or by the search of section 3.3.2. */
 #include "ir/family.h"
 #include "layout/layout.h"
 #include "layout/passes.h"
@@ -29,7 +27,7 @@ void choose_layouts_greedily(Graph *graph, const LayoutSet *possible, bool follo
   }
 }
 
-/* Wide, what was chosen to be blocked: all of it, or what can be. */
+/* A blocked layout with as many wide tensors as possible. */
 static NodeLayout widened(NodeLayout layout, LayoutSet possible) {
   static const NodeLayout wide[] = {
       {LAYOUT_WIDE, LAYOUT_WIDE}, {LAYOUT_WIDE, LAYOUT_BLOCKED}, {LAYOUT_BLOCKED, LAYOUT_WIDE}};
@@ -44,7 +42,7 @@ static void choose_wide_layouts(Graph *graph, const LayoutSet *possible) {
     if (is_blocked(graph->nodes[n])) lay_out(graph, graph->nodes[n], widened(graph->nodes[n]->layout, possible[n]));
 }
 
-/* Row-major images of few channels are read narrow. Without layout planning all tensors are row-major. */
+/* Reads row-major images of few channels narrow. Without layout planning all tensors are row-major. */
 static void choose_narrow_images(Graph *graph, const LayoutSet *possible) {
   bool all_row_major = graph->config->layout_search == LAYOUT_SEARCH_NONE;
   for (int n = 0; n < graph->n_nodes; n++) {
@@ -64,8 +62,8 @@ static void choose_by_rule(Graph *graph) {
 }
 
 /* needs: infer_shapes, fuse_epilogue; graph->config. keeps: all else. Sets Node.layout, and channel_block of what
- * blocked nodes write. Until insert_layout_transforms, nodes may read layouts that they cannot. What --conv forces is
- * run, and not weighed against other layouts. */
+ * blocked nodes write. Until insert_layout_transforms, inputs may be in another layout than the node reads. With --conv
+ * the rule chooses, and nothing is searched. */
 void choose_layouts(Graph *graph) {
   LayoutSearch search = graph->config->layout_search;
   bool by_rule = search == LAYOUT_SEARCH_WIDE || search == LAYOUT_SEARCH_NONE || search == LAYOUT_SEARCH_GREEDY;

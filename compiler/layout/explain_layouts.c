@@ -15,7 +15,7 @@ static const char *us(Arena *arena, double seconds) {
 
 /* ---- nodes ---- */
 
-/* "wide>blocked": reads wide blocks, and writes blocks of a vector. */
+/* "wide>blocked": reads wide blocks, writes blocks of a vector. */
 static const char *layout_name(Arena *arena, const NodeLayouts *layouts, int alternative) {
   NodeLayout layout = layouts->layout[alternative];
   const char *reads = layout_names[layout.reads], *writes = layout_names[layout.writes];
@@ -23,7 +23,7 @@ static const char *layout_name(Arena *arena, const NodeLayouts *layouts, int alt
   return alike ? reads : arena_format(arena, "%s>%s", reads, writes);
 }
 
-/* Of the better ones that read so. */
+/* The least time among the alternatives that read this layout. */
 static double seconds_in(const NodeLayouts *layouts, Layout reads) {
   double seconds = INFINITY;
   for (int a = 0; a < layouts->n; a++)

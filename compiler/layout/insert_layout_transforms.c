@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A transform wherever a node reads a tensor in another layout than it is written in; readers that agree share one. */
+/* Inserts a transform where a node reads another layout than its input has; readers of one layout share a transform. */
 #include "ir/family.h"
 #include "layout/layout.h"
 #include "layout/passes.h"
@@ -50,8 +50,7 @@ Value *layout_transform(Graph *graph, Value *value, int block) {
   return to;
 }
 
-/* The value in blocks of `block`; appends the transform that makes it unless there is one. Without layout planning
- * nothing is shared. */
+/* The value in blocks of `block`; appends a transform unless there is one. Without layout planning none are shared. */
 static Value *in_layout(Graph *graph, Transforms *made, Value *value, int block) {
   bool shared = graph->config->layout_search != LAYOUT_SEARCH_NONE;
   for (int i = 0; shared && i < made->count; i++)
@@ -61,15 +60,15 @@ static Value *in_layout(Graph *graph, Transforms *made, Value *value, int block)
   return to;
 }
 
-/* Where bytes are the same, a row-major value is taken to be in blocks of a vector: in narrow ones its images would be
- * closer together. */
+/* Where the bytes are the same, a row-major value counts as blocked, but never as narrow: narrow images lie closer
+ * together. */
 bool is_as_wanted(const Graph *graph, const Value *value, int block) {
   if (value->channel_block == block) return true;
   if (block && block < graph->config->target->lanes) return false;
   return can_be_blocked(value) && same_bytes(value, block ? block : value->channel_block);
 }
 
-/* The prologue begins with it; a chain's members read it by the same name. */
+/* Also in the node's prologue and in the members of a chain. */
 static void read_instead(Node *node, int input, Value *value) {
   const Value *before = node->inputs[input];
   node->inputs[input] = value;
@@ -79,8 +78,8 @@ static void read_instead(Node *node, int input, Value *value) {
       if (node->members[m]->inputs[i] == before) node->members[m]->inputs[i] = value;
 }
 
-/* Of a network without layout planning (NeoCPU, Table 3, second row): what the node writes blocked is transformed at
- * once, and row-major for all that read it. */
+/* Without layout planning (NeoCPU, Table 3, second row) a blocked output is transformed at once, so that all readers
+ * get it row-major. */
 static void give_row_major(Graph *graph, Node *node) {
   for (int i = 0; i < node->n_outputs; i++) {
     Value *value = node->outputs[i];
@@ -104,7 +103,7 @@ static void settle_inputs(Graph *graph, Transforms *made, Node *node) {
   }
 }
 
-/* needs: choose_layouts. keeps: what nodes compute. Afterwards every node reads the layouts that it asks for, and the
+/* needs: choose_layouts. keeps: what nodes compute. Afterwards every input has the layout that its node reads, and the
  * graph's inputs, outputs and states are row-major. */
 void insert_layout_transforms(Graph *graph) {
   Transforms made = {0};

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Convolutions, poolings and copies know their kernels, and tell their time by KernelFamily.seconds. What is left is
- * bound by what it moves. The shares of bandwidth are read off profiles of the networks, run blocked and run plain, on
- * a two-core AVX-512 machine.
+ * Families that have KernelFamily.seconds estimate their own time; all others are bound by the bytes that they move.
+ * The shares of bandwidth come from profiles of the benchmark networks, blocked and row-major, on a two-core AVX-512
+ * machine.
  */
 #include "layout/layout_costs.h"
 
@@ -14,13 +14,12 @@
 #include "machine/machine.h"
 #include "support/numbers.h"
 
-/* Of the bandwidth of the cache, by kernels that read and write what another core may have written. */
+/* Shares of the cache's bandwidth that kernels reach whose data another core may have written. */
 static const double moved = 0.5, copied = 0.25;
-static const double usable = 0.7; /* of a cache */
-/* Of a core that turns tiles of a tensor from one layout to another, a byte read or written: more than a cache takes.
- */
+static const double usable = 0.7; /* share of a cache's bytes */
+/* A core's cycles a byte, read or written, to transform tiles from one layout to another: slower than a cache. */
 static const double turning_cycles = 0.42;
-/* Around a kernel: until all cores are at work, and have met. */
+/* Start of a kernel on all cores, and the barrier after it. */
 static const double launch_seconds = 0.5e-6;
 
 static double bandwidth_seconds(const Graph *graph, double bytes) {
@@ -34,7 +33,7 @@ static double bandwidth_seconds(const Graph *graph, double bytes) {
 double moving_seconds(const Graph *graph, double bytes) { return bandwidth_seconds(graph, bytes) / moved; }
 double copying_seconds(const Graph *graph, double bytes) { return bandwidth_seconds(graph, bytes) / copied; }
 
-/* Blocks are moved whole. */
+/* Rounds channels up to whole blocks. */
 static double bytes_in_blocks(const Value *value, int block) {
   double elements = (double)dtype_size(value->dtype);
   for (int axis = 0; axis < value->rank; axis++) elements *= (double)dim_optimum(value->shape[axis]);
@@ -44,7 +43,7 @@ static double bytes_in_blocks(const Value *value, int block) {
   return elements * (double)whole / (double)channels;
 }
 
-/* Constants are as kernels want them. */
+/* Constants are packed by the family. */
 static double input_bytes(const Graph *graph, const Node *node, NodeLayout layout, int input) {
   const Value *value = node->inputs[input];
   bool laid_out = !value->data && can_be_blocked(value);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What a search of layouts has found: for `rnncc inspect --explain=layout`. */
+/* The result of a layout search, for `rnncc inspect --explain=layout`. */
 #ifndef RNNCC_LAYOUT_PLAN_H
 #define RNNCC_LAYOUT_PLAN_H
 
@@ -9,14 +9,14 @@
 struct LayoutPlan {
   LayoutProblem *problem;
   const int *greedy;   /* assignments, by variable of problem->choices */
-  double greedy_total; /* costs of the problem: a layout of a node other than the greedy one is counted dearer */
+  double greedy_total; /* costs of the problem: with a margin on every layout but the greedy one */
   ChoiceSolution found;
-  bool better; /* than the greedy one, which is chosen where it is not */
+  bool better; /* than the greedy one */
   const int *chosen;
-  double posing_seconds, solving_seconds; /* that it took to state the problem, and to solve it */
+  double posing_seconds, solving_seconds; /* time to estimate the costs, and to search */
 };
 
-/* Nodes and transforms with their costs, and what each way to search comes to. Empty if nothing was searched. */
+/* Nodes and transforms with their costs, and the total of each search. Empty if nothing was searched. */
 Text explain_layouts(const Graph *graph);
 
 #endif

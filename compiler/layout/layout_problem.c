@@ -11,9 +11,9 @@
 typedef struct Builder {
   LayoutProblem *problem;
   const LayoutSet *possible;           /* by node id */
-  int *node_variable, *value_variable; /* by id; -1: it has none */
-  unsigned *wanted;                    /* by value id: in which layouts a reader may want it */
-  bool *row_major_too;                 /* by value id: something reads it row-major, whatever is chosen */
+  int *node_variable, *value_variable; /* by id; -1: none */
+  unsigned *wanted;                    /* by value id: the layouts that readers may want */
+  bool *row_major_too;                 /* by value id: a reader always wants row-major */
 } Builder;
 
 static bool contains(unsigned layouts, Layout layout) { return layouts >> layout & 1; }
@@ -24,17 +24,16 @@ bool is_wide_alternative(const NodeLayouts *layouts, int alternative) {
 
 const double layout_wide_margin = 1.03;
 
-/* Constants are as kernels want them. */
+/* Constants are packed by the family. */
 static bool is_read(const Value *value) { return value && !value->data; }
 
 /* ---- nodes ---- */
 
-/* In which layout a node that runs by an alternative wants an input. */
 static Layout wants(const NodeLayouts *layouts, int alternative, int input) {
   return input_layout(layouts->node, layouts->layout[alternative], input);
 }
 
-/* The recorded alternative that is most like another: it reads the same, or if there is none in blocks of a vector.
+/* The recorded alternative nearest to another: one that reads the same layout, else preferably one that is not wide.
  * -1: nothing is recorded. */
 static int recorded_like(const NodeLayouts *layouts, int alternative) {
   int like = -1;
@@ -46,8 +45,8 @@ static int recorded_like(const NodeLayouts *layouts, int alternative) {
   return like;
 }
 
-/* What is not recorded is estimated by how it should stand to what is: measured times are no estimates, and the two
- * cannot be compared. */
+/* Estimates are scaled by the ratio of measured to estimated time of a recorded alternative, so that both can be
+ * compared. */
 static void set_seconds(Graph *graph, NodeLayouts *layouts) {
   NodeSeconds seconds[MAX_NODE_LAYOUTS];
   for (int a = 0; a < layouts->n; a++) {
@@ -70,8 +69,7 @@ static NodeLayouts layouts_of(Graph *graph, Node *node, LayoutSet possible) {
   return layouts;
 }
 
-/* Does any node gain by an alternative that is wide? Where none does, no layout of the graph with wide blocks is better
- * than the same with blocks of a vector. */
+/* Is a wide alternative of any node faster, by the margin? If none is, no wide layout of the graph can be better. */
 static bool wide_gains(const LayoutProblem *problem) {
   for (int v = 0; v < problem->n_nodes; v++) {
     const NodeLayouts *layouts = &problem->nodes[v];
@@ -149,7 +147,7 @@ static void add_alternative(const Builder *b, ValueLayouts *layouts, Layout made
   layouts->seconds[layouts->n++] = seconds;
 }
 
-/* Narrow is made of row-major alone: what a kernel writes in blocks is read so. */
+/* Only a row-major value is transformed to narrow; a blocked one is read blocked. */
 static void add_alternatives(const Builder *b, ValueLayouts *layouts, Layout made) {
   int id = layouts->value->id;
   unsigned may = b->wanted[id] | 1U << made | (b->row_major_too[id] ? 1U << LAYOUT_ROW_MAJOR : 0);
@@ -194,7 +192,7 @@ static const ValueLayouts *value_layouts(const Builder *b, int variable) {
 
 /* ---- pairs ---- */
 
-/* A row-major image that could be read narrow is not read in whole blocks: as by the rule. */
+/* As the rule does, a row-major image that can be read narrow is not read in blocks of a vector. */
 static bool reads_as_made(const NodeLayouts *node, int alternative, int input, Layout made) {
   bool could_be_narrow = false;
   for (int a = 0; a < node->n; a++) could_be_narrow |= node->layout[a].reads == LAYOUT_NARROW;
@@ -258,7 +256,7 @@ LayoutProblem *layout_problem(Graph *graph, const LayoutSet *possible) {
 
 /* ---- assignments ---- */
 
-/* Of the greedy layouts, none of which is wide. */
+/* The alternative that the greedy pass chose, which is never wide. */
 static int alternative_of(const NodeLayouts *layouts) {
   bool blocked = is_blocked(layouts->node), narrow = layouts->node->inputs[0]->channel_block == 0;
   int chosen = 0;
@@ -272,7 +270,7 @@ static int alternative_of(const NodeLayouts *layouts) {
   return chosen;
 }
 
-/* The layouts that the value is wanted in, and made in: the alternative with these and no others. */
+/* The alternative with the fewest layouts that has those needed. */
 static int value_alternative(const ValueLayouts *layouts, unsigned needed) {
   Layout made = layouts->value->channel_block ? LAYOUT_BLOCKED : LAYOUT_ROW_MAJOR;
   int best = -1;

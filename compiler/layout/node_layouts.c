@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Which layouts a node can run in, and what its tensors are in each. */
+/* Which layouts a node can run in, and the layout of its tensors in each. */
 #include "ir/family.h"
 #include "layout/layout.h"
 #include "machine/targets.h"
@@ -15,7 +15,7 @@ int layout_block(const Graph *graph, const Value *value, Layout layout) {
 
 /* ---- inputs and outputs ---- */
 
-/* One value for all channels, or for all images and pixels too: it is broadcast, and read as it is. */
+/* Broadcast along channels: read without a transform. */
 static bool reads_row_major(const Node *node, int input) {
   const Value *value = node->inputs[input];
   return node->op->layout == LAYOUT_OBLIVIOUS && dim_value(value->shape[1]) == 1 &&
@@ -53,7 +53,7 @@ static bool outputs_can_be_blocked(const Node *node) {
   return true;
 }
 
-/* Of one pixel, blocks of any width are the same bytes. */
+/* For one pixel, blocks of any width are the same bytes. */
 static bool fills_wide_blocks(Graph *graph, const Value *value) {
   if (!can_be_blocked(value) || !has_pixels(value)) return false;
   return dim_value(value->shape[1]) % wide_block(graph) == 0 && !same_bytes(value, wide_block(graph));
@@ -67,8 +67,7 @@ static bool writes_whole_blocks(Graph *graph, const Node *node) {
   return true;
 }
 
-/* Images of few channels, as a network's first convolution reads them, are narrow: no lanes are wasted on what is not
- * there. */
+/* Only images of fewer channels than lanes, as a network's first convolution reads them, may be narrow. */
 static LayoutSet that_fit(Graph *graph, const Node *node, LayoutSet set) {
   bool wide = set & LAYOUT_SET_WIDE;
   if (dim_value(node->inputs[0]->shape[1]) >= graph->config->target->lanes) set &= ~LAYOUT_SET_NARROW;
@@ -77,7 +76,7 @@ static LayoutSet that_fit(Graph *graph, const Node *node, LayoutSet set) {
   return set;
 }
 
-/* A prologue is for blocked kernels alone. */
+/* Only blocked kernels have a prologue. */
 LayoutSet possible_layouts(Graph *graph, const Node *node) {
   const KernelFamily *family = node->op->family;
   LayoutSet plain = node->n_prologue ? 0 : LAYOUT_SET_ROW_MAJOR;

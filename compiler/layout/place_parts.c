@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Concat and Split of whole channel blocks without copying: what is concatenated is written into its place in the
- * result, and what is split off is read where it is. Later concatenations claim their inputs first: in DenseNet each
- * one begins with the one before, which thus becomes a part itself.
+ * Concat and Split of whole channel blocks without copying: inputs of a Concat are written to their place in the
+ * result, and outputs of a Split are read in place. The last Concat takes its inputs first: in DenseNet each Concat
+ * begins with the one before, which becomes a part itself.
  */
 #include "ir/family.h"
 #include "layout/layout.h"
 #include "layout/passes.h"
 
-/* By value id: whether everyone who reads the value can read it as a part, its images further apart than their size. */
+/* By value id: can all readers read the value as a part, with a larger stride between images? */
 static bool *find_movable(Graph *graph) {
   bool *movable = ARENA_ARRAY(graph->arena, bool, graph->n_values);
   for (int i = 0; i < graph->n_values; i++) movable[i] = graph->values[i]->channel_block != 0;
@@ -30,7 +30,7 @@ static void make_part(Value *part, Value *whole, int64_t first_block) {
 
 static int64_t channels_of(const Value *value) { return dim_value(value->shape[1]); }
 
-/* All inputs stand one after the other in one whole already: the result is that part of it. */
+/* Do all inputs already lie one after the other in one whole? Then the result is that part of it. */
 static bool inputs_are_neighbours(const Node *concat) {
   const Value *first = concat->inputs[0];
   int64_t at = first->first_block;

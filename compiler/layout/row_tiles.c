@@ -5,7 +5,7 @@
 
 #include <stdbool.h>
 
-/* A divisor that is at least half of what fits, or tiles that are as alike as can be. */
+/* A divisor of at least half the maximum, else tiles of nearly equal size. */
 static int64_t columns_of(int64_t out, int64_t most) {
   if (most < 1) most = 1;
   for (int64_t columns = most; 2 * columns > most; columns--)

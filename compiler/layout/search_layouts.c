@@ -16,8 +16,8 @@ static ChoiceSolution solve(LayoutSearch search, const ChoiceProblem *choices) {
   }
 }
 
-/* What the estimates are no better than: a node must gain so much to be laid out otherwise than by the rule, whose
- * kernels they were made for. */
+/* Cost-model error outside its calibrated range: least speedup of a node to leave the layout of the rule, whose kernels
+ * the model was calibrated on. */
 static const double MARGIN = 1.2;
 
 static void favour(const LayoutProblem *problem, const int *chosen) {
