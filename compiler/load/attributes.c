@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* A node's attributes. The JSON value's own kind decides, and the op's row where JSON has one kind for two of ours; the
- * op table's check then says what does not fit. */
+/* A node's attributes. The kind is the JSON value's; where JSON has one kind for two of ours, the op's row decides.
+ * The check against the op table reports what does not fit. */
 #include "ir/op.h"
 #include "load/model.h"
 
-/* The kind that a JSON list has on its own; an empty one fits every kind. */
+/* The kind of a JSON list by its entries; an empty list fits every kind. */
 static AttributeKind kind_of_list(Json list) {
   Json first = json_first(list);
   if (json_kind(first) == JSON_STRING) return ATTRIBUTE_STRINGS;

@@ -39,7 +39,7 @@ bool constant_read_shape(Json json, Constant *constant) {
   return true;
 }
 
-/* JSON has no infinities and no NaN; inline data writes them as strings. */
+/* JSON has no infinity and no NaN: they are written as strings. */
 static bool read_special_float(Json json, double *out) {
   static const struct {
     const char *name;
@@ -53,7 +53,7 @@ static bool read_special_float(Json json, double *out) {
   return json_expect(json, JSON_NUMBER);
 }
 
-/* f32 is rounded from the text, not by way of f64. */
+/* f32 is rounded from the text, not from f64, which would round twice. */
 static bool read_float(Json json, DType dtype, void *out) {
   double value = 0;
   if (json_kind(json) == JSON_STRING ? !read_special_float(json, &value) : !json_get_double(json, &value)) return false;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A constant as a model file gives it: from a weights file or inline. It becomes a Value when a node asks for it. */
+/* A constant of a model file, from a weights file or inline. It becomes a Value when a node reads it. */
 #ifndef RNNCC_CONSTANT_H
 #define RNNCC_CONSTANT_H
 
@@ -9,7 +9,7 @@
 typedef struct Constant {
   const char *name;
   const char *dtype_name; /* as written: "F32", "BF16", "i64" */
-  DType dtype;            /* RNNCC_NONE: a type that no op takes; an error only for a node that asks for it */
+  DType dtype;            /* RNNCC_NONE: a type that no op takes; an error only if a node reads it */
   int rank;
   int64_t *shape;
   size_t count;     /* elements */
@@ -20,13 +20,13 @@ typedef struct Constant {
 /* `{"dtype": "i64", "shape": [2], "data": [0, 1]}`. False after an error. */
 bool constant_read(Json json, const char *name, Constant *constant);
 
-/* A number, bool, or special float in text, as an element of that type. False after an error. */
+/* A number, a bool, or a special float as a string, to an element of that type. False after an error. */
 bool constant_read_element(Json json, DType dtype, void *out);
 
 /* A Value outside the graph's list; NULL after an error. */
 Value *constant_value(Graph *graph, const Constant *constant);
 
-/* The axes into `rank` and `shape`, their product into `count`; false after an error. */
+/* Sets `rank`, `shape` and `count`. False after an error. */
 bool constant_read_shape(Json json, Constant *constant);
 
 /* A dtype's name in the model format; RNNCC_NONE after an error. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Frameworks stack the gates of LSTM and GRU in different orders. The IR knows ONNX's alone, so the rows of constant
- * W [D, G*H, I], R [D, G*H, H] and B [D, 2*G*H] are permuted here. Peepholes P are ONNX's i, o, f in every case: no
+ * Frameworks stack the gates of LSTM and GRU in different orders. The IR has ONNX's order only, so the rows of constant
+ * W [D, G*H, I], R [D, G*H, H] and B [D, 2*G*H] are permuted here. Peepholes P are always in ONNX's order i, o, f: no
  * other framework has them.
  *
  *              LSTM   GRU
@@ -48,7 +48,7 @@ static void permute(const char *given, char *permuted, int64_t blocks, int n, si
     for (int g = 0; g < n; g++, permuted += bytes) memcpy(permuted, given + (size_t)from[g] * bytes, bytes);
 }
 
-/* The constant with its gates permuted; shapes that do not fit are left to the shape rule. */
+/* The constant with its gates permuted; the shape rule reports shapes that do not fit. */
 static Value *permuted_constant(ModelReader *reader, const Value *value, bool bias, int n, const int *from) {
   if (value->rank != (bias ? 2 : 3)) return NULL;
   int64_t shape[3] = {0};

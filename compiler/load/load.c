@@ -4,7 +4,7 @@
 #include "load/model.h"
 #include "load/onnx/onnx.h"
 
-/* What PyTorch saves: programs that only its own code can read, or weights without a network. */
+/* PyTorch saves programs that only PyTorch can read, or weights without a network. */
 static bool is_pytorch_file(const char *path) {
   static const char *const suffixes[] = {".pt2", ".pt", ".pth", ".bin", ".ckpt"};
   for (size_t i = 0; i < sizeof suffixes / sizeof *suffixes; i++)

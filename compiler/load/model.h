@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Between the files that read a JSON model: each reads one part of it into the graph. */
+/* Shared by the files that read a JSON model: each reads one part of it into the graph. */
 #ifndef RNNCC_MODEL_H
 #define RNNCC_MODEL_H
 
@@ -14,12 +14,12 @@ typedef struct ModelReader {
   NameTable names;
   const ModelSettings *settings; /* may be NULL */
   Sha256 hash;                   /* the model file, then its weights files in order */
-  struct ModelReader *outer;     /* of a body: where names are looked up that it does not have; else NULL */
+  struct ModelReader *outer;     /* of a body: the reader that knows the names from around it; else NULL */
 } ModelReader;
 
-/* The model format's JSON; models/schema.json describes it. */
+/* The JSON of the model format, see models/schema.json. */
 Graph *load_json_model(Arena *arena, const char *path, const ModelSettings *settings);
-/* The same of a text in memory; `path` is for messages, and for the folder of the weights. Unsorted. */
+/* The same from memory; `path` is for messages, and for the folder of the weights. Nodes are not sorted. */
 Graph *read_json_model(Arena *arena, const char *path, FileBytes text, const ModelSettings *settings);
 
 /* dims, inputs and the inputs of states; `read_results` after the nodes: outputs and the outputs of states. */
@@ -28,7 +28,7 @@ void read_inputs(ModelReader *reader, Json inputs);
 void read_states(ModelReader *reader, Json states);
 void read_results(ModelReader *reader, Json outputs, Json states);
 
-/* Every tensor of the weights files and every inline one gets its name; values are made when nodes ask for them. */
+/* Declares every tensor of the weights files and every inline one; values are made when nodes read them. */
 void read_weights(ModelReader *reader, Json weights);
 void read_constants(ModelReader *reader, Json constants);
 
@@ -37,13 +37,13 @@ void read_nodes(ModelReader *reader, Json nodes);
 /* The value that a string names: NULL after an error. */
 Value *read_value(ModelReader *reader, Json name);
 
-/* The attribute that `json` is, of the kind that the op asks for where JSON leaves a choice. False after an error. */
+/* Reads an attribute; the op's row decides its kind where JSON leaves a choice. False after an error. */
 bool read_attribute(ModelReader *reader, const OpInfo *op, Json json, Attribute *attribute);
 
 /* The body of If, Loop or Scan. False after an error. */
 bool read_body(ModelReader *reader, Json json, Attribute *attribute);
 
-/* Brings constant weights from the gate order that `order` spells into ONNX's. */
+/* Permutes constant weights from the gate order `order` to ONNX's. */
 void normalise_gate_order(ModelReader *reader, Node *node, Json order);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Bodies of control flow: nodes and constants with names of their own, which may read what is around them. */
+/* Bodies of control flow: nodes and constants with names of their own, which may also read values from around them. */
 #include "ir/bodies.h"
 #include "load/model.h"
 
@@ -8,7 +8,7 @@ static const JsonField BODY_FIELDS[] = {
     {"constants", JSON_OBJECT, false}, {"description", JSON_STRING, false}, {NULL, JSON_ABSENT, false},
 };
 
-/* Their types are the node's to say. */
+/* Their types come from the node. */
 static void read_body_inputs(ModelReader *reader, Json inputs) {
   Graph *body = reader->graph;
   body->inputs = ARENA_ARRAY(reader->arena, Value *, json_count(inputs));

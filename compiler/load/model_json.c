@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The model file as a whole. Its parts are read in the order in which their names come into being. */
+/* The model file as a whole. A part is read after the parts that declare the names it uses. */
 #include <inttypes.h>
 #include <string.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The nodes: first all outputs are declared, then inputs are resolved, for nodes may stand in any order. */
+/* The nodes: first all outputs are declared, then inputs are resolved, because nodes may be in any order. */
 #include <string.h>
 
 #include "ir/bodies.h"
@@ -31,8 +31,8 @@ static Value *declare_output(ModelReader *reader, Json json) {
   return name->value = graph_value(reader->graph, name->text, name->where);
 }
 
-/* The node with its outputs; NULL after an error. Outputs are declared even then, so that their readers are not
- * blamed. */
+/* The node with its outputs; NULL after an error. Outputs are declared even then, so that their readers cause no
+ * further errors. */
 static Node *begin_node(ModelReader *reader, Json json, int index) {
   bool good = json_check(json, NODE_FIELDS);
   Json op_name = json_member(json, "op"), outputs = json_member(json, "outputs"), name = json_member(json, "name");

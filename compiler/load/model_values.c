@@ -8,7 +8,7 @@
 #include "load/safetensors.h"
 #include "support/closest.h"
 
-static const int64_t MAX_EXTENT = INT32_MAX;              /* of a named dim: extents fit every index type we emit */
+static const int64_t MAX_EXTENT = INT32_MAX;              /* of a named dim: fits every index type in emitted C */
 static const int64_t MAX_TENSOR_BYTES = (int64_t)1 << 40; /* of an input at the dims' maxima */
 static const size_t MAX_WEIGHTS_BYTES = (size_t)1 << 40;
 
@@ -112,7 +112,7 @@ void read_inputs(ModelReader *reader, Json inputs) {
     if (json_check(input, INPUT_FIELDS)) read_graph_input(reader, input, json_member(input, "name"));
 }
 
-/* A context holds the state at one size, cut along the batch axis alone. */
+/* A context holds the state at one size; only the batch axis may vary. */
 static void check_state_shape(Json json, const State *state) {
   for (int axis = 0; axis < state->input->rank; axis++) {
     if (axis == state->batch_axis || dim_is_const(state->input->shape[axis])) continue;
@@ -146,7 +146,7 @@ Value *read_value(ModelReader *reader, Json json) {
     return NULL;
   }
   if (!name->value && name->constant) name->value = constant_value(reader->graph, name->constant);
-  if (!name->value) name->constant = NULL; /* its error is told once */
+  if (!name->value) name->constant = NULL; /* reports its error once */
   return name->value;
 }
 

@@ -6,7 +6,7 @@
 #include "support/closest.h"
 #include "json/json.h"
 
-enum { FIRST_CAPACITY = 256, MAX_HINTED = 10000 }; /* hints look at every name: not in huge models */
+enum { FIRST_CAPACITY = 256, MAX_HINTED = 10000 }; /* a hint compares every name: too slow in huge models */
 
 /* FNV-1a. */
 static uint64_t hash_of(const char *text) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The tensor names of a model: a hash table from name to where it was declared and what it stands for. */
+/* The tensor names of a model: a hash table from name to declaration and value. */
 #ifndef RNNCC_NAMES_H
 #define RNNCC_NAMES_H
 
@@ -10,7 +10,7 @@ typedef struct Name {
   const char *text;
   uint64_t hash;
   Location where;           /* of its declaration */
-  Value *value;             /* NULL: a constant that nothing has asked for yet, or one with an error */
+  Value *value;             /* NULL: a constant that no node has read yet, or one with an error */
   const Constant *constant; /* NULL: no constant */
 } Name;
 

@@ -12,7 +12,7 @@ static const JsonField FIELDS[] = {{"dtype", JSON_STRING, true},
                                    {"data_offsets", JSON_ARRAY, true},
                                    {NULL, JSON_ABSENT, false}};
 
-/* Types we have no use for are named with their size: files may hold tensors that the model never reads. */
+/* Includes unsupported types: a file may hold tensors that the model never reads. */
 static const struct {
   const char *name;
   int bytes;
@@ -120,7 +120,7 @@ static size_t header_bytes(const char *file, FileBytes bytes) {
   return length;
 }
 
-/* Writers pad the header so that nothing moves here; the format does not ask them to. */
+/* Usually nothing moves, because writers pad the header; the format does not require it. */
 static void align(Arena *arena, Constant *constant) {
   size_t element = constant->dtype == RNNCC_NONE ? 1 : dtype_size(constant->dtype);
   if ((uintptr_t)constant->data % element == 0) return;

@@ -10,7 +10,7 @@
 #include "support/files.h"
 
 /* All tensors of the file, in the order of its header; their data points into `bytes` where alignment allows. Every
- * byte of the file belongs to exactly one tensor. Stops after telling all that is wrong. */
+ * byte must belong to exactly one tensor. Stops after reporting all errors. */
 Constant *safetensors_read(Arena *arena, const char *file, FileBytes bytes, int *count);
 
 #endif

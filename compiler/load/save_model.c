@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The graph as a model file again, for --emit=graph: loading it gives the same graph. */
+/* Writes the graph as a model file, for --emit=graph: loading it gives the same graph. */
 #include <inttypes.h>
 #include <locale.h>
 #include <math.h>
@@ -21,7 +21,7 @@ typedef struct Saver {
   const Graph *graph;
   int n_values, value_capacity;
   Value **values;     /* of the graph and its bodies; ids are indices here */
-  const char **names; /* by value id: unique, but for what stands for a value from around a body: that one's */
+  const char **names; /* by value id: unique, but a captured value has the name of the value around the body */
   Text json, header;  /* of the model and of its weights file */
   Text data;          /* the weights file's data */
 } Saver;
@@ -129,7 +129,7 @@ static void add_type(Text *json, const Value *value) {
   add_shape(json, value);
 }
 
-/* Sections of the model file: `  "key": [` or `{`, one entry a line. */
+/* A section of the model file: `  "key": [` or `{`, one entry a line. */
 static void begin_list(Saver *saver, const char *key, char bracket) {
   text_add(&saver->json, ",\n  \"%s\": %c", key, bracket);
 }
@@ -183,7 +183,7 @@ static void add_states(Saver *saver) {
   end_list(saver, graph->n_states, ']');
 }
 
-/* JSON has no infinities and no NaN; inline data writes them as strings. */
+/* JSON has no infinity and no NaN: they are written as strings. */
 static void add_float(Text *json, double value, int digits) {
   if (isnan(value))
     text_add(json, "\"nan\"");

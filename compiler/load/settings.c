@@ -8,7 +8,7 @@
 #include "support/closest.h"
 #include "support/list.h"
 
-static const int64_t MAX_EXTENT = INT32_MAX; /* of a named dim: extents fit every index type we emit */
+static const int64_t MAX_EXTENT = INT32_MAX; /* of a named dim: fits every index type in emitted C */
 
 ModelSettings settings_new(Arena *arena, int most) {
   return (ModelSettings){.dims = ARENA_ARRAY(arena, DimSetting, most),
@@ -160,7 +160,7 @@ static void drop(Value **values, int *n, int index) {
   --*n;
 }
 
-/* The axis that is cut into slots: the one named dim. Two are an error. */
+/* The batch axis of a state: its one named dim. Two are an error. */
 static int batch_axis(const Graph *graph, const Value *input) {
   int found = -1;
   for (int axis = 0; axis < input->rank; axis++) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the command line says of a model: bounds of named dims, inputs that are states, inputs that are constants.
+ * What the command line sets in a model: bounds of named dims, states, and constant inputs.
  *
  *     --dim T=1..50..400    min..opt..max; also 1..400, whose opt is its max, and 16
  *     --state h0=hN         the context carries hN over to the next run's h0
@@ -29,7 +29,7 @@ typedef struct FreezeSetting {
 
 typedef struct ModelSettings {
   int n_dims, n_states, n_freezes;
-  DimSetting *dims; /* lists have room for as many as the command line has words */
+  DimSetting *dims; /* each list has room for every word of the command line */
   StateSetting *states;
   FreezeSetting *freezes;
 } ModelSettings;
@@ -42,20 +42,19 @@ bool settings_add_freeze(ModelSettings *settings, Arena *arena, const char *text
 
 /* For the readers, whose settings may be NULL. */
 
-/* The dim's bounds as the command line has them; false if it says nothing of it. */
+/* The dim's bounds on the command line; false if there are none. */
 bool settings_bound_dim(const ModelSettings *settings, const char *name, int64_t *min, int64_t *opt, int64_t *max);
 
-/* Whether the input of that name is a constant. */
+/* The constant for the input of that name; NULL: none. */
 const FreezeSetting *settings_frozen(const ModelSettings *settings, const char *name);
-/* Makes an input, whose type and shape are read, that constant. Axes that are named dims, or NULL, are as long as the
- * value has them. */
+/* Makes an input, whose type and shape are read, a constant. Axes that are named dims or NULL get their extents from
+ * the constant. */
 void settings_freeze(Graph *graph, const FreezeSetting *setting, Value *input);
 
-/* After a model is read: pairs states, and tells settings that speak of nothing in it. */
+/* After a model is read: pairs states, and reports settings whose names the model does not have. */
 void settings_finish(const ModelSettings *settings, Graph *graph);
 
-/* Named dims of a model file that has no bounds for them. All that lack some are told at once, by the option to give.
- */
+/* Named dims that have no bounds. All are reported at once, with the option to give. */
 typedef struct DimRequests {
   Arena *arena;
   int count, capacity;

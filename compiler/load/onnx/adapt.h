@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What older opsets say differently from the newest is rewritten in the draft of a node: attributes that became inputs,
- * operators that got another name, axes that meant something else. The table stands in adapt.c.
+ * Rewrites the draft of a node of an older opset to the newest: attributes that became inputs, operators that got
+ * another name, axes that meant something else. The table is in adapt.c.
  */
 #ifndef RNNCC_ADAPT_H
 #define RNNCC_ADAPT_H
 
 #include "load/onnx/reader.h"
 
-/* An op of ours, or one that becomes such. */
+/* Is it a supported op, or rewritten to one? */
 bool adapt_knows(const Draft *draft);
-/* False after an error or what is not supported. */
+/* False after an error, or for what is not supported. */
 bool adapt(OnnxReader *reader, Draft *draft);
 
 typedef bool Adaptation(OnnxReader *reader, Draft *draft);
@@ -30,14 +30,14 @@ void draft_set_input(OnnxReader *reader, Draft *draft, int input, Value *value);
 /* A list of integers, or one number of the type, as a constant. */
 Value *draft_ints(OnnxReader *reader, const Draft *draft, size_t n, const int64_t *ints);
 Value *draft_number(OnnxReader *reader, const Draft *draft, DType dtype, double number);
-/* A new node without attributes; its one output is returned. Order does not matter: nodes are sorted in the end. */
+/* Returns the output of a new node without attributes. Order does not matter: nodes are sorted in the end. */
 Value *draft_node(OnnxReader *reader, const Draft *draft, const char *op, int n_inputs, Value **inputs);
-/* The same, onto an output that is there. */
+/* The same with an existing output. */
 void draft_node_onto(OnnxReader *reader, const Draft *draft, const char *op, int n_inputs, Value **inputs,
                      Value *output);
-/* A value in place of the draft's output; the output is returned, for another node to write. */
+/* Gives the draft a new output and returns the old one, for another node to write. */
 Value *draft_take_output(Draft *draft, int output);
-/* Works out shapes so far. -1, or RNNCC_NONE: not known. */
+/* These infer the shapes so far. -1 or RNNCC_NONE: not known. */
 int draft_rank(OnnxReader *reader, const Draft *draft, const Value *value);
 DType draft_dtype(OnnxReader *reader, const Draft *draft, const Value *value);
 

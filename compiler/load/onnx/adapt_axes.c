@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Rewriting where the rank of an input matters: axes that aligned shapes, or cut them in two. */
+/* Rewriting that depends on an input's rank. */
 #include <string.h>
 
 #include "load/onnx/adapt.h"
@@ -34,7 +34,7 @@ static Value *widened(OnnxReader *reader, const Draft *draft, Value *value, int 
   return draft_node(reader, draft, "Unsqueeze", 2, inputs);
 }
 
-/* Before opset 7 `axis` says which axis of the first input the second's first one is. */
+/* Before opset 7 the second input's first axis is axis `axis` of the first input. */
 bool adapt_broadcast(OnnxReader *reader, Draft *draft) {
   bool aligned = draft_int(draft, "broadcast", 0) != 0 && draft_attribute(draft, "axis");
   int64_t axis = draft_int(draft, "axis", 0);

@@ -5,7 +5,7 @@
 
 #include "load/onnx/adapt.h"
 
-/* The list as an input in place of the attribute. */
+/* Replaces the attribute by an input with its list. */
 static void move_ints(OnnxReader *reader, Draft *draft, const char *name, int input) {
   const Attribute *given = draft_attribute(draft, name);
   if (!given || given->kind != ATTRIBUTE_INTS) return;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Rewriting of operators that got another name, other defaults, or lost what only training needs. */
+/* Rewriting of operators whose name or defaults changed, or that have inputs and outputs for training. */
 #include <string.h>
 
 #include "ir/tensor.h"
@@ -22,7 +22,7 @@ bool adapt_scatter(OnnxReader *reader, Draft *draft) {
   return true;
 }
 
-/* Until opset 10 pixels map by the scale alone, and the one before counts. */
+/* Until opset 10 coordinates are divided by the scale (asymmetric) and rounded down. */
 static void map_asymmetrically(OnnxReader *reader, Draft *draft, Value *scales) {
   draft_set_input(reader, draft, 1, NULL);
   draft_set_input(reader, draft, 2, scales);
@@ -111,7 +111,7 @@ static bool constant_number(const Value *value, double *number) {
   return true;
 }
 
-/* False, and told, if only run time knows the number. */
+/* False, and reports it, if the number is not known at compile time. */
 static bool known_number(OnnxReader *reader, const Draft *draft, const Value *value, double *number) {
   if (constant_number(value, number)) return true;
   unsupported_add(&reader->unsupported, draft->name,
@@ -120,7 +120,7 @@ static bool known_number(OnnxReader *reader, const Draft *draft, const Value *va
   return false;
 }
 
-/* Training drops by chance, unless the ratio is 0: that is the same as not to train. */
+/* In training mode elements are dropped at random, unless the ratio is 0. */
 static bool trains(OnnxReader *reader, const Draft *draft) {
   const Value *ratio = draft_input(draft, 1), *mode = draft_input(draft, 2);
   double number = 0;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* A node's attributes, and the value of a Constant node, which is one. */
+/* A node's attributes, and the value of a Constant node, which is an attribute. */
 #include <math.h>
 #include <string.h>
 
 #include "load/onnx/reader.h"
 #include "load/onnx/wire.h"
 
-/* The oldest files do not say which of the fields counts: the one that is there does. */
+/* The oldest files have no type: the field that is present counts. */
 static Onnx__AttributeProto__AttributeType type_of(const Onnx__AttributeProto *proto) {
   if (proto->has_type) return proto->type;
   if (proto->has_f) return ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__FLOAT;
@@ -93,7 +93,7 @@ static bool read_body(OnnxReader *reader, Draft *draft, Attribute *attribute, co
   return true;
 }
 
-/* A message that the kind says is there. */
+/* The message that the attribute's type requires. */
 static bool present(Location where, const char *name, const void *message) {
   if (!message) error_at(where, EXIT_INVALID, "the attribute `%.80s` has no value of its kind", name);
   return message != NULL;

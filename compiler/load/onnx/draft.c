@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the rewriting of drafts is made of. */
+/* Helpers to rewrite drafts. */
 #include <string.h>
 
 #include "ir/tensor.h"
@@ -101,7 +101,7 @@ static void infer(void *argument) {
   infer_node(trial->graph, trial->node);
 }
 
-/* Errors are left to the pass of that name; a body's nodes read what only the pass knows. */
+/* infer_shapes reports the errors. */
 static void infer_so_far(OnnxReader *reader) {
   for (; reader->n_inferred < reader->graph->n_nodes; reader->n_inferred++) {
     Trial trial = {.graph = reader->graph, .node = reader->graph->nodes[reader->n_inferred]};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Functions of the model itself: their nodes take the place of each call. */
+/* Functions of the model: each call is replaced by the function's nodes. */
 #include <string.h>
 
 #include "load/onnx/reader.h"
@@ -53,7 +53,7 @@ static bool declare_inputs(Scope *scope, const Draft *draft, const Onnx__Functio
   return true;
 }
 
-/* An output that the function takes from its inputs as it is. */
+/* An output that is an input of the function, unchanged. */
 static void pass_through(OnnxReader *reader, Draft *draft, Value *input, Value *output) {
   Draft copy = {.op = "Identity", .name = draft->name, .where = draft->where, .scope = draft->scope};
   copy.inputs = arena_copy(reader->arena, &input, sizeof(Value *));

@@ -65,7 +65,7 @@ static void read_model(OnnxReader *reader) {
   onnx_read_nodes(reader, &scope, proto->n_node, proto->node);
   onnx_read_outputs(reader, &scope, proto);
   unsupported_tell(&reader->unsupported, reader->file);
-  if (reader->unsupported.count > 0) stop_on_errors(); /* what else is wrong does not matter then */
+  if (reader->unsupported.count > 0) stop_on_errors(); /* further errors may follow from these */
   dim_requests_tell(&reader->dims, reader->file);
   stop_on_errors();
 }
@@ -86,7 +86,7 @@ Graph *read_onnx_model(Arena *arena, const char *path, FileBytes bytes, const Mo
   return reader->graph;
 }
 
-/* The file's bytes go once the messages stand: weights are large. */
+/* Frees the file's bytes once the messages are read: weights are large. */
 Graph *load_onnx_model(Arena *arena, const char *path, const ModelSettings *settings) {
   Arena *whole_file = arena_new();
   FileBytes bytes = file_read(whole_file, path, MAX_MODEL_BYTES, LOCATION_FILE(path));

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The nodes of a graph or function: first all outputs are declared, then inputs are resolved. ONNX asks for nodes in
- * order, but files that are not exist, and a cycle should be told as one.
+ * The nodes of a graph or function: first all outputs are declared, then inputs are resolved. ONNX requires
+ * sorted nodes, but files with unsorted ones exist, and a cycle should be reported as a cycle.
  */
 #include <math.h>
 #include <string.h>
@@ -14,7 +14,7 @@ static bool is_constant(const Onnx__NodeProto *proto) {
   return strcmp(onnx_text(proto->op_type), "Constant") == 0 && onnx_default_domain(proto->domain);
 }
 
-/* The value that the call of a function has for its output; NULL if `name` is none, or was made before. */
+/* The call's value for an output of the function; NULL if `name` is no output, or was already written. */
 static Value *claim_result(Scope *scope, const char *name) {
   for (int i = 0; i < scope->n_results; i++) {
     Result *result = &scope->results[i];
@@ -34,7 +34,7 @@ static Value *declare_output(OnnxReader *reader, Scope *scope, const char *name,
   return declared->value = graph_value(scope->graph, onnx_scoped(reader, scope, name), where);
 }
 
-/* A Constant is no node: its output is. A function's output has its value already; that gets a copy. */
+/* A Constant becomes a constant, not a node. As a function's output it is copied to the call's value. */
 static bool declare_constant(OnnxReader *reader, Scope *scope, Draft *draft, const Onnx__NodeProto *proto) {
   if (proto->n_output != 1 || !*onnx_text(proto->output[0])) return false;
   const char *name = proto->output[0];
@@ -56,7 +56,7 @@ static bool declare_constant(OnnxReader *reader, Scope *scope, Draft *draft, con
   return true;
 }
 
-/* The draft with its outputs. Its op is NULL if nothing is left to be done. */
+/* The draft with its outputs. Its op is NULL if there is nothing left to do. */
 static void begin(OnnxReader *reader, Scope *scope, Draft *draft, const Onnx__NodeProto *proto) {
   const char *given = onnx_text(proto->name), *op = onnx_text(proto->op_type);
   const char *name = *given ? given : arena_format(reader->arena, "%s_%d", op, reader->n_made);
@@ -119,7 +119,7 @@ static void trim(Value *const *values, int *n) {
   while (*n > 0 && !values[*n - 1]) --*n;
 }
 
-/* Element types are named in our attributes, and numbered in ONNX's. */
+/* Element types are names in our attributes and numbers in ONNX's. */
 static bool name_type(OnnxReader *reader, const Draft *draft, Attribute *attribute) {
   const OnnxType *type = onnx_type((int)(attribute->i == (int)attribute->i ? attribute->i : 0));
   if (!type) {
@@ -136,7 +136,7 @@ static bool name_type(OnnxReader *reader, const Draft *draft, Attribute *attribu
   return true;
 }
 
-/* JSON has no form for others; what they would mean, ONNX does not say. */
+/* JSON cannot write others, and ONNX does not define their meaning. */
 static bool is_finite(const Attribute *attribute) {
   if (attribute->kind == ATTRIBUTE_FLOAT) return isfinite(attribute->f);
   for (size_t i = 0; attribute->kind == ATTRIBUTE_FLOATS && i < attribute->count; i++)
@@ -162,7 +162,7 @@ static bool fit_attribute(OnnxReader *reader, const Draft *draft, const OpInfo *
   return true;
 }
 
-/* What the row has no place for, but ONNX has. */
+/* False, and reports it, for optional inputs and outputs of ONNX that the op's row does not have. */
 static bool fit_counts(OnnxReader *reader, const Draft *draft, const OpInfo *op) {
   if (op->max_inputs >= 0 && draft->n_inputs > op->max_inputs) {
     unsupported_add(&reader->unsupported, draft->name, "input %d of %s", op->max_inputs, op->name);
@@ -175,7 +175,7 @@ static bool fit_counts(OnnxReader *reader, const Draft *draft, const OpInfo *op)
   return true;
 }
 
-/* The graph's last node goes: what was told of it would be read by the shape rules of others. */
+/* Removes the graph's last node, which had errors: shape rules of other nodes must not read it. */
 static void withdraw(Graph *graph, const Node *node) {
   for (int i = 0; i < node->n_outputs; i++)
     if (node->outputs[i]) node->outputs[i]->producer = NULL;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Models in ONNX's format. The graph that comes of one has the newest opset's meaning, whatever the file's. */
+/* ONNX models. The graph has the meaning of the newest opset, whatever the file's. */
 #ifndef RNNCC_ONNX_H
 #define RNNCC_ONNX_H
 
@@ -8,7 +8,7 @@
 
 /* Unsorted, with the model's hash. `settings` may be NULL. */
 Graph *load_onnx_model(Arena *arena, const char *path, const ModelSettings *settings);
-/* The same of a file in memory; `path` is for messages, and for the folder of external data. */
+/* The same from memory; `path` is for messages, and for the folder of external data. */
 Graph *read_onnx_model(Arena *arena, const char *path, FileBytes bytes, const ModelSettings *settings);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Between the files that read an ONNX model. A node is read into a draft, what its opset says differently from the
- * newest is rewritten there (adapt.h), and the draft becomes a node of the graph.
+ * Shared by the files that read an ONNX model. A node is read into a draft, the draft is rewritten to the newest opset
+ * (adapt.h), and becomes a node of the graph.
  */
 #ifndef RNNCC_ONNX_READER_H
 #define RNNCC_ONNX_READER_H
@@ -13,14 +13,14 @@
 #include "support/files.h"
 #include "support/sha256.h"
 
-/* An output of a function: the value that its call has for it, until a node of the function makes it. */
+/* An output of a function, and the call's value for it; claimed once a node of the function writes it. */
 typedef struct Result {
   const char *name;
   Value *value;
   bool claimed;
 } Result;
 
-/* Where names are looked up: a graph's, a body's inside it, a function's. */
+/* A scope of names: of the graph, of a body, of a function. */
 typedef struct Scope {
   NameTable names;
   struct Scope *outer; /* NULL: a model's graph, or a function's body */
@@ -34,7 +34,7 @@ typedef struct Scope {
   const struct Scope *caller; /* where the call's own references are looked up */
 } Scope;
 
-/* What the name of an input stands for that a function's call leaves out. */
+/* The constant of an input that a function's call leaves out. */
 extern const Constant onnx_absent;
 
 typedef struct ExternalFile {
@@ -56,10 +56,10 @@ typedef struct OnnxReader {
   int depth;      /* functions inside functions */
   int n_calls;    /* of functions */
   int n_made;     /* nodes so far, for names */
-  int n_inferred; /* nodes of the graph whose shapes were asked for */
+  int n_inferred; /* nodes of the graph whose shapes were inferred */
 } OnnxReader;
 
-/* A node on its way into the graph. Lists are the arena's and may be replaced. */
+/* A node before it joins the graph. Lists are in the arena and may be replaced. */
 typedef struct Draft {
   const char *op, *name;
   Location where;
@@ -69,7 +69,7 @@ typedef struct Draft {
   Attribute *attributes;
 } Draft;
 
-/* An absent text is an empty one. */
+/* "" for an absent text. */
 const char *onnx_text(const char *text);
 
 /* A row of ONNX's element types. */
@@ -80,7 +80,7 @@ typedef struct OnnxType {
 } OnnxType;
 const OnnxType *onnx_type(int code); /* NULL if there is none */
 
-/* The tensor into `constant`, with its name. False after an error. */
+/* Reads the tensor. False after an error. */
 bool onnx_read_tensor(OnnxReader *reader, const Onnx__TensorProto *proto, const char *name, Location where,
                       Constant *constant);
 
@@ -88,18 +88,18 @@ bool onnx_read_tensor(OnnxReader *reader, const Onnx__TensorProto *proto, const 
 void onnx_declare_constants(OnnxReader *reader, Scope *scope, const Onnx__GraphProto *proto);
 void onnx_declare_inputs(OnnxReader *reader, Scope *scope, const Onnx__GraphProto *proto);
 void onnx_read_outputs(OnnxReader *reader, Scope *scope, const Onnx__GraphProto *proto);
-/* The value that a name stands for, NULL for an absent one; false after an error. */
+/* The value of that name, NULL if absent. False after an error. */
 bool onnx_value(OnnxReader *reader, Scope *scope, const char *name, Location where, Value **value);
-/* A value's or node's name as messages have it. */
+/* A value's or node's name for messages. */
 const char *onnx_scoped(const OnnxReader *reader, const Scope *scope, const char *name);
 
 void onnx_read_nodes(OnnxReader *reader, Scope *scope, size_t n, Onnx__NodeProto **nodes);
-/* Adds the attribute to the draft, unless it refers to one that a function's call leaves out. False after an error or
- * what is not supported. */
+/* Adds the attribute to the draft, unless it refers to one that a function's call leaves out. False after an error, or
+ * if it is not supported. */
 bool onnx_read_attribute(OnnxReader *reader, Draft *draft, const Onnx__AttributeProto *proto);
-/* The attribute itself, or what it refers to in a function's call; NULL: nothing. */
+/* The attribute itself, or the one that it refers to in a function's call; NULL: none. */
 const Onnx__AttributeProto *onnx_argument(OnnxReader *reader, const Scope *scope, const Onnx__AttributeProto *proto);
-/* The value of a Constant node; false if it has none that is supported, which is told. */
+/* The value of a Constant node. False after an error, or if it is not supported. */
 bool onnx_read_constant(OnnxReader *reader, const Scope *scope, const Onnx__NodeProto *proto, Location where,
                         Constant *constant);
 /* The body of If, Loop or Scan. */
@@ -107,13 +107,13 @@ Graph *onnx_read_body(OnnxReader *reader, Scope *scope, const Onnx__GraphProto *
 
 /* The function that a node calls; NULL if it calls none. */
 const Onnx__FunctionProto *onnx_function(const OnnxReader *reader, const Onnx__NodeProto *node);
-/* The function's nodes in place of the call, whose inputs and outputs the draft has. */
+/* Replaces the call, whose inputs and outputs are the draft's, by the function's nodes. */
 void onnx_inline(OnnxReader *reader, Draft *draft, const Onnx__FunctionProto *function, const Onnx__NodeProto *call);
 
-/* The draft as a node, checked against its op's row; NULL after an error or what is not supported. */
+/* Makes the draft a node, checked against its op's row. NULL after an error, or if it is not supported. */
 Node *onnx_commit(OnnxReader *reader, Draft *draft);
 
-/* Of the default domain in a list of opsets; -1 if it is not in it. */
+/* The opset of the default domain; -1 if it is not in the list. */
 int64_t onnx_opset(size_t n, Onnx__OperatorSetIdProto **opsets);
 bool onnx_default_domain(const char *domain);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * TensorProto: extents, and elements as raw bytes, as a typed list, or in a file beside the model. Narrow types stand
- * in the list of 32-bit integers, an element each.
+ * TensorProto: extents, and elements as raw bytes, as a typed list, or in a file beside the model. Narrow types are
+ * in the list of 32-bit integers, one element each.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -63,7 +63,7 @@ static bool check_bool(const Constant *constant, const uint8_t *data) {
   return true;
 }
 
-/* Bytes from the file, which need not stand as their elements are aligned. */
+/* Bytes of the file, copied if they are not aligned to their elements. */
 static bool take_raw(OnnxReader *reader, Constant *constant, const OnnxType *type, const uint8_t *data, size_t bytes) {
   if (!check_size(constant, bytes, constant->count * (size_t)type->bytes, "bytes")) return false;
   if (type->dtype == RNNCC_BOOL && !check_bool(constant, data)) return false;
@@ -196,7 +196,7 @@ bool onnx_read_tensor(OnnxReader *reader, const Onnx__TensorProto *proto, const 
   constant->dtype_name = type->name;
   constant->dtype = type->dtype;
   if (!read_shape(reader, proto, constant)) return false;
-  if (constant->dtype == RNNCC_NONE) return true; /* an error for a node that asks for it */
+  if (constant->dtype == RNNCC_NONE) return true; /* an error only if a node reads it */
   if (proto->data_location == ONNX__TENSOR_PROTO__DATA_LOCATION__EXTERNAL)
     return take_external(reader, constant, type, proto);
   bool good = proto->has_raw_data ? take_raw(reader, constant, type, proto->raw_data.data, proto->raw_data.len)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What a model has that is not supported: collected over all nodes and told at once, a line for each kind of thing. */
+/* What a model has that is not supported: collected over all nodes and reported at once, a line for each kind. */
 #ifndef RNNCC_UNSUPPORTED_H
 #define RNNCC_UNSUPPORTED_H
 
@@ -17,7 +17,7 @@ enum { MAX_UNSUPPORTED = 256 };
 typedef struct Unsupported {
   Arena *arena;
   int count;
-  UnsupportedThing things[MAX_UNSUPPORTED]; /* what is past that, nobody reads */
+  UnsupportedThing things[MAX_UNSUPPORTED]; /* later ones are not reported */
 } Unsupported;
 
 void unsupported_add(Unsupported *unsupported, const char *place, const char *format, ...)

@@ -49,13 +49,13 @@ static const Dim *named_dim(OnnxReader *reader, const char *name) {
   return dim_symbol(dims, symbol);
 }
 
-/* An axis that the file neither measures nor names is called for its input. NULL where it is not known, or bad. */
+/* An axis without extent and name is named after its input. NULL where it is not known, or after an error. */
 static const Dim *read_axis(OnnxReader *reader, const Onnx__TensorShapeProto__Dimension *proto, const char *input,
                             int axis) {
   switch (proto->value_case) {
   case ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_VALUE:
     if (proto->dim_value >= 0) return dim_const(reader->graph->dims, proto->dim_value);
-    if (proto->dim_value == -1) break; /* what some exporters write of an axis that they do not know */
+    if (proto->dim_value == -1) break; /* some exporters write -1 for an unknown axis */
     error_at(place(reader, input), EXIT_INVALID, "axis %d is %" PRId64 " long", axis, proto->dim_value);
     return NULL;
   case ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_PARAM:
@@ -96,7 +96,7 @@ static DType read_dtype_of(OnnxReader *reader, const Onnx__ValueInfoProto *proto
   return type ? type->dtype : RNNCC_NONE;
 }
 
-/* Axes that are not known stay NULL where the input is to be a constant, else they are 1 after the request. */
+/* Unknown axes stay NULL if the input becomes a constant; else they are requested, and 1 for now. */
 static void read_input_type(OnnxReader *reader, const Onnx__ValueInfoProto *proto, Value *value, bool frozen) {
   value->dtype = read_dtype_of(reader, proto, "input");
   value->rank = 0;
@@ -145,7 +145,7 @@ static void declare_body_input(OnnxReader *reader, Scope *scope, const char *nam
   scope->graph->inputs[scope->graph->n_inputs++] = declared->value;
 }
 
-/* An input with an initializer has a default, which nothing can override in a module: it is a constant. */
+/* An initializer is an input's default. A module cannot override it, so the input is a constant. */
 void onnx_declare_inputs(OnnxReader *reader, Scope *scope, const Onnx__GraphProto *proto) {
   scope->graph->inputs = ARENA_ARRAY(reader->arena, Value *, proto->n_input);
   for (size_t i = 0; i < proto->n_input; i++) {
@@ -181,7 +181,7 @@ bool onnx_value(OnnxReader *reader, Scope *scope, const char *name, Location whe
     unsupported_add(&reader->unsupported, name, "the element type %s of a constant", found->constant->dtype_name);
   else if (!found->value && found->constant)
     found->value = constant_value(scope->graph, found->constant);
-  if (!found->value) found->constant = NULL; /* its error is told once */
+  if (!found->value) found->constant = NULL; /* reports its error once */
   return (*value = found->value) != NULL;
 }
 

@@ -72,7 +72,7 @@ static void check_wire_type(const Walk *walk, const ProtobufCFieldDescriptor *fi
   if (found != due && !packed) refuse(walk, "a field is not encoded as its kind is");
 }
 
-/* Text with a NUL in it would end there for us and not for others. */
+/* A NUL would end the text here, but not in other programs. */
 static void check_text(Walk *walk, size_t end) {
   for (size_t at = walk->position; at < end;) {
     int bytes = utf8_character((const char *)walk->bytes + at, end - at);
