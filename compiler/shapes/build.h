@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* New nodes with inferred shapes, at the end of the graph's list, in the name of a node that they stand for. */
+/* Appends new nodes with inferred shapes that replace a node and have its name. */
 #ifndef RNNCC_BUILD_H
 #define RNNCC_BUILD_H
 
@@ -18,14 +18,14 @@ Attribute attribute_float(AttributeName name, double value);
 Attribute attribute_one_of(AttributeName name, int word); /* DIRECTION_reverse */
 Attribute attribute_type(AttributeName name, DType dtype);
 
-/* In place of the one of that name, if there is one. */
+/* Adds or replaces the attribute. */
 void set_attribute(Graph *graph, Node *node, Attribute attribute);
 
 /* Inputs and attributes are copied; set_attribute() and build_op() look up what texts an attribute lacks. */
 Node *build_op(const Builder *builder, OpKind op, int n_inputs, Value *const *inputs, int n_outputs, int n_attributes,
                const Attribute *attributes);
 
-/* All but the range [start, end) of an axis is cut off. */
+/* The range [start, end) of an axis. */
 typedef struct Range {
   int64_t axis, start, end;
 } Range;
@@ -35,7 +35,7 @@ Value *build_transpose(const Builder *builder, Value *value, const int64_t *perm
 /* `value` itself if it has the shape already. At most one extent may be symbolic. */
 Value *build_reshape(const Builder *builder, Value *value, int rank, const Dim *const *shape);
 
-/* From now on `target` is the same elements as `source`, in its own shape; who made it before makes a value that nobody
+/* Makes `target` the elements of `source`, in its own shape. Its former producer gets a new output, which nothing
  * reads. */
 void build_instead(const Builder *builder, Value *target, Value *source);
 

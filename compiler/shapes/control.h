@@ -9,8 +9,8 @@
 
 #include "ir/graph.h"
 
-/* A dimension that the schedule sets as it goes: an extent of an If's output by the branch that was taken, or of what a
- * loop carries, as it grows. */
+/* A dimension that the schedule sets: an extent of an If's output, by the branch taken; or of a carried value that
+ * grows in a loop. */
 typedef struct Growth {
   const DimSymbol *symbol;
   const Dim *value[2]; /* If: after each branch; a loop: before it, and at the end of each iteration */
@@ -22,20 +22,20 @@ typedef struct Control {
   int n_carried, n_scanned, n_collected;
   int first_carried;        /* of the node's inputs */
   const DimSymbol *counter; /* of a loop: the iteration, from 0 */
-  const Dim *trip;          /* the most iterations; NULL: node input 0 says, or, if that is absent too, nothing does */
-  bool conditional;         /* the body may end it */
-  const DimSymbol *count;   /* of a loop: iterations that there were */
-  bool *backwards;          /* [n_scanned + n_collected] of Scan */
+  const Dim *trip;        /* upper bound of the iterations; NULL: node input 0, or, if that is absent too, unbounded */
+  bool conditional;       /* the body may end it */
+  const DimSymbol *count; /* of a loop: iterations run */
+  bool *backwards;        /* [n_scanned + n_collected] of Scan */
   int n_growths;
   Growth *growths;
 } Control;
 
-/* May a Loop's condition be false in some iteration? `body` is as it was read. */
+/* May a Loop's condition become false? `body` is as it was read. */
 bool loop_is_conditional(const Node *node, const Graph *body);
 
-/* Rewrites what need not be decided while the module runs: an If whose condition is known becomes the nodes of the
- * branch, a Loop of few iterations copies of its body, Scan along another axis Transposes around one along the first.
- * Calls `infer` with every node that it makes, in order. False if the node stays as it is. */
+/* Rewrites control flow that is known at compile time: an If with a known condition becomes the nodes of its branch, a
+ * Loop of few iterations copies of its body; a Scan along another axis gets Transposes around it. Calls `infer` with
+ * every new node, in order. False if the node stays as it is. */
 bool control_rewrite(Graph *graph, Node *node, void (*infer)(Graph *, Node *));
 
 /* Infers all nodes of a graph whose inputs have types and shapes; some are rewritten or folded. */

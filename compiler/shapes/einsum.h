@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Einsum's equation, read: what stands along each axis of each operand and of the result. */
+/* Einsum's parsed equation: the label of each axis of each operand and of the result. */
 #ifndef RNNCC_EINSUM_H
 #define RNNCC_EINSUM_H
 
@@ -17,10 +17,10 @@ typedef struct Einsum {
   int n_terms;
   EinsumTerm *terms;                 /* one an operand */
   EinsumTerm output;                 /* every label once */
-  const Dim *extents[EINSUM_LABELS]; /* NULL: stands nowhere. An operand's own may be 1, which is broadcast. */
+  const Dim *extents[EINSUM_LABELS]; /* NULL: unused. An operand's own extent may be 1, which is broadcast. */
 } Einsum;
 
-/* False with an error told. needs: the inputs' shapes. */
+/* False after an error. needs: the inputs' shapes. */
 bool read_einsum(Graph *graph, const Node *node, Einsum *einsum);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Arithmetic on elements that are ratios of a dimension and a number. An f32 is exact while the numerator stays within
- * 24 bits and the divisor is a power of two. A quotient n / d by another divisor is rounded; but with n below 2^24
- * never across an integer, which is at least 1/d away: Floor, Ceil and Cast of it are exact, all else is not told.
+ * 24 bits and the divisor is a power of two. A quotient n / d by another divisor is rounded, but with n below 2^24
+ * never across an integer, which is at least 1/d away: Floor, Ceil and Cast of it are exact, other ops are unknown.
  */
 #include "shapes/element_arithmetic.h"
 
@@ -28,7 +28,7 @@ static const Dim *scaled(DimTable *dims, const Dim *number, int64_t by) {
   return dim_mul(dims, number, dim_const(dims, by));
 }
 
-/* Over a common divisor; both are exact, so that one divisor divides the other. False if they are not. */
+/* Brings both to a common divisor. False unless both are exact; then one divisor divides the other. */
 static bool align(DimTable *dims, const Ratio *a, const Ratio *b, const Dim **x, const Dim **y, int64_t *divisor) {
   *divisor = a->divisor > b->divisor ? a->divisor : b->divisor;
   if (!is_exact(a) || !is_exact(b)) return false;
@@ -140,7 +140,7 @@ static bool same(DimTable *dims, const Node *node, const Ratio *a, const Ratio *
   return is_exact(a);
 }
 
-/* Of numbers that the new type can hold. */
+/* Only if the new type can hold the number. */
 static bool cast(DimTable *dims, const Node *node, const Ratio *a, const Ratio *b, Ratio *result) {
   DType to = node->outputs[0]->dtype;
   if (is_float(node->outputs[0])) return same(dims, node, a, b, result);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Elements that a node moves, computes or compares. What only moves them is done by the op's reference kernel on a
- * tensor of positions, which tells where each element comes from.
+ * Elements that a node moves, computes or compares. To move them, the op's reference kernel runs on a tensor of
+ * positions: its result is where each element comes from.
  */
 #include "shapes/elements.h"
 
@@ -28,7 +28,7 @@ static Tensor *tensor_of(Graph *graph, const Value *value, DType dtype, const vo
   return tensor;
 }
 
-/* As mantissa / 2^k. False where the mantissa has more bits than an f32's. */
+/* As mantissa / 2^k. False if the mantissa has more bits than f32's. */
 static bool ratio_of_float(DimTable *dims, double value, Ratio *ratio) {
   enum { MAX_SHIFT = 60 };
   int exponent;
@@ -79,7 +79,7 @@ static void set_elements(Graph *graph, Value *value, const Ratio *ratios) {
   value->divisors = whole ? NULL : divisors;
 }
 
-/* ---- what moves elements ---- */
+/* ---- moving elements ---- */
 
 enum { ALL_INPUTS = -1 };
 
@@ -95,7 +95,7 @@ static bool outputs_small(const Node *node) {
   return true;
 }
 
-/* The moved inputs as positions in `pool`, which gets their elements one after the other. */
+/* Appends the moved inputs' elements to `pool`, and replaces the inputs by positions in it. */
 static bool number_inputs(Graph *graph, const Node *node, int data, const Tensor **inputs, Ratio *pool) {
   int64_t n = 0;
   for (int i = 0; i < node->n_inputs; i++) {
@@ -138,9 +138,9 @@ static void move_elements(Graph *graph, Node *node, int moved) {
   }
 }
 
-/* ---- what computes them ---- */
+/* ---- computing elements ---- */
 
-/* The element of `value` that stands at element `index` of what it is broadcast to. */
+/* The index in `value`, broadcast to `to`, of element `index`. */
 static int64_t broadcast_index(const Value *value, const Value *to, int64_t index) {
   int64_t at = 0, stride = 1;
   for (int axis = to->rank - 1; axis >= 0; axis--) {

@@ -20,7 +20,7 @@ Ratio *known_ratios(Graph *graph, const Value *value);
 /* Range's operands; false with an error if one is not known. */
 bool read_range(Graph *graph, const Node *node, Ratio *start, Ratio *limit, Ratio *delta);
 
-/* Sets what is known of the elements of the node's outputs. needs: their types and shapes. */
+/* Sets the known elements of the node's outputs. needs: their types and shapes. */
 void infer_elements(Graph *graph, Node *node);
 
 #endif

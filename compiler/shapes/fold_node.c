@@ -4,10 +4,10 @@
 #include "ir/bodies.h"
 #include "reference/reference.h"
 
-/* A fold may not make the module much larger: results beyond this must not outgrow their inputs. */
+/* A fold must not make the module much larger: a result above this must not be larger than its inputs. */
 enum { SMALL_BYTES = 1 << 16 };
 
-/* Ops that read nothing of their input but its shape. */
+/* Does the op read only the shape of its input? */
 static bool reads_shape_only(const Node *node) { return is_op(node, OP_EyeLike); }
 
 static int64_t input_bytes(const Node *node) {
@@ -19,7 +19,7 @@ static int64_t input_bytes(const Node *node) {
 
 static bool inputs_constant(const Node *node) {
   Attribute *bodies[MAX_BODIES];
-  if (node_bodies(node, bodies)) return false; /* these read more than inputs */
+  if (node_bodies(node, bodies)) return false; /* bodies read captured values too */
   for (int i = 0; i < node->n_inputs; i++)
     if (node->inputs[i] && !node->inputs[i]->data && !reads_shape_only(node)) return false;
   return true;
@@ -59,7 +59,7 @@ static void become_constant(Value *value, const void *data) {
   value->producer = NULL;
 }
 
-/* True if the node's outputs are constants now. */
+/* True if the node's outputs became constants. */
 static bool fold(Graph *graph, Node *node) {
   const Tensor **inputs = ARENA_ARRAY(graph->arena, const Tensor *, node->n_inputs);
   Tensor **outputs = ARENA_ARRAY(graph->arena, Tensor *, node->n_outputs);
@@ -75,7 +75,7 @@ static bool fold(Graph *graph, Node *node) {
   return true;
 }
 
-/* Shape arithmetic that came out as plain numbers. */
+/* Folds shape arithmetic whose results are numbers. */
 static bool fold_elements(Graph *graph, Node *node) {
   Value *value = node->outputs[0];
   if (node->n_outputs != 1 || !value->elements || value->divisors) return false;
@@ -89,7 +89,7 @@ static bool fold_elements(Graph *graph, Node *node) {
   return true;
 }
 
-/* What has no elements is known. */
+/* An empty output is a constant. */
 static bool fold_nothing(Node *node) {
   for (int i = 0; i < node->n_outputs; i++)
     if (node->outputs[i] && (!value_static(node->outputs[i]) || value_count(node->outputs[i]) > 0)) return false;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Shape inference: each op's rule computes its outputs' types and shapes as expressions over the named dimensions. A
- * bad node is told and its outputs stay unknown; nodes that read unknown values are passed over, so one mistake makes
- * one message. Small constants are folded on the way: shapes may depend on any arithmetic.
+ * Shape inference: each op's rule computes its outputs' types and shapes as expressions over the named dimensions. An
+ * error leaves the node's outputs unknown; nodes that read unknown values are skipped, so one mistake gives one
+ * message. Small constants are folded on the way, because shapes may depend on any arithmetic.
  */
 #include "shapes/infer_shapes.h"
 #include "ir/bodies.h"
@@ -12,7 +12,7 @@
 #include "shapes/shape.h"
 #include "support/numbers.h"
 
-/* A tensor beyond this is a mistake or an attack; nothing is allocated before it is checked. */
+/* A larger tensor is a mistake or an attack; nothing is allocated before the check. */
 #define MAX_TENSOR_BYTES ((int64_t)1 << 40)
 
 static bool check_extent(Graph *graph, const Value *value, int axis) {
@@ -28,7 +28,7 @@ static bool check_extent(Graph *graph, const Value *value, int axis) {
   return false;
 }
 
-/* An empty tensor has strides, too: an axis of length 0 counts as 1, so that no product of extents overflows. */
+/* Axes of length 0 count as 1, so that the strides of empty tensors do not overflow either. */
 static bool check_size(Graph *graph, const Value *value) {
   int64_t bytes = (int64_t)dtype_size(value->dtype);
   for (int axis = 0; axis < value->rank; axis++)
@@ -53,15 +53,14 @@ static bool check_value(Graph *graph, const Value *value) {
 
 static void forget(Value *value) { value->rank = -1; }
 
-/* False if an input's shape is not known because its producer was bad. */
+/* False if the shape of an input is not known, because of an error in its producer. */
 static bool inputs_known(const Node *node) {
   for (int i = 0; i < node->n_inputs; i++)
     if (node->inputs[i] && node->inputs[i]->rank < 0) return false;
   return true;
 }
 
-/* Ops that make something of nothing: their kernels know what. All others do nothing where their outputs are empty, so
- * an input may only be empty if they are. */
+/* Ops whose kernels take empty inputs. All others need empty outputs for an empty input: then no kernel runs. */
 static const bool of_nothing[N_OPS] = {
     [OP_Compress] = true,  [OP_Concat] = true,
     [OP_Constant] = true,  [OP_ConstantOfShape] = true,
@@ -165,7 +164,7 @@ static void check_states(Graph *graph) {
   }
 }
 
-/* What a Constant says, or a node of constants computes, now stands in its outputs. */
+/* Are the outputs constants now: of a Constant, or folded? */
 static bool became_constants(const Node *node) {
   bool constant = node->n_outputs > 0;
   for (int i = 0; i < node->n_outputs; i++)
@@ -184,7 +183,7 @@ static void drop_constant_nodes(Graph *graph) {
   graph->n_nodes = kept;
 }
 
-/* The node joins the graph's list, or others in its place. */
+/* Appends the node, or the nodes that replace it. */
 static void infer_into(Graph *graph, Node *node) {
   if (inputs_known(node) && control_rewrite(graph, node, infer_into)) return;
   graph_append(graph, node);
@@ -200,11 +199,11 @@ void infer_nodes(Graph *graph) {
 }
 
 /* needs: verify's structure; types and shapes of inputs, states and constants.
- * keeps: the nodes, but for Constant and what small constants alone determine, whose outputs become constants, and
- * control flow that is settled now.
- * sets: dtype, shape and elements of every value. Ends the compilation if a node's shapes do not fit. */
+ * keeps: the nodes, except Constant and folded small nodes, whose outputs become constants, and control flow that is
+ * known at compile time. sets: dtype, shape and elements of every value. Ends the compilation if a node's shapes do not
+ * fit. */
 void infer_shapes(Graph *graph) {
-  if (graph->outer) return; /* with its node */
+  if (graph->outer) return; /* a body: inferred with its node */
   check_symbols(graph);
   for (int i = 0; i < graph->n_inputs; i++) check_given(graph, graph->inputs[i]);
   for (int i = 0; i < graph->n_states; i++) check_given(graph, graph->states[i].input);

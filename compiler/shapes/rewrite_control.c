@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Control flow that is settled when the module is compiled. */
+/* Control flow that is known at compile time. */
 #include "ir/bodies.h"
 #include "shapes/build.h"
 #include "shapes/control.h"
@@ -7,7 +7,7 @@
 
 typedef void Infer(Graph *graph, Node *node);
 
-/* Unrolled loops have no more iterations, and come to no more nodes. */
+/* Limits of an unrolled loop. */
 enum { MAX_UNROLLED = 16, MAX_UNROLLED_NODES = 256 };
 
 static const Graph *source_of(const Attribute *attribute) {
@@ -31,14 +31,14 @@ bool loop_is_conditional(const Node *node, const Graph *body) {
   const Value *again = body->outputs[0];
   while (is_op(again->producer, OP_Identity)) again = again->producer->inputs[0];
   if (again == body->inputs[1]) return false;
-  for (int i = 0; i < node->n_captures; i++) { /* one that is a constant outside */
+  for (int i = 0; i < node->n_captures; i++) { /* a constant outside? */
     int outer = node->n_inputs - node->n_captures + i, inner = body->n_inputs - node->n_captures + i;
     if (again == body->inputs[inner]) again = node->inputs[outer];
   }
   return known_truth(again) != 1;
 }
 
-/* The body's nodes join the graph; results[i] is what its output i has become. */
+/* Appends copies of the body's nodes; results[i] is the value of its output i. */
 static void inline_body(Graph *graph, const Graph *body, Value *const *arguments, Infer *infer, Value **results) {
   Node **nodes = ARENA_ARRAY(graph->arena, Node *, body->n_nodes);
   int n = body_copy_nodes(graph, body, arguments, nodes, results);
@@ -92,7 +92,7 @@ static Value *integer(Graph *graph, const Node *node, int rank, int64_t number) 
   return graph_constant(graph, node->name, RNNCC_I64, rank, &one, arena_copy(graph->arena, &number, sizeof number));
 }
 
-/* The iterations if they are few, all run, and become not too many nodes; else -1. */
+/* The number of iterations if the loop can be unrolled; else -1. */
 static int64_t unrolled_iterations(Graph *graph, const Node *node, const Graph *body, int n_carried) {
   if (n_carried < 0 || body->n_inputs != node->n_inputs || body->n_outputs < 1 + n_carried) return -1;
   if (!node->inputs[0] || !value_static(node->inputs[0]) || value_count(node->inputs[0]) != 1) return -1;

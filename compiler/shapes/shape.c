@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-/* What the shape rules share; see shape.h. */
 #include "shapes/shape.h"
 
 #include <stdarg.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the shape rules share: saying what is wrong, reading operands that must be known at compile time (from an
- * attribute, a constant, or shapes), and setting an output's shape.
+ * Shared by the shape rules: reporting errors, reading operands that must be known at compile time (an attribute, a
+ * constant, or shape arithmetic), and setting an output's shape.
  */
 #ifndef RNNCC_SHAPE_H
 #define RNNCC_SHAPE_H
@@ -9,13 +9,13 @@
 #include "ir/graph.h"
 #include "ir/op.h"
 
-/* Have they the same rank and dims, whatever their types? */
+/* Same rank and dims; types may differ. */
 bool shapes_agree(const Value *a, const Value *b);
 
-/* Runs the node's rule with the checks around it; outputs keep rank -1 where it fails, and the error has been told. */
+/* Runs the node's rule and checks. After an error outputs keep rank -1. */
 bool infer_node(Graph *graph, Node *node);
 
-/* Both tell the error at the node and return false. */
+/* Both report the error at the node and return false. */
 bool shape_error(const Node *node, const char *format, ...) __attribute__((format(printf, 2, 3)));
 bool shape_unsupported(const Node *node, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
@@ -23,22 +23,22 @@ bool shape_unsupported(const Node *node, const char *format, ...) __attribute__(
 const char *shape_text(Graph *graph, const Value *value);
 const char *dim_text(Graph *graph, const Dim *dim);
 
-/* Follows "must be known at compile time: a constant" in messages: which input of the graph would make it one. */
+/* For messages, after "must be known at compile time: a constant": the graph input to freeze. */
 const char *freeze_hint(Graph *graph, const Value *value);
 
 /* False with an error if the input's rank is outside [least, most]. */
 bool check_rank(Graph *graph, const Node *node, int input, int least, int most);
-/* False with an error if the input's shape differs; `wanted` is told with `why`, e.g. "[directions, 4*hidden]". */
+/* False with an error if the input's shape differs from `wanted`; `why` explains it: "[directions, 4*hidden]". */
 bool check_shape(Graph *graph, const Node *node, int input, int rank, const Dim *const *wanted, const char *why);
 /* The axis in 0..rank-1; -1 with an error if it is outside. `what` names it: "axis". */
 int check_axis(const Node *node, const char *what, int64_t axis, int rank);
 
-/* Equal for all values of the named dims, as far as it can be shown. */
+/* Equal for all values of the named dims, as far as can be proved. */
 bool same_dim(const Dim *a, const Dim *b);
 
-/* Copies the shape to output `output`, if it is wanted. */
+/* Copies the shape to the output, unless it is absent. */
 void set_shape(Graph *graph, Node *node, int output, int rank, const Dim *const *shape);
-/* Sets the result of broadcasting all present inputs from `first` on; false with an error that names two that do not
+/* Sets output 0 to the broadcast of all present inputs from `first` on. False with an error that names two that do not
  * fit. */
 bool broadcast_inputs(Graph *graph, Node *node, int first);
 
@@ -59,12 +59,12 @@ bool operand_ints(Graph *graph, const Node *node, AttributeName attribute, int i
 /* Marks the axes of the list; false with an error for one out of range or repeated. */
 bool operand_axes(const Node *node, const IntList *list, int rank, bool marked[MAX_RANK]);
 
-/* The contents of a small tensor of static shape that are integers, whatever its type, constant or symbolic,
- * row-major; NULL if not known. */
+/* The integer elements of a small tensor of any type and static shape, constant or symbolic, row-major; NULL if not
+ * known. */
 const Dim **known_elements(Graph *graph, const Value *value);
 
-/* The least and the greatest of the elements first, first + step, ... of a constant integer tensor; false if it is none
- * or has none of these. */
+/* Minimum and maximum of the elements first, first + step, ... of a constant integer tensor; false if there are none.
+ */
 typedef struct IntRange {
   int64_t least, most;
 } IntRange;
@@ -82,9 +82,9 @@ typedef struct Window {
 bool is_unpadded(const Window *window);
 /* Is every window one pixel of the input? */
 bool is_pointwise(const Window *window);
-/* Is there an axis on which a window is further than a pixel from the next? */
+/* Is a stride larger than 1? */
 bool is_strided(const Window *window);
-/* False with an error told. Convolutions take their kernel from the weights, pools from kernel_shape. The pads of a
+/* False after an error. Convolutions take their kernel from the weights, pools from kernel_shape. The pads of a
  * transposed convolution are what is cut off its output. */
 bool read_window(Graph *graph, const Node *node, Window *window);
 /* The windows of a MaxUnpool, without its output_shape. */
@@ -95,16 +95,16 @@ typedef struct SliceAxis {
   const Dim *start, *extent;
   int64_t step; /* not 0 */
 } SliceAxis;
-/* All of the input's axes, sliced or whole. */
+/* Of all axes of the input, sliced or whole. */
 bool read_slice(Graph *graph, const Node *node, SliceAxis axes[MAX_RANK]);
 
 /* A new data-dependent dim, from 0 to the maximum of `limit`. */
 const Dim *data_dependent_dim(Graph *graph, const Dim *limit);
 
-/* CumSum's axis, 0..rank-1; -1 with an error told. */
+/* CumSum's axis, 0..rank-1; -1 after an error. */
 int cumsum_axis(Graph *graph, const Node *node);
 
-/* The most boxes that NonMaxSuppression may take of one image and class: a limit that is known bounds them. */
+/* Upper bound of the boxes that NonMaxSuppression selects of an image and class. */
 const Dim *nms_keep(Graph *graph, const Node *node);
 
 /* Elements added (or, negative, cut off) before and after each axis of Pad. */

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * If, Loop and Scan: each body is inferred on the types and shapes that come in, in a copy, so that inference may be
- * repeated. What only the run tells, how often a loop ran or how long what it carries has grown, is a dimension of the
- * compiler's own.
+ * If, Loop and Scan: a copy of each body is inferred from the incoming types and shapes, so that inference can be
+ * repeated. The iterations of a loop and extents that grow in it are data-dependent dims.
  */
 #include <string.h>
 
@@ -11,7 +10,7 @@
 #include "shapes/shape.h"
 #include "support/numbers.h"
 
-static const int64_t MAX_ITERATIONS = INT32_MAX; /* of a loop that nothing bounds */
+static const int64_t MAX_ITERATIONS = INT32_MAX; /* of an unbounded loop */
 
 /* ---- bodies ---- */
 
@@ -45,7 +44,7 @@ static Value *constant_like(Graph *body, const Value *outer) {
   return value;
 }
 
-/* A copy of the body, of which what it captures is known; captured constants stand in it as such. */
+/* A copy of the body with the types, shapes and constants that it captures. */
 static Graph *instantiate(Graph *graph, const Node *node, Attribute *attribute) {
   const Graph *source = attribute->source;
   Graph *body = body_clone(graph, source);
@@ -66,7 +65,7 @@ static Graph *instantiate(Graph *graph, const Node *node, Attribute *attribute) 
   return attribute->graph = body;
 }
 
-/* False if an output is not known; the error has been told. */
+/* False after an error. */
 static bool infer_body(Graph *body) {
   infer_nodes(body);
   for (int i = 0; i < body->n_outputs; i++)
@@ -74,7 +73,7 @@ static bool infer_body(Graph *body) {
   return true;
 }
 
-/* Does the extent depend on what is only known inside: on symbols since `first`? */
+/* Does the extent depend on symbols of the body, from `first` on? */
 static bool is_inner(const Graph *graph, const Dim *extent, int first) {
   for (int i = first; i < dim_symbol_count(graph->dims); i++)
     if (dim_mentions(extent, dim_symbol_at(graph->dims, i))) return true;
@@ -93,7 +92,7 @@ static const DimSymbol *add_growth(Graph *graph, Control *control, int64_t min, 
 
 /* ---- If ---- */
 
-/* The extent that both branches have, or one that the branch taken sets. */
+/* The extent of both branches, or a new dim that the branch taken sets. */
 static const Dim *either(Graph *graph, Control *control, const Dim *a, const Dim *b, int first) {
   if (same_dim(a, b) && !is_inner(graph, a, first)) return a;
   int64_t min = min_int(dim_lower(a), dim_lower(b)), max = max_int(dim_upper(a), dim_upper(b));
@@ -140,9 +139,9 @@ bool shape_if(Graph *graph, Node *node) {
   return good;
 }
 
-/* ---- what loops share ---- */
+/* ---- Loop and Scan ---- */
 
-/* Shapes of what a loop carries, as an iteration finds it. */
+/* The shape of a carried value at the begin of an iteration. */
 typedef struct Carried {
   const Dim *shape[MAX_RANK];
   const Growth *growth[MAX_RANK]; /* of axes that grow; else NULL */
@@ -153,7 +152,7 @@ typedef struct LoopShapes {
   Node *node;
   Control *control;
   Carried *carried;
-  bool grows; /* extents have been made to grow since the body was inferred */
+  bool grows; /* more extents grow than when the body was inferred */
 } LoopShapes;
 
 static const Value *initial(const LoopShapes *loop, int k) {
@@ -167,7 +166,7 @@ static void start_carried(LoopShapes *loop) {
       loop->carried[k].shape[axis] = initial(loop, k)->shape[axis];
 }
 
-/* An extent that is larger by a constant after each iteration, from `before` on. NULL if that is not bounded. */
+/* An extent that grows by a constant in each iteration, from `before`. NULL if it is not bounded. */
 static const Growth *grow(LoopShapes *loop, const Dim *before, const Dim *after) {
   DimTable *dims = loop->graph->dims;
   const Dim *more = dim_sub(dims, after, before), *trip = loop->control->trip;
@@ -349,7 +348,7 @@ static bool read_directions(const Node *node, Control *control, Arena *arena) {
   return true;
 }
 
-/* The one length of all that is scanned; NULL after an error. */
+/* The common length of the scanned inputs; NULL after an error. */
 static const Dim *scanned_length(Graph *graph, const Node *node, int first, int n) {
   for (int k = first; k < first + n; k++)
     if (!check_rank(graph, node, k, 1, MAX_RANK)) return NULL;

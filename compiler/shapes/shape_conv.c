@@ -2,7 +2,6 @@
 /* Convolution, pooling and batch normalisation over N, C, and one to three spatial axes. */
 #include "shapes/shape.h"
 
-/* Every output that is wanted. */
 static void set_windowed(Graph *graph, Node *node, const Dim *channels, const Window *window) {
   const Dim *shape[2 + MAX_SPATIAL] = {node->inputs[0]->shape[0], channels};
   for (int i = 0; i < window->n_spatial; i++) shape[2 + i] = window->out[i];
@@ -92,8 +91,8 @@ bool shape_global_pool(Graph *graph, Node *node) {
   return true;
 }
 
-/* As large as what a MaxPool of these windows would have been given, or larger where output_shape says so: it is filled
- * from its first element on. */
+/* The shape of the input of a MaxPool of these windows, or output_shape, which may be larger: elements are written at
+ * its begin. */
 bool shape_max_unpool(Graph *graph, Node *node) {
   const Value *x = node->inputs[0];
   Window window;

@@ -13,7 +13,7 @@ static int64_t count_nonzero(const Value *value, int64_t among) {
   return count;
 }
 
-/* How many of the value's first elements are not 0, of at most `among`. */
+/* The number of nonzero elements among the value's first `among`. */
 static const Dim *nonzero_dim(Graph *graph, const Value *value, const Dim *among) {
   if (value->data && dim_is_const(among)) return dim_const(graph->dims, count_nonzero(value, dim_value(among)));
   return data_dependent_dim(graph, among);
@@ -32,7 +32,7 @@ bool shape_nonzero(Graph *graph, Node *node) {
   return true;
 }
 
-/* ONNX Compress: without `axis`, of the elements in a row. Conditions beyond the axis are not looked at. */
+/* ONNX Compress: without `axis`, of the flattened elements. Conditions beyond the axis are ignored. */
 bool shape_compress(Graph *graph, Node *node) {
   const Value *x = node->inputs[0], *condition = node->inputs[1];
   const Dim *shape[MAX_RANK] = {value_count_dim(graph, x, 0, x->rank)};
@@ -48,7 +48,7 @@ bool shape_compress(Graph *graph, Node *node) {
   return true;
 }
 
-/* ONNX Unique: different slices along `axis`, or elements; where each occurs first; which one each is; how many. */
+/* ONNX Unique: the different slices along `axis`, or elements; first index, inverse index and count of each. */
 bool shape_unique(Graph *graph, Node *node) {
   const Value *x = node->inputs[0];
   const Dim *shape[MAX_RANK] = {value_count_dim(graph, x, 0, x->rank)};

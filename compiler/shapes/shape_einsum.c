@@ -17,7 +17,7 @@ static const char *without_spaces(Graph *graph, const char *text) {
   return packed;
 }
 
-/* How many letters the text has; -1 with an error told for what is neither a letter nor one ellipsis. */
+/* The number of letters; -1 after an error, for anything but letters and one ellipsis. */
 static int count_letters(const Node *node, const char *text, int length, bool *dotted) {
   int letters = 0;
   *dotted = false;
@@ -113,7 +113,7 @@ static bool read_output(const Node *node, Einsum *einsum, const char *text) {
   return true;
 }
 
-/* The ellipsis, then the letters that stand once, in order. */
+/* The implied output: the ellipsis, then the letters that occur once, sorted. */
 static bool imply_output(const Node *node, Einsum *einsum) {
   int count[EINSUM_LABELS] = {0}, n = 0;
   for (int term = 0; term < einsum->n_terms; term++)
@@ -136,7 +136,7 @@ bool read_einsum(Graph *graph, const Node *node, Einsum *einsum) {
   return arrow ? read_output(node, einsum, arrow + strlen(ARROW)) : imply_output(node, einsum);
 }
 
-/* A letter that stands twice in an operand is its diagonal, which is gathered by constant indices. */
+/* A letter twice in an operand means its diagonal, which is gathered by constant indices. */
 static bool check_diagonals(Graph *graph, const Node *node, const EinsumTerm *term, const Value *value) {
   for (int a = 0; a < term->n; a++)
     for (int b = a + 1; b < term->n; b++) {

@@ -57,7 +57,7 @@ bool read_range(Graph *graph, const Node *node, Ratio *start, Ratio *limit, Rati
   return true;
 }
 
-/* Of constant floats, which no ratio need hold. */
+/* For constant floats, which need not be ratios. */
 static bool constant_range_extent(Graph *graph, const Node *node, const Dim **count) {
   double number[3];
   for (int i = 0; i < 3; i++) {

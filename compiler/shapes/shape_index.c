@@ -13,7 +13,7 @@ bool constant_range(const Value *value, int64_t first, int64_t step, IntRange *r
   return true;
 }
 
-/* Constant indices that no extent would allow. */
+/* Reports constant indices that are outside for every value of the extent. */
 static bool check_constant(Graph *graph, const Node *node, int64_t first, int64_t step, const Dim *extent) {
   IntRange range;
   if (!constant_range(node->inputs[1], first, step, &range)) return true;
@@ -22,7 +22,7 @@ static bool check_constant(Graph *graph, const Node *node, int64_t first, int64_
                      (long long)(range.most < dim_upper(extent) ? range.least : range.most), dim_text(graph, extent));
 }
 
-/* The indices name places on `axis`; along the others they must stay within the data. */
+/* Checks indices along `axis`; along other axes they must not be longer than the data. */
 static bool check_along_axis(Graph *graph, const Node *node, int axis) {
   const Value *data = node->inputs[0], *indices = node->inputs[1];
   if (indices->rank != data->rank)
@@ -43,7 +43,7 @@ bool shape_gather_elements(Graph *graph, Node *node) {
   return true;
 }
 
-/* Sums and the like need a type that counts. */
+/* Reductions need a numeric type. */
 static bool check_reduction(const Node *node) {
   DType dtype = node->inputs[0]->dtype;
   if (dtype != RNNCC_BOOL || node_word(node, ATTR_reduction) == SCATTER_none) return true;
@@ -60,8 +60,7 @@ bool shape_scatter_elements(Graph *graph, Node *node) {
   return true;
 }
 
-/* Tuples of indices stand along the last axis; they name places from axis `first` of the data on. Their length, or -1
- * after an error. */
+/* Index tuples are the last axis, and index the data from axis `first` on. Their length, or -1 after an error. */
 static int tuple_length(Graph *graph, const Node *node, int first) {
   const Value *data = node->inputs[0], *indices = node->inputs[1];
   const Dim *last = indices->rank ? indices->shape[indices->rank - 1] : NULL;
@@ -76,7 +75,8 @@ static int tuple_length(Graph *graph, const Node *node, int first) {
   return length;
 }
 
-/* [the indices' axes but the last one, the data's axes from `first` on]; false with an error if that is too many. */
+/* [the indices' axes but the last one, the data's axes from `first` on]; false with an error if the rank is too high.
+ */
 static bool tuple_shape(const Node *node, int first, int *rank, const Dim **shape) {
   const Value *data = node->inputs[0], *indices = node->inputs[1];
   *rank = indices->rank - 1 + data->rank - first;

@@ -18,7 +18,7 @@ static float *floats_of(Graph *graph, const double *values, size_t count) {
   return data;
 }
 
-/* ONNX Constant: exactly one value_* attribute. Numbers without a type of their own are f32 and i64. */
+/* ONNX Constant: exactly one value_* attribute. Plain numbers are f32 and i64. */
 bool shape_constant(Graph *graph, Node *node) {
   if (node->n_attributes != 1)
     return shape_error(node, "exactly one of value, value_float, value_floats, value_int and value_ints must be given");

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* ONNX NonMaxSuppression: boxes [batch, n, 4], scores [batch, classes, n]; a row for each box that is taken. */
+/* ONNX NonMaxSuppression: boxes [batch, n, 4], scores [batch, classes, n]; a row for each selected box. */
 #include "shapes/shape.h"
 
 const Dim *nms_keep(Graph *graph, const Node *node) {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* Ops that put elements into another order, or keep some: TopK, ReverseSequence, Trilu, Tile, DepthToSpace,
+/* Ops that reorder or select elements: TopK, ReverseSequence, Trilu, Tile, DepthToSpace,
  * SpaceToDepth. */
 #include "shapes/shape.h"
 
-/* One integer that must be known at compile time; false with an error told. */
+/* One integer that must be known at compile time; false after an error. */
 static bool operand_number(Graph *graph, const Node *node, int input, const Dim **number) {
   DimList list;
   if (!operand_dims(graph, node, ATTR_NONE, input, &list)) return false;
@@ -76,7 +76,7 @@ static bool read_block(Graph *graph, const Node *node, int64_t *block) {
   return check_rank(graph, node, 0, 4, 4);
 }
 
-/* extent / by, which must come out even. */
+/* extent / by, which must be exact. */
 static bool divided(Graph *graph, const Node *node, const Dim *extent, int64_t by, const char *what, const Dim **part) {
   const Dim *divisor = dim_const(graph->dims, by);
   *part = dim_div(graph->dims, extent, divisor);

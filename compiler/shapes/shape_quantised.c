@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Quantised numbers: the shapes of what they stand for, with scales and zero points for all of a tensor or for an axis.
- */
+/* Quantised tensors, with scales and zero points for the whole tensor or for an axis. */
 #include "shapes/shape.h"
 
 static Value *input_of(const Node *node, int input) { return input < node->n_inputs ? node->inputs[input] : NULL; }
@@ -52,7 +51,7 @@ bool shape_dynamic_quantize(Graph *graph, Node *node) {
   return true;
 }
 
-/* As the op would have it whose two operands are the inputs `a` and `b`. */
+/* Sets the output's shape to that of the op on inputs `a` and `b`. */
 static bool shape_of(Graph *graph, Node *node, OpKind op, int a, int b) {
   Value *operands[] = {node->inputs[a], node->inputs[b]};
   Node plain = *node;

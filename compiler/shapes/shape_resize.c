@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Resize's operands, read and checked: the regions, scales or sizes must be known at compile time. */
+/* Resize's operands: the regions, scales or sizes must be known at compile time. */
 #include <math.h>
 
 #include "reference/resize_taps.h"
@@ -7,14 +7,14 @@
 
 enum { ROI = 1, SCALES = 2, SIZES = 3 };
 
-/* Absent, or no elements: older exporters write an empty tensor. */
+/* Older exporters write an empty tensor for an absent input. */
 static bool given(const Node *node, int input) {
   if (input >= node->n_inputs || !node->inputs[input]) return false;
   const Value *value = node->inputs[input];
   return value->rank != 1 || dim_upper(value->shape[0]) > 0;
 }
 
-/* The list's numbers; NULL with an error told. */
+/* The list's numbers; NULL after an error. */
 static const float *floats_of(Graph *graph, const Node *node, int input, int64_t count) {
   const Value *value = node->inputs[input];
   if (!value->data) {
@@ -78,7 +78,7 @@ static bool by_size(Graph *graph, const Node *node, Resize *resize, int axis, co
   return true;
 }
 
-/* One scale for all axes that are listed, so that all of them must be constant. */
+/* One scale for all listed axes, which must be constant. */
 static bool by_aspect(Graph *graph, const Node *node, Resize *resize, const DimList *sizes) {
   int64_t in[MAX_RANK], out[MAX_RANK];
   for (int axis = 0; axis < resize->rank; axis++) {
@@ -114,7 +114,7 @@ static bool by_sizes(Graph *graph, const Node *node, Resize *resize, int n) {
   return true;
 }
 
-/* Regions matter to tf_crop_and_resize alone, which crops axes that keep their extent too. */
+/* Only tf_crop_and_resize has regions; it also crops axes that keep their extent. */
 static bool read_regions(Graph *graph, const Node *node, Resize *resize, int n) {
   if (node_word(node, ATTR_coordinate_transformation_mode) != COORDINATES_tf_crop_and_resize) return true;
   if (!given(node, ROI)) return shape_error(node, "tf_crop_and_resize needs the regions, input %d", ROI);

@@ -21,7 +21,7 @@ static const char *const activation_names[] = {
     "ScaledTanh", "HardSigmoid", "Elu",     "Softsign", "Softplus"};
 enum { N_ACTIVATIONS = sizeof activation_names / sizeof *activation_names };
 
-/* ONNX Runtime compares the names without regard to case; so do we. */
+/* Case does not matter, as in ONNX Runtime. */
 static bool known_activation(const char *name) {
   for (int i = 0; i < N_ACTIVATIONS; i++)
     if (!strcasecmp(activation_names[i], name)) return true;
@@ -106,7 +106,7 @@ static int64_t largest(const Value *value) {
   return most;
 }
 
-/* Lengths that are known now; those of an input are checked by the module before each run. */
+/* Checks constant lengths; those of an input are checked by the module before each run. */
 static bool check_lengths(Graph *graph, const Node *node, const Dim *T) {
   const Value *lengths = node->n_inputs > 4 ? node->inputs[4] : NULL;
   if (!lengths || !lengths->data) return true;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Ops that read an image at places which only run time knows: GridSample, RoiAlign. */
+/* Ops that read an image at positions given at run time: GridSample, RoiAlign. */
 #include "shapes/shape.h"
 
 /* X [N, C, ...], grid [N, points along each axis ..., spatial axes]. */

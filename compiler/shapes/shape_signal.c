@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* Windows, the Fourier transform, and what comes with them. */
+/* Window functions, Fourier transforms, mel weights. */
 #include "shapes/signal.h"
 
 #include "shapes/shape.h"
 
-/* More are a mistake: they are computed by the compiler, and stand in the module. */
+/* Windows are computed by the compiler and stored in the module; longer ones are refused. */
 enum { MAX_WINDOW = 1 << 24 };
 
 /* `output_datatype`, f32 if it is not given. */
@@ -58,7 +58,7 @@ bool shape_mel_weights(Graph *graph, Node *node) {
 
 /* ---- the Fourier transform ---- */
 
-/* More numbers in a matrix of one transform are refused. */
+/* Most numbers in the matrix of a transform. */
 static const int64_t MAX_MATRIX = INT64_C(1) << 24;
 
 int64_t dft_factor(int64_t length) {
@@ -69,18 +69,18 @@ int64_t dft_factor(int64_t length) {
 }
 
 bool dft_is_matrix(int64_t length) {
-  int64_t least = length <= MAX_DFT_MATRIX / 2 ? 8 : 2; /* factors that are worth it */
+  int64_t least = length <= MAX_DFT_MATRIX / 2 ? 8 : 2; /* smallest factor worth splitting by */
   return length <= BEST_DFT_MATRIX || (length <= MAX_DFT_MATRIX && dft_factor(length) < least);
 }
 
-/* Whether the parts that a transform is split into are short enough. */
+/* Can the transform be split into parts that are short enough? */
 static bool splits(int64_t length) {
   if (dft_is_matrix(length)) return true;
   int64_t factor = dft_factor(length);
   return factor > 1 && splits(factor) && splits(length / factor);
 }
 
-/* Input 2, or the attribute that it was, or the last axis but the one of real and imaginary part. */
+/* Input 2, or the attribute of older opsets, or the last axis before that of real and imaginary part. */
 static bool read_dft_axis(Graph *graph, const Node *node, int *axis) {
   IntList list;
   int64_t given = node_has(node, ATTR_axis) ? node_int(node, ATTR_axis) : -2;
@@ -93,7 +93,7 @@ static bool read_dft_axis(Graph *graph, const Node *node, int *axis) {
   return *axis < node->inputs[0]->rank - 1 || shape_error(node, "the last axis is of real and imaginary parts");
 }
 
-/* 1 or 2 numbers an element; 0 with an error told. */
+/* 1 or 2 numbers an element; 0 after an error. */
 static int64_t read_parts(Graph *graph, const Node *node, bool onesided) {
   const Value *x = node->inputs[0];
   const Dim *parts = x->shape[x->rank - 1];
@@ -145,7 +145,7 @@ bool shape_dft(Graph *graph, Node *node) {
 
 static bool has_input(const Node *node, int input) { return input < node->n_inputs && node->inputs[input]; }
 
-/* What input 3 says, or the window's length. */
+/* Input 3, or the window's length. */
 static bool read_frame(Graph *graph, const Node *node, Stft *stft) {
   if (has_input(node, 3) && !read_extent(graph, node, 3, &stft->length)) return false;
   if (!has_input(node, 2)) return has_input(node, 3) || shape_error(node, "neither a window nor a frame_length");

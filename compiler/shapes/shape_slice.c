@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Slice and Pad: where each axis begins and ends afterwards. Slice's bounds may be symbolic and reach past the ends. */
+/* Slice and Pad. Slice's bounds may be symbolic and outside the extent. */
 #include "shapes/shape.h"
 
 /* Counts a negative position from the end; NULL if its sign is not known. */
@@ -106,7 +106,7 @@ bool read_pads(Graph *graph, const Node *node, int64_t before[MAX_RANK], int64_t
   return true;
 }
 
-/* How far a mode can reach into the input: reflect leaves the border out, wrap goes round once. */
+/* Checks the pad against the extent: reflect does not repeat the border, wrap goes round once. */
 static bool check_reach(Graph *graph, const Node *node, int axis, int64_t pad) {
   PadMode mode = node_word(node, ATTR_mode);
   const Dim *extent = node->inputs[0]->shape[axis];

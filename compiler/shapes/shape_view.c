@@ -2,7 +2,7 @@
 /* The same elements in another shape: Reshape, Flatten, Squeeze, Unsqueeze. */
 #include "shapes/shape.h"
 
-/* Replaces 0 by the input's extent and finds the -1; *open is its axis, or -1. */
+/* Replaces 0 by the input's extent; *open is the axis of the -1, or -1. */
 static bool resolve_target(Graph *graph, const Node *node, DimList *target, int *open) {
   const Value *input = node->inputs[0];
   bool copies_zero = node_int(node, ATTR_allowzero) == 0;
@@ -25,7 +25,7 @@ static bool resolve_target(Graph *graph, const Node *node, DimList *target, int 
   return true;
 }
 
-/* The extent in place of -1, and whether everything comes out even. */
+/* Replaces -1 by its extent; false with an error if the elements do not fit. */
 static bool settle_target(Graph *graph, const Node *node, DimList *target, int open) {
   DimTable *dims = graph->dims;
   const Value *input = node->inputs[0];
@@ -77,7 +77,7 @@ bool shape_flatten(Graph *graph, Node *node) {
 
 static bool is_one(const Dim *extent) { return dim_lower(extent) == 1 && dim_upper(extent) == 1; }
 
-/* Without axes, every extent that is always 1 goes. */
+/* Without axes, removes every extent that is always 1. */
 bool shape_squeeze(Graph *graph, Node *node) {
   const Value *input = node->inputs[0];
   IntList axes;
@@ -95,7 +95,7 @@ bool shape_squeeze(Graph *graph, Node *node) {
   return true;
 }
 
-/* Axes count in the result. */
+/* Axes are those of the result. */
 bool shape_unsqueeze(Graph *graph, Node *node) {
   const Value *input = node->inputs[0];
   IntList axes;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Sliding windows: kernel, strides, dilations and pads of convolution, transposed or not, and of pooling, checked, with
- * what they come to.
+ * Sliding windows: checks kernel, strides, dilations and pads of convolution, transposed or not, and of pooling, and
+ * finds the output's extents.
  */
 #include "shapes/shape.h"
 
-/* An extent far past any image, low enough that products of two do not overflow. */
+/* Larger than any image; a product of two does not overflow. */
 #define MAX_WINDOW ((int64_t)1 << 30)
 
 /* Reads a list of `n` numbers in [least, MAX_WINDOW]; `fallback` where it is not given. */
@@ -98,7 +98,7 @@ static bool check_fits(Graph *graph, const Node *node, const Window *window, int
                      dim_is_const(padded) ? "" : " at the dimensions' minima; give them larger ones");
 }
 
-/* A pad as wide as the kernel would make windows of nothing but pad; ONNX Runtime refuses it too. */
+/* A pad as wide as the kernel gives windows of only padding; ONNX Runtime refuses it too. */
 static bool check_pool_pads(const Node *node, const Window *window, const int64_t *pads) {
   for (int i = 0; i < 2 * window->n_spatial; i++) {
     int64_t kernel = window->kernel[i % window->n_spatial];
@@ -121,7 +121,6 @@ static bool explicit_pads(Graph *graph, const Node *node, Window *window) {
   return true;
 }
 
-/* Is the output as long as the input, but for the stride? */
 static bool is_same(AutoPad auto_pad) { return auto_pad == AUTO_PAD_SAME_UPPER || auto_pad == AUTO_PAD_SAME_LOWER; }
 
 static bool check_auto_pad(const Node *node, bool automatic) {
@@ -160,8 +159,8 @@ static bool read_output_padding(const Node *node, const Window *window, int64_t 
   return true;
 }
 
-/* Cuts what is written down to window->out: by ONNX's text the odd element goes from the end for SAME_UPPER, from the
- * beginning else. What is more than is written stands at the end, as in ONNX's own tests and in ONNX Runtime. */
+/* Crops the written elements to window->out: by ONNX's text an odd element is cut from the end for SAME_UPPER, else
+ * from the beginning. Elements that are not written are at the end, as in ONNX's tests and ONNX Runtime. */
 static void cut_to_output(DimTable *dims, Window *window, int i, const Dim *written, bool upper) {
   const Dim *total = dim_max(dims, dim_sub(dims, written, window->out[i]), dim_const(dims, 0));
   const Dim *half = dim_div(dims, total, dim_const(dims, 2)), *rest = dim_sub(dims, total, half);
@@ -176,7 +175,7 @@ static bool keep_unpadded(Graph *graph, const Node *node, Window *window, int i,
   return shape_error(node, "the pads leave an output of %s on spatial axis %d", dim_text(graph, window->out[i]), i);
 }
 
-/* One window an input element, `stride` apart; `pads`, given or such that the output gets its extent, are cut off. */
+/* One window for each input element, `stride` apart. Crops by pads, given or such that the output has its extent. */
 static bool place_transposed(Graph *graph, const Node *node, Window *window) {
   DimTable *dims = graph->dims;
   AutoPad auto_pad = node_word(node, ATTR_auto_pad);

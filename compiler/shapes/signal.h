@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: MIT */
-/* The Fourier transforms' operands, read. */
+/* The operands of Fourier transforms. */
 #ifndef RNNCC_SIGNAL_H
 #define RNNCC_SIGNAL_H
 
 #include "ir/graph.h"
 
-/* Numbers of the longest transform that is one matrix product, and of the longest that is though it could be split: 400
- * and 512 real numbers take 3.1 and 4.9 us as one, 2.8 and 3.6 in two steps (an EPYC 9004, one thread, 100 at a time).
+/* The longest transform as one matrix product, and the longest one that is not split even where it can be: 400 and 512
+ * real numbers take 3.1 and 4.9 us as one product, 2.8 and 3.6 us in two steps (EPYC 9004, one thread, 100 at a time).
  */
 enum { MAX_DFT_MATRIX = 2048, BEST_DFT_MATRIX = 256 };
 
-/* The largest divisor up to the square root: a transform of `length` is split in it and the rest. */
+/* The largest divisor up to the square root, by which a transform of `length` is split. */
 int64_t dft_factor(int64_t length);
-/* Whether it is one matrix product: it is short, or would leave a part that is not much shorter. */
+/* Is it one matrix product: short, or without a good factor? */
 bool dft_is_matrix(int64_t length);
 
 typedef struct Dft {
@@ -27,7 +27,7 @@ typedef struct Stft {
   const Dim *frames;
 } Stft;
 
-/* False with an error told. */
+/* False after an error. */
 bool read_dft(Graph *graph, const Node *node, Dft *dft);
 bool read_stft(Graph *graph, const Node *node, Stft *stft);
 
