@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Reshape and its like cost nothing: their output is their input's memory under another shape. But every graph output
- * must be written by the module, so one that is the caller's input, a constant, or the same memory as another output
- * gets a copy of its own.
+ * The output of Reshape and other views is their input's memory in another shape. A graph output whose memory would be
+ * a graph input, a constant or another output is copied, because the module must write every output.
  */
 #include "ir/op.h"
 #include "passes/passes.h"
 #include "passes/simplify.h"
 
-/* From here on `output` is a copy of what it was, under the same name. */
+/* Replaces the graph output by a copy of the same name. */
 static Value *copied(Graph *graph, Value *output) {
   Node *copy = graph_node(graph, op_info(OP_Identity), output->name, 1, 1);
   Value *value = graph_value(graph, output->name, output->where);
@@ -22,7 +21,7 @@ static Value *copied(Graph *graph, Value *output) {
 }
 
 static void copy_shared_outputs(Graph *graph) {
-  bool *taken = ARENA_ARRAY(graph->arena, bool, graph->n_values); /* by root's id: another output's memory */
+  bool *taken = ARENA_ARRAY(graph->arena, bool, graph->n_values); /* by id of a root: another output has this memory */
   for (int i = 0; i < graph->n_outputs; i++) {
     Value *root = value_root(graph->outputs[i]);
     if (root->is_input || root->data || taken[root->id]) graph->outputs[i] = copied(graph, graph->outputs[i]);
@@ -36,8 +35,8 @@ static void copy_shared_outputs(Graph *graph) {
   }
 }
 
-/* needs: simplify, insert_layout_transforms. keeps: nodes and shapes. Sets view_of; afterwards no output's memory is an
- * input's, a constant's or another output's. */
+/* needs: simplify, insert_layout_transforms. keeps: nodes and shapes. Sets view_of; afterwards no output shares memory
+ * with an input, a constant or another output. */
 void alias_views(Graph *graph) {
   for (int n = 0; n < graph->n_nodes; n++) {
     Node *node = graph->nodes[n];

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Operands that are computed from shapes at run time become constants where they only repeat what the input's shape
- * says: 0 and -1 in Reshape's target, 1 in Expand's, and "to the end" in Slice's ends stand for that. The arithmetic
- * that computed them is then dead.
+ * Operands computed from shapes at run time become constants where they only repeat the input's shape: 0 and -1 in
+ * Reshape's target, 1 in Expand's, "to the end" in Slice's ends. The shape arithmetic is then dead.
  */
 #include "passes/simplify.h"
 #include "shapes/shape.h"
 
-/* The target's entry for `axis`; false if only the computed one will do. */
+/* A constant for the target's entry; false if it must be computed. */
 static bool reshape_entry(const Node *node, int axis, bool *open, int64_t *entry) {
   const Value *input = node->inputs[0], *output = node->outputs[0];
   const Dim *extent = output->shape[axis];
@@ -52,7 +51,7 @@ static void settle_target(Graph *graph, Node *node) {
   set_operand(graph, node, 1, node->outputs[0]->rank, target);
 }
 
-/* Ends that are constants or the sliced axis's extent; a step backwards never ends there. */
+/* Ends that are constants or the axis's extent become constants; not for negative steps. */
 static void settle_ends(Graph *graph, Node *node) {
   IntList axes;
   DimList ends;
@@ -70,7 +69,7 @@ static void settle_ends(Graph *graph, Node *node) {
   set_operand(graph, node, 2, ends.n, numbers);
 }
 
-/* needs: infer_shapes. keeps: everything else. */
+/* needs: infer_shapes. keeps: types and shapes. */
 void canonicalize_operands(Graph *graph) {
   for (int n = 0; n < graph->n_nodes; n++) {
     Node *node = graph->nodes[n];

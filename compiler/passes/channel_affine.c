@@ -55,7 +55,7 @@ static Coefficients *const arithmetic[N_OPS] = {
     [OP_Sub] = subtract,
 };
 
-/* A constant that broadcasts over x, and differs along the channels at most. */
+/* A constant that broadcasts to x's shape and varies along channels at most. */
 static bool is_per_channel(const Value *constant, const Value *x) {
   if (!constant->data || constant->rank > x->rank) return false;
   for (int axis = 0; axis < constant->rank; axis++) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Nodes that compute y = s*x + t with constants s and t a channel (axis 1): batch normalisation, and arithmetic with
- * constants that are the same everywhere but along the channels. */
+/* Nodes that compute y = s*x + t with constants s and t for each channel (axis 1): batch normalisation, and arithmetic
+ * with constants that vary along channels at most. */
 #ifndef RNNCC_CHANNEL_AFFINE_H
 #define RNNCC_CHANNEL_AFFINE_H
 
@@ -12,7 +12,7 @@ typedef struct ChannelAffine {
   double *s, *t; /* finite */
 } ChannelAffine;
 
-/* False if the node is no such function of one of its inputs. needs: infer_shapes, no epilogue. */
+/* False if the node is not such a function. needs: infer_shapes, no epilogue. */
 bool channel_affine_of(Graph *graph, const Node *node, ChannelAffine *affine);
 
 #endif

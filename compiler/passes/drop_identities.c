@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Nodes whose output is one of the values before them, byte for byte: their readers read that one instead. */
+/* Removes nodes whose output equals an earlier value, byte for byte: their readers read that value. */
 #include "passes/simplify.h"
 #include "shapes/shape.h"
 
@@ -55,7 +55,7 @@ static Value *same_if_whole(Graph *graph, const Node *node) {
   return node->inputs[0];
 }
 
-/* The value that the output equals, or NULL. */
+/* By op: the value that the output equals, or NULL. */
 static Value *(*const same_of[N_OPS])(Graph *, const Node *) = {
     [OP_Cast] = same_if_shape_is,       [OP_Concat] = same_if_single,     [OP_Dropout] = same_up_the_views,
     [OP_Expand] = same_if_shape_is,     [OP_Flatten] = same_up_the_views, [OP_Identity] = same_up_the_views,
@@ -80,8 +80,8 @@ static Value *forwarded(const Forwarding *forwarding, Value *value) {
   return value;
 }
 
-/* An output keeps its name: the producer of `same` writes it directly, and readers of `same` read the output. Not where
- * `same` is an output itself, or the caller's: then a copy is needed. */
+/* A graph output keeps its name: the producer of `same` writes it directly, and readers of `same` read it. Not if
+ * `same` is an output too, or a graph input: then a copy is needed. */
 static bool forward_output(Forwarding *forwarding, Value *same, Value *output) {
   if (!same->producer || forwarding->is_output[same->id]) return false;
   graph_set_output(same->producer, same->producer_output, output);
@@ -90,7 +90,7 @@ static bool forward_output(Forwarding *forwarding, Value *same, Value *output) {
   return true;
 }
 
-/* True if the node is gone. */
+/* True if the node was removed. */
 static bool drop(Forwarding *forwarding, Node *node) {
   Value *same = forwarded(forwarding, same_value(forwarding->graph, node));
   if (!same) return false;

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A function y = s*x + t per channel moves into the convolution beside it, where nobody else reads the value between:
+ * A function y = s*x + t per channel moves into the convolution next to it, if nothing else reads the value between:
  *
  *   after the convolution:   s into the weights by output channel, s*b + t as the bias;
- *   before it:               s into the weights by input channel, and what t adds up to under the window into the bias,
- *                            unless padding would have to be t instead of 0.
+ *   before it:               s into the weights by input channel, and the window's sum of t into the bias, unless the
+ *                            padding would have to be t instead of 0.
  *
- * Batch normalisation by constants that finds no place stays, with s, t, 0, 1 as its parameters and no epsilon. Sums
- * are in double.
+ * A batch normalisation that cannot move stays, with parameters s, t, 0, 1 and no epsilon. Sums are in double.
  */
 #include "passes/channel_affine.h"
 #include "passes/simplify.h"
@@ -16,7 +15,7 @@
 
 /* ---- the weights of a convolution ---- */
 
-/* [rows][columns][points], cut by rows into groups; a group's columns are channels of its own. */
+/* [rows][columns][points]; groups of rows, each with its own columns. */
 typedef struct Weights {
   const float *data;
   int64_t rows, columns, points, rows_of_group;
@@ -27,7 +26,7 @@ static bool has_constants(const Node *conv) {
   return conv->inputs[1]->data && (conv->n_inputs < 3 || !conv->inputs[2] || conv->inputs[2]->data);
 }
 
-/* False if the node is no convolution by constants. */
+/* False if the node is not a convolution with constant weights. */
 static bool weights_of(const Node *node, Weights *weights) {
   if (!is_op(node, OP_Conv) && !is_op(node, OP_ConvTranspose)) return false;
   if (node->exact || !has_constants(node)) return false;
@@ -61,7 +60,7 @@ static float *scaled(Graph *graph, const Weights *w, const double *s, ChannelOf 
   return data;
 }
 
-/* What a constant input t a channel comes to at each output channel, under a window that is wholly inside. */
+/* Adds the output for a constant input of t in each channel, without padding. */
 static void add_sums(const Weights *w, const double *t, double *sums) {
   int64_t i = 0;
   for (int64_t row = 0; row < w->rows; row++)
@@ -97,7 +96,7 @@ static bool all_zero(const ChannelAffine *affine) {
   return true;
 }
 
-/* True if the convolution that makes x took the node in. */
+/* True if the node moved into the convolution that writes x. */
 static bool fold_backward(Graph *graph, const UseList *uses, Node *node, const ChannelAffine *affine) {
   Weights weights;
   Node *conv = affine->x->producer;
@@ -117,7 +116,7 @@ static bool is_unpadded_convolution(Graph *graph, const Node *node) {
   return is_op(node, OP_Conv) && read_window(graph, node, &window) && is_unpadded(&window);
 }
 
-/* True if the convolution took in the node before it. */
+/* True if the node before the convolution moved into it. */
 static bool fold_forward(Graph *graph, const UseList *uses, Node *conv) {
   Weights weights;
   ChannelAffine affine;
@@ -136,7 +135,7 @@ static bool fold_forward(Graph *graph, const UseList *uses, Node *conv) {
   return true;
 }
 
-/* ---- normalisation that stays ---- */
+/* ---- batch normalisation that stays ---- */
 
 static void set_epsilon_zero(Graph *graph, Node *node) {
   node->n_attributes = 0;
@@ -155,8 +154,7 @@ static void simplify_parameters(Graph *graph, Node *node, const ChannelAffine *a
   set_epsilon_zero(graph, node);
 }
 
-/* needs: infer_shapes; no epilogues yet. keeps: types and shapes. Removes what was taken in from before a
- * convolution. */
+/* needs: infer_shapes; no epilogues yet. keeps: types and shapes. */
 void fold_affine(Graph *graph) {
   UseList uses = graph_uses(graph);
   int kept = 0;

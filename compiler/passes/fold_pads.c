@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Pad along the spatial axes becomes the pads of the window behind it, where that fills them alike: a convolution with
- * 0, an average that counts them with 0, a maximum with what never wins.
+ * Pad along the spatial axes becomes pads of the window that reads it, if its value is the one that the window pads
+ * with: 0 for a convolution and for an average that counts pads, any value that is never the maximum for a MaxPool.
  */
 #include <math.h>
 
@@ -10,7 +10,7 @@
 #include "shapes/shape.h"
 
 typedef struct Padding {
-  Value *x; /* what is padded */
+  Value *x; /* the input of the Pad */
   int64_t before[MAX_RANK], after[MAX_RANK];
   float fill;
 } Padding;
@@ -24,7 +24,7 @@ static bool read_fill(const Node *pad, float *fill) {
   return true;
 }
 
-/* False if the node is no Pad, or pads with something else than a constant outside the image. */
+/* False if the node is not a Pad with a constant along spatial axes. */
 static bool padding_of(Graph *graph, const Node *node, Padding *padding) {
   if (!is_op(node, OP_Pad) || node_word(node, ATTR_mode) != PAD_constant) return false;
   *padding = (Padding){.x = node->inputs[0]};
@@ -39,7 +39,7 @@ static bool padding_of(Graph *graph, const Node *node, Padding *padding) {
 
 /* ---- windows ---- */
 
-/* The window's pads with the padding's, [begins][ends]. False if its own are not known. */
+/* The sum of the window's and the Pad's pads, [begins][ends]. False if the window's are not constant. */
 static bool add_pads(const Window *window, const Padding *padding, int64_t pads[2 * MAX_SPATIAL]) {
   int n = window->n_spatial;
   for (int i = 0; i < n; i++) {
@@ -57,7 +57,7 @@ static bool conv_takes(const Node *node, const Window *window, const Padding *pa
   return is_zero(padding->fill);
 }
 
-/* What Pad adds is counted; so its own pads must be too, or be none. */
+/* The Pad's elements are counted, so the pool must count its own pads, or have none. */
 static bool average_takes(const Node *node, const Window *window, const Padding *padding) {
   bool alike = node_int(node, ATTR_count_include_pad) != 0 || is_unpadded(window);
   return is_zero(padding->fill) && alike && node_int(node, ATTR_ceil_mode) == 0;
@@ -75,8 +75,8 @@ static bool never_negative(const Value *value) {
   return node && (always[node->op->kind] || (is_op(node, OP_Clip) && low_bound_is_zero(node)));
 }
 
-/* Every window has an element of the image, so that what is padded with never decides: pads are smaller than the
- * kernel, and between its elements there are no gaps. */
+/* Every window needs an element of the image, so that padding is never the maximum: pads are smaller than the kernel,
+ * and the kernel has no gaps. */
 static bool maximum_takes(const Node *node, const Window *window, const Padding *padding) {
   bool loses = padding->fill <= -INFINITY || (is_zero(padding->fill) && never_negative(padding->x));
   for (int i = 0; i < window->n_spatial; i++) loses &= window->dilation[i] == 1;
@@ -103,7 +103,7 @@ static void set_pads(Graph *graph, Node *node, const int64_t *pads, int count) {
   if (is_op(node, OP_AveragePool)) set_attribute(graph, node, attribute_int(ATTR_count_include_pad, 1));
 }
 
-/* True if the node's pads took in the Pad before it. */
+/* True if the Pad before the node became its pads. */
 static bool fold(Graph *graph, Node *node) {
   const struct PadRow *row = &rows[node->op->kind];
   Window window;
@@ -118,7 +118,7 @@ static bool fold(Graph *graph, Node *node) {
   return true;
 }
 
-/* needs: infer_shapes. keeps: types and shapes. Removes each Pad that nobody reads any more. */
+/* needs: infer_shapes. keeps: types and shapes. Removes every Pad that is not read any more. */
 void fold_pads(Graph *graph) {
   for (int n = 0; n < graph->n_nodes; n++)
     while (fold(graph, graph->nodes[n])) {

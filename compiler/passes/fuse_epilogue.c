@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Element-wise nodes move into the kernel that produces their input, where the family can take them: bias and residual
- * adds, activations. The result then goes to memory once. Only where nobody else reads the value in between.
+ * Element-wise nodes (bias and residual adds, activations) move into the kernel that writes their input, if its family
+ * takes them and nothing else reads that input. The result is then written to memory once.
  */
 #include <string.h>
 
@@ -9,7 +9,7 @@
 #include "passes/passes.h"
 #include "shapes/shape.h"
 
-/* Longer chains are no gain: the first few spare the trips to memory. It also bounds the kernel's text. */
+/* Bounds the kernel's text; longer chains gain little. */
 enum { MAX_EPILOGUE = 8 };
 
 static const bool commutes[N_OPS] = {[OP_Add] = true, [OP_Mul] = true, [OP_Max] = true, [OP_Min] = true,
@@ -21,7 +21,7 @@ static void swap_inputs(Node *node) {
   node->inputs[1] = first;
 }
 
-/* Can the producer of the step's first input take the step in? */
+/* Can the producer of the step's first input take the step as epilogue? */
 static bool takes(const UseList *uses, const Node *step) {
   const Value *between = step->inputs[0];
   const Node *host = between ? between->producer : NULL;
@@ -34,8 +34,8 @@ static bool takes(const UseList *uses, const Node *step) {
 
 static int position(const Value *value) { return value && value->producer ? value->producer->id : -1; }
 
-/* The step's host, its result as the step's first input; NULL if there is none. Of two, the later: the other's result
- * must be there when it runs. */
+/* The step's host, whose result becomes the step's first input; NULL if there is none. Of two the later one, because it
+ * needs the other's result. */
 static Node *find_host(const UseList *uses, Node *step) {
   if (step->op->layout != LAYOUT_OBLIVIOUS || step->n_outputs != 1 || step->n_inputs == 0) return NULL;
   bool two = step->n_inputs == 2 && commutes[step->op->kind];
@@ -55,7 +55,7 @@ static void append_input(Graph *graph, Node *node, Value *value) {
   node->inputs = inputs;
 }
 
-/* Absent optional inputs become explicit, so that an epilogue's operand is never taken for one. */
+/* Makes absent optional inputs explicit, so that an operand of the epilogue is not read as one. */
 static void fill_optional_inputs(Graph *graph, Node *host) {
   while (host->n_epilogue == 0 && host->n_inputs < host->op->max_inputs) append_input(graph, host, NULL);
 }
@@ -71,8 +71,8 @@ static void fuse(Graph *graph, Node *host, Node *step) {
   graph_set_output(host, 0, step->outputs[0]);
 }
 
-/* needs: infer_shapes, dense ids; before alias_views. keeps: types and shapes of what remains. A host moves to where
- * its last epilogue node stood, after everything that one reads. */
+/* needs: infer_shapes, dense ids; before alias_views. keeps: types and shapes of what remains. A host moves to
+ * the place of its last epilogue node, after all that it reads. */
 void fuse_epilogue(Graph *graph) {
   UseList uses = graph_uses(graph);
   for (int n = 0; n < graph->n_nodes; n++) {

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A maximum over windows of 2x2, side by side, moves into the kernel that makes what is pooled: its tiles hold whole
- * windows in registers. Four times as much would go to memory and come back. Schedules are those of the kernels
- * without it: which one is fastest hardly depends on the pooling, and measurements of the same work stay of use.
+ * A MaxPool of 2x2 with stride 2 moves into the kernel that writes its input, whose tiles hold whole windows in
+ * registers: a quarter of the result goes to memory. Schedules are those of the kernel without pooling: which one is
+ * fastest hardly depends on it, so records of the same work remain useful.
  */
 #include "ir/family.h"
 #include "passes/passes.h"
 #include "shapes/shape.h"
 
-/* What is left over of an odd extent belongs to no window. */
+/* The last pixel of an odd extent is in no window. */
 static bool halves(const Window *window, const Value *x, int axis) {
   const Dim *out = window->out[axis];
   return window->kernel[axis] == 2 && window->stride[axis] == 2 && window->dilation[axis] == 1 && dim_is_const(out) &&
@@ -23,7 +23,7 @@ static bool is_maximum_of_2x2(Graph *graph, const Node *node) {
          halves(&window, node->inputs[0], 1);
 }
 
-/* The node whose kernels can do the pooling; NULL: none. */
+/* The node whose kernel can pool; NULL: none. */
 static Node *host_of(Graph *graph, const UseList *uses, const Node *pool) {
   const Value *between = pool->n_inputs ? pool->inputs[0] : NULL;
   Node *host = between ? between->producer : NULL;
@@ -40,8 +40,8 @@ static void fuse(Graph *graph, Node *host, Node *pool) {
   graph_set_output(host, 0, pool->outputs[0]);
 }
 
-/* needs: choose_schedules, alias_views, dense ids. keeps: types and shapes of what remains, schedules but for their
- * text. */
+/* needs: choose_schedules, alias_views, dense ids. keeps: types and shapes of what remains, schedules except
+ * their text. */
 void fuse_pools(Graph *graph) {
   UseList uses = graph_uses(graph);
   int kept = 0;

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Batch normalisation by constants, and the element-wise nodes after it, move into the kernel that reads their result,
- * where the family can do them as it reads, and nobody else reads what they make. This is for networks that normalise
- * before the convolution (DenseNet): the same tensor is normalised by each of its readers in another way.
+ * if its family takes them and nothing else reads them. For networks that normalise before the convolution (DenseNet),
+ * where each reader of a tensor normalises it differently.
  */
 #include "ir/family.h"
 #include "passes/channel_affine.h"
 #include "passes/passes.h"
 
-/* Longer chains are left: what a kernel redoes for each reader should stay small. */
+/* Each reader repeats the work of the chain, so it must be short. */
 enum { MAX_PROLOGUE = 4 };
 
 typedef struct Chain {
@@ -21,14 +21,14 @@ static bool is_constant_norm(Graph *graph, const Node *node) {
   return is_op(node, OP_BatchNormalization) && channel_affine_of(graph, node, &affine);
 }
 
-/* Element-wise on what is made before it: all else that it reads is constant. */
+/* Is the node element-wise, with constants as its other inputs? */
 static bool is_step(const Node *node) {
   for (int i = 1; i < node->n_inputs; i++)
     if (node->inputs[i] && !value_is_constant(node->inputs[i])) return false;
   return node->op->layout == LAYOUT_OBLIVIOUS && node->n_outputs == 1;
 }
 
-/* The nodes between a batch normalisation, it included, and the host's first input. False if there are none such. */
+/* The nodes from a batch normalisation to the host's first input. False if there are none. */
 static bool find_chain(Graph *graph, const UseList *uses, const Node *host, Chain *chain) {
   const Node *reader = host;
   const Value *value = host->inputs[0];

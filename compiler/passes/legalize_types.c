@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Element types that no kernel computes with become ones that they do, with Casts between. f16 is stored, and computed
- * in f32: what one such node hands to another stays f32, so a network whose numbers are f16 is an f32 network but for
- * its ends and its weights. All that knows f32 only, here and after, then works on it too.
+ * Nodes of element types that no kernel computes with get Casts. f16 is computed in f32, and stays f32 between such
+ * nodes: an f16 network is an f32 network except for its inputs, outputs and weights, so later passes need to know f32
+ * only.
  */
 #include "ir/op.h"
 #include "ir/tensor.h"
@@ -13,7 +13,7 @@
 typedef struct Fit {
   Graph *graph;
   int n_values;   /* before the pass */
-  Value **as_f32; /* by id, of f16 values: the same in f32, NULL: not there yet */
+  Value **as_f32; /* by id of an f16 value: the same in f32; NULL: none yet */
 } Fit;
 
 static Builder builder_at(const Fit *fit, const Node *node) { return (Builder){fit->graph, node->name, node->where}; }
@@ -43,7 +43,7 @@ static Value *in_f32(const Fit *fit, const Node *node, Value *value) {
 
 static bool is_stored(const Value *value) { return value && dtype_is_stored(value->dtype); }
 
-/* Scattering moves elements, unless it adds or compares them. */
+/* Does a scatter reduce elements, not only move them? */
 static bool combines(const Node *node) {
   return op_has_attribute(node->op, ATTR_reduction) && node_word(node, ATTR_reduction) != SCATTER_none;
 }
@@ -52,7 +52,8 @@ static bool at_hand_in_f32(const Fit *fit, const Value *value) {
   return value->data || (value->id < fit->n_values && fit->as_f32[value->id]);
 }
 
-/* An op that moves elements takes f16 too, but not where it would have to be rounded for it. Cast is asked to round. */
+/* An op that only moves elements takes f16, unless its input is f32 already: that would have to be rounded. Cast rounds
+ * anyway. */
 static bool computes_in_f32(const Fit *fit, const Node *node) {
   bool any = false, at_hand = !is_op(node, OP_Cast);
   for (int i = 0; i < node->n_inputs; i++) {
@@ -64,7 +65,7 @@ static bool computes_in_f32(const Fit *fit, const Node *node) {
   return any && at_hand;
 }
 
-/* What was f16 of its results is rounded for those who still read it so. */
+/* Rounds results to f16 for the readers that need f16. */
 static void round_results(const Fit *fit, Node *node, Value *const *narrow) {
   const Builder builder = builder_at(fit, node);
   for (int i = 0; i < node->n_outputs; i++) {
@@ -89,7 +90,7 @@ static void compute_in_f32(const Fit *fit, Node *node) {
   round_results(fit, node, narrow);
 }
 
-/* ONNX lets the exponent of Pow have a type of its own. Kernels take one of the base's type or, of integers, any. */
+/* ONNX lets Pow's exponent have another type. Kernels take the base's type, or any type of integers. */
 static void fit_exponent(const Fit *fit, Node *node) {
   const Builder builder = builder_at(fit, node);
   DType base = node->inputs[0]->dtype, exponent = node->inputs[1]->dtype;
@@ -98,8 +99,8 @@ static void fit_exponent(const Fit *fit, Node *node) {
     node->inputs[1] = cast_to(&builder, node->inputs[1], RNNCC_F64);
 }
 
-/* needs: infer_shapes. keeps: the graph's inputs and outputs, states, names. breaks: nothing. Afterwards every node's
- * kernel knows its types. */
+/* needs: infer_shapes. keeps: the graph's inputs and outputs, states, names. Afterwards a kernel exists for the types
+ * of every node. */
 void legalize_types(Graph *graph) {
   Node **nodes = graph->nodes;
   int n_nodes = graph->n_nodes;

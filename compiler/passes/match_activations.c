@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Activations that exporters write as arithmetic become one op, which the kernel that makes x can then apply:
+ * Activations that exporters write as arithmetic become one op, which can be an epilogue of the kernel that writes x:
  *
  *   x * Sigmoid(x)            Swish(x)         x * HardSigmoid(x)        HardSwish(x)
  *   x * Tanh(Softplus(x))     Mish(x)          Clip(x + 3, 0, 6) / 6     HardSigmoid(x)
  *   x ^ 2                     x * x
  *
- * A value inside a pattern that somebody else reads keeps the pattern as it is.
+ * A pattern with an inner value that has other readers is kept.
  */
 #include <math.h>
 
@@ -14,23 +14,23 @@
 #include "shapes/build.h"
 #include "shapes/shape.h"
 
-/* Constants come rounded to f32, and 1/6 from more than one way to compute it. */
+/* Constants are rounded to f32, and exporters compute 1/6 in different ways. */
 static const double TOLERANCE = 1e-6;
 
 static bool near(double a, double b) { return fabs(a - b) <= TOLERANCE; }
 
-/* The op that makes the value, if it is `op` and `reader` alone reads the value. */
+/* The value's producer, if it is an `op` and `reader` is the only reader. */
 static Node *made_by(const UseList *uses, const Value *value, OpKind op, const Node *reader) {
   return value && is_op(value->producer, op) && uses->single[value->id] == reader ? value->producer : NULL;
 }
 
-/* A constant of this number that does not broadcast `beside` to more. */
+/* Is the value a constant of this number that does not extend the shape of `beside`? */
 static bool is_number(const Value *value, double number, const Value *beside) {
   return value && value->data && value->dtype == RNNCC_F32 && value_count(value) == 1 && value->rank <= beside->rank &&
          near(*(const float *)value->data, number);
 }
 
-/* What the node adds the number to, or multiplies by it; NULL if it does not. */
+/* The other operand of a node with the constant `number`; NULL if there is none. */
 static Value *beside_number(const Node *node, double number) {
   for (int i = 0; i < 2; i++)
     if (is_number(node->inputs[i], number, node->inputs[1 - i])) return node->inputs[1 - i];
@@ -72,7 +72,7 @@ static void match_sixth(Graph *graph, const UseList *uses, Node *node) {
     }
 }
 
-/* The op that x times the value is; Mul if none. */
+/* The op that computes x * gate; Mul if there is none. */
 static OpKind gated(const UseList *uses, const Value *x, const Value *gate, const Node *product) {
   const Node *sigmoid = made_by(uses, gate, OP_Sigmoid, product), *hard = made_by(uses, gate, OP_HardSigmoid, product);
   const Node *tanh = made_by(uses, gate, OP_Tanh, product);
@@ -109,7 +109,7 @@ static bool is_two(const Value *value, const Value *beside) {
   }
 }
 
-/* A square, which layer normalisations are written with: one multiplication, and rounded right. */
+/* A square, as in exported layer normalisations: one multiplication is faster and correctly rounded. */
 static void match_square(Graph *graph, Node *node) {
   if (!is_op(node, OP_Pow) || !is_two(node->inputs[1], node->inputs[0])) return;
   Value *x = node->inputs[0];

@@ -11,6 +11,6 @@ void fuse_prologue(Graph *graph);
 void fuse_epilogue(Graph *graph);
 void alias_views(Graph *graph);
 void choose_schedules(Graph *graph);
-void fuse_pools(Graph *graph); /* into the kernels before them */
+void fuse_pools(Graph *graph); /* into the kernels that write their input */
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A mean over pixels and a sum over channels may change places: an AveragePool that shrinks what a 1x1 convolution made
- * goes before it, and the convolution runs on fewer pixels (a quarter of them in DenseNet's transitions). The bias is
- * the same for all pixels, so it passes through the mean.
+ * An AveragePool and the 1x1 convolution before it are exchanged: the convolution then runs on fewer pixels (a quarter
+ * of them in DenseNet's transitions). A mean over pixels and a sum over channels commute, and the bias is the same for
+ * all pixels.
  */
 #include "passes/simplify.h"
 #include "shapes/shape.h"
@@ -12,7 +12,7 @@ static bool maps_each_pixel(Graph *graph, const Node *node) {
   return is_op(node, OP_Conv) && read_window(graph, node, &window) && is_pointwise(&window) && !is_strided(&window);
 }
 
-/* All windows are of whole pixels of the image, and there are fewer of them than pixels. */
+/* An AveragePool without padding, with fewer windows than pixels. */
 static bool is_shrinking_mean(Graph *graph, const Node *node) {
   Window window;
   if (!is_op(node, OP_AveragePool) || node_int(node, ATTR_ceil_mode) || !read_window(graph, node, &window))

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* Max, Min and Sum of many become chains of two: kernels then know one form, and epilogues can take them. */
+/* Max, Min and Sum of many inputs become chains of two, which kernels and epilogues take. */
 #include "passes/simplify.h"
 #include "shapes/shape.h"
 
 static bool is_variadic(const Node *node) { return is_op(node, OP_Max) || is_op(node, OP_Min) || is_op(node, OP_Sum); }
 
-/* Sum of two is Add. */
 static const OpInfo *binary_op(const Node *node) { return is_op(node, OP_Sum) ? op_info(OP_Add) : node->op; }
 
 static void append_chain(Graph *graph, Node *node) {

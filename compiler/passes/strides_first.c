@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Pixels that nobody reads are not computed. Where all readers of an image are 1x1 convolutions that step over pixels
- * (the first ones of a ResNet's stage), the convolution that makes it steps itself, through the element-wise nodes
- * between; what these read beside, a residual, is sampled by a pooling of single pixels. A 1x1 convolution that has got
- * a stride so passes it on to the one before in turn.
+ * Does not compute pixels that are not read. If all readers of an image are strided 1x1 convolutions (the first ones of
+ * a ResNet's stage), the convolution that writes it gets the stride; element-wise nodes between stay, and their other
+ * operands (a residual) are sampled by a 1x1 pooling. A 1x1 convolution with a new stride may pass it on in turn.
  */
 #include <string.h>
 
@@ -17,7 +16,7 @@ typedef struct Thinning {
   UseList uses;
   int n; /* spatial axes */
   int64_t stride[MAX_SPATIAL];
-  int n_convolutions; /* that step then */
+  int n_convolutions; /* that get a stride */
 } Thinning;
 
 static bool constant_window(Graph *graph, const Node *node, Window *window) {
@@ -37,7 +36,7 @@ static bool has_constant_pixels(const Value *image) {
   return image->rank > 2;
 }
 
-/* ---- which nodes can step ---- */
+/* ---- which nodes can get a stride ---- */
 
 static bool steps_like(const Thinning *t, const Window *window) {
   return window->n_spatial == t->n && !memcmp(window->stride, t->stride, (size_t)t->n * sizeof *t->stride);
@@ -61,7 +60,7 @@ static bool is_per_channel(const Value *value, const Value *image) {
   return true;
 }
 
-/* Each pixel of the result comes from that pixel of images, and from what is the same for all pixels. */
+/* Does each pixel of the result depend on the same pixel of images, and on values without pixels? */
 static bool is_pixelwise(const Node *node) {
   const Value *image = node->outputs[0];
   bool norm = is_op(node, OP_BatchNormalization);
@@ -80,7 +79,7 @@ static bool can_step(const Thinning *t, const Value *image) {
   return node && t->uses.count[image->id] == 1 && (constant_window(t->graph, node, &window) || is_pixelwise(node));
 }
 
-/* Convolutions that step if the image, whose producer can, is thinned. */
+/* The number of convolutions that get a stride if the image is thinned. */
 static int count_convolutions(const Thinning *t, const Value *image) {
   const Node *node = image->producer;
   if (is_op(node, OP_Conv)) return 1;
@@ -90,7 +89,7 @@ static int count_convolutions(const Thinning *t, const Value *image) {
   return count;
 }
 
-/* ---- stepping ---- */
+/* ---- moving strides ---- */
 
 static void infer_again(Thinning *t, Node *node) {
   node->outputs[0]->rank = -1;
@@ -140,7 +139,7 @@ static void thin(Thinning *t, const Value *image) {
   infer_again(t, node);
 }
 
-/* The image's readers then read all that is left. */
+/* Removes the stride of the image's readers. */
 static void step_no_more(Thinning *t, const Value *image) {
   static const int64_t ones[MAX_SPATIAL] = {1, 1, 1};
   Window window;

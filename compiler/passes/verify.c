@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The invariants of graph.h, as a pass and with --verify-each after every other. A breach is our mistake. */
+/* The invariants of graph.h, as a pass and with --verify-each after every other pass. A breach is a bug(). */
 #include "ir/op.h"
 #include "passes/passes.h"
 
@@ -49,7 +49,7 @@ static void check_arity(const Node *node) {
     bug("n%d (%s) has %d outputs", node->id, op->name, node->n_outputs);
 }
 
-/* What is done to the first input is told by constants alone. */
+/* A prologue is computed from the first input and constants. */
 static void check_prologue(const Node *node) {
   for (int p = 0; p < node->n_prologue; p++) {
     const Node *step = node->prologue[p];
