@@ -31,7 +31,7 @@ Value *program_constant(Program *program, DType dtype, const void *data) {
 
 const Block *home_of(const Program *program, const Value *root) { return program->homes[root->id]; }
 
-/* Ids are the body's own up to here; from now on all values and nodes of the module are told apart. */
+/* A body's ids become unique in the module. */
 void program_take(Program *program, Graph *graph) {
   for (int i = 0; i < graph->n_values; i++) program_add_value(program, graph->values[i]);
   for (int i = 0; i < graph->n_nodes; i++) graph->nodes[i]->id = program->n_nodes++;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Templates with their knobs set, and the kernels made of them: equal ones are one. */
+/* Templates with their knobs set, and the kernels made of them: equal specifications share a kernel. */
 #include <string.h>
 
 #include "program/build.h"

@@ -74,7 +74,6 @@ static const char *step_name(const Plot *plot, int step) {
   return plot->nodes[step] ? plot->nodes[step]->name : "the end";
 }
 
-/* Seen where the mouse rests. */
 static void add_tooltip(Plot *plot, const Interval *interval) {
   Text *out = &plot->out;
   const Value *value = interval->value;
@@ -98,7 +97,7 @@ static void add_tooltip(Plot *plot, const Interval *interval) {
   text_add(out, "</title>");
 }
 
-/* A value written over another has the other's last step too: its bar begins half a step later. */
+/* A value written over another is live at that one's last step too: its bar begins half a step later. */
 static void draw_bar(Plot *plot, const Interval *interval) {
   static const char *const colours[] = {"#8dd3c7", "#bebada", "#fb8072", "#80b1d3", "#fdb462", "#b3de69", "#fccde5"};
   enum { COLOURS = sizeof colours / sizeof *colours };

@@ -6,8 +6,8 @@
 #include "program/plan_memory.h"
 #include "support/text.h"
 
-/* An SVG: each value is a bar over the steps that it is live at, as high as its bytes, at its offset. Lines show the
- * end of the arena, the most bytes that are live at once, and those live at each step. */
+/* An SVG: each value is a bar over the steps at which it is live, with its bytes as height, at its offset. Lines show
+ * the end of the arena, the peak of live bytes, and the bytes live at each step. */
 Text draw_memory(const Program *program, const MemoryPlan *plan);
 
 #endif

@@ -9,7 +9,7 @@
 /* Values with their places, then the items in order: kernels with all operands, barriers, loads, blocks. */
 void program_dump(Text *out, const Program *program);
 
-/* What an item does, in a few words, without what is in its blocks. Of a call: its kernel. */
+/* An item in a few words, without its blocks; a call by its kernel. */
 void item_text(Text *out, const Item *item);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Each span goes to a gap between those placed before it that are in use at the same time. Which order is good depends
- * on the network, so several are tried; if none reaches the bound, the span that stands highest is placed earlier,
- * again and again, as long as that does no harm. Everything is deterministic.
+ * Each span goes to a gap between the spans placed before it that are in use at the same time. The best order depends
+ * on the network, so several are tried; if none reaches the lower bound, the highest span is moved to an earlier place,
+ * while the result gets no larger. Everything is deterministic.
  */
 #include "program/fit_spans.h"
 
@@ -12,7 +12,7 @@
 
 enum { MAX_REPAIRS = 1000, REPAIR_WORK = 100000 }; /* REPAIR_WORK: spans placed in all repairs together, about */
 
-/* ---- who is in use at the same time ---- */
+/* ---- spans in use at the same time ---- */
 
 /* The placed spans, found by time. Leaves are spans in the order of `first`; a node of the tree holds the latest `last`
  * of the placed ones below it, -1 for none. */
@@ -60,7 +60,7 @@ static void timeline_add(Timeline *line, int span) {
     if (line->latest[node] < line->spans[span].last) line->latest[node] = line->spans[span].last;
 }
 
-/* Leaves of spans that begin at `step` or before. */
+/* The number of spans that begin at `step` or before. */
 static int begun_by(const Timeline *line, int step) {
   int low = 0, high = line->n;
   while (low < high) {
@@ -181,7 +181,7 @@ static void try_orders(Fitting *f, Best *best, int64_t bound, int *order) {
 
 /* ---- repairs ---- */
 
-/* The place in the order of the span that stands highest. */
+/* The place in the order of the highest span. */
 static int highest_place(const Fitting *f, const int *order) {
   int highest = 0;
   for (int i = 1; i < f->n; i++) {
@@ -196,7 +196,7 @@ static unsigned next_random(unsigned *seed) {
   return *seed >> 8;
 }
 
-/* Moves the span that stands highest to an earlier place. */
+/* Moves the highest span to an earlier place. */
 static void repair(Fitting *f, Best *best, int64_t bound, int *order) {
   int64_t current = fit(f, best->order, best->tightest);
   int repairs = f->n ? REPAIR_WORK / f->n : 0;

@@ -13,11 +13,11 @@ typedef struct Span {
   int64_t offset;  /* set by fit_spans */
 } Span;
 
-/* Spans that are in use at the same time share no byte. Returns the end of the highest. Some n log n steps where few
- * are in use at once. */
+/* Sets offsets such that spans in use at the same time share no byte. Returns the end of the highest. About n log n
+ * steps if few are in use at once. */
 int64_t fit_spans(Arena *arena, Span *spans, int n);
 
-/* The most bytes in use at one step: no arena can be smaller. */
+/* The most bytes in use at one step, a lower bound of the arena. */
 int64_t largest_live_set(Arena *arena, const Span *spans, int n);
 
 #endif

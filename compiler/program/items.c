@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Items, and the blocks that they stand in. */
+/* Items and their blocks. */
 #include "program/build.h"
 #include "program/build_internal.h"
 #include "support/diagnostics.h"

@@ -7,8 +7,8 @@
 
 static int number_block(Block *block, int step);
 
-/* Barriers and loads have no step of their own; a wavefront begins with its first call. A block begins and ends at a
- * step at which nothing else runs: that of its item, the turn from one branch to the other, the end. */
+/* Barriers and loads have no step of their own; a wavefront has that of its first call. A block begins and ends at a
+ * step of its own: that of its item, the change to the other branch, the end. */
 static int number_item(Item *item, int step) {
   item->step = step;
   switch (item->kind) {
@@ -58,8 +58,8 @@ typedef struct Walk {
   Liveness live;
 } Walk;
 
-/* What comes from outside a block is needed from its begin to its end: there may be another iteration, and the calls of
- * a wavefront run again and again. A loop looks at its limit before each iteration. */
+/* A value from outside a block is live from its begin to its end, because a block may run again. A loop reads its limit
+ * before each iteration. */
 static void touch_item(Item *item, Block *block, void *context) {
   Walk *walk = context;
   for (int a = 0; a < item->n_accesses; a++) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* When each value must keep its bytes, in steps of the schedule. */
+/* When each value is live, in steps of the schedule. */
 #ifndef RNNCC_LIVENESS_H
 #define RNNCC_LIVENESS_H
 
@@ -10,15 +10,15 @@ typedef struct Liveness {
   int *first, *last; /* by value id of a root; first = -1: never touched */
 } Liveness;
 
-/* Sets Item.step, and of each block the steps before and after it. Returns how many there are. */
+/* Sets Item.step, and each block's steps before and after it. Returns the number of steps. */
 int number_items(Program *program);
 
 Liveness find_liveness(Program *program);
 
-/* The value is needed at this step too. */
+/* Makes the value live at this step too. */
 void live_at(Liveness *live, Value *value, int step);
 
-/* A value that the context carries from run to run. */
+/* Does the context carry the value from run to run? */
 bool is_state_value(const Graph *graph, const Value *root);
 
 #endif

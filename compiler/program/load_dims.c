@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A dim that a kernel has found is read once, by every worker, past the barrier that follows: before the first item
- * that needs it, or before a block begins or ends, because not every run passes there again.
+ * Every worker loads a data-dependent dim once, after the barrier that follows its kernel: before the first item that
+ * needs it, or before a block begins or ends, because the block may not run.
  */
 #include "program/build_internal.h"
 #include "program/passes.h"
 
 typedef enum Found {
-  FOUND_KNOWN,   /* d<i> holds it; or nobody has looked yet */
+  FOUND_KNOWN,   /* loaded, or not found yet */
   FOUND_WRITTEN, /* by one worker, since the last barrier */
   FOUND_READY,   /* all may read it */
 } Found;
@@ -31,7 +31,7 @@ static bool needs(const Item *item, const DimSymbol *symbol) {
   return item->wavefront ? wavefront_needs(item, symbol) : item_needs(item, symbol);
 }
 
-/* Loads what is ready and the item needs; NULL: all that is ready. */
+/* Loads the ready dims that the item needs; NULL: all ready dims. */
 static void add_loads(Loads *loads, Block *block, const Item *item) {
   for (int s = 0; s < loads->n_symbols; s++) {
     const DimSymbol *symbol = dim_symbol_at(loads->program->graph->dims, s);
@@ -67,7 +67,7 @@ static void load_in_block(Loads *loads, Block *block) {
   if (block->outer) add_loads(loads, block, NULL);
 }
 
-/* needs: place_barriers. keeps: the items and their order. Adds loads of the dims that kernels find. */
+/* needs: place_barriers. keeps: the items and their order. Adds loads of data-dependent dims. */
 void load_dims(Program *program) {
   Loads loads = {.program = program, .n_symbols = dim_known_count(program->graph->dims)};
   loads.found = ARENA_ARRAY(program->arena, Found, loads.n_symbols + 1);

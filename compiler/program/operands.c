@@ -18,7 +18,7 @@ static int expect_parameter(const Call *call, const char *name) {
   return index;
 }
 
-/* Gives the parameter its operand. bug() unless the parameter is of one of two kinds. */
+/* Sets the parameter's operand. bug() unless the parameter is of one of the two kinds. */
 static const Parameter *give(Call *call, const char *name, ParameterKind kind, ParameterKind other, Operand operand) {
   int index = expect_parameter(call, name);
   const Parameter *parameter = &call->kernel->parameters[index];
@@ -140,7 +140,7 @@ void operand_found(Call *call, const char *parameter, const Dim *dim) {
   if (symbol) add_found(call, symbol);
 }
 
-/* ---- what the schedule itself has ---- */
+/* ---- supplied operands ---- */
 
 static const struct {
   const char *parameter;

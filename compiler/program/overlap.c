@@ -3,8 +3,7 @@
 
 #include "support/numbers.h"
 
-/* The channel blocks of its root that a value stands in, from *begin to before *end. False if it is not in whole
- * blocks. */
+/* The channel blocks [*begin, *end) of its root that the value covers. False if they are not whole blocks. */
 static bool blocks_in_root(const Value *value, int64_t *begin, int64_t *end) {
   if (!value->channel_block) return false;
   int64_t blocks = ceil_div(dim_value(value->shape[1]), value->channel_block);
@@ -16,14 +15,14 @@ static bool blocks_in_root(const Value *value, int64_t *begin, int64_t *end) {
   return true;
 }
 
-/* Different channels of one tensor: slices of a concatenation, each written in its place. */
+/* Different channels of one tensor, as the parts of a Concat. */
 static bool parts_apart(const Value *a, const Value *b) {
   int64_t a_begin, a_end, b_begin, b_end;
   if (!blocks_in_root(a, &a_begin, &a_end) || !blocks_in_root(b, &b_begin, &b_end)) return false;
   return a_end <= b_begin || b_end <= a_begin;
 }
 
-/* Two slices of what a loop passes over: slices of one thing are of one size, and whole ones apart. */
+/* Two slices of a value that a loop scans, at different places: all slices have one size, so they do not overlap. */
 static bool slices_apart(const Value *a, const Value *b) {
   while (a->view_of && !a->at) a = a->view_of;
   while (b->view_of && !b->at) b = b->view_of;

@@ -5,10 +5,10 @@
 
 #include "program/program.h"
 
-/* Do both touch the same bytes, and one of them writes? needs: plan_memory */
+/* May both touch the same bytes, and does one write? needs: plan_memory */
 bool accesses_conflict(const Access *a, const Access *b);
 
-/* May calls of one node touch it so without a barrier between, because both say that they share it? */
+/* Are these accesses of one node that share the value, so that they need no barrier between? */
 bool accesses_shared(const Node *a_node, const Access *a, const Node *b_node, const Access *b);
 
 /* Do the memories of two roots overlap? needs: plan_memory */

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A barrier stands between two items only where one touches memory that the other writes, or needs a dim that the other
- * finds. Before a block begins and before it ends all workers meet: whether it is entered, and how often, makes no
- * difference to what follows.
+ * A barrier is placed between two items only if one touches memory that the other writes, or needs a dim that the other
+ * finds. There is one before a block begins and before it ends, so that items after it need not know whether it ran.
  */
 #include "program/build_internal.h"
 #include "program/overlap.h"

@@ -20,7 +20,7 @@ static void place_constants(Item *item, Block *block, void *context) {
   }
 }
 
-/* needs: lower. keeps: the items. Gives every constant that an item touches its offset, and fills
+/* needs: lower. keeps: the items. Sets the offset of every constant that an item touches, and fills
  * program->weights. */
 void place_weights(Program *program) {
   program->weights_bytes = 0;

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Offsets by liveness. Values that are live together share no byte, but for one that a
- * kernel writes over another, which nobody reads any more: they are one span of memory, live from the first to the
- * last.
+ * Offsets by liveness. Values that are live together share no byte, except where a kernel writes its result over an
+ * input that is not read any more: then both are one span, live from the first step to the last.
  */
 #include "program/plan_memory.h"
 
@@ -24,8 +23,8 @@ static void place_inputs(Graph *graph) {
   }
 }
 
-/* An output is written in place where its bytes belong to it alone and nothing can fail after they are written; else it
- * stays in the arena to the end, and the runtime copies it out. */
+/* An output is written to the caller's buffer if it shares no bytes and no kernel can fault; else it stays in the
+ * arena, and the runtime copies it. */
 static void place_outputs(Program *program, Liveness *live) {
   Graph *graph = program->graph;
   for (int i = 0; i < graph->n_outputs; i++) {
@@ -42,14 +41,14 @@ static void place_outputs(Program *program, Liveness *live) {
 
 /* ---- values written over others ---- */
 
-/* A value of the arena that fills the memory of its root. */
+/* Does the value fill its root, in the arena? */
 static bool is_whole(Value *value) {
   const Value *root = value_root(value);
   return !value->data && !root->is_input && root->storage == STORAGE_NONE &&
          value_max_bytes(value) == value_max_bytes(root);
 }
 
-/* Can the node's kernel write its output over input `i`, however often that comes among its inputs? */
+/* Can the node's kernel write its output over input `i`, and over every other input that is the same value? */
 static bool may_overwrite(const Node *node, int i) {
   const Value *root = value_root(node->inputs[i]);
   for (int k = 0; k < node->n_inputs; k++)
@@ -57,8 +56,7 @@ static bool may_overwrite(const Node *node, int i) {
   return true;
 }
 
-/* The value that the call's output can be written over: one that is read here for the last time. NULL if there is none.
- */
+/* An input that is read here for the last time and that the call's output can be written over; NULL: none. */
 static Value *overwritten(const Program *program, const Liveness *live, const Item *item, const Block *block) {
   const Node *node = item->node;
   bool able = item->call && node && node->op->family && node->op->family->overwrites;
@@ -104,8 +102,8 @@ static void find_overwritten(Item *item, Block *block, void *context) {
 
 /* ---- offsets ---- */
 
-/* A span for each interval that is written over none; in the order of the steps, so that one comes after the one it is
- * written over. */
+/* One span for each interval that is not written over another; in the order of steps, so that an interval comes after
+ * the one it is written over. */
 static void make_spans(Arena *arena, MemoryPlan *plan, int end) {
   int *next = ARENA_ARRAY(arena, int, plan->n_intervals), *heads = ARENA_ARRAY(arena, int, end + 1);
   for (int i = 0; i <= end; i++) heads[i] = -1;

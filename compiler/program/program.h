@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What stands between graph and C: the items of the schedule, in the order in which every worker walks them, and the
- * specialised kernels that they call. Passes of this room add barriers and loads of dims to the items and give values
- * their memory; what an item touches is what its accesses say.
+ * Between graph and C: the items of the schedule, in the order in which every worker walks them, and the specialised
+ * kernels that they call. Passes of this room add barriers and loads of dims, and place values in memory. An item
+ * touches exactly its accesses.
  */
 #ifndef RNNCC_PROGRAM_H
 #define RNNCC_PROGRAM_H
@@ -20,15 +20,15 @@ typedef enum AccessMode { READ = 1, WRITE = 2, READ_WRITE = READ | WRITE } Acces
 
 /* Why two calls of one node may touch the same value without a barrier between, though one of them writes. */
 typedef enum Sharing {
-  SHARED_BY_ALL,    /* they may not: any worker may touch any byte */
+  SHARED_BY_ALL,    /* not allowed: any worker may touch any byte */
   SHARED_APART,     /* each of the calls writes bytes that no other one touches */
-  SHARED_BY_WORKER, /* each worker has a part of its own, the same one in all these calls */
+  SHARED_BY_WORKER, /* each worker has its own part, the same one in all these calls */
 } Sharing;
 
 /* Memory that an item touches. */
 typedef struct Access {
   Value *value;
-  const Dim *offset, *bytes; /* from the value's first byte; bytes NULL: to its last one, or less */
+  const Dim *offset, *bytes; /* from the value's first byte; bytes NULL: up to its last one */
   AccessMode mode;
   Sharing sharing;
 } Access;
@@ -37,16 +37,16 @@ typedef struct Access {
 
 typedef enum OperandKind {
   OPERAND_NONE,     /* not given yet */
-  OPERAND_VALUE,    /* the address that the access begins at */
+  OPERAND_VALUE,    /* the address of the access */
   OPERAND_VALUES,   /* an array of `count` such addresses */
   OPERAND_NULL,     /* a null pointer */
-  OPERAND_DIM,      /* an integer that dims make */
+  OPERAND_DIM,      /* a dim expression */
   OPERAND_DIMS,     /* an array of `count` of them */
   OPERAND_INTEGER,  /* a constant */
-  OPERAND_INTEGERS, /* an array of `count` of them, of the element type that the parameter points to */
+  OPERAND_INTEGERS, /* an array of `count` of them, of the parameter's element type */
   OPERAND_FLOAT,    /* rounded to the parameter's type */
   OPERAND_FOUND,    /* where the kernel, on one worker, writes a data-dependent dim */
-  OPERAND_SUPPLIED, /* what the schedule itself has, by the parameter's name */
+  OPERAND_SUPPLIED, /* supplied by the schedule, by the parameter's name */
 } OperandKind;
 
 typedef enum Supplied {
@@ -59,18 +59,18 @@ typedef enum Supplied {
 
 typedef struct Operand {
   OperandKind kind;
-  int access; /* of the item's: the first one */
+  int access; /* index of the item's (first) access */
   int count;
   const Dim *const *dims; /* DIM: one of them */
   const int64_t *integers;
   double number;
-  const DimSymbol *found; /* NULL: nobody asks */
+  const DimSymbol *found; /* NULL: not used */
   Supplied supplied;
 } Operand;
 
 /* ---- calls ---- */
 
-/* Of a value, those that may be 0. */
+/* The extents of a value that may be 0. */
 typedef struct Extents {
   int count;
   const Dim **list;
@@ -83,11 +83,11 @@ struct Call {
   const SpecialisedKernel *kernel;
   Operand *operands; /* one a parameter of the kernel */
   int n_guard;
-  Extents *guard; /* it has something to do where all extents of one of these are more than 0; NULL: always */
+  Extents *guard; /* the call runs only if all extents of one of these are positive; NULL: always */
   int n_found;
-  const DimSymbol **found; /* the dims that it finds */
+  const DimSymbol **found; /* the data-dependent dims that it writes */
   double flops, bytes;
-  int layer; /* of a wavefront that it stands in */
+  int layer; /* of its wavefront */
 };
 
 /* ---- items ---- */
@@ -97,15 +97,15 @@ typedef enum ItemKind {
   ITEM_BARRIER,      /* all workers meet */
   ITEM_LOAD_DIM,     /* each worker reads `symbol`, which a kernel has found */
   ITEM_SET_DIM,      /* symbol = dim, each worker for itself */
-  ITEM_STORE_DIM,    /* one worker tells the runtime what `symbol` is */
-  ITEM_BREAK_UNLESS, /* leaves the loop if what it reads is false */
-  ITEM_IF,           /* block, if what it reads is true, else `other` */
-  ITEM_LOOP,      /* block, for symbol = 0, 1, ... below `dim`, or if that is NULL below what it reads, if anything */
-  ITEM_SCOPE,     /* block, once */
-  ITEM_WAVEFRONT, /* block, a chunk of a layer after the other, see Wavefront */
+  ITEM_STORE_DIM,    /* one worker stores `symbol` for the runtime */
+  ITEM_BREAK_UNLESS, /* leaves the loop if its operand is false */
+  ITEM_IF,           /* block if its operand is true, else `other` */
+  ITEM_LOOP,         /* block, for symbol = 0, 1, ... below `dim`; if NULL, below its operand, if any */
+  ITEM_SCOPE,        /* block, once */
+  ITEM_WAVEFRONT,    /* block, in chunks of layers, see Wavefront */
 } ItemKind;
 
-/* Items in order. But for a wavefront's, a block is a region: what is at home in it is made anew each time it runs. */
+/* Items in order. Except a wavefront's, a block is a region: its values are written anew each time it runs. */
 typedef struct Block {
   const Item *owner;         /* NULL: the schedule itself */
   const struct Block *outer; /* NULL: the schedule itself */
@@ -114,9 +114,9 @@ typedef struct Block {
   int first, last; /* steps before and after its items, set by number_items */
 } Block;
 
-/* Layers in a row run their steps in chunks, side by side (runtime/wave.h). All calls of a layer run once a chunk, by
- * one worker, which is their whole team. Its items are calls, layer by layer. With one layer there is nothing to run
- * beside it: the team runs each call together, and meets between them. */
+/* Consecutive layers run in parallel, in chunks of steps (runtime/wave.h). Its items are calls, layer by layer; for
+ * each chunk one worker, which is their whole team, runs a layer's calls. A single layer is run by the whole team, with
+ * barriers between its calls. */
 typedef struct Wavefront {
   int layers, chunk;
   const Dim *steps;
@@ -125,8 +125,8 @@ typedef struct Wavefront {
 
 struct Item {
   ItemKind kind;
-  const Node *node; /* that it serves; NULL: none */
-  int step;         /* when it runs, of all items but barriers and loads; set by number_items */
+  const Node *node; /* NULL: none */
+  int step;         /* when it runs; not of barriers and loads; set by number_items */
   int n_accesses, access_capacity;
   Access *accesses; /* its own, without those of items in its blocks */
   Call *call;
@@ -138,7 +138,7 @@ struct Item {
 
 /* ---- programs ---- */
 
-/* The input is checked before anything runs. */
+/* A check of an input before the run. */
 typedef struct RangeCheck {
   const Value *value;
   int64_t lo, hi;
@@ -162,27 +162,27 @@ struct Program {
   Call **calls; /* all of them, in order */
   int n_nodes;
   int n_values, value_capacity, home_capacity;
-  Value **values;      /* of the graph and of all bodies in it, by id */
-  const Block **homes; /* by id: the region that the value is at home in */
+  Value **values;      /* of the graph and all bodies, by id */
+  const Block **homes; /* by id: the region of the value */
   int n_checks, check_capacity;
   RangeCheck *checks;
   int64_t arena_bytes;   /* of one run; set by plan_memory */
   int64_t weights_bytes; /* set by place_weights */
   uint8_t *weights;      /* the constants that kernels read, weights_bytes long */
-  bool may_fault;        /* some kernel can find a value out of range while running */
-  Block *block;          /* that items are added to now */
-  int layer;             /* of the wavefront that it is the block of */
+  bool may_fault;        /* some kernel may fault */
+  Block *block;          /* that items are added to */
+  int layer;             /* of the wavefront whose block is open */
 };
 
 /* The root value's own region. */
 const Block *home_of(const Program *program, const Value *root);
 
-/* Calls `visit` for all items, each before those in its blocks; `block` is the one that it stands in. */
+/* Calls `visit` for all items, each before those in its blocks; `block` is the item's own. */
 void each_item(const Program *program, void (*visit)(Item *item, Block *block, void *context), void *context);
 
 /* Must every worker know the symbol's value when the item, without those in its blocks, begins? */
 bool item_needs(const Item *item, const DimSymbol *symbol);
-/* The same of a wavefront with all its calls. */
+/* The same for a wavefront with all its calls. */
 bool wavefront_needs(const Item *item, const DimSymbol *symbol);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* A kernel need not run where all that its node writes is empty. */
+/* A kernel need not run if all outputs of its node are empty. */
 #include "program/passes.h"
 
-/* ---- who finds a dim ---- */
+/* ---- data-dependent dims ---- */
 
 static bool finds(const Call *call, const Dim *extent) {
   for (int i = 0; i < call->n_found; i++)
@@ -10,7 +10,7 @@ static bool finds(const Call *call, const Dim *extent) {
   return false;
 }
 
-/* Does the node's own kernel find it out? */
+/* Does the node's own kernel find the extent? */
 static bool node_finds(const Call *of, const Dim *extent) {
   const Program *program = of->program;
   for (int i = 0; i < program->n_calls && !dim_is_given(extent); i++)
@@ -20,7 +20,7 @@ static bool node_finds(const Call *of, const Dim *extent) {
 
 /* ---- conditions ---- */
 
-/* The axes that may be 0 long. None: the value is never empty, or the call itself finds out. */
+/* The extents that may be 0. None if the value is never empty, or if the call itself finds the extent. */
 static Extents doubtful_extents(const Call *call, const Value *value) {
   Extents extents = {.list = ARENA_ARRAY(call->program->arena, const Dim *, value->rank + 1)};
   for (int axis = 0; axis < value->rank; axis++)
@@ -43,7 +43,7 @@ static void set_guard(Call *call) {
   call->n_guard = count;
 }
 
-/* needs: lower. keeps: everything. Sets the guard of each call: of a node's outputs the extents that may be 0. */
+/* needs: lower. keeps: everything. Sets the guard of each call: the extents of the node's outputs that may be 0. */
 void skip_empty(Program *program) {
   for (int i = 0; i < program->n_calls; i++) set_guard(program->calls[i]);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What must be true of one item by itself: READ stands where the kernel reads alone, every byte that is touched is in
- * its value, and what is read and what is written share none. */
+/* The invariants of one item: READ only where the kernel does not write, every byte touched is inside its value, and no
+ * byte is both read and written through different operands. */
 #include "ir/family.h"
 #include "layout/blocked.h"
 #include "program/dump.h"
@@ -43,7 +43,7 @@ static const char *mode_mistake(const Program *program, const Item *item, int pa
 
 /* ---- bytes ---- */
 
-/* Where the access ends, from the beginning of the root's memory; as far as it says so. */
+/* The end of the access from the beginning of the root's memory, if known. */
 static const Dim *end_of(const Program *program, const Access *access) {
   DimTable *dims = program->graph->dims;
   const Dim *end = dim_add(dims, access->offset, dim_const(dims, value_first_byte(access->value)));
@@ -54,7 +54,7 @@ static bool within(const Program *program, const Access *access) {
   const Value *root = value_root(access->value);
   if (dim_lower(access->offset) < 0) return false;
   for (const Value *value = access->value; value->view_of; value = value->view_of)
-    if (value->at) return true; /* a slice: its place is checked where it is made */
+    if (value->at) return true; /* a slice, checked where it is made */
   return dim_upper(end_of(program, access)) <= value_max_bytes(root);
 }
 
@@ -72,7 +72,7 @@ static const char *access_mistake(const Program *program, const Item *item, cons
   return NULL;
 }
 
-/* ---- what is read and what is written ---- */
+/* ---- reads and writes ---- */
 
 static bool ends_before(const Program *program, const Access *a, const Access *b) {
   DimTable *dims = program->graph->dims;
@@ -83,8 +83,7 @@ static bool known_apart(const Program *program, const Access *a, const Access *b
   return a->value == b->value && (ends_before(program, a, b) || ends_before(program, b, a));
 }
 
-/* Does the node's family say that its result may be written over all that it reads of this memory? Then every worker
- * reads of it, before it writes there, what it writes itself, and nothing else. */
+/* May the node's result be written over its inputs in this memory (KernelFamily.overwrites)? */
 static bool may_overwrite(const Node *node, const Value *root) {
   bool found = false;
   if (!node->op->family || !node->op->family->overwrites) return false;

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Walks the items as a worker does, loops twice, and keeps in mind whose bytes each piece of memory holds, what has
- * been touched since the last barrier, and which dims are known. So it needs no liveness, and finds what the passes
- * that do have got wrong.
+ * Walks the items as a worker does, loops twice, and tracks which value each piece of memory holds, what was touched
+ * since the last barrier, and which dims are known. It uses no liveness, so it finds mistakes of the passes that do.
  */
 #include "program/verify_program.h"
 
@@ -16,7 +15,7 @@
 
 typedef enum Knowledge { DIM_UNKNOWN, DIM_FOUND, DIM_READY, DIM_KNOWN } Knowledge;
 
-/* What is true at a point of the schedule. */
+/* The facts at a point of the schedule. */
 typedef struct Facts {
   bool *holds;     /* by value id, of roots: their memory holds what was written to them */
   Knowledge *dims; /* by symbol; FOUND: by one worker, since the last barrier; READY: all workers may load it */
@@ -31,7 +30,7 @@ typedef struct Walk {
   const Program *program;
   int n_symbols;
   Facts facts;
-  int n_touches, touch_capacity, checked; /* touches before `checked` must not conflict with what comes */
+  int n_touches, touch_capacity, checked; /* touches before `checked` must not conflict with later ones */
   Touch *touches;                         /* since the last barrier */
   const char *mistake;                    /* NULL: none so far */
 } Walk;
@@ -62,14 +61,14 @@ static Facts facts_copy(const Walk *walk) {
   return copy;
 }
 
-/* After one of two ways. */
+/* After either branch. */
 static void facts_meet(Walk *walk, const Facts *other) {
   for (int i = 0; i < walk->program->n_values; i++) walk->facts.holds[i] &= other->holds[i];
   for (int s = 0; s < walk->n_symbols; s++)
     if (walk->facts.dims[s] != other->dims[s]) walk->facts.dims[s] = DIM_UNKNOWN;
 }
 
-/* ---- whose bytes memory holds ---- */
+/* ---- contents of memory ---- */
 
 static bool is_empty(const Value *value) { return value_max_bytes(value) == 0; }
 
@@ -95,7 +94,7 @@ static void write_root(Walk *walk, const Value *root) {
   walk->facts.holds[root->id] = true;
 }
 
-/* ---- since the last barrier ---- */
+/* ---- touches since the last barrier ---- */
 
 static void check_conflicts(Walk *walk, const Item *item) {
   for (int i = 0; i < walk->checked; i++)
@@ -140,7 +139,7 @@ static void load_dim(Walk *walk, const Item *item) {
 
 /* ---- items ---- */
 
-/* By itself, without the items in its blocks. */
+/* The item without its blocks. */
 static void walk_itself(Walk *walk, const Item *item) {
   const char *mistake = item_mistake(walk->program, item);
   if (mistake && !walk->mistake) walk->mistake = mistake;
@@ -155,7 +154,7 @@ static void walk_itself(Walk *walk, const Item *item) {
 
 static void walk_block(Walk *walk, const Block *block);
 
-/* One of the branches, from the same facts. What was touched in either is touched. */
+/* Both branches from the same facts; touches of both remain. */
 static void walk_branches(Walk *walk, const Item *item) {
   Facts before = facts_copy(walk);
   walk_block(walk, item->block);
@@ -165,8 +164,8 @@ static void walk_branches(Walk *walk, const Item *item) {
   facts_meet(walk, &then);
 }
 
-/* Twice, so that what an iteration leaves meets what the next one does. A dim that only the body knows is not known
- * where there was no iteration. */
+/* Twice, so that an iteration is checked against the next one. Dims found in the body are unknown afterwards, because
+ * there may be no iteration. */
 static void walk_loop(Walk *walk, const Item *item) {
   walk->facts.dims[item->symbol->index] = DIM_KNOWN;
   Facts before = facts_copy(walk);
@@ -176,8 +175,8 @@ static void walk_loop(Walk *walk, const Item *item) {
     if (before.dims[s] != DIM_KNOWN) walk->facts.dims[s] = DIM_UNKNOWN;
 }
 
-/* The calls of a layer are of one worker, and the wave keeps the layers' steps apart: no two calls of a turn conflict.
- */
+/* One worker runs the calls of a layer, and the wavefront keeps layers at different steps: calls of a turn do not
+ * conflict. */
 static void walk_turn(Walk *walk, const Item *item) {
   int checked = walk->checked;
   for (int i = 0; i < item->block->count; i++) {
@@ -230,7 +229,7 @@ static void walk_block(Walk *walk, const Block *block) {
 
 /* ---- the whole ---- */
 
-/* Before the run: inputs, constants, and the states of the run before. */
+/* Known before the run: inputs, constants, states. */
 static void begin(Walk *walk) {
   const Program *program = walk->program;
   walk->n_symbols = dim_symbol_count(program->graph->dims);

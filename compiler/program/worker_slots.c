@@ -3,7 +3,7 @@
 
 #include "machine/machine.h"
 
-/* Neighbouring cores fetch lines in pairs. */
+/* CPUs prefetch cache lines in pairs. */
 static int64_t whole_line_pairs(int64_t bytes) { return (bytes + 127) / 128 * 128; }
 
 void graph_slots(Graph *graph, Node *node, int64_t n_slots, int64_t slot_bytes) {

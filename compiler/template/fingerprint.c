@@ -15,7 +15,7 @@
 
 enum { MAX_HEADER = 1 << 20, DIGITS = 16 };
 
-/* ---- the vocabulary: all that a kernel's headers declare ---- */
+/* ---- the vocabulary: the declarations of a kernel's headers ---- */
 
 typedef struct Entry {
   const char *name;
@@ -37,7 +37,7 @@ static bool is_read(const Vocabulary *v, const char *name) {
   return false;
 }
 
-/* Of the vocabularies of all instruction sets, simd/simd.h takes the target's. */
+/* simd/simd.h includes the vocabulary of the target's ISA only. */
 static bool is_of_other_isa(const Vocabulary *v, const char *name) {
   for (int i = 0; target_at(i); i++) {
     const char *isa = target_at(i)->isa;
@@ -48,7 +48,8 @@ static bool is_of_other_isa(const Vocabulary *v, const char *name) {
 
 static void read_header(Vocabulary *v, const char *name) {
   const char *path = arena_format(v->arena, "%s/templates/%s", data_directory(v->arena), name);
-  if (is_read(v, name) || is_of_other_isa(v, name) || access(path, F_OK) != 0) return; /* absent: of the runtime */
+  if (is_read(v, name) || is_of_other_isa(v, name) || access(path, F_OK) != 0)
+    return; /* absent here: a header of the runtime */
   *LIST_ADD(v->arena, v->files, v->n_files, v->file_capacity) = name;
   const char *text = (const char *)file_read(v->arena, path, MAX_HEADER, LOCATION_FILE(path)).data;
   SourceFile file = read_declarations(v->arena, text);
@@ -107,13 +108,13 @@ static const Vocabulary *vocabulary_of(Arena *arena, const Target *target, const
   return &known->vocabulary;
 }
 
-/* ---- what a kernel uses of it ---- */
+/* ---- declarations that a kernel uses ---- */
 
 typedef struct Use {
   const Vocabulary *vocabulary;
   bool *used; /* by declaration */
   int n_open;
-  int *open; /* used, and not looked into yet */
+  int *open; /* used, and not searched yet */
 } Use;
 
 static int compare_name(const char *name, Token token) {

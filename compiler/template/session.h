@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What has been made of templates, kept until the process ends: templates do not change while it runs, and parsing them
- * takes most of the time that lowering does. Each list is of the file that names its type.
+ * A cache of parsed templates until the process ends: parsing takes most of the time of lowering. Each list belongs to
+ * the file that defines its type.
  */
 #ifndef RNNCC_TEMPLATE_SESSION_H
 #define RNNCC_TEMPLATE_SESSION_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Two parses: the first tells where knobs, types and hooks stand, and their values are written in; the second sees the
- * constants, so that conditions over knobs evaluate, and every name's declaration is known for renaming.
+ * Parses twice: the first parse finds knobs, types and hooks, and their values are written in; the second sees the
+ * constants, so that conditions over knobs can be evaluated, and finds the names to rename.
  */
 #include "template/specialise.h"
 
@@ -42,7 +42,7 @@ static int by_place(const void *left, const void *right) {
   return a->range.end > b->range.end ? -1 : a->range.end < b->range.end;
 }
 
-/* Edits inside an earlier edit's range fall away with it. */
+/* Skips edits inside an earlier edit's range. */
 static char *apply_edits(Edits *edits, const char *text, size_t length) {
   if (edits->count) qsort(edits->list, (size_t)edits->count, sizeof *edits->list, by_place);
   Text out = text_new(edits->arena);
@@ -144,7 +144,7 @@ static enum CXChildVisitResult list_statements(CXCursor cursor, CXCursor parent,
   return CXChildVisit_Continue;
 }
 
-/* Whether the condition is known at compile time, and what it is. */
+/* False if the condition is not known at compile time. */
 static bool evaluate(CXCursor condition, bool *value) {
   CXEvalResult result = clang_Cursor_Evaluate(condition);
   if (!result) return false;
@@ -154,7 +154,7 @@ static bool evaluate(CXCursor condition, bool *value) {
   return known;
 }
 
-/* The statement's range with the semicolon that libclang leaves out of an expression statement. */
+/* The statement's range, with the semicolon that libclang omits after an expression. */
 static Range statement_range(const TemplateAst *ast, CXCursor cursor) {
   Range range = cursor_range(ast, cursor);
   if (ast->text[range.end - 1] == '}' || ast->text[range.end - 1] == ';') return range;
@@ -163,7 +163,7 @@ static Range statement_range(const TemplateAst *ast, CXCursor cursor) {
   return range;
 }
 
-/* The statements of a block without its braces; a block with declarations of its own keeps them. */
+/* A block without its braces, unless it has declarations. */
 static Range unwrapped(const TemplateAst *ast, CXCursor live) {
   Range range = statement_range(ast, live);
   if (clang_getCursorKind(live) != CXCursor_CompoundStmt) return range;
@@ -173,7 +173,7 @@ static Range unwrapped(const TemplateAst *ast, CXCursor live) {
   return (Range){cursor_range(ast, block.first).begin, statement_range(ast, block.last).end};
 }
 
-/* Takes one level of indentation from the lines of a range that has lost its braces. */
+/* Removes one level of indentation from a block without braces. */
 static void dedent(const Pruner *pruner, Range range) {
   const char *text = pruner->ast->text;
   unsigned skip = 2 * pruner->depth;
@@ -235,8 +235,8 @@ typedef struct Names {
   Name *list;
 } Names;
 
-/* Whether a token means the file-scope declaration of its name, not a field or a local. Tokens of a parameter's array
- * bound belong to the parameter's cursor, whose name is another. */
+/* Does the token refer to the file-scope declaration of its name, not to a field or a local? Tokens of a parameter's
+ * array bound have the parameter's cursor, which has another name. */
 static bool means_file_scope(Arena *arena, CXCursor cursor, const char *token) {
   enum CXCursorKind kind = clang_getCursorKind(cursor);
   CXCursor target = clang_getCursorReferenced(cursor);
@@ -271,7 +271,7 @@ static Names find_names(Arena *arena, const TemplateAst *ast) {
 
 static bool inside(Range inner, Range outer) { return outer.begin <= inner.begin && inner.end <= outer.end; }
 
-/* Functions and other names that nothing live uses any more go, until none is left. */
+/* Removes unused functions and other declarations, until none is left. */
 static void drop_unused(Edits *edits, const TemplateAst *ast, const Names *names, const char *kernel) {
   for (bool changed = true; changed;) {
     changed = false;
@@ -279,7 +279,7 @@ static void drop_unused(Edits *edits, const TemplateAst *ast, const Names *names
       const Declaration *declaration = &ast->declarations[d];
       bool candidate = declaration->kind == DECLARATION_OTHER || declaration->kind == DECLARATION_HOOK;
       if (!candidate || !strcmp(declaration->name, kernel) || in_edits(edits, declaration->whole.begin)) continue;
-      if (declaration->whole.end == 0) continue; /* an enumerator: goes with its enum */
+      if (declaration->whole.end == 0) continue; /* an enumerator, removed with its enum */
       bool used = false;
       for (int i = 0; i < names->count && !used; i++) {
         const Name *name = &names->list[i];
@@ -318,7 +318,7 @@ static const char *new_name(Arena *arena, const TemplateAst *ast, const Declarat
 
 /* ---- tidying the text ---- */
 
-/* Removes the file's opening comment (licence), runs of blank lines, and lines of blanks that edits left behind. */
+/* Removes the licence comment and repeated blank lines. */
 static char *tidy(Arena *arena, const char *text) {
   Text out = text_new(arena);
   if (!strncmp(text, "/* SPDX", 7)) text = strchr(text, '\n') + 1;
@@ -335,7 +335,7 @@ static char *tidy(Arena *arena, const char *text) {
 
 /* ---- the kernel ---- */
 
-/* The numbers that C type names stand for in memory: RNNCC_NONE for others. */
+/* The element type of a C type; RNNCC_NONE: none. */
 static DType element_of(CXType type) {
   int bits = 8 * (int)clang_Type_getSizeOf(type);
   switch (type.kind) {
@@ -399,7 +399,7 @@ static void rename_and_prune(Arena *arena, const TemplateAst *ast, const char *n
   kernel->text = tidy(arena, apply_edits(&edits, ast->text, ast->length));
 }
 
-/* A template as it is written. Of the tree only what is no cursor may be used: its unit is parsed again. */
+/* A template as written. Its cursors must not be used: the unit is parsed again. */
 typedef struct KeptTemplate {
   struct KeptTemplate *next;
   const TemplateAst *ast;

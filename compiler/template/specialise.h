@@ -53,7 +53,7 @@ typedef enum ParameterKind {
 typedef struct Parameter {
   const char *name;
   ParameterKind kind;
-  bool points_to_const; /* the kernel reads there alone; of an array of pointers: where these point */
+  bool points_to_const; /* the kernel only reads there; of an array of pointers: where these point */
   DType element;        /* of memory that it points to; RNNCC_NONE: any, or no numbers */
 } Parameter;
 
@@ -66,15 +66,14 @@ typedef struct SpecialisedKernel {
   const char *const *includes; /* as written: "simd/simd.h" */
 } SpecialisedKernel;
 
-/* bug() if the spec names what the template lacks or gives an illegal value; `prefix` is "k3". */
+/* bug() for a name that the template lacks, or an illegal value; `prefix` is "k3". */
 SpecialisedKernel *specialise(Graph *graph, const KernelSpec *spec, const char *prefix);
 
-/* The same with NAME_MARK, which is no character of C, in the place of the prefix; kept until the process ends.
- * `lanes`: of the target. */
+/* The same with NAME_MARK, which is not a character of C, as prefix; cached. `lanes`: of the target. */
 #define NAME_MARK '\x01'
 const SpecialisedKernel *specialise_unnamed(const KernelSpec *spec, int lanes);
 
-/* Template and choices: specs of equal keys are of one kernel. */
+/* Template and choices: equal keys mean the same kernel. */
 const char *kernel_key(Arena *arena, const KernelSpec *spec);
 
 KernelSpec *kernel_spec_new(Arena *arena, const char *template_name);

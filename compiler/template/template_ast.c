@@ -36,7 +36,7 @@ const Declaration *template_declaration(const TemplateAst *ast, const char *name
 
 /* ---- declarations ---- */
 
-/* What follows "legal:" on its line of the comment. */
+/* The text after "legal:" on its line of the comment. */
 static const char *legal_of(Arena *arena, const char *comment) {
   const char *start = strstr(comment, "legal:");
   if (!start) return NULL;
@@ -193,8 +193,7 @@ static CXIndex shared_index(TemplateSession *session) {
   return session->index;
 }
 
-/* libclang's own of a template, which keeps what the template includes: to parse another text of it takes a third of
- * the time. */
+/* libclang's unit of a template, with its headers parsed: another text of it takes a third of the time. */
 typedef struct KeptUnit {
   struct KeptUnit *next;
   const char *path;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A template as libclang sees it: its knobs, types, hooks and kernel, with the places in the text where each stands. */
+/* A template as libclang parses it: its knobs, types, hooks and kernel, with their ranges in the text. */
 #ifndef RNNCC_TEMPLATE_AST_H
 #define RNNCC_TEMPLATE_AST_H
 
@@ -42,8 +42,8 @@ typedef struct TemplateAst {
   Range *include_lines;
 } TemplateAst;
 
-/* Parses `text` as the file `path` against the plain vocabulary of `lanes` floats; bug() if it does not compile. The
- * unit and its cursors are valid until a text of the same path is parsed again, all else stays. */
+/* Parses `text` as the file `path` with the plain vocabulary of `lanes` floats; bug() if it does not compile. The unit
+ * and its cursors are valid until a text of the same path is parsed again. */
 TemplateAst *template_ast_parse(Arena *arena, const char *path, const char *name, const char *text, int lanes);
 
 const Declaration *template_declaration(const TemplateAst *ast, const char *name); /* NULL if there is none */

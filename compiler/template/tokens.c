@@ -8,7 +8,7 @@
 
 /* ---- tokens ---- */
 
-/* Behind a comment, or where `at` stands if there is none. */
+/* The position after a comment; `at` if there is none. */
 static const char *after_comment(const char *at) {
   if (at[0] != '/' || (at[1] != '*' && at[1] != '/')) return at;
   if (at[1] == '/') return at + strcspn(at, "\n");
@@ -16,7 +16,7 @@ static const char *after_comment(const char *at) {
   return end ? end + 2 : at + strlen(at);
 }
 
-/* Behind blanks and comments; whether there was the end of a line. */
+/* The position after blanks and comments; *line_ended: they contain the end of a line. */
 static const char *after_spacing(const char *at, bool *line_ended) {
   *line_ended = false;
   for (;;) {
@@ -104,7 +104,7 @@ static bool is_name(const Reader *r, int i) { return i < r->count && r->tokens[i
 static bool opens(const Reader *r, int i) { return is(r, i, "(") || is(r, i, "[") || is(r, i, "{"); }
 static bool closes(const Reader *r, int i) { return is(r, i, ")") || is(r, i, "]") || is(r, i, "}"); }
 
-/* Behind the bracket that closes the one at `i`. */
+/* The position after the bracket that closes the one at `i`. */
 static int after_group(const Reader *r, int i) {
   int depth = 0;
   for (; i < r->count; i++) {
@@ -147,7 +147,7 @@ static void add_names_within(const Reader *r, SourceDeclaration *declaration, in
     if (is_name(r, i)) add_name(r, declaration, i);
 }
 
-/* A tag and enumerators. Behind what is between the braces, if there are any. */
+/* Adds a tag and enumerators; returns the position after the braces. */
 static int add_tag(const Reader *r, SourceDeclaration *declaration, int i) {
   bool enumerates = is(r, i, "enum");
   int brace = is_name(r, i + 1) ? i + 2 : i + 1;
@@ -165,7 +165,7 @@ static bool ends_name(const Reader *r, int i) {
   return is(r, i, "(") || is(r, i, "[") || is(r, i, "=") || is(r, i, ",") || is(r, i, ";");
 }
 
-/* What it declares stands before the first bracket, `=`, `,` or `;` that follows the type, or in `(*name)`. */
+/* The declared name is before the first bracket, `=`, `,` or `;` after the type, or in `(*name)`. */
 static void find_names(const Reader *r, SourceDeclaration *declaration, int begin, int end) {
   int last = -1;
   for (int i = begin; i < end;) {

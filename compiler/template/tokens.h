@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * C as a sequence of tokens, and the declarations that a file is made of: enough to compare two texts whatever their
- * comments and spacing, and to find what a function uses. Nothing is preprocessed: a macro's definition is a
- * declaration of its name, the other directives between declarations are left out.
+ * The tokens and declarations of a C file: enough to compare texts without comments and spacing, and to find what a
+ * function uses. Nothing is preprocessed: a macro's definition is a declaration of its name, other directives are
+ * skipped.
  */
 #ifndef RNNCC_TOKENS_H
 #define RNNCC_TOKENS_H
@@ -14,12 +14,12 @@ typedef enum TokenKind { TOKEN_END, TOKEN_NAME, TOKEN_NUMBER, TOKEN_QUOTED, TOKE
 
 typedef struct Token {
   TokenKind kind;
-  bool first; /* of its line; a line that ends in a backslash goes on in the next */
+  bool first; /* of its line; a backslash at the end continues the line */
   const char *text;
   size_t length;
 } Token;
 
-/* The next token at *at, which moves behind it. A NAME_MARK (specialise.h) may begin a name. */
+/* The next token; moves *at past it. A NAME_MARK (specialise.h) may begin a name. */
 Token next_token(const char **at);
 bool token_is(Token token, const char *text);
 
@@ -27,7 +27,7 @@ bool token_is(Token token, const char *text);
 typedef struct SourceDeclaration {
   int n_tokens, n_names;
   const Token *tokens;
-  const char **names; /* that it declares: itself, its tag, its enumerators */
+  const char **names; /* declared names: itself, its tag, its enumerators */
 } SourceDeclaration;
 
 typedef struct SourceFile {
