@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* options.def as a table, and how its values are read. */
+/* options.def as a table, and the readers of its values. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,7 +12,7 @@
 #include "support/closest.h"
 #include "support/diagnostics.h"
 
-/* ---- actions: NULL, or what is expected ---- */
+/* ---- actions; they return NULL, or what was expected ---- */
 
 static const char *take_target(void *into, const char *value) {
   Options *options = into;

@@ -5,7 +5,7 @@
 #include "driver/options.h"
 #include "ir/config.h"
 
-/* What the options ask for. Reads the schedule records. */
+/* The Config that the options ask for. Reads the schedule records. */
 const Config *config_of(Arena *arena, const Options *options);
 
 #endif

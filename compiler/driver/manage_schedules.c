@@ -12,12 +12,12 @@
 #include "support/files.h"
 #include "support/text.h"
 
-/* ---- what this rnncc knows ---- */
+/* ---- families and targets ---- */
 
 static const struct FamilyRow {
   const char *name;
   const ScheduleKind *const *kinds;
-  bool whole; /* its schedules name every knob */
+  bool whole; /* a schedule names every knob */
 } families[] = {
     {"conv", convolution_kinds, true},
     {"recurrent", recurrent_kinds, false},
@@ -58,7 +58,7 @@ static int compare_machines(const RecordKey *a, const RecordKey *b) {
   return by ? by : compare_numbers(a->l3_bytes, b->l3_bytes);
 }
 
-/* By work; of one work in the order of reading. */
+/* By work, then in the order of reading. */
 static int by_work(const void *a, const void *b) {
   const Entry *x = a, *y = b;
   int by = compare_machines(&x->record->key, &y->record->key);
@@ -101,7 +101,7 @@ typedef struct Check {
   int best, trials;
 } Check;
 
-/* The offending part; NULL: the schedule is one of the family's. */
+/* The wrong part; NULL: the schedule is one of the family's. */
 static const char *wrong_schedule(const struct FamilyRow *family, const char *schedule) {
   ParsedSchedule parsed;
   const char *wrong = schedule_parse(family->kinds, schedule, &parsed);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* `rnncc schedules`: what people do with files of schedule records. */
+/* `rnncc schedules`: merges, checks and shows files of schedule records. */
 #ifndef RNNCC_MANAGE_H
 #define RNNCC_MANAGE_H
 
@@ -10,12 +10,12 @@ typedef struct FileList {
   int count;
 } FileList;
 
-/* Writes the best record of each work on each machine to `output`, in an order that depends on nothing else. Of several
- * the later one is taken: in a later file, in a later line. Trials are left out. */
+/* Writes the record of each work on each machine to `output`, sorted. Of several the last one in the files is taken.
+ * Trials are left out. */
 void schedules_merge(Arena *arena, FileList files, const char *output);
 
-/* error_at() for each line that is no record, or says a schedule, family or target that there is none of; and a line to
- * stdout of what each file holds. */
+/* error_at() for each line that is not a record, or has an unknown schedule, family or target. Prints a summary of each
+ * file to stdout. */
 void schedules_check(Arena *arena, FileList files);
 
 /* A table of the records, trials too. */

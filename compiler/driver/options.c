@@ -10,9 +10,9 @@
 
 #define REFUSE(...) rnncc_command.refuse(arena_format(options->arena, __VA_ARGS__))
 
-/* ---- words beside the options ---- */
+/* ---- operands ---- */
 
-/* What `schedules` is to do, and with which files. */
+/* The word after `schedules`, and its files. */
 static void take_schedule_words(Options *options, char **words, int count) {
   if (count < 2) REFUSE("schedules %s: expected files of records, found none", words[0]);
   options->files = (FileList){words + 1, count - 1};

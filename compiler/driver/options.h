@@ -35,7 +35,7 @@ typedef struct Options {
   const char *output; /* NULL: made from the model's name; "-": stdout, for text */
   EmitKind emit;
   const Target *target;
-  Machine machine;           /* what is planned for: this one's caches and CPUs for native */
+  Machine machine;           /* the machine planned for; for native this one */
   const char *machine_given; /* --machine=; NULL: not given */
   bool calibrate;            /* targets: measure this machine */
   const char *variant;       /* what --rnn forces, in the form of kernels/recurrent/variant.h; NULL: nothing */
@@ -53,7 +53,7 @@ typedef struct Options {
   const char *dump_after;     /* a step's name, NULL: none */
   const char *memory_picture; /* where to draw the memory plan, NULL: nowhere */
   bool verify_each, time_passes, memory, verbose;
-  Explain explain;     /* inspect: the choices of what */
+  Explain explain;     /* inspect: which choices */
   bool native;         /* the target is this CPU's */
   int threads;         /* to plan for; 0: as many as the machine has */
   double tool_seconds; /* how long clang or the linker may take */

@@ -13,7 +13,7 @@
 static const char *const suffixes[] = {
     [EMIT_SO] = ".so", [EMIT_C] = ".c.d", [EMIT_H] = ".h", [EMIT_GRAPH] = ".graph.json", [EMIT_DOT] = ".dot"};
 
-/* A default name stands beside nothing the user wrote: in the current folder. */
+/* A default name is in the current folder. */
 const char *output_path(const Options *options, Arena *arena) {
   if (options->output) return options->output;
   if (options->verb == VERB_TUNE) return file_with_suffix(arena, file_last_part(options->model), ".jsonl");

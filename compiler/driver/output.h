@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Where results go: -o, or a name made from the model's. */
+/* The output path: -o, or a name made from the model's. */
 #ifndef RNNCC_OUTPUT_H
 #define RNNCC_OUTPUT_H
 
@@ -12,8 +12,8 @@ const char *output_path(const Options *options, Arena *arena);
 const char *output_folder(const Options *options, Arena *arena);
 void output_text(const Options *options, Text text);
 
-/* One line that says what made the module: versions, target, hashes of the model and of the schedule records. The same
- * for the same input. */
+/* One line of provenance: versions, target, hashes of the model and of the schedule records. The same for the same
+ * input. */
 const char *build_record(Graph *graph);
 
 #endif

@@ -16,7 +16,7 @@
 #include "support/files.h"
 #include "support/interrupt.h"
 
-/* ---- steps that are no passes ---- */
+/* ---- steps that are not passes ---- */
 
 static void step_load(Compilation *c) {
   c->graph = load_model(c->arena, c->options->model, &c->options->settings);
@@ -56,7 +56,7 @@ static void step_build(Compilation *c) {
 
 /* ---- the list ---- */
 
-/* It has one of the two functions. */
+/* One of the two functions is set. */
 typedef struct Step {
   const char *name, *group; /* group: NULL: of none */
   const char *says;
@@ -115,7 +115,7 @@ static void run_step(Compilation *c, const Step *step) {
   take(c, step);
   if (options->time_passes) fprintf(stderr, "%9.3f ms  %s\n", 1e3 * (seconds_now() - started), step->name);
   if (options->verbose) tell_remarks(c);
-  /* Lowering ends the invariants: values of bodies then stand among all others. */
+  /* Not after lowering, which numbers the values of bodies with all others. */
   if (options->verify_each && step->pass) graph_each(c->graph, verify);
   if (options->dump_after && !strcmp(options->dump_after, step->name)) dump(c);
 }

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The steps of passes.def, and a model's way through them; what the options ask for around each: times, checks, dumps.
- */
+/* Runs the steps of passes.def, with the times, checks and dumps that the options ask for. */
 #ifndef RNNCC_STEPS_H
 #define RNNCC_STEPS_H
 
@@ -15,31 +14,30 @@ typedef enum StepName {
 #define SUB_PASS(group, name, says) STEP(name, says)
 #include "passes.def"
   STEPS,
-  LAST_LAYOUT_STEP = STEP_find_stacks,     /* the graph is as kernels are chosen for it */
-  LAST_PROGRAM_STEP = STEP_verify_program, /* all that is emitted is decided */
+  LAST_LAYOUT_STEP = STEP_find_stacks,     /* layouts are final; kernels are not chosen yet */
+  LAST_PROGRAM_STEP = STEP_verify_program, /* the program is final */
 } StepName;
 
-/* A model on its way. What a step makes is set from that step on. */
+/* A compilation between steps. A field is set from the step on that makes it. */
 typedef struct Compilation {
   const Options *options;
   Arena *arena;
   const Config *config; /* what the options ask of a graph */
-  StepName next;        /* the first step that has not been taken */
+  StepName next;        /* the next step */
   Graph *graph;         /* by load */
   Program *program;     /* by lower */
   MemoryPlan *plan;     /* by plan_memory */
   Unit *unit;           /* by emit */
   const char *folder;   /* by write_unit */
-  int n_told;           /* of the graph's remarks */
+  int n_told;           /* remarks of the graph that are printed */
 } Compilation;
 
 Compilation *compilation_new(const Options *options, Arena *arena);
 
-/* All steps up to `last`, included, that have not been taken. */
+/* Runs the remaining steps up to and including `last`. */
 void run_steps(Compilation *compilation, StepName last);
 
-/* Names of steps and of groups of steps, for --dump-after: the step's own name, or that of the group's last step; NULL:
- * there is none. */
+/* For --dump-after: the name of a step, or of a group's last step; NULL: none. */
 const char *step_find(const char *name);
 void steps_list(void); /* to stdout */
 

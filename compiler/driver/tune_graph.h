@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Tuning as it was asked for: the modules that are measured are built by the same steps as any other. */
+/* `rnncc tune`: builds the modules to measure by the same steps as any other. */
 #ifndef RNNCC_TUNE_GRAPH_H
 #define RNNCC_TUNE_GRAPH_H
 

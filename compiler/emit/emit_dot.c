@@ -3,7 +3,7 @@
 #include "emit/unit.h"
 #include "ir/family.h"
 
-/* A dot string: quotes and backslashes escaped, control characters gone. */
+/* A dot string: escapes quotes and backslashes, drops control characters. */
 static void add_label(Text *out, const char *text) {
   for (const unsigned char *c = (const unsigned char *)(text ? text : ""); *c; c++) {
     if (*c == '"' || *c == '\\')

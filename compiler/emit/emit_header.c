@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A header for the application that runs one module: an enum of its inputs and outputs, and their largest sizes. Names
- * that are no C identifiers take the form INPUT_<index>.
+ * A header for the application that runs one module: an enum of its inputs and outputs, and their largest sizes. A name
+ * that is not a C identifier becomes INPUT_<index>.
  */
 #include <ctype.h>
 

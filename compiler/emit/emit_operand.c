@@ -22,7 +22,7 @@ static bool add_place(Text *out, const Program *program, const Access *access) {
   return true;
 }
 
-/* Elements of equal type in C, halves and truths being integers there. */
+/* Is the C type equal? Halves and bools are integers in C. */
 static bool same_element(DType a, DType b) { return !strcmp(dtype_c(a), dtype_c(b)); }
 
 static void add_address(Text *out, const Program *program, const Parameter *parameter, const Access *access) {
@@ -69,7 +69,7 @@ static void add_float(Text *out, const Parameter *parameter, double number) {
     text_float(out, (float)number);
 }
 
-/* Where a kernel writes what it finds. */
+/* The address of a data-dependent dim. */
 static void add_found(Text *out, const Program *program, const DimSymbol *found) {
   if (found)
     text_add(out, "&run->data_dims[%d]", found->index - dim_given_count(program->graph->dims));

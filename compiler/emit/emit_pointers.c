@@ -12,7 +12,7 @@ const char *indent_of(int depth) {
   return spaces + (sizeof spaces - 1 - (width < 64 ? (size_t)width : 64));
 }
 
-/* ` + (64*d3)` for a view into what a loop passes over. */
+/* ` + (64*d3)` for a slice of a value that a loop scans. */
 static void add_places(Text *out, const Value *value) {
   for (; value->view_of; value = value->view_of) {
     if (!value->at) continue;
@@ -66,7 +66,7 @@ static void emit_pointer(Text *out, Value *value, int depth) {
   }
 }
 
-/* Of what the items of a block touch, but not those in regions within. */
+/* Of the values that the items of a block touch, without regions inside it. */
 static void emit_block_pointers(Text *out, const Block *block, bool *done, int depth) {
   for (int i = 0; i < block->count; i++) {
     const Item *item = block->items[i];

@@ -13,7 +13,7 @@ static void emit_dims(Text *out, const Graph *graph) {
   for (int i = given; i < dim_known_count(graph->dims); i++) text_add(out, "  int64_t d%d = 0;\n  (void)d%d;\n", i, i);
 }
 
-/* Where the run keeps a dim that is found. */
+/* Index of a data-dependent dim in Run.data_dims. */
 static int found_index(const Program *program, const DimSymbol *symbol) {
   return symbol->index - dim_given_count(program->graph->dims);
 }
@@ -69,7 +69,7 @@ static void emit_call(Unit *unit, const Program *program, const Item *item, cons
 
 /* ---- wavefronts ---- */
 
-/* The calls of a layer, which stand in a row; returns the index past them. */
+/* The consecutive calls of a layer; returns the index past them. */
 static int emit_layer(Unit *unit, const Program *program, const Item *wavefront, int i, int depth) {
   const Block *block = wavefront->block;
   int layer = block->items[i]->call->layer;
@@ -117,7 +117,7 @@ static void emit_chunks(Unit *unit, const Program *program, const Item *item, in
 
 /* ---- control flow ---- */
 
-/* The items of a region, in braces that the caller opens and closes. */
+/* The items of a region; the caller writes the braces. */
 static void emit_region(Unit *unit, const Program *program, const Block *block, int depth) {
   emit_pointers(&unit->text, program, block, depth + 1);
   for (int i = 0; i < block->count; i++) emit_item(unit, program, block->items[i], depth + 1);

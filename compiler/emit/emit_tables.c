@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The constant tables at the end of the unit. Names from the model stand here only, as string literals. */
+/* The constant tables at the end of the unit. Only they have names of the model, as string literals. */
 #include <string.h>
 
 #include "emit/unit.h"
@@ -53,7 +53,7 @@ static void emit_dim_table(Text *out, const Graph *graph) {
   text_add(out, "};\n");
 }
 
-/* `room`: as far as it is known before the run. */
+/* `room`: the upper bounds known before the run. */
 static void emit_output_shapes(Text *out, const Graph *graph, const char *name, bool room) {
   text_add(out, "\nstatic void %s(const int64_t *dims_now, int64_t (*shapes)[RNNCC_MAX_RANK]) {\n", name);
   for (int i = 0; i < dim_known_count(graph->dims); i++)

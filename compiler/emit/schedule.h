@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the files that print the schedule share. */
+/* Shared by the files that print the schedule. */
 #ifndef RNNCC_EMIT_SCHEDULE_H
 #define RNNCC_EMIT_SCHEDULE_H
 
@@ -7,7 +7,7 @@
 
 const char *indent_of(int depth);
 
-/* What stands for a parameter of the call, by its index. */
+/* The argument of a parameter of the call, by its index. */
 void emit_operand(Text *out, const Program *program, const Call *call, int index);
 
 /* A pointer t<id> for each value that the block's items touch. */

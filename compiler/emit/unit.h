@@ -6,7 +6,7 @@
 #include "program/program.h"
 
 typedef struct UnitMark {
-  size_t offset; /* in the text: from here on it serves `node` */
+  size_t offset; /* in the text: from here on lines serve `node` */
   const Node *node;
 } UnitMark;
 
@@ -26,16 +26,16 @@ void emit_tables(Unit *unit, Program *program, const char *build);
 
 void emit_schedule(Unit *unit, Program *program);
 
-/* Parses the unit with libclang, on the plain vocabulary at the target's width, which reads in a tenth of the time;
- * every diagnostic is told against the node it came from. bug() if there was an error: emitted code must compile.
- * `folder` holds the unit and its headers. */
+/* Parses the unit with libclang, using the plain vocabulary at the target's width, which takes a tenth of the time.
+ * Reports diagnostics at the node they came from; bug() after an error: emitted code must compile. `folder` has the
+ * unit and its headers. */
 void check_unit(Arena *arena, const Unit *unit, const char *folder, const char *const *clang_args);
 
 void mark_node(Unit *unit, const Node *node);
 
 /* A C header for applications: sizes and names of this module's inputs and outputs. */
 Text emit_header(Program *program);
-/* Graphviz, as Netron and dot read it. */
+/* The graph for Graphviz. */
 Text emit_dot(Graph *graph);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Nodes of the operators that have a formula become nodes of others, before any pass that rewrites the graph. */
+/* Replaces nodes of operators that have a formula, before any pass that rewrites the graph. */
 #include "expand/decompose.h"
 #include "expand/expansion.h"
 #include "reference/kernels.h"
@@ -24,7 +24,7 @@ static bool made_since(const Graph *graph, const Value *value, int first_node) {
          node->outputs[value->producer_output] == value;
 }
 
-/* The node that made `result` makes `target` instead, for all who read it since `first_node`. */
+/* The producer of `result` writes `target` instead, also for its readers from `first_node` on. */
 static void rename_result(Graph *graph, int first_node, Value *result, Value *target) {
   for (int n = first_node; n < graph->n_nodes; n++)
     for (int i = 0; i < graph->nodes[n]->n_inputs; i++)
@@ -32,7 +32,7 @@ static void rename_result(Graph *graph, int first_node, Value *result, Value *ta
   graph_set_output(result->producer, result->producer_output, target);
 }
 
-/* From now on `target` is what the expansion came to. */
+/* Makes `target` the result of the expansion. */
 static void settle(const Formula *f, int first_node, Value *result, Value *target) {
   target->producer = NULL;
   if (result->data) {
@@ -55,7 +55,7 @@ static void expand_node(Graph *graph, Node *node, Expansion *expansion) {
   }
 }
 
-/* Never asked: expand stands before whatever runs a reference kernel. */
+/* Never called: decompose runs before every reference kernel. */
 const char *ref_expanded(const Node *node, const Tensor *const *inputs, Tensor *const *outputs) {
   (void)inputs, (void)outputs;
   bug("%s has not been expanded", node->op->name);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Operators that others can express become these. */
+/* Replaces operators that can be written as others. */
 #ifndef RNNCC_DECOMPOSE_H
 #define RNNCC_DECOMPOSE_H
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Einsum as matrix products: operand by operand, labels that both have and nobody needs afterwards are what is summed
- * over, those that both have and somebody needs are the batch; what only one has are rows and columns. Where nothing is
- * summed over it is a product by element.
+ * Einsum as matrix products, operand by operand: labels of both operands are summed over if nothing needs them
+ * afterwards, else they are the batch; labels of one operand are rows or columns. If nothing is summed over, the
+ * product is element-wise.
  */
 #include <string.h>
 
@@ -11,7 +11,7 @@
 #include "shapes/shape.h"
 #include "support/diagnostics.h"
 
-/* A value and what stands along its axes, each label once. */
+/* A value and the labels of its axes, each once. */
 typedef struct Term {
   Value *value;
   int n, labels[MAX_RANK];
@@ -32,7 +32,7 @@ static void drop_axis(Term *term, int axis) {
 
 /* ---- one operand ---- */
 
-/* Two axes of extent n as one of every n + 1st element: they go to the end, where they merge. */
+/* Two axes of extent n become one, of every n + 1st element: they are moved to the end and merged. */
 static void take_diagonal(const Formula *f, Term *term, int a, int b) {
   int64_t perm[MAX_RANK], n = dim_value(term->value->shape[a]), *indices = ARENA_ARRAY(f->graph->arena, int64_t, n);
   const Dim *shape[MAX_RANK];
@@ -90,7 +90,7 @@ static Value *in_order(const Formula *f, const Term *term, int n, const int *lab
 
 /* ---- two operands ---- */
 
-/* The labels of both: [batch, left, right], and what is summed over. */
+/* The labels of both operands: batch, left, right, and those summed over. */
 typedef struct Pairing {
   int n_batch, n_left, n_right, n_summed;
   int batch[MAX_RANK], left[MAX_RANK], right[MAX_RANK], summed[MAX_RANK];
@@ -112,7 +112,7 @@ static Pairing pair_labels(const Term *a, const Term *b, const bool *kept) {
   return pairing;
 }
 
-/* An extent of 1 beside a longer one is no axis: it is broadcast. */
+/* Removes axes of extent 1 that the other operand's are longer than: they are broadcast. */
 static void squeeze_ones(const Formula *f, Term *term, const Term *other) {
   for (int axis = term->n - 1; axis >= 0; axis--) {
     int at = axis_of(other, term->labels[axis]);
@@ -202,7 +202,7 @@ static Term product_of(const Formula *f, Term a, Term b, const bool *kept) {
   return term;
 }
 
-/* What the result and the operands from `first` on read. */
+/* The labels that the result and the operands from `first` on have. */
 static void find_kept(const Einsum *einsum, int first, LabelSet kept) {
   memset(kept, 0, sizeof(LabelSet));
   for (int axis = 0; axis < einsum->output.n; axis++) kept[einsum->output.labels[axis]] = true;

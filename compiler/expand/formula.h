@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * New nodes that read like a formula: over(f, d, plus(f, root, epsilon)). They bear the name of the node that they
- * stand for, and their shapes are inferred. What is missing here is `apply`, or build_op of shapes/build.h.
+ * New nodes that read like a formula: over(f, d, plus(f, root, epsilon)). They have the name of the node that they
+ * replace, and inferred shapes. For other ops use apply(), or build_op() of shapes/build.h.
  */
 #ifndef RNNCC_FORMULA_H
 #define RNNCC_FORMULA_H
@@ -28,10 +28,10 @@ Value *floats(const Formula *f, int rank, const int64_t *shape, const float *dat
 
 /* `op` is ReduceSum, ReduceMean, ...; the axes stay, of extent 1. */
 Value *reduced(const Formula *f, OpKind op, Value *x, int n, const int64_t *axes);
-/* The sum along the axes, which go. */
+/* The sum along the axes, which are removed. */
 Value *summed_away(const Formula *f, Value *x, int n, const int64_t *axes);
-/* In this shape: each extent is known, or that of x on the same axis, or the one that is left. Ends the compilation
- * where more than one is. */
+/* In this shape: each extent is constant, or that of x on the same axis; one may be another. Ends the compilation if
+ * more are. */
 Value *reshaped(const Formula *f, Value *x, int rank, const Dim *const *shape);
 Value *cast(const Formula *f, Value *x, DType to);
 Value *gathered(const Formula *f, Value *x, Value *indices, int64_t axis);

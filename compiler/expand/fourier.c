@@ -10,7 +10,7 @@
 #include "shapes/shape.h"
 #include "shapes/signal.h"
 
-/* cos and sin of 2 pi times `turns` / n; reduced first, since the product may be large. */
+/* cos and sin of 2 pi turns / n; reduced modulo n first, because the product may be large. */
 typedef struct Unit {
   double cosine, sine;
 } Unit;
@@ -91,7 +91,7 @@ static Value *first_of_axis(const Formula *f, Value *x, int64_t axis, int64_t co
   return build_slice(f, x, 1, &range);
 }
 
-/* The axis cut, or filled with zeros, to `length`. */
+/* The axis cropped, or padded with zeros, to `length`. */
 static Value *fitted(const Formula *f, Value *x, int axis, int64_t length) {
   int64_t extent = dim_value(x->shape[axis]), pads[2 * MAX_RANK] = {0};
   if (extent >= length) return first_of_axis(f, x, axis, length);
@@ -145,7 +145,7 @@ static Value *convolved(const Formula *f, Value *signal, const Stft *stft, const
   return in_shape(f, spectra, 4, (const int64_t[]){0, 0, stft->bins, 2});
 }
 
-/* Frames side by side, [B, frames, length, parts], times a window that only run time knows, [length]. */
+/* Frames [B, frames, length, parts] times a window [length] that is known at run time only. */
 static Value *windowed(const Formula *f, Value *signal, const Stft *stft, Value *window) {
   int64_t frames = dim_value(stft->frames), *indices = ARENA_ARRAY(f->graph->arena, int64_t, frames * stft->length);
   for (int64_t frame = 0; frame < frames; frame++)

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Matrix products and convolutions of quantised numbers, which are whole and small: as long as no sum of magnitudes is
- * past 2^24, f32 holds every partial sum, and the f32 kernels give the exact result in whatever order they add. Where
- * the weights are constants it is known how far the sums reach, mostly not half as far. What reaches further is cut
- * along its depth into parts that do not; their results are added as i32.
+ * Matrix products and convolutions of quantised numbers, which are small integers: while no sum of magnitudes exceeds
+ * 2^24, f32 holds every partial sum, and f32 kernels are exact in any order of addition. Constant weights bound the
+ * sums, usually to less than half of that. Larger products are split along the depth, and the parts added as i32.
  */
 #include <math.h>
 
@@ -11,15 +10,15 @@
 #include "ir/tensor.h"
 #include "shapes/shape.h"
 
-static const double EXACT = 0x1p24; /* whole numbers up to here are f32 numbers */
+static const double EXACT = 0x1p24; /* f32 holds all integers up to here */
 
-/* One operand and its zero point, one or one for each of an axis. */
+/* An operand and its zero points: one, or one for each element of an axis. */
 typedef struct Whole {
   Value *x, *zero;
   int axis; /* negative: from the end */
 } Whole;
 
-/* sum over k < depth and p < points of a[.., k, ..] * w[m, k, p], m < outputs; w's elements stand at the strides. */
+/* sum over k < depth and p < points of a[.., k, ..] * w[m, k, p], m < outputs; w has the strides. */
 typedef struct Product {
   Whole a, w;
   int64_t batches, outputs, depth, points;
@@ -28,7 +27,7 @@ typedef struct Product {
 
 static bool is_known(const Whole *it) { return it->x->data && (!it->zero || it->zero->data); }
 
-/* Elements of the axis that the zero points run along, and how far they are apart. */
+/* Extent and stride of the axis of the zero points. */
 static void zero_axis(const Whole *it, int64_t *extent, int64_t *inner) {
   int axis = normal_axis(it->axis, it->x->rank);
   *extent = it->zero && value_count(it->zero) > 1 ? dim_value(it->x->shape[axis]) : 1;
@@ -36,7 +35,7 @@ static void zero_axis(const Whole *it, int64_t *extent, int64_t *inner) {
   for (int k = axis + 1; k < it->x->rank; k++) *inner *= dim_value(it->x->shape[k]);
 }
 
-/* Weights become what they stand for here: folding leaves alone what would grow. */
+/* Weights minus zero point, computed here: constant folding does not fold what grows. */
 static Value *constant_centred(const Formula *f, const Whole *it) {
   int64_t count = value_count(it->x), shape[MAX_RANK], extent, inner;
   const Tensor x = {.dtype = it->x->dtype, .data = (void *)it->x->data};
@@ -54,7 +53,7 @@ static Value *centred(const Formula *f, const Whole *it) {
   return less_zero_point(f, it->x, along_axis(f, it->zero, it->axis, it->x->rank));
 }
 
-/* How far a number may be from its zero point. */
+/* The largest magnitude of a number minus its zero point. */
 static double greatest_magnitude(const Whole *it) {
   double least = it->x->dtype == RNNCC_I8 ? INT8_MIN : 0, most = 0;
   if (!it->zero) return 255 + least > -least ? 255 + least : -least;
@@ -72,7 +71,7 @@ static bool weights_known(const Product *p) {
   return p->w.x->data && (!zero || (zero->data && (value_count(zero) == 1 || value_count(zero) == p->outputs)));
 }
 
-/* The greatest sum of magnitudes of an output's weights in a part of the depth. */
+/* The largest sum of an output's magnitudes of weights in a part of the depth. */
 static double weight_reach(const Product *p, int64_t begin, int64_t end) {
   if (!weights_known(p)) return greatest_magnitude(&p->w) * (double)((end - begin) * p->points);
   const Tensor weights = {.dtype = p->w.x->dtype, .data = (void *)p->w.x->data};
@@ -140,7 +139,7 @@ static Product matmul_of(Whole a, Whole b) {
   return p;
 }
 
-/* In i32, or in f32 if that is exact. Depths that only run time knows, and deep ones, are left to plain loops. */
+/* In i32, or in f32 if that is exact. Plain loops for large depths and those known at run time only. */
 static Value *integer_matmul(const Formula *f, const Node *node, Whole a, Whole b) {
   enum { MAX_PARTS = 64 };
   Product p = matmul_of(a, b);
@@ -191,7 +190,7 @@ static Product conv_of(Whole x, Whole w) {
   return p;
 }
 
-/* Each group as a convolution of its own, since a part of the depth is not next to itself in them all. */
+/* One convolution for each group, because a part of the depth is not contiguous over groups. */
 static Value *conv_by_groups(const Formula *f, const Node *node, const Product *p, int64_t groups, int64_t parts) {
   Value **results = ARENA_ARRAY(f->graph->arena, Value *, groups);
   Node one_group = *node;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Means, what is normalised by them, and one-hot maxima. */
+/* Means, normalisation by them, and one-hot maxima. */
 #include "expand/expansion.h"
 
 void expand_mean(const Formula *f, const Node *node, Value **results) {

@@ -33,7 +33,7 @@ void expand_quantize(const Formula *f, const Node *node, Value **results) {
   results[0] = quantised(f, over(f, node->inputs[0], scale), zero, node->outputs[0]->dtype);
 }
 
-/* Of i32 the difference may be more than f32 holds: it is taken before. */
+/* A difference of i32 may need more bits than f32 has: it is taken in i32. */
 void expand_dequantize(const Formula *f, const Node *node, Value **results) {
   Value *x = node->inputs[0];
   int64_t axis = node_int(node, ATTR_axis);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the expansions of quantised operators share. Zero points may be NULL: they are 0. */
+/* Shared by the expansions of quantised operators. A zero point of NULL is 0. */
 #ifndef RNNCC_QUANTISED_H
 #define RNNCC_QUANTISED_H
 

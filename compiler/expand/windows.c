@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Window functions and the mel filter bank, computed here: their operands are known. */
+/* Window functions and the mel filter bank, as constants: their operands are known. */
 #include <math.h>
 
 #include "expand/expansion.h"
@@ -13,7 +13,7 @@ static int64_t integer_operand(const Formula *f, const Node *node, int input) {
   return dim_value(elements[0]);
 }
 
-/* a0 - a1 cos(t) + a2 cos(2t), t from 0 to 2 pi. A periodic window leaves out the last point, which is the first. */
+/* a0 - a1 cos(t) + a2 cos(2t), t from 0 to 2 pi. A periodic window omits the last point, which equals the first. */
 static Value *window_of_cosines(const Formula *f, const Node *node, double a0, double a1, double a2) {
   int64_t size = integer_operand(f, node, 0), steps = node_int(node, ATTR_periodic) ? size : size - 1;
   float *window = ARENA_ARRAY(f->graph->arena, float, size);
@@ -57,8 +57,8 @@ static void set_triangle(const Filters *filters, int64_t filter, int64_t lower, 
     set_weight(filters, bin, filter, (double)(higher - bin) / (double)(higher - centre));
 }
 
-/* The spectrum's bin at edge `i` of the filters, which divide the range from `low` on evenly in mel. Edges that are out
- * of all bounds come near to it: they cost no more time. */
+/* The spectrum's bin at edge `i` of the filters, which are evenly spaced in mel from `low` on; clamped near the
+ * spectrum to bound the time. */
 static int64_t edge_bin(double low, double step, int64_t i, int64_t length, int64_t rate) {
   double bin = floor((double)(length + 1) * hertz_of_mel(low + step * (double)i) / (double)rate);
   return (int64_t)fmin(fmax(bin, 0), 4.0 * (double)length);
