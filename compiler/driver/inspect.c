@@ -10,7 +10,6 @@
 #include "kernels/recurrent/explain.h"
 #include "layout/layout_plan.h"
 #include "machine/targets.h"
-#include "program/build.h"
 #include "program/draw_memory.h"
 #include "program/dump.h"
 #include "support/files.h"

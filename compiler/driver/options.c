@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "driver/options.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #include "machine/machine_file.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The graph for Graphviz: boxes are nodes, edges are values with their shapes. */
 #include "emit/unit.h"
-#include "ir/family.h"
+#include "ir/op.h"
 
 /* A dot string: escapes quotes and backslashes, drops control characters. */
 static void add_label(Text *out, const char *text) {

@@ -3,7 +3,6 @@
 #include "emit/schedule.h"
 #include "emit/unit.h"
 #include "ir/family.h"
-#include "support/diagnostics.h"
 
 enum { LINE_WIDTH = 118 };
 

@@ -5,7 +5,6 @@
 #include "emit/unit.h"
 #include "ir/family.h"
 #include "machine/targets.h"
-#include "program/build.h"
 #include "support/sha256.h"
 
 static void emit_name(Text *out, const char *name) { text_quoted(out, name ? name : ""); }

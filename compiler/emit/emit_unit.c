@@ -5,16 +5,10 @@
 #include "emit/unit.h"
 #include "ir/family.h"
 #include "machine/targets.h"
+#include "support/list.h"
 
 void mark_node(Unit *unit, const Node *node) {
-  if (unit->n_marks == unit->mark_capacity) {
-    int capacity = unit->mark_capacity ? 2 * unit->mark_capacity : 64;
-    UnitMark *marks = ARENA_ARRAY(unit->text.arena, UnitMark, capacity);
-    if (unit->n_marks) memcpy(marks, unit->marks, (size_t)unit->n_marks * sizeof *marks);
-    unit->marks = marks;
-    unit->mark_capacity = capacity;
-  }
-  unit->marks[unit->n_marks++] = (UnitMark){unit->text.length, node};
+  *LIST_ADD(unit->text.arena, unit->marks, unit->n_marks, unit->mark_capacity) = (UnitMark){unit->text.length, node};
 }
 
 static const char *isa_macro(Arena *arena, const Target *target) {
@@ -24,22 +18,18 @@ static const char *isa_macro(Arena *arena, const Target *target) {
   return macro;
 }
 
-static bool known_header(const Unit *unit, const char *header) {
+static void add_header(Unit *unit, const char *header) {
   for (int i = 0; i < unit->n_headers; i++)
-    if (!strcmp(unit->headers[i], header)) return true;
-  return false;
+    if (!strcmp(unit->headers[i], header)) return;
+  *LIST_ADD(unit->text.arena, unit->headers, unit->n_headers, unit->header_capacity) = header;
 }
 
 static void emit_includes(Unit *unit, const Program *program) {
-  int capacity = 2;
-  for (int i = 0; i < program->n_kernels; i++) capacity += program->kernels[i].kernel->n_includes;
-  unit->headers = ARENA_ARRAY(program->arena, const char *, capacity);
-  unit->headers[unit->n_headers++] = "\"module.h\"";
-  unit->headers[unit->n_headers++] = "<stddef.h>";
+  add_header(unit, "\"module.h\"");
+  add_header(unit, "<stddef.h>");
   for (int i = 0; i < program->n_kernels; i++) {
     const SpecialisedKernel *kernel = program->kernels[i].kernel;
-    for (int h = 0; h < kernel->n_includes; h++)
-      if (!known_header(unit, kernel->includes[h])) unit->headers[unit->n_headers++] = kernel->includes[h];
+    for (int h = 0; h < kernel->n_includes; h++) add_header(unit, kernel->includes[h]);
   }
   for (int i = 0; i < unit->n_headers; i++) text_add(&unit->text, "#include %s\n", unit->headers[i]);
 }

@@ -14,7 +14,7 @@ typedef struct Unit {
   Text text;
   int n_marks, mark_capacity;
   UnitMark *marks;
-  int n_headers;
+  int n_headers, header_capacity;
   const char **headers; /* template headers that the unit includes, each relative to templates/ */
 } Unit;
 

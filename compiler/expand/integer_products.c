@@ -8,7 +8,6 @@
 
 #include "expand/quantised.h"
 #include "ir/tensor.h"
-#include "shapes/shape.h"
 
 static const double EXACT = 0x1p24; /* f32 holds all integers up to here */
 

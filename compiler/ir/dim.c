@@ -157,7 +157,7 @@ static void set_bounds(Dim *dim) {
 /* Terms, and the polynomials they make */
 
 /* Higher degree first, then by the factors' ids. */
-int term_compare(const Term *a, const Term *b) {
+static int term_compare(const Term *a, const Term *b) {
   if (a->n_factors != b->n_factors) return a->n_factors > b->n_factors ? -1 : 1;
   for (int f = 0; f < a->n_factors; f++)
     if (a->factors[f] != b->factors[f]) return a->factors[f]->id < b->factors[f]->id ? -1 : 1;

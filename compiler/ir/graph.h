@@ -122,7 +122,6 @@ struct Graph {
   Graph *outer; /* of a body: the graph of its node; else NULL */
   DimTable *dims;
   const Config *config;          /* what was asked for; NULL until the model has been read */
-  const char *conv_kernels;      /* the convolutions' kernels_hash(), once it was asked for */
   const LayoutPlan *layout_plan; /* what a search of layouts has found; NULL: no search */
   const char *name, *version;    /* version: "" if absent */
   const char *file;              /* the model file as given */

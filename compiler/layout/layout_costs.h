@@ -6,8 +6,7 @@
 
 #include "ir/graph.h"
 
-/* Time for all cores to read and write `bytes` in place, and to copy them, which is slower. */
-double moving_seconds(const Graph *graph, double bytes);
+/* Time for all cores to copy `bytes` read and written. */
 double copying_seconds(const Graph *graph, double bytes);
 
 typedef struct NodeSeconds {

@@ -3,10 +3,8 @@
 
 #include <math.h>
 
-#include "ir/family.h"
 #include "layout/layout.h"
 #include "layout/layout_costs.h"
-#include "machine/targets.h"
 
 typedef struct Builder {
   LayoutProblem *problem;

@@ -4,7 +4,6 @@
  * result, and outputs of a Split are read in place. The last Concat takes its inputs first: in DenseNet each Concat
  * begins with the one before, which becomes a part itself.
  */
-#include "ir/family.h"
 #include "layout/layout.h"
 #include "layout/passes.h"
 

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-#include <math.h>
 
 #include "layout/layout.h"
 #include "layout/layout_plan.h"

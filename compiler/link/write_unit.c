@@ -6,7 +6,6 @@
 #include <sys/stat.h>
 
 #include "link/toolchain.h"
-#include "machine/targets.h"
 #include "support/data_directory.h"
 #include "support/files.h"
 

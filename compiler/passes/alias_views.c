@@ -5,7 +5,6 @@
  */
 #include "ir/op.h"
 #include "passes/passes.h"
-#include "passes/simplify.h"
 
 /* Replaces the graph output by a copy of the same name. */
 static Value *copied(Graph *graph, Value *output) {

@@ -12,7 +12,6 @@
 
 #include "passes/simplify.h"
 #include "shapes/build.h"
-#include "shapes/shape.h"
 
 /* Constants are rounded to f32, and exporters compute 1/6 in different ways. */
 static const double TOLERANCE = 1e-6;

@@ -2,7 +2,6 @@
 #include "program/build.h"
 
 #include "program/build_internal.h"
-#include "support/diagnostics.h"
 #include "support/list.h"
 
 /* ---- values ---- */

@@ -6,7 +6,6 @@
 #include "program/build_internal.h"
 #include "support/diagnostics.h"
 #include "support/list.h"
-#include "support/text.h"
 
 KernelSpec *kernel_spec(Program *program, const char *template_name) {
   return kernel_spec_new(program->arena, template_name);

@@ -3,7 +3,6 @@
 
 #include <string.h>
 
-#include "ir/op.h"
 #include "support/numbers.h"
 
 /* In pixels. The plot's origin is its lower left corner. */

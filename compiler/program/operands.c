@@ -5,6 +5,7 @@
 #include "program/build.h"
 #include "program/build_internal.h"
 #include "support/diagnostics.h"
+#include "support/list.h"
 
 static int parameter_index(const SpecialisedKernel *kernel, const char *name) {
   for (int i = 0; i < kernel->n_parameters; i++)
@@ -123,13 +124,6 @@ void operand_integer_array(Call *call, const char *parameter, int n, const int64
   give_array(call, parameter, (Operand){.kind = OPERAND_INTEGERS, .count = n, .integers = copy});
 }
 
-static void add_found(Call *call, const DimSymbol *symbol) {
-  const DimSymbol **more = ARENA_ARRAY(call->program->arena, const DimSymbol *, call->n_found + 1);
-  for (int i = 0; i < call->n_found; i++) more[i] = call->found[i];
-  more[call->n_found++] = symbol;
-  call->found = more;
-}
-
 void operand_found(Call *call, const char *parameter, const Dim *dim) {
   const DimSymbol *symbol = dim_is_const(dim) ? NULL : dim_as_symbol(dim);
   if (!symbol && !dim_is_const(dim)) bug("%s finds an expression", call->kernel->function);
@@ -137,7 +131,7 @@ void operand_found(Call *call, const char *parameter, const Dim *dim) {
       call,
       give(call, parameter, PARAMETER_POINTER, PARAMETER_POINTER, (Operand){.kind = OPERAND_FOUND, .found = symbol}),
       WRITE);
-  if (symbol) add_found(call, symbol);
+  if (symbol) *LIST_ADD(call->program->arena, call->found, call->n_found, call->found_capacity) = symbol;
 }
 
 /* ---- supplied operands ---- */

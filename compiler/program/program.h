@@ -84,7 +84,7 @@ struct Call {
   Operand *operands; /* one a parameter of the kernel */
   int n_guard;
   Extents *guard; /* the call runs only if all extents of one of these are positive; NULL: always */
-  int n_found;
+  int n_found, found_capacity;
   const DimSymbol **found; /* the data-dependent dims that it writes */
   double flops, bytes;
   int layer; /* of its wavefront */

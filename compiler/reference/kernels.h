@@ -32,7 +32,6 @@ bool walk_next(Walk *walk);  /* false: that was the last point */
 
 /* Row-major strides in elements. */
 void tensor_strides(const Tensor *tensor, int64_t strides[MAX_RANK]);
-bool same_shape(const Tensor *a, const Tensor *b);
 
 /* Copies one element between tensors of one type, bit for bit. */
 void copy_element(Tensor *to, int64_t to_index, const Tensor *from, int64_t from_index);

@@ -2,7 +2,6 @@
 #include <math.h>
 
 #include "reference/resize_taps.h"
-#include "support/diagnostics.h"
 
 ResizeAxis resize_axis(int64_t in, int64_t out, float given) {
   ResizeAxis axis = {.in = in, .out = out, .roi = {0, 1}};

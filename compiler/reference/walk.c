@@ -59,10 +59,6 @@ void tensor_strides(const Tensor *tensor, int64_t strides[MAX_RANK]) {
   }
 }
 
-bool same_shape(const Tensor *a, const Tensor *b) {
-  return a->rank == b->rank && !memcmp(a->shape, b->shape, (size_t)a->rank * sizeof a->shape[0]);
-}
-
 void copy_element(Tensor *to, int64_t to_index, const Tensor *from, int64_t from_index) {
   size_t size = dtype_size(to->dtype);
   memcpy((char *)to->data + (size_t)to_index * size, (const char *)from->data + (size_t)from_index * size, size);

@@ -4,16 +4,10 @@
 #include <string.h>
 
 #include "shapes/shape.h"
+#include "support/list.h"
 
 void strip_passed(const Strip *strip, Trail *trail) {
-  if (strip->axis >= 0) return;
-  if (trail->n == trail->capacity) {
-    trail->capacity = trail->capacity ? 2 * trail->capacity : 64;
-    Node **wider = ARENA_ARRAY(trail->arena, Node *, trail->capacity);
-    if (trail->n) memcpy(wider, trail->nodes, (size_t)trail->n * sizeof *wider);
-    trail->nodes = wider;
-  }
-  trail->nodes[trail->n++] = strip->value->producer;
+  if (strip->axis < 0) *LIST_ADD(trail->arena, trail->nodes, trail->n, trail->capacity) = strip->value->producer;
 }
 
 /* ---- rows and columns ---- */

@@ -4,15 +4,10 @@
 #include <string.h>
 
 #include "support/diagnostics.h"
+#include "support/list.h"
 
 void records_add(Arena *arena, ScheduleRecords *records, ScheduleRecord record) {
-  if (records->count == records->capacity) {
-    records->capacity = records->capacity ? 2 * records->capacity : 16;
-    ScheduleRecord *longer = ARENA_ARRAY(arena, ScheduleRecord, records->capacity);
-    if (records->count) memcpy(longer, records->list, (size_t)records->count * sizeof *longer);
-    records->list = longer;
-  }
-  records->list[records->count++] = record;
+  *LIST_ADD(arena, records->list, records->count, records->capacity) = record;
 }
 
 bool record_is_of(const ScheduleRecord *record, const RecordKey *b) {

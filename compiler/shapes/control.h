@@ -26,7 +26,7 @@ typedef struct Control {
   bool conditional;       /* the body may end it */
   const DimSymbol *count; /* of a loop: iterations run */
   bool *backwards;        /* [n_scanned + n_collected] of Scan */
-  int n_growths;
+  int n_growths, growth_capacity;
   Growth *growths;
 } Control;
 

@@ -3,11 +3,11 @@
  * If, Loop and Scan: a copy of each body is inferred from the incoming types and shapes, so that inference can be
  * repeated. The iterations of a loop and extents that grow in it are data-dependent dims.
  */
-#include <string.h>
 
 #include "ir/bodies.h"
 #include "shapes/control.h"
 #include "shapes/shape.h"
+#include "support/list.h"
 #include "support/numbers.h"
 
 static const int64_t MAX_ITERATIONS = INT32_MAX; /* of an unbounded loop */
@@ -82,11 +82,8 @@ static bool is_inner(const Graph *graph, const Dim *extent, int first) {
 
 static const DimSymbol *add_growth(Graph *graph, Control *control, int64_t min, int64_t max, const Dim *a,
                                    const Dim *b) {
-  Growth *more = ARENA_ARRAY(graph->arena, Growth, control->n_growths + 1);
-  if (control->n_growths) memcpy(more, control->growths, (size_t)control->n_growths * sizeof *more);
   const DimSymbol *symbol = dim_symbol_own(graph->dims, DIM_DATA_DEPENDENT, min, max);
-  more[control->n_growths++] = (Growth){symbol, {a, b}};
-  control->growths = more;
+  *LIST_ADD(graph->arena, control->growths, control->n_growths, control->growth_capacity) = (Growth){symbol, {a, b}};
   return symbol;
 }
 

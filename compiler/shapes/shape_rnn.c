@@ -5,7 +5,6 @@
  *   layout 1: X [B, T, I], h0 [B, D, H], Y [B, T, D, H], Y_h [B, D, H]
  *   W [D, G*H, I], R [D, G*H, H], bias [D, 2*G*H], lengths [B], P [D, 3*H]
  */
-#include <math.h>
 #include <string.h>
 #include <strings.h>
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "support/text.h"
 
-#include <ctype.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>

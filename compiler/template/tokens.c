@@ -86,7 +86,7 @@ Token next_token(const char **at) {
   return token;
 }
 
-bool token_is(Token token, const char *text) {
+static bool token_is(Token token, const char *text) {
   return strlen(text) == token.length && !strncmp(token.text, text, token.length);
 }
 

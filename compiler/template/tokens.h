@@ -21,7 +21,6 @@ typedef struct Token {
 
 /* The next token; moves *at past it. A NAME_MARK (specialise.h) may begin a name. */
 Token next_token(const char **at);
-bool token_is(Token token, const char *text);
 
 /* A function, type, variable or macro at file scope. */
 typedef struct SourceDeclaration {

@@ -92,7 +92,8 @@ static void consider_all(Search *search, Graph *graph, void (*consider_node)(Sea
   }
 }
 
-double workload_seconds(const Workload *w) { return w->candidates.list[0].seconds * w->occurrences; }
+/* The predicted seconds of all its convolutions in one run. */
+static double workload_seconds(const Workload *w) { return w->candidates.list[0].seconds * w->occurrences; }
 
 static int by_text(const Workload *a, const Workload *b) { return strcmp(a->key.workload, b->key.workload); }
 

@@ -26,7 +26,4 @@ typedef struct Workloads {
  * common, whatever each machine thinks of its own speed. */
 Workloads find_workloads(Graph *graph, int shard, int shards);
 
-/* The predicted seconds of all convolutions of this workload in one run. */
-double workload_seconds(const Workload *workload);
-
 #endif

@@ -50,10 +50,10 @@ static void an_lstm_step_has_eight_products_of_which_four_wait_for_the_step_befo
   assert_int_equal(dag->n_mms, 8);
   for (int gate = 0; gate < 4; gate++) {
     assert_int_equal(input_mm(dag, 0, 0, gate)->n_needs, 0);
-    assert_false(mm_time_dependent(input_mm(dag, 0, 0, gate)));
+    assert_int_equal(input_mm(dag, 0, 0, gate)->operand, MM_INPUT);
     assert_int_equal(hidden_mm(dag, 0, 0, gate)->n_needs, 8);
     assert_int_equal(count_needs(hidden_mm(dag, 0, 0, gate), MM_STEP_BEFORE), 8);
-    assert_true(mm_time_dependent(hidden_mm(dag, 0, 0, gate)));
+    assert_int_equal(hidden_mm(dag, 0, 0, gate)->operand, MM_HIDDEN);
   }
   assert_int_equal(input_mm(dag, 0, 0, 0)->depth, 3);
   assert_int_equal(hidden_mm(dag, 0, 0, 0)->depth, 5);

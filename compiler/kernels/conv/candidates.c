@@ -2,23 +2,13 @@
 #include "kernels/conv/candidates.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "kernels/conv/recorded.h"
 #include "layout/blocked.h"
-#include "machine/targets.h"
 #include "support/diagnostics.h"
+#include "support/list.h"
 
-/* ---- lists ---- */
-
-static void grow(ConvCandidates *all) {
-  all->capacity = all->capacity ? 2 * all->capacity : all->only_best ? 1 : 64;
-  ConvCandidate *longer = ARENA_ARRAY(all->arena, ConvCandidate, all->capacity);
-  if (all->count) memcpy(longer, all->list, (size_t)all->count * sizeof *longer);
-  all->list = longer;
-}
-
-/* What the estimate is no better than, where it is asked for more than it was made for. */
+/* Cost-model error outside its calibrated range. */
 static const double MARGIN = 1.1;
 
 static double rank(const ConvCandidate *candidate) { return candidate->seconds * (candidate->usual ? 1 : MARGIN); }
@@ -30,8 +20,7 @@ void candidates_add(ConvCandidates *all, const Knobs *knobs, double seconds, boo
     if (rank(&candidate) < rank(all->list)) *all->list = candidate;
     return;
   }
-  if (all->count == all->capacity) grow(all);
-  all->list[all->count++] = candidate;
+  *LIST_ADD(all->arena, all->list, all->count, all->capacity) = candidate;
 }
 
 static int by_rank(const void *a, const void *b) {

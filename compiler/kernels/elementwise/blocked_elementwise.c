@@ -4,7 +4,6 @@
 #include "layout/blocked.h"
 #include "machine/targets.h"
 #include "program/build.h"
-#include "support/diagnostics.h"
 
 /* The operand's extent along y's axis, by ONNX's rule; NULL: it has no such axis, which is an extent of 1. */
 static const Dim *extent_along(const Value *y, const Value *operand, int axis) {

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "kernels/elementwise/broadcast.h"
 
-#include <string.h>
-
 #include "shapes/shape.h"
 #include "support/diagnostics.h"
 

@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "ir/op.h"
-#include "support/diagnostics.h"
 #include "support/text.h"
 
 /* How an op is written, a text for each kind of operands; NULL: not so. */

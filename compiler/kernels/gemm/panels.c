@@ -11,8 +11,8 @@ static int64_t direction_vectors(const Panels *p) {
   return ceil_div(p->units, (int64_t)p->unit_vectors * p->lanes) * p->gates * p->unit_vectors;
 }
 
-int64_t panels_vectors(const Panels *p) { return p->directions * direction_vectors(p); }
-int64_t panels_count(const Panels *p) { return ceil_div(panels_vectors(p), p->vectors); }
+static int64_t panels_vectors(const Panels *p) { return p->directions * direction_vectors(p); }
+static int64_t panels_count(const Panels *p) { return ceil_div(panels_vectors(p), p->vectors); }
 int64_t panels_floats(const Panels *p) { return panels_count(p) * p->depth * p->vectors * p->lanes; }
 
 /* One vector of columns, at every depth; `target` is its first place. */

@@ -25,9 +25,7 @@ typedef struct Panels {
   int64_t direction_stride, column_stride, depth_stride;
 } Panels;
 
-int64_t panels_vectors(const Panels *panels); /* used ones */
-int64_t panels_count(const Panels *panels);   /* packed panels */
-int64_t panels_floats(const Panels *panels);  /* size of the packed matrix */
+int64_t panels_floats(const Panels *panels); /* size of the packed matrix */
 
 /* target: panels_floats() floats, 0 at first. addend: NULL, or as source, added to it. */
 void panels_pack(const Panels *panels, const float *source, const float *addend, float *target);

@@ -8,7 +8,6 @@
 #include "kernels/move/strided_copy.h"
 #include "knobs.h"
 #include "program/build.h"
-#include "support/diagnostics.h"
 
 static double count_of(Graph *graph, const Value *value) {
   return (double)dim_optimum(value_count_dim(graph, value, 0, value->rank));

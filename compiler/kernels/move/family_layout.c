@@ -2,7 +2,6 @@
 /* The node that insert_layout_transforms puts between a tensor and a reader that wants it laid out otherwise. */
 #include "ir/family.h"
 #include "kernels/move/channel_copy.h"
-#include "program/build.h"
 
 static void lower_node(Program *program, Node *node) {
   const Value *x = node->inputs[0], *y = node->outputs[0];

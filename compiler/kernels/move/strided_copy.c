@@ -7,7 +7,6 @@
 
 #include "knobs.h"
 #include "program/build.h"
-#include "support/diagnostics.h"
 
 void dense_strides(Graph *graph, const Value *value, const Dim *strides[MAX_RANK]) {
   for (int axis = 0; axis < value->rank; axis++) strides[axis] = value_count_dim(graph, value, axis + 1, value->rank);

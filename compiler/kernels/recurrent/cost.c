@@ -7,8 +7,6 @@
  */
 #include "kernels/recurrent/cost.h"
 
-#include <string.h>
-
 #include "kernels/gemm/gemm.h"
 #include "machine/targets.h"
 #include "support/numbers.h"

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "kernels/recurrent/mm_dag.h"
 
-#include <string.h>
-
 #include "kernels/recurrent/stack.h"
+#include "support/list.h"
 
 int mm_index(const MmLayer *layer, int direction, MmOperand operand, int gate) {
   return layer->first + (direction * 2 + (operand == MM_HIDDEN)) * layer->gates + gate;
@@ -182,13 +181,7 @@ static void add_need(Needs *needs, int from, MmWhen when) {
     if (when == MM_ALL_STEPS) needs->list[i].when = MM_ALL_STEPS;
     if (needs->list[i].when == MM_ALL_STEPS) return;
   }
-  if (needs->count == needs->capacity) {
-    needs->capacity = needs->capacity ? 2 * needs->capacity : 16;
-    MmNeed *longer = ARENA_ARRAY(needs->arena, MmNeed, needs->capacity);
-    if (needs->count) memcpy(longer, needs->list, (size_t)needs->count * sizeof *longer);
-    needs->list = longer;
-  }
-  needs->list[needs->count++] = (MmNeed){from, when};
+  *LIST_ADD(needs->arena, needs->list, needs->count, needs->capacity) = (MmNeed){from, when};
 }
 
 /* All products of a layer: its hidden state of a step is made of every gate's, and so is Y. */

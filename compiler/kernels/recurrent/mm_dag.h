@@ -57,7 +57,6 @@ typedef struct MmDag {
 /* Needs shapes. Changes nothing of the graph. */
 MmDag *mm_dag(Graph *graph);
 
-static inline bool mm_time_dependent(const Mm *mm) { return mm->operand == MM_HIDDEN; }
 int mm_index(const MmLayer *layer, int direction, MmOperand operand, int gate);
 
 #endif

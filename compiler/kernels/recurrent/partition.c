@@ -19,13 +19,6 @@ double pcp_traffic(const MmExtents *mm, Split x, int64_t private_bytes) {
   return moving + (fits ? 1 : steps) * x.i * bytes.b;
 }
 
-double swept_traffic(const MmExtents *mm, Split x, int64_t private_bytes) {
-  MatrixBytes bytes = bytes_of(mm);
-  double steps = (double)mm->steps, moving = steps * (x.j * bytes.a + 2 * x.k * bytes.c);
-  double part = bytes.b / (x.j * x.k), rest = part > (double)private_bytes ? part - (double)private_bytes : 0;
-  return moving + x.i * x.j * x.k * (part + (steps - 1) * rest);
-}
-
 bool split_is_legal(const MmExtents *mm, Split x) {
   return x.k == 1 && x.i >= 1 && x.i <= mm->most_i && x.j >= 1 && x.j <= mm->most_j;
 }

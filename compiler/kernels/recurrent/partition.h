@@ -28,10 +28,6 @@ typedef struct MmExtents {
 
 double pcp_traffic(const MmExtents *mm, Split split, int64_t private_bytes);
 
-/* The same where the panels of B are swept in alternating direction, so that of a part that does not fit, what is left
- * in the private cache is used first: each step after the first misses only the rest. */
-double swept_traffic(const MmExtents *mm, Split split, int64_t private_bytes);
-
 /* Is X_k 1, and no part empty? */
 bool split_is_legal(const MmExtents *mm, Split split);
 

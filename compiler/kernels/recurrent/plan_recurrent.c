@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "kernels/recurrent/plan_recurrent.h"
 
-#include "ir/family.h"
 #include "kernels/recurrent/choose.h"
 #include "kernels/recurrent/recorded.h"
 #include "kernels/recurrent/wavefront.h"

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* A node's attributes, and the value of a Constant node, which is an attribute. */
-#include <math.h>
 #include <string.h>
 
 #include "load/onnx/reader.h"
@@ -38,7 +37,9 @@ static const Onnx__AttributeProto *default_of(OnnxReader *reader, const Onnx__Fu
   return NULL;
 }
 
-const Onnx__AttributeProto *onnx_argument(OnnxReader *reader, const Scope *scope, const Onnx__AttributeProto *proto) {
+/* The attribute itself, or the one that it refers to in a function's call; NULL: none. */
+static const Onnx__AttributeProto *argument_of(OnnxReader *reader, const Scope *scope,
+                                               const Onnx__AttributeProto *proto) {
   while (proto && *onnx_text(proto->ref_attr_name)) {
     while (scope && !scope->function) scope = scope->outer;
     if (!scope) return NULL;
@@ -134,7 +135,7 @@ static bool read_value(OnnxReader *reader, Draft *draft, Attribute *attribute, c
 }
 
 bool onnx_read_attribute(OnnxReader *reader, Draft *draft, const Onnx__AttributeProto *proto) {
-  const Onnx__AttributeProto *given = onnx_argument(reader, draft->scope, proto);
+  const Onnx__AttributeProto *given = argument_of(reader, draft->scope, proto);
   if (!given) return true;
   Attribute *attribute = &draft->attributes[draft->n_attributes];
   *attribute = (Attribute){.name = onnx_text(proto->name), .where = draft->where};
@@ -166,8 +167,7 @@ static void set_scalar(Constant *constant, DType dtype, const void *data) {
 
 bool onnx_read_constant(OnnxReader *reader, const Scope *scope, const Onnx__NodeProto *proto, Location where,
                         Constant *constant) {
-  const Onnx__AttributeProto *given =
-      proto->n_attribute == 1 ? onnx_argument(reader, scope, proto->attribute[0]) : NULL;
+  const Onnx__AttributeProto *given = proto->n_attribute == 1 ? argument_of(reader, scope, proto->attribute[0]) : NULL;
   const char *name = constant->name;
   *constant = (Constant){.name = name, .where = where};
   switch (given ? type_of(given) : ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__UNDEFINED) {

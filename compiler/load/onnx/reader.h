@@ -97,8 +97,6 @@ void onnx_read_nodes(OnnxReader *reader, Scope *scope, size_t n, Onnx__NodeProto
 /* Adds the attribute to the draft, unless it refers to one that a function's call leaves out. False after an error, or
  * if it is not supported. */
 bool onnx_read_attribute(OnnxReader *reader, Draft *draft, const Onnx__AttributeProto *proto);
-/* The attribute itself, or the one that it refers to in a function's call; NULL: none. */
-const Onnx__AttributeProto *onnx_argument(OnnxReader *reader, const Scope *scope, const Onnx__AttributeProto *proto);
 /* The value of a Constant node. False after an error, or if it is not supported. */
 bool onnx_read_constant(OnnxReader *reader, const Scope *scope, const Onnx__NodeProto *proto, Location where,
                         Constant *constant);
