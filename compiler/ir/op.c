@@ -19,6 +19,35 @@
 #include "ir/ops.def"
 #undef WORD
 
+/* ---- types ---- */
+
+enum { T = 1, A, B, D, E, F, I, J, L, R, S, X, Y, Z };
+_Static_assert(Z <= MAX_TYPE_VARIABLES, "variables of types");
+
+enum {
+#define DTYPE(id, ...) id = 1 << RNNCC_##id,
+#include "dtypes.def"
+  SIGNED = 0
+#define DTYPE(id, code, type, text, bits, kind, ...) | (DTYPE_##kind == DTYPE_SIGNED) << RNNCC_##id
+#include "dtypes.def"
+  ,
+  UNSIGNED = 0
+#define DTYPE(id, code, type, text, bits, kind, ...) | (DTYPE_##kind == DTYPE_UNSIGNED) << RNNCC_##id
+#include "dtypes.def"
+  ,
+  INTEGER = SIGNED | UNSIGNED,
+  ANY = 0
+#define DTYPE(id, ...) | id
+#include "dtypes.def"
+};
+
+#define MAY(variable) SLOT_OPTIONAL + (variable)
+#define ONLY(type) SLOT_FIXED + RNNCC_##type
+#define BODY SLOT_BODY
+#define SET_TYPES(...) {__VA_ARGS__}
+
+/* ---- attributes and the rows ---- */
+
 #define INT(name, value) {.id = ATTR_##name, .kind = ATTRIBUTE_INT, .has_default = true, .i = (value)},
 #define FLOAT(name, value) {.id = ATTR_##name, .kind = ATTRIBUTE_FLOAT, .has_default = true, .f = (value)},
 #define ONE_OF(name, set) {.id = ATTR_##name, .kind = ATTRIBUTE_WORD, .has_default = true, .words = words_##set},
@@ -33,7 +62,7 @@
    .min_outputs = out_min,                                                                                             \
    .max_outputs = out_max,                                                                                             \
    .attributes = (const AttributeSpec[]){__VA_ARGS__{0}},                                                              \
-   .types = types_,                                                                                                    \
+   .types = SET_##types_,                                                                                              \
    .layout = LAYOUT_##layout_,                                                                                         \
    .shape = shape_rule,                                                                                                \
    .reference = reference_kernel,                                                                                      \

@@ -37,16 +37,26 @@ typedef bool ShapeRule(Graph *graph, Node *node);
  * shapes. Returns NULL or what is wrong with the values (an index out of range). */
 typedef const char *ReferenceKernel(const Node *node, const Tensor *const *inputs, Tensor *const *outputs);
 
+/* A set of element types: bit 1 << type. */
+typedef uint16_t TypeSet;
+
+/* The type of an input or output: a variable, or SLOT_FIXED + type, or SLOT_BODY; + SLOT_OPTIONAL. 0 ends a list. */
+typedef uint8_t TypeSlot;
+enum { MAX_TYPE_VARIABLES = 15, SLOT_FIXED = 16, SLOT_BODY = 32, SLOT_OPTIONAL = 64, MAX_SLOTS = 9 };
+
+/* What its kernels know. The last slot of a list stands for all that follow. */
+typedef struct OpTypes {
+  TypeSet variables[MAX_TYPE_VARIABLES + 1];
+  TypeSlot inputs[MAX_SLOTS + 1], outputs[MAX_SLOTS + 1];
+} OpTypes;
+
 struct OpInfo {
   OpKind kind;
   const char *name;           /* ONNX's */
   int min_inputs, max_inputs; /* max -1: any number */
   int min_outputs, max_outputs;
   const AttributeSpec *attributes; /* the last one ATTR_NONE */
-  /* Types that its kernels know, one word a type variable: `T=f32,i64 I=i32,i64 | T I? -> T`: inputs in order, `?`
-   * optional, `*` repeated, then outputs. Besides names of types: any, integer, signed and unsigned. A type that is
-   * only stored may come wherever f32 may: legalize_types sees to it. */
-  const char *types;
+  OpTypes types;
   LayoutClass layout;
   ShapeRule *shape;
   ReferenceKernel *reference;
@@ -77,7 +87,7 @@ bool op_check_node(Node *node);        /* arity and attributes, which it settles
 bool op_check_types(const Node *node); /* input dtypes: inside infer_shapes, before the shape rule */
 /* Whether the row names the type that this input has. It may be one that is only stored where f32 alone is named. */
 bool op_lists_type(const Node *node, int input);
-/* Sets the outputs' dtypes as the row says, `*` excepted: that is the shape rule's. Needs op_check_types. */
+/* Sets the outputs' dtypes as the row says, SLOT_BODY excepted: that is the shape rule's. Needs op_check_types. */
 void op_set_output_types(Node *node);
 
 #endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* Does a node fit its op's row? Every mistake is told, with what would be right. */
-#include <ctype.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -19,14 +18,14 @@ static bool check_count(const Node *node, const char *what, int found, int least
   return false;
 }
 
-static const char *types_after(const OpInfo *op, const char *mark);
-static const char *type_word(const char *types, int index, int *length);
-
-static bool is_optional(const OpInfo *op, int input) {
-  int length;
-  const char *word = type_word(types_after(op, "|"), input, &length);
-  return length > 1 && word[length - 1] == '?';
+/* Of input or output `index`. */
+static TypeSlot slot_at(const TypeSlot *slots, int index) {
+  int last = 0;
+  while (last < index && slots[last + 1]) last++;
+  return slots[last];
 }
+
+static bool is_optional(const OpInfo *op, int input) { return slot_at(op->types.inputs, input) & SLOT_OPTIONAL; }
 
 static bool check_present(const Node *node) {
   bool good = true;
@@ -150,93 +149,38 @@ bool op_check_node(Node *node) {
   return good;
 }
 
-/* Steps over one word of the types column; false before `|`, `->` and the end. */
-static bool next_type(const char **cursor, const char **word, int *length) {
-  *cursor += strspn(*cursor, " ");
-  *word = *cursor;
-  *length = (int)strcspn(*cursor, " ");
-  if (*length == 0 || **word == '|' || !strncmp(*word, "->", 2)) return false;
-  *cursor += *length;
-  return true;
-}
-
-static const char *types_after(const OpInfo *op, const char *mark) {
-  const char *found = strstr(op->types, mark);
-  if (!found) bug("ops.def: types of %s", op->name);
-  return found + strlen(mark);
-}
-
-/* "f32,i64" of `T=f32,i64`; *length 0 if there is no such variable. */
-static const char *types_of_variable(const OpInfo *op, char variable, int *length) {
-  const char *cursor = op->types, *word;
-  while (next_type(&cursor, &word, length))
-    if (word[0] == variable && word[1] == '=') {
-      *length -= 2;
-      return word + 2;
-    }
-  *length = 0;
-  return "";
-}
-
-static bool is_word(const char *word, int length, const char *name) {
-  return (int)strlen(name) == length && !memcmp(word, name, (size_t)length);
-}
-
-/* Is the word the type's name, or that of a class that it belongs to? */
-static bool word_names(const char *word, int length, DType dtype) {
-  static const struct {
-    const char *name;
-    bool kinds[DTYPE_BOOL + 1];
-  } classes[] = {{"any", {[DTYPE_FLOAT] = true, [DTYPE_SIGNED] = true, [DTYPE_UNSIGNED] = true, [DTYPE_BOOL] = true}},
-                 {"integer", {[DTYPE_SIGNED] = true, [DTYPE_UNSIGNED] = true}},
-                 {"signed", {[DTYPE_SIGNED] = true}},
-                 {"unsigned", {[DTYPE_UNSIGNED] = true}}};
-  for (size_t i = 0; i < sizeof classes / sizeof *classes; i++)
-    if (is_word(word, length, classes[i].name)) return classes[i].kinds[dtype_info(dtype)->kind];
-  return is_word(word, length, dtype_name(dtype));
-}
-
-static bool type_listed(const char *types, int length, DType dtype) {
-  for (const char *word = types, *end = types + length; word < end;) {
-    int word_length = (int)strcspn(word, ", ");
-    if (word_names(word, word_length, dtype)) return true;
-    word += word_length + 1;
-  }
-  return false;
-}
+static bool is_in(TypeSet types, DType dtype) { return types >> dtype & 1; }
 
 /* A type that is only stored is taken wherever f32 is: legalize_types puts Casts around the node. */
-static bool type_allowed(const char *types, int length, DType dtype) {
-  return type_listed(types, length, dtype) || (dtype_is_stored(dtype) && type_listed(types, length, RNNCC_F32));
+static bool type_allowed(TypeSet types, DType dtype) {
+  return is_in(types, dtype) || (dtype_is_stored(dtype) && is_in(types, RNNCC_F32));
 }
 
 /* "f64,f32" */
-static void list_types(const char *types, int length, char *text, size_t bytes) {
+static void list_types(TypeSet types, char *text, size_t bytes) {
   text[0] = 0;
   for (const DType *type = all_dtypes; *type; type++) {
     size_t used = strlen(text);
-    if (type_listed(types, length, *type))
-      snprintf(text + used, bytes - used, "%s%s", used ? "," : "", dtype_name(*type));
+    if (is_in(types, *type)) snprintf(text + used, bytes - used, "%s%s", used ? "," : "", dtype_name(*type));
   }
 }
 
-/* The first input of each type variable, by letter: it settles what the others must be. */
+/* The first input of each type variable settles what the others must be. */
 typedef struct Bindings {
-  int input[128]; /* index + 1; 0: not bound yet */
+  int input[MAX_TYPE_VARIABLES + 1]; /* index + 1; 0: not bound yet */
 } Bindings;
 
-static bool check_type(const Node *node, int input, char variable, Bindings *bindings) {
+static bool check_type(const Node *node, int input, int variable, Bindings *bindings) {
   const Value *value = node->inputs[input];
-  int length;
-  const char *types = types_of_variable(node->op, variable, &length);
-  if (!type_allowed(types, length, value->dtype)) {
+  TypeSet types = node->op->types.variables[variable];
+  if (!type_allowed(types, value->dtype)) {
     char listed[128];
-    list_types(types, length, listed, sizeof listed);
+    list_types(types, listed, sizeof listed);
     error_at(node->where, EXIT_UNSUPPORTED, "input %d of %s (`%s`) is %s; it may be %s", input, node->op->name,
              value->name, dtype_name(value->dtype), listed);
     return false;
   }
-  int *bound = &bindings->input[(unsigned char)variable & 127];
+  int *bound = &bindings->input[variable];
   if (!*bound) *bound = input + 1;
   const Value *first = node->inputs[*bound - 1];
   if (first->dtype == value->dtype) return true;
@@ -246,59 +190,33 @@ static bool check_type(const Node *node, int input, char variable, Bindings *bin
   return false;
 }
 
-/* The letter of the variable that types input or output `index`, or the word itself if it is a type's name. */
-static const char *type_word(const char *types, int index, int *length) {
-  const char *cursor = types, *word, *last = "";
-  int last_length = 0;
-  for (int i = 0; next_type(&cursor, &word, length); i++) {
-    last = word;
-    last_length = *length;
-    if (i == index) break;
-  }
-  *length = last_length;
-  return last;
-}
+static int variable_of(const Node *node, int input) { return slot_at(node->op->types.inputs, input) & ~SLOT_OPTIONAL; }
 
 bool op_check_types(const Node *node) {
   Bindings bindings = {{0}};
   bool good = true;
-  const char *types = types_after(node->op, "|");
   for (int i = 0; i < node->n_inputs; i++) {
-    int length;
-    char variable = *type_word(types, i, &length); /* *: a body will know */
-    if (node->inputs[i] && variable != '*') good &= check_type(node, i, variable, &bindings);
+    int variable = variable_of(node, i);
+    if (node->inputs[i] && variable != SLOT_BODY) good &= check_type(node, i, variable, &bindings);
   }
   return good;
 }
 
 bool op_lists_type(const Node *node, int input) {
-  int length;
-  char variable = *type_word(types_after(node->op, "|"), input, &length);
-  const char *types = types_of_variable(node->op, variable, &length);
-  return type_listed(types, length, node->inputs[input]->dtype);
+  int variable = variable_of(node, input);
+  return variable != SLOT_BODY && is_in(node->op->types.variables[variable], node->inputs[input]->dtype);
 }
 
-static DType type_of_variable(const Node *node, char variable) {
-  const char *types = types_after(node->op, "|");
-  for (int i = 0; i < node->n_inputs; i++) {
-    int length;
-    if (node->inputs[i] && *type_word(types, i, &length) == variable) return node->inputs[i]->dtype;
-  }
-  bug("ops.def: %s has no input of type %c", node->op->name, variable);
+static DType type_of_variable(const Node *node, int variable) {
+  for (int i = 0; i < node->n_inputs; i++)
+    if (node->inputs[i] && variable_of(node, i) == variable) return node->inputs[i]->dtype;
+  bug("ops.def: %s has no input of an output's type", node->op->name);
 }
 
 void op_set_output_types(Node *node) {
-  const char *types = types_after(node->op, "->");
   for (int i = 0; i < node->n_outputs; i++) {
-    int length;
-    const char *word = type_word(types, i, &length);
-    if (!node->outputs[i] || *word == '*') continue;
-    if (isupper((unsigned char)*word)) {
-      node->outputs[i]->dtype = type_of_variable(node, *word);
-      continue;
-    }
-    char name[8] = {0};
-    memcpy(name, word, (size_t)(length < 7 ? length : 7));
-    node->outputs[i]->dtype = dtype_from_name(name);
+    TypeSlot slot = slot_at(node->op->types.outputs, i);
+    if (!node->outputs[i] || slot == SLOT_BODY) continue;
+    node->outputs[i]->dtype = slot & SLOT_FIXED ? (DType)(slot - SLOT_FIXED) : type_of_variable(node, slot);
   }
 }

@@ -14,7 +14,6 @@ const OpInfo op_layout_transform = {
     .min_outputs = 1,
     .max_outputs = 1,
     .attributes = (const AttributeSpec[]){{0}},
-    .types = "T=f32 | T -> T",
     .layout = LAYOUT_TOLERANT,
     .family = &family_layout,
 };

@@ -33,7 +33,7 @@ def test_an_operator_is_known_to_few_files(operator, pattern, files):
 
 
 def test_an_element_type_is_known_to_few_files():
-    assert files_that_say(r"RNNCC_I16\b|\bi16\b") == {
+    assert files_that_say(r"RNNCC_I16\b|\bi16\b|\bI16\b") == {
         "runtime/dtypes.def", "runtime/rnncc.h", "models/schema.json", "compiler/ir/ops.def"}
 
 

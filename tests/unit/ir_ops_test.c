@@ -31,6 +31,31 @@ static void every_row_has_a_rule_and_a_kernel(void **state) {
 }
 
 /* Reads every default as a pass would, by the kind that the row says. */
+static bool is_typed_by_an_input(const OpInfo *op, int variable) {
+  for (int i = 0; op->types.inputs[i]; i++)
+    if ((op->types.inputs[i] & ~SLOT_OPTIONAL) == variable) return true;
+  return false;
+}
+
+/* Its variables have types, its outputs' types come from inputs, and the inputs that must be there are counted. */
+static void types_agree_with_the_row(void **state) {
+  (void)state;
+  for (const OpInfo *op = op_at(0); op; op = op_at((int)op->kind + 1)) {
+    for (int i = 0; op->types.inputs[i]; i++) {
+      int variable = op->types.inputs[i] & ~SLOT_OPTIONAL;
+      if (variable != SLOT_BODY && !op->types.variables[variable]) fail_msg("%s: input %d has no type", op->name, i);
+      bool optional = op->types.inputs[i] & SLOT_OPTIONAL;
+      if (op->max_inputs >= 0 && optional != (i >= op->min_inputs))
+        fail_msg("%s: input %d is%s optional", op->name, i, optional ? "" : " not");
+    }
+    for (int i = 0; op->types.outputs[i]; i++) {
+      int slot = op->types.outputs[i];
+      bool typed = slot == SLOT_BODY || slot & SLOT_FIXED || is_typed_by_an_input(op, slot);
+      if (!typed) fail_msg("%s: output %d has the type of no input", op->name, i);
+    }
+  }
+}
+
 static void every_default_reads(void **state) {
   (void)state;
   for (int i = 0; op_at(i); i++) {
@@ -157,6 +182,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(names_are_unique_and_found),
       cmocka_unit_test(every_row_has_a_rule_and_a_kernel),
+      cmocka_unit_test(types_agree_with_the_row),
       cmocka_unit_test(every_default_reads),
       cmocka_unit_test(a_row_names_an_attribute_once),
       cmocka_unit_test(defaults_are_onnx),

@@ -17,7 +17,6 @@ const OpInfo op_chain = {
     .min_outputs = 1,
     .max_outputs = -1,
     .attributes = (const AttributeSpec[]){{0}},
-    .types = "",
     .layout = LAYOUT_OBLIVIOUS,
     .family = &family_chain,
 };
