@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Runs the steps of passes.def, with the times, checks and dumps that the options ask for. */
-#ifndef RNNCC_STEPS_H
-#define RNNCC_STEPS_H
+#ifndef RNNCC_DRIVER_STEPS_H
+#define RNNCC_DRIVER_STEPS_H
 
 #include "driver/options.h"
 #include "emit/unit.h"

@@ -3,8 +3,8 @@
  * One step of a recurrent network, as it was found in the graph: h' = cell(x, h) or (h', c') = cell(x, h, c), where
  * every gate is a sum over the same inputs, one of which is h and the others together x.
  */
-#ifndef RNNCC_CELL_H
-#define RNNCC_CELL_H
+#ifndef RNNCC_REROLL_CELL_H
+#define RNNCC_REROLL_CELL_H
 
 #include "ir/op.h"
 #include "reroll/affine.h"

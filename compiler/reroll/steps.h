@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Time steps, one after the other, as one value. */
-#ifndef RNNCC_STEPS_H
-#define RNNCC_STEPS_H
+#ifndef RNNCC_REROLL_STEPS_H
+#define RNNCC_REROLL_STEPS_H
 
 #include "reroll/strip.h"
 #include "shapes/build.h"

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
 """The style rules that a machine can check: one case a folder and rule, for one process reads many files faster."""
+import re
 import subprocess
 from collections import defaultdict
 from pathlib import Path
@@ -32,6 +33,16 @@ def test_clang_format_would_change_nothing(files):
 @pytest.mark.parametrize("files", folders(ROOMS, ".c", ".h"))
 def test_first_line_names_the_licence(files):
     assert [path for path in files if not (ROOT / path).read_text().startswith(LICENCE)] == []
+
+
+def test_include_guards_are_unique():
+    """Of two headers of one guard, whoever includes both sees the first alone."""
+    guards = defaultdict(list)
+    for room in ROOMS:
+        for path in (ROOT / room).rglob("*.h"):
+            for guard in re.findall(r"^#ifndef (\w+)\n#define \1$", path.read_text(), re.MULTILINE)[:1]:
+                guards[guard].append(str(path.relative_to(ROOT)))
+    assert {guard: paths for guard, paths in guards.items() if len(paths) > 1} == {}
 
 
 @pytest.mark.parametrize("files", folders(["compiler", "runtime"], ".c"))

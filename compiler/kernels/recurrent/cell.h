@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The kinds of recurrent cells that kernels know, and what is fixed for each. */
-#ifndef RNNCC_CELL_H
-#define RNNCC_CELL_H
+#ifndef RNNCC_RECURRENT_CELL_H
+#define RNNCC_RECURRENT_CELL_H
 
 #include "ir/graph.h"
 #include "kernels/recurrent/activation_body.h"
