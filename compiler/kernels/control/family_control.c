@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * If, Loop and Scan: the calls of a body stand in a block of the schedule, which every worker enters alike.
+ * If, Loop and Scan: the calls of a body are in a block of the schedule, which all workers enter together.
  *
- * Nothing is copied that need not be: a branch writes the node's outputs; what is scanned and collected is read and
- * written in its place, a slice an iteration. What a loop carries has two places, one for the iterations of even number
- * to read and those of odd number to write, the other the other way round.
+ * Copies are avoided: a branch writes the node's outputs; scanned and collected slices are read and written in place. A
+ * carried value has two places: even iterations read the first and write the second, odd ones the other way round.
  */
 #include "ir/bodies.h"
 #include "ir/family.h"
@@ -17,9 +16,9 @@ enum { ALIGNMENT = 64 };
 
 static Graph *body_of(const Node *node, AttributeName name) { return node_attribute(node, name)->graph; }
 
-/* ---- what is carried ---- */
+/* ---- carried values ---- */
 
-/* Bytes of one of the two places of what the loop carries; the condition comes last. */
+/* Bytes of one place of carried value `k`; the condition comes last. */
 static int64_t place_bytes(const Node *node, int k) {
   const Control *control = node->control;
   int64_t bytes =
@@ -40,7 +39,7 @@ static void control_scratch(Graph *graph, Node *node) {
   graph_scratch(graph, node, "carried", dim_const(graph->dims, bytes));
 }
 
-/* Where iteration `number` finds it, or with `next`, leaves it. */
+/* The place that iteration `number` reads, or with `next`, writes. */
 static const Dim *place_at(Graph *graph, const Node *node, int k, const Dim *number, bool next) {
   DimTable *dims = graph->dims;
   const Dim *two = dim_const(dims, 2), *n = next ? dim_add(dims, number, dim_const(dims, 1)) : number;
@@ -59,7 +58,7 @@ static void lower_move(Program *program, const Node *node, const Value *from, co
 
 /* ---- views ---- */
 
-/* The value's memory is a part of `of`. */
+/* Makes the value a view of `of`. */
 static void stand_in(Value *value, Value *of, const Dim *at) {
   Value *root = value_root(value);
   root->view_of = of;
@@ -71,7 +70,7 @@ static void set_captures(const Node *node, Graph *body) {
     stand_in(body->inputs[body->n_inputs - i], node->inputs[node->n_inputs - i], NULL);
 }
 
-/* Bytes from one slice to the next, times its number: the iteration's, or counted from the end. */
+/* Byte offset of the iteration's slice, backwards counted from the end. */
 static const Dim *slice_at(Graph *graph, const Node *node, const Value *slice, bool backwards) {
   DimTable *dims = graph->dims;
   const Control *control = node->control;
@@ -112,7 +111,7 @@ static bool is_read(const Graph *body, const Value *value) {
   return false;
 }
 
-/* The number of the iteration as a tensor, for those that read it as one. */
+/* Stores the number of the iteration as a tensor, if the body reads it. */
 static void lower_number(Program *program, const Node *node, const Graph *body) {
   Graph *graph = program->graph;
   const Dim *number = dim_symbol(graph->dims, node->control->counter);
@@ -140,7 +139,7 @@ static void lower_start(Program *program, const Node *node) {
              program_view(program, first, node->scratch, place_at(graph, node, control->n_carried, zero, false)));
 }
 
-/* Loop's condition: of the iteration, and of the one after it. */
+/* Makes Loop's condition views of its places: of this iteration and of the next. */
 static void set_condition(Program *program, const Node *node, Graph *body) {
   static const uint8_t truth = 1;
   Graph *graph = program->graph;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Transposed convolution over one to three spatial axes; one axis is a plane of one row. On plain tensors extents may
- * be known only at run time.
+ * Transposed convolution over one to three spatial axes; one axis is a plane of one row. On row-major tensors extents
+ * may be dims.
  */
 #include "ir/family.h"
 #include "kernels/conv_transposed/transposed.h"
@@ -57,8 +57,8 @@ static void lower_plain(Program *program, const Node *node) {
   call_cost(call, 2 * transposed_macs(&conv), 4 * floats);
 }
 
-/* Of what the machine multiplies, as measured on two cores of AVX-512: the blocked kernel with all lanes, and the plain
- * one, which is not made of vectors. */
+/* Share of the machine's peak, measured on two cores with AVX-512: of the blocked kernel, and of the row-major one,
+ * which uses no vectors. */
 static const double BLOCKED_SHARE = 0.65, PLAIN_SHARE = 0.04;
 
 static double seconds(Graph *graph, const Node *node, NodeLayout layout) {

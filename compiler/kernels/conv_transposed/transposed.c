@@ -44,7 +44,7 @@ static int64_t vectors_of(const Graph *graph, const Convolution *conv) {
   return ceil_div(conv->kernels, graph->config->target->lanes);
 }
 
-/* Pixels of a phase, and which of them read the input alone, in any phase. */
+/* The tiles of a phase's pixels, the same for all phases. */
 static RowTiles phase_tiles(const Convolution *conv, int64_t most) {
   const ConvAxis *w = &conv->w;
   int64_t pad = dim_value(w->pad_begin), behind = (w->kernel - 1) * w->dilation - pad;
@@ -54,8 +54,8 @@ static RowTiles phase_tiles(const Convolution *conv, int64_t most) {
   return row_tiles_of(pixels, most < MAX_COLUMNS ? most : MAX_COLUMNS, 1, 1, end - first, first);
 }
 
-/* Registers hold the sums, a weight for each vector of output channels and an input. Where a phase is so short that two
- * vectors leave registers over, more vectors spare reading the input again. */
+/* Registers hold the sums, a weight for each vector of output channels, and an input. If a phase is so short that two
+ * vectors leave registers unused, more vectors save reading the input again. */
 static int choose_vectors(const Graph *graph, const Convolution *conv) {
   int64_t vectors = vectors_of(graph, conv), pixels = ceil_div(dim_value(conv->w.out), conv->w.stride);
   for (int k = 4; k > 2; k--)

@@ -5,17 +5,16 @@
 
 #include "kernels/conv/convolution.h"
 
-/* The node as a Convolution whose weights are [groups * channels][kernels][R][S] and whose pads are cut off the output.
- */
+/* The node as a Convolution with weights [groups * channels][kernels][R][S], whose pads crop the output. */
 Convolution transposed_of(Graph *graph, const Node *node);
 
-/* As in KernelFamily, of nodes whose tensors can_be_blocked(). */
+/* For nodes whose tensors can_be_blocked(). */
 bool transposed_runs_blocked(Graph *graph, const Node *node);
 void transposed_schedule_blocked(Graph *graph, Node *node);
 void transposed_pack_blocked(Graph *graph, Node *node);
 void transposed_lower_blocked(Program *program, Node *node);
 
-/* Multiply-adds at the dims' optimum: every input meets the whole window. */
+/* Multiply-adds at the dims' optimum: the whole window for every input. */
 double transposed_macs(const Convolution *conv);
 
 #endif

@@ -5,7 +5,7 @@
 #include "machine/targets.h"
 #include "program/build.h"
 
-/* The operand's extent along y's axis, by ONNX's rule; NULL: it has no such axis, which is an extent of 1. */
+/* The operand's extent along y's axis, by ONNX's broadcasting; NULL: no such axis, the same as an extent of 1. */
 static const Dim *extent_along(const Value *y, const Value *operand, int axis) {
   int own = axis - (y->rank - operand->rank);
   return own < 0 ? NULL : operand->shape[own];
@@ -20,7 +20,7 @@ static bool has_pixels(const Value *y, const Value *operand) {
   return moves(y, operand, 2) || moves(y, operand, y->rank - 1);
 }
 
-/* Along every spatial axis of more than one pixel, or along none. */
+/* Does the operand vary along all spatial axes longer than 1, or along none? */
 static bool pixels_fit(const Value *y, const Value *operand) {
   if (!has_pixels(y, operand)) return true;
   for (int axis = 2; axis < y->rank; axis++)

@@ -6,19 +6,18 @@
 #include "kernels/elementwise/broadcast.h"
 #include "program/build.h"
 
-/* Can y, a blocked tensor, be computed from the operands: each of y's rank or a constant, and each the same for all
- * pixels or for none, all channels or none, all images or none? */
+/* Can the blocked tensor y be computed from the operands: of y's rank or constant, and each broadcast along all spatial
+ * axes or none, along channels or not, along images or not? */
 bool blocked_operands_fit(const Value *y, int n, const Value *const *operands);
-/* Does each of them, but for single constants, have an element for each of y's pixels and channels? Then a vector's
- * place in a block is nothing to the kernels, and a block may be of several. needs: blocked_operands_fit */
+/* Does each operand, except constants of one element, have an element for each pixel and channel of y? Then a block may
+ * have several vectors. needs: blocked_operands_fit */
 bool blocked_operands_alike(const Value *y, int n, const Value *const *operands);
 
-/* A constant with an element for each channel, as kernels read it: in blocks of a vector, zero past the last. The
- * constant itself where it has one element. */
+/* A constant of one element a channel as kernels read it: in blocks of a vector, padded with zeros. A constant of one
+ * element is returned as it is. */
 Value *blocked_constant(Graph *graph, const Value *y, const Value *constant);
 
-/* How a kernel walks an operand of y: one element for each pixel and each channel, or the same for all of them. Strides
- * in floats; a constant stands as blocked_constant() has it. */
+/* The strides of an operand of y, in floats; 0 along broadcast axes. Constants are blocked_constant()s. */
 typedef struct BlockedWalk {
   bool pixels, channels;
   int64_t image, block;

@@ -6,7 +6,7 @@
 
 static bool is_one(const Dim *dim) { return dim_is_const(dim) && dim_value(dim) == 1; }
 
-/* Whether the operand has more than one element along the output's axis. */
+/* Does the operand have more than one element along the output's axis? */
 static bool moves_along(const Value *output, const Value *operand, int axis) {
   int own = axis - (output->rank - operand->rank);
   if (own < 0 || is_one(operand->shape[own])) return false;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The loop nest of an element-wise op: the output's axes, merged where every operand either moves along both of two
- * neighbours or is broadcast along both. Axes of extent 1 are gone. Works on symbolic dimensions.
+ * The loop nest of an element-wise op: the output's axes without those of extent 1. Neighbours are merged if every
+ * operand moves along both or is broadcast along both. Works on symbolic dimensions.
  */
 #ifndef RNNCC_BROADCAST_H
 #define RNNCC_BROADCAST_H

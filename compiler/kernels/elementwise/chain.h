@@ -8,14 +8,14 @@
 
 enum { MAX_CHAIN_OPERANDS = 8, MAX_CHAIN_MEMBERS = 32 };
 
-/* The op of a chain. It stands in no table of ops that a model could name. */
+/* The op of a chain. Not in ops.def: models cannot name it. */
 extern const OpInfo op_chain;
 
 /* Can y be computed on blocked tensors from these inputs of a chain? */
 bool chain_runs_blocked(const Value *y, int n, Value *const *inputs);
 
-/* The C expression that reads input `k` of the chain, a vec or a vmask, and the statement that writes `name` to output
- * `k`: what differs by memory layout. */
+/* By layout: the C expression that reads input `k` of the chain, a vec or a vmask, and the statement that writes `name`
+ * to output `k`. */
 typedef struct ChainAccess {
   const char *(*load)(Graph *graph, const Node *chain, int k);
   const char *(*store)(Graph *graph, const Node *chain, int k, const char *name);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* A chain's text: its operands in i0, i1, ..., what its members compute in v0, v1, ..., all as vectors and masks. */
+/* The C text of a chain: operands are i0, i1, ..., results of members v0, v1, ..., all vectors or masks. */
 #include "kernels/elementwise/chain.h"
 #include "kernels/elementwise/elementwise.h"
 #include "support/diagnostics.h"
 
 static const char *type_of(const Value *value) { return value->dtype == RNNCC_BOOL ? "vmask" : "vec"; }
 
-/* The name or number that stands for the value, which one of the first `n` members makes or the chain reads. */
+/* The name or literal of the value, which is a result of the first `n` members or an input of the chain. */
 static const char *name_of(Graph *graph, const Node *chain, int n, const Value *value) {
   for (int m = 0; m < n; m++)
     if (chain->members[m]->outputs[0] == value) return arena_format(graph->arena, "v%d", m);

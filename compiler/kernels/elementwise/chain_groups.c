@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Nodes are visited in order; each becomes a group, which is merged with the groups of what it reads.
+ * Nodes are visited in order; each becomes a group, which is merged with the groups of its inputs.
  *
- * A value's taint is the set of groups that it depends on. Two groups may be merged unless a value that they read, and
- * neither of them makes, depends on one of them. Only so many groups are open at once, an epoch, that a set is a word;
- * all are closed when there is no room. Nodes only read what stands before them, so groups of different epochs never
- * depend on each other in a circle.
+ * A value's taint is the set of groups that it depends on. Two groups may be merged unless an input from outside both
+ * depends on one of them. The number of open groups is limited so that a set fits in a word; when there is no room, all
+ * are closed and a new epoch begins. Nodes read earlier values only, so groups of different epochs form no circle.
  */
 #include "kernels/elementwise/chain_groups.h"
 
@@ -19,7 +18,7 @@
 enum { MAX_OPEN = 64, NO_GROUP = -1 };
 typedef uint64_t GroupSet;
 
-/* What is known of a value, in its epoch. */
+/* A value's group and taint in its epoch. */
 typedef struct Trace {
   int epoch, group; /* the group that makes it, or NO_GROUP */
   GroupSet taint;   /* of a value that none makes */
@@ -28,7 +27,7 @@ typedef struct Trace {
 typedef struct Finder {
   Graph *graph;
   Trace *traces; /* by value id */
-  bool blocks;   /* some node wants blocked tensors: what can follow it there must not be merged with what cannot */
+  bool blocks;   /* some node seeks blocked tensors: nodes that run blocked are not merged with nodes that do not */
   int epoch, n_open;
   ChainGroup *open[MAX_OPEN];
   int merged_into[MAX_OPEN]; /* itself, while the group stands */
@@ -60,7 +59,7 @@ static GroupSet taint_of_inputs(const Finder *finder, const ChainGroup *group) {
   return taint;
 }
 
-/* All standing groups that those of the set are, and depend on. */
+/* The open groups of the set, and those that they depend on. */
 static GroupSet closure(const Finder *finder, GroupSet set) {
   GroupSet seen = 0;
   while (set) {
@@ -73,7 +72,7 @@ static GroupSet closure(const Finder *finder, GroupSet set) {
   return seen;
 }
 
-/* ---- what a node reads ---- */
+/* ---- inputs of a node ---- */
 
 static void add_input(ChainGroup *group, Value *value, bool *fits) {
   if (!value || elementwise_is_literal(value)) return;
@@ -104,7 +103,7 @@ static void close_all(Finder *finder) {
   finder->epoch++;
 }
 
-/* A group of this node alone; NULL if it reads too much. */
+/* A group of this node; NULL if it has too many inputs. */
 static ChainGroup *group_of(Graph *graph, Node *node) {
   ChainGroup *group = ARENA_NEW(graph->arena, ChainGroup);
   bool fits = true;
@@ -142,7 +141,7 @@ static bool depends_on_itself(const Finder *finder, int a, int b, const ChainGro
   return (closure(finder, taint_of_inputs(finder, both)) & (bit(a) | bit(b))) != 0;
 }
 
-/* Into `a`, if it can be. */
+/* Merges b into a, if possible. */
 static bool merge(Finder *finder, int a, int b) {
   ChainGroup *both = ARENA_NEW(finder->graph->arena, ChainGroup);
   if (!shapes_agree(result_of(finder->open[a]), result_of(finder->open[b]))) return false;
@@ -177,7 +176,7 @@ static void visit_chained(Finder *finder, Node *node) {
     if (group != NO_GROUP && group != mine) merge(finder, group, mine);
   }
   int mine = standing(finder, own);
-  if (mine != own) finder->n_open--; /* nobody knows it by its own number yet */
+  if (mine != own) finder->n_open--; /* its own number is not used yet */
   finder->traces[node->outputs[0]->id] = (Trace){finder->epoch, mine, 0};
 }
 
@@ -191,7 +190,7 @@ ChainGroups find_chain_groups(Graph *graph) {
   Finder *finder = ARENA_NEW(graph->arena, Finder);
   finder->graph = graph;
   finder->traces = ARENA_ARRAY(graph->arena, Trace, graph->n_values);
-  finder->epoch = 1; /* no trace is of it yet */
+  finder->epoch = 1; /* traces begin in epoch 0 */
   finder->blocks = wants_blocks(graph);
   for (int n = 0; n < graph->n_nodes; n++) {
     if (may_chain(graph->nodes[n]))

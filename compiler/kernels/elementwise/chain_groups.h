@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Which element-wise nodes become one kernel. Nodes of a group have one output shape, are connected, and no value
- * leaves the group and comes back by way of another node: then the group can stand as one node.
+ * leaves the group and comes back through another node: so the group can be one node.
  */
 #ifndef RNNCC_CHAIN_GROUPS_H
 #define RNNCC_CHAIN_GROUPS_H
@@ -12,7 +12,7 @@
 typedef struct ChainGroup {
   int n_nodes, n_members; /* a node is a member, and so is each one of its epilogue */
   Node *nodes[MAX_CHAIN_MEMBERS];
-  int n_inputs; /* what they read that is neither theirs nor a literal */
+  int n_inputs; /* inputs from outside that are not literals */
   Value *inputs[MAX_CHAIN_OPERANDS];
 } ChainGroup;
 

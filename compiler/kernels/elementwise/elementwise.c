@@ -7,7 +7,7 @@
 #include "ir/op.h"
 #include "support/text.h"
 
-/* How an op is written, a text for each kind of operands; NULL: not so. */
+/* The text of an op for each kind of operands; NULL: none. */
 typedef struct Texts {
   const char *vector, *mask, *f64, *scalar;
 } Texts;
@@ -43,7 +43,7 @@ int elementwise_own_inputs(const Node *node) {
   return n;
 }
 
-/* ---- which row of the table ---- */
+/* ---- the row of the table ---- */
 
 static bool has_input(const Node *node, int index) {
   return index < elementwise_own_inputs(node) && node->inputs[index] != NULL;
@@ -54,7 +54,7 @@ static TextRow clip_variant(const Node *node) {
   return has_input(node, 2) ? TEXT_ClipHigh : TEXT_Copy;
 }
 
-/* f16 is read as f32. What an x86 CPU converts floats to is i32 or i64; narrower types take the lowest bytes. */
+/* f16 is read as f32. x86 CPUs convert floats to i32 or i64; narrower types take the lowest bytes. */
 static TextRow cast_variant(const Node *node) {
   DType from = node->inputs[0]->dtype, to = node->outputs[0]->dtype;
   if (from == to) return TEXT_Copy;
@@ -134,7 +134,7 @@ static bool reads_halves(const Node *node) {
   return is_op(node, OP_Cast) && node->inputs[0]->dtype == RNNCC_F16 && node->outputs[0]->dtype != RNNCC_F16;
 }
 
-/* The row counts operands without the absent ones. NULL if there is no row. */
+/* Operands are numbered without absent ones. NULL if there is no text. */
 static const char *expression(Arena *arena, const Node *node, const char *text, const char *const *inputs) {
   const char *present[3] = {NULL, NULL, NULL};
   int n = 0, own = elementwise_own_inputs(node);
@@ -172,7 +172,7 @@ static bool all_f32_or_bool(const Node *node) {
   return node->outputs[0]->dtype == RNNCC_F32 || node->outputs[0]->dtype == RNNCC_BOOL;
 }
 
-/* Those of the table that take masks and those that take vectors, by their first input. */
+/* The row for masks or for vectors, by the first input. */
 static TextRow mask_row(const Node *node) {
   bool from_bool = node->inputs[0]->dtype == RNNCC_BOOL, to_bool = node->outputs[0]->dtype == RNNCC_BOOL;
   if (is_op(node, OP_Where)) return to_bool ? TEXT_WhereBool : TEXT_Where;
@@ -217,7 +217,7 @@ const char *elementwise_literal(Arena *arena, const Value *value) {
   return out.data;
 }
 
-/* Its first input is in `x`. */
+/* The node's expression of its first input `x`. */
 static const char *apply_to_x(Arena *arena, const Node *node) {
   const char *inputs[3] = {"x", NULL, NULL};
   for (int k = 1; k < elementwise_own_inputs(node); k++)

@@ -1,18 +1,17 @@
 /* SPDX-License-Identifier: MIT */
-/* Element-wise ops as expressions: for the element-wise family itself, and for producers that take them as epilogues.
- */
+/* Element-wise ops as C expressions: for the element-wise family, and for epilogues. */
 #ifndef RNNCC_ELEMENTWISE_H
 #define RNNCC_ELEMENTWISE_H
 
 #include "ir/graph.h"
 
-/* The inputs of a node without those that its epilogue brought along. */
+/* The number of inputs of a node without those of its epilogue. */
 int elementwise_own_inputs(const Node *node);
 
-/* Whether the node is written in vectors: f32 to f32. */
+/* Has the node an expression of vectors, f32 to f32? */
 bool elementwise_on_vectors(const Node *node);
 
-/* Whether the node is an f32 op of its first input alone, its others being constant scalars or absent. */
+/* Is it an f32 op of its first input, with constant scalars or absent inputs as the others? */
 bool elementwise_is_epilogue(const Node *node);
 
 /* The chain node->epilogue on the vector `x`, as the body of a hook `vec epilogue(vec x)`: "return vtanh(x);". Every
@@ -26,12 +25,12 @@ const char *elementwise_vector(Arena *arena, const Node *node, const char *const
 /* The same on single elements, for ops of other types. */
 const char *elementwise_scalar(Arena *arena, const Node *node, const char *const *inputs);
 
-/* Whether the node is written in vectors and masks: f32 and bool, to either. */
+/* Has the node an expression of vectors and masks, f32 or bool to either? */
 bool elementwise_chains(const Node *node);
 /* Then its expression, as elementwise_vector: a vec where the output is f32, a vmask where it is bool. */
 const char *elementwise_chained(Arena *arena, const Node *node, const char *const *inputs);
 
-/* A number that stands in the kernel's text, as elementwise_literal() writes it: a vec. */
+/* Is the value a number that elementwise_literal() writes into the kernel's text, as a vec? */
 bool elementwise_is_literal(const Value *value);
 const char *elementwise_literal(Arena *arena, const Value *value);
 

@@ -102,7 +102,7 @@ static LayoutSet layouts(Graph *graph, const Node *chain) {
   return LAYOUT_SET_BLOCKED | (alike ? LAYOUT_BIT(LAYOUT_WIDE, LAYOUT_WIDE) : 0);
 }
 
-/* A constant for each input that is one, in order. */
+/* The constants among the inputs, in order. */
 static void pack(Graph *graph, Node *chain) {
   if (!is_blocked(chain)) return;
   chain->packed = ARENA_ARRAY(graph->arena, Value *, chain->n_inputs);
@@ -122,7 +122,7 @@ static const char *store_blocked(Graph *graph, const Node *chain, int k, const c
   return arena_format(graph->arena, "vstore(out[%d] + at, %s);", k, name);
 }
 
-/* The inputs as the kernel reads them. */
+/* The inputs, constants as packed. */
 static void packed_inputs(const Node *chain, Value **inputs) {
   int constants = 0;
   for (int k = 0; k < chain->n_inputs; k++)

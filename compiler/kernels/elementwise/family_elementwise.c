@@ -16,11 +16,11 @@
 
 static const char *const OPERAND[ELEMENTWISE_OPERANDS] = {"a", "b", "c"};
 
-/* The inputs that are there. */
+/* The inputs that are not absent. */
 typedef struct Operands {
   int n;
   const Value *values[ELEMENTWISE_OPERANDS];
-  const char *names[ELEMENTWISE_OPERANDS]; /* by the node's input: "a", "b", "c", or NULL where it is absent */
+  const char *names[ELEMENTWISE_OPERANDS]; /* by input of the node: "a", "b", "c"; NULL: absent */
 } Operands;
 
 static Operands operands_of(const Node *node) {
@@ -103,7 +103,7 @@ static double bytes_at_optimum(Graph *graph, const Value *value) {
   return (double)dim_optimum(value_count_dim(graph, value, 0, value->rank)) * (double)dtype_size(value->dtype);
 }
 
-/* Whether all elements of the constant are there to see, and none is zero. */
+/* Is it a constant without zeros? */
 static bool never_zero(const Value *value) {
   size_t size = dtype_size(value->dtype);
   if (!value_is_constant(value)) return false;
@@ -115,7 +115,7 @@ static bool never_zero(const Value *value) {
   return true;
 }
 
-/* Operands of the kernel beyond the node's repeat the first. */
+/* Operands of the kernel that the node does not have repeat the first. */
 static void lower_plain(Program *program, const Node *node) {
   static const char *const STRIDE[ELEMENTWISE_OPERANDS] = {"a_stride", "b_stride", "c_stride"};
   Graph *graph = program->graph;

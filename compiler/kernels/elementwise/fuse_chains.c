@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Element-wise nodes that no convolution or product takes in, and that read each other, become one node: a chain. Its
- * kernel reads each operand once, and writes what others read; what is between stays in registers.
+ * Connected element-wise nodes that are not epilogues become one node: a chain. Its kernel reads each operand once and
+ * writes only results with readers outside; all others stay in registers.
  */
 #include <string.h>
 
@@ -9,7 +9,7 @@
 #include "kernels/elementwise/elementwise.h"
 #include "kernels/elementwise/fuse_chains.h"
 
-/* The node without its epilogue, which makes what the epilogue begins with. */
+/* The node without its epilogue. */
 static Node *bare_node(Graph *graph, const Node *node) {
   Node *bare = arena_copy(graph->arena, node, sizeof *node);
   bare->n_inputs = elementwise_own_inputs(node);
@@ -32,7 +32,7 @@ static int uses_inside(const ChainGroup *group, const Value *value) {
   return uses;
 }
 
-/* What others read too; the graph's outputs are read by the caller. */
+/* The results with readers outside the group, graph outputs included. */
 static void set_outputs(Node *chain, const ChainGroup *group, const UseList *uses) {
   chain->n_outputs = 0;
   for (int n = 0; n < group->n_nodes; n++) {
@@ -52,7 +52,7 @@ static Node *chain_of(Graph *graph, const ChainGroup *group, const UseList *uses
   return chain;
 }
 
-/* In place of the group's last node; those before it go. */
+/* Puts the chain in the place of the group's last node, and removes the others. */
 static void replace(Graph *graph, const ChainGroup *group, Node **places, const UseList *uses) {
   Node *chain = chain_of(graph, group, uses);
   for (int n = 0; n < group->n_nodes; n++) places[group->nodes[n]->id] = NULL;

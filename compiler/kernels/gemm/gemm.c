@@ -7,14 +7,14 @@
 #include "support/numbers.h"
 #include "template/specialise.h"
 
-/* Eight independent sums a vector hide the latency of an addition; every further row is one more variant to compile. */
+/* Eight independent sums hide the latency of an addition; each further row is another variant to compile. */
 enum { MAX_ROWS = 8 };
 
-/* A block is never put by: the most that the template's knob may be. */
+/* K is never split: the maximum of the template's knob. */
 enum { MAX_DEPTH = 1 << 20 };
 
-/* Besides the sums a block needs one register for the broadcast element, and one for each vector of the panel where
- * registers abound; where they do not, the panel is read as the multiplication's operand. */
+/* Besides the sums a block needs a register for the broadcast element and, with many registers, one for each vector of
+ * the panel; with few, the panel is a memory operand of the multiplication. */
 int register_rows(const Target *target, int vectors) {
   int panel = target->vector_registers >= 32 ? vectors : 1;
   int rows = (target->vector_registers - panel - 1) / vectors;
@@ -33,8 +33,8 @@ BlockRows block_rows(int most, const Dim *m, int ways) {
   return (BlockRows){.least = (int)(upper / blocks), .most = (int)ceil_div(upper, blocks)};
 }
 
-/* One row reads each panel once. From memory one stream a worker is the fastest: all sums that hide the latency are of
- * one panel. What caches may keep from run to run, and streams that end soon, are faster by several at once. */
+/* One row reads each panel once. From memory one panel at a time is fastest, with all sums in it; several at once are
+ * faster for panels that caches keep from run to run, and for short ones. */
 static bool comes_from_memory(const Graph *graph, int64_t n, int64_t k) {
   return 4 * n * k > graph->config->machine->l3_bytes / 4;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Det: one matrix after the other, in a copy that elimination destroys. */
+/* Det: elimination in a copy, one matrix after the other. */
 #include "ir/family.h"
 #include "program/build.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * MatMul and Gemm as one product, C[batch][M][N] = alpha A B + beta D: each operand is a pointer and strides, so
- * transposition, vectors and broadcasting cost nothing. In f32 B is packed into panels, ahead if it is constant and
- * by a kernel before the product if not; integers and f64 take plain loops.
+ * transposition, vectors and broadcasting cost nothing. In f32 B is packed into panels, at compile time if it is
+ * constant, else by a kernel; integers and f64 use plain loops.
  */
 #include "ir/family.h"
 #include "kernels/elementwise/elementwise.h"
@@ -32,7 +32,7 @@ typedef struct MatmulSchedule {
   Value *packed;            /* B, if it is constant */
 } MatmulSchedule;
 
-/* ---- epilogues: first an addend, if the node has none of its own, then a chain on the element alone ---- */
+/* ---- epilogues: an addend, if the node has none of its own, then element-wise steps ---- */
 
 static bool is_gemm(const Node *node) { return node->op->max_inputs == 3; }
 
@@ -51,7 +51,7 @@ static bool is_matrix(const Value *value, const Value *sum) {
          same_dim(value->shape[1], sum->shape[1]);
 }
 
-/* The sum of a product, whose columns are its last axis, and what the kernel can add to it. */
+/* Is the step the sum of the product, with columns as last axis, and a value that the kernel can add? */
 static bool is_addition(const Node *host, const Node *step) {
   bool columns = host->inputs[0]->rank > 1 && host->inputs[1]->rank > 1;
   bool own = host->n_inputs > 2 && host->inputs[2] && is_gemm(host);
@@ -69,7 +69,7 @@ static const Value *fused_addend(const Node *node) {
   return node->epilogue[0]->inputs[1];
 }
 
-/* NULL: the element stays as it is. */
+/* NULL: none. */
 static const char *epilogue_body(Arena *arena, const Node *node) {
   Node chain = *node;
   if (fused_addend(node)) {
@@ -79,7 +79,7 @@ static const char *epilogue_body(Arena *arena, const Node *node) {
   return chain.n_epilogue ? elementwise_epilogue_body(arena, &chain) : NULL;
 }
 
-/* ---- the product that a node is ---- */
+/* ---- the product of a node ---- */
 
 static const Dim *one_of(Graph *graph) { return dim_const(graph->dims, 1); }
 static const Dim *zero_of(Graph *graph) { return dim_const(graph->dims, 0); }
@@ -87,7 +87,7 @@ static const Dim *zero_of(Graph *graph) { return dim_const(graph->dims, 0); }
 /* Batch axes of a MatMul operand: all but the last two. */
 static int batch_axes(const Value *value) { return value->rank > 2 ? value->rank - 2 : 0; }
 
-/* strides[i]: how far the operand moves from one index of the output's batch axis i to the next, `step` a matrix. */
+/* strides[i]: the operand's stride along the output's batch axis i; `step`: that of a matrix. */
 static void batch_strides(Graph *graph, const Value *operand, int batch_rank, const Dim *step, const Dim **strides) {
   int own = batch_axes(operand);
   for (int i = batch_rank - 1; i >= 0; i--) {
@@ -98,13 +98,13 @@ static void batch_strides(Graph *graph, const Value *operand, int batch_rank, co
   }
 }
 
-/* One matrix for all batches of A: they are but more rows. */
+/* With one matrix B, batches of A become rows. */
 static void merge_batches(Graph *graph, Product *p, const Value *a) {
   p->m = dim_mul(graph->dims, p->m, value_count_dim(graph, a, 0, batch_axes(a)));
   p->batch_rank = 0;
 }
 
-/* c broadcasts to [M, N]; a fused one may have more leading axes, all of length 1. */
+/* c broadcasts to [M, N]; of an epilogue it may have more leading axes, all of length 1. */
 static void set_addend(Graph *graph, Product *p, const Value *c) {
   const Dim *one = one_of(graph), *zero = zero_of(graph);
   if (!c || p->beta == 0) return;
@@ -206,7 +206,7 @@ static void pack(Graph *graph, Node *node) {
   add_packed(graph, node, s->packed);
 }
 
-/* ---- emission ---- */
+/* ---- lowering ---- */
 
 static void give_dims(Call *call, const char *const *parameters, const Dim *const *dims) {
   for (int i = 0; parameters[i]; i++) operand_dim(call, parameters[i], dims[i]);

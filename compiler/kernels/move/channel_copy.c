@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Channels that stand together in both layouts are copied as one strided box, and so are all runs of channels that
- * begin at the same place of a block: two boxes where the blocks of the two sides do not begin at the same channels, or
- * those of one are twice the other's, one where they are alike, and up to as many again for what is left at the end.
+ * Channels that are contiguous in both layouts are a run. All runs that begin at the same place of a block are copied
+ * as one strided box: one box if the blocks of both sides are alike, two if they begin at different channels or one
+ * side's are twice as large, and up to as many again for the rest.
  */
 #include "kernels/move/channel_copy.h"
 
@@ -11,7 +11,7 @@
 #include "program/build.h"
 #include "support/numbers.h"
 
-/* Channel c, pixel p of an image stands at c / block * plane + c % block * lane + p * pixel. */
+/* Channel c, pixel p of an image is at c / block * plane + c % block * lane + p * pixel. */
 typedef struct ChannelMap {
   int64_t block, plane, lane, pixel, image;
 } ChannelMap;
@@ -28,7 +28,7 @@ static int64_t place(const ChannelMap *map, int64_t channel) {
   return channel / map->block * map->plane + channel % map->block * map->lane;
 }
 
-/* From one run to the next, `period` channels on. */
+/* The stride of runs that are `period` channels apart. */
 static int64_t run_stride(const ChannelMap *map, int64_t period) {
   return map->plane ? period / map->block * map->plane : period * map->lane;
 }
@@ -38,10 +38,10 @@ typedef struct ChannelCopy {
   const Node *node;
   ChannelRange from, to;
   ChannelMap in, out;
-  int64_t pixels, period; /* channels after which the same places of the blocks meet again */
+  int64_t pixels, period; /* channels after which both sides' blocks are aligned again */
 } ChannelCopy;
 
-/* `runs` runs of `length` channels, the first of them `channel`. */
+/* `runs` runs of `length` channels from `channel` on. */
 static void copy_runs(const ChannelCopy *c, int64_t channel, int64_t runs, int64_t length) {
   Graph *graph = c->program->graph;
   DimTable *dims = graph->dims;

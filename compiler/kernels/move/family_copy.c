@@ -10,7 +10,7 @@
 #include "program/build.h"
 #include "shapes/shape.h"
 
-/* Each input into its place along the axis. The copies touch different bytes of the output. */
+/* Copies each input to its place; the copies write different bytes. */
 static void lower_concat(Program *program, Node *node) {
   Graph *graph = program->graph;
   const Value *y = node->outputs[0];
@@ -116,7 +116,7 @@ static void lower_identity(Program *program, Node *node) {
   lower_strided_copy(program, node, &box, x, y);
 }
 
-/* Padding along one axis; where it is negative, the input is cropped. */
+/* Padding along one axis; negative padding crops the input. */
 typedef struct PadAxis {
   const Dim *before, *after;  /* elements to fill */
   const Dim *origin, *extent; /* the part of the input that is kept */
@@ -135,8 +135,8 @@ static void read_pad_axes(Graph *graph, const Node *node, PadAxis pads[MAX_RANK]
   }
 }
 
-/* A slab of the border: `length` elements of `axis` from `first` on; within the kept part along the axes before it,
- * over everything along those after it. So the slabs of all axes share no element. */
+/* A slab of the border: `length` elements of `axis` from `first` on; only the kept part along axes before it,
+ * everything along axes after it. So slabs share no element. */
 static void lower_slab(Program *program, const Node *node, const PadAxis *pads, int axis, const Dim *first,
                        const Dim *length) {
   Graph *graph = program->graph;
@@ -229,7 +229,7 @@ static LayoutSet layouts(Graph *graph, const Node *node) {
   return joins_channels(node) ? LAYOUT_SET_BLOCKED | LAYOUT_BIT(LAYOUT_WIDE, LAYOUT_WIDE) : 0;
 }
 
-/* Is the part of the whole in its place already (layout/place_parts.c)? */
+/* Did place_parts put the part in its place in the whole? */
 static bool in_place(Value *part, Value *whole, int64_t channel) {
   int64_t block = whole->channel_block, lanes = channel % block;
   if (value_root(part) != value_root(whole) || lanes || part->channel_block != block) return false;
@@ -272,8 +272,7 @@ static void (*const lower_op[N_OPS])(Program *program, Node *node) = {
     [OP_Slice] = lower_slice,   [OP_Split] = lower_split,   [OP_Transpose] = lower_transpose,
 };
 
-/* Bytes that are copied: of a blocked tensor what does not begin and end with a block, for the rest stands in place
- * (layout/place_parts.c). */
+/* Bytes that are copied; parts of whole blocks need no copy (layout/place_parts.c). */
 static double copied_bytes(const Graph *graph, const Node *node, NodeLayout layout) {
   bool concat = is_op(node, OP_Concat);
   Value *const *parts = concat ? node->inputs : node->outputs;
@@ -290,7 +289,7 @@ static double copied_bytes(const Graph *graph, const Node *node, NodeLayout layo
   return bytes;
 }
 
-/* Of Concat and Split: the other copies never run blocked. */
+/* Of Concat and Split; other copies never run blocked. */
 static double seconds(Graph *graph, const Node *node, NodeLayout layout) {
   return copying_seconds(graph, copied_bytes(graph, node, layout));
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Shape of a tensor whose extents only run time knows: the expressions over the named dimensions are stored. */
+/* Shape of a tensor whose extents are known at run time: stores the dim expressions. */
 #include "ir/family.h"
 #include "program/build.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The node that insert_layout_transforms puts between a tensor and a reader that wants it laid out otherwise. */
+/* The layout transform that insert_layout_transforms adds. */
 #include "ir/family.h"
 #include "kernels/move/channel_copy.h"
 

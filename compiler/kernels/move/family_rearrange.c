@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Copies whose axes are cut in two, and tensors that shapes and a few numbers determine: Tile, DepthToSpace,
- * SpaceToDepth, ConstantOfShape, EyeLike are strided copies; Trilu and Range have kernels of their own. */
+/* Tile, DepthToSpace, SpaceToDepth, ConstantOfShape and EyeLike as strided copies; Trilu and Range by their own
+ * kernels.
+ */
 #include "ir/family.h"
 #include "ir/tensor.h"
 #include "kernels/move/strided_copy.h"
@@ -17,7 +18,7 @@ static void add_axis(StridedBox *box, const Dim *extent, const Dim *in_stride, c
 
 static StridedBox empty_box(Graph *graph) { return strided_box(graph, 0, NULL, NULL, NULL); }
 
-/* [repeats, extent] of each axis, of which those that are 1 need no place. */
+/* Each axis becomes [repeats, extent], without those that are 1. */
 static void lower_tile(Program *program, Node *node) {
   Graph *graph = program->graph;
   const Value *x = node->inputs[0], *y = node->outputs[0];
@@ -61,7 +62,7 @@ static void lower_space_to_depth(Program *program, Node *node) {
   lower_blocks(program, node, node->outputs[0], node->inputs[0], true);
 }
 
-/* All elements of the output alike. */
+/* Fills the output with one element. */
 static void lower_fill(Program *program, const Node *node, const Value *fill) {
   Graph *graph = program->graph;
   const Value *y = node->outputs[0];
@@ -74,7 +75,7 @@ static void lower_constant_of_shape(Program *program, Node *node) {
   lower_fill(program, node, node->packed ? node->packed[0] : NULL);
 }
 
-/* Zeros, then ones along the diagonal, which begins k columns to the right, or -k rows down. */
+/* Zeros, then ones along the diagonal from column k, or from row -k. */
 static void lower_eye_like(Program *program, Node *node) {
   Graph *graph = program->graph;
   DimTable *dims = graph->dims;

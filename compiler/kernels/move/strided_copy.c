@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A box is simplified before it is lowered: axes of one element go, neighbours that memory joins on both sides become
- * one, and the axis along which the input is contiguous comes next to the last one if it is not the last itself.
+ * A box is simplified before it is lowered: axes of one element are removed, neighbours that are contiguous on both
+ * sides are merged, and the axis along which the input is contiguous becomes the last one or the one before it.
  */
 #include "kernels/move/strided_copy.h"
 
@@ -32,7 +32,7 @@ static void set_axis(StridedBox *box, int to, const StridedBox *from, int axis) 
   box->out_stride[to] = from->out_stride[axis];
 }
 
-/* Whether stepping along `axis` is the same as going on past the end of the axis after it. */
+/* Is a step along `axis` the same as going on past the end of the next axis? */
 static bool joined(DimTable *dims, const StridedBox *box, int axis) {
   const Dim *extent = box->shape[axis + 1];
   return dim_mul(dims, box->in_stride[axis + 1], extent) == box->in_stride[axis] &&
@@ -77,7 +77,7 @@ static int choose_inner(StridedBox *box) {
   return bring_contiguous(box) ? INNER_TILED : INNER_ANY;
 }
 
-/* Elements from the first that is touched to the last, where these are constants; else NULL. */
+/* The number of elements from the first one touched to the last; NULL if it is not constant. */
 static const Dim *span_of(Graph *graph, const StridedBox *box, const Dim *const *strides) {
   int64_t span = 1;
   for (int axis = 0; axis < box->rank; axis++) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Emitting a copy between two strided boxes: all that the ops which only move elements need. */
+/* Copies between two strided boxes, for all ops that only move elements. */
 #ifndef RNNCC_STRIDED_COPY_H
 #define RNNCC_STRIDED_COPY_H
 
@@ -19,7 +19,7 @@ void dense_strides(Graph *graph, const Value *value, const Dim *strides[MAX_RANK
 StridedBox strided_box(Graph *graph, int rank, const Dim *const *shape, const Dim *const *in_stride,
                        const Dim *const *out_stride);
 
-/* Adds the call. `in`: the value, or NULL: fills with elements of which every byte is zero. */
+/* Adds the call. `in` NULL: fills with zero bytes. */
 Call *lower_strided_copy(Program *program, const Node *node, const StridedBox *box, const Value *in, const Value *out);
 
 #endif

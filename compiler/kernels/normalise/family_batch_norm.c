@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* BatchNormalization whose statistics are not constant, or that has no neighbour to fold into. */
+/* BatchNormalization that fold_affine left: with statistics that are not constant, or without a convolution. */
 #include "ir/family.h"
 #include "kernels/elementwise/blocked_elementwise.h"
 #include "kernels/elementwise/elementwise.h"
@@ -33,7 +33,7 @@ static void lower_blocked(Program *program, const Node *node) {
   lower_blocked_elementwise(program, node, op.data, node->outputs[0], 3, operands);
 }
 
-/* ---- plain ones ---- */
+/* ---- row-major tensors ---- */
 
 static void lower_plain(Program *program, const Node *node) {
   static const char *const STATISTIC[] = {"x", "scale", "bias", "mean", "variance"};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* LRN: each element by the squares of its pixel in the channels around. */
+/* LRN: normalises each element by the squares of its pixel in neighbouring channels. */
 #include "ir/family.h"
 #include "knobs.h"
 #include "program/build.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * LayerNormalization and its kin: the input is seen as rows that have statistics of their own, a row as pieces whose
+ * LayerNormalization and others: the input consists of rows with their own statistics, and a row of pieces whose
  * elements may share a scale and a bias.
  */
 #include "ir/family.h"
@@ -21,7 +21,7 @@ static int parameter_kind(const Value *value, const Dim *row) {
   return dim_upper(row) == 1 ? PARAMETER_BY_ELEMENT : PARAMETER_BY_PIECE;
 }
 
-/* Axes from `axis` on are a row; what parameters there are belong to all rows. */
+/* Axes from `axis` on are a row; all rows share the parameters. */
 static Rows trailing_rows(Graph *graph, const Node *node) {
   const Value *x = node->inputs[0], *bias = elementwise_own_inputs(node) > 2 ? node->inputs[2] : NULL;
   const Dim *one = dim_const(graph->dims, 1);
@@ -36,7 +36,7 @@ static Rows trailing_rows(Graph *graph, const Node *node) {
                 .centred = is_op(node, OP_LayerNormalization)};
 }
 
-/* Groups of channels are a row, and what shares a parameter is a piece. */
+/* A group of channels is a row; elements that share a parameter are a piece. */
 static Rows channel_rows(Graph *graph, const Node *node) {
   DimTable *dims = graph->dims;
   const Value *x = node->inputs[0];
@@ -91,7 +91,7 @@ static bool takes_epilogue(const Node *host, const Node *epilogue) {
   return elementwise_is_epilogue(epilogue);
 }
 
-/* A row is written after it has been read, by the same worker. */
+/* A worker reads a whole row before it writes it. */
 static bool overwrites(const Node *node, int input) {
   (void)node;
   return input == 0;

@@ -23,7 +23,7 @@ static Window window_of(Graph *graph, const Node *node) {
   return window;
 }
 
-/* The window's axes from the last: W, H, and where wanted D. */
+/* The window's last `axes` axes: W, H, D. */
 static void set_window_knobs(Graph *graph, KernelSpec *spec, const Node *node, const Window *window, int axes) {
   static const char *const WINDOW[] = {"WINDOW_W", "WINDOW_H", "WINDOW_D"};
   static const char *const STRIDE[] = {"STRIDE_W", "STRIDE_H", "STRIDE_D"};
@@ -46,7 +46,7 @@ static void pool_cost(Graph *graph, Call *call, const Node *node, const Window *
 
 /* ---- blocked tensors ---- */
 
-/* A window's columns are vectors of their own in registers, of which a few are wanted for other things. */
+/* A window's columns are vectors in registers; some registers are needed for other values. */
 enum { MAX_WINDOW_W = 32, OTHER_REGISTERS = 8 };
 
 static RowTiles blocked_tiles(Graph *graph, const Node *node, const Window *window) {
@@ -94,9 +94,9 @@ static void lower_blocked(Program *program, Node *node) {
   pool_cost(graph, call, node, &window);
 }
 
-/* ---- plain tensors ---- */
+/* ---- row-major tensors ---- */
 
-/* The arguments that the plain kernels share. */
+/* The operands common to the row-major kernels. */
 static void call_volumes(Graph *graph, Call *call, const Node *node, const ConvAxis axes[3]) {
   const Value *x = node->inputs[0];
   operand_value(call, "x", x, READ);
@@ -110,7 +110,7 @@ static void call_volumes(Graph *graph, Call *call, const Node *node, const ConvA
   operand_dim(call, "out_w", axes[0].out);
 }
 
-/* As in templates/pool_plain.c. The input columns of so many outputs stand on the stack. */
+/* As in templates/pool_plain.c. The input columns of so many outputs are on the stack. */
 enum { PLAIN_COLUMNS = 64, MAX_SPAN = 4096 };
 
 static int64_t plain_columns(const Node *node, const ConvAxis *w) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* MaxUnpool, whose indices are known only as it runs. */
+/* MaxUnpool; its indices are known at run time only. */
 #include "ir/family.h"
 #include "kernels/conv/convolution.h"
 #include "program/build.h"

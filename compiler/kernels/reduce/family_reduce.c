@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Reductions, global pools, ArgMax and ArgMin. Axes of extent 1 vanish, and neighbours that are both kept or both
- * reduced become one, so that what is left alternates.
+ * Reductions, global pools, ArgMax and ArgMin. Axes of extent 1 are removed, and neighbours that are both kept or both
+ * reduced are merged, so kept and reduced axes alternate.
  */
 #include "ir/family.h"
 #include "knobs.h"
@@ -14,7 +14,7 @@
 typedef struct Reduction {
   int combine; /* COMBINE_ */
   bool exponentials;
-  const char *map, *finish; /* hooks; NULL: as they are */
+  const char *map, *finish; /* hooks; NULL: none */
   int plainly;              /* REDUCE_; -1: none */
 } Reduction;
 
@@ -87,7 +87,7 @@ static AxisList merged_axes(Graph *graph, const Value *x, const bool reduced[MAX
   return axes;
 }
 
-/* Those of the first `n` axes that are reduced, or that are kept. */
+/* The reduced or the kept ones of the first `n` axes. */
 static AxisList pick(const AxisList *axes, int n, bool reduced, int without) {
   AxisList picked = {0};
   for (int k = 0; k < n; k++) {
@@ -156,7 +156,7 @@ static void lower_floats(Program *program, const Node *node, const AxisList *axe
   operand_dim(call, "count", reduced_count(program->graph, axes));
 }
 
-/* All pixels of each channel, whose neighbours are side by side in a blocked tensor. */
+/* Global pools run blocked: they reduce all pixels of each channel. */
 static LayoutSet layouts(Graph *graph, const Node *node) {
   if (op_is_arg(node->op) || reduction_of(node)->exponentials) return 0;
   bool reduced[MAX_RANK] = {false};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* GridSample, whose grid is known only as it runs. */
+/* GridSample; its grid is known at run time only. */
 #include "ir/family.h"
 #include "knobs.h"
 #include "program/build.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Resize, by tables that are made here: of the nearest elements in one sweep, by interpolation an axis at a time, and
- * on blocked tensors both at once.
+ * Resize by constant tables: nearest elements in one sweep, interpolation one axis at a time, on blocked tensors both
+ * axes at once.
  */
 #include <string.h>
 
@@ -19,7 +19,7 @@ typedef struct ResizeSchedule {
   Schedule base;
   Resize resize;
   ResizeTaps taps[MAX_RANK];  /* of every axis between the first and the last that is resized */
-  int n_axes, axes[MAX_RANK]; /* those that are resized, in the order they are interpolated in */
+  int n_axes, axes[MAX_RANK]; /* the resized ones, in the order of interpolation */
 } ResizeSchedule;
 
 static const ResizeSchedule *schedule_of(const Node *node) { return (const ResizeSchedule *)node->schedule; }
@@ -48,7 +48,7 @@ static ResizeTaps taps_of(Graph *graph, const Node *node, const Resize *resize, 
 
 /* ---- choice ---- */
 
-/* Axes that shrink come first, the outermost before the others, for the rows that they spare; then those that grow, the
+/* Axes that shrink first, the outermost before the others, because fewer rows remain; then those that grow, the
  * innermost first. */
 static void order_axes(const Resize *resize, ResizeSchedule *schedule) {
   for (int axis = 0; axis < resize->rank; axis++)
@@ -104,7 +104,7 @@ static void pack_two(Graph *graph, Node *node, int at, int axis) {
   node->packed[at + 1] = weight_table(graph, taps, out);
 }
 
-/* The axes that are resized, and those between them; the last one where there is none. */
+/* The first and the last resized axis; the last axis if there is none. */
 static void table_axes(const Node *node, int *first, int *last) {
   const Resize *resize = &schedule_of(node)->resize;
   *first = *last = resize->rank - 1;
@@ -185,7 +185,7 @@ static void lower_blocked(Program *program, Node *node) {
 
 /* ---- nearest ---- */
 
-/* How often each element comes, in order; 0 if that is not so of all of them. */
+/* How often each element is repeated, in order; 0 if they differ. */
 static int64_t factor_of(const ResizeTaps *taps, int64_t in, int64_t out) {
   int64_t factor = out / in;
   if (out % in || factor > MAX_FACTOR) return 0;
@@ -194,7 +194,7 @@ static int64_t factor_of(const ResizeTaps *taps, int64_t in, int64_t out) {
   return factor;
 }
 
-/* What stands outside the input, as the bits of an element. */
+/* The value outside the input, as the bits of an element. */
 static void call_outside(Program *program, Call *call, const Node *node) {
   Tensor *outside = tensor_new(program->arena, node->outputs[0]->dtype, 0, NULL);
   uint64_t bits = 0;
@@ -228,7 +228,7 @@ static void lower_nearest(Program *program, Node *node) {
   call_cost(call, 0, 2 * (double)value_max_bytes(y));
 }
 
-/* ---- interpolation, an axis at a time; what is between stands in the scratch memory ---- */
+/* ---- interpolation, one axis at a time; intermediate tensors are in the scratch memory ---- */
 
 /* The axes are 0..n-1 of the order resized: their extents. */
 static void extents_after(const Node *node, int n, const Dim *extents[MAX_RANK]) {
@@ -261,7 +261,7 @@ static void scratch(Graph *graph, Node *node) {
   graph_scratch(graph, node, "axes resized so far", bytes_between(graph, node, n - 1));
 }
 
-/* Tensor k: the input, what is between, and at last the output. */
+/* Tensor k: 0 is the input, then the intermediate ones, then the output. */
 static void operand_between(Program *program, Call *call, const char *parameter, const Node *node, int k,
                             AccessMode mode) {
   if (k == 0 || k == schedule_of(node)->n_axes) {

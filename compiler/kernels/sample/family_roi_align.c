@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* RoiAlign. Which image a region is of is checked before the run where the caller says so, else by the kernel. */
+/* RoiAlign. Image indices of a graph input are checked before the run, others by the kernel. */
 #include "ir/family.h"
 #include "program/build.h"
 

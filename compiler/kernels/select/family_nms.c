@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* NonMaxSuppression: workers take images and classes, then all write what was taken. */
+/* NonMaxSuppression: workers process images and classes, then all write the selected boxes. */
 #include "ir/family.h"
 #include "knobs.h"
 #include "program/build.h"
 #include "shapes/shape.h"
 
-/* Numbers of a row: a head; eight bytes a candidate, and for one more; a place and five floats a box that may be taken.
- * An even number, so that candidates are aligned in all rows. */
+/* Numbers of a row: a head; eight bytes for each candidate and one more; a place and five floats for each box that may
+ * be selected. Even, so that candidates are aligned in all rows. */
 static const Dim *row_numbers(Graph *graph, const Node *node) {
   DimTable *dims = graph->dims;
   const Dim *candidates = dim_mul(dims, dim_const(dims, 2), node->inputs[0]->shape[1]);

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * NonZero: all workers count, then all write. Compress: NonZero of the condition, and what stands there is gathered.
- */
+/* NonZero: all workers count, then all write. Compress: NonZero of the condition, then Gather. */
 #include "ir/family.h"
 #include "knobs.h"
 #include "program/build.h"
@@ -10,7 +8,7 @@ enum { COUNT_BYTES = NONZERO_CHUNKS * NONZERO_APART * (int)sizeof(int64_t) };
 
 static bool is_compress(const Node *node) { return is_op(node, OP_Compress); }
 
-/* Conditions that are looked at, and the extent that they choose from. */
+/* The number of conditions that count. */
 static const Dim *condition_count(Graph *graph, const Node *node, const Dim *extent) {
   return dim_min(graph->dims, extent, node->inputs[1]->shape[0]);
 }
@@ -25,7 +23,7 @@ static const Dim *compressed_extent(Graph *graph, const Node *node) {
   return axis < 0 ? value_count_dim(graph, x, 0, x->rank) : x->shape[axis];
 }
 
-/* The counts; for Compress, then the places of what is kept. */
+/* The counts; for Compress, then the indices of kept elements. */
 static void nonzero_scratch(Graph *graph, Node *node) {
   DimTable *dims = graph->dims;
   const Dim *bytes = dim_const(dims, COUNT_BYTES);
@@ -36,7 +34,7 @@ static void nonzero_scratch(Graph *graph, Node *node) {
   graph_scratch(graph, node, "counts", bytes);
 }
 
-/* The places go to `y`, from byte `first_byte` on. */
+/* Writes the indices to `y` from byte `first_byte` on. */
 static void lower_nonzero(Program *program, const Node *node, const Value *x, int rank, const Dim *const *shape,
                           const Dim *n, const Dim *found, const Value *y, int64_t first_byte) {
   double elements = (double)dim_optimum(n);

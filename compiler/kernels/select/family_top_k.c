@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* TopK: a heap a column, see templates/top_k.c. */
+/* TopK: one heap for each column, see templates/top_k.c. */
 #include "ir/family.h"
 #include "program/build.h"
 

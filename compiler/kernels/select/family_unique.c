@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Unique: slices along the axis, or without one all elements in a row. */
+/* Unique: of slices along the axis, or of all elements. */
 #include "ir/family.h"
 #include "program/build.h"
 
