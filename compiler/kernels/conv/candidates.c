@@ -29,7 +29,7 @@ static int by_rank(const void *a, const void *b) {
   return x->order - y->order;
 }
 
-/* The residual stands in the blocks of y. */
+/* The residual has y's block. */
 static bool is_laid_out_wide(const Graph *graph, const Convolution *conv) {
   return conv->x_block == wide_block(graph) || conv->y_block == wide_block(graph);
 }
@@ -42,7 +42,7 @@ static bool runs(const ConvAlgorithm *algorithm, const Graph *graph, const Node 
   return !algorithm->suits || algorithm->suits(graph, node, conv);
 }
 
-/* Of all algorithms, or of the one. */
+/* Candidates of one algorithm; NULL: of all. */
 static ConvCandidates list(Graph *graph, const Node *node, const Convolution *conv, const ConvAlgorithm *only,
                            bool only_best) {
   ConvCandidates all = {.arena = graph->arena, .only_best = only_best};
@@ -80,7 +80,7 @@ ConvSchedule *convolution_schedule(Graph *graph, const Node *node, NodeLayout la
   return schedule;
 }
 
-/* "oc=9 is no choice here, 4 would be", of the first knob that does not fit; NULL: all do. */
+/* "oc=9 is no choice here, 4 would be", for the first knob that does not fit; NULL: all fit. */
 static const char *misfit(Arena *arena, const ConvAlgorithm *algorithm, const Knobs *given, const Knobs *fit) {
   for (int i = 0; algorithm->kind.knobs[i].name; i++)
     if (given->value[i] != fit->value[i])
@@ -113,8 +113,8 @@ ConvSchedule *convolution_of_text(Graph *graph, const Node *node, NodeLayout lay
   return *why ? NULL : convolution_schedule(graph, node, layout, &candidate);
 }
 
-/* The text's algorithm where it runs, with the knobs that it names as near as they fit, and otherwise those of
- * its best candidate. */
+/* The text's algorithm, if it runs the node: with the knobs that it names, moved to fit, and others of its best
+ * candidate. */
 static ConvSchedule *forced(Graph *graph, const Node *node, NodeLayout layout, const char *text) {
   Convolution conv = convolution_of(graph, node, layout);
   ParsedSchedule parsed;

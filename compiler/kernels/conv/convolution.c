@@ -30,8 +30,8 @@ ConvAxis convolution_axis(Graph *graph, const Node *node, const Window *window, 
                     .pad_end = window->pad_end[i]};
 }
 
-/* The residual is added by the first step of the epilogue, if there is one: takes_epilogue of family_conv sees to it.
- * It is the first of the inputs that the epilogue appended, which may be in another layout than the step's own. */
+/* The first step of the epilogue adds the residual, see takes_epilogue of family_conv. It is the first input that the
+ * epilogue appended, which may be in another layout than the step's own. */
 static const Value *residual_of(const Node *node) {
   if (!node->n_epilogue || elementwise_is_epilogue(node->epilogue[0])) return NULL;
   return node->inputs[node->op->max_inputs];
@@ -61,7 +61,7 @@ double convolution_macs(const Convolution *conv) {
   return outputs * (double)(conv->channels * conv->d.kernel * conv->h.kernel * conv->w.kernel);
 }
 
-/* How many of the numbers first, first + step, ... (count of them) lie within 0 .. end - 1. */
+/* How many of the `count` numbers first, first + step, ... are in [0, end). */
 static int64_t count_inside(int64_t first, int64_t step, int64_t count, int64_t end) {
   int64_t before = first < 0 ? (-first + step - 1) / step : 0, until = first < end ? (end - 1 - first) / step + 1 : 0;
   if (until > count) until = count;

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The words that schedules of convolutions are priced in: cycles of the busiest core. Multiply-adds, or the loads that
- * they need; bytes over the bandwidth of where they come from, L1, L2, L3 or memory; what tiles and rows cost beside
- * that; and how much of the shorter of two that go on at once is waited for. What is divided among the cores is counted
- * as the largest share. Each weight comes from memory once a run, for between two runs of a network its weights
- * displace each other; all else was written by the layer before and is found in caches.
+ * The terms of the cost of convolutions, in cycles of the busiest core: multiply-adds, or the loads that they need;
+ * bytes over the bandwidth of L1, L2, L3 or memory; overhead of tiles and rows; and the exposed part of the shorter of
+ * two that overlap. Each weight comes from memory once a run, because a network's weights evict each other between
+ * runs; all other data were written by the layer before, and come from caches.
  */
 #ifndef RNNCC_CONVOLUTION_COST_H
 #define RNNCC_CONVOLUTION_COST_H
@@ -13,18 +12,19 @@
 
 #include "machine/machine.h"
 
-enum { FMA_LATENCY = 4 }; /* cycles until a sum can be added to again */
+enum { FMA_LATENCY = 4 }; /* cycles between two additions to the same sum */
 
-/* Bandwidth of a core where all read the same from memory, against each its own: read on the AVX-512 machine of
+/* A core's bandwidth when all cores read the same memory, relative to each its own: measured on the AVX-512 machine of
  * winograd_plan.c. */
 static const double SAME_DATA = 1.25;
 
 static inline double fma_per_cycle(const Machine *m, int lanes) { return m->gflops / (2 * lanes * m->ghz); }
 
-/* gbps: of one core while all read. */
+/* gbps: of one core while all cores read. */
 static inline double cycles_to_read(const Machine *m, double bytes, double gbps) { return bytes * m->ghz / gbps; }
 
-/* Until the busiest core has what it needs of `bytes` of weights, from memory. split: each core has its own part. */
+/* Cycles for the busiest core to read its share of `bytes` of weights from memory; split: each core has its own part.
+ */
 static inline double cycles_to_fetch(const Machine *m, double bytes, bool split) {
   if (split) return cycles_to_read(m, bytes / m->cores, m->dram_gbps);
   return cycles_to_read(m, bytes, m->cores > 1 ? m->dram_gbps * SAME_DATA : m->dram_gbps);
@@ -32,7 +32,7 @@ static inline double cycles_to_fetch(const Machine *m, double bytes, bool split)
 
 static inline double seconds_of_cycles(const Machine *m, double cycles) { return cycles / (m->ghz * 1e9); }
 
-/* Two that go on at once; `exposed` is the part of the shorter that is waited for. */
+/* The time of two that overlap; `exposed` is the part of the shorter that is not hidden. */
 static inline double overlapped(double a, double b, double exposed) {
   return a > b ? a + exposed * b : b + exposed * a;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Depthwise convolution: every channel by itself, so that a vector of a blocked tensor is LANES convolutions side by
- * side (templates/conv_depthwise.c).
+ * Depthwise convolution: a vector of a blocked tensor holds LANES independent convolutions
+ * (templates/conv_depthwise.c).
  */
 #include "kernels/conv/convolution.h"
 #include "kernels/conv/cost.h"
@@ -18,12 +18,12 @@ typedef struct DepthwiseSchedule {
   int columns; /* pixels of a tile */
 } DepthwiseSchedule;
 
-/* All weights of a row of the window are in registers, and its points unrolled. */
+/* Weights of a row of the window are in registers, and its points unrolled. */
 enum { MAX_WINDOW_W = 64, MAX_POINTS = 256, MAX_COLUMNS = 14 };
 
 static const ScheduleKnob schedule_knobs[] = {{"px", 0, MAX_KNOB_VALUE, NULL}, {NULL, 0, 0, NULL}};
 
-/* As many as the registers hold beside the weights; fewer than 1 where the window is too wide for that. */
+/* The most columns whose sums fit in registers beside the weights; less than 1 if the window is too wide. */
 static int64_t most_columns(const Graph *graph, const Convolution *conv) {
   int64_t most = graph->config->target->vector_registers - conv->w.kernel - 2, unrolled = MAX_POINTS / conv->w.kernel;
   if (most > unrolled) most = unrolled;
@@ -42,7 +42,7 @@ static bool runs_blocked(const Graph *graph, const Convolution *conv) {
   return row_tiles(graph, conv).variants <= ROW_TILE_VARIANTS;
 }
 
-/* Tiles of so many columns: within a row, and of few enough kinds. */
+/* Can tiles have so many columns: at most a row, and few enough variants? */
 static bool can_have(const Graph *graph, const Convolution *conv, int64_t columns) {
   const ConvAxis *w = &conv->w;
   int64_t most = most_columns(graph, conv);
@@ -51,11 +51,10 @@ static bool can_have(const Graph *graph, const Convolution *conv, int64_t column
                       dim_value(w->pad_begin)) <= ROW_TILE_VARIANTS;
 }
 
-/* Read off MobileNet-v2's layers, on two cores with AVX-512: cycles around a row of output and around a tile; and what
- * is waited for of reading and writing beside the multiply-adds. */
+/* Fitted to MobileNet-v2's layers on two cores with AVX-512: overhead cycles of an output row and of a tile, and the
+ * part of reading and writing that multiply-adds do not hide. */
 static const double row_cycles = 90, tile_cycles = 10, exposed = 0.25;
 
-/* Of the busiest core. */
 static double cycles_of_rows(const Graph *graph, const Convolution *conv, int columns) {
   const Machine *m = graph->config->machine;
   int64_t lanes = graph->config->target->lanes, out_w = dim_value(conv->w.out), tiles = ceil_div(out_w, columns);

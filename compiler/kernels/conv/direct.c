@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Direct convolution of blocked tensors whose weights are constant: templates/conv_direct.c. It runs any window, so
- * whatever no other algorithm takes is left to it.
+ * there is always an algorithm.
  */
 #include "kernels/conv/direct_plan.h"
 #include "kernels/conv/direct_weights.h"
@@ -58,7 +58,7 @@ static bool pointwise(const ConvAxis *axis) {
   return axis->kernel == 1 && axis->stride == 1 && dim_value(axis->pad_begin) == 0 && dim_value(axis->pad_end) == 0;
 }
 
-/* Its panels are of one image's pixels, in whole vectors of channels. */
+/* Panels hold pixels of one image, in whole vectors of channels. */
 static bool takes_prologue(const Graph *graph, const Convolution *conv) {
   return conv->groups == 1 && conv->channels >= graph->config->target->lanes && pointwise(&conv->h) &&
          pointwise(&conv->w);
@@ -84,7 +84,7 @@ static DirectWeights weights_of(const Graph *graph, const DirectSchedule *schedu
                          .group_kernels = conv->kernels};
 }
 
-/* The input channels that a sum is over, where groups share a vector those of all of them. */
+/* The input channels of a sum; of all groups that share a vector. */
 static int64_t depth_of(const DirectWeights *weights, int64_t channels) {
   int64_t depth = direct_span(weights) * weights->in_block;
   return depth < channels ? depth : channels;
@@ -115,7 +115,7 @@ static DirectLayer layer_of(const Graph *graph, const Node *node, const DirectSc
   return layer;
 }
 
-/* "direct_oc2px14u2", what is not all at once, and what tells layers of the same plan apart. */
+/* "direct_oc2px14u2", then chunks and passes, then the differences between layers of one plan. */
 static const char *text_of(Arena *arena, const DirectSchedule *schedule) {
   const Convolution *conv = &schedule->base.conv;
   const DirectPlan *plan = &schedule->plan;
@@ -130,7 +130,7 @@ static const char *text_of(Arena *arena, const DirectSchedule *schedule) {
   return text.data;
 }
 
-/* All but the plan. */
+/* The schedule without the plan. */
 static DirectSchedule *new_schedule(Graph *graph, const Node *node, const Convolution *conv) {
   DirectSchedule *schedule = ARENA_NEW(graph->arena, DirectSchedule);
   schedule->base.conv = *conv;
@@ -195,10 +195,10 @@ static int64_t widest(const DirectSchedule *schedule) {
   return ceil_div(schedule->layer.out_w, tiles);
 }
 
-/* 0 means all of them. */
+/* 0: all. */
 static int64_t chunk(int64_t chosen, int64_t all) { return chosen && chosen < all ? chosen : all; }
 
-/* One for each worker that may run; a few for modules that come to a larger machine than was planned for. */
+/* One panel for each planned worker, and a few more for a machine with more CPUs. */
 static int64_t panels(const Graph *graph) {
   return graph->config->machine->cores > MIN_PANELS ? graph->config->machine->cores : MIN_PANELS;
 }
@@ -215,7 +215,7 @@ static void scratch(Graph *graph, Node *node) {
   if (node->n_prologue) graph_slots(graph, node, graph->config->machine->cores, slot_bytes(graph, schedule_of(node)));
 }
 
-/* The batch normalisation that the prologue begins with, as scale and shift. */
+/* The prologue's batch normalisation as scale and shift. */
 static void pack_prologue(Graph *graph, Node *node) {
   const Node *norm = node->prologue[0];
   int64_t block = schedule_of(node)->layer.in_block;
@@ -243,7 +243,7 @@ static void pack(Graph *graph, Node *node) {
 
 /* ---- the call ---- */
 
-/* What follows the scale and shift; NULL: nothing. */
+/* The steps after scale and shift; NULL: none. */
 static const char *prologue_body(Arena *arena, const Node *node) {
   if (node->n_prologue < 2) return NULL;
   Node chain = {.epilogue = node->prologue + 1, .n_epilogue = node->n_prologue - 1};

@@ -9,29 +9,28 @@
 
 enum { MAX_OC_VECTORS = 8, MAX_COLUMNS = 28, MAX_UNROLL = 16 }; /* of the template */
 enum { MAX_NEON_COLUMNS = 8, MIN_COLUMNS = 3 /* a third of what fits */ };
-/* The constants are read off layers of ResNet-50, MobileNet-v2 and SqueezeNet, in the run of the network, each with a
- * dozen schedules, on two cores with AVX-512, a multiply-add a cycle. */
+/* The constants are fitted to layers of ResNet-50, MobileNet-v2 and SqueezeNet in the run of the network, each with a
+ * dozen schedules, on two cores with AVX-512 and one multiply-add a cycle. */
 
-/* Cycles: around a run of tiles, around a tile, and for a vector of sums to begin and end. A tile of few sums begins
- * while the one before it still ends. */
+/* Overhead cycles of a run of tiles, of a tile, and to begin and end a vector of sums. A tile of few sums overlaps with
+ * the one before it. */
 static const double run_cycles = 400, tile_cycles = 5, sum_cycles = 4, free_sums = 9;
-/* Where sums wait in the output, for each further pass: until they are there again, and a place is found. */
+/* For each further pass: to reload the sums from the output. */
 static const double pass_cycles = 250;
-/* Of a tap of a block, until its loop runs: other blocks than those of a vector, which the other constants were read
- * off with, save that or not. Read off 1x1 layers on AVX2, in blocks of 8 and of 16. */
+/* Loop overhead of a tap of a block, relative to blocks of a vector, which the other constants include. Fitted to 1x1
+ * layers on AVX2, in blocks of 8 and of 16. */
 static const double block_cycles = 2;
-/* What is waited for, beside multiply-adds, of reading from L1, L2, and from beyond: deep layers reach 97% of the peak.
- */
+/* The part of reads from L1, L2 and beyond that multiply-adds do not hide: deep layers reach 97% of the peak. */
 static const double exposed_l1 = 0.02, exposed_l2 = 0.05, exposed_l3 = 0.25;
-static const double loads_per_cycle = 2; /* however short: of short vectors this binds before the bytes do */
-/* Workers that split the output channels read what others have written, from their caches: slower than from L3. */
+static const double loads_per_cycle = 2; /* of any length: for short vectors the limit before bandwidth */
+/* Workers that split the output channels read from other cores' caches: so many times slower than L3. */
 static const double foreign = 3;
-/* Of L1 and L2: the share that data may fill and still be found there. */
+/* The share of L1 and L2 that data may fill and stay cached. */
 static const double usable = 0.7;
 
 int64_t direct_row_tiles(const DirectLayer *l, const DirectPlan *p) { return ceil_div(l->out_w, p->columns); }
 
-/* Of an output channel the weights are at most half of what it writes. */
+/* Are an output channel's weights at most half of its output? */
 static bool has_light_weights(const DirectLayer *l) {
   return 2 * l->depth * l->window_h * l->window_w <= l->images * l->out_h * l->out_w;
 }
@@ -79,20 +78,19 @@ static double group_weight_bytes(const Case *c) {
   return (double)(l->depth * l->window_h * l->window_w) * mean_vectors(c) * vector_bytes(c);
 }
 
-/* Of an axis of `in` elements those that windows at `out` neighbouring places read: where strides are wider than the
- * window, they leave some out. */
+/* The elements of an axis of `in` that `out` neighbouring windows read; strides wider than the window skip some. */
 static double touched(int64_t out, int64_t stride, int64_t window, int64_t in) {
   return (double)min_int(in, min_int((out - 1) * stride + window, out * window));
 }
 
-/* Where strides leave columns out, of the cache lines that are moved only a part may be read. */
+/* The factor by which more is moved than read: strides may use only a part of each cache line. */
 static double unread(const DirectLayer *l) {
   enum { LINE_FLOATS = 16 };
   double pixels = l->stride_w > l->window_w ? (double)LINE_FLOATS / (double)l->in_block : 1;
   return max_double(1, pixels < (double)l->stride_w ? pixels : (double)l->stride_w);
 }
 
-/* Of the input that `tiles` neighbouring tiles read. */
+/* Bytes of input that `tiles` neighbouring tiles read. */
 static double input_bytes(const Case *c, int64_t tiles) {
   const DirectLayer *l = c->layer;
   int64_t row_tiles = direct_row_tiles(l, c->plan), rows = ceil_div(tiles, row_tiles);
@@ -127,7 +125,7 @@ static double cycles_of_tile(const Case *c) {
   return ends + overlapped(multiply, read, exposed_l2);
 }
 
-/* Bytes that one core of `workers` reads from L3, or writes there. */
+/* Bytes that one of `workers` cores moves from and to L3. */
 static double l3_bytes(const Case *c, double workers) {
   const DirectLayer *l = c->layer;
   double images = (double)l->images, chunks = (double)ceil_div(c->tiles, c->tile_chunk);
@@ -171,7 +169,7 @@ typedef struct Search {
   void *argument;
 } Search;
 
-/* The estimate knows nothing of the inner loop's length. */
+/* The cost model ignores the inner loop's length. */
 static void consider(const Search *s, DirectPlan plan, bool usual) {
   static const int unrolls[] = {2, 1, 4};
   direct_seconds(s->target, s->machine, s->layer, &plan);
@@ -181,8 +179,8 @@ static void consider(const Search *s, DirectPlan plan, bool usual) {
   }
 }
 
-/* Orders: all of it as one chunk, so that each oc group's weights are read once; or chunks of tiles, each for all oc
- * groups, or for so many that their weights stay in L2. */
+/* Orders: one chunk, so that each oc group's weights are read once; or chunks of tiles, each for all oc groups, or for
+ * as many as keep their weights in L2. */
 static void consider_orders(const Search *s, DirectPlan plan, bool usual) {
   Case c = case_of(s->target, s->machine, s->layer, &plan);
   int64_t kept = (int64_t)(usable / 2 * (double)s->machine->l2_bytes / group_weight_bytes(&c));
@@ -195,7 +193,7 @@ static void consider_orders(const Search *s, DirectPlan plan, bool usual) {
   }
 }
 
-/* A chunk of tiles that fits a panel, and all oc groups read it there. Panels are a part of L2. */
+/* Chunks of tiles whose panel, a part of L2, is read by all oc groups. */
 static void consider_panels(const Search *s, DirectPlan plan, bool usual) {
   static const int parts_of_l2[] = {8, 4, 16};
   const DirectLayer *l = s->layer;
@@ -207,7 +205,7 @@ static void consider_panels(const Search *s, DirectPlan plan, bool usual) {
   }
 }
 
-/* Sums go through all channels at once, or wait in the output where their weights would not stay in L1. */
+/* One pass over all channels, or passes with partial sums in the output, so that weights stay in L1. */
 static void consider_passes(const Search *s, DirectPlan plan, bool usual) {
   for (plan.pass = 0; plan.pass < s->layer->span; plan.pass = plan.pass ? 4 * plan.pass : 4)
     if (s->layer->prologue)
@@ -216,9 +214,8 @@ static void consider_passes(const Search *s, DirectPlan plan, bool usual) {
       consider_orders(s, plan, usual && plan.pass == 0);
 }
 
-/* As many columns as the registers have room for beside the weights and an input. Clang does not fill them all without
- * spilling, the less so the more weights there are; and NEON's broadcasting loads take no offset, so that many columns
- * need an address each. */
+/* As many columns as fit in registers beside the weights and an input. Clang spills before all are used, the more so
+ * the more weights there are; and NEON's broadcasting loads take no offset, so each column needs an address. */
 static int most_columns(const Target *target, int oc_vectors) {
   int spare = oc_vectors <= 2 ? 1 : 2;
   int columns = (target->vector_registers - spare - 1 - oc_vectors) / oc_vectors;
@@ -226,12 +223,12 @@ static int most_columns(const Target *target, int oc_vectors) {
   return columns > most ? most : columns;
 }
 
-/* An oc group that has parts of two groups of the convolution would multiply by zeros. */
+/* An oc group with parts of two groups of the convolution would multiply by zeros. */
 static bool fits_groups(const DirectLayer *l, int oc_vectors) {
   return l->group_vectors == 0 || l->group_vectors % oc_vectors == 0;
 }
 
-/* The template cuts rows into tiles as even as can be: only plans of other numbers of tiles differ. */
+/* The template cuts rows into tiles of nearly equal size, so only the number of tiles matters. */
 static int even_columns(const DirectLayer *l, int most) { return (int)ceil_div(l->out_w, ceil_div(l->out_w, most)); }
 
 void direct_each_plan(const Target *target, const Machine *machine, const DirectLayer *l,

@@ -7,7 +7,7 @@ static int64_t vectors_of(const DirectWeights *d) { return ceil_div(d->kernels, 
 
 int64_t direct_oc_groups(const DirectWeights *d) { return ceil_div(vectors_of(d), d->oc_vectors); }
 
-/* The input channel of its group's first one. */
+/* The first input channel of its group. */
 static int64_t first_channel(const DirectWeights *d, int64_t kernel) {
   return kernel / d->group_kernels * d->group_channels;
 }
@@ -30,7 +30,7 @@ int64_t direct_span(const DirectWeights *d) {
   return span;
 }
 
-/* Floats of an oc group's weights, without the factor of its vectors. */
+/* Floats of an oc group's weights for one lane of output channels. */
 static int64_t group_depth(const DirectWeights *d) { return direct_span(d) * d->window * d->in_block; }
 
 int64_t direct_floats(const DirectWeights *d) { return vectors_of(d) * d->lanes * group_depth(d); }

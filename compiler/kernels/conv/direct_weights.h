@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Weights as conv_direct streams them: [oc group][span][R S][channel of the block][vector of the oc group][lane]. An oc
- * group is some vectors of output channels, the last of them maybe fewer; span is the most blocks of input channels
- * that one of them reads. Channels that there are none of, and those of other groups of the convolution, weigh zero.
+ * Packed weights of conv_direct: [oc group][span][R S][channel of the block][vector of the oc group][lane]. An oc group
+ * has some vectors of output channels, the last one maybe fewer; span is the most blocks of input channels that an oc
+ * group reads. Weights of padded channels, and of other groups of the convolution, are zero.
  */
 #ifndef RNNCC_DIRECT_WEIGHTS_H
 #define RNNCC_DIRECT_WEIGHTS_H

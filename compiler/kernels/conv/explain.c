@@ -18,7 +18,7 @@ static bool is_convolution(const Node *node) { return node->op->family == &famil
 
 static RecordKey key_of(Graph *graph, const Node *node) { return convolution_key(graph, node, node->layout); }
 
-/* Is it the same work as a node's before it? */
+/* Was the same work listed for an earlier node? */
 static bool is_told(Graph *graph, int n, const char *workload) {
   for (int i = 0; i < n; i++)
     if (is_convolution(graph->nodes[i]) && !strcmp(key_of(graph, graph->nodes[i]).workload, workload)) return true;
@@ -50,7 +50,7 @@ static void add_line(const Explain *e, char mark, double seconds, const char *sc
   text_add(e->out, "%c %14.2f  %s\n", mark, 1e6 * seconds, schedule);
 }
 
-/* The best, or all; and the chosen one, which --conv or a record may have from beyond the list. */
+/* The best candidates, or all; and the chosen one, which with --conv or a record may not be among them. */
 static void add_candidates(const Explain *e, const ConvCandidates *all, const char *chosen, double chosen_seconds) {
   bool seen = false;
   text_add(e->out, "  %14s  schedule\n", "predicted us");

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* What `rnncc inspect --explain=conv` says: how each distinct convolution could run, and what is chosen. */
+/* `rnncc inspect --explain=conv`: the candidates of each distinct convolution, and the chosen one. */
 #ifndef RNNCC_EXPLAIN_CONVOLUTIONS_H
 #define RNNCC_EXPLAIN_CONVOLUTIONS_H
 
 #include "ir/graph.h"
 #include "support/text.h"
 
-/* needs: layouts. in_full: lists every candidate, however many. */
+/* needs: layouts. in_full: lists every candidate. */
 Text explain_convolutions(Graph *graph, bool in_full);
 
 #endif

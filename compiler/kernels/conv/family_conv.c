@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* Convolution: of the candidates of all algorithms (kernels/conv/candidates.h) one is run. */
+/* Convolution: runs one of the candidates of all algorithms (kernels/conv/candidates.h). */
 #include "kernels/conv/candidates.h"
 #include "kernels/elementwise/elementwise.h"
 #include "layout/blocked.h"
 #include "shapes/shape.h"
 
-/* The sum of the convolution and a tensor of its own shape, which is made at run time: constants are row-major,
- * whatever the layout of y. */
+/* The sum of the convolution and a tensor of its shape. Not a constant: constants are row-major in every layout of y.
+ */
 static bool is_residual(const Node *step) {
   if (!is_op(step, OP_Add) || step->inputs[1]->data) return false;
   const Value *sum = step->inputs[0], *residual = step->inputs[1];
@@ -15,19 +15,19 @@ static bool is_residual(const Node *step) {
   return same;
 }
 
-/* The residual comes first, if there is one; what follows is a chain on the element alone. */
+/* First the residual, if any, then element-wise steps. */
 static bool takes_epilogue(const Node *host, const Node *step) {
   return elementwise_is_epilogue(step) || (host->n_epilogue == 0 && is_residual(step));
 }
 
-/* --conv=plain: no tensor is blocked on behalf of a convolution, which is what seeks that. */
+/* With --conv=plain no convolution seeks blocked tensors, so none are blocked. */
 static bool forced_plain(const Graph *graph) {
   const char *forced = graph->config->conv_schedule;
   ParsedSchedule parsed;
   return forced && !schedule_parse(convolution_kinds, forced, &parsed) && parsed.kind == &convolution_plain.kind;
 }
 
-static const NodeLayout row_major = {LAYOUT_ROW_MAJOR, LAYOUT_ROW_MAJOR}; /* where no blocks are asked for */
+static const NodeLayout row_major = {LAYOUT_ROW_MAJOR, LAYOUT_ROW_MAJOR};
 
 static bool runs_blocked(Graph *graph, const Node *node) {
   if (forced_plain(graph)) return false;
@@ -47,7 +47,7 @@ static bool takes_prologue(Graph *graph, const Node *host, const Node *prologue)
   return false;
 }
 
-/* What another algorithm is best for stays in blocks of a vector. */
+/* Wide blocks only if the best algorithm takes them. */
 static bool takes_wide(Graph *graph, const Node *node) {
   Layout reads = node->layout.reads == LAYOUT_NARROW ? LAYOUT_NARROW : LAYOUT_BLOCKED;
   return algorithm_of(convolution_choose(graph, node, (NodeLayout){reads, LAYOUT_BLOCKED})->base.kind)->takes_wide;
@@ -83,7 +83,7 @@ static bool pools(const Node *node) {
   return algorithm->pools && algorithm->pools(node);
 }
 
-/* Input 0 may be the residual too, but is read around what is written. */
+/* Only the residual. Input 0, even if it is the residual too, is also read at other pixels. */
 static bool overwrites(const Node *node, int input) {
   const ConvSchedule *chosen = conv_schedule_of(node);
   return input > 0 && chosen->reads_residual_last && node->inputs[input] == chosen->conv.residual;

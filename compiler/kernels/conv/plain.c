@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Convolution of plain tensors, whose extents may be known only at run time. Where the window is padded or strides
- * over columns, conv_pad first makes a copy of the input in which conv_plain finds its columns side by side. Short rows
- * are taken as one line, so that vectors of outputs go on over their ends.
+ * Convolution of row-major tensors, whose extents may be dims. For padding or a stride along columns, conv_pad first
+ * copies the input so that conv_plain reads contiguous columns. Short rows are treated as one line, so that vectors of
+ * outputs continue past their ends.
  */
 #include "kernels/conv/convolution.h"
 
@@ -34,7 +34,7 @@ enum { MAX_K_BLOCK = 8, MAX_W_VECTORS = 4 }; /* of the template */
 
 static const PlainSchedule *schedule_of(const Node *node) { return (const PlainSchedule *)node->schedule; }
 
-/* Of a kernel: its weights. */
+/* Weights of a kernel. */
 static int64_t points_of(const PlainSchedule *schedule) {
   return schedule->base.conv.channels * schedule->d.kernel * schedule->h.kernel * schedule->w.kernel;
 }
@@ -50,15 +50,15 @@ static void flatten_pointwise(DimTable *dims, PlainSchedule *schedule) {
   schedule->d = schedule->h = (ConvAxis){1, 1, 1, one, one, zero, zero};
 }
 
-/* As many channels as the registers hold besides the inputs and a weight, cut so that the blocks of a group are alike.
- */
+/* As many output channels as fit in registers beside the inputs and a weight, so that blocks of a group have nearly
+ * equal size. */
 static int k_block_of(const Target *target, const Convolution *conv, int w_vectors) {
   int most = (int)min_int((target->vector_registers - 1) / w_vectors - 1, MAX_K_BLOCK);
   int64_t blocks = ceil_div(conv->kernels, most);
   return (int)ceil_div(conv->kernels, blocks);
 }
 
-/* Places of rows or columns, modulo the stride, that windows read: 0 to this, less one. */
+/* The number of phases (positions modulo the stride) of rows or columns that windows read. */
 static int64_t phases_of(const ConvAxis *axis) {
   int64_t last = 0;
   for (int64_t r = 0; r < axis->kernel && r < axis->stride; r++) {
@@ -68,7 +68,7 @@ static int64_t phases_of(const ConvAxis *axis) {
   return last + 1;
 }
 
-/* Rows or columns of a phase, that `outputs` of them read. */
+/* Rows or columns of a phase that `outputs` outputs read. */
 static const Dim *phase_length(DimTable *dims, const ConvAxis *axis, const Dim *outputs) {
   return dim_add(dims, outputs, dim_const(dims, (axis->kernel - 1) * axis->dilation / axis->stride));
 }
@@ -82,8 +82,8 @@ static int64_t tile_columns(const Graph *graph, const PlainSchedule *schedule) {
   return (int64_t)schedule->w_vectors * graph->config->target->lanes;
 }
 
-/* A phase of a padded row has every column that a tile may load, past the end of the output's row too. Past a plane's
- * end comes another, or the scratch's slack. */
+/* A phase of a padded row has every column that a tile may load, also past the end of the output's row. After a plane
+ * follows another one, or slack of the scratch. */
 static void size_padded_volume(Graph *graph, PlainSchedule *schedule) {
   DimTable *dims = graph->dims;
   const ConvAxis *d = &schedule->d, *h = &schedule->h, *w = &schedule->w;
@@ -146,7 +146,7 @@ static double seconds_of(const Graph *graph, const PlainSchedule *schedule) {
   return plain_seconds(graph->config->target, graph->config->machine, &layer);
 }
 
-/* Rows of one plane, as far apart in the input as their outputs' windows. */
+/* Is the distance of rows in the input that of their outputs' windows, in one plane? */
 static bool can_be_flat(Graph *graph, const Convolution *conv) {
   PlainSchedule *schedule = new_schedule(graph, conv, &(Knobs){{1, 1}});
   bool one_row = dim_is_const(schedule->h.out) && dim_value(schedule->h.out) == 1;
@@ -177,7 +177,7 @@ static void fit(Graph *graph, const Node *node, const Convolution *conv, Knobs *
   knobs->value[KNOB_TILES] = within(knobs->value[KNOB_TILES], 0, INT_MAX);
 }
 
-/* What tells layers of the same schedule apart comes first. */
+/* First the differences between layers of one schedule. */
 static const char *text_of(Arena *arena, const PlainSchedule *schedule) {
   const Convolution *conv = &schedule->base.conv;
   Text text = text_new(arena);
@@ -267,7 +267,7 @@ static void lower_pad_call(Program *program, const Node *node) {
                 (double)dim_optimum(node->scratch->shape[0]));
 }
 
-/* Strides of the input that conv_plain reads: the dense one, whose rows are as if sorted already, or conv_pad's. */
+/* Strides of the input of conv_plain: the tensor's own, or those of conv_pad's copy. */
 static void lower_input_arguments(Program *program, Call *call, const Node *node) {
   DimTable *dims = program->graph->dims;
   const PlainSchedule *schedule = schedule_of(node);

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The time is that of the slowest core: its multiply-adds, or the loads that they need, with what comes from L3
- * and memory meanwhile; before it the copy that conv_pad makes, and a barrier. In the terms of cost.h, as
- * direct_plan.c, so that the two can be compared. Constants are fitted to plain runs of the networks on a two-core
- * AVX-512 machine.
+ * The time of the slowest core: its multiply-adds, or the loads that they need, and the traffic from L3 and memory;
+ * before it the copy of conv_pad, and a barrier. In the terms of cost.h, so that it can be compared with direct_plan.c.
+ * Constants are fitted to row-major runs of the networks on a two-core AVX-512 machine.
  */
 #include "kernels/conv/plain_cost.h"
 
@@ -11,15 +10,15 @@
 #include "machine/targets.h"
 #include "support/numbers.h"
 
-static const double tile_cycles = 25, sum_cycles = 2.5; /* around a tile; for a vector of sums to begin and end */
+static const double tile_cycles = 25, sum_cycles = 2.5; /* overhead of a tile; to begin and end a vector of sums */
 static const double flat_cycles = 10;                   /* the same where a line has several rows */
 static const double loads_per_cycle = 2;
-static const double efficiency = 0.9; /* of the count of a tile's instructions */
-static const double exposed = 0.4;    /* of the shorter of computing and reading from L3 */
+static const double efficiency = 0.9; /* relative to the count of a tile's instructions */
+static const double exposed = 0.4;    /* part of the shorter of computing and reading from L3 */
 static const double usable = 0.5;     /* of L2, for the input of a chunk */
-/* The cores have an output channel each, and read what others have written, from their caches: slower than from L3. */
+/* Each core has its own output channels, and reads from other cores' caches: so many times slower than L3. */
 static const double foreign = 3;
-static const double pad_cycles = 40; /* around a row that conv_pad copies */
+static const double pad_cycles = 40; /* overhead of a row that conv_pad copies */
 
 static double input_bytes(const PlainLayer *l) {
   return 4 * (double)l->channels * (double)(l->padded_plane ? l->padded_plane : l->in_plane);
@@ -28,12 +27,12 @@ static double weight_bytes(const PlainLayer *l) { return 4 * (double)(l->channel
 static int64_t tiles_of(const PlainLayer *l) { return l->lines * ceil_div(l->length, l->tile); }
 static int64_t blocks_of(const PlainLayer *l) { return ceil_div(l->kernels, l->k_block); }
 
-/* What is not much larger than L2 comes from L3 as fast as it is needed. */
+/* Data not much larger than L2 come from L3 fast enough. */
 static bool comes_again(const Machine *m, const PlainLayer *l) {
   return input_bytes(l) > 2 * (double)m->l2_bytes && !l->chunk;
 }
 
-/* As many as stay, unless the weights would then be read more often than the input is now. */
+/* As many tiles as stay in L2, unless the weights would then be read more often than the input is without chunks. */
 int plain_chunk(const Machine *m, const PlainLayer *l) {
   double tiles = (double)tiles_of(l), room = usable * (double)m->l2_bytes;
   double chunk = max_double(1, (double)(int64_t)(room * tiles / input_bytes(l)));
@@ -42,10 +41,10 @@ int plain_chunk(const Machine *m, const PlainLayer *l) {
   return chunked < weight_bytes(l) + (double)blocks_of(l) * input_bytes(l) ? (int)chunk : 0;
 }
 
-/* Of one point of the window at one channel, with all sums of a tile. */
+/* Cycles of one point of the window at one channel, for all sums of a tile. */
 static double point_cycles(const Target *target, const Machine *m, const PlainLayer *l, double rows) {
   double sums = rows * l->w_vectors, rate = fma_per_cycle(m, target->lanes);
-  double lines = target->lanes >= 16 ? 2 : 1; /* that a vector of columns is in, which begins anywhere */
+  double lines = target->lanes >= 16 ? 2 : 1; /* cache lines of an unaligned vector of columns */
   double loads = (lines * l->w_vectors + rows) / loads_per_cycle;
   return max_double(max_double(sums / rate, FMA_LATENCY), loads);
 }
@@ -58,7 +57,7 @@ static double busy_seconds(const Target *target, const Machine *m, const PlainLa
   return (double)ceil_div(tiles, m->cores) * cycles / (m->ghz * 1e9);
 }
 
-/* What each core reads and writes beyond its L2: the input of a group once for each block of its output channels. */
+/* Traffic of a core beyond its L2: the input of a group once for each block of its output channels. */
 static double moved_seconds(const Machine *m, const PlainLayer *l) {
   double input = input_bytes(l), blocks = (double)blocks_of(l);
   double chunks = l->chunk ? (double)ceil_div(tiles_of(l), l->chunk) : 1;
@@ -71,7 +70,7 @@ static double moved_seconds(const Machine *m, const PlainLayer *l) {
   return fetched + (reads + (weights + output) / m->cores) / (m->l3_gbps * 1e9);
 }
 
-/* The copy, which is read and written, and then read by another core perhaps. */
+/* The copy of conv_pad is read and written, then maybe read by another core. */
 static double pad_seconds(const Machine *m, const PlainLayer *l) {
   if (!l->padded_plane) return 0;
   double planes = (double)(l->images * l->groups * l->channels);

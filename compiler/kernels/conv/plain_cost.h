@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* How long a convolution of plain tensors should take: what a blocked one is weighed against. */
+/* The predicted time of a convolution of row-major tensors. */
 #ifndef RNNCC_PLAIN_COST_H
 #define RNNCC_PLAIN_COST_H
 
@@ -8,7 +8,7 @@
 
 #include "machine/machine.h"
 
-/* A convolution in numbers, with the tile that conv_plain is to run it by. */
+/* A convolution in numbers, with the tile of conv_plain. */
 typedef struct PlainLayer {
   int64_t images, groups, channels, kernels; /* channels and kernels of one group */
   int64_t window;                            /* points of it: Q R S */
@@ -22,7 +22,7 @@ typedef struct PlainLayer {
   bool residual;
 } PlainLayer;
 
-/* Tiles of a chunk whose input stays in L2 for all blocks of channels; 0: it need not. */
+/* Tiles of a chunk, whose input stays in L2 for all blocks of channels; 0: all. */
 int plain_chunk(const Machine *machine, const PlainLayer *layer);
 
 double plain_seconds(const Target *target, const Machine *machine, const PlainLayer *layer);

@@ -6,7 +6,7 @@
 #include "support/text.h"
 #include "template/fingerprint.h"
 
-/* "_h56k3s2p1.1": extent, window, stride, dilation, pads; of an axis that the tensors have not: nothing. */
+/* "_h56k3s2p1.1": extent, window, stride, dilation, pads; "" for an axis that the tensors do not have. */
 static void add_axis(Text *text, char name, const ConvAxis *axis) {
   bool absent = axis->kernel == 1 && dim_is_const(axis->in) && dim_value(axis->in) == 1 && axis->stride == 1;
   if (absent && dim_is_const(axis->out) && dim_value(axis->out) == 1) return;
@@ -62,7 +62,7 @@ RecordKey convolution_key(Graph *graph, const Node *node, NodeLayout layout) {
 
 /* ---- records ---- */
 
-/* Without the pooling that the kernels may do besides: that is fused later, and none of the convolution's work. */
+/* Without a fused pooling, which is fused later and not part of the workload. */
 const char *convolution_kernels(Graph *graph, const Node *node, ConvSchedule *schedule) {
   KernelSpec *kernels[MAX_CONV_KERNELS];
   Node like = *node;
@@ -76,7 +76,7 @@ typedef struct RecordedLayer {
   Graph *graph;
   const Node *node;
   NodeLayout layout;
-  ConvSchedule *schedule; /* of the record that was looked at last */
+  ConvSchedule *schedule; /* of the last record that was checked */
 } RecordedLayer;
 
 static const char *kernels_of_record(void *layer, const ScheduleRecord *record, const char **why) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Winograd's algorithm for convolutions of stride 1 whose weights are constant, of windows that winograd_plan.c has
- * forms for: templates/conv_winograd.c, one call a group of the convolution. Weights are transformed at compile time.
+ * Winograd's algorithm (templates/conv_winograd.c) for convolutions of stride 1 with constant weights and a window that
+ * winograd_plan.c has a form for; one call for each group. Weights are transformed at compile time.
  */
 #include "kernels/conv/convolution.h"
 #include "kernels/conv/winograd_plan.h"
@@ -28,7 +28,7 @@ static const ScheduleKnob schedule_knobs[] = {[KNOB_TILE] = {"tile", 0, MAX_KNOB
 
 static const WinogradSchedule *schedule_of(const Node *node) { return (const WinogradSchedule *)node->schedule; }
 
-/* The template's pads leave no output without input. */
+/* The template needs an element of the input in every window. */
 static bool fits_pad(const Dim *pad, int64_t kernel) {
   return dim_is_const(pad) && dim_value(pad) >= 0 && dim_value(pad) < kernel;
 }
@@ -37,7 +37,7 @@ static bool fits_axis(const ConvAxis *axis) {
          fits_pad(axis->pad_end, axis->kernel);
 }
 
-/* Groups begin with a channel block of their own. */
+/* Each group must begin with a channel block. */
 static bool runs_blocked(const Graph *graph, const Convolution *conv) {
   int lanes = graph->config->target->lanes;
   bool whole = conv->groups == 1 || (conv->channels % lanes == 0 && conv->kernels % lanes == 0);
@@ -45,7 +45,7 @@ static bool runs_blocked(const Graph *graph, const Convolution *conv) {
          fits_axis(&conv->h) && fits_axis(&conv->w) && winograd_has_window(conv->h.kernel, conv->w.kernel);
 }
 
-/* e.g. "winograd4x4_3x3_oc2t13b25_groups", and what tells layers of the same plan apart. */
+/* "winograd4x4_3x3_oc2t13b25_groups", then the differences between layers of one plan. */
 static const char *plan_text(Arena *arena, const WinogradLayer *l, const WinogradPlan *p) {
   return arena_format(arena, "winograd%dx%d_%dx%d_oc%dt%db%lld%s_c%lldo%lld_%lldx%lld", p->form.tile_h, p->form.tile_w,
                       l->taps_h, l->taps_w, p->oc_vectors, p->part_tiles, (long long)p->block_tiles,
@@ -83,7 +83,7 @@ static Knobs numbered(const WinogradKnobs *knobs) {
                   [KNOB_BY_GROUPS] = knobs->by_groups}};
 }
 
-/* Groups of the convolution run one after the other. */
+/* Groups run one after the other. */
 static double seconds_of(const Convolution *conv, const WinogradPlan *plan) {
   return (double)conv->groups * plan->seconds;
 }
@@ -160,7 +160,7 @@ static void pack(Graph *graph, Node *node) {
   node->packed[0] = graph_constant(graph, conv->weights->name, RNNCC_F32, 1, &count, packed);
 }
 
-/* No window is of two tiles. */
+/* Every pooling window must be inside one tile. */
 static bool pools(const Node *node) {
   const WinogradForm *form = &schedule_of(node)->plan.form;
   return form->tile_h % 2 == 0 && form->tile_w % 2 == 0;
@@ -200,7 +200,7 @@ static int kernels(const Graph *graph, const Node *node, KernelSpec **kernels) {
   return 1;
 }
 
-/* From element `offset` of the value on; NULL if there is no value. */
+/* The value from element `offset` on; a null pointer if value is NULL. */
 static void operand_from(const Graph *graph, Call *call, const char *parameter, const Value *value, int64_t offset,
                          AccessMode mode) {
   operand_elements(call, parameter, value, dim_const(graph->dims, offset), NULL, mode);
@@ -214,7 +214,7 @@ static void call_group_cost(Call *call, const Convolution *conv, const Blocked *
   call_cost(call, 2 * convolution_macs(conv) / groups, 4 * (in + out + weights));
 }
 
-/* A group's tensors are ranges of channel blocks. */
+/* The tensors of a group are ranges of channel blocks. */
 static void lower_group(Program *program, const Node *node, int64_t group) {
   const Graph *graph = program->graph;
   const WinogradSchedule *schedule = schedule_of(node);
@@ -248,8 +248,7 @@ static void lower_group(Program *program, const Node *node, int64_t group) {
   call_group_cost(call, conv, &y);
 }
 
-/* Groups of the convolution need not wait for each other: each worker makes its share from working memory of its own.
- */
+/* No barrier between groups: each worker has its own scratch memory. */
 static void lower_node(Program *program, Node *node) {
   const WinogradSchedule *schedule = schedule_of(node);
   for (int64_t group = 0; group < schedule->base.conv.groups; group++) lower_group(program, node, group);

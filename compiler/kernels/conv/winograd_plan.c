@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The time of a plan is that of the products, at what the machine multiplies or reads, and that of the transforms. Each
- * weight is counted as read from memory once: between two runs of a network its weights displace each other.
+ * The time of a plan is that of the products, limited by multiply-adds or reads, and of the transforms. Each weight is
+ * read from memory once a run, because a network's weights evict each other between runs.
  *
- * Constants are read off measurements of single layers on a two-core AVX-512 machine with one multiply-add a cycle.
+ * Constants are fitted to single layers on a two-core AVX-512 machine with one multiply-add a cycle.
  */
 #include "kernels/conv/winograd_plan.h"
 
@@ -14,10 +14,10 @@
 #include "machine/targets.h"
 #include "support/numbers.h"
 
-static const double EFFICIENCY = 0.93;      /* of products in registers, against the count of their instructions */
-static const double CYCLES_A_SUM = 1.4;     /* of a part: until it flows, and to put it by */
-static const double UNHIDDEN = 0.15;        /* of the shorter of computing and reading */
-static const double USABLE = 0.7;           /* of a cache, for what should stay in it */
+static const double EFFICIENCY = 0.93;      /* of products in registers, relative to the count of their instructions */
+static const double CYCLES_A_SUM = 1.4;     /* of a part: to start, and to store it */
+static const double UNHIDDEN = 0.15;        /* part of the shorter of computing and reading */
+static const double USABLE = 0.7;           /* share of a cache that data may fill and stay */
 static const double BROADCASTS_A_CYCLE = 2; /* loads of one element */
 enum { MAX_PARTS = 4 };                     /* of a block: its transformed input should stay in L2, or L3 */
 enum { MAX_PART_TILES = 14, MAX_OC_VECTORS = 4 }; /* of the template */
@@ -30,7 +30,7 @@ static int64_t tiles_of(const WinogradPlan *p, const WinogradLayer *l) {
   return l->images * ceil_div(l->out_h, p->form.tile_h) * ceil_div(l->out_w, p->form.tile_w);
 }
 
-/* Points an even number of lines apart would fall on few sets of the caches. */
+/* With an even number of lines between points, few sets of the caches would be used. */
 static int64_t odd_lines(int64_t floats) { return (ceil_div(floats, LINE_FLOATS) | 1) * LINE_FLOATS; }
 
 int64_t winograd_input_point(const WinogradPlan *p, const WinogradLayer *l, int lanes) {
@@ -45,7 +45,7 @@ int64_t winograd_slot(const WinogradPlan *p, const WinogradLayer *l, int lanes) 
 
 /* ---- blocks and parts ---- */
 
-/* The two numbers of tiles that n tiles in blocks of at most `block` have, and how many blocks. */
+/* n tiles in blocks of at most `block`, balanced: the two sizes, and the number of blocks. */
 typedef struct Cut {
   int64_t blocks, small, large;
 } Cut;
@@ -62,7 +62,7 @@ static int part_limit(const Target *target, int oc_vectors) {
   return tiles < MAX_PART_TILES ? tiles : MAX_PART_TILES;
 }
 
-/* Of a number of images that is not known, any block and any part may be the last. */
+/* If the number of images is a dim, every block and part may be the last. */
 static void set_parts(WinogradPlan *p, const WinogradLayer *l, int limit) {
   Cut blocks = cut(tiles_of(p, l), p->block_tiles);
   Cut small = cut(blocks.small, limit), large = cut(blocks.large, limit);
@@ -77,7 +77,7 @@ static int64_t groups_of(const WinogradPlan *p, const WinogradLayer *l, int lane
   return ceil_div(l->kernels, (int64_t)p->oc_vectors * lanes);
 }
 
-/* Blocks that workers own are as many as leave none idle. */
+/* If workers own blocks, there are enough for all. */
 static void set_blocks(WinogradPlan *p, const WinogradLayer *l, int lanes, int64_t most_tiles, int cores) {
   int64_t tiles = tiles_of(p, l), blocks = ceil_div(tiles, most_tiles);
   if (!p->by_groups) blocks = ceil_div(blocks, cores) * cores;
@@ -88,7 +88,7 @@ static void set_blocks(WinogradPlan *p, const WinogradLayer *l, int lanes, int64
 
 /* ---- time ---- */
 
-/* What the busiest worker does. */
+/* The work of the busiest worker. */
 typedef struct Share {
   int64_t blocks, groups; /* groups of each of these blocks */
   int64_t channel_blocks; /* of its input */
@@ -121,8 +121,8 @@ static double product_seconds(const Machine *m, const WinogradPlan *p, const Win
   return (double)(share->blocks * share->groups * points_of(p)) * parts * seconds_of_cycles(m, cycles);
 }
 
-/* To transform one vector at one point, in a network: what comes in is further away than the products. 64 points wait
- * in memory between the two axes. */
+/* Cycles to transform one vector at one point, in a network, where the input is further away than the products. 64
+ * points are stored in memory between the two axes. */
 typedef struct TransformCycles {
   double input, output;
 } TransformCycles;
@@ -139,7 +139,7 @@ static double transform_seconds(const Machine *m, const WinogradPlan *p, const S
   return seconds_of_cycles(m, (double)(share->blocks * points_of(p)) * share->tiles * a_tile);
 }
 
-/* Bytes read over and over, from the cache that holds them. */
+/* Time to read bytes repeatedly, from the cache that holds them. */
 static double again_seconds(const Machine *m, double bytes, double times) {
   if (bytes <= USABLE * (double)m->l2_bytes) return 0;
   return bytes * times / (1e9 * (bytes <= USABLE * (double)m->l3_bytes ? m->l3_gbps : m->dram_gbps));
@@ -155,7 +155,7 @@ static double read_seconds(const Machine *m, const WinogradPlan *p, const Winogr
          again_seconds(m, input, (double)(share->blocks * share->groups));
 }
 
-/* Each part fetches a line a channel of the next weights: a few wide parts fetch but some of them. */
+/* Each part prefetches a line of the next weights for each channel, so few wide parts prefetch only some of them. */
 static double unhidden(const WinogradPlan *p, int lanes) {
   double parts = (double)ceil_div(p->block_tiles, p->part_tiles);
   double fetched = min_double(1, parts * LINE_FLOATS / (double)(p->oc_vectors * lanes));
@@ -171,7 +171,7 @@ static double plan_seconds(const Target *target, const Machine *m, const Winogra
 
 /* ---- choice ---- */
 
-/* Those whose errors stay within 1e-4 of the largest result: with more points they grow. */
+/* Forms with errors within 1e-4 of the largest result; errors grow with the number of points. */
 static const WinogradForm forms[] = {
     {4, 4, 3, 3}, {6, 6, 3, 3}, {2, 2, 3, 3}, {1, 4, 1, 3}, {4, 1, 3, 1}, {1, 2, 1, 3},
     {2, 1, 3, 1}, {2, 2, 5, 5}, {1, 2, 1, 5}, {2, 1, 5, 1}, {1, 2, 1, 7}, {2, 1, 7, 1},
@@ -186,7 +186,7 @@ bool winograd_has_window(int64_t taps_h, int64_t taps_w) {
 
 int winograd_tile(const WinogradForm *f) { return f->tile_h > f->tile_w ? f->tile_h : f->tile_w; }
 
-/* The form of the layer's window whose tile is nearest; the larger of two. */
+/* The form of the layer's window with the nearest tile, of two the larger. */
 static const WinogradForm *form_of(const WinogradLayer *l, int tile) {
   const WinogradForm *nearest = NULL;
   for (int i = 0; i < FORMS; i++) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * How a convolution of stride 1 runs by Winograd's algorithm (templates/conv_winograd.c): which tile, how tiles and
- * output channels are cut, and how long that should take.
+ * Plans of Winograd's algorithm (templates/conv_winograd.c) for convolutions of stride 1: the tile, the blocking of
+ * tiles and output channels, and the predicted time.
  */
 #ifndef RNNCC_WINOGRAD_PLAN_H
 #define RNNCC_WINOGRAD_PLAN_H
@@ -16,7 +16,7 @@
 /* One group of a convolution. */
 typedef struct WinogradLayer {
   int64_t images;    /* at the dims' optimum */
-  bool images_known; /* it is never another number */
+  bool images_known; /* `images` is constant */
   int64_t out_h, out_w, channels, kernels;
   int taps_h, taps_w; /* R and S */
 } WinogradLayer;
@@ -25,38 +25,38 @@ typedef struct WinogradPlan {
   WinogradForm form;
   int oc_vectors;              /* of output channels in a group */
   int parts;                   /* of a block, at most */
-  int part_tiles, least_tiles; /* tiles whose sums stand in registers: most, fewest */
+  int part_tiles, least_tiles; /* tiles whose sums are in registers: maximum, minimum */
   bool by_groups;              /* workers own groups of output channels, else blocks of tiles */
-  int64_t block_tiles;         /* most tiles that are worked on together */
-  int64_t slots;               /* workers that there is working memory for */
+  int64_t block_tiles;         /* maximum of tiles in a block */
+  int64_t slots;               /* workers with scratch memory */
   double seconds;
 } WinogradPlan;
 
 /* Is there an algorithm for windows of this size? */
 bool winograd_has_window(int64_t taps_h, int64_t taps_w);
 
-/* What a plan is made of. */
 typedef struct WinogradKnobs {
   int tile; /* the longer of a tile's extents */
   int oc_vectors, parts;
   bool by_groups;
 } WinogradKnobs;
 
-/* needs: knobs that winograd_fit() leaves as they are. */
+/* needs: knobs that fit, see winograd_fit(). */
 WinogradPlan winograd_plan(const Target *target, const Machine *machine, const WinogradLayer *layer,
                            const WinogradKnobs *knobs);
 
-/* Calls `visit` with each plan that is worth trying; those to prefer at equal seconds first. The
- * usual ones have one or two vectors in a group, and blocks of two or four parts. */
+/* Calls `visit` with each candidate plan, preferred ones first. The usual ones have one or two vectors in a group, and
+ * blocks of two or four parts. */
 void winograd_each_plan(const Target *target, const Machine *machine, const WinogradLayer *layer,
                         void (*visit)(void *argument, const WinogradPlan *plan, bool usual), void *argument);
 
-/* Moves knobs into what there are kernels for. */
+/* Moves each knob to the nearest value that kernels have. */
 void winograd_fit(const WinogradLayer *layer, WinogradKnobs *knobs);
 
 int winograd_tile(const WinogradForm *form);
 
-/* A worker's memory, in floats: from one point of the transformed input, and of the products, to the next, and all. */
+/* A worker's scratch memory in floats: the stride of points of the transformed input and of the products, and the
+ * total. */
 int64_t winograd_input_point(const WinogradPlan *plan, const WinogradLayer *layer, int lanes);
 int64_t winograd_product_point(const WinogradPlan *plan, int lanes);
 int64_t winograd_slot(const WinogradPlan *plan, const WinogradLayer *layer, int lanes);

@@ -5,9 +5,9 @@
 
 enum { MAX_EXTENT = 8, MAX_TAPS = 7 };
 
-/* The transform of the taps along an axis, G of Lavin and Gray (section 4): at each point of templates/winograd.h but
- * infinity the polynomial of the taps, times a factor: what the input's transform there leaves out of the reciprocal of
- * the product of the point's differences from the others. At infinity it is the last tap. */
+/* The transform of the taps along an axis, G of Lavin and Gray (section 4): at each finite point of
+ * templates/winograd.h the polynomial of the taps, times the part of the reciprocal of the product of differences to
+ * the other points that the input's transform does not have. At infinity it is the last tap. */
 typedef struct Point {
   double at, factor;
 } Point;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The weights of a convolution as templates/conv_winograd.c streams them: each filter transformed to the points of its
- * form, in double, and packed
+ * Packed weights of templates/conv_winograd.c: each filter is transformed to the points of its form, in double, and
+ * packed
  *
  *   [group of output channels][point][channel][vector of the group][LANES]
  *

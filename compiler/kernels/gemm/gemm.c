@@ -39,8 +39,8 @@ static bool comes_from_memory(const Graph *graph, int64_t n, int64_t k) {
   return 4 * n * k > graph->config->machine->l3_bytes / 4;
 }
 
-/* Vectors of such a panel. Workers get whole panels, so it is narrower where the widest would leave one of them with
- * more vectors than the others. */
+/* Vectors of such a panel. Workers get whole panels, so it is narrower where the widest would load one of them more
+ * than the others. */
 enum { ROW_LEAST_VECTORS = 4 };
 static int row_vectors(const Graph *graph, int64_t n) {
   const Target *target = graph->config->target;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What all users of templates/gemm_packed.c share: its knobs, and packing of its right-hand side. */
+/* Shared by all users of templates/gemm_packed.c: its knobs, and packing of B. */
 #ifndef RNNCC_GEMM_H
 #define RNNCC_GEMM_H
 
@@ -10,8 +10,8 @@
 typedef struct Program Program; /* program/program.h */
 typedef struct Call Call;
 
-/* Rows of the blocks that M is cut into, balanced: any number up to `most`, or one of two neighbours where M is known.
- * There is a multiple of `ways` blocks, where M has as many rows. */
+/* Rows of the blocks of M, balanced: any number up to `most`, or one of two neighbours if M is constant. The number of
+ * blocks is a multiple of `ways`, if M has as many rows. */
 typedef struct BlockRows {
   int least, most;
 } BlockRows;
@@ -30,16 +30,16 @@ int register_rows(const Target *target, int vectors);
 
 void gemm_dump(Text *out, const GemmKnobs *knobs); /* a line of a dump */
 
-/* The template with these knobs; the caller sets what else differs from its defaults. */
+/* The template with these knobs; the caller sets others. */
 KernelSpec *gemm_spec(Arena *arena, const GemmKnobs *knobs);
 
-/* A matrix that is known now, packed: f32 of rank 1. addend: NULL, or added to it. */
+/* A constant matrix, packed: f32 of rank 1. addend: added to it; NULL: none. */
 Value *packed_constant(Graph *graph, const char *name, const Panels *panels, const float *source, const float *addend);
-/* Adds `value` to what the node's kernels read. */
+/* Appends to node->packed. */
 void add_packed(Graph *graph, Node *node, Value *value);
 
-/* A matrix that is known at run time: packed by a kernel, and added to another if `adds`. The caller gives source,
- * addend, target, and all sizes but those of the directions. */
+/* A kernel that packs a matrix at run time, with an addend if `adds`. The caller gives source, addend, target, and all
+ * sizes except those of the directions. */
 Call *lower_packing(Program *program, const Node *node, const Panels *panels, bool adds);
 
 #endif

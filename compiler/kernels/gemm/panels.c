@@ -15,7 +15,7 @@ static int64_t panels_vectors(const Panels *p) { return p->directions * directio
 static int64_t panels_count(const Panels *p) { return ceil_div(panels_vectors(p), p->vectors); }
 int64_t panels_floats(const Panels *p) { return panels_count(p) * p->depth * p->vectors * p->lanes; }
 
-/* One vector of columns, at every depth; `target` is its first place. */
+/* Packs one vector of columns over the whole depth, from `target` on. */
 static void pack_vector(const Panels *p, int64_t vector, const float *source, const float *addend, float *target) {
   int64_t direction = vector / direction_vectors(p), within = vector % direction_vectors(p);
   int64_t gate = within / p->unit_vectors % p->gates;

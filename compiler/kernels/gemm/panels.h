@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Matrices as kernels stream them: panels of [k][vectors][LANES] columns (templates/panel.h).
+ * Packed matrices: panels of [k][vectors][LANES] columns (templates/panel.h).
  *
  * The columns come in `directions` sets of `gates` gates of `units` columns each; an ordinary matrix has one of both.
- * A recurrent layer's cell wants all gates of a unit at hand, so the packed order of vectors is
+ * A recurrent layer's cell reads all gates of a unit together, so the packed order of vectors is
  *
  *   [direction][panel of units][gate][vector of units in the panel][LANES]
  *
@@ -18,7 +18,7 @@ typedef struct Panels {
   int lanes;
   int vectors;      /* in a packed panel; need not be gates * unit_vectors */
   int gates;        /* 1 for an ordinary matrix */
-  int unit_vectors; /* vectors of one gate that stand together */
+  int unit_vectors; /* consecutive vectors of one gate */
   int addend_gates; /* leading gates that get the addend */
   int64_t directions, units, depth;
   /* Strides of the source, in elements. */
@@ -27,11 +27,11 @@ typedef struct Panels {
 
 int64_t panels_floats(const Panels *panels); /* size of the packed matrix */
 
-/* target: panels_floats() floats, 0 at first. addend: NULL, or as source, added to it. */
+/* target: panels_floats() zeros. addend: like source, added to it; NULL: none. */
 void panels_pack(const Panels *panels, const float *source, const float *addend, float *target);
 
-/* Vectors that a panel of an ordinary matrix of n columns should have: at most `most`, more than one where there are
- * more, with the least padding. */
+/* Vectors of a panel for an ordinary matrix of n columns: at most `most`, more than one if there are more, with the
+ * least padding. */
 int panels_best_vectors(int64_t n, int lanes, int most);
 
 #endif

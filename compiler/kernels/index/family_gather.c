@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Gather. Indices that are constant have been checked by shape inference, or against the least length the axis may
- * have; those of a graph input are checked before the run; all others in the kernel.
+ * Gather. Constant indices are checked at compile time, against the least length of the axis; those of a graph input
+ * before the run; all others in the kernel.
  */
 #include "ir/family.h"
 #include "kernels/index/index_check.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Picking and placing elements by index: GatherElements, GatherND, ScatterElements, ScatterND, OneHot and
- * ReverseSequence, whose lengths say where to read. */
+/* Ops that gather or scatter elements by index: GatherElements, GatherND, ScatterElements, ScatterND, OneHot and
+ * ReverseSequence. */
 #include <string.h>
 
 #include "ir/family.h"
@@ -34,7 +34,7 @@ static void set_element(KernelSpec *spec, const Node *node, DType dtype, bool ga
 
 /* ---- along one axis ---- */
 
-/* The axes besides the indexed one, and besides the last one where that is a run. */
+/* The axes without the indexed one, and without the last one if it is a run. */
 typedef struct Lines {
   int kept;
   bool has_run;
@@ -55,7 +55,7 @@ static Lines lines_of(Graph *graph, const Value *data, const Value *indices, int
   return lines;
 }
 
-/* `data` is read where indices point, or written; `moved` has the indices' shape. */
+/* Adds the call; `data` is read (gathers) or written at the indices. */
 static Call *call_lines(Program *program, Node *node, const char *name, const Value *data, bool gathers) {
   Graph *graph = program->graph;
   const Value *indices = node->inputs[1];
@@ -103,7 +103,7 @@ static void lower_scatter_elements(Program *program, Node *node) {
 
 /* ---- by tuples ---- */
 
-/* Their length, and whether all of them are constants in range. */
+/* The length of tuples; *checked: all indices are constants in range. */
 static int tuple_length(const Value *data, const Value *indices, int first, bool *checked) {
   int length = (int)dim_value(indices->shape[indices->rank - 1]);
   *checked = true;
@@ -111,7 +111,7 @@ static int tuple_length(const Value *data, const Value *indices, int first, bool
   return length;
 }
 
-/* What both templates know of the axes that tuples name, from `first` on. */
+/* The call with the operands of both templates, for tuples that index axes from `first` on. */
 static Call *call_tuples(Program *program, Node *node, const char *name, int first, int *length) {
   Graph *graph = program->graph;
   const Value *data = node->inputs[0], *indices = node->inputs[1];

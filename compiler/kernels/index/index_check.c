@@ -10,7 +10,7 @@ bool constants_in_range(const Value *indices, int64_t first, int64_t step, const
   return range.least >= -dim_lower(length) && range.most < dim_lower(length);
 }
 
-/* A constant length; with one that only run time knows, the least index is no constant. */
+/* The length must be constant: a range check before the run has a constant lower bound. */
 bool indices_checked(Program *program, const Value *indices, const Dim *length) {
   if (constants_in_range(indices, 0, 1, length)) return true;
   if (!dim_is_const(length)) return false;
