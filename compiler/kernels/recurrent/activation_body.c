@@ -5,9 +5,8 @@
 
 #include "ir/op.h"
 
-/* In a body, $a and $b stand for alpha and beta. Their defaults are those of the ONNX operator of the same name; for
- * Affine and ScaledTanh, which have none, what ONNX Runtime takes: 0. NaN in gives NaN out where it does in ONNX
- * Runtime: everywhere but in ThresholdedRelu. */
+/* In a body, $a and $b are alpha and beta. Their defaults are those of the ONNX operator of the same name; Affine and
+ * ScaledTanh have none, and get 0 as in ONNX Runtime. NaN gives NaN as in ONNX Runtime: except in ThresholdedRelu. */
 static const struct Row {
   const char *name;
   bool takes_alpha, takes_beta;
@@ -49,12 +48,12 @@ static const char *body_of(Arena *arena, const struct Row *row, float alpha, flo
   return text.data;
 }
 
-/* The list's next value, or the default when the list is through. */
+/* The list's next value; the default after its end. */
 static float next_value(const Attribute *list, size_t *used, float otherwise) {
   return list && *used < list->count ? (float)list->floats[(*used)++] : otherwise;
 }
 
-/* activation_alpha and activation_beta hold a value for each activation that takes one, as ONNX Runtime reads them. */
+/* activation_alpha and activation_beta have a value for each activation that takes one, as in ONNX Runtime. */
 bool read_activation_bodies(Graph *graph, const Node *node, int directions, int per_direction,
                             const char *const *defaults, ActivationBodies *bodies) {
   const Attribute *names = node_attribute(node, ATTR_activations);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The activations that recurrent ops name, as bodies of the kernel's hooks. */
+/* Activations of recurrent ops as bodies of the kernel's hooks. */
 #ifndef RNNCC_ACTIVATION_BODY_H
 #define RNNCC_ACTIVATION_BODY_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The kinds of recurrent cells that kernels know, and what is fixed for each. */
+/* The kinds of recurrent cells, and their constants. */
 #ifndef RNNCC_RECURRENT_CELL_H
 #define RNNCC_RECURRENT_CELL_H
 
@@ -18,7 +18,7 @@ typedef struct CellInfo {
   const char *letters; /* of its gates, in ONNX's order */
   int gates, activations;
   const char *defaults[MAX_ACTIVATIONS]; /* of the activations */
-  int product_gates;                     /* gates of a step's first product with R: the others wait for its result */
+  int product_gates;                     /* gates of a step's first product with R; the others depend on its result */
   int phases;                            /* products with R of a step, one after the other */
   int functions;                         /* exp, tanh or sigmoid of a unit and step */
   int buffers;                           /* BUFFERS of the template */
@@ -28,7 +28,7 @@ typedef struct CellInfo {
 Cell cell_of(const Node *node);
 const CellInfo *cell_info(Cell cell);
 
-/* As many vectors of units in a panel as divide the layer's without padding. */
+/* The most vectors of units in a panel that divide the layer's without padding. */
 int cell_unit_vectors(Cell cell, const Target *target, int64_t hidden);
 
 #endif

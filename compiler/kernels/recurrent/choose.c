@@ -8,9 +8,8 @@
 /* Rows of a block of depth: four vectors a row make 32 KB, about an L1. */
 enum { DEPTH_BLOCK = 128 };
 
-/* What a variant must win by, because the prediction is no better, and because each further worker is taken from
- * whatever else the machine does. */
-double variant_handicap(const RecurrentVariant *v) {
+/* The cost model's error, and the price of each further worker, which other programs could use. */
+static double variant_handicap(const RecurrentVariant *v) {
   double handicap = v->workers > 1 ? 1.1 : 1;
   for (int workers = 1; workers < v->workers; workers *= 2) handicap *= 1.05;
   if (v->input == INPUT_WITH_STEP) handicap *= 1.02;
@@ -37,7 +36,7 @@ static void add(Chooser *c, const LayerSchedule *schedule, RecurrentVariant vari
                   .cost = recurrent_cost(c->machine, c->layer, &variant)};
 }
 
-/* With and without what the kernel can do besides. */
+/* With and without hiding barriers and blocking the depth. */
 static void add_split(Chooser *c, const LayerSchedule *schedule, Split split) {
   const LayerCase *l = c->layer;
   RecurrentVariant plain = {.input = schedule->input, .workers = split.i * split.j, .batch_parts = split.i};
@@ -67,14 +66,14 @@ static void add_schedule(Chooser *c, const LayerSchedule *schedule) {
   }
 }
 
-/* The product ahead has the whole team, whoever walks the steps. */
+/* The product ahead runs on the whole team, whichever workers run the steps. */
 static double rank(const Machine *machine, const Candidate *candidate) {
   RecurrentVariant team = {.workers = machine->cores};
   double steps = candidate->cost.total - candidate->cost.input;
   return candidate->cost.input * variant_handicap(&team) + steps * variant_handicap(&candidate->variant);
 }
 
-/* Samples of different lengths are at different times of a step: they have their W x made ahead. */
+/* With lengths, samples are at different times in a step, so their W x is made ahead. */
 static bool runs(const LayerCase *layer, const LayerSchedule *schedule) {
   return schedule->runs && (schedule->input == INPUT_AHEAD || layer->takes_steps);
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The variants of a recurrent layer that are worth a thought, their predicted times, and the one to take. The schedules
- * that survive in phases.h and that kernels run, times each degree of parallelism with the split that partition.h gives
- * it, times what a kernel can do about barriers and about weights that do not fit its cache.
+ * The candidates of a recurrent layer with predicted times, and the chosen one: each schedule that survives in phases.h
+ * and that kernels run, with each degree of parallelism and its split by partition.h, with and without hiding barriers
+ * and blocking the depth.
  */
 #ifndef RNNCC_CHOOSE_H
 #define RNNCC_CHOOSE_H
@@ -12,7 +12,7 @@
 #include "kernels/recurrent/variant.h"
 
 typedef struct Candidate {
-  const LayerSchedule *schedule; /* that the variant runs: one of Candidates.schedules */
+  const LayerSchedule *schedule; /* one of Candidates.schedules */
   RecurrentVariant variant;
   Split split;    /* of the time-dependent product */
   double traffic; /* of the split over the sequence, bytes: pcp_traffic() */
@@ -25,17 +25,14 @@ typedef struct Candidates {
   int count, capacity;
   Candidate *list;
   int least;  /* of predicted time */
-  int chosen; /* differs from `least` if that wins by so little that a simpler variant is taken */
+  int chosen; /* differs from `least` if a simpler variant is hardly slower */
 } Candidates;
 
-/* Of each survivor of the window that kernels run, in the survivors' order. */
+/* The candidates of each survivor that kernels run, in the survivors' order. */
 Candidates recurrent_candidates(Arena *arena, const Machine *machine, const LayerWindow *window,
                                 const LayerCase *layer);
 
-/* The same of a layer of the graph. */
+/* The same for a layer of the graph. */
 Candidates layer_candidates(Graph *graph, const MmDag *dag, const MmLayer *layer);
-
-/* How much longer a variant may be predicted to take than one with more to it, and be taken all the same. */
-double variant_handicap(const RecurrentVariant *variant);
 
 #endif

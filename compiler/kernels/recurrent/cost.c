@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The constants below are read off measurements of one layer on a two-core AVX-512 machine (2 MB of L2), T=100:
- * bandwidth against a worker's share of the weights gives USABLE; a product of blocked depth against a plain one gives
- * PREFETCHED; whole layers of ten samples give STEP_EFFICIENCY. They are ratios, and so carry over to machines of other
- * speeds.
+ * The constants are fitted to one layer on a two-core AVX-512 machine (2 MB of L2), T=100: bandwidth by a worker's
+ * share of the weights gives USABLE; products with and without blocked depth give PREFETCHED; layers of ten samples
+ * give STEP_EFFICIENCY. They are ratios, so they hold for machines of other speeds.
  */
 #include "kernels/recurrent/cost.h"
 
@@ -11,17 +10,16 @@
 #include "machine/targets.h"
 #include "support/numbers.h"
 
-static const double USABLE = 0.9;           /* of a cache, before other data pushes weights out */
+static const double USABLE = 0.9;           /* share of a cache that weights may fill */
 static const double GEMM_EFFICIENCY = 0.85; /* of the peak, in a product of many rows */
 static const double STEP_EFFICIENCY = 0.75; /* of the peak, in a product of one block of rows */
-static const double PREFETCHED = 0.8;       /* what prefetching by blocks leaves of the time of bytes from beyond L2 */
-static const double MIN_WAIT = 0.1;         /* of a barrier, however much work hides it */
+static const double PREFETCHED = 0.8;       /* time of bytes from beyond L2 with blocked depth, which prefetches */
+static const double MIN_WAIT = 0.1;         /* part of a barrier that work never hides */
 static const double CYCLES_A_FUNCTION = 16; /* of one vector */
-static const double CYCLES_A_PANEL = 40;    /* until its sums flow, and to add them up: of one block of rows */
+static const double CYCLES_A_PANEL = 40;    /* to start and to add up the sums of a block of rows */
 static const double MORE_TO_MEET = 0.15;    /* of a barrier, for each worker beyond two */
 
-/* Steps in which a layer's recurrent weights are gone through as seldom as the input's, and share the cache with them.
- */
+/* With at most so many steps, recurrent weights are read as seldom as the input's, and share the cache with them. */
 enum { FEW_STEPS = 4 };
 
 /* ---- the layer ---- */
@@ -65,22 +63,21 @@ MmExtents hidden_extents(const LayerCase *l, InputProduct input) {
 
 /* ---- bytes ---- */
 
-/* The time to read bytes once, apart by where they come from: near is L1 and L2, far is beyond. */
+/* The time to read bytes once: near is L1 and L2, far is beyond. */
 typedef struct ReadTime {
   double near, far;
 } ReadTime;
 
-/* How a worker goes through its weights, step after step. */
+/* The order of a worker's weights in each step. */
 typedef enum Order {
   ORDER_FORWARD,     /* from the first to the last */
-  ORDER_ALTERNATING, /* to and fro */
-  ORDER_HALVES       /* to and fro in one half of the depth, then in the other */
+  ORDER_ALTERNATING, /* in alternating direction */
+  ORDER_HALVES       /* alternating in one half of the depth, then in the other */
 } Order;
 
-/* The part of the working set that is found in a cache of `bytes` that keeps what was used last: of a sweep to and fro,
- * what fits; of two halves to and fro, a row is met again after half to all of the set; of a forward sweep, always
- * after all of it, and then it is only the cache's imperfection that leaves something: measured, all of half a cache,
- * nothing of twice. */
+/* The part of the working set found in an LRU cache of `bytes`. Alternating sweeps find what fits; with two halves, a
+ * row is reused after half to all of the set; in forward sweeps always after all of it, so a perfect LRU cache would
+ * find nothing: measured, everything if the set is half a cache, nothing if it is two. */
 static double found(Order order, double working_set, double bytes) {
   double fits = USABLE * bytes / working_set;
   if (order == ORDER_ALTERNATING) return min_double(1, fits);
@@ -96,7 +93,7 @@ double weight_bytes(const LayerCase *l) {
   return 4.0 * l->directions * l->gates * (double)(l->panels * l->panel_units) * (double)(l->inputs + l->hidden);
 }
 
-/* `bytes` of a worker's working set, which is swept again and again; `of_all` is all workers' together. */
+/* Time to read `bytes` of a worker's working set, which is swept repeatedly; `of_all` is that of all workers. */
 static ReadTime read_time(const Machine *m, double bytes, double working_set, double of_all, Order order) {
   if (bytes <= 0) return (ReadTime){0};
   double in_l1 = found(order, working_set, (double)m->l1_bytes);
@@ -139,7 +136,7 @@ double meeting_ns(const Machine *m, int workers) {
   return workers < 2 ? 0 : m->barrier_ns * (1 + MORE_TO_MEET * (workers - 2));
 }
 
-/* The whole team makes the input's products of all steps; then it meets. */
+/* The whole team computes the input's products of all steps, then a barrier. */
 static double input_ns(const Machine *m, const LayerCase *l, const Share *s) {
   double rows = (double)l->steps * (double)l->batch, columns = s->all_input / (4 * (double)l->inputs);
   double compute = 2 * rows * columns * (double)l->inputs / (m->gflops * GEMM_EFFICIENCY * m->cores);
@@ -150,8 +147,8 @@ static double input_ns(const Machine *m, const LayerCase *l, const Share *s) {
   return max_double(compute, read.near) + read.far + stored + meeting_ns(m, m->cores);
 }
 
-/* One step's products. Where a block of rows is not all samples, its panel is read again: from L2, or from L1 if depth
- * is blocked so that the piece in use fits there. */
+/* One step's products. With several blocks of rows, each reads the panel again: from L2, or from L1 if depth is
+ * blocked. */
 static double products_ns(const Machine *m, const LayerCase *l, const RecurrentVariant *v, const Share *s) {
   bool with_step = v->input == INPUT_WITH_STEP;
   double bytes = s->hidden + (with_step ? s->input : 0);
@@ -165,7 +162,7 @@ static double products_ns(const Machine *m, const LayerCase *l, const RecurrentV
   return near + read.far * (v->depth_block ? PREFETCHED : 1);
 }
 
-/* Halves of the depth and its blocks begin anew. */
+/* Halves and blocks of the depth start again. */
 static double starts_ns(const Machine *m, const LayerCase *l, const RecurrentVariant *v, const Share *s) {
   double pieces = v->hide ? 2 : 1;
   if (v->depth_block) pieces = (double)ceil_div(l->hidden, v->depth_block);
@@ -177,8 +174,8 @@ static double cells_ns(const Machine *m, const LayerCase *l, const Share *s) {
   return vectors * l->functions * CYCLES_A_FUNCTION / m->ghz;
 }
 
-/* Workers of one sample meet every step, and read what the others made of its hidden state. What each made itself it
- * may multiply before, and so hide the barrier behind half of its products. */
+/* Workers of one sample have a barrier in every step, and read the others' parts of its hidden state. Each may multiply
+ * its own part first, which hides the barrier behind half of its products. */
 static double waits_ns(const Machine *m, const LayerCase *l, const RecurrentVariant *v, const Share *s,
                        double products) {
   if (s->unit_ways < 2) return 0;
@@ -190,7 +187,7 @@ static double waits_ns(const Machine *m, const LayerCase *l, const RecurrentVari
 RecurrentCost recurrent_cost(const Machine *m, const LayerCase *l, const RecurrentVariant *v) {
   Share s = share_of(m, l, v), first = s;
   if (l->from_zero) first.hidden = 0;
-  int turns = m->cores >= l->directions ? 1 : l->directions; /* of directions, where each has not its own workers */
+  int turns = m->cores >= l->directions ? 1 : l->directions; /* directions that run one after the other */
   double products = products_ns(m, l, v, &s), starts = starts_ns(m, l, v, &s), steps = (double)l->steps;
   RecurrentCost cost = {.input = v->input == INPUT_AHEAD ? input_ns(m, l, &s) : 0,
                         .products = turns * ((steps - 1) * products + products_ns(m, l, v, &first) + steps * starts),

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * How long a variant of a recurrent layer takes, predicted from the machine's numbers: the products' multiply-adds or
- * the bytes they read at each level of cache, whichever is longer; the cells' functions; and what workers wait for each
- * other. All for one run at the dimensions' optimum, on warm weights, as they are after the first run.
+ * The predicted time of a variant of a recurrent layer: multiply-adds or bytes read at each level of cache, whichever
+ * is longer; the cells' functions; and barriers. For one run at the dims' optimum, with warm weights, as after the
+ * first run.
  */
 #ifndef RNNCC_COST_H
 #define RNNCC_COST_H
@@ -11,16 +11,16 @@
 #include "kernels/recurrent/partition.h"
 #include "machine/machine.h"
 
-/* A layer in numbers. Panels are those of the kernels: all gates of so many units, with padding. */
+/* A layer in numbers. A panel has all gates of some units, with padding. */
 typedef struct LayerCase {
   int directions, gates, lanes;
-  int rows;          /* samples of a block, whose sums stay in registers */
+  int rows;          /* samples of a block, with sums in registers */
   int phases;        /* barriers of a step: GRU with the reset gate before its product has two */
   int functions;     /* exp, tanh, sigmoid of a unit and step */
   bool from_zero;    /* no initial state: the first step's product is zero */
   bool takes_steps;  /* INPUT_WITH_STEP can run it */
   bool takes_hide;   /* RecurrentVariant.hide can */
-  bool takes_chunks; /* RecurrentVariant.chunk can be of the layer by itself */
+  bool takes_chunks; /* RecurrentVariant.chunk can be set outside a stack */
   int64_t steps, batch, inputs, hidden, panels, panel_units;
   int64_t most_steps, most_batch;
 } LayerCase;
@@ -28,20 +28,20 @@ typedef struct LayerCase {
 LayerCase layer_case(const MmLayer *layer, const Target *target);
 
 typedef struct RecurrentCost { /* nanoseconds of the slowest worker */
-  double input;                /* the input's products, where they are made ahead */
+  double input;                /* the input's products, if made ahead */
   double products, cells, waits;
   double total;
 } RecurrentCost;
 
 RecurrentCost recurrent_cost(const Machine *machine, const LayerCase *layer, const RecurrentVariant *variant);
 
-/* What workers take to meet once; 0 for one. */
+/* The time of a barrier; 0 for one worker. */
 double meeting_ns(const Machine *machine, int workers);
 /* Bytes of weights that a core's L2 keeps. */
 int64_t usable_l2(const Machine *machine);
-/* How much of what is swept to and fro a core finds in its own caches, 0 to 1. */
+/* The part of bytes, swept in alternating direction, that a core finds in its own caches, 0 to 1. */
 double kept_in_l2(const Machine *machine, double bytes);
-/* Of W and R, all directions. */
+/* Bytes of W and R, all directions. */
 double weight_bytes(const LayerCase *layer);
 
 /* The workers that one direction can have. */

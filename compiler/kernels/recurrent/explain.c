@@ -8,7 +8,7 @@
 #include "kernels/recurrent/recorded.h"
 #include "kernels/recurrent/wavefront.h"
 
-/* Where a window has more schedules than a page holds, so many that each rule prunes are shown. */
+/* If a window has more schedules than FULL_LISTING, EXAMPLES pruned by each rule are listed. */
 enum { FULL_LISTING = 40, EXAMPLES = 3, MAX_VISITED = 200000 };
 
 typedef struct Explain {
@@ -51,7 +51,7 @@ static void explain_products(const Explain *e, const LayerWindow *layer) {
 
 /* ---- the schedules ---- */
 
-/* "[W 100x1024x256] | [R 1x1024x256]": what is left to multiply after fusion, up to the end of the first step. */
+/* "[W 100x1024x256] | [R 1x1024x256]": the fused products up to the end of the first step. */
 static void list_fused(const Explain *e, const LayerWindow *layer, const PhasedSchedule *schedule) {
   static const char *const operands[] = {[MM_INPUT] = "W", [MM_HIDDEN] = "R", [MM_AROUND] = "P"};
   int phases = 0;
@@ -71,7 +71,7 @@ static void list_fused(const Explain *e, const LayerWindow *layer, const PhasedS
   }
 }
 
-/* The least predicted time of the candidates that run the schedule; NULL: there are none. */
+/* The least cost of the candidates with this schedule; NULL: none. */
 static const RecurrentCost *least_cost(const Candidates *all, const LayerSchedule *schedule) {
   const RecurrentCost *least = NULL;
   for (int i = 0; i < all->count; i++)
@@ -80,7 +80,7 @@ static const RecurrentCost *least_cost(const Candidates *all, const LayerSchedul
   return least;
 }
 
-/* What becomes of a survivor. */
+/* Prints what happens to a survivor. */
 static void list_fate(const Explain *e, const Candidates *all, const LayerSchedule *schedule) {
   const RecurrentCost *least = least_cost(all, schedule);
   const char *input = schedule->input == INPUT_AHEAD ? "ahead" : "step";
@@ -118,7 +118,7 @@ static void explain_counts(const Explain *e, const char *what, const PhaseCounts
            (unsigned long long)c->symmetric);
 }
 
-/* The candidates' schedules and, in the same list, what is pruned. */
+/* The candidates' schedules and the pruned ones. */
 static void explain_schedules(const Explain *e, Candidates *all) {
   const PhaseWindow *w = &all->window->window;
   PhaseCounts counts = phases_count(e->arena, w);
@@ -148,7 +148,7 @@ static void explain_gates(const Explain *e, int layer) {
 
 enum { MAX_ROWS = 24 };
 
-/* Of many, the best for its schedule and degree of parallelism. */
+/* Is it the best one of its schedule and degree of parallelism? */
 static bool is_best_of_degree(const Candidates *all, int index) {
   const Candidate *one = &all->list[index];
   for (int i = 0; i < all->count; i++) {

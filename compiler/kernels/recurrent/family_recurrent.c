@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * RNN, GRU and LSTM: matrices that are not constant are packed, one product makes the input's part of all gates of all
- * steps, unless the steps make it themselves, then each direction walks its steps. What the layer is stands in
- * kernels/recurrent/layer.h. A stack that runs as a wavefront does so chunk by chunk; its calls all stand at its last
- * layer.
+ * RNN, GRU and LSTM: kernels pack matrices that are not constant, one product computes the input's part of all gates of
+ * all steps, unless each step computes its own, then each direction runs its steps. See kernels/recurrent/layer.h. The
+ * calls of a stack that runs as a wavefront are all made at its last layer.
  */
 #include "kernels/recurrent/kernels.h"
 #include "kernels/recurrent/layer.h"
@@ -20,7 +19,7 @@ static void scratch(Graph *graph, Node *node) {
   graph_scratch(graph, node, "gates", dim_const(graph->dims, l->scratch_bytes));
 }
 
-/* A GRU without biases still has its after_bias: zeros. */
+/* A GRU_AFTER without biases has an after_bias of zeros. */
 static void pack(Graph *graph, Node *node) {
   static const char *const names[] = {"packed W",      "packed bias",     "packed R", "packed R of the candidate",
                                       "bias of reset", "packed peepholes"};
@@ -41,7 +40,7 @@ static void pack(Graph *graph, Node *node) {
   }
 }
 
-/* ---- emission ---- */
+/* ---- lowering ---- */
 
 /* The packed matrix: a constant, or in the node's scratch; NULL if there is none. */
 static void give_matrix(Call *call, const char *parameter, const Node *node, const MatrixPlan *matrix) {
@@ -75,8 +74,8 @@ static void lower_matrix(Program *program, const Node *node, const MatrixPlan *m
   call_cost(call, 0, 8 * (double)panels_floats(p));
 }
 
-/* The rows that are multiplied with W: the samples of all steps, or those of a chunk. The times of a
- * batch-first chunk do not stand together: there each sample is a product of its own. */
+/* The rows of the product with W: the samples of all steps, or of a chunk. The times of a batch-first chunk are not
+ * contiguous, so each sample is a product of its own. */
 static void give_rows(Program *program, Call *call, const Node *node, const Layer *l, const Wavefront *chunks) {
   DimTable *dims = program->graph->dims;
   const Dim *inputs = dim_const(dims, l->inputs), *step = l->batch_first ? inputs : dim_mul(dims, l->batch, inputs);
@@ -125,7 +124,7 @@ static const Value *output(const Node *node, int index) {
   return index < node->n_outputs ? node->outputs[index] : NULL;
 }
 
-/* A direction has its own part of all that it writes, and its own matrices. */
+/* Directions write different bytes. */
 static void share_directions(Call *call) {
   static const char *const parameters[] = {"input", "bias", "gates", "weights",   "candidate", "after_bias",
                                            "y",     "y_h",  "y_c",   "peepholes", "memory",    "partial"};
@@ -224,7 +223,7 @@ static void dump_stack(Text *out, const Graph *graph, const Node *node) {
              stack->layers[stack->n_layers - 1]->id);
 }
 
-/* A plan is no layer yet. */
+/* Only after choose_schedules; before, the schedule is a plan. */
 static void dump_knobs(Text *out, const Graph *graph, const Node *node) {
   dump_stack(out, graph, node);
   if (node->schedule && node->schedule->text) gemm_dump(out, &((const Layer *)node->schedule)->gemm);

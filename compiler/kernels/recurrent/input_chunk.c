@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The product with W for all steps at once is the most efficient one, but its result waits for its step in a cache, or
- * beyond. Measured on two cores with 1 MB of L2 each and 32 MB of L3, against all steps at once: chunks of 200 rows
- * take 0.95-0.97 of the time where the result is 4 or 8 MB (LSTM and GRU of 256 units, LSTM of 512, ten samples), as
- * long or longer where it is 2 MB, and with one sample, whose chunks are too few rows; where the weights fill L3 and
- * are read again for each chunk, 1.05. A result of 77 MB (800 units, 300 steps, 20 samples) costs 4% of the time, and
- * memory that a chunk of 5 MB does not need.
+ * The product with W of all steps at once is the most efficient, but its result may not stay in the caches. Measured on
+ * two cores with 1 MB of L2 each and 32 MB of L3, relative to all steps at once: chunks of 200 rows take 0.95-0.97 of
+ * the time for results of 4 or 8 MB (LSTM and GRU of 256 units, LSTM of 512, ten samples); no less for 2 MB, and for
+ * one sample, whose chunks have too few rows; 1.05 if the weights fill L3 and are read again for each chunk. A result
+ * of 77 MB (800 units, 300 steps, 20 samples) costs 4% of the time, and memory that a chunk of 5 MB does not need.
  */
 #include "kernels/recurrent/input_chunk.h"
 
@@ -13,7 +12,7 @@
 
 enum { CHUNK_ROWS = 200, PART_OF_L3 = 6 };
 
-/* How many caches of L2 the result must fill to be worth cutting. */
+/* The least size of the result, in L2 caches, for chunks. */
 static const double SPILLS = 1.5;
 
 static int64_t steps_of_rows(int64_t batch) { return ceil_div(CHUNK_ROWS, batch); }

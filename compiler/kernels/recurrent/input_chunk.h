@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* For how many steps a layer by itself makes its product with W at once. */
+/* The chunk of steps for the product with W, for a layer outside a stack. */
 #ifndef RNNCC_INPUT_CHUNK_H
 #define RNNCC_INPUT_CHUNK_H
 

@@ -11,8 +11,7 @@ KernelSpec *steps_spec(Arena *arena, const Layer *layer, int direction);
 
 enum { MAX_LAYER_KERNELS = 3 };
 
-/* Those that take a layer's time, whatever its schedule is; how many. Packing matrices that are not constant, and
- * checking lengths, are the same by any schedule. */
+/* The kernels whose time depends on the schedule; returns how many. Packing matrices and checking lengths do not. */
 int layer_kernels(Arena *arena, const Layer *layer, KernelSpec **kernels);
 
 #endif

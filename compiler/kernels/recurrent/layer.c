@@ -4,14 +4,14 @@
 #include "machine/targets.h"
 #include "support/numbers.h"
 
-/* Vectors of a panel that the kernels multiply at once; as many workers as there may be. */
+/* Vectors of a panel that the kernels multiply at once; upper bound of workers. */
 enum { MAX_VECTORS = 4, ALL_WORKERS = 1024 };
 
 const Value *layer_input(const Node *node, int index) { return index < node->n_inputs ? node->inputs[index] : NULL; }
 
 /* a * b, or INT64_MAX: plan_memory then says that it is too large. */
 
-/* ---- what the node says ---- */
+/* ---- the node ---- */
 
 static bool read_extents(const Node *node, Layer *l) {
   const Value *x = node->inputs[INPUT_X], *w = node->inputs[INPUT_W];
@@ -39,10 +39,10 @@ static bool read_attributes(Graph *graph, const Node *node, Layer *l) {
   return read_activation_bodies(graph, node, (int)l->directions, row->activations, row->defaults, &l->activations);
 }
 
-/* ---- what the target wants ---- */
+/* ---- the target ---- */
 
-/* In a stack one worker alone runs a layer's chunks. A layer by itself may make its product with W for a chunk at a
- * time, if it goes forwards: then the chunk's times are its steps. */
+/* In a stack one worker runs a layer's chunks. Outside a stack, a forward layer may compute its product with W in
+ * chunks: only there a chunk of times is a chunk of steps. */
 static void settle_chunk(const Graph *graph, const Node *node, Layer *l) {
   RecurrentVariant *v = &l->variant;
   bool forward = l->directions == 1 && !l->reverse;
@@ -52,7 +52,7 @@ static void settle_chunk(const Graph *graph, const Node *node, Layer *l) {
   if (l->stack) v->workers = v->batch_parts = 1;
 }
 
-/* What a variant asks for and this layer has no use for, or its kernels cannot do, is dropped. */
+/* Resets knobs of the variant that this layer or its kernels do not support. */
 static void settle_variant(Layer *l) {
   RecurrentVariant *v = &l->variant;
   int64_t batch = dim_upper(l->batch);
@@ -63,7 +63,7 @@ static void settle_variant(Layer *l) {
   if (batch > 1 || two_products || v->workers == 1) v->hide = false;
 }
 
-/* A panel of one vector of units, where the products with W and R come together and more would not fit. */
+/* One vector of units in a panel, if the products with W and R are fused and more would not fit in registers. */
 static int unit_vectors_of(const Layer *l, const Target *target) {
   int vectors = cell_unit_vectors(l->cell, target, l->hidden);
   return l->variant.input == INPUT_WITH_STEP && vectors * l->gates > MAX_VECTORS ? 1 : vectors;
@@ -76,8 +76,8 @@ static int parts_of(const Target *target, int product_vectors) {
   return parts;
 }
 
-/* What plan_recurrent has chosen, but for what --rnn forces. Planned chunks, which may bind a layer to one worker, do
- * not stand against what it asks for. */
+/* The variant of plan_recurrent with the knobs that --rnn forces. --rnn overrides a planned chunk, which may bind a
+ * layer to one worker. */
 static RecurrentVariant chosen_variant(const Graph *graph, const Node *node) {
   if (!node->schedule) bug("n%d has no plan", node->id);
   RecurrentVariant variant = {.knobs = node->schedule->knobs};
@@ -89,8 +89,8 @@ static RecurrentVariant chosen_variant(const Graph *graph, const Node *node) {
   return variant;
 }
 
-/* Of the product with W: its rows are the samples of all steps, or of a chunk. In a batch-first chunk those of each
- * sample are a product of their own; the last chunk may be shorter than the others. */
+/* The product with W: its rows are the samples of all steps, or of a chunk. In a batch-first chunk each sample is a
+ * product of its own; the last chunk may be shorter. */
 static GemmKnobs input_gemm(Graph *graph, const Layer *l) {
   int chunk = l->variant.chunk;
   if (!chunk) return gemm_knobs(graph, l->gates_row, l->inputs, dim_mul(graph->dims, l->steps, l->batch));
@@ -173,7 +173,7 @@ static void plan_matrices(const Node *node, const Target *target, Layer *l) {
   plan_biases(node, target, l);
 }
 
-/* ---- working memory: gates, the steps' buffers, unfinished sums, matrices packed at run time ---- */
+/* ---- scratch memory: gates, the steps' buffers, partial sums, matrices packed at run time ---- */
 
 static int64_t aligned(int64_t bytes) { return bytes > INT64_MAX - 63 ? INT64_MAX : (bytes + 63) & ~INT64_C(63); }
 

@@ -10,10 +10,10 @@
 #include "kernels/recurrent/stack.h"
 #include "kernels/recurrent/variant.h"
 
-/* The matrices of a layer, packed ahead if constant and at run time if not. */
+/* The matrices of a layer, packed at compile time if constant, else at run time. */
 typedef enum Matrix {
   MATRIX_INPUT,      /* W */
-  MATRIX_BIAS,       /* Wb + Rb, but for the gate whose Rb comes after its product */
+  MATRIX_BIAS,       /* Wb + Rb; without the Rb of AFTER_BIAS */
   MATRIX_HIDDEN,     /* R, of GRU_BEFORE the first two gates */
   MATRIX_CANDIDATE,  /* R of GRU_BEFORE's last gate */
   MATRIX_AFTER_BIAS, /* Rb of GRU_AFTER's last gate */
@@ -22,7 +22,7 @@ typedef enum Matrix {
 } Matrix;
 
 typedef struct MatrixPlan {
-  const Value *source;   /* NULL: the layer has no such matrix */
+  const Value *source;   /* NULL: none */
   int64_t first, addend; /* offsets in source, in elements; addend < 0: none */
   Panels panels;
   Value *packed;   /* constant */
@@ -42,19 +42,19 @@ typedef struct Layer {
   ActivationBodies activations;
   const Dim *steps, *batch;
   const Value *lengths;
-  const Stack *stack; /* that runs as a wavefront, and which of its layers this is; NULL: it runs by itself */
+  const Stack *stack; /* the stack that runs as a wavefront, and the layer's index in it; NULL: none */
   int place;
   GemmKnobs gemm;
-  int64_t gates_row; /* floats that one step of one sample has in the gates' buffer */
+  int64_t gates_row; /* floats of one step of one sample in the gates' buffer */
   MatrixPlan matrices[MATRICES];
-  /* Offsets of the steps' working memory and of unfinished sums, and the whole; gates stand at 0. */
+  /* Offsets of the steps' memory and of partial sums, and the total; gates are at 0. */
   int64_t memory, partial, scratch_bytes;
   int64_t partial_bytes;
 } Layer;
 
-/* By what plan_recurrent and --rnn say of it. NULL after error_at(), for what the kernels cannot run. */
+/* The layer with the schedule of plan_recurrent and --rnn. NULL after error_at(), if the kernels cannot run it. */
 Layer *layer_of(Graph *graph, Node *node);
-/* As another variant has it run. */
+/* The layer with another variant. */
 Layer *layer_run_by(Graph *graph, Node *node, const RecurrentVariant *variant);
 
 /* The node's input, NULL if it is absent. */

@@ -11,17 +11,17 @@ int mm_index(const MmLayer *layer, int direction, MmOperand operand, int gate) {
 static bool is_recurrent(const Node *node) { return node->op->family == &family_recurrent; }
 static bool is_product(const Node *node) { return node->op->family == &family_matmul; }
 
-/* ---- what a value comes from, through everything that is no matrix product ---- */
+/* ---- the matrix products that a value depends on, through all other nodes ---- */
 
 typedef struct Source {
   const Node *node; /* recurrent, MatMul or Gemm */
   int output;
-  bool keeps_steps; /* a step's element is made of that step's elements alone */
+  bool keeps_steps; /* an element of a step depends on elements of that step only */
 } Source;
 
 typedef struct Search {
   Graph *graph;
-  int *seen; /* by value id: 2 * round, + 1 where a path has been found that mixes steps */
+  int *seen; /* by value id: 2 * round, + 1 if a path that mixes steps was found */
   int round;
   int n_stack, n_sources;
   struct {
@@ -50,7 +50,7 @@ static void push(Search *s, const Value *value, bool keeps_steps) {
   s->stack[s->n_stack++].keeps_steps = keeps_steps;
 }
 
-/* Steps are the first axis, or the second under `layout` = 1, where they are seldom moved. */
+/* Does the node keep steps, the first axis (or the second with `layout` = 1), apart? */
 static bool node_keeps_steps(const Node *node) {
   if (op_is_view(node->op) || node->op->layout == LAYOUT_OBLIVIOUS || is_op(node, OP_Concat)) return true;
   if (!is_op(node, OP_Transpose)) return false;
@@ -69,8 +69,7 @@ static void follow(Search *s, const Value *value, bool keeps_steps) {
   for (int i = 0; i < node->n_inputs; i++) push(s, node->inputs[i], keeps);
 }
 
-/* The sources of a value. A source may be there twice: reached with steps kept, and not.
- */
+/* The sources of a value; a source may occur twice, with and without keeps_steps. */
 static void find_sources(Search *s, const Value *value) {
   s->round++;
   s->n_sources = 0;
@@ -81,7 +80,7 @@ static void find_sources(Search *s, const Value *value) {
   }
 }
 
-/* ---- which nodes ---- */
+/* ---- MatMuls and Gemms around ---- */
 
 /* By node id: the MatMuls and Gemms next to a recurrent op. */
 static bool *find_around(Graph *graph, Search *search) {
@@ -139,7 +138,7 @@ static void add_layer_mms(MmDag *dag, int index) {
   }
 }
 
-/* The depth is what the left operand's rows hold: its last axis, or its first if Gemm turns it. */
+/* The depth K is the left operand's last axis, or its first if Gemm transposes it. */
 static void add_around_mm(MmDag *dag, const Node *node) {
   const Value *a = node->inputs[0], *c = node->outputs[0];
   bool turned = is_op(node, OP_Gemm) && node_int(node, ATTR_transA);
@@ -184,13 +183,13 @@ static void add_need(Needs *needs, int from, MmWhen when) {
   *LIST_ADD(needs->arena, needs->list, needs->count, needs->capacity) = (MmNeed){from, when};
 }
 
-/* All products of a layer: its hidden state of a step is made of every gate's, and so is Y. */
+/* All products of a layer: its hidden state and Y depend on every gate. */
 static void need_layer(Needs *needs, const MmLayer *layer, MmWhen when) {
   for (int i = 0; i < layer_mms(layer); i++) add_need(needs, layer->first + i, when);
 }
 
-/* The state of one direction after the step before; of GRU with the reset gate before its product, the candidate waits
- * for that gate's sums in the same step. */
+/* The state of one direction after the step before. With CELL_GRU_BEFORE the candidate gate also needs the reset gate
+ * of the same step. */
 static void need_state(Needs *needs, const MmLayer *layer, int direction, int gate) {
   enum { GATE_RESET = 1, GATE_CANDIDATE = 2 };
   for (int operand = MM_INPUT; operand <= MM_HIDDEN; operand++) {
@@ -212,7 +211,7 @@ static const MmLayer *layer_at(const MmDag *dag, int mm) {
   return dag->mms[mm].layer < 0 ? NULL : &dag->layers[dag->mms[mm].layer];
 }
 
-/* Results of a bidirectional layer's step are of two times. */
+/* A step of a bidirectional layer gives results of two times. */
 static MmWay way_of_layer(const MmLayer *layer) {
   if (layer->directions == 2) return MM_BOTH_WAYS;
   return layer->reverse ? MM_REVERSE : MM_FORWARD;
@@ -253,7 +252,8 @@ static void link_layer_mm(const Linker *l, Mm *mm, Needs *needs) {
   for (int i = INPUT_H; i <= INPUT_C && i < node->n_inputs; i++) need_value(l, needs, node->inputs[i], MM_BOTH_WAYS);
 }
 
-/* What hangs on one recurrence goes its way; on several, or on the end of one, there is no step for step any more. */
+/* A product that reads one layer step by step has that layer's order; with several layers, or all steps of one, none.
+ */
 static void link_around_mm(const Linker *l, Mm *mm, Needs *needs) {
   MmWay way = MM_ANY_WAY;
   for (int i = 0; i < mm->node->n_inputs; i++) {

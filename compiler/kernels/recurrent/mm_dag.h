@@ -2,12 +2,12 @@
 /*
  * The matrix products of a graph's recurrent part as one DAG (DeepCPU, section 4: MM-DAG). A node is one product of one
  * time step, the same for every step: a gate's product with the input (W x) or with the hidden state (R h), of one
- * direction of one layer; or a MatMul or Gemm that feeds a recurrent op or reads from one. An edge says whose result a
- * product waits for, through whatever element-wise work stands between: that of the same step, of the step before, or
- * of all steps. What is not a matrix product is left out: it is two or three orders of magnitude less work.
+ * direction of one layer; or a MatMul or Gemm that feeds a recurrent op or reads from one. An edge is a dependency,
+ * through any element-wise nodes: on the same step, the step before, or all steps. Nodes that are not matrix products
+ * are left out: they are two or three orders of magnitude less work.
  *
- * Only the products with a hidden state depend on time. The graph itself has no cycles, so a product that is no part of
- * a recurrent op's own loop can be made for all steps at once.
+ * Only products with a hidden state depend on time. The graph has no cycles, so any other product can be computed for
+ * all steps at once.
  */
 #ifndef RNNCC_MM_DAG_H
 #define RNNCC_MM_DAG_H
@@ -23,7 +23,7 @@ typedef struct MmNeed {
   MmWhen when;
 } MmNeed;
 
-/* The order in which steps go through time. Results of a forward layer reach a reverse one after all steps. */
+/* The order of steps in time. A reverse layer needs all steps of a forward one. */
 typedef enum MmWay { MM_FORWARD, MM_REVERSE, MM_ANY_WAY, MM_BOTH_WAYS } MmWay;
 
 typedef struct Mm {
@@ -54,7 +54,7 @@ typedef struct MmDag {
   Mm *mms;
 } MmDag;
 
-/* Needs shapes. Changes nothing of the graph. */
+/* needs: infer_shapes. Does not change the graph. */
 MmDag *mm_dag(Graph *graph);
 
 int mm_index(const MmLayer *layer, int direction, MmOperand operand, int gate);

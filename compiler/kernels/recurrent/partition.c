@@ -23,7 +23,7 @@ bool split_is_legal(const MmExtents *mm, Split x) {
   return x.k == 1 && x.i >= 1 && x.i <= mm->most_i && x.j >= 1 && x.j <= mm->most_j;
 }
 
-/* Into exactly p parts; i = 0 if no legal split has as many. Walks from the smallest X_j up. */
+/* The best split into exactly p parts; i = 0: none is legal. */
 static Split split_into(const MmExtents *mm, int p, int64_t private_bytes) {
   const double tie = 1.05;
   Split best = {0}, chosen = {0};

@@ -37,7 +37,7 @@ static bool same_needs(const Mm *a, const Mm *b) {
          (a->n_needs == 0 || !memcmp(a->needs, b->needs, (size_t)a->n_needs * sizeof *a->needs));
 }
 
-/* The group of an earlier gate that reads the same matrix and waits for the same; NULL if there is none. */
+/* The group of an earlier gate with the same input and the same dependencies; NULL: none. */
 static MmGroup *group_alike(Builder *b, const Mm *mm) {
   for (int i = 0; i < b->result->window.products; i++) {
     MmGroup *group = &b->result->groups[i];
@@ -57,7 +57,7 @@ static void add_gates(Builder *b, int direction, MmOperand operand, Grain grain)
   }
 }
 
-/* MatMuls and Gemms whose rows of a step make this layer's x of that step. */
+/* MatMuls and Gemms that compute this layer's x step by step. */
 static void add_feeders(Builder *b) {
   const Mm *reader = &b->dag->mms[mm_index(b->layer, 0, MM_INPUT, 0)];
   int count = 0;
@@ -121,7 +121,7 @@ LayerWindow *layer_window(Arena *arena, const MmDag *dag, int layer, Grain grain
 
 /* ---- fusion ---- */
 
-/* All steps of x are the same rows for both directions; in one step the directions are at different times. */
+/* Both directions share x of all steps; in one step they are at different times. */
 static bool shares_input(const LayerWindow *layer, const FusedMm *fused, const MmGroup *group, int steps) {
   if (fused->steps != steps) return false;
   if (steps == layer->window.steps && group->operand == MM_INPUT) return fused->operand == MM_INPUT;
@@ -152,8 +152,7 @@ int fuse_phase(const LayerWindow *layer, PhaseSet phase, FusedMm *fused) {
 
 /* ---- schedules ---- */
 
-/* Whether the products of the first step that are of the operand all stand in the phases begin .. end - 1: symmetry
- * says the same of all steps. */
+/* Are the operand's products of the first step all in the phases [begin, end)? By symmetry then those of all steps. */
 static bool all_stand_in(const LayerWindow *layer, const PhasedSchedule *schedule, MmOperand operand, int begin,
                          int end) {
   for (int i = 0; i < schedule->count; i++)

@@ -4,10 +4,10 @@
  * within a phase (DeepCPU, section 5.2): products that read the same input become one along N, and a product of all
  * steps becomes one along M.
  *
- * A layer is a stage of its own: what it needs of other layers is there before its first phase, and MatMuls and Gemms
- * that feed it are products of its window. Two grains: by input, where the gates that read one matrix and wait for the
- * same are one product, which is how kernels run them; and by gate, of one direction, which is how the paper counts
- * (its fewer than 20 schedules of an LSTM are 16: each gate's W x is made ahead or with its step).
+ * Each layer is a stage: results of other layers are complete before its first phase, and MatMuls and Gemms that feed
+ * it are products of its window. Two grains: by input, where gates with the same input and dependencies are one
+ * product, as kernels run them; and by gate, of one direction, as the paper counts (its fewer than 20 schedules of an
+ * LSTM are 16: each gate's W x is computed ahead or with its step).
  */
 #ifndef RNNCC_PHASE_WINDOW_H
 #define RNNCC_PHASE_WINDOW_H
@@ -19,11 +19,11 @@ typedef enum Grain { GRAIN_INPUT, GRAIN_GATE } Grain;
 
 enum { WINDOW_STEPS = 2, MAX_FEEDERS = 2, MAX_GROUPS = 9 };
 
-/* What a product of the window stands for. */
+/* The matrix products of a product of the window. */
 typedef struct MmGroup {
   MmOperand operand;
   int direction;
-  int input;              /* groups of one number read the same rows in the same step */
+  int input;              /* groups of one number share their input in a step */
   int n_mms;              /* gates, or 1 */
   int mms[4];             /* indices in MmDag.mms */
   int64_t columns, depth; /* N of all of them, K */
@@ -46,12 +46,12 @@ typedef struct FusedMm {
   int64_t columns, depth; /* N, K; M is the batch, times all steps if `steps` says so */
 } FusedMm;
 
-/* Fuses what a phase holds; returns how many products are left in `fused`, which has room for MAX_PHASE_BITS. */
+/* Fuses the products of a phase; returns their number in `fused`, which has room for MAX_PHASE_BITS. */
 int fuse_phase(const LayerWindow *layer, PhaseSet phase, FusedMm *fused);
 
-/* A schedule of a layer, and what becomes of it. Kernels make what feeds a layer ahead of it, and treat all gates and
- * directions alike: they run a survivor whose products with W all stand ahead of the steps, or all in the first phase
- * of their step. */
+/* A schedule of a layer. Kernels compute products that feed a layer ahead of it, and treat all gates and directions
+ * alike: they run a survivor if its products with W are all ahead of the steps, or all in the first phase of their
+ * step. */
 typedef struct LayerSchedule {
   PhasedSchedule phases;
   PruneRule pruned; /* PRUNE_NONE: it survives */
@@ -66,7 +66,7 @@ typedef struct LayerSchedules {
 
 /* All survivors, in the order in which phases.h visits them. */
 LayerSchedules surviving_schedules(Arena *arena, const LayerWindow *layer);
-/* Adds what is pruned: of each rule the first `limit`. */
+/* Adds the first `limit` schedules that each rule prunes. */
 void add_pruned_schedules(Arena *arena, const LayerWindow *layer, uint64_t limit, LayerSchedules *schedules);
 
 #endif

@@ -27,7 +27,7 @@ static PhaseSet needs_of(const PhaseWindow *w, int bit) {
 
 static bool bit_is_dependent(const PhaseWindow *w, int bit) { return w->product[bit % w->products].time_dependent; }
 
-/* What may run once `done` has. */
+/* The products that may run after `done`. */
 static PhaseSet ready(const PhaseWindow *w, PhaseSet done) {
   PhaseSet set = 0;
   for (int bit = 0; bit < bits_of(w); bit++)
@@ -47,12 +47,12 @@ static bool depends_on(const PhaseWindow *w, PhaseSet phase, PhaseSet earlier) {
   return false;
 }
 
-/* The non-empty subsets of `set`, from itself down; 0 ends. */
+/* The next non-empty subset of `set`; 0: no more. */
 static PhaseSet next_subset(PhaseSet subset, PhaseSet set) { return (subset - 1) & set; }
 
 /* ---- rules ---- */
 
-/* May `phase` follow the last one of the schedule so far? Order and dependency show here. */
+/* The rule of order or dependency that `phase` would break as the next one. */
 static PruneRule rule_of_next(const PhaseWindow *w, const PhasedSchedule *schedule, PhaseSet phase) {
   if (schedule->count == 0) return PRUNE_NONE;
   PhaseSet last = schedule->phases[schedule->count - 1];
@@ -61,7 +61,7 @@ static PruneRule rule_of_next(const PhaseWindow *w, const PhasedSchedule *schedu
   return last_dependent == dependent && !depends_on(w, phase, last) ? PRUNE_DEPENDENCY : PRUNE_NONE;
 }
 
-/* In one phase for all steps, each product that stands in it. */
+/* Is each product of the phase in it for all steps? */
 static bool holds_all_steps(const PhaseWindow *w, PhaseSet phase) {
   PhaseSet products = 0;
   for (int step = 0; step < w->steps; step++) products |= phase >> (step * w->products) & one_step(w);
@@ -154,8 +154,9 @@ void phases_visit_survivors(const PhaseWindow *window, PhaseVisit *visit, void *
 
 typedef struct Tally {
   const PhaseWindow *window;
-  bool ordered;      /* count only what the rule of order leaves */
-  uint64_t *ways[2]; /* by set done, and whether a time-dependent phase has run: ways to go on; 0: not known yet */
+  bool ordered; /* count only schedules that keep the rule of order */
+  uint64_t
+      *ways[2]; /* by set done, and whether a time-dependent phase ran: ways to continue, plus 1; 0: not known yet */
 } Tally;
 
 static uint64_t ways_from(Tally *tally, PhaseSet done, bool dependent_before) {
@@ -170,7 +171,7 @@ static uint64_t ways_from(Tally *tally, PhaseSet done, bool dependent_before) {
     if (dependent_before && !dependent) continue;
     sum += ways_from(tally, done | phase, dependent);
   }
-  *known = sum + 1; /* 0 ways are known ways */
+  *known = sum + 1; /* 0 ways are known too */
   return sum;
 }
 

@@ -1,18 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Phased schedules (DeepCPU, section 5.1): an order of phases, each a set of matrix products that run side by side,
- * so that what a product needs stands in an earlier phase. A phase with a time-dependent product is a time-dependent
- * phase. All valid schedules of a window of a few steps are considered; the paper's rules prune them:
+ * Phased schedules (DeepCPU, section 5.1): a sequence of phases, each a set of independent matrix products whose
+ * dependencies are in earlier phases. A phase with a time-dependent product is a time-dependent phase. All valid
+ * schedules of a window of a few steps are considered; the paper's rules prune them:
  *
  *   order       (its rule 3) time-independent phases come before time-dependent ones
- *   dependency  (rule 2) of two consecutive phases of one type, the second needs something of the first; else both
- *               were one phase
- *   symmetry    (rule 1) the time-dependent phases of one step hold the same products as those of the next. We ask it
- *               of time-independent phases as well: a product is in one phase for all steps, so that they fuse
+ *   dependency  (rule 2) of two consecutive phases of one type, the second depends on the first; else they are one
+ *               phase
+ *   symmetry    (rule 1) the time-dependent phases of one step have the same products as those of the next. Here also
+ *               for time-independent phases: a product is in one phase for all steps, so that they fuse
  *
- * A schedule that breaks several is counted under the first of them in this order, which is the order in which a
- * schedule built phase by phase shows them. A window of two steps tells all: what a step may do depends on the step
- * before it alone, and symmetry carries a choice from one step to all.
+ * A schedule that breaks several rules counts for the first one. A window of two steps is enough: a step depends only
+ * on the step before it, and by symmetry all steps are alike.
  */
 #ifndef RNNCC_PHASES_H
 #define RNNCC_PHASES_H
@@ -25,7 +24,7 @@
 /* Products of a window: bit step * products + product. */
 typedef uint32_t PhaseSet;
 
-enum { MAX_PHASE_BITS = 18 }; /* counting takes memory for each set of products */
+enum { MAX_PHASE_BITS = 18 }; /* counting needs memory for each set of products */
 
 typedef struct PhaseProduct {
   const char *name;
@@ -46,10 +45,10 @@ typedef struct PhasedSchedule {
 } PhasedSchedule;
 
 typedef struct PhaseCounts {
-  uint64_t valid;     /* schedules that keep every need */
-  uint64_t ordered;   /* of those, what the rule of order leaves */
-  uint64_t depending; /* of those, what the rule of dependency leaves */
-  uint64_t symmetric; /* of those, what the rule of symmetry leaves: the survivors */
+  uint64_t valid;     /* schedules that keep all dependencies */
+  uint64_t ordered;   /* of those, the ones that keep the rule of order */
+  uint64_t depending; /* of those, the ones that keep the rule of dependency */
+  uint64_t symmetric; /* of those, the ones that keep the rule of symmetry: the survivors */
 } PhaseCounts;
 
 PhaseCounts phases_count(Arena *arena, const PhaseWindow *window);
@@ -61,7 +60,7 @@ const char *prune_rule_name(PruneRule rule);
 typedef void PhaseVisit(void *context, const PhasedSchedule *schedule, PruneRule rule);
 /* Every valid schedule. */
 void phases_visit_all(const PhaseWindow *window, PhaseVisit *visit, void *context);
-/* The survivors, without looking at what the first two rules prune. */
+/* The survivors, without visiting what the first two rules prune. */
 void phases_visit_survivors(const PhaseWindow *window, PhaseVisit *visit, void *context);
 
 bool phase_is_time_dependent(const PhaseWindow *window, PhaseSet phase);

@@ -27,7 +27,7 @@ static int planned_chunk(Graph *graph, const MmDag *dag, const Stack *stack) {
   return all.list[all.chosen].chunk;
 }
 
-/* All layers of a stack have its chunk, or none: a chunk of a layer's own would be one of a wavefront. */
+/* Sets the chunk of all layers of a stack; a layer's own chunk would mean a wavefront. */
 static void set_chunk(Graph *graph, const Stack *stack, int chunk) {
   for (int i = 0; i < stack->n_layers; i++) {
     RecurrentVariant variant = {.knobs = stack->layers[i]->schedule->knobs};
@@ -38,8 +38,8 @@ static void set_chunk(Graph *graph, const Stack *stack, int chunk) {
 }
 
 /* needs: infer_shapes, find_stacks; graph->config->target, graph->config->machine and graph->config->records. keeps:
- * everything. Plans the schedule of each recurrent node: the one that was measured to be best, else the one whose
- * predicted time is least. */
+ * everything. Plans the schedule of each recurrent node: the one of a record, else the one of the least predicted
+ * time. */
 void plan_recurrent(Graph *graph) {
   const MmDag *dag = mm_dag(graph);
   for (int i = 0; i < dag->n_layers; i++) dag->layers[i].node->schedule = planned(graph, dag, &dag->layers[i]);

@@ -20,7 +20,7 @@ static void add_activations(Text *text, const Node *node) {
   for (size_t i = 0; i < names->count; i++) text_add(text, ".%s", names->strings[i]);
 }
 
-/* What else there is, beside the extents. */
+/* Everything but the extents. */
 static void add_kind(Text *text, const MmLayer *l) {
   const Node *node = l->node;
   const Value *lengths = layer_input(node, INPUT_LENGTHS);
@@ -36,7 +36,7 @@ static void add_kind(Text *text, const MmLayer *l) {
   add_activations(text, node);
 }
 
-/* "lstm_T100B1of1i256h256_bias"; of a number of steps that only run time knows, "T50of400". */
+/* "lstm_T100B1of1i256h256_bias"; if the number of steps is known at run time only, "T50of400". */
 static const char *workload(Arena *arena, const MmLayer *l) {
   Text text = text_new(arena);
   text_add(&text, "%s_T%lld", cell_info(l->cell)->name, (long long)dim_optimum(l->steps));
@@ -77,12 +77,12 @@ RecordKey stack_key(Graph *graph, const MmDag *dag, const Stack *stack) {
 
 /* ---- records ---- */
 
-/* Layers that one record speaks of. */
+/* The layers of one record. */
 typedef struct RecordedLayers {
   Graph *graph;
   int count;
   Node *const *nodes;
-  RecurrentVariant variant; /* of the record that was looked at last */
+  RecurrentVariant variant; /* of the last record that was checked */
 } RecordedLayers;
 
 static const char *kernels_by_variant(Graph *graph, Node *const *nodes, int count, const RecurrentVariant *variant) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Recurrent layers in the words of schedule records. */
+/* Schedule records of recurrent layers. */
 #ifndef RNNCC_RECORDED_H
 #define RNNCC_RECORDED_H
 
@@ -8,20 +8,20 @@
 #include "kernels/recurrent/variant.h"
 #include "schedules/records.h"
 
-/* Layers of one key are the same work: kind of cell, extents at their optimum, the most samples, what is given. */
+/* The key of a layer: kind of cell, extents at their optimum, the most samples, which inputs are given. */
 RecordKey recurrent_key(Graph *graph, const MmLayer *layer);
 
-/* The version of the kernels that run the layer by the variant: kernels_fingerprint(). */
+/* kernels_fingerprint() of the layer's kernels with the variant. */
 const char *recurrent_kernels(Graph *graph, const MmLayer *layer, const RecurrentVariant *variant);
 
-/* The best of the layer's key, of the kernels as they are; NULL if there is none. */
+/* The best record of the layer's key and current kernels; NULL: none. */
 const ScheduleRecord *recurrent_record(Graph *graph, const MmLayer *layer, const ScheduleRecords *records);
 
-/* That of graph->config->records, its schedule in `variant`; NULL if there is none, or, after a warning, none that can
- * be understood and is of the kernels as they are. */
+/* The same of graph->config->records, with its schedule in `variant`. NULL: none, or, after a warning, none that is
+ * valid and of the current kernels. */
 const ScheduleRecord *recorded_variant(Graph *graph, const MmLayer *layer, RecurrentVariant *variant);
 
-/* The same of a stack: `variant` says its chunk. Its kernels are those of its layers, each run by the variant. */
+/* The same for a stack: `variant` has its chunk. Its kernels are those of its layers, each with the variant. */
 RecordKey stack_key(Graph *graph, const MmDag *dag, const Stack *stack);
 const char *stack_kernels(Graph *graph, const Stack *stack, const RecurrentVariant *variant);
 const ScheduleRecord *stack_record(Graph *graph, const MmDag *dag, const Stack *stack, const ScheduleRecords *records);

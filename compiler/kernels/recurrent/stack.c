@@ -11,7 +11,7 @@ enum { OUTPUT_Y = 0, NO_STACK = -1 };
 
 static bool recurrent(const Node *node) { return node->op->family == &family_recurrent; }
 
-/* The layer whose Y, seen through views, is what `node` reads as X at the same times; NULL if there is none. */
+/* The layer whose Y, through views, is the X of `node` at the same times; NULL: none. */
 static Node *layer_before(const Node *node) {
   const Value *x = node->inputs[INPUT_X], *y = value_root(node->inputs[INPUT_X]);
   Node *before = y->producer;
@@ -28,10 +28,10 @@ typedef struct Rows {
   Graph *graph;
   int n_stacks;
   Stack *stacks;
-  int *stack; /* by node id: index of the stack that it is a layer of, or a view between two layers; or NO_STACK */
+  int *stack; /* by node id: index of the stack of a layer, or of a view between two layers; or NO_STACK */
 } Rows;
 
-/* For each node the layer that follows it in its row, by id. Of several readers the first one follows. */
+/* By node id: the next layer of its row; of several readers the first one. */
 static Node **find_followers(const Graph *graph) {
   Node **after = ARENA_ARRAY(graph->arena, Node *, graph->n_nodes);
   for (int i = 0; i < graph->n_nodes; i++) {
@@ -70,7 +70,7 @@ static Rows find_rows(Graph *graph) {
   return rows;
 }
 
-/* ---- order: a stack's layers come one after the other, with nothing but views between ---- */
+/* ---- order: a stack's layers become consecutive, with only views between ---- */
 
 typedef struct Order {
   const Rows *rows;
@@ -79,8 +79,7 @@ typedef struct Order {
   bool *placed; /* by node id */
 } Order;
 
-/* Whether all that the node reads has its place, but for the X of a layer inside a stack, and what that is a view of.
- */
+/* Are all inputs of the node placed, except the X of a layer inside a stack and its views? */
 static bool ready(const Order *order, const Node *node) {
   const int *stack = order->rows->stack;
   for (int i = 0; i < node->n_inputs; i++) {
@@ -96,7 +95,7 @@ static void place(Order *order, Node *node) {
   order->nodes[order->count++] = node;
 }
 
-/* Members of a stack stand between its first layer and its last. */
+/* Are all outside inputs of the stack's nodes placed? */
 static bool stack_ready(const Order *order, const Stack *stack) {
   const Rows *rows = order->rows;
   const Node *first = stack->layers[0], *last = stack->layers[stack->n_layers - 1];
@@ -114,7 +113,7 @@ static void place_stack(Order *order, const Stack *stack) {
 
 static bool last_of(const Stack *stack, const Node *node) { return stack->layers[stack->n_layers - 1] == node; }
 
-/* One walk over what has no place yet. A stack is placed where its last layer stood. */
+/* One walk over nodes that are not placed. A stack is placed at its last layer. */
 static void place_what_is_ready(Order *order) {
   const Rows *rows = order->rows;
   for (int i = 0; i < rows->graph->n_nodes; i++) {
@@ -126,8 +125,7 @@ static void place_what_is_ready(Order *order) {
   }
 }
 
-/* A stack that no order satisfies, because a layer reads by another way, too, what follows from a layer before it: its
- * layers are nodes like others. */
+/* Dissolves a stack that no order allows, because a layer also depends on an earlier layer through other nodes. */
 static void dissolve_unplaced_stack(const Order *order, Rows *rows) {
   int n_nodes = rows->graph->n_nodes, first = 0;
   while (order->placed[first] || rows->stack[first] == NO_STACK) first++;
@@ -160,8 +158,8 @@ static void keep_stacks(Graph *graph, const Rows *rows) {
     if (rows->stacks[i].n_layers) graph->stacks[graph->n_stacks++] = rows->stacks[i];
 }
 
-/* needs: alias_views. keeps: all but the order of nodes. Sets graph->stacks; between a stack's layers then stand views
- * of their outputs alone. */
+/* needs: alias_views. keeps: everything except the order of nodes. Sets graph->stacks; afterwards only views are
+ * between a stack's layers. */
 void find_stacks(Graph *graph) {
   Rows rows = find_rows(graph);
   if (!rows.n_stacks) return;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Recurrent layers in a row, each of whose inputs is, time by time, what the one before it puts out. They can run as a
- * wavefront: one that is at a time needs no more of its input than up to that time.
+ * Consecutive recurrent layers, each reading the output of the one before at the same times. They can run as a
+ * wavefront: a step needs its input up to the same time only.
  */
 #ifndef RNNCC_STACK_H
 #define RNNCC_STACK_H
@@ -13,7 +13,7 @@ struct Stack {
   Node **layers;
 };
 
-/* The stack that the node is a layer of, and which: *layer. NULL if it is of none. */
+/* The stack of the node, and its index in *layer; NULL: none. */
 const Stack *stack_of(const Graph *graph, const Node *node, int *layer);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * How a recurrent layer is run: what the plan chooses by cost, tuning measures, and tests force. Every variant gives
- * the same outputs but for rounding, and each the same bits on any number of threads.
+ * The knobs of a recurrent layer: chosen by cost, measured by tuning, forced by tests. All variants give the same
+ * outputs except for rounding, and each one the same bits on any number of threads.
  */
 #ifndef RNNCC_VARIANT_H
 #define RNNCC_VARIANT_H
@@ -28,7 +28,7 @@ typedef union RecurrentVariant {
 extern const ScheduleKind recurrent_kind;
 extern const ScheduleKind *const recurrent_kinds[];
 
-/* Names every knob. */
+/* With every knob. */
 const char *variant_text(Arena *arena, const RecurrentVariant *variant);
 
 #endif

@@ -3,13 +3,13 @@
 
 #include "support/numbers.h"
 
-static const double WORTH_IT = 0.9; /* of layer by layer: a wavefront that is not clearly faster is not taken */
+static const double WORTH_IT = 0.9; /* of layer by layer: a wavefront must be clearly faster */
 
 static const int chunks[] = {4, 5, 8, 10, 16, 20, 40};
 _Static_assert(sizeof chunks / sizeof *chunks < MAX_CHUNKS, "one is layer by layer");
 
-/* What a worker goes through from one chunk of a layer to the next: its layer's weights, or all layers' where there are
- * more of them than workers, which then take layers in turns. */
+/* The working set of a worker between two chunks of a layer: that layer's weights, or all layers' if there are more
+ * layers than workers. */
 static double revisited_bytes(const Machine *m, const LayerCase *layers, int count, int index) {
   double bytes = 0;
   for (int i = 0; i < count; i++)
@@ -17,7 +17,7 @@ static double revisited_bytes(const Machine *m, const LayerCase *layers, int cou
   return bytes;
 }
 
-/* A chunk is a short sequence on one core; what other layers pushed out of its cache comes back once. */
+/* A chunk is a short sequence on one core; weights that other layers evicted are read once. */
 static double chunk_ns(const Machine *m, const LayerCase *layers, int count, int index, int chunk) {
   static const RecurrentVariant alone = {.input = INPUT_AHEAD, .workers = 1, .batch_parts = 1};
   Machine core = *m;
@@ -29,7 +29,7 @@ static double chunk_ns(const Machine *m, const LayerCase *layers, int count, int
   return recurrent_cost(&core, &piece, &alone).total + lost * weight_bytes(&piece) / m->l3_gbps;
 }
 
-/* Turns at either end lack layers that may run. */
+/* At the begin and the end not all layers run. */
 static double wavefront_ns(const Machine *m, const LayerCase *layers, int count, int chunk) {
   int crews = m->cores < count ? m->cores : count;
   int64_t pieces = ceil_div(layers->steps, chunk), idle = (int64_t)crews * (crews - 1);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Whether the layers of a stack run one after the other, each on all workers, or as a wavefront: a turn is a chunk of
- * steps of as many layers as there are workers, each alone with its layer, and one barrier (runtime/wave.h).
+ * A stack runs layer by layer, each on all workers, or as a wavefront: in a turn each worker runs a chunk of steps of
+ * its own layer, then a barrier (runtime/wave.h).
  */
 #ifndef RNNCC_WAVEFRONT_H
 #define RNNCC_WAVEFRONT_H
@@ -21,10 +21,10 @@ typedef struct StackCandidates {
   StackCandidate list[MAX_CHUNKS]; /* the first is layer by layer */
 } StackCandidates;
 
-/* The layers of a stack, lowest first; layer_by_layer_ns: what they take each on its own. */
+/* The layers of a stack, lowest first; layer_by_layer_ns: their time layer by layer. */
 StackCandidates stack_candidates(const Machine *machine, const LayerCase *layers, int count, double layer_by_layer_ns);
 
-/* Of the stack's layers, the numbers and what they take by their own choices. */
+/* The stack's layers in numbers, and their time with each one's own best variant. */
 const LayerCase *stack_cases(Graph *graph, const MmDag *dag, const Stack *stack, double *layer_by_layer_ns);
 
 #endif
