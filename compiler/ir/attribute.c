@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Attributes of a node: what was given, else what the op's row says. */
+/* Attributes of a node: given ones, else defaults of the op's row. */
 #include "ir/attribute.h"
 
 #include <string.h>
@@ -80,7 +80,7 @@ const Attribute *node_attribute(const Node *node, AttributeName name) {
 
 bool node_has(const Node *node, AttributeName name) { return node_attribute(node, name) != NULL; }
 
-/* The row's spec of an attribute that the compiler itself asks for, of the kind it asks for. */
+/* The row's spec of an attribute that a pass reads; bug() if there is none of that kind. */
 static const AttributeSpec *spec_of(const Node *node, AttributeName name, AttributeKind kind) {
   const AttributeSpec *spec = op_attribute(node->op, name);
   if (!spec) bug("%s has no attribute %s", node->op->name, names[name]);

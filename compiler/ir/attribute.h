@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Attributes of nodes: their names and words, which ops.def lists, and how a pass reads them. */
+/* Attributes of nodes: their names and words, listed in ops.def, and the functions that read them. */
 #ifndef RNNCC_ATTRIBUTE_H
 #define RNNCC_ATTRIBUTE_H
 
@@ -34,14 +34,14 @@ typedef enum AttributeKind {
   ATTRIBUTE_TENSOR,
   ATTRIBUTE_GRAPH,
   ATTRIBUTE_WORD, /* a string of the op's set of words; from a model until its node is checked: ATTRIBUTE_STRING */
-  ATTRIBUTE_TYPE, /* a string that names an element type, or should */
+  ATTRIBUTE_TYPE, /* a string with the name of an element type */
 } AttributeKind;
 
 typedef struct Attribute {
-  AttributeName id; /* ATTR_NONE: not known, or not looked up yet */
+  AttributeName id; /* ATTR_NONE: unknown, or not looked up yet */
   const char *name; /* as the model gives it */
   AttributeKind kind;
-  int64_t i; /* of a word its place in the set, of a type the DType */
+  int64_t i; /* of a word its index in the set, of a type the DType */
   double f;
   const char *s;
   size_t count; /* of the lists below */
@@ -50,7 +50,7 @@ typedef struct Attribute {
   const char **strings;
   Value *tensor;       /* a constant Value outside the graph's list */
   Graph *graph;        /* body of If, Loop, Scan */
-  const Graph *source; /* the body as it was read, once shape inference has made `graph` of it; else NULL */
+  const Graph *source; /* the body as read, once infer_shapes has made `graph` of it; else NULL */
   Location where;
 } Attribute;
 
@@ -69,11 +69,11 @@ const AttributeSpec *op_attribute(const OpInfo *op, AttributeName name);
 bool op_has_attribute(const OpInfo *op, AttributeName name);
 AttributeName attribute_find(const char *name); /* for names that a model gives; ATTR_NONE if no op has it */
 const char *attribute_name(AttributeName name);
-/* The word's place in the spec's set, -1 if it is none of them. */
+/* The word's index in the spec's set; -1: none. */
 int attribute_word(const AttributeSpec *spec, const char *word);
 const char *attribute_kind_words(AttributeKind kind); /* "a list of integers" */
 
-/* Looks up what the attribute's texts stand for: its name, its word, its type; or the texts, if they are NULL. */
+/* Looks up the ids of the attribute's texts (name, word, type), or the texts of ids, if they are NULL. */
 void attribute_settle(const OpInfo *op, Attribute *attribute);
 
 /* A node's attribute: the one that is given, else the op table's default. bug() if the op has no such attribute or the

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-/* ---- from value to value ---- */
+/* ---- maps of values ---- */
 
 typedef struct ValueMap {
   Arena *arena;
@@ -84,7 +84,7 @@ static void append(Arena *arena, Value ***list, int *count, Value *value) {
   *list = longer;
 }
 
-/* The body's own stand-in for an outer value, which becomes a capture of the node if it is none yet. */
+/* The body's input for an outer value, which becomes a capture of the node. */
 static void capture(Graph *graph, Node *node, ValueMap *captured, Value *outer) {
   if (map_get(captured, outer)) return;
   map_set(captured, outer, outer);
@@ -101,7 +101,7 @@ static ValueMap values_inside(Graph *body) {
   return inside;
 }
 
-/* Calls `visit` with every place of the body that refers to a value from outside. */
+/* Calls `visit` with every reference of the body to an outer value. */
 static void visit_outside(Graph *body, void (*visit)(void *, Value **), void *argument) {
   ValueMap inside = values_inside(body);
   for (int n = 0; n < body->n_nodes; n++)
@@ -118,7 +118,7 @@ static void visit_outside(Graph *body, void (*visit)(void *, Value **), void *ar
 typedef struct Capturing {
   Graph *graph;
   Node *node;
-  ValueMap map; /* first the captures; then, of one body, what stands for each */
+  ValueMap map; /* first the captures; then the body's inputs for them */
 } Capturing;
 
 static void note_capture(void *argument, Value **place) {
@@ -128,7 +128,7 @@ static void note_capture(void *argument, Value **place) {
 
 static void use_stand_in(void *argument, Value **place) { *place = map_get(&((Capturing *)argument)->map, *place); }
 
-/* Inputs of the body for all captures, also those that only the other body reads. */
+/* Adds inputs to the body for all captures, also for those that only the other body reads. */
 static void add_stand_ins(Capturing *c, Graph *body) {
   const Node *node = c->node;
   c->map = map_new(body->arena, FIRST_SLOTS);
@@ -150,7 +150,7 @@ void node_capture(Graph *graph, Node *node) {
     Capturing own = {graph, node, {0}};
     int formal = body->n_inputs;
     add_stand_ins(&own, body);
-    body->n_inputs = formal; /* not inside yet: the places still refer to what they stand for */
+    body->n_inputs = formal; /* hides the new inputs: references still are to outer values */
     visit_outside(body, use_stand_in, &own);
     body->n_inputs = formal + node->n_captures;
   }
@@ -167,7 +167,7 @@ static Value *copy_value(Graph *into, const Value *from) {
   return value;
 }
 
-/* Constants are copied when they are met. */
+/* Copies constants when they are first read. */
 static Value *mapped(Graph *into, ValueMap *map, Value *from) {
   if (!from) return NULL;
   Value *to = map_get(map, from);

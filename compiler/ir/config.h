@@ -13,25 +13,25 @@ typedef struct Target Target;                   /* machine/targets.h */
 typedef struct Machine Machine;                 /* machine/machine.h */
 typedef struct ScheduleRecords ScheduleRecords; /* schedules/records.h */
 
-/* How layouts are chosen: by rule; not at all, so that each convolution transforms what it reads and writes; or by a
- * search with the solver of that name (search/choices.h), AUTO with the exact one where it can. */
+/* How layouts are chosen: by rule; not at all (NONE), so that each convolution transforms its inputs and output; or by
+ * a search with the solver of that name (search/choices.h), AUTO with the exact one if possible. */
 typedef enum LayoutSearch {
   LAYOUT_SEARCH_GREEDY,
   LAYOUT_SEARCH_NONE,
-  LAYOUT_SEARCH_WIDE, /* greedy, and in blocks of two vectors whatever can be */
+  LAYOUT_SEARCH_WIDE, /* greedy, with wide blocks wherever possible */
   LAYOUT_SEARCH_DP,
   LAYOUT_SEARCH_PBQP,
   LAYOUT_SEARCH_AUTO
 } LayoutSearch;
 
 typedef struct Config {
-  const Target *target;           /* what is compiled for */
-  const Machine *machine;         /* what is planned for */
+  const Target *target;           /* compiled for */
+  const Machine *machine;         /* schedules are chosen for */
   const ScheduleRecords *records; /* measured schedules; NULL: none */
-  const char *rnn_schedule;       /* what --rnn forces of recurrent layers, checked; NULL: nothing */
-  const char *conv_schedule;      /* what --conv forces of convolutions, checked; NULL: nothing */
+  const char *rnn_schedule;       /* --rnn, checked; NULL: not given */
+  const char *conv_schedule;      /* --conv, checked; NULL: not given */
   LayoutSearch layout_search;
-  bool no_winograd; /* convolutions are computed as they are defined */
+  bool no_winograd; /* --no-winograd */
 } Config;
 
 #endif

@@ -10,7 +10,7 @@
 #include "support/list.h"
 #include "support/numbers.h"
 
-/* More than any shape arithmetic of a real network; keeps hostile models from growing expressions without end. */
+/* Larger than in any real network; bounds the expressions of hostile models. */
 enum { MAX_TERMS = 64, MAX_FACTORS = 16, MAX_DEPTH = 10, FIRST_SLOTS = 256 };
 
 struct DimTable {
@@ -249,7 +249,7 @@ static const Dim *add_scaled(DimTable *table, const Dim *a, const Dim *b, int64_
 const Dim *dim_add(DimTable *table, const Dim *a, const Dim *b) { return add_scaled(table, a, b, 1); }
 const Dim *dim_sub(DimTable *table, const Dim *a, const Dim *b) { return add_scaled(table, a, b, -1); }
 
-/* a's terms times one term. Products keep neither order nor distinctness across terms, so they are summed up. */
+/* a's terms times one term; products may be equal or out of order, so they are summed. */
 static const Dim *mul_term(DimTable *table, const Dim *a, const Term *by) {
   const Dim *sum = dim_const(table, 0);
   for (int t = 0; t < a->n_terms; t++) {

@@ -37,13 +37,13 @@ const DimSymbol *dim_symbol_at(const DimTable *table, int index);
 /* NULL if there is none. */
 const DimSymbol *dim_symbol_find(const DimTable *table, const char *name);
 const DimSymbol *dim_symbol_add(DimTable *table, const char *name, int64_t min, int64_t opt, int64_t max);
-/* One of the compiler's own, min to max. */
+/* A symbol of the compiler, from min to max. */
 const DimSymbol *dim_symbol_own(DimTable *table, DimKind kind, int64_t min, int64_t max);
 int dim_given_count(const DimTable *table);
-int dim_known_count(const DimTable *table); /* that are not local: they have a value once the run has ended */
+int dim_known_count(const DimTable *table); /* all but local ones: they have a value at the end of the run */
 
 const Dim *dim_const(DimTable *table, int64_t value);
-/* A constant, if the symbol has but one value. */
+/* A constant, if the symbol has only one value. */
 const Dim *dim_symbol(DimTable *table, const DimSymbol *symbol);
 const Dim *dim_add(DimTable *table, const Dim *a, const Dim *b);
 const Dim *dim_sub(DimTable *table, const Dim *a, const Dim *b);
@@ -55,16 +55,16 @@ const Dim *dim_div_exact(DimTable *table, const Dim *a, const Dim *b);
 const Dim *dim_min(DimTable *table, const Dim *a, const Dim *b);
 const Dim *dim_max(DimTable *table, const Dim *a, const Dim *b);
 
-/* a <= b for all values of the named dims, as far as it can be shown. */
+/* Can a <= b be proved for all values of the named dims? */
 bool dim_at_most(DimTable *table, const Dim *a, const Dim *b);
 
 bool dim_is_const(const Dim *dim);
 int64_t dim_value(const Dim *dim); /* of a constant; bug() otherwise */
-/* The named dimension that this is itself, or NULL. */
+/* The symbol, if the dim is one; else NULL. */
 const DimSymbol *dim_as_symbol(const Dim *dim);
 /* Does its value depend on that symbol? */
 bool dim_mentions(const Dim *dim, const DimSymbol *symbol);
-/* Is it settled by the shapes of the run's inputs? */
+/* Does it depend on DIM_GIVEN symbols only? */
 bool dim_is_given(const Dim *dim);
 
 /* Bounds over all values of the named dims, by interval arithmetic; saturate at INT64_MIN / INT64_MAX. */

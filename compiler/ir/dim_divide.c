@@ -95,7 +95,7 @@ static const Dim *cancel(DimTable *table, const Dim *a, int64_t g) {
   return sum;
 }
 
-/* The one division by a constant that `a` is, plus a constant (*offset); NULL otherwise. */
+/* If `a` is one division by a constant plus a constant: the division, and *offset; else NULL. */
 static const Atom *only_division(const Dim *a, int64_t *offset) {
   *offset = a->n_terms == 2 ? a->terms[1].coefficient : 0;
   if (a->n_terms == 0 || a->n_terms > 2 || (a->n_terms == 2 && a->terms[1].n_factors)) return NULL;
@@ -144,7 +144,7 @@ const Dim *dim_div(DimTable *table, const Dim *a, const Dim *b) {
 /* `a` without one of its divisions, times that one's divisor: n/c - (c-1)/c <= floor(n / c) <= n/c gives a bound from
  * below, or from above. NULL if it has none by a constant. */
 static const Dim *without_division(DimTable *table, const Dim *a, bool above) {
-  enum { MAX_TERMS = 16 }; /* an expression that is longer is not worth growing */
+  enum { MAX_TERMS = 16 }; /* longer expressions are not tried */
   for (int t = 0; t < a->n_terms; t++) {
     const Term *term = &a->terms[t];
     const Atom *atom = term->n_factors == 1 ? term->factors[0] : NULL;
@@ -158,7 +158,7 @@ static const Dim *without_division(DimTable *table, const Dim *a, bool above) {
   return NULL;
 }
 
-/* a <= 0 always, a >= 0 always, as far as it can be shown. */
+/* Can a <= 0, or a >= 0, be proved? */
 static bool never_positive(DimTable *table, const Dim *a) {
   enum { MAX_DIVISIONS = 6 };
   for (int i = 0; a && i < MAX_DIVISIONS && !saturated(a); i++, a = without_division(table, a, true))

@@ -31,7 +31,7 @@ struct Dim {
   int64_t lower, upper, optimum;
 };
 
-/* Saturating arithmetic: INT64_MIN and INT64_MAX stand for everything beyond, and stay what they are. */
+/* Saturating arithmetic: INT64_MIN and INT64_MAX mean everything beyond, and are kept. */
 static inline bool is_extreme(int64_t a) { return a == INT64_MIN || a == INT64_MAX; }
 
 static inline int64_t add_saturated(int64_t a, int64_t b) {

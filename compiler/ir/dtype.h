@@ -21,7 +21,7 @@ typedef struct DTypeInfo {
   const char *onnx;        /* "FLOAT" */
   int bits;
   DTypeKind kind;
-  bool stored; /* no kernel computes with it, but in f32 */
+  bool stored; /* kernels compute it in f32 */
 } DTypeInfo;
 
 const DTypeInfo *dtype_info(DType dtype);

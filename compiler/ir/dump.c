@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The graph as text, one line a value and a node, in an order that a change elsewhere does not disturb. */
+/* The graph as text, one line a value and a node, in an order that is stable under changes elsewhere. */
 #include "ir/family.h"
 #include "ir/graph.h"
 #include "ir/op.h"
@@ -103,7 +103,7 @@ static void dump_names(Text *out, Value *const *values, int n) {
   }
 }
 
-/* What passes have settled of how the node runs. */
+/* What passes have decided for the node. */
 static void dump_decisions(Text *out, const Graph *graph, const Node *node) {
   static const char *const layouts[] = {[LAYOUT_ROW_MAJOR] = "row-major",
                                         [LAYOUT_NARROW] = "narrow blocks",

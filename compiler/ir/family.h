@@ -14,19 +14,18 @@ typedef struct Program Program; /* program/program.h */
 
 struct KernelFamily {
   const char *name;
-  /* The layouts that the kernels can run the node in, beside row-major, which all can: a bit each (ir/layout.h). Asked
-   * while shapes are known and layouts may not be, so the kernels need not look whether the tensors can_be_blocked(),
-   * have few enough channels to be narrow, or fill wide blocks: possible_layouts() does. NULL: none. */
+  /* The layouts that the kernels can run the node in, besides row-major: a bit each (ir/layout.h). possible_layouts()
+   * checks shapes: whether tensors can_be_blocked(), are narrow, or fill wide blocks. NULL: none. */
   LayoutSet (*layouts)(Graph *graph, const Node *node);
-  /* Is a blocked layout worth a transform of row-major tensors? Other families run blocked where their input is. */
+  /* Worth inserting a layout transform for? Other families run blocked if their input is. */
   bool seeks_blocked;
-  /* How long the node should take if it is laid out so, in seconds at the dims' optimum; barriers are not counted. It
-   * changes nothing. NULL: as long as it takes to move what it reads and writes. */
+  /* The predicted time of the node in a layout, in seconds at the dims' optimum, without barriers. Does not change the
+   * graph. NULL: the time to move its inputs and outputs. */
   double (*seconds)(Graph *graph, const Node *node, NodeLayout layout);
-  /* The same by a schedule record; 0 where there is none. NULL: never any. */
+  /* The time of a schedule record; 0: none. NULL: never any. */
   double (*recorded_seconds)(Graph *graph, const Node *node, NodeLayout layout);
-  /* Sets node->schedule, which may hold planned knobs before. error_at(EXIT_UNSUPPORTED) for what the family cannot
-   * run. NULL: nothing to choose. */
+  /* Sets node->schedule, which may have planned knobs before. error_at(EXIT_UNSUPPORTED) if the family cannot run the
+   * node. NULL: nothing to choose. */
   void (*schedule)(Graph *graph, Node *node);
   /* Sets node->scratch to a Value of dtype U8 whose shape is its bytes, or leaves it NULL. NULL: never any. */
   void (*scratch)(Graph *graph, Node *node);
@@ -34,17 +33,15 @@ struct KernelFamily {
   void (*pack)(Graph *graph, Node *node);
   /* The element-wise nodes this family's kernels can take as an epilogue. NULL: none. `host` is the producer. */
   bool (*takes_epilogue)(const Node *host, const Node *epilogue);
-  /* The nodes on its first input that the kernels can do as they read it: Node.prologue. NULL: none. */
+  /* The nodes that the kernels can take as a prologue on the first input (Node.prologue). NULL: none. */
   bool (*takes_prologue)(Graph *graph, const Node *host, const Node *prologue);
-  /* Can the kernels of the node's schedule write, instead of its result, the maxima of the windows of 2x2 side by side
-   * (Node.pool)? NULL: never. */
+  /* Can the kernels of the node's schedule do a 2x2 MaxPool of stride 2 of the result (Node.pool)? NULL: never. */
   bool (*pools)(const Node *node);
-  /* May the node's one output, of the same bytes, be written over this input, which nobody reads afterwards? Then every
-   * worker reads of it, before it writes there, what it writes itself, and nothing else. Asked after choose_schedules;
-   * the values' own memory, not parts. NULL: over none. */
+  /* May the node's one output, of the same size, be written over this input, which is not read afterwards? Then every
+   * worker reads exactly the bytes that it writes itself, before it writes them. Called after choose_schedules; not for
+   * parts. NULL: never. */
   bool (*overwrites)(const Node *node, int input);
-  /* For dumps: what is decided beside Schedule.knobs, every thing by name, on lines of two spaces' indent. NULL: none.
-   */
+  /* For dumps: decisions besides Schedule.knobs, by name, on lines indented by two spaces. NULL: none. */
   void (*dump_knobs)(Text *out, const Graph *graph, const Node *node);
   /* Adds the node's kernel calls, and what runs them, to the program. */
   void (*lower)(Program *program, Node *node);

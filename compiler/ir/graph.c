@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Building and changing graphs. Every walk is a loop over the node list: a chain of a million nodes costs no stack. */
+/* Building and changing graphs. Walks loop over the node list, so a chain of a million nodes needs no stack. */
 #include "ir/graph.h"
 
 #include <stdarg.h>
@@ -89,7 +89,7 @@ static void visit_node(Graph *graph, Node *node, void (*visit)(Graph *, Value *)
   for (int i = 0; i < node->n_outputs; i++) visit(graph, node->outputs[i]);
 }
 
-/* Calls `visit` on every reachable value, on some of them more than once; NULL where an optional one is absent. */
+/* Calls `visit` on every reachable value, on some more than once, and on NULL for absent ones. */
 static void visit_values(Graph *graph, void (*visit)(Graph *, Value *)) {
   for (int i = 0; i < graph->n_inputs; i++) visit(graph, graph->inputs[i]);
   for (int i = 0; i < graph->n_states; i++) visit(graph, graph->states[i].input);
@@ -133,7 +133,7 @@ UseList graph_uses(Graph *graph) {
   return uses;
 }
 
-/* An output may go where the row makes it optional, unless its position says how many there are (Split). */
+/* May an unused output be dropped: is it optional, and not one of many (Split)? */
 static bool may_drop_output(const Node *node, int output) {
   return node->op->max_outputs >= 0 && output >= node->op->min_outputs;
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The intermediate representation: a Graph of Nodes over Values, in SSA form. Both front ends build it, every pass
- * takes it, families lower it. Everything lives in the graph's arena.
+ * The intermediate representation: a Graph of Nodes over Values, in SSA form. Front ends build it, passes change it,
+ * families lower it. Everything is in the graph's arena.
  *
- * Invariants (checked by verify): every Value has one producer or is an input, a state or a constant; nodes stand in
+ * Invariants (checked by verify): every Value has one producer or is an input, a state or a constant; nodes are in
  * topological order; ids are dense after graph_renumber(); shape and dtype are set after infer_shapes.
  */
 #ifndef RNNCC_GRAPH_H
@@ -26,9 +26,9 @@ typedef struct LayoutPlan LayoutPlan; /* layout/layout_plan.h */
 
 enum { MAX_RANK = RNNCC_MAX_RANK };
 
-/* Where a value lives while the module runs; decided by plan_memory. */
+/* Where a value is while the module runs; set by plan_memory. */
 typedef enum Storage {
-  STORAGE_NONE,    /* not planned yet, or never materialised */
+  STORAGE_NONE,    /* not planned yet, or not in memory */
   STORAGE_INPUT,   /* the caller's buffer, `slot` says which */
   STORAGE_OUTPUT,  /* the caller's buffer */
   STORAGE_ARENA,   /* arena + offset */
@@ -36,7 +36,7 @@ typedef enum Storage {
 } Storage;
 
 struct Value {
-  const char *name; /* the user's; never enters C text but for the name table */
+  const char *name; /* the user's; in C text only in the name table */
   int id;           /* t<id> in dumps and in emitted C */
   DType dtype;
   int rank;          /* -1: unknown before infer_shapes */
@@ -57,7 +57,7 @@ struct Value {
    * part of its channels, which begins at channel block `first_block` of each image. NULL: owns its memory. */
   Value *view_of;
   int64_t first_block;
-  const Dim *at; /* of a view into what a loop passes over: bytes from the start of view_of; NULL: none */
+  const Dim *at; /* of a slice of a value that a loop scans: byte offset in view_of; NULL: none */
   Storage storage;
   int slot;       /* of STORAGE_INPUT and STORAGE_OUTPUT */
   int64_t offset; /* bytes, of STORAGE_ARENA and STORAGE_WEIGHTS; a multiple of 64 */
@@ -66,47 +66,46 @@ struct Value {
 };
 
 struct Node {
-  const char *name; /* the user's or made from the op and position; never enters C text but for the name table */
+  const char *name; /* the user's, or made from the op and position; in C text only in the name table */
   int id;           /* n<id>, dense, in topological order */
   const OpInfo *op;
   int n_inputs, n_outputs;
   Value **inputs;  /* NULL entry: optional input absent */
-  int n_captures;  /* the last inputs of a node with bodies: what these read from outside, in the order of theirs */
+  int n_captures;  /* of a node with bodies: its last inputs are the outer values that the bodies read */
   Value **outputs; /* NULL entry: optional output not wanted */
   int n_attributes;
-  Attribute *attributes; /* defaults of the op table are not in here; node_int() and friends know them */
+  Attribute *attributes; /* without defaults of the op table, which node_int() etc. apply */
 
-  /* Set by fuse_epilogue: element-wise nodes folded into this one, in order; each one's first input is the result so
-   * far, its others are extra inputs of this node, appended to `inputs`. */
+  /* Set by fuse_epilogue: element-wise nodes applied to the result, in order. Their first input is the result so far,
+   * their others are appended to this node's `inputs`. */
   int n_epilogue;
   Node **epilogue;
 
-  /* Set by fuse_prologue: what becomes of inputs[0] before this node uses it, in order: a batch normalisation by
-   * constants, element-wise nodes. Their first inputs are the result so far, their others constants. */
+  /* Set by fuse_prologue: nodes applied to inputs[0], in order: a batch normalisation by constants, then element-wise
+   * nodes. Their first input is the result so far, their others are constants. */
   int n_prologue;
   Node **prologue;
 
-  Node *pool; /* set by fuse_pools: the pooling of its result that its kernels do, which outputs[0] is of; or NULL */
+  Node *pool; /* set by fuse_pools: a pooling of the result, whose output is outputs[0]; or NULL */
 
-  /* Of a chain (kernels/elementwise/fuse_chains.c): the element-wise nodes that it stands for, in order, each of one
-   * output. What they read is made by one before, an input of this node, or a constant; `outputs` are those that others
-   * read. */
+  /* Of a chain (kernels/elementwise/fuse_chains.c): its element-wise nodes, in order, each with one output. They read
+   * outputs of earlier members, inputs of this node, or constants; `outputs` are those with readers outside. */
   int n_members;
   Node **members;
 
   struct Control *control; /* of If, Loop and Scan: shapes/control.h; set by infer_shapes */
 
   NodeLayout layout; /* set by choose_layouts; row-major before */
-  bool exact;        /* a convolution of whole numbers that f32 adds exactly: it stays as it is, without Winograd */
+  bool exact;        /* a convolution of integers that f32 adds exactly: no Winograd */
 
-  Schedule *schedule; /* how it is run: of a recurrent op planned by plan_recurrent; of all set by choose_schedules */
-  Value *scratch;     /* working memory of the kernel, planned like an output but live only during the node; or NULL */
-  int n_packed;       /* constants in the layout the kernel streams, made by pack_weights */
+  Schedule *schedule; /* of a recurrent op planned by plan_recurrent; set by choose_schedules */
+  Value *scratch;     /* working memory of the kernel, live only during the node; or NULL */
+  int n_packed;       /* constants in the layout that the kernel reads, made by pack_weights */
   Value **packed;
   Location where;
 };
 
-/* Do its kernels run on blocked tensors? */
+/* Does it write blocked tensors? */
 static inline bool is_blocked(const Node *node) { return node->layout.writes != LAYOUT_ROW_MAJOR; }
 
 /* An input/output pair that the context carries from run to run. */
@@ -115,14 +114,14 @@ typedef struct State {
   int batch_axis; /* -1: none */
 } State;
 
-/* A body of If, Loop or Scan is a graph of its own, which shares the arena, the dims and the config. Its last inputs
- * stand for what it reads from outside: the node's captures. */
+/* A body of If, Loop or Scan is a graph too, which shares the arena, the dims and the config. Its last inputs are the
+ * node's captures. */
 struct Graph {
   Arena *arena;
   Graph *outer; /* of a body: the graph of its node; else NULL */
   DimTable *dims;
   const Config *config;          /* what was asked for; NULL until the model has been read */
-  const LayoutPlan *layout_plan; /* what a search of layouts has found; NULL: no search */
+  const LayoutPlan *layout_plan; /* result of the layout search; NULL: none */
   const char *name, *version;    /* version: "" if absent */
   const char *file;              /* the model file as given */
   uint8_t model_sha256[32];      /* over the model file and its weights */
@@ -139,9 +138,9 @@ struct Graph {
   Stack *stacks;
 
   int n_remarks, remark_capacity;
-  const char **remarks; /* what passes have done that a user wants to know, a line each */
+  const char **remarks; /* messages of passes for the user, a line each */
 
-  Value *slots; /* the scratch that nodes share of which each worker has a slot, n_slots of slot_bytes; or NULL */
+  Value *slots; /* scratch shared by nodes: n_slots slots of slot_bytes, one a worker; or NULL */
   int64_t n_slots, slot_bytes;
 };
 
@@ -149,14 +148,14 @@ Graph *graph_new(Arena *arena);
 Value *graph_value(Graph *graph, const char *name, Location where); /* new, of unknown shape and dtype */
 Value *graph_constant(Graph *graph, const char *name, DType dtype, int rank, const int64_t *shape, const void *data);
 Node *graph_node(Graph *graph, const OpInfo *op, const char *name, int n_inputs, int n_outputs); /* appended */
-void graph_append(Graph *graph, Node *node); /* one that is on no list: for passes that rebuild it in order */
-void graph_set_output(Node *node, int output, Value *value);                      /* and the value's producer */
+void graph_append(Graph *graph, Node *node);                 /* an existing node, for passes that rebuild the list */
+void graph_set_output(Node *node, int output, Value *value); /* and the value's producer */
 void graph_scratch(Graph *graph, Node *node, const char *name, const Dim *bytes); /* sets node->scratch */
 
 void graph_remark(Graph *graph, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void graph_renumber(Graph *graph); /* dense ids for nodes and for the values that are still reachable */
 
-/* Sorts the nodes so that each stands after those it reads from, close to the order before; an error for each cycle. */
+/* Sorts the nodes topologically, close to the order before; an error for each cycle. */
 void sort_nodes(Graph *graph);
 
 /* Users of each value. Valid until the graph changes. */
@@ -166,7 +165,7 @@ typedef struct UseList {
 } UseList;
 UseList graph_uses(Graph *graph);
 
-/* Drops nodes without used outputs, and node outputs that nobody reads where the op allows it. */
+/* Drops nodes without used outputs, and unused outputs where the op allows it. */
 void graph_remove_dead(Graph *graph);
 
 bool value_is_constant(const Value *value);
@@ -176,7 +175,7 @@ int64_t value_max_count(const Value *value); /* elements in memory at the dims' 
 int64_t value_max_bytes(const Value *value);
 const Dim *value_count_dim(Graph *graph, const Value *value, int first_axis, int end_axis); /* product of axes */
 Value *value_root(Value *value);                                                            /* follows view_of */
-bool value_is_part(const Value *value); /* some of the channels of the value that it is a view of */
+bool value_is_part(const Value *value); /* is it some channels of view_of? */
 /* The axis from the end (-1) or the start, in 0..rank-1; -1 if out of range. */
 int normal_axis(int64_t axis, int rank);
 
