@@ -41,8 +41,8 @@ enum {
 #include "dtypes.def"
 };
 
-#define MAY(variable) SLOT_OPTIONAL + (variable)
-#define ONLY(type) SLOT_FIXED + RNNCC_##type
+#define MAY(variable) (SLOT_OPTIONAL + (variable))
+#define ONLY(type) (SLOT_FIXED + RNNCC_##type)
 #define BODY SLOT_BODY
 #define SET_TYPES(...) {__VA_ARGS__}
 
