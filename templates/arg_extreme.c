@@ -12,7 +12,7 @@ enum { MINIMUM = 0 };
  * legal: 0 1 */
 enum { LAST = 0 };
 
-/* Whether x takes the place of the best so far. */
+/* Does x replace the best so far? */
 static inline bool beats(T x, T best) {
   bool better = MINIMUM ? x < best : x > best;
   if (LAST && x == best) better = true;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * y[n, c, p] = epilogue((x[n, c, p] - mean[c]) * scale[c] / sqrt(variance[c] + epsilon) + bias[c]), where the
- * statistics are known at run time only; constant ones are folded into a neighbour before.
+ * statistics are known at run time only; constant ones were folded into a neighbour.
  */
 #include "kernel.h"
 #include "simd/math.h"
@@ -20,7 +20,7 @@ typedef struct BatchNorm {
   int64_t channels, plane;
 } BatchNorm;
 
-/* hook: what becomes of an element of the result. */
+/* hook: maps an element of the result. */
 static inline vec epilogue(vec x) { return x; }
 
 static inline vec normalised(vec x, vec mean, vec factor, vec bias) {

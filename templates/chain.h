@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the text of a chain of element-wise ops is made of: elements in memory to vectors and masks, and back. */
+/* Loads and stores for chains of element-wise ops: elements in memory to vectors and masks, and back. */
 #ifndef CHAIN_H
 #define CHAIN_H
 
@@ -7,10 +7,10 @@
 
 #include "simd/math.h"
 
-/* The least that is shared out: worth more than a barrier, and whole cache lines of bytes too. */
+/* Least elements of a worker: worth a barrier, and whole cache lines of bytes too. */
 enum { CHAIN_PIECE = 1024 };
 
-/* n of LANES elements from i on; those beyond are not touched. */
+/* n of LANES elements from i on; others are not touched. */
 SIMD_FUNCTION vec chain_load(const char *p, int64_t i, int n) {
   const float *at = (const float *)p + i;
   return n == LANES ? vload(at) : vload_n(at, n);
@@ -23,7 +23,7 @@ SIMD_FUNCTION void chain_store(char *p, int64_t i, int n, vec v) {
     vstore_n(at, v, n);
 }
 
-/* The same of truth values, a byte each. */
+/* The same for bools, a byte each. */
 SIMD_FUNCTION vmask chain_load_mask(const char *p, int64_t i, int n) {
   float lane[LANES] = {0};
   for (int k = 0; k < n; k++) lane[k] = (float)p[i + k];

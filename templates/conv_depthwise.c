@@ -3,9 +3,9 @@
  * Depthwise convolution of blocked tensors: y[n, c, oh, ow] = epilogue(bias[c] + residual + sum over r, s of
  * x[n, c, ih, iw] w[c, r, s]), LANES channels at a time.
  *
- * A tile is COLUMNS pixels of one output row; their sums live in registers. Each pixel of an input row is loaded once
- * and meets all the weights that it is due, so that multiply-adds are the limit, not loads. Which columns lie in the
- * padding is known where a tile is compiled: edge tiles have code of their own. Rows in the padding are skipped.
+ * A tile is COLUMNS pixels of one output row; their sums are in registers. Each pixel of an input row is loaded once
+ * and multiplied by all its weights, so that multiply-adds are the limit, not loads. Edge tiles have code of their own,
+ * in which the columns in the padding are constant. Rows in the padding are skipped.
  */
 #include "bands.h"
 #include "kernel.h"
@@ -45,15 +45,15 @@ enum { PAD_LEFT = 1 };
 enum { COLUMNS = 4 };
 /* legal: 0 1 */
 enum { BIAS = 1 };
-/* 1: residual, of y's shape, is added before the epilogue.
+/* 1: adds residual, of y's shape, before the epilogue.
  * legal: 0 1 */
 enum { RESIDUAL = 0 };
 
-/* Whole tiles of a row, and what they leave over. */
+/* Whole tiles of a row, and the columns left over. */
 enum { TILES = OUT_W / COLUMNS, TAIL = OUT_W % COLUMNS };
-/* Input columns from one tile's to the next, and those of a tile. */
+/* Input columns from one tile to the next, and of a tile. */
 enum { TILE_STEP = COLUMNS * STRIDE_W, TILE_REACH = (COLUMNS - 1) * STRIDE_W + (WINDOW_W - 1) * DILATION_W + 1 };
-/* Tiles LEFT_TILES..INSIDE_END-1 read the input alone, those before and after some padding. */
+/* Tiles LEFT_TILES..INSIDE_END-1 read no padding. */
 enum { LEFT_ALL = (PAD_LEFT + TILE_STEP - 1) / TILE_STEP, LEFT_TILES = LEFT_ALL < TILES ? LEFT_ALL : TILES };
 enum { ROOM = IN_W + PAD_LEFT - TILE_REACH, INSIDE_ALL = ROOM < 0 ? 0 : ROOM / TILE_STEP + 1 };
 enum { INSIDE_MOST = INSIDE_ALL < TILES ? INSIDE_ALL : TILES };
@@ -70,7 +70,7 @@ typedef struct Row {
   int64_t begin, end; /* rows of the window that lie in the input */
 } Row;
 
-/* hook: what becomes of a pixel's channels; x and the result are one vector of them. */
+/* hook: maps a pixel's channels; x and the result are one vector of them. */
 static inline vec epilogue(vec x) { return x; }
 
 /* One row of the window over `columns` pixels. in: input column `first`, where the first pixel's window begins. */
@@ -92,7 +92,7 @@ SIMD_FUNCTION void add_row(vec sums[COLUMNS], const float *in, const float *w, i
   }
 }
 
-/* `inside`: no window of the tile reaches into the padding. */
+/* `inside`: no window of the tile has padding. */
 SIMD_FUNCTION void tile(const Row *row, int64_t column, int columns, bool inside) {
   vec sums[COLUMNS];
   int64_t first = column * STRIDE_W - PAD_LEFT;

@@ -3,21 +3,20 @@
  * Direct convolution of tensors blocked by channels, [N][C / block][H][W][block]:
  *   y[n, k, oh, ow] = epilogue(bias[k] + sum over c, r, s of x[n, c, ih, iw] w[k, c, r, s] + residual[n, k, oh, ow]).
  *
- * A tile is OC_VECTORS vectors of output channels by up to COLUMNS columns of an output row. Its sums live in registers
- * while all input channels pass: each input channel of each tap loads OC_VECTORS weights and broadcasts one input a
- * column. A row is cut into tiles as even as can be, so that none is small. Nothing is copied: where a tap of a tile
- * lies outside the input, its bit in a mask is not set, and the column does without it. A 1x1 window without stride
- * runs on the plane as one row.
+ * A tile is OC_VECTORS vectors of output channels by up to COLUMNS columns of an output row. Its sums are in registers
+ * over all input channels: each input channel of each tap loads OC_VECTORS weights and broadcasts one input a column. A
+ * row is cut into tiles of nearly equal size. Nothing is copied: if a tap of a column is outside the input, its bit in
+ * a mask is not set, and it is skipped. For a 1x1 window without stride the plane is one row.
  *
  * The order of the tiles is (chunk of oc groups, image, chunk of tiles, oc group, tile), an oc group being OC_VECTORS
  * vectors; each worker takes one contiguous share. With all groups in one chunk the workers split the pixels, and a
- * chunk of tiles finds its input in cache for every group; with all tiles in one chunk they split the output channels,
+ * chunk of tiles has its input in cache for every group; with all tiles in one chunk they split the output channels,
  * and each weight is read once.
  *
- * Where batch normalisation and activation of the input are left to a 1x1 window (PROLOGUE), a worker first makes them
- * for all channels of its chunk of tiles, in a panel of its own that stays in cache while all oc groups read it.
+ * With PROLOGUE (batch normalisation and activation of the input, for 1x1 windows) a worker first computes it for all
+ * channels of its chunk of tiles, into its own panel, which stays in cache while all oc groups read it.
  *
- * Lanes past the last channel are never read from x, and written to y with anything.
+ * Lanes past the last channel are never read from x, and have any value in y.
  */
 #include "kernel.h"
 #include "simd/math.h"
@@ -45,7 +44,7 @@ enum { IN_W = 9 };
 enum { OUT_H = 9 };
 /* legal: 1..268435456 */
 enum { OUT_W = 9 };
-/* Rows of zeros before the first. How many follow the last, OUT_H and IN_H tell.
+/* Rows of zeros before the first. Those after the last follow from OUT_H and IN_H.
  * legal: 0..65536 */
 enum { PAD_TOP = 1 };
 /* legal: 0..65536 */
@@ -65,18 +64,18 @@ enum { OC_VECTORS = 2 };
 /* Vectors of the last oc group, if they are fewer; 0: it is full.
  * legal: 0..7 */
 enum { OC_TAIL = 0 };
-/* Most columns of a tile: OC_VECTORS * COLUMNS sums, OC_VECTORS weights and an input live in registers.
+/* Most columns of a tile: OC_VECTORS * COLUMNS sums, OC_VECTORS weights and an input are in registers.
  * legal: 1..28 */
 enum { COLUMNS = 14 };
-/* Input channels of a tap that the inner loop takes at once.
+/* Input channels of a tap unrolled in the inner loop.
  * legal: 1..16 */
 enum { UNROLL = 2 };
-/* 1: an oc group reads the input blocks of its own groups alone; 0: it reads all.
+/* 1: an oc group reads only the input blocks of its own groups; 0: all.
  * legal: 0 1 */
 enum { GROUPED = 0 };
 /* legal: 0 1 */
 enum { BIAS = 1 };
-/* 1: residual, of y's shape, is added before the epilogue.
+/* 1: adds residual, of y's shape, before the epilogue.
  * legal: 0 1 */
 enum { RESIDUAL = 0 };
 /* 1: x * scale + shift, and the hook `prologue` of it, come first; only under a 1x1 window without stride and padding.
@@ -106,7 +105,7 @@ typedef struct Conv {
   int64_t kernels, group_channels, group_kernels; /* of all; of a group of the convolution */
   int64_t in_blocks, span;                        /* blocks of x; most of them that an oc group has weights for */
   int64_t oc_groups, group_chunk, tile_chunk;     /* the order */
-  int64_t pass;                                   /* blocks of x that the sums take before they wait in y */
+  int64_t pass;                                   /* blocks of x in a pass; partial sums are in y */
   int64_t panel_columns;
 } Conv;
 
@@ -116,13 +115,13 @@ typedef struct Run {
   int64_t chunk; /* the first tile of the chunk that they belong to */
 } Run;
 
-/* Blocks of x that the sums take at once, of those that the oc group reads: the first and last of them, or not. */
+/* Blocks of x of a pass; first, last: of those that the oc group reads. */
 typedef struct Pass {
   int64_t begin, end;
   bool first, last;
 } Pass;
 
-/* A tile: where its data are, and what its taps find. */
+/* A tile: the addresses of its data, and its taps inside the input. */
 typedef struct Place {
   int vectors, columns;
   int64_t first_row, end_row; /* taps that lie in the input's rows */
@@ -138,10 +137,10 @@ typedef struct Place {
   uint32_t inside[WINDOW_W]; /* a bit a column whose tap lies in the input */
 } Place;
 
-/* hook: what becomes of an element of the result; x and the result are one vector of channels. */
+/* hook: maps an element of the result; x and the result are one vector of channels. */
 static inline vec epilogue(vec x) { return x; }
 
-/* hook: what becomes of an element of the input; x and the result are one vector of channels. */
+/* hook: maps an element of the input; x and the result are one vector of channels. */
 static inline vec prologue(vec x) { return x; }
 
 /* ---- a tile ---- */
@@ -180,7 +179,7 @@ SIMD_FUNCTION void block(vec sums[OC_VECTORS][COLUMNS], const Place *p, const fl
   }
 }
 
-/* Where the tile's j-th vector stands in y and the residual. */
+/* Offset of the tile's j-th vector in y and the residual. */
 SIMD_FUNCTION int64_t out_vector(const Place *p, int j) {
   int64_t vector = OC_VECTORS % OUT_VECTORS ? p->odd + j : j;
   return vector / OUT_VECTORS * OUT_PLANE + vector % OUT_VECTORS * LANES;
@@ -232,7 +231,7 @@ SIMD_FUNCTION void tile_of(const Conv *c, const Place *p, const Pass *pass, int 
     tile(c, p, pass, vectors, WIDE - 1);
 }
 
-/* A function of its own: within the loop over tiles, clang would spill sums for the sake of the loop's variables. */
+/* Not inlined: inside the loop over tiles, clang would spill sums to keep the loop's variables. */
 static __attribute__((noinline)) void any_tile(const Conv *c, const Place *p, const Pass *pass) {
   if (OC_TAIL > 0 && p->vectors == OC_TAIL)
     tile_of(c, p, pass, OC_TAIL);
@@ -240,9 +239,9 @@ static __attribute__((noinline)) void any_tile(const Conv *c, const Place *p, co
     tile_of(c, p, pass, OC_VECTORS);
 }
 
-/* ---- where a tile's data are ---- */
+/* ---- addresses of a tile ---- */
 
-/* The first column of a row's tile; of the one past the last, OUT_W. */
+/* The first column of a row's tile; OUT_W for the one past the last. */
 static int64_t first_column(int64_t row_tile) { return row_tile * WIDE - max_i64(0, row_tile - WIDE_TILES); }
 
 /* The columns of a tile whose tap s lies in the input. left: the input column of its first column's first tap. */
@@ -256,7 +255,7 @@ static uint32_t columns_inside(int64_t left, int64_t s, int64_t columns) {
 /* Weights of an oc group before the last. */
 static int64_t group_weights(const Conv *c) { return c->span * OC_VECTORS * WINDOW; }
 
-/* Each tile of a run fetches its part of the next oc group's weights. */
+/* Each tile of a run prefetches a part of the next oc group's weights. */
 static void look_ahead(const Conv *c, const Run *run, int64_t t, int64_t done, Place *p) {
   int64_t tiles = run->end - run->begin;
   p->ahead_lines = ceil_div(ceil_div(OC_VECTORS * WINDOW, LINE), tiles);
@@ -321,7 +320,7 @@ SIMD_FUNCTION void store_block(float *p, vec v) {
     vstore(p, v);
 }
 
-/* What the tiles from `first` to `end` read, all channels. */
+/* Fills the panel with the input of tiles `first` to `end`, all channels. */
 static void fill_panel(const Conv *c, int64_t image, int64_t first, int64_t end) {
   int64_t begin = first_column(first), columns = first_column(end) - begin;
   for (int64_t b = 0; b < c->in_blocks; b++) {
@@ -355,7 +354,7 @@ static Run run_at(const Conv *c, int64_t item, int64_t end) {
  * an input and an output channel are of different groups. bias, scale, shift: whole blocks.
  * group_chunk: oc groups of a chunk; tile_chunk: tiles; pass: input blocks of a pass.
  * scratch: `panels` of [C / IN_BLOCK][tile_chunk * WIDE][IN_BLOCK], of which each worker takes one; NULL without
- * PROLOGUE. They go round `slots` slots, `slot` floats apart. Workers that find none rest. */
+ * PROLOGUE. They are distributed over `slots` slots, `slot` floats apart. Workers without one do nothing. */
 static void conv_direct(const Team *team, const float *x, const float *w, const float *bias, const float *residual,
                         float *y, const float *scale, const float *shift, float *scratch, int64_t n, int64_t x_image,
                         int64_t residual_image, int64_t y_image, int64_t channels, int64_t kernels,

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Prepares a convolution's input: zero padding, and rows and columns sorted by their place modulo STRIDE_H and
- * STRIDE_W, so that conv_plain reads its inputs as whole vectors. Row i and column j of phase (p, q) are row i *
- * STRIDE_H + p - top and column j * STRIDE_W + q - left of x. What no window reads, places from PHASES_H and PHASES_W
- * on, is left out.
+ * Prepares a convolution's input: zero padding, and rows and columns sorted by phase, their position modulo STRIDE_H
+ * and STRIDE_W, so that conv_plain reads whole vectors. Row i and column j of phase (p, q) are row i * STRIDE_H + p -
+ * top and column j * STRIDE_W + q - left of x. Phases from PHASES_H and PHASES_W on are read by no window, and left
+ * out.
  */
 #include "kernel.h"
 #include "simd/simd.h"

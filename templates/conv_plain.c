@@ -3,16 +3,16 @@
  * Direct convolution in NCDHW: y[n, k, od, oh, ow] = epilogue(bias[k] + sum over c, q, r, s of x[n, c, id, ih, iw]
  * w[k, c, q, r, s]). One of two axes has volumes of one plane.
  *
- * A tile is K_BLOCK channels by W_VECTORS vectors of one line of outputs; its sums live in registers, and each input
- * vector that is loaded meets K_BLOCK weights. Tiles are shared out in the order (n, chunk of tiles, block of channels,
- * tile): a worker keeps its block's weights in cache, and a chunk's input is there for all blocks.
+ * A tile is K_BLOCK channels by W_VECTORS vectors of one line of outputs; its sums are in registers, and each input
+ * vector is multiplied by K_BLOCK weights. Tiles are shared out in the order (n, chunk of tiles, block of channels,
+ * tile): a worker's cache keeps its block's weights, and a chunk's input for all blocks.
  *
  * The input is either dense and needs no padding (DIRECT), or comes from conv_pad: padded, and with its rows and
- * columns sorted by their place modulo STRIDE_H and STRIDE_W, so that the inputs of neighbouring outputs are
+ * columns sorted by their position modulo STRIDE_H and STRIDE_W, so that the inputs of neighbouring outputs are
  * neighbours.
  *
- * A line is a row, or where rows are short (FLAT) a plane: its rows follow each other at the input's distance, and the
- * sums between them belong to no output.
+ * A line is a row or, for short rows (FLAT), a plane: its rows have the input's distance, and the sums between them are
+ * not used.
  */
 #include "kernel.h"
 #include "simd/math.h"
@@ -42,13 +42,13 @@ enum { DILATION_W = 1 };
 /* Output channels of a tile.
  * legal: 1..8 */
 enum { K_BLOCK = 4 };
-/* Channels of the last tile of a group: what K_BLOCK leaves over; 0: nothing.
+/* Channels of the last tile of a group, if fewer than K_BLOCK; else 0.
  * legal: 0..7 */
 enum { K_TAIL = 1 };
 /* Vectors of output columns in a tile; with K_BLOCK sums each they should fit in registers.
  * legal: 1..4 */
 enum { W_VECTORS = 2 };
-/* 1: the weights of a block of channels stand together, [C][Q][R][S][channel of the block]; 0: as in ONNX,
+/* 1: the weights of a block of channels are contiguous, [C][Q][R][S][channel of the block]; 0: as in ONNX,
  * [K][C][Q][R][S]. legal: 0 1 */
 enum { PACKED = 1 };
 /* 1: x is the dense input, and nothing past the end of a row may be read; 0: x comes from conv_pad.
@@ -59,7 +59,7 @@ enum { DIRECT = 0 };
 enum { FLAT = 0 };
 /* legal: 0 1 */
 enum { BIAS = 1 };
-/* 1: residual, of y's shape, is added before the epilogue.
+/* 1: adds residual, of y's shape, before the epilogue.
  * legal: 0 1 */
 enum { RESIDUAL = 0 };
 
@@ -69,12 +69,12 @@ typedef struct Conv {
   float *y;
   int64_t groups, channels, kernels, blocks; /* blocks of K_BLOCK outputs in a group */
   int64_t x_channel, x_plane, x_row;         /* x_row: between the first rows of neighbouring outputs' windows */
-  int64_t x_phase_h, x_phase_w;              /* between rows and columns of different place modulo the stride */
+  int64_t x_phase_h, x_phase_w;              /* between rows and columns of different phases */
   int64_t out_d, out_h, out_w;
   int64_t length, tiles, all, chunk; /* columns of a line; tiles of a line, of a volume, of a chunk */
 } Conv;
 
-/* hook: what becomes of an element of the result; x and the result are one vector of columns. */
+/* hook: maps an element of the result; x and the result are one vector of columns. */
 static inline vec epilogue(vec x) { return x; }
 
 /* n columns are there to be read; `whole`: known to be at least a vector. */
@@ -115,8 +115,9 @@ static void copy_rows(const Conv *c, const float *from, float *to, int64_t first
   }
 }
 
-/* As finish() below, of the line's column `first`. The sums leave their registers all at once, so that the compiler
- * need not hold them anywhere else. */
+/* Like finish() below, for the line's column `first`. Stores all sums at once, so that the compiler need not spill
+ * them.
+ */
 SIMD_FUNCTION void finish_flat(const Conv *c, vec sums[K_BLOCK][W_VECTORS], int64_t at, int64_t first, int rows,
                                int64_t columns) {
   enum { TILE = W_VECTORS * LANES };

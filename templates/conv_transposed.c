@@ -40,15 +40,15 @@ typedef struct Transposed {
   float *y;
   int64_t groups, channels, kernels;
   int64_t in_d, in_h, in_w, out_d, out_h, out_w;
-  int64_t front, top, left; /* cut off the output */
+  int64_t front, top, left; /* cropped from the output */
 } Transposed;
 
-/* hook: what becomes of an element of the result; x and the result are one vector of columns. */
+/* hook: maps an element of the result; x and the result are one vector of columns. */
 static inline vec epilogue(vec x) { return x; }
 
-/* Window point s of one input row: columns begin..end-1 are those that land in the output. */
+/* Window point s of one input row: columns begin..end-1 are inside the output. */
 static void sweep(const Transposed *t, const float *restrict x, float w, float *restrict y, int64_t s) {
-  int64_t first = s * DILATION_W - t->left; /* where input column 0 lands */
+  int64_t first = s * DILATION_W - t->left; /* the output column of input column 0 */
   int64_t begin = first < 0 ? ceil_div(-first, STRIDE_W) : 0;
   int64_t end = first < t->out_w ? min_i64(ceil_div(t->out_w - first, STRIDE_W), t->in_w) : 0;
   for (int64_t i = begin; i < end; i++) y[i * STRIDE_W + first] += x[i] * w;

@@ -3,12 +3,12 @@
  * Transposed convolution of blocked tensors: y[n, k, oh, ow] = epilogue(bias[k] + sum over c, r, s of
  * x[n, c, ih, iw] w[c, k, r, s], where ih STRIDE_H + r DILATION_H = oh + PAD_TOP, and likewise for columns).
  *
- * The columns of an output row are taken by phase, their place modulo STRIDE_W: those of one phase meet the same points
- * of the window, and as they go on by one so does the input column, as in a convolution of stride 1. So nothing is
- * multiplied by zeros put in between, and every output is written once. Rows have phases too; a row knows its own.
+ * The columns of an output row are computed by phase, their position modulo STRIDE_W: columns of one phase use the same
+ * points of the window and consecutive input columns, as in a convolution of stride 1. So nothing is multiplied by
+ * inserted zeros, and every output is written once. Each row has a phase too.
  *
- * A tile is K_VECTORS vectors of output channels by COLUMNS pixels of one phase, whose sums live in registers. Edge
- * tiles have code of their own, in which the points that fall outside the input are left out.
+ * A tile is K_VECTORS vectors of output channels by COLUMNS pixels of one phase, with sums in registers. Edge tiles
+ * have code of their own, which skips points outside the input.
  */
 #include "kernel.h"
 #include "simd/math.h"
@@ -36,10 +36,10 @@ enum { STRIDE_W = 2 };
 enum { DILATION_H = 1 };
 /* legal: 1..65536 */
 enum { DILATION_W = 1 };
-/* Rows cut off before the output.
+/* Rows cropped before the output.
  * legal: 0..1048576 */
 enum { PAD_TOP = 1 };
-/* Columns cut off before the output.
+/* Columns cropped before the output.
  * legal: 0..1048576 */
 enum { PAD_LEFT = 1 };
 /* Vectors of output channels in a tile.
@@ -67,10 +67,10 @@ typedef struct Row {
   vec bias[K_VECTORS];
   int64_t channel, channels; /* the group's first, and how many */
   int64_t from;              /* oh + PAD_TOP */
-  int64_t vectors;           /* that are there to be written */
+  int64_t vectors;           /* to be written */
 } Row;
 
-/* hook: what becomes of a pixel's channels; x and the result are one vector of them. */
+/* hook: maps a pixel's channels; x and the result are one vector of them. */
 static inline vec epilogue(vec x) { return x; }
 
 /* Outputs of a phase; of these, first_inside..end_inside-1 have all their points in the input, and maybe others. */
@@ -137,7 +137,7 @@ SIMD_FUNCTION void tile(const Row *row, int phase, int64_t pixel, int columns, b
   }
 }
 
-/* All that depends on `phase` alone is known where this is compiled. */
+/* `phase` is a constant once inlined. */
 SIMD_FUNCTION void tiles_of_phase(const Row *row, int phase) {
   int64_t tiles = phase_pixels(phase) / COLUMNS, tail = phase_pixels(phase) % COLUMNS;
   int64_t left = (first_inside(phase) + COLUMNS - 1) / COLUMNS, room = end_inside(phase);

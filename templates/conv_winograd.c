@@ -51,21 +51,21 @@ enum { PAD_LEFT = 1 };
 /* Vectors of output channels in a group.
  * legal: 1..4 */
 enum { OC_VECTORS = 2 };
-/* Vectors of the last group; 0: as many as of the others.
+/* Vectors of the last group, if fewer; else 0.
  * legal: 0..3 */
 enum { OC_TAIL = 0 };
-/* Most tiles of a part: PART_TILES * OC_VECTORS sums live in registers.
+/* Most tiles of a part: PART_TILES * OC_VECTORS sums are in registers.
  * legal: 1..14 */
 enum { PART_TILES = 6 };
 /* Fewest tiles of a part.
  * legal: 1..14 */
 enum { MIN_TILES = 1 };
-/* 1: each worker has groups of output channels of its own; 0: each has blocks of its own.
+/* 1: workers own groups of output channels; 0: blocks of tiles.
  * legal: 0 1 */
 enum { BY_GROUPS = 0 };
 /* legal: 0 1 */
 enum { BIAS = 1 };
-/* 1: residual, of y's shape, is added before the epilogue.
+/* 1: adds residual, of y's shape, before the epilogue.
  * legal: 0 1 */
 enum { RESIDUAL = 0 };
 /* Rows and columns of outputs that an element of y is the maximum of, and that TILE_H and TILE_W are multiples of. Of
@@ -90,10 +90,10 @@ typedef struct Convolution {
   int64_t input_point, product_point;       /* floats from one point to the next */
 } Convolution;
 
-/* Tiles of all images in a row, which are worked on together. */
+/* Consecutive tiles of all images. */
 typedef struct Block {
   int64_t first, tiles, parts;
-  int64_t next_tiles; /* of the block that this worker takes next */
+  int64_t next_tiles; /* of this worker's next block */
 } Block;
 
 /* A tile among all images. */
@@ -101,7 +101,7 @@ typedef struct Place {
   int64_t image, row, column;
 } Place;
 
-/* hook: what becomes of an element of the result; x and the result are one vector of channels. */
+/* hook: maps an element of the result; x and the result are one vector of channels. */
 static inline vec epilogue(vec x) { return x; }
 
 static Place place_of(int64_t tile) {
@@ -118,7 +118,7 @@ static Place next_place(Place p) {
   return p;
 }
 
-/* The first tile of a part; of one past the last: the end. */
+/* The first tile of a part; the end for the one past the last. */
 static inline int64_t part_begin(const Block *b, int64_t part) { return b->tiles * part / b->parts; }
 
 /* ---- input transform ---- */
@@ -179,8 +179,7 @@ static void transform_channels(const Convolution *c, const Block *b, int64_t at)
 
 /* ---- products ---- */
 
-/* One part's sums over the channels at one point. What stands at `ahead` is fetched meanwhile: LINE_FLOATS a channel.
- */
+/* One part's sums over the channels at one point. Meanwhile prefetches from `ahead`, LINE_FLOATS a channel. */
 SIMD_FUNCTION void multiply(vec sums[PART_TILES][OC_VECTORS], int tiles, int vectors, const float *in,
                             const float *weights, int64_t channels, const float *ahead) {
   for (int64_t left = channels; left > 0; left -= LANES) {
@@ -242,8 +241,9 @@ static inline int64_t vectors_of(const Convolution *c, int64_t group) {
   return OC_TAIL > 0 && group + 1 == c->groups ? OC_TAIL : OC_VECTORS;
 }
 
-/* A group's products with all tiles of the block at one point. Each part fetches its share of the next point's weights,
- * which follow this one's. */
+/* A group's products with all tiles of the block at one point. Each part prefetches its share of the next point's
+ * weights.
+ */
 SIMD_FUNCTION void products_at(const Convolution *c, const Block *b, const float *weights, int point, int vectors) {
   const float *here = weights + point * c->channels * vectors * LANES;
   for (int64_t part = 0; part < b->parts; part++) {
@@ -254,19 +254,18 @@ SIMD_FUNCTION void products_at(const Convolution *c, const Block *b, const float
   }
 }
 
-/* ---- what is needed later ---- */
+/* ---- prefetching ---- */
 
 static void fetch_tile(const float *at, int64_t row, int64_t rows, int64_t columns) {
   for (int64_t h = 0; h < rows; h++)
     for (int64_t w = 0; w < columns * LANES; w += LINE_FLOATS) prefetch_later(at + h * row + w);
 }
 
-/* Floats from the start of a plane of y to what a tile makes of it. */
+/* Offset of a tile in a plane of y, in floats. */
 static inline int64_t place_in_y(Place p) { return (p.row * Y_TILE_H * Y_W + p.column * Y_TILE_W) * LANES; }
 
-/* While a group's products at one point are made, a share of the next block's input comes into the second level of the
- * cache, and of the outputs that this group is to write. Border tiles reach beyond: a fetch there does nothing wrong.
- */
+/* During a group's products at one point, prefetches a share of the next block's input, and of the outputs that this
+ * group will write, to L2. Prefetches beyond the plane are harmless. */
 static void fetch_share(const Convolution *c, const Block *b, int64_t group, int point, int vectors) {
   int64_t at = c->channel_blocks * group / c->groups, last_at = c->channel_blocks * (group + 1) / c->groups;
   for (int64_t i = b->next_tiles * point / POINTS; i < b->next_tiles * (point + 1) / POINTS; i++) {
@@ -295,7 +294,7 @@ static void products_of(const Convolution *c, const Block *b, int64_t group) {
 
 /* ---- output transform ---- */
 
-/* A tile's outputs of LANES channels. The bias goes in at the point 1, of both axes, which all outputs count once. */
+/* A tile's outputs of LANES channels. The bias is added at the point 1 of both axes, which every output counts once. */
 SIMD_FUNCTION void transform_output(vec out[TILE_H][TILE_W], const float *products, int64_t point, vec bias) {
   vec columns[TILE_H][EXTENT_W];
 #pragma clang loop unroll(full)
@@ -317,7 +316,7 @@ SIMD_FUNCTION vec finished(vec sum, const float *residual, int64_t h, int64_t w)
   return epilogue(sum);
 }
 
-/* Element h, w of what the tile makes of y. The order is that of templates/pool_blocked.c, and the bits are. */
+/* Element h, w of the tile in y. The same order, and so the same bits, as templates/pool_blocked.c. */
 SIMD_FUNCTION void finish(float *y, const float *residual, vec out[TILE_H][TILE_W], int64_t h, int64_t w) {
   vec result = vzero();
 #pragma clang loop unroll(full)
@@ -373,7 +372,7 @@ static void output_group(const Convolution *c, const Block *b, int64_t group) {
 
 /* ---- partitions ---- */
 
-/* The share of n that falls to this worker of `workers`; nothing to those past them. */
+/* This worker's share of n, of `workers`; others have none. */
 static void share_of(const Team *team, int64_t workers, int64_t n, int64_t *begin, int64_t *end) {
   *begin = n * min_i64(team->rank, workers) / workers;
   *end = n * min_i64(team->rank + 1, workers) / workers;

@@ -48,8 +48,7 @@ static void copy_row(const Box *b, const T *restrict in, T *restrict out, int64_
 typedef T quad __attribute__((vector_size(4 * sizeof(T)), aligned(sizeof(T)), may_alias));
 typedef T octet __attribute__((vector_size(8 * sizeof(T)), aligned(sizeof(T)), may_alias));
 
-/* Functions take and give these in memory alone: how one that is wider than the CPU's vectors is passed by value
- * depends on the CPU. */
+/* Passed by address only: how a type wider than the CPU's vectors is passed by value depends on the CPU. */
 SIMD_FUNCTION const quad *quad_at(const T *p) { return (const quad *)p; }
 SIMD_FUNCTION const octet *octet_at(const T *p) { return (const octet *)p; }
 
@@ -88,7 +87,7 @@ SIMD_FUNCTION void turn_octets(const T *in, int64_t from, T *out, int64_t to) {
   }
 }
 
-/* The side of the squares that are turned in registers: where vectors are short, blocks of channels are too. */
+/* Side of the squares that are transposed in registers: with short vectors blocks of channels are short too. */
 enum { SIDE = LANES < 8 ? 4 : 8 };
 
 SIMD_FUNCTION void turn_square(const T *in, int64_t from, T *out, int64_t to) {
@@ -111,7 +110,7 @@ SIMD_FUNCTION void turn(const T *restrict in, int64_t from, T *restrict out, int
     for (int64_t r = 0; r < rows; r++) out[r * to + c] = in[c * from + r];
 }
 
-/* A few columns side by side, or a few rows taken apart: where their number is a constant, clang has vectors for it. */
+/* Interleaves a few columns: with a constant number clang vectorises the loop. */
 SIMD_FUNCTION void weave(const T *restrict in, int64_t from, T *restrict out, int64_t rows, int columns) {
   for (int64_t r = 0; r < rows; r++) {
 #pragma clang loop unroll(full)
@@ -125,7 +124,7 @@ SIMD_FUNCTION void part(const T *restrict in, T *restrict out, int64_t to, int r
   }
 }
 
-/* Images: from or to pixels of so few channels that all of them are in the tile. */
+/* For images with so few channels that all are in the tile. */
 static bool turn_few(const T *restrict in, int64_t from, T *restrict out, int64_t to, int64_t rows, int64_t columns) {
   if (columns == 2 && to == 2)
     weave(in, from, out, rows, 2);
@@ -142,8 +141,8 @@ static bool turn_few(const T *restrict in, int64_t from, T *restrict out, int64_
   return true;
 }
 
-/* By way of a buffer: rows of the output that are whole pages apart meet in the same few lines of the cache, which
- * would have to take what squares write again and again. */
+/* Through a buffer: rows of the output that are whole pages apart map to the same few cache lines, which squares would
+ * evict repeatedly. */
 static void turn_buffered(const T *restrict in, int64_t from, T *restrict out, int64_t to, int64_t rows,
                           int64_t columns) {
   T turned[TILE][TILE + SIDE];

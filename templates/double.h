@@ -161,7 +161,7 @@ static inline DoublePair double_product(double a, double b) {
   return (DoublePair){product, ((a_hi * b_hi - product) + a_hi * b_lo + a_lo * b_hi) + a_lo * b_lo};
 }
 
-/* log x to some 2^-65 of itself: an error that even the largest exponent leaves below that of one rounding. */
+/* log x with a relative error of about 2^-65: below one rounding even times the largest exponent. */
 static inline DoublePair double_log_pair(double x) {
   double k, m = double_split(x, &k), f = m - 1;
   DoublePair g = double_sum(m, 1);
@@ -179,7 +179,7 @@ static inline DoublePair double_log_pair(double x) {
   return double_sum(all.hi, all.lo + (of_m.lo + (2 * s_lo + third.lo + rest + k * DOUBLE_LN2_LO)));
 }
 
-/* Special cases are those of C's pow: x^0 and 1^y are 1 even of NaN. Past 2^70 an exponent is as good as infinite. */
+/* Special cases are those of C's pow: x^0 and 1^y are 1 even of NaN. An exponent beyond 2^70 is treated as infinite. */
 static inline double pow_f64(double x, double y) {
   double magnitude = __builtin_fabs(x), size = __builtin_fabs(y), infinity = __builtin_inf();
   if (x == 1 || y == 0 || (x == -1 && size == infinity)) return 1;

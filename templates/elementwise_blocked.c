@@ -8,10 +8,10 @@
 #include "kernel.h"
 #include "simd/math.h"
 
-/* Operands; those beyond are not read.
+/* Operands; others are not read.
  * legal: 1..3 */
 enum { OPERANDS = 2 };
-/* Whether an operand has an element of its own for each pixel, and for each channel.
+/* 1: the operand has an element for each pixel, for each channel; 0: it is broadcast.
  * legal: 0 1 */
 enum { A_PIXELS = 1 };
 /* legal: 0 1 */

@@ -16,7 +16,7 @@ enum { OPERATION = DIVIDE_QUOTIENT };
 /* Axes after merging, the row's included.
  * legal: 1..8 */
 enum { RANK = 1 };
-/* Whether an operand moves along the row, or stands still: broadcast.
+/* 1: the operand moves along the row; 0: it is broadcast.
  * legal: 0 1 */
 enum { A_MOVES = 1 };
 /* legal: 0 1 */
@@ -31,7 +31,7 @@ static inline T divided(T a, T b) {
   return rest != 0 && (rest < 0) != (b < 0) ? (T)(rest + b) : rest;
 }
 
-/* Whether all divisors were good. */
+/* False if a divisor was zero. */
 static bool piece(const T *a, const T *b, T *y, int64_t n) {
   bool good = true;
   for (int64_t i = 0; i < n; i++) {

@@ -16,13 +16,13 @@ typedef float C;
 /* legal: double float int64_t int32_t int16_t int8_t uint64_t uint32_t uint16_t uint8_t */
 typedef uint8_t R;
 
-/* Operands; those beyond are not read.
+/* Operands; others are not read.
  * legal: 1..3 */
 enum { OPERANDS = 2 };
 /* Axes after merging, the row's included.
  * legal: 1..8 */
 enum { RANK = 1 };
-/* Whether an operand moves along the row, or stands still: broadcast.
+/* 1: the operand moves along the row; 0: it is broadcast.
  * legal: 0 1 */
 enum { A_MOVES = 1 };
 /* legal: 0 1 */

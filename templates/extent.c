@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Stores numbers that the run's dimensions give: what Shape of a tensor comes to. */
+/* Stores the values of dim expressions: the result of Shape. */
 #include "kernel.h"
 
 static void extent(const Team *team, int64_t *out, int64_t n, const int64_t *values) {

@@ -11,7 +11,7 @@ typedef bits32 T;
 /* legal: int32_t int64_t */
 typedef int64_t Index;
 
-/* 1: indices are checked here; 0: they have been checked before.
+/* 1: checks indices; 0: they were checked before.
  * legal: 0 1 */
 enum { CHECKED = 1 };
 

@@ -19,7 +19,7 @@ enum { KEPT = 1 };
 /* 0: the indexed axis is the last one.
  * legal: 0 1 */
 enum { RUN = 1 };
-/* 1: indices are checked here; 0: they have been checked before.
+/* 1: checks indices; 0: they were checked before.
  * legal: 0 1 */
 enum { CHECKED = 1 };
 

@@ -14,7 +14,7 @@ typedef int64_t Index;
 /* Indices in a tuple.
  * legal: 1..8 */
 enum { DEPTH = 2 };
-/* 1: indices are checked here; 0: they have been checked before.
+/* 1: checks indices; 0: they were checked before.
  * legal: 0 1 */
 enum { CHECKED = 1 };
 

@@ -14,7 +14,7 @@
 /* Vectors of columns in a panel; more than 4 only where M is known to be 1.
  * legal: 1..16 */
 enum { VECTORS = 4 };
-/* Most rows of a block: ROWS * VECTORS sums live in registers.
+/* Most rows of a block: ROWS * VECTORS sums are in registers.
  * legal: 1..8 */
 enum { ROWS = 6 };
 /* Fewest rows of a block: where M is known, its blocks have one of two heights.
@@ -23,7 +23,7 @@ enum { MIN_ROWS = 1 };
 /* Panels that a single row is multiplied with at once.
  * legal: 1 2 4 8 */
 enum { GROUP = 4 };
-/* Depth after which a block is put by in C, so that the part of the panel in use stays in cache.
+/* Depth after which partial sums are stored in C, so that the part of the panel in use stays in cache.
  * legal: 16..1048576 */
 enum { DEPTH_BLOCK = 2048 };
 /* 1: the product is multiplied by `scale`, the addend by `addend_scale`.
@@ -41,7 +41,7 @@ typedef struct Gemm {
   float scale, addend_scale;
 } Gemm;
 
-/* hook: what becomes of an element of the result; x and the result are one vector of columns. */
+/* hook: maps an element of the result; x and the result are one vector of columns. */
 static inline vec epilogue(vec x) { return x; }
 
 /* One vector of the result, `count` columns of it. */
@@ -53,7 +53,7 @@ SIMD_FUNCTION vec finish(const Gemm *g, vec sum, int64_t row, int64_t column, in
   return epilogue(SCALED ? vfma(sum, more, vset(g->addend_scale)) : vadd(sum, more));
 }
 
-/* ---- tiles: blocks that do not go straight into C, because columns are missing or depth is left ---- */
+/* ---- tiles: blocks with fewer columns than a panel, or with partial sums ---- */
 
 static void tile_from_c(const Gemm *g, float *tile, int64_t first, int64_t rows, int64_t column) {
   for (int64_t m = 0; m < rows; m++) {

@@ -14,7 +14,7 @@ enum { SPATIAL = 2 };
 /* SAMPLE_NEAREST, ...
  * legal: 0 1 2 */
 enum { MODE = SAMPLE_LINEAR };
-/* What is beyond the border: BEYOND_ZEROS, ...
+/* Values beyond the border: BEYOND_ZEROS, ...
  * legal: 0 1 2 */
 enum { PADDING = BEYOND_ZEROS };
 /* 1: -1 and 1 are the centres of the corner elements; 0: their outer edges.
@@ -65,7 +65,7 @@ static float mirrored(float x, float low, float high) {
   return below != odd ? low + rest : high - rest;
 }
 
-/* The place of a grid coordinate on an axis of n elements. One that is no number, or far out, is far out. */
+/* The position of a grid coordinate on an axis of n elements. NaN is far outside. */
 static float place_of(float grid, int64_t n) {
   float last = (float)(n - 1), far = (float)n * 8 + 0x1p20f;
   float x = ALIGNED ? (grid + 1) / 2 * last : ((grid + 1) * (float)n - 1) / 2;

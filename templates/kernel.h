@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What every template may use besides the SIMD vocabulary. All of it is static inline, so a kernel needs nothing from
- * the module but its arguments and the team.
+ * Functions for every template, besides the SIMD vocabulary. All are static inline: a kernel needs only its arguments
+ * and the team.
  */
 #ifndef KERNEL_H
 #define KERNEL_H
@@ -20,8 +20,8 @@ static inline void fault_report(atomic_int *fault, int code) {
   atomic_store_explicit(fault, code, memory_order_relaxed);
 }
 
-/* Where an index of `length` elements points: negative ones count from the end. One out of range is reported, where it
- * has not been checked before, and read as the nearest in range; -1 of nothing. */
+/* Resolves an index on an axis of `length`: negative ones count from the end. With `check`, reports one out of range
+ * and returns the nearest in range; -1 if length is 0. */
 static inline int64_t index_at(int64_t index, int64_t length, int check, atomic_int *fault) {
   int64_t at = index < 0 ? index + length : index;
   if (!check || (at >= 0 && at < length)) return at;
@@ -29,7 +29,7 @@ static inline int64_t index_at(int64_t index, int64_t length, int check, atomic_
   return at < 0 ? 0 : length - 1;
 }
 
-/* Fetches a cache line that will be read soon, but not at once: into the second level. Any address will do. */
+/* Prefetches a cache line to L2. Any address is allowed. */
 static inline void prefetch_later(const void *p) { __builtin_prefetch(p, 0, 2); }
 
 /* Elements that are only moved, by their size: of whatever type they are, they may be read as this. */

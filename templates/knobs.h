@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Values of knobs that choose between kinds, and sizes of working memory: what templates and the compiler share. */
+/* Shared by templates and the compiler: values of knobs that choose between kinds, and sizes of scratch memory. */
 #ifndef KNOBS_H
 #define KNOBS_H
 

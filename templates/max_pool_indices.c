@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Maxima over windows, NCDHW, and where they stand: the first of equal ones in the order of the window. A NaN is larger
- * than all.
+ * Maxima over windows, NCDHW, and their indices: of equal ones the first in the order of the window. NaN is the
+ * largest.
  */
 #include "kernel.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The second half of NonMaxSuppression: [image, class, box] of all that was taken, one after the other. */
+/* The second half of NonMaxSuppression: writes [image, class, box] of all selected boxes. */
 #include "kernel.h"
 #include "knobs.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The first half of NonMaxSuppression: for each image and class, boxes by falling score, without those that overlap one
- * that was taken before. Candidates stand in a heap, so that no more are put in order than are looked at; the corners
- * of what was taken stand side by side, and are compared with a candidate a vector at a time.
+ * The first half of NonMaxSuppression: for each image and class, selects boxes by decreasing score, without those that
+ * overlap a selected one. Candidates are in a heap, so that only those examined are sorted; corners of selected boxes
+ * are contiguous, and compared with a candidate a vector at a time.
  */
 #include "kernel.h"
 #include "knobs.h"

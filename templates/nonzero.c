@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The second half of NonZero: where the elements stand that are not 0. Row `axis` of y has their places along that
- * axis, so y's rows are as long as there are such elements; what stands in a share is told by the counts before.
+ * The second half of NonZero: writes the indices of nonzero elements. Row `axis` of y has their indices along that
+ * axis, so the number of elements is the length of y's rows; the counts tell where each share begins.
  */
 #include "kernel.h"
 #include "knobs.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The first half of NonZero: how many elements are not 0 in each of NONZERO_CHUNKS equal shares of x. */
+/* The first half of NonZero: counts nonzero elements in each of NONZERO_CHUNKS equal shares of x. */
 #include "kernel.h"
 #include "knobs.h"
 

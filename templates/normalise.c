@@ -37,7 +37,7 @@ typedef struct Moments {
   int64_t count;
 } Moments;
 
-/* hook: what becomes of an element of the result. */
+/* hook: maps an element of the result. */
 static inline vec epilogue(vec x) { return x; }
 
 /* The sum of x - shift, or of its square. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * OneHot: out[outer, depth, inner] is values[1] where indices[outer, inner] is the position along the middle axis,
- * values[0] elsewhere. Negative indices count from the end; one out of range is nowhere.
+ * values[0] elsewhere. Negative indices count from the end; one out of range gives only values[0].
  */
 #include "kernel.h"
 

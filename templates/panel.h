@@ -4,10 +4,10 @@
  *
  * A panel holds `vectors` * LANES columns of the right-hand matrix, packed [k][vectors][LANES]. A block keeps its
  * rows x vectors sums in registers over the whole depth: each k loads the panel's vectors once and broadcasts one
- * element a row. Every sum runs over k in order, whatever the block's size, so a result does not depend on how rows
- * and panels are cut; panel_multiply_split() alone sums otherwise, in a fixed order of its own.
+ * element a row. Every sum runs over k in order, whatever the block's size, so results do not depend on the blocking of
+ * rows and panels; only panel_multiply_split() has another, fixed order.
  *
- * A panel has as many vectors as its sums leave registers for: up to 4, or up to 16 for a single row.
+ * A panel has as many vectors as fit in registers with its sums: up to 4, or up to 16 for a single row.
  *
  * `rows`, `vectors`, `panels` and `parts` must be constants once inlined: then the loops over them unroll and the sums
  * are registers.

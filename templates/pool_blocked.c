@@ -4,9 +4,9 @@
  * makes the result NaN.
  *
  * A tile is COLUMNS pixels of one output row. The rows of the window are combined first, into one vector for each
- * input column of the tile, then the columns of each pixel's window: an input pixel is loaded once, and what windows
- * share is done once. Which columns lie in the padding is known where a tile is compiled: edge tiles have code of
- * their own. Rows in the padding are skipped.
+ * input column of the tile, then the columns of each pixel's window, so an input pixel is loaded once, and the work
+ * that windows share is done once. Edge tiles have code of their own, in which the columns in the padding are constant.
+ * Rows in the padding are skipped.
  */
 #include "bands.h"
 #include "kernel.h"

@@ -2,8 +2,8 @@
 /*
  * Maximum, mean or norm over windows, NCDHW. NaN in a window makes the result NaN.
  *
- * Maxima and means of floats are made COLUMNS outputs at a time: the rows of their windows are combined first, into one
- * element for each column of input, where padding counts as nothing; then the columns of each window.
+ * Maxima and means of floats are computed COLUMNS outputs at a time: the rows of their windows are combined first, into
+ * one element for each column of input, without padding; then the columns of each window.
  *
  * Else an output row is filled in place, window point by window point: each is one sweep over the columns whose point
  * lies in the input.

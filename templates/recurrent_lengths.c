@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Checks sequence lengths that the module computes itself; the recurrent kernels take any, and clamp. */
+/* Checks sequence lengths that the module computes; the recurrent kernels clamp them. */
 #include "kernel.h"
 
 /* Type of a sequence's length.

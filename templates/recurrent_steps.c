@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One direction of a recurrent layer over all its time steps, after one matrix product has made the input's part of
- * every gate (`gates`). Within a step the product of the hidden state with the recurrent weights stays in registers
- * and the cell's update follows at once, because a panel holds all gates of its units.
+ * One direction of a recurrent layer over all its time steps, after one matrix product has computed the input's part of
+ * every gate (`gates`). In a step the product of the hidden state with the recurrent weights stays in registers for the
+ * cell's update, because a panel has all gates of its units.
  *
  * A worker owns the same panels and samples through the whole sequence, so its weights stay in its cache (DeepCPU,
- * 5.3), and sweeps them in alternating direction: what one step read last the next reads first. One barrier ends a
- * step, unless no two workers share a sample. The hidden state is double buffered: a fast worker writes the next state
- * where nobody reads the present one.
+ * 5.3), and sweeps them in alternating direction: a step begins with the panels that the last one ended with. One
+ * barrier ends a step, unless no two workers share a sample. The hidden state is double buffered, because a fast worker
+ * writes the next state while others read the current one.
  *
- * What ONNX leaves open is done as ONNX Runtime does: beyond a sample's length Y is zero and the state stays; reverse
- * starts at the sample's own end; the final state of a sample of length 0 is zero; clip bounds what enters an
- * activation, and nothing else.
+ * What ONNX does not define is as in ONNX Runtime: beyond a sample's length Y is zero and the state is kept; reverse
+ * starts at the sample's own end; the final state of a sample of length 0 is zero; clip bounds only inputs of
+ * activations.
  */
 #include "kernel.h"
 #include "panel.h"
@@ -491,7 +491,7 @@ typedef struct Crew {
   int64_t first, count, ways, unit_ways;
 } Crew;
 
-/* Each of several directions has its own part of the team. */
+/* Each direction has its own part of the team. */
 static Crew crew_of(const Team *team, int64_t directions, int64_t direction) {
   Crew crew = {.count = team->size};
   if (team->size >= directions) {

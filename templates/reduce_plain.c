@@ -10,7 +10,7 @@
 
 /* legal: double int64_t int32_t int16_t int8_t uint64_t uint32_t uint16_t uint8_t */
 typedef int64_t T;
-/* What totals are formed in: of integers modulo 2^64.
+/* The type of totals: of integers modulo 2^64.
  * legal: double uint64_t */
 typedef uint64_t Total;
 
@@ -33,7 +33,7 @@ static inline Total neutral(void) {
   return OPERATION == REDUCE_PRODUCT;
 }
 
-/* A NaN that is the greatest so far stays, and one that comes takes its place. */
+/* NaN is the maximum and the minimum. */
 static inline Total combined(Total total, T x) {
   Total wide = (Total)x;
   if (OPERATION == REDUCE_MAX) return x > (T)total || __builtin_isnan((double)x) ? wide : total;
@@ -55,7 +55,7 @@ static inline T finished(Total total, T shift, int64_t count) {
   return (T)total;
 }
 
-/* The greatest: exponentials of what is less by it neither overflow nor all vanish. */
+/* The maximum, which is subtracted so that exponentials neither overflow nor all vanish. */
 static T greatest(const T *x, Rows *reduced, int64_t rows, int64_t n, int64_t step) {
   T most = x[0];
   if (rows > 0) rows_seek(reduced, 0);

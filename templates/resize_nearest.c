@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Resize by the nearest element: x[outer, in.., inner] to y[outer, out.., inner], where a table for each axis between
- * tells which input index an output index takes; -1: outside the input. A row of the last such axis is made of one
- * input row: each element repeated FACTOR times, or as the table says.
+ * Resize by the nearest element: x[outer, in.., inner] to y[outer, out.., inner], with a table for each axis between
+ * from output index to input index; -1: outside the input. A row of the last such axis comes from one input row: each
+ * element repeated FACTOR times, or by the table.
  */
 #include "kernel.h"
 
@@ -13,14 +13,14 @@ typedef bits32 T;
 /* Axes that have a table.
  * legal: 1..8 */
 enum { AXES = 2 };
-/* How often each element of the last axis comes; 0: by the table.
+/* How often each element of the last axis is repeated; 0: by the table.
  * legal: 0..16 */
 enum { FACTOR = 2 };
 /* 1: inner is 1.
  * legal: 0 1 */
 enum { SINGLE = 1 };
 
-/* Which row of the last axis output row `row` is made of; -1: none. */
+/* The input row of output row `row`; -1: none. */
 static int64_t source_row(const int64_t *out, const int64_t *in, const int32_t *table, int64_t row) {
   int64_t at = 0, stride = 1;
   for (int axis = 0; axis < AXES - 1; axis++) table += out[axis];
@@ -32,7 +32,7 @@ static int64_t source_row(const int64_t *out, const int64_t *in, const int32_t *
     stride *= in[axis];
     row /= out[axis];
   }
-  return at + row * stride; /* what is left of row counts `outer` */
+  return at + row * stride; /* the rest of row counts `outer` */
 }
 
 static void fill(T *y, T value, int64_t n) {

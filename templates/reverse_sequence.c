@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * ReverseSequence: the first lengths[b] steps of each sequence b in reverse, the others as they are. A length out of
- * range is reported and read as none.
+ * ReverseSequence: the first lengths[b] steps of each sequence b in reverse, the others unchanged. A length out of
+ * range is reported and treated as 0.
  */
 #include "kernel.h"
 

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Work over a box whose last axis is a row: cut into pieces, pieces into shares, and an odometer that says where the
- * row at hand begins in each operand. Operands have strides in elements, 0 along a broadcast axis.
+ * Iteration over a box whose last axis is a row: rows are cut into pieces, pieces are shared out, and an odometer has
+ * the offset of the current row in each operand. Operands have strides in elements, 0 along a broadcast axis.
  */
 #ifndef ROWS_H
 #define ROWS_H
 
 #include "kernel.h"
 
-/* PIECE elements of a row are the least that is shared out: worth more than a barrier, and whole cache lines. */
+/* Least elements of a worker: ROWS_PIECE of a row, worth a barrier, and whole cache lines. */
 enum { ROWS_OPERANDS = 3, ROWS_PIECE = 1024 };
 
 typedef struct Rows {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Operations on single elements that C leaves undefined or to libm, as ONNX Runtime has them on x86. */
+/* Operations on single elements that C does not define, or leaves to libm, as in ONNX Runtime on x86. */
 #ifndef SCALAR_H
 #define SCALAR_H
 
@@ -8,13 +8,13 @@
 #include "double.h"
 #include "half.h"
 
-/* Towards zero; the least integer for NaN and for what does not fit. u8 takes the low byte. */
+/* Towards zero; the smallest integer for NaN and numbers out of range. u8 takes the low byte. */
 static inline int32_t f32_to_i32(float x) { return x >= -0x1p31f && x < 0x1p31f ? (int32_t)x : INT32_MIN; }
 static inline int64_t f32_to_i64(float x) { return x >= -0x1p63f && x < 0x1p63f ? (int64_t)x : INT64_MIN; }
 
 static inline int32_t f64_to_i32(double x) { return x > -0x1.00000002p31 && x < 0x1p31 ? (int32_t)x : INT32_MIN; }
 static inline int64_t f64_to_i64(double x) { return x >= -0x1p63 && x < 0x1p63 ? (int64_t)x : INT64_MIN; }
-/* Negative numbers wrap around; from 2^64 on it is 0. */
+/* Negative numbers wrap around; 0 from 2^64 on. */
 static inline uint64_t f64_to_u64(double x) {
   return x >= 0x1p63 ? (uint64_t)f64_to_i64(x - 0x1p63) ^ UINT64_C(1) << 63 : (uint64_t)f64_to_i64(x);
 }

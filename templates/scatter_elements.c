@@ -2,13 +2,13 @@
 /*
  * ScatterElements: out[.., indices[.., j, ..], ..] takes updates[.., j, ..], in the order of j; `out` already holds
  * the data. A piece of work is a run along the last axis, at every j, and at one position of the KEPT axes besides:
- * what hits one element belongs to one piece. Where the axis is the last one itself, a run is one element.
+ * updates of one element belong to one piece. Where the axis is the last one itself, a run is one element.
  */
 #include "kernel.h"
 #include "knobs.h"
 #include "rows.h"
 
-/* The element; where updates only replace, its bits do.
+/* The element; its bits, if updates only replace.
  * legal: bits8 bits16 bits32 bits64 float double int8_t int16_t int32_t int64_t uint8_t uint16_t uint32_t uint64_t */
 typedef float T;
 /* legal: int32_t int64_t */
@@ -23,11 +23,11 @@ enum { RUN = 1 };
 /* UPDATE_REPLACES, ...
  * legal: 0..4 */
 enum { REDUCTION = UPDATE_REPLACES };
-/* 1: indices are checked here; 0: they have been checked before.
+/* 1: checks indices; 0: they were checked before.
  * legal: 0 1 */
 enum { CHECKED = 1 };
 
-/* NaN wins minima and maxima. */
+/* NaN is the minimum and the maximum. */
 static inline T reduced(T held, T update) {
   if (REDUCTION == UPDATE_ADDS) return (T)(held + update);
   if (REDUCTION == UPDATE_MULTIPLIES) return (T)(held * update);

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * ScatterND: the output is the data, but for the `inner` neighbouring elements that each tuple of DEPTH indices names,
- * which take the tuple's updates, in the tuples' order. Every worker owns a range of the output, walks all tuples and
- * does what falls into its range: the order of updates depends on no partition.
+ * ScatterND: the output is the data, with updates of the `inner` neighbouring elements at each tuple of DEPTH indices,
+ * in the tuples' order. Every worker walks all tuples and updates its own range of the output, so the order of updates
+ * does not depend on the partition.
  */
 #include "kernel.h"
 #include "knobs.h"
 
-/* The element; where updates only replace, its bits do.
+/* The element; its bits, if updates only replace.
  * legal: bits8 bits16 bits32 bits64 float double int8_t int16_t int32_t int64_t uint8_t uint16_t uint32_t uint64_t */
 typedef float T;
 /* legal: int32_t int64_t */
@@ -19,11 +19,11 @@ enum { DEPTH = 2 };
 /* UPDATE_REPLACES, ...
  * legal: 0..4 */
 enum { REDUCTION = UPDATE_REPLACES };
-/* 1: indices are checked here; 0: they have been checked before.
+/* 1: checks indices; 0: they were checked before.
  * legal: 0 1 */
 enum { CHECKED = 1 };
 
-enum { CACHE_LINE = 64 / sizeof(T) }; /* elements: the least that is owned */
+enum { CACHE_LINE = 64 / sizeof(T) }; /* elements: least range of a worker */
 
 static inline int64_t place(const Index *tuple, const int64_t *extent, const int64_t *stride, atomic_int *fault) {
   int64_t at = 0;
@@ -31,7 +31,7 @@ static inline int64_t place(const Index *tuple, const int64_t *extent, const int
   return at;
 }
 
-/* NaN wins minima and maxima. */
+/* NaN is the minimum and the maximum. */
 static inline T reduced(T held, T update) {
   if (REDUCTION == UPDATE_ADDS) return (T)(held + update);
   if (REDUCTION == UPDATE_MULTIPLIES) return (T)(held * update);

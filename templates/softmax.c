@@ -14,7 +14,7 @@ enum { LOGARITHM = 0 };
  * legal: 0 1 */
 enum { LAST_AXIS = 1 };
 
-/* What an element becomes, in two steps. `total`: the sum of the group's exponentials, or its logarithm. */
+/* The result in two steps. `total`: the sum of the group's exponentials, or its logarithm. */
 static inline vec first_result(vec shifted, vec exponential) { return LOGARITHM ? shifted : exponential; }
 static inline vec result(vec first, vec total) { return LOGARITHM ? vsub(first, total) : vdiv(first, total); }
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * TopK along the middle axis of x[outer, n, inner]: values and positions, best first, of equal ones the lower position
- * first. NaN counts as the greatest. The outputs themselves hold a heap of the best k so far, the worst of them at the
- * root, which is then sorted: O(n log k), and no memory besides. Along the last axis, many values at a time are
- * compared with the root: once the heap has seen some, few are better.
+ * first. NaN counts as the greatest. The outputs hold a heap of the best k so far, with the worst at the root, which is
+ * then sorted: O(n log k) without other memory. Along the last axis many values at a time are compared with the root,
+ * because few are better.
  */
 #include "kernel.h"
 
@@ -14,9 +14,9 @@ typedef float T;
  * legal: 0 1 */
 enum { LARGEST = 1 };
 
-enum { BLOCK = 64 }; /* neighbours that are compared with the root together */
+enum { BLOCK = 64 }; /* values compared with the root together */
 
-enum { CACHE_LINE = 64 / sizeof(int64_t) }; /* columns that one worker takes: their positions share a line */
+enum { CACHE_LINE = 64 / sizeof(int64_t) }; /* columns of a worker: their positions share a line */
 
 typedef struct Entry {
   T value;
@@ -47,7 +47,7 @@ static inline bool ahead(Entry a, Entry b) {
   return a.position < b.position;
 }
 
-/* Lets `e` sink from the root of the heap at `i` of `n` entries: below each entry stand better ones. */
+/* Sinks `e` from the root of the heap at `i` of `n` entries: better entries are below. */
 static void sink(const Column *c, int64_t i, int64_t n, Entry e) {
   for (int64_t child; (child = 2 * i + 1) < n; i = child) {
     Entry worse = entry(c, child);

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: MIT */
-/* Trilu: of each matrix what is on the k-th diagonal and above it, or below it; zero elsewhere. */
+/* Trilu: each matrix on and above (or below) its k-th diagonal; zero elsewhere. */
 #include "kernel.h"
 
 /* The element.
  * legal: bits8 bits16 bits32 bits64 */
 typedef bits32 T;
 
-/* 1: the upper part stays; 0: the lower.
+/* 1: keeps the upper part; 0: the lower.
  * legal: 0 1 */
 enum { UPPER = 1 };
 
 static void trilu(const Team *team, const T *in, T *out, int64_t matrices, int64_t rows, int64_t columns, int64_t k) {
   int64_t item, end;
-  k = max_i64(-rows, min_i64(k, columns)); /* beyond, nothing changes */
+  k = max_i64(-rows, min_i64(k, columns)); /* larger ones are equivalent */
   team_share(team, matrices * rows, &item, &end);
   for (; item < end; item++) {
     const T *restrict from = in + item * columns;

@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Unique: the different slices of x[outer, n, inner] along its middle axis. Their places are sorted by slice, equal
- * ones by place, so that the first of a group is where it occurs first. One worker does it: sorting is most of the
- * work.
+ * Unique: the different slices of x[outer, n, inner] along its middle axis. Their indices are sorted by slice, equal
+ * ones by index, so that the first of a group is its first occurrence. One worker does it: sorting is most of the work.
  */
 #include "kernel.h"
 
 /* legal: double float int64_t int32_t int16_t int8_t uint64_t uint32_t uint16_t uint8_t */
 typedef float T;
 
-/* 1: groups in the order of their slices; 0: of where they occur first.
+/* 1: groups in the order of their slices; 0: of their first occurrence.
  * legal: 0 1 */
 enum { SORTED = 1 };
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * MaxUnpool: each element of x goes to the place that its index tells, all others are zero. An index counts the
- * elements of [volumes, depth, height, width]; y is [volumes, out_d, out_h, out_w], as large or larger. One out of
- * range is reported. Every worker writes its own part of y, for which it looks at all indices, so that of two elements
- * for one place the later stands, whatever the number of workers.
+ * MaxUnpool: each element of x is written at its index, all others are zero. An index counts the elements of
+ * [volumes, depth, height, width]; y is [volumes, out_d, out_h, out_w], as large or larger. An index out of range is
+ * reported. Every worker writes its own part of y and reads all indices, so that of two elements with one index the
+ * later one counts for any number of workers.
  */
 #include "kernel.h"
 
