@@ -72,8 +72,9 @@ void normalise_gate_order(ModelReader *reader, Node *node, Json order) {
     return;
   }
   if (!read_permutation(gates, json_text(order), from)) {
-    error_at(json_where(order), EXIT_INVALID, "\"%s\" is no order of %s's gates \"%s\" (also written %c for %c)",
-             short_name(reader->arena, json_text(order)), node->op->name, gates->letters, gates->alias, gates->aliased);
+    error_at(json_where(order), EXIT_INVALID,
+             "expected an order of %s's gates \"%s\" (also written %c for %c), found \"%s\"", node->op->name,
+             gates->letters, gates->alias, gates->aliased, short_name(reader->arena, json_text(order)));
     return;
   }
   if (strncmp(json_text(order), gates->letters, strlen(gates->letters)) == 0) return;

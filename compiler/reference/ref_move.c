@@ -207,7 +207,7 @@ static int64_t padded_offset(const PadAxis *pads, PadMap *map, const int64_t *st
 const char *ref_pad(const Node *node, const Tensor *const *inputs, Tensor *const *outputs) {
   const Tensor *x = inputs[0], *fill = node->n_inputs > 2 ? inputs[2] : NULL;
   Tensor *y = outputs[0];
-  if (fill && tensor_count(fill) != 1) return "the fill value is no scalar";
+  if (fill && tensor_count(fill) != 1) return "the fill value must be a scalar";
   PadAxis pads[MAX_RANK];
   const char *wrong = read_pads(node, inputs, y, pads);
   if (wrong) return wrong;

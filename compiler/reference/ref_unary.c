@@ -157,7 +157,7 @@ const char *ref_unary(const Node *node, const Tensor *const *inputs, Tensor *con
 const char *ref_clip(const Node *node, const Tensor *const *inputs, Tensor *const *outputs) {
   const Tensor *x = inputs[0], *low = node->n_inputs > 1 ? inputs[1] : NULL;
   const Tensor *high = node->n_inputs > 2 ? inputs[2] : NULL;
-  if ((low && tensor_count(low) != 1) || (high && tensor_count(high) != 1)) return "a bound of Clip is no scalar";
+  if ((low && tensor_count(low) != 1) || (high && tensor_count(high) != 1)) return "the bounds of Clip must be scalars";
   bool floating = dtype_is_float(x->dtype);
   for (int64_t i = 0, n = tensor_count(x); i < n; i++) {
     if (floating) {

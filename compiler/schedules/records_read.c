@@ -127,7 +127,8 @@ void records_read_more(Arena *arena, ScheduleRecords *records, const char *path)
   records_each_line(arena, path, take_line, &reading);
   if (reading.skipped)
     warn_at(LOCATION_FILE(path), "%d %s skipped; line %d: %s", reading.skipped,
-            reading.skipped == 1 ? "line is no record and" : "lines are no records and", reading.first, reading.wrong);
+            reading.skipped == 1 ? "line is not a record and is" : "lines are not records and are", reading.first,
+            reading.wrong);
 }
 
 ScheduleRecords *records_read(Arena *arena, const char *path) {

@@ -106,7 +106,7 @@ static void check_contents(Arena *arena, const char *path) {
 void records_check_output(Arena *arena, const char *path) {
   struct stat status;
   if (stat(path, &status) == 0 && !S_ISREG(status.st_mode))
-    fatal_at(LOCATION_FILE(path), EXIT_INVALID, "cannot append records: it is no regular file");
+    fatal_at(LOCATION_FILE(path), EXIT_INVALID, "cannot append records: expected a regular file");
   int folder_length = (int)(file_last_part(path) - path);
   const char *folder = folder_length ? arena_format(arena, "%.*s", folder_length, path) : ".";
   bool exists = access(path, F_OK) == 0;

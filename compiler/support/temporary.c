@@ -74,7 +74,7 @@ char *temporary_beside(Arena *arena, const char *path) {
   struct stat status;
   /* A rename would put a file in the place of /dev/null. */
   if (stat(path, &status) == 0 && !S_ISREG(status.st_mode))
-    fatal_at(LOCATION_FILE(path), EXIT_INVALID, "cannot write: it exists and is no regular file");
+    fatal_at(LOCATION_FILE(path), EXIT_INVALID, "cannot write: expected a regular file, or none");
   /* A short name of its own: the target's may be as long as names can be. */
   /* A link stays; its target is replaced. The link may be /dev/stdout. */
   char *real = realpath(path, NULL);

@@ -122,7 +122,7 @@ static void lines_that_are_no_records_are_skipped_with_one_warning(void **state)
   append_text("nonsense\n[]\n{}\n\n  \n{\"format\":\"rnncc-schedule\",\"format\":\"rnncc-schedule\"}\n");
   append("b", "s");
   Outcome outcome = outcome_of(read_all, NULL);
-  expect_outcome(&outcome, 0, "4 lines are no records and skipped; line 2:", "2 records");
+  expect_outcome(&outcome, 0, "4 lines are not records and are skipped; line 2:", "2 records");
   const char *warning = strstr(outcome.messages, "warning");
   assert_non_null(warning);
   assert_null(strstr(warning + 1, "warning"));

@@ -212,7 +212,7 @@ static void folders_of_killed_processes_are_removed_and_those_of_others_stay(voi
 static void a_device_is_never_replaced(void **state) {
   (void)state;
   Outcome outcome = outcome_of(write_file, "/dev/null");
-  expect_outcome(&outcome, 2, "/dev/null", "no regular file");
+  expect_outcome(&outcome, 2, "/dev/null", "expected a regular file");
   struct stat status;
   assert_int_equal(stat("/dev/null", &status), 0);
   assert_true(S_ISCHR(status.st_mode));

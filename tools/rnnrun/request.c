@@ -108,7 +108,7 @@ static int read_keys(FILE *stream, Request *request) {
     char *space = strchr(line, ' ');
     if (space) *space = '\0';
     int key = find_key(line);
-    if (key < 0 || !space) return refuse(request, "`%s` is no KEY VALUE that it knows", line);
+    if (key < 0 || !space) return refuse(request, "expected KEY VALUE of a request, found `%s`", line);
     if (given[key]++ && KEYS[key].kind != INPUT) return refuse(request, "%s is given twice", line);
     if (!set_value(request, key, space + 1)) return 0;
   }

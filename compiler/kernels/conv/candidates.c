@@ -80,12 +80,12 @@ ConvSchedule *convolution_schedule(Graph *graph, const Node *node, NodeLayout la
   return schedule;
 }
 
-/* "oc=9 is no choice here, 4 would be", for the first knob that does not fit; NULL: all fit. */
+/* "expected oc=4, found oc=9", for the first knob that does not fit; NULL: all fit. */
 static const char *misfit(Arena *arena, const ConvAlgorithm *algorithm, const Knobs *given, const Knobs *fit) {
   for (int i = 0; algorithm->kind.knobs[i].name; i++)
     if (given->value[i] != fit->value[i])
-      return arena_format(arena, "%s=%d is no choice here, %d would be", algorithm->kind.knobs[i].name, given->value[i],
-                          fit->value[i]);
+      return arena_format(arena, "expected %s=%d, found %s=%d", algorithm->kind.knobs[i].name, fit->value[i],
+                          algorithm->kind.knobs[i].name, given->value[i]);
   return NULL;
 }
 
@@ -95,7 +95,7 @@ ConvSchedule *convolution_of_text(Graph *graph, const Node *node, NodeLayout lay
   ParsedSchedule parsed;
   const char *wrong = schedule_parse(convolution_kinds, text, &parsed);
   if (wrong) {
-    *why = arena_format(graph->arena, "`%s` is no algorithm or KEY=N that it knows", wrong);
+    *why = arena_format(graph->arena, "expected an algorithm and its KEY=N, found `%s`", wrong);
     return NULL;
   }
   if (!schedule_is_whole(&parsed)) {

@@ -69,7 +69,7 @@ bool read_activation_bodies(Graph *graph, const Node *node, int directions, int 
     const char *name = names ? names->strings[i] : defaults[i % (size_t)per_direction];
     const struct Row *row = find_row(name);
     if (!row) {
-      error_at(names->where, EXIT_INVALID, "`%s` is no activation of %s", name, node->op->name);
+      error_at(names->where, EXIT_INVALID, "unknown activation `%s` of %s", name, node->op->name);
       return false;
     }
     float alpha = row->takes_alpha ? next_value(alphas, &alphas_used, row->alpha) : 0;

@@ -102,7 +102,7 @@ static const char *kernels_of_record(void *layers, const ScheduleRecord *record,
   ParsedSchedule parsed;
   const char *wrong = schedule_parse(recurrent_kinds, record->schedule, &parsed);
   if (wrong) {
-    *why = arena_format(l->graph->arena, "`%s` is no KEY=N that it knows", wrong);
+    *why = arena_format(l->graph->arena, "expected KEY=N of a recurrent layer, found `%s`", wrong);
     return NULL;
   }
   schedule_set_named(&parsed, &l->variant.knobs);

@@ -123,8 +123,8 @@ static void trim(Value *const *values, int *n) {
 static bool name_type(OnnxReader *reader, const Draft *draft, Attribute *attribute) {
   const OnnxType *type = onnx_type((int)(attribute->i == (int)attribute->i ? attribute->i : 0));
   if (!type) {
-    error_at(attribute->where, EXIT_INVALID, "`%s` of %s is %lld, which is no element type", attribute->name, draft->op,
-             (long long)attribute->i);
+    error_at(attribute->where, EXIT_INVALID, "`%s` of %s: expected an element type, found %lld", attribute->name,
+             draft->op, (long long)attribute->i);
     return false;
   }
   if (type->dtype == RNNCC_NONE) {
