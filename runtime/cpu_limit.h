@@ -13,7 +13,7 @@ int cpu_limit_threads(void);
  * /sys: "" but in tests. */
 int cpu_limit_cgroup(const char *root);
 
-/* *one := the n-th CPU (from 0, modulo their number) of the calling thread's mask; false if it cannot be told. */
+/* *one := the n-th CPU (from 0, modulo their number) of the calling thread's mask; false if it is not known. */
 bool cpu_limit_nth(int n, cpu_set_t *one);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The thread pool of one model: one parallel region per inference, in which every worker walks the whole schedule.
- * The calling thread is worker 0. If another thread is inside a region, the call runs alone: nobody queues. It also
+ * The calling thread is worker 0. If another thread is inside a region, the call runs alone: there is no queue. It also
  * does for a while after a region in which other programs on the CPUs held the workers up.
  */
 #ifndef RNNCC_POOL_H

@@ -49,7 +49,7 @@ static inline void team_meet(Team *team) {
   if (team->size > 1) team_await(team);
 }
 
-/* Waits until all workers of the team have come here. What any wrote before is visible to all after. */
+/* A barrier of all workers of the team. What any wrote before is visible to all after. */
 static inline void team_barrier(Team *team) {
   team_arrive(team);
   team_meet(team);

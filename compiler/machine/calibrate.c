@@ -57,8 +57,7 @@ static int64_t bytes_in_l3(const Machine *m) {
   return between(m->l2_bytes * 3 / 2, m->l3_bytes / (2 * m->cores), 4 * m->l2_bytes);
 }
 
-/* Of all cores together eight times the L3, which may keep a part of whatever it sees; and something where it is small
- * or missing. */
+/* For all cores together eight times the L3, which may keep a part; bounded, because the L3 may be small or missing. */
 static int64_t bytes_in_memory(const Machine *m) { return between(16 << 20, 8 * m->l3_bytes / m->cores, 256 << 20); }
 
 static void keep_better(double *best, double rate) {

@@ -3,9 +3,9 @@
  * The measurements of `rnncc targets --calibrate`, as a JSON file: the CPU, its caches, and the speeds of struct
  * Machine for each target that runs there.
  *
- * The file in the user's folder for caches is used for --target=native where it is of this CPU, these caches and this
- * number of cores, else left aside with a warning: homes are shared, and move. A file given with --machine=FILE says
- * what the modules are planned for, whatever this machine is.
+ * The file in the user's cache folder is used for --target=native if its CPU, caches and number of cores are this
+ * machine's; else it is ignored with a warning, because home folders are shared. A file of --machine=FILE is used on
+ * any machine.
  */
 #ifndef RNNCC_MACHINE_FILE_H
 #define RNNCC_MACHINE_FILE_H
@@ -20,7 +20,7 @@ typedef struct MachineFile {
   const Machine *machines; /* one for each; cores and caches are the same in all */
 } MachineFile;
 
-/* --machine: "native", "typical" or a file; NULL: native for the target that was given as native. */
+/* --machine: "native", "typical" or a file; NULL: native for --target=native. */
 Machine machine_choose(Arena *arena, const char *given, const Target *target, bool native, int threads);
 
 void machine_file_write(Arena *arena, const char *path, const MachineFile *file);

@@ -269,7 +269,7 @@ const char *ref_lp_pool(const Node *node, const Tensor *const *inputs, Tensor *c
   return NULL;
 }
 
-/* ---- unpooling: indices count the elements of the output as the windows alone make it ---- */
+/* ---- unpooling: indices count the elements of the output without output_shape ---- */
 
 static int64_t unpooled_extent(const Node *node, const Tensor *x, int axis) {
   int spatial = x->rank - 2;

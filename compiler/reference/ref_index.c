@@ -108,7 +108,7 @@ static bool ahead(const Column *c, int64_t a, int64_t b) {
   return x == y || isnan(x) ? a < b : (x > y) == c->largest;
 }
 
-/* Selection: the best of those that stand behind the last one chosen. */
+/* Selection: the best of those after the last one selected. */
 const char *ref_top_k(const Node *node, const Tensor *const *inputs, Tensor *const *outputs) {
   const Tensor *x = inputs[0];
   int axis = normal_axis(node_int(node, ATTR_axis), x->rank);

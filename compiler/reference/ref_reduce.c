@@ -106,7 +106,7 @@ static int64_t fold_int(const Reduction *reduction, const Tensor *x, Walk *box, 
   return x->dtype == RNNCC_U64 ? (int64_t)((uint64_t)total / (uint64_t)n) : total / n;
 }
 
-/* The least and greatest of a type stand in for an empty set's maximum and minimum. */
+/* The maximum of an empty set is the type's least number, the minimum its greatest. */
 static int64_t saturate(DType dtype, int64_t value) {
   if (value == INT64_MIN) return dtype_min(dtype);
   return value == INT64_MAX ? wrap_int(dtype, dtype_info(dtype)->kind == DTYPE_UNSIGNED ? -1 : dtype_max(dtype))

@@ -37,7 +37,7 @@ static int64_t first_of_kind(const Slices *s, int64_t slice) {
   return first;
 }
 
-/* How many kinds stand before this slice's: below it, or with `by_place`, seen earlier. */
+/* The number of kinds before this slice's: smaller ones, or with `by_place`, earlier ones. */
 static int64_t kinds_before(const Slices *s, int64_t slice, bool by_place) {
   int64_t first = first_of_kind(s, slice), kinds = 0;
   for (int64_t i = 0; i < s->n; i++) kinds += is_first(s, i) && (by_place ? i < first : compare(s, i, slice) < 0);

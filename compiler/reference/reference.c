@@ -24,14 +24,14 @@ static const char *allocate_outputs(Arena *arena, const Node *node, Tensor **out
   return NULL;
 }
 
-/* The operands that epilogue nodes brought along stand at the end of the host's inputs. */
+/* Operands of epilogue nodes are at the end of the host's inputs. */
 static int own_inputs(const Node *node) {
   int n = node->n_inputs;
   for (int k = 0; k < node->n_epilogue; k++) n -= node->epilogue[k]->n_inputs - 1;
   return n;
 }
 
-/* Each step on the result so far and its own operands; element-wise, so that the shape stays. */
+/* Runs each step on the result so far and its own operands; element-wise steps keep the shape. */
 const char *reference_epilogue(Arena *arena, const Node *node, Tensor *result, const Tensor *const *extra,
                                Tensor **output) {
   const char *wrong = NULL;

@@ -11,7 +11,7 @@
 const char *reference_node(Arena *arena, const Node *node, const Tensor *const *inputs, Tensor **outputs,
                            const int64_t *symbols);
 
-/* The parts of a fused node. What its prologue makes of the first input; NULL, with *wrong told, if it fails. */
+/* The first input of a fused node after its prologue; NULL, with the reason in *wrong, if it fails. */
 const Tensor *reference_prologue(Arena *arena, const Node *node, const Tensor *input, const int64_t *symbols,
                                  const char **wrong);
 /* Applies the node's epilogue to `result`, which may be a part of the node's result. extra: the epilogue's own

@@ -119,7 +119,7 @@ static void place(const ResizeAxis *axis, ResizeTaps *taps, int64_t o, int64_t f
   for (int k = 0; k < taps->n; k++) taps->weight[o * taps->n + k] = (float)sums[k];
 }
 
-/* Also of a coordinate that is no number, by a region that is none. */
+/* Also for NaN coordinates, from NaN regions. */
 static bool outside(const Node *node, const ResizeAxis *axis, float at) {
   return cropping(node) && !(at >= 0 && at <= (float)(axis->in - 1));
 }

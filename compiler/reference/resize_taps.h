@@ -45,7 +45,7 @@ typedef struct Resize {
   bool resized[MAX_RANK];
   ResizeAxis axis[MAX_RANK]; /* of resized ones */
 } Resize;
-/* False with an error told. */
+/* False after an error. */
 bool read_resize(Graph *graph, const Node *node, Resize *resize);
 
 #endif

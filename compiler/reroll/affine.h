@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A gate before its activation: products of inputs with constant weights, plus constants, plus at most one strip that
- * is neither. MatMul, Gemm, Add and Sub may stand in any order and association; a product of concatenated inputs is one
+ * is neither. MatMul, Gemm, Add and Sub may be in any order and association; a product of concatenated inputs is one
  * of each.
  */
 #ifndef RNNCC_AFFINE_H
@@ -15,7 +15,7 @@ enum { MAX_PRODUCTS = 8, MAX_ADDENDS = 8 };
 typedef struct Product {
   Strip input; /* at its origin */
   const Value *weights;
-  bool transposed; /* weights stand as [column, row] */
+  bool transposed; /* weights are [column, row] */
   int64_t row, column;
   double scale;
 } Product;
@@ -33,7 +33,8 @@ typedef struct Affine {
   Strip rest; /* `value` NULL: there is none */
 } Affine;
 
-/* False if it is no such sum, or one of too many terms. The trail gets the nodes between the strip and the inputs. */
+/* False if it is not such a sum, or has too many terms. Adds the nodes between the strip and the inputs to the trail.
+ */
 bool affine_read(Graph *graph, Trail *trail, Strip strip, Affine *affine);
 
 void affine_negate(Affine *affine);

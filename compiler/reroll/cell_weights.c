@@ -5,7 +5,7 @@
 #include <math.h>
 #include <string.h>
 
-/* Where an input's columns stand in x; -1 for h. */
+/* First column of an input in x; -1 for h. */
 static int64_t first_column(const Cell *cell, int input) {
   int64_t column = 0;
   if (input == cell->hidden) return -1;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Every node that could be the last of a cell is tried as one. A cell counts only if nobody but itself reads what it
- * computes on the way. Then it is linked to the cell before it, from which its state comes.
+ * Tries every node that could be the last of a cell. A cell counts only if nothing else reads its inner values. Then it
+ * is linked to the cell that its state comes from.
  */
 #include "reroll/chains.h"
 
@@ -18,13 +18,13 @@ typedef struct Finder {
   int *first_reader;
   Node **readers;
   bool *is_output;     /* by value id: of the graph, or of a state */
-  Cell **owner;        /* by node id: whose node it is */
+  Cell **owner;        /* by node id: the cell of the node */
   Cell **by_h, **by_c; /* by value id: the cell that makes it as h' or c' */
   int n, capacity;
   Cell **cells;
 } Finder;
 
-/* ---- who reads what ---- */
+/* ---- readers of values ---- */
 
 static void count_readers(Finder *f) {
   const Graph *graph = f->graph;
@@ -63,7 +63,7 @@ static Finder finder_new(Graph *graph) {
   return f;
 }
 
-/* ---- cells that stand on their own ---- */
+/* ---- single cells ---- */
 
 static bool read_by_owner_only(const Finder *f, const Value *value, const Cell *owner) {
   if (f->is_output[value->id]) return false;
@@ -217,7 +217,7 @@ static int last_possible_input(const Cell *cell) {
   return input;
 }
 
-/* A step on its own must say itself what its h is; an RNN's is no more than a dense layer unless a state says so. */
+/* A single step needs its own h; an RNN step without a state is only a dense layer. */
 static bool is_worth_it(const Graph *graph, Cell *head) {
   if (head->next) return true;
   if (head->kind == &kind_gru) return head->hidden != NO_INPUT;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* From cells to sequences: which cells stand on their own, and which follow one another with the same weights. */
+/* From cells to sequences: single cells, and cells that follow one another with the same weights. */
 #ifndef RNNCC_CHAINS_H
 #define RNNCC_CHAINS_H
 

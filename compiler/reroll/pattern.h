@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A cell's formula as text, `(1-z)*n + z*h`, matched against strips. Sums and products match with their operands in
- * either order; `1` is a constant of ones; a letter stands for one strip, the same wherever it stands:
- *     i f o z r   what a Sigmoid makes      g n y   what a Tanh makes      others   anything
+ * either order; `1` is a constant of ones; a letter is one strip, the same everywhere:
+ *     i f o z r   result of a Sigmoid      g n y   result of a Tanh      others   anything
  */
 #ifndef RNNCC_PATTERN_H
 #define RNNCC_PATTERN_H

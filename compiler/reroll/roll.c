@@ -168,7 +168,7 @@ static Node *build_recurrent(const Run *run, const Weights *weights, const Steps
   return build_op(run->builder, cell->kind->op, lstm ? 7 : 6, values, lstm ? 3 : 2, n_attributes, attributes);
 }
 
-/* Each step's h' is a row of Y, the last one's Y_h. Those that nobody reads are dead. */
+/* Each step's h' is a row of Y, the last one's Y_h. Unused ones are dead. */
 static void hand_out(const Run *run, const Node *op) {
   const Cell *cell = run->first;
   for (int step = 0; step < run->n - 1; step++, cell = cell->next) {

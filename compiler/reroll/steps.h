@@ -6,7 +6,7 @@
 #include "reroll/strip.h"
 #include "shapes/build.h"
 
-/* The inputs or outputs of n steps. Each step has the same number of parts, whose columns stand side by side. */
+/* The inputs or outputs of n steps. Each step has the same number of parts with contiguous columns. */
 typedef struct Steps {
   int n, n_parts;
   Strip *strips; /* [n_parts][n], at their origin */

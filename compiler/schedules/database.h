@@ -5,8 +5,8 @@
 
 #include "schedules/records.h"
 
-/* Those that come with rnncc for the target, schedules/<target>.jsonl of its data directory, and after them, so that
- * they count, those of the file `given`. NULL: no file is given; "none": no records at all, and NULL is returned. */
+/* The records that come with rnncc for the target, schedules/<target>.jsonl of its data directory, then those of the
+ * file `given`, which win. given NULL: no file; "none": returns NULL. */
 ScheduleRecords *database_open(Arena *arena, const Target *target, const char *given);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The compiler's two ways to fail. error_at() is for the user's input: it says where, what was wrong and what would be
- * right, and returns, so that all problems of one kind are told at once; stop_on_errors() ends the compilation if there
- * were any. bug() is for ours.
+ * The compiler fails in two ways. error_at() is for the user's input: it reports where, what was expected and what was
+ * found, and returns, so that all errors of one kind are reported at once; stop_on_errors() ends the compilation if
+ * there were any. bug() is for our own mistakes.
  *
  * Messages go to stderr as `file: where: error: message`, control characters escaped. Leaving through stop(), files
  * registered with files.h are removed first.
@@ -38,22 +38,22 @@ void note_at(Location where, const char *format, ...) __attribute__((format(prin
 /* error_at() and stop() in one. */
 _Noreturn void fatal_at(Location where, ExitCode code, const char *format, ...) __attribute__((format(printf, 3, 4)));
 
-/* Ends the compilation, first_error_of() or not: no input is to blame for it. */
+/* Ends the compilation, also inside first_error_of(): it is not an error of the input. */
 _Noreturn void out_of_memory(void);
 
-/* Ends the compilation if any error was told: with the code they share, or EXIT_INVALID where they differ. */
+/* Ends the compilation if there were errors: with their common code, or EXIT_INVALID if they differ. */
 void stop_on_errors(void);
-/* Errors told so far no longer count: for a fuzzer, which compiles more than once in its life. */
+/* Resets the count of errors, for fuzzers, which compile more than once. */
 void forget_errors(void);
 
-/* Runs `body`, in which errors are neither told nor counted but end it. NULL if there was none, else what the first one
- * said, valid until the next call. For input that may be bad without harm. Not to be nested. */
+/* Runs `body`, whose first error ends it and is neither reported nor counted. Returns that message, valid until the
+ * next call; NULL: no error. Calls must not be nested. */
 const char *first_error_of(void (*body)(void *), void *argument);
 
 /* Runs the registered clean-ups and exits. */
 _Noreturn void stop(ExitCode code);
 void at_stop(void (*cleanup)(void *), void *argument);
-void clean_up(void); /* what stop() does before it exits */
+void clean_up(void); /* the clean-ups of stop() */
 
 /* Our own mistake: an invariant does not hold. Exits with EXIT_ENVIRONMENT after the clean-ups, never by a signal. */
 #define bug(...) bug_at(__FILE__, __LINE__, __VA_ARGS__)

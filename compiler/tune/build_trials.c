@@ -14,7 +14,7 @@ typedef struct Job {
   const Trial *trial;
 } Job;
 
-/* In the process of the job. What it makes on the way lies in the tuning's folder, to be removed with it. */
+/* Runs in the job's process. Its files are in the tuning's folder, and removed with it. */
 static void build(void *argument) {
   const Job *job = argument;
   setenv("TMPDIR", job->tuning->folder, 1);

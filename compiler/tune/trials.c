@@ -24,7 +24,7 @@ const char *trial_status(TrialState state) { return statuses[state]; }
 
 /* ---- what is known already ---- */
 
-/* TRIAL_OPEN: it is no trial's. */
+/* TRIAL_OPEN: not the status of a trial. */
 static TrialState state_of(const char *status) {
   for (int state = TRIAL_OK; state < STATES; state++)
     if (status && statuses[state] && !strcmp(status, statuses[state])) return (TrialState)state;
@@ -110,7 +110,7 @@ static bool is_first_of_algorithm(const Trials *trials, int i) {
   return list[i].candidate->seconds <= WORTH_A_TRY * list[0].candidate->seconds;
 }
 
-/* The lower, the sooner: those that must be tried stand below 0. */
+/* The lower, the sooner; below 0: must be tried. */
 static double urgency(const Trials *trials, int i, double usual_error) {
   if (is_first_of_algorithm(trials, i)) return (double)i - trials->count;
   return expected_us(trials, trials->list[i].candidate, usual_error);

@@ -42,7 +42,7 @@ static Workload workload_of(Graph *graph, const Node *node, NodeLayout layout, R
                     .candidates = convolution_candidates(graph, node, layout)};
 }
 
-/* One that can be run in a single way is no task. */
+/* With a single candidate there is nothing to tune. */
 static void consider(Search *search, Graph *graph, const Node *node) {
   if (node->op->family != &family_conv || !can_be_tried(node)) return;
   RecordKey key = convolution_key(graph, node, node->layout);

@@ -77,7 +77,7 @@ typedef struct CommandLine {
   int verb;  /* -1: of all */
   int word;  /* which of the verb's words the first of these is; 0 where it has none */
   int n_words;
-  char **words; /* what stands beside verb and options */
+  char **words; /* operands */
 } CommandLine;
 
 /* Fills *into by the options' actions. Ends by `refuse` where the command line is wrong. */
@@ -86,7 +86,7 @@ CommandLine command_parse(const Command *command, int argc, char **argv, void *i
 /* The verb that the word is, or is a slip of; NULL: none. needs: command->closest. */
 const char *command_closest_verb(const Command *command, const char *word);
 
-/* What --help prints, for one verb or, -1, for all. */
+/* The text of --help for one verb; -1: for all. */
 void command_help(FILE *out, const Command *command, int verb);
 
 bool option_takes(const CommandOption *option, int verb);

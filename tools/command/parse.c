@@ -58,7 +58,7 @@ static _Noreturn void unknown(const Command *command, const char *what, const ch
 
 /* ---- values ---- */
 
-/* What is wrong with a value is told by what would be right: NULL if it is. */
+/* Returns what was expected; NULL: the value is right. */
 
 static const char *read_count(int *field, const char *value, int limit, char expected[LIST_BYTES]) {
   char *end;
@@ -126,7 +126,7 @@ static const char *read_value(const CommandOption *option, void *into, const cha
 
 /* ---- options ---- */
 
-/* What getopt_long() has to know: the options of one verb. */
+/* The options of one verb for getopt_long(). */
 typedef struct Known {
   struct option options[MAX_OPTIONS + 1];
   char letters[2 * MAX_OPTIONS + 2];
@@ -274,7 +274,7 @@ static void take_options(const Command *command, int argc, char **argv, CommandL
   }
 }
 
-/* The first word that is no option and no option's value: where in argv; argc: there is none. */
+/* Index in argv of the first word that is neither an option nor its value; argc: none. */
 static int first_word(const Command *command, int argc, char **argv) {
   Known known = known_options(command, -1);
   for (struct option *option = known.options; option->name; option++) option->val = FIRST_ID;

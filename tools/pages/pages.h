@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What is made of a program's command line when it is built. */
+/* Pages made from a program's table of options at build time. */
 #ifndef PAGES_H
 #define PAGES_H
 

@@ -194,7 +194,7 @@ static int memory_file(const char *name) {
   return file;
 }
 
-/* Fails without a word where nobody reads. */
+/* Fails silently if the reader is gone. */
 static void send_file(int file) {
   char piece[1 << 16];
   lseek(file, 0, SEEK_SET);

@@ -43,7 +43,7 @@ typedef struct Request {
   char wrong[2 * REQUEST_TEXT]; /* why it is no request */
 } Request;
 
-/* 1, or 0: then `wrong` says why. What was read is given back by request_free() in either case. */
+/* Returns 1; or 0 with the reason in `wrong`. In both cases call request_free(). */
 int request_read(FILE *stream, Request *request);
 void request_free(Request *request);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What every verb of rnnrun needs: failing with the right exit code, memory, time, and the element types. */
+/* Shared by the verbs of rnnrun: exit codes, memory, time, element types. */
 #ifndef RNNRUN_SUPPORT_H
 #define RNNRUN_SUPPORT_H
 
