@@ -15,7 +15,7 @@
 #include "rnncc_loader.h"
 
 enum {
-  LONGEST = 64,       /* letters of a word */
+  MAX_LETTERS = 64,   /* letters of a word */
   PASSES = 2000,      /* over the text, to time it: so many at most, */
   PASSES_US = 200000, /* and no more once this time has passed */
 };
@@ -51,15 +51,15 @@ static void unload(Hyphenator *hyphenator) {
   rnncc_unload(&hyphenator->library);
 }
 
-/* For each of the word's `length` letters (1 to LONGEST), the probability that the word may break after it. */
-static void probabilities(const Hyphenator *hyphenator, const char *word, int32_t length, float after[LONGEST]) {
-  int64_t letters[LONGEST];
+/* For each of the word's `length` letters (1 to MAX_LETTERS), the probability that the word may break after it. */
+static void probabilities(const Hyphenator *hyphenator, const char *word, int32_t length, float after[MAX_LETTERS]) {
+  int64_t letters[MAX_LETTERS];
   for (int32_t i = 0; i < length; i++) letters[i] = (word[i] | 0x20) - 'a' + 1;
   const rnncc_tensor inputs[] = {
       {.data = letters, .bytes = sizeof letters, .dtype = RNNCC_I64, .rank = 2, .shape = {1, length}},
       {.data = &length, .bytes = sizeof length, .dtype = RNNCC_I32, .rank = 1, .shape = {1}},
   };
-  rnncc_tensor output = {.data = after, .bytes = LONGEST * sizeof *after, .dtype = RNNCC_F32};
+  rnncc_tensor output = {.data = after, .bytes = MAX_LETTERS * sizeof *after, .dtype = RNNCC_F32};
   const rnncc_api *api = hyphenator->library.api;
   if (api->run(hyphenator->context, inputs, 2, &output, 1)) die("run", api->last_error(hyphenator->context));
 }
@@ -78,9 +78,9 @@ static int piece_length(const char *text) {
 static int hyphenate(const Hyphenator *hyphenator, const char *text, FILE *out) {
   int words = 0;
   for (int length; *text; text += length) {
-    float after[LONGEST];
+    float after[MAX_LETTERS];
     length = piece_length(text);
-    int is_word = is_letter(*text) && length <= LONGEST;
+    int is_word = is_letter(*text) && length <= MAX_LETTERS;
     if (is_word) probabilities(hyphenator, text, length, after);
     for (int i = 0; out && i < length; i++) fprintf(out, is_word && after[i] > 0.5f ? "%c-" : "%c", text[i]);
     words += is_word;

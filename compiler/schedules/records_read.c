@@ -8,7 +8,7 @@
 
 enum { MAX_FILE = 1 << 26 };
 
-static const int64_t MOST = INT64_C(1) << 50; /* cores, and bytes of a cache */
+static const int64_t MAX_FIELD = INT64_C(1) << 50; /* cores, and bytes of a cache */
 
 /* ---- a line ---- */
 
@@ -73,10 +73,10 @@ static void read_line(void *argument) {
                             .target = text_member(json, "target")};
   if (json_kind(json_member(json, "kernels")) != JSON_ABSENT) record->kernels = text_member(json, "kernels");
   record->schedule = text_member(json, "schedule");
-  json_get_int(json_member(json, "cores"), 1, MOST, &record->key.cores);
-  json_get_int(json_member(json, "l1"), 0, MOST, &record->key.l1_bytes);
-  json_get_int(json_member(json, "l2"), 0, MOST, &record->key.l2_bytes);
-  json_get_int(json_member(json, "l3"), 0, MOST, &record->key.l3_bytes);
+  json_get_int(json_member(json, "cores"), 1, MAX_FIELD, &record->key.cores);
+  json_get_int(json_member(json, "l1"), 0, MAX_FIELD, &record->key.l1_bytes);
+  json_get_int(json_member(json, "l2"), 0, MAX_FIELD, &record->key.l2_bytes);
+  json_get_int(json_member(json, "l3"), 0, MAX_FIELD, &record->key.l3_bytes);
   json_get_double(json_member(json, "median_us"), &record->median_us);
   if (record->median_us < 0) error_at(json_where(json), EXIT_INVALID, "no time is below 0");
   record->status = read_status(json);

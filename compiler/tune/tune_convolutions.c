@@ -56,9 +56,9 @@ static bool rounds(const Contest *contest, const Trial *trial) {
 
 /* Another network's layers would have been between two runs of this one: nothing of its weights is left in a cache. */
 static int64_t evicted_bytes(const Machine *machine) {
-  enum { MOST = 1 << 28 };
+  enum { MAX_BYTES = 1 << 28 };
   int64_t bytes = machine->l3_bytes + machine->l3_bytes / 2 + machine->cores * machine->l2_bytes;
-  return bytes < MOST ? bytes : MOST;
+  return bytes < MAX_BYTES ? bytes : MAX_BYTES;
 }
 
 static Measurement measure(Arena *arena, const Contest *contest, const Trial *trial, bool check, double give_up_us) {

@@ -11,7 +11,7 @@ from support.model_builder import Model
 from support.module import Module
 
 EPS = float(np.finfo(np.float32).eps)
-LARGEST = 9  # of the run-time extent M
+MAX_M = 9  # of the run-time extent M
 
 
 def floats(rng, *shape):
@@ -160,13 +160,13 @@ def test_rows_are_known_at_run_time(compile, tmp_path):
     rng = np.random.default_rng(6)
     w = floats(rng, 20, 37)
     model = Model("rows")
-    model.dim("M", 1, 4, LARGEST)
+    model.dim("M", 1, 4, MAX_M)
     a, b = model.input("a", "f32", ["M", 20]), model.input("b", "f32", [3, "M", 11])
     product = model.node("MatMul", [a, model.constant(w)])
     turned = model.node("Transpose", [product], perm=[1, 0])
     model.output(product, model.node("MatMul", [turned, b]))
     with Module(compile(model.write(tmp_path))) as module, module.context(threads=2) as context:
-        for m in range(1, LARGEST + 1):
+        for m in range(1, MAX_M + 1):
             feeds = {"a": floats(rng, m, 20), "b": floats(rng, 3, m, 11)}
             got = list(context.run(feeds).values())
             expected = wide(feeds["a"]) @ wide(w)

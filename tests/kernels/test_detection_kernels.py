@@ -6,7 +6,7 @@ import pytest
 from support.emitted import assert_same
 from support.model_builder import Model
 
-LEAST = 0.25
+MIN_SCORE = 0.25
 
 
 def boxes_of(rng, n):
@@ -17,7 +17,7 @@ def boxes_of(rng, n):
 
 
 def scores_of(rng, classes, n, candidates):
-    """Of each class `candidates` boxes are not below LEAST, which is no candidate itself; many are equal, and zero has
+    """Of each class `candidates` boxes are not below MIN_SCORE, which is no candidate itself; many are equal, and zero has
     two signs."""
     scores = rng.choice([-0.0, 0.0, 0.125], (classes, n))
     for row in scores:
@@ -25,7 +25,7 @@ def scores_of(rng, classes, n, candidates):
     return scores.astype(numpy.float32)
 
 
-def suppression(cases, least=(LEAST,)):
+def suppression(cases, least=(MIN_SCORE,)):
     """A node for each (boxes, classes, candidates, most boxes of a class). least: () for none."""
     model, feeds, rng = Model(), {}, numpy.random.default_rng(len(cases))
     for k, (n, classes, candidates, most) in enumerate(cases):

@@ -10,10 +10,10 @@ import numpy
 
 from support.model_builder import Model
 
-LARGEST = 4  # of an activation's absolute value
+MAX_ACTIVATION = 4  # of an activation's absolute value
 
 
-def whole(rng, *shape, most=LARGEST):
+def whole(rng, *shape, most=MAX_ACTIVATION):
     return rng.integers(-most, most + 1, shape).astype(numpy.float32)
 
 
@@ -82,7 +82,7 @@ class RandomNetwork:
         channels, height, width = int(rng.choice([1, 3, 16, 20])), *(int(e) for e in rng.integers(6, 20, 2))
         self.shape = (channels, height, width)
         self.values = [(self.model.input("x", "f32", [batch, channels, height, width]), channels, height, width)]
-        self.low, self.high = (self.model.constant(numpy.float32(bound)) for bound in (-LARGEST, LARGEST))
+        self.low, self.high = (self.model.constant(numpy.float32(bound)) for bound in (-MAX_ACTIVATION, MAX_ACTIVATION))
 
     def pick(self):
         return self.values[int(self.rng.integers(max(0, len(self.values) - 4), len(self.values)))]

@@ -9,17 +9,17 @@
 
 #include "speed.h"
 
-enum { SMALLEST = 16 << 10, LARGEST = 64 << 20 };
+enum { MIN_BYTES = 16 << 10, MAX_BYTES = 64 << 20 };
 
 /* False if that many threads cannot be had. */
 static bool measure(const char *isa, int threads) {
   double gflops = speed_multiply_add(isa, threads);
   if (!(gflops > 0)) return false;
   printf("{\"threads\": %d, \"gflops\": %.1f, \"read\": [", threads, gflops);
-  for (size_t bytes = SMALLEST; bytes <= LARGEST; bytes *= 2) {
+  for (size_t bytes = MIN_BYTES; bytes <= MAX_BYTES; bytes *= 2) {
     double forward = speed_read(isa, threads, bytes, false), alternating = speed_read(isa, threads, bytes, true);
     if (!(forward > 0 && alternating > 0)) return false;
-    printf("%s{\"bytes\": %zu, \"forward\": %.1f, \"alternating\": %.1f}", bytes == SMALLEST ? "" : ", ", bytes,
+    printf("%s{\"bytes\": %zu, \"forward\": %.1f, \"alternating\": %.1f}", bytes == MIN_BYTES ? "" : ", ", bytes,
            forward, alternating);
   }
   printf("]}");

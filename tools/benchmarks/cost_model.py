@@ -10,7 +10,7 @@ from itertools import groupby
 from statistics import mean, median
 
 GOOD = ("ok", "best")  # statuses of records that are times
-FEWEST = 5  # schedules of a workload that ranks are compared of
+MIN_SCHEDULES = 5  # schedules of a workload that ranks are compared of
 
 
 @dataclass
@@ -47,7 +47,7 @@ class Workload:
 
     @property
     def correlation(self):
-        return spearman(self.both) if len(self.both) >= FEWEST else None
+        return spearman(self.both) if len(self.both) >= MIN_SCHEDULES else None
 
 
 def parse_explained(text):
@@ -135,7 +135,7 @@ def summarise(workloads):
     spread = math.sqrt(mean((value - mean(logs)) ** 2 for value in logs)) if logs else None
     return Summary(workloads=len(known), schedules=len(pairs),
                    correlations=[w.correlation for w in known if w.correlation is not None],
-                   overall=spearman(pairs) if len(pairs) >= FEWEST else None,
+                   overall=spearman(pairs) if len(pairs) >= MIN_SCHEDULES else None,
                    behind=geometric_mean(w.behind for w in known) if known else None,
                    within=mean(w.behind <= 1.1 for w in known) if known else None,
                    off=math.exp(spread) if logs else None, bias=math.exp(mean(logs)) if logs else None)

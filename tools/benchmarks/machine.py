@@ -59,7 +59,7 @@ def describe(counts, under):
             "system": platform.platform(), **best}
 
 
-LARGEST = 64 << 20  # bytes a core that cache_bandwidth reads
+MAX_BYTES = 64 << 20  # bytes a core that cache_bandwidth reads
 
 
 @functools.cache
@@ -82,7 +82,7 @@ class Meanwhile:
     def take(self):
         isa = speeds().speed_best_isa()
         self.gflops.append(speeds().speed_multiply_add(isa, self.threads))
-        self.gbps.append(speeds().speed_memory(isa, self.threads, LARGEST))
+        self.gbps.append(speeds().speed_memory(isa, self.threads, MAX_BYTES))
 
     @property
     def found(self):

@@ -41,12 +41,12 @@ static bool comes_from_memory(const Graph *graph, int64_t n, int64_t k) {
 
 /* Vectors of such a panel. Workers get whole panels, so it is narrower where the widest would load one of them more
  * than the others. */
-enum { ROW_LEAST_VECTORS = 4 };
+enum { MIN_ROW_VECTORS = 4 };
 static int row_vectors(const Graph *graph, int64_t n) {
   const Target *target = graph->config->target;
   int64_t used = ceil_div(n, target->lanes), workers = graph->config->machine->cores, share = INT64_MAX;
   int most = target->vector_registers >= 32 ? ROW_SUMS_MANY : ROW_SUMS_FEW, best = most;
-  for (int vectors = most; vectors >= ROW_LEAST_VECTORS; vectors--) {
+  for (int vectors = most; vectors >= MIN_ROW_VECTORS; vectors--) {
     int64_t own = ceil_div(ceil_div(used, vectors), workers) * vectors;
     if (own < share) share = own, best = vectors;
   }
