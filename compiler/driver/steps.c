@@ -12,6 +12,7 @@
 #include "passes.h"
 #include "program/dump.h"
 #include "program/passes.h"
+#include "program/verify_program.h"
 #include "support/clock.h"
 #include "support/files.h"
 #include "support/interrupt.h"
@@ -62,12 +63,14 @@ typedef struct Step {
   const char *says;
   void (*pass)(Graph *graph);
   void (*step)(Compilation *compilation);
+  ProgramStage settled; /* of the program, after it */
 } Step;
 
 static const Step steps[] = {
-#define STEP(name, says) {#name, NULL, says, NULL, step_##name},
-#define GRAPH_PASS(name, says) {#name, NULL, says, name, NULL},
-#define SUB_PASS(group, name, says) {#name, #group, says, name, NULL},
+#define STEP(name, says) {#name, NULL, says, .step = step_##name},
+#define GRAPH_PASS(name, says) {#name, NULL, says, .pass = name},
+#define SUB_PASS(group, name, says) {#name, #group, says, .pass = name},
+#define PROGRAM_PASS(name, settles, says) {#name, NULL, says, .step = step_##name, .settled = PROGRAM_##settles},
 #include "passes.def"
 };
 
@@ -107,6 +110,12 @@ static void take(Compilation *c, const Step *step) {
     step->step(c);
 }
 
+/* The graph, until lowering numbers the values of bodies with all others; then the program. */
+static void verify_after(Compilation *c, const Step *step) {
+  if (step->pass) graph_each(c->graph, verify);
+  if (step->settled) verify_stage(c->program, step->settled);
+}
+
 static void run_step(Compilation *c, const Step *step) {
   const Options *options = c->options;
   interrupt_check();
@@ -115,8 +124,7 @@ static void run_step(Compilation *c, const Step *step) {
   take(c, step);
   if (options->time_passes) fprintf(stderr, "%9.3f ms  %s\n", 1e3 * (seconds_now() - started), step->name);
   if (options->verbose) tell_remarks(c);
-  /* Not after lowering, which numbers the values of bodies with all others. */
-  if (options->verify_each && step->pass) graph_each(c->graph, verify);
+  if (options->verify_each) verify_after(c, step);
   if (options->dump_after && !strcmp(options->dump_after, step->name)) dump(c);
 }
 

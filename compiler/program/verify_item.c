@@ -58,16 +58,21 @@ static bool within(const Program *program, const Access *access) {
   return dim_upper(end_of(program, access)) <= value_max_bytes(root);
 }
 
-static const char *access_mistake(const Program *program, const Item *item, const Access *access) {
+/* Has the root its place, if it should have one by now? */
+static bool is_placed(const Value *root, ProgramStage stage) {
+  return root->storage != STORAGE_NONE || stage < (root->data ? PROGRAM_PLACED : PROGRAM_PLANNED);
+}
+
+static const char *access_mistake(const Program *program, const Item *item, const Access *access, ProgramStage stage) {
   const Value *root = value_root(access->value);
-  if (root->storage == STORAGE_NONE) return tell(program, item, "t%d has no place", access->value->id);
+  if (!is_placed(root, stage)) return tell(program, item, "t%d has no place", access->value->id);
   if (!within(program, access)) {
     Text end = text_new(program->arena);
     dim_print(&end, end_of(program, access));
     return tell(program, item, "touches t%d up to byte %s, but t%d has %lld bytes", access->value->id, end.data,
                 root->id, (long long)value_max_bytes(root));
   }
-  bool constant = root->storage == STORAGE_INPUT || root->storage == STORAGE_WEIGHTS;
+  bool constant = root->data || root->storage == STORAGE_INPUT;
   if (constant && access->mode != READ) return tell(program, item, "writes t%d, which is constant", access->value->id);
   return NULL;
 }
@@ -103,11 +108,13 @@ static const char *overlap_mistake(const Program *program, const Item *item, con
   return tell(program, item, "reads t%d and writes t%d, which share memory", read->value->id, written->value->id);
 }
 
-const char *item_mistake(const Program *program, const Item *item) {
+const char *item_mistake(const Program *program, const Item *item, ProgramStage stage) {
   const char *mistake = NULL;
   for (int i = 0; !mistake && item->call && i < item->call->kernel->n_parameters; i++)
     mistake = mode_mistake(program, item, i);
-  for (int a = 0; !mistake && a < item->n_accesses; a++) mistake = access_mistake(program, item, &item->accesses[a]);
+  for (int a = 0; !mistake && a < item->n_accesses; a++)
+    mistake = access_mistake(program, item, &item->accesses[a], stage);
+  if (stage < PROGRAM_PLANNED) return mistake;
   for (int a = 0; !mistake && a < item->n_accesses; a++)
     for (int b = 0; !mistake && b < item->n_accesses; b++)
       if (item->accesses[a].mode == READ && item->accesses[b].mode != READ)

@@ -28,6 +28,7 @@ typedef struct Touch {
 
 typedef struct Walk {
   const Program *program;
+  ProgramStage stage;
   int n_symbols;
   Facts facts;
   int n_touches, touch_capacity, checked; /* touches before `checked` must not conflict with later ones */
@@ -88,7 +89,8 @@ static void check_read(Walk *walk, const Item *item, const Access *access) {
 static void write_root(Walk *walk, const Value *root) {
   for (int i = 0; i < walk->program->n_values; i++) {
     const Value *other = walk->program->values[i];
-    if (walk->facts.holds[i] && other != root && !other->view_of && roots_overlap(root, other))
+    if (walk->stage >= PROGRAM_PLANNED && walk->facts.holds[i] && other != root && !other->view_of &&
+        roots_overlap(root, other))
       walk->facts.holds[i] = false;
   }
   walk->facts.holds[root->id] = true;
@@ -141,11 +143,11 @@ static void load_dim(Walk *walk, const Item *item) {
 
 /* The item without its blocks. */
 static void walk_itself(Walk *walk, const Item *item) {
-  const char *mistake = item_mistake(walk->program, item);
+  const char *mistake = item_mistake(walk->program, item, walk->stage);
   if (mistake && !walk->mistake) walk->mistake = mistake;
-  check_dims(walk, item);
+  if (walk->stage >= PROGRAM_WHOLE) check_dims(walk, item);
   for (int a = 0; a < item->n_accesses; a++) check_read(walk, item, &item->accesses[a]);
-  check_conflicts(walk, item);
+  if (walk->stage >= PROGRAM_ORDERED) check_conflicts(walk, item);
   for (int a = 0; a < item->n_accesses; a++)
     if (item->accesses[a].mode & WRITE) write_root(walk, value_root(item->accesses[a].value));
   remember(walk, item);
@@ -246,9 +248,9 @@ static void check_end(Walk *walk, const Value *value, const char *what) {
     tell(walk, NULL, "at the end t%d, %s, is not in its memory", value->id, what);
 }
 
-const char *program_mistake(const Program *program) {
+const char *program_mistake(const Program *program, ProgramStage stage) {
   const Graph *graph = program->graph;
-  Walk walk = {.program = program};
+  Walk walk = {.program = program, .stage = stage};
   begin(&walk);
   walk_block(&walk, program->schedule);
   for (int i = 0; i < graph->n_outputs; i++) check_end(&walk, graph->outputs[i], "an output");
@@ -256,8 +258,10 @@ const char *program_mistake(const Program *program) {
   return walk.mistake;
 }
 
-/* needs: all other passes. keeps: everything. bug() if the program is wrong. */
-void verify_program(Program *program) {
-  const char *mistake = program_mistake(program);
+void verify_stage(const Program *program, ProgramStage stage) {
+  const char *mistake = program_mistake(program, stage);
   if (mistake) bug("%s", mistake);
 }
+
+/* needs: all other passes. keeps: everything. bug() if the program is wrong. */
+void verify_program(Program *program) { verify_stage(program, PROGRAM_WHOLE); }

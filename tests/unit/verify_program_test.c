@@ -23,7 +23,7 @@ static void run_passes(void) {
 }
 
 static void expect(const char *mistake) {
-  const char *got = program_mistake(program);
+  const char *got = program_mistake(program, PROGRAM_WHOLE);
   if (!mistake && got) fail_msg("expected no mistake, found: %s", got);
   if (mistake && !(got && strstr(got, mistake))) fail_msg("expected \"%s\", found: %s", mistake, got ? got : "none");
 }
@@ -150,7 +150,7 @@ static const char *mistake_at(int64_t offset, int64_t bytes) {
   ((Node *)call->item->node)->scratch = memory;
   operand_bytes(call, "memory", memory, offset, bytes, READ_WRITE);
   run_passes();
-  return program_mistake(program);
+  return program_mistake(program, PROGRAM_WHOLE);
 }
 
 static void an_offset_out_of_its_slot_is_found(void **state) {
@@ -325,6 +325,42 @@ static void a_turn_without_a_barrier_is_found(void **state) {
   expect("there is no barrier since");
 }
 
+/* ---- stages ---- */
+
+/* The first stage that finds the mistake; all later ones find it, too. */
+static void expect_from(ProgramStage from, const char *mistake) {
+  for (int stage = PROGRAM_LOWERED; stage <= PROGRAM_WHOLE; stage++) {
+    const char *got = program_mistake(program, (ProgramStage)stage);
+    if (stage < (int)from && got) fail_msg("stage %d: expected no mistake, found: %s", stage, got);
+    if (stage >= (int)from && !(got && strstr(got, mistake)))
+      fail_msg("stage %d: expected \"%s\", found: %s", stage, mistake, got ? got : "none");
+  }
+}
+
+static void a_mistake_is_found_as_soon_as_it_is_one(void **state) {
+  (void)state;
+  begin_chain();
+  operand_value(hand_call(program, first, hand_value(program, 16)), "b", hand_value(program, 16), READ);
+  run_passes();
+  expect_from(PROGRAM_LOWERED, "whose memory does not hold it");
+
+  chain();
+  second->offset = first->offset;
+  expect_from(PROGRAM_PLANNED, "share memory");
+
+  chain();
+  first->storage = STORAGE_NONE;
+  expect_from(PROGRAM_PLANNED, "has no place");
+
+  chain();
+  drop(program->schedule, 1);
+  expect_from(PROGRAM_ORDERED, "there is no barrier since");
+
+  dims();
+  drop(program->schedule, 2);
+  expect_from(PROGRAM_WHOLE, "needs #0, which is not known yet");
+}
+
 int main(void) {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
   const struct CMUnitTest tests[] = {
@@ -348,6 +384,7 @@ int main(void) {
       TEST(what_the_next_iteration_needs_is_kept),
       TEST(calls_of_a_chunk_without_a_barrier_are_found),
       TEST(a_turn_without_a_barrier_is_found),
+      TEST(a_mistake_is_found_as_soon_as_it_is_one),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
