@@ -64,10 +64,8 @@ const char *ref_expanded(const Node *node, const Tensor *const *inputs, Tensor *
 /* needs: infer_shapes. keeps: types and shapes, and all nodes of other ops, in order. breaks: nothing. Afterwards no
  * node's operator has a formula. */
 void decompose(Graph *graph) {
-  Node **nodes = graph->nodes;
-  int n_nodes = graph->n_nodes;
-  graph->nodes = NULL;
-  graph->n_nodes = graph->node_capacity = 0;
+  Node **nodes;
+  int n_nodes = graph_take_nodes(graph, &nodes);
   for (int n = 0; n < n_nodes; n++) {
     Expansion *expansion = expansions[nodes[n]->op->kind];
     if (expansion)

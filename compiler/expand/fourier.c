@@ -86,7 +86,7 @@ static Value *transformed(const Formula *f, Value *x, int64_t length, int64_t pa
 }
 
 static Value *first_of_axis(const Formula *f, Value *x, int64_t axis, int64_t count) {
-  if (dim_is_const(x->shape[axis]) && dim_value(x->shape[axis]) == count) return x;
+  if (dim_equals(x->shape[axis], count)) return x;
   const Range range = {axis, 0, count};
   return build_slice(f, x, 1, &range);
 }

@@ -60,6 +60,7 @@ bool dim_at_most(DimTable *table, const Dim *a, const Dim *b);
 
 bool dim_is_const(const Dim *dim);
 int64_t dim_value(const Dim *dim); /* of a constant; bug() otherwise */
+static inline bool dim_equals(const Dim *dim, int64_t value) { return dim_is_const(dim) && dim_value(dim) == value; }
 /* The symbol, if the dim is one; else NULL. */
 const DimSymbol *dim_as_symbol(const Dim *dim);
 /* Does its value depend on that symbol? */

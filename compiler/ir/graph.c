@@ -59,6 +59,14 @@ void graph_append(Graph *graph, Node *node) {
   *LIST_ADD(graph->arena, graph->nodes, graph->n_nodes, graph->node_capacity) = node;
 }
 
+int graph_take_nodes(Graph *graph, Node ***nodes) {
+  int n = graph->n_nodes;
+  *nodes = graph->nodes;
+  graph->nodes = NULL;
+  graph->n_nodes = graph->node_capacity = 0;
+  return n;
+}
+
 void graph_set_output(Node *node, int output, Value *value) {
   node->outputs[output] = value;
   value->producer = node;

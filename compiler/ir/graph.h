@@ -149,6 +149,7 @@ Value *graph_value(Graph *graph, const char *name, Location where); /* new, of u
 Value *graph_constant(Graph *graph, const char *name, DType dtype, int rank, const int64_t *shape, const void *data);
 Node *graph_node(Graph *graph, const OpInfo *op, const char *name, int n_inputs, int n_outputs); /* appended */
 void graph_append(Graph *graph, Node *node);                 /* an existing node, for passes that rebuild the list */
+int graph_take_nodes(Graph *graph, Node ***nodes);           /* empties the list into *nodes; returns how many */
 void graph_set_output(Node *node, int output, Value *value); /* and the value's producer */
 void graph_scratch(Graph *graph, Node *node, const char *name, const Dim *bytes); /* sets node->scratch */
 

@@ -106,10 +106,8 @@ static void settle_inputs(Graph *graph, Transforms *made, Node *node) {
  * graph's inputs, outputs and states are row-major. */
 void insert_layout_transforms(Graph *graph) {
   Transforms made = {0};
-  Node **nodes = graph->nodes;
-  int n_nodes = graph->n_nodes;
-  graph->nodes = NULL;
-  graph->n_nodes = graph->node_capacity = 0;
+  Node **nodes;
+  int n_nodes = graph_take_nodes(graph, &nodes);
   for (int n = 0; n < n_nodes; n++) {
     settle_inputs(graph, &made, nodes[n]);
     graph_append(graph, nodes[n]);

@@ -102,11 +102,9 @@ static void fit_exponent(const Fit *fit, Node *node) {
 /* needs: infer_shapes. keeps: the graph's inputs and outputs, states, names. Afterwards a kernel exists for the types
  * of every node. */
 void legalize_types(Graph *graph) {
-  Node **nodes = graph->nodes;
-  int n_nodes = graph->n_nodes;
   const Fit fit = {graph, graph->n_values, ARENA_ARRAY(graph->arena, Value *, graph->n_values)};
-  graph->nodes = NULL;
-  graph->n_nodes = graph->node_capacity = 0;
+  Node **nodes;
+  int n_nodes = graph_take_nodes(graph, &nodes);
   for (int n = 0; n < n_nodes; n++) {
     if (is_op(nodes[n], OP_Pow)) fit_exponent(&fit, nodes[n]);
     if (computes_in_f32(&fit, nodes[n]))

@@ -23,10 +23,8 @@ static void append_chain(Graph *graph, Node *node) {
 
 /* needs: infer_shapes. keeps: types and shapes. */
 void split_variadic(Graph *graph) {
-  Node **nodes = graph->nodes;
-  int n_nodes = graph->n_nodes;
-  graph->nodes = NULL;
-  graph->n_nodes = graph->node_capacity = 0;
+  Node **nodes;
+  int n_nodes = graph_take_nodes(graph, &nodes);
   for (int n = 0; n < n_nodes; n++) {
     bool split = is_variadic(nodes[n]) && (nodes[n]->n_inputs > 2 || binary_op(nodes[n]) != nodes[n]->op);
     if (split && nodes[n]->n_inputs > 1)

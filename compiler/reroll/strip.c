@@ -12,8 +12,7 @@ void strip_passed(const Strip *strip, Trail *trail) {
 
 /* ---- rows and columns ---- */
 
-static bool is_one(const Dim *extent) { return dim_is_const(extent) && dim_value(extent) == 1; }
-static bool is_wide(const Value *value, int axis) { return !is_one(value->shape[axis]); }
+static bool is_wide(const Value *value, int axis) { return !dim_equals(value->shape[axis], 1); }
 static int last_axis(const Value *value) { return value->rank - 1; }
 
 bool strip_whole(Value *value, Strip *strip) {
@@ -108,7 +107,7 @@ static bool move_along(Strip *strip, const Value *input, int axis, int64_t start
 }
 
 static bool is_all_of(const SliceAxis *sliced, const Dim *extent) {
-  return sliced->step == 1 && dim_is_const(sliced->start) && dim_value(sliced->start) == 0 && sliced->extent == extent;
+  return sliced->step == 1 && dim_equals(sliced->start, 0) && sliced->extent == extent;
 }
 
 static bool through_slice(Graph *graph, Strip *strip) {
@@ -161,7 +160,7 @@ static bool through_concat(Graph *graph, Strip *strip) {
     if (first >= begin && end <= next) {
       *(columns ? &strip->first : &strip->step) = first - begin;
       strip->value = node->inputs[i];
-      if (!columns && is_one(extent)) strip->axis = -1;
+      if (!columns && dim_equals(extent, 1)) strip->axis = -1;
       return true;
     }
     begin = next;
@@ -286,7 +285,7 @@ int strip_parts(Graph *graph, Strip strip, Trail *trail, int most, Strip *parts)
 bool strip_operand(Graph *graph, const Strip *strip, Value *operand, Strip *part) {
   if (operand->dtype != RNNCC_F32) return false;
   const Value *output = strip->value;
-  bool one_column = operand->rank == 0 || is_one(operand->shape[last_axis(operand)]);
+  bool one_column = operand->rank == 0 || dim_equals(operand->shape[last_axis(operand)], 1);
   bool all_columns =
       operand->rank > 0 && same_dim(operand->shape[last_axis(operand)], output->shape[last_axis(output)]);
   *part = (Strip){.value = operand, .first = strip->first, .count = strip->count, .axis = -1};

@@ -146,7 +146,7 @@ static bool cast(DimTable *dims, const Node *node, const Ratio *a, const Ratio *
   if (is_float(node->outputs[0])) return same(dims, node, a, b, result);
   if (to == RNNCC_I64 || to == RNNCC_I32) return truncate(dims, a->numerator, dim_const(dims, a->divisor), result);
   if (to != RNNCC_BOOL) return false;
-  bool zero = dim_is_const(a->numerator) && dim_value(a->numerator) == 0;
+  bool zero = dim_equals(a->numerator, 0);
   bool never_zero = dim_lower(a->numerator) > 0 || dim_upper(a->numerator) < 0;
   return (zero || never_zero) && whole(dim_const(dims, never_zero), result);
 }

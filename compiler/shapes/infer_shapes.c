@@ -81,7 +81,7 @@ static bool takes_nothing(const OpInfo *op) { return op_is_view(op) || op_is_red
 static bool empty_with(Graph *graph, const Value *value, const Dim *extent) {
   for (int axis = 0; axis < value->rank; axis++) {
     const Dim *own = value->shape[axis];
-    if (same_dim(own, extent) || (dim_is_const(own) && dim_value(own) == 0)) return true;
+    if (same_dim(own, extent) || dim_equals(own, 0)) return true;
     if (!dim_is_const(extent) && dim_div_exact(graph->dims, own, extent)) return true;
   }
   return false;
@@ -191,17 +191,15 @@ static void infer_into(Graph *graph, Node *node) {
 }
 
 void infer_nodes(Graph *graph) {
-  Node **nodes = graph->nodes;
-  int n_nodes = graph->n_nodes;
-  graph->nodes = NULL;
-  graph->n_nodes = graph->node_capacity = 0;
+  Node **nodes;
+  int n_nodes = graph_take_nodes(graph, &nodes);
   for (int i = 0; i < n_nodes; i++) infer_into(graph, nodes[i]);
 }
 
 /* needs: verify's structure; types and shapes of inputs, states and constants.
  * keeps: the nodes, except Constant and folded small nodes, whose outputs become constants, and control flow that is
- * known at compile time. sets: dtype, shape and elements of every value. Ends the compilation if a node's shapes do not
- * fit. */
+ * known at compile time.
+ * sets: dtype, shape and elements of every value. Ends the compilation if shapes do not fit. */
 void infer_shapes(Graph *graph) {
   if (graph->outer) return; /* a body: inferred with its node */
   check_symbols(graph);

@@ -115,8 +115,8 @@ void set_shape(Graph *graph, Node *node, int output, int rank, const Dim *const 
 
 /* The extent that a and b broadcast to; NULL if they do not. */
 static const Dim *broadcast_dim(const Dim *a, const Dim *b) {
-  if (same_dim(a, b) || (dim_is_const(b) && dim_value(b) == 1)) return a;
-  return dim_is_const(a) && dim_value(a) == 1 ? b : NULL;
+  if (same_dim(a, b) || dim_equals(b, 1)) return a;
+  return dim_equals(a, 1) ? b : NULL;
 }
 
 static bool broadcast_two(Graph *graph, Node *node, const Value *value, int *rank, const Dim **shape) {

@@ -165,7 +165,7 @@ bool read_stft(Graph *graph, const Node *node, Stft *stft) {
   if (!check_rank(graph, node, 0, 3, 3) || !read_extent(graph, node, 1, &stft->step)) return false;
   if (!read_frame(graph, node, stft)) return false;
   const Dim *parts = x->shape[2];
-  stft->onesided = stft->onesided && dim_is_const(parts) && dim_value(parts) == 1; /* of complex numbers, all bins */
+  stft->onesided = stft->onesided && dim_equals(parts, 1); /* of complex numbers, all bins */
   stft->parts = read_parts(graph, node, stft->onesided);
   if (!stft->parts || !check_length(node, stft->length)) return false;
   const Dim *left = dim_sub(graph->dims, x->shape[1], dim_const(graph->dims, stft->length));

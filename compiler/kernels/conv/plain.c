@@ -39,8 +39,7 @@ static int64_t points_of(const PlainSchedule *schedule) {
   return schedule->base.conv.channels * schedule->d.kernel * schedule->h.kernel * schedule->w.kernel;
 }
 
-static bool is_zero(const Dim *dim) { return dim_is_const(dim) && dim_value(dim) == 0; }
-static bool unpadded(const ConvAxis *axis) { return is_zero(axis->pad_begin) && is_zero(axis->pad_end); }
+static bool unpadded(const ConvAxis *axis) { return dim_equals(axis->pad_begin, 0) && dim_equals(axis->pad_end, 0); }
 static bool pointwise(const ConvAxis *axis) { return axis->kernel == 1 && axis->stride == 1 && unpadded(axis); }
 
 static void flatten_pointwise(DimTable *dims, PlainSchedule *schedule) {
@@ -149,7 +148,7 @@ static double seconds_of(const Graph *graph, const PlainSchedule *schedule) {
 /* Is the distance of rows in the input that of their outputs' windows, in one plane? */
 static bool can_be_flat(Graph *graph, const Convolution *conv) {
   PlainSchedule *schedule = new_schedule(graph, conv, &(Knobs){{1, 1}});
-  bool one_row = dim_is_const(schedule->h.out) && dim_value(schedule->h.out) == 1;
+  bool one_row = dim_equals(schedule->h.out, 1);
   return !one_row && (!schedule->direct || schedule->h.stride == 1);
 }
 

@@ -8,8 +8,8 @@
 
 /* "_h56k3s2p1.1": extent, window, stride, dilation, pads; "" for an axis that the tensors do not have. */
 static void add_axis(Text *text, char name, const ConvAxis *axis) {
-  bool absent = axis->kernel == 1 && dim_is_const(axis->in) && dim_value(axis->in) == 1 && axis->stride == 1;
-  if (absent && dim_is_const(axis->out) && dim_value(axis->out) == 1) return;
+  bool absent = axis->kernel == 1 && dim_equals(axis->in, 1) && axis->stride == 1;
+  if (absent && dim_equals(axis->out, 1)) return;
   text_add(text, "_%c%lldk%llds%lld", name, (long long)dim_optimum(axis->in), (long long)axis->kernel,
            (long long)axis->stride);
   if (axis->dilation != 1) text_add(text, "d%lld", (long long)axis->dilation);

@@ -13,7 +13,7 @@ static const Dim *extent_along(const Value *y, const Value *operand, int axis) {
 
 static bool moves(const Value *y, const Value *operand, int axis) {
   const Dim *extent = extent_along(y, operand, axis);
-  return extent && !(dim_is_const(extent) && dim_value(extent) == 1);
+  return extent && !dim_equals(extent, 1);
 }
 
 static bool has_pixels(const Value *y, const Value *operand) {

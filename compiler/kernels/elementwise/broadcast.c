@@ -4,12 +4,10 @@
 #include "shapes/shape.h"
 #include "support/diagnostics.h"
 
-static bool is_one(const Dim *dim) { return dim_is_const(dim) && dim_value(dim) == 1; }
-
 /* Does the operand have more than one element along the output's axis? */
 static bool moves_along(const Value *output, const Value *operand, int axis) {
   int own = axis - (output->rank - operand->rank);
-  if (own < 0 || is_one(operand->shape[own])) return false;
+  if (own < 0 || dim_equals(operand->shape[own], 1)) return false;
   if (!same_dim(operand->shape[own], output->shape[axis])) bug("an operand's axis is neither 1 nor the output's");
   return true;
 }
@@ -44,7 +42,7 @@ Broadcast broadcast_of(Graph *graph, const Value *output, int n, const Value *co
   Broadcast nest = {.operands = n};
   for (int axis = 0; axis < output->rank; axis++) {
     bool moves[MAX_BROADCAST] = {false};
-    if (is_one(output->shape[axis])) continue;
+    if (dim_equals(output->shape[axis], 1)) continue;
     for (int k = 0; k < n; k++) moves[k] = moves_along(output, operands[k], axis);
     add_axis(graph, &nest, output->shape[axis], moves);
   }

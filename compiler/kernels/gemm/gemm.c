@@ -55,7 +55,7 @@ static int row_vectors(const Graph *graph, int64_t n) {
 
 GemmKnobs gemm_knobs(const Graph *graph, int64_t n, int64_t k, const Dim *m) {
   const Target *target = graph->config->target;
-  bool one_row = dim_is_const(m) && dim_value(m) == 1;
+  bool one_row = dim_equals(m, 1);
   if (one_row && n >= ROW_SUMS_MANY * target->lanes && comes_from_memory(graph, n, k))
     return (GemmKnobs){.rows = {1, 1}, .vectors = row_vectors(graph, n), .group = 1, .depth_block = MAX_DEPTH};
   bool many = target->vector_registers >= 32;

@@ -36,13 +36,11 @@ typedef struct MatmulSchedule {
 
 static bool is_gemm(const Node *node) { return node->op->max_inputs == 3; }
 
-static bool is_one(const Dim *dim) { return dim_is_const(dim) && dim_value(dim) == 1; }
-
 /* One element for each column, the same for all rows. */
 static bool is_row(const Value *value, const Value *sum) {
   if (value->rank < 1 || !same_dim(value->shape[value->rank - 1], sum->shape[sum->rank - 1])) return false;
   for (int axis = 0; axis < value->rank - 1; axis++)
-    if (!is_one(value->shape[axis])) return false;
+    if (!dim_equals(value->shape[axis], 1)) return false;
   return true;
 }
 

@@ -100,7 +100,7 @@ static void lower_expand(Program *program, Node *node) {
   dense_strides(graph, x, dense);
   dense_strides(graph, y, out_stride);
   for (int axis = 0; axis < y->rank; axis++) {
-    bool repeats = axis < lead || (dim_is_const(x->shape[axis - lead]) && dim_value(x->shape[axis - lead]) == 1);
+    bool repeats = axis < lead || dim_equals(x->shape[axis - lead], 1);
     in_stride[axis] = repeats ? zero : dense[axis - lead];
   }
   StridedBox box = strided_box(graph, y->rank, y->shape, in_stride, out_stride);
@@ -141,7 +141,7 @@ static void lower_slab(Program *program, const Node *node, const PadAxis *pads, 
                        const Dim *length) {
   Graph *graph = program->graph;
   const Value *y = node->outputs[0], *fill = node->n_inputs > 2 ? node->inputs[2] : NULL;
-  if (dim_is_const(length) && dim_value(length) == 0) return;
+  if (dim_equals(length, 0)) return;
   const Dim *zeros[MAX_RANK], *out_stride[MAX_RANK];
   for (int k = 0; k < y->rank; k++) zeros[k] = dim_const(graph->dims, 0);
   dense_strides(graph, y, out_stride);

@@ -24,8 +24,6 @@ StridedBox strided_box(Graph *graph, int rank, const Dim *const *shape, const Di
   return box;
 }
 
-static bool is_value(const Dim *dim, int64_t value) { return dim_is_const(dim) && dim_value(dim) == value; }
-
 static void set_axis(StridedBox *box, int to, const StridedBox *from, int axis) {
   box->shape[to] = from->shape[axis];
   box->in_stride[to] = from->in_stride[axis];
@@ -43,7 +41,7 @@ static StridedBox simplified(Graph *graph, const StridedBox *box) {
   StridedBox simple = *box;
   simple.rank = 0;
   for (int axis = 0; axis < box->rank; axis++) {
-    if (is_value(box->shape[axis], 1)) continue;
+    if (dim_equals(box->shape[axis], 1)) continue;
     set_axis(&simple, simple.rank++, box, axis);
     if (simple.rank < 2 || !joined(graph->dims, &simple, simple.rank - 2)) continue;
     const Dim *both = dim_mul(graph->dims, simple.shape[simple.rank - 2], simple.shape[simple.rank - 1]);
@@ -60,7 +58,7 @@ static StridedBox simplified(Graph *graph, const StridedBox *box) {
 /* Puts the axis along which the input is contiguous before the last one. The order of a box's axes is free. */
 static bool bring_contiguous(StridedBox *box) {
   for (int axis = 0; axis < box->rank - 1; axis++) {
-    if (!is_value(box->in_stride[axis], 1)) continue;
+    if (!dim_equals(box->in_stride[axis], 1)) continue;
     StridedBox before = *box;
     for (int k = axis; k < box->rank - 2; k++) set_axis(box, k, &before, k + 1);
     set_axis(box, box->rank - 2, &before, axis);
@@ -71,9 +69,9 @@ static bool bring_contiguous(StridedBox *box) {
 
 static int choose_inner(StridedBox *box) {
   const Dim *from = box->in_stride[box->rank - 1];
-  if (!is_value(box->out_stride[box->rank - 1], 1)) return INNER_ANY;
-  if (is_value(from, 1)) return INNER_CONTIGUOUS;
-  if (is_value(from, 0)) return INNER_FILL;
+  if (!dim_equals(box->out_stride[box->rank - 1], 1)) return INNER_ANY;
+  if (dim_equals(from, 1)) return INNER_CONTIGUOUS;
+  if (dim_equals(from, 0)) return INNER_FILL;
   return bring_contiguous(box) ? INNER_TILED : INNER_ANY;
 }
 
