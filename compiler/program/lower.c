@@ -36,7 +36,9 @@ void lower_body(Program *program, Graph *body) {
   program->graph = outer;
 }
 
-/* needs: choose_schedules, pack_weights, dense ids. keeps: the graph as it is, but for ids in bodies. */
+/* needs: choose_schedules, pack_weights, dense ids. keeps: the graph's nodes and their
+ * order. breaks: ids of values in bodies, which are numbered with all others, and views there, which are set to what
+ * stands outside. */
 Program *lower(Graph *graph) {
   Program *program = program_new(graph);
   program_take(program, graph);

@@ -120,7 +120,7 @@ static void keep_shard(Workloads *all, int shard, int shards) {
 Workloads find_workloads(Graph *graph, int shard, int shards) {
   Search search = {.graph = graph};
   consider_all(&search, graph, consider);
-  consider_all(&search, graph, consider_blocks);
+  if (graph->config->layout_search != LAYOUT_SEARCH_NONE) consider_all(&search, graph, consider_blocks);
   if (search.found.count == 0) return search.found;
   keep_shard(&search.found, shard, shards);
   qsort(search.found.list, (size_t)search.found.count, sizeof *search.found.list, by_seconds);
