@@ -68,8 +68,8 @@ typedef struct Step {
 
 static const Step steps[] = {
 #define STEP(name, says) {#name, NULL, says, .step = step_##name},
-#define GRAPH_PASS(name, says) {#name, NULL, says, .pass = name},
-#define SUB_PASS(group, name, says) {#name, #group, says, .pass = name},
+#define GRAPH_PASS(name, says) {#name, NULL, says, .pass = (name)},
+#define SUB_PASS(group, name, says) {#name, #group, says, .pass = (name)},
 #define PROGRAM_PASS(name, settles, says) {#name, NULL, says, .step = step_##name, .settled = PROGRAM_##settles},
 #include "passes.def"
 };
