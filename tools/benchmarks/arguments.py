@@ -4,6 +4,7 @@ import argparse
 import fnmatch
 import os
 import shlex
+from pathlib import Path
 
 from benchmarks.ablation_cases import CASES as ABLATION_CASES
 from benchmarks.cases import CASES
@@ -69,6 +70,17 @@ def add_ablation_options(sub):
     add_options(sub, "20", "30")
 
 
+def add_compare_options(sub):
+    sub.add_argument("other", type=Path, metavar="RNNCC", help="the other compiler, such as that of a build of an older "
+                     "commit")
+    sub.add_argument("--quick", action="store_true", help="a few of the cases")
+    sub.add_argument("--case", action="append", default=[], metavar="PATTERN", help="cases by name, such as 'resnet*' "
+                     "or 'lstm_256*'; may repeat")
+    sub.add_argument("--threads", type=one_thread_count, default=cores()[-1:], metavar="N", help="default: all cores")
+    sub.set_defaults(schedules=None, without=[])
+    add_options(sub, "12", "3")
+
+
 def add_options(sub, rounds, seconds):
     """rounds, seconds: their defaults, in words."""
     sub.add_argument("--list", action="store_true", help="prints the names of the cases")
@@ -87,7 +99,7 @@ def parser():
         description="Compares compiled modules with their peers, or with what they would be without a step of the "
                     "compiler: same weights, same input, in turns.",
         epilog="exit: 0 ok, 1 outputs disagree, 2 usage, 5 environment")
-    what = top.add_subparsers(dest="what", required=True, metavar="rnn|cnn|ablation|model")
+    what = top.add_subparsers(dest="what", required=True, metavar="rnn|cnn|ablation|compare|model")
     rnn = what.add_parser(
         "rnn", help="recurrent layers, against ONNX Runtime, OpenVINO and PyTorch",
         epilog="A full run writes RESULTS.md, results.json and rnn.svg to tools/benchmarks, any other to build/bench. "
@@ -103,15 +115,29 @@ def parser():
         epilog="A full run writes ABLATION_RESULTS.md, ablation_results.json and ablation.svg to tools/benchmarks, any "
                "other to build/bench. Times mean something on an idle machine only.")
     add_ablation_options(ablation)
+    compare = what.add_parser(
+        "compare", help="modules of this rnncc, against those of another: recurrent layers and convolutional networks",
+        epilog="Writes COMPARE_RESULTS.md and compare_results.json to build/bench. Times mean something on an idle "
+               "machine only.")
+    add_compare_options(compare)
     what.add_parser("model", help="predicted times of convolutions, against measured ones")  # see cost_model_run.py
     return top
+
+
+DEFAULTS = {"ablation": (20, 30), "compare": (12, 3)}  # rounds and seconds, where they are not those of peers
+
+
+def any_case_named(name):
+    return rnn_case_named(name) or cnn_case_named(name)
 
 
 def parse(words):
     top = parser()
     given = top.parse_args(words)
-    given.rounds = given.rounds or (8 if given.quick else 20)
-    given.seconds = given.seconds or (30 if given.what == "ablation" else 4 if given.quick else 8)
+    given.rounds = given.rounds or DEFAULTS.get(given.what, (8 if given.quick else 20, 0))[0]
+    given.seconds = given.seconds or DEFAULTS.get(given.what, (0, 4 if given.quick else 8))[1]
+    if given.what == "compare" and not os.access(given.other, os.X_OK):
+        top.error(f"expected the path of an rnncc, found {given.other}")
     given.cases = chosen_cases(given, top)
     return given
 
@@ -119,7 +145,8 @@ def parse(words):
 def chosen_cases(given, top):
     """In the order of the list, then as named."""
     cases, case_named = {"rnn": (CASES, rnn_case_named), "cnn": (CNN_CASES, cnn_case_named),
-                         "ablation": (ABLATION_CASES, cnn_case_named)}[given.what]
+                         "ablation": (ABLATION_CASES, cnn_case_named),
+                         "compare": (CASES + CNN_CASES, any_case_named)}[given.what]
     if not given.case:
         return [case for case in cases if case.quick or not given.quick]
     chosen = []

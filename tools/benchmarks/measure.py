@@ -23,7 +23,8 @@ PEER_PAUSE = 0.06  # seconds: ONNX Runtime's threads spin on for some 40 ms afte
 SLICE = 0.01  # seconds of counted runs in a turn, and of uncounted ones before: waking threads takes milliseconds
 MAX_RUNS = 400
 MIN_ROUNDS = 3  # that a median needs
-PAIRED_ROUNDS = 6, 12  # fewest and most of the tuned and the untuned module alone
+PAIRED_ROUNDS = 6  # fewest of two modules alone
+TUNED_ROUNDS = 12  # most of the tuned and the untuned one
 CHOOSING_ROUNDS, CHOOSING_SECONDS = 2, 2
 STARTS, STARTS_SECONDS = 3, 3  # at most so many, and none after so long: a large network takes a peer two seconds
 START_RUNS = 0.05  # seconds of runs after a first result, in which memory may still grow; one run at least
@@ -187,14 +188,14 @@ def counts_of(name, counts):
     return [max(counts)] if name == "untuned" else counts
 
 
-def to_tuned(tuned, untuned, seconds):
-    """The median ratio of the untuned module's turns to the tuned one's, each beside the other and first in half of
+def ratio_in_pairs(one, other, most, seconds):
+    """The median ratio of the other module's turns to those of the one, each beside the other and first in half of
     the pairs: what sets them apart is less than what the machine does from one round with peers to the next."""
-    tuned.seconds, untuned.seconds = [], []
+    one.seconds, other.seconds = [], []
     time.sleep(PEER_PAUSE)
-    rounds(dict(enumerate((tuned, untuned, untuned, tuned))), *PAIRED_ROUNDS, seconds)
+    rounds(dict(enumerate((one, other, other, one))), min(PAIRED_ROUNDS, most), most, seconds)
     return statistics.median(statistics.median(ours) / statistics.median(theirs)
-                             for ours, theirs in zip(untuned.seconds, tuned.seconds))
+                             for ours, theirs in zip(other.seconds, one.seconds))
 
 
 def measure(job, settings, beside=()):
@@ -216,7 +217,7 @@ def measure(job, settings, beside=()):
                             **spread(best.seconds))
     if "untuned" in result:
         pair = (turns[name, max(counts)] for name in ("rnncc", "untuned"))
-        result["untuned"]["to_tuned"] = to_tuned(*pair, settings["seconds"] / 2)
+        result["untuned"]["to_tuned"] = ratio_in_pairs(*pair, TUNED_ROUNDS, settings["seconds"] / 2)
     return {"case": job.case.name, "rounds": done, "bound": job.bound, "contestants": result}
 
 
@@ -229,22 +230,45 @@ def measure_network(job, settings):
     return {**result, "profile": profile, "meanwhile": meanwhile.found}
 
 
-def measure_steps(job, settings):
-    """As `measure`, of modules that rnncc made of one network in several ways: the first one's output is what those of
-    the others must be."""
-    (threads,) = settings["threads"]
-    modules = {name: CONTESTANTS["rnncc"](f"{name}.so") for name in settings["contestants"]}
+def turns_of_modules(job, names, threads):
+    """Of modules that were made of one model in several ways: the first one's output is what those of the others must
+    be. Also their errors."""
+    modules = {name: CONTESTANTS["rnncc"](f"{name}.so") for name in names}
     runners = {(name, threads): module.open(job, threads) for name, module in modules.items()}
     expected = {name: values.copy() for name, values in next(iter(runners.values())).run().items()}
     errors = check(job, expected, runners)
-    turns = {key: Turn(runner, 0) for key, runner in runners.items()}
+    return {key: Turn(runner, 0) for key, runner in runners.items()}, errors
+
+
+def measure_steps(job, settings):
+    """As `measure`, of modules that rnncc made of one network without and with steps of the compiler."""
+    (threads,) = settings["threads"]
+    turns, errors = turns_of_modules(job, settings["contestants"], threads)
     done = rounds(turns, MIN_ROUNDS, settings["rounds"], settings["seconds"])
     result = {name: {"error": errors[name], **spread(turn.seconds)} for (name, _), turn in turns.items()}
     return {"case": job.case.name, "rounds": done, "bound": job.bound, "threads": threads, "contestants": result}
 
 
+def measure_pair(job, settings):
+    """As `measure`, of modules by two compilers: the ratio of the second one's time to the first one's."""
+    (threads,) = settings["threads"]
+    turns, errors = turns_of_modules(job, settings["contestants"], threads)
+    ratio = ratio_in_pairs(*turns.values(), settings["rounds"], settings["seconds"])
+    result = {name: {"error": errors[name], **spread(turn.seconds)} for (name, _), turn in turns.items()}
+    return {"case": job.case.name, "bound": job.bound, "threads": threads, "ratio": ratio, "contestants": result}
+
+
+def any_case_named(name):
+    return cases.case_named(name) or cnn_cases.case_named(name)
+
+
+def any_job(case, folder):
+    return (Job if isinstance(case, cases.Case) else CnnJob)(case, folder)
+
+
 JOBS = {"rnn": (cases.case_named, Job, measure), "cnn": (cnn_cases.case_named, CnnJob, measure_network),
-        "ablation": (cnn_cases.case_named, CnnJob, measure_steps)}
+        "ablation": (cnn_cases.case_named, CnnJob, measure_steps),
+        "compare": (any_case_named, any_job, measure_pair)}
 
 
 def main(settings):

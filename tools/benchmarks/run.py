@@ -10,7 +10,8 @@ from pathlib import Path
 
 import onnx
 
-from benchmarks import ablation_report, arguments, cnn_job, cnn_report, environment, layers, machine, networks, report
+from benchmarks import (ablation_report, arguments, cases, cnn_job, cnn_report, compare_report, environment, layers,
+                        machine, networks, report)
 from benchmarks.ablation_cases import STEPS, recorded
 from benchmarks.contestants import MODULES, Failed
 
@@ -19,7 +20,7 @@ RNNCC = environment.BUILD / "compiler" / "rnncc"
 HERE = Path(__file__).resolve().parent
 
 
-REPORTS = {"rnn": report, "cnn": cnn_report, "ablation": ablation_report}
+REPORTS = {"rnn": report, "cnn": cnn_report, "ablation": ablation_report, "compare": compare_report}
 
 
 def write_recurrent_model(case, folder, contestants):
@@ -32,23 +33,29 @@ def modules_of(given):
     """File name -> the options it is compiled with. The last --schedules counts."""
     if given.what == "ablation":
         return {f"{step.name}.so": [*step.command_options(given.schedules), *given.rnncc] for step in STEPS}
+    if given.what == "compare":
+        return {f"{name}.so": given.rnncc for name in compare_report.COMPILERS}
     untuned = {MODULES[name]: [*given.rnncc, "--schedules=none"] for name in untuned_of(given)}
     return {MODULES["rnncc"]: given.rnncc} | untuned
 
 
+def compiler_of(module, given):
+    return given.other if given.what == "compare" and module == f"{compare_report.BEFORE}.so" else RNNCC
+
+
 def prepare(case, folder, given, contestants):
-    """Writes the model for rnncc and for the peers, and compiles it. Its path and the seconds that the first module
-    takes, or None if rnncc refuses; it says why."""
+    """Writes the model for rnncc and for the peers, and compiles it. Its path and the seconds that each module takes, or
+    None if rnncc refuses; it says why."""
     folder.mkdir(parents=True, exist_ok=True)
-    write = write_recurrent_model if given.what == "rnn" else cnn_job.write_model
+    write = write_recurrent_model if isinstance(case, cases.Case) else cnn_job.write_model
     model = write(case, folder, contestants)
     seconds = []
     for name, options in modules_of(given).items():
         began = time.perf_counter()
-        if subprocess.run([RNNCC, model, "-o", folder / name, *options]).returncode:
+        if subprocess.run([compiler_of(name, given), model, "-o", folder / name, *options]).returncode:
             return None
         seconds.append(time.perf_counter() - began)
-    return model, seconds[0]
+    return model, seconds
 
 
 def explained(model, options):
@@ -60,7 +67,7 @@ def explained(model, options):
 def facts_of(case, model, profile, given, core):
     """What the page says beside times. profile, core: of layers.py, machine.py, where the case is measured with them.
     """
-    if given.what == "rnn":
+    if given.what in ("rnn", "compare"):
         return {}
     folder, options = model.parent, list(modules_of(given).values())
     if given.what == "cnn":
@@ -89,17 +96,18 @@ def measure(case, given, contestants, described):
     result = json.loads(lines[-1])
     if "contestants" not in result:
         return result
-    model, compile_seconds = made
+    model, seconds = made
     core = machine.core_meanwhile(described, result["meanwhile"]) if "meanwhile" in result else None
     facts = facts_of(case, model, result.pop("profile", None), given, core)
-    return {**result, "compile_seconds": compile_seconds, **facts}
+    return {**result, "compile_seconds": seconds if given.what == "compare" else seconds[0], **facts}
 
 
 def output_folder(given, words):
     """The page in the tree is made by full runs only."""
     if given.output:
         return Path(given.output)
-    selected = given.quick or given.case or given.without or given.rnncc or given.schedules
+    selected = (given.what == "compare" or given.quick or given.case or given.without or given.rnncc or
+                given.schedules)
     return environment.BUILD / "bench" if selected else HERE
 
 
@@ -117,6 +125,8 @@ def untuned_of(given):
 def contestants_of(given):
     if given.what == "ablation":
         return [step.name for step in STEPS]
+    if given.what == "compare":
+        return compare_report.COMPILERS
     return ["rnncc", *untuned_of(given), *(peer for peer in environment.PEERS[given.what] if peer not in given.without)]
 
 
