@@ -50,6 +50,9 @@ enum { DIVIDE_QUOTIENT, DIVIDE_FLOOR_REMAINDER, DIVIDE_REMAINDER };
  */
 enum { INNER_ANY, INNER_CONTIGUOUS, INNER_FILL, INNER_TILED };
 
+/* CELL of recurrent_steps.c. A GRU's reset gate comes after the product with R (linear_before_reset), or before it. */
+enum { CELL_RNN, CELL_GRU_AFTER, CELL_GRU_BEFORE, CELL_LSTM };
+
 /* Of nms_select.c, in memory: numbers before a row's candidates, and after its corners: the longest vector. */
 enum { NMS_HEAD = 16, NMS_PAD = 16 };
 

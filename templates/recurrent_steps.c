@@ -14,13 +14,14 @@
  * activations.
  */
 #include "kernel.h"
+#include "knobs.h"
 #include "panel.h"
 #include "simd/math.h"
 #include "simd/simd.h"
 
-/* 0: RNN; 1: GRU, reset gate after the product (linear_before_reset); 2: GRU, reset gate before it; 3: LSTM.
+/* CELL_LSTM, ...
  * legal: 0..3 */
-enum { CELL = 3 };
+enum { CELL = CELL_LSTM };
 /* Vectors of units in a panel.
  * legal: 1 2 4 */
 enum { UNIT_VECTORS = 1 };
@@ -68,14 +69,13 @@ enum { PEEPHOLES = 0 };
  * legal: int32_t int64_t */
 typedef int32_t Length;
 
-enum { RNN, GRU_AFTER, GRU_BEFORE, LSTM };
-enum { GATES = CELL == RNN ? 1 : CELL == LSTM ? 4 : 3 };
+enum { GATES = CELL == CELL_RNN ? 1 : CELL == CELL_LSTM ? 4 : 3 };
 enum { GATE_VECTORS = GATES * UNIT_VECTORS };
 /* Vectors that the product with the hidden state makes at once: GRU_BEFORE's candidate must wait for the reset gate. */
-enum { PRODUCT_VECTORS = CELL == GRU_BEFORE ? 2 * UNIT_VECTORS : GATE_VECTORS };
+enum { PRODUCT_VECTORS = CELL == CELL_GRU_BEFORE ? 2 * UNIT_VECTORS : GATE_VECTORS };
 enum { PANEL_UNITS = UNIT_VECTORS * LANES };
 /* Buffers of working memory that each direction has. */
-enum { BUFFERS = CELL == LSTM ? 3 : CELL == GRU_BEFORE ? 4 : 2 };
+enum { BUFFERS = CELL == CELL_LSTM ? 3 : CELL == CELL_GRU_BEFORE ? 4 : 2 };
 
 typedef struct Layer {
   float *gates;            /* of this direction; a sample and time: [panels][GATE_VECTORS][LANES] */
@@ -176,9 +176,9 @@ SIMD_FUNCTION vec gru_after_cell(const Layer *l, const vec *sums, const float *g
 /* The new hidden state of one vector of units. */
 SIMD_FUNCTION vec next_state(const Layer *l, const vec *sums, const float *gates, int64_t panel, int u, int64_t at,
                              vec h) {
-  if (CELL == LSTM) return lstm_cell(l, sums, panel, u, l->cell + at);
-  if (CELL == GRU_AFTER) return gru_after_cell(l, sums, gates, u, h);
-  if (CELL == GRU_BEFORE) return gru_mix(vload(l->update + at), activation_g(clipped(l, sums[u])), h);
+  if (CELL == CELL_LSTM) return lstm_cell(l, sums, panel, u, l->cell + at);
+  if (CELL == CELL_GRU_AFTER) return gru_after_cell(l, sums, gates, u, h);
+  if (CELL == CELL_GRU_BEFORE) return gru_mix(vload(l->update + at), activation_g(clipped(l, sums[u])), h);
   return activation_f(clipped(l, sums[u]));
 }
 
@@ -214,7 +214,7 @@ SIMD_FUNCTION void finish_reset(const Layer *l, int64_t step, int64_t panel, int
 SIMD_FUNCTION void start_sums(const Layer *l, vec *sums, const float *gates, int64_t panel, int first, int vectors) {
 #pragma clang loop unroll(full)
   for (int v = 0; v < vectors; v++) {
-    bool after = CELL == GRU_AFTER && v >= 2 * UNIT_VECTORS;
+    bool after = CELL == CELL_GRU_AFTER && v >= 2 * UNIT_VECTORS;
     const float *bias = l->after_bias + (panel * UNIT_VECTORS + v - 2 * UNIT_VECTORS) * LANES;
     sums[v] = vload(after ? bias : gates + (first + v) * LANES);
   }
@@ -222,7 +222,7 @@ SIMD_FUNCTION void start_sums(const Layer *l, vec *sums, const float *gates, int
 
 SIMD_FUNCTION void finish_product(const Layer *l, int64_t step, int64_t panel, int64_t sample, const vec *sums,
                                   bool candidate) {
-  if (CELL == GRU_BEFORE && !candidate)
+  if (CELL == CELL_GRU_BEFORE && !candidate)
     finish_reset(l, step, panel, sample, sums);
   else
     finish_sample(l, step, panel, sample, sums);
@@ -447,7 +447,7 @@ SIMD_FUNCTION void share_sweep(const Layer *l, Team *team, const Meetings *meeti
 static void run_steps(const Layer *l, Team *team, const Meetings *meetings) {
   for (int64_t step = l->first; step < l->first + l->count; step++) {
     share_sweep(l, team, meetings, step, false);
-    if (CELL == GRU_BEFORE) share_sweep(l, team, meetings, step, true);
+    if (CELL == CELL_GRU_BEFORE) share_sweep(l, team, meetings, step, true);
   }
 }
 
@@ -596,18 +596,18 @@ static void recurrent_steps(Team *team, const float *x, const float *input, cons
   l.weights = weights + from * hidden * PRODUCT_VECTORS * LANES;
   if (INPUT) l.input = input + from * inputs * GATE_VECTORS * LANES;
   if (INPUT && bias) l.bias = bias + from * GATE_VECTORS * LANES;
-  if (CELL == GRU_BEFORE) l.candidate = candidate + from * hidden * UNIT_VECTORS * LANES;
-  if (CELL == GRU_AFTER) l.after_bias = after_bias + from * PANEL_UNITS;
+  if (CELL == CELL_GRU_BEFORE) l.candidate = candidate + from * hidden * UNIT_VECTORS * LANES;
+  if (CELL == CELL_GRU_AFTER) l.after_bias = after_bias + from * PANEL_UNITS;
   if (PEEPHOLES) l.peepholes = peepholes + from * 3 * PANEL_UNITS;
   if (y) l.y = y + direction * (batch_first ? 1 : batch) * hidden;
 
   int64_t outer = direction * (batch_first ? 1 : batch) * hidden, outer_row = (batch_first ? directions : 1) * hidden;
   if (first == 0) {
     load_state(&l, l.state[0], initial_h ? initial_h + outer : NULL, outer_row);
-    if (CELL == LSTM) load_state(&l, l.cell, initial_c ? initial_c + outer : NULL, outer_row);
+    if (CELL == CELL_LSTM) load_state(&l, l.cell, initial_c ? initial_c + outer : NULL, outer_row);
   }
   run_direction(&l, team, directions);
   if (first + count < steps) return;
   store_state(&l, l.state[steps & 1], y_h ? y_h + outer : NULL, outer_row);
-  if (CELL == LSTM) store_state(&l, l.cell, y_c ? y_c + outer : NULL, outer_row);
+  if (CELL == CELL_LSTM) store_state(&l, l.cell, y_c ? y_c + outer : NULL, outer_row);
 }

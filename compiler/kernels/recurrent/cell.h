@@ -5,10 +5,9 @@
 
 #include "ir/graph.h"
 #include "kernels/recurrent/activation_body.h"
+#include "knobs.h"
 
-/* Values of CELL in templates/recurrent_steps.c. A GRU's reset gate comes after the product with R
- * (linear_before_reset) or before it. */
-typedef enum Cell { CELL_RNN, CELL_GRU_AFTER, CELL_GRU_BEFORE, CELL_LSTM } Cell;
+typedef int Cell; /* CELL_RNN, ... of templates/knobs.h */
 
 /* Inputs of the ops, in ONNX's order; C and P of LSTM alone. */
 enum { INPUT_X, INPUT_W, INPUT_R, INPUT_B, INPUT_LENGTHS, INPUT_H, INPUT_C, INPUT_P };
