@@ -20,7 +20,7 @@ ROOT = Path(__file__).resolve().parents[1]
 QUICK_SHARE = 8
 sys.path.insert(0, str(ROOT / "tests"))
 from support import amount, machine  # noqa: E402
-from support.clang import cached_clang  # noqa: E402
+from support.clang import cached_clang, prune  # noqa: E402
 
 
 def build_directory():
@@ -45,6 +45,8 @@ def pytest_configure(config):
         os.environ["RNNCC_LONG_TESTS"] = "1"
     for name, value in cached_clang().items():
         os.environ.setdefault(name, value)
+    if "PYTEST_XDIST_WORKER" not in os.environ:
+        prune(Path(os.environ["CLANG_CACHE"]))
     os.environ["XDG_CACHE_HOME"] = "/dev/null"  # plans must not depend on what was measured on this machine
     if machine.WITHOUT and "RNNCC_DATA" not in os.environ:
         os.environ.update(machine.PEERS[machine.WITHOUT])
@@ -106,10 +108,10 @@ def rnnrun():
 
 
 @pytest.fixture(scope="session")
-def module_cache(tmp_path_factory, worker_id):
+def module_cache(tmp_path_factory):
     """A directory that all workers of this session share."""
     base = tmp_path_factory.getbasetemp()
-    if worker_id != "master":
+    if "PYTEST_XDIST_WORKER" in os.environ:
         base = base.parent
     cache = base / "modules"
     cache.mkdir(exist_ok=True)
@@ -119,10 +121,13 @@ def module_cache(tmp_path_factory, worker_id):
 @pytest.fixture(scope="session")
 def compile(rnncc, module_cache):
     """compile(model, *options) -> path of the .so. A model file names its weights' sha256, so its content is the key.
+    A module is made to be run: the test is skipped where this CPU cannot run the target that the options ask for.
     optimised=False: clang does not optimise the C, which takes most of the time, unless the tests are long ones. It is
     for the rest of a sweep of which the first cases are compiled as rnncc does: such a test is about the C."""
 
     def compiled(model, *options, optimised=True):
+        for option in options:
+            machine.need_target(option)
         optimised = optimised or amount.long_tests()
         environment = os.environ if optimised else os.environ | {"CLANG_WITHOUT_PASSES": "1"}
         key = hashlib.sha256(Path(model).read_bytes() + repr((options, optimised)).encode()).hexdigest()[:24]

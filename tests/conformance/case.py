@@ -31,6 +31,7 @@ class Case:
     name: str
     model: Path
     light: bool = False  # the onnx package's own: one file, and its outputs beside it
+    optimised: bool = True  # by clang, which takes most of the time; else what it is given is compiled as it is
 
 
 @dataclass
@@ -84,9 +85,10 @@ def tolerance(case):
     return data.get("rtol", 1e-3), data.get("atol", 1e-7)
 
 
-def rnncc(model, output, options):
-    command = [BUILD / "compiler" / "rnncc", "--verify-each", model, "-o", output, *options]
-    return subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, env=os.environ | cached_clang())
+def rnncc(case, output, options):
+    command = [BUILD / "compiler" / "rnncc", "--verify-each", case.model, "-o", output, *options]
+    environment = os.environ | cached_clang() | ({} if case.optimised else {"CLANG_WITHOUT_PASSES": "1"})
+    return subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, env=environment)
 
 
 def first_reason(stderr, model):
@@ -134,7 +136,7 @@ def compile_model(case, model, data, output):
     frozen = {}
     for _ in range(MAX_ATTEMPTS):
         options = [part for name, value in frozen.items() for part in ("--freeze", f"{name}={value}")]
-        done = rnncc(case.model, output, options)
+        done = rnncc(case, output, options)
         names = wanted_inputs(done.stderr, model, data, frozen) if done.returncode == 3 else []
         if not names:
             break

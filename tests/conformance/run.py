@@ -4,11 +4,14 @@ models of the Python package onnx, well-known networks whose weights are all ali
 
     .venv/bin/python tests/conformance/run.py             all of it, two models at a time
     .venv/bin/python tests/conformance/run.py relu gru    the folders whose names contain a word
+    .venv/bin/python tests/conformance/run.py --long      all of it, optimised
 
 A folder passes if its module's outputs are what the folder says they are, within the suite's tolerance. It is
 unsupported if rnncc says so (exit code 3), and then unsupported.txt must list it: one that passes though it is listed,
 or is unsupported though it is not, counts as failed, so that nothing slips. After an operator is added:
 `run.py --listed --update`, and the folders that the operator's name is part of.
+
+By default clang optimises the first folder of each operator and every fourth after it.
 
 Shapes and the like that a test gives as data are frozen to that data where rnncc asks for it (`--freeze`), and counted.
 """
@@ -32,11 +35,23 @@ SUITE = Path("/usr/share/libonnx-testdata/data")
 LIGHT = Path(onnx.__file__).parent / "backend" / "test" / "data" / "light"
 SKIPPED = f"rnncc does not support the model: {LIST.relative_to(ROOT)}"
 KINDS = ("node", "simple", "pytorch-converted", "pytorch-operator")
+OPTIMISED_SHARE = 4
 
 
-def cases(words):
+def choose_optimised(found):
+    """Of the folders of each operator, test_OPERATOR_..., the first and every fourth after it. Light models are one kind."""
+    seen = collections.Counter()
+    for case in found:
+        kind = "light" if case.light else case.name.split("_")[1]
+        case.optimised = seen[kind] % OPTIMISED_SHARE == 0
+        seen[kind] += 1
+
+
+def cases(words, long):
     found = [Case(f"light/{path.stem}", path, light=True) for path in sorted(LIGHT.glob("*.onnx"))]  # the longest first
     found += [Case(f"{kind}/{path.parent.name}", path) for kind in KINDS for path in sorted((SUITE / kind).glob("*/model.onnx"))]
+    if not long:
+        choose_optimised(found)
     return [case for case in found if not words or any(word in case.name for word in words)]
 
 
@@ -100,10 +115,11 @@ def main():
     parser.add_argument("-j", type=int, default=os.cpu_count())
     parser.add_argument("--update", action="store_true", help="write unsupported.txt anew; failures stay failures")
     parser.add_argument("--listed", action="store_true", help="only the folders that unsupported.txt has")
+    parser.add_argument("--long", action="store_true", help="clang optimises every module")
     parser.add_argument("--junit", type=Path)
     arguments = parser.parse_args()
     start = time.monotonic()
-    chosen = [case for case in cases(arguments.words) if not arguments.listed or case.name in read_list()]
+    chosen = [case for case in cases(arguments.words, arguments.long) if not arguments.listed or case.name in read_list()]
     with multiprocessing.Pool(arguments.j) as pool:
         results = [told(result) for result in pool.imap(run_case, chosen)]
     if arguments.update:

@@ -5,7 +5,7 @@ import subprocess
 
 import pytest
 
-from support.clang import cached_clang
+from support.clang import cached_clang, prune
 
 
 @pytest.fixture
@@ -65,3 +65,23 @@ def test_what_clang_says_is_passed_on(unit, tmp_path):
                           env=os.environ | cached_clang(cache))
     assert done.returncode == 1 and "network.c:1:1: error: unknown type name 'this'" in done.stderr
     assert not list(cache.glob("*.o")) and not (folder / "network.o").exists()
+
+
+def test_what_was_used_longest_ago_makes_room(tmp_path):
+    for age, name in enumerate(["new.o", "used.o", "old.o", "older.o"]):
+        (tmp_path / name).write_bytes(bytes(100))
+        os.utime(tmp_path / name, (0, 1000 - age))
+    prune(tmp_path, 250)
+    assert {path.name for path in tmp_path.iterdir()} == {"new.o", "used.o"}
+    prune(tmp_path, 250)
+    assert len(list(tmp_path.iterdir())) == 2
+
+
+def test_a_kept_object_that_is_used_is_new_again(unit, tmp_path):
+    folder, cache = unit("x86-64"), tmp_path / "cache"
+    clang = cached_clang(cache)["RNNCC_CLANG"]
+    objects_of(folder, clang, cache)
+    for path in cache.glob("*.o"):
+        os.utime(path, (0, 1000))
+    objects_of(folder, clang, cache)
+    assert all(path.stat().st_mtime > 1000 for path in cache.glob("*.o"))

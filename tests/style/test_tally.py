@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""tools/tally: what the closing lines of tools/test say."""
+"""tools/tally: what the closing lines of tools/test say. And how tools/test is asked for more or less."""
 import subprocess
 import sys
 
+import pytest
 from conftest import ROOT
 
 # As meson writes them: a program that runs nothing, and one of whose cases one is skipped.
@@ -58,3 +59,26 @@ def test_a_skip_without_a_reason_is_a_failure(tmp_path):
 def test_a_stage_that_ends_badly_without_a_failed_case_is_one(tmp_path):
     status, lines = tally(tmp_path, "torch-tests")
     assert status == 1 and lines[0].startswith("FAILED torch-tests") and lines[1:] == ["    no compiler", "0 passed, 1 failed"]
+
+
+def asked(*options):
+    done = subprocess.run([ROOT / "tools" / "test", *options], capture_output=True, text=True, timeout=60)
+    return done.returncode, done.stdout, done.stderr
+
+
+@pytest.mark.parametrize("options, said", [
+    (["--quik"], "unknown option --quik; expected"),
+    (["--without=sse"], "unknown option --without=sse; expected --quick or --long, --without=avx512 or --without=avx2"),
+    (["--quick", "--without=avx2", "--long"], "--quick and --long exclude each other"),
+    (["tests/graphs"], "unknown option tests/graphs"),
+])
+def test_a_wrong_option_is_told(options, said):
+    status, out, error = asked(*options)
+    assert (status, out) == (2, "") and error.startswith("tools/test: ") and said in error and error.count("\n") == 1
+
+
+def test_help_names_every_option():
+    status, out, error = asked("--help")
+    assert (status, error) == (0, "") and out.startswith("tools/test ")
+    for option in ("--quick", "--long", "--without=", "--help"):
+        assert f"\n  {option}" in out

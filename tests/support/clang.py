@@ -3,9 +3,19 @@
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
+MAX_BYTES = 1 << 30
 
 
 def cached_clang(cache=ROOT / "build" / "clang-cache"):
     """What makes rnncc call it, for the environment. All builds share the cache: what is in it, is so by its content."""
     cache.mkdir(parents=True, exist_ok=True)
     return {"RNNCC_CLANG": str(ROOT / "tests" / "support" / "cached_clang"), "CLANG_CACHE": str(cache)}
+
+
+def prune(cache, max_bytes=MAX_BYTES):
+    """Removes the files that were used longest ago, until the others have at most that many bytes."""
+    files = [(path.stat(), path) for path in cache.iterdir()]
+    for stat, path in sorted(files, key=lambda file: file[0].st_mtime, reverse=True):
+        max_bytes -= stat.st_size
+        if max_bytes < 0:
+            path.unlink(missing_ok=True)

@@ -56,6 +56,7 @@ def precompiled(flags):
     if not kept.exists():
         subprocess.run([*flags, "-x", "c-header", header, "-o", made], check=True)
         made.rename(kept)
+    os.utime(kept)
     return ["-include-pch", str(kept)]
 
 

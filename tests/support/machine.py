@@ -49,6 +49,14 @@ def need_isa(isa):
         pytest.skip(f"this CPU has no {ISAS[isa][0]}")
 
 
+def need_target(option):
+    """Skips where this CPU runs no module that rnncc makes with this option: --target=x86-64-v4 where there is no AVX-512.
+    What is for another architecture runs under QEMU."""
+    name, _, target = option.partition("=")
+    if name == "--target" and target.startswith("x86-64"):
+        need_isa(OF_TARGET[target])
+
+
 def need_program(name):
     if not shutil.which(name):
         pytest.skip(f"not installed: {name}")
