@@ -38,7 +38,7 @@ static void inspect(Compilation *c) {
   switch (c->options->explain) {
   case EXPLAIN_NOTHING:
     run_steps(c, LAST_PROGRAM_STEP);
-    inspect_module(c->options, c->program, c->plan);
+    inspect_module(c->options, c->program);
     break;
   case EXPLAIN_RNN:
   case EXPLAIN_CONV:

@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: MIT */
-/* All passes over a graph, for those who run them in order. Each is declared by its room. */
+/* Every pass of passes.def, declared. The contract of each (needs, keeps, breaks) stands above its definition. */
 #ifndef RNNCC_PASSES_H
 #define RNNCC_PASSES_H
 
-#include "expand/decompose.h"
-#include "kernels/elementwise/fuse_chains.h"
-#include "kernels/recurrent/plan_recurrent.h"
-#include "layout/passes.h"
-#include "passes/passes.h"
-#include "passes/simplify.h"
-#include "program/pack_weights.h"
-#include "reroll/reroll_rnn.h"
-#include "shapes/infer_shapes.h"
+#include "ir/graph.h"
+
+typedef struct Program Program; /* program/program.h */
+
+#define GRAPH_PASS(name, says) void name(Graph *graph);
+#define SUB_PASS(group, name, says) void name(Graph *graph);
+#define PROGRAM_PASS(name, settles, says) void name(Program *program);
+#include "passes.def"
 
 #endif

@@ -129,6 +129,7 @@ static const char step_words[] = "list simplify"
 #define STEP(name, says) " " #name
 #define GRAPH_PASS(name, says) STEP(name, says)
 #define SUB_PASS(group, name, says) STEP(name, says)
+#define PROGRAM_PASS(name, settles, says) STEP(name, says)
 #include "passes.def"
     ;
 

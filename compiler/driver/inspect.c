@@ -100,16 +100,16 @@ static void print_memory(Arena *arena, const MemoryPlan *plan) {
          (long long)plan->lower_bound, plan->lower_bound ? (double)plan->arena_bytes / (double)plan->lower_bound : 1.0);
 }
 
-void inspect_module(const Options *options, Program *program, const MemoryPlan *plan) {
+void inspect_module(const Options *options, Program *program) {
   const Graph *graph = program->graph;
   print_model(graph);
   print_remarks(graph);
   printf("%-8s %lld bytes packed for %s\n", "weights", (long long)program->weights_bytes, graph->config->target->name);
   printf("%-8s %lld bytes a context\n", "arena", (long long)program->arena_bytes);
   print_calls(program);
-  if (options->memory) print_memory(program->arena, plan);
+  if (options->memory) print_memory(program->arena, program->plan);
   if (!options->memory_picture) return;
-  Text picture = draw_memory(program, plan);
+  Text picture = draw_memory(program);
   file_write(program->arena, options->memory_picture, picture.data, picture.length);
 }
 

@@ -6,7 +6,7 @@
 #include "driver/options.h"
 #include "program/plan_memory.h"
 
-void inspect_module(const Options *options, Program *program, const MemoryPlan *plan);
+void inspect_module(const Options *options, Program *program);
 void inspect_choices(const Options *options, Graph *graph);
 void inspect_targets(void);
 

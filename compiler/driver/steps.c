@@ -11,7 +11,7 @@
 #include "load/load.h"
 #include "passes.h"
 #include "program/dump.h"
-#include "program/passes.h"
+#include "program/lower.h"
 #include "program/verify_program.h"
 #include "support/clock.h"
 #include "support/files.h"
@@ -25,18 +25,6 @@ static void step_load(Compilation *c) {
 }
 
 static void step_lower(Compilation *c) { c->program = lower(c->graph); }
-
-static void step_skip_empty(Compilation *c) { skip_empty(c->program); }
-
-static void step_plan_memory(Compilation *c) { c->plan = plan_memory(c->program); }
-
-static void step_place_weights(Compilation *c) { place_weights(c->program); }
-
-static void step_place_barriers(Compilation *c) { place_barriers(c->program); }
-
-static void step_load_dims(Compilation *c) { load_dims(c->program); }
-
-static void step_verify_program(Compilation *c) { verify_program(c->program); }
 
 static void step_emit(Compilation *c) { c->unit = emit_unit(c->program, build_record(c->graph)); }
 
@@ -57,20 +45,22 @@ static void step_build(Compilation *c) {
 
 /* ---- the list ---- */
 
-/* One of the two functions is set. */
+/* One of the three functions is set. */
 typedef struct Step {
   const char *name, *group; /* group: NULL: of none */
   const char *says;
-  void (*pass)(Graph *graph);
+  void (*graph_pass)(Graph *graph);
+  void (*program_pass)(Program *program);
   void (*step)(Compilation *compilation);
   ProgramStage settled; /* of the program, after it */
 } Step;
 
 static const Step steps[] = {
 #define STEP(name, says) {#name, NULL, says, .step = step_##name},
-#define GRAPH_PASS(name, says) {#name, NULL, says, .pass = (name)},
-#define SUB_PASS(group, name, says) {#name, #group, says, .pass = (name)},
-#define PROGRAM_PASS(name, settles, says) {#name, NULL, says, .step = step_##name, .settled = PROGRAM_##settles},
+#define GRAPH_PASS(name, says) {#name, NULL, says, .graph_pass = (name)},
+#define SUB_PASS(group, name, says) {#name, #group, says, .graph_pass = (name)},
+#define PROGRAM_PASS(name, settles, says) {#name, NULL, says, .program_pass = (name), .settled = PROGRAM_##settles},
+#define PROGRAM_STEP(name, settles, says) {#name, NULL, says, .step = step_##name, .settled = PROGRAM_##settles},
 #include "passes.def"
 };
 
@@ -104,15 +94,17 @@ static void tell_remarks(Compilation *c) {
 }
 
 static void take(Compilation *c, const Step *step) {
-  if (step->pass)
-    graph_each(c->graph, step->pass);
+  if (step->graph_pass)
+    graph_each(c->graph, step->graph_pass);
+  else if (step->program_pass)
+    step->program_pass(c->program);
   else
     step->step(c);
 }
 
 /* The graph, until lowering numbers the values of bodies with all others; then the program. */
 static void verify_after(Compilation *c, const Step *step) {
-  if (step->pass) graph_each(c->graph, verify);
+  if (step->graph_pass) graph_each(c->graph, verify);
   if (step->settled) verify_stage(c->program, step->settled);
 }
 

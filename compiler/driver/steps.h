@@ -6,12 +6,12 @@
 #include "driver/options.h"
 #include "emit/unit.h"
 #include "ir/graph.h"
-#include "program/plan_memory.h"
 
 typedef enum StepName {
 #define STEP(name, says) STEP_##name,
 #define GRAPH_PASS(name, says) STEP(name, says)
 #define SUB_PASS(group, name, says) STEP(name, says)
+#define PROGRAM_PASS(name, settles, says) STEP(name, says)
 #include "passes.def"
   STEPS,
   LAST_LAYOUT_STEP = STEP_find_stacks,     /* layouts are final; kernels are not chosen yet */
@@ -26,7 +26,6 @@ typedef struct Compilation {
   StepName next;        /* the next step */
   Graph *graph;         /* by load */
   Program *program;     /* by lower */
-  MemoryPlan *plan;     /* by plan_memory */
   Unit *unit;           /* by emit */
   const char *folder;   /* by write_unit */
   int n_told;           /* remarks of the graph that are printed */

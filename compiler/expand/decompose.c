@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Replaces nodes of operators that have a formula, before any pass that rewrites the graph. */
-#include "expand/decompose.h"
 #include "expand/expansion.h"
+#include "passes.h"
 #include "reference/kernels.h"
 #include "shapes/shape.h"
 

@@ -2,7 +2,7 @@
 /* Which nodes run on blocked tensors: by the rule of NeoCPU section 3.2, or by the search of section 3.3.2. */
 #include "ir/family.h"
 #include "layout/layout.h"
-#include "layout/passes.h"
+#include "passes.h"
 
 /* ---- by rule ---- */
 

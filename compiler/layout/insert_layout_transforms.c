@@ -2,8 +2,8 @@
 /* Inserts a transform where a node reads another layout than its input has; readers of one layout share a transform. */
 #include "ir/family.h"
 #include "layout/layout.h"
-#include "layout/passes.h"
 #include "machine/targets.h"
+#include "passes.h"
 #include "support/list.h"
 
 const OpInfo op_layout_transform = {

@@ -5,7 +5,7 @@
  * begins with the one before, which becomes a part itself.
  */
 #include "layout/layout.h"
-#include "layout/passes.h"
+#include "passes.h"
 
 /* By value id: can all readers read the value as a part, with a larger stride between images? */
 static bool *find_movable(Graph *graph) {

@@ -4,7 +4,7 @@
  * a graph input, a constant or another output is copied, because the module must write every output.
  */
 #include "ir/op.h"
-#include "passes/passes.h"
+#include "passes.h"
 
 /* Replaces the graph output by a copy of the same name. */
 static Value *copied(Graph *graph, Value *output) {

@@ -3,7 +3,7 @@
  * Operands computed from shapes at run time become constants where they only repeat the input's shape: 0 and -1 in
  * Reshape's target, 1 in Expand's, "to the end" in Slice's ends. The shape arithmetic is then dead.
  */
-#include "passes/simplify.h"
+#include "passes.h"
 #include "shapes/shape.h"
 
 /* A constant for the target's entry; false if it must be computed. */

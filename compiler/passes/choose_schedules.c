@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "ir/family.h"
-#include "passes/passes.h"
+#include "passes.h"
 
 /* needs: infer_shapes, fuse_epilogue; graph->config->target. keeps: everything. Sets each node's schedule and scratch.
  */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Removes nodes whose output equals an earlier value, byte for byte: their readers read that value. */
-#include "passes/simplify.h"
+#include "passes.h"
 #include "shapes/shape.h"
 
 static bool same_type(const Value *a, const Value *b) { return a->dtype == b->dtype && shapes_agree(a, b); }

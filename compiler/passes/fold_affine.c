@@ -8,8 +8,8 @@
  *
  * A batch normalisation that cannot move stays, with parameters s, t, 0, 1 and no epsilon. Sums are in double.
  */
+#include "passes.h"
 #include "passes/channel_affine.h"
-#include "passes/simplify.h"
 #include "shapes/build.h"
 #include "shapes/shape.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "passes/simplify.h"
+#include "passes.h"
 #include "shapes/fold_node.h"
 
 /* needs: infer_shapes. keeps: types and shapes. Ends the compilation where a kernel refuses its constants. */

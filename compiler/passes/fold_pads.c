@@ -5,7 +5,7 @@
  */
 #include <math.h>
 
-#include "passes/simplify.h"
+#include "passes.h"
 #include "shapes/build.h"
 #include "shapes/shape.h"
 

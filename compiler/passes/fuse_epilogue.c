@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "ir/family.h"
-#include "passes/passes.h"
+#include "passes.h"
 #include "shapes/shape.h"
 
 /* Bounds the kernel's text; longer chains gain little. */

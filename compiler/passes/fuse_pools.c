@@ -5,7 +5,7 @@
  * fastest hardly depends on it, so records of the same work remain useful.
  */
 #include "ir/family.h"
-#include "passes/passes.h"
+#include "passes.h"
 #include "shapes/shape.h"
 
 /* The last pixel of an odd extent is in no window. */

@@ -5,8 +5,8 @@
  * where each reader of a tensor normalises it differently.
  */
 #include "ir/family.h"
+#include "passes.h"
 #include "passes/channel_affine.h"
-#include "passes/passes.h"
 
 /* Each reader repeats the work of the chain, so it must be short. */
 enum { MAX_PROLOGUE = 4 };

@@ -6,7 +6,7 @@
  */
 #include "ir/op.h"
 #include "ir/tensor.h"
-#include "passes/passes.h"
+#include "passes.h"
 #include "shapes/build.h"
 #include "shapes/shape.h"
 

@@ -10,7 +10,7 @@
  */
 #include <math.h>
 
-#include "passes/simplify.h"
+#include "passes.h"
 #include "shapes/build.h"
 
 /* Constants are rounded to f32, and exporters compute 1/6 in different ways. */

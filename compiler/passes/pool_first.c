@@ -4,7 +4,7 @@
  * of them in DenseNet's transitions). A mean over pixels and a sum over channels commute, and the bias is the same for
  * all pixels.
  */
-#include "passes/simplify.h"
+#include "passes.h"
 #include "shapes/shape.h"
 
 static bool maps_each_pixel(Graph *graph, const Node *node) {

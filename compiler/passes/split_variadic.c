@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Max, Min and Sum of many inputs become chains of two, which kernels and epilogues take. */
-#include "passes/simplify.h"
+#include "passes.h"
 #include "shapes/shape.h"
 
 static bool is_variadic(const Node *node) { return is_op(node, OP_Max) || is_op(node, OP_Min) || is_op(node, OP_Sum); }

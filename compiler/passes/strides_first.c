@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "ir/op.h"
-#include "passes/simplify.h"
+#include "passes.h"
 #include "shapes/build.h"
 #include "shapes/shape.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The invariants of graph.h, as a pass and with --verify-each after every other pass. A breach is a bug(). */
 #include "ir/op.h"
-#include "passes/passes.h"
+#include "passes.h"
 
 static bool listed(const Graph *graph, const Value *value) {
   return value->id >= 0 && value->id < graph->n_values && graph->values[value->id] == value;

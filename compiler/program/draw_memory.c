@@ -172,7 +172,8 @@ static int last_step(const MemoryPlan *plan) {
   return (int)max_int(last, plan->end - 1);
 }
 
-Text draw_memory(const Program *program, const MemoryPlan *plan) {
+Text draw_memory(const Program *program) {
+  const MemoryPlan *plan = program->plan;
   Plot plot = {.out = text_new(program->arena), .program = program, .plan = plan};
   plot.steps = last_step(plan) + 1;
   plot.nodes = ARENA_ARRAY(program->arena, const Node *, plan->end + 1);

@@ -8,6 +8,6 @@
 
 /* An SVG: each value is a bar over the steps at which it is live, with its bytes as height, at its offset. Lines show
  * the end of the arena, the peak of live bytes, and the bytes live at each step. */
-Text draw_memory(const Program *program, const MemoryPlan *plan);
+Text draw_memory(const Program *program);
 
 #endif

@@ -3,8 +3,9 @@
  * Every worker loads a data-dependent dim once, after the barrier that follows its kernel: before the first item that
  * needs it, or before a block begins or ends, because the block may not run.
  */
+#include "passes.h"
 #include "program/build_internal.h"
-#include "program/passes.h"
+#include "program/program.h"
 
 typedef enum Found {
   FOUND_KNOWN,   /* loaded, or not found yet */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
+#include "program/lower.h"
 #include "ir/family.h"
 #include "ir/op.h"
 #include "program/build.h"
 #include "program/build_internal.h"
-#include "program/passes.h"
 #include "support/diagnostics.h"
 
 static bool always_empty(const Node *node) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#include "program/pack_weights.h"
 #include "ir/family.h"
+#include "passes.h"
 
 /* needs: choose_schedules. keeps: everything. Adds to each node its constants in the layout that its kernel reads;
  * place_weights leaves out constants that no kernel reads any more. */

@@ -3,9 +3,10 @@
  * A barrier is placed between two items only if one touches memory that the other writes, or needs a dim that the other
  * finds. There is one before a block begins and before it ends, so that items after it need not know whether it ran.
  */
+#include "passes.h"
 #include "program/build_internal.h"
 #include "program/overlap.h"
-#include "program/passes.h"
+#include "program/program.h"
 #include "support/list.h"
 
 typedef struct Touch {

@@ -2,7 +2,8 @@
 /* The weights file: every constant that a kernel reads, in the order of first use, each on a 64-byte boundary. */
 #include <string.h>
 
-#include "program/passes.h"
+#include "passes.h"
+#include "program/program.h"
 
 enum { ALIGNMENT = 64 };
 

@@ -6,8 +6,8 @@
 #include "program/plan_memory.h"
 
 #include "ir/family.h"
+#include "passes.h"
 #include "program/liveness.h"
-#include "program/passes.h"
 #include "support/diagnostics.h"
 
 enum { ALIGNMENT = 64 };
@@ -142,9 +142,9 @@ static int64_t padded_bytes(const Graph *graph, const Value *value) {
   return bytes ? (bytes + ALIGNMENT - 1) & ~(int64_t)(ALIGNMENT - 1) : ALIGNMENT;
 }
 
-/* needs: lower. keeps: the items. Sets storage, slot and offset of every value that an item touches, and the arena's
- * bytes. */
-MemoryPlan *plan_memory(Program *program) {
+/* needs: lower. keeps: the items. Sets storage, slot and offset of every value that an item touches, the arena's bytes,
+ * and the plan. */
+void plan_memory(Program *program) {
   Graph *graph = program->graph;
   MemoryPlan *plan = ARENA_NEW(graph->arena, MemoryPlan);
   Liveness live = find_liveness(program);
@@ -163,5 +163,5 @@ MemoryPlan *plan_memory(Program *program) {
   if (plan->arena_bytes > MAX_ARENA)
     fatal_at(LOCATION_FILE(graph->file), EXIT_LIMIT, "one run needs more than 64 TiB; lower a dimension's max");
   program->arena_bytes = plan->arena_bytes;
-  return plan;
+  program->plan = plan;
 }

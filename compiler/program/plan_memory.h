@@ -15,7 +15,7 @@ typedef struct Interval {
   int span;          /* index of its span */
 } Interval;
 
-typedef struct MemoryPlan {
+struct MemoryPlan {
   int end; /* one past the last step */
   int n_intervals;
   Interval *intervals; /* by value id; the values have the offsets */
@@ -23,6 +23,6 @@ typedef struct MemoryPlan {
   Span *spans; /* one for each chain of values written over each other */
   int64_t arena_bytes;
   int64_t lower_bound; /* the largest live set */
-} MemoryPlan;
+};
 
 #endif

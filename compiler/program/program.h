@@ -152,6 +152,8 @@ typedef struct ProgramKernel {
   const SpecialisedKernel *kernel;
 } ProgramKernel;
 
+typedef struct MemoryPlan MemoryPlan; /* program/plan_memory.h */
+
 struct Program {
   Arena *arena;
   Graph *graph; /* while a body is lowered: the body */
@@ -166,6 +168,7 @@ struct Program {
   const Block **homes; /* by id: the region of the value */
   int n_checks, check_capacity;
   RangeCheck *checks;
+  MemoryPlan *plan;      /* set by plan_memory */
   int64_t arena_bytes;   /* of one run; set by plan_memory */
   int64_t weights_bytes; /* set by place_weights */
   uint8_t *weights;      /* the constants that kernels read, weights_bytes long */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* A kernel need not run if all outputs of its node are empty. */
-#include "program/passes.h"
+#include "passes.h"
+#include "program/program.h"
 
 /* ---- data-dependent dims ---- */
 

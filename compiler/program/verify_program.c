@@ -7,9 +7,10 @@
 
 #include <string.h>
 
+#include "passes.h"
 #include "program/dump.h"
 #include "program/overlap.h"
-#include "program/passes.h"
+#include "program/program.h"
 #include "support/diagnostics.h"
 #include "support/list.h"
 

@@ -13,8 +13,7 @@
  *   roll          a chain of cells becomes an op
  *   merge_stacks  the results of its steps, put together by the graph, are its Y
  */
-#include "reroll/reroll_rnn.h"
-#include "passes/simplify.h"
+#include "passes.h"
 #include "reroll/roll.h"
 
 /* needs: simplify; no epilogues yet. keeps: types and shapes, the names of inputs and outputs; graphs without a cell.

@@ -4,8 +4,8 @@
  * error leaves the node's outputs unknown; nodes that read unknown values are skipped, so one mistake gives one
  * message. Small constants are folded on the way, because shapes may depend on any arithmetic.
  */
-#include "shapes/infer_shapes.h"
 #include "ir/bodies.h"
+#include "passes.h"
 #include "shapes/control.h"
 #include "shapes/elements.h"
 #include "shapes/fold_node.h"

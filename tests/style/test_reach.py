@@ -3,6 +3,7 @@
 
     an operator that others can express     2    a row, a formula
     an operator with a kernel of its own    6    a row, the rule, the reference, the family, the template, the list of sources
+    a pass, over the graph or the program   3    the file, the list of steps, the list of sources
     an element type                         4    a row, the ABI's enum, the schema, the operators that name it
 
 Each is counted by an example that has nothing else in its files' names."""
@@ -30,6 +31,11 @@ def files_that_say(pattern):
 ], ids=["expressed by others", "with a kernel of its own"])
 def test_an_operator_is_known_to_few_files(operator, pattern, files):
     assert files_that_say(pattern) == files, operator
+
+
+@pytest.mark.parametrize("name, file", [("strides_first", "passes/strides_first.c"), ("skip_empty", "program/skip_empty.c")])
+def test_a_pass_is_known_to_few_files(name, file):
+    assert files_that_say(rf"\b{name}\b") == {"compiler/passes.def", "compiler/meson.build", f"compiler/{file}"}
 
 
 def test_an_element_type_is_known_to_few_files():

@@ -8,9 +8,9 @@
 
 #include "arena_fixture.h"
 #include "ir/op.h"
+#include "passes.h"
 #include "program/build.h"
 #include "program/build_internal.h"
-#include "program/passes.h"
 
 static const Parameter hand_parameters[] = {
     {.name = "a", .kind = PARAMETER_POINTER, .points_to_const = true, .element = RNNCC_F32},

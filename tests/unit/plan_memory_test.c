@@ -10,9 +10,10 @@
 #include <cmocka.h>
 
 #include "ir/family.h"
+#include "passes.h"
 #include "program/build.h"
 #include "program/build_internal.h"
-#include "program/passes.h"
+#include "program/plan_memory.h"
 
 enum { CALLS = 40, VALUES = 60 };
 
@@ -58,6 +59,11 @@ static Program *random_schedule(unsigned seed, Graph *graph) {
   return program;
 }
 
+static const MemoryPlan *planned(Program *program) {
+  plan_memory(program);
+  return program->plan;
+}
+
 static void assert_apart(const Interval *a, const Interval *b) {
   if (a->last < b->first || b->last < a->first) return;
   if (a->over == b->value || b->over == a->value) return;
@@ -70,7 +76,7 @@ static void values_live_together_share_no_byte(void **state) {
   (void)state;
   for (unsigned seed = 0; seed < 100; seed++) {
     Arena *arena = arena_new();
-    MemoryPlan *plan = plan_memory(random_schedule(seed, graph_new(arena)));
+    const MemoryPlan *plan = planned(random_schedule(seed, graph_new(arena)));
     for (int i = 0; i < plan->n_intervals; i++) {
       assert_int_equal(plan->intervals[i].value->offset % 64, 0);
       assert_true(plan->intervals[i].value->offset + plan->intervals[i].bytes <= plan->arena_bytes);
@@ -93,7 +99,7 @@ static void what_a_wavefront_touches_is_live_through_all_of_it(void **state) {
   program_end(program);
   add_calls(program, CALLS - LAST - 1);
   for (int i = 0; i < CALLS; i++) access_value(program, i, make_value(program, 100));
-  MemoryPlan *plan = plan_memory(program);
+  const MemoryPlan *plan = planned(program);
   for (int i = 0; i < CALLS; i++) {
     bool inside = i >= FIRST && i <= LAST;
     assert_int_equal(plan->intervals[i].first, inside ? FIRST : i);
@@ -147,7 +153,7 @@ static void a_value_is_written_over_its_dying_input(void **state) {
   Chain chain = chain_new(arena, 640, 640);
   Value *z = add_call(chain.program, 2, chain.y, NULL, 640);
   access_value(chain.program, 3, z);
-  MemoryPlan *plan = plan_memory(chain.program);
+  const MemoryPlan *plan = planned(chain.program);
   assert_int_equal(plan->arena_bytes, 640);
   assert_int_equal(plan->lower_bound, 640);
   assert_int_equal(chain.y->offset, chain.x->offset);
@@ -157,7 +163,7 @@ static void a_value_is_written_over_its_dying_input(void **state) {
 }
 
 static void expect_apart(Chain chain) {
-  MemoryPlan *plan = plan_memory(chain.program);
+  const MemoryPlan *plan = planned(chain.program);
   for (int i = 0; i < plan->n_intervals; i++) assert_null(plan->intervals[i].over);
   for (int i = 0; i < plan->n_intervals; i++)
     for (int j = 0; j < i; j++) assert_apart(&plan->intervals[i], &plan->intervals[j]);
@@ -184,7 +190,7 @@ static void what_must_stay_is_not_written_over(void **state) {
 
   Chain twice = chain_new(arena, 640, 640); /* its second input is not read where it is written */
   add_call(twice.program, 2, twice.y, twice.y, 640);
-  MemoryPlan *plan = plan_memory(twice.program);
+  const MemoryPlan *plan = planned(twice.program);
   assert_ptr_equal(plan->intervals[1].over, twice.x);
   assert_null(plan->intervals[2].over);
 
@@ -202,7 +208,7 @@ static void the_arena_stays_near_the_largest_live_set(void **state) {
   (void)state;
   for (unsigned seed = 0; seed < 300; seed++) {
     Arena *arena = arena_new();
-    MemoryPlan *plan = plan_memory(random_schedule(seed, graph_new(arena)));
+    const MemoryPlan *plan = planned(random_schedule(seed, graph_new(arena)));
     assert_true(plan->arena_bytes >= plan->lower_bound);
     if (plan->arena_bytes > plan->lower_bound + plan->lower_bound / 8)
       fail_msg("seed %u: %lld of %lld", seed, (long long)plan->arena_bytes, (long long)plan->lower_bound);

@@ -7,7 +7,7 @@
 
 #include "kernels/elementwise/chain_groups.h"
 #include "kernels/elementwise/elementwise.h"
-#include "kernels/elementwise/fuse_chains.h"
+#include "passes.h"
 
 /* The node without its epilogue. */
 static Node *bare_node(Graph *graph, const Node *node) {

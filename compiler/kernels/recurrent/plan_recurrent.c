@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "kernels/recurrent/plan_recurrent.h"
+#include "passes.h"
 
 #include "kernels/recurrent/choose.h"
 #include "kernels/recurrent/recorded.h"

@@ -3,7 +3,7 @@
 
 #include "ir/family.h"
 #include "kernels/recurrent/cell.h"
-#include "kernels/recurrent/plan_recurrent.h"
+#include "passes.h"
 
 enum { OUTPUT_Y = 0, NO_STACK = -1 };
 
