@@ -10,13 +10,18 @@
 #include <cpuid.h>
 #include <stdbool.h>
 
-/* cpuid leaf 1, ecx */
-enum { FMA = 1u << 12, OSXSAVE = 1u << 27, AVX = 1u << 28, F16C = 1u << 29 };
-/* cpuid leaf 7, ebx */
-enum { AVX2 = 1u << 5, AVX512F = 1u << 16, AVX512DQ = 1u << 17, AVX512CD = 1u << 28, AVX512BW = 1u << 30 };
-#define AVX512VL (1u << 31) /* does not fit an enumerator */
-/* XCR0: the registers the system saves: SSE and AVX; opmask, upper halves and the upper sixteen */
-enum { SAVES_AVX = 0x06, SAVES_AVX512 = 0xe6 };
+enum { OSXSAVE = 1u << 27, AVX = 1u << 28 }; /* cpuid leaf 1, ecx */
+
+typedef struct Needs {
+  uint32_t basic, extended, saved; /* of cpu.def */
+} Needs;
+
+static const Needs needs[] = {
+#define X86(basic, extended, saved) {basic, extended, saved}
+#define AARCH64 {UINT32_MAX, UINT32_MAX, UINT32_MAX}
+#define CPU_FEATURE(name, words, needs) needs,
+#include "cpu.def"
+};
 
 static bool has_all(uint32_t bits, uint32_t wanted) { return (bits & wanted) == wanted; }
 
@@ -31,16 +36,22 @@ uint32_t cpu_features(void) {
   if (!__get_cpuid(1, &eax, &ebx, &basic, &edx) || !has_all(basic, OSXSAVE | AVX)) return 0;
   if (!__get_cpuid_count(7, 0, &eax, &ebx, &ecx, &edx)) return 0;
   uint32_t saved = saved_registers(), features = 0;
-  if (!has_all(saved, SAVES_AVX) || !has_all(basic, FMA | F16C) || !has_all(ebx, AVX2)) return 0;
-  features |= CPU_AVX2;
-  if (has_all(saved, SAVES_AVX512) && has_all(ebx, AVX512F | AVX512CD | AVX512BW | AVX512DQ | AVX512VL))
-    features |= CPU_AVX512;
+  for (int i = 0; i < CPU_FEATURES; i++)
+    if (has_all(basic, needs[i].basic) && has_all(ebx, needs[i].extended) && has_all(saved, needs[i].saved))
+      features |= 1u << i;
   return features;
 }
 
 #elif defined __aarch64__
 
-uint32_t cpu_features(void) { return CPU_NEON; } /* part of the base architecture */
+#define X86(basic, extended, saved) 0u
+#define AARCH64 ~0u
+#define CPU_FEATURE(name, words, needs) | (CPU_##name & (needs))
+uint32_t cpu_features(void) {
+  return 0u
+#include "cpu.def"
+      ;
+}
 
 #else
 

@@ -21,25 +21,19 @@ static const rnncc_api api = {
     .last_error = context_last_error,
 };
 
-typedef struct FeatureReason {
-  uint32_t feature;
-  const char *lacking;
-} FeatureReason;
-
 #define LACKING(what) "this module needs " what ", which this CPU or its operating system lacks"
 
-static const FeatureReason reasons[] = {
-    {CPU_AVX512, LACKING("AVX-512 (avx512f, avx512cd, avx512bw, avx512dq, avx512vl)")},
-    {CPU_AVX2, LACKING("AVX2 (avx2, fma, f16c)")},
-    {CPU_NEON, LACKING("NEON (asimd)")},
+static const char *const lacking[] = {
+#define CPU_FEATURE(name, words, needs) LACKING(words),
+#include "cpu.def"
 };
 
 static const char *reason_against(uint32_t abi) {
   if (abi != RNNCC_ABI) return "this module and the application were built for different versions of rnncc.h";
   uint32_t missing = rnncc_module.cpu_features & ~cpu_features();
   if (!missing) return NULL;
-  for (size_t i = 0; i < sizeof reasons / sizeof *reasons; i++)
-    if (missing & reasons[i].feature) return reasons[i].lacking;
+  for (int i = CPU_FEATURES; i-- > 0;)
+    if (missing & 1u << i) return lacking[i];
   return LACKING("an instruction set unknown to this runtime");
 }
 

@@ -71,11 +71,16 @@ typedef struct Module {
   const int64_t *staged_outputs;
 } Module;
 
+enum {
+#define CPU_FEATURE(name, words, needs) CPU_FEATURE_##name,
+#include "cpu.def"
+  CPU_FEATURES
+};
+
 /* Bits of cpu_features. */
 enum {
-  CPU_AVX2 = 1u << 0,   /* with FMA and F16C */
-  CPU_AVX512 = 1u << 1, /* F, CD, BW, DQ, VL */
-  CPU_NEON = 1u << 2,
+#define CPU_FEATURE(name, words, needs) CPU_##name = 1u << CPU_FEATURE_##name,
+#include "cpu.def"
 };
 
 /* The features of the CPU this runs on. The runtime itself must be compiled for the target's base architecture (no

@@ -88,7 +88,7 @@ typedef struct rnncc_info {
   uint32_t struct_size;
   const char *name;           /* of the model */
   const char *model_version;  /* of the model file, "" if it has none */
-  const char *isa;            /* what the kernels were built for: "avx512", "avx2", "neon", "plain" */
+  const char *isa;            /* the vectors that the kernels were built for, such as "avx512" */
   const char *target;         /* as given to --target */
   const char *weights_sha256; /* 64 hex digits, over the packed weights */
   const char *build;          /* compiler version, options, model hash: a one-line record */

@@ -125,6 +125,17 @@ static const char *take_version(void *into, const char *value) {
 #define CALL(function) {.kind = ACTION_CALL, .call = (function)}
 #define HELP {.kind = ACTION_HELP}
 
+static const char target_words[] = "native"
+#define TARGET(name, ...) " " name
+#include "machine/targets.def"
+    ;
+
+static const char rnn_text[] = "Forces how recurrent layers run, by these keys:"
+#define KNOB(name, min, max, words) " " #name
+#include "kernels/recurrent/knobs.def"
+#undef KNOB
+                               ". input is ahead or step, the others are numbers.";
+
 static const char step_words[] = "list simplify"
 #define STEP(name, says) " " #name
 #define GRAPH_PASS(name, says) STEP(name, says)

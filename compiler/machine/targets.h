@@ -27,6 +27,5 @@ const Target *target_find(const char *name);
 /* Has this CPU what the target's modules ask for? */
 bool target_runs_here(const Target *target);
 const Target *target_at(int index); /* NULL past the end */
-#define TARGET_NAMES "x86-64-v4 x86-64-v3 x86-64 aarch64-linux-gnu"
 
 #endif

@@ -73,4 +73,4 @@ def test_a_module_for_avx512_is_refused(rnncc, rnnrun, root, tmp_path):
 
 def test_what_cannot_be_imitated_is_an_error(rnncc):
     done = run(rnncc.path, "targets", RNNCC_CPU_WITHOUT="sse2")
-    assert done.returncode == 2 and "RNNCC_CPU_WITHOUT=sse2: expected avx512 or avx2" in done.stderr
+    assert done.returncode == 2 and "RNNCC_CPU_WITHOUT=sse2: expected an instruction set, such as avx512" in done.stderr

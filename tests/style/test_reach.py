@@ -5,6 +5,7 @@
     an operator with a kernel of its own    6    a row, the rule, the reference, the family, the template, the list of sources
     a pass, over the graph or the program   3    the file, the list of steps, the list of sources
     an element type                         4    a row, the ABI's enum, the schema, the operators that name it
+    an instruction set                      5    the vocabulary, simd.h, the CPU's bits, a target, the loops of its speed
 
 Each is counted by an example that has nothing else in its files' names."""
 import re
@@ -41,6 +42,11 @@ def test_a_pass_is_known_to_few_files(name, file):
 def test_an_element_type_is_known_to_few_files():
     assert files_that_say(r"RNNCC_I16\b|\bi16\b|\bI16\b") == {
         "runtime/dtypes.def", "runtime/rnncc.h", "models/schema.json", "compiler/ir/ops.def"}
+
+
+def test_an_instruction_set_is_known_to_few_files():
+    assert files_that_say(r"(?i)\bavx2\b|_avx2\b") == {
+        "templates/simd/avx2.h", "templates/simd/simd.h", "runtime/cpu.def", "compiler/machine/targets.def", "tools/speed/speed.c"}
 
 
 def test_an_operator_is_compared_by_its_kind():

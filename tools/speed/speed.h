@@ -5,7 +5,7 @@
  * quartile. Each function takes some 50 ms, and returns 0 if it cannot tell: an isa that is unknown or that this CPU
  * lacks, no memory, no more threads.
  *
- * isa: a target's vectors: "avx512", "avx2", "neon", "plain". Nothing but libc is needed.
+ * isa: a target's vectors, such as "avx512". Nothing but libc is needed.
  */
 #ifndef RNNCC_SPEED_H
 #define RNNCC_SPEED_H

@@ -18,7 +18,7 @@ static const double run_cycles = 400, tile_cycles = 5, sum_cycles = 4, free_sums
 /* For each further pass: to reload the sums from the output. */
 static const double pass_cycles = 250;
 /* Loop overhead of a tap of a block, relative to blocks of a vector, which the other constants include. Fitted to 1x1
- * layers on AVX2, in blocks of 8 and of 16. */
+ * layers on eight lanes, in blocks of 8 and of 16. */
 static const double block_cycles = 2;
 /* The part of reads from L1, L2 and beyond that multiply-adds do not hide: deep layers reach 97% of the peak. */
 static const double exposed_l1 = 0.02, exposed_l2 = 0.05, exposed_l3 = 0.25;
