@@ -80,3 +80,47 @@ def test_a_dump_prints_what_was_decided_for_each_node(rnncc, root, tmp_path):
     assert "\n  knobs input=" in planned and "\n  schedule " not in planned
     chosen = dumped("digits_rnn.json", "choose_schedules", *options)
     assert "\n  schedule gru_" in chosen and "\n  knobs input=step,workers=1," in chosen and "\n  product rows=" in chosen
+
+
+def dump_of(rnncc, tmp_path, model, step):
+    done = rnncc("inspect", model.write(tmp_path), f"--dump-after={step}", "--target=x86-64-v3", "--machine=typical", "--threads=2")
+    assert done.returncode == 0, done.stderr
+    return done.stderr
+
+
+def lstm(model, x):
+    w, r = (model.constant(numpy.full((1, 64, 16), 0.01, numpy.float32)) for _ in range(2))
+    return model.node("Squeeze", [model.node("LSTM", [x, w, r], hidden_size=16), model.constant(numpy.array([1]))])
+
+
+def test_a_dump_names_the_stack_of_a_layer_and_its_place_in_it(rnncc, tmp_path):
+    model = Model()
+    model.output(lstm(model, lstm(model, model.input("x", "f32", [50, 1, 16]))))
+    dumped = dump_of(rnncc, tmp_path, model, "find_stacks")
+    assert "  layer 0 of the stack n" in dumped and "  layer 1 of the stack n" in dumped
+
+
+def test_a_dump_says_which_convolutions_are_exact(rnncc, tmp_path):
+    model = Model()
+    x, w = model.input("x", "u8", [1, 3, 9, 9]), model.constant(numpy.ones((4, 3, 3, 3), numpy.uint8))
+    model.output(model.node("ConvInteger", [x, w]))
+    assert "\n  exact\n" in dump_of(rnncc, tmp_path, model, "decompose")
+
+
+def test_a_dump_shows_the_slots_that_workers_have(rnncc, tmp_path):
+    model = Model()
+    weights = model.constant(numpy.ones((32, 32, 3, 3), numpy.float32))
+    model.output(model.node("Conv", [model.input("x", "f32", [1, 32, 28, 28]), weights], pads=[1, 1, 1, 1]))
+    dumped = dump_of(rnncc, tmp_path, model, "pack_weights")
+    assert "\nslots " in dumped and " bytes\n" in dumped
+
+
+def test_a_dump_shows_the_order_of_a_resizes_axes_and_the_knobs_of_a_transposed_convolution(rnncc, tmp_path):
+    model = Model()
+    weights = model.constant(numpy.ones((32, 16, 2, 2), numpy.float32))
+    x = model.node("ConvTranspose", [model.input("x", "f32", [1, 32, 8, 8]), weights], strides=[2, 2])
+    scales = model.constant(numpy.array([1, 1, 2, 2], numpy.float32))
+    model.output(model.node("Resize", [x, None, scales], mode="linear"))
+    dumped = dump_of(rnncc, tmp_path, model, "choose_schedules")
+    assert "\n  axes in order 3 2\n" in dumped
+    assert "\n  schedule transposed_2x2s2_8x8c32o16g1_oc" in dumped

@@ -308,6 +308,14 @@ static void lower_resize(Program *program, Node *node) {
     for (int k = 0; k < schedule_of(node)->n_axes; k++) lower_axis(program, node, k);
 }
 
+static void dump_knobs(Text *out, const Graph *graph, const Node *node) {
+  (void)graph;
+  const ResizeSchedule *s = schedule_of(node);
+  text_add(out, "  axes in order");
+  for (int i = 0; i < s->n_axes; i++) text_add(out, " %d", s->axes[i]);
+  text_add(out, "\n");
+}
+
 const KernelFamily family_resize = {
     .name = "resize",
     .layouts = layouts,
@@ -315,4 +323,5 @@ const KernelFamily family_resize = {
     .scratch = scratch,
     .pack = pack,
     .lower = lower_resize,
+    .dump_knobs = dump_knobs,
 };
