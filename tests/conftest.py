@@ -9,6 +9,7 @@ import fcntl
 import hashlib
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -41,6 +42,8 @@ def program(*prefix):
 
 def pytest_configure(config):
     """Workers inherit this."""
+    if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:  # as a shell leaves what it starts in the background
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     if config.getoption("--long"):
         os.environ["RNNCC_LONG_TESTS"] = "1"
     for name, value in cached_clang().items():
@@ -54,6 +57,16 @@ def pytest_configure(config):
         os.environ["RNNCC_DATA"] = str(config.lesser_data)
 
 
+SWEEPS = ("graphs", "kernels")  # folders of tests that are about the C, whatever clang makes of it
+
+
+@pytest.fixture(autouse=True)
+def optimise_case(request):
+    """For `compile`."""
+    of_sweep = request.path.parent.name in SWEEPS
+    amount.case_is_optimised = not of_sweep or request.node.nodeid in request.session.config.first_cases
+
+
 def pytest_unconfigure(config):
     shutil.rmtree(getattr(config, "lesser_data", "/nonexistent"), ignore_errors=True)
 
@@ -65,16 +78,17 @@ def pytest_addoption(parser):
 
 
 def pytest_collection_modifyitems(config, items):
-    """--quick: of each test function its first case and every eighth after it."""
-    if not config.getoption("--quick"):
-        return
-    cases, kept, left = collections.Counter(), [], []
+    """Which is the first case of its test function? --quick: that one and every eighth after it."""
+    cases, kept, left, config.first_cases = collections.Counter(), [], [], set()
     for item in items:
         function = item.nodeid.split("[")[0]
+        if not cases[function]:
+            config.first_cases.add(item.nodeid)
         (left if cases[function] % QUICK_SHARE else kept).append(item)
         cases[function] += 1
-    config.hook.pytest_deselected(items=left)
-    items[:] = kept
+    if config.getoption("--quick"):
+        config.hook.pytest_deselected(items=left)
+        items[:] = kept
 
 
 @pytest.fixture(autouse=True)
@@ -123,11 +137,14 @@ def compile(rnncc, module_cache):
     """compile(model, *options) -> path of the .so. A model file names its weights' sha256, so its content is the key.
     A module is made to be run: the test is skipped where this CPU cannot run the target that the options ask for.
     optimised=False: clang does not optimise the C, which takes most of the time, unless the tests are long ones. It is
-    for the rest of a sweep of which the first cases are compiled as rnncc does: such a test is about the C."""
+    for the rest of a sweep of which the first cases are compiled as rnncc does: such a test is about the C. None: so are
+    all but the first case of each test function of graphs and kernels, but for aarch64, whose code an emulator runs."""
 
-    def compiled(model, *options, optimised=True):
+    def compiled(model, *options, optimised=None):
         for option in options:
             machine.need_target(option)
+        if optimised is None:
+            optimised = amount.case_is_optimised or "--target=aarch64-linux-gnu" in options
         optimised = optimised or amount.long_tests()
         environment = os.environ if optimised else os.environ | {"CLANG_WITHOUT_PASSES": "1"}
         key = hashlib.sha256(Path(model).read_bytes() + repr((options, optimised)).encode()).hexdigest()[:24]

@@ -112,7 +112,7 @@ def told(result):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("words", nargs="*")
-    parser.add_argument("-j", type=int, default=os.cpu_count())
+    parser.add_argument("-j", type=int, default=os.cpu_count() + 1)
     parser.add_argument("--update", action="store_true", help="write unsupported.txt anew; failures stay failures")
     parser.add_argument("--listed", action="store_true", help="only the folders that unsupported.txt has")
     parser.add_argument("--long", action="store_true", help="clang optimises every module")

@@ -21,7 +21,7 @@ BLOCKED = "--layout-search=greedy"  # a search would leave what is so small as i
 
 def batches(target):
     count = CONVOLUTIONS[target] // CASES_IN_A_MODULE
-    return some(range(count), count // 2)
+    return some(range(count), count // 3)
 
 
 @pytest.mark.parametrize("target,batch", [(target, batch) for target in TARGETS

@@ -3,14 +3,17 @@
 # Every template compiles alone, without a warning, on every ISA: template_syntax.sh CLANG ROOT.
 clang=$1 root=$2
 n=0 failed=0
+precompiled=$(mktemp -d)
+trap 'rm -rf "$precompiled"' EXIT
 check() { # ISA, FLAGS...
   isa=$1
   shift
+  set -- -std=gnu11 -D_GNU_SOURCE -Wall -Wextra -Werror -Wno-unused-function "$@"
+  "$clang" "$@" -x c-header "$root/tests/support/intrinsics.h" -o "$precompiled/$isa.pch"
   for template in "$root"/templates/*.c; do
     n=$((n + 1))
     result=ok
-    "$clang" -fsyntax-only -std=gnu11 -D_GNU_SOURCE -Wall -Wextra -Werror -Wno-unused-function "$@" -I"$root/templates" \
-      -I"$root/runtime" "$template" || {
+    "$clang" -fsyntax-only "$@" -include-pch "$precompiled/$isa.pch" -I"$root/templates" -I"$root/runtime" "$template" || {
       result="not ok"
       failed=1
     }

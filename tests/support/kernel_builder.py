@@ -11,6 +11,7 @@ import subprocess
 from pathlib import Path
 
 from support import machine
+from support.amount import long_tests
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -72,7 +73,7 @@ def build(directory, isa, sources):
         paths.append(path)
     includes = [f"-I{ROOT / folder}" for folder in ("templates", "runtime", "compiler", "tests/kernels")]
     program = directory / f"program_{isa}"
-    flags = ["clang-19", "-std=gnu11", "-O2", "-Wall", "-Wno-unused-function", "-Werror", "-D_GNU_SOURCE", f"-D{macro}",
+    flags = ["clang-19", "-std=gnu11", "-O2" if long_tests() else "-O1", "-Wall", "-Wno-unused-function", "-Werror", "-D_GNU_SOURCE", f"-D{macro}",
              *options]
     command = [*flags, *precompiled(flags), *includes, *map(str, paths), "-o", str(program), "-lm", "-lpthread"]
     done = subprocess.run(command, capture_output=True, text=True)
