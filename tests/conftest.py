@@ -44,6 +44,7 @@ def pytest_configure(config):
     """Workers inherit this."""
     if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:  # as a shell leaves what it starts in the background
         signal.signal(signal.SIGINT, signal.default_int_handler)
+    config.addinivalue_line("markers", "optimised: clang optimises what the test compiles")
     if config.getoption("--long"):
         os.environ["RNNCC_LONG_TESTS"] = "1"
     for name, value in cached_clang().items():
@@ -57,14 +58,20 @@ def pytest_configure(config):
         os.environ["RNNCC_DATA"] = str(config.lesser_data)
 
 
-SWEEPS = ("graphs", "kernels")  # folders of tests that are about the C, whatever clang makes of it
+def first_of(item):
+    """What has one case that is optimised: the test function of an operator or a graph; a file about modules and programs."""
+    of_function = item.path.parent.name in ("graphs", "kernels", "conformance")
+    return item.nodeid.split("[" if of_function else "::")[0]
 
 
 @pytest.fixture(autouse=True)
-def optimise_case(request):
-    """For `compile`."""
-    of_sweep = request.path.parent.name in SWEEPS
-    amount.case_is_optimised = not of_sweep or request.node.nodeid in request.session.config.first_cases
+def optimise_case(request, monkeypatch):
+    """What clang makes of the C takes most of the time of a test, and few are about it. So clang optimises the first case
+    of each function or file, what is marked `optimised`, and all in long tests; how cached_clang does without stands
+    there. What fixtures of a wider scope compile is optimised."""
+    marked = request.node.get_closest_marker("optimised")
+    if not (marked or amount.long_tests() or request.node.nodeid in request.session.config.first_cases):
+        monkeypatch.setenv("CLANG_WITHOUT_PASSES", "1")
 
 
 def pytest_unconfigure(config):
@@ -81,9 +88,10 @@ def pytest_collection_modifyitems(config, items):
     """Which is the first case of its test function? --quick: that one and every eighth after it."""
     cases, kept, left, config.first_cases = collections.Counter(), [], [], set()
     for item in items:
-        function = item.nodeid.split("[")[0]
-        if not cases[function]:
+        function, kind = item.nodeid.split("[")[0], first_of(item)
+        if not cases[kind]:
             config.first_cases.add(item.nodeid)
+        cases[kind] += kind != function
         (left if cases[function] % QUICK_SHARE else kept).append(item)
         cases[function] += 1
     if config.getoption("--quick"):
@@ -136,17 +144,16 @@ def module_cache(tmp_path_factory):
 def compile(rnncc, module_cache):
     """compile(model, *options) -> path of the .so. A model file names its weights' sha256, so its content is the key.
     A module is made to be run: the test is skipped where this CPU cannot run the target that the options ask for.
-    optimised=False: clang does not optimise the C, which takes most of the time, unless the tests are long ones. It is
-    for the rest of a sweep of which the first cases are compiled as rnncc does: such a test is about the C. None: so are
-    all but the first case of each test function of graphs and kernels, but for aarch64, whose code an emulator runs."""
+    optimised: whether clang optimises the C, for a sweep that says which of its cases are; in long tests it always does.
+    None: as optimise_case() says, but for aarch64, whose code an emulator runs."""
 
     def compiled(model, *options, optimised=None):
         for option in options:
             machine.need_target(option)
         if optimised is None:
-            optimised = amount.case_is_optimised or "--target=aarch64-linux-gnu" in options
+            optimised = "CLANG_WITHOUT_PASSES" not in os.environ or "--target=aarch64-linux-gnu" in options
         optimised = optimised or amount.long_tests()
-        environment = os.environ if optimised else os.environ | {"CLANG_WITHOUT_PASSES": "1"}
+        environment = {**os.environ, "CLANG_WITHOUT_PASSES": "" if optimised else "1"}
         key = hashlib.sha256(Path(model).read_bytes() + repr((options, optimised)).encode()).hexdigest()[:24]
         output = module_cache / f"{key}.so"
         with open(module_cache / f"{key}.lock", "w") as lock:

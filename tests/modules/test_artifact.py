@@ -13,6 +13,8 @@ from conftest import ROOT
 from support.emitted import TARGETS
 from support.model_builder import Model
 
+pytestmark = pytest.mark.optimised  # it is about the machine code
+
 SHIPPED = sorted(path for path in (ROOT / "models").glob("*.json") if path.name != "schema.json")
 KIB = 1024
 

@@ -7,6 +7,8 @@ import pytest
 
 from support.clang import cached_clang, prune
 
+pytestmark = pytest.mark.optimised  # it is about what clang is given
+
 
 @pytest.fixture
 def unit(rnncc, root, tmp_path):

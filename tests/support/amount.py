@@ -3,9 +3,6 @@
 import os
 
 
-case_is_optimised = True  # the running test's; conftest.py sets it
-
-
 def long_tests():
     return bool(os.environ.get("RNNCC_LONG_TESTS"))
 
