@@ -17,7 +17,6 @@ from pathlib import Path
 
 import numpy
 import onnx
-import onnxruntime
 import safetensors.numpy
 
 from support.dtypes import DTYPES
@@ -117,6 +116,7 @@ class Model:
     def onnx_run(self, feeds):
         """The outputs by name, then the states' new values by the names of their outputs."""
         if not self._session:
+            import onnxruntime  # what only writes models does without
             options = onnxruntime.SessionOptions()
             options.intra_op_num_threads = 1
             options.log_severity_level = 4
