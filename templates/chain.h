@@ -7,10 +7,10 @@
 
 #include "simd/math.h"
 
-/* Least elements of a worker: worth a barrier, and whole cache lines of bytes too. */
+/* Minimum elements of a worker: enough to be worth a barrier, and whole cache lines even of bytes. */
 enum { CHAIN_PIECE = 1024 };
 
-/* n of LANES elements from i on; others are not touched. */
+/* Loads n of LANES elements from i on; does not touch the others. */
 SIMD_FUNCTION vec chain_load(const char *p, int64_t i, int n) {
   const float *at = (const float *)p + i;
   return n == LANES ? vload(at) : vload_n(at, n);

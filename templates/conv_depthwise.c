@@ -66,7 +66,7 @@ typedef struct Row {
   const float *residual;
   float *y;
   vec bias;
-  int64_t from;       /* input row of the window's first */
+  int64_t from;       /* input row of the window's first row */
   int64_t begin, end; /* rows of the window that lie in the input */
 } Row;
 

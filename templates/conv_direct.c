@@ -64,7 +64,7 @@ enum { OC_VECTORS = 2 };
 /* Vectors of the last oc group, if they are fewer; 0: it is full.
  * legal: 0..7 */
 enum { OC_TAIL = 0 };
-/* Most columns of a tile: OC_VECTORS * COLUMNS sums, OC_VECTORS weights and an input are in registers.
+/* Maximum columns of a tile: OC_VECTORS * COLUMNS sums, OC_VECTORS weights and an input are in registers.
  * legal: 1..28 */
 enum { COLUMNS = 14 };
 /* Input channels of a tap unrolled in the inner loop.
@@ -103,7 +103,7 @@ typedef struct Conv {
   float *panel; /* this worker's, [in_blocks][panel_columns][IN_BLOCK] */
   int64_t n, x_image, residual_image, y_image;
   int64_t kernels, group_channels, group_kernels; /* of all; of a group of the convolution */
-  int64_t in_blocks, span;                        /* blocks of x; most of them that an oc group has weights for */
+  int64_t in_blocks, span;                        /* blocks of x; maximum that an oc group has weights for */
   int64_t oc_groups, group_chunk, tile_chunk;     /* the order */
   int64_t pass;                                   /* blocks of x in a pass; partial sums are in y */
   int64_t panel_columns;
@@ -125,16 +125,16 @@ typedef struct Pass {
 typedef struct Place {
   int vectors, columns;
   int64_t first_row, end_row; /* taps that lie in the input's rows */
-  const float *x;             /* the input of its first column's first tap, whether there or not, in the pass's first
-                               * block; in_plane further on, in the next */
+  const float *x;             /* input of the first column's first tap, even if that is in the padding, in the pass's
+                               * first block; that of the next block is in_plane further on */
   int64_t in_plane;
   const float *w;      /* of the pass's first block */
   const float *ahead;  /* a part of the next oc group's weights */
   int64_t ahead_lines; /* of it, for each block of x */
   const float *bias, *residual;
-  float *y;    /* of the block in which the tile's first vector of output channels stands; so are residual's */
-  int64_t odd; /* the tile's first vector's place in its block */
-  uint32_t inside[WINDOW_W]; /* a bit a column whose tap lies in the input */
+  float *y;                  /* of the block that has the tile's first vector of output channels; residual is, too */
+  int64_t odd;               /* position of the tile's first vector in its block */
+  uint32_t inside[WINDOW_W]; /* one bit for each column: its tap lies in the input */
 } Place;
 
 /* hook: maps an element of the result; x and the result are one vector of channels. */

@@ -81,7 +81,7 @@ SIMD_FUNCTION int64_t first_inside(int phase) {
 }
 SIMD_FUNCTION int64_t end_inside(int phase) { return IN_W - (phase + PAD_LEFT) / STRIDE_W; }
 
-/* One input channel. x: it in input column `pixel`; w: its weights. */
+/* Adds one input channel. x: the channel in input column `pixel`; w: its weights. */
 SIMD_FUNCTION void add_channel(vec sums[K_VECTORS][COLUMNS], const float *x, const float *w, int phase, int64_t pixel,
                                int columns, bool inside) {
 #pragma clang loop unroll(full)

@@ -30,7 +30,7 @@
 enum { TILE_H = 4 };
 /* legal: 1 2 4 6 */
 enum { TILE_W = 4 };
-/* R and S. Of tile and window, what winograd.h can: extents of 1, 4, 6 or 8.
+/* R and S. winograd.h supports the extents (tile + window - 1) 1, 4, 6 and 8.
  * legal: 1 3 5 7 */
 enum { WINDOW_H = 3 };
 /* legal: 1 3 5 7 */
@@ -54,10 +54,10 @@ enum { OC_VECTORS = 2 };
 /* Vectors of the last group, if fewer; else 0.
  * legal: 0..3 */
 enum { OC_TAIL = 0 };
-/* Most tiles of a part: PART_TILES * OC_VECTORS sums are in registers.
+/* Maximum tiles of a part: PART_TILES * OC_VECTORS sums are in registers.
  * legal: 1..14 */
 enum { PART_TILES = 6 };
-/* Fewest tiles of a part.
+/* Minimum tiles of a part.
  * legal: 1..14 */
 enum { MIN_TILES = 1 };
 /* 1: workers own groups of output channels; 0: blocks of tiles.
@@ -68,8 +68,8 @@ enum { BIAS = 1 };
 /* 1: adds residual, of y's shape, before the epilogue.
  * legal: 0 1 */
 enum { RESIDUAL = 0 };
-/* Rows and columns of outputs that an element of y is the maximum of, and that TILE_H and TILE_W are multiples of. Of
- * OUT_H and OUT_W what is left over makes none.
+/* An element of y is the maximum of POOL x POOL outputs. TILE_H and TILE_W are multiples of it; rows and columns of
+ * outputs that are left over at the end are not used.
  * legal: 1 2 */
 enum { POOL = 1 };
 
@@ -332,7 +332,7 @@ SIMD_FUNCTION void finish(float *y, const float *residual, vec out[TILE_H][TILE_
   vstore(y + (h * Y_W + w) * LANES, result);
 }
 
-/* Of a tile that reaches beyond the plane. */
+/* The same for a tile that reaches beyond the plane. */
 static void finish_border(float *y, const float *residual, vec out[TILE_H][TILE_W], int64_t rows, int64_t columns) {
   for (int64_t h = 0; h < rows; h++)
     for (int64_t w = 0; w < columns; w++) finish(y, residual, out, h, w);
@@ -372,7 +372,7 @@ static void output_group(const Convolution *c, const Block *b, int64_t group) {
 
 /* ---- partitions ---- */
 
-/* This worker's share of n, of `workers`; others have none. */
+/* This worker's share of n items, which the first `workers` workers divide; it is empty for others. */
 static void share_of(const Team *team, int64_t workers, int64_t n, int64_t *begin, int64_t *end) {
   *begin = n * min_i64(team->rank, workers) / workers;
   *end = n * min_i64(team->rank + 1, workers) / workers;
@@ -390,7 +390,7 @@ static void run_block(const Convolution *c, const Block *b, int64_t group, int64
   for (; group < end; group++) output_group(c, b, group);
 }
 
-/* x, residual, y: blocked by LANES, what is past the last channel may be anything. scratch: a slot for each of
+/* x, residual, y: blocked by LANES; lanes past the last channel may have any value. scratch: a slot for each of
  * `slots` workers, `slot` floats apart: transformed input, POINTS * input_point floats, then products, OC_VECTORS *
  * POINTS * product_point. Workers past `slots` have nothing to do. input_point holds block_tiles tiles of all channel
  * blocks, product_point block_tiles vectors. */

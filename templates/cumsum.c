@@ -13,7 +13,7 @@ enum { EXCLUSIVE = 0 };
  * legal: 0 1 */
 enum { REVERSE = 0 };
 
-/* Least columns of a worker. */
+/* Minimum columns of a worker. */
 enum { COLUMNS = 256 };
 
 static void sum_row(const T *x, T *y, int64_t n) {

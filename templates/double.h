@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Functions of single f64 numbers, which would else be libm's. Errors, as tests/kernels/test_double_functions.py
+ * Functions of single f64 numbers, in place of libm's. Errors, as tests/kernels/test_double_functions.py
  * checks: tanh 3 ULP, exp, log and pow 1, the others exact. Denormal numbers may be taken and given as zero.
  */
 #ifndef DOUBLE_H
@@ -87,7 +87,7 @@ static inline double double_exp_tail(double r) {
 
 /* e^(x + low), |low| < 2^-40 |x|. The sum 1 + r keeps what it rounds off. */
 static inline double double_exp(double x, double low) {
-  double bounded = x > 710.0 ? 710.0 : x >= -746.0 ? x : -746.0; /* of NaN too, whose n would be no integer */
+  double bounded = x > 710.0 ? 710.0 : x >= -746.0 ? x : -746.0; /* -746 for NaN, too: its n would not be an integer */
   double n = round_f64(bounded * 0x1.71547652b82fep+0);
   double first = bounded - n * DOUBLE_LN2_HI, second = n * DOUBLE_LN2_LO;
   double r = first - second, rest = ((first - r) - second) + (bounded == x ? low : 0);

@@ -2,7 +2,7 @@
 /*
  * y = op(a, b, c) in f32 on tensors of layout NCHW[x]c, x = LANES: a vector is the channels of one pixel. An operand
  * may be the same for all pixels (a scale of each channel), for all channels (a mask over pixels, in row-major layout),
- * or for both. What the lanes past the last channel come to is nobody's concern.
+ * or for both. Lanes past the last channel may have any value.
  */
 #include "bands.h"
 #include "kernel.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A chain of element-wise ops on f32 and bool: each operand is read once, what is computed between stays in registers,
- * and each result that is wanted is written once. Operands are broadcast to the results' shape; axes that all of them
- * share are merged before.
+ * A chain of element-wise ops on f32 and bool: each operand is read once, intermediate values stay in registers, and
+ * each result is written once. Operands are broadcast to the results' shape; axes that all of them share were merged
+ * before.
  */
 #include "chain.h"
 #include "kernel.h"
@@ -55,8 +55,8 @@ static void next_row(Row *row, const int64_t *shape, const int64_t *strides) {
   }
 }
 
-/* shape: RANK extents. strides: in bytes, RANK for each operand. widths: the bytes of an element of each result; these
- * are contiguous, and one that is alone may be an operand that is not broadcast. */
+/* shape: RANK extents. strides: in bytes, RANK for each operand. widths: the bytes of an element of each result.
+ * Results are contiguous; a single result may share the memory of an operand that is not broadcast. */
 static void elementwise_chain(const Team *team, const void *const *operands, void *const *results, const int64_t *shape,
                               const int64_t *strides, const int64_t *widths) {
   int64_t length = shape[RANK - 1], pieces = ceil_div(length, CHAIN_PIECE), rows = 1, item, end;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A chain of element-wise ops in f32 on tensors of layout NCHW[x]c, x = LANES: elementwise_chain.c on vectors that are
- * the channels of one pixel. What the lanes past the last channel come to is nobody's concern.
+ * the channels of one pixel. Lanes past the last channel may have any value.
  */
 #include "bands.h"
 #include "chain.h"

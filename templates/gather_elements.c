@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * GatherElements: out[.., j, ..] = in[.., indices[.., j, ..], ..], the axis in the middle being the one of `length`.
- * A piece of work is a run along the last axis, at every j, and at one position of the KEPT axes besides. Where the
- * axis is the last one itself, a run is one element.
+ * GatherElements: out[.., j, ..] = in[.., indices[.., j, ..], ..], where the indexed axis has `length` elements. A
+ * piece of work is a run along the last axis, for every j, at one position of the KEPT axes. If the indexed axis is the
+ * last one, a run is one element.
  */
 #include "kernel.h"
 #include "rows.h"

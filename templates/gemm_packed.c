@@ -14,10 +14,10 @@
 /* Vectors of columns in a panel; more than 4 only where M is known to be 1.
  * legal: 1..16 */
 enum { VECTORS = 4 };
-/* Most rows of a block: ROWS * VECTORS sums are in registers.
+/* Maximum rows of a block: ROWS * VECTORS sums are in registers.
  * legal: 1..8 */
 enum { ROWS = 6 };
-/* Fewest rows of a block: where M is known, its blocks have one of two heights.
+/* Minimum rows of a block: where M is known, its blocks have one of two heights.
  * legal: 1..8 */
 enum { MIN_ROWS = 1 };
 /* Panels that a single row is multiplied with at once.
@@ -147,7 +147,7 @@ static void single_row(const Gemm *g, int64_t begin, int64_t end) {
   for (; panel < end; panel++) row_group(g, panel, 1);
 }
 
-/* The matrices of one batch: A and B by strides per batch axis, C and nothing else follows densely. */
+/* The matrices of one batch. A and B have strides for each batch axis, C is dense, the addend is the same for all. */
 static Gemm at_batch(const Gemm *all, int64_t index, int64_t rank, const int64_t *dims, const int64_t *a_batch,
                      const int64_t *b_batch) {
   Gemm g = *all;

@@ -30,13 +30,13 @@ enum {
   TOGETHER = 32
 };
 
-/* Of one axis: an offset of -1 is beyond the border, a zero. */
+/* The taps of one axis. Offset -1: beyond the border, where the value is 0. */
 typedef struct AxisTaps {
   int64_t index[TAPS];
   float weight[TAPS];
 } AxisTaps;
 
-/* Of some points: an offset of -1 is beyond the border. */
+/* The taps of some points. Offset -1: beyond the border. */
 typedef struct PointTaps {
   int32_t offset[POINT_TAPS][TOGETHER];
   float weight[POINT_TAPS][TOGETHER];
@@ -77,7 +77,7 @@ static float place_of(float grid, int64_t n) {
   return x;
 }
 
-/* What element i, perhaps beyond the border, is read from. */
+/* The index at which element i is read; i may be beyond the border. */
 static int64_t inside(int64_t i, int64_t n) {
   if (i >= 0 && i < n) return i;
   if (PADDING == BEYOND_ZEROS) return -1;

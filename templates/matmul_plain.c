@@ -23,7 +23,8 @@ static Total dot(const T *a, int64_t a_depth, const T *b, int64_t b_depth, int64
   return sum;
 }
 
-/* Of integers in f64, truncated: what Gemm's floating factors mean to them. Past the range of i64 it is its minimum. */
+/* Integers are multiplied in f64 and truncated, as Gemm's floating-point factors need. Out of the range of i64 the
+ * result is the minimum of i64. */
 static Total scaled(Total x, double factor) {
   if (factor == 1) return x;
   if (FLOATING) return (Total)((double)x * factor);

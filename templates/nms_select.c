@@ -36,8 +36,8 @@ static inline uint64_t candidate(float score, int64_t place) {
 
 static inline int64_t place_of(uint64_t of) { return 0xffffffffu - (uint32_t)of; }
 
-/* heap[size] is 0. The better child moves up all the way to a leaf, which takes no guess that could fail; then `moved`
- * rises from there, seldom far, as it was a leaf itself. */
+/* heap[size] is 0. The better child moves up at each level down to a leaf, in a loop without unpredictable branches.
+ * Then `moved` rises from that leaf, seldom far, because it was a leaf itself. */
 static void replace(uint64_t *heap, int64_t size, int64_t root, uint64_t moved) {
   int64_t at = root;
   for (int64_t child = 2 * at + 1; child < size; child = 2 * at + 1) {
@@ -56,7 +56,7 @@ static uint64_t pop(uint64_t *heap, int64_t *size) {
   return best;
 }
 
-/* Most scores are too low: those are passed over SCORES at a time. */
+/* Most scores are too low: they are skipped, SCORES at a time. */
 static bool any_above(const float *scores, float least) {
   int any = 0;
   for (int i = 0; i < SCORES; i++) any |= scores[i] > least;
@@ -90,14 +90,14 @@ static void put_box(const Row *row, int64_t taken, const float *box) {
   row->area[taken] = (row->x2[taken] - row->x1[taken]) * (row->y2[taken] - row->y1[taken]);
 }
 
-/* What LANES intervals that were taken, from `first` on, have in common with that of box `at`; not positive: nothing.
- */
+/* The lengths of the intersections of box `at`'s interval with those of LANES taken boxes from `first` on; not
+ * positive: they do not intersect. */
 static inline vec in_common(const float *low, const float *high, int64_t first, int64_t at) {
   vec lows = vload(low + first), highs = vload(high + first), own_low = vset(low[at]), own_high = vset(high[at]);
   return vsub(vselect(vlt(highs, own_high), highs, own_high), vselect(vgt(lows, own_low), lows, own_low));
 }
 
-/* Does box `at` overlap one of those before it by more than `most` of what both cover? */
+/* Has box `at` with a box before it an intersection of more than `most` of their union? */
 static bool overlaps(const Row *row, int64_t at, float most) {
   if (!(row->area[at] > 0)) return false;
   for (int64_t first = 0; first < at; first += LANES) {
@@ -122,7 +122,7 @@ static int64_t select_boxes(const Row *row, int64_t n, int64_t limit, float most
 }
 
 /* boxes: [batch][n][4]; scores: [batch][classes][n]; rows: [batch][classes], `row_numbers` numbers each. limit, overlap
- * and least may be NULL: none taken, 0, all candidates. */
+ * and least may be NULL: no box is taken, 0, all boxes are candidates. */
 static void nms_select(const Team *team, const float *boxes, const float *scores, const int64_t *limit,
                        const float *overlap, const float *least, int32_t *rows, int64_t row_numbers, int64_t batch,
                        int64_t classes, int64_t n, int64_t keep) {

@@ -10,7 +10,7 @@
  * legal: bits8 bits16 bits32 bits64 */
 typedef bits32 T;
 
-/* 1: the highest bit is a sign, and alone makes but -0.
+/* 1: the highest bit is a sign; an element with this bit alone is -0, which is zero.
  * legal: 0 1 */
 enum { FLOATS = 1 };
 

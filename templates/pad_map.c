@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Padding whose elements come from the input itself: out[i] = in[map(i - before)] along every axis, where the map
- * leaves 0..extent-1 alone.
+ * Padding whose elements come from the input itself: out[i] = in[map(i - before)] along every axis, where map(j) = j
+ * for j in 0..extent-1.
  */
 #include "kernel.h"
 #include "knobs.h"
@@ -18,7 +18,7 @@ enum { MODE = MAP_EDGE };
 
 static inline int64_t modulo(int64_t a, int64_t n) { return (a % n + n) % n; }
 
-/* Where index i reads on an axis of n elements. */
+/* The input index for index i, on an axis of n elements. */
 static inline int64_t source(int64_t i, int64_t n) {
   if (i >= 0 && i < n) return i;
   if (MODE == MAP_EDGE) return i < 0 ? 0 : n - 1;

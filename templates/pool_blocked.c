@@ -168,7 +168,7 @@ static void one_row(const float *x, float *y, int64_t line) {
   tiles_of_row(&row);
 }
 
-/* Where a vector of channels stands in an image whose planes have so many pixels. */
+/* The offset of a vector of channels in an image whose planes have `pixels` pixels. */
 static int64_t vector_at(int64_t vector, int64_t pixels) {
   return vector / VECTORS * pixels * PIXEL + vector % VECTORS * LANES;
 }

@@ -44,7 +44,7 @@ enum { P = 2 };
  * legal: 0 64 */
 enum { COLUMNS = 64 };
 
-/* Input columns of so many outputs, one that is loaded beside them, and a vector that may be written past them. */
+/* Input columns of COLUMNS outputs, one that is loaded beside them, and a vector that may be written past them. */
 enum { SPAN = COLUMNS > 0 ? (COLUMNS - 1) * STRIDE_W + (WINDOW_W - 1) * DILATION_W + 2 + LANES : 1 };
 
 typedef struct Pool {
@@ -56,7 +56,7 @@ typedef struct Pool {
 
 static inline T larger(T a, T b) { return a > b || a != a ? a : b; }
 
-/* What every element is at least as large as. */
+/* The least value of the type. */
 static inline T least(void) {
   if ((T)0.5f != 0) return (T)-__builtin_inff();
   return (T)-1 > 0 ? 0 : (T)-128;
@@ -186,7 +186,7 @@ static void combine_span(const Rows *rows, float down[SPAN], int64_t first, int6
   for (int64_t i = end; i < count; i += LANES) vstore(down + i, nothing());
 }
 
-/* Every STRIDE_W-th. */
+/* Loads every STRIDE_W-th element. */
 SIMD_FUNCTION vec load_strided(const float *down) {
   if (STRIDE_W == 1) return vload(down);
   if (STRIDE_W == 2) return vload_even(down);

@@ -25,16 +25,16 @@ enum { CELL = CELL_LSTM };
 /* Vectors of units in a panel.
  * legal: 1 2 4 */
 enum { UNIT_VECTORS = 1 };
-/* Most samples of a block.
+/* Maximum samples of a block.
  * legal: 1..8 */
 enum { ROWS = 6 };
-/* Fewest samples of a block: where B is known, its blocks have one of two heights.
+/* Minimum samples of a block: where B is known, its blocks have one of two heights.
  * legal: 1..8 */
 enum { MIN_ROWS = 1 };
 /* Partial sums of a block of one sample.
  * legal: 1 2 4 8 */
 enum { PARTS = 4 };
-/* Most workers that share a direction: at few units a barrier costs more than a second worker brings.
+/* Maximum workers that share a direction: with few units a barrier costs more than another worker saves.
  * legal: 1..1024 */
 enum { WORKERS = 1024 };
 /* How many of them share the samples; each of these shares has its own workers for the panels.
@@ -48,12 +48,12 @@ enum { HIDE = 0 };
  * second the rest, so that neither has a panel more than the other.
  * legal: 0 1 */
 enum { HALVES = 0 };
-/* Rows of R that all blocks of samples take, one after the other, before the next rows; while they do, those are
- * fetched. For weights beyond a core's cache. 0: a block takes all rows at once.
+/* Rows of R that all blocks of samples use, one after the other, before the next rows, which are prefetched meanwhile.
+ * For weights that exceed a core's cache. 0: a block uses all rows at once.
  * legal: 0..1048576 */
 enum { DEPTH_BLOCK = 0 };
-/* 1: `gates` is not made ahead: a panel's product with W comes right before that with R. At one step, where no later
- * one would use a weight again, this reads all weights in one sweep.
+/* 1: `gates` is not computed before: a panel's product with W comes right before its product with R. With one step,
+ * where no later step would use a weight again, this reads all weights in one sweep.
  * legal: 0 1 */
 enum { INPUT = 0 };
 /* 1: what enters an activation is bounded to [-clip, clip].
@@ -99,7 +99,7 @@ typedef struct Layer {
   int64_t gates_time, gates_sample, y_time, y_sample; /* strides from one time, and one sample, to the next */
   int64_t begin, end;                                 /* this worker's panels */
   int64_t block_begin, block_end, blocks;             /* this worker's blocks of samples, and how many there are */
-  int half; /* of two workers that share the panels: which this is; -1: there are not two */
+  int half;                                           /* index of this worker if two share the panels, else -1 */
   float clip;
   bool reverse, from_zero; /* from_zero: no initial state, so the first product is zero */
 } Layer;
@@ -113,7 +113,7 @@ static inline vec activation_h(vec x) { return vtanh(x); }
 
 /* ---- places ---- */
 
-/* Clamped: a length out of range is told elsewhere, here it must do no harm. */
+/* Clamped, so that a length out of range does no harm here. It is reported elsewhere. */
 static inline int64_t length_of(const Layer *l, int64_t sample) {
   if (!l->lengths) return l->steps;
   return max_i64(0, min_i64(l->lengths[sample], l->steps));
@@ -130,10 +130,10 @@ static inline float *gates_of(const Layer *l, int64_t step, int64_t sample) {
   return l->gates + time * l->gates_time + sample * l->gates_sample;
 }
 
-/* Rows of R that count at a step. */
+/* Rows of R that are multiplied at a step: none if the state is still zero. */
 static inline int64_t depth_of(const Layer *l, int64_t step) { return step == 0 && l->from_zero ? 0 : l->hidden; }
 
-/* A sample's first, or one past the last block's. */
+/* The first sample of a block; for `blocks`, the number of samples. */
 static inline int64_t block_at(const Layer *l, int64_t index) { return index * l->batch / l->blocks; }
 
 /* ---- cells: `sums` holds one sample's products, vector u of gate g at g * UNIT_VECTORS + u ---- */
@@ -210,7 +210,7 @@ SIMD_FUNCTION void finish_reset(const Layer *l, int64_t step, int64_t panel, int
 
 /* ---- products ---- */
 
-/* What a product starts from: the input's part, but for the gate whose reset comes after the product. */
+/* The initial sums of a product: the input's part, except for the gate whose reset comes after the product. */
 SIMD_FUNCTION void start_sums(const Layer *l, vec *sums, const float *gates, int64_t panel, int first, int vectors) {
 #pragma clang loop unroll(full)
   for (int v = 0; v < vectors; v++) {
@@ -271,7 +271,7 @@ SIMD_FUNCTION void start_block(const Layer *l, PanelRow *sums, int64_t step, int
   }
 }
 
-/* HIDE: sums over the units that `half` of the workers makes, from zero. */
+/* HIDE: sums over the units of worker `half`, starting from zero. */
 SIMD_FUNCTION void multiply_half(const Layer *l, vec *sums, int64_t step, int64_t panel, int half) {
   int64_t middle = min_i64(l->panels / 2 * PANEL_UNITS, l->hidden);
   int64_t from = half ? middle : 0, to = half ? l->hidden : middle;
@@ -282,7 +282,7 @@ SIMD_FUNCTION void multiply_half(const Layer *l, vec *sums, int64_t step, int64_
   panel_multiply_split(sums, PARTS, PRODUCT_VECTORS, l->state[step & 1] + from, weights, to - from);
 }
 
-/* HIDE: the half of this worker's sums that needs nothing of the other's. */
+/* HIDE: the half of this worker's sums that needs no result of the other. */
 SIMD_FUNCTION void sweep_own_half(const Layer *l, int64_t step) {
   for (int64_t panel = l->begin; panel < l->end; panel++) {
     PanelRow sums;
@@ -291,7 +291,7 @@ SIMD_FUNCTION void sweep_own_half(const Layer *l, int64_t step) {
   }
 }
 
-/* HIDE: start + (lower half + upper half), whoever made which, and when. */
+/* HIDE: start + (lower half + upper half), independent of which worker computed which half, and when. */
 SIMD_FUNCTION void block_of_halves(const Layer *l, int64_t step, int64_t panel) {
   PanelRow sums[1], lower, upper;
   start_block(l, sums, step, panel, 0, 1, false);
@@ -396,10 +396,10 @@ SIMD_FUNCTION void sweep_rows(const Layer *l, int64_t step, int64_t panel, int64
   } while (slice.to < to);
 }
 
-/* Where rows of the middle panel are cut. */
+/* The row at which the middle panel is cut. */
 static inline int64_t middle_row(const Layer *l, int64_t step) { return depth_of(l, step) / 16 * 8; }
 
-/* HALVES: half 0 or 1 of the middle panel's rows; the second takes up the sums that the first has left. */
+/* HALVES: half 0 or 1 of the middle panel's rows; the second continues the sums that the first has stored. */
 SIMD_FUNCTION void sweep_middle(const Layer *l, int64_t step, int half, bool candidate) {
   int64_t panel = l->panels / 2, depth = depth_of(l, step), middle = middle_row(l, step);
   if (half == 0 && middle > 0) sweep_rows(l, step, panel, panel, 0, middle, candidate);
@@ -418,8 +418,8 @@ SIMD_FUNCTION void sweep_panel(const Layer *l, int64_t step, int64_t panel, int6
   }
 }
 
-/* This worker's panels, forth on even steps and back on odd ones; in the next run the other way round, as one step may
- * be all of a run. */
+/* Sweeps this worker's panels, forwards on even steps and backwards on odd ones. The next run does it the other way
+ * round, because a run may have a single step. */
 SIMD_FUNCTION void sweep(const Layer *l, int64_t step, bool candidate) {
   bool back = (step + l->turn) & 1;
   for (int64_t i = l->begin; i < l->end; i++) {
@@ -429,7 +429,7 @@ SIMD_FUNCTION void sweep(const Layer *l, int64_t step, bool candidate) {
   }
 }
 
-/* How the workers of a layer wait for each other. All do the same, since the barriers are the whole team's. */
+/* Which barriers a layer needs. All workers enter them, because a barrier is for the whole team. */
 typedef struct Meetings {
   bool steps;  /* the next step needs what others make of this one */
   bool middle; /* HALVES: the second half of the middle panel needs the first */
@@ -485,8 +485,7 @@ static void store_state(const Layer *l, const float *state, float *outer, int64_
 
 /* ---- the layer ---- */
 
-/* The workers of one direction, and how they are arranged: `ways` shares of the samples, each with `unit_ways` shares
- * of the panels. */
+/* The workers of one direction: `ways` parts of the samples, each with `unit_ways` parts of the panels. */
 typedef struct Crew {
   int64_t first, count, ways, unit_ways;
 } Crew;

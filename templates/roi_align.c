@@ -25,7 +25,7 @@ typedef struct Plane {
   int64_t height, width;
 } Plane;
 
-/* A bin of more pixels than any image has along an axis gets no more points: a region is data. */
+/* Maximum points of a bin along an axis. A region is data, so it may be larger than any image. */
 enum { MAX_SAMPLES = 4096 };
 
 static inline int64_t pixels_of(float extent) {

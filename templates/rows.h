@@ -8,7 +8,7 @@
 
 #include "kernel.h"
 
-/* Least elements of a worker: ROWS_PIECE of a row, worth a barrier, and whole cache lines. */
+/* Minimum elements of a worker: ROWS_PIECE of a row, enough to be worth a barrier, and whole cache lines. */
 enum { ROWS_OPERANDS = 3, ROWS_PIECE = 1024 };
 
 typedef struct Rows {

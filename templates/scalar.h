@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Operations on single elements that C does not define, or leaves to libm, as in ONNX Runtime on x86. */
+/* Operations on single elements that C does not define or leaves to libm. Results are as in ONNX Runtime on x86. */
 #ifndef SCALAR_H
 #define SCALAR_H
 

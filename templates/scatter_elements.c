@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * ScatterElements: out[.., indices[.., j, ..], ..] takes updates[.., j, ..], in the order of j; `out` already holds
- * the data. A piece of work is a run along the last axis, at every j, and at one position of the KEPT axes besides:
- * updates of one element belong to one piece. Where the axis is the last one itself, a run is one element.
+ * the data. A piece of work is a run along the last axis, for every j, at one position of the KEPT axes, so that all
+ * updates of an element belong to one piece. If the indexed axis is the last one, a run is one element.
  */
 #include "kernel.h"
 #include "knobs.h"

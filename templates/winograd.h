@@ -2,16 +2,16 @@
 /*
  * The one-dimensional transforms of Winograd convolution, F(tile, taps) (Lavin and Gray, "Fast Algorithms for
  * Convolutional Neural Networks", 2015, section 4): `tile` outputs from extent = tile + taps - 1 inputs, by a product
- * of sums of inputs with sums of taps. It is a product of polynomials, known by its values at extent - 1 points and by
- * its first coefficient, "the point infinity". The points are, in this order,
+ * of sums of inputs with sums of taps. It is a product of polynomials, which is determined by its values at extent - 1
+ * points and by its first coefficient, "the point infinity". The points are, in this order,
  *
  *   extent 4   0 1 -1 infinity                  F(2,3)
  *   extent 6   0 1 -1 2 -2 infinity             F(4,3) F(2,5)
  *   extent 8   0 1 -1 2 -2 1/2 -1/2 infinity    F(6,3) F(2,7)
  *   extent 1   the input itself                 F(1,1)
  *
- * The input's transform depends on the points alone. That of the taps, to which the factors belong that would make
- * fractions here, is the compiler's: kernels/conv/winograd_weights.c.
+ * The input's transform depends on the points alone. The taps' transform is computed by the compiler, in
+ * kernels/conv/winograd_weights.c, and has the factors that would be fractions here.
  *
  * `extent` and `tile` must be constants once inlined.
  */
@@ -40,7 +40,7 @@ SIMD_FUNCTION void winograd_input6(vec *points, const vec *in) {
   points[5] = vfnma(vsub(in[5], in[3]), four, odd2);
 }
 
-/* The polynomials whose roots are the points but one: each pair of points has an even and an odd part. */
+/* The polynomials whose roots are all points but one: each pair of points has an even and an odd part. */
 SIMD_FUNCTION void winograd_input8(vec *points, const vec *in) {
   vec two = vset(2), half = vset(0.5F), quarter = vset(0.25F), four = vset(4);
   vec a = vset(4.25F), b = vset(1.25F), c = vset(5.25F);
@@ -67,8 +67,9 @@ SIMD_FUNCTION void winograd_input(vec *points, const vec *in, int extent) {
   if (extent == 8) winograd_input8(points, in);
 }
 
-/* `extent` points to `tile` outputs, A^T m of the paper: output i is the sum of each point's i-th power times its
- * value; the last counts infinity, too, negative where extent is 4. All count point 1 once. */
+/* `extent` points to `tile` outputs, A^T m of the paper: output i is the sum over the points of the point's value times
+ * the i-th power of the point. The last output also adds infinity, or subtracts it if extent is 4. Every output has
+ * point 1 with the factor 1. */
 SIMD_FUNCTION void winograd_output(vec *out, const vec *points, int tile, int extent) {
   if (extent == 1) {
     out[0] = points[0];

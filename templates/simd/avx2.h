@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The vocabulary on AVX2 and FMA. What each operation means stands in simd.h. */
+/* The SIMD vocabulary for AVX2 and FMA. simd.h defines each operation. */
 #ifndef SIMD_AVX2_H
 #define SIMD_AVX2_H
 
@@ -20,7 +20,7 @@ SIMD_FUNCTION vmask vmask_first(int n) {
 }
 SIMD_FUNCTION vec vload_n(const float *p, int n) { return _mm256_maskload_ps(p, _mm256_castps_si256(vmask_first(n))); }
 SIMD_FUNCTION void vstore_n(float *p, vec v, int n) { _mm256_maskstore_ps(p, _mm256_castps_si256(vmask_first(n)), v); }
-/* The shuffle works in each half: 0 2 8 10 | 4 6 12 14; the permutation puts the pairs in order. */
+/* The shuffle works in each 128-bit half: 0 2 8 10 | 4 6 12 14; the permutation puts the pairs in order. */
 SIMD_FUNCTION vec vload_even(const float *p) {
   __m256 pairs = _mm256_shuffle_ps(vload(p), vload(p + 8), 0x88);
   return _mm256_castpd_ps(_mm256_permute4x64_pd(_mm256_castps_pd(pairs), 0xd8));
@@ -48,7 +48,7 @@ SIMD_FUNCTION vmask vnot(vmask m) { return _mm256_xor_ps(m, _mm256_castsi256_ps(
 SIMD_FUNCTION int vany(vmask m) { return _mm256_movemask_ps(m) != 0; }
 SIMD_FUNCTION vec vselect(vmask m, vec a, vec b) { return _mm256_blendv_ps(b, a, m); }
 
-/* MINPS and MAXPS give their second operand where either is NaN. */
+/* MINPS and MAXPS return their second operand if either is NaN. */
 SIMD_FUNCTION vec vmin_bound(vec v, vec bound) { return _mm256_min_ps(bound, v); }
 SIMD_FUNCTION vec vmax_bound(vec v, vec bound) { return _mm256_max_ps(bound, v); }
 SIMD_FUNCTION vec vmin(vec a, vec b) { return vselect(visnan(a), a, _mm256_min_ps(a, b)); }
@@ -62,7 +62,7 @@ SIMD_FUNCTION vec vfloor(vec v) { return _mm256_round_ps(v, _MM_FROUND_TO_NEG_IN
 SIMD_FUNCTION vec vceil(vec v) { return _mm256_round_ps(v, _MM_FROUND_TO_POS_INF | _MM_FROUND_NO_EXC); }
 SIMD_FUNCTION vec vround(vec v) { return _mm256_round_ps(v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC); }
 
-/* n + 1.5 * 2^23 holds n in its low mantissa bits, which the shift moves to the exponent's place. */
+/* n + 1.5 * 2^23 has n in its low mantissa bits; the shift moves it to the exponent's place. */
 SIMD_FUNCTION vec vscale2(vec v, vec n) {
   __m256i exponent = _mm256_slli_epi32(_mm256_castps_si256(_mm256_add_ps(n, _mm256_set1_ps(0x1.8p23f))), 23);
   return _mm256_castsi256_ps(_mm256_add_epi32(_mm256_castps_si256(v), exponent));

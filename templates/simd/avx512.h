@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The vocabulary on AVX-512 F, DQ, BW, VL. What each operation means stands in simd.h. */
+/* The SIMD vocabulary for AVX-512 F, DQ, BW, VL. simd.h defines each operation. */
 #ifndef SIMD_AVX512_H
 #define SIMD_AVX512_H
 
@@ -44,7 +44,7 @@ SIMD_FUNCTION vmask vnot(vmask m) { return (vmask)~m; }
 SIMD_FUNCTION int vany(vmask m) { return m != 0; }
 SIMD_FUNCTION vec vselect(vmask m, vec a, vec b) { return _mm512_mask_blend_ps(m, b, a); }
 
-/* MINPS and MAXPS give their second operand where either is NaN. */
+/* MINPS and MAXPS return their second operand if either is NaN. */
 SIMD_FUNCTION vec vmin_bound(vec v, vec bound) { return _mm512_min_ps(bound, v); }
 SIMD_FUNCTION vec vmax_bound(vec v, vec bound) { return _mm512_max_ps(bound, v); }
 SIMD_FUNCTION vec vmin(vec a, vec b) { return vselect(visnan(a), a, _mm512_min_ps(a, b)); }
@@ -62,7 +62,7 @@ SIMD_FUNCTION vec vfloor(vec v) { return _mm512_roundscale_ps(v, _MM_FROUND_TO_N
 SIMD_FUNCTION vec vceil(vec v) { return _mm512_roundscale_ps(v, _MM_FROUND_TO_POS_INF | _MM_FROUND_NO_EXC); }
 SIMD_FUNCTION vec vround(vec v) { return _mm512_roundscale_ps(v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC); }
 
-/* n + 1.5 * 2^23 holds n in its low mantissa bits, which the shift moves to the exponent's place. */
+/* n + 1.5 * 2^23 has n in its low mantissa bits; the shift moves it to the exponent's place. */
 SIMD_FUNCTION vec vscale2(vec v, vec n) {
   __m512i exponent = _mm512_slli_epi32(_mm512_castps_si512(_mm512_add_ps(n, _mm512_set1_ps(0x1.8p23f))), 23);
   return _mm512_castsi512_ps(_mm512_add_epi32(_mm512_castps_si512(v), exponent));

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Elementary functions on vectors, in terms of the vocabulary alone: no table, no libm, the same steps on every ISA.
- * NaN gives NaN; infinities give the limits. Results below FLT_MIN may be zero or denormal, in verf, vsoftplus and
- * vmish those below 2^-119. Bounds over all floats, in units in the last place of the true result, which
- * tests/kernels/math_ulp.c checks:
+ * Elementary functions on vectors, written in the vocabulary alone: no tables, no libm, the same steps on every ISA.
+ * NaN gives NaN; infinities give the limits. Results below FLT_MIN (of verf, vsoftplus and vmish: below 2^-119) may be
+ * zero or denormal. Error bounds over all floats, in units in the last place of the true result, as
+ * tests/kernels/math_ulp.c checks them:
  *
  *   vexp 2    vexpm1 2    vtanh 4    vsigmoid 4    vlog 4    vsoftplus 4    verf 2    vmish 5    vpow 1
  *   vsin vcos vtan vasin vacos vatan vsinh vcosh vasinh vacosh vatanh 1
  *
- * vpow stands in pow.h, the last line's in trig.h.
+ * vpow is in pow.h, the functions of the last line are in trig.h.
  *
- * Coefficients are minimax in relative error, fitted by Lawson's iteration, then rounded to float.
+ * Coefficients are minimax in relative error: fitted by Lawson's iteration, then rounded to float.
  */
 #ifndef SIMD_MATH_H
 #define SIMD_MATH_H
@@ -19,13 +19,13 @@
 #include "simd/simd.h"
 #include "simd/trig.h"
 
-/* Nearest integral number, halves to even, for |v| < 2^22: two additions, where vround may take longer. */
+/* Rounds to the nearest integer, halves to even, for |v| < 2^22. Two additions; vround may take longer. */
 SIMD_FUNCTION vec vround_small(vec v) {
   vec magic = vset(0x1.8p23f);
   return vsub(vadd(v, magic), magic);
 }
 
-/* e^r for |r| <= log(2) / 2: 1 + r + r^2 * c(r). By Estrin's scheme, for its short chain. */
+/* e^r for |r| <= log(2) / 2: 1 + r + r^2 * c(r). Estrin's scheme, because its dependency chain is short. */
 SIMD_FUNCTION vec vexp_reduced(vec r) {
   vec r2 = vmul(r, r);
   vec low = vadd(vset(1.0f), r);
@@ -40,15 +40,16 @@ SIMD_FUNCTION vec vexp(vec x) {
   vec n = vround_small(vmul(x, vset(0x1.715476p0f)));
   vec r = vfnma(vfnma(x, n, vset(0x1.62e4p-1f)), n, vset(0x1.7f7d1cp-20f));
   vec y = vscale2(vexp_reduced(r), n);
-  y = vselect(vle(x, vset(0x1.62e42ep6f)), y, vmul(x, vset(0x1p127f))); /* past log(FLT_MAX): infinity, or NaN */
+  y = vselect(vle(x, vset(0x1.62e42ep6f)), y, vmul(x, vset(0x1p127f))); /* above log(FLT_MAX): infinity, or NaN */
   return vselect(vlt(x, vset(-0x1.5d589ep6f)), vzero(), y);             /* below log(FLT_MIN) */
 }
 
-/* 1 / (1 + e^-x): e^-x bears the relative error where x is far below zero. */
+/* 1 / (1 + e^-x). Far below zero its relative error is that of e^-x. */
 SIMD_FUNCTION vec vsigmoid(vec x) { return vdiv(vset(1.0f), vadd(vset(1.0f), vexp(vneg(x)))); }
 
-/* m / (m + 2) with m = e^2|x| - 1 = 2^n * 2^f - 1, where n + f = 2|x| / log 2 in one rounding. That is
- * enough: a relative error of m counts 2 / (m + 2) times, and grows with n much slower than m. From 20 on m + 2 = m. */
+/* m / (m + 2) with m = e^2|x| - 1 = 2^n * 2^f - 1, where n + f = 2|x| / log 2 is rounded once. That is precise enough:
+ * a relative error of m is multiplied by 2 / (m + 2), and it grows with n much slower than m. From |x| = 20 on, m + 2
+ * rounds to m. */
 SIMD_FUNCTION vec vtanh(vec x) {
   vec y = vmul(vmin_bound(vabs(x), vset(20.0f)), vset(0x1.715476p1f));
   vec n = vround_small(y);
@@ -63,9 +64,9 @@ SIMD_FUNCTION vec vtanh(vec x) {
   return vcopysign(vdiv(m, m_plus_2), x);
 }
 
-/* e^x - 1 = (2^n - 1) + 2^n * (e^r - 1), with n and r as in vexp; exact cancellation where n = 0. */
+/* e^x - 1 = (2^n - 1) + 2^n * (e^r - 1), with n and r as in vexp. For n = 0 the first term is exactly 0. */
 SIMD_FUNCTION vec vexpm1(vec x) {
-  vec y = vmax_bound(vmin_bound(x, vset(88.0f)), vset(-18.0f)); /* from -18 down: -1 */
+  vec y = vmax_bound(vmin_bound(x, vset(88.0f)), vset(-18.0f)); /* below -18 the result is -1 */
   vec n = vround_small(vmul(y, vset(0x1.715476p0f)));
   vec r = vfnma(vfnma(y, n, vset(0x1.62e4p-1f)), n, vset(0x1.7f7d1cp-20f)), r2 = vmul(r, r);
   vec low = vfma(vset(0x1.fffffcp-2f), r, vset(0x1.555492p-3f));
@@ -86,7 +87,7 @@ SIMD_FUNCTION vec vlog1p_reduced(vec f) {
   return vmul(s, vfma(vset(2.0f), z, p));
 }
 
-/* log x = e * log 2 + log m with m in [sqrt(1/2), sqrt(2)). Denormal x are taken as they are, or as zero. */
+/* log x = e * log 2 + log m with m in [sqrt(1/2), sqrt(2)). A denormal x counts as itself or as zero. */
 SIMD_FUNCTION vec vlog(vec x) {
   vmask tiny = vlt(x, vset(0x1p-126f));
   vec scaled = vselect(tiny, vmul(x, vset(0x1p23f)), x);
@@ -104,7 +105,8 @@ SIMD_FUNCTION vec vlog(vec x) {
 /* log(1 + e^x) = max(x, 0) + log(1 + e^-|x|). */
 SIMD_FUNCTION vec vsoftplus(vec x) { return vadd(vmax_bound(x, vzero()), vlog1p_reduced(vexp(vneg(vabs(x))))); }
 
-/* x + x * p(x^2) below 0.95; above, 1 - e^q(|x|), where q fits log(erfc) to what the subtraction leaves of it. */
+/* x + x * p(x^2) below 0.95; above, 1 - e^q(|x|). q fits log(erfc) only as precisely as matters after the subtraction.
+ */
 SIMD_FUNCTION vec verf(vec x) {
   vec a = vmin_bound(vabs(x), vset(4.0f)), t = vmul(x, x);
   vec p = vfma(vset(-0x1.a88d8ap-11f), t, vset(0x1.574ec6p-14f));
@@ -123,7 +125,7 @@ SIMD_FUNCTION vec verf(vec x) {
   return vselect(vlt(a, vset(0.95f)), vfma(x, x, p), large);
 }
 
-/* x * tanh(softplus x), where tanh(log(1 + u)) = (u^2 + 2u) / (u^2 + 2u + 2) with u = e^x; from 20 on it is 1. */
+/* x * tanh(softplus x), where tanh(log(1 + u)) = (u^2 + 2u) / (u^2 + 2u + 2) with u = e^x; from x = 20 on it is 1. */
 SIMD_FUNCTION vec vmish(vec x) {
   vec u = vexp(vmin_bound(x, vset(20.0f)));
   vec w = vmul(u, vadd(u, vset(2.0f)));
@@ -134,19 +136,19 @@ SIMD_FUNCTION vec vone(vmask m) { return vselect(m, vset(1.0f), vzero()); }
 
 SIMD_FUNCTION vmask vxor(vmask a, vmask b) { return vand(vor(a, b), vnot(vand(a, b))); }
 
-/* NaN v stays; where the bounds cross, the upper one wins. */
+/* A NaN v stays NaN. If low > high, the result is high. */
 SIMD_FUNCTION vec vclip(vec v, vec low, vec high) {
   v = vselect(vlt(v, low), low, v);
   return vselect(vgt(v, high), high, v);
 }
 
-/* x / 2 * (1 + erf(x / sqrt 2)), which cancels far below zero: exact to FLT_EPSILON * |x| there, not in ULP. */
+/* x / 2 * (1 + erf(x / sqrt 2)), which cancels far below zero: there the error is FLT_EPSILON * |x|, not a few ULP. */
 SIMD_FUNCTION vec vgelu(vec x) {
   vec half = vmul(x, vset(0.5f));
   return vfma(half, half, verf(vmul(x, vset(0x1.6a09e6p-1f))));
 }
 
-/* x / 2 * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 x^3))), likewise. */
+/* x / 2 * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 x^3))), with the same error. */
 SIMD_FUNCTION vec vgelu_tanh(vec x) {
   vec half = vmul(x, vset(0.5f)), x2 = vmul(x, x);
   vec inner = vmul(x, vfma(vset(0x1.988454p-1f), x2, vset(0.044715f * 0x1.988454p-1f)));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The vocabulary on AArch64 NEON. What each operation means stands in simd.h. */
+/* The SIMD vocabulary for AArch64 NEON. simd.h defines each operation. */
 #ifndef SIMD_NEON_H
 #define SIMD_NEON_H
 
@@ -52,7 +52,7 @@ SIMD_FUNCTION vmask vnot(vmask m) { return vmvnq_u32(m); }
 SIMD_FUNCTION int vany(vmask m) { return vmaxvq_u32(m) != 0; }
 SIMD_FUNCTION vec vselect(vmask m, vec a, vec b) { return vbslq_f32(m, a, b); }
 
-/* FMIN and FMAX give NaN where either is. */
+/* FMIN and FMAX return NaN if either operand is NaN. */
 SIMD_FUNCTION vec vmin(vec a, vec b) { return vminq_f32(a, b); }
 SIMD_FUNCTION vec vmax(vec a, vec b) { return vmaxq_f32(a, b); }
 SIMD_FUNCTION vec vmin_bound(vec v, vec bound) { return vminq_f32(v, bound); }
@@ -66,7 +66,7 @@ SIMD_FUNCTION vec vfloor(vec v) { return vrndmq_f32(v); }
 SIMD_FUNCTION vec vceil(vec v) { return vrndpq_f32(v); }
 SIMD_FUNCTION vec vround(vec v) { return vrndnq_f32(v); }
 
-/* n + 1.5 * 2^23 holds n in its low mantissa bits, which the shift moves to the exponent's place. */
+/* n + 1.5 * 2^23 has n in its low mantissa bits; the shift moves it to the exponent's place. */
 SIMD_FUNCTION vec vscale2(vec v, vec n) {
   uint32x4_t exponent = vshlq_n_u32(vreinterpretq_u32_f32(vaddq_f32(n, vdupq_n_f32(0x1.8p23f))), 23);
   return vreinterpretq_f32_u32(vaddq_u32(vreinterpretq_u32_f32(v), exponent));

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The vocabulary in plain C with the compilers' vector types: for CPUs without a header of their own, and for reading
- * templates, where it stands in at the target's width. It includes nothing and calls nothing, libm least of all. What
- * each operation means stands in simd.h.
+ * The SIMD vocabulary in plain C with the compilers' vector types. It serves CPUs without a header of their own, and it
+ * replaces the target's header, with as many lanes, while templates are parsed. It includes nothing and calls nothing,
+ * not even libm. simd.h defines each operation.
  */
 #ifndef SIMD_PLAIN_H
 #define SIMD_PLAIN_H
@@ -46,7 +46,7 @@ SIMD_FUNCTION vec vsub(vec a, vec b) { return a - b; }
 SIMD_FUNCTION vec vmul(vec a, vec b) { return a * b; }
 SIMD_FUNCTION vec vdiv(vec a, vec b) { return a / b; }
 SIMD_FUNCTION vec vsqrt(vec v) { return __builtin_elementwise_sqrt(v); }
-/* The compiler fuses these two where the CPU can. */
+/* The compiler turns these two into FMA instructions if the CPU has them. */
 SIMD_FUNCTION vec vfma(vec acc, vec a, vec b) { return acc + a * b; }
 SIMD_FUNCTION vec vfnma(vec acc, vec a, vec b) { return acc - a * b; }
 
@@ -77,7 +77,7 @@ SIMD_FUNCTION vec vneg(vec v) { return (vec)((vmask)v ^ plain_sign_bit()); }
 SIMD_FUNCTION vec vabs(vec v) { return (vec)((vmask)v & ~plain_sign_bit()); }
 SIMD_FUNCTION vec vcopysign(vec v, vec s) { return vselect(plain_sign_bit(), s, v); }
 
-/* Adding 2^23 leaves no room for a fraction; from there on all floats are integral. */
+/* Adding 2^23 rounds off the fraction. Floats from 2^23 on are integers already. */
 SIMD_FUNCTION vec vround(vec v) {
   vec magnitude = vabs(v), rounded = (magnitude + 0x1p23f) - 0x1p23f;
   return vcopysign(vselect(magnitude < 0x1p23f, rounded, magnitude), v);
@@ -91,7 +91,7 @@ SIMD_FUNCTION vec vceil(vec v) {
   return vcopysign(vselect(rounded < v, rounded + 1.0f, rounded), v);
 }
 
-/* n + 1.5 * 2^23 holds n in its low mantissa bits, which the shift moves to the exponent's place. */
+/* n + 1.5 * 2^23 has n in its low mantissa bits; the shift moves it to the exponent's place. */
 SIMD_FUNCTION vec vscale2(vec v, vec n) {
   typedef unsigned bits __attribute__((vector_size(4 * SIMD_PLAIN_LANES)));
   return (vec)((bits)v + ((bits)(n + 0x1.8p23f) << 23));

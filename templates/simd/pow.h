@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * x^y as 2^(y log2 x). The exponent needs more bits than a float has, so this is done in double, lane by lane in loops
- * that the compiler vectorises. Special cases are those of C's pow: x^0 and 1^y are 1 even of NaN. Correct to 1 ULP.
+ * x^y as 2^(y log2 x). The exponent needs more bits than a float has, so it is computed in double, lane by lane, in
+ * loops that the compiler vectorises. Special cases are those of C's pow: x^0 and 1^y are 1 even for NaN. Correct to
+ * 1 ULP.
  */
 #ifndef SIMD_POW_H
 #define SIMD_POW_H
@@ -31,7 +32,7 @@ SIMD_FUNCTION double pow_log2(double x) {
   return exponent + 0x1.71547652b82fep+1 * s * p;
 }
 
-/* 2^t, by the Taylor series of e^r; past +-200 it is as good as infinity and zero. */
+/* 2^t, by the Taylor series of e^r. t is limited to +-200, where a float is infinite or zero already. */
 SIMD_FUNCTION double pow_exp2(double t) {
   t = t > 200.0 ? 200.0 : t;
   t = t < -200.0 ? -200.0 : t;
@@ -59,7 +60,7 @@ SIMD_FUNCTION float pow_f32(float x, float y) {
   logarithm = magnitude == __builtin_inff() ? __builtin_inf() : logarithm;
   float power = (float)pow_exp2(y * logarithm);
   power = x != x || y != y ? x + y : power;
-  /* From 2^24 on all floats are even integers; below 2^22 the sum rounds off the fraction. */
+  /* Adding 2^23 rounds off the fraction. Floats from 2^23 on are integers, and from 2^24 on even integers. */
   float rounded = (__builtin_fabsf(y) + 0x1p23f) - 0x1p23f, half_rounded = (__builtin_fabsf(half) + 0x1p23f) - 0x1p23f;
   int integral = __builtin_fabsf(y) >= 0x1p23f || rounded == __builtin_fabsf(y);
   int even = __builtin_fabsf(half) >= 0x1p23f || half_rounded == __builtin_fabsf(half);

@@ -1,24 +1,24 @@
 /* SPDX-License-Identifier: MIT */
 /* clang-format off: the table */
 /*
- * The SIMD vocabulary: all that kernels know of vectors. One header an ISA defines the same operations on `vec`, LANES
- * floats; the compiler defines exactly one of SIMD_AVX512, SIMD_AVX2, SIMD_NEON, SIMD_PLAIN. No other place holds raw
- * intrinsics. All ISAs give the same bits for the same lanes, except where stated:
+ * The SIMD vocabulary: all that kernels know of vectors. Each ISA has one header, which defines the same operations on
+ * `vec`, LANES floats; the compiler defines exactly one of SIMD_AVX512, SIMD_AVX2, SIMD_NEON, SIMD_PLAIN. Raw
+ * intrinsics are in no other place. All ISAs give the same bits for the same lanes, except where stated:
  *
  *   vzero() vset(x)             all lanes zero, or x
  *   vload(p) vstore(p, v)       LANES floats at p, of any alignment
- *   vload_n(p, n)               the first n of LANES, 0 <= n <= LANES, zero in the others; touches no byte beyond
- *   vstore_n(p, v, n)           likewise
- *   vload_even(p)               every second of 2 LANES floats at p, from the first
+ *   vload_n(p, n)               the first n of LANES, 0 <= n <= LANES, zero in the others; reads no byte beyond
+ *   vstore_n(p, v, n)           the first n of LANES, 0 <= n <= LANES; writes no byte beyond
+ *   vload_even(p)               every second of 2 LANES floats at p, beginning with the first
  *   vbroadcast_load(p)          all lanes *p
  *   vadd vsub vmul vdiv vsqrt   IEEE, round to nearest
  *   vfma(acc, a, b)             acc + a * b in one rounding (plain: two where the CPU has no FMA)
  *   vfnma(acc, a, b)            acc - a * b, likewise
- *   vmin(a, b) vmax(a, b)       NaN if either is NaN; which zero of min(-0, 0) is left open
- *   vmin_bound vmax_bound(v, b) the same where b is known not to be NaN: one instruction
- *   vneg vabs vcopysign(v, s)   on the sign bit alone; vcopysign is |v| with the sign of s
- *   vfloor vceil vround         to integral; vround takes halves to even; -0 stays
- *   vlt vle vgt vge veq vne     -> vmask; comparisons with NaN are false, but vne true
+ *   vmin(a, b) vmax(a, b)       NaN if either is NaN; the sign of min(-0, 0) is not defined
+ *   vmin_bound vmax_bound(v, b) the same for a b that is not NaN: one instruction
+ *   vneg vabs vcopysign(v, s)   change the sign bit only; vcopysign is |v| with the sign of s
+ *   vfloor vceil vround         to an integer; vround takes halves to even; -0 stays -0
+ *   vlt vle vgt vge veq vne     -> vmask; comparisons with NaN are false, except that vne is true
  *   visnan(v)                   -> vmask
  *   vand vor vnot               of masks
  *   vany(m)                     whether any lane is set
@@ -27,10 +27,10 @@
  *   vscale2(v, n)               v * 2^n for integral n, where v and the result are normal numbers; else anything
  *   vexponent(v)                floor(log2 v) of a positive normal v; 128 for +inf
  *   vmantissa(v)                v / 2^vexponent(v), in [1, 2)
- *   vhsum vhmin vhmax(v)        across lanes, halving the vector: lanes i and i + LANES/2 first
+ *   vhsum vhmin vhmax(v)        across lanes, by halving the vector: lanes i and i + LANES/2 are combined first
  *   vprefetch(p)                a hint
  *
- * Denormal numbers may be taken and given as zero: kernels run with flush-to-zero on. NaN payloads are left open.
+ * Denormal operands and results may count as zero: kernels run with flush-to-zero on. NaN payloads are not defined.
  */
 /* clang-format on */
 #ifndef SIMD_SIMD_H

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Circular and hyperbolic functions and their inverses, lane by lane in double, in loops that the compiler vectorises:
- * what cancels there leaves more bits than a float has. Correct to 1 ULP, at arguments of any size. The series are
- * Taylor's, cut where a term is below 2^-32 of the first.
+ * Circular and hyperbolic functions and their inverses, computed in double, lane by lane, in loops that the compiler
+ * vectorises: after a cancellation a double still has more bits than a float. Correct to 1 ULP, for arguments of any
+ * size. The series are Taylor's, cut where a term is below 2^-32 of the first.
  */
 #ifndef SIMD_TRIG_H
 #define SIMD_TRIG_H
@@ -10,7 +10,7 @@
 #include "simd/pow.h"
 #include "simd/simd.h"
 
-/* `name` on all lanes by `of_lane`, a function of one float as a double. */
+/* Defines `name` for all lanes by `of_lane`, a function of one float that is passed as a double. */
 #define TRIG_FUNCTION(name, of_lane)                                                                                   \
   SIMD_FUNCTION vec name(vec x) {                                                                                      \
     float lane[LANES];                                                                                                 \
@@ -21,14 +21,14 @@
 
 /* ---- sine, cosine, tangent ---- */
 
-/* x = quadrant * pi/2 + rest, |rest| <= pi/4; the quadrant modulo 4 is right. */
+/* x = quadrant * pi/2 + rest, |rest| <= pi/4; quadrant is correct modulo 4. */
 typedef struct TrigLanes {
   double rest[LANES];
   int quadrant[LANES];
 } TrigLanes;
 
-/* |x| < 2^22: pi/2 in three parts, the first two of 28 bits. The product with them is exact, so is the first
- * difference, and where the second cancels it is exact too. */
+/* |x| < 2^22: pi/2 in three parts, the first two of 28 bits. Their products with n are exact. So is the first
+ * difference, and so is the second where it cancels. */
 SIMD_FUNCTION void trig_reduce_small(double x, double *rest, int *quadrant) {
   PowBits shifted = {.f = x * 0x1.45f306dc9c883p-1 + 0x1.8p52};
   double n = shifted.f - 0x1.8p52;
@@ -36,9 +36,9 @@ SIMD_FUNCTION void trig_reduce_small(double x, double *rest, int *quadrant) {
   *quadrant = (int)shifted.i;
 }
 
-/* Payne and Hanek, Radian reduction for trigonometric functions, 1983: of x * 2/pi, with x = m * 2^e, those bits of
- * 2/pi matter that give less than 4 and more than 2^-62. `m` has 24 bits, and the 96 bits of 2/pi from 2^(2 - e) on do.
- */
+/* Payne and Hanek, Radian reduction for trigonometric functions, 1983. With x = m * 2^e, the bits of 2/pi that matter
+ * to x * 2/pi are those whose products are less than 4 and more than 2^-62. `m` has 24 bits, so 96 bits of 2/pi are
+ * enough, from 2^(2 - e) on. */
 static inline void trig_reduce_large(float x, double *rest, int *quadrant) {
   static const uint32_t two_over_pi[] = {0,          0xa2f9836e, 0x4e441529, 0xfc2757d1,
                                          0xf534ddc0, 0xdb629599, 0x3c439041, 0xfe5163ab};
@@ -47,20 +47,20 @@ static inline void trig_reduce_large(float x, double *rest, int *quadrant) {
     uint32_t i;
   } bits = {.f = x};
   uint32_t m = (bits.i & 0x7fffff) | 0x800000;
-  int first = (int)(bits.i >> 23 & 255) - 150 - 2 + 32; /* of those bits, in the table */
+  int first = (int)(bits.i >> 23 & 255) - 150 - 2 + 32; /* the position of those bits in the table */
   const uint32_t *word = two_over_pi + first / 32;
   int shift = first % 32;
   uint64_t high = (((uint64_t)word[0] << 32 | word[1]) << shift) >> 32;
   uint64_t middle = (((uint64_t)word[1] << 32 | word[2]) << shift) >> 32 & 0xffffffff;
   uint64_t low = (((uint64_t)word[2] << 32 | word[3]) << shift) >> 32 & 0xffffffff;
-  uint64_t product = ((high & 0xffffffff) * m << 32) + middle * m + (low * m >> 32); /* of 2^62 a quadrant */
+  uint64_t product = ((high & 0xffffffff) * m << 32) + middle * m + (low * m >> 32); /* a quadrant is 2^62 */
   int nearest = (int)((product + (UINT64_C(1) << 61)) >> 62);
   double part = (double)(int64_t)(product - ((uint64_t)nearest << 62)) * (0x1.921fb54442d18p0 * 0x1p-62);
   *rest = bits.i >> 31 ? -part : part;
   *quadrant = bits.i >> 31 ? -nearest : nearest;
 }
 
-/* Infinity is NaN, as `x - x` is. */
+/* The rest of infinity is NaN, as `x - x` is. */
 SIMD_FUNCTION TrigLanes trig_reduce(vec x) {
   TrigLanes lanes;
   float at[LANES];
@@ -94,7 +94,7 @@ SIMD_FUNCTION double trig_cos_reduced(double r) {
   return p * z + 1.0;
 }
 
-/* The sine of `quadrants` more. */
+/* sin(x + quadrants * pi/2) */
 SIMD_FUNCTION vec trig_sin_from(vec x, int quadrants) {
   TrigLanes lanes = trig_reduce(x);
   float y[LANES];
@@ -119,9 +119,9 @@ SIMD_FUNCTION vec vtan(vec x) {
   return vload(y);
 }
 
-/* ---- their inverses ---- */
+/* ---- inverse circular functions ---- */
 
-/* By tan(a - b) = (tan a - tan b) / (1 + tan a tan b) from tan(3 pi/8) on a = pi/2 - .., from tan(pi/8) on pi/4 + ...
+/* By tan(a - b) = (tan a - tan b) / (1 + tan a tan b), with b = pi/2 from tan(3 pi/8) on, and pi/4 from tan(pi/8) on.
  */
 SIMD_FUNCTION double trig_atan(double x) {
   double a = __builtin_fabs(x), base = a > 0x1.3504f333f9de6p1 ? 0x1.921fb54442d18p0 : 0x1.921fb54442d18p-1;
@@ -142,7 +142,7 @@ SIMD_FUNCTION double trig_atan(double x) {
   return __builtin_copysign(base + t * (p * z + 1.0), x);
 }
 
-/* The tangent of the angle whose sine is x; at 1 it is infinite, past it NaN. */
+/* asin(x) = atan(tan(asin(x))). The tangent is infinite at 1 and NaN beyond. */
 SIMD_FUNCTION double trig_asin(double x) { return trig_atan(x / __builtin_elementwise_sqrt((1.0 - x) * (1.0 + x))); }
 SIMD_FUNCTION double trig_acos(double x) { return 0x1.921fb54442d18p0 - trig_asin(x); }
 
@@ -171,7 +171,7 @@ SIMD_FUNCTION double trig_cosh(double x) {
   return x != x ? x : y;
 }
 
-/* log(a + sqrt(a^2 + 1)), where the sum leaves enough of a; below, a - a^3 / 6. */
+/* log(a + sqrt(a^2 + 1)); below 2^-10, where the sum would lose bits of a, it is a - a^3 / 6. */
 SIMD_FUNCTION double trig_asinh(double x) {
   double a = __builtin_fabs(x);
   double y = trig_log(a + __builtin_elementwise_sqrt(a * a + 1.0));
@@ -180,14 +180,14 @@ SIMD_FUNCTION double trig_asinh(double x) {
   return __builtin_copysign(y, x);
 }
 
-/* x^2 - 1 is exact where it cancels: x has 24 bits. */
+/* x^2 - 1 is exact where it cancels, because x has 24 bits. */
 SIMD_FUNCTION double trig_acosh(double x) {
   double y = trig_log(x + __builtin_elementwise_sqrt(x * x - 1.0));
   y = x >= 1.0 ? y : __builtin_nan("");
   return x < __builtin_inf() ? y : x;
 }
 
-/* log((1 + a) / (1 - a)) / 2; near 0, a + a^3 / 3. */
+/* log((1 + a) / (1 - a)) / 2; below 2^-10 it is a + a^3 / 3. */
 SIMD_FUNCTION double trig_atanh(double x) {
   double a = __builtin_fabs(x);
   double y = 0.5 * trig_log((1.0 + a) / (1.0 - a));
