@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Everything a run is refused for, before anything of it happens. */
+/* All checks of a run's arguments. They are done before the run changes anything. */
 #include "context.h"
 
 enum { UNBOUND = -1 };
@@ -29,7 +29,7 @@ size_t shape_elements(const int64_t *shape, int32_t rank) {
   return elements;
 }
 
-/* A tensor under check, with what names it in messages. */
+/* A tensor that is checked, and what names it in messages. */
 typedef struct Checked {
   const char *role; /* "input" or "output" */
   const rnncc_tensor_info *info;

@@ -28,7 +28,7 @@ static void block_take_states(Block *block, const Module *module, unsigned char 
   }
 }
 
-/* Lays the context out from `base` on (NULL: nowhere) and returns the bytes it takes. */
+/* Lays the context out from `base` on (NULL: only counts) and returns the bytes it takes. */
 static size_t context_lay_out(rnncc_context *context, const Module *module, unsigned char *base) {
   const rnncc_info *info = &module->info;
   Block block = {base, 0};
@@ -79,7 +79,7 @@ rnncc_status context_fail(rnncc_context *context, rnncc_status status, const cha
 
 const char *context_last_error(const rnncc_context *context) { return context ? context->error : ""; }
 
-/* Each worker reads its share of the weights, whatever the schedule will later make it read: in memory is in memory. */
+/* Each worker reads a share of the weights, not those that it will use: it only matters that they are in memory. */
 static void touch_pages(void *arg, Team *team) {
   const rnncc_context *context = arg;
   const Module *module = context->model->module;

@@ -35,7 +35,7 @@ struct rnncc_context {
 rnncc_status context_fail(rnncc_context *context, rnncc_status status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* Fills the context's dims, inputs, outputs and shapes, or fails with nothing touched that the caller can see. */
+/* Fills the context's dims, inputs, outputs and shapes. If it fails, nothing that the caller can see has changed. */
 rnncc_status run_check(rnncc_context *context, const rnncc_tensor *inputs, size_t n_inputs, const rnncc_tensor *outputs,
                        size_t n_outputs);
 

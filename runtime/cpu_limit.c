@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Threads beyond the CPUs or beyond the quota only wait for each other: a quota of half a CPU is spent in 50 ms by one
- * spinning thread, and the whole process then stands still for the rest of the period. So a quota is rounded down.
+ * Threads beyond the CPUs or beyond the quota only wait for each other. One spinning thread uses up a quota of half a
+ * CPU in 50 ms, and the whole process then stands still for the rest of the period. So a quota is rounded down.
  *
- * The file system is read with open and read only: no stdio, which allocates and drags locale in.
+ * Files are read with open and read, not with stdio, which allocates and links locale code.
  */
 #include "cpu_limit.h"
 
@@ -14,7 +14,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { MAX_CPUS = 8192 }; /* the largest that Linux builds for today */
+enum { MAX_CPUS = 8192 }; /* the maximum that Linux can be built for today */
 
 typedef union Mask {
   cpu_set_t set;
@@ -46,7 +46,7 @@ static bool file_read(const char *path, char *text, size_t size) {
   return n > 0;
 }
 
-/* Quota and period in microseconds as whole CPUs, at least 1; 0 for no limit. */
+/* Converts quota and period, in microseconds, to whole CPUs, at least 1; 0 for no limit. */
 static int quota_cpus(long long quota, long long period) {
   if (quota <= 0 || period <= 0 || quota / period > INT_MAX) return 0;
   return quota < period ? 1 : (int)(quota / period);
@@ -73,8 +73,8 @@ static int quota_v1(const char *directory) {
 
 static int smaller_limit(int a, int b) { return !a || (b && b < a) ? b : a; }
 
-/* The least quota of `group` and the groups around it, up to the mount. A container sees its own group at the mount,
- * under a path that may not exist inside: such directories are without files, thus without limit. */
+/* The smallest quota of `group` and its parent groups, up to the mount. A container sees its own group at the mount,
+ * although `group` may be a path that does not exist inside it. A directory that does not exist sets no limit. */
 static int quota_upwards(const char *mount, const char *group, int (*quota)(const char *directory)) {
   char directory[PATH_MAX];
   size_t top = strlen(mount);

@@ -10,7 +10,7 @@
 int cpu_limit_threads(void);
 
 /* The CPUs' worth of time that the process's cgroups allow, or 0 if they set no limit. `root` is prefixed to /proc and
- * /sys: "" but in tests. */
+ * /sys: "" except in tests. */
 int cpu_limit_cgroup(const char *root);
 
 /* *one := the n-th CPU (from 0, modulo their number) of the calling thread's mask; false if it is not known. */

@@ -20,7 +20,7 @@
  *
  * Order is by difference, (int32_t)(value - goal) >= 0, so wrapping is harmless: no two threads are ever 2^31 apart.
  *
- * tests/protocol/pool.pml takes the same steps, and spin checks what is said here; a change belongs in both.
+ * tests/protocol/pool.pml has the same steps, and spin checks these claims. A change must be made in both.
  */
 #include "epoch.h"
 
@@ -35,10 +35,10 @@
 #include "clock.h"
 
 /*
- * Waiting has three stages. Pausing answers within a fraction of a microsecond, but keeps the CPU: right while the
- * awaited thread is running elsewhere. If it is not back soon it may well be waiting for this very CPU, so yield: next
- * to a process that keeps one of two CPUs busy, regions of two threads take 20 us with yielding and 200 us without.
- * After about the time it takes the kernel to wake a sleeper, stop burning power and sleep.
+ * Waiting has three stages. First, pause: this notices an advance within a fraction of a microsecond but keeps the CPU,
+ * which is right while the awaited thread runs elsewhere. After PAUSE_NS the awaited thread may be waiting for this
+ * very CPU, so yield: next to a process that keeps one of two CPUs busy, regions of two threads take 20 us with
+ * yielding and 200 us without. After about the time that the kernel takes to wake a sleeper, sleep, to save power.
  */
 enum { PAUSE_NS = 2000, PAUSES_PER_CLOCK_READ = 16 };
 
@@ -75,7 +75,7 @@ static bool epoch_spin(Epoch *epoch, uint32_t goal, Patience patience, uint64_t 
   return false;
 }
 
-/* Returns at once if *word is not `seen`; else after a wake, a signal, or for no reason. */
+/* Returns at once if *word is not `seen`; else after a wake-up or a signal, or spuriously. */
 static void futex_sleep(_Atomic uint32_t *word, uint32_t seen) {
   syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, seen, NULL, NULL, 0);
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A page that the kernel clears in the child of a fork (MADV_WIPEONFORK, Linux 4.14): asking costs one load. An atfork
- * handler would need a destructor to survive dlclose. Where the kernel cannot, the process id is compared instead, at
- * the price of a system call in each run of several threads.
+ * A page that the kernel clears in the child of a fork (MADV_WIPEONFORK, Linux 4.14): the check costs one load. An
+ * atfork handler would need a destructor to survive dlclose. If the kernel does not support this, the process id is
+ * compared instead, which costs a system call in each run with several threads.
  */
 #include "fork_guard.h"
 
@@ -15,7 +15,7 @@ struct ForkGuard {
   pid_t owner; /* 0 if the page is wiped on fork, else who created it */
 };
 
-/* QEMU's user mode says yes to any advice and follows none, so the answer to a nonsensical one comes first. */
+/* QEMU's user mode accepts any advice and ignores it. So an invalid one is tried first: a kernel must refuse it. */
 static bool wiped_on_fork(ForkGuard *guard) {
   return madvise(guard, sizeof *guard, -1) != 0 && madvise(guard, sizeof *guard, MADV_WIPEONFORK) == 0;
 }

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * IEEE 754 binary16, f16, as its bits: what is stored of it, and its conversions, rounded to nearest, ties to even.
- * They are the CPU's where the target has them. Elsewhere they are integer arithmetic that a compiler vectorises, since
- * its own would call a library that no module may need. Denormal f16 numbers are numbers, whatever the floating-point
- * mode.
+ * IEEE 754 binary16 (f16), stored as its bits, and its conversions, rounded to nearest, ties to even. If the target's
+ * CPU can convert, it does. Else integer arithmetic does, which a compiler vectorises; the compiler's own conversion
+ * would call a library that no module may need. Denormal f16 numbers keep their values in any floating-point mode.
  */
 #ifndef RNNCC_HALF_H
 #define RNNCC_HALF_H
@@ -44,7 +43,7 @@ static inline float f16_to_f32(uint16_t h) {
   return result.number;
 }
 
-/* 1/2 is 2^24 of the least denormal f16: added to one, it leaves the rounded count of them in its lowest bits. */
+/* The last place of 1/2 is 2^-24, the least denormal f16: the lowest bits of a sum with 1/2 count them, rounded. */
 static inline uint16_t f32_to_f16(float x) {
   HalfSource source = {.number = x};
   uint32_t sign = source.bits >> 16 & 0x8000, magnitude = source.bits & 0x7fffffff;
@@ -52,14 +51,14 @@ static inline uint16_t f32_to_f16(float x) {
   HalfSource denormal = {.number = absolute.number + half.number};
   uint32_t rounded = (magnitude - (112u << 23) + 0xfff + (magnitude >> 13 & 1)) >> 13;
   uint32_t result = magnitude < 0x38800000 ? denormal.bits - half.bits : rounded;
-  if (magnitude >= 0x477ff000) result = 0x7c00; /* 65520, halfway to what would be the next number, and more */
+  if (magnitude >= 0x477ff000) result = 0x7c00; /* from 65520 on: halfway to the number that would follow */
   if (magnitude > 0x7f800000) result = 0x7e00 | (magnitude >> 13 & 0x1ff);
   return (uint16_t)(result | sign);
 }
 
 #endif
 
-/* Rounds to odd in f32 first: the second rounding then knows on which side of a tie the number lies. */
+/* Rounds to odd in f32 first: then the second rounding knows on which side of a tie the number lies. */
 static inline uint16_t f64_to_f16(double x) {
   union {
     float number;

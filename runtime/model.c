@@ -7,7 +7,7 @@
 
 #include "context.h"
 
-/* Fields that the caller's header does not have yet, or all if there are no options, are 0. */
+/* Fields that the caller's older header does not have are 0; without options all are. */
 static bool options_read(const rnncc_options *given, rnncc_options *own) {
   *own = (rnncc_options){.struct_size = sizeof *own};
   if (!given) return true;
@@ -16,8 +16,8 @@ static bool options_read(const rnncc_options *given, rnncc_options *own) {
   return own->threads >= 0;
 }
 
-/* Asks that weights which are not in memory yet be read into huge pages, and mapped by them. Where the system cannot,
- * nothing is lost. */
+/* Asks the system to read weights that are not in memory yet into huge pages, and to map them so. If it cannot, nothing
+ * is lost. */
 static void prefer_huge_pages(const Module *module) {
   enum { HUGE_BYTES = 1 << 21 }; /* of most CPUs; where they are larger, the system takes those that fit */
   uintptr_t begin = ((uintptr_t)module->weights + HUGE_BYTES - 1) & ~(uintptr_t)(HUGE_BYTES - 1);

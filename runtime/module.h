@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The seam between emitted code and the runtime: what a generated unit defines and the runtime reads. */
+/* The interface between emitted code and the runtime: what a generated unit defines and the runtime reads. */
 #ifndef RNNCC_MODULE_H
 #define RNNCC_MODULE_H
 
@@ -10,14 +10,14 @@
 /* The arguments of one run. Shared by all workers; read-only except `data_dims`, `fault` and `stamps`. */
 typedef struct Run {
   const void *const *inputs;    /* [info.n_inputs], the caller's data; states arrive in the arena */
-  void *const *outputs;         /* [info.n_outputs], the caller's buffers; of a staged output, not to be touched */
+  void *const *outputs;         /* [info.n_outputs], the caller's buffers; those of staged outputs must not be used */
   unsigned char *arena;         /* info.arena_bytes, 64-byte aligned; keeps nothing from run to run */
   const unsigned char *weights; /* Module.weights */
   const int64_t *dims;          /* [info.n_dims]: value of each named dimension in this run */
   int64_t *data_dims;           /* [Module.n_data_dims]: data-dependent dims, written by the schedule */
   _Atomic int *fault;           /* a kernel that meets an out-of-range value stores an rnncc_status here and goes on */
-  int64_t turn;                 /* 0 and 1 by turns: kernels may go through weights to and fro, from run to run */
-  uint64_t *stamps;             /* NULL unless profiling; only module_stamp uses it */
+  int64_t turn;     /* 0 and 1 in turns: kernels may read weights forwards in one run, backwards in the next */
+  uint64_t *stamps; /* NULL unless profiling; only module_stamp uses it */
 } Run;
 
 /* Where state i of info.states lives while the schedule runs. Dense, in the state's shape but with the batch axis cut
@@ -63,7 +63,7 @@ typedef struct Module {
   void (*output_shapes)(const int64_t *dims, int64_t (*shapes)[RNNCC_MAX_RANK]);
   /* The same before the run: upper bounds of the shapes. NULL if there are no data-dependent dims. */
   void (*output_room)(const int64_t *dims, int64_t (*shapes)[RNNCC_MAX_RANK]);
-  /* The inference. Called by every worker of the team at once; all must meet at the same barriers. It need not end in
+  /* The inference. Called by every worker of the team at once; all must enter the same barriers. It need not end with
    * one. Denormals are zero and rounding is to nearest throughout. */
   void (*schedule)(const Run *run, Team *team);
   /* [info.n_outputs]: the arena offset of outputs that the schedule leaves in the arena, because a run can still fault
@@ -83,14 +83,14 @@ enum {
 #include "cpu.def"
 };
 
-/* The features of the CPU this runs on. The runtime itself must be compiled for the target's base architecture (no
- * -mavx...): it is what tells the user that the CPU lacks them. */
+/* The features of the CPU that this runs on. The runtime itself must be compiled for the target's base architecture (no
+ * -mavx...), because it tells the user if the CPU lacks them. */
 uint32_t cpu_features(void);
 
 /* Defined by the emitted unit. */
 extern const Module rnncc_module;
 
-/* Every worker calls it after schedule step `step`, past its barrier if it has one: charges the time since the last
+/* Every worker calls it after schedule step `step`, and after its barrier if it has one. Adds the time since the last
  * stamp, on rank 0's clock, to that step. Does nothing unless the run is profiled. A step may be stamped repeatedly. */
 void module_stamp(const Run *run, const Team *team, int step);
 

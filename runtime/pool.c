@@ -25,18 +25,18 @@ typedef struct Worker {
 
 struct Pool {
   /* 1 while some thread is inside a region. Taken by exchange (acquire), given back by a store (release), so that the
-   * rings' tails, the epochs and `region` pass from one holder to the next. */
+   * rings' tails, the epochs and the two counts below pass from one holder to the next. */
   _Alignas(128) _Atomic uint32_t busy;
-  _Alignas(128) int size; /* from here on fixed once pool_create returns */
+  _Alignas(128) int size; /* fixed once pool_create returns, as are all below but alone and alone_next */
   bool crowded;           /* more threads than CPUs */
   bool together;          /* see pool_keep_together */
   rnncc_parallel_for parallel_for;
   void *host;
-  /* Of the holder of `busy`: regions that still run alone, and how many will after the next that others hold up. */
+  /* Used by the holder of `busy`: regions that still run alone, and how many will after the next delayed region. */
   uint32_t alone, alone_next;
   ForkGuard *guard;
   TeamEpoch *epochs; /* [size] */
-  Ring *rings;       /* [size]; rank 0 has none in use */
+  Ring *rings;       /* [size]; rank 0's is not used */
   Worker *workers;   /* [size]; rank 0 is the caller. Empty with a host's parallel_for */
 };
 
@@ -44,9 +44,10 @@ struct Pool {
  * sanitizer's frames. Small, because a host that locks its memory pays for every page. */
 enum { STACK_BYTES = 1 << 20 };
 
-/* A worker without a job sleeps after about the time that the kernel takes to wake it. Within a region whoever waits is
- * patient: a CPU that idled takes some 0.2 ms to come back here, and one who sleeps is often woken on his waker's CPU,
- * where the two then share it. After the first 2 us waiting is yielding, which costs other programs little. */
+/* A worker without a job sleeps after about the time that the kernel takes to wake it. Within a region threads spin for
+ * longer: a CPU that idled takes some 0.2 ms to come back here, and a sleeping thread is often woken on the CPU of the
+ * thread that wakes it, where the two then share it. After the first 2 us a waiting thread yields, which costs other
+ * programs little. */
 enum { IDLE_SPIN_NS = 50000, REGION_SPIN_NS = 1000000 };
 
 static Team pool_team(const Pool *pool, int rank) {
@@ -76,7 +77,7 @@ static void *worker_main(void *arg) {
   }
 }
 
-/* A worker that falls asleep or wakes up meanwhile is pushed to in the other way, which does no harm. */
+/* If the worker falls asleep or wakes up meanwhile, the job is pushed in the other way, which does no harm. */
 static void push_to_sleeper(Pool *pool, int rank, Job job) {
   Steering steering = steer_away(pool->workers[rank].thread);
   ring_push(&pool->rings[rank], job);
@@ -99,12 +100,12 @@ static bool pool_push(Pool *pool, Job job) {
 }
 
 /*
- * Where other programs want the CPUs too, a worker may lose its own for milliseconds, and every barrier waits for it. A
- * region in which the caller was busy for less than 1/size of the time would have ended sooner on the caller alone; so
- * the next one runs alone, and if the first after that is held up again, the next two, four, ... do. Waiting that a
- * sleeping worker's wake-up explains does not count: regions that run alone let it fall asleep, and must not be the
- * reason for further ones. Where there are more workers than CPUs the rule does not hold: they hold each other up, as
- * their host asked them to.
+ * If other programs use the CPUs too, a worker may lose its CPU for milliseconds, and every barrier waits for it. A
+ * region in which the caller was busy for less than 1/size of the time would have ended sooner on the caller alone. So
+ * the next region runs alone. If the first region after that is delayed again, the next two run alone, then four, and
+ * so on. The time in which a sleeping worker wakes up does not count: regions that run alone let it fall asleep, and
+ * must not be the reason for more of them. With more workers than CPUs the rule is off: then the workers delay each
+ * other, as their host has chosen.
  */
 enum { MAX_ALONE = 64, HICCUP_NS = 200000, WAKE_NS = 2000000 };
 
@@ -178,8 +179,8 @@ static bool worker_start(Worker *worker, const pthread_attr_t *attributes) {
   return pthread_create(&worker->thread, attributes, worker_main, worker) == 0;
 }
 
-/* Starts workers 1.. and returns how many threads there are with the caller. Workers wait on their rings and read the
- * pool's other fields after their first job only, so pool->size may still shrink here. */
+/* Starts workers 1.. and returns how many threads there are with the caller. Workers wait on their rings, and read the
+ * pool's other fields only after their first job, so pool->size may still shrink here. */
 static int workers_start(Pool *pool, int wanted) {
   sigset_t mask, saved;
   mask_for_workers(&mask);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The thread pool of one model: one parallel region per inference, in which every worker walks the whole schedule.
- * The calling thread is worker 0. If another thread is inside a region, the call runs alone: there is no queue. It also
- * does for a while after a region in which other programs on the CPUs held the workers up.
+ * The calling thread is worker 0. If another thread is inside a region, the call runs alone: there is no queue. Calls
+ * also run alone for a while after a region in which other programs delayed the workers.
  */
 #ifndef RNNCC_POOL_H
 #define RNNCC_POOL_H
@@ -21,7 +21,7 @@ Pool *pool_create(const rnncc_options *options);
 void pool_destroy(Pool *pool);
 int pool_size(const Pool *pool); /* the caller counts as one */
 
-/* For tests and measurements: no region runs alone because an earlier one was held up. Before the first region. */
+/* For tests and measurements: regions never run alone because an earlier one was delayed. Call it before the first. */
 void pool_keep_together(Pool *pool);
 
 /* Calls body(arg, team) once on every worker, or once alone with a team of one if the pool is in use or was left

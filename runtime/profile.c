@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Where the time of a run goes, on rank 0's clock: between barriers all workers are about the same place. */
+/* The time of each step of a run, on rank 0's clock: between barriers all workers are at about the same step. */
 #include <string.h>
 
 #include "clock.h"

@@ -8,8 +8,9 @@
  * slots[t % RING_SLOTS]: written by the producer before it advances the tail to t + 1 (release), read by the worker
  *     after it has seen that tail (acquire).
  *
- * The count of jobs taken is the worker's own: the producer needs no word of it, because every job is finished, and
- * its end acquired through the worker's epoch, before the next is pushed. So the slot written is never one being read.
+ * Only the worker counts the jobs that it has taken. The producer does not need that count, because before it pushes a
+ * job the one before has ended, and the producer has acquired its end through the worker's epoch. So no slot is written
+ * while it is read.
  */
 #ifndef RNNCC_RING_H
 #define RNNCC_RING_H

@@ -54,7 +54,7 @@ typedef enum rnncc_dtype {
 /* One tensor of the caller: row-major, contiguous, aligned to its element. */
 typedef struct rnncc_tensor {
   void *data;   /* inputs are only read; an output's buffer is the caller's */
-  size_t bytes; /* size of the buffer; for outputs at least what `shape` can come to: max_shape always does */
+  size_t bytes; /* size of the buffer; for outputs at least that of the run's shape: max_shape is always enough */
   rnncc_dtype dtype;
   int32_t rank;                  /* 0 is a scalar; set by run() for outputs */
   int64_t shape[RNNCC_MAX_RANK]; /* set by run() for outputs */
@@ -72,7 +72,7 @@ typedef struct rnncc_tensor_info {
   const char *name;
   rnncc_dtype dtype;
   int32_t rank;
-  int64_t shape[RNNCC_MAX_RANK];     /* RNNCC_DYNAMIC where only run time tells */
+  int64_t shape[RNNCC_MAX_RANK];     /* RNNCC_DYNAMIC where it is known only at run time */
   int64_t max_shape[RNNCC_MAX_RANK]; /* the same at every dimension's maximum: sizes a buffer for any run */
   int32_t dim[RNNCC_MAX_RANK];       /* index into info.dims where the axis is that dimension itself, else -1 */
 } rnncc_tensor_info;
@@ -100,8 +100,8 @@ typedef struct rnncc_info {
   const rnncc_state_info *states;
 } rnncc_info;
 
-/* A host's own way to run `body(arg, 0..n-1)` on n threads at once (they wait for each other: fewer threads, one body
- * after the other, would wait for ever); returns when all are done. */
+/* A host's own function that runs `body(arg, 0..n-1)` on n threads at once and returns when all are done. The bodies
+ * wait for each other: on fewer threads, one after the other, they would wait for ever. */
 typedef void (*rnncc_parallel_for)(void *host, int n, void (*body)(void *arg, int index), void *arg);
 
 typedef struct rnncc_options {

@@ -34,7 +34,7 @@ static inline void rnncc_unload(rnncc_library *library) {
   library->api = NULL;
 }
 
-/* dlopen searches the system's folders for a name without a slash; a file in this folder is what was meant. */
+/* For a name without a slash dlopen searches the system's folders, but a file in the current folder is meant. */
 static inline void *rnncc_open_file(const char *path) {
   char local[4096];
   if (strchr(path, '/')) return dlopen(path, RTLD_NOW | RTLD_LOCAL);

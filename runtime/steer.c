@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A thread that another makes or wakes is often put on the other's CPU, as if that one were about to sleep; it is about
- * to compute. The two then share that CPU, next to an idle one, until the kernel's balancer looks, which took up to 8
- * ms here: dozens of inferences. So the caller takes its own CPU out of the thread's mask while it makes or wakes it,
- * and puts it back at once: the kernel has chosen by then, and the thread may again go wherever its mask lets it.
+ * The kernel often puts a new or woken thread on the CPU of the thread that makes or wakes it, as if that one were
+ * about to sleep; here it is about to compute. The two then share that CPU, next to an idle one, until the kernel
+ * balances the load, which took up to 8 ms here: dozens of inferences. So the caller takes its own CPU out of the
+ * thread's mask while it makes or wakes the thread, and puts it back at once: the kernel has chosen by then, and the
+ * thread may again run on every CPU of its mask.
  *
  * A mask without another CPU (a bound worker, one CPU) stays as it is, and so does one that cannot be read or set: then
- * the thread goes where the kernel likes.
+ * the kernel decides.
  */
 #include "steer.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Where a worker begins, and where a sleeping one wakes up. */
+/* On which CPU a worker starts, and on which a sleeping one wakes up. */
 #ifndef RNNCC_STEER_H
 #define RNNCC_STEER_H
 
@@ -13,11 +13,11 @@ typedef struct Steering {
   bool narrowed;
 } Steering;
 
-/* Before waking `thread`, which sleeps; and before making a thread with these attributes. */
+/* Call before waking `thread`, which sleeps; or before making a thread with these attributes. */
 Steering steer_away(pthread_t thread);
 Steering steer_new(pthread_attr_t *attributes);
 
-/* Right after it is awake, or made. */
+/* Call right after the thread was woken or made. */
 void steer_end(const Steering *steering, pthread_t thread);
 
 #endif

@@ -24,7 +24,7 @@ typedef struct Patience {
   uint32_t crowded; /* more threads than CPUs: pausing would only keep the awaited one from running, so yield at once */
 } Patience;
 
-/* The barriers one worker has entered. On lines of its own, or one worker's progress would slow another's. */
+/* How many barriers one worker has entered. On a cache line of its own, so that workers do not slow each other. */
 typedef struct TeamEpoch {
   _Alignas(128) Epoch entered;
 } TeamEpoch;
@@ -37,8 +37,9 @@ typedef struct Team {
   Patience patience;
 } Team;
 
-/* The two halves of a barrier, for work between them that needs nothing of the others: says that this worker has come
- * here; waits until all have. What any wrote before its team_enter() is visible to all after team_await(). */
+/* The two halves of a barrier, for work between them that needs no result of the others. team_enter() says that this
+ * worker has arrived; team_await() waits until all have. What a worker wrote before its team_enter() is visible to all
+ * after team_await(). */
 void team_enter(Team *team);
 void team_await(Team *team);
 

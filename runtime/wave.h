@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Layers in a row, side by side: the steps are cut into chunks, and a layer may run a chunk once it has run the one
- * before, and the layer before it has run this one. In a turn each worker runs a chunk of one layer, alone; turns are
- * kept apart by barriers. The deepest layers that may run do: so no layer runs far ahead, and with more layers than
- * workers these are never short of work. Every worker finds out for itself who runs what, with the same result.
+ * A wavefront over consecutive layers: the steps are cut into chunks, and a layer may run a chunk once it has run the
+ * chunk before and the layer before it has run this one. In a turn each worker runs a chunk of one layer, alone;
+ * barriers separate the turns. Of the layers that may run, the deepest do: so no layer runs far ahead, and with more
+ * layers than workers there is always enough work. Every worker computes the same assignment for itself.
  */
 #ifndef RNNCC_WAVE_H
 #define RNNCC_WAVE_H
