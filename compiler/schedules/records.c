@@ -29,8 +29,8 @@ static void tell_stale(const ScheduleRecord *record) {
   if (!record->file || record->file->told_stale) return;
   record->file->told_stale = true;
   warn_at(LOCATION_FILE(record->file->path),
-          "the record of %s is of another version of its kernels and is not used, nor are others like it; "
-          "`rnncc tune` measures anew",
+          "the record of %s is of another version of its kernels and is not used, like others of this kind; "
+          "`rnncc tune` measures again",
           record->key.workload);
 }
 
@@ -45,8 +45,8 @@ typedef struct Search {
   const RecordKey *key;
   RecordKernels *kernels;
   void *layer;
-  const ScheduleRecord *passed; /* the last of the key, which is not used */
-  const char *why;              /* NULL: for its kernels */
+  const ScheduleRecord *passed; /* the last one with the key, which is not used */
+  const char *why;              /* NULL: because of its kernels */
 } Search;
 
 static const ScheduleRecord *search(const ScheduleRecords *records, Search *s) {

@@ -28,7 +28,7 @@ typedef struct Line {
   ScheduleRecord record;
 } Line;
 
-/* Such as need no escapes, here or on a terminal. */
+/* Needs no escapes, neither in JSON nor on a terminal. */
 static bool is_plain(const char *text) {
   for (; *text; text++)
     if (*text < ' ' || *text > '~' || *text == '"' || *text == '\\') return false;
@@ -51,7 +51,7 @@ static const char *read_status(Json json) {
   return NULL;
 }
 
-/* Lines of people may have none. */
+/* Lines written by hand may have no checksum. */
 static void check_sum(Json json, const Line *line) {
   Json member = json_member(json, "sum");
   if (json_kind(member) == JSON_STRING && strcmp(json_text(member), record_sum(line->arena, &line->record)) != 0)

@@ -38,7 +38,7 @@ const char *record_text(Arena *arena, const ScheduleRecord *record) {
   return arena_format(arena, "{%s,\"sum\":\"%s\"}", members(arena, record), record_sum(arena, record));
 }
 
-/* A line that a writer could not end is left to itself: the next one starts below. */
+/* Did a writer end within a line? Then the next record starts on a new line. */
 static bool ends_within_line(int file, off_t size) {
   char last = '\n';
   return size > 0 && pread(file, &last, 1, size - 1) == 1 && last != '\n';
@@ -54,7 +54,7 @@ static bool write_all(int file, const char *text, size_t length) {
   return true;
 }
 
-/* Under the lock. What was written in part is taken back. */
+/* The caller holds the lock. A line that was written in part is removed. */
 static bool append_line(Arena *arena, int file, const char *line) {
   struct stat status;
   if (fstat(file, &status) != 0) return false;
@@ -85,7 +85,7 @@ static void count_line(void *argument, int line, const ScheduleRecord *record, c
     contents->others++;
 }
 
-/* Or as the beginning of one, which is all that a writer that was killed may have left. */
+/* Or with the beginning of one, which a writer that was killed may have left. */
 static bool begins_as_a_record(const char *path) {
   static const char beginning[] = "{\"format\":\"rnncc-schedule\"";
   char start[sizeof beginning - 1];
@@ -95,7 +95,7 @@ static bool begins_as_a_record(const char *path) {
   return length >= 0 && memcmp(start, beginning, (size_t)length) == 0;
 }
 
-/* A model, say, would be one no longer. */
+/* Another kind of file, such as a model, would be damaged. */
 static void check_contents(Arena *arena, const char *path) {
   Contents contents = {0};
   records_each_line(arena, path, count_line, &contents);
@@ -117,7 +117,7 @@ void records_check_output(Arena *arena, const char *path) {
 
 /* ---- a record ---- */
 
-/* Others hold it for as long as a record takes: who waits longer may be interrupted. */
+/* Others hold the lock only while they write a record. A longer wait can be interrupted. */
 static bool lock(int file) {
   while (flock(file, LOCK_EX) != 0) {
     if (errno != EINTR) return false;

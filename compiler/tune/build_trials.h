@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Modules of trials, as many at once as there are CPUs, each in a process of its own: a mistake in one ends that one.
- */
+/* Builds the modules of trials, as many at once as there are CPUs. Each has a process of its own, so that a mistake in
+ * one ends only that one. */
 #ifndef RNNCC_BUILD_TRIALS_H
 #define RNNCC_BUILD_TRIALS_H
 
@@ -8,8 +8,8 @@
 #include "tune/trials.h"
 #include "tune/tune.h"
 
-/* Builds in the tuning's folder, with `runtime`, the runtime's object file. Sets each one's module: NULL, after a
- * warning, if it could not be built. */
+/* Builds in the tuning's folder, with `runtime`, the runtime's object file. Sets the module of each trial: NULL, after
+ * a warning, if it could not be built. */
 void build_trials(const Tuning *tuning, const char *runtime, const TrialCase *trial_case, Trial **trials, int count);
 
 #endif

@@ -19,10 +19,9 @@
 
 enum { MAX_TURNS = 4096, MESSAGE_BYTES = 512 };
 
-static const double MAX_SWITCHES = 50; /* a second, that were not asked for: an idle machine has a few */
+static const double MAX_SWITCHES = 50; /* involuntary ones a second: an idle machine has a few */
 
-/* Runs of a module before it is the other one's turn. The first of a turn find cold caches and sleeping workers, and do
- * not count. */
+/* Runs of a module in one turn. The first runs of a turn find cold caches and sleeping workers, and do not count. */
 enum { TURN_RUNS = 24, UNCOUNTED_RUNS = 8 };
 
 /* The child's answer: times, or a message. */
@@ -143,7 +142,7 @@ static int by_value(const void *a, const void *b) {
   return (x > y) - (x < y);
 }
 
-/* A turn ends after some runs, or after its share of the time where runs are long. */
+/* A turn ends after some runs, or after its share of the time if runs are long. */
 static void take_turn(Runner *runner, double most_us, int pipe) {
   double times[TURN_RUNS], end = now_us() + most_us;
   int count = 0;
@@ -185,7 +184,7 @@ static _Noreturn void run_child(const Graph *graph, const Duel *duel, int pipe) 
 
 /* ---- the parent ---- */
 
-/* False if the child died or fell silent, or a signal came. */
+/* False if the child died or did not answer in time, or a signal came. */
 static bool receive(int pipe, Report *report, double seconds) {
   double end = now_us() + 1e6 * seconds;
   size_t got = 0;

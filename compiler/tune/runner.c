@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A conversation over three pipes, none of which may stop the others: while the module goes out, messages may come in.
+ * A conversation over three pipes, none of which may block the others: while the module is sent, messages may arrive.
  * It ends with the runner's stdout. stderr may stay open for longer, as that of an ssh which leaves a master connection
  * behind does.
  */
@@ -30,7 +30,7 @@ static const char REQUEST_END[] = "rnncc-measure-end\n", ANSWER_END[] = "rnncc-m
 
 static const double PATIENCE_SECONDS = 60, MIN_BYTES_A_SECOND = 250e3;
 
-/* After the answer, until it is killed. */
+/* After its answer the runner has this long to end before it is killed. */
 static const double SECONDS_TO_END = 5;
 
 typedef struct Runner {
@@ -39,7 +39,7 @@ typedef struct Runner {
   pid_t pid;
   int input, output, error;           /* our ends of its stdin, stdout, stderr; -1: closed */
   RunnerBytes pieces[MAX_INPUTS + 3]; /* of the request */
-  int n_pieces, piece;                /* piece: the one that goes out */
+  int n_pieces, piece;                /* piece: the one that is being sent */
   size_t sent;                        /* of that */
   Text answer, said;                  /* stdout, stderr */
   double deadline;
@@ -149,7 +149,7 @@ static bool reap(Runner *runner, int options) {
   return runner->ended;
 }
 
-/* Whatever it leaves in its process group ends with it. */
+/* Kills the rest of its process group, too. */
 static void finish(Runner *runner) {
   double end = seconds_now() + (runner->late ? 0 : SECONDS_TO_END);
   close_end(&runner->input);
@@ -162,7 +162,7 @@ static void finish(Runner *runner) {
 
 /* ---- talking ---- */
 
-/* A runner that no longer reads has said why, or is about to. */
+/* A runner that no longer reads has said why, or will. */
 static void send_more(Runner *runner) {
   while (runner->piece < runner->n_pieces) {
     const RunnerBytes *piece = &runner->pieces[runner->piece];
@@ -184,7 +184,7 @@ static void read_more(int *end, Text *text, size_t limit) {
   if (count == 0 || (errno != EAGAIN && errno != EINTR)) close_end(end);
 }
 
-/* poll() has a short timeout: a signal that arrives just before it does not end it. */
+/* poll() has a short timeout, because a signal that arrives just before poll() does not interrupt it. */
 static void talk(Runner *runner) {
   while (runner->output >= 0 && !interrupt_pending() && !runner->late) {
     struct pollfd polls[] = {{runner->input, POLLOUT, 0}, {runner->output, POLLIN, 0}, {runner->error, POLLIN, 0}};

@@ -18,7 +18,7 @@ static void fill(float *data, int64_t count, int most, uint32_t seed) {
   }
 }
 
-/* A constant in the place of another, with numbers of its own. */
+/* A constant of the same shape, with numbers of its own. */
 static Value *constant_like(Arena *arena, const Value *value, int most) {
   Value *copy = arena_copy(arena, value, sizeof *value);
   int64_t count = value_count(value);
@@ -123,7 +123,7 @@ static Value *input_like(Graph *graph, const Value *like, const char *name, int 
   return is_as_wanted(graph, input, block) ? input : layout_transform(graph, input, block);
 }
 
-/* Values are new, for the node's own are the model's. Constants are shared. */
+/* Values are new, because the node's own belong to the model. Constants are shared. */
 Graph *trial_graph(const TrialCase *trial, const char *schedule) {
   static const char *const names[MAX_TRIAL_INPUTS] = {"x", "residual"};
   Arena *arena = trial->arena;

@@ -25,8 +25,8 @@ static double channel_macs(const Tensor *y, const Tensor *w) {
   return (double)tensor_count(y) / (double)y->shape[1] * (double)tensor_count(w) / (double)w->shape[0];
 }
 
-/* All, if they are few or their groups tie them to inputs; else one lane of a vector, each time another, of so many
- * vectors as there is time for; and the last channel, in whose vector lanes may be missing. */
+/* All channels, if they are few or their groups tie them to inputs. Else one lane of a vector, each time another, of as
+ * many vectors as time allows, and the last channel, whose vector may have unused lanes. */
 static void pick_channels(const TrialCase *trial, const Tensor *y, const Tensor *w, Expected *expected) {
   int64_t all = y->shape[1], step = trial->model->config->target->lanes + 1, vectors = all / step;
   double macs = channel_macs(y, w), all_macs = macs * (double)all, few_macs = macs * (double)vectors;
@@ -104,7 +104,7 @@ static double largest_of(const Tensor *tensor) {
   return largest;
 }
 
-/* The epilogue of what the sums may be, `off` of them apart. */
+/* The epilogue of the sums with `off` added. */
 static const char *finish(const TrialCase *trial, const Tensor *sums, const Tensor *const *extra, double off,
                           Tensor **result) {
   Tensor *moved = tensor_new(trial->arena, RNNCC_F32, sums->rank, sums->shape);

@@ -4,10 +4,10 @@
 #include <math.h>
 #include <string.h>
 
-/* Of the best time: what should take longer is not tried. */
+/* Candidates that should take more than this many times the best time are not tried. */
 static const double HOPELESS = 1.5;
 
-/* Of the first one's predicted time: another algorithm may be that much better than its prediction, but no more. */
+/* Another algorithm is tried if its predicted time is at most this many times the first's. */
 static const double WORTH_A_TRY = 3;
 
 /* A candidate that differs from another in n knobs learns half as much from it as one that differs in n - 1. */
@@ -110,7 +110,7 @@ static bool is_first_of_algorithm(const Trials *trials, int i) {
   return list[i].candidate->seconds <= WORTH_A_TRY * list[0].candidate->seconds;
 }
 
-/* The lower, the sooner; below 0: must be tried. */
+/* The lowest goes first; below 0: must be tried. */
 static double urgency(const Trials *trials, int i, double usual_error) {
   if (is_first_of_algorithm(trials, i)) return (double)i - trials->count;
   return expected_us(trials, trials->list[i].candidate, usual_error);

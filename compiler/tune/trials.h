@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The candidates of one convolution, and what is known of each. Which is tried next is said by the model's predictions,
- * put right by what was measured: a candidate is expected to be as far off as those measured that are like it.
+ * The candidates of one convolution and the results of those tried. The cost model's predictions, corrected by
+ * measurements, say which to try next: a prediction is assumed to be as wrong as those of similar candidates that were
+ * measured.
  */
 #ifndef RNNCC_TRIALS_H
 #define RNNCC_TRIALS_H
@@ -15,21 +16,21 @@ typedef enum TrialState {
   TRIAL_CRASHED, /* these three are never chosen */
   TRIAL_HUNG,
   TRIAL_WRONG,
-  TRIAL_LOST, /* it could not be built or measured, which says nothing of it: not recorded */
+  TRIAL_LOST, /* could not be built or measured, for no fault of its own: not recorded */
 } TrialState;
 
 typedef struct Trial {
-  int number; /* place in the list */
+  int number; /* position in the list */
   const ConvCandidate *candidate;
-  const char *schedule; /* in words */
+  const char *schedule; /* in its text form */
   TrialState state;
   double median_us;
-  const char *module; /* path, while it is built; NULL: it is not */
+  const char *module; /* path; NULL: not built, or removed */
 } Trial;
 
 typedef struct Trials {
   int count, tried; /* tried: those that are not open */
-  Trial *list;      /* as the candidates are: the first is what is taken without records */
+  Trial *list;      /* in the candidates' order: the first is the choice without records */
 } Trials;
 
 /* The version of a candidate's kernels: kernels_fingerprint(). */
@@ -42,11 +43,12 @@ Trials trials_new(Arena *arena, const ConvCandidates *candidates, const Schedule
 /* The name of a record's status for the state; NULL: none. */
 const char *trial_status(TrialState state);
 
-/* Up to `most` open ones to be tried next: the first of all, the first of each other algorithm that may be as good,
- * then those that should be fastest. Without `all`, none that should take half as long again as the best. How many. */
+/* Up to `most` open candidates to be tried next: the first of all, the first of each other algorithm that may be as
+ * good, then those that should be fastest. Without `all`, none that should take 1.5 times as long as the best. Returns
+ * how many. */
 int trials_next(Arena *arena, const Trials *trials, int most, bool all, Trial **next);
 
-/* The fastest; NULL if none is known to be good. */
+/* The fastest that works; NULL: none. */
 Trial *trials_best(const Trials *trials);
 
 #endif

@@ -9,8 +9,7 @@
 #include "tune/tune_convolutions.h"
 #include "tune/tune_recurrent.h"
 
-/* Times of another machine, or of threads that take turns on a CPU, would say nothing. What a runner's machine is like
- * is not known here. */
+/* Times of another machine, or of threads that share a CPU, would be useless. A runner's machine is not known here. */
 static void check_machine(const TuneOptions *options) {
   int cpus = cpu_limit_threads();
   if (options->runner) return;
@@ -32,7 +31,7 @@ static _Noreturn void nothing_to_tune(const TuneOptions *options) {
   fatal_at(LOCATION_FILE(options->model), EXIT_INVALID, "the model has %s to tune", what);
 }
 
-/* All that there is to do, then as much of it as the budget allows. */
+/* Counts all tasks, then does as many of them as the budget allows. */
 static void run_tasks(Tuning *t) {
   int convolutions = 0, layers = 0, done = 0;
   const TuneOptions *options = t->options;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * `rnncc tune`: schedules of a model's convolutions and recurrent layers are compiled, measured and recorded. What
- * stands in the output file is not measured again.
+ * `rnncc tune`: schedules of a model's convolutions and recurrent layers are compiled, measured and recorded. Workloads
+ * that the output file already has are not measured again.
  */
 #ifndef RNNCC_TUNE_H
 #define RNNCC_TUNE_H
@@ -24,24 +24,24 @@ typedef struct TuneOptions {
   const char *runner;           /* shell command that measures; NULL: this machine does */
 } TuneOptions;
 
-/* How modules to be measured are built: the compiler's steps, with what its user asked for. */
+/* How modules for measurements are built: the compiler's steps, with the user's options. */
 typedef struct TuneBuild {
   const void *context; /* the functions' own, passed to them */
-  /* The model by another config than was given. */
+  /* Compiles the model with this config instead of the user's. */
   void (*model)(const void *context, const Config *config, const char *module);
-  /* A graph whose layouts are chosen. `runtime`: the runtime's object file. */
+  /* Compiles a graph whose layouts are chosen. `runtime`: the runtime's object file. */
   void (*graph)(const void *context, Graph *graph, const char *runtime, const char *module);
 } TuneBuild;
 
 /* Shared by the tuners of convolutions and of recurrent layers. */
 typedef struct Tuning {
   const TuneOptions *options;
-  Graph *graph; /* what schedules are to be chosen for */
+  Graph *graph; /* the model */
   const TuneBuild *build;
   const char *output, *folder;    /* of records, and of modules */
-  const ScheduleRecords *earlier; /* what the output held */
+  const ScheduleRecords *earlier; /* those that the output file already has */
   Tasks tasks;
-  int measurements, disturbed; /* how many met other programs */
+  int measurements, disturbed; /* disturbed: those during which other programs ran */
   int unbuilt;                 /* convolutions of which no trial could be built */
 } Tuning;
 

@@ -21,10 +21,10 @@ enum { USUAL_TRIALS = 8, MIN_RUNS = 5, MAX_RUNS = 100 };
  * slower than HOPELESS times the best so far. */
 static const double SECONDS = 0.25, PRECISION = 0.005, HOPELESS = 1.15;
 
-/* After which a module hangs. */
+/* A module that takes longer hangs. */
 static const double LIMIT_SECONDS = 30;
 
-/* Of the predicted one's time: less is no more than noise. */
+/* Of the predicted schedule's time: a smaller gain is noise. */
 static const double CLEAR_WIN = 0.985;
 
 struct ConvolutionTuner {
@@ -32,11 +32,11 @@ struct ConvolutionTuner {
   const char *runtime; /* object file of the trials' runtime */
   Workloads workloads;
   int compared;                   /* tasks whose predicted schedule and winner both have a time */
-  double log_gain;                /* of those, sum of log(predicted / winner) */
+  double log_gain;                /* sum of log(predicted / winner) over them */
   double predicted_us, winner_us; /* of all layers */
 };
 
-/* A task. */
+/* One task: the trials of one workload. */
 typedef struct Contest {
   ConvolutionTuner *tuner;
   const Workload *workload;
@@ -54,7 +54,8 @@ static bool rounds(const Contest *contest, const Trial *trial) {
   return trial->candidate->algorithm == &convolution_winograd || !contest->trial_case.exact_input;
 }
 
-/* Another network's layers would have been between two runs of this one: nothing of its weights is left in a cache. */
+/* Bytes to evict: between two runs of this layer, other layers of a network would have left none of its weights in a
+ * cache. */
 static int64_t evicted_bytes(const Machine *machine) {
   enum { MAX_BYTES = 1 << 28 };
   int64_t bytes = machine->l3_bytes + machine->l3_bytes / 2 + machine->cores * machine->l2_bytes;
@@ -95,7 +96,7 @@ static const char *kernels_of(const void *layer, const ConvCandidate *candidate)
   return convolution_kernels(graph, w->node, convolution_schedule(graph, w->node, w->layout, candidate));
 }
 
-/* status: NULL of the winner. */
+/* status: NULL for the winner. */
 static void record(const Contest *contest, const Trial *trial, const char *status, double median_us) {
   ScheduleRecord line = {.key = contest->workload->key,
                          .kernels = kernels_of(contest, trial->candidate),
@@ -121,7 +122,7 @@ static void tell_failure(const Contest *contest, const Trial *trial, const char 
           trial_status(trial->state), message ? message : "not what the reference kernel computes");
 }
 
-/* A runner that failed would fail for the next candidate too. */
+/* If the runner itself fails, it would fail for the next candidate, too. */
 static void check_runner(const Tuning *tuning, const Measurement *measured) {
   int cores = tuning->graph->config->machine->cores;
   if (measured->status == MEASURE_FAILED)
@@ -153,7 +154,7 @@ static void build(const Contest *contest, Trial **trials, int count) {
   build_trials(contest->tuner->tuning, contest->tuner->runtime, &contest->trial_case, trials, count);
 }
 
-/* Building costs as much for one as for as many as there are CPUs. */
+/* As many as there are CPUs: building them takes as long as building one. */
 static int round_size(const Contest *contest) {
   int size = 2 * cpu_limit_threads(), left = contest->planned - contest->trials.tried;
   return size < left ? size : left;
@@ -190,8 +191,8 @@ static void run_rounds(Contest *contest) {
 
 /* ---- the winner ---- */
 
-/* Both once more, in turns, for what ran first may have met another machine than what ran last: of each the least
- * median. */
+/* Measures both once more, in turns, because conditions may have changed between the first trial and the last. The
+ * least median counts. */
 static void measure_again(Contest *contest, Trial *a, Trial *b) {
   enum { TURNS = 2 };
   Trial *both[2] = {a, b}, *unbuilt[2];

@@ -10,12 +10,12 @@
 #include "kernels/recurrent/wavefront.h"
 #include "tune/measure.h"
 
-/* Variants of a layer that are tried, where the budget lasts. */
+/* Variants of a layer that are tried, if the budget allows. */
 enum { MAX_TRIALS = 12 };
 
-static const double MAX_SECONDS = 1.0;  /* a duel */
-static const double MIN_SECONDS = 0.05; /* where the budget is all but spent */
-static const double CLEAR_WIN = 0.985;  /* of the best time so far: less is no more than noise */
+static const double MAX_SECONDS = 1.0;  /* of one duel */
+static const double MIN_SECONDS = 0.05; /* if the budget is almost spent */
+static const double CLEAR_WIN = 0.985;  /* of the best time so far: a smaller gain is noise */
 
 /* A layer or a stack; each distinct one once. */
 typedef struct Item {
@@ -81,7 +81,7 @@ static Trials trials_of_stack(const RecurrentTuner *t, const Stack *stack) {
 static const char *build_trial(RecurrentTuner *t, const RecordKey *key, const RecurrentVariant *variant, int number) {
   Arena *arena = t->graph->arena;
   ScheduleRecords records = t->records;
-  records.capacity = records.count; /* what is added goes to a list of its own */
+  records.capacity = records.count; /* so that an added record goes to a new list */
   records_add(arena, &records, (ScheduleRecord){.key = *key, .schedule = variant_text(arena, variant)});
   const char *module = arena_format(arena, "%s/%d_%d.so", t->tuning->folder, t->tuning->tasks.number, number);
   Config config = *t->graph->config;
@@ -96,7 +96,7 @@ typedef struct Trial {
   double median_us;
 } Trial;
 
-/* Times of both; `other` may have no module: then `trial` runs alone. False, after a warning, if there are none. */
+/* Times of both; without a module of `other`, `trial` runs alone. False, after a warning, if there are none. */
 static bool fight(RecurrentTuner *t, Trial *trial, Trial *other) {
   double seconds = task_seconds_left(&t->tuning->tasks) / 4;
   if (seconds > MAX_SECONDS) seconds = MAX_SECONDS;
@@ -118,8 +118,8 @@ static bool fight(RecurrentTuner *t, Trial *trial, Trial *other) {
 
 static bool clearly_faster(const Trial *a, const Trial *b) { return a->median_us < CLEAR_WIN * b->median_us; }
 
-/* The first is what would be taken without measuring, and is measured alone; each other meets the best so far. Who has
- * won meets the first once more, for a chain of close fights may end anywhere. */
+/* The first is the choice without measuring, and is measured alone; each other is compared with the best so far. The
+ * winner is compared with the first once more, because a chain of close results may end anywhere. */
 static Trial best_trial(RecurrentTuner *t, const RecordKey *key, const Trials *trials) {
   Trial first = {0}, best = {0};
   for (int i = 0; i < trials->count && (i < 2 || task_seconds_left(&t->tuning->tasks) > 0); i++) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Of each distinct recurrent layer of a model, the few variants that are predicted to be best are compiled into the
+ * For each distinct recurrent layer of a model, the few variants that are predicted to be best are compiled into the
  * whole model and measured there, each against the best so far, and the winner is recorded.
  */
 #ifndef RNNCC_TUNE_RECURRENT_H
@@ -10,7 +10,7 @@
 
 typedef struct RecurrentTuner RecurrentTuner;
 
-/* Adds to *tasks how many there are, and to *done those that the output has records of. */
+/* Adds the number of tasks to *tasks, and to *done the number of those that the output already has. */
 RecurrentTuner *recurrent_tuner(Tuning *tuning, int *tasks, int *done);
 void tune_recurrent(RecurrentTuner *tuner);
 

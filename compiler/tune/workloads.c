@@ -67,8 +67,8 @@ static void consider_layout(Search *search, Graph *graph, const Node *node, Node
   if (workload.candidates.count > 1) add(search, &workload);
 }
 
-/* The node in other blocks than the model has it in: of a vector, with which wide ones are compared, and in wide ones
- * that should be faster. An image of few channels stays narrow. */
+/* The node in other blocks than the model's: in blocks of a vector, with which wide ones are compared, and in wide ones
+ * that should be faster. An image of few channels keeps its narrow blocks. */
 static void consider_blocks(Search *search, Graph *graph, const Node *node) {
   if (node->op->family != &family_conv || !is_blocked(node) || !can_be_tried(node)) return;
   LayoutSet possible = possible_layouts(graph, node);
@@ -82,7 +82,7 @@ static void consider_blocks(Search *search, Graph *graph, const Node *node) {
       consider_layout(search, graph, node, layouts[i], seconds);
 }
 
-/* Also in bodies, each counted once: how often a body runs is not known. */
+/* Also in bodies. Each counts once, because it is not known how often a body runs. */
 static void consider_all(Search *search, Graph *graph, void (*consider_node)(Search *, Graph *, const Node *)) {
   for (int i = 0; i < graph->n_nodes; i++) {
     Attribute *bodies[MAX_BODIES];
@@ -109,7 +109,7 @@ static int by_seconds(const void *a, const void *b) {
   return p != q ? (p > q ? -1 : 1) : by_text(x, y);
 }
 
-/* Dealt out in an order that speeds have no part in. */
+/* Shares out the workloads in an order that does not depend on speeds. */
 static void keep_shard(Workloads *all, int shard, int shards) {
   int kept = 0;
   qsort(all->list, (size_t)all->count, sizeof *all->list, by_work);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The distinct convolutions of a model and of its bodies, each once: what there is to tune. */
+/* The distinct convolutions of a model and of its bodies, each once: the tasks of a tuning. */
 #ifndef RNNCC_WORKLOADS_H
 #define RNNCC_WORKLOADS_H
 
@@ -9,21 +9,21 @@
 typedef struct Workload {
   RecordKey key;
   const Node *node;          /* the first of them, */
-  NodeLayout layout;         /* as the model has laid it out, or as it may be */
-  ConvCandidates candidates; /* two at least; the first is what is taken without records */
+  NodeLayout layout;         /* the model's, or another possible one */
+  ConvCandidates candidates; /* two at least; the first is the choice without records */
   int occurrences;
   int most_trials;   /* 0: as many as usual */
-  bool other_blocks; /* the layout is another than the model's: times of another choice of layouts */
+  bool other_blocks; /* the layout is not the model's: its times may change the choice of layouts */
   double macs;
 } Workload;
 
 typedef struct Workloads {
   int count;
-  Workload *list; /* those first on which the network should spend most of its time */
+  Workload *list; /* by their predicted share of the network's time, largest first */
 } Workloads;
 
-/* needs: layouts. Of `shards` machines' shares the `shard`-th, from 1: together they are all, and no two have one in
- * common, whatever each machine thinks of its own speed. */
+/* needs: layouts. The `shard`-th of `shards` shares, from 1. The shares are disjoint and together all workloads: they
+ * do not depend on how fast a machine believes that it is. */
 Workloads find_workloads(Graph *graph, int shard, int shards);
 
 #endif
