@@ -88,7 +88,7 @@ static void read_file(void *argument) {
   Json json = json_parse(reading->arena, reading->path, (const char *)bytes.data, bytes.size, 0);
   if (!json_check(json, FIELDS)) stop_on_errors();
   if (strcmp(json_text(json_member(json, "format")), "rnncc-machine") != 0)
-    fatal_at(json_where(json), EXIT_INVALID, "the format is not rnncc-machine");
+    fatal_at(json_where(json), EXIT_INVALID, "expected the format rnncc-machine");
   read_keys(json, reading);
   Json target = json_member(json_member(json, "targets"), reading->target->name);
   if (json_kind(target) == JSON_ABSENT)

@@ -38,7 +38,8 @@ static bool is_plain(const char *text) {
 static const char *text_member(Json object, const char *key) {
   Json member = json_member(object, key);
   const char *text = json_text(member);
-  if (!is_plain(text)) error_at(json_where(member), EXIT_INVALID, "it is not of plain characters");
+  if (!is_plain(text))
+    error_at(json_where(member), EXIT_INVALID, "expected printable ASCII without quotes and backslashes");
   return text;
 }
 
@@ -55,7 +56,8 @@ static const char *read_status(Json json) {
 static void check_sum(Json json, const Line *line) {
   Json member = json_member(json, "sum");
   if (json_kind(member) == JSON_STRING && strcmp(json_text(member), record_sum(line->arena, &line->record)) != 0)
-    error_at(json_where(member), EXIT_INVALID, "it was changed after it was written: its sum is another");
+    error_at(json_where(member), EXIT_INVALID,
+             "the line was changed after it was written: its checksum does not match");
 }
 
 /* Ends at the first error: it runs in first_error_of(). */
@@ -67,7 +69,7 @@ static void read_line(void *argument) {
   json_check(json, FIELDS);
   json_get_int(json_member(json, "version"), 1, 1, &version);
   if (strcmp(text_member(json, "format"), "rnncc-schedule") != 0)
-    error_at(json_where(json), EXIT_INVALID, "the format is not rnncc-schedule");
+    error_at(json_where(json), EXIT_INVALID, "expected the format rnncc-schedule");
   record->key = (RecordKey){.family = text_member(json, "family"),
                             .workload = text_member(json, "workload"),
                             .target = text_member(json, "target")};
@@ -78,7 +80,8 @@ static void read_line(void *argument) {
   json_get_int(json_member(json, "l2"), 0, MAX_FIELD, &record->key.l2_bytes);
   json_get_int(json_member(json, "l3"), 0, MAX_FIELD, &record->key.l3_bytes);
   json_get_double(json_member(json, "median_us"), &record->median_us);
-  if (record->median_us < 0) error_at(json_where(json), EXIT_INVALID, "no time is below 0");
+  if (record->median_us < 0)
+    error_at(json_where(json), EXIT_INVALID, "expected a median_us of at least 0, found %g", record->median_us);
   record->status = read_status(json);
   check_sum(json, line);
 }

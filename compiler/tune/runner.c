@@ -221,7 +221,7 @@ static MeasureStatus status_of(Json value) {
   if (json_get_string(value, &name))
     for (MeasureStatus status = MEASURE_OK; status <= MEASURE_FAILED; status++)
       if (!strcmp(STATUSES[status], name)) return status;
-  error_at(json_where(value), EXIT_INVALID, "no such status");
+  error_at(json_where(value), EXIT_INVALID, "expected a status of ok, crashed, hung or failed");
   return MEASURE_FAILED;
 }
 
@@ -259,7 +259,7 @@ static void read_outputs(Json object, Answer *answer) {
     at += (size_t)bytes, left -= (size_t)bytes;
   }
   if (left != strlen(ANSWER_END) || memcmp(answer->text->data + at, ANSWER_END, left) != 0)
-    error_at(json_where(object), EXIT_INVALID, "what follows it is not what it announces");
+    error_at(json_where(object), EXIT_INVALID, "the bytes that follow are not those that it announces");
   answer->measurement.outputs = outputs;
   answer->measurement.n_outputs = count;
 }
@@ -272,7 +272,7 @@ static void read_answer(void *argument) {
   Json object = json_parse(answer->arena, "the runner's answer", answer->text->data, answer->line, 0);
   json_get_int(needed(object, "version"), 1, 1, &version);
   if (json_get_string(needed(object, "format"), &format) && strcmp(format, "rnncc-measurement") != 0)
-    error_at(json_where(object), EXIT_INVALID, "the format is not rnncc-measurement");
+    error_at(json_where(object), EXIT_INVALID, "expected the format rnncc-measurement");
   answer->measurement.status = status_of(needed(object, "status"));
   read_outputs(object, answer);
   if (answer->measurement.status == MEASURE_OK)

@@ -76,8 +76,8 @@ static void a_runner_that_does_not_work_fails(void **state) {
       {"echo oops >&2; exit 1", "exit code 1: oops"},
       {"echo nonsense", "expected"},
       {"%s | head -c 100", "ends early"},
-      {"%s | head -c -5", "not what it announces"},
-      {"%s; echo more", "not what it announces"},
+      {"%s | head -c -5", "not those that it announces"},
+      {"%s; echo more", "not those that it announces"},
       {"echo '{}'", "version is missing"},
       {"yes | head -c 3000000", "expected"},
   };
