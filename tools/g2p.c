@@ -52,7 +52,7 @@ static Session start(const char *path, const char *name) {
   return session;
 }
 
-/* Upper case counts as lower; what is no letter of English is unknown to the network, but it is read. */
+/* Upper case counts as lower case. Characters that are no letters of English are unknown to the network, but read. */
 static int64_t letter_index(char c) {
   int lower = tolower((unsigned char)c);
   return lower >= 'a' && lower <= 'z' ? lower - 'a' + FIRST_LETTER : 1;

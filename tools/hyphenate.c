@@ -16,7 +16,7 @@
 
 enum {
   MAX_LETTERS = 64,   /* letters of a word */
-  PASSES = 2000,      /* over the text, to time it: so many at most, */
+  PASSES = 2000,      /* over the text, to time it: this maximum, */
   PASSES_US = 200000, /* and no more once this time has passed */
 };
 

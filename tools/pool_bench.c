@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * pool_bench [threads [rounds]]: what an empty region and a barrier of the runtime's pool cost, against libgomp in the
- * same run.
+ * pool_bench [threads [rounds]]: the cost of an empty region and of a barrier in the runtime's pool, compared with
+ * libgomp in the same run.
  *
  * Rounds of the two pools alternate, so a machine that slows down slows both; each line gives the median and the best
- * round. Workers of the pool that rests are given time to fall asleep, or they would spin on the CPUs being measured.
- * libgomp is found at run time by its entry points GOMP_parallel and GOMP_barrier; without it only ours is measured.
- * More threads than CPUs (OMP_WAIT_POLICY and the like apply to libgomp) measure the scheduler.
+ * round. The workers of the idle pool get time to fall asleep, or they would spin on the CPUs being measured. libgomp
+ * is found at run time by its entry points GOMP_parallel and GOMP_barrier; without it only our pool is measured. More
+ * threads than CPUs (OMP_WAIT_POLICY and the like apply to libgomp) measure the scheduler.
  */
 #include <dlfcn.h>
 #include <stdio.h>
@@ -105,7 +105,7 @@ static void report(Series *series, int rounds) {
   printf("%-24s median %8.3f us   best %8.3f us\n", series->name, series->ns[rounds / 2] / 1000, series->ns[0] / 1000);
 }
 
-/* The whole number that the argument is, `otherwise` if there is none, or -1. */
+/* The whole number in the argument; `otherwise` if there is none; -1 if it is not one. */
 static int whole_number(const char *argument, int otherwise) {
   char *end;
   if (!argument) return otherwise;

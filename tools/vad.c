@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Where someone speaks: vad MODULE.so SOUND.wav [--probabilities], a module of silero-vad's network for one sample rate
+ * When someone speaks: vad MODULE.so SOUND.wav [--probabilities], a module of silero-vad's network for one sample rate
  * (models/pretrained/silero.py). The sound is streamed through it, a chunk of 32 ms at a time, as a microphone would
  * give it: the module carries the recurrent state, this program the last samples of the chunk before, which the network
  * wants to see again.
@@ -38,7 +38,7 @@ static Listener listen_with(const char *module) {
   return listener;
 }
 
-/* The probability that the chunk at `samples` has speech in it. */
+/* The probability that the chunk at `samples` contains speech. */
 static float hear(Listener *listener, const float *samples) {
   float probability;
   int size = listener->context + listener->chunk;

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""The convolutional networks that speed is measured on, with seeded weights: they compute what the real ones compute,
-and mean nothing.
+"""The convolutional networks that speed is measured with. Their weights come from a seed: they do the work of the real
+networks, but their results mean nothing.
 
     NETWORKS["resnet50"](size=224, batch=8)     -> builder.Network; write(folder) and onnx() are its two forms
 """

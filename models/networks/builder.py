@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: MIT
-"""What convolutional networks are written with: layers that draw their own weights, from a seed.
+"""Builds convolutional networks from layers that draw their own weights, from a seed.
 
     net = Network("tiny", size=32)
     with net.scope("stem"):
         x = net.relu(net.batch_norm(net.conv(net.image, 16, 3, pad=1)))
     net.classifier(net.global_pool(x))
 
-The numbers in a value are of order 1 however deep it lies: the builder reckons the mean square of each value, and
-draws a layer's weights so that its result has a mean square of 1 (K. He et al., Delving Deep into Rectifiers, ICCV
-2015, section 2.2). The statistics of batch normalisation differ from channel to channel.
+Values are of order 1 at any depth: the builder estimates the mean square of each value, and draws a layer's weights so
+that its result has a mean square of 1 (K. He et al., Delving Deep into Rectifiers, ICCV 2015, section 2.2). The
+statistics of batch normalisation differ from channel to channel.
 
 A value is [N,C,H,W], or [N,C] from `flat` on. `width` scales the channel counts between image and classes.
 """
@@ -19,7 +19,7 @@ import numpy
 
 from support.model_builder import Model
 
-RELU = 0.5  # of the mean square is left when the negative half of a symmetric distribution is cut off
+RELU = 0.5  # the part of the mean square that is left when the negative half of a symmetric distribution is cut off
 MAX_POOL = 2.5  # grows the mean square of what is rectified
 AVERAGE_POOL = 0.8  # shrinks it, but little: deep in a network, neighbours are much alike
 LOGITS = 2.0  # standard deviation of what the classifier gives: some classes are clearly more likely than others
@@ -31,7 +31,7 @@ def pair(extent):
 
 class Network(Model):
     def __init__(self, name, size, batch=1, width=1.0, classes=1000):
-        """size: of the image, in pixels. batch: the most images of a run; from 2, their number is a run-time N."""
+        """size: of the image, in pixels. batch: maximum images of a run; from 2 on, their number is a run-time N."""
         super().__init__(name)
         self.width, self.classes = width, classes
         self.rng = numpy.random.default_rng(zlib.crc32(name.encode()))
@@ -44,13 +44,13 @@ class Network(Model):
 
     @contextlib.contextmanager
     def scope(self, name):
-        """Nodes made meanwhile, and their weights, have names that begin with it."""
+        """The nodes made in it, and their weights, have names that begin with `name`."""
         self.scopes.append(name)
         yield
         self.scopes.pop()
 
     def fresh(self, kind):
-        """Such as stage2.unit1.conv3."""
+        """A new name, such as stage2.unit1.conv3."""
         name = ".".join([*self.scopes, kind])
         self.uses[name] = self.uses.get(name, 0) + 1
         return f"{name}{self.uses[name]}"
@@ -83,7 +83,7 @@ class Network(Model):
     # Layers
 
     def conv(self, x, channels, kernel, stride=1, pad=0, groups=1, bias=False):
-        """`channels` of the result are taken as they are. kernel and pad: a number, or one for H and one for W."""
+        """`channels` of the result are not scaled by `width`. kernel and pad: a number, or one for H and one for W."""
         (R, S), pads = pair(kernel), pair(pad)
         C = self.channels[x] // groups
         weights = {"weight": self.normal((C * R * S * self.mean_square[x]) ** -0.5, channels, C, R, S)}
@@ -100,7 +100,7 @@ class Network(Model):
         return self.layer("norm", "BatchNormalization", [x], C, scale ** 2, weights, epsilon=epsilon)
 
     def relu(self, x, left=RELU):
-        """left: how much of the mean square is."""
+        """left: the part of the mean square that is left."""
         return self.layer("relu", "Relu", [x], self.channels[x], left * self.mean_square[x])
 
     def relu6(self, x):
@@ -120,7 +120,7 @@ class Network(Model):
                           kernel_shape=pair(kernel), strides=pair(stride), pads=pair(pad) * 2, ceil_mode=int(ceil))
 
     def average_pool(self, x, kernel, stride, pad=0):
-        """What lies outside counts as zero."""
+        """Padding counts as zero."""
         return self.layer("pool", "AveragePool", [x], self.channels[x], AVERAGE_POOL * self.mean_square[x],
                           kernel_shape=pair(kernel), strides=pair(stride), pads=pair(pad) * 2, count_include_pad=1)
 

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: MIT
-"""How far the output of a network is from what another program computes of the same weights and image.
+"""The error of a network's output, compared with another program's output for the same weights and image.
 
-Detections are discrete: where two scores differ by less than rounding does, their rows may change places, and of two
+Detections are discrete: if two scores differ by less than the rounding error, their rows may change places, and of two
 that compete for the last row either may get it. So each detection is compared with the nearest one of its class on the
-other side; one that is beyond the other side's last row, where that side is full, with the score of that row; and one
-that is below what is a detection at all, with that score. What remains is that rounding may decide which of two
-boxes that overlap is out, and whether they overlap by enough: such an image is unfit for a comparison.
+other side. If it is below the last row of the other side, and that side is full, it is compared with the score of that
+row; if it is below the threshold of a detection, with that threshold. One case remains: rounding may decide which of
+two overlapping boxes is dropped, and whether they overlap by enough. Such an image is unfit for a comparison.
 """
 import numpy
 

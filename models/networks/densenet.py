@@ -6,8 +6,8 @@ from networks.builder import Network
 # depth: (layers of each block, channels that a layer appends, channels of the stem)
 SIZES = {121: ((6, 12, 24, 16), 32, 64), 161: ((6, 12, 36, 24), 48, 96), 169: ((6, 12, 32, 32), 32, 64),
          201: ((6, 12, 48, 32), 32, 64)}
-# The builder does not see that what is appended has a mean, which normalisation by statistics of a seed leaves in: as
-# measured, the pooled features of all four have some ten times the mean square that it reckons.
+# Appended channels have a mean, which normalisation with seeded statistics does not remove, and which the builder does
+# not know: the pooled features of all four networks have some ten times the mean square that it estimates.
 DRIFT = 10
 
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""python -m networks.picture MODEL.onnx: draws a picture as the network takes it, [1,3,H,W] normalised as ImageNet's
-photographs are, into image.npy beside the model, and what ONNX Runtime makes of it into probabilities.npy."""
+"""python -m networks.picture MODEL.onnx: writes a picture in the network's format, [1,3,H,W] normalised like ImageNet's
+photographs, to image.npy beside the model, and ONNX Runtime's output for it to probabilities.npy."""
 import sys
 from pathlib import Path
 

@@ -3,7 +3,8 @@
 its authors' repository has it in version 1.1: a 3x3 stem, and the image shrunk earlier."""
 from networks.builder import Network
 
-# Before which fire modules (channels of the squeezing, and of each of the two expanding convolutions) the image shrinks.
+# Groups of fire modules: channels of the squeezing, and of each of the two expanding convolutions. The image shrinks
+# before each group.
 STAGES = [[(16, 64), (16, 64)], [(32, 128), (32, 128)], [(48, 192), (48, 192), (64, 256), (64, 256)]]
 
 

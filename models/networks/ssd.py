@@ -26,8 +26,8 @@ FEW, MANY = (2, 1 / 2), (2, 1 / 2, 3, 1 / 3)
 RATIOS = [FEW, MANY, MANY, MANY, FEW, FEW]
 SCALES = numpy.array([51.2, 102.4, 189.4, 276.4, 363.52, 450.6, 492.0]) / 512
 
-CENTRE, SIDES = 0.1, 0.2  # what predicted offsets are multiplied by
-LEAST, OVERLAP = 0.01, 0.45  # a score that is a candidate's is higher; the part of two boxes' union
+CENTRE, SIDES = 0.1, 0.2  # factors of the predicted offsets
+LEAST, OVERLAP = 0.01, 0.45  # candidates have a higher score; intersection over union
 OF_CLASS, BEST = 100, 100  # at most so many boxes of a class, and in all
 
 # Standard deviations of what is predicted, and the background's lead: as in a trained network some 2% of the scores are

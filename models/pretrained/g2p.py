@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 """python -m pretrained.g2p FOLDER: how English words are pronounced, by the network of the package g2p_en.
 
-K. Park and J. Kim, g2pE, 2019: a GRU reads a word's letters, another says its phonemes one after the other. Two models,
-since the second runs once a phoneme, on as many hypotheses at once as a beam search follows:
+K. Park and J. Kim, g2pE, 2019: a GRU reads a word's letters, another gives its phonemes one after the other. They are
+two models, because the second runs once for each phoneme, on all hypotheses of a beam search at once:
 
     g2p_encoder   letters i64 [T]                             -> hidden f32 [1,1,256]
     g2p_decoder   phoneme i64 [K], hidden f32 [1,K,256]       -> log_probability f32 [K,74], next_hidden f32 [1,K,256]

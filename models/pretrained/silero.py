@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: MIT
-"""Where someone speaks: the network of the package silero-vad, as its authors export it to ONNX, on ONNX Runtime.
+"""When someone speaks: the network of the package silero-vad, as its authors export it to ONNX, on ONNX Runtime.
 
     python -m pretrained.silero                the path of its model
     python -m pretrained.silero SOUND.wav      the probability of speech in each chunk of 32 ms, a line each; on stderr
                                                the time of a chunk
 
-The network hears CONTEXT samples of the chunk before, and the chunk; its recurrent state goes from run to run.
+The network reads the last CONTEXT samples of the chunk before, then the chunk; its recurrent state goes from run to run.
 """
 import sys
 import time

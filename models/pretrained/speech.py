@@ -22,7 +22,7 @@ def spoken(sentence, rate):
 
 
 def resampled(sound, rate, wanted):
-    """By its spectrum: what the new rate cannot hold is gone, nothing is folded back."""
+    """By its spectrum: frequencies above half the new rate are dropped, so there is no aliasing."""
     count = len(sound) * wanted // rate
     spectrum = numpy.fft.rfft(sound)[:count // 2 + 1]
     return numpy.fft.irfft(spectrum, count) * count / len(sound)

@@ -68,7 +68,7 @@ class Model(model_builder.Model):
         (directory / f"{self.name}.json").write_text(f"{{\n{text}\n}}\n")
 
     def check(self, inputs, expected, tolerance):
-        """ONNX Runtime's output on this graph is `expected` to within tolerance."""
+        """Checks that ONNX Runtime's output on this graph is `expected` to within tolerance."""
         got = self.onnx_run(inputs)[self.outputs[0]]
         error = numpy.abs(got - expected).max()
         assert got.shape == expected.shape and error <= tolerance, f"{self.name}: off by {error}"

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 """The steps from row-major tensors to tuned schedules, and the networks on which each is measured, as in NeoCPU (USENIX
-ATC 2019), section 4.2 and table 3. A step's options stand by themselves: it has all that the steps before it brought.
+ATC 2019), section 4.2 and table 3. A step's options are complete: it includes all steps before it.
 """
 import re
 from dataclasses import dataclass
@@ -43,7 +43,7 @@ TITLES = {step.name: step.title for step in STEPS}
 
 
 def recorded(explained):
-    """[convolutions whose schedule is a record's, all], of what --explain=conv -v prints."""
+    """[convolutions whose schedule is from a record, all], counted in the output of --explain=conv -v."""
     found = re.findall(r"^\S+: [\d.]+ MFLOP: (.*)$|^  chosen: .*: (.*)$", explained, re.MULTILINE)
     nodes = [len(names.split(", ")) for names, _ in found if names]
     reasons = [reason for _, reason in found if reason]

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""As report.py, of the steps of ablation_cases.py.
+"""Like report.py, for the steps of ablation_cases.py.
 
-A case of the results has, under contestants, of each step median_seconds, turn_medians and error; and multiply_adds,
-rounds, bound, threads. A step's speed-up is over plain NCHW: the median over the rounds of plain NCHW's turn over its
-own, both of which then met the machine in the same state.
+A case of the results has, under contestants, median_seconds, turn_medians and error of each step; and multiply_adds,
+rounds, bound, threads. A step's speed-up is the median over the rounds of plain NCHW's turn over the step's own: both
+turns of a round are measured in the same state of the machine.
 """
 import statistics
 import textwrap
@@ -25,7 +25,7 @@ def title(result):
 
 
 def titles(results):
-    """Step's name -> what it is called. Where no convolution has a record, nothing was tuned."""
+    """Step's name -> its title. If no convolution has a record, nothing was tuned."""
     tuned = any(result["recorded"][0] for result in results["cases"])
     return {step.name: step.title if tuned or not step.default_schedules else f"{step.title}, but no records"
             for step in STEPS}
@@ -108,8 +108,8 @@ section 4.2 and table 3, and beside them Winograd's algorithm and tuning.
 
 ## Speed-up over plain NCHW
 
-Each row has all that the rows above it brought. The figure is the median over the rounds of plain NCHW's time over the
-row's in the same round, and in brackets the quartiles.
+Each row includes the steps of the rows above it. The figure is the median over the rounds of plain NCHW's time over the
+row's in the same round, with the quartiles in brackets.
 
 {speed_ups}
 
@@ -124,7 +124,7 @@ uncounted run, then a counted one.
 
 ## What each step brings by itself
 
-Over the row above it.
+The speed-up over the row above.
 
 {own}
 
@@ -134,15 +134,16 @@ Medians in milliseconds.
 
 {times}
 
-## How plain plain NCHW is
+## The speed of plain NCHW
 
-It is not a straw man: multiply-adds a second, as a part of what those in registers reach on all cores, measured.
+The baseline is optimised, too: its multiply-adds a second, and as a part of the peak that is measured in registers on
+all cores.
 
 {baseline}
 
 ## Errors
 
-The largest difference from plain NCHW's output, relative to the largest value. One that is over {bound:g} ends the
+The largest difference from plain NCHW's output, relative to the largest value. A difference over {bound:g} ends the
 case.
 
 {errors}
@@ -188,8 +189,8 @@ def chart(results, path):
     axes.margins(x=0.02, y=0.1)
     figure.legend(fontsize=8, loc="outside upper center", ncols=len(STEPS) - 1)
     described, threads = results["machine"], results["cases"][0]["threads"]
-    below = (f"{described['cpu']}, {threads} threads, batch 1, {results['date']}. Each bar has all that those left of "
-             "it brought; its line spans the quartiles. Measured by tools/bench ablation; steps as in NeoCPU (USENIX "
+    below = (f"{described['cpu']}, {threads} threads, batch 1, {results['date']}. Each bar includes the steps left of "
+             "it; its line spans the quartiles. Measured by tools/bench ablation; steps as in NeoCPU (USENIX "
              "ATC 2019), table 3.")
     figure.supxlabel(textwrap.fill(below, int(CHARACTERS * width)), fontsize=7, color="#555555")
     report.save(figure, path)

@@ -84,7 +84,7 @@ def add_compare_options(sub):
 def add_options(sub, rounds, seconds):
     """rounds, seconds: their defaults, in words."""
     sub.add_argument("--list", action="store_true", help="prints the names of the cases")
-    sub.add_argument("--rounds", type=positive(int), metavar="N", help=f"turns of each contestant at most ({rounds})")
+    sub.add_argument("--rounds", type=positive(int), metavar="N", help=f"maximum turns of each contestant ({rounds})")
     sub.add_argument("--seconds", type=positive(float), metavar="S", help=f"for the turns of a case, about ({seconds})")
     sub.add_argument("--under", type=shlex.split, default=[], metavar="COMMAND",
                      help="measures each case under this command, such as 'chrt -f 1'")
@@ -96,7 +96,7 @@ def add_options(sub, rounds, seconds):
 def parser():
     top = argparse.ArgumentParser(
         prog="tools/bench",
-        description="Compares compiled modules with their peers, or with what they would be without a step of the "
+        description="Compares compiled modules with their peers, or with modules made without a step of the "
                     "compiler: same weights, same input, in turns.",
         epilog="exit: 0 ok, 1 outputs disagree, 2 usage, 5 environment")
     what = top.add_subparsers(dest="what", required=True, metavar="rnn|cnn|ablation|compare|model")

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a core of this machine can do at best: cache_bandwidth THREADS... prints, as JSON and for each number of threads
- * at once, the GFLOP/s of multiply-adds and the GB/s of reading a buffer of its own over and over, from 16 KB to 64 MB,
- * a core.
+ * The peak speed of a core of this machine. cache_bandwidth THREADS... prints JSON: for each number of threads that run
+ * at once, a core's GFLOP/s of multiply-adds, and its GB/s of reading a buffer of its own over and over, for buffers of
+ * 16 KB to 64 MB.
  */
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""The recurrent cases, and for each the part of the best peer's time that rnncc should at most take.
+"""The recurrent cases, and for each the maximum ratio of rnncc's time to the best peer's.
 
-Field letters: T steps, B sequences, I inputs, H units. In all cases I = H. A name says all of a case, so one that is
-not listed can be measured, too.
+Field letters: T steps, B sequences, I inputs, H units. In all cases I = H. A name describes its case completely, so a
+case that is not listed can be measured, too.
 """
 import re
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ F32 = 4  # bytes
 class Case:
     op: str
     H: int
-    at_most: float = None  # rnncc's median over the best peer's; None: nothing is expected of it
+    at_most: float = None  # maximum of rnncc's median over the best peer's; None: no goal
     T: int = 100
     B: int = 1
     layers: int = 1
@@ -39,7 +39,7 @@ class Case:
 
     @property
     def streaming(self):
-        """One step a call: the caller feeds the state and takes the new one. Longer sequences start from zero."""
+        """One step in each call: the caller passes the state and gets the new one. Longer sequences start from zero."""
         return self.T == 1
 
     @property
@@ -90,7 +90,7 @@ NAME = re.compile(r"(lstm|gru|rnn)_(\d+)(_bidirectional|_\d+layers)?(_t\d+)?(_b\
 
 
 def case_named(name):
-    """The case of that name, listed or not; None if there can be none."""
+    """The case of that name, listed or not; None if the name describes no case."""
     found = NAME.fullmatch(name)
     if not found or name in LISTED:
         return LISTED.get(name)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""The convolutional networks, and for each the part of the best peer's time that rnncc should at most take.
+"""The convolutional networks, and for each the maximum ratio of rnncc's time to the best peer's.
 
-A name is that of models/generate, and with `_b4` at its end of a run of 4 images, which is not listed and not judged.
+A name is that of models/generate. With `_b4` at its end a run has 4 images; such a case is not listed and has no goal.
 """
 import re
 from dataclasses import dataclass, replace
@@ -11,9 +11,9 @@ from dataclasses import dataclass, replace
 class Case:
     network: str
     title: str
-    at_most: float = None  # rnncc's median over the best peer's; None: nothing is expected of it
+    at_most: float = None  # maximum of rnncc's median over the best peer's; None: no goal
     B: int = 1  # images
-    without: tuple = ()  # peers that do not run the whole of it
+    without: tuple = ()  # peers that cannot run all of it
 
     @property
     def name(self):
@@ -35,14 +35,14 @@ CASES = [
     Case("inception_v3", "Inception-v3", 0.75),
     Case("mobilenet_v2", "MobileNet-v2", 0.7),
     Case("squeezenet", "SqueezeNet 1.1", 0.7),
-    Case("ssd_resnet50", "SSD-ResNet-50", 0.75, without=("ncnn",)),  # its converter knows no NonMaxSuppression
+    Case("ssd_resnet50", "SSD-ResNet-50", 0.75, without=("ncnn",)),  # its converter does not support NonMaxSuppression
 ]
 LISTED = {case.name: case for case in CASES}
 QUICK = ["resnet18", "resnet50", "vgg16", "densenet121", "mobilenet_v2"]
 
 
 def case_named(name):
-    """The case of that name, listed or not; None if there can be none."""
+    """The case of that name, listed or not; None if the name describes no case."""
     found = re.fullmatch(r"(\w+?)(?:_b([1-9]\d*))?", name)
     if not found or found[1] not in LISTED or found[2] == "1":
         return None

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""A convolutional case's model files for all contestants, its input, and the output that is right."""
+"""A convolutional case's model files for all contestants, its input, and the expected output."""
 import json
 import math
 import shutil
@@ -11,15 +11,15 @@ import numpy as np
 
 from benchmarks.contestants import Failed, package_file
 
-BOUND = 1e-4  # of networks.compare's error: Winograd convolutions, ncnn's and rnncc's, stray more than direct ones
+BOUND = 1e-4  # of networks.compare's error: Winograd convolutions, ncnn's and rnncc's, have larger errors than direct ones
 
 
 # The files
 
 
 def write_model(case, folder, contestants):
-    """model.onnx, the model of ncnn where it takes part, facts.json, and rnncc's model, whose path is returned. All
-    sizes are known when it is compiled: to rnncc, and to the peers."""
+    """Writes model.onnx, ncnn's model if it takes part, facts.json, and rnncc's model, whose path is returned. All sizes
+    are known at compile time, to rnncc and to the peers."""
     import onnx
     from networks import NETWORKS
     net = NETWORKS[case.network]()
@@ -56,7 +56,7 @@ def multiply_adds(net, shapes):
 
 
 def convert_for_ncnn(image, folder):
-    """model.onnx as model.ncnn.param and .bin. pnnx leaves much else beside its input."""
+    """Converts model.onnx to model.ncnn.param and .bin. pnnx leaves other files beside its input."""
     with tempfile.TemporaryDirectory(dir=folder) as aside:
         shutil.copy(folder / "model.onnx", aside)
         shape = ",".join(map(str, image))
@@ -70,7 +70,7 @@ def convert_for_ncnn(image, folder):
 
 
 def module_facts(folder):
-    """Of the case and its compiled module: what the page says beside times."""
+    """Facts of the case and its compiled module that the page shows besides times."""
     from support.module import Module
     with Module(folder / "module.so") as module:
         info = module.info
@@ -83,7 +83,7 @@ def module_facts(folder):
 
 
 class CnnJob:
-    """As contestants.Job, of a convolutional case."""
+    """Like contestants.Job, for a convolutional case."""
     near = math.inf  # the page shows every thread count
 
     def __init__(self, case, folder):

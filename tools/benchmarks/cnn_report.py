@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""As report.py, of convolutional networks.
+"""Like report.py, for convolutional networks.
 
-A case of the results has beside what report.py knows: multiply_adds, multiply_adds_3x3, weight_bytes, packed_bytes,
+Besides what report.py uses, a case of the results has multiply_adds, multiply_adds_3x3, weight_bytes, packed_bytes,
 arena_bytes, module_bytes, compile_seconds, meanwhile (see machine.py), limits (see layers.py), and of each contestant
 by_threads: thread count -> median seconds. The untuned module also has to_tuned: the median ratio of its turns to the
 tuned one's, in turns of these two alone.
@@ -11,7 +11,7 @@ from benchmarks.cnn_cases import case_named
 from benchmarks.environment import OWN
 from benchmarks.layers import KINDS
 from benchmarks.report import TITLES, best_peer, cells, milliseconds, table
-from benchmarks.report import heading  # noqa: F401 (run.py asks for it)
+from benchmarks.report import heading  # noqa: F401 (run.py uses it)
 
 PAGE_FILE = "CNN_RESULTS.md"
 MiB = 2**20
@@ -39,7 +39,7 @@ def times_table(results, names):
 
 
 def undisturbed_ratio(result):
-    """Of the fastest tenth of rnncc's runs to that of the peer's which is best then."""
+    """The ratio of rnncc's 10th percentile to that of the peer for which it is least."""
     best = {name: found["p10_seconds"] for name, found in result["contestants"].items()}
     peers = best.keys() - set(OWN)
     return f"{best['rnncc'] / min(best[name] for name in peers):.3f}" if peers else "-"
@@ -71,7 +71,7 @@ def limit_table(results):
 
 
 def reach(result):
-    """What a ratio that was missed would take."""
+    """The part of the limit that a missed ratio would need."""
     _, peer = best_peer(result)
     wanted, of_peer = at_most(result), report.ratio(result)
     if wanted is None or of_peer is None:
@@ -102,7 +102,7 @@ def layers_table(results):
 
 
 def kinds_table(results):
-    """What the kernels of each kind take, and how much of that is the limit's."""
+    """The time of the kernels of each kind, and the limit as a part of it."""
     present = [kind for kind in KINDS if any(result["limits"]["taken_by_kind"][kind] for result in results["cases"])]
     rows = [[title(result), *(kind_cell(result["limits"], kind) for kind in present)] for result in results["cases"]]
     return table(["network", *(KINDS[kind] for kind in present)], rows)
@@ -169,48 +169,51 @@ Made by `{command}` on {date}; [cnn_results.json](cnn_results.json) has all figu
 
 ## Time of a run
 
-Medians in milliseconds, and in brackets the thread count, the best of those tried. `ratio` is rnncc's median over the
-best peer's, `at most` what it should be. `paired` is the median of the ratios of each round: where it differs, the
-machine changed between rounds, as a virtual one does whose two CPUs come to share a core. `undisturbed` is the ratio of
-the times that a tenth of the runs stays below.
+Medians in milliseconds, with the best thread count of those tried in brackets. `ratio` is rnncc's median over the best
+peer's, `at most` its goal. `paired` is the median of the ratios of each round: where it differs, the machine changed
+between rounds, as a virtual one does when two of its CPUs share a core for a while. `undisturbed` is the ratio of the
+times below which a tenth of the runs stays.
 
 {times}
 {untuned}
-Same weights, same image, f32. The networks are those of `models/generate`; ncnn reads what pnnx makes of the ONNX file.
-All take turns in one process. A turn is an uncounted run, then a counted one (more of short ones), and after a peer's a
-pause, as its threads spin on. rnncc, ONNX Runtime and OpenVINO are called in C, ncnn from Python.
+Same weights, same image, f32. The networks are those of `models/generate`; ncnn reads the ONNX file converted by pnnx.
+All take turns in one process. A turn is an uncounted run, then a counted one (several if they are short). After a peer's
+turn there is a pause, because its threads keep spinning. rnncc, ONNX Runtime and OpenVINO are called in C, ncnn from
+Python.
 
 ## How far from the limit
 
-The peak is what multiply-adds in registers reach on all cores, measured: {peak:.0f} GFLOP/s. The direct limit is the
-network's multiply-adds at that peak. `its ratio` is the limit over the best peer's time.
+The peak is the measured speed of multiply-adds in registers on all cores: {peak:.0f} GFLOP/s. The direct limit is the
+time of the network's multiply-adds at that peak. `its ratio` is this limit over the best peer's time.
 
 {limits}
 
-With the algorithms that the network's layers run by, one after the other:
+With the algorithms that the network's layers use, one after the other:
 
-* `GFLOP/s` and `GB/s` are all cores' peak and what they read from memory, both medians of what is measured in each
-  round beside the contestants' turns: a virtual machine's CPUs may come to share a core, its memory is others' as well.
-* `computing` is their multiply-adds at that peak: Winograd's are fewer, and those of tiles that reach beyond the image
-  count; direct ones with padding do not.
-* `reading` is the packed weights, from memory or, where these hold all of them, at what is measured of the caches.
-* `moving` is each kernel's inputs, as far as windows reach, residual and outputs, at what is measured of the cache that
-  holds a core's share of each tensor; the longer of reading and writing, which may go on at once. Kernels without
-  weights count here: pooling, transforms of layouts, concatenations that are copied, softmax, boxes. So do the points
-  that Winograd's transforms write and read.
+* `GFLOP/s` and `GB/s` are the peak of all cores and the speed at which they read memory, both medians of measurements in
+  each round beside the contestants' turns: a virtual machine's CPUs may share a core for a while, and its memory is
+  shared with others.
+* `computing` is the time of their multiply-adds at that peak. Winograd's algorithm has fewer, and those of tiles that
+  reach beyond the image count; direct ones with padding do not.
+* `reading` is the time to read the packed weights, from memory, or at the measured speed of the caches if these hold all
+  of them.
+* `moving` is the time to move each kernel's inputs, as far as windows reach, residual and outputs, at the measured speed
+  of the cache that holds a core's share of each tensor: the longer of reading and writing, which may overlap. Kernels
+  without weights count here: pooling, transforms of layouts, concatenations that are copied, softmax, boxes. So do the
+  points that Winograd's transforms write and read.
 
-The limit is the longest of these, kernel by kernel: what is computed hides what is moved, at best. A Winograd kernel
-takes three such turns, as each needs what the one before has made: it transforms inputs, multiplies, transforms
-outputs. Left out is what an implementation could hide or avoid: the arithmetic of Winograd's transforms, which may go
-on beside loads and stores; activations, and all arithmetic of kernels without weights; vectors that channels do not
-fill; the meeting of threads. `undisturbed` is what the fastest tenth of rnncc's runs reaches. `takes` says what share
-of the limit a ratio that was missed would take.
+The limit is the longest of these, kernel by kernel: at best, computing hides moving. A Winograd kernel has three such
+steps, because each needs the results of the one before: it transforms inputs, multiplies, transforms outputs. Costs that
+an implementation could hide or avoid are left out: the arithmetic of Winograd's transforms, which may overlap with loads
+and stores; activations, and all arithmetic of kernels without weights; vectors that channels do not fill; barriers.
+`undisturbed` is the part of the limit that the fastest tenth of rnncc's runs reaches. `takes` is the part of the limit
+that a missed ratio would need.
 
 {layers}
 
-Where the time goes: milliseconds of the kernels of each kind, by the module's profile, and in brackets how much of that
-is the limit's. Each kernel's time is its median, which a disturbance leaves alone: together they can be less than the
-median of runs, each of which is disturbed somewhere.
+Where the time goes: milliseconds of the kernels of each kind, by the module's profile, with the limit as a part of them
+in brackets. Each kernel's time is its median, which a single disturbance does not change: together they can be less than
+the median of runs, each of which is disturbed somewhere.
 
 {kinds}
 
@@ -222,9 +225,9 @@ Milliseconds by thread count, and how many times faster the most threads are tha
 
 ## Start and memory
 
-From loading the model's file to the first result, and by how much resident memory grows at its peak, less the size of
-the weights. Each in a fresh process whose libraries are loaded, on as many threads as may be; files are in the page
-cache, inputs and outputs are not counted.
+The time from loading the model's file to the first result, and the growth of resident memory at its peak, without the
+size of the weights. Each is measured in a fresh process whose libraries are loaded, on all threads; files are in the
+page cache, inputs and outputs are not counted.
 
 {starts}
 
@@ -239,15 +242,15 @@ arena, and 1.5 MB in the module beyond packed weights.
 ## Errors
 
 The largest difference from ONNX Runtime on one thread: relative to the largest probability, or of a detection's score
-and corners, each compared with the nearest one of its class. One that is over {bound:g} ends the case.
+and corners, each compared with the nearest one of its class. A difference over {bound:g} ends the case.
 
 {errors}
 """
 
 
 UNTUNED = """
-`rnncc untuned` is what `--schedules=none` makes, by predicted times alone; it runs on the most threads only.
-`untuned to tuned` is the median ratio of its time to the tuned module's on as many, in turns of these two alone.
+`rnncc untuned` is compiled with `--schedules=none`, by predicted times alone; it runs on the maximum thread count only.
+`untuned to tuned` is the median ratio of its time to the tuned module's on as many threads, in turns of these two alone.
 """
 
 

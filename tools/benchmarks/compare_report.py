@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""As report.py, of the modules that two compilers make.
+"""Like report.py, for the modules of two compilers.
 
-A case of the results has, under contestants, of each compiler median_seconds and error; and ratio, the median over pairs
+A case of the results has, under contestants, median_seconds and error of each compiler; and ratio, the median over pairs
 of turns of this compiler's time to the other one's; compile_seconds of both; bound and threads.
 """
 import json
@@ -54,7 +54,7 @@ Made by `{command}` on {date}: modules of another rnncc (before) and of this one
 * Ratio, after over before: geometric mean {mean:.3f}, least {least:.3f}, most {most:.3f}, of {count} cases
 * Seconds of compiling, after over before, all cases together: {compiling:.3f}
 
-A ratio is the median over pairs of turns, of which each compiler has the first in half.
+A ratio is the median over pairs of turns; each compiler runs first in half of them.
 
 {rows}
 """

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: MIT
-"""rnncc's modules and their peers behind one face.
+"""One interface for rnncc's modules and their peers.
 
     contestant = CONTESTANTS["onnxruntime"]()    its library is loaded, no thread runs
-    runner = contestant.open(job, threads)       ready to run: this and the first run is what a start costs
+    runner = contestant.open(job, threads)       ready to run: this and the first run are the cost of a start
     runner.run() -> outputs by name              runner.times(n) -> seconds of n runs
 
-Each contestant gets its input in place, writes its output in place where it can, and is called by the fastest
-interface it has: C, but for PyTorch, whose users call it from Python.
+Each contestant gets its input in place, writes its output in place if it can, and is called by its fastest interface: C,
+except for PyTorch, whose users call it from Python, and ncnn, whose package has no C interface.
 """
 import ctypes
 import importlib.metadata
@@ -53,9 +53,8 @@ class CRunner:
 
 
 class Job:
-    """A recurrent case, the folder of its model files, and what its caller would have at hand: input and room for the
-    output; and what is right."""
-    near = 1.2  # a thread count that takes this much longer than the best is not measured any further
+    """A recurrent case, the folder of its model files, its input, memory for its output, and the expected output."""
+    near = 1.2  # a thread count that is slower than the best by this factor is measured no further
 
     def __init__(self, case, folder):
         self.case, self.folder, self.feeds = case, folder, networks.feeds(case)
@@ -226,7 +225,7 @@ class OpenVino(Contestant):
             raise Failed(f"OpenVINO: {name}: {(message() or b'').decode()}")
 
     def compiled(self, folder, threads):
-        """f32 as given: on some CPUs the plugin would compute in bf16 unasked."""
+        """Computes in f32: on some CPUs the plugin's default is bf16."""
         core, model, compiled = c_void_p(), c_void_p(), c_void_p()
         self.call("ov_core_create", byref(core))
         self.call("ov_core_read_model", core, c_char_p(bytes(folder / "model.onnx")), None, byref(model))
@@ -267,7 +266,7 @@ class OpenVino(Contestant):
 
 # PyTorch, eager
 
-TORCH_GATES = {"RNN": [0], "GRU": [1, 0, 2], "LSTM": [0, 2, 3, 1]}  # where ONNX has PyTorch's r z n, i f g o
+TORCH_GATES = {"RNN": [0], "GRU": [1, 0, 2], "LSTM": [0, 2, 3, 1]}  # positions of PyTorch's r z n, i f g o in ONNX's order
 
 
 def torch_weights(case):

@@ -10,7 +10,7 @@ from itertools import groupby
 from statistics import mean, median
 
 GOOD = ("ok", "best")  # statuses of records that are times
-MIN_SCHEDULES = 5  # schedules of a workload that ranks are compared of
+MIN_SCHEDULES = 5  # minimum schedules of a workload for a rank correlation
 
 
 @dataclass
@@ -75,8 +75,8 @@ def convolution_records(lines, target):
 
 
 def read_measured(lines, target):
-    """workload -> schedule -> us, of the target's records of convolutions: those of the machine that the last is of. Of
-    two of one schedule the later counts; what crashed, hung or was wrong is no time."""
+    """workload -> schedule -> us, of the target's records of convolutions on the machine of the last record. Of two
+    records of one schedule the later counts; trials that crashed, hung or were wrong have no time."""
     records, measured = list(convolution_records(lines, target)), {}
     for record in records:
         if any(record.get(key) != records[-1].get(key) for key in MACHINE):
@@ -104,7 +104,7 @@ def ranks(values):
 
 
 def spearman(pairs):
-    """Correlation of the ranks, -1 to 1; None where one side is all the same."""
+    """Correlation of the ranks, -1 to 1; None if all values of one side are equal."""
     x, y = (ranks(side) for side in zip(*pairs))
     dx, dy = ([value - mean(side) for value in side] for side in (x, y))
     norm = math.sqrt(sum(d * d for d in dx) * sum(d * d for d in dy))
@@ -142,7 +142,7 @@ def summarise(workloads):
 
 
 def network_behind(workloads):
-    """All of a network's convolutions by first choice, over all by the best; None if nothing is known."""
+    """Time of all of a network's convolutions by first choice, over that by the best; None if nothing is known."""
     known = [w for w in workloads if w.best]
     if not known:
         return None

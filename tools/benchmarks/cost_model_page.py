@@ -69,13 +69,13 @@ def summary_text(networks):
         f"* Measured over predicted: {number(found.bias)} (geometric mean), off from that by a factor of "
         f"{number(found.off)} (standard deviation)."]
     if unmeasured:
-        lines.append(f"* Of {unmeasured} the schedule of the least predicted time was not measured, and the next one "
-                     "stands for it.")
+        lines.append(f"* Of {unmeasured} the schedule of the least predicted time was not measured; the next one is "
+                     "used instead.")
     return "\n".join(lines)
 
 
 def page(networks, about):
-    """networks: name -> workloads. about: what the page says of how it came to be."""
+    """networks: name -> workloads. about: how the page was made."""
     rows = [network_row(name, workloads) for name, workloads in networks.items()]
     return f"""# Predicted and measured times of convolutions
 
@@ -83,8 +83,8 @@ def page(networks, about):
 
 {summary_text(networks)}
 
-What is measured is what `rnncc tune` tries: the schedules that it expects to be fastest, which lie close together, and
-not bad ones, which any model would tell. A convolution that networks share is measured once.
+`rnncc tune` measures the schedules that it expects to be fastest, which are close together; bad ones, which any model
+would recognise, are not measured. A convolution that networks share is measured once.
 
 {table(NETWORK_HEAD, rows)}
 

@@ -22,13 +22,13 @@ def parser():
     top = argparse.ArgumentParser(
         prog="tools/bench model",
         description="How good the compiler's predicted times of convolutions are: measures schedules with `rnncc "
-                    "tune`, and compares. What is measured already is not measured again.",
+                    "tune`, and compares. Schedules that were measured before are not measured again.",
         epilog="A run of all networks writes MODEL_RESULTS.md to tools/benchmarks, any other to build/bench. Times "
                "mean something on an idle machine only.")
     top.add_argument("network", nargs="*", help="of --list, or a pattern of names; default: all")
     top.add_argument("--list", action="store_true", help="prints the names of the networks")
     top.add_argument("--records", type=Path, default=BUILD / "bench" / "model.jsonl", metavar="FILE",
-                     help="where measured times are, and are put (build/bench/model.jsonl)")
+                     help="file of measured times, read and appended to (build/bench/model.jsonl)")
     top.add_argument("--trials", type=int, default=24, metavar="N", help="schedules of a convolution (24); 0: measures "
                      "nothing")
     top.add_argument("--budget", type=float, default=3600, metavar="S", help="seconds for a network at most (3600)")
@@ -74,7 +74,7 @@ def workloads_of(network, given):
     model = model_of(network)
     if given.trials > 0:
         command = [RNNCC, "tune", model, "-o", given.records, f"--trials={given.trials}", f"--budget={given.budget}"]
-        subprocess.run([*command, *options], check=False)  # of what could be measured the page tells
+        subprocess.run([*command, *options], check=False)  # the page shows what could be measured
     explained = output_of(RNNCC, "inspect", model, "--explain=conv", "-v", "--schedules=none", *options)
     workloads = parse_explained(explained)
     lines = given.records.read_text().splitlines() if given.records.exists() else []

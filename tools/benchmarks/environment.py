@@ -16,7 +16,7 @@ PEERS = {"rnn": ("onnxruntime", "openvino", "torch"), "cnn": ("onnxruntime", "op
 OWN = ("rnncc", "untuned")  # contestants that are no peers
 UNTUNED = {"cnn": ("untuned",)}  # where schedules can be measured
 PACKAGES = {"ncnn": ("ncnn", "pnnx")}  # of peers that take more than the one of their name
-ALONE = ("pnnx",)  # it asks for PyTorch, which the converter, a program by itself, does not need
+ALONE = ("pnnx",)  # without dependencies: it names PyTorch, which its converter, a program by itself, does not need
 ENVIRONMENT_ERROR = 5
 CPU_WHEELS = "download.pytorch.org"  # PyPI's torch is the CUDA build: gigabytes that are of no use here
 

@@ -1,17 +1,19 @@
 # SPDX-License-Identifier: MIT
-"""The least time of a compiled convolutional network on this machine, kernel by kernel, and what each kernel takes.
+"""The minimum time of a compiled convolutional network on this machine, kernel by kernel, and each kernel's measured
+time.
 
-A kernel computes and moves at once, at best. Computing: the multiply-adds of the algorithm that it runs by, at the
-measured peak; those with padding are none. Moving: its weights as they are packed, from what holds all of the
-network's; its inputs, as far as windows reach, each from the cache that holds a core's share of it; and its outputs
-likewise: writing is not faster than reading, but may go on beside it.
+At best, a kernel computes and moves at once. Computing: the multiply-adds of its algorithm, at the measured peak; those
+with padding do not count. Moving: its packed weights, from the cache or memory that holds all of the network's; its
+inputs, as far as windows reach, each from the cache that holds a core's share of it; and its outputs likewise: writing
+is not faster than reading, but may overlap with it.
 
-Winograd's is three in turn, of which each needs what the one before has made: the inputs' transform, which writes its
-points to the cache that holds a block of them; the products; and the outputs' transform, which reads their points.
+Winograd's algorithm has three steps, each of which needs the results of the one before: the inputs' transform, which
+writes its points to the cache that holds a block of them; the products; and the outputs' transform, which reads their
+points.
 
-All that an implementation of these layers, one after the other, could hide or avoid is left out: the arithmetic of
+Costs that an implementation of these layers, one after the other, could hide or avoid are left out: the arithmetic of
 Winograd's transforms, which CPUs may do beside loads and stores; activations; all arithmetic of kernels without
-weights; the meeting of threads. No network can reach 100%.
+weights; barriers. No network can reach 100%.
 """
 import math
 import re
@@ -29,16 +31,16 @@ WEIGHTED = re.compile(r"_(?:conv|gemm)_")
 PLANE = re.compile(r"_(\d+)x(\d+)(?:c\d+_px\d+)?$")
 KINDS = {"direct": "direct", "winograd": "Winograd", "depthwise": "depthwise", "product": "matrix products",
          "other": "all other"}
-OTHER_TENSORS = 4  # at most, of a kernel of which only its bytes are known
+OTHER_TENSORS = 4  # maximum, of a kernel of which only the bytes are known
 
 
-# What is due
+# The work of a kernel
 
 
 @dataclass(frozen=True)
 class Points:
-    """What a transform of Winograd's writes or reads. span: bytes of them that a core has at once. by_each: each core
-    makes all of them for itself."""
+    """The points that a transform of Winograd's writes or reads. span: bytes of them that a core uses at once. by_each:
+    each core computes all of them for itself."""
     size: float
     span: float
     by_each: bool = False
@@ -46,7 +48,7 @@ class Points:
 
 @dataclass(frozen=True)
 class Work:
-    """Of a kernel, or of a part of one that takes its turn. reads, writes: bytes of each tensor."""
+    """The work of a kernel, or of one of its steps. reads, writes: bytes of each tensor."""
     kind: str
     macs: float = 0
     weights: float = 0
@@ -57,7 +59,7 @@ class Work:
 
 @dataclass(frozen=True)
 class Axis:
-    """Of a convolution: an input of `n`, and its window."""
+    """An axis of a convolution: an input of `n` elements, and its window."""
     n: int
     kernel: int
     stride: int
@@ -71,7 +73,7 @@ class Axis:
 
     @property
     def taps(self):
-        """Places of the input that each tap of each output meets; none in the padding."""
+        """Pairs of an output and a tap that meet an element of the input, not padding."""
         begins = range(-self.before, self.out * self.stride - self.before, self.stride)
         places = (begin + tap * self.dilation for begin in begins for tap in range(self.kernel))
         return [place for place in places if 0 <= place < self.n]
@@ -151,7 +153,7 @@ def convolution_works(kernel, layer):
 
 
 def works_of(entry, layers, images):
-    """Of an entry of a profile: what its kernel does in turn. layers: of workloads()."""
+    """The works of a profile's entry, one for each step of its kernel. layers: of workloads()."""
     kernel, node, flops, size = (entry[key] for key in ("kernel", "node", "flops", "bytes"))
     if "_conv_" in kernel and node in layers:
         return convolution_works(kernel, layers[node])
@@ -163,7 +165,7 @@ def works_of(entry, layers, images):
     return [Work("product" if "_gemm_" in kernel else "direct", flops / 2, flops / 2 / uses)]
 
 
-# How long that takes at least
+# The minimum time
 
 
 def moving(core, size, span):
@@ -198,9 +200,9 @@ def limits(works, core):
             "least_seconds": sum(least.values()), "by_kind": least}
 
 
-# What it takes
+# The measured time
 
-PROFILED_RUNS, PROFILED_SECONDS = (7, 50), 0.5  # fewest and most, about how long
+PROFILED_RUNS, PROFILED_SECONDS = (7, 50), 0.5  # minimum and maximum runs; about how long
 
 
 def profile(path, feeds, threads):

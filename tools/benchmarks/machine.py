@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""What this machine is, what a core of it can do at best, and with that the least time a case can take.
+"""This machine, the peak speed of its cores, and the minimum time that a case takes at that speed.
 
-A recurrent layer reads its recurrent weights once a step, whatever computes it: at batch 1 that is the limit, as fast
-as the cache gives them that holds a core's share. With a batch the multiply-adds may take longer. The input's part is
-one matrix product for all steps. Barriers, activations and what the outputs cost are left out: no case can reach 100%.
+A recurrent layer reads its recurrent weights once in each step, whatever computes it: at batch 1 that is the limit, at
+the speed of the cache that holds a core's share. With a batch the multiply-adds may take longer. The input's part is
+one matrix product for all steps. Barriers, activations and outputs are left out: no case can reach 100%.
 """
 import ctypes
 import functools
@@ -42,7 +42,7 @@ MEASUREMENTS = 3  # a virtual machine's CPUs may share a core for some seconds, 
 
 
 def measured(counts, under):
-    """What the measuring program says."""
+    """The output of the measuring program."""
     program = BUILD / "tools" / "benchmarks" / "cache_bandwidth"
     threads = sorted({1, max(counts)})
     done = subprocess.run([*under, program, *map(str, threads)], stdout=subprocess.PIPE, text=True)
@@ -52,8 +52,8 @@ def measured(counts, under):
 
 
 def describe(counts, under):
-    """`cores`: what a core can do when 1, and when as many as measured at most, work at once: of some measurements that
-    in which all together did most. `under`: words of a command that the measuring program is run by."""
+    """`cores`: the speed of a core if one works, and if the maximum number works at once; of some measurements, the one
+    in which all together were fastest. `under`: words of a command under which the measuring program runs."""
     best = max((measured(counts, under) for _ in range(MEASUREMENTS)), key=lambda found: found["cores"][-1]["gflops"])
     return {"cpu": cpu_name(), "caches": caches(), "cpus": len(os.sched_getaffinity(0)),
             "system": platform.platform(), **best}
@@ -73,8 +73,8 @@ def speeds():
 
 
 class Meanwhile:
-    """A turn among those of a case's contestants: what a core gives just then, all working at once. A virtual machine's
-    CPUs may come to share a core, and its memory is others' as well."""
+    """A turn between those of a case's contestants: the speed of a core at that time, with all at work. A virtual
+    machine's CPUs may share a core for a while, and its memory is shared with others."""
 
     def __init__(self, threads):
         self.threads, self.gflops, self.gbps = threads, [], []
@@ -97,8 +97,8 @@ def cache_bytes(text):
 
 
 def core_meanwhile(described, found):
-    """What a core could do when all worked and a case was measured: found is of Meanwhile. What caches give is theirs
-    alone, and as it was at first."""
+    """The speed of a core while a case was measured, with all at work. found: of Meanwhile. The caches are this
+    machine's alone, so their speeds are those measured at first."""
     core = described["cores"][-1]
     largest = max(map(cache_bytes, described["caches"]), default=0)
     memory = {"forward": found["memory"], "alternating": found["memory"]}
@@ -142,5 +142,5 @@ def limit_on(core, case):
 
 
 def limit(machine, case):
-    """(seconds, the core it was reckoned with): one core may do better than many."""
+    """(seconds, the core that they were computed with): one core may be faster than many."""
     return min(((limit_on(core, case), core) for core in machine["cores"]), key=lambda pair: pair[0])

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
 """Measures one case in a process of its own: python -m benchmarks.measure SETTINGS, which is JSON; so is its output.
 
-First the starts, each in a fork that nothing has run in yet. Then all contestants are loaded side by side, at each
-thread count; their outputs are compared with double precision; a round or two rule out thread counts that do not suit;
-and those that are left take turns, so that all meet the same machine.
+First the starts, each in a fork in which nothing has run yet. Then all contestants are loaded together, with each thread
+count; their outputs are compared with double precision; one or two rounds rule out thread counts that are too slow; and
+the others take turns, so that all are measured under the same conditions.
 """
 import gc
 import json
@@ -23,10 +23,10 @@ PEER_PAUSE = 0.06  # seconds: ONNX Runtime's threads spin on for some 40 ms afte
 SLICE = 0.01  # seconds of counted runs in a turn, and of uncounted ones before: waking threads takes milliseconds
 MAX_RUNS = 400
 MIN_ROUNDS = 3  # that a median needs
-PAIRED_ROUNDS = 6  # fewest of two modules alone
-TUNED_ROUNDS = 12  # most of the tuned and the untuned one
+PAIRED_ROUNDS = 6  # minimum for two modules alone
+TUNED_ROUNDS = 12  # maximum for the tuned and the untuned one
 CHOOSING_ROUNDS, CHOOSING_SECONDS = 2, 2
-STARTS, STARTS_SECONDS = 3, 3  # at most so many, and none after so long: a large network takes a peer two seconds
+STARTS, STARTS_SECONDS = 3, 3  # maximum, and no new one after so long: a peer may take two seconds
 START_RUNS = 0.05  # seconds of runs after a first result, in which memory may still grow; one run at least
 
 
@@ -94,7 +94,7 @@ def starts(contestants, job, threads):
 
 
 def check(job, expected, runners):
-    """Name -> error. An output that is not what the network computes ends the case: its time would mean nothing."""
+    """Name -> error. A wrong output ends the case: its time would mean nothing."""
     errors = {}
     for (name, threads), runner in runners.items():
         error = job.error(runner.run(), expected)
@@ -184,13 +184,13 @@ def spread(seconds):
 
 
 def counts_of(name, counts):
-    """The untuned module is there to be compared with the tuned one, for which the most threads are enough."""
+    """The untuned module is only compared with the tuned one: the maximum thread count is enough."""
     return [max(counts)] if name == "untuned" else counts
 
 
 def ratio_in_pairs(one, other, most, seconds):
-    """The median ratio of the other module's turns to those of the one, each beside the other and first in half of
-    the pairs: what sets them apart is less than what the machine does from one round with peers to the next."""
+    """The median ratio of the other module's turns to those of the one, in pairs, each first in half of them: the two
+    differ by less than the machine changes from one round with peers to the next."""
     one.seconds, other.seconds = [], []
     time.sleep(PEER_PAUSE)
     rounds(dict(enumerate((one, other, other, one))), min(PAIRED_ROUNDS, most), most, seconds)
@@ -222,7 +222,7 @@ def measure(job, settings, beside=()):
 
 
 def measure_network(job, settings):
-    """As `measure`, the profile of rnncc's module on its best thread count, and what the machine gave meanwhile."""
+    """Like `measure`; and the profile of rnncc's module on its best thread count, and the machine's speed meanwhile."""
     meanwhile = machine.Meanwhile(max(settings["threads"]))
     result = measure(job, settings, [meanwhile])
     threads = result["contestants"]["rnncc"]["threads"]
@@ -231,8 +231,8 @@ def measure_network(job, settings):
 
 
 def turns_of_modules(job, names, threads):
-    """Of modules that were made of one model in several ways: the first one's output is what those of the others must
-    be. Also their errors."""
+    """Turns of modules that were compiled from one model in several ways, and their errors: the first one's output is
+    the expected output of the others."""
     modules = {name: CONTESTANTS["rnncc"](f"{name}.so") for name in names}
     runners = {(name, threads): module.open(job, threads) for name, module in modules.items()}
     expected = {name: values.copy() for name, values in next(iter(runners.values())).run().items()}
@@ -241,7 +241,7 @@ def turns_of_modules(job, names, threads):
 
 
 def measure_steps(job, settings):
-    """As `measure`, of modules that rnncc made of one network without and with steps of the compiler."""
+    """Like `measure`, for modules that rnncc made of one network without and with steps of the compiler."""
     (threads,) = settings["threads"]
     turns, errors = turns_of_modules(job, settings["contestants"], threads)
     done = rounds(turns, MIN_ROUNDS, settings["rounds"], settings["seconds"])
@@ -250,7 +250,7 @@ def measure_steps(job, settings):
 
 
 def measure_pair(job, settings):
-    """As `measure`, of modules by two compilers: the ratio of the second one's time to the first one's."""
+    """Like `measure`, for modules of two compilers: the ratio of the second one's time to the first one's."""
     (threads,) = settings["threads"]
     turns, errors = turns_of_modules(job, settings["contestants"], threads)
     ratio = ratio_in_pairs(*turns.values(), settings["rounds"], settings["seconds"])
@@ -282,7 +282,7 @@ def main(settings):
     except Failed as reason:
         result = {"case": job.case.name, "failure": str(reason)}
     print(json.dumps(result), flush=True)
-    os._exit(0)  # the libraries' threads need not be wound up
+    os._exit(0)  # without waiting for the libraries' threads
 
 
 if __name__ == "__main__":

@@ -117,7 +117,7 @@ def tolerance(case):
     return case.layers * 4 * math.ceil(math.log2(2 * case.H * case.T)) * EPS
 
 
-PEER_COARSENESS = 1e-5  # peers take tanh and sigmoid that are good to some 1e-6; a misplaced gate is off by 0.1
+PEER_COARSENESS = 1e-5  # peers' tanh and sigmoid have errors of some 1e-6; a misplaced gate is off by 0.1
 
 
 def error(outputs, expected):

@@ -43,7 +43,7 @@ def paired_ratio(result):
 
 
 def milliseconds(seconds):
-    """Three digits that count."""
+    """Three significant digits."""
     value = seconds * 1e3
     return f"{value:.{2 if value >= 1 else 3 if value >= 0.1 else 4}f}" if value < 100 else f"{value:.0f}"
 
@@ -175,24 +175,24 @@ Made by `{command}` on {date}; [results.json](results.json) has all figures.
 
 ## Time of a run
 
-Medians in milliseconds, and in brackets the thread count, the best of those tried. `ratio` is rnncc's median over the
-best peer's, `at most` what it should be. `paired` is the median of the ratios of each round: where it differs, the
-machine changed between rounds, as a virtual one does whose two CPUs come to share a core.
+Medians in milliseconds, with the best thread count of those tried in brackets. `ratio` is rnncc's median over the best
+peer's, `at most` its goal. `paired` is the median of the ratios of each round: where it differs, the machine changed
+between rounds, as a virtual one does when two of its CPUs share a core for a while.
 
 {times}
 
 Same weights, same input, f32, I = H, weights known when the model is compiled. Longer sequences start from zero; with
-T=1 the caller feeds the state and takes the new one. GRU is the variant with `linear_before_reset`. All take turns in
-one process, each at every thread count but those that a first round or two show to be a fifth slower than its best. A
-turn is some uncounted runs, then some counted ones, and after a peer's a pause, as its threads spin on. rnncc, ONNX
-Runtime and OpenVINO are called in a loop in C, PyTorch from Python.
+T=1 the caller passes the state and gets the new one. GRU is the variant with `linear_before_reset`. All take turns in
+one process, each with every thread count except those that the first one or two rounds show to be a fifth slower than
+its best. A turn is some uncounted runs, then some counted ones. After a peer's turn there is a pause, because its
+threads keep spinning. rnncc, ONNX Runtime and OpenVINO are called in a loop in C, PyTorch from Python.
 
 ## How far from the limit
 
-A run reads the recurrent weights in every step: the limit is the time that takes at the bandwidth measured for a core's
-share of them, or that the multiply-adds take at their measured peak, whichever is longer; then the same for the input's
-product. It leaves out barriers, activations, inputs and outputs. `ratio at the limit` is the limit over the best
-peer's time: with f32 weights, no ratio on this machine can be much less.
+A run reads the recurrent weights in every step. The limit is the time of these reads at the bandwidth measured for a
+core's share of the weights, or of the multiply-adds at their measured peak, whichever is longer; plus the same for the
+input's product. Barriers, activations, inputs and outputs are left out. `ratio at the limit` is the limit over the best
+peer's time: with f32 weights, no ratio on this machine can be much lower.
 
 {roofline}
 
@@ -200,16 +200,17 @@ peer's time: with f32 weights, no ratio on this machine can be much less.
 
 ## Start and memory
 
-From loading the model's file to the first result, and by how much resident memory grows at its peak, less the size of
-the weights. Each in a fresh process whose libraries are loaded, on as many threads as may be; files are in the page
-cache, inputs and outputs are not counted. PyTorch's start is building the layer and copying weights that are in memory.
+The time from loading the model's file to the first result, and the growth of resident memory at its peak, without the
+size of the weights. Each is measured in a fresh process whose libraries are loaded, on all threads; files are in the
+page cache, inputs and outputs are not counted. PyTorch's start is building the layer and copying weights that are in
+memory.
 
 {starts}
 
 ## Errors
 
-The largest difference from double precision, relative to the largest value where that is over 1. rnncc's bound is
-4 ceil(log2(K T)) eps a layer, K = I + H; a peer that strays 1e-5 farther ends the case.
+The largest difference from double precision, relative to the largest value if that is over 1. rnncc's bound is
+4 ceil(log2(K T)) eps a layer, K = I + H; a peer whose error is 1e-5 larger ends the case.
 
 {errors}
 """
@@ -252,7 +253,7 @@ def save(figure, path):
 
 
 def chart(rows, path):
-    """A row a case: each contestant's time as a part of the best peer's, what rnncc should reach, and could at best."""
+    """A row for each case: each contestant's time as a part of the best peer's, rnncc's goal, and the limit."""
     figure, axes = drawing(8, 1 + 0.27 * len(rows))
     places = range(len(rows))
     axes.barh(places, [row["ratio"] for row in rows], color="#8fb3d9", label="rnncc")

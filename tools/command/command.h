@@ -26,7 +26,7 @@ typedef struct Action {
   ActionKind kind;
   size_t field; /* offset in the struct that command_parse() fills */
   int limit;
-  /* NULL if the value, which is NULL where it was left out, is right; else what is expected. */
+  /* `value` is NULL if it was left out. Returns NULL if the value is right, else what is expected. */
   const char *(*call)(void *into, const char *value);
 } Action;
 
@@ -35,7 +35,7 @@ typedef struct CommandOption {
   const char *name;  /* without dashes */
   char letter;       /* of the short form; 0: none */
   const char *value; /* what it takes: "PATH"; "[SVG]": may be left out; NULL: takes none */
-  const char *words; /* what the value can be, parted by spaces, FILE for paths; NULL: not to be listed */
+  const char *words; /* possible values, separated by spaces, FILE for paths; NULL: not listed */
   unsigned verbs;    /* a bit each; two rows of one name are for different verbs */
   Action action;
   const char *help;    /* sentences, `code` in backquotes */
@@ -48,7 +48,7 @@ typedef struct CommandVerb {
   const char *example;
 } CommandVerb;
 
-/* What a verb's first operand can be, where it is a word of a list: `rnncc schedules merge`. */
+/* A verb's first operand, if it is one of a list of words: `rnncc schedules merge`. */
 typedef struct CommandWord {
   int verb;
   const char *name, *help;
@@ -68,22 +68,22 @@ typedef struct Command {
   const CommandNote *variables, *exits;
   /* Says that the command line is wrong, and ends the program. */
   void (*refuse)(const char *message) __attribute__((noreturn));
-  /* The one of n names that `word` is a slip of; NULL: none. Without the function, all names are told. */
+  /* The one of n names that `word` is probably a misspelling of; NULL: none. Without this function all are listed. */
   const char *(*closest)(const char *word, const char *const *names, int n);
 } Command;
 
 typedef struct CommandLine {
-  bool help; /* was asked for, of `verb` */
-  int verb;  /* -1: of all */
-  int word;  /* which of the verb's words the first of these is; 0 where it has none */
+  bool help; /* requested, for `verb` */
+  int verb;  /* -1: for all */
+  int word;  /* which of the verb's words the first of these is; 0 if it has none */
   int n_words;
   char **words; /* operands */
 } CommandLine;
 
-/* Fills *into by the options' actions. Ends by `refuse` where the command line is wrong. */
+/* Fills *into by the options' actions. Ends by `refuse` if the command line is wrong. */
 CommandLine command_parse(const Command *command, int argc, char **argv, void *into);
 
-/* The verb that the word is, or is a slip of; NULL: none. needs: command->closest. */
+/* The verb that the word is, or is probably a misspelling of; NULL: none. needs: command->closest. */
 const char *command_closest_verb(const Command *command, const char *word);
 
 /* The text of --help for one verb; -1: for all. */

@@ -46,7 +46,7 @@ static const char *listed(const Names *names, const char *prefix, char list[LIST
   return joined(names, prefix, "or", list);
 }
 
-/* `what` is no name of these. */
+/* Refuses a word that is none of these names. `what`: what it should be. */
 static _Noreturn void unknown(const Command *command, const char *what, const char *word, const Names *names,
                               const char *prefix) {
   char list[LIST_BYTES];
@@ -175,7 +175,7 @@ static Names names_like(const Command *command, int verb, const char *start) {
   return names;
 }
 
-/* If other verbs take it, that is what is wrong. `given` is the option as it was written. */
+/* If other verbs take the option, says so. `given` is the option as it was written. */
 static void refuse_misplaced(const Command *command, int verb, const char *given, const Names *verbs) {
   char list[LIST_BYTES], prefix[LIST_BYTES];
   snprintf(prefix, sizeof prefix, "%s ", command->name);
@@ -203,7 +203,7 @@ static _Noreturn void unknown_name(const Command *command, int verb, const char 
   unknown(command, "option", name, &all, "--");
 }
 
-/* After getopt_long() has given '?' or ':', of `word` if that is no letter. */
+/* After getopt_long() has returned '?' or ':'; it is about `word`, unless about a letter. */
 static _Noreturn void wrong_option(const Command *command, int verb, int answer, const char *word) {
   if (!optopt) unknown_name(command, verb, word);
   const CommandOption *option = option_of(command, verb, optopt);

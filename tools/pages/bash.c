@@ -16,7 +16,7 @@ static void write_pattern(FILE *out, const Command *command, const CommandOption
   }
 }
 
-/* A case an option: what its value can be. A value that may be left out is one only after an equals sign. */
+/* A case for each option: its possible values. A value that may be left out counts only after an equals sign. */
 static void write_values(FILE *out, const Command *command) {
   for (int i = 0; i < command->n_options; i++) {
     const CommandOption *option = &command->options[i];
@@ -55,7 +55,7 @@ void write_bash(FILE *out, const Command *command) {
           "_%s() {\n"
           "  local cur=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD - 1]}\n"
           "  local verb=%s option=$before prefix= attached= value= words= files= options= operands=\n"
-          "  # bash parts --option=value at the equals sign, where that is among COMP_WORDBREAKS\n"
+          "  # bash splits --option=value at the equals sign, if that is among COMP_WORDBREAKS\n"
           "  if [[ $cur == '=' ]]; then\n"
           "    cur= attached=1\n"
           "  elif [[ $before == '=' ]]; then\n"

@@ -16,7 +16,7 @@ const char *verbs_text(const Command *command, const CommandOption *option, char
 
 /* Whether `word` is among the option's words; "FILE": whether its value may be a path. */
 bool option_offers(const CommandOption *option, const char *word);
-/* Writes the words but FILE, with spaces between. */
+/* Writes the words except FILE, with spaces between. */
 void write_words(FILE *out, const CommandOption *option);
 
 #endif

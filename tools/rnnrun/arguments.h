@@ -27,12 +27,12 @@ typedef struct Arguments {
   int verb;                                   /* place in options.def */
   const char *module;                         /* path of the .so */
   Assignments inputs, outputs, expects, dims; /* --input, --output, --expect, --dim */
-  Integers threads;                           /* --threads: one number, or for bench a list; none: the module decides */
-  int steps;                                  /* --steps: runs in a row on one context */
-  int runs;                                   /* --runs: timed runs */
-  double absolute, relative;                  /* --atol, --rtol */
-  double signal_ms;                           /* --signal-ms: what one run covers, 0: not given */
-  const char *trace;                          /* --trace: a file to write, NULL: none */
+  Integers threads;          /* --threads: one number, or for bench a list; empty: the module decides */
+  int steps;                 /* --steps: runs in a row on one context */
+  int runs;                  /* --runs: timed runs */
+  double absolute, relative; /* --atol, --rtol */
+  double signal_ms;          /* --signal-ms: what one run covers, 0: not given */
+  const char *trace;         /* --trace: a file to write, NULL: none */
   bool json;
 } Arguments;
 
@@ -42,7 +42,7 @@ extern const Command rnnrun_command;
 Arguments parse_arguments(int argc, char **argv);
 void free_arguments(Arguments *arguments);
 
-/* --threads where a list makes no sense; 0 if it is not given. */
+/* --threads of a verb that takes one number, not a list; 0 if it is not given. */
 int one_thread_count(const Arguments *arguments);
 
 /* NULL if there is none of that name. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Latency of a module, each thread count in a process of its own, so that its load is cold to this process and its
+ * Latency of a module. Each thread count has a process of its own, so that its load is cold to this process and its
  * peak memory is its own. Every run is timed; the clock costs some 20 ns, which is not subtracted.
  */
 #include <stdio.h>

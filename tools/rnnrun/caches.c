@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A core's own caches are emptied by reading there, the shared one by any: so each core reads, bound to its place. */
+/* Reading on a core empties the caches of that core, and the shared one. So a thread reads on each core, bound to it.
+ */
 #include "caches.h"
 
 #include <pthread.h>
@@ -28,7 +29,7 @@ static void *read_there(void *argument) {
   return NULL;
 }
 
-/* Of the CPUs in the mask the one that comes after `last`; -1: none. */
+/* The CPU of the mask that follows `last`; -1: none. */
 static int next_cpu(const cpu_set_t *mask, int last) {
   for (int cpu = last + 1; cpu < CPU_SETSIZE; cpu++)
     if (CPU_ISSET(cpu, mask)) return cpu;

@@ -4,8 +4,8 @@
 
 #include <stddef.h>
 
-/* On each of `threads` CPUs that this thread may use, reads the whole buffer, so that what else was in their caches no
- * longer is. */
+/* On each of `threads` CPUs that this thread may use, reads the whole buffer, which evicts other data from its caches.
+ */
 void caches_evict(const void *buffer, size_t bytes, int threads);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Inputs come in two rounds: files first, since their shapes say what the run-time dimensions are; then the fills,
- * whose shapes follow from the dimensions known by then: from files, from --dim, else the module's optimum.
+ * Inputs come in two rounds: first files, because their shapes give the run-time dimensions; then the fills, whose
+ * shapes follow from the dimensions: those known from files or --dim, else the module's optimum.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -98,7 +98,7 @@ static Dims given_dims(const rnncc_info *info, const Assignments *given) {
   return dims;
 }
 
-/* Rank, type and fixed lengths of a tensor from a file; what it says of the run-time dimensions goes to dims. */
+/* Checks rank, type and fixed lengths of a tensor from a file. Its run-time dimensions go to dims. */
 static void check_file(const rnncc_info *info, const rnncc_tensor_info *expected, const rnncc_tensor *tensor,
                        Dims *dims) {
   char got[SHAPE_TEXT];

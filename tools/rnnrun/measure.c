@@ -46,7 +46,7 @@ typedef struct Candidate {
 
 /* ---- the child: nothing is given back, it ends soon ---- */
 
-/* Given ones have the shapes of the dimensions' optimum, like those that are made up. */
+/* Given inputs have the shapes of the dimensions' optimum, like generated ones. */
 static rnncc_tensor *candidate_inputs(const Request *request, const rnncc_info *info) {
   char fill[64];
   Arguments none = {0};
@@ -92,7 +92,7 @@ static uint64_t asked_time(const Request *request, const rnncc_profile_entry *en
   return sum;
 }
 
-/* Of the calling thread, whose clock the profile is by: workers are moved and woken by the runtime itself. */
+/* Those of the calling thread, whose clock the profile uses: the runtime itself moves and wakes workers. */
 static long involuntary_switches(void) {
   struct rusage usage;
   return getrusage(RUSAGE_THREAD, &usage) == 0 ? usage.ru_nivcsw : 0;
@@ -114,7 +114,7 @@ static double time_run(Candidate *candidate) {
   return (double)asked_time(request, entries, count) * 1e-3;
 }
 
-/* Whether there is more to learn. */
+/* Whether to measure further. */
 static int goes_on(Candidate *candidate, uint64_t start) {
   const Request *request = candidate->request;
   const Timings *timings = &candidate->timings;
@@ -133,7 +133,7 @@ static void measure_candidate(Candidate *candidate) {
   while (goes_on(candidate, start));
 }
 
-/* One is too few to say. */
+/* A single switch is too few to tell. */
 static int is_disturbed(const Candidate *candidate) {
   return (double)candidate->switches > 1 + MAX_SWITCHES * 1e-9 * (double)candidate->nanoseconds;
 }
@@ -168,7 +168,7 @@ static void write_answer(FILE *file, const Candidate *candidate) {
   fputs(LAST_LINE, file);
 }
 
-/* What the module or fail() says goes to `said`. The alarm ends the process, whatever the module is doing. */
+/* Messages of the module or of fail() go to `said`. The alarm ends the process, whatever the module is doing. */
 static _Noreturn void run_child(const Request *request, int answer, int said) {
   time_t seconds = (time_t)request->limit;
   suseconds_t microseconds = (suseconds_t)(1e6 * (request->limit - (double)seconds));

@@ -35,13 +35,13 @@ static int write_data(FILE *file, const char *path, const rnncc_tensor *tensor) 
   return fwrite(tensor->data, 1, bytes, file) == bytes;
 }
 
-/* A file, or nothing yet. Put in the place of a device, a pipe or a link, a file would end what that is for. */
+/* A regular file, or nothing yet. A device, a pipe or a link must not be replaced by a file. */
 static bool may_be_replaced(const char *path) {
   struct stat status;
   return lstat(path, &status) == 0 ? S_ISREG(status.st_mode) : errno == ENOENT;
 }
 
-/* As /dev/stdout is. Opened once more it would begin at the start of a file that holds something already. */
+/* Is it stdout, as /dev/stdout is? If it were opened again, it would be written from the start of a file in use. */
 static bool is_stdout(const char *path) {
   struct stat given, ours;
   if (stat(path, &given) != 0 || fstat(STDOUT_FILENO, &ours) != 0) return false;
@@ -56,7 +56,7 @@ static void write_in_place(const char *path, const rnncc_tensor *tensor) {
   if (!written) fail(EXIT_ENVIRONMENT, "%s: %s", path, strerror(error));
 }
 
-/* By way of a temporary beside it, renamed when complete. */
+/* Writes a temporary file beside it, and renames that when it is complete. */
 static void replace(const char *path, const rnncc_tensor *tensor) {
   size_t size = strlen(path) + sizeof ".XXXXXX";
   char *temporary = allocate(size);

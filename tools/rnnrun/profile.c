@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Where the time goes, kernel by kernel. Each run is profiled by itself, so that beside the sums there is the fastest
- * run, the one that least disturbed: the trace shows that.
+ * Where the time goes, kernel by kernel. Each run is profiled by itself, so that besides the sums the fastest run is
+ * known, which was disturbed least: the trace shows it.
  */
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Nothing in a request is trusted: memory is taken as bytes arrive, not as lengths promise. */
+/* Nothing in a request is trusted: memory is allocated as bytes arrive, not by the lengths that it announces. */
 #include "request.h"
 
 #include <errno.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The inputs and outputs of a run: made from the command line, checked against what the module says of them. */
+/* The inputs and outputs of a run: made from the command line and checked against the module's description. */
 #ifndef RNNRUN_TENSORS_H
 #define RNNRUN_TENSORS_H
 

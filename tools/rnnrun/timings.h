@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Times of one thing, sorted as they come. */
+/* Times of one thing, kept sorted. */
 #ifndef RNNRUN_TIMINGS_H
 #define RNNRUN_TIMINGS_H
 
@@ -16,7 +16,7 @@ void timings_add(Timings *timings, double time); /* at most `most` times */
 /* Nearest rank; 0.5 is the median. */
 double timings_quantile(const Timings *timings, double fraction);
 
-/* Whether the median's standard error is at most this part of it; of one time it is not known. */
+/* Whether the median's relative standard error is at most `part`. False for a single time. */
 int timings_precise(const Timings *timings, double part);
 
 #endif

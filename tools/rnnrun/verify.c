@@ -73,7 +73,7 @@ static void print_comparison(const char *name, const Comparison *comparison, con
   putchar('\n');
 }
 
-/* Whether the output is what the file says. */
+/* Compares the output with the file. */
 static int verify_output(const Arguments *arguments, const char *name, const rnncc_tensor *got, const char *path) {
   rnncc_tensor expected = npy_read(path);
   if (expected.dtype != got->dtype)

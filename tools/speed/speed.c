@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A team of threads, each on a CPU of its own, makes tries that all begin together. A try counts with the mean over the
- * threads, so that none is told the bandwidth that another has left it.
+ * A team of threads, each on a CPU of its own, makes tries that all begin together. The result of a try is the mean
+ * over the threads, because a single thread may get bandwidth that another left unused.
  */
 #include "speed.h"
 
@@ -177,8 +177,7 @@ static int by_value(const void *a, const void *b) {
   return (x > y) - (x < y);
 }
 
-/* Of the tries' means over the threads, from the least to the largest, the one at `part`, 0 to 1; 0 if there are none.
- */
+/* The quantile `part`, 0 to 1, of the tries' means over the threads; 0 if there are no tries. */
 static double try_at(Team *team, double part) {
   double means[TRIES] = {0};
   team->workers = malloc((size_t)team->threads * sizeof *team->workers);
@@ -209,7 +208,7 @@ double speed_multiply_add(const char *isa, int threads) {
   return best_rate(&team);
 }
 
-/* At least once in either direction, after two passes that bring the data as near as it fits. */
+/* At least once in each direction, after two passes that load the data into the nearest cache that holds it. */
 static double try_read(Worker *worker) {
   const Team *team = worker->team;
   double start, taken = 0, bytes = 0;
@@ -232,7 +231,8 @@ double speed_memory(const char *isa, int threads, size_t bytes) {
   return try_at(&team, 0.5);
 }
 
-/* Of two registers, each addition waiting for the one before: adding a constant, some CPUs need no cycle for. */
+/* Adds two registers, each addition waiting for the one before. A constant would not do: some CPUs add it in no time.
+ */
 static uint64_t add_up(long steps, uint64_t addend) {
   uint64_t sum = 0;
   for (long step = 0; step < steps; step++) {
@@ -258,7 +258,7 @@ double speed_clock(const char *isa, int threads) {
   return best_rate(&team);
 }
 
-/* ---- meeting ---- */
+/* ---- barriers ---- */
 
 static inline void pause_cpu(void) {
 #if defined __x86_64__
@@ -266,7 +266,7 @@ static inline void pause_cpu(void) {
 #endif
 }
 
-/* What one of two threads writes and the other reads, in cache lines that no other shares. */
+/* What one of two threads writes and the other reads, in cache lines of its own. */
 typedef struct Side {
   _Alignas(128) atomic_ulong round;
   _Alignas(128) unsigned long line;
@@ -282,8 +282,8 @@ static unsigned long meet(Side *own, const Side *other) {
   return other->line;
 }
 
-/* What meetings add to some work before each: threads that come from work do not come at once, and have other
- * instructions under way. */
+/* The time that barriers add to some work before each: threads that come from work do not arrive at once, and still
+ * have other instructions in flight. */
 static double try_meeting(Worker *worker) {
   enum { ROUNDS = 2000, WORK = 80 };
   uint64_t sum = 0;
