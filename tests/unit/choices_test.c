@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The solvers of search/ against all assignments, on random problems of a few variables. */
+/* The solvers of search/ compared with trying all assignments, on random problems of a few variables. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -23,7 +23,7 @@ static int below(int n) {
   return (int)((random_state * 0x2545f4914f6cdd1dULL >> 33) % (uint64_t)n);
 }
 
-/* Whole numbers, so that sums are exact in any order. One in `rarity` is infinite; 0: none. */
+/* Integers, so that sums are exact in any order. One in `rarity` is infinite; 0: none. */
 static double random_cost(int rarity) { return rarity && below(rarity) == 0 ? INFINITY : below(100); }
 
 static ChoiceProblem *problem_of(Arena *arena, int n) {
@@ -37,7 +37,7 @@ static ChoiceProblem *problem_of(Arena *arena, int n) {
   return problem;
 }
 
-/* Half of the edges are like those of layouts: 0 where the two agree. */
+/* Half of the edges are like those of layouts: cost 0 if both variables agree. */
 static void join(ChoiceProblem *problem, int u, int v, int rarity) {
   double cost[MAX_ALTERNATIVES * MAX_ALTERNATIVES];
   int rows = problem->variables[u].n, columns = problem->variables[v].n, alike = below(2);
@@ -47,7 +47,7 @@ static void join(ChoiceProblem *problem, int u, int v, int rarity) {
 
 typedef enum Shape { CHAIN, TREE, SERIES_PARALLEL, ARBITRARY } Shape;
 
-/* Of the edges (u, v), one is replaced by a path over a new variable, or doubled by one, and so on. */
+/* Replaces an edge (u, v) by a path over a new variable, or adds such a path beside it, and so on. */
 static void join_series_parallel(ChoiceProblem *problem, int rarity) {
   int edges[2 * MAX_VARIABLES][2] = {{0, 1}}, n = 1;
   for (int v = 2; v < problem->n_variables; v++) {
@@ -122,7 +122,8 @@ static void reductions_are_exact_where_two_neighbours_are_most(void **state) {
   }
 }
 
-/* On any graph, `rarity` of infinite costs: mean and worst ratio to the least, and how often none was found. */
+/* On any graph, with one in `rarity` costs infinite: mean and worst ratio to the least cost, and how often no
+ * assignment was found. */
 static void try_heuristic(int rarity, double most_mean, double most_lost) {
   double sum = 0, worst = 1;
   int n = 0, lost = 0, heuristic = 0;
@@ -144,7 +145,7 @@ static void try_heuristic(int rarity, double most_mean, double most_lost) {
   assert_true(lost <= most_lost * 2 * PROBLEMS);
 }
 
-/* The bounds are what was seen, rounded up: a solver that loses its way is far beyond them. */
+/* The bounds are the observed values, rounded up. A broken solver is far beyond them. */
 static void the_heuristic_is_near_the_least(void **state) {
   (void)state;
   try_heuristic(0, 1.002, 0);
@@ -178,7 +179,7 @@ static void no_variables_cost_nothing(void **state) {
   arena_free(arena);
 }
 
-/* Variables come in an order in which elimination would make large tables of any ladder. */
+/* An order of the variables in which elimination would make large tables of any ladder. */
 static int scattered(int place, int count) { return place * 777 % count; }
 
 /* A ladder: the width stays two, however long it is. */

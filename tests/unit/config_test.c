@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What was asked for is one Config: bodies within bodies share the model's, and a trial's differs in its schedule. */
+/* The request is one Config: bodies within bodies share the model's, and a trial's differs in its schedule alone. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

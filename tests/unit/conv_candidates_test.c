@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Candidates of convolutions, their forms, and what a database of them does to the choice. */
+/* Candidates of convolutions, their text forms, and how a database of records changes the choice. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -31,7 +31,7 @@ static Graph *new_graph(const char *target) {
   return graph;
 }
 
-/* A convolution that is laid out, and the graph of it. */
+/* A convolution with its layouts, and its graph. */
 typedef struct Layer {
   Graph *graph;
   Node *node;
@@ -47,8 +47,8 @@ static Layer lay_out(Graph *graph) {
   return (Layer){graph, producer_named(graph, "Conv")};
 }
 
-/* For every algorithm: dense, 1x1, depthwise, in groups; with an epilogue, a prologue, or nothing; of one image, or a
- * number that is not known. */
+/* For every algorithm: dense, 1x1, depthwise, grouped; with an epilogue, a prologue, or neither; with one image, or a
+ * number of images that is not known. */
 static Layer random_convolution(const char *target) {
   Graph *graph = new_graph(target);
   int kind = below(4), groups = kind == 3 ? ONE_OF(2, 3) : kind == 2 ? ONE_OF(16, 24, 33) : 1;
@@ -140,7 +140,7 @@ static void a_layer_of_resnet_has_candidates_of_all_knobs(void **state) {
   }
 }
 
-/* Expansions of MobileNet-v2, in one row of 14 columns a tile: 196 pixels of 64 channels, and 49 of 160. */
+/* Expansions of MobileNet-v2, with one row of 14 columns in a tile: 196 pixels of 64 channels, and 49 of 160. */
 static void cores_share_the_pixels_where_weights_are_light(void **state) {
   (void)state;
   Machine machine = machine_of(target_find("x86-64-v4"), false, 2);
@@ -156,7 +156,7 @@ static void cores_share_the_pixels_where_weights_are_light(void **state) {
   assert_int_equal(direct_tile_chunk(&machine, &layer, &all), 2);
 }
 
-/* Of a convolution of 3x3, 64 channels and four vectors of kernels. */
+/* For a 3x3 convolution of 64 channels and four vectors of kernels. */
 static void forms_that_are_none_of_the_layer_are_refused_with_the_reason(void **state) {
   (void)state;
   static const char *const rows[][2] = {
@@ -229,7 +229,7 @@ static void layers_of_other_work_have_other_keys(void **state) {
   assert_string_equal(workloads[0], "n1c64k64_h56k3s1p1.1_w56k3s1p1.1_in16");
 }
 
-/* A convolution of 64 channels behind, beside or in front of another node, whose operand is `beside`. */
+/* The key of a convolution of 64 channels after, beside or before another node, whose operand is `beside`. */
 static RecordKey key_fused(const char *before, const char *after, const char *beside, const char *weights) {
   Graph *graph = new_graph("x86-64-v4");
   const char *x = "f32[1,64,56,56]";
@@ -270,7 +270,7 @@ static void how_a_layer_may_run_is_of_its_key(void **state) {
 
 enum { LAYERS = 8, FLIPS = 1000, MAX_BYTES = 1 << 14 };
 
-/* Layers, what is recorded of each, and what would be taken of it else. */
+/* Layers, the record of each, and the choice for it without a record. */
 typedef struct Database {
   char path[64];
   Layer layers[LAYERS];
@@ -285,7 +285,7 @@ static void write_bytes(const Database *database) {
     stop(EXIT_ENVIRONMENT);
 }
 
-/* As old lines were: `,"sum":"01234567"` is left out. */
+/* Makes lines like old ones: `,"sum":"01234567"` is left out. */
 static void drop_sums(Database *database) {
   for (char *sum; (sum = strstr(database->bytes, ",\"sum\""));) {
     const char *rest = strchr(sum, '}');
@@ -365,7 +365,7 @@ static void of_lines_with_a_sum_a_flipped_bit_leaves_the_record_or_the_first_can
   assert_int_equal(outcome.code, EXIT_OK);
 }
 
-/* That the kernel computes the same by any such form is shown by tests/graphs/test_recorded_convolutions.py. */
+/* tests/graphs/test_recorded_convolutions.py shows that the kernel computes the same with each of these forms. */
 static bool legal(const Database *database, int layer, const char *form) {
   const char *why;
   const Node *node = database->layers[layer].node;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Symbolic dimensions against plain integers: what is computed on expressions must agree with what is computed on their
- * values, for random expressions at random points. */
+/* Symbolic dimensions compared with integers: for random expressions at random points, the value of a computed
+ * expression must be what is computed from the values. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -144,7 +144,7 @@ static Sample grow(Fixture *f, const int64_t *point, int depth) {
   return combine(f, a, b);
 }
 
-/* Negative controls: a wrong floor or a lost term changes some of the values compared here. */
+/* This can fail: a wrong floor or a lost term changes some of the values compared here. */
 static void random_expressions_have_the_value_of_their_parts(void **state) {
   (void)state;
   srand(1);
@@ -303,7 +303,9 @@ static void c_text_is_parenthesised_and_rounds_down(void **state) {
   arena_free(f.arena);
 }
 
-/* A shape that a chain of slices shrinks step by step must not grow the table's search or the expression. */
+/* A shape that a chain of slices shrinks step by step must make neither the table's search slow nor the expression
+ * long.
+ */
 static void many_dimensions_are_found_again(void **state) {
   (void)state;
   Fixture f = fixture_new();

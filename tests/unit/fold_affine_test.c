@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* fold_affine: which functions of a channel go into which convolution. The constants are small integers and halves, so
- * all sums are exact, and the result must be the same bit for bit. */
+ * all sums are exact, and the result must be bit-identical. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* fold_pads: which Pad becomes which window's pads, and that the result stays the same bit for bit: small integers,
- * and averages over four, whose sums are exact. */
+/* fold_pads: which Pad becomes part of which window's pads. The result must be bit-identical: with small integers, and
+ * averages over four, all sums are exact. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -10,7 +10,7 @@
 
 #include "steps.h"
 
-/* Folded, it must also have the shape that it had. */
+/* After folding it must have the same shape, too. */
 static void expect_pads_and_result(const Steps steps, int pads) {
   const Tensor *before = run_on_integers(built_of(steps), -5);
   Graph *graph = built_of(steps);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* fuse_pools with convolutions whose kernels can pool: which poolings they do, and what becomes of the graph. */
+/* fuse_pools with convolutions whose kernels can pool: which poolings they do, and how the graph changes. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -27,7 +27,7 @@ static void set_family(Node *node, const KernelFamily *family) {
   node->op = op;
 }
 
-/* All values between nodes are in blocks, as after choose_layouts, and Conv is of this family. */
+/* All values between nodes are blocked, as after choose_layouts, and every Conv is of this family. */
 static Graph *built(const Steps steps, const KernelFamily *family) {
   Graph *graph = built_of(steps);
   for (int n = 0; n < graph->n_nodes; n++) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* fuse_prologue with a family that takes what it is offered: only what one reader alone reads, from a batch
- * normalisation on. */
+/* fuse_prologue with a family that accepts every prologue: nodes from a batch normalisation on are fused, if nothing
+ * else reads their results. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -59,7 +59,7 @@ static void normalisation_and_activation_fuse_in_their_order(void **state) {
   assert_ptr_equal(host->inputs[0], graph->inputs[0]);
 }
 
-/* Small integers: all is exact, so the results are equal bit for bit. */
+/* Small integers: all sums are exact, so the results are bit-identical. */
 static void fusing_keeps_the_result(void **state) {
   (void)state;
   const Tensor *before = run_on_integers(built(norm_relu_conv, &greedy), -3),

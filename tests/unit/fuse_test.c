@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* fuse_epilogue with a family that takes everything: only where nobody else reads the value in between. */
+/* fuse_epilogue with a family that accepts everything: nodes are fused only if nothing else reads the value between. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -35,7 +35,8 @@ static int teardown(void **state) {
   return 0;
 }
 
-/* Nodes of {op, inputs}; every MatMul is greedy, other ops' families take nothing. The last node makes the output. */
+/* Nodes of {op, inputs}. The family of MatMul accepts every epilogue, other families none. The last node makes the
+ * output. */
 static Graph *built(const char *const (*nodes)[2], int n) {
   Graph *graph = build_graph(arena);
   for (int i = 0; i < n; i++) {
@@ -113,7 +114,7 @@ static void a_family_may_refuse(void **state) {
   assert_int_equal(graph->n_nodes, 2);
 }
 
-/* Of two products that are added, the later takes the earlier as an operand. */
+/* If two products are added, the later one takes the earlier one's result as an operand. */
 static void the_later_of_two_hosts_takes_a_residual_add(void **state) {
   (void)state;
   Graph *graph = fused(BUILT({"MatMul", "f32[T,4] f32[4,8]"}, {"MatMul", "f32[T,4] f32[4,8]"}, {"Add", "@0 @1"}));
@@ -123,7 +124,7 @@ static void the_later_of_two_hosts_takes_a_residual_add(void **state) {
   assert_ptr_equal(graph->nodes[1]->inputs[2], graph->nodes[0]->outputs[0]);
 }
 
-/* The other operand is computed after the product: the product moves behind it. */
+/* The other operand is computed after the product: so the product is moved behind it. */
 static void a_host_moves_behind_what_its_epilogue_reads(void **state) {
   (void)state;
   Graph *graph = fused(BUILT({"MatMul", "f32[T,4] f32[4,8]"}, {"Softmax", "f32[T,8]"}, {"Sub", "@0 @1"}));
@@ -132,7 +133,7 @@ static void a_host_moves_behind_what_its_epilogue_reads(void **state) {
   assert_int_equal(graph->nodes[1]->n_epilogue, 1);
 }
 
-/* So that a family that looks for an optional input never finds an epilogue's operand there. */
+/* Else a family that looks for an optional input might find an epilogue's operand there. */
 static void absent_optional_inputs_stay_absent(void **state) {
   (void)state;
   Graph *graph = build_graph(arena);
@@ -160,7 +161,7 @@ static const Tensor *run(Graph *graph) {
   return output;
 }
 
-/* Small integers: all sums are exact, so the results are equal bit for bit. */
+/* Small integers: all sums are exact, so the results are bit-identical. */
 static void fusing_keeps_the_result(void **state) {
   (void)state;
   Graph *graph = BUILT({"MatMul", "f32[T,4] f32[4,8]"}, {"Add", "f32[8]! @0"}, {"Relu", "@1"}, {"Mul", "@2 f32(3)"},

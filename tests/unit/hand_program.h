@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Programs made by hand, without templates: their one kernel reads a and b, writes y, works in memory, takes n, and
- * finds a dim. A test gives those operands that it is about.
+ * Programs made by hand, without templates. Their one kernel reads a and b, writes y, works in memory, takes n, and
+ * finds a dim. A test gives only the operands that it needs.
  */
 #ifndef RNNCC_TEST_HAND_PROGRAM_H
 #define RNNCC_TEST_HAND_PROGRAM_H
@@ -27,7 +27,7 @@ static const SpecialisedKernel hand_kernel = {
     .parameters = hand_parameters,
 };
 
-/* A graph of nothing, and its program. */
+/* A program of an empty graph. */
 static inline Program *hand_program(void) { return program_new(graph_new(arena)); }
 
 /* f32[floats] */
@@ -57,7 +57,7 @@ static inline void hand_output(Program *program, Value *value) {
   program->graph->n_outputs = 1;
 }
 
-/* A call of a node of its own that reads a value and writes another; NULL: none. */
+/* A call, of a node of its own, that reads a value and writes another; NULL: none. */
 static inline Call *hand_call(Program *program, const Value *read, const Value *written) {
   Call *call = program_call(program, graph_node(program->graph, op_find("Relu"), "n", 0, 0), &hand_kernel);
   if (read) operand_value(call, "a", read, READ);
@@ -65,7 +65,7 @@ static inline Call *hand_call(Program *program, const Value *read, const Value *
   return call;
 }
 
-/* How many items of this kind there are. */
+/* The number of items of this kind. */
 typedef struct HandCount {
   ItemKind kind;
   int count;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* When a layer's product with W is cut into chunks of steps. */
+/* When a layer's product of its input with W is cut into chunks of steps. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -54,7 +54,7 @@ static void set_dims(Graph *graph, Value *value, char *list) {
   for (int axis = 0; axis < value->rank; axis++) value->shape[axis] = parse_dim(graph, words[axis]);
 }
 
-/* 1, 2, 3, ...: no two elements alike. */
+/* 1, 2, 3, ...: all elements differ. */
 static const void *counting(Graph *graph, DType dtype, int64_t count) {
   void *data = arena_array(graph->arena, (size_t)count, dtype_size(dtype));
   for (int64_t i = 0; i < count; i++) {

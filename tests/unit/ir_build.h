@@ -16,17 +16,17 @@
 #include "ir/op.h"
 
 Graph *build_graph(Arena *arena);
-/* A config of the graph's own, which the test may change: two cores of the target, nothing forced. */
+/* A config of the graph's own, which the test may change: two cores of the target, no forced schedules. */
 Config *build_config(Graph *graph, const char *target);
 Node *build_node(Graph *graph, const char *op, const char *inputs, const char *attributes, int n_outputs);
 void build_output(Graph *graph, Value *value); /* a graph output from now on */
 
 /* "f32[T, 4]" */
 const char *text_of(Graph *graph, const Value *value);
-Node *producer_named(Graph *graph, const char *op); /* the first node of this op; NULL if there is none */
+Node *producer_named(Graph *graph, const char *op); /* the first node of this op; NULL: none */
 int count_nodes(const Graph *graph, const char *op);
 
-/* What is written to stderr in between. */
+/* capture_errors() begins to collect what is written to stderr; the other function returns it. */
 void capture_errors(void);
 const char *captured_errors(Arena *arena);
 

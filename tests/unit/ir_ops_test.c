@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The op table is well formed, and a node that does not fit its row is told every mistake. */
+/* The op table is well formed, and every mistake of a node that does not fit its row is reported. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -37,7 +37,7 @@ static bool is_typed_by_an_input(const OpInfo *op, int variable) {
   return false;
 }
 
-/* Its variables have types, its outputs' types come from inputs, and the inputs that must be there are counted. */
+/* The row's type variables have types, its outputs' types come from inputs, and its required inputs are counted. */
 static void types_agree_with_the_row(void **state) {
   (void)state;
   for (const OpInfo *op = op_at(0); op; op = op_at((int)op->kind + 1)) {
@@ -90,7 +90,7 @@ static void defaults_are_onnx(void **state) {
   assert_int_equal(node_word(&lstm, ATTR_direction), DIRECTION_forward);
 }
 
-/* What op_check_node says of a node; "" if it is content. */
+/* The message of op_check_node about a node; "" if it has none. */
 static const char *complaint(Node *node) {
   capture_errors();
   bool good = op_check_node(node);

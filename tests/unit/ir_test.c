@@ -59,7 +59,7 @@ static void unread_optional_outputs_are_dropped(void **state) {
   assert_null(lstm->outputs[2]);
 }
 
-/* How many parts Split makes is the number of its outputs, so all stay. */
+/* The number of outputs says how many parts Split makes, so all stay. */
 static void unread_parts_of_split_stay(void **state) {
   (void)state;
   Graph *graph = build_graph(arena);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The strict JSON reader: what it refuses, where it says so, and what it keeps of the values it takes. */
+/* The strict JSON reader: what it refuses, the place that it names, and the values that it returns. */
 #include <float.h>
 #include <locale.h>
 #include <setjmp.h>
@@ -30,7 +30,7 @@ static void parse_source(void *argument) {
   arena_free(arena);
 }
 
-/* Texts that are no JSON, with the byte and a part of the message. */
+/* Texts that are not JSON, with the byte of the error and a part of the message. */
 static const struct Refused {
   const char *property, *text;
   size_t length; /* 0: up to the NUL */
@@ -138,7 +138,7 @@ static void a_string_of_ten_million_bytes_is_read(void **state) {
   arena_free(arena);
 }
 
-/* Quadratic access would take 1e12 steps, and this test never end; linear access takes milliseconds. */
+/* With quadratic access this test would take 1e12 steps and never end; linear access takes milliseconds. */
 static void an_array_of_1e6_elements_takes_linear_time(void **state) {
   (void)state;
   enum { N = 1000000 };
@@ -180,7 +180,7 @@ static void integers_of_64_bits_are_exact(void **state) {
   arena_free(arena);
 }
 
-/* In a child process: locale and environment are the process's. */
+/* In a child process, because locale and environment belong to the process. */
 static void read_under_german_locale(void *unused) {
   (void)unused;
   Arena *arena = arena_new();
@@ -205,13 +205,13 @@ static void floats_are_rounded_once(void **state) {
   (void)state;
   Arena *arena = arena_new();
   float value;
-  /* Just above the middle of 1 and the next float: by way of double it would round to the middle, then to even. */
+  /* Just above the middle of 1 and the next float: via double it would round to the middle, then to even. */
   assert_true(json_get_float(parse(arena, "1.00000005960464477540"), &value));
   assert_true(value == 1 + FLT_EPSILON);
   arena_free(arena);
 }
 
-/* What the accessors say of values of another kind. */
+/* The accessors' messages about values of another kind. */
 static void get_int(void *text) {
   Arena *arena = arena_new();
   int64_t value;

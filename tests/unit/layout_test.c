@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The layout passes, with families that can all run blocked but for MatMul's and Flatten's, and convolutions seek it.
+/* The layout passes, with families that can all run blocked except MatMul's and Flatten's. Convolutions seek blocking.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -124,7 +124,7 @@ static void parts_of_a_concat_are_written_in_place(void **state) {
   assert_int_equal(blocked_of(graph, concat->inputs[1]).image, 3 * 4 * 4 * 16);
 }
 
-/* 24 channels: what follows begins within a block. */
+/* With 24 channels, the second part begins within a block. */
 static void channels_within_a_block_are_copied(void **state) {
   (void)state;
   Graph *graph = LAID_OUT({"Conv", "f32[B,16,4,4] f32[24,16,1,1]!"}, {"Conv", "@0 f32[16,24,1,1]!"},
@@ -141,7 +141,7 @@ static void the_same_value_twice_has_one_place(void **state) {
   assert_int_equal(concat->inputs[0]->first_block, 0);
 }
 
-/* A reader that needs whole images next to each other keeps the value out. */
+/* A reader that needs whole images side by side prevents that the value is a part of the buffer. */
 static void a_value_that_others_read_plainly_is_copied(void **state) {
   (void)state;
   Graph *graph = LAID_OUT({"Conv", "f32[B,16,1,1] f32[16,16,1,1]!"}, {"Flatten", "@0"}, {"Concat", "@0 @0", "axis=1"},

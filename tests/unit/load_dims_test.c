@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A dim that a kernel finds is loaded once, behind a barrier, before the first item that needs it. */
+/* A data-dependent dim is loaded once, behind a barrier, before the first item that needs it. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -23,7 +23,7 @@ static void begin(void) {
 
 static void add_use(void) { operand_dim(hand_call(program, NULL, hand_value(program, 10)), "n", found); }
 
-/* Each value has memory of its own, so that no barrier is there for its sake. */
+/* Each value has memory of its own, so that shared memory needs no barriers. */
 static void run_passes(void) {
   for (int i = 0; i < program->n_values; i++) {
     program->values[i]->storage = STORAGE_ARENA;
@@ -56,7 +56,7 @@ static void it_is_not_loaded_if_nobody_needs_it(void **state) {
   assert_int_equal(hand_count(program, ITEM_LOAD_DIM), 0);
 }
 
-/* The branch may not be taken; what follows needs the dim all the same. */
+/* The branch may not be taken, but what follows needs the dim in any case. */
 static void it_is_loaded_before_a_block_begins(void **state) {
   (void)state;
   begin();
@@ -72,7 +72,7 @@ static void it_is_loaded_before_a_block_begins(void **state) {
   assert_int_equal(hand_count(program, ITEM_LOAD_DIM), 1);
 }
 
-/* Found within a block, it is loaded within it. */
+/* A dim that is found within a block is loaded within it. */
 static void it_is_loaded_before_its_block_ends(void **state) {
   (void)state;
   program = hand_program();
@@ -87,7 +87,7 @@ static void it_is_loaded_before_its_block_ends(void **state) {
   assert_kinds(program->schedule->items[0]->block, 3, (const ItemKind[]){ITEM_CALL, ITEM_BARRIER, ITEM_LOAD_DIM});
 }
 
-/* The first turn's barrier is too late: all workers must know how many turns there are. */
+/* The first turn's barrier is too late: all workers must know the number of turns before. */
 static void a_wavefront_knows_its_dims_before_it_begins(void **state) {
   (void)state;
   begin();

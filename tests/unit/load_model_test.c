@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Loading and saving models, where a process for each case would be too dear or values must be seen. */
+/* Loading and saving models, for cases in which a process each would cost too much, or values must be examined. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -150,7 +150,7 @@ static Graph *load_gates(Fixture *it, const char *op, const char *order, int G) 
   return load_text(it, json.data);
 }
 
-/* `expected`: the given order's letters in ONNX's order. */
+/* `expected`: the letters of the given order, in ONNX's order. */
 static void expect_gates(const Value *value, const char *expected, int stacks, int gate_elements) {
   const float *data = value->data;
   for (int stack = 0; stack < stacks; stack++)
@@ -203,7 +203,7 @@ static const char RICH[] =
     "{\"op\": \"And\", \"inputs\": [\"t\", \"t\"], \"outputs\": [\"b\"]},"
     "{\"op\": \"Neg\", \"inputs\": [\"u\"], \"outputs\": [\"dead\"], \"x-why\": \"a name that nothing reads\"}]}";
 
-/* The graph's dump, which shows all that passes see, but for values; those are in the saved weights. */
+/* The graph's dump, which shows everything that passes see except values; those are in the saved weights. */
 static const char *dump(Fixture *it, Graph *graph) {
   Text text = text_new(it->arena);
   graph_dump(&text, graph);

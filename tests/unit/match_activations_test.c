@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* match_activations: the forms in which exporters write activations, and what only looks like them. */
+/* match_activations: the forms in which exporters write activations, and graphs that only look like them. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -33,7 +33,7 @@ static const Tensor *run(Graph *graph) {
   return output;
 }
 
-/* |x| <= 5; a handful of f32 roundings between the op and its arithmetic, each at most 2^-24 of at most 48. */
+/* |x| <= 5; the op and its arithmetic differ by a few f32 roundings, each at most 2^-24 of at most 48. */
 static void expect_close(const Tensor *a, const Tensor *b) {
   for (int64_t i = 0; i < 24; i++)
     if (!(fabs(tensor_get(a, i) - tensor_get(b, i)) <= 6 * 48 * 0x1p-24))

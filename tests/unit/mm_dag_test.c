@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The DAG of matrix products: what waits for what, of each kind of cell, in layers on and beside each other. */
+/* The DAG of matrix products: their dependencies, for each kind of cell, in stacked and in parallel layers. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -39,7 +39,7 @@ static const Mm *input_mm(const MmDag *dag, int layer, int direction, int gate) 
   return &dag->mms[mm_index(&dag->layers[layer], direction, MM_INPUT, gate)];
 }
 
-/* DeepCPU, section 2: an LSTM cell has 8 products without dependencies among them; across cells the hidden state of a
+/* DeepCPU, section 2: an LSTM cell has 8 products that do not depend on each other; across cells, the hidden state of a
  * step depends on the step before. */
 static void an_lstm_step_has_eight_products_of_which_four_wait_for_the_step_before(void **state) {
   (void)state;

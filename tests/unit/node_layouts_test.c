@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The layouts that nodes can run in, by their families and shapes, for a target of 16 lanes; and that to ask what one
- * costs changes nothing. */
+/* The layouts that nodes can run in, by their families and shapes, for a target of 16 lanes; and that asking for the
+ * cost of one changes nothing. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -23,7 +23,7 @@ static Graph *graph_of(const char *op, const char *inputs, const char *attribute
   return graph;
 }
 
-/* "row-major>row-major blocked>wide": what inputs[0] is read in, and what is written. */
+/* "row-major>row-major blocked>wide": the layout of inputs[0] and that of the result. */
 static const char *text_of_set(LayoutSet set) {
   static const char *const names[] = {"row-major", "narrow", "blocked", "wide", "any"};
   Text text = text_new(arena);

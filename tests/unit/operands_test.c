@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Operands of calls: what they say is what the call touches, and each is checked against its parameter. */
+/* Operands of calls say what the call touches, and each is checked against its parameter. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Runs what may stop the compiler in a child process, and tells how it ended. */
+/* Runs a function that may stop the compiler in a child process, and reports how it ended. */
 #ifndef RNNCC_OUTCOME_H
 #define RNNCC_OUTCOME_H
 
@@ -7,7 +7,7 @@
 
 typedef struct Outcome {
   int code;            /* exit code; -1: a signal */
-  char messages[8192]; /* the beginning of what stderr got */
+  char messages[8192]; /* the beginning of stderr */
 } Outcome;
 
 /* The child ends with exit code 0 if `body` returns. */

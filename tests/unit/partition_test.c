@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Private-cache-aware partitioning: the chosen split against all splits, and predicted traffic against caches that are
- * simulated line by line. */
+/* Private-cache-aware partitioning: the chosen split is compared with all splits, and predicted traffic with simulated
+ * caches, line by line. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -14,7 +14,7 @@
 
 /* ---- the chosen split ---- */
 
-/* DeepCPU's formula once more, as the paper has it, in elements. */
+/* DeepCPU's formula again, as in the paper, in elements. */
 static double paper_traffic(const MmExtents *mm, int xi, int xj, int xk, double l2_elements) {
   double a = (double)(mm->i * mm->k), b = (double)(mm->k * mm->j), c = (double)(mm->i * mm->j);
   double steps = (double)mm->steps;
@@ -33,7 +33,7 @@ static double least_of_all_splits(const MmExtents *mm, int p, double l2_elements
   return least;
 }
 
-/* Of splits that are as good, the fewest parts of J: those wait for each other. */
+/* Of equally good splits, the one with the fewest parts of J must be chosen, because parts of J wait for each other. */
 static void assert_fewest_units_of_ties(const MmExtents *mm, Split x, double least, double l2_elements) {
   int p = x.i * x.j;
   for (int xj = 1; xj < x.j; xj++)
@@ -85,7 +85,7 @@ static void traffic_is_the_papers_formula_for_every_split(void **state) {
   }
 }
 
-/* Weights that fit are copied to each group of samples once; those that do not would be read by each every step. */
+/* Weights that fit are copied to each group of samples once; others would be read by each group in every step. */
 static void samples_are_shared_where_the_weights_fit_and_units_where_they_do_not(void **state) {
   (void)state;
   MmExtents small = {.i = 10, .j = 256, .k = 64, .steps = 100, .most_i = 10, .most_j = 4};
@@ -104,7 +104,7 @@ static void a_degree_without_a_legal_split_falls_to_the_next_one_that_has(void *
   assert_int_equal(x.i * x.j, 4);
 }
 
-/* ---- the simulator: one least-recently-used cache a core ---- */
+/* ---- the simulator: one least-recently-used cache for each core ---- */
 
 enum { LINE_FLOATS = 16, CACHE_LINES = 4096 };
 
@@ -126,8 +126,8 @@ static void touch(Cache *cache, int64_t line) {
   cache->lines[cache->count - 1] = line;
 }
 
-/* A core's part of the product through all steps, as the kernels do it. Its rows of A and C are new in every step: A is
- * what all cores made in the step before, C the gates of that step; so their line numbers never come again. */
+/* A core's part of the product through all steps, in the order of the kernels. Its rows of A and C are new in every
+ * step: A is what all cores made in the step before, C the gates of that step. So their line numbers never repeat. */
 typedef struct Part {
   int64_t a_lines, b_lines, c_lines, steps;
 } Part;
@@ -188,13 +188,13 @@ static void where_weights_fit_the_simulated_traffic_is_the_formulas(void **state
   assert_true(seen > 100);
 }
 
-/* With panels of B swept in alternating direction, each step after the first misses only what did not fit. */
+/* Panels of B are swept in alternating direction: each step after the first misses only the lines that did not fit. */
 static double swept_traffic(const MmExtents *mm, Split x, int64_t private_bytes) {
   double rest = 4.0 * (double)(mm->k * mm->j) / (x.j * x.k) - (double)private_bytes;
   return pcp_traffic(mm, x, INT64_MAX) + x.i * x.j * x.k * (double)(mm->steps - 1) * (rest > 0 ? rest : 0);
 }
 
-/* swept_traffic() leaves out that a step's A and C push weights out: at most as many lines as they have, each step and
+/* swept_traffic() ignores that a step's A and C evict weights: at most as many lines as they have, for each step and
  * core. */
 static void where_weights_do_not_fit_the_sweep_saves_what_was_left_in_the_cache(void **state) {
   (void)state;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Phased schedules: the paper's own, their counts, and the rules against a count that is made another way. */
+/* Phased schedules: those of the paper, their number, and the rules compared with an independent count. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -55,7 +55,7 @@ static void assert_survivor(const Texts *texts, const char *wanted) {
   fail_msg("%s is not among the %d survivors, of which the first is %s", wanted, texts->count, texts->text[0]);
 }
 
-/* Listing 2 of the paper, its two schedules: all products of a step in its phase; W x of all steps first. */
+/* Listing 2 of the paper has two schedules: all products of a step in its phase; or W x of all steps first. */
 static void of_an_lstm_the_papers_two_schedules_survive_and_no_other(void **state) {
   (void)state;
   Texts texts = survivors_of(lstm(GRAIN_INPUT));
@@ -77,8 +77,8 @@ static void gate_by_gate_fewer_than_twenty_lstm_schedules_survive(void **state) 
                           "R_i(1) R_o(1) R_f(1) R_c(1)");
 }
 
-/* With the reset gate before the product, a step has two phases: R_r in the first, R_h in the second; R_z in either,
- * and so is W_z x, W_h x if not ahead; W_r x ahead or in the first: 2 * 3 * 3 * 2. */
+/* If the reset gate comes before the product, a step has two phases: R_r in the first, R_h in the second, R_z in
+ * either. W_z x and W_h x are ahead, or in either phase; W_r x is ahead or in the first: 2 * 3 * 3 * 2 schedules. */
 static void a_gru_has_one_phase_a_step_or_two_by_where_its_reset_gate_stands(void **state) {
   (void)state;
   Texts after = survivors_of(gru_after(GRAIN_INPUT));
@@ -112,7 +112,7 @@ static void a_product_that_feeds_a_layer_stands_ahead_of_it(void **state) {
   assert_survivor(&texts, "P(0) P(1) | W(0) R(0) | W(1) R(1)");
 }
 
-/* ---- against schedules as numbers: the phase of each product ---- */
+/* ---- compared with schedules as numbers: the phase of each product ---- */
 
 typedef struct Numbered {
   const PhaseWindow *window;
@@ -165,8 +165,8 @@ static bool keeps_dependency(const Numbered *s, int phases) {
   return true;
 }
 
-/* Each product of the second step is as many phases after the same one of the first as every other in a time-dependent
- * phase; in a time-independent phase, none after. */
+/* In a time-dependent phase, all products of the second step are the same number of phases after those of the first; in
+ * a time-independent phase, they are in the same phase. */
 static bool keeps_symmetry(const Numbered *s, int phases) {
   int products = s->window->products, dependent = 0;
   for (int phase = 0; phase < phases; phase++) dependent += dependent_at(s, phase);

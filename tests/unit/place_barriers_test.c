@@ -65,7 +65,7 @@ static void memory_is_used_again_behind_a_barrier(void **state) {
   assert_int_equal(barriers(), 1);
 }
 
-/* Slices of a concatenation, written by branches that know nothing of each other, then read as one. */
+/* Slices of a concatenation, written by independent branches, then read as one. */
 static void parts_of_one_tensor_are_written_without_a_barrier(void **state) {
   (void)state;
   begin();
@@ -101,7 +101,7 @@ static void a_view_that_is_no_part_may_be_anywhere(void **state) {
   assert_int_equal(barriers(), 1);
 }
 
-/* Copies of a concatenation, each in its place; then one that says nothing of the kind. */
+/* Copies of the parts of a concatenation, each to its place; then a copy whose place is not known. */
 static void calls_of_a_node_that_share_a_value_need_none_between(void **state) {
   (void)state;
   begin();
@@ -125,7 +125,7 @@ static void calls_of_other_nodes_share_nothing(void **state) {
   assert_int_equal(barriers(), 1);
 }
 
-/* Before a loop begins, before its body ends, and where what follows reads. */
+/* Barriers are before a loop begins, before its body ends, and before items behind it that read. */
 static void workers_meet_at_the_borders_of_a_block(void **state) {
   (void)state;
   begin();
@@ -166,7 +166,7 @@ static void calls_of_a_lone_layer_wait_for_each_other(void **state) {
   assert_int_equal(barriers_of_wavefront(1), 2);
 }
 
-/* The extent is found by one worker, and the others may read it only behind a barrier. */
+/* One worker finds the extent; the others may read it only behind a barrier. */
 static void a_found_dim_is_needed_behind_a_barrier(void **state) {
   (void)state;
   begin();

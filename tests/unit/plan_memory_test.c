@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The memory plan on random schedules: what is live together is apart, values are written over others only where that
- * is allowed, and little is wasted. */
+/* The memory plan on random schedules: values that are live together do not overlap, values are written over others
+ * only if that is allowed, and little memory is wasted. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -30,7 +30,7 @@ static Value *make_value(Program *program, int64_t bytes) {
   return value;
 }
 
-/* So many calls, of no nodes. */
+/* This many calls, without nodes. */
 static void add_calls(Program *program, int n) {
   for (int i = 0; i < n; i++) program_call(program, NULL, &kernel);
 }
@@ -86,7 +86,7 @@ static void values_live_together_share_no_byte(void **state) {
   }
 }
 
-/* Its calls run again and again, interleaved. */
+/* The calls of a wavefront run again and again, interleaved. */
 static void what_a_wavefront_touches_is_live_through_all_of_it(void **state) {
   (void)state;
   enum { FIRST = 10, LAST = 14 };
@@ -203,7 +203,7 @@ static void what_must_stay_is_not_written_over(void **state) {
 
 /* ---- what is wasted ---- */
 
-/* An eighth over the largest live set on the worst of random schedules, where sizes fit together badly. */
+/* At most an eighth more than the largest live set, on the worst of random schedules, whose sizes fit badly. */
 static void the_arena_stays_near_the_largest_live_set(void **state) {
   (void)state;
   for (unsigned seed = 0; seed < 300; seed++) {

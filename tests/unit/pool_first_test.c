@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* pool_first: which means go before which convolutions. Small integers and means of four: all sums are exact. */
+/* pool_first: which means go before which convolutions. With small integers and means of four, all sums are exact. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

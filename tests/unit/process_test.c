@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Running other programs: output and status arrive, a missing program is told apart, nothing outlives its deadline. */
+/* Running other programs: output and status arrive, a missing program is recognised, nothing outlives its deadline. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -44,7 +44,7 @@ static void arguments_reach_the_program_as_they_are(void **state) {
   assert_string_equal(process.output, "$(id); `id` \"'\n");
 }
 
-/* Gone, or dead and not yet reaped by its new parent. */
+/* The process has ended; perhaps its new parent has not reaped it yet. */
 static bool dead(pid_t pid) {
   char path[64], line[256] = "";
   snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
@@ -55,7 +55,7 @@ static bool dead(pid_t pid) {
   return zombie;
 }
 
-/* The child writes its own child's pid, so that we can ask whether both are gone. */
+/* The child writes the pid of its own child, so that the test can check that both are gone. */
 static void what_runs_over_is_killed_with_its_children(void **state) {
   (void)state;
   const char *const argv[] = {"sh", "-c", "sleep infinity & echo $!; wait", NULL};
@@ -116,7 +116,7 @@ static bool program_is_dead(const Sleep *sleep) {
   return dead(pid);
 }
 
-/* By this process's deadline for the function, and by the function's for the program. */
+/* By this process's deadline for the function, and by the function's deadline for the program. */
 static void a_function_is_killed_with_the_programs_that_it_runs(void **state) {
   (void)state;
   const char *folder = temporary_directory(arena);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Schedule records: what is written is found again, by its whole key; what is no record does no harm. */
+/* Schedule records: a written record is found again, by its whole key; lines that are not records do no harm. */
 #include <fcntl.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -60,7 +60,7 @@ static void append_text(const char *text) {
   assert_int_equal(fclose(file), 0);
 }
 
-/* As if the kernels of a record were what its schedule says, but for those of record_of(). */
+/* The fingerprint of a record's kernels is what its schedule says, except for those of record_of(). */
 static const char *kernels_of(void *layer, const ScheduleRecord *record, const char **why) {
   (void)layer;
   *why = "it is none";
@@ -99,7 +99,7 @@ static void a_record_whose_key_differs_anywhere_is_not_found(void **state) {
   assert_null(find(NULL, &key));
 }
 
-/* A writer that was killed leaves half a line; the next one's record is whole all the same. */
+/* A writer that was killed leaves half a line; the record of the next writer is complete nevertheless. */
 static void half_a_line_spoils_no_other(void **state) {
   (void)state;
   append("a", "s");
@@ -140,7 +140,7 @@ static void write_bytes(const char *bytes, size_t size) {
   if (!file || fwrite(bytes, 1, size, file) != size || fclose(file) != 0) stop(EXIT_ENVIRONMENT);
 }
 
-/* In a child, whose many warnings nobody wants to see. */
+/* In a child process, because its many warnings are not wanted. */
 static void read_with_each_bit_flipped(void *unused) {
   (void)unused;
   char bytes[4096];
@@ -157,7 +157,7 @@ static void read_with_each_bit_flipped(void *unused) {
   }
 }
 
-/* A line end that is lost makes one line of two. */
+/* If a line end is lost, two lines become one. */
 static void a_flipped_bit_costs_at_most_the_lines_it_touches(void **state) {
   (void)state;
   for (int i = 0; i < 4; i++) append(i % 2 ? "odd" : "even", "input=ahead");
@@ -196,7 +196,7 @@ static void writers_at_the_same_time_lose_no_record(void **state) {
   }
 }
 
-/* Who holds the lock may yet take back what it wrote. */
+/* The holder of the lock may still take back what it wrote. */
 static void a_writer_waits_for_the_lock(void **state) {
   (void)state;
   int held = open(path, O_RDONLY), status;
@@ -218,7 +218,7 @@ static void a_writer_waits_for_the_lock(void **state) {
   assert_int_equal(records_read(arena, path)->count, 1);
 }
 
-/* As of a full disk: half of the line fits. */
+/* As on a full disk: half of the line fits. */
 static void append_to_a_file_that_is_full(void *unused) {
   (void)unused;
   struct stat status;
@@ -240,7 +240,7 @@ static void a_record_that_does_not_fit_leaves_the_file_as_it_was(void **state) {
   assert_int_equal(after.st_size, before.st_size);
 }
 
-/* ---- what a line says of itself ---- */
+/* ---- checksums and characters ---- */
 
 static void read_one(void *argument) {
   append_text(argument);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What is ranked for a recurrent layer are the schedules that survive the rules of phases.h, those and no others. */
+/* The candidates of a recurrent layer are exactly the schedules that survive the rules of phases.h. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -27,7 +27,7 @@ static const char *const layers[][3] = {
 };
 enum { LAYERS = sizeof layers / sizeof *layers };
 
-/* A layer behind a MatMul, whose product is one of the window's. */
+/* The candidates of a layer behind a MatMul, whose product belongs to the window. */
 static Candidates candidates_behind(const char *matmul, const char *const *layer) {
   Graph *graph = build_graph(arena);
   build_config(graph, "x86-64-v4");
@@ -79,7 +79,7 @@ static int candidates_with(const Candidates *all, const LayerSchedule *schedule)
   return count;
 }
 
-/* By the objects themselves, so that no candidate can come from elsewhere. */
+/* Compares the objects themselves, so that no candidate can come from elsewhere. */
 static void what_is_ranked_are_those_of_them_that_kernels_run(void **state) {
   (void)state;
   for (int i = 0; i < LAYERS; i++) {
@@ -150,7 +150,7 @@ static LayerCase some_layer(void) {
                      .panel_units = 16};
 }
 
-/* An input that is made of the layer's own output, as in a decoder: there is nothing to make ahead. */
+/* An input that depends on the layer's own output, as in a decoder, cannot be computed ahead. */
 static void what_does_not_survive_is_not_ranked(void **state) {
   (void)state;
   Machine machine = machine_of(target_find("x86-64-v4"), false, 2);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The cost model: it grows with what there is to do, and gives the choices that were measured to be right. */
+/* The cost model: predicted times grow with the work, and its choices are those that measurements proved right. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -55,7 +55,7 @@ static RecurrentVariant chosen(const LayerCase *l, int cores) {
   return all.list[all.chosen].variant;
 }
 
-/* Measured at one sample: one thread for H <= 64, two from 128 on. */
+/* As measured with one sample: one thread for H <= 64, two from 128 on. */
 static void few_units_run_alone_and_many_do_not(void **state) {
   (void)state;
   for (int op = GRU; op <= LSTM; op++) {
@@ -80,7 +80,7 @@ static void a_batch_shares_samples_while_the_weights_fit_and_units_beyond(void *
   }
 }
 
-/* A hidden barrier breaks the sweep to and fro: it wins up to about a megabyte a worker. */
+/* Hiding a barrier breaks the alternating sweep: it pays up to about a megabyte of weights for each worker. */
 static void the_barrier_is_hidden_while_a_workers_weights_fit_its_cache(void **state) {
   (void)state;
   LayerCase small = layer(LSTM, 100, 1, 128), middle = layer(LSTM, 100, 1, 256), large = layer(LSTM, 100, 1, 512);
@@ -89,7 +89,7 @@ static void the_barrier_is_hidden_while_a_workers_weights_fit_its_cache(void **s
   assert_false(chosen(&large, 2).hide);
 }
 
-/* Measured at 512 units, 2 MB a worker: a fifth slower. */
+/* As measured with 512 units, 2 MB for each worker: a fifth slower. */
 static void hiding_a_barrier_costs_what_the_sweep_to_and_fro_had_saved(void **state) {
   (void)state;
   Machine machine = measured_machine();
@@ -143,8 +143,8 @@ static void more_work_never_takes_less_time(void **state) {
   }
 }
 
-/* Within a quarter of the medians that were measured on that machine, in microseconds, but for the smallest layer and
- * those at the edge of L2, where the model is coarser. */
+/* Within a quarter of the medians measured on that machine, in microseconds, except for the smallest layer and those at
+ * the edge of L2, where the model is coarser. */
 static void predictions_are_near_what_was_measured(void **state) {
   (void)state;
   static const struct {
@@ -176,7 +176,7 @@ static StackCandidates stack_of_three(int64_t hidden, int cores) {
   return stack_candidates(&machine, layers, 3, 3 * all.list[all.chosen].cost.total);
 }
 
-/* Measured: three layers of 64 units in half the time, of 256 in 1.2 times. One worker gains nothing. */
+/* As measured: three layers of 64 units take half the time, of 256 units 1.2 times. One worker gains nothing. */
 static void small_layers_of_a_stack_run_as_a_wavefront_and_large_ones_do_not(void **state) {
   (void)state;
   assert_true(stack_of_three(64, 2).chosen > 0);

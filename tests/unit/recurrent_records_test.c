@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Records of recurrent layers and stacks: which work they are of, and of which kernels. */
+/* Records of recurrent layers and stacks: which workload and which kernels they belong to. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -92,7 +92,7 @@ static void kernels_are_those_of_the_variant(void **state) {
   assert_string_equal(recurrent_kernels(model.graph, lstm, &ahead), kernels);
   assert_string_not_equal(recurrent_kernels(model.graph, lstm, &step), kernels);
   assert_string_not_equal(recurrent_kernels(model.graph, lstm, &alone), kernels);
-  model.config->rnn_schedule = "input=step"; /* what is forced is no part of a record */
+  model.config->rnn_schedule = "input=step"; /* a forced schedule is no part of a record */
   assert_string_equal(recurrent_kernels(model.graph, lstm, &ahead), kernels);
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Reference kernels on values at the edge: integers stay exact and wrap around, what is undefined is told or defined,
- * and no value makes a kernel read or write outside its tensors (the sanitizers' build sees that).
+ * Reference kernels with extreme values: integers stay exact and wrap around, undefined values are reported or defined,
+ * and no value makes a kernel read or write outside its tensors (the sanitizers' build checks that).
  */
 #include <math.h>
 #include <setjmp.h>
@@ -31,7 +31,8 @@ static Tensor *tensor_like(Arena *arena, const Value *value) {
   if (!value) return NULL;
   for (int axis = 0; axis < value->rank; axis++) shape[axis] = dim_value(value->shape[axis]);
   Tensor *tensor = tensor_new(arena, value->dtype, value->rank, shape);
-  tensor->data = calloc((size_t)tensor_count(tensor), dtype_size(value->dtype)); /* alone, so that its ends are seen */
+  tensor->data = calloc((size_t)tensor_count(tensor),
+                        dtype_size(value->dtype)); /* allocated alone, so that sanitizers see its ends */
   if (value->data) memcpy(tensor->data, value->data, (size_t)tensor_count(tensor) * dtype_size(value->dtype));
   return tensor;
 }
@@ -162,7 +163,7 @@ static void casts_of_what_does_not_fit_are_defined(void **state) {
 
 static void an_i64_becomes_f32_in_one_rounding(void **state) {
   (void)state;
-  /* By way of double, 2^24 + 1 and a bit would first lose the bit, then go to even. */
+  /* Via double, 2^24 + 1 and a bit would first lose the bit, then go to even. */
   const int64_t above_half = (INT64_C(1) << 60) + (INT64_C(1) << 36) + 1;
   Fixture it = fixture("Cast", "i64[1]", "to=f32", 1);
   set_ints(it.inputs[0], &above_half);

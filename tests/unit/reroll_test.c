@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What reroll_rnn is built of: strips, formulas over strips, sums of products, and steps put together. */
+/* The parts of reroll_rnn: strips, formulas over strips, sums of products, and joining of steps. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -209,7 +209,7 @@ static void a_failed_match_leaves_nothing_behind(void **state) {
   assert_int_equal(trail.n, 0);
 }
 
-/* f*c fits the first term, too, but then i*g does not fit the second. */
+/* f*c matches the first term, too, but then i*g does not match the second. */
 static void a_failed_order_leaves_nothing_behind(void **state) {
   (void)state;
   Bindings found;
@@ -230,7 +230,7 @@ static Affine affine_of(Graph *graph) {
   return affine;
 }
 
-/* [x | h] W, its columns 2 and 3: W counts 1, 2, 3... by rows of 4. */
+/* Columns 2 and 3 of [x | h] W, where W counts 1, 2, 3... by rows of 4. */
 static void a_concatenated_input_has_its_rows_of_the_weights(void **state) {
   (void)state;
   Graph *graph = BUILT({"Concat", "f32[B,1] f32[B,2]", "axis=1"}, {"MatMul", "@0 f32[3,4]!", ""},
@@ -244,7 +244,7 @@ static void a_concatenated_input_has_its_rows_of_the_weights(void **state) {
   assert_true(h[0] == 7 && h[1] == 11 && h[2] == 8 && h[3] == 12);
 }
 
-/* 2 x W' - 0.5 b + x V: W stands transposed. */
+/* 2 x W' - 0.5 b + x V, where W is transposed. */
 static void scales_and_signs_go_into_the_weights(void **state) {
   (void)state;
   Graph *graph = BUILT({"MatMul", "f32[B,2] f32[2,3]!", ""},
@@ -271,7 +271,7 @@ static void one_term_may_be_something_else(void **state) {
   assert_false(affine_read(graph, &trail, result(graph), &affine));
 }
 
-/* A hostile model's sum of a million terms costs no stack. */
+/* A sum of a million terms, in a hostile model, needs no stack. */
 static void a_long_sum_is_none(void **state) {
   (void)state;
   Graph *graph = build_graph(arena);

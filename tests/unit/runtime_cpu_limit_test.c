@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The number of threads: affinity masks of this process, and cgroup files in a folder made up here. */
+/* The number of threads: by affinity masks of this process, and by cgroup files in a folder of the test. */
 #include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The runtime's own CPU detection against the compiler's. */
+/* The runtime's own CPU detection compared with the compiler's. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The runtime on AArch64, under an emulator, where there is no cmocka: results by thread count, a fork (emulators
- * accept advice about forks that they do not follow), and the floating-point mode. */
+/* The runtime on AArch64, under an emulator, without cmocka: results for each thread count, a fork (emulators accept
+ * advice about forks and ignore it), and the floating-point mode. */
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
@@ -62,7 +62,7 @@ static void expect_flushing(const Team *team) {
   if (read_fpcr() != FLUSH) wrong_modes++;
 }
 
-/* The caller rounds upward and keeps denormals; the schedule, on every worker, does as all modules do. */
+/* The caller rounds upward and keeps denormals; the schedule uses the mode of all modules, on every worker. */
 static bool mode_is_kept(Stream *it) {
   FakeCall call;
   fake_call_init(&call, FAKE_T, FAKE_B, 3);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What rnncc would emit for the model described in runtime_fake.h, by hand. */
+/* What rnncc would emit for the model described in runtime_fake.h, written by hand. */
 #include "runtime_fake.h"
 
 #include <string.h>
@@ -8,7 +8,7 @@ void (*fake_hook)(const Team *team);
 
 enum { DIM_T, DIM_B };
 enum { LAYER = FAKE_B * FAKE_F * sizeof(float) };
-/* The arena. y is staged, because a poisoned x is found too late; `last` is written in place once that is known. */
+/* The arena. y is staged, because a poisoned x is found too late; `last` is written in place, after that check. */
 enum { H_IN = 0, H_OUT = 128, RUNS_IN = 256, RUNS_OUT = 320, Y = 384, ARENA_BYTES = Y + FAKE_T * LAYER };
 _Static_assert(2 * LAYER <= H_OUT, "states fit their places");
 

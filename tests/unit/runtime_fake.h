@@ -3,7 +3,7 @@
  * A hand-written Module, for tests of the runtime: a two-layer leaky sum over time, with a state per batch slot.
  *
  *     h[0] := h[0] / 2 + scale * x[t];  h[1] := h[1] / 2 + reversed(h[0]);  y[t] := h[1]        for t in 0..T
- *     last[b] := y[lengths[b] - 1][b], or 0 if that is none;  runs += 1
+ *     last[b] := y[lengths[b] - 1][b], or 0 if there is none;  runs += 1
  *
  * Reversing makes workers read what others wrote, so a missing barrier shows.
  */

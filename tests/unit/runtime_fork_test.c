@@ -49,7 +49,7 @@ static void note_size(const Team *team) {
   if (team->rank == 0) team_size_seen = team->size;
 }
 
-/* What a child does with what it inherited, and then afresh: a bit for each thing that goes wrong. */
+/* What a child does with inherited objects, and then with new ones: a bit for each failure. */
 static int child_failures(Fixture *it) {
   int failures = 0;
   fake_hook = note_size;
@@ -58,7 +58,7 @@ static int child_failures(Fixture *it) {
   close_model(it);
   Fixture fresh;
   open_model(&fresh, 2);
-  /* A model made in the child has threads again, though not in runs after one that other programs held up. */
+  /* A model made in the child has threads again, except in runs after one that other programs delayed. */
   for (int i = 0; i < 1000 && team_size_seen != 2; i++) failures |= run_again_from_zero(&fresh) ? 8 : 0;
   if (team_size_seen != 2) failures |= 4;
   failures |= run_again_from_zero(&fresh) ? 8 : 0;
@@ -75,7 +75,7 @@ static int exit_of(pid_t child) {
 static pid_t fork_child(Fixture *it) {
   pid_t child = fork();
   if (child == 0) {
-    alarm(20); /* a child that waits for threads it has not fails instead of hanging */
+    alarm(20); /* a child that waits for threads that do not exist fails instead of hanging */
     _exit(child_failures(it));
   }
   return child;
@@ -105,7 +105,7 @@ static void *run_until_stopped(void *arg) {
   return NULL;
 }
 
-/* The fork happens while another thread is inside a region: the pool looks busy in the child, for ever. */
+/* The fork happens while another thread is inside a region: in the child the pool seems busy for ever. */
 static void a_child_forked_in_the_middle_of_a_run_works(void **state) {
   (void)state;
   static Busy busy;
@@ -123,7 +123,7 @@ static void a_child_forked_in_the_middle_of_a_run_works(void **state) {
   close_model(&busy.it);
 }
 
-/* Stopped and continued at any moment, a process still ends its runs. */
+/* A process that is stopped and continued at any time still ends its runs. */
 static void stop_and_continue_lose_nothing(void **state) {
   (void)state;
   pid_t child = fork();

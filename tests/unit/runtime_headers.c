@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What an application includes: must compile on its own as C99 and as C++11, without a warning. */
+/* The headers for applications: each must compile alone as C99 and as C++11, without a warning. */
 #include "rnncc_loader.h"
 
 static inline int load_and_run(const char *path) {

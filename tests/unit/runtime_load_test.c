@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A module as a shared object: loading, unloading, many at once. argv: the module, and a library that is none. */
+/* A module as a shared object: loading, unloading, many at once. argv: a module, and a library that is not one. */
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>

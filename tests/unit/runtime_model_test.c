@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Query, models and contexts. The module claims to need AVX-512 and NEON; the CPU's features are what a test says. */
+/* Query, models and contexts. The module claims to need AVX-512 and NEON; each test sets the CPU's features. */
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -69,7 +69,7 @@ static void options_are_checked(void **state) {
   assert_int_equal(create_with((rnncc_options){.struct_size = sizeof(rnncc_options), .threads = 2}), RNNCC_OK);
 }
 
-/* An application built with an older header, whose options end after `threads`; past them lies whatever. */
+/* An application built with an older header, whose options end after `threads`; beyond them is other data. */
 static void fields_an_old_header_lacks_are_not_read(void **state) {
   (void)state;
   rnncc_options options;
@@ -137,7 +137,7 @@ static void a_profile_counts_runs_and_time_per_step(void **state) {
     assert_int_equal(api->profile(context, 1, NULL, NULL), RNNCC_OK);
     for (int i = 0; i < 10 * round; i++) assert_int_equal(fake_call_run(api, context, &call), RNNCC_OK);
     assert_int_equal(api->profile(context, 0, &entries, &n), RNNCC_OK);
-    assert_int_equal(fake_call_run(api, context, &call), RNNCC_OK); /* not counted any more */
+    assert_int_equal(fake_call_run(api, context, &call), RNNCC_OK); /* no longer counted */
     assert_int_equal(n, 2);
     for (size_t i = 0; i < n; i++) assert_int_equal(entries[i].calls, 10 * round);
     assert_string_equal(entries[1].kernel, "leak");

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The thread pool on its own. Also built with ThreadSanitizer, which takes the epochs' orders at their word: plain data
+ * The thread pool alone. Also built with ThreadSanitizer, which believes the memory orders of the epochs: plain data
  * crosses every barrier here.
  */
 #include <errno.h>
@@ -38,7 +38,7 @@ int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(
   return __real_pthread_create(thread, attr, main, arg);
 }
 
-/* Nor does the clock of the runtime go on, where `clock_stands`, but when a test moves it. */
+/* If `clock_stands`, the runtime's clock advances only when a test moves it. */
 static atomic_bool clock_stands;
 static atomic_long clock_ns_now, readings_by_caller;
 static pthread_t main_thread;
@@ -59,7 +59,7 @@ static Pool *pool_of(int threads) {
   return pool;
 }
 
-/* Fewer under a sanitizer, which slows each; ten times more on request. */
+/* Fewer under a sanitizer, which makes each slower; ten times more on request. */
 static int many_regions(void) {
 #if defined __has_feature
 #if __has_feature(thread_sanitizer) || __has_feature(address_sanitizer)
@@ -82,7 +82,8 @@ static void every_worker_visits_every_region_once(void **state) {
   }
 }
 
-/* Each round, every rank adds its neighbours' numbers of the round before: wrong if any barrier lets one through. */
+/* Each round, every rank adds its neighbours' numbers of the round before: wrong if a barrier lets one through early.
+ */
 enum { ROUNDS = 500 };
 
 static void add_neighbours(void *arg, Team *team) {
@@ -120,7 +121,7 @@ static void a_barrier_separates_rounds(void **state) {
 
 static void pause_us(int us) { nanosleep(&(struct timespec){0, us * 1000L}, NULL); }
 
-/* Odd ranks dawdle past the spin, so the others sleep on their epochs and must be woken. */
+/* Odd ranks take longer than the others spin, so the others sleep on their epochs and must be woken. */
 static void dawdle(void *arg, Team *team) {
   (void)arg;
   for (int i = 0; i < 20; i++) {
@@ -136,7 +137,7 @@ static void sleepers_at_a_barrier_are_woken(void **state) {
   pool_destroy(pool);
 }
 
-/* Pauses around the 50 us at which an idle worker goes to sleep: where a lost wake-up would hide. */
+/* Pauses around the 50 us after which an idle worker falls asleep: a lost wake-up would appear there. */
 static void workers_falling_asleep_are_woken(void **state) {
   (void)state;
   int visits[MAX_TEAM * 32] = {0};
@@ -156,7 +157,7 @@ static void note_thread(void *arg, Team *team) {
   if (team->rank) *(pthread_t *)arg = pthread_self();
 }
 
-/* While it wakes a worker the caller narrows the worker's mask: only then. */
+/* The caller narrows a worker's mask only while it wakes the worker. */
 static void workers_keep_their_masks(void **state) {
   (void)state;
   cpu_set_t own, workers;
@@ -268,7 +269,7 @@ static void one_cpu_in_the_mask_suffices(void **state) {
   Pool *pool = pool_of(0);
   assert_int_equal(pool_size(pool), 1);
   pool_destroy(pool);
-  pool = pool_of(3); /* asked for all the same */
+  pool = pool_of(3); /* although there are fewer */
   uint32_t cells[2][MAX_TEAM] = {{1, 2, 3}}, expected[2][MAX_TEAM];
   memcpy(expected, cells, sizeof cells);
   pool_run(pool, add_neighbours, cells);
@@ -351,7 +352,7 @@ static void signals_interrupt_nothing_and_spare_the_workers(void **state) {
   pool_destroy(pool);
 }
 
-/* Many threads at one pool: some get the team, the others run alone; each region is whole either way. */
+/* Many threads use one pool: some get the team, the others run alone; each region is complete either way. */
 typedef struct Caller {
   Pool *pool;
   pthread_t thread;
@@ -385,7 +386,7 @@ static void callers_do_not_mix(void **state) {
   pool_destroy(pool);
 }
 
-/* What another program does to a worker: the caller waits for it while 3 ms pass. Notes the team's size. */
+/* As another program delays a worker: the caller waits for it while 3 ms pass. Stores the team's size. */
 static void hold_up(void *arg, Team *team) {
   if (team->rank == 0) {
     *(int *)arg = team->size;
@@ -403,7 +404,7 @@ static int team_size_of_a_held_up_region(Pool *pool) {
   return size;
 }
 
-/* After each region that was held up, twice as many run alone. On one CPU the pool is crowded, and the rule is off. */
+/* After each delayed region, twice as many run alone. On one CPU the pool is crowded, and the rule is off. */
 static void after_being_held_up_the_pool_runs_alone_for_a_while(void **state) {
   (void)state;
   main_thread = pthread_self();

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a run leaves alone: the heap, the kernel, the floating-point mode, memory next to the caller's buffers.
- * malloc and its kin are replaced here by counting ones, unless a sanitizer already has.
+ * What a run must leave alone: the heap, the kernel, the floating-point mode, memory next to the caller's buffers.
+ * malloc and its relatives are replaced here by counting ones, unless a sanitizer already replaces them.
  */
 #include <errno.h>
 #include <linux/filter.h>
@@ -104,10 +104,10 @@ static void run_does_not_touch_the_heap(void **state) {
     fake_call_init(&call, 5, 3, 1);
     Stream it = open_stream(threads);
     int before = heap_calls;
-    assert_true(before > 0); /* the counters do count */
+    assert_true(before > 0); /* the counters work */
     for (int i = 0; i < 1000; i++) assert_int_equal(fake_call_run(it.api, it.context, &call), RNNCC_OK);
     call.lengths[0] = -1;
-    assert_int_equal(fake_call_run(it.api, it.context, &call), RNNCC_ERROR_VALUE); /* nor does a failing one */
+    assert_int_equal(fake_call_run(it.api, it.context, &call), RNNCC_ERROR_VALUE); /* a failing run does not, either */
     assert_int_equal(heap_calls, before);
     close_stream(&it);
   }
@@ -150,7 +150,7 @@ static void the_callers_float_mode_is_kept_and_the_schedules_fixed(void **state)
     fake_call_init(&call, 5, 3, 1);
     Stream it = open_stream(threads);
     unsigned saved = __builtin_ia32_stmxcsr();
-    __builtin_ia32_ldmxcsr(0x1f80 | UPWARD | 0x10); /* an odd mode, and one sticky flag */
+    __builtin_ia32_ldmxcsr(0x1f80 | UPWARD | 0x10); /* an unusual mode, and one sticky flag */
     unsigned before = __builtin_ia32_stmxcsr();
     fake_hook = expect_flushing;
     rnncc_status status = fake_call_run(it.api, it.context, &call);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* run(): the right answer, and for each wrong argument its code, its message, and nothing touched. */
+/* run(): the right result; and for each wrong argument its code, its message, and unchanged data. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -74,7 +74,7 @@ static void run_sets_output_shapes_and_writes_no_further(void **state) {
   for (int i = 3 * FAKE_F; i < FAKE_B * FAKE_F; i++) assert_true(it->call.last[i] == -77);
 }
 
-/* Wrong calls: what is done to a right one, and what run says to it. */
+/* Wrong calls: the change that makes a right call wrong, and run's message. */
 typedef struct Wrong {
   const char *name;
   void (*spoil)(FakeCall *call);

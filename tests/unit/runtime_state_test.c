@@ -86,7 +86,7 @@ static void resetting_a_batch_slot_leaves_the_others(void **state) {
   expect_slot(it, 1, 0, 0);
   for (int slot = 0; slot < FAKE_B; slot++)
     if (slot != 1) expect_slot(it, slot, 10 * slot, 100);
-  assert_int_equal(runs_of(it), 7); /* without batch axis: slot 0's */
+  assert_int_equal(runs_of(it), 7); /* without a batch axis: it belongs to slot 0 */
   assert_int_equal(it->api->state_reset(it->context, 0), RNNCC_OK);
   assert_int_equal(runs_of(it), 0);
   assert_int_equal(it->api->state_reset(it->context, -1), RNNCC_OK);

@@ -11,7 +11,7 @@
 
 enum { MAX_LAYERS = 5, MAX_STEPS = 12, MAX_CHUNK = 5, MAX_WORKERS = 6 };
 
-/* All workers' views of one wavefront, and what has been run before this turn. */
+/* All workers' views of one wavefront, and what had run before this turn. */
 typedef struct Front {
   int workers, turns;
   Wave wave[MAX_WORKERS];
@@ -24,7 +24,7 @@ static void start(Front *front, int layers, int64_t steps, int64_t chunk, int wo
     front->wave[w] = (Wave){.layers = layers, .steps = steps, .chunk = chunk, .done = front->done[w]};
 }
 
-/* Lets each worker of a turn see only what stood before it, as it would if the others were slower. */
+/* Each worker of a turn sees only what was there before the turn, as if the others were slower. */
 static void check_turn(Front *front) {
   int64_t before[MAX_LAYERS];
   for (int l = 0; l < MAX_LAYERS; l++) before[l] = front->run[l];
@@ -73,7 +73,7 @@ static void every_layer_runs_all_steps_after_the_layer_before(void **state) {
   for_each_front(check_order);
 }
 
-/* A turn in which a worker rests is one of the first or the last, while the front has fewer chunks than workers. */
+/* A worker rests only in the first or last turns, while the front has fewer chunks than workers. */
 static void check_turns(Front *front, int layers, int64_t steps, int64_t chunk) {
   int64_t chunks = (steps + chunk - 1) / chunk, busy = front->workers < layers ? front->workers : layers;
   while (turn(front)) {

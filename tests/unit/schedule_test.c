@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The text form that the schedules of all families share: what is printed is read back, and what is no schedule is
- * refused at the part that is wrong. */
+/* The text form that the schedules of all families share: a printed schedule is read back, and a wrong text is refused
+ * with the part that is wrong. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* infer_shapes over whole graphs: contents of shape arithmetic, errors told once each, exit codes, states, constants.
+/* infer_shapes over whole graphs: values of shape arithmetic, each error reported once, exit codes, states, constants.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -106,7 +106,7 @@ static void floats_are_followed_while_they_are_exact(void **state) {
   }
 }
 
-/* x -> Shape -> Gather 0 -> Unsqueeze -> Concat with 12 and -1 -> Reshape: exporters write this for x.view(T, 12, -1).
+/* x -> Shape -> Gather 0 -> Unsqueeze -> Concat with 12 and -1 -> Reshape: exporters write x.view(T, 12, -1) so.
  */
 static void a_target_computed_from_shapes_reshapes(void **state) {
   (void)state;
@@ -152,7 +152,7 @@ static void every_bad_node_is_told_and_none_twice(void **state) {
   (void)state;
   Graph *graph = build_graph(arena);
   build_node(graph, "Softmax", "f32[T]", "axis=5", 1);
-  build_node(graph, "Relu", "@0", "", 1); /* reads what is not known: no message of its own */
+  build_node(graph, "Relu", "@0", "", 1); /* reads an unknown shape: no message of its own */
   build_node(graph, "MatMul", "@1 f32[3,4]", "", 1);
   build_node(graph, "Transpose", "f32[T]", "perm=[0,0]", 1);
   Outcome outcome = outcome_of(run_infer, graph);

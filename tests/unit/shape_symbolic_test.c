@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A shape inferred for a symbolic T, at T = t, is the shape inferred for t itself: random attributes of the ops whose
- * extents are more than copied. Where T's range makes a node invalid, the rule refuses it; those are passed over, and
- * counted, so that the test cannot pass on refusals alone.
+ * A shape inferred for a symbolic T, at T = t, is the shape inferred for t itself. Random attributes of the ops whose
+ * extents are more than copied. If T's range makes a node invalid, the rule refuses it; such nodes are skipped and
+ * counted, so that the test cannot pass with refusals alone.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -74,7 +74,7 @@ static const struct Row {
             {"Pad", draw_pad, 1},   {"Split", draw_split, 3},  {"Reshape", draw_reshape, 1}};
 enum { N_ROWS = sizeof rows / sizeof *rows };
 
-/* NULL where the rule refuses the node. */
+/* NULL if the rule refuses the node. */
 static Node *infer_with(Arena *arena, const struct Row *row, Draw draw, const char *extent) {
   char inputs[256] = "";
   const char *hole = strstr(draw.inputs, "%s");

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Every op's shape rule, a line a case: a node in the notation of ir_build.h, and the outputs' shapes or, after `!`,
- * what the error must say. Where ONNX leaves a choice, the figures are ONNX Runtime's.
+ * Every op's shape rule, one case a line: a node in the notation of ir_build.h, and the outputs' shapes or, after `!`,
+ * a part of the error message. Where ONNX leaves a choice, the figures are ONNX Runtime's.
  */
 #include <setjmp.h>
 #include <stdarg.h>

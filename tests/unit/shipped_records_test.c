@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The records that come with rnncc, schedules/<target>.jsonl: each says a schedule of its workload, of the kernels as
- * they are. Layers are made anew of the workloads' texts, and say the same text of themselves. */
+/* The records that come with rnncc, schedules/<target>.jsonl: each has a valid schedule of its workload, and is bound
+ * to the current kernels. Layers are rebuilt from the workloads' texts, and must give the same texts. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -17,9 +17,9 @@
 #include "passes.h"
 #include "support/data_directory.h"
 
-/* ---- a layer of a workload's text ---- */
+/* ---- a layer from a workload's text ---- */
 
-/* "n1c64k64_h56k3s1p1.1_w56k3s1p1.1_in16_bias_residual_then.Relu", and what is not there: 1, or nothing. */
+/* "n1c64k64_h56k3s1p1.1_w56k3s1p1.1_in16_bias_residual_then.Relu"; absent parts are 1, or nothing. */
 typedef struct Described {
   int images, channels, kernels, groups;
   int extent[2], window[2], stride[2], dilation[2], begin[2], end[2];
@@ -27,7 +27,7 @@ typedef struct Described {
   const char *after, *then; /* "Relu", of chains the first; NULL: none */
 } Described;
 
-/* The number behind `letter`, which *at moves behind; `absent` where another letter stands there. */
+/* The number after `letter`; *at moves behind it. `absent` if another letter is there. */
 static int number(const char **at, char letter, int absent) {
   char *end;
   if (**at != letter) return absent;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Random graphs mean the same before and after simplify, fuse_epilogue and alias_views: the reference interpreter runs
- * both on small integers, on which every sum here is exact, so the outputs must agree bit for bit.
+ * Random graphs compute the same before and after simplify, fuse_epilogue and alias_views: the reference interpreter
+ * runs both on small integers, on which every sum here is exact, so the outputs must be bit-identical.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -19,8 +19,8 @@
 
 enum { GRAPHS = 1000, NODES = 14, INPUTS = 2 };
 
-/* What may come next: an op on a random value of a rank in [least, most], with operands behind it (`?` is a random
- * value of the same shape) and attributes. All of them fit, always. */
+/* Possible next nodes: an op on a random value of a rank in [least, most], followed by operands (`?` is a random value
+ * of the same shape) and attributes. They are always valid. */
 static const struct Move {
   const char *op, *operands, *attributes;
   int least, most;
@@ -60,7 +60,7 @@ enum { N_MOVES = sizeof moves / sizeof *moves };
 
 static const Value *result(const Graph *graph, int node) { return graph->nodes[node]->outputs[0]; }
 
-/* A node whose result has the shape of that one's. */
+/* A node whose result has the same shape as that of `node`. */
 static int node_like(Graph *graph, int node) {
   for (int tries = 0; tries < 20; tries++) {
     int other = rand() % graph->n_nodes;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* simplify and alias_views: what goes, what stays, and that outputs keep their names and their values. */
+/* simplify and alias_views: which nodes go, which stay, and that outputs keep their names and their values. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -20,7 +20,7 @@ static void finish(Graph *graph, Value *output) {
   verify(graph);
 }
 
-/* The pass on the graph whose last node makes the output. */
+/* The graph after the pass; its last node makes the output. */
 static Graph *simplified(const char *const (*nodes)[3], int n) {
   Graph *graph = build_graph(arena);
   for (int i = 0; i < n; i++) build_node(graph, nodes[i][0], nodes[i][1], nodes[i][2], 1);
@@ -141,7 +141,7 @@ static void a_view_and_its_inverse_go(void **state) {
   assert_int_equal(graph->n_nodes, 2);
 }
 
-/* An output that another node reads too, through the identity that named it. */
+/* An output that another node reads, too, through the identity that gave it its name. */
 static void a_renamed_value_is_read_under_its_new_name(void **state) {
   (void)state;
   Graph *graph = build_graph(arena);
@@ -185,7 +185,7 @@ static void sum_becomes_add(void **state) {
   assert_int_equal(count_nodes(graph, "Sum"), 0);
 }
 
-/* What the graph makes of input 0 filled with 0, 1, 2, ... */
+/* The graph's result for input 0 filled with 0, 1, 2, ... */
 static const Tensor *run(Graph *graph, const int64_t *shape, int rank) {
   const int64_t symbols[] = {5, 2};
   Tensor *input = tensor_new(arena, RNNCC_F32, rank, shape), *output;
@@ -254,7 +254,7 @@ static void views_share_memory(void **state) {
   assert_int_equal(count_nodes(graph, "Identity"), 0);
 }
 
-/* An output may be neither the caller's input nor a constant, nor another output's memory: the module writes it. */
+/* An output must not be the caller's input, a constant, or another output's memory, because the module writes it. */
 static void outputs_that_share_memory_get_copies(void **state) {
   (void)state;
   static const char *const shared[][3] = {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A call is guarded by the extents of its node's outputs that may be 0, unless one output is never empty, or the node
- * finds the extent itself. */
+/* A call is guarded by those extents of its node's outputs that may be 0, unless one output is never empty, or the node
+ * itself finds the extent. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -41,7 +41,7 @@ static void a_result_that_may_be_empty_guards_its_call(void **state) {
   assert_null(always->guard);
 }
 
-/* The call has something to do where either result has elements. */
+/* The call has work if one of the results has elements. */
 static void one_result_that_is_never_empty_is_enough(void **state) {
   (void)state;
   program = hand_program();
@@ -52,7 +52,7 @@ static void one_result_that_is_never_empty_is_enough(void **state) {
   assert_null(one->guard);
 }
 
-/* It must run to find out. */
+/* The call must run to find the extent. */
 static void a_node_that_finds_the_extent_is_not_guarded_by_it(void **state) {
   (void)state;
   program = hand_program();

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The specialiser on a small template: values in, dead branches out, names made unique, hooks and types replaced. */
+/* The specialiser on a small template: knobs set, dead branches removed, names made unique, hooks and types replaced.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

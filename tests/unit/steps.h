@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Graphs of a few steps on one f32 input, and what they compute: for passes that must keep the result. */
+/* Graphs of a few steps on one f32 input, and their results: for passes that must keep the result. */
 #ifndef RNNCC_TEST_STEPS_H
 #define RNNCC_TEST_STEPS_H
 
@@ -9,9 +9,9 @@
 #include "reference/reference.h"
 
 enum { MAX_STEPS = 5 };
-typedef const char *Steps[MAX_STEPS][3]; /* op, inputs, attributes; as ir_build.h has them */
+typedef const char *Steps[MAX_STEPS][3]; /* op, inputs, attributes; in the notation of ir_build.h */
 
-/* A node a step; the last one makes the output. */
+/* Adds a node for each step; the last one makes the output. */
 static inline void add_steps(Graph *graph, const Steps steps) {
   for (int i = 0; i < MAX_STEPS && steps[i][0]; i++) build_node(graph, steps[i][0], steps[i][1], steps[i][2], 1);
 }
@@ -28,7 +28,7 @@ static inline Graph *built_of(const Steps steps) {
   return build_end(graph);
 }
 
-/* On seven whole numbers from `least` on, over and over; T is 5 and B 2. */
+/* The result for seven integers from `least` on, repeated; T is 5 and B is 2. */
 static inline const Tensor *run_on_integers(Graph *graph, int least) {
   const int64_t symbols[] = {5, 2};
   int64_t shape[MAX_RANK];

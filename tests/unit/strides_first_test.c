@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* strides_first: which convolutions take the strides of 1x1 convolutions behind them. Small integers: sums are exact.
+/* strides_first: which convolutions take over the strides of the 1x1 convolutions behind them. All sums are exact.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -10,7 +10,7 @@
 #include "shapes/shape.h"
 #include "steps.h"
 
-/* The ops in order, of windows with their strides: "Conv2,2 Relu Conv1,1". */
+/* The ops in order; windows with their strides: "Conv2,2 Relu Conv1,1". */
 static const char *form_of(Graph *graph) {
   Text text = text_new(arena);
   for (int n = 0; n < graph->n_nodes; n++) {

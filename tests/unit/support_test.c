@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Files, hashes, UTF-8 and suggestions: what the loader rests on. */
+/* Files, hashes, UTF-8 and suggestions, on which the loader relies. */
 #include <fcntl.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -21,7 +21,7 @@
 #include "support/sha256.h"
 #include "support/utf8.h"
 
-/* FIPS 180-4's examples, and the two lengths around which padding takes a second block. */
+/* FIPS 180-4's examples, and the two lengths around which padding needs a second block. */
 static void sha256_matches_known_digests(void **state) {
   (void)state;
   static const struct {
@@ -61,7 +61,8 @@ static void sha256_does_not_depend_on_the_pieces(void **state) {
   }
 }
 
-/* What is accepted decodes to a code point that needs its length; and as many sequences are accepted as there are. */
+/* Each accepted sequence decodes to a code point that needs its length, and the number of accepted sequences is right.
+ */
 static void utf8_takes_each_character_in_its_shortest_form_alone(void **state) {
   (void)state;
   int valid = 0;
@@ -140,7 +141,7 @@ static void writing_replaces_the_whole_file(void **state) {
   assert_int_equal(stat(it->file, &status), 0);
   mode_t mask = umask(0);
   umask(mask);
-  assert_int_equal(status.st_mode & 0777, 0666 & ~mask); /* as any new file, not as mkstemp's */
+  assert_int_equal(status.st_mode & 0777, 0666 & ~mask); /* the mode of any new file, not of mkstemp's */
 }
 
 static void start_writing_and_stop(void *file) {
@@ -169,13 +170,13 @@ static void write_file(void *file) {
   arena_free(arena);
 }
 
-/* A process that has a temporary folder, whose path is then `path`, and waits. */
+/* A process that has a temporary folder, whose path it writes to `path`, and waits. */
 static pid_t start_working(Fixture *it, char path[64]) {
   int ends[2];
   assert_int_equal(pipe(ends), 0);
   pid_t child = fork();
   if (child == 0) {
-    prctl(PR_SET_PDEATHSIG, SIGKILL); /* a test that fails leaves it alone */
+    prctl(PR_SET_PDEATHSIG, SIGKILL); /* if the test fails, it ends */
     const char *folder = temporary_directory(it->arena);
     file_write(it->arena, arena_format(it->arena, "%s/file", folder), "content", 7);
     if (write(ends[1], folder, strlen(folder) + 1) < 0) _exit(1);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* C as tokens and declarations: what comments and spacing leave as it is, what each declaration declares. */
+/* C as tokens and declarations: comments and spacing change nothing, and the names of each declaration are known. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -37,7 +37,7 @@ static void comments_and_spacing_are_no_tokens(void **state) {
   for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) assert_string_equal(spelled(rows[i][0]), rows[i][1]);
 }
 
-/* "f | g h": of each declaration its names. */
+/* The names of each declaration: "f | g h". */
 static const char *declared(const char *text) {
   Text out = text_new(arena);
   SourceFile file = read_declarations(arena, text);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A trial's results are judged by a part of the channels: the right ones pass, a vector of channels that is wrong is
- * found wherever it is, and only sums that are rounded may be a little off. */
+/* A trial's results are checked in a part of the channels: right results pass, a wrong vector of channels is found
+ * wherever it is, and only sums that are rounded have a tolerance. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -20,7 +20,7 @@ enum { CHANNELS = 101, PIXELS = 32 * 32, IMAGES = 2 };
 
 typedef struct Judged {
   Expected expected;
-  float *y; /* all of the right result */
+  float *y; /* the whole right result */
   int64_t count;
 } Judged;
 
@@ -82,7 +82,7 @@ static void a_wrong_vector_of_channels_is_found(void **state) {
   assert_true(trial_is_right(&j.expected, j.y, j.count, false));
 }
 
-/* Of the largest sum, which is the largest result too: 1e-4 for those of Winograd, and nothing for others. */
+/* Relative to the largest sum, which is also the largest result: 1e-4 for Winograd, 0 for others. */
 static void only_rounded_sums_may_be_off(void **state) {
   (void)state;
   Judged j = judged();

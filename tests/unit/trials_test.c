@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Which schedules are tried next: the first of each algorithm, then those that should be fastest, by what is known of
- * those like them; what failed is not chosen. */
+/* Which schedules are tried next: the first of each algorithm, then those that should be fastest according to the
+ * results of similar ones; schedules that failed are not chosen. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -49,18 +49,18 @@ static void the_first_of_each_algorithm_comes_first(void **state) {
   Trials trials = some_trials();
   assert_next(&trials, false, 4, (int[]){0, COUNT - 1, 1, 2});
   ((ConvCandidate *)(uintptr_t)trials.list[COUNT - 1].candidate)->seconds =
-      3.1e-6; /* three times as slow: it waits its turn */
+      3.1e-6; /* three times as slow: it is tried later */
   assert_next(&trials, false, 4, (int[]){0, 1, 2, 3});
 }
 
 static void what_is_slower_than_predicted_moves_those_like_it(void **state) {
   (void)state;
   Trials trials = some_trials();
-  end_trial(&trials, 0, TRIAL_OK, 1.3); /* knobs (0, 0): others of a = 0, and of b = 0, are suspected */
+  end_trial(&trials, 0, TRIAL_OK, 1.3); /* knobs (0, 0): so others of a = 0, and of b = 0, are expected to be slower */
   end_trial(&trials, COUNT - 1, TRIAL_OK, 2.9);
   end_trial(&trials, 4, TRIAL_OK, 1.3); /* (1, 1), predicted 1.44: quicker */
   assert_next(&trials, false, 1, (int[]){1});
-  end_trial(&trials, 8, TRIAL_CRASHED, 0); /* which tells no time */
+  end_trial(&trials, 8, TRIAL_CRASHED, 0); /* without a time */
   end_trial(&trials, 1, TRIAL_OK, 3); /* (1, 0), next to (2, 0): not to (0, 1), which was predicted to take longer */
   assert_next(&trials, false, 1, (int[]){3});
 }
@@ -115,7 +115,7 @@ static void records_of_the_key_are_known(void **state) {
   for (int i = 0; i < COUNT; i++) candidates[i] = *fresh.list[i].candidate;
   Trials trials = trials_new(arena, &(ConvCandidates){.count = COUNT, .list = candidates},
                              &(ScheduleRecords){.count = 7, .list = list}, &key, kernels_of, NULL);
-  assert_int_equal(trials.tried, 2); /* what took no time was not measured; one is of other kernels */
+  assert_int_equal(trials.tried, 2); /* a record without a time does not count; one is of other kernels */
   assert_ptr_equal(trials_best(&trials), &trials.list[2]);
   assert_true(trials.list[2].median_us == 8 && trials.list[3].state == TRIAL_CRASHED);
 }

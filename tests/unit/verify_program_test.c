@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* verify_program finds each of these mistakes, made in programs that the passes have got right. */
+/* verify_program finds each of these mistakes, made in programs that are otherwise correct. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -33,7 +33,7 @@ static void drop(Block *block, int index) {
   block->count--;
 }
 
-/* x -> first -> second -> y; the last call reads first too. */
+/* x -> first -> second -> y; the last call reads `first`, too. */
 static void begin_chain(void) {
   program = hand_program();
   x = hand_input(program, 16);
@@ -142,7 +142,7 @@ static void an_output_that_is_not_written_is_found(void **state) {
 
 /* ---- bytes ---- */
 
-/* A call that works in 64 bytes from `offset` on of 128. */
+/* A call that works in `bytes` bytes from `offset` on, of 128. */
 static const char *mistake_at(int64_t offset, int64_t bytes) {
   program = hand_program();
   Value *memory = hand_value(program, 32);
@@ -272,7 +272,7 @@ static void a_value_that_one_branch_does_not_write_is_found(void **state) {
   }
 }
 
-/* What stands outside the loop is read in each iteration, and what the loop makes is written over it after that. */
+/* A value from outside the loop is read in each iteration, so a result of the loop must not be written over it. */
 static void what_the_next_iteration_needs_is_kept(void **state) {
   (void)state;
   program = hand_program();
@@ -309,7 +309,7 @@ static void calls_of_a_chunk_without_a_barrier_are_found(void **state) {
   expect("there is no barrier since");
 }
 
-/* The first call of the next turn writes what the last one of this turn reads. */
+/* The first call of the next turn writes what the last call of this turn reads. */
 static void a_turn_without_a_barrier_is_found(void **state) {
   (void)state;
   program = hand_program();
@@ -327,7 +327,7 @@ static void a_turn_without_a_barrier_is_found(void **state) {
 
 /* ---- stages ---- */
 
-/* The first stage that finds the mistake; all later ones find it, too. */
+/* `from`: the first stage that finds the mistake; all later ones find it, too. */
 static void expect_from(ProgramStage from, const char *mistake) {
   for (int stage = PROGRAM_LOWERED; stage <= PROGRAM_WHOLE; stage++) {
     const char *got = program_mistake(program, (ProgramStage)stage);
