@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Runs direct convolutions of small integers, whose sums are exact, and compares with plain loops in double. Lanes past
- * the last channel of the input are NaN, images lie further apart than their size, and what is no part of the result
- * must stay as it is. Built by test_conv_direct.py, once an instruction set.
+ * Runs direct convolutions of small integers, whose sums are exact, and compares them with plain loops in double. Lanes
+ * past the last channel of the input are NaN, images are further apart than their size, and memory around the result
+ * must stay unchanged. Built by test_conv_direct.py, once for each instruction set.
  */
 #include <math.h>
 #include <stdio.h>
@@ -12,11 +12,12 @@
 #include "conv_direct_check.h"
 #include "kernels/conv/direct_weights.h"
 
-/* Floats between images; panels, and so workers, of a prologue; slots that these go round, and floats between them. */
+/* Floats between images; panels of a prologue, and so its workers; slots that hold the panels, and floats between them.
+ */
 enum { GAP = 48, PANELS = 3, SLOTS = 2, SLOT_GAP = 16 };
 static const float untouched = 12345;
 
-/* Row-major, as ONNX has them; small integers. */
+/* Row-major, as in ONNX; small integers. */
 typedef struct Problem {
   const DirectVariant *v;
   float *x, *w, *bias, *residual, *scale, *shift;
@@ -53,7 +54,7 @@ static void free_problem(Problem *p) {
   free(p->x), free(p->w), free(p->bias), free(p->residual), free(p->scale), free(p->shift);
 }
 
-/* [n][channels][plane] in blocks, NaN in the lanes past the last channel, images GAP further apart than need be. */
+/* [n][channels][plane] in blocks, NaN in the lanes past the last channel, images GAP further apart than necessary. */
 static float *blocked(const float *from, int64_t n, int64_t channels, int64_t plane, int64_t block) {
   int64_t image = blocks(channels, block) * plane * block + GAP;
   float *to = array(n * image);
@@ -127,7 +128,7 @@ static double expected(const Problem *p, int64_t n, int64_t k, int64_t row, int6
   return sum > 0 ? sum : 0;
 }
 
-/* Every element of the output, and what lies between its images. */
+/* Checks every element of the output, and the memory between its images. */
 static bool right(const Problem *p, const float *y) {
   const DirectVariant *v = p->v;
   int64_t plane = v->out_h * v->out_w, image = blocks(v->kernels, v->lanes) * plane * v->lanes + GAP;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A direct convolution with its knobs set, what it computes, and the order that it is to be computed in. */
+/* A direct convolution with its knobs set, what it computes, and its order of computation. */
 #ifndef CONV_DIRECT_CHECK_H
 #define CONV_DIRECT_CHECK_H
 

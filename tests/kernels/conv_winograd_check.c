@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Runs specialised Winograd convolutions on random extents and compares them with plain loops in double; every array
- * ends at a page that may not be touched. Built by test_conv_winograd_kernels.py, once an instruction set.
+ * ends at a page that must not be touched. Built by test_conv_winograd_kernels.py, once for each instruction set.
  *
- * What is stated of the results: max |error| / max |result| is at most 1e-5 for F(2,3), 1e-4 for others, whose
- * transforms grow what is rounded by more than they shrink it again; small integers come out exact from F(2,3), whose
- * transforms only add, and multiply by quarters.
+ * The stated bounds: max |error| / max |result| is at most 1e-5 for F(2,3), and 1e-4 for others, whose transforms
+ * increase rounding errors more than they reduce them. F(2,3) is exact on small integers, because its transforms only
+ * add, and multiply by quarters.
  */
 #include <math.h>
 #include <stdio.h>
@@ -35,7 +35,7 @@ static float random_float(bool integral) {
   return integral ? (float)random_in(-4, 4) : (float)((double)(next_random() >> 11) * 0x1p-52 - 1);
 }
 
-/* ---- arrays that end at a page that may not be touched ---- */
+/* ---- arrays that end at a page that must not be touched ---- */
 
 static size_t mapped_bytes(int64_t n) {
   size_t page = (size_t)sysconf(_SC_PAGESIZE);
@@ -60,7 +60,7 @@ typedef struct Problem {
   const WinogradVariant *variant;
   int64_t n, channels, kernels, block_tiles, slots;
   int64_t x_blocks, y_blocks;
-  int64_t x_image, residual_image, y_image; /* images stand further apart than they are long */
+  int64_t x_image, residual_image, y_image; /* images are further apart than their size */
   float *x, *w, *weights, *bias, *residual;
   double *want; /* [n][kernels][out_h / pool][out_w / pool] */
 } Problem;
@@ -131,7 +131,7 @@ static float *random_array(int64_t n, bool integral) {
   return array;
 }
 
-/* Lanes past the last channel, and what lies between images, are NaN. */
+/* Lanes past the last channel, and the memory between images, are NaN. */
 static float *random_images(int64_t n, int64_t image, int lanes, int64_t plane, int64_t channels, bool integral) {
   float *array = new_array(n * image, NAN);
   for (int64_t i = 0; i < n; i++) fill_blocked(array + i * image, lanes, plane, channels, integral);
@@ -179,7 +179,7 @@ static int64_t slot(const Problem *p) {
 }
 static int64_t scratch_count(const Problem *p) { return p->slots * slot(p); }
 
-/* Workers never wait for each other: here they come one after the other. */
+/* Workers never wait for each other, so here they run one after the other. */
 static float *convolve(const Problem *p, int size) {
   float *y = new_array(y_count(p), -12345), *scratch = new_array(scratch_count(p), NAN);
   for (int rank = 0; rank < size; rank++) {
@@ -202,7 +202,7 @@ static float result_at(const Problem *p, const float *y, int64_t i) {
 
 static int64_t results(const Problem *p) { return p->n * p->kernels * y_plane(p->variant); }
 
-/* max |error| / max |result|, with residual and bias counted in; NaN if a result is. */
+/* max |error| / max |result|, with residual and bias included; NaN if a result is NaN. */
 static double relative_error(const Problem *p, const float *y) {
   double most = 0, error = 0;
   for (int64_t i = 0; i < results(p); i++) {

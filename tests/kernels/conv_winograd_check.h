@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A specialised Winograd convolution, and what its knobs are. */
+/* A specialised Winograd convolution, and its knobs. */
 #ifndef CONV_WINOGRAD_CHECK_H
 #define CONV_WINOGRAD_CHECK_H
 

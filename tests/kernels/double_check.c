@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Functions of templates/double.h against long double libm and, where they are exact, against libm's own. */
+/* Functions of templates/double.h compared with long double libm and, if they are exact, with libm's own. */
 #include <math.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -22,7 +22,7 @@ static double between(double low, double high) { return low + (high - low) * ((d
 static int is_same(double a, double b) { return (a == b && !signbit(a) == !signbit(b)) || (isnan(a) && isnan(b)); }
 static int is_denormal(double x) { return x != 0 && fabs(x) < 0x1p-1022; }
 
-/* In units of the last place of what is right; results that are denormal may be zero. */
+/* In units in the last place of the true result; a denormal result may be zero. */
 static double error(double got, long double want) {
   int exponent;
   double rounded = (double)want;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Elementary functions in double, in loops that the compiler vectorises: 2^32 of libm's would take too long. Relative
- * errors are below 2^-40 for all floats, which math_ulp.c checks against libm.
+ * Elementary functions in double, in loops that the compiler vectorises: libm would take too long for 2^32 values.
+ * Their relative errors are below 2^-40 for all floats; math_ulp.c checks this against libm.
  */
 #ifndef TESTS_DOUBLE_MATH_H
 #define TESTS_DOUBLE_MATH_H
@@ -77,13 +77,13 @@ static inline double double_mish(double x) {
   return x * (w / (w + 2));
 }
 
-/* libm's between the Taylor series' first terms and 1. */
+/* libm's erf between the range of the Taylor series' first terms and that where it is 1. */
 static inline double double_erf(double x) {
   if (fabs(x) < 0x1p-20) return 0x1.20dd750429b6dp0 * (x - x * x * x / 3);
   return fabs(x) > 6 ? copysign(1.0, x) : erf(x);
 }
 
-/* libm's own: these are not taken at all floats. */
+/* libm's own, because these are not computed at all floats. */
 static inline double double_sin(double x) { return sin(x); }
 static inline double double_cos(double x) { return cos(x); }
 static inline double double_tan(double x) { return tan(x); }

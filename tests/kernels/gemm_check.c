@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Runs specialised matrix products on extents at and around the edges of panels, blocks and depth blocks, none excluded
- * for being zero, and compares with plain loops in double. Built by test_gemm_kernels.py, once an instruction set.
+ * Runs specialised matrix products on extents at and around the edges of panels, blocks and depth blocks, zero
+ * included, and compares them with plain loops in double. Built by test_gemm_kernels.py, once for each instruction set.
  */
 #include <math.h>
 #include <stdio.h>
@@ -11,7 +11,7 @@
 #include "gemm_check.h"
 #include "kernels/gemm/panels.h"
 
-enum { MARGIN = 64 }; /* floats around the result that must stay as they are */
+enum { MARGIN = 64 }; /* floats around the result that must stay unchanged */
 
 typedef struct Problem {
   const GemmVariant *variant;
@@ -34,7 +34,8 @@ static Problem new_problem(const GemmVariant *variant, int64_t m, int64_t n, int
 
 static void free_problem(Problem *p) { free(p->a), free(p->b), free(p->addend); }
 
-/* B packed ahead by the compiler; the kernel that packs at run time must give the same bytes. NULL if it does not. */
+/* B packed as the compiler packs it; the kernel that packs at run time must give the same bytes. NULL if it does not.
+ */
 static float *packed(const Problem *p) {
   const GemmVariant *v = p->variant;
   Panels panels = {.lanes = v->lanes,
@@ -75,7 +76,8 @@ static float *multiply(const Problem *p, const float *b, int size) {
   return c;
 }
 
-/* Sums of k terms in order are off by at most k roundings of the sum of magnitudes; scaling and adding by three. */
+/* Sums of k terms in order have errors of at most k roundings of the sum of magnitudes; scaling and adding, of three.
+ */
 static bool element_is_right(const Problem *p, int64_t batch, int64_t row, int64_t column, float got) {
   const float *a = p->a + (batch * p->m + row) * p->k, *b = p->b + batch * p->k * p->n + column;
   double sum = 0, magnitude = 0;
@@ -114,7 +116,7 @@ static const char *fault_of(const Problem *p) {
   return fault;
 }
 
-/* A row's bits do not depend on how many rows there are: chunks of a sequence then equal the whole. */
+/* A row's bits do not depend on the number of rows: so chunks of a sequence equal the whole sequence. */
 static const char *rows_fault(const GemmVariant *variant, int64_t n, int64_t k) {
   Problem p = new_problem(variant, 11, n, k, 1);
   float *b = packed(&p), *all = multiply(&p, b, 1);
@@ -132,7 +134,7 @@ static const char *rows_fault(const GemmVariant *variant, int64_t n, int64_t k) 
   return fault;
 }
 
-/* The product of one row has the same bits for any width of panels, which depends on how many rows are planned for. */
+/* The product of one row has the same bits for any width of panels. The width depends on the planned number of rows. */
 static const char *width_fault(const GemmVariant *variant, const GemmVariant *other, int64_t n, int64_t k) {
   if (other->scaled != variant->scaled || other->addend != variant->addend) return NULL;
   Problem p = new_problem(variant, 1, n, k, 1), q = p;

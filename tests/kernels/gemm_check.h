@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A specialised matrix product, the packing that goes with it, and what their knobs are. */
+/* A specialised matrix product, the packing that goes with it, and their knobs. */
 #ifndef GEMM_CHECK_H
 #define GEMM_CHECK_H
 

@@ -11,13 +11,13 @@
 
 #include "simd/simd.h"
 
-/* $RNNCC_CPU_WITHOUT takes this CPU for one without avx512, or without avx2, too. */
+/* $RNNCC_CPU_WITHOUT says that this CPU counts as one without avx512, or without avx2, too. */
 __attribute__((unused)) static bool cpu_is_without(const char *isa) {
   const char *without = getenv("RNNCC_CPU_WITHOUT");
   return without && (!strcmp(without, isa) || !strcmp(without, "avx2"));
 }
 
-/* NULL if this CPU runs the program, else what it has not. */
+/* NULL if this CPU runs the program, else what it lacks. */
 static inline const char *isa_lacking(void) {
 #if defined SIMD_AVX512
   bool runs = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512cd") &&
@@ -32,7 +32,7 @@ static inline const char *isa_lacking(void) {
 #endif
 }
 
-/* Called first: the rest of the program may be of instructions that this CPU lacks. */
+/* Call this first: the rest of the program may contain instructions that this CPU lacks. */
 static inline void skip_unless_isa_runs(void) {
   if (!isa_lacking()) return;
   printf("1..0 # SKIP this CPU has no %s\n", isa_lacking());

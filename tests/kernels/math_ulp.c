@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The bounds that simd/math.h states, against double precision. The activations of recurrent layers, tanh, sigmoid and
- * exp, are taken at all 2^32 floats where ALL_FLOATS says so, with denormals flushed as in a module's run; the rest at
- * every STRIDE-th float. With RNNCC_EXHAUSTIVE=1 in the environment all functions are taken at all floats, denormals
- * flushed and kept; with RNNCC_EXHAUSTIVE=tanh, that one.
+ * The bounds that simd/math.h states, checked against double precision. The activations of recurrent layers (tanh,
+ * sigmoid and exp) are computed at all 2^32 floats if ALL_FLOATS says so, with denormals flushed as in a module's run;
+ * the other functions at every STRIDE-th float. With RNNCC_EXHAUSTIVE=1 in the environment, all functions are computed
+ * at all floats, with denormals flushed and kept; with RNNCC_EXHAUSTIVE=tanh, this one is.
  */
 #include <pthread.h>
 #include <stdatomic.h>
@@ -32,7 +32,7 @@ typedef struct Function {
   double (*point)(double x);                       /* the reference of one value */
   double (*libm)(double x);
   double bound;    /* ULP of the true result */
-  double smallest; /* true results below may be taken for zero */
+  double smallest; /* smaller true results may be zero */
   bool activation; /* of recurrent layers; monotone, and smooth enough for interpolate() */
 } Function;
 
@@ -83,12 +83,12 @@ static float float_of(uint32_t bits) {
   return x;
 }
 
-/* Distance in units of 2^(exponent of the true result - 23); infinite where the kind differs. */
+/* Distance in units of 2^(exponent of the true result - 23); infinite if only one of the two is NaN or infinite. */
 static inline double ulp_error(float got, double want, double smallest) {
   double inverse_ulp = double_of_bits((2046 + 23 - (bits_of_double(want) >> 52 & 2047)) << 52);
   double difference = (double)got - want, error = fabs(difference) * inverse_ulp;
   error = fabs(want) < smallest ? (fabs((double)got) <= smallest ? 0 : INFINITY) : error;
-  /* From here on a float rounds to infinity. */
+  /* From this value on, a float rounds to infinity. */
   error = fabs(want) >= 0x1.ffffffp127 ? ((double)got == copysign(INFINITY, want) ? 0 : INFINITY) : error;
   error = got != got ? INFINITY : error;
   return want != want ? (got != got ? 0 : INFINITY) : error;
@@ -99,7 +99,7 @@ typedef struct Measure {
   float at;
 } Measure;
 
-/* A denormal argument may be taken as it is, or as zero. */
+/* A denormal argument may count as itself or as zero. */
 static void look_closer(const Function *f, float x, float y, Measure *result) {
   double error = ulp_error(y, f->libm((double)x), f->smallest);
   if (error > f->bound && fabs((double)x) < 0x1p-126) {
@@ -111,8 +111,8 @@ static void look_closer(const Function *f, float x, float y, Measure *result) {
 
 /*
  * The reference at consecutive floats of one sign and exponent: the parabola through three of them. Half a block is
- * h <= 2^-16 |x|, and what the parabola leaves out is h^3 / (9 sqrt 3) of the third derivative. That is most, relative
- * to the function, for exp next to 88, where h = 2^-10: 2^-34, a thousandth of an ULP.
+ * h <= 2^-16 |x|, and the error of the parabola is h^3 / (9 sqrt 3) times the third derivative. Relative to the
+ * function it is largest for exp next to 88, where h = 2^-10: 2^-34, a thousandth of an ULP.
  */
 static void interpolate(const Function *f, const float *x, double *want) {
   enum { MIDDLE = BLOCK / 2 - 1 };
@@ -136,7 +136,7 @@ static bool all_equal(const float *y) {
   return differences == 0;
 }
 
-/* References are fast but inexact, by up to this many ULP: what comes near the worst is measured again. */
+/* References are fast but inexact, by up to this many ULP: errors near the worst are measured again. */
 #define SLACK 4e-3
 
 static void measure_against(const Function *f, const float *x, const float *y, const double *want, Measure *result) {
@@ -156,7 +156,7 @@ static void measure_block(const Function *f, const float *x, Measure *result) {
   measure_against(f, x, y, want, result);
 }
 
-/* Of an activation, at consecutive floats. Where the results are all one float, the first or the last is the worst. */
+/* Errors of an activation at consecutive floats. If all results are one float, the first or the last is the worst. */
 static void measure_consecutive(const Function *f, const float *x, Measure *result) {
   float y[BLOCK];
   double want[BLOCK];
@@ -184,7 +184,7 @@ static uint32_t stride_of(int i) {
   return ALL_FLOATS && f->activation && i >= N_FUNCTIONS ? 1 : STRIDE;
 }
 
-/* Nothing is closer than half an ULP at every float, so the search starts from there. */
+/* No function has a worst error below half an ULP, because results are rounded. So the search starts there. */
 static Measure measure(const Function *f, uint32_t stride, int piece) {
   Measure result = {0.5, 0};
   uint64_t size = (UINT64_C(1) << 32) / PIECES, begin = piece * size, end = begin + size;

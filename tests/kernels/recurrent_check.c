@@ -2,8 +2,8 @@
 /*
  * Runs specialised recurrent kernels on random layers and compares them with plain loops in double.
  *
- * Built by test_recurrent_kernels.py, once an instruction set, with KERNEL naming the variants linked in. Prints one
- * line a variant: `ok NAME, N layers, worst error E of bound`, or what differs.
+ * Built by test_recurrent_kernels.py, once for each instruction set, with KERNEL naming the variants linked in. Prints
+ * one line for each variant: `ok NAME, N layers, worst error E of bound`, or what differs.
  */
 #include <math.h>
 #include <pthread.h>
@@ -59,7 +59,7 @@ typedef struct Outputs {
 
 static int gates_of_cell(int cell) { return cell == 0 ? 1 : cell == 3 ? 4 : 3; }
 
-/* A number of units near H that makes an odd number of panels, three or more. */
+/* A number of units near H that gives an odd number of panels, at least three. */
 static int64_t random_odd_panels(const Variant *v, int64_t H) {
   int64_t unit = (int64_t)v->lanes * v->unit_vectors, panels = (H + unit - 1) / unit;
   if (panels < 3) panels = 3;
@@ -332,7 +332,7 @@ static Outputs run_kernel(const Case *c, int size) {
 
 /* ---- comparison ---- */
 
-/* Worst |got - want| / max(1, |want|) over the bound; infinite where a NaN is. */
+/* Worst |got - want| / max(1, |want|) over the bound; infinite if there is a NaN. */
 static double worst_error(const float *got, const float *want, int64_t n, double bound) {
   double worst = 0;
   for (int64_t i = 0; i < n; i++) {
@@ -342,8 +342,8 @@ static double worst_error(const float *got, const float *want, int64_t n, double
   return worst;
 }
 
-/* Rounding errors of a sum of n terms grow like log2 n with random signs (a few times that, to be safe), and each of
- * T steps adds its own. */
+/* Rounding errors of a sum of n terms grow like log2 n with random signs (a few times that, to be safe), and every one
+ * of the T steps adds its own. */
 static double bound_of(const Case *c) { return 4 * ceil(log2((double)((c->I + c->H) * c->T) + 1)) * 0x1p-23; }
 
 static double compare(const Case *c, const Outputs *got, const Outputs *want) {

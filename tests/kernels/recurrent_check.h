@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A specialised recurrent kernel and what its knobs are. */
+/* A specialised recurrent kernel and its knobs. */
 #ifndef RECURRENT_CHECK_H
 #define RECURRENT_CHECK_H
 

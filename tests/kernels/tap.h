@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* TAP for test programs that must build for any target, where cmocka is not at hand. */
+/* TAP for test programs that must build for any target, where cmocka is not available. */
 #ifndef TESTS_TAP_H
 #define TESTS_TAP_H
 
@@ -9,7 +9,7 @@
 
 static int tap_cases, tap_failures;
 
-/* Says what a failed case saw, and counts. */
+/* Prints what a failed case saw, and counts cases. */
 __attribute__((format(printf, 3, 4), unused)) static void tap_case(bool ok, const char *name, const char *seen, ...) {
   printf("%sok %d - %s\n", ok ? "" : "not ", ++tap_cases, name);
   tap_failures += !ok;

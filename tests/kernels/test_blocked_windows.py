@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Depthwise and transposed convolution and pooling stay on blocked tensors, and then compute what ONNX Runtime does:
+"""Depthwise and transposed convolution and pooling stay on blocked tensors, and compute the same as ONNX Runtime:
 with residual and activation, batches known only at run time, on every target and any number of threads."""
 import numpy
 import pytest
@@ -7,8 +7,8 @@ import pytest
 from support.emitted import TARGETS, assert_same, run_module
 from support.model_builder import Model
 
-CHANNELS = 21  # fills no block
-BLOCKED = "--layout-search=greedy"  # a search would leave what is so small as it is
+CHANNELS = 21  # not a multiple of a block
+BLOCKED = "--layout-search=greedy"  # a search would leave such small tensors row-major
 
 
 def whole(rng, *shape):
@@ -23,7 +23,7 @@ def depthwise(model, rng, x, window, bias=True, **attributes):
 
 
 def lane_wise_network(spatial):
-    """Every op of the two families, each on what the one before made. Means are over powers of two, so exact."""
+    """Every op of the two families, each on the result of the one before. Means are over powers of two, so they are exact."""
     rng, model = numpy.random.default_rng(spatial), Model()
     model.dim("N", 1, 2, 3)
     extents, same = [19, 30][:spatial], {"pads": [1] * 2 * spatial}

@@ -10,7 +10,7 @@ from support.amount import some
 
 LANES = {"avx512": 16, "avx2": 8, "plain": 4, "neon": 4}
 
-# Cases that must be there; random ones join them. Channels in lanes and single ones: (whole vectors, rest).
+# Cases that are always tested; random ones are added. Channels in lanes and single ones: (whole vectors, rest).
 NAMED = [
     dict(name="pointwise", channels=(3, 0), kernels=(4, 0), size=(5, 9), window=(1, 1), columns=14),
     dict(name="pointwise_residual", channels=(2, 1), kernels=(3, 1), size=(7, 7), window=(1, 1), residual=1, n=2),

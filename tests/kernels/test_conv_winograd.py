@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""Networks whose convolutions run by Winograd's algorithm: equal to sums in double within what --no-winograd's help
-and the kernel's test state, in every place a convolution stands in, and the same bits for any number of threads."""
+"""Networks whose convolutions run by Winograd's algorithm equal sums in double, within the bounds that --no-winograd's
+help and the kernel's test state, wherever a convolution is in the network; with the same bits for any number of threads.
+"""
 import re
 
 import numpy
@@ -11,18 +12,18 @@ from support.model_builder import Model
 from support.module import Module
 
 BOUND = 1e-4  # max |error| / max |result|, of all forms
-FORCED = "--conv=winograd"  # small layers would run directly
+FORCED = "--conv=winograd"  # else small layers would run by direct convolution
 TARGETS = {"x86-64-v4": "avx512", "x86-64-v3": "avx2"}
 
 
 def weights(draw, kernels, channels, window=(3, 3)):
-    """As networks have them: a layer's outputs vary as much as its inputs."""
+    """As in real networks: a layer's outputs vary as much as its inputs."""
     scale = (2 / (window[0] * window[1] * channels)) ** 0.5
     return (draw.standard_normal((kernels, channels, *window)) * scale).astype(numpy.float32)
 
 
 def convolution(x, w, bias=None, pads=(1, 1, 1, 1), group=1):
-    """In double."""
+    """The convolution in double."""
     n, channels, height, width = x.shape
     padded = numpy.pad(x.astype(float), [(0, 0), (0, 0), (pads[0], pads[2]), (pads[1], pads[3])])
     rows, columns = (extent + pads[k] + pads[k + 2] - w.shape[k + 2] + 1 for k, extent in enumerate((height, width)))
@@ -124,7 +125,7 @@ def test_residual_and_activation_are_added_to_it(rnncc, compile, target, tmp_pat
 
 
 def test_a_constant_is_no_residual(compile, target, tmp_path):
-    """It is row-major, where the convolution's result is in blocks."""
+    """The constant is row-major; the convolution's result is blocked."""
     draw = numpy.random.default_rng(8)
     w, added = weights(draw, 32, 32), draw.standard_normal((1, 32, 11, 11)).astype(numpy.float32)
     model = Model()
@@ -145,7 +146,7 @@ def test_the_number_of_images_is_known_at_run_time(compile, target, tmp_path):
 
 
 def test_no_winograd_sums_as_defined(rnncc, compile, target, tmp_path):
-    """Integers then come out exact, which F(4,3) and F(6,3) do not do."""
+    """Integers are then exact, which F(4,3) and F(6,3) are not."""
     draw = numpy.random.default_rng(6)
     w = draw.integers(-9, 10, (32, 32, 3, 3)).astype(numpy.float32)
     model = Model()
@@ -160,8 +161,8 @@ def test_no_winograd_sums_as_defined(rnncc, compile, target, tmp_path):
 
 @pytest.mark.parametrize("channels, extent, tile", [(256, 112, 6), (64, 56, 4), (128, 28, 4), (512, 7, 2)])
 def test_the_tile_is_the_larger_where_its_weights_are_soon_read(rnncc, tmp_path, channels, extent, tile):
-    """F(4,3) multiplies less, and its weights are more: 36 numbers a filter, against 16. At 7x7 four tiles use them.
-    F(6,3) multiplies least and transforms most, and what of its tiles lies outside the image is least in large ones."""
+    """F(4,3) multiplies less than F(2,3) but has more weights: 36 numbers for each filter, not 16. At 7x7 only four tiles
+    use them. F(6,3) multiplies least and transforms most, and loses least at the edges of large images."""
     model, zeros = Model(), numpy.zeros((channels, channels, 3, 3), numpy.float32)
     model.output(model.node("Conv", [model.input("x", "f32", [1, channels, extent, extent]), model.constant(zeros)],
                             pads=[1, 1, 1, 1]))

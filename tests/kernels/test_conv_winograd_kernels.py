@@ -8,7 +8,7 @@ import pytest
 from support import kernel_builder
 from support.amount import long_tests
 
-# (tile, window): those that compiler/kernels/conv/winograd_plan.c chooses among
+# (tile, window): the choices of compiler/kernels/conv/winograd_plan.c
 FORMS = [(4, 4, 3, 3), (6, 6, 3, 3), (2, 2, 3, 3), (2, 2, 5, 5), (1, 2, 1, 7), (2, 1, 7, 1), (1, 4, 1, 3),
          (4, 1, 3, 1), (1, 2, 1, 3), (2, 1, 3, 1), (1, 2, 1, 5), (2, 1, 5, 1)]
 FORM_KNOBS = ("TILE_H", "TILE_W", "WINDOW_H", "WINDOW_W")
@@ -16,7 +16,7 @@ FORM_KNOBS = ("TILE_H", "TILE_W", "WINDOW_H", "WINDOW_W")
 # Those whose tiles hold whole windows of 2x2.
 POOLED_FORMS = [form for form in FORMS if form[0] % 2 == form[1] % 2 == 0]
 
-# (vectors of output channels in a group, most tiles of a part)
+# (vectors of output channels in a group, maximum tiles of a part)
 BLOCKINGS = [(2, 14), (2, 6), (4, 6), (1, 7), (3, 1), (4, 3), (2, 11)]
 
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""NonMaxSuppression and TopK on what a detector gives them, thousands of boxes of which few matter: on every target
-what ONNX Runtime returns, row by row."""
+"""NonMaxSuppression and TopK on inputs like those of a detector, thousands of boxes of which few matter: on every target
+the result is ONNX Runtime's, row by row."""
 import numpy
 import pytest
 from support.emitted import assert_same
@@ -17,8 +17,8 @@ def boxes_of(rng, n):
 
 
 def scores_of(rng, classes, n, candidates):
-    """Of each class `candidates` boxes are not below MIN_SCORE, which is no candidate itself; many are equal, and zero has
-    two signs."""
+    """In each class, `candidates` boxes have at least MIN_SCORE, which itself is not enough for a candidate. Many scores
+    are equal, and zeros have both signs."""
     scores = rng.choice([-0.0, 0.0, 0.125], (classes, n))
     for row in scores:
         row[rng.choice(n, candidates, replace=False)] = rng.integers(8, 24, candidates) / 32
@@ -26,7 +26,7 @@ def scores_of(rng, classes, n, candidates):
 
 
 def suppression(cases, least=(MIN_SCORE,)):
-    """A node for each (boxes, classes, candidates, most boxes of a class). least: () for none."""
+    """A node for each (boxes, classes, candidates, maximum boxes of a class). least: () for none."""
     model, feeds, rng = Model(), {}, numpy.random.default_rng(len(cases))
     for k, (n, classes, candidates, most) in enumerate(cases):
         boxes, scores = model.input(f"boxes{k}", "f32", [1, n, 4]), model.input(f"scores{k}", "f32", [1, classes, n])
@@ -43,7 +43,7 @@ def check(run_on_target, folder, model, feeds):
 
 
 def test_few_of_many_boxes_are_candidates(run_on_target, tmp_path):
-    """15 to 17: the last vector of scores, or of boxes that were taken, is not, just, or more than full."""
+    """15 to 17: the last vector of scores, or of taken boxes, is almost full, full, or just begun."""
     cases = [(6000, 3, 40, 100), (3000, 5, 700, 20), (500, 2, 500, 499)]
     cases += [(n, 4, n, n) for n in (1, 2, 15, 16, 17, 33)]
     counts = check(run_on_target, tmp_path, *suppression(cases))
@@ -55,7 +55,7 @@ def test_no_candidate_gives_no_row(run_on_target, tmp_path):
 
 
 def test_without_a_least_score_all_boxes_are_candidates(run_on_target, tmp_path):
-    """Zero and minus zero are equal: the lower place comes first."""
+    """Zero and minus zero are equal, so the lower index comes first."""
     counts = check(run_on_target, tmp_path, *suppression([(300, 3, 20, 300), (40, 2, 0, 40)], least=()))
     assert min(counts) > 20
 
@@ -71,7 +71,7 @@ def test_an_overlap_that_is_just_the_limit_is_none(run_on_target, tmp_path):
 
 @pytest.mark.parametrize("largest", [0, 1])
 def test_the_best_of_a_long_row_are_found_wherever_they_stand(run_on_target, tmp_path, largest):
-    """Falling and rising rows, so that none or all replace what was found; ties; few that differ from the rest."""
+    """Falling and rising rows, so that no element or each one replaces earlier results; ties; few values that differ."""
     rng, n = numpy.random.default_rng(largest), 1000
     rows = numpy.stack([numpy.arange(n), -numpy.arange(n), rng.integers(0, 9, n), rng.random(n), numpy.zeros(n)])
     rows[4, [70, 500, 999]] = [-1, 1, 2]
@@ -84,7 +84,7 @@ def test_the_best_of_a_long_row_are_found_wherever_they_stand(run_on_target, tmp
 
 @pytest.mark.parametrize("largest", [0, 1])
 def test_nan_is_the_greatest_wherever_it_stands(reference, run_on_target, tmp_path, largest):
-    x = numpy.tile(numpy.linspace(1, 0, 400, dtype=numpy.float32), (3, 1))  # falling: nothing else is a reason to look
+    x = numpy.tile(numpy.linspace(1, 0, 400, dtype=numpy.float32), (3, 1))  # falling, so that only the NaN is a candidate
     x[0, [3, 90, 399]] = x[1, 0] = x[2] = numpy.nan
     model = Model()
     inputs = [model.input("x", "f32", x.shape), model.constant(numpy.array([4]))]

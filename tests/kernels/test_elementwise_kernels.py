@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""Element-wise ops, softmax, batch normalisation and reductions: emitted kernels against the reference interpreter.
+"""Element-wise ops, softmax, batch normalisation and reductions: emitted kernels compared with the reference interpreter.
 
-Bit for bit where values make f32 exact; else within the bounds of templates/simd/math.h and of the op's roundings."""
+Bit for bit if the values make f32 exact; else within the bounds of templates/simd/math.h and of the op's roundings."""
 import re
 
 import numpy
@@ -13,7 +13,7 @@ from support.merge import merged
 from support.model_builder import Model
 from support.module import Module, ModuleError
 
-EPSILON = 2.0**-24  # what one rounding adds, relative
+EPSILON = 2.0**-24  # the relative error of one rounding
 
 INTEGERS = ("i32", "i64", "u8", "bool", "fmod")
 OTHER_FAMILIES = {"MatMul", "Gemm", "Conv", "ConvTranspose", "MaxPool", "AveragePool", "Concat", "Split", "Slice",
@@ -27,8 +27,9 @@ GROUPS = {
 }
 
 # Error of a result: (ULP of it, absolute error as a multiple of EPSILON * the largest magnitude in the output or 1).
-# Functions have the bounds of simd/math.h. Elu and its kin round twice more, and Celu's x / alpha is off by one rounding
-# that its exponential multiplies by |x / alpha| <= 4; the sigmoid of Swish does so by |alpha * x| <= 7.5. Where terms cancel, the error is that of the terms.
+# Functions have the bounds of simd/math.h. Elu and its relatives round twice more. Celu's x / alpha is off by one
+# rounding, which its exponential multiplies by |x / alpha| <= 4; the sigmoid of Swish does so by |alpha * x| <= 7.5. If
+# terms cancel, the error is that of the terms.
 BOUNDS = {
     "Exp": (2, 0), "Log": (4, 0), "Erf": (2, 0), "Sigmoid": (4, 0), "Tanh": (4, 0), "Softplus": (4, 0), "Mish": (5, 0),
     "Pow": (1, 0), "Reciprocal": (1, 0), "Softsign": (2, 0), "Elu": (4, 0), "Selu": (5, 0), "Celu": (12, 0),
@@ -73,7 +74,7 @@ def test_every_inexact_case_has_a_bound():
     assert {name for name in INEXACT if name.split()[0] not in OTHER_FAMILIES} == set(BOUNDS)
 
 
-# Special values, in every place of a vector and of its tail
+# Special values, in every position of a vector and of its tail
 
 SPECIAL = numpy.array([0, -0.0, 1, -1, 0.5, -0.5, 1.5, 2.5, -2.5, 1e30, -1e30, numpy.inf, -numpy.inf, numpy.nan],
                       numpy.float32)
@@ -92,7 +93,7 @@ def unary_on_specials():
 
 @pytest.mark.parametrize("target", TARGETS)
 def test_special_values_are_the_same_in_body_and_tail(reference, compile, tmp_path, target):
-    """At each rotation every value comes by every lane; which values are NaN, infinite and zero is the reference's."""
+    """With each rotation every value visits every lane. The reference says which results are NaN, infinite and zero."""
     model = unary_on_specials()
     path = model.write(tmp_path)
     module = compile(path, f"--target={target}")
@@ -160,7 +161,7 @@ def test_casts_of_what_does_not_fit_are_defined(compile, reference, tmp_path):
     assert_same(run_module(compile(path), feeds), reference.run(model, path, feeds))
 
 
-# Shapes that only run time knows, and work that is shared
+# Shapes that are known only at run time, and work that is shared
 
 def normalising_network():
     model = Model()
@@ -179,7 +180,7 @@ def normalising_network():
 
 @pytest.mark.parametrize("extents", [(1, 1, 1), (2, 17, 3), (9, 4000, 1), (1, 2500, 70), (3, 5, 33)], ids=str)
 def test_extents_known_at_run_time(compile, tmp_path, extents):
-    """Whole numbers: sums are exact in any order."""
+    """Integers: sums are exact in any order."""
     model, rng = normalising_network(), numpy.random.default_rng(7)
     B, T, C = extents
     feeds = {name: rng.integers(-3, 4, shape).astype(numpy.float32)

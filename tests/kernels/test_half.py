@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Conversions of f16 are IEEE 754's on every instruction set: all f16 numbers, all ties between them and what lies next
-to those, and random f32 and f64 numbers of every magnitude, in the vectors that the compiler makes of loops."""
+"""Conversions of f16 are IEEE 754's on every instruction set: for all f16 numbers, for all ties between them and the
+numbers next to those, and for random f32 and f64 numbers of every magnitude, in loops that the compiler vectorises."""
 import numpy
 import pytest
 
@@ -61,7 +61,7 @@ def test_every_f16_number_widens_exactly(convert):
 
 
 def ties(dtype):
-    """Halfway between neighbours, infinity being one of them, and the numbers on both sides of that."""
+    """The middles between neighbours, of which infinity is one, and the numbers on both sides of each."""
     positive = numpy.arange(0x7c00, dtype=numpy.uint16).view(numpy.float16).astype(numpy.float64)
     middle = numpy.append((positive[1:] + positive[:-1]) / 2, 65520.0).astype(dtype)
     around = [middle, numpy.nextafter(middle, dtype(0)), numpy.nextafter(middle, dtype(numpy.inf))]

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Networks of f16: stored as f16, computed in f32. What they give is the f32 network's result on the same numbers,
-rounded at the end, whatever f32's passes do to them."""
+"""Networks of f16 are stored as f16 and computed in f32. The result is the f32 network's for the same numbers, rounded
+at the end, whatever the passes over f32 do."""
 import numpy
 import pytest
 
@@ -56,5 +56,5 @@ def test_the_aarch64_module_computes_the_same(aarch64_rnnrun, compile, tmp_path)
     path, (output,) = model.write(tmp_path), model.outputs
     there = run_on_aarch64(aarch64_rnnrun, compile(path, "--target=aarch64-linux-gnu"), feeds, [output], tmp_path)
     here = run_module(compile(path), feeds, threads=(1,))
-    # Sums in another order differ by some 2^-20 at most, f16 numbers by half of 2^-10 when they are rounded: one step.
+    # Sums in another order differ by at most some 2^-20; rounding to f16 adds half of 2^-10: together one step.
     numpy.testing.assert_array_max_ulp(there[output], here[output], 1)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Convolution, pooling, copies and gathering: emitted kernels against the reference interpreter, on values with which
-f32 sums are exact, so that every bit must agree; and against ONNX Runtime where extents are known only at run time."""
+"""Convolution, pooling, copies and gathering: emitted kernels compared with the reference interpreter, on values whose f32
+sums are exact, so that every bit must agree; and with ONNX Runtime where extents are known only at run time."""
 import numpy
 import pytest
 
@@ -48,7 +48,7 @@ def test_kernels_equal_the_reference(reference, compile, tmp_path, family, targe
 
 
 def test_average_pool_rounds_once_more_than_the_reference(reference, compile, tmp_path):
-    """Sums of whole numbers are exact; the quotient is then rounded in both, so half an ULP apart at most."""
+    """Sums of integers are exact; the quotient is rounded in both, so they differ by at most half an ULP."""
     rng = numpy.random.default_rng(5)
     model, feeds = merged([CASES["AveragePool"](rng) for _ in range(CASES_IN_A_MODULE)])
     path = model.write(tmp_path)
@@ -69,8 +69,8 @@ def test_max_pool_propagates_nan_wherever_it_stands(compile, tmp_path):
 
 @pytest.mark.parametrize("dtype", ["f32", "f64", "i16", "u8"])
 def test_matrices_larger_than_a_tile_are_turned(run_on_target, tmp_path, dtype):
-    """Of whole tiles and of 1 to 3 rows and columns beyond; alone and as the last axes of others; of so few rows or
-    columns that they are woven; and with rows of whole pages, which go by way of a buffer."""
+    """Of whole tiles, and with 1 to 3 rows and columns more; alone, and as the last axes of others; with so few rows or
+    columns that they are interleaved; and with rows of whole pages, which go through a buffer."""
     rng, model = numpy.random.default_rng(11), Model()
     feeds = {}
     few = [shape for n in (1, 2, 3, 4, 5) for shape in ((n, 75), (75, n))]
@@ -82,8 +82,8 @@ def test_matrices_larger_than_a_tile_are_turned(run_on_target, tmp_path, dtype):
 
 
 def channels_last():
-    """Convolutions to whole and odd numbers of channels, which stand in blocks, then NHWC of images, and NWC of rows.
-    One has a reader besides; one is concatenated in place."""
+    """Convolutions to numbers of channels that fill blocks and others, blocked, then NHWC of images, and NWC of rows.
+    One result has another reader; one is concatenated in place."""
     rng, model = numpy.random.default_rng(8), Model()
     N = model.dim("N", 1, 2, 3)
     x, row = model.input("x", "f32", [N, 3, 5, 7]), model.input("row", "f32", [N, 4, 9])
@@ -107,7 +107,7 @@ def test_channels_of_blocked_tensors_come_last(run_on_target, tmp_path):
 
 
 def residual_network():
-    """Every family on extents that only run time knows."""
+    """Every family with extents that are known only at run time."""
     rng, model = numpy.random.default_rng(1), Model()
     for name, smallest, largest in (("N", 1, 4), ("H", 5, 33), ("W", 5, 37)):
         model.dim(name, smallest, (smallest + largest) // 2, largest)
@@ -136,7 +136,7 @@ def test_extents_known_at_run_time(compile, tmp_path, extents):
 
 
 def indexed(op, shape, computed=False, **attributes):
-    """A node that finds indices in 0..6 in the input `i`, of 7 rows of 5, maybe by way of an addition."""
+    """A node that reads indices in 0..6 from the input `i`, into 7 rows of 5, perhaps through an addition."""
     model = Model()
     table = model.constant(whole(numpy.random.default_rng(4), 7, 5))
     indices = model.node("Reshape", [model.input("i", "i64", [3]), model.constant(numpy.array(shape))])
@@ -176,7 +176,7 @@ def test_an_index_out_of_range_is_refused_and_the_next_run_is_good(compile, tmp_
 
 
 def made_of_shapes():
-    """What only T determines, and ops whose operands it does."""
+    """Tensors that T alone determines, and ops whose operands it determines."""
     model = Model()
     model.dim("T", 2, 5, 40)
     x = model.input("x", "f32", ["T", 6])

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Quantised operators are exact, bit for bit: the reference interpreter and emitted kernels against ONNX Runtime, and
-against integer arithmetic where ONNX Runtime's products of u8 and i8 saturate: on CPUs without VNNI."""
+"""Quantised operators are exact, bit for bit: the reference interpreter and emitted kernels are compared with ONNX
+Runtime, and with integer arithmetic where ONNX Runtime's products of u8 and i8 saturate, on CPUs without VNNI."""
 import numpy
 import pytest
 

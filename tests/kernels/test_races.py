@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Kernels that lay out their own scratch, by ThreadSanitizer: what one thread writes no other reads or writes without a
-barrier in between. The module and the rnnrun that runs it are built with it."""
+"""Kernels that lay out their own scratch memory run under ThreadSanitizer: what one thread writes, no other reads or
+writes without a barrier between. The module and the rnnrun that runs it are built with ThreadSanitizer."""
 import os
 import re
 import subprocess
@@ -27,7 +27,7 @@ def watching_rnnrun(root, tmp_path_factory):
 
 
 def watched_module(folder):
-    """Of an emitted folder: its Makefile's flags, and the sanitizer's."""
+    """The module of an emitted folder, with its Makefile's flags and the sanitizer's."""
     text = (folder / "Makefile").read_text()
     flags = [f"{name}={re.search(f'^{name} = (.*)$', text, re.M)[1]} {SANITIZE}"
              for name in ("KERNEL_FLAGS", "RUNTIME_FLAGS")]
@@ -36,7 +36,7 @@ def watched_module(folder):
 
 
 def detection():
-    """Several boxes and classes for each of the threads."""
+    """Several boxes and classes for each thread."""
     return suppression([(1500, 7, 300, 50), (40, 2, 40, 40), (500, 5, 0, 9)])
 
 
@@ -49,8 +49,8 @@ def best_of_rows():
 
 
 def ended(watching_rnnrun, module, feeds, folder):
-    """The exit codes of some runs on four threads, which as many CPUs or fewer take turns to run. The first race ends a
-    run: what it leaves may have no end."""
+    """The exit codes of some runs on four threads, even if there are fewer CPUs. The first race ends a run, because the
+    rest of the run may never end."""
     inputs = []
     for name, array in feeds.items():
         numpy.save(folder / f"{name}.npy", array)

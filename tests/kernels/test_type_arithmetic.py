@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Arithmetic, reductions and products on every element type: the reference interpreter and the emitted kernels against
-NumPy, bit for bit but for NaN's payload and the sign of zero."""
+"""Arithmetic, reductions and products on every element type: the reference interpreter and the emitted kernels equal
+NumPy, bit for bit except for NaN's payload and the sign of zero."""
 import numpy
 import pytest
 
@@ -14,8 +14,8 @@ from support.reference import Reference
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
 
 
-# A module of all cases takes minutes to compile. Kernels of one type differ by target only as far as clang's do, so
-# each target gets its share of them.
+# A module of all cases takes minutes to compile. Kernels of one type differ between targets only by clang's output, so
+# each target gets a share of them.
 SHARES = {"x86-64-v4": 0, "x86-64-v3": 1, "x86-64": 2, "aarch64-linux-gnu": 3}
 
 
@@ -67,7 +67,7 @@ def test_aarch64_kernels_compute_as_numpy(aarch64_rnnrun, compile, tmp_path):
 
 @pytest.mark.parametrize("target", TARGETS)
 def test_functions_of_f64_keep_their_bounds(compile, tmp_path, target):
-    """Errors are of the largest result: where terms cancel they are those of the terms."""
+    """Errors are relative to the largest result: if terms cancel, the errors are those of the terms."""
     parts = list(functions())
     models = [one_op(op, arrays, **attributes) for op, arrays, attributes, _, _ in parts]
     model, feeds = merged(models)

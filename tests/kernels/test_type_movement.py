@@ -22,7 +22,7 @@ def pad(array):
     return padded
 
 
-# op: what it does to an array, and the node that does it
+# op: its effect on an array, and its node
 MOVES = {
     "Transpose": (lambda x: x.T, lambda model, x, _: model.node("Transpose", [x])),
     "Slice": (lambda x: x[::-1, 1:36:3], lambda model, x, ints: model.node(
@@ -59,7 +59,7 @@ def test_every_type_is_moved_bit_for_bit(compile, tmp_path, target):
 
 
 def test_constants_of_every_type_are_read_inline_and_from_safetensors(compile, tmp_path):
-    """Small ones stand in the JSON, others in the file of weights: both come out as they are."""
+    """Small constants are in the JSON, others in the file of weights: both keep their bits."""
     rng = numpy.random.default_rng(18)
     model, expected = Model(), {}
     model.output(model.node("Identity", [model.input("x", "f32", [1])]))

@@ -13,7 +13,7 @@ KINDS = {"max": "WINDOW_MAX", "mean": "WINDOW_MEAN", "mean_with_padding": "WINDO
          "depthwise": "WINDOW_DEPTHWISE", "transposed": "WINDOW_TRANSPOSED"}
 TEMPLATES = {"depthwise": "conv_depthwise", "transposed": "conv_transposed_blocked"}  # the others: pool_blocked
 VARIANTS_OF_A_KIND = 6
-FEW = {"neon"}  # emulated: a few are enough, since the templates are the same
+FEW = {"neon"}  # emulated: a few cases are enough, because the templates are the same
 
 
 def random_shape(rng, pool):
@@ -31,7 +31,7 @@ def random_shape(rng, pool):
 
 
 def random_transposed_shape(rng):
-    """Knobs and extents of one axis; pads are what is cut off the output."""
+    """Knobs and extents of one axis; pads are cropped from the output."""
     window, stride, dilation = rng.choice([1, 2, 3, 4, 5]), rng.choice([1, 2, 2, 3, 4]), rng.choice([1, 1, 2, 3])
     extent = rng.randint(1, 23)
     written = (extent - 1) * stride + (window - 1) * dilation + 1 + rng.randint(0, stride - 1)
@@ -64,7 +64,7 @@ def pair(axes, name):
 
 
 def random_channels(rng, kind):
-    """Of input and output, and groups. Those of a transposed convolution's output fill whole blocks of any ISA."""
+    """Channels of input and output, and groups. A transposed convolution's output channels fill whole blocks of any ISA."""
     channels = rng.choice([1, 3, 4, 16, 17, 33, 40])
     if kind != "transposed":
         return channels, channels, 1

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Every operation of the SIMD vocabulary against plain C, lane by lane and bit by bit, on all pairs of edge values,
- * each in every lane; loads and stores of n lanes against guard pages.
+ * Every operation of the SIMD vocabulary is compared with plain C, lane by lane and bit by bit, on all pairs of edge
+ * values, each in every lane; loads and stores of n lanes are tested next to guard pages.
  */
 #include <math.h>
 #include <string.h>
@@ -53,7 +53,7 @@ static uint32_t bits_of(float x) {
 
 /* The same bits, or both NaN. */
 static bool same(float got, float want) { return isnan(want) ? isnan(got) : bits_of(got) == bits_of(want); }
-/* For minima and maxima, where the sign of a zero is left open. */
+/* For minima and maxima, where the sign of a zero is not defined. */
 static bool same_value(float got, float want) { return same(got, want) || (got == 0 && want == 0); }
 
 /* ---- lane by lane ---- */
@@ -128,13 +128,13 @@ static void lanes_agree_with_plain_c(const struct Op *op) {
   tap_case(wrong == 0, op->name, "%d wrong, last %a, %a -> %a", wrong, (double)bad_a, (double)bad_b, (double)bad_got);
 }
 
-/* Whether vfma rounds once: the exact 1 - 2^-46 survives only then. */
+/* Does vfma round once? Only then 1 - 2^-46 is exact. */
 static bool fuses(void) {
   volatile float a = 1 + 0x1p-23f, b = 1 - 0x1p-23f;
   return vhsum(vfma(vset(-1.0f), vset(a), vset(b))) != 0;
 }
 
-/* In one rounding where the CPU can, and in the plain vocabulary without it in two. */
+/* Rounded once if the CPU can; the plain vocabulary rounds twice on a CPU that cannot. */
 static void vfma_adds_the_product(void) {
   int wrong = 0;
   for (int i = 0; i < N_EDGES * N_EDGES * N_EDGES; i++) {
@@ -233,7 +233,7 @@ static void vany_sees_each_lane(void) {
 
 /* ---- memory ---- */
 
-/* A page with nothing readable before and after it. */
+/* A page between two pages that cannot be read. */
 static float *guarded_page(size_t *floats) {
   size_t page = (size_t)sysconf(_SC_PAGESIZE);
   char *memory = mmap(NULL, 3 * page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -242,7 +242,7 @@ static float *guarded_page(size_t *floats) {
   return (float *)(void *)(memory + page);
 }
 
-/* `p` has exactly n floats, and the bytes beyond, if there are any, must stay. */
+/* `p` has exactly n floats; the bytes beyond, if there are any, must not change. */
 static bool moves_n(float *p, int n) {
   float x[LANES], lanes[LANES];
   for (int i = 0; i < LANES; i++) x[i] = (float)(i + 1);

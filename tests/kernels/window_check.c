@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Runs depthwise and transposed convolutions and pools of blocked tensors on whole numbers, whose sums are exact, and
- * compares with plain loops in double. Images stand further apart than they are long; lanes past the channels hold NaN.
- * Built by test_window_kernels.py, once an instruction set.
+ * Runs depthwise and transposed convolutions and pools of blocked tensors on integers, whose sums are exact, and
+ * compares them with plain loops in double. Images are further apart than their size; lanes past the channels hold NaN.
+ * Built by test_window_kernels.py, once for each instruction set.
  */
 #include "window_check.h"
 
@@ -39,7 +39,7 @@ static float *blocked_tensor(const WindowVariant *v, int64_t channels, int64_t p
 
 static int64_t blocks(const WindowVariant *v, int64_t channels) { return (channels + v->lanes - 1) / v->lanes; }
 
-/* [blocks][R][S][lanes], or of the transposed one [groups][blocks][R][C][S][k_vectors][lanes]. */
+/* [blocks][R][S][lanes]; for the transposed one [groups][blocks][R][C][S][k_vectors][lanes]. */
 static int64_t weights_of(const WindowVariant *v) {
   int64_t points = v->window[0] * v->window[1], width = v->k_vectors * v->lanes;
   if (v->kind != WINDOW_TRANSPOSED) return blocks(v, v->channels) * points * v->lanes;
@@ -77,7 +77,7 @@ static float *run(const Problem *p, int size) {
   return y;
 }
 
-/* ---- what is expected ---- */
+/* ---- the expected result ---- */
 
 typedef struct Window {
   double sum, max;
@@ -118,7 +118,7 @@ static int64_t source(const WindowVariant *v, int axis, int64_t out, int64_t k) 
   return scaled / v->stride[axis] < v->in[axis] ? scaled / v->stride[axis] : -1;
 }
 
-/* What point r, s of the window adds to channel k of a transposed convolution, from pixel `from` of the input. */
+/* The contribution of point r, s of the window to channel k of a transposed convolution, from input pixel `from`. */
 static double transposed_point(const Problem *p, int64_t n, int64_t k, int64_t r, int64_t s, int64_t from) {
   const WindowVariant *v = p->v;
   int64_t C = v->channels / v->groups, K = v->kernels / v->groups, group = k / K, width = v->k_vectors * v->lanes;

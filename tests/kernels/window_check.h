@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A kernel that slides a window over blocked tensors, and what its knobs are. */
+/* A kernel that slides a window over blocked tensors, and its knobs. */
 #ifndef WINDOW_CHECK_H
 #define WINDOW_CHECK_H
 
@@ -16,7 +16,7 @@ typedef enum WindowKind {
   WINDOW_TRANSPOSED
 } WindowKind;
 
-/* w and bias are of convolutions alone, residual of the depthwise one. n images. */
+/* w and bias belong to convolutions, residual to the depthwise one. n images. */
 typedef void WindowKernel(const Team *team, const float *x, const float *w, const float *bias, const float *residual,
                           float *y, int64_t n, int64_t channels, int64_t x_image, int64_t residual_image,
                           int64_t y_image);
