@@ -248,11 +248,9 @@ static bool means_file_scope(Arena *arena, CXCursor cursor, const char *token) {
 
 /* Every token that names a file-scope declaration of the template. */
 static Names find_names(Arena *arena, const TemplateAst *ast) {
-  CXSourceLocation begin = clang_getLocationForOffset(ast->unit, ast->file, 0);
-  CXSourceLocation end = clang_getLocationForOffset(ast->unit, ast->file, (unsigned)ast->length);
   CXToken *tokens;
   unsigned count;
-  clang_tokenize(ast->unit, clang_getRange(begin, end), &tokens, &count);
+  clang_tokenize(ast->unit, template_text_range(ast), &tokens, &count);
   CXCursor *cursors = ARENA_ARRAY(arena, CXCursor, count);
   clang_annotateTokens(ast->unit, tokens, count, cursors);
   Names names = {.list = ARENA_ARRAY(arena, Name, count)};
@@ -261,8 +259,7 @@ static Names find_names(Arena *arena, const TemplateAst *ast) {
     const char *text = copy_cx_string(arena, clang_getTokenSpelling(ast->unit, tokens[i]));
     const Declaration *declaration = template_declaration(ast, text);
     if (!declaration || !means_file_scope(arena, cursors[i], text)) continue;
-    unsigned at;
-    clang_getSpellingLocation(clang_getTokenLocation(ast->unit, tokens[i]), NULL, NULL, NULL, &at);
+    unsigned at = template_offset(clang_getTokenLocation(ast->unit, tokens[i]));
     names.list[names.count++] = (Name){declaration, {at, at + (unsigned)strlen(text)}};
   }
   clang_disposeTokens(ast->unit, tokens, count);

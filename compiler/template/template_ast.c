@@ -16,16 +16,27 @@ const char *copy_cx_string(Arena *arena, CXString string) {
   return copy;
 }
 
-static unsigned offset_of(CXSourceLocation location) {
+/* What stands before every template in libclang's unit: the headers that most templates include. These lines are the
+ * unit's preamble, which libclang keeps, so that it reads the headers once for all templates. */
+static const char headers[] = "#include \"kernel.h\"\n#include \"knobs.h\"\n#include \"simd/math.h\"\n"
+                              "#include \"simd/simd.h\"\n_Static_assert(1, \"ends the preamble\");\n";
+enum { TEXT_BEGIN = sizeof headers - 1 };
+
+unsigned template_offset(CXSourceLocation location) {
   unsigned offset;
   clang_getExpansionLocation(location, NULL, NULL, NULL, &offset);
-  return offset;
+  return offset - TEXT_BEGIN;
+}
+
+CXSourceRange template_text_range(const TemplateAst *ast) {
+  CXSourceLocation begin = clang_getLocationForOffset(ast->unit, ast->file, TEXT_BEGIN);
+  return clang_getRange(begin, clang_getLocationForOffset(ast->unit, ast->file, TEXT_BEGIN + (unsigned)ast->length));
 }
 
 Range cursor_range(const TemplateAst *ast, CXCursor cursor) {
   (void)ast;
   CXSourceRange extent = clang_getCursorExtent(cursor);
-  return (Range){offset_of(clang_getRangeStart(extent)), offset_of(clang_getRangeEnd(extent))};
+  return (Range){template_offset(clang_getRangeStart(extent)), template_offset(clang_getRangeEnd(extent))};
 }
 
 const Declaration *template_declaration(const TemplateAst *ast, const char *name) {
@@ -58,7 +69,7 @@ static Declaration *add_declaration(Arena *arena, TemplateAst *ast, DeclarationK
 static Range whole_range(const TemplateAst *ast, CXCursor cursor) {
   Range range = cursor_range(ast, cursor);
   CXSourceRange comment = clang_Cursor_getCommentRange(cursor);
-  if (!clang_Range_isNull(comment)) range.begin = offset_of(clang_getRangeStart(comment));
+  if (!clang_Range_isNull(comment)) range.begin = template_offset(clang_getRangeStart(comment));
   while (range.end < ast->length && (ast->text[range.end] == ' ' || ast->text[range.end] == '\n')) range.end++;
   if (range.end < ast->length && ast->text[range.end] == ';') range.end++;
   return range;
@@ -175,14 +186,14 @@ static void collect_includes(Arena *arena, TemplateAst *ast) {
 
 /* ---- parsing ---- */
 
-static void stop_on_diagnostics(Arena *arena, CXTranslationUnit unit) {
-  for (unsigned i = 0; i < clang_getNumDiagnostics(unit); i++) {
-    CXDiagnostic diagnostic = clang_getDiagnostic(unit, i);
+static void stop_on_diagnostics(Arena *arena, const TemplateAst *ast) {
+  for (unsigned i = 0; i < clang_getNumDiagnostics(ast->unit); i++) {
+    CXDiagnostic diagnostic = clang_getDiagnostic(ast->unit, i);
     bool error = clang_getDiagnosticSeverity(diagnostic) >= CXDiagnostic_Error;
     const char *text =
         copy_cx_string(arena, clang_formatDiagnostic(diagnostic, clang_defaultDiagnosticDisplayOptions()));
     clang_disposeDiagnostic(diagnostic);
-    if (error) bug("template does not compile: %s", text);
+    if (error) bug("template %s does not compile: %s", ast->path, text);
   }
 }
 
@@ -193,19 +204,13 @@ static CXIndex shared_index(TemplateSession *session) {
   return session->index;
 }
 
-/* libclang's unit of a template, with its headers parsed: another text of it takes a third of the time. */
+/* libclang's unit for `lanes`: the template that was parsed last, behind the headers. */
 typedef struct KeptUnit {
   struct KeptUnit *next;
-  const char *path;
   int lanes;
+  const char *path; /* of the first template: libclang keeps the preamble of a file that exists */
   CXTranslationUnit unit;
 } KeptUnit;
-
-static KeptUnit *find_unit(const TemplateSession *session, const char *path, int lanes) {
-  KeptUnit *unit = session->units;
-  while (unit && (unit->lanes != lanes || strcmp(unit->path, path) != 0)) unit = unit->next;
-  return unit;
-}
 
 static enum CXErrorCode parse_first(TemplateSession *session, KeptUnit *unit, struct CXUnsavedFile *file) {
   Arena *arena = session->arena;
@@ -223,21 +228,24 @@ static enum CXErrorCode parse_first(TemplateSession *session, KeptUnit *unit, st
                                      (int)(sizeof arguments / sizeof *arguments), file, 1, options, &unit->unit);
 }
 
-static CXTranslationUnit parse(const char *path, const char *text, int lanes) {
+static KeptUnit *add_unit(TemplateSession *session, const char *path, int lanes) {
+  KeptUnit *unit = ARENA_NEW(session->arena, KeptUnit);
+  *unit = (KeptUnit){session->units, lanes, arena_string(session->arena, path), NULL};
+  return session->units = unit;
+}
+
+static const KeptUnit *parse(const char *template_path, const char *text, int lanes) {
   TemplateSession *session = template_session();
-  struct CXUnsavedFile file = {.Filename = path, .Contents = text, .Length = strlen(text)};
-  KeptUnit *unit = find_unit(session, path, lanes);
-  int status;
-  if (unit) {
-    status = clang_reparseTranslationUnit(unit->unit, 1, &file, CXReparse_None);
-  } else {
-    unit = ARENA_NEW(session->arena, KeptUnit);
-    *unit = (KeptUnit){.next = session->units, .path = arena_string(session->arena, path), .lanes = lanes};
-    status = (int)parse_first(session, unit, &file);
-    session->units = unit;
-  }
-  if (status != 0) bug("libclang cannot parse %s: error %d", path, status);
-  return unit->unit;
+  KeptUnit *unit = session->units;
+  while (unit && unit->lanes != lanes) unit = unit->next;
+  bool first = !unit;
+  if (first) unit = add_unit(session, template_path, lanes);
+  const char *whole = arena_format(session->arena, "%s%s", headers, text);
+  struct CXUnsavedFile file = {.Filename = unit->path, .Contents = whole, .Length = strlen(whole)};
+  int status = first ? (int)parse_first(session, unit, &file)
+                     : clang_reparseTranslationUnit(unit->unit, 1, &file, CXReparse_None);
+  if (status != 0) bug("libclang cannot parse %s: error %d", template_path, status);
+  return unit;
 }
 
 TemplateAst *template_ast_parse(Arena *arena, const char *path, const char *name, const char *text, int lanes) {
@@ -245,9 +253,10 @@ TemplateAst *template_ast_parse(Arena *arena, const char *path, const char *name
   ast->path = path;
   ast->text = text;
   ast->length = strlen(text);
-  ast->unit = parse(path, text, lanes);
-  stop_on_diagnostics(arena, ast->unit);
-  ast->file = clang_getFile(ast->unit, path);
+  const KeptUnit *unit = parse(path, text, lanes);
+  ast->unit = unit->unit;
+  stop_on_diagnostics(arena, ast);
+  ast->file = clang_getFile(ast->unit, unit->path);
   ast->kernel = clang_getNullCursor();
   Collector collector = {.arena = arena, .ast = ast, .kernel_name = name};
   clang_visitChildren(clang_getTranslationUnitCursor(ast->unit), collect, &collector);

@@ -42,12 +42,14 @@ typedef struct TemplateAst {
   Range *include_lines;
 } TemplateAst;
 
-/* Parses `text` as the file `path` with the plain vocabulary of `lanes` floats; bug() if it does not compile. The unit
- * and its cursors are valid until a text of the same path is parsed again. */
+/* Parses `text` of the template `path` with the plain vocabulary of `lanes` floats; bug() if it does not compile. The
+ * unit and its cursors are valid until the next text is parsed. */
 TemplateAst *template_ast_parse(Arena *arena, const char *path, const char *name, const char *text, int lanes);
 
 const Declaration *template_declaration(const TemplateAst *ast, const char *name); /* NULL if there is none */
 Range cursor_range(const TemplateAst *ast, CXCursor cursor);
+unsigned template_offset(CXSourceLocation location); /* in the template's text, in bytes */
+CXSourceRange template_text_range(const TemplateAst *ast);
 const char *copy_cx_string(Arena *arena, CXString string); /* disposes of `string` */
 
 #endif
