@@ -11,31 +11,15 @@
  */
 #include <string.h>
 
-#include "ir/op.h"
+#include "ir/cell.h"
 #include "load/model.h"
 
-enum { MAX_GATES = 4, INPUT_W = 1, INPUT_R = 2, INPUT_B = 3 };
-
-static const struct Gates {
-  OpKind op;
-  const char *letters; /* in ONNX's order */
-  char alias, aliased; /* PyTorch's letter and ours for the same gate */
-} GATES[] = {{OP_LSTM, "iofc", 'g', 'c'}, {OP_GRU, "zrh", 'n', 'h'}};
-
-static const struct Gates *gates_of(const OpInfo *op) {
-  for (size_t g = 0; g < sizeof GATES / sizeof *GATES; g++)
-    if (GATES[g].op == op->kind) return &GATES[g];
-  return NULL;
-}
-
 /* from[g]: where ONNX's gate g stands in `order`. False if it is no permutation of the letters. */
-static bool read_permutation(const struct Gates *gates, const char *order, int from[MAX_GATES]) {
-  size_t n = strlen(gates->letters);
-  if (strlen(order) != n) return false;
-  for (size_t g = 0; g < n; g++) {
-    char letter = gates->letters[g];
-    const char *found = strchr(order, letter);
-    if (!found && letter == gates->aliased) found = strchr(order, gates->alias);
+static bool read_permutation(const CellKind *cell, const char *order, int from[MAX_GATES]) {
+  if (strlen(order) != (size_t)cell->gates) return false;
+  for (int g = 0; g < cell->gates; g++) {
+    const char *found = strchr(order, cell->letters[g]);
+    if (!found && g == cell->gates - 1) found = strchr(order, cell->candidate);
     if (!found) return false;
     from[g] = (int)(found - order);
   }
@@ -65,26 +49,27 @@ static Value *permuted_constant(ModelReader *reader, const Value *value, bool bi
 
 void normalise_gate_order(ModelReader *reader, Node *node, Json order) {
   static const char *const NAMES[] = {[INPUT_W] = "W", [INPUT_R] = "R", [INPUT_B] = "B"};
-  const struct Gates *gates = gates_of(node->op);
+  const CellKind *cell = cell_kind(node->op->kind);
   int from[MAX_GATES];
-  if (!gates) {
+  if (!cell || cell->gates == 1) {
     error_at(json_where(order), EXIT_INVALID, "%s has no gate order; LSTM and GRU have", node->op->name);
     return;
   }
-  if (!read_permutation(gates, json_text(order), from)) {
+  if (!read_permutation(cell, json_text(order), from)) {
     error_at(json_where(order), EXIT_INVALID,
              "expected an order of %s's gates \"%s\" (also written %c for %c), found \"%s\"", node->op->name,
-             gates->letters, gates->alias, gates->aliased, short_name(reader->arena, json_text(order)));
+             cell->letters, cell->candidate, cell->letters[cell->gates - 1],
+             short_name(reader->arena, json_text(order)));
     return;
   }
-  if (strncmp(json_text(order), gates->letters, strlen(gates->letters)) == 0) return;
+  if (!strcmp(json_text(order), cell->letters)) return;
   for (int i = INPUT_W; i <= INPUT_B && i < node->n_inputs; i++) {
     if (!node->inputs[i]) continue;
     if (!value_is_constant(node->inputs[i])) {
       error_at(json_where(order), EXIT_UNSUPPORTED, "a gate order needs constant weights; %s is computed", NAMES[i]);
       continue;
     }
-    Value *permuted = permuted_constant(reader, node->inputs[i], i == INPUT_B, (int)strlen(gates->letters), from);
+    Value *permuted = permuted_constant(reader, node->inputs[i], i == INPUT_B, cell->gates, from);
     if (permuted) node->inputs[i] = permuted;
   }
 }

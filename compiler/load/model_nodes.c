@@ -3,10 +3,8 @@
 #include <string.h>
 
 #include "ir/bodies.h"
-#include "ir/op.h"
+#include "ir/cell.h"
 #include "load/model.h"
-
-enum { LENGTHS_INPUT = 4 }; /* sequence_lens of RNN, GRU and LSTM */
 
 static const JsonField NODE_FIELDS[] = {
     {"op", JSON_STRING, true},       {"name", JSON_STRING, false},        {"inputs", JSON_ARRAY, false},
@@ -81,26 +79,24 @@ static bool read_attributes(ModelReader *reader, Node *node, Json attributes) {
   return good;
 }
 
-static bool takes_lengths(const OpInfo *op) { return op->kind == OP_RNN || op->kind == OP_GRU || op->kind == OP_LSTM; }
-
 /* `"lengths": "n"` is another way to write the input sequence_lens. */
 static bool read_lengths(ModelReader *reader, Node *node, Json lengths) {
-  if (!takes_lengths(node->op)) {
+  if (!cell_kind(node->op->kind)) {
     error_at(json_where(lengths), EXIT_INVALID, "%s takes no lengths; RNN, GRU and LSTM do", node->op->name);
     return false;
   }
-  if (node->n_inputs > LENGTHS_INPUT && node->inputs[LENGTHS_INPUT]) {
+  if (node->n_inputs > INPUT_LENGTHS && node->inputs[INPUT_LENGTHS]) {
     error_at(json_where(lengths), EXIT_INVALID, "the lengths are also given as input %d; expected one of the two",
-             LENGTHS_INPUT);
+             INPUT_LENGTHS);
     return false;
   }
-  if (node->n_inputs <= LENGTHS_INPUT) {
-    Value **inputs = ARENA_ARRAY(reader->arena, Value *, LENGTHS_INPUT + 1);
+  if (node->n_inputs <= INPUT_LENGTHS) {
+    Value **inputs = ARENA_ARRAY(reader->arena, Value *, INPUT_LENGTHS + 1);
     for (int i = 0; i < node->n_inputs; i++) inputs[i] = node->inputs[i];
     node->inputs = inputs;
-    node->n_inputs = LENGTHS_INPUT + 1;
+    node->n_inputs = INPUT_LENGTHS + 1;
   }
-  return (node->inputs[LENGTHS_INPUT] = read_value(reader, lengths)) != NULL;
+  return (node->inputs[INPUT_LENGTHS] = read_value(reader, lengths)) != NULL;
 }
 
 static void finish_node(ModelReader *reader, Node *node, Json json) {

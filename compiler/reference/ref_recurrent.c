@@ -15,15 +15,14 @@
 #include <math.h>
 #include <string.h>
 
-#include "reference/activation.h"
+#include "ir/cell.h"
 #include "reference/kernels.h"
 
-enum { MAX_GATES = 4, MAX_ACTIVATIONS = 3 };
-
-typedef struct Cell Cell;
+typedef struct Sequence Sequence;
 
 typedef struct Network {
-  const Cell *cell;
+  const CellKind *cell;
+  void (*step)(Sequence *sequence, int64_t t);
   const Tensor *x, *w, *r, *b, *lengths, *h0, *c0, *p; /* NULL: absent */
   Tensor *y, *y_h, *y_c;
   int64_t T, B, I, H;
@@ -35,20 +34,42 @@ typedef struct Network {
 } Network;
 
 /* One sequence in one direction. */
-typedef struct Sequence {
+struct Sequence {
   const Network *net;
   const Activation *activations; /* of this direction */
   int64_t d, batch, length;
   double *h, *c;           /* state, H each */
   double *gate[MAX_GATES]; /* of the current step, H each */
-} Sequence;
-
-struct Cell {
-  const char *op;
-  int gates, activations;
-  const char *default_activations[MAX_ACTIVATIONS];
-  void (*step)(Sequence *sequence, int64_t t);
 };
+
+/* ---- activation functions ---- */
+
+static double apply_Affine(double x, double alpha, double beta) { return alpha * x + beta; }
+static double apply_Elu(double x, double alpha, double beta) { return (void)beta, x < 0 ? alpha * expm1(x) : x; }
+static double apply_LeakyRelu(double x, double alpha, double beta) { return (void)beta, x < 0 ? alpha * x : x; }
+static double apply_Relu(double x, double alpha, double beta) { return (void)alpha, (void)beta, x < 0 ? 0 : x; }
+static double apply_ScaledTanh(double x, double alpha, double beta) { return alpha * tanh(beta * x); }
+static double apply_Sigmoid(double x, double alpha, double beta) { return (void)alpha, (void)beta, 1 / (1 + exp(-x)); }
+static double apply_Softsign(double x, double alpha, double beta) { return (void)alpha, (void)beta, x / (1 + fabs(x)); }
+static double apply_Tanh(double x, double alpha, double beta) { return (void)alpha, (void)beta, tanh(x); }
+static double apply_ThresholdedRelu(double x, double alpha, double beta) { return (void)beta, x > alpha ? x : 0; }
+static double apply_HardSigmoid(double x, double alpha, double beta) {
+  return isnan(x) ? x : fmax(0, fmin(1, alpha * x + beta));
+}
+static double apply_Softplus(double x, double alpha, double beta) {
+  return (void)alpha, (void)beta, x > 0 ? x + log1p(exp(-x)) : log1p(exp(x));
+}
+
+static double (*const functions[])(double x, double alpha, double beta) = {
+#define ACTIVATION(name, ...) apply_##name,
+#include "ir/cells.def"
+};
+
+static double apply(const Activation *activation, double x) {
+  return functions[activation->kind](x, activation->alpha, activation->beta);
+}
+
+/* ---- steps ---- */
 
 /* sum_i x[t, i] W[gate, unit, i] */
 static double input_sum(const Sequence *s, int64_t t, int gate, int64_t unit) {
@@ -84,9 +105,8 @@ static double peephole(const Sequence *s, int gate, int64_t unit) {
 
 static double activate(const Sequence *s, int activation, double sum) {
   double clip = s->net->clip;
-  const Activation *f = &s->activations[activation];
   sum = sum > clip ? clip : sum < -clip ? -clip : sum;
-  return f->apply(sum, f->alpha, f->beta);
+  return apply(&s->activations[activation], sum);
 }
 
 static double all_sums(const Sequence *s, int64_t t, int gate, int64_t unit) {
@@ -97,49 +117,44 @@ static double all_sums(const Sequence *s, int64_t t, int gate, int64_t unit) {
 /* H' = f(X W + H R + Wb + Rb) */
 static void rnn_step(Sequence *s, int64_t t) {
   int64_t H = s->net->H;
-  for (int64_t j = 0; j < H; j++) s->gate[0][j] = activate(s, 0, all_sums(s, t, 0, j));
-  memcpy(s->h, s->gate[0], (size_t)H * sizeof *s->h);
+  for (int64_t j = 0; j < H; j++) s->gate[RNN_h][j] = activate(s, 0, all_sums(s, t, RNN_h, j));
+  memcpy(s->h, s->gate[RNN_h], (size_t)H * sizeof *s->h);
 }
 
 /* z = f(..), r = f(..), h = g(X Wh + (r . H) Rh + Wbh + Rbh), H' = (1 - z) . h + z . H;
  * with linear_before_reset: h = g(X Wh + r . (H Rh + Rbh) + Wbh). */
 static void gru_step(Sequence *s, int64_t t) {
-  enum { Z, R, CANDIDATE, RESET };
+  enum { RESET = GRU_GATES }; /* r . H, beside the gates */
   int64_t H = s->net->H;
   for (int64_t j = 0; j < H; j++) {
-    s->gate[Z][j] = activate(s, 0, all_sums(s, t, Z, j));
-    s->gate[R][j] = activate(s, 0, all_sums(s, t, R, j));
-    s->gate[RESET][j] = s->gate[R][j] * s->h[j];
+    s->gate[GRU_z][j] = activate(s, 0, all_sums(s, t, GRU_z, j));
+    s->gate[GRU_r][j] = activate(s, 0, all_sums(s, t, GRU_r, j));
+    s->gate[RESET][j] = s->gate[GRU_r][j] * s->h[j];
   }
   for (int64_t j = 0; j < H; j++) {
-    double sum = input_sum(s, t, CANDIDATE, j) + bias(s, 0, CANDIDATE, j);
+    double sum = input_sum(s, t, GRU_h, j) + bias(s, 0, GRU_h, j);
     if (s->net->linear_before_reset)
-      sum += s->gate[R][j] * (hidden_sum(s, s->h, CANDIDATE, j) + bias(s, 1, CANDIDATE, j));
+      sum += s->gate[GRU_r][j] * (hidden_sum(s, s->h, GRU_h, j) + bias(s, 1, GRU_h, j));
     else
-      sum += hidden_sum(s, s->gate[RESET], CANDIDATE, j) + bias(s, 1, CANDIDATE, j);
-    s->gate[CANDIDATE][j] = activate(s, 1, sum);
+      sum += hidden_sum(s, s->gate[RESET], GRU_h, j) + bias(s, 1, GRU_h, j);
+    s->gate[GRU_h][j] = activate(s, 1, sum);
   }
-  for (int64_t j = 0; j < H; j++) s->h[j] = (1 - s->gate[Z][j]) * s->gate[CANDIDATE][j] + s->gate[Z][j] * s->h[j];
+  for (int64_t j = 0; j < H; j++) s->h[j] = (1 - s->gate[GRU_z][j]) * s->gate[GRU_h][j] + s->gate[GRU_z][j] * s->h[j];
 }
 
 /* i, f = f(.. + P . C), C' = f . C + i . g(..), o = f(.. + P . C'), H' = o . h(C') */
 static void lstm_step(Sequence *s, int64_t t) {
-  enum { IN, OUT, FORGET, CELL };
   int64_t H = s->net->H;
-  for (int gate = IN; gate <= CELL; gate++)
+  for (int gate = 0; gate < LSTM_GATES; gate++)
     for (int64_t j = 0; j < H; j++) s->gate[gate][j] = all_sums(s, t, gate, j);
   for (int64_t j = 0; j < H; j++) {
-    double in = activate(s, 0, s->gate[IN][j] + peephole(s, IN, j));
-    double forget = s->net->input_forget ? 1 - in : activate(s, 0, s->gate[FORGET][j] + peephole(s, FORGET, j));
-    s->c[j] = forget * s->c[j] + in * activate(s, 1, s->gate[CELL][j]);
-    double out = activate(s, 0, s->gate[OUT][j] + peephole(s, OUT, j));
-    s->h[j] = out * s->activations[2].apply(s->c[j], s->activations[2].alpha, s->activations[2].beta);
+    double in = activate(s, 0, s->gate[LSTM_i][j] + peephole(s, LSTM_i, j));
+    double forget = s->net->input_forget ? 1 - in : activate(s, 0, s->gate[LSTM_f][j] + peephole(s, LSTM_f, j));
+    s->c[j] = forget * s->c[j] + in * activate(s, 1, s->gate[LSTM_c][j]);
+    double out = activate(s, 0, s->gate[LSTM_o][j] + peephole(s, LSTM_o, j));
+    s->h[j] = out * apply(&s->activations[2], s->c[j]);
   }
 }
-
-static const Cell CELL_RNN = {"RNN", 1, 1, {"Tanh"}, rnn_step};
-static const Cell CELL_GRU = {"GRU", 3, 2, {"Sigmoid", "Tanh"}, gru_step};
-static const Cell CELL_LSTM = {"LSTM", 4, 3, {"Sigmoid", "Tanh", "Tanh"}, lstm_step};
 
 /* Offset of a state's row in [D, B, H], or [B, D, H] where the batch comes first. */
 static int64_t state_row(const Sequence *s) {
@@ -171,7 +186,7 @@ static void run_sequence(Sequence *s) {
   load_row(s->c, net->c0, state_row(s), net->H);
   for (int64_t step = 0; step < s->length; step++) {
     int64_t t = backwards ? s->length - 1 - step : step;
-    net->cell->step(s, t);
+    net->step(s, t);
     store_row(net->y, output_row(s, t), s->h, net->H);
   }
   if (s->length == 0) return;
@@ -193,27 +208,29 @@ static const Tensor *optional(const Node *node, const Tensor *const *inputs, int
   return index < node->n_inputs ? inputs[index] : NULL;
 }
 
-static const char *read_network(const Cell *cell, const Node *node, const Tensor *const *inputs, Tensor *const *outputs,
-                                Network *net) {
-  bool lstm = cell == &CELL_LSTM;
+static const char *read_network(const Node *node, const Tensor *const *inputs, Tensor *const *outputs, Network *net) {
+  static void (*const steps[N_OPS])(Sequence *,
+                                    int64_t) = {[OP_RNN] = rnn_step, [OP_GRU] = gru_step, [OP_LSTM] = lstm_step};
+  OpKind op = node->op->kind;
   Direction direction = node_word(node, ATTR_direction);
-  *net = (Network){.cell = cell,
-                   .x = inputs[0],
-                   .w = inputs[1],
-                   .r = inputs[2],
-                   .b = optional(node, inputs, 3),
-                   .lengths = optional(node, inputs, 4),
-                   .h0 = optional(node, inputs, 5),
-                   .c0 = lstm ? optional(node, inputs, 6) : NULL,
-                   .p = lstm ? optional(node, inputs, 7) : NULL,
+  *net = (Network){.cell = cell_kind(op),
+                   .step = steps[op],
+                   .x = inputs[INPUT_X],
+                   .w = inputs[INPUT_W],
+                   .r = inputs[INPUT_R],
+                   .b = optional(node, inputs, INPUT_B),
+                   .lengths = optional(node, inputs, INPUT_LENGTHS),
+                   .h0 = optional(node, inputs, INPUT_H),
+                   .c0 = optional(node, inputs, INPUT_C),
+                   .p = optional(node, inputs, INPUT_P),
                    .y = node->n_outputs > 0 ? outputs[0] : NULL,
                    .y_h = node->n_outputs > 1 ? outputs[1] : NULL,
                    .y_c = node->n_outputs > 2 ? outputs[2] : NULL,
                    .directions = direction == DIRECTION_bidirectional ? 2 : 1,
                    .reverse = direction == DIRECTION_reverse,
                    .batch_first = node_int(node, ATTR_layout),
-                   .linear_before_reset = cell == &CELL_GRU && node_int(node, ATTR_linear_before_reset),
-                   .input_forget = lstm && node_int(node, ATTR_input_forget),
+                   .linear_before_reset = op == OP_GRU && node_int(node, ATTR_linear_before_reset),
+                   .input_forget = op == OP_LSTM && node_int(node, ATTR_input_forget),
                    .clip = node_has(node, ATTR_clip) ? node_float(node, ATTR_clip) : INFINITY};
   net->T = net->x->shape[net->batch_first ? 1 : 0];
   net->B = net->x->shape[net->batch_first ? 0 : 1];
@@ -221,7 +238,8 @@ static const char *read_network(const Cell *cell, const Node *node, const Tensor
   net->H = net->r->shape[2];
   if (net->clip == 0) net->clip = INFINITY; /* as ONNX Runtime has it */
   if (!shapes_fit(net)) return "shapes of the recurrent op's tensors do not agree";
-  return read_activations(node, net->directions, cell->activations, cell->default_activations, net->activations);
+  read_activations(node, net->activations);
+  return NULL;
 }
 
 static const char *run_network(const Network *net, Arena *scratch) {
@@ -241,24 +259,12 @@ static const char *run_network(const Network *net, Arena *scratch) {
   return NULL;
 }
 
-static const char *run_cell(const Cell *cell, const Node *node, const Tensor *const *inputs, Tensor *const *outputs) {
+const char *ref_recurrent(const Node *node, const Tensor *const *inputs, Tensor *const *outputs) {
   Network net;
-  const char *wrong = read_network(cell, node, inputs, outputs, &net);
+  const char *wrong = read_network(node, inputs, outputs, &net);
   if (wrong) return wrong;
   Arena *scratch = arena_new();
   wrong = run_network(&net, scratch);
   arena_free(scratch);
   return wrong;
-}
-
-const char *ref_rnn(const Node *node, const Tensor *const *inputs, Tensor *const *outputs) {
-  return run_cell(&CELL_RNN, node, inputs, outputs);
-}
-
-const char *ref_gru(const Node *node, const Tensor *const *inputs, Tensor *const *outputs) {
-  return run_cell(&CELL_GRU, node, inputs, outputs);
-}
-
-const char *ref_lstm(const Node *node, const Tensor *const *inputs, Tensor *const *outputs) {
-  return run_cell(&CELL_LSTM, node, inputs, outputs);
 }

@@ -6,16 +6,10 @@
 #ifndef RNNCC_REROLL_CELL_H
 #define RNNCC_REROLL_CELL_H
 
-#include "ir/op.h"
+#include "ir/cell.h"
 #include "reroll/affine.h"
 
-enum { MAX_GATES = 4, MAX_CELL_INPUTS = 8, NO_INPUT = -1 };
-
-typedef struct CellKind {
-  OpKind op;
-  int gates; /* in ONNX's order: h; z r h; i o f c */
-} CellKind;
-extern const CellKind kind_rnn, kind_gru, kind_lstm;
+enum { MAX_CELL_INPUTS = 8, NO_INPUT = -1 };
 
 typedef struct Cell Cell;
 struct Cell {

@@ -105,7 +105,7 @@ static bool shares_weights_with_h(Cell *cell, int hidden, const Cell *next) {
 
 /* A first step of LSTM or RNN does not say itself which input is h: its successor's weights do. */
 static bool agrees(Cell *cell, const Cell *next) {
-  if (cell->previous || cell->kind == &kind_gru) return cells_share_weights(cell, next);
+  if (cell->previous || cell->kind->op == OP_GRU) return cells_share_weights(cell, next);
   if (shares_weights_with_h(cell, NO_INPUT, next)) return true;
   for (int i = 0; i < cell->n_inputs; i++)
     if (cell_may_be_hidden(cell, i) && shares_weights_with_h(cell, i, next)) return true;
@@ -220,9 +220,9 @@ static int last_possible_input(const Cell *cell) {
 /* A single step needs its own h; an RNN step without a state is only a dense layer. */
 static bool is_worth_it(const Graph *graph, Cell *head) {
   if (head->next) return true;
-  if (head->kind == &kind_gru) return head->hidden != NO_INPUT;
+  if (head->kind->op == OP_GRU) return head->hidden != NO_INPUT;
   head->hidden = carried_input(graph, head);
-  if (head->hidden == NO_INPUT && head->kind == &kind_lstm) head->hidden = last_possible_input(head);
+  if (head->hidden == NO_INPUT && head->kind->op == OP_LSTM) head->hidden = last_possible_input(head);
   return head->hidden != NO_INPUT;
 }
 

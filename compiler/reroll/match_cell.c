@@ -4,11 +4,6 @@
 #include "reroll/pattern.h"
 #include "shapes/shape.h"
 
-const CellKind kind_rnn = {OP_RNN, 1}, kind_gru = {OP_GRU, 3}, kind_lstm = {OP_LSTM, 4};
-
-enum { GRU_Z, GRU_R, GRU_N };
-enum { LSTM_I, LSTM_O, LSTM_F, LSTM_C };
-
 /* Between an old value h and a new one n, by the gate z. */
 static const struct BlendRow {
   const char *formula;
@@ -79,7 +74,7 @@ static bool find_inputs(Cell *cell) {
     if (cell_input(cell, product) == NO_INPUT) cell->inputs[cell->n_inputs++] = product->input;
   }
   for (int gate = 0; gate < cell->kind->gates; gate++) {
-    if (cell->input_forget && gate == LSTM_F) continue;
+    if (cell->input_forget && gate == LSTM_f) continue;
     bool seen[MAX_CELL_INPUTS] = {false};
     int n_seen = 0;
     for (int i = 0; i < cell->gates[gate].n_products; i++) {
@@ -98,9 +93,8 @@ static bool has_rows(Graph *graph, Value *value, Strip *strip) {
 }
 
 /* A cell of the kind if `read` finds one; its nodes are what the trail has then. */
-static Cell *match_cell(Graph *graph, Trail *trail, Value *value, const CellKind *kind,
-                        bool (*read)(Matcher *, const Strip *)) {
-  Cell cell = {.kind = kind, .h_next = value, .hidden = NO_INPUT};
+static Cell *match_cell(Graph *graph, Trail *trail, Value *value, OpKind op, bool (*read)(Matcher *, const Strip *)) {
+  Cell cell = {.kind = cell_kind(op), .h_next = value, .hidden = NO_INPUT};
   Matcher m = {graph, trail, &cell};
   Strip strip;
   trail->n = 0;
@@ -129,8 +123,8 @@ static bool read_full_state(Matcher *m, const char *formula, const Strip *c_next
   Affine *gates = m->cell->gates;
   m->cell->c = bound(&found, 'c');
   m->cell->input_forget = false;
-  return fits_as_state(m, &m->cell->c, c_next) && read_gate(m, &i, &gates[LSTM_I]) &&
-         read_gate(m, &f, &gates[LSTM_F]) && read_gate(m, &g, &gates[LSTM_C]) && find_inputs(m->cell);
+  return fits_as_state(m, &m->cell->c, c_next) && read_gate(m, &i, &gates[LSTM_i]) &&
+         read_gate(m, &f, &gates[LSTM_f]) && read_gate(m, &g, &gates[LSTM_c]) && find_inputs(m->cell);
 }
 
 /* c' = (1-i)*c + i*g; 1 - sigmoid(a) = sigmoid(-a) */
@@ -141,8 +135,8 @@ static bool read_coupled_state(Matcher *m, const struct BlendRow *blend, const S
   Affine *gates = m->cell->gates;
   m->cell->c = bound(&found, 'h');
   m->cell->input_forget = true;
-  if (!read_gate(m, &z, &gates[LSTM_I]) || !read_gate(m, &n, &gates[LSTM_C])) return false;
-  if (blend->z_keeps) affine_negate(&gates[LSTM_I]);
+  if (!read_gate(m, &z, &gates[LSTM_i]) || !read_gate(m, &n, &gates[LSTM_c])) return false;
+  if (blend->z_keeps) affine_negate(&gates[LSTM_i]);
   return fits_as_state(m, &m->cell->c, c_next) && find_inputs(m->cell);
 }
 
@@ -169,11 +163,11 @@ static bool read_lstm(Matcher *m, const Strip *h_next) {
   c_next = strip_origin(m->graph, c_next, m->trail);
   if (!strip_is_whole(&c_next) || !c_next.value->producer) return false;
   m->cell->c_next = c_next.value;
-  return read_gate(m, &o, &m->cell->gates[LSTM_O]) && read_state(m, &c_next);
+  return read_gate(m, &o, &m->cell->gates[LSTM_o]) && read_state(m, &c_next);
 }
 
 Cell *match_lstm(Graph *graph, Trail *trail, Value *value) {
-  return match_cell(graph, trail, value, &kind_lstm, read_lstm);
+  return match_cell(graph, trail, value, OP_LSTM, read_lstm);
 }
 
 /* ---- GRU ---- */
@@ -186,7 +180,7 @@ static bool has_product_with_h(const Cell *cell, const Affine *gate) {
 
 /* n = tanh(W x + r*(R h + b)): `scaled` is r*(..). The product with h joins the candidate's. */
 static bool read_reset_after(Matcher *m, const Strip *scaled, Strip *r) {
-  Affine *candidate = &m->cell->gates[GRU_N], inner;
+  Affine *candidate = &m->cell->gates[GRU_h], inner;
   Bindings found = {0};
   if (!match(m, "r*a", scaled, &found)) return false;
   *r = bound(&found, 'r');
@@ -204,7 +198,7 @@ static bool read_reset_after(Matcher *m, const Strip *scaled, Strip *r) {
 
 /* n = tanh(W x + R (r*h) + b): an input that is r*h. It is named h, which is what the op multiplies by r. */
 static bool read_reset_before(Matcher *m, Strip *r) {
-  Affine *candidate = &m->cell->gates[GRU_N];
+  Affine *candidate = &m->cell->gates[GRU_h];
   Bindings found = {0};
   found.letters['h' - 'a'] = m->cell->h;
   int n_found = 0;
@@ -221,7 +215,7 @@ static bool read_reset_before(Matcher *m, Strip *r) {
 
 /* A first step whose h is zero has lost its products with h, and never needs the rest. */
 static void drop_products_with_zero(Cell *cell) {
-  Affine *candidate = &cell->gates[GRU_N];
+  Affine *candidate = &cell->gates[GRU_h];
   int kept = 0;
   for (int i = 0; i < candidate->n_products; i++)
     if (!strip_same(&candidate->products[i].input, &cell->h)) candidate->products[kept++] = candidate->products[i];
@@ -241,16 +235,16 @@ static bool find_gru_inputs(Cell *cell) {
 static bool read_blend(Matcher *m, const struct BlendRow *blend, const Strip *h_next) {
   Bindings found = {0};
   Cell *cell = m->cell;
-  Affine *candidate = &cell->gates[GRU_N];
+  Affine *candidate = &cell->gates[GRU_h];
   if (!match(m, blend->formula, h_next, &found)) return false;
   const Strip z = bound(&found, 'z'), n = bound(&found, 'n');
   cell->h = bound(&found, 'h');
-  if (!read_gate(m, &z, &cell->gates[GRU_Z]) || !read_sum(m, &n, candidate)) return false;
-  if (!blend->z_keeps) affine_negate(&cell->gates[GRU_Z]);
+  if (!read_gate(m, &z, &cell->gates[GRU_z]) || !read_sum(m, &n, candidate)) return false;
+  if (!blend->z_keeps) affine_negate(&cell->gates[GRU_z]);
   Strip r;
   if (!(candidate->rest.value ? read_reset_after(m, &candidate->rest, &r) : read_reset_before(m, &r))) return false;
   candidate->rest = (Strip){0};
-  return read_gate(m, &r, &cell->gates[GRU_R]) && find_gru_inputs(cell);
+  return read_gate(m, &r, &cell->gates[GRU_r]) && find_gru_inputs(cell);
 }
 
 static bool read_gru(Matcher *m, const Strip *h_next) {
@@ -261,17 +255,13 @@ static bool read_gru(Matcher *m, const Strip *h_next) {
   return false;
 }
 
-Cell *match_gru(Graph *graph, Trail *trail, Value *value) {
-  return match_cell(graph, trail, value, &kind_gru, read_gru);
-}
+Cell *match_gru(Graph *graph, Trail *trail, Value *value) { return match_cell(graph, trail, value, OP_GRU, read_gru); }
 
 /* ---- RNN ---- */
 
 static bool read_rnn(Matcher *m, const Strip *h_next) {
   m->cell->relu = is_op(h_next->value->producer, OP_Relu);
-  return read_gate(m, h_next, &m->cell->gates[0]) && find_inputs(m->cell);
+  return read_gate(m, h_next, &m->cell->gates[RNN_h]) && find_inputs(m->cell);
 }
 
-Cell *match_rnn(Graph *graph, Trail *trail, Value *value) {
-  return match_cell(graph, trail, value, &kind_rnn, read_rnn);
-}
+Cell *match_rnn(Graph *graph, Trail *trail, Value *value) { return match_cell(graph, trail, value, OP_RNN, read_rnn); }

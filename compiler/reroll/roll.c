@@ -154,18 +154,17 @@ static int attributes_of(const Run *run, Attribute attributes[4]) {
 
 static Node *build_recurrent(const Run *run, const Weights *weights, const Steps *inputs) {
   const Cell *cell = run->first;
-  enum { LENGTHS = 4 };
   Attribute attributes[4];
   int n_attributes = attributes_of(run, attributes);
   Value *const values[] = {build_steps(run->builder, inputs, run->direction),
                            weights->input,
                            weights->hidden,
                            weights->bias,
-                           [LENGTHS] = NULL,
+                           [INPUT_LENGTHS] = NULL,
                            initial_state(run, &cell->h),
                            initial_state(run, &cell->c)};
-  bool lstm = cell->kind == &kind_lstm;
-  return build_op(run->builder, cell->kind->op, lstm ? 7 : 6, values, lstm ? 3 : 2, n_attributes, attributes);
+  int states = cell->kind->states;
+  return build_op(run->builder, cell->kind->op, INPUT_H + states, values, 1 + states, n_attributes, attributes);
 }
 
 /* Each step's h' is a row of Y, the last one's Y_h. Unused ones are dead. */
@@ -193,7 +192,7 @@ static void tell(const Run *run) {
   int first = INT32_MAX, last = 0;
   for (int step = 0; step < run->n; step++, cell = cell->next) widen(cell, &first, &last);
   graph_remark(run->builder->graph, "n%d..n%d re-rolled: %d step%s of %s %s cell (I=%lld, H=%lld)", first, last, run->n,
-               run->n == 1 ? "" : "s", run->first->kind == &kind_gru ? "a" : "an", op_info(run->first->kind->op)->name,
+               run->n == 1 ? "" : "s", run->first->kind->op == OP_GRU ? "a" : "an", op_info(run->first->kind->op)->name,
                (long long)cell_columns(run->first), (long long)run->first->units);
 }
 

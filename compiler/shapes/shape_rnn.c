@@ -5,27 +5,13 @@
  *   layout 1: X [B, T, I], h0 [B, D, H], Y [B, T, D, H], Y_h [B, D, H]
  *   W [D, G*H, I], R [D, G*H, H], bias [D, 2*G*H], lengths [B], P [D, 3*H]
  */
-#include <string.h>
-#include <strings.h>
-
+#include "ir/cell.h"
 #include "shapes/shape.h"
 
-typedef struct CellRow {
-  int gates, activations; /* activations: per direction */
-} CellRow;
-static const CellRow cells[N_OPS] = {[OP_RNN] = {1, 1}, [OP_GRU] = {3, 2}, [OP_LSTM] = {4, 3}};
-
-static const char *const activation_names[] = {
-    "Relu",       "Tanh",        "Sigmoid", "Affine",   "LeakyRelu", "ThresholdedRelu",
-    "ScaledTanh", "HardSigmoid", "Elu",     "Softsign", "Softplus"};
-enum { N_ACTIVATIONS = sizeof activation_names / sizeof *activation_names };
-
-/* Case does not matter, as in ONNX Runtime. */
-static bool known_activation(const char *name) {
-  for (int i = 0; i < N_ACTIVATIONS; i++)
-    if (!strcasecmp(activation_names[i], name)) return true;
-  return false;
-}
+static const char activation_names[] = ""
+#define ACTIVATION(name, ...) " " #name
+#include "ir/cells.def"
+    ;
 
 static bool check_activations(const Node *node, int needed) {
   const Attribute *given = node_attribute(node, ATTR_activations);
@@ -33,11 +19,9 @@ static bool check_activations(const Node *node, int needed) {
     return shape_error(node, "`activations` has %zu names; %d are needed, for all directions", given->count, needed);
   bool good = true;
   for (size_t i = 0; given && i < given->count; i++)
-    if (!known_activation(given->strings[i]))
-      good = shape_error(node,
-                         "activation %zu is \"%.100s\"; it may be Relu, Tanh, Sigmoid, Affine, LeakyRelu, "
-                         "ThresholdedRelu, ScaledTanh, HardSigmoid, Elu, Softsign or Softplus",
-                         i, given->strings[i]);
+    if (activation_find(given->strings[i]) == N_ACTIVATIONS)
+      good =
+          shape_error(node, "activation %zu is \"%.100s\"; expected one of%s", i, given->strings[i], activation_names);
   static const AttributeName parameters[] = {ATTR_activation_alpha, ATTR_activation_beta};
   for (int i = 0; i < 2; i++) {
     const Attribute *list = node_attribute(node, parameters[i]);
@@ -55,7 +39,7 @@ static bool check_flag(const Node *node, AttributeName name) {
          shape_error(node, "`%s` is %lld; it must be 0 or 1", attribute_name(name), (long long)value);
 }
 
-static bool check_attributes(const Node *node, const CellRow *cell, int directions) {
+static bool check_attributes(const Node *node, const CellKind *cell, int directions) {
   bool good = check_activations(node, cell->activations * directions);
   static const AttributeName flags[] = {ATTR_layout, ATTR_linear_before_reset, ATTR_input_forget};
   for (int i = 0; i < 3; i++) good &= check_flag(node, flags[i]);
@@ -77,7 +61,7 @@ static bool check_optional(Graph *graph, const Node *node, int input, int rank, 
   return input >= node->n_inputs || !node->inputs[input] || check_shape(graph, node, input, rank, wanted, why);
 }
 
-static bool check_operands(Graph *graph, const Node *node, const CellRow *cell, const Extents *e) {
+static bool check_operands(Graph *graph, const Node *node, const CellKind *cell, const Extents *e) {
   const Dim *gates = dim_mul(graph->dims, dim_const(graph->dims, cell->gates), e->H);
   const Dim *biases = dim_mul(graph->dims, dim_const(graph->dims, 2), gates);
   const Dim *peepholes = dim_mul(graph->dims, dim_const(graph->dims, 3), e->H);
@@ -85,13 +69,13 @@ static bool check_operands(Graph *graph, const Node *node, const CellRow *cell, 
   const Dim *state[] = {e->batch_first ? e->B : e->D, e->batch_first ? e->D : e->B, e->H};
   const char *state_words =
       e->batch_first ? "the state, [batch, directions, hidden_size]" : "the state, [directions, batch, hidden_size]";
-  bool good = check_shape(graph, node, 1, 3, w, "W, [directions, gates*hidden_size, input_size]");
-  good &= check_shape(graph, node, 2, 3, r, "R, [directions, gates*hidden_size, hidden_size]");
-  good &= check_optional(graph, node, 3, 2, b, "the bias, [directions, 2*gates*hidden_size]");
-  good &= check_optional(graph, node, 4, 1, &e->B, "the sequence lengths, [batch]");
-  good &= check_optional(graph, node, 5, 3, state, state_words);
-  if (node->n_inputs > 6) good &= check_optional(graph, node, 6, 3, state, state_words);
-  if (node->n_inputs > 7) good &= check_optional(graph, node, 7, 2, p, "the peepholes, [directions, 3*hidden_size]");
+  bool good = check_shape(graph, node, INPUT_W, 3, w, "W, [directions, gates*hidden_size, input_size]");
+  good &= check_shape(graph, node, INPUT_R, 3, r, "R, [directions, gates*hidden_size, hidden_size]");
+  good &= check_optional(graph, node, INPUT_B, 2, b, "the bias, [directions, 2*gates*hidden_size]");
+  good &= check_optional(graph, node, INPUT_LENGTHS, 1, &e->B, "the sequence lengths, [batch]");
+  good &= check_optional(graph, node, INPUT_H, 3, state, state_words);
+  good &= check_optional(graph, node, INPUT_C, 3, state, state_words);
+  good &= check_optional(graph, node, INPUT_P, 2, p, "the peepholes, [directions, 3*hidden_size]");
   return good;
 }
 
@@ -107,7 +91,7 @@ static int64_t largest(const Value *value) {
 
 /* Checks constant lengths; those of an input are checked by the module before each run. */
 static bool check_lengths(Graph *graph, const Node *node, const Dim *T) {
-  const Value *lengths = node->n_inputs > 4 ? node->inputs[4] : NULL;
+  const Value *lengths = node->n_inputs > INPUT_LENGTHS ? node->inputs[INPUT_LENGTHS] : NULL;
   if (!lengths || !lengths->data) return true;
   int64_t most = largest(lengths);
   if (most < 0) return shape_error(node, "a sequence length is negative");
@@ -116,7 +100,7 @@ static bool check_lengths(Graph *graph, const Node *node, const Dim *T) {
 }
 
 bool shape_rnn(Graph *graph, Node *node) {
-  const CellRow *cell = &cells[node->op->kind];
+  const CellKind *cell = cell_kind(node->op->kind);
   int directions = node_word(node, ATTR_direction) == DIRECTION_bidirectional ? 2 : 1;
   if (!check_attributes(node, cell, directions) || !check_rank(graph, node, 0, 3, 3)) return false;
   const Dim **x = node->inputs[0]->shape;

@@ -1,55 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 #include "kernels/recurrent/cell.h"
 
-#include "ir/op.h"
 #include "machine/targets.h"
 #include "support/numbers.h"
 
 static const CellInfo cells[] = {
-    [CELL_RNN] = {.name = "rnn",
-                  .letters = "h",
-                  .gates = 1,
-                  .activations = 1,
-                  .defaults = {"Tanh"},
-                  .product_gates = 1,
-                  .phases = 1,
-                  .functions = 1,
-                  .buffers = 2,
-                  .widest = 4,
-                  .widest_few = 2},
-    [CELL_GRU_AFTER] = {.name = "gru_after",
-                        .letters = "zrh",
-                        .gates = 3,
-                        .activations = 2,
-                        .defaults = {"Sigmoid", "Tanh"},
-                        .product_gates = 3,
-                        .phases = 1,
-                        .functions = 3,
-                        .buffers = 2,
-                        .widest = 1,
-                        .widest_few = 1},
-    [CELL_GRU_BEFORE] = {.name = "gru_before",
-                         .letters = "zrh",
-                         .gates = 3,
-                         .activations = 2,
-                         .defaults = {"Sigmoid", "Tanh"},
-                         .product_gates = 2,
-                         .phases = 2,
-                         .functions = 3,
-                         .buffers = 4,
-                         .widest = 2,
-                         .widest_few = 1},
-    [CELL_LSTM] = {.name = "lstm",
-                   .letters = "iofc",
-                   .gates = 4,
-                   .activations = 3,
-                   .defaults = {"Sigmoid", "Tanh", "Tanh"},
-                   .product_gates = 4,
-                   .phases = 1,
-                   .functions = 5,
-                   .buffers = 3,
-                   .widest = 1,
-                   .widest_few = 1},
+    /* name, product_gates, phases, functions, buffers, widest, widest_few */
+    [CELL_RNN] = {"rnn", 1, 1, 1, 2, 4, 2},
+    [CELL_GRU_AFTER] = {"gru_after", 3, 1, 3, 2, 1, 1},
+    [CELL_GRU_BEFORE] = {"gru_before", 2, 2, 3, 4, 2, 1},
+    [CELL_LSTM] = {"lstm", 4, 1, 5, 3, 1, 1},
 };
 
 const CellInfo *cell_info(Cell cell) { return &cells[cell]; }

@@ -1,27 +1,20 @@
 /* SPDX-License-Identifier: MIT */
-/* The kinds of recurrent cells, and their constants. */
+/* The cells that the kernels tell apart, and their constants. */
 #ifndef RNNCC_RECURRENT_CELL_H
 #define RNNCC_RECURRENT_CELL_H
 
-#include "ir/graph.h"
-#include "kernels/recurrent/activation_body.h"
+#include "ir/cell.h"
 #include "knobs.h"
 
 typedef int Cell; /* CELL_RNN, ... of templates/knobs.h */
 
-/* Inputs of the ops, in ONNX's order; C and P of LSTM alone. */
-enum { INPUT_X, INPUT_W, INPUT_R, INPUT_B, INPUT_LENGTHS, INPUT_H, INPUT_C, INPUT_P };
-
 typedef struct CellInfo {
-  const char *name;    /* "gru_after" */
-  const char *letters; /* of its gates, in ONNX's order */
-  int gates, activations;
-  const char *defaults[MAX_ACTIVATIONS]; /* of the activations */
-  int product_gates;                     /* gates of a step's first product with R; the others depend on its result */
-  int phases;                            /* products with R of a step, one after the other */
-  int functions;                         /* exp, tanh or sigmoid of a unit and step */
-  int buffers;                           /* BUFFERS of the template */
-  int widest, widest_few;                /* most UNIT_VECTORS on a target with many registers, and with few */
+  const char *name;       /* "gru_after" */
+  int product_gates;      /* gates of a step's first product with R; the others depend on its result */
+  int phases;             /* products with R of a step, one after the other */
+  int functions;          /* exp, tanh or sigmoid of a unit and step */
+  int buffers;            /* BUFFERS of the template */
+  int widest, widest_few; /* most UNIT_VECTORS on a target with many registers, and with few */
 } CellInfo;
 
 Cell cell_of(const Node *node);

@@ -10,6 +10,36 @@ KernelSpec *input_spec(Arena *arena, const Layer *l) {
   return spec;
 }
 
+/* In a body, $a and $b are alpha and beta. NaN gives NaN as in ONNX Runtime: except in ThresholdedRelu. */
+static const char *const bodies[] = {
+    [ACTIVATION_Affine] = "return vfma($b, $a, x);",
+    [ACTIVATION_Elu] = "return vselect(vlt(x, vzero()), vmul($a, vexpm1(x)), x);",
+    [ACTIVATION_HardSigmoid] = "return vmax_bound(vmin_bound(vfma($b, $a, x), vset(1)), vzero());",
+    [ACTIVATION_LeakyRelu] = "return vselect(vlt(x, vzero()), vmul($a, x), x);",
+    [ACTIVATION_Relu] = "return vmax_bound(x, vzero());",
+    [ACTIVATION_ScaledTanh] = "return vmul($a, vtanh(vmul($b, x)));",
+    [ACTIVATION_Sigmoid] = "return vsigmoid(x);",
+    [ACTIVATION_Softplus] = "return vsoftplus(x);",
+    [ACTIVATION_Softsign] = "return vdiv(x, vadd(vset(1), vabs(x)));",
+    [ACTIVATION_Tanh] = "return vtanh(x);",
+    [ACTIVATION_ThresholdedRelu] = "return vselect(vgt(x, $a), x, vzero());",
+};
+
+static const char *activation_body(Arena *arena, const Activation *activation) {
+  Text text = text_new(arena);
+  for (const char *at = bodies[activation->kind]; *at; at++) {
+    if (*at != '$') {
+      text_bytes(&text, at, 1);
+      continue;
+    }
+    at++;
+    text_add(&text, "vset(");
+    text_float(&text, *at == 'a' ? activation->alpha : activation->beta);
+    text_add(&text, ")");
+  }
+  return text.data;
+}
+
 KernelSpec *steps_spec(Arena *arena, const Layer *l, int direction) {
   static const char *const hooks[MAX_ACTIVATIONS] = {"activation_f", "activation_g", "activation_h"};
   KernelSpec *spec = kernel_spec_new(arena, "recurrent_steps");
@@ -28,8 +58,8 @@ KernelSpec *steps_spec(Arena *arena, const Layer *l, int direction) {
   kernel_knob(spec, "INPUT_FORGET", l->input_forget);
   kernel_knob(spec, "PEEPHOLES", l->matrices[MATRIX_PEEPHOLES].source != NULL);
   if (l->lengths) kernel_type(spec, "Length", l->lengths->dtype);
-  for (int i = 0; i < MAX_ACTIVATIONS && l->activations.body[direction][i]; i++)
-    kernel_hook(spec, hooks[i], l->activations.body[direction][i]);
+  const Activation *activations = &l->activations[direction * l->n_activations];
+  for (int i = 0; i < l->n_activations; i++) kernel_hook(spec, hooks[i], activation_body(arena, &activations[i]));
   return spec;
 }
 

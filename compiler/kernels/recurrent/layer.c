@@ -9,8 +9,6 @@ enum { MAX_VECTORS = 4, ALL_WORKERS = 1024 };
 
 const Value *layer_input(const Node *node, int index) { return index < node->n_inputs ? node->inputs[index] : NULL; }
 
-/* a * b, or INT64_MAX: plan_memory then says that it is too large. */
-
 /* ---- the node ---- */
 
 static bool read_extents(const Node *node, Layer *l) {
@@ -27,16 +25,17 @@ static bool read_extents(const Node *node, Layer *l) {
   return true;
 }
 
-static bool read_attributes(Graph *graph, const Node *node, Layer *l) {
+static void read_attributes(const Node *node, Layer *l) {
   Direction direction = node_word(node, ATTR_direction);
-  const CellInfo *row = cell_info(l->cell);
-  l->gates = row->gates;
+  const CellKind *kind = cell_kind(node->op->kind);
+  l->gates = kind->gates;
+  l->n_activations = kind->activations;
   l->directions = direction == DIRECTION_bidirectional ? 2 : 1;
   l->reverse = direction == DIRECTION_reverse;
   l->input_forget = l->cell == CELL_LSTM && node_int(node, ATTR_input_forget);
   l->clip = node_has(node, ATTR_clip) ? (float)node_float(node, ATTR_clip) : 0;
   l->lengths = layer_input(node, INPUT_LENGTHS);
-  return read_activation_bodies(graph, node, (int)l->directions, row->activations, row->defaults, &l->activations);
+  read_activations(node, l->activations);
 }
 
 /* ---- the target ---- */
@@ -145,9 +144,10 @@ static void plan_biases(const Node *node, const Target *target, Layer *l) {
   int64_t of_direction = 2 * l->gates * l->hidden;
   Panels panels = vector_panels(l, target, l->gates, of_direction);
   if (l->cell == CELL_GRU_AFTER) {
-    panels.addend_gates = 2;
+    panels.addend_gates = GRU_h;
     Panels after = vector_panels(l, target, 1, of_direction);
-    l->matrices[MATRIX_AFTER_BIAS] = (MatrixPlan){.source = b, .first = 5 * l->hidden, .addend = -1, .panels = after};
+    l->matrices[MATRIX_AFTER_BIAS] =
+        (MatrixPlan){.source = b, .first = (GRU_GATES + GRU_h) * l->hidden, .addend = -1, .panels = after};
   }
   l->matrices[MATRIX_BIAS] = (MatrixPlan){.source = b, .addend = l->gates * l->hidden, .panels = panels};
 }
@@ -162,7 +162,7 @@ static void plan_matrices(const Node *node, const Target *target, Layer *l) {
   l->matrices[MATRIX_HIDDEN] = (MatrixPlan){.source = r, .addend = -1, .panels = hidden};
   if (l->cell == CELL_GRU_BEFORE) {
     Panels last = matrix_panels(l, target, 1, unit_vectors, l->hidden);
-    int64_t first = 2 * l->hidden * l->hidden;
+    int64_t first = GRU_h * l->hidden * l->hidden;
     l->matrices[MATRIX_CANDIDATE] = (MatrixPlan){.source = r, .first = first, .addend = -1, .panels = last};
   }
   if (l->cell == CELL_LSTM) {
@@ -218,7 +218,8 @@ static const char *schedule_text(Arena *arena, const Layer *l) {
 Layer *layer_run_by(Graph *graph, Node *node, const RecurrentVariant *variant) {
   Layer *l = ARENA_NEW(graph->arena, Layer);
   l->cell = cell_of(node);
-  if (!read_extents(node, l) || !read_attributes(graph, node, l)) return NULL;
+  if (!read_extents(node, l)) return NULL;
+  read_attributes(node, l);
   l->variant = *variant;
   settle_chunk(graph, node, l);
   settle_variant(l);

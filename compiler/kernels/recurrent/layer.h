@@ -5,7 +5,6 @@
 
 #include "ir/family.h"
 #include "kernels/gemm/gemm.h"
-#include "kernels/recurrent/activation_body.h"
 #include "kernels/recurrent/cell.h"
 #include "kernels/recurrent/stack.h"
 #include "kernels/recurrent/variant.h"
@@ -38,8 +37,9 @@ typedef struct Layer {
   bool halves;              /* two workers share the middle one of an odd number of panels */
   int64_t directions, hidden, inputs, panels;
   bool reverse, batch_first, input_forget;
-  float clip; /* 0: none */
-  ActivationBodies activations;
+  float clip;        /* 0: none */
+  int n_activations; /* of a direction */
+  Activation activations[2 * MAX_ACTIVATIONS];
   const Dim *steps, *batch;
   const Value *lengths;
   const Stack *stack; /* the stack that runs as a wavefront, and the layer's index in it; NULL: none */

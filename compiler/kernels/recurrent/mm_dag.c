@@ -107,7 +107,7 @@ static MmLayer layer_from(const Graph *graph, Node *node) {
   const Value *x = node->inputs[INPUT_X], *w = node->inputs[INPUT_W];
   Direction direction = node_word(node, ATTR_direction);
   MmLayer layer = {.node = node, .cell = cell_of(node)};
-  layer.gates = cell_info(layer.cell)->gates;
+  layer.gates = cell_kind(node->op->kind)->gates;
   layer.directions = direction == DIRECTION_bidirectional ? 2 : 1;
   layer.reverse = direction == DIRECTION_reverse;
   layer.stacked = stack_of(graph, node, &place) != NULL;
@@ -191,12 +191,11 @@ static void need_layer(Needs *needs, const MmLayer *layer, MmWhen when) {
 /* The state of one direction after the step before. With CELL_GRU_BEFORE the candidate gate also needs the reset gate
  * of the same step. */
 static void need_state(Needs *needs, const MmLayer *layer, int direction, int gate) {
-  enum { GATE_RESET = 1, GATE_CANDIDATE = 2 };
   for (int operand = MM_INPUT; operand <= MM_HIDDEN; operand++) {
     for (int g = 0; g < layer->gates; g++)
       add_need(needs, mm_index(layer, direction, (MmOperand)operand, g), MM_STEP_BEFORE);
-    if (layer->cell == CELL_GRU_BEFORE && gate == GATE_CANDIDATE)
-      add_need(needs, mm_index(layer, direction, (MmOperand)operand, GATE_RESET), MM_SAME_STEP);
+    if (layer->cell == CELL_GRU_BEFORE && gate == GRU_h)
+      add_need(needs, mm_index(layer, direction, (MmOperand)operand, GRU_r), MM_SAME_STEP);
   }
 }
 

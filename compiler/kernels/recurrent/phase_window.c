@@ -82,9 +82,9 @@ static const char *group_name(const Builder *b, const MmGroup *group) {
            : group->direction        ? "b"
                                      : "f");
   if (group->n_mms == b->layer->gates) return text.data;
+  const CellKind *kind = cell_kind(b->layer->node->op->kind);
   text_add(&text, "_");
-  for (int i = 0; i < group->n_mms; i++)
-    text_add(&text, "%c", cell_info(b->layer->cell)->letters[b->dag->mms[group->mms[i]].gate]);
+  for (int i = 0; i < group->n_mms; i++) text_add(&text, "%c", kind->letters[b->dag->mms[group->mms[i]].gate]);
   return text.data;
 }
 
