@@ -133,8 +133,18 @@ static const char target_words[] = "native"
 static const char rnn_text[] = "Forces how recurrent layers run, by these keys:"
 #define KNOB(name, min, max, words) " " #name
 #include "kernels/recurrent/knobs.def"
-#undef KNOB
                                ". input is ahead or step, the others are numbers.";
+
+static const char conv_text[] = "Forces how convolutions run where they can: an algorithm, then its KEY=N after commas."
+#define KNOB(algorithm, name) " " #name
+#define ALGORITHM(name, knobs) " " #name ":" knobs "."
+#include "kernels/conv/algorithms.def"
+                                " With plain, no tensor is blocked.";
+
+static const char conv_words[] =
+#define ALGORITHM(name, knobs) #name " "
+#include "kernels/conv/algorithms.def"
+    ;
 
 static const char step_words[] = "list simplify"
 #define STEP(name, says) " " #name

@@ -37,9 +37,8 @@ static Graph *laid_out(Arena *arena, const char *model, const char *target, int 
 }
 
 enum {
-#define ALGORITHM(name) INDEX_##name,
+#define ALGORITHM(name, knobs) INDEX_##name,
 #include "kernels/conv/algorithms.def"
-#undef ALGORITHM
   ALGORITHMS
 };
 

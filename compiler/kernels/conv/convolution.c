@@ -6,16 +6,18 @@
 #include "support/diagnostics.h"
 
 const ConvAlgorithm *const convolution_algorithms[] = {
-#define ALGORITHM(name) &convolution_##name,
+#define ALGORITHM(name, knobs) &convolution_##name,
 #include "kernels/conv/algorithms.def"
-#undef ALGORITHM
     NULL};
 
 const ScheduleKind *const convolution_kinds[] = {
-#define ALGORITHM(name) &convolution_##name.kind,
+#define ALGORITHM(name, knobs) &convolution_##name.kind,
 #include "kernels/conv/algorithms.def"
-#undef ALGORITHM
     NULL};
+
+#define KNOB(algorithm, name) {#name, 0, MAX_KNOB_VALUE, NULL},
+#define ALGORITHM(name, knobs) const ScheduleKnob name##_knobs[MAX_SCHEDULE_KNOBS + 1] = {knobs};
+#include "kernels/conv/algorithms.def"
 
 ConvAxis convolution_axis(Graph *graph, const Node *node, const Window *window, int from_end) {
   const Dim *one = dim_const(graph->dims, 1), *zero = dim_const(graph->dims, 0);

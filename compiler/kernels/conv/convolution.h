@@ -105,9 +105,14 @@ struct ConvAlgorithm {
   void (*lower)(Program *program, Node *node);
 };
 
-#define ALGORITHM(name) extern const ConvAlgorithm convolution_##name;
+/* Places of knobs: KNOB_direct_oc, ... */
+#define KNOB(algorithm, name) KNOB_##algorithm##_##name,
+#define ALGORITHM(name, knobs)                                                                                         \
+  enum { knobs };                                                                                                      \
+  extern const ScheduleKnob name##_knobs[MAX_SCHEDULE_KNOBS + 1];                                                      \
+  extern const ConvAlgorithm convolution_##name;
 #include "kernels/conv/algorithms.def"
-#undef ALGORITHM
+
 /* All algorithms, and their kinds; NULL at the end. */
 extern const ConvAlgorithm *const convolution_algorithms[];
 extern const ScheduleKind *const convolution_kinds[];

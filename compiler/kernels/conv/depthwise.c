@@ -21,8 +21,6 @@ typedef struct DepthwiseSchedule {
 /* Weights of a row of the window are in registers, and its points unrolled. */
 enum { MAX_WINDOW_W = 64, MAX_POINTS = 256, MAX_COLUMNS = 14 };
 
-static const ScheduleKnob schedule_knobs[] = {{"px", 0, MAX_KNOB_VALUE, NULL}, {NULL, 0, 0, NULL}};
-
 /* The most columns whose sums fit in registers beside the weights; less than 1 if the window is too wide. */
 static int64_t most_columns(const Graph *graph, const Convolution *conv) {
   int64_t most = graph->config->target->vector_registers - conv->w.kernel - 2, unrolled = MAX_POINTS / conv->w.kernel;
@@ -91,15 +89,15 @@ static void list(Graph *graph, const Node *node, const Convolution *conv, ConvCa
 
 static void fit(Graph *graph, const Node *node, const Convolution *conv, Knobs *knobs) {
   (void)node;
-  if (!can_have(graph, conv, knobs->value[0])) knobs->value[0] = row_tiles(graph, conv).columns;
+  if (!can_have(graph, conv, knobs->value[KNOB_depthwise_px])) knobs->value[0] = row_tiles(graph, conv).columns;
 }
 
 static ConvSchedule *make(Graph *graph, const Node *node, const Convolution *conv, const Knobs *knobs) {
   (void)node;
   DepthwiseSchedule *schedule = ARENA_NEW(graph->arena, DepthwiseSchedule);
   schedule->base.reads_residual_last = true;
-  schedule->base.seconds = seconds_of(graph, conv, knobs->value[0]);
-  schedule->columns = knobs->value[0];
+  schedule->base.seconds = seconds_of(graph, conv, knobs->value[KNOB_depthwise_px]);
+  schedule->columns = knobs->value[KNOB_depthwise_px];
   schedule->base.base.text =
       arena_format(graph->arena, "depthwise_%lldx%llds%lld_%lldx%lldc%lld_px%d", (long long)conv->h.kernel,
                    (long long)conv->w.kernel, (long long)conv->w.stride, (long long)dim_value(conv->h.out),
@@ -170,7 +168,7 @@ static void lower_node(Program *program, Node *node) {
   call_cost(call, 2 * convolution_macs(conv), 4 * (inputs + outputs));
 }
 
-const ConvAlgorithm convolution_depthwise = {.kind = {"depthwise", schedule_knobs},
+const ConvAlgorithm convolution_depthwise = {.kind = {"depthwise", depthwise_knobs},
                                              .runs_blocked = runs_blocked,
                                              .list = list,
                                              .fit = fit,

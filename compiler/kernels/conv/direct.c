@@ -29,15 +29,6 @@ typedef struct DirectSchedule {
   DirectPlan plan;
 } DirectSchedule;
 
-enum { KNOB_OC, KNOB_PX, KNOB_UNROLL, KNOB_PASS, KNOB_GROUPS, KNOB_TILES };
-static const ScheduleKnob schedule_knobs[] = {[KNOB_OC] = {"oc", 0, MAX_KNOB_VALUE, NULL},
-                                              [KNOB_PX] = {"px", 0, MAX_KNOB_VALUE, NULL},
-                                              [KNOB_UNROLL] = {"unroll", 0, MAX_KNOB_VALUE, NULL},
-                                              [KNOB_PASS] = {"pass", 0, MAX_KNOB_VALUE, NULL},
-                                              [KNOB_GROUPS] = {"groups", 0, MAX_KNOB_VALUE, NULL},
-                                              [KNOB_TILES] = {"tiles", 0, MAX_KNOB_VALUE, NULL},
-                                              {NULL, 0, 0, NULL}};
-
 static const DirectSchedule *schedule_of(const Node *node) { return (const DirectSchedule *)node->schedule; }
 
 static bool is_constant(const Value *value) { return !value || value->data; }
@@ -140,21 +131,21 @@ static DirectSchedule *new_schedule(Graph *graph, const Node *node, const Convol
 }
 
 static Knobs knobs_of(const DirectPlan *plan) {
-  return (Knobs){{[KNOB_OC] = plan->oc_vectors,
-                  [KNOB_PX] = plan->columns,
-                  [KNOB_UNROLL] = plan->unroll,
-                  [KNOB_PASS] = (int)plan->pass,
-                  [KNOB_GROUPS] = (int)plan->group_chunk,
-                  [KNOB_TILES] = (int)plan->tile_chunk}};
+  return (Knobs){{[KNOB_direct_oc] = plan->oc_vectors,
+                  [KNOB_direct_px] = plan->columns,
+                  [KNOB_direct_unroll] = plan->unroll,
+                  [KNOB_direct_pass] = (int)plan->pass,
+                  [KNOB_direct_groups] = (int)plan->group_chunk,
+                  [KNOB_direct_tiles] = (int)plan->tile_chunk}};
 }
 
 static DirectPlan plan_of(const Knobs *knobs) {
-  return (DirectPlan){.oc_vectors = knobs->value[KNOB_OC],
-                      .columns = knobs->value[KNOB_PX],
-                      .unroll = knobs->value[KNOB_UNROLL],
-                      .pass = knobs->value[KNOB_PASS],
-                      .group_chunk = knobs->value[KNOB_GROUPS],
-                      .tile_chunk = knobs->value[KNOB_TILES]};
+  return (DirectPlan){.oc_vectors = knobs->value[KNOB_direct_oc],
+                      .columns = knobs->value[KNOB_direct_px],
+                      .unroll = knobs->value[KNOB_direct_unroll],
+                      .pass = knobs->value[KNOB_direct_pass],
+                      .group_chunk = knobs->value[KNOB_direct_groups],
+                      .tile_chunk = knobs->value[KNOB_direct_tiles]};
 }
 
 static void add_plan(void *candidates, const DirectPlan *plan, bool usual) {
@@ -338,7 +329,7 @@ static void lower_node(Program *program, Node *node) {
   call_cost(call, 2 * points * outputs, 4 * (inputs + outputs + points * (double)(conv->groups * conv->kernels)));
 }
 
-const ConvAlgorithm convolution_direct = {.kind = {"direct", schedule_knobs},
+const ConvAlgorithm convolution_direct = {.kind = {"direct", direct_knobs},
                                           .runs_blocked = runs_blocked,
                                           .takes_prologue = takes_prologue,
                                           .takes_wide = true,

@@ -24,12 +24,6 @@ typedef struct PlainSchedule {
   const Dim *planes, *rows, *columns; /* padded: planes; rows and columns of a phase of a plane */
 } PlainSchedule;
 
-enum { KNOB_K, KNOB_W, KNOB_FLAT, KNOB_TILES };
-static const ScheduleKnob schedule_knobs[] = {[KNOB_K] = {"k", 0, MAX_KNOB_VALUE, NULL},
-                                              [KNOB_W] = {"w", 0, MAX_KNOB_VALUE, NULL},
-                                              [KNOB_FLAT] = {"flat", 0, MAX_KNOB_VALUE, NULL},
-                                              [KNOB_TILES] = {"tiles", 0, MAX_KNOB_VALUE, NULL},
-                                              {NULL, 0, 0, NULL}};
 enum { MAX_K_BLOCK = 8, MAX_W_VECTORS = 4 }; /* of the template */
 
 static const PlainSchedule *schedule_of(const Node *node) { return (const PlainSchedule *)node->schedule; }
@@ -103,10 +97,10 @@ static PlainSchedule *new_schedule(Graph *graph, const Convolution *conv, const 
   schedule->h = conv->h;
   schedule->w = conv->w;
   flatten_pointwise(graph->dims, schedule);
-  schedule->k_block = knobs->value[KNOB_K];
-  schedule->w_vectors = knobs->value[KNOB_W];
-  schedule->flat = knobs->value[KNOB_FLAT] != 0;
-  schedule->tiles = knobs->value[KNOB_TILES];
+  schedule->k_block = knobs->value[KNOB_plain_k];
+  schedule->w_vectors = knobs->value[KNOB_plain_w];
+  schedule->flat = knobs->value[KNOB_plain_flat] != 0;
+  schedule->tiles = knobs->value[KNOB_plain_tiles];
   schedule->direct = reads_dense(schedule);
   size_padded_volume(graph, schedule);
   return schedule;
@@ -160,7 +154,7 @@ static void list(Graph *graph, const Node *node, const Convolution *conv, ConvCa
       Knobs knobs = {{k_block_of(graph->config->target, conv, vectors), vectors, flat}};
       PlainSchedule *schedule = new_schedule(graph, conv, &knobs);
       PlainLayer layer = layer_of(graph, schedule);
-      schedule->tiles = knobs.value[KNOB_TILES] = plain_chunk(graph->config->machine, &layer);
+      schedule->tiles = knobs.value[KNOB_plain_tiles] = plain_chunk(graph->config->machine, &layer);
       candidates_add(candidates, &knobs, seconds_of(graph, schedule), true);
     }
   }
@@ -170,10 +164,11 @@ static int within(int value, int from, int64_t to) { return value < from ? from 
 
 static void fit(Graph *graph, const Node *node, const Convolution *conv, Knobs *knobs) {
   (void)node;
-  knobs->value[KNOB_K] = within(knobs->value[KNOB_K], 1, conv->kernels < MAX_K_BLOCK ? conv->kernels : MAX_K_BLOCK);
-  knobs->value[KNOB_W] = within(knobs->value[KNOB_W], 1, MAX_W_VECTORS);
-  knobs->value[KNOB_FLAT] = within(knobs->value[KNOB_FLAT], 0, can_be_flat(graph, conv) ? 1 : 0);
-  knobs->value[KNOB_TILES] = within(knobs->value[KNOB_TILES], 0, INT_MAX);
+  knobs->value[KNOB_plain_k] =
+      within(knobs->value[KNOB_plain_k], 1, conv->kernels < MAX_K_BLOCK ? conv->kernels : MAX_K_BLOCK);
+  knobs->value[KNOB_plain_w] = within(knobs->value[KNOB_plain_w], 1, MAX_W_VECTORS);
+  knobs->value[KNOB_plain_flat] = within(knobs->value[KNOB_plain_flat], 0, can_be_flat(graph, conv) ? 1 : 0);
+  knobs->value[KNOB_plain_tiles] = within(knobs->value[KNOB_plain_tiles], 0, INT_MAX);
 }
 
 /* First the differences between layers of one schedule. */
@@ -352,7 +347,7 @@ static void lower_node(Program *program, Node *node) {
   call_cost(call, 2 * points * outputs, 4 * (inputs + outputs + points * (double)dim_value(y->shape[1])));
 }
 
-const ConvAlgorithm convolution_plain = {.kind = {"plain", schedule_knobs},
+const ConvAlgorithm convolution_plain = {.kind = {"plain", plain_knobs},
                                          .list = list,
                                          .fit = fit,
                                          .make = make,

@@ -19,13 +19,6 @@ typedef struct WinogradSchedule {
   WinogradPlan plan;
 } WinogradSchedule;
 
-enum { KNOB_TILE, KNOB_OC, KNOB_BY_GROUPS, KNOB_PARTS };
-static const ScheduleKnob schedule_knobs[] = {[KNOB_TILE] = {"tile", 0, MAX_KNOB_VALUE, NULL},
-                                              [KNOB_OC] = {"oc", 0, MAX_KNOB_VALUE, NULL},
-                                              [KNOB_BY_GROUPS] = {"by_groups", 0, MAX_KNOB_VALUE, NULL},
-                                              [KNOB_PARTS] = {"parts", 0, MAX_KNOB_VALUE, NULL},
-                                              {NULL, 0, 0, NULL}};
-
 static const WinogradSchedule *schedule_of(const Node *node) { return (const WinogradSchedule *)node->schedule; }
 
 /* The template needs an element of the input in every window. */
@@ -70,17 +63,17 @@ static WinogradLayer layer_of(const Convolution *conv) {
 }
 
 static WinogradKnobs named(const Knobs *knobs) {
-  return (WinogradKnobs){.tile = knobs->value[KNOB_TILE],
-                         .oc_vectors = knobs->value[KNOB_OC],
-                         .parts = knobs->value[KNOB_PARTS],
-                         .by_groups = knobs->value[KNOB_BY_GROUPS] != 0};
+  return (WinogradKnobs){.tile = knobs->value[KNOB_winograd_tile],
+                         .oc_vectors = knobs->value[KNOB_winograd_oc],
+                         .parts = knobs->value[KNOB_winograd_parts],
+                         .by_groups = knobs->value[KNOB_winograd_by_groups] != 0};
 }
 
 static Knobs numbered(const WinogradKnobs *knobs) {
-  return (Knobs){{[KNOB_TILE] = knobs->tile,
-                  [KNOB_OC] = knobs->oc_vectors,
-                  [KNOB_PARTS] = knobs->parts,
-                  [KNOB_BY_GROUPS] = knobs->by_groups}};
+  return (Knobs){{[KNOB_winograd_tile] = knobs->tile,
+                  [KNOB_winograd_oc] = knobs->oc_vectors,
+                  [KNOB_winograd_parts] = knobs->parts,
+                  [KNOB_winograd_by_groups] = knobs->by_groups}};
 }
 
 /* Groups run one after the other. */
@@ -254,7 +247,7 @@ static void lower_node(Program *program, Node *node) {
   for (int64_t group = 0; group < schedule->base.conv.groups; group++) lower_group(program, node, group);
 }
 
-const ConvAlgorithm convolution_winograd = {.kind = {"winograd", schedule_knobs},
+const ConvAlgorithm convolution_winograd = {.kind = {"winograd", winograd_knobs},
                                             .runs_blocked = runs_blocked,
                                             .suits = suits,
                                             .list = list,

@@ -8,7 +8,6 @@ static const char *const input_words[] = {[INPUT_AHEAD] = "ahead", [INPUT_WITH_S
 static const ScheduleKnob knobs[] = {
 #define KNOB(name, min, max, words) {#name, min, max, words},
 #include "kernels/recurrent/knobs.def"
-#undef KNOB
     {NULL, 0, 0, NULL}};
 static_assert(sizeof knobs / sizeof *knobs == sizeof(RecurrentVariant) / sizeof(int) + 1, "a knob for each value");
 

@@ -20,7 +20,6 @@ typedef union RecurrentVariant {
   struct {
 #define KNOB(name, min, max, words) int name;
 #include "kernels/recurrent/knobs.def"
-#undef KNOB
   };
 } RecurrentVariant;
 
