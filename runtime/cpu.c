@@ -3,7 +3,7 @@
  * The CPU features that the operating system has enabled. The compiler's __builtin_cpu_supports would add a
  * constructor. A feature is reported only if everything that it needs is there.
  */
-#include "module.h"
+#include "cpu.h"
 
 #if defined __x86_64__
 
@@ -17,9 +17,8 @@ typedef struct Needs {
 } Needs;
 
 static const Needs needs[] = {
-#define X86(basic, extended, saved) {basic, extended, saved}
-#define AARCH64 {UINT32_MAX, UINT32_MAX, UINT32_MAX}
-#define CPU_FEATURE(name, words, needs) needs,
+#define X86_FEATURE(name, title, flags, vector_bytes, ...) {__VA_ARGS__},
+#define AARCH64_FEATURE(...) {UINT32_MAX, UINT32_MAX, UINT32_MAX},
 #include "cpu.def"
 };
 
@@ -44,9 +43,7 @@ uint32_t cpu_features(void) {
 
 #elif defined __aarch64__
 
-#define X86(basic, extended, saved) 0u
-#define AARCH64 ~0u
-#define CPU_FEATURE(name, words, needs) | (CPU_##name & (needs))
+#define AARCH64_FEATURE(name, ...) | CPU_##name
 uint32_t cpu_features(void) {
   return 0u
 #include "cpu.def"

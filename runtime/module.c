@@ -24,7 +24,7 @@ static const rnncc_api api = {
 #define LACKING(what) "this module needs " what ", which this CPU or its operating system lacks"
 
 static const char *const lacking[] = {
-#define CPU_FEATURE(name, words, needs) LACKING(words),
+#define CPU_FEATURE(name, title, flags) LACKING(title " (" flags ")"),
 #include "cpu.def"
 };
 

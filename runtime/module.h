@@ -3,6 +3,7 @@
 #ifndef RNNCC_MODULE_H
 #define RNNCC_MODULE_H
 
+#include "cpu.h"
 #include "rnncc.h"
 #include "team.h"
 #include "wave.h"
@@ -70,22 +71,6 @@ typedef struct Module {
    * after writing them, or -1 if written in place. NULL if none is staged. */
   const int64_t *staged_outputs;
 } Module;
-
-enum {
-#define CPU_FEATURE(name, words, needs) CPU_FEATURE_##name,
-#include "cpu.def"
-  CPU_FEATURES
-};
-
-/* Bits of cpu_features. */
-enum {
-#define CPU_FEATURE(name, words, needs) CPU_##name = 1u << CPU_FEATURE_##name,
-#include "cpu.def"
-};
-
-/* The features of the CPU that this runs on. The runtime itself must be compiled for the target's base architecture (no
- * -mavx...), because it tells the user if the CPU lacks them. */
-uint32_t cpu_features(void);
 
 /* Defined by the emitted unit. */
 extern const Module rnncc_module;

@@ -176,7 +176,8 @@ def aarch64_rnnrun(module_cache):
             tools = ROOT / "tools"
             sources = sorted(path for room in ("command", "rnnrun", "speed") for path in (tools / room).glob("*.c"))
             subprocess.run(["clang-19", "--target=aarch64-linux-gnu", "-fuse-ld=lld", "-std=gnu11", "-O1", "-D_GNU_SOURCE",
-                            f"-I{ROOT}/runtime", f"-I{tools}/command", f"-I{tools}/speed", "-o", path, *sources], check=True)
+                            f"-I{ROOT}/runtime", f"-I{tools}/command", f"-I{tools}/speed", "-o", path, *sources,
+                            ROOT / "runtime" / "cpu.c"], check=True)
     return program("qemu-aarch64", "-L", sysroot, path)
 
 

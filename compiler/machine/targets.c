@@ -5,7 +5,7 @@
 #include <string.h>
 #include <strings.h>
 
-#include "module.h"
+#include "cpu.h"
 #include "support/diagnostics.h"
 
 static const Target targets[] = {
@@ -20,7 +20,7 @@ const Target *target_at(int index) { return index >= 0 && index < TARGET_COUNT ?
 /* $RNNCC_CPU_WITHOUT takes this CPU for one without an instruction set and those that need it, for tests. */
 static uint32_t features_here(void) {
   static const char *const names[] = {
-#define CPU_FEATURE(name, words, needs) #name,
+#define CPU_FEATURE(name, ...) #name,
 #include "cpu.def"
   };
   const char *without = getenv("RNNCC_CPU_WITHOUT");

@@ -22,7 +22,7 @@ def watching_rnnrun(root, tmp_path_factory):
     sources = [path for room in ("command", "rnnrun", "speed") for path in (root / "tools" / room).glob("*.c")]
     include = [f"-I{root / folder}" for folder in ("runtime", "tools/command", "tools/speed")]
     subprocess.run(["clang-19", "-std=gnu11", "-O1", "-D_GNU_SOURCE", '-DRNNCC_VERSION="0"', SANITIZE, *include,
-                    *sources, "-pthread", "-o", program], check=True)
+                    *sources, root / "runtime" / "cpu.c", "-pthread", "-o", program], check=True)
     return program
 
 

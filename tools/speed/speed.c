@@ -11,67 +11,100 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/mman.h>
 #include <time.h>
 
-/* 12 chains hide the latency of two units, and fit 16 registers. */
-enum { CHAINS = 12 };
+#include "cpu.h"
 
+/* ---- the loops, in the vectors of each instruction set ---- */
+
+/* 12 chains hide the latency of two units, and fit 16 registers. */
+enum { CHAINS = 12, READ_VECTORS = 8 };
+
+/* As wide as the widest vectors. Where registers are narrower, clang splits it over several. */
+typedef float Wide __attribute__((vector_size(64)));
+#define LOOP static inline __attribute__((always_inline)) float
+
+/* Reads blocks of 8 vectors, forward; every second pass backward if they alternate. Data is aligned to a cache line. */
+LOOP read_blocks(const float *data, size_t bytes, long passes, bool alternate, size_t vector_bytes) {
+  const Wide *vectors = (const Wide *)data;
+  size_t block_bytes = READ_VECTORS * vector_bytes, blocks = bytes / block_bytes, n = block_bytes / sizeof(Wide);
+  Wide sums[READ_VECTORS] = {0};
+  for (long pass = 0; pass < passes; pass++)
+    for (size_t i = 0; i < blocks; i++) {
+      const Wide *block = vectors + n * (alternate && (pass & 1) ? blocks - 1 - i : i);
+      for (size_t k = 0; k < n; k++) sums[k] += block[k];
+    }
+  for (size_t k = 1; k < n; k++) sums[0] += sums[k];
+  return sums[0][0];
+}
+
+/* CHAINS multiply-adds of vectors a step. Values stay finite: x = x / 2 + 1. If clang knew that one begins with 2,
+ * which stays 2, or that two chains are equal, it would remove one. */
+LOOP multiply_add(long steps, size_t vector_bytes) {
+  static volatile float firsts[sizeof(Wide) / sizeof(float)];
+  size_t n = CHAINS * vector_bytes / sizeof(Wide);
+  Wide sums[CHAINS], half = {0}, one = {0}, first;
+  half += 0.5f;
+  one += 1.0f;
+  for (size_t lane = 0; lane < sizeof(Wide) / sizeof(float); lane++) first[lane] = firsts[lane];
+  for (size_t k = 0; k < n; k++) sums[k] = first + (float)k;
+  for (long step = 0; step < steps; step++) {
+#pragma clang loop unroll(full)
+    for (size_t k = 0; k < n; k++) sums[k] = sums[k] * half + one;
+  }
+  for (size_t k = 1; k < n; k++) sums[0] += sums[k];
+  return sums[0][0];
+}
+
+#define LOOPS(name, bytes, target)                                                                                     \
+  target static float read_##name(const float *data, size_t size, long passes, bool alternate) {                       \
+    return read_blocks(data, size, passes, alternate, bytes);                                                          \
+  }                                                                                                                    \
+  target static float multiply_add_##name(long steps) { return multiply_add(steps, bytes); }
+
+LOOPS(plain, 16, )
 #if defined __x86_64__
-#define ISA avx512
-#define TARGET __attribute__((target("avx512f,fma")))
-#define VECTOR_BYTES 64
-#include "speed_loops.h"
-#define ISA avx2
-#define TARGET __attribute__((target("avx2,fma")))
-#define VECTOR_BYTES 32
-#include "speed_loops.h"
+#define X86_FEATURE(name, title, flags, vector_bytes, ...) LOOPS(name, vector_bytes, __attribute__((target(flags))))
+#include "cpu.def"
 #endif
-#define ISA plain
-#define TARGET
-#define VECTOR_BYTES 16
-#include "speed_loops.h"
 
 enum { TRIES = 25, MAX_THREADS = 1024, HUGE_PAGE = 2 << 20 };
 static const double least_ns = 1.5e6; /* of a try */
 
 typedef struct Loops {
   const char *isa;
+  uint32_t feature; /* 0: every CPU has it */
   int vector_bytes;
   float (*read)(const float *data, size_t bytes, long passes, bool alternate);
   float (*multiply_add)(long steps);
 } Loops;
 
-/* The best comes first. */
+/* The best comes last. */
 static const Loops all_loops[] = {
+    {"plain", 0, 16, read_plain, multiply_add_plain},
 #if defined __x86_64__
-    {"avx512", 64, read_avx512, multiply_add_avx512},
-    {"avx2", 32, read_avx2, multiply_add_avx2},
+#define X86_FEATURE(name, title, flags, vector_bytes, ...)                                                             \
+  {#name, CPU_##name, vector_bytes, read_##name, multiply_add_##name},
+#elif defined __aarch64__
+#define AARCH64_FEATURE(name, ...) {#name, CPU_##name, 16, read_plain, multiply_add_plain},
 #endif
-#if defined __aarch64__
-    {"neon", 16, read_plain, multiply_add_plain},
-#endif
-    {"plain", 16, read_plain, multiply_add_plain},
+#include "cpu.def"
 };
-enum { LOOPS = sizeof all_loops / sizeof *all_loops };
+enum { N_LOOPS = sizeof all_loops / sizeof *all_loops };
 
-static bool cpu_has(const char *isa) {
-#if defined __x86_64__
-  if (!strcmp(isa, "avx512")) return __builtin_cpu_supports("avx512f");
-  if (!strcmp(isa, "avx2")) return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
-#endif
-  return isa != NULL;
-}
+static bool cpu_has(const Loops *loops) { return (loops->feature & ~cpu_features()) == 0; }
 
 static const Loops *loops_of(const char *isa) {
-  for (int i = 0; i < LOOPS; i++)
-    if (!strcmp(all_loops[i].isa, isa) && cpu_has(isa)) return &all_loops[i];
+  for (int i = 0; i < N_LOOPS; i++)
+    if (!strcasecmp(all_loops[i].isa, isa) && cpu_has(&all_loops[i])) return &all_loops[i];
   return NULL;
 }
 
 const char *speed_best_isa(void) {
-  int i = 0;
-  while (!cpu_has(all_loops[i].isa)) i++;
+  int i = N_LOOPS - 1;
+  while (!cpu_has(&all_loops[i])) i--;
   return all_loops[i].isa;
 }
 

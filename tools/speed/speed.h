@@ -5,7 +5,7 @@
  * lower quartile counts. Each function takes some 50 ms, and returns 0 if it cannot measure: an isa that is unknown or
  * that this CPU lacks, no memory, not enough threads.
  *
- * isa: a target's vectors, such as "avx512". Nothing but libc is needed.
+ * isa: a target's vectors, such as "avx512"; case does not matter. Nothing but libc and runtime/cpu.c is needed.
  */
 #ifndef RNNCC_SPEED_H
 #define RNNCC_SPEED_H
