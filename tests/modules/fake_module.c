@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A module by hand, to test rnnrun without the compiler: y[T,3] = 2 x[T,3] + s and z[2] = k[2] + 1, where the state s
- * counts the runs before this one. k[0] = 99 is refused as a value out of range. FAKE_MODULE_RUN=crash, hang or exit in
- * the environment is what a run then does.
+ * A module written by hand, to test rnnrun without the compiler: y[T,3] = 2 x[T,3] + s and z[2] = k[2] + 1, where the
+ * state s counts the runs before this one. k[0] = 99 is refused as out of range. FAKE_MODULE_RUN=crash, hang or exit in
+ * the environment says how a run ends instead.
  */
 #include <signal.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* How many files this process has open, to show that none is left behind. */
+/* How many files this process has open, to show that none stays open. */
 #ifndef RNNCC_TEST_OPEN_FILES_H
 #define RNNCC_TEST_OPEN_FILES_H
 

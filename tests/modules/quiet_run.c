@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * quiet_run MODULE.so THREADS: exits 0 if `run` is as quiet as promised, else says what it did.
+ * quiet_run MODULE.so THREADS: exits 0 if `run` is as quiet as promised, else reports what it did.
  *
- * Allocations and locks are counted by functions of our own, which the module's references bind to. That run makes no
- * system call is shown by the kernel: from some point on all threads of the process are under a filter that kills it
- * for any, or, where the threads are several, for any but those by which they wait for each other and wake up. So all
- * of this happens in a child process.
+ * Own functions, to which the module's references bind, count allocations and locks. The kernel checks the system
+ * calls: from some point on, all threads of the process are under a filter that kills it for any system call, or, if
+ * there are several threads, for any but those by which they wait for each other and wake up. So all of this happens in
+ * a child process. of this happens in a child process.
  */
 #include <dirent.h>
 #include <dlfcn.h>
@@ -109,7 +109,7 @@ static void check_no_allocation_and_no_lock(const Runner *runner) {
 
 enum { MAX_THREADS = 64 };
 
-/* The threads of this process but the one that asks. */
+/* The threads of this process except the calling one. */
 static int find_threads(pid_t others[MAX_THREADS]) {
   int count = 0;
   DIR *tasks = opendir("/proc/self/task");
@@ -121,12 +121,12 @@ static int find_threads(pid_t others[MAX_THREADS]) {
 
 static void pause_ms(long ms) { nanosleep(&(struct timespec){ms / 1000, ms % 1000 * 1000000}, NULL); }
 
-/* All threads fall asleep when no run comes, and in the second after that nothing wakes them. */
+/* All threads fall asleep if no run comes, and in the second after that nothing wakes them. */
 static void check_idle(int threads) {
   pid_t others[MAX_THREADS];
   long before[MAX_THREADS];
   int count = find_threads(others);
-  if (count != threads - 1) fail("the threads are not those that were asked for");
+  if (count != threads - 1) fail("the number of threads is not the requested one");
   for (int i = 0; i < count; i++)
     if (!falls_asleep(others[i])) fail("an idle thread does not sleep");
   for (int i = 0; i < count; i++) before[i] = switches_asleep(others[i]);
@@ -137,8 +137,8 @@ static void check_idle(int threads) {
 
 #define ALLOW(call) BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, call, 0, 1), BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)
 
-/* Of all threads: sleeping, waking, giving the CPU away, and choosing the CPU on which a sleeper wakes. The process id
- * is what the fork guard compares where the kernel does not wipe pages on fork. */
+/* System calls that threads may make: sleeping, waking, yielding the CPU, and choosing the CPU on which a sleeper
+ * wakes. The fork guard asks for the process id if the kernel does not wipe pages on fork. */
 static const struct sock_filter together[] = {
     BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
     ALLOW(SYS_futex),

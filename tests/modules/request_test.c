@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What `rnnrun measure` makes of bytes that are no request: it says why, and neither crashes nor keeps anything open.
+/* `rnnrun measure` refuses bytes that are not a request, with a reason; it neither crashes nor keeps anything open.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -63,7 +63,7 @@ static void a_request_is_read_as_it_stands(void **unused) {
   request_free(&request);
 }
 
-/* A piece of the request goes, comes twice, or makes place for other bytes. */
+/* A piece of the request is removed, doubled, or replaced by other bytes. */
 static size_t mutate(char *bytes, size_t count) {
   size_t at = below(count), length = 1 + below(16);
   if (at + length > count) length = count - at;
@@ -95,7 +95,7 @@ static size_t make_case(char bytes[MAX_BYTES]) {
   return count > 0 ? count : 1;
 }
 
-/* What is taken all the same has what it announces. */
+/* A request that is accepted nevertheless has the lengths that it announces. */
 static void any_bytes_are_read_or_refused_with_a_reason(void **unused) {
   (void)unused;
   static char bytes[MAX_BYTES];
@@ -109,7 +109,8 @@ static void any_bytes_are_read_or_refused_with_a_reason(void **unused) {
     taken += good;
     request_free(&request);
   }
-  assert_in_range(taken, CASES / 100, CASES / 2); /* a changed digit or byte of the module makes another request */
+  assert_in_range(taken, CASES / 100,
+                  CASES / 2); /* if a digit or a byte of the module changes, it is still a request */
   assert_int_equal(open_files(), before);
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The compiler's end of `rnnrun measure`: whatever the runner does, there is an answer, in time, with nothing left open
- * or running. Arguments: rnnrun, and a module (tests/modules/fake_module.c: y = 2 x, z = k + 1, 100 ns a run).
+ * The compiler's end of `rnnrun measure`: whatever the runner does, there is a result, in time, and nothing stays open
+ * or running. Arguments: rnnrun, and a module (tests/modules/fake_module.c: y = 2 x, z = k + 1, 100 ns in each run).
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -28,7 +28,7 @@ static MeasureRequest request(void) {
   return (MeasureRequest){.module = module, .runs = 7, .limit_seconds = 20, .n_inputs = 2, .inputs = INPUTS};
 }
 
-/* By a shell command in which %s is `rnnrun measure`. */
+/* Measures by a shell command in which %s is `rnnrun measure`. */
 static Measurement measure_by(const char *format, MeasureRequest request) {
   char measure[4096], command[5000];
   snprintf(measure, sizeof measure, "%s measure", rnnrun);
@@ -67,7 +67,7 @@ static void what_a_module_does_is_told_apart(void **state) {
   assert_non_null(strstr(refused.message, "lacks avx512f"));
 }
 
-/* Each with what the message must say. */
+/* Each command, and a part of the message. */
 static void a_runner_that_does_not_work_fails(void **state) {
   (void)state;
   static const char *const cases[][2] = {
@@ -88,7 +88,7 @@ static void a_runner_that_does_not_work_fails(void **state) {
   }
 }
 
-/* A module of which more is sent than a pipe holds: writing to who no longer reads must not end this process. */
+/* The module is larger than a pipe's buffer: writing to a runner that does not read must not end this process. */
 static void a_runner_that_does_not_read_is_not_waited_for(void **state) {
   (void)state;
   char *large = calloc(1, 1 << 20);
@@ -108,7 +108,7 @@ static void a_runner_that_hangs_is_killed_with_its_children(void **state) {
   assert_true(seconds_now() - start < 20);
 }
 
-/* As ssh does with a master connection that it leaves behind. */
+/* As ssh does, which may leave a master connection behind. */
 static void what_keeps_stderr_open_is_not_waited_for(void **state) {
   (void)state;
   double start = seconds_now();

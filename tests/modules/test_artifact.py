@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What every compiled module promises as a file: one symbol, libc alone, hardened, reproducible, quick to make."""
+"""The promises of every compiled module as a file: one symbol, libc alone, hardened, reproducible, quick to compile."""
 import os
 import re
 import shutil
@@ -26,7 +26,7 @@ def output(*command):
 
 
 def dynamic(module):
-    """Tag -> its values, of the dynamic section."""
+    """The dynamic section: tag -> its values."""
     tags = {}
     for tag, value in re.findall(r"^ 0x\w+ \((\w+)\)\s+(.*)$", output("readelf", "-dW", module), re.MULTILINE):
         tags.setdefault(tag, []).append(value.strip())
@@ -99,8 +99,8 @@ def test_clang_and_the_linker_run_once_for_each_thing(model, rnncc, tmp_path):
 @pytest.mark.parametrize("target", ["x86-64-v4", "x86-64-v3"])
 @by_model
 def test_a_unit_is_16000_instructions_for_clang(model, target, rnncc, tmp_path):
-    """What it has when it has optimised, of which it takes 0.15 ms each on a core of 2.6 GHz, whatever the unit: compiling
-    takes less than 3 s there, the runtime's half a second included. How long it takes here, the load decides, too."""
+    """After optimisation. clang takes 0.15 ms for each on a core of 2.6 GHz, for any unit: compiling takes less than 3 s
+    there, with half a second for the runtime. Time on this machine would depend on its load, too."""
     done = rnncc(model, f"--target={target}", "--threads=2", "--emit=c", "-o", tmp_path / "c")
     assert done.returncode == 0, done.stderr
     flags = re.search(r"^KERNEL_FLAGS = (.*)$", (tmp_path / "c" / "Makefile").read_text(), re.MULTILINE)[1].split()
@@ -149,7 +149,7 @@ def test_emitted_c_builds_without_rnncc_to_the_same_results(model, rnncc, rnnrun
 
 @pytest.mark.parametrize("target", [*TARGETS, "aarch64-linux-gnu"])
 def test_emitted_c_compiles_without_a_warning(rnncc, tmp_path, target):
-    """Vectors of 64 and 32 bytes, too, where the target's are shorter."""
+    """Including vectors of 64 and 32 bytes for targets whose vectors are shorter."""
     model = Model("turned")
     for dtype in ("u8", "i16", "f32", "i64"):
         model.output(model.node("Transpose", [model.input(dtype, dtype, [40, 30])], perm=[1, 0]))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What `rnncc targets --calibrate` measures is used where it is of this machine, and nowhere else."""
+"""The measurements of `rnncc targets --calibrate` are used if they are of this machine, and nowhere else."""
 import json
 import os
 import re
@@ -8,7 +8,7 @@ import pytest
 
 from support.machine import need_isa
 
-TARGET = "x86-64-v3"  # of the machine that the tests' files are of
+TARGET = "x86-64-v3"  # of the machine in the tests' files
 
 
 @pytest.fixture
@@ -18,7 +18,7 @@ def model(root):
 
 @pytest.fixture(scope="session")
 def measured(rnncc, tmp_path_factory):
-    """A file as --calibrate writes it, with its output."""
+    """A file that --calibrate has written, and its output."""
     cache = tmp_path_factory.mktemp("cache")
     done = rnncc("targets", "--calibrate", "--budget=0.01", env={**os.environ, "XDG_CACHE_HOME": str(cache)})
     assert done.returncode == 0, done.stderr
@@ -84,7 +84,7 @@ def with_speed(machine, key, value):
     return {**machine, "targets": targets}
 
 
-# What is wrong with the file, how it comes to be, and what is said of it.
+# The mistake in the file, how it is made, and the message about it.
 ELSEWHERE = {
     "another CPU": (lambda m: json.dumps({**m, "cpu": "Z80 (Zilog 1)"}), r'it is of "Z80 \(Zilog 1\)", and this is '),
     "other caches": (lambda m: json.dumps({**m, "l2": m["l2"] * 2}), "it is of other caches"),
@@ -135,7 +135,7 @@ def test_calibrate_writes_where_it_is_told(rnncc, tmp_path):
     assert rnncc("targets", "--calibrate", "--budget=0.01", "-o", path).returncode == 0
     assert json.loads(path.read_text())["format"] == "rnncc-machine"
     assert rnncc("targets", "--calibrate", "--budget=0.01", "-o", tmp_path).returncode == 2
-    nowhere = rnncc("targets", "--calibrate", "--budget=0.01")  # the tests' XDG_CACHE_HOME is no folder
+    nowhere = rnncc("targets", "--calibrate", "--budget=0.01")  # the tests' XDG_CACHE_HOME is not a folder
     assert nowhere.returncode == 5 and "cannot make the folder" in nowhere.stderr
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The command lines of rnncc and rnnrun: what is made of their tables of options, and what a wrong line is told."""
+"""The command lines of rnncc and rnnrun: what is made from their tables of options, and the messages for wrong lines."""
 import os
 import pty
 import re
@@ -59,7 +59,7 @@ def test_targets_to_be_offered_are_those_that_there_are(rnncc):
     assert bash("rnncc", "rnncc --target ''") == ["native", *there]
 
 
-# ---- what a wrong line is told ----
+# ---- messages for wrong lines ----
 
 
 @pytest.mark.parametrize("line, told", [
@@ -153,7 +153,7 @@ def test_manual_renders_without_warnings_and_has_all_options(run, program):
 
 
 def bash(program, line, breaks="\"'><=;|&(:"):
-    """What the last word of the line, as bash parts it, can become."""
+    """The completions of the last word of the line, split as bash splits it."""
     done = subprocess.run(
         ["bash", "--norc", "-c", f'source "$1"; COMP_WORDBREAKS=$3; COMP_WORDS=({line}); '
          "COMP_CWORD=$((${#COMP_WORDS[@]} - 1)); _$2; printf '%s\\n' \"${COMPREPLY[@]}\"", "bash", PAGES / f"{program}.bash",
@@ -201,7 +201,7 @@ def test_bash_is_offered_all_options_of_each_verb(run, program):
 
 
 class Terminal:
-    """zsh, as someone sits before it."""
+    """zsh as a person uses it."""
 
     def __init__(self, folder):
         self.process, self.terminal = pty.fork()
@@ -234,7 +234,7 @@ def test_zsh_completes(tmp_path):
                             ("rnnrun bench --js", "--json "), ("rnnrun pr", "profile ")]:
         terminal.type(line + "\t")
         terminal.read_until(line.split()[-1] + completed.removeprefix(line.split()[-1]))
-        terminal.type("\x15")  # takes the line back
+        terminal.type("\x15")  # deletes the line
     terminal.close()
 
 

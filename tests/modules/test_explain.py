@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""`rnncc inspect --explain=rnn`: what it says of each recurrent layer."""
+"""`rnncc inspect --explain=rnn`: its output for each recurrent layer."""
 import re
 
 import numpy
@@ -11,7 +11,7 @@ GATES = {"RNN": 1, "GRU": 3, "LSTM": 4}
 
 
 def layers(op, count=1, T=100, B=1, I=64, H=64, directions=1, **attributes):
-    """A stack of layers, its weights zero. One direction each, or the two of a single layer."""
+    """A stack of layers with zero weights. One direction each, or both of a single layer."""
     model, weights, gates = Model(), numpy.zeros, GATES[op]
     value = model.input("x", "f32", [T, B, I])
     for level in range(count):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""`rnncc inspect --explain=conv`: how each distinct convolution could run, and what is chosen."""
+"""`rnncc inspect --explain=conv`: how each distinct convolution could run, and the choice."""
 import re
 from dataclasses import dataclass, field
 
@@ -17,7 +17,7 @@ class Explained:
     starred: list = field(default_factory=list)
     chosen: str = None
     reason: str = None
-    rest: str = None  # the line that says how many more there are
+    rest: str = None  # the line with the number of further candidates
 
 
 def parse(text):
@@ -73,7 +73,7 @@ def test_the_chosen_schedule_has_the_least_predicted_time(explain):
         assert told.starred == [told.chosen] == list(told.candidates)[:1]
         assert told.reason == "the least predicted time" and told.rest is None
         assert all(time > 0 for time in told.candidates.values())
-        # others of its kind are no faster; an unusual one may be, by the margin that it would have to win by
+        # others of its kind are no faster; an unusual one may be, by the margin that it would need to win by
         assert told.candidates[told.chosen] <= 1.1 * min(told.candidates.values())
 
 
@@ -95,7 +95,7 @@ def test_what_was_measured_is_told_to_be(explain, rnncc, tmp_path):
     records = tmp_path / "records.jsonl"
     done = rnncc("tune", network().write(tmp_path), "-o", records, "--trials=2", "--budget=99999")
     assert done.returncode == 0, done.stderr
-    # times may lead the layout search to run one plain after all, of which there is no record
+    # with times, the layout search may run one by the plain algorithm, for which there is no record
     blocked = [told for told in explain(f"--schedules={records}") if not told.workload.endswith("_plain")]
     assert blocked
     for told in blocked:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""tools/g2p, the application, with the network of the package g2p_en: it says what the package says."""
+"""tools/g2p, the application, with the network of the package g2p_en: it gives the same pronunciations as the package."""
 import math
 import subprocess
 import sys
@@ -18,7 +18,7 @@ sys.path.insert(0, str(ROOT / "models"))
 
 @pytest.fixture(scope="module")
 def package():
-    """The package's own network, in NumPy. What it asks other packages for is not used for a single word."""
+    """The package's own network, in NumPy. For single words it does not use what it imports from other packages."""
     standing_in = {"nltk": {"pos_tag": None, "data": types.SimpleNamespace(find=lambda *_: None)}, "nltk.corpus": {
         "cmudict": types.SimpleNamespace(dict=dict)}, "nltk.tokenize": {
             "TweetTokenizer": lambda: types.SimpleNamespace(tokenize=str.split)}, "inflect": {"engine": lambda: None}}
@@ -52,7 +52,7 @@ def words(root):
 
 
 def beam_search(package, word, width):
-    """What tools/g2p.c does, on the package's own cells: (phonemes, log probability)."""
+    """The search of tools/g2p.c, on the package's own cells: (phonemes, log probability)."""
     weights = package.dec_w_ih, package.dec_w_hh, package.dec_b_ih, package.dec_b_hh
     encoded = package.gru(package.encode(word), len(word) + 1, package.enc_w_ih, package.enc_w_hh, package.enc_b_ih,
                           package.enc_b_hh)
@@ -84,7 +84,7 @@ def test_a_beam_search_finds_what_one_in_numpy_finds(say, package, words):
     assert done.returncode == 0, done.stderr
     expected = [" ".join([word, *beam_search(package, word, BEAM)]) for word in words]
     assert done.stdout.splitlines() == expected
-    assert expected != say(1, words).stdout.splitlines()  # or the beam made no difference, and the test shows nothing
+    assert expected != say(1, words).stdout.splitlines()  # else the test would not show that the beam matters
 
 
 def test_a_word_without_end_is_refused(say):

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Weights are mapped by huge pages where the file system's cache has them: reading a network's weights from memory is
-then limited by the memory, not by the translation of addresses, and a start has few pages to map."""
+"""Weights are mapped by huge pages if the file system's cache has them so. Then memory limits the speed of reading a
+network's weights, not the translation of addresses, and at a start few pages are mapped."""
 import mmap
 import re
 from pathlib import Path

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""tools/hyphenate, the application: which parts of a text it touches, and how it fails."""
+"""tools/hyphenate, the application: which parts of a text it changes, and its errors."""
 import subprocess
 
 import pytest

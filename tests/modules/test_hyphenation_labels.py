@@ -20,7 +20,7 @@ def hyphenate(tmp_path):
 
 
 def test_the_greatest_digit_at_a_place_decides_and_odd_ones_break(hyphenate):
-    # The patterns that bear on Liang's own example (thesis, 1983, chapter 2): hy3phe2n5a4t2io2n.
+    # The patterns that apply to Liang's own example (thesis, 1983, chapter 2): hy3phe2n5a4t2io2n.
     patterns = ("hy3ph", "he2n", "hena4", "hen5at", "1na", "n2at", "1tio", "2io", "o2n")
     assert hyphenate("hyphenation", *patterns) == "hy-phen-ation"
 

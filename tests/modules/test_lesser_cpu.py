@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""A CPU without AVX-512, as QEMU emulates one, meets none of its instructions; and $RNNCC_CPU_WITHOUT imitates it."""
+"""On a CPU without AVX-512, emulated by QEMU, no AVX-512 instruction is run; and $RNNCC_CPU_WITHOUT imitates such a CPU."""
 import os
 import subprocess
 
@@ -32,7 +32,7 @@ def test_c_tests_of_avx512_are_skipped(name):
 
 
 def test_a_c_test_of_avx2_runs():
-    """Not `vocabulary`: QEMU reads what a masked load must not touch."""
+    """Not `vocabulary`: QEMU reads memory that a masked load must not touch."""
     done = run(*HASWELL, build_directory() / "tests" / "kernels" / "double_check_avx2")
     assert done.returncode == 0 and "SKIP" not in done.stdout and "\n1.." in done.stdout, done.stdout
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""`rnnrun measure`: times and outputs of a module that comes in by stdin. What the module does, however bad, is an
-answer; what is no request is refused. The module is fake_module.c: y = 2 x, z = k + 1 in the first run, 100 ns each."""
+"""`rnnrun measure`: times and outputs of a module that comes in by stdin. Whatever the module does, the answer reports
+it; anything but a request is refused. The module is fake_module.c: y = 2 x, z = k + 1 in the first run, 100 ns each."""
 import json
 import os
 import random
@@ -31,7 +31,7 @@ def ask(rnnrun, sent, **environment):
 
 
 def answer(done):
-    """(the line of JSON, the outputs' bytes); the lengths are right and the end is there."""
+    """(the line of JSON, the outputs' bytes); checks the lengths and the end."""
     assert (done.returncode, done.stderr) == (0, b"")
     line, rest = done.stdout.split(b"\n", 1)
     said, outputs = json.loads(line), []

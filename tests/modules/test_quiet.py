@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""What every run promises its host: no allocation, no lock, no system call but those of threads that wait for each
-other, no CPU when idle; and the same bits on any number of threads."""
+"""The promises of every run to its host: no allocation, no lock, no system call except those by which threads wait for
+each other, no CPU time when idle; and the same bits for any number of threads."""
 import math
 import subprocess
 
@@ -100,7 +100,7 @@ def test_layers_run_quietly(make, options, threads, compile, tmp_path):
 
 
 def test_a_module_knows_no_lock(compile):
-    """What it does not import it cannot call: its threads wait on futexes alone."""
+    """It cannot call what it does not import: its threads wait on futexes alone."""
     lines = subprocess.run(["nm", "-D", "--undefined-only", compile(SHIPPED[0])], check=True, capture_output=True,
                            text=True).stdout.splitlines()
     imports = {line.split()[-1].split("@")[0] for line in lines}

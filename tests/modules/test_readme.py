@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What README.md shows is true: its program builds and reads the digit, its model compiles."""
+"""The examples of README.md work: its program builds and reads the digit, its model compiles."""
 import hashlib
 import json
 import re

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""rnnrun against a module written by hand (fake_module.c): y = 2 x + (runs before), z = k + 1."""
+"""rnnrun with a module written by hand (fake_module.c): y = 2 x + (runs before), z = k + 1."""
 import json
 import os
 import re
@@ -157,7 +157,7 @@ def test_a_pipe_is_written_to_and_stays_one(rnnrun, module, files):
 
 
 def test_a_device_is_written_to_and_stays_one(rnnrun, module, files):
-    """By a link, so that root has nothing to lose."""
+    """Through a link, so that a failure as root does no harm."""
     for name in ("null", "full"):
         (files / name).symlink_to(f"/dev/{name}")
     assert rnnrun("run", module, *given(files), "--output", f"y=@{files}/null").returncode == 0
@@ -172,7 +172,7 @@ def test_a_link_is_written_through(rnnrun, module, files):
 
 
 def test_stdout_is_appended_to(rnnrun, module, files):
-    """Where it is a file, too: what is printed follows."""
+    """Also if it is a file: what is printed comes after the output."""
     words = [*rnnrun.prefix, "run", module, *given(files), "--output", f"y=@{files}/stdout"]
     (files / "stdout").symlink_to("/dev/stdout")
     with open(files / "out", "wb") as out:

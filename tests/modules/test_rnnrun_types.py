@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""rnnrun takes and gives every element type: as .npy, raw, printed, filled and verified."""
+"""rnnrun reads and writes every element type: as .npy, raw, printed, filled and verified."""
 import numpy
 import pytest
 

@@ -16,7 +16,7 @@ import numpy
 
 @pytest.fixture(scope="module")
 def recorded(tmp_path_factory):
-    """A model and a file of records for all of its convolutions, by seed, as options too."""
+    """A model, and by seed a file of records for all of its convolutions."""
     folder = tmp_path_factory.mktemp("schedules")
     network = RandomNetwork(numpy.random.default_rng(5), batch=1).grow(8)
     model = network.finish().write(folder)
@@ -43,7 +43,7 @@ def work_of(record):
 
 
 def write(path, records):
-    """As a person would: without sums."""
+    """As a person would write them: without checksums."""
     path.write_text("".join(json.dumps({k: v for k, v in record.items() if k != "sum"}) + "\n" for record in records))
     return path
 
@@ -85,7 +85,7 @@ def test_trials_are_merged_away(rnncc, recorded, tmp_path):
 
 
 def test_what_comes_with_rnncc_is_whole_and_merged(rnncc, root, tmp_path):
-    """That it is of these kernels is shown by unit/shipped_records_test.c."""
+    """unit/shipped_records_test.c shows that they belong to the current kernels."""
     paths = list((root / "schedules").glob("*.jsonl"))
     assert paths
     for path in paths:
@@ -162,7 +162,7 @@ def test_usage_errors_are_told(rnncc, tmp_path, words, said):
 
 @pytest.fixture
 def own_data(root, tmp_path, monkeypatch):
-    """A data directory of its own, whose schedules/ the test fills."""
+    """A data directory for this test, which fills its schedules/."""
     for folder in ("runtime", "templates"):
         (tmp_path / folder).symlink_to(Path(os.environ.get("RNNCC_DATA", root)) / folder)
     (tmp_path / "schedules").mkdir()
@@ -189,7 +189,7 @@ def test_own_records_are_used_those_given_before_them_and_none_on_demand(rnncc, 
 
 
 def build_record(rnncc, model, folder, *options):
-    """As it stands in the module, which need not run here."""
+    """As it is in the module, which need not run here."""
     done = rnncc(model, "-o", folder / "m.so", *PLAN, *options)
     assert done.returncode == 0, done.stderr
     return re.search(rb"rnncc [^\0]*sha256[^\0]*", (folder / "m.so").read_bytes())[0].decode()

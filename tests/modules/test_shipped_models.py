@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""The models of models/: each compiled module decides every held-out item as PyTorch did, and reaches the accuracy that
-its model file states."""
+"""The models of models/: each compiled module decides every held-out item like PyTorch, and reaches the accuracy that its
+model file states."""
 import hashlib
 import json
 import os
@@ -44,7 +44,7 @@ def run(rnnrun, module, directory, inputs, output):
 
 @pytest.fixture(scope="module")
 def digit_probabilities(request, root, compile, rnnrun, tmp_path_factory):
-    """name -> what the compiled module says of all held-out images, 60 in a run."""
+    """name -> the compiled module's output for all held-out images, 60 in a run."""
     known = {}
 
     def of(name):
@@ -99,7 +99,7 @@ def test_words_of_several_lengths_in_one_run_are_hyphenated_as_by_pytorch(
 
 @pytest.fixture(scope="module")
 def words_one_by_one(root, rnnrun, compile, held_out_words):
-    """What tools/hyphenate makes of each held-out word."""
+    """The output of tools/hyphenate for each held-out word."""
     program = rnnrun.path.parent / "hyphenate"
     text = "".join(f"{word}\n" for word, *_ in held_out_words)
     done = subprocess.run([program, compile(model_file(root, "hyphenate"))], input=text, capture_output=True, text=True,

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""A record is bound to the kernels that its schedule makes of the layer: in a copy of the templates, comments and
-spacing keep all records; a changed statement makes those stale whose kernels it stands in, and no others."""
+"""A record is bound to the kernels that its schedule makes of the layer. In a copy of the templates, changed comments and
+spacing keep all records; a changed statement makes the records stale whose kernels contain it, and no others."""
 import json
 import os
 import re
@@ -22,7 +22,7 @@ ALGORITHMS = {"direct", "winograd", "depthwise", "plain"}
 
 @pytest.fixture
 def templates(root, tmp_path, monkeypatch):
-    """A data directory of its own, whose templates the test changes, and without records."""
+    """A data directory for this test, without records, whose templates the test changes."""
     data = Path(os.environ.get("RNNCC_DATA", root))
     shutil.copytree(data / "templates", tmp_path / "data" / "templates")
     (tmp_path / "data" / "runtime").symlink_to(data / "runtime")
@@ -40,7 +40,7 @@ def change(path, old, new):
 
 
 def network():
-    """Convolutions for each algorithm, some of them in groups, and one with a Tanh behind it."""
+    """Convolutions for each algorithm, some of them in groups, and one followed by a Tanh."""
     rng, model = numpy.random.default_rng(1), Model()
     x = model.input("x", "f32", [1, 32, 20, 20])
 
@@ -62,7 +62,7 @@ def random_records(model, path, seed):
 
 @pytest.fixture(scope="module")
 def recorded(tmp_path_factory):
-    """A model and records of all of its convolutions, such that every algorithm is there."""
+    """A model and records of all of its convolutions, in which every algorithm occurs."""
     folder = tmp_path_factory.mktemp("recorded")
     model = network().write(folder)
     for seed in range(20):
@@ -76,7 +76,7 @@ def recorded(tmp_path_factory):
 
 @pytest.fixture
 def stale(rnncc, recorded, templates):
-    """A function: the schedules of those records that are not used with the templates as they are; by workload."""
+    """A function that returns the schedules of the records that are not used with the current templates, by workload."""
     model, path, schedules = recorded
 
     def ask():
@@ -137,7 +137,7 @@ def test_the_vocabulary_is_of_those_kernels_that_use_it(recorded, templates, sta
 
 
 def test_numbers_of_what_stands_beside_the_sums_are_the_layers(rnncc, tmp_path):
-    """Two models that differ in a Clip's bounds: records of one are of the other."""
+    """Two models that differ in a Clip's bounds: records of one are valid for the other."""
 
     def clipped(most):
         rng, model = numpy.random.default_rng(2), Model()

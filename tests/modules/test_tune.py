@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""`rnncc tune --only=rnn`: it measures, records, and what it recorded is what is compiled. Times are not judged."""
+"""`rnncc tune --only=rnn`: it measures and records, and the records are used when compiling. Times are not judged."""
 import json
 import os
 import re
@@ -14,7 +14,7 @@ from support.module import Module
 
 
 def small_lstm(T=5, H=16, lengths=False):
-    """One panel of units and one sample: there is nothing to share, so that only two variants are worth a trial."""
+    """One panel of units and one sample: there is nothing to share, so only two variants are worth a trial."""
     rng, model = numpy.random.default_rng(1), Model()
     weights = [rng.uniform(-1, 1, shape).astype(numpy.float32) for shape in ((1, 4 * H, 8), (1, 4 * H, H))]
     inputs = [model.input("x", "f32", [T, 1, 8]), *map(model.constant, weights)]
@@ -24,7 +24,7 @@ def small_lstm(T=5, H=16, lengths=False):
     return model
 
 
-# A compiler that keeps what it is given to compile.
+# A compiler that keeps the files that it compiles.
 KEEPING_CLANG = """#!/bin/sh
 case "$*" in *" -c network.c "*) cat network.c >> {kept} ;; esac
 exec clang-19 "$@"
@@ -88,7 +88,7 @@ def inspected(rnncc, model, *options):
 
 
 def changed(path, tmp_path, **fields):
-    """As a person would edit it: without the sum of what it was, and with no kernels but those that are said."""
+    """As a person would edit it: without the checksum, and without kernels unless they are given."""
     record = json.loads(path.read_text().splitlines()[0])
     del record["sum"], record["kernels"]
     record |= fields
@@ -152,7 +152,7 @@ def test_a_tuned_module_gives_the_same_result(compile, tuned, tmp_path):
         with Module(compile(model, "--threads=1", changed(path, tmp_path, schedule=schedule))) as module, \
                 module.context() as context:
             results.append(context.run({"x": x})["y"])
-    # 8 + 16 products a sum, 5 steps: 4 * ceil(log2(K * T)) * eps, on values below 1
+    # 8 + 16 products in a sum, 5 steps: 4 * ceil(log2(K * T)) * eps, on values below 1
     numpy.testing.assert_allclose(*results, rtol=0, atol=4 * 7 * numpy.finfo(numpy.float32).eps)
 
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""`rnncc tune` of convolutions: trials are recorded one by one, what is recorded is not measured again, what fails is
-never chosen, and the winners are what is compiled. Times are not judged."""
+"""`rnncc tune` of convolutions: trials are recorded one by one, recorded ones are not measured again, schedules that fail
+are never chosen, and the winners are used when compiling. Times are not judged."""
 import json
 import os
 import pty
@@ -36,7 +36,7 @@ def small_network():
 
 
 def records_of(path, *statuses):
-    """Those of these statuses, or all, as a person would edit them: without the sum of what they were."""
+    """The records of these statuses, or all, as a person would edit them: without the checksum."""
     lines = [{"status": "best"} | json.loads(line) for line in path.read_text().splitlines()]
     for line in lines:
         line.pop("sum", None)
@@ -80,7 +80,7 @@ def test_each_trial_is_told_and_recorded_and_then_the_winner(tuned):
 
 
 def shown_on_terminal(rnncc, *words):
-    """What is written to a terminal that is stderr."""
+    """The output on a terminal that is stderr."""
     ours, its = pty.openpty()
     plain = {name: value for name, value in os.environ.items() if name != "NO_COLOR"}
     running = subprocess.Popen([*rnncc.prefix, *words], stdout=subprocess.DEVNULL, stderr=its, env=plain)
@@ -90,14 +90,14 @@ def shown_on_terminal(rnncc, *words):
         while piece := os.read(ours, 1 << 16):
             shown += piece
     except OSError:
-        pass  # how Linux says that the other end is closed
+        pass  # Linux reports so that the other end is closed
     os.close(ours)
     assert running.wait(timeout=60) == 0
     return shown.decode()
 
 
 def test_on_a_terminal_a_task_is_told_in_one_line(rnncc, tuned, tmp_path):
-    """One whose trials are all there has none."""
+    """A task whose trials are all recorded has no line."""
     records = tmp_path / "records.jsonl"
     first = [line for line in records_of(tuned[1], "ok")][:TRIALS]
     records.write_text("".join(json.dumps(line) + "\n" for line in first))
@@ -112,7 +112,7 @@ def test_every_algorithm_has_a_trial(tuned):
 
 
 def test_tuned_and_untuned_modules_compute_the_same(compile, tuned):
-    """Whole numbers: direct sums are exact, and Winograd's bound is 1e-4 of the largest."""
+    """Integers: direct sums are exact, and Winograd's bound is 1e-4 of the largest value."""
     model, path, _ = tuned
     x = whole(numpy.random.default_rng(2), 1, 20, 9, 7)
     results = []
@@ -128,7 +128,7 @@ def test_only_winners_are_used(rnncc, tuned, tmp_path, form, kernel):
     model, path, _ = tuned
     records = tmp_path / "records.jsonl"
     best = records_of(path, "best")[0] | {"schedule": form}
-    del best["kernels"]  # they are of another schedule
+    del best["kernels"]  # they belong to another schedule
     for status in ("best", "ok", "crashed"):
         records.write_text(json.dumps(best | {"status": status}) + "\n")
         done = rnncc("inspect", model, "--threads=1", f"--schedules={records}", "--layout-search=none")
@@ -145,7 +145,7 @@ def test_what_is_done_is_not_done_again(rnncc, tuned, tmp_path):
 
 
 def test_trials_without_a_winner_are_taken_as_they_stand(rnncc, tuned, tmp_path):
-    """Also if they are more than are asked for now; the fastest wins, which is not the predicted one."""
+    """Also if there are more than are requested now; the fastest wins, which is not the predicted one."""
     model, path, _ = tuned
     records = tmp_path / "records.jsonl"
     predicted, second, *others = records_of(path, "ok")
@@ -159,7 +159,7 @@ def test_trials_without_a_winner_are_taken_as_they_stand(rnncc, tuned, tmp_path)
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
 def test_what_was_told_before_an_interrupt_is_kept(rnncc, tuned, tmp_path, number):
-    """After it the rest is tried, and nothing twice."""
+    """A second call tries the rest, and nothing twice."""
     model, path, _ = tuned
     records, temporary = tmp_path / "records.jsonl", tmp_path / "temporary"
     temporary.mkdir()
@@ -174,7 +174,7 @@ def test_what_was_told_before_an_interrupt_is_kept(rnncc, tuned, tmp_path, numbe
     assert len(told) <= len(before) <= len(told) + 1 < 2 * TRIALS
     assert number == signal.SIGKILL or os.listdir(temporary) == []
     tune(rnncc, model, records, env={**os.environ, "TMPDIR": str(temporary)})
-    assert os.listdir(temporary) == []  # nor what a killed one has left
+    assert os.listdir(temporary) == []  # not even what the killed process has left
     after = forms_of(records)
     assert after[:len(before)] == before and len(set(after)) == len(after) == 2 * TRIALS
     assert len(records_of(records, "best")) == 2
@@ -223,7 +223,7 @@ def test_shards_are_apart_and_together_all(rnncc, tuned, tmp_path):
     assert sorted(shards) == sorted(whole_)
 
 
-# ---- a runner that does harm to schedules of one algorithm ----
+# ---- a runner that damages schedules of one algorithm ----
 
 RUNNER = """
     import os, re, signal, subprocess, sys
@@ -265,7 +265,7 @@ def test_a_runner_that_does_not_work_ends_the_tuning(rnncc, tuned, tmp_path):
 
 
 def test_what_cannot_be_built_is_no_result(rnncc, tuned, tmp_path):
-    """A full disk, say."""
+    """As on a full disk."""
     clang, records = tmp_path / "clang", tmp_path / "records.jsonl"
     clang.write_text('#!/bin/sh\ncase "$*" in *" -c runtime.c "*) exec clang-19 "$@" ;; esac\n'
                      "echo no space is left >&2; exit 1\n")
@@ -298,7 +298,7 @@ def test_what_a_killed_writer_left_is_gone_on_from(rnncc, tuned, tmp_path, conte
 
 
 def test_time_is_what_ends_a_tuning(rnncc, tuned, tmp_path):
-    """One round, of two trials a CPU, of one task: what is begun is ended."""
+    """One round, of two trials a CPU, of one task: what has begun is finished."""
     records = tmp_path / "records.jsonl"
     done = rnncc("tune", tuned[0], "-o", records, "--budget=0.01", "--trials=all", "--threads=1", timeout=300)
     assert done.returncode == 0 and "the budget is spent: 1 of 2 tasks were tuned" in done.stderr

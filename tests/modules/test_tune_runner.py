@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""`rnncc tune --runner`: what is built here is measured by another program, so on another machine, if need be one of
-another kind and without a compiler: here an emulated one."""
+"""`rnncc tune --runner`: another program measures modules that are built here. It may run on another machine, of another
+kind, without a compiler: here on an emulated one."""
 import json
 import os
 import shlex
@@ -14,7 +14,7 @@ import pytest
 from support.model_builder import Model
 
 
-OPTIONS = ("--threads=1", "--layout-search=none")  # or how tensors lie depends on times
+OPTIONS = ("--threads=1", "--layout-search=none")  # else the layouts would depend on times
 
 
 def convolution():
@@ -51,10 +51,10 @@ def test_what_a_runner_measures_is_what_is_compiled(rnncc, device, tmp_path):
     lines = read(records)
     trials, best = [line for line in lines if line["status"] == "ok"], lines[-1]
     assert len(trials) == 2 and best["status"] == "best" and all(line["median_us"] > 0 for line in lines)
-    assert len((tmp_path / "started").read_text().split()) >= 2  # one a measurement
+    assert len((tmp_path / "started").read_text().split()) >= 2  # one for each measurement
 
     def kernels(schedule):
-        """As of a record that a person has edited."""
+        """As for a record that a person has edited."""
         chosen, record = tmp_path / "chosen.jsonl", best | {"schedule": schedule}
         del record["sum"], record["kernels"]
         chosen.write_text(json.dumps(record) + "\n")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""silero-vad's network as a stream, and tools/vad, the application: they hear what ONNX Runtime hears."""
+"""silero-vad's network as a stream, and tools/vad, the application: they give ONNX Runtime's probabilities."""
 import subprocess
 import sys
 
@@ -12,7 +12,7 @@ from support.module import Module
 sys.path.insert(0, str(ROOT / "models"))
 
 RATES = (16000, 8000)
-TOLERANCE = 1e-4  # of a probability, over the whole stream: what is asked of this network
+TOLERANCE = 1e-4  # of a probability, over the whole stream: the goal for this network
 
 
 @pytest.fixture(scope="module", params=RATES)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""How much of a sweep over many cases is run: by default some of each kind, in long tests (pytest --long) all."""
+"""How many cases of a sweep run: by default some of each kind, in long tests (pytest --long) all."""
 import os
 
 
@@ -13,5 +13,5 @@ def some(cases, count):
 
 
 def half(cases, of):
-    """Every second of the cases, those at even places or the others by whether `of` is even; in long tests all."""
+    """Every second case, beginning with the first if `of` is even, else with the second; in long tests all."""
     return cases if long_tests() else cases[of % 2::2]

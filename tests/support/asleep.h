@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Whether a thread of this process sleeps, and whether it was woken meanwhile, as Linux counts it: whatever else runs.
+/* Whether a thread of this process sleeps, and whether it was woken meanwhile, by Linux's counts: independent of load.
  */
 #ifndef TESTS_ASLEEP_H
 #define TESTS_ASLEEP_H
@@ -10,7 +10,7 @@
 #include <sys/types.h>
 #include <time.h>
 
-/* How often the thread has given up a CPU or lost it; -1 if it runs, or waits for a CPU. */
+/* How often the thread has yielded or lost a CPU; -1 if it runs or waits for a CPU. */
 static inline long switches_asleep(pid_t thread) {
   char path[64], line[256], state = 0;
   long wanted = 0, forced = 0;
@@ -25,7 +25,7 @@ static inline long switches_asleep(pid_t thread) {
   return state == 'S' ? wanted + forced : -1;
 }
 
-/* False if it does not, though it has had many seconds' time. */
+/* False if it does not fall asleep within many seconds. */
 static inline bool falls_asleep(pid_t thread) {
   enum { PAUSES = 20000 };
   for (int i = 0; i < PAUSES; i++) {

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""Bodies of If, Loop and Scan for Model: graphs within its graph, whose names are told apart from all others.
+"""Bodies of If, Loop and Scan for Model: graphs within its graph, whose names differ from all others.
 
-    body = Body(model, i="i64", x="f32")  # inputs and their types, which ONNX Runtime wants; integers are scalars
+    body = Body(model, i="i64", x="f32")  # inputs and their types, which ONNX Runtime requires; integers are scalars
     body.output(body.node("Add", [body.inputs[0], outer]))
     model.node("Loop", [trip, None, x], body=body)
 """

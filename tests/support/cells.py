@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Recurrent networks written out as products, sums and activations, in the many ways that exporters and people do.
+"""Recurrent networks written out as products, sums and activations, in many ways, as exporters and people do.
 
 A Network has weights W[G,H,I], R[G,H,H], Wb[G,H], Rb[G,H], gates in ONNX's order. A Speller adds its cells to a model,
 each choice of spelling drawn from a generator or fixed by a keyword. Shapes: x[B,I], h[B,H], c[B,H].
@@ -12,21 +12,21 @@ from support.model_builder import Model
 
 GATES = {"RNN": "h", "GRU": "zrn", "LSTM": "iofg"}
 
-# Between an old value h and a new one n: the first half weighs h with z, the second with 1 - z.
+# Between an old value h and a new one n: the first half multiplies h by z, the second half by 1 - z.
 BLENDS = ["(1-z)*n + z*h", "n + z*(h-n)", "n - z*(n-h)", "h + (1-z)*(n-h)", "h - (1-z)*(h-n)", "(n - z*n) + z*h",
           "(n + z*h) - z*n", "n + (z*h - z*n)", "n - (z*n - z*h)"]
 TURNED_BLENDS = [text.translate(str.maketrans("hn", "nh")) for text in BLENDS]
 
-# What there is to choose from, besides the gates' order.
+# The choices, besides the gates' order.
 CHOICES = {
-    "inputs": ["xh", "hx", "apart"],  # concatenated, or a product each
+    "inputs": ["xh", "hx", "apart"],  # concatenated, or one product for each
     "product": ["gemm", "gemm_transposed", "matmul"],
     "together": [True, False],  # one product for all gates, or one for each
     "cut": ["split", "slice"],
     "activate": ["before_cut", "after_cut"],
     "hoisted": [False, True],  # the products with x of all steps at once, before the loop
     "blend": BLENDS + TURNED_BLENDS,
-    "bias": ["first", "second", "both", "added"],  # at which product, or by an Add of its own; "none": left out
+    "bias": ["first", "second", "both", "added"],  # at which product, or by a separate Add; "none": no bias
 }
 
 
@@ -131,7 +131,7 @@ class Speller:
         return [gate for gate in self.choice["order"] if gate in gates]
 
     def activate(self, gates, block):
-        """The gates of a block, each through its own function, the cut before or after it."""
+        """The gates of a block, each through its activation; the block is cut before or after it."""
         functions = [self.network.activation if gate == "h" else "Tanh" if gate in "ng" else "Sigmoid"
                      for gate in gates]
         H = self.network.H
@@ -176,7 +176,7 @@ class Speller:
         return self.formula(self.choice["blend"], z=gate["z"], n=gate["n"], h=h), None
 
     def turned_gate(self, name, x, h):
-        """1 - the gate, as a network of the other convention computes it: of negative sums."""
+        """1 - the gate, as a network of the other convention computes it: from negated sums."""
         network, self.network = self.network, copy.copy(self.network)
         for weights in ("W", "R", "Wb", "Rb"):
             negative = getattr(network, weights).copy()
@@ -236,7 +236,7 @@ class Speller:
         return hs[::-1] if backwards else hs, c
 
     def hoist(self, X, xs, t, T, time_axis, way):
-        """For `step`: gives the products of gates with x at t, as steps of one product before the loop."""
+        """For `step`: returns the products of gates with x at t, which are steps of one product before the loop."""
 
         def products(gates):
             key = "".join(gates)
@@ -256,7 +256,7 @@ class Speller:
 
 
 class Zeros:
-    """A first state: a constant of its own wherever it is read."""
+    """An initial state: a separate constant wherever it is read."""
 
     def __init__(self, speller, shape):
         self.speller, self.shape = speller, shape

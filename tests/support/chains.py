@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Random networks of element-wise ops on f32 and bool, of one shape with broadcast operands between, and reductions whose
-results come back: what may become one kernel, and what may not."""
+"""Random networks of element-wise ops on f32 and bool, of one shape, with operands that are broadcast, and reductions
+whose results are broadcast again: nodes that may become one kernel, and others."""
 import numpy
 
 from support.model_builder import Model
@@ -13,7 +13,7 @@ COMPARISONS = ["Less", "LessOrEqual", "Greater", "GreaterOrEqual", "Equal"]
 
 
 class ChainNetwork:
-    """grow() adds nodes on values of the whole shape; whole numbers stay whole and small if `exact`."""
+    """grow() adds nodes on values of the whole shape; integers stay small integers if `exact`."""
 
     def __init__(self, rng, shape, exact=True, limits=None):
         self.rng, self.exact, self.model, self.feeds = rng, exact, Model(), {}
@@ -48,7 +48,7 @@ class ChainNetwork:
         return self.truths[self.rng.integers(0, len(self.truths))]
 
     def _small(self, name):
-        """Whole numbers stay below 2^24 whatever follows."""
+        """Integers stay below 2^24 whatever follows."""
         bounds = [self.model.constant(numpy.float32(bound)) for bound in (-64, 64)]
         return self.model.node("Clip", [name, *bounds]) if self.exact else name
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Random convolutions and random small networks of them, on whole numbers that f32 sums exactly.
+"""Random convolutions and random small networks of them, on integers that f32 sums exactly.
 
 Weights are -1, 0 or 1 and activations are clipped to a few units, so every sum stays far below 2^24: whatever order a
 kernel adds in, every bit must agree with the reference.
@@ -26,7 +26,7 @@ def reach(kernel, dilation):
 
 
 def random_groups(rng):
-    """(groups, channels, kernels of all groups): plain, depthwise, whole vectors a group, and a few channels a group."""
+    """(groups, channels, kernels of all groups): plain, depthwise, groups of whole vectors, and groups of a few channels."""
     kind = rng.choice(["plain", "plain", "plain", "depthwise", "wide", "narrow"])
     if kind == "plain":
         return 1, int(rng.choice([1, 2, 3, 8, 15, 16, 17, 33, 48, 100])), int(rng.choice([1, 3, 16, 17, 24, 32, 33, 100]))
@@ -48,7 +48,7 @@ def random_axis(rng):
 
 
 def random_convolution(rng, spatial=None):
-    """(model, feeds): one convolution, perhaps with what may follow it in its kernel."""
+    """(model, feeds): one convolution, perhaps followed by nodes that may become part of its kernel."""
     model = Model()
     groups, channels, kernels = random_groups(rng)
     axes = [random_axis(rng) for _ in range(spatial or int(rng.choice([1, 2, 2, 2])))]
@@ -120,7 +120,7 @@ class RandomNetwork:
         self.values.append((self.clip(self.model.node("Relu", [self.model.node("Add", pair)])), *value[1:]))
 
     def add_concat(self):
-        """Of this value, a convolution of it, and perhaps a second: also such as readers go on reading alone."""
+        """Concatenates this value, a convolution of it, and perhaps a second; some parts have other readers, too."""
         value = self.pick()
         parts = [value] + [self.convolved(value, int(self.rng.choice([8, 16, 32])), 1)
                            for _ in range(int(self.rng.integers(1, 3)))]
@@ -130,7 +130,7 @@ class RandomNetwork:
         self.values.append((self.clip(y), sum(channels for _, channels in parts), *value[2:]))
 
     def add_dense_block(self):
-        """DenseNet: each convolution reads all that were before it."""
+        """DenseNet: each convolution reads all results before it."""
         name, channels, height, width = self.pick()
         features = [(name, channels)]
         for _ in range(int(self.rng.integers(2, 4))):
@@ -141,7 +141,7 @@ class RandomNetwork:
         self.values.append((y, sum(c for _, c in features), height, width))
 
     def add_split(self):
-        """Both halves, convolved apart and put together the other way round."""
+        """Both halves, convolved separately and concatenated in the other order."""
         name, channels, height, width = self.pick()
         if channels < 2:
             return
@@ -202,6 +202,5 @@ class RandomNetwork:
 
 
 def convolution_in(workload):
-    """What a record's workload computes, in whichever blocks of channels: which of these are tried depends on the
-    CPU."""
+    """The computation of a record's workload, in any blocks of channels: which blocks are tried depends on the CPU."""
     return re.sub(r"_in\d+(_out\d+)?", "", workload)

@@ -10,7 +10,7 @@ THREADS = (1, 2, 3, 8)
 
 
 def run_module(path, feeds, threads=THREADS):
-    """Outputs by name. Skips where the module asks for what this CPU lacks."""
+    """Outputs by name. Skips if the module needs a feature that this CPU lacks."""
     try:
         with Module(path) as module:
             first = None
@@ -30,7 +30,7 @@ def run_module(path, feeds, threads=THREADS):
 
 
 def assert_same(got, expected):
-    """Bit for bit but for NaN's payload and the sign of zero."""
+    """Bit for bit except for NaN's payload and the sign of zero."""
     assert expected, "nothing is compared"
     for name, array in expected.items():
         assert got[name].dtype == array.dtype and got[name].shape == array.shape, name
@@ -38,7 +38,7 @@ def assert_same(got, expected):
 
 
 def run_on_aarch64(aarch64_rnnrun, module, feeds, outputs, folder):
-    """The same for a module of aarch64-linux-gnu, by way of rnnrun under qemu-user, on two threads."""
+    """The same for a module of aarch64-linux-gnu, by rnnrun under qemu-user, on two threads."""
     words = []
     for k, (name, array) in enumerate(feeds.items()):
         numpy.save(folder / f"in{k}.npy", array)

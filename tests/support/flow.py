@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Compiled models beside ONNX Runtime, at several numbers of threads: results must be the same bits at all of them."""
+"""Compiled models compared with ONNX Runtime, with several thread counts, which must give the same bits."""
 import numpy
 
 from support.module import Module
@@ -9,7 +9,7 @@ THREADS = (1, 2, 3, 8)
 
 def assert_same(name, got, expected, tolerance):
     if expected.shape == (0,) and got.size == 0:
-        got = got.reshape(0)  # ONNX Runtime knows no slice's shape where a loop has not run
+        got = got.reshape(0)  # ONNX Runtime does not know a slice's shape if a loop has not run
     assert (got.dtype, got.shape) == (expected.dtype, expected.shape), f"{name}: {got.shape}, not {expected.shape}"
     if tolerance and got.dtype.kind == "f" and got.size:
         bound = tolerance * max(1.0, float(numpy.abs(expected).max()))
@@ -19,7 +19,7 @@ def assert_same(name, got, expected, tolerance):
 
 
 def same_at_all_threads(compile, model, folder, feeds, threads=THREADS, tolerance=0, options=()):
-    """feeds: one dictionary a run. Within `tolerance` of the largest result, exact where it is 0."""
+    """feeds: one dictionary for each run. tolerance: relative to the largest result; 0: exact."""
     module_path = compile(model.write(folder), *options)
     expected = [model.onnx_run(feed) for feed in feeds]
     first = None

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The compiler's header that a vocabulary of templates/simd/ includes, by the target that it is compiled for.
- * cached_clang precompiles it. */
+/* The compiler's header that a vocabulary of templates/simd/ includes, chosen by the target. cached_clang precompiles
+ * it. */
 #if defined __AVX2__
 #include <immintrin.h>
 #elif defined __aarch64__

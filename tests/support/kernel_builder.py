@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Builds test programs from templates with their knobs set, for every instruction set, and runs them.
 
-The knobs are set textually, as the specialiser does by way of the syntax tree, so kernels are tested without it.
+The knobs are set in the text; the specialiser sets them by the syntax tree. So kernels are tested without it.
 """
 import hashlib
 import os
@@ -38,7 +38,7 @@ def template(name, **knobs):
 
 
 def emulator(isa):
-    """The command that runs programs of `isa` here; skips the test where there is none."""
+    """The command that runs programs of `isa` here; skips the test if there is none."""
     prefix = ISAS[isa][2]
     if prefix and platform.machine() == "aarch64":
         return []

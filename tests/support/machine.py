@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""What this machine has, and the words for what it lacks: a test that needs more is skipped with these and no others, so
+"""What this machine has, and the words for what it lacks: a test that needs more is skipped with these words only, so
 that tools/tally can count skips by reason.
 
-$RNNCC_CPU_WITHOUT=avx512, or avx2, takes this CPU for one without. rnncc and the C tests read it themselves; modules
-that the tests compile check the CPU by a runtime of their own (lesser_data), and peers are told (PEERS).
+$RNNCC_CPU_WITHOUT=avx512, or avx2, says that this CPU counts as one without it. rnncc and the C tests read it themselves;
+modules that the tests compile check the CPU by a modified runtime (lesser_data), and peers have variables (PEERS).
 """
 import functools
 import importlib.util
@@ -25,7 +25,7 @@ OF_TARGET = {"x86-64-v4": "avx512", "x86-64-v3": "avx2", "x86-64": "plain", "aar
 LACKS = {"avx512": {"avx512"}, "avx2": {"avx512", "avx2"}}  # what a CPU without it lacks, too
 MASKS = {"avx512": "CPU_AVX512", "avx2": "(CPU_AVX512 | CPU_AVX2)"}
 
-# What tells NumPy and PyTorch to do without. ONNX Runtime cannot be told.
+# Variables by which NumPy and PyTorch do not use it. ONNX Runtime has none.
 PEERS = {
     "avx512": {"NPY_DISABLE_CPU_FEATURES": "X86_V4 AVX512_ICL AVX512_SPR", "ATEN_CPU_CAPABILITY": "avx2",
                "ONEDNN_MAX_CPU_ISA": "AVX2"},
@@ -50,8 +50,8 @@ def need_isa(isa):
 
 
 def need_target(option):
-    """Skips where this CPU runs no module that rnncc makes with this option: --target=x86-64-v4 where there is no AVX-512.
-    What is for another architecture runs under QEMU."""
+    """Skips if this CPU cannot run modules made with this option: --target=x86-64-v4 on a CPU without AVX-512. Modules
+    for other architectures run under QEMU."""
     name, _, target = option.partition("=")
     if name == "--target" and target.startswith("x86-64"):
         need_isa(OF_TARGET[target])
@@ -69,8 +69,8 @@ def need_package(name):
 
 
 def lesser_data(folder, without):
-    """Makes `folder` a data directory ($RNNCC_DATA) like rnncc's own, but for the runtime's cpu.c, which finds a CPU
-    without that. So a module refuses this machine as it would refuse the other, and none has a way to be told."""
+    """Makes `folder` a data directory ($RNNCC_DATA) like rnncc's own, except for the runtime's cpu.c, which finds a CPU
+    without that feature. So a module refuses this machine as it would refuse such a machine."""
     for name in ("templates", "schedules"):
         (folder / name).symlink_to(ROOT / name)
     (folder / "runtime").mkdir()

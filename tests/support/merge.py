@@ -4,7 +4,7 @@ from support.model_builder import Model
 
 
 def merged(parts):
-    """parts: (Model, feeds) pairs with inputs, constants, nodes and outputs. Names get the part's number in front."""
+    """parts: (Model, feeds) pairs with inputs, constants, nodes and outputs. Names are prefixed with the part's number."""
     whole, all_feeds = Model(), {}
     for k, (part, feeds) in enumerate(parts):
         def renamed(name, k=k):

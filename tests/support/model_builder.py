@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Describes a model once and gives it twice: as rnncc's JSON, and as ONNX for the peer it is compared with.
+"""Describes a model once and writes it in two forms: rnncc's JSON, and ONNX for the peer.
 
     model = Model()
     model.dim("T", 1, 5, 20)
@@ -32,7 +32,7 @@ def type_name(array):
 
 
 class Model:
-    opset = OPSET  # of the ONNX form; an older one where the peer has no kernel for the newest form of an op
+    opset = OPSET  # of the ONNX form; an older one if the peer has no kernel for the newest form of an op
 
     def __init__(self, name="model"):
         self.name = name
@@ -59,7 +59,7 @@ class Model:
         return name
 
     def node(self, op, inputs, outputs=1, **attributes):
-        """Adds a node. `outputs`: how many, or their names ("" where one is not wanted). Returns the name or names."""
+        """Adds a node. `outputs`: how many, or their names ("" for one that is left out). Returns the name or names."""
         names = [f"v{len(self.nodes)}_{k}" for k in range(outputs)] if isinstance(outputs, int) else list(outputs)
         attributes = {key: value for key, value in attributes.items() if value is not None}
         self.nodes.append({"op": op, "name": f"n{len(self.nodes)}", "inputs": ["" if i is None else i for i in inputs],
@@ -72,7 +72,7 @@ class Model:
     # rnncc
 
     def write(self, directory):
-        """Writes NAME.json and, where a constant is large or not finite, NAME.safetensors. Returns the JSON's path."""
+        """Writes NAME.json and, if a constant is large or not finite, NAME.safetensors. Returns the JSON's path."""
         directory = Path(directory)
         document = {"format": "rnncc", "version": 1, "name": self.name}
         stored = {name: array for name, array in self.arrays.items() if not inline(array)}
@@ -116,7 +116,7 @@ class Model:
     def onnx_run(self, feeds):
         """The outputs by name, then the states' new values by the names of their outputs."""
         if not self._session:
-            import onnxruntime  # what only writes models does without
+            import onnxruntime  # not needed to write models
             options = onnxruntime.SessionOptions()
             options.intra_op_num_threads = 1
             options.log_severity_level = 4

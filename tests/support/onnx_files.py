@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Small ONNX files for the tests of the reader, what rnncc's reference makes of them, and what ONNX Runtime does."""
+"""Small ONNX files for the tests of the reader, and their results by rnncc's reference and by ONNX Runtime."""
 from types import SimpleNamespace
 
 import numpy
@@ -32,7 +32,7 @@ def write(folder, model, name="model.onnx"):
 
 
 def described(model):
-    """What support.reference asks of a model."""
+    """What support.reference needs of a model."""
     frozen = {tensor.name for tensor in model.graph.initializer}
     inputs = [{"name": i.name, "shape": [d.dim_param or d.dim_value for d in i.type.tensor_type.shape.dim]}
               for i in model.graph.input if i.name not in frozen]

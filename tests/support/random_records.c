@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Schedule records of a model's convolutions, each of a random way to run it, as if that had been measured to be best:
+ * Schedule records of a model's convolutions, each with a random schedule, as if it had been measured to be the best:
  *
  *     random_records MODEL RECORDS TARGET THREADS SEED [exact]
  *
  * exact: as rnncc --no-winograd would run them.
- * Half are candidates, half have knobs that no search would try. A line `WORKLOAD FORM` each goes to stdout.
+ * Half of the schedules are candidates, half have knobs that no search would try. For each, a line `WORKLOAD FORM` goes
+ * to stdout.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -26,7 +27,8 @@ static Graph *laid_out(Arena *arena, const char *model, const char *target, int 
   config->target = target_find(target);
   Machine machine = machine_of(config->target, false, threads);
   config->machine = arena_copy(arena, &machine, sizeof machine);
-  config->layout_search = LAYOUT_SEARCH_GREEDY; /* by times, layouts might be other ones than are recorded */
+  config->layout_search =
+      LAYOUT_SEARCH_GREEDY; /* a search by times might choose other layouts than the recorded ones */
   config->no_winograd = exact;
   graph->config = config;
   Options options = {.verb = VERB_COMPILE};
@@ -44,7 +46,7 @@ enum {
 
 static int below(int n) { return (int)(random() % n); }
 
-/* Each algorithm that runs is as likely as the others, however many candidates it has. */
+/* Each algorithm that can run is equally likely, however many candidates it has. */
 static ConvCandidate random_candidate(Graph *graph, const Node *node) {
   ConvCandidates all = convolution_candidates(graph, node, node->layout), list = {0};
   list.list = ARENA_ARRAY(graph->arena, ConvCandidate, all.count);
@@ -56,7 +58,7 @@ static ConvCandidate random_candidate(Graph *graph, const Node *node) {
   return list.list[below(list.count)];
 }
 
-/* Of knobs of every magnitude, those that fit. */
+/* Sets random knobs of all magnitudes that are valid. */
 static void randomise(Graph *graph, const Node *node, ConvCandidate *candidate) {
   Convolution conv = convolution_of(graph, node, node->layout);
   for (int i = 0; candidate->algorithm->kind.knobs[i].name; i++) candidate->knobs.value[i] = below(1 << below(8));

@@ -17,8 +17,8 @@ ACTIVATIONS = {"RNN": 1, "GRU": 2, "LSTM": 3}  # of one direction
 DEFAULTS = {"RNN": ["Tanh"], "GRU": ["Sigmoid", "Tanh"], "LSTM": ["Sigmoid", "Tanh", "Tanh"]}
 OUTPUTS = {"RNN": ["Y", "Y_h"], "GRU": ["Y", "Y_h"], "LSTM": ["Y", "Y_h", "Y_c"]}
 
-# name: (function of x, alpha, beta; alpha's range and beta's, None where it takes none). ThresholdedRelu jumps, so a
-# rounding error in its input has no bound in its output: it is left to the cases whose arithmetic is exact.
+# name: (function of x, alpha, beta; alpha's range and beta's, None if it takes none). ThresholdedRelu jumps, so a
+# rounding error in its input has no bound in its output: only cases with exact arithmetic use it.
 FUNCTIONS = {
     "Affine": (lambda x, a, b: a * x + b, (0.3, 0.9), (-0.3, 0.3)),
     "Elu": (lambda x, a, b: np.where(x < 0, a * np.expm1(np.minimum(x, 0)), x), (0.3, 1.0), None),
@@ -111,8 +111,8 @@ class Configuration:
         return f"n{self.seed}_"
 
     def add_to(self, model, weights, layout=None, streaming=False):
-        """One node with its own inputs, constants and outputs, their names prefixed. layout=0 is what ONNX Runtime can
-        run. streaming: the states stay in the context."""
+        """One node with its own inputs, constants and outputs, with prefixed names. ONNX Runtime can run layout=0
+        only. streaming: the states stay in the context."""
         layout = self.layout if layout is None else layout
         state_shape = ["B", self.D, self.H] if layout else [self.D, "B", self.H]
         wanted = [name if streaming or name in self.outputs else "" for name in OUTPUTS[self.op]]
@@ -141,7 +141,7 @@ class Configuration:
         return {self.prefix + name: array for name, array in arrays.items()}
 
     def own(self, arrays):
-        """Those of many arrays that are this configuration's, by their plain names."""
+        """This configuration's arrays, by their names without the prefix."""
         return {name.removeprefix(self.prefix): array for name, array in arrays.items()
                 if name.startswith(self.prefix)}
 
@@ -158,7 +158,7 @@ class Configuration:
         return feeds
 
     def to_layout(self, arrays):
-        """Inputs or outputs of layout 0, as this configuration's layout has them."""
+        """Inputs or outputs of layout 0, converted to this configuration's layout."""
         order = {"x": (1, 0, 2), "Y": (2, 0, 1, 3), "lengths": (0,)}
         if not self.layout:
             return arrays
@@ -238,8 +238,8 @@ def without_trailing_gaps(names):
 
 
 def model_of(configurations, weights=Configuration.random_weights, T=None, B=None, **how):
-    """One model of many independent nodes. `weights` gives those of a configuration. T, B: known when it is compiled,
-    which leaves the kernels fewer heights of blocks; else any up to MAX_T and MAX_B."""
+    """One model of many independent nodes. `weights` returns those of a configuration. T, B: fixed at compile time, so
+    that kernels have fewer heights of blocks; else any up to MAX_T and MAX_B."""
     model = Model("net")
     model.dim("T", *((T, T, T) if T else (1, 10, MAX_T)))
     model.dim("B", *((B, B, B) if B else (1, 2, MAX_B)))
@@ -250,7 +250,7 @@ def model_of(configurations, weights=Configuration.random_weights, T=None, B=Non
 
 # Sizes around vector widths and their multiples, and anything else.
 EDGES = [1, 2, 3, 7, 8, 9, 15, 16, 17, 31, 32, 33, 47, 48, 63, 64, 65, 127, 128, 129, 130]
-SHARING = 5  # configurations in a row that share their cell, so that the kernels compiled for it serve them all
+SHARING = 5  # consecutive configurations with the same cell, which share its compiled kernels
 SAME_OP = 2 * SHARING
 
 
@@ -272,7 +272,7 @@ def random_activations(rng, op):
 
 
 def random_cell(rng, op, D):
-    """What becomes part of a kernel's code."""
+    """The fields that determine a kernel's code."""
     cell = {"clip": round(float(rng.uniform(0.1, 3)), 2) if sometimes(rng, 0.3) else None,
             "linear_before_reset": int(sometimes(rng) and op == "GRU"),
             "input_forget": int(sometimes(rng, 0.25) and op == "LSTM"),

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""Checks of compiled recurrent nodes against ONNX Runtime and double precision, many nodes a module.
+"""Checks compiled recurrent nodes against ONNX Runtime and double precision, with many nodes in a module.
 
-Compiling a kernel takes longer than all else, so GROUP configurations share a module, as independent nodes, and those
-that differ only in sizes, weights and layout share its kernels. Each is a test.
+Compiling a kernel takes longer than everything else. So GROUP configurations share a module, as independent nodes, and
+those that differ only in sizes, weights and layout share its kernels. Each is a test.
 """
 import math
 
@@ -22,7 +22,7 @@ def groups_of(configurations):
 
 
 def in_groups(configurations):
-    """Parametrizes by configuration, and gives the group it is compiled with."""
+    """Parametrizes by configuration, and adds the group with which it is compiled."""
     cases = [(configuration, group) for group in groups_of(configurations) for configuration in group]
     return pytest.mark.parametrize("configuration, group", [
         pytest.param(configuration, group, id=f"{configuration.seed}-{configuration.name}")
@@ -34,7 +34,7 @@ def is_optimised(group):
 
 
 def fixed_dims(group):
-    """What is known of T and B when the group is compiled: nothing in every fourth group."""
+    """The values of T and B that are fixed at compile time: none in every fourth group."""
     index = group[0].seed // GROUP
     if index % 4 == 0:
         return {}
@@ -90,7 +90,7 @@ def check_values(configuration, shapes, outputs_of):
         assert sorted(got) == sorted(confirmed) == sorted(configuration.outputs)
         for name in got:
             limit = tolerance(configuration, T, values[name])
-            # ONNX Runtime's own tanh and sigmoid are good to some 1e-6.
+            # ONNX Runtime's own tanh and sigmoid have errors of some 1e-6.
             assert_near(confirmed[name], values[name], limit + 1e-5, f"ONNX Runtime's {name}")
             expected = configuration.to_layout({name: values[name]})[name]
             assert_near(got[name], expected, limit, f"T={T} B={B} {name}")

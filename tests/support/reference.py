@@ -14,7 +14,7 @@ class ValueOutOfRange(Exception):
 
 
 def dims_of(model, feeds):
-    """What the named dims are in these inputs."""
+    """The values of the named dims in these inputs."""
     described = {i["name"]: i["shape"] for i in model.inputs} | {s["input"]: s["shape"] for s in model.states}
     return {axis: extent for name, array in feeds.items() for axis, extent in zip(described[name], array.shape)
             if isinstance(axis, str)}

@@ -4,10 +4,10 @@
  *
  *     reference_run [--simplified] MODEL FOLDER [DIM=VALUE]...
  *
- * FOLDER/in<k> holds the elements of the k-th input, the states' inputs after the graph's; FOLDER/out<k> is written,
- * the states' new values after the graph's outputs. One line `dtype extent extent...` an output goes to stdout.
+ * FOLDER/in<k> holds the elements of the k-th input: the graph's inputs, then the states'. FOLDER/out<k> is written:
+ * the graph's outputs, then the states' new values. For each, a line `dtype extent extent...` goes to stdout.
  * --simplified runs the passes that rewrite the graph first: they must not change what it computes.
- * Exit 1, with the reason on stderr, where the reference finds a value out of range.
+ * Exit 1, with the reason on stderr, if the reference finds a value out of range.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -29,7 +29,7 @@ typedef struct Command {
 
 static const Location COMMAND_LINE = {.byte = -1};
 
-/* DIM=VALUE; dims that are not given stand at their optimum. */
+/* DIM=VALUE; dims that are not given have their optimum. */
 static void read_symbols(Command *command, int argc, char **argv) {
   DimTable *dims = command->graph->dims;
   command->symbols = ARENA_ARRAY(command->arena, int64_t, dim_symbol_count(dims));

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What every refused model must hold: exit code, a message that says where, the output as it was, nothing left behind."""
+"""The promises for every refused model: exit code, a message with the place, the output unchanged, nothing left behind."""
 import copy
 import json
 import struct
@@ -31,7 +31,7 @@ def with_weights(file="w.safetensors"):
 
 
 def safetensors_bytes(header, data=b""):
-    """`header`: a dict, or the header's own bytes."""
+    """`header`: a dict, or the header's bytes."""
     text = header if isinstance(header, bytes) else json.dumps(header).encode()
     return struct.pack("<Q", len(text)) + text + data
 
@@ -61,7 +61,7 @@ def listing(folder):
 
 
 def refused(rnncc, folder, model, code, *texts):
-    """Compiles `model` and checks how it is refused. Returns what was said."""
+    """Compiles `model` and checks how it is refused. Returns the messages."""
     path = write(folder, model) if isinstance(model, (dict, bytes, str)) else model
     output = folder / "out.so"
     output.write_bytes(b"what was here before")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Recurrent layers in a row, as exporters write them, and rows that only look like it.
+"""Stacked recurrent layers, as exporters write them, and layers that only look like a stack.
 
 Shapes as in support/recurrent.py; between two layers the axis of directions is dropped.
 """
@@ -14,7 +14,7 @@ MAX_T, MAX_B, INPUTS = 40, 3, 7
 
 
 def layers_of(*sizes, **fields):
-    """Layers of (op, H), each on the one before."""
+    """Layers of (op, H), each reading the one before."""
     widths = [INPUTS, *(H for _, H in sizes)]
     return [Configuration(op, I, H, seed=2 * i, **fields) for i, ((op, H), I) in enumerate(zip(sizes, widths))]
 
@@ -23,20 +23,20 @@ def layers_of(*sizes, **fields):
 class Stack:
     name: str
     layers: list  # of Configuration
-    link: str = "Squeeze"  # what stands between two layers
+    link: str = "Squeeze"  # the node between two layers
     batch_first: bool = False
     lengths: bool = False
-    # Initial states: none; together: all layers' in one tensor, as PyTorch has them, and so the final ones; each: an
-    # input for each layer; before: a layer starts from the final state of the one before; carried: by the context.
+    # Initial states: none; together: those of all layers in one tensor, as PyTorch has them, and so are the final ones;
+    # each: an input for each layer; before: the final state of the layer before; carried: by the context.
     states: str = "none"
     taps: bool = False  # every layer's Y is read elsewhere, too
     given: bool = False  # the weights are inputs, packed in each run
-    wavefront: bool = True  # what the compiler can make of it
+    wavefront: bool = True  # whether the compiler can make it one
 
     # the model
 
     def add_to(self, model, layouts=True):
-        """layouts=False: all in layout 0, which is what ONNX Runtime can run."""
+        """layouts=False: all in layout 0, the only one that ONNX Runtime can run."""
         layout = int(layouts and self.batch_first)
         x = model.input(f"{self.name}_x", "f32", ["B", "T", INPUTS] if layout else ["T", "B", INPUTS])
         lengths = model.input(f"{self.name}_lengths", "i32", ["B"]) if self.lengths else None
@@ -136,7 +136,7 @@ STACKS = [
 
 
 def random_stack(seed):
-    """Of any cells with any attributes."""
+    """A stack of any cells with any attributes."""
     rng = np.random.default_rng([2029, seed])
     layers, width = [], INPUTS
     for i in range(int(rng.integers(2, 4))):
@@ -149,7 +149,7 @@ def random_stack(seed):
 
 
 def model_of(stacks, T=None, B=None, layouts=True):
-    """One model of many independent stacks. T, B: known when it is compiled; else any up to MAX_T and MAX_B."""
+    """One model of many independent stacks. T, B: fixed at compile time; else any up to MAX_T and MAX_B."""
     model = Model("stacks")
     model.dim("T", *((T, T, T) if T else (1, 20, MAX_T)))
     model.dim("B", *((B, B, B) if B else (1, 1, MAX_B)))
