@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""tools/bench ablation but for its measuring: no time is judged here."""
+"""tools/bench ablation except its measurements: no time is judged here."""
 import copy
 import json
 import os
@@ -58,7 +58,7 @@ def test_a_page_in_the_tree_is_of_all_networks_and_the_default_schedules():
     assert run.output_folder(arguments.parse(["ablation"]), []) == ROOT / "tools" / "benchmarks"
 
 
-# What is computed
+# Computations
 
 
 def small_network(scale):
@@ -99,11 +99,11 @@ def test_a_module_that_computes_something_else_ends_the_case(folder):
         measured(folder, "plain", "wrong")
 
 
-# What is reported
+# Reports
 
 
 def results(*milliseconds):
-    """Of two networks on which the steps take that long in a first round, and twice in the second and third."""
+    """Results of two networks on which the steps take these times in the first round, twice in the second and third."""
     found = {step.name: {"median_seconds": 2e-3 * each, "error": 2e-7 * (step.name != BASELINE),
                          "turn_medians": [1e-3 * each, 2e-3 * each, 2e-3 * each]}
              for step, each in zip(STEPS, milliseconds)}
@@ -141,7 +141,7 @@ def test_the_last_step_is_called_tuning_where_there_are_records():
 
 
 def test_what_a_record_chose_is_told_from_what_was_predicted(tmp_path, rnncc):
-    """26 convolutions, of which all that are like one get a record."""
+    """26 convolutions; all that are like a certain one get a record."""
     model = cnn_job.write_model(case_named("squeezenet"), tmp_path, ["rnncc"])
     without = rnncc("inspect", model, "--explain=conv", "-v", "--schedules=none").stdout
     assert recorded(without) == [0, 26]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""tools/bench but for its measuring: no time is judged here. PyTorch and OpenVINO are in the other venv only."""
+"""tools/bench except its measurements: no time is judged here. PyTorch and OpenVINO are only in the other venv."""
 import dataclasses
 import math
 import os
@@ -79,7 +79,7 @@ def test_a_peer_that_is_left_out_or_of_another_comparison_is_not_installed():
     assert wanted("cnn") - wanted("cnn", "ncnn") == {"ncnn", "pnnx"}
 
 
-# What is computed
+# Computations
 
 
 @pytest.mark.parametrize("case", SMALL, ids=lambda case: case.name)
@@ -105,7 +105,7 @@ def test_the_c_loops_run_a_module_and_onnx_runtime(case, compile, tmp_path):
 
 
 class Fake:
-    """A runner whose output is `change` of the right one."""
+    """A runner whose output is `change` of the right output."""
 
     def __init__(self, expected, change):
         self.outputs = {name: change(values).astype(np.float32) for name, values in expected.items()}
@@ -131,7 +131,7 @@ def test_an_output_that_disagrees_ends_the_case(name, change, tmp_path):
         measure.check(job, expected, {(name, 1): Fake(expected, change)})
 
 
-# How it is measured
+# Measuring
 
 
 class Slow:
@@ -180,7 +180,7 @@ def test_a_process_that_dies_at_its_start_is_reported():
     assert measure.in_fork(lambda: {"seconds": 1.5}) == {"seconds": 1.5}
 
 
-# What is reported
+# Reports
 
 CORES = [{"threads": 1, "gflops": 100.0, "read": [{"bytes": 1 << 14, "forward": 200.0, "alternating": 180.0},
                                                   {"bytes": 1 << 20, "forward": 90.0, "alternating": 100.0},

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""tools/bench cnn but for its measuring: no time is judged here. OpenVINO and ncnn are in the other venv only."""
+"""tools/bench cnn except its measurements: no time is judged here. OpenVINO and ncnn are only in the other venv."""
 import copy
 import os
 import shutil
@@ -40,7 +40,7 @@ def test_list_prints_the_cases_that_patterns_choose():
 
 @pytest.fixture(scope="module")
 def squeezenet(tmp_path_factory, rnncc):
-    """Its folder, with the model's files and the module."""
+    """The folder of the model's files and the module."""
     folder = tmp_path_factory.mktemp("squeezenet")
     model = cnn_job.write_model(case_named("squeezenet"), folder, ["rnncc", "onnxruntime"])
     done = rnncc(model, "-o", folder / "module.so")
@@ -70,7 +70,7 @@ def test_the_untuned_module_takes_turns_with_the_tuned_one_on_the_most_threads(s
 
 
 class Drifting:
-    """A turn on a machine that gets slower by the turn."""
+    """A turn on a machine that gets slower with each turn."""
     clock = 0
 
     def __init__(self, takes):
@@ -82,7 +82,7 @@ class Drifting:
 
 
 def test_the_untuned_ratio_is_that_of_turns_beside_each_other_whatever_the_machine_does():
-    """Always first, the tuned module would seem faster by 4% and more."""
+    """If it were always first, the tuned module would seem faster by 4% and more."""
     Drifting.clock = 10
     assert measure.ratio_in_pairs(Drifting(1.0), Drifting(1.5), 12, 1e-6) == pytest.approx(1.5, rel=0.005)
 
@@ -118,7 +118,7 @@ def test_an_output_that_disagrees_ends_the_case(change, squeezenet):
         measure.check(job, expected, {("ncnn", 1): Fake()})
 
 
-# What is reported
+# Reports
 
 
 def contestant(milliseconds, **more):
@@ -148,7 +148,7 @@ CORE = RESULTS["machine"]["cores"][-1]
 
 @pytest.fixture
 def row():
-    """row(begins) -> the cells of the page's row that begins so, n-th from the top."""
+    """row(n) -> the cells of ResNet-18's row in the n-th table of the page."""
     lines = cnn_report.page(RESULTS).splitlines()
 
     def cells(number):
@@ -252,7 +252,7 @@ def test_padding_is_not_multiplied_and_what_no_window_meets_not_read(axis, taps,
 
 
 def test_taps_are_those_that_a_convolution_of_ones_counts():
-    """Of an input and a window that are all 1, what a convolution sums up to is its multiply-adds."""
+    """If input and window are all 1, the sum of a convolution's outputs is the number of its multiply-adds."""
     for text in ("n2c3k5_h6k3s2d2p1.2_w7k3s1p1.0", "n1c2k3g2_h5k5s3p2.2_w4k1s2p0.0"):
         read, model = layers.workload(text), Model()
         shape = [read.images, read.groups * read.channels, *(axis.n for axis in read.axes)]
@@ -287,7 +287,7 @@ def test_a_kernel_has_the_work_of_its_nodes_workload():
 
 
 def test_a_kernel_of_no_known_workload_has_what_its_name_and_profile_say():
-    """A weight is used once a pixel."""
+    """A weight is used once for each pixel."""
     direct = 2 * 9 * 256 * 256 * 14 * 14
     assert layers.works_of(entry("k2_conv_direct direct_oc2px14u2_tiles8_3x3s1c256o256g1_14x14", direct), {}, 1) == [
         layers.Work("direct", direct / 2, 9 * 256 * 256)]
@@ -327,7 +327,7 @@ def test_a_group_of_a_convolution_has_its_share_of_the_tensors():
 
 
 def test_a_kernel_takes_the_longest_of_computing_reading_weights_and_moving_tensors():
-    """200 GFLOP/s, and 160 GB/s of what fits 2 MiB, 40 of more than 64; 80 MB of weights are more."""
+    """200 GFLOP/s; 160 GB/s for data within 2 MiB, 40 GB/s beyond 64 MiB, as for 80 MB of weights."""
     works = [layers.Work("direct", 4e8, 1e5, (1e6,), (1e6,)), layers.Work("product", 1e5, 2e7),
              layers.Work("other", reads=(4e5, 4e5), writes=(1.6e6,))]
     limits = layers.limits(works, CORE)
@@ -348,7 +348,7 @@ def test_points_are_moved_at_the_speed_of_what_holds_a_cores_share(points, secon
 
 
 def test_what_the_machine_gives_meanwhile_is_what_counts():
-    """Of 25 MB of caches, two cores with 16 MiB each take more."""
+    """Two cores with 16 MiB each need more than 25 MB of caches."""
     described = {**RESULTS["machine"], "caches": ["L2 1024K", "L3 25M"]}
     read = [{"bytes": 1 << log, "forward": 50.0, "alternating": 60.0} for log in (20, 23, 24, 25)]
     described["cores"] = [{"threads": n, "gflops": 100.0, "read": read} for n in (1, 2)]

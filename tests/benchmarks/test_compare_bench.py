@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""tools/bench compare but for its measuring: no time is judged here."""
+"""tools/bench compare except its measurements: no time is judged here."""
 import os
 import subprocess
 import sys
@@ -46,7 +46,7 @@ def test_a_page_is_never_written_to_the_tree():
 
 @pytest.fixture
 def folder(tmp_path, rnncc):
-    """before.so and after.so of a small recurrent case, the latter by another schedule."""
+    """before.so and after.so of a small recurrent case, the latter with another schedule."""
     case = measure.any_case_named("gru_8_t3_b2")
     given = SimpleNamespace(what="compare", rnncc=[], other=run.RNNCC)
     model, seconds = run.prepare(case, tmp_path, given, compare_report.COMPILERS)

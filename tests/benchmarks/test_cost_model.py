@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""tools/bench model but for its measuring: what it makes of predictions and of records."""
+"""tools/bench model except its measurements: what it computes from predictions and records."""
 import json
 import random
 import subprocess
@@ -57,7 +57,7 @@ def test_records_are_times_of_one_machine_and_of_what_worked():
 
 
 def counted_ranks(values):
-    """By definition: those below, and the middle of those that are equal."""
+    """By definition: the number of smaller values, and the middle of the equal ones."""
     values = numpy.asarray(values)
     return [(values < v).sum() + ((values == v).sum() + 1) / 2 for v in values]
 

@@ -4,9 +4,9 @@
 
     tests/cluster/one_node.py sbatch --wait --array=1-2 tools/tune_cluster.sbatch model.json records.jsonl
 
-munged, slurmctld and slurmd of Debian's slurm-wlm, by the user who calls, with configuration, keys, sockets, state and
+munged, slurmctld and slurmd of Debian's slurm-wlm, run by the calling user, with configuration, keys, sockets, state and
 logs in a temporary folder, on ports that are free, without systemd or control groups. The command finds them by
-SLURM_CONF. Exit: the command's own; 77 where Slurm is not installed; 70 if it does not start.
+SLURM_CONF. Exit: the command's own; 77 if Slurm is not installed; 70 if it does not start.
 """
 import ctypes
 import os
@@ -25,7 +25,7 @@ PR_SET_CHILD_SUBREAPER = 36
 SECONDS_TO_START, SECONDS_TO_END = 30, 10
 PROGRAMS = ("munged", "slurmctld", "slurmd", "sinfo", "sbatch")
 
-# The node is called by another name than the machine, whose own need not be known to any resolver.
+# The node's name is not the machine's, because a resolver may not know that.
 CONFIGURATION = """\
 ClusterName=one_node
 SlurmctldHost={host}(127.0.0.1)
@@ -103,7 +103,7 @@ def wait_for(ready, daemons):
 
 
 def children():
-    """Processes whose parent is this one: Slurm's too, which it has left to itself."""
+    """Processes whose parent is this one, including those that Slurm has left behind."""
     own = os.getpid()
     for entry in Path("/proc").iterdir():
         try:
@@ -114,7 +114,7 @@ def children():
 
 
 def end_all():
-    """Asks first, then kills; who loses its parent becomes a child of this process, and is met in the next round."""
+    """Terminates, then kills. A process that loses its parent becomes a child of this one, and its turn is the next round."""
     end = time.monotonic() + SECONDS_TO_END
     sent = signal.SIGTERM
     while left := list(children()):

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""tools/tune_cluster.sbatch on a cluster of one node (one_node.py): tasks share the workloads without a word between
-them, and their records together are those of the whole model."""
+"""tools/tune_cluster.sbatch on a cluster of one node (one_node.py): tasks share the workloads without communication, and
+their records together are those of the whole model."""
 import json
 import os
 import subprocess
@@ -17,15 +17,15 @@ HERE = Path(__file__).parent
 NOT_INSTALLED = 77
 SHARDS = 2
 
-# How tensors lie must not depend on times: what is compiled would be other workloads than were tuned.
+# Layouts must not depend on times: else other workloads would be compiled than were tuned.
 OPTIONS = ("--threads=1", "--layout-search=none")
 
-# `sbatch --wait` looks every ten seconds.
+# `sbatch --wait` checks only every ten seconds.
 UNTIL_DONE = 'sbatch "$@" && while [ -n "$(squeue --noheader)" ]; do sleep 0.1; done'
 
 
 def four_convolutions():
-    """Four apart, of which one occurs twice."""
+    """Four different ones, of which one occurs twice."""
     rng, model = numpy.random.default_rng(1), Model()
     x = model.input("x", "f32", [1, 16, 12, 12])
     for number, (window, channels) in enumerate([(1, 16), (3, 16), (1, 16), (3, 32), (1, 48)]):
@@ -50,7 +50,7 @@ def convolutions(path):
 
 @pytest.fixture(scope="module")
 def tuned(rnncc, tmp_path_factory):
-    """(the model, the records of each shard in a list): by a job array that Slurm has run."""
+    """(the model, a list of each shard's records): the results of a job array in Slurm."""
     folder = tmp_path_factory.mktemp("cluster")
     model = four_convolutions().write(folder)
     done = subprocess.run(

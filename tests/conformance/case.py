@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""One folder of the suite: its model is compiled and run on its data.
+"""A case is one folder of the suite: its model is compiled and run on its data.
 
 A module runs in a process of its own, so that a crash is one failure.
 """
@@ -31,7 +31,7 @@ class Case:
     name: str
     model: Path
     light: bool = False  # the onnx package's own: one file, and its outputs beside it
-    optimised: bool = True  # by clang, which takes most of the time; else what it is given is compiled as it is
+    optimised: bool = True  # by clang, which takes most of the time; else clang compiles without optimisation
 
 
 @dataclass
@@ -56,14 +56,14 @@ def read_tensor(path):
 
 
 def ramp(value_info):
-    """What onnx.backend.test.runner feeds to its light models: numbers from 0 to 1."""
+    """The inputs of onnx.backend.test.runner for its light models: numbers from 0 to 1."""
     shape = [dim.dim_value or 1 for dim in value_info.type.tensor_type.shape.dim]
     count = numpy.prod(shape)
     return (numpy.arange(count).reshape(shape) / count).astype(numpy.float32)
 
 
 def data_sets(case, model):
-    """Inputs by name and outputs in order, as the folders test_data_set_* have them."""
+    """Inputs by name and outputs in order, from the folders test_data_set_*."""
     constants = {tensor.name for tensor in model.graph.initializer}
     inputs = [i for i in model.graph.input if i.name not in constants]
     if case.light:
@@ -79,7 +79,7 @@ def data_sets(case, model):
 
 
 def tolerance(case):
-    """Of onnx.backend.test.loader: the suite's own."""
+    """The suite's own tolerance, of onnx.backend.test.loader."""
     given = case.model.with_name("data.json")
     data = json.loads(given.read_text()) if given.exists() else {}
     return data.get("rtol", 1e-3), data.get("atol", 1e-7)
@@ -92,7 +92,7 @@ def rnncc(case, output, options):
 
 
 def first_reason(stderr, model):
-    """What the first message says, without the file and the node's name."""
+    """The first message, without the file and the node's name."""
     line = next((line for line in stderr.splitlines() if "error: " in line), stderr.strip() or "no message")
     line = line.split("error: ", 1)[-1]
     return re.sub(r" \(\d+ times?: .*\)$", "", line)
@@ -111,8 +111,8 @@ def sources(model, names):
 
 
 def wanted_inputs(stderr, model, data, frozen):
-    """Inputs that the compiler must know, by its messages: those that it names, and the integers that what it names is
-    computed from."""
+    """Inputs that the compiler must know, by its messages: the named ones, and the integers from which named values are
+    computed."""
     asked = [line for line in stderr.splitlines()
              if re.search("must be known at compile time|must be a constant|--freeze", line)]
     named = {name for line in asked for name in re.findall(r"`([^`]+)`", line)}
@@ -132,7 +132,7 @@ def json_of(array):
 
 
 def compile_model(case, model, data, output):
-    """(CompletedProcess, names of the frozen inputs): frozen is only what rnncc asks for."""
+    """(CompletedProcess, names of the frozen inputs): only inputs that rnncc asks for are frozen."""
     frozen = {}
     for _ in range(MAX_ATTEMPTS):
         options = [part for name, value in frozen.items() for part in ("--freeze", f"{name}={value}")]
@@ -145,7 +145,7 @@ def compile_model(case, model, data, output):
 
 
 def run_module(path, case, sets, frozen):
-    """None, or what is wrong. Sets whose data is not what was frozen say nothing of this module."""
+    """None, or what is wrong. Sets with other data than the frozen values do not apply to this module."""
     rtol, atol = tolerance(case)
     with Module(path) as module, module.context() as context:
         for data in sets:
@@ -185,7 +185,7 @@ def attempt(case, folder):
     output = Path(folder) / "module.so"
     try:
         sets = list(data_sets(case, model))
-    except Exception:  # noqa: BLE001: sequences and optionals are no tensors; rnncc is to say so
+    except Exception:  # noqa: BLE001: sequences and optionals are not tensors; rnncc must say so
         sets = [DataSet()]
     done, frozen = compile_model(case, model, sets[0], output)
     if done.returncode == 3:

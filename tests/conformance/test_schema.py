@@ -36,7 +36,7 @@ def test_what_rnncc_writes_conforms(rnncc, tmp_path, path):
 
 
 def rich_model():
-    """The small model with every optional part of the format in it."""
+    """The small model with every optional part of the format."""
     model = small_model()
     model.update({
         "model_version": "1", "description": "", "x-note": {"any": [None]},
@@ -71,7 +71,7 @@ def test_the_rich_model_is_accepted_by_both(rnncc, tmp_path):
 
 @pytest.mark.parametrize("replacement", [None, True, -1, 1.5, [], {}, [None], {"unknown": 1}], ids=json.dumps)
 def test_what_the_schema_refuses_rnncc_refuses(rnncc, tmp_path, replacement):
-    """A value of another kind in every place. rnncc knows more than the schema, so only this way round."""
+    """A value of another kind in every place. rnncc refuses more than the schema, so the reverse is not tested."""
     tried = 0
     for path in places(rich_model()):
         if not path or any(str(key).startswith("x-") for key in path) or conforms(changed(path, replacement)):
@@ -90,7 +90,7 @@ def test_an_unknown_key_is_refused_by_both(rnncc, tmp_path):
         place = model
         for key in path:
             place = place[key]
-        # Free keys: what x- holds, and the names of dims and constants, whose values must then fit.
+        # Free keys: those in x-, and the names of dims and constants, whose values must then be valid.
         if not isinstance(place, dict) or any(str(key).startswith("x-") for key in path):
             continue
         place["unknown"] = 1

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Any bytes as a model and as a safetensors file: they are read or refused, without undefined behaviour, leak, or
- * internal error. Of a safetensors file the input gives what follows the length: the header is its first line.
+ * internal error. For a safetensors file the input begins after the length: the header is its first line.
  */
 #include <string.h>
 

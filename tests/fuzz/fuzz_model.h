@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Between the fuzzers of model files: what stops the compiler returns to the fuzzer, and bug() is a finding. */
+/* Shared by the fuzzers of model files: an error that stops the compiler returns to the fuzzer; bug() is a finding. */
 #ifndef RNNCC_FUZZ_MODEL_H
 #define RNNCC_FUZZ_MODEL_H
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Any bytes as an ONNX file: it is read or refused. What is read goes through the passes that depend on what it says:
- * shapes are inferred, constants folded.
+ * Any bytes as an ONNX file: it is read or refused. A graph that was read goes through the passes that depend on its
+ * contents: shapes are inferred, constants folded.
  */
 #include "../support/simplify.h"
 #include "fuzz_model.h"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Writes tests/fuzz/corpus/onnx_model: small models, one for each thing that an ONNX file may hold.
+"""Writes tests/fuzz/corpus/onnx_model: small models, one for each element of the ONNX format.
 
     .venv/bin/python tests/fuzz/make_onnx_corpus.py
 """
@@ -34,7 +34,7 @@ def one(op, shape, constants=None, opset=17, outputs=("y",), dtype=F32, **attrib
 
 
 def dynamic_reshape():
-    """What exporters write of x.view(x.size(0), -1)."""
+    """What exporters write for x.view(x.size(0), -1)."""
     nodes = [node("Shape", ["x"], ["s"]), node("Gather", ["s", "zero"], ["b"], axis=0), node("Unsqueeze", ["b", "axes"], ["u"]),
              node("Concat", ["u", "rest"], ["target"], axis=0), node("Reshape", ["x", "target"], ["y"])]
     return model_of(nodes, {"x": (F32, ["B", 2, "T"])}, {"y": (F32, None)},

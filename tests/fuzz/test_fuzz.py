@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What a fuzzer finds fails the test, however the fuzzer ends."""
+"""A finding of a fuzzer fails the test, however the fuzzer ends."""
 import subprocess
 
 import pytest

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Random small models of operators that rnncc writes as others, and of a few along an axis that are compared alike:
+"""Random small models of operators that rnncc expands, and of a few along an axis that are compared in the same way:
 EXPANDED[name](rng) -> (Model, feeds)."""
 import numpy
 
@@ -24,7 +24,7 @@ def mean(rng):
 
 @expanded("MeanVarianceNormalization")
 def mean_variance(rng):
-    """At least two elements along the axes: the deviation of one is 0, and what is divided by it mere rounding."""
+    """At least two elements along the axes: the deviation of one is 0, and quotients by it are only rounding."""
     shape = tuple(extent + 1 for extent in some_shape(rng, 4, 5))
     axes = [int(axis) for axis in some_axes(rng, 4)] if rng.random() < 0.7 else None
     return one_op("MeanVarianceNormalization", [random_array(rng, "f32", shape)], axes=axes)
@@ -46,12 +46,12 @@ def determinant(rng):
 
 @expanded("Hardmax")
 def hardmax(rng):
-    """Few different numbers: the first of equal maxima counts."""
+    """Few different numbers, because of equal maxima the first counts."""
     shape = some_shape(rng, int(rng.integers(1, 5)), 9)
     return one_op("Hardmax", [whole(rng, shape, 0, 3)], axis=int(rng.integers(-len(shape), len(shape))))
 
 
-# What takes no input at run time stands beside one, by which it is multiplied.
+# Results that depend on no run-time input are multiplied by one.
 
 def scaled(rng, model, values, shape):
     x = random_array(rng, "f32", shape)

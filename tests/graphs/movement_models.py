@@ -39,7 +39,7 @@ def gather_elements(rng):
 
 
 def index_tuples(rng, extents, shape):
-    """[*shape, len(extents)], of which entry k is within extents[k]."""
+    """[*shape, len(extents)]: entry k is within extents[k]."""
     tuples = [rng.integers(-extent, extent, shape) for extent in extents]
     return numpy.stack(tuples, axis=-1).astype(numpy.int64)
 
@@ -62,7 +62,7 @@ def add_scatter(reduction):
         wanted = [int(rng.integers(1, extent + 1)) for extent in shape]
         dtype = str(rng.choice(["f32", "i32", "i64"]))
         index = index_array(rng, wanted, shape[axis])
-        if reduction == "none":  # what two updates of one place leave is not defined
+        if reduction == "none":  # the result of two updates of one place is not defined
             rows = [rng.permutation(shape[axis])[:wanted[axis]] for _ in range(index.size // wanted[axis])]
             rest = wanted[:axis] + wanted[axis + 1:]
             index = numpy.moveaxis(numpy.array(rows).reshape(*rest, wanted[axis]), -1, axis).astype(index.dtype)

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: MIT
-"""Random small models, one op each: CASES[name](rng) -> (Model, feeds). Floats with whole values (`whole`) make sums
+"""Random small models, one op each: CASES[name](rng) -> (Model, feeds). Floats with integer values (`whole`) make sums
 and products exact in any order, so that results can be compared bit for bit."""
 import numpy
 
 from support.model_builder import Model, random_array, type_name
 
 CASES = {}
-INEXACT = set()  # cases whose results depend on the order of sums or on how a function is approximated
+INEXACT = set()  # cases whose results depend on the order of sums or on the approximation of a function
 
 
 def case(name, exact=True):
@@ -174,7 +174,7 @@ add_binary("Mod", "f32", fmod=1)
 @case("PRelu f32")
 def prelu(rng):
     a, b = broadcast_pair(rng)
-    a = numpy.broadcast_shapes(a, b)  # the slope follows the input, never the other way round
+    a = numpy.broadcast_shapes(a, b)  # the slope is broadcast to the input, never the other way round
     return one_op("PRelu", [random_array(rng, "f32", a), random_array(rng, "f32", b)])
 
 

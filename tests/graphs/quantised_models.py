@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Random quantised operators: QUANTISED[name](rng) -> (Model, feeds). Scales are powers of two, so that no rounding before
-the last one can differ and results can be compared bit for bit."""
+"""Random quantised operators: QUANTISED[name](rng) -> (Model, feeds). Scales are powers of two, so that only the last rounding
+matters, and results can be compared bit for bit."""
 import numpy
 from numpy.lib.stride_tricks import sliding_window_view
 
@@ -131,7 +131,7 @@ def qlinear_conv(rng):
     return one_op("QLinearConv", inputs, constants=constants(rng, 3, 4, 5, 8), **attributes)
 
 
-# ---- what products are, in exact arithmetic ----
+# ---- products in exact arithmetic ----
 
 PRODUCTS = ("MatMulInteger", "ConvInteger", "QLinearMatMul", "QLinearConv")
 
@@ -149,7 +149,7 @@ def multiply(op, attributes, a, b, a_zero, b_zero):
 
 
 def exact_run(model, feeds):
-    """Outputs by name of a model of one of PRODUCTS. Scales are powers of two: f64 has each scaled sum as it is."""
+    """Outputs by name of a model of one of PRODUCTS. Scales are powers of two: f64 holds each scaled sum exactly."""
     node, = model.nodes
     values = {**model.arrays, **feeds}
     inputs = [values.get(name) for name in node["inputs"]]

@@ -6,7 +6,7 @@ from support.model_builder import Model
 
 GATES = {"RNN": 1, "GRU": 3, "LSTM": 4}
 ACTIVATIONS_EACH = {"RNN": 1, "GRU": 2, "LSTM": 3}
-# Name, whether it takes alpha, beta.
+# Name; does it take alpha; does it take beta.
 ACTIVATIONS = [("Relu", False, False), ("Tanh", False, False), ("Sigmoid", False, False), ("Affine", True, True),
                ("LeakyRelu", True, False), ("ThresholdedRelu", True, False), ("ScaledTanh", True, True),
                ("HardSigmoid", True, True), ("Elu", True, False), ("Softsign", False, False),
@@ -14,8 +14,8 @@ ACTIVATIONS = [("Relu", False, False), ("Tanh", False, False), ("Sigmoid", False
 
 
 def random_activations(rng, count):
-    """Names, alphas and betas; the values given for those that take one, all of them or none. ThresholdedRelu always
-    gets its alpha: without, ONNX Runtime takes 0 where ONNX says 1."""
+    """Names, alphas and betas; values for those that take one, for all or none. ThresholdedRelu always
+    gets its alpha: without it, ONNX Runtime uses 0, but ONNX's default is 1."""
     chosen = [ACTIVATIONS[rng.integers(0, len(ACTIVATIONS))] for _ in range(count)]
     attributes = {"activations": [name for name, _, _ in chosen]}
     if rng.random() < 0.7 or "ThresholdedRelu" in attributes["activations"]:
@@ -68,7 +68,7 @@ def recurrent(rng, op, exotic=True):
 
 
 def batch_first(model, feeds, op):
-    """The same model with layout = 1, which ONNX Runtime does not run: its input, states and outputs are turned."""
+    """The same model with layout = 1, which ONNX Runtime does not run: its input, states and outputs are transposed."""
     turned, node = Model(), model.nodes[0]
     turned.arrays = model.arrays
     fed = {name: array.swapaxes(0, 1) if name != "lengths" else array for name, array in feeds.items()}
@@ -80,5 +80,5 @@ def batch_first(model, feeds, op):
 
 
 def turned_output(name, array):
-    """An output of the model in layout 0 as layout 1 has it: Y [T,D,B,H] -> [B,T,D,H], states [D,B,H] -> [B,D,H]."""
+    """An output of the model in layout 0, transposed to layout 1: Y [T,D,B,H] -> [B,T,D,H], states [D,B,H] -> [B,D,H]."""
     return array.transpose(2, 0, 1, 3) if name == "y0" else array.swapaxes(0, 1)

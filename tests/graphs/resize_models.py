@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 """Random small models of one Resize each: resize(rng) -> (Model, feeds), of ranks 1 to 5 and all attributes.
 
-ONNX Runtime refuses much: interpolation of more than two axes unless three, cubic but of four axes, antialiasing but of
-images. `peer` keeps to what it takes."""
+ONNX Runtime refuses much: interpolation of more than two axes other than three, cubic interpolation except of four-axis
+tensors, antialiasing except of images. `peer` generates only what it accepts."""
 import numpy
 
 from graphs.op_models import one_op, some_shape
@@ -21,8 +21,8 @@ def extents(rng, mode, peer):
 
 
 def scales_and_sizes(rng, shape, axes, exact):
-    """Either of them. `exact`: sizes, since where a scaled extent is rounded, ONNX's own tests align the corners of the
-    extent before, ONNX Runtime those of the one after."""
+    """One of the two. `exact`: sizes, because if a scaled extent is rounded, ONNX's own tests align the corners of the
+    unrounded extent, but ONNX Runtime those of the rounded one."""
     if rng.random() < 0.5 or exact:
         return None, numpy.array([int(rng.integers(1, 14)) for _ in axes], numpy.int64)
     return numpy.array([max(rng.choice([0.4, 0.5, 0.75, 1, 1.3, 2, 3]), 1 / shape[axis]) for axis in axes],
@@ -54,7 +54,7 @@ def resize(rng, mode, peer=True):
 
 
 def crop_and_resize(rng):
-    """Two axes, of which the region may reach over the image; ONNX Runtime crops none that keeps its extent."""
+    """Two axes; the region may reach beyond the image. ONNX Runtime crops no axis that keeps its extent."""
     shape = (*some_shape(rng, 2, 3), *some_shape(rng, 2, 9))
     mode = str(rng.choice(["nearest", "linear"]))
     begin, end = rng.uniform(-0.2, 0.5, 2), rng.uniform(0.5, 1.2, 2)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Optional inputs that are absent where a kernel takes a node in: Clip without its lower bound, its upper, or both."""
+"""Absent optional inputs of nodes that become part of a kernel: Clip without its lower bound, its upper bound, or both."""
 import numpy
 import pytest
 
@@ -51,7 +51,7 @@ def of_gemm(model, x, rng, bounds):
 
 
 def in_a_chain(model, x, rng, bounds):
-    """With results that others read, so that no epilogue takes it in."""
+    """With results that others read, so that it does not become an epilogue."""
     doubled = model.node("Add", [x, x])
     return model.node("Add", [clip(model, doubled, bounds), model.node("Neg", [doubled])])
 

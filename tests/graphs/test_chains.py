@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Element-wise nodes that run as one kernel compute what they compute one by one."""
+"""Element-wise nodes that run as one kernel compute the same as one by one."""
 import re
 
 import numpy
@@ -31,7 +31,7 @@ def test_chains_of_extents_known_at_run_time(reference, compile, tmp_path):
 
 
 def one_by_one(compile, folder, model, feeds):
-    """Every node as a module of its own."""
+    """The results, with a module for each node."""
     values = dict(feeds) | model.arrays
     for k, node in enumerate(model.nodes):
         alone = Model(f"alone{k}")
@@ -62,7 +62,7 @@ def kernels(rnncc, folder, model, *options):
 
 
 def test_a_written_out_normalisation_has_a_kernel_for_each_stage(rnncc, tmp_path):
-    """x - mean and its square; the variance's root; what is divided by it, scaled, shifted, and gated."""
+    """x - mean and its square; the variance's root; the quotient, scaled, shifted, and gated."""
     model = Model()
     x, axis = model.input("x", "f32", [4, 60]), model.constant(numpy.array([-1]))
     centred = model.node("Sub", [x, model.node("ReduceMean", [x, axis])])
@@ -74,7 +74,7 @@ def test_a_written_out_normalisation_has_a_kernel_for_each_stage(rnncc, tmp_path
 
 
 def test_what_depends_on_a_chain_stays_out_of_it(rnncc, tmp_path):
-    """The last sum reads the root by way of a reduction: they cannot be one kernel."""
+    """The last sum reads the root through a reduction: they cannot be one kernel."""
     model = Model()
     x = model.input("x", "f32", [4, 60])
     root = model.node("Sqrt", [model.node("Mul", [x, model.input("scale", "f32", [60])])])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""If, Loop and Scan that only run time decides compute what ONNX Runtime does, at any number of threads."""
+"""If, Loop and Scan that depend on run-time values compute what ONNX Runtime does, with any number of threads."""
 import numpy
 import pytest
 
@@ -25,7 +25,7 @@ def condition(truth):
 
 
 def branches(model, then, otherwise):
-    """Both bodies get the model, and return their outputs."""
+    """Both functions get the model, and return the outputs of their body."""
     bodies = [Body(model), Body(model)]
     for body, build in zip(bodies, (then, otherwise)):
         results = build(body)
@@ -158,7 +158,7 @@ def test_what_is_carried_may_grow(compile, tmp_path):
 
 
 def test_control_flow_nests(compile, tmp_path):
-    """A loop in a loop with a branch in it, each reading from all around it."""
+    """A loop in a loop with a branch in it, each reading values from all outer graphs."""
     rng = numpy.random.default_rng(8)
     model = Model()
     n, x, w = model.input("n", "i64", []), model.input("x", "f32", [4, 4]), model.constant(whole(rng, 4, 4))
@@ -224,14 +224,14 @@ def test_scan_of_a_cell_is_a_recurrent_network(compile, tmp_path):
     model.output(*model.node("Scan", [model.constant(numpy.zeros((2, 17), numpy.float32)), x], 2, body=body,
                              num_scan_inputs=1))
     feeds = [{"x": rng.uniform(-1, 1, (T, 2, 12)).astype(numpy.float32)} for T in (1, 30, 7)]
-    same_at_all_threads(compile, model, tmp_path, feeds, tolerance=2.0**-18)  # 30 steps of tanh, each 2^-22 off
+    same_at_all_threads(compile, model, tmp_path, feeds, tolerance=2.0**-18)  # 30 steps of tanh, each with an error of 2^-22
 
 
-# What a run promises
+# The promises of a run
 
 
 def accumulating():
-    """A state that takes n steps a run; a step reads x at `at`."""
+    """A state that advances n steps in each run; a step reads x at `at`."""
     model = Model()
     n, at, x = model.input("n", "i64", []), model.input("at", "i64", []), model.input("x", "f32", [4])
     model.state("h0", "hN", "f32", [4])

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Whatever --conv forces, convolutions of whole numbers equal the reference to the bit, at any number of threads."""
+"""With any schedule that --conv forces, convolutions of integers equal the reference to the bit, with any number of
+threads."""
 from ctypes import POINTER, byref, c_size_t
 
 import numpy
@@ -33,7 +34,7 @@ def test_forced_convolutions_equal_the_reference(compile, tmp_path, form):
 @pytest.mark.parametrize("form", ["plain", "plain,flat=1,w=2,tiles=2"])
 @pytest.mark.parametrize("target", TARGETS)
 def test_plain_convolutions_of_any_extents_equal_the_reference(reference, compile, tmp_path, target, form):
-    """Run time says the extents, far from those that the schedules are chosen for; a residual and an activation."""
+    """Extents known at run time, far from those for which schedules are chosen; with a residual and an activation."""
     rng, parts = numpy.random.default_rng(11), []
     for number, (kernel, stride, dilation, pad, groups) in enumerate([
             ([3, 3], [1, 1], [1, 1], 1, 1), ([3, 3], [2, 2], [1, 1], 1, 1), ([1, 1], [2, 3], [1, 1], 0, 1),

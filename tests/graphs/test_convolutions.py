@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""Convolutions of every kind, and networks of them, against the reference interpreter, which adds in double precision:
-on whole numbers every bit must agree, at any number of threads (support/emitted.py). Winograd's algorithm rounds; its
-own tests are kernels/test_conv_winograd*.py."""
+"""Convolutions of every kind, and networks of them, compared with the reference interpreter, which adds in double: on
+integers every bit must agree, with any number of threads (support/emitted.py). Winograd's algorithm rounds; its own tests
+are kernels/test_conv_winograd*.py."""
 import numpy
 import pytest
 
@@ -16,7 +16,7 @@ CONVOLUTIONS = {"x86-64-v4": 600, "x86-64-v3": 300, "x86-64": 100}
 NETWORKS = 12
 OPS = 9
 OPTIMISED = 2  # of the modules of a target
-BLOCKED = "--layout-search=greedy"  # a search would leave what is so small as it is: networks/test_layouts.py
+BLOCKED = "--layout-search=greedy"  # a search would leave such small tensors row-major: networks/test_layouts.py
 
 
 def batches(target):
@@ -66,7 +66,7 @@ def test_frames_of_sound_equal_the_reference(reference, compile, tmp_path, targe
 
 @pytest.mark.parametrize("search", ["greedy", "none"])
 def test_images_of_one_pixel_and_few_channels_are_told_apart(reference, compile, tmp_path, search):
-    """Row-major they are closer together than in blocks of a vector."""
+    """Row-major images are closer together than in blocks of a vector."""
     rng, model = numpy.random.default_rng(8), Model()
     model.dim("N", 1, 1, 3)
     x = model.input("x", "f32", ["N", 3, 5, 5])
@@ -77,7 +77,7 @@ def test_images_of_one_pixel_and_few_channels_are_told_apart(reference, compile,
 
 
 def test_a_normalisation_that_is_no_finite_scale_is_computed_as_it_stands(reference, compile, tmp_path):
-    """A variance of zero without epsilon: the quotient is infinite or NaN where the reference's is."""
+    """A variance of zero without epsilon: the quotient is infinite or NaN exactly where the reference's is."""
     rng, model = numpy.random.default_rng(3), Model()
     x = model.input("x", "f32", [1, 16, 5, 5])
     first = model.node("Conv", [x, model.constant(signs(rng, 32, 16, 1, 1))])

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Extents that only the data tells: what a module returns is what ONNX Runtime does, at any number of threads, and
-nothing at all is a result like others."""
+"""Data-dependent extents: a module returns what ONNX Runtime does, with any number of threads; an empty result is a
+result like others."""
 import numpy
 import pytest
 
@@ -40,7 +40,7 @@ def test_compress_keeps_what_the_condition_says(compile, tmp_path, axis, short):
 
 
 def filtered():
-    """Rows of x[T,4] whose sum is positive, and what becomes of them: the chain has two data-dependent extents."""
+    """Rows of x[T,4] whose sum is positive, and nodes that read them: the chain has two data-dependent extents."""
     model = Model()
     x = model.input("x", "f32", [model.dim("T", 0, 6, 40), 4])
     w = model.constant(numpy.arange(12, dtype=numpy.float32).reshape(4, 3))
@@ -102,7 +102,7 @@ def test_nothing_is_computed_of_nothing(compile, tmp_path, name, static):
 
 
 def boxes_and_scores(rng, batch, classes, n):
-    """Corners on a grid, either one first; scores of which some are equal."""
+    """Opposite corners on a grid, in either order; scores, of which some are equal."""
     corners = rng.integers(0, 20, (batch, n, 4)).astype(numpy.float32)
     scores = rng.integers(0, 40, (batch, classes, n)).astype(numpy.float32) / 32
     return corners, scores

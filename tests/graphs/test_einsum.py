@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Einsum, which becomes transpositions and matrix products, equals numpy's on whole numbers. (ONNX Runtime's crashes on
+"""Einsum, which becomes transpositions and matrix products, equals numpy's on integers. (ONNX Runtime's crashes on
 some of these equations.)"""
 import numpy
 import pytest
@@ -17,7 +17,7 @@ EQUATIONS = ["ij,jk->ik", "bij,bjk", "bhqd,bhkd->bhqk", "...ij,...jk->...ik", "i
 
 
 def operands(rng, equation):
-    """Of some extents; those of the ellipsis broadcast."""
+    """Operands with random extents; those of the ellipsis broadcast."""
     extents = {letter: int(rng.integers(1, 6)) for letter in "abcdehijkmnqBC"}
     dots, arrays = some_shape(rng, int(rng.integers(0, 3)), 4), []
     for term in equation.replace(" ", "").split("->")[0].split(","):

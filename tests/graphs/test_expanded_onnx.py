@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Operators that become others (compiler/expand), and those that are compared alike, compute what ONNX Runtime does: as
-the reference has them and as their kernels do."""
+"""Expanded operators (compiler/expand), and those that are compared in the same way, compute what ONNX Runtime does: by
+the reference and by their kernels."""
 import numpy
 import pytest
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""DFT and STFT against numpy's FFT in double precision."""
+"""DFT and STFT compared with numpy's FFT in double precision."""
 import numpy
 import pytest
 
@@ -20,8 +20,8 @@ def complex_of(x):
 
 
 def assert_transformed(got, want, length, largest):
-    """A sum of 2 * length products: each bears its factors' rounding and its own, the sum one a term; a transform in two
-    steps those of both, and of the factors between."""
+    """Each of the 2 * length products has its factors' rounding errors and its own; the sum has one for each term. A
+    transform in two steps has those of both, and of the factors between."""
     assert got.dtype == numpy.float32 and got.shape == want.shape
     numpy.testing.assert_allclose(got, want, rtol=0, atol=2 * length * 4 * EPSILON * largest)
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""A 2x2 maximum that the Winograd convolution before it does gives the bits of the two one after the other, which is
-what runs where the convolution's result is an output too."""
+"""A 2x2 MaxPool that the Winograd convolution before it does gives the same bits as the two kernels one after the other.
+These run if the convolution's result is an output, too."""
 import re
 
 import numpy
@@ -10,14 +10,14 @@ from support.emitted import TARGETS, run_module, run_on_aarch64
 from support.merge import merged
 from support.model_builder import Model
 
-FORCED = ("--conv=winograd", "--layout-search=greedy")  # small layers would run directly, on plain tensors
+FORCED = ("--conv=winograd", "--layout-search=greedy")  # small layers would run directly, on row-major tensors
 POOL = dict(kernel_shape=[2, 2], strides=[2, 2])
 BOUND = 1e-4  # max |error| / max |result| of Winograd convolutions: kernels/test_conv_winograd.py
 
 
 def network(extent, apart=False, batch=2, channels=16, kernels=40, group=1, activation="Relu", residual=False,
             op="MaxPool", taps=(3, 3), special=False, **window):
-    """The model and its feeds. `apart`: what is pooled is an output, too; `special`: some of x is no number."""
+    """The model and its feeds. `apart`: the convolution's result is an output, too; `special`: x has NaN and infinities."""
     rng, model = numpy.random.default_rng(7), Model()
     images = batch if isinstance(batch, int) else 3
     if images != batch:
@@ -42,7 +42,7 @@ def network(extent, apart=False, batch=2, channels=16, kernels=40, group=1, acti
     return model, feeds
 
 
-# They are odd and even, and whole tiles and not, of 2, 4 and 6.
+# Extents are odd and even, multiples of the tiles 2, 4 and 6, and others.
 CASES = [
     dict(extent=(12, 12)),
     dict(extent=(13, 9), kernels=17, channels=39),
@@ -63,20 +63,20 @@ def written(folder, cases, apart):
 
 
 def pools_of(rnncc, path, *options):
-    """Kernels that pool as they convolve, and those that only pool."""
+    """The numbers of kernels that convolve and pool, and of kernels that only pool."""
     done = rnncc("inspect", path, *FORCED, *options)
     assert done.returncode == 0, done.stderr
     return len(re.findall(r" winograd\S*_max2x2 ", done.stdout)), len(re.findall(r" MaxPool ", done.stdout))
 
 
 def largest_of_2x2(x):
-    """NaN where one of them is."""
+    """NaN if one of them is."""
     whole = x[..., :x.shape[2] // 2 * 2, :x.shape[3] // 2 * 2]
     return whole.reshape(*x.shape[:2], x.shape[2] // 2, 2, x.shape[3] // 2, 2).max(axis=(3, 5))
 
 
 def check(fused, apart, expected):
-    """fused: pooled values; apart: each and then what it is of."""
+    """fused: pooled values; apart: each pooled value, then the convolution's result."""
     pooled, unpooled = list(apart.values())[::2], list(apart.values())[1::2]
     for name, case, whole, before in zip(fused, CASES, pooled, unpooled, strict=True):
         got, want = fused[name], expected[name]
@@ -133,7 +133,7 @@ def test_records_are_of_the_convolution_alone(rnncc, tmp_path):
 
 
 def test_what_is_pooled_may_be_a_part_of_a_concatenation(rnncc, compile, reference, tmp_path):
-    """It is written in its place, images further apart than they are long."""
+    """It is written in place; images are further apart than their size."""
     rng, model = numpy.random.default_rng(9), Model()
     x, parts = model.input("x", "f32", [2, 16, 13, 8]), []
     for _ in range(2):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Compiled MatMul and Gemm over operand shapes, constant and not, against double precision (integers: exactly).
+"""Compiled MatMul and Gemm over operand shapes, constant and not, compared with double precision (integers: exactly).
 
 One model holds many products, so that few compilations cover many shapes. Floats are bounded by the error of a sum in
 order, K eps sum |a b|, and one rounding each for alpha, beta and the addend.
@@ -156,7 +156,7 @@ def test_what_follows_a_product_is_done_by_its_kernel(then, rnncc, compile, tmp_
 
 
 def test_rows_are_known_at_run_time(compile, tmp_path):
-    """M and the batch are dims; K x N of the second product is an input of run-time extent too."""
+    """M and the batch are dims; K x N of the second product is an input of run-time extent, too."""
     rng = np.random.default_rng(6)
     w = floats(rng, 20, 37)
     model = Model("rows")
@@ -176,7 +176,7 @@ def test_rows_are_known_at_run_time(compile, tmp_path):
 
 @pytest.mark.parametrize("target", ["native", "x86-64-v3"])
 def test_a_row_that_comes_from_memory_has_the_bits_it_has_among_others(target, compile, tmp_path):
-    """One row takes wider panels where its matrix is large."""
+    """A single row uses wider panels if the matrix is large."""
     rng, model, n, k = np.random.default_rng(6), Model("row"), 1003, 2200  # 8.8 MB: a quarter of 32 MB of cache, and more
     weights, bias = model.constant(floats(rng, k, n)), model.constant(floats(rng, n))
     rows = floats(rng, 3, k)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Normalisations: the reference interpreter against ONNX Runtime, emitted kernels against the reference."""
+"""Normalisations: the reference interpreter compared with ONNX Runtime, emitted kernels with the reference."""
 import numpy
 import pytest
 
@@ -9,10 +9,10 @@ from support.emitted import assert_same, run_module
 from support.merge import merged
 from support.model_builder import Model
 
-EPSILON = 2.0**-24  # what one rounding adds, relative
+EPSILON = 2.0**-24  # the relative error of one rounding
 CASES_OF_A_KIND = 8
 # Roundings of a result, relative to the largest one. Statistics are sums in several parts, of at most some 60 terms
-# each here, whose errors are random; the mean's rounding counts 5 / 1 times where values lie about 5.
+# each here, whose errors are random; the mean's rounding counts 5 / 1 times if values are about 5.
 ROUNDINGS = 64
 
 
@@ -50,8 +50,8 @@ def normalised(op, shape, **attributes):
 
 @pytest.mark.parametrize("op,shape", [("LayerNormalization", [2, 40000]), ("InstanceNormalization", [1, 2, 200, 200])])
 def test_a_large_mean_costs_no_more_than_its_own_rounding(compile, tmp_path, op, shape):
-    """About a mean of 4096 with deviation 1, E[x^2] - E[x]^2 in f32 would lose all; here the mean's half ULP, 2^-12, is
-    what a result may be off by, and the chunk means' few roundings hardly move the deviation."""
+    """About a mean of 4096 with deviation 1, E[x^2] - E[x]^2 in f32 would lose all bits. Here a result may be off by the
+    mean's half ULP, 2^-12; the few roundings of the chunks' means hardly change the deviation."""
     model = normalised(op, shape)
     x = (4096 + numpy.random.default_rng(1).standard_normal(shape)).astype(numpy.float32)
     got = next(iter(run_module(compile(model.write(tmp_path)), {"x": x}).values()))
@@ -61,8 +61,8 @@ def test_a_large_mean_costs_no_more_than_its_own_rounding(compile, tmp_path, op,
 
 
 def test_a_sum_of_many_elements_loses_few_roundings(compile, tmp_path):
-    """The mean of a chunk is off by the 16 roundings of its partial sums at most, merging adds none to speak of, and
-    dividing by the deviation magnifies that. One sum in order could lose 2^20 of them."""
+    """The mean of a chunk has at most the 16 roundings of its partial sums, merging adds almost none, and dividing by the
+    deviation magnifies them. One sum in order could have 2^20 roundings."""
     model = normalised("LayerNormalization", [1, 1 << 20])
     x = numpy.random.default_rng(1).uniform(0.5, 1, (1, 1 << 20)).astype(numpy.float32)
     got = next(iter(run_module(compile(model.write(tmp_path)), {"x": x}, threads=(1,)).values()))
@@ -85,7 +85,7 @@ def test_extents_of_run_time_and_an_activation(compile, tmp_path):
 
 
 def test_parameters_by_group_are_those_of_each_of_its_channels(compile, tmp_path):
-    """GroupNormalization as opset 18 has it."""
+    """GroupNormalization of opset 18."""
     rng, outputs = numpy.random.default_rng(3), []
     parameters = rng.uniform(-1, 1, (2, 3)).astype(numpy.float32)
     feeds = {"x": rng.uniform(-1, 1, (2, 6, 5, 7)).astype(numpy.float32)}

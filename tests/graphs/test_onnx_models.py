@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What an ONNX file holds besides operators, and what the command line says of a model."""
+"""The parts of an ONNX file besides operators, and the settings of a model on the command line."""
 import json
 import re
 
@@ -30,7 +30,7 @@ def run(path, feeds):
 
 
 def graph_of(rnncc, folder, model, *options):
-    """The graph that rnncc reads, as its own JSON."""
+    """The graph that rnncc reads, as rnncc's JSON."""
     output = folder / "out.json"
     done = rnncc(write(folder, model), "--emit=graph", "-o", output, *options)
     assert done.returncode == 0, done.stderr
@@ -131,7 +131,7 @@ def test_json_models_take_the_same_settings(rnncc, tmp_path):
 
 
 def sources_of(rnncc, folder, model, *options):
-    """What the module is built from, byte for byte, but for the model file's hash in the build record."""
+    """The files from which the module is built, byte for byte, without the model file's hash in the build record."""
     output = folder / (model.name + ".d")
     done = rnncc(model, "--emit=c", "-o", output, *options)
     assert done.returncode == 0, done.stderr
@@ -163,7 +163,7 @@ def scaled_function():
 
 
 def calling_function():
-    """twice(x) = scaled(scaled(x)), names as inside the other."""
+    """twice(x) = scaled(scaled(x)), with the same names as inside `scaled`."""
     nodes = [helper.make_node("scaled", ["x"], ["m"], domain="local", alpha=2.0),
              helper.make_node("scaled", ["m"], ["out"], domain="local", alpha=0.5)]
     return helper.make_function("local", "twice", ["x"], ["out"], nodes,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What an older opset says, the graph says, too: compared with ONNX Runtime, which knows them all."""
+"""Operators of older opsets are read with their old meaning: compared with ONNX Runtime, which supports them all."""
 import numpy
 import pytest
 from onnx import helper
@@ -65,7 +65,7 @@ def test_an_older_opset_means_what_onnx_runtime_makes_of_it(reference, tmp_path,
 
 
 def aligned(op, a, b, axis):
-    """What opset 6 means by `axis`: b's first axis is that one of a's."""
+    """The meaning of `axis` in opset 6: b's first axis is this axis of a."""
     shape = b.shape + (1,) * (a.ndim - axis - b.ndim)
     return {"Add": numpy.add, "Mul": numpy.multiply, "Greater": numpy.greater}[op](a, b.reshape(shape))
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Pooling of row-major tensors whose sizes only run time knows equals the reference to the bit: rows of any length, so
-more and less than is made at once, any stride, dilation and padding, and NaN wherever it stands."""
+"""Pooling of row-major tensors with sizes known at run time equals the reference to the bit: rows shorter and longer than
+the number of outputs computed at once, any stride, dilation and padding, and NaN in any position."""
 import numpy
 import pytest
 
@@ -10,7 +10,7 @@ from support.merge import merged
 from support.model_builder import Model
 
 POOLS = 16
-WIDE = [(1, 300, 1), (3, 1100, 1), (3, 2, 90)]  # kernel, dilation, stride: inputs of a few outputs fill no stack
+WIDE = [(1, 300, 1), (3, 1100, 1), (3, 2, 90)]  # kernel, dilation, stride: few outputs need inputs that fit no stack
 
 
 def pool(rng, number, lengths):

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""However a record has a convolution run, it equals the reference: random candidates, and knobs that no search would
-try (support/random_records.c), on every target."""
+"""With any schedule that a record has, a convolution equals the reference: with random candidates, and with knobs that no
+search would try (support/random_records.c), on every target."""
 import subprocess
 
 import numpy
@@ -28,7 +28,7 @@ def random_records(model, folder, target, seed, *exact):
 
 
 def silent(rnncc, model, *options):
-    """Every record is of the model, and legal: else there would be a warning."""
+    """Every record belongs to the model and is legal: else there would be a warning."""
     done = rnncc("inspect", model, *options)
     assert (done.returncode, done.stderr) == (0, ""), done.stderr
     return done.stdout
@@ -46,7 +46,7 @@ def test_random_schedules_of_convolutions_equal_the_reference(rnncc, reference, 
 
 @pytest.mark.parametrize("seed", range(4))
 def test_random_schedules_of_networks_equal_the_reference(rnncc, reference, compile, tmp_path, seed):
-    """Residuals, epilogues and prologues, parts of concatenations, a number of images that only run time knows."""
+    """Residuals, epilogues and prologues, parts of concatenations, a number of images known at run time."""
     network = RandomNetwork(numpy.random.default_rng([seed, 12])).grow(9)
     model = network.finish()
     path = model.write(tmp_path)
@@ -57,7 +57,7 @@ def test_random_schedules_of_networks_equal_the_reference(rnncc, reference, comp
 
 
 def random_winograd_layer(rng):
-    """As networks have them: a layer's outputs vary as much as its inputs."""
+    """As in real networks: a layer's outputs vary as much as its inputs."""
     window, groups = WINDOWS[rng.integers(len(WINDOWS))], int(rng.choice([1, 1, 2]))
     channels, kernels = 16 * int(rng.integers(1, 5)), int(rng.choice([16, 32, 48, 80]))
     scale = (2 / (window[0] * window[1] * channels)) ** 0.5

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""Compiled RNN, GRU and LSTM over all attributes against ONNX Runtime and against double precision.
+"""Compiled RNN, GRU and LSTM over all attributes, compared with ONNX Runtime and with double precision.
 
-ONNX Runtime shows that the meaning is right; the double-precision values of support/recurrent.py, which it confirms
+ONNX Runtime shows that the semantics are right; the double-precision values of support/recurrent.py, which it confirms
 here case by case, allow a bound near the rounding error: 4 ceil(log2(K T)) eps, times the largest value, for sums of
 K = I + H terms over T steps that contract.
 """
@@ -21,7 +21,7 @@ def test_values_equal_onnx_runtime(configuration, group, compile, tmp_path):
     check_target(configuration, group, compile, tmp_path)
 
 
-# Three groups in a row have one of each op, some of them optimised.
+# Three consecutive groups have one of each op, some of them optimised.
 @in_groups(CONFIGURATIONS[:3 * GROUP])
 def test_avx2_computes_the_same(configuration, group, compile, tmp_path):
     check_target(configuration, group, compile, tmp_path, "--target=x86-64-v3")

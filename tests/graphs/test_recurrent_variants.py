@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Every way of running a recurrent layer gives the right values, and the same bits on any number of threads. The kernels
-of every way are tested alone, optimised: kernels/test_recurrent_kernels.py."""
+"""Every variant of a recurrent layer gives the right values, and the same bits on any number of threads. The kernels of
+every variant are tested alone, optimised, by kernels/test_recurrent_kernels.py."""
 import numpy as np
 import pytest
 
@@ -8,8 +8,8 @@ from support.amount import long_tests
 from support.recurrent import MAX_T, model_of, random_configuration
 from support.recurrent_groups import GROUP, check_values, group_outputs, groups_of
 
-# What --rnn forces -> numbers of samples, by turns. They are known when compiling, which leaves the kernels one or two
-# heights of blocks; hide wants one sample.
+# What --rnn forces -> numbers of samples, in turns. They are fixed at compile time, so that kernels have one or two
+# heights of blocks; hide needs one sample.
 VARIANTS = {
     "workers=1": (1, 6, 3),
     "workers=2": (1, 5, 2),

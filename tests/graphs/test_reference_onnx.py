@@ -31,7 +31,7 @@ def assert_close(got, expected, bound):
 
 
 def peer_run(model, feeds):
-    """By ONNX Runtime, or by onnx.reference what ONNX Runtime has no kernel for, or what is newer than the models' opset."""
+    """By ONNX Runtime; by onnx.reference if ONNX Runtime has no kernel, or the op is newer than the models' opset."""
     try:
         return model.onnx_run(feeds)
     except (NotImplementedByPeer, InvalidForPeer) as lacking:
@@ -52,8 +52,8 @@ def test_op_agrees_with_onnx_runtime(reference, tmp_path, name, seed):
 
 
 def recurrent_bound(op, steps):
-    """Each step's sums lose a few ULP in f32 and its functions FUNCTION_ERROR; steps add up, since no activation here
-    is steeper than 1, but gates multiply: twice for the candidates of GRU and LSTM."""
+    """In each step, sums have errors of a few ULP in f32, and functions FUNCTION_ERROR. Steps add up, because no activation
+    here is steeper than 1, but gates multiply: twice for the candidates of GRU and LSTM."""
     return 2 * steps * FUNCTION_ERROR * (1 if op == "RNN" else 2)
 
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""Written-out LSTM, GRU and RNN cells become the recurrent op, whatever their spelling; near misses stay as they are.
+"""Written-out LSTM, GRU and RNN cells become the recurrent op, in any spelling; near misses stay as they are.
 
-ONNX Runtime runs the written-out graph; the reference interpreter runs what reroll_rnn makes of it.
+ONNX Runtime runs the written-out graph; the reference interpreter runs the graph after reroll_rnn.
 """
 import math
 import re
@@ -32,13 +32,13 @@ def dump_after(rnncc, path):
 
 
 def ops_of(rnncc, path):
-    """How often each op stands in the graph after the pass."""
+    """How often each op occurs in the graph after the pass."""
     return Counter(re.findall(r"^n\d+: .* = (\w+)\(", dump_after(rnncc, path), re.MULTILINE))
 
 
 def bound(feeds, steps):
-    """Sums of K terms over T steps that contract, and ONNX Runtime's own tanh and sigmoid, which are off by up to 2^-20
-    each: twice a step on the way through a gate and a candidate, and once more for the output."""
+    """Sums of K terms over T steps that contract; and ONNX Runtime's own tanh and sigmoid, with errors of up to 2^-20:
+    twice in each step, through a gate and a candidate, and once more for the output."""
     K = sum(array.shape[-1] for array in feeds.values()) + 1
     return 4 * math.ceil(math.log2(K * steps)) * 2.0**-23 + 3 * steps * 2.0**-20
 
@@ -54,7 +54,7 @@ def check_values(reference, model, path, feeds, steps):
 
 @pytest.fixture
 def check(rnncc, reference, tmp_path):
-    """Checks the values; returns the ops after the pass, those that only move data left out."""
+    """Checks the values; returns the ops after the pass without those that only move data."""
 
     def checked(model, feeds, steps=1):
         path = model.write(tmp_path)
@@ -122,7 +122,7 @@ def random_feeds(model, rng):
 
 
 def test_stacked_steps_leave_no_copy_a_step(rnncc, rng, tmp_path):
-    """Time first, rows on one axis: X goes in and Y comes out as they are."""
+    """Time first, rows on one axis: X and Y are not copied."""
     model, _ = unrolled(Network("LSTM", I, H), rng, 6, initial="input", outputs="stack")
     ops = ops_of(rnncc, model.write(tmp_path))
     assert ops == {"LSTM": 1, "Reshape": 3}, "the states' and Y's shapes are views"
@@ -291,7 +291,7 @@ def test_one_other_number_begins_another_op(check, rng, kind, changed):
 
 @pytest.mark.parametrize("swapped", ["gates", "inputs"])
 def test_one_matrix_read_in_two_ways_is_two_networks(check, rng, swapped):
-    """The last step multiplies by the same block of weights, but takes i for f, or h for x."""
+    """The last step multiplies by the same block of weights, but uses i as f, or h as x."""
     model, how = Model(), {"hoisted": False, "together": True, "product": "matmul", "bias": "none", "cut": "split"}
     first, second = Network("LSTM", H, H), Network("LSTM", H, H)
     if swapped == "gates":
@@ -513,7 +513,7 @@ def reset_of_the_input(s, x, h, c):
 
 
 def reset_of_some_of_the_state(s, x, h, c):
-    """R h + r*(R h): h, too, enters as it is."""
+    """R h + r*(R h): h also enters without the gate."""
     r, of_h = gru_gate(s, "r", x, h), s.product(h, s.stacked("R", "n"))
     n = s.op("Tanh", s.add(s.product(x, s.stacked("W", "n")), s.product(h, s.stacked("R", "z")), s.mul(r, of_h)))
     return gru_end(s, gru_gate(s, "z", x, h), n, h)
@@ -638,7 +638,7 @@ def test_a_state_that_reads_no_x_stays(check, rng):
 
 
 def test_something_between_the_steps_ends_the_chain(check, rng):
-    """h is squared on its way to the next step, which is fine for cells of one step each."""
+    """h is squared before the next step: each cell becomes an op of one step."""
     model, network = Model(), Network("GRU", I, H)
     speller = Speller(model, network, rng, hoisted=False)
     h = model.input("h", "f32", [B, H])
@@ -661,7 +661,7 @@ def shapes_of(model):
 
 
 def change(model, rng, shapes):
-    """Another function, another operator, another operand, or a reader more: of one node."""
+    """Changes one node: another function, operator or operand, or one more reader."""
     k = int(rng.integers(len(model.nodes)))
     node = model.nodes[k]
     earlier = [i["name"] for i in model.inputs] + [name for n in model.nodes[:k] for name in n["outputs"]]
@@ -681,8 +681,8 @@ def change(model, rng, shapes):
 
 @pytest.mark.parametrize("seed", range(60))
 def test_whatever_is_changed_the_network_means_the_same(reference, tmp_path, seed):
-    """The reference interpreter, before and after: both round only between nodes. A wrong gate, weight or step is off by
-    far more than the tolerance; what is left of the network need not contract, so no bound is derived."""
+    """The reference interpreter, before and after the pass: both round only between nodes. A wrong gate, weight or step
+    changes results far more than the tolerance. The rest of the network need not contract, so no bound is derived."""
     rng = numpy.random.default_rng([37, seed])
     kind = ("RNN", "GRU", "LSTM")[seed % 3]
     network = Network(kind, 3, 3, seed, reset_after=bool(rng.integers(2)))

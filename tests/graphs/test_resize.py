@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Resize: the reference interpreter against ONNX Runtime, emitted kernels against the reference."""
+"""Resize: the reference interpreter compared with ONNX Runtime, emitted kernels with the reference."""
 import numpy
 import pytest
 
@@ -9,10 +9,10 @@ from support.emitted import TARGETS, assert_same, run_module
 from support.merge import merged
 from support.model_builder import Model
 
-EPSILON = 2.0**-24  # what one rounding adds, relative
+EPSILON = 2.0**-24  # the relative error of one rounding
 CASES_OF_A_KIND = 12
-# An element is a sum of taps whose weights' magnitudes add up to less than 2 an axis: a rounding of each weight and of
-# each sum, for up to five axes.
+# An element is a sum of taps whose weights' magnitudes add up to less than 2 for each axis: a rounding of each weight and
+# of each sum, for up to five axes.
 ROUNDINGS = 64
 
 
@@ -44,7 +44,7 @@ def test_kernels_agree_with_the_reference(reference, run_on_target, tmp_path):
 
 
 def decoder(mode):
-    """As in segmentation networks: convolutions between which the image doubles, of batches known at run time."""
+    """As in segmentation networks: the image doubles between convolutions; batches are known at run time."""
     rng, model = numpy.random.default_rng(1), Model()
     model.dim("N", 1, 2, 3)
     scales = model.constant(numpy.array([1, 1, 2, 2], numpy.float32))
@@ -62,7 +62,7 @@ def decoder(mode):
 @pytest.mark.parametrize("mode", ["nearest", "linear", "cubic"])
 @pytest.mark.parametrize("target", TARGETS)
 def test_blocked_tensors_are_resized_as_plain_ones(compile, tmp_path, mode, target):
-    """Whole numbers, and linear weights of 0.5: those sums are exact."""
+    """Integers, and linear weights of 0.5: the sums are exact."""
     model = decoder(mode)
     module = compile(model.write(tmp_path), f"--target={target}", "--no-winograd", "--layout-search=greedy")
     for batch in (1, 3):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""GridSample and RoiAlign: the reference interpreter against ONNX Runtime, emitted kernels against the reference."""
+"""GridSample and RoiAlign: the reference interpreter compared with ONNX Runtime, emitted kernels with the reference."""
 import numpy
 import pytest
 
@@ -9,7 +9,7 @@ from support.emitted import run_module
 from support.merge import merged
 from support.module import Module, ModuleError
 
-EPSILON = 2.0**-24  # what one rounding adds, relative
+EPSILON = 2.0**-24  # the relative error of one rounding
 CASES_OF_A_KIND = 12
 # A coordinate is rounded some 4 times, at up to 14 pixels: 4 * 14 roundings of a pixel, in each of which values change
 # by less than three times the largest. Cubic weights are steeper, by less than 2.
@@ -42,7 +42,7 @@ def test_kernels_agree_with_the_reference(reference, run_on_target, tmp_path):
 @pytest.mark.parametrize("mode", ["linear", "nearest", "cubic"])
 @pytest.mark.parametrize("padding", ["zeros", "border", "reflection"])
 def test_coordinates_that_are_no_numbers_read_only_the_image(compile, tmp_path, mode, padding):
-    """What they give is open, but for zeros: no fault, and the points beside are what they are without."""
+    """Their results are not defined, except for zeros: there is no fault, and points beside them do not change."""
     places = numpy.array([numpy.nan, numpy.inf, -numpy.inf, 3e38, -3e38, 0.25], numpy.float32)
     grid = numpy.stack(numpy.meshgrid(places, places), axis=-1)[None]
     x = numpy.arange(1, 13, dtype=numpy.float32).reshape(1, 1, 3, 4)

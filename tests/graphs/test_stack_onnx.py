@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Recurrent layers in a row, run as a wavefront or one after the other: the same bits, and ONNX Runtime's values.
+"""Stacked recurrent layers, run as a wavefront or one after the other, give the same bits, and ONNX Runtime's values.
 
 All stacks are independent parts of one model, compiled once for each chunk size: compiling takes longer than all else.
 """
@@ -14,12 +14,12 @@ from support.stacks import STACKS, feeds_of, model_of, random_stack
 EPS = float(np.finfo(np.float32).eps)
 SHAPES = [(1, 1), (7, 3), (33, 1), (33, 3)]
 RANDOM = [random_stack(seed) for seed in range(4)]
-# Variants of a layer are free to add in other orders; these are compared with chunks of another number of steps.
+# Variants of a layer may add in different orders, so the variant is fixed for all chunk sizes.
 VARIANT = "--rnn=batch_parts=1,hide=0,depth_block=0,input={},chunk={}"
 
 
 def outputs_of(path, stacks, shapes, threads):
-    """Of a run for each shape, by one context."""
+    """Outputs of a run for each shape, by one context."""
     with Module(path) as module, module.context(threads) as context:
         return [context.run(feeds_of(stacks, T, B)) for T, B in shapes]
 
@@ -37,7 +37,7 @@ def layer_by_layer(compile, tmp_path_factory):
     return outputs_of(path, STACKS, SHAPES, 1)
 
 
-# Of SHAPES' T a divisor or none, T itself, and more than T.
+# Divisors of SHAPES' T and others, T itself, and more than T.
 @pytest.mark.parametrize("chunk", [1, 3, 7, 100])
 def test_a_wavefront_has_the_bits_of_layer_by_layer_on_any_number_of_threads(chunk, compile, layer_by_layer, tmp_path):
     path = compile(model_of(STACKS).write(tmp_path), VARIANT.format("ahead", chunk), optimised=chunk == 3)
@@ -57,8 +57,8 @@ def test_a_wavefront_of_known_extents_has_the_bits_of_layer_by_layer(stacks, tar
 
 
 def test_layer_by_layer_is_onnx_runtimes_value(layer_by_layer):
-    """Each layer adds the rounding errors of sums of K terms over T steps, and ONNX Runtime's own 1e-5, and at most
-    doubles those of its input, for the sums of a gate's weights have random signs."""
+    """Each layer adds the rounding errors of sums of K terms over T steps, and ONNX Runtime's own 1e-5. It at most doubles
+    the errors of its input, because the weights of a gate's sums have random signs."""
     stacks = [stack for stack in STACKS if stack.states != "carried"]
     peer = model_of(stacks, layouts=False)
     for (T, B), got in zip(SHAPES, layer_by_layer, strict=True):

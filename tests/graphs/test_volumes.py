@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Windows over volumes, indices of maxima, norms: the reference interpreter against ONNX Runtime, emitted kernels
-against the reference."""
+"""Windows over volumes, indices of maxima, norms: the reference interpreter compared with ONNX Runtime, emitted kernels
+with the reference."""
 import numpy
 import pytest
 
@@ -11,7 +11,7 @@ from support.merge import merged
 from support.model_builder import Model
 from support.module import Module, ModuleError
 
-EPSILON = 2.0**-24  # what one rounding adds, relative
+EPSILON = 2.0**-24  # the relative error of one rounding
 CASES_OF_A_KIND = 6
 
 
@@ -26,7 +26,7 @@ def test_reference_agrees_with_onnx_runtime(reference, tmp_path, name, seed):
 
 
 def many_cases():
-    """With the case that each output belongs to."""
+    """A merged model, and the case to which each output belongs."""
     rng, names = numpy.random.default_rng(7), [name for name in VOLUMES for _ in range(CASES_OF_A_KIND)]
     model, feeds = merged([VOLUMES[name](rng) for name in names])
     return model, feeds, {output: names[int(output[1:].split("_")[0])] for output in model.outputs}
@@ -51,7 +51,7 @@ def unpool(shape=None):
 
 
 def test_a_larger_output_keeps_the_places_of_unpooled_elements(compile, tmp_path):
-    """Indices count what the windows make; the rest is at the end of each axis, as in ONNX's own test."""
+    """Indices are those of the windows' own extents; the rest is at the end of each axis, as in ONNX's own test."""
     x = numpy.arange(1, 5, dtype=numpy.float32).reshape(1, 1, 2, 2)
     i = numpy.array([5, 7, 13, 15]).reshape(1, 1, 2, 2)
     plain, larger = (next(iter(run_module(compile(unpool(shape).write(tmp_path)), {"x": x, "i": i}).values()))

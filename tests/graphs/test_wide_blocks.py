@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Tensors in blocks of two vectors: whatever can is so by --layout-search=wide, and every bit is the reference's. Records
-of wide blocks make the search take them."""
+"""Tensors in blocks of two vectors: with --layout-search=wide all that can be are, and every bit is the reference's.
+Records of wide blocks make the search choose them."""
 import json
 
 import numpy
@@ -17,7 +17,7 @@ OPS = 8
 
 
 class WideNetwork(RandomNetwork):
-    """Most channels are whole numbers of wide blocks of any target; the others are as they come."""
+    """Most numbers of channels are multiples of wide blocks of any target; others are random."""
 
     def convolved(self, value, kernels, kernel, group=1, **attributes):
         if group == 1 and kernels not in (1, value[1]) and self.rng.random() < 0.7:
@@ -25,7 +25,7 @@ class WideNetwork(RandomNetwork):
         return super().convolved(value, kernels, kernel, group, **attributes)
 
     def add_split(self):
-        """Whole blocks and a rest, read where they are or not."""
+        """Whole blocks and a rest, read in place or copied."""
         name, channels, height, width = self.pick()
         first = 32 if channels > 32 else max(1, channels // 2)
         if channels < 2:
@@ -56,8 +56,8 @@ def test_random_networks_in_wide_blocks_equal_the_reference(reference, compile, 
 
 
 def every_kind(rng):
-    """Of wide blocks: strides, groups, dilations, a residual, a normalised input, poolings, parts of a Concat of which
-    the last does not fill its block, and transforms from and to blocks of a vector."""
+    """Every kind of node on wide blocks: strides, groups, dilations, a residual, a normalised input, poolings, parts of a
+    Concat of which the last does not fill its block, and transforms from and to blocks of a vector."""
     model = Model()
     model.dim("N", 1, 2, 3)
 
@@ -113,7 +113,7 @@ def test_every_kind_on_neon_equals_the_reference(rnncc, reference, compile, aarc
 
 
 def strided(rng, channels=256):
-    """What gains by wide blocks where a vector is half a cache line."""
+    """A convolution that gains by wide blocks if a vector is half a cache line."""
     model = Model()
     x = model.input("x", "f32", [1, channels, 28, 28])
     for strides in ([1, 1], [2, 2]):
@@ -124,7 +124,7 @@ def strided(rng, channels=256):
 
 
 def test_the_tuner_measures_wide_blocks_and_its_records_decide(rnncc, tmp_path):
-    """Whether they are faster is the machine's to say: here it is made to say either."""
+    """Measured times decide whether they are faster: the test sets the times both ways."""
     path, measured = strided(numpy.random.default_rng(3)).write(tmp_path), tmp_path / "measured.jsonl"
     options = ("--target=x86-64-v3", "--threads=1")
     done = rnncc("tune", path, "-o", measured, "--trials=1", "--budget=60", *options)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Ops on every element type, at its edges, each with what NumPy says the result is. Integers wrap around, as C's unsigned
+"""Ops on every element type, with values at its limits, each with NumPy's result. Integers wrap around, as C's unsigned
 ones do."""
 import numpy
 
@@ -99,7 +99,7 @@ def powers():
 
 
 def in_range(x, to):
-    """Finite values that the integer type holds: what others become is not ONNX's to say."""
+    """Finite values that the integer type holds: ONNX does not define the results of others."""
     if x.dtype.kind != "f" or to[0] == "f" or to == "bool":
         return x
     limits = numpy.iinfo(kind(to))
@@ -121,7 +121,7 @@ def casts():
 
 
 def around(rng, dtype, shape):
-    """Numbers of which sums, squares and products wrap around or, of f64, are whole and exact."""
+    """Numbers whose sums, squares and products wrap around or, in f64, are exact integers."""
     if dtype == "f64":
         return rng.integers(-1000, 1000, shape).astype(numpy.float64)
     limits = numpy.iinfo(kind(dtype))
@@ -179,4 +179,4 @@ def functions():
                         ("ReduceL2", lambda v: numpy.sqrt((v * v).sum(1, keepdims=True))),
                         ("ReduceMean", lambda v: v.mean(1, keepdims=True))):
         given = abs(x) if op == "ReduceLogSum" else x
-        yield op, [given], {"axes": [1]}, compute(given), 41  # sums of 41 terms, a rounding each
+        yield op, [given], {"axes": [1]}, compute(given), 41  # sums of 41 terms, each with a rounding

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Random small models of one window op each, mostly over three spatial axes: VOLUMES[name](rng) -> (Model, feeds).
-Whole numbers make sums exact."""
+Integers make sums exact."""
 import numpy
 
 from graphs.op_models import one_op, some_shape, whole, window
@@ -114,7 +114,7 @@ def batch_norm(rng):
 
 @case("MaxUnpool")
 def max_unpool(rng):
-    """Of what a MaxPool of windows that do not overlap has chosen."""
+    """On the choice of a MaxPool with windows that do not overlap."""
     spatial = int(rng.integers(1, 4))
     kernel = [int(k) for k in rng.integers(1, 4, spatial)]
     pooled_shape = some_shape(rng, spatial, 4)

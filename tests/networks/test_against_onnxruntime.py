@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""Compiled networks compute what ONNX Runtime computes from the same weights, whatever the number of images, and the
-same bits on any number of threads. Most run in a small form, whose odd channel counts fill no vector; with pytest's
-option --long all run in their own size, too."""
+"""Compiled networks compute what ONNX Runtime computes with the same weights, for any number of images, and the same bits
+on any number of threads. Most run in a small form, whose odd channel counts fill no vector; with pytest's option --long
+all run in their own size, too."""
 import sys
 
 import numpy
@@ -14,7 +14,7 @@ sys.path.insert(0, str(ROOT / "models"))
 from networks import NETWORKS  # noqa: E402
 from networks.compare import error  # noqa: E402
 
-# Of the largest probability. Directly, sums of some thousand products come out in another order: 1e-5 is a hundred
+# Relative to the largest probability. Direct convolution adds some thousand products in another order: 1e-5 is a hundred
 # rounding errors of a float. The transforms of Winograd's F(4x4,3x3) multiply by up to 8 and cancel: 1e-4.
 DIRECT, WINOGRAD = 1e-5, 1e-4
 BATCH = 4
@@ -69,7 +69,7 @@ def test_a_network_computes_what_onnx_runtime_does(full_size, options, bound, co
 
 
 def detections(*scores, side=0.5):
-    """[1,4,6]: one of each class and score, or none where the score is -1."""
+    """[1,4,6]: one of each class and score; none for a score of -1."""
     rows = numpy.full((1, 4, 6), -1, numpy.float32)
     for number, score in enumerate(scores):
         rows[0, number] = number, score, 0.1, 0.1, side, side
@@ -80,9 +80,9 @@ def test_detections_are_compared_one_by_one_in_any_order():
     expected = detections(0.9, 0.5, 0.3)
     assert error(expected[:, [1, 0, 2, 3]], expected) == 0
     assert error(detections(0.9, 0.5, 0.3, side=0.75), expected) == 0.25
-    assert error(detections(0.9, 0.5, 0.3, 0.25), expected) == pytest.approx(0.24)  # one more: 0.01 is none
+    assert error(detections(0.9, 0.5, 0.3, 0.25), expected) == pytest.approx(0.24)  # one more: 0.01 is not a detection
     assert error(detections(0.9, 0.5), expected) == pytest.approx(0.29)
     full, other = detections(0.9, 0.5, 0.4, 0.3), detections(0.9, 0.5, 0.4, 0.25)
     other[0, 3, 0] = 7
-    assert error(other, full) == pytest.approx(0.05)  # another one in the last row, of a score that is near
+    assert error(other, full) == pytest.approx(0.05)  # another one in the last row, with a similar score
     assert error(detections(numpy.nan), expected) == numpy.inf

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""The generated networks are those of the papers: as many parameters, multiply-adds and classes. And models/generate."""
+"""The generated networks are those of the papers: they have the same parameters, multiply-adds and classes. And
+models/generate works."""
 import math
 import os
 import subprocess
@@ -17,9 +18,9 @@ sys.path.insert(0, str(ROOT / "models"))
 from networks import NETWORKS  # noqa: E402
 
 # Parameters as PyTorch's torchvision counts them, without the statistics of batch normalisation; the multiply-adds of
-# convolutions and dense layers in units of 10^9, to the digits that the papers and surveys agree on. ResNet's are those
+# convolutions and dense layers in units of 10^9, with the digits on which the papers and surveys agree. ResNet's are those
 # of the paper's version, whose bottlenecks shrink the image before their 3x3 convolution. SSD's are ResNet-50's without
-# its classifier, at 512x512, and by hand what it has besides: 8 convolutions, and 12 of 3x3 for 6132 prior boxes.
+# its classifier, at 512x512, and by hand the other layers: 8 convolutions, and 12 of 3x3 for 6132 prior boxes.
 PUBLISHED = {
     "resnet18": (11689512, 1.81), "resnet34": (21797672, 3.66), "resnet50": (25557032, 3.86),
     "resnet101": (44549160, 7.57), "resnet152": (60192808, 11.28),
@@ -30,12 +31,12 @@ PUBLISHED = {
 }
 LEARNED = (".weight", ".bias", ".scale", ".shift")
 SMALL = {"resnet50": 48, "vgg11": 32, "densenet121": 48, "inception_v3": 107, "mobilenet_v2": 48, "squeezenet": 64,
-         "ssd_resnet50": 512}  # of a smaller image the last maps are mostly padding
+         "ssd_resnet50": 512}  # with a smaller image the last maps are mostly padding
 RESULT = {**dict.fromkeys(NETWORKS, [1000]), "ssd_resnet50": [100, 6]}  # of an image
 
 
 def graph_of(net):
-    """Its ONNX graph with all shapes; the weights' values stay behind, as only their shapes matter."""
+    """Its ONNX graph with all shapes; without the weights' values, because only their shapes matter."""
     for name, array in net.arrays.items():
         if array.size > 100:
             net.arrays[name] = numpy.broadcast_to(numpy.float32(0), array.shape)
@@ -88,7 +89,7 @@ def test_a_seed_gives_the_same_weights_again():
 
 
 def generate(*words):
-    """Its own environment, whose Python starts it: without the venv that models/generate would make."""
+    """Runs it with this Python, not with the venv that models/generate would make."""
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(str(ROOT / room) for room in ("models", "tests"))}
     return subprocess.run([sys.executable, "-m", "networks.generate", *map(str, words)], capture_output=True, text=True,
                           timeout=120, env=environment)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""The networks run blocked from end to end: what is moved rather than computed is told by `rnncc inspect`. And the
-search for layouts: what each way to search comes to, and that all compute the same."""
+"""The networks run blocked from end to end: `rnncc inspect` shows which data is moved rather than computed. And the search
+for layouts: the results of each way to search, and that all compute the same."""
 import json
 import re
 import sys
@@ -16,12 +16,12 @@ sys.path.insert(0, str(ROOT / "models"))
 
 from networks import NETWORKS  # noqa: E402
 
-# What follows the pooled vector of SqueezeNet: its 1000 channels are no whole number of vectors.
+# Transforms of each network. SqueezeNet's pooled vector needs one: 1000 channels are not a multiple of a vector.
 TRANSFORMS = {"resnet50": 1, "densenet121": 1, "inception_v3": 1, "mobilenet_v2": 1, "squeezenet": 2}
 
 
 def passed(rnncc, path, *options):
-    """The nodes after transforms were inserted, and what is printed of the kernels."""
+    """The nodes after transforms were inserted, and the list of kernels."""
     done = rnncc("inspect", path, "--target=x86-64-v4", "--dump-after=insert_layout_transforms", *options)
     assert done.returncode == 0, done.stderr
     nodes = [line.split(" = ")[1] for line in done.stderr.splitlines() if line.startswith("n") and " = " in line]
@@ -38,7 +38,7 @@ def test_a_network_is_transformed_at_its_ends_and_concatenates_without_copies(rn
 
 
 def test_what_a_detector_predicts_is_permuted_from_where_it_stands(rnncc, tmp_path):
-    """The image is transformed. That the heads' results are read channel by channel is no other transform, where every
+    """The image is transformed. Reading the heads' results channel by channel needs no other transform, because every
     convolution runs blocked."""
     nodes, _ = passed(rnncc, NETWORKS["ssd_resnet50"](size=64).write(tmp_path), "--layout-search=greedy")
     assert len([node for node in nodes if node.startswith("LayoutTransform(")]) == 1
@@ -60,7 +60,7 @@ def totals(rnncc, path, *options):
 
 
 def check_totals(found):
-    """As printed, to a tenth of a microsecond."""
+    """With the printed precision, a tenth of a microsecond."""
     assert found["dp"][1] and found["dp"][0] <= found["greedy"][0] + 0.05
     assert found["dp"][0] - 0.05 <= found["pbqp"][0] <= 1.02 * found["dp"][0] + 0.05
 
@@ -128,7 +128,7 @@ def test_a_search_that_is_none_is_refused(rnncc, tmp_path, given):
 
 
 def test_a_recorded_time_counts_and_scales_what_is_not_recorded(rnncc, tmp_path):
-    """Of the layout that the record is of it is the cost; of the others the estimates stand to it as they stood."""
+    """It is the cost of its own layout; estimates of other layouts keep their ratios to it."""
     rng, model = numpy.random.default_rng(5), Model()
     x = model.input("x", "f32", [1, 16, 24, 24])
     model.output(model.node("Conv", [x, model.constant(signs(rng, 16, 16, 3, 3))], pads=[1] * 4))

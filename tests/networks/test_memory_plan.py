@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""`rnncc inspect --memory`: the arena of a run is nearly as small as can be, and is drawn as it is."""
+"""`rnncc inspect --memory`: the arena of a run is nearly as small as possible, and the drawing shows it."""
 import re
 import sys
 from xml.etree import ElementTree
@@ -36,7 +36,7 @@ def test_the_arena_is_within_a_tenth_of_the_largest_live_set(rnncc, tmp_path, na
 
 
 def test_the_workers_of_all_convolutions_keep_their_slots(rnncc, tmp_path):
-    """As many rows as there are nodes with slots of their own would mean that cores write to each other's lines."""
+    """If each node had slots of its own, cores would write to each other's cache lines."""
     path = NETWORKS["densenet121"](width=0.25, size=64).write(tmp_path)
     text = inspected(rnncc, path, "--memory", "--conv=winograd")
     slots = [row for row in text.splitlines() if row.endswith("workers' memory")]
@@ -46,8 +46,8 @@ def test_the_workers_of_all_convolutions_keep_their_slots(rnncc, tmp_path):
 
 
 def chain(names):
-    """A value, and others that are made of it one after the other and of the same size: the last by one element-wise node
-    of the one before and the first."""
+    """A value, and others of the same size, each computed from the one before; the last by one element-wise node from the
+    one before and the first."""
     model = Model()
     value = model.input("x", "f32", [4, 100])
     first = value = model.node("Softmax", [value], [names[0]])

@@ -9,14 +9,14 @@
  * being written, or touched once it is freed.
  *
  * Memory is that of C11 without loads that overtake earlier ones' stores: each thread has a view, which says how many
- * of the stores to each place it is bound to know of. A store to an epoch, if it releases, leaves its writer's view
+ * of the stores to each place it must know. A store to an epoch, if it releases, leaves its writer's view
  * beside the value; a load may return any store that is not older than the reader's view, and takes over the view
  * beside it if it acquires. Plain data leave no such choice: to touch them without knowing of the last store to them is
  * a race, an assertion that fails. Races in which the reader happens to come first fail in the interleaving in which it
  * comes second. Sequentially consistent loads and stores see each other in the order of the interleaving.
  *
- * Where two behaviours differ only in that a thread knows more, or that one more wake-up is sent, the one that knows or
- * sends less stands for both: it has all the other's chances to go wrong.
+ * If two behaviours differ only in that a thread knows more, or that one more wake-up is sent, only the one that knows
+ * or sends less is modelled: it can fail in every way in which the other can.
  *
  * Counters are bytes and start at FIRST, shortly before they wrap, as the runtime's do at 2^32.
  */
@@ -30,7 +30,7 @@
 #define REGIONS 2 /* calls that each caller makes */
 #endif
 #ifndef INTERRUPTIONS
-#define INTERRUPTIONS 0 /* times that FUTEX_WAIT returns for no reason: were it often, that would hide lost wake-ups */
+#define INTERRUPTIONS 0 /* times that FUTEX_WAIT returns spuriously: many would hide lost wake-ups */
 #endif
 #ifndef FORKS
 #define FORKS 0 /* whether the process may fork */
@@ -141,7 +141,7 @@ inline withdraw(thread, e) {
 #endif
 }
 
-/* FUTEX_WAKE. Who is between B2 and B3 will, by the order of the futex's lock, find the value changed. */
+/* FUTEX_WAKE. By the order of the futex's lock, a thread between B2 and B3 will find the value changed. */
 inline wake_sleepers(e) {
   in_memory();
   for (i : 0 .. THREADS - 1) {
@@ -163,7 +163,7 @@ inline look_and_wake(e) {
      d_step { wake_sleepers(e) }               /* A3 */
   :: d_step { !to_be_woken(e) -> in_memory() }
 #if defined LOOK_RELAXED || defined ANNOUNCED_RELAXED || defined PUBLISHED_BY_RELEASE
-  :: d_step { true -> in_memory() } /* nothing of B1 need have arrived */
+  :: d_step { true -> in_memory() } /* B1 need not be visible yet */
 #endif
   fi
 }
@@ -184,7 +184,7 @@ inline epoch_advance(e) {
 #endif
 }
 
-/* epoch_reached, when it has: by the n-th store, after which no older one is read. */
+/* epoch_reached, if it is: by the n-th store; no older one is read afterwards. */
 inline load_acquire(e, n) {
   in_memory();
 #ifdef ACQUIRE_DROPPED
@@ -194,7 +194,7 @@ inline load_acquire(e, n) {
 #endif
 }
 
-/* B2, of which nothing is used but the value: so it counts as coherent, not as acquiring. */
+/* B2: only the value is used, so it counts as coherent, not as acquiring. */
 inline load_before_sleep(e) {
   in_memory();
   queue[self] = 1 + e;
@@ -210,9 +210,9 @@ inline load_before_sleep(e) {
 #endif
 
 /*
- * epoch_await. Spinning repeats a load; the last one counts, and stands here as a step that may succeed once the value
- * is there, by the oldest store that will do, and may fail as long as an older one may be read. Failing is one step
- * with B1, as it does not depend on what others do in between.
+ * epoch_await. Spinning repeats a load, of which the last one counts. Here it is a step that may succeed once the value
+ * is there, by the oldest store that suffices, and may fail as long as an older one may be read. Failing is one step
+ * with B1, because it does not depend on what others do in between.
  */
 inline epoch_await(e, goal) {
   do
@@ -318,8 +318,8 @@ inline make_team(rank) {
 #endif
 }
 
-/* The body of a region does as kernels do: from the input it makes its part, and past a barrier reads all parts.
- * Between the barrier's halves it works on what nobody else writes. */
+/* The body of a region does as kernels do: it computes its part from the input, and behind a barrier reads all parts.
+ * Between the barrier's halves it works on memory that no other thread writes. */
 inline body(c, rank) {
   d_step { touch(INPUT(c)); write(CELL(c, rank)) };
   team_enter(rank);
@@ -328,7 +328,7 @@ inline body(c, rank) {
   d_step { for (k : 0 .. RANKS - 1) { touch(CELL(c, k)) } k = 0 }
 }
 
-/* In the child of a fork there are no other threads. Spin does not reduce what may vanish, hence the macro. */
+/* In the child of a fork there are no other threads. Spin does not reduce processes that may vanish, hence the macro. */
 #if FORKS
 #define VANISH(from_child) unless { forked && from_child }
 #else
@@ -354,14 +354,15 @@ proctype worker(byte self) {
   } VANISH(true)
 }
 
-/* ring_sleeps and steering are left out: the load may return anything, as all it decides is the CPU to wake up on. */
+/* ring_sleeps and steering are left out: the load may return anything, because it only decides on which CPU a worker
+ * wakes up. */
 inline pool_push(job) {
   for (rank : 1 .. WORKERS) { ring_push(rank, job) }
   rank = 0
 }
 
-/* pool_region. The clock decides pool->alone (pool_learn): any region may have been held up. Of one caller alone that
- * is no matter, as regions of one thread share nothing. */
+/* pool_region. The clock sets pool->alone (pool_learn): any region may have been delayed. With a single caller that does
+ * not matter, because regions of one thread share nothing. */
 inline pool_region(c) {
   pool_push(1 + c);
   make_team(0);
@@ -416,7 +417,7 @@ inline exchange_busy() {
   k = 0
 }
 
-/* pool_take: whether it does is in `held`. */
+/* pool_take: `held` says whether it succeeded. */
 inline pool_take() {
   if
   :: !guard_holds -> held = false
@@ -432,7 +433,7 @@ inline pool_take() {
   fi
 }
 
-/* pool_run, by a caller who writes the input before and reads the results after. */
+/* pool_run, by a caller that writes the input before and reads the results after. */
 inline pool_run(c) {
   d_step { write(INPUT(c)) };
   pool_take();
@@ -447,7 +448,7 @@ inline pool_run(c) {
   d_step { touch(CELL(c, 0)) }
 }
 
-/* From here on this is the child, and nobody else there; the parent goes on as if nothing had been. */
+/* From here on this is the child, which has no other threads. The parent would go on as if nothing had happened. */
 inline may_fork(c) {
   if
   :: FORKS && c == 0 && !forked -> forked = true
@@ -467,7 +468,7 @@ inline await_other_callers() {
   fi
 }
 
-/* What the thread did is visible to who has joined it. */
+/* What a thread did is visible after it is joined. */
 inline join_workers() {
   for (rank : 1 .. WORKERS) { d_step { ended[rank] -> take_over(known[rank]) } }
   rank = 0;

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""Networks as people write them in PyTorch, small: NETWORKS[name]() -> (module, example inputs, dynamic axes).
+"""Small networks as people write them in PyTorch: NETWORKS[name]() -> (module, example inputs, dynamic axes).
 
-Dynamic axes: of each input those that only run time knows, by name; DIMS has the names' bounds.
+Dynamic axes: names of each input's axes that are known only at run time; DIMS has their bounds.
 """
 import torch
 from torch import nn
@@ -16,7 +16,7 @@ def network(build):
 
 
 class Crnn(nn.Module):
-    """Text in a picture: convolutions, a column a step, two bidirectional LSTMs (Shi et al., 2015)."""
+    """Text in a picture: convolutions, one step for each column, two bidirectional LSTMs (Shi et al., 2015)."""
 
     def __init__(self, classes=11):
         super().__init__()
@@ -86,7 +86,7 @@ def deep_speech():
 
 
 class CharacterModel(nn.Module):
-    """The next character, with the state handed in and out."""
+    """The next character, with the state as input and output."""
 
     def __init__(self, characters=40, hidden=32):
         super().__init__()
@@ -161,7 +161,7 @@ def tcn():
 
 
 class UNet(nn.Module):
-    """Down, up by transposed convolutions, with what was skipped beside (Ronneberger et al., 2015)."""
+    """Down, then up by transposed convolutions, concatenated with the skipped tensors (Ronneberger et al., 2015)."""
 
     @staticmethod
     def twice(inputs, outputs):
@@ -189,7 +189,7 @@ def u_net():
 
 
 class UpsamplingUNet(nn.Module):
-    """The same of odd height and width: what is upsampled is padded to what was skipped."""
+    """The same for odd height and width: upsampled tensors are padded to the size of the skipped ones."""
 
     def __init__(self):
         super().__init__()
@@ -277,7 +277,7 @@ def shuffle_net():
 
 
 class SqueezeExcite(nn.Module):
-    """Channels weighed by what all pixels say (Hu et al., 2018)."""
+    """Channels weighted by a function of all pixels (Hu et al., 2018)."""
 
     def __init__(self, channels=16):
         super().__init__()
@@ -297,7 +297,7 @@ def squeeze_excite():
 
 
 class AttentiveLstm(nn.Module):
-    """A bidirectional LSTM, whose steps are weighed by a softmax over time; padding is masked."""
+    """A bidirectional LSTM, whose steps are weighted by a softmax over time; padding is masked."""
 
     def __init__(self, words=30, hidden=12):
         super().__init__()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Networks from both of PyTorch's exporters: the compiled module computes what PyTorch does, at every extent."""
+"""Networks from both of PyTorch's exporters: the compiled module computes the same as PyTorch, with every extent."""
 import importlib.machinery
 import importlib.util
 import logging
@@ -15,7 +15,7 @@ machine.need_package("torch")
 import torch  # noqa: E402
 from pytorch.modules import DIMS, NETWORKS  # noqa: E402
 
-TOLERANCE = 1e-4  # of the largest result
+TOLERANCE = 1e-4  # relative to the largest result
 EXPORTERS = ("script", "dynamo")
 SIZES = 3  # besides the example's
 # PyTorch 2.13 cannot decompose stacked GRUs whose number of steps is computed: "The size of tensor a (24) must match".

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* For what is preloaded into rnncc: calls of the program itself are told apart from those of libraries. */
+/* For libraries that are preloaded into rnncc: distinguishes calls of the program itself from those of libraries. */
 #ifndef RNNCC_CALLED_BY_H
 #define RNNCC_CALLED_BY_H
 
 #include <dlfcn.h>
 #include <string.h>
 
-/* `caller`: __builtin_return_address(0) of the function in a libc function's place. */
+/* `caller`: __builtin_return_address(0) of the function that replaces a libc function. */
 static inline int called_by_program(const void *caller) {
   static const char *const program = "/rnncc";
   Dl_info info;

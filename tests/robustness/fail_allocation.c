@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* To be preloaded: of the allocations that the program itself asks for, number $FAIL_ALLOCATION fails, from 1 on. What
- * libraries ask for is not counted: some of them end the process. */
+/* To be preloaded: allocation number $FAIL_ALLOCATION of the program itself, from 1 on, fails. Allocations of libraries
+ * are not counted, because some libraries end the process. */
 #include <stdatomic.h>
 #include <stdlib.h>
 

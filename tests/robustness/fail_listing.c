@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * To be preloaded: of the folders that the program itself lists, number $FAIL_LISTING, from 1 on, cannot be opened, as
- * where no file descriptor is left; with $FAIL_READING set it can, but not be read beyond its first entry. The folder
- * of temporaries is not counted.
+ * To be preloaded: folder number $FAIL_LISTING that the program itself lists, from 1 on, cannot be opened, as if no
+ * file descriptor were left. With $FAIL_READING set it can be opened, but not read beyond its first entry. The folder
+ * of temporary files is not counted.
  */
 #include <dirent.h>
 #include <errno.h>

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Faults while compiling: no memory, no room to write, sudden death, others at work on the same output. Under its final
-name an output is the old one or a complete one, and a failure is an exit code with a reason."""
+"""Faults while compiling: no memory, no room to write, sudden death, other compilers of the same output. The output file is
+always the old one or a complete one, and a failure is an exit code with a reason."""
 import os
 import random
 import resource
@@ -26,7 +26,7 @@ def model(root):
 def preloaded(name, folder):
     """The shared object of NAME.c."""
     if "asan" in build_directory().name:
-        pytest.skip("this build has a sanitizer, which is loaded before all else")
+        pytest.skip("this build has a sanitizer, which must be loaded first")
     library = folder / f"{name}.so"
     subprocess.run(["clang-19", "-shared", "-fPIC", "-O1", "-Wall", "-Werror", "-D_GNU_SOURCE",
                     Path(__file__).parent / f"{name}.c", "-o", library], check=True)
@@ -34,7 +34,7 @@ def preloaded(name, folder):
 
 
 def test_any_allocation_may_fail(rnncc, model, tmp_path):
-    """One after the other, until the compiler asks for no more."""
+    """One after the other, until the compiler makes no more allocations."""
     output, folder = tmp_path / "out" / "m.h", tmp_path / "temporary"
     output.parent.mkdir()
     folder.mkdir()
@@ -73,7 +73,7 @@ def test_a_folder_that_cannot_be_listed_is_told(rnncc, model, tmp_path, reading)
 
 
 def test_a_runtime_without_sources_is_told(rnncc, root, model, tmp_path):
-    """As a module it would have no symbol."""
+    """Else the module would have no symbol."""
     data = tmp_path / "data"
     (data / "runtime").mkdir(parents=True)
     (data / "templates").symlink_to(root / "templates")
@@ -118,7 +118,7 @@ def test_a_killed_compiler_leaves_the_old_output_or_a_complete_one(rnncc, rnnrun
         output.write_bytes(b"old")
         process = subprocess.Popen([*rnncc.prefix, model, "-o", output], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
                                    start_new_session=True, env={**os.environ, "TMPDIR": str(tmp_path)})
-        # Every fourth near the end, where the output changes.
+        # Every fourth kill is near the end, when the output changes.
         time.sleep(whole_run * (rng.uniform(0.85, 1.15) if kill % 4 == 0 else rng.uniform(0, 1)))
         try:
             os.killpg(process.pid, signal.SIGKILL)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Weights files that lie, and paths that lead elsewhere."""
+"""Weights files with wrong contents, and paths that lead elsewhere."""
 import hashlib
 import json
 import os
@@ -59,7 +59,7 @@ def test_a_weights_file_that_lies_is_refused(rnncc, tmp_path, name):
 
 @pytest.mark.parametrize("length", range(0, len(GOOD_WEIGHTS), 13))
 def test_a_weights_file_cut_short_is_refused(rnncc, tmp_path, length):
-    """At every byte: tests/unit/load_model_test.c."""
+    """tests/unit/load_model_test.c cuts at every byte."""
     (tmp_path / "w.safetensors").write_bytes(GOOD_WEIGHTS[:length])
     refused(rnncc, tmp_path, with_weights(), 2, "w.safetensors")
 
@@ -136,7 +136,7 @@ def test_a_path_that_leads_elsewhere_is_refused(rnncc, tmp_path, file, text):
 
 
 def test_a_device_as_weights_is_refused(rnncc, tmp_path):
-    """Where the user may make one; elsewhere only a link reaches a device, and links out are refused."""
+    """If the user may make one; otherwise only a link reaches a device, and links out of the folder are refused."""
     try:
         os.mknod(tmp_path / "zero", 0o600 | 0o020000, os.makedev(1, 5))
     except OSError:
@@ -175,7 +175,7 @@ def test_a_model_that_is_no_file_is_refused(rnncc, tmp_path, path, text):
 
 
 def test_a_file_whose_size_lies_is_refused(rnncc, tmp_path):
-    """As one that grows or shrinks while it is read: files of /proc have size 0, those of /sys a page."""
+    """Like one that grows or shrinks while it is read: files of /proc have size 0, those of /sys a page."""
     (tmp_path / "proc.json").symlink_to("/proc/version")
     done = rnncc(tmp_path / "proc.json", "-o", tmp_path / "out.so")
     assert done.returncode == 5 and "changed while being read" in done.stderr, done.stderr

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Model files that are no JSON, or JSON of another shape than the format's. The reader's grammar has its own unit test;
-here is what reaches the user."""
+"""Model files that are not JSON, or JSON that is not in the format. The reader's grammar has its own unit test; here are
+the messages for the user."""
 import json
 
 import pytest
@@ -35,7 +35,7 @@ def test_what_is_no_json_is_refused_at_its_byte(rnncc, tmp_path, text, place):
 
 @pytest.mark.parametrize("length", range(1, len(TEXT), 61))
 def test_a_model_cut_short_is_refused(rnncc, tmp_path, length):
-    """At every byte, without the cost of a process each: tests/unit/load_model_test.c."""
+    """tests/unit/load_model_test.c cuts at every byte, without the cost of a process for each."""
     refused(rnncc, tmp_path, TEXT[:length], 2, f"model.json: byte {length}: error: expected ",
             "found the end of the text")
 
@@ -137,7 +137,7 @@ def test_a_constant_of_1e5_elements_loads_in_linear_time(rnncc, tmp_path):
 
 
 def test_int64_max_survives(rnncc, tmp_path):
-    """ONNX's Slice says "to the end" by it."""
+    """In ONNX's Slice it means "to the end"."""
     model = small_model()
     model["constants"].update({name: {"dtype": "i64", "shape": [1], "data": [value]}
                                for name, value in (("starts", 0), ("ends", 2**63 - 1), ("axes", 0))})

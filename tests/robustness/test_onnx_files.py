@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""ONNX files that are broken, lie, or lead elsewhere."""
+"""ONNX files that are broken, have wrong contents, or lead elsewhere."""
 import os
 import re
 import subprocess
@@ -77,7 +77,7 @@ def test_bytes_that_are_no_model_are_refused(rnncc, tmp_path, name):
 
 
 def readers(op, bad):
-    """Nodes whose older form asks for the rank of what they read, one of them in a body."""
+    """Nodes whose older form needs the rank of their input, one of them in a body."""
     then = helper.make_graph([helper.make_node("Softmax", [bad], [f"t_{op}"])], "then", [], [tensor_info(f"t_{op}", F32, [3])])
     other = helper.make_graph([helper.make_node("Relu", ["x"], [f"e_{op}"])], "else", [], [tensor_info(f"e_{op}", F32, [3])])
     return [helper.make_node("Pow", [bad, "x"], [f"p_{op}"], "reader"), helper.make_node("Softmax", [bad], [f"s_{op}"], "reader"),

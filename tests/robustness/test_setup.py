@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""tools/setup asks for the packages of one purpose, and names what is missing. Programs on PATH stand for Debian's."""
+"""tools/setup asks for the packages of one purpose, and names what is missing. Programs on PATH replace Debian's."""
 import json
 import os
 import subprocess
@@ -12,7 +12,7 @@ EXIT_ENVIRONMENT, EXIT_USAGE = 5, 2
 
 
 class Machine:
-    """Where `missing` packages, or all, are not installed."""
+    """A machine on which the `missing` packages, or all, are not installed."""
 
     def __init__(self, root, folder, missing, user=1000, apt="exit 0"):
         self.root, self.folder, self.asked = root, folder, folder / "asked"
@@ -38,7 +38,7 @@ def machine(root, tmp_path):
 
 
 def named(done):
-    """The packages of the command that is to be run."""
+    """The packages in the command that the message proposes."""
     assert done.returncode == EXIT_ENVIRONMENT, done.stderr
     command = done.stderr.split("apt-get install -y --no-install-recommends ")[1]
     return set(command.split())
@@ -88,7 +88,7 @@ def test_another_purpose_is_refused(machine):
 
 
 def test_the_programs_are_built_without_the_tests_packages(root, tmp_path):
-    """pkg-config finds what `tools/setup build` installs, and no cmocka."""
+    """pkg-config finds what `tools/setup build` installs, but not cmocka."""
     for name in ("libcjson", "libprotobuf-c"):
         folder = subprocess.run(["pkg-config", "--variable=pcfiledir", name], capture_output=True, text=True, check=True)
         (tmp_path / f"{name}.pc").symlink_to(f"{folder.stdout.strip()}/{name}.pc")

@@ -13,7 +13,7 @@ EXIT_ENVIRONMENT = 5
 
 @pytest.fixture
 def attempt(rnncc, root, tmp_path):
-    """attempt(clang) compiles over an old output and checks what every failure must keep."""
+    """attempt(clang) compiles over an old output and checks the promises of every failure."""
 
     def run(clang, *options):
         output = tmp_path / "out" / "model.so"
@@ -84,7 +84,7 @@ def test_output_named_like_shell_syntax_is_just_a_name(rnncc, root, tmp_path):
 
 
 def test_an_output_that_is_a_link_stays_one(rnncc, root, tmp_path):
-    """To stdout, too, where that is a file: as root /dev/stdout would be replaced."""
+    """Also /dev/stdout if stdout is a file: as root it would be replaced."""
     folder = tmp_path / "elsewhere"
     folder.mkdir()
     (tmp_path / "m.h").symlink_to(folder / "m.h")

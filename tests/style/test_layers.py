@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The compiler's rooms stand in layers: a file includes files of its own room and of rooms below it, never of one above,
+"""The compiler's rooms are layers: a file includes files of its own room and of rooms below it, never of one above,
 so that no two rooms include each other. compiler/README.md draws the same layers."""
 import re
 
@@ -18,8 +18,8 @@ HEIGHT = {room: -place for place, room in enumerate(LAYERS)}
 
 
 def room_of(path):
-    """`kernels/conv` of kernels/conv/direct.c, `load` of load/onnx/nodes.c, `.` of main.c. The list of steps stands at the
-    top, as table of contents; it is names, and every room declares its passes by it."""
+    """`kernels/conv` of kernels/conv/direct.c, `load` of load/onnx/nodes.c, `.` of main.c. The list of steps is at the
+    top, as a table of contents: it has only names, and every room declares its passes by it."""
     if path.name in ("passes.def", "passes.h") and path.parent == COMPILER:
         return "ir"
     parts = path.relative_to(COMPILER).parts[:-1]
@@ -33,7 +33,7 @@ def included(text):
 
 
 def upward(path, text):
-    """What a file of this text includes of rooms above its own."""
+    """The files of upper rooms that a file of this text includes."""
     own = HEIGHT[room_of(path)]
     return [str(target.relative_to(COMPILER)) for target in included(text) if HEIGHT[room_of(target)] > own]
 

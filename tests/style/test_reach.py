@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""How many files know of a thing: what adding another of its kind has to touch.
+"""How many files know of a thing: so many must be changed to add another of its kind.
 
     an operator that others can express     2    a row, a formula
     an operator with a kernel of its own    6    a row, the rule, the reference, the family, the template, the list of sources
@@ -7,7 +7,7 @@
     an element type                         4    a row, the ABI's enum, the schema, the operators that name it
     an instruction set                      4    the vocabulary, simd.h, the CPU's bits, a target
 
-Each is counted by an example that has nothing else in its files' names."""
+Each is counted by an example whose names occur in no other context."""
 import re
 
 import pytest
@@ -18,7 +18,7 @@ SUFFIXES = (".c", ".h", ".def", ".build", ".json")
 
 
 def files_that_say(pattern):
-    """Of what is built and shipped; comments count, for they would have to be changed too."""
+    """Files that are built and shipped. Comments count, because they would have to be changed, too."""
     said = re.compile(pattern)
     paths = (path for room in ROOMS for path in (ROOT / room).rglob("*") if path.suffix in SUFFIXES)
     return {str(path.relative_to(ROOT)) for path in paths if said.search(path.read_text(errors="replace"))}

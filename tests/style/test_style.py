@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The style rules that a machine can check: one case a folder and rule, for one process reads many files faster."""
+"""The style rules that a machine can check. A case is a folder and a rule: one process checks many files faster."""
 import re
 import subprocess
 from collections import defaultdict
@@ -13,7 +13,7 @@ LICENCE = "/* SPDX-License-Identifier: MIT */\n"
 
 
 def folders(rooms, *suffixes):
-    """For each folder its files of these suffixes."""
+    """The files with these suffixes, by folder."""
     found = defaultdict(list)
     for path in sorted(path for room in rooms for path in (ROOT / room).rglob("*") if path.suffix in suffixes):
         found[str(path.parent.relative_to(ROOT))].append(str(path.relative_to(ROOT)))
@@ -36,7 +36,7 @@ def test_first_line_names_the_licence(files):
 
 
 def test_include_guards_are_unique():
-    """Of two headers of one guard, whoever includes both sees the first alone."""
+    """If two headers have the same guard, a file that includes both gets only the first."""
     guards = defaultdict(list)
     for room in ROOMS:
         for path in (ROOT / room).rglob("*.h"):

@@ -15,7 +15,7 @@ def files_with_tests():
 
 
 def test_the_table_names_every_file_of_tests():
-    """What stands in the columns of now: a name that is struck out was a file's before."""
+    """Counts names in the columns of the current tests: a name that is struck out was an earlier file."""
     rows = [line.split("|") for line in (TESTS / "README.md").read_text().splitlines() if line.startswith("|")]
     named = {name for row in rows for name in NAMED.findall(row[2])}
     assert files_with_tests() - named == set(), "files without a row"

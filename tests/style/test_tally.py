@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: MIT
-"""tools/tally: what the closing lines of tools/test say. And how tools/test is asked for more or less."""
+"""tools/tally: the closing lines of tools/test. And the options of tools/test."""
 import subprocess
 import sys
 
 import pytest
 from conftest import ROOT
 
-# As meson writes them: a program that runs nothing, and one of whose cases one is skipped.
+# As meson writes them: a program that runs nothing, and one with a skipped case.
 MESON = """<testsuites>
 <testsuite name="rnncc"><testcase name="vocabulary_avx512"><skipped/>
   <system-out>1..0 # SKIP this CPU has no AVX-512</system-out></testcase></testsuite>
@@ -20,7 +20,7 @@ PYTEST = """<testsuites><testsuite name="pytest">
 </testsuite></testsuites>"""
 FAILED = """<testsuite name="pytest"><testcase classname="a" name="test_fails"><failure message="0 == 1">a.py:9</failure></testcase>
 </testsuite>"""
-# A program that ends with 77 of its own, as libFuzzer does.
+# A program that itself ends with 77, as libFuzzer does.
 UNEXPLAINED = """<testsuite name="rnncc"><testcase name="fuzz"><skipped/><system-out>ALARM: 10 s</system-out></testcase></testsuite>"""
 
 
