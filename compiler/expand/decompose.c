@@ -11,9 +11,7 @@ static Expansion *const expansions[N_OPS] = {
 };
 
 static void check_result(Graph *graph, const Node *node, const Value *result, const Value *wanted) {
-  bool same = result && result->dtype == wanted->dtype && result->rank == wanted->rank;
-  for (int axis = 0; same && axis < result->rank; axis++) same = same_dim(result->shape[axis], wanted->shape[axis]);
-  if (!same)
+  if (!result || result->dtype != wanted->dtype || !shapes_agree(result, wanted))
     bug("%s expands to %s, not to %s", node->op->name, result ? shape_text(graph, result) : "nothing",
         shape_text(graph, wanted));
 }

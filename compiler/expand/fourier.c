@@ -168,7 +168,7 @@ static Value *transformed_frames(const Formula *f, Value *signal, const Stft *st
 void expand_stft(const Formula *f, const Node *node, Value **results) {
   Stft stft;
   if (!read_stft(f->graph, node, &stft)) bug("the transform was good before");
-  Value *signal = node->inputs[0], *window = node->n_inputs > 2 ? node->inputs[2] : NULL;
+  Value *signal = node->inputs[0], *window = node_input(node, 2);
   results[0] = window && !window->data ? transformed_frames(f, signal, &stft, window)
                                        : convolved(f, signal, &stft, window ? window->data : NULL);
 }

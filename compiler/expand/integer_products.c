@@ -151,11 +151,9 @@ static Value *integer_matmul(const Formula *f, const Node *node, Whole a, Whole 
 
 static int row_axis(const Value *a) { return a->rank > 1 ? -2 : -1; }
 
-static Value *input_of(const Node *node, int input) { return input < node->n_inputs ? node->inputs[input] : NULL; }
-
 void expand_matmul_integer(const Formula *f, const Node *node, Value **results) {
-  const Whole a = {node->inputs[0], input_of(node, 2), row_axis(node->inputs[0])};
-  const Whole b = {node->inputs[1], input_of(node, 3), -1};
+  const Whole a = {node->inputs[0], node_input(node, 2), row_axis(node->inputs[0])};
+  const Whole b = {node->inputs[1], node_input(node, 3), -1};
   results[0] = cast(f, integer_matmul(f, node, a, b), RNNCC_I32);
 }
 
@@ -235,14 +233,14 @@ static Value *integer_conv(const Formula *f, const Node *node, Whole x, Whole w,
 }
 
 void expand_conv_integer(const Formula *f, const Node *node, Value **results) {
-  const Whole x = {node->inputs[0], input_of(node, 2), 0}, w = {node->inputs[1], input_of(node, 3), 0};
+  const Whole x = {node->inputs[0], node_input(node, 2), 0}, w = {node->inputs[1], node_input(node, 3), 0};
   results[0] = cast(f, integer_conv(f, node, x, w, NULL), RNNCC_I32);
 }
 
 void expand_qlinear_conv(const Formula *f, const Node *node, Value **results) {
   Value *const *in = node->inputs;
   const Whole x = {in[0], in[2], 0}, w = {in[3], in[5], 0};
-  Value *sums = cast(f, integer_conv(f, node, x, w, input_of(node, 8)), RNNCC_F32);
+  Value *sums = cast(f, integer_conv(f, node, x, w, node_input(node, 8)), RNNCC_F32);
   Value *scale = over(f, times(f, in[1], along_axis(f, in[4], 1, in[0]->rank)), in[6]);
   results[0] = quantised(f, times(f, sums, scale), in[7], node->outputs[0]->dtype);
 }

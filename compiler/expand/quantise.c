@@ -29,7 +29,7 @@ void expand_quantize(const Formula *f, const Node *node, Value **results) {
   int rank = node->inputs[0]->rank;
   int64_t axis = node_int(node, ATTR_axis);
   Value *scale = along_axis(f, node->inputs[1], axis, rank);
-  Value *zero = along_axis(f, node->n_inputs > 2 ? node->inputs[2] : NULL, axis, rank);
+  Value *zero = along_axis(f, node_input(node, 2), axis, rank);
   results[0] = quantised(f, over(f, node->inputs[0], scale), zero, node->outputs[0]->dtype);
 }
 
@@ -37,7 +37,7 @@ void expand_quantize(const Formula *f, const Node *node, Value **results) {
 void expand_dequantize(const Formula *f, const Node *node, Value **results) {
   Value *x = node->inputs[0];
   int64_t axis = node_int(node, ATTR_axis);
-  Value *zero = along_axis(f, node->n_inputs > 2 ? node->inputs[2] : NULL, axis, x->rank);
+  Value *zero = along_axis(f, node_input(node, 2), axis, x->rank);
   if (x->dtype == RNNCC_I32 && zero) {
     x = minus(f, x, zero);
     zero = NULL;

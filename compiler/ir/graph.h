@@ -105,6 +105,10 @@ struct Node {
   Location where;
 };
 
+/* NULL: the input is absent, the output not wanted. */
+static inline Value *node_input(const Node *node, int i) { return i < node->n_inputs ? node->inputs[i] : NULL; }
+static inline Value *node_output(const Node *node, int i) { return i < node->n_outputs ? node->outputs[i] : NULL; }
+
 /* Does it write blocked tensors? */
 static inline bool is_blocked(const Node *node) { return node->layout.writes != LAYOUT_ROW_MAJOR; }
 

@@ -85,7 +85,7 @@ static bool read_lengths(ModelReader *reader, Node *node, Json lengths) {
     error_at(json_where(lengths), EXIT_INVALID, "%s takes no lengths; RNN, GRU and LSTM do", node->op->name);
     return false;
   }
-  if (node->n_inputs > INPUT_LENGTHS && node->inputs[INPUT_LENGTHS]) {
+  if (node_input(node, INPUT_LENGTHS)) {
     error_at(json_where(lengths), EXIT_INVALID, "the lengths are also given as input %d; expected one of the two",
              INPUT_LENGTHS);
     return false;

@@ -74,7 +74,6 @@ void canonicalize_operands(Graph *graph) {
   for (int n = 0; n < graph->n_nodes; n++) {
     Node *node = graph->nodes[n];
     if ((is_op(node, OP_Reshape) || is_op(node, OP_Expand)) && !node->inputs[1]->data) settle_target(graph, node);
-    if (is_op(node, OP_Slice) && node->n_inputs > 2 && node->inputs[2] && !node->inputs[2]->data)
-      settle_ends(graph, node);
+    if (is_op(node, OP_Slice) && node_input(node, 2) && !node->inputs[2]->data) settle_ends(graph, node);
   }
 }

@@ -71,9 +71,7 @@ static void add_sums(const Weights *w, const double *t, double *sums) {
 
 /* ---- folding ---- */
 
-static const float *bias_of(const Node *conv) {
-  return conv->n_inputs > 2 && conv->inputs[2] ? conv->inputs[2]->data : NULL;
-}
+static const float *bias_of(const Node *conv) { return node_input(conv, 2) ? conv->inputs[2]->data : NULL; }
 
 static Value *vector(Graph *graph, const char *name, const double *values, int64_t n) {
   float *data = ARENA_ARRAY(graph->arena, float, n);

@@ -18,7 +18,7 @@ typedef struct Padding {
 /* ---- Pad ---- */
 
 static bool read_fill(const Node *pad, float *fill) {
-  const Value *given = pad->n_inputs > 2 ? pad->inputs[2] : NULL;
+  const Value *given = node_input(pad, 2);
   if (given && !given->data) return false;
   *fill = given ? *(const float *)given->data : (float)node_float(pad, ATTR_value);
   return true;
@@ -64,7 +64,7 @@ static bool average_takes(const Node *node, const Window *window, const Padding 
 }
 
 static bool low_bound_is_zero(const Node *clip) {
-  const Value *low = clip->n_inputs > 1 ? clip->inputs[1] : NULL;
+  const Value *low = node_input(clip, 1);
   return low && low->data && *(const float *)low->data >= 0;
 }
 

@@ -18,7 +18,7 @@ static bool halves(const Window *window, const Value *x, int axis) {
 static bool is_maximum_of_2x2(Graph *graph, const Node *node) {
   Window window;
   if (!is_op(node, OP_MaxPool) || !read_window(graph, node, &window)) return false;
-  bool indices = node->n_outputs > 1 && node->outputs[1];
+  bool indices = node_output(node, 1);
   return !indices && window.n_spatial == 2 && is_unpadded(&window) && halves(&window, node->inputs[0], 0) &&
          halves(&window, node->inputs[0], 1);
 }

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "ir/cell.h"
 #include "shapes/shape.h"
 #include "support/list.h"
 
@@ -197,7 +198,7 @@ static bool through_last_state(Graph *graph, Strip *strip) {
   (void)graph;
   const Node *node = strip->value->producer;
   Value *y = node->outputs[0];
-  bool lengths = node->n_inputs > 4 && node->inputs[4];
+  bool lengths = node_input(node, INPUT_LENGTHS);
   if (strip->value->producer_output != 1 || !y || lengths || node_int(node, ATTR_layout) != 0) return false;
   Direction direction = node_word(node, ATTR_direction);
   if (direction == DIRECTION_bidirectional || strip->axis >= 0 || !dim_is_const(y->shape[0])) return false;

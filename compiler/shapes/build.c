@@ -89,12 +89,6 @@ Value *build_transpose(const Builder *builder, Value *value, const int64_t *perm
   return build_op(builder, OP_Transpose, 1, &value, 1, 1, &attribute)->outputs[0];
 }
 
-static bool has_shape(const Value *value, int rank, const Dim *const *shape) {
-  bool same = value->rank == rank;
-  for (int axis = 0; same && axis < rank; axis++) same = same_dim(value->shape[axis], shape[axis]);
-  return same;
-}
-
 static Node *reshape_node(const Builder *builder, Value *value, int rank, const Dim *const *shape) {
   Graph *graph = builder->graph;
   int64_t count = rank, *target = ARENA_ARRAY(graph->arena, int64_t, rank);

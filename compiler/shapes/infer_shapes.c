@@ -156,9 +156,7 @@ static void check_states(Graph *graph) {
   for (int i = 0; i < graph->n_states; i++) {
     const Value *from = graph->states[i].output, *to = graph->states[i].input;
     if (from->rank < 0 || to->rank < 0) continue;
-    bool same = from->rank == to->rank && from->dtype == to->dtype;
-    for (int axis = 0; same && axis < to->rank; axis++) same = same_dim(from->shape[axis], to->shape[axis]);
-    if (same) continue;
+    if (from->dtype == to->dtype && shapes_agree(from, to)) continue;
     error_at(to->where, EXIT_INVALID, "a state goes in as %s and comes out as %s; they must be the same",
              shape_text(graph, to), shape_text(graph, from));
   }

@@ -83,10 +83,8 @@ bool check_rank(Graph *graph, const Node *node, int input, int least, int most) 
 }
 
 bool check_shape(Graph *graph, const Node *node, int input, int rank, const Dim *const *wanted, const char *why) {
-  const Value *value = node->inputs[input];
-  bool same = value->rank == rank;
-  for (int axis = 0; same && axis < rank; axis++) same = same_dim(value->shape[axis], wanted[axis]);
-  if (same) return true;
+  const Value *value = node_input(node, input);
+  if (!value || has_shape(value, rank, wanted)) return true;
   Text text = text_new(graph->arena);
   add_shape(&text, rank, wanted);
   return shape_error(node, "input %d must be %s = %s, found %s", input, why, text.data, shape_text(graph, value));
@@ -138,11 +136,13 @@ static bool broadcast_two(Graph *graph, Node *node, const Value *value, int *ran
   return true;
 }
 
-bool shapes_agree(const Value *a, const Value *b) {
-  bool same = a->rank == b->rank;
-  for (int axis = 0; same && axis < a->rank; axis++) same = same_dim(a->shape[axis], b->shape[axis]);
+bool has_shape(const Value *value, int rank, const Dim *const *shape) {
+  bool same = value->rank == rank;
+  for (int axis = 0; same && axis < rank; axis++) same = same_dim(value->shape[axis], shape[axis]);
   return same;
 }
+
+bool shapes_agree(const Value *a, const Value *b) { return has_shape(a, b->rank, b->shape); }
 
 bool broadcast_inputs(Graph *graph, Node *node, int first) {
   int rank = 0;

@@ -10,6 +10,7 @@
 #include "ir/op.h"
 
 /* Same rank and dims; types may differ. */
+bool has_shape(const Value *value, int rank, const Dim *const *shape);
 bool shapes_agree(const Value *a, const Value *b);
 
 /* Runs the node's rule and checks. After an error outputs keep rank -1. */
@@ -28,7 +29,8 @@ const char *freeze_hint(Graph *graph, const Value *value);
 
 /* False with an error if the input's rank is outside [least, most]. */
 bool check_rank(Graph *graph, const Node *node, int input, int least, int most);
-/* False with an error if the input's shape differs from `wanted`; `why` explains it: "[directions, 4*hidden]". */
+/* False with an error if the input is there and its shape differs from `wanted`; `why` explains it:
+ * "[directions, 4*hidden]". */
 bool check_shape(Graph *graph, const Node *node, int input, int rank, const Dim *const *wanted, const char *why);
 /* The axis in 0..rank-1; -1 with an error if it is outside. `what` names it: "axis". */
 int check_axis(const Node *node, const char *what, int64_t axis, int rank);

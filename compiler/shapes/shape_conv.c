@@ -37,7 +37,7 @@ bool shape_conv(Graph *graph, Node *node) {
   int rank = node->inputs[0]->rank;
   if (!check_rank(graph, node, 1, rank, rank) || !check_groups(graph, node)) return false;
   const Dim *M = node->inputs[1]->shape[0];
-  if (node->n_inputs > 2 && node->inputs[2] && !check_shape(graph, node, 2, 1, &M, "the bias, [M]")) return false;
+  if (!check_shape(graph, node, 2, 1, &M, "the bias, [M]")) return false;
   if (!read_window(graph, node, &window)) return false;
   set_windowed(graph, node, M, &window);
   return true;
@@ -61,7 +61,7 @@ bool shape_conv_transpose(Graph *graph, Node *node) {
   int rank = node->inputs[0]->rank;
   if (!check_rank(graph, node, 1, rank, rank) || !check_transposed_groups(graph, node)) return false;
   const Dim *M = dim_mul(graph->dims, node->inputs[1]->shape[1], dim_const(graph->dims, node_int(node, ATTR_group)));
-  if (node->n_inputs > 2 && node->inputs[2] && !check_shape(graph, node, 2, 1, &M, "the bias, [M]")) return false;
+  if (!check_shape(graph, node, 2, 1, &M, "the bias, [M]")) return false;
   if (!read_window(graph, node, &window)) return false;
   set_windowed(graph, node, M, &window);
   return true;

@@ -17,7 +17,7 @@ static bool check_scalars(Graph *graph, const Node *node) {
 }
 
 static bool check_dropout(const Node *node) {
-  const Value *training = node->n_inputs > 2 ? node->inputs[2] : NULL;
+  const Value *training = node_input(node, 2);
   if (!training || (training->data && *(const uint8_t *)training->data == 0)) return true;
   return shape_unsupported(node, "training_mode (input 2) must be the constant false");
 }
@@ -45,11 +45,9 @@ bool shape_cast(Graph *graph, Node *node) {
 
 /* PRelu's slope follows its input, never the other way round. */
 static bool check_slope(Graph *graph, const Node *node) {
-  const Value *x = node->inputs[0], *y = node->outputs[0];
-  bool same = y->rank == x->rank;
-  for (int axis = 0; same && axis < x->rank; axis++) same = same_dim(x->shape[axis], y->shape[axis]);
-  return same || shape_error(node, "the slope, %s, must broadcast to %s", shape_text(graph, node->inputs[1]),
-                             shape_text(graph, x));
+  const Value *x = node->inputs[0];
+  return shapes_agree(node->outputs[0], x) || shape_error(node, "the slope, %s, must broadcast to %s",
+                                                          shape_text(graph, node->inputs[1]), shape_text(graph, x));
 }
 
 bool shape_binary(Graph *graph, Node *node) {

@@ -42,7 +42,7 @@ bool shape_matmul(Graph *graph, Node *node) {
 }
 
 static bool bias_fits(Graph *graph, const Node *node, const Dim *const *shape) {
-  const Value *c = node->n_inputs > 2 ? node->inputs[2] : NULL;
+  const Value *c = node_input(node, 2);
   if (!c) return true;
   const Dim *one = dim_const(graph->dims, 1);
   bool fits = c->rank <= 2;

@@ -2,8 +2,6 @@
 /* Normalisations by statistics of the input itself: the result has its shape. */
 #include "shapes/shape.h"
 
-static bool present(const Node *node, int input) { return input < node->n_inputs && node->inputs[input]; }
-
 static bool like_input(Graph *graph, Node *node) {
   set_shape(graph, node, 0, node->inputs[0]->rank, node->inputs[0]->shape);
   return true;
@@ -33,7 +31,7 @@ bool shape_layer_norm(Graph *graph, Node *node) {
   const Dim *rows[MAX_RANK];
   int axis = row_axis(node);
   if (axis < 0 || !check_parameters(graph, node, 1, axis)) return false;
-  if (present(node, 2) && !check_parameters(graph, node, 2, axis)) return false;
+  if (node_input(node, 2) && !check_parameters(graph, node, 2, axis)) return false;
   for (int k = 0; k < x->rank; k++) rows[k] = k < axis ? x->shape[k] : dim_const(graph->dims, 1);
   set_shape(graph, node, 1, x->rank, rows);
   set_shape(graph, node, 2, x->rank, rows);

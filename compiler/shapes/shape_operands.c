@@ -44,7 +44,7 @@ static bool read_input(Graph *graph, const Node *node, int input, DimList *list)
 
 bool operand_dims(Graph *graph, const Node *node, AttributeName attribute, int input, DimList *list) {
   const Attribute *given = attribute ? node_attribute(node, attribute) : NULL;
-  bool has_input = input >= 0 && input < node->n_inputs && node->inputs[input];
+  bool has_input = input >= 0 && node_input(node, input);
   *list = (DimList){0};
   if (given && has_input)
     return shape_error(node, "`%s` is given both as an attribute and as input %d; give one", attribute_name(attribute),

@@ -2,11 +2,9 @@
 /* Quantised tensors, with scales and zero points for the whole tensor or for an axis. */
 #include "shapes/shape.h"
 
-static Value *input_of(const Node *node, int input) { return input < node->n_inputs ? node->inputs[input] : NULL; }
-
 /* One number, or one for each element of the axis of `x`. */
 static bool check_parameter(Graph *graph, const Node *node, int input, const Value *x, int64_t axis) {
-  const Value *value = input_of(node, input);
+  const Value *value = node_input(node, input);
   if (!value || value->rank == 0 || (value->rank == 1 && value_max_count(value) == 1)) return true;
   int along = normal_axis(axis, x->rank);
   if (value->rank == 1 && along >= 0 && same_dim(value->shape[0], x->shape[along])) return true;
@@ -27,7 +25,7 @@ static void same_as_input(Graph *graph, Node *node, int output) {
 
 /* The type is the zero point's, else the attribute's, else u8. */
 bool shape_quantize(Graph *graph, Node *node) {
-  const Value *zero = input_of(node, 2);
+  const Value *zero = node_input(node, 2);
   const Attribute *given = node_attribute(node, ATTR_output_dtype);
   DType dtype = zero ? zero->dtype : given ? node_dtype(node, ATTR_output_dtype) : RNNCC_U8;
   bool narrow = dtype_is_integer(dtype) && dtype_info(dtype)->bits <= 16;
@@ -81,7 +79,7 @@ bool shape_qlinear_matmul(Graph *graph, Node *node) {
 }
 
 static bool is_scalar(Graph *graph, const Node *node, int input) {
-  const Value *value = input_of(node, input);
+  const Value *value = node_input(node, input);
   return !value || value_max_count(value) == 1 ||
          shape_unsupported(node, "input %d must be a single number, found %s", input, shape_text(graph, value));
 }
@@ -107,5 +105,5 @@ bool shape_qlinear_conv(Graph *graph, Node *node) {
   for (int i = 0; i < 4; i++)
     if (!is_scalar(graph, node, scalars[i])) return false;
   return check_parameter(graph, node, 4, w, 0) && check_parameter(graph, node, 5, w, 0) &&
-         (!input_of(node, 8) || check_shape(graph, node, 8, 1, w->shape, "the bias, [M]"));
+         check_shape(graph, node, 8, 1, w->shape, "the bias, [M]");
 }

@@ -56,11 +56,6 @@ typedef struct Extents {
   bool batch_first;
 } Extents;
 
-static bool check_optional(Graph *graph, const Node *node, int input, int rank, const Dim *const *wanted,
-                           const char *why) {
-  return input >= node->n_inputs || !node->inputs[input] || check_shape(graph, node, input, rank, wanted, why);
-}
-
 static bool check_operands(Graph *graph, const Node *node, const CellKind *cell, const Extents *e) {
   const Dim *gates = dim_mul(graph->dims, dim_const(graph->dims, cell->gates), e->H);
   const Dim *biases = dim_mul(graph->dims, dim_const(graph->dims, 2), gates);
@@ -71,32 +66,22 @@ static bool check_operands(Graph *graph, const Node *node, const CellKind *cell,
       e->batch_first ? "the state, [batch, directions, hidden_size]" : "the state, [directions, batch, hidden_size]";
   bool good = check_shape(graph, node, INPUT_W, 3, w, "W, [directions, gates*hidden_size, input_size]");
   good &= check_shape(graph, node, INPUT_R, 3, r, "R, [directions, gates*hidden_size, hidden_size]");
-  good &= check_optional(graph, node, INPUT_B, 2, b, "the bias, [directions, 2*gates*hidden_size]");
-  good &= check_optional(graph, node, INPUT_LENGTHS, 1, &e->B, "the sequence lengths, [batch]");
-  good &= check_optional(graph, node, INPUT_H, 3, state, state_words);
-  good &= check_optional(graph, node, INPUT_C, 3, state, state_words);
-  good &= check_optional(graph, node, INPUT_P, 2, p, "the peepholes, [directions, 3*hidden_size]");
+  good &= check_shape(graph, node, INPUT_B, 2, b, "the bias, [directions, 2*gates*hidden_size]");
+  good &= check_shape(graph, node, INPUT_LENGTHS, 1, &e->B, "the sequence lengths, [batch]");
+  good &= check_shape(graph, node, INPUT_H, 3, state, state_words);
+  good &= check_shape(graph, node, INPUT_C, 3, state, state_words);
+  good &= check_shape(graph, node, INPUT_P, 2, p, "the peepholes, [directions, 3*hidden_size]");
   return good;
-}
-
-static int64_t largest(const Value *value) {
-  int64_t most = INT64_MIN;
-  for (int64_t i = 0; i < value_count(value); i++) {
-    int64_t length = value->dtype == RNNCC_I64 ? ((const int64_t *)value->data)[i] : ((const int32_t *)value->data)[i];
-    if (length < 0) return -1;
-    if (length > most) most = length;
-  }
-  return most;
 }
 
 /* Checks constant lengths; those of an input are checked by the module before each run. */
 static bool check_lengths(Graph *graph, const Node *node, const Dim *T) {
-  const Value *lengths = node->n_inputs > INPUT_LENGTHS ? node->inputs[INPUT_LENGTHS] : NULL;
-  if (!lengths || !lengths->data) return true;
-  int64_t most = largest(lengths);
-  if (most < 0) return shape_error(node, "a sequence length is negative");
-  return most <= dim_lower(T) || shape_error(node, "a sequence length is %lld, but there are only %s steps",
-                                             (long long)most, dim_text(graph, T));
+  const Value *lengths = node_input(node, INPUT_LENGTHS);
+  IntRange range;
+  if (!lengths || !constant_range(lengths, 0, 1, &range)) return true;
+  if (range.least < 0) return shape_error(node, "a sequence length is negative");
+  return range.most <= dim_lower(T) || shape_error(node, "a sequence length is %lld, but there are only %s steps",
+                                                   (long long)range.most, dim_text(graph, T));
 }
 
 bool shape_rnn(Graph *graph, Node *node) {

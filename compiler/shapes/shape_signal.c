@@ -119,7 +119,7 @@ bool read_dft(Graph *graph, const Node *node, Dft *dft) {
   if (!dft->parts) return false;
   if (dft->inverse && dft->onesided) return shape_unsupported(node, "`inverse` and `onesided` together");
   const Dim *extent = x->shape[dft->axis];
-  bool given = node->n_inputs > 1 && node->inputs[1];
+  bool given = node_input(node, 1);
   if (given && !read_extent(graph, node, 1, &dft->length)) return false;
   if (!dim_is_const(extent))
     return shape_unsupported(node, "axis %d of %s must be known at compile time", dft->axis, shape_text(graph, x));
@@ -143,17 +143,15 @@ bool shape_dft(Graph *graph, Node *node) {
 
 /* ---- of frames of a signal ---- */
 
-static bool has_input(const Node *node, int input) { return input < node->n_inputs && node->inputs[input]; }
-
 /* Input 3, or the window's length. */
 static bool read_frame(Graph *graph, const Node *node, Stft *stft) {
-  if (has_input(node, 3) && !read_extent(graph, node, 3, &stft->length)) return false;
-  if (!has_input(node, 2)) return has_input(node, 3) || shape_error(node, "neither a window nor a frame_length");
+  if (node_input(node, 3) && !read_extent(graph, node, 3, &stft->length)) return false;
+  if (!node_input(node, 2)) return node_input(node, 3) || shape_error(node, "neither a window nor a frame_length");
   const Value *window = node->inputs[2];
   if (!check_rank(graph, node, 2, 1, 1)) return false;
   if (!dim_is_const(window->shape[0]))
     return shape_unsupported(node, "the length of %s must be known at compile time", shape_text(graph, window));
-  if (has_input(node, 3) && stft->length != dim_value(window->shape[0]))
+  if (node_input(node, 3) && stft->length != dim_value(window->shape[0]))
     return shape_error(node, "frame_length is %lld, the window %s", (long long)stft->length, shape_text(graph, window));
   stft->length = dim_value(window->shape[0]);
   return true;

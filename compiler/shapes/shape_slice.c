@@ -121,7 +121,7 @@ bool shape_pad(Graph *graph, Node *node) {
   int64_t before[MAX_RANK], after[MAX_RANK];
   const Dim *shape[MAX_RANK];
   if (!read_pads(graph, node, before, after)) return false;
-  const Value *fill = node->n_inputs > 2 ? node->inputs[2] : NULL;
+  const Value *fill = node_input(node, 2);
   if (fill && !(value_static(fill) && value_count(fill) == 1))
     return shape_error(node, "input 2 must be a scalar, found %s", shape_text(graph, fill));
   for (int axis = 0; axis < input->rank; axis++) {

@@ -56,7 +56,7 @@ static void change_prologue(TrialCase *trial) {
 
 static const Value *residual_of(const Node *node) {
   int own = node->op->max_inputs;
-  const Value *added = node->n_epilogue && node->n_inputs > own ? node->inputs[own] : NULL;
+  const Value *added = node->n_epilogue ? node_input(node, own) : NULL;
   return added && !added->data ? added : NULL;
 }
 
@@ -85,8 +85,7 @@ TrialCase trial_case(Arena *arena, const Graph *model, const Node *node, NodeLay
   trial.node.layout = layout;
   trial.node.inputs = copied_inputs(arena, node);
   trial.node.inputs[1] = constant_like(arena, node->inputs[1], MAX_WEIGHT);
-  if (node->n_inputs > 2 && node->inputs[2])
-    trial.node.inputs[2] = constant_like(arena, node->inputs[2], MAX_ACTIVATION);
+  if (node_input(node, 2)) trial.node.inputs[2] = constant_like(arena, node->inputs[2], MAX_ACTIVATION);
   if (node->n_prologue) change_prologue(&trial);
   add_input(&trial, node->inputs[0]);
   if (residual_of(node)) add_input(&trial, residual_of(node));

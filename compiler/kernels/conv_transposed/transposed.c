@@ -24,7 +24,7 @@ Convolution transposed_of(Graph *graph, const Node *node) {
   conv.groups = node_int(node, ATTR_group);
   conv.channels = dim_value(conv.weights->shape[0]) / conv.groups;
   conv.kernels = dim_value(conv.weights->shape[1]);
-  conv.bias = node->n_inputs > 2 ? node->inputs[2] : NULL;
+  conv.bias = node_input(node, 2);
   conv.d = convolution_axis(graph, node, &window, 2);
   conv.h = convolution_axis(graph, node, &window, 1);
   conv.w = convolution_axis(graph, node, &window, 0);

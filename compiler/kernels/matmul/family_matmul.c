@@ -52,7 +52,7 @@ static bool is_matrix(const Value *value, const Value *sum) {
 /* Is the step the sum of the product, with columns as last axis, and a value that the kernel can add? */
 static bool is_addition(const Node *host, const Node *step) {
   bool columns = host->inputs[0]->rank > 1 && host->inputs[1]->rank > 1;
-  bool own = host->n_inputs > 2 && host->inputs[2] && is_gemm(host);
+  bool own = node_input(host, 2) && is_gemm(host);
   if (!is_op(step, OP_Add) || !columns || own) return false;
   return is_row(step->inputs[1], step->inputs[0]) || is_matrix(step->inputs[1], step->inputs[0]);
 }
@@ -142,7 +142,7 @@ static Product gemm_product(Graph *graph, const Node *node) {
   p.beta = node_float(node, ATTR_beta);
   const Value *fused = fused_addend(node);
   if (fused) p.beta = 1;
-  set_addend(graph, &p, fused ? fused : node->n_inputs > 2 ? node->inputs[2] : NULL);
+  set_addend(graph, &p, fused ? fused : node_input(node, 2));
   return p;
 }
 

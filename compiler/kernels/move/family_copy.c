@@ -140,7 +140,7 @@ static void read_pad_axes(Graph *graph, const Node *node, PadAxis pads[MAX_RANK]
 static void lower_slab(Program *program, const Node *node, const PadAxis *pads, int axis, const Dim *first,
                        const Dim *length) {
   Graph *graph = program->graph;
-  const Value *y = node->outputs[0], *fill = node->n_inputs > 2 ? node->inputs[2] : NULL;
+  const Value *y = node->outputs[0], *fill = node_input(node, 2);
   if (dim_equals(length, 0)) return;
   const Dim *zeros[MAX_RANK], *out_stride[MAX_RANK];
   for (int k = 0; k < y->rank; k++) zeros[k] = dim_const(graph->dims, 0);
@@ -304,7 +304,7 @@ static void copy_lower(Program *program, Node *node) {
 
 /* Pad's fill value where it is an attribute (opset 2 to 10, f32 only) and not zero. */
 static void copy_pack(Graph *graph, Node *node) {
-  if (!is_op(node, OP_Pad) || (node->n_inputs > 2 && node->inputs[2]) || node_float(node, ATTR_value) == 0) return;
+  if (!is_op(node, OP_Pad) || node_input(node, 2) || node_float(node, ATTR_value) == 0) return;
   float *fill = ARENA_NEW(graph->arena, float);
   *fill = (float)node_float(node, ATTR_value);
   node->packed = ARENA_ARRAY(graph->arena, Value *, 1);

@@ -57,10 +57,6 @@ static Rows rows_of(Graph *graph, const Node *node) {
   return node->op->min_inputs == 3 ? channel_rows(graph, node) : trailing_rows(graph, node);
 }
 
-static const Value *wanted(const Node *node, int output) {
-  return output < node->n_outputs ? node->outputs[output] : NULL;
-}
-
 static void lower_normalise(Program *program, Node *node) {
   Graph *graph = program->graph;
   const Value *x = node->inputs[0];
@@ -75,8 +71,8 @@ static void lower_normalise(Program *program, Node *node) {
   operand_value(call, "scale", node->inputs[1], READ);
   operand_value(call, "bias", rows.bias == PARAMETER_NONE ? NULL : node->inputs[2], READ);
   operand_value(call, "y", node->outputs[0], WRITE);
-  operand_value(call, "mean", wanted(node, 1), WRITE);
-  operand_value(call, "inverse", wanted(node, 2), WRITE);
+  operand_value(call, "mean", node_output(node, 1), WRITE);
+  operand_value(call, "inverse", node_output(node, 2), WRITE);
   operand_float(call, "epsilon", node_float(node, ATTR_epsilon));
   operand_dim(call, "rows", rows.rows);
   operand_dim(call, "groups", rows.groups);

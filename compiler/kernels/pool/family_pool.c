@@ -15,7 +15,7 @@ static int pool_kind(const Node *node) {
   return node_int(node, ATTR_count_include_pad) ? POOL_MEAN_WITH_PADDING : POOL_MEAN;
 }
 
-static bool wants_indices(const Node *node) { return node->n_outputs > 1 && node->outputs[1]; }
+static bool wants_indices(const Node *node) { return node_output(node, 1); }
 
 static Window window_of(Graph *graph, const Node *node) {
   Window window;

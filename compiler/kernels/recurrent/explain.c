@@ -200,18 +200,10 @@ static void explain_candidates(const Explain *e, const Candidates *all) {
 
 /* ---- */
 
-/* Names come from the model: control characters must not reach the terminal. */
-static const char *safe_name(Arena *arena, const char *name) {
-  char *copy = arena_string(arena, name);
-  for (char *c = copy; *c; c++)
-    if ((unsigned char)*c < 0x20 || *c == 0x7f) *c = '?';
-  return copy;
-}
-
 static void explain_layer(const Explain *e, int index) {
   const MmLayer *l = e->layer;
   text_add(e->out, "%slayer %d of %d, %s: %s, T=%lld B=%lld I=%lld H=%lld, %s", index ? "\n" : "", index + 1,
-           e->dag->n_layers, safe_name(e->arena, l->node->name), cell_names[l->cell], (long long)dim_optimum(l->steps),
+           e->dag->n_layers, printable(e->arena, l->node->name), cell_names[l->cell], (long long)dim_optimum(l->steps),
            (long long)dim_optimum(l->batch), (long long)l->inputs, (long long)l->hidden,
            l->directions == 2 ? "bidirectional"
            : l->reverse       ? "reverse"
@@ -234,7 +226,7 @@ static void explain_stack(const Explain *e, const Stack *stack) {
   const LayerCase *cases = stack_cases(e->graph, e->dag, stack, &layer_by_layer);
   StackCandidates all = stack_candidates(e->graph->config->machine, cases, stack->n_layers, layer_by_layer);
   text_add(e->out, "\nstack of %d layers from %s on\n  %-24s %10s\n", stack->n_layers,
-           safe_name(e->arena, stack->layers[0]->name), "", "total us");
+           printable(e->arena, stack->layers[0]->name), "", "total us");
   for (int i = 0; i < all.count; i++) {
     const char *how =
         all.list[i].chunk ? arena_format(e->arena, "wavefront, chunk=%d", all.list[i].chunk) : "layer by layer";

@@ -120,10 +120,6 @@ static void lower_length_check(Program *program, const Node *node, const Layer *
   operand_dim(call, "steps", l->steps);
 }
 
-static const Value *output(const Node *node, int index) {
-  return index < node->n_outputs ? node->outputs[index] : NULL;
-}
-
 /* Directions write different bytes. */
 static void share_directions(Call *call) {
   static const char *const parameters[] = {"input", "bias", "gates", "weights",   "candidate", "after_bias",
@@ -148,11 +144,11 @@ static void lower_steps(Program *program, const Node *node, const Layer *l, int 
   for (int i = 0; i < MATRICES; i++)
     if (parameters[i]) give_matrix(call, parameters[i], node, &l->matrices[i]);
   operand_value(call, "lengths", l->lengths, READ);
-  operand_value(call, "initial_h", layer_input(node, INPUT_H), READ);
-  operand_value(call, "initial_c", l->cell == CELL_LSTM ? layer_input(node, INPUT_C) : NULL, READ);
-  operand_value(call, "y", output(node, 0), WRITE);
-  operand_value(call, "y_h", output(node, 1), WRITE);
-  operand_value(call, "y_c", output(node, 2), WRITE);
+  operand_value(call, "initial_h", node_input(node, INPUT_H), READ);
+  operand_value(call, "initial_c", l->cell == CELL_LSTM ? node_input(node, INPUT_C) : NULL, READ);
+  operand_value(call, "y", node_output(node, 0), WRITE);
+  operand_value(call, "y_h", node_output(node, 1), WRITE);
+  operand_value(call, "y_c", node_output(node, 2), WRITE);
   operand_bytes(call, "memory", node->scratch, l->memory, l->partial - l->memory, READ_WRITE);
   operand_bytes(call, "partial", node->scratch, l->partial, l->partial_bytes, READ_WRITE);
   operand_float(call, "clip", (double)l->clip);

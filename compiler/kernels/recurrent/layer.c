@@ -7,8 +7,6 @@
 /* Vectors of a panel that the kernels multiply at once; upper bound of workers. */
 enum { MAX_VECTORS = 4, ALL_WORKERS = 1024 };
 
-const Value *layer_input(const Node *node, int index) { return index < node->n_inputs ? node->inputs[index] : NULL; }
-
 /* ---- the node ---- */
 
 static bool read_extents(const Node *node, Layer *l) {
@@ -34,7 +32,7 @@ static void read_attributes(const Node *node, Layer *l) {
   l->reverse = direction == DIRECTION_reverse;
   l->input_forget = l->cell == CELL_LSTM && node_int(node, ATTR_input_forget);
   l->clip = node_has(node, ATTR_clip) ? (float)node_float(node, ATTR_clip) : 0;
-  l->lengths = layer_input(node, INPUT_LENGTHS);
+  l->lengths = node_input(node, INPUT_LENGTHS);
   read_activations(node, l->activations);
 }
 
@@ -140,7 +138,7 @@ static Panels matrix_panels(const Layer *l, const Target *target, int gates, int
 }
 
 static void plan_biases(const Node *node, const Target *target, Layer *l) {
-  const Value *b = layer_input(node, INPUT_B);
+  const Value *b = node_input(node, INPUT_B);
   int64_t of_direction = 2 * l->gates * l->hidden;
   Panels panels = vector_panels(l, target, l->gates, of_direction);
   if (l->cell == CELL_GRU_AFTER) {
@@ -168,7 +166,7 @@ static void plan_matrices(const Node *node, const Target *target, Layer *l) {
   if (l->cell == CELL_LSTM) {
     Panels peepholes = vector_panels(l, target, 3, 3 * l->hidden);
     l->matrices[MATRIX_PEEPHOLES] =
-        (MatrixPlan){.source = layer_input(node, INPUT_P), .addend = -1, .panels = peepholes};
+        (MatrixPlan){.source = node_input(node, INPUT_P), .addend = -1, .panels = peepholes};
   }
   plan_biases(node, target, l);
 }

@@ -57,7 +57,4 @@ Layer *layer_of(Graph *graph, Node *node);
 /* The layer with another variant. */
 Layer *layer_run_by(Graph *graph, Node *node, const RecurrentVariant *variant);
 
-/* The node's input, NULL if it is absent. */
-const Value *layer_input(const Node *node, int index);
-
 #endif

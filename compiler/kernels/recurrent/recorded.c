@@ -10,8 +10,6 @@ static void add_if(Text *text, bool given, const char *word) {
   if (given) text_add(text, "_%s", word);
 }
 
-static bool has_input(const Node *node, int index) { return layer_input(node, index) != NULL; }
-
 /* "_acts.Relu.Tanh" where they are given. */
 static void add_activations(Text *text, const Node *node) {
   const Attribute *names = node_attribute(node, ATTR_activations);
@@ -23,14 +21,14 @@ static void add_activations(Text *text, const Node *node) {
 /* Everything but the extents. */
 static void add_kind(Text *text, const MmLayer *l) {
   const Node *node = l->node;
-  const Value *lengths = layer_input(node, INPUT_LENGTHS);
+  const Value *lengths = node_input(node, INPUT_LENGTHS);
   if (l->directions == 2) text_add(text, "x2");
   add_if(text, l->reverse, "reverse");
   add_if(text, l->batch_first, "batchfirst");
   add_if(text, lengths != NULL, lengths && lengths->dtype == RNNCC_I64 ? "lengths64" : "lengths");
-  add_if(text, has_input(node, INPUT_H), "state");
-  add_if(text, has_input(node, INPUT_B), "bias");
-  add_if(text, l->cell == CELL_LSTM && has_input(node, INPUT_P), "peepholes");
+  add_if(text, node_input(node, INPUT_H), "state");
+  add_if(text, node_input(node, INPUT_B), "bias");
+  add_if(text, l->cell == CELL_LSTM && node_input(node, INPUT_P), "peepholes");
   add_if(text, l->cell == CELL_LSTM && node_int(node, ATTR_input_forget), "coupled");
   add_if(text, node_has(node, ATTR_clip), "clip");
   add_activations(text, node);

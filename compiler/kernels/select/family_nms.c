@@ -20,10 +20,6 @@ static void nms_scratch(Graph *graph, Node *node) {
   graph_scratch(graph, node, "rows", dim_mul(dims, dim_mul(dims, rows, row_numbers(graph, node)), dim_const(dims, 4)));
 }
 
-static const Value *optional(const Node *node, int input) {
-  return input < node->n_inputs ? node->inputs[input] : NULL;
-}
-
 static void set_sizes(Call *call, Graph *graph, const Node *node) {
   operand_dim(call, "row_numbers", row_numbers(graph, node));
   operand_dim(call, "batch", node->inputs[1]->shape[0]);
@@ -40,9 +36,9 @@ static void lower_nms(Program *program, Node *node) {
   Call *call = kernel_call(program, node, spec);
   operand_value(call, "boxes", node->inputs[0], READ);
   operand_value(call, "scores", node->inputs[1], READ);
-  operand_value(call, "limit", optional(node, 2), READ);
-  operand_value(call, "overlap", optional(node, 3), READ);
-  operand_value(call, "least", optional(node, 4), READ);
+  operand_value(call, "limit", node_input(node, 2), READ);
+  operand_value(call, "overlap", node_input(node, 3), READ);
+  operand_value(call, "least", node_input(node, 4), READ);
   operand_value(call, "rows", node->scratch, READ_WRITE);
   operand_dim(call, "keep", nms_keep(graph, node));
   set_sizes(call, graph, node);

@@ -18,8 +18,6 @@ static void unique_scratch(Graph *graph, Node *node) {
   graph_scratch(graph, node, "lists", dim_mul(graph->dims, sizes[1], dim_const(graph->dims, 4 * (int)sizeof(int64_t))));
 }
 
-static const Value *output(const Node *node, int k) { return k < node->n_outputs ? node->outputs[k] : NULL; }
-
 static void lower_unique(Program *program, Node *node) {
   Graph *graph = program->graph;
   const Value *y = node->outputs[0];
@@ -31,9 +29,9 @@ static void lower_unique(Program *program, Node *node) {
   Call *call = kernel_call(program, node, spec);
   operand_value(call, "x", node->inputs[0], READ);
   operand_value(call, "y", y, WRITE);
-  operand_value(call, "indices", output(node, 1), WRITE);
-  operand_value(call, "inverse", output(node, 2), WRITE);
-  operand_value(call, "counts", output(node, 3), WRITE);
+  operand_value(call, "indices", node_output(node, 1), WRITE);
+  operand_value(call, "inverse", node_output(node, 2), WRITE);
+  operand_value(call, "counts", node_output(node, 3), WRITE);
   operand_found(call, "measured",
                 y->shape[node_has(node, ATTR_axis) ? normal_axis(node_int(node, ATTR_axis), y->rank) : 0]);
   operand_value(call, "lists", node->scratch, READ_WRITE);
