@@ -10,38 +10,19 @@
 typedef double BinaryFloat(double a, double b);
 typedef Wide BinaryInt(Wide a, Wide b);
 
-static double float_add(double a, double b) { return a + b; }
-static double float_sub(double a, double b) { return a - b; }
-static double float_mul(double a, double b) { return a * b; }
-static double float_div(double a, double b) { return a / b; }
-static double float_prelu(double x, double slope) { return x < 0 ? slope * x : x; }
-static double float_equal(double a, double b) { return a == b; }
-static double float_less(double a, double b) { return a < b; }
-static double float_less_equal(double a, double b) { return a <= b; }
-static double float_greater(double a, double b) { return a > b; }
-static double float_greater_equal(double a, double b) { return a >= b; }
-/* NaN propagates from either side, as in ONNX Runtime. */
-static double float_max(double a, double b) { return isnan(a) || isnan(b) ? a + b : a > b ? a : b; }
-static double float_min(double a, double b) { return isnan(a) || isnan(b) ? a + b : a < b ? a : b; }
-
 /* The sign of the divisor, as Python. Only integers may ask for it in ONNX, but it is as well defined here. */
-static double float_mod(double a, double b) {
+static double float_modulo(double a, double b) {
   double rest = fmod(a, b);
   return rest != 0 && (rest < 0) != (b < 0) ? rest + b : rest;
 }
 
-static Wide int_add(Wide a, Wide b) { return a + b; }
-static Wide int_sub(Wide a, Wide b) { return a - b; }
-static Wide int_mul(Wide a, Wide b) { return wrap_mul((int64_t)a, (int64_t)b); }
-static Wide int_div(Wide a, Wide b) { return a / b; }
-static Wide int_fmod(Wide a, Wide b) { return a % b; }
-static Wide int_mod(Wide a, Wide b) {
+static Wide int_modulo(Wide a, Wide b) {
   Wide rest = a % b;
   return rest != 0 && (rest < 0) != (b < 0) ? rest + b : rest;
 }
 
 /* Modulo 2^64; a negative exponent gives the quotient towards zero, so only 1 and -1 leave anything. */
-static Wide int_pow(Wide base, Wide exponent) {
+static Wide int_power(Wide base, Wide exponent) {
   if (exponent < 0) {
     if (base == 1) return 1;
     return base == -1 ? (exponent % 2 ? -1 : 1) : 0;
@@ -52,22 +33,23 @@ static Wide int_pow(Wide base, Wide exponent) {
   return power;
 }
 
-static Wide int_and(Wide a, Wide b) { return a && b; }
-static Wide int_or(Wide a, Wide b) { return a || b; }
-static Wide int_xor(Wide a, Wide b) { return !a != !b; }
-static Wide int_bitwise_and(Wide a, Wide b) { return a & b; }
-static Wide int_bitwise_or(Wide a, Wide b) { return a | b; }
-static Wide int_bitwise_xor(Wide a, Wide b) { return a ^ b; }
-static Wide int_equal(Wide a, Wide b) { return a == b; }
-static Wide int_less(Wide a, Wide b) { return a < b; }
-static Wide int_less_equal(Wide a, Wide b) { return a <= b; }
-static Wide int_greater(Wide a, Wide b) { return a > b; }
-static Wide int_greater_equal(Wide a, Wide b) { return a >= b; }
-static Wide int_max(Wide a, Wide b) { return a > b ? a : b; }
-static Wide int_min(Wide a, Wide b) { return a < b ? a : b; }
-/* Past the type's width nothing is left: no operand has more than 64 bits. */
+static Wide int_remainder(Wide a, Wide b) { return a % b; }
 static Wide int_shift_left(Wide a, Wide b) { return b < 64 ? (Wide)((uint64_t)a << b) : 0; }
-static Wide int_shift_right(Wide a, Wide b) { return b < 64 ? a >> b : 0; }
+
+#define BINARY_FLOAT(op, expression)                                                                                   \
+  static double float_##op(double a, double b) { return expression; }
+#define BINARY_INT(op, expression)                                                                                     \
+  static Wide int_##op(Wide a, Wide b) { return expression; }
+#include "reference/elementwise.def"
+
+static BinaryFloat *const on_float[N_OPS] = {
+#define BINARY_FLOAT(op, expression) [OP_##op] = float_##op,
+#include "reference/elementwise.def"
+};
+static BinaryInt *const on_int[N_OPS] = {
+#define BINARY_INT(op, expression) [OP_##op] = int_##op,
+#include "reference/elementwise.def"
+};
 
 typedef struct BinaryOp {
   BinaryFloat *on_float;
@@ -75,40 +57,13 @@ typedef struct BinaryOp {
   bool divides; /* integers: the second operand must not be zero */
 } BinaryOp;
 
-static const BinaryOp BINARY_OPS[N_OPS] = {
-    [OP_Add] = {float_add, int_add, false},
-    [OP_Sub] = {float_sub, int_sub, false},
-    [OP_Mul] = {float_mul, int_mul, false},
-    [OP_Div] = {float_div, int_div, true},
-    [OP_Mod] = {float_mod, int_mod, true},
-    [OP_Pow] = {pow, int_pow, false},
-    [OP_PRelu] = {float_prelu, NULL, false},
-    [OP_And] = {NULL, int_and, false},
-    [OP_Or] = {NULL, int_or, false},
-    [OP_Xor] = {NULL, int_xor, false},
-    [OP_BitwiseAnd] = {NULL, int_bitwise_and, false},
-    [OP_BitwiseOr] = {NULL, int_bitwise_or, false},
-    [OP_BitwiseXor] = {NULL, int_bitwise_xor, false},
-    [OP_BitShift] = {NULL, int_shift_right, false},
-    [OP_Equal] = {float_equal, int_equal, false},
-    [OP_Less] = {float_less, int_less, false},
-    [OP_LessOrEqual] = {float_less_equal, int_less_equal, false},
-    [OP_Greater] = {float_greater, int_greater, false},
-    [OP_GreaterOrEqual] = {float_greater_equal, int_greater_equal, false},
-    [OP_Max] = {float_max, int_max, false},
-    [OP_Min] = {float_min, int_min, false},
-    [OP_Sum] = {float_add, NULL, false},
-};
-
-/* Mod with fmod = 1: the sign of the dividend. */
-static const BinaryOp FMOD = {fmod, int_fmod, true};
-static const BinaryOp LEFT = {NULL, int_shift_left, false};
-
-static const BinaryOp *binary_op(const Node *node, DType dtype) {
-  if (is_op(node, OP_Mod) && node_int(node, ATTR_fmod)) return &FMOD;
-  if (is_op(node, OP_BitShift) && node_word(node, ATTR_direction) == SHIFT_LEFT) return &LEFT;
-  const BinaryOp *op = &BINARY_OPS[node->op->kind];
-  if (dtype_is_float(dtype) ? op->on_float != NULL : op->on_int != NULL) return op;
+/* Mod with fmod = 1 has the sign of the dividend. */
+static BinaryOp binary_op(const Node *node, DType dtype) {
+  OpKind kind = node->op->kind;
+  BinaryOp op = {on_float[kind], on_int[kind], kind == OP_Div || kind == OP_Mod};
+  if (kind == OP_Mod && node_int(node, ATTR_fmod)) op = (BinaryOp){fmod, int_remainder, true};
+  if (kind == OP_BitShift && node_word(node, ATTR_direction) == SHIFT_LEFT) op.on_int = int_shift_left;
+  if (dtype_is_float(dtype) ? op.on_float != NULL : op.on_int != NULL) return op;
   bug("no reference for %s of %s", node->op->name, dtype_name(dtype));
 }
 
@@ -149,7 +104,8 @@ static const char *apply(const BinaryOp *op, const Tensor *a, const Tensor *b, T
 }
 
 const char *ref_binary(const Node *node, const Tensor *const *inputs, Tensor *const *outputs) {
-  return apply(binary_op(node, inputs[0]->dtype), inputs[0], inputs[1], outputs[0]);
+  BinaryOp op = binary_op(node, inputs[0]->dtype);
+  return apply(&op, inputs[0], inputs[1], outputs[0]);
 }
 
 /* Operand by operand into the output, as ONNX Runtime does: Sum rounds to f32 after each. */
@@ -159,9 +115,9 @@ const char *ref_variadic(const Node *node, const Tensor *const *inputs, Tensor *
   if (!walk_add_broadcast(&walk, inputs[0])) return "operands do not broadcast";
   int64_t i = 0;
   for (bool on = walk_begin(&walk); on; on = walk_next(&walk)) copy_element(out, i++, inputs[0], walk.offset[0]);
-  const BinaryOp *op = binary_op(node, out->dtype);
+  BinaryOp op = binary_op(node, out->dtype);
   const char *wrong = NULL;
-  for (int k = 1; k < node->n_inputs && !wrong; k++) wrong = apply(op, out, inputs[k], out);
+  for (int k = 1; k < node->n_inputs && !wrong; k++) wrong = apply(&op, out, inputs[k], out);
   return wrong;
 }
 

@@ -15,110 +15,27 @@ typedef struct UnaryParameters {
 typedef double UnaryFloat(double x, const UnaryParameters *parameters);
 typedef Wide UnaryInt(Wide x);
 
-#define UNARY(name, expression)                                                                                        \
-  static double name(double x, const UnaryParameters *p) {                                                             \
-    (void)p;                                                                                                           \
-    return expression;                                                                                                 \
-  }
-UNARY(float_abs, fabs(x))
-UNARY(float_neg, -x)
-UNARY(float_sign, isnan(x) ? x : (x > 0) - (x < 0))
-UNARY(float_floor, floor(x))
-UNARY(float_ceil, ceil(x))
-UNARY(float_round, nearbyint(x)) /* halves to even, in the default rounding mode */
-UNARY(float_reciprocal, 1 / x)
-UNARY(float_sqrt, sqrt(x))
-UNARY(float_exp, exp(x))
-UNARY(float_log, log(x))
-UNARY(float_erf, erf(x))
-UNARY(float_sigmoid, 1 / (1 + exp(-x)))
-UNARY(float_tanh, tanh(x))
-UNARY(float_relu, x < 0 ? 0 : x)
-UNARY(float_leaky_relu, x < 0 ? p->alpha * x : x)
-UNARY(float_thresholded_relu, x > p->alpha ? x : 0) /* NaN gives 0, as in ONNX Runtime */
-UNARY(float_elu, x < 0 ? p->alpha * expm1(x) : x)
-UNARY(float_selu, p->beta *(x <= 0 ? p->alpha * expm1(x) : x))
-UNARY(float_celu, x < 0 ? p->alpha * expm1(x / p->alpha) : x)
-UNARY(float_mish, x *tanh(x > 0 ? x + log1p(exp(-x)) : log1p(exp(x))))
-UNARY(float_hard_sigmoid, isnan(x) ? x : fmax(0, fmin(1, p->alpha *x + p->beta)))
-UNARY(float_hard_swish, isnan(x) ? x : x *fmax(0, fmin(1, x / 6 + 0.5)))
-UNARY(float_softplus, x > 0 ? x + log1p(exp(-x)) : log1p(exp(x)))
-UNARY(float_softsign, x / (1 + fabs(x)))
-UNARY(float_sin, sin(x))
-UNARY(float_cos, cos(x))
-UNARY(float_tan, tan(x))
-UNARY(float_asin, asin(x))
-UNARY(float_acos, acos(x))
-UNARY(float_atan, atan(x))
-UNARY(float_sinh, sinh(x))
-UNARY(float_cosh, cosh(x))
-UNARY(float_asinh, asinh(x))
-UNARY(float_acosh, acosh(x))
-UNARY(float_atanh, atanh(x))
-UNARY(float_shrink, x<-p->lambd ? x + p->bias : x> p->lambd ? x - p->bias : 0)
-UNARY(float_is_nan, isnan(x) != 0)
-UNARY(float_is_inf, isinf(x) && (x < 0 ? p->negative : p->positive))
-UNARY(float_swish, x / (1 + exp(-p->alpha * x)))
-#undef UNARY
-
-static double float_gelu(double x, const UnaryParameters *p) {
-  if (!p->approximate) return 0.5 * x * (1 + erf(x * M_SQRT1_2));
+static double gelu(double x, bool by_tanh) {
+  if (!by_tanh) return 0.5 * x * (1 + erf(x * M_SQRT1_2));
   return 0.5 * x * (1 + tanh(M_2_SQRTPI * M_SQRT1_2 * (x + 0.044715 * x * x * x)));
 }
 
-static Wide int_abs(Wide x) { return x < 0 ? -x : x; }
-static Wide int_neg(Wide x) { return -x; }
-static Wide int_sign(Wide x) { return (x > 0) - (x < 0); }
-static Wide int_relu(Wide x) { return x < 0 ? 0 : x; }
-static Wide int_not(Wide x) { return !x; }
-static Wide int_bitwise_not(Wide x) { return ~x; }
+#define UNARY_FLOAT(op, expression)                                                                                    \
+  static double float_##op(double x, const UnaryParameters *p) {                                                       \
+    (void)p;                                                                                                           \
+    return expression;                                                                                                 \
+  }
+#define UNARY_INT(op, expression)                                                                                      \
+  static Wide int_##op(Wide x) { return expression; }
+#include "reference/elementwise.def"
 
-static const struct UnaryOp {
-  UnaryFloat *on_float;
-  UnaryInt *on_int;
-} UNARY_OPS[N_OPS] = {
-    [OP_Abs] = {float_abs, int_abs},
-    [OP_Neg] = {float_neg, int_neg},
-    [OP_Sign] = {float_sign, int_sign},
-    [OP_Floor] = {float_floor, NULL},
-    [OP_Ceil] = {float_ceil, NULL},
-    [OP_Round] = {float_round, NULL},
-    [OP_Reciprocal] = {float_reciprocal, NULL},
-    [OP_Sqrt] = {float_sqrt, NULL},
-    [OP_Exp] = {float_exp, NULL},
-    [OP_Log] = {float_log, NULL},
-    [OP_Erf] = {float_erf, NULL},
-    [OP_Sigmoid] = {float_sigmoid, NULL},
-    [OP_Tanh] = {float_tanh, NULL},
-    [OP_Relu] = {float_relu, int_relu},
-    [OP_LeakyRelu] = {float_leaky_relu, NULL},
-    [OP_ThresholdedRelu] = {float_thresholded_relu, NULL},
-    [OP_Elu] = {float_elu, NULL},
-    [OP_Selu] = {float_selu, NULL},
-    [OP_Celu] = {float_celu, NULL},
-    [OP_Gelu] = {float_gelu, NULL},
-    [OP_Mish] = {float_mish, NULL},
-    [OP_HardSigmoid] = {float_hard_sigmoid, NULL},
-    [OP_HardSwish] = {float_hard_swish, NULL},
-    [OP_Softplus] = {float_softplus, NULL},
-    [OP_Softsign] = {float_softsign, NULL},
-    [OP_Swish] = {float_swish, NULL},
-    [OP_Sin] = {float_sin, NULL},
-    [OP_Cos] = {float_cos, NULL},
-    [OP_Tan] = {float_tan, NULL},
-    [OP_Asin] = {float_asin, NULL},
-    [OP_Acos] = {float_acos, NULL},
-    [OP_Atan] = {float_atan, NULL},
-    [OP_Sinh] = {float_sinh, NULL},
-    [OP_Cosh] = {float_cosh, NULL},
-    [OP_Asinh] = {float_asinh, NULL},
-    [OP_Acosh] = {float_acosh, NULL},
-    [OP_Atanh] = {float_atanh, NULL},
-    [OP_Shrink] = {float_shrink, NULL},
-    [OP_IsNaN] = {float_is_nan, NULL},
-    [OP_IsInf] = {float_is_inf, NULL},
-    [OP_Not] = {NULL, int_not},
-    [OP_BitwiseNot] = {NULL, int_bitwise_not},
+static UnaryFloat *const on_float[N_OPS] = {
+#define UNARY_FLOAT(op, expression) [OP_##op] = float_##op,
+#include "reference/elementwise.def"
+};
+static UnaryInt *const on_int[N_OPS] = {
+#define UNARY_INT(op, expression) [OP_##op] = int_##op,
+#include "reference/elementwise.def"
 };
 
 static UnaryParameters unary_parameters(const Node *node) {
@@ -141,14 +58,15 @@ const char *ref_unary(const Node *node, const Tensor *const *inputs, Tensor *con
   const Tensor *x = inputs[0];
   Tensor *y = outputs[0];
   UnaryParameters parameters = unary_parameters(node);
-  const struct UnaryOp *op = &UNARY_OPS[node->op->kind];
+  UnaryFloat *float_op = on_float[node->op->kind];
+  UnaryInt *int_op = on_int[node->op->kind];
   bool floating = dtype_is_float(x->dtype);
-  if (floating ? !op->on_float : !op->on_int) bug("no reference for %s of %s", node->op->name, dtype_name(x->dtype));
+  if (floating ? !float_op : !int_op) bug("no reference for %s of %s", node->op->name, dtype_name(x->dtype));
   for (int64_t i = 0, n = tensor_count(x); i < n; i++) {
     if (floating)
-      tensor_set(y, i, op->on_float(tensor_get(x, i), &parameters));
+      tensor_set(y, i, float_op(tensor_get(x, i), &parameters));
     else
-      tensor_set_int(y, i, wrap_int(y->dtype, (int64_t)op->on_int(tensor_get_wide(x, i))));
+      tensor_set_int(y, i, wrap_int(y->dtype, (int64_t)int_op(tensor_get_wide(x, i))));
   }
   return NULL;
 }
