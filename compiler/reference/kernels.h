@@ -30,11 +30,20 @@ bool walk_add_broadcast(Walk *walk, const Tensor *tensor);
 bool walk_begin(Walk *walk); /* false: the box is empty. Offsets must be as added. */
 bool walk_next(Walk *walk);  /* false: that was the last point */
 
+/* An input that may be absent: then NULL. */
+const Tensor *optional_input(const Node *node, const Tensor *const *inputs, int input);
+
+/* Elements of the axes first..end-1 of a tensor. */
+int64_t tensor_extent(const Tensor *tensor, int first, int end);
+
 /* Row-major strides in elements. */
 void tensor_strides(const Tensor *tensor, int64_t strides[MAX_RANK]);
 
 /* Copies one element between tensors of one type, bit for bit. */
 void copy_element(Tensor *to, int64_t to_index, const Tensor *from, int64_t from_index);
+
+/* An index along an axis of this length, which counts from the end if it is negative; -1: it is out of range. */
+int64_t index_position(int64_t index, int64_t length);
 
 /* Where the tuple of `length` indices points in the data, from axis `first` on; -1: an index is out of range. */
 int64_t tuple_offset(const Tensor *data, int first, const Tensor *indices, int64_t tuple, int length);

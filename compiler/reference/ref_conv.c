@@ -19,6 +19,9 @@ static int64_t listed(const Node *node, AttributeName name, int index, int64_t o
   return attribute && (size_t)index < attribute->count ? attribute->ints[index] : otherwise;
 }
 
+/* Sets head and tail of an axis whose other fields are set. */
+typedef void SetPadding(const Node *node, Window *window, int axis);
+
 /* SAME spreads what the window reaches past the input over both sides; the odd one goes to the side it is named for. */
 static void set_padding(const Node *node, Window *window, int axis) {
   AutoPad mode = node_word(node, ATTR_auto_pad);
@@ -35,8 +38,23 @@ static void set_padding(const Node *node, Window *window, int axis) {
   window->tail[axis] = total - window->head[axis];
 }
 
-/* `kernel`: the spatial part of the weights' shape, NULL where the attribute alone tells. */
-static Window window_of(const Node *node, const Tensor *x, const Tensor *y, const int64_t *kernel) {
+/* Of a transposed convolution the head is what is cut off at the beginning of the output. output_shape and SAME fix how
+ * many elements are kept: SAME keeps input * stride. */
+static void set_crop(const Node *node, Window *window, int axis) {
+  AutoPad mode = node_word(node, ATTR_auto_pad);
+  bool shaped = node_has(node, ATTR_output_shape);
+  if (!shaped && mode == AUTO_PAD_VALID) return;
+  if (!shaped && mode == AUTO_PAD_NOTSET) {
+    window->head[axis] = listed(node, ATTR_pads, axis, 0);
+    return;
+  }
+  int64_t total = (window->input[axis] - 1) * window->stride[axis] + listed(node, ATTR_output_padding, axis, 0) +
+                  (window->kernel[axis] - 1) * window->dilation[axis] + 1 - window->output[axis];
+  if (total > 0) window->head[axis] = mode == AUTO_PAD_SAME_UPPER ? total / 2 : total - total / 2;
+}
+
+/* `kernel`: the spatial part of the weights' shape, NULL where the attribute alone tells. pad: NULL for none. */
+static Window window_of(const Node *node, const Tensor *x, const Tensor *y, const int64_t *kernel, SetPadding *pad) {
   Window window = {.rank = x->rank - 2};
   for (int axis = 0; axis < window.rank; axis++) {
     window.kernel[axis] = kernel ? kernel[axis] : listed(node, ATTR_kernel_shape, axis, 1);
@@ -44,13 +62,15 @@ static Window window_of(const Node *node, const Tensor *x, const Tensor *y, cons
     window.dilation[axis] = listed(node, ATTR_dilations, axis, 1);
     window.input[axis] = x->shape[2 + axis];
     window.output[axis] = y->shape[2 + axis];
-    set_padding(node, &window, axis);
+    if (pad) pad(node, &window, axis);
   }
   return window;
 }
 
-/* The input position, as an offset in the channel's plane, that window point `k` of output point `o` reads; -1 in the
- * padding. */
+/* The input position, as an offset in the channel's plane, of window point `k` and output point `o`; -1: none. */
+typedef int64_t PositionOf(const Window *window, const int64_t *o, const int64_t *k);
+
+/* That the output reads; none in the padding. */
 static int64_t input_at(const Window *window, const int64_t *o, const int64_t *k) {
   int64_t offset = 0;
   for (int axis = 0; axis < window->rank; axis++) {
@@ -61,67 +81,7 @@ static int64_t input_at(const Window *window, const int64_t *o, const int64_t *k
   return offset;
 }
 
-static int64_t plane(const Tensor *tensor) {
-  int64_t count = 1;
-  for (int axis = 2; axis < tensor->rank; axis++) count *= tensor->shape[axis];
-  return count;
-}
-
-const char *ref_conv(const Node *node, const Tensor *const *inputs, Tensor *const *outputs) {
-  const Tensor *x = inputs[0], *w = inputs[1], *bias = node->n_inputs > 2 ? inputs[2] : NULL;
-  Tensor *y = outputs[0];
-  int64_t C = x->shape[1], K = w->shape[0], groups = node_int(node, ATTR_group);
-  if (groups <= 0 || C != groups * w->shape[1] || K % groups) return "groups do not divide the channels";
-  Window window = window_of(node, x, y, w->shape + 2);
-  int64_t x_plane = plane(x), w_plane = plane(w), per_group = w->shape[1];
-  Walk out = walk_over(y->rank, y->shape);
-  int64_t i = 0;
-  for (bool on = walk_begin(&out); on; on = walk_next(&out), i++) {
-    int64_t n = out.index[0], k = out.index[1], first_channel = k / (K / groups) * per_group;
-    double sum = bias ? tensor_get(bias, k) : 0;
-    Walk point = walk_over(window.rank, window.kernel);
-    int64_t r = 0;
-    for (bool in = walk_begin(&point); in; in = walk_next(&point), r++) {
-      int64_t at = input_at(&window, out.index + 2, point.index);
-      for (int64_t c = 0; at >= 0 && c < per_group; c++)
-        sum += tensor_get(x, (n * C + first_channel + c) * x_plane + at) *
-               tensor_get(w, (k * per_group + c) * w_plane + r);
-    }
-    tensor_set(y, i, sum);
-  }
-  return NULL;
-}
-
-/* ---- transposed: input i writes output i * stride - head + k * dilation for window point k ---- */
-
-/* Elements cut off at the beginning of the output. output_shape and SAME fix how many elements are kept: SAME keeps
- * input * stride. */
-static int64_t transposed_head(const Node *node, const Window *window, int axis) {
-  AutoPad mode = node_word(node, ATTR_auto_pad);
-  bool shaped = node_has(node, ATTR_output_shape);
-  if (!shaped && mode == AUTO_PAD_VALID) return 0;
-  if (!shaped && mode == AUTO_PAD_NOTSET) return listed(node, ATTR_pads, axis, 0);
-  int64_t total = (window->input[axis] - 1) * window->stride[axis] + listed(node, ATTR_output_padding, axis, 0) +
-                  (window->kernel[axis] - 1) * window->dilation[axis] + 1 - window->output[axis];
-  if (total < 0) return 0;
-  return mode == AUTO_PAD_SAME_UPPER ? total / 2 : total - total / 2;
-}
-
-static Window transposed_window(const Node *node, const Tensor *x, const Tensor *w, const Tensor *y) {
-  Window window = {.rank = x->rank - 2};
-  for (int axis = 0; axis < window.rank; axis++) {
-    window.kernel[axis] = w->shape[2 + axis];
-    window.stride[axis] = listed(node, ATTR_strides, axis, 1);
-    window.dilation[axis] = listed(node, ATTR_dilations, axis, 1);
-    window.input[axis] = x->shape[2 + axis];
-    window.output[axis] = y->shape[2 + axis];
-    window.head[axis] = transposed_head(node, &window, axis);
-  }
-  return window;
-}
-
-/* The input position, as an offset in the channel's plane, that writes output point `o` by window point `k`; -1: none.
- */
+/* That writes the output, transposed: input i writes output i * stride - head + k * dilation. */
 static int64_t source_of(const Window *window, const int64_t *o, const int64_t *k) {
   int64_t offset = 0;
   for (int axis = 0; axis < window->rank; axis++) {
@@ -132,28 +92,39 @@ static int64_t source_of(const Window *window, const int64_t *o, const int64_t *
   return offset;
 }
 
-const char *ref_conv_transpose(const Node *node, const Tensor *const *inputs, Tensor *const *outputs) {
-  const Tensor *x = inputs[0], *w = inputs[1], *bias = node->n_inputs > 2 ? inputs[2] : NULL;
-  Tensor *y = outputs[0];
-  int64_t C = x->shape[1], groups = node_int(node, ATTR_group), kernels = w->shape[1];
-  if (groups <= 0 || C % groups) return "groups do not divide the channels";
-  Window window = transposed_window(node, x, w, y);
-  int64_t x_plane = plane(x), w_plane = plane(w), per_group = C / groups;
+static int64_t plane(const Tensor *tensor) { return tensor_extent(tensor, 2, tensor->rank); }
+
+/* Weights are [K][C of a group][...], transposed [C][K of a group][...]. */
+static const char *convolve(const Node *node, const Tensor *const *inputs, Tensor *y, bool transposed) {
+  const Tensor *x = inputs[0], *w = inputs[1], *bias = optional_input(node, inputs, 2);
+  int64_t C = x->shape[1], K = y->shape[1], groups = node_int(node, ATTR_group);
+  if (groups <= 0 || C % groups || K % groups) return "groups do not divide the channels";
+  int64_t group_C = C / groups, group_K = K / groups, x_plane = plane(x), w_plane = plane(w), i = 0;
+  if (w->shape[1] != (transposed ? group_K : group_C)) return "groups do not divide the channels";
+  Window window = window_of(node, x, y, w->shape + 2, transposed ? set_crop : set_padding);
+  PositionOf *position = transposed ? source_of : input_at;
   Walk out = walk_over(y->rank, y->shape);
-  int64_t i = 0;
   for (bool on = walk_begin(&out); on; on = walk_next(&out), i++) {
-    int64_t n = out.index[0], k = out.index[1], first_channel = k / kernels * per_group;
+    int64_t n = out.index[0], k = out.index[1], first = k / group_K * group_C, r = 0;
+    int64_t kernel = transposed ? first * group_K + k % group_K : k * group_C, step = transposed ? group_K : 1;
     double sum = bias ? tensor_get(bias, k) : 0;
     Walk point = walk_over(window.rank, window.kernel);
-    int64_t r = 0;
     for (bool in = walk_begin(&point); in; in = walk_next(&point), r++) {
-      int64_t at = source_of(&window, out.index + 2, point.index);
-      for (int64_t c = first_channel; at >= 0 && c < first_channel + per_group; c++)
-        sum += tensor_get(x, (n * C + c) * x_plane + at) * tensor_get(w, (c * kernels + k % kernels) * w_plane + r);
+      int64_t at = position(&window, out.index + 2, point.index);
+      for (int64_t c = 0; at >= 0 && c < group_C; c++)
+        sum += tensor_get(x, (n * C + first + c) * x_plane + at) * tensor_get(w, (kernel + c * step) * w_plane + r);
     }
     tensor_set(y, i, sum);
   }
   return NULL;
+}
+
+const char *ref_conv(const Node *node, const Tensor *const *inputs, Tensor *const *outputs) {
+  return convolve(node, inputs, outputs[0], false);
+}
+
+const char *ref_conv_transpose(const Node *node, const Tensor *const *inputs, Tensor *const *outputs) {
+  return convolve(node, inputs, outputs[0], true);
 }
 
 /* ---- pooling ---- */
@@ -185,7 +156,10 @@ static int64_t points_with_padding(const Window *window, const int64_t *o) {
   return count;
 }
 
-static double window_mean(const Window *window, const Tensor *x, int64_t first, const int64_t *o, bool with_padding) {
+/* The value of a window at output point `o` in the channel that begins at `first`. */
+typedef double WindowValue(const Node *node, const Window *window, const Tensor *x, int64_t first, const int64_t *o);
+
+static double window_mean(const Node *node, const Window *window, const Tensor *x, int64_t first, const int64_t *o) {
   double sum = 0;
   int64_t count = 0;
   Walk point = walk_over(window->rank, window->kernel);
@@ -195,8 +169,27 @@ static double window_mean(const Window *window, const Tensor *x, int64_t first, 
     sum += tensor_get(x, first + at);
     count++;
   }
-  if (with_padding) count = points_with_padding(window, o);
-  return sum / (double)count;
+  return sum / (double)(node_int(node, ATTR_count_include_pad) ? points_with_padding(window, o) : count);
+}
+
+/* The p-th root of the sum of p-th powers of magnitudes. */
+static double window_norm(const Node *node, const Window *window, const Tensor *x, int64_t first, const int64_t *o) {
+  double p = (double)node_int(node, ATTR_p), sum = 0;
+  Walk point = walk_over(window->rank, window->kernel);
+  for (bool in = walk_begin(&point); in; in = walk_next(&point)) {
+    int64_t at = input_at(window, o, point.index);
+    if (at >= 0) sum += pow(fabs(tensor_get(x, first + at)), p);
+  }
+  return pow(sum, 1 / p);
+}
+
+static void pool(const Node *node, const Window *window, const Tensor *x, Tensor *y, WindowValue *value) {
+  Walk out = walk_over(y->rank, y->shape);
+  int64_t i = 0, x_plane = plane(x);
+  for (bool on = walk_begin(&out); on; on = walk_next(&out)) {
+    int64_t first = (out.index[0] * x->shape[1] + out.index[1]) * x_plane;
+    tensor_set(y, i++, value(node, window, x, first, out.index + 2));
+  }
 }
 
 /* The place in the plane as MaxPool counts it: with storage_order the first axis runs fastest. */
@@ -214,7 +207,7 @@ static int64_t plane_index(const Node *node, const Window *window, int64_t at) {
 const char *ref_max_pool(const Node *node, const Tensor *const *inputs, Tensor *const *outputs) {
   const Tensor *x = inputs[0];
   Tensor *indices = node->n_outputs > 1 ? outputs[1] : NULL;
-  Window window = window_of(node, x, outputs[0], NULL);
+  Window window = window_of(node, x, outputs[0], NULL, set_padding);
   Walk out = walk_over(outputs[0]->rank, outputs[0]->shape);
   int64_t i = 0, x_plane = plane(x);
   for (bool on = walk_begin(&out); on; on = walk_next(&out), i++) {
@@ -230,42 +223,17 @@ const char *ref_max_pool(const Node *node, const Tensor *const *inputs, Tensor *
 }
 
 const char *ref_average_pool(const Node *node, const Tensor *const *inputs, Tensor *const *outputs) {
-  const Tensor *x = inputs[0];
-  Window window = window_of(node, x, outputs[0], NULL);
-  bool with_padding = node_int(node, ATTR_count_include_pad);
-  Walk out = walk_over(outputs[0]->rank, outputs[0]->shape);
-  int64_t i = 0, x_plane = plane(x);
-  for (bool on = walk_begin(&out); on; on = walk_next(&out)) {
-    int64_t first = (out.index[0] * x->shape[1] + out.index[1]) * x_plane;
-    tensor_set(outputs[0], i++, window_mean(&window, x, first, out.index + 2, with_padding));
-  }
+  Window window = window_of(node, inputs[0], outputs[0], NULL, set_padding);
+  pool(node, &window, inputs[0], outputs[0], window_mean);
   return NULL;
 }
 
-/* The p-th root of the sum of p-th powers of magnitudes; of the whole plane where there is no window. */
+/* Of the whole plane where there is no window. */
 const char *ref_lp_pool(const Node *node, const Tensor *const *inputs, Tensor *const *outputs) {
-  const Tensor *x = inputs[0];
-  Tensor *y = outputs[0];
-  double p = (double)node_int(node, ATTR_p);
   bool global = !op_has_attribute(node->op, ATTR_kernel_shape);
-  Window window = {.rank = x->rank - 2};
-  for (int axis = 0; axis < window.rank; axis++) {
-    window.kernel[axis] = window.input[axis] = x->shape[2 + axis];
-    window.stride[axis] = window.dilation[axis] = window.output[axis] = 1;
-  }
-  if (!global) window = window_of(node, x, y, NULL);
-  Walk out = walk_over(y->rank, y->shape);
-  int64_t i = 0, x_plane = plane(x);
-  for (bool on = walk_begin(&out); on; on = walk_next(&out)) {
-    int64_t first = (out.index[0] * x->shape[1] + out.index[1]) * x_plane;
-    double sum = 0;
-    Walk point = walk_over(window.rank, window.kernel);
-    for (bool in = walk_begin(&point); in; in = walk_next(&point)) {
-      int64_t at = input_at(&window, out.index + 2, point.index);
-      if (at >= 0) sum += pow(fabs(tensor_get(x, first + at)), p);
-    }
-    tensor_set(y, i++, pow(sum, 1 / p));
-  }
+  Window window = global ? window_of(node, inputs[0], outputs[0], inputs[0]->shape + 2, NULL)
+                         : window_of(node, inputs[0], outputs[0], NULL, set_padding);
+  pool(node, &window, inputs[0], outputs[0], window_norm);
   return NULL;
 }
 

@@ -23,16 +23,12 @@ const char *ref_compress(const Node *node, const Tensor *const *inputs, Tensor *
   const Tensor *x = inputs[0], *condition = inputs[1];
   Tensor *y = outputs[0];
   int axis = node_has(node, ATTR_axis) ? normal_axis(node_int(node, ATTR_axis), x->rank) : 0;
-  int64_t outer = 1, length = tensor_count(x), inner = 1, kept = 0;
-  if (node_has(node, ATTR_axis)) {
-    length = x->shape[axis];
-    for (int i = 0; i < axis; i++) outer *= x->shape[i];
-    for (int i = axis + 1; i < x->rank; i++) inner *= x->shape[i];
-  }
-  if (condition->shape[0] < length) length = condition->shape[0];
+  int end = node_has(node, ATTR_axis) ? axis + 1 : x->rank;
+  int64_t outer = tensor_extent(x, 0, axis), whole = tensor_extent(x, axis, end);
+  int64_t inner = tensor_extent(x, end, x->rank), kept = 0, to = 0;
+  int64_t length = condition->shape[0] < whole ? condition->shape[0] : whole;
   for (int64_t i = 0; i < length; i++) kept += tensor_get(condition, i) != 0;
   y->shape[axis] = kept;
-  int64_t whole = node_has(node, ATTR_axis) ? x->shape[axis] : tensor_count(x), to = 0;
   for (int64_t o = 0; o < outer; o++)
     for (int64_t i = 0; i < length; i++)
       for (int64_t k = 0; k < inner; k++)

@@ -73,11 +73,7 @@ const char *ref_grid_sample(const Node *node, const Tensor *const *inputs, Tenso
   Sampling s = {.x = x, .padding = node_word(node, ATTR_padding_mode), .spatial = x->rank - 2};
   s.aligned = node_int(node, ATTR_align_corners) != 0;
   s.taps = taps[node_word(node, ATTR_mode)];
-  int64_t points = 1, volume = 1, C = x->shape[1];
-  for (int k = 0; k < s.spatial; k++) {
-    points *= grid->shape[1 + k];
-    volume *= x->shape[2 + k];
-  }
+  int64_t points = tensor_extent(grid, 1, grid->rank - 1), volume = tensor_extent(x, 2, x->rank), C = x->shape[1];
   for (int64_t i = 0; i < x->shape[0] * points; i++) {
     double at[3];
     for (int k = 0; k < s.spatial; k++) {

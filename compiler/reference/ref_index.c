@@ -6,8 +6,7 @@
 
 #include "reference/kernels.h"
 
-/* The position along an axis, or -1 if it is out of range. */
-static int64_t position(int64_t index, int64_t length) {
+int64_t index_position(int64_t index, int64_t length) {
   if (index < -length || index >= length) return -1;
   return index < 0 ? index + length : index;
 }
@@ -23,7 +22,7 @@ const char *ref_gather_elements(const Node *node, const Tensor *const *inputs, T
   Walk walk = walk_over(indices->rank, indices->shape);
   walk_add(&walk, 0, x_strides);
   for (bool on = walk_begin(&walk); on; on = walk_next(&walk), i++) {
-    int64_t at = position(tensor_get_int(indices, i), x->shape[axis]);
+    int64_t at = index_position(tensor_get_int(indices, i), x->shape[axis]);
     if (at < 0) return "index out of range";
     copy_element(outputs[0], i, x, walk.offset[0] + at * strides[axis]);
   }
@@ -34,7 +33,7 @@ int64_t tuple_offset(const Tensor *data, int first, const Tensor *indices, int64
   int64_t offset = 0, strides[MAX_RANK];
   tensor_strides(data, strides);
   for (int k = 0; k < length; k++) {
-    int64_t at = position(tensor_get_int(indices, tuple * length + k), data->shape[first + k]);
+    int64_t at = index_position(tensor_get_int(indices, tuple * length + k), data->shape[first + k]);
     if (at < 0) return -1;
     offset += at * strides[first + k];
   }
@@ -44,11 +43,8 @@ int64_t tuple_offset(const Tensor *data, int first, const Tensor *indices, int64
 const char *ref_gather_nd(const Node *node, const Tensor *const *inputs, Tensor *const *outputs) {
   const Tensor *x = inputs[0], *indices = inputs[1];
   int batch_dims = (int)node_int(node, ATTR_batch_dims), length = (int)indices->shape[indices->rank - 1];
-  int64_t batches = 1, inner = 1, strides[MAX_RANK];
   if (batch_dims + length > x->rank) return "more indices than axes";
-  for (int axis = 0; axis < batch_dims; axis++) batches *= x->shape[axis];
-  for (int axis = batch_dims + length; axis < x->rank; axis++) inner *= x->shape[axis];
-  tensor_strides(x, strides);
+  int64_t batches = tensor_extent(x, 0, batch_dims), inner = tensor_extent(x, batch_dims + length, x->rank);
   int64_t tuples = tensor_count(indices) / length, batch = batches ? tensor_count(x) / batches : 0;
   for (int64_t tuple = 0; tuple < tuples; tuple++) {
     int64_t offset = tuple_offset(x, batch_dims, indices, tuple, length);
@@ -65,8 +61,7 @@ const char *ref_one_hot(const Node *node, const Tensor *const *inputs, Tensor *c
   Tensor *y = outputs[0];
   int axis = normal_axis(node_int(node, ATTR_axis), y->rank);
   if (axis < 0) return "axis out of range";
-  int64_t depth = y->shape[axis], inner = 1;
-  for (int k = axis + 1; k < y->rank; k++) inner *= y->shape[k];
+  int64_t depth = y->shape[axis], inner = tensor_extent(y, axis + 1, y->rank);
   for (int64_t i = 0, count = tensor_count(y); i < count; i++) {
     double index = tensor_get(indices, i / (depth * inner) * inner + i % inner);
     double at = (double)(i / inner % depth);
@@ -113,9 +108,8 @@ const char *ref_top_k(const Node *node, const Tensor *const *inputs, Tensor *con
   const Tensor *x = inputs[0];
   int axis = normal_axis(node_int(node, ATTR_axis), x->rank);
   if (axis < 0) return "axis out of range";
-  int64_t n = x->shape[axis], k = outputs[0]->shape[axis], inner = 1;
+  int64_t n = x->shape[axis], k = outputs[0]->shape[axis], inner = tensor_extent(x, axis + 1, x->rank);
   if (k > n) return "more elements wanted than there are";
-  for (int i = axis + 1; i < x->rank; i++) inner *= x->shape[i];
   for (int64_t i = 0, columns = n ? tensor_count(x) / n : 0; i < columns; i++) {
     Column c = {x, i / inner * n * inner + i % inner, inner, node_int(node, ATTR_largest) != 0};
     for (int64_t place = 0, last = -1; place < k; place++) {

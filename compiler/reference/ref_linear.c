@@ -29,8 +29,7 @@ const char *ref_cumsum(const Node *node, const Tensor *const *inputs, Tensor *co
   const Tensor *x = inputs[0];
   int axis = tensor_count(inputs[1]) == 1 ? normal_axis(tensor_get_int(inputs[1], 0), x->rank) : -1;
   if (axis < 0) return "axis out of range";
-  int64_t n = x->shape[axis], inner = 1, total = tensor_count(x);
-  for (int k = axis + 1; k < x->rank; k++) inner *= x->shape[k];
+  int64_t n = x->shape[axis], inner = tensor_extent(x, axis + 1, x->rank), total = tensor_count(x);
   bool exclusive = node_int(node, ATTR_exclusive) != 0, reverse = node_int(node, ATTR_reverse) != 0;
   for (int64_t sum = 0; n > 0 && sum < total / n; sum++) {
     int64_t first = sum / inner * n * inner + sum % inner, last = first + (n - 1) * inner;

@@ -63,7 +63,7 @@ static int64_t scale(double factor, int64_t value) {
 
 /* alpha A' B' + beta C. With integers alpha and beta apply in double, as long as they are not 1. */
 const char *ref_gemm(const Node *node, const Tensor *const *inputs, Tensor *const *outputs) {
-  const Tensor *a = inputs[0], *b = inputs[1], *c = node->n_inputs > 2 ? inputs[2] : NULL;
+  const Tensor *a = inputs[0], *b = inputs[1], *c = optional_input(node, inputs, 2);
   Tensor *out = outputs[0];
   bool a_turned = node_int(node, ATTR_transA), b_turned = node_int(node, ATTR_transB);
   double alpha = node_float(node, ATTR_alpha), beta = node_float(node, ATTR_beta);

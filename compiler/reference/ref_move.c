@@ -36,7 +36,7 @@ const char *ref_concat(const Node *node, const Tensor *const *inputs, Tensor *co
 }
 
 const char *ref_split(const Node *node, const Tensor *const *inputs, Tensor *const *outputs) {
-  const Tensor *x = inputs[0], *lengths = node->n_inputs > 1 ? inputs[1] : NULL;
+  const Tensor *x = inputs[0], *lengths = optional_input(node, inputs, 1);
   int axis = normal_axis(node_int(node, ATTR_axis), x->rank);
   if (axis < 0) return "axis out of range";
   int64_t x_strides[MAX_RANK], y_strides[MAX_RANK], first = 0;
@@ -60,7 +60,7 @@ typedef struct IntList {
 } IntList;
 
 static IntList int_list(const Node *node, const Tensor *const *inputs, int input, AttributeName attribute) {
-  return (IntList){input < node->n_inputs ? inputs[input] : NULL, attribute ? node_attribute(node, attribute) : NULL};
+  return (IntList){optional_input(node, inputs, input), attribute ? node_attribute(node, attribute) : NULL};
 }
 static bool list_given(IntList list) { return list.tensor || list.attribute; }
 static int64_t list_count(IntList list) {
@@ -172,7 +172,7 @@ typedef struct PadAxis {
 } PadAxis;
 
 static const char *read_pads(const Node *node, const Tensor *const *inputs, const Tensor *y, PadAxis *pads) {
-  const Tensor *x = inputs[0], *axes = node->n_inputs > 3 ? inputs[3] : NULL;
+  const Tensor *x = inputs[0], *axes = optional_input(node, inputs, 3);
   IntList list = int_list(node, inputs, 1, ATTR_pads);
   int64_t n = axes ? tensor_count(axes) : x->rank;
   if (list_count(list) != 2 * n) return "pads needs two values an axis";
@@ -205,7 +205,7 @@ static int64_t padded_offset(const PadAxis *pads, PadMap *map, const int64_t *st
 }
 
 const char *ref_pad(const Node *node, const Tensor *const *inputs, Tensor *const *outputs) {
-  const Tensor *x = inputs[0], *fill = node->n_inputs > 2 ? inputs[2] : NULL;
+  const Tensor *x = inputs[0], *fill = optional_input(node, inputs, 2);
   Tensor *y = outputs[0];
   if (fill && tensor_count(fill) != 1) return "the fill value must be a scalar";
   PadAxis pads[MAX_RANK];
@@ -229,20 +229,17 @@ const char *ref_pad(const Node *node, const Tensor *const *inputs, Tensor *const
   return NULL;
 }
 
-/* Negative indices count from the end. */
 const char *ref_gather(const Node *node, const Tensor *const *inputs, Tensor *const *outputs) {
   const Tensor *x = inputs[0], *indices = inputs[1];
   Tensor *y = outputs[0];
   int axis = normal_axis(node_int(node, ATTR_axis), x->rank);
   if (axis < 0) return "axis out of range";
-  int64_t outer = 1, inner = 1, n = tensor_count(indices), length = x->shape[axis];
-  for (int k = 0; k < axis; k++) outer *= x->shape[k];
-  for (int k = axis + 1; k < x->rank; k++) inner *= x->shape[k];
+  int64_t outer = tensor_extent(x, 0, axis), inner = tensor_extent(x, axis + 1, x->rank);
+  int64_t n = tensor_count(indices), length = x->shape[axis];
   if (tensor_count(y) != outer * n * inner) return "indices do not match the output's shape";
   for (int64_t i = 0; i < outer * n; i++) {
-    int64_t index = tensor_get_int(indices, i % n);
-    if (index < -length || index >= length) return "index out of range";
-    if (index < 0) index += length;
+    int64_t index = index_position(tensor_get_int(indices, i % n), length);
+    if (index < 0) return "index out of range";
     for (int64_t k = 0; k < inner; k++) copy_element(y, i * inner + k, x, (i / n * length + index) * inner + k);
   }
   return NULL;

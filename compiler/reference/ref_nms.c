@@ -60,13 +60,9 @@ static void suppress(Suppression *s, int64_t image, int64_t of_class, int64_t ro
   }
 }
 
-static const Tensor *optional(const Node *node, const Tensor *const *inputs, int input) {
-  return input < node->n_inputs ? inputs[input] : NULL;
-}
-
 const char *ref_nms(const Node *node, const Tensor *const *inputs, Tensor *const *outputs) {
-  const Tensor *limit = optional(node, inputs, 2), *overlap = optional(node, inputs, 3);
-  const Tensor *least = optional(node, inputs, 4);
+  const Tensor *limit = optional_input(node, inputs, 2), *overlap = optional_input(node, inputs, 3);
+  const Tensor *least = optional_input(node, inputs, 4);
   Suppression s = {.boxes = inputs[0], .scores = inputs[1], .y = outputs[0], .n = inputs[0]->shape[1]};
   s.limit = limit ? tensor_get_int(limit, 0) : 0;
   s.overlap = overlap ? tensor_get(overlap, 0) : 0;

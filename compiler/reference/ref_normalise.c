@@ -6,8 +6,7 @@
 
 const char *ref_batch_norm(const Node *node, const Tensor *const *inputs, Tensor *const *outputs) {
   const Tensor *x = inputs[0], *scale = inputs[1], *bias = inputs[2], *mean = inputs[3], *variance = inputs[4];
-  int64_t C = x->rank > 1 ? x->shape[1] : 1, plane = 1;
-  for (int axis = 2; axis < x->rank; axis++) plane *= x->shape[axis];
+  int64_t C = x->rank > 1 ? x->shape[1] : 1, plane = tensor_extent(x, 2, x->rank);
   for (int k = 1; k < 5; k++)
     if (tensor_count(inputs[k]) != C) return "statistics do not match the channels";
   for (int64_t i = 0, n = tensor_count(x); i < n; i++) {
@@ -35,8 +34,7 @@ const char *ref_softmax(const Node *node, const Tensor *const *inputs, Tensor *c
   int axis = normal_axis(node_int(node, ATTR_axis), x->rank);
   if (x->rank == 0) return softmax_row(x, outputs[0], 0, 1, 1, is_op(node, OP_LogSoftmax)), NULL;
   if (axis < 0) return "axis out of range";
-  int64_t n = x->shape[axis], inner = 1, total = tensor_count(x);
-  for (int k = axis + 1; k < x->rank; k++) inner *= x->shape[k];
+  int64_t n = x->shape[axis], inner = tensor_extent(x, axis + 1, x->rank), total = tensor_count(x);
   if (total == 0) return NULL;
   for (int64_t row = 0; row < total / n; row++)
     softmax_row(x, outputs[0], row / inner * n * inner + row % inner, n, inner, is_op(node, OP_LogSoftmax));

@@ -204,10 +204,6 @@ static bool shapes_fit(const Network *net) {
          fits(net->y_h, states) && fits(net->y_c, states);
 }
 
-static const Tensor *optional(const Node *node, const Tensor *const *inputs, int index) {
-  return index < node->n_inputs ? inputs[index] : NULL;
-}
-
 static const char *read_network(const Node *node, const Tensor *const *inputs, Tensor *const *outputs, Network *net) {
   static void (*const steps[N_OPS])(Sequence *,
                                     int64_t) = {[OP_RNN] = rnn_step, [OP_GRU] = gru_step, [OP_LSTM] = lstm_step};
@@ -218,11 +214,11 @@ static const char *read_network(const Node *node, const Tensor *const *inputs, T
                    .x = inputs[INPUT_X],
                    .w = inputs[INPUT_W],
                    .r = inputs[INPUT_R],
-                   .b = optional(node, inputs, INPUT_B),
-                   .lengths = optional(node, inputs, INPUT_LENGTHS),
-                   .h0 = optional(node, inputs, INPUT_H),
-                   .c0 = optional(node, inputs, INPUT_C),
-                   .p = optional(node, inputs, INPUT_P),
+                   .b = optional_input(node, inputs, INPUT_B),
+                   .lengths = optional_input(node, inputs, INPUT_LENGTHS),
+                   .h0 = optional_input(node, inputs, INPUT_H),
+                   .c0 = optional_input(node, inputs, INPUT_C),
+                   .p = optional_input(node, inputs, INPUT_P),
                    .y = node->n_outputs > 0 ? outputs[0] : NULL,
                    .y_h = node->n_outputs > 1 ? outputs[1] : NULL,
                    .y_c = node->n_outputs > 2 ? outputs[2] : NULL,

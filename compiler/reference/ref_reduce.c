@@ -63,7 +63,7 @@ static const char *reduced_axes(const Node *node, const Tensor *const *inputs, b
     for (int axis = 2; axis < x->rank; axis++) reduced[axis] = true;
     return NULL;
   }
-  const Tensor *list = node->n_inputs > 1 ? inputs[1] : NULL;
+  const Tensor *list = optional_input(node, inputs, 1);
   const Attribute *attribute = node_attribute(node, ATTR_axes);
   int64_t n = list ? tensor_count(list) : attribute ? (int64_t)attribute->count : 0;
   bool all = n == 0 && !node_int(node, ATTR_noop_with_empty_axes);
@@ -162,8 +162,7 @@ const char *ref_arg(const Node *node, const Tensor *const *inputs, Tensor *const
   int axis = normal_axis(node_int(node, ATTR_axis), x->rank), sign = !is_op(node, OP_ArgMax) ? -1 : 1;
   if (axis < 0) return "axis out of range";
   bool last = node_int(node, ATTR_select_last_index);
-  int64_t n = x->shape[axis], inner = 1;
-  for (int k = axis + 1; k < x->rank; k++) inner *= x->shape[k];
+  int64_t n = x->shape[axis], inner = tensor_extent(x, axis + 1, x->rank);
   if (n == 0 && tensor_count(outputs[0]) > 0) return "no elements to choose from";
   for (int64_t i = 0, count = tensor_count(outputs[0]); i < count; i++) {
     int64_t first = i / inner * n * inner + i % inner, best = 0;

@@ -9,7 +9,7 @@ typedef struct Resizing {
 } Resizing;
 
 static const Tensor *list(const Node *node, const Tensor *const *inputs, int k) {
-  return k < node->n_inputs && inputs[k] && tensor_count(inputs[k]) ? inputs[k] : NULL;
+  return optional_input(node, inputs, k) && tensor_count(inputs[k]) ? inputs[k] : NULL;
 }
 
 /* One scale for all, if the policy asks for it. */
@@ -31,17 +31,6 @@ static ResizeAxis axis_of(const Node *node, const Tensor *const *inputs, const T
   ResizeAxis result = resize_axis(x->shape[axis], y->shape[axis], scale);
   for (int end = 0; roi && end < 2; end++) result.roi[end] = (float)tensor_get(roi, k + end * (tensor_count(roi) / 2));
   return result;
-}
-
-static ResizeTaps taps_of(Arena *arena, const Node *node, const ResizeAxis *axis) {
-  if (!resize_is_identity(node, axis)) return resize_taps(arena, node, axis);
-  ResizeTaps taps = {.n = 1, .start = ARENA_ARRAY(arena, int32_t, axis->out)};
-  taps.weight = ARENA_ARRAY(arena, float, axis->out);
-  for (int64_t o = 0; o < axis->out; o++) {
-    taps.start[o] = (int32_t)o;
-    taps.weight[o] = 1;
-  }
-  return taps;
 }
 
 /* The input element that tap `point` of output `o` reads. */
@@ -83,7 +72,8 @@ const char *ref_resize(const Node *node, const Tensor *const *inputs, Tensor *co
   Arena *arena = arena_new();
   for (int axis = 0; axis < x->rank; axis++) {
     ResizeAxis own = axis_of(node, inputs, y, axis);
-    r.taps[axis] = taps_of(arena, node, &own);
+    bool copied = resize_is_identity(node, &own);
+    r.taps[axis] = copied ? resize_identity(arena, own.out) : resize_taps(arena, node, &own);
   }
   Walk out = walk_over(y->rank, y->shape);
   int64_t i = 0;

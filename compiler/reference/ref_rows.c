@@ -4,12 +4,6 @@
 
 #include "reference/kernels.h"
 
-static int64_t extents(const Tensor *tensor, int first, int end) {
-  int64_t count = 1;
-  for (int axis = first; axis < end; axis++) count *= tensor->shape[axis];
-  return count;
-}
-
 typedef struct Row {
   int64_t first, n;
   double mean, inverse; /* of the deviation */
@@ -31,16 +25,12 @@ static double normal(const Row *row, const Tensor *x, int64_t i) {
 /* An element of a tensor that has one, or one for each. */
 static double parameter(const Tensor *tensor, int64_t i) { return tensor_get(tensor, i % tensor_count(tensor)); }
 
-static const Tensor *optional(const Node *node, const Tensor *const *inputs, int k) {
-  return k < node->n_inputs ? inputs[k] : NULL;
-}
-
 const char *ref_layer_norm(const Node *node, const Tensor *const *inputs, Tensor *const *outputs) {
-  const Tensor *x = inputs[0], *scale = inputs[1], *bias = optional(node, inputs, 2);
+  const Tensor *x = inputs[0], *scale = inputs[1], *bias = optional_input(node, inputs, 2);
   bool centred = is_op(node, OP_LayerNormalization);
   int axis = normal_axis(node_int(node, ATTR_axis), x->rank);
   if (axis < 0) return "axis out of range";
-  int64_t rows = extents(x, 0, axis), n = extents(x, axis, x->rank);
+  int64_t rows = tensor_extent(x, 0, axis), n = tensor_extent(x, axis, x->rank);
   for (int64_t r = 0; r < rows; r++) {
     Row row = row_of(x, r * n, n, node_float(node, ATTR_epsilon), centred);
     for (int64_t i = 0; i < n; i++)
@@ -54,8 +44,8 @@ const char *ref_layer_norm(const Node *node, const Tensor *const *inputs, Tensor
 /* A row is a group of an image's channels; scale and bias have an entry for each channel or for each group. */
 static void normalise_groups(const Node *node, const Tensor *const *inputs, Tensor *y, int64_t groups) {
   const Tensor *x = inputs[0];
-  int64_t rows = x->shape[0] * groups, n = extents(x, 1, x->rank) / groups;
-  int64_t each = extents(x, 1, x->rank) / tensor_count(inputs[1]); /* elements that share a parameter */
+  int64_t rows = x->shape[0] * groups, n = tensor_extent(x, 1, x->rank) / groups;
+  int64_t each = tensor_extent(x, 1, x->rank) / tensor_count(inputs[1]); /* elements that share a parameter */
   for (int64_t r = 0; r < rows; r++) {
     Row row = row_of(x, r * n, n, node_float(node, ATTR_epsilon), true);
     for (int64_t i = 0; i < n; i++) {
@@ -78,7 +68,7 @@ const char *ref_group_norm(const Node *node, const Tensor *const *inputs, Tensor
 /* The squares of `size` channels around each, the odd one after it. */
 const char *ref_lrn(const Node *node, const Tensor *const *inputs, Tensor *const *outputs) {
   const Tensor *x = inputs[0];
-  int64_t size = node_int(node, ATTR_size), C = x->shape[1], plane = extents(x, 2, x->rank);
+  int64_t size = node_int(node, ATTR_size), C = x->shape[1], plane = tensor_extent(x, 2, x->rank);
   for (int64_t i = 0; i < tensor_count(x); i++) {
     int64_t c = i / plane % C, first = c - (size - 1) / 2;
     double squares = 0;
@@ -95,7 +85,7 @@ const char *ref_lp_norm(const Node *node, const Tensor *const *inputs, Tensor *c
   const Tensor *x = inputs[0];
   int axis = normal_axis(node_int(node, ATTR_axis), x->rank);
   if (axis < 0) return "axis out of range";
-  int64_t p = node_int(node, ATTR_p), n = x->shape[axis], inner = extents(x, axis + 1, x->rank);
+  int64_t p = node_int(node, ATTR_p), n = x->shape[axis], inner = tensor_extent(x, axis + 1, x->rank);
   for (int64_t i = 0; i < tensor_count(x); i++) {
     int64_t first = i / (n * inner) * n * inner + i % inner;
     double sum = 0;

@@ -64,7 +64,7 @@ const char *ref_scatter_elements(const Node *node, const Tensor *const *inputs, 
   Place *place = place_of(node);
   int axis = normal_axis(node_int(node, ATTR_axis), x->rank);
   if (axis < 0 || indices->rank != x->rank) return "axis out of range, or ranks differ";
-  int64_t strides[MAX_RANK], y_strides[MAX_RANK], i = 0, length = x->shape[axis];
+  int64_t strides[MAX_RANK], y_strides[MAX_RANK], i = 0;
   copy_data(outputs[0], x);
   tensor_strides(x, strides);
   memcpy(y_strides, strides, sizeof strides);
@@ -72,9 +72,9 @@ const char *ref_scatter_elements(const Node *node, const Tensor *const *inputs, 
   Walk walk = walk_over(indices->rank, indices->shape);
   walk_add(&walk, 0, y_strides);
   for (bool on = walk_begin(&walk); on; on = walk_next(&walk), i++) {
-    int64_t index = tensor_get_int(indices, i);
-    if (index < -length || index >= length) return "index out of range";
-    place(outputs[0], walk.offset[0] + (index < 0 ? index + length : index) * strides[axis], updates, i);
+    int64_t index = index_position(tensor_get_int(indices, i), x->shape[axis]);
+    if (index < 0) return "index out of range";
+    place(outputs[0], walk.offset[0] + index * strides[axis], updates, i);
   }
   return NULL;
 }
@@ -83,10 +83,9 @@ const char *ref_scatter_nd(const Node *node, const Tensor *const *inputs, Tensor
   const Tensor *x = inputs[0], *indices = inputs[1], *updates = inputs[2];
   Place *place = place_of(node);
   int length = (int)indices->shape[indices->rank - 1];
-  int64_t inner = 1;
   if (length > x->rank) return "more indices than axes";
+  int64_t inner = tensor_extent(x, length, x->rank);
   copy_data(outputs[0], x);
-  for (int axis = length; axis < x->rank; axis++) inner *= x->shape[axis];
   for (int64_t tuple = 0, tuples = tensor_count(indices) / length; tuple < tuples; tuple++) {
     int64_t offset = tuple_offset(x, 0, indices, tuple, length);
     if (offset < 0) return "index out of range";

@@ -73,8 +73,8 @@ const char *ref_unary(const Node *node, const Tensor *const *inputs, Tensor *con
 
 /* min(max(x, low), high): where the bounds cross, the upper one wins, as in ONNX and ONNX Runtime. */
 const char *ref_clip(const Node *node, const Tensor *const *inputs, Tensor *const *outputs) {
-  const Tensor *x = inputs[0], *low = node->n_inputs > 1 ? inputs[1] : NULL;
-  const Tensor *high = node->n_inputs > 2 ? inputs[2] : NULL;
+  const Tensor *x = inputs[0], *low = optional_input(node, inputs, 1);
+  const Tensor *high = optional_input(node, inputs, 2);
   if ((low && tensor_count(low) != 1) || (high && tensor_count(high) != 1)) return "the bounds of Clip must be scalars";
   bool floating = dtype_is_float(x->dtype);
   for (int64_t i = 0, n = tensor_count(x); i < n; i++) {

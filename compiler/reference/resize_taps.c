@@ -160,6 +160,15 @@ ResizeTaps resize_taps(Arena *arena, const Node *node, const ResizeAxis *axis) {
   return taps;
 }
 
+ResizeTaps resize_identity(Arena *arena, int64_t extent) {
+  ResizeTaps taps = {.n = 1, .start = ARENA_ARRAY(arena, int32_t, extent), .weight = ARENA_ARRAY(arena, float, extent)};
+  for (int64_t o = 0; o < extent; o++) {
+    taps.start[o] = (int32_t)o;
+    taps.weight[o] = 1;
+  }
+  return taps;
+}
+
 /* ---- which axes ---- */
 
 float resize_keep_aspect(const Node *node, int n, const int64_t *in, int64_t *sizes) {

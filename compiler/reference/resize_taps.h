@@ -28,6 +28,7 @@ typedef struct ResizeTaps {
 ResizeAxis resize_axis(int64_t in, int64_t out, float given);
 /* The axis is copied as it is. */
 bool resize_is_identity(const Node *node, const ResizeAxis *axis);
+ResizeTaps resize_identity(Arena *arena, int64_t extent);
 ResizeTaps resize_taps(Arena *arena, const Node *node, const ResizeAxis *axis);
 
 /* Where `keep_aspect_ratio_policy` asks for one scale of all axes: that; `sizes` become what it makes of them. Else 0.

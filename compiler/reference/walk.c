@@ -51,6 +51,16 @@ bool walk_next(Walk *walk) {
   return false;
 }
 
+const Tensor *optional_input(const Node *node, const Tensor *const *inputs, int input) {
+  return input < node->n_inputs ? inputs[input] : NULL;
+}
+
+int64_t tensor_extent(const Tensor *tensor, int first, int end) {
+  int64_t count = 1;
+  for (int axis = first; axis < end; axis++) count *= tensor->shape[axis];
+  return count;
+}
+
 void tensor_strides(const Tensor *tensor, int64_t strides[MAX_RANK]) {
   int64_t stride = 1;
   for (int axis = tensor->rank - 1; axis >= 0; axis--) {

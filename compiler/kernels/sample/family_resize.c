@@ -32,18 +32,9 @@ static Resize resize_of(Graph *graph, const Node *node) {
 
 static bool is_nearest(const Node *node) { return node_word(node, ATTR_mode) == RESIZE_nearest; }
 
-static ResizeTaps identity_taps(Arena *arena, int64_t extent) {
-  ResizeTaps taps = {.n = 1, .start = ARENA_ARRAY(arena, int32_t, extent), .weight = ARENA_ARRAY(arena, float, extent)};
-  for (int64_t o = 0; o < extent; o++) {
-    taps.start[o] = (int32_t)o;
-    taps.weight[o] = 1;
-  }
-  return taps;
-}
-
 static ResizeTaps taps_of(Graph *graph, const Node *node, const Resize *resize, int axis) {
   if (resize->resized[axis]) return resize_taps(graph->arena, node, &resize->axis[axis]);
-  return identity_taps(graph->arena, dim_value(node->inputs[0]->shape[axis]));
+  return resize_identity(graph->arena, dim_value(node->inputs[0]->shape[axis]));
 }
 
 /* ---- choice ---- */
