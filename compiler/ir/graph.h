@@ -178,6 +178,8 @@ bool value_static(const Value *value);       /* every axis constant */
 int64_t value_count(const Value *value);     /* elements, of a static shape */
 int64_t value_max_count(const Value *value); /* elements in memory at the dims' maxima; saturates */
 int64_t value_max_bytes(const Value *value);
+double value_optimum(const Value *value); /* elements at the dims' optimum */
+double value_optimum_bytes(const Value *value);
 const Dim *value_count_dim(Graph *graph, const Value *value, int first_axis, int end_axis); /* product of axes */
 Value *value_root(Value *value);                                                            /* follows view_of */
 bool value_is_part(const Value *value); /* is it some channels of view_of? */

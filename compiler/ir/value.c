@@ -39,6 +39,14 @@ int64_t value_max_bytes(const Value *value) {
   return __builtin_mul_overflow(value_max_count(value), (int64_t)dtype_size(value->dtype), &bytes) ? INT64_MAX : bytes;
 }
 
+double value_optimum(const Value *value) {
+  double count = 1;
+  for (int axis = 0; axis < value->rank; axis++) count *= (double)dim_optimum(value->shape[axis]);
+  return count;
+}
+
+double value_optimum_bytes(const Value *value) { return value_optimum(value) * (double)dtype_size(value->dtype); }
+
 const Dim *value_count_dim(Graph *graph, const Value *value, int first_axis, int end_axis) {
   const Dim *count = dim_const(graph->dims, 1);
   for (int axis = first_axis; axis < end_axis; axis++) count = dim_mul(graph->dims, count, value->shape[axis]);

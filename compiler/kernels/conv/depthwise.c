@@ -64,14 +64,10 @@ static double cycles_of_rows(const Graph *graph, const Convolution *conv, int co
   return (double)share * (row_cycles + (double)tiles * tile);
 }
 
-static double optimum_bytes(Graph *graph, const Value *value) {
-  return 4 * (double)dim_optimum(value_count_dim(graph, value, 0, value->rank));
-}
-
 /* What is written is read before. */
 static double seconds_of(Graph *graph, const Convolution *conv, int columns) {
   const Machine *m = graph->config->machine;
-  double in = optimum_bytes(graph, conv->x), out = optimum_bytes(graph, conv->y);
+  double in = value_optimum_bytes(conv->x), out = value_optimum_bytes(conv->y);
   double share = (in + (conv->residual ? 3 : 2) * out) / m->cores;
   double moved = cycles_to_read(m, share, share > (double)m->l2_bytes ? m->l3_gbps : m->l2_gbps);
   return seconds_of_cycles(m, overlapped(cycles_of_rows(graph, conv, columns), moved, exposed));
@@ -163,8 +159,8 @@ static void lower_node(Program *program, Node *node) {
   operand_integer(call, "x_image", blocked_of(graph, conv->x).image);
   operand_integer(call, "residual_image", conv->residual ? blocked_of(graph, conv->residual).image : 0);
   operand_integer(call, "y_image", blocked_of(graph, conv->y).image);
-  double inputs = (double)dim_optimum(value_count_dim(graph, conv->x, 0, conv->x->rank));
-  double outputs = (double)dim_optimum(value_count_dim(graph, conv->y, 0, conv->y->rank));
+  double inputs = value_optimum(conv->x);
+  double outputs = value_optimum(conv->y);
   call_cost(call, 2 * convolution_macs(conv), 4 * (inputs + outputs));
 }
 

@@ -324,8 +324,8 @@ static void lower_node(Program *program, Node *node) {
   operand_integer(call, "pass", chunk(plan->pass, schedule->layer.span));
   call_panels(call, program->graph, node);
   double points = (double)(conv->channels * conv->h.kernel * conv->w.kernel);
-  double outputs = (double)dim_optimum(value_count_dim(program->graph, conv->y, 0, conv->y->rank));
-  double inputs = (double)dim_optimum(value_count_dim(program->graph, conv->x, 0, conv->x->rank));
+  double outputs = value_optimum(conv->y);
+  double inputs = value_optimum(conv->x);
   call_cost(call, 2 * points * outputs, 4 * (inputs + outputs + points * (double)(conv->groups * conv->kernels)));
 }
 

@@ -21,15 +21,10 @@ const OpInfo op_chain = {
     .family = &family_chain,
 };
 
-static double bytes_at_optimum(Graph *graph, const Value *value) {
-  return (double)dim_optimum(value_count_dim(graph, value, 0, value->rank)) * (double)dtype_size(value->dtype);
-}
-
-static void set_cost(Graph *graph, Call *call, const Node *chain) {
-  double bytes = 0,
-         elements = (double)dim_optimum(value_count_dim(graph, chain->outputs[0], 0, chain->outputs[0]->rank));
-  for (int k = 0; k < chain->n_inputs; k++) bytes += bytes_at_optimum(graph, chain->inputs[k]);
-  for (int k = 0; k < chain->n_outputs; k++) bytes += bytes_at_optimum(graph, chain->outputs[k]);
+static void set_cost(Call *call, const Node *chain) {
+  double bytes = 0, elements = value_optimum(chain->outputs[0]);
+  for (int k = 0; k < chain->n_inputs; k++) bytes += value_optimum_bytes(chain->inputs[k]);
+  for (int k = 0; k < chain->n_outputs; k++) bytes += value_optimum_bytes(chain->outputs[k]);
   call_cost(call, elements * chain->n_members, bytes);
 }
 
@@ -83,7 +78,7 @@ static void lower_plain(Program *program, const Node *chain) {
   operand_dim_array(call, "shape", nest.rank, nest.extent);
   call_byte_strides(graph, call, chain, &nest);
   operand_integer_array(call, "widths", chain->n_outputs, widths);
-  set_cost(graph, call, chain);
+  set_cost(call, chain);
 }
 
 /* ---- blocked tensors ---- */
@@ -159,7 +154,7 @@ static void lower_blocked(Program *program, const Node *chain) {
   operand_integer(call, "blocks", b.blocks);
   operand_integer(call, "pixels", b.plane / graph->config->target->lanes);
   call_walks(graph, call, chain);
-  set_cost(graph, call, chain);
+  set_cost(call, chain);
 }
 
 static void lower_chain(Program *program, Node *chain) {

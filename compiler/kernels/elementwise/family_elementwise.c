@@ -99,10 +99,6 @@ static void set_shape_knobs(KernelSpec *spec, const Broadcast *nest, int operand
   for (int k = 0; k < operands; k++) kernel_knob(spec, MOVES[k], nest->moves[k][nest->rank - 1]);
 }
 
-static double bytes_at_optimum(Graph *graph, const Value *value) {
-  return (double)dim_optimum(value_count_dim(graph, value, 0, value->rank)) * (double)dtype_size(value->dtype);
-}
-
 /* Is it a constant without zeros? */
 static bool never_zero(const Value *value) {
   size_t size = dtype_size(value->dtype);
@@ -125,17 +121,17 @@ static void lower_plain(Program *program, const Node *node) {
   KernelSpec *spec = spec_of(program, node, &operands);
   set_shape_knobs(spec, &nest, operands.n);
   Call *call = kernel_call(program, node, spec);
-  double bytes = bytes_at_optimum(graph, output);
+  double bytes = value_optimum_bytes(output);
   for (int k = 0; k < (divides(node) ? 2 : ELEMENTWISE_OPERANDS); k++) {
     int operand = k < operands.n ? k : 0;
     operand_value(call, OPERAND[k], operands.values[operand], READ);
     operand_dim_array(call, STRIDE[k], nest.rank, nest.stride[operand]);
-    if (k < operands.n) bytes += bytes_at_optimum(graph, operands.values[k]);
+    if (k < operands.n) bytes += value_optimum_bytes(operands.values[k]);
   }
   operand_value(call, "y", output, WRITE);
   operand_dim_array(call, "shape", nest.rank, nest.extent);
   if (divides(node) && never_zero(operands.values[1])) operand_null(call, "fault");
-  call_cost(call, bytes_at_optimum(graph, output) / (double)dtype_size(output->dtype), bytes);
+  call_cost(call, value_optimum_bytes(output) / (double)dtype_size(output->dtype), bytes);
 }
 
 /* ---- blocked tensors ---- */

@@ -25,7 +25,7 @@ static void gather_lower(Program *program, Node *node) {
   operand_dim(call, "length", x->shape[axis]);
   operand_dim(call, "count", value_count_dim(graph, indices, 0, indices->rank));
   operand_dim(call, "inner", value_count_dim(graph, x, axis + 1, x->rank));
-  call_cost(call, 0, 2.0 * (double)dim_optimum(value_count_dim(graph, y, 0, y->rank)) * (double)dtype_size(y->dtype));
+  call_cost(call, 0, 2.0 * value_optimum_bytes(y));
 }
 
 const KernelFamily family_gather = {.name = "gather", .lower = gather_lower};

@@ -9,13 +9,7 @@
 #include "knobs.h"
 #include "program/build.h"
 
-static double count_of(Graph *graph, const Value *value) {
-  return (double)dim_optimum(value_count_dim(graph, value, 0, value->rank));
-}
-
-static void moves(Call *call, Graph *graph, const Value *value) {
-  call_cost(call, 0, 2 * count_of(graph, value) * (double)dtype_size(value->dtype));
-}
+static void moves(Call *call, const Value *value) { call_cost(call, 0, 2 * value_optimum_bytes(value)); }
 
 static const int updates[] = {[SCATTER_none] = UPDATE_REPLACES,
                               [SCATTER_add] = UPDATE_ADDS,
@@ -83,7 +77,7 @@ static Call *call_lines(Program *program, Node *node, const char *name, const Va
   operand_dim(call, "out_axis", gathers ? index_axis : data_axis);
   operand_dim(call, "run", lines.has_run ? indices->shape[data->rank - 1] : dim_const(graph->dims, 1));
   if (checked) operand_null(call, "fault");
-  moves(call, graph, indices);
+  moves(call, indices);
   return call;
 }
 
@@ -132,7 +126,7 @@ static Call *call_tuples(Program *program, Node *node, const char *name, int fir
   operand_dim_array(call, "extent", *length, (const Dim *const *)data->shape + first);
   operand_dim_array(call, "stride", *length, stride + first);
   if (checked) operand_null(call, "fault");
-  moves(call, graph, node->outputs[0]);
+  moves(call, node->outputs[0]);
   return call;
 }
 
@@ -174,7 +168,7 @@ static void lower_one_hot(Program *program, Node *node) {
   operand_dim(call, "outer", value_count_dim(graph, y, 0, axis));
   operand_dim(call, "depth", y->shape[axis]);
   operand_dim(call, "inner", value_count_dim(graph, y, axis + 1, y->rank));
-  moves(call, graph, y);
+  moves(call, y);
 }
 
 static void lower_reverse_sequence(Program *program, Node *node) {
@@ -195,7 +189,7 @@ static void lower_reverse_sequence(Program *program, Node *node) {
   operand_dim(call, "batch", x->shape[1 - time]);
   operand_dim(call, "inner", value_count_dim(graph, x, 2, x->rank));
   if (checked) operand_null(call, "fault");
-  moves(call, graph, x);
+  moves(call, x);
 }
 
 static void (*const lower_op[N_OPS])(Program *program, Node *node) = {

@@ -200,7 +200,7 @@ static void lower_pad_map(Program *program, const Node *node, const PadAxis *pad
   operand_dim_array(call, "before", y->rank, before);
   operand_dim_array(call, "extent", y->rank, extent);
   operand_dim_array(call, "in_stride", y->rank, in_stride);
-  call_cost(call, 0, 2.0 * (double)dim_optimum(value_count_dim(graph, y, 0, y->rank)) * (double)dtype_size(y->dtype));
+  call_cost(call, 0, 2.0 * value_optimum_bytes(y));
 }
 
 static void lower_pad(Program *program, Node *node) {
@@ -281,9 +281,7 @@ static double copied_bytes(const Graph *graph, const Node *node, NodeLayout layo
   for (int i = 0, n = concat ? node->n_inputs : node->n_outputs; i < n; i++) {
     if (!parts[i]) continue;
     bool whole = block && channel % block == 0 && (dim_optimum(parts[i]->shape[1]) % block == 0 || i == n - 1);
-    double elements = (double)dtype_size(parts[i]->dtype);
-    for (int axis = 0; axis < parts[i]->rank; axis++) elements *= (double)dim_optimum(parts[i]->shape[axis]);
-    bytes += whole ? 0 : 2 * elements;
+    bytes += whole ? 0 : 2 * value_optimum_bytes(parts[i]);
     channel += block ? dim_value(parts[i]->shape[1]) : 0;
   }
   return bytes;

@@ -106,7 +106,7 @@ static void lower_trilu(Program *program, Node *node) {
   operand_dim(call, "rows", x->shape[x->rank - 2]);
   operand_dim(call, "columns", x->shape[x->rank - 1]);
   operand_dim(call, "k", k.given ? k.items[0] : dim_const(graph->dims, 0));
-  call_cost(call, 0, 2.0 * (double)dim_optimum(value_count_dim(graph, x, 0, x->rank)) * (double)dtype_size(x->dtype));
+  call_cost(call, 0, 2.0 * value_optimum_bytes(x));
 }
 
 static void lower_range(Program *program, Node *node) {

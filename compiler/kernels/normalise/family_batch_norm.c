@@ -51,7 +51,7 @@ static void lower_plain(Program *program, const Node *node) {
   operand_dim(call, "n", value_count_dim(graph, x, 0, 1));
   operand_dim(call, "channels", value_count_dim(graph, x, 1, last));
   operand_dim(call, "plane", plane);
-  double count = (double)dim_optimum(value_count_dim(graph, x, 0, x->rank));
+  double count = value_optimum(x);
   call_cost(call, 2 * count, 8 * count);
 }
 

@@ -17,7 +17,7 @@ static void lower_lp_norm(Program *program, Node *node) {
   operand_dim(call, "outer", value_count_dim(graph, x, 0, axis));
   operand_dim(call, "n", x->shape[axis]);
   operand_dim(call, "inner", inner);
-  double count = (double)dim_optimum(value_count_dim(graph, x, 0, x->rank));
+  double count = value_optimum(x);
   call_cost(call, 3 * count, 8 * count);
 }
 

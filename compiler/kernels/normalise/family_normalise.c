@@ -78,7 +78,7 @@ static void lower_normalise(Program *program, Node *node) {
   operand_dim(call, "groups", rows.groups);
   operand_dim(call, "pieces", rows.pieces);
   operand_dim(call, "inner", rows.inner);
-  double count = (double)dim_optimum(value_count_dim(graph, x, 0, x->rank));
+  double count = value_optimum(x);
   call_cost(call, 6 * count, 8 * count);
 }
 

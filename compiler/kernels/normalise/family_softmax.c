@@ -17,7 +17,7 @@ static void lower_softmax(Program *program, Node *node) {
   operand_dim(call, "outer", value_count_dim(graph, x, 0, axis));
   operand_dim(call, "n", value_count_dim(graph, x, axis, end));
   operand_dim(call, "inner", inner);
-  double count = (double)dim_optimum(value_count_dim(graph, x, 0, x->rank));
+  double count = value_optimum(x);
   call_cost(call, 4 * count, 8 * count);
 }
 

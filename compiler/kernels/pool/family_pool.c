@@ -36,10 +36,10 @@ static void set_window_knobs(Graph *graph, KernelSpec *spec, const Node *node, c
   }
 }
 
-static void pool_cost(Graph *graph, Call *call, const Node *node, const Window *window) {
+static void pool_cost(Call *call, const Node *node, const Window *window) {
   const Value *x = node->inputs[0], *y = node->outputs[0];
-  double inputs = (double)dim_optimum(value_count_dim(graph, x, 0, x->rank));
-  double outputs = (double)dim_optimum(value_count_dim(graph, y, 0, y->rank)), points = 1;
+  double inputs = value_optimum(x);
+  double outputs = value_optimum(y), points = 1;
   for (int i = 0; i < window->n_spatial; i++) points *= (double)window->kernel[i];
   call_cost(call, outputs * points, (double)dtype_size(x->dtype) * (inputs + outputs));
 }
@@ -91,7 +91,7 @@ static void lower_blocked(Program *program, Node *node) {
   operand_integer(call, "blocks", x.blocks);
   operand_integer(call, "x_image", x.image);
   operand_integer(call, "y_image", y.image);
-  pool_cost(graph, call, node, &window);
+  pool_cost(call, node, &window);
 }
 
 /* ---- row-major tensors ---- */
@@ -147,7 +147,7 @@ static void lower_plain(Program *program, Node *node) {
                          axes[2].pad_end,   axes[1].pad_end,   axes[0].pad_end};
     operand_dim_array(call, "pads", 6, pads);
   }
-  pool_cost(graph, call, node, &window);
+  pool_cost(call, node, &window);
 }
 
 static void pool_lower(Program *program, Node *node) {

@@ -25,8 +25,8 @@ static void lower_unpool(Program *program, Node *node) {
     operand_dim(call, IN[k], own ? window.out[window.n_spatial - 1 - k] : one);
     operand_dim(call, OUT[k], own ? y->shape[y->rank - 1 - k] : one);
   }
-  double in = (double)dim_optimum(value_count_dim(graph, x, 0, x->rank));
-  double out = (double)dim_optimum(value_count_dim(graph, y, 0, y->rank));
+  double in = value_optimum(x);
+  double out = value_optimum(y);
   call_cost(call, 0, in * 8 + (in + out) * (double)dtype_size(x->dtype));
 }
 

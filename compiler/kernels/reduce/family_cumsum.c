@@ -22,7 +22,7 @@ static void lower_cumsum(Program *program, Node *node) {
   operand_dim(call, "outer", value_count_dim(graph, x, 0, axis));
   operand_dim(call, "n", x->shape[axis]);
   operand_dim(call, "inner", value_count_dim(graph, x, axis + 1, x->rank));
-  double count = (double)dim_optimum(value_count_dim(graph, x, 0, x->rank));
+  double count = value_optimum(x);
   call_cost(call, count, 2 * count * (double)dtype_size(x->dtype));
 }
 

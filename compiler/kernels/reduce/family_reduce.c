@@ -137,7 +137,7 @@ static Call *reduce_call(Program *program, const Node *node, KernelSpec *spec, c
   operand_dim_array(call, "kept_stride", kept->n, kept->stride);
   operand_dim_array(call, "reduced_extent", reduced->n, reduced->extent);
   operand_dim_array(call, "reduced_stride", reduced->n, reduced->stride);
-  double count = (double)dim_optimum(value_count_dim(program->graph, x, 0, x->rank));
+  double count = value_optimum(x);
   call_cost(call, count, count * (double)dtype_size(x->dtype));
   return call;
 }
@@ -182,7 +182,7 @@ static void lower_blocked(Program *program, const Node *node) {
   operand_integer(call, "pixels", (x.height * x.width));
   operand_integer(call, "x_image", x.image);
   operand_integer(call, "y_image", y_image);
-  double count = (double)dim_optimum(value_count_dim(graph, node->inputs[0], 0, node->inputs[0]->rank));
+  double count = value_optimum(node->inputs[0]);
   call_cost(call, count, 4 * count);
 }
 
@@ -216,7 +216,7 @@ static void lower_arg(Program *program, const Node *node) {
   operand_dim(call, "outer", value_count_dim(graph, x, 0, axis));
   operand_dim(call, "n", value_count_dim(graph, x, axis, end));
   operand_dim(call, "inner", value_count_dim(graph, x, end, x->rank));
-  double count = (double)dim_optimum(value_count_dim(graph, x, 0, x->rank));
+  double count = value_optimum(x);
   call_cost(call, count, count * (double)dtype_size(x->dtype));
 }
 

@@ -79,7 +79,7 @@ static void lower_compress(Program *program, Node *node) {
   operand_dim(call, "count", found);
   operand_dim(call, "inner", axis < 0 ? one : value_count_dim(graph, x, axis + 1, x->rank));
   operand_null(call, "fault");
-  call_cost(call, 0, 2 * (double)dim_optimum(value_count_dim(graph, y, 0, y->rank)) * (double)dtype_size(x->dtype));
+  call_cost(call, 0, 2 * value_optimum(y) * (double)dtype_size(x->dtype));
 }
 
 static void nonzero_lower(Program *program, Node *node) {

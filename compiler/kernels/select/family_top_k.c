@@ -18,7 +18,7 @@ static void top_k_lower(Program *program, Node *node) {
   operand_dim(call, "n", x->shape[axis]);
   operand_dim(call, "inner", value_count_dim(graph, x, axis + 1, x->rank));
   operand_dim(call, "k", values->shape[axis]);
-  double count = (double)dim_optimum(value_count_dim(graph, x, 0, x->rank));
+  double count = value_optimum(x);
   call_cost(call, count, count * (double)dtype_size(x->dtype));
 }
 
