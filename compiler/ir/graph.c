@@ -81,6 +81,17 @@ void graph_scratch(Graph *graph, Node *node, const char *name, const Dim *bytes)
   node->scratch->shape[0] = bytes;
 }
 
+void graph_pack(Graph *graph, Node *node, Value *value) {
+  Value **longer = ARENA_ARRAY(graph->arena, Value *, node->n_packed + 1);
+  for (int i = 0; i < node->n_packed; i++) longer[i] = node->packed[i];
+  longer[node->n_packed++] = value;
+  node->packed = longer;
+}
+
+void graph_pack_floats(Graph *graph, Node *node, const char *name, int64_t count, const float *data) {
+  graph_pack(graph, node, graph_constant(graph, name, RNNCC_F32, 1, &count, data));
+}
+
 void graph_remark(Graph *graph, const char *format, ...) {
   Text text = text_new(graph->arena);
   va_list arguments;

@@ -157,6 +157,10 @@ int graph_take_nodes(Graph *graph, Node ***nodes);           /* empties the list
 void graph_set_output(Node *node, int output, Value *value); /* and the value's producer */
 void graph_scratch(Graph *graph, Node *node, const char *name, const Dim *bytes); /* sets node->scratch */
 
+void graph_pack(Graph *graph, Node *node, Value *value); /* appends to node->packed */
+/* The same of a new constant of rank 1. */
+void graph_pack_floats(Graph *graph, Node *node, const char *name, int64_t count, const float *data);
+
 void graph_remark(Graph *graph, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void graph_renumber(Graph *graph); /* dense ids for nodes and for the values that are still reachable */
 

@@ -112,9 +112,7 @@ static void pack(Graph *graph, Node *node) {
   for (int64_t c = 0; c < conv->groups; c++)
     for (int64_t point = 0; point < points; point++)
       packed[(c / lanes * points + point) * lanes + c % lanes] = weights[c * points + point];
-  node->packed = ARENA_ARRAY(graph->arena, Value *, 1);
-  node->n_packed = 1;
-  node->packed[0] = graph_constant(graph, conv->weights->name, RNNCC_F32, 1, &count, packed);
+  graph_pack_floats(graph, node, conv->weights->name, count, packed);
 }
 
 static KernelSpec *depthwise_spec(const Graph *graph, const Node *node) {

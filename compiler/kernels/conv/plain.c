@@ -225,9 +225,7 @@ static void pack(Graph *graph, Node *node) {
       int64_t left = schedule->base.conv.kernels - k, first = (group * schedule->base.conv.kernels + k) * points;
       pack_block(packed + first, weights + first, points, left < schedule->k_block ? left : schedule->k_block);
     }
-  node->packed = ARENA_ARRAY(graph->arena, Value *, 1);
-  node->n_packed = 1;
-  node->packed[0] = graph_constant(graph, w->name, RNNCC_F32, 1, &count, packed);
+  graph_pack_floats(graph, node, w->name, count, packed);
 }
 
 static KernelSpec *pad_spec(const Graph *graph, const PlainSchedule *schedule) {

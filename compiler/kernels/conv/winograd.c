@@ -148,9 +148,7 @@ static void pack(Graph *graph, Node *node) {
   float *packed = ARENA_ARRAY(graph->arena, float, count);
   for (int64_t group = 0; group < conv->groups; group++)
     winograd_weights_pack(&weights, source + group * conv->kernels * conv->channels * taps, packed + group * floats);
-  node->packed = ARENA_ARRAY(graph->arena, Value *, 1);
-  node->n_packed = 1;
-  node->packed[0] = graph_constant(graph, conv->weights->name, RNNCC_F32, 1, &count, packed);
+  graph_pack_floats(graph, node, conv->weights->name, count, packed);
 }
 
 /* Every pooling window must be inside one tile. */

@@ -115,9 +115,7 @@ void transposed_pack_blocked(Graph *graph, Node *node) {
   for (int64_t i = 0; i < count; i++) packed[i] = 0;
   for (int64_t group = 0; group < conv->groups; group++)
     pack_group(schedule, width, weights + group * conv->kernels * points, packed + group * blocks * width * points);
-  node->packed = ARENA_ARRAY(graph->arena, Value *, 1);
-  node->n_packed = 1;
-  node->packed[0] = graph_constant(graph, conv->weights->name, RNNCC_F32, 1, &count, packed);
+  graph_pack_floats(graph, node, conv->weights->name, count, packed);
 }
 
 /* ---- kernel ---- */

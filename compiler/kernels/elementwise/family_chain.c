@@ -100,10 +100,9 @@ static LayoutSet layouts(Graph *graph, const Node *chain) {
 /* The constants among the inputs, in order. */
 static void pack(Graph *graph, Node *chain) {
   if (!is_blocked(chain)) return;
-  chain->packed = ARENA_ARRAY(graph->arena, Value *, chain->n_inputs);
   for (int k = 0; k < chain->n_inputs; k++)
     if (value_is_constant(chain->inputs[k]))
-      chain->packed[chain->n_packed++] = blocked_constant(graph, chain->outputs[0], chain->inputs[k]);
+      graph_pack(graph, chain, blocked_constant(graph, chain->outputs[0], chain->inputs[k]));
 }
 
 static const char *load_blocked(Graph *graph, const Node *chain, int k) {

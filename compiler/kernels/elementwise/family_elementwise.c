@@ -149,10 +149,9 @@ static LayoutSet layouts(Graph *graph, const Node *node) {
 static void pack(Graph *graph, Node *node) {
   if (!is_blocked(node)) return;
   Operands operands = operands_of(node);
-  node->packed = ARENA_ARRAY(graph->arena, Value *, operands.n);
   for (int k = 0; k < operands.n; k++)
     if (value_is_constant(operands.values[k]))
-      node->packed[node->n_packed++] = blocked_constant(graph, node->outputs[0], operands.values[k]);
+      graph_pack(graph, node, blocked_constant(graph, node->outputs[0], operands.values[k]));
 }
 
 static void lower_blocked(Program *program, const Node *node) {

@@ -92,13 +92,6 @@ Value *packed_constant(Graph *graph, const char *name, const Panels *panels, con
   return graph_constant(graph, name, RNNCC_F32, 1, &floats, data);
 }
 
-void add_packed(Graph *graph, Node *node, Value *value) {
-  Value **longer = ARENA_ARRAY(graph->arena, Value *, node->n_packed + 1);
-  for (int i = 0; i < node->n_packed; i++) longer[i] = node->packed[i];
-  longer[node->n_packed++] = value;
-  node->packed = longer;
-}
-
 Call *lower_packing(Program *program, const Node *node, const Panels *panels, bool adds) {
   KernelSpec *spec = kernel_spec(program, "pack_panels");
   kernel_knob(spec, "VECTORS", panels->vectors);

@@ -35,8 +35,6 @@ KernelSpec *gemm_spec(Arena *arena, const GemmKnobs *knobs);
 
 /* A constant matrix, packed: f32 of rank 1. addend: added to it; NULL: none. */
 Value *packed_constant(Graph *graph, const char *name, const Panels *panels, const float *source, const float *addend);
-/* Appends to node->packed. */
-void add_packed(Graph *graph, Node *node, Value *value);
 
 /* A kernel that packs a matrix at run time, with an addend if `adds`. The caller gives source, addend, target, and all
  * sizes except those of the directions. */

@@ -201,7 +201,7 @@ static void pack(Graph *graph, Node *node) {
   for (int64_t i = 0; i < matrices; i++)
     panels_pack(&panels, source + i * panels.units * panels.depth, NULL, data + i * floats);
   s->packed = graph_constant(graph, "packed B", RNNCC_F32, 1, &all, data);
-  add_packed(graph, node, s->packed);
+  graph_pack(graph, node, s->packed);
 }
 
 /* ---- lowering ---- */

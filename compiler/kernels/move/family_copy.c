@@ -305,9 +305,7 @@ static void copy_pack(Graph *graph, Node *node) {
   if (!is_op(node, OP_Pad) || node_input(node, 2) || node_float(node, ATTR_value) == 0) return;
   float *fill = ARENA_NEW(graph->arena, float);
   *fill = (float)node_float(node, ATTR_value);
-  node->packed = ARENA_ARRAY(graph->arena, Value *, 1);
-  node->n_packed = 1;
-  node->packed[0] = graph_constant(graph, "fill", RNNCC_F32, 0, NULL, fill);
+  graph_pack(graph, node, graph_constant(graph, "fill", RNNCC_F32, 0, NULL, fill));
 }
 
 const KernelFamily family_copy = {

@@ -148,10 +148,8 @@ static void rearrange_pack(Graph *graph, Node *node) {
     tensor_set_int(one, 0, 1);
   }
   if (!value && !one) return;
-  node->packed = ARENA_ARRAY(graph->arena, Value *, 1);
-  node->n_packed = 1;
-  node->packed[0] =
-      graph_constant(graph, "fill", node->outputs[0]->dtype, 0, NULL, one ? one->data : value->tensor->data);
+  const void *data = one ? one->data : value->tensor->data;
+  graph_pack(graph, node, graph_constant(graph, "fill", node->outputs[0]->dtype, 0, NULL, data));
 }
 
 const KernelFamily family_rearrange = {.name = "rearrange", .pack = rearrange_pack, .lower = rearrange_lower};

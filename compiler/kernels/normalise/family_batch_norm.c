@@ -19,11 +19,9 @@ static void pack(Graph *graph, Node *node) {
   ChannelAffine affine;
   if (!is_blocked(node)) return;
   if (!channel_affine_of(graph, node, &affine)) bug("n%d: no scale and shift", node->id);
-  node->packed = ARENA_ARRAY(graph->arena, Value *, 2);
-  node->n_packed = 2;
   int64_t block = blocked_of(graph, node->outputs[0]).block;
-  node->packed[0] = channel_constant_rounded(graph, "scale", affine.s, affine.C, block);
-  node->packed[1] = channel_constant_rounded(graph, "shift", affine.t, affine.C, block);
+  graph_pack(graph, node, channel_constant_rounded(graph, "scale", affine.s, affine.C, block));
+  graph_pack(graph, node, channel_constant_rounded(graph, "shift", affine.t, affine.C, block));
 }
 
 static void lower_blocked(Program *program, const Node *node) {

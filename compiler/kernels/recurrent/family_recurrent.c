@@ -36,7 +36,7 @@ static void pack(Graph *graph, Node *node) {
       matrix->packed = packed_constant(graph, names[i], &matrix->panels, source + matrix->first,
                                        matrix->addend < 0 ? NULL : source + matrix->addend);
     }
-    if (matrix->packed) add_packed(graph, node, matrix->packed);
+    if (matrix->packed) graph_pack(graph, node, matrix->packed);
   }
 }
 

@@ -88,11 +88,11 @@ static void make_taps(Graph *graph, const Node *node, int first, int last) {
   for (int axis = first; axis <= last; axis++) schedule->taps[axis] = taps_of(graph, node, &schedule->resize, axis);
 }
 
-static void pack_two(Graph *graph, Node *node, int at, int axis) {
+static void pack_two(Graph *graph, Node *node, int axis) {
   const ResizeTaps *taps = &schedule_of(node)->taps[axis];
   int64_t out = dim_value(node->outputs[0]->shape[axis]);
-  node->packed[at] = index_table(graph, out, taps->start);
-  node->packed[at + 1] = weight_table(graph, taps, out);
+  graph_pack(graph, node, index_table(graph, out, taps->start));
+  graph_pack(graph, node, weight_table(graph, taps, out));
 }
 
 /* The first and the last resized axis; the last axis if there is none. */
@@ -115,9 +115,7 @@ static void pack_nearest(Graph *graph, Node *node) {
   for (int axis = first; axis <= last; axis++)
     for (int64_t o = 0; o < dim_value(node->outputs[0]->shape[axis]); o++)
       table[at++] = schedule_of(node)->taps[axis].start[o];
-  node->packed = ARENA_ARRAY(graph->arena, Value *, 1);
-  node->n_packed = 1;
-  node->packed[0] = index_table(graph, count, table);
+  graph_pack(graph, node, index_table(graph, count, table));
 }
 
 static bool in_one_sweep(const Node *node) { return is_nearest(node) || schedule_of(node)->n_axes == 0; }
@@ -130,12 +128,10 @@ static void pack(Graph *graph, Node *node) {
   const ResizeSchedule *schedule = schedule_of(node);
   int axes[MAX_RANK] = {2, node->inputs[0]->rank - 1},
       n = is_blocked(node) ? node->inputs[0]->rank - 2 : schedule->n_axes;
-  node->packed = ARENA_ARRAY(graph->arena, Value *, 2 * n);
-  node->n_packed = 2 * n;
   for (int k = 0; k < n; k++) {
     int axis = is_blocked(node) ? axes[k] : schedule->axes[k];
     make_taps(graph, node, axis, axis);
-    pack_two(graph, node, 2 * k, axis);
+    pack_two(graph, node, axis);
   }
 }
 
