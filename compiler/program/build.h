@@ -16,7 +16,8 @@ void kernel_knob(KernelSpec *spec, const char *name, int64_t value);
 void kernel_type(KernelSpec *spec, const char *name, DType dtype); /* a typedef of the template */
 /* A typedef of a template that only moves elements: bits8 to bits64 of kernel.h, by their size. */
 void kernel_bits(KernelSpec *spec, const char *name, DType dtype);
-void kernel_hook(KernelSpec *spec, const char *function, const char *body); /* without braces: "return vrelu(v);" */
+/* body: without braces, "return vrelu(v);"; NULL leaves the template's. */
+void kernel_hook(KernelSpec *spec, const char *function, const char *body);
 
 /* ---- calls ---- */
 

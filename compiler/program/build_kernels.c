@@ -28,6 +28,7 @@ void kernel_bits(KernelSpec *spec, const char *name, DType dtype) {
 }
 
 void kernel_hook(KernelSpec *spec, const char *function, const char *body) {
+  if (!body) return;
   if (spec->n_hooks == MAX_HOOKS) bug("%s: more than %d hooks", spec->template_name, MAX_HOOKS);
   spec->hooks[spec->n_hooks++] = (Hook){function, arena_string(spec->arena, body)};
 }

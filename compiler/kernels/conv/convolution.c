@@ -35,8 +35,7 @@ ConvAxis convolution_axis(Graph *graph, const Node *node, const Window *window, 
 /* The first step of the epilogue adds the residual, see takes_epilogue of family_conv. It is the first input that the
  * epilogue appended, which may be in another layout than the step's own. */
 static const Value *residual_of(const Node *node) {
-  if (!node->n_epilogue || elementwise_is_epilogue(node->epilogue[0])) return NULL;
-  return node->inputs[node->op->max_inputs];
+  return epilogue_begins_with_sum(node) ? node->inputs[node->op->max_inputs] : NULL;
 }
 
 Convolution convolution_of(Graph *graph, const Node *node, NodeLayout layout) {
@@ -76,15 +75,6 @@ double convolution_taps_inside(const ConvAxis *axis) {
   for (int64_t tap = 0; tap < axis->kernel; tap++)
     inside += (double)count_inside(tap * axis->dilation - pad, axis->stride, out, in);
   return inside / (double)out;
-}
-
-const char *convolution_epilogue(Arena *arena, const Node *node) {
-  Node chain = *node;
-  if (residual_of(node)) {
-    chain.epilogue++;
-    chain.n_epilogue--;
-  }
-  return chain.n_epilogue ? elementwise_epilogue_body(arena, &chain) : NULL;
 }
 
 const char *convolution_text(Arena *arena, const ConvCandidate *candidate) {

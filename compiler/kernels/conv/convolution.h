@@ -40,9 +40,6 @@ double convolution_macs(const Convolution *conv);
 /* The window's taps along the axis that lie in the input, on average over the output. needs: constant extents. */
 double convolution_taps_inside(const ConvAxis *axis);
 
-/* The epilogue after bias and residual, as the body of a hook `vec epilogue(vec x)`; NULL: none. */
-const char *convolution_epilogue(Arena *arena, const Node *node);
-
 typedef struct ConvAlgorithm ConvAlgorithm;
 typedef struct KernelSpec KernelSpec; /* template/specialise.h */
 

@@ -5,6 +5,7 @@
  */
 #include "kernels/conv/convolution.h"
 #include "kernels/conv/cost.h"
+#include "kernels/elementwise/elementwise.h"
 #include "layout/blocked.h"
 #include "layout/row_tiles.h"
 #include "machine/machine.h"
@@ -133,8 +134,7 @@ static KernelSpec *depthwise_spec(const Graph *graph, const Node *node) {
   kernel_knob(spec, "COLUMNS", ((const DepthwiseSchedule *)node->schedule)->columns);
   kernel_knob(spec, "BIAS", conv->bias != NULL);
   kernel_knob(spec, "RESIDUAL", conv->residual != NULL);
-  const char *body = convolution_epilogue(graph->arena, node);
-  if (body) kernel_hook(spec, "epilogue", body);
+  kernel_hook(spec, "epilogue", elementwise_epilogue(graph->arena, node));
   return spec;
 }
 

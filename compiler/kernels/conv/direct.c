@@ -274,9 +274,8 @@ static KernelSpec *direct_spec(const Graph *graph, const Node *node) {
   kernel_knob(spec, "BIAS", conv->bias != NULL);
   kernel_knob(spec, "RESIDUAL", conv->residual != NULL);
   kernel_knob(spec, "PROLOGUE", node->n_prologue > 0);
-  const char *body = convolution_epilogue(arena, node), *before = prologue_body(arena, node);
-  if (body) kernel_hook(spec, "epilogue", body);
-  if (before) kernel_hook(spec, "prologue", before);
+  kernel_hook(spec, "epilogue", elementwise_epilogue(arena, node));
+  kernel_hook(spec, "prologue", prologue_body(arena, node));
   return spec;
 }
 

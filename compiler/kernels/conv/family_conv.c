@@ -8,11 +8,7 @@
 /* The sum of the convolution and a tensor of its shape. Not a constant: constants are row-major in every layout of y.
  */
 static bool is_residual(const Node *step) {
-  if (!is_op(step, OP_Add) || step->inputs[1]->data) return false;
-  const Value *sum = step->inputs[0], *residual = step->inputs[1];
-  bool same = residual->rank == sum->rank;
-  for (int axis = 0; same && axis < sum->rank; axis++) same = same_dim(residual->shape[axis], sum->shape[axis]);
-  return same;
+  return is_op(step, OP_Add) && !step->inputs[1]->data && shapes_agree(step->inputs[1], step->inputs[0]);
 }
 
 /* First the residual, if any, then element-wise steps. */

@@ -9,6 +9,7 @@
 #include <limits.h>
 
 #include "kernels/conv/plain_cost.h"
+#include "kernels/elementwise/elementwise.h"
 #include "machine/targets.h"
 #include "program/build.h"
 #include "support/numbers.h"
@@ -304,8 +305,7 @@ static KernelSpec *conv_spec(const Graph *graph, const Node *node) {
   kernel_knob(spec, "FLAT", schedule->flat);
   kernel_knob(spec, "BIAS", schedule->base.conv.bias != NULL);
   kernel_knob(spec, "RESIDUAL", schedule->base.conv.residual != NULL);
-  const char *body = convolution_epilogue(graph->arena, node);
-  if (body) kernel_hook(spec, "epilogue", body);
+  kernel_hook(spec, "epilogue", elementwise_epilogue(graph->arena, node));
   return spec;
 }
 

@@ -6,6 +6,7 @@
 #include "kernels/conv/convolution.h"
 #include "kernels/conv/winograd_plan.h"
 #include "kernels/conv/winograd_weights.h"
+#include "kernels/elementwise/elementwise.h"
 #include "layout/blocked.h"
 #include "machine/targets.h"
 #include "program/build.h"
@@ -181,8 +182,7 @@ static KernelSpec *spec_of(const Graph *graph, const Node *node) {
   kernel_knob(spec, "BIAS", conv->bias != NULL);
   kernel_knob(spec, "RESIDUAL", conv->residual != NULL);
   kernel_knob(spec, "POOL", node->pool ? 2 : 1);
-  const char *body = convolution_epilogue(graph->arena, node);
-  if (body) kernel_hook(spec, "epilogue", body);
+  kernel_hook(spec, "epilogue", elementwise_epilogue(graph->arena, node));
   return spec;
 }
 

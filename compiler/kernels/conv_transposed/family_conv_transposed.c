@@ -11,11 +11,6 @@
 #include "program/build.h"
 #include "support/numbers.h"
 
-static bool takes_epilogue(const Node *host, const Node *step) {
-  (void)host;
-  return elementwise_is_epilogue(step);
-}
-
 static KernelSpec *plain_spec(Program *program, const Node *node, const Convolution *conv) {
   KernelSpec *spec = kernel_spec(program, "conv_transposed");
   kernel_knob(spec, "WINDOW_D", conv->d.kernel);
@@ -28,8 +23,7 @@ static KernelSpec *plain_spec(Program *program, const Node *node, const Convolut
   kernel_knob(spec, "DILATION_H", conv->h.dilation);
   kernel_knob(spec, "DILATION_W", conv->w.dilation);
   kernel_knob(spec, "BIAS", conv->bias != NULL);
-  const char *body = convolution_epilogue(program->arena, node);
-  if (body) kernel_hook(spec, "epilogue", body);
+  kernel_hook(spec, "epilogue", elementwise_epilogue(program->arena, node));
   return spec;
 }
 
@@ -96,6 +90,6 @@ const KernelFamily family_conv_transposed = {
     .seconds = seconds,
     .schedule = schedule,
     .pack = pack,
-    .takes_epilogue = takes_epilogue,
+    .takes_epilogue = elementwise_follows,
     .lower = lower_node,
 };

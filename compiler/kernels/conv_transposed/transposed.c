@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "kernels/conv_transposed/transposed.h"
+#include "kernels/elementwise/elementwise.h"
 
 #include "layout/blocked.h"
 #include "layout/row_tiles.h"
@@ -139,8 +140,7 @@ static KernelSpec *blocked_spec(Program *program, const Node *node) {
   kernel_knob(spec, "K_VECTORS", schedule->k_vectors);
   kernel_knob(spec, "COLUMNS", schedule->columns);
   kernel_knob(spec, "BIAS", schedule->conv.bias != NULL);
-  const char *body = convolution_epilogue(program->arena, node);
-  if (body) kernel_hook(spec, "epilogue", body);
+  kernel_hook(spec, "epilogue", elementwise_epilogue(program->arena, node));
   return spec;
 }
 

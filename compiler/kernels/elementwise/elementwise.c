@@ -232,3 +232,18 @@ const char *elementwise_epilogue_body(Arena *arena, const Node *node) {
   text_add(&out, "return x;");
   return out.data;
 }
+
+bool elementwise_follows(const Node *host, const Node *step) {
+  (void)host;
+  return elementwise_is_epilogue(step);
+}
+
+bool epilogue_begins_with_sum(const Node *node) {
+  return node->n_epilogue && !elementwise_is_epilogue(node->epilogue[0]);
+}
+
+const char *elementwise_epilogue(Arena *arena, const Node *node) {
+  int sum = epilogue_begins_with_sum(node);
+  Node steps = {.epilogue = node->epilogue + sum, .n_epilogue = node->n_epilogue - sum};
+  return steps.n_epilogue ? elementwise_epilogue_body(arena, &steps) : NULL;
+}

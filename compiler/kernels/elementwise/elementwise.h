@@ -18,6 +18,14 @@ bool elementwise_is_epilogue(const Node *node);
  * node of it must be elementwise_is_epilogue. */
 const char *elementwise_epilogue_body(Arena *arena, const Node *node);
 
+/* KernelFamily.takes_epilogue of kernels that take any such op. */
+bool elementwise_follows(const Node *host, const Node *step);
+
+/* Is the epilogue's first step no such op, but a sum that the kernel takes as an operand? */
+bool epilogue_begins_with_sum(const Node *node);
+/* elementwise_epilogue_body() of the steps after that sum; NULL: there are none. */
+const char *elementwise_epilogue(Arena *arena, const Node *node);
+
 /* The op on vectors, with the C expressions of its (up to three) inputs in order, NULL where one is absent. NULL if the
  * op is not written in vectors. */
 const char *elementwise_vector(Arena *arena, const Node *node, const char *const *inputs);

@@ -166,9 +166,7 @@ static void lower_chain(Program *program, Node *chain) {
 /* All operands of a vector are read before it is written. */
 static bool overwrites(const Node *chain, int input) {
   const Value *x = chain->inputs[input], *y = chain->outputs[0];
-  bool alike = x->dtype == y->dtype && x->rank == y->rank && x->channel_block == y->channel_block;
-  for (int axis = 0; alike && axis < x->rank; axis++) alike = same_dim(x->shape[axis], y->shape[axis]);
-  return alike;
+  return x->dtype == y->dtype && x->channel_block == y->channel_block && shapes_agree(x, y);
 }
 
 const KernelFamily family_chain = {

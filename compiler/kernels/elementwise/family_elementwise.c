@@ -178,9 +178,8 @@ static bool takes_epilogue(const Node *host, const Node *epilogue) {
 /* An operand of the output's type and shape is read element by element, each just before the output's is written. */
 static bool overwrites(const Node *node, int input) {
   const Value *x = node->inputs[input], *y = node->outputs[0];
-  bool alike = input < elementwise_own_inputs(node) && x->dtype == y->dtype && x->rank == y->rank;
-  for (int axis = 0; alike && axis < x->rank; axis++) alike = same_dim(x->shape[axis], y->shape[axis]);
-  return alike && x->channel_block == y->channel_block;
+  bool alike = x->dtype == y->dtype && x->channel_block == y->channel_block && shapes_agree(x, y);
+  return alike && input < elementwise_own_inputs(node);
 }
 
 const KernelFamily family_elementwise = {

@@ -44,10 +44,7 @@ static bool is_row(const Value *value, const Value *sum) {
   return true;
 }
 
-static bool is_matrix(const Value *value, const Value *sum) {
-  return value->rank == 2 && sum->rank == 2 && same_dim(value->shape[0], sum->shape[0]) &&
-         same_dim(value->shape[1], sum->shape[1]);
-}
+static bool is_matrix(const Value *value, const Value *sum) { return value->rank == 2 && shapes_agree(value, sum); }
 
 /* Is the step the sum of the product, with columns as last axis, and a value that the kernel can add? */
 static bool is_addition(const Node *host, const Node *step) {
@@ -63,18 +60,7 @@ static bool takes_epilogue(const Node *host, const Node *step) {
 }
 
 static const Value *fused_addend(const Node *node) {
-  if (!node->n_epilogue || elementwise_is_epilogue(node->epilogue[0])) return NULL;
-  return node->epilogue[0]->inputs[1];
-}
-
-/* NULL: none. */
-static const char *epilogue_body(Arena *arena, const Node *node) {
-  Node chain = *node;
-  if (fused_addend(node)) {
-    chain.epilogue++;
-    chain.n_epilogue--;
-  }
-  return chain.n_epilogue ? elementwise_epilogue_body(arena, &chain) : NULL;
+  return epilogue_begins_with_sum(node) ? node->epilogue[0]->inputs[1] : NULL;
 }
 
 /* ---- the product of a node ---- */
@@ -273,8 +259,7 @@ static void lower_floats(Program *program, Node *node, const MatmulSchedule *s, 
   KernelSpec *spec = gemm_spec(program->arena, &s->knobs);
   kernel_knob(spec, "SCALED", scaled);
   kernel_knob(spec, "ADDEND", !p->addend ? 0 : p->addend_column == zero_of(graph) ? 2 : 1);
-  const char *body = epilogue_body(program->arena, node);
-  if (body) kernel_hook(spec, "epilogue", body);
+  kernel_hook(spec, "epilogue", elementwise_epilogue(program->arena, node));
   Call *call = kernel_call(program, node, spec);
   operand_value(call, "a", node->inputs[0], READ);
   operand_value(call, "b", b, READ);

@@ -41,7 +41,7 @@ static void lower_plain(Program *program, const Node *node) {
   const Dim *plane = value_count_dim(graph, x, last, x->rank);
   KernelSpec *spec = kernel_spec(program, "batch_norm");
   kernel_knob(spec, "FLAT", dim_upper(plane) == 1);
-  if (node->n_epilogue) kernel_hook(spec, "epilogue", elementwise_epilogue_body(program->arena, node));
+  kernel_hook(spec, "epilogue", elementwise_epilogue(program->arena, node));
   Call *call = kernel_call(program, node, spec);
   for (int k = 0; k < 5; k++) operand_value(call, STATISTIC[k], node->inputs[k], READ);
   operand_value(call, "y", node->outputs[0], WRITE);
@@ -60,11 +60,6 @@ static void lower_batch_norm(Program *program, Node *node) {
     lower_plain(program, node);
 }
 
-static bool takes_epilogue(const Node *host, const Node *epilogue) {
-  (void)host;
-  return elementwise_is_epilogue(epilogue);
-}
-
 static bool overwrites(const Node *node, int input) {
   return input == 0 && node->inputs[0]->channel_block == node->outputs[0]->channel_block;
 }
@@ -73,7 +68,7 @@ const KernelFamily family_batch_norm = {
     .name = "batch_norm",
     .layouts = layouts,
     .pack = pack,
-    .takes_epilogue = takes_epilogue,
+    .takes_epilogue = elementwise_follows,
     .overwrites = overwrites,
     .lower = lower_batch_norm,
 };

@@ -65,7 +65,7 @@ static void lower_normalise(Program *program, Node *node) {
   kernel_knob(spec, "CENTRED", rows.centred);
   kernel_knob(spec, "SCALE", rows.scale);
   kernel_knob(spec, "BIAS", rows.bias);
-  if (node->n_epilogue) kernel_hook(spec, "epilogue", elementwise_epilogue_body(program->arena, node));
+  kernel_hook(spec, "epilogue", elementwise_epilogue(program->arena, node));
   Call *call = kernel_call(program, node, spec);
   operand_value(call, "x", x, READ);
   operand_value(call, "scale", node->inputs[1], READ);
@@ -82,11 +82,6 @@ static void lower_normalise(Program *program, Node *node) {
   call_cost(call, 6 * count, 8 * count);
 }
 
-static bool takes_epilogue(const Node *host, const Node *epilogue) {
-  (void)host;
-  return elementwise_is_epilogue(epilogue);
-}
-
 /* A worker reads a whole row before it writes it. */
 static bool overwrites(const Node *node, int input) {
   (void)node;
@@ -94,4 +89,4 @@ static bool overwrites(const Node *node, int input) {
 }
 
 const KernelFamily family_normalise = {
-    .name = "normalise", .takes_epilogue = takes_epilogue, .overwrites = overwrites, .lower = lower_normalise};
+    .name = "normalise", .takes_epilogue = elementwise_follows, .overwrites = overwrites, .lower = lower_normalise};
