@@ -3,6 +3,7 @@
 
 #include "kernels/elementwise/elementwise.h"
 #include "layout/layout.h"
+#include "program/build.h"
 #include "support/diagnostics.h"
 
 const ConvAlgorithm *const convolution_algorithms[] = {
@@ -53,6 +54,27 @@ Convolution convolution_of(Graph *graph, const Node *node, NodeLayout layout) {
   conv.x_block = layout_block(graph, conv.x, layout.reads);
   conv.y_block = layout_block(graph, conv.y, layout.writes);
   return conv;
+}
+
+void kernel_window(KernelSpec *spec, int n, const ConvAxis *w, const ConvAxis *h, const ConvAxis *d) {
+  static const char *const WINDOW[] = {"WINDOW_W", "WINDOW_H", "WINDOW_D"};
+  static const char *const STRIDE[] = {"STRIDE_W", "STRIDE_H", "STRIDE_D"};
+  static const char *const DILATION[] = {"DILATION_W", "DILATION_H", "DILATION_D"};
+  const ConvAxis *const axes[] = {w, h, d};
+  for (int k = 0; k < n; k++) {
+    kernel_knob(spec, WINDOW[k], axes[k]->kernel);
+    kernel_knob(spec, STRIDE[k], axes[k]->stride);
+    kernel_knob(spec, DILATION[k], axes[k]->dilation);
+  }
+}
+
+void kernel_plane(KernelSpec *spec, const ConvAxis *h, const ConvAxis *w) {
+  kernel_knob(spec, "IN_H", dim_value(h->in));
+  kernel_knob(spec, "IN_W", dim_value(w->in));
+  kernel_knob(spec, "OUT_H", dim_value(h->out));
+  kernel_knob(spec, "OUT_W", dim_value(w->out));
+  kernel_knob(spec, "PAD_TOP", dim_value(h->pad_begin));
+  kernel_knob(spec, "PAD_LEFT", dim_value(w->pad_begin));
 }
 
 double convolution_macs(const Convolution *conv) {

@@ -10,6 +10,8 @@
 #include "ir/schedule.h"
 #include "shapes/shape.h"
 
+typedef struct KernelSpec KernelSpec; /* template/specialise.h */
+
 /* One spatial axis, with auto_pad and defaults resolved. */
 typedef struct ConvAxis {
   int64_t kernel, stride, dilation;
@@ -34,6 +36,11 @@ typedef struct Convolution {
 /* The convolution of a node in a layout. */
 Convolution convolution_of(Graph *graph, const Node *node, NodeLayout layout);
 
+/* Sets a template's knobs of the window along its first `n` axes, last axis first: WINDOW_W, STRIDE_H, ... */
+void kernel_window(KernelSpec *spec, int n, const ConvAxis *w, const ConvAxis *h, const ConvAxis *d);
+/* IN_H, OUT_W, PAD_TOP, ... of a plane. needs: constant extents. */
+void kernel_plane(KernelSpec *spec, const ConvAxis *h, const ConvAxis *w);
+
 /* Multiply-adds at the dims' optimum. */
 double convolution_macs(const Convolution *conv);
 
@@ -41,7 +48,6 @@ double convolution_macs(const Convolution *conv);
 double convolution_taps_inside(const ConvAxis *axis);
 
 typedef struct ConvAlgorithm ConvAlgorithm;
-typedef struct KernelSpec KernelSpec; /* template/specialise.h */
 
 enum { MAX_CONV_KERNELS = 2 };
 

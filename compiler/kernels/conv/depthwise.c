@@ -119,18 +119,8 @@ static void pack(Graph *graph, Node *node) {
 static KernelSpec *depthwise_spec(const Graph *graph, const Node *node) {
   const Convolution *conv = &conv_schedule_of(node)->conv;
   KernelSpec *spec = kernel_spec_new(graph->arena, "conv_depthwise");
-  kernel_knob(spec, "IN_H", dim_value(conv->h.in));
-  kernel_knob(spec, "IN_W", dim_value(conv->w.in));
-  kernel_knob(spec, "OUT_H", dim_value(conv->h.out));
-  kernel_knob(spec, "OUT_W", dim_value(conv->w.out));
-  kernel_knob(spec, "WINDOW_H", conv->h.kernel);
-  kernel_knob(spec, "WINDOW_W", conv->w.kernel);
-  kernel_knob(spec, "STRIDE_H", conv->h.stride);
-  kernel_knob(spec, "STRIDE_W", conv->w.stride);
-  kernel_knob(spec, "DILATION_H", conv->h.dilation);
-  kernel_knob(spec, "DILATION_W", conv->w.dilation);
-  kernel_knob(spec, "PAD_TOP", dim_value(conv->h.pad_begin));
-  kernel_knob(spec, "PAD_LEFT", dim_value(conv->w.pad_begin));
+  kernel_window(spec, 2, &conv->w, &conv->h, NULL);
+  kernel_plane(spec, &conv->h, &conv->w);
   kernel_knob(spec, "COLUMNS", ((const DepthwiseSchedule *)node->schedule)->columns);
   kernel_knob(spec, "BIAS", conv->bias != NULL);
   kernel_knob(spec, "RESIDUAL", conv->residual != NULL);

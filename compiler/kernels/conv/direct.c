@@ -241,28 +241,14 @@ static const char *prologue_body(Arena *arena, const Node *node) {
   return elementwise_epilogue_body(arena, &chain);
 }
 
-static void set_window(KernelSpec *spec, const DirectSchedule *schedule) {
-  kernel_knob(spec, "WINDOW_H", schedule->h.kernel);
-  kernel_knob(spec, "WINDOW_W", schedule->w.kernel);
-  kernel_knob(spec, "STRIDE_H", schedule->h.stride);
-  kernel_knob(spec, "STRIDE_W", schedule->w.stride);
-  kernel_knob(spec, "DILATION_H", schedule->h.dilation);
-  kernel_knob(spec, "DILATION_W", schedule->w.dilation);
-  kernel_knob(spec, "IN_H", schedule->layer.in_h);
-  kernel_knob(spec, "IN_W", schedule->layer.in_w);
-  kernel_knob(spec, "OUT_H", schedule->layer.out_h);
-  kernel_knob(spec, "OUT_W", schedule->layer.out_w);
-  kernel_knob(spec, "PAD_TOP", dim_value(schedule->h.pad_begin));
-  kernel_knob(spec, "PAD_LEFT", dim_value(schedule->w.pad_begin));
-}
-
 static KernelSpec *direct_spec(const Graph *graph, const Node *node) {
   Arena *arena = graph->arena;
   const DirectSchedule *schedule = schedule_of(node);
   const Convolution *conv = &schedule->base.conv;
   const DirectPlan *plan = &schedule->plan;
   KernelSpec *spec = kernel_spec_new(arena, "conv_direct");
-  set_window(spec, schedule);
+  kernel_window(spec, 2, &schedule->w, &schedule->h, NULL);
+  kernel_plane(spec, &schedule->h, &schedule->w);
   kernel_knob(spec, "IN_BLOCK", schedule->layer.in_block);
   kernel_knob(spec, "CHANNEL_TAIL", conv->groups * conv->channels % schedule->layer.in_block);
   kernel_knob(spec, "OUT_VECTORS", conv->y_block / graph->config->target->lanes);

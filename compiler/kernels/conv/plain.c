@@ -288,15 +288,7 @@ static void lower_input_arguments(Program *program, Call *call, const Node *node
 static KernelSpec *conv_spec(const Graph *graph, const Node *node) {
   const PlainSchedule *schedule = schedule_of(node);
   KernelSpec *spec = kernel_spec_new(graph->arena, "conv_plain");
-  kernel_knob(spec, "WINDOW_D", schedule->d.kernel);
-  kernel_knob(spec, "WINDOW_H", schedule->h.kernel);
-  kernel_knob(spec, "WINDOW_W", schedule->w.kernel);
-  kernel_knob(spec, "STRIDE_D", schedule->d.stride);
-  kernel_knob(spec, "STRIDE_H", schedule->h.stride);
-  kernel_knob(spec, "STRIDE_W", schedule->w.stride);
-  kernel_knob(spec, "DILATION_D", schedule->d.dilation);
-  kernel_knob(spec, "DILATION_H", schedule->h.dilation);
-  kernel_knob(spec, "DILATION_W", schedule->w.dilation);
+  kernel_window(spec, 3, &schedule->w, &schedule->h, &schedule->d);
   kernel_knob(spec, "K_BLOCK", schedule->k_block);
   kernel_knob(spec, "K_TAIL", schedule->base.conv.kernels % schedule->k_block);
   kernel_knob(spec, "W_VECTORS", schedule->w_vectors);

@@ -168,12 +168,7 @@ static KernelSpec *spec_of(const Graph *graph, const Node *node) {
   kernel_knob(spec, "TILE_W", p->form.tile_w);
   kernel_knob(spec, "WINDOW_H", p->form.taps_h);
   kernel_knob(spec, "WINDOW_W", p->form.taps_w);
-  kernel_knob(spec, "IN_H", dim_value(conv->h.in));
-  kernel_knob(spec, "IN_W", dim_value(conv->w.in));
-  kernel_knob(spec, "OUT_H", dim_value(conv->h.out));
-  kernel_knob(spec, "OUT_W", dim_value(conv->w.out));
-  kernel_knob(spec, "PAD_TOP", dim_value(conv->h.pad_begin));
-  kernel_knob(spec, "PAD_LEFT", dim_value(conv->w.pad_begin));
+  kernel_plane(spec, &conv->h, &conv->w);
   kernel_knob(spec, "OC_VECTORS", p->oc_vectors);
   kernel_knob(spec, "OC_TAIL", ceil_div(conv->kernels, lanes) % p->oc_vectors);
   kernel_knob(spec, "PART_TILES", p->part_tiles);

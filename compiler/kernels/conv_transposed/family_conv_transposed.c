@@ -13,15 +13,7 @@
 
 static KernelSpec *plain_spec(Program *program, const Node *node, const Convolution *conv) {
   KernelSpec *spec = kernel_spec(program, "conv_transposed");
-  kernel_knob(spec, "WINDOW_D", conv->d.kernel);
-  kernel_knob(spec, "WINDOW_H", conv->h.kernel);
-  kernel_knob(spec, "WINDOW_W", conv->w.kernel);
-  kernel_knob(spec, "STRIDE_D", conv->d.stride);
-  kernel_knob(spec, "STRIDE_H", conv->h.stride);
-  kernel_knob(spec, "STRIDE_W", conv->w.stride);
-  kernel_knob(spec, "DILATION_D", conv->d.dilation);
-  kernel_knob(spec, "DILATION_H", conv->h.dilation);
-  kernel_knob(spec, "DILATION_W", conv->w.dilation);
+  kernel_window(spec, 3, &conv->w, &conv->h, &conv->d);
   kernel_knob(spec, "BIAS", conv->bias != NULL);
   kernel_hook(spec, "epilogue", elementwise_epilogue(program->arena, node));
   return spec;

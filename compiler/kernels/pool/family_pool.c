@@ -23,17 +23,9 @@ static Window window_of(Graph *graph, const Node *node) {
   return window;
 }
 
-/* The window's last `axes` axes: W, H, D. */
-static void set_window_knobs(Graph *graph, KernelSpec *spec, const Node *node, const Window *window, int axes) {
-  static const char *const WINDOW[] = {"WINDOW_W", "WINDOW_H", "WINDOW_D"};
-  static const char *const STRIDE[] = {"STRIDE_W", "STRIDE_H", "STRIDE_D"};
-  static const char *const DILATION[] = {"DILATION_W", "DILATION_H", "DILATION_D"};
-  for (int k = 0; k < axes; k++) {
-    ConvAxis axis = convolution_axis(graph, node, window, k);
-    kernel_knob(spec, WINDOW[k], axis.kernel);
-    kernel_knob(spec, STRIDE[k], axis.stride);
-    kernel_knob(spec, DILATION[k], axis.dilation);
-  }
+/* W, H, D. */
+static void window_axes(Graph *graph, const Node *node, const Window *window, ConvAxis axes[3]) {
+  for (int k = 0; k < 3; k++) axes[k] = convolution_axis(graph, node, window, k);
 }
 
 static void pool_cost(Call *call, const Node *node, const Window *window) {
@@ -69,20 +61,15 @@ static void lower_blocked(Program *program, Node *node) {
   Graph *graph = program->graph;
   Blocked x = blocked_of(graph, node->inputs[0]), y = blocked_of(graph, node->outputs[0]);
   Window window = window_of(graph, node);
-  bool flat = window.n_spatial == 1;
-  int w = flat ? 0 : 1;
+  ConvAxis axes[3];
+  window_axes(graph, node, &window, axes);
   KernelSpec *spec = kernel_spec(program, "pool_blocked");
-  set_window_knobs(graph, spec, node, &window, 2);
+  kernel_window(spec, 2, &axes[0], &axes[1], NULL);
+  kernel_plane(spec, &axes[1], &axes[0]);
   kernel_knob(spec, "KIND", pool_kind(node));
   kernel_knob(spec, "VECTORS", x.block / graph->config->target->lanes);
-  kernel_knob(spec, "IN_H", x.height);
-  kernel_knob(spec, "IN_W", x.width);
-  kernel_knob(spec, "OUT_H", y.height);
-  kernel_knob(spec, "OUT_W", y.width);
-  kernel_knob(spec, "PAD_TOP", flat ? 0 : dim_value(window.pad_begin[0]));
-  kernel_knob(spec, "PAD_LEFT", dim_value(window.pad_begin[w]));
-  kernel_knob(spec, "PAD_BOTTOM", flat ? 0 : dim_value(window.pad_end[0]));
-  kernel_knob(spec, "PAD_RIGHT", dim_value(window.pad_end[w]));
+  kernel_knob(spec, "PAD_BOTTOM", dim_value(axes[1].pad_end));
+  kernel_knob(spec, "PAD_RIGHT", dim_value(axes[0].pad_end));
   kernel_knob(spec, "COLUMNS", blocked_tiles(graph, node, &window).columns);
   Call *call = kernel_call(program, node, spec);
   operand_value(call, "x", node->inputs[0], READ);
@@ -123,10 +110,10 @@ static void lower_plain(Program *program, Node *node) {
   Graph *graph = program->graph;
   Window window = window_of(graph, node);
   ConvAxis axes[3];
-  for (int k = 0; k < 3; k++) axes[k] = convolution_axis(graph, node, &window, k);
+  window_axes(graph, node, &window, axes);
   bool indices = wants_indices(node);
   KernelSpec *spec = kernel_spec(program, indices ? "max_pool_indices" : "pool_plain");
-  set_window_knobs(graph, spec, node, &window, 3);
+  kernel_window(spec, 3, &axes[0], &axes[1], &axes[2]);
   kernel_type(spec, "T", node->inputs[0]->dtype);
   if (indices) {
     kernel_knob(spec, "COLUMN_MAJOR", node_int(node, ATTR_storage_order) != 0);
