@@ -48,14 +48,6 @@ static const Dim *place_at(Graph *graph, const Node *node, int k, const Dim *num
                  dim_mul(dims, odd, dim_const(dims, place_bytes(node, k))));
 }
 
-static void lower_move(Program *program, const Node *node, const Value *from, const Value *to) {
-  Graph *graph = program->graph;
-  const Dim *strides[MAX_RANK];
-  dense_strides(graph, from, strides);
-  StridedBox box = strided_box(graph, from->rank, from->shape, strides, strides);
-  lower_strided_copy(program, node, &box, from, to);
-}
-
 /* ---- views ---- */
 
 /* Makes the value a view of `of`. */
@@ -131,12 +123,13 @@ static void lower_start(Program *program, const Node *node) {
     program_set_dim(program, node, control->growths[g].symbol, control->growths[g].value[0]);
   for (int k = 0; k < control->n_carried; k++) {
     const Value *from = node->inputs[control->first_carried + k];
-    lower_move(program, node, from, program_view(program, from, node->scratch, place_at(graph, node, k, zero, false)));
+    lower_whole_copy(program, node, from,
+                     program_view(program, from, node->scratch, place_at(graph, node, k, zero, false)));
   }
   if (!control->conditional) return;
   Value *first = node->inputs[1] ? node->inputs[1] : program_constant(program, RNNCC_BOOL, &truth);
-  lower_move(program, node, first,
-             program_view(program, first, node->scratch, place_at(graph, node, control->n_carried, zero, false)));
+  lower_whole_copy(program, node, first,
+                   program_view(program, first, node->scratch, place_at(graph, node, control->n_carried, zero, false)));
 }
 
 /* Makes Loop's condition views of its places: of this iteration and of the next. */
@@ -167,7 +160,8 @@ static void lower_end(Program *program, const Node *node) {
   for (int k = 0; k < control->n_carried && k < node->n_outputs; k++) {
     const Value *to = node->outputs[k];
     if (to)
-      lower_move(program, node, program_view(program, to, node->scratch, place_at(graph, node, k, count, false)), to);
+      lower_whole_copy(program, node, program_view(program, to, node->scratch, place_at(graph, node, k, count, false)),
+                       to);
   }
   program_end(program);
 }

@@ -86,12 +86,8 @@ static void lower_gather_elements(Program *program, Node *node) {
 }
 
 static void lower_scatter_elements(Program *program, Node *node) {
-  const Value *data = node->inputs[0], *y = node->outputs[0];
-  const Dim *stride[MAX_RANK];
-  Graph *graph = program->graph;
-  dense_strides(graph, data, stride);
-  StridedBox box = strided_box(graph, data->rank, (const Dim *const *)data->shape, stride, stride);
-  lower_strided_copy(program, node, &box, data, y);
+  const Value *y = node->outputs[0];
+  lower_whole_copy(program, node, node->inputs[0], y);
   operand_value(call_lines(program, node, "scatter_elements", y, false), "updates", node->inputs[2], READ);
 }
 

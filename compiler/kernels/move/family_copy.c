@@ -10,37 +10,24 @@
 #include "program/build.h"
 #include "shapes/shape.h"
 
-/* Copies each input to its place; the copies write different bytes. */
-static void lower_concat(Program *program, Node *node) {
+/* Concat copies each input to its place, Split each output from its place. */
+static void lower_parts(Program *program, Node *node) {
   Graph *graph = program->graph;
-  const Value *y = node->outputs[0];
-  int axis = normal_axis(node_int(node, ATTR_axis), y->rank);
-  const Dim *in_stride[MAX_RANK], *out_stride[MAX_RANK], *first = dim_const(graph->dims, 0);
-  dense_strides(graph, y, out_stride);
-  for (int k = 0; k < node->n_inputs; k++) {
-    const Value *x = node->inputs[k];
-    dense_strides(graph, x, in_stride);
-    StridedBox box = strided_box(graph, x->rank, x->shape, in_stride, out_stride);
-    box.out_offset = dim_mul(graph->dims, first, out_stride[axis]);
-    operand_sharing(lower_strided_copy(program, node, &box, x, y), "out", SHARED_APART);
-    first = dim_add(graph->dims, first, x->shape[axis]);
-  }
-}
-
-static void lower_split(Program *program, Node *node) {
-  Graph *graph = program->graph;
-  const Value *x = node->inputs[0];
-  int axis = normal_axis(node_int(node, ATTR_axis), x->rank);
-  const Dim *in_stride[MAX_RANK], *out_stride[MAX_RANK], *first = dim_const(graph->dims, 0);
-  dense_strides(graph, x, in_stride);
-  for (int k = 0; k < node->n_outputs; k++) {
-    const Value *y = node->outputs[k];
-    if (!y) continue;
-    dense_strides(graph, y, out_stride);
-    StridedBox box = strided_box(graph, y->rank, y->shape, in_stride, out_stride);
-    box.in_offset = dim_mul(graph->dims, first, in_stride[axis]);
-    lower_strided_copy(program, node, &box, x, y);
-    first = dim_add(graph->dims, first, y->shape[axis]);
+  bool joins = is_op(node, OP_Concat);
+  const Value *whole = joins ? node->outputs[0] : node->inputs[0];
+  int axis = normal_axis(node_int(node, ATTR_axis), whole->rank), n = joins ? node->n_inputs : node->n_outputs;
+  const Dim *stride[MAX_RANK], *whole_stride[MAX_RANK], *first = dim_const(graph->dims, 0);
+  dense_strides(graph, whole, whole_stride);
+  for (int k = 0; k < n; k++) {
+    const Value *part = joins ? node->inputs[k] : node->outputs[k];
+    if (!part) continue;
+    dense_strides(graph, part, stride);
+    StridedBox box = strided_box(graph, part->rank, (const Dim *const *)part->shape, joins ? stride : whole_stride,
+                                 joins ? whole_stride : stride);
+    *(joins ? &box.out_offset : &box.in_offset) = dim_mul(graph->dims, first, whole_stride[axis]);
+    Call *copy = lower_strided_copy(program, node, &box, joins ? part : whole, joins ? whole : part);
+    if (joins) operand_sharing(copy, "out", SHARED_APART); /* the copies write different bytes */
+    first = dim_add(graph->dims, first, part->shape[axis]);
   }
 }
 
@@ -108,12 +95,7 @@ static void lower_expand(Program *program, Node *node) {
 }
 
 static void lower_identity(Program *program, Node *node) {
-  Graph *graph = program->graph;
-  const Value *x = node->inputs[0], *y = node->outputs[0];
-  const Dim *stride[MAX_RANK];
-  dense_strides(graph, x, stride);
-  StridedBox box = strided_box(graph, x->rank, (const Dim *const *)x->shape, stride, stride);
-  lower_strided_copy(program, node, &box, x, y);
+  lower_whole_copy(program, node, node->inputs[0], node->outputs[0]);
 }
 
 /* Padding along one axis; negative padding crops the input. */
@@ -236,40 +218,23 @@ static bool in_place(Value *part, Value *whole, int64_t channel) {
   return value_first_byte(part) == value_first_byte(whole) + channel_bytes(whole, channel);
 }
 
-static void lower_blocked_concat(Program *program, const Node *node) {
-  Value *y = node->outputs[0];
-  int64_t channel = 0;
-  for (int i = 0; i < node->n_inputs; i++) {
-    Value *x = node->inputs[i];
-    int64_t channels = dim_value(x->shape[1]);
-    if (!in_place(x, y, channel))
-      lower_channel_copy(program, node, (ChannelRange){x, 0}, (ChannelRange){y, channel}, channels);
-    channel += channels;
-  }
-}
-
-static void lower_blocked_split(Program *program, const Node *node) {
-  Value *x = node->inputs[0];
-  int64_t channel = 0;
-  for (int i = 0; i < node->n_outputs; i++) {
-    Value *y = node->outputs[i];
-    int64_t channels = dim_value(y->shape[1]);
-    if (!in_place(y, x, channel))
-      lower_channel_copy(program, node, (ChannelRange){x, channel}, (ChannelRange){y, 0}, channels);
-    channel += channels;
-  }
-}
-
 static void lower_blocked(Program *program, const Node *node) {
-  if (is_op(node, OP_Concat))
-    lower_blocked_concat(program, node);
-  else
-    lower_blocked_split(program, node);
+  bool joins = is_op(node, OP_Concat);
+  Value *whole = joins ? node->outputs[0] : node->inputs[0];
+  int64_t channel = 0;
+  for (int i = 0, n = joins ? node->n_inputs : node->n_outputs; i < n; i++) {
+    Value *part = joins ? node->inputs[i] : node->outputs[i];
+    int64_t channels = dim_value(part->shape[1]);
+    ChannelRange own = {part, 0}, place = {whole, channel};
+    if (!in_place(part, whole, channel))
+      lower_channel_copy(program, node, joins ? own : place, joins ? place : own, channels);
+    channel += channels;
+  }
 }
 
 static void (*const lower_op[N_OPS])(Program *program, Node *node) = {
-    [OP_Concat] = lower_concat, [OP_Expand] = lower_expand, [OP_Identity] = lower_identity,   [OP_Pad] = lower_pad,
-    [OP_Slice] = lower_slice,   [OP_Split] = lower_split,   [OP_Transpose] = lower_transpose,
+    [OP_Concat] = lower_parts, [OP_Expand] = lower_expand, [OP_Identity] = lower_identity,   [OP_Pad] = lower_pad,
+    [OP_Slice] = lower_slice,  [OP_Split] = lower_parts,   [OP_Transpose] = lower_transpose,
 };
 
 /* Bytes that are copied; parts of whole blocks need no copy (layout/place_parts.c). */

@@ -108,3 +108,10 @@ Call *lower_strided_copy(Program *program, const Node *node, const StridedBox *g
   call_cost(call, 0, bytes);
   return call;
 }
+
+void lower_whole_copy(Program *program, const Node *node, const Value *from, const Value *to) {
+  const Dim *strides[MAX_RANK];
+  dense_strides(program->graph, from, strides);
+  StridedBox box = strided_box(program->graph, from->rank, (const Dim *const *)from->shape, strides, strides);
+  lower_strided_copy(program, node, &box, from, to);
+}

@@ -22,4 +22,7 @@ StridedBox strided_box(Graph *graph, int rank, const Dim *const *shape, const Di
 /* Adds the call. `in` NULL: fills with zero bytes. */
 Call *lower_strided_copy(Program *program, const Node *node, const StridedBox *box, const Value *in, const Value *out);
 
+/* All elements, in row-major order; both values have one shape. */
+void lower_whole_copy(Program *program, const Node *node, const Value *from, const Value *to);
+
 #endif
