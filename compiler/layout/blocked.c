@@ -13,8 +13,6 @@ bool can_be_blocked(const Value *value) {
 
 int wide_block(const Graph *graph) { return 2 * graph->config->target->lanes; }
 
-bool is_wide(const Graph *graph, const Value *value) { return value->channel_block == wide_block(graph); }
-
 static int64_t extent(const Value *value, int axis) { return dim_value(value->shape[axis]); }
 
 static Blocked in_blocks_of(const Value *value, int64_t block) {

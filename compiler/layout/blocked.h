@@ -30,7 +30,6 @@ bool can_be_blocked(const Value *value);
 
 /* Channels of a wide block. */
 int wide_block(const Graph *graph);
-bool is_wide(const Graph *graph, const Value *value);
 
 /* needs: can_be_blocked. A row-major value is described as if in blocks of a vector: where same_bytes() holds, both are
  * the same. */

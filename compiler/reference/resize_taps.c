@@ -3,6 +3,8 @@
 
 #include "reference/resize_taps.h"
 
+#include "support/numbers.h"
+
 ResizeAxis resize_axis(int64_t in, int64_t out, float given) {
   ResizeAxis axis = {.in = in, .out = out, .roi = {0, 1}};
   axis.scale = given != 0 ? given : (float)out / (float)in;
@@ -107,14 +109,12 @@ static void weigh(const Filter *filter, const ResizeAxis *axis, float at, int64_
   for (int k = 0; k < 2 * filter->half; k++) weight[k] /= sum;
 }
 
-static int64_t clamp(int64_t i, int64_t least, int64_t most) { return i < least ? least : i > most ? most : i; }
-
 /* Taps outside read the element at the edge: their weights go to it, and the window moves inside. */
 static void place(const ResizeAxis *axis, ResizeTaps *taps, int64_t o, int64_t first, int count, const double *weight,
                   double *sums) {
-  int64_t start = clamp(first, 0, axis->in - taps->n);
+  int64_t start = clamp_int(0, first, axis->in - taps->n);
   for (int k = 0; k < taps->n; k++) sums[k] = 0;
-  for (int k = 0; k < count; k++) sums[clamp(first + k, 0, axis->in - 1) - start] += weight[k];
+  for (int k = 0; k < count; k++) sums[clamp_int(0, first + k, axis->in - 1) - start] += weight[k];
   taps->start[o] = (int32_t)start;
   for (int k = 0; k < taps->n; k++) taps->weight[o * taps->n + k] = (float)sums[k];
 }
@@ -141,7 +141,7 @@ static void nearest_taps(const Node *node, const ResizeAxis *axis, ResizeTaps *t
   NearestMode mode = node_word(node, ATTR_nearest_mode);
   for (int64_t o = 0; o < axis->out; o++) {
     float at = coordinate_of(node)(axis, (float)o);
-    taps->start[o] = outside(node, axis, at) ? -1 : (int32_t)clamp((int64_t)nearest(mode, at), 0, axis->in - 1);
+    taps->start[o] = outside(node, axis, at) ? -1 : (int32_t)clamp_int(0, (int64_t)nearest(mode, at), axis->in - 1);
     taps->weight[o] = 1;
   }
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Minima, maxima and divisions that round up. */
+/* Minima, maxima, bounds and divisions that round up. */
 #ifndef RNNCC_NUMBERS_H
 #define RNNCC_NUMBERS_H
 
@@ -7,6 +7,9 @@
 
 static inline int64_t min_int(int64_t a, int64_t b) { return a < b ? a : b; }
 static inline int64_t max_int(int64_t a, int64_t b) { return a > b ? a : b; }
+static inline int64_t clamp_int(int64_t least, int64_t value, int64_t most) {
+  return value < least ? least : value > most ? most : value;
+}
 static inline double min_double(double a, double b) { return a < b ? a : b; }
 static inline double max_double(double a, double b) { return a > b ? a : b; }
 

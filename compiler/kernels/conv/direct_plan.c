@@ -245,12 +245,8 @@ void direct_each_plan(const Target *target, const Machine *machine, const Direct
   }
 }
 
-static int within(int64_t least, int64_t value, int64_t most) {
-  return (int)(value < least ? least : value > most ? most : value);
-}
-
 void direct_fit(const DirectLayer *l, DirectPlan *plan) {
-  plan->oc_vectors = within(1, plan->oc_vectors, l->oc_vectors < MAX_OC_VECTORS ? l->oc_vectors : MAX_OC_VECTORS);
-  plan->columns = within(1, plan->columns, MAX_COLUMNS);
-  plan->unroll = within(1, plan->unroll, MAX_UNROLL);
+  plan->oc_vectors = (int)clamp_int(1, plan->oc_vectors, min_int(l->oc_vectors, MAX_OC_VECTORS));
+  plan->columns = (int)clamp_int(1, plan->columns, MAX_COLUMNS);
+  plan->unroll = (int)clamp_int(1, plan->unroll, MAX_UNROLL);
 }

@@ -161,15 +161,12 @@ static void list(Graph *graph, const Node *node, const Convolution *conv, ConvCa
   }
 }
 
-static int within(int value, int from, int64_t to) { return value < from ? from : value > to ? (int)to : value; }
-
 static void fit(Graph *graph, const Node *node, const Convolution *conv, Knobs *knobs) {
   (void)node;
-  knobs->value[KNOB_plain_k] =
-      within(knobs->value[KNOB_plain_k], 1, conv->kernels < MAX_K_BLOCK ? conv->kernels : MAX_K_BLOCK);
-  knobs->value[KNOB_plain_w] = within(knobs->value[KNOB_plain_w], 1, MAX_W_VECTORS);
-  knobs->value[KNOB_plain_flat] = within(knobs->value[KNOB_plain_flat], 0, can_be_flat(graph, conv) ? 1 : 0);
-  knobs->value[KNOB_plain_tiles] = within(knobs->value[KNOB_plain_tiles], 0, INT_MAX);
+  knobs->value[KNOB_plain_k] = (int)clamp_int(1, knobs->value[KNOB_plain_k], min_int(conv->kernels, MAX_K_BLOCK));
+  knobs->value[KNOB_plain_w] = (int)clamp_int(1, knobs->value[KNOB_plain_w], MAX_W_VECTORS);
+  knobs->value[KNOB_plain_flat] = (int)clamp_int(0, knobs->value[KNOB_plain_flat], can_be_flat(graph, conv) ? 1 : 0);
+  knobs->value[KNOB_plain_tiles] = (int)clamp_int(0, knobs->value[KNOB_plain_tiles], INT_MAX);
 }
 
 /* First the differences between layers of one schedule. */

@@ -196,12 +196,10 @@ static const WinogradForm *form_of(const WinogradLayer *l, int tile) {
   return nearest;
 }
 
-static int within(int least, int value, int most) { return value < least ? least : value > most ? most : value; }
-
 void winograd_fit(const WinogradLayer *l, WinogradKnobs *knobs) {
   knobs->tile = winograd_tile(form_of(l, knobs->tile));
-  knobs->oc_vectors = within(1, knobs->oc_vectors, MAX_OC_VECTORS);
-  knobs->parts = within(1, knobs->parts, MAX_PARTS);
+  knobs->oc_vectors = (int)clamp_int(1, knobs->oc_vectors, MAX_OC_VECTORS);
+  knobs->parts = (int)clamp_int(1, knobs->parts, MAX_PARTS);
 }
 
 WinogradPlan winograd_plan(const Target *target, const Machine *machine, const WinogradLayer *l,
