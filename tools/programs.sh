@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 # Sourced by tools/build and tools/test: which meson and ninja to call.
 
-# The first that runs: a shim on PATH may stand for an interpreter that is not there.
+# The first one that runs: a program on PATH may be a shim whose interpreter is missing.
 working() {
   local candidate
   for candidate in "$@"; do

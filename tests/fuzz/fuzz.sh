@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# fuzz.sh PROGRAM FOUND CORPUS [OPTION...]: a run from the corpus; what is new goes to FOUND, what breaks the program
-# beside it. Exit 1 if anything does: libFuzzer's own code for that, 77, is Meson's for a test that was skipped.
+# fuzz.sh PROGRAM FOUND CORPUS [OPTION...]: a run from the corpus; new inputs go to FOUND, inputs that break the program
+# beside it. Exit 1 if there is one: libFuzzer's own code for that, 77, means a skipped test for Meson.
 set -eu
 program=$1 found=$2 corpus=$3
 shift 3

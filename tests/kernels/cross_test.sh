@@ -1,13 +1,13 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 # Builds a test program for AArch64 with NEON and runs it under QEMU: cross_test.sh CLANG SOURCE ROOT.
-# Says SKIP where the cross libc or QEMU is missing.
+# Prints SKIP if the cross libc or QEMU is missing.
 clang=$1 source=$2 root=$3
 skip() {
   echo "1..0 # SKIP not installed: $1"
   exit 0
 }
-# All functions at all floats would take QEMU hours; one that is named is asked for.
+# All functions at all floats would take hours under QEMU, so only a named function is tested at all floats.
 [ "${RNNCC_EXHAUSTIVE-}" != 1 ] || unset RNNCC_EXHAUSTIVE
 qemu=$(command -v qemu-aarch64 || command -v qemu-aarch64-static) || skip qemu-aarch64
 [ "$(uname -m)" = aarch64 ] || [ -e /usr/aarch64-linux-gnu/lib/libc.a ] || skip libc6-dev-arm64-cross

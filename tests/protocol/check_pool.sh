@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
 # Searches pool.pml with spin: check_pool.sh CC. The protocol must pass at each size, and each seeded mistake must be
-# found, for what it is. Says SKIP where spin is missing.
+# found, as this mistake. Prints SKIP if spin is missing.
 set -u
 cc=$1 model=$(cd "$(dirname "$0")" && pwd)/pool.pml
 command -v spin >/dev/null || { echo "1..0 # SKIP not installed: spin"; exit 0; }
@@ -9,8 +9,8 @@ directory=$(mktemp -d) && cd "$directory" || exit 1
 trap 'rm -rf "$directory"' EXIT
 cases=0 failures=0
 
-# search OPTIMISATION states|cycles DEFINES...: the verdict, from pan's words in the file `out`. Optimising pan takes
-# longer than it saves where there are fewer than a million states.
+# search OPTIMISATION states|cycles DEFINES...: the verdict, from pan's output in the file `out`. Optimising pan takes
+# longer than it saves if there are fewer than a million states.
 search() {
   local optimisation=$1 kind=-DSAFETY options=()
   if [ "$2" = cycles ]; then kind=-DNP options=(-l); fi
