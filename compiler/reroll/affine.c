@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "ir/op.h"
+#include "shapes/shape.h"
 
 /* Nested deeper, a sum is none that an exporter writes; and a hostile model costs no stack. */
 enum { MAX_DEPTH = 24 };
@@ -71,7 +71,7 @@ static bool read_gemm(Reader *r, const Strip *strip, double scale, int depth) {
       !left_operand(strip, node->inputs[0], &product.input) || !add_products(r, product))
     return false;
   Strip addend;
-  if (node->n_inputs < 3 || !node->inputs[2]) return true;
+  if (!node_input(node, 2)) return true;
   return strip_operand(r->graph, strip, node->inputs[2], &addend) &&
          read(r, addend, scale * node_float(node, ATTR_beta), depth + 1);
 }
@@ -144,8 +144,6 @@ double affine_bias(const Affine *affine, int64_t unit) {
 
 bool same_constant(const Value *a, const Value *b) {
   if (a == b) return true;
-  if (a->dtype != b->dtype || a->rank != b->rank) return false;
-  for (int axis = 0; axis < a->rank; axis++)
-    if (a->shape[axis] != b->shape[axis]) return false;
-  return !memcmp(a->data, b->data, (size_t)value_count(a) * dtype_size(a->dtype));
+  return a->dtype == b->dtype && shapes_agree(a, b) &&
+         !memcmp(a->data, b->data, (size_t)value_count(a) * dtype_size(a->dtype));
 }

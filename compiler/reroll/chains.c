@@ -168,8 +168,6 @@ static void link_rnn(Finder *f, Cell *cell) {
 
 /* ---- all of them ---- */
 
-static void add_cell(Finder *f, Cell *cell) { *LIST_ADD(f->graph->arena, f->cells, f->n, f->capacity) = cell; }
-
 /* How a cell is read whose last node is of this operator. */
 typedef struct Root {
   Cell *(*match)(Graph *, Trail *, Value *);
@@ -187,7 +185,7 @@ static void try_root(Finder *f, const Root *root, Node *node) {
   if (!cell || !claim(f, cell)) return;
   f->by_h[cell->h_next->id] = cell;
   if (cell->c_next) f->by_c[cell->c_next->id] = cell;
-  add_cell(f, cell);
+  *LIST_ADD(f->graph->arena, f->cells, f->n, f->capacity) = cell;
   root->link(f, cell);
 }
 

@@ -28,13 +28,6 @@ static bool read_stack(Graph *graph, const Node *node, int axis, Steps *steps) {
   return true;
 }
 
-/* Are there rows before the axis of the steps? */
-static bool rows_come_first(const Value *value, int axis) {
-  for (int i = 0; i < axis; i++)
-    if (!dim_is_const(value->shape[i]) || dim_value(value->shape[i]) != 1) return true;
-  return false;
-}
-
 static void merge_stack(Graph *graph, const Node *node) {
   static const int64_t rows_first[] = {1, 0, 2};
   Value *output = node->outputs[0];

@@ -33,10 +33,9 @@ static Value *cut(const Builder *builder, const Strip *strip, int64_t begin, int
   return n_ranges ? build_slice(builder, value, n_ranges, ranges) : value;
 }
 
-/* Are there rows on an axis before that of the steps? */
-static bool rows_come_first(const Strip *strip) {
-  for (int axis = 0; axis < strip->axis; axis++)
-    if (!dim_is_const(strip->value->shape[axis]) || dim_value(strip->value->shape[axis]) != 1) return true;
+bool rows_come_first(const Value *value, int steps_axis) {
+  for (int axis = 0; axis < steps_axis; axis++)
+    if (!dim_equals(value->shape[axis], 1)) return true;
   return false;
 }
 
@@ -53,17 +52,18 @@ static Value *build_neighbours(const Builder *builder, const Strip *first, int n
   DimTable *dims = builder->graph->dims;
   const Dim *shape[] = {dim_const(dims, n), strip_rows(builder->graph, first), dim_const(dims, first->count)};
   Value *value = cut(builder, first, first->step, n);
-  if (rows_come_first(first)) value = steps_first(builder, value, first->axis);
+  if (rows_come_first(first->value, first->axis)) value = steps_first(builder, value, first->axis);
   return build_reshape(builder, value, 3, shape);
 }
 
 /* Y_h where the strip is the last step of Y: it is there already. */
 static Value *last_state(Graph *graph, const Strip *strip) {
   const Node *node = strip->value->producer;
+  Value *last = node ? node_output(node, 1) : NULL;
   Strip state;
-  if (!node || node->n_outputs < 2 || !node->outputs[1] || !strip_whole(node->outputs[1], &state)) return NULL;
+  if (!last || !strip_whole(last, &state)) return NULL;
   state = strip_origin(graph, state, NULL);
-  return strip_same(&state, strip) ? node->outputs[1] : NULL;
+  return strip_same(&state, strip) ? last : NULL;
 }
 
 Value *build_strip(const Builder *builder, const Strip *strip) {

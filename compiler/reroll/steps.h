@@ -18,6 +18,9 @@ Strip *steps_part(const Steps *steps, int part);
 /* 1 if the strips are neighbouring steps of one value, in order; -1 if in reverse order; else 0. */
 int strips_direction(const Strip *strips, int n);
 
+/* Are there rows on an axis before that of the steps? */
+bool rows_come_first(const Value *value, int steps_axis);
+
 /* [n, B, columns], in time: the last step first if direction is -1. Parts that are no neighbours in that direction are
  * copied together. */
 Value *build_steps(const Builder *builder, const Steps *steps, int direction);

@@ -7,6 +7,7 @@
 #include "shapes/element_arithmetic.h"
 
 #include "shapes/shape.h"
+#include "support/numbers.h"
 
 static bool is_float(const Value *value) { return dtype_is_float(value->dtype); }
 
@@ -19,31 +20,37 @@ bool ratio_is_held(const Value *value, const Ratio *ratio) {
   return dim_upper(ratio->numerator) <= most && dim_lower(ratio->numerator) >= -most && ratio->divisor <= most;
 }
 
-static bool whole(const Dim *number, Ratio *result) {
-  *result = (Ratio){number, 1};
+/* The result is known. */
+static bool known(const Dim *numerator, int64_t divisor, Ratio *result) {
+  *result = (Ratio){numerator, divisor};
   return true;
 }
+
+static bool whole(const Dim *number, Ratio *result) { return known(number, 1, result); }
 
 static const Dim *scaled(DimTable *dims, const Dim *number, int64_t by) {
   return dim_mul(dims, number, dim_const(dims, by));
 }
 
-/* Brings both to a common divisor. False unless both are exact; then one divisor divides the other. */
-static bool align(DimTable *dims, const Ratio *a, const Ratio *b, const Dim **x, const Dim **y, int64_t *divisor) {
-  *divisor = a->divisor > b->divisor ? a->divisor : b->divisor;
+/* a = x / divisor, b = y / divisor */
+typedef struct Aligned {
+  const Dim *x, *y;
+  int64_t divisor;
+} Aligned;
+
+/* False unless both are exact; then one divisor divides the other. */
+static bool align(DimTable *dims, const Ratio *a, const Ratio *b, Aligned *both) {
   if (!is_exact(a) || !is_exact(b)) return false;
-  *x = scaled(dims, a->numerator, *divisor / a->divisor);
-  *y = scaled(dims, b->numerator, *divisor / b->divisor);
+  both->divisor = max_int(a->divisor, b->divisor);
+  both->x = scaled(dims, a->numerator, both->divisor / a->divisor);
+  both->y = scaled(dims, b->numerator, both->divisor / b->divisor);
   return true;
 }
 
 static bool add(DimTable *dims, const Node *node, const Ratio *a, const Ratio *b, Ratio *result) {
   (void)node;
-  const Dim *x, *y;
-  int64_t divisor;
-  if (!align(dims, a, b, &x, &y, &divisor)) return false;
-  *result = (Ratio){dim_add(dims, x, y), divisor};
-  return true;
+  Aligned both;
+  return align(dims, a, b, &both) && known(dim_add(dims, both.x, both.y), both.divisor, result);
 }
 
 static bool subtract(DimTable *dims, const Node *node, const Ratio *a, const Ratio *b, Ratio *result) {
@@ -53,20 +60,14 @@ static bool subtract(DimTable *dims, const Node *node, const Ratio *a, const Rat
 
 static bool minimum(DimTable *dims, const Node *node, const Ratio *a, const Ratio *b, Ratio *result) {
   (void)node;
-  const Dim *x, *y;
-  int64_t divisor;
-  if (!align(dims, a, b, &x, &y, &divisor)) return false;
-  *result = (Ratio){dim_min(dims, x, y), divisor};
-  return true;
+  Aligned both;
+  return align(dims, a, b, &both) && known(dim_min(dims, both.x, both.y), both.divisor, result);
 }
 
 static bool maximum(DimTable *dims, const Node *node, const Ratio *a, const Ratio *b, Ratio *result) {
   (void)node;
-  const Dim *x, *y;
-  int64_t divisor;
-  if (!align(dims, a, b, &x, &y, &divisor)) return false;
-  *result = (Ratio){dim_max(dims, x, y), divisor};
-  return true;
+  Aligned both;
+  return align(dims, a, b, &both) && known(dim_max(dims, both.x, both.y), both.divisor, result);
 }
 
 /* In lowest terms, as far as the divisor's factors of two go. */
@@ -114,8 +115,7 @@ static bool modulo(DimTable *dims, const Node *node, const Ratio *a, const Ratio
 
 static bool negate(DimTable *dims, const Node *node, const Ratio *a, const Ratio *b, Ratio *result) {
   (void)node, (void)b;
-  *result = (Ratio){scaled(dims, a->numerator, -1), a->divisor};
-  return true;
+  return known(scaled(dims, a->numerator, -1), a->divisor, result);
 }
 
 static bool absolute(DimTable *dims, const Node *node, const Ratio *a, const Ratio *b, Ratio *result) {
@@ -163,25 +163,24 @@ static bool below(DimTable *dims, const Dim *a, const Dim *b) {
 }
 
 static bool equal(DimTable *dims, const Node *node, const Ratio *a, const Ratio *b, Ratio *result) {
-  const Dim *x, *y;
-  int64_t divisor;
   (void)node;
-  return align(dims, a, b, &x, &y, &divisor) &&
-         decided(dims, same_dim(x, y), below(dims, x, y) || below(dims, y, x), result);
+  Aligned both;
+  return align(dims, a, b, &both) &&
+         decided(dims, same_dim(both.x, both.y), below(dims, both.x, both.y) || below(dims, both.y, both.x), result);
 }
 
 static bool less(DimTable *dims, const Node *node, const Ratio *a, const Ratio *b, Ratio *result) {
-  const Dim *x, *y;
-  int64_t divisor;
   (void)node;
-  return align(dims, a, b, &x, &y, &divisor) && decided(dims, below(dims, x, y), dim_at_most(dims, y, x), result);
+  Aligned both;
+  return align(dims, a, b, &both) &&
+         decided(dims, below(dims, both.x, both.y), dim_at_most(dims, both.y, both.x), result);
 }
 
 static bool less_or_equal(DimTable *dims, const Node *node, const Ratio *a, const Ratio *b, Ratio *result) {
-  const Dim *x, *y;
-  int64_t divisor;
   (void)node;
-  return align(dims, a, b, &x, &y, &divisor) && decided(dims, dim_at_most(dims, x, y), below(dims, y, x), result);
+  Aligned both;
+  return align(dims, a, b, &both) &&
+         decided(dims, dim_at_most(dims, both.x, both.y), below(dims, both.y, both.x), result);
 }
 
 static bool greater(DimTable *dims, const Node *node, const Ratio *a, const Ratio *b, Ratio *result) {

@@ -82,6 +82,11 @@ bool check_rank(Graph *graph, const Node *node, int input, int least, int most) 
   return shape_error(node, "input %d must have rank %d to %d, found %s", input, least, most, shape_text(graph, value));
 }
 
+bool check_result_rank(const Node *node, int rank) {
+  return rank <= MAX_RANK ||
+         shape_unsupported(node, "the result would have rank %d; at most %d is supported", rank, MAX_RANK);
+}
+
 bool check_shape(Graph *graph, const Node *node, int input, int rank, const Dim *const *wanted, const char *why) {
   const Value *value = node_input(node, input);
   if (!value || has_shape(value, rank, wanted)) return true;
@@ -104,11 +109,16 @@ bool same_dim(const Dim *a, const Dim *b) {
   return a == b || (dim_lower(a) == dim_upper(a) && dim_lower(b) == dim_upper(b) && dim_lower(a) == dim_lower(b));
 }
 
-void set_shape(Graph *graph, Node *node, int output, int rank, const Dim *const *shape) {
-  if (output >= node->n_outputs || !node->outputs[output]) return;
-  Value *value = node->outputs[output];
+bool set_shape(Graph *graph, Node *node, int output, int rank, const Dim *const *shape) {
+  Value *value = node_output(node, output);
+  if (!value) return true;
   value->rank = rank;
   value->shape = arena_copy(graph->arena, shape, (size_t)rank * sizeof *shape);
+  return true;
+}
+
+bool shape_same(Graph *graph, Node *node) {
+  return set_shape(graph, node, 0, node->inputs[0]->rank, node->inputs[0]->shape);
 }
 
 /* The extent that a and b broadcast to; NULL if they do not. */
@@ -144,11 +154,10 @@ bool has_shape(const Value *value, int rank, const Dim *const *shape) {
 
 bool shapes_agree(const Value *a, const Value *b) { return has_shape(a, b->rank, b->shape); }
 
-bool broadcast_inputs(Graph *graph, Node *node, int first) {
+bool broadcast_inputs(Graph *graph, Node *node) {
   int rank = 0;
   const Dim *shape[MAX_RANK];
-  for (int i = first; i < node->n_inputs; i++)
+  for (int i = 0; i < node->n_inputs; i++)
     if (node->inputs[i] && !broadcast_two(graph, node, node->inputs[i], &rank, shape)) return false;
-  set_shape(graph, node, 0, rank, shape);
-  return true;
+  return set_shape(graph, node, 0, rank, shape);
 }

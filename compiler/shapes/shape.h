@@ -29,6 +29,8 @@ const char *freeze_hint(Graph *graph, const Value *value);
 
 /* False with an error if the input's rank is outside [least, most]. */
 bool check_rank(Graph *graph, const Node *node, int input, int least, int most);
+/* False with an error if a result cannot have as many axes. */
+bool check_result_rank(const Node *node, int rank);
 /* False with an error if the input is there and its shape differs from `wanted`; `why` explains it:
  * "[directions, 4*hidden]". */
 bool check_shape(Graph *graph, const Node *node, int input, int rank, const Dim *const *wanted, const char *why);
@@ -38,11 +40,12 @@ int check_axis(const Node *node, const char *what, int64_t axis, int rank);
 /* Equal for all values of the named dims, as far as can be proved. */
 bool same_dim(const Dim *a, const Dim *b);
 
-/* Copies the shape to the output, unless it is absent. */
-void set_shape(Graph *graph, Node *node, int output, int rank, const Dim *const *shape);
-/* Sets output 0 to the broadcast of all present inputs from `first` on. False with an error that names two that do not
- * fit. */
-bool broadcast_inputs(Graph *graph, Node *node, int first);
+/* Copies the shape to the output, unless it is absent. Returns true, so that a rule can end with it. */
+bool set_shape(Graph *graph, Node *node, int output, int rank, const Dim *const *shape);
+/* Output 0 has the shape of input 0: a rule of its own, and the end of others. */
+bool shape_same(Graph *graph, Node *node);
+/* Sets output 0 to the broadcast of all present inputs. False with an error that names two that do not fit. */
+bool broadcast_inputs(Graph *graph, Node *node);
 
 /* A list of dimensions or integers that an op takes as an attribute or as an input. */
 typedef struct DimList {

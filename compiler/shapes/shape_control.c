@@ -105,8 +105,7 @@ static bool join_outputs(Graph *graph, Node *node, int output, const Value *a, c
   for (int axis = 0; axis < a->rank; axis++)
     shape[axis] = either(graph, node->control, a->shape[axis], b->shape[axis], first);
   if (output < node->n_outputs && node->outputs[output]) node->outputs[output]->dtype = a->dtype;
-  set_shape(graph, node, output, a->rank, shape);
-  return true;
+  return set_shape(graph, node, output, a->rank, shape);
 }
 
 static bool check_condition(Graph *graph, const Node *node, const Value *condition) {
@@ -246,8 +245,7 @@ static bool set_collected(LoopShapes *loop, int output, const Value *slice, cons
   }
   if (output >= loop->node->n_outputs || !loop->node->outputs[output]) return true;
   loop->node->outputs[output]->dtype = slice->dtype;
-  set_shape(loop->graph, loop->node, output, slice->rank + 1, shape);
-  return true;
+  return set_shape(loop->graph, loop->node, output, slice->rank + 1, shape);
 }
 
 static Control *new_loop(Graph *graph, Node *node, const Dim *trip) {

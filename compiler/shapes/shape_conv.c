@@ -87,8 +87,7 @@ bool shape_global_pool(Graph *graph, Node *node) {
   const Value *x = node->inputs[0];
   const Dim *shape[MAX_RANK] = {x->shape[0], x->shape[1]};
   for (int axis = 2; axis < x->rank; axis++) shape[axis] = dim_const(graph->dims, 1);
-  set_shape(graph, node, 0, x->rank, shape);
-  return true;
+  return set_shape(graph, node, 0, x->rank, shape);
 }
 
 /* The shape of the input of a MaxPool of these windows, or output_shape, which may be larger: elements are written at
@@ -114,8 +113,7 @@ bool shape_max_unpool(Graph *graph, Node *node) {
                          dim_text(graph, wanted.items[axis]), axis, dim_text(graph, shape[axis]));
     shape[axis] = wanted.items[axis];
   }
-  set_shape(graph, node, 0, x->rank, shape);
-  return true;
+  return set_shape(graph, node, 0, x->rank, shape);
 }
 
 bool shape_batch_norm(Graph *graph, Node *node) {
@@ -126,6 +124,5 @@ bool shape_batch_norm(Graph *graph, Node *node) {
   bool good = true;
   for (int i = 1; i < 5; i++) good &= check_shape(graph, node, i, 1, &C, "[channels]");
   if (!good) return false;
-  set_shape(graph, node, 0, node->inputs[0]->rank, node->inputs[0]->shape);
-  return true;
+  return shape_same(graph, node);
 }

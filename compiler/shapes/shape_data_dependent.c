@@ -28,8 +28,7 @@ bool shape_nonzero(Graph *graph, Node *node) {
   const Value *x = node->inputs[0];
   const Dim *shape[] = {dim_const(graph->dims, x->rank ? x->rank : 1),
                         nonzero_dim(graph, x, value_count_dim(graph, x, 0, x->rank))};
-  set_shape(graph, node, 0, 2, shape);
-  return true;
+  return set_shape(graph, node, 0, 2, shape);
 }
 
 /* ONNX Compress: without `axis`, of the flattened elements. Conditions beyond the axis are ignored. */
@@ -44,8 +43,7 @@ bool shape_compress(Graph *graph, Node *node) {
     for (rank = 0; rank < x->rank; rank++) shape[rank] = x->shape[rank];
   }
   shape[axis] = nonzero_dim(graph, condition, dim_min(graph->dims, shape[axis], condition->shape[0]));
-  set_shape(graph, node, 0, rank, shape);
-  return true;
+  return set_shape(graph, node, 0, rank, shape);
 }
 
 /* ONNX Unique: the different slices along `axis`, or elements; first index, inverse index and count of each. */
@@ -63,6 +61,5 @@ bool shape_unique(Graph *graph, Node *node) {
   set_shape(graph, node, 0, rank, shape);
   set_shape(graph, node, 1, 1, &shape[axis]);
   set_shape(graph, node, 2, 1, &n);
-  set_shape(graph, node, 3, 1, &shape[axis]);
-  return true;
+  return set_shape(graph, node, 3, 1, &shape[axis]);
 }

@@ -155,6 +155,5 @@ bool shape_einsum(Graph *graph, Node *node) {
   for (int input = 0; input < node->n_inputs; input++)
     if (!check_diagonals(graph, node, &einsum.terms[input], node->inputs[input])) return false;
   for (int axis = 0; axis < einsum.output.n; axis++) shape[axis] = einsum.extents[einsum.output.labels[axis]];
-  set_shape(graph, node, 0, einsum.output.n, shape);
-  return true;
+  return set_shape(graph, node, 0, einsum.output.n, shape);
 }

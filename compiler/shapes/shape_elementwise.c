@@ -2,10 +2,6 @@
 /* Element-wise ops: the input's shape, or what the inputs broadcast to. */
 #include "shapes/shape.h"
 
-static void same_as_input(Graph *graph, Node *node) {
-  set_shape(graph, node, 0, node->inputs[0]->rank, node->inputs[0]->shape);
-}
-
 /* Clip's bounds, Dropout's ratio and mode. */
 static bool check_scalars(Graph *graph, const Node *node) {
   for (int i = 1; i < node->n_inputs; i++) {
@@ -23,15 +19,7 @@ static bool check_dropout(const Node *node) {
 }
 
 bool shape_unary(Graph *graph, Node *node) {
-  if (!check_scalars(graph, node)) return false;
-  if (is_op(node, OP_Dropout) && !check_dropout(node)) return false;
-  same_as_input(graph, node);
-  return true;
-}
-
-bool shape_cast_like(Graph *graph, Node *node) {
-  same_as_input(graph, node);
-  return true;
+  return check_scalars(graph, node) && (!is_op(node, OP_Dropout) || check_dropout(node)) && shape_same(graph, node);
 }
 
 bool shape_cast(Graph *graph, Node *node) {
@@ -39,8 +27,7 @@ bool shape_cast(Graph *graph, Node *node) {
   if (node->outputs[0]->dtype == RNNCC_NONE)
     return shape_unsupported(node, "`to` is \"%.100s\"; it may be one of %s", node_attribute(node, ATTR_to)->s,
                              dtype_names);
-  same_as_input(graph, node);
-  return true;
+  return shape_same(graph, node);
 }
 
 /* PRelu's slope follows its input, never the other way round. */
@@ -50,18 +37,10 @@ static bool check_slope(Graph *graph, const Node *node) {
                                                           shape_text(graph, node->inputs[1]), shape_text(graph, x));
 }
 
-bool shape_binary(Graph *graph, Node *node) {
-  if (!broadcast_inputs(graph, node, 0)) return false;
-  if (is_op(node, OP_PRelu) && !check_slope(graph, node)) return false;
-  return true;
+bool shape_broadcast(Graph *graph, Node *node) {
+  return broadcast_inputs(graph, node) && (!is_op(node, OP_PRelu) || check_slope(graph, node));
 }
 
-bool shape_compare(Graph *graph, Node *node) { return broadcast_inputs(graph, node, 0); }
-bool shape_variadic(Graph *graph, Node *node) { return shape_binary(graph, node); }
-bool shape_where(Graph *graph, Node *node) { return broadcast_inputs(graph, node, 0); }
-
 bool shape_softmax(Graph *graph, Node *node) {
-  if (check_axis(node, "axis", node_int(node, ATTR_axis), node->inputs[0]->rank) < 0) return false;
-  same_as_input(graph, node);
-  return true;
+  return check_axis(node, "axis", node_int(node, ATTR_axis), node->inputs[0]->rank) >= 0 && shape_same(graph, node);
 }

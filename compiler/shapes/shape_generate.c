@@ -19,13 +19,11 @@ bool shape_constant_of_shape(Graph *graph, Node *node) {
   const Attribute *value = node_attribute(node, ATTR_value);
   DimList shape;
   if (!operand_dims(graph, node, ATTR_NONE, 0, &shape)) return false;
-  if (shape.n > MAX_RANK)
-    return shape_unsupported(node, "the result would have rank %d; at most %d is supported", shape.n, MAX_RANK);
+  if (!check_result_rank(node, shape.n)) return false;
   if (value && !(value_static(value->tensor) && value_count(value->tensor) == 1))
     return shape_error(node, "`value` must be one number, found %s", shape_text(graph, value->tensor));
   node->outputs[0]->dtype = value ? value->tensor->dtype : RNNCC_F32;
-  set_shape(graph, node, 0, shape.n, shape.items);
-  return true;
+  return set_shape(graph, node, 0, shape.n, shape.items);
 }
 
 bool shape_eye_like(Graph *graph, Node *node) {
@@ -35,8 +33,7 @@ bool shape_eye_like(Graph *graph, Node *node) {
   const Attribute *given = node_attribute(node, ATTR_dtype);
   if (given) node->outputs[0]->dtype = node_dtype(node, ATTR_dtype);
   if (node->outputs[0]->dtype == RNNCC_NONE) return shape_unsupported(node, "`dtype` is \"%.100s\"", given->s);
-  set_shape(graph, node, 0, 2, input->shape);
-  return true;
+  return set_shape(graph, node, 0, 2, input->shape);
 }
 
 bool read_range(Graph *graph, const Node *node, Ratio *start, Ratio *limit, Ratio *delta) {
@@ -94,6 +91,5 @@ bool shape_range(Graph *graph, Node *node) {
   step = dim_mul(dims, step, dim_const(dims, start.divisor * limit.divisor));
   const Dim *raised = dim_sub(dims, dim_add(dims, distance, step), dim_const(dims, 1));
   const Dim *count = dim_max(dims, zero, dim_div(dims, raised, step));
-  set_shape(graph, node, 0, 1, &count);
-  return true;
+  return set_shape(graph, node, 0, 1, &count);
 }

@@ -39,8 +39,7 @@ bool shape_gather_elements(Graph *graph, Node *node) {
   const Value *data = node->inputs[0], *indices = node->inputs[1];
   int axis = check_axis(node, "axis", node_int(node, ATTR_axis), data->rank);
   if (axis < 0 || !check_along_axis(graph, node, axis)) return false;
-  set_shape(graph, node, 0, indices->rank, indices->shape);
-  return true;
+  return set_shape(graph, node, 0, indices->rank, indices->shape);
 }
 
 /* Reductions need a numeric type. */
@@ -56,8 +55,7 @@ bool shape_scatter_elements(Graph *graph, Node *node) {
   int axis = check_axis(node, "axis", node_int(node, ATTR_axis), data->rank);
   if (axis < 0 || !check_reduction(node) || !check_along_axis(graph, node, axis)) return false;
   if (!check_shape(graph, node, 2, indices->rank, indices->shape, "the indices' shape")) return false;
-  set_shape(graph, node, 0, data->rank, data->shape);
-  return true;
+  return set_shape(graph, node, 0, data->rank, data->shape);
 }
 
 /* Index tuples are the last axis, and index the data from axis `first` on. Their length, or -1 after an error. */
@@ -80,9 +78,7 @@ static int tuple_length(Graph *graph, const Node *node, int first) {
 static bool tuple_shape(const Node *node, int first, int *rank, const Dim **shape) {
   const Value *data = node->inputs[0], *indices = node->inputs[1];
   *rank = indices->rank - 1 + data->rank - first;
-  if (*rank > MAX_RANK)
-    return shape_unsupported(node, "the updates or the result would have rank %d; at most %d is supported", *rank,
-                             MAX_RANK);
+  if (!check_result_rank(node, *rank)) return false;
   for (int axis = 0; axis < indices->rank - 1; axis++) *shape++ = indices->shape[axis];
   for (int axis = first; axis < data->rank; axis++) *shape++ = data->shape[axis];
   return true;
@@ -101,8 +97,7 @@ bool shape_gather_nd(Graph *graph, Node *node) {
   int length = tuple_length(graph, node, (int)batch_dims), rank;
   const Dim *shape[MAX_RANK];
   if (length < 0 || !tuple_shape(node, (int)batch_dims + length, &rank, shape)) return false;
-  set_shape(graph, node, 0, rank, shape);
-  return true;
+  return set_shape(graph, node, 0, rank, shape);
 }
 
 bool shape_scatter_nd(Graph *graph, Node *node) {
@@ -111,8 +106,7 @@ bool shape_scatter_nd(Graph *graph, Node *node) {
   const Dim *shape[MAX_RANK];
   if (length < 0 || !check_reduction(node) || !tuple_shape(node, length, &rank, shape)) return false;
   if (!check_shape(graph, node, 2, rank, shape, "one update a tuple")) return false;
-  set_shape(graph, node, 0, data->rank, data->shape);
-  return true;
+  return set_shape(graph, node, 0, data->rank, data->shape);
 }
 
 bool shape_one_hot(Graph *graph, Node *node) {
@@ -121,12 +115,9 @@ bool shape_one_hot(Graph *graph, Node *node) {
   DimList depth;
   const Dim *two = dim_const(graph->dims, 2), *shape[MAX_RANK];
   if (axis < 0 || !operand_dims(graph, node, ATTR_NONE, 1, &depth)) return false;
-  if (!check_shape(graph, node, 2, 1, &two, "[off, on]")) return false;
-  if (indices->rank == MAX_RANK)
-    return shape_unsupported(node, "the result would have rank %d; at most %d is supported", MAX_RANK + 1, MAX_RANK);
+  if (!check_shape(graph, node, 2, 1, &two, "[off, on]") || !check_result_rank(node, indices->rank + 1)) return false;
   if (depth.n != 1 || dim_lower(depth.items[0]) < 1)
     return shape_error(node, "the depth (input 1) must be one number, at least 1");
   for (int k = 0, from = 0; k <= indices->rank; k++) shape[k] = k == axis ? depth.items[0] : indices->shape[from++];
-  set_shape(graph, node, 0, indices->rank + 1, shape);
-  return true;
+  return set_shape(graph, node, 0, indices->rank + 1, shape);
 }

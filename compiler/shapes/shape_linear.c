@@ -12,8 +12,7 @@ int cumsum_axis(Graph *graph, const Node *node) {
 
 bool shape_cumsum(Graph *graph, Node *node) {
   if (cumsum_axis(graph, node) < 0) return false;
-  set_shape(graph, node, 0, node->inputs[0]->rank, node->inputs[0]->shape);
-  return true;
+  return shape_same(graph, node);
 }
 
 bool shape_determinant(Graph *graph, Node *node) {
@@ -21,8 +20,7 @@ bool shape_determinant(Graph *graph, Node *node) {
   if (!check_rank(graph, node, 0, 2, MAX_RANK)) return false;
   if (!same_dim(x->shape[x->rank - 2], x->shape[x->rank - 1]))
     return shape_error(node, "input 0 must be square matrices, found %s", shape_text(graph, x));
-  set_shape(graph, node, 0, x->rank - 2, x->shape);
-  return true;
+  return set_shape(graph, node, 0, x->rank - 2, x->shape);
 }
 
 /* Positions along the axis are constants. */
@@ -32,6 +30,5 @@ bool shape_hardmax(Graph *graph, Node *node) {
   if (axis < 0) return false;
   if (!dim_is_const(x->shape[axis]))
     return shape_unsupported(node, "axis %d of %s must be known at compile time", axis, shape_text(graph, x));
-  set_shape(graph, node, 0, x->rank, x->shape);
-  return true;
+  return shape_same(graph, node);
 }

@@ -37,8 +37,7 @@ bool shape_matmul(Graph *graph, Node *node) {
   if (!batch_shape(graph, node, rank, shape)) return false;
   if (a->rank > 1) shape[rank++] = a->shape[a->rank - 2];
   if (b->rank > 1) shape[rank++] = b->shape[b->rank - 1];
-  set_shape(graph, node, 0, rank, shape);
-  return true;
+  return set_shape(graph, node, 0, rank, shape);
 }
 
 static bool bias_fits(Graph *graph, const Node *node, const Dim *const *shape) {
@@ -58,6 +57,5 @@ bool shape_gemm(Graph *graph, Node *node) {
   int trans_a = node_int(node, ATTR_transA) != 0, trans_b = node_int(node, ATTR_transB) != 0;
   const Dim *shape[] = {a[trans_a], b[!trans_b]};
   if (!inner_agrees(graph, node, a[!trans_a], b[trans_b]) || !bias_fits(graph, node, shape)) return false;
-  set_shape(graph, node, 0, 2, shape);
-  return true;
+  return set_shape(graph, node, 0, 2, shape);
 }

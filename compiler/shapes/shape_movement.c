@@ -24,8 +24,7 @@ bool shape_concat(Graph *graph, Node *node) {
       shape[axis] = dim_add(graph->dims, shape[axis], node->inputs[input]->shape[axis]);
   }
   if (!good) return false;
-  set_shape(graph, node, 0, first->rank, shape);
-  return true;
+  return set_shape(graph, node, 0, first->rank, shape);
 }
 
 /* Equal parts; with `num_outputs` (opset 18) the last may be smaller. */
@@ -90,16 +89,14 @@ bool shape_transpose(Graph *graph, Node *node) {
   const Dim *shape[MAX_RANK];
   for (int axis = 0; axis < input->rank; axis++)
     shape[axis] = input->shape[perm.given ? normal_axis(perm.items[axis], input->rank) : input->rank - 1 - axis];
-  set_shape(graph, node, 0, input->rank, shape);
-  return true;
+  return set_shape(graph, node, 0, input->rank, shape);
 }
 
 /* Both ways: an extent of 1 in the target keeps the input's. */
 bool shape_expand(Graph *graph, Node *node) {
   const Value *input = node->inputs[0];
   DimList target;
-  if (!operand_dims(graph, node, ATTR_NONE, 1, &target)) return false;
-  if (target.n > MAX_RANK) return shape_unsupported(node, "the target has rank %d; at most %d", target.n, MAX_RANK);
+  if (!operand_dims(graph, node, ATTR_NONE, 1, &target) || !check_result_rank(node, target.n)) return false;
   int rank = target.n > input->rank ? target.n : input->rank;
   const Dim *one = dim_const(graph->dims, 1), *shape[MAX_RANK];
   for (int axis = 0; axis < rank; axis++) {
@@ -109,8 +106,7 @@ bool shape_expand(Graph *graph, Node *node) {
       return shape_error(node, "%s cannot expand to %s on axis %d", shape_text(graph, input), dim_text(graph, b), axis);
     shape[axis] = a == one ? b : a;
   }
-  set_shape(graph, node, 0, rank, shape);
-  return true;
+  return set_shape(graph, node, 0, rank, shape);
 }
 
 static bool check_indices(Graph *graph, const Node *node, const Dim *extent) {
@@ -128,14 +124,11 @@ bool shape_gather(Graph *graph, Node *node) {
   const Value *data = node->inputs[0], *indices = node->inputs[1];
   int axis = check_axis(node, "axis", node_int(node, ATTR_axis), data->rank);
   if (axis < 0 || !check_indices(graph, node, data->shape[axis])) return false;
-  if (data->rank + indices->rank - 1 > MAX_RANK)
-    return shape_unsupported(node, "the result would have rank %d; at most %d is supported",
-                             data->rank + indices->rank - 1, MAX_RANK);
+  if (!check_result_rank(node, data->rank + indices->rank - 1)) return false;
   const Dim *shape[MAX_RANK];
   int rank = 0;
   for (int i = 0; i < axis; i++) shape[rank++] = data->shape[i];
   for (int i = 0; i < indices->rank; i++) shape[rank++] = indices->shape[i];
   for (int i = axis + 1; i < data->rank; i++) shape[rank++] = data->shape[i];
-  set_shape(graph, node, 0, rank, shape);
-  return true;
+  return set_shape(graph, node, 0, rank, shape);
 }

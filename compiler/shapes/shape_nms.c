@@ -31,6 +31,5 @@ bool shape_nms(Graph *graph, Node *node) {
   if (dim_upper(boxes[1]) > INT32_MAX) return shape_unsupported(node, "more than 2^31 boxes");
   const Dim *most = dim_mul(dims, dim_mul(dims, boxes[0], scores[1]), nms_keep(graph, node));
   const Dim *shape[] = {data_dependent_dim(graph, most), dim_const(dims, 3)};
-  set_shape(graph, node, 0, 2, shape);
-  return true;
+  return set_shape(graph, node, 0, 2, shape);
 }

@@ -2,11 +2,6 @@
 /* Normalisations by statistics of the input itself: the result has its shape. */
 #include "shapes/shape.h"
 
-static bool like_input(Graph *graph, Node *node) {
-  set_shape(graph, node, 0, node->inputs[0]->rank, node->inputs[0]->shape);
-  return true;
-}
-
 /* One parameter, or one for each element of the axes from `axis` on. */
 static bool check_parameters(Graph *graph, const Node *node, int input, int axis) {
   const Value *x = node->inputs[0], *value = node->inputs[input];
@@ -35,12 +30,12 @@ bool shape_layer_norm(Graph *graph, Node *node) {
   for (int k = 0; k < x->rank; k++) rows[k] = k < axis ? x->shape[k] : dim_const(graph->dims, 1);
   set_shape(graph, node, 1, x->rank, rows);
   set_shape(graph, node, 2, x->rank, rows);
-  return like_input(graph, node);
+  return shape_same(graph, node);
 }
 
 bool shape_rms_norm(Graph *graph, Node *node) {
   int axis = row_axis(node);
-  return axis >= 0 && check_parameters(graph, node, 1, axis) && like_input(graph, node);
+  return axis >= 0 && check_parameters(graph, node, 1, axis) && shape_same(graph, node);
 }
 
 bool shape_instance_norm(Graph *graph, Node *node) {
@@ -48,7 +43,7 @@ bool shape_instance_norm(Graph *graph, Node *node) {
   const Dim *C = node->inputs[0]->shape[1];
   for (int input = 1; input < 3; input++)
     if (!check_shape(graph, node, input, 1, &C, "[channels]")) return false;
-  return like_input(graph, node);
+  return shape_same(graph, node);
 }
 
 /* ONNX GroupNormalization has parameters for each channel since opset 21, for each group before. */
@@ -67,18 +62,18 @@ bool shape_group_norm(Graph *graph, Node *node) {
   for (int input = 1; input < 3; input++)
     if (!check_shape(graph, node, input, 1, by_group ? &G : &x->shape[1], by_group ? "[groups]" : "[channels]"))
       return false;
-  return like_input(graph, node);
+  return shape_same(graph, node);
 }
 
 bool shape_lrn(Graph *graph, Node *node) {
   if (!check_rank(graph, node, 0, 2, MAX_RANK)) return false;
   int64_t size = node_int(node, ATTR_size);
   if (size < 1) return shape_error(node, "`size` is %lld; it must be at least 1", (long long)size);
-  return like_input(graph, node);
+  return shape_same(graph, node);
 }
 
 bool shape_lp_norm(Graph *graph, Node *node) {
   int64_t p = node_int(node, ATTR_p);
   if (p != 1 && p != 2) return shape_error(node, "`p` is %lld; it must be 1 or 2", (long long)p);
-  return row_axis(node) >= 0 && like_input(graph, node);
+  return row_axis(node) >= 0 && shape_same(graph, node);
 }

@@ -23,8 +23,7 @@ bool shape_top_k(Graph *graph, Node *node) {
                        shape_text(graph, input));
   for (int i = 0; i < input->rank; i++) shape[i] = i == axis ? k : input->shape[i];
   set_shape(graph, node, 0, input->rank, shape);
-  set_shape(graph, node, 1, input->rank, shape);
-  return true;
+  return set_shape(graph, node, 1, input->rank, shape);
 }
 
 /* One of the first two axes is time, the other one the batch. */
@@ -37,15 +36,13 @@ bool shape_reverse_sequence(Graph *graph, Node *node) {
                        (long long)batch, (long long)time);
   const Dim *lengths[] = {input->shape[batch]};
   if (!check_shape(graph, node, 1, 1, lengths, "the sequence lengths, [batch]")) return false;
-  set_shape(graph, node, 0, input->rank, input->shape);
-  return true;
+  return shape_same(graph, node);
 }
 
 bool shape_trilu(Graph *graph, Node *node) {
   const Dim *k;
   if (!check_rank(graph, node, 0, 2, MAX_RANK) || !operand_number(graph, node, 1, &k)) return false;
-  set_shape(graph, node, 0, node->inputs[0]->rank, node->inputs[0]->shape);
-  return true;
+  return shape_same(graph, node);
 }
 
 bool shape_tile(Graph *graph, Node *node) {
@@ -65,8 +62,7 @@ bool shape_tile(Graph *graph, Node *node) {
                              "%d axes, of which too many are repeated: one that is counts twice; at most %d are "
                              "supported",
                              input->rank, MAX_RANK);
-  set_shape(graph, node, 0, input->rank, shape);
-  return true;
+  return set_shape(graph, node, 0, input->rank, shape);
 }
 
 static bool read_block(Graph *graph, const Node *node, int64_t *block) {
@@ -92,8 +88,7 @@ bool shape_depth_to_space(Graph *graph, Node *node) {
   shape[0] = in[0];
   if (!divided(graph, node, in[1], block * block, "number of channels", &shape[1])) return false;
   for (int axis = 2; axis < 4; axis++) shape[axis] = dim_mul(graph->dims, in[axis], side);
-  set_shape(graph, node, 0, 4, shape);
-  return true;
+  return set_shape(graph, node, 0, 4, shape);
 }
 
 bool shape_space_to_depth(Graph *graph, Node *node) {
@@ -105,6 +100,5 @@ bool shape_space_to_depth(Graph *graph, Node *node) {
   shape[1] = dim_mul(graph->dims, in[1], dim_const(graph->dims, block * block));
   if (!divided(graph, node, in[2], block, "height", &shape[2])) return false;
   if (!divided(graph, node, in[3], block, "width", &shape[3])) return false;
-  set_shape(graph, node, 0, 4, shape);
-  return true;
+  return set_shape(graph, node, 0, 4, shape);
 }

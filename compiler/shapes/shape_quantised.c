@@ -19,10 +19,6 @@ static bool check_linear(Graph *graph, const Node *node) {
          check_parameter(graph, node, 2, node->inputs[0], node_int(node, ATTR_axis));
 }
 
-static void same_as_input(Graph *graph, Node *node, int output) {
-  set_shape(graph, node, output, node->inputs[0]->rank, node->inputs[0]->shape);
-}
-
 /* The type is the zero point's, else the attribute's, else u8. */
 bool shape_quantize(Graph *graph, Node *node) {
   const Value *zero = node_input(node, 2);
@@ -33,20 +29,14 @@ bool shape_quantize(Graph *graph, Node *node) {
     return shape_unsupported(node, "`output_dtype` is \"%.80s\"; it may be an integer of 8 or 16 bits", given->s);
   if (!check_linear(graph, node)) return false;
   node->outputs[0]->dtype = dtype;
-  same_as_input(graph, node, 0);
-  return true;
+  return shape_same(graph, node);
 }
 
-bool shape_dequantize(Graph *graph, Node *node) {
-  if (!check_linear(graph, node)) return false;
-  same_as_input(graph, node, 0);
-  return true;
-}
+bool shape_dequantize(Graph *graph, Node *node) { return check_linear(graph, node) && shape_same(graph, node); }
 
 bool shape_dynamic_quantize(Graph *graph, Node *node) {
-  same_as_input(graph, node, 0);
   for (int output = 1; output < 3; output++) set_shape(graph, node, output, 0, NULL);
-  return true;
+  return shape_same(graph, node);
 }
 
 /* Sets the output's shape to that of the op on inputs `a` and `b`. */

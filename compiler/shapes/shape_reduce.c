@@ -42,6 +42,5 @@ bool shape_mean_variance(Graph *graph, Node *node) {
   if (!operand_ints(graph, node, ATTR_axes, -1, &axes)) return false;
   if (!axes.given) axes = (IntList){true, 3, usual};
   if (!operand_axes(node, &axes, node->inputs[0]->rank, reduced)) return false;
-  set_shape(graph, node, 0, node->inputs[0]->rank, node->inputs[0]->shape);
-  return true;
+  return shape_same(graph, node);
 }

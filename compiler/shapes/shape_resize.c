@@ -161,6 +161,5 @@ bool shape_resize(Graph *graph, Node *node) {
   bool crops = node_word(node, ATTR_coordinate_transformation_mode) == COORDINATES_tf_crop_and_resize;
   if (crops && !dtype_is_float(node->inputs[0]->dtype))
     return shape_unsupported(node, "only floats are extrapolated, found %s", shape_text(graph, node->inputs[0]));
-  set_shape(graph, node, 0, resize.rank, resize.out);
-  return true;
+  return set_shape(graph, node, 0, resize.rank, resize.out);
 }

@@ -15,8 +15,7 @@ bool shape_grid_sample(Graph *graph, Node *node) {
     return shape_unsupported(node, "%s has more than %d elements a channel", shape_text(graph, x), INT32_MAX);
   shape[1] = x->shape[1];
   for (int axis = 2; axis < x->rank; axis++) shape[axis] = grid->shape[axis - 1];
-  set_shape(graph, node, 0, x->rank, shape);
-  return true;
+  return set_shape(graph, node, 0, x->rank, shape);
 }
 
 /* X [N, C, H, W], regions [R, 4], the image of each [R]. */
@@ -33,6 +32,5 @@ bool shape_roi_align(Graph *graph, Node *node) {
   if (samples < 0 || samples > 65536)
     return shape_error(node, "`sampling_ratio` is %lld; it must be in 0..65536", (long long)samples);
   const Dim *shape[] = {regions->shape[0], x->shape[1], dim_const(graph->dims, height), dim_const(graph->dims, width)};
-  set_shape(graph, node, 0, 4, shape);
-  return true;
+  return set_shape(graph, node, 0, 4, shape);
 }

@@ -30,8 +30,7 @@ bool shape_signal_window(Graph *graph, Node *node) {
   int64_t size;
   if (!set_output_type(node) || !read_extent(graph, node, 0, &size)) return false;
   const Dim *extent = dim_const(graph->dims, size);
-  set_shape(graph, node, 0, 1, &extent);
-  return true;
+  return set_shape(graph, node, 0, 1, &extent);
 }
 
 static bool check_edge(Graph *graph, const Node *node, int input) {
@@ -52,8 +51,7 @@ bool shape_mel_weights(Graph *graph, Node *node) {
     return shape_unsupported(node, "its %lld x %lld weights are too many", (long long)(length / 2 + 1),
                              (long long)bins);
   const Dim *shape[] = {dim_const(graph->dims, length / 2 + 1), dim_const(graph->dims, bins)};
-  set_shape(graph, node, 0, 2, shape);
-  return true;
+  return set_shape(graph, node, 0, 2, shape);
 }
 
 /* ---- the Fourier transform ---- */
@@ -137,8 +135,7 @@ bool shape_dft(Graph *graph, Node *node) {
   for (int axis = 0; axis < x->rank; axis++) shape[axis] = x->shape[axis];
   shape[dft.axis] = dim_const(graph->dims, bins_of(dft.length, dft.onesided));
   shape[x->rank - 1] = dim_const(graph->dims, 2);
-  set_shape(graph, node, 0, x->rank, shape);
-  return true;
+  return set_shape(graph, node, 0, x->rank, shape);
 }
 
 /* ---- of frames of a signal ---- */
@@ -181,6 +178,5 @@ bool shape_stft(Graph *graph, Node *node) {
   if (!read_stft(graph, node, &stft)) return false;
   const Dim *shape[] = {node->inputs[0]->shape[0], stft.frames, dim_const(graph->dims, stft.bins),
                         dim_const(graph->dims, 2)};
-  set_shape(graph, node, 0, 4, shape);
-  return true;
+  return set_shape(graph, node, 0, 4, shape);
 }

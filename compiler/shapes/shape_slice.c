@@ -82,8 +82,7 @@ bool shape_slice(Graph *graph, Node *node) {
   int rank = node->inputs[0]->rank;
   if (!read_slice(graph, node, axes)) return false;
   for (int axis = 0; axis < rank; axis++) shape[axis] = axes[axis].extent;
-  set_shape(graph, node, 0, rank, shape);
-  return true;
+  return set_shape(graph, node, 0, rank, shape);
 }
 
 /* Pads [begin of each axis..., end of each axis...], over `axes` or all axes. */
@@ -129,6 +128,5 @@ bool shape_pad(Graph *graph, Node *node) {
     shape[axis] = dim_add(graph->dims, input->shape[axis], dim_const(graph->dims, before[axis]));
     shape[axis] = dim_add(graph->dims, shape[axis], dim_const(graph->dims, after[axis]));
   }
-  set_shape(graph, node, 0, input->rank, shape);
-  return true;
+  return set_shape(graph, node, 0, input->rank, shape);
 }

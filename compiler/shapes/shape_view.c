@@ -53,14 +53,11 @@ static bool settle_target(Graph *graph, const Node *node, DimList *target, int o
 bool shape_reshape(Graph *graph, Node *node) {
   DimList given;
   int open;
-  if (!operand_dims(graph, node, ATTR_NONE, 1, &given)) return false;
-  if (given.n > MAX_RANK)
-    return shape_unsupported(node, "the target has rank %d; at most %d is supported", given.n, MAX_RANK);
+  if (!operand_dims(graph, node, ATTR_NONE, 1, &given) || !check_result_rank(node, given.n)) return false;
   DimList target = given; /* a copy: the elements belong to the input */
   target.items = arena_copy(graph->arena, given.items, (size_t)given.n * sizeof *given.items);
   if (!resolve_target(graph, node, &target, &open) || !settle_target(graph, node, &target, open)) return false;
-  set_shape(graph, node, 0, target.n, target.items);
-  return true;
+  return set_shape(graph, node, 0, target.n, target.items);
 }
 
 /* [product of the axes before, product of the rest]; `axis` may be the rank itself. */
@@ -71,8 +68,7 @@ bool shape_flatten(Graph *graph, Node *node) {
     return shape_error(node, "axis is %lld; it must be in %d..%d", (long long)axis, -input->rank, input->rank);
   int cut = (int)(axis < 0 ? axis + input->rank : axis);
   const Dim *shape[] = {value_count_dim(graph, input, 0, cut), value_count_dim(graph, input, cut, input->rank)};
-  set_shape(graph, node, 0, 2, shape);
-  return true;
+  return set_shape(graph, node, 0, 2, shape);
 }
 
 static bool is_one(const Dim *extent) { return dim_lower(extent) == 1 && dim_upper(extent) == 1; }
@@ -91,8 +87,7 @@ bool shape_squeeze(Graph *graph, Node *node) {
       return shape_error(node, "axis %d of %s is not 1 and cannot be squeezed", axis, shape_text(graph, input));
     if (!(axes.given ? marked[axis] : one)) shape[rank++] = input->shape[axis];
   }
-  set_shape(graph, node, 0, rank, shape);
-  return true;
+  return set_shape(graph, node, 0, rank, shape);
 }
 
 /* Axes are those of the result. */
@@ -103,12 +98,9 @@ bool shape_unsqueeze(Graph *graph, Node *node) {
   if (!operand_ints(graph, node, ATTR_axes, 1, &axes)) return false;
   if (!axes.given) return shape_error(node, "axes must be given, as an attribute or as input 1");
   int rank = input->rank + axes.n;
-  if (rank > MAX_RANK)
-    return shape_unsupported(node, "the result would have rank %d; at most %d is supported", rank, MAX_RANK);
-  if (!operand_axes(node, &axes, rank, marked)) return false;
+  if (!check_result_rank(node, rank) || !operand_axes(node, &axes, rank, marked)) return false;
   const Dim *shape[MAX_RANK];
   for (int axis = 0, from = 0; axis < rank; axis++)
     shape[axis] = marked[axis] ? dim_const(graph->dims, 1) : input->shape[from++];
-  set_shape(graph, node, 0, rank, shape);
-  return true;
+  return set_shape(graph, node, 0, rank, shape);
 }

@@ -63,18 +63,22 @@ static bool kernel_of_weights(Graph *graph, const Node *node, Window *window) {
 
 static int64_t reach(const Window *window, int i) { return (window->kernel[i] - 1) * window->dilation[i] + 1; }
 
-/* SAME: ceil(in / stride) windows; an odd pad puts its larger half at the end (UPPER) or the beginning (LOWER). This is
- * ONNX's text; with dilations, ONNX Runtime refuses Conv and pads too little for pools. */
+/* An odd pad has its larger half at the end (UPPER) or at the beginning. */
+static void split_pad(DimTable *dims, Window *window, int i, const Dim *total, bool upper) {
+  const Dim *half = dim_div(dims, total, dim_const(dims, 2)), *rest = dim_sub(dims, total, half);
+  window->pad_begin[i] = upper ? half : rest;
+  window->pad_end[i] = upper ? rest : half;
+}
+
+/* SAME: ceil(in / stride) windows. This is ONNX's text; with dilations, ONNX Runtime refuses Conv and pads too little
+ * for pools. */
 static void pad_same(Graph *graph, Window *window, int i, const Dim *in, bool upper) {
   DimTable *dims = graph->dims;
   const Dim *stride = dim_const(dims, window->stride[i]), *one = dim_const(dims, 1), *zero = dim_const(dims, 0);
   window->out[i] = dim_div(dims, dim_add(dims, in, dim_sub(dims, stride, one)), stride);
   const Dim *covered =
       dim_add(dims, dim_mul(dims, dim_sub(dims, window->out[i], one), stride), dim_const(dims, reach(window, i)));
-  const Dim *total = dim_max(dims, zero, dim_sub(dims, covered, in));
-  const Dim *half = dim_div(dims, total, dim_const(dims, 2)), *rest = dim_sub(dims, total, half);
-  window->pad_begin[i] = upper ? half : rest;
-  window->pad_end[i] = upper ? rest : half;
+  split_pad(dims, window, i, dim_max(dims, zero, dim_sub(dims, covered, in)), upper);
 }
 
 /* As many windows as fit. With ceil_mode a last, partial one counts if it starts inside the input or the pad before it,
@@ -112,8 +116,9 @@ static bool check_pool_pads(const Node *node, const Window *window, const int64_
 static bool explicit_pads(Graph *graph, const Node *node, Window *window) {
   int64_t pads[2 * MAX_SPATIAL];
   int n = window->n_spatial;
+  bool pools = !is_conv(node) && !is_op(node, OP_MaxUnpool);
   if (!read_list(node, ATTR_pads, 2 * n, 0, 0, pads)) return false;
-  if (!is_conv(node) && !check_pool_pads(node, window, pads)) return false;
+  if (pools && !check_pool_pads(node, window, pads)) return false;
   for (int i = 0; i < n; i++) {
     window->pad_begin[i] = dim_const(graph->dims, pads[i]);
     window->pad_end[i] = dim_const(graph->dims, pads[n + i]);
@@ -162,10 +167,7 @@ static bool read_output_padding(const Node *node, const Window *window, int64_t 
 /* Crops the written elements to window->out: by ONNX's text an odd element is cut from the end for SAME_UPPER, else
  * from the beginning. Elements that are not written are at the end, as in ONNX's tests and ONNX Runtime. */
 static void cut_to_output(DimTable *dims, Window *window, int i, const Dim *written, bool upper) {
-  const Dim *total = dim_max(dims, dim_sub(dims, written, window->out[i]), dim_const(dims, 0));
-  const Dim *half = dim_div(dims, total, dim_const(dims, 2)), *rest = dim_sub(dims, total, half);
-  window->pad_begin[i] = upper ? half : rest;
-  window->pad_end[i] = upper ? rest : half;
+  split_pad(dims, window, i, dim_max(dims, dim_sub(dims, written, window->out[i]), dim_const(dims, 0)), upper);
 }
 
 static bool keep_unpadded(Graph *graph, const Node *node, Window *window, int i, const Dim *written) {
@@ -203,20 +205,16 @@ static bool place_transposed(Graph *graph, const Node *node, Window *window) {
 
 bool read_unpooled(Graph *graph, const Node *node, Window *window) {
   DimTable *dims = graph->dims;
-  int64_t pads[2 * MAX_SPATIAL];
   int n = node->inputs[0]->rank - 2;
   *window = (Window){.n_spatial = n, .dilation = {1, 1, 1}};
   if (!read_list(node, ATTR_kernel_shape, n, 1, 1, window->kernel) ||
-      !read_list(node, ATTR_strides, n, 1, 1, window->stride) || !read_list(node, ATTR_pads, 2 * n, 0, 0, pads))
+      !read_list(node, ATTR_strides, n, 1, 1, window->stride) || !explicit_pads(graph, node, window))
     return false;
   for (int i = 0; i < n; i++) {
     const Dim *last = dim_sub(dims, node->inputs[0]->shape[2 + i], dim_const(dims, 1));
-    window->pad_begin[i] = dim_const(dims, pads[i]);
-    window->pad_end[i] = dim_const(dims, pads[n + i]);
-    window->out[i] = dim_add(dims, dim_mul(dims, last, dim_const(dims, window->stride[i])),
-                             dim_const(dims, window->kernel[i] - pads[i] - pads[n + i]));
-    if (dim_lower(window->out[i]) < 1)
-      return shape_error(node, "the pads leave an output of %s on spatial axis %d", dim_text(graph, window->out[i]), i);
+    const Dim *written =
+        dim_add(dims, dim_mul(dims, last, dim_const(dims, window->stride[i])), dim_const(dims, window->kernel[i]));
+    if (!keep_unpadded(graph, node, window, i, written)) return false;
   }
   return true;
 }
