@@ -63,61 +63,25 @@ static WinogradLayer layer_of(const Convolution *conv) {
                          .taps_w = (int)conv->w.kernel};
 }
 
-static WinogradKnobs named(const Knobs *knobs) {
-  return (WinogradKnobs){.tile = knobs->value[KNOB_winograd_tile],
-                         .oc_vectors = knobs->value[KNOB_winograd_oc],
-                         .parts = knobs->value[KNOB_winograd_parts],
-                         .by_groups = knobs->value[KNOB_winograd_by_groups] != 0};
-}
-
-static Knobs numbered(const WinogradKnobs *knobs) {
-  return (Knobs){{[KNOB_winograd_tile] = knobs->tile,
-                  [KNOB_winograd_oc] = knobs->oc_vectors,
-                  [KNOB_winograd_parts] = knobs->parts,
-                  [KNOB_winograd_by_groups] = knobs->by_groups}};
-}
-
-/* Groups run one after the other. */
-static double seconds_of(const Convolution *conv, const WinogradPlan *plan) {
-  return (double)conv->groups * plan->seconds;
-}
-
-typedef struct Listing {
-  const Convolution *conv;
-  ConvCandidates *candidates;
-} Listing;
-
-static void add_plan(void *argument, const WinogradPlan *plan, bool usual) {
-  const Listing *listing = argument;
-  Knobs knobs = numbered(&(WinogradKnobs){.tile = winograd_tile(&plan->form),
-                                          .oc_vectors = plan->oc_vectors,
-                                          .parts = plan->parts,
-                                          .by_groups = plan->by_groups});
-  candidates_add(listing->candidates, &knobs, seconds_of(listing->conv, plan), usual);
-}
-
 static void list(Graph *graph, const Node *node, const Convolution *conv, ConvCandidates *candidates) {
   (void)node;
   WinogradLayer layer = layer_of(conv);
-  winograd_each_plan(graph->config->target, graph->config->machine, &layer, add_plan, &(Listing){conv, candidates});
+  winograd_list(graph->config->target, graph->config->machine, &layer, conv->groups, candidates);
 }
 
 static void fit(Graph *graph, const Node *node, const Convolution *conv, Knobs *knobs) {
   (void)graph, (void)node;
   WinogradLayer layer = layer_of(conv);
-  WinogradKnobs by_name = named(knobs);
-  winograd_fit(&layer, &by_name);
-  *knobs = numbered(&by_name);
+  winograd_fit(&layer, knobs);
 }
 
 static ConvSchedule *make(Graph *graph, const Node *node, const Convolution *conv, const Knobs *knobs) {
   (void)node;
   WinogradSchedule *schedule = ARENA_NEW(graph->arena, WinogradSchedule);
-  WinogradKnobs by_name = named(knobs);
   schedule->base.reads_residual_last = true;
   schedule->layer = layer_of(conv);
-  schedule->plan = winograd_plan(graph->config->target, graph->config->machine, &schedule->layer, &by_name);
-  schedule->base.seconds = seconds_of(conv, &schedule->plan);
+  schedule->plan = winograd_plan(graph->config->target, graph->config->machine, &schedule->layer, knobs);
+  schedule->base.seconds = (double)conv->groups * schedule->plan.seconds;
   schedule->base.base.text = plan_text(graph->arena, &schedule->layer, &schedule->plan);
   return &schedule->base;
 }

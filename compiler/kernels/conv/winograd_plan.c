@@ -184,30 +184,31 @@ bool winograd_has_window(int64_t taps_h, int64_t taps_w) {
   return false;
 }
 
-int winograd_tile(const WinogradForm *f) { return f->tile_h > f->tile_w ? f->tile_h : f->tile_w; }
+static int tile_of(const WinogradForm *f) { return f->tile_h > f->tile_w ? f->tile_h : f->tile_w; }
 
 /* The form of the layer's window with the nearest tile, of two the larger. */
 static const WinogradForm *form_of(const WinogradLayer *l, int tile) {
   const WinogradForm *nearest = NULL;
   for (int i = 0; i < FORMS; i++) {
     if (forms[i].taps_h != l->taps_h || forms[i].taps_w != l->taps_w) continue;
-    if (!nearest || abs(winograd_tile(&forms[i]) - tile) < abs(winograd_tile(nearest) - tile)) nearest = &forms[i];
+    if (!nearest || abs(tile_of(&forms[i]) - tile) < abs(tile_of(nearest) - tile)) nearest = &forms[i];
   }
   return nearest;
 }
 
-void winograd_fit(const WinogradLayer *l, WinogradKnobs *knobs) {
-  knobs->tile = winograd_tile(form_of(l, knobs->tile));
-  knobs->oc_vectors = (int)clamp_int(1, knobs->oc_vectors, MAX_OC_VECTORS);
-  knobs->parts = (int)clamp_int(1, knobs->parts, MAX_PARTS);
+void winograd_fit(const WinogradLayer *l, Knobs *knobs) {
+  int *value = knobs->value;
+  value[KNOB_winograd_tile] = tile_of(form_of(l, value[KNOB_winograd_tile]));
+  value[KNOB_winograd_oc] = (int)clamp_int(1, value[KNOB_winograd_oc], MAX_OC_VECTORS);
+  value[KNOB_winograd_parts] = (int)clamp_int(1, value[KNOB_winograd_parts], MAX_PARTS);
+  value[KNOB_winograd_by_groups] = value[KNOB_winograd_by_groups] != 0;
 }
 
-WinogradPlan winograd_plan(const Target *target, const Machine *machine, const WinogradLayer *l,
-                           const WinogradKnobs *knobs) {
-  WinogradPlan p = {.form = *form_of(l, knobs->tile),
-                    .oc_vectors = knobs->oc_vectors,
-                    .parts = knobs->parts,
-                    .by_groups = knobs->by_groups};
+WinogradPlan winograd_plan(const Target *target, const Machine *machine, const WinogradLayer *l, const Knobs *knobs) {
+  WinogradPlan p = {.form = *form_of(l, knobs->value[KNOB_winograd_tile]),
+                    .oc_vectors = knobs->value[KNOB_winograd_oc],
+                    .parts = knobs->value[KNOB_winograd_parts],
+                    .by_groups = knobs->value[KNOB_winograd_by_groups]};
   int limit = part_limit(target, p.oc_vectors);
   set_blocks(&p, l, target->lanes, (int64_t)p.parts * limit, machine->cores);
   set_parts(&p, l, limit);
@@ -215,18 +216,18 @@ WinogradPlan winograd_plan(const Target *target, const Machine *machine, const W
   return p;
 }
 
-void winograd_each_plan(const Target *target, const Machine *machine, const WinogradLayer *l,
-                        void (*visit)(void *argument, const WinogradPlan *plan, bool usual), void *argument) {
+void winograd_list(const Target *target, const Machine *machine, const WinogradLayer *l, int64_t groups,
+                   ConvCandidates *candidates) {
   static const int vectors[] = {2, 1, 3, 4}, parts[] = {2, 4, 1, 3};
   for (int i = 0; i < FORMS; i++) {
     if (forms[i].taps_h != l->taps_h || forms[i].taps_w != l->taps_w) continue;
     for (int k = 0; k < 2 * MAX_OC_VECTORS * MAX_PARTS; k++) {
-      WinogradKnobs knobs = {.tile = winograd_tile(&forms[i]),
-                             .oc_vectors = vectors[k / MAX_PARTS % MAX_OC_VECTORS],
-                             .parts = parts[k % MAX_PARTS],
-                             .by_groups = k / MAX_PARTS / MAX_OC_VECTORS};
+      Knobs knobs = {{[KNOB_winograd_tile] = tile_of(&forms[i]),
+                      [KNOB_winograd_oc] = vectors[k / MAX_PARTS % MAX_OC_VECTORS],
+                      [KNOB_winograd_parts] = parts[k % MAX_PARTS],
+                      [KNOB_winograd_by_groups] = k / MAX_PARTS / MAX_OC_VECTORS}};
       WinogradPlan plan = winograd_plan(target, machine, l, &knobs);
-      visit(argument, &plan, knobs.oc_vectors <= 2 && knobs.parts % 2 == 0);
+      candidates_add(candidates, &knobs, (double)groups * plan.seconds, plan.oc_vectors <= 2 && plan.parts % 2 == 0);
     }
   }
 }

@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "kernels/conv/convolution.h"
 #include "kernels/conv/winograd_weights.h"
 #include "machine/machine.h"
 #include "machine/targets.h"
@@ -35,25 +36,17 @@ typedef struct WinogradPlan {
 /* Is there an algorithm for windows of this size? */
 bool winograd_has_window(int64_t taps_h, int64_t taps_w);
 
-typedef struct WinogradKnobs {
-  int tile; /* the longer of a tile's extents */
-  int oc_vectors, parts;
-  bool by_groups;
-} WinogradKnobs;
-
 /* needs: knobs that fit, see winograd_fit(). */
 WinogradPlan winograd_plan(const Target *target, const Machine *machine, const WinogradLayer *layer,
-                           const WinogradKnobs *knobs);
+                           const Knobs *knobs);
 
-/* Calls `visit` with each candidate plan, preferred ones first. The usual ones have one or two vectors in a group, and
- * blocks of two or four parts. */
-void winograd_each_plan(const Target *target, const Machine *machine, const WinogradLayer *layer,
-                        void (*visit)(void *argument, const WinogradPlan *plan, bool usual), void *argument);
+/* Adds the plans of a convolution of `groups` such layers, which run one after the other. The usual ones have one or
+ * two vectors in a group, and blocks of two or four parts. */
+void winograd_list(const Target *target, const Machine *machine, const WinogradLayer *layer, int64_t groups,
+                   ConvCandidates *candidates);
 
-/* Moves each knob to the nearest value that kernels have. */
-void winograd_fit(const WinogradLayer *layer, WinogradKnobs *knobs);
-
-int winograd_tile(const WinogradForm *form);
+/* Moves each knob to the nearest value that kernels have. The tile is the longer of its extents. */
+void winograd_fit(const WinogradLayer *layer, Knobs *knobs);
 
 /* A worker's scratch memory in floats: the stride of points of the transformed input and of the products, and the
  * total. */
