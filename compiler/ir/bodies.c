@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "ir/bodies.h"
 
-#include <string.h>
+#include "support/list.h"
 
 /* ---- maps of values ---- */
 
@@ -77,18 +77,11 @@ void graph_each(Graph *graph, void (*pass)(Graph *)) {
 
 static bool is_constant(const Value *value) { return value->data && !value->producer; }
 
-static void append(Arena *arena, Value ***list, int *count, Value *value) {
-  Value **longer = ARENA_ARRAY(arena, Value *, *count + 1);
-  if (*count) memcpy(longer, *list, (size_t)*count * sizeof *longer);
-  longer[(*count)++] = value;
-  *list = longer;
-}
-
 /* The body's input for an outer value, which becomes a capture of the node. */
 static void capture(Graph *graph, Node *node, ValueMap *captured, Value *outer) {
   if (map_get(captured, outer)) return;
   map_set(captured, outer, outer);
-  append(graph->arena, &node->inputs, &node->n_inputs, outer);
+  *LIST_APPEND(graph->arena, node->inputs, node->n_inputs) = outer;
   node->n_captures++;
 }
 
@@ -135,7 +128,7 @@ static void add_stand_ins(Capturing *c, Graph *body) {
   for (int i = node->n_inputs - node->n_captures; i < node->n_inputs; i++) {
     Value *value = graph_value(body, node->inputs[i]->name, node->inputs[i]->where);
     value->is_input = true;
-    append(body->arena, &body->inputs, &body->n_inputs, value);
+    *LIST_APPEND(body->arena, body->inputs, body->n_inputs) = value;
     map_set(&c->map, node->inputs[i], value);
   }
 }

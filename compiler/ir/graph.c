@@ -82,10 +82,7 @@ void graph_scratch(Graph *graph, Node *node, const char *name, const Dim *bytes)
 }
 
 void graph_pack(Graph *graph, Node *node, Value *value) {
-  Value **longer = ARENA_ARRAY(graph->arena, Value *, node->n_packed + 1);
-  for (int i = 0; i < node->n_packed; i++) longer[i] = node->packed[i];
-  longer[node->n_packed++] = value;
-  node->packed = longer;
+  *LIST_APPEND(graph->arena, node->packed, node->n_packed) = value;
 }
 
 void graph_pack_floats(Graph *graph, Node *node, const char *name, int64_t count, const float *data) {

@@ -3,11 +3,10 @@
  * Element-wise nodes (bias and residual adds, activations) move into the kernel that writes their input, if its family
  * takes them and nothing else reads that input. The result is then written to memory once.
  */
-#include <string.h>
-
 #include "ir/family.h"
 #include "passes.h"
 #include "shapes/shape.h"
+#include "support/list.h"
 
 /* Bounds the kernel's text; longer chains gain little. */
 enum { MAX_EPILOGUE = 8 };
@@ -48,25 +47,16 @@ static Node *find_host(const UseList *uses, Node *step) {
   return NULL;
 }
 
-static void append_input(Graph *graph, Node *node, Value *value) {
-  Value **inputs = ARENA_ARRAY(graph->arena, Value *, node->n_inputs + 1);
-  if (node->n_inputs) memcpy(inputs, node->inputs, (size_t)node->n_inputs * sizeof *inputs);
-  inputs[node->n_inputs++] = value;
-  node->inputs = inputs;
-}
-
 /* Makes absent optional inputs explicit, so that an operand of the epilogue is not read as one. */
 static void fill_optional_inputs(Graph *graph, Node *host) {
-  while (host->n_epilogue == 0 && host->n_inputs < host->op->max_inputs) append_input(graph, host, NULL);
+  while (host->n_epilogue == 0 && host->n_inputs < host->op->max_inputs)
+    *LIST_APPEND(graph->arena, host->inputs, host->n_inputs) = NULL;
 }
 
 static void fuse(Graph *graph, Node *host, Node *step) {
   fill_optional_inputs(graph, host);
-  for (int i = 1; i < step->n_inputs; i++) append_input(graph, host, step->inputs[i]);
-  Node **epilogue = ARENA_ARRAY(graph->arena, Node *, host->n_epilogue + 1);
-  if (host->n_epilogue) memcpy(epilogue, host->epilogue, (size_t)host->n_epilogue * sizeof *epilogue);
-  epilogue[host->n_epilogue++] = step;
-  host->epilogue = epilogue;
+  for (int i = 1; i < step->n_inputs; i++) *LIST_APPEND(graph->arena, host->inputs, host->n_inputs) = step->inputs[i];
+  *LIST_APPEND(graph->arena, host->epilogue, host->n_epilogue) = step;
   step->inputs[0]->producer = NULL;
   graph_set_output(host, 0, step->outputs[0]);
 }

@@ -5,6 +5,7 @@
 #include "ir/tensor.h"
 #include "load/onnx/adapt.h"
 #include "shapes/shape.h"
+#include "support/list.h"
 
 Attribute *draft_attribute(const Draft *draft, const char *name) {
   for (int i = 0; i < draft->n_attributes; i++)
@@ -27,10 +28,7 @@ void draft_drop(Draft *draft, const char *name) {
 
 static Attribute *set_attribute(OnnxReader *reader, Draft *draft, const char *name) {
   draft_drop(draft, name);
-  Attribute *attributes = ARENA_ARRAY(reader->arena, Attribute, draft->n_attributes + 1);
-  for (int i = 0; i < draft->n_attributes; i++) attributes[i] = draft->attributes[i];
-  draft->attributes = attributes;
-  Attribute *attribute = &attributes[draft->n_attributes++];
+  Attribute *attribute = LIST_APPEND(reader->arena, draft->attributes, draft->n_attributes);
   *attribute = (Attribute){.name = name, .where = draft->where};
   return attribute;
 }
