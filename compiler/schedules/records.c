@@ -3,11 +3,17 @@
 
 #include <string.h>
 
+#include "machine/targets.h"
 #include "support/diagnostics.h"
 #include "support/list.h"
 
 void records_add(Arena *arena, ScheduleRecords *records, ScheduleRecord record) {
   *LIST_ADD(arena, records->list, records->count, records->capacity) = record;
+}
+
+RecordKey record_key(const Config *config, const char *family, const char *workload) {
+  const Machine *m = config->machine;
+  return (RecordKey){family, workload, config->target->name, m->cores, m->l1_bytes, m->l2_bytes, m->l3_bytes};
 }
 
 bool record_is_of(const ScheduleRecord *record, const RecordKey *b) {

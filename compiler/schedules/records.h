@@ -10,6 +10,7 @@
 #ifndef RNNCC_RECORDS_H
 #define RNNCC_RECORDS_H
 
+#include "ir/config.h"
 #include "machine/machine.h"
 #include "support/arena.h"
 #include <stdbool.h>
@@ -20,6 +21,9 @@ typedef struct RecordKey {
   const char *target;   /* "x86-64-v4" */
   int64_t cores, l1_bytes, l2_bytes, l3_bytes;
 } RecordKey;
+
+/* For the target and machine of the config. */
+RecordKey record_key(const Config *config, const char *family, const char *workload);
 
 /* A file of records, and the warnings already given for it. */
 typedef struct RecordFile {

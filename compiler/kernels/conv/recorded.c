@@ -50,14 +50,7 @@ static const char *workload(Graph *graph, const Node *node, NodeLayout layout) {
 }
 
 RecordKey convolution_key(Graph *graph, const Node *node, NodeLayout layout) {
-  const Machine *m = graph->config->machine;
-  return (RecordKey){.family = "conv",
-                     .workload = workload(graph, node, layout),
-                     .target = graph->config->target->name,
-                     .cores = m->cores,
-                     .l1_bytes = m->l1_bytes,
-                     .l2_bytes = m->l2_bytes,
-                     .l3_bytes = m->l3_bytes};
+  return record_key(graph->config, "conv", workload(graph, node, layout));
 }
 
 /* ---- records ---- */

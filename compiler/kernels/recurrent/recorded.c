@@ -57,14 +57,7 @@ static const char *stack_workload(Arena *arena, const MmDag *dag, const Stack *s
 }
 
 static RecordKey key_of(Graph *graph, const char *workload_text) {
-  const Machine *m = graph->config->machine;
-  return (RecordKey){.family = "recurrent",
-                     .workload = workload_text,
-                     .target = graph->config->target->name,
-                     .cores = m->cores,
-                     .l1_bytes = m->l1_bytes,
-                     .l2_bytes = m->l2_bytes,
-                     .l3_bytes = m->l3_bytes};
+  return record_key(graph->config, "recurrent", workload_text);
 }
 
 RecordKey recurrent_key(Graph *graph, const MmLayer *layer) { return key_of(graph, workload(graph->arena, layer)); }
