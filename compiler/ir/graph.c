@@ -73,6 +73,12 @@ void graph_set_output(Node *node, int output, Value *value) {
   value->producer_output = output;
 }
 
+int node_own_inputs(const Node *node) {
+  int n = node->n_inputs;
+  for (int k = 0; k < node->n_epilogue; k++) n -= node->epilogue[k]->n_inputs - 1;
+  return n;
+}
+
 void graph_scratch(Graph *graph, Node *node, const char *name, const Dim *bytes) {
   node->scratch = graph_value(graph, name, node->where);
   node->scratch->dtype = RNNCC_U8;

@@ -155,6 +155,7 @@ Node *graph_node(Graph *graph, const OpInfo *op, const char *name, int n_inputs,
 void graph_append(Graph *graph, Node *node);                 /* an existing node, for passes that rebuild the list */
 int graph_take_nodes(Graph *graph, Node ***nodes);           /* empties the list into *nodes; returns how many */
 void graph_set_output(Node *node, int output, Value *value); /* and the value's producer */
+int node_own_inputs(const Node *node);                       /* without those of its epilogue, which come last */
 void graph_scratch(Graph *graph, Node *node, const char *name, const Dim *bytes); /* sets node->scratch */
 
 void graph_pack(Graph *graph, Node *node, Value *value); /* appends to node->packed */

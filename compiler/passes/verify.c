@@ -40,9 +40,7 @@ static void check_write(const Graph *graph, const Node *node, int output, bool *
 
 static void check_arity(const Node *node) {
   const OpInfo *op = node->op;
-  int epilogue_inputs = 0;
-  for (int e = 0; e < node->n_epilogue; e++) epilogue_inputs += node->epilogue[e]->n_inputs - 1;
-  int inputs = node->n_inputs - epilogue_inputs;
+  int inputs = node_own_inputs(node);
   if (inputs < op->min_inputs || (op->max_inputs >= 0 && inputs > op->max_inputs))
     bug("n%d (%s) has %d inputs", node->id, op->name, inputs);
   if (node->n_outputs < op->min_outputs || (op->max_outputs >= 0 && node->n_outputs > op->max_outputs))

@@ -24,13 +24,6 @@ static const char *allocate_outputs(Arena *arena, const Node *node, Tensor **out
   return NULL;
 }
 
-/* Operands of epilogue nodes are at the end of the host's inputs. */
-static int own_inputs(const Node *node) {
-  int n = node->n_inputs;
-  for (int k = 0; k < node->n_epilogue; k++) n -= node->epilogue[k]->n_inputs - 1;
-  return n;
-}
-
 /* Runs each step on the result so far and its own operands; element-wise steps keep the shape. */
 const char *reference_epilogue(Arena *arena, const Node *node, Tensor *result, const Tensor *const *extra,
                                Tensor **output) {
@@ -51,7 +44,7 @@ const char *reference_epilogue(Arena *arena, const Node *node, Tensor *result, c
 static const char *run_with_epilogue(Arena *arena, const Node *node, const Tensor *const *inputs, Tensor **outputs,
                                      const int64_t *symbols) {
   Node bare = *node;
-  bare.n_inputs = own_inputs(node);
+  bare.n_inputs = node_own_inputs(node);
   Tensor *result = tensor_for(arena, node->epilogue[0]->inputs[0], symbols);
   if (!result) return "an output's shape is negative or too large";
   const char *wrong = node->op->reference(&bare, inputs, &result);

@@ -37,16 +37,10 @@ static const TextRow own_rows[N_OPS] = {
 #undef VARIANT
 };
 
-int elementwise_own_inputs(const Node *node) {
-  int n = node->n_inputs;
-  for (int k = 0; k < node->n_epilogue; k++) n -= node->epilogue[k]->n_inputs - 1;
-  return n;
-}
-
 /* ---- the row of the table ---- */
 
 static bool has_input(const Node *node, int index) {
-  return index < elementwise_own_inputs(node) && node->inputs[index] != NULL;
+  return index < node_own_inputs(node) && node->inputs[index] != NULL;
 }
 
 static TextRow clip_variant(const Node *node) {
@@ -137,7 +131,7 @@ static bool reads_halves(const Node *node) {
 /* Operands are numbered without absent ones. NULL if there is no text. */
 static const char *expression(Arena *arena, const Node *node, const char *text, const char *const *inputs) {
   const char *present[3] = {NULL, NULL, NULL};
-  int n = 0, own = elementwise_own_inputs(node);
+  int n = 0, own = node_own_inputs(node);
   if (!text) return NULL;
   for (int k = 0; k < own && k < 3; k++)
     if (inputs[k]) present[n++] = inputs[k];
@@ -146,7 +140,7 @@ static const char *expression(Arena *arena, const Node *node, const char *text, 
 }
 
 static bool all_f32(const Node *node) {
-  for (int k = 0; k < elementwise_own_inputs(node); k++)
+  for (int k = 0; k < node_own_inputs(node); k++)
     if (node->inputs[k] && node->inputs[k]->dtype != RNNCC_F32) return false;
   return node->outputs[0]->dtype == RNNCC_F32;
 }
@@ -165,7 +159,7 @@ const char *elementwise_scalar(Arena *arena, const Node *node, const char *const
 /* ---- chains ---- */
 
 static bool all_f32_or_bool(const Node *node) {
-  for (int k = 0; k < elementwise_own_inputs(node); k++) {
+  for (int k = 0; k < node_own_inputs(node); k++) {
     const Value *input = node->inputs[k];
     if (input && input->dtype != RNNCC_F32 && input->dtype != RNNCC_BOOL) return false;
   }
@@ -186,7 +180,7 @@ static const char *chained_text(const Node *node) {
 }
 
 bool elementwise_chains(const Node *node) {
-  return node->n_outputs == 1 && elementwise_own_inputs(node) <= 3 && chained_text(node) != NULL;
+  return node->n_outputs == 1 && node_own_inputs(node) <= 3 && chained_text(node) != NULL;
 }
 
 const char *elementwise_chained(Arena *arena, const Node *node, const char *const *inputs) {
@@ -201,8 +195,8 @@ bool elementwise_is_literal(const Value *value) {
 
 /* A constant of more axes than the first input would make the result larger. */
 bool elementwise_is_epilogue(const Node *node) {
-  if (!elementwise_on_vectors(node) || elementwise_own_inputs(node) > 3) return false;
-  for (int k = 1; k < elementwise_own_inputs(node); k++) {
+  if (!elementwise_on_vectors(node) || node_own_inputs(node) > 3) return false;
+  for (int k = 1; k < node_own_inputs(node); k++) {
     const Value *input = node->inputs[k];
     if (input && (!elementwise_is_literal(input) || input->rank > node->inputs[0]->rank)) return false;
   }
@@ -220,7 +214,7 @@ const char *elementwise_literal(Arena *arena, const Value *value) {
 /* The node's expression of its first input `x`. */
 static const char *apply_to_x(Arena *arena, const Node *node) {
   const char *inputs[3] = {"x", NULL, NULL};
-  for (int k = 1; k < elementwise_own_inputs(node); k++)
+  for (int k = 1; k < node_own_inputs(node); k++)
     inputs[k] = node->inputs[k] ? elementwise_literal(arena, node->inputs[k]) : NULL;
   return elementwise_vector(arena, node, inputs);
 }

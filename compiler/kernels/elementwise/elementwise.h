@@ -5,9 +5,6 @@
 
 #include "ir/graph.h"
 
-/* The number of inputs of a node without those of its epilogue. */
-int elementwise_own_inputs(const Node *node);
-
 /* Has the node an expression of vectors, f32 to f32? */
 bool elementwise_on_vectors(const Node *node);
 

@@ -25,7 +25,7 @@ typedef struct Operands {
 
 static Operands operands_of(const Node *node) {
   Operands operands = {0};
-  int own = elementwise_own_inputs(node);
+  int own = node_own_inputs(node);
   if (own > ELEMENTWISE_OPERANDS) bug("%s: more inputs than operands", node->op->name);
   for (int k = 0; k < own; k++) {
     if (!node->inputs[k]) continue;
@@ -179,7 +179,7 @@ static bool takes_epilogue(const Node *host, const Node *epilogue) {
 static bool overwrites(const Node *node, int input) {
   const Value *x = node->inputs[input], *y = node->outputs[0];
   bool alike = x->dtype == y->dtype && x->channel_block == y->channel_block && shapes_agree(x, y);
-  return alike && input < elementwise_own_inputs(node);
+  return alike && input < node_own_inputs(node);
 }
 
 const KernelFamily family_elementwise = {

@@ -12,7 +12,7 @@
 /* The node without its epilogue. */
 static Node *bare_node(Graph *graph, const Node *node) {
   Node *bare = arena_copy(graph->arena, node, sizeof *node);
-  bare->n_inputs = elementwise_own_inputs(node);
+  bare->n_inputs = node_own_inputs(node);
   bare->n_epilogue = 0;
   bare->outputs = ARENA_ARRAY(graph->arena, Value *, 1);
   bare->outputs[0] = node->n_epilogue ? node->epilogue[0]->inputs[0] : node->outputs[0];

@@ -23,7 +23,7 @@ static int parameter_kind(const Value *value, const Dim *row) {
 
 /* Axes from `axis` on are a row; all rows share the parameters. */
 static Rows trailing_rows(Graph *graph, const Node *node) {
-  const Value *x = node->inputs[0], *bias = elementwise_own_inputs(node) > 2 ? node->inputs[2] : NULL;
+  const Value *x = node->inputs[0], *bias = node_own_inputs(node) > 2 ? node->inputs[2] : NULL;
   const Dim *one = dim_const(graph->dims, 1);
   int axis = normal_axis(node_int(node, ATTR_axis), x->rank);
   const Dim *n = value_count_dim(graph, x, axis, x->rank);
