@@ -148,45 +148,35 @@ static const void *floats(OnnxReader *reader, const float *given, size_t n) {
   return arena_copy(reader->arena, given, n * sizeof *given);
 }
 
-static void set_list(OnnxReader *reader, Constant *constant, DType dtype, size_t n, const void *data) {
+/* A list of n elements, or with rank 0 one number. */
+static bool set_constant(Constant *constant, DType dtype, int rank, size_t n, const void *data) {
   constant->dtype = dtype;
   constant->dtype_name = dtype_name(dtype);
-  constant->rank = 1;
-  constant->shape = ARENA_ARRAY(reader->arena, int64_t, 1);
-  constant->shape[0] = (int64_t)n;
+  constant->rank = rank;
   constant->count = n;
   constant->data = data;
-}
-
-static void set_scalar(Constant *constant, DType dtype, const void *data) {
-  constant->dtype = dtype;
-  constant->dtype_name = dtype_name(dtype);
-  constant->count = 1;
-  constant->data = data;
+  if (rank) constant->shape[0] = (int64_t)n;
+  return true;
 }
 
 bool onnx_read_constant(OnnxReader *reader, const Scope *scope, const Onnx__NodeProto *proto, Location where,
                         Constant *constant) {
   const Onnx__AttributeProto *given = proto->n_attribute == 1 ? argument_of(reader, scope, proto->attribute[0]) : NULL;
   const char *name = constant->name;
-  *constant = (Constant){.name = name, .where = where};
+  *constant = (Constant){.name = name, .where = where, .shape = ARENA_ARRAY(reader->arena, int64_t, 1)};
   switch (given ? type_of(given) : ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__UNDEFINED) {
   case ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__TENSOR:
     return present(where, onnx_text(given->name), given->t) &&
            onnx_read_tensor(reader, given->t, name, where, constant);
   case ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__INT:
-    set_scalar(constant, RNNCC_I64, arena_copy(reader->arena, &given->i, sizeof given->i));
-    return true;
+    return set_constant(constant, RNNCC_I64, 0, 1, arena_copy(reader->arena, &given->i, sizeof given->i));
   case ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__FLOAT:
-    set_scalar(constant, RNNCC_F32, floats(reader, &given->f, 1));
-    return true;
+    return set_constant(constant, RNNCC_F32, 0, 1, floats(reader, &given->f, 1));
   case ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__INTS:
-    set_list(reader, constant, RNNCC_I64, given->n_ints,
-             arena_copy(reader->arena, given->ints, given->n_ints * sizeof *given->ints));
-    return true;
+    return set_constant(constant, RNNCC_I64, 1, given->n_ints,
+                        arena_copy(reader->arena, given->ints, given->n_ints * sizeof *given->ints));
   case ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__FLOATS:
-    set_list(reader, constant, RNNCC_F32, given->n_floats, floats(reader, given->floats, given->n_floats));
-    return true;
+    return set_constant(constant, RNNCC_F32, 1, given->n_floats, floats(reader, given->floats, given->n_floats));
   default:
     unsupported_add(&reader->unsupported, name, "a Constant of `%.80s`",
                     proto->n_attribute ? onnx_text(proto->attribute[0]->name) : "nothing");

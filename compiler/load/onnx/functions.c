@@ -2,7 +2,7 @@
 /* Functions of the model: each call is replaced by the function's nodes. */
 #include <string.h>
 
-#include "load/onnx/reader.h"
+#include "load/onnx/adapt.h"
 #include "load/onnx/wire.h"
 
 enum { MAX_DEPTH = 32, MAX_CALLS = 1 << 16 };
@@ -53,22 +53,13 @@ static bool declare_inputs(Scope *scope, const Draft *draft, const Onnx__Functio
   return true;
 }
 
-/* An output that is an input of the function, unchanged. */
-static void pass_through(OnnxReader *reader, Draft *draft, Value *input, Value *output) {
-  Draft copy = {.op = "Identity", .name = draft->name, .where = draft->where, .scope = draft->scope};
-  copy.inputs = arena_copy(reader->arena, &input, sizeof(Value *));
-  copy.outputs = arena_copy(reader->arena, &output, sizeof(Value *));
-  copy.n_inputs = copy.n_outputs = 1;
-  onnx_commit(reader, &copy);
-}
-
 static bool declare_results(OnnxReader *reader, Scope *scope, Draft *draft, const Onnx__FunctionProto *function) {
   scope->results = ARENA_ARRAY(reader->arena, Result, draft->n_outputs);
   for (int i = 0; i < draft->n_outputs; i++) {
     Name *input = name_find(&scope->names, function->output[i]);
     if (!draft->outputs[i]) continue;
     if (input) {
-      if (input->value) pass_through(reader, draft, input->value, draft->outputs[i]);
+      if (input->value) draft_node_onto(reader, draft, "Identity", 1, &input->value, draft->outputs[i]);
       continue;
     }
     Name *name = name_declare(&scope->names, function->output[i], draft->where);

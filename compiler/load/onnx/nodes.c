@@ -44,11 +44,7 @@ static bool declare_constant(OnnxReader *reader, Scope *scope, Draft *draft, con
   Value *result = claim_result(scope, name);
   if (result) {
     Value *value = good && constant->dtype != RNNCC_NONE ? constant_value(scope->graph, constant) : NULL;
-    draft->op = "Identity";
-    draft->inputs = arena_copy(reader->arena, (Value *[]){value}, sizeof(Value *));
-    draft->outputs = arena_copy(reader->arena, (Value *[]){result}, sizeof(Value *));
-    draft->n_inputs = draft->n_outputs = 1;
-    if (value) onnx_commit(reader, draft);
+    if (value) draft_node_onto(reader, draft, "Identity", 1, &value, result);
     return true;
   }
   Name *declared = name_declare(&scope->names, name, draft->where);

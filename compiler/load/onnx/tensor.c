@@ -103,21 +103,16 @@ static bool narrow_unsigned(OnnxReader *reader, Constant *constant, const uint64
 
 static bool take_list(OnnxReader *reader, Constant *constant, const OnnxType *type, const Onnx__TensorProto *proto) {
   switch (proto->data_type) {
-  case ONNX__TENSOR_PROTO__DATA_TYPE__FLOAT:
-    constant->data = proto->float_data;
-    return check_size(constant, proto->n_float_data, constant->count, "elements");
-  case ONNX__TENSOR_PROTO__DATA_TYPE__DOUBLE:
-    constant->data = proto->double_data;
-    return check_size(constant, proto->n_double_data, constant->count, "elements");
-  case ONNX__TENSOR_PROTO__DATA_TYPE__INT64:
-    constant->data = proto->int64_data;
-    return check_size(constant, proto->n_int64_data, constant->count, "elements");
-  case ONNX__TENSOR_PROTO__DATA_TYPE__UINT64:
-    constant->data = proto->uint64_data;
-    return check_size(constant, proto->n_uint64_data, constant->count, "elements");
-  case ONNX__TENSOR_PROTO__DATA_TYPE__INT32:
-    constant->data = proto->int32_data;
-    return check_size(constant, proto->n_int32_data, constant->count, "elements");
+#define LIST(TYPE, field)                                                                                              \
+  case ONNX__TENSOR_PROTO__DATA_TYPE__##TYPE:                                                                          \
+    constant->data = proto->field;                                                                                     \
+    return check_size(constant, proto->n_##field, constant->count, "elements");
+    LIST(FLOAT, float_data)
+    LIST(DOUBLE, double_data)
+    LIST(INT64, int64_data)
+    LIST(UINT64, uint64_data)
+    LIST(INT32, int32_data)
+#undef LIST
   case ONNX__TENSOR_PROTO__DATA_TYPE__UINT32:
     return check_size(constant, proto->n_uint64_data, constant->count, "elements") &&
            narrow_unsigned(reader, constant, proto->uint64_data);
