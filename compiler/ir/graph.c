@@ -30,6 +30,14 @@ Value *graph_value(Graph *graph, const char *name, Location where) {
   return value;
 }
 
+Value *graph_value_like(Graph *graph, const char *name, Location where, const Value *like) {
+  Value *value = graph_value(graph, name, where);
+  value->dtype = like->dtype;
+  value->rank = like->rank;
+  value->shape = like->shape;
+  return value;
+}
+
 Value *graph_constant(Graph *graph, const char *name, DType dtype, int rank, const int64_t *shape, const void *data) {
   Value *value = graph_value(graph, name, LOCATION_FILE(graph->file));
   value->where.path = value->name;
@@ -135,6 +143,14 @@ void graph_renumber(Graph *graph) {
   graph->n_values = 0;
   visit_values(graph, give_id);
   for (int i = 0; i < graph->n_nodes; i++) graph->nodes[i]->id = i;
+}
+
+void graph_close_gaps(Graph *graph) {
+  int kept = 0;
+  for (int n = 0; n < graph->n_nodes; n++)
+    if (graph->nodes[n]) graph->nodes[kept++] = graph->nodes[n];
+  graph->n_nodes = kept;
+  graph_renumber(graph);
 }
 
 UseList graph_uses(Graph *graph) {

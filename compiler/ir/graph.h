@@ -150,9 +150,11 @@ struct Graph {
 
 Graph *graph_new(Arena *arena);
 Value *graph_value(Graph *graph, const char *name, Location where); /* new, of unknown shape and dtype */
+Value *graph_value_like(Graph *graph, const char *name, Location where, const Value *like); /* of its type and shape */
 Value *graph_constant(Graph *graph, const char *name, DType dtype, int rank, const int64_t *shape, const void *data);
 Node *graph_node(Graph *graph, const OpInfo *op, const char *name, int n_inputs, int n_outputs); /* appended */
 void graph_append(Graph *graph, Node *node);                 /* an existing node, for passes that rebuild the list */
+void graph_close_gaps(Graph *graph);                         /* removes NULLs from the list, and renumbers */
 int graph_take_nodes(Graph *graph, Node ***nodes);           /* empties the list into *nodes; returns how many */
 void graph_set_output(Node *node, int output, Value *value); /* and the value's producer */
 int node_own_inputs(const Node *node);                       /* without those of its epilogue, which come last */

@@ -27,25 +27,18 @@ typedef struct Transforms {
   Transform *list;
 } Transforms;
 
-static void remember(Graph *graph, Transforms *made, Value *from, Value *to) {
-  *LIST_ADD(graph->arena, made->list, made->count, made->capacity) = (Transform){from, to};
-}
-
-static Value *value_like(Graph *graph, const Value *value, int block) {
-  Value *like = graph_value(graph, value->name, value->where);
-  like->dtype = value->dtype;
-  like->rank = value->rank;
-  like->shape = value->shape;
-  like->channel_block = block;
-  return like;
+/* `to` becomes the value in its own layout. */
+static void add_transform(Graph *graph, Value *from, Value *to) {
+  Node *node = graph_node(graph, &op_layout_transform, from->name, 1, 1);
+  node->where = from->where;
+  node->inputs[0] = from;
+  graph_set_output(node, 0, to);
 }
 
 Value *layout_transform(Graph *graph, Value *value, int block) {
-  Node *node = graph_node(graph, &op_layout_transform, value->name, 1, 1);
-  Value *to = value_like(graph, value, block);
-  node->where = value->where;
-  node->inputs[0] = value;
-  graph_set_output(node, 0, to);
+  Value *to = graph_value_like(graph, value->name, value->where, value);
+  to->channel_block = block;
+  add_transform(graph, value, to);
   return to;
 }
 
@@ -55,7 +48,7 @@ static Value *in_layout(Graph *graph, Transforms *made, Value *value, int block)
   for (int i = 0; shared && i < made->count; i++)
     if (made->list[i].from == value && made->list[i].to->channel_block == block) return made->list[i].to;
   Value *to = layout_transform(graph, value, block);
-  remember(graph, made, value, to);
+  *LIST_ADD(graph->arena, made->list, made->count, made->capacity) = (Transform){value, to};
   return to;
 }
 
@@ -83,13 +76,11 @@ static void give_row_major(Graph *graph, Node *node) {
   for (int i = 0; i < node->n_outputs; i++) {
     Value *value = node->outputs[i];
     if (!value || !value->channel_block || same_bytes(value, value->channel_block)) continue;
-    Value *blocked = value_like(graph, value, value->channel_block);
-    Node *transform = graph_node(graph, &op_layout_transform, value->name, 1, 1);
-    transform->where = value->where;
-    transform->inputs[0] = blocked;
-    graph_set_output(node, i, blocked);
-    graph_set_output(transform, 0, value);
+    Value *blocked = graph_value_like(graph, value->name, value->where, value);
+    blocked->channel_block = value->channel_block;
     value->channel_block = 0;
+    graph_set_output(node, i, blocked);
+    add_transform(graph, blocked, value);
   }
 }
 

@@ -9,29 +9,24 @@
 /* Replaces the graph output by a copy of the same name. */
 static Value *copied(Graph *graph, Value *output) {
   Node *copy = graph_node(graph, op_info(OP_Identity), output->name, 1, 1);
-  Value *value = graph_value(graph, output->name, output->where);
+  Value *value = graph_value_like(graph, output->name, output->where, output);
   copy->where = output->where;
   copy->inputs[0] = output;
-  value->dtype = output->dtype;
-  value->rank = output->rank;
-  value->shape = output->shape;
   graph_set_output(copy, 0, value);
   return value;
 }
 
+/* taken: by id of a root, another output has this memory. */
+static void copy_if_shared(Graph *graph, Value **output, bool *taken) {
+  Value *root = value_root(*output);
+  if (root->is_input || root->data || taken[root->id]) *output = copied(graph, *output);
+  taken[root->id] = true;
+}
+
 static void copy_shared_outputs(Graph *graph) {
-  bool *taken = ARENA_ARRAY(graph->arena, bool, graph->n_values); /* by id of a root: another output has this memory */
-  for (int i = 0; i < graph->n_outputs; i++) {
-    Value *root = value_root(graph->outputs[i]);
-    if (root->is_input || root->data || taken[root->id]) graph->outputs[i] = copied(graph, graph->outputs[i]);
-    taken[root->id] = true;
-  }
-  for (int i = 0; i < graph->n_states; i++) {
-    State *state = &graph->states[i];
-    Value *root = value_root(state->output);
-    if (root->is_input || root->data || taken[root->id]) state->output = copied(graph, state->output);
-    taken[root->id] = true;
-  }
+  bool *taken = ARENA_ARRAY(graph->arena, bool, graph->n_values);
+  for (int i = 0; i < graph->n_outputs; i++) copy_if_shared(graph, &graph->outputs[i], taken);
+  for (int i = 0; i < graph->n_states; i++) copy_if_shared(graph, &graph->states[i].output, taken);
 }
 
 /* needs: simplify, insert_layout_transforms. keeps: nodes and shapes. Sets view_of; afterwards no output shares memory

@@ -74,9 +74,5 @@ void fuse_epilogue(Graph *graph) {
     graph->nodes[n] = host;
     host->id = n;
   }
-  int kept = 0;
-  for (int n = 0; n < graph->n_nodes; n++)
-    if (graph->nodes[n]) graph->nodes[kept++] = graph->nodes[n];
-  graph->n_nodes = kept;
-  graph_renumber(graph);
+  graph_close_gaps(graph);
 }

@@ -68,9 +68,5 @@ void fuse_prologue(Graph *graph) {
     bool able = host->op->family && host->op->family->takes_prologue && host->n_inputs > 0;
     if (able && find_chain(graph, &uses, host, &chain)) fuse(graph, host, &chain);
   }
-  int kept = 0;
-  for (int n = 0; n < graph->n_nodes; n++)
-    if (graph->nodes[n]) graph->nodes[kept++] = graph->nodes[n];
-  graph->n_nodes = kept;
-  graph_renumber(graph);
+  graph_close_gaps(graph);
 }

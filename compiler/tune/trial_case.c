@@ -106,17 +106,9 @@ static Graph *graph_like(Arena *arena, const Graph *model, const char *schedule)
   return graph;
 }
 
-static Value *value_like(Graph *graph, const Value *like, const char *name) {
-  Value *value = graph_value(graph, name, LOCATION_FILE(graph->file));
-  value->dtype = like->dtype;
-  value->rank = like->rank;
-  value->shape = like->shape;
-  return value;
-}
-
 /* A row-major input of the graph, in blocks of `block`. */
 static Value *input_like(Graph *graph, const Value *like, const char *name, int block) {
-  Value *input = value_like(graph, like, name);
+  Value *input = graph_value_like(graph, name, LOCATION_FILE(graph->file), like);
   input->is_input = true;
   graph->inputs[graph->n_inputs++] = input;
   return is_as_wanted(graph, input, block) ? input : layout_transform(graph, input, block);
@@ -133,7 +125,7 @@ Graph *trial_graph(const TrialCase *trial, const char *schedule) {
   node->inputs = copied_inputs(arena, node);
   node->outputs = ARENA_ARRAY(arena, Value *, 1);
   node->name = TRIAL_NODE;
-  Value *y = value_like(graph, trial->node.outputs[0], "y");
+  Value *y = graph_value_like(graph, "y", LOCATION_FILE(graph->file), trial->node.outputs[0]);
   graph_set_output(node, 0, y);
   lay_out(graph, node, node->layout);
   for (int i = 0; i < trial->n_inputs; i++) {
