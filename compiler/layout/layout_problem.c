@@ -197,31 +197,27 @@ static bool reads_as_made(const NodeLayouts *node, int alternative, int input, L
   return input > 0 || made != LAYOUT_ROW_MAJOR || !could_be_narrow || node->layout[alternative].reads != LAYOUT_BLOCKED;
 }
 
-static void add_reader(const Builder *b, int node_variable, int input) {
-  const NodeLayouts *node = &b->problem->nodes[node_variable];
-  int variable = b->value_variable[node->node->inputs[input]->id];
-  if (variable < 0) return;
-  const ValueLayouts *value = value_layouts(b, variable);
-  double cost[MAX_NODE_LAYOUTS * MAX_VALUE_LAYOUTS];
-  for (int i = 0; i < node->n; i++)
-    for (int j = 0; j < value->n; j++) {
-      bool fits = contains(value->exists[j], wants(node, i, input)) && reads_as_made(node, i, input, value->made[j]);
-      cost[i * value->n + j] = fits ? 0 : INFINITY;
-    }
-  choices_add_pair(b->problem->choices, node_variable, variable, cost);
+/* Does the value exist as alternative `i` of the node reads it? */
+static bool reader_fits(const NodeLayouts *node, int i, int input, const ValueLayouts *value, int j) {
+  return contains(value->exists[j], wants(node, i, input)) && reads_as_made(node, i, input, value->made[j]);
 }
 
-static void add_writer(const Builder *b, int node_variable, int output) {
+/* Is it made as alternative `i` writes it? */
+static bool writer_fits(const NodeLayouts *node, int i, int output, const ValueLayouts *value, int j) {
+  (void)output;
+  return value->made[j] == (has_pixels(value->value) ? node->layout[i].writes : LAYOUT_ROW_MAJOR);
+}
+
+/* place: of the value among the node's inputs or outputs. */
+static void add_pair(const Builder *b, int node_variable, int id, int place,
+                     bool (*fits)(const NodeLayouts *, int, int, const ValueLayouts *, int)) {
   const NodeLayouts *node = &b->problem->nodes[node_variable];
-  int variable = b->value_variable[node->node->outputs[output]->id];
+  int variable = b->value_variable[id];
   if (variable < 0) return;
   const ValueLayouts *value = value_layouts(b, variable);
   double cost[MAX_NODE_LAYOUTS * MAX_VALUE_LAYOUTS];
   for (int i = 0; i < node->n; i++)
-    for (int j = 0; j < value->n; j++) {
-      Layout made = has_pixels(value->value) ? node->layout[i].writes : LAYOUT_ROW_MAJOR;
-      cost[i * value->n + j] = value->made[j] == made ? 0 : INFINITY;
-    }
+    for (int j = 0; j < value->n; j++) cost[i * value->n + j] = fits(node, i, place, value, j) ? 0 : INFINITY;
   choices_add_pair(b->problem->choices, node_variable, variable, cost);
 }
 
@@ -229,9 +225,9 @@ static void add_pairs(const Builder *b) {
   for (int v = 0; v < b->problem->n_nodes; v++) {
     const Node *node = b->problem->nodes[v].node;
     for (int i = 0; i < node->n_inputs; i++)
-      if (is_read(node->inputs[i])) add_reader(b, v, i);
+      if (is_read(node->inputs[i])) add_pair(b, v, node->inputs[i]->id, i, reader_fits);
     for (int i = 0; i < node->n_outputs; i++)
-      if (node->outputs[i]) add_writer(b, v, i);
+      if (node->outputs[i]) add_pair(b, v, node->outputs[i]->id, i, writer_fits);
   }
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "program/overlap.h"
 
+#include "ir/family.h"
 #include "support/numbers.h"
 
 /* The channel blocks [*begin, *end) of its root that the value covers. False if they are not whole blocks. */
@@ -44,4 +45,15 @@ bool accesses_conflict(const Access *a, const Access *b) {
 
 bool accesses_shared(const Node *a_node, const Access *a, const Node *b_node, const Access *b) {
   return a_node == b_node && a->value == b->value && a->sharing && b->sharing;
+}
+
+bool may_overwrite(const Node *node, const Value *root) {
+  bool found = false;
+  if (!node->op->family || !node->op->family->overwrites) return false;
+  for (int i = 0; i < node->n_inputs; i++) {
+    if (!node->inputs[i] || value_root(node->inputs[i]) != root) continue;
+    if (!node->op->family->overwrites(node, i)) return false;
+    found = true;
+  }
+  return found;
 }

@@ -5,9 +5,9 @@
  */
 #include "program/plan_memory.h"
 
-#include "ir/family.h"
 #include "passes.h"
 #include "program/liveness.h"
+#include "program/overlap.h"
 #include "support/diagnostics.h"
 
 enum { ALIGNMENT = 64 };
@@ -48,19 +48,10 @@ static bool is_whole(Value *value) {
          value_max_bytes(value) == value_max_bytes(root);
 }
 
-/* Can the node's kernel write its output over input `i`, and over every other input that is the same value? */
-static bool may_overwrite(const Node *node, int i) {
-  const Value *root = value_root(node->inputs[i]);
-  for (int k = 0; k < node->n_inputs; k++)
-    if (node->inputs[k] && value_root(node->inputs[k]) == root && !node->op->family->overwrites(node, k)) return false;
-  return true;
-}
-
 /* An input that is read here for the last time and that the call's output can be written over; NULL: none. */
 static Value *overwritten(const Program *program, const Liveness *live, const Item *item, const Block *block) {
   const Node *node = item->node;
-  bool able = item->call && node && node->op->family && node->op->family->overwrites;
-  if (!able || node->n_outputs != 1 || !is_whole(node->outputs[0])) return NULL;
+  if (!item->call || !node || node->n_outputs != 1 || !is_whole(node->outputs[0])) return NULL;
   const Value *output = value_root(node->outputs[0]);
   if (live->first[output->id] != item->step || is_state_value(program->graph, output)) return NULL;
   if (home_of(program, output) != block) return NULL;
@@ -70,7 +61,7 @@ static Value *overwritten(const Program *program, const Liveness *live, const It
     if (home_of(program, input) != block) continue;
     bool ends = live->last[input->id] == item->step && live->first[input->id] < item->step;
     if (ends && value_max_bytes(input) == value_max_bytes(output) && !is_state_value(program->graph, input) &&
-        may_overwrite(node, i))
+        may_overwrite(node, input))
       return input;
   }
   return NULL;

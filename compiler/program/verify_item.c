@@ -1,25 +1,29 @@
 /* SPDX-License-Identifier: MIT */
 /* The invariants of one item: READ only where the kernel does not write, every byte touched is inside its value, and no
  * byte is both read and written through different operands. */
-#include "ir/family.h"
 #include "layout/blocked.h"
 #include "program/dump.h"
 #include "program/overlap.h"
 #include "program/verify_program.h"
 
+const char *mistake_text(const Program *program, const Item *item, const char *format, va_list arguments) {
+  Text text = text_new(program->arena);
+  if (item && item->node) text_add(&text, "n%d, ", item->node->id);
+  if (item) item_text(&text, item);
+  text_add(&text, item ? ": " : "");
+  text_add_va(&text, format, arguments);
+  return text.data;
+}
+
 static const char *tell(const Program *program, const Item *item, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
 static const char *tell(const Program *program, const Item *item, const char *format, ...) {
-  Text text = text_new(program->arena);
-  if (item->node) text_add(&text, "n%d, ", item->node->id);
-  item_text(&text, item);
-  text_add(&text, ": ");
   va_list arguments;
   va_start(arguments, format);
-  text_add_va(&text, format, arguments);
+  const char *text = mistake_text(program, item, format, arguments);
   va_end(arguments);
-  return text.data;
+  return text;
 }
 
 /* ---- operands ---- */
@@ -86,18 +90,6 @@ static bool ends_before(const Program *program, const Access *a, const Access *b
 
 static bool known_apart(const Program *program, const Access *a, const Access *b) {
   return a->value == b->value && (ends_before(program, a, b) || ends_before(program, b, a));
-}
-
-/* May the node's result be written over its inputs in this memory (KernelFamily.overwrites)? */
-static bool may_overwrite(const Node *node, const Value *root) {
-  bool found = false;
-  if (!node->op->family || !node->op->family->overwrites) return false;
-  for (int i = 0; i < node->n_inputs; i++) {
-    if (!node->inputs[i] || value_root(node->inputs[i]) != root) continue;
-    if (!node->op->family->overwrites(node, i)) return false;
-    found = true;
-  }
-  return found;
 }
 
 static const char *overlap_mistake(const Program *program, const Item *item, const Access *read,

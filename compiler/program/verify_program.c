@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "passes.h"
-#include "program/dump.h"
 #include "program/overlap.h"
 #include "program/program.h"
 #include "support/diagnostics.h"
@@ -43,15 +42,10 @@ static void tell(Walk *walk, const Item *item, const char *format, ...) __attrib
 
 static void tell(Walk *walk, const Item *item, const char *format, ...) {
   if (walk->mistake) return;
-  Text text = text_new(walk->program->arena);
-  if (item && item->node) text_add(&text, "n%d, ", item->node->id);
-  if (item) item_text(&text, item);
-  if (item) text_add(&text, ": ");
   va_list arguments;
   va_start(arguments, format);
-  text_add_va(&text, format, arguments);
+  walk->mistake = mistake_text(walk->program, item, format, arguments);
   va_end(arguments);
-  walk->mistake = text.data;
 }
 
 /* ---- states ---- */

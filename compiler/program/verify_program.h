@@ -3,6 +3,8 @@
 #ifndef RNNCC_VERIFY_PROGRAM_H
 #define RNNCC_VERIFY_PROGRAM_H
 
+#include <stdarg.h>
+
 #include "program/program.h"
 
 /* What the passes have settled so far: each stage also has what those before it have. */
@@ -20,6 +22,9 @@ const char *program_mistake(const Program *program, ProgramStage stage);
 
 /* A mistake in the operands of one item, or in the bytes that it touches; NULL: none. */
 const char *item_mistake(const Program *program, const Item *item, ProgramStage stage);
+
+/* "n3, k1_gemm_packed: ..."; item: NULL for none. */
+const char *mistake_text(const Program *program, const Item *item, const char *format, va_list arguments);
 
 /* For --verify-each: bug() if there is a mistake. */
 void verify_stage(const Program *program, ProgramStage stage);
