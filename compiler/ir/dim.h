@@ -77,6 +77,7 @@ int64_t dim_eval(const Dim *dim, const int64_t *symbols);
 
 /* `2*T + 1`, for people; `INT64_C(2)*d0 + 1`, for C, with named dims d0, d1, ... in scope, fully parenthesised. */
 void dim_print(Text *out, const Dim *dim);
+void dims_print(Text *out, int n, const Dim *const *dims); /* "[2*T + 1, 4]" */
 void dim_print_c(Text *out, const Dim *dim);
 const char *dim_c_text(Arena *arena, const Dim *dim); /* what dim_print_c() prints */
 

@@ -58,6 +58,15 @@ void dim_print(Text *out, const Dim *dim) {
   }
 }
 
+void dims_print(Text *out, int n, const Dim *const *dims) {
+  text_add(out, "[");
+  for (int i = 0; i < n; i++) {
+    text_add(out, "%s", i ? ", " : "");
+    dim_print(out, dims[i]);
+  }
+  text_add(out, "]");
+}
+
 static void print_c_const(Text *out, int64_t value) {
   if (value == INT64_MIN)
     text_add(out, "INT64_MIN");

@@ -14,12 +14,7 @@ static void dump_name(Text *out, const Value *value) {
 static void dump_shape(Text *out, const Value *value) {
   text_add(out, "%s", value->dtype == RNNCC_NONE ? "?" : dtype_name(value->dtype));
   if (value->rank < 0 || (value->rank > 0 && !value->shape)) return;
-  text_add(out, "[");
-  for (int axis = 0; axis < value->rank; axis++) {
-    if (axis) text_add(out, ", ");
-    dim_print(out, value->shape[axis]);
-  }
-  text_add(out, "]");
+  dims_print(out, value->rank, value->shape);
   if (value->channel_block) text_add(out, " NC%s%dc", value->rank == 3 ? "W" : "HW", value->channel_block);
 }
 

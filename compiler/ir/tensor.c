@@ -77,3 +77,10 @@ void tensor_set_int(Tensor *tensor, int64_t index, int64_t value) {
   }
   bug("a tensor without a type");
 }
+
+bool value_number(const Value *value, double *number) {
+  if (!value->data || value_max_count(value) != 1) return false;
+  const Tensor tensor = {.dtype = value->dtype, .data = (void *)value->data};
+  *number = tensor_get(&tensor, 0);
+  return true;
+}

@@ -22,4 +22,7 @@ void tensor_set(Tensor *tensor, int64_t index, double value);
 int64_t tensor_get_int(const Tensor *tensor, int64_t index);
 void tensor_set_int(Tensor *tensor, int64_t index, int64_t value);
 
+/* The number of a constant of one element. False for other values. */
+bool value_number(const Value *value, double *number);
+
 #endif

@@ -10,6 +10,7 @@
  */
 #include <math.h>
 
+#include "ir/tensor.h"
 #include "passes.h"
 #include "shapes/build.h"
 
@@ -25,8 +26,9 @@ static Node *made_by(const UseList *uses, const Value *value, OpKind op, const N
 
 /* Is the value a constant of this number that does not extend the shape of `beside`? */
 static bool is_number(const Value *value, double number, const Value *beside) {
-  return value && value->data && value->dtype == RNNCC_F32 && value_count(value) == 1 && value->rank <= beside->rank &&
-         near(*(const float *)value->data, number);
+  double found;
+  return value && value->dtype == RNNCC_F32 && value_number(value, &found) && value->rank <= beside->rank &&
+         near(found, number);
 }
 
 /* The other operand of a node with the constant `number`; NULL if there is none. */
@@ -95,17 +97,8 @@ static void match_gate(Graph *graph, const UseList *uses, Node *node) {
 
 /* The number 2, exactly, of any type that a power may have. */
 static bool is_two(const Value *value, const Value *beside) {
-  if (!value->data || value_count(value) != 1 || value->rank > beside->rank) return false;
-  switch (value->dtype) {
-  case RNNCC_F32:
-    return *(const float *)value->data == 2;
-  case RNNCC_I32:
-    return *(const int32_t *)value->data == 2;
-  case RNNCC_I64:
-    return *(const int64_t *)value->data == 2;
-  default:
-    return false;
-  }
+  double number;
+  return value_number(value, &number) && number == 2 && value->rank <= beside->rank;
 }
 
 /* A square, as in exported layer normalisations: one multiplication is faster and correctly rounded. */

@@ -78,12 +78,9 @@ static void add_tooltip(Plot *plot, const Interval *interval) {
   const Value *value = interval->value;
   text_add(out, "<title>");
   add_escaped(out, value->name, 200);
-  text_add(out, "\n%s[", dtype_name(value->dtype));
-  for (int axis = 0; axis < value->rank; axis++) {
-    if (axis) text_add(out, ", ");
-    dim_print(out, value->shape[axis]);
-  }
-  text_add(out, "], %lld bytes at %lld\nsteps %d (", (long long)interval->bytes, (long long)value->offset,
+  text_add(out, "\n%s", dtype_name(value->dtype));
+  dims_print(out, value->rank, value->shape);
+  text_add(out, ", %lld bytes at %lld\nsteps %d (", (long long)interval->bytes, (long long)value->offset,
            interval->first);
   add_escaped(out, step_name(plot, interval->first), 80);
   text_add(out, ") to %d (", interval->last);

@@ -32,15 +32,6 @@ static void add_accesses(Text *out, const Item *item, const Operand *operand) {
   text_add(out, "]");
 }
 
-static void add_dims(Text *out, const Operand *operand) {
-  text_add(out, "[");
-  for (int k = 0; k < operand->count; k++) {
-    if (k) text_add(out, ", ");
-    dim_print(out, operand->dims[k]);
-  }
-  text_add(out, "]");
-}
-
 static void add_integers(Text *out, const Operand *operand) {
   text_add(out, "[");
   for (int k = 0; k < operand->count; k++) text_add(out, "%s%lld", k ? ", " : "", (long long)operand->integers[k]);
@@ -70,7 +61,7 @@ static void add_operand(Text *out, const Item *item, const Operand *operand) {
     dim_print(out, operand->dims[0]);
     break;
   case OPERAND_DIMS:
-    add_dims(out, operand);
+    dims_print(out, operand->count, operand->dims);
     break;
   case OPERAND_INTEGER:
     text_add(out, "%lld", (long long)operand->integers[0]);
@@ -222,12 +213,8 @@ static void dump_place(Text *out, const Value *value) {
 }
 
 static void dump_value(Text *out, const Value *value) {
-  text_add(out, "t%d: %s[", value->id, dtype_name(value->dtype));
-  for (int axis = 0; axis < value->rank; axis++) {
-    if (axis) text_add(out, ", ");
-    dim_print(out, value->shape[axis]);
-  }
-  text_add(out, "]");
+  text_add(out, "t%d: %s", value->id, dtype_name(value->dtype));
+  dims_print(out, value->rank, value->shape);
   if (value->channel_block) text_add(out, " in blocks of %d channels", value->channel_block);
   dump_place(out, value);
   text_add(out, " ");

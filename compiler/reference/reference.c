@@ -51,7 +51,7 @@ static const char *run_with_epilogue(Arena *arena, const Node *node, const Tenso
   return wrong ? wrong : reference_epilogue(arena, node, result, inputs + bare.n_inputs, outputs);
 }
 
-static Tensor *constant_tensor(Arena *arena, const Value *value, const int64_t *symbols) {
+Tensor *reference_tensor(Arena *arena, const Value *value, const int64_t *symbols) {
   Tensor *tensor = ARENA_NEW(arena, Tensor);
   tensor->dtype = value->dtype;
   tensor->rank = value->rank;
@@ -67,7 +67,7 @@ const Tensor *reference_prologue(Arena *arena, const Node *node, const Tensor *i
     const Tensor **operands = ARENA_ARRAY(arena, const Tensor *, step->n_inputs);
     operands[0] = input;
     for (int i = 1; i < step->n_inputs; i++)
-      operands[i] = step->inputs[i] ? constant_tensor(arena, step->inputs[i], symbols) : NULL;
+      operands[i] = step->inputs[i] ? reference_tensor(arena, step->inputs[i], symbols) : NULL;
     Tensor *next = tensor_for(arena, step->outputs[0], symbols);
     *wrong = next ? step->op->reference(step, operands, &next) : "an output's shape is negative or too large";
     if (*wrong) return NULL;
@@ -116,7 +116,7 @@ typedef struct Interpreter {
 static const Tensor *tensor_of(Interpreter *run, const Value *value) {
   if (!value) return NULL;
   const Tensor **held = &run->tensors[value->id];
-  if (!*held && value->data) *held = constant_tensor(run->arena, value, run->symbols);
+  if (!*held && value->data) *held = reference_tensor(run->arena, value, run->symbols);
   if (!*held) bug("reference: t%d is used before it is known", value->id);
   return *held;
 }

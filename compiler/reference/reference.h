@@ -11,6 +11,9 @@
 const char *reference_node(Arena *arena, const Node *node, const Tensor *const *inputs, Tensor **outputs,
                            const int64_t *symbols);
 
+/* A constant value, or only its type and shape. */
+Tensor *reference_tensor(Arena *arena, const Value *value, const int64_t *symbols);
+
 /* The first input of a fused node after its prologue; NULL, with the reason in *wrong, if it fails. */
 const Tensor *reference_prologue(Arena *arena, const Node *node, const Tensor *input, const int64_t *symbols,
                                  const char **wrong);

@@ -58,26 +58,18 @@ static Tensor *picked(const TrialCase *trial, const Tensor *from, int axis, cons
 
 /* ---- the reference ---- */
 
-static Tensor *tensor_like(const TrialCase *trial, const Value *value) {
-  int64_t shape[MAX_RANK];
-  for (int axis = 0; axis < value->rank; axis++) shape[axis] = dim_eval(value->shape[axis], trial->symbols);
-  Tensor *tensor = ARENA_NEW(trial->arena, Tensor);
-  *tensor = (Tensor){.dtype = value->dtype, .rank = value->rank, .data = (void *)value->data};
-  memcpy(tensor->shape, shape, sizeof shape);
-  return tensor;
-}
-
 /* The sums of the picked channels, before the epilogue. */
 static const char *run_sums(const TrialCase *trial, Expected *expected, Tensor **sums) {
   Node bare = trial->node;
   const char *wrong = NULL;
-  Tensor *y = tensor_like(trial, bare.outputs[0]), *w = tensor_like(trial, bare.inputs[1]);
+  Tensor *y = reference_tensor(trial->arena, bare.outputs[0], trial->symbols),
+         *w = reference_tensor(trial->arena, bare.inputs[1], trial->symbols);
   pick_channels(trial, y, w, expected);
   bool biased = bare.n_inputs > 2 && bare.inputs[2];
   bare.n_inputs = biased ? 3 : 2;
   bare.n_epilogue = bare.n_prologue = 0;
   const Tensor *inputs[3] = {trial->inputs[0], picked(trial, w, 0, expected)};
-  if (biased) inputs[2] = picked(trial, tensor_like(trial, bare.inputs[2]), 0, expected);
+  if (biased) inputs[2] = picked(trial, reference_tensor(trial->arena, bare.inputs[2], trial->symbols), 0, expected);
   if (trial->node.n_prologue)
     inputs[0] = reference_prologue(trial->arena, &trial->node, inputs[0], trial->symbols, &wrong);
   if (wrong) return wrong;
@@ -93,7 +85,9 @@ static const Tensor **operands_of(const TrialCase *trial, const Expected *expect
   const Tensor **extra = ARENA_ARRAY(trial->arena, const Tensor *, node->n_inputs + 1);
   for (int i = own; i < node->n_inputs; i++) {
     const Value *input = node->inputs[i];
-    if (input) extra[i - own] = input->data ? tensor_like(trial, input) : picked(trial, trial->inputs[1], 1, expected);
+    if (input)
+      extra[i - own] = input->data ? reference_tensor(trial->arena, input, trial->symbols)
+                                   : picked(trial, trial->inputs[1], 1, expected);
   }
   return extra;
 }

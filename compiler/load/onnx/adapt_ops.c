@@ -104,16 +104,9 @@ bool adapt_batch_norm(OnnxReader *reader, Draft *draft) {
   return true;
 }
 
-static bool constant_number(const Value *value, double *number) {
-  if (!value->data || value_max_count(value) != 1) return false;
-  const Tensor tensor = {.dtype = value->dtype, .data = (void *)value->data};
-  *number = tensor_get(&tensor, 0);
-  return true;
-}
-
 /* False, and reports it, if the number is not known at compile time. */
 static bool known_number(OnnxReader *reader, const Draft *draft, const Value *value, double *number) {
-  if (constant_number(value, number)) return true;
+  if (value_number(value, number)) return true;
   unsupported_add(&reader->unsupported, draft->name,
                   "Dropout whose input `%.80s` is not known at compile time (--freeze makes an input a constant)",
                   value->name);
