@@ -62,7 +62,7 @@ def summary_text(networks):
         f"{number(median_of(found.correlations))}, worst {number(min(found.correlations, default=None))}; of all times "
         f"together {number(found.overall, 3)}.",
         f"* The schedule of the least predicted time takes {number(found.behind, 3)} times that of the fastest "
-        "measured (geometric mean over convolutions; at most 1.1 is asked), and is within 10% of it in "
+        "measured (geometric mean over convolutions; the goal is at most 1.1), and is within 10% of it in "
         f"{100 * found.within:.0f}% of them.",
         f"* A whole network's convolutions: {number(geometric_mean(whole), 3)} times (geometric mean), at most "
         f"{number(max(whole), 3)}.",
