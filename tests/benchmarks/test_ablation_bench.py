@@ -140,7 +140,7 @@ def test_the_last_step_is_called_tuning_where_there_are_records():
     assert len(rows(page, "tuning, but no records")) == 4 and not rows(page, "tuning")
 
 
-def test_what_a_record_chose_is_told_from_what_was_predicted(tmp_path, rnncc):
+def test_recorded_and_predicted_choices_are_distinguished(tmp_path, rnncc):
     """26 convolutions; all that are like a certain one get a record."""
     model = cnn_job.write_model(case_named("squeezenet"), tmp_path, ["rnncc"])
     without = rnncc("inspect", model, "--explain=conv", "-v", "--schedules=none").stdout
@@ -156,7 +156,7 @@ def test_a_round_that_disturbs_one_step_moves_a_quartile_and_not_the_speed_up():
     assert ablation_report.speed_up(disturbed["cases"][0], "tuned") == pytest.approx((4.5, 6, 6))
 
 
-def test_the_baseline_is_told_as_a_part_of_the_peak():
+def test_the_baseline_is_reported_as_a_part_of_the_peak():
     """8 GFLOP in 120 ms, of 200 GFLOP/s."""
     assert rows(ablation_report.page(RESULTS), "ResNet-50") == ["| ResNet-50 | 4.00 | 67 | 33% |"]
 

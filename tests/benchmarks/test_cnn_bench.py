@@ -221,7 +221,7 @@ def test_scaling_is_the_time_on_the_fewest_threads_over_that_on_the_most(row):
     assert row(4) == ["54.00", "30.00", "1.80", "90.00", "50.00", "1.80 |"]
 
 
-def test_what_is_resident_beyond_weights_and_arena_is_shown(row):
+def test_resident_memory_beyond_weights_and_arena_is_shown(row):
     """12 MiB beyond the model's 40: 5 beyond 44 of packed weights and an arena of 3."""
     assert row(6) == ["7.0", "20.00", "40.00", "44.00", "3.00", "5.00", "0.50 |"]
 
@@ -246,7 +246,7 @@ def test_a_workload_is_read_from_a_records_text():
 @pytest.mark.parametrize("axis, taps, met", [
     ((5, 3, 1, 1, 1, 1), 13, 5), ((5, 1, 2, 1, 0, 0), 3, 3), ((4, 1, 2, 1, 0, 0), 2, 2), ((1, 3, 1, 1, 1, 1), 1, 1),
     ((6, 3, 2, 2, 1, 2), 7, 3)])
-def test_padding_is_not_multiplied_and_what_no_window_meets_not_read(axis, taps, met):
+def test_padding_is_not_multiplied_and_unused_input_is_not_read(axis, taps, met):
     found = layers.Axis(*axis).taps
     assert (len(found), len(set(found))) == (taps, met)
 
@@ -311,7 +311,7 @@ def test_winograds_transforms_and_products_take_turns(block, by_each):
     assert last == layers.Work("winograd", reads=output, writes=output, points=layers.Points(4 * 36 * 16 * 128, 0))
 
 
-def test_of_what_a_kernel_pools_it_writes_the_maxima():
+def test_a_kernel_that_pools_writes_only_the_maxima():
     """Of 15x14 outputs 7x7 are left."""
     layer = layers.workload("n1c32k64_h15k3s1p1.1_w14k3s1p1.1_in16")
     kernel = "k1_conv_winograd winograd4x4_3x3_oc2t8b16_c32o64_15x14"
@@ -347,7 +347,7 @@ def test_points_are_moved_at_the_speed_of_what_holds_a_cores_share(points, secon
     assert found["by_kind"]["winograd"] == found["moving_seconds"] == pytest.approx(seconds)
 
 
-def test_what_the_machine_gives_meanwhile_is_what_counts():
+def test_the_machines_speed_meanwhile_counts():
     """Two cores with 16 MiB each need more than 25 MB of caches."""
     described = {**RESULTS["machine"], "caches": ["L2 1024K", "L3 25M"]}
     read = [{"bytes": 1 << log, "forward": 50.0, "alternating": 60.0} for log in (20, 23, 24, 25)]
@@ -365,7 +365,7 @@ def test_the_machine_takes_turns_with_the_contestants(squeezenet):
     assert found["meanwhile"].keys() == {"gflops", "memory"} and min(found["meanwhile"].values()) > 0
 
 
-def test_of_turns_beside_the_contestants_the_median_counts(monkeypatch):
+def test_the_median_of_turns_beside_the_contestants_counts(monkeypatch):
     rates = iter([3.0, 30.0, 1.0, 10.0, 2.0, 20.0])
 
     class Speeds:

@@ -41,7 +41,7 @@ def test_explained_convolutions_are_read_with_their_nodes_and_predictions():
     assert (two.nodes, two.predicted) == (1, {"winograd,tile=4": 10, "direct,oc=2,px=14": 11})
 
 
-def test_what_rnncc_prints_is_what_is_read(rnncc):
+def test_the_output_of_rnncc_is_read(rnncc):
     done = rnncc("inspect", ROOT / "models" / "digits_cnn.json", "--explain=conv", "-v")
     workloads = parse_explained(done.stdout)
     assert [w.nodes for w in workloads] == [1, 1]
@@ -99,7 +99,7 @@ def test_a_summary_weighs_workloads_alike_and_networks_weigh_time():
     assert network_behind([workload({})]) is None
 
 
-def test_the_page_tells_of_what_there_is():
+def test_the_page_has_rows_for_networks_with_and_without_times():
     known, unknown = workload({"s0": 20.0, "s2": 10.0}), Workload("unknown", predicted={"s0": 1.0})
     page = cost_model_page.page({"one": [known], "two": [unknown]}, "by hand")
     assert "1 distinct convolutions of 2 networks, 2 schedules" in page

@@ -29,7 +29,7 @@ def test_the_schema_has_every_element_type():
 
 
 @pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.stem)
-def test_what_rnncc_writes_conforms(rnncc, tmp_path, path):
+def test_models_that_rnncc_writes_conform(rnncc, tmp_path, path):
     done = rnncc(path, "--emit=graph", "-o", tmp_path / "out.json")
     assert done.returncode == 0, done.stderr
     jsonschema.validate(json.loads((tmp_path / "out.json").read_text()), SCHEMA)

@@ -47,7 +47,7 @@ def one_by_one(compile, folder, model, feeds):
     return {name: values[name] for name in model.outputs}
 
 
-def test_what_rounds_is_rounded_the_same(compile, tmp_path):
+def test_a_chain_rounds_like_its_nodes(compile, tmp_path):
     network = ChainNetwork(numpy.random.default_rng([9]), (3, 45), exact=False).grow(12)
     expected = one_by_one(compile, tmp_path, network.model, network.feeds)
     got = run_module(compile(network.model.write(tmp_path)), network.feeds)
@@ -73,7 +73,7 @@ def test_a_written_out_normalisation_has_a_kernel_for_each_stage(rnncc, tmp_path
     assert kernels(rnncc, tmp_path, model) == ["reduce", "elementwise_chain", "reduce", "elementwise", "elementwise_chain"]
 
 
-def test_what_depends_on_a_chain_stays_out_of_it(rnncc, tmp_path):
+def test_nodes_that_depend_on_a_chain_stay_out_of_it(rnncc, tmp_path):
     """The last sum reads the root through a reduction: they cannot be one kernel."""
     model = Model()
     x = model.input("x", "f32", [4, 60])

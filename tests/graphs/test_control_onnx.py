@@ -47,7 +47,7 @@ def test_if_runs_the_branch_that_the_condition_says(compile, tmp_path):
     same_at_all_threads(compile, model, tmp_path, feeds)
 
 
-def test_branches_may_return_constants_and_what_is_around_them(compile, tmp_path):
+def test_branches_may_return_constants_and_outer_values(compile, tmp_path):
     rng = numpy.random.default_rng(2)
     model = Model()
     c, x = model.input("c", "bool", [1]), model.input("x", "f32", [6])
@@ -140,7 +140,7 @@ def test_loop_over_an_axis_reads_slices_and_collects(compile, tmp_path):
     same_at_all_threads(compile, model, tmp_path, [{"x": whole(rng, T, 3)} for T in (1, 5, 12, 2, 0)])
 
 
-def test_what_is_carried_may_grow(compile, tmp_path):
+def test_carried_values_may_grow(compile, tmp_path):
     rng = numpy.random.default_rng(7)
     model = Model()
     n, x = model.input("n", "i64", []), model.input("x", "f32", [model.dim("T", 1, 2, 4), 2])
@@ -266,7 +266,7 @@ def test_states_pass_from_run_to_run_and_faults_change_nothing(compile, tmp_path
             numpy.testing.assert_array_equal(context.run(feeds)[model.outputs[0]], -expected)
 
 
-def test_what_is_known_is_no_control_flow(compile, rnncc, tmp_path):
+def test_known_conditions_and_counts_leave_no_control_flow(compile, rnncc, tmp_path):
     model = Model()
     x = model.input("x", "f32", [5])
     both = branches(model, lambda b: b.node("Relu", [x]), lambda b: b.node("Neg", [x]))
@@ -288,7 +288,7 @@ UNSUPPORTED = {
 
 
 @pytest.mark.parametrize("name", UNSUPPORTED)
-def test_what_no_memory_bounds_is_told(rnncc, tmp_path, name):
+def test_unbounded_memory_is_refused(rnncc, tmp_path, name):
     build, words = UNSUPPORTED[name]
     model = Model()
     n, x = model.input("n", "i64", []), model.input("x", "f32", [2, 3])

@@ -71,6 +71,6 @@ def test_plain_leaves_no_tensor_blocked(compile, tmp_path):
 @pytest.mark.parametrize("form", ["", "straight", "direct,", "direct,oc", "direct,oc=", "direct,oc=two", "direct,ox=2",
                                   "direct,oc=2,,px=3", "direct oc=2", "direct,oc=123456789", "direct,oc=2,oc=2",
                                   "winograd,px=2", "depthwise,oc=1", "plain,oc=1"])
-def test_a_form_that_says_nothing_known_is_refused(rnncc, form):
+def test_an_unknown_form_is_refused(rnncc, form):
     done = rnncc("m.json", f"--conv={form}")
     assert done.returncode == 2 and "--conv" in done.stderr

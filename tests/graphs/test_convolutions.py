@@ -65,7 +65,7 @@ def test_frames_of_sound_equal_the_reference(reference, compile, tmp_path, targe
 
 
 @pytest.mark.parametrize("search", ["greedy", "none"])
-def test_images_of_one_pixel_and_few_channels_are_told_apart(reference, compile, tmp_path, search):
+def test_images_of_one_pixel_and_few_channels_are_not_confused(reference, compile, tmp_path, search):
     """Row-major images are closer together than in blocks of a vector."""
     rng, model = numpy.random.default_rng(8), Model()
     model.dim("N", 1, 1, 3)
@@ -76,7 +76,7 @@ def test_images_of_one_pixel_and_few_channels_are_told_apart(reference, compile,
     assert_same(run_module(compile(path, f"--layout-search={search}"), feeds), reference.run(model, path, feeds))
 
 
-def test_a_normalisation_that_is_no_finite_scale_is_computed_as_it_stands(reference, compile, tmp_path):
+def test_a_normalisation_without_a_finite_scale_is_not_folded(reference, compile, tmp_path):
     """A variance of zero without epsilon: the quotient is infinite or NaN exactly where the reference's is."""
     rng, model = numpy.random.default_rng(3), Model()
     x = model.input("x", "f32", [1, 16, 5, 5])

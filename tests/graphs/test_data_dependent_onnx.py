@@ -28,7 +28,7 @@ def test_nonzero_finds_every_place(compile, tmp_path, dtype, shape, density):
 
 @pytest.mark.parametrize("axis", [None, 0, 1, -1])
 @pytest.mark.parametrize("short", [False, True])
-def test_compress_keeps_what_the_condition_says(compile, tmp_path, axis, short):
+def test_compress_keeps_elements_by_the_condition(compile, tmp_path, axis, short):
     rng = numpy.random.default_rng(0 if axis is None else axis + 5)
     shape = (6, 5, 4)
     length = (120 if axis is None else shape[axis]) - short
@@ -57,7 +57,7 @@ def filtered():
     return model
 
 
-def test_what_follows_runs_at_the_data_dependent_extent(compile, tmp_path):
+def test_later_nodes_run_at_the_data_dependent_extent(compile, tmp_path):
     rng = numpy.random.default_rng(3)
     feeds = [{"x": rng.integers(-3, 4, (T, 4)).astype(numpy.float32)} for T in (1, 6, 40, 3, 0)]
     feeds.append({"x": numpy.full((5, 4), -1, numpy.float32)})
@@ -93,7 +93,7 @@ EMPTY = {
 
 @pytest.mark.parametrize("name", EMPTY)
 @pytest.mark.parametrize("static", [False, True])
-def test_nothing_is_computed_of_nothing(compile, tmp_path, name, static):
+def test_empty_operands_give_the_right_results(compile, tmp_path, name, static):
     model = Model()
     x = model.input("x", "f32", [0 if static else model.dim("N", 0, 3, 5), 3])
     model.output(EMPTY[name](model, x))
@@ -131,7 +131,7 @@ def test_suppression_takes_the_same_boxes(compile, tmp_path, centred, limit, lea
 
 @pytest.mark.parametrize("axis", [None, 0, 1, -1])
 @pytest.mark.parametrize("in_order", [0, 1])
-def test_unique_tells_values_places_and_counts(compile, tmp_path, axis, in_order):
+def test_unique_gives_values_places_and_counts(compile, tmp_path, axis, in_order):
     rng = numpy.random.default_rng([in_order, 0 if axis is None else axis + 5])
     model = Model()
     T = model.dim("T", 1, 5, 30)

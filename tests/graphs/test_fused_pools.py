@@ -132,7 +132,7 @@ def test_records_are_of_the_convolution_alone(rnncc, tmp_path):
     assert "winograd" in said[0] and said[0] == said[1]
 
 
-def test_what_is_pooled_may_be_a_part_of_a_concatenation(rnncc, compile, reference, tmp_path):
+def test_a_pooled_result_may_be_a_part_of_a_concatenation(rnncc, compile, reference, tmp_path):
     """It is written in place; images are further apart than their size."""
     rng, model = numpy.random.default_rng(9), Model()
     x, parts = model.input("x", "f32", [2, 16, 13, 8]), []

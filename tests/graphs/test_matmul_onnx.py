@@ -148,7 +148,7 @@ def then_tanh_and_scale(products, output, value, bound):
 
 
 @pytest.mark.parametrize("then", [then_bias, then_residual_and_relu, then_tanh_and_scale])
-def test_what_follows_a_product_is_done_by_its_kernel(then, rnncc, compile, tmp_path):
+def test_nodes_after_a_product_become_part_of_its_kernel(then, rnncc, compile, tmp_path):
     products = Products(np.random.default_rng(5))
     for a_shape, b_shape in [((5, 7), (7, 3)), ((1, 30), (30, 50)), ((2, 3, 4), (4, 33)), ((2, 3, 4), (2, 4, 5))]:
         products.matmul(a_shape, b_shape, b_constant=True, then=then)

@@ -73,7 +73,7 @@ def test_a_dim_of_one_length_is_a_constant(rnncc, tmp_path):
     assert graph_of(rnncc, tmp_path, dense(), "--dim", "T=4")["inputs"][0]["shape"] == [4, 5]
 
 
-def test_all_dims_without_bounds_are_told_with_the_option_to_give(rnncc, tmp_path):
+def test_all_dims_without_bounds_are_reported_with_the_option_to_give(rnncc, tmp_path):
     model = dense()
     model.graph.input[0].type.tensor_type.shape.dim[1].Clear()
     done = rnncc(write(tmp_path, model), "-o", tmp_path / "m.so")
@@ -230,7 +230,7 @@ def test_elements_are_read_as_lists_and_as_bytes(rnncc, tmp_path, code, raw):
     assert array.tobytes() in (tmp_path / "out.safetensors").read_bytes()
 
 
-def test_all_that_is_unsupported_is_told_at_once_with_its_nodes(rnncc, tmp_path):
+def test_all_that_is_unsupported_is_reported_at_once_with_its_nodes(rnncc, tmp_path):
     nodes = [helper.make_node("Foo", ["x"], ["a"], "first"), helper.make_node("Foo", ["a"], ["b"], "second"),
              helper.make_node("Bar", ["b"], ["c"], "third", domain="elsewhere"),
              helper.make_node("Relu", ["c"], ["d"], "fourth", slope=2.0),

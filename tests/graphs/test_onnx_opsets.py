@@ -54,7 +54,7 @@ CASES = {
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_an_older_opset_means_what_onnx_runtime_makes_of_it(reference, tmp_path, name):
+def test_an_older_opset_computes_like_onnx_runtime(reference, tmp_path, name):
     model = CASES[name]
     feeds = random_feeds(model)
     expected = onnxruntime_run(model, feeds)

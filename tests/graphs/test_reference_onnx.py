@@ -69,7 +69,7 @@ def test_recurrent_op_agrees_with_onnx_runtime(reference, tmp_path, op, seed):
 
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("op", GATES)
-def test_batch_first_layout_is_the_other_one_turned(reference, tmp_path, op, seed):
+def test_batch_first_layout_is_the_other_one_transposed(reference, tmp_path, op, seed):
     model, feeds, _ = recurrent(numpy.random.default_rng([seed, *op.encode()]), op)
     turned, turned_feeds = batch_first(model, feeds, op)
     plain = reference.run(model, model.write(tmp_path), feeds)

@@ -578,7 +578,7 @@ def lstm_from_learned_cells(s, x, h, c):
 
 @pytest.mark.parametrize("kind, cell", [("LSTM", plain_lstm), ("LSTM", lstm_from_zero_cells),
                                         ("LSTM", lstm_from_learned_cells), ("GRU", plain_gru)])
-def test_what_the_near_misses_miss_is_found(check, rng, kind, cell):
+def test_the_cells_of_the_near_misses_are_recognised(check, rng, kind, cell):
     model = Model()
     speller = Speller(model, Network(kind, I, H), rng, hoisted=False)
     x, h, c = (model.input(name, "f32", [B, columns]) for name, columns in (("x", I), ("h", H), ("c", H)))
@@ -680,7 +680,7 @@ def change(model, rng, shapes):
 
 
 @pytest.mark.parametrize("seed", range(60))
-def test_whatever_is_changed_the_network_means_the_same(reference, tmp_path, seed):
+def test_changed_networks_keep_their_meaning(reference, tmp_path, seed):
     """The reference interpreter, before and after the pass: both round only between nodes. A wrong gate, weight or step
     changes results far more than the tolerance. The rest of the network need not contract, so no bound is derived."""
     rng = numpy.random.default_rng([37, seed])

@@ -41,7 +41,7 @@ def test_kernels_agree_with_the_reference(reference, run_on_target, tmp_path):
 
 @pytest.mark.parametrize("mode", ["linear", "nearest", "cubic"])
 @pytest.mark.parametrize("padding", ["zeros", "border", "reflection"])
-def test_coordinates_that_are_no_numbers_read_only_the_image(compile, tmp_path, mode, padding):
+def test_coordinates_that_are_not_finite_read_only_the_image(compile, tmp_path, mode, padding):
     """Their results are not defined, except for zeros: there is no fault, and points beside them do not change."""
     places = numpy.array([numpy.nan, numpy.inf, -numpy.inf, 3e38, -3e38, 0.25], numpy.float32)
     grid = numpy.stack(numpy.meshgrid(places, places), axis=-1)[None]
@@ -54,14 +54,14 @@ def test_coordinates_that_are_no_numbers_read_only_the_image(compile, tmp_path, 
         assert (got[:-1] == 0).all() and (got[:, :-1] == 0).all()
 
 
-def test_what_is_beyond_the_border_is_zero_beside_infinities(compile, tmp_path):
+def test_values_beyond_the_border_are_zero_beside_infinities(compile, tmp_path):
     x = numpy.full((1, 1, 2, 2), numpy.inf, numpy.float32)
     model, feeds = one_op("GridSample", [x, numpy.full((1, 1, 1, 2), 9, numpy.float32)])
     assert next(iter(run_module(compile(model.write(tmp_path)), feeds).values())).item() == 0
 
 
 @pytest.mark.parametrize("image", [-1, 2, 2**62])
-def test_a_region_of_no_image_is_refused(compile, tmp_path, image):
+def test_a_region_of_an_unknown_image_is_refused(compile, tmp_path, image):
     x, rois = numpy.ones((2, 1, 4, 4), numpy.float32), numpy.array([[0, 0, 3, 3]], numpy.float32)
     model, feeds = one_op("RoiAlign", [x, rois, numpy.array([image])])
     with Module(compile(model.write(tmp_path))) as module:

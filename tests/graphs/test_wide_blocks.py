@@ -144,7 +144,7 @@ def test_the_tuner_measures_wide_blocks_and_its_records_decide(rnncc, tmp_path):
         assert ("HW16c" in dump(rnncc, path, f"--schedules={records}", *options)) == taken
 
 
-def test_blocks_that_no_layout_search_could_take_are_not_measured(rnncc, tmp_path):
+def test_blocks_that_no_layout_search_could_choose_are_not_measured(rnncc, tmp_path):
     path, measured = strided(numpy.random.default_rng(3), 64).write(tmp_path), tmp_path / "measured.jsonl"
     done = rnncc("tune", path, "-o", measured, "--trials=1", "--budget=60", "--target=x86-64-v3", "--threads=1",
                  "--layout-search=none")

@@ -60,7 +60,7 @@ def test_without_a_least_score_all_boxes_are_candidates(run_on_target, tmp_path)
     assert min(counts) > 20
 
 
-def test_an_overlap_that_is_just_the_limit_is_none(run_on_target, tmp_path):
+def test_an_overlap_equal_to_the_limit_does_not_count(run_on_target, tmp_path):
     model = Model()
     boxes = numpy.float32([[[0, 0, 1, 1], [0, 0, 1, 2], [0, 0, 1, 2.25]]])
     inputs = [boxes, numpy.float32([[[0.75, 0.5, 0.25]]]), numpy.array([3]), numpy.float32([0.5])]

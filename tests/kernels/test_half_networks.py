@@ -34,7 +34,7 @@ def x_of(kind):
 
 
 @pytest.mark.parametrize("target", TARGETS)
-def test_a_network_of_halves_is_the_f32_one_but_for_its_ends(compile, tmp_path, target):
+def test_a_network_of_halves_computes_like_f32_except_at_its_ends(compile, tmp_path, target):
     results = {}
     for dtype, kind in (("f16", numpy.float16), ("f32", numpy.float32)):
         (folder := tmp_path / dtype).mkdir()
@@ -45,7 +45,7 @@ def test_a_network_of_halves_is_the_f32_one_but_for_its_ends(compile, tmp_path, 
     numpy.testing.assert_array_equal(results["f16"], results["f32"].astype(numpy.float16))
 
 
-def test_no_more_is_cast_than_the_ends(rnncc, tmp_path):
+def test_only_the_ends_are_cast(rnncc, tmp_path):
     done = rnncc("inspect", network("f16").write(tmp_path), "--dump-after=simplify")
     casts = [line for line in done.stdout.splitlines() + done.stderr.splitlines() if "= Cast(" in line]
     assert len(casts) == 2, casts

@@ -55,7 +55,7 @@ static void times_and_outputs_arrive(void **state) {
   for (int i = 0; i < 12; i++) assert_true(y[i] == 2 * X[i]);
 }
 
-static void what_a_module_does_is_told_apart(void **state) {
+static void crashes_hangs_and_refusals_are_distinguished(void **state) {
   (void)state;
   MeasureRequest short_limit = request();
   short_limit.limit_seconds = 0.3;
@@ -109,7 +109,7 @@ static void a_runner_that_hangs_is_killed_with_its_children(void **state) {
 }
 
 /* As ssh does, which may leave a master connection behind. */
-static void what_keeps_stderr_open_is_not_waited_for(void **state) {
+static void a_process_that_keeps_stderr_open_is_not_waited_for(void **state) {
   (void)state;
   double start = seconds_now();
   assert_int_equal(measure_by("%s; sleep 100 >/dev/null &", request()).status, MEASURE_OK);
@@ -129,11 +129,11 @@ int main(int count, char **arguments) {
   rnnrun = arguments[1], module = arguments[2];
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(times_and_outputs_arrive),
-      cmocka_unit_test(what_a_module_does_is_told_apart),
+      cmocka_unit_test(crashes_hangs_and_refusals_are_distinguished),
       cmocka_unit_test(a_runner_that_does_not_work_fails),
       cmocka_unit_test(a_runner_that_does_not_read_is_not_waited_for),
       cmocka_unit_test(a_runner_that_hangs_is_killed_with_its_children),
-      cmocka_unit_test(what_keeps_stderr_open_is_not_waited_for),
+      cmocka_unit_test(a_process_that_keeps_stderr_open_is_not_waited_for),
       cmocka_unit_test(no_descriptor_is_left_open),
   };
   return cmocka_run_group_tests(tests, setup, teardown);

@@ -108,7 +108,7 @@ BAD = {
 
 
 @pytest.mark.parametrize("what", [*ELSEWHERE, *BAD])
-def test_a_file_that_does_not_fit_is_left_aside_with_one_warning(what, measured, explained):
+def test_a_file_that_does_not_fit_is_ignored_with_one_warning(what, measured, explained):
     make, said = {**ELSEWHERE, **BAD}[what]
     got, nothing = explained(make(measured[0])), explained(None)
     assert got.returncode == 0 and got.stdout == nothing.stdout

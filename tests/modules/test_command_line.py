@@ -54,7 +54,7 @@ def test_help_fits_a_line_of_100_columns(run, program):
         assert max(map(len, run[program](*verb, "--help").stdout.splitlines())) <= 100
 
 
-def test_targets_to_be_offered_are_those_that_there_are(rnncc):
+def test_completion_offers_the_existing_targets(rnncc):
     there = [line.split()[0] for line in rnncc("targets").stdout.splitlines()[1:]]
     assert bash("rnncc", "rnncc --target ''") == ["native", *there]
 
@@ -107,7 +107,7 @@ def test_targets_to_be_offered_are_those_that_there_are(rnncc):
     ("inspcet m", "unknown verb inspcet; did you mean inspect?"),
     ("m -o -", "only --emit=h and --emit=dot go to stdout"),
 ])
-def test_rnncc_tells_what_was_expected(rnncc, tmp_path, line, told):
+def test_rnncc_says_what_was_expected(rnncc, tmp_path, line, told):
     done = rnncc(*line.split(), cwd=tmp_path)
     assert done.returncode == 2 and f"rnncc: error: {told}" in done.stderr or told in done.stderr, done.stderr
     assert done.returncode == 2 and done.stdout == "" and not os.listdir(tmp_path)
@@ -127,7 +127,7 @@ def test_rnncc_tells_what_was_expected(rnncc, tmp_path, line, told):
     ("verify m --rtol -1", '--rtol: expected a number that is not negative, found "-1"'),
     ("run m --input x=zeros --input x=zeros", "x is given twice"),
 ])
-def test_rnnrun_tells_what_was_expected(rnnrun, line, told):
+def test_rnnrun_says_what_was_expected(rnnrun, line, told):
     done = rnnrun(*line.split())
     assert done.returncode == 2 and told in done.stderr and done.stdout == "", done.stderr
 

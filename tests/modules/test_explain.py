@@ -94,7 +94,7 @@ def test_a_model_without_recurrent_layers_says_so(explain):
 
 
 @pytest.mark.parametrize("arguments", [["inspect", "--explain=pool"], ["--explain=rnn"], ["targets", "--explain=rnn"]])
-def test_what_cannot_be_explained_is_a_usage_error(rnncc, tmp_path, arguments):
+def test_a_wrong_explain_option_is_a_usage_error(rnncc, tmp_path, arguments):
     model = [] if "targets" in arguments else [layers("RNN").write(tmp_path)]
     done = rnncc(*arguments, *model)
     assert done.returncode == 2 and "--explain" in done.stderr
@@ -145,6 +145,6 @@ def test_chunks_of_a_layer_are_explained_as_they_run(rnncc, tmp_path, count):
 
 
 @pytest.mark.parametrize("threads", ["0", "-1", "two", "1025", "", "1.5"])
-def test_a_number_of_threads_that_is_none_is_a_usage_error(rnncc, tmp_path, threads):
+def test_a_wrong_number_of_threads_is_a_usage_error(rnncc, tmp_path, threads):
     done = rnncc("inspect", f"--threads={threads}", layers("RNN").write(tmp_path))
     assert done.returncode == 2 and "--threads" in done.stderr

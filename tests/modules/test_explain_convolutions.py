@@ -60,7 +60,7 @@ def explain(rnncc, tmp_path):
     return explained
 
 
-def test_equal_convolutions_are_told_once_with_all_their_nodes(explain):
+def test_equal_convolutions_are_reported_once_with_all_their_nodes(explain):
     first, second = explain()
     assert first.nodes == "n0, n1" and second.nodes == "n2"
     assert first.workload != second.workload
@@ -77,13 +77,13 @@ def test_the_chosen_schedule_has_the_least_predicted_time(explain):
         assert told.candidates[told.chosen] <= 1.1 * min(told.candidates.values())
 
 
-def test_ten_are_listed_unless_all_are_asked_for(explain):
+def test_ten_candidates_are_listed_unless_all_are_requested(explain):
     for few, every in zip(explain(), explain("-v"), strict=True):
         assert list(few.candidates) == list(every.candidates)[:10]
         assert f" {len(every.candidates)} in all" in few.rest
 
 
-def test_what_conv_forces_is_told_with_its_time(explain):
+def test_a_schedule_that_conv_forces_is_listed_with_its_time(explain):
     wide, narrow = (explain(f"--conv=direct,oc={oc},px=3") for oc in (2, 1))
     for told in (*wide, *narrow):
         assert told.starred == [told.chosen] and told.reason == "--conv says so"
@@ -91,7 +91,7 @@ def test_what_conv_forces_is_told_with_its_time(explain):
     assert [told.chosen for told in wide] != [told.chosen for told in narrow]
 
 
-def test_what_was_measured_is_told_to_be(explain, rnncc, tmp_path):
+def test_measured_schedules_are_marked_as_measured(explain, rnncc, tmp_path):
     records = tmp_path / "records.jsonl"
     done = rnncc("tune", network().write(tmp_path), "-o", records, "--trials=2", "--budget=99999")
     assert done.returncode == 0, done.stderr

@@ -15,7 +15,7 @@ def hyphenate(root, rnnrun, compile):
     return run
 
 
-def test_what_is_no_word_passes_unchanged(hyphenate):
+def test_text_that_is_not_a_word_passes_unchanged(hyphenate):
     done = hyphenate("The Compilation's 2nd\tcompilation: naïve, (x86-64)!")
     assert done.returncode == 0
     assert done.stdout == "The Com-pi-la-tion's 2nd\tcom-pi-la-tion: naïve, (x86-64)!\n"
@@ -35,7 +35,7 @@ def test_standard_input_gives_what_an_argument_gives(hyphenate):
     assert done.stderr == ""
 
 
-def test_the_time_of_a_word_is_told_apart_from_the_text(hyphenate):
+def test_the_time_of_a_word_is_separate_from_the_text(hyphenate):
     assert hyphenate("ahead of time").stderr.startswith("3 words, ")
 
 

@@ -71,6 +71,6 @@ def test_a_module_for_avx512_is_refused(rnncc, rnnrun, root, tmp_path):
     assert refused(*HASWELL) == refused(RNNCC_DATA=str(imitated))
 
 
-def test_what_cannot_be_imitated_is_an_error(rnncc):
+def test_an_instruction_set_that_cannot_be_masked_is_an_error(rnncc):
     done = run(rnncc.path, "targets", RNNCC_CPU_WITHOUT="sse2")
     assert done.returncode == 2 and "RNNCC_CPU_WITHOUT=sse2: expected an instruction set, such as avx512" in done.stderr

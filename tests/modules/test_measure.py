@@ -51,7 +51,7 @@ def test_times_and_the_first_runs_outputs_come_back(rnnrun, module):
     assert said["isa"] == "plain" and said["cores"] >= 1 and said["cpu"]
 
 
-def test_inputs_are_made_up_by_seed_as_run_does(rnnrun, module, tmp_path):
+def test_inputs_are_generated_by_seed_as_run_does(rnnrun, module, tmp_path):
     path = tmp_path / "fake.so"
     path.write_bytes(module)
     rnnrun("run", path, *("--input", "x=random:7", "--input", "k=random:7"), "--output", f"y=@{tmp_path}/y.npy")
@@ -59,7 +59,7 @@ def test_inputs_are_made_up_by_seed_as_run_does(rnnrun, module, tmp_path):
     assert np.frombuffer(outputs[0], np.float32).tobytes() == np.load(tmp_path / "y.npy").tobytes()
 
 
-def test_outputs_that_nobody_asked_for_are_not_sent(rnnrun, module):
+def test_outputs_are_sent_only_on_request(rnnrun, module):
     assert answer(ask(rnnrun, request(module, runs=1)))[0]["outputs"] == [0, 0]
 
 
@@ -89,7 +89,7 @@ def test_a_module_that_does_not_come_back_is_an_answer(rnnrun, module, how, stat
     (lambda module: request(module, [X.tobytes(), K.tobytes()[:8]]), "takes 16 bytes"),
     (lambda module: request(module, [X.tobytes(), np.array([99, 0]).tobytes()]), "99 at [0] is out of range"),
 ])
-def test_what_a_module_does_not_take_is_an_answer(rnnrun, module, sent, said):
+def test_a_refusal_of_the_module_is_an_answer(rnnrun, module, sent, said):
     told, _ = answer(ask(rnnrun, sent(module)))
     assert told["status"] == "failed" and said in told["message"]
 
@@ -138,7 +138,7 @@ def refused(done, *words):
     (b"rnncc-measure 1\nmodule 5\ninput 1073741824\nend\n12345678", "ends within the inputs"),
     (b"rnncc-measure 1\nmodule 5\nend\n123456rnncc-measure-end\n", "last line"),
 ])
-def test_what_is_no_request_is_refused(rnnrun, sent, said):
+def test_bytes_that_are_not_a_request_are_refused(rnnrun, sent, said):
     refused(ask(rnnrun, sent), said)
 
 

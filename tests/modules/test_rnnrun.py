@@ -182,7 +182,7 @@ def test_stdout_is_appended_to(rnnrun, module, files):
     assert (files / "out").read_bytes() == b"before " + (2 * X).tobytes() + b"z i64 2: 6 -6\n"
 
 
-def test_what_cannot_be_loaded_exits_5(rnnrun, module, files, tmp_path):
+def test_a_file_that_cannot_be_loaded_exits_5(rnnrun, module, files, tmp_path):
     (tmp_path / "text.so").write_text("not an object")
     refuses(rnnrun("inspect", tmp_path / "text.so"), 5, "text.so")
     refuses(rnnrun("inspect", tmp_path / "absent.so"), 5, "absent.so")

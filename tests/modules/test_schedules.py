@@ -84,7 +84,7 @@ def test_trials_are_merged_away(rnncc, recorded, tmp_path):
     assert merged(rnncc, write(tmp_path / "b.jsonl", [trial]), into=tmp_path / "m.jsonl") == []
 
 
-def test_what_comes_with_rnncc_is_whole_and_merged(rnncc, root, tmp_path):
+def test_the_records_of_rnncc_are_complete_and_merged(rnncc, root, tmp_path):
     """unit/shipped_records_test.c shows that they belong to the current kernels."""
     paths = list((root / "schedules").glob("*.jsonl"))
     assert paths
@@ -122,7 +122,7 @@ def test_a_file_as_it_was_written_is_checked_without_an_error(rnncc, recorded, t
     ({"color": "red"}, "color"),
     ({"workload": "a\nb"}, "expected printable ASCII"),
 ])
-def test_each_line_that_is_none_is_named_with_the_reason(rnncc, recorded, tmp_path, fields, said):
+def test_each_line_that_is_not_a_record_is_named_with_the_reason(rnncc, recorded, tmp_path, fields, said):
     _, records = recorded
     record, *_ = lines_of(records(1))
     bad = {k: v for k, v in record.items() if k != "sum"} | fields
@@ -152,7 +152,7 @@ def test_records_are_shown_with_time_work_and_schedule(rnncc, recorded, tmp_path
     ([], "merge, check or show"), (["renew", "a"], "merge, check or show"), (["check"], "files"), (["merge", "a"], "-o"),
     (["show", "a", "-o", "b"], "-o"), (["check", "absent"], "absent"),
 ])
-def test_usage_errors_are_told(rnncc, tmp_path, words, said):
+def test_usage_errors_are_reported(rnncc, tmp_path, words, said):
     done = rnncc("schedules", *words, cwd=tmp_path)
     assert done.returncode == 2 and said in done.stderr and not os.listdir(tmp_path)
 

@@ -119,14 +119,14 @@ def test_a_changed_statement_makes_the_records_of_its_kernel_stale(recorded, tem
     assert stale() == of(recorded, algorithm) != {}
 
 
-def test_a_statement_in_a_branch_is_of_the_kernels_that_have_the_branch(recorded, templates, stale):
+def test_a_statement_in_a_branch_belongs_to_the_kernels_with_the_branch(recorded, templates, stale):
     change(templates / "conv_direct.c", "  if (!GROUPED) return (Pass){.begin = 0, .end = c->in_blocks};\n",
            "  if (!GROUPED) return (Pass){.begin = 0 + 0, .end = c->in_blocks};\n")
     direct = of(recorded, "direct")
     assert stale() == {w: schedule for w, schedule in direct.items() if not re.match(r"n\d+c\d+k\d+g", w)} != {}
 
 
-def test_the_vocabulary_is_of_those_kernels_that_use_it(recorded, templates, stale):
+def test_the_vocabulary_belongs_to_the_kernels_that_use_it(recorded, templates, stale):
     change(templates / "winograd.h", '#include "simd/simd.h"\n', '#include "simd/simd.h"\nenum { NOBODY_USES = 1 };\n')
     change(templates / "simd" / "avx2.h", "_mm256_fmadd_ps(a, b, acc)", "_mm256_fmadd_ps(b, a, acc)")
     assert stale() == {}
@@ -136,7 +136,7 @@ def test_the_vocabulary_is_of_those_kernels_that_use_it(recorded, templates, sta
     assert stale() == recorded[2]
 
 
-def test_numbers_of_what_stands_beside_the_sums_are_the_layers(rnncc, tmp_path):
+def test_numbers_of_an_epilogue_do_not_bind_a_record(rnncc, tmp_path):
     """Two models that differ in a Clip's bounds: records of one are valid for the other."""
 
     def clipped(most):

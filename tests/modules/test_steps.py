@@ -61,7 +61,7 @@ def test_a_group_is_dumped_after_its_last_part_and_each_part_by_its_name(dump):
     assert dump("simplify") == dump("strides_first")
 
 
-def test_a_step_that_is_none_is_a_usage_error(rnncc, model):
+def test_an_unknown_step_is_a_usage_error(rnncc, model):
     done = rnncc(model, "--dump-after=fold_everything")
     assert done.returncode == 2 and "fold_everything" in done.stderr
 

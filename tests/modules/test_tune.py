@@ -46,7 +46,7 @@ def tuned(rnncc, tmp_path_factory):
     return model, records, done
 
 
-def test_progress_is_told_line_by_line_and_the_winner_at_the_end(tuned):
+def test_progress_is_reported_line_by_line_and_the_winner_at_the_end(tuned):
     _, _, done = tuned
     lines = done.stderr.splitlines()
     if "tune on an idle machine" in lines[-1]:  # where other tests run beside this one
@@ -58,12 +58,12 @@ def test_progress_is_told_line_by_line_and_the_winner_at_the_end(tuned):
     assert re.fullmatch(r"lstm_T5B1of1i8h16 +[\d.]+ us +input=\S+( +\(as predicted\))?\n", done.stdout)
 
 
-def test_what_is_tried_are_different_variants(tuned):
+def test_trials_are_different_variants(tuned):
     compiled = (tuned[1].parent / "compiled.c").read_text()
     assert "lstm_i8h16_r1_p1:" in compiled and "lstm_i8h16_r1_p1_step:" in compiled
 
 
-def test_what_is_done_is_not_done_again(rnncc, tuned, tmp_path):
+def test_recorded_tasks_are_not_tuned_again(rnncc, tuned, tmp_path):
     records = tmp_path / "records.jsonl"
     records.write_text(tuned[1].read_text())
     done = rnncc("tune", "--only=rnn", tuned[0], "-o", records, "--budget=1", "--threads=1", timeout=300)
@@ -98,7 +98,7 @@ def changed(path, tmp_path, **fields):
 
 @pytest.mark.parametrize("schedule, kernel", [("input=ahead,workers=1", "lstm_i8h16_r1_p1 "),
                                               ("input=step,workers=1", "lstm_i8h16_r1_p1_step ")])
-def test_what_is_recorded_is_what_is_compiled(rnncc, tuned, tmp_path, schedule, kernel):
+def test_a_recorded_schedule_is_compiled(rnncc, tuned, tmp_path, schedule, kernel):
     model, path, _ = tuned
     text, _ = inspected(rnncc, model, changed(path, tmp_path, schedule=schedule))
     assert kernel in text
@@ -108,7 +108,7 @@ def test_what_is_recorded_is_what_is_compiled(rnncc, tuned, tmp_path, schedule, 
 
 @pytest.mark.parametrize("field, value", [("workload", "lstm_T6B1of1i8h16"), ("target", "x86-64"), ("cores", 2),
                                           ("l2", 12345), ("family", "conv"), ("status", "wrong")])
-def test_a_record_that_does_not_match_is_left_aside_without_a_word(rnncc, tuned, tmp_path, field, value):
+def test_a_record_that_does_not_match_is_ignored_silently(rnncc, tuned, tmp_path, field, value):
     model, path, _ = tuned
     plain, _ = inspected(rnncc, model)
     other = "input=ahead,workers=1" if "_step" in plain else "input=step,workers=1"
@@ -117,21 +117,21 @@ def test_a_record_that_does_not_match_is_left_aside_without_a_word(rnncc, tuned,
     assert (text, messages) == (plain, "") and used != plain
 
 
-def test_a_record_of_other_kernels_is_left_aside_with_a_warning(rnncc, tuned, tmp_path):
+def test_a_record_of_other_kernels_is_ignored_with_a_warning(rnncc, tuned, tmp_path):
     model, path, _ = tuned
     text, messages = inspected(rnncc, model, changed(path, tmp_path, kernels="0" * 16))
     assert text == inspected(rnncc, model)[0] and messages.count("warning") == 1
     assert "changed.jsonl: warning: the record of lstm_T5B1of1i8h16 is of another version of its kernels" in messages
 
 
-def test_a_record_that_is_not_as_it_was_written_is_skipped(rnncc, tuned, tmp_path):
+def test_a_changed_record_is_skipped(rnncc, tuned, tmp_path):
     model, path, _ = tuned
     (tmp_path / "other.jsonl").write_text(path.read_text().replace("workers=1", "workers=2"))
     text, messages = inspected(rnncc, model, f"--schedules={tmp_path / 'other.jsonl'}")
     assert text == inspected(rnncc, model)[0] and messages.count("warning") == 1 and "sum" in messages
 
 
-def test_a_schedule_that_says_nothing_known_is_not_used_and_told(rnncc, tuned, tmp_path):
+def test_an_unknown_schedule_is_reported_and_not_used(rnncc, tuned, tmp_path):
     model, path, _ = tuned
     text, messages = inspected(rnncc, model, changed(path, tmp_path, schedule="workers=many"))
     assert text == inspected(rnncc, model)[0] and messages.count("warning") == 1 and "workers=many" in messages
@@ -156,7 +156,7 @@ def test_a_tuned_module_gives_the_same_result(compile, tuned, tmp_path):
     numpy.testing.assert_allclose(*results, rtol=0, atol=4 * 7 * numpy.finfo(numpy.float32).eps)
 
 
-def test_tuning_again_appends_and_sequence_lengths_are_made_up(rnncc, tuned, tmp_path):
+def test_tuning_again_appends_and_sequence_lengths_are_generated(rnncc, tuned, tmp_path):
     _, first, _ = tuned
     records = tmp_path / "records.jsonl"
     records.write_text(first.read_text())
@@ -180,7 +180,7 @@ def test_tuning_again_appends_and_sequence_lengths_are_made_up(rnncc, tuned, tmp
     (["tune", "--only=rnn", "--runner="], "--runner"),
     (["--schedules=absent.jsonl"], "absent.jsonl"),
 ])
-def test_usage_errors_are_told_and_nothing_is_written(rnncc, tmp_path, arguments, said):
+def test_usage_errors_are_reported_and_nothing_is_written(rnncc, tmp_path, arguments, said):
     model = small_lstm().write(tmp_path)
     before = set(os.listdir(tmp_path))
     done = rnncc(*arguments, model, cwd=tmp_path)
@@ -188,7 +188,7 @@ def test_usage_errors_are_told_and_nothing_is_written(rnncc, tmp_path, arguments
     assert set(os.listdir(tmp_path)) == before
 
 
-def test_an_output_that_cannot_be_written_is_told_before_anything_is_measured(rnncc, tmp_path):
+def test_an_output_that_cannot_be_written_is_reported_before_anything_is_measured(rnncc, tmp_path):
     model = small_lstm().write(tmp_path)
     for output, code in (("/dev/full", 2), (tmp_path, 2), (tmp_path / "absent" / "records.jsonl", 5)):
         done = rnncc("tune", "--only=rnn", model, "-o", output)
@@ -207,7 +207,7 @@ def test_an_interrupted_tuning_leaves_nothing_behind(rnncc, tmp_path):
     assert os.listdir(temporary) == [] and not (tmp_path / "records.jsonl").exists()
 
 
-def test_what_cannot_run_here_cannot_be_tuned(rnncc, tmp_path):
+def test_a_target_that_cannot_run_here_cannot_be_tuned(rnncc, tmp_path):
     done = rnncc("tune", "--only=rnn", small_lstm().write(tmp_path), "--target=aarch64-linux-gnu", cwd=tmp_path)
     assert done.returncode == 3 and "cannot run" in done.stderr
 

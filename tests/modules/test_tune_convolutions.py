@@ -66,7 +66,7 @@ def tuned(rnncc, tmp_path_factory):
     return model, records, tune(rnncc, model, records)
 
 
-def test_each_trial_is_told_and_recorded_and_then_the_winner(tuned):
+def test_each_trial_is_reported_and_recorded_and_then_the_winner(tuned):
     _, path, done = tuned
     told = [line for line in done.stderr.splitlines() if line.startswith("[")]
     expected = [(str(task), "2", str(n), str(TRIALS)) for task in (1, 2) for n in range(1, TRIALS + 1)]
@@ -96,7 +96,7 @@ def shown_on_terminal(rnncc, *words):
     return shown.decode()
 
 
-def test_on_a_terminal_a_task_is_told_in_one_line(rnncc, tuned, tmp_path):
+def test_on_a_terminal_a_task_is_reported_in_one_line(rnncc, tuned, tmp_path):
     """A task whose trials are all recorded has no line."""
     records = tmp_path / "records.jsonl"
     first = [line for line in records_of(tuned[1], "ok")][:TRIALS]
@@ -135,7 +135,7 @@ def test_only_winners_are_used(rnncc, tuned, tmp_path, form, kernel):
         assert done.returncode == 0 and (kernel in done.stdout) == (status == "best"), status
 
 
-def test_what_is_done_is_not_done_again(rnncc, tuned, tmp_path):
+def test_recorded_tasks_are_not_tuned_again(rnncc, tuned, tmp_path):
     model, path, _ = tuned
     records = tmp_path / "records.jsonl"
     records.write_text(path.read_text())
@@ -158,7 +158,7 @@ def test_trials_without_a_winner_are_taken_as_they_stand(rnncc, tuned, tmp_path)
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
-def test_what_was_told_before_an_interrupt_is_kept(rnncc, tuned, tmp_path, number):
+def test_trials_before_an_interrupt_are_kept(rnncc, tuned, tmp_path, number):
     """A second call tries the rest, and nothing twice."""
     model, path, _ = tuned
     records, temporary = tmp_path / "records.jsonl", tmp_path / "temporary"
@@ -180,7 +180,7 @@ def test_what_was_told_before_an_interrupt_is_kept(rnncc, tuned, tmp_path, numbe
     assert len(records_of(records, "best")) == 2
 
 
-def test_all_schedules_are_tried_where_it_is_asked_for(rnncc, tmp_path):
+def test_all_schedules_are_tried_on_request(rnncc, tmp_path):
     model = Model()
     weights = model.constant(signs(numpy.random.default_rng(1), 16, 1, 3, 3))
     model.output(model.node("Conv", [model.input("x", "f32", [1, 16, 9, 40]), weights], group=16))
@@ -193,7 +193,7 @@ def test_all_schedules_are_tried_where_it_is_asked_for(rnncc, tmp_path):
     assert sorted(forms) == sorted(re.findall(r"^\*? +[\d.]+ +(\S+)$", listed, re.M)) and len(forms) > 5
 
 
-def test_what_stands_in_branches_is_tuned_too(rnncc, tmp_path):
+def test_convolutions_in_branches_are_tuned_too(rnncc, tmp_path):
     rng, model = numpy.random.default_rng(1), Model()
     c, x = model.input("c", "bool", []), model.input("x", "f32", [1, 32, 9, 7])
     bodies = [Body(model) for _ in range(2)]
@@ -245,7 +245,7 @@ HARM = {
 
 
 @pytest.mark.parametrize("status", HARM)
-def test_what_fails_is_recorded_and_never_chosen(rnncc, tuned, tmp_path, status):
+def test_failed_trials_are_recorded_and_never_chosen(rnncc, tuned, tmp_path, status):
     model, path, _ = tuned
     script, records = tmp_path / "runner.py", tmp_path / "records.jsonl"
     rnnrun = str(build_directory().resolve() / "tools" / "rnnrun")
@@ -264,7 +264,7 @@ def test_a_runner_that_does_not_work_ends_the_tuning(rnncc, tuned, tmp_path):
     assert not records.exists()
 
 
-def test_what_cannot_be_built_is_no_result(rnncc, tuned, tmp_path):
+def test_a_module_that_cannot_be_built_is_no_result(rnncc, tuned, tmp_path):
     """As on a full disk."""
     clang, records = tmp_path / "clang", tmp_path / "records.jsonl"
     clang.write_text('#!/bin/sh\ncase "$*" in *" -c runtime.c "*) exec clang-19 "$@" ;; esac\n'
@@ -290,14 +290,14 @@ def test_the_model_is_not_written_to(rnncc, tuned, tmp_path):
 
 
 @pytest.mark.parametrize("content", ["", "\n", '{"form', '{"format":"rnncc-schedule","vers'])
-def test_what_a_killed_writer_left_is_gone_on_from(rnncc, tuned, tmp_path, content):
+def test_tuning_continues_after_a_killed_writer(rnncc, tuned, tmp_path, content):
     records = tmp_path / "records.jsonl"
     records.write_text(content)
     tune(rnncc, tuned[0], records, "--shard=1/2", "--trials=1")
     assert len(records.read_text().splitlines()) == 2 + bool(content)
 
 
-def test_time_is_what_ends_a_tuning(rnncc, tuned, tmp_path):
+def test_the_budget_ends_a_tuning(rnncc, tuned, tmp_path):
     """One round, of two trials a CPU, of one task: what has begun is finished."""
     records = tmp_path / "records.jsonl"
     done = rnncc("tune", tuned[0], "-o", records, "--budget=0.01", "--trials=all", "--threads=1", timeout=300)
@@ -318,7 +318,7 @@ def test_time_is_what_ends_a_tuning(rnncc, tuned, tmp_path):
     (["--trials=all"], "--trials"),
     (["--shard=1/2"], "--shard"),
 ])
-def test_usage_errors_are_told(rnncc, tuned, tmp_path, options, said):
+def test_usage_errors_are_reported(rnncc, tuned, tmp_path, options, said):
     done = rnncc(*options, tuned[0], cwd=tmp_path)
     assert done.returncode == 2 and said in done.stderr and os.listdir(tmp_path) == []
 

@@ -43,7 +43,7 @@ def device(request, rnnrun):
     return request.param, f"{shlex.join(map(str, emulated.prefix))} measure"
 
 
-def test_what_a_runner_measures_is_what_is_compiled(rnncc, device, tmp_path):
+def test_a_schedule_that_a_runner_measured_is_compiled(rnncc, device, tmp_path):
     target, runner = device
     model, records = convolution().write(tmp_path), tmp_path / "records.jsonl"
     done = tune(rnncc, model, records, f"echo $$ >> {tmp_path}/started; {runner}", f"--target={target}")

@@ -81,7 +81,7 @@ def test_each_sentence_is_a_span_of_speech(vad, file):
 
 
 @pytest.mark.parametrize("content, complaint", [(b"", "not a .wav file"), (b"RIFF\0\0\0\0WAVEdata", "has no chunk")])
-def test_what_is_no_sound_is_refused(vad, tmp_path, content, complaint):
+def test_a_file_that_is_not_sound_is_refused(vad, tmp_path, content, complaint):
     (tmp_path / "sound.wav").write_bytes(content)
     done = vad(tmp_path / "sound.wav")
     assert done.returncode == 2 and complaint in done.stderr

@@ -37,7 +37,7 @@ def test_a_network_is_transformed_at_its_ends_and_concatenates_without_copies(rn
     assert not [line for line in kernels.splitlines() if " Concat " in line]
 
 
-def test_what_a_detector_predicts_is_permuted_from_where_it_stands(rnncc, tmp_path):
+def test_predictions_of_a_detector_are_transposed_from_their_blocks(rnncc, tmp_path):
     """The image is transformed. Reading the heads' results channel by channel needs no other transform, because every
     convolution runs blocked."""
     nodes, _ = passed(rnncc, NETWORKS["ssd_resnet50"](size=64).write(tmp_path), "--layout-search=greedy")
@@ -122,7 +122,7 @@ def test_without_a_search_every_convolution_transforms_what_it_reads_and_writes(
 
 
 @pytest.mark.parametrize("given", ["", "best", "dp,pbqp"])
-def test_a_search_that_is_none_is_refused(rnncc, tmp_path, given):
+def test_an_unknown_search_is_refused(rnncc, tmp_path, given):
     done = rnncc("inspect", filters()[0].write(tmp_path), f"--layout-search={given}")
     assert done.returncode == 2 and "greedy" in done.stderr
 

@@ -55,7 +55,7 @@ def test_any_allocation_may_fail(rnncc, model, tmp_path):
 
 
 @pytest.mark.parametrize("reading", [{}, {"FAIL_READING": "1"}], ids=["opened", "read"])
-def test_a_folder_that_cannot_be_listed_is_told(rnncc, model, tmp_path, reading):
+def test_a_folder_that_cannot_be_listed_is_reported(rnncc, model, tmp_path, reading):
     """One after the other, until the compiler lists no more."""
     assert rnncc(model, "--emit=c", "-o", tmp_path / "whole").returncode == 0
     library, number = preloaded("fail_listing", tmp_path), 1
@@ -72,7 +72,7 @@ def test_a_folder_that_cannot_be_listed_is_told(rnncc, model, tmp_path, reading)
         assert (output / file.relative_to(tmp_path / "whole")).read_bytes() == file.read_bytes()
 
 
-def test_a_runtime_without_sources_is_told(rnncc, root, model, tmp_path):
+def test_a_runtime_without_sources_is_reported(rnncc, root, model, tmp_path):
     """Else the module would have no symbol."""
     data = tmp_path / "data"
     (data / "runtime").mkdir(parents=True)
@@ -86,7 +86,7 @@ def test_a_runtime_without_sources_is_told(rnncc, root, model, tmp_path):
 
 @pytest.mark.parametrize("ignored", [False, True], ids=["signalled", "told"])
 @pytest.mark.parametrize("room", [0, 1, 5000, 100000])
-def test_no_room_to_write_is_told(rnncc, model, tmp_path, room, ignored):
+def test_no_room_to_write_is_reported(rnncc, model, tmp_path, room, ignored):
     """A limit on files' sizes stands for a full disk. By default the kernel also sends a signal, deadly if not caught."""
     output, folder = tmp_path / "out" / "m.so", tmp_path / "temporary"
     output.parent.mkdir()

@@ -64,7 +64,7 @@ def test_a_weights_file_cut_short_is_refused(rnncc, tmp_path, length):
     refused(rnncc, tmp_path, with_weights(), 2, "w.safetensors")
 
 
-def test_what_no_node_reads_may_have_any_type(rnncc, tmp_path):
+def test_an_unread_tensor_may_have_any_type(rnncc, tmp_path):
     header = {"c": entry(), "unused": entry("BF16", (2,), (12, 16)), "deep": entry("U8", [1] * 20, (16, 17))}
     (tmp_path / "w.safetensors").write_bytes(safetensors_bytes(header, bytes(17)))
     written = accepted(rnncc, tmp_path, with_weights())

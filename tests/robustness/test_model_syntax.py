@@ -29,7 +29,7 @@ def test_the_small_model_itself_is_accepted(rnncc, tmp_path):
     (b"[" * 1_000_000, "deeper than 64"),
 ], ids=["empty", "byte order mark", "trailing garbage", "NUL", "raw newline", "overlong UTF-8", "007", "1.",
         "10 MB of digits", "100 brackets", "a million brackets"])
-def test_what_is_no_json_is_refused_at_its_byte(rnncc, tmp_path, text, place):
+def test_text_that_is_not_json_is_refused_at_its_byte(rnncc, tmp_path, text, place):
     refused(rnncc, tmp_path, text, 2, "model.json: byte ", place)
 
 
@@ -118,7 +118,7 @@ def test_keys_that_start_with_x_are_free_everywhere(rnncc, tmp_path):
     accepted(rnncc, tmp_path, model)
 
 
-def test_every_problem_is_told_at_once(rnncc, tmp_path):
+def test_every_problem_is_reported_at_once(rnncc, tmp_path):
     model = small_model()
     model["inputs"][0]["shape"] = ["T", -3]
     model["nodes"][0]["op"] = "Addd"

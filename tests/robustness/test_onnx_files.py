@@ -84,7 +84,7 @@ def readers(op, bad):
             helper.make_node("If", ["go"], [f"i_{op}"], "reader", then_branch=then, else_branch=other)]
 
 
-def test_nothing_is_inferred_from_a_node_that_was_told(rnncc, root, tmp_path):
+def test_nothing_is_inferred_from_a_node_with_an_error(rnncc, root, tmp_path):
     """Each operator without its last input."""
     rows = subprocess.run(["clang-19", "-E", "-P", f"-I{root}/compiler", "-x", "c", "-"], capture_output=True, text=True,
                           check=True, input='#define OP(name, least, ...) ROW name least\n#include "ir/ops.def"\n').stdout
@@ -213,7 +213,7 @@ GRAPHS = {
 
 
 @pytest.mark.parametrize("name", GRAPHS)
-def test_a_graph_that_is_none_is_refused(rnncc, tmp_path, name):
+def test_an_invalid_graph_is_refused(rnncc, tmp_path, name):
     change, code, texts = GRAPHS[name]
     refused_file(rnncc, tmp_path, changed(change), code, *texts)
 
@@ -231,7 +231,7 @@ def test_a_list_of_numbers_that_do_not_fit_is_refused(rnncc, tmp_path, code, val
 
 @pytest.mark.parametrize("number", [1e21, -32769.0, 0.5, float("nan")])
 @pytest.mark.parametrize("op, name", [("Clip", "min"), ("Clip", "max"), ("Pad", "value")])
-def test_a_number_that_is_none_of_the_type_is_refused(rnncc, tmp_path, op, name, number):
+def test_a_number_that_the_type_does_not_hold_is_refused(rnncc, tmp_path, op, name, number):
     """An attribute of an old opset that became an input of the type of x."""
     others = {"pads": [1, 1]} if op == "Pad" else {}
     model = model_of([helper.make_node(op, ["x"], ["y"], **{name: number}, **others)], {"x": (TensorProto.INT16, [3])},

@@ -77,7 +77,7 @@ def test_root_installs_only_what_is_missing(machine):
     assert some.asked.read_text().splitlines() == ["update", "install -y --no-install-recommends lld-19"]
 
 
-def test_a_failed_installation_is_told(machine):
+def test_a_failed_installation_is_reported(machine):
     done = machine(["spin"], user=0, apt="echo 'E: no network'; exit 100").run("setup", "test")
     assert done.returncode == EXIT_ENVIRONMENT and "E: no network" in done.stderr and "spin" in done.stderr
 

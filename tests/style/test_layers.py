@@ -42,7 +42,7 @@ def sources():
     return sorted(path for suffix in ("c", "h", "def") for path in COMPILER.rglob(f"*.{suffix}"))
 
 
-def test_every_file_stands_in_a_room():
+def test_every_file_is_in_a_room():
     lost = [str(path.relative_to(COMPILER)) for path in sources() if room_of(path) not in HEIGHT]
     assert not lost, f"in no room of LAYERS: {', '.join(lost)}"
 
@@ -59,5 +59,5 @@ def test_no_file_includes_what_is_above_it(room):
 
 @pytest.mark.parametrize("file, include", [("ir/graph.c", "driver/options.h"), ("kernels/gemm/gemm.c", "kernels/conv/cost.h"),
                                            ("load/onnx/nodes.c", "layout/blocked.h"), ("driver/output.c", "main.c")])
-def test_an_arrow_that_runs_up_is_found(file, include):
+def test_an_include_of_an_upper_room_is_found(file, include):
     assert upward(COMPILER / file, f'#include "ir/op.h"\n#include "{include}"\n') == [include]

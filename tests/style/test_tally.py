@@ -45,7 +45,7 @@ def test_skips_are_counted_by_what_is_lacking(tmp_path):
         "2 passed, 0 failed, 3 skipped"])
 
 
-def test_a_failure_is_told_with_its_words(tmp_path):
+def test_a_failure_is_reported_with_its_words(tmp_path):
     status, lines = tally(tmp_path, python=FAILED)
     assert status == 1 and lines == ["FAILED python: a: test_fails", "    a.py:9", "0 passed, 1 failed"]
 
@@ -72,7 +72,7 @@ def asked(*options):
     (["--quick", "--without=avx2", "--long"], "--quick and --long exclude each other"),
     (["tests/graphs"], "unknown option tests/graphs"),
 ])
-def test_a_wrong_option_is_told(options, said):
+def test_a_wrong_option_is_reported(options, said):
     status, out, error = asked(*options)
     assert (status, out) == (2, "") and error.startswith("tools/test: ") and said in error and error.count("\n") == 1
 

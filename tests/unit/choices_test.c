@@ -110,7 +110,7 @@ static void elimination_finds_the_least(void **state) {
   }
 }
 
-static void reductions_are_exact_where_two_neighbours_are_most(void **state) {
+static void reductions_are_exact_with_at_most_two_neighbours(void **state) {
   (void)state;
   for (int i = 0; i < 3 * PROBLEMS; i++) {
     Arena *arena = arena_new();
@@ -208,7 +208,7 @@ static int seed(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test_setup(elimination_finds_the_least, seed),
-      cmocka_unit_test_setup(reductions_are_exact_where_two_neighbours_are_most, seed),
+      cmocka_unit_test_setup(reductions_are_exact_with_at_most_two_neighbours, seed),
       cmocka_unit_test_setup(the_heuristic_is_near_the_least, seed),
       cmocka_unit_test_setup(elimination_gives_up_where_tables_would_be_large, seed),
       cmocka_unit_test_setup(no_variables_cost_nothing, seed),

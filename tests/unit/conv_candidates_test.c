@@ -387,7 +387,7 @@ static void read_and_choose_all(void *argument) {
   for (int i = 0; i < LAYERS; i++) choice(database, i, records);
 }
 
-static void schedules_that_are_none_are_told_once_a_file(void **state) {
+static void schedules_that_are_none_are_reported_once_a_file(void **state) {
   (void)state;
   Database *database = new_database();
   drop_sums(database);
@@ -399,7 +399,7 @@ static void schedules_that_are_none_are_told_once_a_file(void **state) {
   assert_null(strstr(strstr(outcome.messages, "warning") + 1, "warning"));
 }
 
-static void records_of_other_kernels_are_told_once_a_file(void **state) {
+static void records_of_other_kernels_are_reported_once_a_file(void **state) {
   (void)state;
   Database *database = new_database();
   drop_sums(database);
@@ -426,8 +426,8 @@ int main(void) {
       TEST(what_is_recorded_is_taken),
       TEST(of_lines_with_a_sum_a_flipped_bit_leaves_the_record_or_the_first_candidate),
       TEST(of_lines_without_one_it_leaves_a_legal_schedule),
-      TEST(schedules_that_are_none_are_told_once_a_file),
-      TEST(records_of_other_kernels_are_told_once_a_file),
+      TEST(schedules_that_are_none_are_reported_once_a_file),
+      TEST(records_of_other_kernels_are_reported_once_a_file),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

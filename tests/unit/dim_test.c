@@ -175,7 +175,7 @@ static void divisions_are_compared_with_what_they_divide(void **state) {
   arena_free(f.arena);
 }
 
-static void what_is_at_most_another_is_so_at_every_point(void **state) {
+static void at_most_holds_at_every_point(void **state) {
   (void)state;
   srand(3);
   int shown = 0;
@@ -324,7 +324,7 @@ int main(void) {
       cmocka_unit_test(products_saturate_instead_of_wrapping),
       cmocka_unit_test(random_expressions_have_the_value_of_their_parts),
       cmocka_unit_test(divisions_are_compared_with_what_they_divide),
-      cmocka_unit_test(what_is_at_most_another_is_so_at_every_point),
+      cmocka_unit_test(at_most_holds_at_every_point),
       cmocka_unit_test(algebra_laws_hold_as_pointer_equality),
       cmocka_unit_test(c_text_computes_the_same_value),
       cmocka_unit_test(c_text_is_parenthesised_and_rounds_down),

@@ -132,13 +132,13 @@ static void unknown_attributes_are_named_with_the_right_ones(void **state) {
   expect_complaint(tanh, "Tanh has no attributes, found `axis`");
 }
 
-static void wrong_kinds_say_both(void **state) {
+static void messages_about_wrong_kinds_name_both_kinds(void **state) {
   (void)state;
   Attribute text = {.name = "axis", .kind = ATTRIBUTE_STRING, .s = "one", .where = LOCATION_FILE("test")};
   expect_complaint(softmax_with(build_graph(arena), text), "`axis` of Softmax must be an integer, found a string");
 }
 
-static void an_integer_will_do_for_a_number(void **state) {
+static void an_integer_is_accepted_as_a_number(void **state) {
   (void)state;
   Graph *graph = build_graph(arena);
   Node *node = build_node(graph, "Elu", "f32[T]", "", 1);
@@ -156,7 +156,7 @@ static void alternatives_are_listed(void **state) {
   expect_complaint(node, "\"forwar\"");
 }
 
-static void every_mistake_is_told_at_once(void **state) {
+static void every_mistake_is_reported_at_once(void **state) {
   (void)state;
   Graph *graph = build_graph(arena);
   Node *node = build_node(graph, "LSTM", "f32[T,B,5] _", "", 4);
@@ -188,10 +188,10 @@ int main(void) {
       cmocka_unit_test(defaults_are_onnx),
       cmocka_unit_test_setup_teardown(a_good_node_passes, setup, teardown),
       cmocka_unit_test_setup_teardown(unknown_attributes_are_named_with_the_right_ones, setup, teardown),
-      cmocka_unit_test_setup_teardown(wrong_kinds_say_both, setup, teardown),
-      cmocka_unit_test_setup_teardown(an_integer_will_do_for_a_number, setup, teardown),
+      cmocka_unit_test_setup_teardown(messages_about_wrong_kinds_name_both_kinds, setup, teardown),
+      cmocka_unit_test_setup_teardown(an_integer_is_accepted_as_a_number, setup, teardown),
       cmocka_unit_test_setup_teardown(alternatives_are_listed, setup, teardown),
-      cmocka_unit_test_setup_teardown(every_mistake_is_told_at_once, setup, teardown),
+      cmocka_unit_test_setup_teardown(every_mistake_is_reported_at_once, setup, teardown),
       cmocka_unit_test_setup_teardown(required_outputs_must_be_there, setup, teardown),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

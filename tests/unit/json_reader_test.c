@@ -234,7 +234,7 @@ static void get_float(void *text) {
   arena_free(arena);
 }
 
-static void a_wrong_number_is_told_with_path_and_range(void **state) {
+static void a_wrong_number_is_reported_with_path_and_range(void **state) {
   (void)state;
   static const char *const CASES[][2] = {
       {"{\"n\": [1.0]}", "expected an integer (no fraction, no exponent), found 1.0"},
@@ -313,7 +313,7 @@ int main(void) {
       cmocka_unit_test(integers_of_64_bits_are_exact),
       cmocka_unit_test(numbers_are_the_same_under_a_german_locale),
       cmocka_unit_test(floats_are_rounded_once),
-      cmocka_unit_test(a_wrong_number_is_told_with_path_and_range),
+      cmocka_unit_test(a_wrong_number_is_reported_with_path_and_range),
       cmocka_unit_test(a_number_past_the_range_of_its_type_is_refused),
       cmocka_unit_test(fields_are_checked_and_suggested),
       cmocka_unit_test(odd_keys_are_quoted_and_escaped_in_paths),

@@ -142,7 +142,7 @@ static void the_same_value_twice_has_one_place(void **state) {
 }
 
 /* A reader that needs whole images side by side prevents that the value is a part of the buffer. */
-static void a_value_that_others_read_plainly_is_copied(void **state) {
+static void a_value_with_row_major_readers_is_copied(void **state) {
   (void)state;
   Graph *graph = LAID_OUT({"Conv", "f32[B,16,1,1] f32[16,16,1,1]!"}, {"Flatten", "@0"}, {"Concat", "@0 @0", "axis=1"},
                           {"Relu", "@2"}, {"Flatten", "@3"}, {"Concat", "@1 @4", "axis=1"});
@@ -194,7 +194,7 @@ int main(void) {
       TEST(parts_of_a_concat_are_written_in_place),
       TEST(channels_within_a_block_are_copied),
       TEST(the_same_value_twice_has_one_place),
-      TEST(a_value_that_others_read_plainly_is_copied),
+      TEST(a_value_with_row_major_readers_is_copied),
       TEST(growing_concatenations_share_one_buffer),
       TEST(nested_concatenations_share_one_buffer),
       TEST(halves_of_a_split_are_read_in_place),

@@ -231,7 +231,7 @@ static void a_saved_model_loads_as_the_same_graph(void **state) {
   assert_memory_equal(tensor->data, node_attribute(graph->nodes[3], ATTR_value)->tensor->data, 3 * sizeof(float));
 }
 
-static void values_of_one_name_are_told_apart_when_saved(void **state) {
+static void values_of_one_name_are_distinguished_when_saved(void **state) {
   Fixture *it = *state;
   char *saved = arena_format(it->arena, "%s/saved.json", it->folder);
   write_small(it);
@@ -253,7 +253,7 @@ int main(void) {
       IN_FOLDER(integers_and_special_floats_are_kept),
       IN_FOLDER(gates_of_any_order_become_onnx_ones),
       IN_FOLDER(a_saved_model_loads_as_the_same_graph),
-      IN_FOLDER(values_of_one_name_are_told_apart_when_saved),
+      IN_FOLDER(values_of_one_name_are_distinguished_when_saved),
   };
   return cmocka_run_group_tests_name("load_model", tests, NULL, NULL);
 }

@@ -76,7 +76,7 @@ static double seconds_in(Graph *graph, NodeLayout layout) {
   return layout_node_seconds(graph, graph->nodes[0], layout).estimated;
 }
 
-static void what_a_layout_costs_does_not_depend_on_how_the_node_is_laid_out(void **state) {
+static void the_cost_of_a_layout_does_not_depend_on_the_nodes_own_layout(void **state) {
   (void)state;
   static const char *const rows[][3] = {{"Conv", "f32[1,64,56,56] f32[64,64,3,3]!", "pads=[1,1,1,1]"},
                                         {"Concat", "f32[1,64,8,8] f32[1,32,8,8]", "axis=1"},
@@ -100,7 +100,7 @@ static void what_a_layout_costs_does_not_depend_on_how_the_node_is_laid_out(void
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test_setup_teardown(families_and_shapes_say_in_which_layouts_a_node_runs, setup, teardown),
-      cmocka_unit_test_setup_teardown(what_a_layout_costs_does_not_depend_on_how_the_node_is_laid_out, setup, teardown),
+      cmocka_unit_test_setup_teardown(the_cost_of_a_layout_does_not_depend_on_the_nodes_own_layout, setup, teardown),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -102,7 +102,7 @@ static void a_view_that_is_no_part_may_be_anywhere(void **state) {
 }
 
 /* Copies of the parts of a concatenation, each to its place; then a copy whose place is not known. */
-static void calls_of_a_node_that_share_a_value_need_none_between(void **state) {
+static void calls_of_a_node_that_share_a_value_need_no_barrier_between(void **state) {
   (void)state;
   begin();
   Value *y = image(16, 0);
@@ -189,7 +189,7 @@ int main(void) {
       TEST(parts_of_one_tensor_are_written_without_a_barrier),
       TEST(a_part_is_read_behind_a_barrier),
       TEST(a_view_that_is_no_part_may_be_anywhere),
-      TEST(calls_of_a_node_that_share_a_value_need_none_between),
+      TEST(calls_of_a_node_that_share_a_value_need_no_barrier_between),
       TEST(calls_of_other_nodes_share_nothing),
       TEST(workers_meet_at_the_borders_of_a_block),
       TEST(a_turn_of_a_wavefront_begins_with_a_barrier),

@@ -87,7 +87,7 @@ static void values_live_together_share_no_byte(void **state) {
 }
 
 /* The calls of a wavefront run again and again, interleaved. */
-static void what_a_wavefront_touches_is_live_through_all_of_it(void **state) {
+static void values_of_a_wavefront_are_live_through_all_of_it(void **state) {
   (void)state;
   enum { FIRST = 10, LAST = 14 };
   Arena *arena = arena_new();
@@ -169,7 +169,7 @@ static void expect_apart(Chain chain) {
     for (int j = 0; j < i; j++) assert_apart(&plan->intervals[i], &plan->intervals[j]);
 }
 
-static void what_must_stay_is_not_written_over(void **state) {
+static void values_still_in_use_are_not_written_over(void **state) {
   (void)state;
   Arena *arena = arena_new();
   expect_apart(chain_new(arena, 640, 320)); /* other bytes */
@@ -257,9 +257,9 @@ static void an_output_is_written_in_place_unless_the_run_can_fault(void **state)
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(values_live_together_share_no_byte),
-      cmocka_unit_test(what_a_wavefront_touches_is_live_through_all_of_it),
+      cmocka_unit_test(values_of_a_wavefront_are_live_through_all_of_it),
       cmocka_unit_test(a_value_is_written_over_its_dying_input),
-      cmocka_unit_test(what_must_stay_is_not_written_over),
+      cmocka_unit_test(values_still_in_use_are_not_written_over),
       cmocka_unit_test(the_largest_live_set_is_the_largest_sum),
       cmocka_unit_test(the_arena_stays_near_the_largest_live_set),
       cmocka_unit_test(an_output_is_written_in_place_unless_the_run_can_fault),

@@ -30,7 +30,7 @@ static void output_and_status_arrive(void **state) {
   assert_string_equal(process.output, "/\noops\n");
 }
 
-static void a_missing_program_is_told_apart(void **state) {
+static void a_missing_program_is_recognised(void **state) {
   (void)state;
   const char *const argv[] = {"no-such-program-anywhere", NULL};
   assert_int_equal(run_one(argv, 10).outcome, PROCESS_NOT_FOUND);
@@ -56,7 +56,7 @@ static bool dead(pid_t pid) {
 }
 
 /* The child writes the pid of its own child, so that the test can check that both are gone. */
-static void what_runs_over_is_killed_with_its_children(void **state) {
+static void a_program_past_its_deadline_is_killed_with_its_children(void **state) {
   (void)state;
   const char *const argv[] = {"sh", "-c", "sleep infinity & echo $!; wait", NULL};
   Process process = run_one(argv, 0.3);
@@ -135,9 +135,9 @@ static void a_function_is_killed_with_the_programs_that_it_runs(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(output_and_status_arrive),
-      cmocka_unit_test(a_missing_program_is_told_apart),
+      cmocka_unit_test(a_missing_program_is_recognised),
       cmocka_unit_test(arguments_reach_the_program_as_they_are),
-      cmocka_unit_test(what_runs_over_is_killed_with_its_children),
+      cmocka_unit_test(a_program_past_its_deadline_is_killed_with_its_children),
       cmocka_unit_test(all_run_although_few_at_a_time),
       cmocka_unit_test(a_function_runs_in_a_process_of_its_own),
       cmocka_unit_test(a_function_is_killed_with_the_programs_that_it_runs),

@@ -72,7 +72,7 @@ static const ScheduleRecord *find(const ScheduleRecords *records, const RecordKe
   return records_find(records, key, kernels_of, NULL);
 }
 
-static void what_is_appended_is_found_and_of_one_key_the_later(void **state) {
+static void an_appended_record_is_found_and_of_equal_keys_the_later(void **state) {
   (void)state;
   append("a", "first");
   append("b", "other");
@@ -247,7 +247,7 @@ static void read_one(void *argument) {
   fprintf(stderr, "%d records\n", records_read(arena, path)->count);
 }
 
-static void a_line_that_is_not_as_it_was_written_is_no_record(void **state) {
+static void a_changed_line_is_not_a_record(void **state) {
   (void)state;
   ScheduleRecord record = record_of("a", "workers=1");
   const char *line = record_text(arena, &record);
@@ -303,7 +303,7 @@ static void use_all(void *unused) {
     if (use(records, workloads[i])) stop(EXIT_MISMATCH);
 }
 
-static void what_is_not_used_is_told_once_a_file_and_reason(void **state) {
+static void unused_records_are_reported_once_for_each_file_and_reason(void **state) {
   (void)state;
   append("a", "changed");
   append("b", "changed");
@@ -316,7 +316,7 @@ static void what_is_not_used_is_told_once_a_file_and_reason(void **state) {
   assert_null(strstr(second + 1, "warning"));
 }
 
-static void words_that_need_escapes_are_no_record(void **state) {
+static void a_line_that_needs_escapes_is_not_a_record(void **state) {
   (void)state;
   const char *line = record_text(arena, &(ScheduleRecord){.key = record_of("a", "").key, .schedule = "\\u001b[31m"});
   Outcome outcome = outcome_of(read_one, arena_string(arena, line));
@@ -325,13 +325,15 @@ static void words_that_need_escapes_are_no_record(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test_setup_teardown(what_is_appended_is_found_and_of_one_key_the_later, setup_file, teardown_file),
+      cmocka_unit_test_setup_teardown(an_appended_record_is_found_and_of_equal_keys_the_later, setup_file,
+                                      teardown_file),
       cmocka_unit_test_setup_teardown(a_record_whose_key_differs_anywhere_is_not_found, setup_file, teardown_file),
       cmocka_unit_test_setup_teardown(half_a_line_spoils_no_other, setup_file, teardown_file),
       cmocka_unit_test_setup_teardown(an_earlier_record_is_used_where_later_ones_are_stale_or_none, setup_file,
                                       teardown_file),
       cmocka_unit_test_setup_teardown(a_record_without_kernels_is_of_whatever_version, setup_file, teardown_file),
-      cmocka_unit_test_setup_teardown(what_is_not_used_is_told_once_a_file_and_reason, setup_file, teardown_file),
+      cmocka_unit_test_setup_teardown(unused_records_are_reported_once_for_each_file_and_reason, setup_file,
+                                      teardown_file),
       cmocka_unit_test_setup_teardown(lines_that_are_no_records_are_skipped_with_one_warning, setup_file,
                                       teardown_file),
       cmocka_unit_test_setup_teardown(a_file_that_is_not_there_is_an_error, setup_file, teardown_file),
@@ -339,9 +341,9 @@ int main(void) {
       cmocka_unit_test_setup_teardown(writers_at_the_same_time_lose_no_record, setup_file, teardown_file),
       cmocka_unit_test_setup_teardown(a_writer_waits_for_the_lock, setup_file, teardown_file),
       cmocka_unit_test_setup_teardown(a_record_that_does_not_fit_leaves_the_file_as_it_was, setup_file, teardown_file),
-      cmocka_unit_test_setup_teardown(a_line_that_is_not_as_it_was_written_is_no_record, setup_file, teardown_file),
+      cmocka_unit_test_setup_teardown(a_changed_line_is_not_a_record, setup_file, teardown_file),
       cmocka_unit_test_setup_teardown(trials_are_not_found_as_the_best, setup_file, teardown_file),
-      cmocka_unit_test_setup_teardown(words_that_need_escapes_are_no_record, setup_file, teardown_file),
+      cmocka_unit_test_setup_teardown(a_line_that_needs_escapes_is_not_a_record, setup_file, teardown_file),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -80,7 +80,7 @@ static int candidates_with(const Candidates *all, const LayerSchedule *schedule)
 }
 
 /* Compares the objects themselves, so that no candidate can come from elsewhere. */
-static void what_is_ranked_are_those_of_them_that_kernels_run(void **state) {
+static void candidates_are_the_survivors_that_kernels_can_run(void **state) {
   (void)state;
   for (int i = 0; i < LAYERS; i++) {
     Candidates all = candidates_of(i);
@@ -109,7 +109,7 @@ static void each_way_to_make_the_inputs_products_has_one_survivor(void **state) 
   }
 }
 
-static void what_feeds_a_layer_is_made_ahead_of_what_is_ranked(void **state) {
+static void a_product_before_a_layer_is_ahead_in_every_candidate(void **state) {
   (void)state;
   Candidates all = candidates_behind("f32[9,2,16] f32[16,16]!", layers[5]);
   assert_int_equal(all.window->window.products, 3);
@@ -151,7 +151,7 @@ static LayerCase some_layer(void) {
 }
 
 /* An input that depends on the layer's own output, as in a decoder, cannot be computed ahead. */
-static void what_does_not_survive_is_not_ranked(void **state) {
+static void pruned_schedules_are_not_candidates(void **state) {
   (void)state;
   Machine machine = machine_of(target_find("x86-64-v4"), false, 2);
   LayerCase layer = some_layer();
@@ -193,10 +193,10 @@ static void pruned_schedules_join_the_list_with_their_rule(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test_setup_teardown(the_schedules_of_a_layer_are_the_survivors_of_the_enumeration, setup, teardown),
-      cmocka_unit_test_setup_teardown(what_is_ranked_are_those_of_them_that_kernels_run, setup, teardown),
+      cmocka_unit_test_setup_teardown(candidates_are_the_survivors_that_kernels_can_run, setup, teardown),
       cmocka_unit_test_setup_teardown(each_way_to_make_the_inputs_products_has_one_survivor, setup, teardown),
-      cmocka_unit_test_setup_teardown(what_feeds_a_layer_is_made_ahead_of_what_is_ranked, setup, teardown),
-      cmocka_unit_test_setup_teardown(what_does_not_survive_is_not_ranked, setup, teardown),
+      cmocka_unit_test_setup_teardown(a_product_before_a_layer_is_ahead_in_every_candidate, setup, teardown),
+      cmocka_unit_test_setup_teardown(pruned_schedules_are_not_candidates, setup, teardown),
       cmocka_unit_test_setup_teardown(pruned_schedules_join_the_list_with_their_rule, setup, teardown),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -90,7 +90,7 @@ static void the_barrier_is_hidden_while_a_workers_weights_fit_its_cache(void **s
 }
 
 /* As measured with 512 units, 2 MB for each worker: a fifth slower. */
-static void hiding_a_barrier_costs_what_the_sweep_to_and_fro_had_saved(void **state) {
+static void hiding_a_barrier_costs_the_gain_of_the_alternating_sweep(void **state) {
   (void)state;
   Machine machine = measured_machine();
   LayerCase l = layer(LSTM, 100, 1, 512);
@@ -200,7 +200,7 @@ int main(void) {
       cmocka_unit_test_setup_teardown(few_units_run_alone_and_many_do_not, setup, teardown),
       cmocka_unit_test_setup_teardown(a_batch_shares_samples_while_the_weights_fit_and_units_beyond, setup, teardown),
       cmocka_unit_test_setup_teardown(the_barrier_is_hidden_while_a_workers_weights_fit_its_cache, setup, teardown),
-      cmocka_unit_test_setup_teardown(hiding_a_barrier_costs_what_the_sweep_to_and_fro_had_saved, setup, teardown),
+      cmocka_unit_test_setup_teardown(hiding_a_barrier_costs_the_gain_of_the_alternating_sweep, setup, teardown),
       cmocka_unit_test_setup_teardown(depth_is_blocked_for_several_blocks_of_samples_whose_weights_lie_beyond_l2, setup,
                                       teardown),
       cmocka_unit_test_setup_teardown(the_inputs_product_goes_with_a_lone_step_and_ahead_of_many, setup, teardown),

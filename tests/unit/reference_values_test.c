@@ -127,7 +127,7 @@ static void remainders_follow_the_divisor_or_the_dividend(void **state) {
   assert_int_equal(binary("Mod", "fmod=1", 7, -3), 1);
 }
 
-static void values_out_of_range_are_told(void **state) {
+static void values_out_of_range_are_reported(void **state) {
   (void)state;
   assert_told("Div", "i64[2] i64[2]", "", INTS(1, 0), 1);
   assert_told("Div", "i32[2] i32[2]", "", INTS(0, 1), 1);
@@ -148,7 +148,7 @@ static int64_t cast_to(const char *attributes, float value) {
   return result;
 }
 
-static void casts_of_what_does_not_fit_are_defined(void **state) {
+static void casts_out_of_range_are_defined(void **state) {
   (void)state;
   assert_int_equal(cast_to("to=i32", -2.75F), -2);
   assert_int_equal(cast_to("to=i32", 0x1p31F), INT32_MIN);
@@ -244,8 +244,8 @@ int main(void) {
       cmocka_unit_test(integers_past_double_stay_exact),
       cmocka_unit_test(integers_wrap_around),
       cmocka_unit_test(remainders_follow_the_divisor_or_the_dividend),
-      cmocka_unit_test(values_out_of_range_are_told),
-      cmocka_unit_test(casts_of_what_does_not_fit_are_defined),
+      cmocka_unit_test(values_out_of_range_are_reported),
+      cmocka_unit_test(casts_out_of_range_are_defined),
       cmocka_unit_test(a_double_beyond_an_integer_type_is_its_end),
       cmocka_unit_test(an_i64_becomes_f32_in_one_rounding),
       cmocka_unit_test(no_value_of_an_integer_input_leads_outside),

@@ -117,7 +117,7 @@ static void expect_refusal(const char *path, rnncc_status status, const char *me
   assert_int_equal(rnncc_load(path, &library, NULL, 0), status);
 }
 
-static void what_is_no_module_is_refused_with_a_reason(void **state) {
+static void a_file_that_is_not_a_module_is_refused_with_a_reason(void **state) {
   (void)state;
   expect_refusal("/nonexistent/model.so", RNNCC_ERROR_ARGUMENT,
                  "/nonexistent/model.so: cannot open shared object file");
@@ -138,7 +138,7 @@ int main(int argc, char **argv) {
       cmocka_unit_test(a_thousand_loads_and_unloads_leave_nothing),
       cmocka_unit_test(unloading_at_once_is_safe),
       cmocka_unit_test(eight_modules_live_side_by_side),
-      cmocka_unit_test(what_is_no_module_is_refused_with_a_reason),
+      cmocka_unit_test(a_file_that_is_not_a_module_is_refused_with_a_reason),
       cmocka_unit_test(a_module_for_another_cpu_is_refused_with_a_reason),
   };
   return cmocka_run_group_tests_name("runtime_load", tests, NULL, NULL);

@@ -226,7 +226,7 @@ static void a_busy_pool_runs_the_caller_alone(void **state) {
   pool_destroy(it.pool);
 }
 
-static void threads_that_cannot_be_made_are_done_without(void **state) {
+static void a_pool_works_with_the_threads_that_can_be_made(void **state) {
   (void)state;
   for (int given = 0; given < 4; given++) {
     int visits[MAX_TEAM * 32] = {0};
@@ -429,7 +429,7 @@ int main(void) {
       cmocka_unit_test(workers_keep_their_masks),
       cmocka_unit_test(an_idle_pool_uses_no_cpu),
       cmocka_unit_test(a_busy_pool_runs_the_caller_alone),
-      cmocka_unit_test(threads_that_cannot_be_made_are_done_without),
+      cmocka_unit_test(a_pool_works_with_the_threads_that_can_be_made),
       cmocka_unit_test(more_threads_than_the_maximum_are_not_made),
       cmocka_unit_test(pools_come_and_go),
       cmocka_unit_test(one_cpu_in_the_mask_suffices),

@@ -148,7 +148,7 @@ static int count(const char *text, const char *part) {
   return n;
 }
 
-static void every_bad_node_is_told_and_none_twice(void **state) {
+static void every_bad_node_is_reported_and_none_twice(void **state) {
   (void)state;
   Graph *graph = build_graph(arena);
   build_node(graph, "Softmax", "f32[T]", "axis=5", 1);
@@ -218,7 +218,7 @@ int main(void) {
       cmocka_unit_test_setup_teardown(floats_are_followed_while_they_are_exact, setup, teardown),
       cmocka_unit_test_setup_teardown(a_target_computed_from_shapes_reshapes, setup, teardown),
       cmocka_unit_test_setup_teardown(constant_nodes_become_constants, setup, teardown),
-      cmocka_unit_test_setup_teardown(every_bad_node_is_told_and_none_twice, setup, teardown),
+      cmocka_unit_test_setup_teardown(every_bad_node_is_reported_and_none_twice, setup, teardown),
       cmocka_unit_test_setup_teardown(exit_codes_tell_the_kind_of_trouble, setup, teardown),
       cmocka_unit_test_setup_teardown(a_nest_of_concats_is_stopped_before_it_grows, setup, teardown),
       cmocka_unit_test_setup_teardown(inputs_are_checked_too, setup, teardown),

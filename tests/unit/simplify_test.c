@@ -54,7 +54,7 @@ static void large_results_are_not_folded(void **state) {
 
 static void run_infer(void *graph) { infer_shapes(graph); }
 
-static void constants_that_a_kernel_refuses_are_told(void **state) {
+static void constants_that_a_kernel_refuses_are_reported(void **state) {
   (void)state;
   Graph *graph = build_graph(arena);
   build_output(graph, build_node(graph, "Div", "i32=1,2 i32=1,0", "", 1)->outputs[0]);
@@ -303,7 +303,7 @@ int main(void) {
       TEST(constants_fold),
       TEST(a_constant_output_keeps_its_name),
       TEST(large_results_are_not_folded),
-      TEST(constants_that_a_kernel_refuses_are_told),
+      TEST(constants_that_a_kernel_refuses_are_reported),
       TEST(shape_arithmetic_leaves_no_node),
       TEST(expand_to_a_computed_shape_is_settled),
       TEST(slice_to_a_computed_end_is_settled),

@@ -219,7 +219,7 @@ static void a_device_is_never_replaced(void **state) {
   assert_true(S_ISCHR(status.st_mode));
 }
 
-static void a_folder_that_is_absent_is_told(void **state) {
+static void a_folder_that_is_absent_is_reported(void **state) {
   Fixture *it = *state;
   Outcome outcome = outcome_of(write_file, arena_format(it->arena, "%s/absent/file", it->folder));
   expect_outcome(&outcome, 5, "absent/file", "No such file or directory");
@@ -264,7 +264,7 @@ int main(void) {
       IN_FOLDER(stopping_leaves_the_old_file_and_nothing_else),
       IN_FOLDER(folders_of_killed_processes_are_removed_and_those_of_others_stay),
       cmocka_unit_test(a_device_is_never_replaced),
-      IN_FOLDER(a_folder_that_is_absent_is_told),
+      IN_FOLDER(a_folder_that_is_absent_is_reported),
       IN_FOLDER(a_file_over_the_limit_is_not_read),
       IN_FOLDER(a_suffix_is_of_the_last_part),
   };

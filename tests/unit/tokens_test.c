@@ -79,7 +79,7 @@ static void includes_in_quotes_are_listed(void **state) {
   assert_string_equal(file.includes[1], "panel.h");
 }
 
-static void what_is_no_c_is_read_to_its_end(void **state) {
+static void text_that_is_not_c_is_read_to_its_end(void **state) {
   (void)state;
   static const char *const texts[] = {"",     "{",        "}",  ")(", "#",  "#define", "#include",
                                       "enum", "struct {", "f(", "/*", "\"", "a ["};
@@ -92,7 +92,7 @@ int main(void) {
       cmocka_unit_test_setup_teardown(comments_and_spacing_are_no_tokens, setup, teardown),
       cmocka_unit_test_setup_teardown(each_declaration_is_known_by_its_names, setup, teardown),
       cmocka_unit_test_setup_teardown(includes_in_quotes_are_listed, setup, teardown),
-      cmocka_unit_test_setup_teardown(what_is_no_c_is_read_to_its_end, setup, teardown),
+      cmocka_unit_test_setup_teardown(text_that_is_not_c_is_read_to_its_end, setup, teardown),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

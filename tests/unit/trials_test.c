@@ -53,7 +53,7 @@ static void the_first_of_each_algorithm_comes_first(void **state) {
   assert_next(&trials, false, 4, (int[]){0, 1, 2, 3});
 }
 
-static void what_is_slower_than_predicted_moves_those_like_it(void **state) {
+static void errors_of_predictions_correct_similar_schedules(void **state) {
   (void)state;
   Trials trials = some_trials();
   end_trial(&trials, 0, TRIAL_OK, 1.3); /* knobs (0, 0): so others of a = 0, and of b = 0, are expected to be slower */
@@ -65,7 +65,7 @@ static void what_is_slower_than_predicted_moves_those_like_it(void **state) {
   assert_next(&trials, false, 1, (int[]){3});
 }
 
-static void what_an_algorithm_takes_says_little_of_another(void **state) {
+static void the_times_of_one_algorithm_hardly_correct_another(void **state) {
   (void)state;
   Trials trials = some_trials();
   ConvCandidate *other = (ConvCandidate *)(uintptr_t)trials.list[COUNT - 2].candidate;
@@ -75,7 +75,7 @@ static void what_an_algorithm_takes_says_little_of_another(void **state) {
   assert_next(&trials, true, 2, (int[]){COUNT - 1, 7}); /* the slow one is as predicted, 2.9 us; not the quick, 1.77 */
 }
 
-static void the_hopeless_are_left_out_unless_all_are_wanted(void **state) {
+static void hopeless_schedules_are_left_out_unless_all_are_requested(void **state) {
   (void)state;
   Trials trials = some_trials();
   Trial *next[COUNT];
@@ -84,7 +84,7 @@ static void the_hopeless_are_left_out_unless_all_are_wanted(void **state) {
   assert_int_equal(trials_next(arena, &trials, COUNT, true, next), COUNT - 1);
 }
 
-static void what_failed_is_neither_tried_again_nor_chosen(void **state) {
+static void failed_schedules_are_neither_tried_again_nor_chosen(void **state) {
   (void)state;
   Trials trials = some_trials();
   static const TrialState failures[] = {TRIAL_CRASHED, TRIAL_HUNG, TRIAL_WRONG, TRIAL_LOST};
@@ -98,7 +98,7 @@ static void what_failed_is_neither_tried_again_nor_chosen(void **state) {
   for (int i = 0; i < COUNT - 6; i++) assert_int_equal(next[i]->state, TRIAL_OPEN);
 }
 
-static void records_of_the_key_are_known(void **state) {
+static void trials_with_records_of_the_key_are_done(void **state) {
   (void)state;
   Trials fresh = some_trials();
   RecordKey key = {.family = "conv", .workload = "w", .target = "t"}, other = key;
@@ -123,11 +123,11 @@ static void records_of_the_key_are_known(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(the_first_of_each_algorithm_comes_first),
-      cmocka_unit_test(what_is_slower_than_predicted_moves_those_like_it),
-      cmocka_unit_test(what_an_algorithm_takes_says_little_of_another),
-      cmocka_unit_test(the_hopeless_are_left_out_unless_all_are_wanted),
-      cmocka_unit_test(what_failed_is_neither_tried_again_nor_chosen),
-      cmocka_unit_test(records_of_the_key_are_known),
+      cmocka_unit_test(errors_of_predictions_correct_similar_schedules),
+      cmocka_unit_test(the_times_of_one_algorithm_hardly_correct_another),
+      cmocka_unit_test(hopeless_schedules_are_left_out_unless_all_are_requested),
+      cmocka_unit_test(failed_schedules_are_neither_tried_again_nor_chosen),
+      cmocka_unit_test(trials_with_records_of_the_key_are_done),
   };
   return cmocka_run_group_tests(tests, setup, teardown);
 }

@@ -273,7 +273,7 @@ static void a_value_that_one_branch_does_not_write_is_found(void **state) {
 }
 
 /* A value from outside the loop is read in each iteration, so a result of the loop must not be written over it. */
-static void what_the_next_iteration_needs_is_kept(void **state) {
+static void values_that_the_next_iteration_needs_are_kept(void **state) {
   (void)state;
   program = hand_program();
   x = hand_input(program, 16);
@@ -381,7 +381,7 @@ int main(void) {
       TEST(a_dropped_load_of_a_dim_is_found),
       TEST(a_load_without_a_barrier_is_found),
       TEST(a_value_that_one_branch_does_not_write_is_found),
-      TEST(what_the_next_iteration_needs_is_kept),
+      TEST(values_that_the_next_iteration_needs_are_kept),
       TEST(calls_of_a_chunk_without_a_barrier_are_found),
       TEST(a_turn_without_a_barrier_is_found),
       TEST(a_mistake_is_found_as_soon_as_it_is_one),
