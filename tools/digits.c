@@ -21,9 +21,9 @@ typedef struct HeldOut {
 static HeldOut read_held_out(const char *images_path, const char *labels_path) {
   rnncc_tensor images = npy_read(images_path), labels = npy_read(labels_path);
   if (images.dtype != RNNCC_F32 || images.rank != 3 || images.shape[1] != SIDE || images.shape[2] != SIDE)
-    fail(EXIT_INPUT, "%s: images must be float32 [N,%d,%d]", images_path, SIDE, SIDE);
+    fail(EXIT_INPUT, "%s: expected float32 images [N,%d,%d]", images_path, SIDE, SIDE);
   if (labels.dtype != RNNCC_U8 || labels.rank != 1 || labels.shape[0] != images.shape[0])
-    fail(EXIT_INPUT, "%s: labels must be uint8 [N], one for each image", labels_path);
+    fail(EXIT_INPUT, "%s: expected uint8 labels [N], one for each image", labels_path);
   return (HeldOut){images.data, labels.data, (int)images.shape[0]};
 }
 

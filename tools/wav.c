@@ -45,7 +45,7 @@ static int read_rate(const char *path, FILE *file) {
   if (bytes < sizeof format || fread(&format, sizeof format, 1, file) != 1)
     fail(EXIT_INPUT, "%s: its format is cut off", path);
   if (format.kind != 1 || format.channels != 1 || format.bits != 16)
-    fail(EXIT_INPUT, "%s: must be 16-bit PCM with one channel", path);
+    fail(EXIT_INPUT, "%s: expected 16-bit PCM with one channel", path);
   fseek(file, (long)(bytes - sizeof format), SEEK_CUR);
   return (int)format.rate;
 }

@@ -122,8 +122,8 @@ def refused(done, *words):
 
 @pytest.mark.parametrize("sent, said", [
     (b"", "ends within its lines"),
-    (b"\x7fELF\n", "`rnncc-measure 1` expected"),
-    (b"rnncc-measure 2\nend\n", "`rnncc-measure 1` expected"),
+    (b"\x7fELF\n", "expected `rnncc-measure 1`"),
+    (b"rnncc-measure 2\nend\n", "expected `rnncc-measure 1`"),
     (b"rnncc-measure 1\nend\n", "no module"),
     (b"rnncc-measure 1\nmodule 5\nmodule 5\nend\n", "given twice"),
     (b"rnncc-measure 1\nmodule 9000000000\nend\n", "module 9000000000"),

@@ -15,7 +15,7 @@ typedef struct Dims {
 } Dims;
 
 const char *file_path(const char *option, const char *name, const char *value) {
-  if (value[0] != '@' || !value[1]) fail(EXIT_INPUT, "--%s %s=%s: @FILE expected", option, name, value);
+  if (value[0] != '@' || !value[1]) fail(EXIT_INPUT, "--%s %s=%s: expected @FILE", option, name, value);
   return value + 1;
 }
 
@@ -39,7 +39,7 @@ static rnncc_tensor read_file(const char *name, const char *value) {
   rnncc_tensor tensor = {0};
   const char *path = parse_raw(value, &tensor);
   if (!path)
-    fail(EXIT_INPUT, "--input %s=%s: one of @x.npy, 2x3xf32=@x.bin, zeros, random, random:SEED expected", name, value);
+    fail(EXIT_INPUT, "--input %s=%s: expected @x.npy, 2x3xf32=@x.bin, zeros, random or random:SEED", name, value);
   tensor.bytes = tensor_bytes(tensor.dtype, tensor.rank, tensor.shape);
   if (tensor.bytes == SIZE_MAX) fail(EXIT_INPUT, "--input %s=%s: shape too large", name, value);
   tensor.data = raw_read(path, tensor.bytes);
@@ -89,7 +89,7 @@ static Dims given_dims(const rnncc_info *info, const Assignments *given) {
   for (int i = 0; i < given->count; i++) {
     int64_t value;
     if (!parse_integer(given->items[i].value, &value))
-      fail(EXIT_INPUT, "--dim %s=%s: a whole number expected", given->items[i].name, given->items[i].value);
+      fail(EXIT_INPUT, "--dim %s=%s: expected a whole number", given->items[i].name, given->items[i].value);
     int index = 0;
     while (index < info->n_dims && strcmp(info->dims[index].name, given->items[i].name) != 0) index++;
     if (index == info->n_dims) fail(EXIT_INPUT, "--dim %s: the module has no such dimension", given->items[i].name);
@@ -131,7 +131,7 @@ static rnncc_tensor make_fill(const rnncc_info *info, const rnncc_tensor_info *e
   tensor.data = allocate(tensor.bytes);
   int64_t seed = 0;
   if (fill[0] == 'r' && fill[6] == ':' && !parse_integer(fill + 7, &seed))
-    fail(EXIT_INPUT, "--input %s=%s: a whole number expected after random:", expected->name, fill);
+    fail(EXIT_INPUT, "--input %s=%s: expected a whole number after random:", expected->name, fill);
   if (fill[0] == 'r') fill_random(&tensor, (uint64_t)seed);
   return tensor;
 }

@@ -24,7 +24,7 @@ static FILE *open_file(const char *path) {
 static void read_exactly(FILE *file, const char *path, void *data, size_t bytes, const char *what) {
   size_t got = fread(data, 1, bytes, file);
   if (got != bytes)
-    fail(EXIT_INPUT, "%s: %s: %zu bytes expected, %zu found%s%s", path, what, bytes, got, ferror(file) ? ": " : "",
+    fail(EXIT_INPUT, "%s: %s: expected %zu bytes, found %zu%s%s", path, what, bytes, got, ferror(file) ? ": " : "",
          ferror(file) ? strerror(errno) : "");
 }
 

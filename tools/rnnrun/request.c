@@ -89,7 +89,7 @@ static int set_value(Request *request, int key, const char *text) {
     return 1;
   }
   if (!is_number(text, KEYS[key].kind, &value) || value < KEYS[key].least || value > KEYS[key].most)
-    return refuse(request, "%s %s: a%s number from %g to %g expected", KEYS[key].key, text,
+    return refuse(request, "%s %s: expected a%s number from %g to %g", KEYS[key].key, text,
                   KEYS[key].kind == NUMBER ? "" : " whole", KEYS[key].least, KEYS[key].most);
   if (KEYS[key].kind == NUMBER) *(double *)field = value;
   if (KEYS[key].kind == INTEGER) *(int64_t *)field = (int64_t)value;
@@ -158,14 +158,14 @@ static int read_input(FILE *stream, Request *request, RequestInput *input) {
 static int read_last_line(FILE *stream, Request *request) {
   char line[sizeof LAST_LINE] = "";
   fread(line, 1, sizeof LAST_LINE - 1, stream);
-  return strcmp(line, LAST_LINE) == 0 ? 1 : refuse(request, "its last line is not there: the lengths are wrong");
+  return strcmp(line, LAST_LINE) == 0 ? 1 : refuse(request, "the last line is missing: the lengths are wrong");
 }
 
 int request_read(FILE *stream, Request *request) {
   char line[LINE_BYTES];
   *request = (Request){.module = -1, .least_runs = 5, .runs = 200, .seconds = 1, .limit = 60};
   if (!read_line(stream, request, line)) return 0;
-  if (strcmp(line, FIRST_LINE) != 0) return refuse(request, "`%s` expected, got `%s`", FIRST_LINE, line);
+  if (strcmp(line, FIRST_LINE) != 0) return refuse(request, "expected `%s`, found `%s`", FIRST_LINE, line);
   if (!read_keys(stream, request) || !read_module(stream, request)) return 0;
   for (int i = 0; i < request->n_inputs; i++)
     if (!read_input(stream, request, &request->inputs[i])) return 0;
