@@ -37,12 +37,10 @@ static void zero_axis(const Whole *it, int64_t *extent, int64_t *inner) {
 /* Weights minus zero point, computed here: constant folding does not fold what grows. */
 static Value *constant_centred(const Formula *f, const Whole *it) {
   int64_t count = value_count(it->x), shape[MAX_RANK], extent, inner;
-  const Tensor x = {.dtype = it->x->dtype, .data = (void *)it->x->data};
-  const Tensor zeros = {.dtype = it->x->dtype, .data = it->zero ? (void *)it->zero->data : NULL};
   float *data = ARENA_ARRAY(f->graph->arena, float, count);
   zero_axis(it, &extent, &inner);
   for (int64_t i = 0; i < count; i++)
-    data[i] = (float)(tensor_get(&x, i) - (it->zero ? tensor_get(&zeros, i / inner % extent) : 0));
+    data[i] = (float)(value_element(it->x, i) - (it->zero ? value_element(it->zero, i / inner % extent) : 0));
   for (int axis = 0; axis < it->x->rank; axis++) shape[axis] = dim_value(it->x->shape[axis]);
   return graph_constant(f->graph, f->name, RNNCC_F32, it->x->rank, shape, data);
 }
@@ -57,9 +55,8 @@ static double greatest_magnitude(const Whole *it) {
   double least = it->x->dtype == RNNCC_I8 ? INT8_MIN : 0, most = 0;
   if (!it->zero) return 255 + least > -least ? 255 + least : -least;
   if (!it->zero->data) return 255;
-  const Tensor zeros = {.dtype = it->zero->dtype, .data = (void *)it->zero->data};
   for (int64_t i = 0; i < value_count(it->zero); i++) {
-    double zero = tensor_get(&zeros, i);
+    double zero = value_element(it->zero, i);
     most = fmax(most, fmax(zero - least, least + 255 - zero));
   }
   return most;
@@ -73,16 +70,15 @@ static bool weights_known(const Product *p) {
 /* The largest sum of an output's magnitudes of weights in a part of the depth. */
 static double weight_reach(const Product *p, int64_t begin, int64_t end) {
   if (!weights_known(p)) return greatest_magnitude(&p->w) * (double)((end - begin) * p->points);
-  const Tensor weights = {.dtype = p->w.x->dtype, .data = (void *)p->w.x->data};
-  const Tensor zeros = {.dtype = p->w.x->dtype, .data = p->w.zero ? (void *)p->w.zero->data : NULL};
   bool each = p->w.zero && value_count(p->w.zero) > 1;
   double most = 0;
   for (int64_t i = 0; i < p->batches * p->outputs; i++) {
     int64_t batch = i / p->outputs, m = i % p->outputs;
     int64_t first = batch * p->outputs * p->depth * p->points + m * p->output_stride;
-    double zero = p->w.zero ? tensor_get(&zeros, each ? m : 0) : 0, sum = 0;
+    double zero = p->w.zero ? value_element(p->w.zero, each ? m : 0) : 0, sum = 0;
     for (int64_t k = begin; k < end; k++)
-      for (int64_t q = 0; q < p->points; q++) sum += fabs(tensor_get(&weights, first + k * p->depth_stride + q) - zero);
+      for (int64_t q = 0; q < p->points; q++)
+        sum += fabs(value_element(p->w.x, first + k * p->depth_stride + q) - zero);
     most = fmax(most, sum);
   }
   return most;
@@ -212,8 +208,7 @@ static Value *conv_by_groups(const Formula *f, const Node *node, const Product *
 static double largest_magnitude(const Value *bias) {
   double most = 0;
   if (bias && !bias->data) return INFINITY;
-  const Tensor numbers = {.dtype = RNNCC_I32, .data = bias ? (void *)bias->data : NULL};
-  for (int64_t i = 0; bias && i < value_count(bias); i++) most = fmax(most, fabs(tensor_get(&numbers, i)));
+  for (int64_t i = 0; bias && i < value_count(bias); i++) most = fmax(most, fabs(value_element(bias, i)));
   return most;
 }
 

@@ -78,9 +78,18 @@ void tensor_set_int(Tensor *tensor, int64_t index, int64_t value) {
   bug("a tensor without a type");
 }
 
+double value_element(const Value *value, int64_t index) {
+  const Tensor elements = {.dtype = value->dtype, .data = (void *)value->data};
+  return tensor_get(&elements, index);
+}
+
+int64_t value_integer(const Value *value, int64_t index) {
+  const Tensor elements = {.dtype = value->dtype, .data = (void *)value->data};
+  return tensor_get_int(&elements, index);
+}
+
 bool value_number(const Value *value, double *number) {
   if (!value->data || value_max_count(value) != 1) return false;
-  const Tensor tensor = {.dtype = value->dtype, .data = (void *)value->data};
-  *number = tensor_get(&tensor, 0);
+  *number = value_element(value, 0);
   return true;
 }

@@ -22,6 +22,9 @@ void tensor_set(Tensor *tensor, int64_t index, double value);
 int64_t tensor_get_int(const Tensor *tensor, int64_t index);
 void tensor_set_int(Tensor *tensor, int64_t index, int64_t value);
 
+/* An element of a constant, as tensor_get() and tensor_get_int() give it. */
+double value_element(const Value *value, int64_t index);
+int64_t value_integer(const Value *value, int64_t index);
 /* The number of a constant of one element. False for other values. */
 bool value_number(const Value *value, double *number);
 

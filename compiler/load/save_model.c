@@ -201,13 +201,12 @@ static void add_number(Text *json, double value) {
 }
 
 static void add_element(Text *json, const Value *value, int64_t i) {
-  const Tensor tensor = {.dtype = value->dtype, .data = (void *)value->data};
   if (dtype_is_float(value->dtype))
-    add_float(json, tensor_get(&tensor, i), value->dtype == RNNCC_F64 ? 17 : 9);
+    add_float(json, value_element(value, i), value->dtype == RNNCC_F64 ? 17 : 9);
   else if (dtype_info(value->dtype)->kind == DTYPE_UNSIGNED)
-    text_add(json, "%" PRIu64, (uint64_t)tensor_get_int(&tensor, i));
+    text_add(json, "%" PRIu64, (uint64_t)value_integer(value, i));
   else
-    text_add(json, "%" PRId64, tensor_get_int(&tensor, i));
+    text_add(json, "%" PRId64, value_integer(value, i));
 }
 
 static void add_tensor(Text *json, const Value *value) {

@@ -26,9 +26,8 @@ static Value *cast_to(const Builder *builder, Value *value, DType to) {
 static Value *constant_in_f32(Graph *graph, const Value *value) {
   int64_t shape[MAX_RANK], count = value_count(value);
   for (int axis = 0; axis < value->rank; axis++) shape[axis] = dim_value(value->shape[axis]);
-  const Tensor narrow = {.dtype = value->dtype, .data = (void *)value->data};
   float *data = ARENA_ARRAY(graph->arena, float, count);
-  for (int64_t i = 0; i < count; i++) data[i] = (float)tensor_get(&narrow, i);
+  for (int64_t i = 0; i < count; i++) data[i] = (float)value_element(value, i);
   return graph_constant(graph, value->name, RNNCC_F32, value->rank, shape, data);
 }
 

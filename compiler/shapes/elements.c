@@ -7,7 +7,7 @@
 
 #include <math.h>
 
-#include "ir/tensor.h"
+#include "reference/reference.h"
 #include "shapes/element_arithmetic.h"
 #include "shapes/shape.h"
 
@@ -17,15 +17,6 @@ enum { MAX_ELEMENTS = 1024 };
 static bool is_small(const Value *value) {
   return value->rank >= 0 && !dtype_is_stored(value->dtype) && value_static(value) &&
          value_max_count(value) <= MAX_ELEMENTS;
-}
-
-static Tensor *tensor_of(Graph *graph, const Value *value, DType dtype, const void *data) {
-  Tensor *tensor = ARENA_NEW(graph->arena, Tensor);
-  tensor->dtype = dtype;
-  tensor->rank = value->rank;
-  for (int axis = 0; axis < value->rank; axis++) tensor->shape[axis] = dim_value(value->shape[axis]);
-  tensor->data = (void *)data; /* kernels do not write to inputs */
-  return tensor;
 }
 
 /* As mantissa / 2^k. False if the mantissa has more bits than f32's. */
@@ -45,12 +36,11 @@ static bool ratio_of_float(DimTable *dims, double value, Ratio *ratio) {
 
 static Ratio *constant_ratios(Graph *graph, const Value *value) {
   int64_t count = value_count(value);
-  const Tensor *tensor = tensor_of(graph, value, value->dtype, value->data);
   Ratio *ratios = ARENA_ARRAY(graph->arena, Ratio, count);
   for (int64_t i = 0; i < count; i++) {
     if (!dtype_is_float(value->dtype))
-      ratios[i] = (Ratio){dim_const(graph->dims, tensor_get_int(tensor, i)), 1};
-    else if (!ratio_of_float(graph->dims, tensor_get(tensor, i), &ratios[i]))
+      ratios[i] = (Ratio){dim_const(graph->dims, value_integer(value, i)), 1};
+    else if (!ratio_of_float(graph->dims, value_element(value, i), &ratios[i]))
       return NULL;
   }
   return ratios;
@@ -103,7 +93,8 @@ static bool number_inputs(Graph *graph, const Node *node, int data, const Tensor
     bool moved = data == ALL_INPUTS || data >> i & 1;
     if (!input) continue;
     if (!value_static(input) || (!moved && !input->data)) return false;
-    inputs[i] = tensor_of(graph, input, moved ? RNNCC_I64 : input->dtype, input->data);
+    Tensor *tensor = reference_tensor(graph->arena, input, NULL);
+    inputs[i] = tensor;
     if (!moved) continue;
     Ratio *ratios = known_ratios(graph, input);
     if (!ratios) return false;
@@ -112,7 +103,8 @@ static bool number_inputs(Graph *graph, const Node *node, int data, const Tensor
       positions[e] = n;
       pool[n++] = ratios[e];
     }
-    ((Tensor *)inputs[i])->data = positions;
+    tensor->dtype = RNNCC_I64;
+    tensor->data = positions;
   }
   return true;
 }
@@ -125,7 +117,8 @@ static void move_elements(Graph *graph, Node *node, int moved) {
   if (!number_inputs(graph, node, moved, inputs, pool)) return;
   for (int i = 0; i < node->n_outputs; i++) {
     if (!node->outputs[i]) continue;
-    outputs[i] = tensor_of(graph, node->outputs[i], RNNCC_I64, NULL);
+    outputs[i] = reference_tensor(graph->arena, node->outputs[i], NULL);
+    outputs[i]->dtype = RNNCC_I64;
     outputs[i]->data = ARENA_ARRAY(graph->arena, int64_t, value_count(node->outputs[i]));
   }
   if (node->op->reference(node, inputs, outputs)) return;

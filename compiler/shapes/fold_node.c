@@ -43,15 +43,6 @@ static bool worth_folding(const Node *node) {
   return outputs_static(node, &bytes) && (bytes <= SMALL_BYTES || bytes <= input_bytes(node));
 }
 
-static Tensor *tensor_of(Arena *arena, const Value *value) {
-  Tensor *tensor = ARENA_NEW(arena, Tensor);
-  tensor->dtype = value->dtype;
-  tensor->rank = value->rank;
-  for (int axis = 0; axis < value->rank; axis++) tensor->shape[axis] = dim_value(value->shape[axis]);
-  tensor->data = (void *)value->data; /* kernels do not write to inputs */
-  return tensor;
-}
-
 static void become_constant(Value *value, const void *data) {
   value->data = data;
   value->elements = NULL;
@@ -64,7 +55,7 @@ static bool fold(Graph *graph, Node *node) {
   const Tensor **inputs = ARENA_ARRAY(graph->arena, const Tensor *, node->n_inputs);
   Tensor **outputs = ARENA_ARRAY(graph->arena, Tensor *, node->n_outputs);
   for (int i = 0; i < node->n_inputs; i++)
-    inputs[i] = node->inputs[i] ? tensor_of(graph->arena, node->inputs[i]) : NULL;
+    inputs[i] = node->inputs[i] ? reference_tensor(graph->arena, node->inputs[i], NULL) : NULL;
   const char *wrong = reference_node(graph->arena, node, inputs, outputs, NULL);
   if (wrong) {
     error_at(node->where, EXIT_INVALID, "%s of constants: %s", node->op->name, wrong);
@@ -82,7 +73,7 @@ static bool fold_elements(Graph *graph, Node *node) {
   int64_t count = value_count(value);
   for (int64_t i = 0; i < count; i++)
     if (!dim_is_const(value->elements[i])) return false;
-  Tensor *tensor = tensor_of(graph->arena, value);
+  Tensor *tensor = reference_tensor(graph->arena, value, NULL);
   tensor->data = arena_array(graph->arena, (size_t)count, dtype_size(value->dtype));
   for (int64_t i = 0; i < count; i++) tensor_set_int(tensor, i, dim_value(value->elements[i]));
   become_constant(value, tensor->data);

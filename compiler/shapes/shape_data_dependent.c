@@ -7,9 +7,8 @@
 #include "shapes/shape.h"
 
 static int64_t count_nonzero(const Value *value, int64_t among) {
-  Tensor tensor = {.dtype = value->dtype, .rank = 1, .shape = {among}, .data = (void *)value->data};
   int64_t count = 0;
-  for (int64_t i = 0; i < among; i++) count += tensor_get(&tensor, i) != 0;
+  for (int64_t i = 0; i < among; i++) count += value_element(value, i) != 0;
   return count;
 }
 

@@ -57,12 +57,8 @@ bool read_range(Graph *graph, const Node *node, Ratio *start, Ratio *limit, Rati
 /* For constant floats, which need not be ratios. */
 static bool constant_range_extent(Graph *graph, const Node *node, const Dim **count) {
   double number[3];
-  for (int i = 0; i < 3; i++) {
-    const Value *value = node->inputs[i];
-    if (!value->data || !value_static(value) || value_count(value) != 1) return false;
-    Tensor tensor = {.dtype = value->dtype, .data = (void *)value->data};
-    number[i] = tensor_get(&tensor, 0);
-  }
+  for (int i = 0; i < 3; i++)
+    if (!value_number(node->inputs[i], &number[i])) return false;
   double steps = ceil((number[1] - number[0]) / number[2]);
   *count = dim_const(graph->dims, steps > 0 ? (int64_t)fmin(steps, 0x1p62) : 0);
   return number[2] != 0 && steps == steps;

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /* Ops that pick or place elements by index: GatherElements, GatherND, ScatterElements, ScatterND, OneHot. */
+#include "ir/tensor.h"
 #include "shapes/shape.h"
 
 bool constant_range(const Value *value, int64_t first, int64_t step, IntRange *range) {
   if (!value->data || value_count(value) <= first) return false;
   *range = (IntRange){INT64_MAX, INT64_MIN};
   for (int64_t i = first, count = value_count(value); i < count; i += step) {
-    int64_t at = value->dtype == RNNCC_I64 ? ((const int64_t *)value->data)[i] : ((const int32_t *)value->data)[i];
+    int64_t at = value_integer(value, i);
     if (at < range->least) range->least = at;
     if (at > range->most) range->most = at;
   }
