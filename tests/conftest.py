@@ -28,6 +28,11 @@ def build_directory():
     return Path(os.environ.get("RNNCC_BUILD", ROOT / "build"))
 
 
+def sanitized():
+    """Whether the programs under test are built with sanitizers."""
+    return "asan" in build_directory().name
+
+
 def program(*prefix):
     """A function that runs the program with arguments and returns its CompletedProcess, never raising for its status."""
 
@@ -45,6 +50,7 @@ def pytest_configure(config):
     if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:  # as a shell leaves what it starts in the background
         signal.signal(signal.SIGINT, signal.default_int_handler)
     config.addinivalue_line("markers", "optimised: clang optimises what the test compiles")
+    config.addinivalue_line("markers", "unsanitized: left out of builds with sanitizers, which would see nothing more")
     if config.getoption("--long"):
         os.environ["RNNCC_LONG_TESTS"] = "1"
     for name, value in cached_clang().items():
@@ -86,6 +92,8 @@ def pytest_addoption(parser):
 
 def pytest_collection_modifyitems(config, items):
     """Which is the first case of its test function? --quick: that one and every eighth after it."""
+    if sanitized():
+        items[:] = [item for item in items if not item.get_closest_marker("unsanitized")]
     cases, kept, left, config.first_cases = collections.Counter(), [], [], set()
     for item in items:
         function, kind = item.nodeid.split("[")[0], first_of(item)
@@ -145,13 +153,13 @@ def compile(rnncc, module_cache):
     """compile(model, *options) -> path of the .so. A model file names its weights' sha256, so its content is the key.
     A module is made to be run: the test is skipped where this CPU cannot run the target that the options ask for.
     optimised: whether clang optimises the C, for a sweep that says which of its cases are; in long tests it always does.
-    None: as optimise_case() says, but for aarch64, whose code an emulator runs."""
+    None: as optimise_case() says."""
 
     def compiled(model, *options, optimised=None):
         for option in options:
             machine.need_target(option)
         if optimised is None:
-            optimised = "CLANG_WITHOUT_PASSES" not in os.environ or "--target=aarch64-linux-gnu" in options
+            optimised = "CLANG_WITHOUT_PASSES" not in os.environ
         optimised = optimised or amount.long_tests()
         environment = {**os.environ, "CLANG_WITHOUT_PASSES": "" if optimised else "1"}
         key = hashlib.sha256(Path(model).read_bytes() + repr((options, optimised)).encode()).hexdigest()[:24]

@@ -11,7 +11,7 @@ unsupported if rnncc says so (exit code 3), and then unsupported.txt must list i
 or is unsupported though it is not, counts as failed, so that nothing slips. After an operator is added:
 `run.py --listed --update`, and the folders that the operator's name is part of.
 
-By default clang optimises the first folder of each operator and every fourth after it.
+By default clang optimises the first folder of each operator.
 
 Shapes and the like that a test gives as data are frozen to that data where rnncc asks for it (`--freeze`), and counted.
 """
@@ -35,16 +35,15 @@ SUITE = Path("/usr/share/libonnx-testdata/data")
 LIGHT = Path(onnx.__file__).parent / "backend" / "test" / "data" / "light"
 SKIPPED = f"rnncc does not support the model: {LIST.relative_to(ROOT)}"
 KINDS = ("node", "simple", "pytorch-converted", "pytorch-operator")
-OPTIMISED_SHARE = 4
 
 
 def choose_optimised(found):
-    """Of the folders of each operator, test_OPERATOR_..., the first and every fourth after it. Light models are one kind."""
-    seen = collections.Counter()
+    """The first of the folders of each operator, test_OPERATOR_..., and the first light model."""
+    seen = set()
     for case in found:
         kind = "light" if case.light else case.name.split("_")[1]
-        case.optimised = seen[kind] % OPTIMISED_SHARE == 0
-        seen[kind] += 1
+        case.optimised = kind not in seen
+        seen.add(kind)
 
 
 def cases(words, long):

@@ -6,13 +6,14 @@ import pytest
 
 from graphs.test_reference_onnx import FUNCTION_ERROR, assert_close, peer_run
 from graphs.volume_models import ROUNDED, VOLUMES
+from support.amount import long_tests
 from support.emitted import assert_same, run_module
 from support.merge import merged
 from support.model_builder import Model
 from support.module import Module, ModuleError
 
 EPSILON = 2.0**-24  # the relative error of one rounding
-CASES_OF_A_KIND = 6
+CASES_OF_A_KIND = 6 if long_tests() else 3
 
 
 @pytest.mark.parametrize("seed", range(5))

@@ -177,11 +177,20 @@ enum { N_CASES = 2 * N_FUNCTIONS, PIECES = 32 };
 static atomic_int next_piece;
 static Measure measures[N_CASES][PIECES];
 
+/* Has this CPU no wider vectors than this program's? */
+static bool is_widest(void) {
+#if defined SIMD_AVX2
+  return !__builtin_cpu_supports("avx512f") || cpu_is_without("avx512");
+#else
+  return true;
+#endif
+}
+
 static uint32_t stride_of(int i) {
   const Function *f = &functions[i % N_FUNCTIONS];
   const char *wanted = getenv("RNNCC_EXHAUSTIVE");
   if (wanted && (!strcmp(wanted, "1") || !strcmp(wanted, f->name + 1))) return 1;
-  return ALL_FLOATS && f->activation && i >= N_FUNCTIONS ? 1 : STRIDE;
+  return ALL_FLOATS && is_widest() && f->activation && i >= N_FUNCTIONS ? 1 : STRIDE;
 }
 
 /* No function has a worst error below half an ULP, because results are rounded. So the search starts there. */

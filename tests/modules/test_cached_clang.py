@@ -7,8 +7,6 @@ import pytest
 
 from support.clang import cached_clang, prune
 
-pytestmark = pytest.mark.optimised  # it is about what clang is given
-
 
 @pytest.fixture
 def unit(rnncc, root, tmp_path):
@@ -35,6 +33,7 @@ def objects_of(unit, clang, cache):
     return made
 
 
+@pytest.mark.optimised
 @pytest.mark.parametrize("target", ["x86-64-v4", "x86-64-v3", "x86-64", "aarch64-linux-gnu"])
 def test_a_kept_object_is_clangs_own(unit, tmp_path, target):
     folder, cache = unit(target), tmp_path / "cache"

@@ -60,7 +60,8 @@ def test_a_small_form_computes_what_onnx_runtime_does(name, compile, tmp_path):
 
 @pytest.mark.parametrize("name", ["resnet18", "vgg11", "densenet121", "inception_v3"])
 def test_without_winograd_a_small_form_differs_by_rounding_only(name, compile, tmp_path):
-    check(NETWORKS[name](batch=BATCH, **SMALL[name]), compile, tmp_path, DIRECT, "--no-winograd")
+    check(NETWORKS[name](batch=BATCH, **SMALL[name]), compile, tmp_path, DIRECT, "--no-winograd",
+          optimised=name in OPTIMISED)
 
 
 @pytest.mark.parametrize("options, bound", [([], WINOGRAD), (["--no-winograd"], DIRECT)], ids=["winograd", "direct"])

@@ -1,15 +1,23 @@
 # SPDX-License-Identifier: MIT
 """The clang that tests let rnncc call: tests/support/cached_clang."""
+import functools
+import subprocess
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 MAX_BYTES = 1 << 30
 
 
+@functools.cache
+def clang_version():
+    return subprocess.run(["clang-19", "--version"], capture_output=True, text=True, check=True).stdout.splitlines()[0]
+
+
 def cached_clang(cache=ROOT / "build" / "clang-cache"):
     """What makes rnncc call it, for the environment. All builds share the cache: what is in it, is so by its content."""
     cache.mkdir(parents=True, exist_ok=True)
-    return {"RNNCC_CLANG": str(ROOT / "tests" / "support" / "cached_clang"), "CLANG_CACHE": str(cache)}
+    return {"RNNCC_CLANG": str(ROOT / "tests" / "support" / "cached_clang"), "CLANG_CACHE": str(cache),
+            "CLANG_VERSION": clang_version()}
 
 
 def prune(cache, max_bytes=MAX_BYTES):
