@@ -53,6 +53,8 @@ def pytest_configure(config):
     config.addinivalue_line("markers", "unsanitized: left out of builds with sanitizers, which would see nothing more")
     if config.getoption("--long"):
         os.environ["RNNCC_LONG_TESTS"] = "1"
+    if config.getoption("--quick"):
+        os.environ["RNNCC_QUICK_TESTS"] = "1"
     for name, value in cached_clang().items():
         os.environ.setdefault(name, value)
     if "PYTEST_XDIST_WORKER" not in os.environ:
@@ -73,8 +75,8 @@ def first_of(item):
 @pytest.fixture(autouse=True)
 def optimise_case(request, monkeypatch):
     """What clang makes of the C takes most of the time of a test, and few are about it. So clang optimises the first case
-    of each function or file, what is marked `optimised`, and all in long tests; how cached_clang does without stands
-    there. What fixtures of a wider scope compile is optimised."""
+    of each function or file, what is marked `optimised`, all in long tests, and of quick tests only what is marked. How
+    cached_clang does without stands there. What fixtures of a wider scope compile is optimised."""
     marked = request.node.get_closest_marker("optimised")
     if not (marked or amount.long_tests() or request.node.nodeid in request.session.config.first_cases):
         monkeypatch.setenv("CLANG_WITHOUT_PASSES", "1")
@@ -102,9 +104,9 @@ def pytest_collection_modifyitems(config, items):
         cases[kind] += kind != function
         (left if cases[function] % QUICK_SHARE else kept).append(item)
         cases[function] += 1
-    if config.getoption("--quick"):
+    if amount.quick_tests():
         config.hook.pytest_deselected(items=left)
-        items[:] = kept
+        items[:], config.first_cases = kept, set()
 
 
 @pytest.fixture(autouse=True)
@@ -160,7 +162,7 @@ def compile(rnncc, module_cache):
             machine.need_target(option)
         if optimised is None:
             optimised = "CLANG_WITHOUT_PASSES" not in os.environ
-        optimised = optimised or amount.long_tests()
+        optimised = (optimised and not amount.quick_tests()) or amount.long_tests()
         environment = {**os.environ, "CLANG_WITHOUT_PASSES": "" if optimised else "1"}
         key = hashlib.sha256(Path(model).read_bytes() + repr((options, optimised)).encode()).hexdigest()[:24]
         output = module_cache / f"{key}.so"

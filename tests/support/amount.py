@@ -1,10 +1,15 @@
 # SPDX-License-Identifier: MIT
-"""How many cases of a sweep run: by default some of each kind, in long tests (pytest --long) all."""
+"""How many cases of a sweep run: by default some of each kind, in long tests (pytest --long) all; in quick tests
+(pytest --quick) conftest.py leaves most of them out."""
 import os
 
 
 def long_tests():
     return bool(os.environ.get("RNNCC_LONG_TESTS"))
+
+
+def quick_tests():
+    return bool(os.environ.get("RNNCC_QUICK_TESTS"))
 
 
 def some(cases, count):
