@@ -15,7 +15,7 @@
 typedef struct Wave {
   int layers;
   int64_t steps, chunk; /* the last chunk may be shorter */
-  int64_t *done;        /* [layers]: steps that have been given to somebody; all 0 at the start */
+  int64_t *done;        /* [layers]: steps that have been given to a worker; all 0 at the start */
   int layer;            /* that this worker runs in this turn, -1: none; `count` steps of it from `first` on */
   int64_t first, count;
 } Wave;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * All pixels of each channel of a blocked tensor become one: y[n, c] = finish(combine over pixels of map(x)), LANES
- * channels at a time. Pixels go to PARTS partial results by turns, which are combined in pairs at the end: an order
+ * channels at a time. Pixels go to PARTS partial results in turns, which are combined in pairs at the end: an order
  * that depends on the number of pixels alone. NaN propagates, also in maxima.
  */
 #include "kernel.h"

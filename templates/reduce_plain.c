@@ -80,7 +80,7 @@ static T reduce_one(const T *x, Rows *reduced, int64_t rows, int64_t n, int64_t 
   return finished(total, shift, rows * n);
 }
 
-/* kept_* and reduced_*: axes with their strides in elements, but for the last reduced one: n elements, `step` apart. */
+/* kept_* and reduced_*: axes with their strides in elements, except the last reduced one: n elements, `step` apart. */
 static void reduce_plain(const Team *team, const T *x, T *y, const int64_t *kept_extent, const int64_t *kept_stride,
                          const int64_t *reduced_extent, const int64_t *reduced_stride, int64_t n, int64_t step) {
   Rows kept = {.axes = KEPT, .extent = kept_extent, .stride = {kept_stride, kept_stride, kept_stride}};

@@ -118,8 +118,8 @@ static Hypothesis continued(const Hypothesis *from, const Step *step) {
   return longer;
 }
 
-/* The likeliest pronunciation that a beam search finds. Scores only fall as a hypothesis grows: once the best that has
- * ended beats all that go on, it is found. One that reaches MAX_SOUND without an end counts as it stands. */
+/* The likeliest pronunciation by a beam search. Scores only fall as a hypothesis grows: the search ends once the best
+ * ended one beats all open ones. A hypothesis that reaches MAX_SOUND without an end counts as ended. */
 static Hypothesis pronounce(Speaker *speaker, const char *word) {
   Hypothesis open[MAX_BEAM] = {0}, grown[MAX_BEAM], ended = {.score = -1e30f};
   int count = 1;

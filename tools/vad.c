@@ -54,7 +54,7 @@ static float hear(Listener *listener, const float *samples) {
 /* Speech begins where a chunk is above BEGINS and ends where QUIET_CHUNKS in a row are below GOES_ON. */
 typedef struct Spans {
   double chunk_seconds;
-  int first, quiet; /* chunks; first -1: nobody speaks */
+  int first, quiet; /* chunks; first -1: no speech */
 } Spans;
 
 static void end_span(Spans *spans, int end) {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What was asked for: the target, the machine, the records, and the schedules that are forced. driver/config.c makes it
- * of the command line, once. The graph and all bodies in it share it; no pass changes it. The tuner, which asks for
- * something else in each trial, gives the trial a changed copy.
+ * The user's request: the target, the machine, the records, and the forced schedules. driver/config.c makes it from the
+ * command line, once. The graph and all bodies in it share it; no pass changes it. The tuner gives each trial a changed
+ * copy.
  */
 #ifndef RNNCC_CONFIG_H
 #define RNNCC_CONFIG_H

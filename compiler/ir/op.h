@@ -78,7 +78,7 @@ bool op_is_global_pool(const OpInfo *op);
 bool op_is_arg(const OpInfo *op);
 /* It becomes others (expand/), and has no kernel of its own. */
 bool op_is_expanded(const OpInfo *op);
-/* The op that was probably meant by a name that is none; NULL if none is near. */
+/* The op of which this unknown name is probably a misspelling; NULL: none. */
 const char *op_closest(const char *name);
 
 /* Checks the node's arity, attributes and input types against its row, telling every mistake. False if there was any.

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Does a node fit its op's row? Every mistake is told, with what would be right. */
+/* Does a node fit its op's row? Every mistake is reported, with what was expected. */
 #include <stdio.h>
 #include <string.h>
 

@@ -26,7 +26,7 @@ typedef struct Calibration {
   Machine machines[MAX_TARGETS];
 } Calibration;
 
-/* Zero, but for what is not measured. */
+/* Zero, except for values that are not measured. */
 static Machine unmeasured(const Target *target) {
   Machine machine = machine_of(target, true, 0);
   return (Machine){.cores = machine.cores,

@@ -68,8 +68,8 @@ const char *ref_tile(const Node *node, const Tensor *const *inputs, Tensor *cons
   return NULL;
 }
 
-/* A block's pixels become channels, or the other way round. DCR: the pixel's place counts before the channel, CRD:
- * after it. `deep` has the channels, `wide` the pixels. */
+/* A block's pixels become channels, or the reverse. DCR: the pixel's place counts before the channel, CRD: after it.
+ * `deep` has the channels, `wide` the pixels. */
 static void rearrange(const Tensor *deep, const Tensor *wide, int64_t block, bool pixel_first, Tensor *y) {
   int64_t channels = wide->shape[1], i = 0, deep_strides[MAX_RANK];
   tensor_strides(deep, deep_strides);

@@ -25,7 +25,7 @@ static double reflected(const Sampling *s, double at, int64_t n) {
   return turn > high - low ? high - (turn - (high - low)) : low + turn;
 }
 
-/* Coordinates are padded before interpolation, but for cubic, whose taps are. */
+/* Coordinates are padded before interpolation; for cubic interpolation the taps are padded instead. */
 static double padded(const Sampling *s, double at, int64_t n) {
   if (s->padding == GRID_PADDING_border) return fmin(fmax(at, 0), (double)(n - 1));
   return s->padding == GRID_PADDING_reflection ? reflected(s, at, n) : at;

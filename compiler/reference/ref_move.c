@@ -11,7 +11,7 @@ static void copy_box(int rank, const int64_t *shape, Tensor *to, int64_t to_offs
   for (bool on = walk_begin(&walk); on; on = walk_next(&walk)) copy_element(to, walk.offset[0], from, walk.offset[1]);
 }
 
-/* Whether `part` is `whole` but for its length along `axis`, which must leave room for it from `first` on. */
+/* Does `part` have the shape of `whole`, except along `axis`, where it must fit in from `first` on? */
 static bool is_part(const Tensor *part, const Tensor *whole, int axis, int64_t first) {
   if (part->rank != whole->rank) return false;
   for (int k = 0; k < part->rank; k++)

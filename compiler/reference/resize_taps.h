@@ -31,8 +31,8 @@ bool resize_is_identity(const Node *node, const ResizeAxis *axis);
 ResizeTaps resize_identity(Arena *arena, int64_t extent);
 ResizeTaps resize_taps(Arena *arena, const Node *node, const ResizeAxis *axis);
 
-/* Where `keep_aspect_ratio_policy` asks for one scale of all axes: that; `sizes` become what it makes of them. Else 0.
- */
+/* If `keep_aspect_ratio_policy` requires one scale for all axes: returns it, and sets `sizes` to the scaled extents.
+ * Else returns 0. */
 float resize_keep_aspect(const Node *node, int n, const int64_t *in, int64_t *sizes);
 
 /* The place of input axis `axis` in the lists that roi, scales and sizes are: -1 if it is not among the attribute

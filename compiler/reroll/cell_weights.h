@@ -9,7 +9,7 @@
 typedef struct CellWeights {
   float *input;  /* W [G*H, I] */
   float *hidden; /* R [G*H, H]; zeros where the cell has no h */
-  float *bias;   /* B [2*G*H], Wb then Rb: all in Wb, but for what r multiplies in a GRU */
+  float *bias;   /* B [2*G*H], Wb then Rb: all in Wb, except the terms that r multiplies in a GRU */
 } CellWeights;
 
 CellWeights cell_weights(Arena *arena, const Cell *cell);

@@ -10,7 +10,7 @@ typedef struct Chains {
   Cell **heads; /* first steps, in the graph's order; `next` leads on */
 } Chains;
 
-/* `hidden` is known then, but for a head whose h is zero. */
+/* Afterwards `hidden` is known, except for a head whose h is zero. */
 Chains find_chains(Graph *graph);
 
 #endif

@@ -79,7 +79,7 @@ static bool fits_letter(char letter, const Strip *strip) {
   return true;
 }
 
-/* Exporters write zeros anew wherever they are read. */
+/* Exporters write a new constant of zeros for each reader. */
 static bool is_same(const Strip *a, const Strip *b) {
   return strip_same(a, b) || (a->count == b->count && strip_is_zero(a) && strip_is_zero(b));
 }

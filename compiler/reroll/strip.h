@@ -18,7 +18,7 @@ typedef struct Strip {
   int64_t step;
 } Strip;
 
-/* The nodes that a match has passed, but for those that work on all time steps at once: they are no part of one cell. A
+/* The nodes that a match has passed, except those that work on all time steps at once: they are no part of one cell. A
  * failed attempt cuts it back to where it began. */
 typedef struct Trail {
   Arena *arena;

@@ -22,7 +22,7 @@ enum { STATES = sizeof statuses / sizeof *statuses };
 
 const char *trial_status(TrialState state) { return statuses[state]; }
 
-/* ---- what is known already ---- */
+/* ---- earlier records ---- */
 
 /* TRIAL_OPEN: not the status of a trial. */
 static TrialState state_of(const char *status) {

@@ -40,7 +40,7 @@ class Network(Model):
         images = self.dim("N", 1, 1, batch) if batch > 1 else 1
         self.image = self.known(self.input("image", "f32", [images, 3, size, size]), 3, 1.0)
 
-    # Names, and what is known of values
+    # Names, and the estimates of values
 
     @contextlib.contextmanager
     def scope(self, name):

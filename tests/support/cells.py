@@ -138,7 +138,7 @@ class Speller:
         if self.choice["activate"] == "after_cut":
             return {gate: self.op(function, part) for gate, function, part in
                     zip(gates, functions, self.cut(block, [H] * len(gates)))}
-        runs = []  # [function, gates in a row that have it]
+        runs = []  # [function, consecutive gates that have it]
         for gate, function in zip(gates, functions):
             if runs and runs[-1][0] == function:
                 runs[-1][1].append(gate)

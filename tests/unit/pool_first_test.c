@@ -47,7 +47,7 @@ static void other_means_and_convolutions_stay(void **state) {
       {{"Conv", "f32[1,3,4,6] f32[2,3,1,1]!", ""}, {"MaxPool", "@0", "kernel_shape=[2,2] strides=[2,2]"}},
       {{"Conv", "f32[1,3,4,4] f32[3,3,1,1]!", ""},
        {"AveragePool", "@0", "kernel_shape=[2,2] strides=[2,2]"},
-       {"ReduceMax", "@0", "axes=[2,3]"}}, /* somebody else reads it */
+       {"ReduceMax", "@0", "axes=[2,3]"}}, /* it has another reader */
   };
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     Graph *graph = built_of(cases[i]);

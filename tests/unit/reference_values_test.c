@@ -215,7 +215,7 @@ static void no_value_of_an_integer_input_leads_outside(void **state) {
       refused += run(&it) != NULL;
     }
     bool ignores =
-        !strcmp(GUIDED[row].op, "Expand") || !strcmp(GUIDED[row].op, "Reshape"); /* the output's shape tells */
+        !strcmp(GUIDED[row].op, "Expand") || !strcmp(GUIDED[row].op, "Reshape"); /* the output's shape shows it */
     if (!ignores && refused < ROUNDS / 2) fail_msg("%s takes %d of %d", GUIDED[row].op, ROUNDS - refused, ROUNDS);
     tear_down(&it);
   }

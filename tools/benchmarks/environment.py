@@ -30,7 +30,7 @@ def packages(peers):
 
 
 def wanted_packages(text, what, without):
-    """The pins of requirements.txt, but for peers that are left out or have no part in `what`."""
+    """The pins of requirements.txt, without peers that are left out or have no part in `what`."""
     pins = [line for line in text.splitlines() if line and not line.startswith("#")]
     others = packages(peer for peers in PEERS.values() for peer in peers) - packages(set(PEERS[what]) - set(without))
     return [pin for pin in pins if pin.split("==")[0] not in others]

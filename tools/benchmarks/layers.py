@@ -223,7 +223,7 @@ def profile(path, feeds, threads):
 
 
 def read_profile(context, on):
-    """Switched on, it begins anew."""
+    """`on` also resets the profile."""
     from support.module import ProfileEntry
     entries, count = POINTER(ProfileEntry)(), c_size_t()
     context.check(context.api.profile(context.handle, on, byref(entries), byref(count)))
