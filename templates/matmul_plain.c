@@ -8,7 +8,7 @@
 /* Element type.
  * legal: double int64_t int32_t uint64_t uint32_t */
 typedef int32_t T;
-/* What sums are formed in: of integers modulo 2^64.
+/* The type of sums: for integers, modulo 2^64.
  * legal: double uint64_t */
 typedef uint64_t Total;
 /* 1: D is added.

@@ -31,7 +31,7 @@ typedef struct Normalise {
   int64_t groups, pieces, inner;
 } Normalise;
 
-/* Of the elements so far; squares: the sum of the squares of their deviations from the mean. */
+/* Moments of the elements so far; squares: the sum of the squares of their deviations from the mean. */
 typedef struct Moments {
   double mean, squares;
   int64_t count;

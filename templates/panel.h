@@ -38,7 +38,7 @@ SIMD_FUNCTION void panel_multiply(PanelRow *sums, int rows, int vectors, const f
   }
 }
 
-/* What panel_multiply_ahead() fetches for each k: half of what it reads, since at least two blocks take each panel. */
+/* panel_multiply_ahead() prefetches half of what it reads for each k, because at least two blocks use each panel. */
 enum { LINE_FLOATS = 16 };
 static inline int64_t panel_ahead_floats(int vectors) {
   return ceil_div(vectors * LANES, 2 * LINE_FLOATS) * LINE_FLOATS;

@@ -9,8 +9,8 @@
  * barrier ends a step, unless no two workers share a sample. The hidden state is double buffered, because a fast worker
  * writes the next state while others read the current one.
  *
- * What ONNX does not define is as in ONNX Runtime: beyond a sample's length Y is zero and the state is kept; reverse
- * starts at the sample's own end; the final state of a sample of length 0 is zero; clip bounds only inputs of
+ * Behaviour that ONNX does not define is ONNX Runtime's: beyond a sample's length Y is zero and the state is kept;
+ * reverse starts at the sample's own end; the final state of a sample of length 0 is zero; clip bounds only inputs of
  * activations.
  */
 #include "kernel.h"

@@ -245,7 +245,7 @@ static void read_times(Json object, Measurement *measurement) {
   measurement->cores = count_of(object, "cores", INT_MAX);
 }
 
-/* Their lengths, and the last line's, must be all that there is. */
+/* The lengths of the outputs and of the last line must add up to the rest of the answer. */
 static void read_outputs(Json object, Answer *answer) {
   Json list = needed(object, "outputs");
   if (!json_expect(list, JSON_ARRAY)) return;

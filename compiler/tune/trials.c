@@ -71,7 +71,7 @@ static int knobs_apart(const ConvCandidate *a, const ConvCandidate *b) {
 
 static double log_error(const Trial *trial) { return log(1e-6 * trial->median_us / trial->candidate->seconds); }
 
-/* Of all that were measured; 0 if none was. */
+/* The mean of all measured candidates; 0 if there are none. */
 static double mean_error(const Trials *trials) {
   double sum = 0;
   int count = 0;

@@ -13,7 +13,7 @@ from networks.ssd import LEAST
 
 
 def error(got, expected):
-    """Of probabilities [N,classes], relative to the largest; of detections [N,BEST,6], as they are. NaN is an infinite
+    """For probabilities [N,classes] relative to the largest; for detections [N,BEST,6] absolute. NaN is an infinite
     error."""
     if got.shape != expected.shape or not numpy.isfinite(got).all():
         return numpy.inf

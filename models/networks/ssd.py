@@ -21,7 +21,7 @@ from networks.resnet import UNITS, bottleneck, unit
 CLASSES = 20  # beside the background, which comes before them where scores are predicted
 EXTRA = [512, 512, 256, 256]  # channels of the maps after ResNet's
 
-# Of each map, the prior boxes' aspect ratios beside 1, and the scale: of 512 pixels, as the next map's.
+# For each map: the prior boxes' aspect ratios besides 1, their scale, and the next map's, as parts of 512 pixels.
 FEW, MANY = (2, 1 / 2), (2, 1 / 2, 3, 1 / 3)
 RATIOS = [FEW, MANY, MANY, MANY, FEW, FEW]
 SCALES = numpy.array([51.2, 102.4, 189.4, 276.4, 363.52, 450.6, 492.0]) / 512
@@ -171,6 +171,6 @@ def ssd(**options):
 
 
 def extents_of(net):
-    """Of the maps: a convolution or pooling of stride 2 halves an extent, and rounds up."""
+    """The extents of the maps: a convolution or pooling of stride 2 halves an extent, and rounds up."""
     size = net.inputs[0]["shape"][2]
     return [-(-size // (16 << level)) for level in range(len(RATIOS))]

@@ -6,7 +6,7 @@ from pathlib import Path
 
 
 def package_folder(name):
-    """Where the installed package's files are."""
+    """The folder of the installed package's files."""
     found = importlib.util.find_spec(name)
     if not found:
         raise SystemExit(f"the Python package {name} is not installed: run tools/venv")

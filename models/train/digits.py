@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What both digit networks share: scikit-learn's 8x8 digits, the split, the training loop and the held-out files."""
+"""Shared by both digit networks: scikit-learn's 8x8 digits, the split, the training loop and the held-out files."""
 
 import argparse
 import pathlib

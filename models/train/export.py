@@ -14,7 +14,7 @@ import numpy
 sys.path.insert(0, str(pathlib.Path(__file__).parents[2] / "tests"))
 from support import model_builder  # noqa: E402  (a program's path comes first)
 
-# Where ONNX's gates stand in PyTorch's weights, whose LSTM has ifgo and GRU rzn.
+# Positions of ONNX's gates in PyTorch's weights, whose LSTM has ifgo and GRU rzn.
 IOFC, ZRH = (0, 3, 1, 2), (1, 0, 2)
 
 

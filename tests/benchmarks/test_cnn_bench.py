@@ -312,7 +312,7 @@ def test_winograds_transforms_and_products_take_turns(block, by_each):
 
 
 def test_a_kernel_that_pools_writes_only_the_maxima():
-    """Of 15x14 outputs 7x7 are left."""
+    """15x14 outputs are pooled to 7x7."""
     layer = layers.workload("n1c32k64_h15k3s1p1.1_w14k3s1p1.1_in16")
     kernel = "k1_conv_winograd winograd4x4_3x3_oc2t8b16_c32o64_15x14"
     whole, pooled = (layers.works_of(entry(kernel + end), {"n": layer}, 1) for end in ("", "_max2x2"))

@@ -166,7 +166,7 @@ def whole_tensors():
 
 
 def functions():
-    """Of f64 and f16: (op, inputs, attributes, expected result in double, error in ULP)"""
+    """Functions of f64 and f16: (op, inputs, attributes, expected result in double, error in ULP)"""
     rng = numpy.random.default_rng(22)
     x = rng.uniform(-20, 20, (3, 41))
     table = {"Exp": (numpy.exp, 1), "Tanh": (numpy.tanh, 3), "Sigmoid": (lambda v: 1 / (1 + numpy.exp(-v)), 3)}

@@ -13,7 +13,7 @@ FORMS = [(4, 4, 3, 3), (6, 6, 3, 3), (2, 2, 3, 3), (2, 2, 5, 5), (1, 2, 1, 7), (
          (4, 1, 3, 1), (1, 2, 1, 3), (2, 1, 3, 1), (1, 2, 1, 5), (2, 1, 5, 1)]
 FORM_KNOBS = ("TILE_H", "TILE_W", "WINDOW_H", "WINDOW_W")
 
-# Those whose tiles hold whole windows of 2x2.
+# The forms whose tiles hold whole windows of 2x2.
 POOLED_FORMS = [form for form in FORMS if form[0] % 2 == form[1] % 2 == 0]
 
 # (vectors of output channels in a group, maximum tiles of a part)

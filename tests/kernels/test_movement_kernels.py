@@ -69,8 +69,8 @@ def test_max_pool_propagates_nan_wherever_it_stands(compile, tmp_path):
 
 @pytest.mark.parametrize("dtype", ["f32", "f64", "i16", "u8"])
 def test_matrices_larger_than_a_tile_are_transposed(run_on_target, tmp_path, dtype):
-    """Of whole tiles, and with 1 to 3 rows and columns more; alone, and as the last axes of others; with so few rows or
-    columns that they are interleaved; and with rows of whole pages, which go through a buffer."""
+    """Matrices of whole tiles, and with 1 to 3 rows and columns more; alone, and as the last axes of others; with so
+    few rows or columns that they are interleaved; and with rows of whole pages, which go through a buffer."""
     rng, model = numpy.random.default_rng(11), Model()
     feeds = {}
     few = [shape for n in (1, 2, 3, 4, 5) for shape in ((n, 75), (75, n))]

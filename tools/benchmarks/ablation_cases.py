@@ -17,7 +17,7 @@ class Step:
     default_schedules: bool = False  # or those that the command line names; else none
 
     def command_options(self, schedules):
-        """Of rnncc. schedules: of the command line, or None."""
+        """The options of rnncc. schedules: from the command line, or None."""
         if not self.default_schedules:
             return [*self.options, "--schedules=none"]
         return [*self.options, *([f"--schedules={schedules}"] if schedules else [])]

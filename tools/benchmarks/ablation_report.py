@@ -166,7 +166,7 @@ def page(results):
 
 
 def draw_step(axes, results, number, step):
-    """Its bars, one a network, with the figure above and the quartiles as a line."""
+    """The step's bars, one for each network, with the figure above and the quartiles as a line."""
     found = [speed_up(result, step.name) for result in results["cases"]]
     places = [place + (number - (len(STEPS) - 2) / 2) * BAR for place in range(len(found))]
     heights = [median for _, median, _ in found]

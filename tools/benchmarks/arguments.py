@@ -143,7 +143,7 @@ def parse(words):
 
 
 def chosen_cases(given, top):
-    """In the order of the list, then as named."""
+    """The chosen cases in the order of the list, then unlisted ones as named."""
     cases, case_named = {"rnn": (CASES, rnn_case_named), "cnn": (CNN_CASES, cnn_case_named),
                          "ablation": (ABLATION_CASES, cnn_case_named),
                          "compare": (CASES + CNN_CASES, any_case_named)}[given.what]

@@ -58,7 +58,7 @@ class Case:
 
     @property
     def weight_bytes(self):
-        """Of all layers, with biases: what any implementation has to hold."""
+        """Bytes of the weights of all layers, with biases: any implementation must hold them."""
         bias = F32 * self.D * 2 * GATES[self.op] * self.H
         return self.layers * (self.input_weight_bytes + self.recurrent_weight_bytes + bias)
 

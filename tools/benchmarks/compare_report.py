@@ -22,7 +22,7 @@ def ratios(results):
 
 
 def compile_ratio(results):
-    """Of all cases together."""
+    """The ratio of the sums over all cases."""
     before, after = (sum(seconds) for seconds in zip(*(result["compile_seconds"] for result in results["cases"])))
     return after / before
 

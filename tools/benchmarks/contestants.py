@@ -83,7 +83,7 @@ class ModuleCall(Structure):
 
 class Contestant:
     def own_output_bytes(self, job):
-        """Of outputs that it allocates by itself, where the others get them from their caller."""
+        """Bytes of outputs that it allocates itself; other contestants get them from their caller."""
         return 0
 
 
@@ -157,7 +157,7 @@ class OnnxRuntime(Contestant):
             raise Failed(f"ONNX Runtime: {name}: {message.decode()}")
 
     def made(self, name, *arguments):
-        """What the function writes to its last argument."""
+        """The value that the function writes to its last argument."""
         result = c_void_p()
         self.call(name, *arguments, ctypes.pointer(result))
         return result

@@ -117,7 +117,7 @@ def geometric_mean(values):
 
 @dataclass
 class Summary:
-    """Of some workloads."""
+    """Statistics of some workloads."""
     workloads: int
     schedules: int  # with both times
     correlations: list

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What tools/bench needs before it can measure: a venv with the peers, and rnncc built. Only Python's own library."""
+"""Prepares tools/bench: a venv with the peers, and a build of rnncc. Uses only Python's own library."""
 import os
 import shutil
 import socket

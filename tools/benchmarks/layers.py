@@ -113,7 +113,7 @@ AXIS = re.compile(r"_[dhw](\d+)k(\d+)s(\d+)(?:d(\d+))?p(\d+)\.(\d+)")
 
 
 def workload(text):
-    """Of a record's text, such as n1c64k64_h56k3s1p1.1_w56k3s1p1.1_in16_bias_residual_then.Relu."""
+    """The workload of a record's text, such as n1c64k64_h56k3s1p1.1_w56k3s1p1.1_in16_bias_residual_then.Relu."""
     images, channels, kernels, groups, axes, rest = WORKLOAD.fullmatch(text).groups()
     return Workload(int(images), int(channels), int(kernels), int(groups or 1),
                     tuple(Axis(*(int(number or 1) for number in found)) for found in AXIS.findall(axes)),
@@ -206,7 +206,7 @@ PROFILED_RUNS, PROFILED_SECONDS = (7, 50), 0.5  # minimum and maximum runs; abou
 
 
 def profile(path, feeds, threads):
-    """Of each kernel of a module, in their order: its names, flops and bytes, and the median of its seconds over some
+    """For each kernel of a module, in their order: its names, flops and bytes, and the median of its seconds over some
     runs."""
     from support.module import Module
     with Module(path) as module, module.context(threads) as context:

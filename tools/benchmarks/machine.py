@@ -29,7 +29,7 @@ def cpu_name():
 
 
 def caches():
-    """Such as ["L1d 32K", "L2 1024K", "L3 32768K"]: sizes of one of each."""
+    """Such as ["L1d 32K", "L2 1024K", "L3 32768K"]: the size of one cache of each level."""
     found = []
     for index in sorted(CACHES.glob("index*")):
         level, kind, size = ((index / field).read_text().strip() for field in ("level", "type", "size"))
@@ -91,7 +91,7 @@ class Meanwhile:
 
 
 def cache_bytes(text):
-    """Of "L3 32768K"."""
+    """The bytes of "L3 32768K"."""
     size = text.split()[1]
     return int(size[:-1]) << {"K": 10, "M": 20, "G": 30}[size[-1]]
 
@@ -123,7 +123,7 @@ def streamed_bytes(case):
 
 
 def working_set(case):
-    """What is read over and over, by all cores together."""
+    """Bytes that all cores together read over and over."""
     return case.recurrent_weight_bytes + (case.layers * case.input_weight_bytes if case.streaming else 0)
 
 

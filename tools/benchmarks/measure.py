@@ -154,7 +154,7 @@ def by_contestant(turns):
 
 
 def near_best(turns, near):
-    """Those that take at most `near` times their contestant's best thread count."""
+    """The turns that take at most `near` times as long as their contestant's best thread count."""
     kept = {}
     for name, counts in by_contestant(turns).items():
         least = min(turn.median for turn in counts.values())

@@ -53,7 +53,7 @@ def timed(found):
 
 
 def cells(result, names, shown):
-    """What is shown of each contestant's figures, - where it did not take part."""
+    """The shown figure of each contestant; - if it did not take part."""
     figures = (result["contestants"].get(name) for name in names)
     return ["-" if found is None else shown(found) for found in figures]
 

@@ -65,7 +65,7 @@ def explained(model, options):
 
 
 def facts_of(case, model, profile, given, core):
-    """What the page says beside times. profile, core: of layers.py, machine.py, where the case is measured with them.
+    """Facts that the page shows besides times. profile, core: from layers.py and machine.py, if the case has them.
     """
     if given.what in ("rnn", "compare"):
         return {}

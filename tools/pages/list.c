@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "pages.h"
 
-/* In a table a bar would end the column. */
+/* Escapes bars, which would end a column of the table. */
 static void write_text(FILE *out, const char *text) {
   for (; *text; text++) fprintf(out, *text == '|' ? "\\|" : "%c", *text);
 }

@@ -33,7 +33,7 @@ const char *dtype_npy(rnncc_dtype dtype);
 rnncc_dtype dtype_from_text(const char *text, size_t length); /* RNNCC_NONE if unknown */
 rnncc_dtype dtype_from_npy(const char *text, size_t length);
 
-/* Of types that have an .npy form. */
+/* For types that have an .npy form. */
 bool dtype_is_float(rnncc_dtype dtype);
 bool dtype_is_unsigned(rnncc_dtype dtype);
 extern const char *const npy_types; /* " <f8 <f4 ..." */
@@ -57,7 +57,7 @@ void write_json_string(FILE *file, const char *text);
 /* CPUs that this process may run on. */
 int cpu_count(void);
 
-/* What the system calls them. */
+/* The system's name of the CPU. */
 enum { CPU_NAME_BYTES = 256 };
 const char *cpu_name(char name[CPU_NAME_BYTES]);
 
