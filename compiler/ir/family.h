@@ -13,7 +13,6 @@
 typedef struct Program Program; /* program/program.h */
 
 struct KernelFamily {
-  const char *name;
   /* The layouts that the kernels can run the node in, besides row-major: a bit each (ir/layout.h). possible_layouts()
    * checks shapes: whether tensors can_be_blocked(), are narrow, or fill wide blocks. NULL: none. */
   LayoutSet (*layouts)(Graph *graph, const Node *node);

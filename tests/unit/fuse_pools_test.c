@@ -17,9 +17,9 @@ static bool never(const Node *node) {
   (void)node;
   return false;
 }
-static const KernelFamily able = {.name = "able", .pools = always};
-static const KernelFamily unable = {.name = "unable", .pools = never};
-static const KernelFamily other = {.name = "other"};
+static const KernelFamily able = {.pools = always};
+static const KernelFamily unable = {.pools = never};
+static const KernelFamily other = {0};
 
 static void set_family(Node *node, const KernelFamily *family) {
   OpInfo *op = arena_copy(arena, node->op, sizeof *op);

@@ -19,8 +19,8 @@ static bool take_norms(Graph *graph, const Node *host, const Node *prologue) {
   (void)graph, (void)host;
   return is_op(prologue, OP_BatchNormalization);
 }
-static const KernelFamily greedy = {.name = "greedy", .takes_prologue = take_all};
-static const KernelFamily picky = {.name = "picky", .takes_prologue = take_norms};
+static const KernelFamily greedy = {.takes_prologue = take_all};
+static const KernelFamily picky = {.takes_prologue = take_norms};
 
 #define NORM "f32=2,-3 f32=1,5 f32=4,-6 f32=1,9"
 

@@ -22,9 +22,9 @@ static LayoutSet blocked(Graph *graph, const Node *node) {
   return LAYOUT_SET_BLOCKED;
 }
 static LayoutSet blocked_or_narrow(Graph *graph, const Node *node) { return blocked(graph, node) | LAYOUT_SET_NARROW; }
-static const KernelFamily seeking = {.name = "seeking", .layouts = blocked_or_narrow, .seeks_blocked = true};
-static const KernelFamily following = {.name = "following", .layouts = blocked};
-static const KernelFamily plain = {.name = "plain"};
+static const KernelFamily seeking = {.layouts = blocked_or_narrow, .seeks_blocked = true};
+static const KernelFamily following = {.layouts = blocked};
+static const KernelFamily plain = {0};
 
 static int setup(void **state) {
   (void)state;

@@ -114,7 +114,7 @@ static bool over_first_input(const Node *node, int input) {
   (void)node;
   return input == 0;
 }
-static const KernelFamily in_place = {.name = "in place", .overwrites = over_first_input};
+static const KernelFamily in_place = {.overwrites = over_first_input};
 static const OpInfo op_in_place = {.name = "Test", .family = &in_place};
 
 /* A call that reads these and writes a value of `bytes`, by a node that may write it over its first input. */

@@ -199,7 +199,7 @@ static void calls_that_share_a_value_need_no_barrier(void **state) {
 }
 
 static bool over_any(const Node *node, int input) { return (void)node, (void)input, true; }
-static const KernelFamily in_place = {.name = "in place", .overwrites = over_any};
+static const KernelFamily in_place = {.overwrites = over_any};
 static const OpInfo op_in_place = {.name = "Test", .family = &in_place};
 
 static void a_result_over_its_operand_is_right_if_the_family_says_so(void **state) {

@@ -211,4 +211,4 @@ static void lower_control(Program *program, Node *node) {
     lower_if(program, node);
 }
 
-const KernelFamily family_control = {.name = "control", .scratch = control_scratch, .lower = lower_control};
+const KernelFamily family_control = {.scratch = control_scratch, .lower = lower_control};

@@ -86,7 +86,6 @@ static bool overwrites(const Node *node, int input) {
 }
 
 const KernelFamily family_conv = {
-    .name = "conv",
     .layouts = layouts,
     .seeks_blocked = true,
     .seconds = seconds,

@@ -218,7 +218,6 @@ static void lower_node(Program *program, Node *node) {
 }
 
 const KernelFamily family_conv_transposed = {
-    .name = "conv_transposed",
     .layouts = layouts,
     .seeks_blocked = true,
     .seconds = seconds,

@@ -170,7 +170,6 @@ static bool overwrites(const Node *chain, int input) {
 }
 
 const KernelFamily family_chain = {
-    .name = "chain",
     .layouts = layouts,
     .pack = pack,
     .overwrites = overwrites,

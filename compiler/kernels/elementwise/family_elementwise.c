@@ -183,7 +183,6 @@ static bool overwrites(const Node *node, int input) {
 }
 
 const KernelFamily family_elementwise = {
-    .name = "elementwise",
     .layouts = layouts,
     .pack = pack,
     .takes_epilogue = takes_epilogue,

@@ -28,4 +28,4 @@ static void gather_lower(Program *program, Node *node) {
   call_cost(call, 0, 2.0 * value_optimum_bytes(y));
 }
 
-const KernelFamily family_gather = {.name = "gather", .lower = gather_lower};
+const KernelFamily family_gather = {.lower = gather_lower};

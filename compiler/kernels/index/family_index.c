@@ -199,4 +199,4 @@ static void (*const lower_op[N_OPS])(Program *program, Node *node) = {
 
 static void index_lower(Program *program, Node *node) { lower_op[node->op->kind](program, node); }
 
-const KernelFamily family_index = {.name = "index", .lower = index_lower};
+const KernelFamily family_index = {.lower = index_lower};

@@ -25,4 +25,4 @@ static void lower_determinant(Program *program, Node *node) {
   call_cost(call, matrices * order * order * order * 2 / 3, matrices * order * order * (double)dtype_size(x->dtype));
 }
 
-const KernelFamily family_determinant = {.name = "determinant", .scratch = scratch, .lower = lower_determinant};
+const KernelFamily family_determinant = {.scratch = scratch, .lower = lower_determinant};

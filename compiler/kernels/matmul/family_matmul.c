@@ -293,7 +293,6 @@ static void dump_knobs(Text *out, const Graph *graph, const Node *node) {
 }
 
 const KernelFamily family_matmul = {
-    .name = "matmul",
     .schedule = schedule,
     .scratch = scratch,
     .pack = pack,

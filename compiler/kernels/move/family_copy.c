@@ -274,7 +274,6 @@ static void copy_pack(Graph *graph, Node *node) {
 }
 
 const KernelFamily family_copy = {
-    .name = "copy",
     .layouts = layouts,
     .seconds = seconds,
     .pack = copy_pack,

@@ -14,4 +14,4 @@ static void extent_lower(Program *program, Node *node) {
   call_cost(call, 0, 8.0 * n);
 }
 
-const KernelFamily family_extent = {.name = "extent", .lower = extent_lower};
+const KernelFamily family_extent = {.lower = extent_lower};

@@ -8,4 +8,4 @@ static void lower_node(Program *program, Node *node) {
   lower_channel_copy(program, node, (ChannelRange){x, 0}, (ChannelRange){y, 0}, dim_value(x->shape[1]));
 }
 
-const KernelFamily family_layout = {.name = "layout", .lower = lower_node};
+const KernelFamily family_layout = {.lower = lower_node};

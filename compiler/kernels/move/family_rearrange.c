@@ -152,4 +152,4 @@ static void rearrange_pack(Graph *graph, Node *node) {
   graph_pack(graph, node, graph_constant(graph, "fill", node->outputs[0]->dtype, 0, NULL, data));
 }
 
-const KernelFamily family_rearrange = {.name = "rearrange", .pack = rearrange_pack, .lower = rearrange_lower};
+const KernelFamily family_rearrange = {.pack = rearrange_pack, .lower = rearrange_lower};

@@ -65,7 +65,6 @@ static bool overwrites(const Node *node, int input) {
 }
 
 const KernelFamily family_batch_norm = {
-    .name = "batch_norm",
     .layouts = layouts,
     .pack = pack,
     .takes_epilogue = elementwise_follows,

@@ -21,4 +21,4 @@ static void lower_lp_norm(Program *program, Node *node) {
   call_cost(call, 3 * count, 8 * count);
 }
 
-const KernelFamily family_lp_norm = {.name = "lp_norm", .lower = lower_lp_norm};
+const KernelFamily family_lp_norm = {.lower = lower_lp_norm};

@@ -32,4 +32,4 @@ static void lower_lrn(Program *program, Node *node) {
   call_cost(call, 2 * count * (double)size, 8 * count);
 }
 
-const KernelFamily family_lrn = {.name = "lrn", .lower = lower_lrn};
+const KernelFamily family_lrn = {.lower = lower_lrn};

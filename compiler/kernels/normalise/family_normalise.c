@@ -89,4 +89,4 @@ static bool overwrites(const Node *node, int input) {
 }
 
 const KernelFamily family_normalise = {
-    .name = "normalise", .takes_epilogue = elementwise_follows, .overwrites = overwrites, .lower = lower_normalise};
+    .takes_epilogue = elementwise_follows, .overwrites = overwrites, .lower = lower_normalise};

@@ -21,4 +21,4 @@ static void lower_softmax(Program *program, Node *node) {
   call_cost(call, 4 * count, 8 * count);
 }
 
-const KernelFamily family_softmax = {.name = "softmax", .lower = lower_softmax};
+const KernelFamily family_softmax = {.lower = lower_softmax};

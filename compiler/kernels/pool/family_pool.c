@@ -144,4 +144,4 @@ static void pool_lower(Program *program, Node *node) {
     lower_plain(program, node);
 }
 
-const KernelFamily family_pool = {.name = "pool", .layouts = layouts, .lower = pool_lower};
+const KernelFamily family_pool = {.layouts = layouts, .lower = pool_lower};

@@ -30,4 +30,4 @@ static void lower_unpool(Program *program, Node *node) {
   call_cost(call, 0, in * 8 + (in + out) * (double)dtype_size(x->dtype));
 }
 
-const KernelFamily family_unpool = {.name = "unpool", .lower = lower_unpool};
+const KernelFamily family_unpool = {.lower = lower_unpool};

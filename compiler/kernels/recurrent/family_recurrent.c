@@ -226,7 +226,6 @@ static void dump_knobs(Text *out, const Graph *graph, const Node *node) {
 }
 
 const KernelFamily family_recurrent = {
-    .name = "recurrent",
     .schedule = schedule,
     .scratch = scratch,
     .pack = pack,

@@ -26,4 +26,4 @@ static void lower_cumsum(Program *program, Node *node) {
   call_cost(call, count, 2 * count * (double)dtype_size(x->dtype));
 }
 
-const KernelFamily family_cumsum = {.name = "cumsum", .lower = lower_cumsum};
+const KernelFamily family_cumsum = {.lower = lower_cumsum};

@@ -239,4 +239,4 @@ static void lower_reduce(Program *program, Node *node) {
     lower_plain(program, node, &axes);
 }
 
-const KernelFamily family_reduce = {.name = "reduce", .layouts = layouts, .lower = lower_reduce};
+const KernelFamily family_reduce = {.layouts = layouts, .lower = lower_reduce};

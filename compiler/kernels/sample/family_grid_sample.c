@@ -33,4 +33,4 @@ static void lower_grid_sample(Program *program, Node *node) {
   call_cost(call, 2 * results * taps, 4 * results * (1 + taps));
 }
 
-const KernelFamily family_grid_sample = {.name = "grid_sample", .lower = lower_grid_sample};
+const KernelFamily family_grid_sample = {.lower = lower_grid_sample};

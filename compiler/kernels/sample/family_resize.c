@@ -304,7 +304,6 @@ static void dump_knobs(Text *out, const Graph *graph, const Node *node) {
 }
 
 const KernelFamily family_resize = {
-    .name = "resize",
     .layouts = layouts,
     .schedule = schedule,
     .scratch = scratch,

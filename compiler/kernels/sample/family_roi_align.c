@@ -30,4 +30,4 @@ static void lower_roi_align(Program *program, Node *node) {
   call_cost(call, 8 * points, 16 * points);
 }
 
-const KernelFamily family_roi_align = {.name = "roi_align", .lower = lower_roi_align};
+const KernelFamily family_roi_align = {.lower = lower_roi_align};

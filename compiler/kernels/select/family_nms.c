@@ -51,4 +51,4 @@ static void lower_nms(Program *program, Node *node) {
   call_cost(collect, 0, 24.0 * (double)dim_optimum(y->shape[0]));
 }
 
-const KernelFamily family_nms = {.name = "nms", .scratch = nms_scratch, .lower = lower_nms};
+const KernelFamily family_nms = {.scratch = nms_scratch, .lower = lower_nms};

@@ -93,4 +93,4 @@ static void nonzero_lower(Program *program, Node *node) {
   lower_nonzero(program, node, x, x->rank ? x->rank : 1, x->rank ? x->shape : &n, n, y->shape[1], y, 0);
 }
 
-const KernelFamily family_nonzero = {.name = "nonzero", .scratch = nonzero_scratch, .lower = nonzero_lower};
+const KernelFamily family_nonzero = {.scratch = nonzero_scratch, .lower = nonzero_lower};

@@ -22,4 +22,4 @@ static void top_k_lower(Program *program, Node *node) {
   call_cost(call, count, count * (double)dtype_size(x->dtype));
 }
 
-const KernelFamily family_top_k = {.name = "top_k", .lower = top_k_lower};
+const KernelFamily family_top_k = {.lower = top_k_lower};

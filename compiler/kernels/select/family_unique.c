@@ -41,4 +41,4 @@ static void lower_unique(Program *program, Node *node) {
   call_cost(call, 0, 2 * (double)value_max_bytes(node->inputs[0]));
 }
 
-const KernelFamily family_unique = {.name = "unique", .scratch = unique_scratch, .lower = lower_unique};
+const KernelFamily family_unique = {.scratch = unique_scratch, .lower = lower_unique};
