@@ -11,7 +11,7 @@
 #include "load/load.h"
 #include "passes.h"
 #include "program/dump.h"
-#include "program/lower.h"
+#include "program/program.h"
 #include "program/verify_program.h"
 #include "support/clock.h"
 #include "support/files.h"

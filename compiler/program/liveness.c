@@ -43,8 +43,6 @@ static int number_block(Block *block, int step) {
   return step;
 }
 
-int number_items(Program *program) { return number_block(program->schedule, 0); }
-
 /* ---- liveness ---- */
 
 void live_at(Liveness *live, Value *value, int step) {
@@ -78,7 +76,7 @@ static void touch_item(Item *item, Block *block, void *context) {
 
 Liveness find_liveness(Program *program) {
   Graph *graph = program->graph;
-  Walk walk = {.program = program, .live = {.end = number_items(program)}};
+  Walk walk = {.program = program, .live = {.end = number_block(program->schedule, 0)}};
   walk.live.first = ARENA_ARRAY(graph->arena, int, program->n_values);
   walk.live.last = ARENA_ARRAY(graph->arena, int, program->n_values);
   for (int i = 0; i < program->n_values; i++) walk.live.first[i] = walk.live.last[i] = -1;

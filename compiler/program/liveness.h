@@ -10,9 +10,7 @@ typedef struct Liveness {
   int *first, *last; /* by value id of a root; first = -1: never touched */
 } Liveness;
 
-/* Sets Item.step, and each block's steps before and after it. Returns the number of steps. */
-int number_items(Program *program);
-
+/* Also sets Item.step, and each block's steps before and after it. */
 Liveness find_liveness(Program *program);
 
 /* Makes the value live at this step too. */

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-#include "program/lower.h"
 #include "ir/family.h"
 #include "ir/op.h"
 #include "program/build.h"

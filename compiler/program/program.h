@@ -111,7 +111,7 @@ typedef struct Block {
   const struct Block *outer; /* NULL: the schedule itself */
   int count, capacity;
   Item **items;
-  int first, last; /* steps before and after its items, set by number_items */
+  int first, last; /* steps before and after its items, set by find_liveness */
 } Block;
 
 /* Consecutive layers run in parallel, in chunks of steps (runtime/wave.h). Its items are calls, layer by layer; for
@@ -126,7 +126,7 @@ typedef struct Wavefront {
 struct Item {
   ItemKind kind;
   const Node *node; /* NULL: none */
-  int step;         /* when it runs; not of barriers and loads; set by number_items */
+  int step;         /* when it runs; not of barriers and loads; set by find_liveness */
   int n_accesses, access_capacity;
   Access *accesses; /* its own, without those of items in its blocks */
   Call *call;
@@ -176,6 +176,9 @@ struct Program {
   Block *block;          /* that items are added to */
   int layer;             /* of the wavefront whose block is open */
 };
+
+/* Nodes become calls of kernels; a value of If, Loop and Scan's bodies gets an id of its own. */
+Program *lower(Graph *graph);
 
 /* The root value's own region. */
 const Block *home_of(const Program *program, const Value *root);

@@ -5,7 +5,6 @@
  * Copies are avoided: a branch writes the node's outputs; scanned and collected slices are read and written in place. A
  * carried value has two places: even iterations read the first and write the second, odd ones the other way round.
  */
-#include "ir/bodies.h"
 #include "ir/family.h"
 #include "kernels/move/strided_copy.h"
 #include "program/build.h"

@@ -2,7 +2,6 @@
 #include "kernels/conv/recorded.h"
 
 #include "kernels/conv/candidates.h"
-#include "machine/targets.h"
 #include "support/text.h"
 #include "template/fingerprint.h"
 

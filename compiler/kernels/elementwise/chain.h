@@ -14,14 +14,4 @@ extern const OpInfo op_chain;
 /* Can y be computed on blocked tensors from these inputs of a chain? */
 bool chain_runs_blocked(const Value *y, int n, Value *const *inputs);
 
-/* By layout: the C expression that reads input `k` of the chain, a vec or a vmask, and the statement that writes `name`
- * to output `k`. */
-typedef struct ChainAccess {
-  const char *(*load)(Graph *graph, const Node *chain, int k);
-  const char *(*store)(Graph *graph, const Node *chain, int k, const char *name);
-} ChainAccess;
-
-/* The body of the kernel's hook. */
-const char *chain_body(Graph *graph, const Node *chain, const ChainAccess *access);
-
 #endif

@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "kernels/elementwise/chain_groups.h"
-#include "kernels/elementwise/elementwise.h"
 #include "passes.h"
 
 /* The node without its epilogue. */

@@ -1,15 +1,33 @@
 /* SPDX-License-Identifier: MIT */
-/* Ops that gather or scatter elements by index: GatherElements, GatherND, ScatterElements, ScatterND, OneHot and
- * ReverseSequence. */
+/*
+ * Ops that gather or scatter elements by index: Gather, GatherElements, GatherND, ScatterElements, ScatterND, OneHot
+ * and ReverseSequence. Constant indices are checked at compile time, against the least length of the axis; those of a
+ * graph input before the run; all others in the kernel.
+ */
 #include <string.h>
 
 #include "ir/family.h"
-#include "kernels/index/index_check.h"
 #include "kernels/move/strided_copy.h"
 #include "knobs.h"
 #include "program/build.h"
+#include "shapes/shape.h"
 
 static void moves(Call *call, const Value *value) { call_cost(call, 0, 2 * value_optimum_bytes(value)); }
+
+/* Are the elements first, first + step, ... of constant indices in [-length, length)? */
+static bool constants_in_range(const Value *indices, int64_t first, int64_t step, const Dim *length) {
+  IntRange range;
+  if (!constant_range(indices, first, step, &range)) return false;
+  return range.least >= -dim_lower(length) && range.most < dim_lower(length);
+}
+
+/* Are they all: constant ones, or those of a graph input, which gets a check before the run? Then the length must be
+ * constant, because such a check has a constant lower bound. */
+static bool indices_checked(Program *program, const Value *indices, const Dim *length) {
+  if (constants_in_range(indices, 0, 1, length)) return true;
+  if (!dim_is_const(length)) return false;
+  return program_check_range(program, indices, -dim_value(length), dim_value(length), NULL, "index");
+}
 
 static const int updates[] = {[SCATTER_none] = UPDATE_REPLACES,
                               [SCATTER_add] = UPDATE_ADDS,
@@ -27,6 +45,27 @@ static void set_element(KernelSpec *spec, const Node *node, DType dtype, bool ga
 }
 
 /* ---- along one axis ---- */
+
+static void lower_gather(Program *program, Node *node) {
+  Graph *graph = program->graph;
+  const Value *x = node->inputs[0], *indices = node->inputs[1], *y = node->outputs[0];
+  int axis = normal_axis(node_int(node, ATTR_axis), x->rank);
+  KernelSpec *spec = kernel_spec(program, "gather");
+  kernel_bits(spec, "T", x->dtype);
+  kernel_type(spec, "Index", indices->dtype);
+  bool checked = indices_checked(program, indices, x->shape[axis]);
+  kernel_knob(spec, "CHECKED", !checked);
+  Call *call = kernel_call(program, node, spec);
+  operand_value(call, "in", x, READ);
+  operand_value(call, "indices", indices, READ);
+  operand_value(call, "out", y, WRITE);
+  if (checked) operand_null(call, "fault");
+  operand_dim(call, "outer", value_count_dim(graph, x, 0, axis));
+  operand_dim(call, "length", x->shape[axis]);
+  operand_dim(call, "count", value_count_dim(graph, indices, 0, indices->rank));
+  operand_dim(call, "inner", value_count_dim(graph, x, axis + 1, x->rank));
+  moves(call, y);
+}
 
 /* The axes without the indexed one, and without the last one if it is a run. */
 typedef struct Lines {
@@ -189,6 +228,7 @@ static void lower_reverse_sequence(Program *program, Node *node) {
 }
 
 static void (*const lower_op[N_OPS])(Program *program, Node *node) = {
+    [OP_Gather] = lower_gather,
     [OP_GatherElements] = lower_gather_elements,
     [OP_GatherND] = lower_gather_nd,
     [OP_OneHot] = lower_one_hot,
