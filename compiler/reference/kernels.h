@@ -48,6 +48,10 @@ int64_t index_position(int64_t index, int64_t length);
 /* Where the tuple of `length` indices points in the data, from axis `first` on; -1: an index is out of range. */
 int64_t tuple_offset(const Tensor *data, int first, const Tensor *indices, int64_t tuple, int length);
 
+/* Over the indices, with the offset in the data of the line along `axis` that each belongs to; *stride: of that axis.
+ */
+Walk walk_lines(const Tensor *data, const Tensor *indices, int axis, int64_t *stride);
+
 /* Wide enough for every integer type, and for the sum or product of two of its values. */
 __extension__ typedef __int128 Wide;
 Wide tensor_get_wide(const Tensor *tensor, int64_t index);

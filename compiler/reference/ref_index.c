@@ -2,7 +2,6 @@
 /* Elements picked by index: GatherElements, GatherND, OneHot, ReverseSequence, TopK. Negative indices count from the
  * end. */
 #include <math.h>
-#include <string.h>
 
 #include "reference/kernels.h"
 
@@ -11,20 +10,26 @@ int64_t index_position(int64_t index, int64_t length) {
   return index < 0 ? index + length : index;
 }
 
+Walk walk_lines(const Tensor *data, const Tensor *indices, int axis, int64_t *stride) {
+  int64_t strides[MAX_RANK];
+  Walk walk = walk_over(indices->rank, indices->shape);
+  tensor_strides(data, strides);
+  *stride = strides[axis];
+  strides[axis] = 0;
+  walk_add(&walk, 0, strides);
+  return walk;
+}
+
 const char *ref_gather_elements(const Node *node, const Tensor *const *inputs, Tensor *const *outputs) {
   const Tensor *x = inputs[0], *indices = inputs[1];
   int axis = normal_axis(node_int(node, ATTR_axis), x->rank);
   if (axis < 0 || indices->rank != x->rank) return "axis out of range, or ranks differ";
-  int64_t strides[MAX_RANK], x_strides[MAX_RANK], i = 0;
-  tensor_strides(x, strides);
-  memcpy(x_strides, strides, sizeof strides);
-  x_strides[axis] = 0;
-  Walk walk = walk_over(indices->rank, indices->shape);
-  walk_add(&walk, 0, x_strides);
+  int64_t stride, i = 0;
+  Walk walk = walk_lines(x, indices, axis, &stride);
   for (bool on = walk_begin(&walk); on; on = walk_next(&walk), i++) {
     int64_t at = index_position(tensor_get_int(indices, i), x->shape[axis]);
     if (at < 0) return "index out of range";
-    copy_element(outputs[0], i, x, walk.offset[0] + at * strides[axis]);
+    copy_element(outputs[0], i, x, walk.offset[0] + at * stride);
   }
   return NULL;
 }

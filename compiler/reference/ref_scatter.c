@@ -64,17 +64,13 @@ const char *ref_scatter_elements(const Node *node, const Tensor *const *inputs, 
   Place *place = place_of(node);
   int axis = normal_axis(node_int(node, ATTR_axis), x->rank);
   if (axis < 0 || indices->rank != x->rank) return "axis out of range, or ranks differ";
-  int64_t strides[MAX_RANK], y_strides[MAX_RANK], i = 0;
+  int64_t stride, i = 0;
   copy_data(outputs[0], x);
-  tensor_strides(x, strides);
-  memcpy(y_strides, strides, sizeof strides);
-  y_strides[axis] = 0;
-  Walk walk = walk_over(indices->rank, indices->shape);
-  walk_add(&walk, 0, y_strides);
+  Walk walk = walk_lines(x, indices, axis, &stride);
   for (bool on = walk_begin(&walk); on; on = walk_next(&walk), i++) {
     int64_t index = index_position(tensor_get_int(indices, i), x->shape[axis]);
     if (index < 0) return "index out of range";
-    place(outputs[0], walk.offset[0] + index * strides[axis], updates, i);
+    place(outputs[0], walk.offset[0] + index * stride, updates, i);
   }
   return NULL;
 }

@@ -64,7 +64,9 @@ static void put(Location where, const char *color, const char *kind, const char 
   fputc('\n', stderr);
 }
 
-static void count_error(ExitCode code) {
+static void report(Location where, ExitCode code, const char *format, va_list arguments) {
+  end_trial(format, arguments);
+  put(where, "1;31", "error", format, arguments);
   error_code = n_errors == 0 || error_code == code ? code : EXIT_INVALID;
   n_errors++;
 }
@@ -72,10 +74,8 @@ static void count_error(ExitCode code) {
 void error_at(Location where, ExitCode code, const char *format, ...) {
   va_list arguments;
   va_start(arguments, format);
-  end_trial(format, arguments);
-  put(where, "1;31", "error", format, arguments);
+  report(where, code, format, arguments);
   va_end(arguments);
-  count_error(code);
 }
 
 void warn_at(Location where, const char *format, ...) {
@@ -95,10 +95,8 @@ void note_at(Location where, const char *format, ...) {
 void fatal_at(Location where, ExitCode code, const char *format, ...) {
   va_list arguments;
   va_start(arguments, format);
-  end_trial(format, arguments);
-  put(where, "1;31", "error", format, arguments);
+  report(where, code, format, arguments);
   va_end(arguments);
-  count_error(code);
   stop(error_code);
 }
 

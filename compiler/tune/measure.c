@@ -33,12 +33,6 @@ typedef struct Report {
 
 /* ---- inputs ---- */
 
-static int64_t optimum_count(const Value *value) {
-  int64_t count = 1;
-  for (int axis = 0; axis < value->rank; axis++) count *= dim_optimum(value->shape[axis]);
-  return count;
-}
-
 static bool is_lengths(const Graph *graph, const Value *value, int64_t *steps) {
   for (int n = 0; n < graph->n_nodes; n++) {
     const Node *node = graph->nodes[n];
@@ -63,7 +57,7 @@ static void fill(const Graph *graph, const Value *value, void *data, int64_t cou
 }
 
 static rnncc_tensor input_tensor(const Graph *graph, const Value *value) {
-  int64_t count = optimum_count(value);
+  int64_t count = (int64_t)value_optimum(value);
   size_t bytes = (size_t)count * dtype_size(value->dtype);
   rnncc_tensor tensor = {.data = calloc(1, bytes), .bytes = bytes, .dtype = value->dtype, .rank = value->rank};
   for (int axis = 0; axis < value->rank; axis++) tensor.shape[axis] = dim_optimum(value->shape[axis]);

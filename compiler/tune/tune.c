@@ -6,8 +6,7 @@
 #include "cpu_limit.h"
 #include "machine/targets.h"
 #include "support/files.h"
-#include "tune/tune_convolutions.h"
-#include "tune/tune_recurrent.h"
+#include "tune/tuners.h"
 
 /* Times of another machine, or of threads that share a CPU, would be useless. A runner's machine is not known here. */
 static void check_machine(const TuneOptions *options) {

@@ -1,5 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-#include "tune/tune_convolutions.h"
+/*
+ * Each distinct convolution of a model is taken out of it and measured by itself (NeoCPU section 3.3.1): the schedules
+ * that should be best are built, several at once, measured one by one, and checked against the reference kernel. Each
+ * trial is recorded at once, and the winner at the end of a task.
+ */
+#include "tune/tuners.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-#include "tune/tune_recurrent.h"
+/*
+ * For each distinct recurrent layer of a model, the few variants that are predicted to be best are compiled into the
+ * whole model and measured there, each against the best so far, and the winner is recorded.
+ */
+#include "tune/tuners.h"
 
 #include <stdio.h>
 #include <stdlib.h>
