@@ -77,6 +77,18 @@ void kernel_plane(KernelSpec *spec, const ConvAxis *h, const ConvAxis *w) {
   kernel_knob(spec, "PAD_LEFT", dim_value(w->pad_begin));
 }
 
+void operands_blocked(Call *call, const Graph *graph, const Convolution *conv, const Value *w, const Value *bias) {
+  operand_value(call, "x", conv->x, READ);
+  operand_value(call, "w", w, READ);
+  operand_value(call, "bias", bias, READ);
+  operand_value(call, "residual", conv->residual, READ);
+  operand_value(call, "y", conv->y, WRITE);
+  operand_dim(call, "n", conv->x->shape[0]);
+  operand_integer(call, "x_image", blocked_of(graph, conv->x).image);
+  operand_integer(call, "residual_image", conv->residual ? blocked_of(graph, conv->residual).image : 0);
+  operand_integer(call, "y_image", blocked_of(graph, conv->y).image);
+}
+
 double convolution_macs(const Convolution *conv) {
   double outputs = (double)dim_optimum(conv->y->shape[0]) * (double)dim_optimum(conv->d.out) *
                    (double)dim_optimum(conv->h.out) * (double)dim_optimum(conv->w.out) *

@@ -11,6 +11,7 @@
 #include "shapes/shape.h"
 
 typedef struct KernelSpec KernelSpec; /* template/specialise.h */
+typedef struct Call Call;             /* program/program.h */
 
 /* One spatial axis, with auto_pad and defaults resolved. */
 typedef struct ConvAxis {
@@ -41,6 +42,9 @@ void kernel_window(KernelSpec *spec, int n, const ConvAxis *w, const ConvAxis *h
 /* IN_H, OUT_W, PAD_TOP, ... of a plane. needs: constant extents. */
 void kernel_plane(KernelSpec *spec, const ConvAxis *h, const ConvAxis *w);
 
+/* The operands of a kernel of blocked tensors: x, w, bias, residual, y, n and the distances of images. */
+void operands_blocked(Call *call, const Graph *graph, const Convolution *conv, const Value *w, const Value *bias);
+
 /* Multiply-adds at the dims' optimum. */
 double convolution_macs(const Convolution *conv);
 
@@ -48,8 +52,6 @@ double convolution_macs(const Convolution *conv);
 double convolution_taps_inside(const ConvAxis *axis);
 
 typedef struct ConvAlgorithm ConvAlgorithm;
-
-enum { MAX_CONV_KERNELS = 2 };
 
 typedef struct ConvCandidate {
   const ConvAlgorithm *algorithm;
@@ -99,8 +101,9 @@ struct ConvAlgorithm {
   void (*fit)(Graph *graph, const Node *node, const Convolution *conv, Knobs *knobs);
   /* The schedule of knobs that fit, with base.text, seconds and reads_residual_last set. */
   ConvSchedule *(*make)(Graph *graph, const Node *node, const Convolution *conv, const Knobs *knobs);
-  /* The kernels of a node with its schedule; returns how many, at most MAX_CONV_KERNELS. */
-  int (*kernels)(const Graph *graph, const Node *node, KernelSpec **kernels);
+  /* The kernel of a node with its schedule; and one that runs before it: NULL, or may return NULL, for none. */
+  KernelSpec *(*spec)(const Graph *graph, const Node *node);
+  KernelSpec *(*before)(const Graph *graph, const Node *node);
   /* As in KernelFamily. scratch may be NULL. */
   void (*scratch)(Graph *graph, Node *node);
   void (*pack)(Graph *graph, Node *node);

@@ -109,7 +109,6 @@ static void pack(Graph *graph, Node *node) {
   int64_t count = ceil_div(conv->groups, lanes) * points * lanes;
   const float *weights = conv->weights->data;
   float *packed = ARENA_ARRAY(graph->arena, float, count);
-  for (int64_t i = 0; i < count; i++) packed[i] = 0;
   for (int64_t c = 0; c < conv->groups; c++)
     for (int64_t point = 0; point < points; point++)
       packed[(c / lanes * points + point) * lanes + c % lanes] = weights[c * points + point];
@@ -128,27 +127,13 @@ static KernelSpec *depthwise_spec(const Graph *graph, const Node *node) {
   return spec;
 }
 
-static int kernels(const Graph *graph, const Node *node, KernelSpec **kernels) {
-  kernels[0] = depthwise_spec(graph, node);
-  return 1;
-}
-
 static void lower_node(Program *program, Node *node) {
   Graph *graph = program->graph;
   const Convolution *conv = &conv_schedule_of(node)->conv;
   Call *call = kernel_call(program, node, depthwise_spec(graph, node));
-  operand_value(call, "x", conv->x, READ);
-  operand_value(call, "w", node->packed[0], READ);
-  operand_value(call, "bias", conv->bias, READ);
-  operand_value(call, "residual", conv->residual, READ);
-  operand_value(call, "y", conv->y, WRITE);
-  operand_dim(call, "n", conv->x->shape[0]);
+  operands_blocked(call, graph, conv, node->packed[0], conv->bias);
   operand_integer(call, "channels", conv->groups);
-  operand_integer(call, "x_image", blocked_of(graph, conv->x).image);
-  operand_integer(call, "residual_image", conv->residual ? blocked_of(graph, conv->residual).image : 0);
-  operand_integer(call, "y_image", blocked_of(graph, conv->y).image);
-  double inputs = value_optimum(conv->x);
-  double outputs = value_optimum(conv->y);
+  double inputs = value_optimum(conv->x), outputs = value_optimum(conv->y);
   call_cost(call, 2 * convolution_macs(conv), 4 * (inputs + outputs));
 }
 
@@ -157,6 +142,6 @@ const ConvAlgorithm convolution_depthwise = {.kind = {"depthwise", depthwise_kno
                                              .list = list,
                                              .fit = fit,
                                              .make = make,
-                                             .kernels = kernels,
+                                             .spec = depthwise_spec,
                                              .pack = pack,
                                              .lower = lower_node};

@@ -265,25 +265,12 @@ static KernelSpec *direct_spec(const Graph *graph, const Node *node) {
   return spec;
 }
 
-static int kernels(const Graph *graph, const Node *node, KernelSpec **kernels) {
-  kernels[0] = direct_spec(graph, node);
-  return 1;
-}
-
 static void call_data(Call *call, const Graph *graph, const Node *node) {
   const Convolution *conv = &schedule_of(node)->base.conv;
-  operand_value(call, "x", conv->x, READ);
-  operand_value(call, "w", node->packed[0], READ);
-  operand_value(call, "bias", conv->bias ? node->packed[1] : NULL, READ);
-  operand_value(call, "residual", conv->residual, READ);
-  operand_value(call, "y", conv->y, WRITE);
+  operands_blocked(call, graph, conv, node->packed[0], conv->bias ? node->packed[1] : NULL);
   operand_value(call, "scale", node->n_prologue ? node->packed[2] : NULL, READ);
   operand_value(call, "shift", node->n_prologue ? node->packed[3] : NULL, READ);
   operand_value(call, "scratch", node->scratch, READ_WRITE);
-  operand_dim(call, "n", conv->x->shape[0]);
-  operand_integer(call, "x_image", blocked_of(graph, conv->x).image);
-  operand_integer(call, "residual_image", conv->residual ? blocked_of(graph, conv->residual).image : 0);
-  operand_integer(call, "y_image", blocked_of(graph, conv->y).image);
 }
 
 static void call_panels(Call *call, const Graph *graph, const Node *node) {
@@ -309,8 +296,7 @@ static void lower_node(Program *program, Node *node) {
   operand_integer(call, "pass", chunk(plan->pass, schedule->layer.span));
   call_panels(call, program->graph, node);
   double points = (double)(conv->channels * conv->h.kernel * conv->w.kernel);
-  double outputs = value_optimum(conv->y);
-  double inputs = value_optimum(conv->x);
+  double outputs = value_optimum(conv->y), inputs = value_optimum(conv->x);
   call_cost(call, 2 * points * outputs, 4 * (inputs + outputs + points * (double)(conv->groups * conv->kernels)));
 }
 
@@ -321,7 +307,7 @@ const ConvAlgorithm convolution_direct = {.kind = {"direct", direct_knobs},
                                           .list = list,
                                           .fit = fit,
                                           .make = make,
-                                          .kernels = kernels,
+                                          .spec = direct_spec,
                                           .scratch = scratch,
                                           .pack = pack,
                                           .lower = lower_node};

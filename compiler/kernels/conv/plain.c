@@ -226,7 +226,10 @@ static void pack(Graph *graph, Node *node) {
   graph_pack_floats(graph, node, w->name, count, packed);
 }
 
-static KernelSpec *pad_spec(const Graph *graph, const PlainSchedule *schedule) {
+/* NULL: none. */
+static KernelSpec *pad_spec(const Graph *graph, const Node *node) {
+  const PlainSchedule *schedule = schedule_of(node);
+  if (schedule->direct) return NULL;
   KernelSpec *spec = kernel_spec_new(graph->arena, "conv_pad");
   kernel_knob(spec, "STRIDE_H", schedule->h.stride);
   kernel_knob(spec, "STRIDE_W", schedule->w.stride);
@@ -239,7 +242,7 @@ static void lower_pad_call(Program *program, const Node *node) {
   Graph *graph = program->graph;
   const PlainSchedule *schedule = schedule_of(node);
   const Value *x = node->inputs[0];
-  Call *call = kernel_call(program, node, pad_spec(graph, schedule));
+  Call *call = kernel_call(program, node, pad_spec(graph, node));
   operand_value(call, "x", x, READ);
   operand_value(call, "out", node->scratch, WRITE);
   operand_dim(call, "volumes", value_count_dim(graph, x, 0, 2));
@@ -298,14 +301,6 @@ static KernelSpec *conv_spec(const Graph *graph, const Node *node) {
   return spec;
 }
 
-static int kernels(const Graph *graph, const Node *node, KernelSpec **kernels) {
-  const PlainSchedule *schedule = schedule_of(node);
-  int count = 0;
-  if (!schedule->direct) kernels[count++] = pad_spec(graph, schedule);
-  kernels[count++] = conv_spec(graph, node);
-  return count;
-}
-
 static void lower_node(Program *program, Node *node) {
   Graph *graph = program->graph;
   const PlainSchedule *schedule = schedule_of(node);
@@ -327,8 +322,7 @@ static void lower_node(Program *program, Node *node) {
   operand_dim(call, "out_w", schedule->w.out);
   operand_integer(call, "chunk", schedule->tiles);
   double points = (double)points_of(schedule);
-  double outputs = value_optimum(y);
-  double inputs = value_optimum(x);
+  double outputs = value_optimum(y), inputs = value_optimum(x);
   call_cost(call, 2 * points * outputs, 4 * (inputs + outputs + points * (double)dim_value(y->shape[1])));
 }
 
@@ -336,7 +330,8 @@ const ConvAlgorithm convolution_plain = {.kind = {"plain", plain_knobs},
                                          .list = list,
                                          .fit = fit,
                                          .make = make,
-                                         .kernels = kernels,
+                                         .spec = conv_spec,
+                                         .before = pad_spec,
                                          .scratch = scratch,
                                          .pack = pack,
                                          .lower = lower_node};

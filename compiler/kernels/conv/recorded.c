@@ -56,11 +56,14 @@ RecordKey convolution_key(Graph *graph, const Node *node, NodeLayout layout) {
 
 /* Without a fused pooling, which is fused later and not part of the workload. */
 const char *convolution_kernels(Graph *graph, const Node *node, ConvSchedule *schedule) {
-  KernelSpec *kernels[MAX_CONV_KERNELS];
+  const ConvAlgorithm *algorithm = algorithm_of(schedule->base.kind);
+  KernelSpec *kernels[2];
+  int count = 0;
   Node like = *node;
   like.schedule = &schedule->base;
   like.pool = NULL;
-  int count = node_algorithm(&like)->kernels(graph, &like, kernels);
+  if (algorithm->before) kernels[0] = algorithm->before(graph, &like), count = kernels[0] != NULL;
+  kernels[count++] = algorithm->spec(graph, &like);
   return kernels_fingerprint(graph->arena, graph->config->target, kernels, count);
 }
 

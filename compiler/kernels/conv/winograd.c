@@ -145,11 +145,6 @@ static KernelSpec *spec_of(const Graph *graph, const Node *node) {
   return spec;
 }
 
-static int kernels(const Graph *graph, const Node *node, KernelSpec **kernels) {
-  kernels[0] = spec_of(graph, node);
-  return 1;
-}
-
 /* The value from element `offset` on; a null pointer if value is NULL. */
 static void operand_from(const Graph *graph, Call *call, const char *parameter, const Value *value, int64_t offset,
                          AccessMode mode) {
@@ -210,7 +205,7 @@ const ConvAlgorithm convolution_winograd = {.kind = {"winograd", winograd_knobs}
                                             .list = list,
                                             .fit = fit,
                                             .make = make,
-                                            .kernels = kernels,
+                                            .spec = spec_of,
                                             .scratch = scratch,
                                             .pack = pack,
                                             .pools = pools,

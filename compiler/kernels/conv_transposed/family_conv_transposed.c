@@ -122,7 +122,6 @@ static void pack(Graph *graph, Node *node) {
   int64_t points = conv->channels * conv->h.kernel * conv->w.kernel, count = conv->groups * blocks * width * points;
   const float *weights = conv->weights->data;
   float *packed = ARENA_ARRAY(graph->arena, float, count);
-  for (int64_t i = 0; i < count; i++) packed[i] = 0;
   for (int64_t group = 0; group < conv->groups; group++)
     pack_group(schedule, width, weights + group * conv->kernels * points, packed + group * blocks * width * points);
   graph_pack_floats(graph, node, conv->weights->name, count, packed);

@@ -25,8 +25,7 @@ static void lower_unpool(Program *program, Node *node) {
     operand_dim(call, IN[k], own ? window.out[window.n_spatial - 1 - k] : one);
     operand_dim(call, OUT[k], own ? y->shape[y->rank - 1 - k] : one);
   }
-  double in = value_optimum(x);
-  double out = value_optimum(y);
+  double in = value_optimum(x), out = value_optimum(y);
   call_cost(call, 0, in * 8 + (in + out) * (double)dtype_size(x->dtype));
 }
 
