@@ -95,6 +95,12 @@ bool check_shape(Graph *graph, const Node *node, int input, int rank, const Dim 
   return shape_error(node, "input %d must be %s = %s, found %s", input, why, text.data, shape_text(graph, value));
 }
 
+bool check_scalar(Graph *graph, const Node *node, int input) {
+  const Value *value = node_input(node, input);
+  if (!value || (value_static(value) && value_count(value) == 1)) return true;
+  return shape_error(node, "input %d must be a scalar, found %s", input, shape_text(graph, value));
+}
+
 int check_axis(const Node *node, const char *what, int64_t axis, int rank) {
   int normal = normal_axis(axis, rank);
   if (normal >= 0) return normal;
@@ -121,8 +127,7 @@ bool shape_same(Graph *graph, Node *node) {
   return set_shape(graph, node, 0, node->inputs[0]->rank, node->inputs[0]->shape);
 }
 
-/* The extent that a and b broadcast to; NULL if they do not. */
-static const Dim *broadcast_dim(const Dim *a, const Dim *b) {
+const Dim *broadcast_dim(const Dim *a, const Dim *b) {
   if (same_dim(a, b) || dim_equals(b, 1)) return a;
   return dim_equals(a, 1) ? b : NULL;
 }

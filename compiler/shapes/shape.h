@@ -34,11 +34,16 @@ bool check_result_rank(const Node *node, int rank);
 /* False with an error if the input is there and its shape differs from `wanted`; `why` explains it:
  * "[directions, 4*hidden]". */
 bool check_shape(Graph *graph, const Node *node, int input, int rank, const Dim *const *wanted, const char *why);
+/* False with an error if the input is there and has not one element. */
+bool check_scalar(Graph *graph, const Node *node, int input);
 /* The axis in 0..rank-1; -1 with an error if it is outside. `what` names it: "axis". */
 int check_axis(const Node *node, const char *what, int64_t axis, int rank);
 
 /* Equal for all values of the named dims, as far as can be proved. */
 bool same_dim(const Dim *a, const Dim *b);
+
+/* The extent that a and b broadcast to; NULL if they do not. */
+const Dim *broadcast_dim(const Dim *a, const Dim *b);
 
 /* Copies the shape to the output, unless it is absent. Returns true, so that a rule can end with it. */
 bool set_shape(Graph *graph, Node *node, int output, int rank, const Dim *const *shape);

@@ -299,8 +299,7 @@ bool shape_loop(Graph *graph, Node *node) {
                        2 + n_carried);
   if (n_collected < 0 || node->n_outputs > n_carried + n_collected)
     return shape_error(node, "the body has %d outputs, and the node %d", source->n_outputs, node->n_outputs);
-  if (node->inputs[0] && (!value_static(node->inputs[0]) || value_count(node->inputs[0]) != 1))
-    return shape_error(node, "input 0 must be one number, found %s", shape_text(graph, node->inputs[0]));
+  if (!check_scalar(graph, node, 0)) return false;
   if (node->inputs[1] && !check_condition(graph, node, node->inputs[1])) return false;
   LoopShapes loop = {.graph = graph, .node = node, .control = new_loop(graph, node, known_trip(graph, node))};
   loop.control->n_leading = loop.control->first_carried = 2;

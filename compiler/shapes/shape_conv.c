@@ -2,10 +2,13 @@
 /* Convolution, pooling and batch normalisation over N, C, and one to three spatial axes. */
 #include "shapes/shape.h"
 
-static void set_windowed(Graph *graph, Node *node, const Dim *channels, const Window *window) {
+static bool set_windowed(Graph *graph, Node *node, const Dim *channels) {
+  Window window;
+  if (!read_window(graph, node, &window)) return false;
   const Dim *shape[2 + MAX_SPATIAL] = {node->inputs[0]->shape[0], channels};
-  for (int i = 0; i < window->n_spatial; i++) shape[2 + i] = window->out[i];
-  for (int output = 0; output < node->n_outputs; output++) set_shape(graph, node, output, 2 + window->n_spatial, shape);
+  for (int i = 0; i < window.n_spatial; i++) shape[2 + i] = window.out[i];
+  for (int output = 0; output < node->n_outputs; output++) set_shape(graph, node, output, 2 + window.n_spatial, shape);
+  return true;
 }
 
 static bool check_constant_channels(Graph *graph, const Node *node) {
@@ -32,15 +35,11 @@ static bool check_groups(Graph *graph, const Node *node) {
 }
 
 bool shape_conv(Graph *graph, Node *node) {
-  Window window;
   if (!check_rank(graph, node, 0, 3, MAX_RANK)) return false;
   int rank = node->inputs[0]->rank;
   if (!check_rank(graph, node, 1, rank, rank) || !check_groups(graph, node)) return false;
   const Dim *M = node->inputs[1]->shape[0];
-  if (!check_shape(graph, node, 2, 1, &M, "the bias, [M]")) return false;
-  if (!read_window(graph, node, &window)) return false;
-  set_windowed(graph, node, M, &window);
-  return true;
+  return check_shape(graph, node, 2, 1, &M, "the bias, [M]") && set_windowed(graph, node, M);
 }
 
 /* X [N, C, ...], W [C, M/group, ...]. */
@@ -56,15 +55,11 @@ static bool check_transposed_groups(Graph *graph, const Node *node) {
 }
 
 bool shape_conv_transpose(Graph *graph, Node *node) {
-  Window window;
   if (!check_rank(graph, node, 0, 3, MAX_RANK)) return false;
   int rank = node->inputs[0]->rank;
   if (!check_rank(graph, node, 1, rank, rank) || !check_transposed_groups(graph, node)) return false;
   const Dim *M = dim_mul(graph->dims, node->inputs[1]->shape[1], dim_const(graph->dims, node_int(node, ATTR_group)));
-  if (!check_shape(graph, node, 2, 1, &M, "the bias, [M]")) return false;
-  if (!read_window(graph, node, &window)) return false;
-  set_windowed(graph, node, M, &window);
-  return true;
+  return check_shape(graph, node, 2, 1, &M, "the bias, [M]") && set_windowed(graph, node, M);
 }
 
 static bool check_power(const Node *node) {
@@ -74,16 +69,12 @@ static bool check_power(const Node *node) {
 }
 
 bool shape_pool(Graph *graph, Node *node) {
-  Window window;
-  if (!check_power(node)) return false;
-  if (!check_rank(graph, node, 0, 3, MAX_RANK) || !read_window(graph, node, &window)) return false;
-  set_windowed(graph, node, node->inputs[0]->shape[1], &window);
-  return true;
+  return check_power(node) && check_rank(graph, node, 0, 3, MAX_RANK) &&
+         set_windowed(graph, node, node->inputs[0]->shape[1]);
 }
 
 bool shape_global_pool(Graph *graph, Node *node) {
-  if (!check_power(node)) return false;
-  if (!check_rank(graph, node, 0, 3, MAX_RANK)) return false;
+  if (!check_power(node) || !check_rank(graph, node, 0, 3, MAX_RANK)) return false;
   const Value *x = node->inputs[0];
   const Dim *shape[MAX_RANK] = {x->shape[0], x->shape[1]};
   for (int axis = 2; axis < x->rank; axis++) shape[axis] = dim_const(graph->dims, 1);
@@ -123,6 +114,5 @@ bool shape_batch_norm(Graph *graph, Node *node) {
   const Dim *C = node->inputs[0]->shape[1];
   bool good = true;
   for (int i = 1; i < 5; i++) good &= check_shape(graph, node, i, 1, &C, "[channels]");
-  if (!good) return false;
-  return shape_same(graph, node);
+  return good && shape_same(graph, node);
 }

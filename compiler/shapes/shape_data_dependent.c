@@ -30,31 +30,33 @@ bool shape_nonzero(Graph *graph, Node *node) {
   return set_shape(graph, node, 0, 2, shape);
 }
 
+/* The node's shape before elements of `*axis` are left out; without the attribute, that of the flattened elements. -1
+ * after an error. */
+static int rank_with_axis(Graph *graph, const Node *node, int *axis, const Dim *shape[MAX_RANK]) {
+  const Value *x = node->inputs[0];
+  *axis = 0;
+  shape[0] = value_count_dim(graph, x, 0, x->rank);
+  if (!node_has(node, ATTR_axis)) return 1;
+  *axis = check_axis(node, "axis", node_int(node, ATTR_axis), x->rank);
+  for (int k = 0; k < x->rank; k++) shape[k] = x->shape[k];
+  return *axis < 0 ? -1 : x->rank;
+}
+
 /* ONNX Compress: without `axis`, of the flattened elements. Conditions beyond the axis are ignored. */
 bool shape_compress(Graph *graph, Node *node) {
-  const Value *x = node->inputs[0], *condition = node->inputs[1];
-  const Dim *shape[MAX_RANK] = {value_count_dim(graph, x, 0, x->rank)};
-  int rank = 1, axis = 0;
-  if (!check_rank(graph, node, 1, 1, 1)) return false;
-  if (node_has(node, ATTR_axis)) {
-    axis = check_axis(node, "axis", node_int(node, ATTR_axis), x->rank);
-    if (axis < 0) return false;
-    for (rank = 0; rank < x->rank; rank++) shape[rank] = x->shape[rank];
-  }
+  const Value *condition = node->inputs[1];
+  const Dim *shape[MAX_RANK];
+  int axis, rank = rank_with_axis(graph, node, &axis, shape);
+  if (rank < 0 || !check_rank(graph, node, 1, 1, 1)) return false;
   shape[axis] = nonzero_dim(graph, condition, dim_min(graph->dims, shape[axis], condition->shape[0]));
   return set_shape(graph, node, 0, rank, shape);
 }
 
 /* ONNX Unique: the different slices along `axis`, or elements; first index, inverse index and count of each. */
 bool shape_unique(Graph *graph, Node *node) {
-  const Value *x = node->inputs[0];
-  const Dim *shape[MAX_RANK] = {value_count_dim(graph, x, 0, x->rank)};
-  int rank = 1, axis = 0;
-  if (node_has(node, ATTR_axis)) {
-    axis = check_axis(node, "axis", node_int(node, ATTR_axis), x->rank);
-    if (axis < 0) return false;
-    for (rank = 0; rank < x->rank; rank++) shape[rank] = x->shape[rank];
-  }
+  const Dim *shape[MAX_RANK];
+  int axis, rank = rank_with_axis(graph, node, &axis, shape);
+  if (rank < 0) return false;
   const Dim *n = shape[axis];
   shape[axis] = data_dependent_dim(graph, n);
   set_shape(graph, node, 0, rank, shape);

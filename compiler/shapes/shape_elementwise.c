@@ -4,11 +4,8 @@
 
 /* Clip's bounds, Dropout's ratio and mode. */
 static bool check_scalars(Graph *graph, const Node *node) {
-  for (int i = 1; i < node->n_inputs; i++) {
-    const Value *value = node->inputs[i];
-    if (value && !(value_static(value) && value_count(value) == 1))
-      return shape_error(node, "input %d must be a scalar, found %s", i, shape_text(graph, value));
-  }
+  for (int i = 1; i < node->n_inputs; i++)
+    if (!check_scalar(graph, node, i)) return false;
   return true;
 }
 

@@ -10,10 +10,7 @@ int cumsum_axis(Graph *graph, const Node *node) {
   return -1;
 }
 
-bool shape_cumsum(Graph *graph, Node *node) {
-  if (cumsum_axis(graph, node) < 0) return false;
-  return shape_same(graph, node);
-}
+bool shape_cumsum(Graph *graph, Node *node) { return cumsum_axis(graph, node) >= 0 && shape_same(graph, node); }
 
 bool shape_determinant(Graph *graph, Node *node) {
   const Value *x = node->inputs[0];

@@ -15,14 +15,13 @@ static const Dim *batch_extent(Graph *graph, const Value *value, int from_end) {
 }
 
 static bool batch_shape(Graph *graph, const Node *node, int batch_rank, const Dim **shape) {
-  const Dim *one = dim_const(graph->dims, 1);
   for (int i = 1; i <= batch_rank; i++) {
     const Dim *a = batch_extent(graph, node->inputs[0], i), *b = batch_extent(graph, node->inputs[1], i);
-    if (!same_dim(a, b) && a != one && b != one)
+    shape[batch_rank - i] = broadcast_dim(a, b);
+    if (!shape[batch_rank - i])
       return shape_error(node, "%s times %s: batch extents %s and %s do not broadcast",
                          shape_text(graph, node->inputs[0]), shape_text(graph, node->inputs[1]), dim_text(graph, a),
                          dim_text(graph, b));
-    shape[batch_rank - i] = a == one ? b : a;
   }
   return true;
 }

@@ -23,8 +23,7 @@ bool shape_concat(Graph *graph, Node *node) {
     else
       shape[axis] = dim_add(graph->dims, shape[axis], node->inputs[input]->shape[axis]);
   }
-  if (!good) return false;
-  return set_shape(graph, node, 0, first->rank, shape);
+  return good && set_shape(graph, node, 0, first->rank, shape);
 }
 
 /* Equal parts; with `num_outputs` (opset 18) the last may be smaller. */
@@ -102,9 +101,9 @@ bool shape_expand(Graph *graph, Node *node) {
   for (int axis = 0; axis < rank; axis++) {
     int mine = axis - (rank - input->rank), other = axis - (rank - target.n);
     const Dim *a = mine < 0 ? one : input->shape[mine], *b = other < 0 ? one : target.items[other];
-    if (!same_dim(a, b) && a != one && b != one)
+    shape[axis] = broadcast_dim(a, b);
+    if (!shape[axis])
       return shape_error(node, "%s cannot expand to %s on axis %d", shape_text(graph, input), dim_text(graph, b), axis);
-    shape[axis] = a == one ? b : a;
   }
   return set_shape(graph, node, 0, rank, shape);
 }

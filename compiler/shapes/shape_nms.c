@@ -5,16 +5,9 @@
 const Dim *nms_keep(Graph *graph, const Node *node) {
   DimTable *dims = graph->dims;
   const Dim *n = node->inputs[0]->shape[1], *zero = dim_const(dims, 0);
-  if (node->n_inputs < 3 || !node->inputs[2]) return zero;
+  if (!node_input(node, 2)) return zero;
   const Dim **limit = known_elements(graph, node->inputs[2]);
   return limit ? dim_min(dims, n, dim_max(dims, zero, limit[0])) : n;
-}
-
-static bool check_number(Graph *graph, const Node *node, int input) {
-  if (input >= node->n_inputs || !node->inputs[input]) return true;
-  const Value *value = node->inputs[input];
-  if (value_static(value) && value_count(value) == 1) return true;
-  return shape_error(node, "input %d must be one number, found %s", input, shape_text(graph, value));
 }
 
 bool shape_nms(Graph *graph, Node *node) {
@@ -27,7 +20,7 @@ bool shape_nms(Graph *graph, Node *node) {
       !check_shape(graph, node, 1, 3, wanted_scores, "[batch, classes, boxes]"))
     return false;
   for (int input = 2; input < 5; input++)
-    if (!check_number(graph, node, input)) return false;
+    if (!check_scalar(graph, node, input)) return false;
   if (dim_upper(boxes[1]) > INT32_MAX) return shape_unsupported(node, "more than 2^31 boxes");
   const Dim *most = dim_mul(dims, dim_mul(dims, boxes[0], scores[1]), nms_keep(graph, node));
   const Dim *shape[] = {data_dependent_dim(graph, most), dim_const(dims, 3)};

@@ -2,8 +2,9 @@
 /* Reductions: the named axes, or all of them, become 1 or vanish. */
 #include "shapes/shape.h"
 
-static void set_reduced(Graph *graph, Node *node, const bool reduced[MAX_RANK], bool keep) {
+static bool set_reduced(Graph *graph, Node *node, const bool reduced[MAX_RANK]) {
   const Value *input = node->inputs[0];
+  bool keep = node_int(node, ATTR_keepdims) != 0;
   const Dim *shape[MAX_RANK];
   int rank = 0;
   for (int axis = 0; axis < input->rank; axis++) {
@@ -12,7 +13,7 @@ static void set_reduced(Graph *graph, Node *node, const bool reduced[MAX_RANK], 
     else if (keep)
       shape[rank++] = dim_const(graph->dims, 1);
   }
-  set_shape(graph, node, 0, rank, shape);
+  return set_shape(graph, node, 0, rank, shape);
 }
 
 bool shape_reduce(Graph *graph, Node *node) {
@@ -22,8 +23,7 @@ bool shape_reduce(Graph *graph, Node *node) {
   if (!operand_axes(node, &axes, node->inputs[0]->rank, reduced)) return false;
   bool all = axes.n == 0 && node_int(node, ATTR_noop_with_empty_axes) == 0;
   for (int axis = 0; axis < MAX_RANK; axis++) reduced[axis] |= all;
-  set_reduced(graph, node, reduced, node_int(node, ATTR_keepdims) != 0);
-  return true;
+  return set_reduced(graph, node, reduced);
 }
 
 bool shape_arg(Graph *graph, Node *node) {
@@ -31,8 +31,7 @@ bool shape_arg(Graph *graph, Node *node) {
   int axis = check_axis(node, "axis", node_int(node, ATTR_axis), node->inputs[0]->rank);
   if (axis < 0) return false;
   reduced[axis] = true;
-  set_reduced(graph, node, reduced, node_int(node, ATTR_keepdims) != 0);
-  return true;
+  return set_reduced(graph, node, reduced);
 }
 
 bool shape_mean_variance(Graph *graph, Node *node) {
@@ -41,6 +40,5 @@ bool shape_mean_variance(Graph *graph, Node *node) {
   bool reduced[MAX_RANK];
   if (!operand_ints(graph, node, ATTR_axes, -1, &axes)) return false;
   if (!axes.given) axes = (IntList){true, 3, usual};
-  if (!operand_axes(node, &axes, node->inputs[0]->rank, reduced)) return false;
-  return shape_same(graph, node);
+  return operand_axes(node, &axes, node->inputs[0]->rank, reduced) && shape_same(graph, node);
 }

@@ -119,10 +119,7 @@ bool shape_pad(Graph *graph, Node *node) {
   const Value *input = node->inputs[0];
   int64_t before[MAX_RANK], after[MAX_RANK];
   const Dim *shape[MAX_RANK];
-  if (!read_pads(graph, node, before, after)) return false;
-  const Value *fill = node_input(node, 2);
-  if (fill && !(value_static(fill) && value_count(fill) == 1))
-    return shape_error(node, "input 2 must be a scalar, found %s", shape_text(graph, fill));
+  if (!read_pads(graph, node, before, after) || !check_scalar(graph, node, 2)) return false;
   for (int axis = 0; axis < input->rank; axis++) {
     if (!check_reach(graph, node, axis, before[axis]) || !check_reach(graph, node, axis, after[axis])) return false;
     shape[axis] = dim_add(graph->dims, input->shape[axis], dim_const(graph->dims, before[axis]));
