@@ -35,10 +35,9 @@ struct Cell {
   Cell *previous, *next; /* the steps before and after it that have its weights */
 };
 
-/* The cell whose h' is `value`; NULL if there is none. An RNN is any Tanh or Relu of a sum of products. */
-Cell *match_lstm(Graph *graph, Trail *trail, Value *value);
-Cell *match_gru(Graph *graph, Trail *trail, Value *value);
-Cell *match_rnn(Graph *graph, Trail *trail, Value *value);
+/* The cell of this operator whose h' is `value`, its nodes those of the trail then; NULL if there is none. An RNN is
+ * any Tanh or Relu of a sum of products. */
+Cell *match_cell(Graph *graph, Trail *trail, Value *value, OpKind op);
 
 /* The product's place among the cell's inputs. */
 int cell_input(const Cell *cell, const Product *product);

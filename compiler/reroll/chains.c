@@ -170,18 +170,18 @@ static void link_rnn(Finder *f, Cell *cell) {
 
 /* How a cell is read whose last node is of this operator. */
 typedef struct Root {
-  Cell *(*match)(Graph *, Trail *, Value *);
+  OpKind cell;
   void (*link)(Finder *, Cell *);
 } Root;
-static const Root lstm_and_gru[N_OPS] = {[OP_Mul] = {match_lstm, link_lstm},
-                                         [OP_Add] = {match_gru, link_gru},
-                                         [OP_Sub] = {match_gru, link_gru},
-                                         [OP_Sum] = {match_gru, link_gru}};
-static const Root rnn[N_OPS] = {[OP_Relu] = {match_rnn, link_rnn}, [OP_Tanh] = {match_rnn, link_rnn}};
+static const Root lstm_and_gru[N_OPS] = {[OP_Mul] = {OP_LSTM, link_lstm},
+                                         [OP_Add] = {OP_GRU, link_gru},
+                                         [OP_Sub] = {OP_GRU, link_gru},
+                                         [OP_Sum] = {OP_GRU, link_gru}};
+static const Root rnn[N_OPS] = {[OP_Relu] = {OP_RNN, link_rnn}, [OP_Tanh] = {OP_RNN, link_rnn}};
 
 static void try_root(Finder *f, const Root *root, Node *node) {
-  if (!root->match || f->owner[node->id]) return;
-  Cell *cell = root->match(f->graph, &f->trail, node->outputs[0]);
+  if (!root->link || f->owner[node->id]) return;
+  Cell *cell = match_cell(f->graph, &f->trail, node->outputs[0], root->cell);
   if (!cell || !claim(f, cell)) return;
   f->by_h[cell->h_next->id] = cell;
   if (cell->c_next) f->by_c[cell->c_next->id] = cell;

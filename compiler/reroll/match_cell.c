@@ -88,24 +88,6 @@ static bool find_inputs(Cell *cell) {
   return cell->n_inputs > 0;
 }
 
-static bool has_rows(Graph *graph, Value *value, Strip *strip) {
-  return strip_whole(value, strip) && strip_rows(graph, strip);
-}
-
-/* A cell of the kind if `read` finds one; its nodes are what the trail has then. */
-static Cell *match_cell(Graph *graph, Trail *trail, Value *value, OpKind op, bool (*read)(Matcher *, const Strip *)) {
-  Cell cell = {.kind = cell_kind(op), .h_next = value, .hidden = NO_INPUT};
-  Matcher m = {graph, trail, &cell};
-  Strip strip;
-  trail->n = 0;
-  if (!has_rows(graph, value, &strip)) return NULL;
-  cell.units = strip.count;
-  if (!read(&m, &strip)) return NULL;
-  cell.n_nodes = trail->n;
-  cell.nodes = arena_copy(graph->arena, trail->nodes, (size_t)trail->n * sizeof(Node *));
-  return arena_copy(graph->arena, &cell, sizeof cell);
-}
-
 /* Zeros, or as many rows as the cell's results have: a constant of one row would have to be repeated. */
 static bool fits_as_state(Matcher *m, const Strip *state, const Strip *next) {
   if (!state->value->data || strip_is_zero(state)) return true;
@@ -164,10 +146,6 @@ static bool read_lstm(Matcher *m, const Strip *h_next) {
   if (!strip_is_whole(&c_next) || !c_next.value->producer) return false;
   m->cell->c_next = c_next.value;
   return read_gate(m, &o, &m->cell->gates[LSTM_o]) && read_state(m, &c_next);
-}
-
-Cell *match_lstm(Graph *graph, Trail *trail, Value *value) {
-  return match_cell(graph, trail, value, OP_LSTM, read_lstm);
 }
 
 /* ---- GRU ---- */
@@ -255,8 +233,6 @@ static bool read_gru(Matcher *m, const Strip *h_next) {
   return false;
 }
 
-Cell *match_gru(Graph *graph, Trail *trail, Value *value) { return match_cell(graph, trail, value, OP_GRU, read_gru); }
-
 /* ---- RNN ---- */
 
 static bool read_rnn(Matcher *m, const Strip *h_next) {
@@ -264,4 +240,20 @@ static bool read_rnn(Matcher *m, const Strip *h_next) {
   return read_gate(m, h_next, &m->cell->gates[RNN_h]) && find_inputs(m->cell);
 }
 
-Cell *match_rnn(Graph *graph, Trail *trail, Value *value) { return match_cell(graph, trail, value, OP_RNN, read_rnn); }
+/* ---- all of them ---- */
+
+typedef bool ReadCell(Matcher *m, const Strip *h_next);
+static ReadCell *const readers[N_OPS] = {[OP_RNN] = read_rnn, [OP_GRU] = read_gru, [OP_LSTM] = read_lstm};
+
+Cell *match_cell(Graph *graph, Trail *trail, Value *value, OpKind op) {
+  Cell cell = {.kind = cell_kind(op), .h_next = value, .hidden = NO_INPUT};
+  Matcher m = {graph, trail, &cell};
+  Strip strip;
+  trail->n = 0;
+  if (!strip_whole(value, &strip) || !strip_rows(graph, &strip)) return NULL;
+  cell.units = strip.count;
+  if (!readers[op](&m, &strip)) return NULL;
+  cell.n_nodes = trail->n;
+  cell.nodes = arena_copy(graph->arena, trail->nodes, (size_t)trail->n * sizeof(Node *));
+  return arena_copy(graph->arena, &cell, sizeof cell);
+}
