@@ -66,7 +66,7 @@ static void emit_pointer(Text *out, Value *value, int depth) {
   }
 }
 
-/* Of the values that the items of a block touch, without regions inside it. */
+/* Declares pointers to the values that the items of a block touch, without regions inside it. */
 static void emit_block_pointers(Text *out, const Block *block, bool *done, int depth) {
   for (int i = 0; i < block->count; i++) {
     const Item *item = block->items[i];

@@ -77,7 +77,7 @@ static int64_t greatest_divisor(int64_t a, int64_t b) {
   return a;
 }
 
-/* Of c and all coefficients but the constant term's. */
+/* The common divisor of c and all coefficients except the constant term's. */
 static int64_t common_divisor(const Dim *a, int64_t c) {
   for (int t = 0; t < a->n_terms; t++)
     if (a->terms[t].n_factors) c = greatest_divisor(c, a->terms[t].coefficient);

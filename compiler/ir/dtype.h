@@ -36,7 +36,7 @@ DType dtype_of_bits(DTypeKind kind, int bits);
 extern const DType all_dtypes[];      /* in the table's order; the last one RNNCC_NONE */
 extern const char *const dtype_names; /* "f64, f32, ..., bool" */
 
-/* Of integers; the greatest u64 counts as INT64_MAX. */
+/* The range of an integer type; the greatest u64 counts as INT64_MAX. */
 int64_t dtype_min(DType dtype);
 int64_t dtype_max(DType dtype);
 

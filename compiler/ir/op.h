@@ -5,7 +5,7 @@
 
 #include "ir/graph.h"
 
-/* What an op asks of its inputs' memory layout (NeoCPU section 3.2). */
+/* An op's requirement on the memory layout of its inputs (NeoCPU section 3.2). */
 typedef enum LayoutClass {
   LAYOUT_OBLIVIOUS, /* works on any layout: element-wise */
   LAYOUT_TOLERANT,  /* works on several: convolution, pooling, batch normalisation */
@@ -44,7 +44,7 @@ typedef uint16_t TypeSet;
 typedef uint8_t TypeSlot;
 enum { MAX_TYPE_VARIABLES = 15, SLOT_FIXED = 16, SLOT_BODY = 32, SLOT_OPTIONAL = 64, MAX_SLOTS = 9 };
 
-/* What its kernels know. The last slot of a list stands for all that follow. */
+/* The element types that its kernels support. The last slot of a list stands for all that follow. */
 typedef struct OpTypes {
   TypeSet variables[MAX_TYPE_VARIABLES + 1];
   TypeSlot inputs[MAX_SLOTS + 1], outputs[MAX_SLOTS + 1];

@@ -18,7 +18,7 @@ static bool check_count(const Node *node, const char *what, int found, int least
   return false;
 }
 
-/* Of input or output `index`. */
+/* The slot of input or output `index`. */
 static TypeSlot slot_at(const TypeSlot *slots, int index) {
   int last = 0;
   while (last < index && slots[last + 1]) last++;

@@ -32,7 +32,7 @@ typedef struct Knobs {
 /* Names every knob. */
 const char *schedule_print(Arena *arena, const ScheduleKind *kind, const Knobs *knobs);
 
-/* What a text says. */
+/* The contents of a schedule's text. */
 typedef struct ParsedSchedule {
   const ScheduleKind *kind;
   bool named[MAX_SCHEDULE_KNOBS];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What a value's shape comes to. */
+/* Sizes of values: elements and bytes, in memory and at the dims' optimum. */
 #include "ir/graph.h"
 
 #include "support/numbers.h"
@@ -18,7 +18,7 @@ int64_t value_count(const Value *value) {
   return count;
 }
 
-/* As it stands in memory: a blocked value has whole blocks of channels. */
+/* The extent in memory: a blocked value has whole blocks of channels. */
 static int64_t extent_in_memory(const Value *value, int axis) {
   int64_t extent = dim_upper(value->shape[axis]), block = value->channel_block;
   return block && axis == 1 ? round_up(extent, block) : extent;

@@ -19,7 +19,7 @@ NameTable name_table_new(Arena *arena) {
   return (NameTable){.arena = arena, .slots = ARENA_ARRAY(arena, Name *, FIRST_CAPACITY), .capacity = FIRST_CAPACITY};
 }
 
-/* Where the name is, or would go. */
+/* The slot of the name, or the free slot for it. */
 static Name **slot_of(const NameTable *table, const char *text, uint64_t hash) {
   size_t i = hash & (table->capacity - 1);
   while (table->slots[i] && (table->slots[i]->hash != hash || strcmp(table->slots[i]->text, text) != 0))

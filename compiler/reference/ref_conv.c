@@ -70,7 +70,7 @@ static Window window_of(const Node *node, const Tensor *x, const Tensor *y, cons
 /* The input position, as an offset in the channel's plane, of window point `k` and output point `o`; -1: none. */
 typedef int64_t PositionOf(const Window *window, const int64_t *o, const int64_t *k);
 
-/* That the output reads; none in the padding. */
+/* The offset of the input that output `o` reads by window point `k`; -1: it is in the padding. */
 static int64_t input_at(const Window *window, const int64_t *o, const int64_t *k) {
   int64_t offset = 0;
   for (int axis = 0; axis < window->rank; axis++) {
@@ -81,7 +81,8 @@ static int64_t input_at(const Window *window, const int64_t *o, const int64_t *k
   return offset;
 }
 
-/* That writes the output, transposed: input i writes output i * stride - head + k * dilation. */
+/* Transposed: the offset of the input that writes output `o`. Input i writes output i * stride - head + k * dilation.
+ */
 static int64_t source_of(const Window *window, const int64_t *o, const int64_t *k) {
   int64_t offset = 0;
   for (int axis = 0; axis < window->rank; axis++) {
@@ -228,7 +229,7 @@ const char *ref_average_pool(const Node *node, const Tensor *const *inputs, Tens
   return NULL;
 }
 
-/* Of the whole plane where there is no window. */
+/* The norm of each window, or of the whole plane if there is no window. */
 const char *ref_lp_pool(const Node *node, const Tensor *const *inputs, Tensor *const *outputs) {
   bool global = !op_has_attribute(node->op, ATTR_kernel_shape);
   Window window = global ? window_of(node, inputs[0], outputs[0], inputs[0]->shape + 2, NULL)

@@ -150,7 +150,7 @@ const char *ref_expand(const Node *node, const Tensor *const *inputs, Tensor *co
   return NULL;
 }
 
-/* Where an index before the start or past the end of an axis reads, in 0..n-1; -1 for the fill value. */
+/* The position, in 0..n-1, that an index before the start or past the end of an axis reads; -1: the fill value. */
 typedef int64_t PadMap(int64_t index, int64_t n);
 
 static int64_t positive_modulo(int64_t a, int64_t n) { return (a % n + n) % n; }

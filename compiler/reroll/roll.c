@@ -70,7 +70,7 @@ static int independent_steps(Search *search, const Cell *first) {
 
 /* ---- the op ---- */
 
-/* Of all steps of a chain. */
+/* The weights of all steps of a chain. */
 typedef struct Weights {
   Value *input, *hidden, *bias; /* bias NULL: all zeros */
 } Weights;
@@ -115,7 +115,7 @@ static Steps inputs_of(const Run *run) {
   return steps;
 }
 
-/* That of the first part of x that goes along one value. */
+/* The direction of the first part of x whose steps go along one value. */
 static int direction_of(const Steps *inputs) {
   for (int part = 0; part < inputs->n_parts; part++) {
     int direction = strips_direction(steps_part(inputs, part), inputs->n);

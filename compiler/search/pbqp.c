@@ -48,7 +48,7 @@ typedef struct Reduction {
 
 static int other_end(const Edge *edge, int vertex) { return edge->u == vertex ? edge->v : edge->u; }
 
-/* Of the edge at `vertex`, whose alternative is `a`, the other end's being `b`. */
+/* The cost of the edge if `vertex` takes alternative `a` and the other end `b`. */
 static double *cost_at(const Reduction *r, const Edge *edge, int vertex, int a, int b) {
   int columns = r->vertices[edge->v].n;
   return &edge->cost[edge->u == vertex ? a * columns + b : b * columns + a];
@@ -169,7 +169,7 @@ static void reduce_two(Reduction *r, int vertex) {
   add_edge(r, y, z, cost);
 }
 
-/* Of an alternative beside the best that each neighbour could choose for it. */
+/* The cost of an alternative, plus for each neighbour the least cost of an alternative and the edge. */
 static double local_cost(const Reduction *r, int vertex, int a) {
   const Vertex *v = &r->vertices[vertex];
   double cost = v->cost[a];

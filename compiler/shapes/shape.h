@@ -105,7 +105,7 @@ typedef struct SliceAxis {
   const Dim *start, *extent;
   int64_t step; /* not 0 */
 } SliceAxis;
-/* Of all axes of the input, sliced or whole. */
+/* Reads a Slice: fills in all axes of the input, sliced or whole. */
 bool read_slice(Graph *graph, const Node *node, SliceAxis axes[MAX_RANK]);
 
 /* A new data-dependent dim, from 0 to the maximum of `limit`. */

@@ -65,7 +65,7 @@ static double cycles_of_rows(const Graph *graph, const Convolution *conv, int co
   return (double)share * (row_cycles + (double)tiles * tile);
 }
 
-/* What is written is read before. */
+/* Seconds of the kernel. Lines of the output are read before they are written. */
 static double seconds_of(Graph *graph, const Convolution *conv, int columns) {
   const Machine *m = graph->config->machine;
   double in = value_optimum_bytes(conv->x), out = value_optimum_bytes(conv->y);

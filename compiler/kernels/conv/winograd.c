@@ -95,7 +95,7 @@ static void scratch(Graph *graph, Node *node) {
   graph_slots(graph, node, schedule->plan.slots, slot_bytes(graph, schedule));
 }
 
-/* Of one group. */
+/* The weights of one group. */
 static WinogradWeights weights_of(const Graph *graph, const WinogradSchedule *schedule) {
   return (WinogradWeights){.form = schedule->plan.form,
                            .lanes = graph->config->target->lanes,

@@ -252,7 +252,7 @@ static double copied_bytes(const Graph *graph, const Node *node, NodeLayout layo
   return bytes;
 }
 
-/* Of Concat and Split; other copies never run blocked. */
+/* Seconds of Concat and Split; other copies never run blocked. */
 static double seconds(Graph *graph, const Node *node, NodeLayout layout) {
   return copying_seconds(graph, copied_bytes(graph, node, layout));
 }

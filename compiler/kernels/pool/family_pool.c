@@ -97,7 +97,7 @@ static void call_volumes(Graph *graph, Call *call, const Node *node, const ConvA
   operand_dim(call, "out_w", axes[0].out);
 }
 
-/* As in templates/pool_plain.c. The input columns of so many outputs are on the stack. */
+/* As in templates/pool_plain.c. The input columns of PLAIN_COLUMNS outputs are on the stack. */
 enum { PLAIN_COLUMNS = 64, MAX_SPAN = 4096 };
 
 static int64_t plain_columns(const Node *node, const ConvAxis *w) {

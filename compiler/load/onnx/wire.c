@@ -10,7 +10,7 @@ enum {
   MAX_FIELDS = 1 << 25 /* protobuf-c keeps some 100 bytes for each while it reads */
 };
 
-/* Of the encoding: https://protobuf.dev/programming-guides/encoding */
+/* The wire types of the encoding: https://protobuf.dev/programming-guides/encoding */
 enum WireType { WIRE_VARINT = 0, WIRE_8_BYTES = 1, WIRE_LENGTH = 2, WIRE_4_BYTES = 5 };
 
 typedef struct Walk {
