@@ -18,12 +18,15 @@ static void dump_shape(Text *out, const Value *value) {
   if (value->channel_block) text_add(out, " NC%s%dc", value->rank == 3 ? "W" : "HW", value->channel_block);
 }
 
-static void dump_storage(Text *out, const Value *value) {
-  static const char *const names[] = {"", "input", "output", "arena", "weights"};
+void value_dump_place(Text *out, const char *before, const Value *value) {
+  static const char *const names[] = {
+      [STORAGE_INPUT] = "input", [STORAGE_OUTPUT] = "output", [STORAGE_ARENA] = "arena", [STORAGE_WEIGHTS] = "weights"};
+  if (value->storage == STORAGE_NONE) return;
+  text_add(out, "%s%s", before, names[value->storage]);
   if (value->storage == STORAGE_INPUT || value->storage == STORAGE_OUTPUT)
-    text_add(out, " @%s %d", names[value->storage], value->slot);
-  else if (value->storage != STORAGE_NONE)
-    text_add(out, " @%s+%lld", names[value->storage], (long long)value->offset);
+    text_add(out, " %d", value->slot);
+  else
+    text_add(out, "+%lld", (long long)value->offset);
 }
 
 static void dump_value(Text *out, const char *kind, const Value *value) {
@@ -36,7 +39,7 @@ static void dump_value(Text *out, const char *kind, const Value *value) {
     dump_name(out, value->view_of);
     if (value_is_part(value)) text_add(out, " from block %lld", (long long)value->first_block);
   }
-  dump_storage(out, value);
+  value_dump_place(out, " @", value);
   text_add(out, " ");
   text_quoted(out, value->name);
   text_add(out, "\n");

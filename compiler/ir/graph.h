@@ -195,5 +195,7 @@ int normal_axis(int64_t axis, int rank);
 
 /* A text form that diffs well: one line a value and a node. */
 void graph_dump(Text *out, const Graph *graph);
+void value_dump_place(Text *out, const char *before,
+                      const Value *value); /* "input 0", "arena+64"; "" without a place */
 
 #endif

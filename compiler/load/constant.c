@@ -113,6 +113,16 @@ bool constant_read(Json json, const char *name, Constant *constant) {
   return good;
 }
 
+bool constant_check_bool(const Constant *constant, const uint8_t *data) {
+  for (size_t i = 0; i < constant->count; i++) {
+    if (data[i] <= 1) continue;
+    error_at(constant->where, EXIT_INVALID, "expected 0 or 1 as %s element %zu, found %d", constant->dtype_name, i,
+             data[i]);
+    return false;
+  }
+  return true;
+}
+
 Value *constant_value(Graph *graph, const Constant *constant) {
   if (constant->dtype == RNNCC_NONE) {
     error_at(constant->where, EXIT_UNSUPPORTED, "the tensor has dtype %s; supported are %s", constant->dtype_name,

@@ -23,6 +23,9 @@ bool constant_read(Json json, const char *name, Constant *constant);
 /* A number, a bool, or a special float as a string, to an element of that type. False after an error. */
 bool constant_read_element(Json json, DType dtype, void *out);
 
+/* Checks the bytes of a constant of bools: 0 or 1 each. False after an error. */
+bool constant_check_bool(const Constant *constant, const uint8_t *data);
+
 /* A Value outside the graph's list; NULL after an error. */
 Value *constant_value(Graph *graph, const Constant *constant);
 

@@ -90,15 +90,6 @@ static void check_coverage(const char *file, Range *ranges, int count, int64_t d
              data_bytes - covered);
 }
 
-static void check_bool(const Constant *constant) {
-  const uint8_t *data = constant->data;
-  for (size_t i = 0; i < constant->count; i++) {
-    if (data[i] <= 1) continue;
-    error_at(constant->where, EXIT_INVALID, "expected 0 or 1 as BOOL element %zu, found %d", i, data[i]);
-    return;
-  }
-}
-
 static void check_metadata(Json json) {
   if (!json_expect(json, JSON_OBJECT)) return;
   for (Json entry = json_first(json); entry.item; entry = json_next(entry)) json_expect(entry, JSON_STRING);
@@ -147,7 +138,7 @@ Constant *safetensors_read(Arena *arena, const char *file, FileBytes bytes, int 
   stop_on_errors();
   check_coverage(file, ranges, n, data_bytes);
   for (int i = 0; i < n; i++) {
-    if (constants[i].dtype == RNNCC_BOOL) check_bool(&constants[i]);
+    if (constants[i].dtype == RNNCC_BOOL) constant_check_bool(&constants[i], constants[i].data);
     align(arena, &constants[i]);
   }
   stop_on_errors();

@@ -195,15 +195,7 @@ static void dump_block(Text *out, const Block *block, int depth) {
 /* ---- values ---- */
 
 static void dump_place(Text *out, const Value *value) {
-  static const char *const STORAGES[] = {[STORAGE_NONE] = "",
-                                         [STORAGE_INPUT] = " input",
-                                         [STORAGE_OUTPUT] = " output",
-                                         [STORAGE_ARENA] = " arena",
-                                         [STORAGE_WEIGHTS] = " weights"};
-  text_add(out, "%s", STORAGES[value->storage]);
-  if (value->storage == STORAGE_INPUT || value->storage == STORAGE_OUTPUT) text_add(out, " %d", value->slot);
-  if (value->storage == STORAGE_ARENA || value->storage == STORAGE_WEIGHTS)
-    text_add(out, "+%lld", (long long)value->offset);
+  value_dump_place(out, " ", value);
   if (!value->view_of) return;
   text_add(out, " view of t%d", value->view_of->id);
   if (value_is_part(value)) text_add(out, " from block %lld", (long long)value->first_block);

@@ -39,18 +39,24 @@ static const Value *residual_of(const Node *node) {
   return epilogue_begins_with_sum(node) ? node->inputs[node->op->max_inputs] : NULL;
 }
 
-Convolution convolution_of(Graph *graph, const Node *node, NodeLayout layout) {
-  const Value *w = node->inputs[1];
+Convolution convolution_tensors(Graph *graph, const Node *node) {
   Window window;
   if (!read_window(graph, node, &window)) bug("n%d: a convolution that has no shape", node->id);
-  Convolution conv = {.x = node->inputs[0], .y = node->outputs[0], .weights = w, .residual = residual_of(node)};
-  conv.groups = node_int(node, ATTR_group);
-  conv.channels = dim_value(w->shape[1]);
-  conv.kernels = dim_value(w->shape[0]) / conv.groups;
-  conv.bias = node_input(node, 2);
-  conv.d = convolution_axis(graph, node, &window, 2);
-  conv.h = convolution_axis(graph, node, &window, 1);
-  conv.w = convolution_axis(graph, node, &window, 0);
+  return (Convolution){.x = node->inputs[0],
+                       .y = node->outputs[0],
+                       .weights = node->inputs[1],
+                       .bias = node_input(node, 2),
+                       .groups = node_int(node, ATTR_group),
+                       .d = convolution_axis(graph, node, &window, 2),
+                       .h = convolution_axis(graph, node, &window, 1),
+                       .w = convolution_axis(graph, node, &window, 0)};
+}
+
+Convolution convolution_of(Graph *graph, const Node *node, NodeLayout layout) {
+  Convolution conv = convolution_tensors(graph, node);
+  conv.channels = dim_value(conv.weights->shape[1]);
+  conv.kernels = dim_value(conv.weights->shape[0]) / conv.groups;
+  conv.residual = residual_of(node);
   conv.x_block = layout_block(graph, conv.x, layout.reads);
   conv.y_block = layout_block(graph, conv.y, layout.writes);
   return conv;

@@ -34,6 +34,9 @@ typedef struct Convolution {
   int x_block, y_block;  /* channel blocks of x, and of y and the residual; 0: row-major */
 } Convolution;
 
+/* The tensors, groups and axes of a convolution or a transposed one. */
+Convolution convolution_tensors(Graph *graph, const Node *node);
+
 /* The convolution of a node in a layout. */
 Convolution convolution_of(Graph *graph, const Node *node, NodeLayout layout);
 

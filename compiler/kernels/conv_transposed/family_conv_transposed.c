@@ -25,16 +25,9 @@ enum { MAX_WINDOW_W = 16, MAX_STRIDE_W = 4, MAX_COLUMNS = 28 };
 
 /* The node as a Convolution with weights [groups * channels][kernels][R][S], whose pads crop the output. */
 static Convolution transposed_of(Graph *graph, const Node *node) {
-  Window window;
-  if (!read_window(graph, node, &window)) bug("n%d: a transposed convolution that has no shape", node->id);
-  Convolution conv = {.x = node->inputs[0], .y = node->outputs[0], .weights = node->inputs[1]};
-  conv.groups = node_int(node, ATTR_group);
+  Convolution conv = convolution_tensors(graph, node);
   conv.channels = dim_value(conv.weights->shape[0]) / conv.groups;
   conv.kernels = dim_value(conv.weights->shape[1]);
-  conv.bias = node_input(node, 2);
-  conv.d = convolution_axis(graph, node, &window, 2);
-  conv.h = convolution_axis(graph, node, &window, 1);
-  conv.w = convolution_axis(graph, node, &window, 0);
   return conv;
 }
 

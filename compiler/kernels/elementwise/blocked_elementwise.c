@@ -39,7 +39,9 @@ bool blocked_operands_fit(const Value *y, int n, const Value *const *operands) {
   return true;
 }
 
-bool blocked_operands_alike(const Value *y, int n, const Value *const *operands) {
+/* Does each operand, except constants of one element, have an element for each pixel and channel of y? Then a block may
+ * have several vectors. needs: blocked_operands_fit */
+static bool operands_alike(const Value *y, int n, const Value *const *operands) {
   if (y->rank < 3) return false;
   for (int k = 0; k < n; k++) {
     const Value *operand = operands[k];
@@ -47,6 +49,11 @@ bool blocked_operands_alike(const Value *y, int n, const Value *const *operands)
       return false;
   }
   return true;
+}
+
+LayoutSet blocked_layouts(const Value *y, int n, const Value *const *operands) {
+  if (!blocked_operands_fit(y, n, operands)) return 0;
+  return LAYOUT_SET_BLOCKED | (operands_alike(y, n, operands) ? LAYOUT_BIT(LAYOUT_WIDE, LAYOUT_WIDE) : 0);
 }
 
 Value *blocked_constant(Graph *graph, const Value *y, const Value *constant) {

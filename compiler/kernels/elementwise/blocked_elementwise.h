@@ -9,9 +9,8 @@
 /* Can the blocked tensor y be computed from the operands: of y's rank or constant, and each broadcast along all spatial
  * axes or none, along channels or not, along images or not? */
 bool blocked_operands_fit(const Value *y, int n, const Value *const *operands);
-/* Does each operand, except constants of one element, have an element for each pixel and channel of y? Then a block may
- * have several vectors. needs: blocked_operands_fit */
-bool blocked_operands_alike(const Value *y, int n, const Value *const *operands);
+/* The layouts that such a kernel runs in. */
+LayoutSet blocked_layouts(const Value *y, int n, const Value *const *operands);
 
 /* A constant of one element a channel as kernels read it: in blocks of a vector, padded with zeros. A constant of one
  * element is returned as it is. */

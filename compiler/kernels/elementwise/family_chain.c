@@ -137,9 +137,7 @@ static LayoutSet layouts(Graph *graph, const Node *chain) {
   const Value *y = chain->outputs[0];
   for (int k = 0; k < chain->n_outputs; k++)
     if (chain->outputs[k]->dtype != RNNCC_F32) return 0;
-  if (!chain_runs_blocked(y, chain->n_inputs, chain->inputs)) return 0;
-  bool alike = blocked_operands_alike(y, chain->n_inputs, (const Value *const *)chain->inputs);
-  return LAYOUT_SET_BLOCKED | (alike ? LAYOUT_BIT(LAYOUT_WIDE, LAYOUT_WIDE) : 0);
+  return can_be_blocked(y) ? blocked_layouts(y, chain->n_inputs, (const Value *const *)chain->inputs) : 0;
 }
 
 /* The constants among the inputs, in order. */

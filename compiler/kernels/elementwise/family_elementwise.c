@@ -138,11 +138,8 @@ static void lower_plain(Program *program, const Node *node) {
 
 static LayoutSet layouts(Graph *graph, const Node *node) {
   (void)graph;
-  const Value *y = node->outputs[0];
   Operands operands = operands_of(node);
-  if (!elementwise_on_vectors(node) || !blocked_operands_fit(y, operands.n, operands.values)) return 0;
-  bool alike = blocked_operands_alike(y, operands.n, operands.values);
-  return LAYOUT_SET_BLOCKED | (alike ? LAYOUT_BIT(LAYOUT_WIDE, LAYOUT_WIDE) : 0);
+  return elementwise_on_vectors(node) ? blocked_layouts(node->outputs[0], operands.n, operands.values) : 0;
 }
 
 /* The operands that are constants, in order. */

@@ -54,19 +54,10 @@ static bool check_size(const Constant *constant, size_t given, size_t due, const
   return false;
 }
 
-static bool check_bool(const Constant *constant, const uint8_t *data) {
-  for (size_t i = 0; i < constant->count; i++) {
-    if (data[i] <= 1) continue;
-    error_at(constant->where, EXIT_INVALID, "expected 0 or 1 as bool element %zu, found %d", i, data[i]);
-    return false;
-  }
-  return true;
-}
-
 /* Bytes of the file, copied if they are not aligned to their elements. */
 static bool take_raw(OnnxReader *reader, Constant *constant, const OnnxType *type, const uint8_t *data, size_t bytes) {
   if (!check_size(constant, bytes, constant->count * (size_t)type->bytes, "bytes")) return false;
-  if (type->dtype == RNNCC_BOOL && !check_bool(constant, data)) return false;
+  if (type->dtype == RNNCC_BOOL && !constant_check_bool(constant, data)) return false;
   bool aligned = (uintptr_t)data % (size_t)type->bytes == 0;
   constant->data = aligned && data ? data : arena_copy(reader->arena, data ? data : (const uint8_t *)"", bytes);
   return true;
