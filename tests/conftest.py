@@ -89,21 +89,20 @@ def pytest_unconfigure(config):
 def pytest_addoption(parser):
     parser.addoption("--long", action="store_true", help="all cases of every sweep, optimised, and all networks in their "
                      "own size: an hour")
-    parser.addoption("--quick", action="store_true", help="of each test function every eighth case")
+    parser.addoption("--quick", action="store_true", help="of each file every eighth case")
 
 
 def pytest_collection_modifyitems(config, items):
-    """Which is the first case of its test function? --quick: that one and every eighth after it."""
+    """Finds the cases that optimise_case() optimises. --quick: keeps the first of each file and every eighth after it."""
     if sanitized():
         items[:] = [item for item in items if not item.get_closest_marker("unsanitized")]
-    cases, kept, left, config.first_cases = collections.Counter(), [], [], set()
+    kinds, files, kept, left, config.first_cases = set(), collections.Counter(), [], [], set()
     for item in items:
-        function, kind = item.nodeid.split("[")[0], first_of(item)
-        if not cases[kind]:
+        if first_of(item) not in kinds:
             config.first_cases.add(item.nodeid)
-        cases[kind] += kind != function
-        (left if cases[function] % QUICK_SHARE else kept).append(item)
-        cases[function] += 1
+        kinds.add(first_of(item))
+        (left if files[item.path] % QUICK_SHARE else kept).append(item)
+        files[item.path] += 1
     if amount.quick_tests():
         config.hook.pytest_deselected(items=left)
         items[:], config.first_cases = kept, set()
