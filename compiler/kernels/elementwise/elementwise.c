@@ -238,6 +238,7 @@ bool epilogue_begins_with_sum(const Node *node) {
 
 const char *elementwise_epilogue(Arena *arena, const Node *node) {
   int sum = epilogue_begins_with_sum(node);
+  if (node->n_epilogue == sum) return NULL;
   Node steps = {.epilogue = node->epilogue + sum, .n_epilogue = node->n_epilogue - sum};
-  return steps.n_epilogue ? elementwise_epilogue_body(arena, &steps) : NULL;
+  return elementwise_epilogue_body(arena, &steps);
 }
