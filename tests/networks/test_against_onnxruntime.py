@@ -23,7 +23,7 @@ SMALL = {**dict.fromkeys(NETWORKS, {"size": 64, "width": 0.4}), "inception_v3": 
          **{f"densenet{depth}": {"size": 64, "width": 0.5} for depth in (121, 169, 201)},
          "densenet161": {"size": 64, "width": 0.34},
          **{f"resnet{depth}": {"size": 64, "width": 0.2} for depth in (101, 152)}}
-FULL = ["resnet50", "squeezenet"]
+FULL = ["resnet18", "squeezenet"]
 # Small forms that clang optimises: one of each kind of network.
 OPTIMISED = ["resnet34", "densenet121", "mobilenet_v2", "squeezenet"]
 

@@ -9,6 +9,7 @@
 
 #include <cmocka.h>
 
+#include "../support/sanitized.h"
 #include "ir/family.h"
 #include "passes.h"
 #include "program/build.h"
@@ -74,7 +75,7 @@ static void assert_apart(const Interval *a, const Interval *b) {
 
 static void values_live_together_share_no_byte(void **state) {
   (void)state;
-  for (unsigned seed = 0; seed < 100; seed++) {
+  for (unsigned seed = 0; seed < (SANITIZED ? 25 : 100); seed++) {
     Arena *arena = arena_new();
     const MemoryPlan *plan = planned(random_schedule(seed, graph_new(arena)));
     for (int i = 0; i < plan->n_intervals; i++) {
@@ -206,7 +207,7 @@ static void values_still_in_use_are_not_written_over(void **state) {
 /* At most an eighth more than the largest live set, on the worst of random schedules, whose sizes fit badly. */
 static void the_arena_stays_near_the_largest_live_set(void **state) {
   (void)state;
-  for (unsigned seed = 0; seed < 300; seed++) {
+  for (unsigned seed = 0; seed < (SANITIZED ? 50 : 300); seed++) {
     Arena *arena = arena_new();
     const MemoryPlan *plan = planned(random_schedule(seed, graph_new(arena)));
     assert_true(plan->arena_bytes >= plan->lower_bound);

@@ -21,6 +21,7 @@
 #include <cmocka.h>
 
 #include "../support/asleep.h"
+#include "../support/sanitized.h"
 #include "cpu_limit.h"
 #include "pool.h"
 
@@ -61,11 +62,7 @@ static Pool *pool_of(int threads) {
 
 /* Fewer under a sanitizer, which slows each; fifty times more in long tests. */
 static int many_regions(void) {
-#if defined __has_feature
-#if __has_feature(thread_sanitizer) || __has_feature(address_sanitizer)
-  return 20000;
-#endif
-#endif
+  if (SANITIZED) return 20000;
   return getenv("RNNCC_LONG_TESTS") ? 10000000 : 200000;
 }
 

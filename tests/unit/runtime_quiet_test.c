@@ -20,17 +20,12 @@
 
 #include <cmocka.h>
 
+#include "../support/sanitized.h"
 #include "runtime_fake.h"
-
-#if defined __has_feature
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define SANITIZED 1
-#endif
-#endif
 
 static _Atomic int heap_calls;
 
-#ifndef SANITIZED
+#if !SANITIZED
 void *__libc_malloc(size_t bytes);
 void *__libc_calloc(size_t n, size_t bytes);
 void *__libc_realloc(void *old, size_t bytes);
@@ -95,7 +90,7 @@ static void the_filter_does_kill(void **state) {
   assert_true(WIFSIGNALED(status_of_child(child)));
 }
 
-#ifndef SANITIZED
+#if !SANITIZED
 
 static void run_does_not_touch_the_heap(void **state) {
   (void)state;
@@ -263,7 +258,7 @@ static void a_context_stays_within_its_memory(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-#ifndef SANITIZED /* a sanitizer has its own malloc and makes system calls of its own */
+#if !SANITIZED /* a sanitizer has its own malloc and makes system calls of its own */
       cmocka_unit_test(run_does_not_touch_the_heap),
       cmocka_unit_test(run_with_one_thread_makes_no_system_call),
 #endif
