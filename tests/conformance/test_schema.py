@@ -7,6 +7,7 @@ import jsonschema
 import pytest
 
 from conftest import ROOT
+from support.amount import half
 from support.dtypes import DTYPES
 from support.refusal import accepted, refused, small_model
 
@@ -69,11 +70,14 @@ def test_the_rich_model_is_accepted_by_both(rnncc, tmp_path):
     accepted(rnncc, tmp_path, rich_model())
 
 
-@pytest.mark.parametrize("replacement", [None, True, -1, 1.5, [], {}, [None], {"unknown": 1}], ids=json.dumps)
+REPLACEMENTS = [None, True, -1, 1.5, [], {}, [None], {"unknown": 1}]
+
+
+@pytest.mark.parametrize("replacement", REPLACEMENTS, ids=json.dumps)
 def test_what_the_schema_refuses_rnncc_refuses(rnncc, tmp_path, replacement):
     """A value of another kind in every place. rnncc refuses more than the schema, so the reverse is not tested."""
     tried = 0
-    for path in places(rich_model()):
+    for path in half(list(places(rich_model())), REPLACEMENTS.index(replacement)):
         if not path or any(str(key).startswith("x-") for key in path) or conforms(changed(path, replacement)):
             continue
         model = tmp_path / "model.json"

@@ -9,6 +9,7 @@ import pytest
 from conftest import ROOT
 
 from support.model_builder import Model
+from support.some_networks import SOME_NETWORKS
 
 sys.path.insert(0, str(ROOT / "models"))
 
@@ -28,7 +29,7 @@ def arena_and_bound(text):
     return [int(number) for number in re.search(r"^arena (\d+) bytes, largest live set (\d+) bytes", text, re.M).groups()]
 
 
-@pytest.mark.parametrize("name", NETWORKS)
+@pytest.mark.parametrize("name", SOME_NETWORKS)
 def test_the_arena_is_within_a_tenth_of_the_largest_live_set(rnncc, tmp_path, name):
     path = NETWORKS[name](width=0.25, size=139 if name == "inception_v3" else 64).write(tmp_path)
     arena, bound = arena_and_bound(inspected(rnncc, path, "--memory"))
