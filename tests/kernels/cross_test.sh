@@ -13,6 +13,6 @@ qemu=$(command -v qemu-aarch64 || command -v qemu-aarch64-static) || skip qemu-a
 [ "$(uname -m)" = aarch64 ] || [ -e /usr/aarch64-linux-gnu/lib/libc.a ] || skip libc6-dev-arm64-cross
 program=$(mktemp) || exit 1
 trap 'rm -f "$program"' EXIT
-"$clang" --target=aarch64-linux-gnu -static -O2 -std=gnu11 -DSTRIDE=65537 -D_GNU_SOURCE -DSIMD_NEON -fno-math-errno \
+"$clang" --target=aarch64-linux-gnu -static -O2 -std=gnu11 -DSTRIDE=65537 -DDRAWS=50000 -D_GNU_SOURCE -DSIMD_NEON -fno-math-errno \
   -Wno-ignored-attributes -I"$root/templates" -I"$root/runtime" "$source" -lm -lpthread -o "$program" || exit 1
 "$qemu" "$program"

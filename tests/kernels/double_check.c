@@ -9,7 +9,9 @@
 #include "isa.h"
 #include "tap.h"
 
-enum { DRAWS = 400000 };
+#ifndef DRAWS
+#define DRAWS 400000
+#endif
 
 static uint64_t state = 1;
 static uint64_t next_bits(void) {

@@ -61,6 +61,13 @@ def precompiled(flags):
     return ["-include-pch", str(kept)]
 
 
+def optimising(isa):
+    """clang's options: by default it optimises a little, and without wide vectors not at all (cached_clang: why so)."""
+    if long_tests():
+        return ["-O2"]
+    return ["-O1"] if isa.startswith("avx") else ["-O1", "-Xclang", "-disable-llvm-passes", "-mllvm", "-fast-isel"]
+
+
 def build(directory, isa, sources):
     """Compiles {file name: C text, or a path of the repository} into one program for `isa`."""
     macro, options, _ = ISAS[isa]
@@ -73,8 +80,8 @@ def build(directory, isa, sources):
         paths.append(path)
     includes = [f"-I{ROOT / folder}" for folder in ("templates", "runtime", "compiler", "tests/kernels")]
     program = directory / f"program_{isa}"
-    flags = ["clang-19", "-std=gnu11", "-O2" if long_tests() else "-O1", "-Wall", "-Wno-unused-function", "-Werror", "-D_GNU_SOURCE", f"-D{macro}",
-             *options]
+    flags = ["clang-19", "-std=gnu11", *optimising(isa), "-Wall", "-Wno-unused-function", "-Werror", "-D_GNU_SOURCE",
+             f"-D{macro}", *options]
     command = [*flags, *precompiled(flags), *includes, *map(str, paths), "-o", str(program), "-lm", "-lpthread"]
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
