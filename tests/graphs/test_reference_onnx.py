@@ -11,6 +11,7 @@ from graphs.movement_models import CASES as MOVEMENT_CASES
 from graphs.op_models import CASES as OP_CASES
 from graphs.op_models import INEXACT
 from graphs.recurrent_models import GATES, batch_first, recurrent, turned_output
+from support.amount import some
 
 SEEDS = 4
 CASES = OP_CASES | MOVEMENT_CASES
@@ -41,7 +42,7 @@ def peer_run(model, feeds):
     return dict(zip(model.outputs, ReferenceEvaluator(model.onnx()).run(model.outputs, feeds)))
 
 
-@pytest.mark.parametrize("seed", range(SEEDS))
+@pytest.mark.parametrize("seed", some(range(SEEDS), 2))
 @pytest.mark.parametrize("name", CASES)
 def test_op_agrees_with_onnx_runtime(reference, tmp_path, name, seed):
     model, feeds = CASES[name](numpy.random.default_rng([seed, *name.encode()]))

@@ -85,6 +85,7 @@ def test_the_runtime_adds_less_than_64_kib(compile, tmp_path):
     assert os.path.getsize(compile(model.write(tmp_path))) < 64 * KIB
 
 
+@pytest.mark.unsanitized
 @by_model
 def test_clang_and_the_linker_run_once_for_each_thing(model, rnncc, tmp_path):
     log, clang = tmp_path / "log", tmp_path / "clang"
@@ -96,6 +97,7 @@ def test_clang_and_the_linker_run_once_for_each_thing(model, rnncc, tmp_path):
     assert sorted(Path(name).suffix for name in made) == [".o", ".o", ".so"] and len(set(made)) == 3
 
 
+@pytest.mark.unsanitized
 @pytest.mark.parametrize("target", ["x86-64-v4", "x86-64-v3"])
 @by_model
 def test_a_unit_is_16000_instructions_for_clang(model, target, rnncc, tmp_path):
@@ -124,6 +126,7 @@ def test_the_same_input_gives_the_same_file_wherever_and_whenever(model, rnncc, 
     assert compiled("c.so", model, preexec_fn=lambda: os.umask(0o077)) == first
 
 
+@pytest.mark.unsanitized
 @by_model
 def test_emitted_c_builds_without_rnncc_to_the_same_results(model, rnncc, rnnrun, compile, tmp_path):
     folder = tmp_path / "c"
