@@ -21,7 +21,7 @@ ROOT = Path(__file__).resolve().parents[1]
 QUICK_SHARE = 8
 sys.path.insert(0, str(ROOT / "tests"))
 from support import amount, machine  # noqa: E402
-from support.clang import cached_clang, prune  # noqa: E402
+from support.clang import WITHOUT_PASSES, cached_clang, prune  # noqa: E402
 
 
 def build_directory():
@@ -76,10 +76,10 @@ def first_of(item):
 def optimise_case(request, monkeypatch):
     """What clang makes of the C takes most of the time of a test, and few are about it. So clang optimises the first case
     of each function or file, what is marked `optimised`, all in long tests, and of quick tests only what is marked. How
-    cached_clang does without stands there. What fixtures of a wider scope compile is optimised."""
+    clang does without: support/clang.py. What fixtures of a wider scope compile is optimised."""
     marked = request.node.get_closest_marker("optimised")
     if not (marked or amount.long_tests() or request.node.nodeid in request.session.config.first_cases):
-        monkeypatch.setenv("CLANG_WITHOUT_PASSES", "1")
+        monkeypatch.setenv("CLANG_WITHOUT_PASSES", WITHOUT_PASSES)
 
 
 def pytest_unconfigure(config):
@@ -162,7 +162,7 @@ def compile(rnncc, module_cache):
         if optimised is None:
             optimised = "CLANG_WITHOUT_PASSES" not in os.environ
         optimised = (optimised and not amount.quick_tests()) or amount.long_tests()
-        environment = {**os.environ, "CLANG_WITHOUT_PASSES": "" if optimised else "1"}
+        environment = {**os.environ, "CLANG_WITHOUT_PASSES": "" if optimised else WITHOUT_PASSES}
         key = hashlib.sha256(Path(model).read_bytes() + repr((options, optimised)).encode()).hexdigest()[:24]
         output = module_cache / f"{key}.so"
         with open(module_cache / f"{key}.lock", "w") as lock:

@@ -16,7 +16,7 @@ import numpy
 import onnx
 from onnx import numpy_helper
 
-from support.clang import cached_clang
+from support.clang import WITHOUT_PASSES, cached_clang
 from support.module import Module
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -87,7 +87,7 @@ def tolerance(case):
 
 def rnncc(case, output, options):
     command = [BUILD / "compiler" / "rnncc", "--verify-each", case.model, "-o", output, *options]
-    environment = os.environ | cached_clang() | ({} if case.optimised else {"CLANG_WITHOUT_PASSES": "1"})
+    environment = os.environ | cached_clang() | ({} if case.optimised else {"CLANG_WITHOUT_PASSES": WITHOUT_PASSES})
     return subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, env=environment)
 
 

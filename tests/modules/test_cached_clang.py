@@ -46,6 +46,23 @@ def test_a_kept_object_is_clangs_own(unit, tmp_path, target):
     assert len(list(cache.glob("*.o"))) == 2
 
 
+@pytest.mark.optimised
+def test_a_module_is_linked_as_by_clang(rnncc, root, tmp_path):
+    """By the command that is kept, made anew where it is of other options or another clang."""
+    cache, model = tmp_path / "cache", root / "tests" / "fuzz" / "corpus" / "json_model" / "gru.json"
+
+    def module(**environment):
+        done = rnncc(model, "-o", tmp_path / "m.so", env=os.environ | cached_clang(cache) | environment)
+        assert done.returncode == 0, done.stderr
+        return (tmp_path / "m.so").read_bytes()
+
+    expected = module(RNNCC_CLANG="clang-19")
+    assert module() == expected and module() == expected
+    [kept] = cache.glob("link-*")
+    kept.write_text("# another clang -shared\nexit 1\n")
+    assert module() == expected
+
+
 @pytest.mark.parametrize("changed", ["network.c", "weights.bin", "kernel.h", "simd/math.h"])
 def test_a_changed_source_makes_another_object(unit, tmp_path, changed):
     folder, cache = unit("x86-64-v3"), tmp_path / "cache"

@@ -2,18 +2,11 @@
 """Compiled networks compute what ONNX Runtime computes with the same weights, for any number of images, and the same bits
 on any number of threads. Most run in a small form, whose odd channel counts fill no vector; with pytest's option --long
 all run in their own size, too."""
-import sys
 
 import numpy
 import pytest
-from conftest import ROOT
 from support.module import Module
-from support.some_networks import SOME_NETWORKS
-
-sys.path.insert(0, str(ROOT / "models"))
-
-from networks import NETWORKS  # noqa: E402
-from networks.compare import error  # noqa: E402
+from support.some_networks import NETWORKS, SOME_NETWORKS, error
 
 # Relative to the largest probability. Direct convolution adds some thousand products in another order: 1e-5 is a hundred
 # rounding errors of a float. The transforms of Winograd's F(4x4,3x3) multiply by up to 8 and cancel: 1e-4.

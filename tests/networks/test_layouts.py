@@ -3,20 +3,14 @@
 for layouts: the results of each way to search, and that all compute the same."""
 import json
 import re
-import sys
 
 import numpy
 import pytest
-from conftest import ROOT
 from support.amount import some
 from support.convolutional import RandomNetwork, signs, whole
 from support.emitted import assert_same, run_module
 from support.model_builder import Model
-from support.some_networks import SOME_NETWORKS
-
-sys.path.insert(0, str(ROOT / "models"))
-
-from networks import NETWORKS  # noqa: E402
+from support.some_networks import NETWORKS, SOME_NETWORKS
 
 # Transforms of each network. SqueezeNet's pooled vector needs one: 1000 channels are not a multiple of a vector.
 TRANSFORMS = {"resnet50": 1, "densenet121": 1, "inception_v3": 1, "mobilenet_v2": 1, "squeezenet": 2}

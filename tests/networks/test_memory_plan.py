@@ -1,19 +1,13 @@
 # SPDX-License-Identifier: MIT
 """`rnncc inspect --memory`: the arena of a run is nearly as small as possible, and the drawing shows it."""
 import re
-import sys
 from xml.etree import ElementTree
 
 import numpy
 import pytest
-from conftest import ROOT
 
 from support.model_builder import Model
-from support.some_networks import SOME_NETWORKS
-
-sys.path.insert(0, str(ROOT / "models"))
-
-from networks import NETWORKS  # noqa: E402
+from support.some_networks import NETWORKS, SOME_NETWORKS
 
 SVG = "{http://www.w3.org/2000/svg}"
 ROW = re.compile(r"^t\d+ +(?P<offset>\d+) +(?P<bytes>\d+) +(?P<first>\d+) +(?P<last>\d+) +(?P<over>t\d+)?", re.M)

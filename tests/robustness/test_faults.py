@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 
 import pytest
-from conftest import build_directory
+from conftest import sanitized
 from support.model_builder import Model
 
 EXIT_LIMIT, EXIT_ENVIRONMENT = 4, 5
@@ -34,7 +34,7 @@ def quick_model(tmp_path):
 
 def preloaded(name, folder):
     """The shared object of NAME.c."""
-    if "asan" in build_directory().name:
+    if sanitized():
         pytest.skip("this build has a sanitizer, which must be loaded first")
     library = folder / f"{name}.so"
     subprocess.run(["clang-19", "-shared", "-fPIC", "-O1", "-Wall", "-Werror", "-D_GNU_SOURCE",

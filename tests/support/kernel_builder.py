@@ -12,6 +12,7 @@ from pathlib import Path
 
 from support import machine
 from support.amount import long_tests
+from support.clang import WITHOUT_PASSES
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -62,10 +63,10 @@ def precompiled(flags):
 
 
 def optimising(isa):
-    """clang's options: by default it optimises a little, and without wide vectors not at all (cached_clang: why so)."""
+    """clang's options: by default it optimises a little, and without wide vectors not at all."""
     if long_tests():
         return ["-O2"]
-    return ["-O1"] if isa.startswith("avx") else ["-O1", "-Xclang", "-disable-llvm-passes", "-mllvm", "-fast-isel"]
+    return ["-O1"] if isa.startswith("avx") else WITHOUT_PASSES.split()
 
 
 def build(directory, isa, sources):

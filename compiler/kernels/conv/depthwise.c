@@ -86,7 +86,8 @@ static void list(Graph *graph, const Node *node, const Convolution *conv, ConvCa
 
 static void fit(Graph *graph, const Node *node, const Convolution *conv, Knobs *knobs) {
   (void)node;
-  if (!can_have(graph, conv, knobs->value[KNOB_depthwise_px])) knobs->value[0] = row_tiles(graph, conv).columns;
+  if (!can_have(graph, conv, knobs->value[KNOB_depthwise_px]))
+    knobs->value[KNOB_depthwise_px] = row_tiles(graph, conv).columns;
 }
 
 static ConvSchedule *make(Graph *graph, const Node *node, const Convolution *conv, const Knobs *knobs) {
