@@ -33,13 +33,15 @@ static void step_write_unit(Compilation *c) {
   write_unit(c->program, c->unit, c->folder);
 }
 
+/* Of a module clang reads the unit anyhow. */
 static void step_check_unit(Compilation *c) {
+  if (c->options->emit != EMIT_C) return;
   check_unit(c->arena, c->unit, c->folder, clang_args(c->arena, c->config->target, SOURCE_KERNELS));
 }
 
 static void step_build(Compilation *c) {
   const Options *options = c->options;
-  build_module(c->graph, c->folder, options->runtime, output_path(options, c->arena), options->tool_seconds);
+  build_module(c->program, c->unit, c->folder, options->runtime, output_path(options, c->arena), options->tool_seconds);
   temporary_remove(c->folder);
 }
 

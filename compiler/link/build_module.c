@@ -70,12 +70,13 @@ static void tell_failure(const Process *process, double seconds) {
   }
 }
 
-static void run_all(Arena *arena, Process *processes, int count, double seconds) {
-  long cores = sysconf(_SC_NPROCESSORS_ONLN);
-  if (!process_run_all(arena, processes, count, (int)cores, seconds)) {
-    for (int i = 0; i < count; i++) tell_failure(&processes[i], seconds);
-    stop_on_errors();
-  }
+static void run(Arena *arena, Process *processes, int count, double seconds) {
+  process_run_all(arena, processes, count, (int)sysconf(_SC_NPROCESSORS_ONLN), seconds);
+}
+
+static void stop_on_failure(const Process *processes, int count, double seconds) {
+  for (int i = 0; i < count; i++) tell_failure(&processes[i], seconds);
+  stop_on_errors();
 }
 
 /* ---- sources and objects ---- */
@@ -133,23 +134,36 @@ static const char *const *link_command(Arena *arena, const Target *target, const
   return argv;
 }
 
-void build_module(Graph *graph, const char *folder, const char *runtime, const char *output, double seconds) {
-  Arena *arena = graph->arena;
+/* A line that clang complains of is some node's: libclang finds it. */
+static void check_if_told(Arena *arena, const Unit *unit, const char *folder, const Target *target,
+                          const Process *compiler) {
+  if (compiler->outcome > PROCESS_FAILED || !*compiler->output) return;
+  check_unit(arena, unit, folder, clang_args(arena, target, SOURCE_KERNELS));
+}
+
+void build_module(const Program *program, const Unit *unit, const char *folder, const char *runtime, const char *output,
+                  double seconds) {
+  Arena *arena = program->arena;
+  const Target *target = program->graph->config->target;
   const char *const sources[] = {network_source, runtime_source};
   Process compilers[2];
   for (int i = 0; i < 2; i++)
-    compilers[i] = (Process){.argv = compile_command(arena, graph->config->target, sources[i]), .folder = folder};
-  run_all(arena, compilers, runtime ? 1 : 2, seconds);
+    compilers[i] = (Process){.argv = compile_command(arena, target, sources[i]), .folder = folder};
+  run(arena, compilers, runtime ? 1 : 2, seconds);
+  check_if_told(arena, unit, folder, target, &compilers[0]);
+  stop_on_failure(compilers, runtime ? 1 : 2, seconds);
   if (!runtime) runtime = object_of(arena, runtime_source);
   /* Within the folder and from there into place: lld takes a % anywhere in the path for a digit to make up. */
-  Process linker = {.argv = link_command(arena, graph->config->target, runtime, "module.so"), .folder = folder};
-  run_all(arena, &linker, 1, seconds);
+  Process linker = {.argv = link_command(arena, target, runtime, "module.so"), .folder = folder};
+  run(arena, &linker, 1, seconds);
+  stop_on_failure(&linker, 1, seconds);
   file_copy(arena, arena_format(arena, "%s/module.so", folder), output);
 }
 
 const char *build_runtime(Arena *arena, const Target *target, const char *folder, double seconds) {
   write_runtime(arena, folder);
   Process compiler = {.argv = compile_command(arena, target, runtime_source), .folder = folder};
-  run_all(arena, &compiler, 1, seconds);
+  run(arena, &compiler, 1, seconds);
+  stop_on_failure(&compiler, 1, seconds);
   return arena_format(arena, "%s/%s", folder, object_of(arena, runtime_source));
 }

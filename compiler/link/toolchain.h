@@ -22,8 +22,10 @@ void write_runtime(Arena *arena, const char *folder);
 
 /* Compiles and links what write_unit wrote; `output` is replaced by rename when all went well. `runtime`: from
  * build_runtime() for the same target, NULL to compile it as well. Each program may take `seconds`. Ends with
- * EXIT_ENVIRONMENT where the toolchain is missing, fails or hangs. */
-void build_module(Graph *graph, const char *folder, const char *runtime, const char *output, double seconds);
+ * EXIT_ENVIRONMENT where the toolchain is missing, fails or hangs; where clang complains of the unit, check_unit() says
+ * of which nodes. */
+void build_module(const Program *program, const Unit *unit, const char *folder, const char *runtime, const char *output,
+                  double seconds);
 
 /* Compiles the runtime, which is the same for all modules of a target, in `folder`: the object's path. */
 const char *build_runtime(Arena *arena, const Target *target, const char *folder, double seconds);
