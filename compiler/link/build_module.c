@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT */
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "link/toolchain.h"
 #include "machine/targets.h"
+#include "support/data_directory.h"
 #include "support/files.h"
 #include "support/process.h"
 
@@ -85,8 +87,26 @@ static const char network_source[] = "network.c", runtime_source[] = "runtime.c"
 
 static const char *object_of(Arena *arena, const char *source) { return file_with_suffix(arena, source, ".o"); }
 
+/* Absolute, as clang runs in the unit's folder. */
+static const char *include_arg(Arena *arena, const char *data_folder) {
+  const char *folder = arena_format(arena, "%s/%s", data_directory(arena), data_folder);
+  char whole[PATH_MAX];
+  return arena_format(arena, "-I%s", realpath(folder, whole) ? whole : folder);
+}
+
+/* clang_args() and where the data folder's files are. */
+static const char *const *source_args(Arena *arena, const Target *target, SourceKind kind) {
+  const char *const *common = clang_args(arena, target, kind);
+  const char **list = ARENA_ARRAY(arena, const char *, MAX_ARGUMENTS + 3);
+  int count = 0;
+  while (*common) list[count++] = *common++;
+  list[count++] = include_arg(arena, "runtime");
+  list[count++] = include_arg(arena, "templates");
+  return list;
+}
+
 static const char *const *compile_command(Arena *arena, const Target *target, const char *source) {
-  const char *const *common = clang_args(arena, target, source == network_source ? SOURCE_KERNELS : SOURCE_RUNTIME);
+  const char *const *common = source_args(arena, target, source == network_source ? SOURCE_KERNELS : SOURCE_RUNTIME);
   const char **argv = ARENA_ARRAY(arena, const char *, MAX_ARGUMENTS + 8);
   int count = 0;
   argv[count++] = clang_program();
@@ -138,7 +158,7 @@ static const char *const *link_command(Arena *arena, const Target *target, const
 static void check_if_told(Arena *arena, const Unit *unit, const char *folder, const Target *target,
                           const Process *compiler) {
   if (compiler->outcome > PROCESS_FAILED || !*compiler->output) return;
-  check_unit(arena, unit, folder, clang_args(arena, target, SOURCE_KERNELS));
+  check_unit(arena, unit, folder, source_args(arena, target, SOURCE_KERNELS));
 }
 
 void build_module(const Program *program, const Unit *unit, const char *folder, const char *runtime, const char *output,

@@ -87,14 +87,12 @@ static void write_makefile(Graph *graph, const char *folder) {
   file_write(arena, arena_format(arena, "%s/Makefile", folder), text.data, text.length);
 }
 
-/* All of it as one source: it builds in a third of the time. */
 void write_runtime(Arena *arena, const char *folder) {
   const char *runtime = arena_format(arena, "%s/runtime", data_directory(arena));
   Names sources = list_folder(arena, runtime, ".c");
   if (sources.count == 0)
     fatal_at(LOCATION_FILE(runtime), EXIT_ENVIRONMENT,
              "expected the runtime's sources, found none (is rnncc installed whole?)");
-  copy_folder(arena, runtime, folder, ".c.h.def");
   Text text = text_new(arena);
   for (int i = 0; i < sources.count; i++) text_add(&text, "#include \"%s\"\n", sources.names[i]);
   file_write(arena, arena_format(arena, "%s/runtime.c", folder), text.data, text.length);
@@ -102,14 +100,19 @@ void write_runtime(Arena *arena, const char *folder) {
 
 void write_unit(const Program *program, const Unit *unit, const char *folder) {
   Arena *arena = program->arena;
-  const char *data = data_directory(arena);
   make_folder(folder);
   file_write(arena, arena_format(arena, "%s/network.c", folder), unit->text.data, unit->text.length);
   file_write(arena, arena_format(arena, "%s/weights.bin", folder), program->weights, (size_t)program->weights_bytes);
   write_runtime(arena, folder);
+}
+
+void write_sources(Graph *graph, const char *folder) {
+  Arena *arena = graph->arena;
+  const char *data = data_directory(arena);
+  copy_folder(arena, arena_format(arena, "%s/runtime", data), folder, ".c.h.def");
   copy_folder(arena, arena_format(arena, "%s/templates", data), folder, ".h");
   const char *simd = arena_format(arena, "%s/simd", folder);
   make_folder(simd);
   copy_folder(arena, arena_format(arena, "%s/templates/simd", data), simd, ".h");
-  write_makefile(program->graph, folder);
+  write_makefile(graph, folder);
 }
