@@ -5,7 +5,7 @@ import subprocess
 
 import pytest
 
-from support.clang import cached_clang, prune
+from support.clang import ROOT, cached_clang, prune
 
 
 @pytest.fixture
@@ -59,11 +59,23 @@ def test_a_module_is_linked_as_by_clang(rnncc, root, tmp_path):
     expected = module(RNNCC_CLANG="clang-19")
     assert module() == expected and module() == expected
     [kept] = cache.glob("link-*")
-    kept.write_text("# another clang -shared\nexit 1\n")
-    assert module() == expected
+    heading, command = kept.read_text().splitlines()
+    for no_longer_right in ("# another clang\nexit 1\n", f"{heading}\n{command.replace('-lc', '-lnone')}\n"):
+        kept.write_text(no_longer_right)
+        assert module() == expected
 
 
-@pytest.mark.parametrize("changed", ["network.c", "weights.bin", "kernel.h", "simd/math.h"])
+def test_headers_whose_time_changed_are_the_same(unit, tmp_path):
+    """Of a precompiled header clang would compare the time of its source, too."""
+    folder, cache = unit("x86-64"), tmp_path / "cache"
+    clang = cached_clang(cache)["RNNCC_CLANG"]
+    objects_of(folder, clang, cache)
+    (ROOT / "tests" / "support" / "intrinsics.h").touch()
+    (folder / "network.c").write_text("int other;\n" + (folder / "network.c").read_text())
+    objects_of(folder, clang, cache)
+
+
+@pytest.mark.parametrize("changed", ["network.c", "weights.bin", "kernel.h", "dtypes.def", "simd/math.h"])
 def test_a_changed_source_makes_another_object(unit, tmp_path, changed):
     folder, cache = unit("x86-64-v3"), tmp_path / "cache"
     clang = cached_clang(cache)["RNNCC_CLANG"]

@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: MIT
-"""The clang that tests let rnncc call: tests/support/cached_clang."""
+"""The clang that tests let rnncc call: the build's tests/support/cached_clang."""
 import functools
+import os
 import subprocess
+import time
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
+BUILD = Path(os.environ.get("RNNCC_BUILD", ROOT / "build"))
 MAX_BYTES = 1 << 30
 # In place of -O3, where a test is about what C is emitted and not about what clang makes of it: a third of the time, of
 # large units less. Not -O0, whose frames would not fit the stack of a worker.
@@ -19,14 +22,24 @@ def clang_version():
 def cached_clang(cache=ROOT / "build" / "clang-cache"):
     """What makes rnncc call it, for the environment. All builds share the cache: what is in it, is so by its content."""
     cache.mkdir(parents=True, exist_ok=True)
-    return {"RNNCC_CLANG": str(ROOT / "tests" / "support" / "cached_clang"), "CLANG_CACHE": str(cache),
+    return {"RNNCC_CLANG": str(BUILD / "tests" / "support" / "cached_clang"), "CLANG_CACHE": str(cache),
             "CLANG_VERSION": clang_version()}
 
 
+def used(path):
+    """When, and how large it is; None: another session has just removed or renamed it."""
+    try:
+        stat = path.stat()
+    except FileNotFoundError:
+        return None
+    return stat.st_mtime, stat.st_size
+
+
 def prune(cache, max_bytes=MAX_BYTES):
-    """Removes the files that were used longest ago, until the others have at most that many bytes."""
-    files = [(path.stat(), path) for path in cache.iterdir()]
-    for stat, path in sorted(files, key=lambda file: file[0].st_mtime, reverse=True):
-        max_bytes -= stat.st_size
-        if max_bytes < 0:
+    """Removes the files that were used longest ago, until the others have at most that many bytes. What was used in the
+    last hour stays: another session may have found it."""
+    files = {path: stat for path in cache.iterdir() if (stat := used(path))}
+    for path, (time_used, size) in sorted(files.items(), key=lambda file: file[1], reverse=True):
+        max_bytes -= size
+        if max_bytes < 0 and time_used < time.time() - 3600:
             path.unlink(missing_ok=True)

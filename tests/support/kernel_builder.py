@@ -12,7 +12,7 @@ from pathlib import Path
 
 from support import machine
 from support.amount import long_tests
-from support.clang import WITHOUT_PASSES
+from support.clang import WITHOUT_PASSES, clang_version
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -53,10 +53,10 @@ def emulator(isa):
 def precompiled(flags):
     """The header of the ISA's intrinsics for clang with these flags, which all sources of a program include."""
     header, cache = ROOT / "tests" / "support" / "intrinsics.h", Path(os.environ["CLANG_CACHE"])
-    key = hashlib.sha256(repr((flags, header.read_text())).encode()).hexdigest()[:24]
+    key = hashlib.sha256(repr((clang_version(), flags, header.read_text())).encode()).hexdigest()[:24]
     kept, made = cache / f"intrinsics-{key}.pch", cache / f"intrinsics-{key}.{os.getpid()}"
     if not kept.exists():
-        subprocess.run([*flags, "-x", "c-header", header, "-o", made], check=True)
+        subprocess.run([*flags, "-Xclang", "-fno-pch-timestamp", "-x", "c-header", header, "-o", made], check=True)
         made.rename(kept)
     os.utime(kept)
     return ["-include-pch", str(kept)]

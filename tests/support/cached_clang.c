@@ -1,0 +1,258 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * clang-19, but objects of modules are kept in $CLANG_CACHE, by the content of all that they are made from: the runtime
+ * is compiled once, and so is a unit that several tests, stages or runs of the tests make. What the intrinsics of a CPU
+ * need is precompiled: of a small unit it is most of what clang reads. Modules are linked by the command that clang
+ * would run, which is kept, too. Besides, clang.py sets $CLANG_VERSION, and $CLANG_WITHOUT_PASSES, options in place of
+ * -O3. Not a script, as it runs three times for each of some thousand modules.
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "support/files.h"
+#include "support/process.h"
+#include "support/sha256.h"
+#include "support/text.h"
+
+enum { MAX_FILE_BYTES = 1 << 30, MAX_KEPT_WEIGHTS_BYTES = 1000000, MAX_SECONDS = 3600 };
+
+typedef struct Call {
+  Arena *arena;
+  const char *cache;      /* a folder */
+  const char **arguments; /* of clang, with its name; NULL-terminated */
+  int count;
+} Call;
+
+static const char *environment(const char *name) {
+  const char *value = getenv(name);
+  if (!value) fatal_at(LOCATION_FILE("cached_clang"), EXIT_ENVIRONMENT, "expected $%s to be set", name);
+  return value;
+}
+
+static bool ends_in(const Call *call, const char *const last[4]) {
+  if (call->count < 4) return false;
+  for (int i = 0; i < 4; i++)
+    if (strcmp(call->arguments[call->count - 4 + i], last[i]) != 0) return false;
+  return true;
+}
+
+/* The call without its last arguments, and with others in their place. */
+static Call changed(const Call *call, int dropped, const char *const *added, int count) {
+  Call other = *call;
+  other.count = call->count - dropped;
+  other.arguments = ARENA_ARRAY(call->arena, const char *, other.count + count + 1);
+  memcpy(other.arguments, call->arguments, (size_t)other.count * sizeof *other.arguments);
+  for (int i = 0; i < count; i++) other.arguments[other.count++] = added[i];
+  return other;
+}
+
+/* What clang says; where it fails, this program ends as clang did. */
+static const char *run(const Call *call) {
+  Process clang = {.argv = call->arguments, .folder = "."};
+  if (process_run_all(call->arena, &clang, 1, 1, MAX_SECONDS)) return clang.output;
+  fputs(clang.output, stderr);
+  stop(clang.outcome == PROCESS_FAILED ? clang.status : EXIT_ENVIRONMENT);
+}
+
+static _Noreturn void become(const Call *call) {
+  execvp(call->arguments[0], (char *const *)call->arguments);
+  fatal_at(LOCATION_FILE(call->arguments[0]), EXIT_ENVIRONMENT, "cannot run it: %s", strerror(errno));
+}
+
+/* Others may be making the same file. */
+static void make(const Call *call, const char *file) {
+  char *temporary = temporary_beside(call->arena, file);
+  Call whole = changed(call, 0, (const char *[]){"-o", temporary}, 2);
+  fputs(run(&whole), stderr);
+  temporary_commit(temporary, file);
+}
+
+/* ---- keys ---- */
+
+static bool is_include(const char *argument) { return !strncmp(argument, "-I", 2); }
+
+/* Where the files lie that are included, is not part of it. */
+static Sha256 hash_of(const Call *call) {
+  Sha256 hash = sha256_new();
+  const char *version = environment("CLANG_VERSION");
+  sha256_add(&hash, version, strlen(version) + 1);
+  for (int i = 0; i < call->count; i++)
+    if (!is_include(call->arguments[i])) sha256_add(&hash, call->arguments[i], strlen(call->arguments[i]) + 1);
+  return hash;
+}
+
+static void add_file(const Call *call, Sha256 *hash, const char *path) {
+  FileBytes bytes = file_read(call->arena, path, MAX_FILE_BYTES, LOCATION_FILE(path));
+  sha256_add(hash, file_last_part(path), strlen(file_last_part(path)) + 1);
+  sha256_add(hash, &bytes.size, sizeof bytes.size);
+  sha256_add(hash, bytes.data, bytes.size);
+}
+
+static int is_header(const struct dirent *entry) {
+  return file_has_suffix(entry->d_name, ".h") || file_has_suffix(entry->d_name, ".def");
+}
+
+static int is_runtime(const struct dirent *entry) {
+  return is_header(entry) || (file_has_suffix(entry->d_name, ".c") && strcmp(entry->d_name, "network.c") != 0);
+}
+
+static void add_folder(const Call *call, Sha256 *hash, const char *folder, int wanted(const struct dirent *)) {
+  struct dirent **entries;
+  int count = scandir(folder, &entries, wanted, alphasort);
+  for (int i = 0; i < count; i++) {
+    add_file(call, hash, arena_format(call->arena, "%s/%s", folder, entries[i]->d_name));
+    free(entries[i]);
+  }
+  if (count >= 0) free(entries);
+}
+
+static const char *kept_file(const Call *call, const char *name, Sha256 *hash, const char *suffix) {
+  uint8_t digest[SHA256_BYTES];
+  char hex[SHA256_HEX_BYTES];
+  sha256_end(hash, digest);
+  sha256_hex(digest, hex);
+  return arena_format(call->arena, "%s/%s-%s%s", call->cache, name, hex, suffix);
+}
+
+/* What was used longest ago is removed first. */
+static void mark_used(const char *file) { utimensat(AT_FDCWD, file, NULL, 0); }
+
+static void make_unless_kept(const Call *call, const char *file) {
+  if (access(file, R_OK) != 0) make(call, file);
+  mark_used(file);
+}
+
+/* ---- compiling ---- */
+
+static const char *const runtime_end[4] = {"-c", "runtime.c", "-o", "runtime.o"};
+static const char *const network_end[4] = {"-c", "network.c", "-o", "network.o"};
+
+/* The files of all folders that are searched for what is included. */
+static void add_included(const Call *call, Sha256 *hash, int wanted(const struct dirent *)) {
+  for (int i = 0; i < call->count; i++) {
+    const char *folder = call->arguments[i] + 2;
+    if (!is_include(call->arguments[i])) continue;
+    add_folder(call, hash, folder, wanted);
+    add_folder(call, hash, arena_format(call->arena, "%s/simd", folder), wanted);
+  }
+}
+
+static void compile_runtime(const Call *call) {
+  Call command = changed(call, 2, NULL, 0);
+  Sha256 hash = hash_of(&command);
+  add_included(call, &hash, is_runtime);
+  const char *kept = kept_file(call, "runtime", &hash, ".o");
+  make_unless_kept(&command, kept);
+  file_copy(call->arena, kept, "runtime.o");
+}
+
+/* Options in place of -O3. */
+static Call without_passes(const Call *call, const char *options) {
+  Call other = changed(call, call->count, NULL, 0);
+  for (int i = 0; i < call->count; i++) {
+    if (strcmp(call->arguments[i], "-O3") != 0) {
+      other = changed(&other, 0, &call->arguments[i], 1);
+      continue;
+    }
+    char *rest = arena_string(call->arena, options);
+    for (const char *option; (option = strsep(&rest, " "));) other = changed(&other, 0, &option, 1);
+  }
+  return other;
+}
+
+static const char *precompiled_intrinsics(const Call *command) {
+  Call intrinsics = changed(command, command->count, NULL, 0);
+  for (int i = 0; i < command->count - 2; i++) /* but -c network.c */
+    if (!is_include(command->arguments[i])) intrinsics = changed(&intrinsics, 0, &command->arguments[i], 1);
+  intrinsics =
+      changed(&intrinsics, 0, (const char *[]){"-Xclang", "-fno-pch-timestamp", "-x", "c-header", INTRINSICS}, 5);
+  Sha256 hash = hash_of(&intrinsics);
+  add_file(command, &hash, INTRINSICS);
+  const char *kept = kept_file(command, "intrinsics", &hash, ".pch");
+  make_unless_kept(&intrinsics, kept);
+  return kept;
+}
+
+/* Weights of real networks become part of the object: too large to be kept. */
+static bool is_large(const char *weights) {
+  struct stat status;
+  return stat(weights, &status) == 0 && status.st_size > MAX_KEPT_WEIGHTS_BYTES;
+}
+
+static void compile_network(const Call *call) {
+  const char *options = getenv("CLANG_WITHOUT_PASSES");
+  Call command = changed(call, 2, NULL, 0);
+  if (options && *options) command = without_passes(&command, options);
+  Call whole = changed(&command, 0, (const char *[]){"-include-pch", precompiled_intrinsics(&command)}, 2);
+  if (is_large("weights.bin")) {
+    make(&whole, "network.o");
+    return;
+  }
+  Sha256 hash = hash_of(&command);
+  add_included(call, &hash, is_header);
+  add_file(call, &hash, "network.c");
+  add_file(call, &hash, "weights.bin");
+  const char *kept = kept_file(call, "network", &hash, ".o");
+  make_unless_kept(&whole, kept);
+  file_copy(call->arena, kept, "network.o");
+}
+
+/* ---- linking ---- */
+
+static const char *const module_end[4] = {"network.o", "runtime.o", "-o", "module.so"};
+
+static const char *target_of(const Call *call) {
+  for (int i = 0; i < call->count; i++)
+    if (!strncmp(call->arguments[i], "--target=", strlen("--target="))) return call->arguments[i] + strlen("--target=");
+  return "native";
+}
+
+static bool begins_with(const Call *call, const char *file, const Text *heading) {
+  if (access(file, R_OK) != 0) return false;
+  FileBytes bytes = file_read(call->arena, file, MAX_FILE_BYTES, LOCATION_FILE(file));
+  return bytes.size >= heading->length && !memcmp(bytes.data, heading->data, heading->length);
+}
+
+/* The last line that clang prints is the command. Where it fails (a part of the toolchain has been installed since),
+ * clang links. */
+static void keep_link_command(const Call *call, const char *file, Text *script) {
+  Call dry = changed(call, 0, (const char *[]){"-###"}, 1);
+  char *said = arena_string(call->arena, run(&dry)), *end = said + strlen(said);
+  while (end > said && end[-1] == '\n') *--end = 0;
+  const char *line = strrchr(said, '\n');
+  text_add(script, "%s 2>/dev/null || exec clang-19 \"$@\"\n", line ? line + 1 : said);
+  file_write(call->arena, file, script->data, script->length);
+}
+
+static void link_module(const Call *call) {
+  const char *file = arena_format(call->arena, "%s/link-%s", call->cache, target_of(call));
+  Text script = text_new(call->arena);
+  text_add(&script, "# %s:", environment("CLANG_VERSION"));
+  for (int i = 0; i < call->count; i++) text_add(&script, " %s", call->arguments[i]);
+  text_add(&script, "\n");
+  if (!begins_with(call, file, &script)) keep_link_command(call, file, &script);
+  Call shell = changed(call, call->count, (const char *[]){"/bin/sh", file}, 2);
+  shell = changed(&shell, 0, call->arguments + 1, call->count - 1);
+  become(&shell);
+}
+
+int main(int argc, char **argv) {
+  Call call = {.arena = arena_new(), .count = argc, .arguments = (const char **)argv};
+  call.arguments[0] = "clang-19";
+  bool runtime = ends_in(&call, runtime_end), network = ends_in(&call, network_end);
+  if (!runtime && !network && !ends_in(&call, module_end)) become(&call);
+  call.cache = environment("CLANG_CACHE");
+  if (runtime)
+    compile_runtime(&call);
+  else if (network)
+    compile_network(&call);
+  else
+    link_module(&call);
+  stop(EXIT_OK);
+}
