@@ -2,6 +2,7 @@
 """The promises of every compiled module as a file: one symbol, libc alone, hardened, reproducible, quick to compile."""
 import os
 import re
+import shlex
 import shutil
 import subprocess
 from pathlib import Path
@@ -89,7 +90,8 @@ def test_the_runtime_adds_less_than_64_kib(compile, tmp_path):
 @by_model
 def test_clang_and_the_linker_run_once_for_each_thing(model, rnncc, tmp_path):
     log, clang = tmp_path / "log", tmp_path / "clang"
-    clang.write_text(f'#!/bin/sh\necho "$*" >>{log}\nexec {os.environ.get("RNNCC_CLANG", "clang-19")} "$@"\n')
+    real = shlex.quote(os.environ.get("RNNCC_CLANG", "clang-19"))
+    clang.write_text(f'#!/bin/sh\necho "$*" >>{shlex.quote(str(log))}\nexec {real} "$@"\n')
     clang.chmod(0o755)
     done = rnncc(model, "-o", tmp_path / "m.so", env={**os.environ, "RNNCC_CLANG": str(clang)})
     assert done.returncode == 0, done.stderr
