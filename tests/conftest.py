@@ -67,7 +67,7 @@ def pytest_configure(config):
 
 
 def first_of(item):
-    """What has one case that is optimised: the test function of an operator or a graph; a file about modules and programs."""
+    """What has one case that is optimised: the test function of an operator or a graph; a file about modules and programs, if that case compiles anything."""
     of_function = item.path.parent.name in ("graphs", "kernels", "conformance")
     return item.nodeid.split("[" if of_function else "::")[0]
 
@@ -153,15 +153,17 @@ def module_cache(tmp_path_factory):
 def compile(rnncc, module_cache):
     """compile(model, *options) -> path of the .so. A model file names its weights' sha256, so its content is the key.
     A module is made to be run: the test is skipped where this CPU cannot run the target that the options ask for.
-    optimised: whether clang optimises the C, for a sweep that says which of its cases are; in long tests it always does.
-    None: as optimise_case() says."""
+    optimised: whether clang optimises the C, for a sweep that says which of its cases are; in long tests it always does,
+    in quick tests never. None: as optimise_case() says."""
 
     def compiled(model, *options, optimised=None):
         for option in options:
             machine.need_target(option)
         if optimised is None:
             optimised = "CLANG_WITHOUT_PASSES" not in os.environ
-        optimised = (optimised and not amount.quick_tests()) or amount.long_tests()
+        elif amount.quick_tests():
+            optimised = False
+        optimised = optimised or amount.long_tests()
         environment = {**os.environ, "CLANG_WITHOUT_PASSES": "" if optimised else WITHOUT_PASSES}
         key = hashlib.sha256(Path(model).read_bytes() + repr((options, optimised)).encode()).hexdigest()[:24]
         output = module_cache / f"{key}.so"
