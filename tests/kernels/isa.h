@@ -17,13 +17,19 @@ __attribute__((unused)) static bool cpu_is_without(const char *isa) {
   return without && (!strcmp(without, isa) || !strcmp(without, "avx2"));
 }
 
+#if defined __x86_64__
+/* Whether this CPU has all parts of AVX-512 that x86-64-v4 means. */
+static inline bool cpu_has_avx512(void) {
+  return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512cd") &&
+         __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
+         __builtin_cpu_supports("avx512vl") && !cpu_is_without("avx512");
+}
+#endif
+
 /* NULL if this CPU runs the program, else what it lacks. */
 static inline const char *isa_lacking(void) {
 #if defined SIMD_AVX512
-  bool runs = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512cd") &&
-              __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
-              __builtin_cpu_supports("avx512vl");
-  return runs && !cpu_is_without("avx512") ? NULL : "AVX-512";
+  return cpu_has_avx512() ? NULL : "AVX-512";
 #elif defined SIMD_AVX2
   bool runs = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("f16c");
   return runs && !cpu_is_without("avx2") ? NULL : "AVX2";

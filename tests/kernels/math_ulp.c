@@ -180,7 +180,7 @@ static Measure measures[N_CASES][PIECES];
 /* Has this CPU no wider vectors than this program's? */
 static bool is_widest(void) {
 #if defined SIMD_AVX2
-  return !__builtin_cpu_supports("avx512f") || cpu_is_without("avx512");
+  return !cpu_has_avx512();
 #else
   return true;
 #endif
