@@ -5,7 +5,7 @@
  * Own functions, to which the module's references bind, count allocations and locks. The kernel checks the system
  * calls: from some point on, all threads of the process are under a filter that kills it for any system call, or, if
  * there are several threads, for any but those by which they wait for each other and wake up. So all of this happens in
- * a child process. of this happens in a child process.
+ * a child process.
  */
 #include <dirent.h>
 #include <dlfcn.h>

@@ -18,7 +18,7 @@ SMALL = {**dict.fromkeys(NETWORKS, {"size": 64, "width": 0.4}), "inception_v3": 
          "densenet161": {"size": 64, "width": 0.34},
          **{f"resnet{depth}": {"size": 64, "width": 0.2} for depth in (101, 152)}}
 FULL = ["resnet18", "squeezenet"]
-# Small forms that clang optimises: one of each kind of network.
+# Small forms that clang optimises: one of each of four kinds of networks.
 OPTIMISED = ["resnet18", "densenet121", "mobilenet_v2", "squeezenet"]
 
 
