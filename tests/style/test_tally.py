@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""tools/tally: the closing lines of tools/test. And the options of tools/test."""
+"""tools/tally: the closing lines of tools/test. The options of tools/test, and those that tools/build gives to meson."""
+import os
+import shutil
 import subprocess
 import sys
 
@@ -82,3 +84,28 @@ def test_help_names_every_option():
     assert (status, error) == (0, "") and out.startswith("tools/test ")
     for option in ("--quick", "--long", "--without=", "--help"):
         assert f"\n  {option}" in out
+
+
+def test_a_build_directory_gets_options_that_it_was_not_configured_with(tmp_path):
+    """By a meson and a ninja that only write down what they are asked for."""
+    (tmp_path / "tools").mkdir()
+    for name in ("build", "programs.sh"):
+        shutil.copy(ROOT / "tools" / name, tmp_path / "tools")
+    asked_for, folder = tmp_path / "asked", tmp_path / "out"
+    folder.mkdir()
+    for name in ("meson", "ninja"):
+        (tmp_path / name).write_text(f'#!/bin/sh\n[ "$1" = --version ] || echo "{name} $*" >>"$ASKED"\n')
+        (tmp_path / name).chmod(0o755)
+
+    def built(*options):
+        asked_for.write_text("")
+        subprocess.run([tmp_path / "tools" / "build", "out", *options], check=True,
+                       env={**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}", "ASKED": str(asked_for)})
+        (folder / "build.ninja").touch()
+        return asked_for.read_text().splitlines()
+
+    compiled = "ninja -C out"
+    assert built("-Da=1") == ["meson setup out -Da=1", compiled]
+    assert built("-Da=1") == built() == [compiled]
+    assert built("-Da=2") == ["meson configure out -Da=2", compiled]
+    assert built("-Da=2") == [compiled]
