@@ -89,11 +89,12 @@ def pytest_unconfigure(config):
 def pytest_addoption(parser):
     parser.addoption("--long", action="store_true", help="all cases of every sweep, optimised, and all networks in their "
                      "own size: an hour")
-    parser.addoption("--quick", action="store_true", help="of each file every eighth case")
+    parser.addoption("--quick", action="store_true", help="of each file every eighth case, of style all")
 
 
 def pytest_collection_modifyitems(config, items):
-    """Finds the cases that optimise_case() optimises. --quick: keeps the first of each file and every eighth after it."""
+    """Finds the cases that optimise_case() optimises. --quick: keeps the first of each file and every eighth after it, and
+    all about style."""
     if sanitized():
         items[:] = [item for item in items if not item.get_closest_marker("unsanitized")]
     kinds, files, kept, left, config.first_cases = set(), collections.Counter(), [], [], set()
@@ -101,7 +102,8 @@ def pytest_collection_modifyitems(config, items):
         if first_of(item) not in kinds:
             config.first_cases.add(item.nodeid)
         kinds.add(first_of(item))
-        (left if files[item.path] % QUICK_SHARE else kept).append(item)
+        whole = item.path.parent.name == "style"
+        (kept if whole or files[item.path] % QUICK_SHARE == 0 else left).append(item)
         files[item.path] += 1
     if amount.quick_tests():
         config.hook.pytest_deselected(items=left)
