@@ -18,12 +18,8 @@
 
 static const char *shape_text(Arena *arena, const Value *value) {
   Text text = text_new(arena);
-  text_add(&text, "%s[", dtype_name(value->dtype));
-  for (int i = 0; i < value->rank; i++) {
-    if (i) text_add(&text, ", ");
-    dim_print(&text, value->shape[i]);
-  }
-  text_add(&text, "]");
+  text_add(&text, "%s", dtype_name(value->dtype));
+  dims_print(&text, value->rank, value->shape);
   return text.data;
 }
 

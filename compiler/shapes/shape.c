@@ -35,19 +35,10 @@ const char *dim_text(Graph *graph, const Dim *dim) {
   return text.data;
 }
 
-static void add_shape(Text *text, int rank, const Dim *const *shape) {
-  text_add(text, "[");
-  for (int axis = 0; axis < rank; axis++) {
-    if (axis) text_add(text, ", ");
-    dim_print(text, shape[axis]);
-  }
-  text_add(text, "]");
-}
-
 const char *shape_text(Graph *graph, const Value *value) {
   Text text = text_new(graph->arena);
   text_add(&text, "`%.200s` %s", value->name, dtype_name(value->dtype));
-  add_shape(&text, value->rank, value->shape);
+  dims_print(&text, value->rank, value->shape);
   return text.data;
 }
 
@@ -82,16 +73,16 @@ bool check_rank(Graph *graph, const Node *node, int input, int least, int most) 
   return shape_error(node, "input %d must have rank %d to %d, found %s", input, least, most, shape_text(graph, value));
 }
 
-bool check_result_rank(const Node *node, int rank) {
+bool check_made_rank(const Node *node, const char *what, int rank) {
   return rank <= MAX_RANK ||
-         shape_unsupported(node, "the result would have rank %d; at most %d is supported", rank, MAX_RANK);
+         shape_unsupported(node, "%s would have rank %d; at most %d is supported", what, rank, MAX_RANK);
 }
 
 bool check_shape(Graph *graph, const Node *node, int input, int rank, const Dim *const *wanted, const char *why) {
   const Value *value = node_input(node, input);
   if (!value || has_shape(value, rank, wanted)) return true;
   Text text = text_new(graph->arena);
-  add_shape(&text, rank, wanted);
+  dims_print(&text, rank, wanted);
   return shape_error(node, "input %d must be %s = %s, found %s", input, why, text.data, shape_text(graph, value));
 }
 
@@ -141,7 +132,7 @@ static bool broadcast_two(Graph *graph, Node *node, const Value *value, int *ran
     result[axis] = broadcast_dim(a, b);
     if (!result[axis]) {
       Text text = text_new(graph->arena);
-      add_shape(&text, *rank, shape);
+      dims_print(&text, *rank, shape);
       return shape_error(node, "%s does not broadcast with %s: %s and %s are neither equal nor 1",
                          shape_text(graph, value), text.data, dim_text(graph, b), dim_text(graph, a));
     }

@@ -29,8 +29,8 @@ const char *freeze_hint(Graph *graph, const Value *value);
 
 /* False with an error if the input's rank is outside [least, most]. */
 bool check_rank(Graph *graph, const Node *node, int input, int least, int most);
-/* False with an error if a result cannot have as many axes. */
-bool check_result_rank(const Node *node, int rank);
+/* False with an error if `what`, "the result", cannot have as many axes. */
+bool check_made_rank(const Node *node, const char *what, int rank);
 /* False with an error if the input is there and its shape differs from `wanted`; `why` explains it:
  * "[directions, 4*hidden]". */
 bool check_shape(Graph *graph, const Node *node, int input, int rank, const Dim *const *wanted, const char *why);

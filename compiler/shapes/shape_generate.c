@@ -19,7 +19,7 @@ bool shape_constant_of_shape(Graph *graph, Node *node) {
   const Attribute *value = node_attribute(node, ATTR_value);
   DimList shape;
   if (!operand_dims(graph, node, ATTR_NONE, 0, &shape)) return false;
-  if (!check_result_rank(node, shape.n)) return false;
+  if (!check_made_rank(node, "the result", shape.n)) return false;
   if (value && !(value_static(value->tensor) && value_count(value->tensor) == 1))
     return shape_error(node, "`value` must be one number, found %s", shape_text(graph, value->tensor));
   node->outputs[0]->dtype = value ? value->tensor->dtype : RNNCC_F32;

@@ -74,12 +74,12 @@ static int tuple_length(Graph *graph, const Node *node, int first) {
   return length;
 }
 
-/* [the indices' axes but the last one, the data's axes from `first` on]; false with an error if the rank is too high.
- */
-static bool tuple_shape(const Node *node, int first, int *rank, const Dim **shape) {
+/* [the indices' axes but the last one, the data's axes from `first` on], the shape of `what`; false with an error if
+ * the rank is too high. */
+static bool tuple_shape(const Node *node, const char *what, int first, int *rank, const Dim **shape) {
   const Value *data = node->inputs[0], *indices = node->inputs[1];
   *rank = indices->rank - 1 + data->rank - first;
-  if (!check_result_rank(node, *rank)) return false;
+  if (!check_made_rank(node, what, *rank)) return false;
   for (int axis = 0; axis < indices->rank - 1; axis++) *shape++ = indices->shape[axis];
   for (int axis = first; axis < data->rank; axis++) *shape++ = data->shape[axis];
   return true;
@@ -97,7 +97,7 @@ bool shape_gather_nd(Graph *graph, Node *node) {
                          shape_text(graph, data), shape_text(graph, indices));
   int length = tuple_length(graph, node, (int)batch_dims), rank;
   const Dim *shape[MAX_RANK];
-  if (length < 0 || !tuple_shape(node, (int)batch_dims + length, &rank, shape)) return false;
+  if (length < 0 || !tuple_shape(node, "the result", (int)batch_dims + length, &rank, shape)) return false;
   return set_shape(graph, node, 0, rank, shape);
 }
 
@@ -105,7 +105,7 @@ bool shape_scatter_nd(Graph *graph, Node *node) {
   const Value *data = node->inputs[0];
   int length = tuple_length(graph, node, 0), rank;
   const Dim *shape[MAX_RANK];
-  if (length < 0 || !check_reduction(node) || !tuple_shape(node, length, &rank, shape)) return false;
+  if (length < 0 || !check_reduction(node) || !tuple_shape(node, "the updates", length, &rank, shape)) return false;
   if (!check_shape(graph, node, 2, rank, shape, "one update a tuple")) return false;
   return set_shape(graph, node, 0, data->rank, data->shape);
 }
@@ -116,7 +116,8 @@ bool shape_one_hot(Graph *graph, Node *node) {
   DimList depth;
   const Dim *two = dim_const(graph->dims, 2), *shape[MAX_RANK];
   if (axis < 0 || !operand_dims(graph, node, ATTR_NONE, 1, &depth)) return false;
-  if (!check_shape(graph, node, 2, 1, &two, "[off, on]") || !check_result_rank(node, indices->rank + 1)) return false;
+  if (!check_shape(graph, node, 2, 1, &two, "[off, on]") || !check_made_rank(node, "the result", indices->rank + 1))
+    return false;
   if (depth.n != 1 || dim_lower(depth.items[0]) < 1)
     return shape_error(node, "the depth (input 1) must be one number, at least 1");
   for (int k = 0, from = 0; k <= indices->rank; k++) shape[k] = k == axis ? depth.items[0] : indices->shape[from++];

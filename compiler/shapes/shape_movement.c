@@ -95,7 +95,7 @@ bool shape_transpose(Graph *graph, Node *node) {
 bool shape_expand(Graph *graph, Node *node) {
   const Value *input = node->inputs[0];
   DimList target;
-  if (!operand_dims(graph, node, ATTR_NONE, 1, &target) || !check_result_rank(node, target.n)) return false;
+  if (!operand_dims(graph, node, ATTR_NONE, 1, &target) || !check_made_rank(node, "the result", target.n)) return false;
   int rank = target.n > input->rank ? target.n : input->rank;
   const Dim *one = dim_const(graph->dims, 1), *shape[MAX_RANK];
   for (int axis = 0; axis < rank; axis++) {
@@ -123,7 +123,7 @@ bool shape_gather(Graph *graph, Node *node) {
   const Value *data = node->inputs[0], *indices = node->inputs[1];
   int axis = check_axis(node, "axis", node_int(node, ATTR_axis), data->rank);
   if (axis < 0 || !check_indices(graph, node, data->shape[axis])) return false;
-  if (!check_result_rank(node, data->rank + indices->rank - 1)) return false;
+  if (!check_made_rank(node, "the result", data->rank + indices->rank - 1)) return false;
   const Dim *shape[MAX_RANK];
   int rank = 0;
   for (int i = 0; i < axis; i++) shape[rank++] = data->shape[i];

@@ -53,7 +53,7 @@ static bool settle_target(Graph *graph, const Node *node, DimList *target, int o
 bool shape_reshape(Graph *graph, Node *node) {
   DimList given;
   int open;
-  if (!operand_dims(graph, node, ATTR_NONE, 1, &given) || !check_result_rank(node, given.n)) return false;
+  if (!operand_dims(graph, node, ATTR_NONE, 1, &given) || !check_made_rank(node, "the result", given.n)) return false;
   DimList target = given; /* a copy: the elements belong to the input */
   target.items = arena_copy(graph->arena, given.items, (size_t)given.n * sizeof *given.items);
   if (!resolve_target(graph, node, &target, &open) || !settle_target(graph, node, &target, open)) return false;
@@ -98,7 +98,7 @@ bool shape_unsqueeze(Graph *graph, Node *node) {
   if (!operand_ints(graph, node, ATTR_axes, 1, &axes)) return false;
   if (!axes.given) return shape_error(node, "axes must be given, as an attribute or as input 1");
   int rank = input->rank + axes.n;
-  if (!check_result_rank(node, rank) || !operand_axes(node, &axes, rank, marked)) return false;
+  if (!check_made_rank(node, "the result", rank) || !operand_axes(node, &axes, rank, marked)) return false;
   const Dim *shape[MAX_RANK];
   for (int axis = 0, from = 0; axis < rank; axis++)
     shape[axis] = marked[axis] ? dim_const(graph->dims, 1) : input->shape[from++];
