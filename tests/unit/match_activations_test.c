@@ -47,6 +47,7 @@ static void arithmetic_becomes_one_op(void **state) {
     Steps steps;
   } cases[] = {
       {"Mul", {{"Pow", "@0 f32(2)", ""}}},
+      {"Mul", {{"Pow", "@0 i64(2)", ""}}},
       {"Swish", {{"Sigmoid", "@0", ""}, {"Mul", "@0 @1", ""}}},
       {"Swish", {{"Sigmoid", "@0", ""}, {"Mul", "@1 @0", ""}}},
       {"Mish", {{"Softplus", "@0", ""}, {"Tanh", "@1", ""}, {"Mul", "@0 @2", ""}}},
@@ -76,6 +77,8 @@ static void what_only_looks_alike_stays(void **state) {
       {{"Add", "@0 f32(3)", ""}, {"Clip", "@1 f32(0) f32(5)", ""}, {"Div", "@2 f32(6)", ""}},
       {{"Add", "@0 f32(2)", ""}, {"Clip", "@1 f32(0) f32(6)", ""}, {"Div", "@2 f32(6)", ""}},
       {{"Add", "@0 f32(3)", ""}, {"Clip", "@1 f32(0) f32(6)", ""}, {"Div", "f32(6) @2", ""}},
+      {{"Pow", "@0 f32(2.0000002)", ""}},
+      {{"Pow", "@0 i64(3)", ""}},
       {{"Add", "@0 f32[1,1,1]!", ""}, {"Clip", "@1 f32(0) f32(6)", ""}, {"Div", "@2 f32(6)", ""}},
   };
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
