@@ -156,7 +156,7 @@ static bool evaluate(CXCursor condition, bool *value) {
 
 /* The statement's range, with the semicolon that libclang omits after an expression. */
 static Range statement_range(const TemplateAst *ast, CXCursor cursor) {
-  Range range = cursor_range(ast, cursor);
+  Range range = cursor_range(cursor);
   if (ast->text[range.end - 1] == '}' || ast->text[range.end - 1] == ';') return range;
   while (ast->text[range.end] != ';' && range.end < ast->length) range.end++;
   range.end++;
@@ -170,7 +170,7 @@ static Range unwrapped(const TemplateAst *ast, CXCursor live) {
   Block block = {.first = clang_getNullCursor()};
   clang_visitChildren(live, list_statements, &block);
   if (block.declares || clang_Cursor_isNull(block.first)) return range;
-  return (Range){cursor_range(ast, block.first).begin, statement_range(ast, block.last).end};
+  return (Range){cursor_range(block.first).begin, statement_range(ast, block.last).end};
 }
 
 /* Removes one level of indentation from a block without braces. */
@@ -186,7 +186,7 @@ static enum CXChildVisitResult prune(CXCursor cursor, CXCursor parent, CXClientD
 
 static void keep_branch(Pruner *pruner, Range whole, CXCursor live, CXCursor parent, bool in_block) {
   Range kept = in_block ? unwrapped(pruner->ast, live) : statement_range(pruner->ast, live);
-  bool bare = kept.begin != cursor_range(pruner->ast, live).begin;
+  bool bare = kept.begin != cursor_range(live).begin;
   add_edit(pruner->edits, (Range){whole.begin, kept.begin}, "");
   if (kept.end < whole.end) add_edit(pruner->edits, (Range){kept.end, whole.end}, "");
   if (bare) dedent(pruner, kept);

@@ -33,8 +33,7 @@ CXSourceRange template_text_range(const TemplateAst *ast) {
   return clang_getRange(begin, clang_getLocationForOffset(ast->unit, ast->file, TEXT_BEGIN + (unsigned)ast->length));
 }
 
-Range cursor_range(const TemplateAst *ast, CXCursor cursor) {
-  (void)ast;
+Range cursor_range(CXCursor cursor) {
   CXSourceRange extent = clang_getCursorExtent(cursor);
   return (Range){template_offset(clang_getRangeStart(extent)), template_offset(clang_getRangeEnd(extent))};
 }
@@ -67,7 +66,7 @@ static Declaration *add_declaration(Arena *arena, TemplateAst *ast, DeclarationK
 
 /* The declaration's text with the comment before it and the semicolon behind it. */
 static Range whole_range(const TemplateAst *ast, CXCursor cursor) {
-  Range range = cursor_range(ast, cursor);
+  Range range = cursor_range(cursor);
   CXSourceRange comment = clang_Cursor_getCommentRange(cursor);
   if (!clang_Range_isNull(comment)) range.begin = template_offset(clang_getRangeStart(comment));
   while (range.end < ast->length && (ast->text[range.end] == ' ' || ast->text[range.end] == '\n')) range.end++;
@@ -101,7 +100,7 @@ static enum CXChildVisitResult collect_enumerator(CXCursor cursor, CXCursor pare
   CXCursor value = clang_getNullCursor();
   clang_visitChildren(cursor, first_child, &value);
   if (!clang_Cursor_isNull(value))
-    knob->value = cursor_range(collector->ast, value);
+    knob->value = cursor_range(value);
   else if (kind == DECLARATION_KNOB)
     bug("%s: knob %s has no value", collector->ast->path, knob->name);
   return CXChildVisit_Continue;
@@ -112,7 +111,7 @@ static void collect_typedef(Collector *collector, CXCursor cursor) {
   Declaration *type = add_declaration(collector->arena, collector->ast, kind, cursor);
   type->legal = collector->legal;
   type->whole = collector->whole;
-  Range range = cursor_range(collector->ast, cursor);
+  Range range = cursor_range(cursor);
   type->value = (Range){range.begin + (unsigned)strlen("typedef "), range.end - (unsigned)strlen(type->name)};
 }
 
@@ -130,7 +129,7 @@ static void collect_function(Collector *collector, CXCursor cursor, const char *
   CXCursor body = clang_getNullCursor();
   clang_visitChildren(cursor, find_body, &body);
   if (kind == DECLARATION_HOOK) {
-    Range braces = cursor_range(ast, body);
+    Range braces = cursor_range(body);
     function->value = (Range){braces.begin + 1, braces.end - 1};
   }
   if (!strcmp(function->name, collector->kernel_name)) ast->kernel = cursor;
@@ -186,14 +185,32 @@ static void collect_includes(Arena *arena, TemplateAst *ast) {
 
 /* ---- parsing ---- */
 
+/* The lines of the headers that stand before the template. */
+static unsigned header_lines(const TemplateAst *ast) {
+  unsigned first;
+  clang_getFileLocation(clang_getLocationForOffset(ast->unit, ast->file, TEXT_BEGIN), NULL, &first, NULL, NULL);
+  return first - 1;
+}
+
+/* "PATH:LINE:COLUMN": libclang's own text would name the file that its unit began with, and count the headers. */
+static const char *place_of(Arena *arena, const TemplateAst *ast, CXDiagnostic diagnostic) {
+  CXFile file;
+  unsigned line, column, offset, above = header_lines(ast);
+  clang_getFileLocation(clang_getDiagnosticLocation(diagnostic), &file, &line, &column, &offset);
+  if (!file) return ast->path;
+  if (!clang_File_isEqual(file, ast->file))
+    return arena_format(arena, "%s:%u:%u", copy_cx_string(arena, clang_getFileName(file)), line, column);
+  if (line <= above) return arena_format(arena, "line %u of the headers before %s", line, ast->path);
+  return arena_format(arena, "%s:%u:%u", ast->path, line - above, column);
+}
+
 static void stop_on_diagnostics(Arena *arena, const TemplateAst *ast) {
   for (unsigned i = 0; i < clang_getNumDiagnostics(ast->unit); i++) {
     CXDiagnostic diagnostic = clang_getDiagnostic(ast->unit, i);
-    bool error = clang_getDiagnosticSeverity(diagnostic) >= CXDiagnostic_Error;
-    const char *text =
-        copy_cx_string(arena, clang_formatDiagnostic(diagnostic, clang_defaultDiagnosticDisplayOptions()));
+    if (clang_getDiagnosticSeverity(diagnostic) >= CXDiagnostic_Error)
+      bug("template %s does not compile: %s: %s", ast->path, place_of(arena, ast, diagnostic),
+          copy_cx_string(arena, clang_getDiagnosticSpelling(diagnostic)));
     clang_disposeDiagnostic(diagnostic);
-    if (error) bug("template %s does not compile: %s", ast->path, text);
   }
 }
 
@@ -240,10 +257,12 @@ static const KeptUnit *parse(const char *template_path, const char *text, int la
   while (unit && unit->lanes != lanes) unit = unit->next;
   bool first = !unit;
   if (first) unit = add_unit(session, template_path, lanes);
-  const char *whole = arena_format(session->arena, "%s%s", headers, text);
+  Arena *for_call = arena_new(); /* libclang copies the text */
+  const char *whole = arena_format(for_call, "%s%s", headers, text);
   struct CXUnsavedFile file = {.Filename = unit->path, .Contents = whole, .Length = strlen(whole)};
   int status = first ? (int)parse_first(session, unit, &file)
                      : clang_reparseTranslationUnit(unit->unit, 1, &file, CXReparse_None);
+  arena_free(for_call);
   if (status != 0) bug("libclang cannot parse %s: error %d", template_path, status);
   return unit;
 }
@@ -255,8 +274,8 @@ TemplateAst *template_ast_parse(Arena *arena, const char *path, const char *name
   ast->length = strlen(text);
   const KeptUnit *unit = parse(path, text, lanes);
   ast->unit = unit->unit;
-  stop_on_diagnostics(arena, ast);
   ast->file = clang_getFile(ast->unit, unit->path);
+  stop_on_diagnostics(arena, ast);
   ast->kernel = clang_getNullCursor();
   Collector collector = {.arena = arena, .ast = ast, .kernel_name = name};
   clang_visitChildren(clang_getTranslationUnitCursor(ast->unit), collect, &collector);

@@ -47,7 +47,7 @@ typedef struct TemplateAst {
 TemplateAst *template_ast_parse(Arena *arena, const char *path, const char *name, const char *text, int lanes);
 
 const Declaration *template_declaration(const TemplateAst *ast, const char *name); /* NULL if there is none */
-Range cursor_range(const TemplateAst *ast, CXCursor cursor);
+Range cursor_range(CXCursor cursor);
 unsigned template_offset(CXSourceLocation location); /* in the template's text, in bytes */
 CXSourceRange template_text_range(const TemplateAst *ast);
 const char *copy_cx_string(Arena *arena, CXString string); /* disposes of `string` */

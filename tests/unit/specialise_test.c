@@ -11,7 +11,10 @@
 #include <cmocka.h>
 
 #include "machine/targets.h"
+#include "outcome.h"
+#include "support/diagnostics.h"
 #include "template/specialise.h"
+#include "template/template_ast.h"
 
 static Graph *graph;
 
@@ -124,6 +127,18 @@ static void a_kernel_is_made_once_and_named_often(void **state) {
   assert_ptr_not_equal(specialise_unnamed(spec(), graph->config->target->lanes / 2), first);
 }
 
+static void parse_as_second(void *text) {
+  specialise_unnamed(spec(), graph->config->target->lanes);
+  template_ast_parse(graph->arena, "second.c", "second", text, graph->config->target->lanes);
+}
+
+static void an_error_is_told_by_the_templates_own_path_and_line(void **state) {
+  (void)state;
+  Outcome outcome = outcome_of(parse_as_second, "/* its idea */\nstatic int second(void) {\n  return nowhere;\n}\n");
+  expect_outcome(&outcome, EXIT_ENVIRONMENT, "template second.c does not compile: second.c:3:10: use of undeclared",
+                 "nowhere");
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(knobs_become_literals),
@@ -133,6 +148,7 @@ int main(void) {
       cmocka_unit_test(types_and_hooks_are_replaced),
       cmocka_unit_test(the_signature_is_read),
       cmocka_unit_test(a_kernel_is_made_once_and_named_often),
+      cmocka_unit_test(an_error_is_told_by_the_templates_own_path_and_line),
   };
   return cmocka_run_group_tests(tests, set_up, tear_down);
 }
