@@ -87,8 +87,10 @@ static void read_file(void *argument) {
   FileBytes bytes = file_read(reading->arena, reading->path, MAX_FILE, LOCATION_FILE(reading->path));
   Json json = json_parse(reading->arena, reading->path, (const char *)bytes.data, bytes.size, 0);
   if (!json_check(json, FIELDS)) stop_on_errors();
-  if (strcmp(json_text(json_member(json, "format")), "rnncc-machine") != 0)
-    fatal_at(json_where(json), EXIT_INVALID, "expected the format rnncc-machine");
+  Json format = json_member(json, "format");
+  if (strcmp(json_text(format), "rnncc-machine") != 0)
+    fatal_at(json_where(format), EXIT_INVALID, "expected the format \"rnncc-machine\", found \"%s\"",
+             short_name(reading->arena, json_text(format)));
   read_keys(json, reading);
   Json target = json_member(json_member(json, "targets"), reading->target->name);
   if (json_kind(target) == JSON_ABSENT)

@@ -35,11 +35,14 @@ static bool is_plain(const char *text) {
   return true;
 }
 
+static const char *found(Json member) { return short_name(json_arena(member), json_text(member)); }
+
 static const char *text_member(Json object, const char *key) {
   Json member = json_member(object, key);
   const char *text = json_text(member);
   if (!is_plain(text))
-    error_at(json_where(member), EXIT_INVALID, "expected printable ASCII without quotes and backslashes");
+    error_at(json_where(member), EXIT_INVALID, "expected printable ASCII without quotes and backslashes, found \"%s\"",
+             found(member));
   return text;
 }
 
@@ -48,7 +51,8 @@ static const char *read_status(Json json) {
   if (json_kind(member) == JSON_ABSENT) return NULL;
   for (int i = 0; statuses[i]; i++)
     if (!strcmp(json_text(member), statuses[i])) return statuses[i];
-  error_at(json_where(member), EXIT_INVALID, "expected a status of best, ok, crashed, hung or wrong");
+  error_at(json_where(member), EXIT_INVALID, "expected a status of best, ok, crashed, hung or wrong, found \"%s\"",
+           found(member));
   return NULL;
 }
 
@@ -68,8 +72,9 @@ static void read_line(void *argument) {
   int64_t version;
   json_check(json, FIELDS);
   json_get_int(json_member(json, "version"), 1, 1, &version);
-  if (strcmp(text_member(json, "format"), "rnncc-schedule") != 0)
-    error_at(json_where(json), EXIT_INVALID, "expected the format rnncc-schedule");
+  Json format = json_member(json, "format");
+  if (strcmp(json_text(format), "rnncc-schedule") != 0)
+    error_at(json_where(format), EXIT_INVALID, "expected the format \"rnncc-schedule\", found \"%s\"", found(format));
   record->key = (RecordKey){.family = text_member(json, "family"),
                             .workload = text_member(json, "workload"),
                             .target = text_member(json, "target")};

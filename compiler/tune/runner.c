@@ -217,11 +217,12 @@ static Json needed(Json object, const char *key) {
 }
 
 static MeasureStatus status_of(Json value) {
-  const char *name;
-  if (json_get_string(value, &name))
-    for (MeasureStatus status = MEASURE_OK; status <= MEASURE_FAILED; status++)
-      if (!strcmp(STATUSES[status], name)) return status;
-  error_at(json_where(value), EXIT_INVALID, "expected a status of ok, crashed, hung or failed");
+  const char *name = "";
+  json_get_string(value, &name);
+  for (MeasureStatus status = MEASURE_OK; status <= MEASURE_FAILED; status++)
+    if (!strcmp(STATUSES[status], name)) return status;
+  error_at(json_where(value), EXIT_INVALID, "expected a status of ok, crashed, hung or failed, found \"%s\"",
+           short_name(json_arena(value), name));
   return MEASURE_FAILED;
 }
 
@@ -268,11 +269,13 @@ static void read_outputs(Json object, Answer *answer) {
 static void read_answer(void *argument) {
   Answer *answer = argument;
   int64_t version;
-  const char *format;
+  const char *name;
   Json object = json_parse(answer->arena, "the runner's answer", answer->text->data, answer->line, 0);
   json_get_int(needed(object, "version"), 1, 1, &version);
-  if (json_get_string(needed(object, "format"), &format) && strcmp(format, "rnncc-measurement") != 0)
-    error_at(json_where(object), EXIT_INVALID, "expected the format rnncc-measurement");
+  Json format = needed(object, "format");
+  if (json_get_string(format, &name) && strcmp(name, "rnncc-measurement") != 0)
+    error_at(json_where(format), EXIT_INVALID, "expected the format \"rnncc-measurement\", found \"%s\"",
+             short_name(answer->arena, name));
   answer->measurement.status = status_of(needed(object, "status"));
   read_outputs(object, answer);
   if (answer->measurement.status == MEASURE_OK)

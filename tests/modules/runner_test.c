@@ -79,6 +79,9 @@ static void a_runner_that_does_not_work_fails(void **state) {
       {"%s | head -c -5", "not those that it announces"},
       {"%s; echo more", "not those that it announces"},
       {"echo '{}'", "version is missing"},
+      {"echo '{\"version\": 1, \"format\": \"x\"}'", "expected the format \"rnncc-measurement\", found \"x\""},
+      {"echo '{\"version\": 1, \"format\": \"rnncc-measurement\", \"status\": \"good\"}'",
+       "expected a status of ok, crashed, hung or failed, found \"good\""},
       {"yes | head -c 3000000", "expected"},
   };
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {

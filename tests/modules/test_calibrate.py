@@ -94,7 +94,7 @@ BAD = {
     "empty": (lambda m: "", "JSON|value"),
     "truncated": (lambda m: json.dumps(m)[:-20], ""),
     "no JSON": (lambda m: "\x00\x01machine", ""),
-    "another format": (lambda m: json.dumps({**m, "format": "rnncc"}), "expected the format rnncc-machine"),
+    "another format": (lambda m: json.dumps({**m, "format": "rnncc"}), 'expected the format "rnncc-machine", found "rnncc"'),
     "another version": (lambda m: json.dumps({**m, "version": 2}), "version|expected 1 to 1"),
     "no caches": (lambda m: json.dumps(without(m, "l1")), "l1"),
     "no cores": (lambda m: json.dumps({**m, "cores": 0}), ""),

@@ -114,13 +114,14 @@ def test_a_file_as_it_was_written_is_checked_without_an_error(rnncc, recorded, t
     ({"schedule": "direct,oc=2"}, "a knob is missing"),
     ({"schedule": "direct,oc=2,xp=3"}, "`xp=3`"),
     ({"family": "recurrent"}, "is none"),
-    ({"status": "good"}, "expected a status of best, ok, crashed, hung or wrong"),
+    ({"format": "rnncc"}, 'expected the format "rnncc-schedule", found "rnncc"'),
+    ({"status": "good"}, 'expected a status of best, ok, crashed, hung or wrong, found "good"'),
     ({"sum": "00000000"}, "its checksum does not match"),
     ({"cores": 0}, "expected 1 to"),
     ({"median_us": -1}, "expected a median_us of at least 0, found -1"),
     ({"version": 2}, "expected 1 to 1, found 2"),
     ({"color": "red"}, "color"),
-    ({"workload": "a\nb"}, "expected printable ASCII"),
+    ({"workload": "a\nb"}, 'expected printable ASCII without quotes and backslashes, found "a'),
 ])
 def test_each_line_that_is_not_a_record_is_named_with_the_reason(rnncc, recorded, tmp_path, fields, said):
     _, records = recorded
