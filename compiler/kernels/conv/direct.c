@@ -212,23 +212,22 @@ static void pack_prologue(Graph *graph, Node *node) {
   int64_t block = schedule_of(node)->layer.in_block;
   ChannelAffine affine;
   if (!channel_affine_of(graph, norm, &affine)) bug("n%d: a prologue without scale and shift", node->id);
-  node->packed[2] = channel_constant_rounded(graph, norm->inputs[1]->name, affine.s, affine.C, block);
-  node->packed[3] = channel_constant_rounded(graph, norm->inputs[2]->name, affine.t, affine.C, block);
+  graph_pack(graph, node, channel_constant_rounded(graph, norm->inputs[1]->name, affine.s, affine.C, block));
+  graph_pack(graph, node, channel_constant_rounded(graph, norm->inputs[2]->name, affine.t, affine.C, block));
 }
 
-/* Weights, bias, and the prologue's scale and shift. */
+/* Constants of the call: weights, bias or NULL, and the prologue's scale and shift. */
 static void pack(Graph *graph, Node *node) {
   const DirectSchedule *schedule = schedule_of(node);
   const Convolution *conv = &schedule->base.conv;
   int64_t floats = direct_floats(&schedule->weights), kernels = schedule->weights.kernels;
   float *weights = ARENA_ARRAY(graph->arena, float, floats);
   direct_pack(&schedule->weights, conv->weights->data, weights);
-  node->n_packed = node->n_prologue ? 4 : conv->bias ? 2 : 1;
-  node->packed = ARENA_ARRAY(graph->arena, Value *, node->n_packed);
-  node->packed[0] = graph_constant(graph, conv->weights->name, RNNCC_F32, 1, &floats, weights);
+  graph_pack_floats(graph, node, conv->weights->name, floats, weights);
+  Value *bias = NULL;
   if (conv->bias)
-    node->packed[1] =
-        channel_constant(graph, conv->bias->name, conv->bias->data, kernels, graph->config->target->lanes);
+    bias = channel_constant(graph, conv->bias->name, conv->bias->data, kernels, graph->config->target->lanes);
+  if (bias || node->n_prologue) graph_pack(graph, node, bias); /* NULL keeps the prologue's places */
   if (node->n_prologue) pack_prologue(graph, node);
 }
 

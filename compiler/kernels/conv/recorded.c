@@ -62,7 +62,8 @@ const char *convolution_kernels(Graph *graph, const Node *node, ConvSchedule *sc
   Node like = *node;
   like.schedule = &schedule->base;
   like.pool = NULL;
-  if (algorithm->before) kernels[0] = algorithm->before(graph, &like), count = kernels[0] != NULL;
+  KernelSpec *before = algorithm->before ? algorithm->before(graph, &like) : NULL;
+  if (before) kernels[count++] = before;
   kernels[count++] = algorithm->spec(graph, &like);
   return kernels_fingerprint(graph->arena, graph->config->target, kernels, count);
 }

@@ -37,11 +37,15 @@ static const int updates[] = {[SCATTER_none] = UPDATE_REPLACES,
 
 static int reduction_of(const Node *node) { return updates[node_word(node, ATTR_reduction)]; }
 
-static void set_element(KernelSpec *spec, const Node *node, DType dtype, bool gathers) {
-  if (gathers || reduction_of(node) == UPDATE_REPLACES)
-    kernel_bits(spec, "T", dtype);
+/* With the types of the elements, which are only moved unless a scatter combines them, and of the indices. */
+static KernelSpec *index_spec(Program *program, const Node *node, const char *name, DType element, DType index) {
+  KernelSpec *spec = kernel_spec(program, name);
+  if (op_has_attribute(node->op, ATTR_reduction) && reduction_of(node) != UPDATE_REPLACES)
+    kernel_type(spec, "T", element);
   else
-    kernel_type(spec, "T", dtype);
+    kernel_bits(spec, "T", element);
+  kernel_type(spec, "Index", index);
+  return spec;
 }
 
 /* ---- along one axis ---- */
@@ -50,9 +54,7 @@ static void lower_gather(Program *program, Node *node) {
   Graph *graph = program->graph;
   const Value *x = node->inputs[0], *indices = node->inputs[1], *y = node->outputs[0];
   int axis = normal_axis(node_int(node, ATTR_axis), x->rank);
-  KernelSpec *spec = kernel_spec(program, "gather");
-  kernel_bits(spec, "T", x->dtype);
-  kernel_type(spec, "Index", indices->dtype);
+  KernelSpec *spec = index_spec(program, node, "gather", x->dtype, indices->dtype);
   bool checked = indices_checked(program, indices, x->shape[axis]);
   kernel_knob(spec, "CHECKED", !checked);
   Call *call = kernel_call(program, node, spec);
@@ -94,10 +96,8 @@ static Call *call_lines(Program *program, Node *node, const char *name, const Va
   const Value *indices = node->inputs[1];
   int axis = normal_axis(node_int(node, ATTR_axis), data->rank);
   Lines lines = lines_of(graph, data, indices, axis);
-  KernelSpec *spec = kernel_spec(program, name);
+  KernelSpec *spec = index_spec(program, node, name, data->dtype, indices->dtype);
   bool checked = indices_checked(program, indices, data->shape[axis]);
-  set_element(spec, node, data->dtype, gathers);
-  kernel_type(spec, "Index", indices->dtype);
   kernel_knob(spec, "KEPT", lines.kept);
   kernel_knob(spec, "RUN", lines.has_run);
   kernel_knob(spec, "CHECKED", !checked);
@@ -148,9 +148,7 @@ static Call *call_tuples(Program *program, Node *node, const char *name, int fir
   bool checked;
   *length = tuple_length(data, indices, first, &checked);
   dense_strides(graph, data, stride);
-  KernelSpec *spec = kernel_spec(program, name);
-  set_element(spec, node, data->dtype, !strcmp(name, "gather_nd"));
-  kernel_type(spec, "Index", indices->dtype);
+  KernelSpec *spec = index_spec(program, node, name, data->dtype, indices->dtype);
   kernel_knob(spec, "DEPTH", *length);
   kernel_knob(spec, "CHECKED", !checked);
   if (!strcmp(name, "scatter_nd")) kernel_knob(spec, "REDUCTION", reduction_of(node));
@@ -193,9 +191,7 @@ static void lower_one_hot(Program *program, Node *node) {
   Graph *graph = program->graph;
   const Value *indices = node->inputs[0], *values = node->inputs[2], *y = node->outputs[0];
   int axis = normal_axis(node_int(node, ATTR_axis), y->rank);
-  KernelSpec *spec = kernel_spec(program, "one_hot");
-  kernel_bits(spec, "T", values->dtype);
-  kernel_type(spec, "Index", indices->dtype);
+  KernelSpec *spec = index_spec(program, node, "one_hot", values->dtype, indices->dtype);
   Call *call = kernel_call(program, node, spec);
   operand_value(call, "indices", indices, READ);
   operand_value(call, "values", values, READ);

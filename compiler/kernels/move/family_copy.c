@@ -20,7 +20,6 @@ static void lower_parts(Program *program, Node *node) {
   dense_strides(graph, whole, whole_stride);
   for (int k = 0; k < n; k++) {
     const Value *part = joins ? node->inputs[k] : node->outputs[k];
-    if (!part) continue;
     dense_strides(graph, part, stride);
     StridedBox box = strided_box(graph, part->rank, (const Dim *const *)part->shape, joins ? stride : whole_stride,
                                  joins ? whole_stride : stride);
@@ -244,7 +243,6 @@ static double copied_bytes(const Graph *graph, const Node *node, NodeLayout layo
   int64_t channel = 0, block = concat ? output_block(graph, node, layout, 0) : input_block(graph, node, layout, 0);
   double bytes = 0;
   for (int i = 0, n = concat ? node->n_inputs : node->n_outputs; i < n; i++) {
-    if (!parts[i]) continue;
     bool whole = block && channel % block == 0 && (dim_optimum(parts[i]->shape[1]) % block == 0 || i == n - 1);
     bytes += whole ? 0 : 2 * value_optimum_bytes(parts[i]);
     channel += block ? dim_value(parts[i]->shape[1]) : 0;
