@@ -23,7 +23,8 @@ typedef struct Weights {
 } Weights;
 
 static bool has_constants(const Node *conv) {
-  return conv->inputs[1]->data && (conv->n_inputs < 3 || !conv->inputs[2] || conv->inputs[2]->data);
+  const Value *bias = node_input(conv, 2);
+  return conv->inputs[1]->data && (!bias || bias->data);
 }
 
 /* False if the node is not a convolution with constant weights. */

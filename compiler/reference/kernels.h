@@ -30,8 +30,9 @@ bool walk_add_broadcast(Walk *walk, const Tensor *tensor);
 bool walk_begin(Walk *walk); /* false: the box is empty. Offsets must be as added. */
 bool walk_next(Walk *walk);  /* false: that was the last point */
 
-/* An input that may be absent: then NULL. */
+/* An input that may be absent, an output that may not be wanted: then NULL. */
 const Tensor *optional_input(const Node *node, const Tensor *const *inputs, int input);
+Tensor *optional_output(const Node *node, Tensor *const *outputs, int output);
 
 /* Elements of the axes first..end-1 of a tensor. */
 int64_t tensor_extent(const Tensor *tensor, int first, int end);

@@ -207,7 +207,7 @@ static int64_t plane_index(const Node *node, const Window *window, int64_t at) {
 
 const char *ref_max_pool(const Node *node, const Tensor *const *inputs, Tensor *const *outputs) {
   const Tensor *x = inputs[0];
-  Tensor *indices = node->n_outputs > 1 ? outputs[1] : NULL;
+  Tensor *indices = optional_output(node, outputs, 1);
   Window window = window_of(node, x, outputs[0], NULL, set_padding);
   Walk out = walk_over(outputs[0]->rank, outputs[0]->shape);
   int64_t i = 0, x_plane = plane(x);

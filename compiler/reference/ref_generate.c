@@ -46,7 +46,8 @@ const char *ref_trilu(const Node *node, const Tensor *const *inputs, Tensor *con
   const Tensor *x = inputs[0];
   bool upper = node_int(node, ATTR_upper) != 0;
   int64_t rows = x->shape[x->rank - 2], columns = x->shape[x->rank - 1];
-  int64_t k = node->n_inputs > 1 && inputs[1] ? tensor_get_int(inputs[1], 0) : 0;
+  const Tensor *diagonal_of = optional_input(node, inputs, 1);
+  int64_t k = diagonal_of ? tensor_get_int(diagonal_of, 0) : 0;
   for (int64_t i = 0, count = tensor_count(x); i < count; i++) {
     int64_t diagonal = i % columns - i / columns % rows;
     if (upper ? diagonal >= k : diagonal <= k) copy_element(outputs[0], i, x, i);

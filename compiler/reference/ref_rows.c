@@ -27,6 +27,7 @@ static double parameter(const Tensor *tensor, int64_t i) { return tensor_get(ten
 
 const char *ref_layer_norm(const Node *node, const Tensor *const *inputs, Tensor *const *outputs) {
   const Tensor *x = inputs[0], *scale = inputs[1], *bias = optional_input(node, inputs, 2);
+  Tensor *mean = optional_output(node, outputs, 1), *inverse = optional_output(node, outputs, 2);
   bool centred = is_op(node, OP_LayerNormalization);
   int axis = normal_axis(node_int(node, ATTR_axis), x->rank);
   if (axis < 0) return "axis out of range";
@@ -35,8 +36,8 @@ const char *ref_layer_norm(const Node *node, const Tensor *const *inputs, Tensor
     Row row = row_of(x, r * n, n, node_float(node, ATTR_epsilon), centred);
     for (int64_t i = 0; i < n; i++)
       tensor_set(outputs[0], r * n + i, normal(&row, x, i) * parameter(scale, i) + (bias ? parameter(bias, i) : 0));
-    if (node->n_outputs > 1 && outputs[1]) tensor_set(outputs[1], r, row.mean);
-    if (node->n_outputs > 2 && outputs[2]) tensor_set(outputs[2], r, row.inverse);
+    if (mean) tensor_set(mean, r, row.mean);
+    if (inverse) tensor_set(inverse, r, row.inverse);
   }
   return NULL;
 }

@@ -55,6 +55,10 @@ const Tensor *optional_input(const Node *node, const Tensor *const *inputs, int 
   return input < node->n_inputs ? inputs[input] : NULL;
 }
 
+Tensor *optional_output(const Node *node, Tensor *const *outputs, int output) {
+  return output < node->n_outputs ? outputs[output] : NULL;
+}
+
 int64_t tensor_extent(const Tensor *tensor, int first, int end) {
   int64_t count = 1;
   for (int axis = first; axis < end; axis++) count *= tensor->shape[axis];

@@ -65,11 +65,11 @@ static const char *run_sums(const TrialCase *trial, Expected *expected, Tensor *
   Tensor *y = reference_tensor(trial->arena, bare.outputs[0], trial->symbols),
          *w = reference_tensor(trial->arena, bare.inputs[1], trial->symbols);
   pick_channels(trial, y, w, expected);
-  bool biased = bare.n_inputs > 2 && bare.inputs[2];
-  bare.n_inputs = biased ? 3 : 2;
+  const Value *bias = node_input(&bare, 2);
+  bare.n_inputs = bias ? 3 : 2;
   bare.n_epilogue = bare.n_prologue = 0;
   const Tensor *inputs[3] = {trial->inputs[0], picked(trial, w, 0, expected)};
-  if (biased) inputs[2] = picked(trial, reference_tensor(trial->arena, bare.inputs[2], trial->symbols), 0, expected);
+  if (bias) inputs[2] = picked(trial, reference_tensor(trial->arena, bias, trial->symbols), 0, expected);
   if (trial->node.n_prologue)
     inputs[0] = reference_prologue(trial->arena, &trial->node, inputs[0], trial->symbols, &wrong);
   if (wrong) return wrong;
