@@ -2,6 +2,7 @@
 #include "kernels/conv/convolution.h"
 
 #include "kernels/elementwise/elementwise.h"
+#include "layout/blocked.h"
 #include "layout/layout.h"
 #include "program/build.h"
 #include "support/diagnostics.h"

@@ -6,7 +6,6 @@
 #include "kernels/conv/convolution.h"
 #include "kernels/conv/cost.h"
 #include "kernels/elementwise/elementwise.h"
-#include "layout/blocked.h"
 #include "layout/row_tiles.h"
 #include "machine/machine.h"
 #include "machine/targets.h"

@@ -11,7 +11,6 @@
 #include "machine/machine.h"
 #include "machine/targets.h"
 #include "program/build.h"
-#include "support/diagnostics.h"
 #include "support/numbers.h"
 
 typedef struct TransposedSchedule {
