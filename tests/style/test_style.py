@@ -35,6 +35,13 @@ def test_first_line_names_the_licence(files):
     assert [path for path in files if not (ROOT / path).read_text().startswith(LICENCE)] == []
 
 
+@pytest.mark.parametrize("files", folders(ROOMS, ".def"))
+def test_lines_of_tables_have_at_most_120_columns(files):
+    """clang-format, which holds other files to that, would break the rows of a table."""
+    lines = [(path, number, line) for path in files for number, line in enumerate((ROOT / path).read_text().splitlines(), 1)]
+    assert [f"{path}:{number}" for path, number, line in lines if len(line) > 120] == []
+
+
 def test_include_guards_are_unique():
     """If two headers have the same guard, a file that includes both gets only the first."""
     guards = defaultdict(list)
