@@ -27,7 +27,7 @@ struct Pool {
   /* 1 while some thread is inside a region. Taken by exchange (acquire), given back by a store (release), so that the
    * rings' tails, the epochs and the two counts below pass from one holder to the next. */
   _Alignas(128) _Atomic uint32_t busy;
-  _Alignas(128) int size; /* fixed once pool_create returns, as are all below but alone and alone_next */
+  _Alignas(128) int size; /* fixed once pool_create returns, as are all below but together, alone and alone_next */
   bool crowded;           /* more threads than CPUs */
   bool together;          /* see pool_keep_together */
   rnncc_parallel_for parallel_for;

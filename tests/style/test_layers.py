@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """The compiler's rooms are layers: a file includes files of its own room and of rooms below it, never of one above,
-so that no two rooms include each other. compiler/README.md draws the same layers."""
+so that no two rooms include each other. A folder inside a room, as load/onnx, is part of it. compiler/README.md draws the
+same layers."""
 import re
 
 import pytest
