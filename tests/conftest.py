@@ -58,7 +58,7 @@ def pytest_configure(config):
     for name, value in cached_clang().items():
         os.environ.setdefault(name, value)
     if "PYTEST_XDIST_WORKER" not in os.environ:
-        prune(Path(os.environ["CLANG_CACHE"]))
+        prune(Path(os.environ["RNNCC_CLANG_CACHE"]))
     os.environ["XDG_CACHE_HOME"] = "/dev/null"  # plans must not depend on what was measured on this machine
     if machine.WITHOUT and "RNNCC_DATA" not in os.environ:
         os.environ.update(machine.PEERS[machine.WITHOUT])
@@ -79,7 +79,7 @@ def optimise_case(request, monkeypatch):
     clang does without: support/clang.py. What fixtures of a wider scope compile is optimised."""
     marked = request.node.get_closest_marker("optimised")
     if not (marked or amount.long_tests() or request.node.nodeid in request.session.config.first_cases):
-        monkeypatch.setenv("CLANG_WITHOUT_PASSES", WITHOUT_PASSES)
+        monkeypatch.setenv("RNNCC_CLANG_WITHOUT_PASSES", WITHOUT_PASSES)
 
 
 def pytest_unconfigure(config):
@@ -162,11 +162,11 @@ def compile(rnncc, module_cache):
         for option in options:
             machine.need_target(option)
         if optimised is None:
-            optimised = "CLANG_WITHOUT_PASSES" not in os.environ
+            optimised = "RNNCC_CLANG_WITHOUT_PASSES" not in os.environ
         elif amount.quick_tests():
             optimised = False
         optimised = optimised or amount.long_tests()
-        environment = {**os.environ, "CLANG_WITHOUT_PASSES": "" if optimised else WITHOUT_PASSES}
+        environment = {**os.environ, "RNNCC_CLANG_WITHOUT_PASSES": "" if optimised else WITHOUT_PASSES}
         key = hashlib.sha256(Path(model).read_bytes() + repr((options, optimised)).encode()).hexdigest()[:24]
         output = module_cache / f"{key}.so"
         with open(module_cache / f"{key}.lock", "w") as lock:

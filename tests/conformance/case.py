@@ -88,7 +88,7 @@ def tolerance(case):
 
 def rnncc(case, output, options):
     command = [BUILD / "compiler" / "rnncc", "--verify-each", case.model, "-o", output, *options]
-    environment = os.environ | cached_clang() | UNMEASURED | ({} if case.optimised else {"CLANG_WITHOUT_PASSES": WITHOUT_PASSES})
+    environment = os.environ | cached_clang() | UNMEASURED | ({} if case.optimised else {"RNNCC_CLANG_WITHOUT_PASSES": WITHOUT_PASSES})
     return subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, env=environment)
 
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * clang-19, but objects of modules are kept in $CLANG_CACHE, by the content of all that they are made from: the runtime
- * is compiled once, and so is a unit that several tests, stages or runs of the tests make. What the intrinsics of a CPU
- * need is precompiled: of a small unit it is most of what clang reads. Modules are linked by the command that clang
- * would run, which is kept, too. Besides, clang.py sets $CLANG_VERSION, and $CLANG_WITHOUT_PASSES, options in place of
- * -O3. Not a script, as it runs three times for each of some thousand modules.
+ * clang-19, but objects of modules are kept in $RNNCC_CLANG_CACHE, by the content of all that they are made from: the
+ * runtime is compiled once, and so is a unit that several tests, stages or runs of the tests make. What the intrinsics
+ * of a CPU need is precompiled: of a small unit it is most of what clang reads. Modules are linked by the command that
+ * clang would run, which is kept, too. Besides, clang.py sets $RNNCC_CLANG_VERSION, and $RNNCC_CLANG_WITHOUT_PASSES,
+ * options in place of -O3. Not a script, as it runs three times for each of some thousand modules.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -80,7 +80,7 @@ static bool is_include(const char *argument) { return !strncmp(argument, "-I", 2
 /* Where the files lie that are included, is not part of it. */
 static Sha256 hash_of(const Call *call) {
   Sha256 hash = sha256_new();
-  const char *version = environment("CLANG_VERSION");
+  const char *version = environment("RNNCC_CLANG_VERSION");
   sha256_add(&hash, version, strlen(version) + 1);
   for (int i = 0; i < call->count; i++)
     if (!is_include(call->arguments[i])) sha256_add(&hash, call->arguments[i], strlen(call->arguments[i]) + 1);
@@ -186,7 +186,7 @@ static bool is_large(const char *weights) {
 }
 
 static void compile_network(const Call *call) {
-  const char *options = getenv("CLANG_WITHOUT_PASSES");
+  const char *options = getenv("RNNCC_CLANG_WITHOUT_PASSES");
   Call command = changed(call, 2, NULL, 0);
   if (options && *options) command = without_passes(&command, options);
   Call whole = changed(&command, 0, (const char *[]){"-include-pch", precompiled_intrinsics(&command)}, 2);
@@ -233,7 +233,7 @@ static void keep_link_command(const Call *call, const char *file, Text *script) 
 static void link_module(const Call *call) {
   const char *file = arena_format(call->arena, "%s/link-%s", call->cache, target_of(call));
   Text script = text_new(call->arena);
-  text_add(&script, "# %s:", environment("CLANG_VERSION"));
+  text_add(&script, "# %s:", environment("RNNCC_CLANG_VERSION"));
   for (int i = 0; i < call->count; i++) text_add(&script, " %s", call->arguments[i]);
   text_add(&script, "\n");
   if (!begins_with(call, file, &script)) keep_link_command(call, file, &script);
@@ -247,7 +247,7 @@ int main(int argc, char **argv) {
   call.arguments[0] = "clang-19";
   bool runtime = ends_in(&call, runtime_end), network = ends_in(&call, network_end);
   if (!runtime && !network && !ends_in(&call, module_end)) become(&call);
-  call.cache = environment("CLANG_CACHE");
+  call.cache = environment("RNNCC_CLANG_CACHE");
   if (runtime)
     compile_runtime(&call);
   else if (network)

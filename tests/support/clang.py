@@ -22,8 +22,8 @@ def clang_version():
 def cached_clang(cache=ROOT / "build" / "clang-cache"):
     """What makes rnncc call it, for the environment. All builds share the cache: what is in it, is so by its content."""
     cache.mkdir(parents=True, exist_ok=True)
-    return {"RNNCC_CLANG": str(BUILD / "tests" / "support" / "cached_clang"), "CLANG_CACHE": str(cache),
-            "CLANG_VERSION": clang_version()}
+    return {"RNNCC_CLANG": str(BUILD / "tests" / "support" / "cached_clang"), "RNNCC_CLANG_CACHE": str(cache),
+            "RNNCC_CLANG_VERSION": clang_version()}
 
 
 def used(path):

@@ -52,7 +52,7 @@ def emulator(isa):
 
 def precompiled(flags):
     """The header of the ISA's intrinsics for clang with these flags, which all sources of a program include."""
-    header, cache = ROOT / "tests" / "support" / "intrinsics.h", Path(os.environ["CLANG_CACHE"])
+    header, cache = ROOT / "tests" / "support" / "intrinsics.h", Path(os.environ["RNNCC_CLANG_CACHE"])
     key = hashlib.sha256(repr((clang_version(), flags, header.read_text())).encode()).hexdigest()[:24]
     kept, made = cache / f"intrinsics-{key}.pch", cache / f"intrinsics-{key}.{os.getpid()}"
     if not kept.exists():
