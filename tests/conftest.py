@@ -67,7 +67,8 @@ def pytest_configure(config):
 
 
 def first_of(item):
-    """What has one case that is optimised: the test function of an operator or a graph; a file about modules and programs, if that case compiles anything."""
+    """What has one case that is optimised: the test function of an operator or a graph; a file about modules and programs,
+    if its first case compiles anything."""
     of_function = item.path.parent.name in ("graphs", "kernels", "conformance")
     return item.nodeid.split("[" if of_function else "::")[0]
 

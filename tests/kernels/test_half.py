@@ -39,7 +39,7 @@ int main(int argc, char **argv) {
 @pytest.fixture(scope="module", params=ISAS)
 def convert(request, tmp_path_factory):
     folder = tmp_path_factory.mktemp(request.param)
-    program = build(folder, request.param, {"half.c": PROGRAM})
+    program = build(folder, request.param, {"half.c": PROGRAM}, optimised=True)
 
     def converted(kind, array, dtype):
         array.tofile(folder / "in")

@@ -62,15 +62,16 @@ def precompiled(flags):
     return ["-include-pch", str(kept)]
 
 
-def optimising(isa):
+def optimising(isa, optimised):
     """clang's options: by default it optimises a little, and without wide vectors not at all."""
-    if long_tests():
+    if optimised or long_tests():
         return ["-O2"]
     return ["-O1"] if isa.startswith("avx") else WITHOUT_PASSES.split()
 
 
-def build(directory, isa, sources):
-    """Compiles {file name: C text, or a path of the repository} into one program for `isa`."""
+def build(directory, isa, sources, optimised=False):
+    """Compiles {file name: C text, or a path of the repository} into one program for `isa`. optimised: clang vectorises
+    loops, too; in long tests it always does."""
     macro, options, _ = ISAS[isa]
     paths = []
     for name, text in sources.items():
@@ -81,7 +82,7 @@ def build(directory, isa, sources):
         paths.append(path)
     includes = [f"-I{ROOT / folder}" for folder in ("templates", "runtime", "compiler", "tests/kernels")]
     program = directory / f"program_{isa}"
-    flags = ["clang-19", "-std=gnu11", *optimising(isa), "-Wall", "-Wno-unused-function", "-Werror", "-D_GNU_SOURCE",
+    flags = ["clang-19", "-std=gnu11", *optimising(isa, optimised), "-Wall", "-Wno-unused-function", "-Werror", "-D_GNU_SOURCE",
              f"-D{macro}", *options]
     command = [*flags, *precompiled(flags), *includes, *map(str, paths), "-o", str(program), "-lm", "-lpthread"]
     done = subprocess.run(command, capture_output=True, text=True)
