@@ -44,6 +44,7 @@ def test_native_is_what_the_cpu_has(rnncc):
     assert natives == ["x86-64-v3"]
 
 
+@pytest.mark.optimised
 @pytest.mark.parametrize("model", ["digits_cnn", "digits_rnn"])
 def test_a_native_module_runs_and_computes_what_it_does_here(rnncc, rnnrun, root, tmp_path, model):
     module, results = tmp_path / "m.so", []
