@@ -6,12 +6,13 @@ import pytest
 
 from conftest import build_directory
 from graphs.quantised_models import PRODUCTS, QUANTISED, exact_run
+from support.amount import long_tests
 from support.emitted import TARGETS, assert_same, run_module, run_on_aarch64
 from support.merge import merged
 from support.model_builder import Model
 from support.reference import Reference
 
-SEEDS = 5
+SEEDS = 5 if long_tests() else 2
 
 
 def everything():

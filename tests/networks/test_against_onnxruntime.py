@@ -2,9 +2,11 @@
 """Compiled networks compute what ONNX Runtime computes with the same weights, for any number of images, and the same bits
 on any number of threads. Most run in a small form, whose odd channel counts fill no vector; with pytest's option --long
 all run in their own size, too."""
+import itertools
 
 import numpy
 import pytest
+from support.amount import long_tests
 from support.module import Module
 from support.some_networks import NETWORKS, SOME_NETWORKS, error
 
@@ -17,14 +19,15 @@ SMALL = {**dict.fromkeys(NETWORKS, {"size": 64, "width": 0.4}), "inception_v3": 
          **{f"densenet{depth}": {"size": 64, "width": 0.5} for depth in (121, 169, 201)},
          "densenet161": {"size": 64, "width": 0.34},
          **{f"resnet{depth}": {"size": 64, "width": 0.2} for depth in (101, 152)}}
-FULL = ["resnet18", "squeezenet"]
+ALGORITHMS = {"winograd": ([], WINOGRAD), "direct": (["--no-winograd"], DIRECT)}
+FULL = [("resnet18", "direct"), ("squeezenet", "winograd")]
 # Small forms that clang optimises: one of each of four kinds of networks.
 OPTIMISED = ["resnet18", "densenet121", "mobilenet_v2", "squeezenet"]
 
 
 def pytest_generate_tests(metafunc):
     if "full_size" in metafunc.fixturenames:
-        metafunc.parametrize("full_size", NETWORKS if metafunc.config.getoption("--long") else FULL)
+        metafunc.parametrize("full_size, algorithm", itertools.product(NETWORKS, ALGORITHMS) if long_tests() else FULL)
 
 
 def images(net, count):
@@ -58,8 +61,8 @@ def test_without_winograd_a_small_form_differs_by_rounding_only(name, compile, t
           optimised=name in OPTIMISED)
 
 
-@pytest.mark.parametrize("options, bound", [([], WINOGRAD), (["--no-winograd"], DIRECT)], ids=["winograd", "direct"])
-def test_a_network_computes_what_onnx_runtime_does(full_size, options, bound, compile, tmp_path):
+def test_a_network_computes_what_onnx_runtime_does(full_size, algorithm, compile, tmp_path):
+    options, bound = ALGORITHMS[algorithm]
     check(NETWORKS[full_size](batch=BATCH), compile, tmp_path, bound, *options)
 
 
