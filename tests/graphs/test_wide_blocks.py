@@ -6,6 +6,7 @@ import json
 import numpy
 import pytest
 
+from support import machine
 from support.amount import some
 from support.convolutional import RandomNetwork, signs, whole
 from support.emitted import TARGETS, assert_same, run_module, run_on_aarch64
@@ -126,6 +127,7 @@ def strided(rng, channels=256):
 
 def test_the_tuner_measures_wide_blocks_and_its_records_decide(rnncc, tmp_path):
     """Measured times decide whether they are faster: the test sets the times both ways."""
+    machine.need_isa("avx2")
     path, measured = strided(numpy.random.default_rng(3)).write(tmp_path), tmp_path / "measured.jsonl"
     options = ("--target=x86-64-v3", "--threads=1")
     done = rnncc("tune", path, "-o", measured, "--trials=1", "--budget=60", *options)
@@ -146,6 +148,7 @@ def test_the_tuner_measures_wide_blocks_and_its_records_decide(rnncc, tmp_path):
 
 
 def test_blocks_that_no_layout_search_could_choose_are_not_measured(rnncc, tmp_path):
+    machine.need_isa("avx2")
     path, measured = strided(numpy.random.default_rng(3), 64).write(tmp_path), tmp_path / "measured.jsonl"
     done = rnncc("tune", path, "-o", measured, "--trials=1", "--budget=60", "--target=x86-64-v3", "--threads=1",
                  "--layout-search=none")
