@@ -26,7 +26,7 @@ VARIANTS = {
     "input=step,workers=4,batch_parts=2,depth_block=32": (6, 3, 2),
 }
 GROUPS_EACH = {"native": 3, "x86-64-v3": 2} if long_tests() else {"native": 1, "x86-64-v3": 1}
-OPTIMISED = ("workers=2,hide=1", "workers=4,depth_block=16", "chunk=1,workers=3,batch_parts=2")
+OPTIMISED = ("workers=2,hide=1", "chunk=1,workers=3,batch_parts=2")
 assert set(OPTIMISED) <= set(VARIANTS)
 FIRST_SEED = 10000
 THREADS = (1, 2, 3, 5)

@@ -13,7 +13,7 @@ def unit(rnncc, root, tmp_path):
     """unit(target) -> the folder of a small model's C."""
 
     def written(target):
-        model = root / "tests" / "fuzz" / "corpus" / "json_model" / "gru.json"
+        model = root / "tests" / "fuzz" / "corpus" / "json_model" / "relu.json"
         done = rnncc(model, "--emit=c", "-o", tmp_path / target, f"--target={target}")
         assert done.returncode == 0, done.stderr
         return tmp_path / target
@@ -49,7 +49,7 @@ def test_a_kept_object_is_clangs_own(unit, tmp_path, target):
 @pytest.mark.optimised
 def test_a_module_is_linked_as_by_clang(rnncc, root, tmp_path):
     """By the command that is kept, made anew where it is of other options or another clang."""
-    cache, model = tmp_path / "cache", root / "tests" / "fuzz" / "corpus" / "json_model" / "gru.json"
+    cache, model = tmp_path / "cache", root / "tests" / "fuzz" / "corpus" / "json_model" / "relu.json"
 
     def module(**environment):
         done = rnncc(model, "-o", tmp_path / "m.so", env=os.environ | cached_clang(cache) | environment)

@@ -44,6 +44,10 @@ def has_isa(isa):
     return ISAS[isa][1] <= cpu_flags() and isa not in LACKS.get(WITHOUT, ())
 
 
+# Of the targets that tests name, the one with the widest vectors that this CPU has.
+WIDEST = next((target for target, isa in OF_TARGET.items() if has_isa(isa)), None)
+
+
 def need_isa(isa):
     if not has_isa(isa):
         pytest.skip(f"this CPU has no {ISAS[isa][0]}")
