@@ -63,10 +63,10 @@ def precompiled(flags):
 
 
 def optimising(isa, optimised):
-    """clang's options: by default it optimises a little, and without wide vectors not at all."""
+    """clang's options: by default it optimises a little for the widest vectors of this CPU, and else not at all."""
     if optimised or long_tests():
         return ["-O2"]
-    return ["-O1"] if isa.startswith("avx") else WITHOUT_PASSES.split()
+    return ["-O1"] if isa == machine.OF_TARGET.get(machine.WIDEST) else WITHOUT_PASSES.split()
 
 
 def build(directory, isa, sources, optimised=False):
