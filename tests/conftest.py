@@ -21,11 +21,11 @@ ROOT = Path(__file__).resolve().parents[1]
 QUICK_SHARE = 8
 sys.path.insert(0, str(ROOT / "tests"))
 from support import amount, machine  # noqa: E402
-from support.clang import WITHOUT_PASSES, cached_clang, prune  # noqa: E402
+from support.clang import BUILD, WITHOUT_PASSES, cached_clang, prune  # noqa: E402
 
 
 def build_directory():
-    return Path(os.environ.get("RNNCC_BUILD", ROOT / "build"))
+    return BUILD
 
 
 def sanitized():

@@ -28,7 +28,7 @@ void emit_schedule(Unit *unit, Program *program);
 
 /* Parses the unit with libclang, using the plain vocabulary at the target's width, which takes a tenth of the time.
  * Reports diagnostics at the node they came from; bug() after an error: emitted code must compile. `folder` has the
- * unit and its headers. */
+ * unit; its headers are found by `clang_args`. */
 void check_unit(Arena *arena, const Unit *unit, const char *folder, const char *const *clang_args);
 
 void mark_node(Unit *unit, const Node *node);

@@ -16,11 +16,10 @@ import numpy
 import onnx
 from onnx import numpy_helper
 
-from support.clang import WITHOUT_PASSES, cached_clang
+from support.clang import BUILD, WITHOUT_PASSES, cached_clang
 from support.module import Module
 
 ROOT = Path(__file__).resolve().parents[2]
-BUILD = Path(os.environ.get("RNNCC_BUILD", ROOT / "build"))
 PASSED, UNSUPPORTED, FAILED = "passed", "unsupported", "failed"
 MAX_ATTEMPTS = 6
 SECONDS = 300

@@ -60,6 +60,14 @@ def test_what_clang_dislikes_is_told_of_the_node(rnncc, root, tmp_path, broken, 
     assert (tmp_path / "m.so").exists() == (done.returncode == 0)
 
 
+def test_the_data_folder_may_be_relative(rnncc, root, tmp_path):
+    """clang runs in another folder than rnncc, and finds its headers."""
+    data = os.path.relpath(os.environ.get("RNNCC_DATA", root), root)
+    model = root / "models" / "digits_rnn.json"
+    done = rnncc(model, "-o", tmp_path / "m.so", cwd=root, env={**os.environ, "RNNCC_DATA": data})
+    assert done.returncode == 0, done.stderr
+
+
 def test_crashing_clang_is_a_failure(attempt, tmp_path):
     assert "status 139" in attempt(script(tmp_path / "clang", "kill -SEGV $$\n"))
 
