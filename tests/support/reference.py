@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: MIT
 """The reference interpreter from Python: runs a written model on arrays, by the program reference_run."""
+import functools
+import os
+import select
 import subprocess
 import tempfile
 from pathlib import Path
@@ -7,6 +10,8 @@ from pathlib import Path
 import numpy
 
 from support.model_builder import TYPES
+
+MAX_SECONDS = 120  # a run may take
 
 
 class ValueOutOfRange(Exception):
@@ -20,26 +25,44 @@ def dims_of(model, feeds):
             if isinstance(axis, str)}
 
 
+@functools.cache
+class ManyRuns:
+    """One process of the program, which forks for each run."""
+
+    def __init__(self, program):
+        self.process = subprocess.Popen([program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0)
+
+    def run(self, folder, arguments):
+        """The exit status, and what the run said."""
+        self.process.stdin.write(b"".join(os.fsencode(argument) + b"\0" for argument in [*arguments, ""]))
+        if not select.select([self.process.stdout], [], [], MAX_SECONDS)[0]:
+            self.process.kill()
+            raise subprocess.TimeoutExpired(arguments, MAX_SECONDS)
+        status = self.process.stdout.readline()
+        assert status, f"{self.process.args[0]} ended with {self.process.wait()}"
+        return int(status), (folder / "stdout").read_text(), (folder / "stderr").read_text()
+
+
 class Reference:
     def __init__(self, program):
-        self.program = program
+        self.runs = ManyRuns(program)
 
     def run(self, model, path, feeds, simplified=False):
         """model: the Model that was written to path. Returns outputs by name, then the states' new values."""
         names = [i["name"] for i in model.inputs] + [s["input"] for s in model.states]
-        with tempfile.TemporaryDirectory() as folder:
+        with tempfile.TemporaryDirectory() as place:
+            folder = Path(place)
             for k, name in enumerate(names):
-                (Path(folder) / f"in{k}").write_bytes(numpy.ascontiguousarray(feeds[name]).tobytes())
+                (folder / f"in{k}").write_bytes(numpy.ascontiguousarray(feeds[name]).tobytes())
             dims = [f"{name}={extent}" for name, extent in dims_of(model, feeds).items()]
             options = ["--simplified"] if simplified else []
-            done = subprocess.run([self.program, *options, path, folder, *dims], capture_output=True, text=True,
-                                  timeout=120)
-            if done.returncode == 1:
-                raise ValueOutOfRange(done.stderr)
-            assert done.returncode == 0, f"reference_run: exit {done.returncode}\n{done.stderr}"
+            status, said, wrong = self.runs.run(folder, [*options, path, folder, *dims])
+            if status == 1:
+                raise ValueOutOfRange(wrong)
+            assert status == 0, f"reference_run: exit {status}\n{wrong}"
             outputs = model.outputs + [s["output"] for s in model.states]
-            return {name: read_output(Path(folder) / f"out{k}", line)
-                    for k, (name, line) in enumerate(zip(outputs, done.stdout.splitlines(), strict=True))}
+            return {name: read_output(folder / f"out{k}", line)
+                    for k, (name, line) in enumerate(zip(outputs, said.splitlines(), strict=True))}
 
 
 def read_output(path, description):

@@ -1,18 +1,26 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Runs a model by the reference interpreter, for tests (tests/support/reference.py drives it):
+ * Runs models by the reference interpreter, for tests (tests/support/reference.py drives it):
  *
  *     reference_run [--simplified] MODEL FOLDER [DIM=VALUE]...
+ *     reference_run
  *
  * FOLDER/in<k> holds the elements of the k-th input: the graph's inputs, then the states'. FOLDER/out<k> is written:
  * the graph's outputs, then the states' new values. For each, a line `dtype extent extent...` goes to stdout.
  * --simplified runs the passes that rewrite the graph first: they must not change what it computes.
  * Exit 1, with the reason on stderr, if the reference finds a value out of range.
+ *
+ * Without arguments, stdin holds those of any number of runs: each argument ends with a zero byte, each run with an
+ * empty argument. A run is a fork, as loading libclang takes longer than most runs. What it says goes to FOLDER/stdout
+ * and FOLDER/stderr, its exit status, or the negative of the signal that ended it, to stdout, a line for each run.
  */
 #include <inttypes.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "load/load.h"
 #include "machine/targets.h"
@@ -85,12 +93,12 @@ static void run(Command *command) {
   for (int k = 0; k < n_outputs; k++) write_output(command, k, outputs[k]);
 }
 
-int main(int argc, char **argv) {
-  bool simplified = argc > 1 && !strcmp(argv[1], "--simplified");
+static int run_one(int argc, char **argv) {
+  bool simplified = argc > 0 && !strcmp(argv[0], "--simplified");
   argc -= simplified, argv += simplified;
-  if (argc < 3) fatal_at(COMMAND_LINE, EXIT_INVALID, "expected MODEL and FOLDER");
-  Command command = {.arena = arena_new(), .folder = argv[2]};
-  command.graph = load_model(command.arena, argv[1], NULL);
+  if (argc < 2) fatal_at(COMMAND_LINE, EXIT_INVALID, "expected MODEL and FOLDER");
+  Command command = {.arena = arena_new(), .folder = argv[1]};
+  command.graph = load_model(command.arena, argv[0], NULL);
   command.graph->config = &(Config){.target = target_find("native")};
   verify(command.graph);
   infer_shapes(command.graph);
@@ -101,8 +109,55 @@ int main(int argc, char **argv) {
     reroll_rnn(command.graph);
     fuse_epilogue(command.graph);
   }
-  read_symbols(&command, argc - 3, argv + 3);
+  read_symbols(&command, argc - 2, argv + 2);
   run(&command);
   arena_free(command.arena);
   return 0;
 }
+
+/* ---- many runs ---- */
+
+enum { MAX_ARGUMENTS = 64 };
+
+/* The arguments of one run; 0 at the end of stdin. */
+static int read_arguments(char *arguments[MAX_ARGUMENTS]) {
+  for (int count = 0; count < MAX_ARGUMENTS; count++) {
+    size_t capacity = 0;
+    arguments[count] = NULL;
+    if (getdelim(&arguments[count], &capacity, 0, stdin) < 0) return 0;
+    if (!*arguments[count]) return count;
+  }
+  fatal_at(COMMAND_LINE, EXIT_INVALID, "expected at most %d arguments", MAX_ARGUMENTS - 1);
+}
+
+static void redirect(const char *folder, const char *name, FILE *stream) {
+  char path[PATH_MAX];
+  snprintf(path, sizeof path, "%s/%s", folder, name);
+  if (!freopen(path, "w", stream)) fatal_at(LOCATION_FILE(path), EXIT_ENVIRONMENT, "cannot be written");
+}
+
+static int run_forked(int argc, char **argv) {
+  pid_t child = fork();
+  if (child < 0) fatal_at(COMMAND_LINE, EXIT_ENVIRONMENT, "cannot fork");
+  if (child == 0) {
+    const char *folder = argv[!strcmp(argv[0], "--simplified") + 1];
+    redirect(folder, "stdout", stdout);
+    redirect(folder, "stderr", stderr);
+    exit(run_one(argc, argv));
+  }
+  int status;
+  while (waitpid(child, &status, 0) < 0) continue;
+  return WIFSIGNALED(status) ? -WTERMSIG(status) : WEXITSTATUS(status);
+}
+
+static int run_many(void) {
+  char *arguments[MAX_ARGUMENTS];
+  for (int count; (count = read_arguments(arguments)) > 0;) {
+    printf("%d\n", run_forked(count, arguments));
+    fflush(stdout);
+    for (int i = 0; i <= count; i++) free(arguments[i]);
+  }
+  return 0;
+}
+
+int main(int argc, char **argv) { return argc > 1 ? run_one(argc - 1, argv + 1) : run_many(); }
