@@ -65,6 +65,22 @@ def test_a_module_is_linked_as_by_clang(rnncc, root, tmp_path):
         assert module() == expected
 
 
+@pytest.mark.parametrize("target,linker", [("x86-64-v3", "ld.bfd"), ("aarch64-linux-gnu", "ld.lld")])
+def test_a_module_without_passes_is_linked_by_the_faster_linker(rnncc, root, tmp_path, target, linker):
+    cache, model = tmp_path / "cache", root / "tests" / "fuzz" / "corpus" / "json_model" / "relu.json"
+
+    def linked():
+        done = rnncc(model, "-o", tmp_path / "m.so", f"--target={target}", env=os.environ | cached_clang(cache))
+        assert done.returncode == 0, done.stderr
+
+    linked()
+    [kept] = cache.glob("link-*")
+    alone = kept.read_text().removesuffix(' 2>/dev/null || exec clang-19 "$@"\n')
+    assert linker in alone.splitlines()[1].split()[0]
+    kept.write_text(alone)
+    linked()
+
+
 def test_headers_whose_time_changed_are_the_same(unit, tmp_path):
     """Of a precompiled header clang would compare the time of its source, too."""
     folder, cache = unit("x86-64"), tmp_path / "cache"

@@ -4,7 +4,8 @@
  * runtime is compiled once, and so is a unit that several tests, stages or runs of the tests make. What the intrinsics
  * of a CPU need is precompiled: of a small unit it is most of what clang reads. Modules are linked by the command that
  * clang would run, which is kept, too. Besides, clang.py sets $RNNCC_CLANG_VERSION, and $RNNCC_CLANG_WITHOUT_PASSES,
- * options in place of -O3. Not a script, as it runs three times for each of some thousand modules.
+ * options in place of -O3: these modules, if of x86-64, are linked by GNU's linker, whose start takes a tenth of lld's.
+ * Not a script, as it runs three times for each of some thousand modules.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -152,11 +153,11 @@ static void compile_runtime(const Call *call) {
   file_copy(call->arena, kept, "runtime.o");
 }
 
-/* Options in place of -O3. */
-static Call without_passes(const Call *call, const char *options) {
+/* Options, divided by spaces, in place of one. */
+static Call replaced(const Call *call, const char *argument, const char *options) {
   Call other = changed(call, call->count, NULL, 0);
   for (int i = 0; i < call->count; i++) {
-    if (strcmp(call->arguments[i], "-O3") != 0) {
+    if (strcmp(call->arguments[i], argument) != 0) {
       other = changed(&other, 0, &call->arguments[i], 1);
       continue;
     }
@@ -164,6 +165,12 @@ static Call without_passes(const Call *call, const char *options) {
     for (const char *option; (option = strsep(&rest, " "));) other = changed(&other, 0, &option, 1);
   }
   return other;
+}
+
+/* The options for a module that is not about what clang makes of it; NULL for the others. */
+static const char *without_passes(void) {
+  const char *options = getenv("RNNCC_CLANG_WITHOUT_PASSES");
+  return options && *options ? options : NULL;
 }
 
 static const char *precompiled_intrinsics(const Call *command) {
@@ -186,9 +193,8 @@ static bool is_large(const char *weights) {
 }
 
 static void compile_network(const Call *call) {
-  const char *options = getenv("RNNCC_CLANG_WITHOUT_PASSES");
   Call command = changed(call, 2, NULL, 0);
-  if (options && *options) command = without_passes(&command, options);
+  if (without_passes()) command = replaced(&command, "-O3", without_passes());
   Call whole = changed(&command, 0, (const char *[]){"-include-pch", precompiled_intrinsics(&command)}, 2);
   if (is_large("weights.bin")) {
     make(&whole, "network.o");
@@ -231,12 +237,14 @@ static void keep_link_command(const Call *call, const char *file, Text *script) 
 }
 
 static void link_module(const Call *call) {
-  const char *file = arena_format(call->arena, "%s/link-%s", call->cache, target_of(call));
+  bool gnu = without_passes() && !strncmp(target_of(call), "x86_64", strlen("x86_64"));
+  Call command = gnu ? replaced(call, "-fuse-ld=lld", "-fuse-ld=bfd") : *call;
+  const char *file = arena_format(call->arena, "%s/link-%s-%s", call->cache, gnu ? "bfd" : "lld", target_of(call));
   Text script = text_new(call->arena);
   text_add(&script, "# %s:", environment("RNNCC_CLANG_VERSION"));
-  for (int i = 0; i < call->count; i++) text_add(&script, " %s", call->arguments[i]);
+  for (int i = 0; i < command.count; i++) text_add(&script, " %s", command.arguments[i]);
   text_add(&script, "\n");
-  if (!begins_with(call, file, &script)) keep_link_command(call, file, &script);
+  if (!begins_with(call, file, &script)) keep_link_command(&command, file, &script);
   Call shell = changed(call, call->count, (const char *[]){"/bin/sh", file}, 2);
   shell = changed(&shell, 0, call->arguments + 1, call->count - 1);
   become(&shell);
