@@ -21,7 +21,7 @@ BLOCKED = "--layout-search=greedy"  # a search would leave such small tensors ro
 
 def batches(target):
     count = CONVOLUTIONS[target] // CASES_IN_A_MODULE
-    return some(range(count), count // 4)
+    return some(range(count), max(1, count // 8))
 
 
 @pytest.mark.parametrize("target,batch", [(target, batch) for target in TARGETS
@@ -36,7 +36,7 @@ def test_random_convolutions_equal_the_reference(reference, compile, tmp_path, t
 
 
 @pytest.mark.parametrize("target", TARGETS[:2])
-@pytest.mark.parametrize("seed", some(range(NETWORKS), 8))
+@pytest.mark.parametrize("seed", some(range(NETWORKS), 4))
 def test_random_networks_equal_the_reference(reference, compile, tmp_path, target, seed):
     rng = numpy.random.default_rng([seed, 7])
     network = RandomNetwork(rng).grow(OPS)

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: MIT
 """A 2x2 MaxPool that the Winograd convolution before it does gives the same bits as the two kernels one after the other.
 These run if the convolution's result is an output, too."""
-import itertools
 import re
 
 import numpy
@@ -89,11 +88,11 @@ def check(fused, apart, expected):
 
 
 # The first one is optimised, where it pools: tiles of 2 are the least code.
-SWEEP = [("x86-64-v3", 2), *itertools.product([*TARGETS[:2], "aarch64-linux-gnu"], (4, 6)),
-         ("x86-64-v4", 2), ("aarch64-linux-gnu", 2)]
+SWEEP = [("x86-64-v3", 2), ("x86-64-v4", 4), ("x86-64-v3", 6), ("aarch64-linux-gnu", 4), ("x86-64-v4", 6),
+         ("x86-64-v3", 4), ("aarch64-linux-gnu", 6), ("x86-64-v4", 2), ("aarch64-linux-gnu", 2)]
 
 
-@pytest.mark.parametrize("target, tile", some(SWEEP, 7))
+@pytest.mark.parametrize("target, tile", some(SWEEP, 4))
 def test_the_bits_are_those_of_pooling_afterwards(rnncc, compile, reference, request, tmp_path, target, tile):
     options = (*FORCED, f"--conv=winograd,tile={tile}", f"--target={target}", "--threads=3")
     (model, fused, feeds), (_, apart, _) = (written(tmp_path, CASES, together) for together in (False, True))

@@ -36,7 +36,7 @@ def silent(rnncc, model, *options):
     return done.stdout
 
 
-@pytest.mark.parametrize("target,seed", [(target, seed) for target in TARGETS for seed in some(range(3), 2)])
+@pytest.mark.parametrize("target,seed", [(target, seed) for target in TARGETS for seed in some(range(3), 1)])
 def test_random_schedules_of_convolutions_equal_the_reference(rnncc, reference, compile, tmp_path, target, seed):
     rng = numpy.random.default_rng([seed, 11])
     model, feeds = merged([random_convolution(rng) for _ in range(15)])
@@ -73,7 +73,7 @@ def random_winograd_layer(rng):
     return model, {"x": rng.standard_normal((batch, groups * channels, *extents)).astype(numpy.float32)}
 
 
-@pytest.mark.parametrize("target,seed", [(target, seed) for target in TARGETS for seed in range(2)])
+@pytest.mark.parametrize("target,seed", [(target, seed) for target in TARGETS for seed in some(range(2), 1)])
 def test_random_schedules_with_winograd_equal_the_reference(rnncc, reference, compile, tmp_path, target, seed):
     rng = numpy.random.default_rng([seed, 13])
     model, feeds = merged([random_winograd_layer(rng) for _ in range(12)])

@@ -13,7 +13,7 @@ from support.recurrent import ACTIVATIONS, GATES, Configuration, model_of, rando
 from support.recurrent_groups import GROUP, check_target, check_values, fixed_dims, group_feeds, group_outputs, \
     in_groups, is_optimised, shapes_of
 
-CONFIGURATIONS = [random_configuration(seed) for seed in some(range(330), 120)]
+CONFIGURATIONS = [random_configuration(seed) for seed in some(range(330), 80)]
 
 
 @in_groups(CONFIGURATIONS)

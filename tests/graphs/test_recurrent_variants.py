@@ -25,7 +25,7 @@ VARIANTS = {
     "input=step,workers=2,hide=1": (1,),
     "input=step,workers=4,batch_parts=2,depth_block=32": (6, 3, 2),
 }
-GROUPS_EACH = {"native": 3, "x86-64-v3": 2} if long_tests() else {"native": 1, "x86-64-v3": 1}
+LAYERS_EACH = {"native": 3 * GROUP, "x86-64-v3": 2 * GROUP} if long_tests() else {"native": GROUP // 2, "x86-64-v3": GROUP // 2}
 OPTIMISED = ("workers=2,hide=1", "chunk=1,workers=3,batch_parts=2")
 assert set(OPTIMISED) <= set(VARIANTS)
 FIRST_SEED = 10000
@@ -34,10 +34,10 @@ THREADS = (1, 2, 3, 5)
 
 def cases():
     seed = FIRST_SEED
-    for target, groups in GROUPS_EACH.items():
+    for target, layers in LAYERS_EACH.items():
         for place, (variant, batches) in enumerate(VARIANTS.items()):
-            configurations = [random_configuration(seed + i) for i in range(groups * GROUP)]
-            seed += groups * GROUP
+            configurations = [random_configuration(seed + i) for i in range(layers)]
+            seed += layers
             if target != "native" and place % 2 and not long_tests():
                 continue
             for index, group in enumerate(groups_of(configurations)):

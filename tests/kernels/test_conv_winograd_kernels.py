@@ -5,8 +5,8 @@ import random
 
 import pytest
 
-from support import kernel_builder, machine
-from support.amount import half, long_tests
+from support import kernel_builder
+from support.amount import long_tests
 
 # (tile, window): the choices of compiler/kernels/conv/winograd_plan.c
 FORMS = [(4, 4, 3, 3), (6, 6, 3, 3), (2, 2, 3, 3), (2, 2, 5, 5), (1, 2, 1, 7), (2, 1, 7, 1), (1, 4, 1, 3),
@@ -66,11 +66,10 @@ def table_source(names):
 
 @pytest.mark.parametrize("isa", kernel_builder.ISAS)
 def test_winograd_equals_plain_loops(isa, tmp_path):
-    """By default each kernel is tested on AVX-512 or AVX2, if the CPU has one of them."""
     kernel_builder.emulator(isa)
     kernels = variants(5 if isa == "neon" else 2 * len(FORMS) if long_tests() else len(FORMS))
-    if isa != "neon" and not (isa == "avx2" and not machine.has_isa("avx512")):
-        kernels = dict(half(list(kernels.items()), list(kernel_builder.ISAS).index(isa)))
+    if isa != "neon":  # which has few
+        kernels = dict(kernel_builder.share_of(list(kernels.items()), isa))
     sources = {f"{name}.c": variant_source(name, knobs) for name, knobs in kernels.items()}
     sources |= {"table.c": table_source(kernels), "tests/kernels/conv_winograd_check.c": None,
                 "compiler/kernels/conv/winograd_weights.c": None}

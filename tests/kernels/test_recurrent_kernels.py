@@ -2,8 +2,8 @@
 """Recurrent kernels equal plain loops in double, and give the same bits for any number of threads, on every ISA."""
 import pytest
 
-from support import kernel_builder, machine
-from support.amount import half, long_tests
+from support import kernel_builder
+from support.amount import long_tests
 
 RNN, GRU_AFTER, GRU_BEFORE, LSTM = range(4)
 
@@ -74,10 +74,8 @@ def table_source(names):
 
 @pytest.mark.parametrize("isa", kernel_builder.ISAS)
 def test_recurrent_kernels_equal_plain_loops(isa, tmp_path):
-    """Each variant is tested on AVX-512 or AVX2, if the CPU has one of them, and on plain C or NEON."""
     kernel_builder.emulator(isa)
-    alone = isa == "avx2" and not machine.has_isa("avx512")
-    names = list(VARIANTS) if alone else half(list(VARIANTS), list(kernel_builder.ISAS).index(isa))
+    names = kernel_builder.share_of(list(VARIANTS), isa)
     sources = {f"{name}.c": variant_source(name, VARIANTS[name]) for name in names}
     sources |= {"gemm.c": gemm_source(), "table.c": table_source(names)}
     sources |= {"tests/kernels/recurrent_check.c": None, "compiler/kernels/gemm/panels.c": None}

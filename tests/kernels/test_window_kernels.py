@@ -6,14 +6,13 @@ import random
 
 import pytest
 
-from support import kernel_builder
-from support.amount import some
+from support import kernel_builder, machine
+from support.amount import long_tests, some
 
 KINDS = {"max": "WINDOW_MAX", "mean": "WINDOW_MEAN", "mean_with_padding": "WINDOW_MEAN_WITH_PADDING",
          "depthwise": "WINDOW_DEPTHWISE", "transposed": "WINDOW_TRANSPOSED"}
 TEMPLATES = {"depthwise": "conv_depthwise", "transposed": "conv_transposed_blocked"}  # the others: pool_blocked
 VARIANTS_OF_A_KIND = 6
-FEW = {"neon"}  # emulated: a few cases are enough, because the templates are the same
 
 
 def random_shape(rng, pool):
@@ -118,6 +117,7 @@ def random_sources(seed, count):
 @pytest.mark.parametrize("isa", kernel_builder.ISAS)
 def test_windows_equal_plain_loops(isa, seed, tmp_path):
     kernel_builder.emulator(isa)
-    sources = random_sources(seed, 3 if isa in FEW else VARIANTS_OF_A_KIND)
+    few = isa == "neon" or isa != machine.OF_TARGET.get(machine.WIDEST) and not long_tests()
+    sources = random_sources(seed, 3 if few else VARIANTS_OF_A_KIND)
     done = kernel_builder.run(kernel_builder.build(tmp_path, isa, sources), isa)
     assert done.returncode == 0, done.stdout + done.stderr

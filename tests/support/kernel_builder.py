@@ -11,7 +11,7 @@ import subprocess
 from pathlib import Path
 
 from support import machine
-from support.amount import long_tests
+from support.amount import half, long_tests
 from support.clang import WITHOUT_PASSES, clang_version
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -60,6 +60,12 @@ def precompiled(flags):
         made.rename(kept)
     os.utime(kept)
     return ["-include-pch", str(kept)]
+
+
+def share_of(cases, isa):
+    """By default each case is tested on AVX-512 or AVX2, if the CPU has one of them, and on plain C or NEON."""
+    alone = isa == "avx2" and not machine.has_isa("avx512")
+    return cases if alone else half(cases, list(ISAS).index(isa))
 
 
 def optimising(isa, optimised):
