@@ -19,6 +19,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
 QUICK_SHARE = 8
+TWICE_SHARE = 4
 sys.path.insert(0, str(ROOT / "tests"))
 from support import amount, machine  # noqa: E402
 from support.clang import BUILD, WITHOUT_PASSES, cached_clang, prune  # noqa: E402
@@ -93,22 +94,30 @@ def pytest_addoption(parser):
     parser.addoption("--quick", action="store_true", help="of each file every eighth case, of style all")
 
 
-def pytest_collection_modifyitems(config, items):
-    """Finds the cases that optimise_case() optimises. --quick: keeps the first of each file and every eighth after it, and
-    all about style."""
+def left_out(item, place):
+    """Whether the case, the place-th of its file, does not run. --quick: the first of a file and every eighth after it do,
+    and all about style. $RNNCC_SANITIZED_TOO says that bad input is tested again, by a build with sanitizers: every fourth
+    does, and what is not tested again."""
+    unsanitized = item.get_closest_marker("unsanitized")
     if sanitized():
-        items[:] = [item for item in items if not item.get_closest_marker("unsanitized")]
+        return unsanitized
+    if amount.quick_tests():
+        return item.path.parent.name != "style" and place % QUICK_SHARE
+    twice = item.path.parent.name == "robustness" and item.path.name != "test_setup.py" and not unsanitized
+    return os.environ.get("RNNCC_SANITIZED_TOO") and twice and place % TWICE_SHARE
+
+
+def pytest_collection_modifyitems(config, items):
+    """Leaves cases out, and finds those that optimise_case() optimises."""
     kinds, files, kept, left, config.first_cases = set(), collections.Counter(), [], [], set()
     for item in items:
-        if first_of(item) not in kinds:
+        if first_of(item) not in kinds and not amount.quick_tests():
             config.first_cases.add(item.nodeid)
         kinds.add(first_of(item))
-        whole = item.path.parent.name == "style"
-        (kept if whole or files[item.path] % QUICK_SHARE == 0 else left).append(item)
+        (left if left_out(item, files[item.path]) else kept).append(item)
         files[item.path] += 1
-    if amount.quick_tests():
-        config.hook.pytest_deselected(items=left)
-        items[:], config.first_cases = kept, set()
+    config.hook.pytest_deselected(items=left)
+    items[:] = kept
 
 
 @pytest.fixture(autouse=True)
