@@ -6,7 +6,7 @@
 
 #include "machine/machine.h"
 #include "machine/targets.h"
-#include "schedules/records.h"
+#include "schedules/database.h"
 #include "support/files.h"
 #include "support/sha256.h"
 
@@ -37,7 +37,7 @@ void output_text(const Options *options, Text text) {
 const char *build_record(Graph *graph) {
   char hex[SHA256_HEX_BYTES];
   sha256_hex(graph->model_sha256, hex);
-  const char *digest = graph->config->records ? graph->config->records->digest : NULL;
+  const char *digest = database_digest(graph->arena, graph->config->records);
   return arena_format(graph->arena, "rnncc " RNNCC_VERSION " --target=%s --threads=%d, model sha256 %s%s%s",
                       graph->config->target->name, graph->config->machine->cores, hex, digest ? ", schedules " : "",
                       digest ? digest : "");

@@ -7,8 +7,10 @@
 #include "support/data_directory.h"
 #include "support/sha256.h"
 
-static const char *digest_of(Arena *arena, const ScheduleRecords *records) {
+const char *database_digest(Arena *arena, const ScheduleRecords *records) {
   enum { DIGITS = 16 };
+  if (records && records->late) records = records->late->read;
+  if (!records || !records->count) return NULL;
   Sha256 hash = sha256_new();
   uint8_t digest[SHA256_BYTES];
   char hex[SHA256_HEX_BYTES];
@@ -22,12 +24,19 @@ static const char *digest_of(Arena *arena, const ScheduleRecords *records) {
   return arena_format(arena, "%.*s", DIGITS, hex);
 }
 
+static LateRecords *late_records(Arena *arena, const char *path) {
+  LateRecords *late = ARENA_NEW(arena, LateRecords);
+  *late = (LateRecords){.arena = arena, .path = path};
+  return late;
+}
+
 ScheduleRecords *database_open(Arena *arena, const Target *target, const char *given) {
   if (given && !strcmp(given, "none")) return NULL;
   const char *own = arena_format(arena, "%s/schedules/%s.jsonl", data_directory(arena), target->name);
+  bool is_there = access(own, R_OK) == 0;
   ScheduleRecords *records = ARENA_NEW(arena, ScheduleRecords);
-  if (access(own, R_OK) == 0) records_read_more(arena, records, own);
+  if (is_there && !given) records->late = late_records(arena, own);
+  if (is_there && given) records_read_more(arena, records, own);
   if (given) records_read_more(arena, records, given);
-  if (records->count) records->digest = digest_of(arena, records);
   return records;
 }

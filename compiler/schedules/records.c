@@ -55,7 +55,13 @@ typedef struct Search {
   const char *why;              /* NULL: because of its kernels */
 } Search;
 
+static const ScheduleRecords *read_late(LateRecords *late) {
+  if (!late->read) late->read = records_read(late->arena, late->path);
+  return late->read;
+}
+
 static const ScheduleRecord *search(const ScheduleRecords *records, Search *s) {
+  if (records && records->late) records = read_late(records->late);
   for (int i = records ? records->count - 1 : -1; i >= 0; i--) {
     const ScheduleRecord *record = &records->list[i];
     if (!record_is_best(record) || !record_is_of(record, s->key)) continue;

@@ -40,10 +40,17 @@ typedef struct ScheduleRecord {
   RecordFile *file;   /* NULL: made by the tuner */
 } ScheduleRecord;
 
+/* A file that is read when a record is first looked for: few models need one. */
+typedef struct LateRecords {
+  Arena *arena;
+  const char *path;
+  const struct ScheduleRecords *read; /* NULL: not yet */
+} LateRecords;
+
 typedef struct ScheduleRecords {
   int count, capacity;
   ScheduleRecord *list;
-  const char *digest; /* hex digits over the best of them; NULL: not made */
+  LateRecords *late; /* in place of the list; NULL: the list is all */
 } ScheduleRecords;
 
 /* fatal_at() if the file cannot be read. Skips lines that are not records, with one warning. */

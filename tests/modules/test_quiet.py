@@ -64,7 +64,6 @@ def convolutional():
 
 MODELS = {"layers_batch_1": (lambda: recurrent_layers(1), []), "layers_batch_10": (lambda: recurrent_layers(10), []),
           "stack": (stack, ["--rnn=chunk=5"]), "convolutional": (convolutional, [])}
-by_model = pytest.mark.parametrize("make, options", MODELS.values(), ids=MODELS.keys())
 
 
 @pytest.mark.parametrize("planned, name", some(
@@ -97,9 +96,9 @@ def test_shipped_models_run_quietly(model, threads, compile):
     quiet_run(compile(model), threads)
 
 
-@by_model
-@pytest.mark.parametrize("threads", [1, 3])
-def test_layers_run_quietly(make, options, threads, compile, tmp_path):
+@pytest.mark.parametrize("threads, name", some([*itertools.product([3], MODELS), *itertools.product([1], MODELS)], len(MODELS) + 1))
+def test_layers_run_quietly(threads, name, compile, tmp_path):
+    make, options = MODELS[name]
     quiet_run(compile(make().write(tmp_path), "--threads=8", *options), threads)
 
 

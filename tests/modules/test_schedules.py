@@ -8,10 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from conftest import build_directory
+from conftest import ROOT, build_directory
 from support.convolutional import RandomNetwork
 
 import numpy
+
+WITHOUT_LAYERS = ROOT / "tests" / "fuzz" / "corpus" / "json_model" / "relu.json"
 
 
 @pytest.fixture(scope="module")
@@ -204,3 +206,4 @@ def test_the_build_record_has_a_digest_of_the_records(rnncc, recorded, own_data,
     one = build_record(rnncc, model, tmp_path)
     two = build_record(rnncc, model, tmp_path, f"--schedules={records(2)}")
     assert all(re.fullmatch(re.escape(plain) + ", schedules [0-9a-f]{16}", text) for text in (one, two)) and one != two
+    assert ", schedules " not in build_record(rnncc, WITHOUT_LAYERS, tmp_path), "none was looked for"
