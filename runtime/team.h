@@ -56,10 +56,17 @@ static inline void team_barrier(Team *team) {
   team_meet(team);
 }
 
-/* The half-open share [*begin, *end) of n items, cut as evenly as can be, that falls to this worker. */
+/* Where share `index` of n items begins, if they are cut into `shares` as even as can be. Rounded up, so that none is
+ * larger than the first, which is the caller's: if there are fewer items than workers, the caller has one. A caller
+ * that only waits looks like one that others delay, and the pool would then run the next regions on one thread. */
+static inline int64_t share_begin(int64_t n, int64_t index, int64_t shares) {
+  return (n * index + shares - 1) / shares;
+}
+
+/* The half-open share [*begin, *end) of n items that falls to this worker. */
 static inline void team_share(const Team *team, int64_t n, int64_t *begin, int64_t *end) {
-  *begin = n * team->rank / team->size;
-  *end = n * (team->rank + 1) / team->size;
+  *begin = share_begin(n, team->rank, team->size);
+  *end = share_begin(n, team->rank + 1, team->size);
 }
 
 #endif

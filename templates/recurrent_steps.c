@@ -510,8 +510,8 @@ static void take_share(Layer *l, const Team *team, int64_t directions, int64_t d
   l->blocks = min_i64(l->batch, round_up(ceil_div(l->batch, ROWS), BATCH_PARTS));
   l->half = -1;
   if (member < 0 || unit_way >= crew.unit_ways) return;
-  l->block_begin = way * l->blocks / crew.ways;
-  l->block_end = (way + 1) * l->blocks / crew.ways;
+  l->block_begin = share_begin(l->blocks, way, crew.ways);
+  l->block_end = share_begin(l->blocks, way + 1, crew.ways);
   l->begin = unit_way * l->panels / crew.unit_ways;
   l->end = (unit_way + 1) * l->panels / crew.unit_ways;
   if (crew.unit_ways == 2) l->half = (int)unit_way;

@@ -417,6 +417,33 @@ static void after_being_held_up_the_pool_runs_alone_for_a_while(void **state) {
   clock_stands = false;
 }
 
+/* One item for two workers, which takes 3 ms. Stores the team's size. */
+static void share_one_item(void *arg, Team *team) {
+  int64_t begin, end;
+  team_share(team, 1, &begin, &end);
+  if (team->rank == 0) *(int *)arg = team->size;
+  if (begin < end && team->rank == 0) clock_ns_now += 3000000;
+  if (begin < end && team->rank > 0)
+    hold_up(arg, team);
+  else
+    team_barrier(team);
+}
+
+static void a_caller_with_fewer_items_than_workers_is_not_held_up(void **state) {
+  (void)state;
+  main_thread = pthread_self();
+  clock_stands = true;
+  Pool *pool = pool_create(&(rnncc_options){.struct_size = sizeof(rnncc_options), .threads = 2});
+  assert_non_null(pool);
+  for (int i = 0; i < 20; i++) {
+    int size = 0;
+    pool_run(pool, share_one_item, &size);
+    assert_int_equal(size, 2);
+  }
+  pool_destroy(pool);
+  clock_stands = false;
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(every_worker_visits_every_region_once),
@@ -435,6 +462,7 @@ int main(void) {
       cmocka_unit_test(signals_interrupt_nothing_and_spare_the_workers),
       cmocka_unit_test(callers_do_not_mix),
       cmocka_unit_test(after_being_held_up_the_pool_runs_alone_for_a_while),
+      cmocka_unit_test(a_caller_with_fewer_items_than_workers_is_not_held_up),
   };
   return cmocka_run_group_tests_name("runtime_pool", tests, NULL, NULL);
 }

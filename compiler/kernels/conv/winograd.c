@@ -159,6 +159,22 @@ static void call_group_cost(Call *call, const Convolution *conv, const Blocked *
   call_cost(call, 2 * convolution_macs(conv) / groups, 4 * (in + out + weights));
 }
 
+/* The workers that share the work. With few images at run time there may be fewer blocks of tiles than slots; then the
+ * first workers, of which the caller is one, have a block each. */
+static void operand_slots(const Graph *graph, Call *call, const WinogradSchedule *schedule) {
+  const WinogradPlan *p = &schedule->plan;
+  const WinogradLayer *l = &schedule->layer;
+  if (l->images_known || p->by_groups) {
+    operand_integer(call, "slots", p->slots);
+    return;
+  }
+  int64_t image_tiles = ceil_div(l->out_h, p->form.tile_h) * ceil_div(l->out_w, p->form.tile_w);
+  const Dim *tiles = dim_mul(graph->dims, schedule->base.conv.x->shape[0], dim_const(graph->dims, image_tiles));
+  const Dim *up = dim_add(graph->dims, tiles, dim_const(graph->dims, p->block_tiles - 1));
+  const Dim *blocks = dim_div(graph->dims, up, dim_const(graph->dims, p->block_tiles));
+  operand_dim(call, "slots", dim_min(graph->dims, dim_const(graph->dims, p->slots), blocks));
+}
+
 /* The tensors of a group are ranges of channel blocks. */
 static void lower_group(Program *program, const Node *node, int64_t group) {
   const Graph *graph = program->graph;
@@ -188,7 +204,7 @@ static void lower_group(Program *program, const Node *node, int64_t group) {
   operand_integer(call, "block_tiles", p->block_tiles);
   operand_integer(call, "input_point", winograd_input_point(p, &schedule->layer, lanes));
   operand_integer(call, "product_point", winograd_product_point(p, lanes));
-  operand_integer(call, "slots", p->slots);
+  operand_slots(graph, call, schedule);
   operand_integer(call, "slot", graph_slot_bytes(graph, node, slot_bytes(graph, schedule)) / (int64_t)sizeof(float));
   call_group_cost(call, conv, &y);
 }
