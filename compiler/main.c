@@ -23,7 +23,11 @@ static void compile(Compilation *c) {
     break;
   case EMIT_H:
     run_steps(c, LAST_PROGRAM_STEP);
-    output_text(c->options, emit_header(c->program));
+    output_text(c->options, emit_header(c->program, output_name(c->options, c->arena)));
+    break;
+  case EMIT_A:
+    run_steps(c, STEP_build);
+    output_header_beside(c->options, emit_header(c->program, output_name(c->options, c->arena)));
     break;
   case EMIT_C:
     run_steps(c, STEP_check_unit);

@@ -32,35 +32,38 @@ struct rnncc_context {
 };
 
 /* Keeps the message for last_error; returns status. */
-rnncc_status context_fail(rnncc_context *context, rnncc_status status, const char *format, ...)
+RUNTIME_LOCAL rnncc_status context_fail(rnncc_context *context, rnncc_status status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
 /* Fills the context's dims, inputs, outputs and shapes. If it fails, nothing that the caller can see has changed. */
-rnncc_status run_check(rnncc_context *context, const rnncc_tensor *inputs, size_t n_inputs, const rnncc_tensor *outputs,
-                       size_t n_outputs);
+RUNTIME_LOCAL rnncc_status run_check(rnncc_context *context, const rnncc_tensor *inputs, size_t n_inputs,
+                                     const rnncc_tensor *outputs, size_t n_outputs);
 
 /* Elements of a shape, 1 for rank 0. */
-size_t shape_elements(const int64_t *shape, int32_t rank);
-size_t dtype_bytes(rnncc_dtype dtype);
+RUNTIME_LOCAL size_t shape_elements(const int64_t *shape, int32_t rank);
+RUNTIME_LOCAL size_t dtype_bytes(rnncc_dtype dtype);
 
 /* Copies every state's slots of this run's batch into the arena, and back. */
-void states_load(rnncc_context *context);
-void states_store(rnncc_context *context);
+RUNTIME_LOCAL void states_load(rnncc_context *context);
+RUNTIME_LOCAL void states_store(rnncc_context *context);
 
 /* The functions of rnncc_api. */
-rnncc_status model_create(const rnncc_options *options, rnncc_model **out, const char **why);
-void model_destroy(rnncc_model *model);
-int32_t model_threads(const rnncc_model *model);
-size_t context_size(const rnncc_model *model);
-rnncc_status context_create(rnncc_model *model, void *memory, size_t bytes, rnncc_context **out);
-void context_destroy(rnncc_context *context);
-rnncc_status context_warmup(rnncc_context *context);
-rnncc_status context_run(rnncc_context *context, const rnncc_tensor *inputs, size_t n_inputs, rnncc_tensor *outputs,
-                         size_t n_outputs);
-rnncc_status context_state_reset(rnncc_context *context, int32_t slot);
-rnncc_status context_state_get(rnncc_context *context, int32_t state, int32_t slot, void *data, size_t bytes);
-rnncc_status context_state_set(rnncc_context *context, int32_t state, int32_t slot, const void *data, size_t bytes);
-rnncc_status context_profile(rnncc_context *context, int32_t on, const rnncc_profile_entry **entries, size_t *n);
-const char *context_last_error(const rnncc_context *context);
+RUNTIME_LOCAL rnncc_status model_create(const rnncc_options *options, rnncc_model **out, const char **why);
+RUNTIME_LOCAL void model_destroy(rnncc_model *model);
+RUNTIME_LOCAL int32_t model_threads(const rnncc_model *model);
+RUNTIME_LOCAL size_t context_size(const rnncc_model *model);
+RUNTIME_LOCAL rnncc_status context_create(rnncc_model *model, void *memory, size_t bytes, rnncc_context **out);
+RUNTIME_LOCAL void context_destroy(rnncc_context *context);
+RUNTIME_LOCAL rnncc_status context_warmup(rnncc_context *context);
+RUNTIME_LOCAL rnncc_status context_run(rnncc_context *context, const rnncc_tensor *inputs, size_t n_inputs,
+                                       rnncc_tensor *outputs, size_t n_outputs);
+RUNTIME_LOCAL rnncc_status context_state_reset(rnncc_context *context, int32_t slot);
+RUNTIME_LOCAL rnncc_status context_state_get(rnncc_context *context, int32_t state, int32_t slot, void *data,
+                                             size_t bytes);
+RUNTIME_LOCAL rnncc_status context_state_set(rnncc_context *context, int32_t state, int32_t slot, const void *data,
+                                             size_t bytes);
+RUNTIME_LOCAL rnncc_status context_profile(rnncc_context *context, int32_t on, const rnncc_profile_entry **entries,
+                                           size_t *n);
+RUNTIME_LOCAL const char *context_last_error(const rnncc_context *context);
 
 #endif

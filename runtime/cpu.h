@@ -5,6 +5,8 @@
 
 #include <stdint.h>
 
+#include "names.h"
+
 enum {
 #define CPU_FEATURE(name, ...) CPU_FEATURE_##name,
 #include "cpu.def"
@@ -19,6 +21,6 @@ enum {
 
 /* The features of the CPU that this runs on. The runtime itself must be compiled for the target's base architecture (no
  * -mavx...), because it tells the user if the CPU lacks them. */
-uint32_t cpu_features(void);
+RUNTIME_LOCAL uint32_t cpu_features(void);
 
 #endif

@@ -6,10 +6,10 @@
 #include "team.h"
 
 /* Sets the counter to `value`, its successor, and wakes whoever sleeps on it. Only the counter's owner may call it. */
-void epoch_advance(Epoch *epoch, uint32_t value);
+RUNTIME_LOCAL void epoch_advance(Epoch *epoch, uint32_t value);
 
 /* Returns once the counter is `goal` or past it. What its owner wrote before advancing is visible after.
  * The result is how long it took, in ns, or 0 if it took no more than a fraction of a microsecond. */
-uint64_t epoch_await(Epoch *epoch, uint32_t goal, Patience patience);
+RUNTIME_LOCAL uint64_t epoch_await(Epoch *epoch, uint32_t goal, Patience patience);
 
 #endif

@@ -8,11 +8,13 @@
 
 #include <stdbool.h>
 
+#include "names.h"
+
 typedef struct ForkGuard ForkGuard;
 
-ForkGuard *fork_guard_create(void); /* NULL: out of memory */
-void fork_guard_destroy(ForkGuard *guard);
+RUNTIME_LOCAL ForkGuard *fork_guard_create(void); /* NULL: out of memory */
+RUNTIME_LOCAL void fork_guard_destroy(ForkGuard *guard);
 /* Is this still the process, not a fork of the one, that created the guard? */
-bool fork_guard_holds(const ForkGuard *guard);
+RUNTIME_LOCAL bool fork_guard_holds(const ForkGuard *guard);
 
 #endif

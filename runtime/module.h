@@ -4,6 +4,7 @@
 #define RNNCC_MODULE_H
 
 #include "cpu.h"
+#include "names.h"
 #include "rnncc.h"
 #include "team.h"
 #include "wave.h"

@@ -16,17 +16,17 @@ typedef struct Pool Pool;
 
 /* Starts the workers. options: complete, of this header's size. The system may give fewer threads than asked; that is
  * no error. NULL: out of memory. */
-Pool *pool_create(const rnncc_options *options);
+RUNTIME_LOCAL Pool *pool_create(const rnncc_options *options);
 /* Joins the workers; no region may be running. In the child of a fork, where there are none, only frees. */
-void pool_destroy(Pool *pool);
-int pool_size(const Pool *pool); /* the caller counts as one */
+RUNTIME_LOCAL void pool_destroy(Pool *pool);
+RUNTIME_LOCAL int pool_size(const Pool *pool); /* the caller counts as one */
 
 /* For tests and measurements: regions never run alone because an earlier one was delayed. Call it before the first. */
-void pool_keep_together(Pool *pool);
+RUNTIME_LOCAL void pool_keep_together(Pool *pool);
 
 /* Calls body(arg, team) once on every worker, or once alone with a team of one if the pool is in use or was left
  * behind by a fork; returns when all are done. What the caller wrote before is visible to the body, and the body's
  * writes to the caller after. Allocates nothing; with a pool of one thread it makes no system call. */
-void pool_run(Pool *pool, PoolBody *body, void *arg);
+RUNTIME_LOCAL void pool_run(Pool *pool, PoolBody *body, void *arg);
 
 #endif

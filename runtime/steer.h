@@ -7,6 +7,8 @@
 #include <sched.h>
 #include <stdbool.h>
 
+#include "names.h"
+
 /* A thread's affinity mask, to be restored. */
 typedef struct Steering {
   cpu_set_t mask;
@@ -14,10 +16,10 @@ typedef struct Steering {
 } Steering;
 
 /* Call before waking `thread`, which sleeps; or before making a thread with these attributes. */
-Steering steer_away(pthread_t thread);
-Steering steer_new(pthread_attr_t *attributes);
+RUNTIME_LOCAL Steering steer_away(pthread_t thread);
+RUNTIME_LOCAL Steering steer_new(pthread_attr_t *attributes);
 
 /* Call right after the thread was woken or made. */
-void steer_end(const Steering *steering, pthread_t thread);
+RUNTIME_LOCAL void steer_end(const Steering *steering, pthread_t thread);
 
 #endif

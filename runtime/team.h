@@ -12,6 +12,8 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
+#include "names.h"
+
 /* A counter that one thread advances and others wait for. The protocol is in epoch.c. */
 typedef struct Epoch {
   _Atomic uint32_t value;    /* advanced by its owner alone (release), read by the others (acquire); wraps */

@@ -11,6 +11,7 @@
 #include "machine/targets.h"
 #include "support/closest.h"
 #include "support/diagnostics.h"
+#include "support/identifier.h"
 
 /* ---- actions; they return NULL, or what was expected ---- */
 
@@ -19,6 +20,11 @@ static const char *take_target(void *into, const char *value) {
   options->target = target_find(value);
   options->native = !strcmp(value, "native");
   return options->target ? NULL : "native or a name that `rnncc targets` lists";
+}
+
+static const char *take_name(void *into, const char *value) {
+  ((Options *)into)->name = value;
+  return is_identifier(value) ? NULL : "an identifier of C: letters, digits and underscores, no digit first";
 }
 
 static const char *take_dim(void *into, const char *value) {

@@ -47,6 +47,13 @@ static void check_tuning(Options *options) {
   if (!options->tune_rnn && !options->tune_conv) options->tune_conv = true, options->tune_rnn = !options->runner;
 }
 
+static void check_kind(Options *options) {
+  if (options->static_library && options->emit != EMIT_SO) REFUSE("--static goes with no --emit but so");
+  if (options->static_library) options->emit = EMIT_A;
+  bool named = options->emit == EMIT_A || options->emit == EMIT_H;
+  if (options->name && !named) REFUSE("--name goes with --static and --emit=h");
+}
+
 static void check_output(const Options *options) {
   bool to_stdout = options->output && !strcmp(options->output, "-");
   bool is_text = options->emit == EMIT_DOT || options->emit == EMIT_H;
@@ -71,6 +78,7 @@ Options parse_options(Arena *arena, int argc, char **argv) {
   options.verb = (Verb)line.verb;
   take_words(&options, &line);
   check_tuning(&options);
+  check_kind(&options);
   check_output(&options);
   if (!(options.budget_seconds > 0)) options.budget_seconds = options.verb == VERB_TARGETS ? 6 : 60;
   if (!options.target) options.target = target_find("native"), options.native = true;

@@ -21,7 +21,7 @@ typedef enum ScheduleVerb {
 #include "driver/options.def"
 } ScheduleVerb;
 
-typedef enum EmitKind { EMIT_SO, EMIT_C, EMIT_H, EMIT_GRAPH, EMIT_DOT } EmitKind;
+typedef enum EmitKind { EMIT_SO, EMIT_C, EMIT_H, EMIT_GRAPH, EMIT_DOT, EMIT_A /* by --static */ } EmitKind;
 
 typedef enum Explain { EXPLAIN_NOTHING, EXPLAIN_RNN, EXPLAIN_CONV, EXPLAIN_LAYOUT } Explain;
 
@@ -34,6 +34,8 @@ typedef struct Options {
   ModelSettings settings;
   const char *output; /* NULL: made from the model's name; "-": stdout, for text */
   EmitKind emit;
+  bool static_library; /* --static was given */
+  const char *name;    /* with which globals and the names of a header begin; NULL: made from the model's name */
   const Target *target;
   Machine machine;           /* the machine planned for; for native this one */
   const char *machine_given; /* --machine=; NULL: not given */

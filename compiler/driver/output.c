@@ -8,15 +8,22 @@
 #include "machine/targets.h"
 #include "schedules/database.h"
 #include "support/files.h"
+#include "support/identifier.h"
 #include "support/sha256.h"
 
 static const char *const suffixes[] = {
     [EMIT_SO] = ".so", [EMIT_C] = ".c.d", [EMIT_H] = ".h", [EMIT_GRAPH] = ".graph.json", [EMIT_DOT] = ".dot"};
 
+const char *output_name(const Options *options, Arena *arena) {
+  return options->name ? options->name
+                       : identifier_of(arena, file_with_suffix(arena, file_last_part(options->model), ""));
+}
+
 /* A default name is in the current folder. */
 const char *output_path(const Options *options, Arena *arena) {
   if (options->output) return options->output;
   if (options->verb == VERB_TUNE) return file_with_suffix(arena, file_last_part(options->model), ".jsonl");
+  if (options->emit == EMIT_A) return arena_format(arena, "lib%s.a", output_name(options, arena));
   return file_with_suffix(arena, file_last_part(options->model), suffixes[options->emit]);
 }
 
@@ -32,6 +39,14 @@ void output_text(const Options *options, Text text) {
   }
   bool written = fwrite(text.data, 1, text.length, stdout) == text.length && fflush(stdout) == 0;
   if (!written) fatal_at(LOCATION_FILE("stdout"), EXIT_ENVIRONMENT, "cannot write all of the output");
+}
+
+void output_header_beside(const Options *options, Text text) {
+  Arena *arena = text.arena;
+  const char *library = output_path(options, arena);
+  int folder = (int)(file_last_part(library) - library);
+  file_write(arena, arena_format(arena, "%.*s%s.h", folder, library, output_name(options, arena)), text.data,
+             text.length);
 }
 
 const char *build_record(Graph *graph) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The output path: -o, or a name made from the model's. */
+/* The output's name and path: given, or made from the model's. */
 #ifndef RNNCC_OUTPUT_H
 #define RNNCC_OUTPUT_H
 
@@ -7,10 +7,14 @@
 #include "ir/graph.h"
 #include "support/text.h"
 
+/* With which globals and the names of a header begin. */
+const char *output_name(const Options *options, Arena *arena);
 const char *output_path(const Options *options, Arena *arena);
 /* The folder of the generated unit: the output itself for --emit=c, else a temporary one. */
 const char *output_folder(const Options *options, Arena *arena);
 void output_text(const Options *options, Text text);
+/* The header of a static library, beside it. */
+void output_header_beside(const Options *options, Text text);
 
 /* One line of provenance: versions, target, hashes of the model and of the schedule records. The same for the same
  * input. */

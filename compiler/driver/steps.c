@@ -34,15 +34,24 @@ static void step_write_unit(Compilation *c) {
   if (c->options->emit == EMIT_C) write_sources(c->graph, c->folder);
 }
 
+static Build build_of(const Compilation *c) {
+  const Options *options = c->options;
+  return (Build){.target = c->config->target,
+                 .name = options->emit == EMIT_A ? output_name(options, c->arena) : NULL,
+                 .seconds = options->tool_seconds};
+}
+
 /* Of a module clang reads the unit anyhow. */
 static void step_check_unit(Compilation *c) {
   if (c->options->emit != EMIT_C) return;
-  check_unit(c->arena, c->unit, c->folder, clang_args(c->arena, c->config->target, SOURCE_KERNELS));
+  Build build = build_of(c);
+  check_unit(c->arena, c->unit, c->folder, clang_args(c->arena, &build, SOURCE_KERNELS));
 }
 
 static void step_build(Compilation *c) {
   const Options *options = c->options;
-  build_module(c->program, c->unit, c->folder, options->runtime, output_path(options, c->arena), options->tool_seconds);
+  Build build = build_of(c);
+  build_module(c->program, c->unit, c->folder, &build, options->runtime, output_path(options, c->arena));
   temporary_remove(c->folder);
 }
 

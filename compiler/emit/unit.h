@@ -33,8 +33,8 @@ void check_unit(Arena *arena, const Unit *unit, const char *folder, const char *
 
 void mark_node(Unit *unit, const Node *node);
 
-/* A C header for applications: sizes and names of this module's inputs and outputs. */
-Text emit_header(Program *program);
+/* A C header for applications: sizes and names of this module's inputs and outputs, which begin with `name`. */
+Text emit_header(Program *program, const char *name);
 /* The graph for Graphviz. */
 Text emit_dot(Graph *graph);
 

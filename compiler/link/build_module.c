@@ -4,6 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "link/archive.h"
 #include "link/toolchain.h"
 #include "machine/targets.h"
 #include "support/data_directory.h"
@@ -11,6 +12,7 @@
 #include "support/process.h"
 
 enum { MAX_ARGUMENTS = 64 };
+static const size_t MAX_OBJECT_BYTES = (size_t)1 << 40;
 
 /* The compiler's name can be overridden for machines that call it otherwise. */
 static const char *clang_program(void) {
@@ -35,14 +37,15 @@ static const char *const common_args[] = {
     "-fdata-sections",
     "-fno-plt",
     "-fno-asynchronous-unwind-tables",
-    "-DRNNCC_BUILDING_MODULE",
     "-D_GNU_SOURCE",
 };
 
-const char *const *clang_args(Arena *arena, const Target *target, SourceKind kind) {
+const char *const *clang_args(Arena *arena, const Build *build, SourceKind kind) {
+  const Target *target = build->target;
   const char **list = ARENA_ARRAY(arena, const char *, MAX_ARGUMENTS);
   int count = 0;
   for (size_t i = 0; i < sizeof common_args / sizeof *common_args; i++) list[count++] = common_args[i];
+  list[count++] = build->name ? arena_format(arena, "-DRNNCC_PREFIX=%s_", build->name) : "-DRNNCC_BUILDING_MODULE";
   list[count++] = arena_format(arena, "--target=%s", target->triple);
   const char *const *features = kind == SOURCE_KERNELS ? target->clang_args : NULL;
   while (features && *features) list[count++] = *features++;
@@ -95,8 +98,8 @@ static const char *include_arg(Arena *arena, const char *data_folder) {
 }
 
 /* clang_args() and where the data folder's files are. */
-static const char *const *source_args(Arena *arena, const Target *target, SourceKind kind) {
-  const char *const *common = clang_args(arena, target, kind);
+static const char *const *source_args(Arena *arena, const Build *build, SourceKind kind) {
+  const char *const *common = clang_args(arena, build, kind);
   const char **list = ARENA_ARRAY(arena, const char *, MAX_ARGUMENTS + 3);
   int count = 0;
   while (*common) list[count++] = *common++;
@@ -105,8 +108,8 @@ static const char *const *source_args(Arena *arena, const Target *target, Source
   return list;
 }
 
-static const char *const *compile_command(Arena *arena, const Target *target, const char *source) {
-  const char *const *common = source_args(arena, target, source == network_source ? SOURCE_KERNELS : SOURCE_RUNTIME);
+static const char *const *compile_command(Arena *arena, const Build *build, const char *source) {
+  const char *const *common = source_args(arena, build, source == network_source ? SOURCE_KERNELS : SOURCE_RUNTIME);
   const char **argv = ARENA_ARRAY(arena, const char *, MAX_ARGUMENTS + 8);
   int count = 0;
   argv[count++] = clang_program();
@@ -117,7 +120,7 @@ static const char *const *compile_command(Arena *arena, const Target *target, co
 }
 
 /* No start files, so no constructors; only what the module needs of libc; everything resolved before it runs. */
-static const char *const common_link_args[] = {
+static const char *const shared_args[] = {
     "-shared",
     "-nostartfiles",
     "-fuse-ld=lld",
@@ -131,18 +134,23 @@ static const char *const common_link_args[] = {
     "-Wl,-s",
     "-Wl,--build-id=none",
     "-Wl,--exclude-libs,ALL",
+    NULL,
 };
 
-const char *const *link_args(Arena *arena, const Target *target) {
+/* One object of two: a library of it needs no index but of what an application calls. */
+static const char *const object_args[] = {"-r", "-nostdlib", "-fuse-ld=lld", "-Wl,--strip-debug", "-Wl,--build-id=none",
+                                          NULL};
+
+const char *const *link_args(Arena *arena, const Build *build) {
   const char **list = ARENA_ARRAY(arena, const char *, MAX_ARGUMENTS);
   int count = 0;
-  for (size_t i = 0; i < sizeof common_link_args / sizeof *common_link_args; i++) list[count++] = common_link_args[i];
-  list[count++] = arena_format(arena, "--target=%s", target->triple);
+  for (const char *const *given = build->name ? object_args : shared_args; *given; given++) list[count++] = *given;
+  list[count++] = arena_format(arena, "--target=%s", build->target->triple);
   return list;
 }
 
-static const char *const *link_command(Arena *arena, const Target *target, const char *runtime, const char *output) {
-  const char *const *common = link_args(arena, target);
+static const char *const *link_command(Arena *arena, const Build *build, const char *runtime, const char *output) {
+  const char *const *common = link_args(arena, build);
   const char **argv = ARENA_ARRAY(arena, const char *, MAX_ARGUMENTS + 8);
   int count = 0;
   argv[count++] = clang_program();
@@ -155,35 +163,50 @@ static const char *const *link_command(Arena *arena, const Target *target, const
 }
 
 /* A line that clang complains of is some node's: libclang finds it. */
-static void check_if_told(Arena *arena, const Unit *unit, const char *folder, const Target *target,
+static void check_if_told(Arena *arena, const Unit *unit, const char *folder, const Build *build,
                           const Process *compiler) {
   if (compiler->outcome > PROCESS_FAILED || !*compiler->output) return;
-  check_unit(arena, unit, folder, source_args(arena, target, SOURCE_KERNELS));
+  check_unit(arena, unit, folder, source_args(arena, build, SOURCE_KERNELS));
 }
 
-void build_module(const Program *program, const Unit *unit, const char *folder, const char *runtime, const char *output,
-                  double seconds) {
-  Arena *arena = program->arena;
-  const Target *target = program->graph->config->target;
+/* The objects of the unit and, if there is none yet, of the runtime. */
+static void compile_sources(Arena *arena, const Unit *unit, const char *folder, const Build *build, bool with_runtime) {
   const char *const sources[] = {network_source, runtime_source};
   Process compilers[2];
-  for (int i = 0; i < 2; i++)
-    compilers[i] = (Process){.argv = compile_command(arena, target, sources[i]), .folder = folder};
-  run(arena, compilers, runtime ? 1 : 2, seconds);
-  check_if_told(arena, unit, folder, target, &compilers[0]);
-  stop_on_failure(compilers, runtime ? 1 : 2, seconds);
-  if (!runtime) runtime = object_of(arena, runtime_source);
-  /* Within the folder and from there into place: lld takes a % anywhere in the path for a digit to make up. */
-  Process linker = {.argv = link_command(arena, target, runtime, "module.so"), .folder = folder};
-  run(arena, &linker, 1, seconds);
-  stop_on_failure(&linker, 1, seconds);
-  file_copy(arena, arena_format(arena, "%s/module.so", folder), output);
+  int count = with_runtime ? 2 : 1;
+  for (int i = 0; i < count; i++)
+    compilers[i] = (Process){.argv = compile_command(arena, build, sources[i]), .folder = folder};
+  run(arena, compilers, count, build->seconds);
+  check_if_told(arena, unit, folder, build, &compilers[0]);
+  stop_on_failure(compilers, count, build->seconds);
 }
 
-const char *build_runtime(Arena *arena, const Target *target, const char *folder, double seconds) {
+static void write_library(Arena *arena, const char *object, const char *name, const char *output) {
+  FileBytes bytes = file_read(arena, object, MAX_OBJECT_BYTES, LOCATION_FILE(object));
+  archive_write(arena, output, bytes, arena_format(arena, "%s_module_query", name));
+}
+
+void build_module(const Program *program, const Unit *unit, const char *folder, const Build *build, const char *runtime,
+                  const char *output) {
+  Arena *arena = program->arena;
+  compile_sources(arena, unit, folder, build, !runtime);
+  if (!runtime) runtime = object_of(arena, runtime_source);
+  /* Within the folder and from there into place: lld takes a % anywhere in the path for a digit to make up. */
+  const char *linked = build->name ? "module.o" : "module.so";
+  Process linker = {.argv = link_command(arena, build, runtime, linked), .folder = folder};
+  run(arena, &linker, 1, build->seconds);
+  stop_on_failure(&linker, 1, build->seconds);
+  linked = arena_format(arena, "%s/%s", folder, linked);
+  if (build->name)
+    write_library(arena, linked, build->name, output);
+  else
+    file_copy(arena, linked, output);
+}
+
+const char *build_runtime(Arena *arena, const Build *build, const char *folder) {
   write_runtime(arena, folder);
-  Process compiler = {.argv = compile_command(arena, target, runtime_source), .folder = folder};
-  run(arena, &compiler, 1, seconds);
-  stop_on_failure(&compiler, 1, seconds);
+  Process compiler = {.argv = compile_command(arena, build, runtime_source), .folder = folder};
+  run(arena, &compiler, 1, build->seconds);
+  stop_on_failure(&compiler, 1, build->seconds);
   return arena_format(arena, "%s/%s", folder, object_of(arena, runtime_source));
 }

@@ -1,9 +1,16 @@
 /* SPDX-License-Identifier: MIT */
-/* From the generated unit to a shared object: the unit's folder, clang for each source, lld for the whole. */
+/* From the generated unit to a module: the unit's folder, clang for each source, lld for the whole. */
 #ifndef RNNCC_TOOLCHAIN_H
 #define RNNCC_TOOLCHAIN_H
 
 #include "emit/unit.h"
+
+/* What is to be built. */
+typedef struct Build {
+  const Target *target;
+  const char *name; /* of a static library, with which its globals begin; NULL: a shared object */
+  double seconds;   /* that each program may take */
+} Build;
 
 /* Fills `folder` (made if need be) with the unit, its weights, and the runtime as one source. They include files of the
  * data folder. */
@@ -16,21 +23,20 @@ void write_sources(Graph *graph, const char *folder);
 typedef enum SourceKind { SOURCE_KERNELS, SOURCE_RUNTIME } SourceKind;
 
 /* The arguments that clang gets; NULL-terminated. */
-const char *const *clang_args(Arena *arena, const Target *target, SourceKind kind);
+const char *const *clang_args(Arena *arena, const Build *build, SourceKind kind);
 
-const char *const *link_args(Arena *arena, const Target *target);
+const char *const *link_args(Arena *arena, const Build *build);
 
 /* The runtime's sources as one, in a folder that is there: so they build in a third of the time. */
 void write_runtime(Arena *arena, const char *folder);
 
 /* Compiles and links what write_unit wrote; `output` is replaced by rename when all went well. `runtime`: from
- * build_runtime() for the same target, NULL to compile it as well. Each program may take `seconds`. Ends with
- * EXIT_ENVIRONMENT where the toolchain is missing, fails or hangs; where clang complains of the unit, check_unit() says
- * of which nodes. */
-void build_module(const Program *program, const Unit *unit, const char *folder, const char *runtime, const char *output,
-                  double seconds);
+ * build_runtime() for the same Build, NULL to compile it as well. Ends with EXIT_ENVIRONMENT where the toolchain is
+ * missing, fails or hangs; where clang complains of the unit, check_unit() says of which nodes. */
+void build_module(const Program *program, const Unit *unit, const char *folder, const Build *build, const char *runtime,
+                  const char *output);
 
-/* Compiles the runtime, which is the same for all modules of a target, in `folder`: the object's path. */
-const char *build_runtime(Arena *arena, const Target *target, const char *folder, double seconds);
+/* Compiles the runtime, which is the same for all shared objects of a target, in `folder`: the object's path. */
+const char *build_runtime(Arena *arena, const Build *build, const char *folder);
 
 #endif

@@ -76,11 +76,12 @@ static void add_flags(Text *text, const char *variable, const char *const *argum
 
 static void write_makefile(Graph *graph, const char *folder) {
   Arena *arena = graph->arena;
+  const Build build = {.target = graph->config->target};
   Text text = text_new(arena);
   text_add(&text, "# Builds the module with no rnncc at hand: make\nCC = clang-19\n");
-  add_flags(&text, "KERNEL_FLAGS", clang_args(arena, graph->config->target, SOURCE_KERNELS));
-  add_flags(&text, "RUNTIME_FLAGS", clang_args(arena, graph->config->target, SOURCE_RUNTIME));
-  add_flags(&text, "LINK_FLAGS", link_args(arena, graph->config->target));
+  add_flags(&text, "KERNEL_FLAGS", clang_args(arena, &build, SOURCE_KERNELS));
+  add_flags(&text, "RUNTIME_FLAGS", clang_args(arena, &build, SOURCE_RUNTIME));
+  add_flags(&text, "LINK_FLAGS", link_args(arena, &build));
   text_add(&text, "\nmodule.so: network.o runtime.o\n\t$(CC) $(LINK_FLAGS) $^ -o $@\n"
                   "network.o: network.c weights.bin\n\t$(CC) $(KERNEL_FLAGS) -I. -c $< -o $@\n"
                   "runtime.o: runtime.c\n\t$(CC) $(RUNTIME_FLAGS) -I. -c $< -o $@\n");
@@ -94,6 +95,7 @@ void write_runtime(Arena *arena, const char *folder) {
     fatal_at(LOCATION_FILE(runtime), EXIT_ENVIRONMENT,
              "expected the runtime's sources, found none (is rnncc installed whole?)");
   Text text = text_new(arena);
+  text_add(&text, "#define RNNCC_ONE_SOURCE\n");
   for (int i = 0; i < sources.count; i++) text_add(&text, "#include \"%s\"\n", sources.names[i]);
   file_write(arena, arena_format(arena, "%s/runtime.c", folder), text.data, text.length);
 }
