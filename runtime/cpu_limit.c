@@ -10,7 +10,6 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -46,6 +45,20 @@ static bool file_read(const char *path, char *text, size_t size) {
   return n > 0;
 }
 
+/* The decimal number that *at begins with, after spaces, and *at moved behind it; 0, and *at as it is, if there is
+ * none. Too many digits are read as some large number. Not strtoll: headers of glibc from 2.38 on make it a symbol that
+ * no earlier glibc has. */
+static long long number_at(const char **at) {
+  const char *c = *at + strspn(*at, " \n");
+  bool negative = *c == '-';
+  const char *first = c += negative;
+  long long value = 0;
+  for (; *c >= '0' && *c <= '9'; c++) value = value > LLONG_MAX / 100 ? value : 10 * value + (*c - '0');
+  if (c == first) return 0;
+  *at = c;
+  return negative ? -value : value;
+}
+
 /* Converts quota and period, in microseconds, to whole CPUs, at least 1; 0 for no limit. */
 static int quota_cpus(long long quota, long long period) {
   if (quota <= 0 || period <= 0 || quota / period > INT_MAX) return 0;
@@ -54,11 +67,12 @@ static int quota_cpus(long long quota, long long period) {
 
 /* Version 2: cpu.max holds "max 100000" or "50000 100000". */
 static int quota_v2(const char *directory) {
-  char path[PATH_MAX], text[64], *end;
+  char path[PATH_MAX], text[64];
+  const char *at = text;
   snprintf(path, sizeof path, "%s/cpu.max", directory);
   if (!file_read(path, text, sizeof text)) return 0;
-  long long quota = strtoll(text, &end, 10);
-  return end == text ? 0 : quota_cpus(quota, strtoll(end, NULL, 10));
+  long long quota = number_at(&at);
+  return quota_cpus(quota, number_at(&at));
 }
 
 /* Version 1: one number a file, and a quota of -1 for none. */
@@ -68,7 +82,8 @@ static int quota_v1(const char *directory) {
   if (!file_read(path, quota, sizeof quota)) return 0;
   snprintf(path, sizeof path, "%s/cpu.cfs_period_us", directory);
   if (!file_read(path, period, sizeof period)) return 0;
-  return quota_cpus(strtoll(quota, NULL, 10), strtoll(period, NULL, 10));
+  const char *quota_at = quota, *period_at = period;
+  return quota_cpus(number_at(&quota_at), number_at(&period_at));
 }
 
 static int smaller_limit(int a, int b) { return !a || (b && b < a) ? b : a; }

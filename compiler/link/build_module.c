@@ -137,6 +137,9 @@ static const char *const shared_args[] = {
     NULL,
 };
 
+/* Before 2.34 glibc's threads were a library of their own (runtime/glibc_floor.h); since then it is an empty one. */
+static const char threads_arg[] = "-Wl,--push-state,--no-as-needed,-l:libpthread.so.0,--pop-state";
+
 /* One object of two: a library of it needs no index but of what an application calls. */
 static const char *const object_args[] = {"-r", "-nostdlib", "-fuse-ld=lld", "-Wl,--strip-debug", "-Wl,--build-id=none",
                                           NULL};
@@ -146,6 +149,7 @@ const char *const *link_args(Arena *arena, const Build *build) {
   int count = 0;
   for (const char *const *given = build->name ? object_args : shared_args; *given; given++) list[count++] = *given;
   list[count++] = arena_format(arena, "--target=%s", build->target->triple);
+  if (!build->name && strstr(build->target->triple, "-linux-gnu")) list[count++] = threads_arg;
   return list;
 }
 

@@ -95,7 +95,7 @@ void write_runtime(Arena *arena, const char *folder) {
     fatal_at(LOCATION_FILE(runtime), EXIT_ENVIRONMENT,
              "expected the runtime's sources, found none (is rnncc installed whole?)");
   Text text = text_new(arena);
-  text_add(&text, "#define RNNCC_ONE_SOURCE\n");
+  text_add(&text, "#define RNNCC_ONE_SOURCE\n#include \"glibc_floor.h\"\n");
   for (int i = 0; i < sources.count; i++) text_add(&text, "#include \"%s\"\n", sources.names[i]);
   file_write(arena, arena_format(arena, "%s/runtime.c", folder), text.data, text.length);
 }

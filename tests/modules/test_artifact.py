@@ -50,7 +50,21 @@ def test_one_symbol_is_exported(model, compile):
 
 @by_model
 def test_libc_is_all_it_needs(model, compile):
-    assert dynamic(compile(model))["NEEDED"] == ["Shared library: [libc.so.6]"]
+    """Whose threads were libpthread.so.0 before 2.34; since then that is empty."""
+    assert dynamic(compile(model))["NEEDED"] == ["Shared library: [libpthread.so.0]", "Shared library: [libc.so.6]"]
+
+
+@pytest.mark.parametrize("target", ["x86-64", "aarch64-linux-gnu"])
+def test_it_loads_with_glibc_2_17(target, rnncc, tmp_path):
+    """Every symbol that it takes has a version, none newer, and both libraries are there as they were then."""
+    done = rnncc(ROOT / "models" / "digits_rnn.json", f"--target={target}", "-o", tmp_path / "m.so")
+    assert done.returncode == 0, done.stderr
+    wanted = [line.split()[-1].partition("@GLIBC_") for line in output("nm", "-D", "--undefined-only", tmp_path / "m.so").splitlines()]
+    versions = {name: tuple(int(part) for part in version.split(".")) for name, _, version in wanted}
+    assert "pthread_create" in versions
+    assert {name: version for name, version in versions.items() if version > (2, 17)} == {}
+    needed = [re.sub(r".*\[(.*)\]", r"\1", text) for text in dynamic(tmp_path / "m.so")["NEEDED"]]
+    assert needed == ["libpthread.so.0", "libc.so.6"]
 
 
 @by_model
