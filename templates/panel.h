@@ -21,11 +21,34 @@
 enum { PANEL_ROWS = 8, PANEL_VECTORS = 16 };
 typedef vec PanelRow[PANEL_VECTORS];
 
+/* LANES steps of the depth. Each row's elements stand side by side and are loaded as one vector: where a multiply-add
+ * takes a lane as an operand, an element costs neither a load nor a register of its own. */
+SIMD_FUNCTION void panel_multiply_lanes(PanelRow *sums, int rows, int vectors, const float *a, int64_t a_row,
+                                        const float *panel) {
+  vec x[PANEL_ROWS];
+#pragma clang loop unroll(full)
+  for (int m = 0; m < rows; m++) x[m] = vload(a + m * a_row);
+#pragma clang loop unroll(full)
+  for (int i = 0; i < LANES; i++) {
+#pragma clang loop unroll(full)
+    for (int v = 0; v < vectors; v++) {
+      vec b = vload(panel + (i * vectors + v) * LANES);
+#pragma clang loop unroll(full)
+      for (int m = 0; m < rows; m++) sums[m][v] = vfma(sums[m][v], vlane(x[m], i), b);
+    }
+  }
+}
+
 /* sums[m][v] += row m of A times the panel. A's element (m, k) stands at a[m * a_row + k * a_depth]. */
 SIMD_FUNCTION void panel_multiply(PanelRow *sums, int rows, int vectors, const float *a, int64_t a_row, int64_t a_depth,
                                   const float *panel, int64_t depth) {
-#pragma clang loop unroll_count(2)
-  for (int64_t k = 0; k < depth; k++) {
+  int64_t done = 0;
+  if (LANE_OPERANDS && a_depth == 1) {
+    for (; done + LANES <= depth; done += LANES)
+      panel_multiply_lanes(sums, rows, vectors, a + done, a_row, panel + done * vectors * LANES);
+  }
+#pragma clang loop unroll_count(LANE_OPERANDS ? 1 : 2)
+  for (int64_t k = done; k < depth; k++) {
     PanelRow b;
 #pragma clang loop unroll(full)
     for (int v = 0; v < vectors; v++) b[v] = vload(panel + (k * vectors + v) * LANES);
@@ -49,8 +72,13 @@ static inline int64_t panel_ahead_floats(int vectors) {
 SIMD_FUNCTION void panel_multiply_ahead(PanelRow *sums, int rows, int vectors, const float *a, int64_t a_row,
                                         const float *panel, int64_t depth, const float *ahead) {
   const int64_t lines = panel_ahead_floats(vectors) / LINE_FLOATS;
-#pragma clang loop unroll_count(2)
-  for (int64_t k = 0; k < depth; k++) {
+  int64_t done = 0;
+  for (; LANE_OPERANDS && done + LANES <= depth; done += LANES) {
+    for (int64_t i = 0; i < LANES * lines; i++) prefetch_later(ahead + (done * lines + i) * LINE_FLOATS);
+    panel_multiply_lanes(sums, rows, vectors, a + done, a_row, panel + done * vectors * LANES);
+  }
+#pragma clang loop unroll_count(LANE_OPERANDS ? 1 : 2)
+  for (int64_t k = done; k < depth; k++) {
 #pragma clang loop unroll(full)
     for (int64_t i = 0; i < lines; i++) prefetch_later(ahead + (k * lines + i) * LINE_FLOATS);
     PanelRow b;
@@ -80,6 +108,12 @@ SIMD_FUNCTION void panel_multiply_row(PanelRow *sums, int panels, int vectors, c
   }
 }
 
+/* Element i of `count` (a power of two) elements of A that are multiplied at once. */
+SIMD_FUNCTION vec panel_element(const float *a, int i, int count) {
+  if (!LANE_OPERANDS || count % LANES) return vbroadcast_load(a + i);
+  return vlane(vload(a + i / LANES * LANES), i % LANES);
+}
+
 /* One row against one panel in `parts` (a power of two) interleaved partial sums, added pairwise at the end. The first
  * starts from sums. For panels that are swept once a time step, where one stream of memory is faster than several. */
 SIMD_FUNCTION void panel_multiply_split(vec *sums, int parts, int vectors, const float *a, const float *panel,
@@ -94,7 +128,7 @@ SIMD_FUNCTION void panel_multiply_split(vec *sums, int parts, int vectors, const
   for (int64_t k = 0; k < whole; k += parts) {
 #pragma clang loop unroll(full)
     for (int i = 0; i < parts; i++) {
-      vec x = vbroadcast_load(a + k + i);
+      vec x = panel_element(a + k, i, parts);
 #pragma clang loop unroll(full)
       for (int v = 0; v < vectors; v++)
         partial[i][v] = vfma(partial[i][v], x, vload(panel + ((k + i) * vectors + v) * LANES));

@@ -6,6 +6,7 @@
 #include <arm_neon.h>
 
 enum { LANES = 4 };
+#define SIMD_LANE_OPERANDS
 typedef float32x4_t vec;
 typedef uint32x4_t vmask; /* a lane is all ones or all zeros */
 

@@ -11,6 +11,9 @@
  *   vstore_n(p, v, n)           the first n of LANES, 0 <= n <= LANES; writes no byte beyond
  *   vload_even(p)               every second of 2 LANES floats at p, beginning with the first
  *   vbroadcast_load(p)          all lanes *p
+ *   vlane(v, i)                 all lanes lane i, a constant. LANE_OPERANDS, 0 or 1: does it cost nothing as an operand
+ *                               of vfma, because a multiply-add takes a lane of a register? Then the ISA's header
+ *                               defines SIMD_LANE_OPERANDS
  *   vadd vsub vmul vdiv vsqrt   IEEE, round to nearest
  *   vfma(acc, a, b)             acc + a * b in one rounding (plain: two where the CPU has no FMA)
  *   vfnma(acc, a, b)            acc - a * b, likewise
@@ -49,5 +52,13 @@
 #else
 #error "define one of SIMD_AVX512, SIMD_AVX2, SIMD_NEON, SIMD_PLAIN"
 #endif
+
+#ifdef SIMD_LANE_OPERANDS
+enum { LANE_OPERANDS = 1 };
+#else
+enum { LANE_OPERANDS = 0 };
+#endif
+
+SIMD_FUNCTION vec vlane(vec v, int i) { return vset(v[i]); }
 
 #endif

@@ -291,6 +291,17 @@ static void vload_even_takes_every_second(void) {
   tap_case(right, "vload_even_takes_every_second", "of %d", 2 * LANES);
 }
 
+static void vlane_repeats_one_lane(void) {
+  float x[LANES], out[LANES];
+  bool right = true;
+  for (int i = 0; i < LANES; i++) x[i] = (float)(i + 1);
+  for (int lane = 0; lane < LANES; lane++) {
+    vstore(out, vlane(vload(x), lane));
+    for (int i = 0; i < LANES; i++) right = right && out[i] == x[lane];
+  }
+  tap_case(right, "vlane_repeats_one_lane", "of %d", LANES);
+}
+
 int main(void) {
   skip_unless_isa_runs();
   for (int i = 0; i < N_OPS; i++) lanes_agree_with_plain_c(&ops[i]);
@@ -303,5 +314,6 @@ int main(void) {
   parts_touch_nothing_beyond();
   loads_need_no_alignment();
   vload_even_takes_every_second();
+  vlane_repeats_one_lane();
   return tap_end();
 }

@@ -13,11 +13,11 @@ enum { MAX_ROWS = 8 };
 /* K is never split: the maximum of the template's knob. */
 enum { MAX_DEPTH = 1 << 20 };
 
-/* Besides the sums a block needs a register for the broadcast element and, with many registers, one for each vector of
- * the panel; with few, the panel is a memory operand of the multiplication. */
+/* Besides the sums a block needs a register for each vector of the panel, and one for the broadcast element. Where
+ * elements are lanes: one for each row's elements, and two for the panel. */
 int register_rows(const Target *target, int vectors) {
-  int panel = target->vector_registers >= 32 ? vectors : 1;
-  int rows = (target->vector_registers - panel - 1) / vectors;
+  int registers = target->vector_registers;
+  int rows = target->lane_operands ? (registers - 2) / (vectors + 1) : (registers - vectors - 1) / vectors;
   return rows < MAX_ROWS ? rows : MAX_ROWS;
 }
 
