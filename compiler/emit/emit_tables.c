@@ -70,15 +70,18 @@ static void emit_output_shapes(Text *out, const Graph *graph, const char *name, 
 
 /* ---- states ---- */
 
+int64_t state_slots(const State *state) {
+  return state->batch_axis < 0 ? 1 : dim_upper(state->input->shape[state->batch_axis]);
+}
+
 static void emit_states(Text *out, const Graph *graph) {
   if (!graph->n_states) return;
   text_add(out, "\nstatic const rnncc_state_info states[] = {\n");
   for (int i = 0; i < graph->n_states; i++) {
     const State *state = &graph->states[i];
-    long long slots = state->batch_axis < 0 ? 1 : (long long)dim_upper(state->input->shape[state->batch_axis]);
     text_add(out, "  {.tensor = ");
     emit_tensor(out, state->input);
-    text_add(out, ", .batch_axis = %d, .slots = %lld},\n", state->batch_axis, slots);
+    text_add(out, ", .batch_axis = %d, .slots = %lld},\n", state->batch_axis, (long long)state_slots(state));
   }
   text_add(out, "};\n\nstatic const ModuleState state_places[] = {\n");
   for (int i = 0; i < graph->n_states; i++) {
@@ -141,15 +144,7 @@ static void emit_staged(Text *out, const Graph *graph) {
 
 /* ---- the module ---- */
 
-static void emit_weights_hash(Text *out, const Program *program) {
-  uint8_t digest[SHA256_BYTES];
-  char hex[SHA256_HEX_BYTES];
-  sha256(program->weights, (size_t)program->weights_bytes, digest);
-  sha256_hex(digest, hex);
-  text_add(out, "    .weights_sha256 = \"%s\",\n", hex);
-}
-
-static void emit_info(Text *out, const Program *program, const char *build) {
+static void emit_info(Text *out, const Program *program, const char *build, const char *weights_sha256) {
   const Graph *graph = program->graph;
   int n_dims = dim_given_count(graph->dims);
   text_add(out, "  .info = {\n    .struct_size = sizeof(rnncc_info),\n    .name = ");
@@ -158,8 +153,7 @@ static void emit_info(Text *out, const Program *program, const char *build) {
   emit_name(out, graph->version);
   text_add(out, ",\n    .isa = \"%s\",\n    .target = \"%s\",\n", graph->config->target->isa,
            graph->config->target->name);
-  emit_weights_hash(out, program);
-  text_add(out, "    .build = ");
+  text_add(out, "    .weights_sha256 = \"%s\",\n    .build = ", weights_sha256);
   emit_name(out, build);
   text_add(out, ",\n    .weights_bytes = %lld,\n    .arena_bytes = %lld,\n", (long long)program->weights_bytes,
            (long long)program->arena_bytes);
@@ -175,6 +169,10 @@ static void emit_info(Text *out, const Program *program, const char *build) {
 void emit_tables(Unit *unit, Program *program, const char *build) {
   Graph *graph = program->graph;
   Text *out = &unit->text;
+  uint8_t digest[SHA256_BYTES];
+  char hex[SHA256_HEX_BYTES];
+  sha256(program->weights, (size_t)program->weights_bytes, digest);
+  sha256_hex(digest, hex);
   text_add(out, "\n/* ---- tables ---- */\n");
   emit_dim_table(out, graph);
   emit_tensors(out, "inputs", graph->inputs, graph->n_inputs);
@@ -187,7 +185,7 @@ void emit_tables(Unit *unit, Program *program, const char *build) {
   emit_output_shapes(out, graph, "output_shapes", false);
   if (n_data_dims) emit_output_shapes(out, graph, "output_room", true);
   text_add(out, "\nconst Module rnncc_module = {\n");
-  emit_info(out, program, build);
+  emit_info(out, program, build, hex);
   text_add(out, "  .cpu_features = %uu,\n  .weights = rnncc_weights,\n", (unsigned)graph->config->target->cpu_features);
   if (graph->n_states) text_add(out, "  .states = state_places,\n");
   if (program->n_checks) text_add(out, "  .checks = checks, .n_checks = %d,\n", program->n_checks);
@@ -195,4 +193,5 @@ void emit_tables(Unit *unit, Program *program, const char *build) {
   if (any_staged(graph)) text_add(out, "  .staged_outputs = staged_outputs,\n");
   if (n_data_dims) text_add(out, "  .n_data_dims = %d,\n  .output_room = output_room,\n", n_data_dims);
   text_add(out, "  .output_shapes = output_shapes,\n  .schedule = schedule,\n};\n");
+  emit_note(out, program, build, hex);
 }

@@ -24,6 +24,12 @@ Unit *emit_unit(Program *program, const char *build);
 /* The module's tables: names, shapes, states, checks, steps, and the Module itself. */
 void emit_tables(Unit *unit, Program *program, const char *build);
 
+/* What `rnnrun inspect` reads of a module that it cannot load. */
+void emit_note(Text *out, const Program *program, const char *build, const char *weights_sha256);
+
+/* How many streams the state is of. */
+int64_t state_slots(const State *state);
+
 void emit_schedule(Unit *unit, Program *program);
 
 /* Parses the unit with libclang, using the plain vocabulary at the target's width, which takes a tenth of the time.

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 
+#include "elf_file.h"
 #include "session.h"
 #include "support.h"
 #include "verbs.h"
@@ -38,7 +41,35 @@ static void print_field(const char *name, const char *value) {
   putchar('\n');
 }
 
-int inspect_verb(const Arguments *arguments) {
+static void print_file_size(const char *path) {
+  struct stat status;
+  if (stat(path, &status) == 0) printf("%-8s %lld bytes\n", "file", (long long)status.st_size);
+}
+
+/* As print_name(), but line ends are those of the text. */
+static void print_lines(const char *text) {
+  for (const char *end; (end = strchr(text, '\n')); text = end + 1) {
+    char *line = strndup(text, (size_t)(end - text));
+    if (!line) fail(EXIT_RESOURCE, "out of memory");
+    print_name(line);
+    putchar('\n');
+    free(line);
+  }
+}
+
+/* What can be known of a module that this machine cannot load. */
+static int inspect_foreign(const char *path, const ElfFile *file) {
+  char machine[ELF_MACHINE_TEXT];
+  const char *description = elf_description(file);
+  elf_machine(file, machine);
+  if (!description) fail(EXIT_ENVIRONMENT, "%s: for %s; not a module of rnncc, it has no note of rnncc", path, machine);
+  printf("%-8s %s; this is %s, so the module is read, not loaded\n", "machine", machine, elf_machine_here());
+  print_lines(description);
+  print_file_size(path);
+  return 0;
+}
+
+static int inspect_loaded(const Arguments *arguments) {
   Session session = session_load(arguments->module);
   const rnncc_info *info = session.api->info;
   print_field("model", info->name);
@@ -59,9 +90,15 @@ int inspect_verb(const Arguments *arguments) {
   print_field("target", info->target);
   printf("%-8s %zu bytes packed, sha256 %s\n", "weights", info->weights_bytes, info->weights_sha256);
   printf("%-8s %zu bytes a context\n", "memory", info->arena_bytes);
-  struct stat status;
-  if (stat(arguments->module, &status) == 0) printf("%-8s %lld bytes\n", "file", (long long)status.st_size);
   print_field("build", info->build);
+  print_file_size(arguments->module);
   session_close(&session);
   return 0;
+}
+
+int inspect_verb(const Arguments *arguments) {
+  ElfFile file = elf_open(arguments->module);
+  int code = elf_is_foreign(&file) ? inspect_foreign(arguments->module, &file) : inspect_loaded(arguments);
+  elf_close(&file);
+  return code;
 }

@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * An ELF note that says what the module is, in the lines that `rnnrun inspect` prints. It is read without loading the
+ * module, so on a machine that cannot load it.
+ */
+#include <string.h>
+
+#include "emit/unit.h"
+#include "machine/targets.h"
+
+/* Names of the model may hold line ends. */
+static void add_name(Text *out, const char *name) {
+  for (const char *c = name ? name : ""; *c; c++) {
+    bool control = (unsigned char)*c < 0x20 || *c == 0x7f;
+    text_add(out, control ? "\\x%02x" : "%c", (unsigned char)*c);
+  }
+}
+
+static void add_field(Text *out, const char *field, const char *name) {
+  text_add(out, "%-8s ", field);
+  add_name(out, name);
+  text_add(out, "\n");
+}
+
+static void add_extent(Text *out, const Dim *extent) {
+  const DimSymbol *symbol = dim_as_symbol(extent);
+  if (dim_is_const(extent))
+    text_add(out, "%lld", (long long)dim_value(extent));
+  else if (symbol && symbol->kind == DIM_GIVEN)
+    add_name(out, symbol->name);
+  else
+    text_add(out, "<=%lld", (long long)dim_upper(extent));
+}
+
+static void add_tensor(Text *out, const char *kind, const Value *value) {
+  text_add(out, "%-8s ", kind);
+  add_name(out, value->name);
+  text_add(out, " %s [", dtype_name(value->dtype));
+  for (int i = 0; i < value->rank; i++) {
+    text_add(out, "%s", i ? ", " : "");
+    add_extent(out, value->shape[i]);
+  }
+  text_add(out, "]");
+}
+
+static void add_tensors(Text *out, const char *kind, Value *const *values, int count) {
+  for (int i = 0; i < count; i++) {
+    add_tensor(out, kind, values[i]);
+    text_add(out, "\n");
+  }
+}
+
+static void add_dims(Text *out, const Graph *graph) {
+  for (int i = 0; i < dim_given_count(graph->dims); i++) {
+    const DimSymbol *symbol = dim_symbol_at(graph->dims, i);
+    text_add(out, "%-8s ", "dim");
+    add_name(out, symbol->name);
+    text_add(out, " %lld to %lld, optimum %lld\n", (long long)symbol->min, (long long)symbol->max,
+             (long long)symbol->opt);
+  }
+}
+
+static void add_states(Text *out, const Graph *graph) {
+  for (int i = 0; i < graph->n_states; i++) {
+    long long slots = state_slots(&graph->states[i]);
+    add_tensor(out, "state", graph->states[i].input);
+    text_add(out, ", %lld slot%s\n", slots, slots == 1 ? "" : "s");
+  }
+}
+
+static Text description(const Program *program, const char *build, const char *weights_sha256) {
+  const Graph *graph = program->graph;
+  Text out = text_new(program->arena);
+  add_field(&out, "model", graph->name);
+  if (graph->version && *graph->version) add_field(&out, "version", graph->version);
+  add_dims(&out, graph);
+  add_tensors(&out, "input", graph->inputs, graph->n_inputs);
+  add_tensors(&out, "output", graph->outputs, graph->n_outputs);
+  add_states(&out, graph);
+  add_field(&out, "isa", graph->config->target->isa);
+  add_field(&out, "target", graph->config->target->name);
+  text_add(&out, "%-8s %lld bytes packed, sha256 %s\n", "weights", (long long)program->weights_bytes, weights_sha256);
+  text_add(&out, "%-8s %lld bytes a context\n", "memory", (long long)program->arena_bytes);
+  add_field(&out, "build", build);
+  return out;
+}
+
+/* A literal for each line. */
+static void emit_lines(Text *out, char *lines) {
+  for (char *end; (end = strchr(lines, '\n')); lines = end + 1) {
+    *end = 0;
+    text_add(out, "\n    ");
+    text_quoted(out, lines);
+    text_add(out, " \"\\n\"");
+  }
+}
+
+void emit_note(Text *out, const Program *program, const char *build, const char *weights_sha256) {
+  Text text = description(program, build, weights_sha256);
+  text_add(out,
+           "\nstatic const struct {\n  uint32_t name_bytes, text_bytes, kind;\n  char name[8], text[%zu];\n"
+           "} note __attribute__((section(\".note.rnncc\"), used, aligned(4))) = {\n"
+           "    sizeof \"rnncc\", sizeof note.text, 1, \"rnncc\",",
+           text.length + 1);
+  emit_lines(out, text.data);
+  text_add(out, "};\n");
+}

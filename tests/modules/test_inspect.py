@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: MIT
+"""`rnnrun inspect` of modules for other machines: what it prints is read from the file, which is not loaded."""
+import random
+import struct
+
+import pytest
+
+from conftest import ROOT
+from support.amount import some
+from support.model_builder import Model
+
+E_CLASS, E_DATA, E_MACHINE, HEADERS = 4, 5, 18, 64 + 9 * 56
+S390, POWERPC, UNKNOWN = 22, 21, 0x7777
+
+
+def changed(module, path, **bytes_at):
+    """A copy of the module, for another machine by its header."""
+    image = bytearray(module.read_bytes())
+    struct.pack_into("<H", image, E_MACHINE, bytes_at.get("machine", S390))
+    for place, value in ((E_CLASS, bytes_at.get("width")), (E_DATA, bytes_at.get("order"))):
+        if value:
+            image[place] = value
+    path.write_bytes(image)
+    return path
+
+
+def odd(folder):
+    """Names that must not reach a terminal as they are, a state, an extent that only the data tells."""
+    model = Model("odd")
+    model.dim("T\t1", 1, 5, 20)
+    model.output(model.node("NonZero", [model.input("x\\\u00e9", "f32", ["T\t1", 3])]))
+    total = model.node("Add", ["held", model.input("y", "f32", [2])])
+    model.output(total)
+    model.state("held", total, "f32", [2])
+    path = model.write(folder)
+    path.write_text(path.read_text().replace('"odd"', r'"odd\n\"name\u001b"', 1))
+    return path
+
+
+@pytest.mark.parametrize("name", ["digits_rnn", "digits_cnn", "odd"])
+def test_the_note_says_what_the_loaded_module_does(rnnrun, compile, tmp_path, name):
+    module = compile(odd(tmp_path) if name == "odd" else ROOT / "models" / f"{name}.json")
+    loaded, read = rnnrun("inspect", module), rnnrun("inspect", changed(module, tmp_path / "other.so"))
+    assert (loaded.returncode, read.returncode) == (0, 0), loaded.stderr + read.stderr
+    machine, *lines = read.stdout.splitlines()
+    assert machine.startswith("machine  s390, 64 bits, little-endian; this is ")
+    assert lines == loaded.stdout.splitlines() and len(lines) >= 8
+
+
+def test_a_module_that_was_built_for_another_machine(rnncc, aarch64_rnnrun, rnnrun, tmp_path):
+    done = rnncc(ROOT / "models" / "digits_rnn.json", "--target=aarch64-linux-gnu", "-o", tmp_path / "m.so")
+    assert done.returncode == 0, done.stderr
+    here, there = rnnrun("inspect", tmp_path / "m.so"), aarch64_rnnrun("inspect", tmp_path / "m.so")
+    assert (here.returncode, there.returncode) == (0, 0), here.stderr + there.stderr
+    assert here.stdout.startswith("machine  aarch64, 64 bits, little-endian; this is x86_64")
+    assert here.stdout.splitlines()[1:] == there.stdout.splitlines()
+
+
+@pytest.mark.parametrize("form, said", [
+    ({"machine": UNKNOWN}, "machine 30583, 64 bits, little-endian"),
+    ({"machine": POWERPC << 8, "order": 2}, "ppc64, 64 bits, big-endian"),
+    ({"machine": S390, "width": 1}, "s390, 32 bits, little-endian")], ids=str)
+def test_a_file_without_a_note_is_told_apart(rnnrun, compile, tmp_path, form, said):
+    """In the other forms no field is where this module has it."""
+    done = rnnrun("inspect", changed(compile(ROOT / "models" / "digits_rnn.json"), tmp_path / "m.so", **form))
+    if form == {"machine": UNKNOWN}:
+        assert done.returncode == 0 and done.stdout.startswith(f"machine  {said}; this is ")
+    else:
+        assert (done.returncode, done.stdout) == (5, "")
+        assert f"for {said}; not a module of rnncc" in done.stderr
+
+
+def test_damaged_headers_do_no_harm(rnnrun, compile, tmp_path):
+    image = bytearray(changed(compile(ROOT / "models" / "digits_rnn.json"), tmp_path / "m.so").read_bytes())
+    random.seed(17)
+    statuses = set()
+    for _ in some(range(1000), 60):
+        damaged = bytearray(image[:random.choice([len(image), random.randrange(HEADERS)])])
+        for _ in range(random.randrange(1, 6)):
+            at = random.randrange(min(HEADERS, len(damaged) or 1))
+            damaged[at:at + 1] = bytes([random.choice([0, 1, 0x7f, 0xff, random.randrange(256)])])
+        (tmp_path / "damaged.so").write_bytes(damaged)
+        statuses.add(rnnrun("inspect", tmp_path / "damaged.so").returncode)
+    assert statuses == {0, 5}

@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * ELF files come in four forms: of 32 or 64 bits, little- or big-endian. The few fields that are needed are read by
+ * their place in each, and checked against the file's size: the file may be anything.
+ */
+#include "elf_file.h"
+
+#include <elf.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static const struct {
+  unsigned id;
+  const char *name;
+} machines[] = {{EM_X86_64, "x86_64"}, {EM_AARCH64, "aarch64"}, {EM_RISCV, "riscv"}, {EM_ARM, "arm"},
+                {EM_386, "i386"},      {EM_PPC64, "ppc64"},     {EM_S390, "s390"},   {EM_MIPS, "mips"},
+                {EM_PPC, "ppc"},       {EM_SPARCV9, "sparc64"}};
+
+#if defined __x86_64__
+enum { MACHINE_HERE = EM_X86_64 };
+#elif defined __aarch64__
+enum { MACHINE_HERE = EM_AARCH64 };
+#elif defined __riscv
+enum { MACHINE_HERE = EM_RISCV };
+#else
+enum { MACHINE_HERE = EM_NONE };
+#endif
+
+static ElfFile mapped(int descriptor) {
+  struct stat status;
+  if (fstat(descriptor, &status) || !S_ISREG(status.st_mode) || status.st_size < (off_t)sizeof(Elf32_Ehdr))
+    return (ElfFile){0};
+  size_t size = (size_t)status.st_size;
+  unsigned char *bytes = mmap(NULL, size, PROT_READ, MAP_PRIVATE, descriptor, 0);
+  return bytes == MAP_FAILED ? (ElfFile){0} : (ElfFile){bytes, size};
+}
+
+ElfFile elf_open(const char *path) {
+  int descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (descriptor < 0) return (ElfFile){0};
+  ElfFile file = mapped(descriptor);
+  close(descriptor);
+  if (file.bytes && memcmp(file.bytes, ELFMAG, SELFMAG) != 0) elf_close(&file);
+  return file;
+}
+
+void elf_close(ElfFile *file) {
+  if (file->bytes) munmap(file->bytes, file->size);
+  *file = (ElfFile){0};
+}
+
+static bool is_wide(const ElfFile *file) { return file->bytes[EI_CLASS] == ELFCLASS64; }
+static bool is_big_endian(const ElfFile *file) { return file->bytes[EI_DATA] == ELFDATA2MSB; }
+
+/* The unsigned number of `bytes` bytes at `at`; 0 if the file ends before. */
+static uint64_t number_at(const ElfFile *file, uint64_t at, unsigned bytes) {
+  if (at > file->size || file->size - at < bytes) return 0;
+  uint64_t value = 0;
+  for (unsigned i = 0; i < bytes; i++) value = value << 8 | file->bytes[at + (is_big_endian(file) ? i : bytes - 1 - i)];
+  return value;
+}
+
+/* A field of the file's header or of a program header at `base`, of each form's struct. */
+#define FIELD(file, base, Struct, field)                                                                               \
+  (is_wide(file) ? number_at(file, (base) + offsetof(Elf64_##Struct, field), sizeof((Elf64_##Struct *)0)->field)       \
+                 : number_at(file, (base) + offsetof(Elf32_##Struct, field), sizeof((Elf32_##Struct *)0)->field))
+
+static unsigned machine_of(const ElfFile *file) { return (unsigned)FIELD(file, 0, Ehdr, e_machine); }
+
+bool elf_is_foreign(const ElfFile *file) {
+  const uint16_t one = 1;
+  bool big_endian_here = *(const unsigned char *)&one == 0;
+  return file->bytes && MACHINE_HERE != EM_NONE &&
+         (machine_of(file) != MACHINE_HERE || is_wide(file) != (sizeof(void *) == 8) ||
+          is_big_endian(file) != big_endian_here);
+}
+
+static const char *machine_name(unsigned id) {
+  for (size_t i = 0; i < sizeof machines / sizeof *machines; i++)
+    if (machines[i].id == id) return machines[i].name;
+  return NULL;
+}
+
+const char *elf_machine(const ElfFile *file, char text[ELF_MACHINE_TEXT]) {
+  char number[32];
+  unsigned id = machine_of(file);
+  snprintf(number, sizeof number, "machine %u", id);
+  snprintf(text, ELF_MACHINE_TEXT, "%s, %d bits, %s-endian", machine_name(id) ? machine_name(id) : number,
+           is_wide(file) ? 64 : 32, is_big_endian(file) ? "big" : "little");
+  return text;
+}
+
+const char *elf_machine_here(void) {
+  const char *name = machine_name(MACHINE_HERE);
+  return name ? name : "another machine";
+}
+
+/* ---- notes ---- */
+
+static uint64_t padded(uint64_t bytes) { return (bytes + 3) & ~(uint64_t)3; }
+
+/* The text of the note at `at`, which is complete before `end`; NULL: it is not rnncc's. */
+static const char *note_text(const ElfFile *file, uint64_t at, uint64_t end) {
+  static const char owner[] = "rnncc";
+  uint64_t name = at + sizeof(Elf64_Nhdr), name_bytes = number_at(file, at, 4), bytes = number_at(file, at + 4, 4);
+  uint64_t text = name + padded(name_bytes);
+  bool ours =
+      name_bytes == sizeof owner && text + bytes <= end && bytes && !memcmp(file->bytes + name, owner, sizeof owner);
+  return ours && !file->bytes[text + bytes - 1] ? (const char *)file->bytes + text : NULL;
+}
+
+static const char *note_in(const ElfFile *file, uint64_t at, uint64_t bytes) {
+  if (at > file->size || bytes > file->size - at) return NULL;
+  for (uint64_t end = at + bytes; at + sizeof(Elf64_Nhdr) <= end;) {
+    const char *text = note_text(file, at, end);
+    if (text) return text;
+    at += sizeof(Elf64_Nhdr) + padded(number_at(file, at, 4)) + padded(number_at(file, at + 4, 4));
+  }
+  return NULL;
+}
+
+const char *elf_description(const ElfFile *file) {
+  uint64_t first = FIELD(file, 0, Ehdr, e_phoff), bytes = FIELD(file, 0, Ehdr, e_phentsize);
+  uint64_t count = FIELD(file, 0, Ehdr, e_phnum);
+  for (uint64_t i = 0; i < count; i++) {
+    uint64_t at = first + i * bytes;
+    if (FIELD(file, at, Phdr, p_type) != PT_NOTE) continue;
+    const char *text = note_in(file, FIELD(file, at, Phdr, p_offset), FIELD(file, at, Phdr, p_filesz));
+    if (text) return text;
+  }
+  return NULL;
+}

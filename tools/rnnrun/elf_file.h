@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: MIT */
+/* A module as a file, of any machine: what its header and its note say. Nothing of it is loaded. */
+#ifndef RNNRUN_ELF_FILE_H
+#define RNNRUN_ELF_FILE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+typedef struct ElfFile {
+  unsigned char *bytes; /* NULL: absent, or not an ELF file */
+  size_t size;
+} ElfFile;
+
+ElfFile elf_open(const char *path);
+void elf_close(ElfFile *file);
+
+/* Built for another machine than this program. */
+bool elf_is_foreign(const ElfFile *file);
+
+/* "aarch64, 64 bits, little-endian" */
+enum { ELF_MACHINE_TEXT = 64 };
+const char *elf_machine(const ElfFile *file, char text[ELF_MACHINE_TEXT]);
+const char *elf_machine_here(void);
+
+/* The text of rnncc's note, which describes the module; NULL: it has none. */
+const char *elf_description(const ElfFile *file);
+
+#endif
