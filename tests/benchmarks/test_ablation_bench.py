@@ -54,8 +54,8 @@ def test_each_step_is_a_module_and_only_the_last_is_tuned():
 
 def test_a_page_in_the_tree_is_of_all_networks_and_the_default_schedules():
     for words in (["resnet50"], ["--schedules", "mine.jsonl"], ["--rnncc=-v"]):
-        assert run.output_folder(arguments.parse(["ablation", *words]), words) == environment.BUILD / "bench"
-    assert run.output_folder(arguments.parse(["ablation"]), []) == ROOT / "tools" / "benchmarks"
+        assert not run.is_full(arguments.parse(["ablation", *words]))
+    assert run.is_full(arguments.parse(["ablation"])) and run.HERE == ROOT / "tools" / "benchmarks"
 
 
 # Computations

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: MIT
 """tools/bench except its measurements: no time is judged here. PyTorch and OpenVINO are only in the other venv."""
+import ctypes
 import dataclasses
+import json
 import math
 import os
 import shutil
@@ -10,12 +12,14 @@ import sys
 import numpy as np
 import pytest
 from conftest import ROOT, build_directory
+from support.machine import need_isa
 
 os.environ.setdefault("RNNCC_BUILD", str(build_directory()))
 sys.path.insert(0, str(ROOT / "tools"))
 
-from benchmarks import contestants, environment, machine, measure, networks, report, run  # noqa: E402
-from benchmarks.cases import CASES, QUICK, Case, case_named  # noqa: E402
+from benchmarks import (arguments, contestants, environment, isas, machine, measure, networks, report,  # noqa: E402
+                        run)
+from benchmarks.cases import CASES, LISTED, OF_ISA, QUICK, Case, case_named  # noqa: E402
 
 SMALL = [Case("LSTM", 8, T=5, B=3), Case("GRU", 8, T=5, B=3), Case("RNN", 8, T=5), Case("LSTM", 8, T=5, layers=3),
          Case("LSTM", 8, T=5, B=2, bidirectional=True), Case("GRU", 8, T=5, B=2, bidirectional=True),
@@ -48,7 +52,7 @@ def test_list_prints_the_cases_that_patterns_choose():
 @pytest.mark.parametrize("words, complaint", [
     ([], "required"), (["dnn"], "dnn"), (["cnn", "--without", "torch"], "torch"), (["rnn", "--case", "lstm_x"], "lstm_x"), (["rnn", "--threads", "1,0"], "1,0"),
     (["rnn", "--threads", ""], "thread counts"), (["rnn", "--rounds", "0"], "0"),
-    (["rnn", "--without", "numpy"], "numpy")])
+    (["rnn", "--without", "numpy"], "numpy"), (["rnn", "--target", "x86-64-v5"], "x86-64-v5")])
 def test_a_bad_argument_is_named_before_anything_is_set_up(words, complaint):
     done = bench(*words)
     assert done.returncode == 2 and complaint in done.stderr and "Traceback" not in done.stderr
@@ -195,7 +199,7 @@ def contestant(milliseconds, threads=1):
 
 def results(**milliseconds):
     return {"date": "today", "command": "tools/bench rnn", "machine": {
-        "cpu": "CPU", "cpus": 1, "caches": ["L2 1M"], "system": "Linux", "isa": "avx2", "cores": CORES}, "cases": [
+        "cpu": "CPU", "cpus": 1, "caches": ["L2 1M"], "system": "Linux", "isa": "avx512", "cores": CORES}, "cases": [
             {"case": "lstm_256", "rounds": 3, "bound": 1e-5,
              "contestants": {name: contestant(value) for name, value in milliseconds.items()}}]}
 
@@ -236,8 +240,8 @@ def test_cpus_that_share_a_core_for_a_while_are_no_limit_of_the_machine(monkeypa
         return {"cores": [{"threads": 1, "gflops": 118}, {"threads": 2, "gflops": gflops}]}
     for k in range(machine.MEASUREMENTS):
         found = iter([cores(117 if turn == k else 59) for turn in range(machine.MEASUREMENTS)])
-        monkeypatch.setattr(machine, "measured", lambda counts, under, found=found: next(found))
-        assert machine.describe([1, 2], [])["cores"][-1]["gflops"] == 117
+        monkeypatch.setattr(machine, "measured", lambda counts, under, isa, found=found: next(found))
+        assert machine.describe([1, 2], [], "avx2")["cores"][-1]["gflops"] == 117
 
 
 def test_the_roofline_says_what_ratio_the_machine_allows():
@@ -267,3 +271,194 @@ def test_the_limit_is_the_slower_of_reading_and_computing():
     assert machine.limit_on(CORES[0], case) == pytest.approx(100 * ((1 << 20) / 100e9) + 100 * product)
     batch = dataclasses.replace(case, B=10)
     assert machine.limit_on(CORES[0], batch) == pytest.approx(100 * 10 * product + 1000 * product)
+
+
+# Instruction sets
+
+
+def described(isa, best):
+    return {**results(rnncc=1)["machine"], "isa": isa, "best_isa": best}
+
+
+def held(**wider):
+    """A page of AVX2 on a CPU that has AVX-512. wider: by contestant."""
+    found = results(**{name: 1.0 for name in wider})
+    found["machine"] = described("avx2", "avx512")
+    for name, value in wider.items():
+        found["cases"][0]["contestants"][name]["wider"] = value
+    return report.page(found)
+
+
+def test_modules_of_a_target_are_planned_for_this_machine():
+    given = arguments.parse(["rnn", "--target=x86-64-v3"])
+    assert run.modules_of(given) == {"module.so": ["--target=x86-64-v3", "--machine=native"]}
+    assert run.modules_of(arguments.parse(["rnn"])) == {"module.so": []}
+
+
+def test_each_instruction_set_has_goals_of_its_own():
+    batch = case_named("lstm_256_b10")
+    assert (batch.goal("avx512"), batch.goal("avx2"), case_named("gru_1024").goal("avx2")) == (0.85, 0.65, 0.82)
+    assert isas.ISAS.keys() >= set(OF_ISA) and all(LISTED.keys() >= goals.keys() for goals in OF_ISA.values())
+
+
+def test_rnncc_has_the_targets(rnncc):
+    listed = dict(line.split()[:2] for line in rnncc("targets").stdout.splitlines()[1:])
+    assert isas.OF_TARGET.items() <= listed.items()
+
+
+@pytest.mark.parametrize("target, has, what, complaint", [
+    ("x86-64-v4", {"avx2"}, "rnn", "this CPU cannot run modules for x86-64-v4: it has no AVX-512"),
+    ("x86-64", {"plain", "avx2"}, "cnn", "peers cannot be held to SSE2 on a CPU that has AVX2"),
+    ("x86-64", {"plain", "avx2"}, "compare", None), ("x86-64-v3", {"avx2"}, "rnn", None), (None, {"avx2"}, "rnn", None)])
+def test_a_target_that_cannot_be_compared_is_named(target, has, what, complaint, monkeypatch):
+    monkeypatch.setattr(machine, "best_isa", lambda: "avx2")
+    monkeypatch.setattr(machine, "has_isa", lambda name: name in has)
+    given = arguments.parse([what, *([sys.executable] if what == "compare" else []),
+                             *([f"--target={target}"] if target else [])])
+    if complaint:
+        with pytest.raises(environment.Missing, match=complaint):
+            run.isa_of(given)
+    else:
+        assert run.isa_of(given) == isas.OF_TARGET.get(target, "avx2")
+
+
+def test_an_instruction_set_that_is_not_known_is_named(monkeypatch):
+    monkeypatch.setattr(machine, "best_isa", lambda: "mmx")
+    with pytest.raises(environment.Missing, match="expected one of avx512, .*, found mmx"):
+        run.isa_of(arguments.parse(["rnn"]))
+
+
+def test_speeds_are_those_of_the_instruction_set():
+    """Those with wider vectors multiply and add faster."""
+    best = machine.best_isa()
+    assert not machine.has_isa("missing") and machine.has_isa(best)
+    found = machine.measured([1], [], best)
+    assert found["isa"] == best and found["cores"][0]["gflops"] > 0
+    with pytest.raises(environment.Missing, match="status 4"):
+        machine.measured([1], [], "missing")
+
+
+@pytest.mark.parametrize("isa, best", [("avx512", "avx512"), ("avx2", "avx2"), ("plain", "avx2")])
+def test_a_cpu_that_has_no_more_needs_no_holding(isa, best, tmp_path, monkeypatch):
+    monkeypatch.setattr(environment, "BUILD", tmp_path)
+    run.hold(described(isa, best), ["onnxruntime"])
+    assert run.variables(described(isa, best)) is None and not list(tmp_path.iterdir())
+
+
+def test_peers_on_a_cpu_that_has_more_are_held(tmp_path, monkeypatch):
+    """Their copies come first in Python's path."""
+    monkeypatch.setattr(environment, "BUILD", tmp_path)
+    monkeypatch.setattr(run.sysconfig, "get_path", lambda _: str(tmp_path / "site"))
+    monkeypatch.setenv("PYTHONPATH", "tools")
+    (tmp_path / "site" / "onnxruntime").mkdir(parents=True)
+    run.hold(described("avx2", "avx512"), ["rnncc", "onnxruntime", "torch"])
+    found = run.variables(described("avx2", "avx512"))
+    folder, rest = found["PYTHONPATH"].split(os.pathsep)
+    assert (found["ONEDNN_MAX_CPU_ISA"], found["ATEN_CPU_CAPABILITY"], rest) == ("AVX2", "avx2", "tools")
+    assert os.listdir(folder) == ["onnxruntime"]
+
+
+ASKS = r"""
+unsigned long with_zero(void) { unsigned low, high; __asm__("xorl %%ecx, %%ecx\n xgetbv" : "=a"(low), "=d"(high) : : "ecx");
+  return low; }
+unsigned long with_register(unsigned zero) { unsigned long low; __asm__("movl %1, %%esi\n movl %%esi, %%ecx\n xgetbv"
+  : "=a"(low) : "r"(zero) : "ecx", "edx", "esi"); return low; }
+unsigned long joined(unsigned zero) { unsigned long low, high; __asm__("xgetbv\n movl %%eax, %%eax\n shlq $32, %%rdx"
+  : "=a"(low), "=d"(high) : "c"(zero)); return low; }
+unsigned other(unsigned a, unsigned d) { __asm__("andl $15, %0\n addl %1, %0" : "+a"(a) : "d"(d)); return a; }
+"""
+
+
+def test_a_copied_library_finds_fewer_registers_saved_and_is_else_the_same(tmp_path):
+    """`other` has the bytes of xgetbv inside of two instructions."""
+    need_isa("avx2")
+    source, copy = tmp_path / "site", tmp_path / "copy"
+    (source / "ncnn" / "data").mkdir(parents=True)
+    (source / "ncnn.libs").mkdir()
+    (source / "ncnn" / "data" / "a.txt").write_text("words")
+    (source / "ncnn.libs" / "libplain.so.1").write_bytes(b"nothing to change")
+    (tmp_path / "asks.c").write_text(ASKS)
+    library = source / "ncnn" / "asks.so.1.2"
+    subprocess.run(["clang-19", "-O2", "-shared", "-fPIC", tmp_path / "asks.c", "-o", library], check=True)
+    isas.copy_packages(["rnncc", "ncnn"], source, copy, 0x07)
+    library = ctypes.CDLL(str(copy / "ncnn" / "asks.so.1.2"))
+    assert (library.with_zero(), library.with_register(0), library.joined(0)) == (7, 7, 7)
+    assert library.other(0x1234, 0x100) == 0x104
+    assert (copy / "ncnn" / "data" / "a.txt").read_text() == "words"
+    assert (copy / "ncnn.libs" / "libplain.so.1").is_symlink()
+    isas.copy_packages([], source, copy, 0x07)
+    assert not copy.exists()
+
+
+def test_onnx_runtime_asks_which_registers_are_saved(tmp_path):
+    """Else it could not be held."""
+    need_isa("avx2")
+    library = contestants.package_file("onnxruntime", "capi/libonnxruntime.so.*")
+    isas.copy_library(library, tmp_path / "copy.so", 0x07)
+    changed, original = (path.read_bytes() for path in (tmp_path / "copy.so", library))
+    assert len(changed) == len(original) and changed != original
+
+
+@pytest.mark.parametrize("lines, run_ends, used", [
+    (["AVX512_elapsed_ms:\t-1", "AVX512_elapsed_ms:\t5000"], 0.1, False),
+    (["AVX512_elapsed_ms:\t-1", "AVX512_elapsed_ms:\t20"], 0.1, True), (["other: 1"], 0.1, None), ([], 0.1, None)])
+def test_the_kernel_says_whether_wide_registers_were_used(lines, run_ends, used, monkeypatch, tmp_path):
+    for number, line in enumerate(lines):
+        (tmp_path / str(number)).mkdir()
+        (tmp_path / str(number) / "arch_status").write_text(line + "\n")
+    monkeypatch.setattr(isas, "TASKS", tmp_path)
+    clock = iter([100.0, 100.0 + run_ends])
+    monkeypatch.setattr(isas.time, "monotonic", lambda: next(clock))
+    assert isas.uses_avx512(lambda: None, 0) is used
+
+
+def test_each_contestant_is_watched_by_itself(tmp_path, monkeypatch):
+    class Instant(contestants.Contestant):
+        def open(self, job, threads):
+            return Slow(1e-3)
+
+    monkeypatch.setattr(isas, "uses_avx512", lambda run, pause: run())
+    assert measure.unheld({"rnncc": Instant(), "torch": Instant()}, contestants.Job(SMALL[0], tmp_path), 1) == {
+        "rnncc": {"wider": None}, "torch": {"wider": None}}
+
+
+def test_the_page_says_who_is_held_and_who_is_not():
+    page = held(rnncc=False, onnxruntime=False, openvino=True, torch=None)
+    assert "Instruction set: AVX2, of modules for `x86-64-v3`" in page and "The CPU has AVX-512, too." in page
+    assert "**Not held, because they used wider registers: OpenVINO.**" in page
+    assert "saw nothing in wider registers of rnncc, ONNX Runtime." in page
+    assert "does not say whether wider registers were used by PyTorch." in page
+    assert "| 1.000 | 1.000 | 0.65 | no |" in page
+    assert "Peers are held" not in report.page(results(rnncc=1.0, onnxruntime=1.0))
+
+
+def test_each_instruction_set_has_a_page_of_its_own(tmp_path):
+    first, second = results(rnncc=1.0), results(rnncc=2.0)
+    second["machine"] = described("avx2", "avx2")
+    assert [report.write(each, tmp_path).name for each in (first, second)] == ["RESULTS.avx512.md", "RESULTS.avx2.md"]
+    assert "(results.avx2.json)" in (tmp_path / "RESULTS.avx2.md").read_text()
+    assert json.loads((tmp_path / "results.avx512.json").read_text()) == first
+
+
+@pytest.mark.parametrize("words, full", [
+    ([], True), (["--target=x86-64-v3"], True), (["--quick"], False), (["--case", "lstm_256"], False),
+    (["--without", "torch"], False), (["--output", "x"], False), (["--rnncc=--schedules=none"], False)])
+def test_the_page_in_the_tree_is_replaced_by_a_complete_one_only(words, full, tmp_path, monkeypatch):
+    """Until then it may be of another machine."""
+    given = arguments.parse(["rnn", *words])
+    assert run.is_full(given) == full
+    written = []
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(environment, "BUILD", tmp_path)
+    monkeypatch.setattr(report, "write", lambda found, folder: written.append(folder) or folder)
+    monkeypatch.setattr(machine, "describe", lambda *_: described("avx512", "avx512"))
+    monkeypatch.setattr(run, "isa_of", lambda _: "avx512")
+    given.cases = [case_named("lstm_64"), case_named("lstm_256")]
+    outcomes = {"lstm_64": {}, "lstm_256": {}}
+    monkeypatch.setattr(run, "measure", lambda case, *_: outcomes[case.name] or results(rnncc=1.0)["cases"][0])
+    assert run.run(given, []) == 0
+    grows = tmp_path / "bench" if "--output" not in words else run.Path("x")
+    assert written == [grows, grows, run.HERE if full else grows]
+    written.clear()
+    outcomes["lstm_256"] = {"failure": "no"}
+    assert run.run(given, []) == environment.ENVIRONMENT_ERROR and run.HERE not in written

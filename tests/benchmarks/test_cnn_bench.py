@@ -49,10 +49,10 @@ def squeezenet(tmp_path_factory, rnncc):
 
 
 def test_a_network_is_compiled_with_records_and_without():
-    given = arguments.parse(["cnn", "--rnncc=--target=x86-64-v3 --schedules=mine.jsonl"])
+    given = arguments.parse(["cnn", "--target=x86-64-v3", "--rnncc=--schedules=mine.jsonl"])
     assert run.contestants_of(given) == ["rnncc", "untuned", "onnxruntime", "openvino", "ncnn"]
-    assert run.modules_of(given) == {"module.so": ["--target=x86-64-v3", "--schedules=mine.jsonl"],
-                                     "untuned.so": ["--target=x86-64-v3", "--schedules=mine.jsonl", "--schedules=none"]}
+    options = ["--target=x86-64-v3", "--machine=native", "--schedules=mine.jsonl"]
+    assert run.modules_of(given) == {"module.so": options, "untuned.so": [*options, "--schedules=none"]}
     given = arguments.parse(["cnn", "--without=untuned", "--without=openvino"])
     assert run.contestants_of(given) == ["rnncc", "onnxruntime", "ncnn"]
     assert list(run.modules_of(given)) == ["module.so"]
@@ -62,7 +62,7 @@ def test_a_network_is_compiled_with_records_and_without():
 def test_the_untuned_module_takes_turns_with_the_tuned_one_on_the_most_threads(squeezenet):
     shutil.copy(squeezenet / "module.so", squeezenet / "untuned.so")
     job = cnn_job.CnnJob(case_named("squeezenet"), squeezenet)
-    found = measure.measure(job, {"contestants": ["rnncc", "untuned"], "threads": [1, 2], "rounds": 3, "seconds": 0.1})
+    found = measure.measure(job, {"contestants": ["rnncc", "untuned"], "threads": [1, 2], "rounds": 3, "seconds": 0.1, "held": False})
     tuned, untuned = found["contestants"].values()
     assert (list(tuned["by_threads"]), list(untuned["by_threads"])) == ([1, 2], [2])
     assert "start_seconds" in tuned and "start_seconds" not in untuned
@@ -164,7 +164,7 @@ def test_a_peer_that_does_not_run_a_network_has_no_figures_there():
     results["cases"].append(lacking)
     rows = [line.split(" | ")[1:] for line in cnn_report.page(results).splitlines() if line.startswith("| SSD-ResNet")]
     assert rows[0][:3] == ["30.00 (2)", "50.00 (2)", "-"]
-    words = cnn_report.line(lacking, ["rnncc", "onnxruntime", "ncnn"]).split()
+    words = cnn_report.line(lacking, ["rnncc", "onnxruntime", "ncnn"], "avx2").split()
     assert words[1:7] == ["30.00", "(2)", "50.00", "(2)", "-", "0.600"]
 
 
@@ -195,7 +195,7 @@ def test_the_chart_shows_the_untuned_module_where_there_is_one(tmp_path):
     results["cases"][1]["contestants"]["untuned"] = UNTUNED
     for shown, cases in ((True, results["cases"]), (False, results["cases"][:1])):
         cnn_report.write({**results, "cases": cases}, tmp_path)
-        drawn = (tmp_path / "cnn.svg").read_text()
+        drawn = (tmp_path / "cnn.avx2.svg").read_text()
         assert (">rnncc untuned<" in drawn) == shown and ">rnncc<" in drawn and ">ONNX Runtime<" in drawn
 
 
@@ -360,7 +360,8 @@ def test_the_machines_speed_meanwhile_counts():
 
 def test_the_machine_takes_turns_with_the_contestants(squeezenet):
     job = cnn_job.CnnJob(case_named("squeezenet"), squeezenet)
-    found = measure.measure_network(job, {"contestants": ["rnncc"], "threads": [2], "rounds": 3, "seconds": 0.1})
+    found = measure.measure_network(job, {"contestants": ["rnncc"], "threads": [2], "rounds": 3, "seconds": 0.1,
+                                          "isa": machine.best_isa(), "held": False})
     assert found["contestants"].keys() == {"rnncc"} and len(found["profile"]) > 30
     assert found["meanwhile"].keys() == {"gflops", "memory"} and min(found["meanwhile"].values()) > 0
 
@@ -369,12 +370,11 @@ def test_the_median_of_turns_beside_the_contestants_counts(monkeypatch):
     rates = iter([3.0, 30.0, 1.0, 10.0, 2.0, 20.0])
 
     class Speeds:
-        speed_best_isa = staticmethod(lambda: b"isa")
         speed_multiply_add = staticmethod(lambda isa, threads: next(rates))
         speed_memory = staticmethod(lambda isa, threads, size: next(rates))
 
     monkeypatch.setattr(machine, "speeds", lambda: Speeds)
-    meanwhile = machine.Meanwhile(2)
+    meanwhile = machine.Meanwhile(2, "avx2")
     for _ in range(3):
         meanwhile.take()
     assert meanwhile.found == {"gflops": 2.0, "memory": 20.0}

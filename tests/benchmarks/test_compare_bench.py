@@ -33,22 +33,24 @@ def test_a_bad_argument_is_named_before_anything_is_set_up(words):
 
 
 def test_the_other_compiler_makes_the_module_before():
-    given = arguments.parse(["compare", OTHER, "--rnncc=--target=x86-64-v3"])
+    given = arguments.parse(["compare", OTHER, "--target=x86-64-v3", "--rnncc=--schedules=none"])
     modules = run.modules_of(given)
     assert {name: str(run.compiler_of(name, given)) for name in modules} == {"before.so": OTHER,
                                                                             "after.so": str(run.RNNCC)}
-    assert all(options == ["--target=x86-64-v3"] for options in modules.values())
+    expected = ["--target=x86-64-v3", "--machine=native", "--schedules=none"]
+    assert all(options == expected for options in modules.values())
 
 
 def test_a_page_is_never_written_to_the_tree():
-    assert run.output_folder(arguments.parse(["compare", OTHER]), []) == environment.BUILD / "bench"
+    given = arguments.parse(["compare", OTHER])
+    assert run.output_folder(given) == environment.BUILD / "bench" and not run.is_full(given)
 
 
 @pytest.fixture
 def folder(tmp_path, rnncc):
     """before.so and after.so of a small recurrent case, the latter with another schedule."""
     case = measure.any_case_named("gru_8_t3_b2")
-    given = SimpleNamespace(what="compare", rnncc=[], other=run.RNNCC)
+    given = SimpleNamespace(what="compare", target=None, rnncc=[], other=run.RNNCC)
     model, seconds = run.prepare(case, tmp_path, given, compare_report.COMPILERS)
     assert len(seconds) == 2 and min(seconds) > 0
     assert rnncc(model, "-o", tmp_path / "after.so", "--rnn=input=step").returncode == 0
@@ -70,10 +72,11 @@ def result(case, ratio, before, after):
 
 
 def test_the_page_says_the_mean_the_extremes_and_the_time_of_compiling(tmp_path):
-    machine = {"cpu": "CPU", "cpus": 2, "caches": ["L2 1M"], "system": "Linux"}
+    machine = {"cpu": "CPU", "cpus": 2, "caches": ["L2 1M"], "system": "Linux", "isa": "avx2"}
     cases = [result("lstm_256", 0.5, 1, 1), result("vgg11", 2.0, 3, 1)]
     compare_report.write({"date": "today", "command": "tools/bench compare", "machine": machine, "cases": cases}, tmp_path)
     page = (tmp_path / compare_report.PAGE_FILE).read_text()
+    assert "Instruction set: AVX2" in page
     assert "geometric mean 1.000, least 0.500, most 2.000, of 2 cases" in page
     assert "all cases together: 0.500" in page
     assert "| vgg11 | 1.00 | 2.00 | 2.000 | 3.00 1.00 |" in page

@@ -49,7 +49,7 @@ def heading(names):
     return f"{'times plain NCHW':18}" + "".join(f"{step.title:>23}" for step in STEPS[1:])
 
 
-def line(result, names):
+def line(result, names, isa):
     columns = (f"{median:.2f} ({lower:.2f}-{upper:.2f})"
                for lower, median, upper in (speed_up(result, step.name) for step in STEPS[1:]))
     return f"{result['case']:18}" + "".join(f"{column:>23}" for column in columns)
@@ -197,4 +197,4 @@ def chart(results, path):
 
 
 def write(results, folder):
-    report.write_files(results, folder, ("ablation_results.json", PAGE_FILE, "ablation.svg"), page, chart)
+    return report.write_files(results, folder, ("ablation_results.json", PAGE_FILE, "ablation.svg"), page, chart)

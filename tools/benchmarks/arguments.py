@@ -12,6 +12,7 @@ from benchmarks.cases import case_named as rnn_case_named
 from benchmarks.cnn_cases import CASES as CNN_CASES
 from benchmarks.cnn_cases import case_named as cnn_case_named
 from benchmarks.environment import PEERS, UNTUNED
+from benchmarks.isas import OF_TARGET
 
 
 def thread_counts(text):
@@ -57,6 +58,7 @@ def add_peer_options(sub, what, example):
     sub.add_argument("--threads", type=thread_counts, default=cores(), metavar="1,2,...",
                      help="thread counts to choose from; default: up to all cores")
     sub.set_defaults(schedules=None)
+    add_target(sub, "; on a CPU that has more, peers are held to the same instructions")
     add_options(sub, "20; quick 8", "8; quick 4")
 
 
@@ -66,7 +68,7 @@ def add_ablation_options(sub):
     sub.add_argument("--threads", type=one_thread_count, default=cores()[-1:], metavar="N", help="default: all cores")
     sub.add_argument("--schedules", metavar="FILE", help="records of `rnncc tune` for the last step; default: those "
                      "that rnncc has")
-    sub.set_defaults(quick=False, without=[])
+    sub.set_defaults(quick=False, without=[], target=None)
     add_options(sub, "20", "30")
 
 
@@ -78,7 +80,13 @@ def add_compare_options(sub):
                      "or 'lstm_256*'; may repeat")
     sub.add_argument("--threads", type=one_thread_count, default=cores()[-1:], metavar="N", help="default: all cores")
     sub.set_defaults(schedules=None, without=[])
+    add_target(sub)
     add_options(sub, "12", "3")
+
+
+def add_target(sub, more=""):
+    sub.add_argument("--target", choices=OF_TARGET, help="what the modules are compiled for, with this machine's caches "
+                     f"and CPUs{more}. Default: all that this CPU has")
 
 
 def add_options(sub, rounds, seconds):
@@ -89,7 +97,7 @@ def add_options(sub, rounds, seconds):
     sub.add_argument("--under", type=shlex.split, default=[], metavar="COMMAND",
                      help="measures each case under this command, such as 'chrt -f 1'")
     sub.add_argument("--rnncc", type=shlex.split, default=[], metavar="OPTIONS",
-                     help="compiles with these options, such as --rnncc=--target=x86-64-v3")
+                     help="compiles with these options, such as --rnncc=--schedules=none")
     sub.add_argument("--output", metavar="DIRECTORY", help="where the page goes")
 
 
@@ -102,13 +110,14 @@ def parser():
     what = top.add_subparsers(dest="what", required=True, metavar="rnn|cnn|ablation|compare|model")
     rnn = what.add_parser(
         "rnn", help="recurrent layers, against ONNX Runtime, OpenVINO and PyTorch",
-        epilog="A full run writes RESULTS.md, results.json and rnn.svg to tools/benchmarks, any other to build/bench. "
-               "Times mean something on an idle machine only.")
+        epilog="Writes RESULTS.avx512.md, results.avx512.json and rnn.avx512.svg, or those of another instruction set, "
+               "to build/bench, and after a full run to tools/benchmarks. Times mean something on an idle machine only.")
     add_peer_options(rnn, "rnn", "'lstm_256*', or one of the same form, such as gru_129_t50_b4")
     cnn = what.add_parser(
         "cnn", help="convolutional networks, tuned and untuned, against ONNX Runtime, OpenVINO and ncnn",
-        epilog="A full run writes CNN_RESULTS.md, cnn_results.json and cnn.svg to tools/benchmarks, any other to "
-               "build/bench. Times mean something on an idle machine only.")
+        epilog="Writes CNN_RESULTS.avx512.md, cnn_results.avx512.json and cnn.avx512.svg, or those of another "
+               "instruction set, to build/bench, and after a full run to tools/benchmarks. Times mean something on an "
+               "idle machine only.")
     add_peer_options(cnn, "cnn", "'resnet*'")
     ablation = what.add_parser(
         "ablation", help="what each step of the compiler brings to convolutional networks",

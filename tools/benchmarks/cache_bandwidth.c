@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The peak speed of a core of this machine. cache_bandwidth THREADS... prints JSON: for each number of threads that run
- * at once, a core's GFLOP/s of multiply-adds, and its GB/s of reading a buffer of its own over and over, for buffers of
- * 16 KB to 64 MB.
+ * The peak speed of a core of this machine. cache_bandwidth ISA THREADS... prints JSON: for each number of threads that
+ * run at once, a core's GFLOP/s of multiply-adds with the ISA's vectors (speed.h), and its GB/s of reading a buffer of
+ * its own over and over, for buffers of 16 KB to 64 MB.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -26,14 +26,21 @@ static bool measure(const char *isa, int threads) {
   return true;
 }
 
+static int usage(void) {
+  fprintf(stderr, "usage: cache_bandwidth ISA THREADS...   (ISA: as in speed.h; 1 to 1024 threads each)\n");
+  return 2;
+}
+
 int main(int count, char **words) {
-  const char *isa = speed_best_isa();
+  if (count < 3) return usage();
+  const char *isa = words[1];
   printf("{\"isa\": \"%s\", \"cores\": [", isa);
-  for (int i = 1; i < count; i++) {
+  for (int i = 2; i < count; i++) {
     int threads = (int)strtol(words[i], NULL, 10);
-    if (threads < 1) return fprintf(stderr, "usage: cache_bandwidth THREADS...   (1 to 1024 each)\n"), 2;
-    if (i > 1) printf(", ");
-    if (!measure(isa, threads)) return fprintf(stderr, "cache_bandwidth: no %d threads, or no memory\n", threads), 4;
+    if (threads < 1) return usage();
+    if (i > 2) printf(", ");
+    if (!measure(isa, threads))
+      return fprintf(stderr, "cache_bandwidth: no %s, no %d threads, or no memory\n", isa, threads), 4;
   }
   printf("]}\n");
   return 0;

@@ -13,7 +13,7 @@ from benchmarks.layers import KINDS
 from benchmarks.report import TITLES, best_peer, cells, milliseconds, table
 from benchmarks.report import heading  # noqa: F401 (run.py uses it)
 
-PAGE_FILE = "CNN_RESULTS.md"
+FILES = ("cnn_results.json", "CNN_RESULTS.md", "cnn.svg")
 MiB = 2**20
 
 
@@ -25,7 +25,7 @@ def at_most(result):
     return case_named(result["case"]).at_most
 
 
-def line(result, names):
+def line(result, names, isa):
     return report.result_line(result, names, at_most(result))
 
 
@@ -160,12 +160,7 @@ def error_table(results, names):
 
 PAGE = """# Convolutional networks: rnncc and its peers
 
-Made by `{command}` on {date}; [cnn_results.json](cnn_results.json) has all figures.
-
-* Machine: {cpu}, {cpus} CPUs, caches {caches}; {system}
-* Contestants: {versions}
-
-![time of rnncc against the best peer](cnn.svg)
+{head}
 
 ## Time of a run
 
@@ -257,11 +252,8 @@ UNTUNED = """
 def page(results):
     names = list(report.versions(results))
     started = [name for name in names if name != "untuned"]
-    described = results["machine"]
     return PAGE.format(
-        command=results["command"], date=results["date"], cpu=described["cpu"], cpus=described["cpus"],
-        caches=", ".join(described["caches"]), system=described["system"],
-        versions=report.versions_shown(results), times=times_table(results, names),
+        head=report.head(results, FILES), times=times_table(results, names),
         untuned=UNTUNED if "untuned" in names else "", peak=2e-9 * peak(results),
         limits=limit_table(results), layers=layers_table(results), kinds=kinds_table(results),
         scaling=scaling_table(results, started), starts=start_table(results, started),
@@ -273,4 +265,4 @@ def write(results, folder):
     def row(result):
         return report.bars(result, title(result), at_most(result), result["limits"]["least_seconds"])
 
-    report.write_files(results, folder, ("cnn_results.json", PAGE_FILE, "cnn.svg"), page, report.peer_chart(row))
+    return report.write_of_isa(results, folder, FILES, page, report.peer_chart(row))

@@ -7,6 +7,7 @@ of turns of this compiler's time to the other one's; compile_seconds of both; bo
 import json
 import math
 
+from benchmarks import isas
 from benchmarks.report import milliseconds, table
 
 BEFORE, AFTER = COMPILERS = ["before", "after"]  # the other compiler, this one
@@ -39,7 +40,7 @@ def columns(result):
     return [*times, f"{result['ratio']:.3f}", " ".join(f"{seconds:.2f}" for seconds in result["compile_seconds"])]
 
 
-def line(result, names):
+def line(result, names, isa):
     before, after, ratio, seconds = columns(result)
     return f"{result['case']:28}{before:>12}{after:>12}{ratio:>8}{seconds:>16}"
 
@@ -51,6 +52,7 @@ PAGE = """# Two compilers
 Made by `{command}` on {date}: modules of another rnncc (before) and of this one (after), {threads} threads, in turns.
 
 * Machine: {cpu}, {cpus} CPUs, caches {caches}; {system}
+* Instruction set: {isa}
 * Ratio, after over before: geometric mean {mean:.3f}, least {least:.3f}, most {most:.3f}, of {count} cases
 * Seconds of compiling, after over before, all cases together: {compiling:.3f}
 
@@ -65,7 +67,7 @@ def page(results):
     rows = [[result["case"], *columns(result)] for result in results["cases"]]
     return PAGE.format(
         command=results["command"], date=results["date"], threads=results["cases"][0]["threads"], cpu=described["cpu"],
-        cpus=described["cpus"], caches=", ".join(described["caches"]), system=described["system"],
+        cpus=described["cpus"], caches=", ".join(described["caches"]), system=described["system"], isa=isas.ISAS[described["isa"]].title,
         mean=geometric_mean(found), least=min(found), most=max(found), count=len(found),
         compiling=compile_ratio(results),
         rows=table(["case", "before ms", "after ms", "ratio", "compile s: before, after"], rows))
@@ -75,3 +77,4 @@ def write(results, folder):
     (folder / "compare_results.json").write_text(json.dumps(results, indent=1) + "\n")
     if results["cases"]:
         (folder / PAGE_FILE).write_text(page(results))
+    return folder / PAGE_FILE

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""This machine, the peak speed of its cores, and the minimum time that a case takes at that speed.
+"""This machine, the peak speed of its cores with the vectors of an instruction set, and the minimum time that a case
+takes at that speed.
 
 A recurrent layer reads its recurrent weights once in each step, whatever computes it: at batch 1 that is the limit, at
 the speed of the cache that holds a core's share. With a batch the multiply-adds may take longer. The input's part is
@@ -41,22 +42,23 @@ def caches():
 MEASUREMENTS = 3  # a virtual machine's CPUs may share a core for some seconds, which halves what they can do
 
 
-def measured(counts, under):
+def measured(counts, under, isa):
     """The output of the measuring program."""
     program = BUILD / "tools" / "benchmarks" / "cache_bandwidth"
     threads = sorted({1, max(counts)})
-    done = subprocess.run([*under, program, *map(str, threads)], stdout=subprocess.PIPE, text=True)
+    done = subprocess.run([*under, program, isa, *map(str, threads)], stdout=subprocess.PIPE, text=True)
     if done.returncode:
         raise Missing(f"{program} ended with status {done.returncode}")
     return json.loads(done.stdout)
 
 
-def describe(counts, under):
+def describe(counts, under, isa):
     """`cores`: the speed of a core if one works, and if the maximum number works at once; of some measurements, the one
-    in which all together were fastest. `under`: words of a command under which the measuring program runs."""
-    best = max((measured(counts, under) for _ in range(MEASUREMENTS)), key=lambda found: found["cores"][-1]["gflops"])
+    in which all together were fastest. `under`: words of a command under which the measuring program runs. `isa`: of
+    speed.h."""
+    best = max((measured(counts, under, isa) for _ in range(MEASUREMENTS)), key=lambda found: found["cores"][-1]["gflops"])
     return {"cpu": cpu_name(), "caches": caches(), "cpus": len(os.sched_getaffinity(0)),
-            "system": platform.platform(), **best}
+            "system": platform.platform(), "best_isa": best_isa(), **best}
 
 
 MAX_BYTES = 64 << 20  # bytes a core that cache_bandwidth reads
@@ -72,17 +74,25 @@ def speeds():
     return library
 
 
+def best_isa():
+    """The widest that this CPU has."""
+    return speeds().speed_best_isa().decode().lower()
+
+
+def has_isa(isa):
+    return speeds().speed_multiply_add(isa.encode(), 1) > 0
+
+
 class Meanwhile:
     """A turn between those of a case's contestants: the speed of a core at that time, with all at work. A virtual
     machine's CPUs may share a core for a while, and its memory is shared with others."""
 
-    def __init__(self, threads):
-        self.threads, self.gflops, self.gbps = threads, [], []
+    def __init__(self, threads, isa):
+        self.threads, self.isa, self.gflops, self.gbps = threads, isa.encode(), [], []
 
     def take(self):
-        isa = speeds().speed_best_isa()
-        self.gflops.append(speeds().speed_multiply_add(isa, self.threads))
-        self.gbps.append(speeds().speed_memory(isa, self.threads, MAX_BYTES))
+        self.gflops.append(speeds().speed_multiply_add(self.isa, self.threads))
+        self.gbps.append(speeds().speed_memory(self.isa, self.threads, MAX_BYTES))
 
     @property
     def found(self):

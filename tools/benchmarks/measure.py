@@ -14,7 +14,7 @@ import sys
 import time
 from pathlib import Path
 
-from benchmarks import cases, cnn_cases, layers, machine
+from benchmarks import cases, cnn_cases, isas, layers, machine
 from benchmarks.cnn_job import CnnJob
 from benchmarks.contestants import CONTESTANTS, MODULES, Failed, Job
 from benchmarks.environment import OWN
@@ -50,8 +50,7 @@ def start(contestant, job, threads):
     runner = contestant.open(job, threads)
     runner.times(1)
     seconds = time.perf_counter() - began
-    while time.perf_counter() < began + seconds + START_RUNS:
-        runner.times(1)
+    run_for(runner, START_RUNS)
     return {"seconds": seconds, "bytes": status_bytes("VmHWM") - before}
 
 
@@ -88,6 +87,25 @@ def starts(contestants, job, threads):
         found[name] = {"start_seconds": statistics.median(result["seconds"] for result in results),
                        "bytes_beyond_weights": beyond}
     return found
+
+
+def run_for(runner, seconds):
+    end = time.perf_counter() + seconds
+    while time.perf_counter() < end:
+        runner.times(1)
+
+
+def wider(contestant, job, threads):
+    """Whether it uses AVX-512's registers."""
+    runner = contestant.open(job, threads)
+    runner.times(1)
+    return {"used": isas.uses_avx512(lambda: run_for(runner, START_RUNS), PEER_PAUSE)}
+
+
+def unheld(contestants, job, threads):
+    """For each contestant, whether it uses wider registers than rnncc's modules may; None if that is not known."""
+    return {name: {"wider": in_fork(wider, contestant, job, threads)["used"]}
+            for name, contestant in contestants.items()}
 
 
 # Agreement
@@ -204,6 +222,8 @@ def measure(job, settings, beside=()):
     counts = settings["threads"]
     started = {name: contestant for name, contestant in contestants.items() if name != "untuned"}
     result = {name: {} for name in contestants} | starts(started, job, max(counts))
+    for name, found in (unheld(started, job, max(counts)) if settings["held"] else {}).items():
+        result[name].update(found)
     expected = job.reference()
     runners = {(name, threads): contestant.open(job, threads) for threads in counts
                for name, contestant in contestants.items() if threads in counts_of(name, counts)}
@@ -223,7 +243,7 @@ def measure(job, settings, beside=()):
 
 def measure_network(job, settings):
     """Like `measure`; and the profile of rnncc's module on its best thread count, and the machine's speed meanwhile."""
-    meanwhile = machine.Meanwhile(max(settings["threads"]))
+    meanwhile = machine.Meanwhile(max(settings["threads"]), settings["isa"])
     result = measure(job, settings, [meanwhile])
     threads = result["contestants"]["rnncc"]["threads"]
     profile = layers.profile(job.folder / MODULES["rnncc"], job.feeds, threads)

@@ -8,11 +8,11 @@ import os
 import statistics
 from pathlib import Path
 
-from benchmarks import machine
+from benchmarks import isas, machine
 from benchmarks.cases import case_named
 from benchmarks.environment import OWN
 
-PAGE_FILE = "RESULTS.md"
+FILES = ("results.json", "RESULTS.md", "rnn.svg")
 TITLES = {"rnncc": "rnncc", "untuned": "rnncc untuned", "onnxruntime": "ONNX Runtime", "openvino": "OpenVINO",
           "torch": "PyTorch", "ncnn": "ncnn"}
 MARKERS = {"onnxruntime": "o", "openvino": "s", "torch": "^", "ncnn": "^"}
@@ -20,6 +20,10 @@ MARKERS = {"onnxruntime": "o", "openvino": "s", "torch": "^", "ncnn": "^"}
 
 def title(result):
     return case_named(result["case"]).title
+
+
+def goal(result, isa):
+    return case_named(result["case"]).goal(isa)
 
 
 def best_peer(result):
@@ -91,8 +95,8 @@ def heading(names):
     return f"{'milliseconds (threads)':24}{columns}  paired   ratio  at most  met"
 
 
-def line(result, names):
-    return result_line(result, names, case_named(result["case"]).at_most)
+def line(result, names, isa):
+    return result_line(result, names, goal(result, isa))
 
 
 def result_line(result, names, at_most):
@@ -110,7 +114,7 @@ def table(head, rows):
 
 
 def times_table(results, names):
-    rows = [[title(result), *cells(result, names, timed), *verdict(result, case_named(result["case"]).at_most)]
+    rows = [[title(result), *cells(result, names, timed), *verdict(result, goal(result, results["machine"]["isa"]))]
             for result in results["cases"]]
     return table(["case", *(TITLES[name] for name in names), "paired", "ratio", "at most", "met"], rows)
 
@@ -164,14 +168,69 @@ def versions_shown(results):
     return ", ".join(f"{TITLES[name]} {version}" for name, version in versions(results).items() if name != "untuned")
 
 
-PAGE = """# Recurrent layers: rnncc and its peers
+# What was measured, and where
 
-Made by `{command}` on {date}; [results.json](results.json) has all figures.
+
+def named(names):
+    return ", ".join(TITLES[name] for name in names)
+
+
+def obedience(results):
+    """Who keeps to the instruction set, of the contestants of all cases, if a CPU with a wider one was told to."""
+    seen = {}
+    for name, found in ((name, found) for result in results["cases"] for name, found in result["contestants"].items()):
+        if "wider" in found:
+            seen.setdefault(name, set()).add(found["wider"])
+    used = [name for name in seen if True in seen[name]]
+    unknown = [name for name in seen if None in seen[name] and name not in used]
+    return [name for name in seen if name not in used + unknown], used, unknown
+
+
+HELD = """
+
+  The CPU has {wider}, too. Peers are held to {isa} by variables, {variables}; ONNX Runtime, OpenVINO
+  and ncnn, which do not obey these or not always, by copies of their libraries that find {isa}'s registers alone saved by
+  the system."""
+
+
+def held_to(results):
+    """Of a machine that could do more; empty if it could not."""
+    described = results["machine"]
+    if described.get("best_isa", described["isa"]) == described["isa"]:
+        return ""
+    kept, used, unknown = obedience(results)
+    isa, wider = (isas.ISAS[described[which]] for which in ("isa", "best_isa"))
+    said = [HELD.format(wider=wider.title, isa=isa.title, variables=", ".join(
+        f"`{name}={value}`" for name, value in isa.held.peers.items()))]
+    said += [f"**Not held, because they used wider registers: {named(used)}.**"] if used else []
+    said += [f"The kernel saw nothing in wider registers of {named(kept)}."] if kept else []
+    said += [f"The kernel does not say whether wider registers were used by {named(unknown)}."] if unknown else []
+    return "\n  ".join(said)
+
+
+HEAD = """Made by `{command}` on {date}; [{figures}]({figures}) has all figures.
 
 * Machine: {cpu}, {cpus} CPUs, caches {caches}; {system}
+* Instruction set: {isa}, of modules for `{target}`; up to {threads} threads{held}
 * Contestants: {versions}
 
-![time of rnncc against the best peer](rnn.svg)
+![time of rnncc against the best peer]({drawing})"""
+
+
+def head(results, files):
+    """Which machine, instruction set, date and versions the page's figures are of."""
+    described = results["machine"]
+    figures, _, drawing = (isas.of_file(name, described["isa"]) for name in files)
+    return HEAD.format(
+        command=results["command"], date=results["date"], figures=figures, drawing=drawing, cpu=described["cpu"],
+        cpus=described["cpus"], caches=", ".join(described["caches"]), system=described["system"],
+        isa=isas.ISAS[described["isa"]].title, target=isas.ISAS[described["isa"]].target,
+        threads=described["cores"][-1]["threads"], held=held_to(results), versions=versions_shown(results))
+
+
+PAGE = """# Recurrent layers: rnncc and its peers
+
+{head}
 
 ## Time of a run
 
@@ -218,12 +277,9 @@ The largest difference from double precision, relative to the largest value if t
 
 def page(results):
     names = list(versions(results))
-    described = results["machine"]
     return PAGE.format(
-        command=results["command"], date=results["date"], cpu=described["cpu"], cpus=described["cpus"],
-        caches=", ".join(described["caches"]), system=described["system"],
-        versions=versions_shown(results), times=times_table(results, names),
-        roofline=roofline_table(results), reads=machine_table(described), starts=start_table(results, names),
+        head=head(results, FILES), times=times_table(results, names),
+        roofline=roofline_table(results), reads=machine_table(results["machine"]), starts=start_table(results, names),
         errors=error_table(results, names))
 
 
@@ -287,17 +343,24 @@ def peer_chart(row):
 
 
 def write_files(results, folder, names, page, draw):
-    """All figures, the page, and the chart, under these names."""
+    """All figures, the page, and the chart, under these names. Returns the page's path."""
     figures, page_file, chart_file = (Path(folder) / name for name in names)
     figures.write_text(json.dumps(results, indent=1) + "\n")
     if results["cases"]:
         page_file.write_text(page(results))
         draw(results, chart_file)
+    return page_file
+
+
+def write_of_isa(results, folder, names, page, draw):
+    """Each instruction set has files of its own."""
+    names = [isas.of_file(name, results["machine"]["isa"]) for name in names]
+    return write_files(results, folder, names, page, draw)
 
 
 def write(results, folder):
     def row(result):
-        case = case_named(result["case"])
-        return bars(result, case.title, case.at_most, machine.limit(results["machine"], case)[0])
+        least, _ = machine.limit(results["machine"], case_named(result["case"]))
+        return bars(result, title(result), goal(result, results["machine"]["isa"]), least)
 
-    write_files(results, folder, ("results.json", PAGE_FILE, "rnn.svg"), page, peer_chart(row))
+    return write_of_isa(results, folder, FILES, page, peer_chart(row))

@@ -2,15 +2,17 @@
 """tools/bench, once its venv is there: compiles each case's model, has it measured, and writes the page as it grows."""
 import datetime
 import json
+import os
 import shlex
 import subprocess
 import sys
+import sysconfig
 import time
 from pathlib import Path
 
 import onnx
 
-from benchmarks import (ablation_report, arguments, cases, cnn_job, cnn_report, compare_report, environment, layers,
+from benchmarks import (ablation_report, arguments, cases, cnn_job, cnn_report, compare_report, environment, isas, layers,
                         machine, networks, report)
 from benchmarks.ablation_cases import STEPS, recorded
 from benchmarks.contestants import MODULES, Failed
@@ -29,14 +31,20 @@ def write_recurrent_model(case, folder, contestants):
     return model.write(folder)
 
 
+def target_options(target):
+    """Without --machine, schedules would be chosen for a usual machine of the target."""
+    return [f"--target={target}", "--machine=native"] if target else []
+
+
 def modules_of(given):
     """File name -> the options it is compiled with. The last --schedules counts."""
+    options = [*target_options(given.target), *given.rnncc]
     if given.what == "ablation":
-        return {f"{step.name}.so": [*step.command_options(given.schedules), *given.rnncc] for step in STEPS}
+        return {f"{step.name}.so": [*step.command_options(given.schedules), *options] for step in STEPS}
     if given.what == "compare":
-        return {f"{name}.so": given.rnncc for name in compare_report.COMPILERS}
-    untuned = {MODULES[name]: [*given.rnncc, "--schedules=none"] for name in untuned_of(given)}
-    return {MODULES["rnncc"]: given.rnncc} | untuned
+        return {f"{name}.so": options for name in compare_report.COMPILERS}
+    untuned = {MODULES[name]: [*options, "--schedules=none"] for name in untuned_of(given)}
+    return {MODULES["rnncc"]: options} | untuned
 
 
 def compiler_of(module, given):
@@ -87,9 +95,10 @@ def measure(case, given, contestants, described):
     if made is None:
         return {"case": case.name, "failure": f"{case.name}: rnncc does not compile it"}
     settings = {"what": given.what, "case": case.name, "folder": str(folder), "contestants": contestants,
-                "threads": given.threads, "rounds": given.rounds, "seconds": given.seconds}
+                "threads": given.threads, "rounds": given.rounds, "seconds": given.seconds, "isa": described["isa"],
+                "held": is_held(described)}
     command = [*given.under, sys.executable, "-m", "benchmarks.measure", json.dumps(settings)]
-    done = subprocess.run(command, stdout=subprocess.PIPE, text=True)
+    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, env=variables(described))
     lines = done.stdout.splitlines()
     if not lines:
         return {"case": case.name, "failure": f"{case.name}: its process ended with status {done.returncode}"}
@@ -102,13 +111,15 @@ def measure(case, given, contestants, described):
     return {**result, "compile_seconds": seconds if given.what == "compare" else seconds[0], **facts}
 
 
-def output_folder(given, words):
-    """The page in the tree is made by full runs only."""
-    if given.output:
-        return Path(given.output)
-    selected = (given.what == "compare" or given.quick or given.case or given.without or given.rnncc or
+def output_folder(given):
+    """Where the page grows."""
+    return Path(given.output) if given.output else environment.BUILD / "bench"
+
+
+def is_full(given):
+    """Then the page is for the tree, once it is complete: until then, the one there may be of another machine."""
+    return not (given.output or given.what == "compare" or given.quick or given.case or given.without or given.rnncc or
                 given.schedules)
-    return environment.BUILD / "bench" if selected else HERE
 
 
 def shown_command(words):
@@ -116,6 +127,47 @@ def shown_command(words):
     kept = [word for k, word in enumerate(words)
             if not word.startswith("--under") and not (k and words[k - 1] == "--under")]
     return shlex.join(["tools/bench", *kept])
+
+
+# The instruction set
+
+
+def isa_of(given):
+    """Of modules, and of peers."""
+    best = machine.best_isa()
+    name = isas.OF_TARGET[given.target] if given.target else best
+    if best not in isas.ISAS:
+        raise environment.Missing(f"this CPU's instruction set: expected one of {', '.join(isas.ISAS)}, found {best}")
+    isa = isas.ISAS[name]
+    if not machine.has_isa(name):
+        raise environment.Missing(f"this CPU cannot run modules for {isa.target}: it has no {isa.title}")
+    if environment.PEERS[given.what] and name != best and not isa.held:
+        raise environment.Missing(f"peers cannot be held to {isa.title} on a CPU that has {isas.ISAS[best].title}")
+    return name
+
+
+def is_held(described):
+    """Whether contestants have to be told not to use all that the CPU has."""
+    return described["isa"] != described["best_isa"] and isas.ISAS[described["isa"]].held is not None
+
+
+def held_folder(described):
+    return environment.BUILD / "bench" / f"held-{described['isa']}"
+
+
+def variables(described):
+    """Of the measuring process."""
+    if not is_held(described):
+        return None
+    held = isas.ISAS[described["isa"]].held
+    path = os.pathsep.join([str(held_folder(described)), os.environ["PYTHONPATH"]])
+    return {**os.environ, **held.peers, **held.others, "PYTHONPATH": path}
+
+
+def hold(described, contestants):
+    if is_held(described):
+        isas.copy_packages(contestants, Path(sysconfig.get_path("purelib")), held_folder(described),
+                           isas.ISAS[described["isa"]].held.saved)
 
 
 def untuned_of(given):
@@ -130,27 +182,34 @@ def contestants_of(given):
     return ["rnncc", *untuned_of(given), *(peer for peer in environment.PEERS[given.what] if peer not in given.without)]
 
 
-def run(given, words):
-    contestants = contestants_of(given)
-    reporter = REPORTS[given.what]
-    output = output_folder(given, words)
-    output.mkdir(parents=True, exist_ok=True)
-    results = {"date": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d %H:%M UTC"),
-               "command": shown_command(words),
-               "machine": machine.describe(given.threads, given.under), "cases": []}
-    problems = []
+def measure_all(given, contestants, results, output):
+    """Adds each case to the results, and writes them. Returns what went wrong."""
+    reporter, problems = REPORTS[given.what], []
     print(reporter.heading(contestants))
     for case in given.cases:
         result = measure(case, given, contestants, results["machine"])
         if "contestants" in result:
             results["cases"].append(result)
-            print(reporter.line(result, contestants), flush=True)
+            print(reporter.line(result, contestants, results["machine"]["isa"]), flush=True)
         else:
             problems.append(result)
             print(f"tools/bench: {result.get('disagreement') or result['failure']}", file=sys.stderr)
         reporter.write(results, output)
+    return problems
+
+
+def run(given, words):
+    contestants = contestants_of(given)
+    output = output_folder(given)
+    output.mkdir(parents=True, exist_ok=True)
+    results = {"date": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d %H:%M UTC"),
+               "command": shown_command(words),
+               "machine": machine.describe(given.threads, given.under, isa_of(given)), "cases": []}
+    hold(results["machine"], contestants)
+    problems = measure_all(given, contestants, results, output)
     if results["cases"]:
-        print(f"\n{output / reporter.PAGE_FILE}")
+        complete = is_full(given) and not problems
+        print(f"\n{REPORTS[given.what].write(results, HERE if complete else output)}")
     if any("disagreement" in problem for problem in problems):
         return DISAGREEMENT
     return environment.ENVIRONMENT_ERROR if problems else 0
