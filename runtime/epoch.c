@@ -102,10 +102,3 @@ uint64_t epoch_await(Epoch *epoch, uint32_t goal, Patience patience) {
   }
   return clock_ns() - start;
 }
-
-void team_enter(Team *team) { epoch_advance(&team->epochs[team->rank].entered, ++team->passed); }
-
-void team_await(Team *team) {
-  for (int rank = 0; rank < team->size; rank++)
-    if (rank != team->rank) team->waited += epoch_await(&team->epochs[rank].entered, team->passed, team->patience);
-}

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Regions: the caller pushes one job into each worker's ring, works as rank 0, and waits for every worker's epoch. That
- * last wait is a barrier in which only the caller waits; after it all epochs are equal, so the next region starts its
- * barriers from there. tests/protocol/pool.pml is the model of all this that spin checks.
+ * Regions: the caller pushes one job into each worker's ring, works as rank 0, and waits until every worker has left.
+ * After that all epochs are equal, so the next region starts its barriers from there. In a large team each worker
+ * passes the job on to those below it in the tree (tree.h), so that the caller need not wake all sleepers itself.
+ * tests/protocol/pool.pml is the model of all this that spin checks.
  */
 #include "pool.h"
 
@@ -16,6 +17,7 @@
 #include "cpu_limit.h"
 #include "fork_guard.h"
 #include "steer.h"
+#include "tree.h"
 
 typedef struct Worker {
   Pool *pool;
@@ -34,6 +36,8 @@ struct Pool {
   void *host;
   /* Used by the holder of `busy`: regions that still run alone, and how many will after the next delayed region. */
   uint32_t alone, alone_next;
+  /* Whether a worker had to be woken for this region. Set by whoever woke it, read and cleared by the caller after. */
+  _Atomic bool woke;
   ForkGuard *guard;
   TeamEpoch *epochs; /* [size] */
   Ring *rings;       /* [size]; rank 0's is not used */
@@ -60,21 +64,10 @@ static Team pool_team(const Pool *pool, int rank) {
   };
 }
 
-/* A worker's half of the region: its epoch tells the caller that it is done. */
 static void pool_work(Pool *pool, int rank, Job job) {
   Team team = pool_team(pool, rank);
   job.body(job.arg, &team);
-  epoch_advance(&pool->epochs[rank].entered, team.passed + 1);
-}
-
-static void *worker_main(void *arg) {
-  Worker *self = arg;
-  Pool *pool = self->pool;
-  for (uint32_t taken = 0;; taken++) {
-    Job job = ring_pop(&pool->rings[self->rank], taken, (Patience){IDLE_SPIN_NS, pool->crowded});
-    if (!job.body) return NULL;
-    pool_work(pool, self->rank, job);
-  }
+  team_leave(&team);
 }
 
 /* If the worker falls asleep or wakes up meanwhile, the job is pushed in the other way, which does no harm. */
@@ -84,18 +77,39 @@ static void push_to_sleeper(Pool *pool, int rank, Job job) {
   steer_end(&steering, pool->workers[rank].thread);
 }
 
-/* Whether a worker had to be woken. */
-static bool pool_push(Pool *pool, Job job) {
-  bool woke = false;
-  for (int rank = 1; rank < pool->size; rank++) {
-    Ring *ring = &pool->rings[rank];
-    bool sleeps = ring_sleeps(ring);
-    if (sleeps && !pool->crowded)
-      push_to_sleeper(pool, rank, job);
-    else
-      ring_push(ring, job);
-    woke |= sleeps;
+static void push_to(Pool *pool, int rank, Job job) {
+  Ring *ring = &pool->rings[rank];
+  bool sleeps = ring_sleeps(ring);
+  if (sleeps && !pool->crowded)
+    push_to_sleeper(pool, rank, job);
+  else
+    ring_push(ring, job);
+  if (sleeps) atomic_store_explicit(&pool->woke, true, memory_order_relaxed);
+}
+
+/* Gives the job to the workers that get it from this one: in a flat team all do from the caller. A worker's ring thus
+ * has one producer, who has acquired the end of the job before, directly or through the job. */
+static void pool_push(Pool *pool, int from, Job job) {
+  if (is_tree(pool->size))
+    for (int child = 0; (child = tree_child_after(from, pool->size, child));) push_to(pool, child, job);
+  else if (from == 0)
+    for (int rank = 1; rank < pool->size; rank++) push_to(pool, rank, job);
+}
+
+static void *worker_main(void *arg) {
+  Worker *self = arg;
+  Pool *pool = self->pool;
+  for (uint32_t taken = 0;; taken++) {
+    Job job = ring_pop(&pool->rings[self->rank], taken, (Patience){IDLE_SPIN_NS, pool->crowded});
+    pool_push(pool, self->rank, job);
+    if (!job.body) return NULL;
+    pool_work(pool, self->rank, job);
   }
+}
+
+static bool pool_woke(Pool *pool) {
+  bool woke = atomic_load_explicit(&pool->woke, memory_order_relaxed);
+  if (woke) atomic_store_explicit(&pool->woke, false, memory_order_relaxed);
   return woke;
 }
 
@@ -121,11 +135,12 @@ static void pool_learn(Pool *pool, uint64_t took, uint64_t waited, bool woke) {
 
 static void pool_region(Pool *pool, Job job) {
   uint64_t start = clock_ns();
-  bool woke = pool_push(pool, job);
+  pool_push(pool, 0, job);
   Team team = pool_team(pool, 0);
   job.body(job.arg, &team);
-  team_barrier(&team);
-  pool_learn(pool, clock_ns() - start, team.waited, woke);
+  team_leave(&team);
+  team_await_end(&team);
+  pool_learn(pool, clock_ns() - start, team.waited, pool_woke(pool));
 }
 
 static void run_alone(PoolBody *body, void *arg) {
@@ -251,7 +266,8 @@ Pool *pool_create(const rnncc_options *options) {
 void pool_destroy(Pool *pool) {
   if (!pool) return;
   if (!pool->parallel_for && fork_guard_holds(pool->guard)) {
-    pool_push(pool, (Job){NULL, NULL});
+    pool_push(pool, 0, (Job){NULL, NULL});
+    /* In the order of ranks: a parent may still use the handles of its children's threads. */
     for (int rank = 1; rank < pool->size; rank++) pthread_join(pool->workers[rank].thread, NULL);
   }
   pool_free(pool);

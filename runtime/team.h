@@ -26,15 +26,17 @@ typedef struct Patience {
   uint32_t crowded; /* more threads than CPUs: pausing would only keep the awaited one from running, so yield at once */
 } Patience;
 
-/* How many barriers one worker has entered. On a cache line of its own, so that workers do not slow each other. */
+/* The barriers of one worker, counted; team.c says how. Each counter is on a cache line of its own, so that workers do
+ * not slow each other. */
 typedef struct TeamEpoch {
-  _Alignas(128) Epoch entered;
+  _Alignas(128) Epoch entered;  /* by this worker; in a tree by all below it, too */
+  _Alignas(128) Epoch released; /* of a parent in a tree: entered by all */
 } TeamEpoch;
 
 typedef struct Team {
   int rank, size;    /* 0 <= rank < size */
   TeamEpoch *epochs; /* one per rank, shared; NULL when size is 1 */
-  uint32_t passed;   /* barriers this worker has entered; equals its own epoch */
+  uint32_t passed;   /* barriers that this worker has entered */
   uint64_t waited;   /* ns that this worker has spent in the team's slower barriers */
   Patience patience;
 } Team;
@@ -44,6 +46,11 @@ typedef struct Team {
  * after team_await(). */
 void team_enter(Team *team);
 void team_await(Team *team);
+
+/* For the pool: the end of a region, which the caller awaits after it has left. What a worker wrote before it left is
+ * visible to the caller after. In a tree a worker first waits for those below it. */
+RUNTIME_LOCAL void team_leave(Team *team);
+RUNTIME_LOCAL void team_await_end(Team *team);
 
 static inline void team_arrive(Team *team) {
   if (team->size > 1) team_enter(team);

@@ -57,6 +57,7 @@ finds() { # MISTAKE AS DEFINES...
 two_callers=(-DCALLERS=2 -DWORKERS=1)
 fork=(-DCALLERS=2 -DWORKERS=1 -DREGIONS=1 -DFORKS=1)
 fork_of_one=(-DWORKERS=1 -DFORKS=1)
+tree=(-DTREE=1)
 
 right three_regions_of_two_workers_end_with_their_results -O1 states -DREGIONS=3
 right two_callers_share_a_pool -O1 states "${two_callers[@]}"
@@ -65,6 +66,9 @@ right a_process_may_fork_between_runs -O0 states "${fork_of_one[@]}"
 right a_process_may_fork_while_another_thread_runs -O0 states "${fork[@]}"
 tap every_step_of_the_model_is_reached 3 "$(grep -c '(0 of ' out)"
 right no_execution_is_endless -O0 cycles -DREGIONS=1
+right two_regions_in_a_tree_of_three_workers_end_with_their_results -O0 states "${tree[@]}" -DWORKERS=3
+right two_callers_share_a_tree -O1 states "${tree[@]}" -DCALLERS=2 -DREGIONS=1
+right no_execution_in_a_tree_is_endless -O0 cycles "${tree[@]}" -DREGIONS=1
 
 # Order of memory.
 finds ACQUIRE_DROPPED race
@@ -95,6 +99,13 @@ finds POP_NEXT_SLOT stuck
 finds TEAM_FORGETS miscounted
 finds END_NOT_AWAITED race
 finds BUSY_IGNORED race "${two_callers[@]}"
+
+# In a tree.
+finds CHILDREN_NOT_AWAITED race "${tree[@]}"
+finds RELEASED_EARLY race "${tree[@]}"
+finds LEFT_WITHOUT_CHILDREN race "${tree[@]}"
+finds END_NOT_RELEASED stuck "${tree[@]}"
+finds NOT_PASSED_ON stuck "${tree[@]}"
 
 # The end, and forks.
 finds NOT_JOINED freed

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The thread pool's protocol (runtime/pool.c, ring.h, epoch.c, team.h, fork_guard.c) for `spin`, which visits every
+ * The thread pool's protocol (runtime/pool.c, ring.h, epoch.c, team.c, fork_guard.c) for `spin`, which visits every
  * state that any interleaving can reach. check_pool.sh says with which sizes, and names the mistakes, each a macro
  * here, that the same search must find.
  *
@@ -35,6 +35,9 @@
 #ifndef FORKS
 #define FORKS 0 /* whether the process may fork */
 #endif
+#ifndef TREE
+#define TREE 0 /* 1: the team meets in a tree: a chain, in which the next rank is a worker's only child */
+#endif
 #define FIRST 254
 
 /* Threads: workers are known by their rank, callers as 0, WORKERS + 1 ... Rank 0 is the caller that holds the pool. */
@@ -46,7 +49,8 @@
  * pool->alone_next), and of each caller the input of its region and a cell for each rank's part of the result. */
 #define ENTERED(rank) (rank)
 #define TAIL(rank) (RANKS + (rank) - 1)
-#define EPOCHS (RANKS + WORKERS)
+#define RELEASED(rank) (RANKS + WORKERS + (rank))
+#define EPOCHS (RANKS + WORKERS + TREE * WORKERS)
 #define RING_SLOTS 2
 #define SLOT(rank, tail) (EPOCHS + ((rank) - 1) * RING_SLOTS + (tail) % RING_SLOTS)
 #define HOLDER (EPOCHS + WORKERS * RING_SLOTS)
@@ -254,7 +258,9 @@ inline epoch_await(e, goal) {
   od
 }
 
-/* ---- team.h ---- */
+/* ---- team.c ---- */
+
+#define is_parent(rank) (TREE && (rank) < WORKERS)
 
 #ifdef BARRIER_MISSES_ONE
 #define AWAITED (RANKS - 2)
@@ -262,12 +268,7 @@ inline epoch_await(e, goal) {
 #define AWAITED (RANKS - 1)
 #endif
 
-inline team_enter(rank) {
-  passed++;
-  epoch_advance(ENTERED(rank))
-}
-
-inline team_await(rank) {
+inline await_all(rank) {
   for (other : 0 .. AWAITED) {
     if
     :: other != rank -> epoch_await(ENTERED(other), passed)
@@ -275,6 +276,75 @@ inline team_await(rank) {
     fi
   }
   other = 0
+}
+
+inline gather(rank) {
+#ifndef CHILDREN_NOT_AWAITED
+  epoch_await(ENTERED((rank) + 1), passed);
+#endif
+  epoch_advance(ENTERED(rank))
+}
+
+inline team_enter(rank) {
+  passed++;
+  if
+  :: !is_parent(rank) -> epoch_advance(ENTERED(rank))
+  :: else
+  fi
+}
+
+#if TREE
+inline team_await(rank) {
+  if
+  :: is_parent(rank) -> gather(rank)
+  :: else
+  fi;
+#ifdef RELEASED_EARLY
+  if
+  :: is_parent(rank) -> epoch_advance(RELEASED(rank))
+  :: else
+  fi;
+#endif
+  if
+  :: rank != 0 -> epoch_await(RELEASED((rank) - 1), passed)
+  :: else
+  fi;
+#ifdef RELEASED_EARLY
+  skip
+#else
+  if
+  :: is_parent(rank) -> epoch_advance(RELEASED(rank))
+  :: else
+  fi
+#endif
+}
+#else
+inline team_await(rank) { await_all(rank) }
+#endif
+
+inline team_leave(rank) {
+  team_enter(rank);
+#if TREE
+  if
+  :: is_parent(rank) ->
+#ifndef LEFT_WITHOUT_CHILDREN
+     epoch_await(ENTERED((rank) + 1), passed);
+#endif
+     epoch_advance(ENTERED(rank));
+#ifndef END_NOT_RELEASED
+     epoch_advance(RELEASED(rank))
+#endif
+  :: else
+  fi
+#endif
+}
+
+inline team_await_end(rank) {
+#if TREE
+  skip
+#else
+  await_all(rank)
+#endif
 }
 
 /* ---- ring.h ---- */
@@ -341,13 +411,19 @@ proctype worker(byte self) {
   {
     do
     :: ring_pop(self);
+#if TREE && !defined NOT_PASSED_ON
+       if
+       :: is_parent(self) -> ring_push((self + 1), job)
+       :: else
+       fi;
+#endif
        if
        :: job == NO_JOB -> break
        :: else
        fi;
        make_team(self);
        body(job - 1, self);
-       epoch_advance(ENTERED(self));
+       team_leave(self);
        taken++
     od;
     ended[self] = true
@@ -357,7 +433,7 @@ proctype worker(byte self) {
 /* ring_sleeps and steering are left out: the load may return anything, because it only decides on which CPU a worker
  * wakes up. */
 inline pool_push(job) {
-  for (rank : 1 .. WORKERS) { ring_push(rank, job) }
+  for (rank : 1 .. (TREE -> 1 : WORKERS)) { ring_push(rank, job) }
   rank = 0
 }
 
@@ -368,8 +444,8 @@ inline pool_region(c) {
   make_team(0);
   body(c, 0);
 #ifndef END_NOT_AWAITED
-  team_enter(0);
-  team_await(0);
+  team_leave(0);
+  team_await_end(0);
 #endif
 #if CALLERS > 1
   if

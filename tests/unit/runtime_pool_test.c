@@ -83,22 +83,21 @@ static void every_worker_visits_every_region_once(void **state) {
  */
 enum { ROUNDS = 500 };
 
+static void next_round(const uint32_t *from, uint32_t *to, int rank, int n) {
+  to[rank] = from[rank] + 3 * from[(rank + 1) % n] + 5 * from[(rank + n - 1) % n];
+}
+
 static void add_neighbours(void *arg, Team *team) {
   uint32_t(*cells)[MAX_TEAM] = arg;
-  int n = team->size, rank = team->rank;
   for (int round = 0; round < ROUNDS; round++) {
-    const uint32_t *from = cells[round % 2];
-    cells[(round + 1) % 2][rank] = from[rank] + 3 * from[(rank + 1) % n] + 5 * from[(rank + n - 1) % n];
+    next_round(cells[round % 2], cells[(round + 1) % 2], team->rank, team->size);
     team_barrier(team);
   }
 }
 
 static void expected_neighbours(uint32_t (*cells)[MAX_TEAM], int n) {
   for (int round = 0; round < ROUNDS; round++)
-    for (int i = 0; i < n; i++) {
-      const uint32_t *from = cells[round % 2];
-      cells[(round + 1) % 2][i] = from[i] + 3 * from[(i + 1) % n] + 5 * from[(i + n - 1) % n];
-    }
+    for (int i = 0; i < n; i++) next_round(cells[round % 2], cells[(round + 1) % 2], i, n);
 }
 
 static void a_barrier_separates_rounds(void **state) {
@@ -112,6 +111,40 @@ static void a_barrier_separates_rounds(void **state) {
       expected_neighbours(expected, team_sizes[s]);
       assert_memory_equal(cells[ROUNDS % 2], expected[ROUNDS % 2], team_sizes[s] * sizeof(uint32_t));
     }
+    pool_destroy(pool);
+  }
+}
+
+/* Many more threads than CPUs: a barrier switches between all of them. */
+enum { CROWD = 256, CROWD_ROUNDS = SANITIZED ? 3 : 12, CROWD_REGIONS = 4 };
+
+static void add_neighbours_in_a_crowd(void *arg, Team *team) {
+  uint32_t(*cells)[CROWD] = arg;
+  for (int round = 0; round < CROWD_ROUNDS; round++) {
+    next_round(cells[round % 2], cells[(round + 1) % 2], team->rank, team->size);
+    team_barrier(team);
+  }
+}
+
+static void check_crowd(Pool *pool) {
+  static uint32_t cells[2][CROWD], expected[2][CROWD];
+  int size = pool_size(pool);
+  for (int i = 0; i < size; i++) cells[0][i] = expected[0][i] = i + 1;
+  for (int region = 0; region < CROWD_REGIONS; region++) {
+    pool_run(pool, add_neighbours_in_a_crowd, cells);
+    for (int round = 0; round < CROWD_ROUNDS; round++)
+      for (int i = 0; i < size; i++) next_round(expected[round % 2], expected[(round + 1) % 2], i, size);
+    assert_memory_equal(cells[CROWD_ROUNDS % 2], expected[CROWD_ROUNDS % 2], size * sizeof(uint32_t));
+  }
+}
+
+static void hundreds_of_workers_meet_on_few_cpus(void **state) {
+  (void)state;
+  static const int sizes[] = {17, 64, 65, CROWD};
+  for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++) {
+    Pool *pool = pool_of(sizes[s]);
+    assert_int_equal(pool_size(pool), sizes[s]);
+    check_crowd(pool);
     pool_destroy(pool);
   }
 }
@@ -448,6 +481,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(every_worker_visits_every_region_once),
       cmocka_unit_test(a_barrier_separates_rounds),
+      cmocka_unit_test(hundreds_of_workers_meet_on_few_cpus),
       cmocka_unit_test(sleepers_at_a_barrier_are_woken),
       cmocka_unit_test(workers_falling_asleep_are_woken),
       cmocka_unit_test(workers_keep_their_masks),
