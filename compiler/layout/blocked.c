@@ -4,12 +4,17 @@
 #include "machine/targets.h"
 #include "support/numbers.h"
 
-bool can_be_blocked(const Value *value) {
-  if (value->dtype != RNNCC_F32 || value->rank < 3 || value->rank > 4) return false;
-  for (int axis = 1; axis < value->rank; axis++)
-    if (!dim_is_const(value->shape[axis]) || dim_value(value->shape[axis]) == 0) return false;
-  return true;
+const char *blocked_obstacle(const Value *value) {
+  if (value->dtype != RNNCC_F32) return "is not of type f32";
+  if (value->rank < 3 || value->rank > 4) return "has neither one spatial axis nor two";
+  for (int axis = 1; axis < value->rank; axis++) {
+    if (!dim_is_const(value->shape[axis])) return "has an extent that is known only at run time";
+    if (dim_value(value->shape[axis]) == 0) return "has no element";
+  }
+  return NULL;
 }
+
+bool can_be_blocked(const Value *value) { return !blocked_obstacle(value); }
 
 int wide_block(const Graph *graph) { return 2 * graph->config->target->lanes; }
 

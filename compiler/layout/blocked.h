@@ -27,6 +27,8 @@ typedef struct Blocked {
 
 /* Can the value have a blocked layout: f32, rank 3 or 4, all extents but N constant? */
 bool can_be_blocked(const Value *value);
+/* Why it cannot, to follow "its input ": "is not of type f32". NULL: it can. */
+const char *blocked_obstacle(const Value *value);
 
 /* Channels of a wide block. */
 int wide_block(const Graph *graph);

@@ -17,6 +17,7 @@ class Explained:
     starred: list = field(default_factory=list)
     chosen: str = None
     reason: str = None
+    row_major: str = None  # why it does not run on blocked tensors
     rest: str = None  # the line with the number of further candidates
 
 
@@ -31,6 +32,8 @@ def parse(text):
                 found[-1].starred.append(match[3])
         elif match := re.fullmatch(r"  chosen: (\S+): (.*)", line):
             found[-1].chosen, found[-1].reason = match.groups()
+        elif match := re.fullmatch(r"  row-major: (.*)", line):
+            found[-1].row_major = match[1]
         elif "in all" in line:
             found[-1].rest = line
         else:
@@ -100,6 +103,49 @@ def test_measured_schedules_are_marked_as_measured(explain, rnncc, tmp_path):
     assert blocked
     for told in blocked:
         assert re.fullmatch(r"measured, [\d.]+ us", told.reason) and told.starred == [told.chosen]
+
+
+def of_one(shape=(1, 64, 28, 28), weights="constant", dims=(), **attributes):
+    """One convolution of a 3 x 3 window, or 3 x 3 x 3, of an input of this shape."""
+    model = Model()
+    for dim in dims:
+        model.dim(*dim)
+    window = numpy.zeros((64, 64, *[3] * (len(shape) - 2)), numpy.float32)
+    x = model.input("x", "f32", shape)
+    w = model.constant(window) if weights == "constant" else model.input("w", "f32", window.shape)
+    model.output(model.node("Conv", [x, w], **attributes))
+    return model
+
+
+ROW_MAJOR = {
+    "a width that is a dim": (of_one((1, 64, 28, "W"), dims=[("W", 8, 28, 40)]),
+                              "its input has an extent that is known only at run time"),
+    "volumes": (of_one((1, 64, 5, 5, 5)), "its input has neither one spatial axis nor two"),
+    "weights that are an input": (of_one(weights="input"), "its weights are not constant"),
+    "much padding": (of_one(pads=[70000, 0, 0, 0]), "its padding is not a constant from 0 to 65536"),
+    "a wide stride": (of_one(strides=[5000, 1]), "its window, stride or dilation is too large"),
+    "a window that blocked kernels run": (of_one(), None),
+}
+
+
+@pytest.mark.parametrize("what", ROW_MAJOR)
+def test_a_convolution_that_runs_row_major_says_why(what, explain):
+    model, expected = ROW_MAJOR[what]
+    (told,) = explain(model=model)
+    assert told.row_major == expected
+    assert told.chosen.startswith("plain,") == (expected is not None)
+
+
+def test_a_convolution_that_conv_forces_to_row_major_says_so(explain):
+    assert {told.row_major for told in explain("--conv=plain")} == {"--conv says so"}
+
+
+def test_the_layout_search_is_named_where_it_found_row_major_faster(explain):
+    model = Model()
+    x, w = model.input("x", "f32", [1, 1, 200, 200]), model.constant(numpy.zeros((1, 1, 3, 3), numpy.float32))
+    model.output(model.node("Conv", [x, w]))  # a block would have one channel of use
+    (told,) = explain("--layout-search=dp", "--schedules=none", model=model)
+    assert told.row_major == "blocked tensors would take longer, with the transforms that they need: see --explain=layout"
 
 
 def test_a_model_without_convolutions_says_so(rnncc, root):

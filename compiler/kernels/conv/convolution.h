@@ -93,6 +93,8 @@ struct ConvAlgorithm {
   ScheduleKind kind; /* first, see algorithm_of(); its name begins the schedules' texts */
   /* Can it run the convolution on blocked tensors? NULL: it runs any convolution, on row-major ones. */
   bool (*runs_blocked)(const Graph *graph, const Convolution *conv);
+  /* Why not, of the algorithm that runs all that any other runs. NULL: another one. */
+  const char *(*obstacle)(const Convolution *conv);
   /* Can it take a prologue (Node.prologue), on blocked tensors? NULL: never. */
   bool (*takes_prologue)(const Graph *graph, const Convolution *conv);
   bool takes_wide; /* can it read and write wide blocks? */

@@ -33,14 +33,22 @@ static const DirectSchedule *schedule_of(const Node *node) { return (const Direc
 
 static bool is_constant(const Value *value) { return !value || value->data; }
 static bool fits_pad(const Dim *pad) { return dim_is_const(pad) && dim_value(pad) >= 0 && dim_value(pad) <= MAX_PAD; }
-static bool fits_axis(const ConvAxis *axis) {
-  return axis->kernel <= MAX_WINDOW && axis->stride <= MAX_WINDOW && axis->dilation <= MAX_PAD &&
-         fits_pad(axis->pad_begin) && fits_pad(axis->pad_end);
+static bool fits_pads(const ConvAxis *axis) { return fits_pad(axis->pad_begin) && fits_pad(axis->pad_end); }
+static bool fits_window(const ConvAxis *axis) {
+  return axis->kernel <= MAX_WINDOW && axis->stride <= MAX_WINDOW && axis->dilation <= MAX_PAD;
+}
+
+static const char *obstacle(const Convolution *conv) {
+  if (!is_constant(conv->weights)) return "its weights are not constant";
+  if (!is_constant(conv->bias)) return "its bias is not constant";
+  if (!fits_window(&conv->h) || !fits_window(&conv->w)) return "its window, stride or dilation is too large";
+  if (!fits_pads(&conv->h) || !fits_pads(&conv->w)) return "its padding is not a constant from 0 to 65536";
+  return NULL;
 }
 
 static bool runs_blocked(const Graph *graph, const Convolution *conv) {
   (void)graph;
-  return is_constant(conv->weights) && is_constant(conv->bias) && fits_axis(&conv->h) && fits_axis(&conv->w);
+  return !obstacle(conv);
 }
 
 /* ---- choice ---- */
@@ -301,6 +309,7 @@ static void lower_node(Program *program, Node *node) {
 
 const ConvAlgorithm convolution_direct = {.kind = {"direct", direct_knobs},
                                           .runs_blocked = runs_blocked,
+                                          .obstacle = obstacle,
                                           .takes_prologue = takes_prologue,
                                           .takes_wide = true,
                                           .list = list,

@@ -5,6 +5,8 @@
 
 #include "kernels/conv/candidates.h"
 #include "kernels/conv/recorded.h"
+#include "layout/blocked.h"
+#include "layout/layout.h"
 
 enum { SHORT_LISTING = 10, NODES_NAMED = 4 };
 
@@ -46,6 +48,19 @@ static const char *reason(const Explain *e, const Node *node, const char *schedu
   return arena_format(e->graph->arena, "measured, %.1f us", record->median_us);
 }
 
+/* Why the node, which runs row-major, does not run on blocked tensors. */
+static const char *why_row_major(const Explain *e, const Node *node) {
+  Arena *arena = e->graph->arena;
+  const char *input = blocked_obstacle(node->inputs[0]), *output = blocked_obstacle(node->outputs[0]);
+  if (input) return arena_format(arena, "its input %s", input);
+  if (output) return arena_format(arena, "its output %s", output);
+  Convolution conv = convolution_of(e->graph, node, node->layout);
+  const char *obstacle = convolution_direct.obstacle(&conv);
+  if (obstacle) return obstacle;
+  if (!(possible_layouts(e->graph, node) & LAYOUT_SET_BLOCKED)) return "--conv says so";
+  return "blocked tensors would take longer, with the transforms that they need: see --explain=layout";
+}
+
 static void add_line(const Explain *e, char mark, double seconds, const char *schedule) {
   text_add(e->out, "%c %14.2f  %s\n", mark, 1e6 * seconds, schedule);
 }
@@ -75,6 +90,7 @@ static void explain_node(const Explain *e, const Node *node, const RecordKey *ke
   add_nodes(e, key->workload);
   add_candidates(e, &all, chosen, schedule->seconds);
   text_add(e->out, "  chosen: %s: %s\n", chosen, reason(e, node, chosen));
+  if (!is_blocked(node)) text_add(e->out, "  row-major: %s\n", why_row_major(e, node));
 }
 
 Text explain_convolutions(Graph *graph, bool in_full) {
