@@ -13,6 +13,8 @@
 /* A template with its knobs set; other knobs keep the template's value. See specialise.h. */
 KernelSpec *kernel_spec(Program *program, const char *template_name); /* "gemm_packed": templates/gemm_packed.c */
 void kernel_knob(KernelSpec *spec, const char *name, int64_t value);
+/* The knob is a parameter of the kernel, with its name in lower case: it gets an operand. */
+void kernel_knob_at_run_time(KernelSpec *spec, const char *name);
 void kernel_type(KernelSpec *spec, const char *name, DType dtype); /* a typedef of the template */
 /* A typedef of a template that only moves elements: bits8 to bits64 of kernel.h, by their size. */
 void kernel_bits(KernelSpec *spec, const char *name, DType dtype);

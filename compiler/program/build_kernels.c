@@ -16,6 +16,12 @@ void kernel_knob(KernelSpec *spec, const char *name, int64_t value) {
   spec->knobs[spec->n_knobs++] = (Knob){name, value};
 }
 
+void kernel_knob_at_run_time(KernelSpec *spec, const char *name) {
+  if (spec->n_run_time == MAX_RUN_TIME_KNOBS)
+    bug("%s: more than %d knobs at run time", spec->template_name, MAX_RUN_TIME_KNOBS);
+  spec->run_time[spec->n_run_time++] = name;
+}
+
 void kernel_type(KernelSpec *spec, const char *name, DType dtype) {
   if (spec->n_types == MAX_TYPE_KNOBS) bug("%s: more than %d types", spec->template_name, MAX_TYPE_KNOBS);
   spec->types[spec->n_types++] = (TypeKnob){name, dtype_c(dtype)};

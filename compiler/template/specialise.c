@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Parses twice: the first parse finds knobs, types and hooks, and their values are written in; the second sees the
- * constants, so that conditions over knobs can be evaluated, and finds the names to rename.
+ * constants, so that conditions over knobs can be evaluated, and finds the names to rename. Between them, knobs that
+ * are left to run time become parameters of the kernel (run_time_knobs.c).
  */
 #include "template/specialise.h"
 
@@ -12,51 +13,14 @@
 #include "support/data_directory.h"
 #include "support/diagnostics.h"
 #include "support/files.h"
-#include "support/list.h"
 #include "support/text.h"
+#include "template/edits.h"
+#include "template/names.h"
+#include "template/run_time_knobs.h"
 #include "template/session.h"
 #include "template/template_ast.h"
 
 enum { MAX_TEMPLATE = 1 << 20 };
-
-/* ---- edits of a text ---- */
-
-typedef struct Edit {
-  Range range;
-  const char *replacement;
-} Edit;
-
-typedef struct Edits {
-  Arena *arena;
-  int count, capacity;
-  Edit *list;
-} Edits;
-
-static void add_edit(Edits *edits, Range range, const char *replacement) {
-  *LIST_ADD(edits->arena, edits->list, edits->count, edits->capacity) = (Edit){range, replacement};
-}
-
-static int by_place(const void *left, const void *right) {
-  const Edit *a = left, *b = right;
-  if (a->range.begin != b->range.begin) return a->range.begin < b->range.begin ? -1 : 1;
-  return a->range.end > b->range.end ? -1 : a->range.end < b->range.end;
-}
-
-/* Skips edits inside an earlier edit's range. */
-static char *apply_edits(Edits *edits, const char *text, size_t length) {
-  if (edits->count) qsort(edits->list, (size_t)edits->count, sizeof *edits->list, by_place);
-  Text out = text_new(edits->arena);
-  unsigned position = 0;
-  for (int i = 0; i < edits->count; i++) {
-    Edit *edit = &edits->list[i];
-    if (edit->range.begin < position) continue;
-    text_bytes(&out, text + position, edit->range.begin - position);
-    text_add(&out, "%s", edit->replacement);
-    position = edit->range.end;
-  }
-  text_bytes(&out, text + position, length - position);
-  return out.data;
-}
 
 /* ---- first step: values, types and hook bodies ---- */
 
@@ -90,6 +54,7 @@ static const Declaration *expect(const TemplateAst *ast, DeclarationKind kind, c
 
 static char *write_choices(Arena *arena, const TemplateAst *ast, const KernelSpec *spec) {
   Edits edits = {.arena = arena};
+  for (int i = 0; i < spec->n_run_time; i++) expect(ast, DECLARATION_KNOB, "knob", spec->run_time[i]);
   for (int i = 0; i < spec->n_knobs; i++) {
     const Declaration *knob = expect(ast, DECLARATION_KNOB, "knob", spec->knobs[i].name);
     long long value = spec->knobs[i].value;
@@ -217,56 +182,7 @@ static enum CXChildVisitResult prune(CXCursor cursor, CXCursor parent, CXClientD
   return CXChildVisit_Continue;
 }
 
-static bool in_edits(const Edits *edits, unsigned offset) {
-  for (int i = 0; i < edits->count; i++)
-    if (edits->list[i].range.begin <= offset && offset < edits->list[i].range.end) return true;
-  return false;
-}
-
 /* ---- second step: names ---- */
-
-typedef struct Name {
-  const Declaration *declaration;
-  Range range;
-} Name;
-
-typedef struct Names {
-  int count;
-  Name *list;
-} Names;
-
-/* Does the token refer to the file-scope declaration of its name, not to a field or a local? Tokens of a parameter's
- * array bound have the parameter's cursor, which has another name. */
-static bool means_file_scope(Arena *arena, CXCursor cursor, const char *token) {
-  enum CXCursorKind kind = clang_getCursorKind(cursor);
-  CXCursor target = clang_getCursorReferenced(cursor);
-  if (strcmp(copy_cx_string(arena, clang_getCursorSpelling(target)), token) != 0) return true;
-  if (kind == CXCursor_MemberRefExpr || kind == CXCursor_FieldDecl || kind == CXCursor_MemberRef) return false;
-  if (clang_getCursorKind(target) == CXCursor_EnumConstantDecl) return true;
-  return clang_getCursorKind(clang_getCursorSemanticParent(target)) == CXCursor_TranslationUnit;
-}
-
-/* Every token that names a file-scope declaration of the template. */
-static Names find_names(Arena *arena, const TemplateAst *ast) {
-  CXToken *tokens;
-  unsigned count;
-  clang_tokenize(ast->unit, template_text_range(ast), &tokens, &count);
-  CXCursor *cursors = ARENA_ARRAY(arena, CXCursor, count);
-  clang_annotateTokens(ast->unit, tokens, count, cursors);
-  Names names = {.list = ARENA_ARRAY(arena, Name, count)};
-  for (unsigned i = 0; i < count; i++) {
-    if (clang_getTokenKind(tokens[i]) != CXToken_Identifier) continue;
-    const char *text = copy_cx_string(arena, clang_getTokenSpelling(ast->unit, tokens[i]));
-    const Declaration *declaration = template_declaration(ast, text);
-    if (!declaration || !means_file_scope(arena, cursors[i], text)) continue;
-    unsigned at = template_offset(clang_getTokenLocation(ast->unit, tokens[i]));
-    names.list[names.count++] = (Name){declaration, {at, at + (unsigned)strlen(text)}};
-  }
-  clang_disposeTokens(ast->unit, tokens, count);
-  return names;
-}
-
-static bool inside(Range inner, Range outer) { return outer.begin <= inner.begin && inner.end <= outer.end; }
 
 /* Removes unused functions and other declarations, until none is left. */
 static void drop_unused(Edits *edits, const TemplateAst *ast, const Names *names, const char *kernel) {
@@ -280,7 +196,7 @@ static void drop_unused(Edits *edits, const TemplateAst *ast, const Names *names
       bool used = false;
       for (int i = 0; i < names->count && !used; i++) {
         const Name *name = &names->list[i];
-        used = !strcmp(name->declaration->name, declaration->name) && !inside(name->range, declaration->whole) &&
+        used = !strcmp(name->declaration->name, declaration->name) && !range_inside(name->range, declaration->whole) &&
                !in_edits(edits, name->range.begin);
       }
       if (used) continue;
@@ -386,7 +302,7 @@ static void rename_and_prune(Arena *arena, const TemplateAst *ast, const char *n
   Pruner pruner = {ast, &edits, 0};
   clang_visitChildren(clang_getTranslationUnitCursor(ast->unit), prune, &pruner);
   drop_choices(&edits, ast);
-  Names names = find_names(arena, ast);
+  Names names = template_names(arena, ast);
   drop_unused(&edits, ast, &names, name);
   for (int i = 0; i < names.count; i++) {
     const Name *use = &names.list[i];
@@ -422,6 +338,10 @@ static SpecialisedKernel *make_kernel(TemplateSession *session, const KernelSpec
   const TemplateAst *written = template_as_written(session, spec->template_name, lanes);
   const char *chosen = write_choices(arena, written, spec);
   const TemplateAst *ast = template_ast_parse(arena, written->path, spec->template_name, chosen, lanes);
+  if (spec->n_run_time > 0) {
+    chosen = leave_to_run_time(arena, ast, spec->template_name, spec->n_run_time, spec->run_time);
+    ast = template_ast_parse(arena, written->path, spec->template_name, chosen, lanes);
+  }
   SpecialisedKernel *kernel = ARENA_NEW(arena, SpecialisedKernel);
   kernel->function = arena_format(arena, "%s_%s", prefix, spec->template_name);
   kernel->n_includes = ast->n_includes;
@@ -443,6 +363,7 @@ const char *kernel_key(Arena *arena, const KernelSpec *spec) {
   text_add(&key, "%s", spec->template_name);
   for (int i = 0; i < spec->n_knobs; i++)
     text_add(&key, " %s=%lld", spec->knobs[i].name, (long long)spec->knobs[i].value);
+  for (int i = 0; i < spec->n_run_time; i++) text_add(&key, " %s=run", spec->run_time[i]);
   for (int i = 0; i < spec->n_types; i++) text_add(&key, " %s=%s", spec->types[i].name, spec->types[i].type);
   for (int i = 0; i < spec->n_hooks; i++) text_add(&key, " %s={%s}", spec->hooks[i].function, spec->hooks[i].body);
   return key.data;

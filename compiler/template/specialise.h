@@ -13,6 +13,9 @@
  * specialise() parses the template with libclang (against the plain C vocabulary at the target's width, so that no
  * compiler header is read), writes the knobs' values in, drops branches whose condition is then a constant, replaces
  * hook bodies, and renames every file-scope name by the kernel's prefix. What it returns is readable C.
+ *
+ * A knob may be left to run time: IN_W is then a parameter `in_w` of the kernel, after the others. A template needs
+ * nothing for this, except that no type or constant may depend on such a knob.
  */
 #ifndef RNNCC_SPECIALISE_H
 #define RNNCC_SPECIALISE_H
@@ -30,14 +33,15 @@ typedef struct Hook {
   const char *function, *body;
 } Hook;
 
-enum { MAX_KNOBS = 48, MAX_TYPE_KNOBS = 4, MAX_HOOKS = 8 };
+enum { MAX_KNOBS = 48, MAX_RUN_TIME_KNOBS = 16, MAX_TYPE_KNOBS = 4, MAX_HOOKS = 8 };
 
 /* A template with its knobs set. */
 typedef struct KernelSpec {
   Arena *arena;
   const char *template_name;
-  int n_knobs, n_types, n_hooks;
+  int n_knobs, n_run_time, n_types, n_hooks;
   Knob knobs[MAX_KNOBS];
+  const char *run_time[MAX_RUN_TIME_KNOBS]; /* names of knobs */
   TypeKnob types[MAX_TYPE_KNOBS];
   Hook hooks[MAX_HOOKS];
 } KernelSpec;

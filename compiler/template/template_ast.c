@@ -64,8 +64,7 @@ static Declaration *add_declaration(Arena *arena, TemplateAst *ast, DeclarationK
   return added;
 }
 
-/* The declaration's text with the comment before it and the semicolon behind it. */
-static Range whole_range(const TemplateAst *ast, CXCursor cursor) {
+Range declaration_range(const TemplateAst *ast, CXCursor cursor) {
   Range range = cursor_range(cursor);
   CXSourceRange comment = clang_Cursor_getCommentRange(cursor);
   if (!clang_Range_isNull(comment)) range.begin = template_offset(clang_getRangeStart(comment));
@@ -96,6 +95,7 @@ static enum CXChildVisitResult collect_enumerator(CXCursor cursor, CXCursor pare
   Declaration *knob = add_declaration(collector->arena, collector->ast, kind, cursor);
   knob->legal = collector->legal;
   if (kind == DECLARATION_KNOB) knob->whole = collector->whole;
+  knob->is_enumerator = true;
   knob->number = clang_getEnumConstantDeclValue(cursor);
   CXCursor value = clang_getNullCursor();
   clang_visitChildren(cursor, first_child, &value);
@@ -128,10 +128,9 @@ static void collect_function(Collector *collector, CXCursor cursor, const char *
   function->whole = collector->whole;
   CXCursor body = clang_getNullCursor();
   clang_visitChildren(cursor, find_body, &body);
-  if (kind == DECLARATION_HOOK) {
-    Range braces = cursor_range(body);
-    function->value = (Range){braces.begin + 1, braces.end - 1};
-  }
+  Range braces = cursor_range(body);
+  function->is_function = true;
+  function->value = (Range){braces.begin + 1, braces.end - 1};
   if (!strcmp(function->name, collector->kernel_name)) ast->kernel = cursor;
 }
 
@@ -141,7 +140,7 @@ static enum CXChildVisitResult collect(CXCursor cursor, CXCursor parent, CXClien
   if (!clang_Location_isFromMainFile(clang_getCursorLocation(cursor))) return CXChildVisit_Continue;
   const char *comment = copy_cx_string(collector->arena, clang_Cursor_getRawCommentText(cursor));
   collector->legal = legal_of(collector->arena, comment);
-  collector->whole = whole_range(collector->ast, cursor);
+  collector->whole = declaration_range(collector->ast, cursor);
   switch (clang_getCursorKind(cursor)) {
   case CXCursor_EnumDecl:
     if (!clang_Cursor_isAnonymous(cursor)) add_declaration(collector->arena, collector->ast, DECLARATION_OTHER, cursor);

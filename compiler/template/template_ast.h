@@ -4,6 +4,7 @@
 #define RNNCC_TEMPLATE_AST_H
 
 #include <clang-c/Index.h>
+#include <stdbool.h>
 
 #include "support/arena.h"
 
@@ -25,8 +26,9 @@ typedef struct Declaration {
   const char *name;
   const char *legal; /* text after "legal:" in the doc comment, NULL if there is none */
   Range whole;       /* the declaration with its doc comment and its semicolon */
-  Range value;       /* knob: its initialiser; type knob: the type; hook: the body without braces */
+  Range value;       /* enumerator: its initialiser; type knob: the type; function: the body without braces */
   long long number;  /* knob: its value as written */
+  bool is_enumerator, is_function;
 } Declaration;
 
 typedef struct TemplateAst {
@@ -48,6 +50,8 @@ TemplateAst *template_ast_parse(Arena *arena, const char *path, const char *name
 
 const Declaration *template_declaration(const TemplateAst *ast, const char *name); /* NULL if there is none */
 Range cursor_range(CXCursor cursor);
+/* With the comment before it and the semicolon behind it. */
+Range declaration_range(const TemplateAst *ast, CXCursor cursor);
 unsigned template_offset(CXSourceLocation location); /* in the template's text, in bytes */
 CXSourceRange template_text_range(const TemplateAst *ast);
 const char *copy_cx_string(Arena *arena, CXString string); /* disposes of `string` */

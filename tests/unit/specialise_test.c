@@ -13,6 +13,7 @@
 #include "machine/targets.h"
 #include "outcome.h"
 #include "support/diagnostics.h"
+#include "template/run_time_knobs.h"
 #include "template/specialise.h"
 #include "template/template_ast.h"
 
@@ -127,6 +128,76 @@ static void a_kernel_is_made_once_and_named_often(void **state) {
   assert_ptr_not_equal(specialise_unnamed(spec(), graph->config->target->lanes / 2), first);
 }
 
+static const SpecialisedKernel *sized(int n_run_time, const char *prefix) {
+  static const char *const columns = "COLUMNS";
+  KernelSpec *made = kernel_spec_new(graph->arena, "sized");
+  made->knobs[made->n_knobs++] = (Knob){"STEP", 4};
+  for (int i = 0; i < n_run_time; i++) made->run_time[made->n_run_time++] = columns;
+  return specialise(graph, made, prefix);
+}
+
+static void a_knob_at_run_time_is_a_parameter_and_what_follows_from_it_a_field(void **state) {
+  (void)state;
+  const SpecialisedKernel *kernel = sized(1, "k8");
+  assert_int_equal(kernel->n_parameters, 3);
+  assert_string_equal(kernel->parameters[2].name, "columns");
+  assert_int_equal(kernel->parameters[2].kind, PARAMETER_INTEGER);
+  assert_has(kernel->text, "k8_sized(float *out, int64_t n, int64_t columns) {");
+  assert_has(kernel->text, "k8_Sizes all = {.columns = columns};");
+  assert_has(kernel->text, "all.steps = (all.columns + 4 - 1) / 4;");
+  assert_has(kernel->text, "all.space = 4 * all.steps;");
+  assert_has(kernel->text, "enum { k8_WIDTH = 4 * 3 };");
+  assert_has(kernel->text, "float zeros[k8_WIDTH]");
+}
+
+static void functions_that_use_it_are_given_it_and_others_are_not(void **state) {
+  (void)state;
+  const SpecialisedKernel *kernel = sized(1, "k9");
+  assert_has(kernel->text,
+             "k9_place(const k9_Sizes *sizes, int64_t row, int64_t column) { return row * sizes->columns");
+  assert_has(kernel->text,
+             "k9_end_of(const k9_Sizes *sizes, int64_t row) { return k9_place(sizes, row, sizes->columns)");
+  assert_has(kernel->text, "i < k9_end_of(sizes, r)");
+  assert_has(kernel->text, "k9_twice(int64_t x)");
+  assert_has(kernel->text, "k9_twice(n + sizes->space)");
+  assert_has(kernel->text, "if (sizes->columns == 6)");
+  assert_has(kernel->text, "r < 4");
+}
+
+static void a_kernel_whose_knobs_are_known_is_another_one(void **state) {
+  (void)state;
+  const SpecialisedKernel *kernel = sized(0, "k10");
+  assert_int_equal(kernel->n_parameters, 2);
+  assert_lacks(kernel->text, "izes");
+  assert_has(kernel->text, "k10_STEPS = (6 + 4 - 1) / 4");
+  assert_lacks(kernel->text, "if (");
+}
+
+static void leave_an_unknown_knob(void *unused) {
+  (void)unused;
+  KernelSpec *sample = kernel_spec_new(graph->arena, "sized");
+  sample->run_time[sample->n_run_time++] = "BOUND";
+  specialise(graph, sample, "k11");
+}
+
+static void a_knob_that_the_template_lacks_is_told(void **state) {
+  (void)state;
+  Outcome outcome = outcome_of(leave_an_unknown_knob, NULL);
+  expect_outcome(&outcome, EXIT_ENVIRONMENT, "templates/sized.c has no knob `BOUND`", "");
+}
+
+static void leave_bound(void *text) {
+  TemplateAst *ast = template_ast_parse(graph->arena, "typed.c", "typed", text, graph->config->target->lanes);
+  leave_to_run_time(graph->arena, ast, "typed", 1, (const char *const[]){"BOUND"});
+}
+
+static void a_type_that_depends_on_it_is_told(void **state) {
+  (void)state;
+  Outcome outcome = outcome_of(leave_bound, "/* legal: 1..8 */\nenum { BOUND = 4 };\ntypedef struct Row {\n  int "
+                                            "x[BOUND];\n} Row;\nstatic void typed(Row *row) { row->x[0] = 1; }\n");
+  expect_outcome(&outcome, EXIT_ENVIRONMENT, "typed.c: `Row` depends on a knob that is left to run time", "");
+}
+
 static void parse_as_second(void *text) {
   specialise_unnamed(spec(), graph->config->target->lanes);
   template_ast_parse(graph->arena, "second.c", "second", text, graph->config->target->lanes);
@@ -148,6 +219,11 @@ int main(void) {
       cmocka_unit_test(types_and_hooks_are_replaced),
       cmocka_unit_test(the_signature_is_read),
       cmocka_unit_test(a_kernel_is_made_once_and_named_often),
+      cmocka_unit_test(a_knob_at_run_time_is_a_parameter_and_what_follows_from_it_a_field),
+      cmocka_unit_test(functions_that_use_it_are_given_it_and_others_are_not),
+      cmocka_unit_test(a_kernel_whose_knobs_are_known_is_another_one),
+      cmocka_unit_test(a_knob_that_the_template_lacks_is_told),
+      cmocka_unit_test(a_type_that_depends_on_it_is_told),
       cmocka_unit_test(an_error_is_told_by_the_templates_own_path_and_line),
   };
   return cmocka_run_group_tests(tests, set_up, tear_down);
