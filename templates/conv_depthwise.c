@@ -48,6 +48,9 @@ enum { BIAS = 1 };
 /* 1: adds residual, of y's shape, before the epilogue.
  * legal: 0 1 */
 enum { RESIDUAL = 0 };
+/* 1: OUT_W is known only at run time, as IN_W may be.
+ * legal: 0 1 */
+enum { ANY_WIDTH = 0 };
 
 /* Whole tiles of a row, and the columns left over. */
 enum { TILES = OUT_W / COLUMNS, TAIL = OUT_W % COLUMNS };
@@ -119,6 +122,33 @@ static void tiles_of_row(const Row *row) {
   if (TAIL) tile(row, TILES * COLUMNS, TAIL, false);
 }
 
+/* Not inlined: it is rarely needed. */
+static __attribute__((noinline)) void edge_tile(const Row *row, int64_t column) { tile(row, column, COLUMNS, false); }
+
+/* The columns from `column` on that fill no tile, in tiles of a power of two: each has code of its own. */
+static __attribute__((noinline)) void rest_of_row(const Row *row, int64_t column) {
+  if (COLUMNS > 8 && (TAIL & 8) != 0) {
+    tile(row, column, 8, false);
+    column += 8;
+  }
+  if (COLUMNS > 4 && (TAIL & 4) != 0) {
+    tile(row, column, 4, false);
+    column += 4;
+  }
+  if (COLUMNS > 2 && (TAIL & 2) != 0) {
+    tile(row, column, 2, false);
+    column += 2;
+  }
+  if (COLUMNS > 1 && (TAIL & 1) != 0) tile(row, column, 1, false);
+}
+
+static void tiles_of_any_row(const Row *row) {
+  for (int64_t t = 0; t < LEFT_TILES; t++) edge_tile(row, t * COLUMNS);
+  for (int64_t t = LEFT_TILES; t < INSIDE_END; t++) tile(row, t * COLUMNS, COLUMNS, true);
+  for (int64_t t = INSIDE_END; t < TILES; t++) edge_tile(row, t * COLUMNS);
+  if (TAIL) rest_of_row(row, TILES * COLUMNS);
+}
+
 /* One channel block of an image. */
 typedef struct Plane {
   const float *x, *w, *residual;
@@ -136,7 +166,10 @@ static void one_row(const Plane *plane, int64_t line) {
              .from = from,
              .begin = from < 0 ? ceil_div(-from, DILATION_H) : 0,
              .end = from < IN_H ? min_i64(WINDOW_H, ceil_div(IN_H - from, DILATION_H)) : 0};
-  tiles_of_row(&row);
+  if (ANY_WIDTH)
+    tiles_of_any_row(&row);
+  else
+    tiles_of_row(&row);
 }
 
 /* x: [n][blocks][IN_H][IN_W][LANES]; w: [blocks][R][S][LANES]; bias: [channels]; y and residual:

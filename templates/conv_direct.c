@@ -82,6 +82,10 @@ enum { RESIDUAL = 0 };
  * legal: 0 1 */
 enum { PROLOGUE = 0 };
 
+/* 1: OUT_W is known only at run time, as IN_W may be. Tiles have COLUMNS columns, and the last of a row the rest.
+ * legal: 0 1 */
+enum { ANY_WIDTH = 0 };
+
 enum {
   /* Tiles of a row: the first WIDE_TILES have WIDE columns, the others one fewer. */
   ROW_TILES = (OUT_W + COLUMNS - 1) / COLUMNS,
@@ -224,8 +228,38 @@ SIMD_FUNCTION void tile(const Conv *c, const Place *p, const Pass *pass, int vec
   end_sums(sums, p, pass->last, vectors, columns);
 }
 
+/* The last tile of a row, in parts of a power of two: each has code of its own. */
+SIMD_FUNCTION void part_of_tile(const Conv *c, Place *p, const Pass *pass, int vectors, int columns) {
+  uint32_t inside[WINDOW_W];
+  if (!(p->columns & columns)) return;
+  for (int64_t s = 0; !INSIDE && s < WINDOW_W; s++) {
+    inside[s] = p->inside[s] >> columns;
+    p->inside[s] &= (1u << columns) - 1;
+  }
+  tile(c, p, pass, vectors, columns);
+  for (int64_t s = 0; !INSIDE && s < WINDOW_W; s++) p->inside[s] = inside[s];
+  p->x += columns * STRIDE_W * IN_BLOCK;
+  p->y += columns * OUT_BLOCK;
+  if (RESIDUAL) p->residual += columns * OUT_BLOCK;
+}
+
+SIMD_FUNCTION void tile_of_any_width(const Conv *c, const Place *p, const Pass *pass, int vectors) {
+  if (p->columns == COLUMNS) {
+    tile(c, p, pass, vectors, COLUMNS);
+    return;
+  }
+  Place rest = *p;
+  if (COLUMNS > 16) part_of_tile(c, &rest, pass, vectors, 16);
+  if (COLUMNS > 8) part_of_tile(c, &rest, pass, vectors, 8);
+  if (COLUMNS > 4) part_of_tile(c, &rest, pass, vectors, 4);
+  if (COLUMNS > 2) part_of_tile(c, &rest, pass, vectors, 2);
+  if (COLUMNS > 1) part_of_tile(c, &rest, pass, vectors, 1);
+}
+
 SIMD_FUNCTION void tile_of(const Conv *c, const Place *p, const Pass *pass, int vectors) {
-  if (WIDE_TILES == ROW_TILES || p->columns == WIDE)
+  if (ANY_WIDTH)
+    tile_of_any_width(c, p, pass, vectors);
+  else if (WIDE_TILES == ROW_TILES || p->columns == WIDE)
     tile(c, p, pass, vectors, WIDE);
   else
     tile(c, p, pass, vectors, WIDE - 1);
@@ -242,7 +276,10 @@ static __attribute__((noinline)) void any_tile(const Conv *c, const Place *p, co
 /* ---- addresses of a tile ---- */
 
 /* The first column of a row's tile; OUT_W for the one past the last. */
-static int64_t first_column(int64_t row_tile) { return row_tile * WIDE - max_i64(0, row_tile - WIDE_TILES); }
+static int64_t first_column(int64_t row_tile) {
+  if (ANY_WIDTH) return min_i64(row_tile * COLUMNS, OUT_W);
+  return row_tile * WIDE - max_i64(0, row_tile - WIDE_TILES);
+}
 
 /* The columns of a tile whose tap s lies in the input. left: the input column of its first column's first tap. */
 static uint32_t columns_inside(int64_t left, int64_t s, int64_t columns) {

@@ -55,6 +55,10 @@ enum { COLUMNS = 4 };
  * legal: 0 1 2 */
 enum { KIND = POOL_MAX };
 
+/* 1: OUT_W is known only at run time, as IN_W may be.
+ * legal: 0 1 */
+enum { ANY_WIDTH = 0 };
+
 /* Floats of a pixel of a block. */
 enum { PIXEL = VECTORS * LANES };
 /* Whole tiles of a row, and what they leave over. */
@@ -151,6 +155,33 @@ static void tiles_of_row(const Row *row) {
   if (TAIL) tile(row, TILES * COLUMNS, TAIL, false);
 }
 
+/* Not inlined: it is rarely needed. */
+static __attribute__((noinline)) void edge_tile(const Row *row, int64_t column) { tile(row, column, COLUMNS, false); }
+
+/* The columns from `column` on that fill no tile, in tiles of a power of two: each has code of its own. */
+static __attribute__((noinline)) void rest_of_row(const Row *row, int64_t column) {
+  if (COLUMNS > 8 && (TAIL & 8) != 0) {
+    tile(row, column, 8, false);
+    column += 8;
+  }
+  if (COLUMNS > 4 && (TAIL & 4) != 0) {
+    tile(row, column, 4, false);
+    column += 4;
+  }
+  if (COLUMNS > 2 && (TAIL & 2) != 0) {
+    tile(row, column, 2, false);
+    column += 2;
+  }
+  if (COLUMNS > 1 && (TAIL & 1) != 0) tile(row, column, 1, false);
+}
+
+static void tiles_of_any_row(const Row *row) {
+  for (int64_t t = 0; t < LEFT_TILES; t++) edge_tile(row, t * COLUMNS);
+  for (int64_t t = LEFT_TILES; t < INSIDE_END; t++) tile(row, t * COLUMNS, COLUMNS, true);
+  for (int64_t t = INSIDE_END; t < TILES; t++) edge_tile(row, t * COLUMNS);
+  if (TAIL) rest_of_row(row, TILES * COLUMNS);
+}
+
 /* Rows of the window from input row `from` on that begin before `limit`. */
 static inline int64_t rows_before(int64_t from, int64_t limit) {
   return from < limit ? min_i64(WINDOW_H, ceil_div(limit - from, DILATION_H)) : 0;
@@ -165,7 +196,10 @@ static void one_row(const float *x, float *y, int64_t line) {
              .begin = from < 0 ? ceil_div(-from, DILATION_H) : 0,
              .end = in_end};
   row.counted = KIND == POOL_MEAN_WITH_PADDING ? rows_before(from, IN_H + PAD_BOTTOM) : max_i64(0, in_end - row.begin);
-  tiles_of_row(&row);
+  if (ANY_WIDTH)
+    tiles_of_any_row(&row);
+  else
+    tiles_of_row(&row);
 }
 
 /* The offset of a vector of channels in an image whose planes have `pixels` pixels. */

@@ -50,6 +50,8 @@ const Dim *dim_sub(DimTable *table, const Dim *a, const Dim *b);
 const Dim *dim_mul(DimTable *table, const Dim *a, const Dim *b);
 /* floor(a / b); b's range must exclude 0. Exact where b divides a as a polynomial. */
 const Dim *dim_div(DimTable *table, const Dim *a, const Dim *b);
+/* ceil(a / b); b's range is above 0. */
+const Dim *dim_ceil_div(DimTable *table, const Dim *a, const Dim *b);
 /* The q with a = q * b where b divides a as a polynomial; else NULL. b may be 0 in a run, but not always. */
 const Dim *dim_div_exact(DimTable *table, const Dim *a, const Dim *b);
 const Dim *dim_min(DimTable *table, const Dim *a, const Dim *b);

@@ -158,6 +158,10 @@ static const Dim *without_division(DimTable *table, const Dim *a, bool above) {
   return NULL;
 }
 
+const Dim *dim_ceil_div(DimTable *table, const Dim *a, const Dim *b) {
+  return dim_div(table, dim_add(table, a, dim_sub(table, b, dim_const(table, 1))), b);
+}
+
 /* Can a <= 0, or a >= 0, be proved? */
 static bool never_positive(DimTable *table, const Dim *a) {
   enum { MAX_DIVISIONS = 6 };

@@ -16,6 +16,8 @@ struct KernelFamily {
   /* The layouts that the kernels can run the node in, besides row-major: a bit each (ir/layout.h). possible_layouts()
    * checks shapes: whether tensors can_be_blocked(), are narrow, or fill wide blocks. NULL: none. */
   LayoutSet (*layouts)(Graph *graph, const Node *node);
+  /* Do the blocked kernels run planes whose height or width only the run knows? */
+  bool runs_any_plane;
   /* Worth inserting a layout transform for? Other families run blocked if their input is. */
   bool seeks_blocked;
   /* The predicted time of the node in a layout, in seconds at the dims' optimum, without barriers. Does not change the

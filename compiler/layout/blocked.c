@@ -7,9 +7,10 @@
 const char *blocked_obstacle(const Value *value) {
   if (value->dtype != RNNCC_F32) return "is not of type f32";
   if (value->rank < 3 || value->rank > 4) return "has neither one spatial axis nor two";
+  if (!dim_is_const(value->shape[1])) return "has channels whose number is known only at run time";
   for (int axis = 1; axis < value->rank; axis++) {
-    if (!dim_is_const(value->shape[axis])) return "has an extent that is known only at run time";
-    if (dim_value(value->shape[axis]) == 0) return "has no element";
+    if (dim_upper(value->shape[axis]) <= 0) return "has no element";
+    if (dim_lower(value->shape[axis]) <= 0) return "may have no element in some runs";
   }
   return NULL;
 }
@@ -18,25 +19,35 @@ bool can_be_blocked(const Value *value) { return !blocked_obstacle(value); }
 
 int wide_block(const Graph *graph) { return 2 * graph->config->target->lanes; }
 
-static int64_t extent(const Value *value, int axis) { return dim_value(value->shape[axis]); }
+bool has_constant_plane(const Value *value) {
+  for (int axis = 2; axis < value->rank; axis++)
+    if (!dim_is_const(value->shape[axis])) return false;
+  return true;
+}
 
-static Blocked in_blocks_of(const Value *value, int64_t block) {
-  Blocked b = {.block = block, .channels = extent(value, 1)};
+static Blocked in_blocks_of(DimTable *dims, const Value *value, int64_t block) {
+  Blocked b = {.block = block, .channels = dim_value(value->shape[1])};
   b.blocks = ceil_div(b.channels, block);
-  b.height = value->rank == 4 ? extent(value, 2) : 1;
-  b.width = extent(value, value->rank - 1);
-  b.plane = b.height * b.width * block;
-  b.image = b.blocks * b.plane;
+  b.height = value->rank == 4 ? value->shape[2] : dim_const(dims, 1);
+  b.width = value->rank > 2 ? value->shape[value->rank - 1] : dim_const(dims, b.channels);
+  b.plane = dim_mul(dims, dim_mul(dims, b.height, b.width), dim_const(dims, block));
+  b.image = dim_mul(dims, dim_const(dims, b.blocks), b.plane);
   return b;
 }
 
 Blocked blocked_of(const Graph *graph, const Value *value) {
-  Blocked b = in_blocks_of(value, value->channel_block ? value->channel_block : graph->config->target->lanes);
+  int64_t block = value->channel_block ? value->channel_block : graph->config->target->lanes;
+  Blocked b = in_blocks_of(graph->dims, value, block);
   while (value_is_part(value)) {
     value = value->view_of;
-    b.image = in_blocks_of(value, b.block).image;
+    b.image = in_blocks_of(graph->dims, value, block).image;
   }
   return b;
+}
+
+const Dim *blocked_vectors(const Graph *graph, const Blocked *b) {
+  const Dim *vectors = dim_const(graph->dims, b->block / graph->config->target->lanes);
+  return dim_mul(graph->dims, dim_mul(graph->dims, b->height, b->width), vectors);
 }
 
 Value *channel_constant(Graph *graph, const char *name, const float *data, int64_t count, int64_t block) {
@@ -54,13 +65,14 @@ Value *channel_constant_rounded(Graph *graph, const char *name, const double *da
 
 bool same_bytes(const Value *value, int block) {
   for (int axis = 2; axis < value->rank; axis++)
-    if (extent(value, axis) != 1) return false;
-  return extent(value, 1) % block == 0;
+    if (!dim_equals(value->shape[axis], 1)) return false;
+  return dim_value(value->shape[1]) % block == 0;
 }
 
 int64_t channel_bytes(const Value *value, int64_t channel) {
-  int64_t block = value->channel_block;
-  return channel / block * in_blocks_of(value, block).plane * (int64_t)sizeof(float);
+  int64_t bytes = channel / value->channel_block * value->channel_block * (int64_t)sizeof(float);
+  for (int axis = 2; bytes && axis < value->rank; axis++) bytes *= dim_value(value->shape[axis]);
+  return bytes;
 }
 
 int64_t value_first_byte(const Value *value) {

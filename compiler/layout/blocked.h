@@ -8,8 +8,10 @@
  *
  * The lanes of the last block past channel C are unspecified: no kernel may use them as values.
  *
+ * H and W may be dims that only the run knows. Kernels then take them as operands.
+ *
  * A tensor may be a part of another: a contiguous range of its channel blocks. Its images then have the stride of the
- * whole tensor's, so kernels take that stride for every blocked tensor.
+ * whole tensor's, so kernels take that stride for every blocked tensor. Only tensors of constant H and W have parts.
  */
 #ifndef RNNCC_BLOCKED_H
 #define RNNCC_BLOCKED_H
@@ -20,12 +22,15 @@ typedef struct Blocked {
   int64_t block;    /* x */
   int64_t channels; /* C, not rounded up */
   int64_t blocks;   /* ceil(C / x) */
-  int64_t height, width;
-  int64_t plane; /* floats of one channel block: height * width * x */
-  int64_t image; /* floats from one image to the next */
+  const Dim *height, *width;
+  const Dim *plane; /* floats of one channel block: height * width * x */
+  const Dim *image; /* floats from one image to the next */
 } Blocked;
 
-/* Can the value have a blocked layout: f32, rank 3 or 4, all extents but N constant? */
+/* Are H and W constant? */
+bool has_constant_plane(const Value *value);
+
+/* Can the value have a blocked layout: f32, rank 3 or 4, C constant, H and W never 0? */
 bool can_be_blocked(const Value *value);
 /* Why it cannot, to follow "its input ": "is not of type f32". NULL: it can. */
 const char *blocked_obstacle(const Value *value);
@@ -37,6 +42,9 @@ int wide_block(const Graph *graph);
  * the same. */
 Blocked blocked_of(const Graph *graph, const Value *value);
 
+/* Vectors of a plane: pixels, times the vectors of a block. */
+const Dim *blocked_vectors(const Graph *graph, const Blocked *blocked);
+
 /* A constant of one float a channel, padded with zeros to whole blocks; copies `data`. */
 Value *channel_constant(Graph *graph, const char *name, const float *data, int64_t count, int64_t block);
 Value *channel_constant_rounded(Graph *graph, const char *name, const double *data, int64_t count, int64_t block);
@@ -44,7 +52,8 @@ Value *channel_constant_rounded(Graph *graph, const char *name, const double *da
 /* Are blocks of `block` and row-major the same bytes? True for one pixel and whole blocks of channels. */
 bool same_bytes(const Value *value, int block);
 
-/* Byte offset of a channel, the first of a block, in an image of a blocked value. */
+/* Byte offset of a channel, the first of a block, in an image of a blocked value. needs: has_constant_plane, or channel
+ * 0. */
 int64_t channel_bytes(const Value *value, int64_t channel);
 
 /* Byte offset of the value in its root's memory. */

@@ -76,12 +76,21 @@ static LayoutSet that_fit(Graph *graph, const Node *node, LayoutSet set) {
   return set;
 }
 
+static bool planes_are_constant(const Node *node) {
+  for (int i = 0; i < node->n_inputs; i++)
+    if (node->inputs[i] && !has_constant_plane(node->inputs[i])) return false;
+  for (int i = 0; i < node->n_outputs; i++)
+    if (node->outputs[i] && !has_constant_plane(node->outputs[i])) return false;
+  return true;
+}
+
 /* Only blocked kernels have a prologue. */
 LayoutSet possible_layouts(Graph *graph, const Node *node) {
   const KernelFamily *family = node->op->family;
   LayoutSet plain = node->n_prologue ? 0 : LAYOUT_SET_ROW_MAJOR;
   if (!family || !family->layouts || node->n_inputs == 0 || !node->inputs[0]) return plain;
   if (!can_be_blocked(node->inputs[0]) || !outputs_can_be_blocked(node)) return plain;
+  if (!family->runs_any_plane && !planes_are_constant(node)) return plain;
   return plain | that_fit(graph, node, family->layouts(graph, node));
 }
 

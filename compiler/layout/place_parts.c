@@ -7,10 +7,12 @@
 #include "layout/layout.h"
 #include "passes.h"
 
-/* By value id: can all readers read the value as a part, with a larger stride between images? */
+/* By value id: can all readers read the value as a part, with a larger stride between images? Its place must be
+ * constant. */
 static bool *find_movable(Graph *graph) {
   bool *movable = ARENA_ARRAY(graph->arena, bool, graph->n_values);
-  for (int i = 0; i < graph->n_values; i++) movable[i] = graph->values[i]->channel_block != 0;
+  for (int i = 0; i < graph->n_values; i++)
+    movable[i] = graph->values[i]->channel_block != 0 && has_constant_plane(graph->values[i]);
   for (int n = 0; n < graph->n_nodes; n++) {
     const Node *node = graph->nodes[n];
     bool reads_parts = is_blocked(node) || node->op == &op_layout_transform;

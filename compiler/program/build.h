@@ -54,10 +54,13 @@ void operand_sharing(Call *call, const char *parameter, Sharing sharing);
 
 void operand_dim(Call *call, const char *parameter, const Dim *dim);
 void operand_integer(Call *call, const char *parameter, int64_t value);
+/* A distance or extent that is mostly constant, and then a plain number in the C text. */
+void operand_extent(Call *call, const char *parameter, const Dim *dim);
 void operand_float(Call *call, const char *parameter, double value); /* rounded to the parameter's type */
 /* Arrays, compound literals in the C text. */
 void operand_dim_array(Call *call, const char *parameter, int n, const Dim *const *dims);
 void operand_integer_array(Call *call, const char *parameter, int n, const int64_t *values);
+void operand_extent_array(Call *call, const char *parameter, int n, const Dim *const *dims);
 /* The address to which one worker of the kernel writes a data-dependent dim; `dim` may also be a constant. */
 void operand_found(Call *call, const char *parameter, const Dim *dim);
 

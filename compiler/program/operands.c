@@ -105,6 +105,13 @@ void operand_integer(Call *call, const char *parameter, int64_t value) {
        (Operand){.kind = OPERAND_INTEGER, .count = 1, .integers = copy});
 }
 
+void operand_extent(Call *call, const char *parameter, const Dim *dim) {
+  if (dim_is_const(dim))
+    operand_integer(call, parameter, dim_value(dim));
+  else
+    operand_dim(call, parameter, dim);
+}
+
 void operand_float(Call *call, const char *parameter, double value) {
   give(call, parameter, PARAMETER_FLOAT, PARAMETER_DOUBLE, (Operand){.kind = OPERAND_FLOAT, .number = value});
 }
@@ -122,6 +129,18 @@ void operand_integer_array(Call *call, const char *parameter, int n, const int64
   int64_t *copy = ARENA_ARRAY(call->program->arena, int64_t, n + 1);
   for (int i = 0; i < n; i++) copy[i] = values[i];
   give_array(call, parameter, (Operand){.kind = OPERAND_INTEGERS, .count = n, .integers = copy});
+}
+
+void operand_extent_array(Call *call, const char *parameter, int n, const Dim *const *dims) {
+  int64_t *values = ARENA_ARRAY(call->program->arena, int64_t, n + 1);
+  for (int i = 0; i < n; i++) {
+    if (!dim_is_const(dims[i])) {
+      operand_dim_array(call, parameter, n, dims);
+      return;
+    }
+    values[i] = dim_value(dims[i]);
+  }
+  operand_integer_array(call, parameter, n, values);
 }
 
 void operand_found(Call *call, const char *parameter, const Dim *dim) {

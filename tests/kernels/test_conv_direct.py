@@ -36,6 +36,10 @@ NAMED = [
     dict(name="narrowing_groups", channels=(2, 2), kernels=(0, 6), groups=2, size=(5, 6), window=(1, 3), oc_vectors=2),
     dict(name="sequence", channels=(2, 0), kernels=(2, 0), size=(1, 40), window=(1, 3), dilation=(1, 4),
          pad=(0, 8, 0, 0)),
+    dict(name="any_width", channels=(1, 2), kernels=(3, 0), size=(5, 29), window=(3, 4), pad=(1, 3, 1, 2), n=2, columns=8,
+         stride=(1, 1), residual=1, any_width=1),
+    dict(name="any_width_less_than_a_tile", channels=(1, 0), kernels=(2, 0), size=(4, 13), window=(2, 3), pad=(1, 4, 0, 4),
+         dilation=(1, 4), columns=14, any_width=1, oc_vectors=1, in_pass=1),
     dict(name="passes", channels=(5, 1), kernels=(3, 0), size=(6, 6), window=(3, 3), pad=(1, 1, 1, 1), in_pass=2,
          residual=1, tile_chunk=3),
     dict(name="prologue", channels=(3, 2), kernels=(5, 0), size=(6, 9), window=(1, 1), prologue=1, tile_chunk=3, n=2),
@@ -53,7 +57,7 @@ def random_case(rng, index):
                 dilation=(rng.randint(1, 2), rng.randint(1, 2)), pad=tuple(rng.randint(0, 3) for _ in range(4)),
                 residual=rng.randint(0, 1), bias=rng.randint(0, 1), oc_vectors=rng.randint(1, 4),
                 columns=rng.randint(1, 7), unroll=rng.choice([1, 2, 4, 16]), in_pass=rng.choice([1, 2, 100]),
-                group_chunk=rng.choice([1, 2, 100]), tile_chunk=rng.choice([1, 3, 1000]))
+                group_chunk=rng.choice([1, 2, 100]), tile_chunk=rng.choice([1, 3, 1000]), any_width=rng.randint(0, 1))
 
 
 def out_extent(case, axis):
@@ -82,7 +86,7 @@ def variant_source(case, lanes):
                  OUT_W=out[1], PAD_TOP=pad[0], PAD_LEFT=pad[1], IN_BLOCK=in_block, CHANNEL_TAIL=channels % in_block,
                  OC_VECTORS=oc_vectors, OC_TAIL=vectors % oc_vectors, COLUMNS=columns, UNROLL=case.get("unroll", 2),
                  GROUPED=int(groups > 1), BIAS=case.get("bias", 1), RESIDUAL=case.get("residual", 0),
-                 PROLOGUE=case.get("prologue", 0))
+                 PROLOGUE=case.get("prologue", 0), ANY_WIDTH=case.get("any_width", 0))
     text = kernel_builder.template("conv_direct", **knobs)
     for hook, body in (("epilogue", "vmax(x, vzero())"), ("prologue", "vabs(x)")):
         text = text.replace(f"vec {hook}(vec x) {{ return x; }}", f"vec {hook}(vec x) {{ return {body}; }}")

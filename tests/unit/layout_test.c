@@ -121,7 +121,7 @@ static void parts_of_a_concat_are_written_in_place(void **state) {
   assert_ptr_equal(concat->inputs[0]->view_of, concat->outputs[0]);
   assert_ptr_equal(concat->inputs[1]->view_of, concat->outputs[0]);
   assert_int_equal(floats_before(concat->inputs[1]), 2 * 4 * 4 * 16);
-  assert_int_equal(blocked_of(graph, concat->inputs[1]).image, 3 * 4 * 4 * 16);
+  assert_int_equal(dim_value(blocked_of(graph, concat->inputs[1]).image), 3 * 4 * 4 * 16);
 }
 
 /* With 24 channels, the second part begins within a block. */
@@ -170,7 +170,7 @@ static void nested_concatenations_share_one_buffer(void **state) {
                {"Conv", "@2 f32[16,32,1,1]!"}, {"Concat", "@2 @3", "axis=1"}, {"Conv", "@4 f32[16,48,1,1]!"});
   const Value *second = producer_named(graph, "Concat")->inputs[1];
   assert_int_equal(floats_before(second), 4 * 4 * 16);
-  assert_int_equal(blocked_of(graph, second).image, 3 * 4 * 4 * 16);
+  assert_int_equal(dim_value(blocked_of(graph, second).image), 3 * 4 * 4 * 16);
 }
 
 static void halves_of_a_split_are_read_in_place(void **state) {

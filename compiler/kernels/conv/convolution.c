@@ -34,6 +34,11 @@ ConvAxis convolution_axis(Graph *graph, const Node *node, const Window *window, 
                     .pad_end = window->pad_end[i]};
 }
 
+bool axis_is_padded(const Graph *graph, const ConvAxis *axis) {
+  const Dim *zero = dim_const(graph->dims, 0);
+  return dim_at_most(graph->dims, zero, axis->pad_begin) && dim_at_most(graph->dims, zero, axis->pad_end);
+}
+
 /* The first step of the epilogue adds the residual, see takes_epilogue of family_conv. It is the first input that the
  * epilogue appended, which may be in another layout than the step's own. */
 static const Value *residual_of(const Node *node) {
@@ -75,13 +80,33 @@ void kernel_window(KernelSpec *spec, int n, const ConvAxis *w, const ConvAxis *h
   }
 }
 
+void kernel_extent(KernelSpec *spec, const char *knob, const Dim *extent) {
+  if (dim_is_const(extent))
+    kernel_knob(spec, knob, dim_value(extent));
+  else
+    kernel_knob_at_run_time(spec, knob);
+}
+
+void operand_plane_extent(Call *call, const char *parameter, const Dim *extent) {
+  if (!dim_is_const(extent)) operand_dim(call, parameter, extent);
+}
+
 void kernel_plane(KernelSpec *spec, const ConvAxis *h, const ConvAxis *w) {
-  kernel_knob(spec, "IN_H", dim_value(h->in));
-  kernel_knob(spec, "IN_W", dim_value(w->in));
-  kernel_knob(spec, "OUT_H", dim_value(h->out));
-  kernel_knob(spec, "OUT_W", dim_value(w->out));
-  kernel_knob(spec, "PAD_TOP", dim_value(h->pad_begin));
-  kernel_knob(spec, "PAD_LEFT", dim_value(w->pad_begin));
+  kernel_extent(spec, "IN_H", h->in);
+  kernel_extent(spec, "IN_W", w->in);
+  kernel_extent(spec, "OUT_H", h->out);
+  kernel_extent(spec, "OUT_W", w->out);
+  kernel_extent(spec, "PAD_TOP", h->pad_begin);
+  kernel_extent(spec, "PAD_LEFT", w->pad_begin);
+}
+
+void operands_plane(Call *call, const ConvAxis *h, const ConvAxis *w) {
+  operand_plane_extent(call, "in_h", h->in);
+  operand_plane_extent(call, "in_w", w->in);
+  operand_plane_extent(call, "out_h", h->out);
+  operand_plane_extent(call, "out_w", w->out);
+  operand_plane_extent(call, "pad_top", h->pad_begin);
+  operand_plane_extent(call, "pad_left", w->pad_begin);
 }
 
 void operands_blocked(Call *call, const Graph *graph, const Convolution *conv, const Value *w, const Value *bias) {
@@ -91,9 +116,20 @@ void operands_blocked(Call *call, const Graph *graph, const Convolution *conv, c
   operand_value(call, "residual", conv->residual, READ);
   operand_value(call, "y", conv->y, WRITE);
   operand_dim(call, "n", conv->x->shape[0]);
-  operand_integer(call, "x_image", blocked_of(graph, conv->x).image);
-  operand_integer(call, "residual_image", conv->residual ? blocked_of(graph, conv->residual).image : 0);
-  operand_integer(call, "y_image", blocked_of(graph, conv->y).image);
+  const Dim *none = dim_const(graph->dims, 0);
+  operand_extent(call, "x_image", blocked_of(graph, conv->x).image);
+  operand_extent(call, "residual_image", conv->residual ? blocked_of(graph, conv->residual).image : none);
+  operand_extent(call, "y_image", blocked_of(graph, conv->y).image);
+}
+
+static void add_extent(Text *text, const Dim *extent) {
+  text_add(text, dim_is_const(extent) ? "%lld" : "upto%lld", (long long)dim_upper(extent));
+}
+
+void convolution_plane_text(Text *text, const Convolution *conv) {
+  add_extent(text, conv->h.out);
+  text_add(text, "x");
+  add_extent(text, conv->w.out);
 }
 
 double convolution_macs(const Convolution *conv) {
@@ -111,7 +147,7 @@ static int64_t count_inside(int64_t first, int64_t step, int64_t count, int64_t 
 }
 
 double convolution_taps_inside(const ConvAxis *axis) {
-  int64_t in = dim_value(axis->in), out = dim_value(axis->out), pad = dim_value(axis->pad_begin);
+  int64_t in = dim_optimum(axis->in), out = dim_optimum(axis->out), pad = dim_optimum(axis->pad_begin);
   double inside = 0;
   for (int64_t tap = 0; tap < axis->kernel; tap++)
     inside += (double)count_inside(tap * axis->dilation - pad, axis->stride, out, in);

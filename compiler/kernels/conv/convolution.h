@@ -22,6 +22,9 @@ typedef struct ConvAxis {
 /* Axis `from_end` of the window, 0 being the last; an axis of one element if it has fewer. */
 ConvAxis convolution_axis(Graph *graph, const Node *node, const Window *window, int from_end);
 
+/* Is the padding never negative? */
+bool axis_is_padded(const Graph *graph, const ConvAxis *axis);
+
 /* A convolution over one axis has planes of one row, over two axes volumes of one plane. Only row-major tensors have
  * volumes of more planes. */
 typedef struct Convolution {
@@ -42,16 +45,26 @@ Convolution convolution_of(Graph *graph, const Node *node, NodeLayout layout);
 
 /* Sets a template's knobs of the window along its first `n` axes, last axis first: WINDOW_W, STRIDE_H, ... */
 void kernel_window(KernelSpec *spec, int n, const ConvAxis *w, const ConvAxis *h, const ConvAxis *d);
-/* IN_H, OUT_W, PAD_TOP, ... of a plane. needs: constant extents. */
+/* An extent of a plane: IN_H, OUT_W, PAD_TOP. One that is not constant is left to run time. */
+void kernel_extent(KernelSpec *spec, const char *knob, const Dim *extent);
+/* All that convolutions have. */
 void kernel_plane(KernelSpec *spec, const ConvAxis *h, const ConvAxis *w);
+
+/* The operand of an extent that kernel_extent() left to run time, by its name in lower case. */
+void operand_plane_extent(Call *call, const char *parameter, const Dim *extent);
+/* Of all that kernel_plane() left to run time. */
+void operands_plane(Call *call, const ConvAxis *h, const ConvAxis *w);
 
 /* The operands of a kernel of blocked tensors: x, w, bias, residual, y, n and the distances of images. */
 void operands_blocked(Call *call, const Graph *graph, const Convolution *conv, const Value *w, const Value *bias);
 
+/* "56x56", for a schedule's text: the output's plane, where an extent is a dim its maximum, "upto512". */
+void convolution_plane_text(Text *text, const Convolution *conv);
+
 /* Multiply-adds at the dims' optimum. */
 double convolution_macs(const Convolution *conv);
 
-/* The window's taps along the axis that lie in the input, on average over the output. needs: constant extents. */
+/* The window's taps along the axis that lie in the input, on average over the output, at the dims' optimum. */
 double convolution_taps_inside(const ConvAxis *axis);
 
 typedef struct ConvAlgorithm ConvAlgorithm;
@@ -94,7 +107,7 @@ struct ConvAlgorithm {
   /* Can it run the convolution on blocked tensors? NULL: it runs any convolution, on row-major ones. */
   bool (*runs_blocked)(const Graph *graph, const Convolution *conv);
   /* Why not, of the algorithm that runs all that any other runs. NULL: another one. */
-  const char *(*obstacle)(const Convolution *conv);
+  const char *(*obstacle)(const Graph *graph, const Convolution *conv);
   /* Can it take a prologue (Node.prologue), on blocked tensors? NULL: never. */
   bool (*takes_prologue)(const Graph *graph, const Convolution *conv);
   bool takes_wide; /* can it read and write wide blocks? */

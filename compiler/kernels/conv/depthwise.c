@@ -28,15 +28,19 @@ static int64_t most_columns(const Graph *graph, const Convolution *conv) {
   return most > MAX_COLUMNS ? MAX_COLUMNS : most;
 }
 
+/* Tiles of a width that only the run knows have as many columns as fit, and code for any edge. */
 static RowTiles row_tiles(const Graph *graph, const Convolution *conv) {
   const ConvAxis *w = &conv->w;
-  return row_tiles_of(dim_value(w->out), most_columns(graph, conv), w->stride, (w->kernel - 1) * w->dilation + 1,
-                      dim_value(w->in), dim_value(w->pad_begin));
+  int64_t most = most_columns(graph, conv);
+  if (!dim_is_const(w->out)) return (RowTiles){.columns = (int)clamp_int(1, most, dim_upper(w->out)), .variants = 1};
+  return row_tiles_of(dim_value(w->out), most, w->stride, (w->kernel - 1) * w->dilation + 1, dim_value(w->in),
+                      dim_value(w->pad_begin));
 }
 
 static bool runs_blocked(const Graph *graph, const Convolution *conv) {
   if (conv->groups == 1 || conv->channels != 1 || conv->kernels != 1) return false;
   if (!value_is_constant(conv->weights) || conv->w.kernel > MAX_WINDOW_W) return false;
+  if (!axis_is_padded(graph, &conv->h) || !axis_is_padded(graph, &conv->w)) return false;
   return row_tiles(graph, conv).variants <= ROW_TILE_VARIANTS;
 }
 
@@ -44,7 +48,8 @@ static bool runs_blocked(const Graph *graph, const Convolution *conv) {
 static bool can_have(const Graph *graph, const Convolution *conv, int64_t columns) {
   const ConvAxis *w = &conv->w;
   int64_t most = most_columns(graph, conv);
-  if (columns < 1 || columns > (most < 1 ? 1 : most) || columns > dim_value(w->out)) return false;
+  if (columns < 1 || columns > (most < 1 ? 1 : most) || columns > dim_upper(w->out)) return false;
+  if (!dim_is_const(w->out)) return true;
   return row_tiles_in(dim_value(w->out), columns, w->stride, (w->kernel - 1) * w->dilation + 1, dim_value(w->in),
                       dim_value(w->pad_begin)) <= ROW_TILE_VARIANTS;
 }
@@ -55,8 +60,8 @@ static const double row_cycles = 90, tile_cycles = 10, exposed = 0.25;
 
 static double cycles_of_rows(const Graph *graph, const Convolution *conv, int columns) {
   const Machine *m = graph->config->machine;
-  int64_t lanes = graph->config->target->lanes, out_w = dim_value(conv->w.out), tiles = ceil_div(out_w, columns);
-  int64_t rows = dim_optimum(conv->x->shape[0]) * (ceil_div(conv->groups, lanes))*dim_value(conv->h.out);
+  int64_t lanes = graph->config->target->lanes, out_w = dim_optimum(conv->w.out), tiles = ceil_div(out_w, columns);
+  int64_t rows = dim_optimum(conv->x->shape[0]) * (ceil_div(conv->groups, lanes))*dim_optimum(conv->h.out);
   double width = (double)out_w / (double)tiles, multiply = width / fma_per_cycle(m, (int)lanes);
   double taps = convolution_taps_inside(&conv->h) * convolution_taps_inside(&conv->w);
   double tile = tile_cycles + taps * (multiply > FMA_LATENCY ? multiply : FMA_LATENCY);
@@ -95,10 +100,12 @@ static ConvSchedule *make(Graph *graph, const Node *node, const Convolution *con
   schedule->base.reads_residual_last = true;
   schedule->base.seconds = seconds_of(graph, conv, knobs->value[KNOB_depthwise_px]);
   schedule->columns = knobs->value[KNOB_depthwise_px];
-  schedule->base.base.text =
-      arena_format(graph->arena, "depthwise_%lldx%llds%lld_%lldx%lldc%lld_px%d", (long long)conv->h.kernel,
-                   (long long)conv->w.kernel, (long long)conv->w.stride, (long long)dim_value(conv->h.out),
-                   (long long)dim_value(conv->w.out), (long long)conv->groups, schedule->columns);
+  Text text = text_new(graph->arena);
+  text_add(&text, "depthwise_%lldx%llds%lld_", (long long)conv->h.kernel, (long long)conv->w.kernel,
+           (long long)conv->w.stride);
+  convolution_plane_text(&text, conv);
+  text_add(&text, "c%lld_px%d", (long long)conv->groups, schedule->columns);
+  schedule->base.base.text = text.data;
   return &schedule->base;
 }
 
@@ -121,6 +128,7 @@ static KernelSpec *depthwise_spec(const Graph *graph, const Node *node) {
   kernel_window(spec, 2, &conv->w, &conv->h, NULL);
   kernel_plane(spec, &conv->h, &conv->w);
   kernel_knob(spec, "COLUMNS", ((const DepthwiseSchedule *)node->schedule)->columns);
+  if (!dim_is_const(conv->w.out)) kernel_knob(spec, "ANY_WIDTH", 1);
   kernel_knob(spec, "BIAS", conv->bias != NULL);
   kernel_knob(spec, "RESIDUAL", conv->residual != NULL);
   kernel_hook(spec, "epilogue", elementwise_epilogue(graph->arena, node));
@@ -133,6 +141,7 @@ static void lower_node(Program *program, Node *node) {
   Call *call = kernel_call(program, node, depthwise_spec(graph, node));
   operands_blocked(call, graph, conv, node->packed[0], conv->bias);
   operand_integer(call, "channels", conv->groups);
+  operands_plane(call, &conv->h, &conv->w);
   double inputs = value_optimum(conv->x), outputs = value_optimum(conv->y);
   call_cost(call, 2 * convolution_macs(conv), 4 * (inputs + outputs));
 }

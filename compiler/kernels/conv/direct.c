@@ -32,35 +32,34 @@ typedef struct DirectSchedule {
 static const DirectSchedule *schedule_of(const Node *node) { return (const DirectSchedule *)node->schedule; }
 
 static bool is_constant(const Value *value) { return !value || value->data; }
-static bool fits_pad(const Dim *pad) { return dim_is_const(pad) && dim_value(pad) >= 0 && dim_value(pad) <= MAX_PAD; }
-static bool fits_pads(const ConvAxis *axis) { return fits_pad(axis->pad_begin) && fits_pad(axis->pad_end); }
+static bool fits_pads(const Graph *graph, const ConvAxis *axis) {
+  return axis_is_padded(graph, axis) && dim_upper(axis->pad_begin) <= MAX_PAD && dim_upper(axis->pad_end) <= MAX_PAD;
+}
 static bool fits_window(const ConvAxis *axis) {
   return axis->kernel <= MAX_WINDOW && axis->stride <= MAX_WINDOW && axis->dilation <= MAX_PAD;
 }
 
-static const char *obstacle(const Convolution *conv) {
+static const char *obstacle(const Graph *graph, const Convolution *conv) {
   if (!is_constant(conv->weights)) return "its weights are not constant";
   if (!is_constant(conv->bias)) return "its bias is not constant";
   if (!fits_window(&conv->h) || !fits_window(&conv->w)) return "its window, stride or dilation is too large";
-  if (!fits_pads(&conv->h) || !fits_pads(&conv->w)) return "its padding is not a constant from 0 to 65536";
+  if (!fits_pads(graph, &conv->h) || !fits_pads(graph, &conv->w))
+    return "its padding may be less than 0 or more than 65536";
   return NULL;
 }
 
-static bool runs_blocked(const Graph *graph, const Convolution *conv) {
-  (void)graph;
-  return !obstacle(conv);
-}
+static bool runs_blocked(const Graph *graph, const Convolution *conv) { return !obstacle(graph, conv); }
 
 /* ---- choice ---- */
 
 static bool pointwise(const ConvAxis *axis) {
-  return axis->kernel == 1 && axis->stride == 1 && dim_value(axis->pad_begin) == 0 && dim_value(axis->pad_end) == 0;
+  return axis->kernel == 1 && axis->stride == 1 && dim_equals(axis->pad_begin, 0) && dim_equals(axis->pad_end, 0);
 }
 
 /* Panels hold pixels of one image, in whole vectors of channels. */
 static bool takes_prologue(const Graph *graph, const Convolution *conv) {
-  return conv->groups == 1 && conv->channels >= graph->config->target->lanes && pointwise(&conv->h) &&
-         pointwise(&conv->w);
+  return dim_is_const(conv->h.out) && dim_is_const(conv->w.out) && conv->groups == 1 &&
+         conv->channels >= graph->config->target->lanes && pointwise(&conv->h) && pointwise(&conv->w);
 }
 
 static void read_axes(DimTable *dims, DirectSchedule *schedule) {
@@ -99,10 +98,10 @@ static DirectLayer layer_of(const Graph *graph, const Node *node, const DirectSc
                        .depth = depth_of(&weights, conv->groups * conv->channels),
                        .span = direct_span(&weights),
                        .oc_vectors = ceil_div(weights.kernels, lanes),
-                       .in_h = dim_value(schedule->h.in),
-                       .in_w = dim_value(schedule->w.in),
-                       .out_h = dim_value(schedule->h.out),
-                       .out_w = dim_value(schedule->w.out),
+                       .in_h = dim_optimum(schedule->h.in),
+                       .in_w = dim_optimum(schedule->w.in),
+                       .out_h = dim_optimum(schedule->h.out),
+                       .out_w = dim_optimum(schedule->w.out),
                        .window_h = conv->h.kernel,
                        .window_w = conv->w.kernel,
                        .stride_h = conv->h.stride,
@@ -123,9 +122,9 @@ static const char *text_of(Arena *arena, const DirectSchedule *schedule) {
   if (plan->pass) text_add(&text, "_pass%lld", (long long)plan->pass);
   if (plan->group_chunk) text_add(&text, "_groups%lld", (long long)plan->group_chunk);
   if (plan->tile_chunk) text_add(&text, "_tiles%lld", (long long)plan->tile_chunk);
-  text_add(&text, "_%lldx%llds%lldc%lldo%lldg%lld_%lldx%lld", (long long)conv->h.kernel, (long long)conv->w.kernel,
-           (long long)conv->w.stride, (long long)conv->channels, (long long)conv->kernels, (long long)conv->groups,
-           (long long)dim_value(conv->h.out), (long long)dim_value(conv->w.out));
+  text_add(&text, "_%lldx%llds%lldc%lldo%lldg%lld_", (long long)conv->h.kernel, (long long)conv->w.kernel,
+           (long long)conv->w.stride, (long long)conv->channels, (long long)conv->kernels, (long long)conv->groups);
+  convolution_plane_text(&text, conv);
   return text.data;
 }
 
@@ -262,6 +261,7 @@ static KernelSpec *direct_spec(const Graph *graph, const Node *node) {
   kernel_knob(spec, "OC_VECTORS", plan->oc_vectors);
   kernel_knob(spec, "OC_TAIL", schedule->layer.oc_vectors % plan->oc_vectors);
   kernel_knob(spec, "COLUMNS", plan->columns);
+  if (!dim_is_const(schedule->w.out)) kernel_knob(spec, "ANY_WIDTH", 1);
   kernel_knob(spec, "UNROLL", plan->unroll);
   kernel_knob(spec, "GROUPED", conv->groups > 1);
   kernel_knob(spec, "BIAS", conv->bias != NULL);
@@ -287,6 +287,18 @@ static void call_panels(Call *call, const Graph *graph, const Node *node) {
   operand_integer(call, "slot", slot);
 }
 
+/* Of a plane that only the run knows: in as many chunks as at the dims' optimum. */
+static const Dim *tile_chunk(const Graph *graph, const DirectSchedule *schedule) {
+  const DirectPlan *plan = &schedule->plan;
+  DimTable *dims = graph->dims;
+  int64_t chunk = direct_tile_chunk(graph->config->machine, &schedule->layer, plan);
+  bool constant = dim_is_const(schedule->h.out) && dim_is_const(schedule->w.out);
+  if (constant || plan->tile_chunk) return dim_const(dims, chunk);
+  const Dim *columns = dim_const(dims, plan->columns), *chunks = dim_const(dims, ceil_div(tiles_of(schedule), chunk));
+  const Dim *tiles = dim_mul(dims, schedule->h.out, dim_ceil_div(dims, schedule->w.out, columns));
+  return dim_ceil_div(dims, tiles, chunks);
+}
+
 static void lower_node(Program *program, Node *node) {
   const DirectSchedule *schedule = schedule_of(node);
   const Convolution *conv = &schedule->base.conv;
@@ -299,9 +311,10 @@ static void lower_node(Program *program, Node *node) {
   operand_integer(call, "group_kernels", conv->kernels);
   operand_integer(call, "span", direct_span(&schedule->weights));
   operand_integer(call, "group_chunk", chunk(plan->group_chunk, direct_oc_groups(&schedule->weights)));
-  operand_integer(call, "tile_chunk", direct_tile_chunk(program->graph->config->machine, &schedule->layer, plan));
+  operand_extent(call, "tile_chunk", tile_chunk(program->graph, schedule));
   operand_integer(call, "pass", chunk(plan->pass, schedule->layer.span));
   call_panels(call, program->graph, node);
+  operands_plane(call, &schedule->h, &schedule->w);
   double points = (double)(conv->channels * conv->h.kernel * conv->w.kernel);
   double outputs = value_optimum(conv->y), inputs = value_optimum(conv->x);
   call_cost(call, 2 * points * outputs, 4 * (inputs + outputs + points * (double)(conv->groups * conv->kernels)));

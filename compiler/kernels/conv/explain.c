@@ -55,7 +55,7 @@ static const char *why_row_major(const Explain *e, const Node *node) {
   if (input) return arena_format(arena, "its input %s", input);
   if (output) return arena_format(arena, "its output %s", output);
   Convolution conv = convolution_of(e->graph, node, node->layout);
-  const char *obstacle = convolution_direct.obstacle(&conv);
+  const char *obstacle = convolution_direct.obstacle(e->graph, &conv);
   if (obstacle) return obstacle;
   if (!(possible_layouts(e->graph, node) & LAYOUT_SET_BLOCKED)) return "--conv says so";
   return "blocked tensors would take longer, with the transforms that they need: see --explain=layout";

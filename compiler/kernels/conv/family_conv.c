@@ -87,6 +87,7 @@ static bool overwrites(const Node *node, int input) {
 
 const KernelFamily family_conv = {
     .layouts = layouts,
+    .runs_any_plane = true,
     .seeks_blocked = true,
     .seconds = seconds,
     .recorded_seconds = convolution_recorded_seconds,

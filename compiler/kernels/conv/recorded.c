@@ -5,12 +5,14 @@
 #include "support/text.h"
 #include "template/fingerprint.h"
 
-/* "_h56k3s2p1.1": extent, window, stride, dilation, pads; "" for an axis that the tensors do not have. */
-static void add_axis(Text *text, char name, const ConvAxis *axis) {
+/* "_h56k3s2p1.1": extent, window, stride, dilation, pads; "" for an axis that the tensors do not have. `sized`: kernels
+ * of extents that only the run knows are others: "_w256of512k3s1p1.1". */
+static void add_axis(Text *text, char name, const ConvAxis *axis, bool sized) {
   bool absent = axis->kernel == 1 && dim_equals(axis->in, 1) && axis->stride == 1;
   if (absent && dim_equals(axis->out, 1)) return;
-  text_add(text, "_%c%lldk%llds%lld", name, (long long)dim_optimum(axis->in), (long long)axis->kernel,
-           (long long)axis->stride);
+  text_add(text, "_%c%lld", name, (long long)dim_optimum(axis->in));
+  if (sized && !dim_is_const(axis->in)) text_add(text, "of%lld", (long long)dim_upper(axis->in));
+  text_add(text, "k%llds%lld", (long long)axis->kernel, (long long)axis->stride);
   if (axis->dilation != 1) text_add(text, "d%lld", (long long)axis->dilation);
   text_add(text, "p%lld.%lld", (long long)dim_optimum(axis->pad_begin), (long long)dim_optimum(axis->pad_end));
 }
@@ -30,9 +32,9 @@ static const char *workload(Graph *graph, const Node *node, NodeLayout layout) {
   if (!dim_is_const(images)) text_add(&text, "of%lld", (long long)dim_upper(images));
   text_add(&text, "c%lldk%lld", (long long)conv.channels, (long long)conv.kernels);
   if (conv.groups > 1) text_add(&text, "g%lld", (long long)conv.groups);
-  add_axis(&text, 'd', &conv.d);
-  add_axis(&text, 'h', &conv.h);
-  add_axis(&text, 'w', &conv.w);
+  add_axis(&text, 'd', &conv.d, conv.x_block > 0);
+  add_axis(&text, 'h', &conv.h, conv.x_block > 0);
+  add_axis(&text, 'w', &conv.w, conv.x_block > 0);
   if (conv.x_block)
     text_add(&text, "_in%d", conv.x_block);
   else

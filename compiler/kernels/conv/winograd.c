@@ -35,8 +35,9 @@ static bool fits_axis(const ConvAxis *axis) {
 static bool runs_blocked(const Graph *graph, const Convolution *conv) {
   int lanes = graph->config->target->lanes;
   bool whole = conv->groups == 1 || (conv->channels % lanes == 0 && conv->kernels % lanes == 0);
-  return !graph->config->no_winograd && whole && conv->channels >= lanes && conv->weights->data &&
-         fits_axis(&conv->h) && fits_axis(&conv->w) && winograd_has_window(conv->h.kernel, conv->w.kernel);
+  return !graph->config->no_winograd && dim_is_const(conv->h.out) && dim_is_const(conv->w.out) && whole &&
+         conv->channels >= lanes && conv->weights->data && fits_axis(&conv->h) && fits_axis(&conv->w) &&
+         winograd_has_window(conv->h.kernel, conv->w.kernel);
 }
 
 /* "winograd4x4_3x3_oc2t13b25_groups", then the differences between layers of one plan. */
@@ -151,10 +152,16 @@ static void operand_from(const Graph *graph, Call *call, const char *parameter, 
   operand_elements(call, parameter, value, dim_const(graph->dims, offset), NULL, mode);
 }
 
-static void call_group_cost(Call *call, const Convolution *conv, const Blocked *y) {
-  double groups = (double)conv->groups, images = (double)dim_optimum(conv->x->shape[0]);
-  double in = images * (double)(conv->channels * dim_value(conv->h.in) * dim_value(conv->w.in));
-  double out = images * (double)(conv->kernels * y->height * y->width);
+/* The value from channel block `block` on; a null pointer if value is NULL. */
+static void operand_blocks(const Graph *graph, Call *call, const char *parameter, const Value *value, int64_t block,
+                           AccessMode mode) {
+  const Dim *first = dim_const(graph->dims, block);
+  const Dim *offset = value ? dim_mul(graph->dims, first, blocked_of(graph, value).plane) : NULL;
+  operand_elements(call, parameter, value, offset, NULL, mode);
+}
+
+static void call_group_cost(Call *call, const Convolution *conv, const Value *y) {
+  double groups = (double)conv->groups, in = value_optimum(conv->x) / groups, out = value_optimum(y) / groups;
   double weights = (double)(conv->kernels * conv->channels * conv->h.kernel * conv->w.kernel);
   call_cost(call, 2 * convolution_macs(conv) / groups, 4 * (in + out + weights));
 }
@@ -183,30 +190,29 @@ static void lower_group(Program *program, const Node *node, int64_t group) {
   const Convolution *conv = &schedule->base.conv;
   int lanes = graph->config->target->lanes;
   WinogradWeights weights = weights_of(graph, schedule);
-  Blocked x = blocked_of(graph, conv->x), y = blocked_of(graph, node->outputs[0]);
+  const Dim *none = dim_const(graph->dims, 0);
   int64_t y_block = group * conv->kernels / lanes;
-  Blocked residual = conv->residual ? blocked_of(graph, conv->residual) : (Blocked){0};
   Call *call = kernel_call(program, node, spec_of(graph, node));
-  operand_from(graph, call, "x", conv->x, group * conv->channels / lanes * x.plane, READ);
+  operand_blocks(graph, call, "x", conv->x, group * conv->channels / lanes, READ);
   operand_from(graph, call, "weights", node->packed[0], group * winograd_weights_floats(&weights), READ);
   operand_from(graph, call, "bias", conv->bias, group * conv->kernels, READ);
-  operand_from(graph, call, "residual", conv->residual, y_block * residual.plane, READ);
-  operand_from(graph, call, "y", node->outputs[0], y_block * y.plane, WRITE);
+  operand_blocks(graph, call, "residual", conv->residual, y_block, READ);
+  operand_blocks(graph, call, "y", node->outputs[0], y_block, WRITE);
   operand_sharing(call, "y", SHARED_APART);
   operand_value(call, "scratch", node->scratch, READ_WRITE);
   operand_sharing(call, "scratch", SHARED_BY_WORKER);
   operand_dim(call, "n", conv->x->shape[0]);
   operand_integer(call, "channels", conv->channels);
   operand_integer(call, "kernels", conv->kernels);
-  operand_integer(call, "x_image", x.image);
-  operand_integer(call, "residual_image", residual.image);
-  operand_integer(call, "y_image", y.image);
+  operand_extent(call, "x_image", blocked_of(graph, conv->x).image);
+  operand_extent(call, "residual_image", conv->residual ? blocked_of(graph, conv->residual).image : none);
+  operand_extent(call, "y_image", blocked_of(graph, node->outputs[0]).image);
   operand_integer(call, "block_tiles", p->block_tiles);
   operand_integer(call, "input_point", winograd_input_point(p, &schedule->layer, lanes));
   operand_integer(call, "product_point", winograd_product_point(p, lanes));
   operand_slots(graph, call, schedule);
   operand_integer(call, "slot", graph_slot_bytes(graph, node, slot_bytes(graph, schedule)) / (int64_t)sizeof(float));
-  call_group_cost(call, conv, &y);
+  call_group_cost(call, conv, node->outputs[0]);
 }
 
 /* No barrier between groups: each worker has its own scratch memory. */

@@ -146,8 +146,8 @@ static void lower_blocked(Program *program, const Node *node) {
   operand_integer(call, "groups", conv->groups);
   operand_integer(call, "channels", conv->channels);
   operand_integer(call, "kernels", conv->kernels);
-  operand_integer(call, "x_image", blocked_of(graph, conv->x).image);
-  operand_integer(call, "y_image", blocked_of(graph, conv->y).image);
+  operand_extent(call, "x_image", blocked_of(graph, conv->x).image);
+  operand_extent(call, "y_image", blocked_of(graph, conv->y).image);
   double floats = (double)value_max_count(conv->x) + (double)value_max_count(conv->y);
   call_cost(call, 2 * transposed_macs(conv), 4 * (floats + (double)value_count(node->packed[0])));
 }

@@ -20,11 +20,12 @@ static bool has_pixels(const Value *y, const Value *operand) {
   return moves(y, operand, 2) || moves(y, operand, y->rank - 1);
 }
 
-/* Does the operand vary along all spatial axes longer than 1, or along none? */
+/* Does the operand vary along all spatial axes longer than 1, in every run, or along none? */
 static bool pixels_fit(const Value *y, const Value *operand) {
   if (!has_pixels(y, operand)) return true;
   for (int axis = 2; axis < y->rank; axis++)
-    if (!moves(y, operand, axis) && dim_value(y->shape[axis]) != 1) return false;
+    if (moves(y, operand, axis) ? extent_along(y, operand, axis) != y->shape[axis] : !dim_equals(y->shape[axis], 1))
+      return false;
   return true;
 }
 
@@ -63,16 +64,18 @@ Value *blocked_constant(Graph *graph, const Value *y, const Value *constant) {
 }
 
 BlockedWalk blocked_walk(const Graph *graph, const Value *y, const Value *operand) {
+  DimTable *dims = graph->dims;
   int64_t lanes = blocked_of(graph, y).block;
   if (value_is_constant(operand)) {
     bool channels = value_count(operand) != 1;
-    return (BlockedWalk){.channels = channels, .block = channels ? lanes : 0};
+    const Dim *zero = dim_const(dims, 0);
+    return (BlockedWalk){.channels = channels, .block = channels ? dim_const(dims, lanes) : zero, .image = zero};
   }
   Blocked b = blocked_of(graph, operand);
   BlockedWalk walk = {.pixels = has_pixels(y, operand), .channels = b.channels != 1 || dim_value(y->shape[1]) == 1};
-  walk.block = walk.channels ? b.plane : 0;
-  walk.image = walk.channels ? b.image : b.height * b.width;
-  if (!moves(y, operand, 0)) walk.image = 0;
+  walk.block = walk.channels ? b.plane : dim_const(dims, 0);
+  walk.image = walk.channels ? b.image : dim_mul(dims, b.height, b.width);
+  if (!moves(y, operand, 0)) walk.image = dim_const(dims, 0);
   return walk;
 }
 
@@ -90,26 +93,28 @@ void lower_blocked_elementwise(Program *program, const Node *node, const char *o
   static const char *const BLOCK[ELEMENTWISE_OPERANDS] = {"a_block", "b_block", "c_block"};
   const Graph *graph = program->graph;
   Blocked b = blocked_of(graph, y);
-  BlockedWalk walks[ELEMENTWISE_OPERANDS] = {0};
+  const Dim *zero = dim_const(graph->dims, 0);
+  BlockedWalk walks[ELEMENTWISE_OPERANDS];
   KernelSpec *spec = kernel_spec(program, "elementwise_blocked");
   kernel_knob(spec, "OPERANDS", n);
-  for (int k = 0; k < n; k++) {
-    walks[k] = blocked_walk(graph, y, operands[k]);
-    set_knobs(spec, k, &walks[k]);
+  for (int k = 0; k < ELEMENTWISE_OPERANDS; k++) {
+    walks[k] = k < n ? blocked_walk(graph, y, operands[k]) : (BlockedWalk){.image = zero, .block = zero};
+    if (k < n) set_knobs(spec, k, &walks[k]);
   }
   kernel_hook(spec, "op", op);
   Call *call = kernel_call(program, node, spec);
-  double vectors = (double)dim_optimum(y->shape[0]) * (double)(b.blocks * b.height * b.width), streams = 1;
+  const Dim *pixels = dim_mul(graph->dims, b.height, b.width);
+  double vectors = (double)dim_optimum(y->shape[0]) * (double)(b.blocks * dim_optimum(pixels)), streams = 1;
   for (int k = 0; k < ELEMENTWISE_OPERANDS; k++) {
     operand_value(call, OPERAND[k], operands[k < n ? k : 0], READ);
-    operand_integer(call, IMAGE[k], walks[k].image);
-    operand_integer(call, BLOCK[k], walks[k].block);
+    operand_extent(call, IMAGE[k], walks[k].image);
+    operand_extent(call, BLOCK[k], walks[k].block);
     streams += walks[k].pixels;
   }
   operand_value(call, "y", y, WRITE);
   operand_dim(call, "n", y->shape[0]);
   operand_integer(call, "blocks", b.blocks);
-  operand_integer(call, "pixels", b.plane / graph->config->target->lanes);
-  operand_integer(call, "y_image", b.image);
+  operand_extent(call, "pixels", blocked_vectors(graph, &b));
+  operand_extent(call, "y_image", b.image);
   call_cost(call, vectors * (double)b.block, vectors * (double)b.block * streams * sizeof(float));
 }

@@ -19,7 +19,7 @@ Value *blocked_constant(Graph *graph, const Value *y, const Value *constant);
 /* The strides of an operand of y, in floats; 0 along broadcast axes. Constants are blocked_constant()s. */
 typedef struct BlockedWalk {
   bool pixels, channels;
-  int64_t image, block;
+  const Dim *image, *block;
 } BlockedWalk;
 BlockedWalk blocked_walk(const Graph *graph, const Value *y, const Value *operand);
 

@@ -167,7 +167,7 @@ static void packed_inputs(const Node *chain, Value **inputs) {
 }
 
 static void call_walks(const Graph *graph, Call *call, const Node *chain) {
-  int64_t images[MAX_CHAIN_OPERANDS + MAX_CHAIN_MEMBERS], blocks[MAX_CHAIN_OPERANDS + MAX_CHAIN_MEMBERS];
+  const Dim *images[MAX_CHAIN_OPERANDS + MAX_CHAIN_MEMBERS], *blocks[MAX_CHAIN_OPERANDS + MAX_CHAIN_MEMBERS];
   int n = 0;
   for (int k = 0; k < chain->n_inputs; k++, n++) {
     BlockedWalk walk = blocked_walk(graph, chain->outputs[0], chain->inputs[k]);
@@ -179,8 +179,8 @@ static void call_walks(const Graph *graph, Call *call, const Node *chain) {
     images[n] = b.image;
     blocks[n] = b.plane;
   }
-  operand_integer_array(call, "image_strides", n, images);
-  operand_integer_array(call, "block_strides", n, blocks);
+  operand_extent_array(call, "image_strides", n, images);
+  operand_extent_array(call, "block_strides", n, blocks);
 }
 
 static void lower_blocked(Program *program, const Node *chain) {
@@ -194,7 +194,7 @@ static void lower_blocked(Program *program, const Node *chain) {
   operand_value_array(call, "results", chain->n_outputs, chain->outputs, WRITE);
   operand_dim(call, "n", chain->outputs[0]->shape[0]);
   operand_integer(call, "blocks", b.blocks);
-  operand_integer(call, "pixels", b.plane / graph->config->target->lanes);
+  operand_extent(call, "pixels", blocked_vectors(graph, &b));
   call_walks(graph, call, chain);
   set_cost(call, chain);
 }
@@ -214,6 +214,7 @@ static bool overwrites(const Node *chain, int input) {
 
 const KernelFamily family_chain = {
     .layouts = layouts,
+    .runs_any_plane = true,
     .pack = pack,
     .overwrites = overwrites,
     .lower = lower_chain,

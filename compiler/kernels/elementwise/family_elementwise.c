@@ -181,6 +181,7 @@ static bool overwrites(const Node *node, int input) {
 
 const KernelFamily family_elementwise = {
     .layouts = layouts,
+    .runs_any_plane = true,
     .pack = pack,
     .takes_epilogue = takes_epilogue,
     .overwrites = overwrites,

@@ -13,24 +13,44 @@
 
 /* Channel c, pixel p of an image is at c / block * plane + c % block * lane + p * pixel. */
 typedef struct ChannelMap {
-  int64_t block, plane, lane, pixel, image;
+  bool blocked;
+  int64_t block, pixel;
+  const Dim *plane, *lane, *image;
 } ChannelMap;
+
+static const Dim *pixels_of(const Graph *graph, const Blocked *b) { return dim_mul(graph->dims, b->height, b->width); }
+
+static ChannelMap row_major_map(const Graph *graph, const Blocked *b) {
+  const Dim *pixels = pixels_of(graph, b), *channels = dim_const(graph->dims, b->channels);
+  return (ChannelMap){.block = b->channels,
+                      .plane = dim_const(graph->dims, 0),
+                      .lane = pixels,
+                      .pixel = 1,
+                      .image = dim_mul(graph->dims, channels, pixels)};
+}
 
 static ChannelMap map_of(const Graph *graph, const Value *value) {
   Blocked b = blocked_of(graph, value);
-  int64_t pixels = b.height * b.width;
-  if (!value->channel_block)
-    return (ChannelMap){.block = b.channels, .lane = pixels, .pixel = 1, .image = b.channels * pixels};
-  return (ChannelMap){.block = b.block, .plane = b.plane, .lane = 1, .pixel = b.block, .image = b.image};
+  if (!value->channel_block) return row_major_map(graph, &b);
+  return (ChannelMap){.blocked = true,
+                      .block = b.block,
+                      .plane = b.plane,
+                      .lane = dim_const(graph->dims, 1),
+                      .pixel = b.block,
+                      .image = b.image};
 }
 
-static int64_t place(const ChannelMap *map, int64_t channel) {
-  return channel / map->block * map->plane + channel % map->block * map->lane;
+static const Dim *times(DimTable *dims, int64_t factor, const Dim *dim) {
+  return dim_mul(dims, dim_const(dims, factor), dim);
+}
+
+static const Dim *place(DimTable *dims, const ChannelMap *map, int64_t channel) {
+  return dim_add(dims, times(dims, channel / map->block, map->plane), times(dims, channel % map->block, map->lane));
 }
 
 /* The stride of runs that are `period` channels apart. */
-static int64_t run_stride(const ChannelMap *map, int64_t period) {
-  return map->plane ? period / map->block * map->plane : period * map->lane;
+static const Dim *run_stride(DimTable *dims, const ChannelMap *map, int64_t period) {
+  return map->blocked ? times(dims, period / map->block, map->plane) : times(dims, period, map->lane);
 }
 
 typedef struct ChannelCopy {
@@ -38,25 +58,26 @@ typedef struct ChannelCopy {
   const Node *node;
   ChannelRange from, to;
   ChannelMap in, out;
-  int64_t pixels, period; /* channels after which both sides' blocks are aligned again */
+  const Dim *pixels;
+  int64_t period; /* channels after which both sides' blocks are aligned again */
 } ChannelCopy;
 
 /* `runs` runs of `length` channels from `channel` on. */
 static void copy_runs(const ChannelCopy *c, int64_t channel, int64_t runs, int64_t length) {
   Graph *graph = c->program->graph;
   DimTable *dims = graph->dims;
-  bool lanes_last = c->out.lane == 1;
+  bool lanes_last = dim_equals(c->out.lane, 1);
   int lane_axis = lanes_last ? 3 : 2, pixel_axis = lanes_last ? 2 : 3;
   StridedBox box = {.rank = 4,
                     .shape = {c->from.value->shape[0], dim_const(dims, runs)},
-                    .in_stride = {dim_const(dims, c->in.image), dim_const(dims, run_stride(&c->in, c->period))},
-                    .out_stride = {dim_const(dims, c->out.image), dim_const(dims, run_stride(&c->out, c->period))},
-                    .in_offset = dim_const(dims, place(&c->in, c->from.first + channel)),
-                    .out_offset = dim_const(dims, place(&c->out, c->to.first + channel))};
+                    .in_stride = {c->in.image, run_stride(dims, &c->in, c->period)},
+                    .out_stride = {c->out.image, run_stride(dims, &c->out, c->period)},
+                    .in_offset = place(dims, &c->in, c->from.first + channel),
+                    .out_offset = place(dims, &c->out, c->to.first + channel)};
   box.shape[lane_axis] = dim_const(dims, length);
-  box.in_stride[lane_axis] = dim_const(dims, c->in.lane);
-  box.out_stride[lane_axis] = dim_const(dims, c->out.lane);
-  box.shape[pixel_axis] = dim_const(dims, c->pixels);
+  box.in_stride[lane_axis] = c->in.lane;
+  box.out_stride[lane_axis] = c->out.lane;
+  box.shape[pixel_axis] = c->pixels;
   box.in_stride[pixel_axis] = dim_const(dims, c->in.pixel);
   box.out_stride[pixel_axis] = dim_const(dims, c->out.pixel);
   operand_sharing(lower_strided_copy(c->program, c->node, &box, c->from.value, c->to.value), "out", SHARED_APART);
@@ -64,8 +85,8 @@ static void copy_runs(const ChannelCopy *c, int64_t channel, int64_t runs, int64
 
 /* One side's blocks are the other's, or some of them, or one side's are all of its channels. */
 static int64_t period_of(const ChannelMap *in, const ChannelMap *out, int64_t channels) {
-  if (!in->plane && !out->plane) return channels;
-  if (!in->plane || !out->plane) return in->plane ? in->block : out->block;
+  if (!in->blocked && !out->blocked) return channels;
+  if (!in->blocked || !out->blocked) return in->blocked ? in->block : out->block;
   int64_t larger = in->block > out->block ? in->block : out->block;
   if (larger % in->block || larger % out->block) bug("channels cannot be copied between unlike blocks");
   return larger;
@@ -92,7 +113,7 @@ void lower_channel_copy(Program *program, const Node *node, ChannelRange from, C
                       .to = to,
                       .in = map_of(graph, from.value),
                       .out = map_of(graph, to.value),
-                      .pixels = b.height * b.width};
+                      .pixels = pixels_of(graph, &b)};
   copy.period = period_of(&copy.in, &copy.out, channels);
   copy_all(&copy, channels);
 }
@@ -100,14 +121,18 @@ void lower_channel_copy(Program *program, const Node *node, ChannelRange from, C
 void lower_channels_last(Program *program, const Node *node, const Value *from, const Value *to) {
   const Graph *graph = program->graph;
   Blocked b = blocked_of(graph, from);
-  int64_t pixels = b.height * b.width;
+  const Dim *pixels = pixels_of(graph, &b), *channels = dim_const(graph->dims, b.channels);
   ChannelCopy copy = {
       .program = program,
       .node = node,
       .from = {from, 0},
       .to = {to, 0},
       .in = map_of(graph, from),
-      .out = {.block = b.channels, .lane = 1, .pixel = b.channels, .image = b.channels * pixels},
+      .out = {.block = b.channels,
+              .plane = dim_const(graph->dims, 0),
+              .lane = dim_const(graph->dims, 1),
+              .pixel = b.channels,
+              .image = dim_mul(graph->dims, channels, pixels)},
       .pixels = pixels,
       .period = b.block,
   };

@@ -5,7 +5,7 @@
 
 #include "program/build.h"
 
-/* Channels of a value of rank 3 or 4 with constant extents, except N. */
+/* Channels of a value of rank 3 or 4; their number is constant. */
 typedef struct ChannelRange {
   const Value *value;
   int64_t first; /* channel */

@@ -8,6 +8,7 @@
 #include "machine/targets.h"
 #include "program/build.h"
 #include "shapes/shape.h"
+#include "support/numbers.h"
 
 static int pool_kind(const Node *node) {
   if (is_op(node, OP_MaxPool)) return POOL_MAX;
@@ -39,20 +40,27 @@ static void pool_cost(Call *call, const Node *node, const Window *window) {
 /* ---- blocked tensors ---- */
 
 /* A window's columns are vectors in registers; some registers are needed for other values. */
-enum { MAX_WINDOW_W = 32, OTHER_REGISTERS = 8 };
+enum { MAX_WINDOW_W = 32, OTHER_REGISTERS = 8, MAX_COLUMNS = 14 };
 
 static RowTiles blocked_tiles(Graph *graph, const Node *node, const Window *window) {
   int w = window->n_spatial - 1, axis = 2 + w;
   int64_t reach = (window->kernel[w] - 1) * window->dilation[w] + 1;
   int64_t most = (graph->config->target->vector_registers - OTHER_REGISTERS - reach) / window->stride[w] + 1;
-  return row_tiles_of(dim_value(node->outputs[0]->shape[axis]), most > 14 ? 14 : most, window->stride[w], reach,
-                      dim_value(node->inputs[0]->shape[axis]), dim_value(window->pad_begin[w]));
+  const Dim *out = node->outputs[0]->shape[axis];
+  if (most > MAX_COLUMNS) most = MAX_COLUMNS;
+  if (!dim_is_const(out)) return (RowTiles){.columns = (int)clamp_int(1, most, dim_upper(out)), .variants = 1};
+  return row_tiles_of(dim_value(out), most, window->stride[w], reach, dim_value(node->inputs[0]->shape[axis]),
+                      dim_value(window->pad_begin[w]));
 }
 
 static LayoutSet layouts(Graph *graph, const Node *node) {
   if (wants_indices(node) || pool_kind(node) == POOL_NORM) return 0;
   Window window = window_of(graph, node);
   int w = window.n_spatial - 1;
+  for (int i = 0; i <= w; i++) {
+    ConvAxis axis = convolution_axis(graph, node, &window, i);
+    if (!axis_is_padded(graph, &axis)) return 0;
+  }
   if (window.kernel[w] > MAX_WINDOW_W || blocked_tiles(graph, node, &window).variants > ROW_TILE_VARIANTS) return 0;
   return LAYOUT_SET_BLOCKED | LAYOUT_BIT(LAYOUT_WIDE, LAYOUT_WIDE);
 }
@@ -68,16 +76,20 @@ static void lower_blocked(Program *program, Node *node) {
   kernel_plane(spec, &axes[1], &axes[0]);
   kernel_knob(spec, "KIND", pool_kind(node));
   kernel_knob(spec, "VECTORS", x.block / graph->config->target->lanes);
-  kernel_knob(spec, "PAD_BOTTOM", dim_value(axes[1].pad_end));
-  kernel_knob(spec, "PAD_RIGHT", dim_value(axes[0].pad_end));
+  kernel_extent(spec, "PAD_BOTTOM", axes[1].pad_end);
+  kernel_extent(spec, "PAD_RIGHT", axes[0].pad_end);
   kernel_knob(spec, "COLUMNS", blocked_tiles(graph, node, &window).columns);
+  if (!dim_is_const(axes[0].out)) kernel_knob(spec, "ANY_WIDTH", 1);
   Call *call = kernel_call(program, node, spec);
   operand_value(call, "x", node->inputs[0], READ);
   operand_value(call, "y", node->outputs[0], WRITE);
   operand_dim(call, "n", node->inputs[0]->shape[0]);
   operand_integer(call, "blocks", x.blocks);
-  operand_integer(call, "x_image", x.image);
-  operand_integer(call, "y_image", y.image);
+  operand_extent(call, "x_image", x.image);
+  operand_extent(call, "y_image", y.image);
+  operands_plane(call, &axes[1], &axes[0]);
+  operand_plane_extent(call, "pad_bottom", axes[1].pad_end);
+  operand_plane_extent(call, "pad_right", axes[0].pad_end);
   pool_cost(call, node, &window);
 }
 
@@ -144,4 +156,4 @@ static void pool_lower(Program *program, Node *node) {
     lower_plain(program, node);
 }
 
-const KernelFamily family_pool = {.layouts = layouts, .lower = pool_lower};
+const KernelFamily family_pool = {.layouts = layouts, .runs_any_plane = true, .lower = pool_lower};

@@ -170,7 +170,7 @@ static void lower_blocked(Program *program, const Node *node) {
   Graph *graph = program->graph;
   const Value *y = node->outputs[0];
   Blocked x = blocked_of(graph, node->inputs[0]);
-  int64_t y_image = y->rank > 2 ? blocked_of(graph, y).image : x.channels;
+  const Dim *y_image = y->rank > 2 ? blocked_of(graph, y).image : dim_const(graph->dims, x.channels);
   KernelSpec *spec = kernel_spec(program, "global_pool_blocked");
   set_hooks(program->arena, node, spec);
   kernel_knob(spec, "VECTORS", x.block / graph->config->target->lanes);
@@ -179,9 +179,9 @@ static void lower_blocked(Program *program, const Node *node) {
   operand_value(call, "y", y, WRITE);
   operand_dim(call, "n", node->inputs[0]->shape[0]);
   operand_integer(call, "channels", x.channels);
-  operand_integer(call, "pixels", (x.height * x.width));
-  operand_integer(call, "x_image", x.image);
-  operand_integer(call, "y_image", y_image);
+  operand_extent(call, "pixels", dim_mul(graph->dims, x.height, x.width));
+  operand_extent(call, "x_image", x.image);
+  operand_extent(call, "y_image", y_image);
   double count = value_optimum(node->inputs[0]);
   call_cost(call, count, 4 * count);
 }
@@ -239,4 +239,4 @@ static void lower_reduce(Program *program, Node *node) {
     lower_plain(program, node, &axes);
 }
 
-const KernelFamily family_reduce = {.layouts = layouts, .lower = lower_reduce};
+const KernelFamily family_reduce = {.layouts = layouts, .runs_any_plane = true, .lower = lower_reduce};

@@ -160,12 +160,12 @@ static void lower_blocked(Program *program, Node *node) {
   operand_value(call, "column_weight", node->packed[node->n_packed - 1], READ);
   operand_dim(call, "n", node->inputs[0]->shape[0]);
   operand_integer(call, "blocks", x.blocks);
-  operand_integer(call, "x_image", x.image);
-  operand_integer(call, "y_image", y.image);
-  operand_integer(call, "in_h", x.height);
-  operand_integer(call, "in_w", x.width);
-  operand_integer(call, "out_h", y.height);
-  operand_integer(call, "out_w", y.width);
+  operand_extent(call, "x_image", x.image);
+  operand_extent(call, "y_image", y.image);
+  operand_extent(call, "in_h", x.height);
+  operand_extent(call, "in_w", x.width);
+  operand_extent(call, "out_h", y.height);
+  operand_extent(call, "out_w", y.width);
   double in = (double)value_max_count(node->inputs[0]), out = (double)value_max_count(node->outputs[0]);
   call_cost(call, 2 * out * taps[rank - 1].n * (flat ? 1 : taps[2].n), 4 * (in + out));
 }

@@ -1,0 +1,171 @@
+# SPDX-License-Identifier: MIT
+"""Convolutions, poolings and element-wise nodes whose height or width only the run knows: on blocked tensors, with the
+results of ONNX Runtime for every extent from the least to the largest, and the same bits on any number of threads."""
+import itertools
+
+import numpy
+import pytest
+
+from support.amount import long_tests
+from support.emitted import TARGETS, assert_same
+from support.model_builder import Model
+from support.module import Module
+
+
+
+def whole(rng, *shape):
+    return rng.integers(-3, 4, shape).astype(numpy.float32)
+
+
+class Network(Model):
+    """A model of one input, [N, channels, H, W] or [N, channels, W], whose numbers are whole, so that every order of
+    sums has the same result."""
+    search = "greedy"  # auto would leave such small tensors row-major
+
+    def __init__(self, channels, dims, axes="HW"):
+        super().__init__()
+        self.rng = numpy.random.default_rng(channels)
+        for name, extents in dims.items():
+            self.dim(name, *extents)
+        shape = ["N" if "N" in dims else 1, channels, *[name if name in dims else 9 for name in axes]]
+        self.x = self.input("x", "f32", shape)
+
+    def conv(self, x, channels, kernels, window=(3, 3), bias=True, group=1, **attributes):
+        inputs = [x, self.constant(whole(self.rng, kernels, channels // group, *window))]
+        inputs += [self.constant(whole(self.rng, kernels))] if bias else []
+        return self.node("Conv", inputs, group=group, **attributes)
+
+
+WIDTH = {"W": (1, 20, 40)}
+BOTH = {"N": (1, 1, 3), "H": (1, 8, 19), "W": (1, 20, 40)}
+SAME = {"pads": [1, 1, 1, 1]}
+
+
+def dense():
+    """Residuals, a window wider than the least width, and channels that fill no block."""
+    net = Network(5, BOTH)
+    a = net.node("Relu", [net.conv(net.x, 5, 37, **SAME)])
+    b = net.conv(a, 37, 37, (1, 1))
+    c = net.node("Relu", [net.node("Add", [net.conv(b, 37, 37, (3, 5), pads=[1, 2, 1, 2]), a])])
+    net.output(net.conv(c, 37, 20, (1, 1), bias=False))
+    return net
+
+
+def strided():
+    """Strides, dilations, and padding that differs from side to side or is wider than the input."""
+    net = Network(16, BOTH)
+    a = net.conv(net.x, 16, 32, (3, 4), strides=[2, 3], pads=[2, 3, 1, 0])
+    b = net.conv(a, 32, 16, (3, 3), dilations=[2, 4], pads=[3, 5, 2, 6])
+    net.output(a, net.conv(b, 16, 33, (1, 1), strides=[2, 2]), net.conv(net.x, 16, 8, (3, 3), auto_pad="SAME_UPPER",
+                                                                    strides=[2, 2]))
+    return net
+
+
+def grouped():
+    net = Network(32, BOTH)
+    a = net.conv(net.x, 32, 32, group=2, **SAME)
+    net.output(net.conv(a, 32, 24, group=8, pads=[0, 2, 2, 0]))
+    return net
+
+
+def depthwise():
+    net = Network(21, BOTH)
+    a = net.node("Relu", [net.conv(net.x, 21, 21, group=21, **SAME)])
+    b = net.node("Relu", [net.node("Add", [net.conv(a, 21, 21, (5, 3), group=21, bias=False, pads=[2, 1, 2, 1]), a])])
+    c = net.conv(b, 21, 21, (3, 5), group=21, strides=[2, 2], dilations=[1, 2], pads=[1, 4, 1, 4])
+    net.output(b, c, net.conv(net.x, 21, 21, group=21, auto_pad="SAME_LOWER", strides=[1, 2]))
+    return net
+
+
+def pooled():
+    """Means are over powers of two, so they are exact."""
+    net = Network(21, BOTH)
+    a = net.conv(net.x, 21, 21, group=21, **SAME)
+    b = net.node("MaxPool", [a], kernel_shape=[3, 3], strides=[2, 2], ceil_mode=1, **SAME)
+    c = net.node("AveragePool", [b], kernel_shape=[2, 2], strides=[1, 1], count_include_pad=1, **SAME)
+    d = net.node("AveragePool", [a], kernel_shape=[1, 4], strides=[1, 2], count_include_pad=1, pads=[0, 2, 0, 1])
+    e = net.node("MaxPool", [a], kernel_shape=[3, 5], pads=[2, 4, 0, 1])
+    net.output(c, d, e, net.node("GlobalMaxPool", [c]), net.node("GlobalAveragePool", [net.node("Mul", [c, c])]))
+    return net
+
+
+def joined():
+    """Concat, Split and broadcast sums of blocked tensors, and the transforms of what is row-major."""
+    net = Network(16, BOTH)
+    a, b = net.conv(net.x, 16, 32, **SAME), net.conv(net.x, 16, 20, **SAME)
+    c = net.conv(net.node("Concat", [a, b, a], axis=1), 84, 48, (1, 1))
+    d, e = net.node("Split", [c], outputs=2, axis=1, num_outputs=2)
+    f = net.node("Mul", [net.node("Sigmoid", [net.node("GlobalMaxPool", [d])]), net.node("Sub", [d, d])])
+    net.output(net.conv(e, 24, 16, **SAME), net.node("Transpose", [d], perm=[0, 2, 3, 1]), net.node("Max", [e, f]))
+    return net
+
+
+def sequence():
+    """A tensor of rank 3: a plane of one row."""
+    net = Network(24, WIDTH, axes="W")
+    a = net.node("Relu", [net.conv(net.x, 24, 40, (5,), pads=[2, 2])])
+    b = net.conv(a, 40, 40, (3,), group=40, pads=[2, 0])
+    net.output(net.node("MaxPool", [b], kernel_shape=[3], strides=[2], pads=[1, 1]), net.conv(b, 40, 16, (1,)))
+    return net
+
+
+def reader():
+    """A text-line reader: a column of pixels collapses into a step of a sequence. Its height is constant."""
+    net = Network(1, WIDTH)
+    a = net.node("MaxPool", [net.conv(net.x, 1, 32, **SAME)], kernel_shape=[2, 1], strides=[2, 1])
+    b = net.node("Relu", [net.conv(a, 32, 48, (4, 3), pads=[0, 1, 0, 1])])
+    net.output(net.node("Transpose", [net.node("Squeeze", [b, net.constant(numpy.array([2]))])], perm=[2, 0, 1]))
+    return net
+
+
+def wide():
+    """In blocks of two vectors."""
+    net = Network(32, BOTH)
+    net.search = "wide"
+    a = net.node("Relu", [net.conv(net.x, 32, 64, **SAME)])
+    b = net.node("Relu", [net.node("Add", [net.conv(a, 64, 64, (1, 1)), a])])
+    net.output(net.conv(net.node("MaxPool", [b], kernel_shape=[2, 2], **SAME), 64, 64, (3, 2), strides=[1, 2], **SAME))
+    return net
+
+
+NETWORKS = (dense, strided, grouped, depthwise, pooled, joined, sequence, reader, wide)
+
+
+def extents(net):
+    """Every width, each with the next height and batch; in long tests each with every height."""
+    ranges = [range(dim["min"], dim["max"] + 1) for dim in net.dims.values()]
+    if long_tests() and len(ranges) == 3:
+        return [(1 + h % 3, h, w) for h, w in itertools.product(*ranges[1:])]
+    return [tuple(r[i * (7 if len(r) < 20 else 1) % len(r)] for r in ranges) for i in range(len(ranges[-1]))]
+
+
+def feeds_of(net, values):
+    dims, rng = dict(zip(net.dims, values)), numpy.random.default_rng(sum(values))
+    return {"x": whole(rng, *[dims.get(extent, extent) for extent in net.inputs[0]["shape"]])}
+
+
+def cases():
+    """By default each network on one target; in long tests on all."""
+    every = [(network, target) for network in NETWORKS for target in TARGETS]
+    return every if long_tests() else [(network, TARGETS[i % len(TARGETS)]) for i, network in enumerate(NETWORKS)]
+
+
+@pytest.mark.parametrize("network, target", cases(), ids=lambda case: getattr(case, "__name__", case))
+def test_every_extent_equals_onnx_runtime(compile, tmp_path, network, target):
+    net = network()
+    module = compile(net.write(tmp_path), f"--target={target}", f"--layout-search={net.search}", optimised=network is dense)
+    with Module(module) as loaded, loaded.context(1) as alone, loaded.context(3) as three:
+        for values in extents(net):
+            feeds = feeds_of(net, values)
+            got = alone.run(feeds)
+            assert_same(got, net.onnx_run(feeds))
+            assert_same(three.run(feeds), got)
+
+
+@pytest.mark.parametrize("network", NETWORKS, ids=lambda network: network.__name__)
+def test_nothing_runs_row_major(rnncc, tmp_path, network):
+    net = network()
+    done = rnncc("inspect", net.write(tmp_path), "--target=x86-64-v4", f"--layout-search={net.search}")
+    assert done.returncode == 0, done.stderr
+    for kernel in ("plain_", "pool_plain", "_reduce", "elementwise_chain ", "conv_pad"):
+        assert kernel not in done.stdout
