@@ -44,9 +44,10 @@ def test_it_needs_no_peer():
 
 
 def test_each_step_is_a_module_and_only_the_last_is_tuned():
-    modules = run.modules_of(arguments.parse(["ablation", "--schedules", "mine.jsonl", "--rnncc=--target=x86-64-v3"]))
+    modules = run.modules_of(arguments.parse(["ablation", "--schedules", "mine.jsonl", "--target=x86-64-v3",
+                                            "--rnncc=-v"]))
     assert list(modules) == [f"{step.name}.so" for step in STEPS]
-    assert all(options[-1] == "--target=x86-64-v3" for options in modules.values())
+    assert all(options[-3:] == ["--target=x86-64-v3", "--machine=native", "-v"] for options in modules.values())
     *others, last = modules.values()
     assert "--schedules=mine.jsonl" in last and all("--schedules=none" in options for options in others)
     assert [("--no-winograd" in options) for options in modules.values()] == [True] * 4 + [False] * 2
@@ -169,7 +170,7 @@ def test_the_page_names_each_steps_options():
 
 def test_the_drawing_has_a_bar_for_each_step_of_each_network(tmp_path):
     ablation_report.write(RESULTS, tmp_path)
-    drawn = (tmp_path / "ablation.svg").read_text()
+    drawn = (tmp_path / "ablation.avx2.svg").read_text()
     texts = [step.title for step in STEPS[1:]] + ["ResNet-50", "VGG-19", "speed-up over plain NCHW (= 1)", "NeoCPU"]
     assert all(text in drawn for text in texts)
     assert all(drawn.count(f">{value}<") == 2 for value in ("1.20", "1.50", "2.00", "3.00", "6.00"))

@@ -52,7 +52,8 @@ def test_list_prints_the_cases_that_patterns_choose():
 @pytest.mark.parametrize("words, complaint", [
     ([], "required"), (["dnn"], "dnn"), (["cnn", "--without", "torch"], "torch"), (["rnn", "--case", "lstm_x"], "lstm_x"), (["rnn", "--threads", "1,0"], "1,0"),
     (["rnn", "--threads", ""], "thread counts"), (["rnn", "--rounds", "0"], "0"),
-    (["rnn", "--without", "numpy"], "numpy"), (["rnn", "--target", "x86-64-v5"], "x86-64-v5")])
+    (["rnn", "--without", "numpy"], "numpy"), (["rnn", "--target", "x86-64-v5"], "x86-64-v5"),
+    (["rnn", "--rnncc=--target=x86-64-v3"], "give it to tools/bench")])
 def test_a_bad_argument_is_named_before_anything_is_set_up(words, complaint):
     done = bench(*words)
     assert done.returncode == 2 and complaint in done.stderr and "Traceback" not in done.stderr

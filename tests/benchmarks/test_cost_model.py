@@ -11,7 +11,7 @@ from conftest import ROOT
 
 sys.path.insert(0, str(ROOT / "tools"))
 
-from benchmarks import cost_model, cost_model_page  # noqa: E402
+from benchmarks import cost_model, cost_model_page, cost_model_run  # noqa: E402
 from benchmarks.cost_model import Workload, network_behind, parse_explained, read_measured, spearman, summarise  # noqa: E402
 
 EXPLAINED = """\
@@ -105,6 +105,16 @@ def test_the_page_has_rows_for_networks_with_and_without_times():
     assert "1 distinct convolutions of 2 networks, 2 schedules" in page
     assert "| one | 1 | 2 | - | - | 2.000 | 2.000 |" in page and "| two | 0 | 0 | - | - | - | - |" in page
     assert "Nothing was measured." in cost_model_page.page({"two": [workload({})]}, "by hand")
+
+
+def test_the_page_is_of_one_target_and_its_instruction_set(monkeypatch):
+    monkeypatch.setattr(cost_model_run, "output_of", lambda *_: "target isa\nx86-64-v4 avx512 16 32\n"
+                        "x86-64-v3 avx2 8 16 native\n")
+    assert cost_model_run.target_and_isa("native") == cost_model_run.target_and_isa("x86-64-v3") == ["x86-64-v3", "avx2"]
+    assert cost_model_run.target_and_isa("x86-64-v4") == ["x86-64-v4", "avx512"]
+    with pytest.raises(cost_model_run.Missing, match="expected one of x86-64-v4, x86-64-v3, found z80"):
+        cost_model_run.target_and_isa("z80")
+    assert cost_model_run.about([], "x86-64-v3", "avx2").endswith("with AVX2, for `x86-64-v3`.")
 
 
 def test_networks_are_chosen_by_name():

@@ -8,12 +8,12 @@ turns of a round are measured in the same state of the machine.
 import statistics
 import textwrap
 
-from benchmarks import report
+from benchmarks import isas, report
 from benchmarks.ablation_cases import BASELINE, STEPS
 from benchmarks.cnn_cases import case_named
 from benchmarks.report import milliseconds, table
 
-PAGE_FILE = "ABLATION_RESULTS.md"
+FILES = ("ablation_results.json", "ABLATION_RESULTS.md", "ablation.svg")
 COLOURS = ["#999999", "#56b4e9", "#0072b2", "#e69f00", "#009e73", "#d55e00"]  # Okabe and Ito's, told apart by all eyes
 BAR = 0.8 / (len(STEPS) - 1)  # of a network's place
 LEGEND = 7.5  # inches that all steps' titles take in a row
@@ -96,15 +96,15 @@ def baseline_table(results):
 
 PAGE = """# What each step brings to convolutional networks
 
-Made by `{command}` on {date}; [ablation_results.json](ablation_results.json) has all figures.
+Made by `{command}` on {date}; [{figures}]({figures}) has all figures.
 
 The steps and networks are those of NeoCPU (Y. Liu et al., Optimizing CNN Model Inference on CPUs, USENIX ATC 2019),
 section 4.2 and table 3, and beside them Winograd's algorithm and tuning.
 
-* Machine: {cpu}, {cpus} CPUs, caches {caches}; {system}
+{where}
 * {threads} threads, batch 1, f32
 
-![speed-up over plain NCHW, by network and step](ablation.svg)
+![speed-up over plain NCHW, by network and step]({drawing})
 
 ## Speed-up over plain NCHW
 
@@ -151,12 +151,13 @@ case.
 
 
 def page(results):
-    described, first = results["machine"], results["cases"][0]
+    first, isa = results["cases"][0], results["machine"]["isa"]
+    figures, _, drawing = (isas.of_file(name, isa) for name in FILES)
     steps = "\n".join(f"* {step.title}: {step.what} (`{' '.join(step.command_options(None)) or 'no option'}`)"
                       for step in STEPS)
     return PAGE.format(
-        command=results["command"], date=results["date"], cpu=described["cpu"], cpus=described["cpus"],
-        caches=", ".join(described["caches"]), system=described["system"], threads=first["threads"],
+        command=results["command"], date=results["date"], figures=figures, drawing=drawing,
+        where=report.where(results["machine"]), threads=first["threads"],
         speed_ups=step_table(results, speed_up_cell), steps=steps, own=step_table(results, own_cell, STEPS[1:]),
         times=step_table(results, time_cell), records=records_shown(results), baseline=baseline_table(results),
         bound=first["bound"], errors=step_table(results, error_cell, STEPS[1:]))
@@ -197,4 +198,4 @@ def chart(results, path):
 
 
 def write(results, folder):
-    return report.write_files(results, folder, ("ablation_results.json", PAGE_FILE, "ablation.svg"), page, chart)
+    return report.write_files(results, folder, FILES, page, chart)

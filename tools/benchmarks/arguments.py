@@ -68,7 +68,8 @@ def add_ablation_options(sub):
     sub.add_argument("--threads", type=one_thread_count, default=cores()[-1:], metavar="N", help="default: all cores")
     sub.add_argument("--schedules", metavar="FILE", help="records of `rnncc tune` for the last step; default: those "
                      "that rnncc has")
-    sub.set_defaults(quick=False, without=[], target=None)
+    sub.set_defaults(quick=False, without=[])
+    add_target(sub)
     add_options(sub, "20", "30")
 
 
@@ -121,8 +122,9 @@ def parser():
     add_peer_options(cnn, "cnn", "'resnet*'")
     ablation = what.add_parser(
         "ablation", help="what each step of the compiler brings to convolutional networks",
-        epilog="A full run writes ABLATION_RESULTS.md, ablation_results.json and ablation.svg to tools/benchmarks, any "
-               "other to build/bench. Times mean something on an idle machine only.")
+        epilog="Writes ABLATION_RESULTS.avx512.md, ablation_results.avx512.json and ablation.avx512.svg, or those of "
+               "another instruction set, to build/bench, and after a full run to tools/benchmarks. Times mean something "
+               "on an idle machine only.")
     add_ablation_options(ablation)
     compare = what.add_parser(
         "compare", help="modules of this rnncc, against those of another: recurrent layers and convolutional networks",
@@ -145,6 +147,8 @@ def parse(words):
     given = top.parse_args(words)
     given.rounds = given.rounds or DEFAULTS.get(given.what, (8 if given.quick else 20, 0))[0]
     given.seconds = given.seconds or DEFAULTS.get(given.what, (0, 4 if given.quick else 8))[1]
+    if any(option.startswith("--target") for option in given.rnncc):
+        top.error("--rnncc: expected no --target: peers are to know it, too; give it to tools/bench")
     if given.what == "compare" and not os.access(given.other, os.X_OK):
         top.error(f"expected the path of an rnncc, found {given.other}")
     given.cases = chosen_cases(given, top)

@@ -265,4 +265,4 @@ def write(results, folder):
     def row(result):
         return report.bars(result, title(result), at_most(result), result["limits"]["least_seconds"])
 
-    return report.write_of_isa(results, folder, FILES, page, report.peer_chart(row))
+    return report.write_files(results, folder, FILES, page, report.peer_chart(row))

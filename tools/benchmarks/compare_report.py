@@ -7,8 +7,7 @@ of turns of this compiler's time to the other one's; compile_seconds of both; bo
 import json
 import math
 
-from benchmarks import isas
-from benchmarks.report import milliseconds, table
+from benchmarks.report import milliseconds, table, where
 
 BEFORE, AFTER = COMPILERS = ["before", "after"]  # the other compiler, this one
 PAGE_FILE = "COMPARE_RESULTS.md"
@@ -51,8 +50,7 @@ PAGE = """# Two compilers
 
 Made by `{command}` on {date}: modules of another rnncc (before) and of this one (after), {threads} threads, in turns.
 
-* Machine: {cpu}, {cpus} CPUs, caches {caches}; {system}
-* Instruction set: {isa}
+{where}
 * Ratio, after over before: geometric mean {mean:.3f}, least {least:.3f}, most {most:.3f}, of {count} cases
 * Seconds of compiling, after over before, all cases together: {compiling:.3f}
 
@@ -63,12 +61,11 @@ A ratio is the median over pairs of turns; each compiler runs first in half of t
 
 
 def page(results):
-    described, found = results["machine"], ratios(results)
+    found = ratios(results)
     rows = [[result["case"], *columns(result)] for result in results["cases"]]
     return PAGE.format(
-        command=results["command"], date=results["date"], threads=results["cases"][0]["threads"], cpu=described["cpu"],
-        cpus=described["cpus"], caches=", ".join(described["caches"]), system=described["system"], isa=isas.ISAS[described["isa"]].title,
-        mean=geometric_mean(found), least=min(found), most=max(found), count=len(found),
+        command=results["command"], date=results["date"], threads=results["cases"][0]["threads"],
+        where=where(results["machine"]), mean=geometric_mean(found), least=min(found), most=max(found), count=len(found),
         compiling=compile_ratio(results),
         rows=table(["case", "before ms", "after ms", "ratio", "compile s: before, after"], rows))
 

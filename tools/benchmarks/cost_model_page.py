@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""MODEL_RESULTS.md: how good predicted times of convolutions are."""
+"""MODEL_RESULTS.avx512.md, or that of another instruction set: how good predicted times of convolutions are."""
 from benchmarks.cost_model import geometric_mean, median_of, network_behind, summarise
 
 PAGE_FILE = "MODEL_RESULTS.md"

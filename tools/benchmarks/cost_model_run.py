@@ -4,11 +4,12 @@ import argparse
 import datetime
 import fnmatch
 import shlex
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
-from benchmarks import cost_model_page
+from benchmarks import cost_model_page, isas
 from benchmarks.cnn_cases import CASES
 from benchmarks.cost_model import parse_explained, read_measured
 from benchmarks.environment import BUILD, ENVIRONMENT_ERROR, ROOT, Missing, build, run_quietly
@@ -23,8 +24,8 @@ def parser():
         prog="tools/bench model",
         description="How good the compiler's predicted times of convolutions are: measures schedules with `rnncc "
                     "tune`, and compares. Schedules that were measured before are not measured again.",
-        epilog="A run of all networks writes MODEL_RESULTS.md to tools/benchmarks, any other to build/bench. Times "
-               "mean something on an idle machine only.")
+        epilog="Writes MODEL_RESULTS.avx512.md, or that of another instruction set, to build/bench, and after a run of "
+               "all networks to tools/benchmarks. Times mean something on an idle machine only.")
     top.add_argument("network", nargs="*", help="of --list, or a pattern of names; default: all")
     top.add_argument("--list", action="store_true", help="prints the names of the networks")
     top.add_argument("--records", type=Path, default=BUILD / "bench" / "model.jsonl", metavar="FILE",
@@ -62,10 +63,13 @@ def output_of(*command):
     return done.stdout
 
 
-def target_name(given):
-    if given != "native":
-        return given
-    return next(line.split()[0] for line in output_of(RNNCC, "targets").splitlines() if line.endswith("native"))
+def target_and_isa(given):
+    """Their names. given: such as native."""
+    lines = output_of(RNNCC, "targets").splitlines()[1:]
+    found = next((line.split() for line in lines if given in (line.split()[0], line.split()[-1])), None)
+    if not found:
+        raise Missing(f"--target: expected one of {', '.join(line.split()[0] for line in lines)}, found {given}")
+    return found[:2]
 
 
 def workloads_of(network, given):
@@ -78,27 +82,33 @@ def workloads_of(network, given):
     explained = output_of(RNNCC, "inspect", model, "--explain=conv", "-v", "--schedules=none", *options)
     workloads = parse_explained(explained)
     lines = given.records.read_text().splitlines() if given.records.exists() else []
-    measured = read_measured(lines, target_name(given.target))
+    measured = read_measured(lines, target_and_isa(given.target)[0])
     for workload in workloads:
         workload.measured = measured.get(workload.name, {})
     return workloads
 
 
-def about(words):
+def about(words, target, isa):
     date = datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d %H:%M UTC")
-    return f"`{shlex.join(['tools/bench', 'model', *words])}`, {date}, on {cpu_name()} ({', '.join(caches())})."
+    title = isas.ISAS[isa].title if isa in isas.ISAS else isa
+    return (f"`{shlex.join(['tools/bench', 'model', *words])}`, {date}, on {cpu_name()} ({', '.join(caches())}), with "
+            f"{title}, for `{target}`.")
 
 
 def run(given, names, words):
-    output = given.output or (BUILD / "bench" if given.network else HERE)
+    target, isa = target_and_isa(given.target)
+    output = given.output or BUILD / "bench"
     output.mkdir(parents=True, exist_ok=True)
+    path = output / isas.of_file(cost_model_page.PAGE_FILE, isa)
     networks = {}
     print(cost_model_page.heading())
     for name in names:
         networks[name] = workloads_of(name, given)
         print(cost_model_page.line(name, networks[name]), flush=True)
-        (output / cost_model_page.PAGE_FILE).write_text(cost_model_page.page(networks, about(words)))
-    print(f"\n{cost_model_page.summary_text(networks)}\n\n{output / cost_model_page.PAGE_FILE}")
+        path.write_text(cost_model_page.page(networks, about(words, target, isa)))
+    if not given.network and not given.output:
+        path = Path(shutil.copy(path, HERE))
+    print(f"\n{cost_model_page.summary_text(networks)}\n\n{path}")
     return 0
 
 

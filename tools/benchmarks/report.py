@@ -208,10 +208,15 @@ def held_to(results):
     return "\n  ".join(said)
 
 
+def where(described):
+    isa = isas.ISAS[described["isa"]]
+    return (f"* Machine: {described['cpu']}, {described['cpus']} CPUs, caches {', '.join(described['caches'])}; "
+            f"{described['system']}\n* Instruction set: {isa.title}, of modules for `{isa.target}`")
+
+
 HEAD = """Made by `{command}` on {date}; [{figures}]({figures}) has all figures.
 
-* Machine: {cpu}, {cpus} CPUs, caches {caches}; {system}
-* Instruction set: {isa}, of modules for `{target}`; up to {threads} threads{held}
+{where}; up to {threads} threads{held}
 * Contestants: {versions}
 
 ![time of rnncc against the best peer]({drawing})"""
@@ -222,9 +227,7 @@ def head(results, files):
     described = results["machine"]
     figures, _, drawing = (isas.of_file(name, described["isa"]) for name in files)
     return HEAD.format(
-        command=results["command"], date=results["date"], figures=figures, drawing=drawing, cpu=described["cpu"],
-        cpus=described["cpus"], caches=", ".join(described["caches"]), system=described["system"],
-        isa=isas.ISAS[described["isa"]].title, target=isas.ISAS[described["isa"]].target,
+        command=results["command"], date=results["date"], figures=figures, drawing=drawing, where=where(described),
         threads=described["cores"][-1]["threads"], held=held_to(results), versions=versions_shown(results))
 
 
@@ -343,8 +346,9 @@ def peer_chart(row):
 
 
 def write_files(results, folder, names, page, draw):
-    """All figures, the page, and the chart, under these names. Returns the page's path."""
-    figures, page_file, chart_file = (Path(folder) / name for name in names)
+    """All figures, the page, and the chart, under these names: each instruction set has its own. Returns the page's
+    path."""
+    figures, page_file, chart_file = (Path(folder) / isas.of_file(name, results["machine"]["isa"]) for name in names)
     figures.write_text(json.dumps(results, indent=1) + "\n")
     if results["cases"]:
         page_file.write_text(page(results))
@@ -352,15 +356,9 @@ def write_files(results, folder, names, page, draw):
     return page_file
 
 
-def write_of_isa(results, folder, names, page, draw):
-    """Each instruction set has files of its own."""
-    names = [isas.of_file(name, results["machine"]["isa"]) for name in names]
-    return write_files(results, folder, names, page, draw)
-
-
 def write(results, folder):
     def row(result):
         least, _ = machine.limit(results["machine"], case_named(result["case"]))
         return bars(result, title(result), goal(result, results["machine"]["isa"]), least)
 
-    return write_of_isa(results, folder, FILES, page, peer_chart(row))
+    return write_files(results, folder, FILES, page, peer_chart(row))
