@@ -111,7 +111,7 @@ def results(*milliseconds):
     cases = [{"case": name, "rounds": 3, "bound": 1e-4, "threads": 2, "multiply_adds": 4e9, "recorded": [50, 53],
               "contestants": found} for name in ("resnet50", "vgg19")]
     return {"date": "today", "command": "tools/bench ablation", "cases": cases,
-            "machine": {"cpu": "CPU", "cpus": 2, "caches": ["L2 1M"], "system": "Linux",
+            "machine": {"cpu": "CPU", "cpus": 2, "caches": ["L2 1M"], "system": "Linux", "isa": "avx2",
                         "cores": [{"threads": 2, "gflops": 100.0}]}}
 
 
@@ -174,7 +174,7 @@ def test_the_drawing_has_a_bar_for_each_step_of_each_network(tmp_path):
     texts = [step.title for step in STEPS[1:]] + ["ResNet-50", "VGG-19", "speed-up over plain NCHW (= 1)", "NeoCPU"]
     assert all(text in drawn for text in texts)
     assert all(drawn.count(f">{value}<") == 2 for value in ("1.20", "1.50", "2.00", "3.00", "6.00"))
-    assert len(json.loads((tmp_path / "ablation_results.json").read_text())["cases"]) == 2
+    assert len(json.loads((tmp_path / "ablation_results.avx2.json").read_text())["cases"]) == 2
 
 
 @pytest.mark.parametrize("networks", [1, 2, 5])
