@@ -67,7 +67,7 @@ static int quota_cpus(long long quota, long long period) {
 
 /* Version 2: cpu.max holds "max 100000" or "50000 100000". */
 static int quota_v2(const char *directory) {
-  char path[PATH_MAX], text[64];
+  char path[PATH_MAX + 32], text[64];
   const char *at = text;
   snprintf(path, sizeof path, "%s/cpu.max", directory);
   if (!file_read(path, text, sizeof text)) return 0;
@@ -77,7 +77,7 @@ static int quota_v2(const char *directory) {
 
 /* Version 1: one number a file, and a quota of -1 for none. */
 static int quota_v1(const char *directory) {
-  char path[PATH_MAX], quota[32], period[32];
+  char path[PATH_MAX + 32], quota[32], period[32];
   snprintf(path, sizeof path, "%s/cpu.cfs_quota_us", directory);
   if (!file_read(path, quota, sizeof quota)) return 0;
   snprintf(path, sizeof path, "%s/cpu.cfs_period_us", directory);

@@ -49,7 +49,7 @@ static inline T finished(Total total, T shift, int64_t count) {
   if (OPERATION == REDUCE_MEAN && FLOATING) return (T)(total / (Total)count);
   if (OPERATION == REDUCE_MEAN && count == 0) return 0;
   if (OPERATION == REDUCE_MEAN) return SIGNED ? (T)((int64_t)total / count) : (T)(total / (uint64_t)count);
-  if (OPERATION == REDUCE_NORM) return (T)__builtin_elementwise_sqrt((double)total);
+  if (OPERATION == REDUCE_NORM) return (T)__builtin_sqrt((double)total);
   if (OPERATION == REDUCE_LOG) return (T)log_f64((double)total);
   if (OPERATION == REDUCE_LOG_EXP) return (T)log_f64((double)total) + shift;
   return (T)total;

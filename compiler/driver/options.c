@@ -50,8 +50,8 @@ static void check_tuning(Options *options) {
 static void check_kind(Options *options) {
   if (options->static_library && options->emit != EMIT_SO) REFUSE("--static goes with no --emit but so");
   if (options->static_library) options->emit = EMIT_A;
-  bool named = options->emit == EMIT_A || options->emit == EMIT_H;
-  if (options->name && !named) REFUSE("--name goes with --static and --emit=h");
+  bool named = options->emit == EMIT_A || options->emit == EMIT_H || options->emit == EMIT_C;
+  if (options->name && !named) REFUSE("--name goes with --static, --emit=h and --emit=c");
 }
 
 static void check_output(const Options *options) {

@@ -31,7 +31,7 @@ static void step_emit(Compilation *c) { c->unit = emit_unit(c->program, build_re
 static void step_write_unit(Compilation *c) {
   c->folder = output_folder(c->options, c->arena);
   write_unit(c->program, c->unit, c->folder);
-  if (c->options->emit == EMIT_C) write_sources(c->graph, c->folder);
+  if (c->options->emit == EMIT_C) write_sources(c->graph, c->folder, output_name(c->options, c->arena));
 }
 
 static Build build_of(const Compilation *c) {

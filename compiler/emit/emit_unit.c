@@ -60,6 +60,15 @@ static void emit_weights(Unit *unit, const Program *program) {
            (long long)program->weights_bytes);
 }
 
+/* Not a fault of the model, and no one's to mend where it is compiled. */
+static const char left_over[] = "/* Kernels are templates, cut to what they do here: some parameters and variables are "
+                                "left over. Pragmas to unroll\n"
+                                " * are clang's; other compilers ignore them. */\n"
+                                "#pragma GCC diagnostic ignored \"-Wunused-parameter\"\n"
+                                "#pragma GCC diagnostic ignored \"-Wunused-but-set-variable\"\n"
+                                "#pragma GCC diagnostic ignored \"-Wenum-compare\"\n"
+                                "#pragma GCC diagnostic ignored \"-Wunknown-pragmas\"\n";
+
 Unit *emit_unit(Program *program, const char *build) {
   const Target *target = program->graph->config->target;
   Unit *unit = ARENA_NEW(program->arena, Unit);
@@ -69,6 +78,7 @@ Unit *emit_unit(Program *program, const char *build) {
   text_add(&unit->text, "#ifndef SIMD_PLAIN /* who only reads this need not read the compiler's headers */\n");
   text_add(&unit->text, "#define %s 1\n#endif\n", isa_macro(program->arena, target));
   text_add(&unit->text, "#define SIMD_PLAIN_LANES %d\n", target->lanes);
+  text_add(&unit->text, "%s", left_over);
   emit_includes(unit, program);
   emit_kernels(unit, program);
   emit_weights(unit, program);

@@ -24,7 +24,7 @@ static const char *clang_program(void) {
  * expression may be one FMA; -fno-trapping-math and -fno-math-errno change no value and let selects and sqrt be one
  * instruction. */
 static const char *const common_args[] = {
-    "-std=gnu11",
+    "-std=c11",
     "-O3",
     "-fPIC",
     "-fvisibility=hidden",
@@ -40,16 +40,28 @@ static const char *const common_args[] = {
     "-D_GNU_SOURCE",
 };
 
-const char *const *clang_args(Arena *arena, const Build *build, SourceKind kind) {
+const char *const *source_args(Arena *arena, const Build *build, SourceKind kind) {
   const Target *target = build->target;
   const char **list = ARENA_ARRAY(arena, const char *, MAX_ARGUMENTS);
   int count = 0;
   for (size_t i = 0; i < sizeof common_args / sizeof *common_args; i++) list[count++] = common_args[i];
   list[count++] = build->name ? arena_format(arena, "-DRNNCC_PREFIX=%s_", build->name) : "-DRNNCC_BUILDING_MODULE";
-  list[count++] = arena_format(arena, "--target=%s", target->triple);
   const char *const *features = kind == SOURCE_KERNELS ? target->clang_args : NULL;
   while (features && *features) list[count++] = *features++;
   if (strstr(target->triple, "aarch64")) list[count++] = "-mno-outline-atomics"; /* the outlined ones live in libgcc */
+  return list;
+}
+
+const char *clang_target(Arena *arena, const Build *build) {
+  return arena_format(arena, "--target=%s", build->target->triple);
+}
+
+const char *const *clang_args(Arena *arena, const Build *build, SourceKind kind) {
+  const char **list = ARENA_ARRAY(arena, const char *, MAX_ARGUMENTS + 1);
+  const char *const *portable = source_args(arena, build, kind);
+  int count = 0;
+  while (*portable) list[count++] = *portable++;
+  list[count++] = clang_target(arena, build);
   return list;
 }
 
@@ -98,7 +110,7 @@ static const char *include_arg(Arena *arena, const char *data_folder) {
 }
 
 /* clang_args() and where the data folder's files are. */
-static const char *const *source_args(Arena *arena, const Build *build, SourceKind kind) {
+static const char *const *whole_args(Arena *arena, const Build *build, SourceKind kind) {
   const char *const *common = clang_args(arena, build, kind);
   const char **list = ARENA_ARRAY(arena, const char *, MAX_ARGUMENTS + 3);
   int count = 0;
@@ -109,7 +121,7 @@ static const char *const *source_args(Arena *arena, const Build *build, SourceKi
 }
 
 static const char *const *compile_command(Arena *arena, const Build *build, const char *source) {
-  const char *const *common = source_args(arena, build, source == network_source ? SOURCE_KERNELS : SOURCE_RUNTIME);
+  const char *const *common = whole_args(arena, build, source == network_source ? SOURCE_KERNELS : SOURCE_RUNTIME);
   const char **argv = ARENA_ARRAY(arena, const char *, MAX_ARGUMENTS + 8);
   int count = 0;
   argv[count++] = clang_program();
@@ -123,7 +135,6 @@ static const char *const *compile_command(Arena *arena, const Build *build, cons
 static const char *const shared_args[] = {
     "-shared",
     "-nostartfiles",
-    "-fuse-ld=lld",
     "-Wl,-z,relro",
     "-Wl,-z,now",
     "-Wl,-z,noexecstack",
@@ -141,14 +152,12 @@ static const char *const shared_args[] = {
 static const char threads_arg[] = "-Wl,--push-state,--no-as-needed,-l:libpthread.so.0,--pop-state";
 
 /* One object of two: a library of it needs no index but of what an application calls. */
-static const char *const object_args[] = {"-r", "-nostdlib", "-fuse-ld=lld", "-Wl,--strip-debug", "-Wl,--build-id=none",
-                                          NULL};
+static const char *const object_args[] = {"-r", "-nostdlib", "-Wl,--strip-debug", "-Wl,--build-id=none", NULL};
 
 const char *const *link_args(Arena *arena, const Build *build) {
   const char **list = ARENA_ARRAY(arena, const char *, MAX_ARGUMENTS);
   int count = 0;
   for (const char *const *given = build->name ? object_args : shared_args; *given; given++) list[count++] = *given;
-  list[count++] = arena_format(arena, "--target=%s", build->target->triple);
   if (!build->name && strstr(build->target->triple, "-linux-gnu")) list[count++] = threads_arg;
   return list;
 }
@@ -159,6 +168,8 @@ static const char *const *link_command(Arena *arena, const Build *build, const c
   int count = 0;
   argv[count++] = clang_program();
   while (*common) argv[count++] = *common++;
+  argv[count++] = CLANG_LINKER;
+  argv[count++] = clang_target(arena, build);
   argv[count++] = object_of(arena, network_source);
   argv[count++] = runtime;
   argv[count++] = "-o";
@@ -170,7 +181,7 @@ static const char *const *link_command(Arena *arena, const Build *build, const c
 static void check_if_told(Arena *arena, const Unit *unit, const char *folder, const Build *build,
                           const Process *compiler) {
   if (compiler->outcome > PROCESS_FAILED || !*compiler->output) return;
-  check_unit(arena, unit, folder, source_args(arena, build, SOURCE_KERNELS));
+  check_unit(arena, unit, folder, whole_args(arena, build, SOURCE_KERNELS));
 }
 
 /* The objects of the unit and, if there is none yet, of the runtime. */

@@ -16,16 +16,24 @@ typedef struct Build {
  * data folder. */
 void write_unit(const Program *program, const Unit *unit, const char *folder);
 
-/* Copies these files as well, and writes a Makefile: the folder builds without rnncc. */
-void write_sources(Graph *graph, const char *folder);
+/* Copies these files as well, and writes a Makefile and a CMakeLists.txt: the folder builds without rnncc. `name`: of
+ * the static library. */
+void write_sources(Graph *graph, const char *folder, const char *name);
+void write_build_files(Arena *arena, const Build *build, const char *folder);
 
 /* Only the generated unit is built for the target's vectors: the runtime is what finds out whether the CPU has them. */
 typedef enum SourceKind { SOURCE_KERNELS, SOURCE_RUNTIME } SourceKind;
 
-/* The arguments that clang gets; NULL-terminated. */
-const char *const *clang_args(Arena *arena, const Build *build, SourceKind kind);
-
+/* The arguments of a compiler, clang or gcc, and of its linking; NULL-terminated. */
+const char *const *source_args(Arena *arena, const Build *build, SourceKind kind);
 const char *const *link_args(Arena *arena, const Build *build);
+
+/* What clang needs besides. */
+#define CLANG_LINKER "-fuse-ld=lld"
+const char *clang_target(Arena *arena, const Build *build);
+
+/* All that clang gets to compile a source. */
+const char *const *clang_args(Arena *arena, const Build *build, SourceKind kind);
 
 /* The runtime's sources as one, in a folder that is there: so they build in a third of the time. */
 void write_runtime(Arena *arena, const char *folder);

@@ -68,26 +68,6 @@ static void copy_folder(Arena *arena, const char *from, const char *to, const ch
               arena_format(arena, "%s/%s", to, files.names[i]));
 }
 
-static void add_flags(Text *text, const char *variable, const char *const *arguments) {
-  text_add(text, "%s =", variable);
-  while (*arguments) text_add(text, " %s", *arguments++);
-  text_add(text, "\n");
-}
-
-static void write_makefile(Graph *graph, const char *folder) {
-  Arena *arena = graph->arena;
-  const Build build = {.target = graph->config->target};
-  Text text = text_new(arena);
-  text_add(&text, "# Builds the module with no rnncc at hand: make\nCC = clang-19\n");
-  add_flags(&text, "KERNEL_FLAGS", clang_args(arena, &build, SOURCE_KERNELS));
-  add_flags(&text, "RUNTIME_FLAGS", clang_args(arena, &build, SOURCE_RUNTIME));
-  add_flags(&text, "LINK_FLAGS", link_args(arena, &build));
-  text_add(&text, "\nmodule.so: network.o runtime.o\n\t$(CC) $(LINK_FLAGS) $^ -o $@\n"
-                  "network.o: network.c weights.bin\n\t$(CC) $(KERNEL_FLAGS) -I. -c $< -o $@\n"
-                  "runtime.o: runtime.c\n\t$(CC) $(RUNTIME_FLAGS) -I. -c $< -o $@\n");
-  file_write(arena, arena_format(arena, "%s/Makefile", folder), text.data, text.length);
-}
-
 void write_runtime(Arena *arena, const char *folder) {
   const char *runtime = arena_format(arena, "%s/runtime", data_directory(arena));
   Names sources = list_folder(arena, runtime, ".c");
@@ -108,7 +88,7 @@ void write_unit(const Program *program, const Unit *unit, const char *folder) {
   write_runtime(arena, folder);
 }
 
-void write_sources(Graph *graph, const char *folder) {
+void write_sources(Graph *graph, const char *folder, const char *name) {
   Arena *arena = graph->arena;
   const char *data = data_directory(arena);
   copy_folder(arena, arena_format(arena, "%s/runtime", data), folder, ".c.h.def");
@@ -116,5 +96,5 @@ void write_sources(Graph *graph, const char *folder) {
   const char *simd = arena_format(arena, "%s/simd", folder);
   make_folder(simd);
   copy_folder(arena, arena_format(arena, "%s/templates/simd", data), simd, ".h");
-  write_makefile(graph, folder);
+  write_build_files(arena, &(Build){.target = graph->config->target, .name = name}, folder);
 }

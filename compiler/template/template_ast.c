@@ -73,6 +73,12 @@ Range declaration_range(const TemplateAst *ast, CXCursor cursor) {
   return range;
 }
 
+/* To libclang a typedef ends before its attributes. */
+static Range with_attributes(const TemplateAst *ast, Range type) {
+  while (type.end < ast->length && ast->text[type.end - 1] != ';') type.end++;
+  return type;
+}
+
 typedef struct Collector {
   Arena *arena;
   TemplateAst *ast;
@@ -110,7 +116,7 @@ static void collect_typedef(Collector *collector, CXCursor cursor) {
   DeclarationKind kind = collector->legal ? DECLARATION_TYPE_KNOB : DECLARATION_OTHER;
   Declaration *type = add_declaration(collector->arena, collector->ast, kind, cursor);
   type->legal = collector->legal;
-  type->whole = collector->whole;
+  type->whole = with_attributes(collector->ast, collector->whole);
   Range range = cursor_range(cursor);
   type->value = (Range){range.begin + (unsigned)strlen("typedef "), range.end - (unsigned)strlen(type->name)};
 }

@@ -45,7 +45,14 @@ SIMD_FUNCTION vec vadd(vec a, vec b) { return a + b; }
 SIMD_FUNCTION vec vsub(vec a, vec b) { return a - b; }
 SIMD_FUNCTION vec vmul(vec a, vec b) { return a * b; }
 SIMD_FUNCTION vec vdiv(vec a, vec b) { return a / b; }
+#ifdef __clang__
 SIMD_FUNCTION vec vsqrt(vec v) { return __builtin_elementwise_sqrt(v); }
+#else
+SIMD_FUNCTION vec vsqrt(vec v) {
+  for (int i = 0; i < LANES; i++) v[i] = __builtin_sqrtf(v[i]);
+  return v;
+}
+#endif
 /* The compiler turns these two into FMA instructions if the CPU has them. */
 SIMD_FUNCTION vec vfma(vec acc, vec a, vec b) { return acc + a * b; }
 SIMD_FUNCTION vec vfnma(vec acc, vec a, vec b) { return acc - a * b; }

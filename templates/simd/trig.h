@@ -143,7 +143,7 @@ SIMD_FUNCTION double trig_atan(double x) {
 }
 
 /* asin(x) = atan(tan(asin(x))). The tangent is infinite at 1 and NaN beyond. */
-SIMD_FUNCTION double trig_asin(double x) { return trig_atan(x / __builtin_elementwise_sqrt((1.0 - x) * (1.0 + x))); }
+SIMD_FUNCTION double trig_asin(double x) { return trig_atan(x / __builtin_sqrt((1.0 - x) * (1.0 + x))); }
 SIMD_FUNCTION double trig_acos(double x) { return 0x1.921fb54442d18p0 - trig_asin(x); }
 
 TRIG_FUNCTION(vatan, trig_atan)
@@ -174,7 +174,7 @@ SIMD_FUNCTION double trig_cosh(double x) {
 /* log(a + sqrt(a^2 + 1)); below 2^-10, where the sum would lose bits of a, it is a - a^3 / 6. */
 SIMD_FUNCTION double trig_asinh(double x) {
   double a = __builtin_fabs(x);
-  double y = trig_log(a + __builtin_elementwise_sqrt(a * a + 1.0));
+  double y = trig_log(a + __builtin_sqrt(a * a + 1.0));
   y = a < 0x1p-10 ? a - a * a * a * (1.0 / 6) : y;
   y = a < __builtin_inf() ? y : a;
   return __builtin_copysign(y, x);
@@ -182,7 +182,7 @@ SIMD_FUNCTION double trig_asinh(double x) {
 
 /* x^2 - 1 is exact where it cancels, because x has 24 bits. */
 SIMD_FUNCTION double trig_acosh(double x) {
-  double y = trig_log(x + __builtin_elementwise_sqrt(x * x - 1.0));
+  double y = trig_log(x + __builtin_sqrt(x * x - 1.0));
   y = x >= 1.0 ? y : __builtin_nan("");
   return x < __builtin_inf() ? y : x;
 }

@@ -7,7 +7,6 @@ import shutil
 import subprocess
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from conftest import ROOT, sanitized
@@ -137,30 +136,6 @@ def test_the_same_input_gives_the_same_file_wherever_and_whenever(model, rnncc, 
     done = rnncc(model.name, "-o", tmp_path / "m.so", cwd=elsewhere, env=environment, preexec_fn=lambda: os.umask(0o077))
     assert done.returncode == 0, done.stderr
     assert (tmp_path / "m.so").read_bytes() == compile(model).read_bytes()
-
-
-@pytest.mark.unsanitized
-@by_model
-def test_emitted_c_builds_without_rnncc_to_the_same_results(model, rnncc, rnnrun, compile, tmp_path):
-    folder = tmp_path / "c"
-    done = rnncc(model, "--emit=c", "-o", folder)
-    assert done.returncode == 0, done.stderr
-    built = subprocess.run(["make", "-s", "-j2"], cwd=folder, capture_output=True, text=True, timeout=120)
-    assert built.returncode == 0 and built.stderr == "", built.stderr
-
-    names = re.findall(r"^(input|output)\s+(\S+)", rnnrun("inspect", folder / "module.so").stdout, re.MULTILINE)
-    arguments = [part for kind, name in names if kind == "input" for part in ("--input", f"{name}=random")]
-
-    def results(module):
-        paths = {name: tmp_path / f"{module.stem}-{name}.npy" for kind, name in names if kind == "output"}
-        files = [part for name, path in paths.items() for part in ("--output", f"{name}=@{path}")]
-        done = rnnrun("run", module, *arguments, *files)
-        assert done.returncode == 0, done.stderr
-        return {name: np.load(path) for name, path in paths.items()}
-
-    expected, got = results(compile(model)), results(folder / "module.so")
-    for name in expected:
-        assert np.array_equal(expected[name], got[name]), name
 
 
 @pytest.mark.parametrize("target", [*TARGETS, "aarch64-linux-gnu"])

@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: MIT
+"""The folder of --emit=c builds with no rnncc at hand: by its Makefile or its CMakeLists.txt, with clang or gcc, as C11
+without a warning; whatever builds it, the module computes the same."""
+import re
+import subprocess
+
+import numpy
+import pytest
+
+from conftest import ROOT
+from support.amount import long_tests
+
+pytestmark = [pytest.mark.optimised, pytest.mark.unsanitized]  # it is about compilers
+
+STRICT = "-Wall -Wextra -Werror"
+ONE_ROUNDING = 2**-23  # of the largest result: compilers differ in where a product and a sum become one operation
+
+BUILDS = [(model, tool, compiler) for model in ("digits_rnn", "digits_cnn", "hyphenate") for tool in ("make", "cmake")
+          for compiler in ("clang-19", "gcc")]
+SOME = [build for build in BUILDS if build[0] == "digits_rnn"] + [("digits_cnn", "make", "gcc"), ("hyphenate", "make", "clang-19")]
+
+
+def run(*command, **options):
+    done = subprocess.run([str(part) for part in command], capture_output=True, text=True, timeout=300, **options)
+    assert (done.returncode, done.stderr) == (0, ""), done.stdout + done.stderr
+    return done.stdout
+
+
+@pytest.fixture
+def emitted(rnncc, tmp_path):
+    """emitted(model, *options) -> the folder."""
+
+    def folder(model, *options):
+        done = rnncc(ROOT / "models" / f"{model}.json", "--emit=c", "-o", tmp_path / "c", *options)
+        assert done.returncode == 0, done.stderr
+        return tmp_path / "c"
+
+    return folder
+
+
+def built(folder, tool, compiler, target="module"):
+    if tool == "make":
+        run("make", "-s", "-j2", f"CC={compiler} {STRICT}", cwd=folder)
+        return folder / "module.so"
+    run("cmake", "-B", folder / "build", f"-DCMAKE_C_COMPILER={compiler}", f"-DCMAKE_C_FLAGS={STRICT}", cwd=folder)
+    run("cmake", "--build", folder / "build", "--parallel", 2, "--target", target, cwd=folder)
+    return folder / "build" / "module.so"
+
+
+def results(rnnrun, module, folder):
+    names = re.findall(r"^(input|output)\s+(\S+)", rnnrun("inspect", module).stdout, re.MULTILINE)
+    words = [word for kind, name in names if kind == "input" for word in ("--input", f"{name}=random")]
+    outputs = [name for kind, name in names if kind == "output"]
+    for name in outputs:
+        words += ["--output", f"{name}=@{folder}/{name}.npy"]
+    done = rnnrun("run", module, *words)
+    assert done.returncode == 0, done.stderr
+    return {name: numpy.load(folder / f"{name}.npy") for name in outputs}
+
+
+@pytest.mark.parametrize("model, tool, compiler", BUILDS if long_tests() else SOME)
+def test_it_builds_to_the_same_results(emitted, compile, rnnrun, tmp_path, model, tool, compiler):
+    expected = results(rnnrun, compile(ROOT / "models" / f"{model}.json"), tmp_path)
+    got = results(rnnrun, built(emitted(model), tool, compiler), tmp_path)
+    for name, array in expected.items():
+        if compiler.startswith("clang"):
+            assert numpy.array_equal(got[name], array), name
+        else:
+            assert numpy.abs(got[name] - array).max() <= ONE_ROUNDING * numpy.abs(array).max(), name
+
+
+@pytest.mark.parametrize("tool, compiler", [("make", "gcc"), ("cmake", "clang-19")])
+def test_the_static_library_is_of_the_name(emitted, tool, compiler):
+    folder = emitted("digits_rnn", "--name=reader", "--target=x86-64")
+    if tool == "make":
+        run("make", "-s", f"CC={compiler} {STRICT}", "libreader.a", cwd=folder)
+    else:
+        built(folder, tool, compiler, "reader_static")
+        folder = folder / "build"
+    names = re.findall(r" [A-Z] (\w+)$", run("nm", "-g", "--defined-only", folder / "libreader.a"), re.MULTILINE)
+    assert "reader_module_query" in names and {name for name in names if not name.startswith("reader_")} == set()
