@@ -61,26 +61,34 @@ SIMD_FUNCTION void panel_multiply(PanelRow *sums, int rows, int vectors, const f
   }
 }
 
-/* panel_multiply_ahead() prefetches half of what it reads for each k, because at least two blocks use each panel. */
+/* panel_multiply_ahead() prefetches half of what it reads, because at least two blocks use each panel: whole lines for
+ * each k, or one line for every second k where half a k's vectors are less than a line. */
 enum { LINE_FLOATS = 16 };
 static inline int64_t panel_ahead_floats(int vectors) {
-  return ceil_div(vectors * LANES, 2 * LINE_FLOATS) * LINE_FLOATS;
+  int64_t floats = vectors * LANES;
+  return floats > LINE_FLOATS ? ceil_div(floats, 2 * LINE_FLOATS) * LINE_FLOATS : LINE_FLOATS / 2;
+}
+
+/* What stands at `ahead` for steps k .. k + count of the depth. */
+SIMD_FUNCTION void panel_prefetch(const float *ahead, int64_t k, int count, int vectors) {
+  const int64_t floats = panel_ahead_floats(vectors);
+#pragma clang loop unroll(full)
+  for (int64_t at = 0; at < count * floats; at += LINE_FLOATS)
+    if (floats >= LINE_FLOATS || count > 1 || k % 2 == 0) prefetch_later(ahead + k * floats + at);
 }
 
 /* The same for rows of A whose elements stand side by side, while what stands at `ahead` is fetched into the second
  * level of the cache. */
 SIMD_FUNCTION void panel_multiply_ahead(PanelRow *sums, int rows, int vectors, const float *a, int64_t a_row,
                                         const float *panel, int64_t depth, const float *ahead) {
-  const int64_t lines = panel_ahead_floats(vectors) / LINE_FLOATS;
   int64_t done = 0;
   for (; LANE_OPERANDS && done + LANES <= depth; done += LANES) {
-    for (int64_t i = 0; i < LANES * lines; i++) prefetch_later(ahead + (done * lines + i) * LINE_FLOATS);
+    panel_prefetch(ahead, done, LANES, vectors);
     panel_multiply_lanes(sums, rows, vectors, a + done, a_row, panel + done * vectors * LANES);
   }
 #pragma clang loop unroll_count(LANE_OPERANDS ? 1 : 2)
   for (int64_t k = done; k < depth; k++) {
-#pragma clang loop unroll(full)
-    for (int64_t i = 0; i < lines; i++) prefetch_later(ahead + (k * lines + i) * LINE_FLOATS);
+    panel_prefetch(ahead, k, 1, vectors);
     PanelRow b;
 #pragma clang loop unroll(full)
     for (int v = 0; v < vectors; v++) b[v] = vload(panel + (k * vectors + v) * LANES);

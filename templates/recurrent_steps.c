@@ -31,6 +31,10 @@ enum { ROWS = 6 };
 /* Minimum samples of a block: where B is known, its blocks have one of two heights.
  * legal: 1..8 */
 enum { MIN_ROWS = 1 };
+/* A panel of weights comes in so many parts, [H][PART_VECTORS][LANES] each, and a part is multiplied by all samples
+ * before the next: with few registers a part has more rows, so its loads feed more multiply-adds.
+ * legal: 1 2 */
+enum { PANEL_PARTS = 1 };
 /* Partial sums of a block of one sample.
  * legal: 1 2 4 8 */
 enum { PARTS = 4 };
@@ -73,6 +77,7 @@ enum { GATES = CELL == CELL_RNN ? 1 : CELL == CELL_LSTM ? 4 : 3 };
 enum { GATE_VECTORS = GATES * UNIT_VECTORS };
 /* Vectors that the product with the hidden state makes at once: GRU_BEFORE's candidate must wait for the reset gate. */
 enum { PRODUCT_VECTORS = CELL == CELL_GRU_BEFORE ? 2 * UNIT_VECTORS : GATE_VECTORS };
+enum { PART_VECTORS = PRODUCT_VECTORS / PANEL_PARTS };
 enum { PANEL_UNITS = UNIT_VECTORS * LANES };
 /* Buffers of working memory that each direction has. */
 enum { BUFFERS = CELL == CELL_LSTM ? 3 : CELL == CELL_GRU_BEFORE ? 4 : 2 };
@@ -81,7 +86,7 @@ typedef struct Layer {
   float *gates;            /* of this direction; a sample and time: [panels][GATE_VECTORS][LANES] */
   const float *x, *input;  /* INPUT: [T][B][I] or [B][T][I], and W as [panels][I][GATE_VECTORS][LANES] */
   const float *bias;       /* INPUT: [panels][GATE_VECTORS][LANES], or NULL */
-  const float *weights;    /* [panels][H][PRODUCT_VECTORS][LANES] */
+  const float *weights;    /* [panels][PANEL_PARTS][H][PART_VECTORS][LANES] */
   const float *candidate;  /* GRU_BEFORE: [panels][H][UNIT_VECTORS][LANES] */
   const float *after_bias; /* GRU_AFTER: [panels][UNIT_VECTORS][LANES], added to the product before the reset gate */
   const float *peepholes;  /* [panels][3: i o f][UNIT_VECTORS][LANES] */
@@ -89,7 +94,7 @@ typedef struct Layer {
   float *state[2];         /* [B][state_row], hidden states: of even steps, of odd steps */
   float *cell;             /* LSTM: [B][state_row] */
   float *update, *reset;   /* GRU_BEFORE: [B][state_row], the update gate, and the reset gate times the hidden state */
-  float *partial; /* HIDE, HALVES, DEPTH_BLOCK: sums that are not whole yet, [B][panels][PRODUCT_VECTORS][LANES] */
+  float *partial; /* HIDE, HALVES, DEPTH_BLOCK, PANEL_PARTS: sums that wait, [B][panels][PRODUCT_VECTORS][LANES] */
   float *y;       /* of this direction, or NULL */
   int64_t steps, batch, hidden, inputs, panels; /* T, B, H, I */
   int64_t turn;                                 /* of the run */
@@ -210,14 +215,19 @@ SIMD_FUNCTION void finish_reset(const Layer *l, int64_t step, int64_t panel, int
 
 /* ---- products ---- */
 
-/* The initial sums of a product: the input's part, except for the gate whose reset comes after the product. */
+/* The initial sums of a product, vectors first .. first + vectors of the panel: the input's part, except for the gate
+ * whose reset comes after the product. */
 SIMD_FUNCTION void start_sums(const Layer *l, vec *sums, const float *gates, int64_t panel, int first, int vectors) {
 #pragma clang loop unroll(full)
   for (int v = 0; v < vectors; v++) {
-    bool after = CELL == CELL_GRU_AFTER && v >= 2 * UNIT_VECTORS;
-    const float *bias = l->after_bias + (panel * UNIT_VECTORS + v - 2 * UNIT_VECTORS) * LANES;
+    bool after = CELL == CELL_GRU_AFTER && first + v >= 2 * UNIT_VECTORS;
+    const float *bias = l->after_bias + (panel * UNIT_VECTORS + first + v - 2 * UNIT_VECTORS) * LANES;
     sums[v] = vload(after ? bias : gates + (first + v) * LANES);
   }
+}
+
+SIMD_FUNCTION float *partial_of(const Layer *l, int64_t panel, int64_t sample) {
+  return l->partial + (sample * l->panels + panel) * PRODUCT_VECTORS * LANES;
 }
 
 SIMD_FUNCTION void finish_product(const Layer *l, int64_t step, int64_t panel, int64_t sample, const vec *sums,
@@ -228,14 +238,20 @@ SIMD_FUNCTION void finish_product(const Layer *l, int64_t step, int64_t panel, i
     finish_sample(l, step, panel, sample, sums);
 }
 
-/* A block's cells, one sample after the other, for all heights of blocks. */
+/* A block's cells, one sample after the other, for all heights of blocks. The tile has the sums of the panel's last
+ * part; those of the parts before it wait in `partial`. */
 static void finish_rows(const Layer *l, int64_t step, int64_t panel, int64_t first, int rows, const float *tile,
                         bool candidate) {
-  int vectors = candidate ? UNIT_VECTORS : PRODUCT_VECTORS;
+  int vectors = candidate ? UNIT_VECTORS : PART_VECTORS, waiting = candidate ? 0 : PRODUCT_VECTORS - PART_VECTORS;
   for (int m = 0; m < rows; m++) {
     PanelRow sums;
+    const float *partial = waiting ? partial_of(l, panel, first + m) : NULL;
 #pragma clang loop unroll(full)
-    for (int v = 0; v < PRODUCT_VECTORS; v++) sums[v] = v < vectors ? vload(tile + (m * vectors + v) * LANES) : vzero();
+    for (int v = 0; v < PRODUCT_VECTORS; v++) {
+      int own = v - waiting;
+      sums[v] = v < waiting ? vload(partial + v * LANES)
+                            : (own < vectors ? vload(tile + (m * vectors + own) * LANES) : vzero());
+    }
     finish_product(l, step, panel, first + m, sums, candidate);
   }
 }
@@ -260,14 +276,14 @@ SIMD_FUNCTION void multiply_input(const Layer *l, int64_t step, int64_t panel, i
     panel_store_sums(gates_of(l, step, first + m) + panel * GATE_VECTORS * LANES, &sums[m], 1, GATE_VECTORS);
 }
 
-SIMD_FUNCTION void start_block(const Layer *l, PanelRow *sums, int64_t step, int64_t panel, int64_t first, int rows,
-                               bool candidate) {
-  const int vectors = candidate ? UNIT_VECTORS : PRODUCT_VECTORS;
-  if (INPUT && !candidate) multiply_input(l, step, panel, first, rows);
+SIMD_FUNCTION void start_block(const Layer *l, PanelRow *sums, int64_t step, int64_t panel, int part, int64_t first,
+                               int rows, bool candidate) {
+  const int vectors = candidate ? UNIT_VECTORS : PART_VECTORS;
+  if (INPUT && !candidate && part == 0) multiply_input(l, step, panel, first, rows);
 #pragma clang loop unroll(full)
   for (int m = 0; m < rows; m++) {
     const float *gates = gates_of(l, step, first + m) + panel * GATE_VECTORS * LANES;
-    start_sums(l, sums[m], gates, panel, candidate ? 2 * UNIT_VECTORS : 0, vectors);
+    start_sums(l, sums[m], gates, panel, candidate ? 2 * UNIT_VECTORS : part * PART_VECTORS, vectors);
   }
 }
 
@@ -294,7 +310,7 @@ SIMD_FUNCTION void sweep_own_half(const Layer *l, int64_t step) {
 /* HIDE: start + (lower half + upper half), independent of which worker computed which half, and when. */
 SIMD_FUNCTION void block_of_halves(const Layer *l, int64_t step, int64_t panel) {
   PanelRow sums[1], lower, upper;
-  start_block(l, sums, step, panel, 0, 1, false);
+  start_block(l, sums, step, panel, 0, 0, 1, false);
   const float *partial = l->partial + panel * PRODUCT_VECTORS * LANES;
   if (l->half == 0)
     panel_load_sums(&lower, partial, 1, PRODUCT_VECTORS);
@@ -309,25 +325,26 @@ SIMD_FUNCTION void block_of_halves(const Layer *l, int64_t step, int64_t panel) 
   finish_product(l, step, panel, 0, sums[0], false);
 }
 
-/* Rows from .. to of a panel's weights, of `depth`; `ahead` is what will be read next, to be fetched meanwhile. */
+/* Rows from .. to of a part of a panel's weights, of `depth`; `ahead` is what will be read next, to be fetched
+ * meanwhile. */
 typedef struct Slice {
   const float *weights, *ahead;
+  int part;
   int64_t from, to, depth;
 } Slice;
 
-SIMD_FUNCTION float *partial_of(const Layer *l, int64_t panel, int64_t sample) {
-  return l->partial + (sample * l->panels + panel) * PRODUCT_VECTORS * LANES;
-}
-
-SIMD_FUNCTION void continue_block(const Layer *l, PanelRow *sums, int64_t panel, int64_t first, int rows, int vectors) {
+SIMD_FUNCTION void continue_block(const Layer *l, PanelRow *sums, int64_t panel, int part, int64_t first, int rows,
+                                  int vectors) {
 #pragma clang loop unroll(full)
-  for (int m = 0; m < rows; m++) panel_load_sums(&sums[m], partial_of(l, panel, first + m), 1, vectors);
+  for (int m = 0; m < rows; m++)
+    panel_load_sums(&sums[m], partial_of(l, panel, first + m) + part * PART_VECTORS * LANES, 1, vectors);
 }
 
-SIMD_FUNCTION void suspend_block(const Layer *l, const PanelRow *sums, int64_t panel, int64_t first, int rows,
+SIMD_FUNCTION void suspend_block(const Layer *l, const PanelRow *sums, int64_t panel, int part, int64_t first, int rows,
                                  int vectors) {
 #pragma clang loop unroll(full)
-  for (int m = 0; m < rows; m++) panel_store_sums(partial_of(l, panel, first + m), &sums[m], 1, vectors);
+  for (int m = 0; m < rows; m++)
+    panel_store_sums(partial_of(l, panel, first + m) + part * PART_VECTORS * LANES, &sums[m], 1, vectors);
 }
 
 SIMD_FUNCTION void multiply_slice(const Layer *l, PanelRow *sums, const Slice *slice, const float *h, int rows,
@@ -346,17 +363,19 @@ SIMD_FUNCTION void multiply_slice(const Layer *l, PanelRow *sums, const Slice *s
 /* Samples first .. first + rows of one panel. candidate: the second half of a GRU_BEFORE step. */
 SIMD_FUNCTION void block(const Layer *l, int64_t step, int64_t panel, int64_t first, int rows, const Slice *slice,
                          bool candidate) {
-  const int vectors = candidate ? UNIT_VECTORS : PRODUCT_VECTORS;
+  const int vectors = candidate ? UNIT_VECTORS : PART_VECTORS;
+  const int part = PANEL_PARTS > 1 && !candidate ? slice->part : 0;
   const float *h = (candidate ? l->reset : l->state[step & 1]) + first * l->state_row;
   PanelRow sums[PANEL_ROWS];
   if ((HALVES || DEPTH_BLOCK > 0) && slice->from > 0)
-    continue_block(l, sums, panel, first, rows, vectors);
+    continue_block(l, sums, panel, part, first, rows, vectors);
   else
-    start_block(l, sums, step, panel, first, rows, candidate);
+    start_block(l, sums, step, panel, part, first, rows, candidate);
   multiply_slice(l, sums, slice, h, rows, vectors);
-  if ((HALVES || DEPTH_BLOCK > 0) && slice->to < slice->depth) {
-    suspend_block(l, sums, panel, first, rows, vectors);
-  } else if (rows == 1) {
+  bool suspended = (HALVES || DEPTH_BLOCK > 0) && slice->to < slice->depth;
+  if (suspended || (!candidate && part < PANEL_PARTS - 1)) {
+    suspend_block(l, sums, panel, part, first, rows, vectors);
+  } else if (rows == 1 && PANEL_PARTS == 1) {
     finish_product(l, step, panel, first, sums[0], candidate);
   } else {
     _Alignas(64) float tile[ROWS * PRODUCT_VECTORS * LANES];
@@ -377,23 +396,31 @@ SIMD_FUNCTION void block_of_rows(const Layer *l, int64_t step, int64_t panel, in
   if (MIN_ROWS <= 8 && 8 <= ROWS && rows == 8) block(l, step, panel, first, 8, slice, candidate);
 }
 
-/* This worker's samples against rows from .. to of one panel. `next` is the panel that follows. */
-SIMD_FUNCTION void sweep_rows(const Layer *l, int64_t step, int64_t panel, int64_t next, int64_t from, int64_t to,
-                              bool candidate) {
-  const int vectors = candidate ? UNIT_VECTORS : PRODUCT_VECTORS;
+/* This worker's samples against rows from .. to of one part of a panel. `next` is the panel that follows. */
+SIMD_FUNCTION void sweep_part(const Layer *l, int64_t step, int64_t panel, int part, int64_t next, int64_t from,
+                              int64_t to, bool candidate) {
+  const int vectors = candidate ? UNIT_VECTORS : PART_VECTORS, parts = candidate ? 1 : PANEL_PARTS;
   const float *weights = candidate ? l->candidate : l->weights;
-  Slice slice = {.weights = weights + panel * l->hidden * vectors * LANES, .from = from};
+  const int64_t part_floats = l->hidden * vectors * LANES,
+                after = part + 1 < parts ? panel * parts + part + 1 : next * parts;
+  Slice slice = {.weights = weights + (panel * parts + part) * part_floats, .part = part, .from = from};
   slice.depth = depth_of(l, step);
   do {
     slice.to = DEPTH_BLOCK > 0 ? min_i64(to, slice.from + DEPTH_BLOCK) : to;
-    const float *ahead =
-        slice.to == to ? weights + next * l->hidden * vectors * LANES : slice.weights + slice.to * vectors * LANES;
+    const float *ahead = slice.to == to ? weights + after * part_floats : slice.weights + slice.to * vectors * LANES;
     for (int64_t j = l->block_begin; j < l->block_end; j++) {
       slice.ahead = ahead + (j & 1) * (slice.to - slice.from) * panel_ahead_floats(vectors);
       block_of_rows(l, step, panel, block_at(l, j), block_at(l, j + 1) - block_at(l, j), &slice, candidate);
     }
     slice.from = slice.to;
   } while (slice.to < to);
+}
+
+/* All parts of one panel. */
+SIMD_FUNCTION void sweep_rows(const Layer *l, int64_t step, int64_t panel, int64_t next, int64_t from, int64_t to,
+                              bool candidate) {
+  for (int part = 0; part < (candidate ? 1 : PANEL_PARTS); part++)
+    sweep_part(l, step, panel, part, next, from, to, candidate);
 }
 
 /* The row at which the middle panel is cut. */
@@ -527,7 +554,7 @@ static void take_memory(Layer *l, float *memory, int64_t direction) {
 }
 
 static void take_partial(Layer *l, float *partial, int64_t direction) {
-  if (HIDE || HALVES || DEPTH_BLOCK > 0)
+  if (HIDE || HALVES || DEPTH_BLOCK > 0 || PANEL_PARTS > 1)
     l->partial = partial + direction * l->batch * l->panels * PRODUCT_VECTORS * LANES;
 }
 

@@ -220,7 +220,7 @@ static Packed pack(const Case *c) {
   Panels bias = w, r = w, peepholes = w;
   bias.vectors = 1, bias.depth = 1, bias.column_stride = 1, bias.direction_stride = 2 * G * H;
   bias.addend_gates = v->cell == 1 ? 2 : G;
-  r.gates = product, r.vectors = product * v->unit_vectors, r.depth = r.column_stride = H,
+  r.gates = product, r.vectors = product * v->unit_vectors / v->panel_parts, r.depth = r.column_stride = H,
   r.direction_stride = G * H * H;
   Panels candidate = r, after = bias;
   candidate.gates = after.gates = 1, candidate.vectors = v->unit_vectors;

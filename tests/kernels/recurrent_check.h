@@ -20,7 +20,7 @@ typedef void RecurrentKernel(Team *team, const float *x, const float *input, con
 typedef struct Variant {
   const char *name;
   int cell; /* CELL of the template */
-  int unit_vectors, lanes, length_bytes;
+  int unit_vectors, panel_parts, lanes, length_bytes;
   bool clip, peepholes, input_forget, hide, halves, input; /* the knobs of the same names */
   RecurrentKernel *kernel;
 } Variant;

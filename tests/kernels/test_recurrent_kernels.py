@@ -31,6 +31,10 @@ VARIANTS = {
     "rnn_samples": dict(CELL=RNN, ROWS=2, BATCH_PARTS=2, WORKERS=3),
     "gru_before_samples": dict(CELL=GRU_BEFORE, ROWS=2, BATCH_PARTS=2, DEPTH_BLOCK=24),
     "lstm_samples": dict(CELL=LSTM, ROWS=2, BATCH_PARTS=3),
+    "lstm_parts": dict(CELL=LSTM, ROWS=6, PANEL_PARTS=2),
+    "lstm_parts_blocks": dict(CELL=LSTM, ROWS=5, PANEL_PARTS=2, DEPTH_BLOCK=16, PEEPHOLES=1),
+    "gru_before_parts_halves": dict(CELL=GRU_BEFORE, ROWS=3, PANEL_PARTS=2, HALVES=1, BATCH_PARTS=2),
+    "rnn_parts_input": dict(CELL=RNN, UNIT_VECTORS=2, ROWS=4, PANEL_PARTS=2, INPUT=1),
     "lstm_blocks": dict(CELL=LSTM, ROWS=3, DEPTH_BLOCK=16),
     "rnn_halves": dict(CELL=RNN, ROWS=2, HALVES=1, BATCH_PARTS=2),
     "gru_after_halves": dict(CELL=GRU_AFTER, ROWS=4, HALVES=1, DEPTH_BLOCK=24),
@@ -47,7 +51,7 @@ def variant_source(name, knobs):
     return text + f"""
 #include "recurrent_check.h"
 extern const Variant variant_{name};
-const Variant variant_{name} = {{.name = "{name}", .cell = CELL, .unit_vectors = UNIT_VECTORS, .lanes = LANES,
+const Variant variant_{name} = {{.name = "{name}", .cell = CELL, .unit_vectors = UNIT_VECTORS, .panel_parts = PANEL_PARTS, .lanes = LANES,
   .length_bytes = sizeof(Length), .clip = CLIP, .peepholes = PEEPHOLES, .input_forget = INPUT_FORGET, .hide = HIDE, .halves = HALVES, .input = INPUT,
   .kernel = (RecurrentKernel *)recurrent_steps}};
 """

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "kernels/recurrent/cell.h"
 
+#include "kernels/gemm/gemm.h"
 #include "machine/targets.h"
 #include "support/numbers.h"
 
@@ -25,4 +26,11 @@ int cell_unit_vectors(Cell cell, const Target *target, int64_t hidden) {
   int vectors = target->vector_registers >= MANY_REGISTERS ? cells[cell].widest : cells[cell].widest_few;
   while (ceil_div(hidden, target->lanes) % vectors) vectors /= 2;
   return vectors;
+}
+
+/* Rows that feed enough multiply-adds with each load of a panel's vector. */
+enum { MANY_ROWS = 4 };
+int cell_panel_parts(const Target *target, int product_vectors, int64_t batch) {
+  bool splits = product_vectors % 2 == 0 && batch > register_rows(target, product_vectors);
+  return splits && register_rows(target, product_vectors) < MANY_ROWS ? 2 : 1;
 }

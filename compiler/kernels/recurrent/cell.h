@@ -23,4 +23,8 @@ const CellInfo *cell_info(Cell cell);
 /* The most vectors of units in a panel that divide the layer's without padding. */
 int cell_unit_vectors(Cell cell, const Target *target, int64_t hidden);
 
+/* In how many parts a panel of so many vectors is multiplied by a batch, at most `batch` samples: 2 where a whole panel
+ * leaves registers for the sums of few rows. */
+int cell_panel_parts(const Target *target, int product_vectors, int64_t batch);
+
 #endif

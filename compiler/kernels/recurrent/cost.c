@@ -27,10 +27,12 @@ enum { FEW_STEPS = 4 };
 LayerCase layer_case(const MmLayer *layer, const Target *target) {
   const CellInfo *row = cell_info(layer->cell);
   int unit_vectors = cell_unit_vectors(layer->cell, target, layer->hidden);
+  int vectors = row->product_gates * unit_vectors;
+  vectors /= cell_panel_parts(target, vectors, dim_upper(layer->batch));
   LayerCase result = {.directions = layer->directions,
                       .gates = layer->gates,
                       .lanes = target->lanes,
-                      .rows = register_rows(target, row->product_gates * unit_vectors),
+                      .rows = register_rows(target, vectors),
                       .phases = row->phases,
                       .functions = row->functions,
                       .from_zero = !node_input(layer->node, INPUT_H),

@@ -47,6 +47,7 @@ KernelSpec *steps_spec(Arena *arena, const Layer *l, int direction) {
   kernel_knob(spec, "UNIT_VECTORS", l->unit_vectors);
   kernel_knob(spec, "ROWS", l->rows.most);
   kernel_knob(spec, "MIN_ROWS", l->rows.least);
+  kernel_knob(spec, "PANEL_PARTS", l->panel_parts);
   kernel_knob(spec, "PARTS", l->parts);
   kernel_knob(spec, "WORKERS", l->variant.workers);
   kernel_knob(spec, "BATCH_PARTS", l->variant.batch_parts);

@@ -104,6 +104,8 @@ static void choose_knobs(Graph *graph, Layer *l) {
   int product_vectors = cell_info(l->cell)->product_gates * l->unit_vectors;
   l->panels = ceil_div(l->hidden, (int64_t)l->unit_vectors * target->lanes);
   bool with_step = l->variant.input == INPUT_WITH_STEP;
+  l->panel_parts = with_step ? 1 : cell_panel_parts(target, product_vectors, dim_upper(l->batch));
+  product_vectors /= l->panel_parts;
   int most = register_rows(target, with_step ? l->gates * l->unit_vectors : product_vectors);
   l->rows = block_rows(most, l->batch, l->variant.batch_parts);
   l->parts = parts_of(target, product_vectors);
@@ -155,7 +157,7 @@ static void plan_matrices(const Node *node, const Target *target, Layer *l) {
   const Value *r = node->inputs[INPUT_R];
   bool with_step = l->variant.input == INPUT_WITH_STEP;
   Panels input = matrix_panels(l, target, l->gates, with_step ? l->gates * unit_vectors : l->gemm.vectors, l->inputs);
-  Panels hidden = matrix_panels(l, target, product, product * unit_vectors, l->hidden);
+  Panels hidden = matrix_panels(l, target, product, product * unit_vectors / l->panel_parts, l->hidden);
   l->matrices[MATRIX_INPUT] = (MatrixPlan){.source = node->inputs[INPUT_W], .addend = -1, .panels = input};
   l->matrices[MATRIX_HIDDEN] = (MatrixPlan){.source = r, .addend = -1, .panels = hidden};
   if (l->cell == CELL_GRU_BEFORE) {
@@ -187,7 +189,7 @@ static void plan_scratch(const Target *target, Layer *l) {
   l->memory = gates;
   l->partial = aligned(plus(gates, saturating_mul(batch, buffers)));
   int64_t product = l->directions * l->panels * cell_info(l->cell)->product_gates * l->unit_vectors * target->lanes;
-  bool suspends = l->variant.hide || l->variant.depth_block || l->halves;
+  bool suspends = l->variant.hide || l->variant.depth_block || l->halves || l->panel_parts > 1;
   l->partial_bytes = suspends ? saturating_mul(batch, 4 * product) : 0;
   l->scratch_bytes = aligned(plus(l->partial, l->partial_bytes));
   for (int i = 0; i < MATRICES; i++) {

@@ -32,7 +32,7 @@ typedef struct Layer {
   Schedule base;
   Cell cell;
   BlockRows rows;
-  int gates, unit_vectors, parts;
+  int gates, unit_vectors, panel_parts, parts;
   RecurrentVariant variant; /* base.knobs by name */
   bool halves;              /* two workers share the middle one of an odd number of panels */
   int64_t directions, hidden, inputs, panels;
