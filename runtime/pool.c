@@ -17,6 +17,7 @@
 #include "cpu_limit.h"
 #include "fork_guard.h"
 #include "steer.h"
+#include "topology.h"
 #include "tree.h"
 
 typedef struct Worker {
@@ -215,12 +216,26 @@ static int workers_start(Pool *pool, int wanted) {
   return size;
 }
 
-/* Worker i to the i-th CPU of the mask; the caller's thread is the host's and stays as it is. */
+/* The CPUs for workers, in order; NULL: not known, or no memory. The caller frees them. */
+static CpuPlace *cpu_places(int *count) {
+  CpuMask mask;
+  *count = cpu_mask_read(&mask);
+  CpuPlace *places = *count ? calloc(*count, sizeof *places) : NULL;
+  if (places) *count = topology_order("", &mask, places);
+  return places;
+}
+
+/* Each worker to a CPU, modulo their number. The first is left to the caller, whose thread is the host's and stays as
+ * it is. */
 static void workers_bind(const Pool *pool) {
-  for (int rank = 1; rank < pool->size; rank++) {
-    cpu_set_t one;
-    if (cpu_limit_nth(rank, &one)) pthread_setaffinity_np(pool->workers[rank].thread, sizeof one, &one);
+  int count;
+  CpuPlace *places = cpu_places(&count);
+  for (int rank = 1; places && rank < pool->size; rank++) {
+    CpuMask one = {0};
+    CPU_SET_S(places[rank % count].cpu, sizeof one, &one.set);
+    pthread_setaffinity_np(pool->workers[rank].thread, sizeof one, &one.set);
   }
+  free(places);
 }
 
 static void *zeroed_lines(size_t count, size_t bytes) {
@@ -246,7 +261,7 @@ static bool pool_allocate(Pool *pool, int threads) {
 }
 
 Pool *pool_create(const rnncc_options *options) {
-  int allowed = cpu_limit_threads(), threads = options->threads ? options->threads : allowed;
+  int threads = options->threads ? options->threads : cpu_limit_threads();
   if (threads > POOL_MAX_THREADS) threads = POOL_MAX_THREADS;
   Pool *pool = zeroed_lines(1, sizeof *pool);
   if (!pool) return NULL;
@@ -254,7 +269,7 @@ Pool *pool_create(const rnncc_options *options) {
     pool_free(pool);
     return NULL;
   }
-  pool->crowded = threads > allowed;
+  pool->crowded = threads > cpu_limit_cpus();
   pool->alone_next = 1;
   pool->parallel_for = options->parallel_for;
   pool->host = options->host;

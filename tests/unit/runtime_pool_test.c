@@ -294,7 +294,9 @@ static void one_cpu_in_the_mask_suffices(void **state) {
   (void)state;
   cpu_set_t all, one;
   sched_getaffinity(0, sizeof all, &all);
-  assert_true(cpu_limit_nth(0, &one));
+  CPU_ZERO(&one);
+  for (int cpu = 0; CPU_COUNT(&one) == 0; cpu++)
+    if (CPU_ISSET(cpu, &all)) CPU_SET(cpu, &one);
   assert_int_equal(sched_setaffinity(0, sizeof one, &one), 0);
   Pool *pool = pool_of(0);
   assert_int_equal(pool_size(pool), 1);
@@ -316,6 +318,32 @@ static void binding_is_never_an_error(void **state) {
   assert_int_equal(pool_size(pool), 8);
   for (int i = 0; i < 100; i++) pool_run(pool, count_visit, visits);
   for (int rank = 0; rank < 8; rank++) assert_int_equal(visits[rank * 32], 100);
+  pool_destroy(pool);
+}
+
+static void note_mask(void *arg, Team *team) {
+  cpu_set_t *masks = arg;
+  pthread_getaffinity_np(pthread_self(), sizeof *masks, &masks[team->rank]);
+}
+
+/* One CPU is left to the caller, whose mask stays as it is. */
+static void bound_workers_have_cpus_of_their_own(void **state) {
+  (void)state;
+  cpu_set_t all, taken, masks[MAX_TEAM];
+  sched_getaffinity(0, sizeof all, &all);
+  CPU_ZERO(&taken);
+  int size = CPU_COUNT(&all) < MAX_TEAM ? CPU_COUNT(&all) : MAX_TEAM;
+  Pool *pool = pool_create(&(rnncc_options){.struct_size = sizeof(rnncc_options), .threads = size, .bind_threads = 1});
+  pool_keep_together(pool);
+  pool_run(pool, note_mask, masks);
+  assert_true(CPU_EQUAL(&masks[0], &all));
+  for (int rank = 1; rank < size; rank++) {
+    assert_int_equal(CPU_COUNT(&masks[rank]), 1);
+    CPU_OR(&taken, &taken, &masks[rank]);
+  }
+  assert_int_equal(CPU_COUNT(&taken), size - 1);
+  CPU_AND(&taken, &taken, &all);
+  assert_int_equal(CPU_COUNT(&taken), size - 1);
   pool_destroy(pool);
 }
 
@@ -441,7 +469,7 @@ static void after_being_held_up_the_pool_runs_alone_for_a_while(void **state) {
   clock_stands = true;
   Pool *pool = pool_create(&(rnncc_options){.struct_size = sizeof(rnncc_options), .threads = 2});
   assert_non_null(pool);
-  bool crowded = cpu_limit_threads() < 2;
+  bool crowded = cpu_limit_cpus() < 2;
   for (int alone = 1; alone <= 8; alone *= 2) {
     assert_int_equal(team_size_of_a_held_up_region(pool), 2);
     for (int i = 0; i < alone; i++) assert_int_equal(team_size_of_a_held_up_region(pool), crowded ? 2 : 1);
@@ -492,6 +520,7 @@ int main(void) {
       cmocka_unit_test(pools_come_and_go),
       cmocka_unit_test(one_cpu_in_the_mask_suffices),
       cmocka_unit_test(binding_is_never_an_error),
+      cmocka_unit_test(bound_workers_have_cpus_of_their_own),
       cmocka_unit_test(the_host_may_bring_its_own_threads),
       cmocka_unit_test(signals_interrupt_nothing_and_spare_the_workers),
       cmocka_unit_test(callers_do_not_mix),
