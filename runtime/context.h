@@ -51,6 +51,7 @@ RUNTIME_LOCAL void states_store(rnncc_context *context);
 RUNTIME_LOCAL rnncc_status model_create(const rnncc_options *options, rnncc_model **out, const char **why);
 RUNTIME_LOCAL void model_destroy(rnncc_model *model);
 RUNTIME_LOCAL int32_t model_threads(const rnncc_model *model);
+RUNTIME_LOCAL int32_t model_narrowed(const rnncc_model *model);
 RUNTIME_LOCAL size_t context_size(const rnncc_model *model);
 RUNTIME_LOCAL rnncc_status context_create(rnncc_model *model, void *memory, size_t bytes, rnncc_context **out);
 RUNTIME_LOCAL void context_destroy(rnncc_context *context);

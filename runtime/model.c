@@ -55,3 +55,5 @@ void model_destroy(rnncc_model *model) {
 }
 
 int32_t model_threads(const rnncc_model *model) { return model ? pool_size(model->pool) : 0; }
+
+int32_t model_narrowed(const rnncc_model *model) { return model ? pool_narrowed(model->pool) : 0; }

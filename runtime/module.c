@@ -19,6 +19,7 @@ static const rnncc_api api = {
     .state_set = context_state_set,
     .profile = context_profile,
     .last_error = context_last_error,
+    .model_narrowed = model_narrowed,
 };
 
 #define LACKING(what) "this module needs " what ", which this CPU or its operating system lacks"

@@ -33,12 +33,15 @@ struct Pool {
   _Alignas(128) int size; /* fixed once pool_create returns, as are all below but together, alone and alone_next */
   bool crowded;           /* more threads than CPUs */
   bool together;          /* see pool_keep_together */
+  bool steer;             /* whether masks may be narrowed while threads are made and woken */
   rnncc_parallel_for parallel_for;
   void *host;
   /* Used by the holder of `busy`: regions that still run alone, and how many will after the next delayed region. */
   uint32_t alone, alone_next;
   /* Whether a worker had to be woken for this region. Set by whoever woke it, read and cleared by the caller after. */
   _Atomic bool woke;
+  /* Workers whose mask could not be restored. Counted by whoever narrowed it; from the first on, none is narrowed. */
+  _Atomic int narrowed;
   ForkGuard *guard;
   TeamEpoch *epochs; /* [size] */
   Ring *rings;       /* [size]; rank 0's is not used */
@@ -71,17 +74,21 @@ static void pool_work(Pool *pool, int rank, Job job) {
   team_leave(&team);
 }
 
+static bool pool_steers(Pool *pool) {
+  return pool->steer && atomic_load_explicit(&pool->narrowed, memory_order_relaxed) == 0;
+}
+
 /* If the worker falls asleep or wakes up meanwhile, the job is pushed in the other way, which does no harm. */
 static void push_to_sleeper(Pool *pool, int rank, Job job) {
   Steering steering = steer_away(pool->workers[rank].thread);
   ring_push(&pool->rings[rank], job);
-  steer_end(&steering, pool->workers[rank].thread);
+  if (!steer_end(&steering, pool->workers[rank].thread)) pool->narrowed++;
 }
 
 static void push_to(Pool *pool, int rank, Job job) {
   Ring *ring = &pool->rings[rank];
   bool sleeps = ring_sleeps(ring);
-  if (sleeps && !pool->crowded)
+  if (sleeps && !pool->crowded && pool_steers(pool))
     push_to_sleeper(pool, rank, job);
   else
     ring_push(ring, job);
@@ -191,8 +198,20 @@ static void mask_for_workers(sigset_t *mask) {
   for (size_t i = 0; i < sizeof synchronous / sizeof *synchronous; i++) sigdelset(mask, synchronous[i]);
 }
 
-static bool worker_start(Worker *worker, const pthread_attr_t *attributes) {
+static bool worker_make(Worker *worker, const pthread_attr_t *attributes) {
   return pthread_create(&worker->thread, attributes, worker_main, worker) == 0;
+}
+
+/* A filter of system calls may refuse a thread with a mask. */
+static bool worker_start(Worker *worker, pthread_attr_t *attributes, Steering *steering) {
+  if (!pool_steers(worker->pool)) steer_give_up(steering, attributes);
+  bool made = worker_make(worker, attributes);
+  if (!made && steering->narrowed) {
+    steer_give_up(steering, attributes);
+    made = worker_make(worker, attributes);
+  }
+  if (made && !steer_end(steering, worker->thread)) worker->pool->narrowed++;
+  return made;
 }
 
 /* Starts workers 1.. and returns how many threads there are with the caller. Workers wait on their rings, and read the
@@ -204,12 +223,11 @@ static int workers_start(Pool *pool, int wanted) {
   if (pthread_attr_init(&attributes)) return 1;
   pthread_attr_setstacksize(&attributes, STACK_BYTES);
   pthread_sigmask(SIG_SETMASK, &mask, &saved); /* inherited by the threads */
-  Steering steering = steer_new(&attributes);
+  Steering steering = pool->steer ? steer_new(&attributes) : (Steering){0};
   int size = 1;
   for (; size < wanted; size++) {
     pool->workers[size] = (Worker){.pool = pool, .rank = size};
-    if (!worker_start(&pool->workers[size], &attributes)) break;
-    steer_end(&steering, pool->workers[size].thread);
+    if (!worker_start(&pool->workers[size], &attributes, &steering)) break;
   }
   pthread_sigmask(SIG_SETMASK, &saved, NULL);
   pthread_attr_destroy(&attributes);
@@ -271,6 +289,7 @@ Pool *pool_create(const rnncc_options *options) {
   }
   pool->crowded = threads > cpu_limit_cpus();
   pool->alone_next = 1;
+  pool->steer = options->steer_threads >= 0;
   pool->parallel_for = options->parallel_for;
   pool->host = options->host;
   pool->size = pool->parallel_for ? threads : workers_start(pool, threads);
@@ -289,5 +308,7 @@ void pool_destroy(Pool *pool) {
 }
 
 int pool_size(const Pool *pool) { return pool->size; }
+
+int pool_narrowed(const Pool *pool) { return pool->narrowed; }
 
 void pool_keep_together(Pool *pool) { pool->together = true; }

@@ -19,7 +19,8 @@ typedef struct Pool Pool;
 RUNTIME_LOCAL Pool *pool_create(const rnncc_options *options);
 /* Joins the workers; no region may be running. In the child of a fork, where there are none, only frees. */
 RUNTIME_LOCAL void pool_destroy(Pool *pool);
-RUNTIME_LOCAL int pool_size(const Pool *pool); /* the caller counts as one */
+RUNTIME_LOCAL int pool_size(const Pool *pool);     /* the caller counts as one */
+RUNTIME_LOCAL int pool_narrowed(const Pool *pool); /* workers whose affinity mask could not be restored */
 
 /* For tests and measurements: regions never run alone because an earlier one was delayed. Call it before the first. */
 RUNTIME_LOCAL void pool_keep_together(Pool *pool);

@@ -112,6 +112,11 @@ typedef struct rnncc_options {
                          * of a NUMA node and a cache in a row; failure to pin is not an error */
   rnncc_parallel_for parallel_for; /* NULL: the module's own pool */
   void *host;                      /* handed to parallel_for */
+  /* 0: while a worker is made, or woken by a run, its affinity mask is without the CPU of the thread that does so, and
+   * is restored at once; else the kernel often has the two share that CPU for milliseconds. The masks of the host's
+   * threads are never set, and a mask that the host gives a worker meanwhile stays. -1: no masks are touched but by
+   * bind_threads. */
+  int32_t steer_threads;
 } rnncc_options;
 
 typedef struct rnncc_model rnncc_model;
@@ -158,6 +163,10 @@ typedef struct rnncc_api {
 
   /* The message of the last call on this context that failed, "" if none did. Valid until the next call on it. */
   const char *(*last_error)(const rnncc_context *);
+
+  /* How many workers have been left with a narrower affinity mask, because the system refused to restore it. It is 0,
+   * or else no mask is narrowed any more; see steer_threads. */
+  int32_t (*model_narrowed)(const rnncc_model *);
 } rnncc_api;
 
 /* abi: RNNCC_ABI of the caller's header. NULL and *why (if why is given): another ABI, or the CPU lacks a feature. */

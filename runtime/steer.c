@@ -7,7 +7,7 @@
  * thread may again run on every CPU of its mask.
  *
  * A mask without another CPU (a bound worker, one CPU) stays as it is, and so does one that cannot be read or set: then
- * the kernel decides.
+ * the kernel decides. If the host sets the thread's mask meanwhile, that mask stays.
  */
 #include "steer.h"
 
@@ -22,21 +22,28 @@ static bool mask_elsewhere(const cpu_set_t *mask, cpu_set_t *away) {
 
 Steering steer_away(pthread_t thread) {
   Steering steering = {0};
-  cpu_set_t away;
   if (pthread_getaffinity_np(thread, sizeof steering.mask, &steering.mask)) return steering;
-  steering.narrowed = mask_elsewhere(&steering.mask, &away) && !pthread_setaffinity_np(thread, sizeof away, &away);
+  steering.narrowed = mask_elsewhere(&steering.mask, &steering.away) &&
+                      !pthread_setaffinity_np(thread, sizeof steering.away, &steering.away);
   return steering;
 }
 
 Steering steer_new(pthread_attr_t *attributes) {
   Steering steering = {0};
-  cpu_set_t away;
   if (pthread_getaffinity_np(pthread_self(), sizeof steering.mask, &steering.mask)) return steering;
-  steering.narrowed =
-      mask_elsewhere(&steering.mask, &away) && !pthread_attr_setaffinity_np(attributes, sizeof away, &away);
+  steering.narrowed = mask_elsewhere(&steering.mask, &steering.away) &&
+                      !pthread_attr_setaffinity_np(attributes, sizeof steering.away, &steering.away);
   return steering;
 }
 
-void steer_end(const Steering *steering, pthread_t thread) {
-  if (steering->narrowed) pthread_setaffinity_np(thread, sizeof steering->mask, &steering->mask);
+void steer_give_up(Steering *steering, pthread_attr_t *attributes) {
+  if (steering->narrowed) pthread_attr_setaffinity_np(attributes, 0, &steering->mask);
+  steering->narrowed = false;
+}
+
+bool steer_end(const Steering *steering, pthread_t thread) {
+  cpu_set_t now;
+  if (!steering->narrowed) return true;
+  if (!pthread_getaffinity_np(thread, sizeof now, &now) && !CPU_EQUAL(&now, &steering->away)) return true;
+  return !pthread_setaffinity_np(thread, sizeof steering->mask, &steering->mask);
 }

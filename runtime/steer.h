@@ -9,9 +9,9 @@
 
 #include "names.h"
 
-/* A thread's affinity mask, to be restored. */
+/* A thread's affinity mask, and what it was narrowed to, without the CPU of the thread that narrowed it. */
 typedef struct Steering {
-  cpu_set_t mask;
+  cpu_set_t mask, away;
   bool narrowed;
 } Steering;
 
@@ -19,7 +19,10 @@ typedef struct Steering {
 RUNTIME_LOCAL Steering steer_away(pthread_t thread);
 RUNTIME_LOCAL Steering steer_new(pthread_attr_t *attributes);
 
-/* Call right after the thread was woken or made. */
-RUNTIME_LOCAL void steer_end(const Steering *steering, pthread_t thread);
+/* Takes steer_new() back, before a thread is made. */
+RUNTIME_LOCAL void steer_give_up(Steering *steering, pthread_attr_t *attributes);
+
+/* Call right after the thread was woken or made. False if it is left with the narrower mask. */
+RUNTIME_LOCAL bool steer_end(const Steering *steering, pthread_t thread);
 
 #endif

@@ -49,7 +49,7 @@ class Info(Structure):
 
 class Options(Structure):
     _fields_ = [("struct_size", c_uint32), ("threads", c_int32), ("bind_threads", c_int32),
-                ("parallel_for", c_void_p), ("host", c_void_p)]
+                ("parallel_for", c_void_p), ("host", c_void_p), ("steer_threads", c_int32)]
 
 
 class ProfileEntry(Structure):
@@ -73,6 +73,7 @@ class Api(Structure):
         ("state_set", CFUNCTYPE(c_int32, c_void_p, c_int32, c_int32, c_void_p, c_size_t)),
         ("profile", CFUNCTYPE(c_int32, c_void_p, c_int32, POINTER(POINTER(ProfileEntry)), POINTER(c_size_t))),
         ("last_error", CFUNCTYPE(c_char_p, c_void_p)),
+        ("model_narrowed", CFUNCTYPE(c_int32, c_void_p)),
     ]
 
 

@@ -116,6 +116,7 @@ static void null_is_tolerated(void **state) {
   query()->model_destroy(NULL);
   query()->context_destroy(NULL);
   assert_int_equal(query()->model_threads(NULL), 0);
+  assert_int_equal(query()->model_narrowed(NULL), 0);
   assert_int_equal(query()->context_size(NULL), 0);
   assert_int_equal(query()->warmup(NULL), RNNCC_ERROR_ARGUMENT);
   assert_int_equal(query()->profile(NULL, 1, NULL, NULL), RNNCC_ERROR_ARGUMENT);
