@@ -72,6 +72,9 @@ enum { RESIDUAL = 0 };
  * outputs that are left over at the end are not used.
  * legal: 1 2 */
 enum { POOL = 1 };
+/* 1: extents of the plane are known only at run time, and with them the number of tiles.
+ * legal: 0 1 */
+enum { ANY_PLANE = 0 };
 
 enum { EXTENT_H = TILE_H + WINDOW_H - 1, EXTENT_W = TILE_W + WINDOW_W - 1, POINTS = EXTENT_H * EXTENT_W };
 enum { TILES_H = (OUT_H + TILE_H - 1) / TILE_H, TILES_W = (OUT_W + TILE_W - 1) / TILE_W };
@@ -179,6 +182,12 @@ static void transform_channels(const Convolution *c, const Block *b, int64_t at)
 
 /* ---- products ---- */
 
+/* The lines of a channel's weights but the first: of few tiles there may be no other part that prefetches them. */
+SIMD_FUNCTION const float *prefetch_rest(const float *ahead, int vectors) {
+  for (int64_t i = LINE_FLOATS; i < vectors * LANES; i += LINE_FLOATS, ahead += LINE_FLOATS) prefetch_later(ahead);
+  return ahead;
+}
+
 /* One part's sums over the channels at one point. Meanwhile prefetches from `ahead`, LINE_FLOATS a channel. */
 SIMD_FUNCTION void multiply(vec sums[PART_TILES][OC_VECTORS], int tiles, int vectors, const float *in,
                             const float *weights, int64_t channels, const float *ahead) {
@@ -188,6 +197,7 @@ SIMD_FUNCTION void multiply(vec sums[PART_TILES][OC_VECTORS], int tiles, int vec
       vec w[OC_VECTORS];
       prefetch_later(ahead);
       ahead += LINE_FLOATS;
+      if (ANY_PLANE) ahead = prefetch_rest(ahead, vectors);
 #pragma clang loop unroll(full)
       for (int v = 0; v < vectors; v++) w[v] = vload(weights + v * LANES);
       weights += vectors * LANES;
@@ -250,6 +260,7 @@ SIMD_FUNCTION void products_at(const Convolution *c, const Block *b, const float
     int64_t begin = part_begin(b, part), tiles = part_begin(b, part + 1) - begin;
     const float *in = c->input + point * c->input_point + begin * c->channel_blocks * LANES;
     const float *ahead = here + (c->channels * vectors * LANES) + part * c->channels * LINE_FLOATS;
+    if (ANY_PLANE) ahead = here + c->channels * vectors * LANES;
     product_of_tiles(c, c->products + point * c->product_point + begin * LANES, in, here, tiles, vectors, ahead);
   }
 }

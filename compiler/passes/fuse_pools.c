@@ -9,18 +9,17 @@
 #include "shapes/shape.h"
 
 /* The last pixel of an odd extent is in no window. */
-static bool halves(const Window *window, const Value *x, int axis) {
-  const Dim *out = window->out[axis];
-  return window->kernel[axis] == 2 && window->stride[axis] == 2 && window->dilation[axis] == 1 && dim_is_const(out) &&
-         dim_value(out) == dim_value(x->shape[2 + axis]) / 2;
+static bool halves(DimTable *dims, const Window *window, const Value *x, int axis) {
+  return window->kernel[axis] == 2 && window->stride[axis] == 2 && window->dilation[axis] == 1 &&
+         window->out[axis] == dim_div(dims, x->shape[2 + axis], dim_const(dims, 2));
 }
 
 static bool is_maximum_of_2x2(Graph *graph, const Node *node) {
   Window window;
   if (!is_op(node, OP_MaxPool) || !read_window(graph, node, &window)) return false;
   bool indices = node_output(node, 1);
-  return !indices && window.n_spatial == 2 && is_unpadded(&window) && halves(&window, node->inputs[0], 0) &&
-         halves(&window, node->inputs[0], 1);
+  return !indices && window.n_spatial == 2 && is_unpadded(&window) &&
+         halves(graph->dims, &window, node->inputs[0], 0) && halves(graph->dims, &window, node->inputs[0], 1);
 }
 
 /* The node whose kernel can pool; NULL: none. */

@@ -13,6 +13,9 @@ from support.module import Module
 
 
 
+BOUND = 1e-4  # of Winograd's algorithm: max |error| / max |result|
+
+
 def whole(rng, *shape):
     return rng.integers(-3, 4, shape).astype(numpy.float32)
 
@@ -153,12 +156,42 @@ def cases():
 @pytest.mark.parametrize("network, target", cases(), ids=lambda case: getattr(case, "__name__", case))
 def test_every_extent_equals_onnx_runtime(compile, tmp_path, network, target):
     net = network()
-    module = compile(net.write(tmp_path), f"--target={target}", f"--layout-search={net.search}", optimised=network is dense)
+    module = compile(net.write(tmp_path), f"--target={target}", f"--layout-search={net.search}",
+                     "--no-winograd", optimised=network is dense)
     with Module(module) as loaded, loaded.context(1) as alone, loaded.context(3) as three:
         for values in extents(net):
             feeds = feeds_of(net, values)
             got = alone.run(feeds)
             assert_same(got, net.onnx_run(feeds))
+            assert_same(three.run(feeds), got)
+
+
+def winograd():
+    """Every form of Winograd's algorithm, a residual, a fused pooling, and groups."""
+    net = Network(32, BOTH)
+    a = net.node("Relu", [net.conv(net.x, 32, 48, **SAME)])
+    b = net.node("Relu", [net.node("Add", [net.conv(a, 48, 48, pads=[2, 0, 0, 2]), a])])
+    c = net.node("MaxPool", [net.conv(b, 48, 32, (3, 3), group=1, pads=[2, 2, 2, 2])], kernel_shape=[2, 2], strides=[2, 2])
+    d = net.conv(net.conv(c, 32, 32, (1, 7), pads=[0, 3, 0, 3]), 32, 32, (5, 1), pads=[2, 0, 2, 0])
+    net.output(net.conv(d, 32, 32, (5, 5), pads=[2, 2, 2, 2], group=2), net.conv(d, 32, 16, (3, 1), pads=[1, 0, 1, 0]))
+    return net
+
+
+@pytest.mark.parametrize("options", [("--threads=1", "--conv=winograd"), ("--threads=3", "--conv=winograd,tile=2"),
+                                     ("--threads=3", "--conv=winograd,by_groups=1,parts=1,oc=1")], ids=" ".join)
+def test_winograd_equals_onnx_runtime_within_its_bound(compile, rnncc, tmp_path, options):
+    net = winograd()
+    path, options = net.write(tmp_path), ["--target=x86-64-v3", *options]
+    listed = rnncc("inspect", path, *options).stdout
+    assert listed.count("winograd") == 8 and "max2x2" in listed and "_pool_blocked" not in listed
+    module = compile(path, *options, optimised=False)
+    with Module(module) as loaded, loaded.context(1) as alone, loaded.context(3) as three:
+        for values in extents(net)[::1 if long_tests() else 3]:
+            feeds = feeds_of(net, values)
+            got = alone.run(feeds)
+            for name, expected in net.onnx_run(feeds).items():
+                assert got[name].shape == expected.shape
+                assert numpy.abs(got[name] - expected).max() <= BOUND * numpy.abs(expected).max(), (name, values)
             assert_same(three.run(feeds), got)
 
 

@@ -29,7 +29,7 @@ def random_knobs(draw, form):
     return dict(zip(FORM_KNOBS, form), IN_H=height, IN_W=width, OUT_H=height + top + bottom - rows + 1,
                 OUT_W=width + left + right - columns + 1, PAD_TOP=top, PAD_LEFT=left, OC_VECTORS=vectors,
                 OC_TAIL=draw.randint(0, vectors - 1), PART_TILES=tiles, BY_GROUPS=draw.randint(0, 1),
-                BIAS=draw.randint(0, 1), RESIDUAL=draw.randint(0, 1))
+                BIAS=draw.randint(0, 1), RESIDUAL=draw.randint(0, 1), ANY_PLANE=draw.randint(0, 1))
 
 
 def variants(count):

@@ -35,29 +35,35 @@ static bool fits_axis(const ConvAxis *axis) {
 static bool runs_blocked(const Graph *graph, const Convolution *conv) {
   int lanes = graph->config->target->lanes;
   bool whole = conv->groups == 1 || (conv->channels % lanes == 0 && conv->kernels % lanes == 0);
-  return !graph->config->no_winograd && dim_is_const(conv->h.out) && dim_is_const(conv->w.out) && whole &&
-         conv->channels >= lanes && conv->weights->data && fits_axis(&conv->h) && fits_axis(&conv->w) &&
-         winograd_has_window(conv->h.kernel, conv->w.kernel);
+  return !graph->config->no_winograd && whole && conv->channels >= lanes && conv->weights->data &&
+         fits_axis(&conv->h) && fits_axis(&conv->w) && winograd_has_window(conv->h.kernel, conv->w.kernel);
 }
 
 /* "winograd4x4_3x3_oc2t13b25_groups", then the differences between layers of one plan. */
-static const char *plan_text(Arena *arena, const WinogradLayer *l, const WinogradPlan *p) {
-  return arena_format(arena, "winograd%dx%d_%dx%d_oc%dt%db%lld%s_c%lldo%lld_%lldx%lld", p->form.tile_h, p->form.tile_w,
-                      l->taps_h, l->taps_w, p->oc_vectors, p->part_tiles, (long long)p->block_tiles,
-                      p->by_groups ? "_groups" : "", (long long)l->channels, (long long)l->kernels, (long long)l->out_h,
-                      (long long)l->out_w);
+static const char *plan_text(Arena *arena, const Convolution *conv, const WinogradPlan *p) {
+  Text text = text_new(arena);
+  text_add(&text, "winograd%dx%d_%lldx%lld_oc%dt%db%lld%s_c%lldo%lld_", p->form.tile_h, p->form.tile_w,
+           (long long)conv->h.kernel, (long long)conv->w.kernel, p->oc_vectors, p->part_tiles,
+           (long long)p->block_tiles, p->by_groups ? "_groups" : "", (long long)conv->channels,
+           (long long)conv->kernels);
+  convolution_plane_text(&text, conv);
+  return text.data;
 }
 
 static bool suits(const Graph *graph, const Node *node, const Convolution *conv) {
   return !node->exact && conv->x_block == graph->config->target->lanes && dim_optimum(conv->x->shape[0]) > 0;
 }
 
+static bool is_plane_constant(const Convolution *conv) {
+  return dim_is_const(conv->h.out) && dim_is_const(conv->w.out);
+}
+
 static WinogradLayer layer_of(const Convolution *conv) {
   const Dim *images = conv->x->shape[0];
   return (WinogradLayer){.images = dim_optimum(images),
-                         .images_known = dim_is_const(images),
-                         .out_h = dim_value(conv->h.out),
-                         .out_w = dim_value(conv->w.out),
+                         .tiles_known = dim_is_const(images) && is_plane_constant(conv),
+                         .out_h = dim_optimum(conv->h.out),
+                         .out_w = dim_optimum(conv->w.out),
                          .channels = conv->channels,
                          .kernels = conv->kernels,
                          .taps_h = (int)conv->h.kernel,
@@ -83,7 +89,7 @@ static ConvSchedule *make(Graph *graph, const Node *node, const Convolution *con
   schedule->layer = layer_of(conv);
   schedule->plan = winograd_plan(graph->config->target, graph->config->machine, &schedule->layer, knobs);
   schedule->base.seconds = (double)conv->groups * schedule->plan.seconds;
-  schedule->base.base.text = plan_text(graph->arena, &schedule->layer, &schedule->plan);
+  schedule->base.base.text = plan_text(graph->arena, conv, &schedule->plan);
   return &schedule->base;
 }
 
@@ -139,6 +145,7 @@ static KernelSpec *spec_of(const Graph *graph, const Node *node) {
   kernel_knob(spec, "PART_TILES", p->part_tiles);
   kernel_knob(spec, "MIN_TILES", p->least_tiles);
   kernel_knob(spec, "BY_GROUPS", p->by_groups);
+  if (!is_plane_constant(conv)) kernel_knob(spec, "ANY_PLANE", 1);
   kernel_knob(spec, "BIAS", conv->bias != NULL);
   kernel_knob(spec, "RESIDUAL", conv->residual != NULL);
   kernel_knob(spec, "POOL", node->pool ? 2 : 1);
@@ -166,20 +173,38 @@ static void call_group_cost(Call *call, const Convolution *conv, const Value *y)
   call_cost(call, 2 * convolution_macs(conv) / groups, 4 * (in + out + weights));
 }
 
-/* The workers that share the work. With few images at run time there may be fewer blocks of tiles than slots; then the
- * first workers, of which the caller is one, have a block each. */
+static const Dim *tiles_of(const Graph *graph, const WinogradSchedule *schedule) {
+  const Convolution *conv = &schedule->base.conv;
+  const WinogradForm *form = &schedule->plan.form;
+  DimTable *dims = graph->dims;
+  const Dim *rows = dim_ceil_div(dims, conv->h.out, dim_const(dims, form->tile_h));
+  const Dim *columns = dim_ceil_div(dims, conv->w.out, dim_const(dims, form->tile_w));
+  return dim_mul(dims, conv->x->shape[0], dim_mul(dims, rows, columns));
+}
+
+/* Tiles of a block, at most those that there is memory for. Of a plane that only the run knows, blocks are of even
+ * size, and if workers own blocks, there are as many for each. */
+static const Dim *block_tiles(const Graph *graph, const WinogradSchedule *schedule) {
+  const WinogradPlan *p = &schedule->plan;
+  DimTable *dims = graph->dims;
+  const Dim *one = dim_const(dims, 1), *most = dim_const(dims, p->block_tiles);
+  if (is_plane_constant(&schedule->base.conv)) return most;
+  const Dim *tiles = tiles_of(graph, schedule), *owners = dim_const(dims, p->by_groups ? 1 : p->slots);
+  const Dim *blocks = dim_mul(dims, owners, dim_ceil_div(dims, tiles, dim_mul(dims, owners, most)));
+  return dim_max(dims, one, dim_ceil_div(dims, tiles, dim_max(dims, one, blocks)));
+}
+
+/* The workers that share the work. At run time there may be fewer blocks of tiles than slots; then the first workers,
+ * of which the caller is one, have a block each. */
 static void operand_slots(const Graph *graph, Call *call, const WinogradSchedule *schedule) {
   const WinogradPlan *p = &schedule->plan;
-  const WinogradLayer *l = &schedule->layer;
-  if (l->images_known || p->by_groups) {
+  DimTable *dims = graph->dims;
+  if (schedule->layer.tiles_known || p->by_groups) {
     operand_integer(call, "slots", p->slots);
     return;
   }
-  int64_t image_tiles = ceil_div(l->out_h, p->form.tile_h) * ceil_div(l->out_w, p->form.tile_w);
-  const Dim *tiles = dim_mul(graph->dims, schedule->base.conv.x->shape[0], dim_const(graph->dims, image_tiles));
-  const Dim *up = dim_add(graph->dims, tiles, dim_const(graph->dims, p->block_tiles - 1));
-  const Dim *blocks = dim_div(graph->dims, up, dim_const(graph->dims, p->block_tiles));
-  operand_dim(call, "slots", dim_min(graph->dims, dim_const(graph->dims, p->slots), blocks));
+  const Dim *blocks = dim_ceil_div(dims, tiles_of(graph, schedule), block_tiles(graph, schedule));
+  operand_dim(call, "slots", dim_min(dims, dim_const(dims, p->slots), blocks));
 }
 
 /* The tensors of a group are ranges of channel blocks. */
@@ -207,11 +232,12 @@ static void lower_group(Program *program, const Node *node, int64_t group) {
   operand_extent(call, "x_image", blocked_of(graph, conv->x).image);
   operand_extent(call, "residual_image", conv->residual ? blocked_of(graph, conv->residual).image : none);
   operand_extent(call, "y_image", blocked_of(graph, node->outputs[0]).image);
-  operand_integer(call, "block_tiles", p->block_tiles);
+  operand_extent(call, "block_tiles", block_tiles(graph, schedule));
   operand_integer(call, "input_point", winograd_input_point(p, &schedule->layer, lanes));
   operand_integer(call, "product_point", winograd_product_point(p, lanes));
   operand_slots(graph, call, schedule);
   operand_integer(call, "slot", graph_slot_bytes(graph, node, slot_bytes(graph, schedule)) / (int64_t)sizeof(float));
+  operands_plane(call, &conv->h, &conv->w);
   call_group_cost(call, conv, node->outputs[0]);
 }
 

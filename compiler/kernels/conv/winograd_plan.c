@@ -62,13 +62,13 @@ static int part_limit(const Target *target, int oc_vectors) {
   return tiles < MAX_PART_TILES ? tiles : MAX_PART_TILES;
 }
 
-/* If the number of images is a dim, every block and part may be the last. */
+/* If the number of tiles is a dim, every block and part may be the last. */
 static void set_parts(WinogradPlan *p, const WinogradLayer *l, int limit) {
   Cut blocks = cut(tiles_of(p, l), p->block_tiles);
   Cut small = cut(blocks.small, limit), large = cut(blocks.large, limit);
   p->part_tiles = (int)(small.large > large.large ? small.large : large.large);
   p->least_tiles = (int)min_int(small.small, large.small);
-  if (l->images_known) return;
+  if (l->tiles_known) return;
   p->part_tiles = (int)min_int(limit, p->block_tiles);
   p->least_tiles = 1;
 }
@@ -83,7 +83,7 @@ static void set_blocks(WinogradPlan *p, const WinogradLayer *l, int lanes, int64
   if (!p->by_groups) blocks = ceil_div(blocks, cores) * cores;
   p->block_tiles = ceil_div(tiles, blocks);
   int64_t shares = p->by_groups ? groups_of(p, l, lanes) : ceil_div(tiles, p->block_tiles);
-  p->slots = l->images_known || p->by_groups ? min_int(cores, shares) : cores;
+  p->slots = l->tiles_known || p->by_groups ? min_int(cores, shares) : cores;
 }
 
 /* ---- time ---- */

@@ -16,9 +16,9 @@
 
 /* One group of a convolution. */
 typedef struct WinogradLayer {
-  int64_t images;    /* at the dims' optimum */
-  bool images_known; /* `images` is constant */
-  int64_t out_h, out_w, channels, kernels;
+  int64_t images, out_h, out_w; /* at the dims' optimum */
+  bool tiles_known;             /* they are constant */
+  int64_t channels, kernels;
   int taps_h, taps_w; /* R and S */
 } WinogradLayer;
 
