@@ -27,10 +27,12 @@ static void compile(Compilation *c) {
     break;
   case EMIT_A:
     run_steps(c, STEP_build);
+    output_sizes(c->options, c->program);
     output_header_beside(c->options, emit_header(c->program, output_name(c->options, c->arena)));
     break;
   case EMIT_C:
     run_steps(c, STEP_check_unit);
+    output_sizes(c->options, c->program);
     break;
   case EMIT_SO:
     run_steps(c, STEP_build);

@@ -4,12 +4,15 @@
 
 enum { UNBOUND = -1 };
 
-static const struct {
-  const char *name;
-  size_t bytes;
-} dtypes[] = {
-    [RNNCC_NONE] = {"none", 0},
-#define DTYPE(name, code, type, text, ...) [RNNCC_##name] = {text, sizeof(type)},
+static const char *const dtype_names[] = {
+    [RNNCC_NONE] = "none",
+#define DTYPE(name, code, type, text, ...) [RNNCC_##name] = text,
+#include "dtypes.def"
+};
+
+static const unsigned char dtype_sizes[] = {
+    [RNNCC_NONE] = 0,
+#define DTYPE(name, code, type, ...) [RNNCC_##name] = sizeof(type),
 #include "dtypes.def"
 };
 
@@ -18,10 +21,10 @@ static const struct {
 #include "dtypes.def"
 
 static const char *dtype_name(rnncc_dtype dtype) {
-  return (size_t)dtype < sizeof dtypes / sizeof *dtypes ? dtypes[dtype].name : "no known type";
+  return (size_t)dtype < sizeof dtype_names / sizeof *dtype_names ? dtype_names[dtype] : "no known type";
 }
 
-size_t dtype_bytes(rnncc_dtype dtype) { return dtypes[dtype].bytes; }
+size_t dtype_bytes(rnncc_dtype dtype) { return dtype_sizes[dtype]; }
 
 size_t shape_elements(const int64_t *shape, int32_t rank) {
   size_t elements = 1;

@@ -2,12 +2,7 @@
 /* A context: one block of memory, from the caller or the heap, that holds all a run needs. */
 #include "context.h"
 
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-enum { ALIGNMENT = 64, PAGE_BYTES = 4096 /* the smallest; touching some pages twice does no harm */ };
+enum { PAGE_BYTES = 4096 /* the smallest; touching some pages twice does no harm */ };
 
 /* Parts of the block, one after the other. With no base it only counts. */
 typedef struct Block {
@@ -17,7 +12,7 @@ typedef struct Block {
 
 static void *block_take(Block *block, size_t count, size_t bytes) {
   void *part = block->base ? block->base + block->used : NULL;
-  block->used += (count * bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+  block->used += (count * bytes + CONTEXT_ALIGNMENT - 1) / CONTEXT_ALIGNMENT * CONTEXT_ALIGNMENT;
   return part;
 }
 
@@ -53,10 +48,10 @@ size_t context_size(const rnncc_model *model) {
 rnncc_status context_create(rnncc_model *model, void *memory, size_t bytes, rnncc_context **out) {
   if (!out) return RNNCC_ERROR_ARGUMENT;
   *out = NULL;
-  if (!model || (uintptr_t)memory % ALIGNMENT) return RNNCC_ERROR_ARGUMENT;
+  if (!model || (uintptr_t)memory % CONTEXT_ALIGNMENT) return RNNCC_ERROR_ARGUMENT;
   size_t size = context_size(model);
   if (memory && bytes < size) return RNNCC_ERROR_SIZE;
-  rnncc_context *context = memory ? memory : aligned_alloc(ALIGNMENT, size);
+  rnncc_context *context = memory ? memory : memory_take(size);
   if (!context) return RNNCC_ERROR_MEMORY;
   *context = (rnncc_context){.model = model, .owns_memory = !memory};
   context_lay_out(context, model->module, (unsigned char *)context);
@@ -66,18 +61,8 @@ rnncc_status context_create(rnncc_model *model, void *memory, size_t bytes, rnnc
 }
 
 void context_destroy(rnncc_context *context) {
-  if (context && context->owns_memory) free(context);
+  if (context && context->owns_memory) memory_give(context);
 }
-
-rnncc_status context_fail(rnncc_context *context, rnncc_status status, const char *format, ...) {
-  va_list arguments;
-  va_start(arguments, format);
-  vsnprintf(context->error, sizeof context->error, format, arguments);
-  va_end(arguments);
-  return status;
-}
-
-const char *context_last_error(const rnncc_context *context) { return context ? context->error : ""; }
 
 /* Each worker reads a share of the weights, not those that it will use: it only matters that they are in memory. */
 static void touch_pages(void *arg, Team *team) {

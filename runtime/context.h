@@ -28,12 +28,33 @@ struct rnncc_context {
   uint64_t *stamps;                  /* [1 + n_steps]: time of the last stamp, then nanoseconds per step */
   rnncc_profile_entry *entries;      /* [n_steps] */
   unsigned char *arena;              /* [arena_bytes] */
+#ifndef RNNCC_EDGE
   char error[256];
+#endif
 };
 
+enum { CONTEXT_ALIGNMENT = 64 };
+
+#ifdef RNNCC_EDGE /* no messages, and nothing of them in the code */
+#define MESSAGE(text) ""
+static inline rnncc_status context_fail(const rnncc_context *context, rnncc_status status, const char *format, ...) {
+  (void)context, (void)format;
+  return status;
+}
+#else
+#define MESSAGE(text) text
 /* Keeps the message for last_error; returns status. */
 RUNTIME_LOCAL rnncc_status context_fail(rnncc_context *context, rnncc_status status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
+
+#endif
+
+/* Memory for a context; NULL: none. */
+RUNTIME_LOCAL void *memory_take(size_t bytes);
+RUNTIME_LOCAL void memory_give(void *memory);
+
+/* Sets the time that the first stamp counts from, of a context that profiles. */
+RUNTIME_LOCAL void profile_begin(rnncc_context *context);
 
 /* Fills the context's dims, inputs, outputs and shapes. If it fails, nothing that the caller can see has changed. */
 RUNTIME_LOCAL rnncc_status run_check(rnncc_context *context, const rnncc_tensor *inputs, size_t n_inputs,

@@ -25,6 +25,9 @@ static void prefer_huge_pages(const Module *module) {
   if (begin < end) madvise((void *)begin, end - begin, MADV_HUGEPAGE);
 }
 
+void *memory_take(size_t bytes) { return aligned_alloc(CONTEXT_ALIGNMENT, bytes); }
+void memory_give(void *memory) { free(memory); }
+
 static rnncc_status refuse(rnncc_status status, const char *reason, const char **why) {
   if (why) *why = reason;
   return status;

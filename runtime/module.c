@@ -22,7 +22,7 @@ static const rnncc_api api = {
     .model_narrowed = model_narrowed,
 };
 
-#define LACKING(what) "this module needs " what ", which this CPU or its operating system lacks"
+#define LACKING(what) MESSAGE("this module needs " what ", which this CPU or its operating system lacks")
 
 static const char *const lacking[] = {
 #define CPU_FEATURE(name, title, flags) LACKING(title " (" flags ")"),
@@ -30,7 +30,7 @@ static const char *const lacking[] = {
 };
 
 static const char *reason_against(uint32_t abi) {
-  if (abi != RNNCC_ABI) return "this module and the application were built for different versions of rnncc.h";
+  if (abi != RNNCC_ABI) return MESSAGE("this module and the application were built for different versions of rnncc.h");
   uint32_t missing = rnncc_module.cpu_features & ~cpu_features();
   if (!missing) return NULL;
   for (int i = CPU_FEATURES; i-- > 0;)

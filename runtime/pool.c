@@ -16,6 +16,7 @@
 #include "clock.h"
 #include "cpu_limit.h"
 #include "fork_guard.h"
+#include "ring.h"
 #include "steer.h"
 #include "topology.h"
 #include "tree.h"

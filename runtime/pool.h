@@ -7,13 +7,14 @@
 #ifndef RNNCC_POOL_H
 #define RNNCC_POOL_H
 
-#include "ring.h"
 #include "rnncc.h"
+#include "team.h"
 
 enum { POOL_MAX_THREADS = 256 };
 
 typedef struct Pool Pool;
 
+#ifndef RNNCC_EDGE
 /* Starts the workers. options: complete, of this header's size. The system may give fewer threads than asked; that is
  * no error. NULL: out of memory. */
 RUNTIME_LOCAL Pool *pool_create(const rnncc_options *options);
@@ -24,6 +25,7 @@ RUNTIME_LOCAL int pool_narrowed(const Pool *pool); /* workers whose affinity mas
 
 /* For tests and measurements: regions never run alone because an earlier one was delayed. Call it before the first. */
 RUNTIME_LOCAL void pool_keep_together(Pool *pool);
+#endif
 
 /* Calls body(arg, team) once on every worker, or once alone with a team of one if the pool is in use or was left
  * behind by a fork; returns when all are done. What the caller wrote before is visible to the body, and the body's

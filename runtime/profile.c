@@ -12,6 +12,10 @@ void module_stamp(const Run *run, const Team *team, int step) {
   run->stamps[0] = now;
 }
 
+void profile_begin(rnncc_context *context) {
+  if (context->profiling) context->stamps[0] = clock_ns();
+}
+
 static void fill_entries(rnncc_context *context) {
   const Module *module = context->model->module;
   for (int i = 0; i < module->n_steps; i++)

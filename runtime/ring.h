@@ -19,9 +19,6 @@
 
 #include "epoch.h"
 
-/* The body of a region: every worker of the team calls it once. */
-typedef void PoolBody(void *arg, Team *team);
-
 typedef struct Job {
   PoolBody *body; /* NULL: the worker is to end */
   void *arg;

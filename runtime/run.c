@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* One inference: check, bring the states in, let every worker walk the schedule, and on success take the results out.
  */
-#include <string.h>
-
-#include "clock.h"
 #include "context.h"
 #include "float_mode.h"
+#include "memory.h"
 
 typedef struct Region {
   const Run *run;
@@ -57,7 +55,7 @@ rnncc_status context_run(rnncc_context *context, const rnncc_tensor *inputs, siz
   rnncc_status status = run_check(context, inputs, n_inputs, outputs, n_outputs);
   if (status) return status;
   states_load(context);
-  if (context->profiling) context->stamps[0] = clock_ns();
+  profile_begin(context);
   status = run_schedule(context);
   context->profiled_runs += context->profiling;
   if (status)

@@ -3,9 +3,8 @@
  * The states of a context. Seen along its batch axis a state is [outer][slots][inner bytes]; every copy moves a run of
  * slots between two such arrays that differ in their number of slots only.
  */
-#include <string.h>
-
 #include "context.h"
+#include "memory.h"
 
 typedef struct Slots {
   unsigned char *data;

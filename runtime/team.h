@@ -41,12 +41,19 @@ typedef struct Team {
   Patience patience;
 } Team;
 
+/* The body of a region: every worker of the team calls it once. */
+typedef void PoolBody(void *arg, Team *team);
+
 /* The two halves of a barrier, for work between them that needs no result of the others. team_enter() says that this
  * worker has arrived; team_await() waits until all have. What a worker wrote before its team_enter() is visible to all
  * after team_await(). */
 void team_enter(Team *team);
 void team_await(Team *team);
 
+#ifdef RNNCC_EDGE /* no team has others */
+static inline void team_arrive(Team *team) { (void)team; }
+static inline void team_meet(Team *team) { (void)team; }
+#else
 /* For the pool: the end of a region, which the caller awaits after it has left. What a worker wrote before it left is
  * visible to the caller after. In a tree a worker first waits for those below it. */
 RUNTIME_LOCAL void team_leave(Team *team);
@@ -58,6 +65,7 @@ static inline void team_arrive(Team *team) {
 static inline void team_meet(Team *team) {
   if (team->size > 1) team_await(team);
 }
+#endif
 
 /* A barrier of all workers of the team. What any wrote before is visible to all after. */
 static inline void team_barrier(Team *team) {

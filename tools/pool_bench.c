@@ -9,6 +9,7 @@
  * threads than CPUs (OMP_WAIT_POLICY and the like apply to libgomp) measure the scheduler.
  */
 #include <dlfcn.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

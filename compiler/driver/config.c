@@ -11,6 +11,7 @@ const Config *config_of(Arena *arena, const Options *options) {
                      .rnn_schedule = options->variant,
                      .conv_schedule = options->conv_form,
                      .layout_search = options->layout_search,
-                     .no_winograd = options->no_winograd};
+                     .no_winograd = options->no_winograd,
+                     .edge = options->profile == PROFILE_EDGE};
   return config;
 }

@@ -54,6 +54,14 @@ static void check_kind(Options *options) {
   if (options->name && !named) REFUSE("--name goes with --static, --emit=h and --emit=c");
 }
 
+static void check_profile(Options *options) {
+  if (options->profile != PROFILE_EDGE) return;
+  if (options->threads > 1) REFUSE("--profile=edge: expected one thread, found --threads=%d", options->threads);
+  bool shared = options->verb == VERB_COMPILE && options->emit == EMIT_SO;
+  if (shared) REFUSE("--profile=edge goes with --static, --emit=c and --emit=h");
+  options->threads = 1;
+}
+
 static void check_output(const Options *options) {
   bool to_stdout = options->output && !strcmp(options->output, "-");
   bool is_text = options->emit == EMIT_DOT || options->emit == EMIT_H;
@@ -79,6 +87,7 @@ Options parse_options(Arena *arena, int argc, char **argv) {
   take_words(&options, &line);
   check_tuning(&options);
   check_kind(&options);
+  check_profile(&options);
   check_output(&options);
   if (!(options.budget_seconds > 0)) options.budget_seconds = options.verb == VERB_TARGETS ? 6 : 60;
   if (!options.target) options.target = target_find("native"), options.native = true;

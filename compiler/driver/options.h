@@ -23,6 +23,8 @@ typedef enum ScheduleVerb {
 
 typedef enum EmitKind { EMIT_SO, EMIT_C, EMIT_H, EMIT_GRAPH, EMIT_DOT, EMIT_A /* by --static */ } EmitKind;
 
+typedef enum Profile { PROFILE_FULL, PROFILE_EDGE } Profile;
+
 typedef enum Explain { EXPLAIN_NOTHING, EXPLAIN_RNN, EXPLAIN_CONV, EXPLAIN_LAYOUT } Explain;
 
 typedef struct Options {
@@ -36,6 +38,7 @@ typedef struct Options {
   EmitKind emit;
   bool static_library; /* --static was given */
   const char *name;    /* with which globals and the names of a header begin; NULL: made from the model's name */
+  Profile profile;
   const Target *target;
   Machine machine;           /* the machine planned for; for native this one */
   const char *machine_given; /* --machine=; NULL: not given */

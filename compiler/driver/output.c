@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "emit/unit.h"
 #include "machine/machine.h"
 #include "machine/targets.h"
 #include "schedules/database.h"
@@ -47,6 +48,12 @@ void output_header_beside(const Options *options, Text text) {
   int folder = (int)(file_last_part(library) - library);
   file_write(arena, arena_format(arena, "%.*s%s.h", folder, library, output_name(options, arena)), text.data,
              text.length);
+}
+
+void output_sizes(const Options *options, const Program *program) {
+  if (options->profile != PROFILE_EDGE) return;
+  printf("%s: %lld bytes of weights, %lld bytes of working memory\n", output_name(options, program->arena),
+         (long long)program->weights_bytes, (long long)context_bytes(program));
 }
 
 const char *build_record(Graph *graph) {

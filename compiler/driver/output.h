@@ -5,6 +5,7 @@
 
 #include "driver/options.h"
 #include "ir/graph.h"
+#include "program/program.h"
 #include "support/text.h"
 
 /* With which globals and the names of a header begin. */
@@ -15,6 +16,9 @@ const char *output_folder(const Options *options, Arena *arena);
 void output_text(const Options *options, Text text);
 /* The header of a static library, beside it. */
 void output_header_beside(const Options *options, Text text);
+
+/* For a device: the memory that the module needs, to stdout. */
+void output_sizes(const Options *options, const Program *program);
 
 /* One line of provenance: versions, target, hashes of the model and of the schedule records. The same for the same
  * input. */

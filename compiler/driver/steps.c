@@ -37,6 +37,7 @@ static void step_write_unit(Compilation *c) {
 static Build build_of(const Compilation *c) {
   const Options *options = c->options;
   return (Build){.target = c->config->target,
+                 .edge = c->config->edge,
                  .name = options->emit == EMIT_A ? output_name(options, c->arena) : NULL,
                  .seconds = options->tool_seconds};
 }

@@ -5,6 +5,7 @@
  */
 #include "emit/unit.h"
 #include "support/identifier.h"
+#include "support/numbers.h"
 
 static void add_constant(Text *out, const char *model, const char *kind, const Value *value, int index,
                          const char *suffix) {
@@ -24,6 +25,24 @@ static void add_values(Text *out, const char *model, const char *kind, Value *co
   }
 }
 
+static int64_t part_bytes(int64_t count, int64_t bytes) {
+  enum { ALIGNMENT = 64 };
+  return round_up(count * bytes, ALIGNMENT);
+}
+
+/* As context_lay_out() of runtime/context.c lays it out, where pointers have 64 bits or less. */
+int64_t context_bytes(const Program *program) {
+  enum { STRUCT_BYTES = 512, POINTER_BYTES = 8, SHAPE_BYTES = 64, ENTRY_BYTES = 64 };
+  const Graph *graph = program->graph;
+  int64_t steps = graph->config->edge ? 0 : program->n_calls;
+  int64_t bytes = STRUCT_BYTES + part_bytes(dim_known_count(graph->dims), sizeof(int64_t)) +
+                  part_bytes(graph->n_inputs, POINTER_BYTES) + part_bytes(graph->n_outputs, POINTER_BYTES) +
+                  part_bytes(graph->n_outputs, SHAPE_BYTES) + part_bytes(1 + steps, sizeof(uint64_t)) +
+                  part_bytes(steps, ENTRY_BYTES) + part_bytes(graph->n_states, POINTER_BYTES);
+  for (int i = 0; i < graph->n_states; i++) bytes += part_bytes(1, value_max_bytes(graph->states[i].input));
+  return bytes + part_bytes(1, program->arena_bytes);
+}
+
 Text emit_header(Program *program, const char *name) {
   Graph *graph = program->graph;
   Text out = text_new(graph->arena);
@@ -31,6 +50,8 @@ Text emit_header(Program *program, const char *name) {
   text_add(&out, "#ifndef RNNCC_GENERATED_%s_H\n#define RNNCC_GENERATED_%s_H\n\n#include \"rnncc.h\"\n\nenum {\n", name,
            name);
   text_add(&out, "  %s_INPUTS = %d,\n  %s_OUTPUTS = %d,\n", name, graph->n_inputs, name, graph->n_outputs);
+  text_add(&out, "  %s_CONTEXT_BYTES = %lld, /* enough for context_create, 64-byte aligned */\n", name,
+           (long long)context_bytes(program));
   add_values(&out, name, "INPUT", graph->inputs, graph->n_inputs);
   add_values(&out, name, "OUTPUT", graph->outputs, graph->n_outputs);
   text_add(&out, "};\n\n");

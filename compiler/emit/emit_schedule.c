@@ -63,7 +63,8 @@ static void emit_call(Unit *unit, const Program *program, const Item *item, cons
   emit_operands(out, program, call, indent, line);
   text_add(out, ");\n");
   mark_node(unit, NULL);
-  text_add(out, "%sif (run->stamps) module_stamp(run, team, %d);\n", indent, call->row);
+  if (!program->graph->config->edge)
+    text_add(out, "%sif (run->stamps) module_stamp(run, team, %d);\n", indent, call->row);
 }
 
 /* ---- wavefronts ---- */

@@ -179,7 +179,7 @@ void emit_tables(Unit *unit, Program *program, const char *build) {
   emit_tensors(out, "outputs", graph->outputs, graph->n_outputs);
   emit_states(out, graph);
   emit_checks(out, program);
-  emit_steps(out, program);
+  if (!graph->config->edge) emit_steps(out, program);
   emit_staged(out, graph);
   int n_data_dims = dim_known_count(graph->dims) - dim_given_count(graph->dims);
   emit_output_shapes(out, graph, "output_shapes", false);
@@ -189,9 +189,9 @@ void emit_tables(Unit *unit, Program *program, const char *build) {
   text_add(out, "  .cpu_features = %uu,\n  .weights = rnncc_weights,\n", (unsigned)graph->config->target->cpu_features);
   if (graph->n_states) text_add(out, "  .states = state_places,\n");
   if (program->n_checks) text_add(out, "  .checks = checks, .n_checks = %d,\n", program->n_checks);
-  if (program->n_calls) text_add(out, "  .steps = steps, .n_steps = %d,\n", program->n_calls);
+  if (program->n_calls && !graph->config->edge) text_add(out, "  .steps = steps, .n_steps = %d,\n", program->n_calls);
   if (any_staged(graph)) text_add(out, "  .staged_outputs = staged_outputs,\n");
   if (n_data_dims) text_add(out, "  .n_data_dims = %d,\n  .output_room = output_room,\n", n_data_dims);
   text_add(out, "  .output_shapes = output_shapes,\n  .schedule = schedule,\n};\n");
-  emit_note(out, program, build, hex);
+  if (!graph->config->edge) emit_note(out, program, build, hex);
 }

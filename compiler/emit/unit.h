@@ -39,6 +39,9 @@ void check_unit(Arena *arena, const Unit *unit, const char *folder, const char *
 
 void mark_node(Unit *unit, const Node *node);
 
+/* Bytes of memory that a context of the module takes, or a little more: with the arena all that is not constant. */
+int64_t context_bytes(const Program *program);
+
 /* A C header for applications: sizes and names of this module's inputs and outputs, which begin with `name`. */
 Text emit_header(Program *program, const char *name);
 /* The graph for Graphviz. */

@@ -32,6 +32,7 @@ typedef struct Config {
   const char *conv_schedule;      /* --conv, checked; NULL: not given */
   LayoutSearch layout_search;
   bool no_winograd; /* --no-winograd */
+  bool edge;        /* --profile=edge: no profile and no messages */
 } Config;
 
 #endif

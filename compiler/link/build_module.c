@@ -40,11 +40,15 @@ static const char *const common_args[] = {
     "-D_GNU_SOURCE",
 };
 
+/* Without an operating system. */
+static const char *const edge_args[] = {"-ffreestanding", "-DRNNCC_EDGE", NULL};
+
 const char *const *source_args(Arena *arena, const Build *build, SourceKind kind) {
   const Target *target = build->target;
   const char **list = ARENA_ARRAY(arena, const char *, MAX_ARGUMENTS);
   int count = 0;
   for (size_t i = 0; i < sizeof common_args / sizeof *common_args; i++) list[count++] = common_args[i];
+  for (const char *const *given = edge_args; build->edge && *given; given++) list[count++] = *given;
   list[count++] = build->name ? arena_format(arena, "-DRNNCC_PREFIX=%s_", build->name) : "-DRNNCC_BUILDING_MODULE";
   const char *const *features = kind == SOURCE_KERNELS ? target->clang_args : NULL;
   while (features && *features) list[count++] = *features++;
@@ -219,7 +223,7 @@ void build_module(const Program *program, const Unit *unit, const char *folder, 
 }
 
 const char *build_runtime(Arena *arena, const Build *build, const char *folder) {
-  write_runtime(arena, folder);
+  write_runtime(arena, folder, build->edge);
   Process compiler = {.argv = compile_command(arena, build, runtime_source), .folder = folder};
   run(arena, &compiler, 1, build->seconds);
   stop_on_failure(&compiler, 1, build->seconds);

@@ -9,6 +9,7 @@
 typedef struct Build {
   const Target *target;
   const char *name; /* of a static library, with which its globals begin; NULL: a shared object */
+  bool edge;        /* the runtime is that of devices: runtime/edge */
   double seconds;   /* that each program may take */
 } Build;
 
@@ -36,7 +37,7 @@ const char *clang_target(Arena *arena, const Build *build);
 const char *const *clang_args(Arena *arena, const Build *build, SourceKind kind);
 
 /* The runtime's sources as one, in a folder that is there: so they build in a third of the time. */
-void write_runtime(Arena *arena, const char *folder);
+void write_runtime(Arena *arena, const char *folder, bool edge);
 
 /* Compiles and links what write_unit wrote; `output` is replaced by rename when all went well. `runtime`: from
  * build_runtime() for the same Build, NULL to compile it as well. Ends with EXIT_ENVIRONMENT where the toolchain is

@@ -13,38 +13,42 @@ static void add_arguments(Text *text, const char *before, const char *const *arg
 }
 
 /* The flags of the shared object; a later -U takes back what makes it one. */
-static Build shared(const Build *build) { return (Build){.target = build->target}; }
+static Build shared(const Build *build) { return (Build){.target = build->target, .edge = build->edge}; }
 
-static const char make_rules[] = "\n"
+static const char make_clang[] = "\n"
                                  "ifneq (,$(findstring clang,$(shell $(CC) --version)))\n"
                                  "CLANG_FLAGS = %s\n"
                                  "CLANG_LINK_FLAGS = $(CLANG_FLAGS) " CLANG_LINKER "\n"
-                                 "endif\n\n"
-                                 "module.so: network.o runtime.o\n"
-                                 "\t$(CC) $(LINK_FLAGS) $(CLANG_LINK_FLAGS) $^ -o $@\n"
-                                 "lib%s.a: network.static.o runtime.static.o\n"
-                                 "\trm -f $@ && $(AR) rcs $@ $^\n\n"
-                                 "%%.static.o: STATIC_FLAGS = -URNNCC_BUILDING_MODULE -DRNNCC_PREFIX=%s_\n"
-                                 "network.o network.static.o: network.c weights.bin\n"
-                                 "\t$(CC) $(KERNEL_FLAGS) $(CLANG_FLAGS) $(STATIC_FLAGS) -I. -c $< -o $@\n"
-                                 "runtime.o runtime.static.o: runtime.c\n"
-                                 "\t$(CC) $(RUNTIME_FLAGS) $(CLANG_FLAGS) $(STATIC_FLAGS) -I. -c $< -o $@\n";
+                                 "endif\n\n";
+
+static const char make_shared[] = "module.so: network.o runtime.o\n"
+                                  "\t$(CC) $(LINK_FLAGS) $(CLANG_LINK_FLAGS) $^ -o $@\n";
+
+static const char make_static[] = "lib%s.a: network.static.o runtime.static.o\n"
+                                  "\trm -f $@ && $(AR) rcs $@ $^\n\n"
+                                  "%%.static.o: STATIC_FLAGS = -URNNCC_BUILDING_MODULE -DRNNCC_PREFIX=%s_\n"
+                                  "network.o network.static.o: network.c weights.bin\n"
+                                  "\t$(CC) $(KERNEL_FLAGS) $(CLANG_FLAGS) $(STATIC_FLAGS) -I. -c $< -o $@\n"
+                                  "runtime.o runtime.static.o: runtime.c\n"
+                                  "\t$(CC) $(RUNTIME_FLAGS) $(CLANG_FLAGS) $(STATIC_FLAGS) -I. -c $< -o $@\n";
 
 static Text makefile(Arena *arena, const Build *build) {
   const Build module = shared(build);
   Text text = text_new(arena);
   text_add(&text,
-           "# Builds the module with no rnncc at hand: make, or make CC=gcc; the static library: make lib%s.a\n"
+           "# Builds with no rnncc at hand, by clang or gcc: make, make CC=gcc; the static library: make lib%s.a\n"
            "CC = clang-19\n",
            build->name);
   add_arguments(&text, "KERNEL_FLAGS =", source_args(arena, &module, SOURCE_KERNELS), "\n");
   add_arguments(&text, "RUNTIME_FLAGS =", source_args(arena, &module, SOURCE_RUNTIME), "\n");
   add_arguments(&text, "LINK_FLAGS =", link_args(arena, &module), "\n");
-  text_add(&text, make_rules, clang_target(arena, build), build->name, build->name);
+  text_add(&text, make_clang, clang_target(arena, build));
+  if (!build->edge) text_add(&text, "%s", make_shared);
+  text_add(&text, make_static, build->name, build->name);
   return text;
 }
 
-static const char cmake_rules[] =
+static const char cmake_sources[] =
     "if(CMAKE_C_COMPILER_ID MATCHES Clang)\n"
     "  add_compile_options(%s)\n"
     "  list(APPEND LINK_FLAGS %s " CLANG_LINKER ")\n"
@@ -52,11 +56,14 @@ static const char cmake_rules[] =
     "list(APPEND KERNEL_FLAGS -Wa,-I${CMAKE_CURRENT_SOURCE_DIR}) # where the assembler finds the weights\n"
     "set_source_files_properties(network.c PROPERTIES COMPILE_OPTIONS \"${KERNEL_FLAGS}\" OBJECT_DEPENDS\n"
     "  ${CMAKE_CURRENT_SOURCE_DIR}/weights.bin)\n"
-    "set_source_files_properties(runtime.c PROPERTIES COMPILE_OPTIONS \"${RUNTIME_FLAGS}\")\n\n"
-    "add_library(module SHARED network.c runtime.c)\n"
-    "target_include_directories(module PRIVATE ${CMAKE_CURRENT_SOURCE_DIR})\n"
-    "set_target_properties(module PROPERTIES PREFIX \"\" NO_SONAME ON)\n"
-    "target_link_options(module PRIVATE ${LINK_FLAGS})\n\n"
+    "set_source_files_properties(runtime.c PROPERTIES COMPILE_OPTIONS \"${RUNTIME_FLAGS}\")\n\n";
+
+static const char cmake_shared[] = "add_library(module SHARED network.c runtime.c)\n"
+                                   "target_include_directories(module PRIVATE ${CMAKE_CURRENT_SOURCE_DIR})\n"
+                                   "set_target_properties(module PROPERTIES PREFIX \"\" NO_SONAME ON)\n"
+                                   "target_link_options(module PRIVATE ${LINK_FLAGS})\n\n";
+
+static const char cmake_static[] =
     "add_library(%s_static STATIC network.c runtime.c)\n"
     "set_target_properties(%s_static PROPERTIES OUTPUT_NAME %s)\n"
     "target_compile_options(%s_static PRIVATE -URNNCC_BUILDING_MODULE -DRNNCC_PREFIX=%s_)\n"
@@ -75,7 +82,9 @@ static Text cmake_lists(Arena *arena, const Build *build) {
   add_arguments(&text, "set(RUNTIME_FLAGS", source_args(arena, &module, SOURCE_RUNTIME), ")\n");
   add_arguments(&text, "set(LINK_FLAGS", link_args(arena, &module), ")\n");
   const char *target = clang_target(arena, build);
-  text_add(&text, cmake_rules, target, target, name, name, name, name, name, name);
+  text_add(&text, cmake_sources, target, target);
+  if (!build->edge) text_add(&text, "%s", cmake_shared);
+  text_add(&text, cmake_static, name, name, name, name, name, name);
   return text;
 }
 

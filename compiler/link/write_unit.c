@@ -68,7 +68,19 @@ static void copy_folder(Arena *arena, const char *from, const char *to, const ch
               arena_format(arena, "%s/%s", to, files.names[i]));
 }
 
-void write_runtime(Arena *arena, const char *folder) {
+/* Of a device's runtime, in which edge.c has the place of all others. */
+static const char *const edge_sources[] = {"check.c",  "context.c", "cpu.c",  "edge/edge.c",
+                                           "module.c", "run.c",     "state.c"};
+
+static Text edge_runtime(Arena *arena) {
+  Text text = text_new(arena);
+  text_add(&text, "#define RNNCC_ONE_SOURCE\n");
+  for (size_t i = 0; i < sizeof edge_sources / sizeof *edge_sources; i++)
+    text_add(&text, "#include \"%s\"\n", edge_sources[i]);
+  return text;
+}
+
+static Text whole_runtime(Arena *arena) {
   const char *runtime = arena_format(arena, "%s/runtime", data_directory(arena));
   Names sources = list_folder(arena, runtime, ".c");
   if (sources.count == 0)
@@ -77,7 +89,21 @@ void write_runtime(Arena *arena, const char *folder) {
   Text text = text_new(arena);
   text_add(&text, "#define RNNCC_ONE_SOURCE\n#include \"glibc_floor.h\"\n");
   for (int i = 0; i < sources.count; i++) text_add(&text, "#include \"%s\"\n", sources.names[i]);
+  return text;
+}
+
+void write_runtime(Arena *arena, const char *folder, bool edge) {
+  Text text = edge ? edge_runtime(arena) : whole_runtime(arena);
   file_write(arena, arena_format(arena, "%s/runtime.c", folder), text.data, text.length);
+}
+
+static void copy_runtime(Arena *arena, const char *from, const char *folder, bool edge) {
+  copy_folder(arena, from, folder, edge ? ".h.def" : ".c.h.def");
+  if (!edge) return;
+  make_folder(arena_format(arena, "%s/edge", folder));
+  for (size_t i = 0; i < sizeof edge_sources / sizeof *edge_sources; i++)
+    copy_file(arena, arena_format(arena, "%s/%s", from, edge_sources[i]),
+              arena_format(arena, "%s/%s", folder, edge_sources[i]));
 }
 
 void write_unit(const Program *program, const Unit *unit, const char *folder) {
@@ -85,16 +111,17 @@ void write_unit(const Program *program, const Unit *unit, const char *folder) {
   make_folder(folder);
   file_write(arena, arena_format(arena, "%s/network.c", folder), unit->text.data, unit->text.length);
   file_write(arena, arena_format(arena, "%s/weights.bin", folder), program->weights, (size_t)program->weights_bytes);
-  write_runtime(arena, folder);
+  write_runtime(arena, folder, program->graph->config->edge);
 }
 
 void write_sources(Graph *graph, const char *folder, const char *name) {
   Arena *arena = graph->arena;
   const char *data = data_directory(arena);
-  copy_folder(arena, arena_format(arena, "%s/runtime", data), folder, ".c.h.def");
+  bool edge = graph->config->edge;
+  copy_runtime(arena, arena_format(arena, "%s/runtime", data), folder, edge);
   copy_folder(arena, arena_format(arena, "%s/templates", data), folder, ".h");
   const char *simd = arena_format(arena, "%s/simd", folder);
   make_folder(simd);
   copy_folder(arena, arena_format(arena, "%s/templates/simd", data), simd, ".h");
-  write_build_files(arena, &(Build){.target = graph->config->target, .name = name}, folder);
+  write_build_files(arena, &(Build){.target = graph->config->target, .name = name, .edge = edge}, folder);
 }

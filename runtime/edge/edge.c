@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What stands in place of pool.c, model.c, message.c, profile.c and the files that these need, for devices without
+ * threads, a heap or an operating system: a run has one worker, the caller, and all memory is the caller's. There are
+ * no messages and no profile.
+ */
+#include "context.h"
+
+/* Immutable, so that one is enough. */
+static rnncc_model only_model = {.module = &rnncc_module};
+
+rnncc_status model_create(const rnncc_options *given, rnncc_model **out, const char **why) {
+  (void)given;
+  if (why) *why = NULL;
+  if (!out) return RNNCC_ERROR_ARGUMENT;
+  *out = &only_model;
+  return RNNCC_OK;
+}
+
+void model_destroy(rnncc_model *model) { (void)model; }
+
+int32_t model_threads(const rnncc_model *model) { return model ? 1 : 0; }
+
+void pool_run(Pool *pool, PoolBody *body, void *arg) {
+  (void)pool;
+  Team alone = {.rank = 0, .size = 1};
+  body(arg, &alone);
+}
+
+void *memory_take(size_t bytes) {
+  (void)bytes;
+  return NULL;
+}
+
+void memory_give(void *memory) { (void)memory; }
+
+const char *context_last_error(const rnncc_context *context) {
+  (void)context;
+  return "";
+}
+
+void profile_begin(rnncc_context *context) { (void)context; }
+
+rnncc_status context_profile(rnncc_context *context, int32_t on, const rnncc_profile_entry **entries, size_t *n) {
+  (void)context, (void)on, (void)entries, (void)n;
+  return RNNCC_ERROR_UNSUPPORTED;
+}
