@@ -195,6 +195,47 @@ static void the_same_question_has_the_same_answer(void **state) {
   assert_string_equal(variant_text(arena, &a.list[a.chosen].variant), variant_text(arena, &b.list[b.chosen].variant));
 }
 
+enum { MANY_CORES = 32 };
+
+static int64_t largest(int64_t n, int64_t parts) { return (n + parts - 1) / parts; }
+
+/* Every worker has work, none could be left out, and the largest share is at most a third above the average. */
+static void assert_shape(const LayerCase *l, const RecurrentVariant *v) {
+  int64_t ways = v->batch_parts, unit_ways = v->workers / ways;
+  assert_int_equal(ways * unit_ways, v->workers);
+  assert_in_range(v->workers, 1, MANY_CORES);
+  assert_in_range(ways, 1, l->batch);
+  assert_in_range(unit_ways, 1, l->panels);
+  if (ways > 1) assert_true(largest(l->batch, ways - 1) > largest(l->batch, ways));
+  if (unit_ways > 1) assert_true(largest(l->panels, unit_ways - 1) > largest(l->panels, unit_ways));
+  int64_t share = largest(l->batch, ways) * largest(l->panels, unit_ways);
+  assert_true(3 * share * v->workers <= 4 * l->batch * l->panels);
+}
+
+static void layers_are_cut_evenly_for_many_cores(void **state) {
+  (void)state;
+  static const int64_t batches[] = {1, 2, 3, 8, 10, 20, 64}, units[] = {32, 64, 112, 256, 400, 512, 800, 1024, 2048};
+  for (int op = GRU; op <= LSTM; op++)
+    for (size_t b = 0; b < sizeof batches / sizeof *batches; b++)
+      for (size_t h = 0; h < sizeof units / sizeof *units; h++) {
+        LayerCase l = layer((Op)op, 100, batches[b], units[h]);
+        RecurrentVariant v = chosen(&l, MANY_CORES);
+        assert_shape(&l, &v);
+      }
+}
+
+static void many_cores_share_samples_of_small_layers_and_units_of_large_ones(void **state) {
+  (void)state;
+  for (int op = GRU; op <= LSTM; op++) {
+    LayerCase small = layer((Op)op, 100, 64, 64), large = layer((Op)op, 100, 64, 2048),
+              one = layer((Op)op, 100, 1, 2048);
+    assert_int_equal(chosen(&small, MANY_CORES).batch_parts, MANY_CORES);
+    assert_int_equal(chosen(&large, MANY_CORES).batch_parts, 1);
+    assert_int_equal(chosen(&large, MANY_CORES).workers, MANY_CORES);
+    assert_int_equal(chosen(&one, MANY_CORES).workers, MANY_CORES);
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test_setup_teardown(few_units_run_alone_and_many_do_not, setup, teardown),
@@ -205,6 +246,9 @@ int main(void) {
                                       teardown),
       cmocka_unit_test_setup_teardown(the_inputs_product_goes_with_a_lone_step_and_ahead_of_many, setup, teardown),
       cmocka_unit_test_setup_teardown(two_directions_have_half_of_the_cores_each, setup, teardown),
+      cmocka_unit_test_setup_teardown(layers_are_cut_evenly_for_many_cores, setup, teardown),
+      cmocka_unit_test_setup_teardown(many_cores_share_samples_of_small_layers_and_units_of_large_ones, setup,
+                                      teardown),
       cmocka_unit_test_setup_teardown(more_work_never_takes_less_time, setup, teardown),
       cmocka_unit_test_setup_teardown(predictions_are_near_what_was_measured, setup, teardown),
       cmocka_unit_test_setup_teardown(small_layers_of_a_stack_run_as_a_wavefront_and_large_ones_do_not, setup,

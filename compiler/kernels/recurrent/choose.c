@@ -4,6 +4,7 @@
 #include "kernels/recurrent/input_chunk.h"
 #include "support/diagnostics.h"
 #include "support/list.h"
+#include "support/numbers.h"
 
 /* Rows of a block of depth: four vectors a row make 32 KB, about an L1. */
 enum { DEPTH_BLOCK = 128 };
@@ -55,6 +56,21 @@ static void add_split(Chooser *c, const LayerSchedule *schedule, Split split) {
   }
 }
 
+static int least_parts(int64_t n, int parts) { return (int)ceil_div(n, ceil_div(n, parts)); }
+
+/* Without the workers that make no largest share smaller: 16 panels in 9 parts are 2 at most, as in 8. */
+static Split without_idle(const MmExtents *mm, Split x) {
+  return (Split){least_parts(mm->most_i, x.i), least_parts(mm->most_j, x.j), x.k};
+}
+
+static bool is_listed(const Chooser *c, const LayerSchedule *schedule, Split x) {
+  for (int i = 0; i < c->result.count; i++) {
+    const Candidate *listed = &c->result.list[i];
+    if (listed->schedule == schedule && listed->split.i == x.i && listed->split.j == x.j) return true;
+  }
+  return false;
+}
+
 static void add_schedule(Chooser *c, const LayerSchedule *schedule) {
   MmExtents extents = hidden_extents(c->layer, schedule->input);
   int64_t kept = usable_l2(c->machine);
@@ -62,7 +78,9 @@ static void add_schedule(Chooser *c, const LayerSchedule *schedule) {
   int crew = crew_size(c->machine, c->layer);
   for (int p = 1; p <= crew && p <= useful; p++) {
     Split split = pcp_split(&extents, p, kept);
-    if (split.i * split.j == p) add_split(c, schedule, split);
+    if (split.i * split.j != p) continue;
+    split = without_idle(&extents, split);
+    if (!is_listed(c, schedule, split)) add_split(c, schedule, split);
   }
 }
 
