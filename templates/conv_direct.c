@@ -82,8 +82,8 @@ enum { RESIDUAL = 0 };
  * legal: 0 1 */
 enum { PROLOGUE = 0 };
 
-/* 1: OUT_W is known only at run time, as IN_W may be. Tiles have COLUMNS columns, and the last of a row the rest.
- * legal: 0 1 */
+/* 1: OUT_W is known only at run time, as IN_W may be. Tiles have COLUMNS columns, and the last of a row the rest: what
+ * it lacks is masked. legal: 0 1 */
 enum { ANY_WIDTH = 0 };
 
 enum {
@@ -167,6 +167,16 @@ SIMD_FUNCTION void multiply(vec sums[OC_VECTORS][COLUMNS], const float *x, const
   }
 }
 
+/* One tap of one block, whose columns in the input only the run knows. */
+SIMD_FUNCTION void multiply_any(vec sums[OC_VECTORS][COLUMNS], const float *x, const float *w, int64_t depth,
+                                int vectors, int columns, uint32_t inside) {
+  const uint32_t all = (1u << columns) - 1;
+  if (inside == all)
+    multiply(sums, x, w, depth, vectors, columns, true, all);
+  else if (inside)
+    multiply(sums, x, w, depth, vectors, columns, false, inside);
+}
+
 /* All taps of one block. */
 SIMD_FUNCTION void block(vec sums[OC_VECTORS][COLUMNS], const Place *p, const float *x, const float *w, int64_t depth,
                          int vectors, int columns) {
@@ -175,7 +185,9 @@ SIMD_FUNCTION void block(vec sums[OC_VECTORS][COLUMNS], const Place *p, const fl
     for (int64_t s = 0; s < WINDOW_W; s++) {
       const float *in = x + (r * DILATION_H * IN_W + s * DILATION_W) * IN_BLOCK;
       const float *weights = w + (r * WINDOW_W + s) * vectors * TAP;
-      if (INSIDE || p->inside[s] == all)
+      if (ANY_WIDTH)
+        multiply_any(sums, in, weights, depth, vectors, columns, p->inside[s]);
+      else if (INSIDE || p->inside[s] == all)
         multiply(sums, in, weights, depth, vectors, columns, true, all);
       else if (p->inside[s])
         multiply(sums, in, weights, depth, vectors, columns, false, p->inside[s]);
@@ -196,6 +208,10 @@ SIMD_FUNCTION void begin_sums(vec sums[OC_VECTORS][COLUMNS], const Place *p, boo
 #pragma clang loop unroll(full)
     for (int m = 0; m < columns; m++) {
       int64_t at = out_vector(p, j) + m * OUT_BLOCK;
+      if (ANY_WIDTH && m >= p->columns) {
+        sums[j][m] = bias;
+        continue;
+      }
       if (RESIDUAL) vprefetch(p->residual + at);
       sums[j][m] = first ? bias : vload(p->y + at);
     }
@@ -208,6 +224,7 @@ SIMD_FUNCTION void end_sums(vec sums[OC_VECTORS][COLUMNS], const Place *p, bool 
 #pragma clang loop unroll(full)
     for (int m = 0; m < columns; m++) {
       int64_t at = out_vector(p, j) + m * OUT_BLOCK;
+      if (ANY_WIDTH && m >= p->columns) continue;
       vec sum = sums[j][m];
       if (last && RESIDUAL) sum = vadd(sum, vload(p->residual + at));
       vstore(p->y + at, last ? epilogue(sum) : sum);
@@ -228,32 +245,12 @@ SIMD_FUNCTION void tile(const Conv *c, const Place *p, const Pass *pass, int vec
   end_sums(sums, p, pass->last, vectors, columns);
 }
 
-/* The last tile of a row, in parts of a power of two: each has code of its own. */
-SIMD_FUNCTION void part_of_tile(const Conv *c, Place *p, const Pass *pass, int vectors, int columns) {
-  uint32_t inside[WINDOW_W];
-  if (!(p->columns & columns)) return;
-  for (int64_t s = 0; !INSIDE && s < WINDOW_W; s++) {
-    inside[s] = p->inside[s] >> columns;
-    p->inside[s] &= (1u << columns) - 1;
-  }
-  tile(c, p, pass, vectors, columns);
-  for (int64_t s = 0; !INSIDE && s < WINDOW_W; s++) p->inside[s] = inside[s];
-  p->x += columns * STRIDE_W * IN_BLOCK;
-  p->y += columns * OUT_BLOCK;
-  if (RESIDUAL) p->residual += columns * OUT_BLOCK;
-}
-
+/* The last tile of a row may have fewer columns; of half as many at most, fewer are in registers. */
 SIMD_FUNCTION void tile_of_any_width(const Conv *c, const Place *p, const Pass *pass, int vectors) {
-  if (p->columns == COLUMNS) {
+  if (COLUMNS == 1 || p->columns > COLUMNS / 2)
     tile(c, p, pass, vectors, COLUMNS);
-    return;
-  }
-  Place rest = *p;
-  if (COLUMNS > 16) part_of_tile(c, &rest, pass, vectors, 16);
-  if (COLUMNS > 8) part_of_tile(c, &rest, pass, vectors, 8);
-  if (COLUMNS > 4) part_of_tile(c, &rest, pass, vectors, 4);
-  if (COLUMNS > 2) part_of_tile(c, &rest, pass, vectors, 2);
-  if (COLUMNS > 1) part_of_tile(c, &rest, pass, vectors, 1);
+  else
+    tile(c, p, pass, vectors, COLUMNS / 2);
 }
 
 SIMD_FUNCTION void tile_of(const Conv *c, const Place *p, const Pass *pass, int vectors) {
@@ -289,6 +286,11 @@ static uint32_t columns_inside(int64_t left, int64_t s, int64_t columns) {
   return first < end ? (1u << end) - (1u << first) : 0;
 }
 
+/* All columns of the tile lie in the input. */
+static void fill_inside(Place *p) {
+  for (int64_t s = 0; s < WINDOW_W; s++) p->inside[s] = (1u << p->columns) - 1;
+}
+
 /* Weights of an oc group before the last. */
 static int64_t group_weights(const Conv *c) { return c->span * OC_VECTORS * WINDOW; }
 
@@ -322,6 +324,7 @@ static Place place_of(const Conv *c, const Run *run, int64_t t, const Pass *pass
   p.residual = RESIDUAL ? c->residual + run->image * c->residual_image + out : NULL;
   p.y = c->y + run->image * c->y_image + out;
   for (int64_t s = 0; !INSIDE && s < WINDOW_W; s++) p.inside[s] = columns_inside(left, s, p.columns);
+  if (ANY_WIDTH && INSIDE) fill_inside(&p);
   look_ahead(c, run, t, done, &p);
   return p;
 }

@@ -140,6 +140,7 @@ SIMD_FUNCTION void tile(const Row *row, int64_t column, int columns, bool inside
   for (int64_t r = row->begin + 1; r < row->end; r++) add_row(row, r, down, first, columns, inside, false);
 #pragma clang loop unroll(full)
   for (int i = 0; i < columns; i++) {
+    if (ANY_WIDTH && !inside && column + i >= OUT_W) continue;
     vec result = combine_columns(down, i, first, inside);
     if (KIND != POOL_MAX) result = vdiv(result, vset((float)(row->counted * counted_columns(i, first, inside))));
     vstore(row->y + (column + i) * PIXEL, result);
@@ -155,31 +156,14 @@ static void tiles_of_row(const Row *row) {
   if (TAIL) tile(row, TILES * COLUMNS, TAIL, false);
 }
 
-/* Not inlined: it is rarely needed. */
+/* Not inlined: it is rarely needed. Only columns of the row are stored. */
 static __attribute__((noinline)) void edge_tile(const Row *row, int64_t column) { tile(row, column, COLUMNS, false); }
-
-/* The columns from `column` on that fill no tile, in tiles of a power of two: each has code of its own. */
-static __attribute__((noinline)) void rest_of_row(const Row *row, int64_t column) {
-  if (COLUMNS > 8 && (TAIL & 8) != 0) {
-    tile(row, column, 8, false);
-    column += 8;
-  }
-  if (COLUMNS > 4 && (TAIL & 4) != 0) {
-    tile(row, column, 4, false);
-    column += 4;
-  }
-  if (COLUMNS > 2 && (TAIL & 2) != 0) {
-    tile(row, column, 2, false);
-    column += 2;
-  }
-  if (COLUMNS > 1 && (TAIL & 1) != 0) tile(row, column, 1, false);
-}
 
 static void tiles_of_any_row(const Row *row) {
   for (int64_t t = 0; t < LEFT_TILES; t++) edge_tile(row, t * COLUMNS);
   for (int64_t t = LEFT_TILES; t < INSIDE_END; t++) tile(row, t * COLUMNS, COLUMNS, true);
   for (int64_t t = INSIDE_END; t < TILES; t++) edge_tile(row, t * COLUMNS);
-  if (TAIL) rest_of_row(row, TILES * COLUMNS);
+  if (TAIL) edge_tile(row, TILES * COLUMNS);
 }
 
 /* Rows of the window from input row `from` on that begin before `limit`. */
