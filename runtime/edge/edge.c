@@ -21,6 +21,11 @@ void model_destroy(rnncc_model *model) { (void)model; }
 
 int32_t model_threads(const rnncc_model *model) { return model ? 1 : 0; }
 
+int32_t model_narrowed(const rnncc_model *model) {
+  (void)model;
+  return 0;
+}
+
 void pool_run(Pool *pool, PoolBody *body, void *arg) {
   (void)pool;
   Team alone = {.rank = 0, .size = 1};

@@ -11,11 +11,11 @@ from support.clang import ROOT, cached_clang, prune
 
 @pytest.fixture
 def unit(rnncc, root, tmp_path):
-    """unit(target) -> the folder of a small model's C."""
+    """unit(target, *options) -> the folder of a small model's C."""
 
-    def written(target):
+    def written(target, *options):
         model = root / "tests" / "fuzz" / "corpus" / "json_model" / "relu.json"
-        done = rnncc(model, "--emit=c", "-o", tmp_path / target, f"--target={target}")
+        done = rnncc(model, "--emit=c", "-o", tmp_path / target, f"--target={target}", *options)
         assert done.returncode == 0, done.stderr
         return tmp_path / target
 
@@ -102,6 +102,16 @@ def test_a_changed_source_makes_another_object(unit, tmp_path, changed):
     kept = set(cache.glob("network-*.o"))
     objects_of(folder, clang, cache)
     assert len(set(cache.glob("network-*.o")) - kept) == 1
+
+
+def test_a_changed_source_of_the_edge_runtime_makes_another_object(unit, tmp_path):
+    folder, cache = unit("x86-64-v3", "--profile=edge"), tmp_path / "cache"
+    clang = cached_clang(cache)["RNNCC_CLANG"]
+    objects_of(folder, clang, cache)
+    with open(folder / "edge" / "edge.c", "a") as source:
+        source.write("\n")
+    objects_of(folder, clang, cache)
+    assert len(list(cache.glob("runtime-*.o"))) == 2
 
 
 def test_what_clang_says_is_passed_on(unit, tmp_path):

@@ -141,6 +141,7 @@ static void add_included(const Call *call, Sha256 *hash, int wanted(const struct
     if (!is_include(call->arguments[i])) continue;
     add_folder(call, hash, folder, wanted);
     add_folder(call, hash, arena_format(call->arena, "%s/simd", folder), wanted);
+    add_folder(call, hash, arena_format(call->arena, "%s/edge", folder), wanted);
   }
 }
 
