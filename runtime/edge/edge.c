@@ -20,6 +20,10 @@ rnncc_status model_create(const rnncc_options *given, rnncc_model **out, const c
 void model_destroy(rnncc_model *model) { (void)model; }
 
 int32_t model_threads(const rnncc_model *model) { return model ? 1 : 0; }
+int32_t model_narrowed(const rnncc_model *model) {
+  (void)model;
+  return 0;
+}
 
 int32_t model_narrowed(const rnncc_model *model) {
   (void)model;
