@@ -25,11 +25,6 @@ int32_t model_narrowed(const rnncc_model *model) {
   return 0;
 }
 
-int32_t model_narrowed(const rnncc_model *model) {
-  (void)model;
-  return 0;
-}
-
 void pool_run(Pool *pool, PoolBody *body, void *arg) {
   (void)pool;
   Team alone = {.rank = 0, .size = 1};
