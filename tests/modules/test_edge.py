@@ -37,13 +37,13 @@ def library(rnncc, tmp_path):
     return made
 
 
-def linked(compiler, library, include, folder):
+def linked(compiler, library, include, folder, *after):
     """The program: only the compiler's own headers, no library, no start files."""
     own = output(compiler[0], "-print-file-name=include").strip()
     (folder / "image.h").write_text("static const float image[] = {" + ", ".join(float(x).hex() + "f" for x in IMAGE.flat) + "};\n")
     output(*compiler, "-std=c11", "-O2", "-Wall", "-Wextra", "-Werror", "-ffreestanding", "-fno-builtin", "-nostdinc", "-isystem",
            own, f"-I{folder}", f"-I{include}", f"-I{ROOT}/runtime", "-nostdlib", "-static", ROOT / "tests" / "modules" / "edge_program.c",
-           library, "-o", folder / "program")
+           library, *after, "-o", folder / "program")
     return folder / "program"
 
 
@@ -102,6 +102,27 @@ def test_it_is_small(library, target):
     assert weights < 100 * KB and 5 * KB < code < 40 * KB and total(".bss") == 0
     assert abs(weights - int(told[1])) <= 64 and int(told[2]) < 10 * KB
     assert f"digits_rnn_CONTEXT_BYTES = {told[2]}," in header
+
+
+CORTEX_M4 = "-mcpu=cortex-m4 -mthumb -mfloat-abi=hard -mfpu=fpv4-sp-d16"
+
+
+def test_it_runs_on_a_microcontroller(rnncc, compile, tmp_path):
+    """Plain C for a Cortex-M4, in 128 KB of flash and 16 KB of RAM that are known at link time; the results are those of
+    the module of the same C."""
+    done = rnncc(MODEL, "--emit=c", "--profile=edge", "--target=x86-64", *ONE, "-o", tmp_path / "c")
+    assert done.returncode == 0, done.stderr
+    done = rnncc(MODEL, "--emit=h", "--profile=edge", "--target=x86-64", *ONE, "-o", tmp_path / "digits_rnn.h")
+    assert done.returncode == 0, done.stderr
+    flags = f"-std=c11 -O2 -ffreestanding -fno-math-errno -DRNNCC_EDGE -Wall -Wextra -Werror {CORTEX_M4}"
+    output("make", "-s", "CC=arm-none-eabi-gcc", "AR=arm-none-eabi-ar", f"KERNEL_FLAGS={flags}", f"RUNTIME_FLAGS={flags}",
+           cwd=tmp_path / "c")
+    program = linked(["arm-none-eabi-gcc", *CORTEX_M4.split(), "-T", ROOT / "tests" / "modules" / "cortex_m.ld"],
+                     tmp_path / "c" / "libdigits_rnn.a", tmp_path, tmp_path, "-lgcc")
+    got = probabilities("qemu-system-arm", "-M", "mps2-an386", "-display", "none", "-monitor", "none", "-serial", "none",
+                        "-semihosting-config", "enable=on,target=native", "-kernel", program)
+    (expected,) = run_module(compile(MODEL, "--target=x86-64", "--threads=1", *ONE), {"x": IMAGE}).values()
+    assert got.tolist() == expected.ravel().tolist()
 
 
 def test_neither_messages_nor_a_profile_are_in_it(library):
