@@ -64,13 +64,21 @@ void context_destroy(rnncc_context *context) {
   if (context && context->owns_memory) memory_give(context);
 }
 
-/* Each worker reads a share of the weights, not those that it will use: it only matters that they are in memory. */
+/* Each worker reads its share of each matrix first. Pages that are not in memory yet come to the NUMA node of the
+ * worker that will use them, and others stay where they are. */
+static void touch_weights(const Module *module, const Team *team) {
+  int64_t begin, end;
+  for (int i = 0; i < module->n_weights || i == 0; i++) {
+    module_weights_share(module, team, i, &begin, &end);
+    for (int64_t at = begin; at < end; at += PAGE_BYTES) *(const volatile unsigned char *)(module->weights + at);
+  }
+}
+
 static void touch_pages(void *arg, Team *team) {
   const rnncc_context *context = arg;
   const Module *module = context->model->module;
   int64_t begin, end;
-  team_share(team, module->info.weights_bytes, &begin, &end);
-  for (int64_t at = begin; at < end; at += PAGE_BYTES) *(const volatile unsigned char *)(module->weights + at);
+  touch_weights(module, team);
   team_share(team, module->info.arena_bytes, &begin, &end);
   for (int64_t at = begin; at < end; at += PAGE_BYTES) *(volatile unsigned char *)(context->arena + at) = 0;
 }

@@ -144,7 +144,8 @@ typedef struct rnncc_api {
   rnncc_status (*context_create)(rnncc_model *, void *memory, size_t bytes, rnncc_context **out);
   void (*context_destroy)(rnncc_context *); /* NULL is fine; caller's memory stays the caller's */
 
-  /* Touches weights and working memory and wakes the workers, so that the first run is as fast as the next. */
+  /* Touches weights and working memory and wakes the workers, so that the first run is as fast as the next. Each worker
+   * reads its share of each weight matrix first: what is not in memory yet comes to its NUMA node. */
   rnncc_status (*warmup)(rnncc_context *);
 
   /* inputs and outputs in the order of info. On any error the outputs' data and the states are untouched. */

@@ -166,6 +166,14 @@ static void emit_info(Text *out, const Program *program, const char *build, cons
   text_add(out, "  },\n");
 }
 
+static void emit_weight_ends(Text *out, const Program *program) {
+  if (!program->n_weights) return;
+  text_add(out, "\nstatic const size_t weight_ends[] = {");
+  for (int i = 0; i < program->n_weights; i++)
+    text_add(out, "%s%lld,", i % 8 ? " " : "\n  ", (long long)program->weight_ends[i]);
+  text_add(out, "\n};\n");
+}
+
 void emit_tables(Unit *unit, Program *program, const char *build) {
   Graph *graph = program->graph;
   Text *out = &unit->text;
@@ -180,6 +188,7 @@ void emit_tables(Unit *unit, Program *program, const char *build) {
   emit_states(out, graph);
   emit_checks(out, program);
   if (!graph->config->edge) emit_steps(out, program);
+  if (!graph->config->edge) emit_weight_ends(out, program);
   emit_staged(out, graph);
   int n_data_dims = dim_known_count(graph->dims) - dim_given_count(graph->dims);
   emit_output_shapes(out, graph, "output_shapes", false);
@@ -187,6 +196,8 @@ void emit_tables(Unit *unit, Program *program, const char *build) {
   text_add(out, "\nconst Module rnncc_module = {\n");
   emit_info(out, program, build, hex);
   text_add(out, "  .cpu_features = %uu,\n  .weights = rnncc_weights,\n", (unsigned)graph->config->target->cpu_features);
+  if (program->n_weights && !graph->config->edge)
+    text_add(out, "  .weight_ends = weight_ends, .n_weights = %d,\n", program->n_weights);
   if (graph->n_states) text_add(out, "  .states = state_places,\n");
   if (program->n_checks) text_add(out, "  .checks = checks, .n_checks = %d,\n", program->n_checks);
   if (program->n_calls && !graph->config->edge) text_add(out, "  .steps = steps, .n_steps = %d,\n", program->n_calls);

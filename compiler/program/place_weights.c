@@ -4,6 +4,7 @@
 
 #include "passes.h"
 #include "program/program.h"
+#include "support/list.h"
 
 enum { ALIGNMENT = 64 };
 
@@ -11,6 +12,8 @@ static void place(Program *program, Value *value) {
   value->storage = STORAGE_WEIGHTS;
   value->offset = program->weights_bytes;
   program->weights_bytes += (value_max_bytes(value) + ALIGNMENT - 1) & ~(int64_t)(ALIGNMENT - 1);
+  *LIST_ADD(program->arena, program->weight_ends, program->n_weights, program->weights_capacity) =
+      program->weights_bytes;
 }
 
 static void place_constants(Item *item, Block *block, void *context) {
@@ -22,9 +25,10 @@ static void place_constants(Item *item, Block *block, void *context) {
 }
 
 /* needs: lower. keeps: the items. Sets the offset of every constant that an item touches, and fills
- * program->weights. */
+ * program->weights and weight_ends. */
 void place_weights(Program *program) {
   program->weights_bytes = 0;
+  program->n_weights = 0;
   each_item(program, place_constants, program);
   program->weights = arena_alloc(program->arena, (size_t)program->weights_bytes);
   for (int i = 0; i < program->n_values; i++) {

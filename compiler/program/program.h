@@ -172,9 +172,11 @@ struct Program {
   int64_t arena_bytes;   /* of one run; set by plan_memory */
   int64_t weights_bytes; /* set by place_weights */
   uint8_t *weights;      /* the constants that kernels read, weights_bytes long */
-  bool may_fault;        /* some kernel may fault */
-  Block *block;          /* that items are added to */
-  int layer;             /* of the wavefront whose block is open */
+  int n_weights, weights_capacity;
+  int64_t *weight_ends; /* [n_weights]: where each constant ends and the next begins */
+  bool may_fault;       /* some kernel may fault */
+  Block *block;         /* that items are added to */
+  int layer;            /* of the wavefront whose block is open */
 };
 
 /* Nodes become calls of kernels; a value of If, Loop and Scan's bodies gets an id of its own. */

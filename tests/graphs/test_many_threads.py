@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Modules planned for 32 threads, many more than there are CPUs: the same bits on one thread, on 32, on fewer, on more."""
+import re
+
 import numpy
 import pytest
 
@@ -47,3 +49,15 @@ def test_a_module_for_32_threads_computes_the_same_on_any_number(case, compile, 
     alone = run(path, x, 1)
     for threads in THREADS:
         assert run(path, x, threads) == alone, threads
+
+
+def test_a_module_knows_where_each_of_its_constants_ends(rnncc, tmp_path):
+    """warmup() has each worker read its share of each first."""
+    model, _ = recurrent("LSTM", 1, 64, 1)
+    done = rnncc(model.write(tmp_path), "--emit=c", "-o", tmp_path / "c", "--target=x86-64-v3")
+    assert done.returncode == 0, done.stderr
+    unit = (tmp_path / "c" / "network.c").read_text()
+    ends = [int(end) for end in re.search(r"weight_ends\[\] = {([^}]*)}", unit)[1].split(",")[:-1]]
+    assert f".n_weights = {len(ends)}," in unit and len(ends) >= 2
+    assert ends == sorted(set(ends)) and all(end % 64 == 0 for end in ends)
+    assert ends[-1] == (tmp_path / "c" / "weights.bin").stat().st_size

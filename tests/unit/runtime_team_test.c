@@ -7,6 +7,7 @@
 
 #include <cmocka.h>
 
+#include "module.h"
 #include "team.h"
 #include "tree.h"
 
@@ -27,6 +28,30 @@ static void shares_cover_all_items_evenly_and_the_callers_is_the_largest(void **
       }
       assert_int_equal(next, n);
     }
+}
+
+/* Matrices of 640, 0 and 64 bytes. */
+static void each_worker_has_its_share_of_each_constant(void **state) {
+  (void)state;
+  static const size_t ends[] = {640, 640, 704};
+  Module module = {.info = {.weights_bytes = 704}, .weight_ends = ends, .n_weights = 3}, unknown = module;
+  unknown.n_weights = 0;
+  for (int size = 1; size <= MAX_WORKERS; size++) {
+    int64_t begin, end, next[] = {0, 640, 640}, all = 0;
+    for (int rank = 0; rank < size; rank++) {
+      Team team = {.rank = rank, .size = size};
+      for (int i = 0; i < 3; i++) {
+        module_weights_share(&module, &team, i, &begin, &end);
+        assert_int_equal(begin, next[i]);
+        next[i] = end;
+      }
+      module_weights_share(&unknown, &team, 0, &begin, &end);
+      assert_int_equal(begin, all);
+      all = end;
+    }
+    for (int i = 0; i < 3; i++) assert_int_equal(next[i], ends[i]);
+    assert_int_equal(all, 704);
+  }
 }
 
 enum { MAX_TEAM = 600 }; /* four levels below the caller */
@@ -87,6 +112,7 @@ static void children_with_more_below_them_come_first(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(shares_cover_all_items_evenly_and_the_callers_is_the_largest),
+      cmocka_unit_test(each_worker_has_its_share_of_each_constant),
       cmocka_unit_test(a_tree_has_each_worker_once_and_subtrees_are_runs_of_ranks),
       cmocka_unit_test(children_with_more_below_them_come_first),
   };
