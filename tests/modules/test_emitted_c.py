@@ -69,6 +69,16 @@ def test_it_builds_to_the_same_results(emitted, compile, rnnrun, tmp_path, model
             assert numpy.abs(got[name] - array).max() <= ONE_ROUNDING * numpy.abs(array).max(), name
 
 
+def test_it_builds_for_another_machine(emitted, rnncc, aarch64_rnnrun, tmp_path):
+    """By Debian's cross compiler."""
+    done = rnncc(ROOT / "models" / "digits_rnn.json", "--target=aarch64-linux-gnu", "-o", tmp_path / "m.so")
+    assert done.returncode == 0, done.stderr
+    module = built(emitted("digits_rnn", "--target=aarch64-linux-gnu"), "make", "aarch64-linux-gnu-gcc")
+    expected, got = results(aarch64_rnnrun, tmp_path / "m.so", tmp_path), results(aarch64_rnnrun, module, tmp_path)
+    for name, array in expected.items():
+        assert numpy.abs(got[name] - array).max() <= ONE_ROUNDING * numpy.abs(array).max(), name
+
+
 @pytest.mark.parametrize("tool, compiler", [("make", "gcc"), ("cmake", "clang-19")])
 def test_the_static_library_is_of_the_name(emitted, tool, compiler):
     folder = emitted("digits_rnn", "--name=reader", "--target=x86-64")
