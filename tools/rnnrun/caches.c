@@ -6,7 +6,7 @@
 #include <pthread.h>
 #include <sched.h>
 
-enum { MAX_THREADS = 64, LINE_BYTES = 64 };
+enum { MAX_THREADS = CPU_SETSIZE, LINE_BYTES = 64 };
 
 typedef struct Walk {
   const volatile char *buffer;
