@@ -71,6 +71,15 @@ def grouped():
     return net
 
 
+def unpadded():
+    """Tensors of fewer pixels than the input, in products of differences of dims, and channels that fill no block; groups
+    that Winograd's algorithm begins in the middle of such tensors."""
+    net = Network(33, {"H": (5, 8, 19), "W": (5, 20, 40)})
+    a = net.conv(net.x, 33, 256, (3, 3))
+    net.output(net.conv(a, 256, 256, (3, 3), group=16), net.conv(net.x, 33, 33, (2, 2)))
+    return net
+
+
 def depthwise():
     net = Network(21, BOTH)
     a = net.node("Relu", [net.conv(net.x, 21, 21, group=21, **SAME)])
@@ -131,7 +140,7 @@ def wide():
     return net
 
 
-NETWORKS = (dense, strided, grouped, depthwise, pooled, joined, sequence, reader, wide)
+NETWORKS = (dense, strided, grouped, unpadded, depthwise, pooled, joined, sequence, reader, wide)
 
 
 def extents(net):
@@ -175,6 +184,12 @@ def winograd():
     d = net.conv(net.conv(c, 32, 32, (1, 7), pads=[0, 3, 0, 3]), 32, 32, (5, 1), pads=[2, 0, 2, 0])
     net.output(net.conv(d, 32, 32, (5, 5), pads=[2, 2, 2, 2], group=2), net.conv(d, 32, 16, (3, 1), pads=[1, 0, 1, 0]))
     return net
+
+
+def test_winograd_of_groups_in_tensors_of_differences_of_dims(rnncc, tmp_path):
+    done = rnncc("inspect", unpadded().write(tmp_path), "--target=x86-64-v4", "--conv=winograd")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("winograd") >= 16
 
 
 @pytest.mark.parametrize("options", [("--threads=1", "--conv=winograd"), ("--threads=3", "--conv=winograd,tile=2"),
