@@ -50,6 +50,9 @@ enum { K_VECTORS = 2 };
 enum { COLUMNS = 5 };
 /* legal: 0 1 */
 enum { BIAS = 1 };
+/* 1: OUT_W is known only at run time, as IN_W may be.
+ * legal: 0 1 */
+enum { ANY_WIDTH = 0 };
 
 /* A group is `channels` inputs and `vectors` vectors of outputs, which `blocks` tiles cover. */
 typedef struct Transposed {
@@ -115,6 +118,13 @@ SIMD_FUNCTION void add_row(const Row *row, vec sums[K_VECTORS][COLUMNS], int64_t
   }
 }
 
+/* The first `pixels` of a tile, or all. */
+SIMD_FUNCTION void store_some(float *y, const vec sums[COLUMNS], int64_t pixels) {
+#pragma clang loop unroll(full)
+  for (int i = 0; i < COLUMNS; i++)
+    if (i < pixels) vstore(y + i * STRIDE_W * LANES, epilogue(sums[i]));
+}
+
 /* Pixels pixel..pixel+columns-1 of a phase. `inside`: no point falls outside the input. */
 SIMD_FUNCTION void tile(const Row *row, int phase, int64_t pixel, int columns, bool inside) {
   vec sums[K_VECTORS][COLUMNS];
@@ -132,8 +142,22 @@ SIMD_FUNCTION void tile(const Row *row, int phase, int64_t pixel, int columns, b
   for (int v = 0; v < K_VECTORS; v++) {
     if (v >= row->vectors) break;
     float *y = row->y + (v * OUT_H * OUT_W + phase + pixel * STRIDE_W) * LANES;
+    if (ANY_WIDTH && !inside) {
+      store_some(y, sums[v], phase_pixels(phase) - pixel);
+      continue;
+    }
 #pragma clang loop unroll(full)
     for (int i = 0; i < columns; i++) vstore(y + i * STRIDE_W * LANES, epilogue(sums[v][i]));
+  }
+}
+
+/* Tiles left..right-1 are inside; others have code for any edge. */
+SIMD_FUNCTION void tiles_of_any_phase(const Row *row, int phase, int64_t left, int64_t right) {
+  for (int64_t t = 0; t * COLUMNS < phase_pixels(phase); t++) {
+    if (left <= t && t < right)
+      tile(row, phase, t * COLUMNS, COLUMNS, true);
+    else
+      tile(row, phase, t * COLUMNS, COLUMNS, false);
   }
 }
 
@@ -145,6 +169,10 @@ SIMD_FUNCTION void tiles_of_phase(const Row *row, int phase) {
   if (left > tiles) left = tiles;
   if (right > tiles) right = tiles;
   if (right < left) right = left;
+  if (ANY_WIDTH) {
+    tiles_of_any_phase(row, phase, left, right);
+    return;
+  }
 #pragma clang loop unroll(full)
   for (int64_t t = 0; t < left; t++) tile(row, phase, t * COLUMNS, COLUMNS, false);
   for (int64_t t = left; t < right; t++) tile(row, phase, t * COLUMNS, COLUMNS, true);

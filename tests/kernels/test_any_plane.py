@@ -38,6 +38,10 @@ class Network(Model):
         inputs += [self.constant(whole(self.rng, kernels))] if bias else []
         return self.node("Conv", inputs, group=group, **attributes)
 
+    def transposed(self, x, channels, kernels, window, group=1, **attributes):
+        weights = whole(self.rng, channels, kernels // group, *window)
+        return self.node("ConvTranspose", [x, self.constant(weights)], group=group, **attributes)
+
 
 WIDTH = {"W": (1, 20, 40)}
 BOTH = {"N": (1, 1, 3), "H": (1, 8, 19), "W": (1, 20, 40)}
@@ -130,6 +134,16 @@ def reader():
     return net
 
 
+def transposed():
+    """Strides up to 4, cropping, and groups."""
+    net = Network(16, BOTH)
+    a = net.node("Relu", [net.transposed(net.x, 16, 37, (3, 3), strides=[1, 2], pads=[1, 0, 1, 1])])
+    b = net.transposed(a, 37, 20, (2, 5), strides=[2, 3], dilations=[1, 2], pads=[0, 2, 1, 4])
+    c = net.transposed(net.x, 16, 32, (4, 4), strides=[2, 4], group=2)
+    net.output(b, c, net.transposed(a, 37, 16, (1, 3), pads=[0, 1, 0, 1], output_padding=[0, 0]))
+    return net
+
+
 def wide():
     """In blocks of two vectors."""
     net = Network(32, BOTH)
@@ -140,7 +154,7 @@ def wide():
     return net
 
 
-NETWORKS = (dense, strided, grouped, unpadded, depthwise, pooled, joined, sequence, reader, wide)
+NETWORKS = (dense, strided, grouped, unpadded, depthwise, pooled, joined, sequence, reader, transposed, wide)
 
 
 def extents(net):

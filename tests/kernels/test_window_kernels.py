@@ -55,8 +55,7 @@ def random_variant(rng, kind):
     else:
         vectors = rng.randint(1, 4)
         knobs |= {"BIAS": rng.randint(0, 1), "K_VECTORS": vectors, "COLUMNS": rng.randint(1, 24 // vectors)}
-    if kind != "transposed":
-        knobs["ANY_WIDTH"] = rng.randint(0, 1)
+    knobs["ANY_WIDTH"] = rng.randint(0, 1)
     return knobs, axes
 
 

@@ -47,7 +47,7 @@ static void families_and_shapes_say_in_which_layouts_a_node_runs(void **state) {
       {"Conv", "f32[1,64,56,56] f32[64,1,3,3]!", "group=64", BLOCKED},
       {"Conv", "f32[1,64,T,56] f32[64,64,1,1]!", "", BLOCKED " blocked>wide wide>blocked wide>wide"},
       {"Conv", "f32[1,64,56,T] f32[64,1,3,3]!", "group=64 pads=[1,1,1,1]", BLOCKED},
-      {"ConvTranspose", "f32[1,64,T,8] f32[64,64,2,2]!", "", ROW_MAJOR},
+      {"ConvTranspose", "f32[1,64,T,8] f32[64,64,2,2]!", "", BLOCKED},
       {"MaxPool", "f32[1,64,8,T]", "kernel_shape=[1,1]", BLOCKED " wide>wide"},
       {"Relu", "f32[1,64,T,8]", "", BLOCKED " wide>wide"},
       {"ConvTranspose", "f32[1,64,8,8] f32[64,64,2,2]!", "", BLOCKED},

@@ -126,10 +126,10 @@ static void add_extent(Text *text, const Dim *extent) {
   text_add(text, dim_is_const(extent) ? "%lld" : "upto%lld", (long long)dim_upper(extent));
 }
 
-void convolution_plane_text(Text *text, const Convolution *conv) {
-  add_extent(text, conv->h.out);
+void plane_text(Text *text, const Dim *h, const Dim *w) {
+  add_extent(text, h);
   text_add(text, "x");
-  add_extent(text, conv->w.out);
+  add_extent(text, w);
 }
 
 double convolution_macs(const Convolution *conv) {

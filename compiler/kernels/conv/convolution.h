@@ -58,8 +58,8 @@ void operands_plane(Call *call, const ConvAxis *h, const ConvAxis *w);
 /* The operands of a kernel of blocked tensors: x, w, bias, residual, y, n and the distances of images. */
 void operands_blocked(Call *call, const Graph *graph, const Convolution *conv, const Value *w, const Value *bias);
 
-/* "56x56", for a schedule's text: the output's plane, where an extent is a dim its maximum, "upto512". */
-void convolution_plane_text(Text *text, const Convolution *conv);
+/* "56x56", for a schedule's text; of a dim the maximum: "56xupto512". */
+void plane_text(Text *text, const Dim *h, const Dim *w);
 
 /* Multiply-adds at the dims' optimum. */
 double convolution_macs(const Convolution *conv);

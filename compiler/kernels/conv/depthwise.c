@@ -103,7 +103,7 @@ static ConvSchedule *make(Graph *graph, const Node *node, const Convolution *con
   Text text = text_new(graph->arena);
   text_add(&text, "depthwise_%lldx%llds%lld_", (long long)conv->h.kernel, (long long)conv->w.kernel,
            (long long)conv->w.stride);
-  convolution_plane_text(&text, conv);
+  plane_text(&text, conv->h.out, conv->w.out);
   text_add(&text, "c%lld_px%d", (long long)conv->groups, schedule->columns);
   schedule->base.base.text = text.data;
   return &schedule->base;

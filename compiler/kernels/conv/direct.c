@@ -124,7 +124,7 @@ static const char *text_of(Arena *arena, const DirectSchedule *schedule) {
   if (plan->tile_chunk) text_add(&text, "_tiles%lld", (long long)plan->tile_chunk);
   text_add(&text, "_%lldx%llds%lldc%lldo%lldg%lld_", (long long)conv->h.kernel, (long long)conv->w.kernel,
            (long long)conv->w.stride, (long long)conv->channels, (long long)conv->kernels, (long long)conv->groups);
-  convolution_plane_text(&text, conv);
+  plane_text(&text, conv->h.out, conv->w.out);
   return text.data;
 }
 

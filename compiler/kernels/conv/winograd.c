@@ -46,7 +46,7 @@ static const char *plan_text(Arena *arena, const Convolution *conv, const Winogr
            (long long)conv->h.kernel, (long long)conv->w.kernel, p->oc_vectors, p->part_tiles,
            (long long)p->block_tiles, p->by_groups ? "_groups" : "", (long long)conv->channels,
            (long long)conv->kernels);
-  convolution_plane_text(&text, conv);
+  plane_text(&text, conv->h.out, conv->w.out);
   return text.data;
 }
 

@@ -44,9 +44,13 @@ static int64_t vectors_of(const Graph *graph, const Convolution *conv) {
   return ceil_div(conv->kernels, graph->config->target->lanes);
 }
 
-/* The tiles of a phase's pixels, the same for all phases. */
+/* The tiles of a phase's pixels, the same for all phases. Of a width that only the run knows, they have as many columns
+ * as fit, and code for any edge. */
 static RowTiles phase_tiles(const Convolution *conv, int64_t most) {
   const ConvAxis *w = &conv->w;
+  int64_t longest = ceil_div(dim_upper(w->out), w->stride);
+  if (!dim_is_const(w->out))
+    return (RowTiles){.columns = (int)min_int(min_int(most, MAX_COLUMNS), longest), .variants = 1};
   int64_t pad = dim_value(w->pad_begin), behind = (w->kernel - 1) * w->dilation - pad;
   int64_t first = behind > 0 ? ceil_div(behind, w->stride) : 0;
   int64_t end = dim_value(w->in) - (w->stride - 1 + pad) / w->stride;
@@ -57,7 +61,7 @@ static RowTiles phase_tiles(const Convolution *conv, int64_t most) {
 /* Registers hold the sums, a weight for each vector of output channels, and an input. If a phase is so short that two
  * vectors leave registers unused, more vectors save reading the input again. */
 static int choose_vectors(const Graph *graph, const Convolution *conv) {
-  int64_t vectors = vectors_of(graph, conv), pixels = ceil_div(dim_value(conv->w.out), conv->w.stride);
+  int64_t vectors = vectors_of(graph, conv), pixels = ceil_div(dim_upper(conv->w.out), conv->w.stride);
   for (int k = 4; k > 2; k--)
     if (vectors % k == 0 && k * (pixels + 1) < graph->config->target->vector_registers) return k;
   return vectors > 1 ? 2 : 1;
@@ -71,6 +75,7 @@ static RowTiles choose_tiles(const Graph *graph, const Convolution *conv) {
 static LayoutSet layouts(Graph *graph, const Node *node) {
   Convolution conv = transposed_of(graph, node);
   if (!value_is_constant(conv.weights) || conv.w.kernel > MAX_WINDOW_W || conv.w.stride > MAX_STRIDE_W) return 0;
+  if (!dim_is_const(conv.h.pad_begin) || !dim_is_const(conv.w.pad_begin)) return 0;
   if (conv.groups > 1 && conv.kernels % graph->config->target->lanes) return 0;
   return choose_tiles(graph, &conv).variants <= ROW_TILE_VARIANTS ? LAYOUT_SET_BLOCKED : 0;
 }
@@ -82,11 +87,13 @@ static void schedule(Graph *graph, Node *node) {
   schedule->conv = conv;
   schedule->k_vectors = choose_vectors(graph, &conv);
   schedule->columns = choose_tiles(graph, &conv).columns;
-  schedule->base.text =
-      arena_format(graph->arena, "transposed_%lldx%llds%lld_%lldx%lldc%lldo%lldg%lld_oc%dpx%d",
-                   (long long)conv.h.kernel, (long long)conv.w.kernel, (long long)conv.w.stride,
-                   (long long)dim_value(conv.h.in), (long long)dim_value(conv.w.in), (long long)conv.channels,
-                   (long long)conv.kernels, (long long)conv.groups, schedule->k_vectors, schedule->columns);
+  Text text = text_new(graph->arena);
+  text_add(&text, "transposed_%lldx%llds%lld_", (long long)conv.h.kernel, (long long)conv.w.kernel,
+           (long long)conv.w.stride);
+  plane_text(&text, conv.h.in, conv.w.in);
+  text_add(&text, "c%lldo%lldg%lld_oc%dpx%d", (long long)conv.channels, (long long)conv.kernels, (long long)conv.groups,
+           schedule->k_vectors, schedule->columns);
+  schedule->base.text = text.data;
   node->schedule = &schedule->base;
 }
 
@@ -129,6 +136,7 @@ static KernelSpec *blocked_spec(Program *program, const Node *node) {
   kernel_plane(spec, h, w);
   kernel_knob(spec, "K_VECTORS", schedule->k_vectors);
   kernel_knob(spec, "COLUMNS", schedule->columns);
+  if (!dim_is_const(w->out)) kernel_knob(spec, "ANY_WIDTH", 1);
   kernel_knob(spec, "BIAS", schedule->conv.bias != NULL);
   kernel_hook(spec, "epilogue", elementwise_epilogue(program->arena, node));
   return spec;
@@ -148,6 +156,7 @@ static void lower_blocked(Program *program, const Node *node) {
   operand_integer(call, "kernels", conv->kernels);
   operand_extent(call, "x_image", blocked_of(graph, conv->x).image);
   operand_extent(call, "y_image", blocked_of(graph, conv->y).image);
+  operands_plane(call, &conv->h, &conv->w);
   double floats = (double)value_max_count(conv->x) + (double)value_max_count(conv->y);
   call_cost(call, 2 * transposed_macs(conv), 4 * (floats + (double)value_count(node->packed[0])));
 }
@@ -210,6 +219,7 @@ static void lower_node(Program *program, Node *node) {
 
 const KernelFamily family_conv_transposed = {
     .layouts = layouts,
+    .runs_any_plane = true,
     .seeks_blocked = true,
     .seconds = seconds,
     .schedule = schedule,
