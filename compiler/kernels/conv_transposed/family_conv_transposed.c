@@ -44,18 +44,17 @@ static int64_t vectors_of(const Graph *graph, const Convolution *conv) {
   return ceil_div(conv->kernels, graph->config->target->lanes);
 }
 
-/* The tiles of a phase's pixels, the same for all phases. Of a width that only the run knows, they have as many columns
- * as fit, and code for any edge. */
+/* The tiles of a phase's pixels, the same for all phases, at the dims' optimum. Tiles of a width that only the run
+ * knows have code for any edge. */
 static RowTiles phase_tiles(const Convolution *conv, int64_t most) {
   const ConvAxis *w = &conv->w;
-  int64_t longest = ceil_div(dim_upper(w->out), w->stride);
-  if (!dim_is_const(w->out))
-    return (RowTiles){.columns = (int)min_int(min_int(most, MAX_COLUMNS), longest), .variants = 1};
   int64_t pad = dim_value(w->pad_begin), behind = (w->kernel - 1) * w->dilation - pad;
   int64_t first = behind > 0 ? ceil_div(behind, w->stride) : 0;
-  int64_t end = dim_value(w->in) - (w->stride - 1 + pad) / w->stride;
-  int64_t pixels = ceil_div(dim_value(w->out), w->stride);
-  return row_tiles_of(pixels, most < MAX_COLUMNS ? most : MAX_COLUMNS, 1, 1, end - first, first);
+  int64_t end = dim_optimum(w->in) - (w->stride - 1 + pad) / w->stride;
+  int64_t pixels = ceil_div(dim_optimum(w->out), w->stride);
+  RowTiles tiles = row_tiles_of(pixels, most < MAX_COLUMNS ? most : MAX_COLUMNS, 1, 1, end - first, first);
+  if (!dim_is_const(w->out)) tiles.variants = 1;
+  return tiles;
 }
 
 /* Registers hold the sums, a weight for each vector of output channels, and an input. If a phase is so short that two
