@@ -10,7 +10,7 @@
 #include <cpuid.h>
 #include <stdbool.h>
 
-enum { OSXSAVE = 1u << 27, AVX = 1u << 28 }; /* cpuid leaf 1, ecx */
+enum { OSXSAVE = 1u << 27 }; /* cpuid leaf 1, ecx */
 
 typedef struct Needs {
   uint32_t basic, extended, saved; /* of cpu.def */
@@ -24,19 +24,20 @@ static const Needs needs[] = {
 
 static bool has_all(uint32_t bits, uint32_t wanted) { return (bits & wanted) == wanted; }
 
-static uint32_t saved_registers(void) {
+static uint32_t saved_registers(uint32_t basic) {
   uint32_t low, high;
+  if (!has_all(basic, OSXSAVE)) return 0;
   __asm__("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
   return low;
 }
 
 uint32_t cpu_features(void) {
-  uint32_t eax, ebx, ecx, edx, basic;
-  if (!__get_cpuid(1, &eax, &ebx, &basic, &edx) || !has_all(basic, OSXSAVE | AVX)) return 0;
-  if (!__get_cpuid_count(7, 0, &eax, &ebx, &ecx, &edx)) return 0;
-  uint32_t saved = saved_registers(), features = 0;
+  uint32_t eax, ebx, ecx, edx, basic, extended;
+  if (!__get_cpuid(1, &eax, &ebx, &basic, &edx)) return 0;
+  if (!__get_cpuid_count(7, 0, &eax, &extended, &ecx, &edx)) extended = 0;
+  uint32_t saved = saved_registers(basic), features = 0;
   for (int i = 0; i < CPU_FEATURES; i++)
-    if (has_all(basic, needs[i].basic) && has_all(ebx, needs[i].extended) && has_all(saved, needs[i].saved))
+    if (has_all(basic, needs[i].basic) && has_all(extended, needs[i].extended) && has_all(saved, needs[i].saved))
       features |= 1u << i;
   return features;
 }

@@ -23,6 +23,7 @@ TWICE_SHARE = 4
 sys.path.insert(0, str(ROOT / "tests"))
 from support import amount, machine  # noqa: E402
 from support.clang import BUILD, WITHOUT_PASSES, cached_clang, prune  # noqa: E402
+from support.targets import need_emulator  # noqa: E402
 
 
 def build_directory():
@@ -190,18 +191,31 @@ def compile(rnncc, module_cache):
 
 
 @pytest.fixture(scope="session")
-def aarch64_rnnrun(module_cache):
-    """rnnrun built for aarch64, under qemu-user."""
-    sysroot, path = "/usr/aarch64-linux-gnu", module_cache / "rnnrun-aarch64"
-    with open(module_cache / "rnnrun-aarch64.lock", "w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        if not path.exists():
-            tools = ROOT / "tools"
-            sources = sorted(path for room in ("command", "rnnrun", "speed") for path in (tools / room).glob("*.c"))
-            subprocess.run(["clang-19", "--target=aarch64-linux-gnu", "-fuse-ld=lld", "-std=gnu11", "-O1", "-D_GNU_SOURCE",
-                            f"-I{ROOT}/runtime", f"-I{tools}/command", f"-I{tools}/speed", "-o", path, *sources,
-                            ROOT / "runtime" / "cpu.c"], check=True)
-    return program("qemu-aarch64", "-L", sysroot, path)
+def rnnrun_of(module_cache):
+    """rnnrun_of(target): rnnrun built for another architecture, under qemu-user."""
+
+    def built(triple):
+        path = module_cache / f"rnnrun-{triple}"
+        with open(module_cache / f"rnnrun-{triple}.lock", "w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            if not path.exists():
+                tools = ROOT / "tools"
+                sources = sorted(path for room in ("command", "rnnrun", "speed") for path in (tools / room).glob("*.c"))
+                subprocess.run(["clang-19", f"--target={triple}", "-fuse-ld=lld", "-std=gnu11", "-O1", "-D_GNU_SOURCE",
+                                f"-I{ROOT}/runtime", f"-I{tools}/command", f"-I{tools}/speed", "-o", path, *sources,
+                                ROOT / "runtime" / "cpu.c"], check=True)
+        return path
+
+    def emulated(target):
+        triple, emulator = need_emulator(target)
+        return program(*emulator, built(triple))
+
+    return emulated
+
+
+@pytest.fixture(scope="session")
+def aarch64_rnnrun(rnnrun_of):
+    return rnnrun_of("aarch64-linux-gnu")
 
 
 @pytest.fixture(scope="session")

@@ -2,8 +2,8 @@
 /* clang-format off: the table */
 /*
  * The SIMD vocabulary: all that kernels know of vectors. Each ISA has one header, which defines the same operations on
- * `vec`, LANES floats; the compiler defines exactly one of SIMD_AVX512, SIMD_AVX2, SIMD_NEON, SIMD_PLAIN. Raw
- * intrinsics are in no other place. All ISAs give the same bits for the same lanes, except where stated:
+ * `vec`, LANES floats; the compiler defines one of SIMD_<ISA>. Raw intrinsics are in no other place. All ISAs give the
+ * same bits for the same lanes, except where stated:
  *
  *   vzero() vset(x)             all lanes zero, or x
  *   vload(p) vstore(p, v)       LANES floats at p, of any alignment
@@ -15,7 +15,7 @@
  *                               of vfma, because a multiply-add takes a lane of a register? Then the ISA's header
  *                               defines SIMD_LANE_OPERANDS
  *   vadd vsub vmul vdiv vsqrt   IEEE, round to nearest
- *   vfma(acc, a, b)             acc + a * b in one rounding (plain: two where the CPU has no FMA)
+ *   vfma(acc, a, b)             acc + a * b in one rounding (plain, sse42: two where the CPU has no FMA)
  *   vfnma(acc, a, b)            acc - a * b, likewise
  *   vmin(a, b) vmax(a, b)       NaN if either is NaN; the sign of min(-0, 0) is not defined
  *   vmin_bound vmax_bound(v, b) the same for a b that is not NaN: one instruction
@@ -45,12 +45,14 @@
 #include "simd/avx512.h"
 #elif defined SIMD_AVX2
 #include "simd/avx2.h"
+#elif defined SIMD_SSE42
+#include "simd/sse42.h"
 #elif defined SIMD_NEON
 #include "simd/neon.h"
 #elif defined SIMD_PLAIN
 #include "simd/plain.h"
 #else
-#error "define one of SIMD_AVX512, SIMD_AVX2, SIMD_NEON, SIMD_PLAIN"
+#error "define one of SIMD_AVX512, SIMD_AVX2, SIMD_SSE42, SIMD_NEON, SIMD_PLAIN"
 #endif
 
 #ifdef SIMD_LANE_OPERANDS

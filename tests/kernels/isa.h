@@ -11,10 +11,16 @@
 
 #include "simd/simd.h"
 
-/* $RNNCC_CPU_WITHOUT says that this CPU counts as one without avx512, or without avx2, too. */
+/* $RNNCC_CPU_WITHOUT says that this CPU counts as one without an instruction set and those that need it. */
 __attribute__((unused)) static bool cpu_is_without(const char *isa) {
+  static const char *const each_needs_the_next[] = {"avx512", "avx2", "sse42"};
   const char *without = getenv("RNNCC_CPU_WITHOUT");
-  return without && (!strcmp(without, isa) || !strcmp(without, "avx2"));
+  bool found = false;
+  for (int i = 0; without && i < 3; i++) {
+    found = found || !strcmp(each_needs_the_next[i], isa);
+    if (found && !strcmp(each_needs_the_next[i], without)) return true;
+  }
+  return false;
 }
 
 #if defined __x86_64__
@@ -33,6 +39,8 @@ static inline const char *isa_lacking(void) {
 #elif defined SIMD_AVX2
   bool runs = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("f16c");
   return runs && !cpu_is_without("avx2") ? NULL : "AVX2";
+#elif defined SIMD_SSE42
+  return __builtin_cpu_supports("sse4.2") && !cpu_is_without("sse42") ? NULL : "SSE4.2";
 #else
   return NULL;
 #endif

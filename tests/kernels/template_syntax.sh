@@ -24,6 +24,7 @@ check() { # ISA, FLAGS...
 }
 check avx512 --target=x86_64-linux-gnu -march=x86-64-v4 -DSIMD_AVX512
 check avx2 --target=x86_64-linux-gnu -march=x86-64-v3 -DSIMD_AVX2
+check sse42 --target=x86_64-linux-gnu -march=x86-64-v2 -DSIMD_SSE42
 check plain -DSIMD_PLAIN -DSIMD_PLAIN_LANES=4
 check wide_plain -DSIMD_PLAIN -DSIMD_PLAIN_LANES=16
 if [ "$(uname -m)" = aarch64 ] || [ -e /usr/aarch64-linux-gnu/include/stdint.h ]; then

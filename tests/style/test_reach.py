@@ -46,9 +46,10 @@ def test_an_element_type_is_known_to_few_files():
         "runtime/dtypes.def", "runtime/rnncc.h", "models/schema.json", "compiler/ir/ops.def"}
 
 
-def test_an_instruction_set_is_known_to_few_files():
-    assert files_that_say(r"(?i)\bavx2\b|_avx2\b") == {
-        "templates/simd/avx2.h", "templates/simd/simd.h", "runtime/cpu.def", "compiler/machine/targets.def"}
+@pytest.mark.parametrize("isa", ["avx2", "sse42"])
+def test_an_instruction_set_is_known_to_few_files(isa):
+    assert files_that_say(rf"(?i)\b{isa}\b|_{isa}(_H)?\b") == {
+        f"templates/simd/{isa}.h", "templates/simd/simd.h", "runtime/cpu.def", "compiler/machine/targets.def"}
 
 
 def test_an_operator_is_compared_by_its_kind():

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The compiler's header that a vocabulary of templates/simd/ includes, chosen by the target. cached_clang precompiles
  * it. */
-#if defined __AVX2__
+#if defined __SSE4_2__
 #include <immintrin.h>
 #elif defined __aarch64__
 #include <arm_neon.h>

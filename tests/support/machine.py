@@ -2,7 +2,7 @@
 """What this machine has, and the words for what it lacks: a test that needs more is skipped with these words only, so
 that tools/tally can count skips by reason.
 
-$RNNCC_CPU_WITHOUT=avx512, or avx2, says that this CPU counts as one without it. rnncc and the C tests read it themselves;
+$RNNCC_CPU_WITHOUT=avx512, avx2 or sse42 says that this CPU counts as one without it and those that need it. rnncc and the C tests read it themselves;
 modules that the tests compile check the CPU by a modified runtime (lesser_data), and peers have variables (PEERS).
 """
 import functools
@@ -17,13 +17,17 @@ ROOT = Path(__file__).resolve().parents[2]
 WITHOUT = os.environ.get("RNNCC_CPU_WITHOUT")
 
 # isa: (its name, its flags in /proc/cpuinfo)
-AVX2 = {"avx2", "fma", "f16c"}
+SSE42 = {"pni", "ssse3", "cx16", "sse4_1", "sse4_2", "popcnt"}
+AVX2 = SSE42 | {"avx2", "fma", "f16c"}
 AVX512 = AVX2 | {"avx512f", "avx512cd", "avx512bw", "avx512dq", "avx512vl"}
-ISAS = {"avx512": ("AVX-512", AVX512), "avx2": ("AVX2", AVX2), "neon": ("NEON", {"asimd"}), "plain": ("", set())}
-OF_TARGET = {"x86-64-v4": "avx512", "x86-64-v3": "avx2", "x86-64": "plain", "aarch64-linux-gnu": "neon"}
+ISAS = {"avx512": ("AVX-512", AVX512), "avx2": ("AVX2", AVX2), "sse42": ("SSE4.2", SSE42),
+        "neon": ("NEON", {"asimd"}), "plain": ("", set())}
+OF_TARGET = {"x86-64-v4": "avx512", "x86-64-v3": "avx2", "x86-64-v2": "sse42", "x86-64": "plain",
+             "aarch64-linux-gnu": "neon"}
 
-LACKS = {"avx512": {"avx512"}, "avx2": {"avx512", "avx2"}}  # what a CPU without it lacks, too
-MASKS = {"avx512": "CPU_AVX512", "avx2": "(CPU_AVX512 | CPU_AVX2)"}
+# What a CPU without it lacks, too.
+LACKS = {"avx512": {"avx512"}, "avx2": {"avx512", "avx2"}, "sse42": {"avx512", "avx2", "sse42"}}
+MASKS = {"avx512": "CPU_AVX512", "avx2": "(CPU_AVX512 | CPU_AVX2)", "sse42": "(CPU_AVX512 | CPU_AVX2 | CPU_SSE42)"}
 
 # Variables by which NumPy and PyTorch do not use it. ONNX Runtime has none.
 PEERS = {
@@ -32,6 +36,7 @@ PEERS = {
     "avx2": {"NPY_DISABLE_CPU_FEATURES": "X86_V3 X86_V4 AVX512_ICL AVX512_SPR", "ATEN_CPU_CAPABILITY": "default",
              "ONEDNN_MAX_CPU_ISA": "SSE41"},
 }
+PEERS["sse42"] = PEERS["avx2"]  # which is as little as they take
 
 
 @functools.cache
@@ -64,6 +69,12 @@ def need_target(option):
 def need_program(name):
     if not shutil.which(name):
         pytest.skip(f"not installed: {name}")
+
+
+def need_sysroot(triple):
+    """What Debian's libc6-dev-*-cross installs."""
+    if not (Path("/usr") / triple / "include" / "stdint.h").exists():
+        pytest.skip(f"not installed: the libc of {triple}")
 
 
 def need_package(name):

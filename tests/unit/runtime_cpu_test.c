@@ -14,9 +14,12 @@ static void features_agree_with_the_compilers(void **state) {
   uint32_t expected = 0;
 #if defined __x86_64__
   __builtin_cpu_init();
+  if (__builtin_cpu_supports("sse3") && __builtin_cpu_supports("ssse3") && __builtin_cpu_supports("sse4.1") &&
+      __builtin_cpu_supports("sse4.2") && __builtin_cpu_supports("popcnt"))
+    expected |= CPU_SSE42;
   if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("f16c"))
     expected |= CPU_AVX2;
-  if (expected && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512cd") &&
+  if (expected & CPU_AVX2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512cd") &&
       __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl"))
     expected |= CPU_AVX512;
 #elif defined __aarch64__

@@ -1,0 +1,20 @@
+# SPDX-License-Identifier: MIT
+"""How modules of each target run here: on this CPU, or, of another architecture, under qemu-user."""
+from pathlib import Path
+
+from support import machine
+
+# target: (clang's triple and the folder of the cross libc, qemu's command)
+EMULATED = {"aarch64-linux-gnu": ("aarch64-linux-gnu", ["qemu-aarch64"])}
+
+
+def sysroot(triple):
+    return Path("/usr") / triple
+
+
+def need_emulator(target):
+    """Skips if qemu or the cross libc is missing."""
+    triple, emulator = EMULATED[target]
+    machine.need_program(emulator[0])
+    machine.need_sysroot(triple)
+    return triple, [*emulator, "-L", sysroot(triple)]
