@@ -79,7 +79,7 @@ static void show_targets(const Options *options, Arena *arena) {
   if (options->calibrate)
     calibrate(arena, options->output, options->budget_seconds);
   else
-    inspect_targets();
+    inspect_targets(arena);
 }
 
 int main(int argc, char **argv) {

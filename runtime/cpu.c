@@ -44,11 +44,28 @@ uint32_t cpu_features(void) {
 
 #elif defined __aarch64__
 
-#define AARCH64_FEATURE(name, ...) | CPU_##name
-uint32_t cpu_features(void) {
-  return 0u
+#ifdef RNNCC_EDGE /* no system to ask: what every AArch64 has */
+enum { AT_HWCAP, AT_HWCAP2 };
+static unsigned long getauxval(int type) { return (void)type, 0; }
+#else
+#include <sys/auxv.h>
+#endif
+
+typedef struct Needs {
+  uint32_t hwcap, hwcap2; /* of cpu.def */
+} Needs;
+
+static const Needs needs[] = {
+#define X86_FEATURE(...) {UINT32_MAX, UINT32_MAX},
+#define AARCH64_FEATURE(name, title, flags, ...) {__VA_ARGS__},
 #include "cpu.def"
-      ;
+};
+
+uint32_t cpu_features(void) {
+  uint32_t hwcap = (uint32_t)getauxval(AT_HWCAP), hwcap2 = (uint32_t)getauxval(AT_HWCAP2), features = 0;
+  for (int i = 0; i < CPU_FEATURES; i++)
+    if (!(needs[i].hwcap & ~hwcap) && !(needs[i].hwcap2 & ~hwcap2)) features |= 1u << i;
+  return features;
 }
 
 #else

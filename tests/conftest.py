@@ -192,7 +192,7 @@ def compile(rnncc, module_cache):
 
 @pytest.fixture(scope="session")
 def rnnrun_of(module_cache):
-    """rnnrun_of(target): rnnrun built for another architecture, under qemu-user."""
+    """rnnrun_of(target, cpu of qemu's): rnnrun built for another architecture, under qemu-user."""
 
     def built(triple):
         path = module_cache / f"rnnrun-{triple}"
@@ -206,8 +206,8 @@ def rnnrun_of(module_cache):
                                 ROOT / "runtime" / "cpu.c"], check=True)
         return path
 
-    def emulated(target):
-        triple, emulator = need_emulator(target)
+    def emulated(target, cpu=None):
+        triple, emulator = need_emulator(target, cpu)
         return program(*emulator, built(triple))
 
     return emulated

@@ -17,9 +17,9 @@
 
 static const char *take_target(void *into, const char *value) {
   Options *options = into;
-  options->target = target_find(value);
+  options->target = target_with_features(options->arena, value);
   options->native = !strcmp(value, "native");
-  return options->target ? NULL : "native or a name that `rnncc targets` lists";
+  return options->target ? NULL : "native or a name that `rnncc targets` lists, with any of its features";
 }
 
 static const char *take_name(void *into, const char *value) {

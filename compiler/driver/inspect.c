@@ -128,12 +128,13 @@ void inspect_choices(const Options *options, Graph *graph) {
 
 /* ---- targets ---- */
 
-void inspect_targets(void) {
+void inspect_targets(Arena *arena) {
   const Target *native = target_find("native");
-  printf("%-18s %-8s %5s %9s  %s\n", "target", "isa", "lanes", "registers", "");
+  printf("%-18s %-8s %5s %9s  %s\n", "target", "isa", "lanes", "registers", "features");
   for (int i = 0; target_at(i); i++) {
     const Target *target = target_at(i);
-    printf("%-18s %-8s %5d %9d  %s\n", target->name, target->isa, target->lanes, target->vector_registers,
-           target == native ? "native" : "");
+    const char *features = target_features(arena, target), *mark = target == native ? "native" : "";
+    printf("%-18s %-8s %5d %9d  %s%s%s\n", target->name, target->isa, target->lanes, target->vector_registers, features,
+           *features && *mark ? " " : "", mark);
   }
 }

@@ -8,6 +8,6 @@
 
 void inspect_module(const Options *options, Program *program);
 void inspect_choices(const Options *options, Graph *graph);
-void inspect_targets(void);
+void inspect_targets(Arena *arena);
 
 #endif

@@ -29,10 +29,9 @@ static const struct FamilyRow *family_of(const RecordKey *key) {
   return NULL;
 }
 
-static bool is_target(const char *name) {
-  for (int i = 0; target_at(i); i++)
-    if (!strcmp(target_at(i)->name, name)) return true;
-  return false;
+/* `native` is whatever CPU reads it. */
+static bool is_target(Arena *arena, const char *name) {
+  return strcmp(name, "native") != 0 && target_with_features(arena, name);
 }
 
 /* ---- order ---- */
@@ -113,7 +112,8 @@ static const char *wrong_schedule(const struct FamilyRow *family, const char *sc
 static const char *wrong_with(Arena *arena, const ScheduleRecord *record) {
   const struct FamilyRow *family = family_of(&record->key);
   if (!family) return arena_format(arena, "the family \"%s\" is not known", record->key.family);
-  if (!is_target(record->key.target)) return arena_format(arena, "the target \"%s\" is not known", record->key.target);
+  if (!is_target(arena, record->key.target))
+    return arena_format(arena, "the target \"%s\" is not known", record->key.target);
   const char *wrong = wrong_schedule(family, record->schedule);
   return wrong ? arena_format(arena, "the schedule \"%s\" is none: `%s`", record->schedule, wrong) : NULL;
 }

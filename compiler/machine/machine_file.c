@@ -92,7 +92,7 @@ static void read_file(void *argument) {
     fatal_at(json_where(format), EXIT_INVALID, "expected the format \"rnncc-machine\", found \"%s\"",
              short_name(reading->arena, json_text(format)));
   read_keys(json, reading);
-  Json target = json_member(json_member(json, "targets"), reading->target->name);
+  Json target = json_member(json_member(json, "targets"), reading->target->base);
   if (json_kind(target) == JSON_ABSENT)
     fatal_at(json_where(json), EXIT_INVALID, "it has nothing on %s", reading->target->name);
   read_speeds(target, &reading->machine);

@@ -7,9 +7,11 @@
 
 #include "cpu.h"
 #include "support/diagnostics.h"
+#include "support/list.h"
+#include "support/text.h"
 
 static const Target targets[] = {
-#define TARGET(given, ...) {.name = (given), __VA_ARGS__},
+#define TARGET(given, ...) {.name = (given), .base = (given), __VA_ARGS__},
 #include "machine/targets.def"
 };
 
@@ -50,4 +52,88 @@ const Target *target_find(const char *name) {
   for (int i = 0; i < TARGET_COUNT; i++)
     if (!strcmp(targets[i].name, name)) return &targets[i];
   return NULL;
+}
+
+/* ---- features ---- */
+
+typedef struct Feature {
+  const char *name, *architecture;
+  uint32_t cpu_feature;
+} Feature;
+
+static const Feature features[] = {
+#define AARCH64_OPTION(name, title, flag, ...) {flag, "aarch64", CPU_##name},
+#include "cpu.def"
+};
+
+enum { FEATURES = sizeof features / sizeof *features };
+
+static bool takes(const Target *target, const Feature *feature) {
+  return !strncmp(target->triple, feature->architecture, strlen(feature->architecture));
+}
+
+/* The row of the longest name that stands in front of "+FEATURE..." or is all. */
+static const Target *row_before_features(const char *name) {
+  const Target *row = NULL;
+  for (int i = 0; i < TARGET_COUNT; i++) {
+    size_t length = strlen(targets[i].name);
+    bool stands_there = !strncmp(targets[i].name, name, length) && (name[length] == '+' || !name[length]);
+    if (stands_there && (!row || length > strlen(row->name))) row = &targets[i];
+  }
+  return row;
+}
+
+/* CPU_* of "+dotprod+fp16"; 0 if one is unknown, or of another architecture. */
+static uint32_t parse_features(const Target *target, const char *text) {
+  uint32_t found = 0;
+  while (*text == '+') {
+    size_t length = strcspn(++text, "+");
+    uint32_t known = 0;
+    for (int i = 0; i < FEATURES; i++)
+      if (takes(target, &features[i]) && strlen(features[i].name) == length && !strncmp(features[i].name, text, length))
+        known = features[i].cpu_feature;
+    if (!known) return 0;
+    found |= known;
+    text += length;
+  }
+  return found;
+}
+
+/* "+dotprod+fp16", always in the table's order, with `space` between two. */
+static const char *name_features(Arena *arena, const Target *target, uint32_t wanted, const char *space) {
+  Text text = text_new(arena);
+  for (int i = 0; i < FEATURES; i++)
+    if (takes(target, &features[i]) && wanted & features[i].cpu_feature)
+      text_add(&text, "%s+%s", text.length ? space : "", features[i].name);
+  return text.length ? text.data : "";
+}
+
+const char *target_features(Arena *arena, const Target *target) {
+  return name_features(arena, target, UINT32_MAX, " ");
+}
+
+/* clang's -march takes features behind the architecture. */
+static const char *const *args_with(Arena *arena, const char *const *args, const char *added) {
+  const char **list = NULL;
+  int count = 0, capacity = 0;
+  for (; *args; args++) {
+    bool takes_them = !strncmp(*args, "-march=", 7);
+    *LIST_ADD(arena, list, count, capacity) = takes_them ? arena_format(arena, "%s%s", *args, added) : *args;
+  }
+  *LIST_ADD(arena, list, count, capacity) = NULL;
+  return list;
+}
+
+const Target *target_with_features(Arena *arena, const char *name) {
+  const Target *row = row_before_features(name);
+  if (!row || !strcmp(row->name, name)) return target_find(name);
+  uint32_t wanted = parse_features(row, name + strlen(row->name));
+  if (!wanted) return NULL;
+  const char *added = name_features(arena, row, wanted, "");
+  Target *target = ARENA_NEW(arena, Target);
+  *target = *row;
+  target->name = arena_format(arena, "%s%s", row->name, added);
+  target->clang_args = args_with(arena, row->clang_args, added);
+  target->cpu_features |= wanted;
+  return target;
 }

@@ -135,6 +135,8 @@ def test_neither_messages_nor_a_profile_are_in_it(library):
 
 @pytest.mark.parametrize("words, message", [
     (["--static", "--threads=2"], "--profile=edge: expected one thread, found --threads=2"),
+    (["--static", "--target=aarch64-linux-gnu+dotprod"],
+     "--profile=edge: expected a target without features, found aarch64-linux-gnu+dotprod"),
     ([], "--profile=edge goes with --static, --emit=c and --emit=h"),
     (["--static", "--profile=tiny"], "--profile: expected full or edge")])
 def test_what_goes_together(rnncc, words, message):

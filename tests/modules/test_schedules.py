@@ -104,6 +104,8 @@ def test_a_file_as_it_was_written_is_checked_without_an_error(rnncc, recorded, t
     done = rnncc("schedules", "check", path)
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout == f"{path}: {count} best, 0 of trials\n"
+    moved = [record | {"target": "aarch64-linux-gnu+dotprod"} for record in lines_of(path)]
+    assert rnncc("schedules", "check", write(tmp_path / "moved.jsonl", moved)).returncode == 0
     trials = [record | {"status": "hung"} for record in lines_of(path)]
     done = rnncc("schedules", "check", write(tmp_path / "trials.jsonl", trials))
     assert f"0 best, {count} of trials" in done.stdout and done.returncode == 0
@@ -112,6 +114,8 @@ def test_a_file_as_it_was_written_is_checked_without_an_error(rnncc, recorded, t
 @pytest.mark.parametrize("fields, said", [
     ({"family": "pool"}, 'the family "pool" is not known'),
     ({"target": "z80"}, 'the target "z80" is not known'),
+    ({"target": "native"}, 'the target "native" is not known'),
+    ({"target": "aarch64-linux-gnu+mmx"}, 'the target "aarch64-linux-gnu+mmx" is not known'),
     ({"schedule": "straight"}, "`straight`"),
     ({"schedule": "direct,oc=2"}, "a knob is missing"),
     ({"schedule": "direct,oc=2,xp=3"}, "`xp=3`"),

@@ -9,6 +9,7 @@ from support.machine import OF_TARGET
 from support.model_builder import Model
 from support.targets import EMULATED
 
+WITH_FEATURES = ["aarch64-linux-gnu+dotprod+fp16+bf16+i8mm"]
 PRODUCTS = 45  # that are summed up at most, each of numbers below 1
 
 
@@ -49,7 +50,7 @@ def test_each_target_is_tested(rnncc):
 
 
 @pytest.mark.optimised
-@pytest.mark.parametrize("target", OF_TARGET)
+@pytest.mark.parametrize("target", [*OF_TARGET, *WITH_FEATURES])
 def test_a_cnn_an_lstm_and_a_gru_equal_the_reference(target, request, compile, reference, tmp_path):
     model, feeds = networks()
     path = model.write(tmp_path)
@@ -60,3 +61,47 @@ def test_a_cnn_an_lstm_and_a_gru_equal_the_reference(target, request, compile, r
         got = run_module(module, feeds)
     for name, want in reference.run(model, path, feeds).items():
         numpy.testing.assert_allclose(got[name], want, rtol=0, atol=PRODUCTS * 2.0**-23, err_msg=name)
+
+
+def small(tmp_path):
+    model = Model("small")
+    model.output(model.node("Relu", [model.input("x", "f32", [1])]))
+    return model.write(tmp_path)
+
+
+@pytest.mark.parametrize("target, cpu, lacks", [
+    ("aarch64-linux-gnu+dotprod", "cortex-a53", "dot products (dotprod)"),
+    ("aarch64-linux-gnu+fp16", "cortex-a53", "arithmetic in f16 (fp16)"),
+    ("aarch64-linux-gnu+dotprod+fp16", "cortex-a76", None),
+    ("aarch64-linux-gnu+dotprod+bf16", "cortex-a76", "bf16 (bf16)"),
+    ("aarch64-linux-gnu+i8mm", "cortex-a76", "matrix products of i8 (i8mm)"),
+    ("aarch64-linux-gnu+i8mm+bf16", "max", None),
+])
+def test_a_cpu_that_lacks_a_feature_is_told(target, cpu, lacks, compile, rnnrun_of, tmp_path):
+    rnnrun = rnnrun_of("aarch64-linux-gnu", cpu)
+    done = rnnrun("run", compile(small(tmp_path), f"--target={target}"), "--input", "x=random")
+    if lacks:
+        why = f"this module needs {lacks}, which this CPU or its operating system lacks"
+        assert done.returncode == 5 and why in done.stderr
+    else:
+        assert done.returncode == 0, done.stderr
+
+
+def test_features_are_recorded_in_one_order(compile, rnnrun_of, tmp_path):
+    module = compile(small(tmp_path), "--target=aarch64-linux-gnu+i8mm+dotprod+i8mm")
+    said = rnnrun_of("aarch64-linux-gnu", "max")("inspect", module).stdout
+    assert "aarch64-linux-gnu+dotprod+i8mm" in said and "aarch64-linux-gnu+i8mm" not in said
+
+
+@pytest.mark.parametrize("target", ["aarch64-linux-gnu+", "aarch64-linux-gnu+dotprod+", "aarch64-linux-gnu+avx2",
+                                    "x86-64-v4+dotprod", "+dotprod", "native+dotprod", "aarch64-linux-gnu++dotprod"])
+def test_a_feature_that_a_target_does_not_take_is_an_error(target, rnncc, tmp_path):
+    done = rnncc(small(tmp_path), f"--target={target}", "-o", tmp_path / "m.so")
+    assert done.returncode == 2 and "with any of its features" in done.stderr and f'"{target}"' in done.stderr, done.stderr
+
+
+def test_features_reach_clang(rnncc, tmp_path):
+    done = rnncc(small(tmp_path), "--target=aarch64-linux-gnu+fp16+dotprod", "--emit=c", "-o", tmp_path / "c")
+    assert done.returncode == 0, done.stderr
+    flags = (tmp_path / "c" / "Makefile").read_text()
+    assert " -march=armv8-a+dotprod+fp16 " in flags and flags.count("dotprod") == 1, "kernels only, not the runtime"

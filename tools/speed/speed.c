@@ -88,6 +88,7 @@ static const Loops all_loops[] = {
 #define X86_FEATURE(name, title, flags, vector_bytes, ...)                                                             \
   {#name, CPU_##name, vector_bytes, read_##name, multiply_add_##name},
 #elif defined __aarch64__
+#define AARCH64_OPTION(...)
 #define AARCH64_FEATURE(name, ...) {#name, CPU_##name, 16, read_plain, multiply_add_plain},
 #endif
 #include "cpu.def"
