@@ -149,11 +149,32 @@ static inline vec prologue(vec x) { return x; }
 
 /* ---- a tile ---- */
 
+/* LANES input channels of a tap for all columns. A column's channels are one vector: where a multiply-add takes a lane
+ * as an operand, an element costs neither a load nor a register of its own. */
+SIMD_FUNCTION void multiply_lanes(vec sums[OC_VECTORS][COLUMNS], const float *x, const float *w, int vectors,
+                                  int columns) {
+  vec in[COLUMNS];
+#pragma clang loop unroll(full)
+  for (int m = 0; m < columns; m++) in[m] = vload(x + m * STRIDE_W * IN_BLOCK);
+#pragma clang loop unroll(full)
+  for (int k = 0; k < LANES; k++) {
+#pragma clang loop unroll(full)
+    for (int j = 0; j < vectors; j++) {
+      vec weight = vload(w + (k * vectors + j) * LANES);
+#pragma clang loop unroll(full)
+      for (int m = 0; m < columns; m++) sums[j][m] = vfma(sums[j][m], vlane(in[m], k), weight);
+    }
+  }
+}
+
 /* One tap of one block: `depth` input channels, for the columns in `inside`, or all. */
 SIMD_FUNCTION void multiply(vec sums[OC_VECTORS][COLUMNS], const float *x, const float *w, int64_t depth, int vectors,
                             int columns, bool all, uint32_t inside) {
+  int64_t done = 0;
+  for (; LANE_OPERANDS && all && done + LANES <= depth; done += LANES)
+    multiply_lanes(sums, x + done, w + done * vectors * LANES, vectors, columns);
 #pragma clang loop unroll_count(UNROLL)
-  for (int64_t k = 0; k < depth; k++) {
+  for (int64_t k = done; k < depth; k++) {
     vec weight[OC_VECTORS];
 #pragma clang loop unroll(full)
     for (int j = 0; j < vectors; j++) weight[j] = vload(w + (k * vectors + j) * LANES);

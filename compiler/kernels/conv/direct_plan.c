@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 #include "kernels/conv/direct_plan.h"
 
-#include <string.h>
-
 #include "kernels/conv/cost.h"
 #include "machine/targets.h"
 #include "support/numbers.h"
 
 enum { MAX_OC_VECTORS = 8, MAX_COLUMNS = 28, MAX_UNROLL = 16 }; /* of the template */
-enum { MAX_NEON_COLUMNS = 8, MIN_COLUMNS = 3 /* a third of what fits */ };
+enum { MIN_COLUMNS = 3 /* a third of what fits */ };
 /* The constants are fitted to layers of ResNet-50, MobileNet-v2 and SqueezeNet in the run of the network, each with a
  * dozen schedules, on two cores with AVX-512 and one multiply-add a cycle. */
 
@@ -215,12 +213,12 @@ static void consider_passes(const Search *s, DirectPlan plan, bool usual) {
 }
 
 /* As many columns as fit in registers beside the weights and an input. Clang spills before all are used, the more so
- * the more weights there are; and NEON's broadcasting loads take no offset, so each column needs an address. */
+ * the more weights there are. Where elements are lanes: beside each column's elements, and two weights. */
 static int most_columns(const Target *target, int oc_vectors) {
-  int spare = oc_vectors <= 2 ? 1 : 2;
-  int columns = (target->vector_registers - spare - 1 - oc_vectors) / oc_vectors;
-  int most = strcmp(target->isa, "neon") ? MAX_COLUMNS : MAX_NEON_COLUMNS;
-  return columns > most ? most : columns;
+  int spare = oc_vectors <= 2 ? 1 : 2, registers = target->vector_registers;
+  int columns =
+      target->lane_operands ? (registers - 2) / (oc_vectors + 1) : (registers - spare - 1 - oc_vectors) / oc_vectors;
+  return columns > MAX_COLUMNS ? MAX_COLUMNS : columns;
 }
 
 /* An oc group with parts of two groups of the convolution would multiply by zeros. */

@@ -57,8 +57,10 @@ static Cut cut(int64_t n, int64_t block) {
   return c;
 }
 
+/* Beside the sums: the weights, and an element. Where elements are lanes, clang loads them two at a time. */
 static int part_limit(const Target *target, int oc_vectors) {
-  int tiles = (target->vector_registers - 1 - oc_vectors) / oc_vectors;
+  int elements = target->lane_operands ? 3 : 1;
+  int tiles = (target->vector_registers - elements - oc_vectors) / oc_vectors;
   return tiles < MAX_PART_TILES ? tiles : MAX_PART_TILES;
 }
 
