@@ -68,7 +68,7 @@ static int unit_vectors_of(const Layer *l, const Target *target) {
 
 /* Partial sums: enough independent ones to hide an addition's latency. */
 static int parts_of(const Target *target, int product_vectors) {
-  int sums = target->vector_registers >= 32 ? 16 : 8, parts = 1;
+  int sums = target->vector_registers >= 32 ? 16 : 12, parts = 1;
   while (2 * parts * product_vectors <= sums && parts < 8) parts *= 2;
   return parts;
 }
