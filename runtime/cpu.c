@@ -19,6 +19,7 @@ typedef struct Needs {
 static const Needs needs[] = {
 #define X86_FEATURE(name, title, flags, vector_bytes, ...) {__VA_ARGS__},
 #define AARCH64_FEATURE(...) {UINT32_MAX, UINT32_MAX, UINT32_MAX},
+#define RISCV_FEATURE(...) {UINT32_MAX, UINT32_MAX, UINT32_MAX},
 #include "cpu.def"
 };
 
@@ -58,6 +59,7 @@ typedef struct Needs {
 static const Needs needs[] = {
 #define X86_FEATURE(...) {UINT32_MAX, UINT32_MAX},
 #define AARCH64_FEATURE(name, title, flags, ...) {__VA_ARGS__},
+#define RISCV_FEATURE(...) {UINT32_MAX, UINT32_MAX},
 #include "cpu.def"
 };
 
@@ -65,6 +67,34 @@ uint32_t cpu_features(void) {
   uint32_t hwcap = (uint32_t)getauxval(AT_HWCAP), hwcap2 = (uint32_t)getauxval(AT_HWCAP2), features = 0;
   for (int i = 0; i < CPU_FEATURES; i++)
     if (!(needs[i].hwcap & ~hwcap) && !(needs[i].hwcap2 & ~hwcap2)) features |= 1u << i;
+  return features;
+}
+
+#elif defined __riscv && !defined RNNCC_EDGE
+
+#include <sys/auxv.h>
+
+enum { VECTORS = 1u << ('V' - 'A') }; /* of AT_HWCAP */
+
+static const uint32_t vector_bytes[] = {
+#define X86_FEATURE(...) UINT32_MAX,
+#define AARCH64_FEATURE(...) UINT32_MAX,
+#define RISCV_FEATURE(name, title, flags, bytes) bytes,
+#include "cpu.def"
+};
+
+/* The control register vlenb; 0: there are no vectors. The base architecture's assembler knows it by number only. */
+static unsigned long vector_bytes_here(void) {
+  unsigned long bytes = 0;
+  if (getauxval(AT_HWCAP) & VECTORS) __asm__("csrr %0, 0xc22" : "=r"(bytes));
+  return bytes;
+}
+
+uint32_t cpu_features(void) {
+  unsigned long bytes = vector_bytes_here();
+  uint32_t features = 0;
+  for (int i = 0; i < CPU_FEATURES; i++)
+    if (vector_bytes[i] == bytes) features |= 1u << i;
   return features;
 }
 

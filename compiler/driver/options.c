@@ -57,7 +57,7 @@ static void check_kind(Options *options) {
 static void check_profile(Options *options) {
   if (options->profile != PROFILE_EDGE) return;
   const Target *target = options->target;
-  if (target && strcmp(target->name, target->base) != 0)
+  if (target && strchr(target->name, '+'))
     REFUSE("--profile=edge: expected a target without features, found %s", target->name);
   if (options->threads > 1) REFUSE("--profile=edge: expected one thread, found --threads=%d", options->threads);
   bool shared = options->verb == VERB_COMPILE && options->emit == EMIT_SO;

@@ -34,10 +34,21 @@ static uint32_t features_here(void) {
            without);
 }
 
+/* The first part of the triple of targets that this compiler was built for. */
+static const char architecture_here[] =
+#if defined __x86_64__
+    "x86_64-";
+#elif defined __aarch64__
+    "aarch64-";
+#elif defined __riscv
+    "riscv64-";
+#else
+    "unknown-";
+#endif
+
 bool target_runs_here(const Target *target) {
-  uint32_t features = features_here();
-  bool arm = !strcmp(target->isa, "neon");
-  return arm == ((features & CPU_NEON) != 0) && (target->cpu_features & ~features) == 0;
+  bool same = !strncmp(target->triple, architecture_here, sizeof architecture_here - 1);
+  return same && (target->cpu_features & ~features_here()) == 0;
 }
 
 /* The table stands in order of preference: the first whose features this CPU has. */

@@ -49,10 +49,14 @@
 #include "simd/sse42.h"
 #elif defined SIMD_NEON
 #include "simd/neon.h"
+#elif defined SIMD_RVV128
+#include "simd/rvv128.h"
+#elif defined SIMD_RVV256
+#include "simd/rvv256.h"
 #elif defined SIMD_PLAIN
 #include "simd/plain.h"
 #else
-#error "define one of SIMD_AVX512, SIMD_AVX2, SIMD_SSE42, SIMD_NEON, SIMD_PLAIN"
+#error "define SIMD_<ISA> of one of the headers above"
 #endif
 
 #ifdef SIMD_LANE_OPERANDS

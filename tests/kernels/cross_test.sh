@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# Builds a test program for AArch64 with NEON and runs it under QEMU: cross_test.sh CLANG SOURCE ROOT.
+# Builds a test program for AArch64 with NEON, or another ISA, and runs it under QEMU: cross_test.sh CLANG SOURCE ROOT [ISA].
 # Prints SKIP if the cross libc or QEMU is missing.
 clang=$1 source=$2 root=$3
 skip() {
@@ -9,10 +9,19 @@ skip() {
 }
 # All functions at all floats would take hours under QEMU, so only a named function is tested at all floats.
 [ "${RNNCC_EXHAUSTIVE-}" != 1 ] || unset RNNCC_EXHAUSTIVE
-qemu=$(command -v qemu-aarch64 || command -v qemu-aarch64-static) || skip qemu-aarch64
-[ "$(uname -m)" = aarch64 ] || [ -e /usr/aarch64-linux-gnu/lib/libc.a ] || skip libc6-dev-arm64-cross
+isa=${4-neon}
+case $isa in
+neon) triple=aarch64-linux-gnu package=libc6-dev-arm64-cross flags= emulator=qemu-aarch64 cpu= ;;
+rvv*)
+  bits=${isa#rvv} triple=riscv64-linux-gnu package=libc6-dev-riscv64-cross emulator=qemu-riscv64
+  flags="-march=rv64gcv_zvl${bits}b -mrvv-vector-bits=zvl" cpu="-cpu rv64,v=true,vext_spec=v1.0,vlen=$bits"
+  ;;
+esac
+qemu=$(command -v $emulator || command -v $emulator-static) || skip $emulator
+[ "$(uname -m)" = "${triple%%-*}" ] || [ -e /usr/$triple/lib/libc.a ] || skip $package
 program=$(mktemp) || exit 1
 trap 'rm -f "$program"' EXIT
-"$clang" --target=aarch64-linux-gnu -static -O2 -std=gnu11 -DSTRIDE=65537 -DDRAWS=50000 -D_GNU_SOURCE -DSIMD_NEON -fno-math-errno \
+macro=SIMD_$(echo "$isa" | tr '[:lower:]' '[:upper:]')
+"$clang" --target=$triple $flags -static -O2 -std=gnu11 -DSTRIDE=65537 -DDRAWS=50000 -D_GNU_SOURCE -D"$macro" -fno-math-errno \
   -Wno-ignored-attributes -I"$root/templates" -I"$root/runtime" "$source" -lm -lpthread -o "$program" || exit 1
-"$qemu" "$program"
+"$qemu" $cpu "$program"

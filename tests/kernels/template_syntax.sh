@@ -25,6 +25,12 @@ check() { # ISA, FLAGS...
 check avx512 --target=x86_64-linux-gnu -march=x86-64-v4 -DSIMD_AVX512
 check avx2 --target=x86_64-linux-gnu -march=x86-64-v3 -DSIMD_AVX2
 check sse42 --target=x86_64-linux-gnu -march=x86-64-v2 -DSIMD_SSE42
+if [ -e /usr/riscv64-linux-gnu/include/stdint.h ]; then
+  check rvv256 --target=riscv64-linux-gnu -march=rv64gcv_zvl256b -mrvv-vector-bits=zvl -DSIMD_RVV256
+else
+  n=$((n + 1))
+  echo "ok $n - templates_compile_for_rvv256 # SKIP not installed: libc6-dev-riscv64-cross"
+fi
 check plain -DSIMD_PLAIN -DSIMD_PLAIN_LANES=4
 check wide_plain -DSIMD_PLAIN -DSIMD_PLAIN_LANES=16
 if [ "$(uname -m)" = aarch64 ] || [ -e /usr/aarch64-linux-gnu/include/stdint.h ]; then

@@ -76,9 +76,12 @@ def small(tmp_path):
     ("aarch64-linux-gnu+dotprod+bf16", "cortex-a76", "bf16 (bf16)"),
     ("aarch64-linux-gnu+i8mm", "cortex-a76", "matrix products of i8 (i8mm)"),
     ("aarch64-linux-gnu+i8mm+bf16", "max", None),
+    ("riscv64-linux-gnu+rvv128", "rv64", "RVV 1.0 of 128 bits (v)"),
+    ("riscv64-linux-gnu+rvv128", "rv64,v=true,vext_spec=v1.0,vlen=256", "RVV 1.0 of 128 bits (v)"),
+    ("riscv64-linux-gnu+rvv256", "rv64,v=true,vext_spec=v1.0,vlen=128", "RVV 1.0 of 256 bits (v)"),
 ])
 def test_a_cpu_that_lacks_a_feature_is_told(target, cpu, lacks, compile, rnnrun_of, tmp_path):
-    rnnrun = rnnrun_of("aarch64-linux-gnu", cpu)
+    rnnrun = rnnrun_of(target.partition("+")[0], cpu)
     done = rnnrun("run", compile(small(tmp_path), f"--target={target}"), "--input", "x=random")
     if lacks:
         why = f"this module needs {lacks}, which this CPU or its operating system lacks"
@@ -94,7 +97,7 @@ def test_features_are_recorded_in_one_order(compile, rnnrun_of, tmp_path):
 
 
 @pytest.mark.parametrize("target", ["aarch64-linux-gnu+", "aarch64-linux-gnu+dotprod+", "aarch64-linux-gnu+avx2",
-                                    "x86-64-v4+dotprod", "+dotprod", "native+dotprod", "aarch64-linux-gnu++dotprod"])
+                                    "x86-64-v4+dotprod", "riscv64-linux-gnu+rvv128+fp16", "+dotprod", "native+dotprod", "aarch64-linux-gnu++dotprod"])
 def test_a_feature_that_a_target_does_not_take_is_an_error(target, rnncc, tmp_path):
     done = rnncc(small(tmp_path), f"--target={target}", "-o", tmp_path / "m.so")
     assert done.returncode == 2 and "with any of its features" in done.stderr and f'"{target}"' in done.stderr, done.stderr

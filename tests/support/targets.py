@@ -8,6 +8,9 @@ from support import machine
 EMULATED = {
     "aarch64-linux-gnu": ("aarch64-linux-gnu", ["qemu-aarch64"]),
     "aarch64-linux-gnu+dotprod+fp16+bf16+i8mm": ("aarch64-linux-gnu", ["qemu-aarch64", "-cpu", "max"]),
+    "riscv64-linux-gnu+rvv256": ("riscv64-linux-gnu", ["qemu-riscv64", "-cpu", "rv64,v=true,vext_spec=v1.0,vlen=256"]),
+    "riscv64-linux-gnu+rvv128": ("riscv64-linux-gnu", ["qemu-riscv64", "-cpu", "rv64,v=true,vext_spec=v1.0,vlen=128"]),
+    "riscv64-linux-gnu": ("riscv64-linux-gnu", ["qemu-riscv64"]),
 }
 
 

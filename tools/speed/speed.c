@@ -68,6 +68,9 @@ LOOPS(plain, 16, )
 #if defined __x86_64__
 #define X86_FEATURE(name, title, flags, vector_bytes, ...) LOOPS(name, vector_bytes, __attribute__((target(flags))))
 #include "cpu.def"
+#elif defined __riscv
+#define RISCV_FEATURE(name, title, flags, vector_bytes) LOOPS(name, vector_bytes, __attribute__((target("arch=+v"))))
+#include "cpu.def"
 #endif
 
 enum { TRIES = 25, MAX_THREADS = 1024, HUGE_PAGE = 2 << 20 };
@@ -86,6 +89,9 @@ static const Loops all_loops[] = {
     {"plain", 0, 16, read_plain, multiply_add_plain},
 #if defined __x86_64__
 #define X86_FEATURE(name, title, flags, vector_bytes, ...)                                                             \
+  {#name, CPU_##name, vector_bytes, read_##name, multiply_add_##name},
+#elif defined __riscv
+#define RISCV_FEATURE(name, title, flags, vector_bytes)                                                                \
   {#name, CPU_##name, vector_bytes, read_##name, multiply_add_##name},
 #elif defined __aarch64__
 #define AARCH64_OPTION(...)
