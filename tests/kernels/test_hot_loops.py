@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: MIT
+"""Hot loops are as fast as their instructions allow, also on CPUs that nobody has here: in clang's object code no vector
+goes to the stack, each vector of a tile is loaded once, and by llvm-mca no loop waits for its own results. No clock is
+asked. `tools/bench static` does this for all networks of the benchmarks, and records the exceptions; here a sample must
+have no others."""
+import json
+import subprocess
+import sys
+
+import pytest
+from conftest import ROOT, build_directory
+from support.amount import some
+
+sys.path.insert(0, str(ROOT / "tools"))
+from benchmarks import hot_loops, static_page, static_run  # noqa: E402
+
+RECORDED = json.loads((ROOT / "tools" / "benchmarks" / static_page.DATA_FILE).read_text())
+LAYERS = some(list(dict.fromkeys(["lstm_256_b10", "gru_256", *static_run.RECURRENT])), 2)
+NETWORKS = some(["resnet18", "densenet121", "inception_v3"], 1)
+pytestmark = pytest.mark.optimised  # it is about the machine code
+
+
+def found_in(name, target, tmp_path):
+    rnncc = build_directory() / "compiler" / "rnncc"
+    model = static_run.written(name, tmp_path)
+    return static_run.found_in(rnncc, model, tmp_path / "c", target)
+
+
+@pytest.mark.parametrize("target", hot_loops.ARCHITECTURES)
+@pytest.mark.parametrize("name", [*LAYERS, *NETWORKS])
+def test_hot_loops_run_at_the_speed_of_their_ports(name, target, tmp_path):
+    loops = found_in(name, target, tmp_path)
+    assert loops, "no loop multiplies and adds"
+    assert static_page.worse(static_page.faulty(loops, target), RECORDED[name][target]) == []
+
+
+@pytest.mark.parametrize("name", ["lstm_256_b10"])
+@pytest.mark.parametrize("target", hot_loops.ARCHITECTURES)
+def test_a_tile_fills_the_registers(name, target, tmp_path):
+    """By the target's registers: AVX-512 6 rows of 4 vectors, AVX2 6 rows of 2, NEON 6 rows of 4."""
+    sums = {found.loop.kernel.template: found.loop.sums for found in reversed(found_in(name, target, tmp_path))}
+    assert sums["gemm_packed"] == (12 if target == "x86-64-v3" else 24)
+    assert sums["recurrent_steps"] == (10 if target == "x86-64-v3" else 20)
+
+
+def measured(tmp_path, text, target="x86-64-v3"):
+    (tmp_path / "loop.c").write_text(text)
+    command = ["clang-19", "--target=x86_64-linux-gnu", "-O3", f"-march={target}", "-gline-tables-only", "-c", "loop.c",
+               "-o", "loop.o"]
+    subprocess.run(command, cwd=tmp_path, check=True)
+    return static_run.measured(hot_loops.hot(hot_loops.kernel_loops(tmp_path / "loop.o", text, target)), target)
+
+
+SUMS = """
+/* ---- kernel 0, first for n0 (MatMul): gemm_packed VECTORS=1 ROWS={rows} ---- */
+#include <immintrin.h>
+void k0_sums(const float *a, const float *b, float *c, long n) {{
+  __m256 sums[{rows}] = {{0}};
+  for (long k = 0; k < n; k++)
+    for (int i = 0; i < {rows}; i++)
+      sums[i] = _mm256_fmadd_ps(_mm256_loadu_ps(a + 8 * k), _mm256_set1_ps(b[{rows} * k + i]), sums[i]);
+  for (int i = 0; i < {rows}; i++) _mm256_storeu_ps(c + 8 * i, sums[i]);
+}}"""
+
+
+def test_a_spill_is_seen(tmp_path):
+    """Twenty sums in sixteen registers."""
+    [found] = measured(tmp_path, SUMS.format(rows=20))
+    assert found.loop.multiply_adds % 20 == 0 and "spills" in static_page.faults(found, "x86-64-v3")
+
+
+def test_a_loop_that_waits_for_its_results_is_seen(tmp_path):
+    """Four sums, each of which takes four cycles: half of what two ports can do."""
+    [found] = measured(tmp_path, SUMS.format(rows=4))
+    assert not found.loop.spills and {"znver3", "sapphirerapids"} < set(static_page.faults(found, "x86-64-v3"))
+
+
+def test_loads_are_counted(tmp_path):
+    """One vector and twelve elements a step; a tile of four rows of three vectors would need seven loads."""
+    [found] = measured(tmp_path, SUMS.format(rows=12))
+    assert (found.loop.sums, found.loop.loads) == (12, 13 * found.loop.turns)
+    assert "loads too many" not in static_page.faults(found, "x86-64-v3")
+    [other] = measured(tmp_path, SUMS.format(rows=12).replace("VECTORS=1", "VECTORS=3"))
+    assert static_page.faults(other, "x86-64-v3")["loads too many"] == 6 * found.loop.turns
+
+
+def test_what_gets_worse_is_said():
+    before = {"conv_direct 16 8": {"haswell": 1.27, "spills": 2}}
+    assert static_page.worse({"conv_direct 16 8": {"haswell": 1.28, "spills": 2}}, before) == []
+    assert static_page.worse({"conv_direct 16 8": {"spills": 3}}, before) == ["conv_direct 16 8: spills 3, recorded 2"]
+    assert static_page.worse({"gemm_packed 24 12": {"znver3": 1.2}}, before) == ["gemm_packed 24 12: znver3 1.2, recorded 0"]

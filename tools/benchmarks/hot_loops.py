@@ -1,0 +1,252 @@
+# SPDX-License-Identifier: MIT
+"""The hot loops of a module's object code, as llvm-objdump shows them, and how fast llvm-mca says that a core runs them.
+
+A product loop is an innermost loop of which much is multiply-adds. A kernel has several: for tiles of several heights,
+for the remainder of an unrolled loop, for columns at an image's border. Hot are those that most of the work goes
+through (see hot()). llvm-mca takes a loop's instructions as one straight line that repeats, with every load in the first
+cache.
+"""
+import json
+import re
+import subprocess
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+TOOLS = ("llvm-objdump-19", "llvm-mca-19", "llvm-symbolizer-19")
+MIN_MULTIPLY_ADDS = 4
+MIN_SHARE = 0.23  # of the instructions: more in loops that spill, fewer in the element-wise part of a cell
+MIN_SUMS = 0.75  # of the sums of the kernel's largest tile: tiles of the last rows have fewer
+
+
+@dataclass(frozen=True)
+class Architecture:
+    """What instructions look like in llvm-objdump's listing."""
+    triple: str
+    comment: str  # begins one
+    multiply_add: re.Pattern  # its name
+    jump: re.Pattern  # its name
+    frame: re.Pattern  # an instruction that makes the other register of `stack` the frame's
+    stack: tuple  # of re.Pattern, operands: a vector register, and memory by the stack pointer, or by the frame's
+    load: re.Pattern  # name and operands: memory to vector registers
+    sum: re.Pattern  # operands of a multiply-add: the register that is added to
+    cores: tuple  # of llvm-mca
+
+
+X86 = Architecture(
+    triple="x86_64", comment="#", multiply_add=re.compile(r"vfn?m(add|sub)\d+ps$"), jump=re.compile(r"j[a-z]+$"),
+    frame=re.compile(r"movq %rsp, %rbp$"),
+    stack=(re.compile(r"%[xyz]mm\d+.*\(%rsp[,)]|\(%rsp[,)].*%[xyz]mm\d+"),
+           re.compile(r"%[xyz]mm\d+.*\(%rbp[,)]|\(%rbp[,)].*%[xyz]mm\d+")),
+    load=re.compile(r"v\w+ .*\(.*\).*, %[xyz]mm\d+"), sum=re.compile(r"%[xyz]mm\d+(?=(?: \{.*)?$)"),
+    cores=("haswell", "skylake-avx512", "sapphirerapids", "znver3", "znver4"))
+AARCH64 = Architecture(
+    triple="aarch64", comment="//", multiply_add=re.compile(r"fml[as]$"), jump=re.compile(r"(b\.[a-z]+|b|cbn?z|tbn?z)$"),
+    frame=re.compile(r"(mov x29, sp|add x29, sp, .*)$"),
+    stack=(re.compile(r"\b[qdv]\d+\b.*\[sp\b"), re.compile(r"\b[qdv]\d+\b.*\[x29\b")), load=re.compile(r"(ld[a-z0-9]+) .*\b[qdsv]\d+"),
+    sum=re.compile(r"^v\d+"), cores=("cortex-a55", "cortex-a72", "neoverse-n1", "neoverse-v1", "apple-m1"))
+ARCHITECTURES = {"x86-64-v4": X86, "x86-64-v3": X86, "aarch64-linux-gnu": AARCH64}
+AVX512 = ("skylake-avx512", "sapphirerapids", "znver4")
+
+
+def cores_of(target):
+    cores = ARCHITECTURES[target].cores
+    return [core for core in cores if target != "x86-64-v4" or core in AVX512]
+
+
+@dataclass(frozen=True)
+class Instruction:
+    address: int
+    name: str
+    operands: str
+
+    def __str__(self):
+        return f"{self.name} {self.operands}".strip()
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """As its heading in the emitted C says: the template, and its knobs."""
+    index: int
+    template: str
+    knobs: tuple  # of (name, value); tuples, so that loops can be compared
+
+    @property
+    def name(self):
+        return f"k{self.index}_{self.template}"
+
+    def vectors(self):
+        """Vectors that a step of the depth loads once for all rows of a tile; None: this template has other loops."""
+        knobs = dict(self.knobs)
+        if self.template == "recurrent_steps":
+            if knobs["ROWS"] == 1:
+                return None
+            gates = (1, 3, 2, 4)[knobs["CELL"]]
+            return gates * knobs["UNIT_VECTORS"] // knobs["PANEL_PARTS"]
+        if self.template == "gemm_packed" and knobs["ROWS"] == 1:
+            return None
+        return knobs.get({"gemm_packed": "VECTORS", "conv_direct": "OC_VECTORS",
+                          "conv_winograd": "OC_VECTORS"}.get(self.template))
+
+
+def kernels(source):
+    """Index -> Kernel, of the emitted C."""
+    heads = re.findall(r"^/\* ---- kernel (\d+), first for .*?: (\w+)(.*)$", source, re.MULTILINE)
+    return {int(index): Kernel(int(index), template,
+                               tuple((name, int(value)) for name, value in re.findall(r" (\w+)=(\d+)\b", knobs)))
+            for index, template, knobs in heads}
+
+
+@dataclass(frozen=True)
+class Loop:
+    architecture: Architecture
+    framed: bool  # its function addresses the stack by the frame's register, too
+    code: tuple  # of Instruction
+    kernel: Kernel = None
+
+    @cached_property
+    def products(self):
+        return [one for one in self.code if self.architecture.multiply_add.match(one.name)]
+
+    @property
+    def multiply_adds(self):
+        return len(self.products)
+
+    @cached_property
+    def sums(self):
+        """Registers that are added to."""
+        return len({self.architecture.sum.search(one.operands)[0] for one in self.products})
+
+    @cached_property
+    def loads(self):
+        """Instructions that read memory into vector registers; a pair counts twice."""
+        return sum(2 if one.name == "ldp" else 1 for one in self.code if self.architecture.load.match(str(one)))
+
+    @cached_property
+    def spills(self):
+        """Instructions that move a vector to the stack or from there."""
+        patterns = self.architecture.stack[:2 if self.framed else 1]
+        return [str(one) for one in self.code if any(pattern.search(one.operands) for pattern in patterns)]
+
+    @cached_property
+    def turns(self):
+        """Steps of the depth that a turn of the loop makes."""
+        return self.multiply_adds / self.sums
+
+    @cached_property
+    def most_loads(self):
+        """That the tile needs: a step's vectors, and an element of each row; None: unknown."""
+        vectors = self.kernel and self.kernel.vectors()
+        return self.turns * (vectors + self.sums / vectors) if vectors and self.sums % vectors == 0 else None
+
+
+def functions(path, architecture):
+    """(name, instructions) of each function of an object file."""
+    command = [TOOLS[0], "-d", "--no-show-raw-insn", path]
+    listing = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    for part in re.split(r"\n(?=[0-9a-f]+ <)", listing):
+        if heading := re.match(r"[0-9a-f]+ <(.*)>:\n", part):
+            lines = re.findall(r"^\s*([0-9a-f]+):\s+(\S+)[ \t]*(.*)$", part, re.MULTILINE)
+            yield heading[1], [Instruction(int(at, 16), name, operands.split(architecture.comment)[0].strip())
+                               for at, name, operands in lines]
+
+
+def innermost_loops(instructions, jump):
+    """The instructions from the target of a jump backwards to the jump, where no other such loop lies within."""
+    spans = set()
+    for one in instructions:
+        target = re.search(r"\b(?:0x)?([0-9a-f]+) <", one.operands) if jump.match(one.name) else None
+        if target and int(target[1], 16) <= one.address:
+            spans.add((int(target[1], 16), one.address))
+    for begin, end in sorted(spans):
+        if not any(begin <= b and e <= end for b, e in spans - {(begin, end)}):
+            yield tuple(one for one in instructions if begin <= one.address <= end)
+
+
+def product_loops(path, target):
+    architecture = ARCHITECTURES[target]
+    loops = []
+    for _, instructions in functions(path, architecture):
+        framed = any(architecture.frame.match(str(one)) for one in instructions)
+        loops += [Loop(architecture, framed, code) for code in innermost_loops(instructions, architecture.jump)]
+    return [loop for loop in loops if loop.multiply_adds >= max(MIN_MULTIPLY_ADDS, MIN_SHARE * len(loop.code))]
+
+
+def kernel_indices(path, loops):
+    """The index of the kernel that each loop was inlined from; None: of no kernel. It is in the names of all its
+    functions, of which the line tables know."""
+    if not loops:
+        return []
+    asked = [hex(loop.products[0].address) for loop in loops]
+    command = [TOOLS[2], f"--obj={path}", "--inlines", "--output-style=JSON", *asked]
+    said = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    names = [[frame["FunctionName"] for frame in place["Symbol"]] for place in json.loads(said)]
+    found = [[re.match(r"k(\d+)_", name) for name in frames] for frames in names]
+    return [next((int(match[1]) for match in matches if match), None) for matches in found]
+
+
+def kernel_loops(path, source, target):
+    """The product loops of the kernels of an object file, with line tables, that was compiled from this source."""
+    loops, known = product_loops(path, target), kernels(source)
+    return [replace(loop, kernel=known[index]) for loop, index in zip(loops, kernel_indices(path, loops))
+            if index is not None]
+
+
+def whole_tiles(loops):
+    """Those that add to every sum equally often, unlike those at an image's border, which leave columns out. A loop that
+    spills has its sums in any register: it counts if it multiplies as much as the largest of the others."""
+    even = [loop for loop in loops if loop.multiply_adds % loop.sums == 0]
+    largest = max((loop.multiply_adds for loop in even), default=0)
+    return even + [loop for loop in loops if loop not in even and loop.spills and loop.multiply_adds >= largest]
+
+
+def hot_of_kernel(loops):
+    whole = whole_tiles(loops)
+    most = max((loop.sums for loop in whole), default=0)
+    turns = {loop.sums: max(other.turns for other in whole if other.sums == loop.sums) for loop in whole}
+    return [loop for loop in whole if loop.sums >= MIN_SUMS * most and loop.turns == turns[loop.sums]]
+
+
+def hot(loops):
+    """Of each kernel: loops of whole tiles, with nearly as many sums as any other, and that are not what remains of an
+    unrolled loop."""
+    kernels_in_order = dict.fromkeys(loop.kernel for loop in loops)
+    return [loop for kernel in kernels_in_order for loop in hot_of_kernel([x for x in loops if x.kernel == kernel])]
+
+
+@dataclass(frozen=True)
+class Cycles:
+    """Of one turn of a loop on a core."""
+    taken: float
+    bound: float  # by its ports: as if nothing waited for a result
+
+    @property
+    def over_bound(self):
+        return self.taken / self.bound
+
+
+def assembly(loop):
+    """For llvm-mca: jumps go nowhere."""
+    return "".join(f"{one.name} {re.sub(r'(0x)?[0-9a-f]+ <.*', '0', one.operands)}\n" for one in loop.code)
+
+
+def split_loads(text):
+    """Multiply-adds with an operand in memory as a load and a multiply-add, which take the same ports."""
+    return re.sub(r"^(vfn?m\w+) ([^,]*\([^)]*\)), (%([xyz])mm\d+, .*)$", r"vmovups \2, %\4mm31\n\1 %\4mm31, \3", text,
+                  flags=re.MULTILINE)
+
+
+def for_core(loop, core):
+    """llvm-mca 19 has Sapphire Rapids wait for the sum before it loads the operand: 6 cycles a sum, where the core takes
+    4."""
+    return split_loads(assembly(loop)) if core == "sapphirerapids" else assembly(loop)
+
+
+def cycles(loops, core):
+    """Cycles of each loop on this core of llvm-mca."""
+    if not loops:
+        return []
+    text = "".join(f"# LLVM-MCA-BEGIN\n{for_core(loop, core)}# LLVM-MCA-END\n" for loop in loops)
+    command = [TOOLS[1], f"-mtriple={loops[0].architecture.triple}", f"-mcpu={core}", "--json", "-"]
+    said = subprocess.run(command, input=text, capture_output=True, text=True, check=True).stdout
+    views = [region["SummaryView"] for region in json.loads(said)["CodeRegions"]]
+    return [Cycles(view["TotalCycles"] / view["Iterations"], view["BlockRThroughput"]) for view in views]

@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: MIT
+"""STATIC_RESULTS.md: the hot loops of the networks on cores that nobody has here."""
+from benchmarks.cost_model_page import table
+from benchmarks.hot_loops import cores_of
+
+PAGE_FILE, DATA_FILE = "STATIC_RESULTS.md", "static_results.json"
+MOST_OVER_BOUND = 1.15
+# Figures without a limit. Cortex-A55 issues in order, and clang's schedule leaves it waiting for loads. llvm-mca 19 lets
+# a broadcast of 512 bits from memory take a pipe of Zen 4's multiply-adds, which it does not need.
+UNLIMITED = (("aarch64-linux-gnu", "cortex-a55"), ("x86-64-v4", "znver4"))
+
+
+def slow(found, target):
+    """Core -> cycles over the bound, where that is too many: the loop waits for its own results."""
+    return {core: round(cycles.over_bound, 2) for core, cycles in found.cycles.items()
+            if (target, core) not in UNLIMITED and cycles.over_bound > MOST_OVER_BOUND}
+
+
+def faults(found, target):
+    """What is not as it should be: a name for each, and how much of it."""
+    loop = found.loop
+    counts = {"spills": len(loop.spills), "loads too many": max(0, loop.loads - (loop.most_loads or loop.loads))}
+    return {name: count for name, count in counts.items() if count} | slow(found, target)
+
+
+def faulty(loops, target):
+    """Template, multiply-adds and sums of each faulty loop -> its faults, the most of each where several look alike."""
+    result = {}
+    for found in loops:
+        if one := faults(found, target):
+            key = f"{found.loop.kernel.template} {found.loop.multiply_adds} {found.loop.sums}"
+            known = result.setdefault(key, {})
+            known.update({name: max(count, known.get(name, 0)) for name, count in one.items()})
+    return result
+
+
+def worse(now, before):
+    """Lines that say which loops of faulty() have faults that they did not have, or more of them."""
+    lines = []
+    for key, found in now.items():
+        for name, count in found.items():
+            known = before.get(key, {}).get(name, 0)
+            if count > known * 1.02:
+                lines.append(f"{key}: {name} {count:g}, recorded {known:g}")
+    return lines
+
+
+def most_over_bound(loops, core):
+    return max((found.cycles[core].over_bound for found in loops), default=0)
+
+
+def worst(loops, target):
+    return ", ".join(f"{core} {most_over_bound(loops, core):.2f}" for core in cores_of(target))
+
+
+def spills(loops):
+    return sum(len(found.loop.spills) for found in loops)
+
+
+def line(name, target, loops):
+    return f"{name}, {target}: {len(loops)} loops, {spills(loops)} spills; most cycles over the bound: {worst(loops, target)}"
+
+
+CASE_HEAD = ["case", "target", "hot loops", "spills", "multiply-adds a load, least", "cycles over the bound, of the worst loop"]
+
+
+def case_row(name, target, loops):
+    least = min((found.loop.multiply_adds / max(1, found.loop.loads) for found in loops), default=0)
+    return [f"`{name}`", target, len(loops), spills(loops), f"{least:.2f}", worst(loops, target)]
+
+
+FAULT_HEAD = ["case", "target", "template", "multiply-adds", "sums", "faults"]
+
+
+def fault_rows(name, target, loops):
+    for key, found in faulty(loops, target).items():
+        yield [f"`{name}`", target, *key.split(), ", ".join(f"{fault} {count:g}" for fault, count in found.items())]
+
+
+def page(results):
+    """results: (case, target) -> the hot loops that were found."""
+    rows = [row for (name, target), loops in results.items() for row in fault_rows(name, target, loops)]
+    return "\n".join([
+        "# Hot loops, without a clock",
+        "",
+        "`tools/bench static` writes this page: the same on every machine. Each network is planned for two threads and "
+        "compiled by clang 19, and its hot loops are read from the object code: innermost loops of which 23% or "
+        "more is multiply-adds, and through which most of a kernel's work goes. The bound is that of the core's ports, "
+        "by llvm-mca: as if no instruction waited for a result, with all loads in the first cache.",
+        "",
+        f"A hot loop should move no vector to the stack or from there (spills), load each vector of its tile once, and "
+        f"take at most {MOST_OVER_BOUND} times the bound. Two cores have figures, and no limit: Cortex-A55, which issues "
+        "in order, and Zen 4 with 512 bits, because llvm-mca 19 lets a broadcast from memory take a pipe of the "
+        "multiply-adds, which the core does not.",
+        "",
+        table(CASE_HEAD, [case_row(name, target, loops) for (name, target), loops in results.items()]),
+        "",
+        "## Loops that are not as they should be",
+        "",
+        f"The test of hot loops fails where one gets worse, or another one appears. `{DATA_FILE}` has them for it.",
+        "",
+        table(FAULT_HEAD, rows) if rows else "None.",
+        ""])
+
+
+def data(results):
+    """For the test: case -> target -> faulty()."""
+    made = {}
+    for (name, target), loops in results.items():
+        made.setdefault(name, {})[target] = faulty(loops, target)
+    return made

@@ -1,0 +1,131 @@
+# SPDX-License-Identifier: MIT
+"""tools/bench static: the hot loops of the networks' kernels on cores that nobody has here, read from their object code
+(hot_loops.py). No clock is asked: the page is the same on every machine."""
+import argparse
+import fnmatch
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+from benchmarks import cases, cnn_cases, environment, hot_loops, static_page
+from benchmarks.cost_model_run import model_of
+from benchmarks.environment import BUILD, ENVIRONMENT_ERROR, Missing
+
+HERE = Path(__file__).resolve().parent
+RNNCC = BUILD / "compiler" / "rnncc"
+RECURRENT = {case.name: case for case in cases.CASES}
+CASES = [*RECURRENT, *(case.name for case in cnn_cases.CASES)]
+THREADS = 2
+UNMEASURED = {"XDG_CACHE_HOME": "/dev/null"}  # plans must not depend on what was measured on this machine
+
+
+@dataclass(frozen=True)
+class Found:
+    """A hot loop of a case, and its cycles on each core of llvm-mca."""
+    loop: hot_loops.Loop
+    cycles: dict
+
+
+def parser():
+    top = argparse.ArgumentParser(
+        prog="tools/bench static",
+        description="Reads the hot loops of compiled networks: no vector should go to the stack, and by llvm-mca no "
+                    "loop should wait for its own results.",
+        epilog="A run of all cases writes STATIC_RESULTS.md and static_results.json to tools/benchmarks, any other to "
+               "build/bench. Exit 1 if a hot loop moves a vector to the stack.")
+    top.add_argument("case", nargs="*", help="of --list, or a pattern of names; default: all")
+    top.add_argument("--list", action="store_true", help="prints the names of the cases")
+    top.add_argument("--target", action="append", choices=list(hot_loops.ARCHITECTURES), metavar="NAME",
+                     help=f"may be repeated; default: {', '.join(hot_loops.ARCHITECTURES)}")
+    return top
+
+
+def chosen(patterns, top):
+    for pattern in patterns:
+        if not fnmatch.filter(CASES, pattern):
+            top.error(f"{pattern}: no such case; --list has their names")
+    return [name for name in CASES if not patterns or any(fnmatch.fnmatch(name, p) for p in patterns)]
+
+
+def written(name, folder):
+    """The case's model."""
+    from benchmarks import networks  # needs the venv's packages
+    return networks.model(RECURRENT[name]).write(folder) if name in RECURRENT else model_of(name)
+
+
+def compiled(rnncc, model, folder, target):
+    """The emitted C, and the object file of it, as rnncc has it compiled but for the line tables: one section, so that an
+    address is of one function."""
+    output_of(rnncc, model, "--emit=c", "-o", folder, f"--target={target}", f"--threads={THREADS}")
+    made = folder / "network.o"
+    # The Makefile's last flags, which only its static library uses itself.
+    output_of("make", "-s", "-C", folder, "network.o", "STATIC_FLAGS=-gline-tables-only -fno-function-sections")
+    return (folder / "network.c").read_text(), made
+
+
+def output_of(*command):
+    done = subprocess.run([str(word) for word in command], capture_output=True, text=True, env=os.environ | UNMEASURED)
+    if done.returncode:
+        raise Missing(f"{done.stderr}{command[0]} ended with status {done.returncode}")
+    return done.stdout
+
+
+def measured(loops, target):
+    """Each distinct loop of a kernel once, with its cycles on every core."""
+    loops = list({(loop.kernel, hot_loops.assembly(loop)): loop for loop in loops}.values())
+    by_core = {core: hot_loops.cycles(loops, core) for core in hot_loops.cores_of(target)}
+    return [Found(loop, {core: by_core[core][k] for core in by_core}) for k, loop in enumerate(loops)]
+
+
+def found_in(rnncc, model, folder, target):
+    """The hot loops of a model's kernels."""
+    source, made = compiled(rnncc, model, folder, target)
+    return measured(hot_loops.hot(hot_loops.kernel_loops(made, source, target)), target)
+
+
+def run(names, targets, output):
+    results = {}
+    for name in names:
+        with tempfile.TemporaryDirectory() as folder:
+            model = written(name, Path(folder))
+            for target in targets:
+                results[name, target] = found_in(RNNCC, model, Path(folder) / target, target)
+                print(static_page.line(name, target, results[name, target]), flush=True)
+    output.mkdir(parents=True, exist_ok=True)
+    (output / static_page.PAGE_FILE).write_text(static_page.page(results))
+    (output / static_page.DATA_FILE).write_text(json.dumps(static_page.data(results), indent=1) + "\n")
+    print(f"\n{output / static_page.PAGE_FILE}")
+    return 1 if any(static_page.spills(loops) for loops in results.values()) else 0
+
+
+def parse(words):
+    top = parser()
+    given = top.parse_args(words)
+    given.case = chosen(given.case, top)
+    return given
+
+
+def prepare():
+    for tool in hot_loops.TOOLS:
+        if not shutil.which(tool):
+            raise Missing(f"{tool} not found; tools/setup test installs it")
+    environment.prepare("static", ())
+
+
+def main(words):
+    given = parse(words)
+    whole = len(given.case) == len(CASES) and not given.target
+    try:
+        return run(given.case, given.target or list(hot_loops.ARCHITECTURES), HERE if whole else BUILD / "bench")
+    except Missing as reason:
+        print(f"tools/bench: {reason}", file=sys.stderr)
+        return ENVIRONMENT_ERROR
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
