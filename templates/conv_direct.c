@@ -70,6 +70,9 @@ enum { COLUMNS = 14 };
 /* Input channels of a tap unrolled in the inner loop.
  * legal: 1..16 */
 enum { UNROLL = 2 };
+/* 1: for a target whose multiply-adds take a lane of a vector as an operand.
+ * legal: 0 1 */
+enum { BY_LANES = 0 };
 /* 1: an oc group reads only the input blocks of its own groups; 0: all.
  * legal: 0 1 */
 enum { GROUPED = 0 };
@@ -149,32 +152,11 @@ static inline vec prologue(vec x) { return x; }
 
 /* ---- a tile ---- */
 
-/* LANES input channels of a tap for all columns. A column's channels are one vector: where a multiply-add takes a lane
- * as an operand, an element costs neither a load nor a register of its own. */
-SIMD_FUNCTION void multiply_lanes(vec sums[OC_VECTORS][COLUMNS], const float *x, const float *w, int vectors,
-                                  int columns) {
-  vec in[COLUMNS];
-#pragma clang loop unroll(full)
-  for (int m = 0; m < columns; m++) in[m] = vload(x + m * STRIDE_W * IN_BLOCK);
-#pragma clang loop unroll(full)
-  for (int k = 0; k < LANES; k++) {
-#pragma clang loop unroll(full)
-    for (int j = 0; j < vectors; j++) {
-      vec weight = vload(w + (k * vectors + j) * LANES);
-#pragma clang loop unroll(full)
-      for (int m = 0; m < columns; m++) sums[j][m] = vfma(sums[j][m], vlane(in[m], k), weight);
-    }
-  }
-}
-
 /* One tap of one block: `depth` input channels, for the columns in `inside`, or all. */
 SIMD_FUNCTION void multiply(vec sums[OC_VECTORS][COLUMNS], const float *x, const float *w, int64_t depth, int vectors,
                             int columns, bool all, uint32_t inside) {
-  int64_t done = 0;
-  for (; LANE_OPERANDS && all && done + LANES <= depth; done += LANES)
-    multiply_lanes(sums, x + done, w + done * vectors * LANES, vectors, columns);
 #pragma clang loop unroll_count(UNROLL)
-  for (int64_t k = done; k < depth; k++) {
+  for (int64_t k = 0; k < depth; k++) {
     vec weight[OC_VECTORS];
 #pragma clang loop unroll(full)
     for (int j = 0; j < vectors; j++) weight[j] = vload(w + (k * vectors + j) * LANES);
@@ -198,6 +180,28 @@ SIMD_FUNCTION void multiply_any(vec sums[OC_VECTORS][COLUMNS], const float *x, c
     multiply(sums, x, w, depth, vectors, columns, false, inside);
 }
 
+/* BY_LANES: the same for all columns. A column's channels are lanes of one vector, and operands of the multiply-adds:
+ * an element costs neither a load nor a register of its own. */
+SIMD_FUNCTION void multiply_by_lanes(vec sums[OC_VECTORS][COLUMNS], const float *x, const float *w, int64_t depth,
+                                     int vectors, int columns) {
+  int64_t done = 0;
+  for (; done + LANES <= depth; done += LANES, x += LANES, w += vectors * LANES * LANES) {
+    vec in[COLUMNS];
+#pragma clang loop unroll(full)
+    for (int m = 0; m < columns; m++) in[m] = vload(x + m * STRIDE_W * IN_BLOCK);
+#pragma clang loop unroll(full)
+    for (int k = 0; k < LANES; k++) {
+#pragma clang loop unroll(full)
+      for (int j = 0; j < vectors; j++) {
+        vec weight = vload(w + (k * vectors + j) * LANES);
+#pragma clang loop unroll(full)
+        for (int m = 0; m < columns; m++) sums[j][m] = vfma(sums[j][m], vlane(in[m], k), weight);
+      }
+    }
+  }
+  multiply(sums, x, w, depth - done, vectors, columns, true, 0);
+}
+
 /* All taps of one block. */
 SIMD_FUNCTION void block(vec sums[OC_VECTORS][COLUMNS], const Place *p, const float *x, const float *w, int64_t depth,
                          int vectors, int columns) {
@@ -208,6 +212,8 @@ SIMD_FUNCTION void block(vec sums[OC_VECTORS][COLUMNS], const Place *p, const fl
       const float *weights = w + (r * WINDOW_W + s) * vectors * TAP;
       if (ANY_WIDTH)
         multiply_any(sums, in, weights, depth, vectors, columns, p->inside[s]);
+      else if (BY_LANES && (INSIDE || p->inside[s] == all))
+        multiply_by_lanes(sums, in, weights, depth, vectors, columns);
       else if (INSIDE || p->inside[s] == all)
         multiply(sums, in, weights, depth, vectors, columns, true, all);
       else if (p->inside[s])

@@ -86,7 +86,8 @@ def variant_source(case, lanes):
                  OUT_W=out[1], PAD_TOP=pad[0], PAD_LEFT=pad[1], IN_BLOCK=in_block, CHANNEL_TAIL=channels % in_block,
                  OC_VECTORS=oc_vectors, OC_TAIL=vectors % oc_vectors, COLUMNS=columns, UNROLL=case.get("unroll", 2),
                  GROUPED=int(groups > 1), BIAS=case.get("bias", 1), RESIDUAL=case.get("residual", 0),
-                 PROLOGUE=case.get("prologue", 0), ANY_WIDTH=case.get("any_width", 0))
+                 PROLOGUE=case.get("prologue", 0), ANY_WIDTH=case.get("any_width", 0),
+                 BY_LANES=(oc_vectors + columns) % 2)
     text = kernel_builder.template("conv_direct", **knobs)
     for hook, body in (("epilogue", "vmax(x, vzero())"), ("prologue", "vabs(x)")):
         text = text.replace(f"vec {hook}(vec x) {{ return x; }}", f"vec {hook}(vec x) {{ return {body}; }}")
