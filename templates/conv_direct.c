@@ -170,16 +170,6 @@ SIMD_FUNCTION void multiply(vec sums[OC_VECTORS][COLUMNS], const float *x, const
   }
 }
 
-/* One tap of one block, whose columns in the input only the run knows. */
-SIMD_FUNCTION void multiply_any(vec sums[OC_VECTORS][COLUMNS], const float *x, const float *w, int64_t depth,
-                                int vectors, int columns, uint32_t inside) {
-  const uint32_t all = (1u << columns) - 1;
-  if (inside == all)
-    multiply(sums, x, w, depth, vectors, columns, true, all);
-  else if (inside)
-    multiply(sums, x, w, depth, vectors, columns, false, inside);
-}
-
 /* BY_LANES: the same for all columns. A column's channels are lanes of one vector, and operands of the multiply-adds:
  * an element costs neither a load nor a register of its own. */
 SIMD_FUNCTION void multiply_by_lanes(vec sums[OC_VECTORS][COLUMNS], const float *x, const float *w, int64_t depth,
@@ -200,6 +190,18 @@ SIMD_FUNCTION void multiply_by_lanes(vec sums[OC_VECTORS][COLUMNS], const float 
     }
   }
   multiply(sums, x, w, depth - done, vectors, columns, true, 0);
+}
+
+/* One tap of one block, whose columns in the input only the run knows. */
+SIMD_FUNCTION void multiply_any(vec sums[OC_VECTORS][COLUMNS], const float *x, const float *w, int64_t depth,
+                                int vectors, int columns, uint32_t inside) {
+  const uint32_t all = (1u << columns) - 1;
+  if (BY_LANES && inside == all)
+    multiply_by_lanes(sums, x, w, depth, vectors, columns);
+  else if (inside == all)
+    multiply(sums, x, w, depth, vectors, columns, true, all);
+  else if (inside)
+    multiply(sums, x, w, depth, vectors, columns, false, inside);
 }
 
 /* All taps of one block. */

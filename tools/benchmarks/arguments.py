@@ -156,6 +156,14 @@ def parse(words):
     return given
 
 
+def chosen_names(patterns, names, what, top):
+    """The names that a pattern matches, in their order; all without patterns."""
+    for pattern in patterns:
+        if not fnmatch.filter(names, pattern):
+            top.error(f"{pattern}: no such {what}; --list has their names")
+    return [name for name in names if not patterns or any(fnmatch.fnmatch(name, pattern) for pattern in patterns)]
+
+
 def chosen_cases(given, top):
     """The chosen cases in the order of the list, then unlisted ones as named."""
     cases, case_named = {"rnn": (CASES, rnn_case_named), "cnn": (CNN_CASES, cnn_case_named),

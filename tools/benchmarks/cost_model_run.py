@@ -2,7 +2,6 @@
 """tools/bench model: predicted times of the networks' convolutions beside measured ones. Only Python's own library."""
 import argparse
 import datetime
-import fnmatch
 import shlex
 import shutil
 import subprocess
@@ -10,6 +9,7 @@ import sys
 from pathlib import Path
 
 from benchmarks import cost_model_page, isas
+from benchmarks.arguments import chosen_names
 from benchmarks.cnn_cases import CASES
 from benchmarks.cost_model import parse_explained, read_measured
 from benchmarks.environment import BUILD, ENVIRONMENT_ERROR, ROOT, Missing, build, run_quietly
@@ -36,14 +36,6 @@ def parser():
     top.add_argument("--target", default="native", help="(native)")
     top.add_argument("--output", type=Path, metavar="DIRECTORY", help="where the page goes")
     return top
-
-
-def chosen_networks(given, top):
-    names = [case.network for case in CASES]
-    for pattern in given.network:
-        if not fnmatch.filter(names, pattern):
-            top.error(f"{pattern}: no such network; --list has their names")
-    return [name for name in names if not given.network or any(fnmatch.fnmatch(name, p) for p in given.network)]
 
 
 def model_of(network):
@@ -115,7 +107,7 @@ def run(given, names, words):
 def main(words):
     top = parser()
     given = top.parse_args(words)
-    names = chosen_networks(given, top)
+    names = chosen_names(given.network, [case.network for case in CASES], "network", top)
     if given.list:
         print("\n".join(names))
         return 0

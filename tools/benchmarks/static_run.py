@@ -2,7 +2,6 @@
 """tools/bench static: the hot loops of the networks' kernels on cores that nobody has here, read from their object code
 (hot_loops.py). No clock is asked: the page is the same on every machine."""
 import argparse
-import fnmatch
 import json
 import os
 import shutil
@@ -13,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks import cases, cnn_cases, environment, hot_loops, static_page
+from benchmarks.arguments import chosen_names
 from benchmarks.cost_model_run import model_of
 from benchmarks.environment import BUILD, ENVIRONMENT_ERROR, Missing
 
@@ -43,13 +43,6 @@ def parser():
     top.add_argument("--target", action="append", choices=list(hot_loops.ARCHITECTURES), metavar="NAME",
                      help=f"may be repeated; default: {', '.join(hot_loops.ARCHITECTURES)}")
     return top
-
-
-def chosen(patterns, top):
-    for pattern in patterns:
-        if not fnmatch.filter(CASES, pattern):
-            top.error(f"{pattern}: no such case; --list has their names")
-    return [name for name in CASES if not patterns or any(fnmatch.fnmatch(name, p) for p in patterns)]
 
 
 def written(name, folder):
@@ -106,7 +99,7 @@ def run(names, targets, output):
 def parse(words):
     top = parser()
     given = top.parse_args(words)
-    given.case = chosen(given.case, top)
+    given.case = chosen_names(given.case, CASES, "case", top)
     return given
 
 
