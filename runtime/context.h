@@ -46,7 +46,6 @@ static inline rnncc_status context_fail(const rnncc_context *context, rnncc_stat
 /* Keeps the message for last_error; returns status. */
 RUNTIME_LOCAL rnncc_status context_fail(rnncc_context *context, rnncc_status status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
-
 #endif
 
 /* Memory for a context; NULL: none. */
