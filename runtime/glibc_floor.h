@@ -32,7 +32,6 @@
 
 #if defined __GLIBC__ && defined RNNCC_BUILDING_MODULE && defined RNNCC_GLIBC_FIRST
 #define RNNCC_OLDER(name, version) __asm__(".symver " #name ", " #name "@" version)
-RNNCC_OLDER(pthread_attr_setaffinity_np, RNNCC_GLIBC_AFFINITY);
 RNNCC_OLDER(pthread_getaffinity_np, RNNCC_GLIBC_AFFINITY);
 RNNCC_OLDER(pthread_setaffinity_np, RNNCC_GLIBC_AFFINITY);
 RNNCC_OLDER(pthread_attr_setstacksize, RNNCC_GLIBC_FIRST);

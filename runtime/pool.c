@@ -199,20 +199,12 @@ static void mask_for_workers(sigset_t *mask) {
   for (size_t i = 0; i < sizeof synchronous / sizeof *synchronous; i++) sigdelset(mask, synchronous[i]);
 }
 
-static bool worker_make(Worker *worker, const pthread_attr_t *attributes) {
-  return pthread_create(&worker->thread, attributes, worker_main, worker) == 0;
-}
-
-/* A filter of system calls may refuse a thread with a mask. */
-static bool worker_start(Worker *worker, pthread_attr_t *attributes, Steering *steering) {
-  if (!pool_steers(worker->pool)) steer_give_up(steering, attributes);
-  bool made = worker_make(worker, attributes);
-  if (!made && steering->narrowed) {
-    steer_give_up(steering, attributes);
-    made = worker_make(worker, attributes);
-  }
-  if (made && !steer_end(steering, worker->thread)) worker->pool->narrowed++;
-  return made;
+static bool worker_start(Worker *worker, const pthread_attr_t *attributes) {
+  if (pthread_create(&worker->thread, attributes, worker_main, worker)) return false;
+  if (!pool_steers(worker->pool)) return true;
+  Steering steering = steer_away(worker->thread);
+  if (!steer_end(&steering, worker->thread)) worker->pool->narrowed++;
+  return true;
 }
 
 /* Starts workers 1.. and returns how many threads there are with the caller. Workers wait on their rings, and read the
@@ -224,11 +216,10 @@ static int workers_start(Pool *pool, int wanted) {
   if (pthread_attr_init(&attributes)) return 1;
   pthread_attr_setstacksize(&attributes, STACK_BYTES);
   pthread_sigmask(SIG_SETMASK, &mask, &saved); /* inherited by the threads */
-  Steering steering = pool->steer ? steer_new(&attributes) : (Steering){0};
   int size = 1;
   for (; size < wanted; size++) {
     pool->workers[size] = (Worker){.pool = pool, .rank = size};
-    if (!worker_start(&pool->workers[size], &attributes, &steering)) break;
+    if (!worker_start(&pool->workers[size], &attributes)) break;
   }
   pthread_sigmask(SIG_SETMASK, &saved, NULL);
   pthread_attr_destroy(&attributes);

@@ -4,25 +4,21 @@
 #define RNNCC_STEER_H
 
 #include <pthread.h>
-#include <sched.h>
 #include <stdbool.h>
 
 #include "names.h"
+#include "topology.h"
 
 /* A thread's affinity mask, and what it was narrowed to, without the CPU of the thread that narrowed it. */
 typedef struct Steering {
-  cpu_set_t mask, away;
+  CpuMask mask, away;
   bool narrowed;
 } Steering;
 
-/* Call before waking `thread`, which sleeps; or before making a thread with these attributes. */
+/* Call before waking `thread`, which sleeps; or right after it was made. */
 RUNTIME_LOCAL Steering steer_away(pthread_t thread);
-RUNTIME_LOCAL Steering steer_new(pthread_attr_t *attributes);
 
-/* Takes steer_new() back, before a thread is made. */
-RUNTIME_LOCAL void steer_give_up(Steering *steering, pthread_attr_t *attributes);
-
-/* Call right after the thread was woken or made. False if it is left with the narrower mask. */
+/* Call right after that. False if it is left with the narrower mask. */
 RUNTIME_LOCAL bool steer_end(const Steering *steering, pthread_t thread);
 
 #endif

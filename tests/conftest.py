@@ -23,7 +23,7 @@ TWICE_SHARE = 4
 sys.path.insert(0, str(ROOT / "tests"))
 from support import amount, machine  # noqa: E402
 from support.clang import BUILD, WITHOUT_PASSES, cached_clang, prune  # noqa: E402
-from support.targets import need_emulator  # noqa: E402
+from support.targets import need_foreign, program_flags  # noqa: E402
 
 
 def build_directory():
@@ -192,7 +192,7 @@ def compile(rnncc, module_cache):
 
 @pytest.fixture(scope="session")
 def rnnrun_of(module_cache):
-    """rnnrun_of(target, cpu of qemu's): rnnrun built for another architecture, under qemu-user."""
+    """rnnrun_of(target, cpu of qemu's): rnnrun built for another architecture, under qemu-user, or another libc."""
 
     def built(triple):
         path = module_cache / f"rnnrun-{triple}"
@@ -201,14 +201,14 @@ def rnnrun_of(module_cache):
             if not path.exists():
                 tools = ROOT / "tools"
                 sources = sorted(path for room in ("command", "rnnrun", "speed") for path in (tools / room).glob("*.c"))
-                subprocess.run(["clang-19", f"--target={triple}", "-fuse-ld=lld", "-std=gnu11", "-O1", "-D_GNU_SOURCE",
-                                f"-I{ROOT}/runtime", f"-I{tools}/command", f"-I{tools}/speed", "-o", path, *sources,
-                                ROOT / "runtime" / "cpu.c"], check=True)
+                before, after = program_flags(triple)
+                subprocess.run(["clang-19", "-std=gnu11", "-O1", "-D_GNU_SOURCE", f"-I{ROOT}/runtime", f"-I{tools}/command",
+                                f"-I{tools}/speed", "-o", path, *before, *sources, ROOT / "runtime" / "cpu.c", *after], check=True)
         return path
 
     def emulated(target, cpu=None):
-        triple, emulator = need_emulator(target, cpu)
-        return program(*emulator, built(triple))
+        triple, command = need_foreign(target, cpu)
+        return program(*command, built(triple))
 
     return emulated
 
@@ -229,12 +229,12 @@ def reference():
 def run_on_target(request, compile, tmp_path):
     """run_on_target(model file, feeds, names of outputs) -> name -> array: of the module for each target in turn, here or
     under qemu."""
-    from support.emitted import run_module, run_on_aarch64
+    from support.emitted import run_module, run_by
 
     def run(model, feeds, outputs):
         module = compile(model, f"--target={request.param}")
         if request.param.startswith("aarch64"):
-            return run_on_aarch64(request.getfixturevalue("aarch64_rnnrun"), module, feeds, outputs, tmp_path)
+            return run_by(request.getfixturevalue("aarch64_rnnrun"), module, feeds, outputs, tmp_path)
         return run_module(module, feeds)
 
     return run

@@ -7,7 +7,7 @@ import numpy
 import pytest
 
 from support.amount import some
-from support.emitted import TARGETS, run_module, run_on_aarch64
+from support.emitted import TARGETS, run_module, run_by
 from support.merge import merged
 from support.model_builder import Model
 
@@ -104,7 +104,7 @@ def test_the_bits_are_those_of_pooling_afterwards(rnncc, compile, reference, req
         module = compile(path, *options, optimised=None if path is fused else False)
         if target in TARGETS:
             return run_module(module, feeds)
-        return run_on_aarch64(request.getfixturevalue("aarch64_rnnrun"), module, feeds, names, tmp_path)
+        return run_by(request.getfixturevalue("aarch64_rnnrun"), module, feeds, names, tmp_path)
 
     names = [f"p{k}_{name}" for k, case in enumerate(CASES) for name in network(apart=True, **case)[0].outputs]
     check(results(fused, list(expected)), results(apart, names), expected)

@@ -9,7 +9,7 @@ import pytest
 from support import machine
 from support.amount import half, some
 from support.convolutional import RandomNetwork, signs, whole
-from support.emitted import TARGETS, assert_same, run_module, run_on_aarch64
+from support.emitted import TARGETS, assert_same, run_module, run_by
 from support.model_builder import Model
 
 WIDE = "--layout-search=wide"
@@ -111,7 +111,7 @@ def test_every_kind_on_neon_equals_the_reference(rnncc, reference, compile, aarc
     assert "HW8c" in dump(rnncc, path, *options)
     feeds = {"x": whole(rng, 2, 3, 13, 11)}
     expected = reference.run(model, path, feeds)
-    assert_same(run_on_aarch64(aarch64_rnnrun, compile(path, *options), feeds, list(expected), tmp_path), expected)
+    assert_same(run_by(aarch64_rnnrun, compile(path, *options), feeds, list(expected), tmp_path), expected)
 
 
 def strided(rng, channels=256):

@@ -4,7 +4,7 @@ at the end, whatever the passes over f32 do."""
 import numpy
 import pytest
 
-from support.emitted import TARGETS, run_module, run_on_aarch64
+from support.emitted import TARGETS, run_module, run_by
 from support.model_builder import Model
 
 
@@ -54,7 +54,7 @@ def test_only_the_ends_are_cast(rnncc, tmp_path):
 def test_the_aarch64_module_computes_the_same(aarch64_rnnrun, compile, tmp_path):
     model, feeds = network("f16"), {"x": x_of(numpy.float16)}
     path, (output,) = model.write(tmp_path), model.outputs
-    there = run_on_aarch64(aarch64_rnnrun, compile(path, "--target=aarch64-linux-gnu"), feeds, [output], tmp_path)
+    there = run_by(aarch64_rnnrun, compile(path, "--target=aarch64-linux-gnu"), feeds, [output], tmp_path)
     here = run_module(compile(path), feeds, threads=(1,))
     # Sums in another order differ by at most some 2^-20; rounding to f16 adds half of 2^-10: together one step.
     numpy.testing.assert_array_max_ulp(there[output], here[output], 1)

@@ -7,7 +7,7 @@ import pytest
 from conftest import build_directory
 from graphs.quantised_models import PRODUCTS, QUANTISED, exact_run
 from support.amount import long_tests
-from support.emitted import TARGETS, assert_same, run_module, run_on_aarch64
+from support.emitted import TARGETS, assert_same, run_module, run_by
 from support.merge import merged
 from support.model_builder import Model
 from support.reference import Reference
@@ -41,4 +41,4 @@ def test_kernels_are_exact(compile, tmp_path, target):
 def test_aarch64_kernels_are_exact(aarch64_rnnrun, compile, tmp_path):
     model, feeds = merged(everything())
     module = compile(model.write(tmp_path), "--target=aarch64-linux-gnu")
-    assert_same(run_on_aarch64(aarch64_rnnrun, module, feeds, model.outputs, tmp_path), expected(everything()))
+    assert_same(run_by(aarch64_rnnrun, module, feeds, model.outputs, tmp_path), expected(everything()))

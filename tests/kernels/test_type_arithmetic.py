@@ -7,7 +7,7 @@ import pytest
 from conftest import build_directory
 from graphs.op_models import one_op
 from graphs.type_models import cases, casts, functions, whole_tensors
-from support.emitted import TARGETS, run_module, run_on_aarch64
+from support.emitted import TARGETS, run_module, run_by
 from support.merge import merged
 from support.reference import Reference
 
@@ -62,7 +62,7 @@ def test_kernels_compute_as_numpy(compile, tmp_path, target):
 def test_aarch64_kernels_compute_as_numpy(aarch64_rnnrun, compile, tmp_path):
     model, feeds, expected, names = everything("aarch64-linux-gnu")
     module = compile(model.write(tmp_path), "--target=aarch64-linux-gnu")
-    check(run_on_aarch64(aarch64_rnnrun, module, feeds, expected, tmp_path), expected, names)
+    check(run_by(aarch64_rnnrun, module, feeds, expected, tmp_path), expected, names)
 
 
 @pytest.mark.parametrize("target", TARGETS)

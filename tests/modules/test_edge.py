@@ -7,7 +7,7 @@ import numpy
 import pytest
 
 from conftest import ROOT
-from support.emitted import run_module, run_on_aarch64
+from support.emitted import run_module, run_by
 
 pytestmark = pytest.mark.optimised  # it is about the machine code
 
@@ -65,7 +65,7 @@ def test_it_runs_without_libc(library, compile, request, tmp_path, target):
     program = linked(["clang-19", f"--target={triple}", "-fuse-ld=lld"], archive, tmp_path, tmp_path)
     module = compile(MODEL, f"--target={target}", "--threads=1", *ONE)
     if target.startswith("aarch64"):
-        (expected,) = run_on_aarch64(request.getfixturevalue("aarch64_rnnrun"), module, {"x": IMAGE}, ["probabilities"], tmp_path).values()
+        (expected,) = run_by(request.getfixturevalue("aarch64_rnnrun"), module, {"x": IMAGE}, ["probabilities"], tmp_path).values()
         got = probabilities("qemu-aarch64", program)
     else:
         (expected,) = run_module(module, {"x": IMAGE}).values()

@@ -3,11 +3,11 @@
 import numpy
 import pytest
 
-from support.emitted import run_module, run_on_aarch64
+from support.emitted import run_module, run_by
 from support.merge import merged
 from support.machine import OF_TARGET
 from support.model_builder import Model
-from support.targets import EMULATED
+from support.targets import FOREIGN
 
 WITH_FEATURES = ["aarch64-linux-gnu+dotprod+fp16+bf16+i8mm"]
 PRODUCTS = 45  # that are summed up at most, each of numbers below 1
@@ -55,8 +55,8 @@ def test_a_cnn_an_lstm_and_a_gru_equal_the_reference(target, request, compile, r
     model, feeds = networks()
     path = model.write(tmp_path)
     module = compile(path, f"--target={target}")
-    if target in EMULATED:
-        got = run_on_aarch64(request.getfixturevalue("rnnrun_of")(target), module, feeds, model.outputs, tmp_path)
+    if target in FOREIGN:
+        got = run_by(request.getfixturevalue("rnnrun_of")(target), module, feeds, model.outputs, tmp_path)
     else:
         got = run_module(module, feeds)
     for name, want in reference.run(model, path, feeds).items():

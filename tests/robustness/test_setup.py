@@ -17,7 +17,7 @@ class Machine:
     def __init__(self, root, folder, missing, user=1000, apt="exit 0"):
         self.root, self.folder, self.asked = root, folder, folder / "asked"
         absent = "true" if missing == "all" else f"[[ ' {' '.join(missing)} ' == *\" ${{@: -1}} \"* ]]"
-        self.program("dpkg-query", f"if {absent}; then exit 1; fi; echo installed")
+        self.program("dpkg-query", f"if {absent}; then exit 1; fi; printf 'installed '")
         self.program("id", f"echo {user}")
         self.program("apt-get", f'echo "$*" >>{self.asked}; {apt}')
 
@@ -75,6 +75,21 @@ def test_root_installs_only_what_is_missing(machine):
     some = machine(["spin", "lld-19"], user=0)
     assert some.run("setup", "build").returncode == 0
     assert some.asked.read_text().splitlines() == ["update", "install -y --no-install-recommends lld-19"]
+
+
+def test_packages_of_another_architecture_make_it_known_first(machine):
+    some = machine(["spin", "musl-dev:arm64"], user=0)
+    some.program("dpkg", f'echo "dpkg $*" >>{some.asked}')
+    assert some.run("setup", "test").returncode == 0
+    assert some.asked.read_text().splitlines() == ["dpkg --add-architecture arm64", "update",
+                                                   "install -y --no-install-recommends spin musl-dev:arm64"]
+
+
+def test_a_package_of_two_architectures_is_installed(machine):
+    """dpkg-query prints what its format says for each."""
+    some = machine([])
+    some.program("dpkg-query", "said=${2#-f=}; said=${said/'${db:Status-Status}'/installed}; printf \"$said$said\"")
+    assert some.run("setup", "test").returncode == 0
 
 
 def test_a_failed_installation_is_reported(machine):

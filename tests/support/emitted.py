@@ -37,14 +37,14 @@ def assert_same(got, expected):
         numpy.testing.assert_array_equal(got[name], array, err_msg=name)
 
 
-def run_on_aarch64(aarch64_rnnrun, module, feeds, outputs, folder):
-    """The same for a module of aarch64-linux-gnu, by rnnrun under qemu-user, on two threads."""
+def run_by(rnnrun, module, feeds, outputs, folder):
+    """The same by rnnrun, of another architecture or libc, on two threads."""
     words = []
     for k, (name, array) in enumerate(feeds.items()):
         numpy.save(folder / f"in{k}.npy", array)
         words += ["--input", f"{name}=@{folder}/in{k}.npy"]
     for k, name in enumerate(outputs):
         words += ["--output", f"{name}=@{folder}/out{k}.npy"]
-    done = aarch64_rnnrun("run", module, "--threads", 2, *words)
+    done = rnnrun("run", module, "--threads", 2, *words)
     assert done.returncode == 0, done.stderr
     return {name: numpy.load(folder / f"out{k}.npy") for k, name in enumerate(outputs)}

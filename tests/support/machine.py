@@ -73,9 +73,9 @@ def need_program(name):
         pytest.skip(f"not installed: {name}")
 
 
-def need_sysroot(triple):
-    """What Debian's libc6-dev-*-cross installs."""
-    if not (Path("/usr") / triple / "include" / "stdint.h").exists():
+def need_libc(triple):
+    """What Debian's libc6-dev-*-cross or musl-dev installs."""
+    if not any((Path("/usr") / folder / "stdint.h").exists() for folder in (f"{triple}/include", f"include/{triple}")):
         pytest.skip(f"not installed: the libc of {triple}")
 
 

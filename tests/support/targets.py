@@ -1,26 +1,46 @@
 # SPDX-License-Identifier: MIT
-"""How modules of each target run here: on this CPU, or, of another architecture, under qemu-user."""
+"""How modules run here that this process cannot load: those of another architecture under qemu-user, and of another libc
+by a program of that libc."""
 from pathlib import Path
 
 from support import machine
 
-# target: (clang's triple and the folder of the cross libc, qemu's command)
-EMULATED = {
+# target: (clang's triple, and the folder of its libc; qemu's command)
+FOREIGN = {
     "aarch64-linux-gnu": ("aarch64-linux-gnu", ["qemu-aarch64"]),
     "aarch64-linux-gnu+dotprod+fp16+bf16+i8mm": ("aarch64-linux-gnu", ["qemu-aarch64", "-cpu", "max"]),
     "riscv64-linux-gnu+rvv256": ("riscv64-linux-gnu", ["qemu-riscv64", "-cpu", "rv64,v=true,vext_spec=v1.0,vlen=256"]),
     "riscv64-linux-gnu+rvv128": ("riscv64-linux-gnu", ["qemu-riscv64", "-cpu", "rv64,v=true,vext_spec=v1.0,vlen=128"]),
     "riscv64-linux-gnu": ("riscv64-linux-gnu", ["qemu-riscv64"]),
+    "x86_64-linux-musl": ("x86_64-linux-musl", []),
+    "aarch64-linux-musl": ("aarch64-linux-musl", ["qemu-aarch64"]),
 }
 
 
-def sysroot(triple):
-    return Path("/usr") / triple
+def is_musl(triple):
+    return triple.endswith("-musl")
 
 
-def need_emulator(target, cpu=None):
-    """Skips if qemu or the cross libc is missing. cpu: one of qemu's instead of the usual one."""
-    triple, emulator = EMULATED[target]
-    machine.need_program(emulator[0])
-    machine.need_sysroot(triple)
-    return triple, [*(emulator[:1] + ["-cpu", cpu] if cpu else emulator), "-L", sysroot(triple)]
+def need_foreign(target, cpu=None):
+    """(triple, the command before a program's name). Skips if qemu or the libc is missing. cpu: one of qemu's instead of
+    the usual one."""
+    triple, emulator = FOREIGN[target]
+    if emulator:
+        machine.need_program(emulator[0])
+    machine.need_libc(triple)
+    if cpu:
+        emulator = [emulator[0], "-cpu", cpu]
+    return triple, [*emulator, *([] if is_musl(triple) else ["-L", f"/usr/{triple}"])]
+
+
+def program_flags(triple):
+    """For clang to make a program of some sources, which stand between the two lists. musl's headers and start files are
+    beside those of glibc, which clang would take."""
+    flags = [f"--target={triple}", "-fuse-ld=lld"]
+    if not is_musl(triple):
+        return flags, []
+    folder = Path("/usr/lib") / triple
+    loader = f"/lib/ld-musl-{triple.partition('-')[0]}.so.1"
+    flags += ["-nostdlibinc", "-isystem", f"/usr/include/{triple}", "-nostdlib", "-fPIE", "-pie", f"-Wl,-dynamic-linker,{loader}"]
+    flags += ["-mno-outline-atomics"] if triple.startswith("aarch64") else []
+    return [*flags, folder / "Scrt1.o", folder / "crti.o"], [f"-L{folder}", "-lc", folder / "crtn.o"]

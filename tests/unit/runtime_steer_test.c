@@ -10,6 +10,7 @@
 #include <stdatomic.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -20,10 +21,34 @@
 #include "../support/asleep.h"
 #include "../support/sanitized.h"
 #include "pool.h"
+#include "steer.h"
 
 static cpu_set_t all; /* the mask of this thread, which new threads have */
-static enum { SETS, RESTORES_NONE, HOST_SETS_TOO } system_does;
+static enum { SETS, RESTORES_NONE, HOST_SETS_TOO, HAS_MANY_CPUS } system_does;
 static _Atomic int calls;
+
+/* A machine of many CPUs, by what it answers: of CPU 5000 among those of `many`, which is this thread's mask. */
+enum { CPU_OF_MANY = 5000 };
+static CpuMask many;
+
+int __real_sched_getcpu(void);
+int __wrap_sched_getcpu(void);
+int __wrap_sched_getcpu(void) { return system_does == HAS_MANY_CPUS ? CPU_OF_MANY : __real_sched_getcpu(); }
+
+int __real_pthread_getaffinity_np(pthread_t thread, size_t size, cpu_set_t *set);
+int __wrap_pthread_getaffinity_np(pthread_t thread, size_t size, cpu_set_t *set);
+int __wrap_pthread_getaffinity_np(pthread_t thread, size_t size, cpu_set_t *set) {
+  if (system_does != HAS_MANY_CPUS) return __real_pthread_getaffinity_np(thread, size, set);
+  if (size < sizeof many) return EINVAL; /* as Linux does */
+  memcpy(set, &many, sizeof many);
+  return 0;
+}
+
+static int set_mask_of_many(size_t size, const cpu_set_t *set) {
+  if (size < sizeof many) return EINVAL;
+  memcpy(&many, set, sizeof many);
+  return 0;
+}
 
 /* The runtime's calls come here (--wrap). Of the pool's calls, those that restore have the whole mask. */
 int __real_pthread_setaffinity_np(pthread_t thread, size_t size, const cpu_set_t *set);
@@ -32,6 +57,7 @@ int __wrap_pthread_setaffinity_np(pthread_t thread, size_t size, const cpu_set_t
   bool restores = CPU_EQUAL(set, &all);
   cpu_set_t others;
   calls++;
+  if (system_does == HAS_MANY_CPUS) return set_mask_of_many(size, set);
   if (system_does == RESTORES_NONE && restores) return EINVAL;
   int error = __real_pthread_setaffinity_np(thread, size, set);
   CPU_XOR(&others, &all, set);
@@ -83,7 +109,7 @@ static void masks_are_restored(void **state) {
   cpu_set_t mask = mask_of(wake(pool));
   assert_true(CPU_EQUAL(&mask, &all));
   assert_int_equal(pool_narrowed(pool), 0);
-  if (CPU_COUNT(&all) > 1) assert_true(calls >= 3); /* after the thread was made; around waking it */
+  if (CPU_COUNT(&all) > 1) assert_true(calls >= 4); /* after the thread was made; around waking it */
   pool_destroy(pool);
 }
 
@@ -109,7 +135,7 @@ static void a_mask_that_cannot_be_restored_is_told_and_no_other_is_narrowed(void
     assert_int_equal(CPU_COUNT(&mask), CPU_COUNT(&all) - (rank == 1));
   }
   pool_destroy(pool);
-  assert_int_equal(calls, 1);
+  assert_int_equal(calls, 2);
 }
 
 static void a_worker_left_narrow_is_the_last_that_is_woken_elsewhere(void **state) {
@@ -136,6 +162,21 @@ static void a_mask_that_the_host_sets_meanwhile_stays(void **state) {
   assert_int_equal(pool_narrowed(pool), 0);
   system_does = SETS;
   pool_destroy(pool);
+}
+
+static bool has(int cpu) { return CPU_ISSET_S(cpu, sizeof many, &many.set); }
+
+/* More than a cpu_set_t has: this thread's CPU is taken out of the mask as on any machine, and put back. */
+static void masks_have_all_cpus_of_large_machines(void **state) {
+  (void)state;
+  many = (CpuMask){0};
+  for (int cpu = CPU_OF_MANY - 1; cpu <= CPU_OF_MANY + 1; cpu++) CPU_SET_S(cpu, sizeof many, &many.set);
+  system_does = HAS_MANY_CPUS;
+  Steering steering = steer_away(pthread_self());
+  assert_true(has(CPU_OF_MANY - 1) && !has(CPU_OF_MANY) && has(CPU_OF_MANY + 1));
+  assert_true(steer_end(&steering, pthread_self()));
+  assert_true(has(CPU_OF_MANY - 1) && has(CPU_OF_MANY) && has(CPU_OF_MANY + 1));
+  assert_int_equal(calls, 2);
 }
 
 /* ---- a filter of system calls ---- */
@@ -188,6 +229,7 @@ int main(void) {
       TEST(a_mask_that_cannot_be_restored_is_told_and_no_other_is_narrowed),
       TEST(a_worker_left_narrow_is_the_last_that_is_woken_elsewhere),
       TEST(a_mask_that_the_host_sets_meanwhile_stays),
+      TEST(masks_have_all_cpus_of_large_machines),
       TEST(a_pool_works_where_masks_may_not_be_touched),
   };
   return cmocka_run_group_tests_name("runtime_steer", tests, NULL, NULL);
