@@ -5,10 +5,11 @@
  */
 #include "cpu.h"
 
+#include <stdbool.h>
+
 #if defined __x86_64__
 
 #include <cpuid.h>
-#include <stdbool.h>
 
 enum { OSXSAVE = 1u << 27 }; /* cpuid leaf 1, ecx */
 
@@ -19,6 +20,7 @@ typedef struct Needs {
 static const Needs needs[] = {
 #define X86_FEATURE(name, title, flags, vector_bytes, ...) {__VA_ARGS__},
 #define AARCH64_FEATURE(...) {UINT32_MAX, UINT32_MAX, UINT32_MAX},
+#define SVE_FEATURE(...) {UINT32_MAX, UINT32_MAX, UINT32_MAX},
 #define RISCV_FEATURE(...) {UINT32_MAX, UINT32_MAX, UINT32_MAX},
 #include "cpu.def"
 };
@@ -52,21 +54,37 @@ static unsigned long getauxval(int type) { return (void)type, 0; }
 #include <sys/auxv.h>
 #endif
 
+enum { SVE = 1u << 22 }; /* of AT_HWCAP */
+
 typedef struct Needs {
   uint32_t hwcap, hwcap2; /* of cpu.def */
+  uint32_t vector_bytes;  /* of SVE; 0: any */
 } Needs;
 
 static const Needs needs[] = {
-#define X86_FEATURE(...) {UINT32_MAX, UINT32_MAX},
-#define AARCH64_FEATURE(name, title, flags, ...) {__VA_ARGS__},
-#define RISCV_FEATURE(...) {UINT32_MAX, UINT32_MAX},
+#define X86_FEATURE(...) {UINT32_MAX, UINT32_MAX, UINT32_MAX},
+#define AARCH64_FEATURE(name, title, flags, hwcap, hwcap2) {hwcap, hwcap2, 0},
+#define SVE_FEATURE(name, title, flags, vector_bytes) {SVE, 0, vector_bytes},
+#define RISCV_FEATURE(...) {UINT32_MAX, UINT32_MAX, UINT32_MAX},
 #include "cpu.def"
 };
 
+/* Of this thread, which new ones inherit; 0: there is no SVE. The base architecture's assembler does not know
+ * "rdvl x0, #1". */
+static uint32_t vector_bytes_here(uint32_t hwcap) {
+  register uint64_t bytes __asm__("x0") = 0;
+  if (hwcap & SVE) __asm__ volatile(".inst 0x04bf5020" : "=r"(bytes));
+  return (uint32_t)bytes;
+}
+
 uint32_t cpu_features(void) {
   uint32_t hwcap = (uint32_t)getauxval(AT_HWCAP), hwcap2 = (uint32_t)getauxval(AT_HWCAP2), features = 0;
-  for (int i = 0; i < CPU_FEATURES; i++)
-    if (!(needs[i].hwcap & ~hwcap) && !(needs[i].hwcap2 & ~hwcap2)) features |= 1u << i;
+  uint32_t vector_bytes = vector_bytes_here(hwcap);
+  for (int i = 0; i < CPU_FEATURES; i++) {
+    const Needs *need = &needs[i];
+    bool fits = !need->vector_bytes || need->vector_bytes == vector_bytes;
+    if (!(need->hwcap & ~hwcap) && !(need->hwcap2 & ~hwcap2) && fits) features |= 1u << i;
+  }
   return features;
 }
 
@@ -79,6 +97,7 @@ enum { VECTORS = 1u << ('V' - 'A') }; /* of AT_HWCAP */
 static const uint32_t vector_bytes[] = {
 #define X86_FEATURE(...) UINT32_MAX,
 #define AARCH64_FEATURE(...) UINT32_MAX,
+#define SVE_FEATURE(...) UINT32_MAX,
 #define RISCV_FEATURE(name, title, flags, bytes) bytes,
 #include "cpu.def"
 };

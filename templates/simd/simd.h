@@ -49,6 +49,12 @@
 #include "simd/sse42.h"
 #elif defined SIMD_NEON
 #include "simd/neon.h"
+#elif defined SIMD_SVE128
+#include "simd/sve128.h"
+#elif defined SIMD_SVE256
+#include "simd/sve256.h"
+#elif defined SIMD_SVE512
+#include "simd/sve512.h"
 #elif defined SIMD_RVV128
 #include "simd/rvv128.h"
 #elif defined SIMD_RVV256

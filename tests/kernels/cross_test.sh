@@ -12,6 +12,10 @@ skip() {
 isa=${4-neon}
 case $isa in
 neon) triple=aarch64-linux-gnu package=libc6-dev-arm64-cross flags= emulator=qemu-aarch64 cpu= ;;
+sve*)
+  bits=${isa#sve} triple=aarch64-linux-gnu package=libc6-dev-arm64-cross emulator=qemu-aarch64
+  flags="-march=armv8.2-a+sve -msve-vector-bits=$bits" cpu="-cpu max,sve-max-vq=$((bits / 128))"
+  ;;
 rvv*)
   bits=${isa#rvv} triple=riscv64-linux-gnu package=libc6-dev-riscv64-cross emulator=qemu-riscv64
   flags="-march=rv64gcv_zvl${bits}b -mrvv-vector-bits=zvl" cpu="-cpu rv64,v=true,vext_spec=v1.0,vlen=$bits"

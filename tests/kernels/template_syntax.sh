@@ -35,6 +35,7 @@ check plain -DSIMD_PLAIN -DSIMD_PLAIN_LANES=4
 check wide_plain -DSIMD_PLAIN -DSIMD_PLAIN_LANES=16
 if [ "$(uname -m)" = aarch64 ] || [ -e /usr/aarch64-linux-gnu/include/stdint.h ]; then
   check neon --target=aarch64-linux-gnu -DSIMD_NEON
+  check sve256 --target=aarch64-linux-gnu -march=armv8.2-a+sve -msve-vector-bits=256 -DSIMD_SVE256
 else
   n=$((n + 1))
   echo "ok $n - templates_compile_for_neon # SKIP not installed: libc6-dev-arm64-cross"

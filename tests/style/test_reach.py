@@ -46,7 +46,7 @@ def test_an_element_type_is_known_to_few_files():
         "runtime/dtypes.def", "runtime/rnncc.h", "models/schema.json", "compiler/ir/ops.def"}
 
 
-@pytest.mark.parametrize("isa", ["avx2", "sse42", "rvv256"])
+@pytest.mark.parametrize("isa", ["avx2", "sse42", "rvv256", "sve256"])
 def test_an_instruction_set_is_known_to_few_files(isa):
     assert files_that_say(rf"(?i)\b{isa}\b|_{isa}(_H)?\b") == {
         f"templates/simd/{isa}.h", "templates/simd/simd.h", "runtime/cpu.def", "compiler/machine/targets.def"}

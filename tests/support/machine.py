@@ -21,10 +21,13 @@ SSE42 = {"pni", "ssse3", "cx16", "sse4_1", "sse4_2", "popcnt"}
 AVX2 = SSE42 | {"avx2", "fma", "f16c"}
 AVX512 = AVX2 | {"avx512f", "avx512cd", "avx512bw", "avx512dq", "avx512vl"}
 ISAS = {"avx512": ("AVX-512", AVX512), "avx2": ("AVX2", AVX2), "sse42": ("SSE4.2", SSE42),
-        "neon": ("NEON", {"asimd"}), "rvv256": ("RVV 1.0 of 256 bits", {"rvv256"}),
+        "neon": ("NEON", {"asimd"}), "sve512": ("SVE of 512 bits", {"sve512"}), "sve256": ("SVE of 256 bits", {"sve256"}),
+        "sve128": ("SVE of 128 bits", {"sve128"}), "rvv256": ("RVV 1.0 of 256 bits", {"rvv256"}),
         "rvv128": ("RVV 1.0 of 128 bits", {"rvv128"}), "plain": ("", set())}
 OF_TARGET = {"x86-64-v4": "avx512", "x86-64-v3": "avx2", "x86-64-v2": "sse42", "x86-64": "plain",
-             "aarch64-linux-gnu": "neon", "riscv64-linux-gnu+rvv256": "rvv256", "riscv64-linux-gnu+rvv128": "rvv128",
+             "aarch64-linux-gnu+sve512": "sve512", "aarch64-linux-gnu+sve256": "sve256",
+             "aarch64-linux-gnu": "neon", "aarch64-linux-gnu+sve128": "sve128",
+             "riscv64-linux-gnu+rvv256": "rvv256", "riscv64-linux-gnu+rvv128": "rvv128",
              "riscv64-linux-gnu": "plain"}
 
 # What a CPU without it lacks, too.

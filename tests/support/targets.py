@@ -9,6 +9,8 @@ from support import machine
 FOREIGN = {
     "aarch64-linux-gnu": ("aarch64-linux-gnu", ["qemu-aarch64"]),
     "aarch64-linux-gnu+dotprod+fp16+bf16+i8mm": ("aarch64-linux-gnu", ["qemu-aarch64", "-cpu", "max"]),
+    **{f"aarch64-linux-gnu+sve{128 * quads}": ("aarch64-linux-gnu", ["qemu-aarch64", "-cpu", f"max,sve-max-vq={quads}"])
+       for quads in (1, 2, 4)},
     "riscv64-linux-gnu+rvv256": ("riscv64-linux-gnu", ["qemu-riscv64", "-cpu", "rv64,v=true,vext_spec=v1.0,vlen=256"]),
     "riscv64-linux-gnu+rvv128": ("riscv64-linux-gnu", ["qemu-riscv64", "-cpu", "rv64,v=true,vext_spec=v1.0,vlen=128"]),
     "riscv64-linux-gnu": ("riscv64-linux-gnu", ["qemu-riscv64"]),

@@ -71,6 +71,8 @@ LOOPS(plain, 16, )
 #elif defined __riscv
 #define RISCV_FEATURE(name, title, flags, vector_bytes) LOOPS(name, vector_bytes, __attribute__((target("arch=+v"))))
 #include "cpu.def"
+#elif defined __aarch64__
+#include "sve_loops.h"
 #endif
 
 enum { TRIES = 25, MAX_THREADS = 1024, HUGE_PAGE = 2 << 20 };
@@ -95,6 +97,7 @@ static const Loops all_loops[] = {
   {#name, CPU_##name, vector_bytes, read_##name, multiply_add_##name},
 #elif defined __aarch64__
 #define AARCH64_OPTION(...)
+#define SVE_FEATURE(name, title, flags, vector_bytes) {#name, CPU_##name, vector_bytes, read_sve, multiply_add_sve},
 #define AARCH64_FEATURE(name, ...) {#name, CPU_##name, 16, read_plain, multiply_add_plain},
 #endif
 #include "cpu.def"
