@@ -18,8 +18,8 @@
 #include "outcome.h"
 #include "passes.h"
 
-static const char *const targets[] = {"x86-64-v4", "x86-64-v3", "x86-64", "aarch64-linux-gnu"};
-enum { TARGETS = 4, CONVOLUTIONS = 40 };
+static const char *const targets[] = {"x86-64-v4", "x86-64-v3", "x86-64", "aarch64-linux-gnu", "riscv64-linux-gnu"};
+enum { TARGETS = 5, CONVOLUTIONS = 40 };
 
 static int below(int n) { return (int)(random() % n); }
 static int one_of(const int *numbers, int n) { return numbers[below(n)]; }

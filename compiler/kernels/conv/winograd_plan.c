@@ -57,7 +57,8 @@ static Cut cut(int64_t n, int64_t block) {
   return c;
 }
 
-/* Beside the sums: the weights, and an element. Where elements are lanes, clang loads them two at a time. */
+/* Beside the sums: the weights, and an element. Where elements are lanes, clang loads them two at a time. Less than 1
+ * if so many vectors do not fit in registers. */
 static int part_limit(const Target *target, int oc_vectors) {
   int elements = target->lane_operands ? 3 : 1;
   int tiles = (target->vector_registers - elements - oc_vectors) / oc_vectors;
@@ -211,7 +212,7 @@ WinogradPlan winograd_plan(const Target *target, const Machine *machine, const W
                     .oc_vectors = knobs->value[KNOB_winograd_oc],
                     .parts = knobs->value[KNOB_winograd_parts],
                     .by_groups = knobs->value[KNOB_winograd_by_groups]};
-  int limit = part_limit(target, p.oc_vectors);
+  int limit = (int)max_int(1, part_limit(target, p.oc_vectors));
   set_blocks(&p, l, target->lanes, (int64_t)p.parts * limit, machine->cores);
   set_parts(&p, l, limit);
   p.seconds = plan_seconds(target, machine, &p, l);
@@ -228,6 +229,7 @@ void winograd_list(const Target *target, const Machine *machine, const WinogradL
                       [KNOB_winograd_oc] = vectors[k / MAX_PARTS % MAX_OC_VECTORS],
                       [KNOB_winograd_parts] = parts[k % MAX_PARTS],
                       [KNOB_winograd_by_groups] = k / MAX_PARTS / MAX_OC_VECTORS}};
+      if (part_limit(target, knobs.value[KNOB_winograd_oc]) < 1) continue;
       WinogradPlan plan = winograd_plan(target, machine, l, &knobs);
       candidates_add(candidates, &knobs, (double)groups * plan.seconds, plan.oc_vectors <= 2 && plan.parts % 2 == 0);
     }

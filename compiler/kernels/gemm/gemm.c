@@ -14,11 +14,12 @@ enum { MAX_ROWS = 8 };
 enum { MAX_DEPTH = 1 << 20 };
 
 /* Besides the sums a block needs a register for each vector of the panel, and one for the broadcast element. Where
- * elements are lanes: one for each row's elements, and two for the panel. */
+ * elements are lanes: one for each row's elements, and two for the panel. A row there is, even if not all of it fits.
+ */
 int register_rows(const Target *target, int vectors) {
   int registers = target->vector_registers;
   int rows = target->lane_operands ? (registers - 2) / (vectors + 1) : (registers - vectors - 1) / vectors;
-  return rows < MAX_ROWS ? rows : MAX_ROWS;
+  return (int)clamp_int(1, rows, MAX_ROWS);
 }
 
 /* Sums in registers for one row: enough to hide the latency of two additions a cycle. */
