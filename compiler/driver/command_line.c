@@ -17,7 +17,7 @@
 
 static const char *take_target(void *into, const char *value) {
   Options *options = into;
-  options->target = target_with_features(options->arena, value);
+  options->target = target_named(options->arena, value);
   options->native = !strcmp(value, "native");
   return options->target ? NULL : "native or a name that `rnncc targets` lists, with any of its features";
 }
@@ -133,6 +133,7 @@ static const char *take_version(void *into, const char *value) {
 
 static const char target_words[] = "native"
 #define TARGET(name, ...) " " name
+#define MUSL(name, ...) " " name
 #include "machine/targets.def"
     ;
 

@@ -130,11 +130,12 @@ void inspect_choices(const Options *options, Graph *graph) {
 
 void inspect_targets(Arena *arena) {
   const Target *native = target_find("native");
-  printf("%-24s %-8s %5s %9s  %s\n", "target", "isa", "lanes", "registers", "features");
+  printf("%-24s %-8s %5s %9s  %-25s %s\n", "target", "isa", "lanes", "registers", "with musl", "features");
   for (int i = 0; target_at(i); i++) {
     const Target *target = target_at(i);
-    const char *features = target_features(arena, target), *mark = target == native ? "native" : "";
-    printf("%-24s %-8s %5d %9d  %s%s%s\n", target->name, target->isa, target->lanes, target->vector_registers, features,
-           *features && *mark ? " " : "", mark);
+    const char *musl = target_with_musl(target), *mark = target == native ? "native" : "";
+    const char *features = target_features(arena, target);
+    printf("%-24s %-8s %5d %9d  %-25s %s%s%s\n", target->name, target->isa, target->lanes, target->vector_registers,
+           musl ? musl : "-", features, *features && *mark ? " " : "", mark);
   }
 }

@@ -31,7 +31,7 @@ static const struct FamilyRow *family_of(const RecordKey *key) {
 
 /* `native` is whatever CPU reads it. */
 static bool is_target(Arena *arena, const char *name) {
-  return strcmp(name, "native") != 0 && target_with_features(arena, name);
+  return strcmp(name, "native") != 0 && target_named(arena, name);
 }
 
 /* ---- order ---- */

@@ -56,16 +56,52 @@ const char *const *source_args(Arena *arena, const Build *build, SourceKind kind
   return list;
 }
 
-const char *clang_target(Arena *arena, const Build *build) {
-  return arena_format(arena, "--target=%s", build->target->triple);
+/* musl's headers and libc are beside those of glibc, which clang would find; these are Debian's folders. */
+static bool has_musl(const Build *build) { return strstr(build->target->triple, "-linux-musl"); }
+
+static const char *musl_headers(Arena *arena, const Build *build) {
+  const char *folder = arena_format(arena, "/usr/include/%s", build->target->triple);
+  if (access(arena_format(arena, "%s/stdlib.h", folder), R_OK) != 0)
+    fatal_at(LOCATION_FILE(folder), EXIT_ENVIRONMENT,
+             "expected musl's headers, found none; install them (Debian: apt-get install musl-dev, and for aarch64 "
+             "musl-dev:arm64 after dpkg --add-architecture arm64)");
+  return folder;
+}
+
+const char *const *clang_flags(Arena *arena, const Build *build) {
+  const char **list = ARENA_ARRAY(arena, const char *, MAX_ARGUMENTS);
+  int count = 0;
+  list[count++] = arena_format(arena, "--target=%s", build->target->triple);
+  if (has_musl(build)) {
+    list[count++] = "-nostdlibinc";
+    list[count++] = "-isystem";
+    list[count++] = musl_headers(arena, build);
+  }
+  return list;
+}
+
+const char *const *clang_link_flags(Arena *arena, const Build *build) {
+  const char **list = ARENA_ARRAY(arena, const char *, MAX_ARGUMENTS);
+  int count = 0;
+  list[count++] = "-fuse-ld=lld";
+  list[count++] = arena_format(arena, "--target=%s", build->target->triple);
+  if (has_musl(build) && !build->name) {
+    list[count++] = "-nostdlib";
+    list[count++] = arena_format(arena, "-L/usr/lib/%s", build->target->triple);
+    list[count++] = "-Wl,--push-state,--no-as-needed,-lc,--pop-state";
+  }
+  return list;
+}
+
+static const char **add_all(const char **to, const char *const *list) {
+  while (*list) *to++ = *list++;
+  return to;
 }
 
 const char *const *clang_args(Arena *arena, const Build *build, SourceKind kind) {
-  const char **list = ARENA_ARRAY(arena, const char *, MAX_ARGUMENTS + 1);
-  const char *const *portable = source_args(arena, build, kind);
-  int count = 0;
-  while (*portable) list[count++] = *portable++;
-  list[count++] = clang_target(arena, build);
+  const char **list = ARENA_ARRAY(arena, const char *, MAX_ARGUMENTS + 4);
+  const char **end = add_all(list, source_args(arena, build, kind));
+  add_all(end, clang_flags(arena, build));
   return list;
 }
 
@@ -172,8 +208,8 @@ static const char *const *link_command(Arena *arena, const Build *build, const c
   int count = 0;
   argv[count++] = clang_program();
   while (*common) argv[count++] = *common++;
-  argv[count++] = CLANG_LINKER;
-  argv[count++] = clang_target(arena, build);
+  const char *const *own = clang_link_flags(arena, build);
+  while (*own) argv[count++] = *own++;
   argv[count++] = object_of(arena, network_source);
   argv[count++] = runtime;
   argv[count++] = "-o";

@@ -29,9 +29,10 @@ typedef enum SourceKind { SOURCE_KERNELS, SOURCE_RUNTIME } SourceKind;
 const char *const *source_args(Arena *arena, const Build *build, SourceKind kind);
 const char *const *link_args(Arena *arena, const Build *build);
 
-/* What clang needs besides. */
-#define CLANG_LINKER "-fuse-ld=lld"
-const char *clang_target(Arena *arena, const Build *build);
+/* What clang needs besides, to compile and to link; NULL-terminated. Ends with EXIT_ENVIRONMENT where the target's libc
+ * is missing. */
+const char *const *clang_flags(Arena *arena, const Build *build);
+const char *const *clang_link_flags(Arena *arena, const Build *build);
 
 /* All that clang gets to compile a source. */
 const char *const *clang_args(Arena *arena, const Build *build, SourceKind kind);

@@ -15,11 +15,7 @@ static void add_arguments(Text *text, const char *before, const char *const *arg
 /* The flags of the shared object; a later -U takes back what makes it one. */
 static Build shared(const Build *build) { return (Build){.target = build->target, .edge = build->edge}; }
 
-static const char make_clang[] = "\n"
-                                 "ifneq (,$(findstring clang,$(shell $(CC) --version)))\n"
-                                 "CLANG_FLAGS = %s\n"
-                                 "CLANG_LINK_FLAGS = $(CLANG_FLAGS) " CLANG_LINKER "\n"
-                                 "endif\n\n";
+static const char make_clang[] = "\nifneq (,$(findstring clang,$(shell $(CC) --version)))\n";
 
 static const char make_shared[] = "module.so: network.o runtime.o\n"
                                   "\t$(CC) $(LINK_FLAGS) $(CLANG_LINK_FLAGS) $^ -o $@\n";
@@ -42,17 +38,15 @@ static Text makefile(Arena *arena, const Build *build) {
   add_arguments(&text, "KERNEL_FLAGS =", source_args(arena, &module, SOURCE_KERNELS), "\n");
   add_arguments(&text, "RUNTIME_FLAGS =", source_args(arena, &module, SOURCE_RUNTIME), "\n");
   add_arguments(&text, "LINK_FLAGS =", link_args(arena, &module), "\n");
-  text_add(&text, make_clang, clang_target(arena, build));
+  text_add(&text, "%s", make_clang);
+  add_arguments(&text, "CLANG_FLAGS =", clang_flags(arena, &module), "\n");
+  add_arguments(&text, "CLANG_LINK_FLAGS =", clang_link_flags(arena, &module), "\nendif\n\n");
   if (!build->edge) text_add(&text, "%s", make_shared);
   text_add(&text, make_static, build->name, build->name);
   return text;
 }
 
 static const char cmake_sources[] =
-    "if(CMAKE_C_COMPILER_ID MATCHES Clang)\n"
-    "  add_compile_options(%s)\n"
-    "  list(APPEND LINK_FLAGS %s " CLANG_LINKER ")\n"
-    "endif()\n\n"
     "list(APPEND KERNEL_FLAGS -Wa,-I${CMAKE_CURRENT_SOURCE_DIR}) # where the assembler finds the weights\n"
     "set_source_files_properties(network.c PROPERTIES COMPILE_OPTIONS \"${KERNEL_FLAGS}\" OBJECT_DEPENDS\n"
     "  ${CMAKE_CURRENT_SOURCE_DIR}/weights.bin)\n"
@@ -81,8 +75,10 @@ static Text cmake_lists(Arena *arena, const Build *build) {
   add_arguments(&text, "set(KERNEL_FLAGS", source_args(arena, &module, SOURCE_KERNELS), ")\n");
   add_arguments(&text, "set(RUNTIME_FLAGS", source_args(arena, &module, SOURCE_RUNTIME), ")\n");
   add_arguments(&text, "set(LINK_FLAGS", link_args(arena, &module), ")\n");
-  const char *target = clang_target(arena, build);
-  text_add(&text, cmake_sources, target, target);
+  text_add(&text, "if(CMAKE_C_COMPILER_ID MATCHES Clang)\n");
+  add_arguments(&text, "  add_compile_options(", clang_flags(arena, &module), ")\n");
+  add_arguments(&text, "  list(APPEND LINK_FLAGS", clang_link_flags(arena, &module), ")\nendif()\n\n");
+  text_add(&text, "%s", cmake_sources);
   if (!build->edge) text_add(&text, "%s", cmake_shared);
   text_add(&text, cmake_static, name, name, name, name, name, name);
   return text;

@@ -11,7 +11,7 @@
 #include "support/text.h"
 
 static const Target targets[] = {
-#define TARGET(given, ...) {.name = (given), .base = (given), __VA_ARGS__},
+#define TARGET(given, ...) {.name = (given), .base = (given), .with_glibc = (given), __VA_ARGS__},
 #include "machine/targets.def"
 };
 
@@ -46,9 +46,18 @@ static const char architecture_here[] =
     "unknown-";
 #endif
 
+static bool has_musl(const Target *target) { return strstr(target->triple, "-musl"); }
+
+/* Programs of musl load modules of both. */
+#ifdef __GLIBC__
+static const bool musl_here = false;
+#else
+static const bool musl_here = true;
+#endif
+
 bool target_runs_here(const Target *target) {
   bool same = !strncmp(target->triple, architecture_here, sizeof architecture_here - 1);
-  return same && (target->cpu_features & ~features_here()) == 0;
+  return same && (musl_here || !has_musl(target)) && (target->cpu_features & ~features_here()) == 0;
 }
 
 /* The table stands in order of preference: the first whose features this CPU has. */
@@ -135,7 +144,7 @@ static const char *const *args_with(Arena *arena, const char *const *args, const
   return list;
 }
 
-const Target *target_with_features(Arena *arena, const char *name) {
+static const Target *with_glibc(Arena *arena, const char *name) {
   const Target *row = row_before_features(name);
   if (!row || !strcmp(row->name, name)) return target_find(name);
   uint32_t wanted = parse_features(row, name + strlen(row->name));
@@ -143,8 +152,48 @@ const Target *target_with_features(Arena *arena, const char *name) {
   const char *added = name_features(arena, row, wanted, "");
   Target *target = ARENA_NEW(arena, Target);
   *target = *row;
-  target->name = arena_format(arena, "%s%s", row->name, added);
+  target->name = target->with_glibc = arena_format(arena, "%s%s", row->name, added);
   target->clang_args = args_with(arena, row->clang_args, added);
   target->cpu_features |= wanted;
+  return target;
+}
+
+/* ---- libc ---- */
+
+typedef struct Musl {
+  const char *name, *base, *triple;
+} Musl;
+
+static const Musl with_musl[] = {
+#define MUSL(name, base, triple) {name, base, triple},
+#include "machine/targets.def"
+};
+
+enum { WITH_MUSL = sizeof with_musl / sizeof *with_musl };
+
+const char *target_with_musl(const Target *target) {
+  for (int i = 0; i < WITH_MUSL; i++)
+    if (!strcmp(with_musl[i].base, target->base)) return with_musl[i].name;
+  return NULL;
+}
+
+/* A row whose name stands in front of "+FEATURE..." or is all. */
+static const Musl *musl_of(const char *name) {
+  for (int i = 0; i < WITH_MUSL; i++) {
+    size_t length = strlen(with_musl[i].name);
+    if (!strncmp(with_musl[i].name, name, length) && (name[length] == '+' || !name[length])) return &with_musl[i];
+  }
+  return NULL;
+}
+
+const Target *target_named(Arena *arena, const char *name) {
+  const Musl *musl = musl_of(name);
+  if (!musl) return with_glibc(arena, name);
+  const Target *same = with_glibc(arena, arena_format(arena, "%s%s", musl->base, name + strlen(musl->name)));
+  if (!same) return NULL;
+  Target *target = ARENA_NEW(arena, Target);
+  *target = *same;
+  target->name = arena_format(arena, "%s%s", musl->name, same->name + strlen(musl->base));
+  target->triple = musl->triple;
   return target;
 }

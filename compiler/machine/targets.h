@@ -10,7 +10,8 @@
 
 typedef struct Target {
   const char *name;              /* for --target: "x86-64-v4", "aarch64-linux-gnu+dotprod" */
-  const char *base;              /* the name without features: the row of targets.def */
+  const char *base;              /* the row of targets.def: without features, with glibc */
+  const char *with_glibc;        /* the name with features, with glibc: schedules are recorded for it */
   const char *isa;               /* "avx512"; also the vocabulary: templates/simd/<isa>.h */
   const char *triple;            /* "x86_64-linux-gnu" */
   const char *const *clang_args; /* features, explicit; NULL-terminated */
@@ -28,11 +29,13 @@ typedef struct Target {
 
 /* A row of targets.def; NULL if unknown. "native" is the best this CPU has. */
 const Target *target_find(const char *name);
-/* The same, or one with features behind its name: "aarch64-linux-gnu+dotprod+fp16", in any order. */
-const Target *target_with_features(Arena *arena, const char *name);
+/* The same, or one with musl, or with features behind its name: "aarch64-linux-gnu+dotprod+fp16", in any order. */
+const Target *target_named(Arena *arena, const char *name);
+/* The name of the row's target with musl; NULL if there is none. */
+const char *target_with_musl(const Target *target);
 /* The features that a target takes: "+dotprod +fp16"; "" if none. */
 const char *target_features(Arena *arena, const Target *target);
-/* Has this CPU what the target's modules ask for? */
+/* Has this machine what the target's modules ask for? */
 bool target_runs_here(const Target *target);
 const Target *target_at(int index); /* NULL past the end */
 

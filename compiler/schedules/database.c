@@ -32,7 +32,7 @@ static LateRecords *late_records(Arena *arena, const char *path) {
 
 ScheduleRecords *database_open(Arena *arena, const Target *target, const char *given) {
   if (given && !strcmp(given, "none")) return NULL;
-  const char *own = arena_format(arena, "%s/schedules/%s.jsonl", data_directory(arena), target->name);
+  const char *own = arena_format(arena, "%s/schedules/%s.jsonl", data_directory(arena), target->with_glibc);
   bool is_there = access(own, R_OK) == 0;
   ScheduleRecords *records = ARENA_NEW(arena, ScheduleRecords);
   if (is_there && !given) records->late = late_records(arena, own);

@@ -13,7 +13,7 @@ void records_add(Arena *arena, ScheduleRecords *records, ScheduleRecord record) 
 
 RecordKey record_key(const Config *config, const char *family, const char *workload) {
   const Machine *m = config->machine;
-  return (RecordKey){family, workload, config->target->name, m->cores, m->l1_bytes, m->l2_bytes, m->l3_bytes};
+  return (RecordKey){family, workload, config->target->with_glibc, m->cores, m->l1_bytes, m->l2_bytes, m->l3_bytes};
 }
 
 bool record_is_of(const ScheduleRecord *record, const RecordKey *b) {

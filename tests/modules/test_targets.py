@@ -10,6 +10,7 @@ from support.model_builder import Model
 from support.targets import FOREIGN
 
 WITH_FEATURES = ["aarch64-linux-gnu+dotprod+fp16+bf16+i8mm"]
+WITH_MUSL = ["x86_64-linux-musl", "aarch64-linux-musl"]  # the others have the same C: test_musl.py
 PRODUCTS = 45  # that are summed up at most, each of numbers below 1
 
 
@@ -45,12 +46,13 @@ def networks():
 
 
 def test_each_target_is_tested(rnncc):
-    lines = rnncc("targets").stdout.splitlines()[1:]
-    assert {target: isa for target, isa, *_ in map(str.split, lines)} == OF_TARGET
+    rows = [line.split() for line in rnncc("targets").stdout.splitlines()[1:]]
+    assert {target: isa for target, isa, *_ in rows} == OF_TARGET
+    assert {name for name in FOREIGN if "musl" in name} == {musl for _, _, _, _, musl, *_ in rows if musl != "-"}
 
 
 @pytest.mark.optimised
-@pytest.mark.parametrize("target", [*OF_TARGET, *WITH_FEATURES])
+@pytest.mark.parametrize("target", [*OF_TARGET, *WITH_FEATURES, *WITH_MUSL])
 def test_a_cnn_an_lstm_and_a_gru_equal_the_reference(target, request, compile, reference, tmp_path):
     model, feeds = networks()
     path = model.write(tmp_path)
@@ -102,10 +104,17 @@ def test_features_are_recorded_in_one_order(compile, rnnrun_of, tmp_path):
 
 
 @pytest.mark.parametrize("target", ["aarch64-linux-gnu+", "aarch64-linux-gnu+dotprod+", "aarch64-linux-gnu+avx2",
-                                    "x86-64-v4+dotprod", "riscv64-linux-gnu+rvv128+fp16", "+dotprod", "native+dotprod", "aarch64-linux-gnu++dotprod"])
+                                    "x86_64-linux-musl+", "x86_64-linux-musl+dotprod", "riscv64-linux-musl",
+                                    "aarch64-linux-musl2", "x86-64-v4+dotprod", "riscv64-linux-gnu+rvv128+fp16", "+dotprod", "native+dotprod", "aarch64-linux-gnu++dotprod"])
 def test_a_feature_that_a_target_does_not_take_is_an_error(target, rnncc, tmp_path):
     done = rnncc(small(tmp_path), f"--target={target}", "-o", tmp_path / "m.so")
     assert done.returncode == 2 and "with any of its features" in done.stderr and f'"{target}"' in done.stderr, done.stderr
+
+
+def test_features_go_with_musl(compile, rnnrun_of, tmp_path):
+    module = compile(small(tmp_path), "--target=aarch64-linux-musl+i8mm+dotprod")
+    said = rnnrun_of("aarch64-linux-musl", "max")("inspect", module).stdout
+    assert "aarch64-linux-musl+dotprod+i8mm" in said, said
 
 
 def test_features_reach_clang(rnncc, tmp_path):

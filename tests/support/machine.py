@@ -68,7 +68,7 @@ def need_target(option):
     for other architectures run under QEMU."""
     name, _, target = option.partition("=")
     if name == "--target" and target.startswith("x86-64"):
-        need_isa(OF_TARGET[target])
+        need_isa(OF_TARGET[target.removesuffix("-linux-musl")])
 
 
 def need_program(name):

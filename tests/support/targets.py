@@ -14,9 +14,10 @@ FOREIGN = {
     "riscv64-linux-gnu+rvv256": ("riscv64-linux-gnu", ["qemu-riscv64", "-cpu", "rv64,v=true,vext_spec=v1.0,vlen=256"]),
     "riscv64-linux-gnu+rvv128": ("riscv64-linux-gnu", ["qemu-riscv64", "-cpu", "rv64,v=true,vext_spec=v1.0,vlen=128"]),
     "riscv64-linux-gnu": ("riscv64-linux-gnu", ["qemu-riscv64"]),
-    "x86_64-linux-musl": ("x86_64-linux-musl", []),
-    "aarch64-linux-musl": ("aarch64-linux-musl", ["qemu-aarch64"]),
+    **{f"{name}-linux-musl": ("x86_64-linux-musl", []) for name in ("x86_64", "x86-64-v2", "x86-64-v3", "x86-64-v4")},
 }
+FOREIGN |= {target.replace("-gnu", "-musl"): ("aarch64-linux-musl", command)
+            for target, (_, command) in FOREIGN.items() if target.startswith("aarch64") and "dotprod" not in target}
 
 
 def is_musl(triple):
