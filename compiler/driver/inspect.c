@@ -9,6 +9,7 @@
 #include "kernels/conv/explain.h"
 #include "kernels/recurrent/explain.h"
 #include "layout/layout_plan.h"
+#include "machine/machines_print.h"
 #include "machine/targets.h"
 #include "program/draw_memory.h"
 #include "program/dump.h"
@@ -138,4 +139,6 @@ void inspect_targets(Arena *arena) {
     printf("%-24s %-8s %5d %9d  %-25s %s%s%s\n", target->name, target->isa, target->lanes, target->vector_registers,
            musl ? musl : "-", features, *features && *mark ? " " : "", mark);
   }
+  putchar('\n');
+  machine_here_print(arena);
 }

@@ -12,6 +12,8 @@
 #include <sys/stat.h>
 
 #include "machine/machine_file.h"
+#include "machine/machines_print.h"
+#include "machine/microarchitecture.h"
 #include "speed.h"
 #include "support/clock.h"
 #include "support/diagnostics.h"
@@ -33,7 +35,9 @@ static Machine unmeasured(const Target *target) {
                    .l1_bytes = machine.l1_bytes,
                    .l2_bytes = machine.l2_bytes,
                    .l3_bytes = machine.l3_bytes,
-                   .barrier_ns = machine.barrier_ns};
+                   .barrier_ns = machine.barrier_ns,
+                   .fma_latency = machine.fma_latency,
+                   .loads_per_cycle = machine.loads_per_cycle};
 }
 
 static Calibration targets_here(void) {
@@ -97,20 +101,7 @@ static void measure_all(Calibration *c, double seconds) {
   }
 }
 
-/* ---- telling ---- */
-
-static void print_speeds(const char *cpu, const Calibration *c) {
-  const Machine *any = &c->machines[0];
-  printf("%s; %d core%s, L1 %lld KB, L2 %lld KB, L3 %lld KB\n", cpu, any->cores, any->cores == 1 ? "" : "s",
-         (long long)any->l1_bytes >> 10, (long long)any->l2_bytes >> 10, (long long)any->l3_bytes >> 10);
-  printf("%-18s %6s %9s %9s %9s %9s %9s %9s\n", "target", "GHz", "GFLOP/s", "L1 GB/s", "L2 GB/s", "L3 GB/s", "RAM GB/s",
-         "meet ns");
-  for (int i = 0; i < c->count; i++) {
-    const Machine *m = &c->machines[i];
-    printf("%-18s %6.2f %9.1f %9.1f %9.1f %9.1f %9.1f %9.0f\n", c->targets[i]->name, m->ghz, m->gflops, m->l1_gbps,
-           m->l2_gbps, m->l3_gbps, m->dram_gbps, m->barrier_ns);
-  }
-}
+/* ---- the file ---- */
 
 /* The folders of the user's own file may not be there yet. */
 static void make_folders(Arena *arena, const char *path) {
@@ -133,10 +124,10 @@ static const char *default_output(Arena *arena) {
 
 void calibrate(Arena *arena, const char *output, double seconds) {
   Calibration c = targets_here();
-  const char *path = output ? output : default_output(arena), *cpu = machine_cpu_name(arena);
+  const char *path = output ? output : default_output(arena);
   measure_all(&c, seconds);
-  print_speeds(cpu, &c);
-  machine_file_write(arena, path,
-                     &(MachineFile){.cpu = cpu, .count = c.count, .targets = c.targets, .machines = c.machines});
+  MachineFile file = {machine_cpu_name(arena), c.count, c.targets, c.machines};
+  machines_print(&file);
+  machine_file_write(arena, path, &file);
   printf("written to %s\n", path);
 }

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The numbers of the machine that schedules are chosen for. With --target=native caches and cores are this machine's,
- * and speeds those of its CPU if a table has it; all others are typical ones of the target. Nothing is measured here,
- * so that schedules do not depend on the load; `rnncc targets --calibrate` writes measured speeds to a file
+ * The numbers of the machine that schedules are chosen for. With --target=native, or --machine=native, caches, cores
+ * and, if the system tells it, the clock are this machine's; speeds are those of its microarchitecture, if the table of
+ * microarchitectures.def has it. All others are typical ones of the target. Nothing is measured here, so that schedules
+ * do not depend on the load; `rnncc targets --calibrate` writes measured speeds to a file
  * (machine_file.h).
  */
 #ifndef RNNCC_MACHINE_H
@@ -17,13 +18,11 @@ typedef struct Machine {
   double gflops;                               /* f32 of one core, a fused multiply-add being two */
   double l1_gbps, l2_gbps, l3_gbps, dram_gbps; /* read by one core while all cores read */
   double ghz;
-  double barrier_ns; /* a barrier of two cores, and one cache line from the other */
+  double barrier_ns;                   /* a barrier of two cores, and one cache line from the other */
+  double fma_latency, loads_per_cycle; /* cycles between two additions to the same sum; vectors of any length */
 } Machine;
 
 /* native: with this machine's caches and cores. threads: maximum; 0: all. */
 Machine machine_of(const Target *target, bool native, int threads);
-
-/* Identifies the CPU model: name, vendor, family, model and stepping. Printable, without quotes and backslashes. */
-const char *machine_cpu_name(Arena *arena);
 
 #endif

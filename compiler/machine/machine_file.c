@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "machine/microarchitecture.h"
 #include "support/diagnostics.h"
 #include "support/files.h"
 #include "support/text.h"
@@ -26,14 +27,17 @@ static const struct Speed {
   const char *key;
   size_t member; /* of Machine, a double */
   double least, most;
+  bool may_lack; /* then the file's machine has what its target usually has */
 } speeds[] = {
-    {"ghz", offsetof(Machine, ghz), 0.05, 20},
-    {"gflops", offsetof(Machine, gflops), 0.01, 1e5},
-    {"l1_gbps", offsetof(Machine, l1_gbps), 0.01, 1e5},
-    {"l2_gbps", offsetof(Machine, l2_gbps), 0.01, 1e5},
-    {"l3_gbps", offsetof(Machine, l3_gbps), 0.01, 1e5},
-    {"dram_gbps", offsetof(Machine, dram_gbps), 0.001, 1e5},
-    {"barrier_ns", offsetof(Machine, barrier_ns), 1, 1e6},
+    {"ghz", offsetof(Machine, ghz), 0.05, 20, false},
+    {"gflops", offsetof(Machine, gflops), 0.01, 1e5, false},
+    {"l1_gbps", offsetof(Machine, l1_gbps), 0.01, 1e5, false},
+    {"l2_gbps", offsetof(Machine, l2_gbps), 0.01, 1e5, false},
+    {"l3_gbps", offsetof(Machine, l3_gbps), 0.01, 1e5, false},
+    {"dram_gbps", offsetof(Machine, dram_gbps), 0.001, 1e5, false},
+    {"barrier_ns", offsetof(Machine, barrier_ns), 1, 1e6, false},
+    {"fma_latency", offsetof(Machine, fma_latency), 1, 100, true},
+    {"loads_per_cycle", offsetof(Machine, loads_per_cycle), 0.1, 100, true},
 };
 enum { SPEEDS = sizeof speeds / sizeof *speeds };
 
@@ -53,15 +57,16 @@ typedef struct Reading {
   const char *path;
   const Target *target;
   const char *cpu; /* set */
-  Machine machine; /* set */
+  Machine machine; /* given: what a file may lack; set */
 } Reading;
 
 static void read_speeds(Json object, Machine *machine) {
   JsonField fields[SPEEDS + 1] = {{NULL, JSON_ABSENT, false}}; /* the last stays absent */
-  for (int i = 0; i < SPEEDS; i++) fields[i] = (JsonField){speeds[i].key, JSON_NUMBER, true};
+  for (int i = 0; i < SPEEDS; i++) fields[i] = (JsonField){speeds[i].key, JSON_NUMBER, !speeds[i].may_lack};
   if (!json_check(object, fields)) return;
   for (int i = 0; i < SPEEDS; i++) {
     Json number = json_member(object, speeds[i].key);
+    if (json_kind(number) == JSON_ABSENT) continue;
     double value = 0;
     if (json_get_double(number, &value) && !(value >= speeds[i].least && value <= speeds[i].most))
       error_at(json_where(number), EXIT_INVALID, "no machine has a %s of %g", speeds[i].key, value);
@@ -114,16 +119,22 @@ static const char *difference(Arena *arena, const Reading *reading, const Machin
   return NULL;
 }
 
-/* Takes the speeds of the user's machine file, if there is one and it describes this machine. */
-static void use_default_file(Arena *arena, const Target *target, Machine *here) {
-  Reading reading = {.arena = arena, .path = machine_file_default(arena), .target = target};
-  if (!reading.path || access(reading.path, F_OK) != 0) return;
+/* Takes the speeds of the user's machine file, if there is one and it describes this machine. Its path, or NULL. */
+static const char *use_default_file(Arena *arena, const Target *target, Machine *here) {
+  Reading reading = {.arena = arena, .path = machine_file_default(arena), .target = target, .machine = *here};
+  if (!reading.path || access(reading.path, F_OK) != 0) return NULL;
   const char *wrong = first_error_of(read_file, &reading);
   if (!wrong) wrong = difference(arena, &reading, here);
   if (wrong)
     warn_at(LOCATION_FILE(reading.path), "not used: %s; `rnncc targets --calibrate` writes it anew", wrong);
   else
     *here = reading.machine;
+  return wrong ? NULL : reading.path;
+}
+
+const char *machine_here(Arena *arena, const Target *target, Machine *machine) {
+  *machine = machine_of(target, true, 0);
+  return use_default_file(arena, target, machine);
 }
 
 Machine machine_choose(Arena *arena, const char *given, const Target *target, bool native, int threads) {
@@ -132,7 +143,7 @@ Machine machine_choose(Arena *arena, const char *given, const Target *target, bo
   if (is_native) {
     use_default_file(arena, target, &machine);
   } else if (given && strcmp(given, "typical") != 0) {
-    Reading reading = {.arena = arena, .path = given, .target = target};
+    Reading reading = {.arena = arena, .path = given, .target = target, .machine = machine};
     read_file(&reading);
     machine = reading.machine;
   }

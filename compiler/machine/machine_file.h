@@ -23,6 +23,9 @@ typedef struct MachineFile {
 /* --machine: "native", "typical" or a file; NULL: native for --target=native. */
 Machine machine_choose(Arena *arena, const char *given, const Target *target, bool native, int threads);
 
+/* Sets the machine that this is, and returns the path of the user's file if its speeds are from there; NULL if not. */
+const char *machine_here(Arena *arena, const Target *target, Machine *machine);
+
 void machine_file_write(Arena *arena, const char *path, const MachineFile *file);
 
 /* $XDG_CACHE_HOME/rnncc/machine.json, in ~/.cache if that is not set; NULL if there is no home either. */

@@ -23,6 +23,7 @@ typedef struct Target {
   /* Typical of machines that it is used on. */
   int cores;
   double ghz, fma_per_cycle;                   /* vectors */
+  double fma_latency, loads_per_cycle;         /* cycles, vectors */
   double l1_gbps, l2_gbps, l3_gbps, dram_gbps; /* what one core reads while all do */
   double barrier_ns;                           /* of two cores, until what the other wrote is there */
 } Target;

@@ -68,6 +68,42 @@ def test_the_users_file_changes_plans_for_native_alone(measured, explained):
     assert explained(None).stdout != explained(json.dumps(machine), "--machine=typical").stdout
 
 
+def numbers_of(printed):
+    """Of the table of targets; the file rounds, too."""
+    rows = [line.split()[1:] for line in printed.splitlines() if re.match(r"\S+ +[\d.]+ +[\d.]+ ", line)]
+    return [float(number) for row in rows for number in row]
+
+
+def test_targets_says_what_this_machine_is_and_where_its_speeds_are_from(measured, rnncc, tmp_path):
+    def told(*files):
+        (tmp_path / "rnncc").mkdir(exist_ok=True)
+        for text in files:
+            (tmp_path / "rnncc" / "machine.json").write_text(text)
+        done = rnncc("targets", env={**os.environ, "XDG_CACHE_HOME": str(tmp_path)})
+        assert done.returncode == 0
+        return done.stdout.split("\n\n")[1], done.stderr
+
+    machine, printed = measured
+    first = printed.splitlines()[0]  # CPU, cores and caches
+    nothing, _ = told()
+    assert nothing.startswith(first) and re.search("^speeds|^clock", nothing, re.M) and "measured," not in nothing
+    fast, told_of = told(json.dumps(machine))
+    assert numbers_of(fast) == pytest.approx(numbers_of(printed), abs=1) and told_of == ""
+    assert f"speeds: measured, {tmp_path}/rnncc/machine.json" in fast
+    other, told_of = told(json.dumps({**machine, "cpu": "Z80 (Zilog 1)"}))
+    assert other == nothing and told_of.count("not used: it is of") == 1
+
+
+def test_a_file_without_ports_has_the_targets(measured, explained):
+    """Files of older versions."""
+    machine = measured[0]
+    assert all({"fma_latency", "loads_per_cycle"} <= speeds.keys() for speeds in machine["targets"].values())
+    older = {name: {key: value for key, value in speeds.items() if key not in ("fma_latency", "loads_per_cycle")}
+             for name, speeds in machine["targets"].items()}
+    got = explained(json.dumps({**machine, "targets": older}))
+    assert got.returncode == 0 and got.stderr == ""
+
+
 def test_machine_native_says_so_for_a_lower_target(measured, explained):
     other = f"--target={TARGET}"
     need_isa("avx2")

@@ -57,7 +57,7 @@ def output_of(*command):
 
 def target_and_isa(given):
     """Their names. given: such as native."""
-    lines = output_of(RNNCC, "targets").splitlines()[1:]
+    lines = output_of(RNNCC, "targets").split("\n\n")[0].splitlines()[1:]
     found = next((line.split() for line in lines if given in (line.split()[0], line.split()[-1])), None)
     if not found:
         raise Missing(f"--target: expected one of {', '.join(line.split()[0] for line in lines)}, found {given}")

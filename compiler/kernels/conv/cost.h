@@ -12,8 +12,6 @@
 
 #include "machine/machine.h"
 
-enum { FMA_LATENCY = 4 }; /* cycles between two additions to the same sum */
-
 /* A core's bandwidth when all cores read the same memory, relative to each its own: measured on the AVX-512 machine of
  * winograd_plan.c. */
 static const double SAME_DATA = 1.25;

@@ -64,7 +64,7 @@ static double cycles_of_rows(const Graph *graph, const Convolution *conv, int co
   int64_t rows = dim_optimum(conv->x->shape[0]) * (ceil_div(conv->groups, lanes))*dim_optimum(conv->h.out);
   double width = (double)out_w / (double)tiles, multiply = width / fma_per_cycle(m, (int)lanes);
   double taps = convolution_taps_inside(&conv->h) * convolution_taps_inside(&conv->w);
-  double tile = tile_cycles + taps * (multiply > FMA_LATENCY ? multiply : FMA_LATENCY);
+  double tile = tile_cycles + taps * max_double(multiply, m->fma_latency);
   int64_t share = ceil_div(rows, m->cores);
   return (double)share * (row_cycles + (double)tiles * tile);
 }

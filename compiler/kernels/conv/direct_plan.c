@@ -20,7 +20,6 @@ static const double pass_cycles = 250;
 static const double block_cycles = 2;
 /* The part of reads from L1, L2 and beyond that multiply-adds do not hide: deep layers reach 97% of the peak. */
 static const double exposed_l1 = 0.02, exposed_l2 = 0.05, exposed_l3 = 0.25;
-static const double loads_per_cycle = 2; /* of any length: for short vectors the limit before bandwidth */
 /* Workers that split the output channels read from other cores' caches: so many times slower than L3. */
 static const double foreign = 3;
 /* The share of L1 and L2 that data may fill and stay cached. */
@@ -102,9 +101,9 @@ static double multiply_cycles(const Case *c) {
   const Machine *m = c->machine;
   const DirectLayer *l = c->layer;
   double sums = mean_vectors(c) * c->width;
-  double multiply = max_double(sums / fma_per_cycle(m, c->target->lanes), FMA_LATENCY);
+  double multiply = max_double(sums / fma_per_cycle(m, c->target->lanes), m->fma_latency);
   double read = cycles_to_read(m, (mean_vectors(c) + c->width / 2) * vector_bytes(c), m->l1_gbps);
-  double load = max_double(read, (mean_vectors(c) + c->width) / loads_per_cycle);
+  double load = max_double(read, (mean_vectors(c) + c->width) / m->loads_per_cycle);
   double starts = (double)l->span - (double)ceil_div(l->depth, l->lanes); /* more than of blocks of a vector */
   return l->taps * ((double)l->depth * (max_double(multiply, load) + exposed_l1 * load) + starts * block_cycles);
 }

@@ -12,10 +12,9 @@
 
 static const double tile_cycles = 25, sum_cycles = 2.5; /* overhead of a tile; to begin and end a vector of sums */
 static const double flat_cycles = 10;                   /* the same where a line has several rows */
-static const double loads_per_cycle = 2;
-static const double efficiency = 0.9; /* relative to the count of a tile's instructions */
-static const double exposed = 0.4;    /* part of the shorter of computing and reading from L3 */
-static const double usable = 0.5;     /* of L2, for the input of a chunk */
+static const double efficiency = 0.9;                   /* relative to the count of a tile's instructions */
+static const double exposed = 0.4;                      /* part of the shorter of computing and reading from L3 */
+static const double usable = 0.5;                       /* of L2, for the input of a chunk */
 /* Each core has its own output channels, and reads from other cores' caches: so many times slower than L3. */
 static const double foreign = 3;
 static const double pad_cycles = 40; /* overhead of a row that conv_pad copies */
@@ -45,8 +44,8 @@ int plain_chunk(const Machine *m, const PlainLayer *l) {
 static double point_cycles(const Target *target, const Machine *m, const PlainLayer *l, double rows) {
   double sums = rows * l->w_vectors, rate = fma_per_cycle(m, target->lanes);
   double lines = target->lanes >= 16 ? 2 : 1; /* cache lines of an unaligned vector of columns */
-  double loads = (lines * l->w_vectors + rows) / loads_per_cycle;
-  return max_double(max_double(sums / rate, FMA_LATENCY), loads);
+  double loads = (lines * l->w_vectors + rows) / m->loads_per_cycle;
+  return max_double(max_double(sums / rate, m->fma_latency), loads);
 }
 
 static double busy_seconds(const Target *target, const Machine *m, const PlainLayer *l) {

@@ -14,12 +14,11 @@
 #include "machine/targets.h"
 #include "support/numbers.h"
 
-static const double EFFICIENCY = 0.93;      /* of products in registers, relative to the count of their instructions */
-static const double CYCLES_A_SUM = 1.4;     /* of a part: to start, and to store it */
-static const double UNHIDDEN = 0.15;        /* part of the shorter of computing and reading */
-static const double USABLE = 0.7;           /* share of a cache that data may fill and stay */
-static const double BROADCASTS_A_CYCLE = 2; /* loads of one element */
-enum { MAX_PARTS = 4 };                     /* of a block: its transformed input should stay in L2, or L3 */
+static const double EFFICIENCY = 0.93;  /* of products in registers, relative to the count of their instructions */
+static const double CYCLES_A_SUM = 1.4; /* of a part: to start, and to store it */
+static const double UNHIDDEN = 0.15;    /* part of the shorter of computing and reading */
+static const double USABLE = 0.7;       /* share of a cache that data may fill and stay */
+enum { MAX_PARTS = 4 };                 /* of a block: its transformed input should stay in L2, or L3 */
 enum { MAX_PART_TILES = 14, MAX_OC_VECTORS = 4 }; /* of the template */
 enum { LINE_FLOATS = 16 };
 
@@ -112,8 +111,8 @@ static Share share_of(const WinogradPlan *p, const WinogradLayer *l, int lanes) 
 /* One channel of a part of m tiles. */
 static double cycles_a_channel(const Machine *m, const WinogradPlan *p, int lanes, double tiles) {
   double vectors = p->oc_vectors;
-  double loads = cycles_to_read(m, vectors * 4 * lanes, m->l1_gbps) + tiles / BROADCASTS_A_CYCLE;
-  return max_double(max_double(tiles * vectors / fma_per_cycle(m, lanes), loads), FMA_LATENCY);
+  double loads = cycles_to_read(m, vectors * 4 * lanes, m->l1_gbps) + tiles / m->loads_per_cycle;
+  return max_double(max_double(tiles * vectors / fma_per_cycle(m, lanes), loads), m->fma_latency);
 }
 
 static double product_seconds(const Machine *m, const WinogradPlan *p, const WinogradLayer *l, int lanes,
