@@ -195,15 +195,33 @@ static void the_same_question_has_the_same_answer(void **state) {
   assert_string_equal(variant_text(arena, &a.list[a.chosen].variant), variant_text(arena, &b.list[b.chosen].variant));
 }
 
-enum { MANY_CORES = 32 };
+/* Many threads meet in a tree, all of them, whoever has work. */
+static void a_barrier_of_many_costs_by_the_levels_of_their_tree(void **state) {
+  (void)state;
+  Machine machine = measured_machine();
+  double before = 0;
+  for (machine.cores = 2; machine.cores <= 1024; machine.cores++) {
+    double ns = meeting_ns(&machine, machine.cores), linear = machine.barrier_ns * (1 + 0.15 * (machine.cores - 2));
+    assert_true(ns >= before);
+    before = ns;
+    if (machine.cores <= 16) assert_float_equal(ns, linear, 1e-9);
+    if (machine.cores >= 64) assert_true(ns < linear);
+    if (machine.cores > 16) assert_float_equal(meeting_ns(&machine, 2), ns, 1e-9);
+    if (machine.cores > 64) assert_true(ns < 12 * machine.barrier_ns); /* four levels, up and down */
+  }
+  assert_float_equal(meeting_ns(&machine, 1), 0, 1e-9);
+}
+
+static const int many_cores[] = {24, 32, 64, 256};
+enum { COUNTS_OF_CORES = sizeof many_cores / sizeof *many_cores, MANY_CORES = 32 };
 
 static int64_t largest(int64_t n, int64_t parts) { return (n + parts - 1) / parts; }
 
 /* Every worker has work, none could be left out, and the largest share is at most a third above the average. */
-static void assert_shape(const LayerCase *l, const RecurrentVariant *v) {
+static void assert_shape(const LayerCase *l, const RecurrentVariant *v, int cores) {
   int64_t ways = v->batch_parts, unit_ways = v->workers / ways;
   assert_int_equal(ways * unit_ways, v->workers);
-  assert_in_range(v->workers, 1, MANY_CORES);
+  assert_in_range(v->workers, 1, cores);
   assert_in_range(ways, 1, l->batch);
   assert_in_range(unit_ways, 1, l->panels);
   if (ways > 1) assert_true(largest(l->batch, ways - 1) > largest(l->batch, ways));
@@ -219,8 +237,10 @@ static void layers_are_cut_evenly_for_many_cores(void **state) {
     for (size_t b = 0; b < sizeof batches / sizeof *batches; b++)
       for (size_t h = 0; h < sizeof units / sizeof *units; h++) {
         LayerCase l = layer((Op)op, 100, batches[b], units[h]);
-        RecurrentVariant v = chosen(&l, MANY_CORES);
-        assert_shape(&l, &v);
+        for (int i = 0; i < COUNTS_OF_CORES; i++) {
+          RecurrentVariant v = chosen(&l, many_cores[i]);
+          assert_shape(&l, &v, many_cores[i]);
+        }
       }
 }
 
@@ -246,6 +266,7 @@ int main(void) {
                                       teardown),
       cmocka_unit_test_setup_teardown(the_inputs_product_goes_with_a_lone_step_and_ahead_of_many, setup, teardown),
       cmocka_unit_test_setup_teardown(two_directions_have_half_of_the_cores_each, setup, teardown),
+      cmocka_unit_test_setup_teardown(a_barrier_of_many_costs_by_the_levels_of_their_tree, setup, teardown),
       cmocka_unit_test_setup_teardown(layers_are_cut_evenly_for_many_cores, setup, teardown),
       cmocka_unit_test_setup_teardown(many_cores_share_samples_of_small_layers_and_units_of_large_ones, setup,
                                       teardown),

@@ -9,6 +9,7 @@
 #include "kernels/gemm/gemm.h"
 #include "machine/targets.h"
 #include "support/numbers.h"
+#include "tree.h"
 
 static const double USABLE = 0.9;           /* share of a cache that weights may fill */
 static const double GEMM_EFFICIENCY = 0.85; /* of the peak, in a product of many rows */
@@ -134,8 +135,21 @@ static Share share_of(const Machine *m, const LayerCase *l, const RecurrentVaria
   return s;
 }
 
+static double flat_meeting_ns(const Machine *m, int workers) {
+  return m->barrier_ns * (1 + MORE_TO_MEET * (workers - 2));
+}
+
+/* On each level up, a parent and its children meet; on each level down, it tells them. Who has no work enters, too. */
+static double tree_meeting_ns(const Machine *m) {
+  double total = 0;
+  for (int workers = m->cores; workers > 1; workers = (int)ceil_div(workers, TREE_FAN))
+    total += flat_meeting_ns(m, workers < TREE_FAN ? workers : TREE_FAN) + m->barrier_ns;
+  return total;
+}
+
 double meeting_ns(const Machine *m, int workers) {
-  return workers < 2 ? 0 : m->barrier_ns * (1 + MORE_TO_MEET * (workers - 2));
+  if (workers < 2) return 0;
+  return is_tree(m->cores) ? tree_meeting_ns(m) : flat_meeting_ns(m, workers);
 }
 
 /* The whole team computes the input's products of all steps, then a barrier. */
