@@ -118,6 +118,23 @@ def test_headers_are_for_cplusplus_too(libraries, root, tmp_path):
                     "both.cpp"], cwd=tmp_path, check=True)
 
 
+@pytest.mark.parametrize("compiler", ["clang-19", "gcc"])
+def test_headers_of_one_name_are_one_model_or_an_error(models, rnncc, root, tmp_path, compiler):
+    """Exporters call all files model.onnx: the second header was left out without a word."""
+    for header, model in (("a.h", "fifth"), ("again.h", "fifth"), ("b.h", "tenth")):
+        done = rnncc(models[model], "--emit=h", "--name=main_graph", f"--target={TARGET}", "-o", tmp_path / header)
+        assert done.returncode == 0, done.stderr
+
+    def compiled(*headers):
+        (tmp_path / "all.c").write_text("".join(f'#include "{header}"\n' for header in headers))
+        return subprocess.run([compiler, "-fsyntax-only", "-Wall", "-Wextra", "-Werror", f"-I{root}/runtime", "all.c"],
+                              cwd=tmp_path, capture_output=True, text=True)
+
+    same, other = compiled("a.h", "again.h"), compiled("a.h", "b.h")
+    assert (same.returncode, same.stderr) == (0, "")
+    assert other.returncode and "another model's header has the name main_graph, too" in other.stderr
+
+
 def test_the_same_input_gives_the_same_library(models, libraries, rnncc, tmp_path):
     done = rnncc(models["tenth"].name, "--static", f"--target={TARGET}", "-o", tmp_path / "other.a", cwd=models["tenth"].parent)
     assert done.returncode == 0, done.stderr
