@@ -10,7 +10,7 @@
 #include "rnncc.h"
 #include "team.h"
 
-enum { POOL_MAX_THREADS = 256 };
+enum { POOL_MAX_THREADS = 1024 }; /* for as many rnncc plans at most */
 
 typedef struct Pool Pool;
 

@@ -106,8 +106,8 @@ typedef void (*rnncc_parallel_for)(void *host, int n, void (*body)(void *arg, in
 
 typedef struct rnncc_options {
   uint32_t struct_size; /* sizeof(rnncc_options) of the caller's header */
-  int32_t threads;      /* the caller counts as one. 0: one for each core of the affinity mask, as far as the
-                         * cgroup quota allows */
+  int32_t threads;      /* the caller counts as one; at most 1,024. 0: one for each core of the affinity mask, as
+                         * far as the cgroup quota allows */
   int32_t bind_threads; /* not 0: pin each worker to a CPU of the mask, of each core one before a second, those
                          * of a NUMA node and a cache in a row; failure to pin is not an error */
   rnncc_parallel_for parallel_for; /* NULL: the module's own pool */

@@ -279,6 +279,17 @@ static void more_threads_than_the_maximum_are_not_made(void **state) {
   threads_to_give = INT32_MAX;
 }
 
+/* Those that the system gives: it may have a limit. */
+static void as_many_workers_as_are_planned_for_visit_once(void **state) {
+  (void)state;
+  static int visits[POOL_MAX_THREADS * 32];
+  Pool *pool = pool_of(INT32_MAX);
+  assert_in_range(pool_size(pool), 2, 1024);
+  pool_run(pool, count_visit, visits);
+  for (int rank = 0; rank < POOL_MAX_THREADS; rank++) assert_int_equal(visits[rank * 32], rank < pool_size(pool));
+  pool_destroy(pool);
+}
+
 static void pools_come_and_go(void **state) {
   (void)state;
   int visits[MAX_TEAM * 32] = {0};
@@ -517,6 +528,7 @@ int main(void) {
       cmocka_unit_test(a_busy_pool_runs_the_caller_alone),
       cmocka_unit_test(a_pool_works_with_the_threads_that_can_be_made),
       cmocka_unit_test(more_threads_than_the_maximum_are_not_made),
+      cmocka_unit_test(as_many_workers_as_are_planned_for_visit_once),
       cmocka_unit_test(pools_come_and_go),
       cmocka_unit_test(one_cpu_in_the_mask_suffices),
       cmocka_unit_test(binding_is_never_an_error),
