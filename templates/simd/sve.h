@@ -11,13 +11,18 @@
 enum { LANES = SVE_BITS / 32 };
 typedef svfloat32_t vec __attribute__((arm_sve_vector_bits(SVE_BITS)));
 typedef svbool_t vmask; /* no part of arrays or structs */
+typedef float sve_floats __attribute__((vector_size(SVE_BITS / 8)));
+typedef sve_floats sve_unaligned __attribute__((aligned(4), may_alias));
 
 SIMD_FUNCTION svbool_t sve_all(void) { return svptrue_b32(); }
 
 SIMD_FUNCTION vec vzero(void) { return svdup_n_f32(0.0f); }
 SIMD_FUNCTION vec vset(float x) { return svdup_n_f32(x); }
-SIMD_FUNCTION vec vload(const float *p) { return svld1_f32(sve_all(), p); }
-SIMD_FUNCTION void vstore(float *p, vec v) { svst1_f32(sve_all(), p, v); }
+SIMD_FUNCTION vec vload(const float *p) {
+  sve_floats v = *(const sve_unaligned *)p;
+  return v;
+}
+SIMD_FUNCTION void vstore(float *p, vec v) { *(sve_unaligned *)p = v; }
 SIMD_FUNCTION vec vbroadcast_load(const float *p) { return svdup_n_f32(*p); }
 SIMD_FUNCTION vmask vmask_first(int n) { return svwhilelt_b32_s32(0, n); }
 SIMD_FUNCTION vec vload_n(const float *p, int n) { return svld1_f32(vmask_first(n), p); }
