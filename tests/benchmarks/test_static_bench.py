@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
 """tools/bench static, but for reading object code (kernels/test_hot_loops.py): its command line and its page."""
+import json
 import subprocess
 import sys
 
@@ -53,13 +54,46 @@ def test_faults_are_counted():
 def test_the_page_lists_what_is_wrong_and_the_record_has_the_most_of_loops_that_look_alike():
     results = {("a", "x86-64-v3"): [found(12, 8, 0), found(12, 9, 0), found(12, 8, 1, znver3=1.2)],
                ("b", "x86-64-v3"): [found(12, 8, 0)]}
-    page = static_page.page(results)
+    summaries = {(name, target): static_page.summary(loops, target) for (name, target), loops in results.items()}
+    merged = static_page.merged({}, summaries, ["a", "b"], ["x86-64-v3"])
+    page = static_page.page(merged)
     assert "| `a` | x86-64-v3 | 3 | 1 | 1.33 | haswell 1.00, " in page
     assert "| `a` | x86-64-v3 | gemm_packed | 12 | 12 | loads too many 1, spills 1, znver3 1.2 |" in page
     assert page.count("`b`") == 1
-    assert static_page.data(results) == {
-        "a": {"x86-64-v3": {"gemm_packed 12 12": {"loads too many": 1, "spills": 1, "znver3": 1.2}}}, "b": {"x86-64-v3": {}}}
+    assert json.loads(static_page.text(merged)) == merged
+    assert {name: of_case["x86-64-v3"]["faults"] for name, of_case in merged.items()} == {
+        "a": {"gemm_packed 12 12": {"loads too many": 1, "spills": 1, "znver3": 1.2}}, "b": {}}
 
 
 def test_loops_that_are_all_well_are_said_to_be():
-    assert static_page.page({("b", "x86-64-v3"): [found(12, 8, 0)]}).endswith("\nNone.\n")
+    results = {"b": {"x86-64-v3": static_page.summary([found(12, 8, 0)], "x86-64-v3")}}
+    assert static_page.page(results).endswith("\nNone.\n")
+
+
+def test_what_is_recorded_of_other_cases_and_targets_stays_in_order():
+    known = {"c": {"x86-64-v3": {"loops": 3}}, "a": {"x86-64-v4": {"loops": 1}, "x86-64-v3": {"loops": 2}}}
+    made = static_page.merged(known, {("a", "x86-64-v3"): {"loops": 5}, ("b", "x86-64-v4"): {"loops": 4}},
+                              ["a", "b", "c"], ["x86-64-v4", "x86-64-v3"])
+    assert json.dumps(made) == json.dumps({
+        "a": {"x86-64-v4": {"loops": 1}, "x86-64-v3": {"loops": 5}}, "b": {"x86-64-v4": {"loops": 4}}, "c": known["c"]})
+
+
+def instructions(*lines):
+    return [hot_loops.Instruction(at, *line.split(" ", 1)) for at, line in enumerate(lines)]
+
+
+def sums(target, *lines):
+    return hot_loops.Loop(hot_loops.ARCHITECTURES[target], False, tuple(instructions(*lines))).sums
+
+
+def test_a_sum_is_followed_through_registers():
+    """Two, of which SSE has one in the product's register, and SVE copies one."""
+    assert sums("x86-64", "movaps %xmm1, %xmm5", "mulps %xmm0, %xmm5", "addps %xmm2, %xmm5", "mulps %xmm0, %xmm6",
+                "addps %xmm6, %xmm3", "mulps %xmm0, %xmm7", "addps %xmm5, %xmm7", "movaps %xmm7, %xmm2") == 2
+    assert sums("aarch64-linux-gnu+sve256", "movprfx z6, z22", "fmla z6.s, p0/m, z29.s, z25.s", "ld1w { z22.s }, p0/z, [x4]",
+                "fmla z7.s, p0/m, z29.s, z22.s", "fmad z22.s, p0/m, z29.s, z6.s") == 2
+
+
+def test_a_sum_in_memory_is_one():
+    assert sums("x86-64", "mulps %xmm0, %xmm6", "addps 0x10(%rsp), %xmm6", "movaps %xmm6, 0x10(%rsp)", "mulps %xmm1, %xmm7",
+                "addps %xmm7, %xmm3") == 2

@@ -12,9 +12,10 @@ import subprocess
 from dataclasses import dataclass, replace
 from functools import cached_property
 
+from benchmarks import loop_sums
+
 TOOLS = ("llvm-objdump-19", "llvm-mca-19", "llvm-symbolizer-19")
 MIN_MULTIPLY_ADDS = 4
-MIN_SHARE = 0.23  # of the instructions: more in loops that spill, fewer in the element-wise part of a cell
 MIN_SUMS = 0.75  # of the sums of the kernel's largest tile: tiles of the last rows have fewer
 
 
@@ -29,7 +30,9 @@ class Architecture:
     stack: tuple  # of re.Pattern, operands: a vector register, and memory by the stack pointer, or by the frame's
     load: re.Pattern  # name and operands: memory to vector registers
     sum: re.Pattern  # operands of a multiply-add: the register that is added to
-    cores: tuple  # of llvm-mca
+    min_share: float = 0.23  # of multiply-adds in a hot loop: more in loops that spill, fewer in a cell's element-wise part
+    wandering: object = None  # of loop_sums: how multiply-adds name their sums, where these change registers
+    directives: str = ""  # lines for llvm-mca in front of a loop
 
 
 X86 = Architecture(
@@ -37,20 +40,47 @@ X86 = Architecture(
     frame=re.compile(r"movq %rsp, %rbp$"),
     stack=(re.compile(r"%[xyz]mm\d+.*\(%rsp[,)]|\(%rsp[,)].*%[xyz]mm\d+"),
            re.compile(r"%[xyz]mm\d+.*\(%rbp[,)]|\(%rbp[,)].*%[xyz]mm\d+")),
-    load=re.compile(r"v\w+ .*\(.*\).*, %[xyz]mm\d+"), sum=re.compile(r"%[xyz]mm\d+(?=(?: \{.*)?$)"),
-    cores=("haswell", "skylake-avx512", "sapphirerapids", "znver3", "znver4"))
+    load=re.compile(r"v\w+ .*\(.*\).*, %[xyz]mm\d+"), sum=re.compile(r"%[xyz]mm\d+(?=(?: \{.*)?$)"))
+# A multiplication, a copy of a vector before it, and this addition.
+SSE = replace(X86, multiply_add=re.compile(r"addps$"), load=re.compile(r"(mov[aulhs]|add|mul|sub)\w* .*\(.*\).*, %xmm\d+"),
+              min_share=0.15, wandering=loop_sums.sse)
 AARCH64 = Architecture(
     triple="aarch64", comment="//", multiply_add=re.compile(r"fml[as]$"), jump=re.compile(r"(b\.[a-z]+|b|cbn?z|tbn?z)$"),
     frame=re.compile(r"(mov x29, sp|add x29, sp, .*)$"),
     stack=(re.compile(r"\b[qdv]\d+\b.*\[sp\b"), re.compile(r"\b[qdv]\d+\b.*\[x29\b")), load=re.compile(r"(ld[a-z0-9]+) .*\b[qdsv]\d+"),
-    sum=re.compile(r"^v\d+"), cores=("cortex-a55", "cortex-a72", "neoverse-n1", "neoverse-v1", "apple-m1"))
-ARCHITECTURES = {"x86-64-v4": X86, "x86-64-v3": X86, "aarch64-linux-gnu": AARCH64}
-AVX512 = ("skylake-avx512", "sapphirerapids", "znver4")
+    sum=re.compile(r"^v\d+"))
+SVE = replace(
+    AARCH64, multiply_add=re.compile(r"fm(l[as]|ad|sb)$"),
+    stack=(re.compile(r"^z\d+, \["),),  # LDR and STR; whatever else is read or written has its register in braces
+    load=re.compile(r"(ld[a-z0-9]+) .*\b[zqdsv]\d+"), wandering=loop_sums.sve)
+RVV = Architecture(
+    triple="riscv64", comment="#", multiply_add=re.compile(r"vfn?m(acc|sac|add|sub)\.v[fv]$"),
+    jump=re.compile(r"(b[a-z]+|j)$"), frame=re.compile(r"addi s0, sp, .*$"),
+    stack=(re.compile(r"\b(v|fs|fa|ft)\d+\b.*\(sp\)"), re.compile(r"\b(v|fs|fa|ft)\d+\b.*\(s0\)")),
+    load=re.compile(r"(vl\w+\.v|fl[wd]) .*"), sum=re.compile(r"^v\d+"),
+    directives="# LLVM-MCA-RISCV-LMUL M1\n# LLVM-MCA-RISCV-SEW E32\n")
+INTEL_AND_AMD = ("haswell", "skylake-avx512", "sapphirerapids", "znver3", "znver4")
+# target: (its instructions, cores of llvm-mca). Of the cores without AVX, llvm-mca knows few; these run such code, too.
+# SiFive's P670 has vectors of 128 bits, Neoverse V1 has SVE of 256.
+TARGETS = {
+    "x86-64-v4": (X86, ("skylake-avx512", "sapphirerapids", "znver4")),
+    "x86-64-v3": (X86, INTEL_AND_AMD),
+    "x86-64-v2": (SSE, ("sandybridge", "haswell", "znver3")),
+    "x86-64": (SSE, ("sandybridge", "haswell", "znver3")),
+    "aarch64-linux-gnu": (AARCH64, ("cortex-a55", "cortex-a72", "neoverse-n1", "neoverse-v1", "apple-m1")),
+    "aarch64-linux-gnu+sve256": (SVE, ("neoverse-v1",)),
+    "riscv64-linux-gnu+rvv128": (RVV, ("sifive-p670",)),
+}
+ARCHITECTURES = {target: architecture for target, (architecture, _) in TARGETS.items()}
 
 
 def cores_of(target):
-    cores = ARCHITECTURES[target].cores
-    return [core for core in cores if target != "x86-64-v4" or core in AVX512]
+    return TARGETS[target][1]
+
+
+def flags_of(target):
+    """For clang, so that an object file says where jumps go: RISC-V leaves that to the linker."""
+    return "-mno-relax" if ARCHITECTURES[target] is RVV else ""
 
 
 @dataclass(frozen=True)
@@ -73,6 +103,19 @@ class Kernel:
     @property
     def name(self):
         return f"k{self.index}_{self.template}"
+
+    def tile_loads(self, sums, turns):
+        """Vectors and elements that a tile of so many sums loads in so many steps of the depth; None: unknown."""
+        if self.template == "conv_depthwise":
+            return self.depthwise_loads(sums, turns)
+        vectors = self.vectors()
+        return turns * (vectors + sums / vectors) if vectors and sums % vectors == 0 else None
+
+    def depthwise_loads(self, pixels, turns):
+        """A step is a point of the window. Its row's weights are loaded once, and so is each input column."""
+        knobs = dict(self.knobs)
+        columns = {i * knobs["STRIDE_W"] + s * knobs["DILATION_W"] for i in range(pixels) for s in range(knobs["WINDOW_W"])}
+        return turns / knobs["WINDOW_W"] * (knobs["WINDOW_W"] + len(columns))
 
     def vectors(self):
         """Vectors that a step of the depth loads once for all rows of a tile; None: this template has other loops."""
@@ -114,6 +157,9 @@ class Loop:
     @cached_property
     def sums(self):
         """Registers that are added to."""
+        if self.architecture.wandering:
+            is_product = self.architecture.multiply_add.match
+            return loop_sums.count(self.code, lambda one: is_product(one.name), self.architecture.wandering)
         return len({self.architecture.sum.search(one.operands)[0] for one in self.products})
 
     @cached_property
@@ -134,9 +180,8 @@ class Loop:
 
     @cached_property
     def most_loads(self):
-        """That the tile needs: a step's vectors, and an element of each row; None: unknown."""
-        vectors = self.kernel and self.kernel.vectors()
-        return self.turns * (vectors + self.sums / vectors) if vectors and self.sums % vectors == 0 else None
+        """That the tile needs; None: unknown."""
+        return self.kernel and self.kernel.tile_loads(self.sums, self.turns)
 
 
 def functions(path, architecture):
@@ -168,7 +213,8 @@ def product_loops(path, target):
     for _, instructions in functions(path, architecture):
         framed = any(architecture.frame.match(str(one)) for one in instructions)
         loops += [Loop(architecture, framed, code) for code in innermost_loops(instructions, architecture.jump)]
-    return [loop for loop in loops if loop.multiply_adds >= max(MIN_MULTIPLY_ADDS, MIN_SHARE * len(loop.code))]
+    loops = [loop for loop in loops if not any("div" in one.name for one in loop.code)]  # as a cell's element-wise part does
+    return [loop for loop in loops if loop.multiply_adds >= max(MIN_MULTIPLY_ADDS, architecture.min_share * len(loop.code))]
 
 
 def kernel_indices(path, loops):
@@ -245,7 +291,7 @@ def cycles(loops, core):
     """Cycles of each loop on this core of llvm-mca."""
     if not loops:
         return []
-    text = "".join(f"# LLVM-MCA-BEGIN\n{for_core(loop, core)}# LLVM-MCA-END\n" for loop in loops)
+    text = "".join(f"# LLVM-MCA-BEGIN\n{loop.architecture.directives}{for_core(loop, core)}# LLVM-MCA-END\n" for loop in loops)
     command = [TOOLS[1], f"-mtriple={loops[0].architecture.triple}", f"-mcpu={core}", "--json", "-"]
     said = subprocess.run(command, input=text, capture_output=True, text=True, check=True).stdout
     views = [region["SummaryView"] for region in json.loads(said)["CodeRegions"]]

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: MIT
 """STATIC_RESULTS.md: the hot loops of the networks on cores that nobody has here."""
+import json
+
 from benchmarks.cost_model_page import table
 from benchmarks.hot_loops import cores_of
 
@@ -49,43 +51,59 @@ def most_over_bound(loops, core):
     return max((found.cycles[core].over_bound for found in loops), default=0)
 
 
-def worst(loops, target):
-    return ", ".join(f"{core} {most_over_bound(loops, core):.2f}" for core in cores_of(target))
+def summary(loops, target):
+    """What the page says of the hot loops of a case, and the test compares."""
+    return {"loops": len(loops), "spills": sum(len(found.loop.spills) for found in loops),
+            "least": round(min((found.loop.multiply_adds / max(1, found.loop.loads) for found in loops), default=0), 2),
+            "worst": {core: round(most_over_bound(loops, core), 2) for core in cores_of(target)},
+            "faults": faulty(loops, target)}
 
 
-def spills(loops):
-    return sum(len(found.loop.spills) for found in loops)
+def merged(known, results, cases, targets):
+    """case -> target -> summary(), in this order: known, but for the results, of (case, target)."""
+    made = {}
+    for name in cases:
+        for target in targets:
+            found = results.get((name, target)) or known.get(name, {}).get(target)
+            if found:
+                made.setdefault(name, {})[target] = found
+    return made
 
 
-def line(name, target, loops):
-    return f"{name}, {target}: {len(loops)} loops, {spills(loops)} spills; most cycles over the bound: {worst(loops, target)}"
+def worst(found):
+    return ", ".join(f"{core} {most:.2f}" for core, most in found["worst"].items())
+
+
+def line(name, target, found):
+    return f"{name}, {target}: {found['loops']} loops, {found['spills']} spills; most cycles over the bound: {worst(found)}"
 
 
 CASE_HEAD = ["case", "target", "hot loops", "spills", "multiply-adds a load, least", "cycles over the bound, of the worst loop"]
 
 
-def case_row(name, target, loops):
-    least = min((found.loop.multiply_adds / max(1, found.loop.loads) for found in loops), default=0)
-    return [f"`{name}`", target, len(loops), spills(loops), f"{least:.2f}", worst(loops, target)]
+def case_row(name, target, found):
+    return [f"`{name}`", target, found["loops"], found["spills"], f"{found['least']:.2f}", worst(found)]
 
 
 FAULT_HEAD = ["case", "target", "template", "multiply-adds", "sums", "faults"]
 
 
-def fault_rows(name, target, loops):
-    for key, found in faulty(loops, target).items():
-        yield [f"`{name}`", target, *key.split(), ", ".join(f"{fault} {count:g}" for fault, count in found.items())]
+def fault_rows(name, target, found):
+    for key, faults_of in found["faults"].items():
+        yield [f"`{name}`", target, *key.split(), ", ".join(f"{fault} {count:g}" for fault, count in faults_of.items())]
 
 
 def page(results):
-    """results: (case, target) -> the hot loops that were found."""
-    rows = [row for (name, target), loops in results.items() for row in fault_rows(name, target, loops)]
+    """results: of merged()."""
+    each = [(name, target, found) for name, of_case in results.items() for target, found in of_case.items()]
+    rows = [row for one in each for row in fault_rows(*one)]
     return "\n".join([
         "# Hot loops, without a clock",
         "",
         "`tools/bench static` writes this page: the same on every machine. Each network is planned for two threads and "
         "compiled by clang 19, and its hot loops are read from the object code: innermost loops of which 23% or "
-        "more is multiply-adds, and through which most of a kernel's work goes. The bound is that of the core's ports, "
+        "more is multiply-adds (15% of SSE's, where each is three instructions), and through which most of a kernel's "
+        "work goes. The bound is that of the core's ports, "
         "by llvm-mca: as if no instruction waited for a result, with all loads in the first cache.",
         "",
         f"A hot loop should move no vector to the stack or from there (spills), load each vector of its tile once, and "
@@ -93,7 +111,11 @@ def page(results):
         "in order, and Zen 4 with 512 bits, because llvm-mca 19 lets a broadcast from memory take a pipe of the "
         "multiply-adds, which the core does not.",
         "",
-        table(CASE_HEAD, [case_row(name, target, loops) for (name, target), loops in results.items()]),
+        "llvm-mca has no core that ends with SSE2 or SSE4.2: their loops are shown on cores that run them beside wider "
+        "vectors. Neoverse V1 has SVE of 256 bits, SiFive's P670 has RVV of 128. Of the networks of convolutions, these "
+        "targets have those on record whose kernels differ.",
+        "",
+        table(CASE_HEAD, [case_row(*one) for one in each]),
         "",
         "## Loops that are not as they should be",
         "",
@@ -103,9 +125,8 @@ def page(results):
         ""])
 
 
-def data(results):
-    """For the test: case -> target -> faulty()."""
-    made = {}
-    for (name, target), loops in results.items():
-        made.setdefault(name, {})[target] = faulty(loops, target)
-    return made
+def text(results):
+    """JSON, a line for each target of a case."""
+    cases = (",\n".join(f"  {json.dumps(target)}: {json.dumps(found)}" for target, found in of_case.items())
+             for of_case in results.values())
+    return "{\n" + ",\n".join(f' {json.dumps(name)}: {{\n{lines}\n }}' for name, lines in zip(results, cases)) + "\n}\n"

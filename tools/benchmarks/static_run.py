@@ -36,10 +36,12 @@ def parser():
         prog="tools/bench static",
         description="Reads the hot loops of compiled networks: no vector should go to the stack, and by llvm-mca no "
                     "loop should wait for its own results.",
-        epilog="A run of all cases writes STATIC_RESULTS.md and static_results.json to tools/benchmarks, any other to "
-               "build/bench. Exit 1 if a hot loop moves a vector to the stack.")
+        epilog="What is found is written to STATIC_RESULTS.md and static_results.json in build/bench, or with --record "
+               "to those in tools/benchmarks, whose other cases and targets stay. Exit 1 if a hot loop moves a vector to "
+               "the stack.")
     top.add_argument("case", nargs="*", help="of --list, or a pattern of names; default: all")
     top.add_argument("--list", action="store_true", help="prints the names of the cases")
+    top.add_argument("--record", action="store_true", help="on the page of tools/benchmarks")
     top.add_argument("--target", action="append", choices=list(hot_loops.ARCHITECTURES), metavar="NAME",
                      help=f"may be repeated; default: {', '.join(hot_loops.ARCHITECTURES)}")
     return top
@@ -57,7 +59,8 @@ def compiled(rnncc, model, folder, target):
     output_of(rnncc, model, "--emit=c", "-o", folder, f"--target={target}", f"--threads={THREADS}")
     made = folder / "network.o"
     # The Makefile's last flags, which only its static library uses itself.
-    output_of("make", "-s", "-C", folder, "network.o", "STATIC_FLAGS=-gline-tables-only -fno-function-sections")
+    flags = f"-gline-tables-only -fno-function-sections {hot_loops.flags_of(target)}"
+    output_of("make", "-s", "-C", folder, "network.o", f"STATIC_FLAGS={flags}")
     return (folder / "network.c").read_text(), made
 
 
@@ -81,19 +84,26 @@ def found_in(rnncc, model, folder, target):
     return measured(hot_loops.hot(hot_loops.kernel_loops(made, source, target)), target)
 
 
-def run(names, targets, output):
+def record(output, known, results):
+    """The page and its data: what was known, but for the results."""
+    merged = static_page.merged(known, results, CASES, list(hot_loops.ARCHITECTURES))
+    output.mkdir(parents=True, exist_ok=True)
+    (output / static_page.PAGE_FILE).write_text(static_page.page(merged))
+    (output / static_page.DATA_FILE).write_text(static_page.text(merged))
+
+
+def run(names, targets, output, known):
     results = {}
     for name in names:
         with tempfile.TemporaryDirectory() as folder:
             model = written(name, Path(folder))
             for target in targets:
-                results[name, target] = found_in(RNNCC, model, Path(folder) / target, target)
+                loops = found_in(RNNCC, model, Path(folder) / target, target)
+                results[name, target] = static_page.summary(loops, target)
                 print(static_page.line(name, target, results[name, target]), flush=True)
-    output.mkdir(parents=True, exist_ok=True)
-    (output / static_page.PAGE_FILE).write_text(static_page.page(results))
-    (output / static_page.DATA_FILE).write_text(json.dumps(static_page.data(results), indent=1) + "\n")
+        record(output, known, results)
     print(f"\n{output / static_page.PAGE_FILE}")
-    return 1 if any(static_page.spills(loops) for loops in results.values()) else 0
+    return 1 if any(found["spills"] for found in results.values()) else 0
 
 
 def parse(words):
@@ -112,9 +122,10 @@ def prepare():
 
 def main(words):
     given = parse(words)
-    whole = len(given.case) == len(CASES) and not given.target
+    targets, output = given.target or list(hot_loops.ARCHITECTURES), HERE if given.record else BUILD / "bench"
+    known = json.loads((HERE / static_page.DATA_FILE).read_text()) if given.record else {}
     try:
-        return run(given.case, given.target or list(hot_loops.ARCHITECTURES), HERE if whole else BUILD / "bench")
+        return run(given.case, targets, output, known)
     except Missing as reason:
         print(f"tools/bench: {reason}", file=sys.stderr)
         return ENVIRONMENT_ERROR
