@@ -20,6 +20,20 @@
 #elif defined __riscv
 #define RNNCC_GLIBC_FIRST "GLIBC_2.27"
 #define RNNCC_GLIBC_AFFINITY "GLIBC_2.27"
+#elif defined __powerpc64__ && defined __LITTLE_ENDIAN__
+#define RNNCC_GLIBC_FIRST "GLIBC_2.17"
+#define RNNCC_GLIBC_AFFINITY "GLIBC_2.17"
+#elif defined __arm__
+#define RNNCC_GLIBC_FIRST "GLIBC_2.4"
+#define RNNCC_GLIBC_AFFINITY "GLIBC_2.4"
+#elif defined __i386__
+#define RNNCC_GLIBC_FIRST "GLIBC_2.0"
+#define RNNCC_GLIBC_ATTRIBUTES "GLIBC_2.1"
+#define RNNCC_GLIBC_AFFINITY "GLIBC_2.3.4"
+#endif
+
+#ifndef RNNCC_GLIBC_ATTRIBUTES
+#define RNNCC_GLIBC_ATTRIBUTES RNNCC_GLIBC_FIRST
 #endif
 
 #ifdef __has_feature
@@ -34,8 +48,8 @@
 #define RNNCC_OLDER(name, version) __asm__(".symver " #name ", " #name "@" version)
 RNNCC_OLDER(pthread_getaffinity_np, RNNCC_GLIBC_AFFINITY);
 RNNCC_OLDER(pthread_setaffinity_np, RNNCC_GLIBC_AFFINITY);
-RNNCC_OLDER(pthread_attr_setstacksize, RNNCC_GLIBC_FIRST);
-RNNCC_OLDER(pthread_create, RNNCC_GLIBC_FIRST);
+RNNCC_OLDER(pthread_attr_setstacksize, RNNCC_GLIBC_ATTRIBUTES);
+RNNCC_OLDER(pthread_create, RNNCC_GLIBC_ATTRIBUTES);
 RNNCC_OLDER(pthread_join, RNNCC_GLIBC_FIRST);
 RNNCC_OLDER(pthread_sigmask, RNNCC_GLIBC_FIRST);
 #endif

@@ -8,6 +8,7 @@
 #include "driver/steps.h"
 #include "kernels/conv/convolution.h"
 #include "kernels/recurrent/variant.h"
+#include "machine/portable_target.h"
 #include "machine/targets.h"
 #include "support/closest.h"
 #include "support/diagnostics.h"
@@ -17,9 +18,11 @@
 
 static const char *take_target(void *into, const char *value) {
   Options *options = into;
+  const char *expected = "native, a name that `rnncc targets` lists, with any of its features, or a triple of Linux";
   options->target = target_named(options->arena, value);
   options->native = !strcmp(value, "native");
-  return options->target ? NULL : "native or a name that `rnncc targets` lists, with any of its features";
+  if (!options->target && is_linux_triple(value)) options->target = portable_target(options->arena, value, &expected);
+  return options->target ? NULL : expected;
 }
 
 static const char *take_name(void *into, const char *value) {

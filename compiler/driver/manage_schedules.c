@@ -8,6 +8,7 @@
 
 #include "kernels/conv/recorded.h"
 #include "kernels/recurrent/recorded.h"
+#include "machine/portable_target.h"
 #include "schedules/records.h"
 #include "support/files.h"
 #include "support/text.h"
@@ -31,7 +32,7 @@ static const struct FamilyRow *family_of(const RecordKey *key) {
 
 /* `native` is whatever CPU reads it. */
 static bool is_target(Arena *arena, const char *name) {
-  return strcmp(name, "native") != 0 && target_named(arena, name);
+  return strcmp(name, "native") != 0 && (target_named(arena, name) || is_linux_triple(name));
 }
 
 /* ---- order ---- */

@@ -7,18 +7,13 @@
 #include "link/archive.h"
 #include "link/toolchain.h"
 #include "machine/targets.h"
+#include "support/clang_program.h"
 #include "support/data_directory.h"
 #include "support/files.h"
 #include "support/process.h"
 
 enum { MAX_ARGUMENTS = 64 };
 static const size_t MAX_OBJECT_BYTES = (size_t)1 << 40;
-
-/* The compiler's name can be overridden for machines that call it otherwise. */
-static const char *clang_program(void) {
-  const char *given = getenv("RNNCC_CLANG");
-  return given && *given ? given : "clang-19";
-}
 
 /* No debug information and no paths: the same input gives the same bytes, wherever it is built. a * b + c within one
  * expression may be one FMA; -fno-trapping-math and -fno-math-errno change no value and let selects and sqrt be one
@@ -115,8 +110,7 @@ static void tell_failure(const Process *process, double seconds) {
   case PROCESS_OK:
     return;
   case PROCESS_NOT_FOUND:
-    error_at(where, EXIT_ENVIRONMENT,
-             "not found; install it (Debian: apt-get install clang-19 lld-19) or set RNNCC_CLANG");
+    error_at(where, EXIT_ENVIRONMENT, "%s", clang_missing);
     return;
   case PROCESS_TIMEOUT:
     error_at(where, EXIT_ENVIRONMENT, "did not finish within %.0f s", seconds);
@@ -217,6 +211,25 @@ static const char *const *link_command(Arena *arena, const Build *build, const c
   return argv;
 }
 
+/* Why sources do not compile that do elsewhere: the target's libc is not installed. */
+static void check_libc(Arena *arena, const Build *build) {
+  const char **argv = ARENA_ARRAY(arena, const char *, MAX_ARGUMENTS + 8);
+  const char *const rest[] = {"-fsyntax-only", "-include", "stdlib.h", "-x", "c", "/dev/null"};
+  const char **end = argv;
+  *end++ = clang_program();
+  end = add_all(end, clang_flags(arena, build));
+  for (size_t i = 0; i < sizeof rest / sizeof *rest; i++) *end++ = rest[i];
+  Process clang = {.argv = argv, .folder = "."};
+  run(arena, &clang, 1, build->seconds);
+  if (clang.outcome != PROCESS_FAILED || !strstr(clang.output, "file not found")) return;
+  const char *triple = build->target->triple;
+  fatal_at(
+      LOCATION_FILE(argv[0]), EXIT_ENVIRONMENT,
+      "expected the headers of a libc of %s, found none; install it (Debian: apt-get install gcc-%s, with what that "
+      "recommends)",
+      triple, triple);
+}
+
 /* A line that clang complains of is some node's: libclang finds it. */
 static void check_if_told(Arena *arena, const Unit *unit, const char *folder, const Build *build,
                           const Process *compiler) {
@@ -232,6 +245,7 @@ static void compile_sources(Arena *arena, const Unit *unit, const char *folder, 
   for (int i = 0; i < count; i++)
     compilers[i] = (Process){.argv = compile_command(arena, build, sources[i]), .folder = folder};
   run(arena, compilers, count, build->seconds);
+  if (compilers[0].outcome == PROCESS_FAILED) check_libc(arena, build);
   check_if_told(arena, unit, folder, build, &compilers[0]);
   stop_on_failure(compilers, count, build->seconds);
 }

@@ -11,6 +11,10 @@
 #define SIMD_PLAIN_LANES 4
 #endif
 
+#if defined __clang__ && defined __ALTIVEC__ /* comparisons of AltiVec's own vector types will change */
+#pragma clang diagnostic ignored "-Wdeprecated-altivec-src-compat"
+#endif
+
 enum { LANES = SIMD_PLAIN_LANES };
 typedef float vec __attribute__((vector_size(4 * SIMD_PLAIN_LANES)));
 typedef int vmask __attribute__((vector_size(4 * SIMD_PLAIN_LANES))); /* a lane is 0 or -1 */

@@ -1,6 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 # Builds a test program for AArch64 with NEON, or another ISA, and runs it under QEMU: cross_test.sh CLANG SOURCE ROOT [ISA].
+# The ISA plain-TRIPLE is plain C.
 # Prints SKIP if the cross libc or QEMU is missing.
 clang=$1 source=$2 root=$3
 skip() {
@@ -16,6 +17,8 @@ sve*)
   bits=${isa#sve} triple=aarch64-linux-gnu package=libc6-dev-arm64-cross emulator=qemu-aarch64
   flags="-march=armv8.2-a+sve -msve-vector-bits=$bits" cpu="-cpu max,sve-max-vq=$((bits / 128))"
   ;;
+plain-powerpc64le-linux-gnu) triple=${isa#plain-} package=libc6-dev-ppc64el-cross flags= emulator=qemu-ppc64le cpu= ;;
+plain-arm-linux-gnueabihf) triple=${isa#plain-} package=libc6-dev-armhf-cross flags= emulator=qemu-arm cpu= ;;
 rvv*)
   bits=${isa#rvv} triple=riscv64-linux-gnu package=libc6-dev-riscv64-cross emulator=qemu-riscv64
   flags="-march=rv64gcv_zvl${bits}b -mrvv-vector-bits=zvl" cpu="-cpu rv64,v=true,vext_spec=v1.0,vlen=$bits"
@@ -25,7 +28,7 @@ qemu=$(command -v $emulator || command -v $emulator-static) || skip $emulator
 [ "$(uname -m)" = "${triple%%-*}" ] || [ -e /usr/$triple/lib/libc.a ] || skip $package
 program=$(mktemp) || exit 1
 trap 'rm -f "$program"' EXIT
-macro=SIMD_$(echo "$isa" | tr '[:lower:]' '[:upper:]')
+macro=SIMD_$(echo "${isa%%-*}" | tr '[:lower:]' '[:upper:]')
 "$clang" --target=$triple $flags -static -O2 -std=gnu11 -DSTRIDE=65537 -DDRAWS=50000 -D_GNU_SOURCE -D"$macro" -fno-math-errno \
   -Wno-ignored-attributes -I"$root/templates" -I"$root/runtime" "$source" -lm -lpthread -o "$program" || exit 1
 "$qemu" $cpu "$program"

@@ -80,7 +80,7 @@ def test_completion_offers_the_existing_targets(rnncc):
     ("m --tool-timeout=0", '--tool-timeout: expected a number of seconds above 0, found "0"'),
     ("m --no-winograd=1", '--no-winograd: expected no value, found "1"'),
     ("m --machine=", '--machine: expected MACHINE, found ""'),
-    ("m --target=pdp-11", "--target: expected native or a name"),
+    ("m --target=pdp-11", "--target: expected native, a name"),
     ("m --dim T", "--dim: expected NAME=MIN..OPT..MAX, NAME=MIN..MAX or NAME=N"),
     ("m --state h0", "--state: expected INPUT=OUTPUT"),
     ("m --freeze sr", "--freeze: expected NAME=VALUE"),

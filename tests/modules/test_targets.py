@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""Small networks of every target that `rnncc targets` lists equal the reference, on this CPU or under qemu-user."""
+"""Small networks of every target that `rnncc targets` lists, and of some that it does not, equal the reference, on this CPU or under qemu-user."""
 import numpy
 import pytest
 
+from support.amount import some
 from support.emitted import run_module, run_by
 from support.merge import merged
 from support.machine import OF_TARGET
@@ -11,6 +12,7 @@ from support.targets import FOREIGN
 
 WITH_FEATURES = ["aarch64-linux-gnu+dotprod+fp16+bf16+i8mm"]
 WITH_MUSL = ["x86_64-linux-musl", "aarch64-linux-musl"]  # the others have the same C: test_musl.py
+PORTABLE = some(["arm-linux-gnueabihf", "powerpc64le-linux-gnu", "i686-linux-gnu"], 2)  # no rows: plain C
 PRODUCTS = 45  # that are summed up at most, each of numbers below 1
 
 
@@ -52,7 +54,7 @@ def test_each_target_is_tested(rnncc):
 
 
 @pytest.mark.optimised
-@pytest.mark.parametrize("target", [*OF_TARGET, *WITH_FEATURES, *WITH_MUSL])
+@pytest.mark.parametrize("target", [*OF_TARGET, *WITH_FEATURES, *WITH_MUSL, *PORTABLE])
 def test_a_cnn_an_lstm_and_a_gru_equal_the_reference(target, request, compile, reference, tmp_path):
     model, feeds = networks()
     path = model.write(tmp_path)

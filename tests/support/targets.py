@@ -14,6 +14,9 @@ FOREIGN = {
     "riscv64-linux-gnu+rvv256": ("riscv64-linux-gnu", ["qemu-riscv64", "-cpu", "rv64,v=true,vext_spec=v1.0,vlen=256"]),
     "riscv64-linux-gnu+rvv128": ("riscv64-linux-gnu", ["qemu-riscv64", "-cpu", "rv64,v=true,vext_spec=v1.0,vlen=128"]),
     "riscv64-linux-gnu": ("riscv64-linux-gnu", ["qemu-riscv64"]),
+    "powerpc64le-linux-gnu": ("powerpc64le-linux-gnu", ["qemu-ppc64le"]),
+    "arm-linux-gnueabihf": ("arm-linux-gnueabihf", ["qemu-arm"]),
+    "i686-linux-gnu": ("i686-linux-gnu", ["qemu-i386"]),
     **{f"{name}-linux-musl": ("x86_64-linux-musl", []) for name in ("x86_64", "x86-64-v2", "x86-64-v3", "x86-64-v4")},
 }
 FOREIGN |= {target.replace("-gnu", "-musl"): ("aarch64-linux-musl", command)
