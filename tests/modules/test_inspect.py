@@ -54,6 +54,20 @@ def test_a_module_that_was_built_for_another_machine(rnncc, aarch64_rnnrun, rnnr
     assert (here.returncode, there.returncode) == (0, 0), here.stderr + there.stderr
     assert here.stdout.startswith("machine  aarch64, 64 bits, little-endian; this is x86_64")
     assert here.stdout.splitlines()[1:] == there.stdout.splitlines()
+    done = rnnrun("run", tmp_path / "m.so", "--input", "x=random")
+    assert done.returncode == 5 and "m.so: for aarch64, 64 bits, little-endian; this is x86_64 with glibc" in done.stderr
+
+
+def test_a_module_that_was_built_with_another_libc(compile, rnnrun, rnnrun_of):
+    by_musl = rnnrun_of("x86_64-linux-musl")
+    module = compile(ROOT / "models" / "digits_rnn.json", "--target=x86_64-linux-musl")
+    machine, *lines = rnnrun("inspect", module).stdout.splitlines()
+    assert machine == ("machine  x86_64, 64 bits, little-endian, musl; this is x86_64 with glibc, so the module is read, not "
+                       "loaded")
+    assert lines == by_musl("inspect", module).stdout.splitlines() and "target   x86_64-linux-musl" in lines
+    for verb, *words in (["run"], ["bench"], ["profile"], ["verify", "--expect", "probabilities=@absent.npy"]):
+        done = rnnrun(verb, module, *words)
+        assert done.returncode == 5 and "for x86_64, 64 bits, little-endian, musl; this is x86_64 with glibc" in done.stderr, verb
 
 
 @pytest.mark.parametrize("form, said", [

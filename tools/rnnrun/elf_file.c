@@ -71,12 +71,31 @@ static uint64_t number_at(const ElfFile *file, uint64_t at, unsigned bytes) {
 
 static unsigned machine_of(const ElfFile *file) { return (unsigned)FIELD(file, 0, Ehdr, e_machine); }
 
-bool elf_is_foreign(const ElfFile *file) {
+static bool is_of_other_machine(const ElfFile *file) {
   const uint16_t one = 1;
   bool big_endian_here = *(const unsigned char *)&one == 0;
-  return file->bytes && MACHINE_HERE != EM_NONE &&
-         (machine_of(file) != MACHINE_HERE || is_wide(file) != (sizeof(void *) == 8) ||
-          is_big_endian(file) != big_endian_here);
+  return machine_of(file) != MACHINE_HERE || is_wide(file) != (sizeof(void *) == 8) ||
+         is_big_endian(file) != big_endian_here;
+}
+
+/* By the line of the note that names the target, "aarch64-linux-musl+dotprod". */
+static bool is_of_musl(const ElfFile *file) {
+  const char *description = elf_description(file), *line = description ? strstr(description, "\ntarget ") : NULL;
+  const char *musl = line ? strstr(line, "-musl") : NULL;
+  return musl && musl < strchr(line + 1, '\n');
+}
+
+/* Programs of musl load modules for glibc, too. */
+#ifdef __GLIBC__
+static const char libc_here[] = "glibc";
+static bool is_of_other_libc(const ElfFile *file) { return is_of_musl(file); }
+#else
+static const char libc_here[] = "musl";
+static bool is_of_other_libc(const ElfFile *file) { return (void)file, false; }
+#endif
+
+bool elf_is_foreign(const ElfFile *file) {
+  return file->bytes && MACHINE_HERE != EM_NONE && (is_of_other_machine(file) || is_of_other_libc(file));
 }
 
 static const char *machine_name(unsigned id) {
@@ -89,14 +108,15 @@ const char *elf_machine(const ElfFile *file, char text[ELF_MACHINE_TEXT]) {
   char number[32];
   unsigned id = machine_of(file);
   snprintf(number, sizeof number, "machine %u", id);
-  snprintf(text, ELF_MACHINE_TEXT, "%s, %d bits, %s-endian", machine_name(id) ? machine_name(id) : number,
-           is_wide(file) ? 64 : 32, is_big_endian(file) ? "big" : "little");
+  snprintf(text, ELF_MACHINE_TEXT, "%s, %d bits, %s-endian%s", machine_name(id) ? machine_name(id) : number,
+           is_wide(file) ? 64 : 32, is_big_endian(file) ? "big" : "little", is_of_musl(file) ? ", musl" : "");
   return text;
 }
 
-const char *elf_machine_here(void) {
+const char *elf_machine_here(char text[ELF_MACHINE_TEXT]) {
   const char *name = machine_name(MACHINE_HERE);
-  return name ? name : "another machine";
+  snprintf(text, ELF_MACHINE_TEXT, "%s with %s", name ? name : "another machine", libc_here);
+  return text;
 }
 
 /* ---- notes ---- */

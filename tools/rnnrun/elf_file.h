@@ -15,13 +15,13 @@ typedef struct ElfFile {
 ElfFile elf_open(const char *path);
 void elf_close(ElfFile *file);
 
-/* Built for another machine than this program. */
+/* Built for another machine than this program, or for a libc with which this program cannot load it. */
 bool elf_is_foreign(const ElfFile *file);
 
-/* "aarch64, 64 bits, little-endian" */
+/* "aarch64, 64 bits, little-endian, musl"; "x86_64 with glibc". */
 enum { ELF_MACHINE_TEXT = 64 };
 const char *elf_machine(const ElfFile *file, char text[ELF_MACHINE_TEXT]);
-const char *elf_machine_here(void);
+const char *elf_machine_here(char text[ELF_MACHINE_TEXT]);
 
 /* The text of rnncc's note, which describes the module; NULL: it has none. */
 const char *elf_description(const ElfFile *file);

@@ -59,11 +59,11 @@ static void print_lines(const char *text) {
 
 /* What can be known of a module that this machine cannot load. */
 static int inspect_foreign(const char *path, const ElfFile *file) {
-  char machine[ELF_MACHINE_TEXT];
+  char machine[ELF_MACHINE_TEXT], here[ELF_MACHINE_TEXT];
   const char *description = elf_description(file);
   elf_machine(file, machine);
   if (!description) fail(EXIT_ENVIRONMENT, "%s: for %s; not a module of rnncc, it has no note of rnncc", path, machine);
-  printf("%-8s %s; this is %s, so the module is read, not loaded\n", "machine", machine, elf_machine_here());
+  printf("%-8s %s; this is %s, so the module is read, not loaded\n", "machine", machine, elf_machine_here(here));
   print_lines(description);
   print_file_size(path);
   return 0;

@@ -3,9 +3,13 @@
 #define RNNRUN_VERBS_H
 
 #include "arguments.h"
+#include "session.h"
 
 /* Each returns an exit code. */
 #define VERB(name, operands, summary, details, example) int name##_verb(const Arguments *arguments);
 #include "options.def"
+
+/* session_load(), but of a module for another machine or libc it says so. */
+Session load_module(const char *path);
 
 #endif
