@@ -57,9 +57,10 @@ static bool has_musl(const Build *build) { return strstr(build->target->triple, 
 static const char *musl_headers(Arena *arena, const Build *build) {
   const char *folder = arena_format(arena, "/usr/include/%s", build->target->triple);
   if (access(arena_format(arena, "%s/stdlib.h", folder), R_OK) != 0)
-    fatal_at(LOCATION_FILE(folder), EXIT_ENVIRONMENT,
-             "expected musl's headers, found none; install them (Debian: apt-get install musl-dev, and for aarch64 "
-             "musl-dev:arm64 after dpkg --add-architecture arm64)");
+    fatal_at(
+        LOCATION_FILE(folder), EXIT_ENVIRONMENT,
+        "expected musl's headers, found none; install them (Debian: apt-get install musl-dev; of another architecture, "
+        "such as arm64, musl-dev:arm64 after dpkg --add-architecture arm64)");
   return folder;
 }
 

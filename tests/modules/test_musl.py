@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Modules, C and static libraries for programs of musl; these load the modules of glibc's targets, too, as the symbols
 that they take are of both."""
-import os
 import re
 import subprocess
 
@@ -121,15 +120,10 @@ def test_a_library_links_into_a_static_program_of_musl(target, rnncc, rnnrun_of,
     assert numpy.frombuffer(done.stdout, numpy.float32).tolist() == expected.ravel().tolist()
 
 
-@pytest.mark.unsanitized
 def test_missing_headers_are_named(rnncc, tmp_path):
-    """In a namespace in which the folder is empty."""
-    folder = "/usr/include/x86_64-linux-musl"
-    if os.geteuid() or subprocess.run(["unshare", "-m", "test", "-d", folder], capture_output=True).returncode:
-        pytest.skip("not permitted: unshare -m")
-    words = [rnncc.path, MODEL, "--target=x86_64-linux-musl", "-o", tmp_path / "m.so"]
-    done = subprocess.run(["unshare", "-m", "sh", "-c", f'mount -t tmpfs none {folder} && exec "$@"', "sh", *map(str, words)],
-                          capture_output=True, text=True, timeout=60)
+    """Debian 12 has no musl for riscv64."""
+    done = rnncc(MODEL, "--target=riscv64-linux-musl", "-o", tmp_path / "m.so")
+    folder = "/usr/include/riscv64-linux-musl"
     assert done.returncode == 5 and f"{folder}: error: expected musl's headers, found none; install them (Debian: " in done.stderr
 
 
