@@ -4,12 +4,14 @@ goes to the stack, each vector of a tile is loaded once, and by llvm-mca no loop
 asked. `tools/bench static` does this for all networks of the benchmarks, and records the exceptions; here a sample must
 have no others."""
 import json
+import re
 import subprocess
 import sys
 
 import pytest
 from conftest import ROOT, build_directory
 from support.amount import long_tests, some
+from support.model_builder import Model
 
 sys.path.insert(0, str(ROOT / "tools"))
 from benchmarks import hot_loops, static_page, static_run  # noqa: E402
@@ -90,3 +92,29 @@ def test_what_gets_worse_is_said():
     assert static_page.worse({"conv_direct 16 8": {"haswell": 1.28, "spills": 2}}, before) == []
     assert static_page.worse({"conv_direct 16 8": {"spills": 3}}, before) == ["conv_direct 16 8: spills 3, recorded 2"]
     assert static_page.worse({"gemm_packed 24 12": {"znver3": 1.2}}, before) == ["gemm_packed 24 12: znver3 1.2, recorded 0"]
+
+
+# A load and a store of a whole vector, in a listing.
+WHOLE_VECTORS = {"x86-64-v4": (r"vmov\w+ [^%]*\(.*\), %zmm", r"vmov\w+ %zmm\d+, .*\("),
+                 "x86-64-v3": (r"vmov\w+ [^%]*\(.*\), %ymm", r"vmov\w+ %ymm\d+, .*\("),
+                 "aarch64-linux-gnu": (r"ldu?r q\d+, \[", r"stu?r q\d+, \[")}
+
+
+def copies(loop, load, store):
+    """Does a loop load whole vectors, store as many, and touch no other memory?"""
+    loads, stores = (sum(1 for one in loop if re.match(pattern, str(one))) for pattern in (load, store))
+    return 0 < loads == stores and loads + stores == sum(1 for one in loop if re.search(r"[(\[]", one.operands))
+
+
+@pytest.mark.parametrize("target", WHOLE_VECTORS)
+def test_a_matrix_is_packed_by_vectors(target, tmp_path):
+    """Where the right-hand matrix is an input: a loop that does nothing but load vectors and store them."""
+    model = Model("packed")
+    inputs = [model.input(name, "f32", [64, 64]) for name in "ab"]
+    model.output(model.node("MatMul", inputs))
+    rnncc = build_directory() / "compiler" / "rnncc"
+    _, made = static_run.compiled(rnncc, model.write(tmp_path), tmp_path / "c", target)
+    architecture = hot_loops.ARCHITECTURES[target]
+    loops = [code for _, instructions in hot_loops.functions(made, architecture)
+             for code in hot_loops.innermost_loops(instructions, architecture.jump)]
+    assert any(copies(code, *WHOLE_VECTORS[target]) for code in loops)
