@@ -44,7 +44,7 @@ bool accesses_conflict(const Access *a, const Access *b) {
 }
 
 bool accesses_shared(const Node *a_node, const Access *a, const Node *b_node, const Access *b) {
-  return a_node == b_node && a->value == b->value && a->sharing && b->sharing;
+  return a_node == b_node && a->value == b->value && a->sharing && a->sharing == b->sharing;
 }
 
 bool may_overwrite(const Node *node, const Value *root) {

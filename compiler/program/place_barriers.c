@@ -66,12 +66,14 @@ static void add_barrier(Pending *pending, Block *block) {
 static void place_in_block(Pending *pending, Block *block);
 
 /* Each turn begins with a barrier, the first one too: nothing before the loop needs one of its own, unless there may be
- * no turn at all. The calls of a lone layer are run by the whole team, and all of them wait for each other. */
+ * no turn at all. The calls of a lone layer are run by the whole team, with barriers as outside the loop. */
 static void place_in_wavefront(Pending *pending, Item *item) {
   ItemList old = take_items(item->block);
   for (int i = 0; i < old.count; i++) {
-    if (i == 0 || item->wavefront->layers == 1) add_barrier(pending, item->block);
+    bool conflicts = item->wavefront->layers == 1 && touches_pending(pending, old.items[i]);
+    if (i == 0 || conflicts) add_barrier(pending, item->block);
     block_add(pending->program->arena, item->block, old.items[i]);
+    if (item->wavefront->layers == 1) remember(pending, old.items[i]);
   }
   for (int i = 0; i < old.count; i++) remember(pending, old.items[i]);
 }

@@ -161,9 +161,26 @@ static void a_turn_of_a_wavefront_begins_with_a_barrier(void **state) {
   assert_int_equal(barriers_of_wavefront(2), 1);
 }
 
-static void calls_of_a_lone_layer_wait_for_each_other(void **state) {
+static void a_result_of_a_lone_layer_is_read_behind_a_barrier(void **state) {
   (void)state;
   assert_int_equal(barriers_of_wavefront(1), 2);
+}
+
+/* Products of two directions, then their steps. */
+static void directions_of_a_lone_layer_run_at_once(void **state) {
+  (void)state;
+  begin();
+  Value *gates = image(16, 0);
+  program_wavefront(program, NULL, 1, 5, dim_const(program->graph->dims, 20));
+  const Node *node = hand_call(program, NULL, gates)->item->node;
+  operand_sharing(program->calls[0], "y", SHARED_BY_WORKER);
+  for (int i = 1; i < 4; i++) {
+    Call *call = program_call(program, node, &hand_kernel);
+    operand_value(call, "y", gates, i < 2 ? WRITE : READ_WRITE);
+    operand_sharing(call, "y", i < 2 ? SHARED_BY_WORKER : SHARED_APART);
+  }
+  program_end(program);
+  assert_int_equal(barriers(), 2);
 }
 
 /* One worker finds the extent; the others may read it only behind a barrier. */
@@ -193,7 +210,8 @@ int main(void) {
       TEST(calls_of_other_nodes_share_nothing),
       TEST(workers_meet_at_the_borders_of_a_block),
       TEST(a_turn_of_a_wavefront_begins_with_a_barrier),
-      TEST(calls_of_a_lone_layer_wait_for_each_other),
+      TEST(a_result_of_a_lone_layer_is_read_behind_a_barrier),
+      TEST(directions_of_a_lone_layer_run_at_once),
       TEST(a_found_dim_is_needed_behind_a_barrier),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
