@@ -33,6 +33,13 @@ enum { SCALED = 0 };
  * legal: 0 1 2 */
 enum { ADDEND = 1 };
 
+/* The team is divided into so many crews, if it has as many workers, and crew number CREW alone runs the product: that
+ * which goes on with its result.
+ * legal: 1 2 */
+enum { CREWS = 1 };
+/* legal: 0 1 */
+enum { CREW = 0 };
+
 typedef struct Gemm {
   const float *a, *b, *addend;
   float *c;
@@ -147,6 +154,15 @@ static void single_row(const Gemm *g, int64_t begin, int64_t end) {
   for (; panel < end; panel++) row_group(g, panel, 1);
 }
 
+/* This worker's share of the items of its crew; none if it is of the other one. */
+static void crew_share(const Team *team, int64_t items, int64_t *begin, int64_t *end) {
+  int64_t first = team->size * CREW / CREWS, workers = team->size * (CREW + 1) / CREWS - first;
+  int64_t member = team->rank - first;
+  bool rests = member < 0 || member >= workers;
+  *begin = rests ? 0 : share_begin(items, member, workers);
+  *end = rests ? 0 : share_begin(items, member + 1, workers);
+}
+
 /* The matrices of one batch. A and B have strides for each batch axis, C is dense, the addend is the same for all. */
 static Gemm at_batch(const Gemm *all, int64_t index, int64_t rank, const int64_t *dims, const int64_t *a_batch,
                      const int64_t *b_batch) {
@@ -183,7 +199,10 @@ static void gemm_packed(const Team *team, const float *a, const float *b, const 
               .c_row = c_row};
   int64_t batches = 1, blocks = ceil_div(m, ROWS), item, end;
   for (int64_t axis = 0; axis < batch_rank; axis++) batches *= batch_dims[axis];
-  team_share(team, batches * all.panels * blocks, &item, &end);
+  if (CREWS > 1 && team->size >= CREWS)
+    crew_share(team, batches * all.panels * blocks, &item, &end);
+  else
+    team_share(team, batches * all.panels * blocks, &item, &end);
   while (item < end) {
     int64_t in_batch = all.panels * blocks, batch = item / in_batch, first = item % in_batch;
     Gemm g = at_batch(&all, batch, batch_rank, batch_dims, a_batch, b_batch);

@@ -83,7 +83,7 @@ enum { PANEL_UNITS = UNIT_VECTORS * LANES };
 enum { BUFFERS = CELL == CELL_LSTM ? 3 : CELL == CELL_GRU_BEFORE ? 4 : 2 };
 
 typedef struct Layer {
-  float *gates;            /* of this direction; a sample and time: [panels][GATE_VECTORS][LANES] */
+  float *gates;            /* of this direction; a sample and time: [panels][GATE_VECTORS][LANES]. From first_time on */
   const float *x, *input;  /* INPUT: [T][B][I] or [B][T][I], and W as [panels][I][GATE_VECTORS][LANES] */
   const float *bias;       /* INPUT: [panels][GATE_VECTORS][LANES], or NULL */
   const float *weights;    /* [panels][PANEL_PARTS][H][PART_VECTORS][LANES] */
@@ -98,7 +98,8 @@ typedef struct Layer {
   float *y;       /* of this direction, or NULL */
   int64_t steps, batch, hidden, inputs, panels; /* T, B, H, I */
   int64_t turn;                                 /* of the run */
-  int64_t first, count;                         /* the steps of this call; the gates begin with the first's */
+  int64_t first, count;                         /* the steps of this call */
+  int64_t first_time;                           /* the earliest time of these steps */
   int64_t x_time, x_sample;
   int64_t state_row; /* H padded to whole panels, and by a vector that keeps samples off each other's cache sets */
   int64_t gates_time, gates_sample, y_time, y_sample; /* strides from one time, and one sample, to the next */
@@ -131,7 +132,7 @@ static inline int64_t time_of(const Layer *l, int64_t step, int64_t length) {
 }
 
 static inline float *gates_of(const Layer *l, int64_t step, int64_t sample) {
-  int64_t time = time_of(l, step, length_of(l, sample)) - l->first;
+  int64_t time = time_of(l, step, length_of(l, sample)) - l->first_time;
   return l->gates + time * l->gates_time + sample * l->gates_sample;
 }
 
@@ -589,9 +590,10 @@ static void run_direction(Layer *l, Team *team, int64_t directions) {
 
 /* Steps first .. first + count of one direction. Pointers are those of all directions; `direction` picks one. lengths,
  * initial_* and the outputs may be NULL, and so may what the cell or the knobs do not use. batch_first is ONNX's
- * layout = 1. gates: [T * B, or B * T][directions][panels][GATE_VECTORS][LANES], from step `first` on; INPUT: of one
- * step. memory: directions * BUFFERS * batch * (H padded to panels + LANES) floats, which carry the states from one
- * call to the next. partial: directions * batch * panels * PRODUCT_VECTORS * LANES floats. */
+ * layout = 1. gates: [T * B, or B * T][directions][panels][GATE_VECTORS][LANES] of the times of these steps, which for
+ * a reverse direction with lengths are all; INPUT: of one step. memory: directions * BUFFERS * batch * (H padded to
+ * panels + LANES) floats, which carry the states from one call to the next. partial: directions * batch * panels *
+ * PRODUCT_VECTORS * LANES floats. */
 static void recurrent_steps(Team *team, const float *x, const float *input, const float *bias, float *gates,
                             const float *weights, const float *candidate, const float *after_bias,
                             const float *peepholes, const Length *lengths, const float *initial_h,
@@ -612,6 +614,7 @@ static void recurrent_steps(Team *team, const float *x, const float *input, cons
              .reverse = reverse,
              .from_zero = !initial_h,
              .panels = ceil_div(hidden, PANEL_UNITS)};
+  l.first_time = reverse ? steps - first - l.count : first;
   take_share(&l, team, directions, direction);
   l.state_row = l.panels * PANEL_UNITS + LANES;
   take_memory(&l, memory, direction);

@@ -48,6 +48,21 @@ static void a_result_beyond_l2_is_cut_into_some_200_rows(void **state) {
   assert_int_equal(chunk_of(256, 100, 8), 25);
 }
 
+static void so_is_a_result_beyond_l3(void **state) {
+  (void)state;
+  assert_int_equal(chunk_of(256, 1000, 10), 20);
+}
+
+static void both_directions_make_twice_the_result(void **state) {
+  (void)state;
+  LayerCase layer = lstm(128);
+  layer.most_steps = 100;
+  layer.most_batch = 10;
+  assert_int_equal(input_chunk(&machine, &layer), 0);
+  layer.directions = 2;
+  assert_int_equal(input_chunk(&machine, &layer), 20);
+}
+
 static void weights_that_fill_l3_are_not_read_for_every_chunk(void **state) {
   (void)state;
   assert_int_equal(chunk_of(1024, 100, 10), 0);
@@ -79,6 +94,8 @@ int main(void) {
       cmocka_unit_test(one_sample_takes_all_steps),
       cmocka_unit_test(a_result_that_the_caches_keep_is_not_cut),
       cmocka_unit_test(a_result_beyond_l2_is_cut_into_some_200_rows),
+      cmocka_unit_test(so_is_a_result_beyond_l3),
+      cmocka_unit_test(both_directions_make_twice_the_result),
       cmocka_unit_test(weights_that_fill_l3_are_not_read_for_every_chunk),
       cmocka_unit_test(a_chunk_of_a_result_beyond_l3_is_a_sixth_of_l3),
       cmocka_unit_test(layers_that_cannot_run_in_chunks_are_not_cut),

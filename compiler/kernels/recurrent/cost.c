@@ -30,6 +30,7 @@ LayerCase layer_case(const MmLayer *layer, const Target *target) {
   int unit_vectors = cell_unit_vectors(layer->cell, target, layer->hidden);
   int vectors = row->product_gates * unit_vectors;
   vectors /= cell_panel_parts(target, vectors, dim_upper(layer->batch));
+  bool forward = layer->directions == 1 && !layer->reverse;
   LayerCase result = {.directions = layer->directions,
                       .gates = layer->gates,
                       .lanes = target->lanes,
@@ -38,7 +39,7 @@ LayerCase layer_case(const MmLayer *layer, const Target *target) {
                       .functions = row->functions,
                       .from_zero = !node_input(layer->node, INPUT_H),
                       .takes_steps = !node_input(layer->node, INPUT_LENGTHS),
-                      .takes_chunks = layer->directions == 1 && !layer->reverse && !layer->stacked,
+                      .takes_chunks = !layer->stacked && (forward || !node_input(layer->node, INPUT_LENGTHS)),
                       .most_steps = dim_upper(layer->steps),
                       .most_batch = dim_upper(layer->batch),
                       .steps = dim_optimum(layer->steps),

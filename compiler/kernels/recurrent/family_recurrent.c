@@ -42,12 +42,21 @@ static void pack(Graph *graph, Node *node) {
 
 /* ---- lowering ---- */
 
-/* The packed matrix: a constant, or in the node's scratch; NULL if there is none. */
-static void give_matrix(Call *call, const char *parameter, const Node *node, const MatrixPlan *matrix) {
-  if (!matrix->packed && matrix->source)
-    operand_bytes(call, parameter, node->scratch, matrix->scratch, 4 * panels_floats(&matrix->panels), READ);
+/* The packed matrix from element `first` on: a constant, or in the node's scratch; NULL if there is none. */
+static void give_part(Program *program, Call *call, const char *parameter, const Node *node, const MatrixPlan *matrix,
+                      int64_t first) {
+  if (matrix->packed)
+    operand_elements(call, parameter, matrix->packed, dim_const(program->graph->dims, first), NULL, READ);
+  else if (matrix->source)
+    operand_bytes(call, parameter, node->scratch, matrix->scratch + 4 * first,
+                  4 * (panels_floats(&matrix->panels) - first), READ);
   else
-    operand_value(call, parameter, matrix->packed, READ);
+    operand_null(call, parameter);
+}
+
+static void give_matrix(Program *program, Call *call, const char *parameter, const Node *node,
+                        const MatrixPlan *matrix) {
+  give_part(program, call, parameter, node, matrix, 0);
 }
 
 /* From the matrix's element `first` on; NULL if that is less than 0. */
@@ -74,13 +83,23 @@ static void lower_matrix(Program *program, const Node *node, const MatrixPlan *m
   call_cost(call, 0, 8 * (double)panels_floats(p));
 }
 
+/* The earliest time of a chunk's steps: a reverse direction starts at the end. */
+static const Dim *first_time(DimTable *dims, const Layer *l, const Wavefront *chunks, bool reverse) {
+  if (!chunks) return dim_const(dims, 0);
+  const Dim *first = dim_symbol(dims, chunks->first);
+  if (!reverse) return first;
+  const Dim *end = dim_sub(dims, l->steps, first);
+  return dim_max(dims, dim_const(dims, 0), dim_sub(dims, end, dim_symbol(dims, chunks->count)));
+}
+
 /* The rows of the product with W: the samples of all steps, or of a chunk. The times of a batch-first chunk are not
  * contiguous, so each sample is a product of its own. */
-static void give_rows(Program *program, Call *call, const Node *node, const Layer *l, const Wavefront *chunks) {
+static void give_rows(Program *program, Call *call, const Node *node, const Layer *l, int product,
+                      const Wavefront *chunks) {
   DimTable *dims = program->graph->dims;
   const Dim *inputs = dim_const(dims, l->inputs), *step = l->batch_first ? inputs : dim_mul(dims, l->batch, inputs);
   bool by_sample = chunks && l->batch_first;
-  const Dim *first = chunks ? dim_symbol(dims, chunks->first) : dim_const(dims, 0);
+  const Dim *first = first_time(dims, l, chunks, l->reverse || product == 1);
   const Dim *steps = chunks ? dim_symbol(dims, chunks->count) : l->steps;
   operand_elements(call, "a", node->inputs[INPUT_X], dim_mul(dims, first, step), NULL, READ);
   operand_dim(call, "m", by_sample ? steps : dim_mul(dims, steps, l->batch));
@@ -90,22 +109,25 @@ static void give_rows(Program *program, Call *call, const Node *node, const Laye
   operand_integer_array(call, "b_batch", by_sample, (const int64_t[]){0});
 }
 
-static void lower_input_product(Program *program, const Node *node, const Layer *l, const Wavefront *chunks) {
-  const MatrixPlan *bias = &l->matrices[MATRIX_BIAS];
-  Call *call = kernel_call(program, node, input_spec(program->arena, l));
-  give_rows(program, call, node, l, chunks);
-  give_matrix(call, "b", node, &l->matrices[MATRIX_INPUT]);
-  give_matrix(call, "addend", node, bias);
-  operand_bytes(call, "c", node->scratch, 0, l->memory, WRITE);
+static void lower_input_product(Program *program, const Node *node, const Layer *l, int product,
+                                const Wavefront *chunks) {
+  const MatrixPlan *weights = &l->matrices[MATRIX_INPUT];
+  int64_t columns = l->gates_row / l->products, first = product * columns;
+  Call *call = kernel_call(program, node, input_spec(program->arena, l, product));
+  give_rows(program, call, node, l, product, chunks);
+  give_part(program, call, "b", node, weights, product * panels_floats(&weights->panels) / l->products);
+  give_part(program, call, "addend", node, &l->matrices[MATRIX_BIAS], first);
+  operand_bytes(call, "c", node->scratch, 4 * first, l->memory - 4 * first, WRITE);
+  if (l->products > 1) operand_sharing(call, "c", SHARED_BY_WORKER); /* each direction has a crew of its own */
   operand_float(call, "scale", 1);
   operand_float(call, "addend_scale", 1);
-  operand_integer(call, "n", l->gates_row);
+  operand_integer(call, "n", columns);
   operand_integer(call, "k", l->inputs);
   operand_integer(call, "a_row", l->inputs);
   operand_integer(call, "a_depth", 1);
   operand_integer(call, "addend_row", 0);
   operand_integer(call, "c_row", l->gates_row);
-  double m = (double)dim_optimum(l->steps) * (double)dim_optimum(l->batch), n = (double)l->gates_row;
+  double m = (double)dim_optimum(l->steps) * (double)dim_optimum(l->batch), n = (double)columns;
   double k = (double)l->inputs;
   call_cost(call, 2 * m * n * k, 4 * (m * k + n * k + m * n));
 }
@@ -138,11 +160,11 @@ static void lower_steps(Program *program, const Node *node, const Layer *l, int 
   bool with_step = l->variant.input == INPUT_WITH_STEP;
   DimTable *dims = program->graph->dims;
   operand_value(call, "x", with_step ? node->inputs[INPUT_X] : NULL, READ);
-  give_matrix(call, "input", node, with_step ? &l->matrices[MATRIX_INPUT] : &none);
-  give_matrix(call, "bias", node, with_step ? &l->matrices[MATRIX_BIAS] : &none);
+  give_matrix(program, call, "input", node, with_step ? &l->matrices[MATRIX_INPUT] : &none);
+  give_matrix(program, call, "bias", node, with_step ? &l->matrices[MATRIX_BIAS] : &none);
   operand_bytes(call, "gates", node->scratch, 0, l->memory, READ_WRITE);
   for (int i = 0; i < MATRICES; i++)
-    if (parameters[i]) give_matrix(call, parameters[i], node, &l->matrices[i]);
+    if (parameters[i]) give_matrix(program, call, parameters[i], node, &l->matrices[i]);
   operand_value(call, "lengths", l->lengths, READ);
   operand_value(call, "initial_h", node_input(node, INPUT_H), READ);
   operand_value(call, "initial_c", l->cell == CELL_LSTM ? node_input(node, INPUT_C) : NULL, READ);
@@ -173,7 +195,8 @@ static void lower_preparation(Program *program, const Node *node, const Layer *l
 }
 
 static void lower_layer(Program *program, const Node *node, const Layer *l, const Wavefront *chunks) {
-  if (l->variant.input == INPUT_AHEAD) lower_input_product(program, node, l, chunks);
+  for (int product = 0; l->variant.input == INPUT_AHEAD && product < l->products; product++)
+    lower_input_product(program, node, l, product, chunks);
   for (int direction = 0; direction < l->directions; direction++) lower_steps(program, node, l, direction, chunks);
 }
 

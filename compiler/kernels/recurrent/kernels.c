@@ -4,8 +4,12 @@
 #include "program/build.h"
 #include "template/specialise.h"
 
-KernelSpec *input_spec(Arena *arena, const Layer *l) {
+KernelSpec *input_spec(Arena *arena, const Layer *l, int product) {
   KernelSpec *spec = gemm_spec(arena, &l->gemm);
+  if (l->products > 1) {
+    kernel_knob(spec, "CREWS", l->products);
+    kernel_knob(spec, "CREW", product);
+  }
   kernel_knob(spec, "ADDEND", l->matrices[MATRIX_BIAS].source != NULL);
   return spec;
 }
@@ -66,7 +70,8 @@ KernelSpec *steps_spec(Arena *arena, const Layer *l, int direction) {
 
 int layer_kernels(Arena *arena, const Layer *l, KernelSpec **kernels) {
   int count = 0;
-  if (l->variant.input == INPUT_AHEAD) kernels[count++] = input_spec(arena, l);
+  for (int product = 0; l->variant.input == INPUT_AHEAD && product < l->products; product++)
+    kernels[count++] = input_spec(arena, l, product);
   for (int direction = 0; direction < l->directions; direction++) kernels[count++] = steps_spec(arena, l, direction);
   return count;
 }

@@ -5,11 +5,11 @@
 
 #include "kernels/recurrent/layer.h"
 
-/* The product with W, ahead of the steps. */
-KernelSpec *input_spec(Arena *arena, const Layer *layer);
+/* A product with W, ahead of the steps. */
+KernelSpec *input_spec(Arena *arena, const Layer *layer, int product);
 KernelSpec *steps_spec(Arena *arena, const Layer *layer, int direction);
 
-enum { MAX_LAYER_KERNELS = 3 };
+enum { MAX_LAYER_KERNELS = 4 };
 
 /* The kernels whose time depends on the schedule; returns how many. Packing matrices and checking lengths do not. */
 int layer_kernels(Arena *arena, const Layer *layer, KernelSpec **kernels);

@@ -38,13 +38,13 @@ static void read_attributes(const Node *node, Layer *l) {
 
 /* ---- the target ---- */
 
-/* In a stack one worker runs a layer's chunks. Outside a stack, a forward layer may compute its product with W in
- * chunks: only there a chunk of times is a chunk of steps. */
+/* In a stack one worker runs a layer's chunks. Outside a stack, a layer may compute its product with W in chunks,
+ * unless it is reverse and has lengths: then the times of a chunk of steps are each sample's own. */
 static void settle_chunk(const Graph *graph, const Node *node, Layer *l) {
   RecurrentVariant *v = &l->variant;
   bool forward = l->directions == 1 && !l->reverse;
   l->stack = v->chunk ? stack_of(graph, node, &l->place) : NULL;
-  if (!l->stack && (!forward || v->input == INPUT_WITH_STEP)) v->chunk = 0;
+  if (!l->stack && ((!forward && l->lengths) || v->input == INPUT_WITH_STEP)) v->chunk = 0;
   if (v->chunk > dim_upper(l->steps)) v->chunk = (int)dim_upper(l->steps);
   if (l->stack) v->workers = v->batch_parts = 1;
 }
@@ -90,12 +90,25 @@ static RecurrentVariant chosen_variant(const Graph *graph, const Node *node) {
  * product of its own; the last chunk may be shorter. */
 static GemmKnobs input_gemm(Graph *graph, const Layer *l) {
   int chunk = l->variant.chunk;
-  if (!chunk) return gemm_knobs(graph, l->gates_row, l->inputs, dim_mul(graph->dims, l->steps, l->batch));
+  int64_t columns = l->gates_row / l->products;
+  if (!chunk) return gemm_knobs(graph, columns, l->inputs, dim_mul(graph->dims, l->steps, l->batch));
   const Dim *steps = dim_const(graph->dims, chunk);
   const Dim *m = l->batch_first ? steps : dim_mul(graph->dims, steps, l->batch);
-  GemmKnobs knobs = gemm_knobs(graph, l->gates_row, l->inputs, m);
+  GemmKnobs knobs = gemm_knobs(graph, columns, l->inputs, m);
   if (!dim_is_const(l->steps) || dim_value(l->steps) % chunk) knobs.rows.least = 1;
   return knobs;
+}
+
+/* A direction's own product needs panels that no other direction has columns in. */
+static void choose_products(Graph *graph, Layer *l) {
+  int64_t vectors = l->panels * l->gates * l->unit_vectors; /* of a direction */
+  l->gates_row = l->directions * vectors * graph->config->target->lanes;
+  l->products = l->variant.chunk ? (int)l->directions : 1;
+  l->gemm = input_gemm(graph, l);
+  if (l->products == 1 || vectors % l->gemm.vectors == 0) return;
+  l->variant.chunk = 0;
+  l->products = 1;
+  l->gemm = input_gemm(graph, l);
 }
 
 static void choose_knobs(Graph *graph, Layer *l) {
@@ -110,8 +123,7 @@ static void choose_knobs(Graph *graph, Layer *l) {
   l->rows = block_rows(most, l->batch, l->variant.batch_parts);
   l->parts = parts_of(target, product_vectors);
   l->halves = l->panels % 2 && l->panels >= 3 && l->variant.workers > 1 && !l->variant.hide;
-  l->gates_row = l->directions * l->panels * l->gates * l->unit_vectors * target->lanes;
-  l->gemm = input_gemm(graph, l);
+  choose_products(graph, l);
 }
 
 /* ---- the matrices ---- */

@@ -44,6 +44,7 @@ typedef struct Layer {
   const Value *lengths;
   const Stack *stack; /* the stack that runs as a wavefront, and the layer's index in it; NULL: none */
   int place;
+  int products; /* with W: one, or in chunks one of each direction, because a chunk's times differ */
   GemmKnobs gemm;
   int64_t gates_row; /* floats of one step of one sample in the gates' buffer */
   MatrixPlan matrices[MATRICES];
