@@ -4,9 +4,10 @@
 #include "caches.h"
 
 #include <pthread.h>
-#include <sched.h>
 
-enum { MAX_THREADS = CPU_SETSIZE, LINE_BYTES = 64 };
+#include "topology.h"
+
+enum { MAX_THREADS = 1024, LINE_BYTES = 64 };
 
 typedef struct Walk {
   const volatile char *buffer;
@@ -21,27 +22,26 @@ static void read_lines(const Walk *walk) {
 
 static void *read_there(void *argument) {
   const Walk *walk = argument;
-  cpu_set_t one;
-  CPU_ZERO(&one);
-  CPU_SET(walk->cpu, &one);
-  sched_setaffinity(0, sizeof one, &one);
+  CpuMask one = {0};
+  CPU_SET_S(walk->cpu, sizeof one, &one.set);
+  sched_setaffinity(0, sizeof one, &one.set);
   read_lines(walk);
   return NULL;
 }
 
 /* The CPU of the mask that follows `last`; -1: none. */
-static int next_cpu(const cpu_set_t *mask, int last) {
-  for (int cpu = last + 1; cpu < CPU_SETSIZE; cpu++)
-    if (CPU_ISSET(cpu, mask)) return cpu;
+static int next_cpu(const CpuMask *mask, int last) {
+  for (int cpu = last + 1; cpu < MAX_CPUS; cpu++)
+    if (CPU_ISSET_S(cpu, sizeof *mask, &mask->set)) return cpu;
   return -1;
 }
 
 void caches_evict(const void *buffer, size_t bytes, int threads) {
-  cpu_set_t mask;
+  CpuMask mask;
   Walk walks[MAX_THREADS] = {{.buffer = buffer, .bytes = bytes}};
   int count = 1, here = sched_getcpu();
   if (bytes == 0) return;
-  if (threads > 1 && sched_getaffinity(0, sizeof mask, &mask) == 0)
+  if (threads > 1 && sched_getaffinity(0, sizeof mask, &mask.set) == 0)
     for (int cpu = -1; count < threads && count < MAX_THREADS && (cpu = next_cpu(&mask, cpu)) >= 0;) {
       if (cpu == here) continue;
       walks[count] = (Walk){.buffer = buffer, .bytes = bytes, .cpu = cpu};

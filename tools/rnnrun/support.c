@@ -3,7 +3,6 @@
 
 #include <ctype.h>
 #include <errno.h>
-#include <sched.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,6 +10,7 @@
 #include <time.h>
 
 #include "half.h"
+#include "topology.h"
 
 _Noreturn void fail(int exit_code, const char *format, ...) {
   char message[4096];
@@ -140,8 +140,8 @@ void write_json_string(FILE *file, const char *text) {
 }
 
 int cpu_count(void) {
-  cpu_set_t mask;
-  return sched_getaffinity(0, sizeof mask, &mask) == 0 ? CPU_COUNT(&mask) : 1;
+  CpuMask mask;
+  return sched_getaffinity(0, sizeof mask, &mask.set) == 0 ? CPU_COUNT_S(sizeof mask, &mask.set) : 1;
 }
 
 /* Linux on ARM gives no name, but numbers by which it can be looked up. */

@@ -6,7 +6,6 @@
 #include "speed.h"
 
 #include <pthread.h>
-#include <sched.h>
 #include <stdatomic.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -16,6 +15,7 @@
 #include <time.h>
 
 #include "cpu.h"
+#include "topology.h"
 
 /* ---- the loops, in the vectors of each instruction set ---- */
 
@@ -152,12 +152,11 @@ static double now_ns(void) {
 
 /* To the index-th CPU that this process may use. A failure only means a less steady figure. */
 static void pin(int index) {
-  cpu_set_t allowed, one;
-  CPU_ZERO(&one);
-  if (sched_getaffinity(0, sizeof allowed, &allowed)) return;
-  for (int cpu = 0; cpu < CPU_SETSIZE; cpu++)
-    if (CPU_ISSET(cpu, &allowed) && index-- == 0) CPU_SET(cpu, &one);
-  if (CPU_COUNT(&one)) pthread_setaffinity_np(pthread_self(), sizeof one, &one);
+  CpuMask allowed, one = {0};
+  if (sched_getaffinity(0, sizeof allowed, &allowed.set)) return;
+  for (int cpu = 0; cpu < MAX_CPUS; cpu++)
+    if (CPU_ISSET_S(cpu, sizeof allowed, &allowed.set) && index-- == 0) CPU_SET_S(cpu, sizeof one, &one.set);
+  if (CPU_COUNT_S(sizeof one, &one.set)) pthread_setaffinity_np(pthread_self(), sizeof one, &one.set);
 }
 
 static float *new_data(size_t bytes) {
