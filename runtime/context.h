@@ -67,8 +67,9 @@ RUNTIME_LOCAL size_t dtype_bytes(rnncc_dtype dtype);
 RUNTIME_LOCAL void states_load(rnncc_context *context);
 RUNTIME_LOCAL void states_store(rnncc_context *context);
 
-/* The functions of rnncc_api. */
-RUNTIME_LOCAL rnncc_status model_create(const rnncc_options *options, rnncc_model **out, const char **why);
+/* The functions of rnncc_api. Its model_create() knows the module. */
+RUNTIME_LOCAL rnncc_status model_create(const Module *module, const rnncc_options *options, rnncc_model **out,
+                                        const char **why);
 RUNTIME_LOCAL void model_destroy(rnncc_model *model);
 RUNTIME_LOCAL int32_t model_threads(const rnncc_model *model);
 RUNTIME_LOCAL int32_t model_narrowed(const rnncc_model *model);

@@ -33,7 +33,7 @@ static rnncc_status refuse(rnncc_status status, const char *reason, const char *
   return status;
 }
 
-rnncc_status model_create(const rnncc_options *given, rnncc_model **out, const char **why) {
+rnncc_status model_create(const Module *module, const rnncc_options *given, rnncc_model **out, const char **why) {
   if (!out) return refuse(RNNCC_ERROR_ARGUMENT, "model_create: `out` is NULL", why);
   *out = NULL;
   rnncc_options options;
@@ -45,8 +45,8 @@ rnncc_status model_create(const rnncc_options *given, rnncc_model **out, const c
     free(model);
     return refuse(RNNCC_ERROR_MEMORY, "model_create: out of memory", why);
   }
-  *model = (rnncc_model){.module = &rnncc_module, .pool = pool};
-  prefer_huge_pages(&rnncc_module);
+  *model = (rnncc_model){.module = module, .pool = pool};
+  prefer_huge_pages(module);
   *out = model;
   return refuse(RNNCC_OK, NULL, why);
 }

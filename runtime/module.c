@@ -1,26 +1,50 @@
 /* SPDX-License-Identifier: MIT */
-/* The one exported symbol: it hands out the table of functions if this process can use them. */
+/*
+ * The one exported symbol: it hands out a table of functions if this process can use them. An object of several targets
+ * has a Module and a table for each. Nothing is kept of the choice: each call makes it anew.
+ */
 #include "context.h"
 
-static const rnncc_api api = {
-    .abi = RNNCC_ABI,
-    .struct_size = sizeof(rnncc_api),
-    .info = &rnncc_module.info,
-    .model_create = model_create,
-    .model_destroy = model_destroy,
-    .model_threads = model_threads,
-    .context_size = context_size,
-    .context_create = context_create,
-    .context_destroy = context_destroy,
-    .warmup = context_warmup,
-    .run = context_run,
-    .state_reset = context_state_reset,
-    .state_get = context_state_get,
-    .state_set = context_state_set,
-    .profile = context_profile,
-    .last_error = context_last_error,
-    .model_narrowed = model_narrowed,
-};
+/* All modules, the one that needs most of the CPU first. rnncc says them where there are several, and what $RNNCC_ISA
+ * can be, in RNNCC_ISAS. */
+#ifndef RNNCC_MODULES
+#define RNNCC_MODULES(EACH) EACH(rnncc_module)
+#endif
+
+#define CREATE(name)                                                                                                   \
+  extern const Module name;                                                                                            \
+  static rnncc_status RNNCC_JOIN_VALUES(create_, name)(const rnncc_options *options, rnncc_model **out,                \
+                                                       const char **why) {                                             \
+    return model_create(&(name), options, out, why);                                                                   \
+  }
+RNNCC_MODULES(CREATE)
+
+#define API(name)                                                                                                      \
+  {                                                                                                                    \
+      .abi = RNNCC_ABI,                                                                                                \
+      .struct_size = sizeof(rnncc_api),                                                                                \
+      .info = &(name).info,                                                                                            \
+      .model_create = RNNCC_JOIN_VALUES(create_, name),                                                                \
+      .model_destroy = model_destroy,                                                                                  \
+      .model_threads = model_threads,                                                                                  \
+      .context_size = context_size,                                                                                    \
+      .context_create = context_create,                                                                                \
+      .context_destroy = context_destroy,                                                                              \
+      .warmup = context_warmup,                                                                                        \
+      .run = context_run,                                                                                              \
+      .state_reset = context_state_reset,                                                                              \
+      .state_get = context_state_get,                                                                                  \
+      .state_set = context_state_set,                                                                                  \
+      .profile = context_profile,                                                                                      \
+      .last_error = context_last_error,                                                                                \
+      .model_narrowed = model_narrowed,                                                                                \
+  },
+static const rnncc_api apis[] = {RNNCC_MODULES(API)};
+
+#define ADDRESS(name) &(name),
+static const Module *const modules[] = {RNNCC_MODULES(ADDRESS)};
+
+enum { MODULES = sizeof modules / sizeof *modules };
 
 #define LACKING(what) MESSAGE("this module needs " what ", which this CPU or its operating system lacks")
 
@@ -29,17 +53,52 @@ static const char *const lacking[] = {
 #include "cpu.def"
 };
 
-static const char *reason_against(uint32_t abi) {
-  if (abi != RNNCC_ABI) return MESSAGE("this module and the application were built for different versions of rnncc.h");
-  uint32_t missing = rnncc_module.cpu_features & ~cpu_features();
+/* NULL: this CPU has all that the module needs. */
+static const char *lack_of(const Module *module, uint32_t features) {
+  uint32_t missing = module->cpu_features & ~features;
   if (!missing) return NULL;
   for (int i = CPU_FEATURES; i-- > 0;)
     if (missing & 1u << i) return lacking[i];
   return LACKING("an instruction set unknown to this runtime");
 }
 
+#ifdef RNNCC_ISAS
+#include <stdlib.h>
+#include <string.h>
+
+/* The user's choice among those that the CPU has; NULL: the best. */
+static const char *isa_asked_for(void) {
+  const char *isa = getenv("RNNCC_ISA");
+  return isa && *isa ? isa : NULL;
+}
+
+static bool is_isa(const Module *module, const char *isa) {
+  return !isa || !strcmp(isa, module->info.isa) || !strcmp(isa, module->info.target);
+}
+
+static const char unknown_isa[] = "RNNCC_ISA: expected one of those that this module has: " RNNCC_ISAS;
+#else
+static const char *isa_asked_for(void) { return NULL; }
+static bool is_isa(const Module *module, const char *isa) { return (void)module, (void)isa, true; }
+static const char unknown_isa[] = "";
+#endif
+
+/* Of those modules that the CPU can run, the first; else *reason is what it lacks for the last. */
+static const rnncc_api *choose(const char **reason) {
+  uint32_t features = cpu_features();
+  const char *isa = isa_asked_for();
+  *reason = unknown_isa;
+  for (int i = 0; i < MODULES; i++) {
+    if (!is_isa(modules[i], isa)) continue;
+    *reason = lack_of(modules[i], features);
+    if (!*reason) return &apis[i];
+  }
+  return NULL;
+}
+
 const rnncc_api *rnncc_module_query(uint32_t abi, const char **why) {
-  const char *reason = reason_against(abi);
-  if (why) *why = reason;
-  return reason ? NULL : &api;
+  const char *reason = MESSAGE("this module and the application were built for different versions of rnncc.h");
+  const rnncc_api *api = abi == RNNCC_ABI ? choose(&reason) : NULL;
+  if (why) *why = api ? NULL : reason;
+  return api;
 }

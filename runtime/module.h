@@ -55,7 +55,8 @@ typedef struct Module {
   rnncc_info info;
   uint32_t cpu_features;        /* CPU_* bits the kernels use */
   const unsigned char *weights; /* info.weights_bytes, packed, 64-byte aligned */
-  const size_t *weight_ends;    /* [n_weights]: where each constant of them ends and the next begins */
+  const size_t *weight_ends;    /* [n_weights]: where each constant of them ends */
+  const size_t *weight_begins;  /* [n_weights], where targets share the weights; NULL: each where the last one ends */
   int32_t n_weights;            /* 0: not known */
   const ModuleState *states;    /* [info.n_states] */
   const ModuleRangeCheck *checks;
@@ -78,14 +79,16 @@ typedef struct Module {
 /* This worker's share of constant i of the weights, or of all of them if i is 0 and the ends are not known. Kernels
  * that share panels read about this share. */
 static inline void module_weights_share(const Module *module, const Team *team, int i, int64_t *begin, int64_t *end) {
-  int64_t first = i ? (int64_t)module->weight_ends[i - 1] : 0;
+  int64_t first = module->weight_begins ? (int64_t)module->weight_begins[i]
+                  : i                   ? (int64_t)module->weight_ends[i - 1]
+                                        : 0;
   int64_t last = (int64_t)(module->n_weights ? module->weight_ends[i] : module->info.weights_bytes);
   team_share(team, last - first, begin, end);
   *begin += first;
   *end += first;
 }
 
-/* Defined by the emitted unit. */
+/* Defined by the emitted unit; where there are several, by each of them. */
 extern const Module rnncc_module;
 
 /* Every worker calls it after schedule step `step`, and after its barrier if it has one. Adds the time since the last

@@ -19,8 +19,13 @@
 #define RNNCC_QUOTE_VALUE(name) RNNCC_QUOTE(name)
 #define RNNCC_GLOBAL_TEXT(name) RNNCC_QUOTE_VALUE(RNNCC_PREFIX) #name
 
-/* What the kernels' object and the runtime's have for each other. */
-#define rnncc_module RNNCC_GLOBAL(module)
+/* What the kernels' objects and the runtime's have for each other. Of several targets, each has a Module of its own
+ * name.
+ */
+#ifndef RNNCC_MODULE
+#define RNNCC_MODULE module
+#endif
+#define rnncc_module RNNCC_GLOBAL(RNNCC_MODULE)
 #define rnncc_weights RNNCC_GLOBAL(weights)
 #define module_stamp RNNCC_GLOBAL(module_stamp)
 #define team_enter RNNCC_GLOBAL(team_enter)

@@ -89,8 +89,8 @@ typedef struct rnncc_info {
   const char *name;           /* of the model */
   const char *model_version;  /* of the model file, "" if it has none */
   const char *isa;            /* the vectors that the kernels were built for, such as "avx512" */
-  const char *target;         /* as given to --target */
-  const char *weights_sha256; /* 64 hex digits, over the packed weights */
+  const char *target;         /* as given to --target; of several the one that was chosen */
+  const char *weights_sha256; /* 64 hex digits, over the packed weights, of all targets */
   const char *build;          /* compiler version, options, model hash: a one-line record */
   size_t weights_bytes;
   size_t arena_bytes; /* working memory of one context */
@@ -170,7 +170,12 @@ typedef struct rnncc_api {
   int32_t (*model_narrowed)(const rnncc_model *);
 } rnncc_api;
 
-/* abi: RNNCC_ABI of the caller's header. NULL and *why (if why is given): another ABI, or the CPU lacks a feature. */
+/*
+ * abi: RNNCC_ABI of the caller's header. NULL and *why (if why is given): another ABI, or the CPU lacks a feature.
+ *
+ * A module for several targets returns the table of the best that the CPU can run, or of the one that $RNNCC_ISA names
+ * by `isa` or `target` of its info: NULL if it has no such one.
+ */
 #ifdef RNNCC_BUILDING_MODULE
 __attribute__((visibility("default")))
 #endif

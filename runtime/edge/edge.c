@@ -6,11 +6,11 @@
  */
 #include "context.h"
 
-/* Immutable, so that one is enough. */
+/* Immutable, so that one is enough: an edge library is of one target. */
 static rnncc_model only_model = {.module = &rnncc_module};
 
-rnncc_status model_create(const rnncc_options *given, rnncc_model **out, const char **why) {
-  (void)given;
+rnncc_status model_create(const Module *module, const rnncc_options *given, rnncc_model **out, const char **why) {
+  (void)module, (void)given;
   if (why) *why = NULL;
   if (!out) return RNNCC_ERROR_ARGUMENT;
   *out = &only_model;
