@@ -86,6 +86,11 @@ static const CommandOption options[] = {
 #include "options.def"
 };
 
+static const CommandNote variables[] = {
+#define VARIABLE(name, help) {name, help},
+#include "options.def"
+};
+
 static const CommandNote exits[] = {
 #define STATUS(code, help) {code, help},
 #include "options.def"
@@ -104,6 +109,8 @@ const Command rnnrun_command = {
     .verbs = verbs,
     .n_options = sizeof options / sizeof *options,
     .options = options,
+    .n_variables = sizeof variables / sizeof *variables,
+    .variables = variables,
     .n_exits = sizeof exits / sizeof *exits,
     .exits = exits,
     .refuse = refuse,

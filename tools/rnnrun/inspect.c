@@ -46,9 +46,17 @@ static void print_file_size(const char *path) {
   if (stat(path, &status) == 0) printf("%-8s %lld bytes\n", "file", (long long)status.st_size);
 }
 
-/* As print_name(), but line ends are those of the text. */
-static void print_lines(const char *text) {
+/* Has the text this line, of `length` bytes? */
+static bool has_line(const char *text, const char *line, size_t length) {
+  for (const char *end; (end = strchr(text, '\n')); text = end + 1)
+    if ((size_t)(end - text) == length && !memcmp(text, line, length)) return true;
+  return false;
+}
+
+/* As print_name(), but line ends are those of the text; without the lines that `known` has, too. */
+static void print_lines(const char *text, const char *known) {
   for (const char *end; (end = strchr(text, '\n')); text = end + 1) {
+    if (has_line(known, text, (size_t)(end - text))) continue;
     char *line = strndup(text, (size_t)(end - text));
     if (!line) fail(EXIT_RESOURCE, "out of memory");
     print_name(line);
@@ -57,19 +65,40 @@ static void print_lines(const char *text) {
   }
 }
 
+/* Of a module for several targets, how the others differ from the one that is described. */
+static void print_others(const ElfFile *file, const char *described) {
+  const char *other;
+  for (int i = 0; (other = elf_description(file, i)); i++) {
+    if (!strcmp(other, described)) continue;
+    putchar('\n');
+    print_lines(other, described);
+  }
+}
+
+/* The note of this target; NULL: there is none. */
+static const char *description_of(const ElfFile *file, const char *target) {
+  char line[256];
+  const char *found;
+  int length = snprintf(line, sizeof line, "%-8s %s", "target", target);
+  for (int i = 0; (found = elf_description(file, i)); i++)
+    if (has_line(found, line, (size_t)length)) return found;
+  return NULL;
+}
+
 /* What can be known of a module that this machine cannot load. */
 static int inspect_foreign(const char *path, const ElfFile *file) {
   char machine[ELF_MACHINE_TEXT], here[ELF_MACHINE_TEXT];
-  const char *description = elf_description(file);
+  const char *description = elf_description(file, 0);
   elf_machine(file, machine);
   if (!description) fail(EXIT_ENVIRONMENT, "%s: for %s; not a module of rnncc, it has no note of rnncc", path, machine);
   printf("%-8s %s; this is %s, so the module is read, not loaded\n", "machine", machine, elf_machine_here(here));
-  print_lines(description);
+  print_lines(description, "");
   print_file_size(path);
+  print_others(file, description);
   return 0;
 }
 
-static int inspect_loaded(const Arguments *arguments) {
+static int inspect_loaded(const Arguments *arguments, const ElfFile *file) {
   Session session = session_load(arguments->module);
   const rnncc_info *info = session.api->info;
   print_field("model", info->name);
@@ -92,13 +121,15 @@ static int inspect_loaded(const Arguments *arguments) {
   printf("%-8s %zu bytes a context\n", "memory", info->arena_bytes);
   print_field("build", info->build);
   print_file_size(arguments->module);
+  const char *description = description_of(file, info->target);
+  if (description) print_others(file, description);
   session_close(&session);
   return 0;
 }
 
 int inspect_verb(const Arguments *arguments) {
   ElfFile file = elf_open(arguments->module);
-  int code = elf_is_foreign(&file) ? inspect_foreign(arguments->module, &file) : inspect_loaded(arguments);
+  int code = elf_is_foreign(&file) ? inspect_foreign(arguments->module, &file) : inspect_loaded(arguments, &file);
   elf_close(&file);
   return code;
 }
