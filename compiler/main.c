@@ -15,24 +15,24 @@ static void compile(Compilation *c) {
   switch (c->options->emit) {
   case EMIT_GRAPH:
     run_steps(c, STEP_load);
-    save_model(c->arena, c->graph, output_path(c->options, c->arena));
+    save_model(c->arena, c->branches->graph, output_path(c->options, c->arena));
     break;
   case EMIT_DOT:
     run_steps(c, LAST_LAYOUT_STEP);
-    output_text(c->options, emit_dot(c->graph));
+    output_text(c->options, emit_dot(c->branches->graph));
     break;
   case EMIT_H:
     run_steps(c, LAST_PROGRAM_STEP);
-    output_text(c->options, emit_header(c->program, output_name(c->options, c->arena)));
+    output_text(c->options, application_header(c));
     break;
   case EMIT_A:
     run_steps(c, STEP_build);
-    output_sizes(c->options, c->program);
-    output_header_beside(c->options, emit_header(c->program, output_name(c->options, c->arena)));
+    output_sizes(c->options, c->branches->program);
+    output_header_beside(c->options, application_header(c));
     break;
   case EMIT_C:
     run_steps(c, STEP_check_unit);
-    output_sizes(c->options, c->program);
+    output_sizes(c->options, c->branches->program);
     break;
   case EMIT_SO:
     run_steps(c, STEP_build);
@@ -44,20 +44,20 @@ static void inspect(Compilation *c) {
   switch (c->options->explain) {
   case EXPLAIN_NOTHING:
     run_steps(c, LAST_PROGRAM_STEP);
-    inspect_module(c->options, c->program);
+    for (int i = 0; i < c->n_branches; i++) inspect_module(c->options, c->branches[i].program);
     break;
   case EXPLAIN_RNN:
   case EXPLAIN_CONV:
   case EXPLAIN_LAYOUT:
     run_steps(c, LAST_LAYOUT_STEP);
-    inspect_choices(c->options, c->graph);
+    for (int i = 0; i < c->n_branches; i++) inspect_choices(c->options, c->branches[i].graph);
     break;
   }
 }
 
 static void tune_model(Compilation *c) {
   run_steps(c, LAST_LAYOUT_STEP);
-  tune_graph(c->options, c->graph);
+  tune_graph(c->options, c->branches->graph);
 }
 
 static void manage_schedules(const Options *options, Arena *arena) {

@@ -16,13 +16,28 @@
 
 /* ---- actions; they return NULL, or what was expected ---- */
 
+static const char *take_one_target(Options *options, const char *name) {
+  const char *expected =
+      "native, a name that `rnncc targets` lists, with any of its features, or a triple of Linux; or "
+      "several, with commas between";
+  const Target *target = target_named(options->arena, name);
+  if (!target && is_linux_triple(name)) target = portable_target(options->arena, name, &expected);
+  if (!target) return expected;
+  options_add_target(options, target, !strcmp(name, "native"));
+  return NULL;
+}
+
+/* A list; each is looked at by itself. */
 static const char *take_target(void *into, const char *value) {
   Options *options = into;
-  const char *expected = "native, a name that `rnncc targets` lists, with any of its features, or a triple of Linux";
-  options->target = target_named(options->arena, value);
-  options->native = !strcmp(value, "native");
-  if (!options->target && is_linux_triple(value)) options->target = portable_target(options->arena, value, &expected);
-  return options->target ? NULL : expected;
+  options->n_targets = 0;
+  for (const char *name = value;; name++) {
+    int length = (int)strcspn(name, ",");
+    const char *expected = take_one_target(options, arena_format(options->arena, "%.*s", length, name));
+    if (expected) return expected;
+    name += length;
+    if (!*name) return NULL;
+  }
 }
 
 static const char *take_name(void *into, const char *value) {

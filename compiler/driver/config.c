@@ -3,11 +3,11 @@
 
 #include "schedules/database.h"
 
-const Config *config_of(Arena *arena, const Options *options) {
+const Config *config_of(Arena *arena, const Options *options, const PlannedTarget *planned) {
   Config *config = ARENA_NEW(arena, Config);
-  *config = (Config){.target = options->target,
-                     .machine = &options->machine,
-                     .records = database_open(arena, options->target, options->schedules),
+  *config = (Config){.target = planned->target,
+                     .machine = &planned->machine,
+                     .records = database_open(arena, planned->target, options->schedules),
                      .rnn_schedule = options->variant,
                      .conv_schedule = options->conv_form,
                      .layout_search = options->layout_search,

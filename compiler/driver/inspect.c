@@ -15,6 +15,13 @@
 #include "program/dump.h"
 #include "support/files.h"
 
+/* A line that stands above what is printed for one target of several. */
+static void print_target(const Options *options, const Graph *graph) {
+  const Target *target = graph->config->target;
+  if (options->n_targets == 1) return;
+  printf("%s==== %s ====\n", target == options->targets->target ? "" : "\n", target->name);
+}
+
 /* ---- the model ---- */
 
 static const char *shape_text(Arena *arena, const Value *value) {
@@ -99,9 +106,12 @@ static void print_memory(Arena *arena, const MemoryPlan *plan) {
 
 void inspect_module(const Options *options, Program *program) {
   const Graph *graph = program->graph;
+  print_target(options, graph);
   print_model(graph);
   print_remarks(graph);
-  printf("%-8s %lld bytes packed for %s\n", "weights", (long long)program->weights_bytes, graph->config->target->name);
+  printf("%-8s %lld bytes packed for %s", "weights", (long long)program->weights_bytes, graph->config->target->name);
+  if (options->n_targets > 1) printf(", %lld for all targets", (long long)program->weights_file->bytes);
+  putchar('\n');
   printf("%-8s %lld bytes a context\n", "arena", (long long)program->arena_bytes);
   print_calls(program);
   if (options->memory) print_memory(program->arena, program->plan);
@@ -118,6 +128,7 @@ static void print_layouts(Graph *graph) {
 }
 
 void inspect_choices(const Options *options, Graph *graph) {
+  print_target(options, graph);
   if (options->explain == EXPLAIN_LAYOUT) {
     graph_each(graph, print_layouts);
     return;

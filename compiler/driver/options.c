@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 #include "driver/options.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "machine/machine_file.h"
 #include "machine/targets.h"
 #include "support/diagnostics.h"
+#include "support/list.h"
 
 #define REFUSE(...) rnncc_command.refuse(arena_format(options->arena, __VA_ARGS__))
 
@@ -39,6 +41,50 @@ static void take_words(Options *options, const CommandLine *line) {
     REFUSE("targets: expected no model, found \"%s\"", line->words[0]);
 }
 
+/* ---- targets ---- */
+
+void options_add_target(Options *options, const Target *target, bool native) {
+  *LIST_APPEND(options->arena, options->targets, options->n_targets) =
+      (PlannedTarget){.target = target, .native = native};
+}
+
+/* A feature stands after those that it needs: of two targets, the one whose last feature is later comes first. */
+static int by_features(const void *a, const void *b) {
+  uint32_t first = ((const PlannedTarget *)a)->target->cpu_features,
+           second = ((const PlannedTarget *)b)->target->cpu_features;
+  return (first < second) - (first > second);
+}
+
+static void check_pair(const Options *options, const Target *first, const Target *second) {
+  if (strcmp(first->triple, second->triple) != 0)
+    REFUSE("--target: expected targets of one architecture and libc, found %s (%s) and %s (%s)", first->name,
+           first->triple, second->name, second->triple);
+  if (!strcmp(first->name, second->name)) REFUSE("--target: expected each target once, found %s twice", first->name);
+}
+
+static void check_targets(const Options *options) {
+  for (int i = 0; i < options->n_targets; i++)
+    for (int j = 0; j < i; j++) check_pair(options, options->targets[j].target, options->targets[i].target);
+}
+
+/* What is of one target only. */
+static void check_one_target(const Options *options) {
+  if (options->n_targets <= 1) return;
+  const char *one = options->verb == VERB_TUNE         ? "tune"
+                    : options->profile == PROFILE_EDGE ? "--profile=edge"
+                    : options->emit == EMIT_DOT        ? "--emit=dot"
+                    : options->memory_picture          ? "--memory=FILE"
+                                                       : NULL;
+  if (one) REFUSE("%s: expected one target, found %d", one, options->n_targets);
+}
+
+static void plan_targets(Options *options) {
+  if (!options->n_targets) options_add_target(options, target_find("native"), true);
+  qsort(options->targets, (size_t)options->n_targets, sizeof *options->targets, by_features);
+  for (PlannedTarget *it = options->targets; it < options->targets + options->n_targets; it++)
+    it->machine = machine_choose(options->arena, options->machine_given, it->target, it->native, options->threads);
+}
+
 /* ---- options that depend on each other ---- */
 
 static void check_tuning(Options *options) {
@@ -56,7 +102,7 @@ static void check_kind(Options *options) {
 
 static void check_profile(Options *options) {
   if (options->profile != PROFILE_EDGE) return;
-  const Target *target = options->target;
+  const Target *target = options->n_targets ? options->targets->target : NULL;
   if (target && strchr(target->name, '+'))
     REFUSE("--profile=edge: expected a target without features, found %s", target->name);
   if (options->threads > 1) REFUSE("--profile=edge: expected one thread, found --threads=%d", options->threads);
@@ -90,11 +136,11 @@ Options parse_options(Arena *arena, int argc, char **argv) {
   take_words(&options, &line);
   check_tuning(&options);
   check_kind(&options);
+  check_targets(&options);
+  check_one_target(&options);
   check_profile(&options);
   check_output(&options);
   if (!(options.budget_seconds > 0)) options.budget_seconds = options.verb == VERB_TARGETS ? 6 : 60;
-  if (!options.target) options.target = target_find("native"), options.native = true;
-  if (options.verb != VERB_TARGETS && options.verb != VERB_SCHEDULES)
-    options.machine = machine_choose(arena, options.machine_given, options.target, options.native, options.threads);
+  if (options.verb != VERB_TARGETS && options.verb != VERB_SCHEDULES) plan_targets(&options);
   return options;
 }

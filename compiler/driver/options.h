@@ -27,6 +27,13 @@ typedef enum Profile { PROFILE_FULL, PROFILE_EDGE } Profile;
 
 typedef enum Explain { EXPLAIN_NOTHING, EXPLAIN_RNN, EXPLAIN_CONV, EXPLAIN_LAYOUT } Explain;
 
+/* A target to compile for, and the machine planned for. */
+typedef struct PlannedTarget {
+  const Target *target;
+  bool native;     /* it is this CPU's */
+  Machine machine; /* for native this one */
+} PlannedTarget;
+
 typedef struct Options {
   Arena *arena;
   Verb verb;
@@ -39,8 +46,8 @@ typedef struct Options {
   bool static_library; /* --static was given */
   const char *name;    /* with which globals and the names of a header begin; NULL: made from the model's name */
   Profile profile;
-  const Target *target;
-  Machine machine;           /* the machine planned for; for native this one */
+  int n_targets;
+  PlannedTarget *targets;    /* of one architecture, the one that needs most of the CPU first */
   const char *machine_given; /* --machine=; NULL: not given */
   bool calibrate;            /* targets: measure this machine */
   const char *variant;       /* what --rnn forces, in the form of kernels/recurrent/variant.h; NULL: nothing */
@@ -59,12 +66,13 @@ typedef struct Options {
   const char *memory_picture; /* where to draw the memory plan, NULL: nowhere */
   bool verify_each, time_passes, memory, verbose;
   Explain explain;     /* inspect: which choices */
-  bool native;         /* the target is this CPU's */
   int threads;         /* to plan for; 0: as many as the machine has */
   double tool_seconds; /* how long clang or the linker may take */
 } Options;
 
 extern const Command rnncc_command;
+
+void options_add_target(Options *options, const Target *target, bool native);
 
 /* Prints help and exits for --help and --version; error and EXIT_INVALID for what it does not understand. */
 Options parse_options(Arena *arena, int argc, char **argv);

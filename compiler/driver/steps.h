@@ -14,24 +14,33 @@ typedef enum StepName {
 #define PROGRAM_PASS(name, settles, says) STEP(name, says)
 #include "passes.def"
   STEPS,
-  LAST_LAYOUT_STEP = STEP_find_stacks,     /* layouts are final; kernels are not chosen yet */
-  LAST_PROGRAM_STEP = STEP_verify_program, /* the program is final */
+  LAST_LAYOUT_STEP = STEP_find_stacks,   /* layouts are final; kernels are not chosen yet */
+  LAST_PROGRAM_STEP = STEP_join_weights, /* the program is final */
 } StepName;
 
-/* A compilation between steps. A field is set from the step on that makes it. */
-typedef struct Compilation {
-  const Options *options;
-  Arena *arena;
+/* What is compiled for one target. A field is set from the step on that makes it. */
+typedef struct Branch {
   const Config *config; /* what the options ask of a graph */
-  StepName next;        /* the next step */
   Graph *graph;         /* by load */
   Program *program;     /* by lower */
   Unit *unit;           /* by emit */
-  const char *folder;   /* by write_unit */
   int n_told;           /* remarks of the graph that are printed */
+} Branch;
+
+/* A compilation between steps. Each step is done for all targets before the next one. */
+typedef struct Compilation {
+  const Options *options;
+  Arena *arena;
+  StepName next; /* the next step */
+  int n_branches;
+  Branch *branches;   /* in the order of the options' targets */
+  const char *folder; /* by write_unit */
 } Compilation;
 
 Compilation *compilation_new(const Options *options, Arena *arena);
+
+/* The header for applications. Its context is that of the target which needs the largest. */
+Text application_header(const Compilation *compilation);
 
 /* Runs the remaining steps up to and including `last`. */
 void run_steps(Compilation *compilation, StepName last);

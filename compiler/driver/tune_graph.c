@@ -13,7 +13,7 @@ static Options options_of_trial(const Options *options, const char *module) {
 
 static void build_model(const void *options, const Config *config, const char *module) {
   Options trial = options_of_trial(options, module);
-  Compilation c = {.options = &trial, .arena = arena_new(), .config = config};
+  Compilation c = {.options = &trial, .arena = arena_new(), .n_branches = 1, .branches = &(Branch){.config = config}};
   run_steps(&c, STEP_build);
   arena_free(c.arena);
 }
@@ -21,8 +21,11 @@ static void build_model(const void *options, const Config *config, const char *m
 static void build_graph(const void *options, Graph *graph, const char *runtime, const char *module) {
   Options trial = options_of_trial(options, module);
   trial.runtime = runtime;
-  Compilation c = {
-      .options = &trial, .arena = graph->arena, .config = graph->config, .graph = graph, .next = LAST_LAYOUT_STEP + 1};
+  Compilation c = {.options = &trial,
+                   .arena = graph->arena,
+                   .next = LAST_LAYOUT_STEP + 1,
+                   .n_branches = 1,
+                   .branches = &(Branch){.config = graph->config, .graph = graph}};
   run_steps(&c, STEP_build);
 }
 
@@ -30,7 +33,7 @@ void tune_graph(const Options *options, Graph *graph) {
   const TuneBuild build = {.context = options, .model = build_model, .graph = build_graph};
   const TuneOptions asked = {
       .model = options->model,
-      .target = options->target,
+      .target = options->targets->target,
       .convolutions = options->tune_conv,
       .recurrent = options->tune_rnn,
       .trials = options->trials,

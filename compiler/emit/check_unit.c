@@ -38,7 +38,7 @@ void check_unit(Arena *arena, const Unit *unit, const char *folder, const char *
   arguments[count++] = "-DSIMD_PLAIN=1";
   CXIndex index = clang_createIndex(0, 0);
   CXTranslationUnit parsed = NULL;
-  const char *path = arena_format(arena, "%s/network.c", folder);
+  const char *path = arena_format(arena, "%s/%s", folder, unit->file);
   enum CXErrorCode status =
       clang_parseTranslationUnit2(index, path, arguments, count, NULL, 0, CXTranslationUnit_None, &parsed);
   if (status != CXError_Success) bug("libclang cannot parse the generated unit: error %d", (int)status);

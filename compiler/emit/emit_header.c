@@ -44,13 +44,13 @@ int64_t context_bytes(const Program *program) {
   return bytes + part_bytes(1, program->arena_bytes);
 }
 
-static Text emit_body(Program *program, const char *name) {
+static Text emit_body(Program *program, int64_t context_bytes, const char *name) {
   Graph *graph = program->graph;
   Text out = text_new(graph->arena);
   text_add(&out, "\n#include \"rnncc.h\"\n\nenum {\n");
   text_add(&out, "  %s_INPUTS = %d,\n  %s_OUTPUTS = %d,\n", name, graph->n_inputs, name, graph->n_outputs);
   text_add(&out, "  %s_CONTEXT_BYTES = %lld, /* enough for context_create, 64-byte aligned */\n", name,
-           (long long)context_bytes(program));
+           (long long)context_bytes);
   add_values(&out, name, "INPUT", graph->inputs, graph->n_inputs);
   add_values(&out, name, "OUTPUT", graph->outputs, graph->n_outputs);
   text_add(&out, "};\n\n");
@@ -62,8 +62,8 @@ static Text emit_body(Program *program, const char *name) {
 }
 
 /* A second header of the name is left out if it says the same, and is an error else. */
-Text emit_header(Program *program, const char *name) {
-  Text body = emit_body(program, name), out = text_new(program->arena);
+Text emit_header(Program *program, int64_t context_bytes, const char *name) {
+  Text body = emit_body(program, context_bytes, name), out = text_new(program->arena);
   uint8_t digest[SHA256_BYTES];
   char hex[SHA256_HEX_BYTES];
   sha256(body.data, body.length, digest);

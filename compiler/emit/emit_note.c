@@ -68,7 +68,7 @@ static void add_states(Text *out, const Graph *graph) {
   }
 }
 
-static Text description(const Program *program, const char *build, const char *weights_sha256) {
+static Text description(const Program *program, const char *build) {
   const Graph *graph = program->graph;
   Text out = text_new(program->arena);
   add_field(&out, "model", graph->name);
@@ -79,7 +79,8 @@ static Text description(const Program *program, const char *build, const char *w
   add_states(&out, graph);
   add_field(&out, "isa", graph->config->target->isa);
   add_field(&out, "target", graph->config->target->name);
-  text_add(&out, "%-8s %lld bytes packed, sha256 %s\n", "weights", (long long)program->weights_bytes, weights_sha256);
+  text_add(&out, "%-8s %lld bytes packed, sha256 %s\n", "weights", (long long)program->weights_file->bytes,
+           weights_sha256(program));
   text_add(&out, "%-8s %lld bytes a context\n", "memory", (long long)program->arena_bytes);
   add_field(&out, "build", build);
   return out;
@@ -95,8 +96,8 @@ static void emit_lines(Text *out, char *lines) {
   }
 }
 
-void emit_note(Text *out, const Program *program, const char *build, const char *weights_sha256) {
-  Text text = description(program, build, weights_sha256);
+void emit_note(Text *out, const Program *program, const char *build) {
+  Text text = description(program, build);
   text_add(out,
            "\nstatic const struct {\n  uint32_t name_bytes, text_bytes, kind;\n  char name[8], text[%zu];\n"
            "} note __attribute__((section(\".note.rnncc\"), used, aligned(4))) = {\n"

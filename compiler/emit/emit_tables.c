@@ -5,7 +5,6 @@
 #include "emit/unit.h"
 #include "ir/family.h"
 #include "machine/targets.h"
-#include "support/sha256.h"
 
 static void emit_name(Text *out, const char *name) { text_quoted(out, name ? name : ""); }
 
@@ -144,7 +143,7 @@ static void emit_staged(Text *out, const Graph *graph) {
 
 /* ---- the module ---- */
 
-static void emit_info(Text *out, const Program *program, const char *build, const char *weights_sha256) {
+static void emit_info(Text *out, const Program *program, const char *build) {
   const Graph *graph = program->graph;
   int n_dims = dim_given_count(graph->dims);
   text_add(out, "  .info = {\n    .struct_size = sizeof(rnncc_info),\n    .name = ");
@@ -153,9 +152,9 @@ static void emit_info(Text *out, const Program *program, const char *build, cons
   emit_name(out, graph->version);
   text_add(out, ",\n    .isa = \"%s\",\n    .target = \"%s\",\n", graph->config->target->isa,
            graph->config->target->name);
-  text_add(out, "    .weights_sha256 = \"%s\",\n    .build = ", weights_sha256);
+  text_add(out, "    .weights_sha256 = \"%s\",\n    .build = ", weights_sha256(program));
   emit_name(out, build);
-  text_add(out, ",\n    .weights_bytes = %lld,\n    .arena_bytes = %lld,\n", (long long)program->weights_bytes,
+  text_add(out, ",\n    .weights_bytes = %lld,\n    .arena_bytes = %lld,\n", (long long)program->weights_file->bytes,
            (long long)program->arena_bytes);
   text_add(out, "    .n_dims = %d, .n_inputs = %d, .n_outputs = %d, .n_states = %d,\n", n_dims, graph->n_inputs,
            graph->n_outputs, graph->n_states);
@@ -166,21 +165,28 @@ static void emit_info(Text *out, const Program *program, const char *build, cons
   text_add(out, "  },\n");
 }
 
-static void emit_weight_ends(Text *out, const Program *program) {
+static int64_t weight_begin(const Value *value) { return value->offset; }
+
+/* Does each constant begin where the one before it ends? Not where another target has some of them. */
+static bool weights_are_in_a_row(const Program *program) {
+  int64_t end = 0;
+  for (int i = 0; i < program->n_weights; end = weight_end(program->weights[i++]))
+    if (weight_begin(program->weights[i]) != end) return false;
+  return true;
+}
+
+static void emit_weight_places(Text *out, const Program *program, const char *name, int64_t place(const Value *value)) {
   if (!program->n_weights) return;
-  text_add(out, "\nstatic const size_t weight_ends[] = {");
+  text_add(out, "\nstatic const size_t %s[] = {", name);
   for (int i = 0; i < program->n_weights; i++)
-    text_add(out, "%s%lld,", i % 8 ? " " : "\n  ", (long long)program->weight_ends[i]);
+    text_add(out, "%s%lld,", i % 8 ? " " : "\n  ", (long long)place(program->weights[i]));
   text_add(out, "\n};\n");
 }
 
 void emit_tables(Unit *unit, Program *program, const char *build) {
   Graph *graph = program->graph;
   Text *out = &unit->text;
-  uint8_t digest[SHA256_BYTES];
-  char hex[SHA256_HEX_BYTES];
-  sha256(program->weights, (size_t)program->weights_bytes, digest);
-  sha256_hex(digest, hex);
+  bool in_a_row = weights_are_in_a_row(program);
   text_add(out, "\n/* ---- tables ---- */\n");
   emit_dim_table(out, graph);
   emit_tensors(out, "inputs", graph->inputs, graph->n_inputs);
@@ -188,21 +194,23 @@ void emit_tables(Unit *unit, Program *program, const char *build) {
   emit_states(out, graph);
   emit_checks(out, program);
   if (!graph->config->edge) emit_steps(out, program);
-  if (!graph->config->edge) emit_weight_ends(out, program);
+  if (!graph->config->edge) emit_weight_places(out, program, "weight_ends", weight_end);
+  if (!graph->config->edge && !in_a_row) emit_weight_places(out, program, "weight_begins", weight_begin);
   emit_staged(out, graph);
   int n_data_dims = dim_known_count(graph->dims) - dim_given_count(graph->dims);
   emit_output_shapes(out, graph, "output_shapes", false);
   if (n_data_dims) emit_output_shapes(out, graph, "output_room", true);
   text_add(out, "\nconst Module rnncc_module = {\n");
-  emit_info(out, program, build, hex);
+  emit_info(out, program, build);
   text_add(out, "  .cpu_features = %uu,\n  .weights = rnncc_weights,\n", (unsigned)graph->config->target->cpu_features);
   if (program->n_weights && !graph->config->edge)
-    text_add(out, "  .weight_ends = weight_ends, .n_weights = %d,\n", program->n_weights);
+    text_add(out, "  .weight_ends = weight_ends,%s .n_weights = %d,\n",
+             in_a_row ? "" : " .weight_begins = weight_begins,", program->n_weights);
   if (graph->n_states) text_add(out, "  .states = state_places,\n");
   if (program->n_checks) text_add(out, "  .checks = checks, .n_checks = %d,\n", program->n_checks);
   if (program->n_calls && !graph->config->edge) text_add(out, "  .steps = steps, .n_steps = %d,\n", program->n_calls);
   if (any_staged(graph)) text_add(out, "  .staged_outputs = staged_outputs,\n");
   if (n_data_dims) text_add(out, "  .n_data_dims = %d,\n  .output_room = output_room,\n", n_data_dims);
   text_add(out, "  .output_shapes = output_shapes,\n  .schedule = schedule,\n};\n");
-  if (!graph->config->edge) emit_note(out, program, build, hex);
+  if (!graph->config->edge) emit_note(out, program, build);
 }

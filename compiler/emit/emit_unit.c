@@ -45,19 +45,20 @@ static void emit_kernels(Unit *unit, const Program *program) {
   mark_node(unit, NULL);
 }
 
-static void emit_weights(Unit *unit, const Program *program) {
-  text_add(&unit->text,
-           "\n/* ---- weights: %lld bytes ---- */\n\n"
-           "__asm__(\".pushsection .rodata.weights, \\\"a\\\"\\n\"\n"
-           "        \".balign 64\\n\"\n"
-           "        \".globl \" RNNCC_GLOBAL_TEXT(weights) \"\\n\"\n"
-           "        \".hidden \" RNNCC_GLOBAL_TEXT(weights) \"\\n\"\n"
-           "        RNNCC_GLOBAL_TEXT(weights) \":\\n\"\n"
-           "        \".incbin \\\"weights.bin\\\"\\n\"\n"
-           "        \".byte 0\\n\"\n"
-           "        \".popsection\\n\");\n"
-           "extern const unsigned char rnncc_weights[] __attribute__((visibility(\"hidden\")));\n",
-           (long long)program->weights_bytes);
+static const char weights_section[] = "__asm__(\".pushsection .rodata.weights, \\\"a\\\"\\n\"\n"
+                                      "        \".balign 64\\n\"\n"
+                                      "        \".globl \" RNNCC_GLOBAL_TEXT(weights) \"\\n\"\n"
+                                      "        \".hidden \" RNNCC_GLOBAL_TEXT(weights) \"\\n\"\n"
+                                      "        RNNCC_GLOBAL_TEXT(weights) \":\\n\"\n"
+                                      "        \".incbin \\\"weights.bin\\\"\\n\"\n"
+                                      "        \".byte 0\\n\"\n"
+                                      "        \".popsection\\n\");\n";
+
+static void emit_weights(Unit *unit, const Program *program, bool here) {
+  text_add(&unit->text, "\n/* ---- weights: %lld bytes%s ---- */\n\n", (long long)program->weights_file->bytes,
+           here ? "" : ", in another target's unit");
+  if (here) text_add(&unit->text, "%s", weights_section);
+  text_add(&unit->text, "extern const unsigned char rnncc_weights[] __attribute__((visibility(\"hidden\")));\n");
 }
 
 /* Not a fault of the model, and no one's to mend where it is compiled. */
@@ -69,19 +70,23 @@ static const char left_over[] = "/* Kernels are templates, cut to what they do h
                                 "#pragma GCC diagnostic ignored \"-Wenum-compare\"\n"
                                 "#pragma GCC diagnostic ignored \"-Wunknown-pragmas\"\n";
 
-Unit *emit_unit(Program *program, const char *build) {
+Unit *emit_unit(Program *program, const char *build, const UnitPlace *place) {
   const Target *target = program->graph->config->target;
   Unit *unit = ARENA_NEW(program->arena, Unit);
+  unit->program = program;
+  unit->name = place->name;
+  unit->file = place->name ? arena_format(program->arena, "network_%s.c", place->name) : "network.c";
   unit->text = text_new(program->arena);
   text_add(&unit->text, "/* Generated: %s.\n * Values are t<id>, named dimensions d<index>, kernels k<index>. */\n",
            build);
   text_add(&unit->text, "#ifndef SIMD_PLAIN /* who only reads this need not read the compiler's headers */\n");
   text_add(&unit->text, "#define %s 1\n#endif\n", isa_macro(program->arena, target));
   text_add(&unit->text, "#define SIMD_PLAIN_LANES %d\n", target->lanes);
+  if (place->name) text_add(&unit->text, "#define RNNCC_MODULE module_%s\n", place->name);
   text_add(&unit->text, "%s", left_over);
   emit_includes(unit, program);
   emit_kernels(unit, program);
-  emit_weights(unit, program);
+  emit_weights(unit, program, place->has_weights);
   emit_schedule(unit, program);
   emit_tables(unit, program, build);
   return unit;

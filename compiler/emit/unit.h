@@ -11,6 +11,9 @@ typedef struct UnitMark {
 } UnitMark;
 
 typedef struct Unit {
+  const Program *program;
+  const char *name; /* its place's */
+  const char *file; /* "network.c", "network_x86_64_v3.c" */
   Text text;
   int n_marks, mark_capacity;
   UnitMark *marks;
@@ -18,14 +21,26 @@ typedef struct Unit {
   const char **headers; /* template headers that the unit includes, each relative to templates/ */
 } Unit;
 
-/* needs: all passes over the program. `build` is the one-line build record. */
-Unit *emit_unit(Program *program, const char *build);
+/* The units of one module, one for each target. */
+typedef struct Units {
+  int count;
+  const Unit *const *list;
+} Units;
+
+/* Among the units of one module. */
+typedef struct UnitPlace {
+  const char *name; /* by which its file and its Module differ from the others'; NULL: there are no others */
+  bool has_weights; /* for all of them */
+} UnitPlace;
+
+/* needs: all passes over the program, and join_weights. `build` is the one-line build record. */
+Unit *emit_unit(Program *program, const char *build, const UnitPlace *place);
 
 /* The module's tables: names, shapes, states, checks, steps, and the Module itself. */
 void emit_tables(Unit *unit, Program *program, const char *build);
 
 /* What `rnnrun inspect` reads of a module that it cannot load. */
-void emit_note(Text *out, const Program *program, const char *build, const char *weights_sha256);
+void emit_note(Text *out, const Program *program, const char *build);
 
 /* How many streams the state is of. */
 int64_t state_slots(const State *state);
@@ -43,7 +58,7 @@ void mark_node(Unit *unit, const Node *node);
 int64_t context_bytes(const Program *program);
 
 /* A C header for applications: sizes and names of this module's inputs and outputs, which begin with `name`. */
-Text emit_header(Program *program, const char *name);
+Text emit_header(Program *program, int64_t context_bytes, const char *name);
 /* The graph for Graphviz. */
 Text emit_dot(Graph *graph);
 

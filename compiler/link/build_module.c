@@ -38,16 +38,16 @@ static const char *const common_args[] = {
 /* Without an operating system. */
 static const char *const edge_args[] = {"-ffreestanding", "-DRNNCC_EDGE", NULL};
 
-const char *const *source_args(Arena *arena, const Build *build, SourceKind kind) {
-  const Target *target = build->target;
+const char *const *source_args(Arena *arena, const Build *build, const Target *vectors) {
   const char **list = ARENA_ARRAY(arena, const char *, MAX_ARGUMENTS);
   int count = 0;
   for (size_t i = 0; i < sizeof common_args / sizeof *common_args; i++) list[count++] = common_args[i];
   for (const char *const *given = edge_args; build->edge && *given; given++) list[count++] = *given;
   list[count++] = build->name ? arena_format(arena, "-DRNNCC_PREFIX=%s_", build->name) : "-DRNNCC_BUILDING_MODULE";
-  const char *const *features = kind == SOURCE_KERNELS ? target->clang_args : NULL;
+  const char *const *features = vectors ? vectors->clang_args : NULL;
   while (features && *features) list[count++] = *features++;
-  if (strstr(target->triple, "aarch64")) list[count++] = "-mno-outline-atomics"; /* the outlined ones live in libgcc */
+  if (strstr(build->target->triple, "aarch64"))
+    list[count++] = "-mno-outline-atomics"; /* the outlined ones live in libgcc */
   return list;
 }
 
@@ -94,9 +94,9 @@ static const char **add_all(const char **to, const char *const *list) {
   return to;
 }
 
-const char *const *clang_args(Arena *arena, const Build *build, SourceKind kind) {
+const char *const *clang_args(Arena *arena, const Build *build, const Target *vectors) {
   const char **list = ARENA_ARRAY(arena, const char *, MAX_ARGUMENTS + 4);
-  const char **end = add_all(list, source_args(arena, build, kind));
+  const char **end = add_all(list, source_args(arena, build, vectors));
   add_all(end, clang_flags(arena, build));
   return list;
 }
@@ -133,7 +133,7 @@ static void stop_on_failure(const Process *processes, int count, double seconds)
 
 /* ---- sources and objects ---- */
 
-static const char network_source[] = "network.c", runtime_source[] = "runtime.c";
+static const char runtime_source[] = "runtime.c";
 
 static const char *object_of(Arena *arena, const char *source) { return file_with_suffix(arena, source, ".o"); }
 
@@ -145,8 +145,8 @@ static const char *include_arg(Arena *arena, const char *data_folder) {
 }
 
 /* clang_args() and where the data folder's files are. */
-static const char *const *whole_args(Arena *arena, const Build *build, SourceKind kind) {
-  const char *const *common = clang_args(arena, build, kind);
+static const char *const *whole_args(Arena *arena, const Build *build, const Target *vectors) {
+  const char *const *common = clang_args(arena, build, vectors);
   const char **list = ARENA_ARRAY(arena, const char *, MAX_ARGUMENTS + 3);
   int count = 0;
   while (*common) list[count++] = *common++;
@@ -155,8 +155,8 @@ static const char *const *whole_args(Arena *arena, const Build *build, SourceKin
   return list;
 }
 
-static const char *const *compile_command(Arena *arena, const Build *build, const char *source) {
-  const char *const *common = whole_args(arena, build, source == network_source ? SOURCE_KERNELS : SOURCE_RUNTIME);
+static const char *const *compile_command(Arena *arena, const Build *build, const char *source, const Target *vectors) {
+  const char *const *common = whole_args(arena, build, vectors);
   const char **argv = ARENA_ARRAY(arena, const char *, MAX_ARGUMENTS + 8);
   int count = 0;
   argv[count++] = clang_program();
@@ -197,15 +197,16 @@ const char *const *link_args(Arena *arena, const Build *build) {
   return list;
 }
 
-static const char *const *link_command(Arena *arena, const Build *build, const char *runtime, const char *output) {
+static const char *const *link_command(Arena *arena, const Units *units, const Build *build, const char *runtime,
+                                       const char *output) {
   const char *const *common = link_args(arena, build);
-  const char **argv = ARENA_ARRAY(arena, const char *, MAX_ARGUMENTS + 8);
+  const char **argv = ARENA_ARRAY(arena, const char *, MAX_ARGUMENTS + 8 + units->count);
   int count = 0;
   argv[count++] = clang_program();
   while (*common) argv[count++] = *common++;
   const char *const *own = clang_link_flags(arena, build);
   while (*own) argv[count++] = *own++;
-  argv[count++] = object_of(arena, network_source);
+  for (int i = 0; i < units->count; i++) argv[count++] = object_of(arena, units->list[i]->file);
   argv[count++] = runtime;
   argv[count++] = "-o";
   argv[count++] = output;
@@ -231,23 +232,29 @@ static void check_libc(Arena *arena, const Build *build) {
       triple, triple);
 }
 
+static const Target *target_of(const Unit *unit) { return unit->program->graph->config->target; }
+
 /* A line that clang complains of is some node's: libclang finds it. */
 static void check_if_told(Arena *arena, const Unit *unit, const char *folder, const Build *build,
                           const Process *compiler) {
   if (compiler->outcome > PROCESS_FAILED || !*compiler->output) return;
-  check_unit(arena, unit, folder, whole_args(arena, build, SOURCE_KERNELS));
+  check_unit(arena, unit, folder, whole_args(arena, build, target_of(unit)));
 }
 
-/* The objects of the unit and, if there is none yet, of the runtime. */
-static void compile_sources(Arena *arena, const Unit *unit, const char *folder, const Build *build, bool with_runtime) {
-  const char *const sources[] = {network_source, runtime_source};
-  Process compilers[2];
-  int count = with_runtime ? 2 : 1;
-  for (int i = 0; i < count; i++)
-    compilers[i] = (Process){.argv = compile_command(arena, build, sources[i]), .folder = folder};
+/* The objects of the units and, if there is none yet, of the runtime. */
+static void compile_sources(Arena *arena, const Units *units, const char *folder, const Build *build,
+                            bool with_runtime) {
+  Process *compilers = ARENA_ARRAY(arena, Process, units->count + 1);
+  int count = 0;
+  for (; count < units->count; count++) {
+    const Unit *unit = units->list[count];
+    compilers[count] = (Process){.argv = compile_command(arena, build, unit->file, target_of(unit)), .folder = folder};
+  }
+  if (with_runtime)
+    compilers[count++] = (Process){.argv = compile_command(arena, build, runtime_source, NULL), .folder = folder};
   run(arena, compilers, count, build->seconds);
   if (compilers[0].outcome == PROCESS_FAILED) check_libc(arena, build);
-  check_if_told(arena, unit, folder, build, &compilers[0]);
+  for (int i = 0; i < units->count; i++) check_if_told(arena, units->list[i], folder, build, &compilers[i]);
   stop_on_failure(compilers, count, build->seconds);
 }
 
@@ -256,14 +263,13 @@ static void write_library(Arena *arena, const char *object, const char *name, co
   archive_write(arena, output, bytes, arena_format(arena, "%s_module_query", name));
 }
 
-void build_module(const Program *program, const Unit *unit, const char *folder, const Build *build, const char *runtime,
-                  const char *output) {
-  Arena *arena = program->arena;
-  compile_sources(arena, unit, folder, build, !runtime);
+void build_module(const Units *units, const char *folder, const Build *build, const char *runtime, const char *output) {
+  Arena *arena = units->list[0]->program->arena;
+  compile_sources(arena, units, folder, build, !runtime);
   if (!runtime) runtime = object_of(arena, runtime_source);
   /* Within the folder and from there into place: lld takes a % anywhere in the path for a digit to make up. */
   const char *linked = build->name ? "module.o" : "module.so";
-  Process linker = {.argv = link_command(arena, build, runtime, linked), .folder = folder};
+  Process linker = {.argv = link_command(arena, units, build, runtime, linked), .folder = folder};
   run(arena, &linker, 1, build->seconds);
   stop_on_failure(&linker, 1, build->seconds);
   linked = arena_format(arena, "%s/%s", folder, linked);
@@ -274,8 +280,8 @@ void build_module(const Program *program, const Unit *unit, const char *folder, 
 }
 
 const char *build_runtime(Arena *arena, const Build *build, const char *folder) {
-  write_runtime(arena, folder, build->edge);
-  Process compiler = {.argv = compile_command(arena, build, runtime_source), .folder = folder};
+  write_runtime(arena, folder, build->edge, NULL);
+  Process compiler = {.argv = compile_command(arena, build, runtime_source, NULL), .folder = folder};
   run(arena, &compiler, 1, build->seconds);
   stop_on_failure(&compiler, 1, build->seconds);
   return arena_format(arena, "%s/%s", folder, object_of(arena, runtime_source));

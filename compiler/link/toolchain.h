@@ -7,26 +7,24 @@
 
 /* What is to be built. */
 typedef struct Build {
-  const Target *target;
-  const char *name; /* of a static library, with which its globals begin; NULL: a shared object */
-  bool edge;        /* the runtime is that of devices: runtime/edge */
-  double seconds;   /* that each program may take */
+  const Target *target; /* one of its targets, whose architecture all have */
+  const char *name;     /* of a static library, with which its globals begin; NULL: a shared object */
+  bool edge;            /* the runtime is that of devices: runtime/edge */
+  double seconds;       /* that each program may take */
 } Build;
 
-/* Fills `folder` (made if need be) with the unit, its weights, and the runtime as one source. They include files of the
- * data folder. */
-void write_unit(const Program *program, const Unit *unit, const char *folder);
+/* Fills `folder` (made if need be) with the units, their weights, and the runtime as one source. They include files of
+ * the data folder. */
+void write_units(const Units *units, const char *folder);
 
 /* Copies these files as well, and writes a Makefile and a CMakeLists.txt: the folder builds without rnncc. `name`: of
  * the static library. */
-void write_sources(Graph *graph, const char *folder, const char *name);
-void write_build_files(Arena *arena, const Build *build, const char *folder);
+void write_sources(const Units *units, const char *folder, const char *name);
+void write_build_files(const Units *units, const Build *build, const char *folder);
 
-/* Only the generated unit is built for the target's vectors: the runtime is what finds out whether the CPU has them. */
-typedef enum SourceKind { SOURCE_KERNELS, SOURCE_RUNTIME } SourceKind;
-
-/* The arguments of a compiler, clang or gcc, and of its linking; NULL-terminated. */
-const char *const *source_args(Arena *arena, const Build *build, SourceKind kind);
+/* The arguments of a compiler, clang or gcc, and of its linking; NULL-terminated. Only a generated unit is built for
+ * the vectors of a target: the runtime, where `vectors` is NULL, is what finds out whether the CPU has them. */
+const char *const *source_args(Arena *arena, const Build *build, const Target *vectors);
 const char *const *link_args(Arena *arena, const Build *build);
 
 /* What clang needs besides, to compile and to link; NULL-terminated. Ends with EXIT_ENVIRONMENT where the target's libc
@@ -35,18 +33,18 @@ const char *const *clang_flags(Arena *arena, const Build *build);
 const char *const *clang_link_flags(Arena *arena, const Build *build);
 
 /* All that clang gets to compile a source. */
-const char *const *clang_args(Arena *arena, const Build *build, SourceKind kind);
+const char *const *clang_args(Arena *arena, const Build *build, const Target *vectors);
 
-/* The runtime's sources as one, in a folder that is there: so they build in a third of the time. */
-void write_runtime(Arena *arena, const char *folder, bool edge);
+/* The runtime's sources as one, in a folder that is there: so they build in a third of the time. It chooses among the
+ * modules of the units; NULL: of one unit. */
+void write_runtime(Arena *arena, const char *folder, bool edge, const Units *units);
 
-/* Compiles and links what write_unit wrote; `output` is replaced by rename when all went well. `runtime`: from
+/* Compiles and links what write_units wrote; `output` is replaced by rename when all went well. `runtime`: from
  * build_runtime() for the same Build, NULL to compile it as well. Ends with EXIT_ENVIRONMENT where the toolchain is
  * missing, fails or hangs; where clang complains of the unit, check_unit() says of which nodes. */
-void build_module(const Program *program, const Unit *unit, const char *folder, const Build *build, const char *runtime,
-                  const char *output);
+void build_module(const Units *units, const char *folder, const Build *build, const char *runtime, const char *output);
 
-/* Compiles the runtime, which is the same for all shared objects of a target, in `folder`: the object's path. */
+/* Compiles the runtime, which is the same for all shared objects of one target, in `folder`: the object's path. */
 const char *build_runtime(Arena *arena, const Build *build, const char *folder);
 
 #endif

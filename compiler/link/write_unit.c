@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 
 #include "link/toolchain.h"
+#include "machine/targets.h"
 #include "support/data_directory.h"
 #include "support/files.h"
 
@@ -72,28 +73,42 @@ static void copy_folder(Arena *arena, const char *from, const char *to, const ch
 static const char *const edge_sources[] = {"check.c",  "context.c", "cpu.c",  "edge/edge.c",
                                            "module.c", "run.c",     "state.c"};
 
-static Text edge_runtime(Arena *arena) {
-  Text text = text_new(arena);
-  text_add(&text, "#define RNNCC_ONE_SOURCE\n");
+static void add_edge_runtime(Text *text) {
+  text_add(text, "#define RNNCC_ONE_SOURCE\n");
   for (size_t i = 0; i < sizeof edge_sources / sizeof *edge_sources; i++)
-    text_add(&text, "#include \"%s\"\n", edge_sources[i]);
-  return text;
+    text_add(text, "#include \"%s\"\n", edge_sources[i]);
 }
 
-static Text whole_runtime(Arena *arena) {
+static void add_whole_runtime(Text *text) {
+  Arena *arena = text->arena;
   const char *runtime = arena_format(arena, "%s/runtime", data_directory(arena));
   Names sources = list_folder(arena, runtime, ".c");
   if (sources.count == 0)
     fatal_at(LOCATION_FILE(runtime), EXIT_ENVIRONMENT,
              "expected the runtime's sources, found none (is rnncc installed whole?)");
-  Text text = text_new(arena);
-  text_add(&text, "#define RNNCC_ONE_SOURCE\n#include \"glibc_floor.h\"\n");
-  for (int i = 0; i < sources.count; i++) text_add(&text, "#include \"%s\"\n", sources.names[i]);
-  return text;
+  text_add(text, "#define RNNCC_ONE_SOURCE\n#include \"glibc_floor.h\"\n");
+  for (int i = 0; i < sources.count; i++) text_add(text, "#include \"%s\"\n", sources.names[i]);
 }
 
-void write_runtime(Arena *arena, const char *folder, bool edge) {
-  Text text = edge ? edge_runtime(arena) : whole_runtime(arena);
+/* The names of the units' modules, and what $RNNCC_ISA can be. */
+static void name_modules(Text *text, const Units *units) {
+  text_add(text, "#define RNNCC_MODULES(EACH)");
+  for (int i = 0; i < units->count; i++) text_add(text, " EACH(RNNCC_GLOBAL(module_%s))", units->list[i]->name);
+  text_add(text, "\n#define RNNCC_ISAS \"");
+  for (int i = 0; i < units->count; i++) {
+    const Target *target = units->list[i]->program->graph->config->target;
+    text_add(text, "%s%s or %s", i ? ", " : "", target->isa, target->name);
+  }
+  text_add(text, "\"\n");
+}
+
+void write_runtime(Arena *arena, const char *folder, bool edge, const Units *units) {
+  Text text = text_new(arena);
+  if (units && units->count > 1) name_modules(&text, units);
+  if (edge)
+    add_edge_runtime(&text);
+  else
+    add_whole_runtime(&text);
   file_write(arena, arena_format(arena, "%s/runtime.c", folder), text.data, text.length);
 }
 
@@ -106,22 +121,28 @@ static void copy_runtime(Arena *arena, const char *from, const char *folder, boo
               arena_format(arena, "%s/%s", folder, edge_sources[i]));
 }
 
-void write_unit(const Program *program, const Unit *unit, const char *folder) {
+void write_units(const Units *units, const char *folder) {
+  const Program *program = units->list[0]->program;
   Arena *arena = program->arena;
   make_folder(folder);
-  file_write(arena, arena_format(arena, "%s/network.c", folder), unit->text.data, unit->text.length);
-  file_write(arena, arena_format(arena, "%s/weights.bin", folder), program->weights, (size_t)program->weights_bytes);
-  write_runtime(arena, folder, program->graph->config->edge);
+  for (int i = 0; i < units->count; i++) {
+    const Unit *unit = units->list[i];
+    file_write(arena, arena_format(arena, "%s/%s", folder, unit->file), unit->text.data, unit->text.length);
+  }
+  const WeightsFile *weights = program->weights_file;
+  file_write(arena, arena_format(arena, "%s/weights.bin", folder), weights->data, (size_t)weights->bytes);
+  write_runtime(arena, folder, program->graph->config->edge, units);
 }
 
-void write_sources(Graph *graph, const char *folder, const char *name) {
-  Arena *arena = graph->arena;
+void write_sources(const Units *units, const char *folder, const char *name) {
+  const Program *program = units->list[0]->program;
+  const Config *config = program->graph->config;
+  Arena *arena = program->arena;
   const char *data = data_directory(arena);
-  bool edge = graph->config->edge;
-  copy_runtime(arena, arena_format(arena, "%s/runtime", data), folder, edge);
+  copy_runtime(arena, arena_format(arena, "%s/runtime", data), folder, config->edge);
   copy_folder(arena, arena_format(arena, "%s/templates", data), folder, ".h");
   const char *simd = arena_format(arena, "%s/simd", folder);
   make_folder(simd);
   copy_folder(arena, arena_format(arena, "%s/templates/simd", data), simd, ".h");
-  write_build_files(arena, &(Build){.target = graph->config->target, .name = name, .edge = edge}, folder);
+  write_build_files(units, &(Build){.target = config->target, .name = name, .edge = config->edge}, folder);
 }

@@ -152,6 +152,13 @@ typedef struct ProgramKernel {
   const SpecialisedKernel *kernel;
 } ProgramKernel;
 
+/* The constants of one program, or of those of several targets, which have equal ones in one place. */
+typedef struct WeightsFile {
+  uint8_t *data;
+  int64_t bytes;
+  const char *sha256; /* once weights_sha256 was called */
+} WeightsFile;
+
 typedef struct MemoryPlan MemoryPlan; /* program/plan_memory.h */
 
 struct Program {
@@ -168,19 +175,29 @@ struct Program {
   const Block **homes; /* by id: the region of the value */
   int n_checks, check_capacity;
   RangeCheck *checks;
-  MemoryPlan *plan;      /* set by plan_memory */
-  int64_t arena_bytes;   /* of one run; set by plan_memory */
-  int64_t weights_bytes; /* set by place_weights */
-  uint8_t *weights;      /* the constants that kernels read, weights_bytes long */
+  MemoryPlan *plan;    /* set by plan_memory */
+  int64_t arena_bytes; /* of one run; set by plan_memory */
   int n_weights, weights_capacity;
-  int64_t *weight_ends; /* [n_weights]: where each constant ends and the next begins */
-  bool may_fault;       /* some kernel may fault */
-  Block *block;         /* that items are added to */
-  int layer;            /* of the wavefront whose block is open */
+  Value **weights;           /* the constants that kernels read, in the order of their places */
+  int64_t weights_bytes;     /* of all of them; set by place_weights */
+  WeightsFile *weights_file; /* where they are; set by join_weights */
+  bool may_fault;            /* some kernel may fault */
+  Block *block;              /* that items are added to */
+  int layer;                 /* of the wavefront whose block is open */
 };
 
 /* Nodes become calls of kernels; a value of If, Loop and Scan's bodies gets an id of its own. */
 Program *lower(Graph *graph);
+
+/* Where a constant of the weights ends: each begins on a 64-byte boundary. */
+int64_t weight_end(const Value *value);
+
+/* needs: place_weights of each program. keeps: the places of the first one's constants. Writes the file of the weights
+ * of all, which has those behind it that the first one has not. */
+void join_weights(Program *const *programs, int count);
+
+/* Of the file, in hexadecimal digits. */
+const char *weights_sha256(const Program *program);
 
 /* The root value's own region. */
 const Block *home_of(const Program *program, const Value *root);

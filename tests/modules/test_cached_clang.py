@@ -66,6 +66,17 @@ def test_a_module_is_linked_as_by_clang(rnncc, root, tmp_path):
         assert module() == expected
 
 
+@pytest.mark.optimised
+def test_units_of_several_targets_are_kept(rnncc, root, tmp_path):
+    cache, model = tmp_path / "cache", root / "tests" / "fuzz" / "corpus" / "json_model" / "relu.json"
+    modules = []
+    for clang in ({"RNNCC_CLANG": "clang-19"}, {}, {}):
+        done = rnncc(model, "--target=x86-64-v2,x86-64", "-o", tmp_path / "m.so", env=os.environ | cached_clang(cache) | clang)
+        assert done.returncode == 0, done.stderr
+        modules.append((tmp_path / "m.so").read_bytes())
+    assert modules[0] == modules[1] == modules[2] and len(list(cache.glob("network-*.o"))) == 2
+
+
 @pytest.mark.parametrize("target,linker", [("x86-64-v3", "ld.bfd"), ("aarch64-linux-gnu", "ld.lld")])
 def test_a_module_without_passes_is_linked_by_the_faster_linker(rnncc, root, tmp_path, target, linker):
     cache, model = tmp_path / "cache", root / "tests" / "fuzz" / "corpus" / "json_model" / "relu.json"

@@ -99,8 +99,11 @@ static int is_header(const struct dirent *entry) {
   return file_has_suffix(entry->d_name, ".h") || file_has_suffix(entry->d_name, ".def");
 }
 
+/* network.c, or network_x86_64_v3.c of several targets. */
+static bool is_unit(const char *name) { return !strncmp(name, "network", 7) && file_has_suffix(name, ".c"); }
+
 static int is_runtime(const struct dirent *entry) {
-  return is_header(entry) || (file_has_suffix(entry->d_name, ".c") && strcmp(entry->d_name, "network.c") != 0);
+  return is_header(entry) || (file_has_suffix(entry->d_name, ".c") && !is_unit(entry->d_name));
 }
 
 static void add_folder(const Call *call, Sha256 *hash, const char *folder, int wanted(const struct dirent *)) {
@@ -132,7 +135,13 @@ static void make_unless_kept(const Call *call, const char *file) {
 /* ---- compiling ---- */
 
 static const char *const runtime_end[4] = {"-c", "runtime.c", "-o", "runtime.o"};
-static const char *const network_end[4] = {"-c", "network.c", "-o", "network.o"};
+
+/* Does the call end in -c network.c -o network.o, or in those of another unit? */
+static bool compiles_unit(const Call *call) {
+  if (call->count < 4 || !is_unit(call->arguments[call->count - 3])) return false;
+  const char *source = call->arguments[call->count - 3];
+  return ends_in(call, (const char *[]){"-c", source, "-o", file_with_suffix(call->arena, source, ".o")});
+}
 
 /* The files of all folders that are searched for what is included. */
 static void add_included(const Call *call, Sha256 *hash, int wanted(const struct dirent *)) {
@@ -193,21 +202,22 @@ static bool is_large(const char *weights) {
   return stat(weights, &status) == 0 && status.st_size > MAX_KEPT_WEIGHTS_BYTES;
 }
 
-static void compile_network(const Call *call) {
+static void compile_unit(const Call *call) {
+  const char *source = call->arguments[call->count - 3], *object = call->arguments[call->count - 1];
   Call command = changed(call, 2, NULL, 0);
   if (without_passes()) command = replaced(&command, "-O3", without_passes());
   Call whole = changed(&command, 0, (const char *[]){"-include-pch", precompiled_intrinsics(&command)}, 2);
   if (is_large("weights.bin")) {
-    make(&whole, "network.o");
+    make(&whole, object);
     return;
   }
   Sha256 hash = hash_of(&command);
   add_included(call, &hash, is_header);
-  add_file(call, &hash, "network.c");
+  add_file(call, &hash, source);
   add_file(call, &hash, "weights.bin");
   const char *kept = kept_file(call, "network", &hash, ".o");
   make_unless_kept(&whole, kept);
-  file_copy(call->arena, kept, "network.o");
+  file_copy(call->arena, kept, object);
 }
 
 /* ---- linking ---- */
@@ -254,13 +264,13 @@ static void link_module(const Call *call) {
 int main(int argc, char **argv) {
   Call call = {.arena = arena_new(), .count = argc, .arguments = (const char **)argv};
   call.arguments[0] = "clang-19";
-  bool runtime = ends_in(&call, runtime_end), network = ends_in(&call, network_end);
-  if (!runtime && !network && !ends_in(&call, module_end)) become(&call);
+  bool runtime = ends_in(&call, runtime_end), unit = compiles_unit(&call);
+  if (!runtime && !unit && !ends_in(&call, module_end)) become(&call);
   call.cache = environment("RNNCC_CLANG_CACHE");
   if (runtime)
     compile_runtime(&call);
-  else if (network)
-    compile_network(&call);
+  else if (unit)
+    compile_unit(&call);
   else
     link_module(&call);
   stop(EXIT_OK);

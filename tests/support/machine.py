@@ -64,11 +64,12 @@ def need_isa(isa):
 
 
 def need_target(option):
-    """Skips if this CPU cannot run modules made with this option: --target=x86-64-v4 on a CPU without AVX-512. Modules
-    for other architectures run under QEMU."""
-    name, _, target = option.partition("=")
-    if name == "--target" and target.startswith("x86-64"):
-        need_isa(OF_TARGET[target.removesuffix("-linux-musl")])
+    """Skips if this CPU cannot run modules made with this option: --target=x86-64-v4 on a CPU without AVX-512, or
+    none of several. Modules for other architectures run under QEMU."""
+    name, _, targets = option.partition("=")
+    if name == "--target" and targets.startswith("x86-64"):
+        isas = [OF_TARGET[target.removesuffix("-linux-musl")] for target in targets.split(",")]
+        need_isa(next(filter(has_isa, isas), isas[-1]))
 
 
 def need_program(name):
@@ -88,18 +89,23 @@ def need_package(name):
         pytest.skip(f"not installed: {name}", allow_module_level=True)
 
 
-def lesser_data(folder, without):
-    """Makes `folder` a data directory ($RNNCC_DATA) like rnncc's own, except for the runtime's cpu.c, which finds a CPU
-    without that feature. So a module refuses this machine as it would refuse such a machine."""
+def changed_data(folder, before, after):
+    """Makes `folder` a data directory ($RNNCC_DATA) like rnncc's own, but for some text of the runtime's cpu.c."""
     for name in ("templates", "schedules"):
         (folder / name).symlink_to(ROOT / name)
     (folder / "runtime").mkdir()
     for path in (ROOT / "runtime").iterdir():
         (folder / "runtime" / path.name).symlink_to(path)
-    found, name = (ROOT / "runtime" / "cpu.c").read_text(), "uint32_t cpu_features(void)"
-    assert name in found
+    found = (ROOT / "runtime" / "cpu.c").read_text()
+    assert before in found
     (folder / "runtime" / "cpu.c").unlink()
-    (folder / "runtime" / "cpu.c").write_text(
-        found.replace(name, "static uint32_t all_cpu_features(void)")
-        + f"\n{name} {{ return all_cpu_features() & ~(uint32_t){MASKS[without]}; }}\n")
+    (folder / "runtime" / "cpu.c").write_text(found.replace(before, after))
     return folder
+
+
+def lesser_data(folder, without):
+    """The same with a cpu.c that finds a CPU without that feature. So a module refuses this machine as it would refuse
+    such a machine."""
+    name = "uint32_t cpu_features(void)"
+    lesser = f"static uint32_t all_cpu_features(void);\n{name} {{ return all_cpu_features() & ~(uint32_t){MASKS[without]}; }}\n"
+    return changed_data(folder, name, f"{lesser}static uint32_t all_cpu_features(void)")

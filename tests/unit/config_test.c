@@ -44,7 +44,8 @@ static Graph *model(void) {
   sort_nodes(graph);
   graph_renumber(graph);
   Options options = {.verb = VERB_COMPILE};
-  Compilation compilation = {.options = &options, .arena = arena, .graph = graph, .next = STEP_verify};
+  Compilation compilation = {
+      .options = &options, .arena = arena, .next = STEP_verify, .n_branches = 1, .branches = &(Branch){.graph = graph}};
   run_steps(&compilation, LAST_LAYOUT_STEP);
   return graph;
 }
