@@ -21,13 +21,10 @@ bool is_linux_triple(const char *name) {
 /* ---- what clang says ---- */
 
 /* NULL if it does not know the triple. */
-static const char *predefined(Arena *arena, const char *triple, const char *const *options) {
+static const char *predefined(Arena *arena, const char *triple) {
   const double seconds = 60;
-  const char *clang = clang_program(), *argv[16] = {clang, arena_format(arena, "--target=%s", triple)};
-  int count = 2;
-  while (*options) argv[count++] = *options++;
-  const char *const rest[] = {"-E", "-dM", "-x", "c", "/dev/null", NULL};
-  memcpy(&argv[count], rest, sizeof rest);
+  const char *clang = clang_program(), *given = arena_format(arena, "--target=%s", triple);
+  const char *const argv[] = {clang, given, "-E", "-dM", "-x", "c", "/dev/null", NULL};
   Process process = {.argv = argv, .folder = "."};
   if (process_run_all(arena, &process, 1, 1, seconds)) return process.output;
   if (process.outcome == PROCESS_NOT_FOUND) fatal_at(LOCATION_FILE(clang), EXIT_ENVIRONMENT, "%s", clang_missing);
@@ -37,6 +34,7 @@ static const char *predefined(Arena *arena, const char *triple, const char *cons
 static bool defines(const char *macros, const char *line) { return strstr(macros, line); }
 
 /* Registers for vectors of four floats. Where there are none, 32 scalars hold eight. */
+enum { SCALAR = 8 };
 static const struct {
   const char *macro;
   int count;
@@ -47,7 +45,6 @@ static const struct {
 };
 
 static int registers_of(const char *macros) {
-  enum { SCALAR = 8 };
   for (size_t i = 0; i < sizeof registers / sizeof *registers; i++)
     if (defines(macros, registers[i].macro)) return registers[i].count;
   return SCALAR;
@@ -57,6 +54,9 @@ static int registers_of(const char *macros) {
 
 /* Of the x87's floats some bits depend on which of them are in registers. */
 static const char *const no_options[] = {NULL}, *const with_sse2[] = {"-msse2", "-mfpmath=sse", NULL};
+
+/* Plain C, too, in scalars; what else is typical of its machines is taken to be so of others. */
+static const char small_machine[] = "riscv64-linux-gnu";
 
 static const char *lacking(const char *macros) {
   if (!macros || !defines(macros, "#define __linux__ "))
@@ -69,30 +69,16 @@ static const char *lacking(const char *macros) {
 }
 
 const Target *portable_target(Arena *arena, const char *triple, const char **expected) {
-  const char *macros = predefined(arena, triple, no_options);
+  const char *macros = predefined(arena, triple);
   if ((*expected = lacking(macros))) return NULL;
   bool x87 = defines(macros, "#define __i386__ ");
   int count = registers_of(macros);
-  bool vectors = count > 8 || x87;
+  bool vectors = x87 || count > SCALAR;
   Target *target = ARENA_NEW(arena, Target);
-  *target = (Target){.name = triple,
-                     .base = triple,
-                     .with_glibc = triple,
-                     .isa = "plain",
-                     .triple = triple,
-                     .clang_args = x87 ? with_sse2 : no_options,
-                     .lanes = 4,
-                     .vector_registers = count,
-                     .l1_bytes = 32 << 10,
-                     .l2_bytes = 256 << 10,
-                     .l3_bytes = 1 << 20,
-                     .cores = 4,
-                     .ghz = 1.5,
-                     .fma_per_cycle = vectors ? 1 : 0.25,
-                     .l1_gbps = 12,
-                     .l2_gbps = 6,
-                     .l3_gbps = 4,
-                     .dram_gbps = 3,
-                     .barrier_ns = 300};
+  *target = *target_find(small_machine);
+  target->name = target->base = target->with_glibc = target->triple = triple;
+  target->clang_args = x87 ? with_sse2 : no_options;
+  target->vector_registers = count;
+  if (vectors) target->fma_per_cycle = 1;
   return target;
 }

@@ -36,6 +36,12 @@ def test_modules_ask_for_nothing_after_glibc_2_17(triple, compile):
     assert versions and max(versions) <= FLOOR
 
 
+def test_schedules_are_predicted_to_take_time(rnncc):
+    said = rnncc("inspect", ROOT / "models" / "digits_cnn.json", "--explain=conv", "--target=powerpc64le-linux-gnu").stdout
+    chosen = [float(micros) for micros in re.findall(r"^\* +(\S+)  ", said, re.MULTILINE)]
+    assert len(chosen) == 2 and all(0 < micros < 1e4 for micros in chosen)
+
+
 @pytest.mark.parametrize("target, expected", [
     ("s390x-linux-gnu", "a triple whose numbers are little-endian"),
     ("powerpc64-linux-gnu", "a triple whose numbers are little-endian"),
