@@ -23,7 +23,9 @@ enum { MAX_WINDOW_W = 64, MAX_POINTS = 256, MAX_COLUMNS = 14 };
 
 /* The most columns whose sums fit in registers beside the weights; less than 1 if the window is too wide. */
 static int64_t most_columns(const Graph *graph, const Convolution *conv) {
-  int64_t most = graph->config->target->vector_registers - conv->w.kernel - 2, unrolled = MAX_POINTS / conv->w.kernel;
+  const Target *target = graph->config->target;
+  int64_t most = target->vector_registers - target->kept_registers - conv->w.kernel - 2,
+          unrolled = MAX_POINTS / conv->w.kernel;
   if (most > unrolled) most = unrolled;
   return most > MAX_COLUMNS ? MAX_COLUMNS : most;
 }

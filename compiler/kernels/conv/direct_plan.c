@@ -214,7 +214,7 @@ static void consider_passes(const Search *s, DirectPlan plan, bool usual) {
 /* As many columns as fit in registers beside the weights and an input. Clang spills before all are used, the more so
  * the more weights there are. Where elements are lanes: beside each column's elements, and two weights. */
 static int most_columns(const Target *target, int oc_vectors) {
-  int spare = oc_vectors <= 2 ? 1 : 2, registers = target->vector_registers;
+  int spare = oc_vectors <= 2 ? 1 : 2, registers = target->vector_registers - target->kept_registers;
   int columns =
       target->lane_operands ? (registers - 2) / (oc_vectors + 1) : (registers - spare - 1 - oc_vectors) / oc_vectors;
   return columns > MAX_COLUMNS ? MAX_COLUMNS : columns;
