@@ -108,7 +108,7 @@ def parser():
         description="Compares compiled modules with their peers, or with modules made without a step of the "
                     "compiler: same weights, same input, in turns.",
         epilog="exit: 0 ok, 1 outputs disagree, 2 usage, 5 environment")
-    what = top.add_subparsers(dest="what", required=True, metavar="rnn|cnn|ablation|compare|model|static")
+    what = top.add_subparsers(dest="what", required=True, metavar="rnn|cnn|ablation|compare|model|predict|static")
     rnn = what.add_parser(
         "rnn", help="recurrent layers, against ONNX Runtime, OpenVINO and PyTorch",
         epilog="Writes RESULTS.avx512.md, results.avx512.json and rnn.avx512.svg, or those of another instruction set, "
@@ -132,6 +132,7 @@ def parser():
                "machine only.")
     add_compare_options(compare)
     what.add_parser("model", help="predicted times of convolutions, against measured ones")  # see cost_model_run.py
+    what.add_parser("predict", help="predicted times of all that runs, against measured ones")  # see predict_run.py
     what.add_parser("static", help="loops, against what other CPUs could do at best")  # see static_run.py
     return top
 

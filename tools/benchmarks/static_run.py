@@ -109,7 +109,7 @@ def run(names, targets, output, known):
 def parse(words):
     top = parser()
     given = top.parse_args(words)
-    given.case = chosen_names(given.case, CASES, "case", top)
+    given.names = chosen_names(given.case, CASES, "case", top)
     return given
 
 
@@ -125,7 +125,7 @@ def main(words):
     targets, output = given.target or list(hot_loops.ARCHITECTURES), HERE if given.record else BUILD / "bench"
     known = json.loads((HERE / static_page.DATA_FILE).read_text()) if given.record else {}
     try:
-        return run(given.case, targets, output, known)
+        return run(given.names, targets, output, known)
     except Missing as reason:
         print(f"tools/bench: {reason}", file=sys.stderr)
         return ENVIRONMENT_ERROR

@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: MIT
+"""Measures one module in a process of its own: python -m benchmarks.predict_measure SETTINGS, which is JSON; so is its
+output: slices of runs, each with the multiply-adds that the cores did just before."""
+import json
+import statistics
+import sys
+import time
+
+import numpy
+
+from benchmarks.layers import read_profile
+from benchmarks.machine import speeds
+from support.module import Module
+
+MIN_RUNS = 3
+
+
+def feeds(module):
+    rng = numpy.random.default_rng(1)
+    return {i.name: rng.uniform(-1, 1, [max(extent, 1) for extent in i.shape]).astype(i.dtype) for i in module.inputs}
+
+
+def timed(run):
+    began = time.perf_counter()
+    run()
+    return time.perf_counter() - began
+
+
+def profiled(context, run):
+    read_profile(context, on=True)
+    run()
+    return [entry.nanoseconds * 1e-3 for entry in read_profile(context, on=False)]
+
+
+def until(seconds, take):
+    """What `take` returned, as often as it was called."""
+    taken, end = [], time.perf_counter() + seconds
+    while len(taken) < MIN_RUNS or time.perf_counter() < end:
+        taken.append(take())
+    return taken
+
+
+def one_slice(context, run, settings):
+    found = {"gflops": speeds().speed_multiply_add(settings["isa"].encode(), settings["threads"])}
+    run()
+    if settings["profile"]:
+        taken = until(settings["seconds"], lambda: profiled(context, run))
+        found["kernel_us"] = [statistics.median(each) for each in zip(*taken)]
+        found["kernels"] = [(e.kernel.decode(), e.node.decode()) for e in read_profile(context, on=False)]
+        found["us"] = sum(found["kernel_us"])
+    else:
+        found["us"] = statistics.median(until(settings["seconds"], lambda: timed(run))) * 1e6
+    return found
+
+
+def main(settings):
+    with Module(settings["module"]) as module, module.context(settings["threads"]) as context:
+        run = context.prepared(feeds(module))
+        run()
+        slices = [one_slice(context, run, settings) for _ in range(settings["slices"])]
+    print(json.dumps(slices))
+
+
+if __name__ == "__main__":
+    main(json.loads(sys.argv[1]))
