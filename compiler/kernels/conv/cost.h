@@ -11,12 +11,11 @@
 #include <stdbool.h>
 
 #include "machine/machine.h"
+#include "machine/tile.h"
 
 /* A core's bandwidth when all cores read the same memory, relative to each its own: measured on the AVX-512 machine of
  * winograd_plan.c. */
 static const double SAME_DATA = 1.25;
-
-static inline double fma_per_cycle(const Machine *m, int lanes) { return m->gflops / (2 * lanes * m->ghz); }
 
 /* gbps: of one core while all cores read. */
 static inline double cycles_to_read(const Machine *m, double bytes, double gbps) { return bytes * m->ghz / gbps; }
@@ -29,10 +28,5 @@ static inline double cycles_to_fetch(const Machine *m, double bytes, bool split)
 }
 
 static inline double seconds_of_cycles(const Machine *m, double cycles) { return cycles / (m->ghz * 1e9); }
-
-/* The time of two that overlap; `exposed` is the part of the shorter that is not hidden. */
-static inline double overlapped(double a, double b, double exposed) {
-  return a > b ? a + exposed * b : b + exposed * a;
-}
 
 #endif

@@ -100,12 +100,10 @@ static double input_bytes(const Case *c, int64_t tiles) {
 static double multiply_cycles(const Case *c) {
   const Machine *m = c->machine;
   const DirectLayer *l = c->layer;
-  double sums = mean_vectors(c) * c->width;
-  double multiply = max_double(sums / fma_per_cycle(m, c->target->lanes), m->fma_latency);
-  double read = cycles_to_read(m, (mean_vectors(c) + c->width / 2) * vector_bytes(c), m->l1_gbps);
-  double load = max_double(read, (mean_vectors(c) + c->width) / m->loads_per_cycle);
+  TileCycles tile = tile_step(m, c->target->lanes, c->width, mean_vectors(c), 1);
   double starts = (double)l->span - (double)ceil_div(l->depth, l->lanes); /* more than of blocks of a vector */
-  return l->taps * ((double)l->depth * (max_double(multiply, load) + exposed_l1 * load) + starts * block_cycles);
+  return l->taps *
+         ((double)l->depth * (max_double(tile.multiply, tile.load) + exposed_l1 * tile.load) + starts * block_cycles);
 }
 
 /* Cycles of a tile with what it reads from L2. */

@@ -54,13 +54,17 @@ static int row_vectors(const Graph *graph, int64_t n) {
   return best;
 }
 
+int gemm_panel_vectors(const Target *target, int64_t n) {
+  return panels_best_vectors(n, target->lanes, target->vector_registers >= 32 ? 4 : 2);
+}
+
 GemmKnobs gemm_knobs(const Graph *graph, int64_t n, int64_t k, const Dim *m) {
   const Target *target = graph->config->target;
   bool one_row = dim_equals(m, 1);
   if (one_row && n >= ROW_SUMS_MANY * target->lanes && comes_from_memory(graph, n, k))
     return (GemmKnobs){.rows = {1, 1}, .vectors = row_vectors(graph, n), .group = 1, .depth_block = MAX_DEPTH};
   bool many = target->vector_registers >= 32;
-  GemmKnobs knobs = {.vectors = panels_best_vectors(n, target->lanes, many ? 4 : 2)};
+  GemmKnobs knobs = {.vectors = gemm_panel_vectors(target, n)};
   knobs.rows = block_rows(register_rows(target, knobs.vectors), m, 1);
   int64_t panels = (n + knobs.vectors * target->lanes - 1) / (knobs.vectors * target->lanes);
   knobs.group = 1;

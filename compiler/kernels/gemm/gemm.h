@@ -25,6 +25,8 @@ typedef struct GemmKnobs {
 
 /* For m rows, n columns and depth k. */
 GemmKnobs gemm_knobs(const Graph *graph, int64_t n, int64_t k, const Dim *m);
+/* Vectors of a panel of n columns. */
+int gemm_panel_vectors(const Target *target, int64_t n);
 /* Rows of a block whose rows * vectors sums stay in the target's registers. */
 int register_rows(const Target *target, int vectors);
 

@@ -34,3 +34,9 @@ int cell_panel_parts(const Target *target, int product_vectors, int64_t batch) {
   bool splits = product_vectors % 2 == 0 && batch > register_rows(target, product_vectors);
   return splits && register_rows(target, product_vectors) < MANY_ROWS ? 2 : 1;
 }
+
+int cell_partial_sums(const Target *target, int product_vectors) {
+  int sums = target->vector_registers >= 32 ? 16 : 12, parts = 1;
+  while (2 * parts * product_vectors <= sums && parts < 8) parts *= 2;
+  return parts;
+}

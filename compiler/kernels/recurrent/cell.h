@@ -27,4 +27,7 @@ int cell_unit_vectors(Cell cell, const Target *target, int64_t hidden);
  * leaves registers for the sums of few rows. */
 int cell_panel_parts(const Target *target, int product_vectors, int64_t batch);
 
+/* Partial sums of one sample: enough independent ones to hide an addition's latency. */
+int cell_partial_sums(const Target *target, int product_vectors);
+
 #endif

@@ -13,7 +13,7 @@ enum { DEPTH_BLOCK = 128 };
 static double variant_handicap(const RecurrentVariant *v) {
   double handicap = v->workers > 1 ? 1.1 : 1;
   for (int workers = 1; workers < v->workers; workers *= 2) handicap *= 1.05;
-  if (v->input == INPUT_WITH_STEP) handicap *= 1.02;
+  if (v->input == INPUT_WITH_STEP) handicap *= 1.03;
   if (v->hide) handicap *= 1.01;
   if (v->depth_block) handicap *= 1.02;
   return handicap;

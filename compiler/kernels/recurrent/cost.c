@@ -1,23 +1,28 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The constants are fitted to one layer on a two-core AVX-512 machine (2 MB of L2), T=100: bandwidth by a worker's
- * share of the weights gives USABLE; products with and without blocked depth give PREFETCHED; layers of ten samples
- * give STEP_EFFICIENCY. They are ratios, so they hold for machines of other speeds.
+ * Products take the cycles of their register tiles by the machine's ports (machine/tile.h), or the time to read the
+ * weights. The constants are fitted to the recurrent cases of tools/bench with vectors of 32 and of 64 bytes on two
+ * cores of Zen 4, and to one layer on two cores of Granite Rapids (2 MB of L2): bandwidth by a worker's share of the
+ * weights gives USABLE, products with and without blocked depth PREFETCHED. They are ratios, so they hold for machines
+ * of other speeds.
  */
 #include "kernels/recurrent/cost.h"
 
 #include "kernels/gemm/gemm.h"
 #include "machine/targets.h"
+#include "machine/tile.h"
 #include "support/numbers.h"
 #include "tree.h"
 
 static const double USABLE = 0.9;           /* share of a cache that weights may fill */
-static const double GEMM_EFFICIENCY = 0.85; /* of the peak, in a product of many rows */
-static const double STEP_EFFICIENCY = 0.75; /* of the peak, in a product of one block of rows */
+static const double STEP_EFFICIENCY = 0.95; /* relative to its tiles' cycles, of a step's product */
+static const double EXPOSED_LOADS = 0.5;    /* part of a tile's loads that its multiply-adds do not hide */
+static const double EXPOSED_L2 = 0.3;       /* part of the shorter of multiplying and reading from L2 */
+static const double EXPOSED_L3 = 0.5;       /* the same beyond L2 */
 static const double PREFETCHED = 0.8;       /* time of bytes from beyond L2 with blocked depth, which prefetches */
 static const double MIN_WAIT = 0.1;         /* part of a barrier that work never hides */
 static const double CYCLES_A_FUNCTION = 16; /* of one vector */
-static const double CYCLES_A_PANEL = 40;    /* to start and to add up the sums of a block of rows */
+static const double CYCLES_A_PANEL = 30;    /* to start and to add up the sums of a block of rows */
 static const double MORE_TO_MEET = 0.15;    /* of a barrier, for each worker beyond two */
 
 /* With at most so many steps, recurrent weights are read as seldom as the input's, and share the cache with them. */
@@ -35,6 +40,8 @@ LayerCase layer_case(const MmLayer *layer, const Target *target) {
                       .gates = layer->gates,
                       .lanes = target->lanes,
                       .rows = register_rows(target, vectors),
+                      .vectors = vectors,
+                      .parts = cell_partial_sums(target, vectors),
                       .phases = row->phases,
                       .functions = row->functions,
                       .from_zero = !node_input(layer->node, INPUT_H),
@@ -48,6 +55,8 @@ LayerCase layer_case(const MmLayer *layer, const Target *target) {
                       .hidden = layer->hidden,
                       .panel_units = (int64_t)unit_vectors * target->lanes};
   result.panels = ceil_div(layer->hidden, result.panel_units);
+  result.input_vectors = gemm_panel_vectors(target, layer->gates * result.panels * result.panel_units);
+  result.input_rows = register_rows(target, result.input_vectors);
   result.takes_hide = row->phases == 1 && result.most_batch == 1 && result.steps > 1;
   return result;
 }
@@ -67,9 +76,10 @@ MmExtents hidden_extents(const LayerCase *l, InputProduct input) {
 
 /* ---- bytes ---- */
 
-/* The time to read bytes once: near is L1 and L2, far is beyond. */
+/* The time to read bytes once: near is from L2, far from beyond, and the parts are those of all bytes. What is left
+ * comes from L1, in a tile's own cycles. */
 typedef struct ReadTime {
-  double near, far;
+  double near, far, near_part, far_part;
 } ReadTime;
 
 /* The order of a worker's weights in each step. */
@@ -104,9 +114,18 @@ static ReadTime read_time(const Machine *m, double bytes, double working_set, do
   double in_l2 = max_double(in_l1, found(order, working_set, (double)m->l2_bytes));
   double beyond_l3 = min_double(1 - in_l2, max_double(0, 1 - USABLE * (double)m->l3_bytes / of_all));
   return (ReadTime){
-      .near = bytes * (in_l1 / m->l1_gbps + (in_l2 - in_l1) / m->l2_gbps),
+      .near = bytes * (in_l2 - in_l1) / m->l2_gbps,
       .far = bytes * ((1 - in_l2 - beyond_l3) / m->l3_gbps + beyond_l3 / m->dram_gbps),
+      .near_part = in_l2 - in_l1,
+      .far_part = 1 - in_l2,
   };
+}
+
+/* Bytes that are multiplied as they come. */
+static double multiply_and_read(double multiply, const ReadTime *read) {
+  return multiply * (1 - read->near_part - read->far_part) +
+         overlapped(multiply * read->near_part, read->near, EXPOSED_L2) +
+         overlapped(multiply * read->far_part, read->far, EXPOSED_L3);
 }
 
 /* ---- the parts ---- */
@@ -119,6 +138,11 @@ typedef struct Share { /* of the busiest worker */
   double all_input, all_hidden; /* bytes of the whole layer's */
 } Share;
 
+/* Two workers share the middle one of an odd number of panels. */
+static bool shares_middle(const LayerCase *l, const RecurrentVariant *v, int unit_ways) {
+  return unit_ways == 2 && l->panels % 2 && l->panels >= 3 && !v->hide;
+}
+
 static Share share_of(const Machine *m, const LayerCase *l, const RecurrentVariant *v) {
   int workers = v->workers < crew_size(m, l) ? v->workers : crew_size(m, l);
   int ways = v->batch_parts < workers ? v->batch_parts : workers;
@@ -127,7 +151,7 @@ static Share share_of(const Machine *m, const LayerCase *l, const RecurrentVaria
   int64_t samples = ceil_div(l->batch, ways), panels = ceil_div(l->panels, s.unit_ways);
   double column = 4.0 * l->gates * (double)l->panel_units; /* bytes of a panel's row */
   s.samples = (double)samples;
-  s.panels = (double)panels;
+  s.panels = shares_middle(l, v, s.unit_ways) ? (double)l->panels / 2 : (double)panels;
   s.passes = (double)ceil_div(samples, l->rows);
   s.input = s.panels * column * (double)l->inputs;
   s.hidden = s.panels * column * (double)l->hidden;
@@ -153,30 +177,42 @@ double meeting_ns(const Machine *m, int workers) {
   return is_tree(m->cores) ? tree_meeting_ns(m) : flat_meeting_ns(m, workers);
 }
 
+/* Time to multiply `samples` in `passes` blocks of rows with `bytes` of weights, all in registers or L1. Of one row
+ * each weight is loaded by the multiply-add that needs it, and all overlap. */
+static double multiply_ns(const Machine *m, int lanes, double bytes, int vectors, double samples, double passes,
+                          int parts) {
+  TileCycles tile = tile_step(m, lanes, samples / passes, vectors, samples > passes ? 1 : parts);
+  double steps = bytes / (4.0 * lanes * vectors) * passes;
+  double exposed = samples > passes ? EXPOSED_LOADS * tile.load : 0;
+  return steps * max_double(tile.multiply + exposed, tile.load) / m->ghz;
+}
+
 /* The whole team computes the input's products of all steps, then a barrier. */
 static double input_ns(const Machine *m, const LayerCase *l, const Share *s) {
   double rows = (double)l->steps * (double)l->batch, columns = s->all_input / (4 * (double)l->inputs);
-  double compute = 2 * rows * columns * (double)l->inputs / (m->gflops * GEMM_EFFICIENCY * m->cores);
   double weights = s->all_input / m->cores, result = 4 * rows * columns / m->cores;
+  double passes = (double)ceil_div(l->steps * l->batch, l->input_rows);
+  double compute = multiply_ns(m, l->lanes, weights, l->input_vectors, rows, passes, l->parts);
   double others = l->steps < FEW_STEPS ? s->hidden : 0;
   ReadTime read = read_time(m, weights, weights + others, s->all_input + s->all_hidden, ORDER_FORWARD);
   double stored = result / (result > USABLE * (double)m->l2_bytes ? m->l3_gbps : m->l2_gbps);
-  return max_double(compute, read.near) + read.far + stored + meeting_ns(m, m->cores);
+  return multiply_and_read(compute, &read) + EXPOSED_L2 * stored + meeting_ns(m, m->cores);
 }
 
-/* One step's products. With several blocks of rows, each reads the panel again: from L2, or from L1 if depth is
- * blocked. */
+/* One step's products. The first block of rows reads the weights from where they are; others read each panel again:
+ * from L2, or from L1 if depth is blocked. After the first steps the input's weights are of no further use. */
 static double products_ns(const Machine *m, const LayerCase *l, const RecurrentVariant *v, const Share *s) {
   bool with_step = v->input == INPUT_WITH_STEP;
   double bytes = s->hidden + (with_step ? s->input : 0);
+  if (bytes <= 0) return 0;
   double working_set = with_step || l->steps >= FEW_STEPS ? bytes : s->hidden + s->input;
-  ReadTime read =
-      read_time(m, bytes, working_set, s->all_hidden + s->all_input, v->hide ? ORDER_HALVES : ORDER_ALTERNATING);
-  double again = (s->passes - 1) * bytes / (v->depth_block ? m->l1_gbps : m->l2_gbps);
-  double compute = 2 * s->samples * bytes / 4 / (m->gflops * STEP_EFFICIENCY);
+  double of_all = s->all_hidden + (with_step || l->steps < FEW_STEPS ? s->all_input : 0);
+  ReadTime read = read_time(m, bytes, working_set, of_all, v->hide ? ORDER_HALVES : ORDER_ALTERNATING);
+  double all = multiply_ns(m, l->lanes, bytes, l->vectors, s->samples, s->passes, l->parts) / STEP_EFFICIENCY;
+  if (v->depth_block) read.far *= PREFETCHED;
+  double again = bytes / (v->depth_block ? m->l1_gbps : m->l2_gbps);
   double put_by = v->depth_block ? (bytes / 4 / (double)v->depth_block) * s->samples * 8 / m->l1_gbps : 0;
-  double near = max_double(compute, read.near + again) + put_by;
-  return near + read.far * (v->depth_block ? PREFETCHED : 1);
+  return multiply_and_read(all / s->passes, &read) + (s->passes - 1) * max_double(all / s->passes, again) + put_by;
 }
 
 /* Halves and blocks of the depth start again. */

@@ -14,13 +14,15 @@
 /* A layer in numbers. A panel has all gates of some units, with padding. */
 typedef struct LayerCase {
   int directions, gates, lanes;
-  int rows;          /* samples of a block, with sums in registers */
-  int phases;        /* barriers of a step: GRU with the reset gate before its product has two */
-  int functions;     /* exp, tanh, sigmoid of a unit and step */
-  bool from_zero;    /* no initial state: the first step's product is zero */
-  bool takes_steps;  /* INPUT_WITH_STEP can run it */
-  bool takes_hide;   /* RecurrentVariant.hide can */
-  bool takes_chunks; /* RecurrentVariant.chunk can be set outside a stack */
+  int rows, vectors;             /* of a block: samples, with sums in registers, and vectors of a panel */
+  int parts;                     /* of one sample's sums, which hide the latency of an addition */
+  int input_rows, input_vectors; /* of a block of the input's product */
+  int phases;                    /* barriers of a step: GRU with the reset gate before its product has two */
+  int functions;                 /* exp, tanh, sigmoid of a unit and step */
+  bool from_zero;                /* no initial state: the first step's product is zero */
+  bool takes_steps;              /* INPUT_WITH_STEP can run it */
+  bool takes_hide;               /* RecurrentVariant.hide can */
+  bool takes_chunks;             /* RecurrentVariant.chunk can be set outside a stack */
   int64_t steps, batch, inputs, hidden, panels, panel_units;
   int64_t most_steps, most_batch;
 } LayerCase;

@@ -66,13 +66,6 @@ static int unit_vectors_of(const Layer *l, const Target *target) {
   return l->variant.input == INPUT_WITH_STEP && vectors * l->gates > MAX_VECTORS ? 1 : vectors;
 }
 
-/* Partial sums: enough independent ones to hide an addition's latency. */
-static int parts_of(const Target *target, int product_vectors) {
-  int sums = target->vector_registers >= 32 ? 16 : 12, parts = 1;
-  while (2 * parts * product_vectors <= sums && parts < 8) parts *= 2;
-  return parts;
-}
-
 /* The variant of plan_recurrent with the knobs that --rnn forces. --rnn overrides a planned chunk, which may bind a
  * layer to one worker. */
 static RecurrentVariant chosen_variant(const Graph *graph, const Node *node) {
@@ -121,7 +114,7 @@ static void choose_knobs(Graph *graph, Layer *l) {
   product_vectors /= l->panel_parts;
   int most = register_rows(target, with_step ? l->gates * l->unit_vectors : product_vectors);
   l->rows = block_rows(most, l->batch, l->variant.batch_parts);
-  l->parts = parts_of(target, product_vectors);
+  l->parts = cell_partial_sums(target, product_vectors);
   l->halves = l->panels % 2 && l->panels >= 3 && l->variant.workers > 1 && !l->variant.hide;
   choose_products(graph, l);
 }
