@@ -53,6 +53,13 @@ static void so_is_a_result_beyond_l3(void **state) {
   assert_int_equal(chunk_of(256, 1000, 10), 20);
 }
 
+/* 15 MB of weights are read for every 20 steps of a result of 11 MB, not of one of 110. */
+static void unless_weights_fill_a_quarter_of_it(void **state) {
+  (void)state;
+  assert_int_equal(chunk_of(700, 100, 10), 20);
+  assert_in_range(chunk_of(700, 1000, 10), 40, 60);
+}
+
 static void both_directions_make_twice_the_result(void **state) {
   (void)state;
   LayerCase layer = lstm(128);
@@ -95,6 +102,7 @@ int main(void) {
       cmocka_unit_test(a_result_that_the_caches_keep_is_not_cut),
       cmocka_unit_test(a_result_beyond_l2_is_cut_into_some_200_rows),
       cmocka_unit_test(so_is_a_result_beyond_l3),
+      cmocka_unit_test(unless_weights_fill_a_quarter_of_it),
       cmocka_unit_test(both_directions_make_twice_the_result),
       cmocka_unit_test(weights_that_fill_l3_are_not_read_for_every_chunk),
       cmocka_unit_test(a_chunk_of_a_result_beyond_l3_is_a_sixth_of_l3),
