@@ -52,6 +52,10 @@ enum { RESIDUAL = 0 };
  * legal: 0 1 */
 enum { ANY_WIDTH = 0 };
 
+/* Columns by which loads of inputs run ahead of the multiply-adds; 0: as clang orders them. For aarch64 it would load
+ * all of a tile first, and spill. legal: 0..16 */
+enum { LOADS_AHEAD = 0 };
+
 /* Whole tiles of a row, and the columns left over. */
 enum { TILES = OUT_W / COLUMNS, TAIL = OUT_W % COLUMNS };
 /* Input columns from one tile to the next, and of a tile. */
@@ -76,6 +80,11 @@ typedef struct Row {
 /* hook: maps a pixel's channels; x and the result are one vector of them. */
 static inline vec epilogue(vec x) { return x; }
 
+/* in, after the last multiply-add of a column, if there is one. */
+SIMD_FUNCTION const float *after_column(const float *in, const vec *sums, int column, int columns) {
+  return column >= 0 && column < columns ? vafter(in, sums[column]) : in;
+}
+
 /* One row of the window over `columns` pixels. in: input column `first`, where the first pixel's window begins. */
 SIMD_FUNCTION void add_row(vec sums[COLUMNS], const float *in, const float *w, int64_t first, int columns,
                            bool inside) {
@@ -85,6 +94,7 @@ SIMD_FUNCTION void add_row(vec sums[COLUMNS], const float *in, const float *w, i
 #pragma clang loop unroll(full)
   for (int j = 0; j < TILE_REACH; j++) {
     if (!inside && (first + j < 0 || first + j >= IN_W)) continue;
+    if (LOADS_AHEAD && j % STRIDE_W == 0) in = after_column(in, sums, j / STRIDE_W - LOADS_AHEAD, columns);
     vec v = vload(in + j * LANES);
 #pragma clang loop unroll(full)
     for (int s = 0; s < WINDOW_W; s++) {

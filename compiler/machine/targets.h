@@ -23,8 +23,9 @@ typedef struct Target {
   int64_t l1_bytes, l2_bytes, l3_bytes; /* per core, per core, shared; typical where cross-compiling */
   /* Typical of machines that it is used on. */
   int cores;
-  double ghz, fma_per_cycle;                   /* vectors */
-  double fma_latency, loads_per_cycle;         /* cycles, vectors */
+  double ghz, fma_per_cycle;           /* vectors */
+  double fma_latency, loads_per_cycle; /* cycles, vectors */
+  int sums; /* pipes of multiply-adds times their latency, of the CPU where that is most; 0: like the usual one's */
   double l1_gbps, l2_gbps, l3_gbps, dram_gbps; /* what one core reads while all do */
   double barrier_ns;                           /* of two cores, until what the other wrote is there */
 } Target;

@@ -32,6 +32,7 @@
  *   vmantissa(v)                v / 2^vexponent(v), in [1, 2)
  *   vhsum vhmin vhmax(v)        across lanes, by halving the vector: lanes i and i + LANES/2 are combined first
  *   vprefetch(p)                a hint
+ *   vafter(p, v)                p, but on neon the compiler reads nothing from it before it has v
  *
  * Denormal operands and results may count as zero: kernels run with flush-to-zero on. NaN payloads are not defined.
  */
@@ -72,5 +73,14 @@ enum { LANE_OPERANDS = 0 };
 #endif
 
 SIMD_FUNCTION vec vlane(vec v, int i) { return vset(v[i]); }
+
+SIMD_FUNCTION const float *vafter(const float *p, vec v) {
+#ifdef SIMD_NEON
+  __asm__("" : "+r"(p) : "w"(v));
+#else
+  (void)v;
+#endif
+  return p;
+}
 
 #endif

@@ -15,13 +15,13 @@ CODE = {"multiply-adds": ("vfmadd231ps", "%ymm1, %ymm2, %ymm{}"), "load": ("vmov
         "spill": ("vmovups", "%ymm3, 0x20(%rsp)")}
 
 
-def found(sums, loads, spills, **cycles):
-    """A loop of so many multiply-adds, loads and spills, of a tile of two vectors."""
+def found(sums, loads, spills, transforms=False, **cycles):
+    """A loop of so many multiply-adds, loads and spills, of a tile of two vectors, or of a transform."""
     kernel = hot_loops.Kernel(4, "gemm_packed", (("VECTORS", 2), ("ROWS", 6)))
     words = [(name, operands.format(k)) for k in range(sums) for name, operands in [CODE["multiply-adds"]]]
     words += [CODE["load"]] * loads + [CODE["spill"]] * spills
     code = tuple(hot_loops.Instruction(at, name, operands) for at, (name, operands) in enumerate(words))
-    loop = hot_loops.Loop(hot_loops.X86, False, code, kernel)
+    loop = hot_loops.Loop(hot_loops.X86, False, code, kernel, transforms)
     times = {core: hot_loops.Cycles(cycles.get(core, 1.0), 1.0) for core in hot_loops.cores_of("x86-64-v3")}
     return static_run.Found(loop, times)
 
@@ -67,7 +67,14 @@ def test_the_page_lists_what_is_wrong_and_the_record_has_the_most_of_loops_that_
 
 def test_loops_that_are_all_well_are_said_to_be():
     results = {"b": {"x86-64-v3": static_page.summary([found(12, 8, 0)], "x86-64-v3")}}
-    assert static_page.page(results).endswith("\nNone.\n")
+    page = static_page.page(results)
+    assert "\nNone.\n" in page and page.endswith("\nNone on the stack.\n")
+
+
+def test_a_transform_that_spills_is_listed_but_is_no_fault():
+    summary = static_page.summary([found(12, 8, 0), found(72, 36, 16, transforms=True)], "x86-64-v3")
+    assert (summary["spills"], summary["faults"]) == (0, {})
+    assert "| `a` | x86-64-v3 | 16 |" in static_page.page({"a": {"x86-64-v3": summary}})
 
 
 def test_what_is_recorded_of_other_cases_and_targets_stays_in_order():
@@ -97,3 +104,16 @@ def test_a_sum_is_followed_through_registers():
 def test_a_sum_in_memory_is_one():
     assert sums("x86-64", "mulps %xmm0, %xmm6", "addps 0x10(%rsp), %xmm6", "movaps %xmm6, 0x10(%rsp)", "mulps %xmm1, %xmm7",
                 "addps %xmm7, %xmm3") == 2
+
+
+CORRECTED = {
+    "sapphirerapids": ("vfmadd231ps 0x40(%rdi), %zmm1, %zmm2\n", "vmovups 0x40(%rdi), %zmm31\nvfmadd231ps %zmm31, %zmm1, %zmm2\n"),
+    "skylake-avx512": ("vbroadcastss 0x4(%rdi,%rax,4), %zmm20\n", "vbroadcastss 0x4(%rdi,%rax,4), %ymm20\n"),
+    "znver4": ("vbroadcastss 0x4(%rdi), %zmm1\n", "vmovups 0x4(%rdi), %zmm1\n")}
+
+
+@pytest.mark.parametrize("core", CORRECTED)
+def test_what_llvm_mca_has_wrong_of_a_core_is_rewritten(core):
+    before, after = CORRECTED[core]
+    others = "vbroadcastss 0x4(%rdi), %ymm1\nvfmadd231ps %zmm3, %zmm1, %zmm2\nvmovups %zmm0, (%rdi)\n"
+    assert hot_loops.REWRITTEN[core](before + others) == after + others

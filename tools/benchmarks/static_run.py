@@ -79,9 +79,11 @@ def measured(loops, target):
 
 
 def found_in(rnncc, model, folder, target):
-    """The hot loops of a model's kernels."""
+    """The hot loops of a model's kernels, and those of transforms, whose cycles are not asked for."""
     source, made = compiled(rnncc, model, folder, target)
-    return measured(hot_loops.hot(hot_loops.kernel_loops(made, source, target)), target)
+    loops = hot_loops.kernel_loops(made, source, target)
+    transforms = [Found(loop, {}) for loop in loops if loop.transforms]
+    return measured(hot_loops.hot(loops), target) + transforms
 
 
 def record(output, known, results):

@@ -11,7 +11,16 @@
 #include <stdbool.h>
 
 #include "machine/machine.h"
+#include "machine/targets.h"
 #include "machine/tile.h"
+#include "support/numbers.h"
+
+/* Cycles between two additions to the same sum; more where the target has CPUs of more pipes than the usual one's, so
+ * that they are busy, too. */
+static inline double addition_cycles(const Target *target, const Machine *m) {
+  double usual = target->fma_latency * target->fma_per_cycle;
+  return m->fma_latency * max_double(1, target->sums / usual);
+}
 
 /* A core's bandwidth when all cores read the same memory, relative to each its own: measured on the AVX-512 machine of
  * winograd_plan.c. */

@@ -19,7 +19,8 @@ typedef struct DepthwiseSchedule {
 } DepthwiseSchedule;
 
 /* Weights of a row of the window are in registers, and its points unrolled. */
-enum { MAX_WINDOW_W = 64, MAX_POINTS = 256, MAX_COLUMNS = 14 };
+enum { MAX_WINDOW_W = 64, MAX_POINTS = 256, MAX_COLUMNS = 16, USUAL_COLUMNS = 14 };
+enum { LOADS_AHEAD = 5 }; /* so many inputs are in registers */
 
 /* The most columns whose sums fit in registers beside the weights; less than 1 if the window is too wide. */
 static int64_t most_columns(const Graph *graph, const Convolution *conv) {
@@ -27,7 +28,7 @@ static int64_t most_columns(const Graph *graph, const Convolution *conv) {
   int64_t most = target->vector_registers - target->kept_registers - conv->w.kernel - 2,
           unrolled = MAX_POINTS / conv->w.kernel;
   if (most > unrolled) most = unrolled;
-  return most > MAX_COLUMNS ? MAX_COLUMNS : most;
+  return min_int(most, clamp_int(USUAL_COLUMNS, graph->config->target->sums, MAX_COLUMNS));
 }
 
 /* Tiles of a width that only the run knows have as many columns as fit, and code for any edge. */
@@ -66,7 +67,7 @@ static double cycles_of_rows(const Graph *graph, const Convolution *conv, int co
   int64_t rows = dim_optimum(conv->x->shape[0]) * (ceil_div(conv->groups, lanes))*dim_optimum(conv->h.out);
   double width = (double)out_w / (double)tiles, multiply = width / fma_per_cycle(m, (int)lanes);
   double taps = convolution_taps_inside(&conv->h) * convolution_taps_inside(&conv->w);
-  double tile = tile_cycles + taps * max_double(multiply, m->fma_latency);
+  double tile = tile_cycles + taps * max_double(multiply, addition_cycles(graph->config->target, m));
   int64_t share = ceil_div(rows, m->cores);
   return (double)share * (row_cycles + (double)tiles * tile);
 }
@@ -131,6 +132,7 @@ static KernelSpec *depthwise_spec(const Graph *graph, const Node *node) {
   kernel_plane(spec, &conv->h, &conv->w);
   kernel_knob(spec, "COLUMNS", ((const DepthwiseSchedule *)node->schedule)->columns);
   if (!dim_is_const(conv->w.out)) kernel_knob(spec, "ANY_WIDTH", 1);
+  if (graph->config->target->lane_operands && conv->w.stride > 1) kernel_knob(spec, "LOADS_AHEAD", LOADS_AHEAD);
   kernel_knob(spec, "BIAS", conv->bias != NULL);
   kernel_knob(spec, "RESIDUAL", conv->residual != NULL);
   kernel_hook(spec, "epilogue", elementwise_epilogue(graph->arena, node));

@@ -101,9 +101,10 @@ static double multiply_cycles(const Case *c) {
   const Machine *m = c->machine;
   const DirectLayer *l = c->layer;
   TileCycles tile = tile_step(m, c->target->lanes, c->width, mean_vectors(c), 1);
+  double multiply = max_double(tile.multiply, addition_cycles(c->target, m));
   double starts = (double)l->span - (double)ceil_div(l->depth, l->lanes); /* more than of blocks of a vector */
   return l->taps *
-         ((double)l->depth * (max_double(tile.multiply, tile.load) + exposed_l1 * tile.load) + starts * block_cycles);
+         ((double)l->depth * (max_double(multiply, tile.load) + exposed_l1 * tile.load) + starts * block_cycles);
 }
 
 /* Cycles of a tile with what it reads from L2. */
@@ -209,12 +210,18 @@ static void consider_passes(const Search *s, DirectPlan plan, bool usual) {
       consider_orders(s, plan, usual && plan.pass == 0);
 }
 
-/* As many columns as fit in registers beside the weights and an input. Clang spills before all are used, the more so
- * the more weights there are. Where elements are lanes: beside each column's elements, and two weights. */
+/* Registers that clang does not use for sums, weights or an input, or it spills. */
+static int spare_registers(const Target *target, int oc_vectors) {
+  if (target->vector_registers > 16 || !target->sums) return oc_vectors <= 2 ? 1 : 2;
+  return oc_vectors == 3 ? 0 : oc_vectors == 2 ? 1 : 2;
+}
+
+/* As many columns as fit in registers beside the weights and an input. Where elements are lanes: beside each column's
+ * elements, and two weights. */
 static int most_columns(const Target *target, int oc_vectors) {
-  int spare = oc_vectors <= 2 ? 1 : 2, registers = target->vector_registers - target->kept_registers;
-  int columns =
-      target->lane_operands ? (registers - 2) / (oc_vectors + 1) : (registers - spare - 1 - oc_vectors) / oc_vectors;
+  int registers = target->vector_registers - target->kept_registers;
+  int used = registers - spare_registers(target, oc_vectors);
+  int columns = target->lane_operands ? (registers - 2) / (oc_vectors + 1) : (used - 1 - oc_vectors) / oc_vectors;
   return columns > MAX_COLUMNS ? MAX_COLUMNS : columns;
 }
 

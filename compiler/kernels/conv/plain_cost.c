@@ -45,7 +45,7 @@ static double point_cycles(const Target *target, const Machine *m, const PlainLa
   double sums = rows * l->w_vectors, rate = fma_per_cycle(m, target->lanes);
   double lines = target->lanes >= 16 ? 2 : 1; /* cache lines of an unaligned vector of columns */
   double loads = (lines * l->w_vectors + rows) / m->loads_per_cycle;
-  return max_double(max_double(sums / rate, m->fma_latency), loads);
+  return max_double(max_double(sums / rate, addition_cycles(target, m)), loads);
 }
 
 static double busy_seconds(const Target *target, const Machine *m, const PlainLayer *l) {

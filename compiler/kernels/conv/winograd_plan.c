@@ -19,6 +19,7 @@ static const double CYCLES_A_SUM = 1.4; /* of a part: to start, and to store it 
 static const double UNHIDDEN = 0.15;    /* part of the shorter of computing and reading */
 static const double USABLE = 0.7;       /* share of a cache that data may fill and stay */
 enum { MAX_PARTS = 4 };                 /* of a block: its transformed input should stay in L2, or L3 */
+static const double SPILLED = 1.2; /* so many more loads by llvm-mca, where a part of many tiles fills 16 registers */
 enum { MAX_PART_TILES = 14, MAX_OC_VECTORS = 4 }; /* of the template */
 enum { LINE_FLOATS = 16 };
 
@@ -108,17 +109,22 @@ static Share share_of(const WinogradPlan *p, const WinogradLayer *l, int lanes) 
   return share;
 }
 
+/* 16 registers: of a part of many tiles clang loads elements before their multiply-adds, more than there are registers
+ * for. */
+static bool spills_elements(const Target *target) { return target->sums > 0 && target->vector_registers <= 16; }
+
 /* One channel of a part of m tiles. */
-static double cycles_a_channel(const Machine *m, const WinogradPlan *p, int lanes, double tiles) {
+static double cycles_a_channel(const Target *target, const Machine *m, const WinogradPlan *p, double tiles) {
   double vectors = p->oc_vectors;
-  double loads = cycles_to_read(m, vectors * 4 * lanes, m->l1_gbps) + tiles / m->loads_per_cycle;
-  return max_double(max_double(tiles * vectors / fma_per_cycle(m, lanes), loads), m->fma_latency);
+  double loads = cycles_to_read(m, vectors * 4 * target->lanes, m->l1_gbps) + tiles / m->loads_per_cycle;
+  if (vectors == 1 && spills_elements(target)) loads *= SPILLED;
+  return max_double(max_double(tiles * vectors / fma_per_cycle(m, target->lanes), loads), addition_cycles(target, m));
 }
 
-static double product_seconds(const Machine *m, const WinogradPlan *p, const WinogradLayer *l, int lanes,
+static double product_seconds(const Target *target, const Machine *m, const WinogradPlan *p, const WinogradLayer *l,
                               const Share *share) {
   double parts = ceil(share->tiles / p->part_tiles), tiles = share->tiles / parts;
-  double cycles = (double)l->channels * cycles_a_channel(m, p, lanes, tiles) / EFFICIENCY;
+  double cycles = (double)l->channels * cycles_a_channel(target, m, p, tiles) / EFFICIENCY;
   cycles += CYCLES_A_SUM * tiles * p->oc_vectors;
   return (double)(share->blocks * share->groups * points_of(p)) * parts * seconds_of_cycles(m, cycles);
 }
@@ -166,7 +172,7 @@ static double unhidden(const WinogradPlan *p, int lanes) {
 
 static double plan_seconds(const Target *target, const Machine *m, const WinogradPlan *p, const WinogradLayer *l) {
   Share share = share_of(p, l, target->lanes);
-  double products = product_seconds(m, p, l, target->lanes, &share);
+  double products = product_seconds(target, m, p, l, &share);
   double reading = read_seconds(m, p, l, target->lanes, &share);
   return overlapped(products, reading, unhidden(p, target->lanes)) + transform_seconds(m, p, &share);
 }
@@ -218,6 +224,12 @@ WinogradPlan winograd_plan(const Target *target, const Machine *machine, const W
   return p;
 }
 
+/* Do sums wait for each other? Or does clang spill some of a part of many tiles? */
+static bool wastes_cycles(const Target *target, const WinogradPlan *p) {
+  bool spills = p->oc_vectors == 1 && spills_elements(target);
+  return spills || p->least_tiles * p->oc_vectors < target->sums;
+}
+
 void winograd_list(const Target *target, const Machine *machine, const WinogradLayer *l, int64_t groups,
                    ConvCandidates *candidates) {
   static const int vectors[] = {2, 1, 3, 4}, parts[] = {2, 4, 1, 3};
@@ -230,7 +242,8 @@ void winograd_list(const Target *target, const Machine *machine, const WinogradL
                       [KNOB_winograd_by_groups] = k / MAX_PARTS / MAX_OC_VECTORS}};
       if (part_limit(target, knobs.value[KNOB_winograd_oc]) < 1) continue;
       WinogradPlan plan = winograd_plan(target, machine, l, &knobs);
-      candidates_add(candidates, &knobs, (double)groups * plan.seconds, plan.oc_vectors <= 2 && plan.parts % 2 == 0);
+      candidates_add(candidates, &knobs, (double)groups * plan.seconds,
+                     plan.oc_vectors <= 2 && plan.parts % 2 == 0 && !wastes_cycles(target, &plan));
     }
   }
 }

@@ -41,14 +41,20 @@ static bool comes_from_memory(const Graph *graph, int64_t n, int64_t k) {
 }
 
 /* Vectors of such a panel. Workers get whole panels, so it is narrower where the widest would load one of them more
- * than the others. */
-enum { MIN_ROW_VECTORS = 4 };
+ * than the others, but rarely so narrow that its sums wait for each other. */
+enum { MIN_ROW_VECTORS = 4, MAX_ROW_VECTORS_FEW = 13 };
+static int most_row_vectors(const Target *target) {
+  if (target->vector_registers >= 32) return ROW_SUMS_MANY;
+  return target->sums > ROW_SUMS_FEW ? MAX_ROW_VECTORS_FEW : ROW_SUMS_FEW;
+}
+
 static int row_vectors(const Graph *graph, int64_t n) {
   const Target *target = graph->config->target;
   int64_t used = ceil_div(n, target->lanes), workers = graph->config->machine->cores, share = INT64_MAX;
-  int most = target->vector_registers >= 32 ? ROW_SUMS_MANY : ROW_SUMS_FEW, best = most;
+  int most = most_row_vectors(target), best = most;
   for (int vectors = most; vectors >= MIN_ROW_VECTORS; vectors--) {
     int64_t own = ceil_div(ceil_div(used, vectors), workers) * vectors;
+    if (vectors < target->sums) own += own / 8;
     if (own < share) share = own, best = vectors;
   }
   return best;
