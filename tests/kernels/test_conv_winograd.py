@@ -149,7 +149,7 @@ def test_no_more_workers_share_few_images_than_there_are_blocks(rnncc, tmp_path)
     """Else the first workers, of which the caller is one, have nothing to do."""
     model, _ = residual_block(numpy.random.default_rng(5), "N")
     model.dim("N", 1, 4, 9)
-    options = (f"{FORCED},tile=2", "--target=x86-64-v3", "--machine=typical", "--threads=8")
+    options = (f"{FORCED},tile=2,oc=2,parts=2", "--target=x86-64-v3", "--machine=typical", "--threads=8")
     dumped = rnncc("inspect", model.write(tmp_path), "--dump-after=lower", *options).stderr
     assert re.findall(r"block_tiles = (.*)", dumped) == ["9", "9"]  # of an image's 36
     assert re.findall(r"slots = (.*)", dumped) == ["min(8, 4*N)", "min(8, 4*N)"]
