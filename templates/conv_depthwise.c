@@ -94,7 +94,7 @@ SIMD_FUNCTION void add_row(vec sums[COLUMNS], const float *in, const float *w, i
 #pragma clang loop unroll(full)
   for (int j = 0; j < TILE_REACH; j++) {
     if (!inside && (first + j < 0 || first + j >= IN_W)) continue;
-    if (LOADS_AHEAD && j % STRIDE_W == 0) in = after_column(in, sums, j / STRIDE_W - LOADS_AHEAD, columns);
+    if (LOADS_AHEAD > 0 && j % STRIDE_W == 0) in = after_column(in, sums, j / STRIDE_W - LOADS_AHEAD, columns);
     vec v = vload(in + j * LANES);
 #pragma clang loop unroll(full)
     for (int s = 0; s < WINDOW_W; s++) {

@@ -8,6 +8,7 @@ import re
 import subprocess
 import sys
 
+import numpy
 import pytest
 from conftest import ROOT, build_directory
 from support.amount import long_tests, some
@@ -18,7 +19,7 @@ from benchmarks import hot_loops, static_page, static_run  # noqa: E402
 
 RECORDED = json.loads((ROOT / "tools" / "benchmarks" / static_page.DATA_FILE).read_text())
 LAYERS = some(list(dict.fromkeys(["lstm_256_b10", *static_run.RECURRENT])), 1)
-NETWORKS = some(["resnet18", "densenet121", "inception_v3"], 1)
+NETWORKS = some(["resnet18", "densenet121", "inception_v3", "mobilenet_v2"], 1)
 WITH_NETWORKS = ["x86-64-v4", "x86-64-v3", "aarch64-linux-gnu"]  # by default; in long tests all that are on record
 # Sums of the largest tile, by the target's registers: of all rows, and of the steps' ten samples. Of SSE's tiles some
 # sums are in memory.
@@ -120,3 +121,17 @@ def test_a_matrix_is_packed_by_vectors(target, tmp_path):
     loops = [code for _, instructions in hot_loops.functions(made, architecture)
              for code in hot_loops.innermost_loops(instructions, architecture.jump)]
     assert any(copies(code, *WHOLE_VECTORS[target]) for code in loops)
+
+
+def test_a_depthwise_tile_of_stride_2_stays_in_registers_on_neon(tmp_path):
+    """Clang would load all inputs of a tile before its multiply-adds."""
+    model, draw = Model("strided"), numpy.random.default_rng(3)
+    x = model.input("x", "f32", [1, 16, 112, 112])
+    for shape, attributes in (((64, 16, 1, 1), {}), ((64, 1, 3, 3), {"group": 64, "strides": [2, 2], "pads": [1, 1, 1, 1]}),
+                              ((16, 64, 1, 1), {})):
+        x = model.node("Conv", [x, model.constant(draw.standard_normal(shape).astype(numpy.float32))], **attributes)
+    model.output(x)
+    rnncc, target = build_directory() / "compiler" / "rnncc", "aarch64-linux-gnu"
+    loops = static_run.found_in(rnncc, model.write(tmp_path), tmp_path / "c", target)
+    spills = [found.loop.spills for found in loops if found.loop.kernel.template == "conv_depthwise"]
+    assert spills and not any(spills)

@@ -51,7 +51,7 @@ def random_variant(rng, kind):
     if pool:
         knobs |= {"PAD_BOTTOM": axes["H"]["end"], "PAD_RIGHT": axes["W"]["end"], "KIND": list(KINDS).index(kind)}
     elif kind == "depthwise":
-        knobs |= {"BIAS": rng.randint(0, 1), "RESIDUAL": rng.randint(0, 1)}
+        knobs |= {"BIAS": rng.randint(0, 1), "RESIDUAL": rng.randint(0, 1), "LOADS_AHEAD": rng.choice([0, 1, 5, 16])}
     else:
         vectors = rng.randint(1, 4)
         knobs |= {"BIAS": rng.randint(0, 1), "K_VECTORS": vectors, "COLUMNS": rng.randint(1, 24 // vectors)}
