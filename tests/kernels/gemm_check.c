@@ -62,19 +62,22 @@ static float *packed(const Problem *p) {
   return NULL;
 }
 
-/* The result between margins, by a team of `size`, whose ranks run one after the other: they share no element. */
-static float *multiply(const Problem *p, const float *b, int size) {
+/* The result between margins, by ranks first..end - 1 of a team of `size`, one after the other: they share no element.
+ */
+static float *multiply_by(const Problem *p, const float *b, int size, int first, int end) {
   int64_t count = p->batches * p->m * p->n, width = (int64_t)p->variant->lanes * p->variant->vectors;
   float *c = malloc((size_t)(count + 2 * MARGIN) * sizeof *c);
   for (int64_t i = 0; i < count + 2 * MARGIN; i++) c[i] = 12345;
   int64_t a_batch = p->m * p->k, b_batch = (p->n + width - 1) / width * width * p->k;
-  for (int rank = 0; rank < size; rank++) {
+  for (int rank = first; rank < end; rank++) {
     Team team = {.rank = rank, .size = size};
     p->variant->gemm(&team, p->a, b, p->addend, c + MARGIN, 0.5f, 2, p->m, p->n, p->k, p->k, 1, 0, p->n, 1, &p->batches,
                      &a_batch, &b_batch);
   }
   return c;
 }
+
+static float *multiply(const Problem *p, const float *b, int size) { return multiply_by(p, b, size, 0, size); }
 
 /* Sums of k terms in order have errors of at most k roundings of the sum of magnitudes; scaling and adding, of three.
  */
@@ -114,6 +117,18 @@ static const char *fault_of(const Problem *p) {
   free(alone);
   free(b);
   return fault;
+}
+
+/* A crew computes all of the product, without the ranks of the other one. */
+static const char *crew_fault(const GemmVariant *variant, int64_t n, int64_t k) {
+  enum { SIZE = 5 };
+  Problem p = new_problem(variant, 11, n, k, 1);
+  int first = SIZE * variant->crew / variant->crews, end = SIZE * (variant->crew + 1) / variant->crews;
+  float *b = packed(&p), *all = multiply(&p, b, 1), *crew = multiply_by(&p, b, SIZE, first, end);
+  bool same = !memcmp(crew, all, (size_t)(p.m * n + 2 * MARGIN) * sizeof *all);
+  free(b), free(all), free(crew);
+  free_problem(&p);
+  return same ? NULL : "a crew leaves work to the other one";
 }
 
 /* A row's bits do not depend on the number of rows: so chunks of a sequence equal the whole sequence. */
@@ -167,6 +182,7 @@ static int check_variant(const GemmVariant *v) {
       }
   Problem rows = {.m = 11, .n = 2 * width + 1, .k = 40, .batches = 1};
   faults += report(v, &rows, rows_fault(v, rows.n, rows.k));
+  faults += report(v, &rows, crew_fault(v, rows.n, rows.k));
   Problem row = {.m = 1, .n = 3 * width + 1, .k = 41, .batches = 1};
   for (const GemmVariant *const *other = gemm_variants; *other; other++)
     faults += report(v, &row, width_fault(v, *other, row.n, row.k));

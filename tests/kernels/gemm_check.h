@@ -21,6 +21,7 @@ typedef struct GemmVariant {
   const char *name;
   int lanes, vectors;
   bool scaled, addend;
+  int crews, crew; /* the knobs */
   GemmKernel *gemm;
   PackKernel *pack;
 } GemmVariant;

@@ -11,6 +11,8 @@ VARIANTS = {
     "v2": dict(VECTORS=2, ROWS=6, GROUP=4, DEPTH_BLOCK=1024, ADDEND=0, SCALED=1),
     "one_row": dict(VECTORS=16, ROWS=1, GROUP=1, DEPTH_BLOCK=1024, ADDEND=1),
     "one_row_few_registers": dict(VECTORS=7, ROWS=1, GROUP=1, DEPTH_BLOCK=16, ADDEND=0),
+    "first_crew": dict(VECTORS=2, ROWS=6, GROUP=1, DEPTH_BLOCK=1024, CREWS=2, CREW=0, ADDEND=1),
+    "second_crew": dict(VECTORS=2, ROWS=6, GROUP=1, DEPTH_BLOCK=1024, CREWS=2, CREW=1, ADDEND=1),
     "v1": dict(VECTORS=1, ROWS=8, GROUP=8, DEPTH_BLOCK=16, ADDEND=1),
 }
 
@@ -22,7 +24,7 @@ def variant_sources(name, knobs):
 PackKernel pack_{name};
 extern const GemmVariant variant_{name};
 const GemmVariant variant_{name} = {{.name = "{name}", .lanes = LANES, .vectors = VECTORS, .scaled = SCALED,
-  .addend = ADDEND, .gemm = gemm_packed, .pack = pack_{name}}};
+  .addend = ADDEND, .crews = CREWS, .crew = CREW, .gemm = gemm_packed, .pack = pack_{name}}};
 """
     return {f"pack_{name}.c": pack.replace("static void pack_panels(", f"void pack_{name}("), f"gemm_{name}.c": gemm}
 

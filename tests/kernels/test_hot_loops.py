@@ -135,3 +135,13 @@ def test_a_depthwise_tile_of_stride_2_stays_in_registers_on_neon(tmp_path):
     loops = static_run.found_in(rnncc, model.write(tmp_path), tmp_path / "c", target)
     spills = [found.loop.spills for found in loops if found.loop.kernel.template == "conv_depthwise"]
     assert spills and not any(spills)
+
+
+@pytest.mark.parametrize("target, sums", [("x86-64-v3", 10), ("aarch64-linux-gnu", 16)])
+def test_a_row_from_memory_has_sums_enough_for_the_widest_cpu(target, sums, tmp_path):
+    """Weights beyond a quarter of the last cache: one panel at a time."""
+    model, n = Model("row"), 1104
+    weights = numpy.random.default_rng(4).standard_normal((n, n)).astype(numpy.float32)
+    model.output(model.node("MatMul", [model.input("x", "f32", [1, n]), model.constant(weights)]))
+    loops = static_run.found_in(build_directory() / "compiler" / "rnncc", model.write(tmp_path), tmp_path / "c", target)
+    assert loops and all(found.loop.sums >= sums and not static_page.faults(found, target) for found in loops)
