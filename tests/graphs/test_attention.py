@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: MIT
+"""Attention, rotary positions, gates, causal convolutions and linear attention compute what ONNX's own implementation does:
+by their kernels and by the reference."""
+import numpy
+import pytest
+from onnx.reference import ReferenceEvaluator
+
+from conftest import build_directory
+from graphs.attention_models import ATTENTION, NEWEST
+from support.emitted import run_module
+from support.merge import merged
+from support.reference import Reference
+
+# Sums of at most 14 products of numbers below 4, weighed by softmax; each step of LinearAttention adds such sums to a
+# state that it scales by less than 1.
+BOUND = 2.0**-18
+FAMILIES = {
+    "attention": [name for name in ATTENTION if "turned" not in name and "linear" not in name and "conv" not in name],
+    "turns": [name for name in ATTENTION if "turned" in name],
+    "convolutions": [name for name in ATTENTION if "conv" in name],
+    "linear attention": [name for name in ATTENTION if "linear" in name],
+}
+
+
+def cases(family):
+    return [ATTENTION[name](numpy.random.default_rng(list(name.encode()))) for name in FAMILIES[family]]
+
+
+def onnx_run(model, feeds):
+    model.opset = NEWEST
+    return dict(zip(model.outputs, ReferenceEvaluator(model.onnx()).run(model.outputs, feeds)))
+
+
+def alike(parts):
+    """The parts in groups whose run-time extents agree."""
+    groups = {}
+    for model, feeds in parts:
+        extents = {axis: extent for i in model.inputs for axis, extent in zip(i["shape"], feeds[i["name"]].shape)
+                   if isinstance(axis, str)}
+        groups.setdefault(tuple(sorted(extents.items())), []).append((model, feeds))
+    return groups.values()
+
+
+def assert_near(found, expected, by):
+    for output, due in expected.items():
+        assert found[output].shape == due.shape and found[output].dtype == due.dtype, (by, output)
+        largest = max(1, abs(due[numpy.isfinite(due)]).max(initial=0))
+        numpy.testing.assert_allclose(found[output], due, rtol=0, atol=BOUND * largest, err_msg=f"{by}: {output}")
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_attention_agrees_with_onnx(compile, tmp_path, family):
+    reference = Reference(build_directory() / "tests" / "support" / "reference_run")
+    for group in alike(cases(family)):
+        model, feeds = merged(group)
+        path = model.write(tmp_path)
+        expected = {f"p{k}_{name}": due for k, part in enumerate(group) for name, due in onnx_run(*part).items()}
+        assert_near(run_module(compile(path), feeds, threads=(1, 3)), expected, "module")
+        if family != "linear attention":  # its steps are a loop, which the reference does not run
+            assert_near(reference.run(model, path, feeds), expected, "reference")
