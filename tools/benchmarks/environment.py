@@ -12,6 +12,7 @@ BUILD = Path(os.environ.get("RNNCC_BUILD", ROOT / "build"))
 VENV = ROOT / ".venv-bench"
 REQUIREMENTS = Path(__file__).with_name("requirements.txt")
 PEERS = {"rnn": ("onnxruntime", "openvino", "torch"), "cnn": ("onnxruntime", "openvino", "ncnn"),
+         "products": ("onnxruntime", "openvino"),
          "ablation": (), "compare": (), "predict": (), "static": ()}
 OWN = ("rnncc", "untuned")  # contestants that are no peers
 UNTUNED = {"cnn": ("untuned",)}  # where schedules can be measured

@@ -13,7 +13,7 @@ from pathlib import Path
 import onnx
 
 from benchmarks import (ablation_report, arguments, cases, cnn_job, cnn_report, compare_report, environment, isas, layers,
-                        machine, networks, report)
+                        machine, networks, product_cases, product_job, product_report, report)
 from benchmarks.ablation_cases import STEPS, recorded
 from benchmarks.contestants import MODULES, Failed
 
@@ -22,7 +22,8 @@ RNNCC = environment.BUILD / "compiler" / "rnncc"
 HERE = Path(__file__).resolve().parent
 
 
-REPORTS = {"rnn": report, "cnn": cnn_report, "ablation": ablation_report, "compare": compare_report}
+REPORTS = {"rnn": report, "cnn": cnn_report, "products": product_report, "ablation": ablation_report,
+           "compare": compare_report}
 
 
 def write_recurrent_model(case, folder, contestants):
@@ -34,6 +35,12 @@ def write_recurrent_model(case, folder, contestants):
 def target_options(target):
     """Without --machine, schedules would be chosen for a usual machine of the target."""
     return [f"--target={target}", "--machine=native"] if target else []
+
+
+def writer_of(case):
+    if isinstance(case, product_cases.Case):
+        return product_job.write_model
+    return write_recurrent_model if isinstance(case, cases.Case) else cnn_job.write_model
 
 
 def modules_of(given):
@@ -55,8 +62,7 @@ def prepare(case, folder, given, contestants):
     """Writes the model for rnncc and for the peers, and compiles it. Its path and the seconds that each module takes, or
     None if rnncc refuses; it says why."""
     folder.mkdir(parents=True, exist_ok=True)
-    write = write_recurrent_model if isinstance(case, cases.Case) else cnn_job.write_model
-    model = write(case, folder, contestants)
+    model = writer_of(case)(case, folder, contestants)
     seconds = []
     for name, options in modules_of(given).items():
         began = time.perf_counter()
@@ -81,7 +87,10 @@ def facts_of(case, model, profile, given, core):
     if given.what == "cnn":
         limits = layers.facts(profile, explained(model, options[0]), case.B, core)
         return {**cnn_job.module_facts(folder), "limits": limits}
-    return {**json.loads((folder / "facts.json").read_text()), "recorded": recorded(explained(model, options[-1]))}
+    facts = json.loads((folder / "facts.json").read_text())
+    if given.what == "products":
+        return {"multiply_adds": facts["multiply_adds"]}
+    return {**facts, "recorded": recorded(explained(model, options[-1]))}
 
 
 def measure(case, given, contestants, described):
