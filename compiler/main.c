@@ -9,9 +9,11 @@
 #include "emit/unit.h"
 #include "load/load.h"
 #include "machine/calibrate.h"
+#include "support/files.h"
 #include "support/interrupt.h"
 
 static void compile(Compilation *c) {
+  file_is_output(output_path(c->options, c->arena));
   switch (c->options->emit) {
   case EMIT_GRAPH:
     run_steps(c, STEP_load);
@@ -83,6 +85,7 @@ static void show_targets(const Options *options, Arena *arena) {
 }
 
 int main(int argc, char **argv) {
+  diagnostics_by_line();
   Arena *arena = arena_new();
   Options options = parse_options(arena, argc, argv);
   interrupt_catch();

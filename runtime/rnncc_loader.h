@@ -14,6 +14,7 @@
 #define RNNCC_LOADER_H
 
 #include <dlfcn.h>
+#include <link.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -42,6 +43,32 @@ static inline void *rnncc_open_file(const char *path) {
   return dlopen(local, RTLD_NOW | RTLD_LOCAL);
 }
 
+/* How many bytes a file of this machine's form has at least, by its own header; 0: dlopen knows better. */
+static inline unsigned long long rnncc_bytes_due(FILE *file) {
+  ElfW(Ehdr) header;
+  ElfW(Phdr) segment;
+  unsigned long long due, end;
+  int i;
+  if (fread(&header, sizeof header, 1, file) != 1 || memcmp(header.e_ident, ELFMAG, SELFMAG) != 0) return 0;
+  if (header.e_phentsize != sizeof segment || fseek(file, (long)header.e_phoff, SEEK_SET) != 0) return 0;
+  due = header.e_phoff + (unsigned long long)header.e_phnum * sizeof segment;
+  for (i = 0; i < header.e_phnum && fread(&segment, sizeof segment, 1, file) == 1; i++) {
+    end = (unsigned long long)segment.p_offset + segment.p_filesz;
+    if (segment.p_type == PT_LOAD && end > due) due = end;
+  }
+  return due;
+}
+
+/* dlopen maps what the header says. Where a file that was cut short ends before, the first access raises SIGBUS. */
+static inline int rnncc_is_cut_short(const char *path, unsigned long long *due, long *bytes) {
+  FILE *file = fopen(path, "rb");
+  if (!file) return 0;
+  *due = rnncc_bytes_due(file);
+  *bytes = fseek(file, 0, SEEK_END) == 0 ? ftell(file) : -1;
+  fclose(file);
+  return *bytes >= 0 && (unsigned long long)*bytes < *due;
+}
+
 /* On success RNNCC_OK. On failure *library is empty and `error`, of error_bytes bytes (both may be 0), says why:
  * RNNCC_ERROR_ARGUMENT if there is no such file or it is no module, RNNCC_ERROR_UNSUPPORTED if it is one that cannot
  * run here. */
@@ -49,7 +76,14 @@ static inline rnncc_status rnncc_load(const char *path, rnncc_library *library, 
   rnncc_module_query_fn query = NULL;
   const char *why = NULL;
   void *symbol;
+  unsigned long long due;
+  long bytes;
   library->api = NULL;
+  library->handle = NULL;
+  if (rnncc_is_cut_short(path, &due, &bytes)) {
+    snprintf(error, error_bytes, "%s: cut short: expected at least %llu bytes, found %ld", path, due, bytes);
+    return RNNCC_ERROR_ARGUMENT;
+  }
   library->handle = rnncc_open_file(path);
   if (!library->handle) {
     why = dlerror();

@@ -34,12 +34,10 @@ const char *output_folder(const Options *options, Arena *arena) {
 
 void output_text(const Options *options, Text text) {
   const char *path = output_path(options, text.arena);
-  if (strcmp(path, "-") != 0) {
+  if (strcmp(path, "-") == 0)
+    fwrite(text.data, 1, text.length, stdout); /* stop() tells if it cannot be written */
+  else
     file_write(text.arena, path, text.data, text.length);
-    return;
-  }
-  bool written = fwrite(text.data, 1, text.length, stdout) == text.length && fflush(stdout) == 0;
-  if (!written) fatal_at(LOCATION_FILE("stdout"), EXIT_ENVIRONMENT, "cannot write all of the output");
 }
 
 void output_header_beside(const Options *options, Text text) {

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-enum { MAX_CLEANUPS = 16, MESSAGE_BYTES = 4096 };
+enum { MAX_CLEANUPS = 16, MESSAGE_BYTES = 4096, LINE_BYTES = 1 << 16, ERRORS_SHOWN = 100 };
 
 static struct {
   void (*cleanup)(void *);
@@ -23,6 +23,11 @@ static jmp_buf *trial;
 static char trial_message[MESSAGE_BYTES];
 
 void diagnostics_color(int when) { color_when = when; }
+
+void diagnostics_by_line(void) {
+  static char line[LINE_BYTES];
+  setvbuf(stderr, line, _IOLBF, sizeof line);
+}
 
 static bool colored(void) {
   if (color_when >= 0) return color_when;
@@ -64,9 +69,9 @@ static void put(Location where, const char *color, const char *kind, const char 
   fputc('\n', stderr);
 }
 
-static void report(Location where, ExitCode code, const char *format, va_list arguments) {
+static void report(Location where, ExitCode code, bool show, const char *format, va_list arguments) {
   end_trial(format, arguments);
-  put(where, "1;31", "error", format, arguments);
+  if (show) put(where, "1;31", "error", format, arguments);
   error_code = n_errors == 0 || error_code == code ? code : EXIT_INVALID;
   n_errors++;
 }
@@ -74,7 +79,7 @@ static void report(Location where, ExitCode code, const char *format, va_list ar
 void error_at(Location where, ExitCode code, const char *format, ...) {
   va_list arguments;
   va_start(arguments, format);
-  report(where, code, format, arguments);
+  report(where, code, n_errors < ERRORS_SHOWN, format, arguments);
   va_end(arguments);
 }
 
@@ -95,7 +100,7 @@ void note_at(Location where, const char *format, ...) {
 void fatal_at(Location where, ExitCode code, const char *format, ...) {
   va_list arguments;
   va_start(arguments, format);
-  report(where, code, format, arguments);
+  report(where, code, true, format, arguments);
   va_end(arguments);
   stop(error_code);
 }
@@ -120,6 +125,8 @@ const char *first_error_of(void (*body)(void *), void *argument) {
 void forget_errors(void) { n_errors = 0; }
 
 void stop_on_errors(void) {
+  if (n_errors > ERRORS_SHOWN)
+    note_at(LOCATION_FILE(NULL), "%d errors; the first %d are shown", n_errors, ERRORS_SHOWN);
   if (n_errors) stop(error_code);
 }
 
@@ -136,7 +143,14 @@ void clean_up(void) {
   }
 }
 
+/* A full disk, or a reader that is gone. */
+static bool stdout_written(void) { return fflush(stdout) == 0 && !ferror(stdout); }
+
 void stop(ExitCode code) {
+  if (code == EXIT_OK && !stdout_written()) {
+    error_at(LOCATION_FILE("stdout"), EXIT_ENVIRONMENT, "cannot write all of the output");
+    code = EXIT_ENVIRONMENT;
+  }
   clean_up();
   exit(code);
 }

@@ -31,6 +31,7 @@ typedef struct Location {
 
 #define LOCATION_FILE(name) ((Location){.file = (name), .path = NULL, .byte = -1})
 
+/* Of very many errors the first are shown. */
 void error_at(Location where, ExitCode code, const char *format, ...) __attribute__((format(printf, 3, 4)));
 void warn_at(Location where, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void note_at(Location where, const char *format, ...) __attribute__((format(printf, 2, 3)));
@@ -50,7 +51,7 @@ void forget_errors(void);
  * next call; NULL: no error. Calls must not be nested. */
 const char *first_error_of(void (*body)(void *), void *argument);
 
-/* Runs the registered clean-ups and exits. */
+/* Runs the registered clean-ups and exits: not with EXIT_OK if stdout has not taken all that was written. */
 _Noreturn void stop(ExitCode code);
 void at_stop(void (*cleanup)(void *), void *argument);
 void clean_up(void); /* the clean-ups of stop() */
@@ -58,6 +59,9 @@ void clean_up(void); /* the clean-ups of stop() */
 /* Our own mistake: an invariant does not hold. Exits with EXIT_ENVIRONMENT after the clean-ups, never by a signal. */
 #define bug(...) bug_at(__FILE__, __LINE__, __VA_ARGS__)
 _Noreturn void bug_at(const char *file, int line, const char *format, ...) __attribute__((format(printf, 3, 4)));
+
+/* Each line of stderr is written at once: other processes may write to the same file. */
+void diagnostics_by_line(void);
 
 /* -1 auto (a terminal and no NO_COLOR), 0 never, 1 always. */
 void diagnostics_color(int when);

@@ -46,6 +46,26 @@ static bool read_all(int file, uint8_t *data, size_t size) {
   return true;
 }
 
+/* The output that there is already; a file has no inode 0. */
+static struct {
+  dev_t device;
+  ino_t inode;
+} output;
+
+void file_is_output(const char *path) {
+  struct stat status;
+  output.inode = 0;
+  if (stat(path, &status) != 0 || !S_ISREG(status.st_mode)) return;
+  output.device = status.st_dev;
+  output.inode = status.st_ino;
+}
+
+static void check_is_not_output(const char *path, Location where, const struct stat *status) {
+  if (status->st_ino == output.inode && status->st_dev == output.device)
+    fatal_at(where, EXIT_INVALID, "\"%s\" is read, and the output would replace it; expected another path after -o",
+             path);
+}
+
 static int open_regular(const char *path, Location where, struct stat *status) {
   /* Looked at before it is opened: opening a device may have effects. O_NONBLOCK: a pipe put there since cannot hang
    * us. */
@@ -63,6 +83,7 @@ static int open_regular(const char *path, Location where, struct stat *status) {
 FileBytes file_read(Arena *arena, const char *path, size_t limit, Location where) {
   struct stat status;
   int file = open_regular(path, where, &status);
+  check_is_not_output(path, where, &status);
   size_t size = (size_t)status.st_size;
   if (size > limit) {
     close(file);

@@ -26,6 +26,9 @@ FileBytes file_read(Arena *arena, const char *path, size_t limit, Location where
  * that a symbolic link leads out of that folder. A hard link is a file like any other. */
 FileBytes file_read_beside(Arena *arena, const char *base, const char *name, size_t limit, Location where);
 
+/* From now on reading this file is an error: the output would replace it. */
+void file_is_output(const char *path);
+
 /* `suffix` in place of what follows the last dot of the path's last part: "a/m.json" -> "a/m.safetensors". */
 char *file_with_suffix(Arena *arena, const char *path, const char *suffix);
 const char *file_last_part(const char *path);

@@ -28,7 +28,7 @@ static bool within_body;
 typedef struct Child {
   Process *process;
   pid_t pid;
-  int pipe;
+  int pipe; /* -1: its output has ended; it may run on */
   double deadline;
   Text output;
 } Child;
@@ -105,22 +105,18 @@ static bool start(Arena *arena, Process *process, double seconds, Child *child) 
   return true;
 }
 
-/* True at the end of the child's output. */
-static bool drain(Child *child) {
+/* Closes the pipe at the end of the child's output. */
+static void drain(Child *child) {
   char buffer[4096];
-  for (;;) {
-    ssize_t count = read(child->pipe, buffer, sizeof buffer);
-    if (count == 0) return true;
-    if (count < 0) return errno != EAGAIN && errno != EINTR;
+  ssize_t count;
+  while ((count = read(child->pipe, buffer, sizeof buffer)) > 0)
     if (child->output.length < OUTPUT_BYTES) text_bytes(&child->output, buffer, (size_t)count);
-  }
+  if (count < 0 && (errno == EAGAIN || errno == EINTR)) return;
+  close(child->pipe);
+  child->pipe = -1;
 }
 
-static void finish(Child *child, bool timed_out) {
-  int status = 0;
-  if (timed_out) kill(within_body ? child->pid : -child->pid, SIGKILL);
-  while (waitpid(child->pid, &status, 0) < 0 && errno == EINTR) continue;
-  close(child->pipe);
+static void finish(Child *child, int status, bool timed_out) {
   Process *process = child->process;
   process->output = child->output.data;
   process->status = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
@@ -128,32 +124,48 @@ static void finish(Child *child, bool timed_out) {
   if (process->status == 127 && !timed_out) process->outcome = PROCESS_NOT_FOUND;
 }
 
-/* Waits for news of any child; finished ones leave the list. Not for long at a time: a signal that comes just before
- * poll() does not end it. */
+static void kill_child(Child *child) {
+  int status = 0;
+  kill(within_body ? child->pid : -child->pid, SIGKILL);
+  while (waitpid(child->pid, &status, 0) < 0 && errno == EINTR) continue;
+  if (child->pipe >= 0) close(child->pipe);
+  finish(child, status, true);
+}
+
+/* True if it is no more: its output has ended and so has it, or its time. */
+static bool gone(Child *child) {
+  int status;
+  if (child->pipe < 0 && waitpid(child->pid, &status, WNOHANG) == child->pid) {
+    finish(child, status, false);
+    return true;
+  }
+  if (seconds_now() <= child->deadline) return false;
+  kill_child(child);
+  return true;
+}
+
+/* Waits for news of any child; those that are no more leave the list. Not for long at a time: a signal that comes just
+ * before poll() does not end it, nor does the end of a child, which mostly comes right after that of its output. */
 static int tend(Child *children, int running) {
   struct pollfd polls[MAX_JOBS];
   double wait = 0.1;
   for (int i = 0; i < running; i++) {
     polls[i] = (struct pollfd){.fd = children[i].pipe, .events = POLLIN};
-    double left = children[i].deadline - seconds_now();
+    double left = children[i].pipe < 0 ? 0 : children[i].deadline - seconds_now();
     if (left < wait) wait = left;
   }
-  poll(polls, (nfds_t)running, wait > 0 ? (int)(wait * 1000) + 1 : 0);
+  poll(polls, (nfds_t)running, wait > 0 ? (int)(wait * 1000) + 1 : 1);
   int kept = 0;
   for (int i = 0; i < running; i++) {
-    bool ended = polls[i].revents && drain(&children[i]);
-    bool late = !ended && seconds_now() > children[i].deadline;
-    if (ended || late)
-      finish(&children[i], late);
-    else
-      children[kept++] = children[i];
+    if (polls[i].fd >= 0 && polls[i].revents) drain(&children[i]);
+    if (!gone(&children[i])) children[kept++] = children[i];
   }
   return kept;
 }
 
 /* Ends all children, then this process, of a signal that has come in. */
 static _Noreturn void abandon(Child *children, int running) {
-  for (int i = 0; i < running; i++) finish(&children[i], true);
+  for (int i = 0; i < running; i++) kill_child(&children[i]);
   interrupt_check();
   bug("an interrupt was pending and is not");
 }

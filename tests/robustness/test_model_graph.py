@@ -106,6 +106,14 @@ def test_a_long_chain_of_nodes_loads_without_recursion(rnncc, tmp_path, n, rever
     assert done.returncode == 0, done.stderr
 
 
+def test_of_very_many_errors_the_first_are_shown(rnncc, tmp_path):
+    nodes = [node("NoSuchOp", ["x"], [f"y{i}" if i else "y"]) for i in range(20000)]
+    done = rnncc(write(tmp_path, json.dumps(with_nodes(*nodes))), "--emit=graph", "-o", tmp_path / "out.json")
+    told = done.stderr.splitlines()
+    assert done.returncode == 3 and len(told) == 101 and all(": error: " in line for line in told[:100])
+    assert told[-1] == "rnncc: note: 20000 errors; the first 100 are shown"
+
+
 def test_a_long_cycle_is_named_in_short(rnncc, tmp_path):
     n = 50_000
     model = with_nodes(*(node("Relu", [f"t{i}"], [f"t{(i + 1) % n}"]) for i in range(n)), outputs=["t0"])

@@ -39,12 +39,12 @@ def script(path, text):
 
 
 def test_missing_clang_says_how_to_get_it(attempt, tmp_path):
-    assert "apt-get install clang-19" in attempt(tmp_path / "no-such-clang")
+    assert attempt(tmp_path / "no-such-clang").count("apt-get install clang-19") == 1
 
 
 def test_failing_clang_is_quoted(attempt, tmp_path):
     message = attempt(script(tmp_path / "clang", "echo the reason >&2; exit 7\n"))
-    assert "status 7" in message and "the reason" in message
+    assert "status 7" in message and message.count("the reason") == 1, "of several sources it is said once"
 
 
 @pytest.mark.parametrize("broken, expected", [("undeclared", "error: use of undeclared identifier 'undeclared'"),
@@ -72,8 +72,9 @@ def test_crashing_clang_is_a_failure(attempt, tmp_path):
     assert "status 139" in attempt(script(tmp_path / "clang", "kill -SEGV $$\n"))
 
 
-def test_hanging_clang_ends_at_the_timeout(attempt, tmp_path):
-    assert "within 1 s" in attempt(script(tmp_path / "clang", "sleep infinity\n"), "--tool-timeout=1")
+@pytest.mark.parametrize("before", ["", "exec >&- 2>&-; "], ids=["", "with its output closed"])
+def test_hanging_clang_ends_at_the_timeout(attempt, tmp_path, before):
+    assert "within 1 s" in attempt(script(tmp_path / "clang", before + "sleep infinity\n"), "--tool-timeout=1")
 
 
 def test_an_interrupt_leaves_nothing_behind(rnncc, root, tmp_path):
@@ -89,6 +90,27 @@ def test_an_interrupt_leaves_nothing_behind(rnncc, root, tmp_path):
     compiler.send_signal(signal.SIGINT)
     assert compiler.wait(timeout=20) == -signal.SIGINT
     assert os.listdir(folder) == [] and os.listdir(temporary) == []
+
+
+@pytest.mark.parametrize("name", ["digits_rnn.json", "digits_rnn.safetensors"])
+@pytest.mark.parametrize("emit", ["so", "graph"])
+def test_an_output_that_is_read_is_refused(rnncc, root, tmp_path, name, emit):
+    """The model itself, or its weights, under another name too."""
+    for part in ["digits_rnn.json", "digits_rnn.safetensors"]:
+        (tmp_path / part).write_bytes((root / "models" / part).read_bytes())
+    (tmp_path / "output").hardlink_to(tmp_path / name)
+    done = rnncc(tmp_path / "digits_rnn.json", f"--emit={emit}", "-o", tmp_path / "output")
+    assert done.returncode == 2 and f'{name}" is read, and the output would replace it' in done.stderr
+    assert (tmp_path / name).read_bytes() == (root / "models" / name).read_bytes()
+
+
+@pytest.mark.parametrize("line", ["inspect digits_rnn.json", "--emit=h -o - digits_rnn.json", "--help", "--version"])
+def test_what_does_not_fit_on_stdout_is_an_error(rnncc, root, line):
+    with open("/dev/full", "w") as full:
+        done = subprocess.run([*rnncc.prefix, *line.split()], cwd=root / "models", stdout=full, stderr=subprocess.PIPE,
+                              text=True, timeout=120)
+    assert done.returncode == EXIT_ENVIRONMENT
+    assert done.stderr == "stdout: error: cannot write all of the output\n"
 
 
 def test_output_in_a_missing_folder_is_named(rnncc, root, tmp_path):

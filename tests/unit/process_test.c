@@ -66,6 +66,22 @@ static void a_program_past_its_deadline_is_killed_with_its_children(void **state
   while (!dead(grandchild)) usleep(10000);
 }
 
+static void a_program_that_closes_its_output_and_runs_on_is_killed_at_its_deadline(void **state) {
+  (void)state;
+  const char *const argv[] = {"sh", "-c", "echo $$; exec >&- 2>&- sleep infinity", NULL};
+  Process process = run_one(argv, 0.3);
+  assert_int_equal(process.outcome, PROCESS_TIMEOUT);
+  assert_true(dead((pid_t)atoi(process.output)));
+}
+
+static void the_status_comes_after_the_end_of_the_output(void **state) {
+  (void)state;
+  const char *const argv[] = {"sh", "-c", "exec >&- 2>&-; sleep 0.2; exit 7", NULL};
+  Process process = run_one(argv, 10);
+  assert_int_equal(process.outcome, PROCESS_FAILED);
+  assert_int_equal(process.status, 7);
+}
+
 static void all_run_although_few_at_a_time(void **state) {
   (void)state;
   const char *const argv[] = {"echo", "x", NULL};
@@ -138,6 +154,8 @@ int main(void) {
       cmocka_unit_test(a_missing_program_is_recognised),
       cmocka_unit_test(arguments_reach_the_program_as_they_are),
       cmocka_unit_test(a_program_past_its_deadline_is_killed_with_its_children),
+      cmocka_unit_test(a_program_that_closes_its_output_and_runs_on_is_killed_at_its_deadline),
+      cmocka_unit_test(the_status_comes_after_the_end_of_the_output),
       cmocka_unit_test(all_run_although_few_at_a_time),
       cmocka_unit_test(a_function_runs_in_a_process_of_its_own),
       cmocka_unit_test(a_function_is_killed_with_the_programs_that_it_runs),

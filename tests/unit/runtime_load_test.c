@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A module as a shared object: loading, unloading, many at once. argv: a module, and a library that is not one. */
+/* A module as a shared object: loading, unloading, many at once, cut short. argv: a module, and a library that is not one. */
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -131,6 +131,32 @@ static void a_module_for_another_cpu_is_refused_with_a_reason(void **state) {
   expect_refusal(needy_path, RNNCC_ERROR_UNSUPPORTED, "this module needs");
 }
 
+/* At places all over the file: it is refused, or nothing that is loaded is missing. */
+static void a_module_that_was_cut_short_is_refused(void **state) {
+  (void)state;
+  enum { CUTS = 200 };
+  char path[] = "/tmp/rnncc_cut_XXXXXX", error[256];
+  int file = mkstemp(path), refused = 0;
+  assert_true(file >= 0);
+  copy_file(module_path, path);
+  long bytes = lseek(file, 0, SEEK_END);
+  for (int i = CUTS - 1; i >= 0; i--) {
+    assert_int_equal(ftruncate(file, bytes * i / CUTS), 0);
+    rnncc_library library;
+    if (rnncc_load(path, &library, error, sizeof error) == RNNCC_OK) {
+      assert_int_equal(use_module(path, 2, 1), 0);
+      rnncc_unload(&library);
+    } else if (strstr(error, "cut short: expected at least ")) {
+      refused++;
+    } else {
+      assert_true(bytes * i / CUTS < 64); /* not even a header */
+    }
+  }
+  assert_true(refused > CUTS / 4); /* symbols for a debugger follow what is loaded */
+  close(file);
+  unlink(path);
+}
+
 int main(int argc, char **argv) {
   if (argc != 4) return 2;
   module_path = argv[1], needy_path = argv[2], other_path = argv[3];
@@ -138,6 +164,7 @@ int main(int argc, char **argv) {
       cmocka_unit_test(a_thousand_loads_and_unloads_leave_nothing),
       cmocka_unit_test(unloading_at_once_is_safe),
       cmocka_unit_test(eight_modules_live_side_by_side),
+      cmocka_unit_test(a_module_that_was_cut_short_is_refused),
       cmocka_unit_test(a_file_that_is_not_a_module_is_refused_with_a_reason),
       cmocka_unit_test(a_module_for_another_cpu_is_refused_with_a_reason),
   };

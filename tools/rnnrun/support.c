@@ -18,6 +18,8 @@ _Noreturn void fail(int exit_code, const char *format, ...) {
   va_start(arguments, format);
   vsnprintf(message, sizeof message, format, arguments);
   va_end(arguments);
+  static char line[sizeof message * 5]; /* written at once: other processes may write to the same file */
+  setvbuf(stderr, line, _IOLBF, sizeof line);
   fprintf(stderr, "%s: error: ", program_invocation_short_name);
   for (const char *c = message; *c; c++) {
     if (iscntrl((unsigned char)*c))
