@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A module as a shared object: loading, unloading, many at once, cut short. argv: a module, and a library that is not one. */
+/* A module as a shared object: loading, unloading, many at once, cut short. argv: a module, and a library that is not
+ * one. */
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
