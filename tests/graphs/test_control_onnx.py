@@ -212,6 +212,18 @@ def test_scan_reads_and_writes_slices_in_their_place(compile, tmp_path, axis, ba
     same_at_all_threads(compile, model, tmp_path, [feed(steps) for steps in (1, 4, 11)])
 
 
+@pytest.mark.parametrize("steps", [1, 2])
+def test_scan_of_few_steps_returns_its_last_state(compile, tmp_path, steps):
+    rng = numpy.random.default_rng(steps)
+    model = Model()
+    x, s = model.input("x", "f32", [steps, 3]), model.input("s", "f32", [3])
+    body = Body(model, s="f32", x="f32")
+    total = body.node("Add", body.inputs)
+    body.output(total, body.node("Neg", [total]))
+    model.output(*model.node("Scan", [s, x], 2, body=body, num_scan_inputs=1))
+    same_at_all_threads(compile, model, tmp_path, [{"x": whole(rng, steps, 3), "s": whole(rng, 3)}])
+
+
 def test_scan_of_a_cell_is_a_recurrent_network(compile, tmp_path):
     rng = numpy.random.default_rng(9)
     model = Model()

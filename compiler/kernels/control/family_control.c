@@ -118,6 +118,7 @@ static void lower_start(Program *program, const Node *node) {
   Graph *graph = program->graph;
   const Control *control = node->control;
   const Dim *zero = dim_const(graph->dims, 0);
+  program_set_dim(program, node, control->count, zero);
   for (int g = 0; g < control->n_growths; g++)
     program_set_dim(program, node, control->growths[g].symbol, control->growths[g].value[0]);
   for (int k = 0; k < control->n_carried; k++) {
@@ -147,10 +148,18 @@ static void set_condition(Program *program, const Node *node, Graph *body) {
   program_break_unless(program, node, body->inputs[1]);
 }
 
+/* What an iteration leaves. Iterations are counted apart: of a loop of at most one, its number is a constant. */
+static void lower_next(Program *program, const Node *node) {
+  DimTable *dims = program->graph->dims;
+  const Control *control = node->control;
+  program_set_dim(program, node, control->count, dim_add(dims, dim_symbol(dims, control->counter), dim_const(dims, 1)));
+  for (int g = 0; g < control->n_growths; g++)
+    program_set_dim(program, node, control->growths[g].symbol, control->growths[g].value[1]);
+}
+
 static void lower_end(Program *program, const Node *node) {
   Graph *graph = program->graph;
   const Control *control = node->control;
-  program_set_dim(program, node, control->count, dim_symbol(graph->dims, control->counter));
   program_store_dim(program, node, control->count);
   for (int g = 0; g < control->n_growths; g++) program_store_dim(program, node, control->growths[g].symbol);
   if (!control->n_carried) return;
@@ -175,8 +184,7 @@ static void lower_loop(Program *program, Node *node) {
   set_condition(program, node, body);
   lower_number(program, node, body);
   lower_body(program, body);
-  for (int g = 0; g < control->n_growths; g++)
-    program_set_dim(program, node, control->growths[g].symbol, control->growths[g].value[1]);
+  lower_next(program, node);
   program_end(program);
   lower_end(program, node);
 }
