@@ -113,9 +113,9 @@ bool read_dft(Graph *graph, const Node *node, Dft *dft) {
   const Value *x = node->inputs[0];
   *dft = (Dft){.inverse = node_int(node, ATTR_inverse) != 0, .onesided = node_int(node, ATTR_onesided) != 0};
   if (!check_rank(graph, node, 0, 2, MAX_RANK) || !read_dft_axis(graph, node, &dft->axis)) return false;
+  if (dft->inverse && dft->onesided) return shape_unsupported(node, "`inverse` and `onesided` together");
   dft->parts = read_parts(graph, node, dft->onesided);
   if (!dft->parts) return false;
-  if (dft->inverse && dft->onesided) return shape_unsupported(node, "`inverse` and `onesided` together");
   const Dim *extent = x->shape[dft->axis];
   bool given = node_input(node, 1);
   if (given && !read_extent(graph, node, 1, &dft->length)) return false;

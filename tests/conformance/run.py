@@ -1,18 +1,20 @@
 # SPDX-License-Identifier: MIT
-"""ONNX's own conformance suite, through rnncc and the modules that it makes: Debian's libonnx-testdata, and the light
-models of the Python package onnx, well-known networks whose weights are all alike.
+"""ONNX's own conformance suite, through rnncc and the modules that it makes: Debian's libonnx-testdata, and of the Python
+package onnx, which is newer, the node tests and the light models: well-known networks whose weights are all alike. A test
+that Debian has with the same bytes runs once.
 
     .venv/bin/python tests/conformance/run.py             all of it, two models at a time
     .venv/bin/python tests/conformance/run.py relu gru    the folders whose names contain a word
-    .venv/bin/python tests/conformance/run.py --long      all of it, optimised
+    .venv/bin/python tests/conformance/run.py --long      all of it compiled, and Debian's optimised
 
 A folder passes if its module's outputs are what the folder says they are, within the suite's tolerance. It is
 unsupported if rnncc says so (exit code 3), and then unsupported.txt must list it: one that passes though it is listed,
 or is unsupported though it is not, counts as failed, so that nothing slips. After an operator is added:
 `run.py --listed --update`, and the folders that the operator's name is part of.
 
-By default clang optimises every second model, and of the light ones those that would else compute for longer than
-optimising takes.
+By default clang optimises every second model of Debian's, and of the light ones those that would else compute for longer
+than optimising takes. Of the package's node tests the reference interpreter runs most: compiled is the first of each
+operator that Debian's suite has not, and what that interpreter cannot run. --long, or a word, compiles all.
 
 Shapes and the like that a test gives as data are frozen to that data where rnncc asks for it (`--freeze`), and counted.
 """
@@ -28,6 +30,7 @@ from xml.etree import ElementTree
 import onnx
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+from conformance import generated  # noqa: E402
 from conformance.case import PASSED, UNSUPPORTED, Case, run_case  # noqa: E402
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -39,12 +42,25 @@ MANY_OPERATIONS = {"light_bvlc_alexnet", "light_resnet50", "light_vgg19", "light
 KINDS = ("node", "simple", "pytorch-converted", "pytorch-operator")
 
 
+def package_cases(compiled):
+    """The package's node tests; of each operator that Debian's suite has not, the first is compiled."""
+    old, own = SUITE / "node", generated.folders()
+    known = {op for folder in own if (old / folder.name).exists() for op in generated.operators_of(folder)}
+    for folder in own:
+        if generated.same_files(folder, old / folder.name):
+            continue
+        new = set(generated.operators_of(folder)) - known
+        known |= new
+        yield Case(f"package/{folder.name}", folder / "model.onnx", optimised=False, compiled=compiled or bool(new))
+
+
 def cases(words, long):
     found = [Case(f"light/{path.stem}", path, light=True, optimised=long or path.stem in MANY_OPERATIONS)
              for path in sorted(LIGHT.glob("*.onnx"))]  # the slow ones first
     folders = [path for kind in KINDS for path in sorted((SUITE / kind).glob("*/model.onnx"))]
     found += [Case(f"{path.parent.parent.name}/{path.parent.name}", path, optimised=long or place % 2 == 0)
               for place, path in enumerate(folders)]
+    found += package_cases(long or bool(words))
     return [case for case in found if not words or any(word in case.name for word in words)]
 
 
@@ -108,11 +124,14 @@ def main():
     parser.add_argument("-j", type=int, default=os.cpu_count() + 1)
     parser.add_argument("--update", action="store_true", help="write unsupported.txt anew; failures stay failures")
     parser.add_argument("--listed", action="store_true", help="only the folders that unsupported.txt has")
-    parser.add_argument("--long", action="store_true", help="clang optimises every module")
+    parser.add_argument("--long", action="store_true", help="every case is compiled; clang optimises all of Debian's")
     parser.add_argument("--junit", type=Path)
     arguments = parser.parse_args()
     start = time.monotonic()
-    chosen = [case for case in cases(arguments.words, arguments.long) if not arguments.listed or case.name in read_list()]
+    listed = read_list()
+    chosen = [case for case in cases(arguments.words, arguments.long) if not arguments.listed or case.name in listed]
+    for case in chosen:
+        case.listed = case.name in listed
     with multiprocessing.Pool(arguments.j) as pool:
         results = [told(result) for result in pool.imap(run_case, chosen)]
     if arguments.update:

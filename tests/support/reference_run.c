@@ -2,11 +2,12 @@
 /*
  * Runs models by the reference interpreter, for tests (tests/support/reference.py drives it):
  *
- *     reference_run [--simplified] MODEL FOLDER [DIM=VALUE]...
+ *     reference_run [--simplified] [--freeze INPUT=VALUE]... MODEL FOLDER [DIM=VALUE]...
  *     reference_run
  *
  * FOLDER/in<k> holds the elements of the k-th input: the graph's inputs, then the states'. FOLDER/out<k> is written:
  * the graph's outputs, then the states' new values. For each, a line `dtype extent extent...` goes to stdout.
+ * --freeze makes an input a constant, as rnncc's option does; it has no file, and is not counted.
  * --simplified runs the passes that rewrite the graph first: they must not change what it computes.
  * Exit 1, with the reason on stderr, if the reference finds a value out of range.
  *
@@ -31,7 +32,9 @@
 typedef struct Command {
   Arena *arena;
   Graph *graph;
-  const char *folder;
+  bool simplified;
+  ModelSettings settings;
+  const char *model, *folder;
   int64_t *symbols;
 } Command;
 
@@ -93,23 +96,36 @@ static void run(Command *command) {
   for (int k = 0; k < n_outputs; k++) write_output(command, k, outputs[k]);
 }
 
+/* Of the arguments up to FOLDER. Returns how many they are. */
+static int read_command(Command *command, int argc, char **argv) {
+  int used = 0;
+  command->settings = settings_new(command->arena, argc);
+  command->simplified = used < argc && !strcmp(argv[used], "--simplified");
+  used += command->simplified;
+  for (; used + 1 < argc && !strcmp(argv[used], "--freeze"); used += 2)
+    if (!settings_add_freeze(&command->settings, command->arena, argv[used + 1]))
+      fatal_at(COMMAND_LINE, EXIT_INVALID, "expected INPUT=VALUE, found %s", argv[used + 1]);
+  if (used + 2 > argc) fatal_at(COMMAND_LINE, EXIT_INVALID, "expected MODEL and FOLDER");
+  command->model = argv[used];
+  command->folder = argv[used + 1];
+  return used + 2;
+}
+
 static int run_one(int argc, char **argv) {
-  bool simplified = argc > 0 && !strcmp(argv[0], "--simplified");
-  argc -= simplified, argv += simplified;
-  if (argc < 2) fatal_at(COMMAND_LINE, EXIT_INVALID, "expected MODEL and FOLDER");
-  Command command = {.arena = arena_new(), .folder = argv[1]};
-  command.graph = load_model(command.arena, argv[0], NULL);
+  Command command = {.arena = arena_new()};
+  int used = read_command(&command, argc, argv);
+  command.graph = load_model(command.arena, command.model, &command.settings);
   command.graph->config = &(Config){.target = target_find("native")};
   verify(command.graph);
   infer_shapes(command.graph);
   legalize_types(command.graph);
   decompose(command.graph);
-  if (simplified) {
+  if (command.simplified) {
     simplify(command.graph);
     reroll_rnn(command.graph);
     fuse_epilogue(command.graph);
   }
-  read_symbols(&command, argc - 2, argv + 2);
+  read_symbols(&command, argc - used, argv + used);
   run(&command);
   arena_free(command.arena);
   return 0;
@@ -140,9 +156,10 @@ static int run_forked(int argc, char **argv) {
   pid_t child = fork();
   if (child < 0) fatal_at(COMMAND_LINE, EXIT_ENVIRONMENT, "cannot fork");
   if (child == 0) {
-    const char *folder = argv[!strcmp(argv[0], "--simplified") + 1];
-    redirect(folder, "stdout", stdout);
-    redirect(folder, "stderr", stderr);
+    Command command = {.arena = arena_new()};
+    read_command(&command, argc, argv);
+    redirect(command.folder, "stdout", stdout);
+    redirect(command.folder, "stderr", stderr);
     exit(run_one(argc, argv));
   }
   int status;

@@ -6,7 +6,7 @@
 #include "load/onnx/reader.h"
 #include "load/onnx/wire.h"
 
-enum { OLDEST_OPSET = 1, NEWEST_OPSET = 21 };
+enum { OLDEST_OPSET = 1, NEWEST_OPSET = 28 };
 static const size_t MAX_MODEL_BYTES = (size_t)1 << 31; /* protobuf's own limit */
 
 Graph *onnx_read_body(OnnxReader *reader, Scope *outer, const Onnx__GraphProto *proto, const char *name) {
@@ -29,8 +29,13 @@ Graph *onnx_read_body(OnnxReader *reader, Scope *outer, const Onnx__GraphProto *
 
 static void check_opset(const OnnxReader *reader, int64_t opset) {
   Location where = LOCATION_FILE(reader->file);
-  if (opset < OLDEST_OPSET || opset > NEWEST_OPSET)
-    error_at(where, EXIT_UNSUPPORTED, "opset %" PRId64 "; opsets 7 to %d are supported", opset, NEWEST_OPSET);
+  if (opset < OLDEST_OPSET)
+    error_at(where, EXIT_UNSUPPORTED, "opset %" PRId64 "; opsets from 7 on are supported", opset);
+  if (opset > NEWEST_OPSET)
+    note_at(where,
+            "opset %" PRId64
+            " is newer than opset %d, the newest that is known: its operators are read as those of opset %d",
+            opset, NEWEST_OPSET, NEWEST_OPSET);
 }
 
 static void check_heading(const OnnxReader *reader) {
