@@ -8,6 +8,19 @@
 #include "module.h"
 #include "pool.h"
 
+/* The modules of this object: target by target, the one that needs most of the CPU first, a module for each network.
+ * EACH(name, first): the module, and the place of its target's first one. rnncc says them where there are several. */
+#ifndef RNNCC_MODULES
+#define RNNCC_MODULES(EACH) EACH(rnncc_module, 0)
+#define RNNCC_NETWORKS 1 /* of each target */
+#endif
+
+#define MODULE_DECLARATION(name, first) extern const Module name;
+RNNCC_MODULES(MODULE_DECLARATION)
+
+/* Whether the module is one of them. */
+RUNTIME_LOCAL bool module_is_here(const Module *module);
+
 struct rnncc_model {
   const Module *module;
   Pool *pool;

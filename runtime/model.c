@@ -1,11 +1,18 @@
 /* SPDX-License-Identifier: MIT */
-/* A model: the module's constants and a pool of threads, shared by its contexts. */
+/* A model: the module's constants and a pool of threads, shared by its contexts and maybe with other models. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 
 #include "context.h"
+
+/* The workers: its own, or those of another model. */
+static Pool *pool_for(const rnncc_options *options) {
+  if (!options->pool_of) return pool_create(options);
+  pool_share(options->pool_of->pool);
+  return options->pool_of->pool;
+}
 
 /* Fields that the caller's older header does not have are 0; without options all are. */
 static bool options_read(const rnncc_options *given, rnncc_options *own) {
@@ -16,12 +23,28 @@ static bool options_read(const rnncc_options *given, rnncc_options *own) {
   return own->threads >= 0;
 }
 
+/* Where the module's constants begin and end in the weights, which may be those of other modules, too. */
+static size_t weights_begin(const Module *module) {
+  size_t begin = module->weight_begins ? module->weight_begins[0] : 0;
+  for (int i = 0; module->weight_begins && i < module->n_weights; i++)
+    if (module->weight_begins[i] < begin) begin = module->weight_begins[i];
+  return begin;
+}
+
+static size_t weights_end(const Module *module) {
+  size_t end = 0;
+  for (int i = 0; i < module->n_weights; i++)
+    if (module->weight_ends[i] > end) end = module->weight_ends[i];
+  return end;
+}
+
 /* Asks the system to read weights that are not in memory yet into huge pages, and to map them so. If it cannot, nothing
  * is lost. */
 static void prefer_huge_pages(const Module *module) {
   enum { HUGE_BYTES = 1 << 21 }; /* of most CPUs; where they are larger, the system takes those that fit */
-  uintptr_t begin = ((uintptr_t)module->weights + HUGE_BYTES - 1) & ~(uintptr_t)(HUGE_BYTES - 1);
-  uintptr_t end = ((uintptr_t)module->weights + (uintptr_t)module->info.weights_bytes) & ~(uintptr_t)(HUGE_BYTES - 1);
+  uintptr_t weights = (uintptr_t)module->weights;
+  uintptr_t begin = (weights + weights_begin(module) + HUGE_BYTES - 1) & ~(uintptr_t)(HUGE_BYTES - 1);
+  uintptr_t end = (weights + weights_end(module)) & ~(uintptr_t)(HUGE_BYTES - 1);
   if (begin < end) madvise((void *)begin, end - begin, MADV_HUGEPAGE);
 }
 
@@ -39,8 +62,10 @@ rnncc_status model_create(const Module *module, const rnncc_options *given, rnnc
   rnncc_options options;
   if (!options_read(given, &options))
     return refuse(RNNCC_ERROR_ARGUMENT, "model_create: options.struct_size is not set, or threads is negative", why);
+  if (options.pool_of && !module_is_here(options.pool_of->module))
+    return refuse(RNNCC_ERROR_ARGUMENT, "model_create: options.pool_of is a model of another module", why);
   rnncc_model *model = calloc(1, sizeof *model);
-  Pool *pool = model ? pool_create(&options) : NULL;
+  Pool *pool = model ? pool_for(&options) : NULL;
   if (!pool) {
     free(model);
     return refuse(RNNCC_ERROR_MEMORY, "model_create: out of memory", why);

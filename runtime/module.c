@@ -1,26 +1,24 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The one exported symbol: it hands out a table of functions if this process can use them. An object of several targets
- * has a Module and a table for each. Nothing is kept of the choice: each call makes it anew.
+ * or networks has a Module and a table for each. Nothing is kept of the choice: each call makes it anew.
  */
 #include "context.h"
 
-/* All modules, the one that needs most of the CPU first. rnncc says them where there are several, and what $RNNCC_ISA
- * can be, in RNNCC_ISAS. */
-#ifndef RNNCC_MODULES
-#define RNNCC_MODULES(EACH) EACH(rnncc_module)
-#endif
+#define PLACE(name, first) RNNCC_JOIN_VALUES(place_of_, name),
+enum { RNNCC_MODULES(PLACE) MODULES };
 
-#define CREATE(name)                                                                                                   \
-  extern const Module name;                                                                                            \
+#define CREATE(name, first)                                                                                            \
   static rnncc_status RNNCC_JOIN_VALUES(create_, name)(const rnncc_options *options, rnncc_model **out,                \
                                                        const char **why) {                                             \
     return model_create(&(name), options, out, why);                                                                   \
   }
 RNNCC_MODULES(CREATE)
 
-#define API(name)                                                                                                      \
-  {                                                                                                                    \
+static const rnncc_api *const apis[MODULES];
+
+#define API(name, first)                                                                                               \
+  static const rnncc_api RNNCC_JOIN_VALUES(api_, name) = {                                                             \
       .abi = RNNCC_ABI,                                                                                                \
       .struct_size = sizeof(rnncc_api),                                                                                \
       .info = &(name).info,                                                                                            \
@@ -38,13 +36,22 @@ RNNCC_MODULES(CREATE)
       .profile = context_profile,                                                                                      \
       .last_error = context_last_error,                                                                                \
       .model_narrowed = model_narrowed,                                                                                \
-  },
-static const rnncc_api apis[] = {RNNCC_MODULES(API)};
+      .networks = apis + (first),                                                                                      \
+      .n_networks = RNNCC_NETWORKS,                                                                                    \
+  };
+RNNCC_MODULES(API)
 
-#define ADDRESS(name) &(name),
-static const Module *const modules[] = {RNNCC_MODULES(ADDRESS)};
+#define TABLE(name, first) &RNNCC_JOIN_VALUES(api_, name),
+static const rnncc_api *const apis[MODULES] = {RNNCC_MODULES(TABLE)};
 
-enum { MODULES = sizeof modules / sizeof *modules };
+#define ADDRESS(name, first) &(name),
+static const Module *const modules[MODULES] = {RNNCC_MODULES(ADDRESS)};
+
+bool module_is_here(const Module *module) {
+  for (int i = 0; i < MODULES; i++)
+    if (modules[i] == module) return true;
+  return false;
+}
 
 #define LACKING(what) MESSAGE("this module needs " what ", which this CPU or its operating system lacks")
 
@@ -62,6 +69,7 @@ static const char *lack_of(const Module *module, uint32_t features) {
   return LACKING("an instruction set unknown to this runtime");
 }
 
+/* rnncc says where there are several targets what $RNNCC_ISA can be. */
 #ifdef RNNCC_ISAS
 #include <stdlib.h>
 #include <string.h>
@@ -83,15 +91,15 @@ static bool is_isa(const Module *module, const char *isa) { return (void)module,
 static const char unknown_isa[] = "";
 #endif
 
-/* Of those modules that the CPU can run, the first; else *reason is what it lacks for the last. */
+/* Of those targets that the CPU can run, the first; else *reason is what it lacks for the last. */
 static const rnncc_api *choose(const char **reason) {
   uint32_t features = cpu_features();
   const char *isa = isa_asked_for();
   *reason = unknown_isa;
-  for (int i = 0; i < MODULES; i++) {
+  for (int i = 0; i < MODULES; i += RNNCC_NETWORKS) {
     if (!is_isa(modules[i], isa)) continue;
     *reason = lack_of(modules[i], features);
-    if (!*reason) return &apis[i];
+    if (!*reason) return apis[i];
   }
   return NULL;
 }

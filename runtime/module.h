@@ -54,9 +54,9 @@ typedef struct Module {
    * input has takes its maximum. */
   rnncc_info info;
   uint32_t cpu_features;        /* CPU_* bits the kernels use */
-  const unsigned char *weights; /* info.weights_bytes, packed, 64-byte aligned */
+  const unsigned char *weights; /* packed, 64-byte aligned; those of other targets and networks may be among them */
   const size_t *weight_ends;    /* [n_weights]: where each constant of them ends */
-  const size_t *weight_begins;  /* [n_weights], where targets share the weights; NULL: each where the last one ends */
+  const size_t *weight_begins;  /* [n_weights], where modules share the weights; NULL: each where the last one ends */
   int32_t n_weights;            /* 0: not known */
   const ModuleState *states;    /* [info.n_states] */
   const ModuleRangeCheck *checks;

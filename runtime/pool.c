@@ -41,6 +41,8 @@ struct Pool {
   uint32_t alone, alone_next;
   /* Whether a worker had to be woken for this region. Set by whoever woke it, read and cleared by the caller after. */
   _Atomic bool woke;
+  /* How many still call pool_destroy(). The last one has acquired what the others released: their regions' ends. */
+  _Atomic int users;
   /* Workers whose mask could not be restored. Counted by whoever narrowed it; from the first on, none is narrowed. */
   _Atomic int narrowed;
   ForkGuard *guard;
@@ -281,6 +283,7 @@ Pool *pool_create(const rnncc_options *options) {
   }
   pool->crowded = threads > cpu_limit_cpus();
   pool->alone_next = 1;
+  pool->users = 1;
   pool->steer = options->steer_threads >= 0;
   pool->parallel_for = options->parallel_for;
   pool->host = options->host;
@@ -289,8 +292,10 @@ Pool *pool_create(const rnncc_options *options) {
   return pool;
 }
 
+void pool_share(Pool *pool) { atomic_fetch_add_explicit(&pool->users, 1, memory_order_relaxed); }
+
 void pool_destroy(Pool *pool) {
-  if (!pool) return;
+  if (!pool || atomic_fetch_sub_explicit(&pool->users, 1, memory_order_acq_rel) > 1) return;
   if (!pool->parallel_for && fork_guard_holds(pool->guard)) {
     pool_push(pool, 0, (Job){NULL, NULL});
     /* In the order of ranks: a parent may still use the handles of its children's threads. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The thread pool of one model: one parallel region per inference, in which every worker walks the whole schedule.
- * The calling thread is worker 0. If another thread is inside a region, the call runs alone: there is no queue. Calls
- * also run alone for a while after a region in which other programs delayed the workers.
+ * The thread pool of one model, or of several that share it: one parallel region per inference, in which every worker
+ * walks the whole schedule. The calling thread is worker 0. If another thread is inside a region, the call runs alone:
+ * there is no queue. Calls also run alone for a while after a region in which other programs delayed the workers.
  */
 #ifndef RNNCC_POOL_H
 #define RNNCC_POOL_H
@@ -18,7 +18,10 @@ typedef struct Pool Pool;
 /* Starts the workers. options: complete, of this header's size. The system may give fewer threads than asked; that is
  * no error. NULL: out of memory. */
 RUNTIME_LOCAL Pool *pool_create(const rnncc_options *options);
-/* Joins the workers; no region may be running. In the child of a fork, where there are none, only frees. */
+/* One more calls pool_destroy(). */
+RUNTIME_LOCAL void pool_share(Pool *pool);
+/* The last of those who share the pool joins the workers; then no region may be running. In the child of a fork, where
+ * there are none, it only frees. */
 RUNTIME_LOCAL void pool_destroy(Pool *pool);
 RUNTIME_LOCAL int pool_size(const Pool *pool);     /* the caller counts as one */
 RUNTIME_LOCAL int pool_narrowed(const Pool *pool); /* workers whose affinity mask could not be restored */

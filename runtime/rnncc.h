@@ -86,19 +86,22 @@ typedef struct rnncc_state_info {
 
 typedef struct rnncc_info {
   uint32_t struct_size;
-  const char *name;           /* of the model */
+  const char *name;           /* of the model; in a bundle of several, the name that it has there */
   const char *model_version;  /* of the model file, "" if it has none */
   const char *isa;            /* the vectors that the kernels were built for, such as "avx512" */
   const char *target;         /* as given to --target; of several the one that was chosen */
-  const char *weights_sha256; /* 64 hex digits, over the packed weights, of all targets */
+  const char *weights_sha256; /* 64 hex digits, over the packed weights, of all targets and networks */
   const char *build;          /* compiler version, options, model hash: a one-line record */
-  size_t weights_bytes;
-  size_t arena_bytes; /* working memory of one context */
+  size_t weights_bytes;       /* that this network reads, on this target; the module may have more */
+  size_t arena_bytes;         /* working memory of one context */
   int32_t n_dims, n_inputs, n_outputs, n_states;
   const rnncc_dim_info *dims;
   const rnncc_tensor_info *inputs, *outputs;
   const rnncc_state_info *states;
 } rnncc_info;
+
+typedef struct rnncc_model rnncc_model;
+typedef struct rnncc_context rnncc_context;
 
 /* A host's own function that runs `body(arg, 0..n-1)` on n threads at once and returns when all are done. The bodies
  * wait for each other: on fewer threads, one after the other, they would wait for ever. */
@@ -117,10 +120,12 @@ typedef struct rnncc_options {
    * threads are never set, and a mask that the host gives a worker meanwhile stays. -1: no masks are touched but by
    * bind_threads. */
   int32_t steer_threads;
+  /* NULL: workers of its own. Else a model of this module, of any of its networks, whose workers the new one has, too:
+   * the fields from threads on are then that model's. The workers end with the last model that has them. They are one
+   * run's at a time: a run that finds them busy, with a run of any of these models, is done by its caller's thread
+   * alone, with the same results. It waits for none, and none waits for it. */
+  rnncc_model *pool_of;
 } rnncc_options;
-
-typedef struct rnncc_model rnncc_model;
-typedef struct rnncc_context rnncc_context;
 
 /* One line of a profile: a kernel of the schedule, accumulated over runs since profiling was switched on. */
 typedef struct rnncc_profile_entry {
@@ -168,13 +173,19 @@ typedef struct rnncc_api {
   /* How many workers have been left with a narrower affinity mask, because the system refused to restore it. It is 0,
    * or else no mask is narrowed any more; see steer_threads. */
   int32_t (*model_narrowed)(const rnncc_model *);
+
+  /* The tables of all networks of the module, this one among them, in the order that `rnncc bundle` was given them.
+   * Each has its own name in its info. Models and contexts are of the table that made them. */
+  const struct rnncc_api *const *networks;
+  int32_t n_networks;
 } rnncc_api;
 
 /*
  * abi: RNNCC_ABI of the caller's header. NULL and *why (if why is given): another ABI, or the CPU lacks a feature.
  *
  * A module for several targets returns the table of the best that the CPU can run, or of the one that $RNNCC_ISA names
- * by `isa` or `target` of its info: NULL if it has no such one.
+ * by `isa` or `target` of its info: NULL if it has no such one. Of several networks it returns the first one's, whose
+ * `networks` has the others'.
  */
 #ifdef RNNCC_BUILDING_MODULE
 __attribute__((visibility("default")))

@@ -9,12 +9,18 @@
  *     library.api->model_create(...);
  *     ...
  *     rnncc_unload(&library);      after model_destroy
+ *
+ * Of a module with several networks, library.api is the first one's table:
+ *
+ *     const rnncc_api *decoder = rnncc_network(library.api, "decoder", error, sizeof error);
+ *     if (!decoder) die(error);
  */
 #ifndef RNNCC_LOADER_H
 #define RNNCC_LOADER_H
 
 #include <dlfcn.h>
 #include <link.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -104,6 +110,29 @@ static inline rnncc_status rnncc_load(const char *path, rnncc_library *library, 
     return RNNCC_ERROR_UNSUPPORTED;
   }
   return RNNCC_OK;
+}
+
+/* How many networks the module has; one that an older rnncc made has one. */
+static inline int32_t rnncc_network_count(const rnncc_api *api) {
+  return api->struct_size >= offsetof(rnncc_api, n_networks) + sizeof api->n_networks ? api->n_networks : 1;
+}
+
+static inline const rnncc_api *rnncc_network_at(const rnncc_api *api, int32_t index) {
+  return rnncc_network_count(api) > 1 ? api->networks[index] : api;
+}
+
+/* The table of the module's network of that name. NULL: it has none, and `error`, of error_bytes bytes (both may be 0),
+ * says which it has. */
+static inline const rnncc_api *rnncc_network(const rnncc_api *api, const char *name, char *error, size_t error_bytes) {
+  int32_t i, count = rnncc_network_count(api);
+  size_t length;
+  for (i = 0; i < count; i++)
+    if (!strcmp(rnncc_network_at(api, i)->info->name, name)) return rnncc_network_at(api, i);
+  length = (size_t)snprintf(error, error_bytes, "the module has no network %s; it has", name);
+  for (i = 0; i < count && length < error_bytes; i++)
+    length += (size_t)snprintf(error + length, error_bytes - length, "%s %s", i ? "," : "",
+                               rnncc_network_at(api, i)->info->name);
+  return NULL;
 }
 
 #ifdef __cplusplus

@@ -79,7 +79,7 @@ static Text description(const Program *program, const char *build) {
   add_states(&out, graph);
   add_field(&out, "isa", graph->config->target->isa);
   add_field(&out, "target", graph->config->target->name);
-  text_add(&out, "%-8s %lld bytes packed, sha256 %s\n", "weights", (long long)program->weights_file->bytes,
+  text_add(&out, "%-8s %lld bytes packed, sha256 %s\n", "weights", (long long)program->weights_bytes,
            weights_sha256(program));
   text_add(&out, "%-8s %lld bytes a context\n", "memory", (long long)program->arena_bytes);
   add_field(&out, "build", build);

@@ -154,7 +154,7 @@ static void emit_info(Text *out, const Program *program, const char *build) {
            graph->config->target->name);
   text_add(out, "    .weights_sha256 = \"%s\",\n    .build = ", weights_sha256(program));
   emit_name(out, build);
-  text_add(out, ",\n    .weights_bytes = %lld,\n    .arena_bytes = %lld,\n", (long long)program->weights_file->bytes,
+  text_add(out, ",\n    .weights_bytes = %lld,\n    .arena_bytes = %lld,\n", (long long)program->weights_bytes,
            (long long)program->arena_bytes);
   text_add(out, "    .n_dims = %d, .n_inputs = %d, .n_outputs = %d, .n_states = %d,\n", n_dims, graph->n_inputs,
            graph->n_outputs, graph->n_states);

@@ -93,8 +93,8 @@ static void add_whole_runtime(Text *text) {
 /* The names of the units' modules, and what $RNNCC_ISA can be. */
 static void name_modules(Text *text, const Units *units) {
   text_add(text, "#define RNNCC_MODULES(EACH)");
-  for (int i = 0; i < units->count; i++) text_add(text, " EACH(RNNCC_GLOBAL(module_%s))", units->list[i]->name);
-  text_add(text, "\n#define RNNCC_ISAS \"");
+  for (int i = 0; i < units->count; i++) text_add(text, " EACH(RNNCC_GLOBAL(module_%s), %d)", units->list[i]->name, i);
+  text_add(text, "\n#define RNNCC_NETWORKS 1\n#define RNNCC_ISAS \"");
   for (int i = 0; i < units->count; i++) {
     const Target *target = units->list[i]->program->graph->config->target;
     text_add(text, "%s%s or %s", i ? ", " : "", target->isa, target->name);

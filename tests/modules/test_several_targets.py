@@ -195,6 +195,15 @@ def test_each_target_finds_its_constants(small, rnncc, tmp_path):
     assert max(sizes) <= (together / "weights.bin").stat().st_size < sum(sizes[:3])
 
 
+@pytest.mark.parametrize("target", TARGETS)
+def test_info_tells_of_the_chosen_target(small, compile, monkeypatch, target):
+    """Not of the whole file, which has those of others, too."""
+    machine.need_isa(machine.OF_TARGET[target])
+    asked(monkeypatch, target)
+    with Module(compile(small[1], ALL, optimised=False)) as one, Module(compile(small[1], f"--target={target}", optimised=False)) as alone:
+        assert one.info.weights_bytes == alone.info.weights_bytes > 0
+
+
 # ---- as files ----
 
 def test_the_order_of_the_list_does_not_matter(rnncc, tmp_path):

@@ -49,7 +49,7 @@ class Info(Structure):
 
 class Options(Structure):
     _fields_ = [("struct_size", c_uint32), ("threads", c_int32), ("bind_threads", c_int32),
-                ("parallel_for", c_void_p), ("host", c_void_p), ("steer_threads", c_int32)]
+                ("parallel_for", c_void_p), ("host", c_void_p), ("steer_threads", c_int32), ("pool_of", c_void_p)]
 
 
 class ProfileEntry(Structure):
@@ -58,23 +58,27 @@ class ProfileEntry(Structure):
 
 
 class Api(Structure):
-    _fields_ = [
-        ("abi", c_uint32), ("struct_size", c_uint32), ("info", POINTER(Info)),
-        ("model_create", CFUNCTYPE(c_int32, POINTER(Options), POINTER(c_void_p), POINTER(c_char_p))),
-        ("model_destroy", CFUNCTYPE(None, c_void_p)),
-        ("model_threads", CFUNCTYPE(c_int32, c_void_p)),
-        ("context_size", CFUNCTYPE(c_size_t, c_void_p)),
-        ("context_create", CFUNCTYPE(c_int32, c_void_p, c_void_p, c_size_t, POINTER(c_void_p))),
-        ("context_destroy", CFUNCTYPE(None, c_void_p)),
-        ("warmup", CFUNCTYPE(c_int32, c_void_p)),
-        ("run", CFUNCTYPE(c_int32, c_void_p, POINTER(Tensor), c_size_t, POINTER(Tensor), c_size_t)),
-        ("state_reset", CFUNCTYPE(c_int32, c_void_p, c_int32)),
-        ("state_get", CFUNCTYPE(c_int32, c_void_p, c_int32, c_int32, c_void_p, c_size_t)),
-        ("state_set", CFUNCTYPE(c_int32, c_void_p, c_int32, c_int32, c_void_p, c_size_t)),
-        ("profile", CFUNCTYPE(c_int32, c_void_p, c_int32, POINTER(POINTER(ProfileEntry)), POINTER(c_size_t))),
-        ("last_error", CFUNCTYPE(c_char_p, c_void_p)),
-        ("model_narrowed", CFUNCTYPE(c_int32, c_void_p)),
-    ]
+    pass
+
+
+Api._fields_ = [
+    ("abi", c_uint32), ("struct_size", c_uint32), ("info", POINTER(Info)),
+    ("model_create", CFUNCTYPE(c_int32, POINTER(Options), POINTER(c_void_p), POINTER(c_char_p))),
+    ("model_destroy", CFUNCTYPE(None, c_void_p)),
+    ("model_threads", CFUNCTYPE(c_int32, c_void_p)),
+    ("context_size", CFUNCTYPE(c_size_t, c_void_p)),
+    ("context_create", CFUNCTYPE(c_int32, c_void_p, c_void_p, c_size_t, POINTER(c_void_p))),
+    ("context_destroy", CFUNCTYPE(None, c_void_p)),
+    ("warmup", CFUNCTYPE(c_int32, c_void_p)),
+    ("run", CFUNCTYPE(c_int32, c_void_p, POINTER(Tensor), c_size_t, POINTER(Tensor), c_size_t)),
+    ("state_reset", CFUNCTYPE(c_int32, c_void_p, c_int32)),
+    ("state_get", CFUNCTYPE(c_int32, c_void_p, c_int32, c_int32, c_void_p, c_size_t)),
+    ("state_set", CFUNCTYPE(c_int32, c_void_p, c_int32, c_int32, c_void_p, c_size_t)),
+    ("profile", CFUNCTYPE(c_int32, c_void_p, c_int32, POINTER(POINTER(ProfileEntry)), POINTER(c_size_t))),
+    ("last_error", CFUNCTYPE(c_char_p, c_void_p)),
+    ("model_narrowed", CFUNCTYPE(c_int32, c_void_p)),
+    ("networks", POINTER(POINTER(Api))), ("n_networks", c_int32),
+]
 
 
 class ModuleError(Exception):

@@ -85,7 +85,7 @@ static const rnncc_state_info states[] = {
 
 const Module rnncc_module = {
     .info = {.struct_size = sizeof(rnncc_info),
-             .name = "fake",
+             .name = FAKE_NAME,
              .model_version = "1",
              .isa = "plain",
              .target = "test",

@@ -16,6 +16,10 @@
 #define FAKE_CPU_FEATURES 0 /* what the module says it needs */
 #endif
 
+#ifndef FAKE_NAME
+#define FAKE_NAME "fake"
+#endif
+
 enum { FAKE_T = 16, FAKE_B = 4, FAKE_F = 3 }; /* the maxima of T and B; features */
 
 #define FAKE_POISON 1e30f /* an x this large makes the schedule report RNNCC_ERROR_VALUE, after writing outputs */
