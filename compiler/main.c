@@ -29,12 +29,12 @@ static void compile(Compilation *c) {
     break;
   case EMIT_A:
     run_steps(c, STEP_build);
-    output_sizes(c->options, c->branches->program);
+    tell_sizes(c);
     output_header_beside(c->options, application_header(c));
     break;
   case EMIT_C:
     run_steps(c, STEP_check_unit);
-    output_sizes(c->options, c->branches->program);
+    tell_sizes(c);
     break;
   case EMIT_SO:
     run_steps(c, STEP_build);
@@ -91,6 +91,7 @@ int main(int argc, char **argv) {
   interrupt_catch();
   switch (options.verb) {
   case VERB_COMPILE:
+  case VERB_BUNDLE:
     compile(compilation_new(&options, arena));
     break;
   case VERB_INSPECT:

@@ -137,7 +137,7 @@ static const char *take_version(void *into, const char *value) {
 /* ---- the table ---- */
 
 #define ON(verb) (1u << VERB_##verb)
-#define ON_MODELS (ON(COMPILE) | ON(INSPECT) | ON(TUNE))
+#define ON_MODELS (ON(COMPILE) | ON(BUNDLE) | ON(INSPECT) | ON(TUNE))
 #define ON_ALL (ON_MODELS | ON(SCHEDULES) | ON(TARGETS))
 
 #define FIELD(name) .field = offsetof(Options, name)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "driver/options.h"
+#include "driver/bundle.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -24,7 +24,9 @@ static void take_schedule_words(Options *options, char **words, int count) {
 
 static void take_model(Options *options, char **words, int count) {
   if (count == 0) REFUSE("expected a model, found none");
-  options->model = words[0];
+  options->models = ARENA_NEW(options->arena, PlannedModel);
+  *options->models = (PlannedModel){.path = words[0]};
+  options->n_models = 1;
   if (count == 1) return;
   const char *verb = command_closest_verb(&rnncc_command, words[0]);
   if (verb && strcmp(verb, words[0]) != 0) REFUSE("unknown verb %s; did you mean %s?", words[0], verb);
@@ -35,6 +37,8 @@ static void take_words(Options *options, const CommandLine *line) {
   options->schedule_verb = (ScheduleVerb)line->word;
   if (options->verb == VERB_SCHEDULES)
     take_schedule_words(options, line->words, line->n_words);
+  else if (options->verb == VERB_BUNDLE)
+    bundle_networks(options, line->words, line->n_words);
   else if (options->verb != VERB_TARGETS)
     take_model(options, line->words, line->n_words);
   else if (line->n_words)
@@ -106,7 +110,8 @@ static void check_profile(Options *options) {
   if (target && strchr(target->name, '+'))
     REFUSE("--profile=edge: expected a target without features, found %s", target->name);
   if (options->threads > 1) REFUSE("--profile=edge: expected one thread, found --threads=%d", options->threads);
-  bool shared = options->verb == VERB_COMPILE && options->emit == EMIT_SO;
+  bool compiles = options->verb == VERB_COMPILE || options->verb == VERB_BUNDLE;
+  bool shared = compiles && options->emit == EMIT_SO;
   if (shared) REFUSE("--profile=edge goes with --static, --emit=c and --emit=h");
   options->threads = 1;
 }
@@ -115,6 +120,7 @@ static void check_output(const Options *options) {
   bool to_stdout = options->output && !strcmp(options->output, "-");
   bool is_text = options->emit == EMIT_DOT || options->emit == EMIT_H;
   if (to_stdout && !is_text) REFUSE("-o -: only --emit=h and --emit=dot go to stdout");
+  if (options->verb == VERB_BUNDLE) bundle_check(options);
   bool alone = options->verb == VERB_TARGETS && !options->calibrate;
   if (alone && options->output) REFUSE("targets: -o goes with --calibrate");
   if (alone && options->budget_seconds > 0) REFUSE("targets: --budget goes with --calibrate");

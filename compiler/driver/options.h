@@ -34,10 +34,17 @@ typedef struct PlannedTarget {
   Machine machine; /* for native this one */
 } PlannedTarget;
 
+/* A network to compile. */
+typedef struct PlannedModel {
+  const char *network; /* its name in a bundle; NULL: it is of none */
+  const char *path;
+} PlannedModel;
+
 typedef struct Options {
   Arena *arena;
   Verb verb;
-  const char *model;
+  int n_models; /* more than one only in a bundle */
+  PlannedModel *models;
   ScheduleVerb schedule_verb;
   FileList files; /* schedules: of records */
   ModelSettings settings;

@@ -15,17 +15,29 @@
 static const char *const suffixes[] = {
     [EMIT_SO] = ".so", [EMIT_C] = ".c.d", [EMIT_H] = ".h", [EMIT_GRAPH] = ".graph.json", [EMIT_DOT] = ".dot"};
 
+const char *file_identifier(Arena *arena, const char *path) {
+  return identifier_of(arena, file_with_suffix(arena, file_last_part(path), ""));
+}
+
+/* "libasr.a" is a library of the name asr. */
+static const char *bundle_name(const Options *options, Arena *arena) {
+  const char *file = file_last_part(options->output);
+  bool library = options->emit == EMIT_A && !strncmp(file, "lib", 3) && file[3] != '.';
+  return file_identifier(arena, library ? file + 3 : file);
+}
+
 const char *output_name(const Options *options, Arena *arena) {
-  return options->name ? options->name
-                       : identifier_of(arena, file_with_suffix(arena, file_last_part(options->model), ""));
+  if (options->name) return options->name;
+  return options->verb == VERB_BUNDLE ? bundle_name(options, arena) : file_identifier(arena, options->models->path);
 }
 
 /* A default name is in the current folder. */
 const char *output_path(const Options *options, Arena *arena) {
   if (options->output) return options->output;
-  if (options->verb == VERB_TUNE) return file_with_suffix(arena, file_last_part(options->model), ".jsonl");
+  const char *model = file_last_part(options->models->path);
+  if (options->verb == VERB_TUNE) return file_with_suffix(arena, model, ".jsonl");
   if (options->emit == EMIT_A) return arena_format(arena, "lib%s.a", output_name(options, arena));
-  return file_with_suffix(arena, file_last_part(options->model), suffixes[options->emit]);
+  return file_with_suffix(arena, model, suffixes[options->emit]);
 }
 
 const char *output_folder(const Options *options, Arena *arena) {
@@ -48,10 +60,10 @@ void output_header_beside(const Options *options, Text text) {
              text.length);
 }
 
-void output_sizes(const Options *options, const Program *program) {
+void output_sizes(const Options *options, const char *name, const Program *program) {
   if (options->profile != PROFILE_EDGE) return;
-  printf("%s: %lld bytes of weights, %lld bytes of working memory\n", output_name(options, program->arena),
-         (long long)program->weights_bytes, (long long)context_bytes(program));
+  printf("%s: %lld bytes of weights, %lld bytes of working memory\n", name, (long long)program->weights_bytes,
+         (long long)context_bytes(program));
 }
 
 const char *build_record(Graph *graph) {

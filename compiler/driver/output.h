@@ -8,7 +8,10 @@
 #include "program/program.h"
 #include "support/text.h"
 
-/* With which globals and the names of a header begin. */
+/* The last part of the path without its suffix, as an identifier of C. */
+const char *file_identifier(Arena *arena, const char *path);
+
+/* With which globals and the names of a header begin: of a bundle they are made from the output's. */
 const char *output_name(const Options *options, Arena *arena);
 const char *output_path(const Options *options, Arena *arena);
 /* The folder of the generated unit: the output itself for --emit=c, else a temporary one. */
@@ -17,8 +20,8 @@ void output_text(const Options *options, Text text);
 /* The header of a static library, beside it. */
 void output_header_beside(const Options *options, Text text);
 
-/* For a device: the memory that the module needs, to stdout. */
-void output_sizes(const Options *options, const Program *program);
+/* For a device: the memory that a network of the module needs, to stdout. */
+void output_sizes(const Options *options, const char *name, const Program *program);
 
 /* One line of provenance: versions, target, hashes of the model and of the schedule records. The same for the same
  * input. */

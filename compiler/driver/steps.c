@@ -22,9 +22,23 @@
 
 /* ---- steps that are not passes ---- */
 
+/* "encoder, decoder" */
+static const char *network_names(const Compilation *c) {
+  Text text = text_new(c->arena);
+  for (int i = 0; i < c->options->n_models; i++) text_add(&text, "%s%s", i ? ", " : "", c->options->models[i].network);
+  return text.data;
+}
+
 static void step_load(Compilation *c, Branch *b) {
-  b->graph = load_model(c->arena, c->options->model, &c->options->settings);
+  const char *network = b->model->network;
+  ModelSettings settings = settings_for(&c->options->settings, network);
+  b->graph = load_model(c->arena, b->model->path, &settings);
   b->graph->config = b->config;
+  if (!network) return;
+  b->graph->name = network;
+  bool last = b == &c->branches[c->n_branches - 1];
+  if (last) settings_finish_bundle(&c->options->settings, network_names(c));
+  stop_on_errors();
 }
 
 static void step_lower(Compilation *c, Branch *b) {
@@ -38,16 +52,22 @@ static void step_join_weights(Compilation *c) {
   join_weights(programs, c->n_branches);
 }
 
+/* "encoder", "x86_64_v3", "encoder_x86_64_v3"; NULL: there is no other unit. */
+static const char *unit_name(const Compilation *c, const Branch *b) {
+  const char *network = b->model->network;
+  const char *target = c->options->n_targets > 1 ? identifier_of(c->arena, b->config->target->name) : NULL;
+  return network && target ? arena_format(c->arena, "%s_%s", network, target) : network ? network : target;
+}
+
 static void step_emit(Compilation *c, Branch *b) {
-  UnitPlace place = {.name = c->n_branches > 1 ? identifier_of(c->arena, b->config->target->name) : NULL,
-                     .has_weights = b == c->branches};
+  UnitPlace place = {.name = unit_name(c, b), .has_weights = b == c->branches};
   b->unit = emit_unit(b->program, build_record(b->graph), &place);
 }
 
 static Units units_of(const Compilation *c) {
   const Unit **list = ARENA_ARRAY(c->arena, const Unit *, c->n_branches);
   for (int i = 0; i < c->n_branches; i++) list[i] = c->branches[i].unit;
-  return (Units){c->n_branches, list};
+  return (Units){c->n_branches, c->options->n_models, list};
 }
 
 static void step_write_unit(Compilation *c) {
@@ -121,7 +141,8 @@ void steps_list(void) {
 /* The program, once there is one. */
 static void dump(const Compilation *c, const Branch *b) {
   Text text = text_new(c->arena);
-  if (c->n_branches > 1) text_add(&text, "target %s\n", b->config->target->name);
+  if (b->model->network) text_add(&text, "network %s\n", b->model->network);
+  if (c->options->n_targets > 1) text_add(&text, "target %s\n", b->config->target->name);
   if (b->program)
     program_dump(&text, b->program);
   else
@@ -151,9 +172,12 @@ static void verify_after(const Branch *b, const Step *step) {
   if (step->settled) verify_stage(b->program, step->settled);
 }
 
-/* " for x86-64-v3", of a step for one target of several. */
-static const char *for_target(const Compilation *c, const Branch *b, const Step *step) {
-  return c->n_branches > 1 && !step->joint_step ? arena_format(c->arena, " for %s", b->config->target->name) : "";
+/* " of encoder for x86-64-v3", of a step that is not of all. */
+static const char *of_branch(const Compilation *c, const Branch *b, const Step *step) {
+  if (step->joint_step) return "";
+  const char *network = b->model->network, *target = c->options->n_targets > 1 ? b->config->target->name : NULL;
+  return arena_format(c->arena, "%s%s%s%s", network ? " of " : "", network ? network : "", target ? " for " : "",
+                      target ? target : "");
 }
 
 /* A joint step for the first branch only. */
@@ -161,22 +185,25 @@ static void run_step(Compilation *c, Branch *b, const Step *step) {
   const Options *options = c->options;
   interrupt_check();
   if (step->joint_step && b != c->branches) return;
-  if (options->verbose) fprintf(stderr, "rnncc: %s%s\n", step->name, for_target(c, b, step));
+  if (options->verbose) fprintf(stderr, "rnncc: %s%s\n", step->name, of_branch(c, b, step));
   double started = seconds_now();
   take(c, b, step);
   if (options->time_passes)
-    fprintf(stderr, "%9.3f ms  %s%s\n", 1e3 * (seconds_now() - started), step->name, for_target(c, b, step));
+    fprintf(stderr, "%9.3f ms  %s%s\n", 1e3 * (seconds_now() - started), step->name, of_branch(c, b, step));
   if (options->verbose) tell_remarks(b);
   if (options->verify_each) verify_after(b, step);
 }
 
 Compilation *compilation_new(const Options *options, Arena *arena) {
   Compilation *c = ARENA_NEW(arena, Compilation);
-  *c = (Compilation){.options = options,
-                     .arena = arena,
-                     .n_branches = options->n_targets,
-                     .branches = ARENA_ARRAY(arena, Branch, options->n_targets)};
-  for (int i = 0; i < c->n_branches; i++) c->branches[i].config = config_of(arena, options, &options->targets[i]);
+  int count = options->n_targets * options->n_models;
+  *c = (Compilation){
+      .options = options, .arena = arena, .n_branches = count, .branches = ARENA_ARRAY(arena, Branch, count)};
+  for (int target = 0; target < options->n_targets; target++) {
+    const Config *config = config_of(arena, options, &options->targets[target]);
+    for (int model = 0; model < options->n_models; model++)
+      c->branches[target * options->n_models + model] = (Branch){.model = &options->models[model], .config = config};
+  }
   return c;
 }
 
@@ -189,8 +216,28 @@ void run_steps(Compilation *c, StepName last) {
   }
 }
 
+/* The first target's branch has the inputs and outputs of all. */
+static HeaderPart header_part(const Compilation *c, int model) {
+  const Branch *first = &c->branches[model];
+  const char *name = output_name(c->options, c->arena), *network = first->model->network;
+  HeaderPart part = {.network = network,
+                     .program = first->program,
+                     .prefix = network ? arena_format(c->arena, "%s_%s", name, network) : name};
+  for (const Branch *b = first; b < c->branches + c->n_branches; b += c->options->n_models)
+    part.context_bytes = max_int(part.context_bytes, context_bytes(b->program));
+  return part;
+}
+
 Text application_header(const Compilation *c) {
-  int64_t bytes = 0;
-  for (int i = 0; i < c->n_branches; i++) bytes = max_int(bytes, context_bytes(c->branches[i].program));
-  return emit_header(c->branches->program, bytes, output_name(c->options, c->arena));
+  int count = c->options->n_models;
+  HeaderPart *parts = ARENA_ARRAY(c->arena, HeaderPart, count);
+  for (int i = 0; i < count; i++) parts[i] = header_part(c, i);
+  return emit_header(c->arena, parts, count, output_name(c->options, c->arena));
+}
+
+void tell_sizes(const Compilation *c) {
+  for (int i = 0; i < c->options->n_models; i++) {
+    const Branch *b = &c->branches[i];
+    output_sizes(c->options, b->model->network ? b->model->network : output_name(c->options, c->arena), b->program);
+  }
 }

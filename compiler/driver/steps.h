@@ -18,8 +18,9 @@ typedef enum StepName {
   LAST_PROGRAM_STEP = STEP_join_weights, /* the program is final */
 } StepName;
 
-/* What is compiled for one target. A field is set from the step on that makes it. */
+/* What is compiled of one network for one target. A field is set from the step on that makes it. */
 typedef struct Branch {
+  const PlannedModel *model;
   const Config *config; /* what the options ask of a graph */
   Graph *graph;         /* by load */
   Program *program;     /* by lower */
@@ -27,20 +28,23 @@ typedef struct Branch {
   int n_told;           /* remarks of the graph that are printed */
 } Branch;
 
-/* A compilation between steps. Each step is done for all targets before the next one. */
+/* A compilation between steps. Each step is done for all branches before the next one. */
 typedef struct Compilation {
   const Options *options;
   Arena *arena;
   StepName next; /* the next step */
   int n_branches;
-  Branch *branches;   /* in the order of the options' targets */
+  Branch *branches;   /* in the order of the options' targets, and for each in that of their models */
   const char *folder; /* by write_unit */
 } Compilation;
 
 Compilation *compilation_new(const Options *options, Arena *arena);
 
-/* The header for applications. Its context is that of the target which needs the largest. */
+/* The header for applications. A network's context is that of the target which needs the largest. */
 Text application_header(const Compilation *compilation);
+
+/* For a device: the memory that each network needs, to stdout. */
+void tell_sizes(const Compilation *compilation);
 
 /* Runs the remaining steps up to and including `last`. */
 void run_steps(Compilation *compilation, StepName last);

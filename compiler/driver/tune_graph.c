@@ -32,7 +32,7 @@ static void build_graph(const void *options, Graph *graph, const char *runtime, 
 void tune_graph(const Options *options, Graph *graph) {
   const TuneBuild build = {.context = options, .model = build_model, .graph = build_graph};
   const TuneOptions asked = {
-      .model = options->model,
+      .model = options->models->path,
       .target = options->targets->target,
       .convolutions = options->tune_conv,
       .recurrent = options->tune_rnn,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A header for the application that runs one module: an enum of its inputs and outputs, and their largest sizes. A name
- * that is not a C identifier becomes INPUT_<index>.
+ * A header for the application that runs one module: an enum of its inputs and outputs, and their largest sizes; of a
+ * bundle, those of each network, and the networks' places. A name that is not a C identifier becomes INPUT_<index>.
  */
 #include "emit/unit.h"
 #include "support/identifier.h"
@@ -44,15 +44,29 @@ int64_t context_bytes(const Program *program) {
   return bytes + part_bytes(1, program->arena_bytes);
 }
 
-static Text emit_body(Program *program, int64_t context_bytes, const char *name) {
-  Graph *graph = program->graph;
-  Text out = text_new(graph->arena);
+static void add_networks(Text *out, const HeaderPart *parts, int count, const char *name) {
+  if (!parts->network) return;
+  text_add(out, "  %s_NETWORKS = %d,\n", name, count);
+  for (int i = 0; i < count; i++)
+    text_add(out, "  %s_NETWORK_%s = %d,%s\n", name, parts[i].network, i,
+             i ? "" : " /* in `networks` of each table */");
+}
+
+static void add_part(Text *out, const HeaderPart *part) {
+  const Graph *graph = part->program->graph;
+  const char *prefix = part->prefix;
+  text_add(out, "  %s_INPUTS = %d,\n  %s_OUTPUTS = %d,\n", prefix, graph->n_inputs, prefix, graph->n_outputs);
+  text_add(out, "  %s_CONTEXT_BYTES = %lld, /* enough for context_create, 64-byte aligned */\n", prefix,
+           (long long)part->context_bytes);
+  add_values(out, prefix, "INPUT", graph->inputs, graph->n_inputs);
+  add_values(out, prefix, "OUTPUT", graph->outputs, graph->n_outputs);
+}
+
+static Text emit_body(Arena *arena, const HeaderPart *parts, int count, const char *name) {
+  Text out = text_new(arena);
   text_add(&out, "\n#include \"rnncc.h\"\n\nenum {\n");
-  text_add(&out, "  %s_INPUTS = %d,\n  %s_OUTPUTS = %d,\n", name, graph->n_inputs, name, graph->n_outputs);
-  text_add(&out, "  %s_CONTEXT_BYTES = %lld, /* enough for context_create, 64-byte aligned */\n", name,
-           (long long)context_bytes);
-  add_values(&out, name, "INPUT", graph->inputs, graph->n_inputs);
-  add_values(&out, name, "OUTPUT", graph->outputs, graph->n_outputs);
+  add_networks(&out, parts, count, name);
+  for (int i = 0; i < count; i++) add_part(&out, &parts[i]);
   text_add(&out, "};\n\n");
   text_add(&out, "#ifdef __cplusplus\nextern \"C\" {\n#endif\n");
   text_add(&out, "const rnncc_api *%s_module_query(uint32_t abi, const char **why); /* of the static library */\n",
@@ -62,8 +76,8 @@ static Text emit_body(Program *program, int64_t context_bytes, const char *name)
 }
 
 /* A second header of the name is left out if it says the same, and is an error else. */
-Text emit_header(Program *program, int64_t context_bytes, const char *name) {
-  Text body = emit_body(program, context_bytes, name), out = text_new(program->arena);
+Text emit_header(Arena *arena, const HeaderPart *parts, int count, const char *name) {
+  Text body = emit_body(arena, parts, count, name), out = text_new(arena);
   uint8_t digest[SHA256_BYTES];
   char hex[SHA256_HEX_BYTES];
   sha256(body.data, body.length, digest);

@@ -56,7 +56,7 @@ static const char weights_section[] = "__asm__(\".pushsection .rodata.weights, \
 
 static void emit_weights(Unit *unit, const Program *program, bool here) {
   text_add(&unit->text, "\n/* ---- weights: %lld bytes%s ---- */\n\n", (long long)program->weights_file->bytes,
-           here ? "" : ", in another target's unit");
+           here ? "" : ", in another unit");
   if (here) text_add(&unit->text, "%s", weights_section);
   text_add(&unit->text, "extern const unsigned char rnncc_weights[] __attribute__((visibility(\"hidden\")));\n");
 }

@@ -21,9 +21,9 @@ typedef struct Unit {
   const char **headers; /* template headers that the unit includes, each relative to templates/ */
 } Unit;
 
-/* The units of one module, one for each target. */
+/* The units of one module, one for each network of each target. */
 typedef struct Units {
-  int count;
+  int count, networks; /* of a target: those of the first target come first */
   const Unit *const *list;
 } Units;
 
@@ -57,8 +57,16 @@ void mark_node(Unit *unit, const Node *node);
 /* Bytes of memory that a context of the module takes, or a little more: with the arena all that is not constant. */
 int64_t context_bytes(const Program *program);
 
-/* A C header for applications: sizes and names of this module's inputs and outputs, which begin with `name`. */
-Text emit_header(Program *program, int64_t context_bytes, const char *name);
+/* What a header says of one network. */
+typedef struct HeaderPart {
+  const char *network; /* its name; NULL: it is of no bundle */
+  const char *prefix;  /* with which names begin */
+  Program *program;
+  int64_t context_bytes;
+} HeaderPart;
+
+/* A C header for applications: sizes and names of the networks' inputs and outputs. `name`: of the module. */
+Text emit_header(Arena *arena, const HeaderPart *parts, int count, const char *name);
 /* The graph for Graphviz. */
 Text emit_dot(Graph *graph);
 

@@ -90,21 +90,31 @@ static void add_whole_runtime(Text *text) {
   for (int i = 0; i < sources.count; i++) text_add(text, "#include \"%s\"\n", sources.names[i]);
 }
 
-/* The names of the units' modules, and what $RNNCC_ISA can be. */
-static void name_modules(Text *text, const Units *units) {
-  text_add(text, "#define RNNCC_MODULES(EACH)");
-  for (int i = 0; i < units->count; i++) text_add(text, " EACH(RNNCC_GLOBAL(module_%s), %d)", units->list[i]->name, i);
-  text_add(text, "\n#define RNNCC_NETWORKS 1\n#define RNNCC_ISAS \"");
-  for (int i = 0; i < units->count; i++) {
+/* What $RNNCC_ISA can be, of several targets. */
+static void name_isas(Text *text, const Units *units) {
+  if (units->count == units->networks) return;
+  text_add(text, "#define RNNCC_ISAS \"");
+  for (int i = 0; i < units->count; i += units->networks) {
     const Target *target = units->list[i]->program->graph->config->target;
     text_add(text, "%s%s or %s", i ? ", " : "", target->isa, target->name);
   }
   text_add(text, "\"\n");
 }
 
+/* The units' modules, each with the place of its target's first one. */
+static void name_modules(Text *text, const Units *units) {
+  text_add(text, "#define RNNCC_MODULES(EACH)");
+  for (int i = 0; i < units->count; i++)
+    text_add(text, " EACH(RNNCC_GLOBAL(module_%s), %d)", units->list[i]->name, i / units->networks * units->networks);
+  text_add(text, "\n#define RNNCC_NETWORKS %d\n", units->networks);
+}
+
 void write_runtime(Arena *arena, const char *folder, bool edge, const Units *units) {
   Text text = text_new(arena);
-  if (units && units->count > 1) name_modules(&text, units);
+  if (units && units->list[0]->name) {
+    name_modules(&text, units);
+    name_isas(&text, units);
+  }
   if (edge)
     add_edge_runtime(&text);
   else

@@ -63,10 +63,19 @@ bool settings_add_freeze(ModelSettings *settings, Arena *arena, const char *text
   return cut(arena, text, false, &freeze->name, &freeze->value);
 }
 
+static bool is_for(const char *network, const ModelSettings *settings) {
+  return !network || !strcmp(network, settings->network);
+}
+
+/* Is it an error if a setting that is for this network does not fit it? */
+static bool must_fit(const char *network, const ModelSettings *settings) {
+  return !settings->network || (network && is_for(network, settings));
+}
+
 bool settings_bound_dim(const ModelSettings *settings, const char *name, int64_t *min, int64_t *opt, int64_t *max) {
   for (int i = settings ? settings->n_dims - 1 : -1; i >= 0; i--) {
     DimSetting *dim = &settings->dims[i];
-    if (strcmp(dim->name, name) != 0) continue;
+    if (strcmp(dim->name, name) != 0 || !is_for(dim->network, settings)) continue;
     dim->used = true;
     *min = dim->min, *opt = dim->opt, *max = dim->max;
     return true;
@@ -76,7 +85,7 @@ bool settings_bound_dim(const ModelSettings *settings, const char *name, int64_t
 
 const FreezeSetting *settings_frozen(const ModelSettings *settings, const char *name) {
   for (int i = settings ? settings->n_freezes - 1 : -1; i >= 0; i--) {
-    if (strcmp(settings->freezes[i].name, name) != 0) continue;
+    if (strcmp(settings->freezes[i].name, name) != 0 || !is_for(settings->freezes[i].network, settings)) continue;
     settings->freezes[i].used = true;
     return &settings->freezes[i];
   }
@@ -173,10 +182,13 @@ static int batch_axis(const Graph *graph, const Value *input) {
   return found;
 }
 
-static void pair_state(Graph *graph, const StateSetting *setting, State *state) {
+static void pair_state(const ModelSettings *settings, Graph *graph, StateSetting *setting, State *state) {
   int input = find_value(graph->inputs, graph->n_inputs, setting->input);
   int output = find_value(graph->outputs, graph->n_outputs, setting->output);
-  if (input < 0 || output < 0) {
+  bool found = input >= 0 && output >= 0;
+  setting->used |= found;
+  if (!found && !must_fit(setting->network, settings)) return;
+  if (!found) {
     error_at(LOCATION_FILE(graph->file), EXIT_INVALID, "--state: the model has no %s \"%.80s\"",
              input < 0 ? "input" : "output", input < 0 ? setting->input : setting->output);
     return;
@@ -193,7 +205,9 @@ static void pair_states(const ModelSettings *settings, Graph *graph) {
   State *states = ARENA_ARRAY(graph->arena, State, graph->n_states + settings->n_states);
   if (graph->n_states) memcpy(states, graph->states, (size_t)graph->n_states * sizeof *states);
   graph->states = states;
-  for (int i = 0; i < settings->n_states; i++) pair_state(graph, &settings->states[i], &graph->states[graph->n_states]);
+  for (int i = 0; i < settings->n_states; i++)
+    if (is_for(settings->states[i].network, settings))
+      pair_state(settings, graph, &settings->states[i], &graph->states[graph->n_states]);
   if (graph->n_outputs == 0)
     error_at(LOCATION_FILE(graph->file), EXIT_INVALID, "--state: no output is left; a module needs one");
 }
@@ -216,9 +230,11 @@ void settings_finish(const ModelSettings *settings, Graph *graph) {
   if (!settings) return;
   pair_states(settings, graph);
   for (int i = 0; i < settings->n_dims; i++)
-    if (!settings->dims[i].used) tell_unused_dim(graph, settings->dims[i].name);
+    if (!settings->dims[i].used && must_fit(settings->dims[i].network, settings))
+      tell_unused_dim(graph, settings->dims[i].name);
   for (int i = 0; i < settings->n_freezes; i++)
-    if (!settings->freezes[i].used) tell_unused_freeze(graph, settings->freezes[i].name);
+    if (!settings->freezes[i].used && must_fit(settings->freezes[i].network, settings))
+      tell_unused_freeze(graph, settings->freezes[i].name);
 }
 
 void dim_request(DimRequests *requests, const char *name) {

@@ -12,18 +12,21 @@
 #include "ir/graph.h"
 #include "load/constant.h"
 
+/* `network`: the one that the setting is of; NULL: those that it fits. */
+
 typedef struct DimSetting {
-  const char *name;
+  const char *network, *name;
   int64_t min, opt, max;
   bool used;
 } DimSetting;
 
 typedef struct StateSetting {
-  const char *input, *output;
+  const char *network, *input, *output;
+  bool used;
 } StateSetting;
 
 typedef struct FreezeSetting {
-  const char *name, *value;
+  const char *network, *name, *value;
   bool used;
 } FreezeSetting;
 
@@ -32,6 +35,7 @@ typedef struct ModelSettings {
   DimSetting *dims; /* each list has room for every word of the command line */
   StateSetting *states;
   FreezeSetting *freezes;
+  const char *network; /* of a bundle, which they are read for; NULL: the model is in none */
 } ModelSettings;
 
 ModelSettings settings_new(Arena *arena, int most);
@@ -39,6 +43,13 @@ ModelSettings settings_new(Arena *arena, int most);
 bool settings_add_dim(ModelSettings *settings, Arena *arena, const char *text);
 bool settings_add_state(ModelSettings *settings, Arena *arena, const char *text);
 bool settings_add_freeze(ModelSettings *settings, Arena *arena, const char *text);
+
+/* Of a bundle of `count` networks: "NETWORK:NAME" is the NAME of one. */
+void settings_take_networks(ModelSettings *settings, Arena *arena, const char *const *networks, int count);
+/* The same settings, for one network's reader; NULL: for the one model. */
+ModelSettings settings_for(const ModelSettings *settings, const char *network);
+/* After all networks of a bundle are read: reports settings that fitted none. `networks`: their names, for messages. */
+void settings_finish_bundle(const ModelSettings *settings, const char *networks);
 
 /* For the readers, whose settings may be NULL. */
 

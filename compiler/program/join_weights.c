@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Programs of several targets read one file of weights. Targets whose kernels read a constant in the same layout have
- * equal bytes of it, which are there once: found by their hash, then compared.
+ * Programs of several targets or networks read one file of weights. Programs whose kernels read a constant in the same
+ * layout have equal bytes of it, which are there once: found by their hash, then compared.
  */
 #include <string.h>
 

@@ -152,7 +152,7 @@ typedef struct ProgramKernel {
   const SpecialisedKernel *kernel;
 } ProgramKernel;
 
-/* The constants of one program, or of those of several targets, which have equal ones in one place. */
+/* The constants of one program, or of those of several targets and networks, which have equal ones in one place. */
 typedef struct WeightsFile {
   uint8_t *data;
   int64_t bytes;

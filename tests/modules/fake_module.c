@@ -112,6 +112,9 @@ static rnncc_status profile(rnncc_context *context, int32_t on, const rnncc_prof
 
 static const char *last_error(const rnncc_context *context) { return context->error; }
 
+static const rnncc_api api;
+static const rnncc_api *const networks[] = {&api};
+
 static const rnncc_api api = {
     .abi = RNNCC_ABI,
     .struct_size = sizeof api,
@@ -125,6 +128,8 @@ static const rnncc_api api = {
     .run = run,
     .profile = profile,
     .last_error = last_error,
+    .networks = networks,
+    .n_networks = 1,
 };
 
 const rnncc_api *rnncc_module_query(uint32_t abi, const char **why) {

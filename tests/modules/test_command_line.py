@@ -14,7 +14,7 @@ from conftest import build_directory
 
 PAGES = build_directory() / "tools" / "pages"
 PROGRAMS = ["rnncc", "rnnrun"]
-VERBS = {"rnncc": ["compile", "inspect", "tune", "schedules", "targets"],
+VERBS = {"rnncc": ["compile", "bundle", "inspect", "tune", "schedules", "targets"],
          "rnnrun": ["run", "verify", "bench", "profile", "inspect", "measure"]}
 
 
@@ -70,7 +70,7 @@ def test_completion_offers_the_existing_targets(rnncc):
     ("-vq m", "unknown option -q"),
     ("--t=1 m", "--t may be --tool-timeout, --target, --threads or --time-passes"),
     ("m --budget=3", "--budget goes with rnncc tune and rnncc targets, not with rnncc compile"),
-    ("inspect m -o x", "-o goes with rnncc compile, rnncc tune, rnncc schedules and rnncc targets, not with rnncc inspect"),
+    ("inspect m -o x", "-o goes with rnncc compile, rnncc bundle, rnncc tune, rnncc schedules and rnncc targets, not with rnncc inspect"),
     ("m --emit", "--emit: expected KIND, found nothing"),
     ("m -o", "--output: expected PATH, found nothing"),
     ("m --emit=exe", '--emit: expected so, c, h, graph or dot, found "exe"'),
@@ -104,7 +104,7 @@ def test_completion_offers_the_existing_targets(rnncc):
     ("schedules merge a", "schedules merge: expected -o RECORDS"),
     ("", "expected a model, found none"),
     ("a b", 'expected one model, found a second: "b"'),
-    ("--threads 2 -v tune --emit=c m", "--emit goes with rnncc compile, not with rnncc tune"),
+    ("--threads 2 -v tune --emit=c m", "--emit goes with rnncc compile and rnncc bundle, not with rnncc tune"),
     ("inspcet m", "unknown verb inspcet; did you mean inspect?"),
     ("m -o -", "only --emit=h and --emit=dot go to stdout"),
 ])
@@ -120,7 +120,7 @@ def test_rnncc_says_what_was_expected(rnncc, tmp_path, line, told):
     ("run", "run: expected one MODULE.so, found none"),
     ("run a.so b.so", 'run: expected one MODULE.so, found a second: "b.so"'),
     ("measure m", 'measure: expected no MODULE.so, found "m"'),
-    ("run m --wings", "unknown option --wings; expected --input, --output, --dim, --threads, --steps or --help"),
+    ("run m --wings", "unknown option --wings; expected --network, --input, --output, --dim, --threads, --steps or --help"),
     ("run m --runs 3", "--runs goes with rnnrun bench and rnnrun profile, not with rnnrun run"),
     ("run m --input", "--input: expected NAME=FILL, found nothing"),
     ("run m --input x", '--input: expected NAME=VALUE, found "x"'),

@@ -4,6 +4,8 @@
     with Module(path) as module, module.context(threads=2) as context:
         outputs = context.run({"x": x})      # name -> array
         state = context.state_get("h0")
+
+Of a module with several networks, Module(path, "decoder") is one of them.
 """
 import _ctypes
 import ctypes
@@ -98,7 +100,7 @@ class Described:
 
 
 class Module:
-    def __init__(self, path):
+    def __init__(self, path, network=None):
         self.library = ctypes.CDLL(str(path))
         query = self.library.rnncc_module_query
         query.restype, query.argtypes = POINTER(Api), [c_uint32, POINTER(c_char_p)]
@@ -106,7 +108,8 @@ class Module:
         table = query(ABI, byref(why))
         if not table:
             raise ModuleError(8, (why.value or b"").decode())
-        self.api = table.contents
+        tables = [it.contents for it in table.contents.networks[:table.contents.n_networks]] if network else [table.contents]
+        (self.api,) = [it for it in tables if network in (None, it.info.contents.name.decode())]
         self.info = info = self.api.info.contents
         self.dims = {d.name.decode(): (d.min, d.opt, d.max) for d in info.dims[:info.n_dims]}
         self.inputs = [Described(i) for i in info.inputs[:info.n_inputs]]
@@ -114,8 +117,8 @@ class Module:
         self.states = [Described(s.tensor) for s in info.states[:info.n_states]]
         self.slots = [s.slots for s in info.states[:info.n_states]]
 
-    def context(self, threads=1):
-        return Context(self, threads)
+    def context(self, threads=1, pool_of=None):
+        return Context(self, threads, pool_of)
 
     def close(self):
         """Unloads it. All contexts must be closed."""
@@ -130,13 +133,13 @@ class Module:
 
 
 class Context:
-    """A model of its own, with one context."""
+    """A model of its own, with one context; `pool_of`: one whose model's workers it has, too."""
 
-    def __init__(self, module, threads):
+    def __init__(self, module, threads, pool_of=None):
         self.module, self.api = module, module.api
         self.model, self.handle = c_void_p(), c_void_p()
         why = c_char_p()
-        options = Options(ctypes.sizeof(Options), threads, 0, None, None)
+        options = Options(ctypes.sizeof(Options), threads, pool_of=pool_of.model if pool_of else None)
         status = self.api.model_create(byref(options), byref(self.model), byref(why))
         if status:
             raise ModuleError(status, (why.value or b"").decode())

@@ -26,6 +26,7 @@ typedef struct Integers {
 typedef struct Arguments {
   int verb;                                   /* place in options.def */
   const char *module;                         /* path of the .so */
+  const char *network;                        /* --network: its name in the module, NULL: not given */
   Assignments inputs, outputs, expects, dims; /* --input, --output, --expect, --dim */
   Integers threads;          /* --threads: one number, or for bench a list; empty: the module decides */
   int steps;                 /* --steps: runs in a row on one context */

@@ -56,7 +56,7 @@ static void measure_runs(Session *session, const rnncc_tensor *inputs, rnncc_ten
 static Result measure(const Arguments *arguments, int threads) {
   Result result = {.runs = arguments->runs};
   uint64_t start = now_ns();
-  Session session = load_module(arguments->module);
+  Session session = load_module(arguments->module, arguments->network);
   session_start(&session, threads);
   session_check(&session, session.api->warmup(session.context), "warmup");
   result.load_us = microseconds(start, now_ns());

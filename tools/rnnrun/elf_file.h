@@ -23,7 +23,7 @@ enum { ELF_MACHINE_TEXT = 64 };
 const char *elf_machine(const ElfFile *file, char text[ELF_MACHINE_TEXT]);
 const char *elf_machine_here(char text[ELF_MACHINE_TEXT]);
 
-/* The text of rnncc's note that describes the module for target `index`, from 0; NULL: there is no such one. */
+/* The text of rnncc's note `index`, from 0: each describes a network for a target. NULL: there is no such one. */
 const char *elf_description(const ElfFile *file, int index);
 
 #endif

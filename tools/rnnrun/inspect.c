@@ -65,42 +65,66 @@ static void print_lines(const char *text, const char *known) {
   }
 }
 
-/* Of a module for several targets, how the others differ from the one that is described. */
+/* Has the description this line? */
+static bool tells(const char *description, const char *field, const char *value) {
+  char line[256];
+  int length = snprintf(line, sizeof line, "%-8s %s", field, value);
+  return length > 0 && (size_t)length < sizeof line && has_line(description, line, (size_t)length);
+}
+
+/* The first line names the network. */
+static bool of_one_network(const char *a, const char *b) {
+  size_t length = strcspn(a, "\n");
+  return length == strcspn(b, "\n") && !memcmp(a, b, length);
+}
+
+/* Of a network for several targets, how the others differ from the one that is described. */
 static void print_others(const ElfFile *file, const char *described) {
   const char *other;
   for (int i = 0; (other = elf_description(file, i)); i++) {
-    if (!strcmp(other, described)) continue;
+    if (!strcmp(other, described) || !of_one_network(other, described)) continue;
     putchar('\n');
     print_lines(other, described);
   }
 }
 
-/* The note of this target; NULL: there is none. */
-static const char *description_of(const ElfFile *file, const char *target) {
-  char line[256];
-  const char *found;
-  int length = snprintf(line, sizeof line, "%-8s %s", "target", target);
-  for (int i = 0; (found = elf_description(file, i)); i++)
-    if (has_line(found, line, (size_t)length)) return found;
-  return NULL;
+/* ---- a module that this machine cannot load ---- */
+
+/* Was the network of note `index` described by an earlier one? */
+static bool is_other_target(const ElfFile *file, int index) {
+  for (int i = 0; i < index; i++)
+    if (of_one_network(elf_description(file, i), elf_description(file, index))) return true;
+  return false;
 }
 
-/* What can be known of a module that this machine cannot load. */
-static int inspect_foreign(const char *path, const ElfFile *file) {
+/* Of one network, or of all: their number. */
+static int print_foreign_networks(const ElfFile *file, const char *path, const char *network) {
+  int printed = 0;
+  const char *description;
+  for (int i = 0; (description = elf_description(file, i)); i++) {
+    if (is_other_target(file, i) || (network && !tells(description, "model", network))) continue;
+    if (printed++) putchar('\n');
+    print_lines(description, "");
+    if (printed == 1) print_file_size(path);
+    print_others(file, description);
+  }
+  return printed;
+}
+
+/* What can be known of it. */
+static int inspect_foreign(const char *path, const ElfFile *file, const char *network) {
   char machine[ELF_MACHINE_TEXT], here[ELF_MACHINE_TEXT];
-  const char *description = elf_description(file, 0);
   elf_machine(file, machine);
-  if (!description) fail(EXIT_ENVIRONMENT, "%s: for %s; not a module of rnncc, it has no note of rnncc", path, machine);
+  if (!elf_description(file, 0))
+    fail(EXIT_ENVIRONMENT, "%s: for %s; not a module of rnncc, it has no note of rnncc", path, machine);
   printf("%-8s %s; this is %s, so the module is read, not loaded\n", "machine", machine, elf_machine_here(here));
-  print_lines(description, "");
-  print_file_size(path);
-  print_others(file, description);
+  if (!print_foreign_networks(file, path, network)) fail(EXIT_INPUT, "%s: the module has no network %s", path, network);
   return 0;
 }
 
-static int inspect_loaded(const Arguments *arguments, const ElfFile *file) {
-  Session session = session_load(arguments->module);
-  const rnncc_info *info = session.api->info;
+/* ---- a loaded module ---- */
+
+static void print_info(const rnncc_info *info) {
   print_field("model", info->name);
   if (*info->model_version) print_field("version", info->model_version);
   for (int i = 0; i < info->n_dims; i++) {
@@ -120,16 +144,39 @@ static int inspect_loaded(const Arguments *arguments, const ElfFile *file) {
   printf("%-8s %zu bytes packed, sha256 %s\n", "weights", info->weights_bytes, info->weights_sha256);
   printf("%-8s %zu bytes a context\n", "memory", info->arena_bytes);
   print_field("build", info->build);
-  print_file_size(arguments->module);
-  const char *description = description_of(file, info->target);
+}
+
+/* The note of this target, and of this network, where there are several. NULL: there is none. */
+static const char *description_of(const ElfFile *file, const rnncc_info *info, bool several) {
+  const char *found;
+  for (int i = 0; (found = elf_description(file, i)); i++)
+    if (tells(found, "target", info->target) && (!several || tells(found, "model", info->name))) return found;
+  return NULL;
+}
+
+static void print_network(const rnncc_api *api, const ElfFile *file, const char *path) {
+  print_info(api->info);
+  if (path) print_file_size(path);
+  const char *description = description_of(file, api->info, rnncc_network_count(api) > 1);
   if (description) print_others(file, description);
+}
+
+static int inspect_loaded(const Arguments *arguments, const ElfFile *file) {
+  bool one = arguments->network;
+  Session session = one ? load_module(arguments->module, arguments->network) : session_load(arguments->module);
+  int32_t count = one ? 1 : rnncc_network_count(session.api);
+  for (int32_t i = 0; i < count; i++) {
+    if (i) putchar('\n');
+    print_network(one ? session.api : rnncc_network_at(session.api, i), file, i ? NULL : arguments->module);
+  }
   session_close(&session);
   return 0;
 }
 
 int inspect_verb(const Arguments *arguments) {
   ElfFile file = elf_open(arguments->module);
-  int code = elf_is_foreign(&file) ? inspect_foreign(arguments->module, &file) : inspect_loaded(arguments, &file);
+  int code = elf_is_foreign(&file) ? inspect_foreign(arguments->module, &file, arguments->network)
+                                   : inspect_loaded(arguments, &file);
   elf_close(&file);
   return code;
 }

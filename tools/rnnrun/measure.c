@@ -66,7 +66,7 @@ static rnncc_tensor *candidate_inputs(const Request *request, const rnncc_info *
 static Candidate start_candidate(const Request *request) {
   char path[64];
   snprintf(path, sizeof path, "/proc/self/fd/%d", request->module);
-  Candidate candidate = {.session = load_module(path), .request = request};
+  Candidate candidate = {.session = load_module(path, NULL), .request = request};
   const rnncc_info *info = candidate.session.api->info;
   candidate.inputs = candidate_inputs(request, info);
   candidate.first = make_outputs(info);

@@ -89,7 +89,7 @@ static void print_peak(const rnncc_info *info, int threads, double peak) {
 }
 
 int profile_verb(const Arguments *arguments) {
-  Session session = load_module(arguments->module);
+  Session session = load_module(arguments->module, arguments->network);
   const rnncc_info *info = session.api->info;
   rnncc_tensor *inputs = make_inputs(info, arguments, "random"), *outputs = make_outputs(info);
   session_start(&session, one_thread_count(arguments));

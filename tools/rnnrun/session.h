@@ -8,7 +8,7 @@
 typedef struct Session {
   const char *path;
   rnncc_library library;
-  const rnncc_api *api; /* the library's */
+  const rnncc_api *api; /* the library's, or that of another network of it */
   rnncc_model *model;
   rnncc_context *context;
 } Session;

@@ -9,7 +9,8 @@
 #define VERB(name, operands, summary, details, example) int name##_verb(const Arguments *arguments);
 #include "options.def"
 
-/* session_load(), but of a module for another machine or libc it says so. */
-Session load_module(const char *path);
+/* session_load(), but of a module for another machine or libc it says so. `network`: the name of the one to take; NULL:
+ * the module has only one. */
+Session load_module(const char *path, const char *network);
 
 #endif

@@ -93,7 +93,7 @@ static int verify_output(const Arguments *arguments, const char *name, const rnn
 
 int verify_verb(const Arguments *arguments) {
   if (arguments->expects.count == 0) fail(EXIT_INPUT, "nothing to compare: --expect NAME=@FILE is missing");
-  Session session = load_module(arguments->module);
+  Session session = load_module(arguments->module, arguments->network);
   const rnncc_info *info = session.api->info;
   check_names(&arguments->expects, "expect", info->outputs, info->n_outputs);
   rnncc_tensor *inputs = make_inputs(info, arguments, NULL), *outputs = make_outputs(info);

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: MIT */
+/* The command line of `rnncc bundle`: networks, each a file, or NAME=FILE. A file's name is the network's, too. */
+#include "driver/bundle.h"
+
+#include <string.h>
+
+#include "driver/output.h"
+#include "support/identifier.h"
+
+#define REFUSE(...) rnncc_command.refuse(arena_format(options->arena, __VA_ARGS__))
+
+/* What stands before the first `=` is a name, unless it is part of a path. */
+static PlannedModel planned_model(const Options *options, const char *word) {
+  int length = (int)strcspn(word, "=/");
+  if (word[length] != '=') return (PlannedModel){.network = file_identifier(options->arena, word), .path = word};
+  PlannedModel model = {.network = arena_format(options->arena, "%.*s", length, word), .path = word + length + 1};
+  if (!is_identifier(model.network) || !*model.path)
+    REFUSE("bundle: expected a file, or NAME=FILE with an identifier of C as the name, found \"%s\"", word);
+  return model;
+}
+
+static void check_pair(const Options *options, const PlannedModel *first, const PlannedModel *second) {
+  if (strcmp(first->network, second->network) != 0) return;
+  REFUSE("bundle: expected networks of different names, found %s twice: \"%s\" and \"%s\"; give one another name: "
+         "NAME=%s",
+         first->network, first->path, second->path, second->path);
+}
+
+void bundle_networks(Options *options, char **words, int count) {
+  if (count == 0) REFUSE("bundle: expected networks, found none");
+  const char **names = ARENA_ARRAY(options->arena, const char *, count);
+  options->models = ARENA_ARRAY(options->arena, PlannedModel, count);
+  for (; options->n_models < count; options->n_models++) {
+    PlannedModel *model = &options->models[options->n_models];
+    *model = planned_model(options, words[options->n_models]);
+    names[options->n_models] = model->network;
+    for (const PlannedModel *other = options->models; other < model; other++) check_pair(options, other, model);
+  }
+  settings_take_networks(&options->settings, options->arena, names, count);
+}
+
+void bundle_check(const Options *options) {
+  if (!options->output) REFUSE("bundle: expected -o PATH, found none");
+  bool to_stdout = !strcmp(options->output, "-");
+  if (to_stdout && !options->name) REFUSE("bundle: expected --name=NAME with -o -, found none");
+}

@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef RNNCC_DRIVER_BUNDLE_H
+#define RNNCC_DRIVER_BUNDLE_H
+
+#include "driver/options.h"
+
+/* The operands of `rnncc bundle` become the options' models; settings that begin with a network's name are its own. */
+void bundle_networks(Options *options, char **words, int count);
+
+/* What one network's files have that several have not, and what has no default. */
+void bundle_check(const Options *options);
+
+#endif
