@@ -162,6 +162,54 @@ void expand_qlinear_matmul(const Formula *f, const Node *node, Value **results) 
   results[0] = quantised(f, times(f, sums, scale), in[7], node->outputs[0]->dtype);
 }
 
+/* ---- matrix products in floats ---- */
+
+/* The matrix with its axes swapped; a constant stays one, which bounds the sums. */
+static Value *matrix_turned(const Formula *f, Value *x) {
+  static const int64_t perm[] = {1, 0};
+  if (!x->data) return build_transpose(f, x, perm);
+  const int64_t shape[] = {dim_value(x->shape[1]), dim_value(x->shape[0])};
+  Tensor *turned = tensor_new(f->graph->arena, x->dtype, 2, shape);
+  for (int64_t i = 0; i < shape[0]; i++)
+    for (int64_t k = 0; k < shape[1]; k++) tensor_set(turned, i * shape[1] + k, value_element(x, k * shape[0] + i));
+  return graph_constant(f->graph, f->name, x->dtype, 2, shape, turned->data);
+}
+
+/* alpha (A B + C) in the scale of A and B; C is in that scale. */
+void expand_qgemm(const Formula *f, const Node *node, Value **results) {
+  Value *const *in = node->inputs;
+  bool turn_a = node_int(node, ATTR_transA) != 0, turn_b = node_int(node, ATTR_transB) != 0;
+  const Whole a = {turn_a ? matrix_turned(f, in[0]) : in[0], in[2], -2};
+  const Whole b = {turn_b ? matrix_turned(f, in[3]) : in[3], in[5], -1};
+  Value *sums = integer_matmul(f, node, a, b), *c = node_input(node, 6);
+  if (c) sums = plus(f, cast(f, sums, RNNCC_I32), c);
+  Value *scale = times(f, times(f, in[1], in[4]), number(f, in[1], node_float(node, ATTR_alpha)));
+  if (node_input(node, 7)) scale = over(f, scale, in[7]);
+  Value *y = times(f, cast(f, sums, RNNCC_F32), scale);
+  results[0] = node_input(node, 7) ? quantised(f, y, node_input(node, 8), node->outputs[0]->dtype) : y;
+}
+
+/* A B in floats, and the bias. */
+static Value *float_matmul(const Formula *f, const Node *node, Whole a, Value *a_scale, Whole b, Value *b_scale,
+                           Value *bias) {
+  Value *scale = times(f, along_axis(f, a_scale, a.axis, a.x->rank), b_scale);
+  Value *y = times(f, cast(f, integer_matmul(f, node, a, b), RNNCC_F32), scale);
+  return bias ? plus(f, y, bias) : y;
+}
+
+void expand_integer_to_float(const Formula *f, const Node *node, Value **results) {
+  Value *const *in = node->inputs;
+  const Whole a = {in[0], node_input(node, 4), row_axis(in[0])}, b = {in[1], node_input(node, 5), -1};
+  results[0] = float_matmul(f, node, a, in[2], b, in[3], node_input(node, 6));
+}
+
+void expand_dynamic_matmul(const Formula *f, const Node *node, Value **results) {
+  Value *const *in = node->inputs, *dynamic[3];
+  dynamically_quantised(f, in[0], dynamic);
+  const Whole a = {dynamic[0], dynamic[2], row_axis(in[0])}, b = {in[1], node_input(node, 3), -1};
+  results[0] = float_matmul(f, node, a, dynamic[1], b, in[2], node_input(node, 4));
+}
+
 /* ---- convolutions ---- */
 
 static Value *conv_part(const Formula *f, const Node *node, Value *x, Value *w, Value *bias) {

@@ -45,9 +45,8 @@ void expand_dequantize(const Formula *f, const Node *node, Value **results) {
   results[0] = times(f, less_zero_point(f, x, zero), along_axis(f, node->inputs[1], axis, x->rank));
 }
 
-/* The range of x and 0 in 255 steps; a tensor of zeros has steps of 1. */
-void expand_dynamic_quantize(const Formula *f, const Node *node, Value **results) {
-  Value *x = node->inputs[0], *none = number(f, x, 0), *levels = number(f, x, UINT8_MAX);
+void dynamically_quantised(const Formula *f, Value *x, Value *results[3]) {
+  Value *none = number(f, x, 0), *levels = number(f, x, UINT8_MAX);
   const Attribute all = attribute_int(ATTR_keepdims, 0);
   Value *least = build_op(f, OP_ReduceMin, 1, &x, 1, 1, &all)->outputs[0];
   Value *most = build_op(f, OP_ReduceMax, 1, &x, 1, 1, &all)->outputs[0];
@@ -58,4 +57,8 @@ void expand_dynamic_quantize(const Formula *f, const Node *node, Value **results
   results[0] = quantised(f, over(f, x, steps), zero, RNNCC_U8);
   results[1] = steps;
   results[2] = zero;
+}
+
+void expand_dynamic_quantize(const Formula *f, const Node *node, Value **results) {
+  dynamically_quantised(f, node->inputs[0], results);
 }

@@ -31,7 +31,7 @@ static bool check_present(const Node *node) {
   bool good = true;
   int needed = node->op->max_inputs < 0 ? node->n_inputs : node->op->min_inputs;
   for (int i = 0; i < needed && i < node->n_inputs; i++) {
-    if (node->inputs[i] || (node->op->max_inputs < 0 && is_optional(node->op, i))) continue;
+    if (node->inputs[i] || is_optional(node->op, i)) continue;
     error_at(node->where, EXIT_INVALID, "input %d of %s is absent (\"\"), but it is required", i, node->op->name);
     good = false;
   }

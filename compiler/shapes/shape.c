@@ -118,6 +118,15 @@ bool shape_same(Graph *graph, Node *node) {
   return set_shape(graph, node, 0, node->inputs[0]->rank, node->inputs[0]->shape);
 }
 
+bool shape_as(Graph *graph, const Node *node, OpKind op, int n_operands, Value **operands) {
+  Node plain = *node;
+  plain.op = op_info(op);
+  plain.inputs = operands;
+  plain.n_inputs = n_operands;
+  plain.n_outputs = 1;
+  return plain.op->shape(graph, &plain);
+}
+
 const Dim *broadcast_dim(const Dim *a, const Dim *b) {
   if (same_dim(a, b) || dim_equals(b, 1)) return a;
   return dim_equals(a, 1) ? b : NULL;

@@ -49,6 +49,8 @@ const Dim *broadcast_dim(const Dim *a, const Dim *b);
 bool set_shape(Graph *graph, Node *node, int output, int rank, const Dim *const *shape);
 /* Output 0 has the shape of input 0: a rule of its own, and the end of others. */
 bool shape_same(Graph *graph, Node *node);
+/* Sets output 0 to the shape that the op gives these operands, by the node's attributes. */
+bool shape_as(Graph *graph, const Node *node, OpKind op, int n_operands, Value **operands);
 /* Sets output 0 to the broadcast of all present inputs. False with an error that names two that do not fit. */
 bool broadcast_inputs(Graph *graph, Node *node);
 

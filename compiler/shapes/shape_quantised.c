@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* Quantised tensors, with scales and zero points for the whole tensor or for an axis. */
+#include "shapes/quantised.h"
+
 #include "shapes/shape.h"
 
 /* One number, or one for each element of the axis of `x`. */
-static bool check_parameter(Graph *graph, const Node *node, int input, const Value *x, int64_t axis) {
+bool check_scales(Graph *graph, const Node *node, int input, const Value *x, int64_t axis) {
   const Value *value = node_input(node, input);
   if (!value || value->rank == 0 || (value->rank == 1 && value_max_count(value) == 1)) return true;
   int along = normal_axis(axis, x->rank);
@@ -15,8 +17,8 @@ static bool check_parameter(Graph *graph, const Node *node, int input, const Val
 static bool check_linear(Graph *graph, const Node *node) {
   if (node_int(node, ATTR_block_size) != 0)
     return shape_unsupported(node, "scales of blocks (`block_size`) are not supported");
-  return check_parameter(graph, node, 1, node->inputs[0], node_int(node, ATTR_axis)) &&
-         check_parameter(graph, node, 2, node->inputs[0], node_int(node, ATTR_axis));
+  return check_scales(graph, node, 1, node->inputs[0], node_int(node, ATTR_axis)) &&
+         check_scales(graph, node, 2, node->inputs[0], node_int(node, ATTR_axis));
 }
 
 /* The type is the zero point's, else the attribute's, else u8. */
@@ -40,13 +42,8 @@ bool shape_dynamic_quantize(Graph *graph, Node *node) {
 }
 
 /* Sets the output's shape to that of the op on inputs `a` and `b`. */
-static bool shape_of(Graph *graph, Node *node, OpKind op, int a, int b) {
-  Value *operands[] = {node->inputs[a], node->inputs[b]};
-  Node plain = *node;
-  plain.op = op_info(op);
-  plain.inputs = operands;
-  plain.n_inputs = 2;
-  return plain.op->shape(graph, &plain);
+static bool shape_of(Graph *graph, const Node *node, OpKind op, int a, int b) {
+  return shape_as(graph, node, op, 2, (Value *[]){node->inputs[a], node->inputs[b]});
 }
 
 /* Zero points of the rows of the first operand, and of the columns of the second. */
@@ -54,8 +51,8 @@ static bool check_product(Graph *graph, const Node *node, int a, int a_first, in
                           int b_last) {
   bool good = true;
   for (int input = a_first; input <= a_last; input++)
-    good &= check_parameter(graph, node, input, node->inputs[a], node->inputs[a]->rank > 1 ? -2 : -1);
-  for (int input = b_first; input <= b_last; input++) good &= check_parameter(graph, node, input, node->inputs[b], -1);
+    good &= check_scales(graph, node, input, node->inputs[a], node->inputs[a]->rank > 1 ? -2 : -1);
+  for (int input = b_first; input <= b_last; input++) good &= check_scales(graph, node, input, node->inputs[b], -1);
   return good;
 }
 
@@ -65,10 +62,10 @@ bool shape_matmul_integer(Graph *graph, Node *node) {
 
 bool shape_qlinear_matmul(Graph *graph, Node *node) {
   return shape_of(graph, node, OP_MatMul, 0, 3) && check_product(graph, node, 0, 1, 2, 3, 4, 5) &&
-         check_parameter(graph, node, 6, node->outputs[0], -1) && check_parameter(graph, node, 7, node->outputs[0], -1);
+         check_scales(graph, node, 6, node->outputs[0], -1) && check_scales(graph, node, 7, node->outputs[0], -1);
 }
 
-static bool is_scalar(Graph *graph, const Node *node, int input) {
+bool check_one_scale(Graph *graph, const Node *node, int input) {
   const Value *value = node_input(node, input);
   return !value || value_max_count(value) == 1 ||
          shape_unsupported(node, "input %d must be a single number, found %s", input, shape_text(graph, value));
@@ -84,8 +81,8 @@ static bool check_taps(Graph *graph, const Node *node, const Value *w) {
 }
 
 bool shape_conv_integer(Graph *graph, Node *node) {
-  return shape_of(graph, node, OP_Conv, 0, 1) && is_scalar(graph, node, 2) &&
-         check_parameter(graph, node, 3, node->inputs[1], 0) && check_taps(graph, node, node->inputs[1]);
+  return shape_of(graph, node, OP_Conv, 0, 1) && check_one_scale(graph, node, 2) &&
+         check_scales(graph, node, 3, node->inputs[1], 0) && check_taps(graph, node, node->inputs[1]);
 }
 
 bool shape_qlinear_conv(Graph *graph, Node *node) {
@@ -93,7 +90,7 @@ bool shape_qlinear_conv(Graph *graph, Node *node) {
   const Value *w = node->inputs[3];
   if (!shape_of(graph, node, OP_Conv, 0, 3) || !check_taps(graph, node, w)) return false;
   for (int i = 0; i < 4; i++)
-    if (!is_scalar(graph, node, scalars[i])) return false;
-  return check_parameter(graph, node, 4, w, 0) && check_parameter(graph, node, 5, w, 0) &&
+    if (!check_one_scale(graph, node, scalars[i])) return false;
+  return check_scales(graph, node, 4, w, 0) && check_scales(graph, node, 5, w, 0) &&
          check_shape(graph, node, 8, 1, w->shape, "the bias, [M]");
 }

@@ -20,7 +20,7 @@ def model_of(nodes, inputs, outputs, constants=None, opset=17, functions=(), **f
     graph = helper.make_graph(nodes, "test", [tensor_info(name, *kind) for name, kind in inputs.items()],
                               [tensor_info(name, *kind) for name, kind in outputs.items()],
                               [numpy_helper.from_array(array, name) for name, array in (constants or {}).items()])
-    domains = {function.domain for function in functions}
+    domains = {function.domain for function in functions} | {node.domain for node in nodes if node.domain}
     imports = [helper.make_opsetid("", opset)] + [helper.make_opsetid(domain, 1) for domain in domains]
     return helper.make_model(graph, ir_version=IR_VERSION, opset_imports=imports, functions=list(functions), **fields)
 

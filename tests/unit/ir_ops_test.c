@@ -37,6 +37,14 @@ static bool is_typed_by_an_input(const OpInfo *op, int variable) {
   return false;
 }
 
+/* Optional inputs may stand before required ones; what the row counts ends with a required one. */
+static void check_required(const OpInfo *op, int input) {
+  bool optional = op->types.inputs[input] & SLOT_OPTIONAL;
+  if (op->max_inputs < 0 || (input < op->min_inputs - 1 && optional)) return;
+  if (optional != (input >= op->min_inputs))
+    fail_msg("%s: input %d is%s optional", op->name, input, optional ? "" : " not");
+}
+
 /* The row's type variables have types, its outputs' types come from inputs, and its required inputs are counted. */
 static void types_agree_with_the_row(void **state) {
   (void)state;
@@ -44,9 +52,7 @@ static void types_agree_with_the_row(void **state) {
     for (int i = 0; op->types.inputs[i]; i++) {
       int variable = op->types.inputs[i] & ~SLOT_OPTIONAL;
       if (variable != SLOT_BODY && !op->types.variables[variable]) fail_msg("%s: input %d has no type", op->name, i);
-      bool optional = op->types.inputs[i] & SLOT_OPTIONAL;
-      if (op->max_inputs >= 0 && optional != (i >= op->min_inputs))
-        fail_msg("%s: input %d is%s optional", op->name, i, optional ? "" : " not");
+      check_required(op, i);
     }
     for (int i = 0; op->types.outputs[i]; i++) {
       int slot = op->types.outputs[i];

@@ -13,6 +13,10 @@ bool adapt_knows(const Draft *draft);
 /* False after an error, or for what is not supported. */
 bool adapt(OnnxReader *reader, Draft *draft);
 
+/* The same for operators of another domain. */
+bool contrib_knows(const char *domain, const char *op);
+bool contrib_adapt(OnnxReader *reader, Draft *draft);
+
 typedef bool Adaptation(OnnxReader *reader, Draft *draft);
 Adaptation adapt_softmax, adapt_broadcast, adapt_prelu, adapt_group_norm;
 Adaptation adapt_clip, adapt_pad, adapt_top_k, adapt_reshape, adapt_dft, adapt_pow;
@@ -35,6 +39,8 @@ Value *draft_node(OnnxReader *reader, const Draft *draft, const char *op, int n_
 /* The same with an existing output. */
 void draft_node_onto(OnnxReader *reader, const Draft *draft, const char *op, int n_inputs, Value **inputs,
                      Value *output);
+/* The value in another type. */
+Value *draft_cast(OnnxReader *reader, const Draft *draft, Value *value, DType dtype);
 /* Gives the draft a new output and returns the old one, for another node to write. */
 Value *draft_take_output(Draft *draft, int output);
 /* These infer the shapes so far. -1 or RNNCC_NONE: not known. */

@@ -80,7 +80,7 @@ static void cast_onto(OnnxReader *reader, const Draft *draft, Value *value, DTyp
   onnx_commit(reader, &cast);
 }
 
-static Value *cast_to(OnnxReader *reader, const Draft *draft, Value *value, DType dtype) {
+Value *draft_cast(OnnxReader *reader, const Draft *draft, Value *value, DType dtype) {
   Value *output = graph_value(draft->scope->graph, draft->name, draft->where);
   cast_onto(reader, draft, value, dtype, output);
   return output;
@@ -93,11 +93,11 @@ bool adapt_pow(OnnxReader *reader, Draft *draft) {
   DType result = draft_dtype(reader, draft, base), other = draft_dtype(reader, draft, exponent);
   if (result == RNNCC_NONE || other == RNNCC_NONE || result == other) return true;
   if (dtype_is_float(result) || !dtype_is_float(other)) {
-    draft_set_input(reader, draft, 1, cast_to(reader, draft, exponent, result));
+    draft_set_input(reader, draft, 1, draft_cast(reader, draft, exponent, result));
     return true;
   }
   Value *output = draft_take_output(draft, 0);
-  draft_set_input(reader, draft, 0, cast_to(reader, draft, base, other));
+  draft_set_input(reader, draft, 0, draft_cast(reader, draft, base, other));
   cast_onto(reader, draft, draft->outputs[0], result, output);
   return true;
 }

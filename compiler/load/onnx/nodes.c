@@ -92,16 +92,17 @@ static void finish(OnnxReader *reader, Draft *draft, const Onnx__NodeProto *prot
     if (good) onnx_inline(reader, draft, function, proto);
     return;
   }
-  if (!onnx_default_domain(proto->domain)) {
+  bool contrib = contrib_knows(onnx_text(proto->domain), draft->op);
+  if (!onnx_default_domain(proto->domain) && !contrib) {
     unsupported_add(&reader->unsupported, draft->name, "the operator %.80s of %.80s", draft->op, proto->domain);
     return;
   }
-  if (!adapt_knows(draft)) {
+  if (!contrib && !adapt_knows(draft)) {
     unsupported_add(&reader->unsupported, draft->name, "the operator %.80s", draft->op);
     return;
   }
   good &= read_attributes(reader, draft, proto);
-  if (good && adapt(reader, draft)) onnx_commit(reader, draft);
+  if (good && (contrib ? contrib_adapt : adapt)(reader, draft)) onnx_commit(reader, draft);
 }
 
 void onnx_read_nodes(OnnxReader *reader, Scope *scope, size_t n, Onnx__NodeProto **nodes) {

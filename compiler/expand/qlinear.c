@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: MIT */
+/* ONNX Runtime's own operators of quantised numbers: between floats, which hold them exactly. */
+#include "expand/quantised.h"
+#include "shapes/shape.h"
+
+/* The tensor at `input`, whose scale and zero point follow, in floats. */
+static Value *in_floats(const Formula *f, const Node *node, int input) {
+  return times(f, less_zero_point(f, node->inputs[input], node_input(node, input + 2)), node->inputs[input + 1]);
+}
+
+/* In the scale at `input` and the zero point behind it. */
+static Value *as_result(const Formula *f, const Node *node, Value *y, int input) {
+  return quantised(f, over(f, y, node->inputs[input]), node_input(node, input + 1), node->outputs[0]->dtype);
+}
+
+/* The same, but the zero point is added before the sum is rounded: halves go to the even number, zero point included.
+ */
+static Value *rounded_last(const Formula *f, const Node *node, Value *y, Value *zero) {
+  if (zero) y = plus(f, y, cast(f, zero, RNNCC_F32));
+  return quantised(f, y, NULL, node->outputs[0]->dtype);
+}
+
+void expand_qlinear_add(const Formula *f, const Node *node, Value **results) {
+  Value *sum = plus(f, in_floats(f, node, 0), in_floats(f, node, 3));
+  results[0] = rounded_last(f, node, over(f, sum, node->inputs[6]), node_input(node, 7));
+}
+
+/* The numbers are multiplied before they are scaled: their product is exact. */
+void expand_qlinear_mul(const Formula *f, const Node *node, Value **results) {
+  Value *const *in = node->inputs;
+  Value *a = less_zero_point(f, in[0], node_input(node, 2)), *b = less_zero_point(f, in[3], node_input(node, 5));
+  Value *scale = over(f, times(f, in[1], in[4]), in[6]);
+  results[0] = rounded_last(f, node, times(f, times(f, a, b), scale), node_input(node, 7));
+}
+
+void expand_qlinear_sigmoid(const Formula *f, const Node *node, Value **results) {
+  results[0] = as_result(f, node, apply(f, OP_Sigmoid, in_floats(f, node, 0)), 3);
+}
+
+void expand_qlinear_leaky_relu(const Formula *f, const Node *node, Value **results) {
+  const Attribute alpha = attribute_float(ATTR_alpha, node_float(node, ATTR_alpha));
+  Value *x = in_floats(f, node, 0);
+  results[0] = as_result(f, node, build_op(f, OP_LeakyRelu, 1, &x, 1, 1, &alpha)->outputs[0], 3);
+}
+
+void expand_qlinear_global_pool(const Formula *f, const Node *node, Value **results) {
+  Value *x = node->inputs[0];
+  int channels = node_int(node, ATTR_channels_last) != 0 ? x->rank - 1 : 1, n = 0;
+  int64_t axes[MAX_RANK];
+  for (int axis = 1; axis < x->rank; axis++)
+    if (axis != channels) axes[n++] = axis;
+  Value *mean = reduced(f, OP_ReduceMean, less_zero_point(f, x, node->inputs[2]), n, axes);
+  results[0] = as_result(f, node, times(f, mean, node->inputs[1]), 3);
+}
+
+/* Padding is 0, which is not the zero point. */
+void expand_qlinear_pool(const Formula *f, const Node *node, Value **results) {
+  Attribute *own = ARENA_ARRAY(f->graph->arena, Attribute, node->n_attributes);
+  Value *x = in_floats(f, node, 0);
+  int n = 0;
+  for (int i = 0; i < node->n_attributes; i++)
+    if (node->attributes[i].id != ATTR_channels_last) own[n++] = node->attributes[i];
+  Value *mean = build_op(f, OP_AveragePool, 1, &x, 1, n, own)->outputs[0];
+  results[0] = rounded_last(f, node, over(f, mean, node->inputs[3]), node_input(node, 4));
+}
+
+void expand_qlinear_concat(const Formula *f, const Node *node, Value **results) {
+  int n = (node->n_inputs - 2) / 3;
+  Value **parts = ARENA_ARRAY(f->graph->arena, Value *, n);
+  for (int i = 0; i < n; i++) parts[i] = in_floats(f, node, 2 + 3 * i);
+  results[0] = as_result(f, node, build_concat(f, n, parts, node_int(node, ATTR_axis)), 0);
+}

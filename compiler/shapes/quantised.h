@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: MIT */
+/* Shared by the shape rules of quantised operators. Both report an error; an absent input is right. */
+#ifndef RNNCC_SHAPES_QUANTISED_H
+#define RNNCC_SHAPES_QUANTISED_H
+
+#include "ir/graph.h"
+
+/* Is the input one scale or zero point, or one for each element of the axis of `x`? */
+bool check_scales(Graph *graph, const Node *node, int input, const Value *x, int64_t axis);
+/* Is it one number? */
+bool check_one_scale(Graph *graph, const Node *node, int input);
+
+#endif

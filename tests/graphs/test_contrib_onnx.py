@@ -1,0 +1,155 @@
+# SPDX-License-Identifier: MIT
+"""Operators of ONNX Runtime's domain, com.microsoft, compute what ONNX Runtime does, and bad ones are told with their node's
+name."""
+import numpy
+import pytest
+from onnx import TensorProto, helper
+
+from graphs.contrib_models import CONTRIB
+from support.emitted import run_module
+from support.onnx_files import described, model_of, onnxruntime_run, write
+
+BOUND = 2.0**-18  # relative to the largest: sums of at most 63 products, and ONNX Runtime's approximations of functions
+# ONNX Runtime cannot run these without their optional inputs: it gets what their absence means.
+NEEDED = {"QLinearAdd": numpy.uint8, "QLinearMul": numpy.uint8, "QLinearAveragePool": numpy.uint8, "Attention": numpy.float32}
+
+
+def node_of(name, prefix=""):
+    """The node, and its inputs and outputs by name."""
+    op, arrays, outputs, attributes = CONTRIB[name](numpy.random.default_rng(list(name.encode())))
+    inputs = {f"{prefix}x{k}": array for k, array in enumerate(arrays)}
+    results = [f"{prefix}y{k}" if wanted else "" for k, wanted in enumerate(outputs)]
+    names = [key if array is not None else "" for key, array in inputs.items()]
+    domain = "" if op == "SimplifiedLayerNormalization" else "com.microsoft"
+    return helper.make_node(op, names, results, name=name, domain=domain, **attributes), inputs, results
+
+
+def model_with(nodes, inputs, results):
+    model = model_of(nodes, {name: (helper.np_dtype_to_tensor_dtype(array.dtype), array.shape)
+                             for name, array in inputs.items()}, {name: (TensorProto.FLOAT, None) for name in results})
+    for output in model.graph.output:
+        output.ClearField("type")  # is inferred
+    return model
+
+
+def present(inputs):
+    return {name: array for name, array in inputs.items() if array is not None}
+
+
+def peer_run(name):
+    node, inputs, results = node_of(name)
+    if node.op_type in NEEDED:
+        like = inputs["x0"].dtype if node.op_type.startswith("Q") else numpy.float32
+        absent = [key for k, (key, array) in enumerate(inputs.items()) if array is None and (k == 2 or node.op_type[0] == "Q")]
+        for key in absent:
+            place = list(inputs).index(key)
+            shape = inputs["x1"].shape[1:] if node.op_type == "Attention" else ()
+            inputs[key] = numpy.zeros(shape, like)
+            node.input[place] = key
+    return onnxruntime_run(model_with([node], present(inputs), [r for r in results if r]), present(inputs))
+
+
+def whole_model(names):
+    """Their nodes in one model, so that a test compiles once."""
+    nodes, inputs, results = [], {}, []
+    for k, name in enumerate(names):
+        node, its_inputs, its_results = node_of(name, f"n{k}_")
+        nodes.append(node)
+        inputs |= present(its_inputs)
+        results += [result for result in its_results if result]
+    return model_with(nodes, inputs, results), inputs
+
+
+def assert_alike(got, due, name):
+    assert got.dtype == due.dtype and got.shape == due.shape, name
+    bound = BOUND * max(1, abs(due).max(initial=0)) if due.dtype.kind == "f" else 0
+    numpy.testing.assert_allclose(got.astype(float), due.astype(float), rtol=0, atol=bound, err_msg=name)
+
+
+def first_of_each_operator():
+    return list({CONTRIB[name](numpy.random.default_rng())[0]: name for name in reversed(CONTRIB)}.values())
+
+
+def assert_all_alike(outputs, names):
+    for k, name in enumerate(names):
+        for output, due in peer_run(name).items():
+            assert_alike(outputs[f"n{k}_{output}"], due, name)
+
+
+def test_operators_of_com_microsoft_compute_what_onnx_runtime_does(reference, tmp_path):
+    model, feeds = whole_model(CONTRIB)
+    assert_all_alike(reference.run(described(model), write(tmp_path, model), feeds), CONTRIB)
+
+
+def test_operators_of_com_microsoft_run_in_a_module(compile, tmp_path):
+    names = first_of_each_operator()
+    model, feeds = whole_model(names)
+    assert_all_alike(run_module(compile(write(tmp_path, model)), feeds, threads=(1, 3)), names)
+
+
+F32, U8, I8, I32 = (numpy.zeros((), dtype) for dtype in (numpy.float32, numpy.uint8, numpy.int8, numpy.int32))
+
+
+def of(shape, like=F32):
+    return numpy.zeros(shape, like.dtype)
+
+
+BAD = {
+    "an activation that it does not know": (
+        3, '`activation`="Cosine" of FusedConv', "FusedConv", [of((1, 2, 5, 5)), of((3, 2, 3, 3))], {"activation": "Cosine"}),
+    "too many numbers of an activation": (
+        2, '`activation_params` has 2 numbers; "LeakyRelu" takes at most 1', "FusedConv",
+        [of((1, 2, 5, 5)), of((3, 2, 3, 3))], {"activation": "LeakyRelu", "activation_params": [0.5, 0.5]}),
+    "a sum of another shape": (
+        2, "input 3 must be what is added", "FusedConv", [of((1, 2, 5, 5)), of((3, 2, 3, 3)), None, of((1, 3, 5, 5))], {}),
+    "a convolution without weights": (2, "FusedConv has 2 to 4 inputs, found 1", "FusedConv", [of((1, 2, 5, 5))], {}),
+    "an absent image": (2, "input 0 of FusedConv is absent", "FusedConv", [None, of((3, 2, 3, 3))], {}),
+    "a vector that is turned": (2, "input 0 must have at least rank 2", "FusedMatMul", [of(4), of((4, 3))], {"transA": 1}),
+    "products that do not fit": (2, "inner extents", "FusedMatMul", [of((2, 4)), of((4, 3))], {"transA": 1}),
+    "a bias of another length": (2, "input 1 must be the bias", "BiasGelu", [of((2, 4)), of(3)], {}),
+    "a scalar with a bias": (2, "input 0 must have at least rank 1", "FastGelu", [of(()), of(3)], {}),
+    "a skip of another shape": (
+        2, "does not fit `x0`", "SkipLayerNormalization", [of((2, 3, 4)), of((2, 1, 4)), of(4)], {}),
+    "a gamma of another length": (
+        2, "input 2 must be as long as the last axis", "SkipLayerNormalization", [of((2, 3, 4)), of((2, 3, 4)), of(3)], {}),
+    "segments without a table": (
+        2, "belong together", "EmbedLayerNormalization",
+        [of((2, 3), I32), of((2, 3), I32), of((5, 4)), of((5, 4)), None, of(4), of(4)], {}),
+    "fewer positions than words": (
+        2, "has fewer positions than", "EmbedLayerNormalization",
+        [of((2, 3), I32), None, of((5, 4)), of((2, 4)), None, of(4), of(4)], {}),
+    "a scale of each channel": (
+        3, "input 1 must be a single number", "QLinearSigmoid", [of((2, 3), U8), of(3), U8, F32, U8], {}),
+    "a zero point of another type": (
+        2, "inputs 0 and 2 of QLinearAdd must have one type", "QLinearAdd", [U8, F32, I8, U8, F32, U8, F32, U8], {}),
+    "an absent scale": (2, "input 1 of QLinearMul is absent", "QLinearMul", [U8, None, U8, U8, F32, U8, F32, U8], {}),
+    "half a part": (2, "expected 2 inputs and 3 for each part, found 6", "QLinearConcat",
+                    [F32, U8, of(3, U8), F32, U8, of(3, U8)], {"axis": 0}),
+    "a part of floats": (2, "expected a tensor of u8 or i8", "QLinearConcat", [F32, U8, of(3), F32, F32], {"axis": 0}),
+    "a concatenation without an axis": (2, "QLinearConcat needs the attribute `axis`", "QLinearConcat",
+                                        [F32, U8, of(3, U8), F32, U8], {}),
+    "a zero point without a scale": (2, "y_zero_point (input 8) has no y_scale", "QGemm",
+                                     [of((2, 3), U8), F32, U8, of((3, 4), I8), F32, I8, None, None, U8], {}),
+    "channels on the last axis": (3, "channels_last", "QLinearAveragePool", [of((1, 4, 4, 2), U8), F32, U8, F32, U8],
+                                  {"kernel_shape": [2, 2], "channels_last": 1}),
+    "packed queries, keys and values": (3, "packed queries, keys and values of com.microsoft's MultiHeadAttention",
+                                        "MultiHeadAttention", [of((2, 3, 2, 3, 4))], {"num_heads": 2}),
+    "a mask of lengths of keys": (3, "a mask that has not 2 or 3 axes", "MultiHeadAttention",
+                                  [of((2, 3, 8))] * 3 + [None, of(2, I32)], {"num_heads": 2}),
+    "attention without heads": (2, "`q_num_heads` is 0", "MultiHeadAttention", [of((2, 3, 8))] * 3, {}),
+    "rotary attention": (3, "`do_rotary` of com.microsoft's Attention", "Attention", [of((2, 3, 5)), of((5, 24)), of(24)],
+                         {"num_heads": 2, "do_rotary": 1}),
+    "an operator that it does not know": (3, "the operator GroupQueryAttention of com.microsoft", "GroupQueryAttention",
+                                          [of((2, 3, 8))] * 3, {"num_heads": 2}),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_a_bad_operator_of_com_microsoft_is_told_with_its_node(rnncc, tmp_path, name):
+    code, message, op, arrays, attributes = BAD[name]
+    names = ["" if array is None else f"x{k}" for k, array in enumerate(arrays)]
+    node = helper.make_node(op, names, ["y"], name="the_node", domain="com.microsoft", **attributes)
+    inputs = {f"x{k}": array for k, array in enumerate(arrays) if array is not None}
+    done = rnncc(write(tmp_path, model_with([node], inputs, ["y"])), "--emit=c", "-o", tmp_path / "out")
+    assert done.returncode == code, done.stderr
+    assert message in done.stderr and "the_node" in done.stderr
