@@ -207,7 +207,9 @@ int count_nodes(const Graph *graph, const char *op) {
 
 static int captured = -1, real_stderr = -1;
 
+/* Of many cases in one process: errors are counted anew, or the later ones would not be shown. */
 void capture_errors(void) {
+  forget_errors();
   captured = memfd_create("errors", 0);
   real_stderr = dup(STDERR_FILENO);
   dup2(captured, STDERR_FILENO);
