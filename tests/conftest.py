@@ -23,7 +23,7 @@ TWICE_SHARE = 4
 sys.path.insert(0, str(ROOT / "tests"))
 from support import amount, machine  # noqa: E402
 from support.clang import BUILD, WITHOUT_PASSES, cached_clang, prune  # noqa: E402
-from support.targets import need_foreign, program_flags  # noqa: E402
+from support.targets import FOREIGN, need_foreign, program_flags  # noqa: E402
 
 
 def build_directory():
@@ -225,16 +225,22 @@ def reference():
     return Reference(build_directory() / "tests" / "support" / "reference_run")
 
 
-@pytest.fixture(params=["x86-64-v4", "x86-64-v3", "x86-64", "aarch64-linux-gnu"])
-def run_on_target(request, compile, tmp_path):
-    """run_on_target(model file, feeds, names of outputs) -> name -> array: of the module for each target in turn, here or
-    under qemu."""
+@pytest.fixture
+def run_for(request, compile, tmp_path):
+    """run_for(target, model file, feeds, names of outputs) -> name -> array: of the module for that target, here or under
+    qemu."""
     from support.emitted import run_module, run_by
 
-    def run(model, feeds, outputs):
-        module = compile(model, f"--target={request.param}")
-        if request.param.startswith("aarch64"):
-            return run_by(request.getfixturevalue("aarch64_rnnrun"), module, feeds, outputs, tmp_path)
+    def run(target, model, feeds, outputs):
+        module = compile(model, f"--target={target}")
+        if target in FOREIGN:
+            return run_by(request.getfixturevalue("rnnrun_of")(target), module, feeds, outputs, tmp_path)
         return run_module(module, feeds)
 
     return run
+
+
+@pytest.fixture(params=["x86-64-v4", "x86-64-v3", "x86-64", "aarch64-linux-gnu"])
+def run_on_target(request, run_for):
+    """run_on_target(model file, feeds, names of outputs) -> name -> array: of the module for each target in turn."""
+    return lambda model, feeds, outputs: run_for(request.param, model, feeds, outputs)

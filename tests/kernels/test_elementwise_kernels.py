@@ -8,10 +8,12 @@ import numpy
 import pytest
 
 from graphs.op_models import CASES, INEXACT, one_op
+from support.amount import some
 from support.emitted import TARGETS, assert_same, run_module
 from support.merge import merged
 from support.model_builder import Model
 from support.module import Module, ModuleError
+from support.targets import SCALABLE
 
 EPSILON = 2.0**-24  # the relative error of one rounding
 
@@ -44,13 +46,15 @@ def random_cases(names, repeats, seed):
     return merged([CASES[name](rng) for name in names for _ in range(repeats)])
 
 
-@pytest.mark.parametrize("target", TARGETS)
-@pytest.mark.parametrize("group", GROUPS)
-def test_exact_ops_equal_the_reference(reference, compile, tmp_path, group, target):
+GROUPS_OF_TARGETS = [(group, target) for group in GROUPS for target in TARGETS] + \
+                    some([(group, target) for group in GROUPS for target in SCALABLE[::-1]], 1)
+
+
+@pytest.mark.parametrize("group, target", GROUPS_OF_TARGETS)
+def test_exact_ops_equal_the_reference(reference, run_for, tmp_path, group, target):
     model, feeds = random_cases(GROUPS[group], 2, 11)
     path = model.write(tmp_path)
-    expected = reference.run(model, path, feeds)
-    assert_same(run_module(compile(path, f"--target={target}"), feeds), expected)
+    assert_same(run_for(target, path, feeds, model.outputs), reference.run(model, path, feeds))
 
 
 def assert_within(name, got, want):
@@ -59,12 +63,12 @@ def assert_within(name, got, want):
     assert (numpy.abs(got.astype(float) - want) <= allowed).all(), f"{name}: {got} for {want}"
 
 
-@pytest.mark.parametrize("target", TARGETS)
-def test_inexact_ops_keep_their_bounds(reference, compile, tmp_path, target):
+@pytest.mark.parametrize("target", [*TARGETS, *some(SCALABLE, 0)])
+def test_inexact_ops_keep_their_bounds(reference, run_for, tmp_path, target):
     model, feeds = random_cases(BOUNDS, 3, 12)
     path = model.write(tmp_path)
     expected = reference.run(model, path, feeds)
-    got = run_module(compile(path, f"--target={target}"), feeds)
+    got = run_for(target, path, feeds, model.outputs)
     for k, name in enumerate(name for name in BOUNDS for _ in range(3)):
         for output in (output for output in expected if output.startswith(f"p{k}_")):
             assert_within(name, got[output], expected[output])

@@ -100,9 +100,9 @@ const WindowVariant variant_{name} = {{.name = "{kind} {knobs}", .kind = {KINDS[
 """
 
 
-def random_sources(seed, count):
+def random_sources(seed, kinds, count):
     rng, sources = random.Random(seed), {}
-    for kind in KINDS:
+    for kind in kinds:
         for k in range(count):
             name = f"{kind}_{k}"
             sources[f"{name}.c"] = variant_source(name, kind, *random_variant(rng, kind), rng.randint(1, 3),
@@ -115,10 +115,11 @@ def random_sources(seed, count):
 
 
 @pytest.mark.parametrize("seed", some(range(2), 1))
-@pytest.mark.parametrize("isa", kernel_builder.ISAS)
+@pytest.mark.parametrize("isa", kernel_builder.isas("sve128", "rvv256"))
 def test_windows_equal_plain_loops(isa, seed, tmp_path):
     kernel_builder.emulator(isa)
-    few = isa == "neon" or isa != machine.OF_TARGET.get(machine.WIDEST) and not long_tests()
-    sources = random_sources(seed, 3 if few else VARIANTS_OF_A_KIND)
+    few = kernel_builder.is_emulated(isa) or isa != machine.OF_TARGET.get(machine.WIDEST) and not long_tests()
+    kinds = kernel_builder.share_of(list(KINDS) * 2, isa) if isa in kernel_builder.SCALABLE else KINDS
+    sources = random_sources(seed, kinds, 3 if few else VARIANTS_OF_A_KIND)
     done = kernel_builder.run(kernel_builder.build(tmp_path, isa, sources), isa)
     assert done.returncode == 0, done.stdout + done.stderr

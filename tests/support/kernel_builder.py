@@ -23,6 +23,15 @@ ISAS = {
     "plain": ("SIMD_PLAIN", [], []),
     "neon": ("SIMD_NEON", ["--target=aarch64-linux-gnu"], ["qemu-aarch64", "-L", "/usr/aarch64-linux-gnu"]),
 }
+LANES = {"avx512": 16, "avx2": 8, "plain": 4, "neon": 4}
+for bits in (128, 256, 512):
+    ISAS[f"sve{bits}"] = (f"SIMD_SVE{bits}", ["--target=aarch64-linux-gnu", "-march=armv8.2-a+sve", f"-msve-vector-bits={bits}"],
+                          ["qemu-aarch64", "-cpu", f"max,sve-max-vq={bits // 128}", "-L", "/usr/aarch64-linux-gnu"])
+for bits in (128, 256):
+    ISAS[f"rvv{bits}"] = (f"SIMD_RVV{bits}", ["--target=riscv64-linux-gnu", f"-march=rv64gcv_zvl{bits}b", "-mrvv-vector-bits=zvl"],
+                          ["qemu-riscv64", "-cpu", f"rv64,v=true,vext_spec=v1.0,vlen={bits}", "-L", "/usr/riscv64-linux-gnu"])
+SCALABLE = [isa for isa in ISAS if isa.startswith(("sve", "rvv"))]  # vectors of a width that clang is told
+LANES |= {isa: int(isa[3:]) // 32 for isa in SCALABLE}
 
 
 def set_knobs(text, knobs):
@@ -41,10 +50,11 @@ def template(name, **knobs):
 def emulator(isa):
     """The command that runs programs of `isa` here; skips the test if there is none."""
     prefix = ISAS[isa][2]
-    if prefix and platform.machine() == "aarch64":
+    if isa == "neon" and platform.machine() == "aarch64":
         return []
     if prefix:
         machine.need_program(prefix[0])
+        machine.need_libc(Path(prefix[-1]).name)
     else:
         machine.need_isa(isa)
     return prefix
@@ -62,17 +72,31 @@ def precompiled(flags):
     return ["-include-pch", str(kept)]
 
 
+def is_emulated(isa):
+    return bool(ISAS[isa][2])
+
+
+def isas(*scalable):
+    """What a test runs on: of SVE and RVV, by default, on the widths named."""
+    return [isa for isa in ISAS if long_tests() or isa not in SCALABLE or isa in scalable]
+
+
 def share_of(cases, isa):
-    """By default each case is tested on AVX-512 or AVX2, if the CPU has one of them, and on plain C or NEON."""
+    """By default each case is tested on AVX-512 or AVX2, if the CPU has one of them, and on plain C or NEON. Each width of
+    SVE and RVV has a few cases of its own."""
+    if isa in SCALABLE and not long_tests():
+        return cases[SCALABLE.index(isa)::2 * len(SCALABLE)]
     alone = isa == "avx2" and not machine.has_isa("avx512")
     return cases if alone else half(cases, list(ISAS).index(isa))
 
 
 def optimising(isa, optimised):
-    """clang's options: by default it optimises a little for the widest vectors of this CPU, and else not at all."""
+    """clang's options: by default it optimises a little for the widest vectors of this CPU and for RVV, whose lengths qemu
+    is slow to set for each operation, and else not at all."""
     if optimised or long_tests():
         return ["-O2"]
-    return ["-O1"] if isa == machine.OF_TARGET.get(machine.WIDEST) else WITHOUT_PASSES.split()
+    some_passes = isa.startswith("rvv") or isa == machine.OF_TARGET.get(machine.WIDEST)
+    return ["-O1"] if some_passes else WITHOUT_PASSES.split()
 
 
 def build(directory, isa, sources, optimised=False):

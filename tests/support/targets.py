@@ -22,6 +22,9 @@ FOREIGN = {
 FOREIGN |= {target.replace("-gnu", "-musl"): ("aarch64-linux-musl", command)
             for target, (_, command) in FOREIGN.items() if target.startswith("aarch64") and "dotprod" not in target}
 
+# Of vectors of a width that clang is told.
+SCALABLE = [target for target in FOREIGN if "+sve" in target and "-gnu" in target or "+rvv" in target]
+
 
 def is_musl(triple):
     return triple.endswith("-musl")
