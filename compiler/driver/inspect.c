@@ -70,12 +70,12 @@ static void print_item(Item *item, Block *block, void *context) {
   Arena *arena = context;
   if (item->kind == ITEM_BARRIER || item->kind == ITEM_LOAD_DIM) return;
   const char *node = printable(arena, item->node->name), *op = item->node->op->name;
-  const Schedule *schedule = item->call ? item->node->schedule : NULL;
+  const char *schedule = item->call ? call_schedule(item->call) : NULL;
   Text text = text_new(arena);
   item_text(&text, item);
   if (item->call)
-    printf("%-4d %-20.20s %-18s %-32s %12.4f %12.4f\n", item->call->row, node, op,
-           schedule ? schedule->text : text.data, item->call->flops * 1e-6, item->call->bytes * 1e-6);
+    printf("%-4d %-20.20s %-18s %-32s %12.4f %12.4f\n", item->call->row, node, op, schedule ? schedule : text.data,
+           item->call->flops * 1e-6, item->call->bytes * 1e-6);
   else
     printf("%-4s %-20.20s %-18s %s\n", "", node, op, text.data);
 }

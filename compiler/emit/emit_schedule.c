@@ -49,10 +49,10 @@ static void emit_call(Unit *unit, const Program *program, const Item *item, cons
   Text *out = &unit->text;
   const Call *call = item->call;
   const Node *node = item->node;
+  const char *schedule = call_schedule(call);
   mark_node(unit, node);
-  text_add(out, "\n%s/* n%d %s%s%s: %.3g MFLOP, %.3g MB */\n", indent, node->id, node->op->name,
-           node->schedule ? " " : "", node->schedule ? node->schedule->text : "", call->flops * 1e-6,
-           call->bytes * 1e-6);
+  text_add(out, "\n%s/* n%d %s%s%s: %.3g MFLOP, %.3g MB */\n", indent, node->id, node->op->name, schedule ? " " : "",
+           schedule ? schedule : "", call->flops * 1e-6, call->bytes * 1e-6);
   size_t line = out->length;
   if (call->guard) {
     text_add(out, "%sif (", indent);

@@ -113,8 +113,8 @@ static void emit_steps(Text *out, const Program *program) {
   for (int i = 0; i < program->n_calls; i++) {
     const Call *call = program->calls[i];
     const Node *node = call->item->node;
-    const Schedule *schedule = node->schedule;
-    text_add(out, "  {\"%s%s%s\", ", call->kernel->function, schedule ? " " : "", schedule ? schedule->text : "");
+    const char *schedule = call_schedule(call);
+    text_add(out, "  {\"%s%s%s\", ", call->kernel->function, schedule ? " " : "", schedule ? schedule : "");
     emit_name(out, node->name);
     text_add(out, ", %.17g, %.17g},\n", call->flops, call->bytes);
   }

@@ -147,7 +147,7 @@ static void add_indent(Text *out, int depth) {
 static void dump_guard(Text *out, const Call *call, int depth) {
   if (!call->n_guard) return;
   add_indent(out, depth);
-  text_add(out, "unless empty:");
+  text_add(out, call->when ? "where positive:" : "unless empty:");
   for (int i = 0; i < call->n_guard; i++)
     for (int k = 0; k < call->guard[i].count; k++) {
       text_add(out, k ? " and " : i ? " or " : " ");
@@ -158,8 +158,8 @@ static void dump_guard(Text *out, const Call *call, int depth) {
 
 static void dump_call(Text *out, const Item *item, int depth) {
   const Call *call = item->call;
-  const Schedule *schedule = item->node->schedule;
-  if (schedule) text_add(out, " %s", schedule->text);
+  const char *schedule = call_schedule(call);
+  if (schedule) text_add(out, " %s", schedule);
   text_add(out, "\n");
   dump_guard(out, call, depth + 1);
   for (int i = 0; i < call->kernel->n_parameters; i++) {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Items and their blocks. */
+#include "ir/family.h"
 #include "program/build.h"
 #include "program/build_internal.h"
 #include "support/diagnostics.h"
@@ -143,6 +144,11 @@ static bool any_mentions(const Dim *const *dims, int count, const DimSymbol *sym
   for (int i = 0; i < count; i++)
     if (dim_mentions(dims[i], symbol)) return true;
   return false;
+}
+
+const char *call_schedule(const Call *call) {
+  const Schedule *schedule = call->item->node->schedule;
+  return call->schedule ? call->schedule : schedule ? schedule->text : NULL;
 }
 
 static bool call_needs(const Call *call, const DimSymbol *symbol) {

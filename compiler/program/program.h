@@ -81,7 +81,9 @@ struct Call {
   Item *item;
   int row; /* of the profile */
   const SpecialisedKernel *kernel;
-  Operand *operands; /* one a parameter of the kernel */
+  Operand *operands;    /* one a parameter of the kernel */
+  const char *schedule; /* where the node has several: the text of this one; NULL: the node's */
+  const Dim *when;      /* the call runs only if it is positive; NULL: whatever it is */
   int n_guard;
   Extents *guard; /* the call runs only if all extents of one of these are positive; NULL: always */
   int n_found, found_capacity;
@@ -191,6 +193,9 @@ Program *lower(Graph *graph);
 
 /* Where a constant of the weights ends: each begins on a 64-byte boundary. */
 int64_t weight_end(const Value *value);
+
+/* The text of the schedule that it runs; NULL: it has none. */
+const char *call_schedule(const Call *call);
 
 /* needs: place_weights of each program. keeps: the places of the first one's constants. Writes the file of the weights
  * of all, which has those behind it that the first one has not. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A kernel need not run if all outputs of its node are empty. */
+/* A kernel need not run if all outputs of its node are empty, or if another one runs the node in its place. */
 #include "passes.h"
 #include "program/program.h"
 
@@ -21,9 +21,11 @@ static bool node_finds(const Call *of, const Dim *extent) {
 
 /* ---- conditions ---- */
 
-/* The extents that may be 0. None if the value is never empty, or if the call itself finds the extent. */
+/* Call.when, and the extents that may be 0. None of these if the value is never empty, or if the call itself finds the
+ * extent. */
 static Extents doubtful_extents(const Call *call, const Value *value) {
   Extents extents = {.list = ARENA_ARRAY(call->program->arena, const Dim *, value->rank + 1)};
+  if (call->when) extents.list[extents.count++] = call->when;
   for (int axis = 0; axis < value->rank; axis++)
     if (dim_lower(value->shape[axis]) <= 0 && !node_finds(call, value->shape[axis]))
       extents.list[extents.count++] = value->shape[axis];
@@ -44,7 +46,8 @@ static void set_guard(Call *call) {
   call->n_guard = count;
 }
 
-/* needs: lower. keeps: everything. Sets the guard of each call: the extents of the node's outputs that may be 0. */
+/* needs: lower. keeps: everything. Sets the guard of each call: what it waits for, and the extents of the node's
+ * outputs that may be 0. */
 void skip_empty(Program *program) {
   for (int i = 0; i < program->n_calls; i++) set_guard(program->calls[i]);
 }

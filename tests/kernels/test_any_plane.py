@@ -2,6 +2,7 @@
 """Convolutions, poolings and element-wise nodes whose height or width only the run knows: on blocked tensors, with the
 results of ONNX Runtime for every extent from the least to the largest, and the same bits on any number of threads."""
 import itertools
+import re
 
 import numpy
 import pytest
@@ -10,8 +11,6 @@ from support.amount import long_tests
 from support.emitted import TARGETS, assert_same
 from support.model_builder import Model
 from support.module import Module
-
-
 
 BOUND = 1e-4  # of Winograd's algorithm: max |error| / max |result|
 
@@ -222,6 +221,42 @@ def test_winograd_equals_onnx_runtime_within_its_bound(compile, rnncc, tmp_path,
                 assert got[name].shape == expected.shape
                 assert numpy.abs(got[name] - expected).max() <= BOUND * numpy.abs(expected).max(), (name, values)
             assert_same(three.run(feeds), got)
+
+
+def heavy():
+    """Weights that take longer to read than planes of few pixels to compute; a residual and a pooling."""
+    net = Network(64, {"W": (4, 64, 90)})
+    a = net.node("Relu", [net.conv(net.x, 64, 128, **SAME)])
+    b = net.node("Relu", [net.node("Add", [net.conv(a, 128, 128, **SAME), a])])
+    net.output(net.node("MaxPool", [net.conv(b, 128, 128, pads=[0, 1, 0, 1])], kernel_shape=[2, 2], strides=[2, 2]))
+    return net
+
+
+HEAVY_OPTIONS = ("--target=x86-64-v3", "--machine=typical", "--threads=3")
+
+
+def test_a_smaller_tile_runs_planes_of_few_pixels(compile, rnncc, tmp_path):
+    net = heavy()
+    path = net.write(tmp_path)
+    explained = rnncc("inspect", "--explain=conv", path, *HEAVY_OPTIONS).stdout
+    limits = [int(limit) for limit in re.findall("few pixels: winograd,tile=2.*at most ([0-9]+) pixels", explained)]
+    assert len(limits) == 3, explained
+    edges = {limit // rows + more for limit, rows in zip(limits, (9, 9, 7)) for more in (0, 1)}
+    with Module(compile(path, *HEAVY_OPTIONS, optimised=False)) as loaded:
+        with loaded.context(1) as alone, loaded.context(3) as three:
+            for width in sorted({4, 90} | edges):
+                feeds = {"x": whole(numpy.random.default_rng(width), 1, 64, 9, width)}
+                got, ((name, expected),) = alone.run(feeds), net.onnx_run(feeds).items()
+                assert numpy.abs(got[name] - expected).max() <= BOUND * numpy.abs(expected).max(), width
+                assert_same(three.run(feeds), got)
+
+
+@pytest.mark.parametrize("width, runs", [(4, "winograd2x2_3x3"), (64, "winograd[46]x[46]_3x3")])
+def test_each_tile_runs_where_it_is_for(compile, rnnrun, tmp_path, width, runs):
+    module = compile(heavy().write(tmp_path), *HEAVY_OPTIONS, optimised=False)
+    profile = rnnrun("profile", module, "--threads=1", "--dim", f"W={width}", "--runs=3").stdout
+    times = {row.split()[6]: float(row.split()[0]) for row in profile.splitlines() if "winograd" in row}
+    assert len(times) == 6 and all((time > 20) == bool(re.match(runs, name)) for name, time in times.items()), profile
 
 
 @pytest.mark.parametrize("network", NETWORKS, ids=lambda network: network.__name__)

@@ -52,6 +52,23 @@ static void one_result_that_is_never_empty_is_enough(void **state) {
   assert_null(one->guard);
 }
 
+/* Also one whose result is never empty; and it runs only if its result is not empty, too. */
+static void a_call_waits_for_what_it_is_for(void **state) {
+  (void)state;
+  program = hand_program();
+  const Dim *maybe = dim_from(0), *when = dim_from(-9);
+  Call *always = call_of(1, (Value *[]){value_of(dim_from(1))}), *guarded = call_of(1, (Value *[]){value_of(maybe)});
+  always->when = guarded->when = when;
+  skip_empty(program);
+  assert_int_equal(always->n_guard, 1);
+  assert_int_equal(always->guard[0].count, 1);
+  assert_ptr_equal(always->guard[0].list[0], when);
+  assert_int_equal(guarded->n_guard, 1);
+  assert_int_equal(guarded->guard[0].count, 2);
+  assert_ptr_equal(guarded->guard[0].list[0], when);
+  assert_ptr_equal(guarded->guard[0].list[1], maybe);
+}
+
 /* The call must run to find the extent. */
 static void a_node_that_finds_the_extent_is_not_guarded_by_it(void **state) {
   (void)state;
@@ -68,6 +85,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       TEST(a_result_that_may_be_empty_guards_its_call),
       TEST(one_result_that_is_never_empty_is_enough),
+      TEST(a_call_waits_for_what_it_is_for),
       TEST(a_node_that_finds_the_extent_is_not_guarded_by_it),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

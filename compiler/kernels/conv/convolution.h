@@ -98,6 +98,8 @@ typedef struct ConvSchedule {
   /* The kernel reads each element of the residual once, just before it writes that of y, so y may be written over the
    * residual. Not if partial sums are stored in y for a second pass over the channels. */
   bool reads_residual_last;
+  const char
+      *few; /* by what else the node runs, and where: "winograd,tile=2,..., of at most 72 pixels"; NULL: nothing */
 } ConvSchedule;
 
 static inline const ConvSchedule *conv_schedule_of(const Node *node) { return (const ConvSchedule *)node->schedule; }

@@ -90,6 +90,7 @@ static void explain_node(const Explain *e, const Node *node, const RecordKey *ke
   add_nodes(e, key->workload);
   add_candidates(e, &all, chosen, schedule->seconds);
   text_add(e->out, "  chosen: %s: %s\n", chosen, reason(e, node, chosen));
+  if (schedule->few) text_add(e->out, "  few pixels: %s\n", schedule->few);
   if (!is_blocked(node)) text_add(e->out, "  row-major: %s\n", why_row_major(e, node));
 }
 

@@ -14,11 +14,14 @@
 #include "support/numbers.h"
 #include "template/specialise.h"
 
-typedef struct WinogradSchedule {
+typedef struct WinogradSchedule WinogradSchedule;
+struct WinogradSchedule {
   ConvSchedule base;
   WinogradLayer layer;
   WinogradPlan plan;
-} WinogradSchedule;
+  const WinogradSchedule *few; /* runs the node in its place where there are few pixels; NULL: never */
+  int64_t few_pixels;          /* of all images, at most */
+};
 
 static const WinogradSchedule *schedule_of(const Node *node) { return (const WinogradSchedule *)node->schedule; }
 
@@ -58,17 +61,26 @@ static bool is_plane_constant(const Convolution *conv) {
   return dim_is_const(conv->h.out) && dim_is_const(conv->w.out);
 }
 
-static WinogradLayer layer_of(const Convolution *conv) {
+/* The extent in `step` of so many steps from its minimum to its optimum. */
+enum { STEPS = 16 };
+static int64_t extent_at(const Dim *extent, int step) {
+  int64_t least = max_int(1, dim_lower(extent));
+  return least + (dim_optimum(extent) - least) * step / STEPS;
+}
+
+static WinogradLayer layer_at(const Convolution *conv, int step) {
   const Dim *images = conv->x->shape[0];
-  return (WinogradLayer){.images = dim_optimum(images),
+  return (WinogradLayer){.images = extent_at(images, step),
                          .tiles_known = dim_is_const(images) && is_plane_constant(conv),
-                         .out_h = dim_optimum(conv->h.out),
-                         .out_w = dim_optimum(conv->w.out),
+                         .out_h = extent_at(conv->h.out, step),
+                         .out_w = extent_at(conv->w.out, step),
                          .channels = conv->channels,
                          .kernels = conv->kernels,
                          .taps_h = (int)conv->h.kernel,
                          .taps_w = (int)conv->w.kernel};
 }
+
+static WinogradLayer layer_of(const Convolution *conv) { return layer_at(conv, STEPS); }
 
 static void list(Graph *graph, const Node *node, const Convolution *conv, ConvCandidates *candidates) {
   (void)node;
@@ -82,24 +94,75 @@ static void fit(Graph *graph, const Node *node, const Convolution *conv, Knobs *
   winograd_fit(&layer, knobs);
 }
 
-static ConvSchedule *make(Graph *graph, const Node *node, const Convolution *conv, const Knobs *knobs) {
-  (void)node;
+static WinogradSchedule *make_at(Graph *graph, const Convolution *conv, int step, const Knobs *knobs) {
   WinogradSchedule *schedule = ARENA_NEW(graph->arena, WinogradSchedule);
+  schedule->base.conv = *conv;
   schedule->base.reads_residual_last = true;
-  schedule->layer = layer_of(conv);
+  schedule->layer = layer_at(conv, step);
   schedule->plan = winograd_plan(graph->config->target, graph->config->machine, &schedule->layer, knobs);
   schedule->base.seconds = (double)conv->groups * schedule->plan.seconds;
   schedule->base.base.text = plan_text(graph->arena, conv, &schedule->plan);
+  return schedule;
+}
+
+/* ---- few pixels ---- */
+
+/* A plane of few pixels takes the time that it takes to read the weights. A smaller tile has fewer: they are worth
+ * their place in the module if this plan takes so many times as long. */
+static const double WORTH_WEIGHTS = 1.15;
+
+static Knobs best_at(Graph *graph, const Convolution *conv, int step) {
+  ConvCandidates best = {.arena = graph->arena, .algorithm = &convolution_winograd, .only_best = true};
+  WinogradLayer layer = layer_at(conv, step);
+  winograd_list(graph->config->target, graph->config->machine, &layer, conv->groups, &best);
+  return best.list->knobs;
+}
+
+static double seconds_at(Graph *graph, const Convolution *conv, int step, const Knobs *knobs) {
+  WinogradLayer layer = layer_at(conv, step);
+  return winograd_plan(graph->config->target, graph->config->machine, &layer, knobs).seconds;
+}
+
+static int64_t pixels_at(const Convolution *conv, int step) {
+  WinogradLayer layer = layer_at(conv, step);
+  return layer.images * layer.out_h * layer.out_w;
+}
+
+/* Sets the schedule of few pixels, if the dims allow that there are few. */
+static void set_few(Graph *graph, WinogradSchedule *schedule, const Convolution *conv, const Knobs *knobs) {
+  const Config *config = graph->config;
+  if (pixels_at(conv, STEPS - 1) == pixels_at(conv, STEPS)) return;
+  if (is_plane_constant(conv) || config->edge || config->conv_schedule) return;
+  Knobs few = best_at(graph, conv, 0);
+  int step = 0;
+  if (seconds_at(graph, conv, 0, knobs) < WORTH_WEIGHTS * seconds_at(graph, conv, 0, &few)) return;
+  while (step < STEPS - 1 && seconds_at(graph, conv, step + 1, knobs) > seconds_at(graph, conv, step + 1, &few)) step++;
+  schedule->few = make_at(graph, conv, step, &few);
+  schedule->few_pixels = pixels_at(conv, step);
+  schedule->base.few =
+      arena_format(graph->arena, "%s, of at most %lld pixels",
+                   schedule_print(graph->arena, &convolution_winograd.kind, &few), (long long)schedule->few_pixels);
+}
+
+static ConvSchedule *make(Graph *graph, const Node *node, const Convolution *conv, const Knobs *knobs) {
+  (void)node;
+  WinogradSchedule *schedule = make_at(graph, conv, STEPS, knobs);
+  set_few(graph, schedule, conv, knobs);
   return &schedule->base;
 }
 
+/* ---- memory ---- */
+
 static int64_t slot_bytes(const Graph *graph, const WinogradSchedule *schedule) {
-  return winograd_slot(&schedule->plan, &schedule->layer, graph->config->target->lanes) * (int64_t)sizeof(float);
+  int64_t few = schedule->few ? slot_bytes(graph, schedule->few) : 0;
+  int64_t floats = winograd_slot(&schedule->plan, &schedule->layer, graph->config->target->lanes);
+  return max_int(few, floats * (int64_t)sizeof(float));
 }
 
 static void scratch(Graph *graph, Node *node) {
   const WinogradSchedule *schedule = schedule_of(node);
-  graph_slots(graph, node, schedule->plan.slots, slot_bytes(graph, schedule));
+  int64_t few = schedule->few ? schedule->few->plan.slots : 0;
+  graph_slots(graph, node, max_int(few, schedule->plan.slots), slot_bytes(graph, schedule));
 }
 
 /* The weights of one group. */
@@ -111,9 +174,9 @@ static WinogradWeights weights_of(const Graph *graph, const WinogradSchedule *sc
                            .kernels = schedule->layer.kernels};
 }
 
-static void pack(Graph *graph, Node *node) {
-  const Convolution *conv = &schedule_of(node)->base.conv;
-  WinogradWeights weights = weights_of(graph, schedule_of(node));
+static void pack_for(Graph *graph, Node *node, const WinogradSchedule *schedule) {
+  const Convolution *conv = &schedule->base.conv;
+  WinogradWeights weights = weights_of(graph, schedule);
   int64_t floats = winograd_weights_floats(&weights), count = conv->groups * floats;
   int64_t taps = conv->h.kernel * conv->w.kernel;
   const float *source = conv->weights->data;
@@ -123,14 +186,20 @@ static void pack(Graph *graph, Node *node) {
   graph_pack_floats(graph, node, conv->weights->name, count, packed);
 }
 
-/* Every pooling window must be inside one tile. */
-static bool pools(const Node *node) {
-  const WinogradForm *form = &schedule_of(node)->plan.form;
-  return form->tile_h % 2 == 0 && form->tile_w % 2 == 0;
+static void pack(Graph *graph, Node *node) {
+  const WinogradSchedule *schedule = schedule_of(node);
+  pack_for(graph, node, schedule);
+  if (schedule->few) pack_for(graph, node, schedule->few);
 }
 
-static KernelSpec *spec_of(const Graph *graph, const Node *node) {
+/* Every pooling window must be inside one tile. */
+static bool pools_in_tiles(const WinogradForm *form) { return form->tile_h % 2 == 0 && form->tile_w % 2 == 0; }
+static bool pools(const Node *node) {
   const WinogradSchedule *schedule = schedule_of(node);
+  return pools_in_tiles(&schedule->plan.form) && (!schedule->few || pools_in_tiles(&schedule->few->plan.form));
+}
+
+static KernelSpec *spec_for(const Graph *graph, const Node *node, const WinogradSchedule *schedule) {
   const WinogradPlan *p = &schedule->plan;
   const Convolution *conv = &schedule->base.conv;
   int lanes = graph->config->target->lanes;
@@ -152,6 +221,8 @@ static KernelSpec *spec_of(const Graph *graph, const Node *node) {
   kernel_hook(spec, "epilogue", elementwise_epilogue(graph->arena, node));
   return spec;
 }
+
+static KernelSpec *spec_of(const Graph *graph, const Node *node) { return spec_for(graph, node, schedule_of(node)); }
 
 /* The value from element `offset` on; a null pointer if value is NULL. */
 static void operand_from(const Graph *graph, Call *call, const char *parameter, const Value *value, int64_t offset,
@@ -207,19 +278,19 @@ static void operand_slots(const Graph *graph, Call *call, const WinogradSchedule
   operand_dim(call, "slots", dim_min(dims, dim_const(dims, p->slots), blocks));
 }
 
-/* The tensors of a group are ranges of channel blocks. */
-static void lower_group(Program *program, const Node *node, int64_t group) {
+/* The tensors of a group are ranges of channel blocks. Two schedules share the scratch memory of one. */
+static Call *lower_group(Program *program, const Node *node, const WinogradSchedule *schedule, const Value *packed,
+                         int64_t group) {
   const Graph *graph = program->graph;
-  const WinogradSchedule *schedule = schedule_of(node);
   const WinogradPlan *p = &schedule->plan;
   const Convolution *conv = &schedule->base.conv;
   int lanes = graph->config->target->lanes;
   WinogradWeights weights = weights_of(graph, schedule);
   const Dim *none = dim_const(graph->dims, 0);
   int64_t y_block = group * conv->kernels / lanes;
-  Call *call = kernel_call(program, node, spec_of(graph, node));
+  Call *call = kernel_call(program, node, spec_for(graph, node, schedule));
   operand_blocks(graph, call, "x", conv->x, group * conv->channels / lanes, READ);
-  operand_from(graph, call, "weights", node->packed[0], group * winograd_weights_floats(&weights), READ);
+  operand_from(graph, call, "weights", packed, group * winograd_weights_floats(&weights), READ);
   operand_from(graph, call, "bias", conv->bias, group * conv->kernels, READ);
   operand_blocks(graph, call, "residual", conv->residual, y_block, READ);
   operand_blocks(graph, call, "y", node->outputs[0], y_block, WRITE);
@@ -236,15 +307,38 @@ static void lower_group(Program *program, const Node *node, int64_t group) {
   operand_integer(call, "input_point", winograd_input_point(p, &schedule->layer, lanes));
   operand_integer(call, "product_point", winograd_product_point(p, lanes));
   operand_slots(graph, call, schedule);
-  operand_integer(call, "slot", graph_slot_bytes(graph, node, slot_bytes(graph, schedule)) / (int64_t)sizeof(float));
+  int64_t slot = graph_slot_bytes(graph, node, slot_bytes(graph, schedule_of(node)));
+  operand_integer(call, "slot", slot / (int64_t)sizeof(float));
   operands_plane(call, &conv->h, &conv->w);
-  call_group_cost(call, conv, node->outputs[0]);
+  return call;
+}
+
+/* Positive where there are more pixels. */
+static const Dim *pixels_past(const Graph *graph, const Convolution *conv, int64_t pixels) {
+  const Dim *plane = dim_mul(graph->dims, conv->h.out, conv->w.out);
+  return dim_sub(graph->dims, dim_mul(graph->dims, conv->x->shape[0], plane), dim_const(graph->dims, pixels));
+}
+
+/* Costs nothing at the dims' optimum. */
+static void lower_few(Program *program, const Node *node, const WinogradSchedule *schedule, int64_t group) {
+  const Graph *graph = program->graph;
+  Call *call = lower_group(program, node, schedule->few, node->packed[1], group);
+  call->schedule = arena_format(program->arena, "%s%s", schedule->few->base.base.text, node->pool ? "_max2x2" : "");
+  call->when =
+      dim_sub(graph->dims, dim_const(graph->dims, 1), pixels_past(graph, &schedule->base.conv, schedule->few_pixels));
 }
 
 /* No barrier between groups: each worker has its own scratch memory. */
 static void lower_node(Program *program, Node *node) {
   const WinogradSchedule *schedule = schedule_of(node);
-  for (int64_t group = 0; group < schedule->base.conv.groups; group++) lower_group(program, node, group);
+  const Convolution *conv = &schedule->base.conv;
+  for (int64_t group = 0; group < conv->groups; group++) {
+    Call *call = lower_group(program, node, schedule, node->packed[0], group);
+    call_group_cost(call, conv, node->outputs[0]);
+    if (!schedule->few) continue;
+    call->when = pixels_past(program->graph, conv, schedule->few_pixels);
+    lower_few(program, node, schedule, group);
+  }
 }
 
 const ConvAlgorithm convolution_winograd = {.kind = {"winograd", winograd_knobs},
