@@ -140,7 +140,7 @@ void write_units(const Units *units, const char *folder) {
     file_write(arena, arena_format(arena, "%s/%s", folder, unit->file), unit->text.data, unit->text.length);
   }
   const WeightsFile *weights = program->weights_file;
-  file_write(arena, arena_format(arena, "%s/weights.bin", folder), weights->data, (size_t)weights->bytes);
+  file_write_parts(arena, arena_format(arena, "%s/weights.bin", folder), weights->parts, weights->n_parts);
   write_runtime(arena, folder, program->graph->config->edge, units);
 }
 

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "program/program.h"
+#include "support/list.h"
 #include "support/sha256.h"
 
 /* The constants that have a place, by their content: open addressing. */
@@ -73,24 +74,33 @@ static int64_t place_others(Program *const *programs, int count) {
 const char *weights_sha256(const Program *program) {
   WeightsFile *file = program->weights_file;
   if (file->sha256) return file->sha256;
+  Sha256 hash = sha256_new();
   uint8_t digest[SHA256_BYTES];
   char *hex = ARENA_ARRAY(program->arena, char, SHA256_HEX_BYTES);
-  sha256(file->data, (size_t)file->bytes, digest);
+  for (int i = 0; i < file->n_parts; i++) sha256_add(&hash, file->parts[i].data, file->parts[i].size);
+  sha256_end(&hash, digest);
   sha256_hex(digest, hex);
   return file->sha256 = hex;
+}
+
+/* needs: a constant's place is where the file ends, or before. */
+static void add_part(Arena *arena, WeightsFile *file, const Value *value) {
+  static const uint8_t zeros[WEIGHT_ALIGNMENT];
+  if (value->offset < file->bytes) return;
+  int64_t bytes = value_max_bytes(value), padding = weight_end(value) - value->offset - bytes;
+  *LIST_ADD(arena, file->parts, file->n_parts, file->part_capacity) = (FileBytes){value->data, (size_t)bytes};
+  *LIST_ADD(arena, file->parts, file->n_parts, file->part_capacity) = (FileBytes){zeros, (size_t)padding};
+  file->bytes = weight_end(value);
 }
 
 void join_weights(Program *const *programs, int count) {
   Arena *arena = programs[0]->arena;
   WeightsFile *file = ARENA_NEW(arena, WeightsFile);
-  file->bytes = place_others(programs, count);
-  file->data = arena_alloc(arena, (size_t)file->bytes);
+  int64_t bytes = place_others(programs, count);
   for (int p = 0; p < count; p++) {
-    const Program *program = programs[p];
-    for (int i = 0; i < program->n_weights; i++) {
-      const Value *value = program->weights[i];
-      memcpy(file->data + value->offset, value->data, (size_t)value_max_bytes(value));
-    }
+    for (int i = 0; i < programs[p]->n_weights; i++) add_part(arena, file, programs[p]->weights[i]);
     programs[p]->weights_file = file;
   }
+  if (file->bytes != bytes)
+    bug("%lld bytes of weights where they end at %lld", (long long)file->bytes, (long long)bytes);
 }

@@ -5,10 +5,7 @@
 #include "support/list.h"
 #include "support/numbers.h"
 
-int64_t weight_end(const Value *value) {
-  enum { ALIGNMENT = 64 };
-  return round_up(value->offset + value_max_bytes(value), ALIGNMENT);
-}
+int64_t weight_end(const Value *value) { return round_up(value->offset + value_max_bytes(value), WEIGHT_ALIGNMENT); }
 
 static void place(Program *program, Value *value) {
   value->storage = STORAGE_WEIGHTS;

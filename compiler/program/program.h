@@ -8,6 +8,7 @@
 #define RNNCC_PROGRAM_H
 
 #include "ir/graph.h"
+#include "support/files.h"
 #include "template/specialise.h"
 
 typedef struct Program Program;
@@ -156,7 +157,8 @@ typedef struct ProgramKernel {
 
 /* The constants of one program, or of those of several targets and networks, which have equal ones in one place. */
 typedef struct WeightsFile {
-  uint8_t *data;
+  int n_parts, part_capacity;
+  FileBytes *parts; /* the constants, each with what is between it and the next one; they are copied nowhere */
   int64_t bytes;
   const char *sha256; /* once weights_sha256 was called */
 } WeightsFile;
@@ -191,7 +193,8 @@ struct Program {
 /* Nodes become calls of kernels; a value of If, Loop and Scan's bodies gets an id of its own. */
 Program *lower(Graph *graph);
 
-/* Where a constant of the weights ends: each begins on a 64-byte boundary. */
+/* Where a constant of the weights ends: each begins on such a boundary. */
+enum { WEIGHT_ALIGNMENT = 64 };
 int64_t weight_end(const Value *value);
 
 /* The text of the schedule that it runs; NULL: it has none. */

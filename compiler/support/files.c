@@ -151,10 +151,20 @@ char *file_with_suffix(Arena *arena, const char *path, const char *suffix) {
   return arena_format(arena, "%.*s%s", length, path, suffix);
 }
 
+static bool write_parts(FILE *file, const FileBytes *parts, int count) {
+  for (int i = 0; i < count; i++)
+    if (fwrite(parts[i].data, 1, parts[i].size, file) != parts[i].size) return false;
+  return true;
+}
+
 void file_write(Arena *arena, const char *path, const void *data, size_t size) {
+  file_write_parts(arena, path, &(FileBytes){.data = data, .size = size}, 1);
+}
+
+void file_write_parts(Arena *arena, const char *path, const FileBytes *parts, int count) {
   char *temporary = temporary_beside(arena, path);
   FILE *file = fopen(temporary, "wb");
-  bool good = file && fwrite(data, 1, size, file) == size;
+  bool good = file && write_parts(file, parts, count);
   int error = errno;
   if (file && fclose(file) != 0 && good) good = false, error = errno;
   if (!good) fatal_at(LOCATION_FILE(path), EXIT_ENVIRONMENT, "cannot write: %s", strerror(error));

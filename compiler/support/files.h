@@ -35,6 +35,8 @@ const char *file_last_part(const char *path);
 bool file_has_suffix(const char *path, const char *suffix);
 
 void file_write(Arena *arena, const char *path, const void *data, size_t size);
+/* The same of several parts, one after the other. */
+void file_write_parts(Arena *arena, const char *path, const FileBytes *parts, int count);
 /* Contents and whether it may be executed. */
 void file_copy(Arena *arena, const char *from, const char *to);
 
