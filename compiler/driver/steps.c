@@ -31,7 +31,7 @@ static const char *network_names(const Compilation *c) {
 
 static void step_load(Compilation *c, Branch *b) {
   const char *network = b->model->network;
-  ModelSettings settings = settings_for(&c->options->settings, network);
+  ModelSettings settings = settings_for(&c->options->settings, network, &c->files);
   b->graph = load_model(c->arena, b->model->path, &settings);
   b->graph->config = b->config;
   if (!network) return;
@@ -197,8 +197,11 @@ static void run_step(Compilation *c, Branch *b, const Step *step) {
 Compilation *compilation_new(const Options *options, Arena *arena) {
   Compilation *c = ARENA_NEW(arena, Compilation);
   int count = options->n_targets * options->n_models;
-  *c = (Compilation){
-      .options = options, .arena = arena, .n_branches = count, .branches = ARENA_ARRAY(arena, Branch, count)};
+  *c = (Compilation){.options = options,
+                     .arena = arena,
+                     .files.arena = arena,
+                     .n_branches = count,
+                     .branches = ARENA_ARRAY(arena, Branch, count)};
   for (int target = 0; target < options->n_targets; target++) {
     const Config *config = config_of(arena, options, &options->targets[target]);
     for (int model = 0; model < options->n_models; model++)

@@ -34,6 +34,7 @@ typedef struct Compilation {
   Arena *arena;
   StepName next; /* the next step */
   int n_branches;
+  ModelFiles files;   /* by load */
   Branch *branches;   /* in the order of the options' targets, and for each in that of their models */
   const char *folder; /* by write_unit */
 } Compilation;

@@ -26,9 +26,10 @@ void settings_take_networks(ModelSettings *settings, Arena *arena, const char *c
     settings->freezes[i].network = take_network(arena, &settings->freezes[i].name, networks, count);
 }
 
-ModelSettings settings_for(const ModelSettings *settings, const char *network) {
+ModelSettings settings_for(const ModelSettings *settings, const char *network, ModelFiles *files) {
   ModelSettings own = *settings;
   own.network = network;
+  own.files = files;
   return own;
 }
 

@@ -66,5 +66,6 @@ Graph *read_json_model(Arena *arena, const char *path, FileBytes text, const Mod
 }
 
 Graph *load_json_model(Arena *arena, const char *path, const ModelSettings *settings) {
-  return read_json_model(arena, path, file_read(arena, path, MAX_MODEL_BYTES, LOCATION_FILE(path)), settings);
+  ModelFiles *files = settings ? settings->files : NULL;
+  return read_json_model(arena, path, model_file_read(files, arena, path, MAX_MODEL_BYTES), settings);
 }

@@ -194,8 +194,9 @@ static void check_hash(Json expected, const uint8_t digest[SHA256_BYTES]) {
 
 static void read_weights_file(ModelReader *reader, Json json) {
   Json file = json_member(json, "file");
-  FileBytes bytes =
-      file_read_beside(reader->arena, reader->graph->file, json_text(file), MAX_WEIGHTS_BYTES, json_where(file));
+  ModelFiles *files = reader->settings ? reader->settings->files : NULL;
+  FileBytes bytes = model_file_read_beside(files, reader->arena, reader->graph->file, json_text(file),
+                                           MAX_WEIGHTS_BYTES, json_where(file));
   uint8_t digest[SHA256_BYTES];
   sha256(bytes.data, bytes.size, digest);
   sha256_add(&reader->hash, digest, sizeof digest);

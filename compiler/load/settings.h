@@ -11,6 +11,7 @@
 
 #include "ir/graph.h"
 #include "load/constant.h"
+#include "load/model_files.h"
 
 /* `network`: the one that the setting is of; NULL: those that it fits. */
 
@@ -36,6 +37,7 @@ typedef struct ModelSettings {
   StateSetting *states;
   FreezeSetting *freezes;
   const char *network; /* of a bundle, which they are read for; NULL: the model is in none */
+  ModelFiles *files;   /* that were read before; NULL: none are kept */
 } ModelSettings;
 
 ModelSettings settings_new(Arena *arena, int most);
@@ -47,7 +49,7 @@ bool settings_add_freeze(ModelSettings *settings, Arena *arena, const char *text
 /* Of a bundle of `count` networks: "NETWORK:NAME" is the NAME of one. */
 void settings_take_networks(ModelSettings *settings, Arena *arena, const char *const *networks, int count);
 /* The same settings, for one network's reader; NULL: for the one model. */
-ModelSettings settings_for(const ModelSettings *settings, const char *network);
+ModelSettings settings_for(const ModelSettings *settings, const char *network, ModelFiles *files);
 /* After all networks of a bundle are read: reports settings that fitted none. `networks`: their names, for messages. */
 void settings_finish_bundle(const ModelSettings *settings, const char *networks);
 

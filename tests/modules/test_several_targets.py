@@ -4,15 +4,18 @@ module of that target alone does; weights that targets read in the same layout a
 import os
 import re
 import subprocess
+import sys
 
 import numpy
 import pytest
+from onnx import helper
 
 from conftest import ROOT
 from support import machine
 from support.emitted import run_module
 from support.model_builder import Model
 from support.module import Module, ModuleError
+from support.onnx_files import F32, model_of, write
 from support.small_networks import networks
 
 TARGETS = ["x86-64-v4", "x86-64-v3", "x86-64-v2", "x86-64"]
@@ -202,6 +205,36 @@ def test_info_tells_of_the_chosen_target(small, compile, monkeypatch, target):
     asked(monkeypatch, target)
     with Module(compile(small[1], ALL, optimised=False)) as one, Module(compile(small[1], f"--target={target}", optimised=False)) as alone:
         assert one.info.weights_bytes == alone.info.weights_bytes > 0
+
+
+LARGE = (2048, 2048)  # 16 MB: the memory of a small network is 10
+
+
+def large_model(folder, kind):
+    table = numpy.random.default_rng(1).uniform(-1, 1, LARGE).astype(numpy.float32)
+    if kind == "onnx":
+        return write(folder, model_of([helper.make_node("MatMul", ["x", "w"], ["y"])], {"x": (F32, [1, LARGE[0]])},
+                                      {"y": (F32, [1, LARGE[1]])}, {"w": table}))
+    model = Model()
+    model.output(model.node("MatMul", [model.input("x", "f32", [1, LARGE[0]]), model.constant(table)]))
+    return model.write(folder)
+
+
+# Between us and the compiler: a process counts what its parent had in memory when it was made.
+MEASURE = ("import resource, subprocess, sys; subprocess.run(sys.argv[1:], check=True); "
+           "print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * 1024)")
+
+
+@pytest.mark.unsanitized
+@pytest.mark.parametrize("kind", ["onnx", "json"])
+def test_a_target_more_costs_the_compiler_its_packed_weights_only(rnncc, tmp_path, kind):
+    """Not another copy of the model's, nor one of the file's."""
+    path, most = large_model(tmp_path, kind), []
+    for targets in ("x86-64-v3", "x86-64-v3,x86-64"):
+        command = [rnncc.path, path, f"--target={targets}", "--emit=h", "-o", tmp_path / "m.h"]
+        done = subprocess.run([sys.executable, "-S", "-c", MEASURE, *map(str, command)], capture_output=True, text=True, check=True)
+        most.append(int(done.stdout))
+    assert most[1] - most[0] < 1.5 * 4 * LARGE[0] * LARGE[1], most
 
 
 # ---- as files ----

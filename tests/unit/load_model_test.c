@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -231,6 +232,20 @@ static void a_saved_model_loads_as_the_same_graph(void **state) {
   assert_memory_equal(tensor->data, node_attribute(graph->nodes[3], ATTR_value)->tensor->data, 3 * sizeof(float));
 }
 
+/* For several targets, or networks of a bundle. */
+static void a_file_is_read_once_for_all_its_graphs(void **state) {
+  Fixture *it = *state;
+  ModelFiles files = {.arena = it->arena};
+  ModelSettings settings = {.files = &files};
+  write_small(it);
+  Graph *first = load_model(it->arena, it->model, &settings);
+  assert_int_equal(unlink(it->model), 0);
+  assert_int_equal(unlink(it->weights), 0);
+  Graph *again = load_model(it->arena, it->model, &settings);
+  assert_memory_equal(first->model_sha256, again->model_sha256, 32);
+  assert_ptr_equal(first->nodes[0]->inputs[1]->data, again->nodes[0]->inputs[1]->data);
+}
+
 static void values_of_one_name_are_distinguished_when_saved(void **state) {
   Fixture *it = *state;
   char *saved = arena_format(it->arena, "%s/saved.json", it->folder);
@@ -253,6 +268,7 @@ int main(void) {
       IN_FOLDER(integers_and_special_floats_are_kept),
       IN_FOLDER(gates_of_any_order_become_onnx_ones),
       IN_FOLDER(a_saved_model_loads_as_the_same_graph),
+      IN_FOLDER(a_file_is_read_once_for_all_its_graphs),
       IN_FOLDER(values_of_one_name_are_distinguished_when_saved),
   };
   return cmocka_run_group_tests_name("load_model", tests, NULL, NULL);

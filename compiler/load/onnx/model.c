@@ -75,27 +75,47 @@ static void read_model(OnnxReader *reader) {
   stop_on_errors();
 }
 
-Graph *read_onnx_model(Arena *arena, const char *path, FileBytes bytes, const ModelSettings *settings) {
+static ModelFile parsed(Arena *arena, const char *path, FileBytes bytes) {
+  ModelFile file = {.name = path, .hash = sha256_new()};
+  sha256_add(&file.hash, bytes.data, bytes.size);
+  file.message = wire_read(arena, path, bytes, &onnx__model_proto__descriptor);
+  return file;
+}
+
+/* `path`: for messages. */
+static Graph *read_parsed(Arena *arena, const char *path, const ModelFile *file, const ModelSettings *settings) {
   OnnxReader *reader = ARENA_NEW(arena, OnnxReader);
   reader->arena = reader->unsupported.arena = reader->dims.arena = arena;
   reader->file = path;
   reader->settings = settings;
-  reader->hash = sha256_new();
-  sha256_add(&reader->hash, bytes.data, bytes.size);
+  reader->hash = file->hash;
   reader->graph = graph_new(arena);
   reader->graph->file = path;
-  reader->model = (const void *)wire_read(arena, path, bytes, &onnx__model_proto__descriptor);
+  reader->model = file->message;
   check_heading(reader);
   read_model(reader);
   sha256_end(&reader->hash, reader->graph->model_sha256);
   return reader->graph;
 }
 
+Graph *read_onnx_model(Arena *arena, const char *path, FileBytes bytes, const ModelSettings *settings) {
+  ModelFile file = parsed(arena, path, bytes);
+  return read_parsed(arena, path, &file, settings);
+}
+
 /* Frees the file's bytes once the messages are read: weights are large. */
-Graph *load_onnx_model(Arena *arena, const char *path, const ModelSettings *settings) {
+static ModelFile read_file(Arena *arena, const char *path) {
   Arena *whole_file = arena_new();
-  FileBytes bytes = file_read(whole_file, path, MAX_MODEL_BYTES, LOCATION_FILE(path));
-  Graph *graph = read_onnx_model(arena, path, bytes, settings);
+  ModelFile file = parsed(arena, path, file_read(whole_file, path, MAX_MODEL_BYTES, LOCATION_FILE(path)));
   arena_free(whole_file);
-  return graph;
+  return file;
+}
+
+Graph *load_onnx_model(Arena *arena, const char *path, const ModelSettings *settings) {
+  ModelFiles *files = settings ? settings->files : NULL;
+  const ModelFile *before = model_file_find(files, NULL, path);
+  if (before) return read_parsed(arena, path, before, settings);
+  ModelFile file = read_file(arena, path);
+  if (files) model_file_add(files, &file);
+  return read_parsed(arena, path, &file, settings);
 }

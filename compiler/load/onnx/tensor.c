@@ -125,7 +125,8 @@ static FileBytes external_file(OnnxReader *reader, const char *name, Location wh
   ExternalFile *file = ARENA_NEW(reader->arena, ExternalFile);
   uint8_t digest[SHA256_BYTES];
   file->name = name;
-  file->bytes = file_read_beside(reader->arena, reader->file, name, MAX_EXTERNAL_BYTES, where);
+  ModelFiles *files = reader->settings ? reader->settings->files : NULL;
+  file->bytes = model_file_read_beside(files, reader->arena, reader->file, name, MAX_EXTERNAL_BYTES, where);
   file->next = reader->external;
   reader->external = file;
   sha256(file->bytes.data, file->bytes.size, digest);
