@@ -94,8 +94,9 @@ static Value *constant_places(const Formula *f, const Node *node, const Attentio
 }
 
 static bool places_known(const Node *node, const Attention *a) {
-  return dim_is_const(a->queries) && dim_is_const(a->keys) && dim_is_const(a->past) && !node_input(node, 6) &&
-         dim_value(a->queries) * dim_value(a->keys) <= MAX_CONSTANT_BIAS;
+  if (!dim_is_const(a->queries) || !dim_is_const(a->keys) || !dim_is_const(a->past) || node_input(node, 6))
+    return false;
+  return dim_value(a->keys) > 0 && dim_value(a->queries) <= MAX_CONSTANT_BIAS / dim_value(a->keys);
 }
 
 static Value *as_bias(const Formula *f, Value *allowed) {
@@ -191,6 +192,17 @@ static Value *capped(const Formula *f, Value *x, double cap) {
   return times(f, apply(f, OP_Tanh, over(f, x, limit)), limit);
 }
 
+/* Over the keys; in f64 if the node asks for it. */
+static Value *softmax(const Formula *f, const Node *node, Value *x) {
+  const int64_t keys = -1;
+  const Attribute last = attribute_int(ATTR_axis, keys);
+  if (node_dtype(node, ATTR_softmax_precision) != RNNCC_F64)
+    return build_op(f, OP_Softmax, 1, &x, 1, 1, &last)->outputs[0];
+  Value *wide = cast(f, x, RNNCC_F64);
+  Value *power = apply(f, OP_Exp, minus(f, wide, reduced(f, OP_ReduceMax, wide, 1, &keys)));
+  return cast(f, over(f, power, reduced(f, OP_ReduceSum, power, 1, &keys)), x->dtype);
+}
+
 /* What output 3 shows of the scores: as they are, capped, with the bias, after softmax. */
 static Value *shown(const Formula *f, const Node *node, Value *bias, Value *const stages[4]) {
   int64_t mode = node_int(node, ATTR_qk_matmul_output_mode);
@@ -207,8 +219,7 @@ static Value *attended(const Formula *f, const Node *node, const Attention *a, V
   stages[0] = scaled(f, product, a->scale);
   stages[1] = capped(f, stages[0], node_float(node, ATTR_softcap));
   stages[2] = bias ? plus(f, stages[1], bias) : stages[1];
-  const Attribute last = attribute_int(ATTR_axis, -1);
-  stages[3] = build_op(f, OP_Softmax, 1, &stages[2], 1, 1, &last)->outputs[0];
+  stages[3] = softmax(f, node, stages[2]);
   if (node_output(node, 3)) *scores_shown = shown(f, node, bias, stages);
   Value *weights = heads_apart ? grouped(f, a, stages[3], false) : stages[3];
   Value *y = grouped(f, a, apply2(f, OP_MatMul, weights, v), true);

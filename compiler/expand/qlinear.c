@@ -43,6 +43,23 @@ void expand_qlinear_leaky_relu(const Formula *f, const Node *node, Value **resul
   results[0] = as_result(f, node, build_op(f, OP_LeakyRelu, 1, &x, 1, 1, &alpha)->outputs[0], 3);
 }
 
+/* Softmax before opset 13 is over all axes from `axis` on. */
+static Value *softmax(const Formula *f, Value *x, int axis, bool flat) {
+  const Attribute attribute = attribute_int(ATTR_axis, flat ? 1 : axis);
+  Graph *graph = f->graph;
+  const Dim *shape[] = {value_count_dim(graph, x, 0, axis), value_count_dim(graph, x, axis, x->rank)};
+  Value *rows = flat ? build_reshape(f, x, 2, shape) : x;
+  Value *y = build_op(f, OP_Softmax, 1, &rows, 1, 1, &attribute)->outputs[0];
+  return flat ? reshaped(f, y, x->rank, (const Dim *const *)x->shape) : y;
+}
+
+void expand_qlinear_softmax(const Formula *f, const Node *node, Value **results) {
+  Value *x = in_floats(f, node, 0);
+  int axis = normal_axis(node_int(node, ATTR_axis), x->rank);
+  bool flat = node_int(node, ATTR_opset) < 13 && axis < x->rank - 1;
+  results[0] = as_result(f, node, softmax(f, x, axis, flat), 3);
+}
+
 void expand_qlinear_global_pool(const Formula *f, const Node *node, Value **results) {
   Value *x = node->inputs[0];
   int channels = node_int(node, ATTR_channels_last) != 0 ? x->rank - 1 : 1, n = 0;

@@ -130,11 +130,11 @@ static bool check_int(const Node *node, AttributeName name, int64_t least, int64
                      (long long)least, (long long)most);
 }
 
-/* softmax is computed in f32. */
+/* A narrower softmax is computed in f32. */
 static bool check_attributes(const Node *node) {
   const Attribute *precision = node_attribute(node, ATTR_softmax_precision);
-  if (precision && precision->i == RNNCC_F64)
-    return shape_unsupported(node, "`softmax_precision` is \"%.40s\"; it may be f32 or narrower", precision->s);
+  if (precision && !dtype_is_float(node_dtype(node, ATTR_softmax_precision)))
+    return shape_error(node, "`softmax_precision` is \"%.40s\"; it must be a type of floats", precision->s);
   if (node_float(node, ATTR_softcap) < 0)
     return shape_error(node, "`softcap` is %g; it must not be negative", node_float(node, ATTR_softcap));
   return check_int(node, ATTR_is_causal, 0, 1) && check_int(node, ATTR_qk_matmul_output_mode, 0, 3) &&
@@ -162,7 +162,7 @@ bool shape_attention(Graph *graph, Node *node) {
   if (!read_attention(graph, node, &a)) return false;
   DimTable *dims = graph->dims;
   const Dim *q_heads = dim_const(dims, a.q_heads), *kv_heads = dim_const(dims, a.kv_heads);
-  const Dim *packed[] = {a.batch, a.queries, dim_const(dims, a.q_heads * a.v_head)};
+  const Dim *packed[] = {a.batch, a.queries, dim_mul(dims, q_heads, dim_const(dims, a.v_head))};
   const Dim *apart[] = {a.batch, q_heads, a.queries, dim_const(dims, a.v_head)};
   const Dim *keys[] = {a.batch, kv_heads, a.keys, dim_const(dims, a.head)};
   const Dim *values[] = {a.batch, kv_heads, a.keys, dim_const(dims, a.v_head)};
@@ -295,7 +295,8 @@ bool read_linear_attention(Graph *graph, const Node *node, LinearAttention *l) {
 bool shape_linear_attention(Graph *graph, Node *node) {
   LinearAttention l;
   if (!read_linear_attention(graph, node, &l)) return false;
-  const Dim *output[] = {l.batch, l.steps, dim_const(graph->dims, l.q_heads * l.v_head)};
+  const Dim *width = dim_mul(graph->dims, dim_const(graph->dims, l.q_heads), dim_const(graph->dims, l.v_head));
+  const Dim *output[] = {l.batch, l.steps, width};
   const Dim *state[] = {l.batch, dim_const(graph->dims, l.kv_heads), dim_const(graph->dims, l.head),
                         dim_const(graph->dims, l.v_head)};
   if (node_output(node, 1)) node->outputs[1]->dtype = (node_input(node, 3) ? node->inputs[3] : node->inputs[0])->dtype;

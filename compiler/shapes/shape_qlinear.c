@@ -23,6 +23,11 @@ bool shape_qlinear_unary(Graph *graph, Node *node) {
   return check_whole(graph, node, 4, around_one) && shape_same(graph, node);
 }
 
+bool shape_qlinear_softmax(Graph *graph, Node *node) {
+  return check_axis(node, "axis", node_int(node, ATTR_axis), node->inputs[0]->rank) >= 0 &&
+         shape_qlinear_unary(graph, node);
+}
+
 bool shape_qlinear_pool(Graph *graph, Node *node) {
   if (node_int(node, ATTR_channels_last) != 0)
     return shape_unsupported(node, "channels on the last axis (`channels_last`) are not supported");

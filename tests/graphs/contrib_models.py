@@ -182,6 +182,9 @@ for dtype in (U8, I8):
         add(f"QLinearAveragePool {dtype.__name__} {zeros}", "QLinearAveragePool",
             functools.partial(unary, dtype=dtype, zeros=zeros, shape=(2, 3, 9, 10), powers=(-3, -4)), kernel_shape=[2, 2],
             pads=[1, 1, 0, 0], strides=[2, 1], count_include_pad=1)
+    for opset, axis in ((11, 1), (13, 1), (13, -1)):
+        add(f"QLinearSoftmax {dtype.__name__}, opset {opset}, axis {axis}", "QLinearSoftmax",
+            functools.partial(unary, dtype=dtype, shape=(3, 4, 5), powers=(-5, -8)), opset=opset, axis=axis)
 
 
 def concat(rng, dtype):

@@ -2,7 +2,7 @@
 """Operators of older opsets are read with their old meaning: compared with ONNX Runtime, which supports them all."""
 import numpy
 import pytest
-from onnx import helper
+from onnx import TensorProto, helper
 
 from support.onnx_files import BOOL, F32, I64, described, model_of, onnxruntime_run, random_feeds, write
 
@@ -49,6 +49,8 @@ CASES = {
     "LSTM 7 without its size": one("LSTM", 7, {"x": (F32, [2, 1, 3])}, constants={"w": floats(1, 16, 3),
                                                                                 "r": floats(1, 16, 4)}, hidden_size=4),
     "Pow of a number by an integer": one("Pow", 15, constants={"e": numpy.array([2, -1, 3, 0])}),
+    "QuantizeLinear of the zero point's type": one("QuantizeLinear", 21, outputs={"y": (TensorProto.INT8, None)}, constants={
+        "s": numpy.float32(0.5), "z": numpy.array(3, numpy.int8)}, output_dtype=TensorProto.UNDEFINED),
     "Cast to a numbered type": one("Cast", 9, outputs={"y": (I64, None)}, to=I64),
 }
 

@@ -159,6 +159,16 @@ static bool fit_attribute(OnnxReader *reader, const Draft *draft, const OpInfo *
   return true;
 }
 
+/* An element type of 0, UNDEFINED, is none: writers of all defaults give it. */
+static void drop_undefined_types(Draft *draft, const OpInfo *op) {
+  for (int i = draft->n_attributes - 1; i >= 0; i--) {
+    const Attribute *attribute = &draft->attributes[i];
+    const AttributeSpec *spec = op_attribute(op, attribute_find(attribute->name));
+    bool undefined = attribute->kind == ATTRIBUTE_INT && attribute->i == 0;
+    if (spec && spec->kind == ATTRIBUTE_TYPE && !spec->required && undefined) draft_drop(draft, attribute->name);
+  }
+}
+
 /* False, and reports it, for optional inputs and outputs of ONNX that the op's row does not have. */
 static bool fit_counts(OnnxReader *reader, const Draft *draft, const OpInfo *op) {
   if (op->max_inputs >= 0 && draft->n_inputs > op->max_inputs) {
@@ -187,6 +197,7 @@ Node *onnx_commit(OnnxReader *reader, Draft *draft) {
   }
   trim(draft->inputs, &draft->n_inputs);
   trim(draft->outputs, &draft->n_outputs);
+  drop_undefined_types(draft, op);
   bool good = fit_counts(reader, draft, op);
   for (int i = 0; i < draft->n_attributes; i++) good &= fit_attribute(reader, draft, op, &draft->attributes[i]);
   if (!good) return NULL;
