@@ -108,6 +108,17 @@ static void visit_outside(Graph *body, void (*visit)(void *, Value **), void *ar
   }
 }
 
+static void note_outside(void *argument, Value **place) {
+  (void)place;
+  *(bool *)argument = true;
+}
+
+bool body_reads_outside(Graph *body) {
+  bool outside = false;
+  visit_outside(body, note_outside, &outside);
+  return outside;
+}
+
 typedef struct Capturing {
   Graph *graph;
   Node *node;

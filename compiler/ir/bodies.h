@@ -16,6 +16,9 @@ Graph *body_new(Graph *outer, const char *name);
  * the node, its captures, and of each body; except constants. Inner nodes first. */
 void node_capture(Graph *graph, Node *node);
 
+/* Does the body read values of outer graphs, constants apart? Before node_capture. */
+bool body_reads_outside(Graph *body);
+
 /* A copy that shares no Value, Node or Graph with it. */
 Graph *body_clone(Graph *outer, const Graph *source);
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Operators of ONNX Runtime's domain, com.microsoft, compute what ONNX Runtime does, and bad ones are told with their node's
-name."""
+"""Operators of ONNX Runtime's domain, com.microsoft, compute what ONNX Runtime does, and bad ones of other domains are told
+with their node's name. ONNX's conformance suite has FlexAttention."""
 import numpy
 import pytest
 from onnx import TensorProto, helper
@@ -150,6 +150,35 @@ def test_a_bad_operator_of_com_microsoft_is_told_with_its_node(rnncc, tmp_path, 
     names = ["" if array is None else f"x{k}" for k, array in enumerate(arrays)]
     node = helper.make_node(op, names, ["y"], name="the_node", domain="com.microsoft", **attributes)
     inputs = {f"x{k}": array for k, array in enumerate(arrays) if array is not None}
+    done = rnncc(write(tmp_path, model_with([node], inputs, ["y"])), "--emit=c", "-o", tmp_path / "out")
+    assert done.returncode == code, done.stderr
+    assert message in done.stderr and "the_node" in done.stderr
+
+
+def body(nodes, inputs=("s",), outputs=("t",)):
+    def infos(names):
+        return [helper.make_tensor_value_info(name, TensorProto.FLOAT, None) for name in names]
+    return helper.make_graph(nodes, "body", infos(inputs), infos(outputs))
+
+
+SQUARED = [helper.make_node("Mul", ["s", "s"], ["t"])]
+BAD_FLEX = {
+    "a body of two inputs": (2, "`score_mod` of FlexAttention must be a graph of one input and one output",
+                             (6, 2), {"score_mod": body(SQUARED, ("s", "u"))}),
+    "a body that is none": (2, "`prob_mod` of FlexAttention must be a graph", (6, 2), {"prob_mod": 3}),
+    "a body that reads what is around it": (3, "a body that reads what is around it of FlexAttention", (6, 2), {
+        "score_mod": body([helper.make_node("Mul", ["s", "q"], ["t"])])}),
+    "heads that do not fit": (2, "5 heads of queries must be a multiple of the 2 of keys", (5, 2), {}),
+    "a narrow softmax": (3, "a `softmax_precision` other than f32 of FlexAttention", (6, 2),
+                         {"softmax_precision": TensorProto.FLOAT16}),
+}
+
+
+@pytest.mark.parametrize("name", BAD_FLEX)
+def test_bad_flex_attention_is_told_with_its_node(rnncc, tmp_path, name):
+    code, message, (heads, kv_heads), attributes = BAD_FLEX[name]
+    inputs = {"q": of((1, heads, 3, 4)), "k": of((1, kv_heads, 5, 4)), "v": of((1, kv_heads, 5, 4))}
+    node = helper.make_node("FlexAttention", list(inputs), ["y"], name="the_node", domain="ai.onnx.preview", **attributes)
     done = rnncc(write(tmp_path, model_with([node], inputs, ["y"])), "--emit=c", "-o", tmp_path / "out")
     assert done.returncode == code, done.stderr
     assert message in done.stderr and "the_node" in done.stderr

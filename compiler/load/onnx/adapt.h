@@ -13,15 +13,16 @@ bool adapt_knows(const Draft *draft);
 /* False after an error, or for what is not supported. */
 bool adapt(OnnxReader *reader, Draft *draft);
 
-/* The same for operators of another domain. */
+/* The same for operators of another domain; only of such that are known. */
 bool contrib_knows(const char *domain, const char *op);
-bool contrib_adapt(OnnxReader *reader, Draft *draft);
+bool contrib_adapt(OnnxReader *reader, Draft *draft, const char *domain);
 
 typedef bool Adaptation(OnnxReader *reader, Draft *draft);
 Adaptation adapt_softmax, adapt_broadcast, adapt_prelu, adapt_group_norm;
 Adaptation adapt_clip, adapt_pad, adapt_top_k, adapt_reshape, adapt_dft, adapt_pow;
 Adaptation adapt_scan, adapt_resize, adapt_upsample, adapt_scatter, adapt_dropout;
 Adaptation adapt_cast, adapt_concat, adapt_recurrent, adapt_batch_norm, adapt_selu, adapt_grid_sample, adapt_roi_align;
+Adaptation adapt_flex_attention;
 
 /* For these. */
 Attribute *draft_attribute(const Draft *draft, const char *name); /* NULL: not given */

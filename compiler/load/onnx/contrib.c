@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Operators of ONNX Runtime's domain, com.microsoft, which its optimiser leaves in files: rows of their own in ops.def,
- * others that have the name and meaning of ONNX's, and attention, which becomes ONNX's.
+ * Operators of other domains. Of ONNX Runtime's, com.microsoft, those that its optimiser leaves in files: rows of their
+ * own in ops.def, others that have the name and meaning of ONNX's, and attention, which becomes ONNX's.
  */
 #include <string.h>
 
@@ -11,27 +11,30 @@ static Adaptation adapt_attention, adapt_multi_head;
 
 /* NULL: as it is. */
 static const struct {
-  const char *op;
+  const char *domain, *op;
   Adaptation *adapt;
 } OPERATORS[] = {
-#define CONTRIB(name, ...) {#name, NULL},
+#define CONTRIB(name, ...) {"com.microsoft", #name, NULL},
 #include "ir/ops.def"
-    {"Gelu", NULL},
-    {"Attention", adapt_attention},
-    {"MultiHeadAttention", adapt_multi_head},
+    {"com.microsoft", "Gelu", NULL},
+    {"com.microsoft", "Attention", adapt_attention},
+    {"com.microsoft", "MultiHeadAttention", adapt_multi_head},
+    {"ai.onnx.preview", "FlexAttention", adapt_flex_attention},
 };
 enum { N_OPERATORS = sizeof OPERATORS / sizeof *OPERATORS };
 
-bool contrib_knows(const char *domain, const char *op) {
-  for (int i = 0; strcmp(domain, "com.microsoft") == 0 && i < N_OPERATORS; i++)
-    if (strcmp(OPERATORS[i].op, op) == 0) return true;
-  return false;
+/* The place in the table; -1: none. */
+static int find(const char *domain, const char *op) {
+  for (int i = 0; i < N_OPERATORS; i++)
+    if (strcmp(OPERATORS[i].domain, domain) == 0 && strcmp(OPERATORS[i].op, op) == 0) return i;
+  return -1;
 }
 
-bool contrib_adapt(OnnxReader *reader, Draft *draft) {
-  for (int i = 0; i < N_OPERATORS; i++)
-    if (strcmp(OPERATORS[i].op, draft->op) == 0) return !OPERATORS[i].adapt || OPERATORS[i].adapt(reader, draft);
-  return false;
+bool contrib_knows(const char *domain, const char *op) { return find(domain, op) >= 0; }
+
+bool contrib_adapt(OnnxReader *reader, Draft *draft, const char *domain) {
+  Adaptation *adaptation = OPERATORS[find(domain, draft->op)].adapt;
+  return !adaptation || adaptation(reader, draft);
 }
 
 /* ---- attention ---- */

@@ -102,7 +102,8 @@ static void finish(OnnxReader *reader, Draft *draft, const Onnx__NodeProto *prot
     return;
   }
   good &= read_attributes(reader, draft, proto);
-  if (good && (contrib ? contrib_adapt : adapt)(reader, draft)) onnx_commit(reader, draft);
+  if (good && (contrib ? contrib_adapt(reader, draft, proto->domain) : adapt(reader, draft)))
+    onnx_commit(reader, draft);
 }
 
 void onnx_read_nodes(OnnxReader *reader, Scope *scope, size_t n, Onnx__NodeProto **nodes) {
