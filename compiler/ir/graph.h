@@ -93,6 +93,8 @@ struct Node {
   int n_members;
   Node **members;
 
+  struct FusedAttention *attention; /* kernels/attention/fused_attention.h; set by fuse_attention */
+
   struct Control *control; /* of If, Loop and Scan: shapes/control.h; set by infer_shapes */
 
   NodeLayout layout; /* set by choose_layouts; row-major before */

@@ -17,6 +17,7 @@ typedef enum OpKind {
 #define OP(name, ...) OP_##name,
 #include "ir/ops.def"
   OP_Chain,           /* kernels/elementwise/chain.h */
+  OP_FusedAttention,  /* kernels/attention/fused_attention.h */
   OP_LayoutTransform, /* layout/layout.h */
   N_OPS,
 } OpKind;

@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: MIT */
+/* Fused attention: blocks of queries, which the workers share. */
+#include "ir/family.h"
+#include "kernels/attention/fused_attention.h"
+#include "kernels/gemm/gemm.h"
+#include "machine/machine.h"
+#include "machine/targets.h"
+#include "program/build.h"
+#include "program/worker_slots.h"
+#include "support/numbers.h"
+
+const OpInfo op_fused_attention = {
+    .kind = OP_FusedAttention,
+    .name = "FusedAttention",
+    .min_inputs = 3,
+    .max_inputs = 4,
+    .min_outputs = 1,
+    .max_outputs = 1,
+    .attributes = (const AttributeSpec[]){{0}},
+    .layout = LAYOUT_DEPENDENT,
+    .family = &family_attention,
+};
+
+typedef struct AttentionSchedule {
+  Schedule base;
+  int vectors; /* of queries in a block */
+  int64_t keys;
+  BlockRows rows, out_rows;
+} AttentionSchedule;
+
+/* A block's weights stay in the first level of the cache, or near the front of the second. */
+enum { MAX_KEYS = 256, WEIGHT_FLOATS = 16384 };
+
+static int64_t block_width(const Graph *graph, const AttentionSchedule *s) {
+  return (int64_t)s->vectors * graph->config->target->lanes;
+}
+
+/* Tiles of keys in whole blocks, and in the last one. */
+static BlockRows key_rows(Graph *graph, const FusedAttention *a, int64_t keys, int most) {
+  const Dim *block = dim_const(graph->dims, keys);
+  if (!dim_is_const(a->keys)) return (BlockRows){.least = 1, .most = (int)min_int(most, keys)};
+  int64_t all = dim_value(a->keys), rest = all % keys;
+  BlockRows rows = block_rows(most, block, 1), last = block_rows(most, dim_const(graph->dims, rest ? rest : keys), 1);
+  return (BlockRows){.least = (int)min_int(rows.least, last.least), .most = (int)max_int(rows.most, last.most)};
+}
+
+static void schedule(Graph *graph, Node *node) {
+  AttentionSchedule *s = ARENA_NEW(graph->arena, AttentionSchedule);
+  const FusedAttention *a = node->attention;
+  const Target *target = graph->config->target;
+  s->vectors = gemm_panel_vectors(target, dim_optimum(a->queries));
+  s->keys = clamp_int(16, WEIGHT_FLOATS / block_width(graph, s), MAX_KEYS);
+  s->keys = min_int(s->keys, dim_upper(a->keys));
+  s->rows = key_rows(graph, a, s->keys, register_rows(target, s->vectors));
+  s->out_rows = block_rows(register_rows(target, s->vectors), a->width, 1);
+  s->base.text = arena_format(graph->arena, "d%llde%lld_v%dk%lldr%d", (long long)dim_value(a->depth),
+                              (long long)dim_value(a->width), s->vectors, (long long)s->keys, s->rows.most);
+  node->schedule = &s->base;
+}
+
+static int64_t slot_bytes(const Graph *graph, const Node *node) {
+  const AttentionSchedule *s = (const AttentionSchedule *)node->schedule;
+  int64_t rows = dim_value(node->attention->depth) + dim_value(node->attention->width) + s->keys;
+  return rows * block_width(graph, s) * (int64_t)sizeof(float);
+}
+
+static void scratch(Graph *graph, Node *node) {
+  graph_slots(graph, node, graph->config->machine->cores, slot_bytes(graph, node));
+}
+
+/* ---- lowering ---- */
+
+static int mask_kind(const Node *node) {
+  const AttentionOperand *mask = &node->attention->mask;
+  if (node->n_inputs < 4) return 0;
+  return dim_equals(mask->row, 0) ? 1 : dim_equals(mask->row, 1) ? 3 : 2;
+}
+
+static KernelSpec *spec_of(Program *program, const Node *node, const AttentionSchedule *s) {
+  KernelSpec *spec = kernel_spec(program, "attention");
+  kernel_knob(spec, "VECTORS", s->vectors);
+  kernel_knob(spec, "ROWS", s->rows.most);
+  kernel_knob(spec, "MIN_ROWS", s->rows.least);
+  kernel_knob(spec, "OUT_ROWS", s->out_rows.most);
+  kernel_knob(spec, "MIN_OUT_ROWS", s->out_rows.least);
+  kernel_knob(spec, "KEYS", s->keys);
+  kernel_knob(spec, "MASK", mask_kind(node));
+  kernel_knob(spec, "BLIND_ZERO", node->attention->blind_zero);
+  return spec;
+}
+
+static void give_matrix(Call *call, const char *value_name, const Value *value, const AttentionOperand *operand,
+                        const char *row, const char *column) {
+  if (value)
+    operand_elements(call, value_name, value, operand->offset, NULL, READ);
+  else
+    operand_null(call, value_name);
+  operand_dim(call, row, operand->row);
+  operand_dim(call, column, operand->column);
+}
+
+static void give_batches(Program *program, Call *call, const FusedAttention *a) {
+  const AttentionOperand *operands[] = {&a->q, &a->k, &a->v, &a->mask, &a->y};
+  const Dim *strides[5 * MAX_RANK], *zero = dim_const(program->graph->dims, 0);
+  int n = 0;
+  for (int k = 0; k < 5; k++)
+    for (int i = 0; i < a->batch_rank; i++) strides[n++] = operands[k]->batch[i] ? operands[k]->batch[i] : zero;
+  operand_integer(call, "batch_rank", a->batch_rank);
+  operand_dim_array(call, "batch_dims", a->batch_rank, a->batch);
+  operand_dim_array(call, "strides", n, strides);
+}
+
+static void give_cost(Call *call, const Node *node) {
+  const FusedAttention *a = node->attention;
+  double pairs = (double)dim_optimum(a->queries) * (double)dim_optimum(a->keys), bytes = 0;
+  for (int i = 0; i < a->batch_rank; i++) pairs *= (double)dim_optimum(a->batch[i]);
+  for (int i = 0; i < node->n_inputs; i++) bytes += value_optimum_bytes(node->inputs[i]);
+  double products = 2 * pairs * (double)(dim_value(a->depth) + dim_value(a->width));
+  call_cost(call, products, bytes + value_optimum_bytes(node->outputs[0]));
+}
+
+static void lower_attention(Program *program, Node *node) {
+  Graph *graph = program->graph;
+  const AttentionSchedule *s = (const AttentionSchedule *)node->schedule;
+  const FusedAttention *a = node->attention;
+  Call *call = kernel_call(program, node, spec_of(program, node, s));
+  const Dim *zero = dim_const(graph->dims, 0);
+  const AttentionOperand none = {zero, zero, zero, {NULL}};
+  const Value *mask = node_input(node, 3);
+  give_matrix(call, "q", node->inputs[0], &a->q, "q_row", "q_column");
+  give_matrix(call, "k", node->inputs[1], &a->k, "k_row", "k_column");
+  give_matrix(call, "v", node->inputs[2], &a->v, "v_row", "v_column");
+  give_matrix(call, "mask", mask, mask ? &a->mask : &none, "mask_row", "mask_column");
+  operand_value(call, "y", node->outputs[0], WRITE);
+  operand_dim(call, "y_row", a->y.row);
+  operand_value(call, "scratch", node->scratch, READ_WRITE);
+  operand_sharing(call, "scratch", SHARED_BY_WORKER);
+  operand_float(call, "scale", a->scale);
+  operand_dim(call, "queries", a->queries);
+  operand_dim(call, "keys", a->keys);
+  operand_dim(call, "depth", a->depth);
+  operand_dim(call, "width", a->width);
+  give_batches(program, call, a);
+  operand_integer(call, "slots", graph->config->machine->cores);
+  operand_integer(call, "slot", graph_slot_bytes(graph, node, slot_bytes(graph, node)) / (int64_t)sizeof(float));
+  give_cost(call, node);
+}
+
+static void dump_knobs(Text *out, const Graph *graph, const Node *node) {
+  (void)graph;
+  const AttentionSchedule *s = (const AttentionSchedule *)node->schedule;
+  if (s)
+    text_add(out, "  attention vectors=%d,keys=%lld,rows=%d..%d,out_rows=%d..%d\n", s->vectors, (long long)s->keys,
+             s->rows.least, s->rows.most, s->out_rows.least, s->out_rows.most);
+}
+
+const KernelFamily family_attention = {
+    .schedule = schedule,
+    .scratch = scratch,
+    .dump_knobs = dump_knobs,
+    .lower = lower_attention,
+};

@@ -1,0 +1,252 @@
+# SPDX-License-Identifier: MIT
+"""softmax(Q K') V runs as one kernel however exporters write it, wherever Q, K and V stand, and computes what ONNX Runtime
+does; what only resembles it stays as it is."""
+import numpy
+import pytest
+
+from support.emitted import run_module
+from support.model_builder import Model
+
+B, H, T, S, D = 2, 3, 19, 21, 8
+EPS = 2.0**-23
+
+
+def bound(depth=D, keys=S, scale=1.0):
+    """Elements are below 1: a score errs by depth roundings of depth, and 4 of what it is shifted by; weights by as much
+    twice, sums by the number of keys. Both sides err."""
+    return 2 * (2 * (depth + 6) * depth * scale + keys + 16) * EPS
+
+
+class Network:
+    """q, k, v are values of [B, H, T, D], [B, H, S, D] and [B, H, S, D]."""
+
+    def __init__(self, seed=1):
+        self.model, self.feeds, self.rng = Model(), {}, numpy.random.default_rng(seed)
+
+    def input(self, name, *shape, dims=None):
+        self.feeds[name] = self.rng.uniform(-1, 1, shape).astype(numpy.float32)
+        return self.model.input(name, "f32", dims or shape)
+
+    def node(self, op, *inputs, **attributes):
+        return self.model.node(op, list(inputs), **attributes)
+
+    def number(self, value):
+        return self.model.constant(numpy.float32(value))
+
+    def integers(self, *values):
+        return self.model.constant(numpy.array(values, numpy.int64))
+
+    def operands(self, batch=(B, H), queries=T):
+        return (self.input("q", *batch, queries, D), self.input("k", *batch, S, D), self.input("v", *batch, S, D))
+
+    def keys_turned(self, k):
+        return self.node("Transpose", k, perm=[0, 1, 3, 2])
+
+    def finish(self, weights, v):
+        self.model.output(self.node("MatMul", weights, v))
+        return self
+
+    def attend(self, q, k_turned, v, scaled=lambda net, scores: scores, masked=lambda net, scores: scores):
+        scores = masked(self, scaled(self, self.node("MatMul", q, k_turned)))
+        return self.finish(self.node("Softmax", scores, axis=-1), v)
+
+
+def plain(**options):
+    net = Network()
+    q, k, v = net.operands()
+    return net.attend(q, net.keys_turned(k), v, **options)
+
+
+def mask_from(*shape, first=False):
+    def masked(net, scores):
+        mask = net.input("mask", *shape)
+        return net.node("Add", *((mask, scores) if first else (scores, mask)))
+
+    return masked
+
+
+def causal(net, scores):
+    """The first query sees one key, the last one all but two."""
+    mask = numpy.triu(numpy.full((T, S), -numpy.inf, numpy.float32), 1)
+    return net.node("Add", scores, net.model.constant(mask))
+
+
+def scaled_before():
+    """As PyTorch writes scaled_dot_product_attention."""
+    net = Network()
+    q, k, v = net.operands()
+    root = net.number(D**-0.25)
+    return net.attend(net.node("Mul", q, root), net.node("Mul", net.keys_turned(k), root), v)
+
+
+def bool_mask():
+    """The same with a mask of true and false, one row of which is all false: its query gets zeros."""
+    net = Network()
+    q, k, v = net.operands()
+    allowed = net.rng.uniform(size=(B, 1, T, S)) > 0.3
+    allowed[:, :, 4] = False
+    net.feeds["allowed"] = allowed
+    given = net.model.input("allowed", "bool", allowed.shape)
+    mask = net.node("Where", given, net.number(0), net.number(-numpy.inf))
+    scores = net.node("Add", net.node("MatMul", q, net.keys_turned(k)), mask)
+    weights = net.node("Softmax", scores, axis=-1)
+    return net.finish(net.node("Where", net.node("IsNaN", weights), net.number(0), weights), v)
+
+
+def of_one_input(cut, batch=B):
+    """Q, K and V side by side in one input, cut and turned; the result turned back."""
+    net = Network()
+    x = net.input("x", batch, T, 3 * H * D)
+    parts = cut(net, x)
+    q, k, v = (net.node("Reshape", part, net.integers(batch, T, H, D)) for part in parts)
+    q, v = (net.node("Transpose", part, perm=[0, 2, 1, 3]) for part in (q, v))
+    weights = net.node("Softmax", net.node("MatMul", q, net.node("Transpose", k, perm=[0, 2, 3, 1])), axis=-1)
+    mixed = net.node("Transpose", net.node("MatMul", weights, v), perm=[0, 2, 1, 3])
+    net.model.output(net.node("Reshape", mixed, net.integers(batch, T, H * D)))
+    return net
+
+
+def by_split(net, x):
+    return net.model.node("Split", [x, net.integers(H * D, H * D, H * D)], 3, axis=-1)
+
+
+def by_slice(net, x):
+    return [net.node("Slice", x, net.integers(k * H * D), net.integers((k + 1) * H * D), net.integers(2))
+            for k in range(3)]
+
+
+def by_gather(net, x):
+    """As PyTorch writes MultiheadAttention."""
+    apart = net.node("Unsqueeze", net.node("Reshape", x, net.integers(0, 0, 3, H * D)), net.integers(0))
+    apart = net.node("Squeeze", net.node("Transpose", apart, perm=[3, 1, 2, 0, 4]), net.integers(3))
+    return [net.node("Gather", apart, net.model.constant(numpy.int64(k)), axis=0) for k in (0, 1, -1)]
+
+
+def repeated_keys():
+    """One head of keys and values for all of the queries."""
+    net = Network()
+    q, k, v = net.input("q", B, H, T, D), net.input("k", B, 1, S, D), net.input("v", 1, 1, S, D)
+    return net.attend(q, net.keys_turned(k), v)
+
+
+def of_rank(rank):
+    net = Network()
+    batch = (B, H)[:rank - 2]
+    q, k, v = net.operands(batch)
+    return net.attend(q, net.node("Transpose", k, perm=[*range(rank - 2), rank - 1, rank - 2]), v)
+
+
+FORMS = {
+    "plain": plain,
+    "scaled": lambda: plain(scaled=lambda net, x: net.node("Mul", net.number(0.5), x)),
+    "divided": lambda: plain(scaled=lambda net, x: net.node("Div", x, net.number(2))),
+    "scaled_before": scaled_before,
+    "mask": lambda: plain(masked=mask_from(B, H, T, S)),
+    "mask_first": lambda: plain(masked=mask_from(T, S, first=True)),
+    "mask_of_keys": lambda: plain(masked=mask_from(B, 1, 1, S)),
+    "mask_of_rank_1": lambda: plain(masked=mask_from(S)),
+    "causal": lambda: plain(masked=causal),
+    "bool_mask": bool_mask,
+    "split": lambda: of_one_input(by_split),
+    "slice": lambda: of_one_input(by_slice),
+    "gather": lambda: of_one_input(by_gather),
+    "one_batch": lambda: of_one_input(by_split, batch=1),
+    "repeated_keys": repeated_keys,
+    "rank_2": lambda: of_rank(2),
+    "rank_3": lambda: of_rank(3),
+}
+
+
+def compiled(net, rnncc, folder, *options):
+    """(how many nodes are fused, the module)."""
+    done = rnncc(net.model.write(folder), "-o", folder / "m.so", "--dump-after=fuse_attention", "--verify-each", *options)
+    assert done.returncode == 0, done.stderr
+    return done.stderr.count(" = FusedAttention("), folder / "m.so"
+
+
+def check(net, module, allowance):
+    got, expected = run_module(module, net.feeds), net.model.onnx_run(net.feeds)
+    for name, array in expected.items():
+        numpy.testing.assert_allclose(got[name], array, rtol=0, atol=allowance)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_attention_is_one_kernel_however_it_is_written(form, rnncc, tmp_path):
+    net = FORMS[form]()
+    fused, module = compiled(net, rnncc, tmp_path, "--target=x86-64-v3")
+    assert fused == 1
+    check(net, module, bound())
+
+
+@pytest.mark.parametrize("cut", [by_split, by_slice])
+def test_nothing_is_copied_before_or_after_it(cut, rnncc, tmp_path):
+    done = rnncc(of_one_input(cut).model.write(tmp_path), "--emit=c", "-o", tmp_path / "c")
+    assert done.returncode == 0, done.stderr
+    text = (tmp_path / "c" / "network.c").read_text()
+    assert "_attention(" in text and "copy_strided" not in text
+
+
+def test_extents_that_only_the_run_knows(rnncc, tmp_path):
+    """Queries and keys from one to several blocks."""
+    net = Network()
+    net.model.dim("T", 1, 20, 80)
+    net.model.dim("S", 1, 20, 600)
+    q, k, v = (net.input(name, 1, 2, 1, D, dims=[1, 2, dim, D]) for name, dim in (("q", "T"), ("k", "S"), ("v", "S")))
+    mask = net.input("mask", 1, 1, 1, 1, dims=[1, 1, "T", "S"])
+    net.attend(q, net.keys_turned(k), v, masked=lambda net, scores: net.node("Add", scores, mask))
+    fused, module = compiled(net, rnncc, tmp_path)
+    assert fused == 1
+    for queries, keys in ((1, 1), (17, 300), (80, 600), (64, 256)):
+        net.feeds = {name: net.rng.uniform(-1, 1, shape).astype(numpy.float32) for name, shape in (
+            ("q", (1, 2, queries, D)), ("k", (1, 2, keys, D)), ("v", (1, 2, keys, D)), ("mask", (1, 1, queries, keys)))}
+        check(net, module, bound(keys=keys))
+
+
+def weights_used_twice():
+    net = Network()
+    q, k, v = net.operands()
+    weights = net.node("Softmax", net.node("MatMul", q, net.keys_turned(k)), axis=-1)
+    net.model.output(weights)
+    return net.finish(weights, v)
+
+
+def softmax_over_queries():
+    net = Network()
+    q, k, v = net.operands()
+    return net.finish(net.node("Softmax", net.node("MatMul", q, net.keys_turned(k)), axis=-2), v)
+
+
+def one_query():
+    net = Network()
+    q, k, v = net.operands(queries=1)
+    return net.attend(q, net.keys_turned(k), v)
+
+
+def mask_of_queries():
+    """The same for all keys."""
+    return plain(masked=mask_from(T, 1))
+
+
+def scaled_by_head():
+    """The factor is no number."""
+    return plain(scaled=lambda net, scores: net.node("Mul", scores, net.input("factor", H, 1, 1)))
+
+
+@pytest.mark.parametrize("build", [weights_used_twice, softmax_over_queries, one_query, mask_of_queries, scaled_by_head])
+def test_what_only_resembles_it_stays(build, rnncc, tmp_path):
+    net = build()
+    fused, module = compiled(net, rnncc, tmp_path)
+    assert fused == 0
+    check(net, module, bound())
+
+
+def test_an_infinite_score_and_one_that_is_no_number_spoil_their_query_alone(rnncc, tmp_path):
+    net = plain(masked=mask_from(B, H, T, S))
+    net.feeds["mask"][0, 0, 2, 3] = numpy.inf
+    net.feeds["mask"][0, 0, 5, 3] = numpy.nan
+    net.feeds["mask"][0, 0, 7] = -numpy.inf
+    _, module = compiled(net, rnncc, tmp_path)
+    (got,), (expected,) = run_module(module, net.feeds).values(), net.model.onnx_run(net.feeds).values()
+    spoilt = numpy.isnan(got).all(-1)
+    assert numpy.argwhere(spoilt).tolist() == [[0, 0, 2], [0, 0, 5], [0, 0, 7]]
+    numpy.testing.assert_allclose(got[~spoilt], expected[~spoilt], rtol=0, atol=bound())

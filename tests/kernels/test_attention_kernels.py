@@ -1,0 +1,38 @@
+# SPDX-License-Identifier: MIT
+"""Fused attention equals plain loops in double at every edge of its blocks, on every ISA, with the same bits on any number
+of threads and for a query alone."""
+import pytest
+
+from support import kernel_builder
+
+VARIANTS = {
+    "v4": dict(VECTORS=4, ROWS=6, OUT_ROWS=6, KEYS=16, MASK=0),
+    "v3_turned": dict(VECTORS=3, ROWS=8, OUT_ROWS=8, KEYS=7, MASK=3, BLIND_ZERO=1),
+    "v2": dict(VECTORS=2, ROWS=6, OUT_ROWS=5, KEYS=24, MASK=2),
+    "v1_by_key": dict(VECTORS=1, ROWS=8, OUT_ROWS=8, KEYS=16, MASK=1),
+}
+
+
+def variant_source(name, knobs):
+    return kernel_builder.template("attention", **knobs) + f"""
+#include "attention_check.h"
+extern const AttentionVariant variant_{name};
+const AttentionVariant variant_{name} = {{.name = "{name}", .lanes = LANES, .vectors = VECTORS, .keys = KEYS,
+  .mask = MASK, .blind_zero = BLIND_ZERO, .attention = attention}};
+"""
+
+
+def table_source():
+    declared = "".join(f"extern const AttentionVariant variant_{name};\n" for name in VARIANTS)
+    rows = ", ".join(f"&variant_{name}" for name in VARIANTS)
+    return f'#include "attention_check.h"\n#include <stddef.h>\n{declared}' \
+           f"const AttentionVariant *const attention_variants[] = {{{rows}, NULL}};\n"
+
+
+@pytest.mark.parametrize("isa", kernel_builder.isas("sve256", "rvv256"))
+def test_fused_attention_equals_plain_loops(isa, tmp_path):
+    kernel_builder.emulator(isa)
+    sources = {"table.c": table_source(), "tests/kernels/attention_check.c": None}
+    sources |= {f"attention_{name}.c": variant_source(name, knobs) for name, knobs in VARIANTS.items()}
+    done = kernel_builder.run(kernel_builder.build(tmp_path, isa, sources), isa)
+    assert done.returncode == 0, done.stdout + done.stderr
