@@ -334,6 +334,8 @@ def test_rnnrun_names_a_network_and_inspect_lists_all(asr, rnnrun, tmp_path):
     for options, known in (([], done), (["--network=step"], one)):
         foreign = rnnrun("inspect", tmp_path / "foreign.so", *options)
         assert foreign.stdout.splitlines()[1:] == known.stdout.splitlines()
+    told = rnnrun("inspect", tmp_path / "foreign.so", "--network=decoder")
+    assert told.returncode == 2 and "the module has no network decoder; it has encoder, step, joiner\n" in told.stderr
     told = rnnrun("run", asr, "--network=step", "--input", "token=zeros", "--steps=2")
     assert told.returncode == 0 and re.fullmatch(rf"out f32 1x{STATE}:.*\n", told.stdout), told.stderr
     told = rnnrun("bench", asr, "--network=joiner", "--runs=3", "--json")

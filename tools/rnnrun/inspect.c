@@ -111,6 +111,18 @@ static int print_foreign_networks(const ElfFile *file, const char *path, const c
   return printed;
 }
 
+static _Noreturn void no_foreign_network(const ElfFile *file, const char *path, const char *network) {
+  enum { FIELD_BYTES = sizeof "model   " };
+  char names[1024] = "";
+  size_t length = 0;
+  const char *text;
+  for (int i = 0; (text = elf_description(file, i)) && length < sizeof names; i++)
+    if (!is_other_target(file, i) && strlen(text) > FIELD_BYTES)
+      length += (size_t)snprintf(names + length, sizeof names - length, "%s %.*s", length ? "," : "",
+                                 (int)strcspn(text + FIELD_BYTES, "\n"), text + FIELD_BYTES);
+  fail(EXIT_INPUT, "%s: the module has no network %s; it has%s", path, network, names);
+}
+
 /* What can be known of it. */
 static int inspect_foreign(const char *path, const ElfFile *file, const char *network) {
   char machine[ELF_MACHINE_TEXT], here[ELF_MACHINE_TEXT];
@@ -118,7 +130,7 @@ static int inspect_foreign(const char *path, const ElfFile *file, const char *ne
   if (!elf_description(file, 0))
     fail(EXIT_ENVIRONMENT, "%s: for %s; not a module of rnncc, it has no note of rnncc", path, machine);
   printf("%-8s %s; this is %s, so the module is read, not loaded\n", "machine", machine, elf_machine_here(here));
-  if (!print_foreign_networks(file, path, network)) fail(EXIT_INPUT, "%s: the module has no network %s", path, network);
+  if (!print_foreign_networks(file, path, network)) no_foreign_network(file, path, network);
   return 0;
 }
 
