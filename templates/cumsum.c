@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Running sums along one axis of x[outer, n, inner], added one by one in the element's type. */
+/* Running sums or products along one axis of x[outer, n, inner], one by one in the element's type. */
 #include "kernel.h"
 
 /* Integers are unsigned, so that they wrap around.
@@ -13,16 +13,22 @@ enum { EXCLUSIVE = 0 };
  * legal: 0 1 */
 enum { REVERSE = 0 };
 
+/* 1: products.
+ * legal: 0 1 */
+enum { PRODUCT = 0 };
+
 /* Minimum columns of a worker. */
 enum { COLUMNS = 256 };
 
+static T joined(T total, T element) { return PRODUCT ? total * element : total + element; }
+
 static void sum_row(const T *x, T *y, int64_t n) {
-  T sum = 0;
+  T sum = PRODUCT;
   for (int64_t i = 0; i < n; i++) {
     int64_t at = REVERSE ? n - 1 - i : i;
     T element = x[at];
-    y[at] = EXCLUSIVE ? sum : sum + element;
-    sum += element;
+    y[at] = EXCLUSIVE ? sum : joined(sum, element);
+    sum = joined(sum, element);
   }
 }
 
@@ -31,11 +37,11 @@ static void sum_columns(const T *x, T *y, int64_t n, int64_t inner, int64_t widt
   for (int64_t i = 0; i < n; i++) {
     int64_t at = (REVERSE ? n - 1 - i : i) * inner, before = REVERSE ? at + inner : at - inner;
     for (int64_t column = 0; column < width; column++) {
-      T sum = i ? y[before + column] : 0;
+      T sum = i ? y[before + column] : PRODUCT;
       if (EXCLUSIVE)
-        y[at + column] = i ? sum + x[before + column] : 0;
+        y[at + column] = i ? joined(sum, x[before + column]) : PRODUCT;
       else
-        y[at + column] = sum + x[at + column];
+        y[at + column] = joined(sum, x[at + column]);
     }
   }
 }

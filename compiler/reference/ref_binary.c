@@ -34,7 +34,7 @@ static Wide int_power(Wide base, Wide exponent) {
 }
 
 static Wide int_remainder(Wide a, Wide b) { return a % b; }
-static Wide int_shift_left(Wide a, Wide b) { return b < 64 ? (Wide)((uint64_t)a << b) : 0; }
+static Wide int_shift_left(Wide a, Wide b) { return b >= 0 && b < 64 ? (Wide)((uint64_t)a << b) : 0; }
 
 #define BINARY_FLOAT(op, expression)                                                                                   \
   static double float_##op(double a, double b) { return expression; }

@@ -93,6 +93,6 @@ const char *ref_depth_to_space(const Node *node, const Tensor *const *inputs, Te
 }
 
 const char *ref_space_to_depth(const Node *node, const Tensor *const *inputs, Tensor *const *outputs) {
-  rearrange(outputs[0], inputs[0], node_int(node, ATTR_blocksize), true, outputs[0]);
+  rearrange(outputs[0], inputs[0], node_int(node, ATTR_blocksize), node_word(node, ATTR_mode) == DEPTH_DCR, outputs[0]);
   return NULL;
 }

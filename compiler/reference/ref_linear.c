@@ -1,27 +1,38 @@
 /* SPDX-License-Identifier: MIT */
-/* CumSum and Det. */
+/* CumSum, CumProd and Det. */
 #include <math.h>
 #include <stdlib.h>
 
 #include "reference/kernels.h"
 
-/* One sum of n elements, `stride` apart, from `first` on; integers wrap around. */
-static void running_sum(const Tensor *x, Tensor *y, int64_t first, int64_t n, int64_t stride, bool exclusive) {
-  double sum = 0;
-  int64_t int_sum = 0;
+/* What running sums, or products, begin with and add, or multiply. */
+typedef struct Running {
+  bool product, exclusive;
+} Running;
+
+static double next_float(const Running *running, double total, double x) {
+  return running->product ? total * x : total + x;
+}
+static int64_t next_int(const Running *running, DType dtype, int64_t total, int64_t x) {
+  return wrap_int(dtype, running->product ? wrap_mul(total, x) : wrap_add(total, x));
+}
+
+/* One sum or product of n elements, `stride` apart, from `first` on; integers wrap around. */
+static void run_along(const Running *running, const Tensor *x, Tensor *y, int64_t first, int64_t n, int64_t stride) {
+  double total = running->product;
+  int64_t int_total = running->product;
   bool floating = dtype_is_float(x->dtype);
   for (int64_t i = 0; i < n; i++) {
-    int64_t at = first + i * stride;
-    double before = sum;
-    int64_t int_before = int_sum;
+    int64_t at = first + i * stride, int_before = int_total;
+    double before = total;
     if (floating)
-      sum += tensor_get(x, at);
+      total = next_float(running, total, tensor_get(x, at));
     else
-      int_sum = wrap_int(x->dtype, wrap_add(int_sum, tensor_get_int(x, at)));
+      int_total = next_int(running, x->dtype, int_total, tensor_get_int(x, at));
     if (floating)
-      tensor_set(y, at, exclusive ? before : sum);
+      tensor_set(y, at, running->exclusive ? before : total);
     else
-      tensor_set_int(y, at, exclusive ? int_before : int_sum);
+      tensor_set_int(y, at, running->exclusive ? int_before : int_total);
   }
 }
 
@@ -30,10 +41,11 @@ const char *ref_cumsum(const Node *node, const Tensor *const *inputs, Tensor *co
   int axis = tensor_count(inputs[1]) == 1 ? normal_axis(tensor_get_int(inputs[1], 0), x->rank) : -1;
   if (axis < 0) return "axis out of range";
   int64_t n = x->shape[axis], inner = tensor_extent(x, axis + 1, x->rank), total = tensor_count(x);
-  bool exclusive = node_int(node, ATTR_exclusive) != 0, reverse = node_int(node, ATTR_reverse) != 0;
+  const Running running = {is_op(node, OP_CumProd), node_int(node, ATTR_exclusive) != 0};
+  bool reverse = node_int(node, ATTR_reverse) != 0;
   for (int64_t sum = 0; n > 0 && sum < total / n; sum++) {
     int64_t first = sum / inner * n * inner + sum % inner, last = first + (n - 1) * inner;
-    running_sum(x, outputs[0], reverse ? last : first, n, reverse ? -inner : inner, exclusive);
+    run_along(&running, x, outputs[0], reverse ? last : first, n, reverse ? -inner : inner);
   }
   return NULL;
 }

@@ -27,6 +27,16 @@ bool shape_cast(Graph *graph, Node *node) {
   return shape_same(graph, node);
 }
 
+/* Only 0 and 1 are bools. */
+bool shape_bit_cast(Graph *graph, Node *node) {
+  const Value *x = node->inputs[0];
+  if (!shape_cast(graph, node)) return false;
+  DType to = node->outputs[0]->dtype;
+  if (to == RNNCC_BOOL && x->dtype != RNNCC_BOOL) return shape_unsupported(node, "bits as bool");
+  if (dtype_size(to) == dtype_size(x->dtype)) return true;
+  return shape_error(node, "`to` is %s; expected a type of as many bits as %s", dtype_name(to), shape_text(graph, x));
+}
+
 /* PRelu's slope follows its input, never the other way round. */
 static bool check_slope(Graph *graph, const Node *node) {
   const Value *x = node->inputs[0];

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Ops that pick or place elements by index: GatherElements, GatherND, ScatterElements, ScatterND, OneHot. */
+/* Ops that pick or place elements by index: GatherElements, GatherND, ScatterElements, ScatterND, TensorScatter,
+ * OneHot. */
 #include "ir/tensor.h"
 #include "shapes/shape.h"
 
@@ -108,6 +109,26 @@ bool shape_scatter_nd(Graph *graph, Node *node) {
   if (length < 0 || !check_reduction(node) || !tuple_shape(node, "the updates", length, &rank, shape)) return false;
   if (!check_shape(graph, node, 2, rank, shape, "one update a tuple")) return false;
   return set_shape(graph, node, 0, data->rank, data->shape);
+}
+
+/* A block of at most the cache's places along the axis; elsewhere the shapes agree. */
+bool shape_tensor_scatter(Graph *graph, Node *node) {
+  const Value *past = node->inputs[0], *block = node->inputs[1];
+  const Dim *wanted[MAX_RANK];
+  if (!check_rank(graph, node, 0, 2, MAX_RANK)) return false;
+  int axis = check_axis(node, "axis", node_int(node, ATTR_axis), past->rank);
+  if (axis < 0 || !check_rank(graph, node, 1, past->rank, past->rank)) return false;
+  if (axis == 0) return shape_error(node, "axis is 0, that of the samples; expected another one");
+  for (int k = 0; k < past->rank; k++) wanted[k] = k == axis ? block->shape[k] : past->shape[k];
+  if (!check_shape(graph, node, 1, past->rank, wanted, "the cache's, but for the axis")) return false;
+  if (!check_shape(graph, node, 2, 1, past->shape, "a place for each sample")) return false;
+  if (!dim_at_most(graph->dims, block->shape[axis], past->shape[axis]))
+    return shape_error(node, "the block, %s, is longer than the cache, %s, on axis %d", shape_text(graph, block),
+                       shape_text(graph, past), axis);
+  bool known = dim_is_const(block->shape[axis]) && dim_is_const(past->shape[axis]);
+  return known ? shape_same(graph, node)
+               : shape_unsupported(node, "axis %d of %s and %s must be known at compile time", axis,
+                                   shape_text(graph, past), shape_text(graph, block));
 }
 
 bool shape_one_hot(Graph *graph, Node *node) {

@@ -142,7 +142,7 @@ def inline_constant(array):
 def onnx_attributes(node):
     attributes = {key: value.onnx(onnx_attributes) if hasattr(value, "onnx") else value
                   for key, value in node["attributes"].items()}
-    if node["op"] == "Cast":
+    if "to" in attributes:
         attributes["to"] = TYPES[attributes["to"]][1]
     return attributes
 

@@ -73,11 +73,16 @@ static TextRow is_inf_variant(const Node *node) {
   return node_int(node, ATTR_detect_negative) ? TEXT_IsNegativeInf : TEXT_IsNoInf;
 }
 
+static TextRow shift_variant(const Node *node) {
+  if (node_word(node, ATTR_direction) == SHIFT_LEFT) return TEXT_ShiftLeft;
+  return dtype_info(node->inputs[0]->dtype)->kind == DTYPE_SIGNED ? TEXT_ShiftRightSigned : TEXT_ShiftRight;
+}
+
 static TextRow row_of(const Node *node) {
   if (node->op->max_inputs < 0 && !has_input(node, 1)) return TEXT_Copy;
   switch (node->op->kind) {
   case OP_BitShift:
-    return node_word(node, ATTR_direction) == SHIFT_LEFT ? TEXT_ShiftLeft : TEXT_ShiftRight;
+    return shift_variant(node);
   case OP_Cast:
     return cast_variant(node);
   case OP_Clip:

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Ops that only move elements: Concat, Split, Slice, Transpose, Expand, Pad, and Identity where it must copy. */
+/* Ops that only move elements: Concat, Split, Slice, Transpose, Expand, Pad, BitCast, and Identity where it must
+ * copy. */
 #include "ir/family.h"
 #include "kernels/move/channel_copy.h"
 #include "kernels/move/strided_copy.h"
@@ -232,8 +233,10 @@ static void lower_blocked(Program *program, const Node *node) {
 }
 
 static void (*const lower_op[N_OPS])(Program *program, Node *node) = {
-    [OP_Concat] = lower_parts, [OP_Expand] = lower_expand, [OP_Identity] = lower_identity,   [OP_Pad] = lower_pad,
-    [OP_Slice] = lower_slice,  [OP_Split] = lower_parts,   [OP_Transpose] = lower_transpose,
+    [OP_Concat] = lower_parts,      [OP_Expand] = lower_expand,
+    [OP_Identity] = lower_identity, [OP_BitCast] = lower_identity,
+    [OP_Pad] = lower_pad,           [OP_Slice] = lower_slice,
+    [OP_Split] = lower_parts,       [OP_Transpose] = lower_transpose,
 };
 
 /* Bytes that are copied; parts of whole blocks need no copy (layout/place_parts.c). */

@@ -59,7 +59,7 @@ static void lower_depth_to_space(Program *program, Node *node) {
 }
 
 static void lower_space_to_depth(Program *program, Node *node) {
-  lower_blocks(program, node, node->outputs[0], node->inputs[0], true);
+  lower_blocks(program, node, node->outputs[0], node->inputs[0], node_word(node, ATTR_mode) == DEPTH_DCR);
 }
 
 /* Fills the output with one element. */

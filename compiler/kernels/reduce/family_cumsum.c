@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* CumSum, seen as x[outer, n, inner]. */
+/* CumSum and CumProd, seen as x[outer, n, inner]. */
 #include "ir/family.h"
 #include "program/build.h"
 #include "shapes/shape.h"
@@ -16,6 +16,7 @@ static void lower_cumsum(Program *program, Node *node) {
     kernel_bits(spec, "T", x->dtype);
   kernel_knob(spec, "EXCLUSIVE", node_int(node, ATTR_exclusive) != 0);
   kernel_knob(spec, "REVERSE", node_int(node, ATTR_reverse) != 0);
+  kernel_knob(spec, "PRODUCT", is_op(node, OP_CumProd));
   Call *call = kernel_call(program, node, spec);
   operand_value(call, "x", x, READ);
   operand_value(call, "y", node->outputs[0], WRITE);

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: MIT */
+/* Losses of classes: what the target's class has, weighed, summed or averaged. */
+#include "expand/expansion.h"
+
+/* Over all elements. */
+static Value *of_all(const Formula *f, OpKind op, Value *x) {
+  const Attribute attribute = attribute_int(ATTR_keepdims, 0);
+  return build_op(f, op, 1, &x, 1, 1, &attribute)->outputs[0];
+}
+
+/* x[n, target[n, ...], ...]: of axis 1, the target's. */
+static Value *at_target(const Formula *f, Value *x, Value *target) {
+  const int64_t one = 1;
+  const Attribute axis = attribute_int(ATTR_axis, 1);
+  Value *inputs[] = {x, with_axis(f, target, 1)};
+  Value *picked = build_op(f, OP_GatherElements, 2, inputs, 1, 1, &axis)->outputs[0];
+  return apply2(f, OP_Squeeze, picked, integers(f, 1, &one));
+}
+
+/* A target to ignore may be no class: it is read as class 0, and counts as 0. */
+static Value *negative_log_likelihood(const Formula *f, const Node *node, Value *x) {
+  const Attribute *ignore = node_attribute(node, ATTR_ignore_index);
+  Value *target = cast(f, node->inputs[1], RNNCC_I64), *weights = node_input(node, 2), *ignored = NULL;
+  if (ignore) {
+    ignored = apply2(f, OP_Equal, target, integers(f, 1, &ignore->i));
+    target = apply3(f, OP_Where, ignored, number(f, target, 0), target);
+  }
+  Value *loss = apply(f, OP_Neg, at_target(f, x, target)), *weight = NULL;
+  if (weights) weight = gathered(f, weights, target, 0);
+  if (weights) loss = times(f, loss, weight);
+  if (ignored) {
+    weight = apply3(f, OP_Where, ignored, number(f, x, 0), weight ? weight : number(f, x, 1));
+    loss = apply3(f, OP_Where, ignored, number(f, x, 0), loss);
+  }
+  int reduction = node_word(node, ATTR_reduction);
+  if (reduction == LOSS_none) return loss;
+  if (reduction == LOSS_mean && !weight) return of_all(f, OP_ReduceMean, loss);
+  Value *sum = of_all(f, OP_ReduceSum, loss);
+  return reduction == LOSS_sum ? sum : over(f, sum, of_all(f, OP_ReduceSum, weight));
+}
+
+void expand_likelihood_loss(const Formula *f, const Node *node, Value **results) {
+  results[0] = negative_log_likelihood(f, node, node->inputs[0]);
+}
+
+void expand_softmax_loss(const Formula *f, const Node *node, Value **results) {
+  const Attribute axis = attribute_int(ATTR_axis, 1);
+  Value *logarithms = build_op(f, OP_LogSoftmax, 1, node->inputs, 1, 1, &axis)->outputs[0];
+  results[0] = negative_log_likelihood(f, node, logarithms);
+  if (node_output(node, 1)) results[1] = logarithms;
+}
