@@ -98,6 +98,21 @@ static void fit_exponent(const Fit *fit, Node *node) {
     node->inputs[1] = cast_to(&builder, node->inputs[1], RNNCC_F64);
 }
 
+static bool reduces_bools(const Node *node) {
+  return op_is_reduction(node->op) && node->inputs[0]->dtype == RNNCC_BOOL;
+}
+
+/* The greatest and least of bools, by way of bytes: of none the least is 255, which is true. */
+static void reduce_bytes(const Fit *fit, Node *node) {
+  const Builder builder = builder_at(fit, node);
+  Value *result = node->outputs[0];
+  node->inputs[0] = cast_to(&builder, node->inputs[0], RNNCC_U8);
+  graph_set_output(node, 0, graph_value(fit->graph, result->name, result->where));
+  graph_append(fit->graph, node);
+  if (!infer_node(fit->graph, node)) bug("%s does not fit in u8", node->op->name);
+  graph_set_output(cast_to(&builder, node->outputs[0], RNNCC_BOOL)->producer, 0, result);
+}
+
 /* needs: infer_shapes. keeps: the graph's inputs and outputs, states, names. Afterwards a kernel exists for the types
  * of every node. */
 void legalize_types(Graph *graph) {
@@ -106,7 +121,9 @@ void legalize_types(Graph *graph) {
   int n_nodes = graph_take_nodes(graph, &nodes);
   for (int n = 0; n < n_nodes; n++) {
     if (is_op(nodes[n], OP_Pow)) fit_exponent(&fit, nodes[n]);
-    if (computes_in_f32(&fit, nodes[n]))
+    if (reduces_bools(nodes[n]))
+      reduce_bytes(&fit, nodes[n]);
+    else if (computes_in_f32(&fit, nodes[n]))
       compute_in_f32(&fit, nodes[n]);
     else
       graph_append(graph, nodes[n]);

@@ -92,8 +92,15 @@ def tolerance(case):
     return data.get("rtol", 1e-3), data.get("atol", 1e-7)
 
 
-def rnncc(case, output, options):
-    command = [BUILD / "compiler" / "rnncc", "--verify-each", case.model, "-o", output, *options]
+def named_extents(model, data):
+    """The named dims, which are as long as the data is."""
+    return {axis.dim_param: extent for i in model.graph.input if i.name in data.inputs
+            for axis, extent in zip(i.type.tensor_type.shape.dim, data.inputs[i.name].shape) if axis.dim_param}
+
+
+def rnncc(case, output, dims, options):
+    bounds = [option for name, extent in dims.items() for option in ("--dim", f"{name}={extent}")]
+    command = [BUILD / "compiler" / "rnncc", "--verify-each", case.model, "-o", output, *bounds, *options]
     environment = os.environ | cached_clang() | UNMEASURED | ({} if case.optimised else {"RNNCC_CLANG_WITHOUT_PASSES": WITHOUT_PASSES})
     return subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, env=environment)
 
@@ -237,7 +244,10 @@ def attempt(case, folder):
         result = run_reference(case, model, sets, Path(folder))
         if result:
             return result
-    done, frozen = with_frozen_inputs(functools.partial(rnncc, case, output), model, sets[0])
+    dims = named_extents(model, sets[0])
+    if 0 in dims.values():
+        return Result(case.name, UNSUPPORTED, "a named dim that is 0 long")
+    done, frozen = with_frozen_inputs(functools.partial(rnncc, case, output, dims), model, sets[0])
     if done.returncode == 3:
         return Result(case.name, UNSUPPORTED, first_reason(done.stderr, case))
     if done.returncode != 0:

@@ -134,9 +134,14 @@ static bool read_value(OnnxReader *reader, Draft *draft, Attribute *attribute, c
   }
 }
 
+/* What an empty Optional would hold, which no tensor depends on. */
+static bool is_type_of_nothing(const Draft *draft, const Onnx__AttributeProto *given) {
+  return type_of(given) == ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__TYPE_PROTO && strcmp(draft->op, "Optional") == 0;
+}
+
 bool onnx_read_attribute(OnnxReader *reader, Draft *draft, const Onnx__AttributeProto *proto) {
   const Onnx__AttributeProto *given = argument_of(reader, draft->scope, proto);
-  if (!given) return true;
+  if (!given || is_type_of_nothing(draft, given)) return true;
   Attribute *attribute = &draft->attributes[draft->n_attributes];
   *attribute = (Attribute){.name = onnx_text(proto->name), .where = draft->where};
   bool good = read_value(reader, draft, attribute, given);

@@ -183,6 +183,16 @@ static bool fit_counts(OnnxReader *reader, const Draft *draft, const OpInfo *op)
   return true;
 }
 
+/* False, and reports it, if an input is a sequence: operators of sequences are gone by now. */
+static bool reads_tensors(OnnxReader *reader, const Draft *draft) {
+  for (int i = 0; i < draft->n_inputs; i++) {
+    if (!onnx_sequence(reader, draft->inputs[i])) continue;
+    unsupported_add(&reader->unsupported, draft->name, "a sequence as input %d of %s", i, draft->op);
+    return false;
+  }
+  return true;
+}
+
 /* Removes the graph's last node, which had errors: shape rules of other nodes must not read it. */
 static void withdraw(Graph *graph, const Node *node) {
   for (int i = 0; i < node->n_outputs; i++)
@@ -199,7 +209,7 @@ Node *onnx_commit(OnnxReader *reader, Draft *draft) {
   trim(draft->inputs, &draft->n_inputs);
   trim(draft->outputs, &draft->n_outputs);
   drop_undefined_types(draft, op);
-  bool good = fit_counts(reader, draft, op);
+  bool good = fit_counts(reader, draft, op) && reads_tensors(reader, draft);
   for (int i = 0; i < draft->n_attributes; i++) good &= fit_attribute(reader, draft, op, &draft->attributes[i]);
   if (!good) return NULL;
   Node *node = graph_node(draft->scope->graph, op, draft->name, draft->n_inputs, draft->n_outputs);

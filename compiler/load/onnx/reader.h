@@ -43,6 +43,9 @@ typedef struct ExternalFile {
   struct ExternalFile *next;
 } ExternalFile;
 
+/* The tensors that a sequence or an optional value holds: sequences.c. */
+typedef struct Sequence Sequence;
+
 typedef struct OnnxReader {
   Arena *arena;
   const char *file;
@@ -53,10 +56,11 @@ typedef struct OnnxReader {
   ExternalFile *external;
   Unsupported unsupported;
   DimRequests dims;
-  int depth;      /* functions inside functions */
-  int n_calls;    /* of functions */
-  int n_made;     /* nodes so far, for names */
-  int n_inferred; /* nodes of the graph whose shapes were inferred */
+  Sequence *sequences; /* the latest first */
+  int depth;           /* functions inside functions */
+  int n_calls;         /* of functions */
+  int n_made;          /* nodes so far, for names */
+  int n_inferred;      /* nodes of the graph whose shapes were inferred */
 } OnnxReader;
 
 /* A node before it joins the graph. Lists are in the arena and may be replaced. */
@@ -107,6 +111,9 @@ Graph *onnx_read_body(OnnxReader *reader, Scope *scope, const Onnx__GraphProto *
 const Onnx__FunctionProto *onnx_function(const OnnxReader *reader, const Onnx__NodeProto *node);
 /* Replaces the call, whose inputs and outputs are the draft's, by the function's nodes. */
 void onnx_inline(OnnxReader *reader, Draft *draft, const Onnx__FunctionProto *function, const Onnx__NodeProto *call);
+
+/* What the value stands for, if it is the name of a sequence; NULL: it is a tensor. */
+const Sequence *onnx_sequence(const OnnxReader *reader, const Value *value);
 
 /* Makes the draft a node, checked against its op's row. NULL after an error, or if it is not supported. */
 Node *onnx_commit(OnnxReader *reader, Draft *draft);

@@ -200,6 +200,8 @@ void onnx_read_outputs(OnnxReader *reader, Scope *scope, const Onnx__GraphProto 
     if (of_model && kind_of(proto->output[i]->type)) read_dtype_of(reader, proto->output[i], "output");
     Value *value;
     if (!onnx_value(reader, scope, name, place(reader, name), &value)) continue;
+    if (!of_model && onnx_sequence(reader, value))
+      unsupported_add(&reader->unsupported, name, "a sequence as a body's output");
     if (value && of_model && listed(graph, value))
       error_at(place(reader, name), EXIT_INVALID, "the output \"%s\" is listed twice", short_name(reader->arena, name));
     else if (value)

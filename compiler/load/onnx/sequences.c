@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Sequences and optional values, as far as they are settled when compiling: which tensors they hold is known at each
+ * node, so that no node is left of them. The value of a sequence's name stands for it, and nothing else may read it.
+ */
+#include "ir/tensor.h"
+#include "load/onnx/adapt.h"
+
+struct Sequence {
+  const Value *name;
+  int n; /* -1: an optional value that holds nothing */
+  Value **items;
+  Sequence *next;
+};
+
+const Sequence *onnx_sequence(const OnnxReader *reader, const Value *value) {
+  const Sequence *found = value ? reader->sequences : NULL;
+  while (found && found->name != value) found = found->next;
+  return found;
+}
+
+static bool reads_sequence(const OnnxReader *reader, const Draft *draft) {
+  return onnx_sequence(reader, draft_input(draft, 0)) != NULL;
+}
+
+/* The draft's output is that sequence; no node is left. */
+static bool become(OnnxReader *reader, const Draft *draft, int n, Value *const *items) {
+  if (draft->n_outputs < 1 || !draft->outputs[0]) return false;
+  Sequence *sequence = ARENA_NEW(reader->arena, Sequence);
+  *sequence = (Sequence){draft->outputs[0], n, NULL, reader->sequences};
+  if (n > 0) sequence->items = arena_copy(reader->arena, items, (size_t)n * sizeof(Value *));
+  reader->sequences = sequence;
+  return false;
+}
+
+/* The draft becomes a copy of the value. */
+static bool give(OnnxReader *reader, Draft *draft, Value *value) {
+  draft->op = "Identity";
+  draft->n_inputs = draft->n_attributes = 0;
+  draft_set_input(reader, draft, 0, value);
+  return true;
+}
+
+static bool not_settled(OnnxReader *reader, const Draft *draft, const char *what) {
+  unsupported_add(&reader->unsupported, draft->name, "%s of %s, not settled when compiling,", what, draft->op);
+  return false;
+}
+
+/* The sequence that is input 0; NULL, and says so, if it is not known. */
+static const Sequence *sequence_of(OnnxReader *reader, const Draft *draft) {
+  const Sequence *sequence = onnx_sequence(reader, draft_input(draft, 0));
+  if (!sequence || sequence->n < 0) not_settled(reader, draft, "a sequence");
+  return sequence && sequence->n >= 0 ? sequence : NULL;
+}
+
+static bool not_known(OnnxReader *reader, const Draft *draft, const Value *input) {
+  unsupported_add(&reader->unsupported, draft->name,
+                  "%s whose input `%.80s` is not known at compile time (--freeze makes an input a constant)", draft->op,
+                  input->name);
+  return false;
+}
+
+/* Reads a position, which counts from the end if it is negative. `n` is how many there are. False after an error. */
+static bool read_position(OnnxReader *reader, const Draft *draft, int input, int n, int otherwise, int *position) {
+  const Value *given = draft_input(draft, input);
+  double number = otherwise;
+  if (given && !value_number(given, &number)) return not_known(reader, draft, given);
+  if (number < -n || number >= n) {
+    error_at(draft->where, EXIT_INVALID, "expected a position from %d to %d in the sequence, found %g", -n, n - 1,
+             number);
+    return false;
+  }
+  *position = (int)(number < 0 ? number + n : number);
+  return true;
+}
+
+/* ---- operators of sequences ---- */
+
+bool adapt_sequence_empty(OnnxReader *reader, Draft *draft) { return become(reader, draft, 0, NULL); }
+
+bool adapt_sequence_construct(OnnxReader *reader, Draft *draft) {
+  for (int i = 0; i < draft->n_inputs; i++)
+    if (!draft->inputs[i] || onnx_sequence(reader, draft->inputs[i])) return not_settled(reader, draft, "an input");
+  return become(reader, draft, draft->n_inputs, draft->inputs);
+}
+
+bool adapt_sequence_insert(OnnxReader *reader, Draft *draft) {
+  const Sequence *sequence = sequence_of(reader, draft);
+  Value *item = draft_input(draft, 1);
+  int at;
+  if (!sequence || !item) return sequence ? not_settled(reader, draft, "an input") : false;
+  /* Before place n, the end, nothing stands: -1 is the place before the last one. */
+  double given = 0;
+  bool from_end = draft_input(draft, 2) && value_number(draft_input(draft, 2), &given) && given < 0;
+  if (!read_position(reader, draft, 2, sequence->n + !from_end, sequence->n, &at)) return false;
+  Value **items = ARENA_ARRAY(reader->arena, Value *, sequence->n + 1);
+  for (int i = 0; i <= sequence->n; i++)
+    items[i] = i < at ? sequence->items[i] : i > at ? sequence->items[i - 1] : item;
+  return become(reader, draft, sequence->n + 1, items);
+}
+
+bool adapt_sequence_erase(OnnxReader *reader, Draft *draft) {
+  const Sequence *sequence = sequence_of(reader, draft);
+  int at;
+  if (!sequence || !read_position(reader, draft, 1, sequence->n, sequence->n - 1, &at)) return false;
+  Value **items = ARENA_ARRAY(reader->arena, Value *, sequence->n);
+  for (int i = 0; i < sequence->n - 1; i++) items[i] = sequence->items[i + (i >= at)];
+  return become(reader, draft, sequence->n - 1, items);
+}
+
+bool adapt_sequence_at(OnnxReader *reader, Draft *draft) {
+  const Sequence *sequence = sequence_of(reader, draft);
+  int at;
+  return sequence && read_position(reader, draft, 1, sequence->n, 0, &at) && give(reader, draft, sequence->items[at]);
+}
+
+bool adapt_sequence_length(OnnxReader *reader, Draft *draft) {
+  const Sequence *sequence = sequence_of(reader, draft);
+  return sequence && give(reader, draft, draft_number(reader, draft, RNNCC_I64, sequence->n));
+}
+
+bool adapt_concat_from_sequence(OnnxReader *reader, Draft *draft) {
+  const Sequence *sequence = sequence_of(reader, draft);
+  if (!sequence) return false;
+  const int64_t axis = draft_int(draft, "axis", 0);
+  bool new_axis = draft_int(draft, "new_axis", 0) != 0;
+  draft->op = "Concat";
+  draft->n_inputs = 0;
+  for (int i = 0; i < sequence->n; i++) {
+    Value *longer[] = {sequence->items[i], new_axis ? draft_ints(reader, draft, 1, &axis) : NULL};
+    draft_set_input(reader, draft, i, new_axis ? draft_node(reader, draft, "Unsqueeze", 2, longer) : longer[0]);
+  }
+  draft_drop(draft, "new_axis");
+  return true;
+}
+
+/* ---- SplitToSequence ---- */
+
+/* As many parts as `split` lists. */
+static int64_t *listed_extents(OnnxReader *reader, const Value *split, int *n) {
+  *n = (int)value_count(split);
+  int64_t *extents = ARENA_ARRAY(reader->arena, int64_t, *n);
+  for (int i = 0; i < *n; i++) extents[i] = value_integer(split, i);
+  return extents;
+}
+
+/* Parts of one extent; the last one may be shorter. */
+static int64_t *even_extents(OnnxReader *reader, int64_t extent, int64_t part, int *n) {
+  *n = (int)((extent + part - 1) / part);
+  int64_t *extents = ARENA_ARRAY(reader->arena, int64_t, *n);
+  for (int i = 0; i < *n; i++) extents[i] = extent - i * part < part ? extent - i * part : part;
+  return extents;
+}
+
+/* NULL, and says so, if they are not known. */
+static int64_t *part_extents(OnnxReader *reader, const Draft *draft, const Dim *extent, int *n) {
+  const Value *split = draft_input(draft, 1);
+  if (split && !split->data) return not_known(reader, draft, split), NULL;
+  if (split && split->rank == 1 && value_count(split) <= INT16_MAX) return listed_extents(reader, split, n);
+  int64_t part = split ? value_integer(split, 0) : 1;
+  bool known = dim_is_const(extent) && part > 0 && dim_value(extent) / part < INT16_MAX;
+  if (!known) return not_settled(reader, draft, "the number of parts"), NULL;
+  return even_extents(reader, dim_value(extent), part, n);
+}
+
+static void split_into(OnnxReader *reader, const Draft *draft, int64_t axis, int n, const int64_t *extents,
+                       Value **parts) {
+  Value *inputs[] = {draft->inputs[0], draft_ints(reader, draft, (size_t)n, extents)};
+  Draft split = {.op = "Split", .name = draft->name, .where = draft->where, .scope = draft->scope, .inputs = inputs};
+  split.n_inputs = 2;
+  split.n_outputs = n;
+  split.outputs = parts;
+  for (int i = 0; i < n; i++) parts[i] = graph_value(draft->scope->graph, draft->name, draft->where);
+  draft_set_int(reader, &split, "axis", axis);
+  onnx_commit(reader, &split);
+}
+
+bool adapt_split_to_sequence(OnnxReader *reader, Draft *draft) {
+  Value *x = draft_input(draft, 0);
+  int rank = x ? draft_rank(reader, draft, x) : -1, n = 0;
+  int64_t axis = draft_int(draft, "axis", 0), place = axis < 0 ? axis + rank : axis;
+  if (rank > 0 && (place < 0 || place >= rank)) {
+    error_at(draft->where, EXIT_INVALID, "expected an axis from %d to %d, found %lld", -rank, rank - 1,
+             (long long)axis);
+    return false;
+  }
+  if (rank < 1) return not_settled(reader, draft, "the rank");
+  int64_t *extents = part_extents(reader, draft, x->shape[place], &n);
+  if (!extents) return false;
+  Value **parts = ARENA_ARRAY(reader->arena, Value *, n);
+  if (n) split_into(reader, draft, axis, n, extents, parts);
+  bool shorter = draft_int(draft, "keepdims", 1) == 0 && !draft_input(draft, 1);
+  for (int i = 0; i < n && shorter; i++) {
+    Value *squeezed[] = {parts[i], draft_ints(reader, draft, 1, &axis)};
+    parts[i] = draft_node(reader, draft, "Squeeze", 2, squeezed);
+  }
+  return become(reader, draft, n, parts);
+}
+
+/* ---- optional values, and copies ---- */
+
+bool adapt_optional(OnnxReader *reader, Draft *draft) {
+  if (!draft_input(draft, 0)) return become(reader, draft, -1, NULL);
+  return adapt_same_sequence(reader, draft) && give(reader, draft, draft->inputs[0]);
+}
+
+bool adapt_optional_has_element(OnnxReader *reader, Draft *draft) {
+  const Value *given = draft_input(draft, 0);
+  const Sequence *sequence = onnx_sequence(reader, given);
+  bool holds = given && (!sequence || sequence->n >= 0);
+  return give(reader, draft, draft_number(reader, draft, RNNCC_BOOL, holds));
+}
+
+bool adapt_optional_get_element(OnnxReader *reader, Draft *draft) {
+  const Sequence *sequence = onnx_sequence(reader, draft_input(draft, 0));
+  if (draft_input(draft, 0) && (!sequence || sequence->n >= 0)) return adapt_optional(reader, draft);
+  error_at(draft->where, EXIT_INVALID, "expected an optional value that holds something, found an empty one");
+  return false;
+}
+
+bool adapt_same_sequence(OnnxReader *reader, Draft *draft) {
+  if (!reads_sequence(reader, draft)) return true;
+  const Sequence *same = onnx_sequence(reader, draft->inputs[0]);
+  return become(reader, draft, same->n, same->items);
+}

@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: MIT
+"""Sequences and optional values that are settled when compiling: the tensors that come of them are ONNX Runtime's."""
+import numpy
+import pytest
+from onnx import TensorProto, helper
+
+from support.module import Module
+from support.onnx_files import BOOL, F32, I64, model_of, onnxruntime_run, write
+
+STEPS = 6
+
+
+def at(position):
+    return numpy.array(position)
+
+
+def random_program(rng, inputs):
+    """(nodes, constants, outputs): a sequence of some inputs, to which insertions and removals are done."""
+    nodes = [helper.make_node("SequenceConstruct", inputs[:2], ["s0"])]
+    constants, length = {}, 2
+    for step in range(STEPS):
+        insert = length < 2 or rng.random() < 0.6
+        places = range(-length, length + insert)
+        position = [] if rng.random() < 0.3 else [f"p{step}"]
+        if position:
+            constants[position[0]] = at(int(rng.choice(places)))
+        operands = [f"s{step}", *([str(rng.choice(inputs))] if insert else []), *position]
+        nodes.append(helper.make_node("SequenceInsert" if insert else "SequenceErase", operands, [f"s{step + 1}"]))
+        length += 1 if insert else -1
+    last = f"s{STEPS}"
+    constants["first"] = at(-length)
+    nodes += [helper.make_node("Identity", [last], ["same"]), helper.make_node("Optional", ["same"], ["maybe"]),
+              helper.make_node("OptionalGetElement", ["maybe"], ["s"]),
+              helper.make_node("OptionalHasElement", ["maybe"], ["holds"]),
+              helper.make_node("SequenceAt", ["s", "first"], ["at"]), helper.make_node("SequenceLength", ["s"], ["length"]),
+              helper.make_node("ConcatFromSequence", ["s"], ["joined"], axis=1),
+              helper.make_node("ConcatFromSequence", ["s"], ["stacked"], axis=-1, new_axis=1)]
+    outputs = {"at": (F32, None), "length": (I64, []), "joined": (F32, None), "stacked": (F32, None), "holds": (BOOL, [])}
+    return nodes, constants, outputs
+
+
+def same_as_onnxruntime(compile, tmp_path, model, feeds):
+    expected = onnxruntime_run(model, feeds)
+    with Module(compile(write(tmp_path, model))) as module, module.context() as context:
+        found = context.run(feeds)
+    for name, due in expected.items():
+        numpy.testing.assert_array_equal(found[name], due, err_msg=name)
+        assert found[name].dtype == due.dtype, name
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_tensors_go_through_sequences(compile, tmp_path, seed):
+    rng = numpy.random.default_rng(seed)
+    inputs = [f"x{k}" for k in range(4)]
+    nodes, constants, outputs = random_program(rng, inputs)
+    model = model_of(nodes, {name: (F32, [2, 3]) for name in inputs}, outputs, constants, opset=18)
+    same_as_onnxruntime(compile, tmp_path, model, {name: rng.standard_normal((2, 3), "f") for name in inputs})
+
+
+@pytest.mark.parametrize("split, keepdims", [(None, 1), (None, 0), (at(2), 1), (at([3, 1, 1]), 1)])
+def test_a_tensor_is_split_into_a_sequence(compile, tmp_path, split, keepdims):
+    nodes = [helper.make_node("SplitToSequence", ["x", *(["split"] if split is not None else [])], ["s"], axis=-1,
+                              keepdims=keepdims),
+             helper.make_node("SequenceAt", ["s", "last"], ["y"]), helper.make_node("SequenceLength", ["s"], ["n"])]
+    constants = {"last": at(-1)} | ({"split": split} if split is not None else {})
+    model = model_of(nodes, {"x": (F32, [2, 5])}, {"y": (F32, None), "n": (I64, [])}, constants, opset=18)
+    same_as_onnxruntime(compile, tmp_path, model, {"x": numpy.arange(10, dtype="f").reshape(2, 5)})
+
+
+def refused(rnncc, tmp_path, nodes, constants, output="y"):
+    inputs = {"x": (F32, [2, 3]), "i": (I64, [])}
+    return rnncc(write(tmp_path, model_of(nodes, inputs, {output: (F32, None)}, constants, opset=18)), "-o",
+                 tmp_path / "m.so")
+
+
+PAIR = helper.make_node("SequenceConstruct", ["x", "x"], ["s"], name="pair")
+
+
+@pytest.mark.parametrize("node, constants, code, said", [
+    (helper.make_node("SequenceAt", ["s", "i"], ["y"]), {}, 3, "SequenceAt whose input `i` is not known at compile time"),
+    (helper.make_node("SequenceAt", ["s", "two"], ["y"]), {"two": at(2)}, 2,
+     "expected a position from -2 to 1 in the sequence, found 2"),
+    (helper.make_node("SequenceErase", ["s", "two"], ["y"]), {"two": at(-3)}, 2, "expected a position from -2 to 1"),
+    (helper.make_node("Relu", ["s"], ["y"]), {}, 3, "a sequence as input 0 of Relu"),
+    (helper.make_node("SequenceAt", ["x", "zero"], ["y"]), {"zero": at(0)}, 3, "a sequence of SequenceAt, not settled"),
+    (helper.make_node("SequenceConstruct", ["s", "x"], ["y"]), {}, 3, "an input of SequenceConstruct, not settled"),
+    (helper.make_node("SplitToSequence", ["x"], ["y"], axis=2), {}, 2, "expected an axis from -2 to 1, found 2"),
+    (helper.make_node("SplitToSequence", ["x", "i"], ["y"]), {}, 3, "SplitToSequence whose input `i` is not known"),
+], ids=lambda value: value.op_type if hasattr(value, "op_type") else "")
+def test_what_is_not_settled_is_named(rnncc, tmp_path, node, constants, code, said):
+    done = refused(rnncc, tmp_path, [PAIR, node], constants)
+    assert done.returncode == code and said in done.stderr, done.stderr
+
+
+def test_an_empty_optional_value_gives_nothing(rnncc, tmp_path):
+    empty = helper.make_node("Optional", [], ["none"], type=helper.make_tensor_type_proto(TensorProto.FLOAT, [2, 3]))
+    done = refused(rnncc, tmp_path, [empty, helper.make_node("OptionalGetElement", ["none"], ["y"], name="get")], {})
+    assert done.returncode == 2 and "get: error: expected an optional value that holds something" in done.stderr, done.stderr
