@@ -128,6 +128,16 @@ static int64_t pixels_at(const Convolution *conv, int step) {
   return layer.images * layer.out_h * layer.out_w;
 }
 
+/* Blocks as large as suits the most pixels that these knobs run: fewer have fewer blocks. */
+static Knobs with_parts_at(Graph *graph, const Convolution *conv, int step, const Knobs *knobs) {
+  Knobs best = *knobs, other = *knobs;
+  for (int parts = 1; parts <= MAX_PARTS; parts++) {
+    other.value[KNOB_winograd_parts] = parts;
+    if (seconds_at(graph, conv, step, &other) < seconds_at(graph, conv, step, &best)) best = other;
+  }
+  return best;
+}
+
 /* Sets the schedule of few pixels, if the dims allow that there are few. */
 static void set_few(Graph *graph, WinogradSchedule *schedule, const Convolution *conv, const Knobs *knobs) {
   const Config *config = graph->config;
@@ -137,6 +147,7 @@ static void set_few(Graph *graph, WinogradSchedule *schedule, const Convolution 
   int step = 0;
   if (seconds_at(graph, conv, 0, knobs) < WORTH_WEIGHTS * seconds_at(graph, conv, 0, &few)) return;
   while (step < STEPS - 1 && seconds_at(graph, conv, step + 1, knobs) > seconds_at(graph, conv, step + 1, &few)) step++;
+  few = with_parts_at(graph, conv, step, &few);
   schedule->few = make_at(graph, conv, step, &few);
   schedule->few_pixels = pixels_at(conv, step);
   schedule->base.few =

@@ -18,7 +18,6 @@ static const double EFFICIENCY = 0.93;  /* of products in registers, relative to
 static const double CYCLES_A_SUM = 1.4; /* of a part: to start, and to store it */
 static const double UNHIDDEN = 0.15;    /* part of the shorter of computing and reading */
 static const double USABLE = 0.7;       /* share of a cache that data may fill and stay */
-enum { MAX_PARTS = 4 };                 /* of a block: its transformed input should stay in L2, or L3 */
 static const double SPILLED = 1.2; /* so many more loads by llvm-mca, where a part of many tiles fills 16 registers */
 enum { MAX_PART_TILES = 14, MAX_OC_VECTORS = 4 }; /* of the template */
 enum { LINE_FLOATS = 16 };

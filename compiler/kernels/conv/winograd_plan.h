@@ -14,6 +14,8 @@
 #include "machine/machine.h"
 #include "machine/targets.h"
 
+enum { MAX_PARTS = 4 }; /* of a block: its transformed input should stay in L2, or L3 */
+
 /* One group of a convolution. */
 typedef struct WinogradLayer {
   int64_t images, out_h, out_w; /* at the dims' optimum */
