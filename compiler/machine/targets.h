@@ -18,6 +18,7 @@ typedef struct Target {
   int lanes;                     /* f32 in a vector */
   int vector_registers;
   int kept_registers;                   /* of them, in convolutions: clang copies sums, and loads ahead */
+  bool reads_ahead;                     /* clang loads the elements of a tile ahead, though they have no registers */
   bool lane_operands;                   /* a multiply-add takes a lane of a vector: no register for a broadcast */
   uint32_t cpu_features;                /* CPU_* of runtime/cpu.h that the module asks for */
   int64_t l1_bytes, l2_bytes, l3_bytes; /* per core, per core, shared; typical where cross-compiling */

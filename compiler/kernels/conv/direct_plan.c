@@ -212,7 +212,7 @@ static void consider_passes(const Search *s, DirectPlan plan, bool usual) {
 
 /* Registers that clang does not use for sums, weights or an input, or it spills. */
 static int spare_registers(const Target *target, int oc_vectors) {
-  if (target->vector_registers > 16 || !target->sums) return oc_vectors <= 2 ? 1 : 2;
+  if (!target->reads_ahead) return oc_vectors <= 2 ? 1 : 2;
   return oc_vectors == 3 ? 0 : oc_vectors == 2 ? 1 : 2;
 }
 

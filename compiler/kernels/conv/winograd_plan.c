@@ -108,15 +108,11 @@ static Share share_of(const WinogradPlan *p, const WinogradLayer *l, int lanes) 
   return share;
 }
 
-/* 16 registers: of a part of many tiles clang loads elements before their multiply-adds, more than there are registers
- * for. */
-static bool spills_elements(const Target *target) { return target->sums > 0 && target->vector_registers <= 16; }
-
 /* One channel of a part of m tiles. */
 static double cycles_a_channel(const Target *target, const Machine *m, const WinogradPlan *p, double tiles) {
   double vectors = p->oc_vectors;
   double loads = cycles_to_read(m, vectors * 4 * target->lanes, m->l1_gbps) + tiles / m->loads_per_cycle;
-  if (vectors == 1 && spills_elements(target)) loads *= SPILLED;
+  if (vectors == 1 && target->reads_ahead) loads *= SPILLED;
   return max_double(max_double(tiles * vectors / fma_per_cycle(m, target->lanes), loads), addition_cycles(target, m));
 }
 
@@ -225,7 +221,7 @@ WinogradPlan winograd_plan(const Target *target, const Machine *machine, const W
 
 /* Do sums wait for each other? Or does clang spill some of a part of many tiles? */
 static bool wastes_cycles(const Target *target, const WinogradPlan *p) {
-  bool spills = p->oc_vectors == 1 && spills_elements(target);
+  bool spills = p->oc_vectors == 1 && target->reads_ahead;
   return spills || p->least_tiles * p->oc_vectors < target->sums;
 }
 
