@@ -276,12 +276,22 @@ static void set_loop_inputs(LoopShapes *loop) {
   if (loop->node->inputs[1]) take_type(condition, loop->node->inputs[1]);
 }
 
+/* What is collected is as long as there are iterations. */
+static bool refuse_to_collect(const LoopShapes *loop) {
+  const Value *trip = loop->node->inputs[0];
+  if (!trip)
+    return shape_unsupported(loop->node, "it collects an output of every iteration, and nothing bounds their number");
+  return shape_unsupported(
+      loop->node,
+      "it collects an output of every iteration; their number (input 0, `%.200s`) must be known at "
+      "compile time: a constant%s, or computed from shapes",
+      trip->name, freeze_hint(loop->graph, trip));
+}
+
 static bool set_loop_outputs(LoopShapes *loop) {
   const Control *control = loop->control;
   const Dim *count = control->trip;
-  if (!count && control->n_collected)
-    return shape_unsupported(loop->node, "it collects an output of every iteration, but their number is known only at "
-                                         "run time; input 0 must be a constant or computed from shapes");
+  if (!count && control->n_collected) return refuse_to_collect(loop);
   if (control->conditional) count = dim_symbol(loop->graph->dims, control->count);
   set_carried_outputs(loop);
   for (int k = 0; k < control->n_collected; k++)

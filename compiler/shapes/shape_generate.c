@@ -36,19 +36,26 @@ bool shape_eye_like(Graph *graph, Node *node) {
   return set_shape(graph, node, 0, 2, input->shape);
 }
 
+static bool check_range_operand(Graph *graph, const Node *node, int input, const char *name) {
+  const Value *value = node->inputs[input];
+  if (!value_static(value) || value_count(value) != 1)
+    return shape_error(node, "%s (input %d) must be one number, found %s", name, input, shape_text(graph, value));
+  if (value->data || known_ratios(graph, value)) return true;
+  return shape_unsupported(
+      node, "%s (input %d, `%.200s`) must be known at compile time: a constant%s, or computed from shapes", name, input,
+      value->name, freeze_hint(graph, value));
+}
+
 bool read_range(Graph *graph, const Node *node, Ratio *start, Ratio *limit, Ratio *delta) {
   static const char *const names[] = {"start", "limit", "delta"};
   Ratio *const numbers[] = {start, limit, delta};
+  for (int i = 0; i < 3; i++)
+    if (!check_range_operand(graph, node, i, names[i])) return false;
   for (int i = 0; i < 3; i++) {
-    const Value *value = node->inputs[i];
-    if (!value_static(value) || value_count(value) != 1)
-      return shape_error(node, "%s (input %d) must be one number, found %s", names[i], i, shape_text(graph, value));
-    const Ratio *known = known_ratios(graph, value);
+    const Ratio *known = known_ratios(graph, node->inputs[i]);
     if (!known)
-      return shape_unsupported(node,
-                               "%s (input %d, `%.200s`) must be known at compile time: a constant%s, or computed from "
-                               "shapes",
-                               names[i], i, value->name, freeze_hint(graph, value));
+      return shape_unsupported(node, "%s (input %d) of %s, which is no ratio of integers, beside one from shapes",
+                               names[i], i, dtype_name(node->inputs[i]->dtype));
     *numbers[i] = *known;
   }
   return true;
