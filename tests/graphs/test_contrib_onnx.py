@@ -139,9 +139,33 @@ BAD = {
     "attention without heads": (2, "`q_num_heads` is 0", "MultiHeadAttention", [of((2, 3, 8))] * 3, {}),
     "rotary attention": (3, "`do_rotary` of com.microsoft's Attention", "Attention", [of((2, 3, 5)), of((5, 24)), of(24)],
                          {"num_heads": 2, "do_rotary": 1}),
+    "an input that it does not have": (3, "a shared cache of com.microsoft's Attention", "Attention",
+                                       [of((2, 3, 5)), of((5, 24)), of(24), None, None, None, I32], {"num_heads": 2}),
+    "a softmax over an axis that is not there": (2, "axis is 4; it must be in -3..2", "QLinearSoftmax",
+                                                       [of((2, 3, 4), U8), F32, U8, F32, U8], {"axis": 4, "opset": 11}),
     "an operator that it does not know": (3, "the operator GroupQueryAttention of com.microsoft", "GroupQueryAttention",
                                           [of((2, 3, 8))] * 3, {"num_heads": 2}),
 }
+
+
+def test_outputs_that_attention_does_not_have_are_refused(rnncc, tmp_path):
+    inputs = {"x": of((2, 3, 5)), "w": of((5, 24)), "b": of(24)}
+    node = helper.make_node("Attention", list(inputs), ["y", "p", "", "z"], name="the_node", domain="com.microsoft", num_heads=2)
+    done = rnncc(write(tmp_path, model_with([node], inputs, ["y", "p", "z"])), "--emit=c", "-o", tmp_path / "out")
+    assert done.returncode == 3 and "output 2 of com.microsoft's Attention" in done.stderr, done.stderr
+
+
+def test_a_quantised_softmax_of_older_opsets_runs_at_run_time_extents(rnncc, reference, tmp_path):
+    x = numpy.random.default_rng(5).integers(0, 256, (2, 3, 4, 5)).astype(numpy.uint8)
+    constants = {"s": numpy.float32(0.125), "z": numpy.uint8(7), "t": numpy.float32(2.0**-8), "u": numpy.uint8(3)}
+    node = helper.make_node("QLinearSoftmax", ["x", "s", "z", "t", "u"], ["y"], domain="com.microsoft", axis=2, opset=11)
+    model = model_of([node], {"x": (TensorProto.UINT8, ["A", "B", "C", "D"])}, {"y": (TensorProto.UINT8, None)},
+                     {name: numpy.array(value) for name, value in constants.items()})
+    graph = tmp_path / "graph.json"
+    done = rnncc(write(tmp_path, model), "--emit=graph", "-o", graph, *[f"--dim={name}=1..9" for name in "ABCD"])
+    assert done.returncode == 0, done.stderr
+    got = reference.run(described(model), graph, {"x": x})["y"]
+    numpy.testing.assert_array_equal(got, onnxruntime_run(model, {"x": x})["y"])
 
 
 @pytest.mark.parametrize("name", BAD)

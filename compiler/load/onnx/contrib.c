@@ -44,6 +44,13 @@ static bool refuse(OnnxReader *reader, const Draft *draft, const char *what) {
   return false;
 }
 
+/* Is there any from `first` on? */
+static bool any_from(Value *const *values, int n, int first) {
+  for (int i = first; i < n; i++)
+    if (values[i]) return true;
+  return false;
+}
+
 /* Elements [begin, end) of the last axis. */
 static Value *part(OnnxReader *reader, const Draft *draft, Value *x, int64_t begin, int64_t end) {
   const int64_t last = -1;
@@ -125,9 +132,8 @@ static bool adapt_multi_head(OnnxReader *reader, Draft *draft) {
   int64_t H;
   if (!query || !key || !value) return refuse(reader, draft, "packed queries, keys and values");
   if (draft_rank(reader, draft, key) != 3) return refuse(reader, draft, "keys that have not 3 axes");
-  if (draft->n_inputs > 8 && (draft->inputs[8] || draft_input(draft, 9)))
-    return refuse(reader, draft, "a shared cache");
-  if (draft->n_outputs > 3) return refuse(reader, draft, "output 3");
+  if (any_from(draft->inputs, draft->n_inputs, 8)) return refuse(reader, draft, "a shared cache");
+  if (any_from(draft->outputs, draft->n_outputs, 3)) return refuse(reader, draft, "output 3");
   Parts parts = {.q = query, .k = key, .v = value, .mask = draft_input(draft, 4), .bias = draft_input(draft, 5)};
   parts.past_key = draft_input(draft, 6);
   parts.past_value = draft_input(draft, 7);
@@ -197,8 +203,9 @@ static bool adapt_attention(OnnxReader *reader, Draft *draft) {
   Value *input = draft_input(draft, 0), *weights = draft_input(draft, 1), *bias = draft_input(draft, 2);
   int64_t q, k;
   if (!input || !weights) return refuse(reader, draft, "absent weights or input");
-  if (draft_input(draft, 6) || draft_int(draft, "past_present_share_buffer", 0))
+  if (any_from(draft->inputs, draft->n_inputs, 6) || draft_int(draft, "past_present_share_buffer", 0))
     return refuse(reader, draft, "a shared cache");
+  if (any_from(draft->outputs, draft->n_outputs, 2)) return refuse(reader, draft, "output 2");
   if (draft_int(draft, "do_rotary", 0)) return refuse(reader, draft, "`do_rotary`");
   if (!read_widths(reader, draft, weights, &q, &k)) return refuse(reader, draft, "weights of unknown shape");
   Parts parts = {.mask = draft_input(draft, 3), .bias = draft_input(draft, 5)};
