@@ -209,16 +209,28 @@ static Value *shown(const Formula *f, const Node *node, Value *bias, Value *cons
   return mode == 3 ? without_blind_rows(f, node, bias, stages[3]) : stages[mode];
 }
 
-/* [B, q_heads, S, V]. */
+static bool same_for_heads(const Value *bias) { return bias->rank < 3 || dim_equals(bias->shape[bias->rank - 3], 1); }
+
+/* The bias of a head for the rows of a group of heads. */
+static Value *for_group(const Formula *f, const Attention *a, Value *bias) {
+  int64_t group = a->q_heads / a->kv_heads;
+  if (!bias || group == 1 || bias->rank < 2 || dim_equals(bias->shape[bias->rank - 2], 1)) return bias;
+  Value **copies = ARENA_ARRAY(f->graph->arena, Value *, group);
+  for (int64_t i = 0; i < group; i++) copies[i] = bias;
+  return build_concat(f, (int)group, copies, bias->rank - 2);
+}
+
+/* [B, q_heads, S, V]. Groups of heads stay together unless the scores of each head are wanted. */
 static Value *attended(const Formula *f, const Node *node, const Attention *a, Value *q, Value *k, Value *v,
                        Value **scores_shown) {
   Value *bias = bias_of(f, node, a, q, k), *stages[4];
   Value *product = apply2(f, OP_MatMul, grouped(f, a, q, false), keys_turned(f, node, a, k));
-  bool heads_apart = bias || node_output(node, 3);
+  bool heads_apart = node_output(node, 3) || (bias && !same_for_heads(bias));
+  Value *added = heads_apart ? bias : for_group(f, a, bias);
   if (heads_apart) product = grouped(f, a, product, true);
   stages[0] = scaled(f, product, a->scale);
   stages[1] = capped(f, stages[0], node_float(node, ATTR_softcap));
-  stages[2] = bias ? plus(f, stages[1], bias) : stages[1];
+  stages[2] = added ? plus(f, stages[1], added) : stages[1];
   stages[3] = softmax(f, node, stages[2]);
   if (node_output(node, 3)) *scores_shown = shown(f, node, bias, stages);
   Value *weights = heads_apart ? grouped(f, a, stages[3], false) : stages[3];

@@ -6,7 +6,7 @@ import pytest
 from onnx.reference import ReferenceEvaluator
 
 from conftest import build_directory
-from graphs.attention_models import ATTENTION, NEWEST
+from graphs.attention_models import ATTENTION, NEWEST, attention
 from support.emitted import run_module
 from support.merge import merged
 from support.reference import Reference
@@ -58,3 +58,12 @@ def test_attention_agrees_with_onnx(compile, tmp_path, family):
         assert_near(run_module(compile(path), feeds, threads=(1, 3)), expected, "module")
         if family != "linear attention":  # its steps are a loop, which the reference does not run
             assert_near(reference.run(model, path, feeds), expected, "reference")
+
+
+@pytest.mark.parametrize("heads, options", [((4, 4), {}), ((4, 2), {}), ((4, 2), {"is_causal": 1}), ((4, 1), {"is_causal": 1})])
+def test_attention_of_heads_that_share_keys_is_one_kernel(rnncc, tmp_path, heads, options):
+    model, _ = attention(numpy.random.default_rng(0), packed=True, B=1, S=64, T=64, heads=heads, head=32, v_head=32, **options)
+    done = rnncc(model.write(tmp_path), "--emit=c", "-o", tmp_path / "out", "--target=x86-64-v3", "--dump-after=fuse_attention")
+    assert done.returncode == 0, done.stderr
+    said = done.stdout + done.stderr
+    assert "FusedAttention(" in said and "Softmax(" not in said, said
