@@ -17,7 +17,8 @@ static const unsigned char dtype_sizes[] = {
 };
 
 #define DTYPE(name, code, type, text, bits, ...)                                                                       \
-  _Static_assert(RNNCC_##name == (code) && 8 * sizeof(type) == (bits), "dtypes.def and rnncc.h differ in " text);
+  _Static_assert(RNNCC_##name == (code) && 8 * sizeof(type) == ((bits) < 8 ? 8 : (bits)),                              \
+                 "dtypes.def and rnncc.h differ in " text);
 #include "dtypes.def"
 
 static const char *dtype_name(rnncc_dtype dtype) {

@@ -58,15 +58,17 @@ static inline uint16_t f32_to_f16(float x) {
 
 #endif
 
-/* Rounds to odd in f32 first: then the second rounding knows on which side of a tie the number lies. */
-static inline uint16_t f64_to_f16(double x) {
+/* Rounds to odd: then rounding to a narrower type knows on which side of a tie the number lies. */
+static inline float f64_to_odd_f32(double x) {
   union {
     float number;
     uint32_t bits;
   } near = {(float)x};
   double found = (double)near.number;
   if (x == x && found != x && !(near.bits & 1)) near.bits += (found < x) == (x > 0) ? 1 : -1u;
-  return f32_to_f16(near.number);
+  return near.number;
 }
+
+static inline uint16_t f64_to_f16(double x) { return f32_to_f16(f64_to_odd_f32(x)); }
 
 #endif

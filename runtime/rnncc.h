@@ -49,6 +49,19 @@ typedef enum rnncc_dtype {
   RNNCC_U16 = 10,
   RNNCC_U32 = 11,
   RNNCC_U64 = 12,
+  RNNCC_BF16 = 13,     /* the upper half of an IEEE 754 binary32 */
+  RNNCC_F8E4M3FN = 14, /* these five one byte, as ONNX defines them */
+  RNNCC_F8E4M3FNUZ = 15,
+  RNNCC_F8E5M2 = 16,
+  RNNCC_F8E5M2FNUZ = 17,
+  RNNCC_F8E8M0 = 18,
+  /* Of less than 8 bits: one byte an element, which is in its lowest bits, as arrays of NumPy's ml_dtypes are. The bits
+   * above are ignored. An element that the module makes has the sign's copies there: it may be read as int8_t. */
+  RNNCC_F4E2M1 = 19,
+  RNNCC_I4 = 20,
+  RNNCC_U4 = 21,
+  RNNCC_I2 = 22,
+  RNNCC_U2 = 23,
 } rnncc_dtype;
 
 /* One tensor of the caller: row-major, contiguous, aligned to its element. */

@@ -7,6 +7,7 @@
 
 #include "double.h"
 #include "half.h"
+#include "small_float.h"
 
 /* Towards zero; the smallest integer for NaN and numbers out of range. u8 takes the low byte. */
 static inline int32_t f32_to_i32(float x) { return x >= -0x1p31f && x < 0x1p31f ? (int32_t)x : INT32_MIN; }

@@ -19,7 +19,7 @@ typedef struct HeldOut {
 } HeldOut;
 
 static HeldOut read_held_out(const char *images_path, const char *labels_path) {
-  rnncc_tensor images = npy_read(images_path), labels = npy_read(labels_path);
+  rnncc_tensor images = npy_read(images_path, RNNCC_NONE), labels = npy_read(labels_path, RNNCC_NONE);
   if (images.dtype != RNNCC_F32 || images.rank != 3 || images.shape[1] != SIDE || images.shape[2] != SIDE)
     fail(EXIT_INPUT, "%s: expected float32 images [N,%d,%d]", images_path, SIDE, SIDE);
   if (labels.dtype != RNNCC_U8 || labels.rank != 1 || labels.shape[0] != images.shape[0])

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-enum { USE_COMPUTED, USE_STORED };
+enum { USE_COMPUTED, USE_STORED, USE_MOVED };
 
 static const DTypeInfo rows[] = {
     [RNNCC_NONE] = {.name = "none", .c = "void"},
@@ -15,7 +15,8 @@ static const DTypeInfo rows[] = {
                   .onnx = (onnx_name),                                                                                 \
                   .bits = (bits_),                                                                                     \
                   .kind = DTYPE_##kind_,                                                                               \
-                  .stored = USE_##use == USE_STORED},
+                  .stored = USE_##use == USE_STORED,                                                                   \
+                  .moved = USE_##use == USE_MOVED},
 #include "dtypes.def"
 };
 enum { N_TYPES = sizeof rows / sizeof *rows };
@@ -31,10 +32,12 @@ const DType all_dtypes[] = {
     RNNCC_NONE};
 
 const DTypeInfo *dtype_info(DType dtype) { return &rows[dtype]; }
-size_t dtype_size(DType dtype) { return (size_t)rows[dtype].bits / 8; }
+size_t dtype_size(DType dtype) { return ((size_t)rows[dtype].bits + 7) / 8; }
 bool dtype_is_float(DType dtype) { return rows[dtype].kind == DTYPE_FLOAT; }
 bool dtype_is_integer(DType dtype) { return rows[dtype].kind == DTYPE_SIGNED || rows[dtype].kind == DTYPE_UNSIGNED; }
 bool dtype_is_stored(DType dtype) { return rows[dtype].stored; }
+bool dtype_is_moved(DType dtype) { return rows[dtype].moved; }
+bool dtype_is_coded(DType dtype) { return dtype_is_float(dtype) && (rows[dtype].stored || rows[dtype].moved); }
 const char *dtype_name(DType dtype) { return rows[dtype].name; }
 const char *dtype_c(DType dtype) { return rows[dtype].c; }
 

@@ -22,13 +22,16 @@ typedef struct DTypeInfo {
   int bits;
   DTypeKind kind;
   bool stored; /* kernels compute it in f32 */
+  bool moved;  /* kernels move and cast it only */
 } DTypeInfo;
 
 const DTypeInfo *dtype_info(DType dtype);
-size_t dtype_size(DType dtype);
+size_t dtype_size(DType dtype); /* bytes that an element takes; types of less than 8 bits take one */
 bool dtype_is_float(DType dtype);
 bool dtype_is_integer(DType dtype); /* signed or not; bool is none */
 bool dtype_is_stored(DType dtype);
+bool dtype_is_moved(DType dtype);
+bool dtype_is_coded(DType dtype); /* a float that is stored as bits: runtime/small_float.h */
 const char *dtype_name(DType dtype);
 const char *dtype_c(DType dtype);
 DType dtype_from_name(const char *name); /* RNNCC_NONE if unknown */

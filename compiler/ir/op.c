@@ -24,21 +24,33 @@
 enum { T = 1, A, B, D, E, F, I, J, L, R, S, X, Y, Z };
 _Static_assert(Z <= MAX_TYPE_VARIABLES, "variables of types");
 
+enum { USE_COMPUTED, USE_STORED, USE_MOVED };
+
 enum {
 #define DTYPE(id, ...) id = 1 << RNNCC_##id,
 #include "dtypes.def"
   SIGNED = 0
-#define DTYPE(id, code, type, text, bits, kind, ...) | (DTYPE_##kind == DTYPE_SIGNED) << RNNCC_##id
+#define DTYPE(id, code, type, text, bits, kind, ...) | (DTYPE_##kind == DTYPE_SIGNED && (bits) >= 8) << RNNCC_##id
 #include "dtypes.def"
   ,
   UNSIGNED = 0
-#define DTYPE(id, code, type, text, bits, kind, ...) | (DTYPE_##kind == DTYPE_UNSIGNED) << RNNCC_##id
+#define DTYPE(id, code, type, text, bits, kind, ...) | (DTYPE_##kind == DTYPE_UNSIGNED && (bits) >= 8) << RNNCC_##id
 #include "dtypes.def"
   ,
   INTEGER = SIGNED | UNSIGNED,
   ANY = 0
 #define DTYPE(id, ...) | id
 #include "dtypes.def"
+  ,
+  MOVED = 0
+#define DTYPE(id, code, type, text, bits, kind, use, ...) | (USE_##use == USE_MOVED) << RNNCC_##id
+#include "dtypes.def"
+  ,
+  QUANTISED = (MOVED & ~F8E8M0)
+#define DTYPE(id, code, type, text, bits, ...) | (INTEGER & id && (bits) <= 16 ? id : 0)
+#include "dtypes.def"
+      ,
+  WIDE = ANY & ~MOVED
 };
 
 #define MAY(variable) (SLOT_OPTIONAL + (variable))

@@ -174,7 +174,7 @@ static bool check_type(const Node *node, int input, int variable, Bindings *bind
   const Value *value = node->inputs[input];
   TypeSet types = node->op->types.variables[variable];
   if (!type_allowed(types, value->dtype)) {
-    char listed[128];
+    char listed[256];
     list_types(types, listed, sizeof listed);
     error_at(node->where, EXIT_UNSUPPORTED, "input %d of %s (`%s`) is %s; it may be %s", input, node->op->name,
              value->name, dtype_name(value->dtype), listed);

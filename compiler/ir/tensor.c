@@ -3,7 +3,7 @@
 
 #include <math.h>
 
-#include "half.h"
+#include "small_float.h"
 
 Tensor *tensor_new(Arena *arena, DType dtype, int rank, const int64_t *shape) {
   Tensor *tensor = ARENA_NEW(arena, Tensor);
@@ -23,7 +23,7 @@ int64_t tensor_count(const Tensor *tensor) {
 double tensor_get(const Tensor *tensor, int64_t index) {
   if (tensor->dtype == RNNCC_F32) return (double)((const float *)tensor->data)[index];
   if (tensor->dtype == RNNCC_F64) return ((const double *)tensor->data)[index];
-  if (tensor->dtype == RNNCC_F16) return (double)f16_to_f32(((const uint16_t *)tensor->data)[index]);
+  if (dtype_is_coded(tensor->dtype)) return (double)coded_to_f32(tensor->dtype, tensor->data, index);
   if (tensor->dtype == RNNCC_U64) return (double)((const uint64_t *)tensor->data)[index];
   return (double)tensor_get_int(tensor, index);
 }
@@ -39,12 +39,19 @@ void tensor_set(Tensor *tensor, int64_t index, double value) {
     ((float *)tensor->data)[index] = (float)value;
   else if (tensor->dtype == RNNCC_F64)
     ((double *)tensor->data)[index] = value;
-  else if (tensor->dtype == RNNCC_F16)
-    ((uint16_t *)tensor->data)[index] = f64_to_f16(value);
+  else if (dtype_is_coded(tensor->dtype))
+    f64_to_coded(tensor->dtype, tensor->data, index, value, true, POWER_UP);
   else if (tensor->dtype == RNNCC_U64 && value >= 0x1p63)
     ((uint64_t *)tensor->data)[index] = value < 0x1p64 ? (uint64_t)value : UINT64_MAX;
   else
     tensor_set_int(tensor, index, to_i64(value));
+}
+
+/* The lowest bits of an element that has a byte of its own; else the element. */
+static int64_t narrowed(DType dtype, int64_t value) {
+  int bits = dtype_info(dtype)->bits;
+  if (bits >= 8) return value;
+  return dtype_info(dtype)->kind == DTYPE_SIGNED ? signed_bits(value, bits) : unsigned_bits((uint64_t)value, bits);
 }
 
 int64_t tensor_get_int(const Tensor *tensor, int64_t index) {
@@ -52,7 +59,7 @@ int64_t tensor_get_int(const Tensor *tensor, int64_t index) {
   switch (tensor->dtype) {
 #define DTYPE(name, code, type, ...)                                                                                   \
   case RNNCC_##name:                                                                                                   \
-    return (int64_t)((const type *)tensor->data)[index];
+    return narrowed(RNNCC_##name, (int64_t)((const type *)tensor->data)[index]);
 #include "dtypes.def"
   case RNNCC_NONE:
     break;
@@ -61,7 +68,7 @@ int64_t tensor_get_int(const Tensor *tensor, int64_t index) {
 }
 
 void tensor_set_int(Tensor *tensor, int64_t index, int64_t value) {
-  if (dtype_is_stored(tensor->dtype)) {
+  if (dtype_is_coded(tensor->dtype)) {
     tensor_set(tensor, index, (double)value);
     return;
   }
@@ -69,7 +76,7 @@ void tensor_set_int(Tensor *tensor, int64_t index, int64_t value) {
   switch (tensor->dtype) {
 #define DTYPE(name, code, type, ...)                                                                                   \
   case RNNCC_##name:                                                                                                   \
-    ((type *)tensor->data)[index] = (type)value;                                                                       \
+    ((type *)tensor->data)[index] = (type)narrowed(RNNCC_##name, (int64_t)value);                                      \
     return;
 #include "dtypes.def"
   case RNNCC_NONE:

@@ -15,8 +15,8 @@ typedef struct Tensor {
 Tensor *tensor_new(Arena *arena, DType dtype, int rank, const int64_t *shape); /* zeroed */
 int64_t tensor_count(const Tensor *tensor);
 /* Element by row-major index, whatever the dtype. Integers pass through double exactly up to 2^53; what is stored as
- * f32 or f16 is rounded once. An u64 passes through int64_t as its bits. Of a double that no i64 is near, an integer is
- * the end of i64 (of u64 its own), and 0 of NaN. */
+ * f32 or narrower is rounded once, and saturated if its type is MOVED. An u64 passes through int64_t as its bits. Of a
+ * double that no i64 is near, an integer is the end of i64 (of u64 its own), and 0 of NaN. */
 double tensor_get(const Tensor *tensor, int64_t index);
 void tensor_set(Tensor *tensor, int64_t index, double value);
 int64_t tensor_get_int(const Tensor *tensor, int64_t index);

@@ -5,7 +5,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "half.h"
+#include "small_float.h"
 
 static const JsonField FIELDS[] = {
     {"dtype", JSON_STRING, true}, {"shape", JSON_ARRAY, true}, {"data", JSON_ARRAY, true}, {NULL, JSON_ABSENT, false}};
@@ -53,21 +53,30 @@ static bool read_special_float(Json json, double *out) {
   return json_expect(json, JSON_NUMBER);
 }
 
+/* What is not finite must have a code of its own; infinity would become NaN, and NaN -0. */
+static bool read_coded(Json json, DType dtype, double value, void *out) {
+  f64_to_coded(dtype, out, 0, value, false, POWER_NEAREST);
+  double found = (double)coded_to_f32(dtype, out, 0);
+  bool beyond = dtype == RNNCC_F4E2M1 ? !(fabs(value) < 7) : isfinite(value) && !isfinite(found);
+  bool lost = isnan(value) != isnan(found) || isinf(value) != isinf(found) || (dtype == RNNCC_F8E8M0 && value < 0);
+  if (!beyond && !lost) return true;
+  error_at(json_where(json), EXIT_INVALID, "%g is past the range of %s", value, dtype_name(dtype));
+  return false;
+}
+
 /* f32 is rounded from the text, not from f64, which would round twice. */
 static bool read_float(Json json, DType dtype, void *out) {
   double value = 0;
   if (json_kind(json) == JSON_STRING ? !read_special_float(json, &value) : !json_get_double(json, &value)) return false;
   if (dtype == RNNCC_F64)
     *(double *)out = value;
-  else if (dtype == RNNCC_F16)
-    *(uint16_t *)out = f64_to_f16(value);
+  else if (dtype_is_coded(dtype))
+    return read_coded(json, dtype, value, out);
   else if (json_kind(json) == JSON_NUMBER)
     return json_get_float(json, out);
   else
     *(float *)out = (float)value;
-  if (dtype != RNNCC_F16 || !isfinite(value) || isfinite(f16_to_f32(*(uint16_t *)out))) return true;
-  error_at(json_where(json), EXIT_INVALID, "%g is past the range of f16", value);
-  return false;
+  return true;
 }
 
 /* Little-endian: the lowest bytes of the integer are the element. */

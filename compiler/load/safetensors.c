@@ -18,7 +18,7 @@ static const struct {
   int bytes;
   DType dtype;
 } TYPES[] = {
-#define DTYPE(id, code, type, text, bits, kind, use, safetensors, ...) {safetensors, (bits) / 8, RNNCC_##id},
+#define DTYPE(id, code, type, text, bits, kind, use, safetensors, ...) {safetensors, (int)sizeof(type), RNNCC_##id},
 #define FOREIGN(text, bits, safetensors, onnx) {safetensors, (bits) / 8, RNNCC_NONE},
 #include "dtypes.def"
 };

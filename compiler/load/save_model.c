@@ -311,12 +311,28 @@ static void add_weight(Saver *saver, const Value *value) {
   text_add(&saver->header, ", \"data_offsets\": [%zu, %zu]}", begin, saver->data.length);
 }
 
+/* Types that safetensors has no name for stand in the model itself. */
+static bool is_inline(const Value *value) { return value_is_constant(value) && !dtype_info(value->dtype)->safetensors; }
+
+static void add_inline_constants(Saver *saver) {
+  int n = 0;
+  for (int i = 0; i < saver->n_values; i++) {
+    if (!is_inline(saver->values[i])) continue;
+    text_add(&saver->json, n++ ? ",\n    " : ",\n  \"constants\": {\n    ");
+    add_string(&saver->json, saver->names[saver->values[i]->id]);
+    text_add(&saver->json, ": ");
+    add_tensor(&saver->json, saver->values[i]);
+  }
+  text_add(&saver->json, n ? "\n  }" : "");
+}
+
 /* The widest types first, so that every tensor is aligned to its element. */
 static Text weights_file(Saver *saver) {
   text_add(&saver->header, "{");
   for (size_t size = 8; size > 0; size /= 2)
     for (int i = 0; i < saver->n_values; i++)
-      if (value_is_constant(saver->values[i]) && dtype_size(saver->values[i]->dtype) == size)
+      if (value_is_constant(saver->values[i]) && !is_inline(saver->values[i]) &&
+          dtype_size(saver->values[i]->dtype) == size)
         add_weight(saver, saver->values[i]);
   text_add(&saver->header, "}");
   while (saver->header.length % 8) text_add(&saver->header, " ");
@@ -352,6 +368,7 @@ static void add_model(Saver *saver, const char *weights_path, const Text *weight
   text_add(&saver->json, ",\n  ");
   add_names(saver, "outputs", graph->outputs, graph->n_outputs);
   add_weights_reference(saver, weights_path, weights);
+  add_inline_constants(saver);
   add_nodes(saver);
   text_add(&saver->json, "\n}\n");
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Nodes of element types that no kernel computes with get Casts. f16 is computed in f32, and stays f32 between such
- * nodes: an f16 network is an f32 network except for its inputs, outputs and weights, so later passes need to know f32
- * only.
+ * Nodes of element types that no kernel computes with get Casts. f16 and bf16 are computed in f32, and stay f32 between
+ * such nodes: an f16 network is an f32 network except for its inputs, outputs and weights, so later passes need to know
+ * f32 only.
  */
 #include "ir/op.h"
 #include "ir/tensor.h"

@@ -3,6 +3,7 @@
 #include <math.h>
 
 #include "reference/kernels.h"
+#include "small_float.h"
 
 /* An op's attributes, read once: their meaning is the op's. */
 typedef struct UnaryParameters {
@@ -104,6 +105,12 @@ static int64_t float_to_int(DType to, double value) {
   return wrap_int(to, high ? (int64_t)((uint64_t)converted ^ UINT64_C(1) << 63) : converted);
 }
 
+static void set_coded(const Node *node, Tensor *y, int64_t i, double value) {
+  static const int ROUNDING[] = {[POWERS_up] = POWER_UP, [POWERS_down] = POWER_DOWN, [POWERS_nearest] = POWER_NEAREST};
+  f64_to_coded(y->dtype, y->data, i, value, node_int(node, ATTR_saturate) != 0,
+               ROUNDING[node_word(node, ATTR_round_mode)]);
+}
+
 /* Rounded once: not by way of double. */
 static void int_to_float(Tensor *y, int64_t i, Wide value) {
   if (y->dtype == RNNCC_F32)
@@ -113,13 +120,14 @@ static void int_to_float(Tensor *y, int64_t i, Wide value) {
 }
 
 const char *ref_cast(const Node *node, const Tensor *const *inputs, Tensor *const *outputs) {
-  (void)node;
   const Tensor *x = inputs[0];
   Tensor *y = outputs[0];
   bool from_float = dtype_is_float(x->dtype), to_float = dtype_is_float(y->dtype);
   for (int64_t i = 0, n = tensor_count(x); i < n; i++) {
     if (x->dtype == y->dtype)
       copy_element(y, i, x, i);
+    else if (dtype_is_coded(y->dtype))
+      set_coded(node, y, i, from_float ? tensor_get(x, i) : (double)tensor_get_wide(x, i));
     else if (from_float && to_float)
       tensor_set(y, i, tensor_get(x, i));
     else if (to_float)

@@ -15,7 +15,7 @@
 enum { MAX_ELEMENTS = 1024 };
 
 static bool is_small(const Value *value) {
-  return value->rank >= 0 && !dtype_is_stored(value->dtype) && value_static(value) &&
+  return value->rank >= 0 && !dtype_is_stored(value->dtype) && !dtype_is_moved(value->dtype) && value_static(value) &&
          value_max_count(value) <= MAX_ELEMENTS;
 }
 

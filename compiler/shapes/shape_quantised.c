@@ -14,27 +14,75 @@ bool check_scales(Graph *graph, const Node *node, int input, const Value *x, int
                      (long long)axis, shape_text(graph, x), shape_text(graph, value));
 }
 
+/* ceil(extent / block) numbers along the axis, and as many as x has along the others. */
+static bool check_blocks(Graph *graph, const Node *node, int input, int axis, int64_t block) {
+  const Value *x = node->inputs[0], *value = node_input(node, input);
+  bool good = !value || value->rank == x->rank;
+  for (int i = 0; value && good && i < x->rank; i++) {
+    const Dim *due = i == axis ? dim_const(graph->dims, (dim_value(x->shape[i]) + block - 1) / block) : x->shape[i];
+    good = same_dim(value->shape[i], due);
+  }
+  return good || shape_error(node, "input %d must have a number for each %lld elements of axis %d of %s, found %s",
+                             input, (long long)block, axis, shape_text(graph, x), shape_text(graph, value));
+}
+
+static bool check_blocked(Graph *graph, const Node *node) {
+  const Value *x = node->inputs[0];
+  int64_t block = node_int(node, ATTR_block_size);
+  int axis = check_axis(node, "axis", node_int(node, ATTR_axis), x->rank);
+  if (block < 0) return shape_error(node, "`block_size` is %lld; expected 0 or more", (long long)block);
+  if (axis < 0) return false;
+  if (!dim_is_const(x->shape[axis]))
+    return shape_unsupported(node, "blocks (`block_size`) along axis %d of %s, which is known at run time only", axis,
+                             shape_text(graph, x));
+  return check_blocks(graph, node, 1, axis, block) && check_blocks(graph, node, 2, axis, block);
+}
+
 static bool check_linear(Graph *graph, const Node *node) {
-  if (node_int(node, ATTR_block_size) != 0)
-    return shape_unsupported(node, "scales of blocks (`block_size`) are not supported");
+  if (node_int(node, ATTR_block_size) != 0) return check_blocked(graph, node);
   return check_scales(graph, node, 1, node->inputs[0], node_int(node, ATTR_axis)) &&
          check_scales(graph, node, 2, node->inputs[0], node_int(node, ATTR_axis));
 }
 
+static bool is_quantised(DType dtype) {
+  return (dtype_is_integer(dtype) && dtype_info(dtype)->bits <= 16) ||
+         (dtype_is_coded(dtype) && dtype_is_moved(dtype) && dtype != RNNCC_F8E8M0);
+}
+
+static bool is_precision(DType dtype) { return dtype == RNNCC_F32 || dtype_is_stored(dtype); }
+
 /* The type is the zero point's, else the attribute's, else u8. */
 bool shape_quantize(Graph *graph, Node *node) {
   const Value *zero = node_input(node, 2);
-  const Attribute *given = node_attribute(node, ATTR_output_dtype);
-  DType dtype = zero ? zero->dtype : given ? node_dtype(node, ATTR_output_dtype) : RNNCC_U8;
-  bool narrow = dtype_is_integer(dtype) && dtype_info(dtype)->bits <= 16;
-  if (!narrow)
-    return shape_unsupported(node, "`output_dtype` is \"%.80s\"; it may be an integer of 8 or 16 bits", given->s);
+  const Attribute *given = node_attribute(node, ATTR_output_dtype), *precision = node_attribute(node, ATTR_precision);
+  DType wanted = node_dtype(node, ATTR_output_dtype), dtype = zero ? zero->dtype : given ? wanted : RNNCC_U8;
+  if (zero && given && wanted != zero->dtype)
+    return shape_error(node, "`output_dtype` is \"%.80s\", and the zero point is %s; expected one type", given->s,
+                       dtype_name(zero->dtype));
+  if (!is_quantised(dtype))
+    return shape_unsupported(node,
+                             "`output_dtype` is \"%.80s\"; it may be an integer of 2 to 16 bits, or a float of 4 "
+                             "or 8 with a sign",
+                             given->s);
+  if (precision && !is_precision(node_dtype(node, ATTR_precision)))
+    return shape_unsupported(node, "`precision` is \"%.80s\"; it may be f32, f16 or bf16", precision->s);
   if (!check_linear(graph, node)) return false;
   node->outputs[0]->dtype = dtype;
   return shape_same(graph, node);
 }
 
-bool shape_dequantize(Graph *graph, Node *node) { return check_linear(graph, node) && shape_same(graph, node); }
+/* The type is the attribute's, else the scale's. */
+bool shape_dequantize(Graph *graph, Node *node) {
+  const Attribute *given = node_attribute(node, ATTR_output_dtype);
+  DType dtype = given ? node_dtype(node, ATTR_output_dtype) : node->inputs[1]->dtype;
+  if (!given && !is_precision(dtype))
+    return shape_error(node, "a scale of type %s needs the attribute `output_dtype`", dtype_name(dtype));
+  if (!is_precision(dtype))
+    return shape_unsupported(node, "`output_dtype` is \"%.80s\"; it may be f32, f16 or bf16", given->s);
+  if (!check_linear(graph, node)) return false;
+  node->outputs[0]->dtype = dtype;
+  return shape_same(graph, node);
+}
 
 bool shape_dynamic_quantize(Graph *graph, Node *node) {
   for (int output = 1; output < 3; output++) set_shape(graph, node, output, 0, NULL);

@@ -39,6 +39,7 @@ SUITE = Path("/usr/share/libonnx-testdata/data")
 LIGHT = Path(onnx.__file__).parent / "backend" / "test" / "data" / "light"
 SKIPPED = f"rnncc does not support the model: {LIST.relative_to(ROOT)}"
 MANY_OPERATIONS = {"light_bvlc_alexnet", "light_resnet50", "light_vgg19", "light_zfnet512"}
+WRONG = "BFLOAT16"  # Debian's: they truncate, where Cast rounds, and have inputs of other shapes. The package's are right.
 KINDS = ("node", "simple", "pytorch-converted", "pytorch-operator")
 
 
@@ -57,7 +58,8 @@ def package_cases(compiled):
 def cases(words, long):
     found = [Case(f"light/{path.stem}", path, light=True, optimised=long or path.stem in MANY_OPERATIONS)
              for path in sorted(LIGHT.glob("*.onnx"))]  # the slow ones first
-    folders = [path for kind in KINDS for path in sorted((SUITE / kind).glob("*/model.onnx"))]
+    folders = [path for kind in KINDS for path in sorted((SUITE / kind).glob("*/model.onnx"))
+               if WRONG not in path.parent.name]
     found += [Case(f"{path.parent.parent.name}/{path.parent.name}", path, optimised=long or place % 2 == 0)
               for place, path in enumerate(folders)]
     found += package_cases(long or bool(words))

@@ -2,9 +2,12 @@
 """Random quantised operators: QUANTISED[name](rng) -> (Model, feeds). Scales are powers of two, so that only the last rounding
 matters, and results can be compared bit for bit."""
 import numpy
+import onnx
+import onnx.reference
 from numpy.lib.stride_tricks import sliding_window_view
 
 from graphs.op_models import one_op
+from support.dtypes import BY_NAME
 from support.model_builder import TYPES
 
 QUANTISED = {}
@@ -42,6 +45,70 @@ def quantize_axis(rng):
     x = (rng.integers(-2000, 2000, (3, 5, 7)) / 8).astype(numpy.float32)
     extent = x.shape[axis]
     return one_op("QuantizeLinear", [x, scale(rng, extent), integers(rng, dtype, extent)], axis=axis)
+
+
+FLOATS = ("f8e4m3fn", "f8e4m3fnuz", "f8e5m2", "f8e5m2fnuz", "f4e2m1")
+INTEGERS = ("i4", "u4", "i2", "u2")
+
+
+def narrow(rng, dtype, shape):
+    """Finite numbers of the type, in a few of its lowest bits."""
+    return rng.integers(0, 2 ** min(BY_NAME[dtype].bits, 6), shape).astype(numpy.uint8).view(TYPES[dtype][0])
+
+
+def newest(op, arrays, **attributes):
+    model, feeds = one_op(op, arrays, **attributes)
+    model.opset = 25
+    return model, feeds
+
+
+def onnx_reference(model, feeds):
+    evaluator = onnx.reference.ReferenceEvaluator(model.onnx())
+    return dict(zip(model.outputs, evaluator.run(None, feeds)))
+
+
+@case
+def quantize_to_narrow_floats(rng):
+    x = (rng.integers(-2000, 2000, (3, 5, 7)) / 8).astype(numpy.float32)
+    return newest("QuantizeLinear", [x, scale(rng, 5)], output_dtype=str(rng.choice(FLOATS)))
+
+
+@case
+def quantize_to_narrow_integers(rng):
+    dtype = str(rng.choice(INTEGERS))
+    x = (rng.integers(-200, 200, (3, 5, 7)) / 8).astype(numpy.float32)
+    return newest("QuantizeLinear", [x, scale(rng), narrow(rng, dtype, ())], precision=rng.choice(["f16", "bf16", None]))
+
+
+@case
+def quantize_blocks(rng):
+    dtype, axis = str(rng.choice(INTEGERS + ("u8",))), int(rng.integers(-2, 2))
+    x = (rng.integers(-200, 200, (6, 10)) / 8).astype(numpy.float32)
+    shape = [2, 10] if axis in (0, -2) else [6, 3]  # blocks of 4: the last one is shorter
+    return newest("QuantizeLinear", [x, scale(rng, shape), narrow(rng, dtype, shape)], axis=axis, block_size=4)
+
+
+@case
+def dequantize_narrow(rng):
+    dtype = str(rng.choice(FLOATS + INTEGERS))
+    to = str(rng.choice(["f32", "f16"]))
+    return newest("DequantizeLinear", [narrow(rng, dtype, (4, 9)), scale(rng, 9)], output_dtype=to)
+
+
+@case
+def dequantize_blocks(rng):
+    dtype, axis = str(rng.choice(INTEGERS + ("u8",))), int(rng.integers(-3, 3))
+    shape = [2, 6, 8]
+    blocks = list(shape)
+    blocks[axis] = -(-shape[axis] // 3)
+    return newest("DequantizeLinear", [narrow(rng, dtype, shape), scale(rng, blocks), narrow(rng, dtype, blocks)],
+                  axis=axis, block_size=3)
+
+
+@case
+def dequantize_scales_of_powers(rng):
+    scales = rng.integers(120, 134, (4, 3)).astype(numpy.uint8).view(TYPES["f8e8m0"][0])
+    return newest("DequantizeLinear", [narrow(rng, "f4e2m1", (4, 12)), scales], axis=1, block_size=4, output_dtype="f32")
 
 
 @case

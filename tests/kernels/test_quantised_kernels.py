@@ -5,7 +5,7 @@ import numpy
 import pytest
 
 from conftest import build_directory
-from graphs.quantised_models import PRODUCTS, QUANTISED, exact_run
+from graphs.quantised_models import PRODUCTS, QUANTISED, exact_run, onnx_reference
 from support.amount import long_tests
 from support.emitted import TARGETS, assert_same, run_module, run_by
 from support.merge import merged
@@ -22,7 +22,13 @@ def everything():
 
 def expected(parts):
     return {f"p{k}_{name}": array for k, (model, feeds) in enumerate(parts)
-            for name, array in (exact_run if model.nodes[0]["op"] in PRODUCTS else Model.onnx_run)(model, feeds).items()}
+            for name, array in peer(model)(model, feeds).items()}
+
+
+def peer(model):
+    if model.opset >= 23:  # newer than ONNX Runtime's kernels
+        return onnx_reference
+    return exact_run if model.nodes[0]["op"] in PRODUCTS else Model.onnx_run
 
 
 def test_the_reference_is_exact(tmp_path):
@@ -41,4 +47,5 @@ def test_kernels_are_exact(compile, tmp_path, target):
 def test_aarch64_kernels_are_exact(aarch64_rnnrun, compile, tmp_path):
     model, feeds = merged(everything())
     module = compile(model.write(tmp_path), "--target=aarch64-linux-gnu")
-    assert_same(run_by(aarch64_rnnrun, module, feeds, model.outputs, tmp_path), expected(everything()))
+    due = expected(everything())
+    assert_same(run_by(aarch64_rnnrun, module, feeds, due, tmp_path), due)

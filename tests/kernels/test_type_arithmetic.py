@@ -5,6 +5,7 @@ import numpy
 import pytest
 
 from conftest import build_directory
+from graphs.narrow_models import narrow_casts
 from graphs.op_models import one_op
 from graphs.type_models import cases, casts, functions, whole_tensors
 from support.emitted import TARGETS, run_module, run_by
@@ -25,6 +26,8 @@ def everything(target=None):
         parts.append((op, *one_op(op, arrays, **attributes), result))
     for x, to, result in casts():
         parts.append((f"Cast to {to}", *one_op("Cast", [x], to=to), result))
+    for x, attributes, result in narrow_casts():
+        parts.append((f"Cast to {attributes}", *one_op("Cast", [x], **attributes), result))
     if target:
         parts = parts[SHARES[target]::len(SHARES)]
     for k, (_, model, _, result) in enumerate(parts):

@@ -89,7 +89,7 @@ def changed(path, value):
     (["constants", "c", "data"], [1, 2], 2, ["constants.c.data", "2 elements where the shape has 3"]),
     (["constants", "c", "data"], [1, 2, "3"], 2, ["constants.c.data[2]", "expected a number, found a string"]),
     (["constants", "c", "shape"], [2**62, 2**62], 4, ["constants.c.shape", "more elements than memory"]),
-    (["constants", "c", "dtype"], "bf16", 3, ["constants.c.dtype", '"bf16"']),
+    (["constants", "c", "dtype"], "c64", 3, ["constants.c.dtype", '"c64"']),
     (["constants", "c"], {"dtype": "i64", "shape": [1], "data": [2**63]}, 2, ["constants.c.data[0]", "found 9223372036854775808"]),
     (["constants", "c"], {"dtype": "i32", "shape": [1], "data": [2**31]}, 2, ["constants.c.data[0]", "2147483647"]),
     (["constants", "c"], {"dtype": "u8", "shape": [1], "data": [256]}, 2, ["constants.c.data[0]", "255"]),

@@ -38,7 +38,8 @@ def assert_same(got, expected):
 
 
 def run_by(rnnrun, module, feeds, outputs, folder):
-    """The same by rnnrun, of another architecture or libc, on two threads."""
+    """The same by rnnrun, of another architecture or libc, on two threads. outputs: names; of ml_dtypes, whose types are
+    raw bytes in files, name -> an array of the type."""
     words = []
     for k, (name, array) in enumerate(feeds.items()):
         numpy.save(folder / f"in{k}.npy", array)
@@ -47,4 +48,6 @@ def run_by(rnnrun, module, feeds, outputs, folder):
         words += ["--output", f"{name}=@{folder}/out{k}.npy"]
     done = rnnrun("run", module, "--threads", 2, *words)
     assert done.returncode == 0, done.stderr
-    return {name: numpy.load(folder / f"out{k}.npy") for k, name in enumerate(outputs)}
+    loaded = {name: numpy.load(folder / f"out{k}.npy") for k, name in enumerate(outputs)}
+    return {name: array.view(outputs[name].dtype) if array.dtype.kind == "V" else array
+            for name, array in loaded.items()}

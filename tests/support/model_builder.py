@@ -19,7 +19,7 @@ import numpy
 import onnx
 import safetensors.numpy
 
-from support.dtypes import DTYPES
+from support.dtypes import BY_NAME, DTYPES, is_float
 
 OPSET = 22
 INLINE_ELEMENTS = 64  # larger constants go to the safetensors file
@@ -132,6 +132,8 @@ def json_of(value):
 
 
 def inline(array):
+    if not BY_NAME[type_name(array)].safetensors:
+        return True
     return array.size <= INLINE_ELEMENTS and (array.dtype != numpy.float32 or numpy.isfinite(array).all())
 
 
@@ -142,8 +144,8 @@ def inline_constant(array):
 def onnx_attributes(node):
     attributes = {key: value.onnx(onnx_attributes) if hasattr(value, "onnx") else value
                   for key, value in node["attributes"].items()}
-    if "to" in attributes:
-        attributes["to"] = TYPES[attributes["to"]][1]
+    for name in {"to", "output_dtype", "precision"} & set(attributes):
+        attributes[name] = TYPES[attributes[name]][1]
     return attributes
 
 

@@ -34,8 +34,9 @@ static const char *parse_raw(const char *value, rnncc_tensor *tensor) {
   return tensor->dtype == RNNCC_NONE ? NULL : equals + 2;
 }
 
-static rnncc_tensor read_file(const char *name, const char *value) {
-  if (value[0] == '@') return npy_read(file_path("input", name, value));
+static rnncc_tensor read_file(const rnncc_tensor_info *expected, const char *value) {
+  const char *name = expected->name;
+  if (value[0] == '@') return npy_read(file_path("input", name, value), expected->dtype);
   rnncc_tensor tensor = {0};
   const char *path = parse_raw(value, &tensor);
   if (!path)
@@ -161,7 +162,7 @@ rnncc_tensor *make_inputs(const rnncc_info *info, const Arguments *arguments, co
       fills[i] = value;
       continue;
     }
-    inputs[i] = read_file(info->inputs[i].name, value);
+    inputs[i] = read_file(&info->inputs[i], value);
     check_file(info, &info->inputs[i], &inputs[i], &dims);
   }
   for (int i = 0; i < info->n_inputs; i++)

@@ -59,14 +59,15 @@ static void expect(Cursor *cursor, const char *text) {
   if (!accept(cursor, text)) bad_header(cursor);
 }
 
-static void read_descr(Cursor *cursor, rnncc_tensor *tensor) {
+static void read_descr(Cursor *cursor, rnncc_tensor *tensor, rnncc_dtype expected) {
   if (accept(cursor, "[")) fail(EXIT_INPUT, "%s: structured arrays are not supported", cursor->path);
   expect(cursor, "'");
   size_t length = strcspn(cursor->at, "'");
-  tensor->dtype = dtype_from_npy(cursor->at, length);
+  tensor->dtype = dtype_from_npy(cursor->at, length, expected);
+  char known[NPY_TYPES];
   if (tensor->dtype == RNNCC_NONE)
     fail(EXIT_INPUT, "%s: dtype '%.*s' is not supported; these are:%s", cursor->path, (int)length, cursor->at,
-         npy_types);
+         npy_types(known));
   cursor->at += length;
   expect(cursor, "'");
 }
@@ -94,7 +95,7 @@ static void read_shape(Cursor *cursor, rnncc_tensor *tensor) {
   }
 }
 
-static void read_dict(Cursor *cursor, rnncc_tensor *tensor) {
+static void read_dict(Cursor *cursor, rnncc_tensor *tensor, rnncc_dtype expected) {
   enum { DESCR = 1, ORDER = 2, SHAPE = 4, ALL = 7 };
   int seen = 0;
   expect(cursor, "{");
@@ -106,7 +107,7 @@ static void read_dict(Cursor *cursor, rnncc_tensor *tensor) {
     if (!key || seen & key) bad_header(cursor);
     seen |= key;
     expect(cursor, ":");
-    if (key == DESCR) read_descr(cursor, tensor);
+    if (key == DESCR) read_descr(cursor, tensor, expected);
     if (key == ORDER) read_order(cursor);
     if (key == SHAPE) read_shape(cursor, tensor);
     if (!accept(cursor, ",")) {
@@ -133,12 +134,12 @@ static char *read_header(FILE *file, const char *path) {
   return header;
 }
 
-rnncc_tensor npy_read(const char *path) {
+rnncc_tensor npy_read(const char *path, rnncc_dtype expected) {
   rnncc_tensor tensor = {0};
   FILE *file = open_file(path);
   char *header = read_header(file, path);
   Cursor cursor = {header, path};
-  read_dict(&cursor, &tensor);
+  read_dict(&cursor, &tensor, expected);
   free(header);
 
   tensor.bytes = tensor_bytes(tensor.dtype, tensor.rank, tensor.shape);

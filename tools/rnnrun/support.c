@@ -9,7 +9,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "half.h"
+#include "small_float.h"
 #include "topology.h"
 
 _Noreturn void fail(int exit_code, const char *format, ...) {
@@ -50,19 +50,21 @@ enum { KIND_NONE, KIND_FLOAT, KIND_SIGNED, KIND_UNSIGNED, KIND_BOOL };
 static const struct {
   const char *text, *npy;
   size_t bytes;
-  int kind;
+  int bits, kind;
 } dtypes[] = {
 #define DTYPE(id, code, type, text, bits, kind, use, safetensors, onnx, onnx_name, npy)                                \
-  [RNNCC_##id] = {text, npy, sizeof(type), KIND_##kind},
+  [RNNCC_##id] = {text, npy, sizeof(type), bits, KIND_##kind},
 #include "dtypes.def"
 };
 
-const char *const npy_types =
-#define DTYPE(id, code, type, text, bits, kind, use, safetensors, onnx, onnx_name, npy) " " npy
-#include "dtypes.def"
-    ;
-
 enum { DTYPES = sizeof dtypes / sizeof *dtypes };
+
+const char *npy_types(char text[NPY_TYPES]) {
+  *text = 0;
+  for (rnncc_dtype dtype = RNNCC_F32; dtype < DTYPES; dtype++)
+    if (!strstr(text, dtypes[dtype].npy)) strcat(strcat(text, " "), dtypes[dtype].npy);
+  return text;
+}
 
 static const char *known(rnncc_dtype dtype, const char *name) { return dtype && dtype < DTYPES ? name : "unknown"; }
 
@@ -76,9 +78,19 @@ rnncc_dtype dtype_from_text(const char *text, size_t length) {
   return RNNCC_NONE;
 }
 
-rnncc_dtype dtype_from_npy(const char *text, size_t length) {
+/* Of one byte there is no order, which NumPy writes as '|' or '<'. It writes "<f1" for f8e5m2, and cannot read that. */
+static bool is_npy(rnncc_dtype dtype, const char *text, size_t length) {
+  const char *npy = dtypes[dtype].npy;
+  bool ordered = dtypes[dtype].bytes > 1 || strchr("|<", *text) == NULL;
+  if (dtype == RNNCC_F8E5M2 && length == 3 && !memcmp(text, "<f1", length)) return true;
+  return strlen(npy) == length && !memcmp(npy + !ordered, text + !ordered, length - !ordered);
+}
+
+rnncc_dtype dtype_from_npy(const char *text, size_t length, rnncc_dtype expected) {
+  if (length == 0) return RNNCC_NONE;
+  if (expected < DTYPES && expected && is_npy(expected, text, length)) return expected;
   for (rnncc_dtype dtype = RNNCC_F32; dtype < DTYPES; dtype++)
-    if (strlen(dtypes[dtype].npy) == length && !memcmp(dtypes[dtype].npy, text, length)) return dtype;
+    if (is_npy(dtype, text, length)) return dtype;
   return RNNCC_NONE;
 }
 
@@ -87,25 +99,26 @@ bool dtype_is_unsigned(rnncc_dtype dtype) { return dtypes[dtype].kind == KIND_UN
 
 double float_element(const rnncc_tensor *tensor, int64_t i) {
   if (tensor->dtype == RNNCC_F64) return ((const double *)tensor->data)[i];
-  if (tensor->dtype == RNNCC_F16) return (double)f16_to_f32(((const uint16_t *)tensor->data)[i]);
-  return (double)((const float *)tensor->data)[i];
+  if (tensor->dtype == RNNCC_F32) return (double)((const float *)tensor->data)[i];
+  return (double)coded_to_f32(tensor->dtype, tensor->data, i);
 }
 
 void set_float_element(rnncc_tensor *tensor, size_t i, double value) {
   if (tensor->dtype == RNNCC_F64)
     ((double *)tensor->data)[i] = value;
-  else if (tensor->dtype == RNNCC_F16)
-    ((uint16_t *)tensor->data)[i] = f64_to_f16(value);
-  else
+  else if (tensor->dtype == RNNCC_F32)
     ((float *)tensor->data)[i] = (float)value;
+  else
+    f64_to_coded(tensor->dtype, tensor->data, (int64_t)i, value, 1, POWER_NEAREST);
 }
 
 int64_t integer_element(const rnncc_tensor *tensor, int64_t i) {
   size_t size = dtype_bytes(tensor->dtype);
   int64_t element = 0;
   memcpy(&element, (const char *)tensor->data + (size_t)i * size, size);
-  int spare = dtypes[tensor->dtype].kind == KIND_SIGNED ? (int)(64 - 8 * size) : 0;
-  return (int64_t)((uint64_t)element << spare) >> spare;
+  int bits = dtypes[tensor->dtype].bits;
+  uint64_t high = (uint64_t)element << (64 - bits);
+  return dtypes[tensor->dtype].kind == KIND_SIGNED ? (int64_t)high >> (64 - bits) : (int64_t)(high >> (64 - bits));
 }
 
 size_t tensor_bytes(rnncc_dtype dtype, int rank, const int64_t *shape) {

@@ -30,13 +30,14 @@ uint64_t now_ns(void); /* monotonic */
 size_t dtype_bytes(rnncc_dtype dtype);
 const char *dtype_text(rnncc_dtype dtype);
 const char *dtype_npy(rnncc_dtype dtype);
-rnncc_dtype dtype_from_text(const char *text, size_t length); /* RNNCC_NONE if unknown */
-rnncc_dtype dtype_from_npy(const char *text, size_t length);
+rnncc_dtype dtype_from_text(const char *text, size_t length);                      /* RNNCC_NONE if unknown */
+rnncc_dtype dtype_from_npy(const char *text, size_t length, rnncc_dtype expected); /* of equal texts `expected` */
 
 /* For types that have an .npy form. */
 bool dtype_is_float(rnncc_dtype dtype);
 bool dtype_is_unsigned(rnncc_dtype dtype);
-extern const char *const npy_types; /* " <f8 <f4 ..." */
+enum { NPY_TYPES = 128 };
+const char *npy_types(char text[NPY_TYPES]); /* " <f8 <f4 ..." */
 double float_element(const rnncc_tensor *tensor, int64_t i);
 void set_float_element(rnncc_tensor *tensor, size_t i, double value);
 int64_t integer_element(const rnncc_tensor *tensor, int64_t i); /* of u64 its bits */

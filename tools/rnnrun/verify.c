@@ -32,7 +32,7 @@ static int same_bits(const rnncc_tensor *a, const rnncc_tensor *b, int64_t i) {
 static double error_ratio(const Arguments *arguments, const rnncc_tensor *got, const rnncc_tensor *expected,
                           int64_t i) {
   if (same_bits(got, expected, i)) return 0;
-  if (!dtype_is_float(got->dtype)) return INFINITY;
+  if (!dtype_is_float(got->dtype)) return integer_element(got, i) == integer_element(expected, i) ? 0 : INFINITY;
   double g = element(got, i), e = element(expected, i);
   if (g == e || (isnan(g) && isnan(e))) return 0;
   if (!isfinite(g) || !isfinite(e)) return INFINITY;
@@ -75,7 +75,7 @@ static void print_comparison(const char *name, const Comparison *comparison, con
 
 /* Compares the output with the file. */
 static int verify_output(const Arguments *arguments, const char *name, const rnncc_tensor *got, const char *path) {
-  rnncc_tensor expected = npy_read(path);
+  rnncc_tensor expected = npy_read(path, got->dtype);
   if (expected.dtype != got->dtype)
     fail(EXIT_INPUT, "%s: %s, but output %s is %s", path, dtype_text(expected.dtype), name, dtype_text(got->dtype));
   if (expected.rank != got->rank || memcmp(expected.shape, got->shape, sizeof(int64_t) * (size_t)got->rank) != 0) {

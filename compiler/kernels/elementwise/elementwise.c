@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "ir/op.h"
+#include "kernels/elementwise/cast_text.h"
 #include "support/text.h"
 
 /* The text of an op for each kind of operands; NULL: none. */
@@ -48,12 +49,12 @@ static TextRow clip_variant(const Node *node) {
   return has_input(node, 2) ? TEXT_ClipHigh : TEXT_Copy;
 }
 
-/* f16 is read as f32. x86 CPUs convert floats to i32 or i64; narrower types take the lowest bytes. */
+/* Of the numbers, which cast_text.c decodes and encodes. x86 CPUs convert floats to i32 or i64; narrower types take the
+ * lowest bytes. */
 static TextRow cast_variant(const Node *node) {
-  DType from = node->inputs[0]->dtype, to = node->outputs[0]->dtype;
+  DType from = cast_between(node->inputs[0]->dtype), to = cast_between(node->outputs[0]->dtype);
   if (from == to) return TEXT_Copy;
   if (to == RNNCC_BOOL) return TEXT_CastToBool;
-  if (to == RNNCC_F16) return from == RNNCC_F64 ? TEXT_CastF64ToF16 : TEXT_CastToF16;
   if (!dtype_is_float(from) || dtype_is_float(to)) return TEXT_Copy;
   bool twice = from == RNNCC_F64;
   if (to == RNNCC_U64) return twice ? TEXT_CastF64ToU64 : TEXT_CastF32ToU64;
@@ -129,8 +130,8 @@ static const char *fill_in(Arena *arena, const Node *node, const char *text, con
   return out.data;
 }
 
-static bool reads_halves(const Node *node) {
-  return is_op(node, OP_Cast) && node->inputs[0]->dtype == RNNCC_F16 && node->outputs[0]->dtype != RNNCC_F16;
+static bool converts(const Node *node) {
+  return is_op(node, OP_Cast) && node->inputs[0]->dtype != node->outputs[0]->dtype;
 }
 
 /* Operands are numbered without absent ones. NULL if there is no text. */
@@ -140,8 +141,9 @@ static const char *expression(Arena *arena, const Node *node, const char *text, 
   if (!text) return NULL;
   for (int k = 0; k < own && k < 3; k++)
     if (inputs[k]) present[n++] = inputs[k];
-  if (reads_halves(node)) present[0] = arena_format(arena, "f16_to_f32(%s)", present[0]);
-  return fill_in(arena, node, text, present);
+  if (!converts(node)) return fill_in(arena, node, text, present);
+  present[0] = cast_decoded(arena, node->inputs[0]->dtype, present[0]);
+  return cast_encoded(arena, node, fill_in(arena, node, text, present));
 }
 
 static bool all_f32(const Node *node) {

@@ -80,7 +80,8 @@ const char *onnx_text(const char *text);
 typedef struct OnnxType {
   const char *name; /* for messages */
   DType dtype;      /* RNNCC_NONE: no op takes it */
-  int bytes;        /* of an element in raw data; 0: it has none */
+  int bytes;        /* of an element of ours; 0: it has none */
+  int bits;         /* of an element in raw data */
 } OnnxType;
 const OnnxType *onnx_type(int code); /* NULL if there is none */
 

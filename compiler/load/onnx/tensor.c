@@ -1,20 +1,22 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * TensorProto: extents, and elements as raw bytes, as a typed list, or in a file beside the model. Narrow types are
- * in the list of 32-bit integers, one element each.
+ * in the list of 32-bit integers, one element each; of less than 8 bits, one byte of packed elements each.
  */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "load/onnx/reader.h"
+#include "small_float.h"
 
 static const size_t MAX_EXTERNAL_BYTES = (size_t)1 << 40;
 
 /* By TensorProto.DataType, which has no gaps. */
 static const OnnxType TYPES[] = {
-#define DTYPE(id, code, type, text, bits, kind, use, safetensors, onnx, ...) [onnx] = {text, RNNCC_##id, (bits) / 8},
-#define FOREIGN(text, bits, safetensors, onnx) [onnx] = {text, RNNCC_NONE, (bits) / 8},
+#define DTYPE(id, code, type, text, bits, kind, use, safetensors, onnx, ...)                                           \
+  [onnx] = {text, RNNCC_##id, (int)sizeof(type), bits},
+#define FOREIGN(text, bits, safetensors, onnx) [onnx] = {text, RNNCC_NONE, (bits) / 8, bits},
 #include "dtypes.def"
 };
 
@@ -54,9 +56,29 @@ static bool check_size(const Constant *constant, size_t given, size_t due, const
   return false;
 }
 
+/* Elements of less than 8 bits, the first one in the lowest bits of a byte, to a byte each. */
+static void unpack(OnnxReader *reader, Constant *constant, const OnnxType *type, const uint8_t *packed) {
+  uint8_t *data = arena_array(reader->arena, constant->count, 1);
+  size_t each = 8 / (size_t)type->bits;
+  bool is_signed = dtype_info(type->dtype)->kind == DTYPE_SIGNED;
+  for (size_t i = 0; i < constant->count; i++) {
+    uint8_t bits = unsigned_bits(packed[i / each] >> (i % each * (size_t)type->bits), type->bits);
+    data[i] = is_signed ? (uint8_t)signed_bits(bits, type->bits) : bits;
+  }
+  constant->data = data;
+}
+
+static size_t packed_bytes(const Constant *constant, const OnnxType *type) {
+  return type->bits < 8 ? (constant->count * (size_t)type->bits + 7) / 8 : constant->count * (size_t)type->bytes;
+}
+
 /* Bytes of the file, copied if they are not aligned to their elements. */
 static bool take_raw(OnnxReader *reader, Constant *constant, const OnnxType *type, const uint8_t *data, size_t bytes) {
-  if (!check_size(constant, bytes, constant->count * (size_t)type->bytes, "bytes")) return false;
+  if (!check_size(constant, bytes, packed_bytes(constant, type), "bytes")) return false;
+  if (type->bits < 8) {
+    unpack(reader, constant, type, data);
+    return true;
+  }
   if (type->dtype == RNNCC_BOOL && !constant_check_bool(constant, data)) return false;
   bool aligned = (uintptr_t)data % (size_t)type->bytes == 0;
   constant->data = aligned && data ? data : arena_copy(reader->arena, data ? data : (const uint8_t *)"", bytes);
@@ -77,6 +99,16 @@ static bool narrow(OnnxReader *reader, Constant *constant, const OnnxType *type,
     memcpy(data + i * (size_t)type->bytes, &given[i], (size_t)type->bytes); /* little-endian, as the targets are */
   }
   constant->data = data;
+  return true;
+}
+
+static bool narrow_packed(OnnxReader *reader, Constant *constant, const OnnxType *type,
+                          const Onnx__TensorProto *proto) {
+  size_t bytes = packed_bytes(constant, type);
+  if (!check_size(constant, proto->n_int32_data, bytes, "elements of `int32_data`")) return false;
+  uint8_t *packed = arena_array(reader->arena, bytes, 1);
+  for (size_t i = 0; i < bytes; i++) packed[i] = (uint8_t)proto->int32_data[i];
+  unpack(reader, constant, type, packed);
   return true;
 }
 
@@ -108,6 +140,7 @@ static bool take_list(OnnxReader *reader, Constant *constant, const OnnxType *ty
     return check_size(constant, proto->n_uint64_data, constant->count, "elements") &&
            narrow_unsigned(reader, constant, proto->uint64_data);
   default:
+    if (type->bits < 8) return narrow_packed(reader, constant, type, proto);
     return check_size(constant, proto->n_int32_data, constant->count, "elements") &&
            narrow(reader, constant, type, proto->int32_data);
   }
