@@ -75,6 +75,17 @@ static void round_results(const Fit *fit, Node *node, Value *const *narrow) {
   }
 }
 
+/* What follows knows the shapes that the outputs have: a length that depends on the data stays the same dim. */
+static void infer_in_f32(const Fit *fit, Node *node, Value *const *narrow) {
+  Graph *graph = fit->graph;
+  const Dim ***shapes = ARENA_ARRAY(graph->arena, const Dim **, node->n_outputs);
+  for (int i = 0; i < node->n_outputs; i++)
+    if (node->outputs[i]) shapes[i] = narrow[i] ? narrow[i]->shape : node->outputs[i]->shape;
+  if (!infer_node(graph, node)) bug("%s does not fit in f32", node->op->name);
+  for (int i = 0; i < node->n_outputs; i++)
+    if (node->outputs[i]) node->outputs[i]->shape = shapes[i];
+}
+
 static void compute_in_f32(const Fit *fit, Node *node) {
   Value **narrow = ARENA_ARRAY(fit->graph->arena, Value *, node->n_outputs);
   for (int i = 0; i < node->n_inputs; i++)
@@ -85,7 +96,7 @@ static void compute_in_f32(const Fit *fit, Node *node) {
     graph_set_output(node, i, graph_value(fit->graph, narrow[i]->name, narrow[i]->where));
   }
   graph_append(fit->graph, node);
-  if (!infer_node(fit->graph, node)) bug("%s does not fit in f32", node->op->name);
+  infer_in_f32(fit, node, narrow);
   round_results(fit, node, narrow);
 }
 

@@ -33,7 +33,7 @@ bool shape_bit_cast(Graph *graph, Node *node) {
   if (!shape_cast(graph, node)) return false;
   DType to = node->outputs[0]->dtype;
   if (to == RNNCC_BOOL && x->dtype != RNNCC_BOOL) return shape_unsupported(node, "bits as bool");
-  if (dtype_size(to) == dtype_size(x->dtype)) return true;
+  if (dtype_info(to)->bits == dtype_info(x->dtype)->bits) return true;
   return shape_error(node, "`to` is %s; expected a type of as many bits as %s", dtype_name(to), shape_text(graph, x));
 }
 
