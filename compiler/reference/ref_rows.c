@@ -3,6 +3,7 @@
 #include <math.h>
 
 #include "reference/kernels.h"
+#include "support/numbers.h"
 
 typedef struct Row {
   int64_t first, n;
@@ -71,10 +72,9 @@ const char *ref_lrn(const Node *node, const Tensor *const *inputs, Tensor *const
   const Tensor *x = inputs[0];
   int64_t size = node_int(node, ATTR_size), C = x->shape[1], plane = tensor_extent(x, 2, x->rank);
   for (int64_t i = 0; i < tensor_count(x); i++) {
-    int64_t c = i / plane % C, first = c - (size - 1) / 2;
+    int64_t c = i / plane % C, first = max_int(c - (size - 1) / 2, 0), last = min_int(c + size / 2, C - 1);
     double squares = 0;
-    for (int64_t k = first; k < first + size; k++)
-      if (k >= 0 && k < C) squares += pow(tensor_get(x, i + (k - c) * plane), 2);
+    for (int64_t k = first; k <= last; k++) squares += pow(tensor_get(x, i + (k - c) * plane), 2);
     double base = node_float(node, ATTR_bias) + node_float(node, ATTR_alpha) / (double)size * squares;
     tensor_set(outputs[0], i, tensor_get(x, i) / pow(base, node_float(node, ATTR_beta)));
   }

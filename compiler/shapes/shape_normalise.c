@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* Normalisations by statistics of the input itself: the result has its shape. */
 #include "shapes/shape.h"
+#include "support/numbers.h"
+
+enum { LRN_MOST_REACH = 65536 }; /* channels on each side: the knobs of templates/lrn.c */
 
 /* One parameter, or one for each element of the axes from `axis` on. */
 static bool check_parameters(Graph *graph, const Node *node, int input, int axis) {
@@ -69,6 +72,10 @@ bool shape_lrn(Graph *graph, Node *node) {
   if (!check_rank(graph, node, 0, 2, MAX_RANK)) return false;
   int64_t size = node_int(node, ATTR_size);
   if (size < 1) return shape_error(node, "`size` is %lld; it must be at least 1", (long long)size);
+  int64_t channels = dim_upper(node->inputs[0]->shape[1]);
+  if (min_int(size / 2, channels - 1) > LRN_MOST_REACH)
+    return shape_unsupported(node, "`size` is %lld, of up to %lld channels; at most %d is supported", (long long)size,
+                             (long long)channels, 2 * LRN_MOST_REACH);
   return shape_same(graph, node);
 }
 

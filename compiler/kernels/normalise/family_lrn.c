@@ -3,6 +3,7 @@
 #include "ir/family.h"
 #include "knobs.h"
 #include "program/build.h"
+#include "support/numbers.h"
 
 static int power_of(double beta) {
   if (beta == 0.75) return POWER_THREE_QUARTERS;
@@ -13,11 +14,11 @@ static int power_of(double beta) {
 static void lower_lrn(Program *program, Node *node) {
   Graph *graph = program->graph;
   const Value *x = node->inputs[0];
-  int64_t size = node_int(node, ATTR_size);
+  int64_t size = node_int(node, ATTR_size), reach = max_int(dim_upper(x->shape[1]) - 1, 0);
   double beta = node_float(node, ATTR_beta);
   KernelSpec *spec = kernel_spec(program, "lrn");
-  kernel_knob(spec, "BEFORE", (size - 1) / 2);
-  kernel_knob(spec, "AFTER", size / 2);
+  kernel_knob(spec, "BEFORE", min_int((size - 1) / 2, reach));
+  kernel_knob(spec, "AFTER", min_int(size / 2, reach));
   kernel_knob(spec, "POWER", power_of(beta));
   Call *call = kernel_call(program, node, spec);
   operand_value(call, "x", x, READ);

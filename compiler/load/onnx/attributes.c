@@ -168,6 +168,8 @@ bool onnx_read_constant(OnnxReader *reader, const Scope *scope, const Onnx__Node
                         Constant *constant) {
   const Onnx__AttributeProto *given = proto->n_attribute == 1 ? argument_of(reader, scope, proto->attribute[0]) : NULL;
   const char *name = constant->name;
+  if (proto->n_attribute != 1)
+    error_at(where, EXIT_INVALID, "expected one attribute of Constant, its value; found %zu", proto->n_attribute);
   *constant = (Constant){.name = name, .where = where, .shape = ARENA_ARRAY(reader->arena, int64_t, 1)};
   switch (given ? type_of(given) : ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__UNDEFINED) {
   case ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__TENSOR:
@@ -183,8 +185,8 @@ bool onnx_read_constant(OnnxReader *reader, const Scope *scope, const Onnx__Node
   case ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__FLOATS:
     return set_constant(constant, RNNCC_F32, 1, given->n_floats, floats(reader, given->floats, given->n_floats));
   default:
-    unsupported_add(&reader->unsupported, name, "a Constant of `%.80s`",
-                    proto->n_attribute ? onnx_text(proto->attribute[0]->name) : "nothing");
+    if (proto->n_attribute == 1)
+      unsupported_add(&reader->unsupported, name, "a Constant of `%.80s`", onnx_text(proto->attribute[0]->name));
     return false;
   }
 }
