@@ -182,6 +182,23 @@ static int batch_axis(const Graph *graph, const Value *input) {
   return found;
 }
 
+/* `; it has "y", "getitem_1"`, as exporters call what networks return; after states that took others: what is left. */
+static const char *names_there(Arena *arena, Value *const *values, int n) {
+  enum { MOST = 32 };
+  Text text = text_new(arena);
+  for (int i = 0; i < n && i < MOST; i++)
+    text_add(&text, "%s\"%s\"", i ? ", " : "; it has ", short_name(arena, values[i]->name));
+  text_add(&text, n > MOST ? ", ..." : "");
+  return text.data;
+}
+
+static void tell_unpaired(const Graph *graph, const StateSetting *setting, bool input_found) {
+  const char *names = input_found ? names_there(graph->arena, graph->outputs, graph->n_outputs)
+                                  : names_there(graph->arena, graph->inputs, graph->n_inputs);
+  error_at(LOCATION_FILE(graph->file), EXIT_INVALID, "--state: the model has no %s \"%.80s\"%s",
+           input_found ? "output" : "input", input_found ? setting->output : setting->input, names);
+}
+
 static void pair_state(const ModelSettings *settings, Graph *graph, StateSetting *setting, State *state) {
   int input = find_value(graph->inputs, graph->n_inputs, setting->input);
   int output = find_value(graph->outputs, graph->n_outputs, setting->output);
@@ -189,8 +206,7 @@ static void pair_state(const ModelSettings *settings, Graph *graph, StateSetting
   setting->used |= found;
   if (!found && !must_fit(setting->network, settings)) return;
   if (!found) {
-    error_at(LOCATION_FILE(graph->file), EXIT_INVALID, "--state: the model has no %s \"%.80s\"",
-             input < 0 ? "input" : "output", input < 0 ? setting->input : setting->output);
+    tell_unpaired(graph, setting, input >= 0);
     return;
   }
   *state = (State){.input = graph->inputs[input], .output = graph->outputs[output]};
@@ -237,21 +253,22 @@ void settings_finish(const ModelSettings *settings, Graph *graph) {
       tell_unused_freeze(graph, settings->freezes[i].name);
 }
 
-void dim_request(DimRequests *requests, const char *name) {
-  enum { MAX_NAMED = 100 };
-  if (requests->count == MAX_NAMED) return;
-  for (int i = 0; i < requests->count; i++)
-    if (strcmp(requests->names[i], name) == 0) return;
-  *LIST_ADD(requests->arena, requests->names, requests->count, requests->capacity) = name;
+AssumedDims assumed_dims_new(Arena *arena) { return (AssumedDims){text_new(arena), text_new(arena)}; }
+
+/* The first axis of an image or volume is its batch. Whatever else it is, an axis may be a time, a width or a batch. */
+DimSetting dim_assume(AssumedDims *assumed, const ModelSettings *settings, const char *name, const char *input,
+                      int axis, int rank) {
+  enum { USUAL = 16, MOST = 256, MOST_IMAGES = 16, RANK_OF_IMAGES = 4 };
+  bool images = axis == 0 && rank >= RANK_OF_IMAGES;
+  DimSetting dim = {.name = name, .min = 1, .opt = images ? 1 : USUAL, .max = images ? MOST_IMAGES : MOST};
+  const char *network = settings && settings->network ? settings->network : "";
+  text_add(&assumed->places, "%s\"%s\" (axis %d of `%.200s`)", assumed->places.length ? ", " : "", name, axis, input);
+  text_add(&assumed->options, " --dim '%s%s%s=%" PRId64 "..%" PRId64 "..%" PRId64 "'", network, *network ? ":" : "",
+           name, dim.min, dim.opt, dim.max);
+  return dim;
 }
 
-void dim_requests_tell(const DimRequests *requests, const char *file) {
-  if (requests->count == 0) return;
-  Text names = text_new(requests->arena), options = text_new(requests->arena);
-  for (int i = 0; i < requests->count; i++) {
-    text_add(&names, "%s\"%s\"", i ? ", " : "", requests->names[i]);
-    text_add(&options, " --dim '%s=1..100'", requests->names[i]);
-  }
-  error_at(LOCATION_FILE(file), EXIT_INVALID, "the file has no bounds for %s; give them, for example:%s", names.data,
-           options.data);
+void assumed_dims_tell(const AssumedDims *assumed, const char *file) {
+  if (assumed->places.length)
+    note_at(LOCATION_FILE(file), "nothing bounds %s; assumed:%s", assumed->places.data, assumed->options.data);
 }

@@ -12,6 +12,7 @@
 #include "ir/graph.h"
 #include "load/constant.h"
 #include "load/model_files.h"
+#include "support/text.h"
 
 /* `network`: the one that the setting is of; NULL: those that it fits. */
 
@@ -67,13 +68,15 @@ void settings_freeze(Graph *graph, const FreezeSetting *setting, Value *input);
 /* After a model is read: pairs states, and reports settings whose names the model does not have. */
 void settings_finish(const ModelSettings *settings, Graph *graph);
 
-/* Named dims that have no bounds. All are reported at once, with the option to give. */
-typedef struct DimRequests {
-  Arena *arena;
-  int count, capacity;
-  const char **names;
-} DimRequests;
-void dim_request(DimRequests *requests, const char *name);
-void dim_requests_tell(const DimRequests *requests, const char *file);
+/* Named dims that nothing bounds: bounds are assumed for them, which one remark states as options, so that these can be
+ * changed. */
+typedef struct AssumedDims {
+  Text places, options; /* "T" (axis 1 of `x`), ...; --dim 'T=1..16..256' ... */
+} AssumedDims;
+AssumedDims assumed_dims_new(Arena *arena);
+/* Bounds for the dim that is first seen as that axis of an input of that rank. */
+DimSetting dim_assume(AssumedDims *assumed, const ModelSettings *settings, const char *name, const char *input,
+                      int axis, int rank);
+void assumed_dims_tell(const AssumedDims *assumed, const char *file);
 
 #endif

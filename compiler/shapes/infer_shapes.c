@@ -23,8 +23,8 @@ static bool check_extent(Graph *graph, const Value *value, int axis) {
              shape_text(graph, value), (long long)dim_value(extent));
   else
     error_at(value->where, EXIT_INVALID,
-             "axis %d of %s may be as small as %lld; give its named dimensions a larger minimum", axis,
-             shape_text(graph, value), (long long)dim_lower(extent));
+             "axis %d of %s may be as small as %lld; give its named dimensions a larger minimum%s", axis,
+             shape_text(graph, value), (long long)dim_lower(extent), dims_places(graph, 1, &extent));
   return false;
 }
 
@@ -34,9 +34,10 @@ static bool check_size(Graph *graph, const Value *value) {
   for (int axis = 0; axis < value->rank; axis++)
     bytes = saturating_mul(bytes, max_int(1, dim_upper(value->shape[axis])));
   if (bytes <= MAX_TENSOR_BYTES) return true;
-  error_at(value->where, EXIT_LIMIT, "%s takes %s%lld bytes at its dimensions' maxima%s; the limit is %lld",
+  error_at(value->where, EXIT_LIMIT, "%s takes %s%lld bytes at its dimensions' maxima%s; the limit is %lld%s",
            shape_text(graph, value), bytes == INT64_MAX ? "over " : "", (long long)bytes,
-           value_max_count(value) == 0 ? ", its axes of length 0 left out" : "", (long long)MAX_TENSOR_BYTES);
+           value_max_count(value) == 0 ? ", its axes of length 0 left out" : "", (long long)MAX_TENSOR_BYTES,
+           dims_places(graph, value->rank, value->shape));
   return false;
 }
 

@@ -42,6 +42,37 @@ const char *shape_text(Graph *graph, const Value *value) {
   return text.data;
 }
 
+/* The first axis of the values that is this dim. */
+static bool add_place(Text *text, Value *const *values, int n, const DimSymbol *symbol) {
+  for (int i = 0; i < n; i++)
+    for (int axis = 0; axis < values[i]->rank; axis++) {
+      if (dim_as_symbol(values[i]->shape[axis]) != symbol) continue;
+      text_add(text, "%s%s: axis %d of `%.200s`", text->length ? "; " : " (", symbol->name, axis, values[i]->name);
+      return true;
+    }
+  return false;
+}
+
+static bool one_mentions(int n, const Dim *const *dims, const DimSymbol *symbol) {
+  for (int i = 0; i < n; i++)
+    if (dim_mentions(dims[i], symbol)) return true;
+  return false;
+}
+
+const char *dims_places(Graph *graph, int n, const Dim *const *dims) {
+  const Graph *model = graph;
+  while (model->outer) model = model->outer;
+  Text text = text_new(graph->arena);
+  for (int i = 0; i < dim_symbol_count(graph->dims); i++) {
+    const DimSymbol *symbol = dim_symbol_at(graph->dims, i);
+    if (!one_mentions(n, dims, symbol) || add_place(&text, model->inputs, model->n_inputs, symbol)) continue;
+    for (int k = 0; k < model->n_states; k++)
+      if (add_place(&text, &model->states[k].input, 1, symbol)) break;
+  }
+  text_add(&text, text.length ? ")" : "");
+  return text.data;
+}
+
 /* The first graph input, of few numbers, that the value is computed from; NULL if none is near. */
 static const Value *frozen_source(const Value *value) {
   enum { MAX_LOOKED_AT = 64, FEW = 16 };

@@ -23,6 +23,8 @@ bool shape_unsupported(const Node *node, const char *format, ...) __attribute__(
 /* For messages: "`x` f32[T, 4]", "2*T + 1". */
 const char *shape_text(Graph *graph, const Value *value);
 const char *dim_text(Graph *graph, const Dim *dim);
+/* For messages: where the named dims of extents stand in the model's inputs, " (s17: axis 0 of `tok`)"; or "". */
+const char *dims_places(Graph *graph, int n, const Dim *const *dims);
 
 /* For messages, after "must be known at compile time: a constant": the graph input to freeze. */
 const char *freeze_hint(Graph *graph, const Value *value);

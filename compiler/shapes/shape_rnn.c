@@ -74,13 +74,14 @@ static bool check_operands(Graph *graph, const Node *node, const CellKind *cell,
   return good;
 }
 
-/* Checks constant lengths; those of an input are checked by the module before each run. */
+/* Checks constant lengths that no run can have. All others the module checks: those of an input before each run, what
+ * it computes and constants beyond the fewest steps in it. */
 static bool check_lengths(Graph *graph, const Node *node, const Dim *T) {
   const Value *lengths = node_input(node, INPUT_LENGTHS);
   IntRange range;
   if (!lengths || !constant_range(lengths, 0, 1, &range)) return true;
   if (range.least < 0) return shape_error(node, "a sequence length is negative");
-  return range.most <= dim_lower(T) || shape_error(node, "a sequence length is %lld, but there are only %s steps",
+  return range.most <= dim_upper(T) || shape_error(node, "a sequence length is %lld, but there are only %s steps",
                                                    (long long)range.most, dim_text(graph, T));
 }
 

@@ -97,9 +97,10 @@ static const Dim *count_windows(Graph *graph, const Window *window, int i, const
 static bool check_fits(Graph *graph, const Node *node, const Window *window, int i, const Dim *in) {
   const Dim *padded = dim_add(graph->dims, dim_add(graph->dims, in, window->pad_begin[i]), window->pad_end[i]);
   if (dim_lower(padded) >= reach(window, i)) return true;
-  return shape_error(node, "the kernel reaches over %lld on spatial axis %d, but the padded input has only %s%s",
+  return shape_error(node, "the kernel reaches over %lld on spatial axis %d, but the padded input has only %s%s%s",
                      (long long)reach(window, i), i, dim_text(graph, padded),
-                     dim_is_const(padded) ? "" : " at the dimensions' minima; give them larger ones");
+                     dim_is_const(padded) ? "" : " at the dimensions' minima; give them larger ones",
+                     dims_places(graph, 1, &padded));
 }
 
 /* A pad as wide as the kernel gives windows of only padding; ONNX Runtime refuses it too. */

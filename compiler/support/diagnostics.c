@@ -3,6 +3,7 @@
 
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -90,8 +91,32 @@ void warn_at(Location where, const char *format, ...) {
   va_end(arguments);
 }
 
+/* FNV-1a. */
+static uint64_t hashed(uint64_t hash, const char *text) {
+  for (; text && *text; text++) hash = (hash ^ (unsigned char)*text) * 0x100000001b3u;
+  return hash;
+}
+
+/* What the compilations for several targets all remark is said once. */
+static bool noted_before(Location where, const char *format, va_list arguments) {
+  enum { MOST = 64 };
+  static uint64_t hashes[MOST];
+  static int n_hashes;
+  char message[MESSAGE_BYTES];
+  vsnprintf(message, sizeof message, format, arguments);
+  uint64_t hash = hashed(hashed(hashed(0xcbf29ce484222325u, where.file), where.path), message);
+  for (int i = 0; i < n_hashes; i++)
+    if (hashes[i] == hash) return true;
+  if (n_hashes < MOST) hashes[n_hashes++] = hash;
+  return false;
+}
+
 void note_at(Location where, const char *format, ...) {
   va_list arguments;
+  va_start(arguments, format);
+  bool known = noted_before(where, format, arguments);
+  va_end(arguments);
+  if (known) return;
   va_start(arguments, format);
   put(where, "1;36", "note", format, arguments);
   va_end(arguments);

@@ -2,6 +2,7 @@
 """The parts of an ONNX file besides operators, and the settings of a model on the command line."""
 import json
 import re
+import shlex
 
 import numpy
 import onnx
@@ -73,12 +74,42 @@ def test_a_dim_of_one_length_is_a_constant(rnncc, tmp_path):
     assert graph_of(rnncc, tmp_path, dense(), "--dim", "T=4")["inputs"][0]["shape"] == [4, 5]
 
 
-def test_all_dims_without_bounds_are_reported_with_the_option_to_give(rnncc, tmp_path):
-    model = dense()
-    model.graph.input[0].type.tensor_type.shape.dim[1].Clear()
+def test_bounds_of_dims_are_assumed_and_told_with_the_option_that_changes_them(rnncc, tmp_path):
+    relu = helper.make_node("Relu", ["x"], ["y"])
+    model = model_of([relu], {"x": (F32, ["N", 3, None, "W"]), "T": (F32, ["W", 4])}, {"y": (F32, None)})
+    assumed = "--dim 'N=1..1..16' --dim 'x_2=1..16..256' --dim 'W=1..16..256'"
+    done = rnncc(write(tmp_path, model), "--emit=graph", "-o", tmp_path / "a.json", "--target=x86-64-v3,x86-64")
+    assert done.returncode == 0 and done.stderr == (
+        f'{tmp_path}/model.onnx: note: nothing bounds "N" (axis 0 of `x`), "x_2" (axis 2 of `x`), "W" (axis 3 of `x`); assumed: {assumed}\n')
+    told = rnncc(write(tmp_path, model), "--emit=graph", "-o", tmp_path / "b.json", *shlex.split(assumed))
+    assert told.returncode == 0 and told.stderr == ""
+    assume, give = (json.loads((tmp_path / name).read_text()) for name in ("a.json", "b.json"))
+    assert assume["dims"] == give["dims"] and len(give["dims"]) == 3
+    one = rnncc("inspect", write(tmp_path, model), "--dim=W=5")
+    assert one.returncode == 0 and "'W=" not in one.stderr and "1..16, optimised for 1" in one.stdout
+
+
+def test_a_message_about_extents_says_where_named_dims_stand(rnncc, tmp_path):
+    nodes = [helper.make_node("Transpose", ["tok"], ["t"], perm=[1, 2, 0]), helper.make_node("Conv", ["t", "w"], ["y"], "conv")]
+    model = model_of(nodes, {"tok": (F32, ["s17", 1, 3])}, {"y": (F32, None)}, {"w": numpy.ones((2, 3, 4), numpy.float32)})
     done = rnncc(write(tmp_path, model), "-o", tmp_path / "m.so")
     assert done.returncode == 2
-    assert done.stderr.count("error") == 1 and "--dim 'T=1..100' --dim 'x_1=1..100'" in done.stderr
+    assert "only s17 at the dimensions' minima; give them larger ones (s17: axis 0 of `tok`)" in done.stderr
+
+
+def test_a_constant_length_that_only_some_runs_reach_is_checked_in_the_run(rnncc, tmp_path):
+    rng = numpy.random.default_rng(1)
+    weights = {name: rng.standard_normal(shape).astype(numpy.float32) for name, shape in (("w", (1, 4, 3)), ("r", (1, 4, 4)))}
+    node = helper.make_node("RNN", ["x", "w", "r", "", "n"], ["y"], hidden_size=4)
+    model = model_of([node], {"x": (F32, ["T", 2, 3])}, {"y": (F32, None)}, {**weights, "n": numpy.array([3, 5], numpy.int32)})
+    done = rnncc(write(tmp_path, model), "-o", tmp_path / "m.so", "--dim=T=1..8")
+    assert done.returncode == 0, done.stderr
+    x = rng.standard_normal((6, 2, 3)).astype(numpy.float32)
+    numpy.testing.assert_allclose(run(tmp_path / "m.so", {"x": x})["y"], onnxruntime_run(model, {"x": x})["y"], rtol=1e-5, atol=1e-6)
+    with pytest.raises(Exception, match="value"):
+        run(tmp_path / "m.so", {"x": x[:4]})
+    over = rnncc(write(tmp_path, model), "-o", tmp_path / "m.so", "--dim=T=1..4")
+    assert over.returncode == 2 and "a sequence length is 5, but there are only T steps" in over.stderr
 
 
 @pytest.mark.parametrize("option, value", [("--dim", "T"), ("--dim", "T=0..3"), ("--dim", "T=5..3"), ("--dim", "T=1..2..3..4"),
@@ -90,7 +121,8 @@ def test_a_setting_of_another_form_is_refused(rnncc, tmp_path, option, value):
 
 
 @pytest.mark.parametrize("options, text", [(["--dim", "S=1"], 'no named dim "S"'), (["--freeze", "X=1"], 'no input "X"'),
-                                           (["--state", "h=y"], 'no input "h"'), (["--state", "x=z"], 'no output "z"'),
+                                           (["--state", "h=y"], 'no input "h"; it has "x"\n'),
+                                           (["--state", "x=z"], 'no output "z"; it has "y"\n'),
                                            (["--freeze", "x=[1]"], "not of the shape"),
                                            (["--freeze", "x=[[1,2,3,4,5],[1]]"], "a list of 1"),
                                            (["--freeze", "x=[[1,2,3,4,\"a\"]]"], "--freeze x"),

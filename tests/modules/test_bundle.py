@@ -382,8 +382,6 @@ BROKEN = ('{"format": "rnncc", "version": 1, "name": "broken", "inputs": [{"name
     (["1st=encoder.onnx"], 'expected a file, or NAME=FILE with an identifier of C as the name, found "1st=encoder.onnx"'),
     (["encoder="], 'found "encoder="'),
     (["encoder.onnx", "absent.onnx", "--dim=T=5"], 'cannot read "absent.onnx": No such file or directory'),
-    (["encoder.onnx", "joiner.onnx"], 'the file has no bounds for "T"'),
-    (["encoder.onnx", "joiner.onnx", "--dim=joiner:T=5"], 'the file has no bounds for "T"'),
     (["encoder.onnx", "joiner.onnx", "--dim=T=5", "--dim=joiner:U=5"], 'joiner.onnx: error: --dim: the model has no named dim "U"'),
     (["encoder.onnx", "joiner.onnx", "--dim=T=5", "--dim=U=5"], '--dim: expected a named dim of encoder, joiner, found "U"'),
     (["encoder.onnx", "--dim=T=5", "--state=x=none"], '--state: expected an input and an output of one of encoder, found "x" and "none"'),

@@ -71,8 +71,8 @@ static void read_model(OnnxReader *reader) {
   onnx_read_outputs(reader, &scope, proto);
   unsupported_tell(&reader->unsupported, reader->file);
   if (reader->unsupported.count > 0) stop_on_errors(); /* further errors may follow from these */
-  dim_requests_tell(&reader->dims, reader->file);
   stop_on_errors();
+  assumed_dims_tell(&reader->assumed, reader->file);
 }
 
 static ModelFile parsed(Arena *arena, const char *path, FileBytes bytes) {
@@ -85,7 +85,8 @@ static ModelFile parsed(Arena *arena, const char *path, FileBytes bytes) {
 /* `path`: for messages. */
 static Graph *read_parsed(Arena *arena, const char *path, const ModelFile *file, const ModelSettings *settings) {
   OnnxReader *reader = ARENA_NEW(arena, OnnxReader);
-  reader->arena = reader->unsupported.arena = reader->dims.arena = arena;
+  reader->arena = reader->unsupported.arena = arena;
+  reader->assumed = assumed_dims_new(arena);
   reader->file = path;
   reader->settings = settings;
   reader->hash = file->hash;

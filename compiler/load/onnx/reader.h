@@ -55,7 +55,7 @@ typedef struct OnnxReader {
   Sha256 hash;  /* the model file, then its external files as they are met */
   ExternalFile *external;
   Unsupported unsupported;
-  DimRequests dims;
+  AssumedDims assumed;
   Sequence *sequences; /* the latest first */
   int depth;           /* functions inside functions */
   int n_calls;         /* of functions */

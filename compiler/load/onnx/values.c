@@ -34,24 +34,29 @@ void onnx_declare_constants(OnnxReader *reader, Scope *scope, const Onnx__GraphP
   }
 }
 
-/* The named dim; NULL, and a request, where nothing bounds it. */
-static const Dim *named_dim(OnnxReader *reader, const char *name) {
+/* An input's axis without a length. */
+typedef struct OpenAxis {
+  const char *input;
+  int axis, rank;
+} OpenAxis;
+
+/* The named dim, which is bounded by the command line, or else by what is assumed. */
+static const Dim *named_dim(OnnxReader *reader, const char *name, const OpenAxis *open) {
   DimTable *dims = reader->graph->dims;
   int64_t min, opt, max;
   const DimSymbol *symbol = dim_symbol_find(dims, name);
-  if (!symbol) {
-    if (!settings_bound_dim(reader->settings, name, &min, &opt, &max)) {
-      dim_request(&reader->dims, name);
-      return NULL;
-    }
-    symbol = dim_symbol_add(dims, name, min, opt, max);
+  if (!symbol && !settings_bound_dim(reader->settings, name, &min, &opt, &max)) {
+    DimSetting dim = dim_assume(&reader->assumed, reader->settings, name, open->input, open->axis, open->rank);
+    min = dim.min, opt = dim.opt, max = dim.max;
   }
+  if (!symbol) symbol = dim_symbol_add(dims, name, min, opt, max);
   return dim_symbol(dims, symbol);
 }
 
-/* An axis without extent and name is named after its input. NULL where it is not known, or after an error. */
-static const Dim *read_axis(OnnxReader *reader, const Onnx__TensorShapeProto__Dimension *proto, const char *input,
-                            int axis) {
+/* An axis without extent and name is named after its input. NULL after an error. */
+static const Dim *read_axis(OnnxReader *reader, const Onnx__TensorShapeProto *shape, const char *input, int axis) {
+  const Onnx__TensorShapeProto__Dimension *proto = shape->dim[axis];
+  const OpenAxis open = {input, axis, (int)shape->n_dim};
   switch (proto->value_case) {
   case ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_VALUE:
     if (proto->dim_value >= 0) return dim_const(reader->graph->dims, proto->dim_value);
@@ -59,12 +64,12 @@ static const Dim *read_axis(OnnxReader *reader, const Onnx__TensorShapeProto__Di
     error_at(place(reader, input), EXIT_INVALID, "axis %d is %" PRId64 " long", axis, proto->dim_value);
     return NULL;
   case ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_PARAM:
-    if (*onnx_text(proto->dim_param)) return named_dim(reader, proto->dim_param);
+    if (*onnx_text(proto->dim_param)) return named_dim(reader, proto->dim_param, &open);
     break;
   default:
     break;
   }
-  return named_dim(reader, arena_format(reader->arena, "%s_%d", input, axis));
+  return named_dim(reader, arena_format(reader->arena, "%s_%d", input, axis), &open);
 }
 
 static const char *kind_of(const Onnx__TypeProto *type) {
@@ -96,7 +101,7 @@ static DType read_dtype_of(OnnxReader *reader, const Onnx__ValueInfoProto *proto
   return type ? type->dtype : RNNCC_NONE;
 }
 
-/* Unknown axes stay NULL if the input becomes a constant; else they are requested, and 1 for now. */
+/* Unknown axes stay NULL if the input becomes a constant. */
 static void read_input_type(OnnxReader *reader, const Onnx__ValueInfoProto *proto, Value *value, bool frozen) {
   value->dtype = read_dtype_of(reader, proto, "input");
   value->rank = 0;
@@ -114,7 +119,7 @@ static void read_input_type(OnnxReader *reader, const Onnx__ValueInfoProto *prot
   value->shape = ARENA_ARRAY(reader->arena, const Dim *, value->rank);
   for (int axis = 0; axis < value->rank; axis++) {
     bool fixed = shape->dim[axis]->value_case == ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_VALUE;
-    if (fixed || !frozen) value->shape[axis] = read_axis(reader, shape->dim[axis], value->name, axis);
+    if (fixed || !frozen) value->shape[axis] = read_axis(reader, shape, value->name, axis);
     if (!value->shape[axis] && !frozen) value->shape[axis] = dim_const(reader->graph->dims, 1);
   }
   if (!frozen && value_max_bytes(value) > MAX_TENSOR_BYTES)
