@@ -83,3 +83,12 @@ def test_network_computes_what_pytorch_does(from_torch, compile, tmp_path, name,
         for _ in range(SIZES):
             extents = {dim: int(rng.integers(DIMS[dim][0], DIMS[dim][1] + 1)) for dim in names}
             compare(context, module, list(sized(inputs, axes, extents)))
+
+
+@pytest.mark.parametrize("exporter", ["dynamo", "script"])
+def test_outputs_have_the_names_that_are_given(from_torch, compile, tmp_path, exporter):
+    path = tmp_path / "gru.onnx"
+    from_torch.export(torch.nn.GRU(3, 4), [torch.ones(2, 1, 3), torch.zeros(1, 1, 4)], [{}, {}], path, exporter, outputs=["y", "hN"])
+    with Module(compile(path, "--state=x1=hN")) as compiled:
+        assert [output.name for output in compiled.outputs] == ["y"]
+        assert [state.name for state in compiled.states] == ["x1"]

@@ -4,6 +4,8 @@ import hashlib
 import json
 import os
 import struct
+import subprocess
+import sys
 
 import numpy
 import pytest
@@ -210,3 +212,12 @@ def test_a_file_of_pytorch_is_refused_with_what_to_do(rnncc, tmp_path, name):
     path = tmp_path / name
     path.write_bytes(b"PK\x03\x04")
     refused(rnncc, tmp_path, path, 3, "state dicts", "torch.onnx.export", "tools/from_torch")
+
+
+def test_from_torch_says_in_one_line_that_torch_is_missing(root, tmp_path):
+    (tmp_path / "net.py").write_text("import torch")
+    done = subprocess.run([sys.executable, "-S", root / "tools" / "from_torch", f"{tmp_path}/net.py:build", "-o", tmp_path / "m.so"],
+                          capture_output=True, text=True)
+    assert done.returncode == 1 and done.stdout == "" and done.stderr == (
+        "tools/from_torch: expected Python with torch, onnx, onnxscript, found none with torch; `tools/venv torch` makes "
+        ".venv-torch/bin/python\n")
