@@ -48,12 +48,16 @@ static Value *swapped(const Formula *f, Value *x, int rank, int a, int b) {
   return build_transpose(f, x, perm);
 }
 
-/* [rows, length, parts] -> [rows, bins, 2]. */
-static Value *by_matrix(const Formula *f, Value *x, int64_t length, int64_t parts, int64_t bins, int sign,
-                        double scale) {
-  Value *rows = in_shape(f, x, 2, (const int64_t[]){-1, parts * length});
-  Value *product = apply2(f, OP_MatMul, rows, matrix_of(f, length, parts, bins, sign, scale));
-  return in_shape(f, product, 3, (const int64_t[]){-1, bins, 2});
+/* The last two axes of x, points and their parts, as one times a matrix, [..., count, parts]; axes before may be known
+ * at run time only. */
+static Value *by_matrix(const Formula *f, Value *x, Value *matrix, int64_t count, int64_t parts) {
+  int64_t shape[MAX_RANK] = {0}; /* 0: as it is */
+  int points = x->rank - 2;
+  shape[points] = dim_value(x->shape[points]) * dim_value(x->shape[points + 1]);
+  Value *product = apply2(f, OP_MatMul, in_shape(f, x, points + 1, shape), matrix);
+  shape[points] = count;
+  shape[points + 1] = parts;
+  return in_shape(f, product, points + 2, shape);
 }
 
 /* x[rows, n2, n1, 2] times e^(sign i 2 pi j k / n1 n2): by the cosine, and with the parts swapped by the sine. */
@@ -74,7 +78,7 @@ static Value *twiddled(const Formula *f, Value *x, int64_t n2, int64_t n1, int s
 
 /* [rows, length, parts] -> [rows, length, 2]. */
 static Value *transformed(const Formula *f, Value *x, int64_t length, int64_t parts, int sign, double scale) {
-  if (dft_is_matrix(length)) return by_matrix(f, x, length, parts, length, sign, scale);
+  if (dft_is_matrix(length)) return by_matrix(f, x, matrix_of(f, length, parts, length, sign, scale), length, 2);
   int64_t n1 = dft_factor(length), n2 = length / n1;
   Value *columns = swapped(f, in_shape(f, x, 4, (const int64_t[]){-1, n1, n2, parts}), 4, 1, 2);
   Value *inner = transformed(f, in_shape(f, columns, 3, (const int64_t[]){-1, n1, parts}), n1, parts, sign, scale);
@@ -100,28 +104,73 @@ static Value *fitted(const Formula *f, Value *x, int axis, int64_t length) {
   return build_op(f, OP_Pad, 1, &x, 1, 1, &attribute)->outputs[0];
 }
 
-/* [rows, length, parts] -> [rows, bins, 2]. */
-static Value *transformed_rows(const Formula *f, Value *rows, const Dft *dft, int64_t bins) {
+/* ---- half a spectrum to real numbers ---- */
+
+/* x[n] = 1/length sum of X[k] e^(i 2 pi n k / length) over all k, where X[length - k] is the conjugate of X[k]: twice
+ * the real part of each that has a mirror image. [2 * bins, length] */
+static Value *real_matrix_of(const Formula *f, const Dft *dft) {
+  float *matrix = ARENA_ARRAY(f->graph->arena, float, 2 * dft->points * dft->length), *to = matrix;
+  for (int64_t k = 0; k < dft->points; k++) {
+    double scale = (k == 0 || 2 * k == dft->length ? 1 : 2) / (double)dft->length;
+    for (int64_t n = 0; n < dft->length; n++) to[n] = (float)(scale * unit_root(n * k, dft->length).cosine);
+    to += dft->length;
+    for (int64_t n = 0; n < dft->length; n++) to[n] = (float)(-scale * unit_root(n * k, dft->length).sine);
+    to += dft->length;
+  }
+  return floats(f, 2, (const int64_t[]){2 * dft->points, dft->length}, matrix);
+}
+
+/* [rows, bins, 2] -> [rows, length, 2]. The imaginary parts of the ends do not count. */
+static Value *with_mirror_image(const Formula *f, Value *rows, const Dft *dft) {
+  int64_t *places = ARENA_ARRAY(f->graph->arena, int64_t, dft->length);
+  float *signs = ARENA_ARRAY(f->graph->arena, float, 2 * dft->length);
+  for (int64_t k = 0; k < dft->length; k++) {
+    int64_t mirrored = dft->length - k;
+    places[k] = k < dft->points ? k : mirrored;
+    signs[2 * k] = 1;
+    signs[2 * k + 1] = k % dft->length == mirrored % dft->length ? 0 : k < dft->points ? 1 : -1;
+  }
+  Value *whole = gathered(f, rows, integers(f, (int)dft->length, places), 1);
+  return times(f, whole, floats(f, 2, (const int64_t[]){dft->length, 2}, signs));
+}
+
+/* [rows, points, parts] -> [rows, results, result_parts], of a length that is split. */
+static Value *split_rows(const Formula *f, Value *rows, const Dft *dft) {
   int sign = dft->inverse ? 1 : -1;
   double scale = dft->inverse ? 1.0 / (double)dft->length : 1;
-  if (dft_is_matrix(dft->length)) return by_matrix(f, rows, dft->length, dft->parts, bins, sign, scale);
-  return first_of_axis(f, transformed(f, rows, dft->length, dft->parts, sign, scale), 1, bins);
+  if (dft->result_parts == 2)
+    return first_of_axis(f, transformed(f, rows, dft->length, dft->parts, sign, scale), 1, dft->results);
+  Value *whole = with_mirror_image(f, rows, dft);
+  return first_of_axis(f, transformed(f, whole, dft->length, 2, sign, scale), 2, 1);
+}
+
+static Value *dft_matrix(const Formula *f, const Dft *dft) {
+  if (dft->result_parts == 1) return real_matrix_of(f, dft);
+  return matrix_of(f, dft->length, dft->parts, dft->results, dft->inverse ? 1 : -1,
+                   dft->inverse ? 1.0 / (double)dft->length : 1);
+}
+
+/* [..., points, parts] -> [..., results, result_parts]. */
+static Value *along_last(const Formula *f, Value *x, const Dft *dft) {
+  const Dim *shape[MAX_RANK];
+  int rank = x->rank;
+  if (dft_is_matrix(dft->length)) return by_matrix(f, x, dft_matrix(f, dft), dft->results, dft->result_parts);
+  for (int axis = 0; axis < rank - 2; axis++) shape[axis] = x->shape[axis];
+  shape[rank - 2] = dim_const(f->graph->dims, dft->results);
+  shape[rank - 1] = dim_const(f->graph->dims, dft->result_parts);
+  Value *rows = in_shape(f, x, 3, (const int64_t[]){-1, dft->points, dft->parts});
+  return reshaped(f, split_rows(f, rows, dft), rank, shape);
 }
 
 void expand_dft(const Formula *f, const Node *node, Value **results) {
   Dft dft;
-  const Dim *shape[MAX_RANK];
   if (!read_dft(f->graph, node, &dft)) bug("the transform was good before");
   int rank = node->inputs[0]->rank, last = rank - 2; /* of the axes before the parts */
-  int64_t bins = dft.onesided ? dft.length / 2 + 1 : dft.length;
-  Value *x = fitted(f, node->inputs[0], dft.axis, dft.length);
-  if (dft.axis != last) x = swapped(f, x, rank, dft.axis, last);
-  for (int axis = 0; axis < rank; axis++) shape[axis] = x->shape[axis];
-  shape[last] = dim_const(f->graph->dims, bins);
-  shape[last + 1] = dim_const(f->graph->dims, 2);
-  Value *y = transformed_rows(f, in_shape(f, x, 3, (const int64_t[]){-1, dft.length, dft.parts}), &dft, bins);
-  y = reshaped(f, y, rank, shape);
-  results[0] = dft.axis != last ? swapped(f, y, rank, dft.axis, last) : y;
+  Value *x = fitted(f, node->inputs[0], dft.axis, dft.points);
+  if (dft.axis == last)
+    results[0] = along_last(f, x, &dft);
+  else
+    results[0] = swapped(f, along_last(f, swapped(f, x, rank, dft.axis, last), &dft), rank, dft.axis, last);
 }
 
 /* ---- of frames ---- */
@@ -159,16 +208,20 @@ static Value *windowed(const Formula *f, Value *signal, const Stft *stft, Value 
 static Value *transformed_frames(const Formula *f, Value *signal, const Stft *stft, Value *window) {
   if (!dim_is_const(stft->frames) || dim_value(stft->frames) * stft->length > 1 << 24)
     fatal_at(f->where, EXIT_UNSUPPORTED, "STFT: with a window that is not constant the signal's length must be known");
-  const Dft dft = {.length = stft->length, .parts = stft->parts, .onesided = stft->onesided};
-  Value *rows = in_shape(f, windowed(f, signal, stft, window), 3, (const int64_t[]){-1, stft->length, stft->parts});
-  Value *spectra = transformed_rows(f, rows, &dft, stft->bins);
-  return in_shape(f, spectra, 4, (const int64_t[]){-1, dim_value(stft->frames), stft->bins, 2});
+  const Dft dft = {.length = stft->length,
+                   .points = stft->length,
+                   .parts = stft->parts,
+                   .results = stft->bins,
+                   .result_parts = 2,
+                   .onesided = stft->onesided};
+  return along_last(f, windowed(f, signal, stft, window), &dft);
 }
 
 void expand_stft(const Formula *f, const Node *node, Value **results) {
   Stft stft;
   if (!read_stft(f->graph, node, &stft)) bug("the transform was good before");
   Value *signal = node->inputs[0], *window = node_input(node, 2);
+  if (signal->rank == 2) signal = with_axis(f, signal, 2);
   results[0] = window && !window->data ? transformed_frames(f, signal, &stft, window)
                                        : convolved(f, signal, &stft, window ? window->data : NULL);
 }

@@ -91,17 +91,23 @@ static bool read_dft_axis(Graph *graph, const Node *node, int *axis) {
   return *axis < node->inputs[0]->rank - 1 || shape_error(node, "the last axis is of real and imaginary parts");
 }
 
-/* 1 or 2 numbers an element; 0 after an error. */
-static int64_t read_parts(Graph *graph, const Node *node, bool onesided) {
+/* 1 or 2 numbers an element, on the last axis. */
+static bool read_parts(Graph *graph, const Node *node, int64_t *parts) {
   const Value *x = node->inputs[0];
-  const Dim *parts = x->shape[x->rank - 1];
-  bool known = dim_is_const(parts) && (dim_value(parts) == 1 || dim_value(parts) == 2);
-  if (!known) shape_error(node, "the last axis of %s must be 1 or 2: real numbers or complex", shape_text(graph, x));
-  if (known && onesided && dim_value(parts) == 2) {
-    shape_error(node, "`onesided` asks for real numbers, found %s", shape_text(graph, x));
-    return 0;
-  }
-  return known ? dim_value(parts) : 0;
+  const Dim *extent = x->shape[x->rank - 1];
+  if (!dim_equals(extent, 1) && !dim_equals(extent, 2))
+    return shape_error(node, "the last axis of %s must be 1 or 2: real numbers or complex", shape_text(graph, x));
+  *parts = dim_value(extent);
+  return true;
+}
+
+/* Half a spectrum is of real numbers: those that it is made from, or those that the inverse makes of it. */
+static bool check_onesided(Graph *graph, const Node *node, const Dft *dft) {
+  int64_t wanted = dft->inverse ? 2 : 1;
+  if (!dft->onesided || dft->parts == wanted) return true;
+  return shape_error(node, "%s: expected %s numbers, found %s",
+                     dft->inverse ? "`inverse` and `onesided`" : "`onesided`", dft->inverse ? "complex" : "real",
+                     shape_text(graph, node->inputs[0]));
 }
 
 static bool check_length(const Node *node, int64_t length) {
@@ -109,23 +115,39 @@ static bool check_length(const Node *node, int64_t length) {
                                              (long long)length, MAX_DFT_MATRIX);
 }
 
-bool read_dft(Graph *graph, const Node *node, Dft *dft) {
+static int64_t bins_of(int64_t length, bool onesided) { return onesided ? length / 2 + 1 : length; }
+
+/* Of an axis of `extent`, where no length is given: half a spectrum is taken for that of an even length. */
+static int64_t default_length(const Dft *dft, int64_t extent) {
+  return dft->inverse && dft->onesided ? 2 * (extent - 1) : extent;
+}
+
+/* Input 1, or what the axis says. */
+static bool read_length(Graph *graph, const Node *node, Dft *dft) {
   const Value *x = node->inputs[0];
-  *dft = (Dft){.inverse = node_int(node, ATTR_inverse) != 0, .onesided = node_int(node, ATTR_onesided) != 0};
-  if (!check_rank(graph, node, 0, 2, MAX_RANK) || !read_dft_axis(graph, node, &dft->axis)) return false;
-  if (dft->inverse && dft->onesided) return shape_unsupported(node, "`inverse` and `onesided` together");
-  dft->parts = read_parts(graph, node, dft->onesided);
-  if (!dft->parts) return false;
   const Dim *extent = x->shape[dft->axis];
   bool given = node_input(node, 1);
   if (given && !read_extent(graph, node, 1, &dft->length)) return false;
   if (!dim_is_const(extent))
     return shape_unsupported(node, "axis %d of %s must be known at compile time", dft->axis, shape_text(graph, x));
-  if (!given) dft->length = dim_value(extent);
+  if (!given) dft->length = default_length(dft, dim_value(extent));
+  if (dft->length < 1)
+    return shape_error(node, "axis %d of %s is too short for a transform", dft->axis, shape_text(graph, x));
   return check_length(node, dft->length);
 }
 
-static int64_t bins_of(int64_t length, bool onesided) { return onesided ? length / 2 + 1 : length; }
+bool read_dft(Graph *graph, const Node *node, Dft *dft) {
+  *dft = (Dft){.inverse = node_int(node, ATTR_inverse) != 0, .onesided = node_int(node, ATTR_onesided) != 0};
+  if (!check_rank(graph, node, 0, 2, MAX_RANK) || !read_dft_axis(graph, node, &dft->axis)) return false;
+  if (!read_parts(graph, node, &dft->parts) || !check_onesided(graph, node, dft)) return false;
+  if (!read_length(graph, node, dft)) return false;
+  bool to_real = dft->inverse && dft->onesided;
+  int64_t bins = bins_of(dft->length, dft->onesided);
+  dft->result_parts = to_real ? 1 : 2;
+  dft->points = dft->inverse ? bins : dft->length;
+  dft->results = dft->inverse ? dft->length : bins;
+  return true;
+}
 
 bool shape_dft(Graph *graph, Node *node) {
   Dft dft;
@@ -133,8 +155,8 @@ bool shape_dft(Graph *graph, Node *node) {
   const Value *x = node->inputs[0];
   if (!read_dft(graph, node, &dft)) return false;
   for (int axis = 0; axis < x->rank; axis++) shape[axis] = x->shape[axis];
-  shape[dft.axis] = dim_const(graph->dims, bins_of(dft.length, dft.onesided));
-  shape[x->rank - 1] = dim_const(graph->dims, 2);
+  shape[dft.axis] = dim_const(graph->dims, dft.results);
+  shape[x->rank - 1] = dim_const(graph->dims, dft.result_parts);
   return set_shape(graph, node, 0, x->rank, shape);
 }
 
@@ -157,12 +179,11 @@ static bool read_frame(Graph *graph, const Node *node, Stft *stft) {
 bool read_stft(Graph *graph, const Node *node, Stft *stft) {
   const Value *x = node->inputs[0];
   *stft = (Stft){.onesided = node_int(node, ATTR_onesided) != 0};
-  if (!check_rank(graph, node, 0, 3, 3) || !read_extent(graph, node, 1, &stft->step)) return false;
-  if (!read_frame(graph, node, stft)) return false;
-  const Dim *parts = x->shape[2];
-  stft->onesided = stft->onesided && dim_equals(parts, 1); /* of complex numbers, all bins */
-  stft->parts = read_parts(graph, node, stft->onesided);
-  if (!stft->parts || !check_length(node, stft->length)) return false;
+  if (!check_rank(graph, node, 0, 2, 3) || !read_extent(graph, node, 1, &stft->step)) return false;
+  stft->parts = 1; /* PyTorch leaves the last axis of real numbers out */
+  if (!read_frame(graph, node, stft) || (x->rank == 3 && !read_parts(graph, node, &stft->parts))) return false;
+  stft->onesided = stft->onesided && stft->parts == 1; /* of complex numbers, all bins */
+  if (!check_length(node, stft->length)) return false;
   const Dim *left = dim_sub(graph->dims, x->shape[1], dim_const(graph->dims, stft->length));
   if (dim_lower(left) < 0)
     return shape_error(node, "%s may be shorter than a frame of %lld", shape_text(graph, x), (long long)stft->length);

@@ -17,7 +17,9 @@ bool dft_is_matrix(int64_t length);
 
 typedef struct Dft {
   int axis;
-  int64_t length, parts; /* of the transform; 1: of real numbers, 2: of complex ones */
+  int64_t length;                /* of the transform */
+  int64_t points, parts;         /* that it reads of the axis; 1: real numbers, 2: complex ones */
+  int64_t results, result_parts; /* that it writes */
   bool inverse, onesided;
 } Dft;
 
