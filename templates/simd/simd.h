@@ -31,8 +31,14 @@
  *   vexponent(v)                floor(log2 v) of a positive normal v; 128 for +inf
  *   vmantissa(v)                v / 2^vexponent(v), in [1, 2)
  *   vhsum vhmin vhmax(v)        across lanes, by halving the vector: lanes i and i + LANES/2 are combined first
- *   vprefetch(p)                a hint
- *   vafter(p, v)                p, but on neon the compiler reads nothing from it before it has v
+ *   vzip_low(a, b)              a0 b0 a1 b1 ...: the first halves of a and b, in turns
+ *   vzip_high(a, b)             the second halves, likewise
+ *   vunzip_even(a, b)           a0 a2 ... b0 b2 ...: every second lane of a, then of b
+ *   vunzip_odd(a, b)            the others: a1 a3 ... b1 b3 ...
+ *   vreverse(v)                 the last lane first
+ *   vtranspose(rows)            lane i of rows[j] and lane j of rows[i] change places, of LANES rows. An ISA whose
+ * header has its own defines SIMD_TRANSPOSE vprefetch(p)                a hint vafter(p, v)                p, but on
+ * neon the compiler reads nothing from it before it has v
  *
  * Denormal operands and results may count as zero: kernels run with flush-to-zero on. NaN payloads are not defined.
  */
@@ -73,6 +79,55 @@ enum { LANE_OPERANDS = 0 };
 #endif
 
 SIMD_FUNCTION vec vlane(vec v, int i) { return vset(v[i]); }
+
+/* Compilers know these loops as an instruction or two. */
+typedef float simd_floats __attribute__((vector_size(4 * LANES)));
+SIMD_FUNCTION vec simd_zip(simd_floats a, simd_floats b, int first) {
+  simd_floats zipped = {0};
+#pragma clang loop unroll(full)
+  for (int i = 0; i < LANES / 2; i++) {
+    zipped[2 * i] = a[first + i];
+    zipped[2 * i + 1] = b[first + i];
+  }
+  return zipped;
+}
+SIMD_FUNCTION vec vzip_low(vec a, vec b) { return simd_zip(a, b, 0); }
+SIMD_FUNCTION vec vzip_high(vec a, vec b) { return simd_zip(a, b, LANES / 2); }
+
+SIMD_FUNCTION vec simd_every_second(simd_floats a, simd_floats b, int first) {
+  simd_floats chosen = {0};
+#pragma clang loop unroll(full)
+  for (int i = 0; i < LANES / 2; i++) {
+    chosen[i] = a[first + 2 * i];
+    chosen[LANES / 2 + i] = b[first + 2 * i];
+  }
+  return chosen;
+}
+SIMD_FUNCTION vec vunzip_even(vec a, vec b) { return simd_every_second(a, b, 0); }
+SIMD_FUNCTION vec vunzip_odd(vec a, vec b) { return simd_every_second(a, b, 1); }
+
+SIMD_FUNCTION vec vreverse(vec v) {
+  simd_floats from = v, to = {0};
+#pragma clang loop unroll(full)
+  for (int i = 0; i < LANES; i++) to[i] = from[LANES - 1 - i];
+  return to;
+}
+
+#ifndef SIMD_TRANSPOSE
+SIMD_FUNCTION void vtranspose(vec rows[LANES]) {
+#pragma clang loop unroll(full)
+  for (int step = 1; step < LANES; step *= 2) {
+    vec zipped[LANES];
+#pragma clang loop unroll(full)
+    for (int i = 0; i < LANES / 2; i++) {
+      zipped[2 * i] = vzip_low(rows[i], rows[i + LANES / 2]);
+      zipped[2 * i + 1] = vzip_high(rows[i], rows[i + LANES / 2]);
+    }
+#pragma clang loop unroll(full)
+    for (int i = 0; i < LANES; i++) rows[i] = zipped[i];
+  }
+}
+#endif
 
 SIMD_FUNCTION const float *vafter(const float *p, vec v) {
 #ifdef SIMD_NEON

@@ -303,6 +303,49 @@ static void vlane_repeats_one_lane(void) {
   tap_case(right, "vlane_repeats_one_lane", "of %d", LANES);
 }
 
+static void check_lanes(const char *name, vec v, int (*wanted)(int lane)) {
+  float out[LANES];
+  bool right = true;
+  vstore(out, v);
+  for (int i = 0; i < LANES; i++) right = right && out[i] == (float)wanted(i);
+  tap_case(right, name, "of %d lanes", LANES);
+}
+
+/* Of vectors whose lanes are 0, 1, 2, ... and LANES, LANES + 1, ... */
+static int zipped_low(int lane) { return lane / 2 + lane % 2 * LANES; }
+static int zipped_high(int lane) { return LANES / 2 + zipped_low(lane); }
+static int unzipped_even(int lane) { return 2 * lane; }
+static int unzipped_odd(int lane) { return 2 * lane + 1; }
+static int reversed(int lane) { return LANES - 1 - lane; }
+
+static void lanes_change_places(void) {
+  float counting[2 * LANES];
+  for (int i = 0; i < 2 * LANES; i++) counting[i] = (float)i;
+  vec a = vload(counting), b = vload(counting + LANES);
+  check_lanes("vzip_low_takes_turns", vzip_low(a, b), zipped_low);
+  check_lanes("vzip_high_takes_turns", vzip_high(a, b), zipped_high);
+  check_lanes("vunzip_even_takes_every_second", vunzip_even(a, b), unzipped_even);
+  check_lanes("vunzip_odd_takes_the_others", vunzip_odd(a, b), unzipped_odd);
+  check_lanes("vreverse_ends_with_the_first", vreverse(a), reversed);
+}
+
+static void vtranspose_swaps_rows_and_lanes(void) {
+  vec rows[LANES];
+  bool right = true;
+  for (int i = 0; i < LANES; i++) {
+    float row[LANES];
+    for (int j = 0; j < LANES; j++) row[j] = (float)(i * LANES + j);
+    rows[i] = vload(row);
+  }
+  vtranspose(rows);
+  for (int i = 0; i < LANES; i++) {
+    float row[LANES];
+    vstore(row, rows[i]);
+    for (int j = 0; j < LANES; j++) right = right && row[j] == (float)(j * LANES + i);
+  }
+  tap_case(right, "vtranspose_swaps_rows_and_lanes", "of %d", LANES);
+}
+
 int main(void) {
   skip_unless_isa_runs();
   for (int i = 0; i < N_OPS; i++) lanes_agree_with_plain_c(&ops[i]);
@@ -316,5 +359,7 @@ int main(void) {
   loads_need_no_alignment();
   vload_even_takes_every_second();
   vlane_repeats_one_lane();
+  lanes_change_places();
+  vtranspose_swaps_rows_and_lanes();
   return tap_end();
 }
