@@ -53,6 +53,12 @@ enum { INNER_ANY, INNER_CONTIGUOUS, INNER_FILL, INNER_TILED };
 /* CELL of recurrent_steps.c. A GRU's reset gate comes after the product with R (linear_before_reset), or before it. */
 enum { CELL_RNN, CELL_GRU_AFTER, CELL_GRU_BEFORE, CELL_LSTM };
 
+/* FORM of fourier.c: complex points and bins; real points and half of their bins, or all of them; half of the bins and
+ * real points. */
+enum { FOURIER_COMPLEX, FOURIER_REAL, FOURIER_REAL_WHOLE, FOURIER_HALF };
+/* Floats between its arrays of parts. */
+enum { FOURIER_ROOM = 16 };
+
 /* Of nms_select.c, in memory: numbers before a row's candidates, and after its corners: the longest vector. */
 enum { NMS_HEAD = 16, NMS_PAD = 16 };
 

@@ -7,6 +7,8 @@
 
 static Expansion *const expansions[N_OPS] = {
 #define FORMULA(name, in_min, in_max, out_min, out_max, types, layout, shape, formula, ...) [OP_##name] = formula,
+#define CHOICE(name, in_min, in_max, out_min, out_max, types, layout, shape, formula, reference, family, ...)          \
+  [OP_##name] = formula,
 #include "ir/ops.def"
 };
 
@@ -46,6 +48,10 @@ static void expand_node(Graph *graph, Node *node, Expansion *expansion) {
   Value **results = ARENA_ARRAY(graph->arena, Value *, node->n_outputs);
   int first_node = graph->n_nodes;
   expansion(&f, node, results);
+  if (!results[0] && !op_is_expanded(node->op)) {
+    graph_append(graph, node);
+    return;
+  }
   for (int i = 0; i < node->n_outputs; i++) {
     if (!node->outputs[i]) continue;
     check_result(graph, node, results[i], node->outputs[i]);
@@ -60,7 +66,7 @@ const char *ref_expanded(const Node *node, const Tensor *const *inputs, Tensor *
 }
 
 /* needs: infer_shapes. keeps: types and shapes, and all nodes of other ops, in order. breaks: nothing. Afterwards no
- * node's operator has a formula. */
+ * node's operator is a FORMULA. */
 void decompose(Graph *graph) {
   Node **nodes;
   int n_nodes = graph_take_nodes(graph, &nodes);

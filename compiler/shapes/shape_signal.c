@@ -2,6 +2,7 @@
 /* Window functions, Fourier transforms, mel weights. */
 #include "shapes/signal.h"
 
+#include "shapes/fourier_plan.h"
 #include "shapes/shape.h"
 
 /* Windows are computed by the compiler and stored in the module; longer ones are refused. */
@@ -56,26 +57,13 @@ bool shape_mel_weights(Graph *graph, Node *node) {
 
 /* ---- the Fourier transform ---- */
 
-/* Most numbers in the matrix of a transform. */
+/* Most numbers in the matrix of a transform of frames. */
 static const int64_t MAX_MATRIX = INT64_C(1) << 24;
 
-int64_t dft_factor(int64_t length) {
-  int64_t best = 1;
-  for (int64_t factor = 2; factor * factor <= length; factor++)
-    if (length % factor == 0) best = factor;
-  return best;
-}
-
-bool dft_is_matrix(int64_t length) {
-  int64_t least = length <= MAX_DFT_MATRIX / 2 ? 8 : 2; /* smallest factor worth splitting by */
-  return length <= BEST_DFT_MATRIX || (length <= MAX_DFT_MATRIX && dft_factor(length) < least);
-}
-
-/* Can the transform be split into parts that are short enough? */
-static bool splits(int64_t length) {
-  if (dft_is_matrix(length)) return true;
-  int64_t factor = dft_factor(length);
-  return factor > 1 && splits(factor) && splits(length / factor);
+int64_t dft_period(int64_t length) {
+  int64_t period = 1;
+  while (period < 2 * length - 1) period *= 2;
+  return period;
 }
 
 /* Input 2, or the attribute of older opsets, or the last axis before that of real and imaginary part. */
@@ -110,9 +98,11 @@ static bool check_onesided(Graph *graph, const Node *node, const Dft *dft) {
                      shape_text(graph, node->inputs[0]));
 }
 
-static bool check_length(const Node *node, int64_t length) {
-  return splits(length) || shape_unsupported(node, "a transform of %lld numbers has a prime factor above %d",
-                                             (long long)length, MAX_DFT_MATRIX);
+/* Without a plan, the transform is a product or several transforms of `dft_period` points. */
+static bool check_length(const Node *node, int64_t length, bool real) {
+  return fourier_has_plan(length, real) || length <= MAX_DFT_MATRIX || dft_period(length) <= MAX_DFT ||
+         shape_unsupported(node, "a transform of %lld numbers is too long, as a prime factor is above %d",
+                           (long long)length, MAX_FOURIER_RADIX);
 }
 
 static int64_t bins_of(int64_t length, bool onesided) { return onesided ? length / 2 + 1 : length; }
@@ -133,7 +123,7 @@ static bool read_length(Graph *graph, const Node *node, Dft *dft) {
   if (!given) dft->length = default_length(dft, dim_value(extent));
   if (dft->length < 1)
     return shape_error(node, "axis %d of %s is too short for a transform", dft->axis, shape_text(graph, x));
-  return check_length(node, dft->length);
+  return check_length(node, dft->length, dft->parts == 1 || (dft->inverse && dft->onesided));
 }
 
 bool read_dft(Graph *graph, const Node *node, Dft *dft) {
@@ -183,15 +173,16 @@ bool read_stft(Graph *graph, const Node *node, Stft *stft) {
   stft->parts = 1; /* PyTorch leaves the last axis of real numbers out */
   if (!read_frame(graph, node, stft) || (x->rank == 3 && !read_parts(graph, node, &stft->parts))) return false;
   stft->onesided = stft->onesided && stft->parts == 1; /* of complex numbers, all bins */
-  if (!check_length(node, stft->length)) return false;
   const Dim *left = dim_sub(graph->dims, x->shape[1], dim_const(graph->dims, stft->length));
   if (dim_lower(left) < 0)
     return shape_error(node, "%s may be shorter than a frame of %lld", shape_text(graph, x), (long long)stft->length);
   stft->bins = bins_of(stft->length, stft->onesided);
   stft->frames =
       dim_add(graph->dims, dim_div(graph->dims, left, dim_const(graph->dims, stft->step)), dim_const(graph->dims, 1));
-  return stft->bins * stft->length * 2 * stft->parts <= MAX_MATRIX ||
-         shape_unsupported(node, "frames of %lld are too long", (long long)stft->length);
+  return fourier_has_plan(stft->length, stft->parts == 1) ||
+         stft->bins * stft->length * 2 * stft->parts <= MAX_MATRIX ||
+         shape_unsupported(node, "frames of %lld are too long, as a prime factor is above %d", (long long)stft->length,
+                           MAX_FOURIER_RADIX);
 }
 
 bool shape_stft(Graph *graph, Node *node) {

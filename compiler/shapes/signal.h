@@ -5,15 +5,11 @@
 
 #include "ir/graph.h"
 
-/* The longest transform as one matrix product, and the longest one that is not split even where it can be: 400 and 512
- * real numbers take 3.1 and 4.9 us as one product, 2.8 and 3.6 us in two steps (EPYC 9004, one thread, 100 at a time).
- */
-enum { MAX_DFT_MATRIX = 2048, BEST_DFT_MATRIX = 256 };
+/* Most points of a transform, and of one that has no plan (fourier_plan.h) and is a matrix product. */
+enum { MAX_DFT = 1 << 24, MAX_DFT_MATRIX = 2048 };
 
-/* The largest divisor up to the square root, by which a transform of `length` is split. */
-int64_t dft_factor(int64_t length);
-/* Is it one matrix product: short, or without a good factor? */
-bool dft_is_matrix(int64_t length);
+/* The least power of two in which a convolution of `length` points with twice as many does not overlap. */
+int64_t dft_period(int64_t length);
 
 typedef struct Dft {
   int axis;

@@ -24,7 +24,7 @@
 #include <unistd.h>
 
 #include "load/load.h"
-#include "machine/targets.h"
+#include "machine/machine.h"
 #include "reference/reference.h"
 #include "simplify.h"
 #include "support/files.h"
@@ -112,10 +112,12 @@ static int read_command(Command *command, int argc, char **argv) {
 }
 
 static int run_one(int argc, char **argv) {
+  const Target *target = target_find("native");
+  const Machine machine = machine_of(target, false, 1);
   Command command = {.arena = arena_new()};
   int used = read_command(&command, argc, argv);
   command.graph = load_model(command.arena, command.model, &command.settings);
-  command.graph->config = &(Config){.target = target_find("native")};
+  command.graph->config = &(Config){.target = target, .machine = &machine};
   verify(command.graph);
   infer_shapes(command.graph);
   legalize_types(command.graph);
