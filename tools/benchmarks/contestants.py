@@ -127,7 +127,8 @@ ORT = {"GetErrorMessage": 2, "CreateEnv": 3, "CreateSession": 7, "Run": 9, "Crea
        "SetIntraOpNumThreads": 24, "SetInterOpNumThreads": 25, "CreateTensorWithDataAsOrtValue": 49,
        "CreateCpuMemoryInfo": 69, "ReleaseEnv": 92, "ReleaseMemoryInfo": 94, "ReleaseSession": 95, "ReleaseValue": 96,
        "ReleaseSessionOptions": 100}
-ORT_API_VERSION, ORT_WARNINGS, ORT_ARENA, ORT_DEFAULT_MEMORY, ORT_FLOAT = 4, 2, 1, 0, 1
+ORT_API_VERSION, ORT_WARNINGS, ORT_ARENA, ORT_DEFAULT_MEMORY = 4, 2, 1, 0
+ORT_TYPES = {"float32": 1, "int64": 7}
 
 
 def package_file(package, pattern):
@@ -168,7 +169,7 @@ class OnnxRuntime(Contestant):
     def value(self, memory, array):
         shape = (c_int64 * array.ndim)(*array.shape)
         return self.made("CreateTensorWithDataAsOrtValue", memory, c_void_p(array.ctypes.data), c_size_t(array.nbytes),
-                         shape, c_size_t(array.ndim), c_int(ORT_FLOAT))
+                         shape, c_size_t(array.ndim), c_int(ORT_TYPES[array.dtype.name]))
 
     def open(self, job, threads):
         feeds, outputs = job.feeds, job.outputs

@@ -1,0 +1,35 @@
+# SPDX-License-Identifier: MIT
+"""tools/bench exported: its command line and its page. What it exports is tested in tests/pytorch."""
+import subprocess
+import sys
+
+import pytest
+from conftest import ROOT
+
+sys.path.insert(0, str(ROOT / "tools"))
+
+from benchmarks import exported_run  # noqa: E402
+
+
+def bench(*words):
+    return subprocess.run([ROOT / "tools" / "bench", "exported", *words], capture_output=True, text=True, timeout=60)
+
+
+def test_the_networks_of_the_tests_are_listed():
+    done = bench("--list")
+    listed = done.stdout.split()
+    assert done.returncode == 0 and {"crnn", "u_net", "wavenet_step", "conformer", "vision_transformer"} < set(listed)
+    assert len(listed) == len(set(listed)) >= 40 and not exported_run.NOT_EXPORTED & set(listed)
+    assert bench("--list", "u_net", "crnn").stdout.split() == ["u_net", "crnn"]
+
+
+@pytest.mark.parametrize("words, told", [(["unet"], "found unet"), (["--threads", "two"], "invalid int value")])
+def test_a_network_that_is_not_there_is_refused(words, told):
+    done = bench(*words)
+    assert done.returncode == 2 and told in done.stderr
+
+
+def test_the_page_has_each_network_the_mean_and_the_worst():
+    page = exported_run.page([("a", 10.0, 40.0, 0.25), ("b", 8.0, 8.0, 1.0)], 2, "a machine", {"PyTorch": "1", "peer": "2"})
+    assert "| a | 10.0 | 40.0 | 0.25 |" in page and "mean of the ratios: 0.50; the largest: 1.00." in page
+    assert "a machine, 2 threads" in page and "PyTorch 1, peer 2" in page
