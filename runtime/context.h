@@ -24,6 +24,7 @@ RUNTIME_LOCAL bool module_is_here(const Module *module);
 struct rnncc_model {
   const Module *module;
   Pool *pool;
+  bool shares_all; /* runs of little work, too */
 };
 
 /* One stream of runs. This struct, the arrays and the arena are one block of memory. */

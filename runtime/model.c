@@ -70,7 +70,7 @@ rnncc_status model_create(const Module *module, const rnncc_options *given, rnnc
     free(model);
     return refuse(RNNCC_ERROR_MEMORY, "model_create: out of memory", why);
   }
-  *model = (rnncc_model){.module = module, .pool = pool};
+  *model = (rnncc_model){.module = module, .pool = pool, .shares_all = options.share_all != 0};
   prefer_huge_pages(module);
   *out = model;
   return refuse(RNNCC_OK, NULL, why);

@@ -64,6 +64,9 @@ typedef struct Module {
   const ModuleStep *steps;
   int32_t n_steps;
   int32_t n_data_dims;
+  /* A run is shared among the workers if its work is at least that many times what it is at the dimensions' optima: of
+   * less, waiting for each other takes longer. */
+  double share_from;
   /* Writes the run-time shape of every output (rank values each, in order) for these dims, data-dependent ones last. */
   void (*output_shapes)(const int64_t *dims, int64_t (*shapes)[RNNCC_MAX_RANK]);
   /* The same before the run: upper bounds of the shapes. NULL if there are no data-dependent dims. */

@@ -134,10 +134,14 @@ typedef struct rnncc_options {
    * bind_threads. */
   int32_t steer_threads;
   /* NULL: workers of its own. Else a model of this module, of any of its networks, whose workers the new one has, too:
-   * the fields from threads on are then that model's. The workers end with the last model that has them. They are one
-   * run's at a time: a run that finds them busy, with a run of any of these models, is done by its caller's thread
-   * alone, with the same results. It waits for none, and none waits for it. */
+   * the fields from threads to steer_threads are then that model's. The workers end with the last model that has them.
+   * They are one run's at a time: a run that finds them busy, with a run of any of these models, is done by its
+   * caller's thread alone, with the same results. It waits for none, and none waits for it. */
   rnncc_model *pool_of;
+  /* 0: a run of little work, for which the workers would wait longer than they compute, is done by its caller's thread
+   * alone; rnncc has weighed that for the threads that it planned for. Not 0: the workers share every run. The results
+   * are the same. */
+  int32_t share_all;
 } rnncc_options;
 
 /* One line of a profile: a kernel of the schedule, accumulated over runs since profiling was switched on. */

@@ -17,6 +17,21 @@ static void region_body(void *arg, Team *team) {
   float_mode_leave(mode);
 }
 
+#ifdef RNNCC_EDGE
+static bool is_shared(const rnncc_context *context) { return (void)context, true; }
+#else
+/* A run of little work is done sooner by one thread than by several, which wait for each other. */
+static bool is_shared(const rnncc_context *context) {
+  const Module *module = context->model->module;
+  double work = 1;
+  for (int i = 0; i < module->info.n_dims; i++) {
+    int64_t optimum = module->info.dims[i].opt;
+    work *= (double)context->dims[i] / (double)(optimum ? optimum : 1);
+  }
+  return work >= module->share_from || context->model->shares_all;
+}
+#endif
+
 /* Returns what the kernels found wrong with the data, or RNNCC_OK. */
 static rnncc_status run_schedule(rnncc_context *context) {
   const Module *module = context->model->module;
@@ -33,7 +48,11 @@ static rnncc_status run_schedule(rnncc_context *context) {
       .stamps = context->profiling ? context->stamps : NULL,
   };
   context->turn ^= 1;
-  pool_run(context->model->pool, region_body, &(Region){&run, module->schedule});
+  Region region = {&run, module->schedule};
+  if (is_shared(context))
+    pool_run(context->model->pool, region_body, &region);
+  else
+    region_body(&region, &(Team){.rank = 0, .size = 1});
   return atomic_load_explicit(&fault, memory_order_relaxed);
 }
 

@@ -211,6 +211,7 @@ void emit_tables(Unit *unit, Program *program, const char *build) {
   if (program->n_calls && !graph->config->edge) text_add(out, "  .steps = steps, .n_steps = %d,\n", program->n_calls);
   if (any_staged(graph)) text_add(out, "  .staged_outputs = staged_outputs,\n");
   if (n_data_dims) text_add(out, "  .n_data_dims = %d,\n  .output_room = output_room,\n", n_data_dims);
+  if (!graph->config->edge && program->share_from > 0) text_add(out, "  .share_from = %.3g,\n", program->share_from);
   text_add(out, "  .output_shapes = output_shapes,\n  .schedule = schedule,\n};\n");
   if (!graph->config->edge) emit_note(out, program, build);
 }

@@ -186,6 +186,7 @@ struct Program {
   int64_t weights_bytes;     /* of all of them; set by place_weights */
   WeightsFile *weights_file; /* where they are; set by join_weights */
   bool may_fault;            /* some kernel may fault */
+  double share_from;         /* as of Module; set by find_share_from */
   Block *block;              /* that items are added to */
   int layer;                 /* of the wavefront whose block is open */
 };

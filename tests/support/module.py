@@ -51,7 +51,8 @@ class Info(Structure):
 
 class Options(Structure):
     _fields_ = [("struct_size", c_uint32), ("threads", c_int32), ("bind_threads", c_int32),
-                ("parallel_for", c_void_p), ("host", c_void_p), ("steer_threads", c_int32), ("pool_of", c_void_p)]
+                ("parallel_for", c_void_p), ("host", c_void_p), ("steer_threads", c_int32), ("pool_of", c_void_p),
+                ("share_all", c_int32)]
 
 
 class ProfileEntry(Structure):
@@ -117,8 +118,8 @@ class Module:
         self.states = [Described(s.tensor) for s in info.states[:info.n_states]]
         self.slots = [s.slots for s in info.states[:info.n_states]]
 
-    def context(self, threads=1, pool_of=None):
-        return Context(self, threads, pool_of)
+    def context(self, threads=1, pool_of=None, share_all=True):
+        return Context(self, threads, pool_of, share_all)
 
     def close(self):
         """Unloads it. All contexts must be closed."""
@@ -133,13 +134,14 @@ class Module:
 
 
 class Context:
-    """A model of its own, with one context; `pool_of`: one whose model's workers it has, too."""
+    """A model of its own, with one context; `pool_of`: one whose model's workers it has, too. Small models are shared by
+    the workers as large ones are, unless `share_all` is false."""
 
-    def __init__(self, module, threads, pool_of=None):
+    def __init__(self, module, threads, pool_of=None, share_all=True):
         self.module, self.api = module, module.api
         self.model, self.handle = c_void_p(), c_void_p()
         why = c_char_p()
-        options = Options(ctypes.sizeof(Options), threads, pool_of=pool_of.model if pool_of else None)
+        options = Options(ctypes.sizeof(Options), threads, pool_of=pool_of.model if pool_of else None, share_all=share_all)
         status = self.api.model_create(byref(options), byref(self.model), byref(why))
         if status:
             raise ModuleError(status, (why.value or b"").decode())

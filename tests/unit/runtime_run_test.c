@@ -8,6 +8,7 @@
 
 #include <cmocka.h>
 
+#include "context.h"
 #include "runtime_fake.h"
 
 typedef struct Fixture {
@@ -192,6 +193,40 @@ static void a_fresh_context_has_no_error(void **state) {
   assert_string_equal(it->api->last_error(NULL), "");
 }
 
+/* Of the last run. */
+static int team_size;
+static void see_team(const Team *team) {
+  if (team->rank == 0) team_size = team->size;
+}
+
+static int team_of_run(const rnncc_api *api, const Module *module, int32_t share_all, int64_t T, int64_t B) {
+  rnncc_options options = {.struct_size = sizeof options, .threads = 2, .share_all = share_all};
+  rnncc_model *model;
+  rnncc_context *context;
+  FakeCall call;
+  assert_int_equal(model_create(module, &options, &model, NULL), RNNCC_OK);
+  assert_int_equal(api->context_create(model, NULL, 0, &context), RNNCC_OK);
+  fake_call_init(&call, T, B, 1);
+  fake_hook = see_team;
+  assert_int_equal(fake_call_run(api, context, &call), RNNCC_OK);
+  fake_hook = NULL;
+  api->context_destroy(context);
+  api->model_destroy(model);
+  return team_size;
+}
+
+/* The optima are T = 5 and B = 1. */
+static void a_run_of_little_work_is_its_callers_alone(void **state) {
+  const Fixture *it = *state;
+  Module small = rnncc_module;
+  assert_int_equal(team_of_run(it->api, &small, 0, 1, 1), 2);
+  small.share_from = 6;
+  assert_int_equal(team_of_run(it->api, &small, 0, 5, 1), 1);
+  assert_int_equal(team_of_run(it->api, &small, 0, 14, 2), 1);
+  assert_int_equal(team_of_run(it->api, &small, 0, 15, 2), 2);
+  assert_int_equal(team_of_run(it->api, &small, 1, 5, 1), 2);
+}
+
 int main(void) {
 #define TEST(function) cmocka_unit_test_setup_teardown(function, open_context, close_context)
   const struct CMUnitTest tests[] = {
@@ -201,6 +236,7 @@ int main(void) {
       TEST(wrong_counts_and_nulls_are_refused),
       TEST(zero_steps_need_no_buffers_and_keep_the_states),
       TEST(a_fresh_context_has_no_error),
+      TEST(a_run_of_little_work_is_its_callers_alone),
   };
   return cmocka_run_group_tests_name("runtime_run", tests, NULL, NULL);
 }
