@@ -14,7 +14,7 @@ REQUIREMENTS = Path(__file__).with_name("requirements.txt")
 PEERS = {"rnn": ("onnxruntime", "openvino", "torch"), "cnn": ("onnxruntime", "openvino", "ncnn"),
          "products": ("onnxruntime", "openvino"),
          "ablation": (), "compare": (), "predict": (), "static": (), "width": (),
-         "exported": ("onnxruntime", "torch")}
+         "exported": ("onnxruntime", "torch"), "fft": ("onnxruntime", "scipy")}
 OWN = ("rnncc", "untuned")  # contestants that are no peers
 UNTUNED = {"cnn": ("untuned",)}  # where schedules can be measured
 PACKAGES = {"ncnn": ("ncnn", "pnnx")}  # of peers that take more than the one of their name
