@@ -13,9 +13,14 @@ static Options options_of_trial(const Options *options, const char *module) {
 
 static void build_model(const void *options, const Config *config, const char *module) {
   Options trial = options_of_trial(options, module);
-  Compilation c = {.options = &trial, .arena = arena_new(), .n_branches = 1, .branches = &(Branch){.config = config}};
+  Arena *arena = arena_new();
+  Compilation c = {.options = &trial,
+                   .arena = arena,
+                   .files.arena = arena,
+                   .n_branches = 1,
+                   .branches = &(Branch){.model = trial.models, .config = config}};
   run_steps(&c, STEP_build);
-  arena_free(c.arena);
+  arena_free(arena);
 }
 
 static void build_graph(const void *options, Graph *graph, const char *runtime, const char *module) {
@@ -25,7 +30,7 @@ static void build_graph(const void *options, Graph *graph, const char *runtime, 
                    .arena = graph->arena,
                    .next = LAST_LAYOUT_STEP + 1,
                    .n_branches = 1,
-                   .branches = &(Branch){.config = graph->config, .graph = graph}};
+                   .branches = &(Branch){.model = trial.models, .config = graph->config, .graph = graph}};
   run_steps(&c, STEP_build);
 }
 

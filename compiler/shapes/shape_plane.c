@@ -4,20 +4,24 @@
 
 /* ---- AffineGrid ---- */
 
+/* The extents of the image; the number of images, and that of their channels, may be known only at run time. */
 bool read_affine_grid(Graph *graph, const Node *node, AffineGrid *grid) {
-  IntList size;
-  if (!operand_ints(graph, node, ATTR_NONE, 1, &size)) return false;
+  DimList size;
+  if (!operand_dims(graph, node, ATTR_NONE, 1, &size)) return false;
   if (size.n != 4 && size.n != 5)
     return shape_error(node, "the size (input 1) has %d numbers; expected [N, C, H, W] or [N, C, D, H, W]", size.n);
   *grid = (AffineGrid){.axes = size.n - 2, .centers = node_int(node, ATTR_align_corners) != 0};
   for (int axis = 0; axis < grid->axes; axis++) {
-    grid->size[axis] = size.items[2 + axis];
+    const Dim *extent = size.items[2 + axis];
+    if (!dim_is_const(extent))
+      return shape_unsupported(node, "entry %d of input 1 is %s; it must be a constant", 2 + axis,
+                               dim_text(graph, extent));
+    grid->size[axis] = dim_value(extent);
     if (grid->size[axis] < 1 || grid->size[axis] > INT32_MAX)
       return shape_error(node, "an extent of the size (input 1) is %lld; it must be at least 1",
                          (long long)grid->size[axis]);
   }
-  const Dim *wanted[] = {dim_const(graph->dims, size.items[0] < 0 ? 0 : size.items[0]),
-                         dim_const(graph->dims, grid->axes), dim_const(graph->dims, grid->axes + 1)};
+  const Dim *wanted[] = {size.items[0], dim_const(graph->dims, grid->axes), dim_const(graph->dims, grid->axes + 1)};
   return check_shape(graph, node, 0, 3, wanted, "a matrix for each sample of the size");
 }
 

@@ -231,6 +231,27 @@ def point_net():
     return PointNet(), (torch.randn(2, 20, 3),), ({0: "batch", 1: "length"},)
 
 
+class SpatialTransformer(nn.Module):
+    """An image is turned by angles that the network reads from it (Jaderberg et al., 2015)."""
+
+    def __init__(self):
+        super().__init__()
+        self.locate = nn.Sequential(nn.Conv2d(1, 4, 5, 2), nn.ReLU(), nn.AdaptiveAvgPool2d((2, 2)), nn.Flatten(),
+                                    nn.Linear(16, 6))
+        self.read = nn.Sequential(nn.Conv2d(1, 6, 3), nn.ReLU(), nn.AdaptiveMaxPool2d(1), nn.Flatten(), nn.Linear(6, 3))
+
+    def forward(self, image):
+        straight = torch.tensor([[1.0, 0, 0], [0, 1, 0]])
+        turn = straight + 0.2 * torch.tanh(self.locate(image)).view(-1, 2, 3)
+        grid = nn.functional.affine_grid(turn, [image.size(0), 1, 20, 20], align_corners=False)
+        return self.read(nn.functional.grid_sample(image, grid, align_corners=False))
+
+
+@network
+def spatial_transformer():
+    return SpatialTransformer(), (torch.randn(2, 1, 20, 20),), ({0: "batch"},)
+
+
 class GhostModule(nn.Module):
     """Half of the channels by a cheap depthwise convolution of the other half (Han et al., 2020)."""
 
