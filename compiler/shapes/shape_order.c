@@ -31,7 +31,7 @@ bool shape_reverse_sequence(Graph *graph, Node *node) {
   const Value *input = node->inputs[0];
   int64_t batch = node_int(node, ATTR_batch_axis), time = node_int(node, ATTR_time_axis);
   if (!check_rank(graph, node, 0, 2, MAX_RANK)) return false;
-  if (batch + time != 1 || batch * time != 0)
+  if (!(batch == 0 && time == 1) && !(batch == 1 && time == 0))
     return shape_error(node, "`batch_axis` is %lld and `time_axis` %lld; one must be 0 and the other one 1",
                        (long long)batch, (long long)time);
   const Dim *lengths[] = {input->shape[batch]};
