@@ -8,6 +8,7 @@
 
 #include "ir/config.h"
 #include "ir/dim.h"
+#include "ir/op.h"
 #include "machine/machine.h"
 #include "passes.h"
 #include "program/program.h"
@@ -21,7 +22,14 @@ typedef struct Cost {
   double work, meetings;
 } Cost;
 
-static double call_ns(const Call *call, const Machine *m) { return call->flops / m->gflops + call->bytes / m->l2_gbps; }
+/* Searches take as long as their data says. */
+static bool is_search(const Node *node) {
+  return is_op(node, OP_NonMaxSuppression) || is_op(node, OP_TopK) || is_op(node, OP_Unique);
+}
+
+static double call_ns(const Item *item, const Machine *m) {
+  return is_search(item->node) ? INFINITY : item->call->flops / m->gflops + item->call->bytes / m->l2_gbps;
+}
 
 static Cost block_cost(const Block *block, const Machine *m);
 
@@ -29,7 +37,7 @@ static Cost block_cost(const Block *block, const Machine *m);
 static Cost item_cost(const Item *item, const Machine *m) {
   switch (item->kind) {
   case ITEM_CALL:
-    return (Cost){.work = call_ns(item->call, m)};
+    return (Cost){.work = call_ns(item, m)};
   case ITEM_BARRIER:
     return (Cost){.meetings = MEETINGS * m->barrier_ns};
   case ITEM_IF:

@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: MIT
 """Speech enhancers with the transform inside, of the kind of DTLN and DeepFilterNet, as streams: a hop in and a hop out,
 what remains in states. Over 10 s they give what PyTorch computes of the whole signal at once."""
+import functools
 import logging
 
 import numpy
 import pytest
 
+from pytorch.apart import apart
 from support import machine
 from support.module import Module
 
@@ -108,8 +110,9 @@ def export(network, path):
     logging.getLogger("torch").setLevel(logging.ERROR)
     kept = [torch.zeros(1, network.n - network.hop) for _ in range(2)] + network.states()
     names = [f"state{k}" for k in range(len(kept))]
-    torch.onnx.export(Stream(network).eval(), (torch.randn(1, network.hop), *kept), str(path), dynamo=True, verbose=False,
-                      input_names=["x", *names], output_names=["y", *(f"{name}_next" for name in names)])
+    written = functools.partial(torch.onnx.export, dynamo=True, verbose=False, input_names=["x", *names],
+                                output_names=["y", *(f"{name}_next" for name in names)])
+    apart(written, Stream(network).eval(), (torch.randn(1, network.hop), *kept), str(path))
     return [f"--state={name}={name}_next" for name in names]
 
 

@@ -4,13 +4,12 @@ every extent."""
 import importlib.machinery
 import importlib.util
 import logging
-import os
-import traceback
 
 import numpy
 import pytest
 
 from conftest import ROOT
+from pytorch.apart import apart
 from support import amount, machine
 from support.module import Module
 
@@ -40,21 +39,6 @@ def from_torch():
     torch.set_num_threads(1)
     logging.getLogger("torch").setLevel(logging.ERROR)
     return module
-
-
-def apart(function, *arguments):
-    """In a process of its own: after some exports PyTorch takes run-time axes of later ones for constants."""
-    child = os.fork()
-    if child == 0:
-        status = 1
-        try:
-            function(*arguments)
-            status = 0
-        except Exception:
-            traceback.print_exc()
-        finally:
-            os._exit(status)
-    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
 
 
 def axes_for(name, exporter, axes):
@@ -87,6 +71,7 @@ def compare(context, module, inputs):
 def test_network_computes_what_pytorch_does(from_torch, compile, tmp_path, name, exporter):
     torch.manual_seed(0)
     module, inputs, axes = NETWORKS[name]()
+    module.eval()
     axes = axes_for(name, exporter, axes)
     path = tmp_path / f"{name}.onnx"
     opset = OPSETS[list(NETWORKS).index(name) % len(OPSETS)] if exporter == "dynamo" else None

@@ -9,6 +9,7 @@ import numpy
 import pytest
 
 from conftest import ROOT
+from pytorch.apart import apart
 from support import machine
 from support.module import Module
 
@@ -102,7 +103,7 @@ def assert_same(context, network, x):
 def test_spectra_are_those_of_pytorch(from_torch, compile, tmp_path, name):
     torch.manual_seed(0)
     network, shape, axes, exporter = NETWORKS[name]
-    from_torch.export(network, [torch.randn(shape)], [axes], tmp_path / "model.onnx", exporter)
+    apart(from_torch.export, network, [torch.randn(shape)], [axes], tmp_path / "model.onnx", exporter)
     bounds = [f"--dim={dim}={BOUNDS[dim][0]}..{BOUNDS[dim][1]}" for dim in axes.values()]
     with Module(compile(tmp_path / "model.onnx", *bounds)) as module, module.context(2) as context:
         for pick in (0, 1):

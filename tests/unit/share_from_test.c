@@ -86,6 +86,14 @@ static void a_loop_of_unknown_turns_is_always_shared(void **state) {
   expect(0);
 }
 
+static void a_search_is_always_shared(void **state) {
+  (void)state;
+  begin(2);
+  hand_call(program, NULL, NULL)->item->node = graph_node(program->graph, op_find("TopK"), "n", 0, 0);
+  add_barrier();
+  expect(0);
+}
+
 static void of_two_branches_the_one_with_more_work_counts(void **state) {
   (void)state;
   begin(2);
@@ -101,9 +109,13 @@ static void of_two_branches_the_one_with_more_work_counts(void **state) {
 int main(void) {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
   const struct CMUnitTest tests[] = {
-      TEST(two_workers_save_half_and_meet),           TEST(more_workers_save_more),
-      TEST(one_worker_has_nobody_to_share_with),      TEST(turns_of_a_loop_count_each),
-      TEST(a_loop_of_unknown_turns_is_always_shared), TEST(of_two_branches_the_one_with_more_work_counts),
+      TEST(two_workers_save_half_and_meet),
+      TEST(more_workers_save_more),
+      TEST(one_worker_has_nobody_to_share_with),
+      TEST(turns_of_a_loop_count_each),
+      TEST(a_loop_of_unknown_turns_is_always_shared),
+      TEST(a_search_is_always_shared),
+      TEST(of_two_branches_the_one_with_more_work_counts),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
