@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A module written by hand, to test rnnrun without the compiler: y[T,3] = 2 x[T,3] + s and z[2] = k[2] + 1, where the
- * state s counts the runs before this one. k[0] = 99 is refused as out of range. FAKE_MODULE_RUN=crash, hang or exit in
- * the environment says how a run ends instead.
+ * state s counts the runs before this one. k[0] = 99 is refused as out of range. A run takes 100 ns. FAKE_MODULE_RUN in
+ * the environment has runs differ: crash, hang or exit says how they end; small: they are of little work, and take 1 us
+ * where one of several threads does them alone.
  */
 #include <signal.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -12,10 +14,11 @@
 #include "rnncc.h"
 
 struct rnncc_model {
-  int32_t threads;
+  int32_t threads, share_all;
 };
 
 struct rnncc_context {
+  const rnncc_model *model;
   float count;
   const char *error;
   rnncc_profile_entry profile;
@@ -53,6 +56,7 @@ static rnncc_status model_create(const rnncc_options *options, rnncc_model **out
   (void)why;
   *out = calloc(1, sizeof **out);
   (*out)->threads = options && options->threads ? options->threads : 1;
+  (*out)->share_all = options && options->share_all;
   return RNNCC_OK;
 }
 
@@ -60,8 +64,9 @@ static void model_destroy(rnncc_model *model) { free(model); }
 static int32_t model_threads(const rnncc_model *model) { return model->threads; }
 
 static rnncc_status context_create(rnncc_model *model, void *memory, size_t bytes, rnncc_context **out) {
-  (void)model, (void)memory, (void)bytes;
+  (void)memory, (void)bytes;
   *out = calloc(1, sizeof **out);
+  (*out)->model = model;
   (*out)->error = "";
   (*out)->profile = (rnncc_profile_entry){"double_plain", "y", 0, 0, 24, 96};
   return RNNCC_OK;
@@ -74,11 +79,20 @@ static rnncc_status warmup(rnncc_context *context) {
   return RNNCC_OK;
 }
 
+static bool runs_are(const char *how) {
+  const char *asked = getenv("FAKE_MODULE_RUN");
+  return asked && !strcmp(asked, how);
+}
+
 static void misbehave(void) {
-  const char *how = getenv("FAKE_MODULE_RUN");
-  if (how && !strcmp(how, "crash")) raise(SIGKILL);
-  if (how && !strcmp(how, "exit")) _exit(0);
-  while (how && !strcmp(how, "hang")) pause();
+  if (runs_are("crash")) raise(SIGKILL);
+  if (runs_are("exit")) _exit(0);
+  while (runs_are("hang")) pause();
+}
+
+static uint64_t nanoseconds_of(const rnncc_model *model) {
+  bool alone = runs_are("small") && model->threads > 1 && !model->share_all;
+  return alone ? 1000 : 100;
 }
 
 static rnncc_status run(rnncc_context *context, const rnncc_tensor *in, size_t n_in, rnncc_tensor *out, size_t n_out) {
@@ -99,7 +113,7 @@ static rnncc_status run(rnncc_context *context, const rnncc_tensor *in, size_t n
   out[1].shape[0] = 2;
   context->count += 1;
   context->profile.calls += 1;
-  context->profile.nanoseconds += 100;
+  context->profile.nanoseconds += nanoseconds_of(context->model);
   return RNNCC_OK;
 }
 

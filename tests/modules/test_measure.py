@@ -51,6 +51,15 @@ def test_times_and_the_first_runs_outputs_come_back(rnnrun, module):
     assert said["isa"] == "plain" and said["cores"] >= 1 and said["cpu"]
 
 
+def test_all_runs_are_shared_by_the_workers_that_are_asked_for(rnnrun, module, tmp_path):
+    """A schedule for two workers would else be timed as one worker runs it. `profile` runs as applications do."""
+    said, _ = answer(ask(rnnrun, request(module, threads=2), FAKE_MODULE_RUN="small"))
+    assert (said["threads"], said["median_us"]) == (2, 0.1)
+    (tmp_path / "fake.so").write_bytes(module)
+    done = rnnrun("profile", tmp_path / "fake.so", "--threads=2", "--runs=1", env={**os.environ, "FAKE_MODULE_RUN": "small"})
+    assert done.stdout.splitlines()[1].split()[0] == "1.00", done.stdout
+
+
 def test_inputs_are_generated_by_seed_as_run_does(rnnrun, module, tmp_path):
     path = tmp_path / "fake.so"
     path.write_bytes(module)

@@ -73,6 +73,7 @@ static Candidate start_candidate(const Request *request) {
   candidate.outputs = make_outputs(info);
   candidate.caches = allocate((size_t)request->evict);
   candidate.timings = timings_new((size_t)request->runs);
+  candidate.session.share_all = 1; /* a layer alone has little work; a network has it beside others */
   session_start(&candidate.session, (int)request->threads);
   session_check(&candidate.session, candidate.session.api->warmup(candidate.session.context), "warmup");
   session_run(&candidate.session, candidate.inputs, candidate.first);

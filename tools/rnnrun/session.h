@@ -9,6 +9,7 @@ typedef struct Session {
   const char *path;
   rnncc_library library;
   const rnncc_api *api; /* the library's, or that of another network of it */
+  int share_all;        /* as of rnncc_options; for session_start */
   rnncc_model *model;
   rnncc_context *context;
 } Session;
