@@ -96,3 +96,38 @@ def test_parameters_by_group_are_those_of_each_of_its_channels(compile, tmp_path
         model.output(model.node("GroupNormalization", [x, *constants], num_groups=3))
         outputs.append(run_module(compile(model.write(tmp_path)), feeds))
     assert_same(*outputs)
+
+
+def written_out(model, x, width, centred):
+    """A normalisation of rows as exporters before opset 17 write it, and what it computes in double."""
+    rng = numpy.random.default_rng(5)
+    scale, bias = rng.uniform(0.5, 1, width).astype(numpy.float32), rng.uniform(-1, 1, width).astype(numpy.float32)
+    last, two, epsilon = (model.constant(value) for value in (numpy.array([-1]), numpy.float32(2), numpy.float32(1e-3)))
+    d = model.node("Sub", [x, model.node("ReduceMean", [x, last])]) if centred else x
+    square = model.node("ReduceMean", [model.node("Pow", [d, two]), last])
+    y = model.node("Div", [d, model.node("Sqrt", [model.node("Add", [square, epsilon])])])
+    y = model.node("Mul", [y, model.constant(scale)])
+
+    def exact(rows):
+        rows = rows.astype(float)
+        rows = rows - rows.mean(axis=-1, keepdims=True) * centred
+        return rows / numpy.sqrt((rows * rows).mean(axis=-1, keepdims=True) + 1e-3) * scale + bias
+
+    return model.node("Add", [y, model.constant(bias)]), exact
+
+
+@pytest.mark.parametrize("centred", [True, False])
+def test_what_exporters_write_out_runs_as_one_kernel(rnncc, compile, tmp_path, centred):
+    """Rows of extents that fill vectors and do not; T is known when running."""
+    model = Model()
+    model.dim("T", 1, 4, 9)
+    y, exact = written_out(model, model.input("x", "f32", ["T", 2, 37]), 37, centred)
+    model.output(y)
+    path = model.write(tmp_path)
+    done = rnncc(path, "--emit=c", "-o", tmp_path / "c")
+    assert done.returncode == 0, done.stderr
+    text = (tmp_path / "c" / "network.c").read_text()
+    assert "_normalise(" in text and "_reduce(" not in text and "_elementwise_chain(" not in text
+    feeds = {"x": numpy.random.default_rng(1).uniform(-1, 2, (7, 2, 37)).astype(numpy.float32)}
+    for got in run_module(compile(path), feeds).values():
+        assert_close(got, exact(feeds["x"]).astype(numpy.float32), 32 * EPSILON)

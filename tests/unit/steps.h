@@ -8,7 +8,7 @@
 #include "passes.h"
 #include "reference/reference.h"
 
-enum { MAX_STEPS = 5 };
+enum { MAX_STEPS = 12 };
 typedef const char *Steps[MAX_STEPS][3]; /* op, inputs, attributes; in the notation of ir_build.h */
 
 /* Adds a node for each step; the last one makes the output. */
