@@ -26,6 +26,27 @@ static void check_pair(const Options *options, const PlannedModel *first, const 
          first->network, first->path, second->path, second->path);
 }
 
+static void check_start(const Options *options, const PlannedModel *model, const char *start) {
+  const char *own = arena_format(options->arena, "%s_", model->network);
+  if (strncmp(own, start, strlen(start)) != 0) return;
+  REFUSE(
+      "bundle: expected no network whose name begins as constants of the header, %s, found %s; give it another name: "
+      "NAME=%s",
+      start, model->network, model->path);
+}
+
+/* So that a header's constants differ: those of one network begin with its name and their kind, NETWORK_INPUT_x. */
+static void check_starts(const Options *options) {
+  static const char *const kinds[] = {"INPUT", "OUTPUT", "STATE", "DIM"};
+  const PlannedModel *models = options->models, *end = models + options->n_models;
+  for (const PlannedModel *model = models; model < end; model++) {
+    check_start(options, model, "NETWORK_");
+    for (const PlannedModel *other = models; other < end; other++)
+      for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+        check_start(options, model, arena_format(options->arena, "%s_%s_", other->network, kinds[i]));
+  }
+}
+
 void bundle_networks(Options *options, char **words, int count) {
   if (count == 0) REFUSE("bundle: expected networks, found none");
   const char **names = ARENA_ARRAY(options->arena, const char *, count);
@@ -36,6 +57,7 @@ void bundle_networks(Options *options, char **words, int count) {
     names[options->n_models] = model->network;
     for (const PlannedModel *other = options->models; other < model; other++) check_pair(options, other, model);
   }
+  check_starts(options);
   settings_take_networks(&options->settings, options->arena, names, count);
 }
 

@@ -1,29 +1,129 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A header for the application that runs one module: an enum of its inputs and outputs, and their largest sizes; of a
- * bundle, those of each network, and the networks' places. A name that is not a C identifier becomes INPUT_<index>.
+ * A header for the application that runs one module: what info says of it when it is loaded, as constants. Of a bundle
+ * it has that of each network, and the networks' places.
  */
+#include <limits.h>
+
+#include "emit/header_names.h"
 #include "emit/unit.h"
-#include "support/identifier.h"
 #include "support/numbers.h"
 #include "support/sha256.h"
 
-static void add_constant(Text *out, const char *model, const char *kind, const Value *value, int index,
-                         const char *suffix) {
-  if (is_identifier(value->name))
-    text_add(out, "  %s_%s_%s%s", model, kind, value->name, suffix);
-  else
-    text_add(out, "  %s_%s_%d%s", model, kind, index, suffix);
+/* The names of a model as the header has them, each list as long as the graph's. */
+typedef struct PartNames {
+  const char **dims, **inputs, **outputs, **states;
+} PartNames;
+
+static const char **value_names(Arena *arena, Value *const *values, int count) {
+  const char **names = ARENA_ARRAY(arena, const char *, count);
+  for (int i = 0; i < count; i++) names[i] = values[i]->name;
+  return header_names(arena, names, count);
 }
 
-static void add_values(Text *out, const char *model, const char *kind, Value *const *values, int count) {
-  for (int i = 0; i < count; i++) {
-    add_constant(out, model, kind, values[i], i, "");
-    text_add(out, " = %d,\n", i);
-    add_constant(out, model, kind, values[i], i, "_MAX_BYTES");
-    text_add(out, " = %lld, /* %s, rank %d */\n", (long long)value_max_bytes(values[i]), dtype_name(values[i]->dtype),
-             values[i]->rank);
+static PartNames part_names(Arena *arena, const Graph *graph) {
+  int n_dims = dim_given_count(graph->dims);
+  const char **dims = ARENA_ARRAY(arena, const char *, n_dims);
+  const char **states = ARENA_ARRAY(arena, const char *, graph->n_states);
+  for (int i = 0; i < n_dims; i++) dims[i] = dim_symbol_at(graph->dims, i)->name;
+  for (int i = 0; i < graph->n_states; i++) states[i] = graph->states[i].input->name;
+  return (PartNames){.dims = header_names(arena, dims, n_dims),
+                     .inputs = value_names(arena, graph->inputs, graph->n_inputs),
+                     .outputs = value_names(arena, graph->outputs, graph->n_outputs),
+                     .states = header_names(arena, states, graph->n_states)};
+}
+
+/* In an enum. One of C has values of an int only. */
+static void add_number(Text *out, const char *name, const char *ending, int64_t number) {
+  if (number >= INT_MIN && number <= INT_MAX)
+    text_add(out, "  %s%s = %lld,\n", name, ending, (long long)number);
+  else
+    text_add(out, "#define %s%s INT64_C(%lld)\n", name, ending, (long long)number);
+}
+
+static void add_string(Text *out, const char *name, const char *string) {
+  text_add(out, "#define %s_NAME ", name);
+  text_quoted(out, string ? string : "");
+  text_add(out, "\n");
+}
+
+static void add_dim(Text *out, const char *name, const DimSymbol *symbol) {
+  text_add(out, "\n");
+  add_string(out, name, symbol->name);
+  text_add(out, "enum {\n");
+  add_number(out, name, "", symbol->index);
+  add_number(out, name, "_MIN", symbol->min);
+  add_number(out, name, "_OPT", symbol->opt);
+  add_number(out, name, "_MAX", symbol->max);
+  text_add(out, "};\n");
+}
+
+/* An initialiser of an rnncc_tensor, for C and C++. The dims of its shape are arguments, each once, in its order. */
+static void add_input_tensor(Text *out, const char *name, const Value *value, const PartNames *names) {
+  Text shape = text_new(out->arena);
+  text_add(out, "#define %s_TENSOR(data, bytes", name);
+  for (int axis = 0; axis < value->rank; axis++) {
+    const DimSymbol *symbol = dim_as_symbol(value->shape[axis]);
+    bool constant = dim_is_const(value->shape[axis]), again = false;
+    for (int before = 0; before < axis; before++) again |= symbol && value->shape[before] == value->shape[axis];
+    const char *argument = constant ? ""
+                           : symbol ? arena_format(out->arena, "dim_%s", names->dims[symbol->index])
+                                    : arena_format(out->arena, "extent_%d", axis);
+    if (!constant && !again) text_add(out, ", %s", argument);
+    text_add(&shape, axis ? ", " : "");
+    if (constant)
+      text_add(&shape, "%lld", (long long)dim_value(value->shape[axis]));
+    else
+      text_add(&shape, "(int64_t)(%s)", argument);
   }
+  text_add(out, ") {(void *)(data), (size_t)(bytes), %s, %d, {%s}}\n", dtype_info(value->dtype)->constant, value->rank,
+           value->rank ? shape.data : "0");
+}
+
+/* run() sets an output's shape. */
+static void add_output_tensor(Text *out, const char *name, const Value *value) {
+  text_add(out, "#define %s_TENSOR(data, bytes) {(void *)(data), (size_t)(bytes), %s, 0, {0}}\n", name,
+           dtype_info(value->dtype)->constant);
+}
+
+static void add_type(Text *out, const char *name, const Value *value) {
+  text_add(out, "\n");
+  add_string(out, name, value->name);
+  text_add(out, "#define %s_DTYPE %s\n", name, dtype_info(value->dtype)->constant);
+}
+
+/* The place, and what max_shape says. */
+static void add_sizes(Text *out, const char *name, int index, const Value *value) {
+  add_number(out, name, "", index);
+  add_number(out, name, "_RANK", value->rank);
+  for (int axis = 0; axis < value->rank; axis++)
+    add_number(out, name, arena_format(out->arena, "_EXTENT_%d", axis), dim_upper(value->shape[axis]));
+  add_number(out, name, "_MAX_BYTES", value_max_bytes(value));
+}
+
+static void add_input(Text *out, const char *name, int index, const Value *value, const PartNames *names) {
+  add_type(out, name, value);
+  add_input_tensor(out, name, value, names);
+  text_add(out, "enum {\n");
+  add_sizes(out, name, index, value);
+  text_add(out, "};\n");
+}
+
+static void add_output(Text *out, const char *name, int index, const Value *value) {
+  add_type(out, name, value);
+  add_output_tensor(out, name, value);
+  text_add(out, "enum {\n");
+  add_sizes(out, name, index, value);
+  text_add(out, "};\n");
+}
+
+static void add_state(Text *out, const char *name, int index, const State *state) {
+  add_type(out, name, state->input);
+  text_add(out, "enum {\n");
+  add_sizes(out, name, index, state->input);
+  add_number(out, name, "_BATCH_AXIS", state->batch_axis);
+  add_number(out, name, "_SLOTS", state_slots(state));
+  text_add(out, "};\n");
 }
 
 static int64_t part_bytes(int64_t count, int64_t bytes) {
@@ -46,29 +146,60 @@ int64_t context_bytes(const Program *program) {
 
 static void add_networks(Text *out, const HeaderPart *parts, int count, const char *name) {
   if (!parts->network) return;
-  text_add(out, "  %s_NETWORKS = %d,\n", name, count);
-  for (int i = 0; i < count; i++)
-    text_add(out, "  %s_NETWORK_%s = %d,%s\n", name, parts[i].network, i,
-             i ? "" : " /* in `networks` of each table */");
+  text_add(out, "\n/* Places of the networks in `networks` of each table. */\nenum {\n  %s_NETWORKS = %d,\n", name,
+           count);
+  for (int i = 0; i < count; i++) text_add(out, "  %s_NETWORK_%s = %d,\n", name, parts[i].network, i);
+  text_add(out, "};\n");
+}
+
+static void add_counts(Text *out, const HeaderPart *part) {
+  const Graph *graph = part->program->graph;
+  text_add(out, "\n");
+  add_string(out, part->prefix, graph->name);
+  text_add(out, "enum {\n");
+  add_number(out, part->prefix, "_DIMS", dim_given_count(graph->dims));
+  add_number(out, part->prefix, "_INPUTS", graph->n_inputs);
+  add_number(out, part->prefix, "_OUTPUTS", graph->n_outputs);
+  add_number(out, part->prefix, "_STATES", graph->n_states);
+  add_number(out, part->prefix, "_CONTEXT_BYTES", part->context_bytes);
+  text_add(out, "};\n");
+}
+
+static const char *whole_name(Arena *arena, const HeaderPart *part, const char *kind, const char *name) {
+  return arena_format(arena, "%s_%s_%s", part->prefix, kind, name);
 }
 
 static void add_part(Text *out, const HeaderPart *part) {
   const Graph *graph = part->program->graph;
-  const char *prefix = part->prefix;
-  text_add(out, "  %s_INPUTS = %d,\n  %s_OUTPUTS = %d,\n", prefix, graph->n_inputs, prefix, graph->n_outputs);
-  text_add(out, "  %s_CONTEXT_BYTES = %lld, /* enough for context_create, 64-byte aligned */\n", prefix,
-           (long long)part->context_bytes);
-  add_values(out, prefix, "INPUT", graph->inputs, graph->n_inputs);
-  add_values(out, prefix, "OUTPUT", graph->outputs, graph->n_outputs);
+  PartNames names = part_names(out->arena, graph);
+  add_counts(out, part);
+  for (int i = 0; i < dim_given_count(graph->dims); i++)
+    add_dim(out, whole_name(out->arena, part, "DIM", names.dims[i]), dim_symbol_at(graph->dims, i));
+  for (int i = 0; i < graph->n_inputs; i++)
+    add_input(out, whole_name(out->arena, part, "INPUT", names.inputs[i]), i, graph->inputs[i], &names);
+  for (int i = 0; i < graph->n_outputs; i++)
+    add_output(out, whole_name(out->arena, part, "OUTPUT", names.outputs[i]), i, graph->outputs[i]);
+  for (int i = 0; i < graph->n_states; i++)
+    add_state(out, whole_name(out->arena, part, "STATE", names.states[i]), i, &graph->states[i]);
 }
+
+static const char explanation[] =
+    "\n/*\n * DIMS, INPUTS, OUTPUTS and STATES are counts. DIM_T, INPUT_x, OUTPUT_y and STATE_h are places in their "
+    "lists, and\n"
+    " * of what has that NAME:\n"
+    " *   MIN, OPT, MAX      the dim's bounds, and what the module is fastest for\n"
+    " *   DTYPE, RANK        as of rnncc_tensor\n"
+    " *   EXTENT_0, ...      the length of an axis, or the largest of one that the run knows\n"
+    " *   MAX_BYTES          of the largest shape; of a state, of all its SLOTS\n"
+    " *   TENSOR(data, ...)  initialises an rnncc_tensor; `bytes` is the size of the buffer\n"
+    " * CONTEXT_BYTES is enough for context_create, 64-byte aligned.\n */\n";
 
 static Text emit_body(Arena *arena, const HeaderPart *parts, int count, const char *name) {
   Text out = text_new(arena);
-  text_add(&out, "\n#include \"rnncc.h\"\n\nenum {\n");
+  text_add(&out, "\n#include \"rnncc.h\"\n%s", explanation);
   add_networks(&out, parts, count, name);
   for (int i = 0; i < count; i++) add_part(&out, &parts[i]);
-  text_add(&out, "};\n\n");
-  text_add(&out, "#ifdef __cplusplus\nextern \"C\" {\n#endif\n");
+  text_add(&out, "\n#ifdef __cplusplus\nextern \"C\" {\n#endif\n");
   text_add(&out, "const rnncc_api *%s_module_query(uint32_t abi, const char **why); /* of the static library */\n",
            name);
   text_add(&out, "#ifdef __cplusplus\n}\n#endif\n\n");
@@ -82,7 +213,7 @@ Text emit_header(Arena *arena, const HeaderPart *parts, int count, const char *n
   char hex[SHA256_HEX_BYTES];
   sha256(body.data, body.length, digest);
   sha256_hex(digest, hex);
-  text_add(&out, "/* Generated by rnncc: positions in run()'s tensor lists, and the most bytes each can take. */\n");
+  text_add(&out, "/* Generated by rnncc: what a module takes, returns and keeps. */\n");
   text_add(&out, "#ifndef RNNCC_GENERATED_%s_H\n#define RNNCC_GENERATED_%s_H 0x%.8s\n", name, name, hex);
   text_add(&out, "%s#elif RNNCC_GENERATED_%s_H != 0x%.8s\n", body.data, name, hex);
   text_add(&out, "#error \"another model's header has the name %s, too; rnncc --name=NAME gives one another name\"\n",

@@ -21,8 +21,10 @@ def code_block(readme, language):
 
 
 @pytest.mark.parametrize("compiler", [["clang-19", "-std=gnu11"], ["gcc", "-std=c99"]])
-def test_program_builds_without_warnings_and_reads_a_three(readme, root, compile, tmp_path, compiler):
+def test_program_builds_without_warnings_and_reads_a_three(readme, root, rnncc, compile, tmp_path, compiler):
     (tmp_path / "digit.c").write_text(code_block(readme, "c"))
+    done = rnncc(root / "models" / "digits_rnn.json", "--emit=h", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
     (tmp_path / "digits_rnn.so").symlink_to(compile(root / "models" / "digits_rnn.json"))
     build = subprocess.run([*compiler, "-Wall", "-Wextra", "-Werror", f"-I{root}/runtime", "digit.c", "-o", "digit", "-ldl"],
                            cwd=tmp_path, capture_output=True, text=True, timeout=60)
