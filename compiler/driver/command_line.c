@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* options.def as a table, and the readers of its values. */
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -59,6 +60,13 @@ static const char *take_state(void *into, const char *value) {
 static const char *take_freeze(void *into, const char *value) {
   Options *options = into;
   return settings_add_freeze(&options->settings, options->arena, value) ? NULL : "NAME=VALUE";
+}
+
+static const char *take_seed(void *into, const char *value) {
+  char *end;
+  errno = 0;
+  ((Options *)into)->seed = strtoull(value, &end, 10);
+  return *value >= '0' && *value <= '9' && !*end && !errno ? NULL : "a whole number below 2^64";
 }
 
 static const char *take_rnn(void *into, const char *value) {

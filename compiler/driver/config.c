@@ -12,6 +12,7 @@ const Config *config_of(Arena *arena, const Options *options, const PlannedTarge
                      .conv_schedule = options->conv_form,
                      .layout_search = options->layout_search,
                      .no_winograd = options->no_winograd,
+                     .seed = options->seed,
                      .edge = options->profile == PROFILE_EDGE};
   return config;
 }

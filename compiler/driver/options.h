@@ -61,6 +61,7 @@ typedef struct Options {
   const char *conv_form;     /* --conv=, checked; NULL: not given */
   LayoutSearch layout_search;
   bool no_winograd;           /* convolutions are computed as they are defined */
+  uint64_t seed;              /* of random numbers */
   bool tune_conv, tune_rnn;   /* tune: convolutions, recurrent layers */
   int trials;                 /* tune: of a convolution; 0: as the tuner has it */
   bool exhaustive;            /* tune: all schedules of a convolution */

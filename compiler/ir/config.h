@@ -8,6 +8,7 @@
 #define RNNCC_CONFIG_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 typedef struct Target Target;                   /* machine/targets.h */
 typedef struct Machine Machine;                 /* machine/machine.h */
@@ -32,6 +33,7 @@ typedef struct Config {
   const char *conv_schedule;      /* --conv, checked; NULL: not given */
   LayoutSearch layout_search;
   bool no_winograd; /* --no-winograd */
+  uint64_t seed;    /* --seed */
   bool edge;        /* --profile=edge: no profile and no messages */
 } Config;
 

@@ -19,6 +19,11 @@
 #include "ir/ops.def"
 #undef WORD
 
+static const bool draws[N_OPS] = {
+#define DRAW(name, ...) [OP_##name] = true,
+#include "ir/ops.def"
+};
+
 /* ---- types ---- */
 
 enum { T = 1, A, B, D, E, F, I, J, L, R, S, X, Y, Z };
@@ -104,4 +109,5 @@ bool op_is_view(const OpInfo *op) { return op->reference == ref_view; }
 bool op_is_reduction(const OpInfo *op) { return op->shape == shape_reduce; }
 bool op_is_global_pool(const OpInfo *op) { return op->shape == shape_global_pool; }
 bool op_is_arg(const OpInfo *op) { return op->shape == shape_arg; }
+bool op_draws(const OpInfo *op) { return draws[op->kind]; }
 bool op_is_expanded(const OpInfo *op) { return op->reference == ref_expanded; }

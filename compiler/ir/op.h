@@ -19,6 +19,7 @@ typedef enum OpKind {
   OP_Chain,           /* kernels/elementwise/chain.h */
   OP_FusedAttention,  /* kernels/attention/fused_attention.h */
   OP_LayoutTransform, /* layout/layout.h */
+  OP_Draw,            /* expand/draw.h */
   N_OPS,
 } OpKind;
 
@@ -77,6 +78,9 @@ bool op_is_view(const OpInfo *op);
 bool op_is_reduction(const OpInfo *op);
 bool op_is_global_pool(const OpInfo *op);
 bool op_is_arg(const OpInfo *op);
+/* Of random numbers: inputs N_DRAW_INPUTS past the row's are which draw it is, and its key; set by number_draws. */
+bool op_draws(const OpInfo *op);
+enum { N_DRAW_INPUTS = 2 };
 /* It becomes others (expand/), and has no kernel of its own. */
 bool op_is_expanded(const OpInfo *op);
 /* The op of which this unknown name is probably a misspelling; NULL: none. */

@@ -41,7 +41,8 @@ static void check_write(const Graph *graph, const Node *node, int output, bool *
 static void check_arity(const Node *node) {
   const OpInfo *op = node->op;
   int inputs = node_own_inputs(node);
-  if (inputs < op->min_inputs || (op->max_inputs >= 0 && inputs > op->max_inputs))
+  int most = op->max_inputs + (op_draws(op) ? N_DRAW_INPUTS : 0);
+  if (inputs < op->min_inputs || (op->max_inputs >= 0 && inputs > most))
     bug("n%d (%s) has %d inputs", node->id, op->name, inputs);
   if (node->n_outputs < op->min_outputs || (op->max_outputs >= 0 && node->n_outputs > op->max_outputs))
     bug("n%d (%s) has %d outputs", node->id, op->name, node->n_outputs);

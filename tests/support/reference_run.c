@@ -7,6 +7,7 @@
  *
  * FOLDER/in<k> holds the elements of the k-th input: the graph's inputs, then the states'. FOLDER/out<k> is written:
  * the graph's outputs, then the states' new values. For each, a line `dtype extent extent...` goes to stdout.
+ * A state that rnncc adds, the number of random draws so far, is 0 and not counted.
  * --freeze makes an input a constant, as rnncc's option does; it has no file, and is not counted.
  * --simplified runs the passes that rewrite the graph first: they must not change what it computes.
  * Exit 1, with the reason on stderr, if the reference finds a value out of range.
@@ -32,6 +33,7 @@
 typedef struct Command {
   Arena *arena;
   Graph *graph;
+  int n_states; /* of the model */
   bool simplified;
   ModelSettings settings;
   const char *model, *folder;
@@ -85,15 +87,17 @@ static void write_output(const Command *command, int index, const Tensor *tensor
 static void run(Command *command) {
   Graph *graph = command->graph;
   int n_inputs = graph->n_inputs + graph->n_states, n_outputs = graph->n_outputs + graph->n_states;
+  int n_added = graph->n_states - command->n_states;
   const Tensor **inputs = ARENA_ARRAY(command->arena, const Tensor *, n_inputs);
   Tensor **outputs = ARENA_ARRAY(command->arena, Tensor *, n_outputs);
   for (int k = 0; k < n_inputs; k++) {
     const Value *value = k < graph->n_inputs ? graph->inputs[k] : graph->states[k - graph->n_inputs].input;
-    inputs[k] = read_input(command, k, value);
+    bool added = k >= n_inputs - n_added;
+    inputs[k] = added ? tensor_new(command->arena, value->dtype, value->rank, NULL) : read_input(command, k, value);
   }
   const char *wrong = reference_run(command->arena, graph, inputs, outputs, command->symbols);
   if (wrong) fatal_at(COMMAND_LINE, EXIT_MISMATCH, "%s", wrong);
-  for (int k = 0; k < n_outputs; k++) write_output(command, k, outputs[k]);
+  for (int k = 0; k < n_outputs - n_added; k++) write_output(command, k, outputs[k]);
 }
 
 /* Of the arguments up to FOLDER. Returns how many they are. */
@@ -118,7 +122,9 @@ static int run_one(int argc, char **argv) {
   int used = read_command(&command, argc, argv);
   command.graph = load_model(command.arena, command.model, &command.settings);
   command.graph->config = &(Config){.target = target, .machine = &machine};
+  command.n_states = command.graph->n_states;
   verify(command.graph);
+  number_draws(command.graph);
   infer_shapes(command.graph);
   legalize_types(command.graph);
   decompose(command.graph);

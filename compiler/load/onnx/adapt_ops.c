@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Rewriting of operators whose name or defaults changed, or that have inputs and outputs for training. */
+/* Rewriting of operators whose name or defaults changed. */
 #include <string.h>
 
 #include "ir/tensor.h"
@@ -101,61 +101,5 @@ bool adapt_batch_norm(OnnxReader *reader, Draft *draft) {
   }
   draft_drop(draft, "spatial");
   if (draft->scope->opset < 7) draft_drop(draft, "is_test");
-  return true;
-}
-
-/* False, and reports it, if the number is not known at compile time. */
-static bool known_number(OnnxReader *reader, const Draft *draft, const Value *value, double *number) {
-  if (value_number(value, number)) return true;
-  unsupported_add(&reader->unsupported, draft->name,
-                  "Dropout whose input `%.80s` is not known at compile time (--freeze makes an input a constant)",
-                  value->name);
-  return false;
-}
-
-/* In training mode elements are dropped at random, unless the ratio is 0. */
-static bool trains(OnnxReader *reader, const Draft *draft) {
-  const Value *ratio = draft_input(draft, 1), *mode = draft_input(draft, 2);
-  double number = 0;
-  if (!mode) return false;
-  if (!known_number(reader, draft, mode, &number)) return true;
-  if (number == 0) return false;
-  if (ratio && !known_number(reader, draft, ratio, &number)) return true;
-  if (ratio && number == 0) return false;
-  unsupported_add(&reader->unsupported, draft->name, "the training mode of Dropout");
-  return true;
-}
-
-/* Nothing is dropped: the mask is 1 everywhere, before opset 10 as a number. */
-static void write_mask(OnnxReader *reader, Draft *draft) {
-  Draft fill = {.op = "ConstantOfShape", .name = draft->name, .where = draft->where, .scope = draft->scope};
-  DType dtype = draft->scope->opset < 10 ? draft_dtype(reader, draft, draft->inputs[0]) : RNNCC_BOOL;
-  Value *shape = draft_node(reader, draft, "Shape", 1, draft->inputs);
-  Attribute *value = ARENA_NEW(reader->arena, Attribute);
-  int64_t one = 1;
-  Tensor *tensor = tensor_new(reader->arena, dtype == RNNCC_NONE ? RNNCC_F32 : dtype, 1, &one);
-  tensor_set(tensor, 0, 1);
-  Constant constant = {.name = "value", .dtype = tensor->dtype, .rank = 1, .shape = &one, .count = 1};
-  constant.data = tensor->data;
-  *value = (Attribute){.name = "value", .kind = ATTRIBUTE_TENSOR, .where = draft->where};
-  value->tensor = constant_value(reader->graph, &constant);
-  fill.attributes = value;
-  fill.n_attributes = 1;
-  draft_set_input(reader, &fill, 0, shape);
-  fill.outputs = arena_copy(reader->arena, &draft->outputs[1], sizeof(Value *));
-  fill.n_outputs = 1;
-  onnx_commit(reader, &fill);
-}
-
-bool adapt_dropout(OnnxReader *reader, Draft *draft) {
-  static const char *const IDLE[] = {"is_test", "ratio", "seed"};
-  for (size_t i = 0; i < sizeof IDLE / sizeof *IDLE; i++) draft_drop(draft, IDLE[i]);
-  if (draft->n_inputs < 1 || !draft->inputs[0]) return true; /* the check against the row tells */
-  if (trains(reader, draft)) return false;
-  draft->op = "Identity";
-  draft->n_inputs = 1;
-  if (draft->n_outputs < 2 || !draft->outputs[1]) return true;
-  write_mask(reader, draft);
-  draft->n_outputs = 1;
   return true;
 }

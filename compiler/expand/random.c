@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: MIT */
+/* Operators of random numbers. */
+#include "expand/draw.h"
+#include "expand/expansion.h"
+
+/* The type that is drawn where this one is asked for. */
+static DType drawn_type(DType dtype) { return dtype == RNNCC_F64 ? RNNCC_F64 : RNNCC_F32; }
+
+static Value *drawn_as(const Formula *f, const Node *node, DrawLaw law, double first, double step) {
+  const Value *y = node->outputs[0];
+  return cast(f, drawn(f, node, law, first, step, drawn_type(y->dtype), y->rank, y->shape), y->dtype);
+}
+
+void expand_uniform(const Formula *f, const Node *node, Value **results) {
+  double low = node_float(node, ATTR_low);
+  results[0] = drawn_as(f, node, DRAW_uniform, low, node_float(node, ATTR_high) - low);
+}
+
+void expand_normal(const Formula *f, const Node *node, Value **results) {
+  results[0] = drawn_as(f, node, DRAW_normal, node_float(node, ATTR_mean), node_float(node, ATTR_scale));
+}
+
+/* u < p: never where p is 0, always where it is 1. */
+void expand_bernoulli(const Formula *f, const Node *node, Value **results) {
+  Value *p = node->inputs[0], *u = drawn(f, node, DRAW_uniform, 0, 1, p->dtype, p->rank, p->shape);
+  results[0] = cast(f, apply2(f, OP_Less, u, p), node->outputs[0]->dtype);
+}
+
+/* Sums of the classes' probabilities up to each, [N, C]: times a factor, which is the last one's inverse. */
+static Value *running_sums(const Formula *f, Value *logits) {
+  const int64_t classes = 1, zero = 0;
+  Value *sizes = apply(f, OP_Exp, minus(f, logits, reduced(f, OP_ReduceMax, logits, 1, &classes)));
+  Value *axis =
+      graph_constant(f->graph, f->name, RNNCC_I64, 0, NULL, arena_copy(f->graph->arena, &classes, sizeof zero));
+  return apply2(f, OP_CumSum, sizes, axis);
+}
+
+/* The class of a sample is how many running sums are not above u times the last: a class of probability 0 is never
+ * one, as u times the last is rounded to less than the last. */
+void expand_multinomial(const Formula *f, const Node *node, Value **results) {
+  Value *logits = node->inputs[0];
+  const Value *y = node->outputs[0];
+  const int64_t last = -1, classes = 2;
+  Value *sums = running_sums(f, logits), *all = gathered(f, sums, integers(f, 1, &last), 1);
+  Value *u = drawn(f, node, DRAW_uniform, 0, 1, logits->dtype, 2, y->shape);
+  Value *below = apply2(f, OP_LessOrEqual, with_axis(f, sums, 1), with_axis(f, times(f, u, all), 2));
+  results[0] = summed_away(f, cast(f, below, y->dtype), 1, &classes);
+}
