@@ -145,6 +145,15 @@ void graph_renumber(Graph *graph) {
   for (int i = 0; i < graph->n_nodes; i++) graph->nodes[i]->id = i;
 }
 
+void graph_withdraw(Graph *graph, Node *node) {
+  int kept = 0;
+  for (int i = 0; i < node->n_outputs; i++)
+    if (node->outputs[i]) node->outputs[i]->producer = NULL;
+  for (int n = 0; n < graph->n_nodes; n++)
+    if (graph->nodes[n] != node) graph->nodes[kept++] = graph->nodes[n];
+  graph->n_nodes = kept;
+}
+
 void graph_close_gaps(Graph *graph) {
   int kept = 0;
   for (int n = 0; n < graph->n_nodes; n++)

@@ -45,6 +45,7 @@ struct Value {
   Node *producer; /* NULL for inputs, states and constants */
   int producer_output;
   bool is_input; /* of the graph; a state's input too */
+  bool refused;  /* a front end has told an error about it, or its node was not made; rank is -1 */
 
   const void *data;        /* constant: row-major, little-endian, sizeof dtype * product of shape; else NULL */
   const Dim **elements;    /* tensor whose elements are known symbolically (Shape of an input), else NULL */
@@ -156,6 +157,7 @@ Value *graph_value_like(Graph *graph, const char *name, Location where, const Va
 Value *graph_constant(Graph *graph, const char *name, DType dtype, int rank, const int64_t *shape, const void *data);
 Node *graph_node(Graph *graph, const OpInfo *op, const char *name, int n_inputs, int n_outputs); /* appended */
 void graph_append(Graph *graph, Node *node);                 /* an existing node, for passes that rebuild the list */
+void graph_withdraw(Graph *graph, Node *node);               /* after an error: its outputs stay unknown */
 void graph_close_gaps(Graph *graph);                         /* removes NULLs from the list, and renumbers */
 int graph_take_nodes(Graph *graph, Node ***nodes);           /* empties the list into *nodes; returns how many */
 void graph_set_output(Node *node, int output, Value *value); /* and the value's producer */

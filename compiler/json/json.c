@@ -79,7 +79,7 @@ static int sort_members(Json object, cJSON **sorted) {
 /* cJSON keeps the first of two members and others the last, so a file with both means different things to different
  * readers. */
 static void refuse_duplicate_keys(const JsonDocument *document) {
-  int widest = 0;
+  int widest = 0, before = error_count();
   for (int p = 0; p < document->count; p++)
     if (document->places[p].position >= widest) widest = document->places[p].position + 1;
   cJSON **sorted = ARENA_ARRAY(document->arena, cJSON *, widest);
@@ -91,7 +91,7 @@ static void refuse_duplicate_keys(const JsonDocument *document) {
         error_at(json_where((Json){document, sorted[i]}), EXIT_INVALID, "the key \"%s\" is given twice",
                  short_name(document->arena, sorted[i]->string));
   }
-  stop_on_errors();
+  if (error_count() > before) stop_on_errors();
 }
 
 Json json_parse(Arena *arena, const char *file, const char *text, size_t length, size_t base) {

@@ -47,29 +47,33 @@ static Value *permuted_constant(ModelReader *reader, const Value *value, bool bi
   return permuted;
 }
 
-void normalise_gate_order(ModelReader *reader, Node *node, Json order) {
+bool normalise_gate_order(ModelReader *reader, Node *node, Json order) {
   static const char *const NAMES[] = {[INPUT_W] = "W", [INPUT_R] = "R", [INPUT_B] = "B"};
   const CellKind *cell = cell_kind(node->op->kind);
   int from[MAX_GATES];
   if (!cell || cell->gates == 1) {
     error_at(json_where(order), EXIT_INVALID, "%s has no gate order; LSTM and GRU have", node->op->name);
-    return;
+    return false;
   }
   if (!read_permutation(cell, json_text(order), from)) {
     error_at(json_where(order), EXIT_INVALID,
              "expected an order of %s's gates \"%s\" (also written %c for %c), found \"%s\"", node->op->name,
              cell->letters, cell->candidate, cell->letters[cell->gates - 1],
              short_name(reader->arena, json_text(order)));
-    return;
+    return false;
   }
-  if (!strcmp(json_text(order), cell->letters)) return;
+  if (!strcmp(json_text(order), cell->letters)) return true;
+  bool good = true;
   for (int i = INPUT_W; i <= INPUT_B && i < node->n_inputs; i++) {
     if (!node->inputs[i]) continue;
     if (!value_is_constant(node->inputs[i])) {
       error_at(json_where(order), EXIT_UNSUPPORTED, "a gate order needs constant weights; %s is computed", NAMES[i]);
+      good = false;
       continue;
     }
     Value *permuted = permuted_constant(reader, node->inputs[i], i == INPUT_B, cell->gates, from);
     if (permuted) node->inputs[i] = permuted;
+    good &= permuted != NULL;
   }
+  return good;
 }

@@ -3,6 +3,7 @@
 
 #include "load/model.h"
 #include "load/onnx/onnx.h"
+#include "passes.h"
 
 /* PyTorch saves programs that only PyTorch can read, or weights without a network. */
 static bool is_pytorch_file(const char *path) {
@@ -24,8 +25,9 @@ static Graph *read_by_suffix(Arena *arena, const char *path, const ModelSettings
 
 Graph *load_model(Arena *arena, const char *path, const ModelSettings *settings) {
   Graph *graph = read_by_suffix(arena, path, settings);
-  settings_finish(settings, graph);
   sort_nodes(graph);
+  if (error_count()) infer_shapes(graph); /* what is wrong with the other nodes is told, too; it does not return */
+  settings_finish(settings, graph);
   stop_on_errors();
   graph_renumber(graph);
   return graph;

@@ -19,7 +19,9 @@ typedef struct ModelReader {
 
 /* The JSON of the model format, see models/schema.json. */
 Graph *load_json_model(Arena *arena, const char *path, const ModelSettings *settings);
-/* The same from memory; `path` is for messages, and for the folder of the weights. Nodes are not sorted. */
+/* The same from memory; `path` is for messages, and for the folder of the weights. Nodes are not sorted. After errors,
+ * which stop_on_errors() will find, nodes with errors are left out, and infer_shapes() can tell what is wrong with
+ * others. */
 Graph *read_json_model(Arena *arena, const char *path, FileBytes text, const ModelSettings *settings);
 
 /* dims, inputs and the inputs of states; `read_results` after the nodes: outputs and the outputs of states. */
@@ -43,7 +45,7 @@ bool read_attribute(ModelReader *reader, const OpInfo *op, Json json, Attribute 
 /* The body of If, Loop or Scan. False after an error. */
 bool read_body(ModelReader *reader, Json json, Attribute *attribute);
 
-/* Permutes constant weights from the gate order `order` to ONNX's. */
-void normalise_gate_order(ModelReader *reader, Node *node, Json order);
+/* Permutes constant weights from the gate order `order` to ONNX's. False after an error. */
+bool normalise_gate_order(ModelReader *reader, Node *node, Json order);
 
 #endif

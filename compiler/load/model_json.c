@@ -49,7 +49,6 @@ static void read_model(ModelReader *reader, Json root) {
   read_constants(reader, json_member(root, "constants"));
   read_nodes(reader, json_member(root, "nodes"));
   read_results(reader, json_member(root, "outputs"), json_member(root, "states"));
-  stop_on_errors();
 }
 
 Graph *read_json_model(Arena *arena, const char *path, FileBytes text, const ModelSettings *settings) {

@@ -99,6 +99,7 @@ static bool read_lengths(ModelReader *reader, Node *node, Json lengths) {
   return (node->inputs[INPUT_LENGTHS] = read_value(reader, lengths)) != NULL;
 }
 
+/* Nodes with errors leave the graph: shape rules rely on what was checked here. */
 static void finish_node(ModelReader *reader, Node *node, Json json) {
   bool good = read_node_inputs(reader, node, json_member(json, "inputs"));
   good &= read_attributes(reader, node, json_member(json, "attributes"));
@@ -106,7 +107,8 @@ static void finish_node(ModelReader *reader, Node *node, Json json) {
   if (lengths.item) good &= read_lengths(reader, node, lengths);
   if (good) good = op_check_node(node);
   if (good) node_capture(reader->graph, node);
-  if (good && gate_order.item) normalise_gate_order(reader, node, gate_order);
+  if (good && gate_order.item) good = normalise_gate_order(reader, node, gate_order);
+  if (!good) graph_withdraw(reader->graph, node);
 }
 
 void read_nodes(ModelReader *reader, Json nodes) {

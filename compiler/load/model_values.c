@@ -67,23 +67,30 @@ static const Dim *read_axis(ModelReader *reader, Json axis) {
   return json_get_int(axis, 0, INT64_MAX, &length) ? dim_const(reader->graph->dims, length) : NULL;
 }
 
-/* Dtype and shape of an input or state; an axis after an error has length 1. */
-static void read_type(ModelReader *reader, Json json, Value *value) {
-  Json shape = json_member(json, "shape");
+/* Sets rank and shape. False after an error. */
+static bool read_shape(ModelReader *reader, Json shape, Value *value) {
   int rank = json_count(shape), axis = 0;
-  value->dtype = read_dtype(json_member(json, "dtype"));
   if (rank > MAX_RANK) {
     error_at(json_where(shape), EXIT_UNSUPPORTED, "rank %d; at most %d is supported", rank, MAX_RANK);
-    rank = 0;
+    return false;
   }
+  bool good = true;
   value->rank = rank;
   value->shape = ARENA_ARRAY(reader->arena, const Dim *, rank);
-  for (Json entry = json_first(shape); axis < rank; entry = json_next(entry)) {
-    const Dim *dim = read_axis(reader, entry);
-    value->shape[axis++] = dim ? dim : dim_const(reader->graph->dims, 1);
-  }
-  if (value->dtype != RNNCC_NONE && value_max_bytes(value) > MAX_TENSOR_BYTES)
+  for (Json entry = json_first(shape); axis < rank; entry = json_next(entry), axis++)
+    good &= (value->shape[axis] = read_axis(reader, entry)) != NULL;
+  if (good && value->dtype != RNNCC_NONE && value_max_bytes(value) > MAX_TENSOR_BYTES) {
     error_at(json_where(shape), EXIT_LIMIT, "the tensor may have more than %" PRId64 " bytes", MAX_TENSOR_BYTES);
+    return false;
+  }
+  return good;
+}
+
+/* Dtype and shape of an input or state. */
+static void read_type(ModelReader *reader, Json json, Value *value) {
+  value->dtype = read_dtype(json_member(json, "dtype"));
+  value->refused = !read_shape(reader, json_member(json, "shape"), value) || value->dtype == RNNCC_NONE;
+  if (value->refused) value->rank = -1;
 }
 
 static Value *read_input(ModelReader *reader, Json json, Json name) {
@@ -101,7 +108,7 @@ static void read_graph_input(ModelReader *reader, Json input, Json name) {
   const FreezeSetting *frozen = settings_frozen(reader->settings, value->name);
   if (!frozen)
     graph->inputs[graph->n_inputs++] = value;
-  else if (value->dtype != RNNCC_NONE)
+  else if (!value->refused)
     settings_freeze(graph, frozen, value);
 }
 
@@ -130,6 +137,7 @@ void read_states(ModelReader *reader, Json states) {
     *state = (State){.input = read_input(reader, json, json_member(json, "input")), .batch_axis = -1};
     Json batch_axis = json_member(json, "batch_axis");
     int64_t axis = -1;
+    if (state->input->refused) continue;
     if (batch_axis.item && !json_get_int(batch_axis, 0, state->input->rank - 1, &axis)) continue;
     state->batch_axis = (int)axis;
     check_state_shape(json, state);

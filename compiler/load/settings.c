@@ -140,22 +140,29 @@ static bool adopt_shape(const Value *input, int *rank, int64_t shape[MAX_RANK]) 
   return fits;
 }
 
-void settings_freeze(Graph *graph, const FreezeSetting *setting, Value *input) {
+/* The input's shape and elements. False after an error. */
+static bool read_frozen(Graph *graph, const FreezeSetting *setting, Value *input) {
   const char *place = arena_format(graph->arena, "--freeze %s", setting->name);
   Json json = json_parse(graph->arena, place, setting->value, strlen(setting->value), 0);
   int64_t shape[MAX_RANK];
   int rank = nested_shape(json, shape);
-  input->is_input = false;
   if (rank < 0 || !adopt_shape(input, &rank, shape)) {
     error_at(LOCATION_FILE(place), EXIT_INVALID, "the value is not of the shape that the input has");
-    return;
+    return false;
   }
   int64_t count = product(rank, shape);
   char *data = arena_array(graph->arena, (size_t)(count > 0 ? count : 1), dtype_size(input->dtype)), *next = data;
   bool scalar = json_kind(json) != JSON_ARRAY;
-  if (!read_nested(json, input->dtype, scalar ? 0 : rank, shape, &next)) return;
+  if (!read_nested(json, input->dtype, scalar ? 0 : rank, shape, &next)) return false;
   for (int axis = 0; axis < rank; axis++) input->shape[axis] = dim_const(graph->dims, shape[axis]);
   input->data = data;
+  return true;
+}
+
+void settings_freeze(Graph *graph, const FreezeSetting *setting, Value *input) {
+  input->is_input = false;
+  input->refused = !read_frozen(graph, setting, input);
+  if (input->refused) input->rank = -1;
 }
 
 static int find_value(Value *const *values, int n, const char *name) {

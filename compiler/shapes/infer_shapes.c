@@ -54,8 +54,7 @@ static bool check_value(Graph *graph, const Value *value) {
 
 static void forget(Value *value) { value->rank = -1; }
 
-/* False if the shape of an input is not known, because of an error in its producer. */
-static bool inputs_known(const Node *node) {
+bool inputs_known(const Node *node) {
   for (int i = 0; i < node->n_inputs; i++)
     if (node->inputs[i] && node->inputs[i]->rank < 0) return false;
   return true;
@@ -133,8 +132,11 @@ static bool check_outputs(Graph *graph, Node *node) {
   return good;
 }
 
+static bool has_bodies(const Node *node) { return is_op(node, OP_If) || is_op(node, OP_Loop) || is_op(node, OP_Scan); }
+
 bool infer_node(Graph *graph, Node *node) {
-  bool good = inputs_known(node) && op_check_types(node);
+  bool known = inputs_known(node), good = known && op_check_types(node);
+  if (!known && has_bodies(node)) node->op->shape(graph, node); /* nodes of the bodies may have errors of their own */
   if (good) {
     op_set_output_types(node);
     good = node->op->shape(graph, node) && check_outputs(graph, node);
@@ -157,7 +159,7 @@ static void check_symbols(const Graph *graph) {
 }
 
 static void check_given(Graph *graph, Value *value) {
-  if (!value) return;
+  if (!value || value->refused) return;
   if (value->rank < 0 || value->dtype == RNNCC_NONE)
     error_at(value->where, EXIT_INVALID, "`%.200s` has no shape or type", value->name);
   else if (!check_value(graph, value))
@@ -167,7 +169,7 @@ static void check_given(Graph *graph, Value *value) {
 static void check_states(Graph *graph) {
   for (int i = 0; i < graph->n_states; i++) {
     const Value *from = graph->states[i].output, *to = graph->states[i].input;
-    if (from->rank < 0 || to->rank < 0) continue;
+    if (!from || from->rank < 0 || to->rank < 0) continue;
     if (from->dtype == to->dtype && shapes_agree(from, to)) continue;
     error_at(to->where, EXIT_INVALID, "a state goes in as %s and comes out as %s; they must be the same",
              shape_text(graph, to), shape_text(graph, from));
@@ -195,7 +197,7 @@ static void drop_constant_nodes(Graph *graph) {
 
 /* Appends the node, or the nodes that replace it. */
 static void infer_into(Graph *graph, Node *node) {
-  if (inputs_known(node) && control_rewrite(graph, node, infer_into)) return;
+  if (control_rewrite(graph, node, infer_into)) return;
   graph_append(graph, node);
   if (infer_node(graph, node)) fold_small(graph, node);
 }

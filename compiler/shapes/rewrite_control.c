@@ -127,9 +127,11 @@ static bool unroll(Graph *graph, Node *node, Infer *infer) {
   Value **results = ARENA_ARRAY(graph->arena, Value *, body->n_outputs);
   Value **slices = ARENA_ARRAY(graph->arena, Value *, (n_collected + 1) * (n + 1));
   arguments[1] = graph_constant(graph, node->name, RNNCC_BOOL, 0, NULL, &truth);
+  const int before = error_count();
   for (int64_t i = 0; i < n; i++) {
     arguments[0] = integer(graph, node, 0, i);
     inline_body(graph, body, arguments, infer, results);
+    if (error_count() > before) return true; /* another copy would have the same errors */
     for (int k = 0; k < n_carried; k++) arguments[2 + k] = results[1 + k];
     for (int k = 0; k < n_collected; k++) slices[k * n + i] = results[1 + n_carried + k];
   }
@@ -202,5 +204,5 @@ static bool scan_first_axes(Graph *graph, Node *node, Infer *infer) {
 bool control_rewrite(Graph *graph, Node *node, Infer *infer) {
   if (is_op(node, OP_If)) return take_branch(graph, node, infer);
   if (is_op(node, OP_Loop)) return unroll(graph, node, infer);
-  return is_op(node, OP_Scan) && scan_first_axes(graph, node, infer);
+  return is_op(node, OP_Scan) && inputs_known(node) && scan_first_axes(graph, node, infer);
 }

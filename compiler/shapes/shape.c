@@ -119,7 +119,7 @@ bool check_shape(Graph *graph, const Node *node, int input, int rank, const Dim 
 
 bool check_scalar(Graph *graph, const Node *node, int input) {
   const Value *value = node_input(node, input);
-  if (!value || (value_static(value) && value_count(value) == 1)) return true;
+  if (!value || value->rank < 0 || (value_static(value) && value_count(value) == 1)) return true;
   return shape_error(node, "input %d must be a scalar, found %s", input, shape_text(graph, value));
 }
 

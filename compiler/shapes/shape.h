@@ -13,8 +13,12 @@
 bool has_shape(const Value *value, int rank, const Dim *const *shape);
 bool shapes_agree(const Value *a, const Value *b);
 
-/* Runs the node's rule and checks. After an error outputs keep rank -1. */
+/* Runs the node's rule and checks. After an error outputs keep rank -1; so they do, and nothing is reported, if an
+ * input is not known. */
 bool infer_node(Graph *graph, Node *node);
+
+/* False if the type of an input is not known, because of an error in its producer. */
+bool inputs_known(const Node *node);
 
 /* Both report the error at the node and return false. */
 bool shape_error(const Node *node, const char *format, ...) __attribute__((format(printf, 2, 3)));
@@ -36,7 +40,7 @@ bool check_made_rank(const Node *node, const char *what, int rank);
 /* False with an error if the input is there and its shape differs from `wanted`; `why` explains it:
  * "[directions, 4*hidden]". */
 bool check_shape(Graph *graph, const Node *node, int input, int rank, const Dim *const *wanted, const char *why);
-/* False with an error if the input is there and has not one element. */
+/* False with an error if the input is there, is known and has not one element. */
 bool check_scalar(Graph *graph, const Node *node, int input);
 /* The axis in 0..rank-1; -1 with an error if it is outside. `what` names it: "axis". */
 int check_axis(const Node *node, const char *what, int64_t axis, int rank);

@@ -108,8 +108,9 @@ static bool join_outputs(Graph *graph, Node *node, int output, const Value *a, c
   return set_shape(graph, node, output, a->rank, shape);
 }
 
+/* One that is not known is no error of this node. */
 static bool check_condition(Graph *graph, const Node *node, const Value *condition) {
-  if (condition->rank >= 0 && value_static(condition) && value_count(condition) == 1) return true;
+  if (condition->rank < 0 || (value_static(condition) && value_count(condition) == 1)) return true;
   return shape_error(node, "the condition must have one element, found %s", shape_text(graph, condition));
 }
 
@@ -148,7 +149,8 @@ typedef struct LoopShapes {
   Node *node;
   Control *control;
   Carried *carried;
-  bool grows; /* more extents grow than when the body was inferred */
+  bool grows;       /* more extents grow than when the body was inferred */
+  bool along_first; /* of a Scan: its inputs are scanned along their first axes */
 } LoopShapes;
 
 static const Value *initial(const LoopShapes *loop, int k) {
@@ -210,13 +212,14 @@ typedef void SetInputs(LoopShapes *loop);
 static bool infer_loop(LoopShapes *loop, SetInputs *set_inputs, int first_output) {
   Control *control = loop->control;
   for (int attempt = 0; attempt < 2; attempt++) {
+    const int before = error_count();
     loop->body = instantiate(loop->graph, loop->node, body_named(loop->node, ATTR_body));
     loop->grows = false;
     set_inputs(loop);
     for (int k = 0; k < control->n_carried; k++)
       set_type(loop->body->inputs[control->n_leading + k], initial(loop, k)->dtype, initial(loop, k)->rank,
                arena_copy(loop->graph->arena, loop->carried[k].shape, sizeof loop->carried[k].shape));
-    if (!infer_body(loop->body)) return false;
+    if (!infer_body(loop->body) || error_count() > before || !inputs_known(loop->node)) return false;
     for (int k = 0; k < control->n_carried; k++)
       if (!settle_carried(loop, k, loop->body->outputs[first_output + k])) return false;
     if (!loop->grows) return true;
@@ -332,6 +335,7 @@ static void set_scan_inputs(LoopShapes *loop) {
   const Control *control = loop->control;
   for (int k = 0; k < control->n_scanned; k++) {
     const Value *all = loop->node->inputs[control->n_carried + k];
+    if (all->rank < 1 || !loop->along_first) continue;
     set_type(loop->body->inputs[control->n_carried + k], all->dtype, all->rank - 1, all->shape + 1);
   }
 }
@@ -375,9 +379,11 @@ bool shape_scan(Graph *graph, Node *node) {
       node->n_outputs > source->n_outputs)
     return shape_error(node, "the body has %d inputs and %d outputs; the node has %d and %d",
                        formal_body_inputs(node, source), source->n_outputs, formal_inputs(node), node->n_outputs);
-  const Dim *length = scanned_length(graph, node, (int)n_carried, (int)n_scanned);
-  if (!length) return false;
+  bool known = inputs_known(node);
+  const Dim *length = known ? scanned_length(graph, node, (int)n_carried, (int)n_scanned) : NULL;
+  if (known && !length) return false;
   LoopShapes loop = {.graph = graph, .node = node, .control = new_loop(graph, node, length)};
+  loop.along_first = known || !node_has(node, ATTR_scan_input_axes);
   loop.control->n_carried = (int)n_carried;
   loop.control->n_scanned = (int)n_scanned;
   loop.control->n_collected = source->n_outputs - (int)n_carried;

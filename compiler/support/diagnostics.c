@@ -70,10 +70,15 @@ static void put(Location where, const char *color, const char *kind, const char 
   fputc('\n', stderr);
 }
 
+static ExitCode code_of_both(ExitCode a, ExitCode b) {
+  if (a == b) return a;
+  return a == EXIT_INVALID || b == EXIT_INVALID ? EXIT_INVALID : EXIT_UNSUPPORTED;
+}
+
 static void report(Location where, ExitCode code, bool show, const char *format, va_list arguments) {
   end_trial(format, arguments);
   if (show) put(where, "1;31", "error", format, arguments);
-  error_code = n_errors == 0 || error_code == code ? code : EXIT_INVALID;
+  error_code = n_errors == 0 ? code : code_of_both(error_code, code);
   n_errors++;
 }
 
@@ -148,6 +153,8 @@ const char *first_error_of(void (*body)(void *), void *argument) {
 }
 
 void forget_errors(void) { n_errors = 0; }
+
+int error_count(void) { return n_errors; }
 
 void stop_on_errors(void) {
   if (n_errors > ERRORS_SHOWN)

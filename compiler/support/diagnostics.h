@@ -42,8 +42,10 @@ _Noreturn void fatal_at(Location where, ExitCode code, const char *format, ...) 
 /* Ends the compilation, also inside first_error_of(): it is not an error of the input. */
 _Noreturn void out_of_memory(void);
 
-/* Ends the compilation if there were errors: with their common code, or EXIT_INVALID if they differ. */
+/* Ends the compilation if there were errors: with their common code. If they differ, with EXIT_INVALID if one is that,
+ * else with EXIT_UNSUPPORTED. */
 void stop_on_errors(void);
+int error_count(void); /* so far */
 /* Resets the count of errors, for fuzzers, which compile more than once. */
 void forget_errors(void);
 

@@ -8,10 +8,15 @@
 #include "fuzz_model.h"
 #include "load/model.h"
 #include "load/safetensors.h"
+#include "passes.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-static void read_model_text(Arena *arena, FileBytes bytes) { read_json_model(arena, "model.json", bytes, NULL); }
+static void read_model_text(Arena *arena, FileBytes bytes) {
+  Graph *graph = read_json_model(arena, "model.json", bytes, NULL);
+  sort_nodes(graph);
+  if (error_count()) infer_shapes(graph);
+}
 
 static void read_weights_text(Arena *arena, FileBytes bytes) {
   const uint8_t *line_end = memchr(bytes.data, '\n', bytes.size);

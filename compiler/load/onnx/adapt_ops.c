@@ -89,9 +89,13 @@ bool adapt_recurrent(OnnxReader *reader, Draft *draft) {
   const Value *weights = draft_input(draft, 2);
   draft_drop(draft, "output_sequence");
   if (draft_attribute(draft, "hidden_size") || !weights) return true;
-  if (draft_rank(reader, draft, weights) == 3 && dim_is_const(weights->shape[2]))
+  int rank = draft_rank(reader, draft, weights);
+  if (rank == 3 && dim_is_const(weights->shape[2]))
     draft_set_int(reader, draft, "hidden_size", dim_value(weights->shape[2]));
-  return true;
+  if (rank < 0)
+    unsupported_add(&reader->unsupported, draft->name, "%s without `hidden_size`, of weights of unknown shape,",
+                    draft->op);
+  return rank >= 0;
 }
 
 bool adapt_batch_norm(OnnxReader *reader, Draft *draft) {

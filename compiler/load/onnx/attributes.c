@@ -91,7 +91,7 @@ static bool read_body(OnnxReader *reader, Draft *draft, Attribute *attribute, co
   attribute->kind = ATTRIBUTE_GRAPH;
   attribute->graph =
       onnx_read_body(reader, draft->scope, proto, arena_format(reader->arena, "%s.%s", draft->name, attribute->name));
-  return true;
+  return attribute->graph != NULL;
 }
 
 /* The message that the attribute's type requires. */

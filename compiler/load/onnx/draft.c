@@ -108,7 +108,9 @@ static void infer_so_far(OnnxReader *reader) {
 }
 
 int draft_rank(OnnxReader *reader, const Draft *draft, const Value *value) {
-  if (value->rank < 0 && draft->scope->graph == reader->graph) infer_so_far(reader);
+  bool inferred = draft->scope->graph == reader->graph; /* bodies are inferred with their nodes */
+  if (value->rank < 0 && inferred) infer_so_far(reader);
+  if (value->rank < 0) reader->unsupported.follows |= inferred || value->refused;
   return value->rank;
 }
 

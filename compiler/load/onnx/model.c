@@ -5,6 +5,7 @@
 #include "load/onnx/onnx.h"
 #include "load/onnx/reader.h"
 #include "load/onnx/wire.h"
+#include "passes.h"
 
 enum { OLDEST_OPSET = 1, NEWEST_OPSET = 28 };
 static const size_t MAX_MODEL_BYTES = (size_t)1 << 31; /* protobuf's own limit */
@@ -22,9 +23,9 @@ Graph *onnx_read_body(OnnxReader *reader, Scope *outer, const Onnx__GraphProto *
   onnx_declare_constants(reader, scope, proto);
   onnx_declare_inputs(reader, scope, proto);
   onnx_read_nodes(reader, scope, proto->n_node, proto->node);
-  onnx_read_outputs(reader, scope, proto);
+  bool good = onnx_read_outputs(reader, scope, proto);
   sort_nodes(graph);
-  return graph;
+  return good ? graph : NULL;
 }
 
 static void check_opset(const OnnxReader *reader, int64_t opset) {
@@ -56,6 +57,15 @@ static void check_heading(const OnnxReader *reader) {
   stop_on_errors();
 }
 
+/* Inference tells why inputs are not known, unless nodes are not in order. */
+static void tell_unsupported(OnnxReader *reader) {
+  unsupported_tell(&reader->unsupported, reader->file);
+  if (error_count() || reader->unsupported.count == 0) return;
+  sort_nodes(reader->graph);
+  infer_shapes(reader->graph);
+  unsupported_tell_following(&reader->unsupported, reader->file);
+}
+
 static void read_model(OnnxReader *reader) {
   const Onnx__ModelProto *model = reader->model;
   const Onnx__GraphProto *proto = model->graph;
@@ -69,9 +79,7 @@ static void read_model(OnnxReader *reader) {
   onnx_declare_inputs(reader, &scope, proto);
   onnx_read_nodes(reader, &scope, proto->n_node, proto->node);
   onnx_read_outputs(reader, &scope, proto);
-  unsupported_tell(&reader->unsupported, reader->file);
-  if (reader->unsupported.count > 0) stop_on_errors(); /* further errors may follow from these */
-  stop_on_errors();
+  tell_unsupported(reader);
   assumed_dims_tell(&reader->assumed, reader->file);
 }
 

@@ -85,7 +85,15 @@ static bool read_attributes(OnnxReader *reader, Draft *draft, const Onnx__NodePr
   return good;
 }
 
-static void finish(OnnxReader *reader, Draft *draft, const Onnx__NodeProto *proto) {
+static void adapt_and_commit(OnnxReader *reader, Draft *draft, const char *domain, bool contrib) {
+  reader->unsupported.follows = false;
+  bool good = contrib ? contrib_adapt(reader, draft, domain) : adapt(reader, draft);
+  reader->unsupported.follows = false;
+  if (good) onnx_commit(reader, draft);
+}
+
+/* Adds the draft's nodes to the graph, unless one of them has an error. */
+static void make_nodes(OnnxReader *reader, Draft *draft, const Onnx__NodeProto *proto) {
   const Onnx__FunctionProto *function = onnx_function(reader, proto);
   bool good = read_inputs(reader, draft, proto);
   if (function) {
@@ -102,8 +110,16 @@ static void finish(OnnxReader *reader, Draft *draft, const Onnx__NodeProto *prot
     return;
   }
   good &= read_attributes(reader, draft, proto);
-  if (good && (contrib ? contrib_adapt(reader, draft, proto->domain) : adapt(reader, draft)))
-    onnx_commit(reader, draft);
+  if (good) adapt_and_commit(reader, draft, proto->domain, contrib);
+}
+
+/* Outputs that no node makes are not known. */
+static void finish(OnnxReader *reader, Draft *draft, const Onnx__NodeProto *proto) {
+  Value **outputs = arena_copy(reader->arena, draft->outputs, (size_t)draft->n_outputs * sizeof *outputs);
+  int n_outputs = draft->n_outputs;
+  make_nodes(reader, draft, proto);
+  for (int i = 0; i < n_outputs; i++)
+    if (outputs[i]) outputs[i]->refused = !outputs[i]->producer && !onnx_sequence(reader, outputs[i]);
 }
 
 void onnx_read_nodes(OnnxReader *reader, Scope *scope, size_t n, Onnx__NodeProto **nodes) {
@@ -193,13 +209,6 @@ static bool reads_tensors(OnnxReader *reader, const Draft *draft) {
   return true;
 }
 
-/* Removes the graph's last node, which had errors: shape rules of other nodes must not read it. */
-static void withdraw(Graph *graph, const Node *node) {
-  for (int i = 0; i < node->n_outputs; i++)
-    if (node->outputs[i]) node->outputs[i]->producer = NULL;
-  graph->n_nodes--;
-}
-
 Node *onnx_commit(OnnxReader *reader, Draft *draft) {
   const OpInfo *op = op_find(draft->op);
   if (!op) {
@@ -220,7 +229,7 @@ Node *onnx_commit(OnnxReader *reader, Draft *draft) {
   for (int i = 0; i < draft->n_outputs; i++)
     if (draft->outputs[i]) graph_set_output(node, i, draft->outputs[i]);
   if (!op_check_node(node)) {
-    withdraw(draft->scope->graph, node);
+    graph_withdraw(draft->scope->graph, node);
     return NULL;
   }
   node_capture(draft->scope->graph, node);

@@ -8,7 +8,8 @@
 
 /* Unsorted, with the model's hash. `settings` may be NULL. */
 Graph *load_onnx_model(Arena *arena, const char *path, const ModelSettings *settings);
-/* The same from memory; `path` is for messages, and for the folder of external data. */
+/* The same from memory; `path` is for messages, and for the folder of external data. After errors, which
+ * stop_on_errors() will find, nodes with errors are left out, and infer_shapes() can tell what is wrong with others. */
 Graph *read_onnx_model(Arena *arena, const char *path, FileBytes bytes, const ModelSettings *settings);
 
 #endif

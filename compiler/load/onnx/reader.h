@@ -92,7 +92,7 @@ bool onnx_read_tensor(OnnxReader *reader, const Onnx__TensorProto *proto, const 
 /* Initializers, inputs and outputs of a graph or body. */
 void onnx_declare_constants(OnnxReader *reader, Scope *scope, const Onnx__GraphProto *proto);
 void onnx_declare_inputs(OnnxReader *reader, Scope *scope, const Onnx__GraphProto *proto);
-void onnx_read_outputs(OnnxReader *reader, Scope *scope, const Onnx__GraphProto *proto);
+bool onnx_read_outputs(OnnxReader *reader, Scope *scope, const Onnx__GraphProto *proto); /* false after an error */
 /* The value of that name, NULL if absent. False after an error. */
 bool onnx_value(OnnxReader *reader, Scope *scope, const char *name, Location where, Value **value);
 /* A value's or node's name for messages. */
@@ -105,7 +105,7 @@ bool onnx_read_attribute(OnnxReader *reader, Draft *draft, const Onnx__Attribute
 /* The value of a Constant node. False after an error, or if it is not supported. */
 bool onnx_read_constant(OnnxReader *reader, const Scope *scope, const Onnx__NodeProto *proto, Location where,
                         Constant *constant);
-/* The body of If, Loop or Scan. */
+/* The body of If, Loop or Scan. NULL if an output has an error. */
 Graph *onnx_read_body(OnnxReader *reader, Scope *scope, const Onnx__GraphProto *proto, const char *name);
 
 /* The function that a node calls; NULL if it calls none. */

@@ -49,6 +49,7 @@ static bool not_settled(OnnxReader *reader, const Draft *draft, const char *what
 /* The sequence that is input 0; NULL, and says so, if it is not known. */
 static const Sequence *sequence_of(OnnxReader *reader, const Draft *draft) {
   const Sequence *sequence = onnx_sequence(reader, draft_input(draft, 0));
+  reader->unsupported.follows |= draft_input(draft, 0) && draft->inputs[0]->refused;
   if (!sequence || sequence->n < 0) not_settled(reader, draft, "a sequence");
   return sequence && sequence->n >= 0 ? sequence : NULL;
 }

@@ -101,29 +101,36 @@ static DType read_dtype_of(OnnxReader *reader, const Onnx__ValueInfoProto *proto
   return type ? type->dtype : RNNCC_NONE;
 }
 
-/* Unknown axes stay NULL if the input becomes a constant. */
-static void read_input_type(OnnxReader *reader, const Onnx__ValueInfoProto *proto, Value *value, bool frozen) {
-  value->dtype = read_dtype_of(reader, proto, "input");
-  value->rank = 0;
-  if (value->dtype == RNNCC_NONE) return;
+/* Sets rank and shape; axes that are not known stay NULL if the input becomes a constant. False after an error. */
+static bool read_input_shape(OnnxReader *reader, const Onnx__ValueInfoProto *proto, Value *value, bool frozen) {
   const Onnx__TensorShapeProto *shape = proto->type->tensor_type->shape;
   if (!shape) {
     error_at(value->where, EXIT_UNSUPPORTED, "the input has no shape in the file; its rank must be known");
-    return;
+    return false;
   }
   if (shape->n_dim > MAX_RANK) {
     error_at(value->where, EXIT_UNSUPPORTED, "the input has rank %zu; at most %d is supported", shape->n_dim, MAX_RANK);
-    return;
+    return false;
   }
+  bool good = true;
   value->rank = (int)shape->n_dim;
   value->shape = ARENA_ARRAY(reader->arena, const Dim *, value->rank);
   for (int axis = 0; axis < value->rank; axis++) {
     bool fixed = shape->dim[axis]->value_case == ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_VALUE;
     if (fixed || !frozen) value->shape[axis] = read_axis(reader, shape, value->name, axis);
-    if (!value->shape[axis] && !frozen) value->shape[axis] = dim_const(reader->graph->dims, 1);
+    good &= value->shape[axis] || (frozen && !fixed);
   }
-  if (!frozen && value_max_bytes(value) > MAX_TENSOR_BYTES)
+  if (good && !frozen && value_max_bytes(value) > MAX_TENSOR_BYTES) {
     error_at(value->where, EXIT_LIMIT, "the tensor may have more than %" PRId64 " bytes", MAX_TENSOR_BYTES);
+    return false;
+  }
+  return good;
+}
+
+static void read_input_type(OnnxReader *reader, const Onnx__ValueInfoProto *proto, Value *value, bool frozen) {
+  value->dtype = read_dtype_of(reader, proto, "input");
+  value->refused = value->dtype == RNNCC_NONE || !read_input_shape(reader, proto, value, frozen);
+  if (value->refused) value->rank = -1;
 }
 
 static void declare_input(OnnxReader *reader, Scope *scope, const Onnx__ValueInfoProto *proto) {
@@ -137,7 +144,7 @@ static void declare_input(OnnxReader *reader, Scope *scope, const Onnx__ValueInf
   read_input_type(reader, proto, value, frozen != NULL);
   if (!frozen)
     scope->graph->inputs[scope->graph->n_inputs++] = value;
-  else if (value->dtype != RNNCC_NONE)
+  else if (!value->refused)
     settings_freeze(scope->graph, frozen, value);
 }
 
@@ -196,15 +203,18 @@ static bool listed(const Graph *graph, const Value *value) {
   return false;
 }
 
-void onnx_read_outputs(OnnxReader *reader, Scope *scope, const Onnx__GraphProto *proto) {
+bool onnx_read_outputs(OnnxReader *reader, Scope *scope, const Onnx__GraphProto *proto) {
   Graph *graph = scope->graph;
-  bool of_model = graph == reader->graph;
+  bool of_model = graph == reader->graph, good = true;
   graph->outputs = ARENA_ARRAY(reader->arena, Value *, proto->n_output);
   for (size_t i = 0; i < proto->n_output; i++) {
     const char *name = onnx_text(proto->output[i]->name);
     if (of_model && kind_of(proto->output[i]->type)) read_dtype_of(reader, proto->output[i], "output");
     Value *value;
-    if (!onnx_value(reader, scope, name, place(reader, name), &value)) continue;
+    if (!onnx_value(reader, scope, name, place(reader, name), &value)) {
+      good = false;
+      continue;
+    }
     if (!of_model && onnx_sequence(reader, value))
       unsupported_add(&reader->unsupported, name, "a sequence as a body's output");
     if (value && of_model && listed(graph, value))
@@ -212,4 +222,5 @@ void onnx_read_outputs(OnnxReader *reader, Scope *scope, const Onnx__GraphProto 
     else if (value)
       graph->outputs[graph->n_outputs++] = value;
   }
+  return good;
 }
