@@ -9,6 +9,9 @@
  * new one). A query's sums run over the keys in order, so they depend neither on other queries nor on the workers.
  *
  * As in Softmax, a query whose scores are all -inf has weights of NaN, and so has one with a score of NaN or +inf.
+ *
+ * Where a query sees a band of the keys, as in causal attention, tiles of keys that no query of the block sees are left
+ * out. They would add zeros: what is left out changes no bit, unless a key or value is infinite or NaN.
  */
 #include "kernel.h"
 #include "panel.h"
@@ -40,6 +43,10 @@ enum { MASK = 0 };
  * legal: 0 1 */
 enum { BLIND_ZERO = 0 };
 
+/* 1: a query sees keys place + low .. place + high alone, where place is its number modulo `period`.
+ * legal: 0 1 */
+enum { BAND = 0 };
+
 enum { WIDTH = VECTORS * LANES };
 
 /* One matrix of each operand; an element is at row * its row + column * its column. */
@@ -56,6 +63,10 @@ typedef struct Attend {
   int64_t queries, keys, depth, width; /* depth: columns of Q and K; width: of V */
   float *panel, *weights, *tile;       /* [depth], [KEYS], [width], each of [VECTORS][LANES] */
   int64_t first, count;                /* queries of this block */
+  int64_t low, high, period;           /* of the band */
+  int64_t from, to;                    /* keys that some query of this block sees */
+  int64_t all_from, all_to;            /* keys that all of them see */
+  const float *places;                 /* of this block's queries */
 } Attend;
 
 /* Of the queries in lanes: the maximum and the sum of e^(score - maximum) so far. */
@@ -86,16 +97,25 @@ SIMD_FUNCTION vec mask_of(const Attend *a, int64_t key, int v) {
   return vload(lanes);
 }
 
+/* The score, or -inf where the band hides the key from a query. Distances are exact below 2^24. */
+SIMD_FUNCTION vec in_band(const Attend *a, vec score, int64_t key, int v) {
+  vec distance = vsub(vset((float)key), vload(a->places + v * LANES));
+  vmask seen = vand(vge(distance, vset((float)a->low)), vle(distance, vset((float)a->high)));
+  return vselect(seen, score, vset(-__builtin_inff()));
+}
+
 /* Scores of `rows` keys from `key` on; `at`: that key's place in its block. */
 SIMD_FUNCTION void score_tile(const Attend *a, vec *top, int64_t key, int64_t at, int rows) {
   PanelRow sums[PANEL_ROWS];
   panel_load_sums(sums, NULL, rows, VECTORS);
   panel_multiply(sums, rows, VECTORS, a->k.data + key * a->k.row, a->k.row, a->k.column, a->panel, a->depth);
+  bool edge = BAND && (key < a->all_from || key + rows > a->all_to);
 #pragma clang loop unroll(full)
   for (int m = 0; m < rows; m++) {
 #pragma clang loop unroll(full)
     for (int v = 0; v < VECTORS; v++) {
       vec score = MASK ? vadd(sums[m][v], mask_of(a, key + m, v)) : sums[m][v];
+      if (BAND && edge) score = in_band(a, score, key + m, v);
       top[v] = vmax(top[v], score);
       vstore(a->weights + (at + m) * WIDTH + v * LANES, score);
     }
@@ -115,8 +135,8 @@ static void score_rows(const Attend *a, vec *top, int64_t key, int64_t at, int64
 
 /* ---- weights ---- */
 
-/* Scores of `keys` keys become weights. change: what results so far are multiplied by. */
-static void weigh(const Attend *a, Running *running, const vec *top, int64_t keys, vec *change) {
+/* Scores of keys begin .. end of a block become weights. change: what results so far are multiplied by. */
+static void weigh(const Attend *a, Running *running, const vec *top, int64_t begin, int64_t end, vec *change) {
   vec shift[VECTORS];
   for (int v = 0; v < VECTORS; v++) {
     shift[v] = vselect(veq(top[v], vset(-__builtin_inff())), vzero(), top[v]);
@@ -124,7 +144,7 @@ static void weigh(const Attend *a, Running *running, const vec *top, int64_t key
     running->top[v] = top[v];
     running->sum[v] = vmul(running->sum[v], change[v]);
   }
-  for (int64_t i = 0; i < keys; i++) {
+  for (int64_t i = begin; i < end; i++) {
 #pragma clang loop unroll(full)
     for (int v = 0; v < VECTORS; v++) {
       float *at = a->weights + i * WIDTH + v * LANES;
@@ -141,14 +161,15 @@ static void weigh(const Attend *a, Running *running, const vec *top, int64_t key
 SIMD_FUNCTION void result_tile(const Attend *a, const vec *change, int64_t key, int64_t keys, int64_t first, int rows) {
   PanelRow sums[PANEL_ROWS];
   float *tile = a->tile + first * WIDTH;
-  panel_load_sums(sums, key ? tile : NULL, rows, VECTORS);
+  bool more = BAND ? key / KEYS > a->from / KEYS : key > 0; /* than this block */
+  panel_load_sums(sums, more ? tile : NULL, rows, VECTORS);
 #pragma clang loop unroll(full)
   for (int m = 0; m < rows; m++) {
 #pragma clang loop unroll(full)
     for (int v = 0; v < VECTORS; v++) sums[m][v] = vmul(sums[m][v], change[v]);
   }
   panel_multiply(sums, rows, VECTORS, a->v.data + key * a->v.row + first * a->v.column, a->v.column, a->v.row,
-                 a->weights, keys);
+                 a->weights + (BAND ? key % KEYS * WIDTH : 0), keys);
   panel_store_sums(tile, sums, rows, VECTORS);
 }
 
@@ -182,27 +203,52 @@ static void store_results(const Attend *a, const Running *running) {
 
 static void key_block(const Attend *a, Running *running, int64_t key, int64_t keys) {
   vec top[VECTORS], change[VECTORS];
-  int64_t tiles = ceil_div(keys, ROWS), out_tiles = ceil_div(a->width, OUT_ROWS);
+  int64_t tiles = ceil_div(keys, ROWS), out_tiles = ceil_div(a->width, OUT_ROWS), begin = 0, end = keys;
   for (int v = 0; v < VECTORS; v++) top[v] = running->top[v];
   for (int64_t i = 0; i < tiles; i++) {
-    int64_t at = i * keys / tiles;
-    score_rows(a, top, key + at, at, (i + 1) * keys / tiles - at);
+    int64_t at = i * keys / tiles, past = (i + 1) * keys / tiles;
+    if (BAND && key + past <= a->from) {
+      begin = past;
+    } else if (BAND && key + at >= a->to) {
+      end = at;
+      break;
+    } else {
+      score_rows(a, top, key + at, at, past - at);
+    }
   }
-  weigh(a, running, top, keys, change);
+  weigh(a, running, top, begin, end, change);
   for (int64_t i = 0; i < out_tiles; i++) {
     int64_t first = i * a->width / out_tiles;
-    result_rows(a, change, key, keys, first, (i + 1) * a->width / out_tiles - first);
+    result_rows(a, change, key + begin, end - begin, first, (i + 1) * a->width / out_tiles - first);
   }
 }
 
-static void query_block(const Attend *a) {
+/* Which keys the block's queries see; the first of them sees one at least, or a tile is left that is hidden. */
+static void find_band(Attend *a, float *places) {
+  int64_t last = a->first + a->count - 1, least = a->first % a->period, most = last % a->period;
+  if (a->first / a->period != last / a->period) {
+    least = 0;
+    most = a->period - 1;
+  }
+  a->from = min_i64(max_i64(least + a->low, 0), a->keys - 1);
+  a->to = max_i64(min_i64(most + a->high + 1, a->keys), a->from + 1);
+  a->all_from = most + a->low;
+  a->all_to = least + a->high + 1;
+  for (int64_t lane = 0; lane < WIDTH; lane++) places[lane] = (float)((a->first + lane) % a->period);
+  a->places = places;
+}
+
+static void query_block(Attend *a) {
+  _Alignas(64) float places[WIDTH];
   Running running;
   for (int v = 0; v < VECTORS; v++) {
     running.top[v] = vset(-__builtin_inff());
     running.sum[v] = vzero();
   }
+  if (BAND) find_band(a, places);
   load_queries(a);
-  for (int64_t key = 0; key < a->keys; key += KEYS) key_block(a, &running, key, min_i64(KEYS, a->keys - key));
+  int64_t key = BAND ? a->from / KEYS * KEYS : 0, end = BAND ? a->to : a->keys;
+  for (; key < end; key += KEYS) key_block(a, &running, key, min_i64(KEYS, a->keys - key));
   store_results(a, &running);
 }
 
@@ -229,7 +275,8 @@ static void attention(const Team *team, const float *q, const float *k, const fl
                       float *scratch, float scale, int64_t queries, int64_t keys, int64_t depth, int64_t width,
                       int64_t q_row, int64_t q_column, int64_t k_row, int64_t k_column, int64_t v_row, int64_t v_column,
                       int64_t mask_row, int64_t mask_column, int64_t y_row, int64_t batch_rank,
-                      const int64_t *batch_dims, const int64_t *strides, int64_t slots, int64_t slot) {
+                      const int64_t *batch_dims, const int64_t *strides, int64_t low, int64_t high, int64_t period,
+                      int64_t slots, int64_t slot) {
   int64_t workers = min_i64(slots, team->size), blocks = ceil_div(queries, WIDTH), batches = 1;
   if (team->rank >= workers) return;
   float *own = scratch + team->rank * slot;
@@ -244,6 +291,9 @@ static void attention(const Team *team, const float *q, const float *k, const fl
                 .keys = keys,
                 .depth = depth,
                 .width = width,
+                .low = low,
+                .high = high,
+                .period = period,
                 .panel = own,
                 .weights = own + depth * WIDTH,
                 .tile = own + (depth + KEYS) * WIDTH};
@@ -252,8 +302,10 @@ static void attention(const Team *team, const float *q, const float *k, const fl
   int64_t end = share_begin(batches * blocks, team->rank + 1, workers);
   for (; item < end; item++) {
     Attend a = at_batch(&all, item / blocks, batch_rank, batch_dims, strides);
-    a.first = item % blocks * queries / blocks;
-    a.count = (item % blocks + 1) * queries / blocks - a.first;
+    int64_t block = item % blocks;
+    if (BAND) block = block % 2 ? blocks - 1 - block / 2 : block / 2; /* so that equal shares see as many keys */
+    a.first = block * queries / blocks;
+    a.count = (block + 1) * queries / blocks - a.first;
     query_block(&a);
   }
 }

@@ -71,6 +71,34 @@ def causal(net, scores):
     return net.node("Add", scores, net.model.constant(mask))
 
 
+def constant_mask(*masks, chosen=None):
+    """The sum of masks; `chosen`: what Where has for a key that is hidden, instead."""
+    def masked(net, scores):
+        mask = sum(masks).astype(numpy.float32)
+        if chosen is None:
+            return net.node("Add", scores, net.model.constant(mask))
+        return net.node("Where", net.model.constant(mask == 0), scores, net.number(chosen))
+
+    return masked
+
+
+def between(low, high, hidden=-numpy.inf, queries=T, groups=1):
+    ahead = numpy.arange(S) - numpy.arange(queries)[:, None]
+    return numpy.tile(numpy.where((low <= ahead) & (ahead <= high), 0, hidden), (groups, 1))
+
+
+def slopes(*heads):
+    """As ALiBi adds them."""
+    ahead = numpy.arange(S) - numpy.arange(T)[:, None]
+    return -numpy.abs(ahead) * numpy.array(heads)[:, None, None]
+
+
+def chosen_the_other_way(net, scores):
+    """As PyTorch's masked_fill."""
+    hidden = net.model.constant(between(-S, 1) != 0)
+    return net.node("Where", hidden, net.number(numpy.finfo(numpy.float32).min), scores)
+
+
 def scaled_before():
     """As PyTorch writes scaled_dot_product_attention."""
     net = Network()
@@ -146,6 +174,11 @@ FORMS = {
     "mask_of_keys": lambda: plain(masked=mask_from(B, 1, 1, S)),
     "mask_of_rank_1": lambda: plain(masked=mask_from(S)),
     "causal": lambda: plain(masked=causal),
+    "causal_by_a_large_number": lambda: plain(masked=constant_mask(between(-S, 0, numpy.finfo(numpy.float32).min))),
+    "window": lambda: plain(masked=constant_mask(between(-2, 3))),
+    "slopes_in_a_window": lambda: plain(masked=constant_mask(between(-2, 3), slopes(0.1, 0.2, 0.4))),
+    "chosen": lambda: plain(masked=constant_mask(between(-S, 0), chosen=-numpy.inf)),
+    "chosen_the_other_way": lambda: plain(masked=chosen_the_other_way),
     "bool_mask": bool_mask,
     "split": lambda: of_one_input(by_split),
     "slice": lambda: of_one_input(by_slice),
@@ -184,6 +217,98 @@ def test_nothing_is_copied_before_or_after_it(cut, rnncc, tmp_path):
     assert done.returncode == 0, done.stderr
     text = (tmp_path / "c" / "network.c").read_text()
     assert "_attention(" in text and "copy_strided" not in text
+
+
+LONG, KEYS_LONG = 150, 300  # blocks of queries and of keys
+
+
+def of_long(masks, as_input=False):
+    """Two heads of 150 queries and 300 keys, once with each of the masks."""
+    net = Network()
+    q, k, v = (net.input(name, 1, 2, rows, D) for name, rows in (("q", LONG), ("k", KEYS_LONG), ("v", KEYS_LONG)))
+    for n, mask in enumerate(masks):
+        net.feeds |= {f"mask{n}": mask} if as_input else {}
+        given = net.model.input(f"mask{n}", "f32", mask.shape) if as_input else net.model.constant(mask)
+        scores = net.node("MatMul", q, net.keys_turned(k))
+        net.finish(net.node("Softmax", net.node("Add", scores, given), axis=-1), v)
+    return net
+
+
+def long_mask(low, high, hidden=-numpy.inf, period=LONG):
+    ahead = numpy.arange(KEYS_LONG) - (numpy.arange(LONG) % period)[:, None]
+    return numpy.where((low <= ahead) & (ahead <= high), 0, hidden).astype(numpy.float32)
+
+
+def one_key_hidden():
+    mask = long_mask(-LONG, 0)
+    mask[140, 20] = -numpy.inf
+    return mask
+
+
+def a_blind_query(hidden):
+    mask = long_mask(-LONG, 0, hidden)
+    mask[30] = hidden
+    return mask
+
+
+HUGE = numpy.finfo(numpy.float32).min
+# What hides, and whether a mask stays beside the band.
+BANDS = {
+    "causal": (long_mask(-LONG, 0), False),
+    "causal_after_a_past": (long_mask(-LONG, 150), False),
+    "window": (long_mask(-20, 10), False),
+    "window_ahead": (long_mask(60, 90), False),
+    "large_numbers": (long_mask(-LONG, 0, HUGE), False),
+    "two_groups": (long_mask(-75, 0, period=75), False),
+    "three_groups": (long_mask(-7, 9, period=50), False),
+    "one_key_hidden": (one_key_hidden(), True),
+    "a_number_in_it": (long_mask(-LONG, 0) + numpy.float32(0.5), True),
+    "a_blind_query": (a_blind_query(-numpy.inf), True),
+    "each_head": (numpy.stack([long_mask(-9, 9), long_mask(-4, 12)]), True),
+}
+
+
+def masks_kept(net, rnncc, folder):
+    """Of each kernel: has it a mask?"""
+    done = rnncc("inspect", net.model.write(folder), "--dump-after=fuse_attention")
+    assert done.returncode == 0, done.stderr
+    inputs = [line.split(" = FusedAttention(")[1].split(")")[0] for line in done.stderr.splitlines()
+              if " = FusedAttention(" in line]
+    return [names.count(",") == 3 for names in inputs]
+
+
+def test_masks_that_are_bands_become_them(rnncc, tmp_path):
+    kept = masks_kept(of_long([mask for mask, _ in BANDS.values()]), rnncc, tmp_path)
+    assert dict(zip(BANDS, kept)) == {name: stays for name, (_, stays) in BANDS.items()}
+
+
+def test_keys_outside_of_a_band_are_skipped_and_change_no_bit(run_on_target, tmp_path):
+    """The same masks as inputs have all keys computed."""
+    masks, results = [mask for mask, _ in BANDS.values()], []
+    for as_input in (False, True):
+        net, folder = of_long(masks, as_input), tmp_path / str(as_input)
+        folder.mkdir()
+        results.append(run_on_target(net.model.write(folder), net.feeds, net.model.outputs))
+    expected = net.model.onnx_run(net.feeds)
+    for name, output in zip(BANDS, net.model.outputs, strict=True):
+        skipped, computed = (result[output] for result in results)
+        assert (skipped == computed).all(-1).sum() == 2 * (LONG - (name == "a_blind_query")), name
+        numpy.testing.assert_allclose(skipped, expected[output], rtol=0, atol=bound(keys=KEYS_LONG), err_msg=name)
+
+
+def test_a_mask_that_hides_no_key_stays(rnncc, compile, tmp_path):
+    """Also where large numbers are all that a query has: they are equal weights."""
+    net = of_long([long_mask(-LONG, 300), numpy.zeros((1, KEYS_LONG), numpy.float32), a_blind_query(HUGE)])
+    assert masks_kept(net, rnncc, tmp_path) == [True, True, True]
+    check(net, compile(net.model.write(tmp_path)), bound(keys=KEYS_LONG))
+
+
+def test_the_skipped_keys_are_not_read(rnncc, tmp_path):
+    net = of_long([long_mask(-LONG, 0)])
+    _, module = compiled(net, rnncc, tmp_path)
+    net.feeds["k"][:, :, LONG - 1:] = net.feeds["v"][:, :, LONG - 1:] = numpy.nan
+    (got,) = run_module(module, net.feeds).values()
+    assert numpy.isfinite(got[:, :, :64]).all() and numpy.isnan(got[:, :, -1]).all()
 
 
 def test_extents_that_only_the_run_knows(rnncc, tmp_path):
@@ -227,12 +352,33 @@ def mask_of_queries():
     return plain(masked=mask_from(T, 1))
 
 
+def chosen_by_an_input():
+    def masked(net, scores):
+        net.feeds["seen"] = between(-S, 0) == 0
+        return net.node("Where", net.model.input("seen", "bool", [T, S]), scores, net.number(-numpy.inf))
+
+    return plain(masked=masked)
+
+
+def chosen_moderately():
+    """A key that is hidden still counts."""
+    return plain(masked=constant_mask(between(-S, 0), chosen=-3))
+
+
+def chosen_for_all_keys():
+    """A query sees no key: large numbers are equal weights."""
+    mask = between(-S, 0)
+    mask[4] = -1
+    return plain(masked=constant_mask(mask, chosen=numpy.finfo(numpy.float32).min))
+
+
 def scaled_by_head():
     """The factor is no number."""
     return plain(scaled=lambda net, scores: net.node("Mul", scores, net.input("factor", H, 1, 1)))
 
 
-@pytest.mark.parametrize("build", [weights_used_twice, softmax_over_queries, one_query, mask_of_queries, scaled_by_head])
+@pytest.mark.parametrize("build", [weights_used_twice, softmax_over_queries, one_query, mask_of_queries, scaled_by_head,
+                                   chosen_by_an_input, chosen_moderately, chosen_for_all_keys])
 def test_what_only_resembles_it_stays(build, rnncc, tmp_path):
     net = build()
     fused, module = compiled(net, rnncc, tmp_path)

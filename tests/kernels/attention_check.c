@@ -13,9 +13,15 @@
 
 enum { BATCHES = 2, HEADS = 3, MARGIN = 64, SLOTS = 2 };
 
+/* Query i sees keys i % period + low .. i % period + high. */
+typedef struct Band {
+  int64_t low, high, period;
+} Band;
+
 typedef struct Problem {
   const AttentionVariant *variant;
   int64_t queries, keys, depth, width;
+  Band band;               /* if the variant has one */
   float *q, *k, *v, *mask; /* mask: [queries][keys], [keys] or turned, as the variant has it */
 } Problem;
 
@@ -31,6 +37,8 @@ static float *array(int64_t count, unsigned seed, float scale) {
 static int64_t mask_row(const Problem *p) { return p->variant->mask == 1 ? 0 : p->variant->mask == 2 ? p->keys : 1; }
 static int64_t mask_column(const Problem *p) { return p->variant->mask == 3 ? p->queries : 1; }
 static float mask_at(const Problem *p, int64_t query, int64_t key) {
+  int64_t ahead = key - query % p->band.period;
+  if (p->variant->band && (ahead < p->band.low || ahead > p->band.high)) return -INFINITY;
   return p->variant->mask ? p->mask[query * mask_row(p) + key * mask_column(p)] : 0;
 }
 
@@ -45,6 +53,7 @@ static void mask_some(Problem *p) {
 static Problem new_problem(const AttentionVariant *variant, int64_t queries, int64_t keys, int64_t depth,
                            int64_t width) {
   Problem p = {.variant = variant, .queries = queries, .keys = keys, .depth = depth, .width = width};
+  p.band = (Band){0, 0, queries};
   p.q = array(BATCHES * queries * HEADS * depth, 1, 2);
   p.k = array(BATCHES * keys * HEADS * depth, 2, 2);
   p.v = array(BATCHES * keys * HEADS * width, 3, 1);
@@ -74,7 +83,7 @@ static float *attend(const Problem *p, int size) {
     Team team = {.rank = rank, .size = size};
     v->attention(&team, p->q, p->k, p->v, p->mask, y + MARGIN, scratch, 0.7f, p->queries, p->keys, p->depth, p->width,
                  HEADS * p->depth, 1, HEADS * p->depth, 1, HEADS * p->width, 1, mask_row(p), mask_column(p),
-                 HEADS * p->width, 2, dims, strides, SLOTS, slot);
+                 HEADS * p->width, 2, dims, strides, p->band.low, p->band.high, p->band.period, SLOTS, slot);
   }
   free(scratch);
   return y;
@@ -174,9 +183,25 @@ static const char *rows_fault(const Problem *p) {
 
 static int report(const Problem *p, const char *fault) {
   if (fault)
-    printf("not ok %s: queries %ld keys %ld depth %ld width %ld: %s\n", p->variant->name, (long)p->queries,
-           (long)p->keys, (long)p->depth, (long)p->width, fault);
+    printf("not ok %s: queries %ld keys %ld depth %ld width %ld band %ld..%ld of %ld: %s\n", p->variant->name,
+           (long)p->queries, (long)p->keys, (long)p->depth, (long)p->width, (long)p->band.low, (long)p->band.high,
+           (long)p->band.period, fault);
   return fault != NULL;
+}
+
+/* Causal; the same after a past, of two groups of queries; windows, one of three groups; and of keys that only some
+ * queries, or none, have. */
+static int check_bands(Problem *p) {
+  static const struct {
+    int64_t low, high, groups;
+  } bands[] = {{-9999, 0, 1}, {-9999, 3, 2}, {-3, 2, 1}, {-9, 20, 3}, {9, 12, 1}, {-12, -9, 1}, {9999, 9999, 1}};
+  int faults = 0;
+  for (size_t i = 0; i < sizeof bands / sizeof *bands; i++) {
+    p->band = (Band){bands[i].low, bands[i].high, (p->queries + bands[i].groups - 1) / bands[i].groups};
+    faults += report(p, fault_of(p));
+    faults += report(p, rows_fault(p));
+  }
+  return faults;
 }
 
 static int check_variant(const AttentionVariant *v) {
@@ -188,8 +213,7 @@ static int check_variant(const AttentionVariant *v) {
     for (size_t j = 0; j < sizeof keys / sizeof *keys; j++)
       for (size_t l = 0; l < sizeof columns / sizeof *columns; l++) {
         Problem p = new_problem(v, queries[i], keys[j], columns[(i + j + l) % 3], columns[l]);
-        faults += report(&p, fault_of(&p));
-        faults += report(&p, rows_fault(&p));
+        faults += v->band ? check_bands(&p) : report(&p, fault_of(&p)) + report(&p, rows_fault(&p));
         free_problem(&p);
       }
   return faults;

@@ -12,13 +12,13 @@ typedef void AttentionKernel(const Team *team, const float *q, const float *k, c
                              float *y, float *scratch, float scale, int64_t queries, int64_t keys, int64_t depth,
                              int64_t width, int64_t q_row, int64_t q_column, int64_t k_row, int64_t k_column,
                              int64_t v_row, int64_t v_column, int64_t mask_row, int64_t mask_column, int64_t y_row,
-                             int64_t batch_rank, const int64_t *batch_dims, const int64_t *strides, int64_t slots,
-                             int64_t slot);
+                             int64_t batch_rank, const int64_t *batch_dims, const int64_t *strides, int64_t low,
+                             int64_t high, int64_t period, int64_t slots, int64_t slot);
 
 typedef struct AttentionVariant {
   const char *name;
   int lanes, vectors, keys, mask;
-  bool blind_zero; /* the knobs */
+  bool blind_zero, band; /* the knobs */
   AttentionKernel *attention;
 } AttentionVariant;
 

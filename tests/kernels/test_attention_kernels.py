@@ -10,6 +10,9 @@ VARIANTS = {
     "v3_turned": dict(VECTORS=3, ROWS=8, OUT_ROWS=8, KEYS=7, MASK=3, BLIND_ZERO=1),
     "v2": dict(VECTORS=2, ROWS=6, OUT_ROWS=5, KEYS=24, MASK=2),
     "v1_by_key": dict(VECTORS=1, ROWS=8, OUT_ROWS=8, KEYS=16, MASK=1),
+    "v2_band": dict(VECTORS=2, ROWS=6, OUT_ROWS=5, KEYS=16, BAND=1),
+    "v1_band_by_key": dict(VECTORS=1, ROWS=4, OUT_ROWS=8, KEYS=7, MASK=1, BAND=1, BLIND_ZERO=1),
+    "v3_band_turned": dict(VECTORS=3, ROWS=8, OUT_ROWS=8, KEYS=24, MASK=3, BAND=1),
 }
 
 
@@ -18,7 +21,7 @@ def variant_source(name, knobs):
 #include "attention_check.h"
 extern const AttentionVariant variant_{name};
 const AttentionVariant variant_{name} = {{.name = "{name}", .lanes = LANES, .vectors = VECTORS, .keys = KEYS,
-  .mask = MASK, .blind_zero = BLIND_ZERO, .attention = attention}};
+  .mask = MASK, .blind_zero = BLIND_ZERO, .band = BAND, .attention = attention}};
 """
 
 

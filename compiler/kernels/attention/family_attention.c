@@ -86,6 +86,7 @@ static KernelSpec *spec_of(Program *program, const Node *node, const AttentionSc
   kernel_knob(spec, "KEYS", s->keys);
   kernel_knob(spec, "MASK", mask_kind(node));
   kernel_knob(spec, "BLIND_ZERO", node->attention->blind_zero);
+  kernel_knob(spec, "BAND", node->attention->banded);
   return spec;
 }
 
@@ -110,11 +111,19 @@ static void give_batches(Program *program, Call *call, const FusedAttention *a) 
   operand_dim_array(call, "strides", n, strides);
 }
 
+static void give_band(Program *program, Call *call, const FusedAttention *a) {
+  const Dim *zero = dim_const(program->graph->dims, 0);
+  operand_dim(call, "low", a->banded ? a->low : zero);
+  operand_dim(call, "high", a->banded ? a->high : zero);
+  operand_dim(call, "period", a->banded ? a->period : zero);
+}
+
 static void give_cost(Call *call, const Node *node) {
   const FusedAttention *a = node->attention;
   double pairs = (double)dim_optimum(a->queries) * (double)dim_optimum(a->keys), bytes = 0;
   for (int i = 0; i < a->batch_rank; i++) pairs *= (double)dim_optimum(a->batch[i]);
   for (int i = 0; i < node->n_inputs; i++) bytes += value_optimum_bytes(node->inputs[i]);
+  if (a->banded) pairs *= a->seen;
   double products = 2 * pairs * (double)(dim_value(a->depth) + dim_value(a->width));
   call_cost(call, products, bytes + value_optimum_bytes(node->outputs[0]));
 }
@@ -141,6 +150,7 @@ static void lower_attention(Program *program, Node *node) {
   operand_dim(call, "depth", a->depth);
   operand_dim(call, "width", a->width);
   give_batches(program, call, a);
+  give_band(program, call, a);
   operand_integer(call, "slots", graph->config->machine->cores);
   operand_integer(call, "slot", graph_slot_bytes(graph, node, slot_bytes(graph, node)) / (int64_t)sizeof(float));
   give_cost(call, node);

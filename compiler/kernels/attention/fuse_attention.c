@@ -7,12 +7,19 @@
  *   MatMul(Softmax(Add(Mul(MatMul(Q, K'), scale), mask)), V)
  *
  * with or without mask and scale, which may be a Div, and may stand before the product instead, on Q, on K or on both.
+ * A constant mask may also choose, as Where(mask, scores, -inf).
  * Where masks are of true and false, PyTorch has Where(IsNaN(weights), 0, weights): a query that sees no key gets 0.
+ *
+ * A constant mask that hides all keys but a band of them, as causal ones and windows do, becomes that band: what is
+ * outside is not computed, and nothing is added inside. A mask that has other numbers in its band stays beside it.
  *
  * It is fused where a block of queries fills half a vector at least, because a lane has one query, and where K and V
  * are so narrow that what a block works on stays in a core's cache. Fewer queries are faster as products of rows.
  */
+#include <math.h>
+
 #include "ir/tensor.h"
+#include "kernels/attention/band.h"
 #include "kernels/attention/fused_attention.h"
 #include "kernels/attention/strided_view.h"
 #include "machine/targets.h"
@@ -24,6 +31,7 @@ enum { MAX_DEPTH_AND_WIDTH = 1024 };
 typedef struct Match {
   const Node *scores, *product, *softmax; /* of Q and K; of the weights and V */
   Value *q, *k, *v, *mask;                /* k: [depth, keys]; mask: or NULL */
+  const Node *choice;                     /* a Where that is a mask, or NULL */
   double scale;
   bool blind_zero;
 } Match;
@@ -51,8 +59,8 @@ static Value *unscaled(const UseList *uses, Value *value, double *scale) {
 }
 
 /* Has it a column for each key, and may its other axes be repeated? */
-static bool is_mask(const Value *mask, const Value *scores) {
-  if (mask->dtype != RNNCC_F32 || mask->rank < 1 || mask->rank > scores->rank) return false;
+static bool is_mask(const Value *mask, const Value *scores, DType dtype) {
+  if (mask->dtype != dtype || mask->rank < 1 || mask->rank > scores->rank) return false;
   for (int i = 1; i <= mask->rank; i++) {
     const Dim *own = mask->shape[mask->rank - i], *all = scores->shape[scores->rank - i];
     if (!same_dim(own, all) && (i == 1 || !dim_equals(own, 1))) return false;
@@ -70,8 +78,36 @@ static Value *unmasked(const UseList *uses, Value *value, Match *match) {
   const Node *add = sole(uses, value, OP_Add);
   for (int i = 0; add && i < 2; i++) {
     Value *x = add->inputs[1 - i];
-    if (!is_scores(uses, x) || !shapes_agree(x, value) || !is_mask(add->inputs[i], value)) continue;
+    if (!is_scores(uses, x) || !shapes_agree(x, value) || !is_mask(add->inputs[i], value, RNNCC_F32)) continue;
     match->mask = add->inputs[i];
+    return x;
+  }
+  return value;
+}
+
+/* Does each row of the constant have a key where it is `seen`? */
+static bool rows_see(const Value *condition, bool seen) {
+  int64_t columns = dim_value(condition->shape[condition->rank - 1]), left = 0;
+  for (int64_t i = 0; i < value_count(condition); i++) {
+    if (i % columns == 0) left = 0;
+    left += (value_element(condition, i) != 0) == seen;
+    if (i % columns == columns - 1 && left == 0) return false;
+  }
+  return true;
+}
+
+/* The scores of Where(condition, scores, number), or with the number first, where the condition is constant and the
+ * number hides: -inf, or a large one beside a key that is seen. Else the value itself. */
+static Value *unhidden(const UseList *uses, Value *value, Match *match) {
+  const Node *where = sole(uses, value, OP_Where);
+  double number;
+  for (int i = 1; where && i < 3; i++) {
+    const Value *condition = where->inputs[0];
+    Value *x = where->inputs[3 - i];
+    if (!value_number(where->inputs[i], &number) || number > LARGE_NEGATIVE || !is_scores(uses, x)) continue;
+    if (!value_is_constant(condition) || !is_mask(condition, value, RNNCC_BOOL) || !shapes_agree(x, value)) continue;
+    if (!isinf(number) && !rows_see(condition, i == 2)) continue;
+    match->choice = where;
     return x;
   }
   return value;
@@ -110,6 +146,7 @@ static bool find(const UseList *uses, const Node *product, Match *match) {
   int rank = product->inputs[0]->rank;
   if (normal_axis(node_int(match->softmax, ATTR_axis), rank) != rank - 1) return false;
   Value *scores = unmasked(uses, match->softmax->inputs[0], match);
+  if (!match->mask) scores = unhidden(uses, scores, match);
   scores = unscaled(uses, scores, &match->scale);
   match->scores = sole(uses, scores, OP_MatMul);
   if (!match->scores || !is_float_product(match->scores) || scores->rank != rank) return false;
@@ -160,6 +197,30 @@ static Value *turned_mask(Graph *graph, const Value *mask) {
   return graph_constant(graph, mask->name, RNNCC_F32, (int)rank, shape, to);
 }
 
+/* The numbers that a choice amounts to when they are added. */
+static Value *choice_in_numbers(Graph *graph, const Node *where) {
+  const Value *condition = where->inputs[0];
+  double number;
+  bool hides = value_number(where->inputs[1], &number) && number <= LARGE_NEGATIVE;
+  int64_t count = value_count(condition), shape[MAX_RANK];
+  float *data = ARENA_ARRAY(graph->arena, float, count);
+  for (int64_t i = 0; i < count; i++) data[i] = (value_element(condition, i) != 0) == hides ? -INFINITY : 0;
+  for (int axis = 0; axis < condition->rank; axis++) shape[axis] = dim_value(condition->shape[axis]);
+  return graph_constant(graph, condition->name, RNNCC_F32, condition->rank, shape, data);
+}
+
+/* A constant mask that hides all but a band: such keys are skipped. True if nothing else is left of the mask. */
+static bool set_band(Graph *graph, FusedAttention *a, const Value *mask) {
+  Band band;
+  if (!band_of_mask(mask, &band)) return false;
+  a->banded = true;
+  a->low = dim_const(graph->dims, band.low);
+  a->high = dim_const(graph->dims, band.high);
+  a->period = dim_const(graph->dims, band.period);
+  a->seen = band.seen;
+  return band.whole;
+}
+
 static void set_mask(Graph *graph, FusedAttention *a, Node *node, Value *mask) {
   bool turned = value_is_constant(mask) && mask->rank > 1 && !dim_equals(axis_of(mask, 2), 1);
   StridedView view = strided_view(graph, turned ? turned_mask(graph, mask) : mask);
@@ -208,7 +269,8 @@ static FusedAttention *describe(Graph *graph, const Match *match, Node *node, co
   node->inputs = ARENA_ARRAY(graph->arena, Value *, 4);
   node->inputs[0] = q.base, node->inputs[1] = k.base, node->inputs[2] = v.base;
   node->n_inputs = 3;
-  if (match->mask) set_mask(graph, a, node, match->mask);
+  Value *mask = match->choice ? choice_in_numbers(graph, match->choice) : match->mask;
+  if (mask && !set_band(graph, a, mask)) set_mask(graph, a, node, mask);
   return a;
 }
 

@@ -20,6 +20,9 @@ typedef struct FusedAttention {
   double scale;
   bool blind_zero;                   /* a query whose weights are not numbers gets 0, not NaN */
   AttentionOperand q, k, v, mask, y; /* y: its columns stand side by side */
+  bool banded;                       /* query i sees keys i % period + low .. i % period + high alone */
+  const Dim *low, *high, *period;
+  double seen; /* share of the keys */
 } FusedAttention;
 
 #endif
