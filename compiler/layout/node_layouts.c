@@ -29,7 +29,8 @@ Layout input_layout(const Node *node, NodeLayout layout, int input) {
 }
 
 int input_block(const Graph *graph, const Node *node, NodeLayout layout, int input) {
-  return layout_block(graph, node->inputs[input], input_layout(node, layout, input));
+  const Value *value = node->inputs[input];
+  return has_pixels(value) ? layout_block(graph, value, input_layout(node, layout, input)) : 0;
 }
 
 int output_block(const Graph *graph, const Node *node, NodeLayout layout, int output) {

@@ -44,17 +44,20 @@ def test_kernels_agree_with_the_reference(reference, run_on_target, tmp_path):
 
 
 def decoder(mode):
-    """As in segmentation networks: the image doubles between convolutions; batches are known at run time."""
+    """As in segmentation networks: the image doubles between convolutions, first by scales, then to sizes, which have the
+    batch, known at run time, in them."""
     rng, model = numpy.random.default_rng(1), Model()
     model.dim("N", 1, 2, 3)
-    scales = model.constant(numpy.array([1, 1, 2, 2], numpy.float32))
     value, channels = model.input("x", "f32", ["N", 5, 6, 7]), 5
     for kernels in (21, 16):
         weights = model.constant(rng.integers(-2, 3, (kernels, channels, 3, 3)).astype(numpy.float32))
-        value = model.node("Conv", [value, weights], pads=[1] * 4)
-        value = model.node("Resize", [value, None, scales], mode=mode, coordinate_transformation_mode="asymmetric",
+        value, channels = model.node("Conv", [value, weights], pads=[1] * 4), kernels
+        if kernels == 21:
+            doubled = [None, model.constant(numpy.array([1, 1, 2, 2], numpy.float32))]
+        else:
+            doubled = [None, None, model.node("Concat", [model.node("Shape", [value], end=2), model.constant([24, 28])], axis=0)]
+        value = model.node("Resize", [value, *doubled], mode=mode, coordinate_transformation_mode="asymmetric",
                            nearest_mode="floor")
-        channels = kernels
     model.output(model.node("Relu", [value]))
     return model
 

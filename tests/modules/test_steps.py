@@ -124,3 +124,13 @@ def test_a_dump_shows_the_order_of_a_resizes_axes_and_the_knobs_of_a_transposed_
     dumped = dump_of(rnncc, tmp_path, model, "choose_schedules")
     assert "\n  axes in order 3 2\n" in dumped
     assert "\n  schedule transposed_2x2s2_8x8c32o16g1_oc" in dumped
+
+
+def test_a_kernels_choices_are_dumped_once_they_are_made(rnncc, tmp_path):
+    model = Model()
+    scales = model.constant(numpy.array([1, 1, 2, 2], numpy.float32))
+    model.output(model.node("Resize", [model.input("x", "f32", [1, 2, 5, 6]), None, scales], mode="linear"))
+    path = model.write(tmp_path)
+    for step, made in (("infer_shapes", False), ("choose_schedules", True)):
+        done = rnncc("inspect", path, f"--dump-after={step}")
+        assert done.returncode == 0 and ("axes in order" in done.stderr) == made, done.stderr

@@ -298,6 +298,7 @@ static void lower_resize(Program *program, Node *node) {
 static void dump_knobs(Text *out, const Graph *graph, const Node *node) {
   (void)graph;
   const ResizeSchedule *s = schedule_of(node);
+  if (!s) return;
   text_add(out, "  axes in order");
   for (int i = 0; i < s->n_axes; i++) text_add(out, " %d", s->axes[i]);
   text_add(out, "\n");
