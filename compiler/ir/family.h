@@ -42,8 +42,8 @@ struct KernelFamily {
    * worker reads exactly the bytes that it writes itself, before it writes them. Called after choose_schedules; not for
    * parts. NULL: never. */
   bool (*overwrites)(const Node *node, int input);
-  /* For dumps, also before choose_schedules: decisions besides Schedule.knobs, by name, on lines indented by two spaces.
-   * NULL: none. */
+  /* For dumps, also before choose_schedules: decisions besides Schedule.knobs, by name, on lines indented by two
+   * spaces. NULL: none. */
   void (*dump_knobs)(Text *out, const Graph *graph, const Node *node);
   /* Adds the node's kernel calls, and what runs them, to the program. */
   void (*lower)(Program *program, Node *node);

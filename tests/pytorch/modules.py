@@ -1,18 +1,41 @@
 # SPDX-License-Identifier: MIT
 """Small networks as people write them in PyTorch: NETWORKS[name]() -> (module, example inputs, dynamic axes).
 
-Dynamic axes: names of each input's axes that are known only at run time; DIMS has their bounds.
+Dynamic axes: names of each input's axes that are known only at run time; DIMS has their bounds, and exported_axes() those
+of them that an exporter leaves dynamic.
 """
 import torch
 from torch import nn
 
 NETWORKS = {}
-DIMS = {"batch": (1, 5), "length": (1, 40), "steps": (3, 33), "width": (24, 96), "height": (24, 64), "frames": (20, 90)}
+DIMS = {"batch": (1, 5), "length": (1, 40), "steps": (3, 33), "width": (24, 96), "height": (24, 64), "frames": (20, 90),
+        "tokens": (64, 512)}
+EXPORTERS = ("script", "dynamo")
+# PyTorch 2.13 cannot trace its own encoder layer ("argument 'is_causal' must be bool, not Tensor") and packed sequences
+# ("argument 'size' failed to unpack").
+NOT_EXPORTED = {("library_encoder", "script"), ("packed_bilstm", "dynamo")}
+# It takes these extents for those of the example, or cannot decompose recurrent layers of that many steps.
+STATIC_FOR_DYNAMO = {"deep_speech": {"frames"}, "voice_activity": {"frames"}, "elman_tagger": {"length"}}
 
 
 def network(build):
     NETWORKS[build.__name__] = build
     return build
+
+
+def exported_axes(name, exporter, axes):
+    fixed = STATIC_FOR_DYNAMO.get(name, set()) if exporter == "dynamo" else set()
+    return [{axis: dim for axis, dim in of_input.items() if dim not in fixed} for of_input in axes]
+
+
+def sized(inputs, axes, extents):
+    """Other inputs of the same kind, at these extents."""
+    for tensor, of_input in zip(inputs, axes):
+        shape = [extents.get(of_input.get(axis), extent) for axis, extent in enumerate(tensor.shape)]
+        if tensor.is_floating_point():
+            yield torch.randn(shape)
+        else:
+            yield torch.randint(0, int(tensor.max()) + 1, shape)
 
 
 class Crnn(nn.Module):

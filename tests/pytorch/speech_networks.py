@@ -123,19 +123,19 @@ def transducer():
 class Conformer(nn.Module):
     """Half a feed-forward, attention, a convolution, the other half (Gulati et al., 2020), then a GRU."""
 
-    def __init__(self, width=16, heads=4):
+    def __init__(self, width=16, heads=4, kernel=5):
         super().__init__()
         self.heads = heads
         self.before, self.after = self.feed(width), self.feed(width)
         self.norm, self.project, self.mix = nn.LayerNorm(width), nn.Linear(width, 3 * width), nn.Linear(width, width)
         self.norm_conv = nn.LayerNorm(width)
-        self.conv = nn.Sequential(nn.Conv1d(width, 2 * width, 1), nn.GLU(1), nn.Conv1d(width, width, 5, padding=2, groups=width),
+        self.conv = nn.Sequential(nn.Conv1d(width, 2 * width, 1), nn.GLU(1), nn.Conv1d(width, width, kernel, padding=kernel // 2, groups=width),
                                   nn.BatchNorm1d(width), nn.SiLU(), nn.Conv1d(width, width, 1))
         self.gru = nn.GRU(width, width, batch_first=True)
 
     @staticmethod
     def feed(width):
-        return nn.Sequential(nn.LayerNorm(width), nn.Linear(width, 32), nn.SiLU(), nn.Linear(32, width))
+        return nn.Sequential(nn.LayerNorm(width), nn.Linear(width, 4 * width), nn.SiLU(), nn.Linear(4 * width, width))
 
     def attend(self, x):
         batch, length, width = x.shape

@@ -1,59 +1,23 @@
 # SPDX-License-Identifier: MIT
-"""Networks from both of PyTorch's exporters, of opsets 18 to 23: the compiled module computes the same as PyTorch, with
+"""Networks from both of PyTorch's exporters, of opsets 18 to 24: the compiled module computes the same as PyTorch, with
 every extent."""
-import importlib.machinery
-import importlib.util
-import logging
-
 import numpy
 import pytest
 
-from conftest import ROOT
 from pytorch.apart import apart
 from support import amount, machine
 from support.module import Module
 
 machine.need_package("torch")
 import torch  # noqa: E402
-from pytorch import image_networks, sequence_networks, speech_networks  # noqa: E402, F401
-from pytorch.modules import DIMS, NETWORKS  # noqa: E402
+from pytorch import image_networks, sequence_networks, speech_networks, wide_networks  # noqa: E402, F401
+from pytorch.modules import DIMS, EXPORTERS, NETWORKS, NOT_EXPORTED, exported_axes, sized  # noqa: E402
 
 TOLERANCE = 1e-4  # relative to the largest result
-EXPORTERS = ("script", "dynamo")
 SIZES = 3  # besides the example's
-OPSETS = range(18, 24)  # those that PyTorch 2.13 writes
-# It takes these extents for those of the example, or cannot decompose recurrent layers of that many steps.
-STATIC_FOR_DYNAMO = {"deep_speech": {"frames"}, "voice_activity": {"frames"}, "elman_tagger": {"length"}}
-# Nor can it trace its own encoder layer ("argument 'is_causal' must be bool, not Tensor") and packed sequences ("argument
-# 'size' failed to unpack").
-NOT_EXPORTED = {("library_encoder", "script"), ("packed_bilstm", "dynamo")}
+OPSETS = range(18, 25)
 CASES = [(name, exporter) for k, name in enumerate(NETWORKS)
          for exporter in amount.half(EXPORTERS, k) if (name, exporter) not in NOT_EXPORTED]
-
-
-@pytest.fixture(scope="module")
-def from_torch():
-    loader = importlib.machinery.SourceFileLoader("from_torch", str(ROOT / "tools" / "from_torch"))
-    module = importlib.util.module_from_spec(importlib.util.spec_from_loader("from_torch", loader))
-    loader.exec_module(module)
-    torch.set_num_threads(1)
-    logging.getLogger("torch").setLevel(logging.ERROR)
-    return module
-
-
-def axes_for(name, exporter, axes):
-    fixed = STATIC_FOR_DYNAMO.get(name, set()) if exporter == "dynamo" else set()
-    return [{axis: dim for axis, dim in of_input.items() if dim not in fixed} for of_input in axes]
-
-
-def sized(inputs, axes, extents):
-    """Other inputs of the same kind, at these extents."""
-    for tensor, of_input in zip(inputs, axes):
-        shape = [extents.get(of_input.get(axis), extent) for axis, extent in enumerate(tensor.shape)]
-        if tensor.is_floating_point():
-            yield torch.randn(shape)
-        else:
-            yield torch.randint(0, int(tensor.max()) + 1, shape)
 
 
 def compare(context, module, inputs):
@@ -72,7 +36,7 @@ def test_network_computes_what_pytorch_does(from_torch, compile, tmp_path, name,
     torch.manual_seed(0)
     module, inputs, axes = NETWORKS[name]()
     module.eval()
-    axes = axes_for(name, exporter, axes)
+    axes = exported_axes(name, exporter, axes)
     path = tmp_path / f"{name}.onnx"
     opset = OPSETS[list(NETWORKS).index(name) % len(OPSETS)] if exporter == "dynamo" else None
     apart(from_torch.export, module, inputs, axes, path, exporter, opset)

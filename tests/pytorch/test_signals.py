@@ -1,14 +1,9 @@
 # SPDX-License-Identifier: MIT
 """Spectra from both of PyTorch's exporters: STFT, its inverse by overlapping windows, and one-sided transforms there and
 back; the compiled module computes the same as PyTorch."""
-import importlib.machinery
-import importlib.util
-import logging
-
 import numpy
 import pytest
 
-from conftest import ROOT
 from pytorch.apart import apart
 from support import machine
 from support.module import Module
@@ -79,16 +74,6 @@ NETWORKS = {
     "frames_by_script": (FRAMES, (2, 140), {}, "script"),
 }
 BOUNDS = {"B": (1, 4), "L": (100, 300)}
-
-
-@pytest.fixture(scope="module")
-def from_torch():
-    loader = importlib.machinery.SourceFileLoader("from_torch", str(ROOT / "tools" / "from_torch"))
-    module = importlib.util.module_from_spec(importlib.util.spec_from_loader("from_torch", loader))
-    loader.exec_module(module)
-    torch.set_num_threads(1)
-    logging.getLogger("torch").setLevel(logging.ERROR)
-    return module
 
 
 def assert_same(context, network, x):

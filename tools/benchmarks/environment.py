@@ -14,12 +14,13 @@ REQUIREMENTS = Path(__file__).with_name("requirements.txt")
 PEERS = {"rnn": ("onnxruntime", "openvino", "torch"), "cnn": ("onnxruntime", "openvino", "ncnn"),
          "products": ("onnxruntime", "openvino"),
          "ablation": (), "compare": (), "predict": (), "static": (), "width": (),
-         "exported": ("onnxruntime", "torch"), "fft": ("onnxruntime", "scipy")}
+         "exported": ("onnxruntime", "torch", "onnxscript"), "fft": ("onnxruntime", "scipy")}
 OWN = ("rnncc", "untuned")  # contestants that are no peers
 UNTUNED = {"cnn": ("untuned",)}  # where schedules can be measured
 PACKAGES = {"ncnn": ("ncnn", "pnnx")}  # of peers that take more than the one of their name
 ALONE = ("pnnx",)  # without dependencies: it names PyTorch, which its converter, a program by itself, does not need
 ENVIRONMENT_ERROR = 5
+UNMEASURED = {"XDG_CACHE_HOME": "/dev/null"}
 CPU_WHEELS = "download.pytorch.org"  # PyPI's torch is the CUDA build: gigabytes that are of no use here
 
 
@@ -74,6 +75,14 @@ def install(pins):
                         *pip, *command)
     with open(VENV / "requirements.txt", "a") as installed:
         installed.writelines(pin + "\n" for pin in pins)
+
+
+def output_of(*command):
+    """What the program prints, run as where nothing was measured or tuned: with no cache of the user's."""
+    done = subprocess.run([str(word) for word in command], capture_output=True, text=True, env=os.environ | UNMEASURED)
+    if done.returncode:
+        raise Missing(f"{done.stderr}{command[0]} ended with status {done.returncode}")
+    return done.stdout
 
 
 def prepare(what, without):

@@ -3,16 +3,14 @@
 import argparse
 import datetime
 import json
-import os
 import shlex
-import subprocess
 import sys
 from pathlib import Path
 
 from benchmarks import cases, cnn_cases, isas, predict, predict_page
 from benchmarks.arguments import chosen_names
 from benchmarks.cost_model_run import model_of
-from benchmarks.environment import BUILD, ENVIRONMENT_ERROR, Missing
+from benchmarks.environment import BUILD, ENVIRONMENT_ERROR, Missing, output_of
 from benchmarks.machine import caches, cpu_name, has_isa
 
 HERE = Path(__file__).resolve().parent
@@ -22,7 +20,6 @@ CASES = [*RECURRENT, *(case.network for case in cnn_cases.CASES)]
 # As many distinct convolutions have all networks: the others repeat these.
 DISTINCT = [*RECURRENT, "resnet18", "resnet50", "vgg19", "densenet161", "densenet201", "inception_v3", "mobilenet_v2",
             "squeezenet", "ssd_resnet50"]
-UNMEASURED = {"XDG_CACHE_HOME": "/dev/null"}  # no machine file but the one that is named
 
 
 def parser():
@@ -50,13 +47,6 @@ def parse(words):
     given = top.parse_args(words)
     given.names = chosen_names(given.case, CASES, "case", top) if given.case or given.list else DISTINCT
     return given
-
-
-def output_of(*command):
-    done = subprocess.run([str(word) for word in command], capture_output=True, text=True, env=os.environ | UNMEASURED)
-    if done.returncode:
-        raise Missing(f"{done.stderr}{command[0]} ended with status {done.returncode}")
-    return done.stdout
 
 
 def model(name):

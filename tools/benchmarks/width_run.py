@@ -2,22 +2,19 @@
 """tools/bench width: a text-line reader whose width only the run knows, beside readers that are compiled for one width."""
 import argparse
 import json
-import os
 import shlex
 import statistics
-import subprocess
 import sys
 import tempfile
 from pathlib import Path
 
 from benchmarks import isas
-from benchmarks.environment import BUILD, ENVIRONMENT_ERROR, Missing
+from benchmarks.environment import BUILD, ENVIRONMENT_ERROR, Missing, output_of
 
 RNNCC, RNNRUN = BUILD / "compiler" / "rnncc", BUILD / "tools" / "rnnrun"
 WIDTHS = [32, 48, 64, 100, 256, 512]
 RANGE = (32, 256, 512)  # of the reader of any width: minimum, optimum, maximum
 AT_MOST = 1.15
-UNMEASURED = {"XDG_CACHE_HOME": "/dev/null"}
 
 
 def parser():
@@ -66,13 +63,6 @@ def reader(width):
         x = net.node("MaxPool", [x], **pool) if pool else x
     net.output(x)
     return net
-
-
-def output_of(*command):
-    done = subprocess.run([str(word) for word in command], capture_output=True, text=True, env=os.environ | UNMEASURED)
-    if done.returncode:
-        raise Missing(f"{done.stderr}{command[0]} ended with status {done.returncode}")
-    return done.stdout
 
 
 def compiled(width, folder, given):
