@@ -33,6 +33,11 @@ void expand_qlinear_mul(const Formula *f, const Node *node, Value **results) {
   results[0] = rounded_last(f, node, times(f, times(f, a, b), scale), node_input(node, 7));
 }
 
+void expand_qlinear_where(const Formula *f, const Node *node, Value **results) {
+  Value *chosen = apply3(f, OP_Where, node->inputs[0], in_floats(f, node, 1), in_floats(f, node, 4));
+  results[0] = as_result(f, node, chosen, 7);
+}
+
 void expand_qlinear_sigmoid(const Formula *f, const Node *node, Value **results) {
   results[0] = as_result(f, node, apply(f, OP_Sigmoid, in_floats(f, node, 0)), 3);
 }

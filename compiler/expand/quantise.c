@@ -25,8 +25,7 @@ Value *quantised(const Formula *f, Value *x, Value *zero, DType to) {
   return cast(f, apply3(f, OP_Clip, y, number(f, y, (double)dtype_min(to)), number(f, y, (double)dtype_max(to))), to);
 }
 
-/* Each number of a block repeated, so that there is one for each element of x. */
-static Value *repeated(const Formula *f, Value *parameters, const Value *x, int64_t axis, int64_t block) {
+Value *repeated(const Formula *f, Value *parameters, const Value *x, int64_t axis, int64_t block) {
   int along = normal_axis(axis, x->rank);
   int64_t length = dim_value(x->shape[along]), *at = ARENA_ARRAY(f->graph->arena, int64_t, length);
   for (int64_t i = 0; i < length; i++) at[i] = i / block;

@@ -8,6 +8,9 @@
 /* Scales or zero points of an axis, one or [C], so that they broadcast to a tensor of `rank` axes. */
 Value *along_axis(const Formula *f, Value *parameters, int64_t axis, int rank);
 
+/* Each number of a block repeated along the axis, so that there is one for each element of x. */
+Value *repeated(const Formula *f, Value *parameters, const Value *x, int64_t axis, int64_t block);
+
 /* x - zero, in f32. */
 Value *less_zero_point(const Formula *f, Value *x, Value *zero);
 

@@ -17,6 +17,13 @@ bool shape_qlinear_binary(Graph *graph, Node *node) {
          shape_as(graph, node, OP_Add, 2, (Value *[]){node->inputs[0], node->inputs[3]});
 }
 
+/* The condition, A, scale, zero point, B, scale, zero point, scale and zero point of the result. */
+bool shape_qlinear_where(Graph *graph, Node *node) {
+  static const int whole[] = {2, 3, 5, 6, 7, 8};
+  Value *const *in = node->inputs;
+  return check_whole(graph, node, 6, whole) && shape_as(graph, node, OP_Where, 3, (Value *[]){in[0], in[1], in[4]});
+}
+
 static const int around_one[] = {1, 2, 3, 4};
 
 bool shape_qlinear_unary(Graph *graph, Node *node) {

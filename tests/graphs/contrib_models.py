@@ -1,12 +1,22 @@
 # SPDX-License-Identifier: MIT
 """Nodes of ONNX Runtime's domain, com.microsoft, of every form: CONTRIB[name](rng) -> (op, arrays, outputs, attributes).
-An array of None is absent, an output of 0 is not wanted. Scales of quantised tensors are powers of two, so that only the
+An array of None is absent, an output of 0 is not wanted, one of 2 is not
+compared, a Constant is known when compiling. Scales of quantised tensors are powers of two, so that only the
 last rounding matters."""
 import functools
 
+import ml_dtypes
 import numpy
 
 CONTRIB = {}
+
+
+class Constant(numpy.ndarray):
+    pass
+
+
+def constant(array):
+    return numpy.array(array).view(Constant)
 
 
 def add(name, op, arrays, outputs=(1,), **attributes):
@@ -138,6 +148,73 @@ add("MultiHeadAttention, a sum to the scores", "MultiHeadAttention", functools.p
 add("MultiHeadAttention with a past", "MultiHeadAttention", functools.partial(heads, past=True, added=True), (1, 1, 1),
     num_heads=2)
 
+def cached_heads(rng, bias=False):
+    """Keys and values by heads, as a decoder has those of what it attends to."""
+    return [uniform(rng, 2, 3, 8), uniform(rng, 2, 2, 5, 4), uniform(rng, 2, 2, 5, 4), uniform(rng, 24) if bias else None]
+
+
+add("MultiHeadAttention, lengths", "MultiHeadAttention", functools.partial(heads, mask=[5, 2]), num_heads=2)
+add("MultiHeadAttention, lengths and a past", "MultiHeadAttention", functools.partial(heads, mask=[8, 5], past=True), (1, 1, 1),
+    num_heads=2)
+add("Attention, lengths, causal", "Attention", functools.partial(attention, mask=[3, 2]), num_heads=2, unidirectional=1)
+add("Attention, lengths and a past", "Attention", functools.partial(attention, mask=[7, 6], past=True), (1, 1), num_heads=2)
+add("MultiHeadAttention, keys by heads", "MultiHeadAttention", cached_heads, num_heads=2)
+add("MultiHeadAttention, keys by heads and a bias", "MultiHeadAttention", functools.partial(cached_heads, bias=True), num_heads=2)
+
+
+def grouped(rng, past=None, lengths=(5, 5), steps=3, packed=False, rotary=0, bias=False, places=False, head=16):
+    """4 heads of queries, 2 of keys. past: rows of the cache."""
+    samples, keys = len(lengths), (past or 0) + steps
+    widths = (8 * head,) if packed else (4 * head, 2 * head, 2 * head)
+    x = [uniform(rng, samples, steps, n) for n in widths] + [None] * (3 - len(widths))
+    cache = [None] * 2 if past is None else [uniform(rng, samples, 2, past, head) for _ in range(2)]
+    angles = uniform(rng, 12, rotary // 2)
+    tables = [numpy.cos(angles), numpy.sin(angles)] if rotary else [None] * 2
+    positions = (numpy.array(lengths) - steps)[:, None] + numpy.arange(steps) if places else None
+    added = uniform(rng, samples, 4, steps, keys) if bias else None
+    return [*x, *cache, numpy.array(lengths, numpy.int32) - 1, numpy.array(keys, numpy.int32), *tables, positions, added]
+
+
+GROUPED = {"num_heads": 4, "kv_num_heads": 2}
+for name, arguments, attributes in (
+        ("alone", {"lengths": (3, 3)}, {}), ("packed", {"lengths": (3, 3), "packed": True}, {"scale": 0.4}),
+        ("a past", {"past": 4, "lengths": (7,)}, {}), ("lengths", {"past": 4, "lengths": (3, 5), "steps": 1}, {}),
+        ("rotary", {"lengths": (3, 3), "rotary": 16}, {"do_rotary": 1}),
+        ("rotary, lengths", {"past": 4, "lengths": (5, 3), "steps": 1, "rotary": 16}, {"do_rotary": 1, "rotary_interleaved": 1}),
+        ("rotary of a part", {"past": 4, "lengths": (7,), "rotary": 16, "head": 32, "packed": True}, {"do_rotary": 1}),
+        ("positions", {"past": 4, "lengths": (5, 5), "steps": 1, "rotary": 16, "places": True}, {"do_rotary": 1}),
+        ("a window", {"past": 4, "lengths": (7,)}, {"local_window_size": 3}),
+        ("a window of one", {"lengths": (3, 3)}, {"local_window_size": 1}),
+        ("softcap", {"lengths": (3, 3)}, {"softcap": 1.5}), ("a sum", {"past": 4, "lengths": (7,), "bias": True}, {}),
+        ("both sides", {"lengths": (3, 3)}, {"causal": 0}), ("both sides, a past", {"past": 4, "lengths": (7,)}, {"causal": 0})):
+    uneven = len(set(arguments["lengths"])) > 1  # then rows of the cache have no meaning, and are not compared
+    add(f"GroupQueryAttention, {name}", "GroupQueryAttention", functools.partial(grouped, **arguments),
+        (1, 2, 2) if uneven else (1, 1, 1), **GROUPED, **attributes)
+
+
+def rotary(rng, shape=(2, 3, 32), places=((3, 4, 5), (0, 1, 2)), half=4):
+    angles = uniform(rng, 12, half)
+    return [uniform(rng, *shape), numpy.array(places), numpy.cos(angles), numpy.sin(angles)]
+
+
+add("RotaryEmbedding", "RotaryEmbedding", rotary)
+add("RotaryEmbedding, interleaved, the first place", "RotaryEmbedding", functools.partial(rotary, places=(4,)), interleaved=1)
+add("RotaryEmbedding by heads", "RotaryEmbedding", functools.partial(rotary, shape=(2, 4, 3, 8)))
+add("RotaryEmbedding by heads, the first place", "RotaryEmbedding", functools.partial(rotary, shape=(2, 4, 3, 8), places=(4,)))
+add("RotaryEmbedding of a part", "RotaryEmbedding", functools.partial(rotary, half=2), num_heads=4, rotary_embedding_dim=4)
+
+# What differs from ONNX's little, or not at all
+
+add("TransposeMatMul", "TransposeMatMul", lambda rng: [uniform(rng, 2, 7, 3), uniform(rng, 7, 5)], transA=1, alpha=0.5)
+add("Pad", "Pad", lambda rng: [uniform(rng, 3, 4), constant([1, 0, 2, 3]), constant(numpy.float32(0.5))])
+add("Pad, reflected", "Pad", lambda rng: [uniform(rng, 3, 4), constant([1, 0, 0, 3])], mode="reflect")
+add("Trilu", "Trilu", lambda rng: [uniform(rng, 2, 4, 5), constant(1)], upper=0)
+add("ExpandDims", "ExpandDims", lambda rng: [uniform(rng, 3, 4), constant(numpy.int32(-2))])
+add("Range", "Range", lambda rng: [constant(numpy.float32(1)), constant(numpy.float32(7.5))])
+add("Range with a step", "Range", lambda rng: [constant(numpy.int64(7)), constant(numpy.int64(-2)), constant(numpy.int64(-3))])
+add("GatherND", "GatherND", lambda rng: [uniform(rng, 3, 4, 5), rng.integers(0, 3, (6, 2))])
+add("GridSample", "GridSample", lambda rng: [uniform(rng, 2, 3, 5, 6), uniform(rng, 2, 4, 3, 2) / 2], align_corners=1)
+
 # Quantised numbers
 
 U8, I8 = numpy.uint8, numpy.int8
@@ -187,6 +264,60 @@ for dtype in (U8, I8):
             functools.partial(unary, dtype=dtype, shape=(3, 4, 5), powers=(-5, -8)), opset=opset, axis=axis)
 
 
+def where(rng, dtype):
+    x, y = bytes_of(rng, dtype, 3, 1, 17), bytes_of(rng, dtype, 5, 17)
+    return [rng.integers(0, 2, (3, 5, 17)) > 0, x, scale(-3), zero(rng, dtype), y, scale(-4), zero(rng, dtype), scale(-3),
+            zero(rng, dtype)]
+
+
+def to_bytes(rng, dtype, axis):
+    x = 50 * uniform(rng, 3, 5)
+    scales = (2.0 ** rng.integers(-2, 2, 5)).astype(numpy.float32) if axis else scale(-1)
+    return [x, scales, bytes_of(rng, dtype, *scales.shape)]
+
+
+for dtype in (U8, I8):
+    add(f"QLinearWhere {dtype.__name__}", "QLinearWhere", functools.partial(where, dtype=dtype))
+    for axis in ({}, {"axis": 1}):
+        name = f"{dtype.__name__} {axis}"
+        add(f"QuantizeLinear {name}", "QuantizeLinear", functools.partial(to_bytes, dtype=dtype, axis=axis), **axis)
+        add(f"DequantizeLinear {name}", "DequantizeLinear", lambda rng, dtype=dtype, axis=axis: [
+            bytes_of(rng, dtype, 3, 5), *to_bytes(rng, dtype, axis)[1:]], **axis)
+    add(f"NhwcMaxPool {dtype.__name__}", "NhwcMaxPool", lambda rng, dtype=dtype: [bytes_of(rng, dtype, 2, 7, 8, 3)],
+        kernel_shape=[3, 2], strides=[2, 1], pads=[1, 0, 1, 1])
+
+
+def conv_of_bytes(rng, last, spatial=(6, 7), b=True):
+    x = bytes_of(rng, U8, 2, *spatial, 4) if last else bytes_of(rng, U8, 2, 4, *spatial)
+    zeros = [zero(rng, U8), numpy.zeros((), I8), zero(rng, U8)]
+    return [x, scale(-4), zeros[0], bytes_of(rng, I8, 6, 2, *[3] * len(spatial)), scale(-5), zeros[1], scale(1), zeros[2],
+            rng.integers(-5000, 5000, 6).astype(numpy.int32) if b else None]
+
+
+for last in (0, 1):
+    add(f"QLinearConv {last}", "QLinearConv", functools.partial(conv_of_bytes, last=last), channels_last=last, group=2,
+        pads=[1, 1, 1, 1], strides=[2, 1])
+add("QLinearConv of a signal", "QLinearConv", functools.partial(conv_of_bytes, last=1, spatial=(9,), b=False), channels_last=1,
+    group=2)
+add("QLinearAveragePool, channels last", "QLinearAveragePool",
+    functools.partial(unary, dtype=U8, shape=(2, 9, 10, 3), powers=(-3, -4)), kernel_shape=[2, 2], strides=[2, 1], channels_last=1)
+
+
+def quantised_attention(rng, columns=False, zeros=True, mask=None, past=False, dtype=U8):
+    b_scale = (2.0 ** rng.integers(-9, -6, 24)).astype(numpy.float32) if columns else scale(-8)
+    mask = None if mask is None else numpy.array(mask, numpy.int32)
+    inputs = [bytes_of(rng, dtype, 2, 3, 5), bytes_of(rng, I8, 5, 24), uniform(rng, 24), scale(-6), b_scale, mask,
+              zero(rng, dtype, zeros), (numpy.zeros(24, I8) if columns else zero(rng, I8)) if zeros else None]
+    return inputs + ([uniform(rng, 2, 2, 2, 4, 4)] if past else [])
+
+
+add("QAttention", "QAttention", quantised_attention, num_heads=2)
+add("QAttention, columns", "QAttention", functools.partial(quantised_attention, columns=True, mask=[3, 2]), num_heads=2)
+add("QAttention, causal, masked", "QAttention", functools.partial(quantised_attention, zeros=False, mask=LEFT), num_heads=4,
+    unidirectional=1)
+add("QAttention with a past", "QAttention", functools.partial(quantised_attention, past=True), (1, 1), num_heads=2, unidirectional=1)
+
+
 def concat(rng, dtype):
     parts = [bytes_of(rng, dtype, 3, n, 2) for n in (1, 4, 2)]
     inputs = [scale(-3), zero(rng, dtype)]
@@ -227,3 +358,59 @@ add("MatMulIntegerToFloat without a bias", "MatMulIntegerToFloat", functools.par
 for given in (0, 1):
     add(f"DynamicQuantizeMatMul {given}", "DynamicQuantizeMatMul", lambda rng, given=given: [
         uniform(rng, 2, 3, 40), bytes_of(rng, I8, 40, 5), scale(-5), zero(rng, I8, given), uniform(rng, 5) if given else None])
+
+
+def in_bits(rng, bits, K=40, N=5, block=16, zeros=None, bias=False, folded=True, flat=False):
+    """A product with weights in blocks; constants as models have them, or known only when running. zeros: a type."""
+    blocks = -(-K // block)
+    known = constant if folded else numpy.asarray
+    packed = -(-blocks * bits // 8)
+    points = {None: None, U8: bytes_of(rng, U8, N * packed) if flat else bytes_of(rng, U8, N, packed),
+              numpy.float32: rng.integers(0, 2**bits, (N, blocks)).astype(numpy.float32)}[zeros]
+    scales = rng.uniform(-0.1, 0.1, (N * blocks,) if flat else (N, blocks)).astype(numpy.float32)
+    return [uniform(rng, 2, 3, K), known(bytes_of(rng, U8, N, blocks, block * bits // 8)), known(scales),
+            None if points is None else known(points), None, known(uniform(rng, N)) if bias else None]
+
+
+for bits in (2, 4, 8):
+    for zeros in (None, U8, numpy.float32):
+        if zeros is numpy.float32 and bits != 4:
+            continue  # ONNX Runtime's CPU kernel reads them of 4 bits only
+        K = 64 if zeros is U8 else 40
+        add(f"MatMulNBits, {bits}, {zeros and zeros.__name__}", "MatMulNBits",
+            functools.partial(in_bits, bits=bits, K=K, zeros=zeros, bias=zeros is None), K=K, N=5, bits=bits, block_size=16)
+add("MatMulNBits at run time", "MatMulNBits", functools.partial(in_bits, bits=4, zeros=U8, folded=False), K=40, N=5, bits=4,
+    block_size=16, accuracy_level=1)
+add("MatMulNBits, in a row", "MatMulNBits", functools.partial(in_bits, bits=4, K=70, zeros=U8, flat=True, block=32), K=70, N=5,
+    bits=4, block_size=32)
+
+
+def blocks_of(rng, bits=4, zeros=True, shape=(7, 48), block=16):
+    columns = -(-shape[1] // block)
+    return [constant(bytes_of(rng, U8, shape[0], shape[1] * bits // 8)), rng.integers(0, 7, (2, 3)),
+            constant(uniform(rng, shape[0], columns)),
+            constant(bytes_of(rng, U8, shape[0], -(-columns * bits // 8))) if zeros else None]
+
+
+for bits in (2, 4, 8):
+    for zeros in (0, 1):
+        add(f"GatherBlockQuantized, {bits}, {zeros}", "GatherBlockQuantized", functools.partial(blocks_of, bits=bits, zeros=zeros),
+            bits=bits, block_size=16, quantize_axis=-1)
+
+
+def blocks_of_four(rng, dtype, gather, quantised, zeros=True):
+    shape = [6, 20, 3]
+    limits = {"uint4": (0, 16), "int4": (-8, 8)}[dtype]
+
+    def four(*extents):
+        return constant(rng.integers(*limits, extents).astype(numpy.int8).astype(getattr(ml_dtypes, dtype)))
+    blocks = [-(-n // 16) if axis == quantised else n for axis, n in enumerate(shape)]
+    return [four(*shape), rng.integers(-3, 3, 4).astype(numpy.int32), constant(uniform(rng, *blocks)),
+            four(*blocks) if zeros else None]
+
+
+for dtype in ("uint4", "int4"):
+    for gather, quantised, zeros in ((0, 1, 1), (1, 1, 1), (2, 1, 0)):
+        add(f"GatherBlockQuantized, {dtype}, {gather}, {quantised}", "GatherBlockQuantized",
+            functools.partial(blocks_of_four, dtype=dtype, gather=gather, quantised=quantised, zeros=zeros), gather_axis=gather,
+            quantize_axis=quantised, block_size=16)

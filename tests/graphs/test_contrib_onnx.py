@@ -5,7 +5,7 @@ import numpy
 import pytest
 from onnx import TensorProto, helper
 
-from graphs.contrib_models import CONTRIB
+from graphs.contrib_models import CONTRIB, GROUPED, Constant, bytes_of, constant, grouped, uniform
 from support.emitted import run_module
 from support.onnx_files import described, model_of, onnxruntime_run, write
 
@@ -18,15 +18,17 @@ def node_of(name, prefix=""):
     """The node, and its inputs and outputs by name."""
     op, arrays, outputs, attributes = CONTRIB[name](numpy.random.default_rng(list(name.encode())))
     inputs = {f"{prefix}x{k}": array for k, array in enumerate(arrays)}
-    results = [f"{prefix}y{k}" if wanted else "" for k, wanted in enumerate(outputs)]
+    written = [f"{prefix}y{k}" if wanted else "" for k, wanted in enumerate(outputs)]
+    results = [name for name, wanted in zip(written, outputs) if wanted == 1]
     names = [key if array is not None else "" for key, array in inputs.items()]
     domain = "" if op == "SimplifiedLayerNormalization" else "com.microsoft"
-    return helper.make_node(op, names, results, name=name, domain=domain, **attributes), inputs, results
+    return helper.make_node(op, names, written, name=name, domain=domain, **attributes), inputs, results
 
 
 def model_with(nodes, inputs, results):
-    model = model_of(nodes, {name: (helper.np_dtype_to_tensor_dtype(array.dtype), array.shape)
-                             for name, array in inputs.items()}, {name: (TensorProto.FLOAT, None) for name in results})
+    constants = {name: numpy.asarray(array) for name, array in inputs.items() if isinstance(array, Constant)}
+    kinds = {name: (helper.np_dtype_to_tensor_dtype(array.dtype), array.shape) for name, array in fed(inputs).items()}
+    model = model_of(nodes, kinds, {name: (TensorProto.FLOAT, None) for name in results}, constants)
     for output in model.graph.output:
         output.ClearField("type")  # is inferred
     return model
@@ -34,6 +36,10 @@ def model_with(nodes, inputs, results):
 
 def present(inputs):
     return {name: array for name, array in inputs.items() if array is not None}
+
+
+def fed(inputs):
+    return {name: array for name, array in present(inputs).items() if not isinstance(array, Constant)}
 
 
 def peer_run(name):
@@ -46,7 +52,7 @@ def peer_run(name):
             shape = inputs["x1"].shape[1:] if node.op_type == "Attention" else ()
             inputs[key] = numpy.zeros(shape, like)
             node.input[place] = key
-    return onnxruntime_run(model_with([node], present(inputs), [r for r in results if r]), present(inputs))
+    return onnxruntime_run(model_with([node], present(inputs), results), fed(inputs))
 
 
 def whole_model(names):
@@ -56,8 +62,8 @@ def whole_model(names):
         node, its_inputs, its_results = node_of(name, f"n{k}_")
         nodes.append(node)
         inputs |= present(its_inputs)
-        results += [result for result in its_results if result]
-    return model_with(nodes, inputs, results), inputs
+        results += its_results
+    return model_with(nodes, inputs, results), fed(inputs)
 
 
 def assert_alike(got, due, name):
@@ -87,7 +93,8 @@ def test_operators_of_com_microsoft_run_in_a_module(compile, tmp_path):
     assert_all_alike(run_module(compile(write(tmp_path, model)), feeds, threads=(1, 3)), names)
 
 
-F32, U8, I8, I32 = (numpy.zeros((), dtype) for dtype in (numpy.float32, numpy.uint8, numpy.int8, numpy.int32))
+F32, U8, I8, I32, I64 = (
+    numpy.zeros((), dtype) for dtype in (numpy.float32, numpy.uint8, numpy.int8, numpy.int32, numpy.int64))
 
 
 def of(shape, like=F32):
@@ -130,12 +137,68 @@ BAD = {
                                         [F32, U8, of(3, U8), F32, U8], {}),
     "a zero point without a scale": (2, "y_zero_point (input 8) has no y_scale", "QGemm",
                                      [of((2, 3), U8), F32, U8, of((3, 4), I8), F32, I8, None, None, U8], {}),
-    "channels on the last axis": (3, "channels_last", "QLinearAveragePool", [of((1, 4, 4, 2), U8), F32, U8, F32, U8],
-                                  {"kernel_shape": [2, 2], "channels_last": 1}),
+    "channels in the middle": (2, "`perm` has 5 axes", "QLinearAveragePool", [of((1, 4, 4, 2), U8), F32, U8, F32, U8],
+                               {"kernel_shape": [2, 2, 2], "channels_last": 1}),
     "packed queries, keys and values": (3, "packed queries, keys and values of com.microsoft's MultiHeadAttention",
                                         "MultiHeadAttention", [of((2, 3, 2, 3, 4))], {"num_heads": 2}),
-    "a mask of lengths of keys": (3, "a mask that has not 2 or 3 axes", "MultiHeadAttention",
-                                  [of((2, 3, 8))] * 3 + [None, of(2, I32)], {"num_heads": 2}),
+    "a mask of lengths of keys and queries": (3, "a mask of lengths that is not one a sample", "MultiHeadAttention",
+                                              [of((2, 3, 8))] * 3 + [None, of(8, I32)], {"num_heads": 2}),
+    "a mask of four axes": (3, "a mask that has not 2 or 3 axes", "MultiHeadAttention",
+                            [of((2, 3, 8))] * 3 + [None, of((2, 1, 3, 3), I32)], {"num_heads": 2}),
+    "a sink of heads": (3, "a sink of heads, or a quantised cache, of com.microsoft's GroupQueryAttention", "GroupQueryAttention",
+                        [of((2, 3, 8)), of((2, 3, 8)), of((2, 3, 8)), None, None, of(2, I32), I32, *[None] * 4, of(2)],
+                        {"num_heads": 2, "kv_num_heads": 2}),
+    "keys without values": (3, "keys without values", "GroupQueryAttention", [
+        of((2, 3, 8)), of((2, 3, 8)), None, None, None, of(2, I32), I32], {"num_heads": 2, "kv_num_heads": 2}),
+    "grouped heads of no number": (3, "`num_heads` or `kv_num_heads` below 1", "GroupQueryAttention", [
+        *[of((2, 3, 8))] * 3, None, None, of(2, I32), I32], {"num_heads": 2}),
+    "packed heads that do not fit": (3, "packed queries, keys and values whose width", "GroupQueryAttention", [
+        of((2, 3, 9)), *[None] * 4, of(2, I32), I32], {"num_heads": 2, "kv_num_heads": 1}),
+    "a smooth softmax": (3, "`smooth_softmax` of com.microsoft's GroupQueryAttention", "GroupQueryAttention", [
+        *[of((2, 3, 8))] * 3, None, None, of(2, I32), I32], {"num_heads": 2, "kv_num_heads": 2, "smooth_softmax": 1}),
+    "scores that are wanted": (3, "`qk_output` of com.microsoft's GroupQueryAttention", "GroupQueryAttention", [
+        *[of((2, 3, 8))] * 3, None, None, of(2, I32), I32], {"num_heads": 2, "kv_num_heads": 2, "qk_output": 1}),
+    "no lengths": (3, "absent queries or lengths", "GroupQueryAttention", [of((2, 3, 8))] * 3, {"num_heads": 2, "kv_num_heads": 2}),
+    "turned heads without angles": (3, "absent cosines or sines", "GroupQueryAttention", [
+        *[of((2, 3, 8))] * 3, None, None, of(2, I32), I32], {"num_heads": 2, "kv_num_heads": 2, "do_rotary": 1}),
+    "packed samples": (3, "`is_packed_batching`", "RotaryEmbedding", [
+        of((2, 3, 8)), of(1, I64), of((5, 4)), of((5, 4))], {"is_packed_batching": 1}),
+    "angles without positions": (2, "input 1 of RotaryEmbedding is absent", "RotaryEmbedding", [
+        of((2, 3, 8)), None, of((5, 4)), of((5, 4))], {}),
+    "quantised attention without scales": (3, "absent weights, input or scales of com.microsoft's QAttention", "QAttention",
+                                           [of((2, 3, 5), U8), of((5, 24), I8), of(24)], {"num_heads": 2}),
+    "a recurrent layer without scales": (
+        3, "weights without a scale of each direction", "DynamicQuantizeLSTM",
+        [of((3, 2, 5)), of((1, 5, 16), I8), of((1, 4, 16), I8)], {"hidden_size": 4}),
+    "a pool of no kernel": (3, "channels on the last axis of images of unknown rank", "NhwcMaxPool", [of((2, 5, 5, 3), U8)], {}),
+    "a convolution of scalars": (3, "channels on the last axis of images of unknown rank", "QLinearConv", [
+        of((2, 5, 5, 3), U8), F32, U8, U8, F32, U8, F32, U8], {"channels_last": 1}),
+    "weights of 3 bits": (3, "`bits` is 3; it may be 2, 4 or 8", "MatMulNBits",
+                          [of((2, 40)), of((5, 3, 8), U8), of((5, 3))], {"K": 40, "N": 5, "block_size": 16, "bits": 3}),
+    "blocks of 20": (2, "`block_size` is 20; it must be a power of two", "MatMulNBits",
+                     [of((2, 40)), of((5, 2, 10), U8), of((5, 2))], {"K": 40, "N": 5, "block_size": 20}),
+    "weights of other blocks": (2, "the weights, [N, blocks, bytes]", "MatMulNBits",
+                                [of((2, 40)), of((5, 2, 8), U8), of((5, 3))], {"K": 40, "N": 5, "block_size": 16}),
+    "scales of other blocks": (2, "input 2 must be [5, 3], or as many in a row", "MatMulNBits",
+                               [of((2, 40)), of((5, 3, 8), U8), of((5, 2))], {"K": 40, "N": 5, "block_size": 16}),
+    "zero points that are not packed": (2, "input 3 must be [5, 2]", "MatMulNBits", [
+        of((2, 40)), of((5, 3, 8), U8), of((5, 3)), of((5, 3), U8)], {"K": 40, "N": 5, "block_size": 16}),
+    "rows of another length": (2, "must be `K`, 40", "MatMulNBits",
+                               [of((2, 41)), of((5, 3, 8), U8), of((5, 3))], {"K": 40, "N": 5, "block_size": 16}),
+    "an order of groups": (3, "g_idx (input 4)", "MatMulNBits", [
+        of((2, 40)), of((5, 3, 8), U8), of((5, 3)), None, of(40, I32)], {"K": 40, "N": 5, "block_size": 16}),
+    "weights packed for a device": (3, "`weight_prepacked`", "MatMulNBits", [
+        of((2, 40)), of((5, 3, 8), U8), of((5, 3))], {"K": 40, "N": 5, "block_size": 16, "weight_prepacked": 1}),
+    "a product of no size": (2, "`K` and `N` are 0 and 5", "MatMulNBits",
+                             [of((2, 0)), of((5, 0, 8), U8), of((5, 0))], {"K": 0, "N": 5, "block_size": 16}),
+    "a product without its size": (2, "MatMulNBits needs the attribute `N`", "MatMulNBits",
+                                   [of((2, 40)), of((5, 3, 8), U8), of((5, 3))], {"K": 40, "block_size": 16}),
+    "rows of bytes along which blocks lie": (2, "of bytes `gather_axis` must be 0", "GatherBlockQuantized",
+                                             [of((7, 8), U8), of(2, I32), of((7, 1))], {"quantize_axis": 0, "block_size": 16}),
+    "scales of other rows": (2, "those of each block", "GatherBlockQuantized",
+                             [of((7, 8), U8), of(2, I32), of((7, 2))], {"block_size": 16}),
+    "a choice of floats": (3, "input 0 of QLinearWhere", "QLinearWhere", [
+        of(3), of(3, U8), F32, U8, of(3, U8), F32, U8, F32, U8], {}),
     "attention without heads": (2, "`q_num_heads` is 0", "MultiHeadAttention", [of((2, 3, 8))] * 3, {}),
     "rotary attention": (3, "`do_rotary` of com.microsoft's Attention", "Attention", [of((2, 3, 5)), of((5, 24)), of(24)],
                          {"num_heads": 2, "do_rotary": 1}),
@@ -143,7 +206,7 @@ BAD = {
                                        [of((2, 3, 5)), of((5, 24)), of(24), None, None, None, I32], {"num_heads": 2}),
     "a softmax over an axis that is not there": (2, "axis is 4; it must be in -3..2", "QLinearSoftmax",
                                                        [of((2, 3, 4), U8), F32, U8, F32, U8], {"axis": 4, "opset": 11}),
-    "an operator that it does not know": (3, "the operator GroupQueryAttention of com.microsoft", "GroupQueryAttention",
+    "an operator that it does not know": (3, "the operator LongformerAttention of com.microsoft", "LongformerAttention",
                                           [of((2, 3, 8))] * 3, {"num_heads": 2}),
 }
 
@@ -153,6 +216,74 @@ def test_outputs_that_attention_does_not_have_are_refused(rnncc, tmp_path):
     node = helper.make_node("Attention", list(inputs), ["y", "p", "", "z"], name="the_node", domain="com.microsoft", num_heads=2)
     done = rnncc(write(tmp_path, model_with([node], inputs, ["y", "p", "z"])), "--emit=c", "-o", tmp_path / "out")
     assert done.returncode == 3 and "output 2 of com.microsoft's Attention" in done.stderr, done.stderr
+
+
+def module_run(compile, folder, model, feeds):
+    return run_module(compile(write(folder, model)), feeds, threads=(1, 2))
+
+
+@pytest.mark.parametrize("past", [None, 0], ids=["no_cache", "empty_cache"])
+def test_samples_that_are_filled_up_do_not_see_what_they_are_filled_with(compile, tmp_path, past):
+    lengths = (4, 2)
+    arrays = grouped(numpy.random.default_rng(7), past=past, lengths=lengths, steps=4, rotary=16)
+    inputs = {f"x{k}": array for k, array in enumerate(arrays) if array is not None}
+    names = [f"x{k}" if array is not None else "" for k, array in enumerate(arrays)]
+    node = helper.make_node("GroupQueryAttention", names, ["y", "k", "v"], name="n", domain="com.microsoft", do_rotary=1, **GROUPED)
+    model = model_with([node], inputs, ["y", "k", "v"])
+    got, due = module_run(compile, tmp_path, model, inputs), onnxruntime_run(model, inputs)
+    for sample, length in enumerate(lengths):
+        assert_alike(got["y"][sample, :length], due["y"][sample, :length], "y")
+        for name in "kv":
+            assert_alike(got[name][sample, :, :length], due[name][sample, :, :length], name)
+
+
+def test_heads_are_normalised_before_they_are_turned(compile, tmp_path):
+    """ONNX Runtime's CPU kernel has no norms of its own: it gets normalised queries and keys."""
+    rng = numpy.random.default_rng(8)
+    arrays = grouped(rng, past=4, lengths=(5, 4), steps=1, rotary=16)
+    inputs = {f"x{k}": array for k, array in enumerate(arrays) if array is not None}
+    names = [f"x{k}" if array is not None else "" for k, array in enumerate(arrays)]
+    norms = {name: rng.uniform(0.5, 2, 16).astype(numpy.float32) for name in ("nq", "nk")}
+    attributes = {"domain": "com.microsoft", "do_rotary": 1, **GROUPED}
+    own = helper.make_node("GroupQueryAttention", [*names, "", "", "", *norms], ["y"], name="n", qk_norm_epsilon=0.01, **attributes)
+    before, constants = [], {"apart": numpy.array([0, 0, -1, 16]), "flat": numpy.array([0, 0, -1])}
+    for name, norm in zip(names[:2], norms):
+        before += [helper.make_node("Reshape", [name, "apart"], [f"{name}_apart"]),
+                   helper.make_node("SimplifiedLayerNormalization", [f"{name}_apart", norm], [f"{name}_norm"], epsilon=0.01),
+                   helper.make_node("Reshape", [f"{name}_norm", "flat"], [f"{name}_flat"])]
+    cache = ["y", "k", "v"]
+    after = helper.make_node("GroupQueryAttention", ["x0_flat", "x1_flat", *names[2:]], cache, **attributes)
+    feeds = inputs | norms
+    due = onnxruntime_run(model_with([*before, after], feeds | {k: constant(v) for k, v in constants.items()}, ["y"]), feeds)
+    assert_alike(module_run(compile, tmp_path, model_with([own], feeds, ["y"]), feeds)["y"], due["y"], "y")
+
+
+@pytest.mark.parametrize("dtype", [numpy.int8, numpy.uint8])
+@pytest.mark.parametrize("columns", [False, True], ids=["whole", "columns"])
+def test_a_dynamically_quantised_lstm_is_one_of_its_weights_in_floats(compile, tmp_path, columns, dtype):
+    """ONNX Runtime rounds what is multiplied in each step, too: it gets an LSTM of the weights, which rounds nothing."""
+    rng = numpy.random.default_rng(9)
+    T, B, I, H, D = 5, 3, 7, 6, 2
+    weights = {"w": bytes_of(rng, dtype, D, I, 4 * H), "r": bytes_of(rng, dtype, D, H, 4 * H)}
+    extents = (D, 4 * H) if columns else (D,)
+    quantisers = {name: (rng.uniform(0.001, 0.004, extents).astype(numpy.float32), bytes_of(rng, dtype, *extents)) for name in weights}
+    rest = {"b": uniform(rng, D, 8 * H), "lengths": numpy.array([5, 2, 4], numpy.int32), "h": uniform(rng, D, B, H),
+            "c": uniform(rng, D, B, H), "p": uniform(rng, D, 3 * H)}
+    x = {"x": uniform(rng, T, B, I)}
+    parameters = {f"{name}_{kind}": constant(array) for name, pair in quantisers.items() for kind, array in zip("sz", pair)}
+    inputs = x | {name: constant(array) for name, array in (weights | rest).items()} | parameters
+    outputs, attributes = ["y", "hN", "cN"], {"hidden_size": H, "direction": "bidirectional"}
+    node = helper.make_node("DynamicQuantizeLSTM", list(inputs), outputs, name="n", domain="com.microsoft", **attributes)
+
+    def floats(name):
+        scale, zero_point = (array.reshape(D, 1, -1) for array in quantisers[name])
+        return ((weights[name].astype(numpy.float32) - zero_point) * scale).transpose(0, 2, 1).astype(numpy.float32)
+
+    plain = x | {name: constant(floats(name)) for name in weights} | {name: constant(array) for name, array in rest.items()}
+    due = onnxruntime_run(model_with([helper.make_node("LSTM", list(plain), outputs, **attributes)], plain, outputs), x)
+    got = module_run(compile, tmp_path, model_with([node], inputs, outputs), x)
+    for name in outputs:
+        assert_alike(got[name], due[name], name)
 
 
 def test_a_quantised_softmax_of_older_opsets_runs_at_run_time_extents(rnncc, reference, tmp_path):

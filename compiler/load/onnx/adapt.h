@@ -16,6 +16,8 @@ bool adapt(OnnxReader *reader, Draft *draft);
 /* The same for operators of another domain; only of such that are known. */
 bool contrib_knows(const char *domain, const char *op);
 bool contrib_adapt(OnnxReader *reader, Draft *draft, const char *domain);
+/* Reports an operator of another domain that is not known. */
+void contrib_unknown(OnnxReader *reader, const Draft *draft, const char *domain);
 
 typedef bool Adaptation(OnnxReader *reader, Draft *draft);
 Adaptation adapt_softmax, adapt_broadcast, adapt_prelu, adapt_group_norm;
@@ -30,6 +32,7 @@ Adaptation adapt_optional, adapt_optional_has_element, adapt_optional_get_elemen
 /* For these. */
 Attribute *draft_attribute(const Draft *draft, const char *name); /* NULL: not given */
 int64_t draft_int(const Draft *draft, const char *name, int64_t otherwise);
+double draft_float(const Draft *draft, const char *name, double otherwise);
 void draft_drop(Draft *draft, const char *name);
 void draft_set_int(OnnxReader *reader, Draft *draft, const char *name, int64_t i);
 void draft_set_string(OnnxReader *reader, Draft *draft, const char *name, const char *s);
@@ -43,6 +46,9 @@ Value *draft_node(OnnxReader *reader, const Draft *draft, const char *op, int n_
 /* The same with an existing output. */
 void draft_node_onto(OnnxReader *reader, const Draft *draft, const char *op, int n_inputs, Value **inputs,
                      Value *output);
+/* The same with attributes, onto a new output if it is NULL. */
+Value *draft_node_with(OnnxReader *reader, const Draft *draft, const char *op, int n_inputs, Value **inputs,
+                       int n_attributes, const Attribute *attributes, Value *output);
 /* The value in another type. */
 Value *draft_cast(OnnxReader *reader, const Draft *draft, Value *value, DType dtype);
 /* Gives the draft a new output and returns the old one, for another node to write. */
@@ -50,5 +56,7 @@ Value *draft_take_output(Draft *draft, int output);
 /* These infer the shapes so far. -1 or RNNCC_NONE: not known. */
 int draft_rank(OnnxReader *reader, const Draft *draft, const Value *value);
 DType draft_dtype(OnnxReader *reader, const Draft *draft, const Value *value);
+/* The extent of the last axis; false if it is not known. */
+bool draft_last_extent(OnnxReader *reader, const Draft *draft, const Value *value, int64_t *extent);
 
 #endif

@@ -42,24 +42,11 @@ static Value *with_heads(OnnxReader *reader, const Draft *draft, Value *x, int64
   return draft_node(reader, draft, "Reshape", 2, (Value *[]){x, draft_ints(reader, draft, 4, shape)});
 }
 
-/* A node with an attribute of integers. */
-static Value *with_ints(OnnxReader *reader, const Draft *draft, const char *op, Value *x, Attribute attribute) {
-  Draft node = {.op = op, .name = draft->name, .where = draft->where, .scope = draft->scope, .n_inputs = 1};
-  Value *output = graph_value(draft->scope->graph, draft->name, draft->where);
-  attribute.where = draft->where;
-  node.inputs = arena_copy(reader->arena, &x, sizeof(Value *));
-  node.outputs = arena_copy(reader->arena, &output, sizeof(Value *));
-  node.n_outputs = node.n_attributes = 1;
-  node.attributes = arena_copy(reader->arena, &attribute, sizeof attribute);
-  onnx_commit(reader, &node);
-  return output;
-}
-
 /* scale Q K', [B, heads, L, S]. */
 static Value *scores(OnnxReader *reader, const Draft *draft, int64_t heads, int64_t kv_heads, double scale) {
   static int64_t perm[] = {0, 1, 3, 2};
   const Attribute turned = {.name = "perm", .kind = ATTRIBUTE_INTS, .count = 4, .ints = perm};
-  Value *keys = with_ints(reader, draft, "Transpose", draft->inputs[1], turned);
+  Value *keys = draft_node_with(reader, draft, "Transpose", 1, &draft->inputs[1], 1, &turned, NULL);
   Value *queries = with_heads(reader, draft, draft->inputs[0], kv_heads);
   Value *products = draft_node(reader, draft, "MatMul", 2, (Value *[]){queries, keys});
   Value *factor = draft_number(reader, draft, draft->inputs[0]->dtype, scale);
@@ -103,7 +90,8 @@ bool adapt_flex_attention(OnnxReader *reader, Draft *draft) {
                     given && given->kind == ATTRIBUTE_FLOAT ? given->f : 1 / sqrt((double)head));
   if (narrow) x = draft_cast(reader, draft, x, RNNCC_F32);
   x = through_body(reader, draft, "score_mod", x);
-  x = through_body(reader, draft, "prob_mod", with_ints(reader, draft, "Softmax", x, last));
+  x = draft_node_with(reader, draft, "Softmax", 1, &x, 1, &last, NULL);
+  x = through_body(reader, draft, "prob_mod", x);
   if (narrow) x = draft_cast(reader, draft, x, dtype);
   x = with_heads(reader, draft, x, kv_heads);
   x = draft_node(reader, draft, "MatMul", 2, (Value *[]){x, draft->inputs[2]});

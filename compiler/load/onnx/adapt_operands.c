@@ -72,12 +72,8 @@ bool adapt_dft(OnnxReader *reader, Draft *draft) {
 }
 
 static void cast_onto(OnnxReader *reader, const Draft *draft, Value *value, DType dtype, Value *output) {
-  Draft cast = {.op = "Cast", .name = draft->name, .where = draft->where, .scope = draft->scope, .n_inputs = 1};
-  cast.inputs = arena_copy(reader->arena, &value, sizeof(Value *));
-  cast.outputs = arena_copy(reader->arena, &output, sizeof(Value *));
-  cast.n_outputs = 1;
-  draft_set_string(reader, &cast, "to", dtype_name(dtype));
-  onnx_commit(reader, &cast);
+  const Attribute to = {.name = "to", .kind = ATTRIBUTE_STRING, .s = dtype_name(dtype)};
+  draft_node_with(reader, draft, "Cast", 1, &value, 1, &to, output);
 }
 
 Value *draft_cast(OnnxReader *reader, const Draft *draft, Value *value, DType dtype) {

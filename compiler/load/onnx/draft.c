@@ -18,6 +18,11 @@ int64_t draft_int(const Draft *draft, const char *name, int64_t otherwise) {
   return given && given->kind == ATTRIBUTE_INT ? given->i : otherwise;
 }
 
+double draft_float(const Draft *draft, const char *name, double otherwise) {
+  const Attribute *given = draft_attribute(draft, name);
+  return given && given->kind == ATTRIBUTE_FLOAT ? given->f : otherwise;
+}
+
 void draft_drop(Draft *draft, const char *name) {
   const Attribute *given = draft_attribute(draft, name);
   if (!given) return;
@@ -68,18 +73,33 @@ Value *draft_number(OnnxReader *reader, const Draft *draft, DType dtype, double 
   return graph_constant(draft->scope->graph, draft->name, dtype, 0, NULL, tensor->data);
 }
 
-void draft_node_onto(OnnxReader *reader, const Draft *draft, const char *op, int n_inputs, Value **inputs,
-                     Value *output) {
+static void commit(OnnxReader *reader, const Draft *draft, const char *op, int n_inputs, Value **inputs,
+                   int n_attributes, const Attribute *attributes, Value *output) {
   Draft node = {.op = op, .name = draft->name, .where = draft->where, .scope = draft->scope, .n_inputs = n_inputs};
   node.inputs = arena_copy(reader->arena, inputs, (size_t)n_inputs * sizeof *inputs);
   node.outputs = arena_copy(reader->arena, &output, sizeof(Value *));
   node.n_outputs = 1;
+  node.n_attributes = n_attributes;
+  node.attributes = arena_copy(reader->arena, attributes, (size_t)n_attributes * sizeof *attributes);
+  for (int i = 0; i < n_attributes; i++) node.attributes[i].where = draft->where;
   onnx_commit(reader, &node);
+}
+
+void draft_node_onto(OnnxReader *reader, const Draft *draft, const char *op, int n_inputs, Value **inputs,
+                     Value *output) {
+  commit(reader, draft, op, n_inputs, inputs, 0, NULL, output);
 }
 
 Value *draft_node(OnnxReader *reader, const Draft *draft, const char *op, int n_inputs, Value **inputs) {
   Value *output = graph_value(draft->scope->graph, draft->name, draft->where);
   draft_node_onto(reader, draft, op, n_inputs, inputs, output);
+  return output;
+}
+
+Value *draft_node_with(OnnxReader *reader, const Draft *draft, const char *op, int n_inputs, Value **inputs,
+                       int n_attributes, const Attribute *attributes, Value *output) {
+  if (!output) output = graph_value(draft->scope->graph, draft->name, draft->where);
+  commit(reader, draft, op, n_inputs, inputs, n_attributes, attributes, output);
   return output;
 }
 
@@ -116,4 +136,11 @@ int draft_rank(OnnxReader *reader, const Draft *draft, const Value *value) {
 
 DType draft_dtype(OnnxReader *reader, const Draft *draft, const Value *value) {
   return draft_rank(reader, draft, value) < 0 ? RNNCC_NONE : value->dtype;
+}
+
+bool draft_last_extent(OnnxReader *reader, const Draft *draft, const Value *value, int64_t *extent) {
+  int rank = draft_rank(reader, draft, value);
+  bool known = rank > 0 && dim_is_const(value->shape[rank - 1]);
+  if (known) *extent = dim_value(value->shape[rank - 1]);
+  return known;
 }

@@ -102,7 +102,7 @@ static void make_nodes(OnnxReader *reader, Draft *draft, const Onnx__NodeProto *
   }
   bool contrib = contrib_knows(onnx_text(proto->domain), draft->op);
   if (!onnx_default_domain(proto->domain) && !contrib) {
-    unsupported_add(&reader->unsupported, draft->name, "the operator %.80s of %.80s", draft->op, proto->domain);
+    contrib_unknown(reader, draft, proto->domain);
     return;
   }
   if (!contrib && !adapt_knows(draft)) {
