@@ -57,9 +57,9 @@ static void inspect(Compilation *c) {
   }
 }
 
-static void tune_model(Compilation *c) {
+static void tune_models(Compilation *c) {
   run_steps(c, LAST_LAYOUT_STEP);
-  tune_graph(c->options, c->branches->graph);
+  tune_networks(c);
 }
 
 static void manage_schedules(const Options *options, Arena *arena) {
@@ -98,7 +98,7 @@ int main(int argc, char **argv) {
     inspect(compilation_new(&options, arena));
     break;
   case VERB_TUNE:
-    tune_model(compilation_new(&options, arena));
+    tune_models(compilation_new(&options, arena));
     break;
   case VERB_SCHEDULES:
     manage_schedules(&options, arena);

@@ -15,11 +15,14 @@
 #include "program/dump.h"
 #include "support/files.h"
 
-/* A line that stands above what is printed for one target of several. */
-static void print_target(const Options *options, const Graph *graph) {
-  const Target *target = graph->config->target;
-  if (options->n_targets == 1) return;
-  printf("%s==== %s ====\n", target == options->targets->target ? "" : "\n", target->name);
+/* A line that stands above what is printed of one network, or for one target of several. */
+static void print_heading(const Options *options, const Graph *graph) {
+  const char *network = options->models->network ? graph->name : NULL;
+  const Target *target = options->n_targets > 1 ? graph->config->target : NULL;
+  bool first = (!network || network == options->models->network) && (!target || target == options->targets->target);
+  if (!network && !target) return;
+  printf("%s==== %s%s%s ====\n", first ? "" : "\n", network ? network : "", network && target ? ", " : "",
+         target ? target->name : "");
 }
 
 /* ---- the model ---- */
@@ -106,11 +109,14 @@ static void print_memory(Arena *arena, const MemoryPlan *plan) {
 
 void inspect_module(const Options *options, Program *program) {
   const Graph *graph = program->graph;
-  print_target(options, graph);
+  print_heading(options, graph);
   print_model(graph);
   print_remarks(graph);
   printf("%-8s %lld bytes packed for %s", "weights", (long long)program->weights_bytes, graph->config->target->name);
-  if (options->n_targets > 1) printf(", %lld for all targets", (long long)program->weights_file->bytes);
+  const char *several = options->n_targets > 1  ? options->n_models > 1 ? "targets and networks" : "targets"
+                        : options->n_models > 1 ? "networks"
+                                                : NULL;
+  if (several) printf(", %lld for all %s", (long long)program->weights_file->bytes, several);
   putchar('\n');
   printf("%-8s %lld bytes a context\n", "arena", (long long)program->arena_bytes);
   print_calls(program);
@@ -128,7 +134,7 @@ static void print_layouts(Graph *graph) {
 }
 
 void inspect_choices(const Options *options, Graph *graph) {
-  print_target(options, graph);
+  print_heading(options, graph);
   if (options->explain == EXPLAIN_LAYOUT) {
     graph_each(graph, print_layouts);
     return;

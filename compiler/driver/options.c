@@ -37,7 +37,7 @@ static void take_words(Options *options, const CommandLine *line) {
   options->schedule_verb = (ScheduleVerb)line->word;
   if (options->verb == VERB_SCHEDULES)
     take_schedule_words(options, line->words, line->n_words);
-  else if (options->verb == VERB_BUNDLE)
+  else if (bundle_is_meant(options->verb, line->words, line->n_words))
     bundle_networks(options, line->words, line->n_words);
   else if (options->verb != VERB_TARGETS)
     take_model(options, line->words, line->n_words);
@@ -120,7 +120,7 @@ static void check_output(const Options *options) {
   bool to_stdout = options->output && !strcmp(options->output, "-");
   bool is_text = options->emit == EMIT_DOT || options->emit == EMIT_H;
   if (to_stdout && !is_text) REFUSE("-o -: only --emit=h and --emit=dot go to stdout");
-  if (options->verb == VERB_BUNDLE) bundle_check(options);
+  if (options->n_models && options->models->network) bundle_check(options);
   bool alone = options->verb == VERB_TARGETS && !options->calibrate;
   if (alone && options->output) REFUSE("targets: -o goes with --calibrate");
   if (alone && options->budget_seconds > 0) REFUSE("targets: --budget goes with --calibrate");

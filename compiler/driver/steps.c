@@ -37,6 +37,7 @@ static void step_load(Compilation *c, Branch *b) {
   if (!network) return;
   b->graph->name = network;
   bool last = b == &c->branches[c->n_branches - 1];
+  diagnostics_network(NULL);
   if (last) settings_finish_bundle(&c->options->settings, network_names(c));
   stop_on_errors();
 }
@@ -187,21 +188,42 @@ static void run_step(Compilation *c, Branch *b, const Step *step) {
   if (step->joint_step && b != c->branches) return;
   if (options->verbose) fprintf(stderr, "rnncc: %s%s\n", step->name, of_branch(c, b, step));
   double started = seconds_now();
+  const char *before = diagnostics_network(step->joint_step ? NULL : b->model->network);
   take(c, b, step);
   if (options->time_passes)
     fprintf(stderr, "%9.3f ms  %s%s\n", 1e3 * (seconds_now() - started), step->name, of_branch(c, b, step));
   if (options->verbose) tell_remarks(b);
   if (options->verify_each) verify_after(b, step);
+  diagnostics_network(before);
 }
 
-Compilation *compilation_new(const Options *options, Arena *arena) {
+static Compilation *compilation_of(const Options *options, Arena *arena, int n_branches) {
   Compilation *c = ARENA_NEW(arena, Compilation);
-  int count = options->n_targets * options->n_models;
   *c = (Compilation){.options = options,
                      .arena = arena,
                      .files.arena = arena,
-                     .n_branches = count,
-                     .branches = ARENA_ARRAY(arena, Branch, count)};
+                     .n_branches = n_branches,
+                     .branches = ARENA_ARRAY(arena, Branch, n_branches)};
+  return c;
+}
+
+Compilation *compilation_of_model(const Options *options, Arena *arena, const Config *config) {
+  Compilation *c = compilation_of(options, arena, 1);
+  *c->branches = (Branch){.model = options->models, .config = config};
+  return c;
+}
+
+Compilation *compilation_of_graph(const Options *options, Graph *graph, StepName next) {
+  PlannedModel *model = ARENA_NEW(graph->arena, PlannedModel);
+  Compilation *c = compilation_of(options, graph->arena, 1);
+  *model = (PlannedModel){.path = graph->file};
+  *c->branches = (Branch){.model = model, .config = graph->config, .graph = graph};
+  c->next = next;
+  return c;
+}
+
+Compilation *compilation_new(const Options *options, Arena *arena) {
+  Compilation *c = compilation_of(options, arena, options->n_targets * options->n_models);
   for (int target = 0; target < options->n_targets; target++) {
     const Config *config = config_of(arena, options, &options->targets[target]);
     for (int model = 0; model < options->n_models; model++)

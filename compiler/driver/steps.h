@@ -39,7 +39,12 @@ typedef struct Compilation {
   const char *folder; /* by write_unit */
 } Compilation;
 
+/* Of all networks, for all targets. */
 Compilation *compilation_new(const Options *options, Arena *arena);
+/* Of the first network, with this config in place of the one that the options ask for. */
+Compilation *compilation_of_model(const Options *options, Arena *arena, const Config *config);
+/* Of a graph of no network, from the step `next` on. */
+Compilation *compilation_of_graph(const Options *options, Graph *graph, StepName next);
 
 /* The header for applications. A network's context is that of the target which needs the largest. */
 Text application_header(const Compilation *compilation);

@@ -6,6 +6,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 enum { MAX_CLEANUPS = 16, MESSAGE_BYTES = 4096, LINE_BYTES = 1 << 16, ERRORS_SHOWN = 100 };
@@ -18,12 +19,19 @@ static int n_cleanups;
 static int n_errors;
 static ExitCode error_code; /* what all errors so far share */
 static int color_when = -1;
+static const char *network; /* that errors and warnings are of; NULL: none */
 
 /* Set while first_error_of() runs. */
 static jmp_buf *trial;
 static char trial_message[MESSAGE_BYTES];
 
 void diagnostics_color(int when) { color_when = when; }
+
+const char *diagnostics_network(const char *name) {
+  const char *before = network;
+  network = name;
+  return before;
+}
 
 void diagnostics_by_line(void) {
   static char line[LINE_BYTES];
@@ -52,11 +60,21 @@ static void end_trial(const char *format, va_list arguments) {
   longjmp(*trial, 1);
 }
 
-static void put(Location where, const char *color, const char *kind, const char *format, va_list arguments) {
+/* "models/encoder.onnx" is called like the network encoder. */
+static bool file_is_called(const char *file, const char *name) {
+  const char *slash = file ? strrchr(file, '/') : NULL, *last = slash ? slash + 1 : file;
+  size_t length = strlen(name);
+  return file && !strncmp(last, name, length) && (last[length] == '.' || !last[length]);
+}
+
+/* `of`: the network that it is of, NULL: none. */
+static void put(Location where, const char *of, const char *color, const char *kind, const char *format,
+                va_list arguments) {
   char message[MESSAGE_BYTES];
   vsnprintf(message, sizeof message, format, arguments);
   put_escaped(where.file ? where.file : "rnncc");
   fputs(": ", stderr);
+  if (of && !file_is_called(where.file, of)) fprintf(stderr, "network %s: ", of);
   if (where.path) {
     put_escaped(where.path);
     fputs(": ", stderr);
@@ -77,7 +95,7 @@ static ExitCode code_of_both(ExitCode a, ExitCode b) {
 
 static void report(Location where, ExitCode code, bool show, const char *format, va_list arguments) {
   end_trial(format, arguments);
-  if (show) put(where, "1;31", "error", format, arguments);
+  if (show) put(where, network, "1;31", "error", format, arguments);
   error_code = n_errors == 0 ? code : code_of_both(error_code, code);
   n_errors++;
 }
@@ -92,7 +110,7 @@ void error_at(Location where, ExitCode code, const char *format, ...) {
 void warn_at(Location where, const char *format, ...) {
   va_list arguments;
   va_start(arguments, format);
-  put(where, "1;35", "warning", format, arguments);
+  put(where, network, "1;35", "warning", format, arguments);
   va_end(arguments);
 }
 
@@ -123,7 +141,7 @@ void note_at(Location where, const char *format, ...) {
   va_end(arguments);
   if (known) return;
   va_start(arguments, format);
-  put(where, "1;36", "note", format, arguments);
+  put(where, NULL, "1;36", "note", format, arguments);
   va_end(arguments);
 }
 

@@ -62,6 +62,10 @@ void clean_up(void); /* the clean-ups of stop() */
 #define bug(...) bug_at(__FILE__, __LINE__, __VA_ARGS__)
 _Noreturn void bug_at(const char *file, int line, const char *format, ...) __attribute__((format(printf, 3, 4)));
 
+/* Errors and warnings are of that network of several, until the next call; NULL: of none. It is named where the file is
+ * not called like it. Returns the one before. */
+const char *diagnostics_network(const char *name);
+
 /* Each line of stderr is written at once: other processes may write to the same file. */
 void diagnostics_by_line(void);
 

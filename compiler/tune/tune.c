@@ -23,37 +23,39 @@ static const ScheduleRecords *records_before(Arena *arena, const char *output) {
   return access(output, F_OK) == 0 ? records_read(arena, output) : ARENA_NEW(arena, ScheduleRecords);
 }
 
-static _Noreturn void nothing_to_tune(const TuneOptions *options) {
-  const char *what = !options->recurrent      ? "no convolution"
-                     : !options->convolutions ? "no recurrent layer"
-                                              : "neither a convolution nor a recurrent layer";
-  fatal_at(LOCATION_FILE(options->model), EXIT_INVALID, "the model has %s to tune", what);
+/* Notes of two networks may be of one file. */
+static Location where_of(const Tuning *t, const char *file) {
+  const char *network = t->options->network;
+  return (Location){
+      .file = file, .path = network ? arena_format(t->graph->arena, "network %s", network) : NULL, .byte = -1};
 }
 
-/* Counts all tasks, then does as many of them as the budget allows. */
-static void run_tasks(Tuning *t) {
+/* Counts all tasks, then does as many of them as the budget allows. False: there are none. */
+static bool run_tasks(Tuning *t) {
   int convolutions = 0, layers = 0, done = 0;
   const TuneOptions *options = t->options;
   ConvolutionTuner *convolution = options->convolutions ? convolution_tuner(t, &convolutions, &done) : NULL;
   RecurrentTuner *recurrent = options->recurrent ? recurrent_tuner(t, &layers, &done) : NULL;
   int count = convolutions + layers;
-  if (count + done == 0 && options->shards == 1) nothing_to_tune(options);
-  if (done) note_at(LOCATION_FILE(t->output), "%d of %d tasks are done", done, done + count);
+  if (count + done == 0) return options->shards > 1;
+  if (done) note_at(where_of(t, t->output), "%d of %d tasks are done", done, done + count);
   t->tasks = tasks_new(count, options->budget_seconds);
   if (convolutions) tune_convolutions(convolution);
   if (layers) tune_recurrent(recurrent);
   if (t->tasks.number < count)
-    note_at(LOCATION_FILE(options->model), "the budget is spent: %d of %d tasks were tuned", t->tasks.number, count);
+    note_at(where_of(t, options->model), "the budget is spent: %d of %d tasks were tuned", t->tasks.number, count);
+  return true;
 }
 
-void tune(const TuneOptions *options, Graph *graph, const TuneBuild *build, const char *output) {
+bool tune(const TuneOptions *options, Graph *graph, const TuneBuild *build, const char *output) {
   Arena *arena = graph->arena;
   Tuning tuning = {.options = options, .graph = graph, .build = build, .output = output};
   check_machine(options);
   records_check_output(arena, output);
   tuning.earlier = records_before(arena, output);
   tuning.folder = temporary_directory(arena);
-  run_tasks(&tuning);
+  diagnostics_network(options->network);
+  bool found = run_tasks(&tuning);
   temporary_remove(tuning.folder);
   if (2 * tuning.disturbed > tuning.measurements)
     warn_at(LOCATION_FILE(options->model), "other programs ran during %d of %d measurements: tune on an idle machine",
@@ -61,4 +63,6 @@ void tune(const TuneOptions *options, Graph *graph, const TuneBuild *build, cons
   if (tuning.unbuilt)
     fatal_at(LOCATION_FILE(options->model), EXIT_ENVIRONMENT, "no trial could be built of %d of %d tasks",
              tuning.unbuilt, tuning.tasks.count);
+  diagnostics_network(NULL);
+  return found;
 }

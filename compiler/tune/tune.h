@@ -12,7 +12,7 @@
 
 /* The options of a tuning. */
 typedef struct TuneOptions {
-  const char *model;            /* its file, for messages */
+  const char *model, *network;  /* its file and its name among several or NULL, for messages */
   const Target *target;         /* what modules are built for */
   bool convolutions, recurrent; /* what is tuned */
   int trials;                   /* of a convolution; 0: as many as usual */
@@ -45,7 +45,7 @@ typedef struct Tuning {
   int unbuilt;                 /* convolutions of which no trial could be built */
 } Tuning;
 
-/* Appends to `output`; progress goes to stderr, results to stdout. */
-void tune(const TuneOptions *options, Graph *graph, const TuneBuild *build, const char *output);
+/* Appends to `output`; progress goes to stderr, results to stdout. False: there is nothing to tune. */
+bool tune(const TuneOptions *options, Graph *graph, const TuneBuild *build, const char *output);
 
 #endif

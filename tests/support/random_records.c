@@ -32,12 +32,7 @@ static Graph *laid_out(Arena *arena, const char *model, const char *target, int 
   config->no_winograd = exact;
   graph->config = config;
   Options options = {.verb = VERB_COMPILE};
-  Compilation compilation = {.options = &options,
-                             .arena = arena,
-                             .next = STEP_verify,
-                             .n_branches = 1,
-                             .branches = &(Branch){.config = config, .graph = graph}};
-  run_steps(&compilation, LAST_LAYOUT_STEP);
+  run_steps(compilation_of_graph(&options, graph, STEP_verify), LAST_LAYOUT_STEP);
   return graph;
 }
 

@@ -44,9 +44,7 @@ static Graph *model(void) {
   sort_nodes(graph);
   graph_renumber(graph);
   Options options = {.verb = VERB_COMPILE};
-  Compilation compilation = {
-      .options = &options, .arena = arena, .next = STEP_verify, .n_branches = 1, .branches = &(Branch){.graph = graph}};
-  run_steps(&compilation, LAST_LAYOUT_STEP);
+  run_steps(compilation_of_graph(&options, graph, STEP_verify), LAST_LAYOUT_STEP);
   return graph;
 }
 
