@@ -43,7 +43,9 @@ bool is_strided(const Window *window) {
 }
 
 static bool is_transposed(const Node *node) { return is_op(node, OP_ConvTranspose); }
-static bool is_conv(const Node *node) { return is_op(node, OP_Conv) || is_transposed(node); }
+static bool is_conv(const Node *node) {
+  return is_op(node, OP_Conv) || is_op(node, OP_DeformConv) || is_transposed(node);
+}
 
 static bool kernel_of_weights(Graph *graph, const Node *node, Window *window) {
   const Value *weights = node->inputs[1];
@@ -138,7 +140,7 @@ static bool check_auto_pad(const Node *node, bool automatic) {
 
 static bool place_windows(Graph *graph, const Node *node, Window *window) {
   const Dim **in = node->inputs[0]->shape + 2;
-  AutoPad auto_pad = node_word(node, ATTR_auto_pad);
+  AutoPad auto_pad = op_has_attribute(node->op, ATTR_auto_pad) ? node_word(node, ATTR_auto_pad) : AUTO_PAD_NOTSET;
   bool same = is_same(auto_pad), automatic = auto_pad != AUTO_PAD_NOTSET;
   bool ceil_mode = !is_conv(node) && node_int(node, ATTR_ceil_mode) != 0;
   if (!check_auto_pad(node, automatic) || (!automatic && !explicit_pads(graph, node, window))) return false;
