@@ -38,6 +38,11 @@ enum { MAP_EDGE, MAP_REFLECT, MAP_WRAP };
 enum { SAMPLE_NEAREST, SAMPLE_LINEAR, SAMPLE_CUBIC };
 enum { BEYOND_ZEROS, BEYOND_BORDER, BEYOND_REFLECTION };
 
+/* PLACE of resize_taps.c, as ONNX's coordinate_transformation_mode: half_pixel, half_pixel_symmetric,
+ * pytorch_half_pixel, asymmetric, align_corners, tf_crop_and_resize, tf_half_pixel_for_nn. ROUND: its nearest_mode. */
+enum { PLACE_HALF_PIXEL, PLACE_SYMMETRIC, PLACE_PYTORCH, PLACE_ASYMMETRIC, PLACE_CORNERS, PLACE_CROP, PLACE_MIDDLE };
+enum { ROUND_PREFER_FLOOR, ROUND_PREFER_CEIL, ROUND_DOWN, ROUND_UP };
+
 /* REDUCTION of scatter_elements.c and scatter_nd.c: what becomes of the element that is there and the update. */
 enum { UPDATE_REPLACES, UPDATE_ADDS, UPDATE_MULTIPLIES, UPDATE_MIN, UPDATE_MAX };
 

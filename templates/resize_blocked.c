@@ -10,6 +10,12 @@
 enum { TAPS_H = 2 };
 /* legal: 1..64 */
 enum { TAPS_W = 2 };
+/* 1: the input may have fewer rows or columns than taps; those beyond the last have the weight 0.
+ * legal: 0 1 */
+enum { FEW = 0 };
+
+/* last: of the input. */
+static inline int64_t tap(int64_t k, int64_t last) { return FEW && k > last ? last : k; }
 
 /* start: [out]; weight: [TAPS][out]. */
 typedef struct Axis {
@@ -19,11 +25,12 @@ typedef struct Axis {
 } Axis;
 
 /* The taps of one row, from input column `x` on. */
-SIMD_FUNCTION vec along_row(const float *x, const float *weight, int64_t n) {
+SIMD_FUNCTION vec along_row(const float *x, const float *weight, int64_t in, int64_t n) {
   if (TAPS_W == 1) return vload(x);
   vec sum = vmul(vload(x), vbroadcast_load(weight));
 #pragma clang loop unroll_count(4)
-  for (int64_t s = 1; s < TAPS_W; s++) sum = vfma(sum, vload(x + s * LANES), vbroadcast_load(weight + s * n));
+  for (int64_t s = 1; s < TAPS_W; s++)
+    sum = vfma(sum, vload(x + tap(s, in - 1) * LANES), vbroadcast_load(weight + s * n));
   return sum;
 }
 
@@ -31,11 +38,12 @@ SIMD_FUNCTION vec along_row(const float *x, const float *weight, int64_t n) {
 static void resize_row(const Axis *h, const Axis *w, const float *x, float *y, int64_t oh) {
   for (int64_t ow = 0; ow < w->out; ow++) {
     const float *from = x + w->start[ow] * LANES, *weight = w->weight + ow;
-    vec sum = along_row(from, weight, w->out);
+    vec sum = along_row(from, weight, w->in, w->out);
     if (TAPS_H > 1) sum = vmul(sum, vbroadcast_load(h->weight + oh));
-    for (int64_t r = 1; r < TAPS_H; r++)
-      sum =
-          vfma(sum, along_row(from + r * w->in * LANES, weight, w->out), vbroadcast_load(h->weight + r * h->out + oh));
+    for (int64_t r = 1; r < TAPS_H; r++) {
+      const float *row = from + tap(r, h->in - 1) * w->in * LANES;
+      sum = vfma(sum, along_row(row, weight, w->in, w->out), vbroadcast_load(h->weight + r * h->out + oh));
+    }
     vstore(y + ow * LANES, sum);
   }
 }

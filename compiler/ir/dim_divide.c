@@ -6,6 +6,8 @@
  * Division by a constant c > 0 rests on floor((c*q + r) / c) = q + floor(r / c) and
  * floor(floor(x / a) / b) = floor(x / (a*b)); both hold for all integers.
  */
+#include <stdlib.h>
+
 #include "ir/dim_internal.h"
 #include "support/diagnostics.h"
 
@@ -104,12 +106,22 @@ static const Atom *only_division(const Dim *a, int64_t *offset) {
   return dim_is_const(term->factors[0]->b) ? term->factors[0] : NULL;
 }
 
+/* floor(a / c) = -floor((-a + c - 1) / c): of both forms the one whose first factor is smaller, so that ceil(x / 4) has
+ * one form, too: -x/4 and 3x/4 - x lead to it. */
+static bool is_better_negated(const Dim *a, int64_t c) {
+  return a->n_terms && a->terms[0].n_factors && a->terms[0].coefficient > c / 2 && c < INT32_MAX;
+}
+
 static const Dim *divide_by_const(DimTable *table, const Dim *a, int64_t c) {
   const Dim *rest;
   const Dim *quotient = divide_coefficients(table, a, c, &rest);
   int64_t g = common_divisor(rest, c);
   rest = cancel(table, rest, g);
   c /= g;
+  if (is_better_negated(rest, c)) {
+    const Dim *negative = dim_sub(table, dim_const(table, c - 1), rest);
+    return dim_sub(table, quotient, divide_by_const(table, negative, c));
+  }
   int64_t offset, inner_times_c, shift;
   const Atom *inner = only_division(rest, &offset);
   if (inner && !__builtin_mul_overflow(dim_value(inner->b), c, &inner_times_c) &&
@@ -141,9 +153,9 @@ const Dim *dim_div(DimTable *table, const Dim *a, const Dim *b) {
   return dim_add(table, quotient, dim_of_atom(table, ATOM_DIV, NULL, rest, b));
 }
 
-/* `a` without one of its divisions, times that one's divisor: n/c - (c-1)/c <= floor(n / c) <= n/c gives a bound from
+/* `a` without one of its divisions, times *divisor, that one's: n/c - (c-1)/c <= floor(n / c) <= n/c gives a bound from
  * below, or from above. NULL if it has none by a constant. */
-static const Dim *without_division(DimTable *table, const Dim *a, bool above) {
+static const Dim *without_division(DimTable *table, const Dim *a, bool above, int64_t *divisor) {
   enum { MAX_TERMS = 16 }; /* longer expressions are not tried */
   for (int t = 0; t < a->n_terms; t++) {
     const Term *term = &a->terms[t];
@@ -153,6 +165,7 @@ static const Dim *without_division(DimTable *table, const Dim *a, bool above) {
     const Dim *c = atom->b, *k = dim_const(table, term->coefficient), *bound = atom->a;
     if ((term->coefficient > 0) != above) bound = dim_sub(table, bound, dim_sub(table, c, dim_const(table, 1)));
     const Dim *rest = dim_sub(table, a, dim_of_terms(table, term, 1));
+    *divisor = dim_value(c);
     return dim_add(table, dim_mul(table, rest, c), dim_mul(table, bound, k));
   }
   return NULL;
@@ -162,11 +175,24 @@ const Dim *dim_ceil_div(DimTable *table, const Dim *a, const Dim *b) {
   return dim_div(table, dim_add(table, a, dim_sub(table, b, dim_const(table, 1))), b);
 }
 
-/* Can a <= 0, or a >= 0, be proved? */
+/* The x with a = g*x + r, r constant, for which a <= 0 is x <= 0: the least integers that say the same. */
+static const Dim *without_factor(DimTable *table, const Dim *a) {
+  int64_t g = llabs(common_divisor(a, 0));
+  if (g <= 1) return a;
+  const Dim *constant = dim_const(table, g - 1); /* r/g is rounded up */
+  return cancel(table, dim_add(table, a, constant), g);
+}
+
+/* Can a <= 0, or a >= 0, be proved? What is below 1 as a fraction is an integer of at most 0. */
 static bool never_positive(DimTable *table, const Dim *a) {
   enum { MAX_DIVISIONS = 6 };
-  for (int i = 0; a && i < MAX_DIVISIONS && !saturated(a); i++, a = without_division(table, a, true))
-    if (a->upper <= 0) return true;
+  int64_t scale = 1, divisor = 1; /* the bound is of a * scale */
+  a = without_factor(table, a);
+  for (int i = 0; a && i < MAX_DIVISIONS && !saturated(a); i++) {
+    if (a->upper < scale) return true;
+    a = without_division(table, a, true, &divisor);
+    if (__builtin_mul_overflow(scale, divisor, &scale)) return false;
+  }
   return false;
 }
 

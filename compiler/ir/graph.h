@@ -185,7 +185,11 @@ UseList graph_uses(Graph *graph);
 void graph_remove_dead(Graph *graph);
 
 bool value_is_constant(const Value *value);
-bool value_static(const Value *value);       /* every axis constant */
+bool value_static(const Value *value); /* every axis constant */
+/* Is it a list of known elements that only shape rules read? No node writes it, and no kernel has it. */
+static inline bool value_is_for_shapes(const Value *value) {
+  return value->elements && !value->producer && !value->is_input && !value->data;
+}
 int64_t value_count(const Value *value);     /* elements, of a static shape */
 int64_t value_max_count(const Value *value); /* elements in memory at the dims' maxima; saturates */
 int64_t value_max_bytes(const Value *value);

@@ -62,7 +62,9 @@ static bool fills_wide_blocks(Graph *graph, const Value *value) {
 
 static bool writes_whole_blocks(Graph *graph, const Node *node) {
   for (int i = 1; i < node->n_inputs; i++)
-    if (node->inputs[i] && !node->inputs[i]->data && !fills_wide_blocks(graph, node->inputs[i])) return false;
+    if (node->inputs[i] && !node->inputs[i]->data && !value_is_for_shapes(node->inputs[i]) &&
+        !fills_wide_blocks(graph, node->inputs[i]))
+      return false;
   for (int i = 0; i < node->n_outputs; i++)
     if (node->outputs[i] && !fills_wide_blocks(graph, node->outputs[i])) return false;
   return true;

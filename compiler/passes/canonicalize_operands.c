@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Operands computed from shapes at run time become constants where they only repeat the input's shape: 0 and -1 in
- * Reshape's target, 1 in Expand's, "to the end" in Slice's ends. The shape arithmetic is then dead.
+ * Reshape's target, 1 in Expand's, "to the end" in Slice's ends. Those of Resize, Pad and Slice that are expressions of
+ * dims stay that, without a producer: kernels take the dims. The shape arithmetic is then dead.
  */
 #include "passes.h"
 #include "shapes/shape.h"
@@ -69,11 +70,27 @@ static void settle_ends(Graph *graph, Node *node) {
   set_operand(graph, node, 2, ends.n, numbers);
 }
 
+/* By op: the inputs, a bit each, that only shape rules read. */
+static const int read_by_shapes[N_OPS] = {[OP_Pad] = 1 << 1, [OP_Resize] = 1 << 3, [OP_Slice] = 1 << 1 | 1 << 2};
+
+static void detach(Graph *graph, Node *node, int input) {
+  const Value *computed = node->inputs[input];
+  if (!computed || !computed->producer || !computed->elements || computed->divisors) return;
+  Value *known = graph_value(graph, computed->name, computed->where);
+  known->dtype = computed->dtype;
+  known->rank = computed->rank;
+  known->shape = computed->shape;
+  known->elements = computed->elements;
+  node->inputs[input] = known;
+}
+
 /* needs: infer_shapes. keeps: types and shapes. */
 void canonicalize_operands(Graph *graph) {
   for (int n = 0; n < graph->n_nodes; n++) {
     Node *node = graph->nodes[n];
     if ((is_op(node, OP_Reshape) || is_op(node, OP_Expand)) && !node->inputs[1]->data) settle_target(graph, node);
     if (is_op(node, OP_Slice) && node_input(node, 2) && !node->inputs[2]->data) settle_ends(graph, node);
+    for (int i = 0; i < node->n_inputs; i++)
+      if (read_by_shapes[node->op->kind] >> i & 1) detach(graph, node, i);
   }
 }

@@ -39,10 +39,10 @@ static Value *same_if_sorted(Graph *graph, const Node *node) {
 }
 
 static Value *same_if_unpadded(Graph *graph, const Node *node) {
-  int64_t before[MAX_RANK], after[MAX_RANK];
+  const Dim *before[MAX_RANK], *after[MAX_RANK];
   if (!read_pads(graph, node, before, after)) bug("the pads were good before");
   for (int axis = 0; axis < node->inputs[0]->rank; axis++)
-    if (before[axis] || after[axis]) return NULL;
+    if (!dim_equals(before[axis], 0) || !dim_equals(after[axis], 0)) return NULL;
   return node->inputs[0];
 }
 

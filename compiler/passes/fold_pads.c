@@ -24,12 +24,24 @@ static bool read_fill(const Node *pad, float *fill) {
   return true;
 }
 
-/* False if the node is not a Pad with a constant along spatial axes. */
+/* False if a pad is not constant. */
+static bool constant_pads(Graph *graph, const Node *node, Padding *padding) {
+  const Dim *before[MAX_RANK], *after[MAX_RANK];
+  if (!read_pads(graph, node, before, after)) bug("the pads were good before");
+  for (int axis = 0; axis < padding->x->rank; axis++) {
+    if (!dim_is_const(before[axis]) || !dim_is_const(after[axis])) return false;
+    padding->before[axis] = dim_value(before[axis]);
+    padding->after[axis] = dim_value(after[axis]);
+  }
+  return true;
+}
+
+/* False if the node is not a Pad by constants, with a constant, along spatial axes. */
 static bool padding_of(Graph *graph, const Node *node, Padding *padding) {
   if (!is_op(node, OP_Pad) || node_word(node, ATTR_mode) != PAD_constant) return false;
   *padding = (Padding){.x = node->inputs[0]};
   if (padding->x->dtype != RNNCC_F32 || !read_fill(node, &padding->fill)) return false;
-  if (!read_pads(graph, node, padding->before, padding->after)) bug("the pads were good before");
+  if (!constant_pads(graph, node, padding)) return false;
   for (int axis = 0; axis < padding->x->rank; axis++) {
     if (padding->before[axis] < 0 || padding->after[axis] < 0) return false;
     if (axis < 2 && (padding->before[axis] || padding->after[axis])) return false;

@@ -25,7 +25,7 @@ static void check_origin(const Graph *graph, const Value *value) {
 /* Reads must come after writes: `written` marks what nodes so far have produced, by value id. */
 static void check_read(const Graph *graph, const Node *node, const Value *value, const bool *written) {
   if (!listed(graph, value)) bug("n%d (%s) reads a value outside the graph", node->id, node->op->name);
-  if (value->is_input || value->data || written[value->id]) return;
+  if (value->is_input || value->data || value_is_for_shapes(value) || written[value->id]) return;
   bug("n%d (%s) reads t%d before it is written", node->id, node->op->name, value->id);
 }
 

@@ -86,10 +86,11 @@ static bool begins_with_root(const Value *value) {
 static bool within(const Program *program, const Access *access) {
   const Value *root = value_root(access->value), *value = access->value;
   if (begins_with_root(value) && is_share_of_image(program->graph, value, end_of(program, access))) return true;
-  if (dim_lower(access->offset) < 0) return false;
+  DimTable *dims = program->graph->dims;
+  if (!dim_at_most(dims, dim_const(dims, 0), access->offset)) return false;
   for (; value->view_of; value = value->view_of)
     if (value->at) return true; /* a slice, checked where it is made */
-  return dim_upper(end_of(program, access)) <= value_max_bytes(root);
+  return dim_at_most(dims, end_of(program, access), dim_const(dims, value_max_bytes(root)));
 }
 
 /* Has the root its place, if it should have one by now? */

@@ -113,9 +113,17 @@ typedef struct Interpreter {
   const Tensor **tensors;
 } Interpreter;
 
+static const Tensor *known_tensor(Interpreter *run, const Value *value) {
+  Tensor *tensor = tensor_for(run->arena, value, run->symbols);
+  for (int64_t i = 0; i < value_count(value); i++)
+    tensor_set_int(tensor, i, dim_eval(value->elements[i], run->symbols));
+  return tensor;
+}
+
 static const Tensor *tensor_of(Interpreter *run, const Value *value) {
   if (!value) return NULL;
   const Tensor **held = &run->tensors[value->id];
+  if (!*held && value_is_for_shapes(value)) *held = known_tensor(run, value);
   if (!*held && value->data) *held = reference_tensor(run->arena, value, run->symbols);
   if (!*held) bug("reference: t%d is used before it is known", value->id);
   return *held;

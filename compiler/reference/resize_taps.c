@@ -29,7 +29,8 @@ static float half_pixel(const ResizeAxis *a, float o) { return (o + 0.5f) / a->s
 
 /* The middle of the input is that of the output, also where the output's extent was rounded. */
 static float half_pixel_symmetric(const ResizeAxis *a, float o) {
-  return (float)a->in / 2 * (1 - (float)a->out / a->length) + half_pixel(a, o);
+  float shift = (float)a->in / 2 * (1 - (float)a->out / a->length), shifted = shift + (o + 0.5f) / a->scale;
+  return shifted - 0.5f;
 }
 
 static float pytorch_half_pixel(const ResizeAxis *a, float o) { return a->out > 1 ? half_pixel(a, o) : 0; }
@@ -85,11 +86,15 @@ typedef struct Filter {
   int half; /* taps on either side */
 } Filter;
 
+double resize_narrow(const Node *node, const ResizeAxis *axis) {
+  return node_int(node, ATTR_antialias) && axis->scale > 0 && axis->scale < 1 ? axis->scale : 1;
+}
+
 static Filter filter_of(const Node *node, const ResizeAxis *axis) {
   Filter filter = {.cubic = node_word(node, ATTR_mode) == RESIZE_cubic, .narrow = 1};
   filter.a = node_float(node, ATTR_cubic_coeff_a);
   filter.exclude_outside = node_int(node, ATTR_exclude_outside) != 0;
-  if (node_int(node, ATTR_antialias) && axis->scale < 1) filter.narrow = axis->scale;
+  filter.narrow = resize_narrow(node, axis);
   filter.half = (int)-floor(-(filter.cubic ? 2 : 1) / filter.narrow);
   return filter;
 }
@@ -146,14 +151,18 @@ static void nearest_taps(const Node *node, const ResizeAxis *axis, ResizeTaps *t
   }
 }
 
+static bool takes_nearest(const Node *node) { return node_word(node, ATTR_mode) == RESIZE_nearest; }
+
+int64_t resize_tap_count(const Node *node, const ResizeAxis *axis) {
+  return takes_nearest(node) ? 1 : 2 * filter_of(node, axis).half;
+}
+
 ResizeTaps resize_taps(Arena *arena, const Node *node, const ResizeAxis *axis) {
-  bool is_nearest = node_word(node, ATTR_mode) == RESIZE_nearest;
-  int64_t n = is_nearest ? 1 : 2 * filter_of(node, axis).half;
-  if (n > axis->in) n = axis->in;
+  int64_t n = min_int(resize_tap_count(node, axis), axis->in);
   ResizeTaps taps = {.n = (int)n};
   taps.start = ARENA_ARRAY(arena, int32_t, axis->out);
   taps.weight = ARENA_ARRAY(arena, float, axis->out *n);
-  if (is_nearest)
+  if (takes_nearest(node))
     nearest_taps(node, axis, &taps);
   else
     weighted_taps(arena, node, axis, &taps);

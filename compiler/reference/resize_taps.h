@@ -29,6 +29,9 @@ ResizeAxis resize_axis(int64_t in, int64_t out, float given);
 /* The axis is copied as it is. */
 bool resize_is_identity(const Node *node, const ResizeAxis *axis);
 ResizeTaps resize_identity(Arena *arena, int64_t extent);
+/* Taps of an output element, of an axis long enough; and how much the filter is widened against aliasing, <= 1. */
+int64_t resize_tap_count(const Node *node, const ResizeAxis *axis);
+double resize_narrow(const Node *node, const ResizeAxis *axis);
 ResizeTaps resize_taps(Arena *arena, const Node *node, const ResizeAxis *axis);
 
 /* If `keep_aspect_ratio_policy` requires one scale for all axes: returns it, and sets `sizes` to the scaled extents.
@@ -39,12 +42,13 @@ float resize_keep_aspect(const Node *node, int n, const int64_t *in, int64_t *si
  * `axes`. */
 int resize_position(const Node *node, int axis, int rank);
 
-/* A node with its shapes: axes whose extents are not in `out` known are not resized. */
+/* A node with its shapes. */
 typedef struct Resize {
   int rank;
   const Dim *out[MAX_RANK];
   bool resized[MAX_RANK];
-  ResizeAxis axis[MAX_RANK]; /* of resized ones */
+  bool at_run_time[MAX_RANK]; /* only the run knows the extents of `axis` and what follows: they are 0 */
+  ResizeAxis axis[MAX_RANK];  /* of resized ones */
 } Resize;
 /* False after an error. */
 bool read_resize(Graph *graph, const Node *node, Resize *resize);

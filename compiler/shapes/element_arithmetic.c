@@ -88,12 +88,11 @@ static bool multiply(DimTable *dims, const Node *node, const Ratio *a, const Rat
   return true;
 }
 
-/* Rounded towards zero. */
+/* Rounded towards zero: what is above zero and what is below it are rounded down alike. */
 static bool truncate(DimTable *dims, const Dim *a, const Dim *b, Ratio *result) {
-  const Dim *zero = dim_const(dims, 0);
-  if (dim_lower(b) <= 0) return false;
-  if (dim_lower(a) >= 0) return whole(dim_div(dims, a, b), result);
-  return dim_upper(a) <= 0 && whole(dim_sub(dims, zero, dim_div(dims, dim_sub(dims, zero, a), b)), result);
+  const Dim *zero = dim_const(dims, 0), *above = dim_max(dims, a, zero),
+            *below = dim_max(dims, dim_sub(dims, zero, a), zero);
+  return dim_lower(b) > 0 && whole(dim_sub(dims, dim_div(dims, above, b), dim_div(dims, below, b)), result);
 }
 
 /* Integers divide by anything positive, floats by positive constants. */
@@ -108,7 +107,7 @@ static bool divide(DimTable *dims, const Node *node, const Ratio *a, const Ratio
 
 static bool modulo(DimTable *dims, const Node *node, const Ratio *a, const Ratio *b, Ratio *result) {
   if (is_float(node->outputs[0]) || dim_lower(b->numerator) <= 0) return false;
-  if (node_int(node, ATTR_fmod) && dim_lower(a->numerator) < 0) return false;
+  if (node_int(node, ATTR_fmod) && !dim_at_most(dims, dim_const(dims, 0), a->numerator)) return false;
   const Dim *quotient = dim_div(dims, a->numerator, b->numerator);
   return whole(dim_sub(dims, a->numerator, dim_mul(dims, quotient, b->numerator)), result);
 }
@@ -119,9 +118,10 @@ static bool negate(DimTable *dims, const Node *node, const Ratio *a, const Ratio
 }
 
 static bool absolute(DimTable *dims, const Node *node, const Ratio *a, const Ratio *b, Ratio *result) {
-  if (dim_upper(a->numerator) <= 0) return negate(dims, node, a, b, result);
+  const Dim *zero = dim_const(dims, 0);
+  if (dim_at_most(dims, a->numerator, zero)) return negate(dims, node, a, b, result);
   *result = *a;
-  return dim_lower(a->numerator) >= 0;
+  return dim_at_most(dims, zero, a->numerator);
 }
 
 static bool floor_of(DimTable *dims, const Node *node, const Ratio *a, const Ratio *b, Ratio *result) {

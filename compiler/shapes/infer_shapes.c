@@ -17,7 +17,7 @@
 
 static bool check_extent(Graph *graph, const Value *value, int axis) {
   const Dim *extent = value->shape[axis];
-  if (dim_lower(extent) >= 0) return true;
+  if (dim_at_most(graph->dims, dim_const(graph->dims, 0), extent)) return true;
   if (dim_is_const(extent))
     error_at(value->where, EXIT_INVALID, "axis %d of %s is %lld; no extent may be negative", axis,
              shape_text(graph, value), (long long)dim_value(extent));

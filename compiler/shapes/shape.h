@@ -126,6 +126,12 @@ int cumsum_axis(Graph *graph, const Node *node);
 const Dim *nms_keep(Graph *graph, const Node *node);
 
 /* Elements added (or, negative, cut off) before and after each axis of Pad. */
-bool read_pads(Graph *graph, const Node *node, int64_t before[MAX_RANK], int64_t after[MAX_RANK]);
+bool read_pads(Graph *graph, const Node *node, const Dim *before[MAX_RANK], const Dim *after[MAX_RANK]);
+/* Padding along one axis; negative padding crops the input. */
+typedef struct PadAxis {
+  const Dim *before, *after;  /* elements to fill */
+  const Dim *origin, *extent; /* the part of the input that is kept */
+} PadAxis;
+PadAxis pad_axis(DimTable *dims, const Dim *extent, const Dim *before, const Dim *after);
 
 #endif

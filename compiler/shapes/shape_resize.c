@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Resize's operands: the regions, scales or sizes must be known at compile time. */
+/* Resize's operands: regions and scales must be known at compile time; sizes may be computed from shapes. */
 #include <math.h>
 
 #include "reference/resize_taps.h"
@@ -37,8 +37,45 @@ static bool check_axes(const Node *node, int rank, int *n) {
 
 static bool static_extent(Graph *graph, const Node *node, int axis) {
   return dim_is_const(node->inputs[0]->shape[axis]) ||
-         shape_unsupported(node, "axis %d of %s is resized; its extent must be constant", axis,
-                           shape_text(graph, node->inputs[0]));
+         shape_unsupported(node, "axis %d of %s is resized by `keep_aspect_ratio_policy`; its extent must be constant",
+                           axis, shape_text(graph, node->inputs[0]));
+}
+
+/* A filter against aliasing has as many taps as the scale says. */
+static bool check_antialias(Graph *graph, const Node *node, int axis, const Dim *out) {
+  const Dim *in = node->inputs[0]->shape[axis];
+  if (!node_int(node, ATTR_antialias) || node_word(node, ATTR_mode) == RESIZE_nearest) return true;
+  return dim_at_most(graph->dims, in, out) ||
+         shape_unsupported(node,
+                           "`antialias` where axis %d of %s shrinks to %s; it needs constant extents, or `scales` in "
+                           "place of sizes",
+                           axis, shape_text(graph, node->inputs[0]), dim_text(graph, out));
+}
+
+/* scale 0: that of the extents. */
+static bool resize_to(Graph *graph, const Node *node, Resize *resize, int axis, const Dim *out, float scale) {
+  const Dim *in = node->inputs[0]->shape[axis];
+  resize->out[axis] = out;
+  resize->resized[axis] = true;
+  resize->at_run_time[axis] = !dim_is_const(in) || !dim_is_const(out);
+  resize->axis[axis] = (ResizeAxis){.scale = scale, .roi = {0, 1}};
+  if (resize->at_run_time[axis]) return scale != 0 || check_antialias(graph, node, axis, out);
+  resize->axis[axis] = resize_axis(dim_value(in), dim_value(out), scale);
+  return true;
+}
+
+/* floor(in * scale), whose product is in f32: NULL where that may be rounded. */
+static const Dim *scaled_extent(Graph *graph, const Dim *in, float scale) {
+  enum { FLOAT_BITS = 24, MAX_SHIFT = 62 };
+  DimTable *dims = graph->dims;
+  if (dim_is_const(in)) return dim_const(dims, (int64_t)fmin(floor((double)(scale * (float)dim_value(in))), 0x1p40));
+  int exponent;
+  int64_t mantissa = (int64_t)ldexpf(frexpf(scale, &exponent), FLOAT_BITS);
+  for (exponent -= FLOAT_BITS; mantissa % 2 == 0; exponent++) mantissa /= 2;
+  if (exponent > FLOAT_BITS || exponent < -MAX_SHIFT) return NULL;
+  if (dim_upper(in) > ((int64_t)1 << FLOAT_BITS) / mantissa) return NULL;
+  int64_t up = exponent > 0 ? mantissa << exponent : mantissa, down = exponent < 0 ? (int64_t)1 << -exponent : 1;
+  return dim_div(dims, dim_mul(dims, in, dim_const(dims, up)), dim_const(dims, down));
 }
 
 static bool by_scale(Graph *graph, const Node *node, Resize *resize, int axis, float scale) {
@@ -46,14 +83,19 @@ static bool by_scale(Graph *graph, const Node *node, Resize *resize, int axis, f
   if (!(scale > 0 && scale < INFINITY))
     return shape_error(node, "the scale of axis %d is %g; it must be greater than 0", axis, (double)scale);
   if (scale == 1) return true;
-  if (!static_extent(graph, node, axis)) return false;
-  double out = floor((double)(scale * (float)dim_value(in)));
-  if (out < 1 || out > INT32_MAX)
-    return shape_error(node, "a scale of %g leaves axis %d of %s an extent of %.0f", (double)scale, axis,
-                       shape_text(graph, node->inputs[0]), out);
-  resize->axis[axis] = resize_axis(dim_value(in), (int64_t)out, scale);
-  resize->resized[axis] = true;
-  return true;
+  const Dim *out = scaled_extent(graph, in, scale);
+  if (!out)
+    return shape_unsupported(
+        node,
+        "axis %d of %s times %.9g, which may be rounded; its extent must be constant, or the scale "
+        "a fraction of fewer bits, such as 1.5%s",
+        axis, shape_text(graph, node->inputs[0]), (double)scale, dims_places(graph, 1, &in));
+  if (dim_lower(out) < 1 || dim_upper(out) > INT32_MAX)
+    return shape_error(node, "a scale of %g leaves axis %d of %s an extent of %s%s%s", (double)scale, axis,
+                       shape_text(graph, node->inputs[0]), dim_text(graph, out),
+                       dim_is_const(out) ? "" : ", which may be 0 or too large; change its dimensions' bounds",
+                       dims_places(graph, 1, &out));
+  return resize_to(graph, node, resize, axis, out, scale);
 }
 
 static bool by_scales(Graph *graph, const Node *node, Resize *resize, int n) {
@@ -66,16 +108,12 @@ static bool by_scales(Graph *graph, const Node *node, Resize *resize, int n) {
 }
 
 static bool by_size(Graph *graph, const Node *node, Resize *resize, int axis, const Dim *size) {
-  const Dim *in = node->inputs[0]->shape[axis];
-  if (same_dim(in, size)) return true;
-  if (!static_extent(graph, node, axis)) return false;
-  if (!dim_is_const(size))
-    return shape_unsupported(node, "the size of axis %d is %s; it must be a constant", axis, dim_text(graph, size));
-  if (dim_value(size) < 1 || dim_value(size) > INT32_MAX)
-    return shape_error(node, "the size of axis %d is %lld; it must be at least 1", axis, (long long)dim_value(size));
-  resize->axis[axis] = resize_axis(dim_value(in), dim_value(size), 0);
-  resize->resized[axis] = true;
-  return true;
+  if (same_dim(node->inputs[0]->shape[axis], size)) return true;
+  if (dim_lower(size) < 1 || dim_upper(size) > INT32_MAX)
+    return shape_error(node, "the size of axis %d is %s; it must be at least 1%s%s", axis, dim_text(graph, size),
+                       dim_is_const(size) ? "" : ": give its dimensions a larger minimum",
+                       dims_places(graph, 1, &size));
+  return resize_to(graph, node, resize, axis, size, 0);
 }
 
 /* One scale for all listed axes, which must be constant. */
@@ -96,8 +134,7 @@ static bool by_aspect(Graph *graph, const Node *node, Resize *resize, const DimL
     int k = resize_position(node, axis, resize->rank);
     if (k < 0) continue;
     if (out[k] < 1) return shape_error(node, "axis %d is left an extent of 0", axis);
-    resize->axis[axis] = resize_axis(in[k], out[k], scale);
-    resize->resized[axis] = true;
+    if (!resize_to(graph, node, resize, axis, dim_const(graph->dims, out[k]), scale)) return false;
   }
   return true;
 }
@@ -124,10 +161,7 @@ static bool read_regions(Graph *graph, const Node *node, Resize *resize, int n) 
     if (k < 0) continue;
     bool whole = regions[k] == 0 && regions[n + k] == 1;
     if (!resize->resized[axis] && whole) continue;
-    if (!static_extent(graph, node, axis)) return false;
-    int64_t extent = dim_value(node->inputs[0]->shape[axis]);
-    if (!resize->resized[axis]) resize->axis[axis] = resize_axis(extent, extent, 0);
-    resize->resized[axis] = true;
+    if (!resize->resized[axis] && !resize_to(graph, node, resize, axis, resize->out[axis], 0)) return false;
     resize->axis[axis].roi[0] = regions[k];
     resize->axis[axis].roi[1] = regions[n + k];
   }
@@ -138,17 +172,15 @@ bool read_resize(Graph *graph, const Node *node, Resize *resize) {
   const Value *x = node->inputs[0];
   int n;
   *resize = (Resize){.rank = x->rank};
+  for (int axis = 0; axis < x->rank; axis++) resize->out[axis] = x->shape[axis];
   if (!check_axes(node, x->rank, &n)) return false;
   bool scaled = given(node, SCALES), sized = given(node, SIZES);
   if (scaled == sized)
     return shape_error(node, "one of scales, input %d, and sizes, input %d, must be given", SCALES, SIZES);
   if (!(scaled ? by_scales : by_sizes)(graph, node, resize, n)) return false;
   if (!read_regions(graph, node, resize, n)) return false;
-  for (int axis = 0; axis < x->rank; axis++) {
-    bool resized = resize->resized[axis];
-    resize->out[axis] = resized ? dim_const(graph->dims, resize->axis[axis].out) : x->shape[axis];
-    resize->resized[axis] = resized && !resize_is_identity(node, &resize->axis[axis]);
-  }
+  for (int axis = 0; axis < x->rank; axis++)
+    resize->resized[axis] &= resize->at_run_time[axis] || !resize_is_identity(node, &resize->axis[axis]);
   return true;
 }
 

@@ -4,8 +4,9 @@
 
 /* Counts a negative position from the end; NULL if its sign is not known. */
 static const Dim *from_start(Graph *graph, const Dim *position, const Dim *extent) {
-  if (dim_lower(position) >= 0) return position;
-  return dim_upper(position) < 0 ? dim_add(graph->dims, position, extent) : NULL;
+  const Dim *zero = dim_const(graph->dims, 0), *minus_one = dim_const(graph->dims, -1);
+  if (dim_at_most(graph->dims, zero, position)) return position;
+  return dim_at_most(graph->dims, position, minus_one) ? dim_add(graph->dims, position, extent) : NULL;
 }
 
 static const Dim *clamp(DimTable *dims, const Dim *position, const Dim *low, const Dim *high) {
@@ -86,17 +87,18 @@ bool shape_slice(Graph *graph, Node *node) {
 }
 
 /* Pads [begin of each axis..., end of each axis...], over `axes` or all axes. */
-bool read_pads(Graph *graph, const Node *node, int64_t before[MAX_RANK], int64_t after[MAX_RANK]) {
+bool read_pads(Graph *graph, const Node *node, const Dim *before[MAX_RANK], const Dim *after[MAX_RANK]) {
   const Value *input = node->inputs[0];
-  IntList pads, axes;
+  DimList pads;
+  IntList axes;
   bool seen[MAX_RANK];
-  if (!operand_ints(graph, node, ATTR_pads, 1, &pads) || !operand_ints(graph, node, ATTR_NONE, 3, &axes)) return false;
+  if (!operand_dims(graph, node, ATTR_pads, 1, &pads) || !operand_ints(graph, node, ATTR_NONE, 3, &axes)) return false;
   if (!pads.given) return shape_error(node, "pads must be given, as an attribute or as input 1");
   int n = axes.given ? axes.n : input->rank;
   if (pads.n != 2 * n)
     return shape_error(node, "there are %d pads; %d are needed, before and after each of %d axes", pads.n, 2 * n, n);
   if (!operand_axes(node, &axes, input->rank, seen)) return false;
-  for (int axis = 0; axis < MAX_RANK; axis++) before[axis] = after[axis] = 0;
+  for (int axis = 0; axis < MAX_RANK; axis++) before[axis] = after[axis] = dim_const(graph->dims, 0);
   for (int i = 0; i < n; i++) {
     int axis = axes.given ? normal_axis(axes.items[i], input->rank) : i;
     before[axis] = pads.items[i];
@@ -105,25 +107,53 @@ bool read_pads(Graph *graph, const Node *node, int64_t before[MAX_RANK], int64_t
   return true;
 }
 
-/* Checks the pad against the extent: reflect does not repeat the border, wrap goes round once. */
-static bool check_reach(Graph *graph, const Node *node, int axis, int64_t pad) {
+/* What is left of n elements where `pad` may be negative: n - max(0, -pad), in a form whose bounds are close. */
+static const Dim *cropped(DimTable *dims, const Dim *n, const Dim *pad) {
+  return dim_min(dims, n, dim_add(dims, n, pad));
+}
+
+PadAxis pad_axis(DimTable *dims, const Dim *extent, const Dim *before, const Dim *after) {
+  const Dim *zero = dim_const(dims, 0);
+  return (PadAxis){.before = dim_max(dims, zero, before),
+                   .after = dim_max(dims, zero, after),
+                   .origin = dim_max(dims, zero, dim_sub(dims, zero, before)),
+                   .extent = cropped(dims, cropped(dims, extent, before), after)};
+}
+
+/* Checks the pad against what is kept of the extent: reflect does not repeat the border, wrap goes round once. */
+static bool check_reach(Graph *graph, const Node *node, int axis, const Dim *pad) {
   PadMode mode = node_word(node, ATTR_mode);
-  const Dim *extent = node->inputs[0]->shape[axis];
-  int64_t most = mode == PAD_reflect ? dim_lower(extent) - 1 : mode == PAD_wrap ? dim_lower(extent) : INT64_MAX;
-  return pad <= most ||
-         shape_error(node, "a pad of %lld on axis %d of %s; mode \"%s\" allows at most %lld", (long long)pad, axis,
-                     shape_text(graph, node->inputs[0]), node_string(node, ATTR_mode), (long long)most);
+  const Dim *most = node->inputs[0]->shape[axis];
+  if (mode == PAD_reflect) most = dim_sub(graph->dims, most, dim_const(graph->dims, 1));
+  if (mode == PAD_constant || mode == PAD_edge || dim_at_most(graph->dims, pad, most)) return true;
+  return shape_error(node, "a pad of %s on axis %d of %s; mode \"%s\" allows at most %s%s%s", dim_text(graph, pad),
+                     axis, shape_text(graph, node->inputs[0]), node_string(node, ATTR_mode), dim_text(graph, most),
+                     dim_is_const(pad) && dim_is_const(most) ? "" : " at all extents; give dimensions a larger minimum",
+                     dims_places(graph, 2, (const Dim *[]){pad, most}));
+}
+
+/* Where the axis is cropped and filled, as much is cropped as there is at most; of nothing its own elements fill
+ * nothing. */
+static bool check_crop(Graph *graph, const Node *node, int axis, const PadAxis *pads) {
+  bool cropped = pads->extent != node->inputs[0]->shape[axis];
+  bool filled = !dim_equals(pads->before, 0) || !dim_equals(pads->after, 0);
+  const Dim *least = dim_const(graph->dims, node_word(node, ATTR_mode) == PAD_constant ? 0 : 1);
+  if (!cropped || !filled) return true; /* the result's extent is checked */
+  if (dim_at_most(graph->dims, least, pads->extent)) return true;
+  return shape_error(node, "negative pads leave %s elements of axis %d of %s; at least %s must be left%s",
+                     dim_text(graph, pads->extent), axis, shape_text(graph, node->inputs[0]), dim_text(graph, least),
+                     dims_places(graph, 1, &pads->extent));
 }
 
 bool shape_pad(Graph *graph, Node *node) {
   const Value *input = node->inputs[0];
-  int64_t before[MAX_RANK], after[MAX_RANK];
-  const Dim *shape[MAX_RANK];
+  const Dim *before[MAX_RANK], *after[MAX_RANK], *shape[MAX_RANK];
   if (!read_pads(graph, node, before, after) || !check_scalar(graph, node, 2)) return false;
   for (int axis = 0; axis < input->rank; axis++) {
+    PadAxis pads = pad_axis(graph->dims, input->shape[axis], before[axis], after[axis]);
     if (!check_reach(graph, node, axis, before[axis]) || !check_reach(graph, node, axis, after[axis])) return false;
-    shape[axis] = dim_add(graph->dims, input->shape[axis], dim_const(graph->dims, before[axis]));
-    shape[axis] = dim_add(graph->dims, shape[axis], dim_const(graph->dims, after[axis]));
+    if (!check_crop(graph, node, axis, &pads)) return false;
+    shape[axis] = dim_add(graph->dims, input->shape[axis], dim_add(graph->dims, before[axis], after[axis]));
   }
   return set_shape(graph, node, 0, input->rank, shape);
 }

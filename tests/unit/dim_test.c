@@ -172,6 +172,24 @@ static void divisions_are_compared_with_what_they_divide(void **state) {
   assert_false(dim_at_most(t, above, half));
   assert_false(dim_at_most(t, f.T, dim_mul(t, half, two)));
   assert_ptr_equal(dim_min(t, half, f.T), half);
+  const Dim *quarter = dim_div(t, half, two), *whole = dim_mul(t, quarter, two);
+  assert_true(dim_at_most(t, whole, half)); /* by less than 1, as a fraction */
+  assert_ptr_equal(dim_min(t, half, whole), whole);
+  assert_false(dim_at_most(t, half, whole));
+  const Dim *bytes = dim_const(t, 64);
+  assert_true(dim_at_most(t, dim_mul(t, whole, bytes), dim_mul(t, half, bytes)));
+  arena_free(f.arena);
+}
+
+static void what_is_rounded_up_has_one_form(void **state) {
+  (void)state;
+  Fixture f = fixture_new();
+  DimTable *t = f.table;
+  const Dim *four = dim_const(t, 4), *zero = dim_const(t, 0), *up = dim_ceil_div(t, f.T, four);
+  const Dim *negated = dim_sub(t, zero, dim_div(t, dim_sub(t, zero, f.T), four));
+  assert_ptr_equal(negated, up);
+  assert_ptr_equal(dim_sub(t, f.T, dim_div(t, dim_mul(t, f.T, dim_const(t, 3)), four)), up);
+  assert_string_equal(printed(&f, up), "floor((T + 3) / 4)");
   arena_free(f.arena);
 }
 
@@ -324,6 +342,7 @@ int main(void) {
       cmocka_unit_test(products_saturate_instead_of_wrapping),
       cmocka_unit_test(random_expressions_have_the_value_of_their_parts),
       cmocka_unit_test(divisions_are_compared_with_what_they_divide),
+      cmocka_unit_test(what_is_rounded_up_has_one_form),
       cmocka_unit_test(at_most_holds_at_every_point),
       cmocka_unit_test(algebra_laws_hold_as_pointer_equality),
       cmocka_unit_test(c_text_computes_the_same_value),

@@ -98,23 +98,12 @@ static void lower_identity(Program *program, Node *node) {
   lower_whole_copy(program, node, node->inputs[0], node->outputs[0]);
 }
 
-/* Padding along one axis; negative padding crops the input. */
-typedef struct PadAxis {
-  const Dim *before, *after;  /* elements to fill */
-  const Dim *origin, *extent; /* the part of the input that is kept */
-} PadAxis;
-
 static void read_pad_axes(Graph *graph, const Node *node, PadAxis pads[MAX_RANK]) {
   const Value *x = node->inputs[0];
-  int64_t before[MAX_RANK], after[MAX_RANK];
+  const Dim *before[MAX_RANK], *after[MAX_RANK];
   if (!read_pads(graph, node, before, after)) bug("n%d: a padding that has no shape", node->id);
-  for (int axis = 0; axis < x->rank; axis++) {
-    int64_t crop_before = before[axis] < 0 ? -before[axis] : 0, crop_after = after[axis] < 0 ? -after[axis] : 0;
-    pads[axis].before = dim_const(graph->dims, before[axis] > 0 ? before[axis] : 0);
-    pads[axis].after = dim_const(graph->dims, after[axis] > 0 ? after[axis] : 0);
-    pads[axis].origin = dim_const(graph->dims, crop_before);
-    pads[axis].extent = dim_sub(graph->dims, x->shape[axis], dim_const(graph->dims, crop_before + crop_after));
-  }
+  for (int axis = 0; axis < x->rank; axis++)
+    pads[axis] = pad_axis(graph->dims, x->shape[axis], before[axis], after[axis]);
 }
 
 /* A slab of the border: `length` elements of `axis` from `first` on; only the kept part along axes before it,
@@ -176,7 +165,7 @@ static void lower_pad_map(Program *program, const Node *node, const PadAxis *pad
   kernel_knob(spec, "RANK", y->rank);
   kernel_knob(spec, "MODE", mode);
   Call *call = kernel_call(program, node, spec);
-  operand_elements(call, "in", x, first, NULL, READ);
+  operand_elements(call, "in", x, offset_inside(graph, x, first), NULL, READ);
   operand_value(call, "out", y, WRITE);
   operand_dim_array(call, "shape", y->rank, (const Dim *const *)y->shape);
   operand_dim_array(call, "before", y->rank, before);

@@ -86,6 +86,12 @@ static const Dim *span_of(Graph *graph, const StridedBox *box, const Dim *const 
   return dim_const(graph->dims, span);
 }
 
+/* Where it can be proved to be inside it stays as it is. */
+const Dim *offset_inside(Graph *graph, const Value *value, const Dim *offset) {
+  const Dim *end = dim_const(graph->dims, value_max_count(value)), *zero = dim_const(graph->dims, 0);
+  return dim_max(graph->dims, dim_min(graph->dims, offset, end), zero);
+}
+
 Call *lower_strided_copy(Program *program, const Node *node, const StridedBox *given, const Value *in,
                          const Value *out) {
   StridedBox box = simplified(program->graph, given);
@@ -96,10 +102,12 @@ Call *lower_strided_copy(Program *program, const Node *node, const StridedBox *g
   kernel_knob(spec, "INNER", inner);
   Call *call = kernel_call(program, node, spec);
   if (in)
-    operand_elements(call, "in", in, box.in_offset, span_of(program->graph, &box, box.in_stride), READ);
+    operand_elements(call, "in", in, offset_inside(program->graph, in, box.in_offset),
+                     span_of(program->graph, &box, box.in_stride), READ);
   else
     operand_integer_array(call, "in", 1, (const int64_t[]){0});
-  operand_elements(call, "out", out, box.out_offset, span_of(program->graph, &box, box.out_stride), WRITE);
+  operand_elements(call, "out", out, offset_inside(program->graph, out, box.out_offset),
+                   span_of(program->graph, &box, box.out_stride), WRITE);
   operand_dim_array(call, "shape", box.rank, box.shape);
   operand_dim_array(call, "in_stride", box.rank, box.in_stride);
   operand_dim_array(call, "out_stride", box.rank, box.out_stride);

@@ -19,6 +19,9 @@ void dense_strides(Graph *graph, const Value *value, const Dim *strides[MAX_RANK
 StridedBox strided_box(Graph *graph, int rank, const Dim *const *shape, const Dim *const *in_stride,
                        const Dim *const *out_stride);
 
+/* The same offset in the value, of which the bounds of its dims show that it is inside. */
+const Dim *offset_inside(Graph *graph, const Value *value, const Dim *offset);
+
 /* Adds the call. `in` NULL: fills with zero bytes. */
 Call *lower_strided_copy(Program *program, const Node *node, const StridedBox *box, const Value *in, const Value *out);
 

@@ -1,0 +1,39 @@
+# SPDX-License-Identifier: MIT
+"""U-Nets, feature pyramids and segmentation heads from both of PyTorch's exporters: the compiled module computes the same
+as PyTorch, of any height and width, odd ones too."""
+import numpy
+import pytest
+
+from pytorch.apart import apart
+from pytorch.test_exporters import compare
+from support import amount, machine
+from support.module import Module
+
+machine.need_package("torch")
+import torch  # noqa: E402
+from pytorch.modules import EXPORTERS, sized  # noqa: E402
+from pytorch.plane_networks import LARGEST, LEAST, PLANES  # noqa: E402
+
+BATCHES = 3
+SIZES = 5  # of each network
+# By default of each kind some, with one exporter.
+COMMON = ["original_u_net", "half_pixel_u_net", "replicating_u_net", "strided_u_net", "valid_u_net", "wave_u_net",
+          "reflecting_to_multiple", "bicubic_pyramid"]
+CASES = [(name, exporter) for k, name in enumerate(PLANES if amount.long_tests() else COMMON)
+         for exporter in amount.half(EXPORTERS, k)]
+
+
+@pytest.mark.parametrize(("name", "exporter"), CASES)
+def test_network_of_any_extents_computes_what_pytorch_does(from_torch, compile, tmp_path, name, exporter):
+    torch.manual_seed(0)
+    module, inputs, axes = PLANES[name]()
+    module.eval()
+    path, rng = tmp_path / f"{name}.onnx", numpy.random.default_rng(1)
+    apart(from_torch.export, module, inputs, axes, path, exporter, None)
+    names = sorted(set(axes[0].values()) - {"batch"})
+    bounds = [f"--dim=batch=1..{BATCHES}", *[f"--dim={name}={LEAST}..{LARGEST}" for name in names]]
+    with Module(compile(path, *bounds)) as compiled, compiled.context(2) as context:
+        compare(context, module, inputs)
+        for k in range(SIZES):
+            extents = {name: int(rng.integers(LEAST, LARGEST) // 2 * 2 + (k + i) % 2) for i, name in enumerate(names)}
+            compare(context, module, list(sized(inputs, axes, extents | {"batch": int(rng.integers(1, BATCHES + 1))})))
