@@ -17,10 +17,24 @@
 
 /* ---- actions; they return NULL, or what was expected ---- */
 
+enum { MAX_TARGETS = 64 };
+
+/* Of a target that is known, with a feature that it does not take: its features. */
+static const char *expected_target(Arena *arena, const char *name) {
+  const char *base = arena_format(arena, "%.*s", (int)strcspn(name, "+"), name);
+  const Target *target = target_find(base);
+  const char *features = target ? target_features(arena, target) : "";
+  const char *names[MAX_TARGETS] = {"native"};
+  int count = 1;
+  if (target && !*features) return arena_format(arena, "%s without features: it takes none", base);
+  if (target) return arena_format(arena, "%s with features of %s", base, features);
+  for (; count < MAX_TARGETS && target_at(count - 1); count++) names[count] = target_at(count - 1)->name;
+  return arena_format(arena, "%s, with features or none, or a triple of Linux; or several, with commas between",
+                      nearest_names(arena, base, names, count));
+}
+
 static const char *take_one_target(Options *options, const char *name) {
-  const char *expected =
-      "native, a name that `rnncc targets` lists, with any of its features, or a triple of Linux; or "
-      "several, with commas between";
+  const char *expected = expected_target(options->arena, name);
   const Target *target = target_named(options->arena, name);
   if (!target && is_linux_triple(name)) target = portable_target(options->arena, name, &expected);
   if (!target) return expected;
@@ -69,19 +83,41 @@ static const char *take_seed(void *into, const char *value) {
   return *value >= '0' && *value <= '9' && !*end && !errno ? NULL : "a whole number below 2^64";
 }
 
-static const char *take_rnn(void *into, const char *value) {
+/* `oc, px or unroll` */
+static const char *knob_names(Arena *arena, const ScheduleKind *kind) {
+  Text text = text_new(arena);
+  for (const ScheduleKnob *knob = kind->knobs; knob->name; knob++)
+    text_add(&text, "%s%s", knob == kind->knobs ? "" : knob[1].name ? ", " : " or ", knob->name);
+  return text.data;
+}
+
+static const char *kind_names(Arena *arena, const ScheduleKind *const *kinds) {
+  Text text = text_new(arena);
+  for (const ScheduleKind *const *kind = kinds; *kind; kind++)
+    text_add(&text, "%s%s", kind == kinds ? "" : kind[1] ? ", " : " or ", (*kind)->name);
+  return text.data;
+}
+
+/* NULL, or what was expected: the part that is wrong is of a kind that is known, or not. */
+static const char *check_schedule(Arena *arena, const ScheduleKind *const *kinds, const char *value) {
   ParsedSchedule parsed;
-  ((Options *)into)->variant = value;
-  return !schedule_parse(recurrent_kinds, value, &parsed) ? NULL
-                                                          : "KEY=N, more of them after commas, as --help lists them";
+  if (!schedule_parse(kinds, value, &parsed)) return NULL;
+  if (!parsed.kind) return arena_format(arena, "%s, then its KEY=N after commas", kind_names(arena, kinds));
+  if (!parsed.kind->knobs->name) return arena_format(arena, "%s alone", parsed.kind->name);
+  return arena_format(arena, "KEY=N of %s%s%s, with commas between", parsed.kind->name ? parsed.kind->name : "",
+                      parsed.kind->name ? ": " : "", knob_names(arena, parsed.kind));
+}
+
+static const char *take_rnn(void *into, const char *value) {
+  Options *options = into;
+  options->variant = value;
+  return check_schedule(options->arena, recurrent_kinds, value);
 }
 
 static const char *take_conv(void *into, const char *value) {
-  ParsedSchedule parsed;
-  ((Options *)into)->conv_form = value;
-  return schedule_parse(convolution_kinds, value, &parsed)
-             ? "an algorithm, then its KEY=N after commas, as --help lists them"
-             : NULL;
+  Options *options = into;
+  options->conv_form = value;
+  return check_schedule(options->arena, convolution_kinds, value);
 }
 
 static const char *take_memory(void *into, const char *value) {
@@ -124,8 +160,9 @@ static const char *take_dump(void *into, const char *value) {
     steps_list();
     stop(EXIT_OK);
   }
-  ((Options *)into)->dump_after = step_find(value);
-  return step_find(value) ? NULL : "a step that --dump-after=list lists";
+  Options *options = into;
+  options->dump_after = step_find(value);
+  return options->dump_after ? NULL : arena_format(options->arena, "a step: %s", steps_near(options->arena, value));
 }
 
 static const char *take_color(void *into, const char *value) {

@@ -15,6 +15,7 @@
 #include "program/program.h"
 #include "program/verify_program.h"
 #include "support/clock.h"
+#include "support/closest.h"
 #include "support/files.h"
 #include "support/identifier.h"
 #include "support/interrupt.h"
@@ -22,11 +23,12 @@
 
 /* ---- steps that are not passes ---- */
 
-/* "encoder, decoder" */
-static const char *network_names(const Compilation *c) {
-  Text text = text_new(c->arena);
-  for (int i = 0; i < c->options->n_models; i++) text_add(&text, "%s%s", i ? ", " : "", c->options->models[i].network);
-  return text.data;
+/* A setting of a bundle may be of any network: all are read. */
+static void finish_settings(const Compilation *c) {
+  Graph **graphs = ARENA_ARRAY(c->arena, Graph *, c->options->n_models);
+  for (int i = 0; i < c->options->n_models; i++) graphs[i] = c->branches[i].graph;
+  diagnostics_network(NULL);
+  settings_finish_bundle(c->arena, &c->options->settings, graphs, c->options->n_models);
 }
 
 static void step_load(Compilation *c, Branch *b) {
@@ -37,8 +39,7 @@ static void step_load(Compilation *c, Branch *b) {
   if (!network) return;
   b->graph->name = network;
   bool last = b == &c->branches[c->n_branches - 1];
-  diagnostics_network(NULL);
-  if (last) settings_finish_bundle(&c->options->settings, network_names(c));
+  if (last) finish_settings(c);
   stop_on_errors();
 }
 
@@ -130,6 +131,12 @@ const char *step_find(const char *name) {
   for (int i = 0; i < STEPS; i++)
     if (!strcmp(steps[i].name, name) || (steps[i].group && !strcmp(steps[i].group, name))) found = steps[i].name;
   return found;
+}
+
+const char *steps_near(Arena *arena, const char *name) {
+  const char *names[STEPS];
+  for (int i = 0; i < STEPS; i++) names[i] = steps[i].name;
+  return nearest_names(arena, name, names, STEPS);
 }
 
 void steps_list(void) {

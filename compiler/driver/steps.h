@@ -57,6 +57,7 @@ void run_steps(Compilation *compilation, StepName last);
 
 /* For --dump-after: the name of a step, or of a group's last step; NULL: none. */
 const char *step_find(const char *name);
-void steps_list(void); /* to stdout */
+const char *steps_near(Arena *arena, const char *name); /* of such names, the nearest first */
+void steps_list(void);                                  /* to stdout */
 
 #endif

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "load/settings.h"
+#include "support/closest.h"
 
 /* "decoder:h0" of a network decoder becomes "h0". Names of models may have colons, too. */
 static const char *take_network(Arena *arena, const char **name, const char *const *networks, int count) {
@@ -33,18 +34,53 @@ ModelSettings settings_for(const ModelSettings *settings, const char *network, M
   return own;
 }
 
-static void tell_unused(const char *option, const char *what, const char *name, const char *networks) {
-  error_at(LOCATION_FILE(NULL), EXIT_INVALID, "%s: expected %s of %s, found \"%.80s\"", option, what, networks, name);
+/* What a setting may name. */
+typedef enum Named { NAMED_DIM, NAMED_INPUT, NAMED_OUTPUT } Named;
+
+static int named_count(const Graph *graph, Named kind) {
+  return kind == NAMED_DIM ? dim_symbol_count(graph->dims) : kind == NAMED_INPUT ? graph->n_inputs : graph->n_outputs;
 }
 
-void settings_finish_bundle(const ModelSettings *settings, const char *networks) {
-  for (int i = 0; i < settings->n_dims; i++)
-    if (!settings->dims[i].used) tell_unused("--dim", "a named dim", settings->dims[i].name, networks);
-  for (int i = 0; i < settings->n_states; i++)
-    if (!settings->states[i].used)
-      error_at(LOCATION_FILE(NULL), EXIT_INVALID,
-               "--state: expected an input and an output of one of %s, found \"%.80s\" and \"%.80s\"", networks,
-               settings->states[i].input, settings->states[i].output);
-  for (int i = 0; i < settings->n_freezes; i++)
-    if (!settings->freezes[i].used) tell_unused("--freeze", "an input", settings->freezes[i].name, networks);
+static const char *named_at(const Graph *graph, Named kind, int index) {
+  if (kind == NAMED_DIM) return dim_symbol_at(graph->dims, index)->name;
+  return (kind == NAMED_INPUT ? graph->inputs : graph->outputs)[index]->name;
+}
+
+/* `encoder has "T"; joiner has none`: the nearest first. */
+static const char *names_there(Arena *arena, Graph *const *networks, int n_networks, Named kind, const char *name) {
+  Text text = text_new(arena);
+  for (int i = 0; i < n_networks; i++) {
+    const Graph *graph = networks[i];
+    int count = named_count(graph, kind);
+    const char **names = ARENA_ARRAY(arena, const char *, count);
+    for (int k = 0; k < count; k++) names[k] = named_at(graph, kind, k);
+    text_add(&text, "%s%s has %s", i ? "; " : "", graph->name, nearest_names(arena, name, names, count));
+  }
+  return text.data;
+}
+
+void settings_finish_bundle(Arena *arena, const ModelSettings *settings, Graph *const *networks, int count) {
+#define THERE(kind, name) names_there(arena, networks, count, NAMED_##kind, name)
+  for (int i = 0; i < settings->n_dims; i++) {
+    const DimSetting *dim = &settings->dims[i];
+    if (!dim->used)
+      error_at(LOCATION_FILE(NULL), EXIT_INVALID, "--dim: expected a named dim, found \"%.80s\"; %s", dim->name,
+               THERE(DIM, dim->name));
+  }
+  for (int i = 0; i < settings->n_states; i++) {
+    const StateSetting *state = &settings->states[i];
+    if (!state->used)
+      error_at(
+          LOCATION_FILE(NULL), EXIT_INVALID,
+          "--state: expected an input and an output of one network, found \"%.80s\" and \"%.80s\"; of inputs %s; of "
+          "outputs %s",
+          state->input, state->output, THERE(INPUT, state->input), THERE(OUTPUT, state->output));
+  }
+  for (int i = 0; i < settings->n_freezes; i++) {
+    const FreezeSetting *freeze = &settings->freezes[i];
+    if (!freeze->used)
+      error_at(LOCATION_FILE(NULL), EXIT_INVALID, "--freeze: expected an input, found \"%.80s\"; %s", freeze->name,
+               THERE(INPUT, freeze->name));
+  }
+#undef THERE
 }

@@ -189,21 +189,19 @@ static int batch_axis(const Graph *graph, const Value *input) {
   return found;
 }
 
-/* `; it has "y", "getitem_1"`, as exporters call what networks return; after states that took others: what is left. */
-static const char *names_there(Arena *arena, Value *const *values, int n) {
-  enum { MOST = 32 };
-  Text text = text_new(arena);
-  for (int i = 0; i < n && i < MOST; i++)
-    text_add(&text, "%s\"%s\"", i ? ", " : "; it has ", short_name(arena, values[i]->name));
-  text_add(&text, n > MOST ? ", ..." : "");
-  return text.data;
+static const char *value_names_near(Arena *arena, const char *name, Value *const *values, int n) {
+  const char **names = ARENA_ARRAY(arena, const char *, n);
+  for (int i = 0; i < n; i++) names[i] = values[i]->name;
+  return nearest_names(arena, name, names, n);
 }
 
+/* After states that took others: what is left. */
 static void tell_unpaired(const Graph *graph, const StateSetting *setting, bool input_found) {
-  const char *names = input_found ? names_there(graph->arena, graph->outputs, graph->n_outputs)
-                                  : names_there(graph->arena, graph->inputs, graph->n_inputs);
-  error_at(LOCATION_FILE(graph->file), EXIT_INVALID, "--state: the model has no %s \"%.80s\"%s",
-           input_found ? "output" : "input", input_found ? setting->output : setting->input, names);
+  const char *name = input_found ? setting->output : setting->input;
+  const char *names = input_found ? value_names_near(graph->arena, name, graph->outputs, graph->n_outputs)
+                                  : value_names_near(graph->arena, name, graph->inputs, graph->n_inputs);
+  error_at(LOCATION_FILE(graph->file), EXIT_INVALID, "--state: the model has no %s \"%.80s\"; it has %s",
+           input_found ? "output" : "input", name, names);
 }
 
 static void pair_state(const ModelSettings *settings, Graph *graph, StateSetting *setting, State *state) {
@@ -236,17 +234,16 @@ static void pair_states(const ModelSettings *settings, Graph *graph) {
 }
 
 static void tell_unused_dim(const Graph *graph, const char *name) {
-  Closest closest = closest_to(name);
-  for (int i = 0; i < dim_symbol_count(graph->dims); i++) closest_try(&closest, dim_symbol_at(graph->dims, i)->name);
-  error_at(LOCATION_FILE(graph->file), EXIT_INVALID, "--dim: the model has no named dim \"%.80s\"%s", name,
-           closest_hint(graph->arena, &closest));
+  int count = dim_symbol_count(graph->dims);
+  const char **names = ARENA_ARRAY(graph->arena, const char *, count);
+  for (int i = 0; i < count; i++) names[i] = dim_symbol_at(graph->dims, i)->name;
+  error_at(LOCATION_FILE(graph->file), EXIT_INVALID, "--dim: the model has no named dim \"%.80s\"; it has %s", name,
+           nearest_names(graph->arena, name, names, count));
 }
 
 static void tell_unused_freeze(const Graph *graph, const char *name) {
-  Closest closest = closest_to(name);
-  for (int i = 0; i < graph->n_inputs; i++) closest_try(&closest, graph->inputs[i]->name);
-  error_at(LOCATION_FILE(graph->file), EXIT_INVALID, "--freeze: the model has no input \"%.80s\"%s", name,
-           closest_hint(graph->arena, &closest));
+  error_at(LOCATION_FILE(graph->file), EXIT_INVALID, "--freeze: the model has no input \"%.80s\"; it has %s", name,
+           value_names_near(graph->arena, name, graph->inputs, graph->n_inputs));
 }
 
 void settings_finish(const ModelSettings *settings, Graph *graph) {

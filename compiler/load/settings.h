@@ -51,8 +51,8 @@ bool settings_add_freeze(ModelSettings *settings, Arena *arena, const char *text
 void settings_take_networks(ModelSettings *settings, Arena *arena, const char *const *networks, int count);
 /* The same settings, for one network's reader; NULL: for the one model. */
 ModelSettings settings_for(const ModelSettings *settings, const char *network, ModelFiles *files);
-/* After all networks of a bundle are read: reports settings that fitted none. `networks`: their names, for messages. */
-void settings_finish_bundle(const ModelSettings *settings, const char *networks);
+/* After all networks of a bundle are read: reports settings that fitted none. The graphs are called as the networks. */
+void settings_finish_bundle(Arena *arena, const ModelSettings *settings, Graph *const *networks, int count);
 
 /* For the readers, whose settings may be NULL. */
 

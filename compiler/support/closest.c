@@ -2,6 +2,7 @@
 #include "support/closest.h"
 
 #include "support/numbers.h"
+#include "support/text.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -47,4 +48,32 @@ void closest_try(Closest *closest, const char *candidate) {
 
 const char *closest_hint(Arena *arena, const Closest *closest) {
   return closest->best ? arena_format(arena, "; did you mean \"%s\"?", closest->best) : "";
+}
+
+typedef struct Near {
+  const char *name;
+  int distance, place;
+} Near;
+
+static int by_distance(const void *a, const void *b) {
+  const Near *first = a, *second = b;
+  return first->distance != second->distance ? first->distance - second->distance : first->place - second->place;
+}
+
+/* Long names are far from each other. */
+static int distance_of(const char *a, const char *b) {
+  int a_length = (int)strnlen(a, MAX_WORD + 1), b_length = (int)strnlen(b, MAX_WORD + 1);
+  if (!strcasecmp(a, b)) return 0;
+  return a_length > MAX_WORD || b_length > MAX_WORD ? MAX_WORD : edit_distance(a, a_length, b, b_length);
+}
+
+const char *nearest_names(Arena *arena, const char *word, const char *const *names, int count) {
+  enum { MOST = 16 };
+  Text text = text_new(arena);
+  Near *near = ARENA_ARRAY(arena, Near, count);
+  for (int i = 0; i < count; i++) near[i] = (Near){names[i], distance_of(word, names[i]), i};
+  if (count) qsort(near, (size_t)count, sizeof *near, by_distance);
+  for (int i = 0; i < count && i < MOST; i++) text_add(&text, "%s\"%.80s\"", i ? ", " : "", near[i].name);
+  if (count > MOST) text_add(&text, " and %d more", count - MOST);
+  return count ? text.data : "none";
 }

@@ -119,7 +119,7 @@ def test_networks_without_anything_to_tune_are_an_error(rnncc, files, tmp_path):
     (["tune", "adder.json", "seer.json"], "tune: expected -o PATH, found none"),
     (["inspect", "adder.json", "seer.json", "--memory=plan.svg"], "inspect: --memory=FILE: expected one network, found 2"),
     (["inspect", "1st=adder.json"], "inspect: expected a file, or NAME=FILE with an identifier of C as the name"),
-    (["inspect", "adder.json", "seer.json", "--dim=U=5"], '--dim: expected a named dim of adder, seer, found "U"')], ids=" ".join)
+    (["inspect", "adder.json", "seer.json", "--dim=U=5"], '--dim: expected a named dim, found "U"; adder has "T"; seer has none')], ids=" ".join)
 def test_what_makes_no_sense_is_told(rnncc, files, words, message):
     done = rnncc(*words, cwd=files)
     assert done.returncode == 2 and message in done.stderr, done.stderr

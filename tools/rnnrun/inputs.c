@@ -84,6 +84,20 @@ static void set_dim(const rnncc_info *info, Dims *dims, int index, int64_t value
   dims->source[index] = source;
 }
 
+/* `"x", "k" and 3 more`, of structs that begin with a name. */
+static const char *names_there(const void *list, size_t bytes, int count) {
+  enum { MOST = 16 };
+  static char text[4096];
+  size_t length = 0;
+  const char *entry = list;
+  if (!count) return "none";
+  for (int i = 0; i < count && i < MOST && length < sizeof text; i++, entry += bytes)
+    length +=
+        (size_t)snprintf(text + length, sizeof text - length, "%s\"%s\"", i ? ", " : "", *(const char *const *)entry);
+  if (count > MOST && length < sizeof text) snprintf(text + length, sizeof text - length, " and %d more", count - MOST);
+  return text;
+}
+
 static Dims given_dims(const rnncc_info *info, const Assignments *given) {
   Dims dims = {allocate(sizeof(int64_t) * (size_t)info->n_dims), allocate(sizeof(char *) * (size_t)info->n_dims)};
   for (int i = 0; i < info->n_dims; i++) dims.values[i] = -1;
@@ -93,7 +107,9 @@ static Dims given_dims(const rnncc_info *info, const Assignments *given) {
       fail(EXIT_INPUT, "--dim %s=%s: expected a whole number", given->items[i].name, given->items[i].value);
     int index = 0;
     while (index < info->n_dims && strcmp(info->dims[index].name, given->items[i].name) != 0) index++;
-    if (index == info->n_dims) fail(EXIT_INPUT, "--dim %s: the module has no such dimension", given->items[i].name);
+    if (index == info->n_dims)
+      fail(EXIT_INPUT, "--dim %s: the module has no such dimension; it has %s", given->items[i].name,
+           names_there(info->dims, sizeof *info->dims, info->n_dims));
     set_dim(info, &dims, index, value, "--dim");
   }
   return dims;
@@ -142,8 +158,8 @@ void check_names(const Assignments *assignments, const char *option, const rnncc
     int found = 0;
     for (int t = 0; t < count; t++) found |= !strcmp(tensors[t].name, assignments->items[i].name);
     if (!found)
-      fail(EXIT_INPUT, "--%s %s: the module has no such %s; see rnnrun inspect", option, assignments->items[i].name,
-           option[0] == 'i' ? "input" : "output");
+      fail(EXIT_INPUT, "--%s %s: the module has no such %s; it has %s", option, assignments->items[i].name,
+           option[0] == 'i' ? "input" : "output", names_there(tensors, sizeof *tensors, count));
   }
 }
 
