@@ -76,3 +76,14 @@ Value *gathered(const Formula *f, Value *x, Value *indices, int64_t axis) {
 }
 
 Value *with_axis(const Formula *f, Value *x, int64_t axis) { return apply2(f, OP_Unsqueeze, x, integers(f, 1, &axis)); }
+
+Value *softmax_along(const Formula *f, Value *x, int64_t axis) {
+  const Attribute attribute = attribute_int(ATTR_axis, axis);
+  return applied(f, OP_Softmax, 1, &x, &attribute);
+}
+
+Value *flat_softmax(const Formula *f, Value *x, int64_t axis) {
+  const Attribute attribute = attribute_int(ATTR_axis, axis);
+  Value *rows = applied(f, OP_Flatten, 1, &x, &attribute);
+  return apply2(f, OP_Reshape, softmax_along(f, rows, 1), apply(f, OP_Shape, x));
+}

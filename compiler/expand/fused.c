@@ -103,6 +103,24 @@ void expand_fast_gelu(const Formula *f, const Node *node, Value **results) {
   results[0] = gelu(f, bias ? plus(f, x, bias) : x, GELU_tanh);
 }
 
+void expand_bias_add(const Formula *f, const Node *node, Value **results) {
+  results[0] = plus(f, plus(f, node->inputs[0], node->inputs[1]), node->inputs[2]);
+}
+
+/* The left half times Gelu of the right one. */
+void expand_bias_split_gelu(const Formula *f, const Node *node, Value **results) {
+  Value *sum = plus(f, node->inputs[0], node->inputs[1]);
+  int64_t last = sum->rank - 1, half = dim_value(sum->shape[last]) / 2;
+  const Range left = {last, 0, half}, right = {last, half, 2 * half};
+  results[0] = times(f, build_slice(f, sum, 1, &left), gelu(f, build_slice(f, sum, 1, &right), GELU_none));
+}
+
+void expand_bias_softmax(const Formula *f, const Node *node, Value **results) {
+  Value *sum = plus(f, node->inputs[0], node->inputs[1]);
+  int axis = normal_axis(node_int(node, ATTR_axis), sum->rank);
+  results[0] = axis == sum->rank - 1 ? softmax_along(f, sum, axis) : flat_softmax(f, sum, axis);
+}
+
 /* x sigmoid(alpha x). */
 void expand_quick_gelu(const Formula *f, const Node *node, Value **results) {
   results[0] = with_numbers(f, OP_Swish, node->inputs[0], ATTR_alpha, node_float(node, ATTR_alpha), ATTR_NONE, 0);

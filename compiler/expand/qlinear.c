@@ -48,23 +48,11 @@ void expand_qlinear_leaky_relu(const Formula *f, const Node *node, Value **resul
   results[0] = as_result(f, node, build_op(f, OP_LeakyRelu, 1, &x, 1, 1, &alpha)->outputs[0], 3);
 }
 
-static Value *softmax(const Formula *f, Value *x, int64_t axis) {
-  const Attribute attribute = attribute_int(ATTR_axis, axis);
-  return build_op(f, OP_Softmax, 1, &x, 1, 1, &attribute)->outputs[0];
-}
-
-/* Softmax before opset 13: over all axes from `axis` on. */
-static Value *flat_softmax(const Formula *f, Value *x, int64_t axis) {
-  const Attribute attribute = attribute_int(ATTR_axis, axis);
-  Value *rows = build_op(f, OP_Flatten, 1, &x, 1, 1, &attribute)->outputs[0];
-  return apply2(f, OP_Reshape, softmax(f, rows, 1), apply(f, OP_Shape, x));
-}
-
 void expand_qlinear_softmax(const Formula *f, const Node *node, Value **results) {
   Value *x = in_floats(f, node, 0);
   int axis = normal_axis(node_int(node, ATTR_axis), x->rank);
   bool flat = node_int(node, ATTR_opset) < 13 && axis < x->rank - 1;
-  results[0] = as_result(f, node, flat ? flat_softmax(f, x, axis) : softmax(f, x, axis), 3);
+  results[0] = as_result(f, node, flat ? flat_softmax(f, x, axis) : softmax_along(f, x, axis), 3);
 }
 
 void expand_qlinear_global_pool(const Formula *f, const Node *node, Value **results) {

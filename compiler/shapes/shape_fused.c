@@ -70,6 +70,33 @@ bool shape_biased(Graph *graph, Node *node) {
          shape_same(graph, node);
 }
 
+/* input, bias of the last axis, what is added. */
+bool shape_bias_add(Graph *graph, Node *node) {
+  const Value *x = node->inputs[0];
+  return shape_biased(graph, node) && check_shape(graph, node, 2, x->rank, x->shape, "what is added, like the input");
+}
+
+/* Half of the last axis is left. */
+bool shape_bias_split_gelu(Graph *graph, Node *node) {
+  const Value *x = node->inputs[0];
+  const Dim *shape[MAX_RANK];
+  if (!shape_biased(graph, node)) return false;
+  const Dim *last = x->shape[x->rank - 1];
+  if (!dim_is_const(last) || dim_value(last) % 2)
+    return shape_error(node, "the last axis of %s must be constant and even", shape_text(graph, x));
+  for (int axis = 0; axis < x->rank; axis++) shape[axis] = x->shape[axis];
+  shape[x->rank - 1] = dim_const(graph->dims, dim_value(last) / 2);
+  return set_shape(graph, node, 0, x->rank, shape);
+}
+
+/* `is_inner_broadcast` repeats what the bias's shape says. */
+bool shape_bias_softmax(Graph *graph, Node *node) {
+  const Value *x = node->inputs[0], *y = node->outputs[0];
+  if (check_axis(node, "axis", node_int(node, ATTR_axis), x->rank) < 0 || !broadcast_inputs(graph, node)) return false;
+  return shapes_agree(x, y) || shape_error(node, "input 1, %s, does not broadcast to %s",
+                                           shape_text(graph, node->inputs[1]), shape_text(graph, x));
+}
+
 /* ---- normalisations ---- */
 
 static bool check_vectors(Graph *graph, const Node *node, const Value *x, int first, int last) {

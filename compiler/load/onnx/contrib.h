@@ -8,6 +8,7 @@
 Adaptation adapt_contrib_attention, adapt_multi_head, adapt_quantised_attention, adapt_group_query;
 Adaptation adapt_contrib_rotary;
 Adaptation adapt_nhwc_conv, adapt_nhwc_qlinear_conv, adapt_nhwc_max_pool, adapt_nhwc_average_pool;
+Adaptation adapt_nhwc_fused_conv, adapt_nhwc_group_norm;
 Adaptation adapt_dynamic_lstm;
 
 /* Reports "WHAT of com.microsoft's OPERATOR" as not supported. Returns false, so that an adaptation can end with it. */
