@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* The inference as one function that every worker walks: the program's items, in order. */
+#include <inttypes.h>
+
 #include "emit/schedule.h"
 #include "emit/unit.h"
 #include "ir/family.h"
+#include "shapes/control.h"
 
 enum { LINE_WIDTH = 118 };
 
@@ -125,7 +128,11 @@ static void emit_region(Unit *unit, const Program *program, const Block *block, 
 
 static const char *loop_limit(const Program *program, const Item *item) {
   if (item->dim) return dim_c_text(program->arena, item->dim);
-  return item->n_accesses ? arena_format(program->arena, "*t%d", item->accesses[0].value->id) : "INT64_MAX";
+  if (!item->n_accesses) return "INT64_MAX";
+  int trip = item->accesses[0].value->id;
+  int64_t most = item->node->control->most;
+  if (most == MAX_ITERATIONS) return arena_format(program->arena, "*t%d", trip);
+  return arena_format(program->arena, "(*t%d < %" PRId64 " ? *t%d : %" PRId64 ")", trip, most, trip, most);
 }
 
 static void emit_head(Text *out, const Program *program, const Item *item, int depth) {

@@ -35,6 +35,11 @@ typedef enum Storage {
   STORAGE_WEIGHTS, /* packed weights + offset */
 } Storage;
 
+/* least <= x <= most. */
+typedef struct IntRange {
+  int64_t least, most;
+} IntRange;
+
 struct Value {
   const char *name; /* the user's; in C text only in the name table */
   int id;           /* t<id> in dumps and in emitted C */
@@ -50,6 +55,8 @@ struct Value {
   const void *data;        /* constant: row-major, little-endian, sizeof dtype * product of shape; else NULL */
   const Dim **elements;    /* tensor whose elements are known symbolically (Shape of an input), else NULL */
   const int64_t *divisors; /* of such floats: element i is elements[i] / divisors[i]; NULL: all 1 */
+
+  const IntRange *interval; /* of integers: holds every element, shapes/intervals.h; NULL: whatever the type allows */
 
   /* Layout NCHW[x]c with x = channel_block: [N][ceil(C/x)][H][W][x], see layout/blocked.h; 0: row-major. */
   int channel_block;

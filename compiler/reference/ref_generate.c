@@ -29,10 +29,20 @@ const char *ref_eye_like(const Node *node, const Tensor *const *inputs, Tensor *
   return NULL;
 }
 
+/* Of integers; `delta` is not 0. */
+static int64_t range_length(int64_t start, int64_t limit, int64_t delta) {
+  __int128 distance = (__int128)limit - start, step = delta;
+  if (delta == 0 || (distance < 0) != (delta < 0)) return 0;
+  return (int64_t)(distance / step + (distance % step != 0));
+}
+
+/* Its length may be known in the run only. */
 const char *ref_range(const Node *node, const Tensor *const *inputs, Tensor *const *outputs) {
   (void)node;
   const Tensor *start = inputs[0], *delta = inputs[2];
   Tensor *y = outputs[0];
+  if (!dtype_is_float(y->dtype))
+    y->shape[0] = range_length(tensor_get_int(start, 0), tensor_get_int(inputs[1], 0), tensor_get_int(delta, 0));
   for (int64_t i = 0, n = tensor_count(y); i < n; i++) {
     if (dtype_is_float(y->dtype))
       tensor_set(y, i, tensor_get(start, 0) + (double)i * tensor_get(delta, 0));

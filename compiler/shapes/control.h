@@ -16,6 +16,8 @@ typedef struct Growth {
   const Dim *value[2]; /* If: after each branch; a loop: before it, and at the end of each iteration */
 } Growth;
 
+enum { MAX_ITERATIONS = INT32_MAX }; /* of an unbounded loop */
+
 typedef struct Control {
   bool is_loop;  /* Loop or Scan; else If */
   int n_leading; /* inputs of a loop's body before what is carried: 2 of Loop, 0 of Scan */
@@ -23,6 +25,7 @@ typedef struct Control {
   int first_carried;        /* of the node's inputs */
   const DimSymbol *counter; /* of a loop: the iteration, from 0 */
   const Dim *trip;        /* upper bound of the iterations; NULL: node input 0, or, if that is absent too, unbounded */
+  int64_t most;           /* iterations of any run, at most; MAX_ITERATIONS: nothing bounds them */
   bool conditional;       /* the body may end it */
   const DimSymbol *count; /* of a loop: iterations run */
   bool *backwards;        /* [n_scanned + n_collected] of Scan */

@@ -17,7 +17,9 @@ typedef struct Ratio {
 /* The elements of a small tensor of static shape, constant or symbolic, row-major; NULL if not known. */
 Ratio *known_ratios(Graph *graph, const Value *value);
 
-/* Range's operands; false with an error if one is not known. */
+/* Were Range's operands known when its shape was inferred? Else the run reads them. */
+bool range_is_known(Graph *graph, const Node *node);
+/* Known operands; false with an error if one is no ratio. */
 bool read_range(Graph *graph, const Node *node, Ratio *start, Ratio *limit, Ratio *delta);
 
 /* Sets the known elements of the node's outputs. needs: their types and shapes. */

@@ -9,6 +9,7 @@
 #include "shapes/control.h"
 #include "shapes/elements.h"
 #include "shapes/fold_node.h"
+#include "shapes/intervals.h"
 #include "shapes/shape.h"
 #include "support/numbers.h"
 
@@ -141,6 +142,7 @@ bool infer_node(Graph *graph, Node *node) {
     op_set_output_types(node);
     good = node->op->shape(graph, node) && check_outputs(graph, node);
     if (good) infer_elements(graph, node);
+    if (good) infer_intervals(graph, node);
     good = good && check_inputs_of_nothing(graph, node);
   }
   for (int i = 0; !good && i < node->n_outputs; i++)
@@ -211,7 +213,7 @@ void infer_nodes(Graph *graph) {
 /* needs: verify's structure; types and shapes of inputs, states and constants.
  * keeps: the nodes, except Constant and folded small nodes, whose outputs become constants, and control flow that is
  * known at compile time.
- * sets: dtype, shape and elements of every value. Ends the compilation if shapes do not fit. */
+ * sets: dtype, shape, elements and interval of every value. Ends the compilation if shapes do not fit. */
 void infer_shapes(Graph *graph) {
   if (graph->outer) return; /* a body: inferred with its node */
   check_symbols(graph);

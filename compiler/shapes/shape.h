@@ -83,9 +83,6 @@ const Dim **known_elements(Graph *graph, const Value *value);
 
 /* Minimum and maximum of the elements first, first + step, ... of a constant integer tensor; false if there are none.
  */
-typedef struct IntRange {
-  int64_t least, most;
-} IntRange;
 bool constant_range(const Value *value, int64_t first, int64_t step, IntRange *range);
 
 /* Windows of convolution and pooling, with defaults and auto_pad resolved. */

@@ -6,11 +6,11 @@
 
 #include "ir/bodies.h"
 #include "shapes/control.h"
+#include "shapes/intervals.h"
+#include "shapes/loop_bound.h"
 #include "shapes/shape.h"
 #include "support/list.h"
 #include "support/numbers.h"
-
-static const int64_t MAX_ITERATIONS = INT32_MAX; /* of an unbounded loop */
 
 /* ---- bodies ---- */
 
@@ -29,6 +29,7 @@ static void take_type(Value *to, const Value *from) {
   to->shape = from->shape;
   to->elements = from->elements;
   to->divisors = from->divisors;
+  to->interval = from->interval;
 }
 
 static void set_type(Value *value, DType dtype, int rank, const Dim **shape) {
@@ -167,16 +168,27 @@ static void start_carried(LoopShapes *loop) {
 /* An extent that grows by a constant in each iteration, from `before`. NULL if it is not bounded. */
 static const Growth *grow(LoopShapes *loop, const Dim *before, const Dim *after) {
   DimTable *dims = loop->graph->dims;
-  const Dim *more = dim_sub(dims, after, before), *trip = loop->control->trip;
+  const Dim *more = dim_sub(dims, after, before);
   int64_t most, added;
-  if (!dim_is_const(more) || dim_value(more) < 0 || !trip) return NULL;
-  if (__builtin_mul_overflow(dim_value(more), dim_upper(trip), &added) ||
+  if (!dim_is_const(more) || dim_value(more) < 0 || loop->control->most == MAX_ITERATIONS) return NULL;
+  if (__builtin_mul_overflow(dim_value(more), loop->control->most, &added) ||
       __builtin_add_overflow(added, dim_upper(before), &most) || most > INT32_MAX)
     return NULL;
   const DimSymbol *symbol = add_growth(loop->graph, loop->control, dim_lower(before), most, before, NULL);
   Growth *growth = &loop->control->growths[loop->control->n_growths - 1];
   growth->value[1] = dim_add(dims, dim_symbol(dims, symbol), more);
   return arena_copy(loop->graph->arena, growth, sizeof *growth);
+}
+
+/* What would bound the iterations, for messages. */
+static const char *unbounded_text(const LoopShapes *loop) {
+  const Value *trip = loop->node->inputs[0];
+  if (!trip || known_elements(loop->graph, trip))
+    return "; nothing bounds them: a trip count does, or a condition like i < limit where the limit has a maximum";
+  return arena_format(loop->graph->arena,
+                      "; their number (input 0, `%.200s`) must be known at compile time: a constant%s, computed from "
+                      "shapes, or an integer that has a maximum: %s",
+                      trip->name, freeze_hint(loop->graph, trip), interval_hint);
 }
 
 static bool settle_axis(LoopShapes *loop, int k, int axis, const Value *out) {
@@ -187,8 +199,9 @@ static bool settle_axis(LoopShapes *loop, int k, int axis, const Value *out) {
   if (!growth)
     return shape_unsupported(loop->node,
                              "what is carried goes in as %s and comes out as %s; its shape must stay, or grow by a "
-                             "constant in a bounded number of iterations",
-                             shape_text(loop->graph, initial(loop, k)), shape_text(loop->graph, out));
+                             "constant in a bounded number of iterations%s",
+                             shape_text(loop->graph, initial(loop, k)), shape_text(loop->graph, out),
+                             loop->control->most == MAX_ITERATIONS ? unbounded_text(loop) : "");
   carried->growth[axis] = growth;
   carried->shape[axis] = dim_symbol(loop->graph->dims, growth->symbol);
   return loop->grows = true;
@@ -251,11 +264,13 @@ static bool set_collected(LoopShapes *loop, int output, const Value *slice, cons
   return set_shape(loop->graph, loop->node, output, slice->rank + 1, shape);
 }
 
-static Control *new_loop(Graph *graph, Node *node, const Dim *trip) {
+/* `trip` may be NULL; `most` is another bound. */
+static Control *new_loop(Graph *graph, Node *node, const Dim *trip, int64_t most) {
   Control *control = node->control = ARENA_NEW(graph->arena, Control);
-  int64_t most = trip && dim_upper(trip) < MAX_ITERATIONS ? max_int(0, dim_upper(trip)) : MAX_ITERATIONS;
+  most = max_int(0, min_int(min_int(most, MAX_ITERATIONS), trip ? dim_upper(trip) : MAX_ITERATIONS));
   control->is_loop = true;
   control->trip = trip;
+  control->most = most;
   control->counter = dim_symbol_own(graph->dims, DIM_DATA_DEPENDENT, 0, max_int(0, most - 1));
   control->count = dim_symbol_own(graph->dims, DIM_DATA_DEPENDENT, 0, most);
   return control;
@@ -267,6 +282,12 @@ static const Dim *known_trip(Graph *graph, const Node *node) {
   const Value *limit = node->inputs[0];
   const Dim **elements = limit ? known_elements(graph, limit) : NULL;
   return elements ? dim_max(graph->dims, dim_const(graph->dims, 0), elements[0]) : NULL;
+}
+
+/* Iterations that the condition and the trip count of any run allow. */
+static int64_t most_iterations(Graph *graph, const Node *node, const Graph *body) {
+  int64_t most = most_by_condition(graph, node, body);
+  return node->inputs[0] ? min_int(most, value_interval(graph, node->inputs[0]).most) : most;
 }
 
 static void set_loop_inputs(LoopShapes *loop) {
@@ -281,21 +302,14 @@ static void set_loop_inputs(LoopShapes *loop) {
 
 /* What is collected is as long as there are iterations. */
 static bool refuse_to_collect(const LoopShapes *loop) {
-  const Value *trip = loop->node->inputs[0];
-  if (!trip)
-    return shape_unsupported(loop->node, "it collects an output of every iteration, and nothing bounds their number");
-  return shape_unsupported(
-      loop->node,
-      "it collects an output of every iteration; their number (input 0, `%.200s`) must be known at "
-      "compile time: a constant%s, or computed from shapes",
-      trip->name, freeze_hint(loop->graph, trip));
+  return shape_unsupported(loop->node, "it collects an output of all iterations%s", unbounded_text(loop));
 }
 
 static bool set_loop_outputs(LoopShapes *loop) {
   const Control *control = loop->control;
   const Dim *count = control->trip;
-  if (!count && control->n_collected) return refuse_to_collect(loop);
-  if (control->conditional) count = dim_symbol(loop->graph->dims, control->count);
+  if (!count && control->most == MAX_ITERATIONS && control->n_collected) return refuse_to_collect(loop);
+  if (control->conditional || !count) count = dim_symbol(loop->graph->dims, control->count);
   set_carried_outputs(loop);
   for (int k = 0; k < control->n_collected; k++)
     if (!set_collected(loop, control->n_carried + k, loop->body->outputs[1 + control->n_carried + k], count))
@@ -314,7 +328,9 @@ bool shape_loop(Graph *graph, Node *node) {
     return shape_error(node, "the body has %d outputs, and the node %d", source->n_outputs, node->n_outputs);
   if (!check_scalar(graph, node, 0)) return false;
   if (node->inputs[1] && !check_condition(graph, node, node->inputs[1])) return false;
-  LoopShapes loop = {.graph = graph, .node = node, .control = new_loop(graph, node, known_trip(graph, node))};
+  LoopShapes loop = {.graph = graph,
+                     .node = node,
+                     .control = new_loop(graph, node, known_trip(graph, node), most_iterations(graph, node, source))};
   loop.control->n_leading = loop.control->first_carried = 2;
   loop.control->n_carried = n_carried;
   loop.control->n_collected = n_collected;
@@ -382,7 +398,7 @@ bool shape_scan(Graph *graph, Node *node) {
   bool known = inputs_known(node);
   const Dim *length = known ? scanned_length(graph, node, (int)n_carried, (int)n_scanned) : NULL;
   if (known && !length) return false;
-  LoopShapes loop = {.graph = graph, .node = node, .control = new_loop(graph, node, length)};
+  LoopShapes loop = {.graph = graph, .node = node, .control = new_loop(graph, node, length, MAX_ITERATIONS)};
   loop.along_first = known || !node_has(node, ATTR_scan_input_axes);
   loop.control->n_carried = (int)n_carried;
   loop.control->n_scanned = (int)n_scanned;

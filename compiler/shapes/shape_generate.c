@@ -4,6 +4,7 @@
 
 #include "ir/tensor.h"
 #include "shapes/elements.h"
+#include "shapes/intervals.h"
 #include "shapes/shape.h"
 
 bool shape_size(Graph *graph, Node *node) {
@@ -36,26 +37,32 @@ bool shape_eye_like(Graph *graph, Node *node) {
   return set_shape(graph, node, 0, 2, input->shape);
 }
 
-static bool check_range_operand(Graph *graph, const Node *node, int input, const char *name) {
-  const Value *value = node->inputs[input];
-  if (!value_static(value) || value_count(value) != 1)
-    return shape_error(node, "%s (input %d) must be one number, found %s", name, input, shape_text(graph, value));
-  if (value->data || known_ratios(graph, value)) return true;
-  return shape_unsupported(
-      node, "%s (input %d, `%.200s`) must be known at compile time: a constant%s, or computed from shapes", name, input,
-      value->name, freeze_hint(graph, value));
+static const char *const range_operands[] = {"start", "limit", "delta"};
+
+static bool check_range_operands(Graph *graph, const Node *node) {
+  bool good = true;
+  for (int i = 0; i < 3; i++) {
+    const Value *value = node->inputs[i];
+    if (value_static(value) && value_count(value) == 1) continue;
+    good =
+        shape_error(node, "%s (input %d) must be one number, found %s", range_operands[i], i, shape_text(graph, value));
+  }
+  return good;
+}
+
+static bool is_known(Graph *graph, const Value *value) { return value->data || known_ratios(graph, value); }
+
+static bool all_known(Graph *graph, const Node *node) {
+  return is_known(graph, node->inputs[0]) && is_known(graph, node->inputs[1]) && is_known(graph, node->inputs[2]);
 }
 
 bool read_range(Graph *graph, const Node *node, Ratio *start, Ratio *limit, Ratio *delta) {
-  static const char *const names[] = {"start", "limit", "delta"};
   Ratio *const numbers[] = {start, limit, delta};
-  for (int i = 0; i < 3; i++)
-    if (!check_range_operand(graph, node, i, names[i])) return false;
   for (int i = 0; i < 3; i++) {
     const Ratio *known = known_ratios(graph, node->inputs[i]);
     if (!known)
       return shape_unsupported(node, "%s (input %d) of %s, which is no ratio of integers, beside one from shapes",
-                               names[i], i, dtype_name(node->inputs[i]->dtype));
+                               range_operands[i], i, dtype_name(node->inputs[i]->dtype));
     *numbers[i] = *known;
   }
   return true;
@@ -71,28 +78,66 @@ static bool constant_range_extent(Graph *graph, const Node *node, const Dim **co
   return number[2] != 0 && steps == steps;
 }
 
-/* max(0, ceil((limit - start) / delta)). */
-bool shape_range(Graph *graph, Node *node) {
-  DimTable *dims = graph->dims;
-  Ratio start, limit, delta;
-  const Dim *constant;
-  if (dtype_is_float(node->inputs[0]->dtype) && constant_range_extent(graph, node, &constant)) {
-    set_shape(graph, node, 0, 1, &constant);
-    return true;
-  }
-  if (!read_range(graph, node, &start, &limit, &delta)) return false;
-  const Dim *zero = dim_const(dims, 0), *step = delta.numerator;
-  const Dim *distance = dim_sub(dims, dim_mul(dims, limit.numerator, dim_const(dims, start.divisor)),
-                                dim_mul(dims, start.numerator, dim_const(dims, limit.divisor)));
-  if (dim_lower(step) <= 0 && dim_upper(step) >= 0)
-    return shape_error(node, "delta is %s; it must not be 0, and its sign must be known", dim_text(graph, step));
+static bool refuse_range(Graph *graph, const Node *node) {
+  int i = 0;
+  while (is_known(graph, node->inputs[i])) i++;
+  const Value *value = node->inputs[i];
+  return shape_unsupported(node,
+                           "%s (input %d, `%.200s`) must be known at compile time: a constant%s, computed from shapes, "
+                           "or an integer that has a maximum: %s",
+                           range_operands[i], i, value->name, freeze_hint(graph, value), interval_hint);
+}
+
+/* Its operands are read in the run; the most elements that they allow bound it. */
+static bool shape_bounded_range(Graph *graph, Node *node) {
+  enum { START, LIMIT, DELTA };
+  IntRange of[3];
+  for (int i = 0; i < 3; i++) of[i] = value_interval(graph, node->inputs[i]);
+  bool falls = of[DELTA].most < 0, rises = of[DELTA].least > 0;
+  int64_t distance, step = falls ? of[DELTA].most : of[DELTA].least;
+  bool far = falls ? __builtin_sub_overflow(of[LIMIT].least, of[START].most, &distance)
+                   : __builtin_sub_overflow(of[LIMIT].most, of[START].least, &distance);
+  if (dtype_is_float(node->inputs[0]->dtype) || (!falls && !rises) || far) return refuse_range(graph, node);
+  int64_t most = falls == (distance < 0) && distance != 0 ? distance / step + (distance % step != 0) : 0;
+  if (most > INT32_MAX) return refuse_range(graph, node);
+  const Dim *count = data_dependent_dim(graph, dim_const(graph->dims, most));
+  return set_shape(graph, node, 0, 1, &count);
+}
+
+/* max(0, ceil((limit - start) / delta)), of a step whose sign is known. */
+static const Dim *extent_of(DimTable *dims, const Ratio *start, const Ratio *limit, const Ratio *delta) {
+  const Dim *zero = dim_const(dims, 0), *step = delta->numerator;
+  const Dim *distance = dim_sub(dims, dim_mul(dims, limit->numerator, dim_const(dims, start->divisor)),
+                                dim_mul(dims, start->numerator, dim_const(dims, limit->divisor)));
   if (dim_upper(step) < 0) {
     step = dim_sub(dims, zero, step);
     distance = dim_sub(dims, zero, distance);
   }
-  distance = dim_mul(dims, distance, dim_const(dims, delta.divisor));
-  step = dim_mul(dims, step, dim_const(dims, start.divisor * limit.divisor));
-  const Dim *raised = dim_sub(dims, dim_add(dims, distance, step), dim_const(dims, 1));
-  const Dim *count = dim_max(dims, zero, dim_div(dims, raised, step));
+  distance = dim_mul(dims, distance, dim_const(dims, delta->divisor));
+  step = dim_mul(dims, step, dim_const(dims, start->divisor * limit->divisor));
+  return dim_max(dims, zero, dim_ceil_div(dims, distance, step));
+}
+
+bool shape_range(Graph *graph, Node *node) {
+  Ratio start, limit, delta;
+  const Dim *count;
+  if (!check_range_operands(graph, node)) return false;
+  if (dtype_is_float(node->inputs[0]->dtype) && constant_range_extent(graph, node, &count))
+    return set_shape(graph, node, 0, 1, &count);
+  if (!all_known(graph, node)) return shape_bounded_range(graph, node);
+  if (!read_range(graph, node, &start, &limit, &delta)) return false;
+  const Dim *step = delta.numerator;
+  if (dim_lower(step) <= 0 && dim_upper(step) >= 0)
+    return shape_error(node, "delta is %s; it must not be 0, and its sign must be known", dim_text(graph, step));
+  count = extent_of(graph->dims, &start, &limit, &delta);
   return set_shape(graph, node, 0, 1, &count);
+}
+
+/* Operands may have become known after the extent was inferred. */
+bool range_is_known(Graph *graph, const Node *node) {
+  Ratio start, limit, delta;
+  const Dim *count = node->outputs[0]->shape[0];
+  if (dim_is_const(count) || dtype_is_float(node->inputs[0]->dtype)) return all_known(graph, node);
+  return all_known(graph, node) && read_range(graph, node, &start, &limit, &delta) &&
+         same_dim(count, extent_of(graph->dims, &start, &limit, &delta));
 }

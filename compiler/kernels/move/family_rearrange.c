@@ -109,9 +109,28 @@ static void lower_trilu(Program *program, Node *node) {
   call_cost(call, 0, 2.0 * value_optimum_bytes(x));
 }
 
+/* The operands are read, and the extent is found, in the run. */
+static void lower_range_found(Program *program, const Node *node) {
+  const Value *y = node->outputs[0];
+  KernelSpec *spec = kernel_spec(program, "range_found");
+  kernel_type(spec, "T", y->dtype);
+  Call *call = kernel_call(program, node, spec);
+  operand_value(call, "start", node->inputs[0], READ);
+  operand_value(call, "limit", node->inputs[1], READ);
+  operand_value(call, "delta", node->inputs[2], READ);
+  operand_value(call, "out", y, WRITE);
+  operand_found(call, "measured", y->shape[0]);
+  operand_integer(call, "most", dim_upper(y->shape[0]));
+  call_cost(call, 0, (double)dim_optimum(y->shape[0]) * (double)dtype_size(y->dtype));
+}
+
 static void lower_range(Program *program, Node *node) {
   const Value *y = node->outputs[0];
   Ratio start, limit, delta;
+  if (!range_is_known(program->graph, node)) {
+    lower_range_found(program, node);
+    return;
+  }
   if (!read_range(program->graph, node, &start, &limit, &delta)) bug("n%d: a range of no shape", node->id);
   bool whole = start.divisor == 1 && delta.divisor == 1;
   KernelSpec *spec = kernel_spec(program, "range");
