@@ -73,6 +73,45 @@ const char *dims_places(Graph *graph, int n, const Dim *const *dims) {
   return text.data;
 }
 
+/* Are the extents equal at all multiples of n in the symbol's range? Few of a large range are tried. */
+static bool equal_at_multiples(const Dim *a, const Dim *b, const DimSymbol *symbol, int64_t n, int64_t *values) {
+  enum { MOST_TRIED = 4096 };
+  int64_t tried = 0;
+  for (int64_t value = n; value <= symbol->max && tried < MOST_TRIED; value += n) {
+    values[symbol->index] = value;
+    if (value < symbol->min) continue;
+    if (dim_eval(a, values) != dim_eval(b, values)) return false;
+    tried++;
+  }
+  return tried > 0;
+}
+
+/* The one symbol that both depend on; NULL if there are more. */
+static const DimSymbol *only_symbol(Graph *graph, const Dim *a, const Dim *b) {
+  const DimSymbol *only = NULL;
+  for (int i = 0; i < dim_symbol_count(graph->dims); i++) {
+    const DimSymbol *symbol = dim_symbol_at(graph->dims, i);
+    if (!dim_mentions(a, symbol) && !dim_mentions(b, symbol)) continue;
+    if (only) return NULL;
+    only = symbol;
+  }
+  return only;
+}
+
+const char *equal_where(Graph *graph, const Dim *a, const Dim *b) {
+  enum { MOST = 1024 };
+  const DimSymbol *symbol = only_symbol(graph, a, b);
+  int64_t n = 2, *values = ARENA_ARRAY(graph->arena, int64_t, dim_symbol_count(graph->dims) + 1);
+  while (symbol && n <= MOST && !equal_at_multiples(a, b, symbol, n, values)) n++;
+  if (!symbol || n > MOST) return "";
+  return arena_format(
+      graph->arena,
+      "; %s and %s are equal where %.200s is a multiple of %lld: pad the model's input to one and crop its "
+      "output, or bound %.200s to one extent%s",
+      dim_text(graph, a), dim_text(graph, b), symbol->name, (long long)n, symbol->name,
+      dims_places(graph, 2, (const Dim *[]){a, b}));
+}
+
 /* The first graph input, of few numbers, that the value is computed from; NULL if none is near. */
 static const Value *frozen_source(const Value *value) {
   enum { MAX_LOOKED_AT = 64, FEW = 16 };
@@ -173,8 +212,9 @@ static bool broadcast_two(Graph *graph, Node *node, const Value *value, int *ran
     if (!result[axis]) {
       Text text = text_new(graph->arena);
       dims_print(&text, *rank, shape);
-      return shape_error(node, "%s does not broadcast with %s: %s and %s are neither equal nor 1",
-                         shape_text(graph, value), text.data, dim_text(graph, b), dim_text(graph, a));
+      return shape_error(node, "%s does not broadcast with %s: %s and %s are neither equal nor 1%s",
+                         shape_text(graph, value), text.data, dim_text(graph, b), dim_text(graph, a),
+                         equal_where(graph, b, a));
     }
   }
   for (int axis = 0; axis < wider; axis++) shape[axis] = result[axis];

@@ -30,6 +30,10 @@ const char *dim_text(Graph *graph, const Dim *dim);
 /* For messages: where the named dims of extents stand in the model's inputs, " (s17: axis 0 of `tok`)"; or "". */
 const char *dims_places(Graph *graph, int n, const Dim *const *dims);
 
+/* For messages: of extents that should be equal, where they are: "; H and 2*floor(H / 2) are equal where H is a
+ * multiple of 2: ..."; or "". */
+const char *equal_where(Graph *graph, const Dim *a, const Dim *b);
+
 /* For messages, after "must be known at compile time: a constant": the graph input to freeze. */
 const char *freeze_hint(Graph *graph, const Value *value);
 

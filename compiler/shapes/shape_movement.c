@@ -4,10 +4,13 @@
 
 static bool concat_agrees(Graph *graph, const Node *node, int input, int axis) {
   const Value *first = node->inputs[0], *value = node->inputs[input];
-  bool agrees = value->rank == first->rank;
-  for (int i = 0; agrees && i < first->rank; i++) agrees = i == axis || same_dim(value->shape[i], first->shape[i]);
-  return agrees || shape_error(node, "inputs may differ on axis %d only, found %s and %s", axis,
-                               shape_text(graph, first), shape_text(graph, value));
+  int i = 0;
+  while (value->rank == first->rank && i < first->rank && (i == axis || same_dim(value->shape[i], first->shape[i])))
+    i++;
+  if (value->rank == first->rank && i == first->rank) return true;
+  return shape_error(node, "inputs may differ on axis %d only, found %s and %s%s", axis, shape_text(graph, first),
+                     shape_text(graph, value),
+                     value->rank == first->rank ? equal_where(graph, first->shape[i], value->shape[i]) : "");
 }
 
 bool shape_concat(Graph *graph, Node *node) {

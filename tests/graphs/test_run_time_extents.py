@@ -265,6 +265,17 @@ def test_blocked_images_of_few_pixels_are_resized(compile, tmp_path, mode):
             assert_close(got, expected) if mode == "cubic" else assert_same(got, expected)
 
 
+def test_extents_that_are_not_equal_say_where_they_are(rnncc, tmp_path):
+    """A U-Net that takes multiples of 4 only, and a sum."""
+    net = u_net("pool", "transposed", "none")
+    net.output(net.node("Add", [net.x, net.resize(net.node("MaxPool", [net.x], kernel_shape=[3, 3], strides=[3, 3]), scales=[3, 3])]))
+    done = rnncc("inspect", net.write(tmp_path))
+    assert done.returncode == 2
+    for said in ("floor(H / 2) and 2*floor(H / 4) are equal where H is a multiple of 4: pad the model's input to one and crop",
+                 "3*floor(H / 3) and H are equal where H is a multiple of 3", "bound H to one extent (H: axis 2 of `x`)"):
+        assert said in done.stderr, done.stderr
+
+
 def test_what_is_refused_says_where_and_what_would_be_right(rnncc, tmp_path):
     model = Images()
     model.resize((1, 1.3), mode="linear")
