@@ -21,6 +21,10 @@
 enum { PANEL_ROWS = 8, PANEL_VECTORS = 16 };
 typedef vec PanelRow[PANEL_VECTORS];
 
+/* Steps of the depth in a turn of a loop. Where a result takes the place of an operand, sums would change registers
+ * from one step to the next, and clang would run out of them. */
+enum { DEPTH_STEPS = LANE_OPERANDS || TWO_OPERANDS ? 1 : 2 };
+
 /* LANES steps of the depth. Each row's elements stand side by side and are loaded as one vector: where a multiply-add
  * takes a lane as an operand, an element costs neither a load nor a register of its own. */
 SIMD_FUNCTION void panel_multiply_lanes(PanelRow *sums, int rows, int vectors, const float *a, int64_t a_row,
@@ -39,6 +43,12 @@ SIMD_FUNCTION void panel_multiply_lanes(PanelRow *sums, int rows, int vectors, c
   }
 }
 
+/* Where each row begins: a register each, from which one index reaches all. Clang would else walk from row to row. */
+SIMD_FUNCTION void panel_rows_at(const float **at, int rows, const float *a, int64_t a_row) {
+#pragma clang loop unroll(full)
+  for (int m = 0; m < rows; m++) at[m] = vapart(a + m * a_row);
+}
+
 /* sums[m][v] += row m of A times the panel. A's element (m, k) stands at a[m * a_row + k * a_depth]. */
 SIMD_FUNCTION void panel_multiply(PanelRow *sums, int rows, int vectors, const float *a, int64_t a_row, int64_t a_depth,
                                   const float *panel, int64_t depth) {
@@ -47,14 +57,16 @@ SIMD_FUNCTION void panel_multiply(PanelRow *sums, int rows, int vectors, const f
     for (; done + LANES <= depth; done += LANES)
       panel_multiply_lanes(sums, rows, vectors, a + done, a_row, panel + done * vectors * LANES);
   }
-#pragma clang loop unroll_count(LANE_OPERANDS ? 1 : 2)
+  const float *at[PANEL_ROWS];
+  panel_rows_at(at, rows, a, a_row);
+#pragma clang loop unroll_count(DEPTH_STEPS)
   for (int64_t k = done; k < depth; k++) {
     PanelRow b;
 #pragma clang loop unroll(full)
     for (int v = 0; v < vectors; v++) b[v] = vload(panel + (k * vectors + v) * LANES);
 #pragma clang loop unroll(full)
     for (int m = 0; m < rows; m++) {
-      vec x = vbroadcast_load(a + m * a_row + k * a_depth);
+      vec x = vbroadcast_load(at[m] + k * a_depth);
 #pragma clang loop unroll(full)
       for (int v = 0; v < vectors; v++) sums[m][v] = vfma(sums[m][v], x, b[v]);
     }
@@ -86,7 +98,9 @@ SIMD_FUNCTION void panel_multiply_ahead(PanelRow *sums, int rows, int vectors, c
     panel_prefetch(ahead, done, LANES, vectors);
     panel_multiply_lanes(sums, rows, vectors, a + done, a_row, panel + done * vectors * LANES);
   }
-#pragma clang loop unroll_count(LANE_OPERANDS ? 1 : 2)
+  const float *at[PANEL_ROWS];
+  panel_rows_at(at, rows, a, a_row);
+#pragma clang loop unroll_count(DEPTH_STEPS)
   for (int64_t k = done; k < depth; k++) {
     panel_prefetch(ahead, k, 1, vectors);
     PanelRow b;
@@ -94,7 +108,7 @@ SIMD_FUNCTION void panel_multiply_ahead(PanelRow *sums, int rows, int vectors, c
     for (int v = 0; v < vectors; v++) b[v] = vload(panel + (k * vectors + v) * LANES);
 #pragma clang loop unroll(full)
     for (int m = 0; m < rows; m++) {
-      vec x = vbroadcast_load(a + m * a_row + k);
+      vec x = vbroadcast_load(at[m] + k);
 #pragma clang loop unroll(full)
       for (int v = 0; v < vectors; v++) sums[m][v] = vfma(sums[m][v], x, b[v]);
     }
@@ -104,7 +118,7 @@ SIMD_FUNCTION void panel_multiply_ahead(PanelRow *sums, int rows, int vectors, c
 /* One row against several panels at once, which hides the latency of the additions where there is but one row. */
 SIMD_FUNCTION void panel_multiply_row(PanelRow *sums, int panels, int vectors, const float *a, int64_t a_depth,
                                       const float *panel, int64_t panel_stride, int64_t depth) {
-#pragma clang loop unroll_count(2)
+#pragma clang loop unroll_count(TWO_OPERANDS ? 1 : 2)
   for (int64_t k = 0; k < depth; k++) {
     vec x = vbroadcast_load(a + k * a_depth);
 #pragma clang loop unroll(full)

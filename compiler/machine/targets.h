@@ -20,6 +20,7 @@ typedef struct Target {
   int kept_registers;                   /* of them, in convolutions: clang copies sums, and loads ahead */
   bool reads_ahead;                     /* clang loads the elements of a tile ahead, though they have no registers */
   bool lane_operands;                   /* a multiply-add takes a lane of a vector: no register for a broadcast */
+  bool two_operands;                    /* a result takes the place of an operand: products need a register */
   uint32_t cpu_features;                /* CPU_* of runtime/cpu.h that the module asks for */
   int64_t l1_bytes, l2_bytes, l3_bytes; /* per core, per core, shared; typical where cross-compiling */
   /* Typical of machines that it is used on. */

@@ -15,6 +15,10 @@
 #pragma clang diagnostic ignored "-Wdeprecated-altivec-src-compat"
 #endif
 
+#if defined __SSE__ && !defined __AVX__
+#define SIMD_TWO_OPERANDS
+#endif
+
 enum { LANES = SIMD_PLAIN_LANES };
 typedef float vec __attribute__((vector_size(4 * SIMD_PLAIN_LANES)));
 typedef int vmask __attribute__((vector_size(4 * SIMD_PLAIN_LANES))); /* a lane is 0 or -1 */

@@ -16,7 +16,8 @@
  *                               defines SIMD_LANE_OPERANDS
  *   vadd vsub vmul vdiv vsqrt   IEEE, round to nearest
  *   vfma(acc, a, b)             acc + a * b in one rounding (plain, sse42: two where the CPU has no FMA)
- *   vfnma(acc, a, b)            acc - a * b, likewise
+ *   vfnma(acc, a, b)            acc - a * b, likewise. TWO_OPERANDS, 0 or 1: does a result take an operand's place,
+ *                               so that a product needs a copy? Then the ISA's header defines SIMD_TWO_OPERANDS
  *   vmin(a, b) vmax(a, b)       NaN if either is NaN; the sign of min(-0, 0) is not defined
  *   vmin_bound vmax_bound(v, b) the same for a b that is not NaN: one instruction
  *   vneg vabs vcopysign(v, s)   change the sign bit only; vcopysign is |v| with the sign of s
@@ -37,8 +38,10 @@
  *   vunzip_odd(a, b)            the others: a1 a3 ... b1 b3 ...
  *   vreverse(v)                 the last lane first
  *   vtranspose(rows)            lane i of rows[j] and lane j of rows[i] change places, of LANES rows. An ISA whose
- * header has its own defines SIMD_TRANSPOSE vprefetch(p)                a hint vafter(p, v)                p, but on
- * neon the compiler reads nothing from it before it has v
+ *                               header has its own defines SIMD_TRANSPOSE
+ *   vprefetch(p)                a hint
+ *   vafter(p, v)                p, but on neon the compiler reads nothing from it before it has v
+ *   vapart(p)                   p, but on x86 the compiler does not know what it was computed from
  *
  * Denormal operands and results may count as zero: kernels run with flush-to-zero on. NaN payloads are not defined.
  */
@@ -76,6 +79,12 @@
 enum { LANE_OPERANDS = 1 };
 #else
 enum { LANE_OPERANDS = 0 };
+#endif
+
+#ifdef SIMD_TWO_OPERANDS
+enum { TWO_OPERANDS = 1 };
+#else
+enum { TWO_OPERANDS = 0 };
 #endif
 
 SIMD_FUNCTION vec vlane(vec v, int i) { return vset(v[i]); }
@@ -134,6 +143,13 @@ SIMD_FUNCTION const float *vafter(const float *p, vec v) {
   __asm__("" : "+r"(p) : "w"(v));
 #else
   (void)v;
+#endif
+  return p;
+}
+
+SIMD_FUNCTION const float *vapart(const float *p) {
+#ifdef __x86_64__
+  __asm__("" : "+r"(p));
 #endif
   return p;
 }

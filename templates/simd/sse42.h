@@ -5,6 +5,8 @@
 
 #include <immintrin.h>
 
+#define SIMD_TWO_OPERANDS
+
 enum { LANES = 4 };
 typedef __m128 vec;
 typedef __m128 vmask; /* a lane is all ones or all zeros */

@@ -278,7 +278,7 @@ static void loads_need_no_alignment(void) {
     vstore(p, vadd(vload(p), vbroadcast_load(p + 1)));
     for (int i = 0; i < LANES; i++) right = right && out[i] == (float)i && p[i] == (float)(i + 1);
     vprefetch(p);
-    right = right && vafter(p, vload(p)) == p;
+    right = right && vafter(p, vload(p)) == p && vapart(p) == p;
   }
   tap_case(right, "loads_need_no_alignment", "at multiples of 4 bytes");
 }

@@ -13,11 +13,11 @@ enum { MAX_ROWS = 8 };
 /* K is never split: the maximum of the template's knob. */
 enum { MAX_DEPTH = 1 << 20 };
 
-/* Besides the sums a block needs a register for each vector of the panel, and one for the broadcast element. Where
- * elements are lanes: one for each row's elements, and two for the panel. A row there is, even if not all of it fits.
- */
+/* Besides the sums a block needs a register for each vector of the panel, and one for the broadcast element. Where a
+ * product takes the place of an operand, all but an element's last need another. Where elements are lanes: one for each
+ * row's elements, and two for the panel. A row there is, even if not all of it fits. */
 int register_rows(const Target *target, int vectors) {
-  int registers = target->vector_registers;
+  int registers = target->vector_registers - (target->two_operands && vectors > 1);
   int rows = target->lane_operands ? (registers - 2) / (vectors + 1) : (registers - vectors - 1) / vectors;
   return (int)clamp_int(1, rows, MAX_ROWS);
 }
