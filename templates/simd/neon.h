@@ -88,4 +88,10 @@ SIMD_FUNCTION float vhsum(vec v) {
 SIMD_FUNCTION float vhmin(vec v) { return vminvq_f32(v); }
 SIMD_FUNCTION float vhmax(vec v) { return vmaxvq_f32(v); }
 
+#define SIMD_AFTER
+SIMD_FUNCTION const float *vafter(const float *p, vec v) {
+  __asm__("" : "+r"(p) : "w"(v));
+  return p;
+}
+
 #endif

@@ -40,7 +40,8 @@
  *   vtranspose(rows)            lane i of rows[j] and lane j of rows[i] change places, of LANES rows. An ISA whose
  *                               header has its own defines SIMD_TRANSPOSE
  *   vprefetch(p)                a hint
- *   vafter(p, v)                p, but on neon the compiler reads nothing from it before it has v
+ *   vafter(p, v)                p, but the compiler reads nothing from it before it has v, on an ISA whose header has
+ *                               its own and defines SIMD_AFTER
  *   vapart(p)                   p, but on x86 the compiler does not know what it was computed from
  *
  * Denormal operands and results may count as zero: kernels run with flush-to-zero on. NaN payloads are not defined.
@@ -138,14 +139,12 @@ SIMD_FUNCTION void vtranspose(vec rows[LANES]) {
 }
 #endif
 
+#ifndef SIMD_AFTER
 SIMD_FUNCTION const float *vafter(const float *p, vec v) {
-#ifdef SIMD_NEON
-  __asm__("" : "+r"(p) : "w"(v));
-#else
   (void)v;
-#endif
   return p;
 }
+#endif
 
 SIMD_FUNCTION const float *vapart(const float *p) {
 #ifdef __x86_64__

@@ -97,4 +97,11 @@ SIMD_FUNCTION float vhsum(vec v) {
 SIMD_FUNCTION float vhmin(vec v) { return svminv_f32(sve_all(), v); }
 SIMD_FUNCTION float vhmax(vec v) { return svmaxv_f32(sve_all(), v); }
 
+#define SIMD_AFTER
+SIMD_FUNCTION const float *vafter(const float *p, vec v) {
+  svfloat32_t whole = v; /* a vector of fixed width has no register in clang's assembler operands */
+  __asm__("" : "+r"(p) : "w"(whole));
+  return p;
+}
+
 #endif

@@ -90,6 +90,17 @@ def case_row(name, target, found):
     return [f"`{name}`", target, found["loops"], found["spills"], f"{found['least']:.2f}", worst(found)]
 
 
+# Causes of faults that no order of instructions, or no tile, would mend.
+CAUSES = """\
+* SSE, of which Sandy Bridge and Zen 3 take up to 1.25 of the bound: tiles are in registers, but multiplications, additions,
+  shuffles and copies share three or four pipes, which are all full. The bound knows each pipe by itself.
+* Eight sums, and depthwise rows of 7 pixels: two additions a cycle of 4 cycles each need eight sums, Haswell's of 5 need ten.
+* SSD's maps of four pixels and of one have even fewer. They are 0.02% of its work.
+* Apple M1: a turn ends with addresses that only every third one computes, and Cyclone's window is too short to hide them.
+* Softmax has no tile. Of SSE its exponential looks like a product.
+"""
+
+
 FAULT_HEAD = ["case", "target", "template", "multiply-adds", "sums", "faults"]
 
 
@@ -118,8 +129,8 @@ def page(results):
         "",
         f"A hot loop should move no vector to the stack or from there (spills), load each vector of its tile once, and "
         f"take at most {MOST_OVER_BOUND} times the bound. One core has figures, and no limit: Cortex-A55, which issues "
-        "in order. Of three cores llvm-mca 19 has an instruction wrong, which is put right before it is asked: "
-        "`REWRITTEN` of hot_loops.py says which, and how that is known. Of Apple M1 it has no model, and takes "
+        "in order. Of x86 cores llvm-mca 19 has instructions wrong, which are put right before it is asked: `REWRITTEN` "
+        "and `readings()` of hot_loops.py say which, and how that is known. Of Apple M1 it has no model, and takes "
         "Cyclone's, of three pipes.",
         "",
         "llvm-mca has no core that ends with SSE2 or SSE4.2: their loops are shown on cores that run them beside wider "
@@ -130,8 +141,10 @@ def page(results):
         "",
         "## Loops that are not as they should be",
         "",
-        f"The test of hot loops fails where one gets worse, or another one appears. `{DATA_FILE}` has them for it.",
+        f"The test of hot loops fails where one gets worse, or another one appears. `{DATA_FILE}` has them for it. "
+        "Some causes stay:",
         "",
+        CAUSES,
         table(FAULT_HEAD, rows) if rows else "None.",
         "",
         "## Winograd's transforms",

@@ -22,10 +22,11 @@ typedef struct DepthwiseSchedule {
 enum { MAX_WINDOW_W = 64, MAX_POINTS = 256, MAX_COLUMNS = 16, USUAL_COLUMNS = 14 };
 enum { LOADS_AHEAD = 5 }; /* so many inputs are in registers */
 
-/* The most columns whose sums fit in registers beside the weights; less than 1 if the window is too wide. */
+/* The most columns whose sums fit in registers beside the weights, an input and a product; less than 1 if the window is
+ * too wide. */
 static int64_t most_columns(const Graph *graph, const Convolution *conv) {
   const Target *target = graph->config->target;
-  int64_t most = target->vector_registers - target->kept_registers - conv->w.kernel - 2,
+  int64_t most = target->vector_registers - target->kept_registers - target->two_operands - conv->w.kernel - 2,
           unrolled = MAX_POINTS / conv->w.kernel;
   if (most > unrolled) most = unrolled;
   return min_int(most, clamp_int(USUAL_COLUMNS, graph->config->target->sums, MAX_COLUMNS));
@@ -125,6 +126,9 @@ static void pack(Graph *graph, Node *node) {
   graph_pack_floats(graph, node, conv->weights->name, count, packed);
 }
 
+/* Does clang load the inputs of a tile before its multiply-adds? */
+static bool loads_ahead(const Target *target) { return target->lane_operands || target->kept_registers > 0; }
+
 static KernelSpec *depthwise_spec(const Graph *graph, const Node *node) {
   const Convolution *conv = &conv_schedule_of(node)->conv;
   KernelSpec *spec = kernel_spec_new(graph->arena, "conv_depthwise");
@@ -132,7 +136,7 @@ static KernelSpec *depthwise_spec(const Graph *graph, const Node *node) {
   kernel_plane(spec, &conv->h, &conv->w);
   kernel_knob(spec, "COLUMNS", ((const DepthwiseSchedule *)node->schedule)->columns);
   if (!dim_is_const(conv->w.out)) kernel_knob(spec, "ANY_WIDTH", 1);
-  if (graph->config->target->lane_operands && conv->w.stride > 1) kernel_knob(spec, "LOADS_AHEAD", LOADS_AHEAD);
+  if (loads_ahead(graph->config->target) && conv->w.stride > 1) kernel_knob(spec, "LOADS_AHEAD", LOADS_AHEAD);
   kernel_knob(spec, "BIAS", conv->bias != NULL);
   kernel_knob(spec, "RESIDUAL", conv->residual != NULL);
   kernel_hook(spec, "epilogue", elementwise_epilogue(graph->arena, node));

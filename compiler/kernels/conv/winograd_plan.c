@@ -56,10 +56,11 @@ static Cut cut(int64_t n, int64_t block) {
   return c;
 }
 
-/* Beside the sums: the weights, and an element. Where elements are lanes, clang loads them two at a time. Less than 1
- * if so many vectors do not fit in registers. */
+/* Beside the sums: the weights, and an element. Where elements are lanes, clang loads them two at a time; where a
+ * result takes the place of an operand, sums change registers between channels. Less than 1 if so many vectors do not
+ * fit. */
 static int part_limit(const Target *target, int oc_vectors) {
-  int elements = target->lane_operands ? 3 : 1;
+  int elements = target->lane_operands ? 3 : target->two_operands ? 4 : 1;
   int tiles = (target->vector_registers - elements - oc_vectors) / oc_vectors;
   return tiles < MAX_PART_TILES ? tiles : MAX_PART_TILES;
 }
