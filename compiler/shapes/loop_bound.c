@@ -97,8 +97,19 @@ static int64_t most_while_below(const Loop *loop, const Value *low, const Value 
   return 1 + (distance > 0 ? (distance + rising.step - 1) / rising.step : 0);
 }
 
+/* Does an If give false where its condition is false? So exporters write `a and b`: if a then b else false. */
+static bool is_and(const Node *node, int output) {
+  const Attribute *otherwise = is_op(node, OP_If) ? node_attribute(node, ATTR_else_branch) : NULL;
+  if (!otherwise || output >= otherwise->graph->n_outputs) return false;
+  const Value *value = skip_copies(otherwise->graph->outputs[output]);
+  double number;
+  return value_number(value, &number) && number == 0;
+}
+
 static int64_t most_while(const Loop *loop, const Value *condition) {
-  const Node *made = skip_casts(condition)->producer;
+  const Value *truth = skip_casts(condition);
+  const Node *made = truth->producer;
+  if (is_and(made, truth->producer_output)) return most_while(loop, made->inputs[0]);
   if (!made || made->n_inputs != 2) return INT64_MAX;
   const Value *a = made->inputs[0], *b = made->inputs[1];
   if (is_op(made, OP_And)) return min_int(most_while(loop, a), most_while(loop, b));

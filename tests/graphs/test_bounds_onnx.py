@@ -155,6 +155,12 @@ def test_what_has_no_maximum_is_refused(rnncc, tmp_path, kind, op):
     assert op == "Loop" or f"`{n}`" in done.stderr, done.stderr
 
 
+def gives(b, build):
+    """A branch that returns what `build` makes around it."""
+    branch = Body(b.model)
+    return branch.output(branch.node("Identity", [build(branch)]))
+
+
 # Conditions of a loop without a useful trip count; `i` rises by 1 from 0, `j` by 2 from 3, `number` is the iteration's.
 CONDITIONS = {
     "below": lambda b, limit, number, i, j, i2, j2: b.node("Less", [i2, limit]),
@@ -164,6 +170,9 @@ CONDITIONS = {
     "at least": lambda b, limit, number, i, j, i2, j2: b.node("GreaterOrEqual", [limit, i2]),
     "the iteration": lambda b, limit, number, i, j, i2, j2: b.node("Less", [number, limit]),
     "a constant more": lambda b, limit, number, i, j, i2, j2: b.node("Less", [b.node("Add", [number, b.constant(i64(2))]), limit]),
+    "if not, then false": lambda b, limit, number, i, j, i2, j2: b.node(
+        "If", [b.node("Less", [i2, limit])], then_branch=gives(b, lambda c: b.node("Less", [j, b.constant(i64(9))])),
+        else_branch=gives(b, lambda c: b.constant(numpy.array(False)))),
     "cast": lambda b, limit, number, i, j, i2, j2: b.node("Cast", [b.node("Less", [i2, limit])], to="bool"),
 }
 
@@ -199,6 +208,9 @@ def test_a_condition_bounds_a_loop(compile, tmp_path, condition, trips):
     ("no limit", lambda b, limit, number, i, j, i2, j2: b.node("Less", [i2, "n"])),
     ("a limit that changes", lambda b, limit, number, i, j, i2, j2: b.node("Less", [i2, b.node("Add", [j2, limit])])),
     ("what does not rise", lambda b, limit, number, i, j, i2, j2: b.node("Less", [b.node("Sub", [i, j]), limit])),
+    ("if not, then true", lambda b, limit, number, i, j, i2, j2: b.node(
+        "If", [b.node("Less", [i2, limit])], then_branch=gives(b, lambda c: b.node("Less", [j, "n"])),
+        else_branch=gives(b, lambda c: b.constant(numpy.array(True))))),
     ("either of two", lambda b, limit, number, i, j, i2, j2: b.node("Or", [b.node("Less", [i2, limit]), b.node("Less", [j, "n"])])),
 ])
 def test_a_condition_that_bounds_nothing_is_refused(rnncc, tmp_path, monkeypatch, name, condition):
