@@ -98,10 +98,6 @@ static int atom_depth(const Atom *atom) {
 
 /* Bounds */
 
-typedef struct Range {
-  int64_t lower, upper;
-} Range;
-
 static Range range_of_products(int64_t a, int64_t b, int64_t c, int64_t d) {
   Range range = {a, a};
   const int64_t others[] = {b, c, d};
@@ -137,13 +133,18 @@ static int64_t atom_optimum(const Atom *atom) {
   return atom->kind == ATOM_MIN ? min_int(a, b) : max_int(a, b);
 }
 
+Range term_range(const Term *term) {
+  Range range = {term->coefficient, term->coefficient};
+  for (int f = 0; f < term->n_factors; f++) range = range_mul(range, atom_range(term->factors[f]));
+  return range;
+}
+
 static void set_bounds(Dim *dim) {
   for (int t = 0; t < dim->n_terms; t++) {
     const Term *term = &dim->terms[t];
-    Range range = {term->coefficient, term->coefficient};
+    Range range = term_range(term);
     int64_t optimum = term->coefficient;
     for (int f = 0; f < term->n_factors; f++) {
-      range = range_mul(range, atom_range(term->factors[f]));
       optimum = mul_saturated(optimum, atom_optimum(term->factors[f]));
       dim->depth = (int)max_int(dim->depth, atom_depth(term->factors[f]));
     }
@@ -152,6 +153,7 @@ static void set_bounds(Dim *dim) {
     dim->optimum = add_saturated(dim->optimum, optimum);
   }
   if (dim->depth > MAX_DEPTH) too_large();
+  dim_bound_closer(dim);
 }
 
 /* Terms, and the polynomials they make */

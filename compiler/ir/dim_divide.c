@@ -106,22 +106,12 @@ static const Atom *only_division(const Dim *a, int64_t *offset) {
   return dim_is_const(term->factors[0]->b) ? term->factors[0] : NULL;
 }
 
-/* floor(a / c) = -floor((-a + c - 1) / c): of both forms the one whose first factor is smaller, so that ceil(x / 4) has
- * one form, too: -x/4 and 3x/4 - x lead to it. */
-static bool is_better_negated(const Dim *a, int64_t c) {
-  return a->n_terms && a->terms[0].n_factors && a->terms[0].coefficient > c / 2 && c < INT32_MAX;
-}
-
 static const Dim *divide_by_const(DimTable *table, const Dim *a, int64_t c) {
   const Dim *rest;
   const Dim *quotient = divide_coefficients(table, a, c, &rest);
   int64_t g = common_divisor(rest, c);
   rest = cancel(table, rest, g);
   c /= g;
-  if (is_better_negated(rest, c)) {
-    const Dim *negative = dim_sub(table, dim_const(table, c - 1), rest);
-    return dim_sub(table, quotient, divide_by_const(table, negative, c));
-  }
   int64_t offset, inner_times_c, shift;
   const Atom *inner = only_division(rest, &offset);
   if (inner && !__builtin_mul_overflow(dim_value(inner->b), c, &inner_times_c) &&

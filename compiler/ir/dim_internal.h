@@ -52,6 +52,14 @@ static inline int64_t mul_saturated(int64_t a, int64_t b) {
 /* Rounds towards minus infinity; b > 0. */
 static inline int64_t floor_div(int64_t a, int64_t b) { return is_extreme(a) ? a : a / b - (a % b < 0); }
 
+/* All values that a term may have. */
+typedef struct Range {
+  int64_t lower, upper;
+} Range;
+Range term_range(const Term *term);
+/* Closer bounds than those of the terms, where divisions meet what they divide. */
+void dim_bound_closer(Dim *dim);
+
 /* The dimension of canonical terms, which are copied. */
 const Dim *dim_of_terms(DimTable *table, const Term *terms, int n);
 const Dim *dim_of_atom(DimTable *table, AtomKind kind, const DimSymbol *symbol, const Dim *a, const Dim *b);

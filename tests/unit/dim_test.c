@@ -181,15 +181,20 @@ static void divisions_are_compared_with_what_they_divide(void **state) {
   arena_free(f.arena);
 }
 
-static void what_is_rounded_up_has_one_form(void **state) {
+static void fractions_bound_sums_with_what_they_divide(void **state) {
   (void)state;
   Fixture f = fixture_new();
   DimTable *t = f.table;
-  const Dim *four = dim_const(t, 4), *zero = dim_const(t, 0), *up = dim_ceil_div(t, f.T, four);
-  const Dim *negated = dim_sub(t, zero, dim_div(t, dim_sub(t, zero, f.T), four));
-  assert_ptr_equal(negated, up);
-  assert_ptr_equal(dim_sub(t, f.T, dim_div(t, dim_mul(t, f.T, dim_const(t, 3)), four)), up);
-  assert_string_equal(printed(&f, up), "floor((T + 3) / 4)");
+  const Dim *four = dim_const(t, 4), *zero = dim_const(t, 0), *most = dim_mul(t, f.T, dim_const(t, 3));
+  const Dim *odd = dim_sub(t, f.T, dim_mul(t, dim_div(t, f.T, f.two), f.two));
+  assert_int_equal(dim_lower(odd), 0);
+  assert_int_equal(dim_upper(odd), 1);
+  const Dim *up = dim_sub(t, zero, dim_div(t, dim_sub(t, zero, f.T), four)); /* ceil(T / 4) */
+  assert_ptr_equal(up, dim_sub(t, f.T, dim_div(t, most, four)));
+  assert_int_equal(dim_lower(up), 1);
+  assert_int_equal(dim_upper(up), 100);
+  const Dim *both = dim_add(t, odd, dim_mul(t, f.B, up)); /* a product keeps the bounds of its factors */
+  assert_true(dim_lower(both) <= 1 && dim_upper(both) >= 801);
   arena_free(f.arena);
 }
 
@@ -342,7 +347,7 @@ int main(void) {
       cmocka_unit_test(products_saturate_instead_of_wrapping),
       cmocka_unit_test(random_expressions_have_the_value_of_their_parts),
       cmocka_unit_test(divisions_are_compared_with_what_they_divide),
-      cmocka_unit_test(what_is_rounded_up_has_one_form),
+      cmocka_unit_test(fractions_bound_sums_with_what_they_divide),
       cmocka_unit_test(at_most_holds_at_every_point),
       cmocka_unit_test(algebra_laws_hold_as_pointer_equality),
       cmocka_unit_test(c_text_computes_the_same_value),

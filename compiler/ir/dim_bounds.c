@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Closer bounds of sums in which dims and rounded fractions of them meet: H - 2*floor(H / 2) is 0 or 1, whatever H is.
+ * One division after another is replaced by n/c - (c-1)/c <= floor(n / c) <= n/c, and what is then left of each dim is
+ * bounded by its range.
+ */
+#include "ir/dim_internal.h"
+
+enum { MAX_PARTS = 16, MAX_DIVISIONS = 6 }; /* longer sums keep the bounds of their terms */
+
+/* (constant + sum of parts) / scale. */
+typedef struct Sum {
+  int64_t constant, scale;
+  int n_parts;
+  Term parts[MAX_PARTS];
+} Sum;
+
+static bool add_scaled(int64_t *to, int64_t a, int64_t b) {
+  int64_t product;
+  return !__builtin_mul_overflow(a, b, &product) && !__builtin_add_overflow(*to, product, to);
+}
+
+static bool same_factors(const Term *a, const Term *b) {
+  if (a->n_factors != b->n_factors) return false;
+  for (int f = 0; f < a->n_factors; f++)
+    if (a->factors[f] != b->factors[f]) return false;
+  return true;
+}
+
+/* Adds `by` times the term; false if the sum grows too long or too large. */
+static bool add_term(Sum *sum, const Term *term, int64_t by) {
+  if (term->n_factors == 0) return add_scaled(&sum->constant, term->coefficient, by);
+  int p = 0;
+  while (p < sum->n_parts && !same_factors(&sum->parts[p], term)) p++;
+  if (p == MAX_PARTS) return false;
+  if (p == sum->n_parts) sum->parts[sum->n_parts++] = (Term){0, term->n_factors, term->factors};
+  return add_scaled(&sum->parts[p].coefficient, term->coefficient, by);
+}
+
+static bool add_terms(Sum *sum, const Dim *dim, int64_t by) {
+  for (int t = 0; t < dim->n_terms; t++)
+    if (!add_term(sum, &dim->terms[t], by)) return false;
+  return true;
+}
+
+static bool is_division_by_constant(const Term *part) {
+  const Atom *atom = part->factors[0];
+  return part->n_factors == 1 && atom->kind == ATOM_DIV && dim_is_const(atom->b);
+}
+
+/* Replaces a division by a bound of it from above, of the sum; false if there is none. */
+static bool replace_division(Sum *sum) {
+  int p = 0;
+  while (p < sum->n_parts && (sum->parts[p].coefficient == 0 || !is_division_by_constant(&sum->parts[p]))) p++;
+  if (p == sum->n_parts) return false;
+  const Atom *division = sum->parts[p].factors[0];
+  int64_t k = sum->parts[p].coefficient, c = dim_value(division->b);
+  Sum next = {.n_parts = 0};
+  if (!add_scaled(&next.scale, sum->scale, c) || !add_scaled(&next.constant, sum->constant, c)) return false;
+  for (int i = 0; i < sum->n_parts; i++)
+    if (i != p && sum->parts[i].coefficient && !add_term(&next, &sum->parts[i], c)) return false;
+  if (!add_terms(&next, division->a, k) || (k < 0 && !add_scaled(&next.constant, 1 - c, k))) return false;
+  *sum = next;
+  return true;
+}
+
+static int64_t upper_of(const Sum *sum) {
+  int64_t upper = sum->constant;
+  for (int p = 0; p < sum->n_parts && upper != INT64_MAX; p++) {
+    int64_t most = term_range(&sum->parts[p]).upper;
+    upper = most == INT64_MAX ? most : add_saturated(upper, most);
+  }
+  return floor_div(upper, sum->scale);
+}
+
+/* An upper bound of sign * dim. */
+static int64_t closer_upper(const Dim *dim, int64_t sign) {
+  Sum sum = {.scale = 1};
+  if (!add_terms(&sum, dim, sign)) return INT64_MAX;
+  int64_t upper = upper_of(&sum);
+  for (int i = 0; i < MAX_DIVISIONS && replace_division(&sum); i++) {
+    int64_t own = upper_of(&sum);
+    if (own < upper) upper = own;
+  }
+  return upper;
+}
+
+void dim_bound_closer(Dim *dim) {
+  if (dim->n_terms < 2 || is_extreme(dim->lower) || is_extreme(dim->upper)) return;
+  int64_t upper = closer_upper(dim, 1), minus_lower = closer_upper(dim, -1);
+  if (!is_extreme(upper) && upper < dim->upper) dim->upper = upper;
+  if (!is_extreme(minus_lower) && -minus_lower > dim->lower) dim->lower = -minus_lower;
+}
