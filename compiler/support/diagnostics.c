@@ -88,6 +88,35 @@ static void put(Location where, const char *of, const char *color, const char *k
   fputc('\n', stderr);
 }
 
+/* FNV-1a. */
+static uint64_t hashed(uint64_t hash, const char *text) {
+  for (; text && *text; text++) hash = (hash ^ (unsigned char)*text) * 0x100000001b3u;
+  return (hash ^ 0xff) * 0x100000001b3u; /* where it ends */
+}
+
+/* What the compilations of several networks, or for several targets, would all say is said once. */
+static bool said_before(Location where, const char *of, const char *format, va_list arguments) {
+  enum { MOST = 512 };
+  static uint64_t hashes[MOST];
+  static int n_hashes;
+  char message[MESSAGE_BYTES];
+  va_list again;
+  va_copy(again, arguments);
+  vsnprintf(message, sizeof message, format, again);
+  va_end(again);
+  uint64_t hash = hashed(hashed(hashed(hashed(0xcbf29ce484222325u, where.file), where.path), of), message);
+  hash += (uint64_t)where.byte;
+  for (int i = 0; i < n_hashes; i++)
+    if (hashes[i] == hash) return true;
+  if (n_hashes < MOST) hashes[n_hashes++] = hash;
+  return false;
+}
+
+static void put_once(Location where, const char *of, const char *color, const char *kind, const char *format,
+                     va_list arguments) {
+  if (!said_before(where, of, format, arguments)) put(where, of, color, kind, format, arguments);
+}
+
 static ExitCode code_of_both(ExitCode a, ExitCode b) {
   if (a == b) return a;
   return a == EXIT_INVALID || b == EXIT_INVALID ? EXIT_INVALID : EXIT_UNSUPPORTED;
@@ -95,7 +124,7 @@ static ExitCode code_of_both(ExitCode a, ExitCode b) {
 
 static void report(Location where, ExitCode code, bool show, const char *format, va_list arguments) {
   end_trial(format, arguments);
-  if (show) put(where, network, "1;31", "error", format, arguments);
+  if (show) put_once(where, network, "1;31", "error", format, arguments);
   error_code = n_errors == 0 ? code : code_of_both(error_code, code);
   n_errors++;
 }
@@ -110,38 +139,14 @@ void error_at(Location where, ExitCode code, const char *format, ...) {
 void warn_at(Location where, const char *format, ...) {
   va_list arguments;
   va_start(arguments, format);
-  put(where, network, "1;35", "warning", format, arguments);
+  put_once(where, network, "1;35", "warning", format, arguments);
   va_end(arguments);
-}
-
-/* FNV-1a. */
-static uint64_t hashed(uint64_t hash, const char *text) {
-  for (; text && *text; text++) hash = (hash ^ (unsigned char)*text) * 0x100000001b3u;
-  return hash;
-}
-
-/* What the compilations for several targets all remark is said once. */
-static bool noted_before(Location where, const char *format, va_list arguments) {
-  enum { MOST = 64 };
-  static uint64_t hashes[MOST];
-  static int n_hashes;
-  char message[MESSAGE_BYTES];
-  vsnprintf(message, sizeof message, format, arguments);
-  uint64_t hash = hashed(hashed(hashed(0xcbf29ce484222325u, where.file), where.path), message);
-  for (int i = 0; i < n_hashes; i++)
-    if (hashes[i] == hash) return true;
-  if (n_hashes < MOST) hashes[n_hashes++] = hash;
-  return false;
 }
 
 void note_at(Location where, const char *format, ...) {
   va_list arguments;
   va_start(arguments, format);
-  bool known = noted_before(where, format, arguments);
-  va_end(arguments);
-  if (known) return;
-  va_start(arguments, format);
-  put(where, NULL, "1;36", "note", format, arguments);
+  put_once(where, NULL, "1;36", "note", format, arguments);
   va_end(arguments);
 }
 
