@@ -164,7 +164,16 @@ def of_rank(rank):
     return net.attend(q, net.node("Transpose", k, perm=[*range(rank - 2), rank - 1, rank - 2]), v)
 
 
+def turned_inside_out():
+    """The result's columns do not stay side by side."""
+    net = plain()
+    net.model.outputs[:] = [net.node("Transpose", net.model.outputs[0], perm=[0, 1, 3, 2])]
+    return net
+
+
 FORMS = {
+    "turned_inside_out": turned_inside_out,
+    "known_weights": lambda: known(),
     "plain": plain,
     "scaled": lambda: plain(scaled=lambda net, x: net.node("Mul", net.number(0.5), x)),
     "divided": lambda: plain(scaled=lambda net, x: net.node("Div", x, net.number(2))),
@@ -372,18 +381,73 @@ def chosen_for_all_keys():
     return plain(masked=constant_mask(mask, chosen=numpy.finfo(numpy.float32).min))
 
 
+def chosen_for_queries():
+    """A query sees all keys, or none."""
+    return plain(masked=constant_mask(between(-S, 0)[:, 3:4], chosen=-numpy.inf))
+
+
+def divided_by_zero():
+    return plain(scaled=lambda net, scores: net.node("Div", scores, net.number(0)))
+
+
+def one_number_added():
+    return plain(masked=mask_from())
+
+
+def weights_of(net, q, k):
+    return net.node("Softmax", net.node("MatMul", q, net.keys_turned(k)), axis=-1)
+
+
+def known(of_others=False, instead=0, read_again=False):
+    """Where(IsNaN(weights), 0, weights), but for one thing."""
+    net = Network()
+    q, k, v = net.operands()
+    weights = weights_of(net, q, k)
+    if read_again or of_others:
+        net.model.output(net.node("Neg", weights))
+    test = net.node("IsNaN", net.input("others", B, H, T, S) if of_others else weights)
+    return net.finish(net.node("Where", test, net.number(instead), weights), v)
+
+
+def vector():
+    net = Network()
+    q, k, v = net.input("q", D), net.input("k", D, S), net.input("v", S, D)
+    return net.finish(net.node("Softmax", net.node("MatMul", q, k), axis=-1), v)
+
+
+def too_wide():
+    net = Network()
+    q, k, v = net.input("q", T, 600), net.input("k", 600, S), net.input("v", S, 600)
+    return net.finish(net.node("Softmax", net.node("MatMul", q, k), axis=-1), v)
+
+
 def scaled_by_head():
     """The factor is no number."""
     return plain(scaled=lambda net, scores: net.node("Mul", scores, net.input("factor", H, 1, 1)))
 
 
 @pytest.mark.parametrize("build", [weights_used_twice, softmax_over_queries, one_query, mask_of_queries, scaled_by_head,
-                                   chosen_by_an_input, chosen_moderately, chosen_for_all_keys])
+                                   chosen_by_an_input, chosen_moderately, chosen_for_all_keys, chosen_for_queries,
+                                   divided_by_zero, one_number_added, vector, too_wide,
+                                   lambda: known(of_others=True), lambda: known(instead=1), lambda: known(read_again=True)])
 def test_what_only_resembles_it_stays(build, rnncc, tmp_path):
     net = build()
     fused, module = compiled(net, rnncc, tmp_path)
     assert fused == 0
     check(net, module, bound())
+
+
+@pytest.mark.parametrize("sizes", [("S", D), (S, 0)], ids=["keys", "depth"])
+def test_what_may_be_empty_stays(sizes, rnncc, tmp_path):
+    keys, depth = sizes
+    model = Model()
+    if keys == "S":
+        model.dim("S", 0, 20, 40)
+    q, k, v = (model.input(name, "f32", shape) for name, shape in (
+        ("q", [T, depth]), ("k", [depth, keys]), ("v", [keys, D])))
+    model.output(model.node("MatMul", [model.node("Softmax", [model.node("MatMul", [q, k])], axis=-1), v]))
+    done = rnncc("inspect", model.write(tmp_path), "--dump-after=fuse_attention")
+    assert done.returncode == 0 and "MatMul(" in done.stderr and "FusedAttention(" not in done.stderr, done.stderr
 
 
 def test_an_infinite_score_and_one_that_is_no_number_spoil_their_query_alone(rnncc, tmp_path):
