@@ -178,8 +178,8 @@ void graph_pack_floats(Graph *graph, Node *node, const char *name, int64_t count
 void graph_remark(Graph *graph, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void graph_renumber(Graph *graph); /* dense ids for nodes and for the values that are still reachable */
 
-/* Sorts the nodes topologically, close to the order before; an error for each cycle. */
-void sort_nodes(Graph *graph);
+/* Sorts the nodes topologically, close to the order before. False after an error, one for each cycle. */
+bool sort_nodes(Graph *graph);
 
 /* Users of each value. Valid until the graph changes. */
 typedef struct UseList {

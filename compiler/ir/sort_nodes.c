@@ -21,6 +21,7 @@ typedef struct Search {
   int depth;
   Node **sorted;
   int n_sorted;
+  bool has_cycle;
 } Search;
 
 enum { MAX_SHOWN = 8 };
@@ -35,7 +36,8 @@ static void add_step(Text *text, const Node *node) {
 }
 
 /* `node` is open and read by the top of the stack. */
-static void tell_cycle(const Search *search, const Node *node) {
+static void tell_cycle(Search *search, const Node *node) {
+  search->has_cycle = true;
   int bottom = search->depth - 1;
   while (search->stack[bottom].node != node) bottom--;
   int length = search->depth - bottom;
@@ -71,7 +73,7 @@ static void advance(Search *search) {
   if (mark == OPEN) tell_cycle(search, input->producer);
 }
 
-void sort_nodes(Graph *graph) {
+bool sort_nodes(Graph *graph) {
   Search search = {.graph = graph,
                    .marks = ARENA_ARRAY(graph->arena, Mark, graph->n_nodes),
                    .stack = ARENA_ARRAY(graph->arena, Frame, graph->n_nodes),
@@ -82,4 +84,5 @@ void sort_nodes(Graph *graph) {
     while (search.depth > 0) advance(&search);
   }
   for (int i = 0; i < graph->n_nodes; i++) graph->nodes[i] = search.sorted[i];
+  return !search.has_cycle;
 }

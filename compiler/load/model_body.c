@@ -43,8 +43,7 @@ bool read_body(ModelReader *reader, Json json, Attribute *attribute) {
   read_body_inputs(&inner, json_member(json, "inputs"));
   read_constants(&inner, json_member(json, "constants"));
   read_nodes(&inner, json_member(json, "nodes"));
-  if (!read_body_outputs(&inner, json_member(json, "outputs"))) return false;
-  sort_nodes(inner.graph);
+  if (!read_body_outputs(&inner, json_member(json, "outputs")) || !sort_nodes(inner.graph)) return false;
   attribute->kind = ATTRIBUTE_GRAPH;
   attribute->graph = inner.graph;
   return true;

@@ -42,6 +42,10 @@ REFUSALS = {
     "unknown_extent": (lambda name: [helper.make_node("Expand", ["x", "n"], [name + "_out"], name)], 3),
     "shapes": (lambda name: [helper.make_node("Add", ["x", "seven"], [name + "_out"], name)], 2),
     "arity": (lambda name: [helper.make_node("MatMul", ["x"], [name + "_out"], name)], 2),
+    "cycle": (lambda name: [helper.make_node("Exp", [name + "_out"], [name + "_out"], name)], 2),
+    "cycle_in_a_body": (lambda name: [loop("l_" + name, "three", [helper.make_node("Exp", ["u"], ["u"], name),
+                                                                  helper.make_node("Relu", ["h"], ["h2"])]),
+                                      helper.make_node("Relu", [f"l_{name}_out"], [name + "_out"])], 2),
     "in_a_branch": (lambda name: [branches("if_" + name, [helper.make_node("MatMul", ["x", "seven"], ["made"], name)]),
                                   helper.make_node("Relu", [f"if_{name}_out"], [name + "_out"])], 2),
     "in_an_unrolled_loop": (lambda name: [loop("l_" + name, "three", [helper.make_node("Foo" + name, ["h"], ["h2"], name)]),
@@ -112,6 +116,7 @@ def test_json_models_tell_all_at_once_too(rnncc, tmp_path):
         return {"op": op, "name": output, "inputs": inputs, "outputs": [output], **fields}
 
     branch = {"nodes": [node("Foo", ["x"], "p6"), node("Add", ["x", "five"], "p7"), node("Relu", ["p6"], "z")], "outputs": ["z"]}
+    circle = {"nodes": [node("Exp", ["u"], "u"), node("Relu", ["x"], "z")], "outputs": ["z"]}
     model = small_model()
     model["inputs"] += [{"name": "bad", "dtype": "complex64", "shape": [1]}, {"name": "truth", "dtype": "bool", "shape": []}]
     model["constants"]["five"] = {"dtype": "f32", "shape": [5], "data": [0] * 5}
@@ -119,10 +124,12 @@ def test_json_models_tell_all_at_once_too(rnncc, tmp_path):
         node("Foo", ["x"], "p0"), node("Relu", ["x"], "p1", attributes={"alpha": 1}), node("Add", ["x", "five"], "p2"),
         node("MatMul", ["p0", "five"], "after"), node("MatMul", ["x"], "p3"), node("Concat", ["p1", "p2"], "after2", attributes={"axis": 9}),
         node("Add", ["bad", "five"], "after3"), node("Softmax", ["x"], "p4", attributes={"axis": 7}), node("LSTM", ["x"], "p5"),
-        node("If", ["truth"], "after4", attributes={"then_branch": branch, "else_branch": branch})]
+        node("If", ["truth"], "after4", attributes={"then_branch": branch, "else_branch": branch}),
+        node("If", ["truth"], "after5", attributes={"then_branch": circle, "else_branch": circle})]
     said = refused(rnncc, tmp_path, model, 2)
     places = [line.split(": ")[1] for line in said.splitlines()]
     then, other = (f"nodes[11].attributes.{name}_branch" for name in ("then", "else"))
     assert sorted(places) == sorted([
         "inputs[1].dtype", "nodes[2].op", "nodes[3].attributes.alpha", "nodes[4]", "nodes[6]", "nodes[9]", "nodes[10]", "nodes[10]",
-        then + ".nodes[0].op", then + ".nodes[1]", other + ".nodes[0].op", other + ".nodes[1]"]), said
+        then + ".nodes[0].op", then + ".nodes[1]", other + ".nodes[0].op", other + ".nodes[1]",
+        *(f"nodes[12].attributes.{name}_branch.nodes[0]" for name in ("then", "else"))]), said

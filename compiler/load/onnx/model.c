@@ -24,7 +24,7 @@ Graph *onnx_read_body(OnnxReader *reader, Scope *outer, const Onnx__GraphProto *
   onnx_declare_inputs(reader, scope, proto);
   onnx_read_nodes(reader, scope, proto->n_node, proto->node);
   bool good = onnx_read_outputs(reader, scope, proto);
-  sort_nodes(graph);
+  good &= sort_nodes(graph);
   return good ? graph : NULL;
 }
 

@@ -105,7 +105,7 @@ bool onnx_read_attribute(OnnxReader *reader, Draft *draft, const Onnx__Attribute
 /* The value of a Constant node. False after an error, or if it is not supported. */
 bool onnx_read_constant(OnnxReader *reader, const Scope *scope, const Onnx__NodeProto *proto, Location where,
                         Constant *constant);
-/* The body of If, Loop or Scan. NULL if an output has an error. */
+/* The body of If, Loop or Scan. NULL if an output or the order of its nodes has an error. */
 Graph *onnx_read_body(OnnxReader *reader, Scope *scope, const Onnx__GraphProto *proto, const char *name);
 
 /* The function that a node calls; NULL if it calls none. */
