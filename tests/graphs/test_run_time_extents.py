@@ -265,6 +265,17 @@ def test_blocked_images_of_few_pixels_are_resized(compile, tmp_path, mode):
             assert_close(got, expected) if mode == "cubic" else assert_same(got, expected)
 
 
+def test_rows_of_one_pixel_read_no_other_row(compile, tmp_path):
+    """Else what is no number, times a weight of 0, would be one of theirs."""
+    model = Images()
+    model.resize((1, 2), mode="linear")
+    feeds = feeds_of(model, (1, 4, 1, 1, 1))
+    feeds["x"][0, :, 1::2] = numpy.nan
+    with Module(compile(model.write(tmp_path))) as loaded, loaded.context(1) as context:
+        (got,) = context.run(feeds).values()
+    assert_same({"y": got}, {"y": numpy.repeat(feeds["x"], 2, axis=3)})
+
+
 def test_extents_that_are_not_equal_say_where_they_are(rnncc, tmp_path):
     """A U-Net that takes multiples of 4 only, and a sum."""
     net = u_net("pool", "transposed", "none")
