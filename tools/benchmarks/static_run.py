@@ -3,9 +3,7 @@
 (hot_loops.py). No clock is asked: the page is the same on every machine."""
 import argparse
 import json
-import os
 import shutil
-import subprocess
 import sys
 import tempfile
 from dataclasses import dataclass
@@ -14,14 +12,13 @@ from pathlib import Path
 from benchmarks import cases, cnn_cases, environment, hot_loops, static_page
 from benchmarks.arguments import chosen_names
 from benchmarks.cost_model_run import model_of
-from benchmarks.environment import BUILD, ENVIRONMENT_ERROR, Missing
+from benchmarks.environment import BUILD, ENVIRONMENT_ERROR, Missing, output_of
 
 HERE = Path(__file__).resolve().parent
 RNNCC = BUILD / "compiler" / "rnncc"
 RECURRENT = {case.name: case for case in cases.CASES}
 CASES = [*RECURRENT, *(case.name for case in cnn_cases.CASES)]
 THREADS = 2
-UNMEASURED = {"XDG_CACHE_HOME": "/dev/null"}  # plans must not depend on what was measured on this machine
 
 
 @dataclass(frozen=True)
@@ -62,13 +59,6 @@ def compiled(rnncc, model, folder, target):
     flags = f"-gline-tables-only -fno-function-sections {hot_loops.flags_of(target)}"
     output_of("make", "-s", "-C", folder, "network.o", f"STATIC_FLAGS={flags}")
     return (folder / "network.c").read_text(), made
-
-
-def output_of(*command):
-    done = subprocess.run([str(word) for word in command], capture_output=True, text=True, env=os.environ | UNMEASURED)
-    if done.returncode:
-        raise Missing(f"{done.stderr}{command[0]} ended with status {done.returncode}")
-    return done.stdout
 
 
 def measured(loops, target):
