@@ -107,13 +107,22 @@ def test_a_sum_in_memory_is_one():
 
 
 CORRECTED = {
-    "sapphirerapids": ("vfmadd231ps 0x40(%rdi), %zmm1, %zmm2\n", "vmovups 0x40(%rdi), %zmm31\nvfmadd231ps %zmm31, %zmm1, %zmm2\n"),
-    "skylake-avx512": ("vbroadcastss 0x4(%rdi,%rax,4), %zmm20\n", "vbroadcastss 0x4(%rdi,%rax,4), %ymm20\n"),
-    "znver4": ("vbroadcastss 0x4(%rdi), %zmm1\n", "vmovups 0x4(%rdi), %zmm1\n")}
+    "split_loads": ("vfmadd231ps 0x40(%rdi), %zmm1, %zmm2\n", "vmovups 0x40(%rdi), %zmm31\nvfmadd231ps %zmm31, %zmm1, %zmm2\n"),
+    "narrow_loads": ("vbroadcastss 0x4(%rdi,%rax,4), %zmm20\n", "vbroadcastss 0x4(%rdi,%rax,4), %ymm20\n"),
+    "plain_broadcasts": ("vbroadcastss 0x4(%rdi), %zmm1\n", "vmovups 0x4(%rdi), %zmm1\n")}
 
 
-@pytest.mark.parametrize("core", CORRECTED)
-def test_what_llvm_mca_has_wrong_of_a_core_is_rewritten(core):
-    before, after = CORRECTED[core]
+@pytest.mark.parametrize("correction", CORRECTED)
+def test_what_llvm_mca_has_wrong_is_rewritten(correction):
+    before, after = CORRECTED[correction]
     others = "vbroadcastss 0x4(%rdi), %ymm1\nvfmadd231ps %zmm3, %zmm1, %zmm2\nvmovups %zmm0, (%rdi)\n"
-    assert hot_loops.REWRITTEN[core](before + others) == after + others
+    assert getattr(hot_loops, correction)(before + others) == after + others
+
+
+def test_loads_of_multiply_adds_are_read_apart_as_well_on_x86():
+    whole, apart = hot_loops.readings(hot_loops.Loop(hot_loops.X86, False, instructions("vaddps 0x40(%rdi), %ymm1, %ymm2")), "haswell")
+    assert whole == apart == "vaddps 0x40(%rdi), %ymm1, %ymm2\n"
+    whole, apart = hot_loops.readings(hot_loops.Loop(hot_loops.X86, False, instructions("vfmadd231ps (%rdi), %ymm1, %ymm2")), "haswell")
+    assert whole == "vfmadd231ps (%rdi), %ymm1, %ymm2\n" and apart == "vmovups (%rdi), %ymm31\nvfmadd231ps %ymm31, %ymm1, %ymm2\n"
+    neon = hot_loops.Loop(hot_loops.ARCHITECTURES["aarch64-linux-gnu"], False, instructions("fmla v1.4s, v2.4s, v3.s[0]"))
+    assert len(hot_loops.readings(neon, "cortex-a72")) == 1
