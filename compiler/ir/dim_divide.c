@@ -63,7 +63,7 @@ static const Dim *divide_coefficients(DimTable *table, const Dim *a, int64_t c, 
   for (int t = 0; t < a->n_terms; t++) {
     Term whole = a->terms[t], part = a->terms[t];
     whole.coefficient = floor_div(whole.coefficient, c);
-    part.coefficient -= whole.coefficient * c;
+    part.coefficient = is_extreme(part.coefficient) ? 0 : part.coefficient - whole.coefficient * c;
     if (whole.coefficient) quotient = dim_add(table, quotient, dim_of_terms(table, &whole, 1));
     if (part.coefficient) *rest = dim_add(table, *rest, dim_of_terms(table, &part, 1));
   }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Slice and Pad. Slice's bounds may be symbolic and outside the extent. */
 #include "shapes/shape.h"
+#include "support/numbers.h"
 
 /* Counts a negative position from the end; NULL if its sign is not known. */
 static const Dim *from_start(Graph *graph, const Dim *position, const Dim *extent) {
@@ -32,13 +33,14 @@ static bool slice_axis(Graph *graph, const Node *node, const Dim *start, const D
   start = from_start(graph, start, extent);
   end = from_start(graph, end, extent);
   if (!start || !end) return shape_unsupported(node, "a bound may be negative or not; its sign must be known");
-  if (step == 0 || step == INT64_MIN) return shape_error(node, "a step may not be %lld", (long long)step);
+  if (step == 0) return shape_error(node, "a step may not be 0");
   const Dim *last = dim_add(dims, extent, minus_one);
-  axis->step = step;
   axis->start = clamp(dims, start, zero, step > 0 ? extent : last);
   end = step > 0 ? clamp(dims, end, zero, extent) : clamp(dims, end, minus_one, last);
   const Dim *distance = step > 0 ? dim_sub(dims, end, axis->start) : dim_sub(dims, axis->start, end);
-  axis->extent = count_steps(dims, distance, step > 0 ? step : -step);
+  int64_t length = step > 0 ? step : -max_int(step, -INT64_MAX), most = max_int(dim_upper(extent), 1);
+  axis->extent = count_steps(dims, distance, min_int(length, most));
+  axis->step = length < most ? step : step > 0 ? 1 : -1; /* a longer one reaches no second element */
   return true;
 }
 

@@ -48,8 +48,8 @@ def branch():
                     {"y": (F32, [3])})
 
 
-def loop():
-    body = helper.make_graph([node("Add", ["v", "x"], ["w"]), node("Identity", ["go"], ["on"])], "body",
+def loop(*others):
+    body = helper.make_graph([node("Add", ["v", "x"], ["w"]), node("Identity", ["go"], ["on"]), *others], "body",
                              [tensor_info("i", I64, []), tensor_info("go", BOOL, []), tensor_info("v", F32, [3])],
                              [tensor_info("on", BOOL, []), tensor_info("w", F32, [3])])
     return model_of([node("Loop", ["n", "", "x"], ["y"], body=body)], {"x": (F32, [3])}, {"y": (F32, [3])}, {"n": numpy.int64(3)})
@@ -115,6 +115,7 @@ MODELS = {
     "gemm": lambda: one("Gemm", ["B", 3], {"w": floats(2, 3), "b": floats(2)}, transB=1),
     "gru": lambda: one("GRU", ["T", "B", 2], {"w": floats(1, 6, 2), "r": floats(1, 6, 2)}, outputs=["y", "h"], hidden_size=2),
     "loop": loop,
+    "loop_of_a_cycle": lambda: loop(node("Exp", ["u"], ["u"])),
     "lstm": lambda: one("LSTM", ["T", 1, 2], {"w": floats(2, 8, 2), "r": floats(2, 8, 2)}, hidden_size=2, direction="bidirectional"),
     "max_pool": lambda: one("MaxPool", [1, 2, 5, 5], kernel_shape=[2, 2], strides=[2, 2], ceil_mode=1),
     "one_hot": lambda: one("OneHot", [3], {"d": numpy.int64(4), "v": floats(2)}, dtype=I64),
@@ -125,6 +126,7 @@ MODELS = {
     "resize": lambda: one("Resize", [1, 1, 2, 2], {"r": floats(0), "s": numpy.array([1, 1, 2, 1.5], numpy.float32)}, mode="linear"),
     "scan": scan,
     "slice": lambda: one("Slice", ["T", 4], {"s": ints(1), "e": ints(2**63 - 1), "a": ints(1), "n": ints(2)}),
+    "slice_backwards": lambda: one("Slice", ["T", 4], {"s": ints(1), "e": ints(2**63 - 1), "a": ints(1), "n": ints(2 - 2**63)}),
     "softmax_7": lambda: one("Softmax", [2, "T", 4], opset=7, axis=1),
     "split": lambda: one("Split", [2, 4], {"s": ints(1, 3)}, outputs=["y", "z"], axis=1),
     "tile": lambda: one("Tile", [2, 3], {"n": ints(1, 2)}),

@@ -96,6 +96,9 @@ static void products_saturate_instead_of_wrapping(void **state) {
   assert_true(dim_upper(bomb) == INT64_MAX);
   assert_true(dim_upper(dim_sub(t, bomb, f.one)) == INT64_MAX);
   assert_true(dim_lower(dim_sub(t, f.one, bomb)) == INT64_MIN);
+  const Dim *beyond = dim_const(t, INT64_MAX), *below = dim_const(t, INT64_MIN);
+  assert_ptr_equal(dim_div(t, beyond, dim_const(t, INT64_MAX - 1)), beyond);
+  assert_ptr_equal(dim_div(t, below, dim_const(t, 3)), below);
   arena_free(f.arena);
 }
 
