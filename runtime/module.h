@@ -63,6 +63,7 @@ typedef struct Module {
   int32_t n_checks;
   const ModuleStep *steps;
   int32_t n_steps;
+  const int64_t *multiples; /* [info.n_dims]: of which a dimension is one; NULL: of 1 */
   int32_t n_data_dims;
   /* A run is shared among the workers if its work is at least that many times what it is at the dimensions' optima: of
    * less, waiting for each other takes longer. */

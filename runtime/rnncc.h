@@ -27,7 +27,7 @@ typedef enum rnncc_status {
   RNNCC_OK = 0,
   RNNCC_ERROR_ARGUMENT = 1,    /* NULL, misaligned or overlapping buffers, wrong count, unknown slot */
   RNNCC_ERROR_SHAPE = 2,       /* rank, fixed dimension, or two inputs that disagree on a named dimension */
-  RNNCC_ERROR_BOUND = 3,       /* a named dimension outside the range it was compiled for */
+  RNNCC_ERROR_BOUND = 3,       /* a named dimension outside the range it was compiled for, or no multiple */
   RNNCC_ERROR_DTYPE = 4,       /* element type differs from the module's */
   RNNCC_ERROR_SIZE = 5,        /* buffer smaller than its shape needs */
   RNNCC_ERROR_VALUE = 6,       /* an index, length or divisor in the input data is out of range */

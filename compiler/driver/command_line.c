@@ -63,7 +63,8 @@ static const char *take_name(void *into, const char *value) {
 static const char *take_dim(void *into, const char *value) {
   Options *options = into;
   bool right = settings_add_dim(&options->settings, options->arena, value);
-  return right ? NULL : "NAME=MIN..OPT..MAX, NAME=MIN..MAX or NAME=N";
+  return right ? NULL
+               : "NAME=MIN..OPT..MAX, NAME=MIN..MAX or NAME=N, with :STEP behind it where all are multiples of STEP";
 }
 
 static const char *take_state(void *into, const char *value) {

@@ -42,8 +42,10 @@ static void print_values(Arena *arena, const char *title, Value *const *values, 
 static void print_dims(const Graph *graph) {
   for (int i = 0; i < dim_symbol_count(graph->dims); i++) {
     const DimSymbol *symbol = dim_symbol_at(graph->dims, i);
-    printf("%-8s %-24s %lld..%lld, optimised for %lld\n", i ? "" : "dims", printable(graph->arena, symbol->name),
+    printf("%-8s %-24s %lld..%lld, optimised for %lld", i ? "" : "dims", printable(graph->arena, symbol->name),
            (long long)symbol->min, (long long)symbol->max, (long long)symbol->opt);
+    if (symbol->multiple > 1) printf(", multiples of %lld", (long long)symbol->multiple);
+    putchar('\n');
   }
 }
 

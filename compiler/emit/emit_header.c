@@ -55,6 +55,7 @@ static void add_dim(Text *out, const char *name, const DimSymbol *symbol) {
   add_number(out, name, "_MIN", symbol->min);
   add_number(out, name, "_OPT", symbol->opt);
   add_number(out, name, "_MAX", symbol->max);
+  if (symbol->multiple > 1) add_number(out, name, "_MULTIPLE", symbol->multiple);
   text_add(out, "};\n");
 }
 

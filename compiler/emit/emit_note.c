@@ -55,8 +55,10 @@ static void add_dims(Text *out, const Graph *graph) {
     const DimSymbol *symbol = dim_symbol_at(graph->dims, i);
     text_add(out, "%-8s ", "dim");
     add_name(out, symbol->name);
-    text_add(out, " %lld to %lld, optimum %lld\n", (long long)symbol->min, (long long)symbol->max,
+    text_add(out, " %lld to %lld, optimum %lld", (long long)symbol->min, (long long)symbol->max,
              (long long)symbol->opt);
+    if (symbol->multiple > 1) text_add(out, ", multiples of %lld", (long long)symbol->multiple);
+    text_add(out, "\n");
   }
 }
 

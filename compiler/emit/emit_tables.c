@@ -51,6 +51,18 @@ static void emit_dim_table(Text *out, const Graph *graph) {
   text_add(out, "};\n");
 }
 
+/* False if there are none but 1. */
+static bool emit_multiples(Text *out, const Graph *graph) {
+  bool any = false;
+  for (int i = 0; i < dim_given_count(graph->dims); i++) any |= dim_symbol_at(graph->dims, i)->multiple > 1;
+  if (!any) return false;
+  text_add(out, "\nstatic const int64_t multiples[] = {");
+  for (int i = 0; i < dim_given_count(graph->dims); i++)
+    text_add(out, "%s%lld", i ? ", " : "", (long long)dim_symbol_at(graph->dims, i)->multiple);
+  text_add(out, "};\n");
+  return true;
+}
+
 /* `room`: the upper bounds known before the run. */
 static void emit_output_shapes(Text *out, const Graph *graph, const char *name, bool room) {
   text_add(out, "\nstatic void %s(const int64_t *dims_now, int64_t (*shapes)[RNNCC_MAX_RANK]) {\n", name);
@@ -197,6 +209,7 @@ void emit_tables(Unit *unit, Program *program, const char *build) {
   if (!graph->config->edge) emit_weight_places(out, program, "weight_ends", weight_end);
   if (!graph->config->edge && !in_a_row) emit_weight_places(out, program, "weight_begins", weight_begin);
   emit_staged(out, graph);
+  bool has_multiples = emit_multiples(out, graph);
   int n_data_dims = dim_known_count(graph->dims) - dim_given_count(graph->dims);
   emit_output_shapes(out, graph, "output_shapes", false);
   if (n_data_dims) emit_output_shapes(out, graph, "output_room", true);
@@ -210,6 +223,7 @@ void emit_tables(Unit *unit, Program *program, const char *build) {
   if (program->n_checks) text_add(out, "  .checks = checks, .n_checks = %d,\n", program->n_checks);
   if (program->n_calls && !graph->config->edge) text_add(out, "  .steps = steps, .n_steps = %d,\n", program->n_calls);
   if (any_staged(graph)) text_add(out, "  .staged_outputs = staged_outputs,\n");
+  if (has_multiples) text_add(out, "  .multiples = multiples,\n");
   if (n_data_dims) text_add(out, "  .n_data_dims = %d,\n  .output_room = output_room,\n", n_data_dims);
   if (!graph->config->edge && program->share_from > 0) text_add(out, "  .share_from = %.3g,\n", program->share_from);
   text_add(out, "  .output_shapes = output_shapes,\n  .schedule = schedule,\n};\n");

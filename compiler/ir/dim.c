@@ -11,7 +11,7 @@
 #include "support/numbers.h"
 
 /* Larger than in any real network; bounds the expressions of hostile models. */
-enum { MAX_TERMS = 64, MAX_FACTORS = 16, MAX_DEPTH = 10, FIRST_SLOTS = 256 };
+enum { MAX_TERMS = 64, MAX_DEPTH = 10, FIRST_SLOTS = 256 };
 
 struct DimTable {
   Arena *arena;
@@ -53,15 +53,16 @@ static const DimSymbol *add_symbol(DimTable *table, const DimSymbol *symbol) {
   return *LIST_ADD(table->arena, table->symbols, table->n_symbols, table->symbol_capacity) = added;
 }
 
-const DimSymbol *dim_symbol_add(DimTable *table, const char *name, int64_t min, int64_t opt, int64_t max) {
+const DimSymbol *dim_symbol_add(DimTable *table, const char *name, DimBounds b) {
   if (table->n_symbols > dim_given_count(table)) bug("a given dimension after those of the compiler's own");
-  return add_symbol(table, &(DimSymbol){arena_string(table->arena, name), table->n_symbols, min, opt, max, DIM_GIVEN});
+  return add_symbol(table, &(DimSymbol){arena_string(table->arena, name), table->n_symbols, b.min, b.opt, b.max,
+                                        b.multiple, DIM_GIVEN});
 }
 
 const DimSymbol *dim_symbol_own(DimTable *table, DimKind kind, int64_t min, int64_t max) {
   const char *name = arena_format(table->arena, "#%d", table->n_symbols);
   int64_t opt = min + (max - min + 1) / 2; /* nothing is known of the data */
-  return add_symbol(table, &(DimSymbol){name, table->n_symbols, min, opt, max, kind});
+  return add_symbol(table, &(DimSymbol){name, table->n_symbols, min, opt, max, 1, kind});
 }
 
 int dim_given_count(const DimTable *table) {
@@ -119,7 +120,8 @@ static Range range_div(Range a, Range b) {
 }
 
 static Range atom_range(const Atom *atom) {
-  if (atom->kind == ATOM_SYMBOL) return (Range){atom->symbol->min, atom->symbol->max};
+  const DimSymbol *symbol = atom->symbol;
+  if (symbol) return (Range){symbol->min / symbol->multiple, symbol->max / symbol->multiple};
   Range a = {atom->a->lower, atom->a->upper}, b = {atom->b->lower, atom->b->upper};
   if (atom->kind == ATOM_DIV) return range_div(a, b);
   if (atom->kind == ATOM_MIN) return (Range){min_int(a.lower, b.lower), min_int(a.upper, b.upper)};
@@ -127,7 +129,7 @@ static Range atom_range(const Atom *atom) {
 }
 
 static int64_t atom_optimum(const Atom *atom) {
-  if (atom->kind == ATOM_SYMBOL) return atom->symbol->opt;
+  if (atom->symbol) return atom->symbol->opt / atom->symbol->multiple;
   int64_t a = atom->a->optimum, b = atom->b->optimum;
   if (atom->kind == ATOM_DIV) return floor_div(a, b);
   return atom->kind == ATOM_MIN ? min_int(a, b) : max_int(a, b);
@@ -227,11 +229,6 @@ const Dim *dim_const(DimTable *table, int64_t value) {
   return dim_of_terms(table, &term, value != 0);
 }
 
-const Dim *dim_symbol(DimTable *table, const DimSymbol *symbol) {
-  if (symbol->min == symbol->max) return dim_const(table, symbol->max);
-  return dim_of_atom(table, ATOM_SYMBOL, symbol, NULL, NULL);
-}
-
 /* Merges two canonical sums; the second is scaled by `scale`. */
 static const Dim *add_scaled(DimTable *table, const Dim *a, const Dim *b, int64_t scale) {
   Term sum[2 * MAX_TERMS];
@@ -274,6 +271,12 @@ const Dim *dim_mul(DimTable *table, const Dim *a, const Dim *b) {
   return sum;
 }
 
+const Dim *dim_symbol(DimTable *table, const DimSymbol *symbol) {
+  if (symbol->min == symbol->max) return dim_const(table, symbol->max);
+  const Dim *atom = dim_of_atom(table, ATOM_SYMBOL, symbol, NULL, NULL);
+  return symbol->multiple == 1 ? atom : dim_mul(table, atom, dim_const(table, symbol->multiple));
+}
+
 bool dim_is_const(const Dim *dim) { return dim->n_terms == 0 || (dim->n_terms == 1 && dim->terms[0].n_factors == 0); }
 
 int64_t dim_value(const Dim *dim) {
@@ -282,8 +285,9 @@ int64_t dim_value(const Dim *dim) {
 }
 
 const DimSymbol *dim_as_symbol(const Dim *dim) {
-  if (dim->n_terms != 1 || dim->terms[0].n_factors != 1 || dim->terms[0].coefficient != 1) return NULL;
-  return dim->terms[0].factors[0]->symbol;
+  if (dim->n_terms != 1 || dim->terms[0].n_factors != 1) return NULL;
+  const DimSymbol *symbol = dim->terms[0].factors[0]->symbol;
+  return symbol && dim->terms[0].coefficient == symbol->multiple ? symbol : NULL;
 }
 
 static bool any_symbol(const Dim *dim, bool (*test)(const DimSymbol *, const DimSymbol *), const DimSymbol *with) {

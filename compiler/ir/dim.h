@@ -21,11 +21,16 @@ typedef enum DimKind {
   DIM_LOCAL,          /* a loop of the schedule, inside its body: the steps of a chunk. After all others */
 } DimKind;
 
+/* The values of a named dimension: multiples of `multiple`, which divides the three others. */
+typedef struct DimBounds {
+  int64_t min, opt, max, multiple;
+} DimBounds;
+
 /* A named dimension. Those that are given come first. */
 typedef struct DimSymbol {
   const char *name;
   int index; /* position in the model's list; d<index> in emitted C */
-  int64_t min, opt, max;
+  int64_t min, opt, max, multiple;
   DimKind kind;
 } DimSymbol;
 
@@ -36,7 +41,7 @@ int dim_symbol_count(const DimTable *table);
 const DimSymbol *dim_symbol_at(const DimTable *table, int index);
 /* NULL if there is none. */
 const DimSymbol *dim_symbol_find(const DimTable *table, const char *name);
-const DimSymbol *dim_symbol_add(DimTable *table, const char *name, int64_t min, int64_t opt, int64_t max);
+const DimSymbol *dim_symbol_add(DimTable *table, const char *name, DimBounds bounds);
 /* A symbol of the compiler, from min to max. */
 const DimSymbol *dim_symbol_own(DimTable *table, DimKind kind, int64_t min, int64_t max);
 int dim_given_count(const DimTable *table);

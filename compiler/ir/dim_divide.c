@@ -70,7 +70,7 @@ static const Dim *divide_coefficients(DimTable *table, const Dim *a, int64_t c, 
   return quotient;
 }
 
-static int64_t greatest_divisor(int64_t a, int64_t b) {
+int64_t dim_common_divisor(int64_t a, int64_t b) {
   while (b) {
     int64_t r = a % b;
     a = b;
@@ -82,7 +82,7 @@ static int64_t greatest_divisor(int64_t a, int64_t b) {
 /* The common divisor of c and all coefficients except the constant term's. */
 static int64_t common_divisor(const Dim *a, int64_t c) {
   for (int t = 0; t < a->n_terms; t++)
-    if (a->terms[t].n_factors) c = greatest_divisor(c, a->terms[t].coefficient);
+    if (a->terms[t].n_factors) c = dim_common_divisor(c, a->terms[t].coefficient);
   return c;
 }
 

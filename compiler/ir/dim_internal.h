@@ -12,9 +12,9 @@ typedef enum AtomKind { ATOM_SYMBOL, ATOM_DIV, ATOM_MIN, ATOM_MAX } AtomKind;
 
 typedef struct Atom {
   AtomKind kind;
-  int id; /* in order of creation: the order of factors in a term */
-  const DimSymbol *symbol;
-  const Dim *a, *b; /* operands of the others; a divisor is positive */
+  int id;                  /* in order of creation: the order of factors in a term */
+  const DimSymbol *symbol; /* the atom is the symbol's value through its `multiple` */
+  const Dim *a, *b;        /* operands of the others; a divisor is positive */
 } Atom;
 
 typedef struct Term {
@@ -30,6 +30,9 @@ struct Dim {
   Term *terms; /* by term_compare: highest degree first, the constant last; no two with the same factors */
   int64_t lower, upper, optimum;
 };
+
+/* Of a term; larger than in any real network. */
+enum { MAX_FACTORS = 16 };
 
 /* Saturating arithmetic: INT64_MIN and INT64_MAX mean everything beyond, and are kept. */
 static inline bool is_extreme(int64_t a) { return a == INT64_MIN || a == INT64_MAX; }
@@ -48,6 +51,9 @@ static inline int64_t mul_saturated(int64_t a, int64_t b) {
   if (!is_extreme(a) && !is_extreme(b) && !__builtin_mul_overflow(a, b, &product)) return product;
   return (a < 0) == (b < 0) ? INT64_MAX : INT64_MIN;
 }
+
+/* The greatest, with the sign of either. */
+int64_t dim_common_divisor(int64_t a, int64_t b);
 
 /* Rounds towards minus infinity; b > 0. */
 static inline int64_t floor_div(int64_t a, int64_t b) { return is_extreme(a) ? a : a / b - (a % b < 0); }

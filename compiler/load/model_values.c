@@ -12,8 +12,11 @@ static const int64_t MAX_EXTENT = INT32_MAX;              /* of a named dim: fit
 static const int64_t MAX_TENSOR_BYTES = (int64_t)1 << 40; /* of an input at the dims' maxima */
 static const size_t MAX_WEIGHTS_BYTES = (size_t)1 << 40;
 
-static const JsonField DIM_FIELDS[] = {
-    {"min", JSON_NUMBER, false}, {"opt", JSON_NUMBER, false}, {"max", JSON_NUMBER, true}, {NULL, JSON_ABSENT, false}};
+static const JsonField DIM_FIELDS[] = {{"min", JSON_NUMBER, false},
+                                       {"opt", JSON_NUMBER, false},
+                                       {"max", JSON_NUMBER, true},
+                                       {"multiple", JSON_NUMBER, false},
+                                       {NULL, JSON_ABSENT, false}};
 static const JsonField INPUT_FIELDS[] = {{"name", JSON_STRING, true},
                                          {"dtype", JSON_STRING, true},
                                          {"shape", JSON_ARRAY, true},
@@ -28,25 +31,31 @@ static const JsonField OUTPUT_FIELDS[] = {
 static const JsonField WEIGHTS_FIELDS[] = {
     {"file", JSON_STRING, true}, {"sha256", JSON_STRING, false}, {NULL, JSON_ABSENT, false}};
 
-static bool read_extent(Json dim, const char *key, int64_t *out) {
+static bool read_extent(Json dim, const char *key, int64_t least, int64_t *out) {
   Json extent = json_member(dim, key);
-  return !extent.item || json_get_int(extent, 0, MAX_EXTENT, out);
+  return !extent.item || json_get_int(extent, least, MAX_EXTENT, out);
+}
+
+/* Absent: min is the least multiple, opt is max. */
+static bool read_bounds(Json dim, DimBounds *bounds) {
+  if (!read_extent(dim, "multiple", 1, &bounds->multiple) || !read_extent(dim, "max", 0, &bounds->max)) return false;
+  bounds->min = bounds->multiple;
+  bounds->opt = bounds->max;
+  return read_extent(dim, "min", 0, &bounds->min) && read_extent(dim, "opt", 0, &bounds->opt);
 }
 
 void read_dims(ModelReader *reader, Json dims) {
   for (Json dim = json_first(dims); dim.item; dim = json_next(dim)) {
-    int64_t min = 1, max = 1;
-    if (!json_check(dim, DIM_FIELDS) || !read_extent(dim, "min", &min) || !read_extent(dim, "max", &max)) continue;
-    int64_t opt = max;
-    if (!read_extent(dim, "opt", &opt)) continue;
-    settings_bound_dim(reader->settings, json_key(dim), &min, &opt, &max);
+    DimBounds bounds = {1, 1, 1, 1};
+    if (!json_check(dim, DIM_FIELDS) || !read_bounds(dim, &bounds)) continue;
+    settings_bound_dim(reader->settings, json_key(dim), &bounds);
+    const char *fault = dim_bounds_fault(reader->arena, bounds);
     if (*json_key(dim) == 0)
       error_at(json_where(dim), EXIT_INVALID, "the name is empty");
-    else if (min > opt || opt > max)
-      error_at(json_where(dim), EXIT_INVALID, "expected min <= opt <= max, found %" PRId64 ", %" PRId64 ", %" PRId64,
-               min, opt, max);
+    else if (fault)
+      error_at(json_where(dim), EXIT_INVALID, "%s", fault);
     else
-      dim_symbol_add(reader->graph->dims, json_key(dim), min, opt, max);
+      dim_symbol_add(reader->graph->dims, json_key(dim), bounds);
   }
 }
 

@@ -145,8 +145,10 @@ static void add_dims(Saver *saver) {
     const DimSymbol *symbol = dim_symbol_at(dims, i);
     begin_entry(saver, i);
     add_string(&saver->json, symbol->name);
-    text_add(&saver->json, ": {\"min\": %" PRId64 ", \"opt\": %" PRId64 ", \"max\": %" PRId64 "}", symbol->min,
-             symbol->opt, symbol->max);
+    text_add(&saver->json, ": {\"min\": %" PRId64 ", \"opt\": %" PRId64 ", \"max\": %" PRId64, symbol->min, symbol->opt,
+             symbol->max);
+    if (symbol->multiple > 1) text_add(&saver->json, ", \"multiple\": %" PRId64, symbol->multiple);
+    text_add(&saver->json, "}");
   }
   end_list(saver, dim_symbol_count(dims), '}');
 }

@@ -45,12 +45,23 @@ bool settings_add_dim(ModelSettings *settings, Arena *arena, const char *text) {
     more = strncmp(rest, "..", 2) == 0;
     if (more) rest += 2;
   }
+  dim.bounds = (DimBounds){extents[0], n == 3 ? extents[1] : extents[n - 1], extents[n - 1], 1};
+  bool has_multiple = *rest == ':';
+  if (has_multiple) rest++;
+  if (has_multiple && !read_extent(&rest, &dim.bounds.multiple)) return false;
   if (*rest) return false;
-  dim.min = extents[0];
-  dim.max = extents[n - 1];
-  dim.opt = n == 3 ? extents[1] : dim.max;
   settings->dims[settings->n_dims++] = dim;
-  return dim.min <= dim.opt && dim.opt <= dim.max;
+  return !dim_bounds_fault(arena, dim.bounds);
+}
+
+const char *dim_bounds_fault(Arena *arena, DimBounds b) {
+  if (b.min > b.opt || b.opt > b.max)
+    return arena_format(arena, "expected min <= opt <= max, found %" PRId64 ", %" PRId64 ", %" PRId64, b.min, b.opt,
+                        b.max);
+  if (b.min % b.multiple || b.opt % b.multiple || b.max % b.multiple)
+    return arena_format(arena, "expected multiples of %" PRId64 ", found %" PRId64 ", %" PRId64 ", %" PRId64,
+                        b.multiple, b.min, b.opt, b.max);
+  return NULL;
 }
 
 bool settings_add_state(ModelSettings *settings, Arena *arena, const char *text) {
@@ -72,12 +83,12 @@ static bool must_fit(const char *network, const ModelSettings *settings) {
   return !settings->network || (network && is_for(network, settings));
 }
 
-bool settings_bound_dim(const ModelSettings *settings, const char *name, int64_t *min, int64_t *opt, int64_t *max) {
+bool settings_bound_dim(const ModelSettings *settings, const char *name, DimBounds *bounds) {
   for (int i = settings ? settings->n_dims - 1 : -1; i >= 0; i--) {
     DimSetting *dim = &settings->dims[i];
     if (strcmp(dim->name, name) != 0 || !is_for(dim->network, settings)) continue;
     dim->used = true;
-    *min = dim->min, *opt = dim->opt, *max = dim->max;
+    *bounds = dim->bounds;
     return true;
   }
   return false;
@@ -260,16 +271,16 @@ void settings_finish(const ModelSettings *settings, Graph *graph) {
 AssumedDims assumed_dims_new(Arena *arena) { return (AssumedDims){text_new(arena), text_new(arena)}; }
 
 /* The first axis of an image or volume is its batch. Whatever else it is, an axis may be a time, a width or a batch. */
-DimSetting dim_assume(AssumedDims *assumed, const ModelSettings *settings, const char *name, const char *input,
-                      int axis, int rank) {
+DimBounds dim_assume(AssumedDims *assumed, const ModelSettings *settings, const char *name, const char *input, int axis,
+                     int rank) {
   enum { USUAL = 16, MOST = 256, MOST_IMAGES = 16, RANK_OF_IMAGES = 4 };
   bool images = axis == 0 && rank >= RANK_OF_IMAGES;
-  DimSetting dim = {.name = name, .min = 1, .opt = images ? 1 : USUAL, .max = images ? MOST_IMAGES : MOST};
+  DimBounds bounds = {1, images ? 1 : USUAL, images ? MOST_IMAGES : MOST, 1};
   const char *network = settings && settings->network ? settings->network : "";
   text_add(&assumed->places, "%s\"%s\" (axis %d of `%.200s`)", assumed->places.length ? ", " : "", name, axis, input);
   text_add(&assumed->options, " --dim '%s%s%s=%" PRId64 "..%" PRId64 "..%" PRId64 "'", network, *network ? ":" : "",
-           name, dim.min, dim.opt, dim.max);
-  return dim;
+           name, bounds.min, bounds.opt, bounds.max);
+  return bounds;
 }
 
 void assumed_dims_tell(const AssumedDims *assumed, const char *file) {

@@ -18,7 +18,7 @@
 
 typedef struct DimSetting {
   const char *network, *name;
-  int64_t min, opt, max;
+  DimBounds bounds;
   bool used;
 } DimSetting;
 
@@ -57,7 +57,9 @@ void settings_finish_bundle(Arena *arena, const ModelSettings *settings, Graph *
 /* For the readers, whose settings may be NULL. */
 
 /* The dim's bounds on the command line; false if there are none. */
-bool settings_bound_dim(const ModelSettings *settings, const char *name, int64_t *min, int64_t *opt, int64_t *max);
+bool settings_bound_dim(const ModelSettings *settings, const char *name, DimBounds *bounds);
+/* What they must be, for a message; NULL if they are. */
+const char *dim_bounds_fault(Arena *arena, DimBounds bounds);
 
 /* The constant for the input of that name; NULL: none. */
 const FreezeSetting *settings_frozen(const ModelSettings *settings, const char *name);
@@ -75,8 +77,8 @@ typedef struct AssumedDims {
 } AssumedDims;
 AssumedDims assumed_dims_new(Arena *arena);
 /* Bounds for the dim that is first seen as that axis of an input of that rank. */
-DimSetting dim_assume(AssumedDims *assumed, const ModelSettings *settings, const char *name, const char *input,
-                      int axis, int rank);
+DimBounds dim_assume(AssumedDims *assumed, const ModelSettings *settings, const char *name, const char *input, int axis,
+                     int rank);
 void assumed_dims_tell(const AssumedDims *assumed, const char *file);
 
 #endif

@@ -77,9 +77,8 @@ const char *dims_places(Graph *graph, int n, const Dim *const *dims) {
 static bool equal_at_multiples(const Dim *a, const Dim *b, const DimSymbol *symbol, int64_t n, int64_t *values) {
   enum { MOST_TRIED = 4096 };
   int64_t tried = 0;
-  for (int64_t value = n; value <= symbol->max && tried < MOST_TRIED; value += n) {
+  for (int64_t value = (symbol->min + n - 1) / n * n; value <= symbol->max && tried < MOST_TRIED; value += n) {
     values[symbol->index] = value;
-    if (value < symbol->min) continue;
     if (dim_eval(a, values) != dim_eval(b, values)) return false;
     tried++;
   }
@@ -101,15 +100,17 @@ static const DimSymbol *only_symbol(Graph *graph, const Dim *a, const Dim *b) {
 const char *equal_where(Graph *graph, const Dim *a, const Dim *b) {
   enum { MOST = 1024 };
   const DimSymbol *symbol = only_symbol(graph, a, b);
-  int64_t n = 2, *values = ARENA_ARRAY(graph->arena, int64_t, dim_symbol_count(graph->dims) + 1);
-  while (symbol && n <= MOST && !equal_at_multiples(a, b, symbol, n, values)) n++;
+  int64_t step = symbol ? symbol->multiple : 1, n = 2 * step;
+  int64_t *values = ARENA_ARRAY(graph->arena, int64_t, dim_symbol_count(graph->dims) + 1);
+  while (symbol && n <= MOST && !equal_at_multiples(a, b, symbol, n, values)) n += step;
   if (!symbol || n > MOST) return "";
-  return arena_format(
-      graph->arena,
-      "; %s and %s are equal where %.200s is a multiple of %lld: pad the model's input to one and crop its "
-      "output, or bound %.200s to one extent%s",
-      dim_text(graph, a), dim_text(graph, b), symbol->name, (long long)n, symbol->name,
-      dims_places(graph, 2, (const Dim *[]){a, b}));
+  int64_t min = (symbol->min + n - 1) / n * n, max = symbol->max / n * n;
+  return arena_format(graph->arena,
+                      "; %s and %s are equal where %.200s is a multiple of %lld: bound it so, as --dim "
+                      "'%.200s=%lld..%lld:%lld' does, or "
+                      "pad the model's input and crop its output%s",
+                      dim_text(graph, a), dim_text(graph, b), symbol->name, (long long)n, symbol->name, (long long)min,
+                      (long long)max, (long long)n, dims_places(graph, 2, (const Dim *[]){a, b}));
 }
 
 /* The first graph input, of few numbers, that the value is computed from; NULL if none is near. */

@@ -41,7 +41,7 @@ def rich_model():
     model = small_model()
     model.update({
         "model_version": "1", "description": "", "x-note": {"any": [None]},
-        "states": [{"input": "h", "output": "s", "dtype": "f32", "shape": [8, 3], "batch_axis": 0}],
+        "states": [{"input": "h", "output": "s", "dtype": "f32", "shape": ["T", 3], "batch_axis": 0}],
         "outputs": ["y", {"name": "e", "description": ""}],
     })
     model["nodes"][1]["attributes"] = {"x-note": 1}

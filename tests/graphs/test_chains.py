@@ -63,11 +63,11 @@ def kernels(rnncc, folder, model, *options):
 
 
 def test_a_written_out_normalisation_has_a_kernel_for_each_stage(rnncc, tmp_path):
-    """x - mean and its square; the variance's root; the quotient, scaled, shifted, and gated."""
+    """x - mean and its square; the root of their sum, which is no operator's variance; the quotient, scaled and gated."""
     model = Model()
     x, axis = model.input("x", "f32", [4, 60]), model.constant(numpy.array([-1]))
     centred = model.node("Sub", [x, model.node("ReduceMean", [x, axis])])
-    variance = model.node("ReduceMean", [model.node("Mul", [centred, centred]), axis])
+    variance = model.node("ReduceSum", [model.node("Mul", [centred, centred]), axis])
     deviation = model.node("Sqrt", [model.node("Add", [variance, model.constant(numpy.float32(1e-5))])])
     scaled = model.node("Mul", [model.node("Div", [centred, deviation]), model.constant(numpy.arange(60, dtype="f"))])
     model.output(model.node("Mul", [model.node("Sigmoid", [model.node("Neg", [scaled])]), scaled]))

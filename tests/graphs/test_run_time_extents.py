@@ -9,7 +9,7 @@ import pytest
 from support.amount import half, long_tests
 from support.emitted import TARGETS, assert_same
 from support.model_builder import Model
-from support.module import Module
+from support.module import Module, ModuleError
 
 COORDINATES = ["half_pixel", "half_pixel_symmetric", "pytorch_half_pixel", "align_corners", "asymmetric"]
 NEAREST = ["round_prefer_floor", "round_prefer_ceil", "floor", "ceil"]
@@ -148,11 +148,11 @@ def test_aarch64_equals_onnx_runtime(run_for, tmp_path, name):
 class Network(Model):
     """Of whole numbers, so that every order of sums has the same result."""
 
-    def __init__(self, least, largest):
+    def __init__(self, least, largest, multiple=1):
         super().__init__()
         self.rng = numpy.random.default_rng(1)
         for name in "HW":
-            self.dim(name, least, largest // 2, largest)
+            self.dim(name, least, largest // 2 // multiple * multiple, largest, multiple)
         self.x = self.input("x", "f32", [1, 5, "H", "W"])
 
     def conv(self, x, channels, kernels, op="Conv", size=3, **attributes):
@@ -186,9 +186,9 @@ class Network(Model):
         return skip, y
 
 
-def u_net(down, up, fit, levels=2):
+def u_net(down, up, fit, levels=2, bounds=None):
     """Down and up again, each time joined with the tensor of the level; its channels fill no block."""
-    net = Network(2**levels if down == "pool" else 1, 19)
+    net = Network(*(bounds or (2**levels if down == "pool" else 1, 19)))
     x, channels, skips = net.node("Relu", [net.conv(net.x, 5, 12, pads=[1] * 4)]), 12, []
     for _ in range(levels):
         skips.append(x)
@@ -216,7 +216,9 @@ U_NET_CASES = [(form, target) for k, form in enumerate(U_NETS) for target in (TA
 
 
 def planes(net, count):
-    least, largest = net.dims["H"]["min"], net.dims["H"]["max"]
+    least, largest, multiple = (net.dims["H"].get(key, 1) for key in ("min", "max", "multiple"))
+    if multiple > 1:
+        return list(itertools.product(range(least, largest + 1, multiple), repeat=2))
     pairs = list(itertools.product(range(least, largest + 1), repeat=2))
     return pairs if long_tests() else [(h, largest + least - (h * count) % (largest - least + 1) - least) for h in range(least, largest + 1)]
 
@@ -276,14 +278,44 @@ def test_rows_of_one_pixel_read_no_other_row(compile, tmp_path):
     assert_same({"y": got}, {"y": numpy.repeat(feeds["x"], 2, axis=3)})
 
 
+@pytest.mark.parametrize(("down", "up"), [("pool", "transposed"), ("conv", "twice")])
+def test_a_u_net_that_takes_multiples_only_runs_at_those(compile, rnncc, tmp_path, down, up):
+    net = u_net(down, up, "none", bounds=(4, 24, 4))
+    path = net.write(tmp_path)
+    with Module(compile(path, "--no-winograd", "--layout-search=greedy")) as loaded, loaded.context(2) as context:
+        for h, w in planes(net, 1):
+            feeds = plane_of(net, h, w)
+            assert_same(context.run(feeds), net.onnx_run(feeds))
+        for h, w in ((18, 8), (8, 23)):
+            with pytest.raises(ModuleError, match="was compiled for multiples of 4"):
+                context.run(plane_of(net, h, w))
+    shown = rnncc("inspect", path).stdout
+    assert shown.count("4..24, optimised for 12, multiples of 4") == 2 and "[1, 5, H, W]" in shown
+    done = rnncc("inspect", path, "--dim=H=4..22", "--dim=W=8..16..24:8")
+    assert done.returncode == 2 and "bound it so, as --dim 'H=4..20:4' does" in done.stderr
+
+
+@pytest.mark.parametrize("given", ["H=4..22:4", "H=6..24:4", "H=4..10..24:4", "H=4..24:0", "H=4..24:", "H=4..24:4:4", "H=4..24:-4"])
+def test_bounds_that_are_no_multiples_are_refused(rnncc, tmp_path, given):
+    done = rnncc("inspect", Network(4, 24, 4).write(tmp_path), f"--dim={given}")
+    assert done.returncode == 2 and "multiples of STEP" in done.stderr
+
+
+def test_bounds_in_a_file_that_are_no_multiples_are_refused(rnncc, tmp_path):
+    net = Network(4, 22, 4)
+    net.output(net.node("Relu", [net.x]))
+    done = rnncc("inspect", net.write(tmp_path))
+    assert done.returncode == 2 and "expected multiples of 4, found 4, 8, 22" in done.stderr
+
+
 def test_extents_that_are_not_equal_say_where_they_are(rnncc, tmp_path):
     """A U-Net that takes multiples of 4 only, and a sum."""
     net = u_net("pool", "transposed", "none")
     net.output(net.node("Add", [net.x, net.resize(net.node("MaxPool", [net.x], kernel_shape=[3, 3], strides=[3, 3]), scales=[3, 3])]))
     done = rnncc("inspect", net.write(tmp_path))
     assert done.returncode == 2
-    for said in ("floor(H / 2) and 2*floor(H / 4) are equal where H is a multiple of 4: pad the model's input to one and crop",
-                 "3*floor(H / 3) and H are equal where H is a multiple of 3", "bound H to one extent (H: axis 2 of `x`)"):
+    for said in ("floor(H / 2) and 2*floor(H / 4) are equal where H is a multiple of 4: bound it so, as --dim 'H=",
+                 "3*floor(H / 3) and H are equal where H is a multiple of 3", "or pad the model's input and crop its output (H: axis 2 of `x`)"):
         assert said in done.stderr, done.stderr
 
 

@@ -79,7 +79,7 @@ def test_features_are_recorded_in_one_order(compile, rnnrun_of, tmp_path):
                                     "riscv64-linux-gnu+rvv128+fp16", "+dotprod", "native+dotprod", "aarch64-linux-gnu++dotprod"])
 def test_a_feature_that_a_target_does_not_take_is_an_error(target, rnncc, tmp_path):
     done = rnncc(small(tmp_path), f"--target={target}", "-o", tmp_path / "m.so")
-    assert done.returncode == 2 and "with any of its features" in done.stderr and f'"{target}"' in done.stderr, done.stderr
+    assert done.returncode == 2 and " features" in done.stderr and f'found "{target}"' in done.stderr, done.stderr
 
 
 def test_features_go_with_musl(compile, rnnrun_of, tmp_path):

@@ -211,3 +211,8 @@ def nearest_pyramid():
 @plane
 def bicubic_pyramid():
     return image(PyramidSegmenter("bilinear", "bicubic", True))
+
+
+def plain_u_net():
+    """Takes multiples of 8 only: the tensors that it joins must have halved without a rest. Not of PLANES."""
+    return UNet(3), (torch.randn(1, 3, 40, 56),), ({0: "batch", 2: "height", 3: "width"},)

@@ -12,7 +12,7 @@ from support.module import Module
 machine.need_package("torch")
 import torch  # noqa: E402
 from pytorch.modules import EXPORTERS, sized  # noqa: E402
-from pytorch.plane_networks import LARGEST, LEAST, PLANES  # noqa: E402
+from pytorch.plane_networks import LARGEST, LEAST, PLANES, plain_u_net  # noqa: E402
 
 BATCHES = 3
 SIZES = 5  # of each network
@@ -37,3 +37,17 @@ def test_network_of_any_extents_computes_what_pytorch_does(from_torch, compile, 
         for k in range(SIZES):
             extents = {name: int(rng.integers(LEAST, LARGEST) // 2 * 2 + (k + i) % 2) for i, name in enumerate(names)}
             compare(context, module, list(sized(inputs, axes, extents | {"batch": int(rng.integers(1, BATCHES + 1))})))
+
+
+@pytest.mark.parametrize("exporter", EXPORTERS)
+def test_a_u_net_that_pads_nothing_runs_at_multiples(from_torch, compile, tmp_path, exporter):
+    torch.manual_seed(0)
+    module, inputs, axes = plain_u_net()
+    module.eval()
+    path = tmp_path / "u_net.onnx"
+    apart(from_torch.export, module, inputs, axes, path, exporter, None)
+    bounds = [f"--dim=batch=1..{BATCHES}", "--dim=height=16..64:8", "--dim=width=8..40..72:8"]
+    with Module(compile(path, *bounds)) as compiled, compiled.context(2) as context:
+        compare(context, module, inputs)
+        for extents in ({"height": 16, "width": 72}, {"height": 64, "width": 8}, {"height": 24, "width": 24}):
+            compare(context, module, list(sized(inputs, axes, extents | {"batch": 2})))

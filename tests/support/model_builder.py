@@ -40,8 +40,8 @@ class Model:
         self.arrays, self.nodes = {}, []
         self._session = None
 
-    def dim(self, name, smallest, usual, largest):
-        self.dims[name] = {"min": smallest, "opt": usual, "max": largest}
+    def dim(self, name, smallest, usual, largest, multiple=1):
+        self.dims[name] = {"min": smallest, "opt": usual, "max": largest} | ({"multiple": multiple} if multiple > 1 else {})
         return name
 
     def input(self, name, dtype, shape):

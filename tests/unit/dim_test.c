@@ -20,8 +20,8 @@ typedef struct Fixture {
 static Fixture fixture_new(void) {
   Fixture f = {.arena = arena_new()};
   f.table = dim_table_new(f.arena);
-  f.T = dim_symbol(f.table, dim_symbol_add(f.table, "T", 1, 50, 400));
-  f.B = dim_symbol(f.table, dim_symbol_add(f.table, "B", 1, 4, 8));
+  f.T = dim_symbol(f.table, dim_symbol_add(f.table, "T", (DimBounds){1, 50, 400, 1}));
+  f.B = dim_symbol(f.table, dim_symbol_add(f.table, "B", (DimBounds){1, 4, 8, 1}));
   f.one = dim_const(f.table, 1);
   f.two = dim_const(f.table, 2);
   return f;
@@ -84,6 +84,32 @@ static void minimum_and_maximum_vanish_where_the_order_is_known(void **state) {
   assert_ptr_equal(dim_max(t, f.T, dim_const(t, INT64_MIN)), f.T);
   assert_ptr_equal(dim_min(t, f.T, dim_const(t, 10)), dim_min(t, dim_const(t, 10), f.T));
   assert_int_equal(dim_upper(dim_min(t, f.T, dim_const(t, 10))), 10);
+  arena_free(f.arena);
+}
+
+static void fractions_of_a_multiple_are_exact(void **state) {
+  (void)state;
+  Fixture f = fixture_new();
+  DimTable *t = f.table;
+  const DimSymbol *symbol = dim_symbol_add(t, "H", (DimBounds){12, 24, 48, 12});
+  const Dim *H = dim_symbol(t, symbol), *two = dim_const(t, 2), *half = dim_div(t, H, two);
+  assert_ptr_equal(dim_mul(t, half, two), H);
+  assert_ptr_equal(dim_div(t, half, two), dim_div(t, H, dim_const(t, 4)));
+  assert_ptr_not_equal(dim_mul(t, dim_div(t, H, dim_const(t, 8)), dim_const(t, 8)), H);
+  assert_ptr_equal(dim_as_symbol(H), symbol);
+  assert_null(dim_as_symbol(half));
+  assert_int_equal(dim_lower(half), 6);
+  assert_int_equal(dim_upper(half), 24);
+  assert_int_equal(dim_optimum(half), 12);
+  const int64_t values[] = {0, 0, 36};
+  assert_int_equal(dim_eval(H, values), 36);
+  assert_int_equal(dim_eval(half, values), 18);
+  assert_string_equal(printed(&f, dim_add(t, H, f.one)), "H + 1");
+  assert_string_equal(printed(&f, dim_mul(t, H, dim_const(t, -3))), "-3*H");
+  assert_string_equal(printed(&f, half), "H/2");
+  assert_string_equal(dim_c_text(f.arena, H), "d2");
+  assert_string_equal(dim_c_text(f.arena, half), "(d2 / INT64_C(2))");
+  assert_string_equal(dim_c_text(f.arena, dim_mul(t, H, H)), "(d2 * d2)");
   arena_free(f.arena);
 }
 
@@ -347,6 +373,7 @@ int main(void) {
       cmocka_unit_test(exact_division_leaves_no_remainder),
       cmocka_unit_test(strided_divisions_merge),
       cmocka_unit_test(minimum_and_maximum_vanish_where_the_order_is_known),
+      cmocka_unit_test(fractions_of_a_multiple_are_exact),
       cmocka_unit_test(products_saturate_instead_of_wrapping),
       cmocka_unit_test(random_expressions_have_the_value_of_their_parts),
       cmocka_unit_test(divisions_are_compared_with_what_they_divide),

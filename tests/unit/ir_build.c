@@ -15,8 +15,8 @@
 Graph *build_graph(Arena *arena) {
   Graph *graph = graph_new(arena);
   graph->name = graph->file = "test";
-  dim_symbol_add(graph->dims, "T", 2, 50, 400);
-  dim_symbol_add(graph->dims, "B", 1, 1, 8);
+  dim_symbol_add(graph->dims, "T", (DimBounds){2, 50, 400, 1});
+  dim_symbol_add(graph->dims, "B", (DimBounds){1, 1, 8, 1});
   return graph;
 }
 

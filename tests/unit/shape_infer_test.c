@@ -198,7 +198,7 @@ static void inputs_are_checked_too(void **state) {
 static void named_dimensions_are_checked(void **state) {
   (void)state;
   Graph *graph = build_graph(arena);
-  dim_symbol_add(graph->dims, "H", 4, 2, 8);
+  dim_symbol_add(graph->dims, "H", (DimBounds){4, 2, 8, 1});
   expect_stop(graph, 2, "dimension `H` has min 4, opt 2, max 8", NULL);
 }
 

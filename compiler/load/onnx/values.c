@@ -43,13 +43,11 @@ typedef struct OpenAxis {
 /* The named dim, which is bounded by the command line, or else by what is assumed. */
 static const Dim *named_dim(OnnxReader *reader, const char *name, const OpenAxis *open) {
   DimTable *dims = reader->graph->dims;
-  int64_t min, opt, max;
+  DimBounds bounds;
   const DimSymbol *symbol = dim_symbol_find(dims, name);
-  if (!symbol && !settings_bound_dim(reader->settings, name, &min, &opt, &max)) {
-    DimSetting dim = dim_assume(&reader->assumed, reader->settings, name, open->input, open->axis, open->rank);
-    min = dim.min, opt = dim.opt, max = dim.max;
-  }
-  if (!symbol) symbol = dim_symbol_add(dims, name, min, opt, max);
+  if (!symbol && !settings_bound_dim(reader->settings, name, &bounds))
+    bounds = dim_assume(&reader->assumed, reader->settings, name, open->input, open->axis, open->rank);
+  if (!symbol) symbol = dim_symbol_add(dims, name, bounds);
   return dim_symbol(dims, symbol);
 }
 
