@@ -100,9 +100,8 @@ static int32_t weigh(const Axis *axis, float at, float *weight, double a, double
   return (int32_t)start;
 }
 
-/* weight: [TAPS][out], not written of the nearest element. scale 0: that of the extents. length
- * 0: what follows from both. begin, end: the region. a: of
- * cubic interpolation. */
+/* weight: [TAPS][out], not written of the nearest element. scale 0: that of the extents. length 0: what follows from
+ * both. begin, end: the region. a: of cubic interpolation. */
 static void resize_taps(const Team *team, int32_t *start, float *weight, float scale, float length, float begin,
                         float end, float a, float narrow, int64_t in, int64_t out) {
   Axis axis = {in, out, scale, scale * (float)in, begin, end};

@@ -10,13 +10,7 @@
 
 #include "steps.h"
 
-/* Node 0 makes x. */
-static Graph *built(const Steps steps) {
-  Graph *graph = build_graph(arena);
-  build_node(graph, "Neg", "f32[3,8]", "", 1);
-  add_steps(graph, steps);
-  return build_end(graph);
-}
+static Graph *built(const Steps steps) { return built_behind("f32[3,8]", steps); }
 
 static Graph *matched(Graph *graph) {
   match_activations(graph);
@@ -25,22 +19,12 @@ static Graph *matched(Graph *graph) {
   return graph;
 }
 
-static const Tensor *run(Graph *graph) {
-  const int64_t symbols[] = {5, 2}, shape[] = {3, 8};
-  Tensor *input = tensor_new(arena, RNNCC_F32, 2, shape), *output;
-  for (int64_t i = 0; i < 24; i++) tensor_set(input, i, (double)(i - 12) * 0.4);
-  const char *wrong = reference_run(arena, graph, (const Tensor *const *)&input, &output, symbols);
-  if (wrong) fail_msg("%s", wrong);
-  return output;
-}
+static double element(int64_t i) { return (double)(i - 12) * 0.4; }
+static const Tensor *run(Graph *graph) { return run_on(graph, element); }
 
 /* |x| <= 5, whose cube is 125: the op and its arithmetic differ by a few f32 roundings of a gate's argument, which is
  * at most 10, where its slope is at most 1, times x; constants of seven digits differ by as much as one more. */
-static void expect_close(const Tensor *a, const Tensor *b) {
-  for (int64_t i = 0; i < 24; i++)
-    if (!(fabs(tensor_get(a, i) - tensor_get(b, i)) <= 8 * 50 * 0x1p-24))
-      fail_msg("element %lld: %a and %a", (long long)i, tensor_get(a, i), tensor_get(b, i));
-}
+static void expect_close(const Tensor *a, const Tensor *b) { expect_within(a, b, 8 * 50 * 0x1p-24); }
 
 #define ERF(op, inputs) {op, inputs, ""}, {"Erf", "@1", ""}, {"Add", "@2 f32(1)", ""}
 #define CUBE {"Mul", "@0 @0", ""}, {"Mul", "@1 @0", ""}, {"Mul", "@2 f32(0.044715)", ""}

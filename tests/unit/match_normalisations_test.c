@@ -10,13 +10,7 @@
 
 #include "steps.h"
 
-/* Node 0 makes x, [3, 2, 8]. */
-static Graph *built(const Steps steps) {
-  Graph *graph = build_graph(arena);
-  build_node(graph, "Neg", "f32[3,2,8]", "", 1);
-  add_steps(graph, steps);
-  return build_end(graph);
-}
+static Graph *built(const Steps steps) { return built_behind("f32[3,2,8]", steps); }
 
 static Graph *matched(Graph *graph) {
   match_activations(graph);
@@ -25,22 +19,12 @@ static Graph *matched(Graph *graph) {
   return graph;
 }
 
-static const Tensor *run(Graph *graph) {
-  const int64_t symbols[] = {5, 2}, shape[] = {3, 2, 8};
-  Tensor *input = tensor_new(arena, RNNCC_F32, 3, shape), *output;
-  for (int64_t i = 0; i < 48; i++) tensor_set(input, i, sin((double)i) + 0.5);
-  const char *wrong = reference_run(arena, graph, (const Tensor *const *)&input, &output, symbols);
-  if (wrong) fail_msg("%s", wrong);
-  return output;
-}
+static double element(int64_t i) { return sin((double)i) + 0.5; }
+static const Tensor *run(Graph *graph) { return run_on(graph, element); }
 
 /* Normal values are below sqrt(16), scales up to 8: a dozen f32 roundings of 32, and as many that the deviation, above
  * 0.3, magnifies. */
-static void expect_close(const Tensor *a, const Tensor *b) {
-  for (int64_t i = 0; i < 48; i++)
-    if (!(fabs(tensor_get(a, i) - tensor_get(b, i)) <= 12 * 4 * 32 * 0x1p-24))
-      fail_msg("element %lld: %a and %a", (long long)i, tensor_get(a, i), tensor_get(b, i));
-}
+static void expect_close(const Tensor *a, const Tensor *b) { expect_within(a, b, 12 * 4 * 32 * 0x1p-24); }
 
 #define CENTRED {"ReduceMean", "@0 i64=-1", ""}, {"Sub", "@0 @1", ""}
 #define DEVIATION                                                                                                      \

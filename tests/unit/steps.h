@@ -3,6 +3,8 @@
 #ifndef RNNCC_TEST_STEPS_H
 #define RNNCC_TEST_STEPS_H
 
+#include <math.h>
+
 #include "arena_fixture.h"
 #include "ir_build.h"
 #include "passes.h"
@@ -28,17 +30,50 @@ static inline Graph *built_of(const Steps steps) {
   return build_end(graph);
 }
 
-/* The result for seven integers from `least` on, repeated; T is 5 and B is 2. */
-static inline const Tensor *run_on_integers(Graph *graph, int least) {
-  const int64_t symbols[] = {5, 2};
+/* Of steps behind a first node, which makes x of this type. */
+static inline Graph *built_behind(const char *type, const Steps steps) {
+  Graph *graph = build_graph(arena);
+  build_node(graph, "Neg", type, "", 1);
+  add_steps(graph, steps);
+  return build_end(graph);
+}
+
+/* The one input; T is 5 and B is 2. */
+static const int64_t STEPS_SYMBOLS[] = {5, 2};
+
+static inline Tensor *new_input(const Graph *graph) {
   int64_t shape[MAX_RANK];
   const Value *x = graph->inputs[0];
-  for (int axis = 0; axis < x->rank; axis++) shape[axis] = dim_eval(x->shape[axis], symbols);
-  Tensor *input = tensor_new(arena, RNNCC_F32, x->rank, shape), *output;
-  for (int64_t i = 0; i < tensor_count(input); i++) tensor_set_int(input, i, least + i % 7);
-  const char *wrong = reference_run(arena, graph, (const Tensor *const *)&input, &output, symbols);
+  for (int axis = 0; axis < x->rank; axis++) shape[axis] = dim_eval(x->shape[axis], STEPS_SYMBOLS);
+  return tensor_new(arena, RNNCC_F32, x->rank, shape);
+}
+
+static inline const Tensor *result_of(Graph *graph, const Tensor *input) {
+  Tensor *output;
+  const char *wrong = reference_run(arena, graph, &input, &output, STEPS_SYMBOLS);
   if (wrong) fail_msg("%s", wrong);
   return output;
+}
+
+/* The result for seven integers from `least` on, repeated. */
+static inline const Tensor *run_on_integers(Graph *graph, int least) {
+  Tensor *input = new_input(graph);
+  for (int64_t i = 0; i < tensor_count(input); i++) tensor_set_int(input, i, least + i % 7);
+  return result_of(graph, input);
+}
+
+/* The result where element i is at(i). */
+static inline const Tensor *run_on(Graph *graph, double (*at)(int64_t)) {
+  Tensor *input = new_input(graph);
+  for (int64_t i = 0; i < tensor_count(input); i++) tensor_set(input, i, at(i));
+  return result_of(graph, input);
+}
+
+static inline void expect_within(const Tensor *a, const Tensor *b, double bound) {
+  assert_int_equal(tensor_count(a), tensor_count(b));
+  for (int64_t i = 0; i < tensor_count(a); i++)
+    if (!(fabs(tensor_get(a, i) - tensor_get(b, i)) <= bound))
+      fail_msg("element %lld: %a and %a", (long long)i, tensor_get(a, i), tensor_get(b, i));
 }
 
 #endif
