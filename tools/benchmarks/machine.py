@@ -23,10 +23,13 @@ CACHES = Path("/sys/devices/system/cpu/cpu0/cache")
 
 
 def cpu_name():
-    for line in Path("/proc/cpuinfo").read_text().splitlines():
-        if line.startswith("model name"):
-            return line.split(":", 1)[1].strip()
-    return platform.machine()
+    """Such as "AMD EPYC (family 26, model 2)": virtual machines shorten the names of different cores to one."""
+    first = Path("/proc/cpuinfo").read_text().split("\n\n", 1)[0].splitlines()
+    fields = {key.strip(): value.strip() for key, _, value in (line.partition(":") for line in first)}
+    if "model name" not in fields:
+        return platform.machine()
+    numbers = [f"{word} {fields[field]}" for word, field in (("family", "cpu family"), ("model", "model")) if field in fields]
+    return f"{fields['model name']} ({', '.join(numbers)})" if numbers else fields["model name"]
 
 
 def caches():
