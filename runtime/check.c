@@ -82,11 +82,11 @@ static rnncc_status bind_dim(rnncc_context *context, const Checked *it, int32_t 
     return context_fail(context, RNNCC_ERROR_BOUND,
                         "input '%.64s': axis %d is %lld, but '%.32s' was compiled for %lld to %lld", it->info->name,
                         axis, (long long)value, dim->name, (long long)dim->min, (long long)dim->max);
-  int64_t multiple = context->model->module->multiples ? context->model->module->multiples[index] : 1;
-  if (value % multiple)
+  const int64_t *multiples = context->model->module->multiples;
+  if (multiples && value % multiples[index])
     return context_fail(context, RNNCC_ERROR_BOUND,
                         "input '%.64s': axis %d is %lld, but '%.32s' was compiled for multiples of %lld",
-                        it->info->name, axis, (long long)value, dim->name, (long long)multiple);
+                        it->info->name, axis, (long long)value, dim->name, (long long)multiples[index]);
   if (context->dims[index] != UNBOUND && context->dims[index] != value)
     return context_fail(context, RNNCC_ERROR_SHAPE,
                         "input '%.64s': axis %d is %lld, but '%.32s' is %lld in another input", it->info->name, axis,

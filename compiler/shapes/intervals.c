@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * IntRange arithmetic over integers, a rule for each op. An operation that may leave its type wraps around, so its
+ * Interval arithmetic over integers, a rule for each op. An operation that may leave its type wraps around, so its
  * result may be any number of the type. Ends saturate: INT64_MIN and INT64_MAX may also stand for what is beyond.
  */
 #include "shapes/intervals.h"
@@ -187,8 +187,7 @@ static bool is_counted(DType dtype) { return dtype == RNNCC_BOOL || (dtype_is_in
 
 static IntRange of_constant(const Value *value) {
   IntRange range;
-  if (!constant_range(value, 0, 1, &range)) return of_type(value->dtype);
-  return (IntRange){range.least, range.most};
+  return constant_range(value, 0, 1, &range) ? range : of_type(value->dtype);
 }
 
 static IntRange of_elements(Graph *graph, const Value *value) {

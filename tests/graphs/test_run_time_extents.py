@@ -2,6 +2,7 @@
 """Resize and Pad whose extents, sizes or amounts only the run knows, alone and in U-Nets: the results of ONNX Runtime, or
 where that has none those of the reference interpreter, at all extents from the least to the largest."""
 import itertools
+import json
 
 import numpy
 import pytest
@@ -291,6 +292,10 @@ def test_a_u_net_that_takes_multiples_only_runs_at_those(compile, rnncc, tmp_pat
                 context.run(plane_of(net, h, w))
     shown = rnncc("inspect", path).stdout
     assert shown.count("4..24, optimised for 12, multiples of 4") == 2 and "[1, 5, H, W]" in shown
+    written = tmp_path / "written.json"
+    assert rnncc(path, "--emit=graph", "-o", written).returncode == 0
+    assert json.loads(written.read_text())["dims"] == net.dims
+    assert rnncc(path, "--emit=h", "-o", "-").stdout.count("_MULTIPLE = 4,") == 2
     done = rnncc("inspect", path, "--dim=H=4..22", "--dim=W=8..16..24:8")
     assert done.returncode == 2 and "bound it so, as --dim 'H=4..20:4' does" in done.stderr
 

@@ -85,98 +85,99 @@ static void arithmetic_becomes_one_op(void **state) {
 }
 
 /* How many nodes stay, x's among them, and the op of the last normalisation, NULL if there is none. */
+static const struct {
+  const char *op;
+  int nodes;
+  Steps steps;
+} ALIKE[] = {
+    /* means of other axes, or that vanish */
+    {NULL,
+     8,
+     {{"ReduceMean", "@0 i64=1", ""},
+      {"Sub", "@0 @1", ""},
+      {"Mul", "@2 @2", ""},
+      {"ReduceMean", "@3 i64=1", ""},
+      {"Add", "@4 f32(0.001)", ""},
+      {"Sqrt", "@5", ""},
+      {"Div", "@2 @6", ""}}},
+    {NULL,
+     6,
+     {{"Mul", "@0 @0", ""},
+      {"ReduceMean", "@1 i64=0,2", ""},
+      {"Add", "@2 f32(0.001)", ""},
+      {"Sqrt", "@3", ""},
+      {"Div", "@0 @4", ""}}},
+    {NULL,
+     6,
+     {{"Mul", "@0 @0", ""},
+      {"ReduceSum", "@1 i64=-1", ""},
+      {"Add", "@2 f32(0.001)", ""},
+      {"Sqrt", "@3", ""},
+      {"Div", "@0 @4", ""}}},
+    /* no square, no number, below 0, another root, upside down */
+    {NULL,
+     6,
+     {{"Mul", "@0 f32[8]!", ""},
+      {"ReduceMean", "@1 i64=-1", ""},
+      {"Add", "@2 f32(9)", ""},
+      {"Sqrt", "@3", ""},
+      {"Div", "@0 @4", ""}}},
+    {NULL,
+     6,
+     {{"Mul", "@0 @0", ""},
+      {"ReduceMean", "@1 i64=-1", ""},
+      {"Add", "@2 f32[3,2,1]!", ""},
+      {"Sqrt", "@3", ""},
+      {"Div", "@0 @4", ""}}},
+    {NULL,
+     6,
+     {{"Mul", "@0 @0", ""},
+      {"ReduceMean", "@1 i64=-1", ""},
+      {"Add", "@2 f32(-0.001)", ""},
+      {"Sqrt", "@3", ""},
+      {"Div", "@0 @4", ""}}},
+    {NULL, 6, {SQUARE, {"Pow", "@3 f32(0.25)", ""}, {"Div", "@0 @4", ""}}},
+    {NULL, 6, {SQUARE, {"Pow", "@3 f32(-0.25)", ""}, {"Mul", "@0 @4", ""}}},
+    {NULL, 6, {SQUARE, {"Sqrt", "@3", ""}, {"Div", "@4 @0", ""}}},
+    {NULL, 7, {SQUARE, {"Sqrt", "@3", ""}, {"Div", "f32(2) @4", ""}, {"Mul", "@0 @5", ""}}},
+    /* a quotient of something else; means of something else make RMS normalisations of the difference */
+    {NULL, 7, {SQUARE, {"Sqrt", "@3", ""}, {"Relu", "@0", ""}, {"Div", "@5 @4", ""}}},
+    {"RMSNormalization",
+     5,
+     {{"Relu", "@0", ""},
+      {"ReduceMean", "@1 i64=-1", ""},
+      {"Sub", "@0 @2", ""},
+      {"Pow", "@3 f32(2)", ""},
+      {"ReduceMean", "@4 i64=-1", ""},
+      {"Add", "@5 f32(0.001)", ""},
+      {"Sqrt", "@6", ""},
+      {"Div", "@3 @7", ""}}},
+    {"RMSNormalization",
+     4,
+     {{"ReduceMean", "@0 i64=-1,-2", ""}, {"Sub", "@0 @1", ""}, DEVIATION, {"Div", "@2 @6", ""}}},
+    /* the difference, the mean, the deviation, the root or the square is read elsewhere */
+    {"RMSNormalization", 5, {LAYER, {"Add", "@7 @2", ""}}},
+    {"RMSNormalization", 5, {LAYER, {"Add", "@7 @1", ""}}},
+    {NULL, 9, {LAYER, {"Add", "@7 @6", ""}}},
+    {NULL, 9, {LAYER, {"Add", "@7 @5", ""}}},
+    {NULL, 9, {LAYER, {"Add", "@7 @4", ""}}},
+    {NULL, 9, {LAYER, {"Add", "@7 @3", ""}}},
+    /* what follows is no parameter of a row */
+    {"LayerNormalization", 3, {LAYER, {"Mul", "@7 f32[2,8]!", ""}}},
+    {"LayerNormalization", 3, {LAYER, {"Mul", "@7 @7", ""}}},
+    {"LayerNormalization", 3, {LAYER, {"Mul", "@7 f32[1,1,1,8]!", ""}}},
+    {"RMSNormalization", 3, {SQUARE, {"Sqrt", "@3", ""}, {"Div", "@0 @4", ""}, {"Add", "@5 f32[8]!", ""}}},
+};
+
 static void what_only_looks_alike_stays(void **state) {
   (void)state;
-  static const struct {
-    const char *op;
-    int nodes;
-    Steps steps;
-  } cases[] = {
-      /* means of other axes, or that vanish */
-      {NULL,
-       8,
-       {{"ReduceMean", "@0 i64=1", ""},
-        {"Sub", "@0 @1", ""},
-        {"Mul", "@2 @2", ""},
-        {"ReduceMean", "@3 i64=1", ""},
-        {"Add", "@4 f32(0.001)", ""},
-        {"Sqrt", "@5", ""},
-        {"Div", "@2 @6", ""}}},
-      {NULL,
-       6,
-       {{"Mul", "@0 @0", ""},
-        {"ReduceMean", "@1 i64=0,2", ""},
-        {"Add", "@2 f32(0.001)", ""},
-        {"Sqrt", "@3", ""},
-        {"Div", "@0 @4", ""}}},
-      {NULL,
-       6,
-       {{"Mul", "@0 @0", ""},
-        {"ReduceSum", "@1 i64=-1", ""},
-        {"Add", "@2 f32(0.001)", ""},
-        {"Sqrt", "@3", ""},
-        {"Div", "@0 @4", ""}}},
-      /* no square, no number, below 0, another root, upside down */
-      {NULL,
-       6,
-       {{"Mul", "@0 f32[8]!", ""},
-        {"ReduceMean", "@1 i64=-1", ""},
-        {"Add", "@2 f32(9)", ""},
-        {"Sqrt", "@3", ""},
-        {"Div", "@0 @4", ""}}},
-      {NULL,
-       6,
-       {{"Mul", "@0 @0", ""},
-        {"ReduceMean", "@1 i64=-1", ""},
-        {"Add", "@2 f32[3,2,1]!", ""},
-        {"Sqrt", "@3", ""},
-        {"Div", "@0 @4", ""}}},
-      {NULL,
-       6,
-       {{"Mul", "@0 @0", ""},
-        {"ReduceMean", "@1 i64=-1", ""},
-        {"Add", "@2 f32(-0.001)", ""},
-        {"Sqrt", "@3", ""},
-        {"Div", "@0 @4", ""}}},
-      {NULL, 6, {SQUARE, {"Pow", "@3 f32(0.25)", ""}, {"Div", "@0 @4", ""}}},
-      {NULL, 6, {SQUARE, {"Pow", "@3 f32(-0.25)", ""}, {"Mul", "@0 @4", ""}}},
-      {NULL, 6, {SQUARE, {"Sqrt", "@3", ""}, {"Div", "@4 @0", ""}}},
-      {NULL, 7, {SQUARE, {"Sqrt", "@3", ""}, {"Div", "f32(2) @4", ""}, {"Mul", "@0 @5", ""}}},
-      /* a quotient of something else; means of something else make RMS normalisations of the difference */
-      {NULL, 7, {SQUARE, {"Sqrt", "@3", ""}, {"Relu", "@0", ""}, {"Div", "@5 @4", ""}}},
-      {"RMSNormalization",
-       5,
-       {{"Relu", "@0", ""},
-        {"ReduceMean", "@1 i64=-1", ""},
-        {"Sub", "@0 @2", ""},
-        {"Pow", "@3 f32(2)", ""},
-        {"ReduceMean", "@4 i64=-1", ""},
-        {"Add", "@5 f32(0.001)", ""},
-        {"Sqrt", "@6", ""},
-        {"Div", "@3 @7", ""}}},
-      {"RMSNormalization",
-       4,
-       {{"ReduceMean", "@0 i64=-1,-2", ""}, {"Sub", "@0 @1", ""}, DEVIATION, {"Div", "@2 @6", ""}}},
-      /* the difference, the mean, the deviation, the root or the square is read elsewhere */
-      {"RMSNormalization", 5, {LAYER, {"Add", "@7 @2", ""}}},
-      {"RMSNormalization", 5, {LAYER, {"Add", "@7 @1", ""}}},
-      {NULL, 9, {LAYER, {"Add", "@7 @6", ""}}},
-      {NULL, 9, {LAYER, {"Add", "@7 @5", ""}}},
-      {NULL, 9, {LAYER, {"Add", "@7 @4", ""}}},
-      {NULL, 9, {LAYER, {"Add", "@7 @3", ""}}},
-      /* what follows is no parameter of a row */
-      {"LayerNormalization", 3, {LAYER, {"Mul", "@7 f32[2,8]!", ""}}},
-      {"LayerNormalization", 3, {LAYER, {"Mul", "@7 @7", ""}}},
-      {"LayerNormalization", 3, {LAYER, {"Mul", "@7 f32[1,1,1,8]!", ""}}},
-      {"RMSNormalization", 3, {SQUARE, {"Sqrt", "@3", ""}, {"Div", "@0 @4", ""}, {"Add", "@5 f32[8]!", ""}}},
-  };
-  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-    const Tensor *before = run(built(cases[i].steps));
-    Graph *graph = matched(built(cases[i].steps));
-    if (graph->n_nodes != cases[i].nodes) fail_msg("case %zu: %d nodes", i, graph->n_nodes);
-    bool there = cases[i].op && producer_named(graph, cases[i].op);
+  for (size_t i = 0; i < sizeof ALIKE / sizeof *ALIKE; i++) {
+    const Tensor *before = run(built(ALIKE[i].steps));
+    Graph *graph = matched(built(ALIKE[i].steps));
+    if (graph->n_nodes != ALIKE[i].nodes) fail_msg("case %zu: %d nodes", i, graph->n_nodes);
+    bool there = ALIKE[i].op && producer_named(graph, ALIKE[i].op);
     int normalisations = count_nodes(graph, "LayerNormalization") + count_nodes(graph, "RMSNormalization");
-    if (there != (cases[i].op != NULL) || normalisations != there) fail_msg("case %zu", i);
+    if (there != (ALIKE[i].op != NULL) || normalisations != there) fail_msg("case %zu", i);
     expect_close(before, run(graph));
   }
 }
