@@ -12,15 +12,13 @@
 #include "machine/targets.h"
 #include "support/data_directory.h"
 #include "support/diagnostics.h"
-#include "support/files.h"
 #include "support/text.h"
 #include "template/edits.h"
 #include "template/names.h"
+#include "template/parts.h"
 #include "template/run_time_knobs.h"
 #include "template/session.h"
 #include "template/template_ast.h"
-
-enum { MAX_TEMPLATE = 1 << 20 };
 
 /* ---- first step: values, types and hook bodies ---- */
 
@@ -325,9 +323,9 @@ static const TemplateAst *template_as_written(TemplateSession *session, const ch
   KeptTemplate *known = session->templates;
   while (known && (known->lanes != lanes || strcmp(known->ast->path, path) != 0)) known = known->next;
   if (known) return known->ast;
-  const char *text = (const char *)file_read(arena, path, MAX_TEMPLATE, LOCATION_FILE(path)).data;
   known = ARENA_NEW(arena, KeptTemplate);
-  *known = (KeptTemplate){session->templates, template_ast_parse(arena, path, name, text, lanes), lanes};
+  const TemplateAst *ast = template_ast_parse(arena, path, name, template_text(arena, path), lanes);
+  *known = (KeptTemplate){session->templates, ast, lanes};
   session->templates = known;
   return known->ast;
 }

@@ -8,7 +8,8 @@
  *   - a type knob is a file-scope `typedef float T;` whose doc comment has a line `legal: float int64_t`;
  *   - a hook is a `static inline` function whose doc comment has a line `hook: what it is for`;
  *   - the kernel is the `static void` function named as the file;
- *   - helper functions are static; headers it includes are the vocabulary, shared by all kernels of a unit.
+ *   - helper functions are static; headers it includes are the vocabulary, shared by all kernels of a unit, but for
+ *     those in templates/parts/, which are text of the template itself (template/parts.h).
  *
  * specialise() parses the template with libclang (against the plain C vocabulary at the target's width, so that no
  * compiler header is read), writes the knobs' values in, drops branches whose condition is then a constant, replaces

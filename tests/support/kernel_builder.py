@@ -43,8 +43,13 @@ def set_knobs(text, knobs):
     return text
 
 
+def with_parts(text):
+    """A template's text with that of its parts (templates/parts) in place."""
+    return re.sub(r'#include "(parts/\w+\.h)"\n', lambda found: (ROOT / "templates" / found[1]).read_text(), text)
+
+
 def template(name, **knobs):
-    return set_knobs((ROOT / "templates" / f"{name}.c").read_text(), knobs)
+    return set_knobs(with_parts((ROOT / "templates" / f"{name}.c").read_text()), knobs)
 
 
 def emulator(isa):

@@ -198,6 +198,19 @@ static void a_type_that_depends_on_it_is_told(void **state) {
   expect_outcome(&outcome, EXIT_ENVIRONMENT, "typed.c: `Row` depends on a knob that is left to run time", "");
 }
 
+/* sample_sums.h has the knob NEGATE and clear(), which uses the template's ROWS. */
+static void a_part_is_text_of_each_kernel(void **state) {
+  (void)state;
+  KernelSpec *sample = spec();
+  sample->knobs[sample->n_knobs++] = (Knob){"NEGATE", 1};
+  const SpecialisedKernel *kernel = specialise(graph, sample, "k9");
+  assert_has(kernel->text, "void k9_clear(float sums[4])");
+  assert_has(kernel->text, "k9_used_only_when_negated(in[i])");
+  assert_lacks(kernel->text, "#include");
+  assert_lacks(kernel->text, "SPDX");
+  for (int i = 0; i < kernel->n_includes; i++) assert_lacks(kernel->includes[i], "parts/");
+}
+
 static void parse_as_second(void *text) {
   specialise_unnamed(spec(), graph->config->target->lanes);
   template_ast_parse(graph->arena, "second.c", "second", text, graph->config->target->lanes);
@@ -224,6 +237,7 @@ int main(void) {
       cmocka_unit_test(a_kernel_whose_knobs_are_known_is_another_one),
       cmocka_unit_test(a_knob_that_the_template_lacks_is_told),
       cmocka_unit_test(a_type_that_depends_on_it_is_told),
+      cmocka_unit_test(a_part_is_text_of_each_kernel),
       cmocka_unit_test(an_error_is_told_by_the_templates_own_path_and_line),
   };
   return cmocka_run_group_tests(tests, set_up, tear_down);

@@ -4,9 +4,6 @@
 /* Rows a step works on.
  * legal: 1..8 */
 enum { ROWS = 4 };
-/* Whether to negate.
- * legal: 0 1 */
-enum { NEGATE = 0 };
 /* Element.
  * legal: float int64_t */
 typedef float T;
@@ -22,9 +19,7 @@ static inline T finish(T x) { return x; }
 
 static inline T used_only_when_negated(T x) { return -x; }
 
-static inline void clear(T sums[ROWS]) {
-  for (int NEGATE_too = 0; NEGATE_too < ROWS; NEGATE_too++) sums[NEGATE_too] = 0;
-}
+#include "parts/sample_sums.h"
 
 /* Adds ROWS elements. */
 static void sample(const T *in, T *out, int64_t n) {
