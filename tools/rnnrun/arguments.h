@@ -32,6 +32,9 @@ typedef struct Arguments {
   int steps;                 /* --steps: runs in a row on one context */
   int runs;                  /* --runs: timed runs */
   double absolute, relative; /* --atol, --rtol */
+  const char *reference;     /* --reference: another module, NULL: not given */
+  int samples;               /* --samples: 0: not given */
+  double max_error, min_snr; /* --max-error, --min-snr; negative: not given */
   double signal_ms;          /* --signal-ms: what one run covers, 0: not given */
   const char *trace;         /* --trace: a file to write, NULL: none */
   bool json;

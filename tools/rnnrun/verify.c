@@ -10,6 +10,7 @@
 #include "session.h"
 #include "tensors.h"
 #include "verbs.h"
+#include "verify_reference.h"
 
 typedef struct Comparison {
   int64_t count, mismatches;
@@ -91,8 +92,21 @@ static int verify_output(const Arguments *arguments, const char *name, const rnn
   return comparison.mismatches == 0;
 }
 
+static void check_verify(const Arguments *arguments) {
+  if (arguments->reference && arguments->expects.count)
+    fail(EXIT_INPUT, "expected --expect or --reference, found both");
+  if (!arguments->reference && !arguments->expects.count)
+    fail(EXIT_INPUT, "nothing to compare: --expect NAME=@FILE or --reference=MODULE.so is missing");
+  const char *alone = arguments->samples          ? "samples"
+                      : arguments->max_error >= 0 ? "max-error"
+                      : arguments->min_snr >= 0   ? "min-snr"
+                                                  : NULL;
+  if (alone && !arguments->reference) fail(EXIT_INPUT, "--%s goes with --reference", alone);
+}
+
 int verify_verb(const Arguments *arguments) {
-  if (arguments->expects.count == 0) fail(EXIT_INPUT, "nothing to compare: --expect NAME=@FILE is missing");
+  check_verify(arguments);
+  if (arguments->reference) return verify_reference(arguments);
   Session session = load_module(arguments->module, arguments->network);
   const rnncc_info *info = session.api->info;
   check_names(&arguments->expects, "expect", info->outputs, info->n_outputs);
