@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* All checks of a run's arguments. They are done before the run changes anything. */
+/* All checks of the caller's arguments. They are done before a run changes anything. */
 #include "context.h"
 
 enum { UNBOUND = -1 };
@@ -7,12 +7,6 @@ enum { UNBOUND = -1 };
 static const char *const dtype_names[] = {
     [RNNCC_NONE] = "none",
 #define DTYPE(name, code, type, text, ...) [RNNCC_##name] = text,
-#include "dtypes.def"
-};
-
-static const unsigned char dtype_sizes[] = {
-    [RNNCC_NONE] = 0,
-#define DTYPE(name, code, type, ...) [RNNCC_##name] = sizeof(type),
 #include "dtypes.def"
 };
 
@@ -24,8 +18,6 @@ static const unsigned char dtype_sizes[] = {
 static const char *dtype_name(rnncc_dtype dtype) {
   return (size_t)dtype < sizeof dtype_names / sizeof *dtype_names ? dtype_names[dtype] : "no known type";
 }
-
-size_t dtype_bytes(rnncc_dtype dtype) { return dtype_sizes[dtype]; }
 
 size_t shape_elements(const int64_t *shape, int32_t rank) {
   size_t elements = 1;
@@ -42,15 +34,16 @@ typedef struct Checked {
 } Checked;
 
 static size_t needed_bytes(const Checked *it) {
-  return shape_elements(it->shape, it->info->rank) * dtype_bytes(it->info->dtype);
+  return shape_elements(it->shape, it->info->rank) * rnncc_dtype_size(it->info->dtype);
 }
 
 static Checked checked_input(const rnncc_context *context, const rnncc_tensor *inputs, int i) {
-  return (Checked){"input", &context->model->module->info.inputs[i], &inputs[i], inputs[i].shape};
+  const rnncc_tensor *tensor = tensor_at(inputs, i);
+  return (Checked){"input", &context->model->module->info.inputs[i], tensor, tensor->shape};
 }
 
 static Checked checked_output(const rnncc_context *context, const rnncc_tensor *outputs, int i) {
-  return (Checked){"output", &context->model->module->info.outputs[i], &outputs[i], context->shapes[i]};
+  return (Checked){"output", &context->model->module->info.outputs[i], tensor_at(outputs, i), context->shapes[i]};
 }
 
 static rnncc_status check_dtype(rnncc_context *context, const Checked *it) {
@@ -67,10 +60,15 @@ static rnncc_status check_buffer(rnncc_context *context, const Checked *it) {
                         it->role, it->info->name, tensor->bytes, needed);
   if (!tensor->data && needed)
     return context_fail(context, RNNCC_ERROR_ARGUMENT, "%s '%.64s': data is NULL", it->role, it->info->name);
-  if ((uintptr_t)tensor->data % dtype_bytes(it->info->dtype))
+  if ((uintptr_t)tensor->data % rnncc_dtype_size(it->info->dtype))
     return context_fail(context, RNNCC_ERROR_ARGUMENT, "%s '%.64s': data is not aligned to its %zu-byte elements",
-                        it->role, it->info->name, dtype_bytes(it->info->dtype));
+                        it->role, it->info->name, rnncc_dtype_size(it->info->dtype));
   return RNNCC_OK;
+}
+
+static bool is_in_bounds(const rnncc_dim_info *dim, int64_t extent) { return extent >= dim->min && extent <= dim->max; }
+static bool is_multiple(const rnncc_dim_info *dim, int64_t extent) {
+  return dim->multiple <= 1 || extent % dim->multiple == 0;
 }
 
 /* The first tensor that has a named dimension gives it its value; all others must agree. */
@@ -78,15 +76,14 @@ static rnncc_status bind_dim(rnncc_context *context, const Checked *it, int32_t 
   int32_t index = it->info->dim[axis];
   const rnncc_dim_info *dim = &context->model->module->info.dims[index];
   int64_t value = it->tensor->shape[axis];
-  if (value < dim->min || value > dim->max)
+  if (!is_in_bounds(dim, value))
     return context_fail(context, RNNCC_ERROR_BOUND,
                         "input '%.64s': axis %d is %lld, but '%.32s' was compiled for %lld to %lld", it->info->name,
                         axis, (long long)value, dim->name, (long long)dim->min, (long long)dim->max);
-  const int64_t *multiples = context->model->module->multiples;
-  if (multiples && value % multiples[index])
+  if (!is_multiple(dim, value))
     return context_fail(context, RNNCC_ERROR_BOUND,
                         "input '%.64s': axis %d is %lld, but '%.32s' was compiled for multiples of %lld",
-                        it->info->name, axis, (long long)value, dim->name, (long long)multiples[index]);
+                        it->info->name, axis, (long long)value, dim->name, (long long)dim->multiple);
   if (context->dims[index] != UNBOUND && context->dims[index] != value)
     return context_fail(context, RNNCC_ERROR_SHAPE,
                         "input '%.64s': axis %d is %lld, but '%.32s' is %lld in another input", it->info->name, axis,
@@ -127,22 +124,27 @@ static rnncc_status check_inputs(rnncc_context *context, const rnncc_tensor *inp
     Checked it = checked_input(context, inputs, i);
     rnncc_status status = check_input(context, &it);
     if (status) return status;
-    context->inputs[i] = inputs[i].data;
+    context->inputs[i] = it.tensor->data;
   }
   for (int i = 0; i < info->n_dims; i++)
     if (context->dims[i] == UNBOUND) context->dims[i] = info->dims[i].max;
   return RNNCC_OK;
 }
 
+/* What the outputs' buffers must have room for. */
+static void find_room(const Module *module, const int64_t *dims, int64_t (*shapes)[RNNCC_MAX_RANK]) {
+  (module->output_room ? module->output_room : module->output_shapes)(dims, shapes);
+}
+
 static rnncc_status check_outputs(rnncc_context *context, const rnncc_tensor *outputs) {
   const Module *module = context->model->module;
-  (module->output_room ? module->output_room : module->output_shapes)(context->dims, context->shapes);
+  find_room(module, context->dims, context->shapes);
   for (int i = 0; i < module->info.n_outputs; i++) {
     Checked it = checked_output(context, outputs, i);
     rnncc_status status = check_dtype(context, &it);
     if (!status) status = check_buffer(context, &it);
     if (status) return status;
-    context->outputs[i] = outputs[i].data;
+    context->outputs[i] = it.tensor->data;
   }
   return RNNCC_OK;
 }
@@ -204,27 +206,58 @@ static rnncc_status check_range(rnncc_context *context, const rnncc_tensor *tens
 static rnncc_status check_ranges(rnncc_context *context, const rnncc_tensor *inputs) {
   const Module *module = context->model->module;
   for (int i = 0; i < module->n_checks; i++) {
-    rnncc_status status = check_range(context, &inputs[module->checks[i].input], &module->checks[i]);
+    rnncc_status status = check_range(context, tensor_at(inputs, module->checks[i].input), &module->checks[i]);
     if (status) return status;
   }
   return RNNCC_OK;
 }
 
-static rnncc_status check_count(rnncc_context *context, const char *what, const void *tensors, size_t n, int32_t due) {
+static rnncc_status check_length(rnncc_context *context, const char *what, const void *list, size_t n, int32_t due) {
   if (n != (size_t)due)
     return context_fail(context, RNNCC_ERROR_ARGUMENT, "%zu %s given, the model has %d", n, what, due);
-  if (!tensors && n) return context_fail(context, RNNCC_ERROR_ARGUMENT, "%s is NULL", what);
+  if (!list && n) return context_fail(context, RNNCC_ERROR_ARGUMENT, "%s is NULL", what);
   return RNNCC_OK;
+}
+
+static rnncc_status check_tensors(rnncc_context *context, const char *what, const rnncc_tensor *tensors, size_t n,
+                                  int32_t due) {
+  rnncc_status status = check_length(context, what, tensors, n, due);
+  if (!status && n && (!RNNCC_HAS(tensors, shape) || tensors->struct_size % sizeof(void *)))
+    return context_fail(context, RNNCC_ERROR_ARGUMENT, "%s[0].struct_size is %u; expected sizeof(rnncc_tensor)", what,
+                        tensors->struct_size);
+  return status;
 }
 
 rnncc_status run_check(rnncc_context *context, const rnncc_tensor *inputs, size_t n_inputs, const rnncc_tensor *outputs,
                        size_t n_outputs) {
   const rnncc_info *info = &context->model->module->info;
-  rnncc_status status = check_count(context, "inputs", inputs, n_inputs, info->n_inputs);
-  if (!status) status = check_count(context, "outputs", outputs, n_outputs, info->n_outputs);
+  rnncc_status status = check_tensors(context, "inputs", inputs, n_inputs, info->n_inputs);
+  if (!status) status = check_tensors(context, "outputs", outputs, n_outputs, info->n_outputs);
   if (!status) status = check_inputs(context, inputs);
   if (!status) status = check_outputs(context, outputs);
   if (!status) status = check_overlaps(context, inputs, outputs);
   if (!status) status = check_ranges(context, inputs);
+  return status;
+}
+
+static rnncc_status check_extent(rnncc_context *context, const rnncc_dim_info *dim, int64_t extent) {
+  if (!is_in_bounds(dim, extent))
+    return context_fail(context, RNNCC_ERROR_BOUND, "'%.32s' is %lld, but was compiled for %lld to %lld", dim->name,
+                        (long long)extent, (long long)dim->min, (long long)dim->max);
+  if (!is_multiple(dim, extent))
+    return context_fail(context, RNNCC_ERROR_BOUND, "'%.32s' is %lld, but was compiled for multiples of %lld",
+                        dim->name, (long long)extent, (long long)dim->multiple);
+  return RNNCC_OK;
+}
+
+rnncc_status context_output_shapes(rnncc_context *context, const int64_t *dims, size_t n_dims,
+                                   int64_t (*shapes)[RNNCC_MAX_RANK], size_t n_outputs) {
+  if (!context) return RNNCC_ERROR_ARGUMENT;
+  const Module *module = context->model->module;
+  rnncc_status status = check_length(context, "dims", dims, n_dims, module->info.n_dims);
+  if (!status) status = check_length(context, "shapes", shapes, n_outputs, module->info.n_outputs);
+  for (int i = 0; i < module->info.n_dims && !status; i++)
+    status = check_extent(context, &module->info.dims[i], dims[i]);
+  if (!status && n_outputs) find_room(module, dims, shapes);
   return status;
 }

@@ -45,19 +45,22 @@ size_t context_size(const rnncc_model *model) {
   return model ? context_lay_out(&nowhere, model->module, NULL) : 0;
 }
 
-rnncc_status context_create(rnncc_model *model, void *memory, size_t bytes, rnncc_context **out) {
-  if (!out) return RNNCC_ERROR_ARGUMENT;
+rnncc_status context_create(rnncc_model *model, void *memory, size_t bytes, rnncc_context **out, const char **why) {
+  if (!out) return refused(RNNCC_ERROR_ARGUMENT, MESSAGE("context_create: `out` is NULL"), why);
   *out = NULL;
-  if (!model || (uintptr_t)memory % CONTEXT_ALIGNMENT) return RNNCC_ERROR_ARGUMENT;
+  if (!model) return refused(RNNCC_ERROR_ARGUMENT, MESSAGE("context_create: the model is NULL"), why);
+  if ((uintptr_t)memory % CONTEXT_ALIGNMENT)
+    return refused(RNNCC_ERROR_ARGUMENT, MESSAGE("context_create: `memory` is not aligned to 64 bytes"), why);
   size_t size = context_size(model);
-  if (memory && bytes < size) return RNNCC_ERROR_SIZE;
+  if (memory && bytes < size)
+    return refused(RNNCC_ERROR_SIZE, MESSAGE("context_create: `memory` has fewer bytes than context_size() says"), why);
   rnncc_context *context = memory ? memory : memory_take(size);
-  if (!context) return RNNCC_ERROR_MEMORY;
+  if (!context) return refused(RNNCC_ERROR_MEMORY, MESSAGE("context_create: out of memory"), why);
   *context = (rnncc_context){.model = model, .owns_memory = !memory};
   context_lay_out(context, model->module, (unsigned char *)context);
   context_state_reset(context, -1);
   *out = context;
-  return RNNCC_OK;
+  return refused(RNNCC_OK, NULL, why);
 }
 
 void context_destroy(rnncc_context *context) {

@@ -62,6 +62,12 @@ RUNTIME_LOCAL rnncc_status context_fail(rnncc_context *context, rnncc_status sta
     __attribute__((format(printf, 3, 4)));
 #endif
 
+/* What ends a function that makes something: `reason` in *why, if it is wanted. */
+static inline rnncc_status refused(rnncc_status status, const char *reason, const char **why) {
+  if (why) *why = reason;
+  return status;
+}
+
 /* Memory for a context; NULL: none. */
 RUNTIME_LOCAL void *memory_take(size_t bytes);
 RUNTIME_LOCAL void memory_give(void *memory);
@@ -73,9 +79,13 @@ RUNTIME_LOCAL void profile_begin(rnncc_context *context);
 RUNTIME_LOCAL rnncc_status run_check(rnncc_context *context, const rnncc_tensor *inputs, size_t n_inputs,
                                      const rnncc_tensor *outputs, size_t n_outputs);
 
+/* Element of an array of the caller's, whose header may have more fields. */
+static inline rnncc_tensor *tensor_at(const rnncc_tensor *tensors, int index) {
+  return (rnncc_tensor *)((uintptr_t)tensors + (size_t)index * tensors->struct_size);
+}
+
 /* Elements of a shape, 1 for rank 0. */
 RUNTIME_LOCAL size_t shape_elements(const int64_t *shape, int32_t rank);
-RUNTIME_LOCAL size_t dtype_bytes(rnncc_dtype dtype);
 
 /* Copies every state's slots of this run's batch into the arena, and back. */
 RUNTIME_LOCAL void states_load(rnncc_context *context);
@@ -88,7 +98,8 @@ RUNTIME_LOCAL void model_destroy(rnncc_model *model);
 RUNTIME_LOCAL int32_t model_threads(const rnncc_model *model);
 RUNTIME_LOCAL int32_t model_narrowed(const rnncc_model *model);
 RUNTIME_LOCAL size_t context_size(const rnncc_model *model);
-RUNTIME_LOCAL rnncc_status context_create(rnncc_model *model, void *memory, size_t bytes, rnncc_context **out);
+RUNTIME_LOCAL rnncc_status context_create(rnncc_model *model, void *memory, size_t bytes, rnncc_context **out,
+                                          const char **why);
 RUNTIME_LOCAL void context_destroy(rnncc_context *context);
 RUNTIME_LOCAL rnncc_status context_warmup(rnncc_context *context);
 RUNTIME_LOCAL rnncc_status context_run(rnncc_context *context, const rnncc_tensor *inputs, size_t n_inputs,
@@ -101,5 +112,7 @@ RUNTIME_LOCAL rnncc_status context_state_set(rnncc_context *context, int32_t sta
 RUNTIME_LOCAL rnncc_status context_profile(rnncc_context *context, int32_t on, const rnncc_profile_entry **entries,
                                            size_t *n);
 RUNTIME_LOCAL const char *context_last_error(const rnncc_context *context);
+RUNTIME_LOCAL rnncc_status context_output_shapes(rnncc_context *context, const int64_t *dims, size_t n_dims,
+                                                 int64_t (*shapes)[RNNCC_MAX_RANK], size_t n_outputs);
 
 #endif

@@ -51,29 +51,24 @@ static void prefer_huge_pages(const Module *module) {
 void *memory_take(size_t bytes) { return aligned_alloc(CONTEXT_ALIGNMENT, bytes); }
 void memory_give(void *memory) { free(memory); }
 
-static rnncc_status refuse(rnncc_status status, const char *reason, const char **why) {
-  if (why) *why = reason;
-  return status;
-}
-
 rnncc_status model_create(const Module *module, const rnncc_options *given, rnncc_model **out, const char **why) {
-  if (!out) return refuse(RNNCC_ERROR_ARGUMENT, "model_create: `out` is NULL", why);
+  if (!out) return refused(RNNCC_ERROR_ARGUMENT, "model_create: `out` is NULL", why);
   *out = NULL;
   rnncc_options options;
   if (!options_read(given, &options))
-    return refuse(RNNCC_ERROR_ARGUMENT, "model_create: options.struct_size is not set, or threads is negative", why);
+    return refused(RNNCC_ERROR_ARGUMENT, "model_create: options.struct_size is not set, or threads is negative", why);
   if (options.pool_of && !module_is_here(options.pool_of->module))
-    return refuse(RNNCC_ERROR_ARGUMENT, "model_create: options.pool_of is a model of another module", why);
+    return refused(RNNCC_ERROR_ARGUMENT, "model_create: options.pool_of is a model of another module", why);
   rnncc_model *model = calloc(1, sizeof *model);
   Pool *pool = model ? pool_for(&options) : NULL;
   if (!pool) {
     free(model);
-    return refuse(RNNCC_ERROR_MEMORY, "model_create: out of memory", why);
+    return refused(RNNCC_ERROR_MEMORY, "model_create: out of memory", why);
   }
   *model = (rnncc_model){.module = module, .pool = pool, .shares_all = options.share_all != 0};
   prefer_huge_pages(module);
   *out = model;
-  return refuse(RNNCC_OK, NULL, why);
+  return refused(RNNCC_OK, NULL, why);
 }
 
 void model_destroy(rnncc_model *model) {

@@ -38,6 +38,7 @@ static const rnncc_api *const apis[MODULES];
       .model_narrowed = model_narrowed,                                                                                \
       .networks = apis + (first),                                                                                      \
       .n_networks = RNNCC_NETWORKS,                                                                                    \
+      .output_shapes = context_output_shapes,                                                                          \
   };
 RNNCC_MODULES(API)
 
@@ -104,8 +105,15 @@ static const rnncc_api *choose(const char **reason) {
   return NULL;
 }
 
+static const char older_application[] =
+    MESSAGE("this module's ABI is newer than the application's: build the application with the rnncc.h of the rnncc "
+            "that made the module");
+static const char older_module[] =
+    MESSAGE("this module's ABI is older than the application's: compile the model again with the rnncc that the "
+            "application's rnncc.h is of");
+
 const rnncc_api *rnncc_module_query(uint32_t abi, const char **why) {
-  const char *reason = MESSAGE("this module and the application were built for different versions of rnncc.h");
+  const char *reason = abi < RNNCC_ABI ? older_application : older_module;
   const rnncc_api *api = abi == RNNCC_ABI ? choose(&reason) : NULL;
   if (why) *why = api ? NULL : reason;
   return api;

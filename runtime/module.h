@@ -23,7 +23,7 @@ typedef struct Run {
 } Run;
 
 /* Where state i of info.states lives while the schedule runs. Dense, in the state's shape but with the batch axis cut
- * to this run's batch: the value of dimension info.states[i].tensor.dim[batch_axis], or all slots if that is -1. Slots
+ * to this run's batch: the value of dimension info.states[i].tensor->dim[batch_axis], or all slots if that is -1. Slots
  * past the batch keep their values. Every other axis of a state is fixed. The runtime fills arena_in before the
  * schedule and reads arena_out after it, if the run succeeds. The two may be the same place, and neither may be
  * overwritten by other values in between. */
@@ -50,8 +50,8 @@ typedef struct ModuleStep {
 
 /* Everything the runtime knows of a model. Arrays may be NULL where their count is 0. */
 typedef struct Module {
-  /* struct_size is set. Every axis of an input is fixed or a named dimension itself (dim >= 0). A dimension that no
-   * input has takes its maximum. */
+  /* All sizes of structs are set. Every axis of an input is fixed or a named dimension itself (dim >= 0). A dimension
+   * that no input has takes its maximum. */
   rnncc_info info;
   uint32_t cpu_features;        /* CPU_* bits the kernels use */
   const unsigned char *weights; /* packed, 64-byte aligned; those of other targets and networks may be among them */
@@ -63,7 +63,6 @@ typedef struct Module {
   int32_t n_checks;
   const ModuleStep *steps;
   int32_t n_steps;
-  const int64_t *multiples; /* [info.n_dims]: of which a dimension is one; NULL: of 1 */
   int32_t n_data_dims;
   /* A run is shared among the workers if its work is at least that many times what it is at the dimensions' optima: of
    * less, waiting for each other takes longer. */

@@ -20,6 +20,7 @@ static void fill_entries(rnncc_context *context) {
   const Module *module = context->model->module;
   for (int i = 0; i < module->n_steps; i++)
     context->entries[i] = (rnncc_profile_entry){
+        .struct_size = sizeof(rnncc_profile_entry),
         .kernel = module->steps[i].kernel,
         .node = module->steps[i].node,
         .calls = context->profiled_runs,

@@ -19,7 +19,19 @@
 extern "C" {
 #endif
 
-#define RNNCC_ABI 1u
+/*
+ * How this ABI grows: a struct only gets fields at its end, and says its size, so that code of another age finds its
+ * own fields where they were. Each has the size of the header that its maker was built with:
+ *
+ *   rnncc_api, rnncc_info     what the module was built with: RNNCC_HAS(api, field) says whether it has a field
+ *   rnncc_options             what the caller was built with: the module takes fields that are not there as 0
+ *   elements of arrays        an index must step by the maker's size, not by this header's: read the module's arrays by
+ *                             rnncc_input_at() and its like; the caller's rnncc_tensor have `struct_size`
+ *
+ * RNNCC_ABI changes only where that is not enough. A module and an application of different RNNCC_ABI do not work
+ * together, and say so.
+ */
+#define RNNCC_ABI 2u
 #define RNNCC_MAX_RANK 8
 #define RNNCC_DYNAMIC (-1) /* in rnncc_tensor_info.shape: known only at run time, see dim[] */
 
@@ -66,10 +78,11 @@ typedef enum rnncc_dtype {
 
 /* One tensor of the caller: row-major, contiguous, aligned to its element. */
 typedef struct rnncc_tensor {
+  uint32_t struct_size; /* sizeof(rnncc_tensor); of an array the first one's counts */
+  rnncc_dtype dtype;
   void *data;   /* inputs are only read; an output's buffer is the caller's */
   size_t bytes; /* size of the buffer; for outputs at least that of the run's shape: max_shape is always enough */
-  rnncc_dtype dtype;
-  int32_t rank;                  /* 0 is a scalar; set by run() for outputs */
+  int32_t rank; /* 0 is a scalar; set by run() for outputs */
   int64_t shape[RNNCC_MAX_RANK]; /* set by run() for outputs */
 } rnncc_tensor;
 
@@ -77,6 +90,7 @@ typedef struct rnncc_tensor {
 typedef struct rnncc_dim_info {
   const char *name; /* as in the model file, UTF-8 */
   int64_t min, opt, max;
+  int64_t multiple; /* every extent is one of it; 1: any from min to max */
 } rnncc_dim_info;
 
 /* An input, an output or a state of the module. Strings live as long as the module is loaded. The length of an output's
@@ -92,9 +106,9 @@ typedef struct rnncc_tensor_info {
 
 /* A state: an input that the context carries from run to run. It appears in neither inputs nor outputs. */
 typedef struct rnncc_state_info {
-  rnncc_tensor_info tensor; /* shape at the batch's maximum */
-  int32_t batch_axis;       /* the axis that is cut into slots, -1 if there is none */
-  int32_t slots;            /* 1 if there is no batch axis */
+  const rnncc_tensor_info *tensor; /* shape at the batch's maximum */
+  int32_t batch_axis;              /* the axis that is cut into slots, -1 if there is none */
+  int32_t slots;                   /* 1 if there is no batch axis */
 } rnncc_state_info;
 
 typedef struct rnncc_info {
@@ -108,9 +122,10 @@ typedef struct rnncc_info {
   size_t weights_bytes;       /* that this network reads, on this target; the module may have more */
   size_t arena_bytes;         /* working memory of one context */
   int32_t n_dims, n_inputs, n_outputs, n_states;
-  const rnncc_dim_info *dims;
-  const rnncc_tensor_info *inputs, *outputs;
-  const rnncc_state_info *states;
+  uint32_t dim_size, tensor_size, state_size; /* of an element of the arrays, in bytes */
+  const rnncc_dim_info *dims;                 /* see rnncc_dim_at() */
+  const rnncc_tensor_info *inputs, *outputs;  /* see rnncc_input_at() and rnncc_output_at() */
+  const rnncc_state_info *states;             /* see rnncc_state_at() */
 } rnncc_info;
 
 typedef struct rnncc_model rnncc_model;
@@ -146,8 +161,9 @@ typedef struct rnncc_options {
 
 /* One line of a profile: a kernel of the schedule, accumulated over runs since profiling was switched on. */
 typedef struct rnncc_profile_entry {
-  const char *kernel; /* its schedule's name */
-  const char *node;   /* the model's node it serves */
+  uint32_t struct_size; /* of each of the array; see rnncc_profile_at() */
+  const char *kernel;   /* its schedule's name */
+  const char *node;     /* the model's node it serves */
   uint64_t calls, nanoseconds;
   double flops, bytes; /* of one call at the dimensions' optimum */
 } rnncc_profile_entry;
@@ -163,7 +179,8 @@ typedef struct rnncc_api {
 
   /* Bytes a context takes; `memory` of that size, 64-byte aligned, makes context_create allocate nothing. */
   size_t (*context_size)(const rnncc_model *);
-  rnncc_status (*context_create)(rnncc_model *, void *memory, size_t bytes, rnncc_context **out);
+  /* On failure *out is NULL and *why (if why is given) a static string. */
+  rnncc_status (*context_create)(rnncc_model *, void *memory, size_t bytes, rnncc_context **out, const char **why);
   void (*context_destroy)(rnncc_context *); /* NULL is fine; caller's memory stays the caller's */
 
   /* Touches weights and working memory and wakes the workers, so that the first run is as fast as the next. Each worker
@@ -195,10 +212,96 @@ typedef struct rnncc_api {
    * Each has its own name in its info. Models and contexts are of the table that made them. */
   const struct rnncc_api *const *networks;
   int32_t n_networks;
+
+  /* The shapes of all outputs, in their order, of a run with these extents of info's dims: what a buffer must have
+   * room for. An axis whose length depends on the data has the most that it can be. shapes: n_outputs of them. */
+  rnncc_status (*output_shapes)(rnncc_context *, const int64_t *dims, size_t n_dims, int64_t (*shapes)[RNNCC_MAX_RANK],
+                                size_t n_outputs);
 } rnncc_api;
+
+/* Has the struct, which says its own size, this field? Of what the first version of this ABI has it always is. */
+#define RNNCC_HAS(it, field) ((it)->struct_size >= (size_t)((const char *)(&(it)->field + 1) - (const char *)(it)))
+
+static inline const rnncc_dim_info *rnncc_dim_at(const rnncc_info *info, int32_t index) {
+  return (const rnncc_dim_info *)((const char *)info->dims + (size_t)index * info->dim_size);
+}
+static inline const rnncc_tensor_info *rnncc_input_at(const rnncc_info *info, int32_t index) {
+  return (const rnncc_tensor_info *)((const char *)info->inputs + (size_t)index * info->tensor_size);
+}
+static inline const rnncc_tensor_info *rnncc_output_at(const rnncc_info *info, int32_t index) {
+  return (const rnncc_tensor_info *)((const char *)info->outputs + (size_t)index * info->tensor_size);
+}
+static inline const rnncc_state_info *rnncc_state_at(const rnncc_info *info, int32_t index) {
+  return (const rnncc_state_info *)((const char *)info->states + (size_t)index * info->state_size);
+}
+static inline const rnncc_profile_entry *rnncc_profile_at(const rnncc_profile_entry *entries, size_t index) {
+  return (const rnncc_profile_entry *)((const char *)entries + index * entries->struct_size);
+}
+
+/* The status in words: "ok", "argument", ..., "unsupported"; "unknown" if it is none. */
+static inline const char *rnncc_status_name(rnncc_status status) {
+  switch (status) {
+  case RNNCC_OK:
+    return "ok";
+  case RNNCC_ERROR_ARGUMENT:
+    return "argument";
+  case RNNCC_ERROR_SHAPE:
+    return "shape";
+  case RNNCC_ERROR_BOUND:
+    return "bound";
+  case RNNCC_ERROR_DTYPE:
+    return "dtype";
+  case RNNCC_ERROR_SIZE:
+    return "size";
+  case RNNCC_ERROR_VALUE:
+    return "value";
+  case RNNCC_ERROR_MEMORY:
+    return "memory";
+  case RNNCC_ERROR_UNSUPPORTED:
+    return "unsupported";
+  }
+  return "unknown";
+}
+
+/* Bytes that an element takes in a buffer; 0 if it is no type. */
+static inline size_t rnncc_dtype_size(rnncc_dtype dtype) {
+  switch (dtype) {
+  case RNNCC_F64:
+  case RNNCC_I64:
+  case RNNCC_U64:
+    return 8;
+  case RNNCC_F32:
+  case RNNCC_I32:
+  case RNNCC_U32:
+    return 4;
+  case RNNCC_F16:
+  case RNNCC_BF16:
+  case RNNCC_I16:
+  case RNNCC_U16:
+    return 2;
+  case RNNCC_U8:
+  case RNNCC_I8:
+  case RNNCC_BOOL:
+  case RNNCC_F8E4M3FN:
+  case RNNCC_F8E4M3FNUZ:
+  case RNNCC_F8E5M2:
+  case RNNCC_F8E5M2FNUZ:
+  case RNNCC_F8E8M0:
+  case RNNCC_F4E2M1:
+  case RNNCC_I4:
+  case RNNCC_U4:
+  case RNNCC_I2:
+  case RNNCC_U2:
+    return 1;
+  case RNNCC_NONE:
+    return 0;
+  }
+  return 0;
+}
 
 /*
  * abi: RNNCC_ABI of the caller's header. NULL and *why (if why is given): another ABI, or the CPU lacks a feature.
+ * rnncc_load() of rnncc_loader.h asks, and checks the table's size.
  *
  * A module for several targets returns the table of the best that the CPU can run, or of the one that $RNNCC_ISA names
  * by `isa` or `target` of its info: NULL if it has no such one. Of several networks it returns the first one's, whose

@@ -75,6 +75,11 @@ static inline int rnncc_is_cut_short(const char *path, unsigned long long *due, 
   return *bytes >= 0 && (unsigned long long)*bytes < *due;
 }
 
+/* Has the table all that the first version of this ABI has? Of what came later RNNCC_HAS(api, field) says it. */
+static inline int rnncc_is_whole(const rnncc_api *api) {
+  return api->abi == RNNCC_ABI && RNNCC_HAS(api, output_shapes) && RNNCC_HAS(api->info, states);
+}
+
 /* On success RNNCC_OK. On failure *library is empty and `error`, of error_bytes bytes (both may be 0), says why:
  * RNNCC_ERROR_ARGUMENT if there is no such file or it is no module, RNNCC_ERROR_UNSUPPORTED if it is one that cannot
  * run here. */
@@ -104,6 +109,10 @@ static inline rnncc_status rnncc_load(const char *path, rnncc_library *library, 
   }
   memcpy(&query, &symbol, sizeof query); /* ISO C and C++ have no cast from an object to a function pointer */
   library->api = query(RNNCC_ABI, &why);
+  if (library->api && !rnncc_is_whole(library->api)) {
+    why = "its table of functions is shorter than the first of this ABI: the file is damaged";
+    library->api = NULL;
+  }
   if (!library->api) {
     snprintf(error, error_bytes, "%s: %s", path, why ? why : "the module cannot run here");
     rnncc_unload(library);
@@ -112,26 +121,17 @@ static inline rnncc_status rnncc_load(const char *path, rnncc_library *library, 
   return RNNCC_OK;
 }
 
-/* How many networks the module has; one that an older rnncc made has one. */
-static inline int32_t rnncc_network_count(const rnncc_api *api) {
-  return api->struct_size >= offsetof(rnncc_api, n_networks) + sizeof api->n_networks ? api->n_networks : 1;
-}
-
-static inline const rnncc_api *rnncc_network_at(const rnncc_api *api, int32_t index) {
-  return rnncc_network_count(api) > 1 ? api->networks[index] : api;
-}
-
 /* The table of the module's network of that name. NULL: it has none, and `error`, of error_bytes bytes (both may be 0),
  * says which it has. */
 static inline const rnncc_api *rnncc_network(const rnncc_api *api, const char *name, char *error, size_t error_bytes) {
-  int32_t i, count = rnncc_network_count(api);
+  int32_t i, count = api->n_networks;
   size_t length;
   for (i = 0; i < count; i++)
-    if (!strcmp(rnncc_network_at(api, i)->info->name, name)) return rnncc_network_at(api, i);
+    if (!strcmp(api->networks[i]->info->name, name)) return api->networks[i];
   length = (size_t)snprintf(error, error_bytes, "the module has no network %s; it has", name);
   for (i = 0; i < count && length < error_bytes; i++)
-    length += (size_t)snprintf(error + length, error_bytes - length, "%s %s", i ? "," : "",
-                               rnncc_network_at(api, i)->info->name);
+    length +=
+        (size_t)snprintf(error + length, error_bytes - length, "%s %s", i ? "," : "", api->networks[i]->info->name);
   return NULL;
 }
 

@@ -60,11 +60,12 @@ static void deliver_outputs(const rnncc_context *context, rnncc_tensor *outputs)
   const Module *module = context->model->module;
   if (module->output_room) module->output_shapes(context->dims, context->shapes);
   for (int i = 0; i < module->info.n_outputs; i++) {
-    int32_t rank = outputs[i].rank = module->info.outputs[i].rank;
-    memcpy(outputs[i].shape, context->shapes[i], rank * sizeof *outputs[i].shape);
-    size_t bytes = shape_elements(outputs[i].shape, rank) * dtype_bytes(outputs[i].dtype);
+    rnncc_tensor *output = tensor_at(outputs, i);
+    int32_t rank = output->rank = module->info.outputs[i].rank;
+    memcpy(output->shape, context->shapes[i], rank * sizeof *output->shape);
+    size_t bytes = shape_elements(output->shape, rank) * rnncc_dtype_size(output->dtype);
     if (bytes && module->staged_outputs && module->staged_outputs[i] >= 0)
-      memcpy(outputs[i].data, context->arena + module->staged_outputs[i], bytes);
+      memcpy(output->data, context->arena + module->staged_outputs[i], bytes);
   }
 }
 

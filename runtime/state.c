@@ -12,13 +12,13 @@ typedef struct Slots {
 } Slots;
 
 static size_t state_outer(const rnncc_state_info *state) {
-  return state->batch_axis < 0 ? 1 : shape_elements(state->tensor.shape, state->batch_axis);
+  return state->batch_axis < 0 ? 1 : shape_elements(state->tensor->shape, state->batch_axis);
 }
 
 static size_t state_inner(const rnncc_state_info *state) {
-  const rnncc_tensor_info *tensor = &state->tensor;
+  const rnncc_tensor_info *tensor = state->tensor;
   int32_t from = state->batch_axis + 1; /* 0 if there is no batch axis: all of it */
-  return shape_elements(tensor->shape + from, tensor->rank - from) * dtype_bytes(tensor->dtype);
+  return shape_elements(tensor->shape + from, tensor->rank - from) * rnncc_dtype_size(tensor->dtype);
 }
 
 static void slots_copy(const rnncc_state_info *state, Slots to, Slots from, size_t count) {
@@ -29,7 +29,7 @@ static void slots_copy(const rnncc_state_info *state, Slots to, Slots from, size
 }
 
 static size_t run_batch(const rnncc_context *context, const rnncc_state_info *state) {
-  int32_t dim = state->batch_axis < 0 ? -1 : state->tensor.dim[state->batch_axis];
+  int32_t dim = state->batch_axis < 0 ? -1 : state->tensor->dim[state->batch_axis];
   return dim < 0 ? (size_t)state->slots : (size_t)context->dims[dim];
 }
 
@@ -66,7 +66,7 @@ static void state_clear(rnncc_context *context, int32_t index, int32_t slot) {
 
 static rnncc_status no_such_slot(rnncc_context *context, const rnncc_state_info *state, int32_t slot) {
   return context_fail(context, RNNCC_ERROR_ARGUMENT, "state '%.64s' has slots 0 to %d (-1 for all), not %d",
-                      state->tensor.name, state->slots - 1, slot);
+                      state->tensor->name, state->slots - 1, slot);
 }
 
 rnncc_status context_state_reset(rnncc_context *context, int32_t slot) {
@@ -92,10 +92,10 @@ static rnncc_status state_find(rnncc_context *context, int32_t index, int32_t sl
   *count = slot < 0 ? (size_t)state->slots : 1;
   size_t needed = state_outer(state) * *count * state_inner(state);
   if (bytes != needed)
-    return context_fail(context, RNNCC_ERROR_SIZE, "state '%.64s': %zu bytes given, it takes %zu", state->tensor.name,
+    return context_fail(context, RNNCC_ERROR_SIZE, "state '%.64s': %zu bytes given, it takes %zu", state->tensor->name,
                         bytes, needed);
   if (!data && needed)
-    return context_fail(context, RNNCC_ERROR_ARGUMENT, "state '%.64s': data is NULL", state->tensor.name);
+    return context_fail(context, RNNCC_ERROR_ARGUMENT, "state '%.64s': data is NULL", state->tensor->name);
   *part = (Slots){context->states[index], state->slots, slot < 0 ? 0 : slot};
   return RNNCC_OK;
 }

@@ -29,9 +29,14 @@ static HeldOut read_held_out(const char *images_path, const char *labels_path) {
 
 static int read_digit(Session *session, const float *image) {
   float probability[CLASSES];
-  const rnncc_tensor input = {
-      .data = (void *)image, .bytes = PIXELS * sizeof *image, .dtype = RNNCC_F32, .rank = 3, .shape = {1, SIDE, SIDE}};
-  rnncc_tensor output = {.data = probability, .bytes = sizeof probability, .dtype = RNNCC_F32};
+  const rnncc_tensor input = {.struct_size = sizeof input,
+                              .data = (void *)image,
+                              .bytes = PIXELS * sizeof *image,
+                              .dtype = RNNCC_F32,
+                              .rank = 3,
+                              .shape = {1, SIDE, SIDE}};
+  rnncc_tensor output = {
+      .struct_size = sizeof output, .data = probability, .bytes = sizeof probability, .dtype = RNNCC_F32};
   session_run(session, &input, &output);
   int best = 0;
   for (int digit = 1; digit < CLASSES; digit++)

@@ -62,9 +62,14 @@ static void encode(Speaker *speaker, const char *word, float hidden[HIDDEN]) {
   int64_t letters[MAX_WORD], length = 0;
   for (; word[length]; length++) letters[length] = letter_index(word[length]);
   letters[length++] = END_OF_WORD;
-  const rnncc_tensor input = {
-      .data = letters, .bytes = sizeof letters, .dtype = RNNCC_I64, .rank = 1, .shape = {length}};
-  rnncc_tensor output = {.data = hidden, .bytes = HIDDEN * sizeof *hidden, .dtype = RNNCC_F32};
+  const rnncc_tensor input = {.struct_size = sizeof input,
+                              .data = letters,
+                              .bytes = sizeof letters,
+                              .dtype = RNNCC_I64,
+                              .rank = 1,
+                              .shape = {length}};
+  rnncc_tensor output = {
+      .struct_size = sizeof output, .data = hidden, .bytes = HIDDEN * sizeof *hidden, .dtype = RNNCC_F32};
   session_run(&speaker->encoder, &input, &output);
 }
 
@@ -77,12 +82,25 @@ static void decode(Speaker *speaker, Hypothesis *hypotheses, int count, float lo
     memcpy(hidden[k], hypotheses[k].hidden, sizeof hidden[k]);
   }
   const rnncc_tensor inputs[] = {
-      {.data = last, .bytes = sizeof last, .dtype = RNNCC_I64, .rank = 1, .shape = {count}},
-      {.data = hidden, .bytes = sizeof hidden, .dtype = RNNCC_F32, .rank = 3, .shape = {1, count, HIDDEN}},
+      {.struct_size = sizeof(rnncc_tensor),
+       .data = last,
+       .bytes = sizeof last,
+       .dtype = RNNCC_I64,
+       .rank = 1,
+       .shape = {count}},
+      {.struct_size = sizeof(rnncc_tensor),
+       .data = hidden,
+       .bytes = sizeof hidden,
+       .dtype = RNNCC_F32,
+       .rank = 3,
+       .shape = {1, count, HIDDEN}},
   };
   rnncc_tensor outputs[] = {
-      {.data = log_probability, .bytes = sizeof(float[MAX_BEAM][PHONEMES]), .dtype = RNNCC_F32},
-      {.data = next, .bytes = sizeof next, .dtype = RNNCC_F32},
+      {.struct_size = sizeof(rnncc_tensor),
+       .data = log_probability,
+       .bytes = sizeof(float[MAX_BEAM][PHONEMES]),
+       .dtype = RNNCC_F32},
+      {.struct_size = sizeof(rnncc_tensor), .data = next, .bytes = sizeof next, .dtype = RNNCC_F32},
   };
   session_run(&speaker->decoder, inputs, outputs);
   for (int k = 0; k < count; k++) memcpy(hypotheses[k].hidden, next[k], sizeof next[k]);

@@ -40,7 +40,7 @@ static Hyphenator load(const char *path) {
   if (strcmp(api->info->name, "hyphenate") != 0) die(path, "not the module of models/hyphenate.json");
   rnncc_options options = {.struct_size = sizeof options, .threads = 1};
   if (api->model_create(&options, &hyphenator.model, &why)) die(path, why);
-  if (api->context_create(hyphenator.model, NULL, 0, &hyphenator.context)) die(path, "no memory for a context");
+  if (api->context_create(hyphenator.model, NULL, 0, &hyphenator.context, NULL)) die(path, "no memory for a context");
   api->warmup(hyphenator.context);
   return hyphenator;
 }
@@ -56,10 +56,21 @@ static void probabilities(const Hyphenator *hyphenator, const char *word, int32_
   int64_t letters[MAX_LETTERS];
   for (int32_t i = 0; i < length; i++) letters[i] = (word[i] | 0x20) - 'a' + 1;
   const rnncc_tensor inputs[] = {
-      {.data = letters, .bytes = sizeof letters, .dtype = RNNCC_I64, .rank = 2, .shape = {1, length}},
-      {.data = &length, .bytes = sizeof length, .dtype = RNNCC_I32, .rank = 1, .shape = {1}},
+      {.struct_size = sizeof(rnncc_tensor),
+       .data = letters,
+       .bytes = sizeof letters,
+       .dtype = RNNCC_I64,
+       .rank = 2,
+       .shape = {1, length}},
+      {.struct_size = sizeof(rnncc_tensor),
+       .data = &length,
+       .bytes = sizeof length,
+       .dtype = RNNCC_I32,
+       .rank = 1,
+       .shape = {1}},
   };
-  rnncc_tensor output = {.data = after, .bytes = MAX_LETTERS * sizeof *after, .dtype = RNNCC_F32};
+  rnncc_tensor output = {
+      .struct_size = sizeof output, .data = after, .bytes = MAX_LETTERS * sizeof *after, .dtype = RNNCC_F32};
   const rnncc_api *api = hyphenator->library.api;
   if (api->run(hyphenator->context, inputs, 2, &output, 1)) die("run", api->last_error(hyphenator->context));
 }

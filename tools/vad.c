@@ -27,10 +27,10 @@ typedef struct Listener {
 static Listener listen_with(const char *module) {
   Listener listener = {.session = session_load(module)};
   const rnncc_info *info = listener.session.api->info;
-  if (info->n_inputs != 1 || info->n_states != 1 || info->inputs[0].rank != 2 ||
-      info->inputs[0].shape[1] < CONTEXT_PART)
+  if (info->n_inputs != 1 || info->n_states != 1 || rnncc_input_at(info, 0)->rank != 2 ||
+      rnncc_input_at(info, 0)->shape[1] < CONTEXT_PART)
     fail(EXIT_INPUT, "%s: not a module of silero-vad with its state and its sample rate frozen", module);
-  int samples = (int)info->inputs[0].shape[1];
+  int samples = (int)rnncc_input_at(info, 0)->shape[1];
   listener.context = samples / CONTEXT_PART;
   listener.chunk = samples - listener.context;
   listener.input = allocate((size_t)samples * sizeof *listener.input);
@@ -43,9 +43,14 @@ static float hear(Listener *listener, const float *samples) {
   float probability;
   int size = listener->context + listener->chunk;
   memcpy(listener->input + listener->context, samples, (size_t)listener->chunk * sizeof *samples);
-  const rnncc_tensor input = {
-      .data = listener->input, .bytes = (size_t)size * 4, .dtype = RNNCC_F32, .rank = 2, .shape = {1, size}};
-  rnncc_tensor output = {.data = &probability, .bytes = sizeof probability, .dtype = RNNCC_F32};
+  const rnncc_tensor input = {.struct_size = sizeof input,
+                              .data = listener->input,
+                              .bytes = (size_t)size * 4,
+                              .dtype = RNNCC_F32,
+                              .rank = 2,
+                              .shape = {1, size}};
+  rnncc_tensor output = {
+      .struct_size = sizeof output, .data = &probability, .bytes = sizeof probability, .dtype = RNNCC_F32};
   session_run(&listener->session, &input, &output);
   memcpy(listener->input, listener->input + listener->chunk, (size_t)listener->context * sizeof *samples);
   return probability;

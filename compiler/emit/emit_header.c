@@ -77,14 +77,14 @@ static void add_input_tensor(Text *out, const char *name, const Value *value, co
     else
       text_add(&shape, "(int64_t)(%s)", argument);
   }
-  text_add(out, ") {(void *)(data), (size_t)(bytes), %s, %d, {%s}}\n", dtype_info(value->dtype)->constant, value->rank,
-           value->rank ? shape.data : "0");
+  text_add(out, ") {sizeof(rnncc_tensor), %s, (void *)(data), (size_t)(bytes), %d, {%s}}\n",
+           dtype_info(value->dtype)->constant, value->rank, value->rank ? shape.data : "0");
 }
 
 /* run() sets an output's shape. */
 static void add_output_tensor(Text *out, const char *name, const Value *value) {
-  text_add(out, "#define %s_TENSOR(data, bytes) {(void *)(data), (size_t)(bytes), %s, 0, {0}}\n", name,
-           dtype_info(value->dtype)->constant);
+  text_add(out, "#define %s_TENSOR(data, bytes) {sizeof(rnncc_tensor), %s, (void *)(data), (size_t)(bytes), 0, {0}}\n",
+           name, dtype_info(value->dtype)->constant);
 }
 
 static void add_type(Text *out, const char *name, const Value *value) {

@@ -46,21 +46,10 @@ static void emit_dim_table(Text *out, const Graph *graph) {
     const DimSymbol *symbol = dim_symbol_at(graph->dims, i);
     text_add(out, "  {");
     emit_name(out, symbol->name);
-    text_add(out, ", %lld, %lld, %lld},\n", (long long)symbol->min, (long long)symbol->opt, (long long)symbol->max);
+    text_add(out, ", %lld, %lld, %lld, %lld},\n", (long long)symbol->min, (long long)symbol->opt,
+             (long long)symbol->max, (long long)symbol->multiple);
   }
   text_add(out, "};\n");
-}
-
-/* False if there are none but 1. */
-static bool emit_multiples(Text *out, const Graph *graph) {
-  bool any = false;
-  for (int i = 0; i < dim_given_count(graph->dims); i++) any |= dim_symbol_at(graph->dims, i)->multiple > 1;
-  if (!any) return false;
-  text_add(out, "\nstatic const int64_t multiples[] = {");
-  for (int i = 0; i < dim_given_count(graph->dims); i++)
-    text_add(out, "%s%lld", i ? ", " : "", (long long)dim_symbol_at(graph->dims, i)->multiple);
-  text_add(out, "};\n");
-  return true;
 }
 
 /* `room`: the upper bounds known before the run. */
@@ -87,12 +76,14 @@ int64_t state_slots(const State *state) {
 
 static void emit_states(Text *out, const Graph *graph) {
   if (!graph->n_states) return;
+  Value **tensors = ARENA_ARRAY(graph->arena, Value *, graph->n_states);
+  for (int i = 0; i < graph->n_states; i++) tensors[i] = graph->states[i].input;
+  emit_tensors(out, "state_tensors", tensors, graph->n_states);
   text_add(out, "\nstatic const rnncc_state_info states[] = {\n");
   for (int i = 0; i < graph->n_states; i++) {
     const State *state = &graph->states[i];
-    text_add(out, "  {.tensor = ");
-    emit_tensor(out, state->input);
-    text_add(out, ", .batch_axis = %d, .slots = %lld},\n", state->batch_axis, (long long)state_slots(state));
+    text_add(out, "  {.tensor = &state_tensors[%d], .batch_axis = %d, .slots = %lld},\n", i, state->batch_axis,
+             (long long)state_slots(state));
   }
   text_add(out, "};\n\nstatic const ModuleState state_places[] = {\n");
   for (int i = 0; i < graph->n_states; i++) {
@@ -170,6 +161,8 @@ static void emit_info(Text *out, const Program *program, const char *build) {
            (long long)program->arena_bytes);
   text_add(out, "    .n_dims = %d, .n_inputs = %d, .n_outputs = %d, .n_states = %d,\n", n_dims, graph->n_inputs,
            graph->n_outputs, graph->n_states);
+  text_add(out, "    .dim_size = sizeof(rnncc_dim_info), .tensor_size = sizeof(rnncc_tensor_info),\n"
+                "    .state_size = sizeof(rnncc_state_info),\n");
   if (n_dims) text_add(out, "    .dims = dims,\n");
   if (graph->n_inputs) text_add(out, "    .inputs = inputs,\n");
   if (graph->n_outputs) text_add(out, "    .outputs = outputs,\n");
@@ -209,7 +202,6 @@ void emit_tables(Unit *unit, Program *program, const char *build) {
   if (!graph->config->edge) emit_weight_places(out, program, "weight_ends", weight_end);
   if (!graph->config->edge && !in_a_row) emit_weight_places(out, program, "weight_begins", weight_begin);
   emit_staged(out, graph);
-  bool has_multiples = emit_multiples(out, graph);
   int n_data_dims = dim_known_count(graph->dims) - dim_given_count(graph->dims);
   emit_output_shapes(out, graph, "output_shapes", false);
   if (n_data_dims) emit_output_shapes(out, graph, "output_room", true);
@@ -223,7 +215,6 @@ void emit_tables(Unit *unit, Program *program, const char *build) {
   if (program->n_checks) text_add(out, "  .checks = checks, .n_checks = %d,\n", program->n_checks);
   if (program->n_calls && !graph->config->edge) text_add(out, "  .steps = steps, .n_steps = %d,\n", program->n_calls);
   if (any_staged(graph)) text_add(out, "  .staged_outputs = staged_outputs,\n");
-  if (has_multiples) text_add(out, "  .multiples = multiples,\n");
   if (n_data_dims) text_add(out, "  .n_data_dims = %d,\n  .output_room = output_room,\n", n_data_dims);
   if (!graph->config->edge && program->share_from > 0) text_add(out, "  .share_from = %.3g,\n", program->share_from);
   text_add(out, "  .output_shapes = output_shapes,\n  .schedule = schedule,\n};\n");

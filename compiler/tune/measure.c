@@ -59,7 +59,11 @@ static void fill(const Graph *graph, const Value *value, void *data, int64_t cou
 static rnncc_tensor input_tensor(const Graph *graph, const Value *value) {
   int64_t count = (int64_t)value_optimum(value);
   size_t bytes = (size_t)count * dtype_size(value->dtype);
-  rnncc_tensor tensor = {.data = calloc(1, bytes), .bytes = bytes, .dtype = value->dtype, .rank = value->rank};
+  rnncc_tensor tensor = {.struct_size = sizeof tensor,
+                         .data = calloc(1, bytes),
+                         .bytes = bytes,
+                         .dtype = value->dtype,
+                         .rank = value->rank};
   for (int axis = 0; axis < value->rank; axis++) tensor.shape[axis] = dim_optimum(value->shape[axis]);
   if (tensor.data) fill(graph, value, tensor.data, count);
   return tensor;
@@ -68,7 +72,8 @@ static rnncc_tensor input_tensor(const Graph *graph, const Value *value) {
 static rnncc_tensor output_tensor(const rnncc_tensor_info *info) {
   size_t bytes = dtype_size(info->dtype);
   for (int axis = 0; axis < info->rank; axis++) bytes *= (size_t)info->max_shape[axis];
-  return (rnncc_tensor){.data = malloc(bytes), .bytes = bytes, .dtype = info->dtype};
+  return (rnncc_tensor){
+      .struct_size = sizeof(rnncc_tensor), .data = malloc(bytes), .bytes = bytes, .dtype = info->dtype};
 }
 
 /* ---- the child: nothing is given back, it ends soon ---- */
@@ -107,7 +112,7 @@ static void prepare_tensors(Runner *runner, const Graph *graph, int pipe) {
   runner->outputs = calloc((size_t)info->n_outputs + 1, sizeof *runner->outputs);
   if (!runner->inputs || !runner->outputs) give_up(pipe, "out of memory");
   for (int i = 0; i < info->n_inputs; i++) runner->inputs[i] = input_tensor(graph, graph->inputs[i]);
-  for (int i = 0; i < info->n_outputs; i++) runner->outputs[i] = output_tensor(&info->outputs[i]);
+  for (int i = 0; i < info->n_outputs; i++) runner->outputs[i] = output_tensor(rnncc_output_at(info, i));
 }
 
 static void start_runner(Runner *runner, const char *module, const Graph *graph, int threads, int pipe) {
@@ -119,7 +124,7 @@ static void start_runner(Runner *runner, const char *module, const Graph *graph,
   if (rnncc_load(module, &library, message, sizeof message)) give_up(pipe, message);
   runner->api = library.api;
   if (runner->api->model_create(&options, &model, &why)) give_up(pipe, why);
-  if (runner->api->context_create(model, NULL, 0, &runner->context)) give_up(pipe, "no context could be created");
+  if (runner->api->context_create(model, NULL, 0, &runner->context, NULL)) give_up(pipe, "no context could be created");
   prepare_tensors(runner, graph, pipe);
 }
 

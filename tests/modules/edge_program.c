@@ -91,11 +91,17 @@ static int broken_promise(void) {
   if (api->model_create(NULL, &again, NULL) || again != model || api->model_threads(model) != 1) return 4;
   size_t bytes = api->context_size(model);
   if (bytes > sizeof memory || sizeof memory - bytes > 512) return 5;
-  if (api->context_create(model, NULL, 0, &context) != RNNCC_ERROR_MEMORY) return 6;
-  if (api->context_create(model, memory, bytes - 1, &context) != RNNCC_ERROR_SIZE) return 7;
-  if (api->context_create(model, memory, bytes, &context) || api->warmup(context)) return 8;
-  rnncc_tensor x = {.data = (void *)image, .bytes = sizeof image, .dtype = RNNCC_I64, .rank = 3, .shape = {1, 8, 8}};
-  rnncc_tensor y = {.data = probabilities, .bytes = sizeof probabilities, .dtype = RNNCC_F32};
+  if (api->context_create(model, NULL, 0, &context, NULL) != RNNCC_ERROR_MEMORY) return 6;
+  if (api->context_create(model, memory, bytes - 1, &context, NULL) != RNNCC_ERROR_SIZE) return 7;
+  if (api->context_create(model, memory, bytes, &context, NULL) || api->warmup(context)) return 8;
+  rnncc_tensor x = {.struct_size = sizeof(rnncc_tensor),
+                    .data = (void *)image,
+                    .bytes = sizeof image,
+                    .dtype = RNNCC_I64,
+                    .rank = 3,
+                    .shape = {1, 8, 8}};
+  rnncc_tensor y = {
+      .struct_size = sizeof(rnncc_tensor), .data = probabilities, .bytes = sizeof probabilities, .dtype = RNNCC_F32};
   if (api->run(context, &x, 1, &y, 1) != RNNCC_ERROR_DTYPE || *api->last_error(context)) return 9;
   x.dtype = RNNCC_F32;
   x.shape[0] = 2;

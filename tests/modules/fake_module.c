@@ -24,7 +24,7 @@ struct rnncc_context {
   rnncc_profile_entry profile;
 };
 
-static const rnncc_dim_info dims[] = {{"T", 1, 4, 8}};
+static const rnncc_dim_info dims[] = {{"T", 1, 4, 8, 1}};
 static const rnncc_tensor_info inputs[] = {
     {"x", RNNCC_F32, 2, {RNNCC_DYNAMIC, 3}, {8, 3}, {0, -1}},
     {"k", RNNCC_I64, 1, {2}, {2}, {-1}},
@@ -33,7 +33,8 @@ static const rnncc_tensor_info outputs[] = {
     {"y", RNNCC_F32, 2, {RNNCC_DYNAMIC, 3}, {8, 3}, {0, -1}},
     {"z", RNNCC_I64, 1, {2}, {2}, {-1}},
 };
-static const rnncc_state_info states[] = {{{"s", RNNCC_F32, 1, {1}, {1}, {-1}}, -1, 1}};
+static const rnncc_tensor_info state = {"s", RNNCC_F32, 1, {1}, {1}, {-1}};
+static const rnncc_state_info states[] = {{&state, -1, 1}};
 static const rnncc_info info = {
     .struct_size = sizeof info,
     .name = "fake\033[1m",
@@ -46,6 +47,9 @@ static const rnncc_info info = {
     .n_inputs = 2,
     .n_outputs = 2,
     .n_states = 1,
+    .dim_size = sizeof *dims,
+    .tensor_size = sizeof *inputs,
+    .state_size = sizeof *states,
     .dims = dims,
     .inputs = inputs,
     .outputs = outputs,
@@ -63,12 +67,13 @@ static rnncc_status model_create(const rnncc_options *options, rnncc_model **out
 static void model_destroy(rnncc_model *model) { free(model); }
 static int32_t model_threads(const rnncc_model *model) { return model->threads; }
 
-static rnncc_status context_create(rnncc_model *model, void *memory, size_t bytes, rnncc_context **out) {
-  (void)memory, (void)bytes;
+static rnncc_status context_create(rnncc_model *model, void *memory, size_t bytes, rnncc_context **out,
+                                   const char **why) {
+  (void)memory, (void)bytes, (void)why;
   *out = calloc(1, sizeof **out);
   (*out)->model = model;
   (*out)->error = "";
-  (*out)->profile = (rnncc_profile_entry){"double_plain", "y", 0, 0, 24, 96};
+  (*out)->profile = (rnncc_profile_entry){sizeof(rnncc_profile_entry), "double_plain", "y", 0, 0, 24, 96};
   return RNNCC_OK;
 }
 

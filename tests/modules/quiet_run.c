@@ -59,25 +59,18 @@ static _Noreturn void fail(const char *what) {
   exit(1);
 }
 
-static size_t dtype_bytes(rnncc_dtype dtype) {
-  static const unsigned char bytes[] = {
-#define DTYPE(name, code, type, ...) [RNNCC_##name] = sizeof(type),
-#include "dtypes.def"
-  };
-  return bytes[dtype];
-}
-
 /* Zeros, at the optimum of each dimension for inputs and at the maximum for outputs. */
 static rnncc_tensor *make_tensors(const rnncc_info *info, const rnncc_tensor_info *described, int count, int maximal) {
   rnncc_tensor *tensors = calloc((size_t)count, sizeof *tensors);
   for (int i = 0; i < count; i++) {
     rnncc_tensor *tensor = &tensors[i];
+    tensor->struct_size = sizeof *tensor;
     tensor->dtype = described[i].dtype;
     tensor->rank = described[i].rank;
-    tensor->bytes = dtype_bytes(tensor->dtype);
+    tensor->bytes = rnncc_dtype_size(tensor->dtype);
     for (int axis = 0; axis < tensor->rank; axis++) {
       int dim = described[i].dim[axis];
-      tensor->shape[axis] = maximal || dim < 0 ? described[i].max_shape[axis] : info->dims[dim].opt;
+      tensor->shape[axis] = maximal || dim < 0 ? described[i].max_shape[axis] : rnncc_dim_at(info, dim)->opt;
       tensor->bytes *= (size_t)tensor->shape[axis];
     }
     tensor->data = aligned_alloc(64, (tensor->bytes + 64) / 64 * 64);
@@ -171,7 +164,7 @@ static Runner make_runner(const rnncc_api *api, int threads) {
   rnncc_model *model;
   Runner runner = {.api = api};
   if (api->model_create(&options, &model, NULL)) fail("model_create fails");
-  if (api->context_create(model, NULL, 0, &runner.context)) fail("context_create fails");
+  if (api->context_create(model, NULL, 0, &runner.context, NULL)) fail("context_create fails");
   runner.inputs = make_tensors(api->info, api->info->inputs, api->info->n_inputs, 0);
   runner.outputs = make_tensors(api->info, api->info->outputs, api->info->n_outputs, 1);
   if (api->warmup(runner.context)) fail("warmup fails");

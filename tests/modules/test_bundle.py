@@ -236,7 +236,7 @@ static _Alignas(64) unsigned char memory[asr_NETWORKS][asr_encoder_CONTEXT_BYTES
 
 static int create(const rnncc_api *api, void *place, size_t bytes, rnncc_context **context) {
   rnncc_model *model;
-  if (api->model_create(NULL, &model, NULL) || api->context_create(model, place, bytes, context)) return 1;
+  if (api->model_create(NULL, &model, NULL) || api->context_create(model, place, bytes, context, NULL)) return 1;
   printf("%s\\n", api->info->name);
   return 0;
 }
@@ -249,13 +249,13 @@ int main(void) {
   if (create(step, memory[1], asr_step_CONTEXT_BYTES, &stepping)) return 1;
   static float x[2 * FEATURES], steps[asr_encoder_OUTPUT_steps_MAX_BYTES / 4];
   for (int i = 0; i < 2 * FEATURES; i++) x[i] = (float)i / 8;
-  rnncc_tensor in = {.data = x, .bytes = sizeof x, .dtype = RNNCC_F32, .rank = 3, .shape = {2, 1, FEATURES}};
-  rnncc_tensor out = {.data = steps, .bytes = sizeof steps, .dtype = RNNCC_F32};
+  rnncc_tensor in = {.struct_size = sizeof(rnncc_tensor), .data = x, .bytes = sizeof x, .dtype = RNNCC_F32, .rank = 3, .shape = {2, 1, FEATURES}};
+  rnncc_tensor out = {.struct_size = sizeof(rnncc_tensor), .data = steps, .bytes = sizeof steps, .dtype = RNNCC_F32};
   if (encoder->run(encoding, &in, asr_encoder_INPUTS, &out, asr_encoder_OUTPUTS)) return 1;
   int64_t zero = 0;
   static float result[asr_step_OUTPUT_out_MAX_BYTES / 4];
-  rnncc_tensor token = {.data = &zero, .bytes = sizeof zero, .dtype = RNNCC_I64, .rank = 2, .shape = {1, 1}};
-  rnncc_tensor first = {.data = result, .bytes = sizeof result, .dtype = RNNCC_F32};
+  rnncc_tensor token = {.struct_size = sizeof(rnncc_tensor), .data = &zero, .bytes = sizeof zero, .dtype = RNNCC_I64, .rank = 2, .shape = {1, 1}};
+  rnncc_tensor first = {.struct_size = sizeof(rnncc_tensor), .data = result, .bytes = sizeof result, .dtype = RNNCC_F32};
   if (step->run(stepping, &token, asr_step_INPUTS, &first, asr_step_OUTPUTS)) return 1;
   printf("%a %a\\n", (double)steps[UNITS], (double)result[0]);
   return 0;

@@ -129,7 +129,7 @@ def test_neither_messages_nor_a_profile_are_in_it(library):
     archive, _ = library("x86-64")
     texts = output("strings", "-n", "5", archive)
     assert "digits_rnn" in texts and "probabilities" in texts
-    for text in ("has type", "the model's is", "buffer", "overlaps", "lacks", "k0_", "recurrent_steps", "softmax"):
+    for text in ("has type", "the model's is", "the buffer", "overlaps", "lacks", "k0_", "recurrent_steps", "softmax"):
         assert text not in texts, text
 
 

@@ -81,8 +81,8 @@ def of_info(start, info, names):
     for i, tensor in enumerate(info.outputs[:info.n_outputs]):
         yield from of_tensor(called("OUTPUT", tensor.name), i, tensor)
     for i, state in enumerate(info.states[:info.n_states]):
-        name = called("STATE", state.tensor.name)
-        yield from of_tensor(name, i, state.tensor)
+        name = called("STATE", state.tensor.contents.name)
+        yield from of_tensor(name, i, state.tensor.contents)
         yield from ((f"{name}_BATCH_AXIS", state.batch_axis), (f"{name}_SLOTS", state.slots))
 
 

@@ -93,10 +93,11 @@ int main(void) {
   rnncc_model *model;
   rnncc_context *context;
   rnncc_options options = {.struct_size = sizeof options, .threads = 2};
-  if (!api || api->model_create(&options, &model, NULL) || api->context_create(model, NULL, 0, &context)) return 1;
+  if (!api || api->model_create(&options, &model, NULL) || api->context_create(model, NULL, 0, &context, NULL)) return 1;
   if (fread(images, sizeof images, 1, stdin) != 1) return 2;
-  rnncc_tensor x = {.data = images, .bytes = sizeof images, .dtype = RNNCC_F32, .rank = 3, .shape = {3, 8, 8}};
-  rnncc_tensor y = {.data = probabilities, .bytes = sizeof probabilities, .dtype = RNNCC_F32};
+  rnncc_tensor x = {.struct_size = sizeof x, .data = images, .bytes = sizeof images, .dtype = RNNCC_F32, .rank = 3,
+                    .shape = {3, 8, 8}};
+  rnncc_tensor y = {.struct_size = sizeof(rnncc_tensor), .data = probabilities, .bytes = sizeof probabilities, .dtype = RNNCC_F32};
   if (api->run(context, &x, 1, &y, 1)) return 3;
   api->context_destroy(context);
   api->model_destroy(model);

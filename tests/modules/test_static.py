@@ -26,10 +26,10 @@ static int run(const rnncc_api *api, size_t elements) {
   rnncc_model *model;
   rnncc_context *context;
   rnncc_options options = {.struct_size = sizeof options, .threads = 2};
-  if (!api || api->model_create(&options, &model, NULL) || api->context_create(model, NULL, 0, &context)) return 1;
+  if (!api || api->model_create(&options, &model, NULL) || api->context_create(model, NULL, 0, &context, NULL)) return 1;
   for (size_t i = 0; i < elements; i++) in[i] = (float)i;
-  rnncc_tensor x = {.data = in, .bytes = sizeof in, .dtype = RNNCC_F32, .rank = 1, .shape = {(int64_t)elements}};
-  rnncc_tensor y = {.data = out, .bytes = sizeof out, .dtype = RNNCC_F32};
+  rnncc_tensor x = {.struct_size = sizeof(rnncc_tensor), .data = in, .bytes = sizeof in, .dtype = RNNCC_F32, .rank = 1, .shape = {(int64_t)elements}};
+  rnncc_tensor y = {.struct_size = sizeof(rnncc_tensor), .data = out, .bytes = sizeof out, .dtype = RNNCC_F32};
   if (api->run(context, &x, 1, &y, 1)) return puts(api->last_error(context)), 1;
   printf("%%s", api->info->name);
   for (int64_t i = 0; i < y.shape[0]; i++) printf(" %%a", (double)out[i]);

@@ -16,7 +16,7 @@ import numpy
 
 from support.dtypes import DTYPES
 
-ABI = 1
+ABI = 2
 MAX_RANK = 8
 TYPES = {dtype.code: dtype.numpy for dtype in DTYPES}
 CODES = {dtype: code for code, dtype in TYPES.items()}
@@ -24,12 +24,13 @@ STATUS = ("ok", "argument", "shape", "bound", "dtype", "size", "value", "memory"
 
 
 class Tensor(Structure):
-    _fields_ = [("data", c_void_p), ("bytes", c_size_t), ("dtype", c_int32), ("rank", c_int32),
-                ("shape", c_int64 * MAX_RANK)]
+    _fields_ = [("struct_size", c_uint32), ("dtype", c_int32), ("data", c_void_p), ("bytes", c_size_t),
+                ("rank", c_int32), ("shape", c_int64 * MAX_RANK)]
 
 
 class DimInfo(Structure):
-    _fields_ = [("name", c_char_p), ("min", c_int64), ("opt", c_int64), ("max", c_int64)]
+    _fields_ = [("name", c_char_p), ("min", c_int64), ("opt", c_int64), ("max", c_int64),
+                ("multiple", c_int64)]
 
 
 class TensorInfo(Structure):
@@ -38,14 +39,14 @@ class TensorInfo(Structure):
 
 
 class StateInfo(Structure):
-    _fields_ = [("tensor", TensorInfo), ("batch_axis", c_int32), ("slots", c_int32)]
+    _fields_ = [("tensor", POINTER(TensorInfo)), ("batch_axis", c_int32), ("slots", c_int32)]
 
 
 class Info(Structure):
     _fields_ = [("struct_size", c_uint32), ("name", c_char_p), ("model_version", c_char_p), ("isa", c_char_p),
                 ("target", c_char_p), ("weights_sha256", c_char_p), ("build", c_char_p), ("weights_bytes", c_size_t),
                 ("arena_bytes", c_size_t), ("n_dims", c_int32), ("n_inputs", c_int32), ("n_outputs", c_int32),
-                ("n_states", c_int32), ("dims", POINTER(DimInfo)), ("inputs", POINTER(TensorInfo)),
+                ("n_states", c_int32), ("dim_size", c_uint32), ("tensor_size", c_uint32), ("state_size", c_uint32), ("dims", POINTER(DimInfo)), ("inputs", POINTER(TensorInfo)),
                 ("outputs", POINTER(TensorInfo)), ("states", POINTER(StateInfo))]
 
 
@@ -56,7 +57,7 @@ class Options(Structure):
 
 
 class ProfileEntry(Structure):
-    _fields_ = [("kernel", c_char_p), ("node", c_char_p), ("calls", c_uint64), ("nanoseconds", c_uint64),
+    _fields_ = [("struct_size", c_uint32), ("kernel", c_char_p), ("node", c_char_p), ("calls", c_uint64), ("nanoseconds", c_uint64),
                 ("flops", c_double), ("bytes", c_double)]
 
 
@@ -70,7 +71,7 @@ Api._fields_ = [
     ("model_destroy", CFUNCTYPE(None, c_void_p)),
     ("model_threads", CFUNCTYPE(c_int32, c_void_p)),
     ("context_size", CFUNCTYPE(c_size_t, c_void_p)),
-    ("context_create", CFUNCTYPE(c_int32, c_void_p, c_void_p, c_size_t, POINTER(c_void_p))),
+    ("context_create", CFUNCTYPE(c_int32, c_void_p, c_void_p, c_size_t, POINTER(c_void_p), POINTER(c_char_p))),
     ("context_destroy", CFUNCTYPE(None, c_void_p)),
     ("warmup", CFUNCTYPE(c_int32, c_void_p)),
     ("run", CFUNCTYPE(c_int32, c_void_p, POINTER(Tensor), c_size_t, POINTER(Tensor), c_size_t)),
@@ -81,6 +82,7 @@ Api._fields_ = [
     ("last_error", CFUNCTYPE(c_char_p, c_void_p)),
     ("model_narrowed", CFUNCTYPE(c_int32, c_void_p)),
     ("networks", POINTER(POINTER(Api))), ("n_networks", c_int32),
+    ("output_shapes", CFUNCTYPE(c_int32, c_void_p, POINTER(c_int64), c_size_t, c_void_p, c_size_t)),
 ]
 
 
@@ -115,7 +117,7 @@ class Module:
         self.dims = {d.name.decode(): (d.min, d.opt, d.max) for d in info.dims[:info.n_dims]}
         self.inputs = [Described(i) for i in info.inputs[:info.n_inputs]]
         self.outputs = [Described(o) for o in info.outputs[:info.n_outputs]]
-        self.states = [Described(s.tensor) for s in info.states[:info.n_states]]
+        self.states = [Described(s.tensor.contents) for s in info.states[:info.n_states]]
         self.slots = [s.slots for s in info.states[:info.n_states]]
 
     def context(self, threads=1, pool_of=None, share_all=True):
@@ -145,9 +147,9 @@ class Context:
         status = self.api.model_create(byref(options), byref(self.model), byref(why))
         if status:
             raise ModuleError(status, (why.value or b"").decode())
-        status = self.api.context_create(self.model, None, 0, byref(self.handle))
+        status = self.api.context_create(self.model, None, 0, byref(self.handle), byref(why))
         if status:
-            raise ModuleError(status, "context_create")
+            raise ModuleError(status, (why.value or b"").decode())
 
     def check(self, status):
         if status:
@@ -219,4 +221,4 @@ class Context:
 
 def tensor(array, shape):
     padded = (c_int64 * MAX_RANK)(*shape)
-    return Tensor(array.ctypes.data, array.nbytes, CODES[array.dtype], len(shape), padded)
+    return Tensor(ctypes.sizeof(Tensor), CODES[array.dtype], array.ctypes.data, array.nbytes, len(shape), padded)

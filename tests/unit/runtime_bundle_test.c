@@ -64,24 +64,12 @@ static void a_name_finds_its_network(void **state) {
   assert_null(rnncc_network(first, "third", NULL, 0));
 }
 
-/* Its table ends before the list. */
-static void a_module_of_an_older_rnncc_has_one_network(void **state) {
-  (void)state;
-  rnncc_api older;
-  memset(&older, 0xff, sizeof older);
-  older.struct_size = offsetof(rnncc_api, networks);
-  older.info = network(0)->info;
-  assert_int_equal(rnncc_network_count(&older), 1);
-  assert_ptr_equal(rnncc_network(&older, "fake", NULL, 0), &older);
-  assert_null(rnncc_network(&older, "second", NULL, 0));
-}
-
 /* ---- one pool ---- */
 
 static int run_once(const rnncc_api *api, rnncc_model *model, FakeCall *call) {
   rnncc_context *context;
   fake_call_init(call, FAKE_T, FAKE_B, 7);
-  int failures = api->context_create(model, NULL, 0, &context) != RNNCC_OK;
+  int failures = api->context_create(model, NULL, 0, &context, NULL) != RNNCC_OK;
   failures += fake_call_run(api, context, call) != RNNCC_OK;
   api->context_destroy(context);
   return failures;
@@ -195,7 +183,6 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(each_table_has_all_of_them),
       cmocka_unit_test(a_name_finds_its_network),
-      cmocka_unit_test(a_module_of_an_older_rnncc_has_one_network),
       cmocka_unit_test(sharing_makes_no_threads),
       cmocka_unit_test(a_model_of_another_module_is_refused),
       cmocka_unit_test(a_run_that_finds_the_workers_busy_is_done_alone),

@@ -21,7 +21,7 @@ static bool stream_open(Stream *it, int threads) {
   rnncc_options options = {.struct_size = sizeof options, .threads = threads};
   it->api = rnncc_module_query(RNNCC_ABI, NULL);
   return it->api && it->api->model_create(&options, &it->model, NULL) == RNNCC_OK &&
-         it->api->context_create(it->model, NULL, 0, &it->context) == RNNCC_OK;
+         it->api->context_create(it->model, NULL, 0, &it->context, NULL) == RNNCC_OK;
 }
 
 static void stream_close(Stream *it) {

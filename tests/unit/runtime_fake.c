@@ -65,7 +65,7 @@ static void schedule(const Run *run, Team *team) {
   module_stamp(run, team, 1);
 }
 
-static const rnncc_dim_info dims[] = {{"T", 0, 5, FAKE_T}, {"B", 1, 1, FAKE_B}};
+static const rnncc_dim_info dims[] = {{"T", 0, 5, FAKE_T, 1}, {"B", 1, 1, FAKE_B, 1}};
 
 static const rnncc_tensor_info inputs[] = {
     {"x", RNNCC_F32, 3, {-1, -1, FAKE_F}, {FAKE_T, FAKE_B, FAKE_F}, {DIM_T, DIM_B, -1}},
@@ -78,9 +78,14 @@ static const rnncc_tensor_info outputs[] = {
     {"last", RNNCC_F32, 2, {-1, FAKE_F}, {FAKE_B, FAKE_F}, {DIM_B, -1}},
 };
 
+static const rnncc_tensor_info state_tensors[] = {
+    {"h", RNNCC_F32, 3, {2, FAKE_B, FAKE_F}, {2, FAKE_B, FAKE_F}, {-1, DIM_B, -1}},
+    {"runs", RNNCC_I64, 0, {0}, {0}, {0}},
+};
+
 static const rnncc_state_info states[] = {
-    {{"h", RNNCC_F32, 3, {2, FAKE_B, FAKE_F}, {2, FAKE_B, FAKE_F}, {-1, DIM_B, -1}}, 1, FAKE_B},
-    {{"runs", RNNCC_I64, 0, {0}, {0}, {0}}, -1, 1},
+    {&state_tensors[0], 1, FAKE_B},
+    {&state_tensors[1], -1, 1},
 };
 
 const Module rnncc_module = {
@@ -97,6 +102,9 @@ const Module rnncc_module = {
              .n_inputs = FAKE_INPUTS,
              .n_outputs = FAKE_OUTPUTS,
              .n_states = 2,
+             .dim_size = sizeof *dims,
+             .tensor_size = sizeof *inputs,
+             .state_size = sizeof *states,
              .dims = dims,
              .inputs = inputs,
              .outputs = outputs,

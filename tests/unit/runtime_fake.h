@@ -43,11 +43,12 @@ static inline void fake_call_init(FakeCall *call, int64_t T, int64_t B, unsigned
   for (int64_t b = 0; b < B; b++) call->lengths[b] = T > b ? T - b : 0;
   for (int i = 0; i < FAKE_T * FAKE_B * FAKE_F; i++) call->y[i] = -77;
   for (int i = 0; i < FAKE_B * FAKE_F; i++) call->last[i] = -77;
-  call->inputs[0] = (rnncc_tensor){call->x, sizeof(float) * T * B * FAKE_F, RNNCC_F32, 3, {T, B, FAKE_F}};
-  call->inputs[1] = (rnncc_tensor){call->lengths, sizeof(int64_t) * B, RNNCC_I64, 1, {B}};
-  call->inputs[2] = (rnncc_tensor){&call->scale, sizeof call->scale, RNNCC_F32, 0, {0}};
-  call->outputs[0] = (rnncc_tensor){call->y, sizeof call->y, RNNCC_F32, 0, {0}};
-  call->outputs[1] = (rnncc_tensor){call->last, sizeof call->last, RNNCC_F32, 0, {0}};
+  call->inputs[0] =
+      (rnncc_tensor){sizeof(rnncc_tensor), RNNCC_F32, call->x, sizeof(float) * T * B * FAKE_F, 3, {T, B, FAKE_F}};
+  call->inputs[1] = (rnncc_tensor){sizeof(rnncc_tensor), RNNCC_I64, call->lengths, sizeof(int64_t) * B, 1, {B}};
+  call->inputs[2] = (rnncc_tensor){sizeof(rnncc_tensor), RNNCC_F32, &call->scale, sizeof call->scale, 0, {0}};
+  call->outputs[0] = (rnncc_tensor){sizeof(rnncc_tensor), RNNCC_F32, call->y, sizeof call->y, 0, {0}};
+  call->outputs[1] = (rnncc_tensor){sizeof(rnncc_tensor), RNNCC_F32, call->last, sizeof call->last, 0, {0}};
 }
 
 static inline rnncc_status fake_call_run(const rnncc_api *api, rnncc_context *context, FakeCall *call) {

@@ -26,7 +26,7 @@ static void open_model(Fixture *it, int threads) {
   it->api = rnncc_module_query(RNNCC_ABI, NULL);
   rnncc_options options = {.struct_size = sizeof options, .threads = threads};
   assert_int_equal(it->api->model_create(&options, &it->model, NULL), RNNCC_OK);
-  assert_int_equal(it->api->context_create(it->model, NULL, 0, &it->context), RNNCC_OK);
+  assert_int_equal(it->api->context_create(it->model, NULL, 0, &it->context, NULL), RNNCC_OK);
   assert_int_equal(it->api->warmup(it->context), RNNCC_OK);
   fake_call_init(&it->call, 5, 3, 1);
   assert_int_equal(fake_call_run(it->api, it->context, &it->call), RNNCC_OK);
@@ -112,7 +112,7 @@ static void a_child_forked_in_the_middle_of_a_run_works(void **state) {
   Fixture mine;
   open_model(&busy.it, 3);
   mine = busy.it; /* the same model, a context of its own */
-  assert_int_equal(mine.api->context_create(mine.model, NULL, 0, &mine.context), RNNCC_OK);
+  assert_int_equal(mine.api->context_create(mine.model, NULL, 0, &mine.context, NULL), RNNCC_OK);
   pthread_t thread;
   assert_int_equal(pthread_create(&thread, NULL, run_until_stopped, &busy), 0);
   for (int i = 0; i < 20; i++) assert_int_equal(exit_of(fork_child(&mine)), 0);

@@ -10,7 +10,7 @@ static inline int load_and_run(const char *path) {
   rnncc_status status = rnncc_load(path, &library, error, sizeof error);
   if (status != RNNCC_OK) return 1;
   library.api->model_create(NULL, &model, NULL);
-  library.api->context_create(model, NULL, 0, &context);
+  library.api->context_create(model, NULL, 0, &context, NULL);
   library.api->run(context, NULL, 0, NULL, 0);
   library.api->context_destroy(context);
   library.api->model_destroy(model);

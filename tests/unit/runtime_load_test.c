@@ -26,7 +26,7 @@ static int use_module(const char *path, int threads, int runs) {
   if (rnncc_load(path, &library, error, sizeof error)) return 1;
   rnncc_options options = {.struct_size = sizeof options, .threads = threads};
   int failures = library.api->model_create(&options, &model, NULL) != RNNCC_OK ||
-                 library.api->context_create(model, NULL, 0, &context) != RNNCC_OK;
+                 library.api->context_create(model, NULL, 0, &context, NULL) != RNNCC_OK;
   for (int i = 0; i < runs && !failures; i++) {
     FakeCall call;
     fake_call_init(&call, 5, 3, 1);

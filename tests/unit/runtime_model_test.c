@@ -22,7 +22,9 @@ static void another_abi_is_refused(void **state) {
   (void)state;
   const char *why = NULL;
   assert_null(rnncc_module_query(RNNCC_ABI + 1, &why));
-  assert_non_null(strstr(why, "rnncc.h"));
+  assert_non_null(strstr(why, "older than the application's"));
+  assert_null(rnncc_module_query(RNNCC_ABI - 1, &why));
+  assert_non_null(strstr(why, "newer than the application's"));
   assert_null(rnncc_module_query(0, NULL));
 }
 
@@ -48,6 +50,16 @@ static void the_table_says_what_it_is(void **state) {
   assert_int_equal(query()->struct_size, sizeof(rnncc_api));
   assert_int_equal(query()->info->struct_size, sizeof(rnncc_info));
   assert_string_equal(query()->info->name, "fake");
+}
+
+static void codes_have_names_and_sizes(void **state) {
+  (void)state;
+  assert_string_equal(rnncc_status_name(RNNCC_OK), "ok");
+  assert_string_equal(rnncc_status_name(RNNCC_ERROR_UNSUPPORTED), "unsupported");
+  assert_string_equal(rnncc_status_name((rnncc_status)(RNNCC_ERROR_UNSUPPORTED + 1)), "unknown");
+  assert_int_equal(rnncc_dtype_size(RNNCC_NONE), 0);
+#define DTYPE(name, code, type, ...) assert_int_equal(rnncc_dtype_size(RNNCC_##name), sizeof(type));
+#include "dtypes.def"
 }
 
 static rnncc_status create_with(rnncc_options options) {
@@ -80,7 +92,7 @@ static void fields_an_old_header_lacks_are_not_read(void **state) {
   assert_int_equal(query()->model_create(&options, &model, NULL), RNNCC_OK);
   assert_int_equal(query()->model_threads(model), 2);
   rnncc_context *context;
-  assert_int_equal(query()->context_create(model, NULL, 0, &context), RNNCC_OK);
+  assert_int_equal(query()->context_create(model, NULL, 0, &context, NULL), RNNCC_OK);
   assert_int_equal(query()->warmup(context), RNNCC_OK); /* would jump through parallel_for */
   query()->context_destroy(context);
   query()->model_destroy(model);
@@ -94,14 +106,20 @@ static void context_memory_is_checked(void **state) {
   assert_int_equal(api->model_create(NULL, &model, NULL), RNNCC_OK);
   size_t bytes = api->context_size(model);
   char *memory = aligned_alloc(64, bytes + 64);
-  assert_int_equal(api->context_create(NULL, NULL, 0, &context), RNNCC_ERROR_ARGUMENT);
-  assert_int_equal(api->context_create(model, NULL, 0, NULL), RNNCC_ERROR_ARGUMENT);
-  assert_int_equal(api->context_create(model, memory + 32, bytes, &context), RNNCC_ERROR_ARGUMENT);
+  const char *why = NULL;
+  assert_int_equal(api->context_create(NULL, NULL, 0, &context, &why), RNNCC_ERROR_ARGUMENT);
+  assert_string_equal(why, "context_create: the model is NULL");
+  assert_int_equal(api->context_create(model, NULL, 0, NULL, &why), RNNCC_ERROR_ARGUMENT);
+  assert_string_equal(why, "context_create: `out` is NULL");
+  assert_int_equal(api->context_create(model, memory + 32, bytes, &context, &why), RNNCC_ERROR_ARGUMENT);
+  assert_string_equal(why, "context_create: `memory` is not aligned to 64 bytes");
   assert_null(context);
-  assert_int_equal(api->context_create(model, memory, bytes - 1, &context), RNNCC_ERROR_SIZE);
+  assert_int_equal(api->context_create(model, memory, bytes - 1, &context, &why), RNNCC_ERROR_SIZE);
+  assert_string_equal(why, "context_create: `memory` has fewer bytes than context_size() says");
   assert_null(context);
   memset(memory, 0xff, bytes); /* memory need not be clean */
-  assert_int_equal(api->context_create(model, memory, bytes, &context), RNNCC_OK);
+  assert_int_equal(api->context_create(model, memory, bytes, &context, &why), RNNCC_OK);
+  assert_null(why);
   assert_string_equal(api->last_error(context), "");
   int64_t runs = -1;
   assert_int_equal(api->state_get(context, 1, -1, &runs, sizeof runs), RNNCC_OK);
@@ -131,7 +149,7 @@ static void a_profile_counts_runs_and_time_per_step(void **state) {
   fake_call_init(&call, FAKE_T, FAKE_B, 1);
   rnncc_options options = {.struct_size = sizeof options, .threads = 2};
   assert_int_equal(api->model_create(&options, &model, NULL), RNNCC_OK);
-  assert_int_equal(api->context_create(model, NULL, 0, &context), RNNCC_OK);
+  assert_int_equal(api->context_create(model, NULL, 0, &context, NULL), RNNCC_OK);
   const rnncc_profile_entry *entries;
   size_t n;
   for (int round = 1; round <= 2; round++) { /* the second starts from zero */
@@ -159,7 +177,7 @@ typedef struct StreamResult {
 static int run_stream(rnncc_model *model, unsigned seed, StreamResult *result) {
   const rnncc_api *api = query();
   rnncc_context *context;
-  int failures = api->context_create(model, NULL, 0, &context) != RNNCC_OK;
+  int failures = api->context_create(model, NULL, 0, &context, NULL) != RNNCC_OK;
   for (int i = 0; i < STREAM_RUNS && !failures; i++) {
     FakeCall call;
     fake_call_init(&call, FAKE_T, FAKE_B, seed + i);
@@ -234,6 +252,7 @@ int main(void) {
       cmocka_unit_test(another_abi_is_refused),
       cmocka_unit_test(a_missing_cpu_feature_is_named),
       cmocka_unit_test(the_table_says_what_it_is),
+      cmocka_unit_test(codes_have_names_and_sizes),
       cmocka_unit_test(options_are_checked),
       cmocka_unit_test(fields_an_old_header_lacks_are_not_read),
       cmocka_unit_test(context_memory_is_checked),

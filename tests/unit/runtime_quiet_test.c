@@ -49,7 +49,7 @@ static Stream open_stream(int threads) {
   Stream it = {.api = rnncc_module_query(RNNCC_ABI, NULL)};
   rnncc_options options = {.struct_size = sizeof options, .threads = threads};
   assert_int_equal(it.api->model_create(&options, &it.model, NULL), RNNCC_OK);
-  assert_int_equal(it.api->context_create(it.model, NULL, 0, &it.context), RNNCC_OK);
+  assert_int_equal(it.api->context_create(it.model, NULL, 0, &it.context, NULL), RNNCC_OK);
   assert_int_equal(it.api->warmup(it.context), RNNCC_OK);
   return it;
 }
@@ -243,7 +243,7 @@ static void a_context_stays_within_its_memory(void **state) {
     fake_call_init(&call, FAKE_T, FAKE_B, 1);
     Guarded memory = guard(bytes, at_end);
     rnncc_context *context;
-    assert_int_equal(api->context_create(model, memory.data, bytes, &context), RNNCC_OK);
+    assert_int_equal(api->context_create(model, memory.data, bytes, &context, NULL), RNNCC_OK);
     int before = heap_calls;
     assert_int_equal(api->warmup(context), RNNCC_OK);
     assert_int_equal(api->profile(context, 1, NULL, NULL), RNNCC_OK);

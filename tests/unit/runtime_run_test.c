@@ -23,7 +23,7 @@ static int open_context(void **state) {
   it = (Fixture){.api = rnncc_module_query(RNNCC_ABI, NULL)};
   rnncc_options options = {.struct_size = sizeof options, .threads = 2};
   if (it.api->model_create(&options, &it.model, NULL)) return -1;
-  if (it.api->context_create(it.model, NULL, 0, &it.context)) return -1;
+  if (it.api->context_create(it.model, NULL, 0, &it.context, NULL)) return -1;
   fake_call_init(&it.call, 5, 3, 1);
   *state = &it;
   return 0;
@@ -193,6 +193,55 @@ static void a_fresh_context_has_no_error(void **state) {
   assert_string_equal(it->api->last_error(NULL), "");
 }
 
+static void tensors_without_their_size_are_refused(void **state) {
+  Fixture *it = *state;
+  it->call.inputs[0].struct_size = 0;
+  assert_int_equal(fake_call_run(it->api, it->context, &it->call), RNNCC_ERROR_ARGUMENT);
+  assert_string_equal(it->api->last_error(it->context), "inputs[0].struct_size is 0; expected sizeof(rnncc_tensor)");
+  fake_call_init(&it->call, 5, 3, 1);
+  it->call.outputs[0].struct_size = sizeof(rnncc_tensor) + 1;
+  assert_int_equal(fake_call_run(it->api, it->context, &it->call), RNNCC_ERROR_ARGUMENT);
+  assert_non_null(strstr(it->api->last_error(it->context), "outputs[0].struct_size is 97"));
+}
+
+static rnncc_status shapes_at(const Fixture *it, int64_t T, int64_t B, int64_t (*shapes)[RNNCC_MAX_RANK]) {
+  return it->api->output_shapes(it->context, (const int64_t[]){T, B}, 2, shapes, FAKE_OUTPUTS);
+}
+
+static void shapes_are_known_before_a_run(void **state) {
+  const Fixture *it = *state;
+  int64_t shapes[FAKE_OUTPUTS][RNNCC_MAX_RANK];
+  assert_int_equal(shapes_at(it, 7, 2, shapes), RNNCC_OK);
+  assert_memory_equal(shapes[0], ((const int64_t[]){7, 2, FAKE_F}), 3 * sizeof(int64_t));
+  assert_memory_equal(shapes[1], ((const int64_t[]){2, FAKE_F}), 2 * sizeof(int64_t));
+  assert_int_equal(shapes_at(it, FAKE_T + 1, 2, shapes), RNNCC_ERROR_BOUND);
+  assert_string_equal(it->api->last_error(it->context), "'T' is 17, but was compiled for 0 to 16");
+  assert_int_equal(shapes_at(it, 7, 0, shapes), RNNCC_ERROR_BOUND);
+  const int64_t dims[] = {7, 2};
+  assert_int_equal(it->api->output_shapes(it->context, dims, 1, shapes, FAKE_OUTPUTS), RNNCC_ERROR_ARGUMENT);
+  assert_string_equal(it->api->last_error(it->context), "1 dims given, the model has 2");
+  assert_int_equal(it->api->output_shapes(it->context, NULL, 2, shapes, FAKE_OUTPUTS), RNNCC_ERROR_ARGUMENT);
+  assert_int_equal(it->api->output_shapes(it->context, dims, 2, NULL, FAKE_OUTPUTS), RNNCC_ERROR_ARGUMENT);
+  assert_int_equal(it->api->output_shapes(NULL, dims, 2, shapes, FAKE_OUTPUTS), RNNCC_ERROR_ARGUMENT);
+}
+
+static void shapes_keep_to_multiples(void **state) {
+  const Fixture *it = *state;
+  Module even = rnncc_module;
+  rnncc_dim_info dims[] = {rnncc_module.info.dims[0], rnncc_module.info.dims[1]};
+  dims[0].multiple = 4;
+  even.info.dims = dims;
+  Fixture own = {.api = it->api};
+  int64_t shapes[FAKE_OUTPUTS][RNNCC_MAX_RANK];
+  assert_int_equal(model_create(&even, NULL, &own.model, NULL), RNNCC_OK);
+  assert_int_equal(own.api->context_create(own.model, NULL, 0, &own.context, NULL), RNNCC_OK);
+  assert_int_equal(shapes_at(&own, 8, 1, shapes), RNNCC_OK);
+  assert_int_equal(shapes_at(&own, 6, 1, shapes), RNNCC_ERROR_BOUND);
+  assert_string_equal(own.api->last_error(own.context), "'T' is 6, but was compiled for multiples of 4");
+  own.api->context_destroy(own.context);
+  own.api->model_destroy(own.model);
+}
+
 /* Of the last run. */
 static int team_size;
 static void see_team(const Team *team) {
@@ -205,7 +254,7 @@ static int team_of_run(const rnncc_api *api, const Module *module, int32_t share
   rnncc_context *context;
   FakeCall call;
   assert_int_equal(model_create(module, &options, &model, NULL), RNNCC_OK);
-  assert_int_equal(api->context_create(model, NULL, 0, &context), RNNCC_OK);
+  assert_int_equal(api->context_create(model, NULL, 0, &context, NULL), RNNCC_OK);
   fake_call_init(&call, T, B, 1);
   fake_hook = see_team;
   assert_int_equal(fake_call_run(api, context, &call), RNNCC_OK);
@@ -230,6 +279,9 @@ static void a_run_of_little_work_is_its_callers_alone(void **state) {
 int main(void) {
 #define TEST(function) cmocka_unit_test_setup_teardown(function, open_context, close_context)
   const struct CMUnitTest tests[] = {
+      TEST(tensors_without_their_size_are_refused),
+      TEST(shapes_are_known_before_a_run),
+      TEST(shapes_keep_to_multiples),
       TEST(run_computes_the_recurrence),
       TEST(run_sets_output_shapes_and_writes_no_further),
       TEST(each_wrong_call_has_its_code_and_touches_nothing),

@@ -22,7 +22,7 @@ static int open_context(void **state) {
   static Fixture it;
   it.api = rnncc_module_query(RNNCC_ABI, NULL);
   if (it.api->model_create(NULL, &it.model, NULL)) return -1;
-  if (it.api->context_create(it.model, NULL, 0, &it.context)) return -1;
+  if (it.api->context_create(it.model, NULL, 0, &it.context, NULL)) return -1;
   *state = &it;
   return 0;
 }
@@ -145,7 +145,7 @@ static void a_saved_state_resumes_in_another_context(void **state) {
   it->api->state_get(it->context, H, -1, h, sizeof h);
   assert_int_equal(fake_call_run(it->api, it->context, &second), RNNCC_OK);
   rnncc_context *other;
-  assert_int_equal(it->api->context_create(it->model, NULL, 0, &other), RNNCC_OK);
+  assert_int_equal(it->api->context_create(it->model, NULL, 0, &other, NULL), RNNCC_OK);
   it->api->state_set(other, H, -1, h, sizeof h);
   resumed.inputs[0].data = second.x; /* the tensors still point into `second`; only outputs differ */
   resumed.outputs[0].data = resumed.y;

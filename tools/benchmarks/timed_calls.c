@@ -43,12 +43,12 @@ typedef struct OpenVinoCall {
 /* Fills in library, model and context. On failure none is left open, and `error` says why. */
 intptr_t open_module(ModuleCall *call, const char *path, int threads, char *error, size_t error_bytes) {
   rnncc_options options = {.struct_size = sizeof options, .threads = threads};
-  const char *why = "no memory for a context";
+  const char *why = NULL;
   rnncc_status status = rnncc_load(path, &call->library, error, error_bytes);
   if (status) return status;
   const rnncc_api *api = call->library.api;
   status = api->model_create(&options, &call->model, &why);
-  if (!status) status = api->context_create(call->model, NULL, 0, &call->context);
+  if (!status) status = api->context_create(call->model, NULL, 0, &call->context, &why);
   if (status) {
     snprintf(error, error_bytes, "%s: %s", path, why);
     api->model_destroy(call->model);

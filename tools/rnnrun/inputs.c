@@ -37,7 +37,7 @@ static const char *parse_raw(const char *value, rnncc_tensor *tensor) {
 static rnncc_tensor read_file(const rnncc_tensor_info *expected, const char *value) {
   const char *name = expected->name;
   if (value[0] == '@') return npy_read(file_path("input", name, value), expected->dtype);
-  rnncc_tensor tensor = {0};
+  rnncc_tensor tensor = {.struct_size = sizeof tensor};
   const char *path = parse_raw(value, &tensor);
   if (!path)
     fail(EXIT_INPUT, "--input %s=%s: expected @x.npy, 2x3xf32=@x.bin, zeros, random or random:SEED", name, value);
@@ -73,7 +73,7 @@ static void fill_random(rnncc_tensor *tensor, uint64_t seed) {
 }
 
 static void set_dim(const rnncc_info *info, Dims *dims, int index, int64_t value, const char *source) {
-  const rnncc_dim_info *dim = &info->dims[index];
+  const rnncc_dim_info *dim = rnncc_dim_at(info, index);
   if (value < dim->min || value > dim->max)
     fail(EXIT_INPUT, "%s: %s = %lld, but this module takes %lld to %lld", source, dim->name, (long long)value,
          (long long)dim->min, (long long)dim->max);
@@ -106,7 +106,7 @@ static Dims given_dims(const rnncc_info *info, const Assignments *given) {
     if (!parse_integer(given->items[i].value, &value))
       fail(EXIT_INPUT, "--dim %s=%s: expected a whole number", given->items[i].name, given->items[i].value);
     int index = 0;
-    while (index < info->n_dims && strcmp(info->dims[index].name, given->items[i].name) != 0) index++;
+    while (index < info->n_dims && strcmp(rnncc_dim_at(info, index)->name, given->items[i].name) != 0) index++;
     if (index == info->n_dims)
       fail(EXIT_INPUT, "--dim %s: the module has no such dimension; it has %s", given->items[i].name,
            names_there(info->dims, sizeof *info->dims, info->n_dims));
@@ -135,14 +135,14 @@ static void check_file(const rnncc_info *info, const rnncc_tensor_info *expected
 
 static rnncc_tensor make_fill(const rnncc_info *info, const rnncc_tensor_info *expected, const char *fill,
                               const Dims *dims) {
-  rnncc_tensor tensor = {.dtype = expected->dtype, .rank = expected->rank};
+  rnncc_tensor tensor = {.struct_size = sizeof tensor, .dtype = expected->dtype, .rank = expected->rank};
   for (int axis = 0; axis < tensor.rank; axis++) {
     int dim = expected->dim[axis];
     if (expected->shape[axis] < 0 && dim < 0)
       fail(EXIT_INPUT, "input %s: the length of axis %d is not a dimension's own; give a file", expected->name, axis);
     tensor.shape[axis] = expected->shape[axis] >= 0 ? expected->shape[axis]
                          : dims->values[dim] >= 0   ? dims->values[dim]
-                                                    : info->dims[dim].opt;
+                                                    : rnncc_dim_at(info, dim)->opt;
   }
   tensor.bytes = tensor_bytes(tensor.dtype, tensor.rank, tensor.shape);
   tensor.data = allocate(tensor.bytes);
@@ -169,20 +169,20 @@ rnncc_tensor *make_inputs(const rnncc_info *info, const Arguments *arguments, co
   rnncc_tensor *inputs = allocate(sizeof *inputs * (size_t)info->n_inputs);
   const char **fills = allocate(sizeof *fills * (size_t)info->n_inputs);
   for (int i = 0; i < info->n_inputs; i++) {
-    const char *value = assignment_find(&arguments->inputs, info->inputs[i].name);
+    const char *value = assignment_find(&arguments->inputs, rnncc_input_at(info, i)->name);
     if (!value) value = standard;
     if (!value)
-      fail(EXIT_INPUT, "input %s is missing: --input %s=@x.npy, zeros or random", info->inputs[i].name,
-           info->inputs[i].name);
+      fail(EXIT_INPUT, "input %s is missing: --input %s=@x.npy, zeros or random", rnncc_input_at(info, i)->name,
+           rnncc_input_at(info, i)->name);
     if (is_fill(value)) {
       fills[i] = value;
       continue;
     }
-    inputs[i] = read_file(&info->inputs[i], value);
-    check_file(info, &info->inputs[i], &inputs[i], &dims);
+    inputs[i] = read_file(rnncc_input_at(info, i), value);
+    check_file(info, rnncc_input_at(info, i), &inputs[i], &dims);
   }
   for (int i = 0; i < info->n_inputs; i++)
-    if (fills[i]) inputs[i] = make_fill(info, &info->inputs[i], fills[i], &dims);
+    if (fills[i]) inputs[i] = make_fill(info, rnncc_input_at(info, i), fills[i], &dims);
   free(fills);
   free(dims.values);
   free(dims.source);

@@ -28,7 +28,7 @@ static void print_tensor(const char *kind, const rnncc_info *info, const rnncc_t
     if (tensor->shape[axis] >= 0)
       printf("%lld", (long long)tensor->shape[axis]);
     else if (tensor->dim[axis] >= 0)
-      print_name(info->dims[tensor->dim[axis]].name);
+      print_name(rnncc_dim_at(info, tensor->dim[axis])->name);
     else
       printf("<=%lld", (long long)tensor->max_shape[axis]);
   }
@@ -140,16 +140,19 @@ static void print_info(const rnncc_info *info) {
   print_field("model", info->name);
   if (*info->model_version) print_field("version", info->model_version);
   for (int i = 0; i < info->n_dims; i++) {
+    const rnncc_dim_info *dim = rnncc_dim_at(info, i);
     printf("%-8s ", "dim");
-    print_name(info->dims[i].name);
-    printf(" %lld to %lld, optimum %lld\n", (long long)info->dims[i].min, (long long)info->dims[i].max,
-           (long long)info->dims[i].opt);
+    print_name(dim->name);
+    printf(" %lld to %lld, optimum %lld", (long long)dim->min, (long long)dim->max, (long long)dim->opt);
+    if (dim->multiple > 1) printf(", multiples of %lld", (long long)dim->multiple);
+    putchar('\n');
   }
-  for (int i = 0; i < info->n_inputs; i++) print_tensor("input", info, &info->inputs[i]), putchar('\n');
-  for (int i = 0; i < info->n_outputs; i++) print_tensor("output", info, &info->outputs[i]), putchar('\n');
+  for (int i = 0; i < info->n_inputs; i++) print_tensor("input", info, rnncc_input_at(info, i)), putchar('\n');
+  for (int i = 0; i < info->n_outputs; i++) print_tensor("output", info, rnncc_output_at(info, i)), putchar('\n');
   for (int i = 0; i < info->n_states; i++) {
-    print_tensor("state", info, &info->states[i].tensor);
-    printf(", %d slot%s\n", info->states[i].slots, info->states[i].slots == 1 ? "" : "s");
+    const rnncc_state_info *state = rnncc_state_at(info, i);
+    print_tensor("state", info, state->tensor);
+    printf(", %d slot%s\n", state->slots, state->slots == 1 ? "" : "s");
   }
   print_field("isa", info->isa);
   print_field("target", info->target);
@@ -169,17 +172,17 @@ static const char *description_of(const ElfFile *file, const rnncc_info *info, b
 static void print_network(const rnncc_api *api, const ElfFile *file, const char *path) {
   print_info(api->info);
   if (path) print_file_size(path);
-  const char *description = description_of(file, api->info, rnncc_network_count(api) > 1);
+  const char *description = description_of(file, api->info, api->n_networks > 1);
   if (description) print_others(file, description);
 }
 
 static int inspect_loaded(const Arguments *arguments, const ElfFile *file) {
   bool one = arguments->network;
   Session session = one ? load_module(arguments->module, arguments->network) : session_load(arguments->module);
-  int32_t count = one ? 1 : rnncc_network_count(session.api);
+  int32_t count = one ? 1 : session.api->n_networks;
   for (int32_t i = 0; i < count; i++) {
     if (i) putchar('\n');
-    print_network(one ? session.api : rnncc_network_at(session.api, i), file, i ? NULL : arguments->module);
+    print_network(one ? session.api : session.api->networks[i], file, i ? NULL : arguments->module);
   }
   session_close(&session);
   return 0;

@@ -9,11 +9,11 @@
 static const rnncc_api *only_network(const Session *session) {
   char names[1024];
   size_t length = 0;
-  int32_t count = rnncc_network_count(session->api);
+  int32_t count = session->api->n_networks;
   if (count == 1) return session->api;
   for (int32_t i = 0; i < count && length < sizeof names; i++)
     length += (size_t)snprintf(names + length, sizeof names - length, "%s%s", i ? ", " : "",
-                               rnncc_network_at(session->api, i)->info->name);
+                               session->api->networks[i]->info->name);
   fail(EXIT_INPUT, "%s: expected --network=NAME, found none; it has %s", session->path, names);
 }
 

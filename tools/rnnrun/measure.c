@@ -85,8 +85,9 @@ static uint64_t asked_time(const Request *request, const rnncc_profile_entry *en
   uint64_t sum = 0;
   int found = 0;
   for (size_t i = 0; i < count; i++) {
-    if (*request->node && strcmp(entries[i].node, request->node) != 0) continue;
-    sum += entries[i].nanoseconds;
+    const rnncc_profile_entry *entry = rnncc_profile_at(entries, i);
+    if (*request->node && strcmp(entry->node, request->node) != 0) continue;
+    sum += entry->nanoseconds;
     found = 1;
   }
   if (!found) fail(EXIT_INPUT, "no kernel serves node `%s`", request->node);

@@ -135,7 +135,7 @@ static char *read_header(FILE *file, const char *path) {
 }
 
 rnncc_tensor npy_read(const char *path, rnncc_dtype expected) {
-  rnncc_tensor tensor = {0};
+  rnncc_tensor tensor = {.struct_size = sizeof tensor};
   FILE *file = open_file(path);
   char *header = read_header(file, path);
   Cursor cursor = {header, path};

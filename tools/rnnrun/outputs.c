@@ -11,8 +11,8 @@
 rnncc_tensor *make_outputs(const rnncc_info *info) {
   rnncc_tensor *outputs = allocate(sizeof *outputs * (size_t)info->n_outputs);
   for (int i = 0; i < info->n_outputs; i++) {
-    const rnncc_tensor_info *expected = &info->outputs[i];
-    outputs[i] = (rnncc_tensor){.dtype = expected->dtype, .rank = expected->rank};
+    const rnncc_tensor_info *expected = rnncc_output_at(info, i);
+    outputs[i] = (rnncc_tensor){.struct_size = sizeof(rnncc_tensor), .dtype = expected->dtype, .rank = expected->rank};
     outputs[i].bytes = tensor_bytes(expected->dtype, expected->rank, expected->max_shape);
     outputs[i].data = allocate(outputs[i].bytes);
   }
@@ -86,7 +86,7 @@ static void write_output(const char *path, const rnncc_tensor *tensor) {
 
 void write_outputs(const rnncc_info *info, const Arguments *arguments, const rnncc_tensor *outputs) {
   for (int i = 0; i < info->n_outputs; i++) {
-    const char *name = info->outputs[i].name, *value = assignment_find(&arguments->outputs, name);
+    const char *name = rnncc_output_at(info, i)->name, *value = assignment_find(&arguments->outputs, name);
     if (value) write_output(file_path("output", name, value), &outputs[i]);
   }
 }

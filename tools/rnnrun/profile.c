@@ -23,20 +23,28 @@ typedef struct Profile {
 
 static uint64_t nanoseconds(const rnncc_profile_entry *entries, size_t count) {
   uint64_t sum = 0;
-  for (size_t i = 0; i < count; i++) sum += entries[i].nanoseconds;
+  for (size_t i = 0; i < count; i++) sum += rnncc_profile_at(entries, i)->nanoseconds;
   return sum;
+}
+
+/* Of the module's entries, which may have more fields than ours. */
+static void copy_entries(rnncc_profile_entry *to, const rnncc_profile_entry *entries, size_t count) {
+  for (size_t i = 0; i < count; i++) {
+    to[i] = *rnncc_profile_at(entries, i);
+    to[i].struct_size = sizeof *to;
+  }
 }
 
 static void add_run(Profile *profile, const rnncc_profile_entry *entries) {
   for (size_t i = 0; i < profile->count; i++) {
-    profile->total[i].calls += entries[i].calls;
-    profile->total[i].nanoseconds += entries[i].nanoseconds;
+    profile->total[i].calls += rnncc_profile_at(entries, i)->calls;
+    profile->total[i].nanoseconds += rnncc_profile_at(entries, i)->nanoseconds;
   }
   uint64_t taken = nanoseconds(entries, profile->count);
   profile->total_ns += taken;
   if (taken >= profile->fastest_ns) return;
   profile->fastest_ns = taken;
-  memcpy(profile->fastest, entries, profile->count * sizeof *entries);
+  copy_entries(profile->fastest, entries, profile->count);
 }
 
 static Profile profile_runs(Session *session, const rnncc_tensor *inputs, rnncc_tensor *outputs, int64_t runs) {
@@ -48,7 +56,8 @@ static Profile profile_runs(Session *session, const rnncc_tensor *inputs, rnncc_
     session_check(session, session->api->profile(session->context, 0, &entries, &profile.count), "profile");
     size_t bytes = profile.count * sizeof *entries;
     if (run == 0) {
-      profile.total = memcpy(allocate(bytes), entries, bytes);
+      profile.total = allocate(bytes);
+      copy_entries(profile.total, entries, profile.count);
       profile.fastest = allocate(bytes);
       for (size_t i = 0; i < profile.count; i++) profile.total[i].calls = profile.total[i].nanoseconds = 0;
     }

@@ -37,7 +37,8 @@ int run_verb(const Arguments *arguments) {
 
   write_outputs(info, arguments, outputs);
   for (int i = 0; i < info->n_outputs; i++)
-    if (!assignment_find(&arguments->outputs, info->outputs[i].name)) print_output(info->outputs[i].name, &outputs[i]);
+    if (!assignment_find(&arguments->outputs, rnncc_output_at(info, i)->name))
+      print_output(rnncc_output_at(info, i)->name, &outputs[i]);
   free_tensors(inputs, info->n_inputs);
   free_tensors(outputs, info->n_outputs);
   session_close(&session);

@@ -27,7 +27,7 @@ void session_start(Session *session, int threads) {
   const char *why = "no reason given";
   rnncc_status status = session->api->model_create(&options, &session->model, &why);
   if (status != RNNCC_OK) fail(exit_code(status), "%s: %s (status %d)", session->path, why, (int)status);
-  session_check(session, session->api->context_create(session->model, NULL, 0, &session->context), "context");
+  session_check(session, session->api->context_create(session->model, NULL, 0, &session->context, NULL), "context");
 }
 
 void session_run(Session *session, const rnncc_tensor *inputs, rnncc_tensor *outputs) {

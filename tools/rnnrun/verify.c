@@ -116,7 +116,7 @@ int verify_verb(const Arguments *arguments) {
 
   int same = 1;
   for (int i = 0; i < info->n_outputs; i++) {
-    const char *name = info->outputs[i].name, *value = assignment_find(&arguments->expects, name);
+    const char *name = rnncc_output_at(info, i)->name, *value = assignment_find(&arguments->expects, name);
     if (value) same &= verify_output(arguments, name, &outputs[i], file_path("expect", name, value));
   }
   free_tensors(inputs, info->n_inputs);

@@ -14,35 +14,43 @@
 #include "tensors.h"
 #include "verbs.h"
 
-/* ---- do the two fit? ---- */
+/* Inputs or outputs: a list of a module, and how to read it. */
+typedef struct List {
+  const char *kind; /* "input" or "output" */
+  const rnncc_info *info;
+  int count;
+  const rnncc_tensor_info *(*at)(const rnncc_info *info, int32_t index);
+} List;
 
-static int find_tensor(const rnncc_tensor_info *tensors, int count, const char *name) {
-  for (int i = 0; i < count; i++)
-    if (!strcmp(tensors[i].name, name)) return i;
+static List inputs_of(const rnncc_info *info) { return (List){"input", info, info->n_inputs, rnncc_input_at}; }
+static List outputs_of(const rnncc_info *info) { return (List){"output", info, info->n_outputs, rnncc_output_at}; }
+
+/* The place of the name; -1: it has none. */
+static int find_tensor(List list, const char *name) {
+  for (int i = 0; i < list.count; i++)
+    if (!strcmp(list.at(list.info, i)->name, name)) return i;
   return -1;
 }
 
-/* Each tensor of `a` is one of `b`, of the same type and rank. `kind`: "input" or "output". */
-static void check_tensors(const Session *a, const Session *b, const char *kind) {
-  const rnncc_info *of_a = a->api->info, *of_b = b->api->info;
-  int inputs = *kind == 'i', count = inputs ? of_a->n_inputs : of_a->n_outputs;
-  for (int i = 0; i < count; i++) {
-    const rnncc_tensor_info *first = inputs ? &of_a->inputs[i] : &of_a->outputs[i];
-    int place = inputs ? find_tensor(of_b->inputs, of_b->n_inputs, first->name)
-                       : find_tensor(of_b->outputs, of_b->n_outputs, first->name);
-    if (place < 0) fail(EXIT_INPUT, "%s has the %s %s, %s has not", a->path, kind, first->name, b->path);
-    const rnncc_tensor_info *second = inputs ? &of_b->inputs[place] : &of_b->outputs[place];
+/* Each tensor of `a` is one of `b`, of the same type and rank. */
+static void check_tensors(const char *a_path, List a, const char *b_path, List b) {
+  for (int i = 0; i < a.count; i++) {
+    const rnncc_tensor_info *first = a.at(a.info, i);
+    int place = find_tensor(b, first->name);
+    if (place < 0) fail(EXIT_INPUT, "%s has the %s %s, %s has not", a_path, a.kind, first->name, b_path);
+    const rnncc_tensor_info *second = b.at(b.info, place);
     if (first->dtype != second->dtype || first->rank != second->rank)
-      fail(EXIT_INPUT, "%s %s: %s of rank %d in %s, but %s of rank %d in %s", kind, first->name,
-           dtype_text(first->dtype), first->rank, a->path, dtype_text(second->dtype), second->rank, b->path);
+      fail(EXIT_INPUT, "%s %s: %s of rank %d in %s, but %s of rank %d in %s", a.kind, first->name,
+           dtype_text(first->dtype), first->rank, a_path, dtype_text(second->dtype), second->rank, b_path);
   }
 }
 
 static void check_pair(const Session *session, const Session *reference) {
-  check_tensors(session, reference, "input");
-  check_tensors(reference, session, "input");
-  check_tensors(session, reference, "output");
-  check_tensors(reference, session, "output");
+  const rnncc_info *info = session->api->info, *its = reference->api->info;
+  check_tensors(session->path, inputs_of(info), reference->path, inputs_of(its));
+  check_tensors(reference->path, inputs_of(its), session->path, inputs_of(info));
+  check_tensors(session->path, outputs_of(info), reference->path, outputs_of(its));
+  check_tensors(reference->path, outputs_of(its), session->path, outputs_of(info));
 }
 
 /* ---- runs ---- */
@@ -55,8 +63,7 @@ static void reset_states(const Session *session) {
 /* The reference's inputs stand in its own order. */
 static rnncc_tensor *in_order_of(const rnncc_info *to, const rnncc_info *from, const rnncc_tensor *inputs) {
   rnncc_tensor *ordered = allocate(sizeof *ordered * (size_t)to->n_inputs);
-  for (int i = 0; i < to->n_inputs; i++)
-    ordered[i] = inputs[find_tensor(from->inputs, from->n_inputs, to->inputs[i].name)];
+  for (int i = 0; i < to->n_inputs; i++) ordered[i] = inputs[find_tensor(inputs_of(from), rnncc_input_at(to, i)->name)];
   return ordered;
 }
 
@@ -79,9 +86,10 @@ static void run_sample(Session *session, Session *reference, const Arguments *sa
   for (int step = 0; step < sample->steps; step++) {
     session_run(session, inputs, outputs);
     session_run(reference, its_inputs, its_outputs);
-    for (int i = 0; i < info->n_outputs; i++)
-      add_output(&accuracies[i], info->outputs[i].name, &outputs[i],
-                 &its_outputs[find_tensor(its->outputs, its->n_outputs, info->outputs[i].name)]);
+    for (int i = 0; i < info->n_outputs; i++) {
+      const char *name = rnncc_output_at(info, i)->name;
+      add_output(&accuracies[i], name, &outputs[i], &its_outputs[find_tensor(outputs_of(its), name)]);
+    }
   }
   free(its_inputs);
   free_tensors(inputs, info->n_inputs);
@@ -94,15 +102,16 @@ static void run_sample(Session *session, Session *reference, const Arguments *sa
 static void print_table(const rnncc_info *info, const Accuracy *accuracies) {
   int width = 6;
   for (int i = 0; i < info->n_outputs; i++)
-    if ((int)strlen(info->outputs[i].name) > width) width = (int)strlen(info->outputs[i].name);
+    if ((int)strlen(rnncc_output_at(info, i)->name) > width) width = (int)strlen(rnncc_output_at(info, i)->name);
   printf("%-*s  %10s  %9s  %10s  %7s  agreement\n", width, "output", "elements", "max error", "mean error", "SNR dB");
   for (int i = 0; i < info->n_outputs; i++) {
     const Accuracy *of = &accuracies[i];
-    printf("%-*s  %10" PRId64 "  %9.3g  %10.3g  %7.2f  ", width, info->outputs[i].name, of->elements, of->largest,
+    const rnncc_tensor_info *output = rnncc_output_at(info, i);
+    printf("%-*s  %10" PRId64 "  %9.3g  %10.3g  %7.2f  ", width, output->name, of->elements, of->largest,
            accuracy_mean(of), accuracy_snr(of));
     if (of->choices)
       printf("%.2f%% %s\n", 100 * (double)of->agree / (double)of->choices,
-             dtype_is_float(info->outputs[i].dtype) ? "top-1" : "equal");
+             dtype_is_float(output->dtype) ? "top-1" : "equal");
     else
       puts("-");
   }
@@ -139,7 +148,8 @@ int verify_reference(const Arguments *arguments) {
   printf("%d sample%s, %s beside %s\n", samples.count, samples.count > 1 ? "s" : "", session.path, reference.path);
   print_table(info, accuracies);
   int same = 1;
-  for (int i = 0; i < info->n_outputs; i++) same &= is_within(arguments, info->outputs[i].name, &accuracies[i]);
+  for (int i = 0; i < info->n_outputs; i++)
+    same &= is_within(arguments, rnncc_output_at(info, i)->name, &accuracies[i]);
   free(accuracies);
   samples_free(&samples);
   session_close(&reference);
