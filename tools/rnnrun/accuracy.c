@@ -43,7 +43,7 @@ void accuracy_add(Accuracy *accuracy, const rnncc_tensor *got, const rnncc_tenso
   for (int axis = 0; axis < expected->rank; axis++) count *= expected->shape[axis];
   for (int64_t i = 0; i < count; i++) {
     double e = element(expected, i), off = distance(element(got, i), e);
-    accuracy->largest = fmax(accuracy->largest, off);
+    if (off > accuracy->largest) accuracy->largest = off;
     accuracy->sum += off;
     accuracy->noise += off * off;
     if (isfinite(e)) accuracy->signal += e * e;
