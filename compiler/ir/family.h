@@ -16,6 +16,10 @@ struct KernelFamily {
   /* The layouts that the kernels can run the node in, besides row-major: a bit each (ir/layout.h). possible_layouts()
    * checks shapes: whether tensors can_be_blocked(), are narrow, or fill wide blocks. NULL: none. */
   LayoutSet (*layouts)(Graph *graph, const Node *node);
+  /* Do the blocked kernels also run tensors of quantised numbers, u8 and i8, if `layouts` says so? */
+  bool runs_bytes;
+  /* Has the node no kernel of row-major tensors? NULL: every node has one. */
+  bool (*needs_blocks)(const Node *node);
   /* Do the blocked kernels run planes whose height or width only the run knows? */
   bool runs_any_plane;
   /* Worth inserting a layout transform for? Other families run blocked if their input is. */

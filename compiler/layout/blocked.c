@@ -4,8 +4,10 @@
 #include "machine/targets.h"
 #include "support/numbers.h"
 
+bool is_of_bytes(const Value *value) { return value->dtype == RNNCC_U8 || value->dtype == RNNCC_I8; }
+
 const char *blocked_obstacle(const Value *value) {
-  if (value->dtype != RNNCC_F32) return "is not of type f32";
+  if (value->dtype != RNNCC_F32 && !is_of_bytes(value)) return "is not of type f32, u8 or i8";
   if (value->rank < 3 || value->rank > 4) return "has neither one spatial axis nor two";
   if (!dim_is_const(value->shape[1])) return "has channels whose number is known only at run time";
   for (int axis = 1; axis < value->rank; axis++) {
@@ -70,7 +72,7 @@ bool same_bytes(const Value *value, int block) {
 }
 
 int64_t channel_bytes(const Value *value, int64_t channel) {
-  int64_t bytes = channel / value->channel_block * value->channel_block * (int64_t)sizeof(float);
+  int64_t bytes = channel / value->channel_block * value->channel_block * (int64_t)dtype_size(value->dtype);
   for (int axis = 2; bytes && axis < value->rank; axis++) bytes *= dim_value(value->shape[axis]);
   return bytes;
 }

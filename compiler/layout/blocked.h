@@ -3,8 +3,11 @@
  * The blocked layout NCHW[x]c (NeoCPU section 3.1): [N][ceil(C/x)][H][W][x], so that x channels of a pixel are one
  * vector. A tensor of rank 3, [N, C, W], is a plane of one row.
  *
- * x is the lanes of a vector (C, for images of fewer channels), or two vectors': a wide block, which only some kernels
- * read or write.
+ * x is the lanes of a vector, or two vectors': a wide block, which only some kernels read or write. Images of fewer
+ * channels may be narrow, in one block of C channels; of bytes, of C rounded up to STEP_CHANNELS.
+ *
+ * Elements are f32, or the bytes of quantised numbers, u8 or i8: x is the lanes of f32 vectors for both, so that
+ * kernels of either take the same parts of a tensor.
  *
  * The lanes of the last block past channel C are unspecified: no kernel may use them as values.
  *
@@ -23,16 +26,22 @@ typedef struct Blocked {
   int64_t channels; /* C, not rounded up */
   int64_t blocks;   /* ceil(C / x) */
   const Dim *height, *width;
-  const Dim *plane; /* floats of one channel block: height * width * x */
-  const Dim *image; /* floats from one image to the next */
+  const Dim *plane; /* elements of one channel block: height * width * x */
+  const Dim *image; /* elements from one image to the next */
 } Blocked;
 
 /* Are H and W constant? */
 bool has_constant_plane(const Value *value);
 
-/* Can the value have a blocked layout: f32, rank 3 or 4, C constant, H and W never 0? */
+/* Channels that a step of a product of bytes multiplies: DOT of templates/simd/int8.h. */
+enum { STEP_CHANNELS = 4 };
+
+/* Is it of quantised numbers, u8 or i8? */
+bool is_of_bytes(const Value *value);
+
+/* Can the value have a blocked layout: f32, u8 or i8, rank 3 or 4, C constant, H and W never 0? */
 bool can_be_blocked(const Value *value);
-/* Why it cannot, to follow "its input ": "is not of type f32". NULL: it can. */
+/* Why it cannot, to follow "its input ": "is not of type f32, u8 or i8". NULL: it can. */
 const char *blocked_obstacle(const Value *value);
 
 /* Channels of a wide block. */

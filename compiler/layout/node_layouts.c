@@ -3,13 +3,17 @@
 #include "ir/family.h"
 #include "layout/layout.h"
 #include "machine/targets.h"
+#include "support/numbers.h"
 
 bool has_pixels(const Value *value) { return value->rank > 2; }
 
 int layout_block(const Graph *graph, const Value *value, Layout layout) {
   if (layout == LAYOUT_ROW_MAJOR) return 0;
   if (layout == LAYOUT_ANY) return value->channel_block;
-  if (layout == LAYOUT_NARROW) return (int)dim_value(value->shape[1]);
+  if (layout == LAYOUT_NARROW) {
+    int channels = (int)dim_value(value->shape[1]);
+    return is_of_bytes(value) ? (int)round_up(channels, STEP_CHANNELS) : channels;
+  }
   return layout == LAYOUT_WIDE ? wide_block(graph) : graph->config->target->lanes;
 }
 
@@ -73,7 +77,7 @@ static bool writes_whole_blocks(Graph *graph, const Node *node) {
 /* Only images of fewer channels than lanes, as a network's first convolution reads them, may be narrow. */
 static LayoutSet that_fit(Graph *graph, const Node *node, LayoutSet set) {
   bool wide = set & LAYOUT_SET_WIDE;
-  if (dim_value(node->inputs[0]->shape[1]) >= graph->config->target->lanes) set &= ~LAYOUT_SET_NARROW;
+  if (layout_block(graph, node->inputs[0], LAYOUT_NARROW) >= graph->config->target->lanes) set &= ~LAYOUT_SET_NARROW;
   if (wide && !fills_wide_blocks(graph, node->inputs[0])) set &= ~LAYOUT_SET_READS_WIDE;
   if (wide && !writes_whole_blocks(graph, node)) set &= ~LAYOUT_SET_WRITES_WIDE;
   return set;
@@ -87,12 +91,20 @@ static bool planes_are_constant(const Node *node) {
   return true;
 }
 
+/* Do the family's blocked kernels run tensors of these types? */
+static bool types_fit(const Node *node) {
+  bool bytes = is_of_bytes(node->inputs[0]);
+  for (int i = 0; i < node->n_outputs; i++) bytes |= node->outputs[i] && is_of_bytes(node->outputs[i]);
+  return !bytes || node->op->family->runs_bytes;
+}
+
 /* Only blocked kernels have a prologue. */
 LayoutSet possible_layouts(Graph *graph, const Node *node) {
   const KernelFamily *family = node->op->family;
-  LayoutSet plain = node->n_prologue ? 0 : LAYOUT_SET_ROW_MAJOR;
+  bool needs_blocks = node->n_prologue || (family && family->needs_blocks && family->needs_blocks(node));
+  LayoutSet plain = needs_blocks ? 0 : LAYOUT_SET_ROW_MAJOR;
   if (!family || !family->layouts || node->n_inputs == 0 || !node->inputs[0]) return plain;
-  if (!can_be_blocked(node->inputs[0]) || !outputs_can_be_blocked(node)) return plain;
+  if (!can_be_blocked(node->inputs[0]) || !outputs_can_be_blocked(node) || !types_fit(node)) return plain;
   if (!family->runs_any_plane && !planes_are_constant(node)) return plain;
   return plain | that_fit(graph, node, family->layouts(graph, node));
 }

@@ -58,6 +58,10 @@ static void families_and_shapes_say_in_which_layouts_a_node_runs(void **state) {
       {"Relu", "f32[8,8]", "", ROW_MAJOR},
       {"Concat", "f32[1,64,8,8] f32[1,32,8,8]", "axis=1", BLOCKED " wide>wide"},
       {"Concat", "f32[1,64,8,8] f32[1,64,8,8]", "axis=2", ROW_MAJOR},
+      {"Concat", "u8[1,64,8,8] u8[1,32,8,8]", "axis=1", BLOCKED " wide>wide"},
+      {"Concat", "i8[1,64,8,8] i8[1,32,8,8]", "axis=1", BLOCKED " wide>wide"},
+      {"Concat", "i32[1,64,8,8] i32[1,32,8,8]", "axis=1", ROW_MAJOR},
+      {"ReduceMax", "u8[1,64,8,8]", "axes=[2,3]", ROW_MAJOR}, /* no kernel of blocks of bytes */
       {"Transpose", "f32[1,64,8,8]", "perm=[0,2,3,1]", ROW_MAJOR " any>row-major"},
       {"Transpose", "f32[1,64,8,8]", "perm=[0,1,3,2]", ROW_MAJOR},
       {"MatMul", "f32[1,64,8,8] f32[8,8]!", "", ROW_MAJOR},
@@ -68,6 +72,31 @@ static void families_and_shapes_say_in_which_layouts_a_node_runs(void **state) {
     if (strcmp(found, rows[i][3]) != 0)
       fail_msg("%s of %s: expected %s, found %s", rows[i][0], rows[i][1], rows[i][3], found);
   }
+}
+
+static Value *blocked_value(Graph *graph, const char *type_and_shape, int block) {
+  Value *value = build_node(graph, "Relu", type_and_shape, "", 1)->inputs[0];
+  value->channel_block = block;
+  return value;
+}
+
+static void blocks_of_bytes_have_as_many_channels_in_a_fourth_of_the_memory(void **state) {
+  (void)state;
+  Graph *graph = build_graph(arena);
+  build_config(graph, "x86-64-v4");
+  const Value *floats = blocked_value(graph, "f32[1,64,5,7]", 16), *bytes = blocked_value(graph, "u8[1,64,5,7]", 16);
+  assert_int_equal(blocked_of(graph, bytes).blocks, blocked_of(graph, floats).blocks);
+  assert_int_equal(channel_bytes(floats, 32), 2 * 16 * 5 * 7 * 4);
+  assert_int_equal(channel_bytes(bytes, 32), 2 * 16 * 5 * 7);
+}
+
+static void narrow_images_of_bytes_have_whole_steps_of_channels(void **state) {
+  (void)state;
+  Graph *graph = build_graph(arena);
+  build_config(graph, "x86-64-v4");
+  assert_int_equal(layout_block(graph, blocked_value(graph, "f32[1,3,5,7]", 0), LAYOUT_NARROW), 3);
+  assert_int_equal(layout_block(graph, blocked_value(graph, "u8[1,3,5,7]", 0), LAYOUT_NARROW), 4);
+  assert_int_equal(layout_block(graph, blocked_value(graph, "i8[1,8,5,7]", 0), LAYOUT_NARROW), 8);
 }
 
 static const char *dump_of(Graph *graph) {
@@ -104,6 +133,8 @@ static void the_cost_of_a_layout_does_not_depend_on_the_nodes_own_layout(void **
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test_setup_teardown(families_and_shapes_say_in_which_layouts_a_node_runs, setup, teardown),
+      cmocka_unit_test_setup_teardown(blocks_of_bytes_have_as_many_channels_in_a_fourth_of_the_memory, setup, teardown),
+      cmocka_unit_test_setup_teardown(narrow_images_of_bytes_have_whole_steps_of_channels, setup, teardown),
       cmocka_unit_test_setup_teardown(the_cost_of_a_layout_does_not_depend_on_the_nodes_own_layout, setup, teardown),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -265,6 +265,7 @@ static void copy_pack(Graph *graph, Node *node) {
 
 const KernelFamily family_copy = {
     .layouts = layouts,
+    .runs_bytes = true,
     .runs_any_plane = true,
     .seconds = seconds,
     .pack = copy_pack,
