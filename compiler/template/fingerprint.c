@@ -37,11 +37,13 @@ static bool is_read(const Vocabulary *v, const char *name) {
   return false;
 }
 
-/* simd/simd.h includes the vocabulary of the target's ISA only. */
+/* simd/simd.h and simd/int8.h include the vocabulary of the target's ISA only. */
 static bool is_of_other_isa(const Vocabulary *v, const char *name) {
   for (int i = 0; target_at(i); i++) {
     const char *isa = target_at(i)->isa;
-    if (strcmp(isa, v->target->isa) != 0 && !strcmp(name, arena_format(v->arena, "simd/%s.h", isa))) return true;
+    if (!strcmp(isa, v->target->isa)) continue;
+    if (!strcmp(name, arena_format(v->arena, "simd/%s.h", isa))) return true;
+    if (!strcmp(name, arena_format(v->arena, "simd/int8_%s.h", isa))) return true;
   }
   return false;
 }

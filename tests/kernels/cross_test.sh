@@ -13,6 +13,9 @@ skip() {
 isa=${4-neon}
 case $isa in
 neon) triple=aarch64-linux-gnu package=libc6-dev-arm64-cross flags= emulator=qemu-aarch64 cpu= ;;
+neon_dotprod)
+  triple=aarch64-linux-gnu package=libc6-dev-arm64-cross flags=-march=armv8.2-a+dotprod emulator=qemu-aarch64 cpu="-cpu max"
+  ;;
 sve*)
   bits=${isa#sve} triple=aarch64-linux-gnu package=libc6-dev-arm64-cross emulator=qemu-aarch64
   flags="-march=armv8.2-a+sve -msve-vector-bits=$bits" cpu="-cpu max,sve-max-vq=$((bits / 128))"
@@ -28,7 +31,7 @@ qemu=$(command -v $emulator || command -v $emulator-static) || skip $emulator
 [ "$(uname -m)" = "${triple%%-*}" ] || [ -e /usr/$triple/lib/libc.a ] || skip $package
 program=$(mktemp) || exit 1
 trap 'rm -f "$program"' EXIT
-macro=SIMD_$(echo "${isa%%-*}" | tr '[:lower:]' '[:upper:]')
+macro=SIMD_$(echo "${isa%%[-_]*}" | tr '[:lower:]' '[:upper:]')
 "$clang" --target=$triple $flags -static -O2 -std=gnu11 -DSTRIDE=65537 -DDRAWS=50000 -D_GNU_SOURCE -D"$macro" -fno-math-errno \
   -Wno-ignored-attributes -I"$root/templates" -I"$root/runtime" "$source" -lm -lpthread -o "$program" || exit 1
 "$qemu" $cpu "$program"

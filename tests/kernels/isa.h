@@ -9,6 +9,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#if defined __x86_64__
+#include <cpuid.h>
+#endif
+
 #include "simd/simd.h"
 
 /* $RNNCC_CPU_WITHOUT says that this CPU counts as one without an instruction set and those that need it. */
@@ -24,6 +28,12 @@ __attribute__((unused)) static bool cpu_is_without(const char *isa) {
 }
 
 #if defined __x86_64__
+/* Bit 4 of eax of cpuid's leaf 7.1, which __builtin_cpu_supports knows of only in newer compilers. */
+static inline bool cpu_has_avxvnni(void) {
+  unsigned eax, ebx, ecx, edx;
+  return __builtin_cpu_supports("avx2") && __get_cpuid_count(7, 1, &eax, &ebx, &ecx, &edx) && eax & 1u << 4;
+}
+
 /* Whether this CPU has all parts of AVX-512 that x86-64-v4 means. */
 static inline bool cpu_has_avx512(void) {
   return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512cd") &&
@@ -34,8 +44,12 @@ static inline bool cpu_has_avx512(void) {
 
 /* NULL if this CPU runs the program, else what it lacks. */
 static inline const char *isa_lacking(void) {
-#if defined SIMD_AVX512
+#if defined __AVX512VNNI__
+  return cpu_has_avx512() && __builtin_cpu_supports("avx512vnni") ? NULL : "AVX512-VNNI";
+#elif defined SIMD_AVX512
   return cpu_has_avx512() ? NULL : "AVX-512";
+#elif defined __AVXVNNI__
+  return cpu_has_avxvnni() && !cpu_is_without("avx2") ? NULL : "AVX-VNNI";
 #elif defined SIMD_AVX2
   bool runs = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("f16c");
   return runs && !cpu_is_without("avx2") ? NULL : "AVX2";

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: MIT */
+/* clang-format off: the table */
+/*
+ * The vocabulary of products of 8-bit numbers, behind simd.h's. A `vint` is LANES i32. A step of a dot product
+ * multiplies DOT bytes of the input, the same in every lane, by the DOT weights of each lane, and adds them to the
+ * lane's sum. All ISAs give the same bits, and no value saturates on the way:
+ *
+ *   vint_zero() vint_set(x)        all lanes zero, or x
+ *   vint_load(p) vint_store(p, v)  LANES i32 at p, of any alignment
+ *   vint_load_n vint_store_n       the first n of LANES, 0 <= n <= LANES, as vload_n and vstore_n
+ *   vint_add vint_sub vint_mul     modulo 2^32
+ *   vint_min vint_max              signed
+ *   vint_hsum(v)                   across lanes, modulo 2^32
+ *   vint_to_float(v)               -> vec, rounded to nearest
+ *   vround_to_int(v)               vec -> vint, halves to even; |v| < 2^31
+ *   vint_load_u8 vint_load_s8(p)   LANES bytes at p; _n(p, n): the first n, zero in the others, and reads no more
+ *   vint_store_u8 vint_store_s8(p, v)   saturated to the type, LANES bytes; _n(p, v, n): the first n
+ *
+ *   vdot_broadcast(p, is_signed)   DOT bytes at p for every lane, u8 or s8; _n(p, n, is_signed): n of 1..DOT bytes,
+ * reads no more; what stands for the others does not count where the weights are zero vdot_load(p) weights: DOT * LANES
+ * s8 at p, DOT of lane 0, then those of lane 1, ... vdot(acc, input, weights, form)   acc[lane] + the sum over i of
+ * w[lane][i] * (u[i] - DOT_ZERO), where u is the byte of a u8 input, and that of a s8 input + 128. DOT_ZERO is 0 or
+ * 128, as the ISA multiplies u8 or s8 by s8. form: DOT_ANY, or DOT_PAIRS, where of the two weights 2i, 2i + 1 of a lane
+ * the positive ones add up to 128 at most, and so do the negative ones: then both products together fit 16 bits
+ *
+ * DOT_NATIVE is 1 where vdot is one instruction, and form does not count.
+ */
+/* clang-format on */
+#ifndef SIMD_INT8_H
+#define SIMD_INT8_H
+
+#include "simd/simd.h"
+
+enum { DOT = 4 };
+enum { DOT_ANY, DOT_PAIRS };
+
+typedef unsigned simd_word __attribute__((aligned(1), may_alias)); /* DOT bytes */
+
+/* The bytes of u8 as they are, those of s8 + 128. */
+SIMD_FUNCTION unsigned simd_input_word(const void *p, int is_signed) {
+  return *(const simd_word *)p ^ (is_signed ? 0x80808080u : 0);
+}
+SIMD_FUNCTION unsigned simd_input_word_n(const void *p, int n, int is_signed) {
+  const unsigned char *bytes = p;
+  unsigned word = 0;
+  for (int i = 0; i < n; i++) word |= (unsigned)bytes[i] << (8 * i);
+  return word ^ (is_signed ? 0x80808080u : 0);
+}
+
+/* Up to 8 bytes, of vectors that have no masked loads and stores of bytes. */
+SIMD_FUNCTION unsigned long long simd_bytes_load(const void *p, int n) {
+  const unsigned char *bytes = p;
+  unsigned long long word = 0;
+  for (int i = 0; i < n; i++) word |= (unsigned long long)bytes[i] << (8 * i);
+  return word;
+}
+SIMD_FUNCTION void simd_bytes_store(void *p, unsigned long long word, int n) {
+  unsigned char *bytes = p;
+  for (int i = 0; i < n; i++) bytes[i] = (unsigned char)(word >> (8 * i));
+}
+
+#if defined SIMD_AVX512
+#include "simd/int8_avx512.h"
+#elif defined SIMD_AVX2
+#include "simd/int8_avx2.h"
+#elif defined SIMD_SSE42
+#include "simd/int8_sse42.h"
+#elif defined SIMD_NEON
+#include "simd/int8_neon.h"
+#elif defined SIMD_SVE128 || defined SIMD_SVE256 || defined SIMD_SVE512
+#include "simd/int8_sve.h"
+#else
+#include "simd/int8_plain.h"
+#endif
+
+SIMD_FUNCTION vint vdot_broadcast(const void *p, int is_signed) {
+  return vint_set((int)(simd_input_word(p, is_signed) ^ (DOT_ZERO ? 0x80808080u : 0)));
+}
+SIMD_FUNCTION vint vdot_broadcast_n(const void *p, int n, int is_signed) {
+  return vint_set((int)(simd_input_word_n(p, n, is_signed) ^ (DOT_ZERO ? 0x80808080u : 0)));
+}
+SIMD_FUNCTION vint vdot_load(const void *p) { return vint_load(p); }
+
+SIMD_FUNCTION int vint_hsum(vint v) {
+  int lane[LANES];
+  unsigned sum = 0;
+  vint_store(lane, v);
+#pragma clang loop unroll(full)
+  for (int i = 0; i < LANES; i++) sum += (unsigned)lane[i];
+  return (int)sum;
+}
+
+#endif

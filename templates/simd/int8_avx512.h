@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: MIT */
+/* Products of 8-bit numbers for AVX-512, with VNNI or without. int8.h defines each operation. */
+#ifndef SIMD_INT8_AVX512_H
+#define SIMD_INT8_AVX512_H
+
+enum { DOT_ZERO = 0 };
+typedef __m512i vint;
+
+SIMD_FUNCTION vint vint_zero(void) { return _mm512_setzero_si512(); }
+SIMD_FUNCTION vint vint_set(int x) { return _mm512_set1_epi32(x); }
+SIMD_FUNCTION vint vint_load(const void *p) { return _mm512_loadu_si512(p); }
+SIMD_FUNCTION void vint_store(void *p, vint v) { _mm512_storeu_si512(p, v); }
+SIMD_FUNCTION vint vint_load_n(const void *p, int n) { return _mm512_maskz_loadu_epi32(vmask_first(n), p); }
+SIMD_FUNCTION void vint_store_n(void *p, vint v, int n) { _mm512_mask_storeu_epi32(p, vmask_first(n), v); }
+SIMD_FUNCTION vint vint_add(vint a, vint b) { return _mm512_add_epi32(a, b); }
+SIMD_FUNCTION vint vint_sub(vint a, vint b) { return _mm512_sub_epi32(a, b); }
+SIMD_FUNCTION vint vint_mul(vint a, vint b) { return _mm512_mullo_epi32(a, b); }
+SIMD_FUNCTION vint vint_min(vint a, vint b) { return _mm512_min_epi32(a, b); }
+SIMD_FUNCTION vint vint_max(vint a, vint b) { return _mm512_max_epi32(a, b); }
+
+SIMD_FUNCTION vec vint_to_float(vint v) { return _mm512_cvtepi32_ps(v); }
+SIMD_FUNCTION vint vround_to_int(vec v) {
+  return _mm512_cvt_roundps_epi32(v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+}
+
+SIMD_FUNCTION vint vint_load_u8(const void *p) { return _mm512_cvtepu8_epi32(_mm_loadu_si128(p)); }
+SIMD_FUNCTION vint vint_load_s8(const void *p) { return _mm512_cvtepi8_epi32(_mm_loadu_si128(p)); }
+SIMD_FUNCTION vint vint_load_u8_n(const void *p, int n) {
+  return _mm512_cvtepu8_epi32(_mm_maskz_loadu_epi8(vmask_first(n), p));
+}
+SIMD_FUNCTION vint vint_load_s8_n(const void *p, int n) {
+  return _mm512_cvtepi8_epi32(_mm_maskz_loadu_epi8(vmask_first(n), p));
+}
+/* The narrowing conversion to u8 takes its operand as unsigned. */
+SIMD_FUNCTION __m128i simd_to_u8(vint v) { return _mm512_cvtusepi32_epi8(vint_max(v, vint_zero())); }
+SIMD_FUNCTION void vint_store_u8(void *p, vint v) { _mm_storeu_si128(p, simd_to_u8(v)); }
+SIMD_FUNCTION void vint_store_s8(void *p, vint v) { _mm_storeu_si128(p, _mm512_cvtsepi32_epi8(v)); }
+SIMD_FUNCTION void vint_store_u8_n(void *p, vint v, int n) { _mm_mask_storeu_epi8(p, vmask_first(n), simd_to_u8(v)); }
+SIMD_FUNCTION void vint_store_s8_n(void *p, vint v, int n) {
+  _mm_mask_storeu_epi8(p, vmask_first(n), _mm512_cvtsepi32_epi8(v));
+}
+
+#ifdef __AVX512VNNI__
+enum { DOT_NATIVE = 1 };
+SIMD_FUNCTION vint vdot(vint acc, vint input, vint weights, int form) {
+  (void)form;
+  return _mm512_dpbusd_epi32(acc, input, weights);
+}
+#else
+/* Bytes 0 and 2 of each lane as 16-bit numbers, then 1 and 3. Compilers find the same of other products again. */
+enum { DOT_NATIVE = 0 };
+SIMD_FUNCTION vint vdot(vint acc, vint input, vint weights, int form) {
+  if (form == DOT_PAIRS)
+    return vint_add(acc, _mm512_madd_epi16(_mm512_maddubs_epi16(input, weights), _mm512_set1_epi16(1)));
+  __m512i even = _mm512_and_si512(input, _mm512_set1_epi16(0xff)), odd = _mm512_srli_epi16(input, 8);
+  __m512i even_weights = _mm512_srai_epi16(_mm512_slli_epi16(weights, 8), 8);
+  __m512i odd_weights = _mm512_srai_epi16(weights, 8);
+  return vint_add(vint_add(acc, _mm512_madd_epi16(even, even_weights)), _mm512_madd_epi16(odd, odd_weights));
+}
+#endif
+
+#endif

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: MIT */
+/* Products of 8-bit numbers for AArch64 NEON, with dot products or without. int8.h defines each operation. */
+#ifndef SIMD_INT8_NEON_H
+#define SIMD_INT8_NEON_H
+
+typedef int32x4_t vint;
+
+SIMD_FUNCTION vint vint_zero(void) { return vdupq_n_s32(0); }
+SIMD_FUNCTION vint vint_set(int x) { return vdupq_n_s32(x); }
+SIMD_FUNCTION vint vint_load(const void *p) { return vreinterpretq_s32_u8(vld1q_u8(p)); }
+SIMD_FUNCTION void vint_store(void *p, vint v) { vst1q_u8(p, vreinterpretq_u8_s32(v)); }
+SIMD_FUNCTION vint vint_load_n(const void *p, int n) { return vreinterpretq_s32_f32(vload_n(p, n)); }
+SIMD_FUNCTION void vint_store_n(void *p, vint v, int n) { vstore_n(p, vreinterpretq_f32_s32(v), n); }
+SIMD_FUNCTION vint vint_add(vint a, vint b) { return vaddq_s32(a, b); }
+SIMD_FUNCTION vint vint_sub(vint a, vint b) { return vsubq_s32(a, b); }
+SIMD_FUNCTION vint vint_mul(vint a, vint b) { return vmulq_s32(a, b); }
+SIMD_FUNCTION vint vint_min(vint a, vint b) { return vminq_s32(a, b); }
+SIMD_FUNCTION vint vint_max(vint a, vint b) { return vmaxq_s32(a, b); }
+
+SIMD_FUNCTION vec vint_to_float(vint v) { return vcvtq_f32_s32(v); }
+SIMD_FUNCTION vint vround_to_int(vec v) { return vcvtnq_s32_f32(v); }
+
+SIMD_FUNCTION vint simd_from_u8(unsigned word) {
+  uint16x8_t wide = vmovl_u8(vreinterpret_u8_u32(vdup_n_u32(word)));
+  return vreinterpretq_s32_u32(vmovl_u16(vget_low_u16(wide)));
+}
+SIMD_FUNCTION vint simd_from_s8(unsigned word) {
+  return vmovl_s16(vget_low_s16(vmovl_s8(vreinterpret_s8_u32(vdup_n_u32(word)))));
+}
+SIMD_FUNCTION vint vint_load_u8(const void *p) { return simd_from_u8(*(const simd_word *)p); }
+SIMD_FUNCTION vint vint_load_s8(const void *p) { return simd_from_s8(*(const simd_word *)p); }
+SIMD_FUNCTION vint vint_load_u8_n(const void *p, int n) { return simd_from_u8((unsigned)simd_bytes_load(p, n)); }
+SIMD_FUNCTION vint vint_load_s8_n(const void *p, int n) { return simd_from_s8((unsigned)simd_bytes_load(p, n)); }
+SIMD_FUNCTION unsigned simd_to_u8(vint v) {
+  int16x4_t s16 = vqmovn_s32(v);
+  return vget_lane_u32(vreinterpret_u32_u8(vqmovun_s16(vcombine_s16(s16, s16))), 0);
+}
+SIMD_FUNCTION unsigned simd_to_s8(vint v) {
+  int16x4_t s16 = vqmovn_s32(v);
+  return vget_lane_u32(vreinterpret_u32_s8(vqmovn_s16(vcombine_s16(s16, s16))), 0);
+}
+SIMD_FUNCTION void vint_store_u8(void *p, vint v) { *(simd_word *)p = simd_to_u8(v); }
+SIMD_FUNCTION void vint_store_s8(void *p, vint v) { *(simd_word *)p = simd_to_s8(v); }
+SIMD_FUNCTION void vint_store_u8_n(void *p, vint v, int n) { simd_bytes_store(p, simd_to_u8(v), n); }
+SIMD_FUNCTION void vint_store_s8_n(void *p, vint v, int n) { simd_bytes_store(p, simd_to_s8(v), n); }
+
+#ifdef __ARM_FEATURE_DOTPROD
+enum { DOT_ZERO = 128, DOT_NATIVE = 1 };
+SIMD_FUNCTION vint vdot(vint acc, vint input, vint weights, int form) {
+  (void)form;
+  return vdotq_s32(acc, vreinterpretq_s8_s32(weights), vreinterpretq_s8_s32(input));
+}
+#else
+/* The first weights of the four lanes come together, then the second ones, ..., and are multiplied by an element each
+ * of the input. */
+enum { DOT_ZERO = 0, DOT_NATIVE = 0 };
+SIMD_FUNCTION vint vdot(vint acc, vint input, vint weights, int form) {
+  (void)form;
+  const uint8x16_t turn = {0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15};
+  int8x16_t turned = vqtbl1q_s8(vreinterpretq_s8_s32(weights), turn);
+  int16x8_t first = vmovl_s8(vget_low_s8(turned)), last = vmovl_high_s8(turned);
+  int16x4_t bytes = vreinterpret_s16_u16(vget_low_u16(vmovl_u8(vreinterpret_u8_s32(vget_low_s32(input)))));
+  acc = vmlal_lane_s16(acc, vget_low_s16(first), bytes, 0);
+  acc = vmlal_high_lane_s16(acc, first, bytes, 1);
+  acc = vmlal_lane_s16(acc, vget_low_s16(last), bytes, 2);
+  return vmlal_high_lane_s16(acc, last, bytes, 3);
+}
+#endif
+
+#endif

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: MIT */
+/* Products of 8-bit numbers for AArch64's SVE, whose base has dot products. int8.h defines each operation. */
+#ifndef SIMD_INT8_SVE_H
+#define SIMD_INT8_SVE_H
+
+enum { DOT_ZERO = 128, DOT_NATIVE = 1 };
+typedef svint32_t vint __attribute__((arm_sve_vector_bits(SVE_BITS)));
+typedef int sve_ints __attribute__((vector_size(SVE_BITS / 8)));
+typedef sve_ints sve_ints_unaligned __attribute__((aligned(1), may_alias));
+
+SIMD_FUNCTION vint vint_zero(void) { return svdup_n_s32(0); }
+SIMD_FUNCTION vint vint_set(int x) { return svdup_n_s32(x); }
+SIMD_FUNCTION vint vint_load(const void *p) {
+  sve_ints v = *(const sve_ints_unaligned *)p;
+  return v;
+}
+SIMD_FUNCTION void vint_store(void *p, vint v) { *(sve_ints_unaligned *)p = v; }
+SIMD_FUNCTION vint vint_load_n(const void *p, int n) { return svld1_s32(vmask_first(n), p); }
+SIMD_FUNCTION void vint_store_n(void *p, vint v, int n) { svst1_s32(vmask_first(n), p, v); }
+SIMD_FUNCTION vint vint_add(vint a, vint b) { return svadd_s32_x(sve_all(), a, b); }
+SIMD_FUNCTION vint vint_sub(vint a, vint b) { return svsub_s32_x(sve_all(), a, b); }
+SIMD_FUNCTION vint vint_mul(vint a, vint b) { return svmul_s32_x(sve_all(), a, b); }
+SIMD_FUNCTION vint vint_min(vint a, vint b) { return svmin_s32_x(sve_all(), a, b); }
+SIMD_FUNCTION vint vint_max(vint a, vint b) { return svmax_s32_x(sve_all(), a, b); }
+
+SIMD_FUNCTION vec vint_to_float(vint v) { return svcvt_f32_s32_x(sve_all(), v); }
+SIMD_FUNCTION vint vround_to_int(vec v) { return svcvt_s32_f32_x(sve_all(), vround(v)); }
+
+SIMD_FUNCTION vint vint_load_u8_n(const void *p, int n) { return svld1ub_s32(vmask_first(n), p); }
+SIMD_FUNCTION vint vint_load_s8_n(const void *p, int n) { return svld1sb_s32(vmask_first(n), p); }
+SIMD_FUNCTION vint vint_load_u8(const void *p) { return svld1ub_s32(sve_all(), p); }
+SIMD_FUNCTION vint vint_load_s8(const void *p) { return svld1sb_s32(sve_all(), p); }
+SIMD_FUNCTION vint simd_between(vint v, int low, int high) {
+  return svmin_n_s32_x(sve_all(), svmax_n_s32_x(sve_all(), v, low), high);
+}
+SIMD_FUNCTION void vint_store_u8(void *p, vint v) { svst1b_s32(sve_all(), p, simd_between(v, 0, 255)); }
+SIMD_FUNCTION void vint_store_s8(void *p, vint v) { svst1b_s32(sve_all(), p, simd_between(v, -128, 127)); }
+SIMD_FUNCTION void vint_store_u8_n(void *p, vint v, int n) { svst1b_s32(vmask_first(n), p, simd_between(v, 0, 255)); }
+SIMD_FUNCTION void vint_store_s8_n(void *p, vint v, int n) {
+  svst1b_s32(vmask_first(n), p, simd_between(v, -128, 127));
+}
+
+SIMD_FUNCTION vint vdot(vint acc, vint input, vint weights, int form) {
+  (void)form;
+  return svdot_s32(acc, svreinterpret_s8_s32(weights), svreinterpret_s8_s32(input));
+}
+
+#endif

@@ -1,0 +1,246 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The vocabulary of products of 8-bit numbers is compared with plain C in 64 bits: dot products of all inputs and
+ * weights, and of the extreme ones in every combination; saturating stores, loads and stores of n lanes next to guard
+ * pages.
+ */
+#include <math.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "isa.h"
+#include "simd/int8.h"
+#include "tap.h"
+
+typedef struct Step {
+  uint8_t input[DOT];
+  int8_t weights[LANES][DOT];
+  int32_t acc[LANES];
+} Step;
+
+static int64_t wanted(const Step *step, int lane, bool is_signed) {
+  int64_t sum = step->acc[lane];
+  for (int i = 0; i < DOT; i++) {
+    int u = is_signed ? (int8_t)step->input[i] + 128 : step->input[i];
+    sum += step->weights[lane][i] * (u - DOT_ZERO);
+  }
+  return sum;
+}
+
+/* How many lanes differ, by either form that may be asked for. */
+static int wrong_lanes(const Step *step, bool is_signed, int form) {
+  int32_t got[LANES];
+  int wrong = 0;
+  vint input = vdot_broadcast(step->input, is_signed), weights = vdot_load(step->weights);
+  vint_store(got, vdot(vint_load(step->acc), input, weights, form));
+  for (int lane = 0; lane < LANES; lane++) wrong += got[lane] != wanted(step, lane, is_signed);
+  return wrong;
+}
+
+static uint32_t next_random(uint32_t *state) { return *state = *state * 1664525u + 1013904223u; }
+
+/* Every byte meets every weight, in every place. */
+static void all_products_are_exact(void) {
+  int wrong = 0;
+  uint32_t random = 1;
+  for (int place = 0; place < DOT; place++)
+    for (int u = 0; u < 256; u++)
+      for (int w = -128; w < 128; w += LANES) {
+        Step step;
+        for (int i = 0; i < DOT; i++) step.input[i] = (uint8_t)(next_random(&random) >> 24);
+        step.input[place] = (uint8_t)u;
+        for (int lane = 0; lane < LANES; lane++) {
+          for (int i = 0; i < DOT; i++) step.weights[lane][i] = (int8_t)(next_random(&random) >> 24);
+          step.weights[lane][place] = (int8_t)(w + lane);
+          step.acc[lane] = (int32_t)next_random(&random) / 2;
+        }
+        wrong += wrong_lanes(&step, false, DOT_ANY) + wrong_lanes(&step, true, DOT_ANY);
+      }
+  tap_case(wrong == 0, "all_products_are_exact", "%d lanes wrong", wrong);
+}
+
+static void extremes_do_not_saturate(void) {
+  static const uint8_t inputs[] = {0, 127, 128, 255};
+  static const int8_t weights[] = {-128, -127, 1, 127};
+  int wrong = 0;
+  for (int x = 0; x < 256; x++)
+    for (int w = 0; w < 256; w++) {
+      Step step;
+      for (int i = 0; i < DOT; i++) step.input[i] = inputs[x >> (2 * i) & 3];
+      for (int lane = 0; lane < LANES; lane++) {
+        for (int i = 0; i < DOT; i++) step.weights[lane][i] = weights[(w + lane) >> (2 * i) & 3];
+        step.acc[lane] = lane % 2 ? INT32_MAX - 4 * 255 * 128 : INT32_MIN + 4 * 255 * 128;
+      }
+      wrong += wrong_lanes(&step, false, DOT_ANY) + wrong_lanes(&step, true, DOT_ANY);
+    }
+  tap_case(wrong == 0, "extremes_do_not_saturate", "%d lanes wrong", wrong);
+}
+
+static int positive(int x) { return x > 0 ? x : 0; }
+
+/* All pairs of weights that the form takes, with the inputs that make the most of them. */
+static void pairs_within_the_bound_are_exact(void) {
+  static const uint8_t inputs[][DOT] = {{255, 255, 255, 255}, {255, 0, 0, 255}, {0, 255, 255, 0}, {1, 254, 128, 127}};
+  int wrong = 0, lane = 0;
+  Step step = {0};
+  for (int a = -128; a < 128; a++)
+    for (int b = -128; b < 128; b++) {
+      if (positive(a) + positive(b) > 128 || positive(-a) + positive(-b) > 128) continue;
+      const int8_t pairs[DOT] = {(int8_t)a, (int8_t)b, (int8_t)b, (int8_t)a};
+      memcpy(step.weights[lane], pairs, DOT);
+      lane = (lane + 1) % LANES;
+      if (lane) continue;
+      for (int x = 0; x < 4; x++) {
+        memcpy(step.input, inputs[x], DOT);
+        wrong += wrong_lanes(&step, false, DOT_PAIRS) + wrong_lanes(&step, true, DOT_PAIRS);
+      }
+    }
+  tap_case(wrong == 0, "pairs_within_the_bound_are_exact", "%d lanes wrong", wrong);
+}
+
+/* ---- integers and floats ---- */
+
+static const int32_t integers[] = {0,     1,        -1,      2,        -2,        127,      128,  129,  -127,
+                                   -128,  -129,     254,     255,      256,       257,      -255, -256, 32767,
+                                   32768, -32768,   -32769,  65535,    999,       -999,     1000, 8191, 65536,
+                                   99999, 16777216, 1 << 30, 16777217, INT32_MAX, INT32_MIN};
+enum { N_INTEGERS = sizeof integers / sizeof *integers };
+
+static int32_t between(int32_t x, int32_t low, int32_t high) { return x < low ? low : x > high ? high : x; }
+
+static void lanes_agree_with_plain_c(void) {
+  int wrong = 0;
+  for (int i = 0; i < N_INTEGERS; i++)
+    for (int j = 0; j < N_INTEGERS; j++) {
+      int32_t a[LANES], b[LANES], sum[LANES], difference[LANES], product[LANES], least[LANES], most[LANES];
+      uint32_t total = 0;
+      for (int k = 0; k < LANES; k++) a[k] = integers[(i + k) % N_INTEGERS], b[k] = integers[(j + 3 * k) % N_INTEGERS];
+      vint va = vint_load(a), vb = vint_load(b);
+      vint_store(sum, vint_add(va, vb));
+      vint_store(difference, vint_sub(va, vb));
+      vint_store(product, vint_mul(va, vb));
+      vint_store(least, vint_min(va, vb));
+      vint_store(most, vint_max(va, vb));
+      for (int k = 0; k < LANES; k++) {
+        uint32_t x = (uint32_t)a[k], y = (uint32_t)b[k];
+        wrong += (uint32_t)sum[k] != x + y || (uint32_t)difference[k] != x - y || (uint32_t)product[k] != x * y;
+        wrong += least[k] != (a[k] < b[k] ? a[k] : b[k]) || most[k] != (a[k] > b[k] ? a[k] : b[k]);
+        total += x;
+      }
+      wrong += (uint32_t)vint_hsum(va) != total;
+    }
+  int32_t seven[LANES], zero[LANES];
+  vint_store(seven, vint_set(-7));
+  vint_store(zero, vint_zero());
+  for (int k = 0; k < LANES; k++) wrong += seven[k] != -7 || zero[k] != 0;
+  tap_case(wrong == 0, "integers_agree_with_plain_c", "%d wrong", wrong);
+}
+
+static void conversions_round_to_nearest(void) {
+  static const float floats[] = {0,          -0.0f,       0.5f,        1.5f,         2.5f,    -0.5f,   -1.5f,
+                                 -2.5f,      0.49999997f, 127.5f,      128.5f,       254.5f,  255.5f,  1e6f,
+                                 8388607.5f, -8388607.5f, 3e-40f,      -128.5f,      -127.5f, 0.9999f, 1e-30f,
+                                 16777215,   2147483e3f,  -2147483e3f, 2147483520.0f};
+  enum { N_FLOATS = sizeof floats / sizeof *floats };
+  int wrong = 0;
+  for (int i = 0; i < N_FLOATS; i++) {
+    float x[LANES];
+    int32_t rounded[LANES];
+    for (int k = 0; k < LANES; k++) x[k] = floats[(i + k) % N_FLOATS];
+    vint_store(rounded, vround_to_int(vload(x)));
+    for (int k = 0; k < LANES; k++) wrong += rounded[k] != (int32_t)nearbyintf(x[k]);
+  }
+  for (int i = 0; i < N_INTEGERS; i++) {
+    float converted[LANES];
+    vstore(converted, vint_to_float(vint_set(integers[i])));
+    for (int k = 0; k < LANES; k++) wrong += converted[k] != (float)integers[i];
+  }
+  tap_case(wrong == 0, "conversions_round_to_nearest", "%d wrong", wrong);
+}
+
+/* ---- memory ---- */
+
+/* A page between two pages that cannot be read. */
+static uint8_t *guarded_page(size_t *bytes) {
+  size_t page = (size_t)sysconf(_SC_PAGESIZE);
+  uint8_t *memory = mmap(NULL, 3 * page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (memory == MAP_FAILED || mprotect(memory + page, page, PROT_READ | PROT_WRITE)) return NULL;
+  *bytes = page;
+  return memory + page;
+}
+
+/* `p` has exactly n bytes; the others must not change. */
+static int moves_bytes(uint8_t *p, int n, int first) {
+  int32_t x[LANES], back[LANES];
+  int wrong = 0;
+  for (int k = 0; k < LANES; k++) x[k] = integers[(first + k) % N_INTEGERS];
+  vint_store_u8_n(p, vint_load(x), n);
+  if (n == LANES) vint_store_u8(p, vint_load(x));
+  vint_store(back, n == LANES ? vint_load_u8(p) : vint_load_u8_n(p, n));
+  for (int k = 0; k < LANES; k++) wrong += back[k] != (k < n ? between(x[k], 0, 255) : 0);
+  vint_store_s8_n(p, vint_load(x), n);
+  if (n == LANES) vint_store_s8(p, vint_load(x));
+  vint_store(back, n == LANES ? vint_load_s8(p) : vint_load_s8_n(p, n));
+  for (int k = 0; k < LANES; k++) wrong += back[k] != (k < n ? between(x[k], -128, 127) : 0);
+  return wrong;
+}
+
+static int moves_words(uint8_t *p, int n) {
+  int32_t x[LANES], back[LANES];
+  int wrong = 0;
+  for (int k = 0; k < LANES; k++) x[k] = integers[N_INTEGERS - 1 - k];
+  vint_store_n(p, vint_load(x), n);
+  vint_store(back, vint_load_n(p, n));
+  for (int k = 0; k < LANES; k++) wrong += back[k] != (k < n ? x[k] : 0);
+  return wrong;
+}
+
+static void parts_touch_nothing_beyond(void) {
+  size_t bytes = 0;
+  uint8_t *page = guarded_page(&bytes);
+  int wrong = page == NULL;
+  for (int n = 0; n <= LANES && page; n++)
+    for (int first = 0; first < N_INTEGERS; first++) {
+      memset(page, 0x5a, bytes);
+      wrong += moves_bytes(page, n, first) + moves_bytes(page + bytes - n, n, first);
+      for (size_t i = (size_t)n; i < bytes - (size_t)n; i++) wrong += page[i] != 0x5a;
+      memset(page, 0x5a, bytes);
+      size_t words = 4 * (size_t)n;
+      wrong += moves_words(page, n) + moves_words(page + bytes - words, n);
+      for (size_t i = words; i < bytes - words; i++) wrong += page[i] != 0x5a;
+    }
+  tap_case(wrong == 0, "parts_touch_nothing_beyond", "%d wrong, guard pages on both sides, 0 to %d lanes", wrong,
+           LANES);
+}
+
+/* The weights behind the end are zero. */
+static void inputs_end_where_they_end(void) {
+  size_t bytes = 0;
+  uint8_t *page = guarded_page(&bytes);
+  int wrong = page == NULL;
+  for (int n = 1; n <= DOT && page; n++)
+    for (int is_signed = 0; is_signed < 2; is_signed++) {
+      Step step = {0};
+      for (int i = 0; i < n; i++) page[bytes - (size_t)n + (size_t)i] = step.input[i] = (uint8_t)(200 + 13 * i);
+      for (int lane = 0; lane < LANES; lane++)
+        for (int i = 0; i < n; i++) step.weights[lane][i] = (int8_t)(lane - 7 * i - 100);
+      int32_t got[LANES];
+      vint input = vdot_broadcast_n(page + bytes - n, n, is_signed);
+      vint_store(got, vdot(vint_zero(), input, vdot_load(step.weights), DOT_ANY));
+      for (int lane = 0; lane < LANES; lane++) wrong += got[lane] != wanted(&step, lane, is_signed);
+    }
+  tap_case(wrong == 0, "inputs_end_where_they_end", "%d wrong", wrong);
+}
+
+int main(void) {
+  skip_unless_isa_runs();
+  all_products_are_exact();
+  extremes_do_not_saturate();
+  pairs_within_the_bound_are_exact();
+  lanes_agree_with_plain_c();
+  conversions_round_to_nearest();
+  parts_touch_nothing_beyond();
+  inputs_end_where_they_end();
+  return tap_end();
+}
