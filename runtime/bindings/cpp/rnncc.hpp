@@ -1,0 +1,288 @@
+// SPDX-License-Identifier: MIT
+//
+// Modules from C++17: what rnncc.h has, with lifetimes and errors in C++'s manner. Header only.
+//
+//     rnncc::library digits("digits_rnn.so");           // or digits(digits_rnn_module_query) of a static library
+//     rnncc::context context{rnncc::model(digits)};
+//     context.run({rnncc::input(image.data(), {1, 8, 8})}, {rnncc::output(probability.data(), probability.size())});
+//
+// Every object holds what it was made of: the library is unloaded after the last model, a model ends after its last
+// context. A function that fails throws rnncc::error; run() and what is noexcept allocate nothing.
+//
+// A library and a model may be used by several threads. A context is used by one thread at a time.
+#ifndef RNNCC_HPP
+#define RNNCC_HPP
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <initializer_list>
+#include <iterator>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "rnncc_loader.h"
+
+namespace rnncc {
+
+class error : public std::runtime_error {
+public:
+  error(rnncc_status status, const std::string &what) : std::runtime_error(what), status_(status) {}
+  rnncc_status status() const noexcept { return status_; }
+
+private:
+  rnncc_status status_;
+};
+
+using shape = std::vector<std::int64_t>;
+
+// Types of C++ for the module's. half and bfloat16 are for their bits.
+enum class half : std::uint16_t {};
+enum class bfloat16 : std::uint16_t {};
+
+template <class T> struct dtype_of;
+template <> struct dtype_of<float> : std::integral_constant<rnncc_dtype, RNNCC_F32> {};
+template <> struct dtype_of<double> : std::integral_constant<rnncc_dtype, RNNCC_F64> {};
+template <> struct dtype_of<half> : std::integral_constant<rnncc_dtype, RNNCC_F16> {};
+template <> struct dtype_of<bfloat16> : std::integral_constant<rnncc_dtype, RNNCC_BF16> {};
+template <> struct dtype_of<bool> : std::integral_constant<rnncc_dtype, RNNCC_BOOL> {};
+template <> struct dtype_of<std::int8_t> : std::integral_constant<rnncc_dtype, RNNCC_I8> {};
+template <> struct dtype_of<std::int16_t> : std::integral_constant<rnncc_dtype, RNNCC_I16> {};
+template <> struct dtype_of<std::int32_t> : std::integral_constant<rnncc_dtype, RNNCC_I32> {};
+template <> struct dtype_of<std::int64_t> : std::integral_constant<rnncc_dtype, RNNCC_I64> {};
+template <> struct dtype_of<std::uint8_t> : std::integral_constant<rnncc_dtype, RNNCC_U8> {};
+template <> struct dtype_of<std::uint16_t> : std::integral_constant<rnncc_dtype, RNNCC_U16> {};
+template <> struct dtype_of<std::uint32_t> : std::integral_constant<rnncc_dtype, RNNCC_U32> {};
+template <> struct dtype_of<std::uint64_t> : std::integral_constant<rnncc_dtype, RNNCC_U64> {};
+
+// A tensor that only refers to the caller's data, of the extents given, row-major.
+template <class T> rnncc_tensor input(const T *data, std::initializer_list<std::int64_t> extents) {
+  rnncc_tensor tensor{};
+  if (extents.size() > RNNCC_MAX_RANK) throw error(RNNCC_ERROR_SHAPE, "input: rank above 8");
+  tensor.struct_size = sizeof tensor;
+  tensor.dtype = dtype_of<T>::value;
+  tensor.data = const_cast<T *>(data); // rnncc.h: inputs are only read
+  tensor.bytes = sizeof(T);
+  for (std::int64_t extent : extents) {
+    tensor.bytes *= static_cast<std::size_t>(extent);
+    tensor.shape[tensor.rank++] = extent;
+  }
+  return tensor;
+}
+
+// A buffer for `count` elements at most. run() sets rank and shape.
+template <class T> rnncc_tensor output(T *data, std::size_t count) {
+  rnncc_tensor tensor{};
+  tensor.struct_size = sizeof tensor;
+  tensor.dtype = dtype_of<T>::value;
+  tensor.data = data;
+  tensor.bytes = count * sizeof(T);
+  return tensor;
+}
+
+// A compiled module, or one network of it.
+class library {
+public:
+  // Loads the file. Without a slash in it, from the current folder.
+  explicit library(const std::string &path) {
+    char why[512];
+    rnncc_library loaded{};
+    rnncc_status status = rnncc_load(path.c_str(), &loaded, why, sizeof why);
+    if (status != RNNCC_OK) throw error(status, why);
+    api_ = loaded.api;
+    loaded_ = std::shared_ptr<void>(loaded.handle, [](void *handle) {
+      rnncc_library it{handle, nullptr};
+      rnncc_unload(&it);
+    });
+  }
+
+  // One that is linked: NAME_module_query of its header.
+  explicit library(rnncc_module_query_fn query) {
+    const char *why = nullptr;
+    api_ = query(RNNCC_ABI, &why);
+    if (!api_) throw error(RNNCC_ERROR_UNSUPPORTED, why ? why : "the module cannot run here");
+  }
+
+  // The network of that name, of a module with several.
+  library network(const std::string &name) const {
+    char why[512];
+    library other(*this);
+    other.api_ = rnncc_network(api_, name.c_str(), why, sizeof why);
+    if (!other.api_) throw error(RNNCC_ERROR_ARGUMENT, why);
+    return other;
+  }
+
+  const rnncc_info &info() const noexcept { return *api_->info; }
+  const rnncc_api &api() const noexcept { return *api_; }
+
+  // Places by name, in the order of run()'s tensors.
+  int input(const std::string &name) const { return place(rnncc_input_at, info().n_inputs, "input", name); }
+  int output(const std::string &name) const { return place(rnncc_output_at, info().n_outputs, "output", name); }
+  int state(const std::string &name) const { return place(state_tensor, info().n_states, "state", name); }
+
+private:
+  static const rnncc_tensor_info *state_tensor(const rnncc_info *info, std::int32_t index) {
+    return rnncc_state_at(info, index)->tensor;
+  }
+
+  int place(const rnncc_tensor_info *(*at)(const rnncc_info *, std::int32_t), std::int32_t count, const char *kind,
+            const std::string &name) const {
+    std::string there;
+    for (std::int32_t i = 0; i < count; i++) {
+      if (name == at(&info(), i)->name) return i;
+      there += (i ? ", " : "") + std::string(at(&info(), i)->name);
+    }
+    throw error(RNNCC_ERROR_ARGUMENT, std::string(info().name) + " has no " + kind + " " + name +
+                                          (count ? "; it has " + there : "; it has none"));
+  }
+
+  std::shared_ptr<void> loaded_; // empty: linked
+  const rnncc_api *api_ = nullptr;
+};
+
+// The options with their defaults.
+inline rnncc_options options(int threads = 0) {
+  rnncc_options result{};
+  result.struct_size = sizeof result;
+  result.threads = threads;
+  return result;
+}
+
+// Weights and workers. A copy is the same model.
+class model {
+public:
+  explicit model(const library &of, const rnncc_options &with = options()) : library_(of) {
+    const char *why = nullptr;
+    rnncc_model *made = nullptr;
+    rnncc_status status = of.api().model_create(&with, &made, &why);
+    if (status != RNNCC_OK) throw error(status, why ? why : "model_create");
+    // The library outlives the model.
+    model_ = std::shared_ptr<rnncc_model>(made, [of](rnncc_model *it) { of.api().model_destroy(it); });
+  }
+
+  // One that shares the workers of `other`, of the same module.
+  model(const library &of, const model &other) : model(of, sharing(other)) { pool_ = other.model_; }
+
+  int threads() const noexcept { return library_.api().model_threads(model_.get()); }
+  const library &of() const noexcept { return library_; }
+  rnncc_model *get() const noexcept { return model_.get(); }
+
+private:
+  static rnncc_options sharing(const model &other) {
+    rnncc_options with = options();
+    with.pool_of = other.get();
+    return with;
+  }
+
+  library library_;
+  std::shared_ptr<rnncc_model> pool_; // whose workers it has
+  std::shared_ptr<rnncc_model> model_;
+};
+
+struct profile_line {
+  std::string kernel, node;
+  std::uint64_t calls, nanoseconds;
+  double flops, bytes; // of one call at the dimensions' optimum
+};
+
+// One stream of runs, with its states. It can be moved, not copied.
+class context {
+public:
+  explicit context(const model &of) : model_(of) {
+    const char *why = nullptr;
+    rnncc_context *made = nullptr;
+    rnncc_status status = api().context_create(of.get(), nullptr, 0, &made, &why);
+    if (status != RNNCC_OK) throw error(status, why ? why : "context_create");
+    context_ = {made, Destroy{model_}};
+  }
+
+  // The first run is then as fast as the next.
+  void warmup() { check(api().warmup(context_.get())); }
+
+  // Throws with outputs and states untouched. Outputs get their ranks and shapes.
+  void run(const rnncc_tensor *inputs, std::size_t n_inputs, rnncc_tensor *outputs, std::size_t n_outputs) {
+    check(api().run(context_.get(), inputs, n_inputs, outputs, n_outputs));
+  }
+  // Of lists in place, whose outputs' shapes nobody sees.
+  void run(std::initializer_list<rnncc_tensor> inputs, std::initializer_list<rnncc_tensor> outputs) {
+    rnncc_tensor own[MOST];
+    if (outputs.size() > MOST) throw error(RNNCC_ERROR_ARGUMENT, "run: a list of more than 16 outputs; use arrays");
+    if (outputs.size()) std::memcpy(own, outputs.begin(), outputs.size() * sizeof *own);
+    run(inputs.begin(), inputs.size(), own, outputs.size());
+  }
+  template <class Inputs, class Outputs> void run(const Inputs &inputs, Outputs &outputs) {
+    run(std::data(inputs), std::size(inputs), std::data(outputs), std::size(outputs));
+  }
+
+  // Of a run with these extents of the dims, in the order of info(): the most where they depend on the data.
+  std::vector<shape> output_shapes(const std::vector<std::int64_t> &dims) {
+    const rnncc_info &info = model_.of().info();
+    std::vector<std::int64_t> extents(static_cast<std::size_t>(info.n_outputs) * RNNCC_MAX_RANK);
+    auto *shapes = reinterpret_cast<std::int64_t(*)[RNNCC_MAX_RANK]>(extents.data());
+    check(api().output_shapes(context_.get(), dims.data(), dims.size(), shapes,
+                              static_cast<std::size_t>(info.n_outputs)));
+    std::vector<shape> result;
+    for (std::int32_t i = 0; i < info.n_outputs; i++)
+      result.emplace_back(shapes[i], shapes[i] + rnncc_output_at(&info, i)->rank);
+    return result;
+  }
+
+  // slot: -1 for all. `data` has exactly the elements of that.
+  void state_reset(int slot = -1) { check(api().state_reset(context_.get(), slot)); }
+  template <class T> void state_get(const std::string &name, std::vector<T> &data, int slot = -1) {
+    check(api().state_get(context_.get(), state<T>(name), slot, data.data(), data.size() * sizeof(T)));
+  }
+  template <class T> void state_set(const std::string &name, const std::vector<T> &data, int slot = -1) {
+    check(api().state_set(context_.get(), state<T>(name), slot, data.data(), data.size() * sizeof(T)));
+  }
+
+  void profile_begin() { check(api().profile(context_.get(), 1, nullptr, nullptr)); }
+  std::vector<profile_line> profile_end() {
+    const rnncc_profile_entry *entries = nullptr;
+    std::size_t count = 0;
+    check(api().profile(context_.get(), 0, &entries, &count));
+    std::vector<profile_line> lines;
+    for (std::size_t i = 0; i < count; i++) {
+      const rnncc_profile_entry *it = rnncc_profile_at(entries, i);
+      lines.push_back({it->kernel, it->node, it->calls, it->nanoseconds, it->flops, it->bytes});
+    }
+    return lines;
+  }
+
+  const model &of() const noexcept { return model_; }
+  rnncc_context *get() const noexcept { return context_.get(); }
+
+private:
+  enum { MOST = 16 };
+
+  struct Destroy {
+    model of; // outlives the context
+    void operator()(rnncc_context *it) const { of.of().api().context_destroy(it); }
+  };
+
+  const rnncc_api &api() const noexcept { return model_.of().api(); }
+
+  void check(rnncc_status status) const {
+    if (status == RNNCC_OK) return;
+    std::string why = api().last_error(context_.get());
+    throw error(status, why.empty() ? rnncc_status_name(status) : why);
+  }
+
+  template <class T> int state(const std::string &name) const {
+    int index = model_.of().state(name);
+    if (rnncc_state_at(&model_.of().info(), index)->tensor->dtype != dtype_of<T>::value)
+      throw error(RNNCC_ERROR_DTYPE, "state " + name + " has another type of element");
+    return index;
+  }
+
+  model model_;
+  std::unique_ptr<rnncc_context, Destroy> context_{nullptr, Destroy{model_}};
+};
+
+} // namespace rnncc
+
+#endif

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: MIT
+// What rnncc.hpp promises, on the module of tests/unit/runtime_fake.h: test_cpp.py builds it with two compilers, as
+// C++17 and C++20, and under sanitizers.
+#include "rnncc.hpp"
+
+#include <cstdio>
+#include <cstdlib>
+#include <optional>
+#include <thread>
+
+namespace {
+
+constexpr std::int64_t T = 5, B = 2, F = 3;
+
+#define CHECK(condition)                                                                                               \
+  do {                                                                                                                 \
+    if (!(condition)) std::printf("line %d: %s\n", __LINE__, #condition), std::exit(1);                                \
+  } while (0)
+
+template <class Call> std::string refusal(rnncc_status status, Call call) {
+  try {
+    call();
+  } catch (const rnncc::error &error) {
+    CHECK(error.status() == status);
+    return error.what();
+  }
+  return "none";
+}
+
+struct Stream {
+  explicit Stream(const rnncc::model &model) : context(model) {}
+
+  // y[last][0][0] of a run on the numbers 0, 1, ...
+  float step(float scale) {
+    std::vector<float> x(T * B * F);
+    for (std::size_t i = 0; i < x.size(); i++) x[i] = static_cast<float>(i % 7);
+    const std::int64_t lengths[] = {T, T};
+    std::vector<rnncc_tensor> inputs{rnncc::input(x.data(), {T, B, F}), rnncc::input(lengths, {B}),
+                                     rnncc::input(&scale, {})};
+    std::vector<rnncc_tensor> outputs{rnncc::output(y.data(), y.size()), rnncc::output(last.data(), last.size())};
+    context.run(inputs, outputs);
+    CHECK(outputs[0].rank == 3 && outputs[0].shape[0] == T && outputs[1].rank == 2 && outputs[1].shape[1] == F);
+    return y[(T - 1) * B * F];
+  }
+
+  rnncc::context context;
+  std::vector<float> y = std::vector<float>(T * B * F), last = std::vector<float>(B * F);
+};
+
+void errors_have_words(const rnncc::library &library) {
+  CHECK(refusal(RNNCC_ERROR_ARGUMENT, [] { rnncc::library("nowhere.so"); }).find("nowhere.so") != std::string::npos);
+  CHECK(refusal(RNNCC_ERROR_ARGUMENT, [&] { library.state("c"); }) == "fake has no state c; it has h, runs");
+  CHECK(refusal(RNNCC_ERROR_ARGUMENT, [&] { library.network("other"); }) ==
+        "the module has no network other; it has fake");
+  Stream stream{rnncc::model(library)};
+  CHECK(refusal(RNNCC_ERROR_BOUND, [&] { stream.context.output_shapes({99, 1}); }).find("'T' is 99") == 0);
+  CHECK(refusal(RNNCC_ERROR_ARGUMENT, [&] { stream.context.run({}, {}); }) == "0 inputs given, the model has 3");
+  std::vector<float> floats(1);
+  CHECK(refusal(RNNCC_ERROR_DTYPE, [&] { stream.context.state_get("runs", floats); }).find("runs") !=
+        std::string::npos);
+  std::vector<std::int64_t> two(2);
+  CHECK(refusal(RNNCC_ERROR_SIZE, [&] { stream.context.state_get("runs", two); }).find("16 bytes") !=
+        std::string::npos);
+}
+
+void states_are_each_streams_own(const rnncc::library &library) {
+  rnncc::model model(library, rnncc::options(2)), beside(library, model);
+  CHECK(model.threads() == 2 && beside.threads() == 2);
+  Stream first(model), second(beside);
+  const float fresh = first.step(2), later = first.step(2);
+  CHECK(fresh != later);
+  std::vector<std::int64_t> runs(1);
+  first.context.state_get("runs", runs);
+  CHECK(runs[0] == 2);
+  CHECK(second.step(2) == fresh);
+  std::vector<float> h(2 * 4 * F);
+  second.context.state_get("h", h); // after one run
+  first.context.state_reset();
+  CHECK(first.step(2) == fresh);
+  first.context.state_reset();
+  first.context.state_set("h", h);
+  CHECK(first.step(2) == later);
+}
+
+void threads_have_streams(const rnncc::library &library) {
+  rnncc::model model(library);
+  const float expected = Stream(model).step(3);
+  std::vector<std::thread> threads;
+  std::vector<float> got(4);
+  for (float &result : got) threads.emplace_back([&] { result = Stream(model).step(3); });
+  for (std::thread &thread : threads) thread.join();
+  for (float result : got) CHECK(result == expected);
+}
+
+// The stream is all that is left.
+Stream orphan(const char *path) { return Stream(rnncc::model(rnncc::library(path))); }
+
+void lifetimes_follow_use(const char *path) {
+  Stream stream = orphan(path), moved = std::move(stream);
+  const float expected = Stream(rnncc::model(rnncc::library(path))).step(2);
+  CHECK(moved.step(2) == expected);
+  std::optional<rnncc::model> owner{rnncc::library(path)};
+  Stream shares(rnncc::model(owner->of(), *owner));
+  owner.reset();
+  CHECK(shares.step(2) == expected);
+}
+
+void a_profile_is_a_list(const rnncc::library &library) {
+  Stream stream{rnncc::model(library)};
+  stream.context.warmup();
+  stream.context.profile_begin();
+  stream.step(1);
+  std::vector<rnncc::profile_line> lines = stream.context.profile_end();
+  CHECK(lines.size() == 2 && lines[1].kernel == "leak" && lines[1].node == "y" && lines[1].calls == 1);
+  CHECK((stream.context.output_shapes({7, 2}) == std::vector<rnncc::shape>{{7, 2, F}, {2, F}}));
+}
+
+} // namespace
+
+int main(int argc, char **argv) {
+  if (argc != 2) return 2;
+  rnncc::library library(argv[1]);
+  CHECK(library.input("lengths") == 1 && library.output("last") == 1 && library.state("runs") == 1);
+  errors_have_words(library);
+  states_are_each_streams_own(library);
+  threads_have_streams(library);
+  lifetimes_follow_use(argv[1]);
+  a_profile_is_a_list(library);
+  std::puts("ok");
+}

@@ -1,0 +1,24 @@
+# SPDX-License-Identifier: MIT
+"""rnncc.hpp: a module from C++, by two compilers and two standards, under sanitizers."""
+import subprocess
+
+import pytest
+
+from conftest import ROOT, build_directory
+
+CPP = ROOT / "runtime" / "bindings" / "cpp"
+WARNINGS = ["-Wall", "-Wextra", "-Wpedantic", "-Wshadow", "-Wconversion", "-Werror"]
+
+
+@pytest.mark.parametrize("words", [
+    ["clang++-19", "-std=c++17", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"],
+    ["clang++-19", "-std=c++17", "-fsanitize=thread"],
+    ["clang++-19", "-std=c++20"],
+    ["g++", "-std=c++17"],
+], ids=["asan", "tsan", "c++20", "gcc"])
+def test_streams(words, tmp_path):
+    subprocess.run([*words, "-g", "-O1", *WARNINGS, f"-I{ROOT / 'runtime'}", f"-I{CPP}", "-pthread",
+                    ROOT / "tests" / "bindings" / "streams.cc", "-ldl", "-o", tmp_path / "streams"], check=True)
+    module = build_directory() / "tests" / "unit" / "runtime_fake_module.so"
+    done = subprocess.run([tmp_path / "streams", module], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (0, "ok\n"), done.stdout + done.stderr
