@@ -10,4 +10,7 @@ bool check_scales(Graph *graph, const Node *node, int input, const Value *x, int
 /* Is it one number? */
 bool check_one_scale(Graph *graph, const Node *node, int input);
 
+/* Has a window few enough elements that f32 adds a channel's products exactly (expand/integer_products.c)? */
+bool has_few_taps(const Value *w);
+
 #endif

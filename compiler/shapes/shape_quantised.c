@@ -120,11 +120,16 @@ bool check_one_scale(Graph *graph, const Node *node, int input) {
 }
 
 /* 2^24 by 255^2: what f32 adds exactly, see expand/integer_products.c. */
-static bool check_taps(Graph *graph, const Node *node, const Value *w) {
-  enum { MAX_TAPS = 258 };
+enum { MAX_TAPS = 258 };
+
+bool has_few_taps(const Value *w) {
   int64_t taps = 1;
   for (int axis = 2; axis < w->rank; axis++) taps *= dim_upper(w->shape[axis]);
-  return taps <= MAX_TAPS ||
+  return taps <= MAX_TAPS;
+}
+
+static bool check_taps(Graph *graph, const Node *node, const Value *w) {
+  return has_few_taps(w) ||
          shape_unsupported(node, "the window of %s has more than %d elements", shape_text(graph, w), (int)MAX_TAPS);
 }
 

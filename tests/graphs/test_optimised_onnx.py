@@ -134,3 +134,16 @@ def test_what_the_script_for_transformers_writes_computes_what_the_original_does
     optimizer.optimize_model(given, model_type=kind, num_heads=heads, hidden_size=16, opt_level=0).save_model_to_file(str(path))
     assert any(node.domain == "com.microsoft" for node in onnx.load(path).graph.node)
     assert_near(reference.run(described(model), path, feeds)["y"], onnxruntime_run(model, feeds)["y"], BOUND)
+
+
+@pytest.mark.parametrize(("name", "quantiser"), [
+    ("residual", "pairs"), ("residual", "signed_pairs"), ("upsampled", "signed_pairs"), ("encoder", "pairs"),
+    ("conformer", "signed_pairs"), ("depthwise", "pairs"), ("scaled_products", "signed_pairs")])
+def test_modules_of_pairs_compute_what_the_pairs_say(compile, reference, tmp_path, name, quantiser):
+    """The module multiplies numbers; the reference what they stand for, in floats."""
+    model = NETWORKS[name]()
+    feeds = feeds_of(model)
+    path = tmp_path / "quantised.onnx"
+    QUANTISERS[quantiser](write(tmp_path, model), feeds, str(path))
+    due = reference.run(described(model), path, feeds)["y"]
+    assert_near(run_module(compile(path), feeds, threads=(1, 2))["y"], due, STEP)

@@ -61,6 +61,7 @@ static const void *counting(Graph *graph, DType dtype, int64_t count) {
     if (dtype == RNNCC_F32) ((float *)data)[i] = (float)(i + 1);
     if (dtype == RNNCC_I64) ((int64_t *)data)[i] = i + 1;
     if (dtype == RNNCC_I32) ((int32_t *)data)[i] = (int32_t)(i + 1);
+    if (dtype == RNNCC_U8 || dtype == RNNCC_I8) ((uint8_t *)data)[i] = (uint8_t)(i + 1);
   }
   return data;
 }
@@ -75,6 +76,7 @@ static Value *integers(Graph *graph, DType dtype, char *list, bool scalar) {
     if (dtype == RNNCC_I32) ((int32_t *)data)[i] = (int32_t)number;
     if (dtype == RNNCC_F32) ((float *)data)[i] = strtof(words[i], NULL);
     if (dtype == RNNCC_BOOL) ((uint8_t *)data)[i] = number != 0;
+    if (dtype == RNNCC_U8 || dtype == RNNCC_I8) ((uint8_t *)data)[i] = (uint8_t)number;
   }
   return graph_constant(graph, "list", dtype, scalar ? 0 : 1, &n, data);
 }
