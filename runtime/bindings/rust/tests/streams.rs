@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: MIT
+//! The crate on the module of tests/unit/runtime_fake.h, whose file $RNNCC_FAKE_MODULE names.
+use rnncc::{Context, Error, Input, Library, Model, Options, Output, Status};
+
+const T: usize = 5;
+const B: usize = 2;
+const F: usize = 3;
+
+fn path() -> String {
+    std::env::var("RNNCC_FAKE_MODULE").expect("RNNCC_FAKE_MODULE")
+}
+
+fn library() -> Library {
+    unsafe { Library::load(&path()) }.unwrap()
+}
+
+fn model() -> Model {
+    library().model(Options { threads: 2, ..Default::default() }).unwrap()
+}
+
+fn step(context: &mut Context, scale: f32) -> Result<Vec<f32>, Error> {
+    let x: Vec<f32> = (0..T * B * F).map(|i| (i % 7) as f32).collect();
+    let (lengths, scale) = ([T as i64; B], [scale]);
+    let (mut y, mut last) = (vec![0f32; T * B * F], vec![0f32; B * F]);
+    let inputs = [
+        Input::new(&x, &[T as i64, B as i64, F as i64])?,
+        Input::new(&lengths, &[B as i64])?,
+        Input::new(&scale, &[])?,
+    ];
+    let mut outputs = [Output::new(&mut y), Output::new(&mut last)];
+    context.run(&inputs, &mut outputs)?;
+    assert_eq!(outputs[0].shape(), [T as i64, B as i64, F as i64]);
+    assert_eq!(outputs[1].shape(), [B as i64, F as i64]);
+    Ok(y)
+}
+
+#[test]
+fn the_interface_is_read() {
+    let library = library();
+    let names: Vec<String> = library.inputs().into_iter().map(|it| it.name).collect();
+    assert_eq!(names, ["x", "lengths", "scale"]);
+    assert_eq!(library.outputs()[0].max_shape, [16, 4, 3]);
+    assert_eq!((library.dims()[0].name.as_str(), library.dims()[0].max, library.dims()[0].multiple), ("T", 16, 1));
+    assert_eq!((library.name(), library.networks().len()), ("fake".to_string(), 1));
+}
+
+#[test]
+fn states_are_each_streams_own() {
+    let model = model();
+    let beside = model.library().model(Options { pool_of: Some(model.clone()), ..Default::default() }).unwrap();
+    let (mut first, mut second) = (model.context().unwrap(), beside.context().unwrap());
+    let (fresh, later) = (step(&mut first, 2.0).unwrap(), step(&mut first, 2.0).unwrap());
+    assert_ne!(fresh, later);
+    assert_eq!(step(&mut second, 2.0).unwrap(), fresh);
+    let mut runs = [0i64];
+    first.state_get("runs", None, &mut runs).unwrap();
+    assert_eq!(runs, [2]);
+    let mut h = [0f32; 2 * 4 * F];
+    second.state_get("h", None, &mut h).unwrap();
+    first.state_reset(None).unwrap();
+    assert_eq!(step(&mut first, 2.0).unwrap(), fresh);
+    first.state_set("h", None, &h).unwrap();
+    assert_eq!(step(&mut first, 2.0).unwrap(), later);
+}
+
+#[test]
+fn errors_have_words() {
+    let words = |result: Result<(), Error>| result.map_err(|it| (it.status, it.words)).unwrap_err();
+    assert!(unsafe { Library::load("/nowhere.so") }.is_err());
+    let (status, text) = words(unsafe { Library::load("Cargo.toml") }.map(|_| ()));
+    assert!(status == Status::Argument && text.contains("cannot load module"), "{}", text);
+    let mut context = model().context().unwrap();
+    let (status, text) = words(context.run(&[], &mut []));
+    assert_eq!((status, text.as_str()), (Status::Argument, "0 inputs given, the model has 3"));
+    let (status, text) = words(context.output_shapes(&[99, 1]).map(|_| ()));
+    assert_eq!((status, text.as_str()), (Status::Bound, "'T' is 99, but was compiled for 0 to 16"));
+    assert_eq!(words(context.state_get("runs", None, &mut [0f32])).0, Status::Dtype);
+    assert_eq!(words(context.state_get("c", None, &mut [0f32])).1, "no state c; there are: h, runs");
+    assert_eq!(words(Input::new(&[1f32, 2.0], &[3]).map(|_| ())).0, Status::Shape);
+    let (_, text) = words(library().network("other").map(|_| ()));
+    assert_eq!(text, "the module has no network other; it has fake");
+}
+
+#[test]
+fn a_file_cut_short_is_refused() {
+    let whole = std::fs::read(path()).unwrap();
+    let short = std::env::temp_dir().join(format!("rnncc-short-{}.so", std::process::id()));
+    std::fs::write(&short, &whole[..2000]).unwrap();
+    let refused = unsafe { Library::load(short.to_str().unwrap()) }.map(|_| ()).unwrap_err();
+    std::fs::remove_file(&short).unwrap();
+    assert!(refused.words.contains("cut short: expected at least"), "{}", refused);
+}
+
+#[test]
+fn contexts_move_between_threads() {
+    let model = model();
+    let expected = step(&mut model.context().unwrap(), 3.0).unwrap();
+    let threads: Vec<_> = (0..4)
+        .map(|_| {
+            let mut context = model.context().unwrap();
+            std::thread::spawn(move || step(&mut context, 3.0).unwrap())
+        })
+        .collect();
+    drop(model);
+    for thread in threads {
+        assert_eq!(thread.join().unwrap(), expected);
+    }
+}
+
+#[test]
+fn shapes_are_known_before_a_run() {
+    let shapes = model().context().unwrap().output_shapes(&[7, 2]).unwrap();
+    assert_eq!(shapes, [vec![7, 2, 3], vec![2, 3]]);
+}
