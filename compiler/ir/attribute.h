@@ -20,8 +20,10 @@ typedef enum AttributeName {
 
 /* The words of each set: AUTO_PAD_NOTSET, DIRECTION_forward, ... The default is 0. */
 #define WORD(prefix, word) prefix##_##word,
+#define WORD_SPELT(prefix, word, text) prefix##_##word,
 #define WORDS(set, words) typedef enum set { words } set;
 #include "ir/ops.def"
+#undef WORD_SPELT
 #undef WORD
 
 typedef enum AttributeKind {

@@ -15,8 +15,10 @@
 #include "ir/ops.def"
 
 #define WORD(prefix, word) #word,
+#define WORD_SPELT(prefix, word, text) text,
 #define WORDS(set, words) static const char *const words_##set[] = {words NULL};
 #include "ir/ops.def"
+#undef WORD_SPELT
 #undef WORD
 
 static const bool draws[N_OPS] = {

@@ -10,8 +10,8 @@ import numpy as np
 from support.amount import some
 from support.module import Module
 from support.recurrent import ACTIVATIONS, GATES, Configuration, model_of, random_configuration
-from support.recurrent_groups import GROUP, check_target, check_values, fixed_dims, group_feeds, group_outputs, \
-    in_groups, is_optimised, shapes_of
+from support.recurrent_groups import GROUP, check_target, check_values, emulated_outputs, fixed_dims, group_feeds, \
+    group_outputs, in_groups, is_optimised, shapes_of
 
 CONFIGURATIONS = [random_configuration(seed) for seed in some(range(330), 80)]
 
@@ -38,15 +38,7 @@ def test_neon_under_qemu_computes_the_same(configuration, group, compile, aarch6
                    optimised=is_optimised(group))
 
     def outputs_of(T, B):
-        arguments = []
-        for name, array in group_feeds(group, T, B).items():
-            np.save(tmp_path / f"{name}.npy", array)
-            arguments += ["--input", f"{name}=@{tmp_path}/{name}.npy"]
-        for name in configuration.outputs:
-            arguments += ["--output", f"{configuration.prefix}{name}=@{tmp_path}/{name}.npy"]
-        done = aarch64_rnnrun("run", path, "--threads", 2, *arguments)
-        assert done.returncode == 0, done.stderr
-        return {name: np.load(tmp_path / f"{name}.npy") for name in configuration.outputs}
+        return emulated_outputs(configuration, path, group_feeds(group, T, B), aarch64_rnnrun, tmp_path)
 
     check_values(configuration, shapes_of(group), outputs_of)
 

@@ -180,8 +180,9 @@ class Configuration:
         per_direction = ACTIVATIONS[self.op]
         return [bound[d * per_direction:(d + 1) * per_direction] for d in range(self.D)]
 
-    def values(self, weights, feeds):
-        """Y, Y_h and (LSTM) Y_c of layout 0 in double precision."""
+    def values(self, weights, feeds, seen=None):
+        """Y, Y_h and (LSTM) Y_c of layout 0 in double precision. seen: Y as a module has it, from whose states each step
+        starts, so that what a step does to its state is seen apart from what the steps before it did."""
         x = feeds["x"].astype(np.float64)
         T, B, _ = x.shape
         result = {"Y": np.zeros((T, self.D, B, self.H)), "Y_h": np.zeros((self.D, B, self.H)),
@@ -196,9 +197,18 @@ class Configuration:
                 for t in reversed(steps) if d == 1 or self.direction == "reverse" else steps:
                     h, c = step(x[t, b], h, c)
                     result["Y"][t, d, b] = h
+                    self.stepped(t, d, b)
+                    h = h if seen is None else seen[t, d, b].astype(np.float64)
                 if lengths[b]:
                     result["Y_h"][d, b], result["Y_c"][d, b] = h, c
         return {name: result[name] for name in OUTPUTS[self.op]}
+
+    def stepped(self, t, d, b):
+        """After each step."""
+
+    def product(self, matrix, vector, seen=True):
+        """seen: the vector is known to the bit."""
+        return matrix @ vector
 
     def cell(self, weights, d):
         """step(x[I], h[H], c[H]) -> the new h and c, in direction d."""
@@ -207,23 +217,24 @@ class Configuration:
         Wb, Rb = weights["B"][d].astype(np.float64).reshape(2, gates, H) if self.bias else np.zeros((2, gates, H))
         Pi, Po, Pf = weights["P"][d].astype(np.float64).reshape(3, H) if self.peepholes else np.zeros((3, H))
         f, g, h_function = (self.functions()[d] + [None, None])[:3]
+        times = self.product
 
         def clipped(gate_sum):
             return np.clip(gate_sum, -np.float64(np.float32(self.clip)), np.float64(np.float32(self.clip))) \
                 if self.clip else gate_sum
 
         def rnn(x, h, c):
-            return f(clipped(W[0] @ x + R[0] @ h + Wb[0] + Rb[0])), c
+            return f(clipped(times(W[0], x) + times(R[0], h) + Wb[0] + Rb[0])), c
 
         def gru(x, h, c):
-            z = f(clipped(W[0] @ x + R[0] @ h + Wb[0] + Rb[0]))
-            r = f(clipped(W[1] @ x + R[1] @ h + Wb[1] + Rb[1]))
-            hidden = r * (R[2] @ h + Rb[2]) if self.linear_before_reset else R[2] @ (r * h) + Rb[2]
-            n = g(clipped(W[2] @ x + Wb[2] + hidden))
+            z = f(clipped(times(W[0], x) + times(R[0], h) + Wb[0] + Rb[0]))
+            r = f(clipped(times(W[1], x) + times(R[1], h) + Wb[1] + Rb[1]))
+            hidden = r * (times(R[2], h) + Rb[2]) if self.linear_before_reset else times(R[2], r * h, False) + Rb[2]
+            n = g(clipped(times(W[2], x) + Wb[2] + hidden))
             return (1 - z) * n + z * h, c
 
         def lstm(x, h, c):
-            i, o, forget, n = W @ x + R @ h + Wb + Rb
+            i, o, forget, n = (times(W[gate], x) + times(R[gate], h) + Wb[gate] + Rb[gate] for gate in range(gates))
             i = f(clipped(i + Pi * c))
             forget = 1 - i if self.input_forget else f(clipped(forget + Pf * c))
             c = forget * c + i * g(clipped(n))

@@ -65,6 +65,19 @@ def group_outputs(path, group, T, B, threads):
     return OUTPUTS_OF_RUNS[key]
 
 
+def emulated_outputs(configuration, path, feeds, rnnrun, folder):
+    """This configuration's outputs of one run, of its group, by a rnnrun of another architecture."""
+    arguments = []
+    for name, array in feeds.items():
+        np.save(folder / f"{name}.npy", array)
+        arguments += ["--input", f"{name}=@{folder}/{name}.npy"]
+    for name in configuration.outputs:
+        arguments += ["--output", f"{configuration.prefix}{name}=@{folder}/{name}.npy"]
+    done = rnnrun("run", path, "--threads", 2, *arguments)
+    assert done.returncode == 0, done.stderr
+    return {name: np.load(folder / f"{name}.npy") for name in configuration.outputs}
+
+
 def tolerance(configuration, T, expected):
     K = configuration.I + configuration.H
     return 4 * math.ceil(math.log2(K * T)) * EPS * max(1.0, float(np.abs(expected).max(initial=0)))

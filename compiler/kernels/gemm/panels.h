@@ -27,6 +27,11 @@ typedef struct Panels {
 
 int64_t panels_floats(const Panels *panels); /* size of the packed matrix */
 
+/* The packed columns, with padding. */
+int64_t panels_columns(const Panels *panels);
+/* Where in the source the packed column begins; -1: padding. */
+int64_t panels_source(const Panels *panels, int64_t column);
+
 /* target: panels_floats() zeros. addend: like source, added to it; NULL: none. */
 void panels_pack(const Panels *panels, const float *source, const float *addend, float *target);
 

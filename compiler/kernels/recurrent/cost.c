@@ -9,6 +9,7 @@
 #include "kernels/recurrent/cost.h"
 
 #include "kernels/gemm/gemm.h"
+#include "kernels/recurrent/int8.h"
 #include "machine/targets.h"
 #include "machine/tile.h"
 #include "support/numbers.h"
@@ -58,6 +59,10 @@ LayerCase layer_case(const MmLayer *layer, const Target *target) {
   result.input_vectors = gemm_panel_vectors(target, layer->gates * result.panels * result.panel_units);
   result.input_rows = register_rows(target, result.input_vectors);
   result.takes_hide = row->phases == 1 && result.most_batch == 1 && result.steps > 1;
+  if (!int8_asked(layer->node)) return result;
+  result.int8 = true;
+  result.dot = int8_dot(target);
+  result.takes_hide = result.takes_steps = result.takes_chunks = false;
   return result;
 }
 
@@ -71,10 +76,13 @@ MmExtents hidden_extents(const LayerCase *l, InputProduct input) {
                      .k = l->hidden + (input == INPUT_WITH_STEP ? l->inputs : 0),
                      .steps = l->steps,
                      .most_i = l->batch,
-                     .most_j = l->panels};
+                     .most_j = l->panels,
+                     .bytes = l->int8};
 }
 
 /* ---- bytes ---- */
+
+static double weight_size(const LayerCase *l) { return l->int8 ? 1 : sizeof(float); }
 
 /* The time to read bytes once: near is from L2, far from beyond, and the parts are those of all bytes. What is left
  * comes from L1, in a tile's own cycles. */
@@ -104,7 +112,8 @@ int64_t usable_l2(const Machine *m) { return (int64_t)(USABLE * (double)m->l2_by
 double kept_in_l2(const Machine *m, double bytes) { return found(ORDER_ALTERNATING, bytes, (double)m->l2_bytes); }
 
 double weight_bytes(const LayerCase *l) {
-  return 4.0 * l->directions * l->gates * (double)(l->panels * l->panel_units) * (double)(l->inputs + l->hidden);
+  return weight_size(l) * l->directions * l->gates * (double)(l->panels * l->panel_units) *
+         (double)(l->inputs + l->hidden);
 }
 
 /* Time to read `bytes` of a worker's working set, which is swept repeatedly; `of_all` is that of all workers. */
@@ -149,7 +158,7 @@ static Share share_of(const Machine *m, const LayerCase *l, const RecurrentVaria
   if (ways > l->batch) ways = (int)l->batch;
   Share s = {.workers = workers, .unit_ways = workers / ways};
   int64_t samples = ceil_div(l->batch, ways), panels = ceil_div(l->panels, s.unit_ways);
-  double column = 4.0 * l->gates * (double)l->panel_units; /* bytes of a panel's row */
+  double column = weight_size(l) * l->gates * (double)l->panel_units; /* bytes of a panel's row */
   s.samples = (double)samples;
   s.panels = shares_middle(l, v, s.unit_ways) ? (double)l->panels / 2 : (double)panels;
   s.passes = (double)ceil_div(samples, l->rows);
@@ -177,22 +186,23 @@ double meeting_ns(const Machine *m, int workers) {
   return is_tree(m->cores) ? tree_meeting_ns(m) : flat_meeting_ns(m, workers);
 }
 
-/* Time to multiply `samples` in `passes` blocks of rows with `bytes` of weights, all in registers or L1. Of one row
- * each weight is loaded by the multiply-add that needs it, and all overlap. */
-static double multiply_ns(const Machine *m, int lanes, double bytes, int vectors, double samples, double passes,
-                          int parts) {
-  TileCycles tile = tile_step(m, lanes, samples / passes, vectors, samples > passes ? 1 : parts);
-  double steps = bytes / (4.0 * lanes * vectors) * passes;
+/* A vector of weights, 4 bytes a lane, feeds one instruction whatever its elements are. Time to multiply `samples` in
+ * `passes` blocks of rows with `bytes` of weights, all in registers or L1. Of one row each weight is loaded by the
+ * multiply-add that needs it, and all overlap. */
+static double multiply_ns(const Machine *m, const LayerCase *l, double bytes, int vectors, double samples,
+                          double passes) {
+  TileCycles tile = tile_step(m, l->lanes, samples / passes, vectors, samples > passes ? 1 : l->parts);
+  double steps = bytes / (4.0 * l->lanes * vectors) * passes;
   double exposed = samples > passes ? EXPOSED_LOADS * tile.load : 0;
-  return steps * max_double(tile.multiply + exposed, tile.load) / m->ghz;
+  return steps * max_double((l->int8 ? l->dot : 1) * tile.multiply + exposed, tile.load) / m->ghz;
 }
 
 /* The whole team computes the input's products of all steps, then a barrier. */
 static double input_ns(const Machine *m, const LayerCase *l, const Share *s) {
-  double rows = (double)l->steps * (double)l->batch, columns = s->all_input / (4 * (double)l->inputs);
+  double rows = (double)l->steps * (double)l->batch, columns = s->all_input / (weight_size(l) * (double)l->inputs);
   double weights = s->all_input / m->cores, result = 4 * rows * columns / m->cores;
   double passes = (double)ceil_div(l->steps * l->batch, l->input_rows);
-  double compute = multiply_ns(m, l->lanes, weights, l->input_vectors, rows, passes, l->parts);
+  double compute = multiply_ns(m, l, weights, l->input_vectors, rows, passes);
   double others = l->steps < FEW_STEPS ? s->hidden : 0;
   ReadTime read = read_time(m, weights, weights + others, s->all_input + s->all_hidden, ORDER_FORWARD);
   double stored = result / (result > USABLE * (double)m->l2_bytes ? m->l3_gbps : m->l2_gbps);
@@ -208,7 +218,7 @@ static double products_ns(const Machine *m, const LayerCase *l, const RecurrentV
   double working_set = with_step || l->steps >= FEW_STEPS ? bytes : s->hidden + s->input;
   double of_all = s->all_hidden + (with_step || l->steps < FEW_STEPS ? s->all_input : 0);
   ReadTime read = read_time(m, bytes, working_set, of_all, v->hide ? ORDER_HALVES : ORDER_ALTERNATING);
-  double all = multiply_ns(m, l->lanes, bytes, l->vectors, s->samples, s->passes, l->parts) / STEP_EFFICIENCY;
+  double all = multiply_ns(m, l, bytes, l->vectors, s->samples, s->passes) / STEP_EFFICIENCY;
   if (v->depth_block) read.far *= PREFETCHED;
   double again = bytes / (v->depth_block ? m->l1_gbps : m->l2_gbps);
   double put_by = v->depth_block ? (bytes / 4 / (double)v->depth_block) * s->samples * 8 / m->l1_gbps : 0;

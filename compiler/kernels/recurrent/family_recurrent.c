@@ -4,8 +4,10 @@
  * all steps, unless each step computes its own, then each direction runs its steps. See kernels/recurrent/layer.h. The
  * calls of a stack that runs as a wavefront are all made at its last layer.
  */
+#include "kernels/recurrent/int8.h"
 #include "kernels/recurrent/kernels.h"
 #include "kernels/recurrent/layer.h"
+#include "kernels/recurrent/lowering.h"
 #include "program/build.h"
 
 static void schedule(Graph *graph, Node *node) {
@@ -31,6 +33,10 @@ static void pack(Graph *graph, Node *node) {
       int64_t floats = panels_floats(&matrix->panels);
       matrix->packed = graph_constant(graph, names[i], RNNCC_F32, 1, &floats, ARENA_ARRAY(graph->arena, float, floats));
     }
+    if (l->int8 && (i == MATRIX_INPUT || i == MATRIX_HIDDEN || i == MATRIX_CANDIDATE)) {
+      if (matrix->source) int8_pack(graph, node, matrix, names[i]);
+      continue;
+    }
     if (matrix->source && value_is_constant(matrix->source)) {
       const float *source = matrix->source->data;
       matrix->packed = packed_constant(graph, names[i], &matrix->panels, source + matrix->first,
@@ -54,8 +60,7 @@ static void give_part(Program *program, Call *call, const char *parameter, const
     operand_null(call, parameter);
 }
 
-static void give_matrix(Program *program, Call *call, const char *parameter, const Node *node,
-                        const MatrixPlan *matrix) {
+void give_matrix(Program *program, Call *call, const char *parameter, const Node *node, const MatrixPlan *matrix) {
   give_part(program, call, parameter, node, matrix, 0);
 }
 
@@ -143,28 +148,15 @@ static void lower_length_check(Program *program, const Node *node, const Layer *
 }
 
 /* Directions write different bytes. */
-static void share_directions(Call *call) {
-  static const char *const parameters[] = {"input", "bias", "gates", "weights",   "candidate", "after_bias",
-                                           "y",     "y_h",  "y_c",   "peepholes", "memory",    "partial"};
-  for (size_t i = 0; i < sizeof parameters / sizeof *parameters; i++)
-    operand_sharing(call, parameters[i], SHARED_APART);
+static void share_directions(Call *call, const char *const *parameters) {
+  for (; *parameters; parameters++) operand_sharing(call, *parameters, SHARED_APART);
 }
 
-static void lower_steps(Program *program, const Node *node, const Layer *l, int direction, const Wavefront *chunks) {
-  static const char *const parameters[MATRICES] = {[MATRIX_HIDDEN] = "weights",
-                                                   [MATRIX_CANDIDATE] = "candidate",
-                                                   [MATRIX_AFTER_BIAS] = "after_bias",
-                                                   [MATRIX_PEEPHOLES] = "peepholes"};
-  static const MatrixPlan none = {0};
-  Call *call = kernel_call(program, node, steps_spec(program->arena, l, direction));
-  bool with_step = l->variant.input == INPUT_WITH_STEP;
-  DimTable *dims = program->graph->dims;
-  operand_value(call, "x", with_step ? node->inputs[INPUT_X] : NULL, READ);
-  give_matrix(program, call, "input", node, with_step ? &l->matrices[MATRIX_INPUT] : &none);
-  give_matrix(program, call, "bias", node, with_step ? &l->matrices[MATRIX_BIAS] : &none);
+void give_direction(Program *program, Call *call, const Node *node, const Layer *l, int direction) {
+  static const char *const apart[] = {"gates", "after_bias", "y", "y_h", "y_c", "peepholes", "memory", NULL};
   operand_bytes(call, "gates", node->scratch, 0, l->memory, READ_WRITE);
-  for (int i = 0; i < MATRICES; i++)
-    if (parameters[i]) give_matrix(program, call, parameters[i], node, &l->matrices[i]);
+  give_matrix(program, call, "after_bias", node, &l->matrices[MATRIX_AFTER_BIAS]);
+  give_matrix(program, call, "peepholes", node, &l->matrices[MATRIX_PEEPHOLES]);
   operand_value(call, "lengths", l->lengths, READ);
   operand_value(call, "initial_h", node_input(node, INPUT_H), READ);
   operand_value(call, "initial_c", l->cell == CELL_LSTM ? node_input(node, INPUT_C) : NULL, READ);
@@ -172,21 +164,36 @@ static void lower_steps(Program *program, const Node *node, const Layer *l, int 
   operand_value(call, "y_h", node_output(node, 1), WRITE);
   operand_value(call, "y_c", node_output(node, 2), WRITE);
   operand_bytes(call, "memory", node->scratch, l->memory, l->partial - l->memory, READ_WRITE);
-  operand_bytes(call, "partial", node->scratch, l->partial, l->partial_bytes, READ_WRITE);
   operand_float(call, "clip", (double)l->clip);
   operand_dim(call, "steps", l->steps);
-  operand_dim(call, "first", chunks ? dim_symbol(dims, chunks->first) : dim_const(dims, 0));
-  operand_dim(call, "count", chunks ? dim_symbol(dims, chunks->count) : l->steps);
   operand_dim(call, "batch", l->batch);
-  operand_integer(call, "inputs", l->inputs);
   operand_integer(call, "hidden", l->hidden);
   operand_integer(call, "directions", l->directions);
   operand_integer(call, "direction", direction);
   operand_integer(call, "reverse", direction == 1 || l->reverse);
   operand_integer(call, "batch_first", l->batch_first);
+  share_directions(call, apart);
+}
+
+static void lower_steps(Program *program, const Node *node, const Layer *l, int direction, const Wavefront *chunks) {
+  static const char *const apart[] = {"input", "bias", "weights", "candidate", "partial", NULL};
+  static const MatrixPlan none = {0};
+  Call *call = kernel_call(program, node, steps_spec(program->arena, l, direction));
+  bool with_step = l->variant.input == INPUT_WITH_STEP;
+  DimTable *dims = program->graph->dims;
+  operand_value(call, "x", with_step ? node->inputs[INPUT_X] : NULL, READ);
+  give_matrix(program, call, "input", node, with_step ? &l->matrices[MATRIX_INPUT] : &none);
+  give_matrix(program, call, "bias", node, with_step ? &l->matrices[MATRIX_BIAS] : &none);
+  give_matrix(program, call, "weights", node, &l->matrices[MATRIX_HIDDEN]);
+  give_matrix(program, call, "candidate", node, &l->matrices[MATRIX_CANDIDATE]);
+  give_direction(program, call, node, l, direction);
+  operand_bytes(call, "partial", node->scratch, l->partial, l->partial_bytes, READ_WRITE);
+  operand_dim(call, "first", chunks ? dim_symbol(dims, chunks->first) : dim_const(dims, 0));
+  operand_dim(call, "count", chunks ? dim_symbol(dims, chunks->count) : l->steps);
+  operand_integer(call, "inputs", l->inputs);
   double steps = (double)dim_optimum(l->steps), batch = (double)dim_optimum(l->batch), h = (double)l->hidden;
   call_cost(call, 2 * steps * batch * l->gates * h * h, 4 * steps * (l->gates * h * h + 3 * batch * h));
-  share_directions(call);
+  share_directions(call, apart);
 }
 
 static void lower_preparation(Program *program, const Node *node, const Layer *l) {
@@ -218,7 +225,10 @@ static void lower_wavefront(Program *program, const Stack *stack) {
 static void lower_alone(Program *program, const Node *node, const Layer *l) {
   lower_preparation(program, node, l);
   if (!l->variant.chunk) {
-    lower_layer(program, node, l, NULL);
+    if (l->int8)
+      int8_lower(program, node, l);
+    else
+      lower_layer(program, node, l, NULL);
     return;
   }
   lower_layer(program, node, l, program_wavefront(program, node, 1, l->variant.chunk, l->steps));

@@ -44,21 +44,17 @@ static const char *activation_body(Arena *arena, const Activation *activation) {
   return text.data;
 }
 
-KernelSpec *steps_spec(Arena *arena, const Layer *l, int direction) {
+/* What the templates of f32 and of integers have in common. */
+static KernelSpec *cells_spec(Arena *arena, const char *template_name, const Layer *l, int direction) {
   static const char *const hooks[MAX_ACTIVATIONS] = {"activation_f", "activation_g", "activation_h"};
-  KernelSpec *spec = kernel_spec_new(arena, "recurrent_steps");
+  KernelSpec *spec = kernel_spec_new(arena, template_name);
   kernel_knob(spec, "CELL", l->cell);
   kernel_knob(spec, "UNIT_VECTORS", l->unit_vectors);
   kernel_knob(spec, "ROWS", l->rows.most);
   kernel_knob(spec, "MIN_ROWS", l->rows.least);
-  kernel_knob(spec, "PANEL_PARTS", l->panel_parts);
   kernel_knob(spec, "PARTS", l->parts);
   kernel_knob(spec, "WORKERS", l->variant.workers);
   kernel_knob(spec, "BATCH_PARTS", l->variant.batch_parts);
-  kernel_knob(spec, "HIDE", l->variant.hide);
-  kernel_knob(spec, "HALVES", l->halves);
-  kernel_knob(spec, "DEPTH_BLOCK", l->variant.depth_block);
-  kernel_knob(spec, "INPUT", l->variant.input == INPUT_WITH_STEP);
   kernel_knob(spec, "CLIP", l->clip > 0);
   kernel_knob(spec, "INPUT_FORGET", l->input_forget);
   kernel_knob(spec, "PEEPHOLES", l->matrices[MATRIX_PEEPHOLES].source != NULL);
@@ -68,9 +64,30 @@ KernelSpec *steps_spec(Arena *arena, const Layer *l, int direction) {
   return spec;
 }
 
+KernelSpec *steps_spec(Arena *arena, const Layer *l, int direction) {
+  if (l->int8) return cells_spec(arena, "recurrent_int8", l, direction);
+  KernelSpec *spec = cells_spec(arena, "recurrent_steps", l, direction);
+  kernel_knob(spec, "PANEL_PARTS", l->panel_parts);
+  kernel_knob(spec, "HIDE", l->variant.hide);
+  kernel_knob(spec, "HALVES", l->halves);
+  kernel_knob(spec, "DEPTH_BLOCK", l->variant.depth_block);
+  kernel_knob(spec, "INPUT", l->variant.input == INPUT_WITH_STEP);
+  return spec;
+}
+
+KernelSpec *int8_input_spec(Arena *arena, const Layer *l) {
+  KernelSpec *spec = kernel_spec_new(arena, "recurrent_int8_input");
+  kernel_knob(spec, "VECTORS", l->gemm.vectors);
+  kernel_knob(spec, "ROWS", l->gemm.rows.most);
+  kernel_knob(spec, "MIN_ROWS", l->gemm.rows.least);
+  kernel_knob(spec, "PARTS", l->parts);
+  return spec;
+}
+
 int layer_kernels(Arena *arena, const Layer *l, KernelSpec **kernels) {
   int count = 0;
-  for (int product = 0; l->variant.input == INPUT_AHEAD && product < l->products; product++)
+  if (l->int8) kernels[count++] = int8_input_spec(arena, l);
+  for (int product = 0; !l->int8 && l->variant.input == INPUT_AHEAD && product < l->products; product++)
     kernels[count++] = input_spec(arena, l, product);
   for (int direction = 0; direction < l->directions; direction++) kernels[count++] = steps_spec(arena, l, direction);
   return count;

@@ -7,6 +7,7 @@
 
 /* A product with W, ahead of the steps. */
 KernelSpec *input_spec(Arena *arena, const Layer *layer, int product);
+KernelSpec *int8_input_spec(Arena *arena, const Layer *layer); /* the same of integers */
 KernelSpec *steps_spec(Arena *arena, const Layer *layer, int direction);
 
 enum { MAX_LAYER_KERNELS = 4 };

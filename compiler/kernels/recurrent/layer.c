@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "kernels/recurrent/layer.h"
 
+#include "kernels/recurrent/int8.h"
 #include "machine/targets.h"
 #include "support/numbers.h"
 
@@ -33,6 +34,7 @@ static void read_attributes(const Node *node, Layer *l) {
   l->input_forget = l->cell == CELL_LSTM && node_int(node, ATTR_input_forget);
   l->clip = node_has(node, ATTR_clip) ? (float)node_float(node, ATTR_clip) : 0;
   l->lengths = node_input(node, INPUT_LENGTHS);
+  l->int8 = int8_asked(node);
   read_activations(node, l->activations);
 }
 
@@ -54,6 +56,7 @@ static void settle_variant(Layer *l) {
   RecurrentVariant *v = &l->variant;
   int64_t batch = dim_upper(l->batch);
   if (v->batch_parts > batch) v->batch_parts = (int)batch;
+  if (l->int8) v->input = INPUT_AHEAD, v->hide = v->depth_block = v->chunk = 0;
   if (l->lengths) v->input = INPUT_AHEAD; /* the samples of a reverse direction may be at different times */
   if (batch == 1) v->depth_block = 0;
   bool two_products = l->cell == CELL_GRU_BEFORE;
@@ -110,12 +113,12 @@ static void choose_knobs(Graph *graph, Layer *l) {
   int product_vectors = cell_info(l->cell)->product_gates * l->unit_vectors;
   l->panels = ceil_div(l->hidden, (int64_t)l->unit_vectors * target->lanes);
   bool with_step = l->variant.input == INPUT_WITH_STEP;
-  l->panel_parts = with_step ? 1 : cell_panel_parts(target, product_vectors, dim_upper(l->batch));
+  l->panel_parts = with_step || l->int8 ? 1 : cell_panel_parts(target, product_vectors, dim_upper(l->batch));
   product_vectors /= l->panel_parts;
   int most = register_rows(target, with_step ? l->gates * l->unit_vectors : product_vectors);
   l->rows = block_rows(most, l->batch, l->variant.batch_parts);
   l->parts = cell_partial_sums(target, product_vectors);
-  l->halves = l->panels % 2 && l->panels >= 3 && l->variant.workers > 1 && !l->variant.hide;
+  l->halves = !l->int8 && l->panels % 2 && l->panels >= 3 && l->variant.workers > 1 && !l->variant.hide;
   choose_products(graph, l);
 }
 
@@ -182,8 +185,6 @@ static void plan_matrices(const Node *node, const Target *target, Layer *l) {
 
 static int64_t aligned(int64_t bytes) { return bytes > INT64_MAX - 63 ? INT64_MAX : (bytes + 63) & ~INT64_C(63); }
 
-static int64_t plus(int64_t a, int64_t b) { return a > INT64_MAX - b ? INT64_MAX : a + b; }
-
 static void plan_scratch(const Target *target, Layer *l) {
   bool with_step = l->variant.input == INPUT_WITH_STEP;
   int64_t batch = dim_upper(l->batch), steps = l->variant.chunk ? l->variant.chunk : dim_upper(l->steps);
@@ -192,16 +193,16 @@ static void plan_scratch(const Target *target, Layer *l) {
   int64_t gates = aligned(saturating_mul(samples, l->gates_row * 4));
   int64_t buffers = l->directions * cell_info(l->cell)->buffers * state_row * 4;
   l->memory = gates;
-  l->partial = aligned(plus(gates, saturating_mul(batch, buffers)));
+  l->partial = aligned(saturating_add(gates, saturating_mul(batch, buffers)));
   int64_t product = l->directions * l->panels * cell_info(l->cell)->product_gates * l->unit_vectors * target->lanes;
   bool suspends = l->variant.hide || l->variant.depth_block || l->halves || l->panel_parts > 1;
   l->partial_bytes = suspends ? saturating_mul(batch, 4 * product) : 0;
-  l->scratch_bytes = aligned(plus(l->partial, l->partial_bytes));
+  l->scratch_bytes = aligned(saturating_add(l->partial, l->partial_bytes));
   for (int i = 0; i < MATRICES; i++) {
     MatrixPlan *matrix = &l->matrices[i];
     if (!matrix->source || value_is_constant(matrix->source)) continue;
     matrix->scratch = l->scratch_bytes;
-    l->scratch_bytes = aligned(plus(l->scratch_bytes, 4 * panels_floats(&matrix->panels)));
+    l->scratch_bytes = aligned(saturating_add(l->scratch_bytes, 4 * panels_floats(&matrix->panels)));
   }
 }
 
@@ -216,6 +217,7 @@ static const char *schedule_text(Arena *arena, const Layer *l) {
   if (v->hide) text_add(&text, "_hide");
   if (v->depth_block) text_add(&text, "_k%d", v->depth_block);
   if (v->input == INPUT_WITH_STEP) text_add(&text, "_step");
+  if (l->int8) text_add(&text, "_int8");
   if (v->chunk) text_add(&text, l->stack ? "_w%d" : "_c%d", v->chunk);
   return text.data;
 }
@@ -224,6 +226,11 @@ Layer *layer_run_by(Graph *graph, Node *node, const RecurrentVariant *variant) {
   Layer *l = ARENA_NEW(graph->arena, Layer);
   l->cell = cell_of(node);
   if (!read_extents(node, l)) return NULL;
+  const char *obstacle = int8_asked(node) ? int8_obstacle(node) : NULL;
+  if (obstacle) {
+    error_at(node->where, EXIT_UNSUPPORTED, "precision int8-dynamic %s", obstacle);
+    return NULL;
+  }
   read_attributes(node, l);
   l->variant = *variant;
   settle_chunk(graph, node, l);
@@ -231,6 +238,7 @@ Layer *layer_run_by(Graph *graph, Node *node, const RecurrentVariant *variant) {
   choose_knobs(graph, l);
   plan_matrices(node, graph->config->target, l);
   plan_scratch(graph->config->target, l);
+  if (l->int8) int8_plan_scratch(l);
   l->base = (Schedule){schedule_text(graph->arena, l), &recurrent_kind, l->variant.knobs};
   return l;
 }

@@ -24,8 +24,9 @@ typedef struct MatrixPlan {
   const Value *source;   /* NULL: none */
   int64_t first, addend; /* offsets in source, in elements; addend < 0: none */
   Panels panels;
-  Value *packed;   /* constant */
-  int64_t scratch; /* at run time: offset in the node's scratch, in bytes */
+  Value *packed;          /* constant */
+  Value *scales, *totals; /* of the columns of products of integers (int8.h) */
+  int64_t scratch;        /* at run time: offset in the node's scratch, in bytes */
 } MatrixPlan;
 
 typedef struct Layer {
@@ -34,6 +35,7 @@ typedef struct Layer {
   BlockRows rows;
   int gates, unit_vectors, panel_parts, parts;
   RecurrentVariant variant; /* base.knobs by name */
+  bool int8;                /* products of integers: int8.h */
   bool halves;              /* two workers share the middle one of an odd number of panels */
   int64_t directions, hidden, inputs, panels;
   bool reverse, batch_first, input_forget;
@@ -51,6 +53,9 @@ typedef struct Layer {
   /* Offsets of the steps' memory and of partial sums, and the total; gates are at 0. */
   int64_t memory, partial, scratch_bytes;
   int64_t partial_bytes;
+  /* int8: offsets of the rows of X and of the states as they are quantised, and of these rows' scales; sets of states
+   */
+  int64_t x_bytes, x_scales, state_bytes, state_scales, slots;
 } Layer;
 
 /* The layer with the schedule of plan_recurrent and --rnn. NULL after error_at(), if the kernels cannot run it. */

@@ -9,7 +9,8 @@ typedef struct MatrixBytes {
 
 static MatrixBytes bytes_of(const MmExtents *mm) {
   double i = (double)mm->i, j = (double)mm->j, k = (double)mm->k;
-  return (MatrixBytes){FLOAT_BYTES * i * k, FLOAT_BYTES * k * j, FLOAT_BYTES * i * j};
+  double element = mm->bytes ? 1 : FLOAT_BYTES;
+  return (MatrixBytes){element * i * k, element * k * j, FLOAT_BYTES * i * j};
 }
 
 double pcp_traffic(const MmExtents *mm, Split x, int64_t private_bytes) {

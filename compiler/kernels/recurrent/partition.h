@@ -21,7 +21,8 @@ typedef struct Split {
 } Split;
 
 typedef struct MmExtents {
-  int64_t i, j, k; /* I, J, K, in f32 elements */
+  int64_t i, j, k; /* I, J, K, in elements: f32, or bytes of A and B */
+  bool bytes;
   int64_t steps;
   int64_t most_i, most_j; /* upper bounds of X_i and X_j: samples, panels of units */
 } MmExtents;

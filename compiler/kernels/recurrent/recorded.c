@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "kernels/recurrent/recorded.h"
 
+#include "kernels/recurrent/int8.h"
 #include "kernels/recurrent/kernels.h"
 #include "machine/targets.h"
 #include "support/text.h"
@@ -31,6 +32,7 @@ static void add_kind(Text *text, const MmLayer *l) {
   add_if(text, l->cell == CELL_LSTM && node_input(node, INPUT_P), "peepholes");
   add_if(text, l->cell == CELL_LSTM && node_int(node, ATTR_input_forget), "coupled");
   add_if(text, node_has(node, ATTR_clip), "clip");
+  add_if(text, int8_asked(node), "int8");
   add_activations(text, node);
 }
 

@@ -3,13 +3,15 @@
 
 #include "ir/family.h"
 #include "kernels/recurrent/cell.h"
+#include "kernels/recurrent/int8.h"
 #include "passes.h"
 
 enum { OUTPUT_Y = 0, NO_STACK = -1 };
 
 /* ---- rows of layers ---- */
 
-static bool recurrent(const Node *node) { return node->op->family == &family_recurrent; }
+/* Layers of integers compute no steps of each other. */
+static bool recurrent(const Node *node) { return node->op->family == &family_recurrent && !int8_asked(node); }
 
 /* The layer whose Y, through views, is the X of `node` at the same times; NULL: none. */
 static Node *layer_before(const Node *node) {

@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: MIT */
+#include "kernels/recurrent/int8.h"
+
+#include <math.h>
+
+#include "cpu.h"
+#include "kernels/recurrent/kernels.h"
+#include "kernels/recurrent/lowering.h"
+#include "program/build.h"
+#include "support/numbers.h"
+
+/* As templates/panel_int8.h has them: elements that a step multiplies, bytes from one row to the next, of a RowScale.
+ */
+enum { DEPTH_STEP = 4, ROW_UNIT = 64, SCALE_BYTES = 8 };
+
+/* 255 * 128 * this is less than 2^31: no sum leaves i32. */
+enum { MOST_DEPTH = 65793 };
+
+static int64_t row_bytes(int64_t n) { return round_up(n, ROW_UNIT); }
+static int64_t packed_depth(int64_t n) { return round_up(n, DEPTH_STEP); }
+
+bool int8_asked(const Node *node) { return node_word(node, ATTR_precision) == PRODUCTS_int8_dynamic; }
+
+const char *int8_obstacle(const Node *node) {
+  for (int i = INPUT_W; i <= INPUT_R; i++) {
+    const Value *weights = node->inputs[i];
+    if (!value_is_constant(weights)) return i == INPUT_W ? "needs a constant W" : "needs a constant R";
+    if (dim_is_const(weights->shape[2]) && dim_value(weights->shape[2]) > MOST_DEPTH)
+      return "takes at most 65793 inputs and units: sums of more could leave 32 bits";
+  }
+  return NULL;
+}
+
+/* Where the CPU has no product of four bytes: two of widened pairs, and what widens and adds up. */
+int int8_dot(const Target *target) {
+  enum { BY_PAIRS = 6 };
+  return target->cpu_features & CPU_DOTPROD ? 1 : BY_PAIRS;
+}
+
+/* ---- scratch memory ---- */
+
+/* The most workers that share a sample, each with a copy of its state in bytes. */
+static int64_t most_slots(const Layer *l) {
+  int64_t ways = l->variant.workers / l->variant.batch_parts;
+  return ways < 1 ? 1 : ways < l->panels ? ways : l->panels;
+}
+
+static int64_t take(int64_t *end, int64_t rows, int64_t bytes) {
+  int64_t at = *end;
+  *end = saturating_add(at, saturating_mul(rows, bytes));
+  *end = *end > INT64_MAX - 63 ? INT64_MAX : (*end + 63) & ~INT64_C(63);
+  return at;
+}
+
+void int8_plan_scratch(Layer *l) {
+  int64_t batch = dim_upper(l->batch), samples = saturating_mul(dim_upper(l->steps), batch);
+  l->slots = most_slots(l);
+  int64_t states = saturating_mul(l->directions * l->slots, batch);
+  l->x_bytes = take(&l->scratch_bytes, samples, row_bytes(l->inputs));
+  l->x_scales = take(&l->scratch_bytes, samples, SCALE_BYTES);
+  l->state_bytes = take(&l->scratch_bytes, states, row_bytes(l->hidden));
+  l->state_scales = take(&l->scratch_bytes, states, SCALE_BYTES);
+}
+
+/* ---- packing ---- */
+
+typedef struct Column {
+  float scale;
+  int32_t total;
+} Column;
+
+/* One row of W or R becomes a column: element k goes to to[k / 4 * step + k % 4]. */
+static Column pack_column(const float *from, int64_t depth, int8_t *to, int64_t step) {
+  enum { LARGEST = 127 };
+  double largest = 0;
+  bool finite = true;
+  for (int64_t k = 0; k < depth; k++) {
+    largest = fmax(largest, fabs((double)from[k]));
+    finite &= isfinite(from[k]);
+  }
+  if (!finite) return (Column){.scale = NAN};
+  Column column = {.scale = (float)(largest / LARGEST)};
+  if (column.scale == 0) return column;
+  for (int64_t k = 0; k < depth; k++) {
+    int element = (int)rint(from[k] * (LARGEST / largest));
+    to[k / DEPTH_STEP * step + k % DEPTH_STEP] = (int8_t)element;
+    column.total += element;
+  }
+  return column;
+}
+
+void int8_pack(Graph *graph, Node *node, MatrixPlan *matrix, const char *name) {
+  const Panels *p = &matrix->panels;
+  int64_t columns = panels_columns(p), depth = packed_depth(p->depth), bytes = columns * depth;
+  int64_t step = (int64_t)p->vectors * p->lanes * DEPTH_STEP, width = (int64_t)p->vectors * p->lanes;
+  int8_t *elements = ARENA_ARRAY(graph->arena, int8_t, bytes);
+  float *scales = ARENA_ARRAY(graph->arena, float, columns);
+  int32_t *totals = ARENA_ARRAY(graph->arena, int32_t, columns);
+  const float *source = (const float *)matrix->source->data + matrix->first;
+  for (int64_t i = 0; i < columns; i++) {
+    int64_t from = panels_source(p, i);
+    if (from < 0) continue;
+    int8_t *to = elements + i / width * width * depth + i % width * DEPTH_STEP;
+    Column column = pack_column(source + from, p->depth, to, step);
+    scales[i] = column.scale;
+    totals[i] = column.total;
+  }
+  matrix->packed = graph_constant(graph, name, RNNCC_I8, 1, &bytes, elements);
+  matrix->scales =
+      graph_constant(graph, arena_format(graph->arena, "scales of %s", name), RNNCC_F32, 1, &columns, scales);
+  matrix->totals =
+      graph_constant(graph, arena_format(graph->arena, "totals of %s", name), RNNCC_I32, 1, &columns, totals);
+  graph_pack(graph, node, matrix->packed);
+  graph_pack(graph, node, matrix->scales);
+  graph_pack(graph, node, matrix->totals);
+}
+
+/* ---- lowering ---- */
+
+static void give_rows(Call *call, const Node *node, int64_t bytes, int64_t scales, int64_t end) {
+  operand_bytes(call, "quantised", node->scratch, bytes, scales - bytes, READ_WRITE);
+  operand_bytes(call, "row_scales", node->scratch, scales, end - scales, READ_WRITE);
+}
+
+static void give_weights(Call *call, const char *const parameters[3], const MatrixPlan *matrix) {
+  operand_value(call, parameters[0], matrix->packed, READ);
+  operand_value(call, parameters[1], matrix->scales, READ);
+  operand_value(call, parameters[2], matrix->totals, READ);
+}
+
+static const char *const weights_parameters[] = {"weights", "scales", "totals"};
+static const char *const candidate_parameters[] = {"candidate", "candidate_scales", "candidate_totals"};
+
+static void lower_input(Program *program, const Node *node, const Layer *l) {
+  Call *call = kernel_call(program, node, int8_input_spec(program->arena, l));
+  operand_value(call, "x", node->inputs[INPUT_X], READ);
+  give_weights(call, weights_parameters, &l->matrices[MATRIX_INPUT]);
+  give_matrix(program, call, "bias", node, &l->matrices[MATRIX_BIAS]);
+  operand_bytes(call, "gates", node->scratch, 0, l->memory, WRITE);
+  give_rows(call, node, l->x_bytes, l->x_scales, l->state_bytes);
+  operand_dim(call, "rows", dim_mul(program->graph->dims, l->steps, l->batch));
+  operand_integer(call, "inputs", l->inputs);
+  operand_integer(call, "gates_row", l->gates_row);
+  double m = (double)dim_optimum(l->steps) * (double)dim_optimum(l->batch), n = (double)l->gates_row;
+  double k = (double)l->inputs;
+  call_cost(call, 2 * m * n * k, 4 * m * k + n * k + 4 * m * n);
+}
+
+static void lower_direction(Program *program, const Node *node, const Layer *l, int direction) {
+  Call *call = kernel_call(program, node, steps_spec(program->arena, l, direction));
+  give_weights(call, weights_parameters, &l->matrices[MATRIX_HIDDEN]);
+  give_weights(call, candidate_parameters, &l->matrices[MATRIX_CANDIDATE]);
+  give_rows(call, node, l->state_bytes, l->state_scales, l->scratch_bytes);
+  operand_integer(call, "slots", l->slots);
+  give_direction(program, call, node, l, direction);
+  double steps = (double)dim_optimum(l->steps), batch = (double)dim_optimum(l->batch), h = (double)l->hidden;
+  call_cost(call, 2 * steps * batch * l->gates * h * h, steps * (l->gates * h * h + 12 * batch * h));
+  static const char *const apart[] = {"weights",          "scales",           "totals",    "candidate",
+                                      "candidate_scales", "candidate_totals", "quantised", "row_scales"};
+  for (size_t i = 0; i < sizeof apart / sizeof *apart; i++) operand_sharing(call, apart[i], SHARED_APART);
+}
+
+void int8_lower(Program *program, const Node *node, const Layer *l) {
+  lower_input(program, node, l);
+  for (int direction = 0; direction < l->directions; direction++) lower_direction(program, node, l, direction);
+}

@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Products of rows that are quantised as they come, each by its own range, with a packed panel of s8 weights.
+ *
+ * A row of f32 becomes u8 as ONNX's DynamicQuantizeLinear has it: 0 is exact, the largest and the smallest element, or
+ * 0, are 255 and 0. Elements are multiplied by the scale's inverse, where ONNX divides: of numbers within some 1e-7 of
+ * half a step, one may become its neighbour. A row's numbers depend on no other row, so results depend on neither the
+ * batch nor the blocking; sums of integers are exact in any order.
+ *
+ * A panel holds `vectors` * LANES columns, packed [K / 4][vectors][LANES][4], its last rows filled with zeros. `rows`,
+ * `vectors` and `parts` must be constants once inlined.
+ */
+#ifndef PANEL_INT8_H
+#define PANEL_INT8_H
+
+#include "kernel.h"
+#include "panel.h"
+#include "simd/int8.h"
+#include "simd/simd.h"
+
+typedef vint PanelSums[PANEL_VECTORS];
+
+/* What a row's bytes mean: element i is scale * (byte i - zero). `zero` counts as the products do (DOT_ZERO). */
+typedef struct RowScale {
+  float scale;
+  int32_t zero;
+} RowScale;
+
+/* Bytes from one quantised row to the next: whole vectors are stored. */
+static inline int64_t int8_row(int64_t n) { return round_up(n, 64); }
+
+/* spoiled: NaN in a lane that has seen an element that is infinite or not a number, else 0. */
+typedef struct RowRange {
+  vec least, most, spoiled;
+} RowRange;
+
+SIMD_FUNCTION void widen_range(RowRange *range, vec v) {
+  range->least = vmin_bound(range->least, v);
+  range->most = vmax_bound(range->most, v);
+  range->spoiled = vfma(range->spoiled, v, vzero());
+}
+
+SIMD_FUNCTION RowRange range_of(const float *x, int64_t n) {
+  RowRange a = {vzero(), vzero(), vzero()}, b = a;
+  int64_t i = 0;
+  for (; i + 2 * LANES <= n; i += 2 * LANES) {
+    widen_range(&a, vload(x + i));
+    widen_range(&b, vload(x + i + LANES));
+  }
+  for (; i < n; i += LANES) widen_range(&a, panel_load(x + i, n - i));
+  widen_range(&a, b.least);
+  widen_range(&a, b.most);
+  a.spoiled = vadd(a.spoiled, b.spoiled);
+  return a;
+}
+
+/* Rows of less than this are zero to products in f32. */
+#define LEAST_RANGE 0x1p-100f
+
+/* Quantises n elements of a row. One that is infinite or not a number makes all products of the row NaN. */
+SIMD_FUNCTION RowScale quantise_row(const float *x, int64_t n, uint8_t *bytes) {
+  RowRange range = range_of(x, n);
+  float least = vhmin(range.least), width = vhmax(range.most) - least;
+  bool finite = !vany(visnan(range.spoiled)) && width < __builtin_inff(), tiny = !(width > LEAST_RANGE);
+  float inverse = finite && !tiny ? 255 / width : 0;
+  vint zero = vround_to_int(vset(finite ? -least * inverse : 0));
+  for (int64_t i = 0; i < n; i += LANES) {
+    vec scaled = finite ? vmul(panel_load(x + i, n - i), vset(inverse)) : vzero();
+    vint_store_u8(bytes + i, vint_add(vround_to_int(scaled), zero));
+  }
+  int32_t zeros[LANES];
+  vint_store(zeros, zero);
+  return (RowScale){.scale = finite ? (tiny ? 0 : width / 255) : __builtin_nanf(""), .zero = zeros[0] - DOT_ZERO};
+}
+
+/* sums[m][v] += row m of A times the panel, `depth` elements each. */
+SIMD_FUNCTION void int8_multiply(PanelSums *sums, int rows, int vectors, const uint8_t *a, int64_t a_row,
+                                 const int8_t *panel, int64_t depth) {
+  for (int64_t k = 0; k < depth; k += DOT) {
+    vint b[PANEL_VECTORS];
+#pragma clang loop unroll(full)
+    for (int v = 0; v < vectors; v++) b[v] = vdot_load(panel + (k * vectors + v * DOT) * LANES);
+#pragma clang loop unroll(full)
+    for (int m = 0; m < rows; m++) {
+      vint x = vdot_broadcast(a + m * a_row + k, 0);
+#pragma clang loop unroll(full)
+      for (int v = 0; v < vectors; v++) sums[m][v] = vdot(sums[m][v], x, b[v], DOT_ANY);
+    }
+  }
+}
+
+/* One row in `parts` partial sums, which hide the latency of an addition. */
+SIMD_FUNCTION void int8_multiply_split(vint *sums, int parts, int vectors, const uint8_t *a, const int8_t *panel,
+                                       int64_t depth) {
+  PanelSums partial[PANEL_ROWS];
+#pragma clang loop unroll(full)
+  for (int i = 0; i < parts; i++) {
+#pragma clang loop unroll(full)
+    for (int v = 0; v < vectors; v++) partial[i][v] = i ? vint_zero() : sums[v];
+  }
+  int64_t step = parts * DOT, whole = depth / step * step;
+  for (int64_t k = 0; k < whole; k += step) {
+#pragma clang loop unroll(full)
+    for (int i = 0; i < parts; i++) {
+      vint x = vdot_broadcast(a + k + i * DOT, 0);
+      const int8_t *row = panel + (k + i * DOT) * vectors * LANES;
+#pragma clang loop unroll(full)
+      for (int v = 0; v < vectors; v++)
+        partial[i][v] = vdot(partial[i][v], x, vdot_load(row + v * DOT * LANES), DOT_ANY);
+    }
+  }
+  int8_multiply(partial, 1, vectors, a + whole, 0, panel + whole * vectors * LANES, depth - whole);
+#pragma clang loop unroll(full)
+  for (int v = 0; v < vectors; v++) {
+    sums[v] = partial[0][v];
+#pragma clang loop unroll(full)
+    for (int i = 1; i < parts; i++) sums[v] = vint_add(sums[v], partial[i][v]);
+  }
+}
+
+/* start + the product that a vector of sums stands for. scales, totals: of these columns' weights; a total is the sum
+ * of a column's. */
+SIMD_FUNCTION vec int8_product(vec start, vint sum, RowScale row, const float *scales, const int32_t *totals) {
+  vint exact = vint_sub(sum, vint_mul(vint_set(row.zero), vint_load(totals)));
+  return vfma(start, vmul(vset(row.scale), vload(scales)), vint_to_float(exact));
+}
+
+#endif

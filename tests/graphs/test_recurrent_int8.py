@@ -1,0 +1,201 @@
+# SPDX-License-Identifier: MIT
+"""Compiled RNN, GRU and LSTM with products of integers, over all attributes, against NumPy's exact products of the same
+integers (support/recurrent_int8.py).
+
+One unit of one sum is some 1e-4 of a gate: the bound of f32, near 1e-6, finds a sum that is wrong by one.
+"""
+import numpy as np
+import pytest
+
+from support.amount import some
+from support.model_builder import Model
+from support.module import Module
+from support.recurrent import model_of
+from support.recurrent_groups import GROUP, assert_near, emulated_outputs, fixed_dims, group_feeds, \
+    group_outputs, in_groups, is_optimised, shapes_of, tolerance
+from support.recurrent_int8 import int8_configuration
+from support.refusal import refused
+
+CONFIGURATIONS = [int8_configuration(seed) for seed in some(range(210), 60)]
+
+
+def check_values(configuration, group, outputs_of):
+    weights = configuration.random_weights()
+    for T, B in shapes_of(group):
+        feeds, got = configuration.random_feeds(T, B, 0), outputs_of(T, B)
+        y = got["Y"].transpose(1, 2, 0, 3) if configuration.layout else got["Y"]
+        expected = configuration.values(weights, feeds, y)
+        limit = tolerance(configuration, T, expected["Y"])
+        assert (np.abs(y - expected["Y"]) <= limit + configuration.doubt).all(), f"T={T} B={B} Y"
+        for name in set(got) - {"Y"}:
+            want = configuration.to_layout({name: expected[name]})[name]
+            assert_near(got[name], want, limit + configuration.doubt.max(), f"T={T} B={B} {name}")
+
+
+def check_target(configuration, group, compile, tmp_path, *options):
+    path = compile(model_of(group, **fixed_dims(group)).write(tmp_path), *options, optimised=is_optimised(group))
+    check_values(configuration, group, lambda T, B: configuration.own(group_outputs(path, group, T, B, 2)))
+
+
+@in_groups(CONFIGURATIONS)
+def test_values_are_those_of_exact_products(configuration, group, compile, tmp_path):
+    check_target(configuration, group, compile, tmp_path)
+
+
+@in_groups(CONFIGURATIONS[:2 * GROUP])
+def test_avx2_computes_the_same(configuration, group, compile, tmp_path):
+    check_target(configuration, group, compile, tmp_path, "--target=x86-64-v3")
+
+
+@in_groups(CONFIGURATIONS[GROUP:3 * GROUP])
+def test_sse_computes_the_same(configuration, group, compile, tmp_path):
+    check_target(configuration, group, compile, tmp_path, "--target=x86-64-v2")
+
+
+@in_groups(CONFIGURATIONS[2 * GROUP:4 * GROUP])
+def test_plain_c_computes_the_same(configuration, group, compile, tmp_path):
+    check_target(configuration, group, compile, tmp_path, "--target=x86-64")
+
+
+@pytest.mark.parametrize("target", ["aarch64-linux-gnu", "aarch64-linux-gnu+dotprod"])
+@in_groups(CONFIGURATIONS[GROUP:3 * GROUP])
+def test_neon_under_qemu_computes_the_same(configuration, group, target, compile, aarch64_rnnrun, tmp_path):
+    path = compile(model_of(group, **fixed_dims(group)).write(tmp_path), f"--target={target}",
+                   optimised=is_optimised(group))
+
+    def outputs_of(T, B):
+        return emulated_outputs(configuration, path, group_feeds(group, T, B), aarch64_rnnrun, tmp_path)
+
+    check_values(configuration, group, outputs_of)
+
+
+@in_groups(CONFIGURATIONS[:6 * GROUP])
+def test_thread_counts_are_bit_identical(configuration, group, compile, tmp_path):
+    path = compile(model_of(group, **fixed_dims(group)).write(tmp_path), optimised=is_optimised(group))
+    T, B = shapes_of(group)[-1]
+    one, *others = [configuration.own(group_outputs(path, group, T, B, threads)) for threads in (1, 2, 3, 8)]
+    for name in one:
+        for other in others:
+            assert np.array_equal(one[name].view(np.uint32), other[name].view(np.uint32)), name
+
+
+def sample_of(configuration, arrays, sample):
+    """The arrays of layout 0 with one sample of the batch."""
+    axes = {"x": 1, "lengths": 0, "Y": 2}
+    return {name: array.take([sample], axis=axes.get(name, 1)) for name, array in arrays.items()}
+
+
+ANY_BATCH = [c for c in CONFIGURATIONS if not c.layout][:GROUP]
+
+
+@in_groups(ANY_BATCH)
+def test_a_sample_is_the_same_in_any_batch(configuration, group, compile, tmp_path):
+    path, T, B = compile(model_of(group).write(tmp_path)), 9, 5
+    feeds = [(c, c.random_feeds(T, B, 0)) for c in group]
+
+    def run(context, of):
+        given = {name: array for c, arrays in feeds for name, array in c.named(of(c, arrays)).items()}
+        return configuration.own(context.run(given))
+
+    with Module(path) as module, module.context(threads=2) as context:
+        whole = run(context, lambda c, arrays: arrays)
+        for sample in range(B):
+            alone = run(context, lambda c, arrays: sample_of(c, arrays, sample))
+            for name, array in sample_of(configuration, whole, sample).items():
+                assert np.array_equal(alone[name].view(np.uint32), array.view(np.uint32)), (sample, name)
+
+
+FORWARD = [c for c in CONFIGURATIONS if c.direction == "forward" and not c.lengths][:2 * GROUP]
+
+
+@in_groups(FORWARD)
+def test_pieces_with_carried_states_equal_the_whole_sequence_bit_for_bit(configuration, group, compile, tmp_path):
+    path = compile(model_of(group, streaming=True, B=2).write(tmp_path))
+    T, inputs = 20, [(c, c.random_feeds(20, 2, 0)["x"]) for c in group]
+
+    def run(context, begin, end):
+        feeds = {name: array for c, x in inputs
+                 for name, array in c.named(c.to_layout({"x": x[begin:end]})).items()}
+        y = configuration.own(context.run(feeds))["Y"]
+        return y.transpose(1, 2, 0, 3) if configuration.layout else y
+
+    with Module(path) as module, module.context() as whole, module.context() as cut:
+        expected = run(whole, 0, T)
+        got = np.concatenate([run(cut, 0, 7), run(cut, 7, 8), run(cut, 8, T)])
+        assert np.array_equal(got.view(np.uint32), expected.view(np.uint32))
+
+
+# ---- values at the edge ----
+
+
+def one_layer(op, R, W, precision="int8-dynamic"):
+    """Of one direction, without biases: X [T, 1, I], Y."""
+    model = Model("edge")
+    model.dim("T", 1, 4, 20)
+    x = model.input("x", "f32", ["T", 1, W.shape[2]])
+    model.node(op, [x, model.constant(W, "W"), model.constant(R, "R")], ["Y"], hidden_size=R.shape[2],
+               precision=precision)
+    model.output("Y")
+    return model
+
+
+@pytest.mark.parametrize("target", ["native", "x86-64-v3", "x86-64-v2", "x86-64"])
+def test_no_sum_saturates_or_overflows(target, compile, tmp_path):
+    """All weights are 127, or -127, and all inputs 255: pairs of products leave 16 bits by far."""
+    I, H = 4000, 20
+    W = np.full((1, H, I), 127, np.float32)
+    W[0, ::2] = -127
+    path = compile(one_layer("RNN", np.zeros((1, H, H), np.float32), W / (255 * 127 * I)).write(tmp_path),
+                   f"--target={target}")
+    x = np.full((3, 1, I), 255, np.float32)
+    x[1] = -255
+    with Module(path) as module, module.context() as context:
+        y = context.run({"x": x})["Y"]
+    expected = np.tanh(np.where(np.arange(H) % 2, 1, -1) * np.array([1, -1, 1])[:, None, None, None])
+    assert np.abs(y - expected).max() < 1e-5
+
+
+def test_a_row_that_is_not_finite_makes_nan_and_others_stay(compile, tmp_path):
+    rng = np.random.default_rng(5)
+    W, R = (rng.uniform(-1, 1, (1, 4 * 24, n)).astype(np.float32) / 5 for n in (30, 24))
+    path = compile(one_layer("LSTM", R, W).write(tmp_path))
+    x = rng.uniform(-1, 1, (6, 1, 30)).astype(np.float32)
+    with Module(path) as module, module.context(threads=2) as context:
+        good = context.run({"x": x})["Y"]
+        for bad in (np.nan, np.inf, -np.inf):
+            x[3, 0, 29] = bad
+            y = context.run({"x": x})["Y"]
+            assert np.array_equal(y[:3], good[:3]) and np.isnan(y[3:]).all(), bad
+
+
+def test_zeros_are_exact(compile, tmp_path):
+    rng = np.random.default_rng(6)
+    W, R = rng.uniform(-1, 1, (1, 9, 7)).astype(np.float32), np.zeros((1, 9, 9), np.float32)
+    W[0, 4] = 0
+    path = compile(one_layer("RNN", R, W).write(tmp_path))
+    x = np.zeros((2, 1, 7), np.float32)
+    x[1] = 1e-38  # a range that no product in f32 can tell from zero
+    with Module(path) as module, module.context() as context:
+        assert not context.run({"x": x})["Y"].any()
+        assert not context.run({"x": x + 1})["Y"][:, 0, 0, 4].any()
+
+
+# ---- what is refused ----
+
+
+def test_weights_that_are_not_constant_are_refused(rnncc, tmp_path):
+    model = Model("net")
+    W, R = model.input("W", "f32", [1, 3, 2]), model.constant(np.zeros((1, 3, 3), np.float32), "R")
+    model.node("RNN", [model.input("x", "f32", [4, 1, 2]), W, R], ["Y"], hidden_size=3, precision="int8-dynamic")
+    model.output("Y")
+    refused(rnncc, tmp_path, model.write(tmp_path), 3, "nodes[0]", "precision int8-dynamic needs a constant W")
+
+
+def test_depths_whose_sums_could_leave_32_bits_are_refused(rnncc, tmp_path):
+    model = one_layer("RNN", np.zeros((1, 1, 1), np.float32), np.ones((1, 1, 65794), np.float32))
+    refused(rnncc, tmp_path, model.write(tmp_path), 3, "at most 65793 inputs and units")
+
+
+def test_an_unknown_precision_is_refused(rnncc, tmp_path):
+    model = one_layer("RNN", np.zeros((1, 1, 1), np.float32), np.ones((1, 1, 2), np.float32), "int4")
+    refused(rnncc, tmp_path, model.write(tmp_path), 2, "precision", "int8-dynamic", "int4")

@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: MIT
+"""Recurrent layers with products of integers, by NumPy: the numbers that templates/panel_int8.h makes of rows and of
+weights, in the same f32 arithmetic, and exact products of them; all else in double precision.
+
+A step starts from the state that the module has (Configuration.values, `seen`), because a state that is another by one
+rounding error may become another integer. What GRU multiplies after its reset gate is not seen: there an element that is
+so near to half a step adds what one step of it makes to `doubt`, by which a unit of Y may differ.
+"""
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from support.recurrent import MAX_B, MAX_T, Configuration, random_configuration
+
+F = np.float32
+NEAR = 4e-4  # of half a step: some roundings of numbers up to 255
+
+
+def quantised(vector):
+    """(the integers, what one of them is, how far each is from half a step) of a row of f32."""
+    vector = vector.astype(F)
+    least, most = min(F(0), vector.min()), max(F(0), vector.max())
+    width = most - least
+    if not width > F(2.0**-100):
+        return np.zeros(len(vector), np.int64), F(0), np.ones(len(vector))
+    inverse = F(255) / width
+    zero, scaled = np.rint(-least * inverse), vector * inverse
+    numbers = np.clip(np.rint(scaled) + zero, 0, 255) - zero
+    from_half = np.abs(np.abs(scaled.astype(float) - np.rint(scaled)) - 0.5)
+    return numbers.astype(np.int64), width / F(255), from_half
+
+
+def quantised_weights(matrix):
+    """(the integers, the scale of each row)."""
+    largest = np.abs(matrix).max(axis=1)
+    scales = (largest / 127).astype(F)
+    return np.rint(matrix * (127 / np.where(largest, largest, 1))[:, None]).astype(np.int64), scales
+
+
+@dataclass
+class Int8Configuration(Configuration):
+    def attributes(self, layout):
+        return super().attributes(layout) | {"precision": "int8-dynamic"}
+
+    def product(self, matrix, vector, seen=True):
+        weights, scales = quantised_weights(matrix)
+        numbers, scale, from_half = quantised(vector)
+        steps = (scale * scales).astype(float)
+        if not seen:
+            near = np.abs(weights[:, from_half < NEAR]).sum(axis=1)
+            self.step_doubt = self.step_doubt + near * steps
+        return weights @ numbers * steps
+
+    def stepped(self, t, d, b):
+        self.doubt[t, d, b] = 2 * self.step_doubt  # activations may be as steep as 1.2
+        self.step_doubt = 0
+
+    def values(self, weights, feeds, seen=None):
+        self.step_doubt, self.doubt = 0, np.zeros(seen.shape)
+        return super().values(weights, feeds, seen)
+
+
+def int8_configuration(seed):
+    """Y is always an output: it has the states that the steps start from."""
+    made = random_configuration(seed)
+    outputs = ("Y",) + tuple(name for name in made.outputs if name != "Y")
+    return Int8Configuration(**vars(replace(made, outputs=outputs)))
