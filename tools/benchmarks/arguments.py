@@ -13,6 +13,8 @@ from benchmarks.cnn_cases import CASES as CNN_CASES
 from benchmarks.cnn_cases import case_named as cnn_case_named
 from benchmarks.environment import PEERS, UNTUNED
 from benchmarks.isas import OF_TARGET
+from benchmarks.lowp_cases import CASES as LOWP_CASES
+from benchmarks.lowp_cases import case_named as lowp_case_named
 from benchmarks.product_cases import CASES as PRODUCT_CASES
 from benchmarks.product_cases import case_named as product_case_named
 
@@ -110,7 +112,7 @@ def parser():
         description="Compares compiled modules with their peers, or with modules made without a step of the "
                     "compiler: same weights, same input, in turns.",
         epilog="exit: 0 ok, 1 outputs disagree, 2 usage, 5 environment")
-    what = top.add_subparsers(dest="what", required=True, metavar="rnn|cnn|products|ablation|compare|model|predict|static|width|exported|fft")
+    what = top.add_subparsers(dest="what", required=True, metavar="rnn|cnn|products|lowp|ablation|compare|model|predict|static|width|exported|fft")
     rnn = what.add_parser(
         "rnn", help="recurrent layers, against ONNX Runtime, OpenVINO and PyTorch",
         epilog="Writes RESULTS.avx512.md, results.avx512.json and rnn.avx512.svg, or those of another instruction set, "
@@ -130,6 +132,12 @@ def parser():
                "on an idle machine only.")
     add_peer_options(products, "products", "'encoder*', or one of the same form, such as linear_64x100x30 or "
                      "decoder_t50_b4")
+    lowp = what.add_parser(
+        "lowp", help="quantised layers and networks, against ONNX Runtime's and OpenVINO's, and against f32",
+        epilog="Writes LOWP_RESULTS.avx512.md, lowp_results.avx512.json and lowp.avx512.svg, or those of another "
+               "instruction set, to build/bench, and after a full run to tools/benchmarks. With --target=x86-64-v3 all "
+               "are held to AVX2, without VNNI. Times mean something on an idle machine only.")
+    add_peer_options(lowp, "lowp", "'lstm*', or one of the same form, such as lstm_300_t50 or encoder_t64_b1_dynamic")
     ablation = what.add_parser(
         "ablation", help="what each step of the compiler brings to convolutional networks",
         epilog="Writes ABLATION_RESULTS.avx512.md, ablation_results.avx512.json and ablation.avx512.svg, or those of "
@@ -179,6 +187,7 @@ def chosen_cases(given, top):
     """The chosen cases in the order of the list, then unlisted ones as named."""
     cases, case_named = {"rnn": (CASES, rnn_case_named), "cnn": (CNN_CASES, cnn_case_named),
                          "products": (PRODUCT_CASES, product_case_named),
+                         "lowp": (LOWP_CASES, lowp_case_named),
                          "ablation": (ABLATION_CASES, cnn_case_named),
                          "compare": (CASES + CNN_CASES, any_case_named)}[given.what]
     if not given.case:

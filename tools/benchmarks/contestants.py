@@ -87,7 +87,9 @@ class Contestant:
         return 0
 
 
-MODULES = {"rnncc": "module.so", "untuned": "untuned.so"}  # in the job's folder
+# In the job's folder:
+MODULES = {"rnncc": "module.so", "untuned": "untuned.so", "f32": "f32.so"}
+QUANTISED = "quantised.onnx"
 
 
 class Rnncc(Contestant):
@@ -142,8 +144,9 @@ def package_file(package, pattern):
 class OnnxRuntime(Contestant):
     title = "ONNX Runtime"
 
-    def __init__(self):
-        self.loop = timing_loops().time_ort
+    def __init__(self, file="model.onnx"):
+        """file: of the job's folder."""
+        self.file, self.loop = file, timing_loops().time_ort
         self.version = importlib.metadata.version("onnxruntime")
         base = ctypes.CDLL(str(package_file("onnxruntime", "capi/libonnxruntime.so.*"))).OrtGetApiBase
         base.restype = POINTER(c_void_p)
@@ -177,7 +180,7 @@ class OnnxRuntime(Contestant):
         options = self.made("CreateSessionOptions")
         self.call("SetIntraOpNumThreads", options, c_int(threads))
         self.call("SetInterOpNumThreads", options, c_int(1))
-        session = self.made("CreateSession", environment, c_char_p(bytes(job.folder / "model.onnx")), options)
+        session = self.made("CreateSession", environment, c_char_p(bytes(job.folder / self.file)), options)
         memory = self.made("CreateCpuMemoryInfo", c_int(ORT_ARENA), c_int(ORT_DEFAULT_MEMORY))
         values = [[self.value(memory, array) for array in arrays.values()] for arrays in (feeds, outputs)]
         names = [(c_char_p * len(arrays))(*map(str.encode, arrays)) for arrays in (feeds, outputs)]
@@ -214,8 +217,9 @@ OV_F32 = 4  # of ov_element_type_e
 class OpenVino(Contestant):
     title = "OpenVINO"
 
-    def __init__(self):
-        self.loop = timing_loops().time_openvino
+    def __init__(self, file="model.onnx", precision="f32"):
+        """file: of the job's folder. precision: of sums and products of floats; on some CPUs the default is bf16."""
+        self.file, self.precision, self.loop = file, precision, timing_loops().time_openvino
         self.version = importlib.metadata.version("openvino")
         self.library = ctypes.CDLL(str(package_file("openvino", "libs/libopenvino_c.so.*")))
 
@@ -226,12 +230,11 @@ class OpenVino(Contestant):
             raise Failed(f"OpenVINO: {name}: {(message() or b'').decode()}")
 
     def compiled(self, folder, threads):
-        """Computes in f32: on some CPUs the plugin's default is bf16."""
         core, model, compiled = c_void_p(), c_void_p(), c_void_p()
         self.call("ov_core_create", byref(core))
-        self.call("ov_core_read_model", core, c_char_p(bytes(folder / "model.onnx")), None, byref(model))
+        self.call("ov_core_read_model", core, c_char_p(bytes(folder / self.file)), None, byref(model))
         properties = {"INFERENCE_NUM_THREADS": threads, "NUM_STREAMS": 1, "PERFORMANCE_HINT": "LATENCY",
-                      "INFERENCE_PRECISION_HINT": "f32"}
+                      "INFERENCE_PRECISION_HINT": self.precision}
         flat = [c_char_p(str(part).encode()) for pair in properties.items() for part in pair]
         self.call("ov_core_compile_model", core, model, c_char_p(b"CPU"), c_size_t(len(flat)), byref(compiled), *flat)
         return core, model, compiled
@@ -389,5 +392,8 @@ class Ncnn(Contestant):
         return NcnnRunner(self.ncnn, net, job)
 
 
-CONTESTANTS = {"rnncc": Rnncc, "untuned": partial(Rnncc, MODULES["untuned"]), "onnxruntime": OnnxRuntime,
-               "openvino": OpenVino, "torch": PyTorch, "ncnn": Ncnn}
+CONTESTANTS = {"rnncc": Rnncc, **{name: partial(Rnncc, MODULES[name]) for name in ("untuned", "f32")},
+               "onnxruntime": OnnxRuntime,
+               "openvino": OpenVino, "torch": PyTorch, "ncnn": Ncnn,
+               "onnxruntime_int8": partial(OnnxRuntime, QUANTISED), "openvino_int8": partial(OpenVino, QUANTISED),
+               "openvino_bf16": partial(OpenVino, precision="bf16")}

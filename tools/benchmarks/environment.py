@@ -12,10 +12,10 @@ BUILD = Path(os.environ.get("RNNCC_BUILD", ROOT / "build"))
 VENV = ROOT / ".venv-bench"
 REQUIREMENTS = Path(__file__).with_name("requirements.txt")
 PEERS = {"rnn": ("onnxruntime", "openvino", "torch"), "cnn": ("onnxruntime", "openvino", "ncnn"),
-         "products": ("onnxruntime", "openvino"),
+         "products": ("onnxruntime", "openvino"), "lowp": ("onnxruntime", "openvino"),
          "ablation": (), "compare": (), "predict": (), "static": (), "width": (),
          "exported": ("onnxruntime", "torch", "onnxscript"), "fft": ("onnxruntime", "scipy")}
-OWN = ("rnncc", "untuned")  # contestants that are no peers
+OWN = ("rnncc", "untuned", "f32")  # contestants that are no peers
 UNTUNED = {"cnn": ("untuned",)}  # where schedules can be measured
 PACKAGES = {"ncnn": ("ncnn", "pnnx")}  # of peers that take more than the one of their name
 ALONE = ("pnnx",)  # without dependencies: it names PyTorch, which its converter, a program by itself, does not need

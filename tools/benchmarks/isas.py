@@ -4,8 +4,8 @@ modules.
 
 libc, NumPy, oneDNN (of OpenVINO and PyTorch), PyTorch and MKL read variables. ONNX Runtime, ncnn, and OpenVINO beside
 oneDNN, read none: they ask the CPU which instructions it has, and by xgetbv which registers the system saves, because
-the others cannot be used. They get copies of their packages in which that question is an answer: AVX's. Whether all
-obey, the kernel says: it keeps the time at which a thread last had something in AVX-512's registers.
+the others cannot be used. They get copies of their packages in which that question is an answer: AVX's. AVX-VNNI, which
+AVX2's CPUs do not have, needs no wider registers: the copies do not see its bit. Whether all obey, the kernel says: it keeps the time at which a thread last had something in AVX-512's registers.
 """
 import re
 import shutil
@@ -55,6 +55,11 @@ COPIED = {"onnxruntime": ("onnxruntime",), "openvino": ("openvino",), "ncnn": ("
 XGETBV = re.compile(rb"(?<=\x31\xc9)\x0f\x01\xd0|(?<=\x89\xf1)\x0f\x01\xd0|\x0f\x01\xd0(?=\x89\xc0\x48\xc1\xe2\x20)")
 
 
+# cpuid, then test al, 0x10: after leaf 7, subleaf 1, that is AVX-VNNI's bit.
+AVX_VNNI = re.compile(rb"\x0f\xa2\xa8\x10")
+NO_BIT = b"\x0f\xa2\xa8\x00"
+
+
 def answer(saved):
     """push saved; pop rax: as many bytes."""
     return bytes([0x6a, saved, 0x58])
@@ -63,7 +68,8 @@ def answer(saved):
 def copy_library(path, to, saved):
     """A link if there is nothing to change."""
     changed, count = XGETBV.subn(answer(saved), path.read_bytes())
-    if count:
+    changed, others = AVX_VNNI.subn(NO_BIT, changed)
+    if count + others:
         to.write_bytes(changed)
     else:
         to.symlink_to(path)
@@ -83,7 +89,7 @@ def copy_package(source, to, saved):
 def copy_packages(peers, site, folder, saved):
     """Copies those packages of `site`, where packages are installed, that need it. Python finds them in `folder`."""
     shutil.rmtree(folder, ignore_errors=True)
-    for package in (package for peer in peers for package in COPIED.get(peer, ())):
+    for package in {package for peer in peers for package in COPIED.get(peer.split("_")[0], ())}:
         (folder / package).mkdir(parents=True)
         copy_package(site / package, folder / package, saved)
 

@@ -32,6 +32,11 @@ def cpu_name():
     return f"{fields['model name']} ({', '.join(numbers)})" if numbers else fields["model name"]
 
 
+def has_flag(name):
+    """Whether the kernel lists it of the CPU."""
+    return any(name in line.split() for line in Path("/proc/cpuinfo").read_text().splitlines() if line.startswith("flags"))
+
+
 def caches():
     """Such as ["L1d 32K", "L2 1024K", "L3 32768K"]: the size of one cache of each level."""
     found = []
@@ -72,7 +77,8 @@ def speeds():
     """tools/speed/speed.h."""
     library = ctypes.CDLL(str(BUILD / "tools" / "benchmarks" / "speed.so"))
     library.speed_best_isa.restype = ctypes.c_char_p
-    for function, more in ((library.speed_multiply_add, []), (library.speed_memory, [ctypes.c_size_t])):
+    for function, more in ((library.speed_multiply_add, []), (library.speed_dot_products, []),
+                           (library.speed_memory, [ctypes.c_size_t])):
         function.restype, function.argtypes = ctypes.c_double, [ctypes.c_char_p, ctypes.c_int, *more]
     return library
 

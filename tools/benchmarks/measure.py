@@ -14,10 +14,11 @@ import sys
 import time
 from pathlib import Path
 
-from benchmarks import cases, cnn_cases, isas, layers, machine, product_cases
+from benchmarks import cases, cnn_cases, isas, layers, lowp_cases, machine, product_cases
 from benchmarks.cnn_job import CnnJob
 from benchmarks.contestants import CONTESTANTS, MODULES, Failed, Job
 from benchmarks.environment import OWN
+from benchmarks.lowp_job import LowpJob
 from benchmarks.product_job import ProductJob
 
 PEER_PAUSE = 0.06  # seconds: ONNX Runtime's threads spin on for some 40 ms after a run
@@ -288,7 +289,7 @@ def any_job(case, folder):
 
 
 JOBS = {"rnn": (cases.case_named, Job, measure), "cnn": (cnn_cases.case_named, CnnJob, measure_network),
-        "products": (product_cases.case_named, ProductJob, measure),
+        "products": (product_cases.case_named, ProductJob, measure), "lowp": (lowp_cases.case_named, LowpJob, measure),
         "ablation": (cnn_cases.case_named, CnnJob, measure_steps),
         "compare": (any_case_named, any_job, measure_pair)}
 

@@ -13,7 +13,8 @@ from pathlib import Path
 import onnx
 
 from benchmarks import (ablation_report, arguments, cases, cnn_job, cnn_report, compare_report, environment, isas, layers,
-                        machine, networks, product_cases, product_job, product_report, report)
+                        lowp_cases, lowp_job, lowp_report, machine, networks, product_cases, product_job, product_report,
+                        report)
 from benchmarks.ablation_cases import STEPS, recorded
 from benchmarks.contestants import MODULES, Failed
 
@@ -23,7 +24,7 @@ HERE = Path(__file__).resolve().parent
 
 
 REPORTS = {"rnn": report, "cnn": cnn_report, "products": product_report, "ablation": ablation_report,
-           "compare": compare_report}
+           "compare": compare_report, "lowp": lowp_report}
 
 
 def write_recurrent_model(case, folder, contestants):
@@ -38,6 +39,8 @@ def target_options(target):
 
 
 def writer_of(case):
+    if isinstance(case, lowp_cases.Case):
+        return lowp_job.write_model
     if isinstance(case, product_cases.Case):
         return product_job.write_model
     return write_recurrent_model if isinstance(case, cases.Case) else cnn_job.write_model
@@ -54,6 +57,13 @@ def modules_of(given):
     return {MODULES["rnncc"]: options} | untuned
 
 
+def sources_of(case, model, given):
+    """File name of each of the case's modules -> (the model it is compiled from, options)."""
+    if given.what == "lowp":
+        return lowp_job.modules(case, model.parent, model, target_options(given.target) + given.rnncc)
+    return {name: (model, options) for name, options in modules_of(given).items()}
+
+
 def compiler_of(module, given):
     return given.other if given.what == "compare" and module == f"{compare_report.BEFORE}.so" else RNNCC
 
@@ -64,9 +74,9 @@ def prepare(case, folder, given, contestants):
     folder.mkdir(parents=True, exist_ok=True)
     model = writer_of(case)(case, folder, contestants)
     seconds = []
-    for name, options in modules_of(given).items():
+    for name, (source, options) in sources_of(case, model, given).items():
         began = time.perf_counter()
-        if subprocess.run([compiler_of(name, given), model, "-o", folder / name, *options]).returncode:
+        if subprocess.run([compiler_of(name, given), source, "-o", folder / name, *options]).returncode:
             return None
         seconds.append(time.perf_counter() - began)
     return model, seconds
@@ -83,6 +93,8 @@ def facts_of(case, model, profile, given, core):
     """
     if given.what in ("rnn", "compare"):
         return {}
+    if given.what == "lowp":
+        return lowp_job.facts(case, model.parent)
     folder, options = model.parent, list(modules_of(given).values())
     if given.what == "cnn":
         limits = layers.facts(profile, explained(model, options[0]), case.B, core)
@@ -95,7 +107,7 @@ def facts_of(case, model, profile, given, core):
 
 def measure(case, given, contestants, described):
     """The case's result, or a disagreement or failure under that name."""
-    folder = environment.BUILD / "bench" / case.name
+    folder = environment.BUILD / "bench" / (f"lowp-{case.name}" if given.what == "lowp" else case.name)
     contestants = [name for name in contestants if name not in getattr(case, "without", ())]
     try:
         made = prepare(case, folder, given, contestants)
@@ -188,6 +200,8 @@ def contestants_of(given):
         return [step.name for step in STEPS]
     if given.what == "compare":
         return compare_report.COMPILERS
+    if given.what == "lowp":
+        return lowp_job.contestants(given.without, isa_of(given))
     return ["rnncc", *untuned_of(given), *(peer for peer in environment.PEERS[given.what] if peer not in given.without)]
 
 

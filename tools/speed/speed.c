@@ -15,6 +15,7 @@
 #include <time.h>
 
 #include "cpu.h"
+#include "dot_loops.h"
 #include "topology.h"
 
 /* ---- the loops, in the vectors of each instruction set ---- */
@@ -248,6 +249,18 @@ static double try_multiply_add(Worker *worker) {
 double speed_multiply_add(const char *isa, int threads) {
   Team team = {.loops = loops_of(isa), .try = try_multiply_add, .threads = threads};
   return best_rate(&team);
+}
+
+static double try_dot_products(Worker *worker) {
+  const DotLoop *loop = dot_loop_of(worker->team->loops->vector_bytes);
+  double start = now_ns(), taken = 0, steps = 0;
+  for (; taken < least_ns; taken = now_ns() - start, steps += STEPS) loop->run(STEPS);
+  return 2.0 * CHAINS * loop->products * steps / taken;
+}
+
+double speed_dot_products(const char *isa, int threads) {
+  Team team = {.loops = loops_of(isa), .try = try_dot_products, .threads = threads};
+  return team.loops && dot_loop_of(team.loops->vector_bytes) ? best_rate(&team) : 0;
 }
 
 /* At least once in each direction, after two passes that load the data into the nearest cache that holds it. */

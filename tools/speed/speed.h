@@ -16,6 +16,10 @@
 /* GFLOP/s of one of `threads`, a multiply-add in registers being two. */
 double speed_multiply_add(const char *isa, int threads);
 
+/* The same of exact multiply-adds of 8-bit integers into 32 bits: dot products of four where the CPU has them
+ * (AVX512-VNNI, NEON's dotprod), else of two as 16 bits. 0 for vectors of which that is not known. */
+double speed_dot_products(const char *isa, int threads);
+
 /* GB/s at which one of `threads` reads `bytes` of its own, over and over: forward, or forward and backward in turns. In
  * huge pages if there are any. */
 double speed_read(const char *isa, int threads, size_t bytes, bool alternate);
