@@ -14,14 +14,15 @@
 enum { OSXSAVE = 1u << 27 }; /* cpuid leaf 1, ecx */
 
 typedef struct Needs {
-  uint32_t basic, extended, saved; /* of cpu.def */
+  uint32_t basic, extended, saved, more, last; /* of cpu.def */
 } Needs;
 
 static const Needs needs[] = {
-#define X86_FEATURE(name, title, flags, vector_bytes, ...) {__VA_ARGS__},
-#define AARCH64_FEATURE(...) {UINT32_MAX, UINT32_MAX, UINT32_MAX},
-#define SVE_FEATURE(...) {UINT32_MAX, UINT32_MAX, UINT32_MAX},
-#define RISCV_FEATURE(...) {UINT32_MAX, UINT32_MAX, UINT32_MAX},
+#define X86_FEATURE(name, title, flags, vector_bytes, basic, extended, saved) {basic, extended, saved, 0, 0},
+#define X86_OPTION(name, title, flags, option, widest, ...) {__VA_ARGS__},
+#define AARCH64_FEATURE(...) {UINT32_MAX, UINT32_MAX, UINT32_MAX, UINT32_MAX, UINT32_MAX},
+#define SVE_FEATURE(...) {UINT32_MAX, UINT32_MAX, UINT32_MAX, UINT32_MAX, UINT32_MAX},
+#define RISCV_FEATURE(...) {UINT32_MAX, UINT32_MAX, UINT32_MAX, UINT32_MAX, UINT32_MAX},
 #include "cpu.def"
 };
 
@@ -35,13 +36,16 @@ static uint32_t saved_registers(uint32_t basic) {
 }
 
 uint32_t cpu_features(void) {
-  uint32_t eax, ebx, ecx, edx, basic, extended;
+  uint32_t eax, ebx, ecx, edx, basic, extended, more, last, leaves;
   if (!__get_cpuid(1, &eax, &ebx, &basic, &edx)) return 0;
-  if (!__get_cpuid_count(7, 0, &eax, &extended, &ecx, &edx)) extended = 0;
+  if (!__get_cpuid_count(7, 0, &leaves, &extended, &more, &edx)) leaves = extended = more = 0;
+  if (!leaves || !__get_cpuid_count(7, 1, &last, &ebx, &ecx, &edx)) last = 0;
   uint32_t saved = saved_registers(basic), features = 0;
-  for (int i = 0; i < CPU_FEATURES; i++)
-    if (has_all(basic, needs[i].basic) && has_all(extended, needs[i].extended) && has_all(saved, needs[i].saved))
-      features |= 1u << i;
+  for (int i = 0; i < CPU_FEATURES; i++) {
+    const Needs *need = &needs[i];
+    bool of_cpu = has_all(basic, need->basic) && has_all(extended, need->extended) && has_all(more, need->more);
+    if (of_cpu && has_all(last, need->last) && has_all(saved, need->saved)) features |= 1u << i;
+  }
   return features;
 }
 
@@ -63,6 +67,7 @@ typedef struct Needs {
 
 static const Needs needs[] = {
 #define X86_FEATURE(...) {UINT32_MAX, UINT32_MAX, UINT32_MAX},
+#define X86_OPTION(...) {UINT32_MAX, UINT32_MAX, UINT32_MAX},
 #define AARCH64_FEATURE(name, title, flags, hwcap, hwcap2) {hwcap, hwcap2, 0},
 #define SVE_FEATURE(name, title, flags, vector_bytes) {SVE, 0, vector_bytes},
 #define RISCV_FEATURE(...) {UINT32_MAX, UINT32_MAX, UINT32_MAX},
@@ -96,6 +101,7 @@ enum { VECTORS = 1u << ('V' - 'A') }; /* of AT_HWCAP */
 
 static const uint32_t vector_bytes[] = {
 #define X86_FEATURE(...) UINT32_MAX,
+#define X86_OPTION(...) UINT32_MAX,
 #define AARCH64_FEATURE(...) UINT32_MAX,
 #define SVE_FEATURE(...) UINT32_MAX,
 #define RISCV_FEATURE(name, title, flags, bytes) bytes,

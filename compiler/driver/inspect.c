@@ -148,12 +148,19 @@ void inspect_choices(const Options *options, Graph *graph) {
 
 /* ---- targets ---- */
 
+/* "native", with the features that this CPU has. */
+static const char *native_mark(Arena *arena, const Target *native) {
+  const char *features = native->name + strlen(native->base);
+  return *features ? arena_format(arena, "native: %s", features) : "native";
+}
+
 void inspect_targets(Arena *arena) {
-  const Target *native = target_find("native");
+  const Target *native = target_named(arena, "native");
   printf("%-24s %-8s %5s %9s  %-25s %s\n", "target", "isa", "lanes", "registers", "with musl", "features");
   for (int i = 0; target_at(i); i++) {
     const Target *target = target_at(i);
-    const char *musl = target_with_musl(target), *mark = target == native ? "native" : "";
+    const char *musl = target_with_musl(target),
+               *mark = native && !strcmp(target->base, native->base) ? native_mark(arena, native) : "";
     const char *features = target_features(arena, target);
     printf("%-24s %-8s %5d %9d  %-25s %s%s%s\n", target->name, target->isa, target->lanes, target->vector_registers,
            musl ? musl : "-", features, *features && *mark ? " " : "", mark);

@@ -83,7 +83,7 @@ static void check_one_target(const Options *options) {
 }
 
 static void plan_targets(Options *options) {
-  if (!options->n_targets) options_add_target(options, target_find("native"), true);
+  if (!options->n_targets) options_add_target(options, target_named(options->arena, "native"), true);
   qsort(options->targets, (size_t)options->n_targets, sizeof *options->targets, by_features);
   for (PlannedTarget *it = options->targets; it < options->targets + options->n_targets; it++)
     it->machine = machine_choose(options->arena, options->machine_given, it->target, it->native, options->threads);
@@ -107,7 +107,8 @@ static void check_kind(Options *options) {
 static void check_profile(Options *options) {
   if (options->profile != PROFILE_EDGE) return;
   const Target *target = options->n_targets ? options->targets->target : NULL;
-  if (target && strchr(target->name, '+'))
+  bool tells_itself = target && !strncmp(target->triple, "x86_64-", 7); /* no system is asked for its features */
+  if (target && strchr(target->name, '+') && !tells_itself)
     REFUSE("--profile=edge: expected a target without features, found %s", target->name);
   if (options->threads > 1) REFUSE("--profile=edge: expected one thread, found --threads=%d", options->threads);
   bool compiles = options->verb == VERB_COMPILE || options->verb == VERB_BUNDLE;

@@ -19,7 +19,14 @@ enum { TARGET_COUNT = sizeof targets / sizeof *targets };
 
 const Target *target_at(int index) { return index >= 0 && index < TARGET_COUNT ? &targets[index] : NULL; }
 
-/* $RNNCC_CPU_WITHOUT takes this CPU for one without an instruction set and those that need it, for tests. */
+enum {
+  OPTIONS_OF_X86 = 0
+#define X86_OPTION(name, ...) | CPU_##name
+#include "cpu.def"
+};
+
+/* $RNNCC_CPU_WITHOUT takes this CPU for one without an instruction set, those that need it, and all options beside one,
+ * for tests. */
 static uint32_t features_here(void) {
   static const char *const names[] = {
 #define CPU_FEATURE(name, ...) #name,
@@ -29,7 +36,7 @@ static uint32_t features_here(void) {
   uint32_t features = cpu_features();
   if (!without || !*without) return features;
   for (int i = 0; i < CPU_FEATURES; i++)
-    if (!strcasecmp(without, names[i])) return features & ((1u << i) - 1);
+    if (!strcasecmp(without, names[i])) return features & ((1u << i) - 1) & ~(uint32_t)OPTIONS_OF_X86;
   fatal_at(LOCATION_FILE(NULL), EXIT_INVALID, "RNNCC_CPU_WITHOUT=%s: expected an instruction set, such as avx512",
            without);
 }
@@ -77,19 +84,22 @@ const Target *target_find(const char *name) {
 /* ---- features ---- */
 
 typedef struct Feature {
-  const char *name, *architecture;
-  uint32_t cpu_feature;
+  const char *name, *architecture, *argument; /* for clang; NULL: behind -march's architecture, by its name */
+  uint32_t cpu_feature, widest;               /* widest: the instruction set of targets that take it; 0: any */
 } Feature;
 
 static const Feature features[] = {
-#define AARCH64_OPTION(name, title, flag, ...) {flag, "aarch64", CPU_##name},
+#define X86_OPTION(name, title, flag, option, widest, ...) {option, "x86_64", "-m" flag, CPU_##name, CPU_##widest},
+#define AARCH64_OPTION(name, title, flag, ...) {flag, "aarch64", NULL, CPU_##name, 0},
 #include "cpu.def"
 };
 
 enum { FEATURES = sizeof features / sizeof *features };
 
 static bool takes(const Target *target, const Feature *feature) {
-  return !strncmp(target->triple, feature->architecture, strlen(feature->architecture));
+  bool same = !strncmp(target->triple, feature->architecture, strlen(feature->architecture));
+  uint32_t sets = target->cpu_features & ~feature->cpu_feature; /* a later set has a higher bit */
+  return same && (!feature->widest || (sets & feature->widest && sets < feature->widest << 1));
 }
 
 /* The row of the longest name that stands in front of "+FEATURE..." or is all. */
@@ -132,30 +142,50 @@ const char *target_features(Arena *arena, const Target *target) {
   return name_features(arena, target, UINT32_MAX, " ");
 }
 
-/* clang's -march takes features behind the architecture. */
-static const char *const *args_with(Arena *arena, const char *const *args, const char *added) {
+/* clang's -march takes features behind the architecture; those of x86 are arguments of their own. */
+static const char *const *args_with(Arena *arena, const Target *row, uint32_t wanted, const char *added) {
   const char **list = NULL;
   int count = 0, capacity = 0;
-  for (; *args; args++) {
-    bool takes_them = !strncmp(*args, "-march=", 7);
+  bool behind = strncmp(row->triple, "x86_64-", 7) != 0;
+  for (const char *const *args = row->clang_args; *args; args++) {
+    bool takes_them = behind && !strncmp(*args, "-march=", 7);
     *LIST_ADD(arena, list, count, capacity) = takes_them ? arena_format(arena, "%s%s", *args, added) : *args;
   }
+  for (int i = 0; i < FEATURES; i++)
+    if (features[i].argument && wanted & features[i].cpu_feature)
+      *LIST_ADD(arena, list, count, capacity) = features[i].argument;
   *LIST_ADD(arena, list, count, capacity) = NULL;
   return list;
 }
 
-static const Target *with_glibc(Arena *arena, const char *name) {
-  const Target *row = row_before_features(name);
-  if (!row || !strcmp(row->name, name)) return target_find(name);
-  uint32_t wanted = parse_features(row, name + strlen(row->name));
-  if (!wanted) return NULL;
+static const Target *row_with(Arena *arena, const Target *row, uint32_t wanted) {
   const char *added = name_features(arena, row, wanted, "");
   Target *target = ARENA_NEW(arena, Target);
   *target = *row;
-  target->name = target->with_glibc = arena_format(arena, "%s%s", row->name, added);
-  target->clang_args = args_with(arena, row->clang_args, added);
+  target->name = arena_format(arena, "%s%s", row->name, added);
+  target->with_glibc = row->triple == strstr(row->triple, "x86_64-") ? row->name : target->name;
+  target->clang_args = args_with(arena, row, wanted, added);
   target->cpu_features |= wanted;
+  if (wanted & (CPU_AVXVNNI | CPU_AVX512VNNI | CPU_DOTPROD)) target->has_dot = true;
+  if (wanted & CPU_DOTPROD) target->dot_zero = 128;
   return target;
+}
+
+/* The row of this CPU with its features of x86, which cpuid tells. */
+static const Target *native_with_features(Arena *arena) {
+  const Target *row = native_target();
+  uint32_t found = 0, here = features_here();
+  for (int i = 0; row && i < FEATURES; i++)
+    if (features[i].argument && takes(row, &features[i])) found |= here & features[i].cpu_feature;
+  return found ? row_with(arena, row, found) : row;
+}
+
+static const Target *with_glibc(Arena *arena, const char *name) {
+  if (!strcmp(name, "native")) return native_with_features(arena);
+  const Target *row = row_before_features(name);
+  if (!row || !strcmp(row->name, name)) return target_find(name);
+  uint32_t wanted = parse_features(row, name + strlen(row->name));
+  return wanted ? row_with(arena, row, wanted) : NULL;
 }
 
 /* ---- libc ---- */

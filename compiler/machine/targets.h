@@ -11,17 +11,20 @@
 typedef struct Target {
   const char *name;              /* for --target: "x86-64-v4", "aarch64-linux-gnu+dotprod" */
   const char *base;              /* the row of targets.def: without features, with glibc */
-  const char *with_glibc;        /* the name with features, with glibc: schedules are recorded for it */
+  const char *with_glibc;        /* the name with features, with glibc: schedules are recorded for it. Without those of
+                                    x86, which no kernel of f32 uses */
   const char *isa;               /* "avx512"; also the vocabulary: templates/simd/<isa>.h */
   const char *triple;            /* "x86_64-linux-gnu" */
   const char *const *clang_args; /* features, explicit; NULL-terminated */
   int lanes;                     /* f32 in a vector */
   int vector_registers;
-  int kept_registers;                   /* of them, in convolutions: clang copies sums, and loads ahead */
-  bool reads_ahead;                     /* clang loads the elements of a tile ahead, though they have no registers */
-  bool lane_operands;                   /* a multiply-add takes a lane of a vector: no register for a broadcast */
-  bool two_operands;                    /* a result takes the place of an operand: products need a register */
-  uint32_t cpu_features;                /* CPU_* of runtime/cpu.h that the module asks for */
+  int kept_registers;    /* of them, in convolutions: clang copies sums, and loads ahead */
+  bool reads_ahead;      /* clang loads the elements of a tile ahead, though they have no registers */
+  bool lane_operands;    /* a multiply-add takes a lane of a vector: no register for a broadcast */
+  bool two_operands;     /* a result takes the place of an operand: products need a register */
+  bool has_dot;          /* DOT_NATIVE of templates/simd/int8.h: one instruction multiplies bytes, adds four */
+  int dot_zero;          /* DOT_ZERO: what dot products subtract from each input */
+  uint32_t cpu_features; /* CPU_* of runtime/cpu.h that the module asks for */
   int64_t l1_bytes, l2_bytes, l3_bytes; /* per core, per core, shared; typical where cross-compiling */
   /* Typical of machines that it is used on. */
   int cores;
@@ -34,7 +37,8 @@ typedef struct Target {
 
 /* A row of targets.def; NULL if unknown. "native" is the best this CPU has. */
 const Target *target_find(const char *name);
-/* The same, or one with musl, or with features behind its name: "aarch64-linux-gnu+dotprod+fp16", in any order. */
+/* The same, or one with musl, or with features behind its name: "aarch64-linux-gnu+dotprod+fp16", in any order.
+ * "native" has all features of x86 that this CPU has. */
 const Target *target_named(Arena *arena, const char *name);
 /* The name of the row's target with musl; NULL if there is none. */
 const char *target_with_musl(const Target *target);

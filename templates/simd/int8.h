@@ -67,7 +67,7 @@ SIMD_FUNCTION void simd_bytes_store(void *p, unsigned long long word, int n) {
 #include "simd/int8_sse42.h"
 #elif defined SIMD_NEON
 #include "simd/int8_neon.h"
-#elif defined SIMD_SVE128 || defined SIMD_SVE256 || defined SIMD_SVE512
+#elif defined SIMD_SVE_H
 #include "simd/int8_sve.h"
 #else
 #include "simd/int8_plain.h"

@@ -123,9 +123,19 @@ def test_an_isa_that_the_module_has_not_is_an_error(compile, monkeypatch):
 def cpu_bits():
     """(isa, word, bit) of each bit that an instruction set of cpu.def needs."""
     text = (ROOT / "runtime" / "cpu.def").read_text()
+    return bits_of(re.findall(r'^X86_FEATURE\((\w+), "[^"]*", "[^"]*", \d+,\s*([^)]*)\)', text, re.MULTILINE))
+
+
+def option_bits():
+    """The same of what a target takes beside its instruction set."""
+    text = (ROOT / "runtime" / "cpu.def").read_text()
+    return bits_of(re.findall(r'^X86_OPTION\((\w+), "[^"]*", "[^"]*", "\w+", \w+,\s*([^)]*)\)', text, re.MULTILINE))
+
+
+def bits_of(rows):
     found = []
-    for name, numbers in re.findall(r'^X86_FEATURE\((\w+), "[^"]*", "[^"]*", \d+,\s*([^)]*)\)', text, re.MULTILINE):
-        for word, number in zip(("BASIC", "EXTENDED", "SAVED"), numbers.split(",")):
+    for name, numbers in rows:
+        for word, number in zip(("BASIC", "EXTENDED", "SAVED", "MORE", "LAST"), numbers.split(",")):
             bits = [int(bit) for bit in re.findall(r"1u << (\d+)", number)]
             value = sum(1 << bit for bit in bits) if bits else int(number.strip(), 0)
             found += [(name.lower(), word, bit) for bit in range(32) if value >> bit & 1]
@@ -135,6 +145,8 @@ def cpu_bits():
 BITS = cpu_bits()
 INJECTED = """basic &= ~lacks("BASIC");
   extended &= ~lacks("EXTENDED");
+  more &= ~lacks("MORE");
+  last &= ~lacks("LAST");
   uint32_t saved = saved_registers(basic) & ~lacks("SAVED"), features = 0;"""
 LACKS = """#include <stdlib.h>
 static uint32_t lacks(const char *word) {
@@ -179,6 +191,44 @@ def test_without_any_bit_the_next_is_taken(masked, monkeypatch, word, bit):
         name = machine.ISAS[ISAS[lost]][0]
         with pytest.raises(ModuleError, match=rf"this module needs {name} \(.*\), which this CPU or its operating system lacks"):
             isa_of(masked("x86-64-v4", "x86-64-v3"))
+
+
+# option: (its name, the target that takes it, that has it, cpuinfo's flag)
+WITH_DOTS = {"avx512vnni": ("AVX512-VNNI", "x86-64-v4", "x86-64-v4+vnni", "avx512_vnni"),
+             "avxvnni": ("AVX-VNNI", "x86-64-v3", "x86-64-v3+vnni", "avx_vnni")}
+OPTION_BITS = option_bits()
+
+
+def test_each_option_needs_some_bits():
+    assert {isa for isa, *_ in OPTION_BITS} == set(WITH_DOTS)
+    assert ("avx512vnni", "MORE", 11) in OPTION_BITS and ("avxvnni", "LAST", 4) in OPTION_BITS
+
+
+def target_of(path):
+    with Module(path) as module:
+        return module.info.target.decode()
+
+
+@pytest.mark.parametrize("option, word, bit", [row for row in OPTION_BITS if row[1] in ("MORE", "LAST")], ids=str)
+def test_without_its_bit_an_option_is_refused_and_the_row_taken(masked, monkeypatch, option, word, bit):
+    name, row, target, flag = WITH_DOTS[option]
+    machine.need_isa(machine.OF_TARGET[row])
+    if flag not in machine.cpu_flags():
+        pytest.skip(f"this CPU has no {name}")
+    both, alone = masked(target, row), masked(target)
+    assert target_of(both) == target_of(alone) == target
+    asked(monkeypatch, row)
+    assert target_of(both) == row
+    asked(monkeypatch, machine.OF_TARGET[row])
+    assert target_of(both) == target, "the best of that instruction set"
+    monkeypatch.setenv(word, hex(1 << bit))
+    assert target_of(both) == row
+    why = f"this module needs {name} \\({option}\\), which this CPU or its operating system lacks"
+    with pytest.raises(ModuleError, match=why):
+        target_of(alone)
+    asked(monkeypatch, target)
+    with pytest.raises(ModuleError, match=why):
+        target_of(both)
 
 
 # ---- weights ----

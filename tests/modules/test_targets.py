@@ -1,16 +1,18 @@
 # SPDX-License-Identifier: MIT
 """Small networks of every target that `rnncc targets` lists, and of some that it does not, equal the reference, on this CPU or under qemu-user."""
+import os
+
 import numpy
 import pytest
 
 from support.amount import some
 from support.emitted import run_module, run_by
-from support.machine import OF_TARGET
+from support.machine import OF_TARGET, WITHOUT, cpu_flags
 from support.model_builder import Model
 from support.small_networks import networks
 from support.targets import FOREIGN
 
-WITH_FEATURES = ["aarch64-linux-gnu+dotprod+fp16+bf16+i8mm"]
+WITH_FEATURES = ["aarch64-linux-gnu+dotprod+fp16+bf16+i8mm", "x86-64-v4+vnni", "x86-64-v3+vnni"]
 WITH_MUSL = ["x86_64-linux-musl", "aarch64-linux-musl"]  # the others have the same C: test_musl.py
 PORTABLE = some(["arm-linux-gnueabihf", "powerpc64le-linux-gnu", "i686-linux-gnu"], 2)  # no rows: plain C
 PRODUCTS = 45  # that are summed up at most, each of numbers below 1
@@ -75,7 +77,7 @@ def test_features_are_recorded_in_one_order(compile, rnnrun_of, tmp_path):
 
 
 @pytest.mark.parametrize("target", ["aarch64-linux-gnu+", "aarch64-linux-gnu+dotprod+", "aarch64-linux-gnu+avx2",
-                                    "x86_64-linux-musl+", "x86_64-linux-musl+dotprod", "x86-64-v4+dotprod",
+                                    "x86_64-linux-musl+", "x86_64-linux-musl+dotprod", "x86-64-v4+dotprod", "x86-64-v2+vnni", "x86-64+vnni", "x86-64-v4+vnni+",
                                     "riscv64-linux-gnu+rvv128+fp16", "+dotprod", "native+dotprod", "aarch64-linux-gnu++dotprod"])
 def test_a_feature_that_a_target_does_not_take_is_an_error(target, rnncc, tmp_path):
     done = rnncc(small(tmp_path), f"--target={target}", "-o", tmp_path / "m.so")
@@ -86,6 +88,25 @@ def test_features_go_with_musl(compile, rnnrun_of, tmp_path):
     module = compile(small(tmp_path), "--target=aarch64-linux-musl+i8mm+dotprod")
     said = rnnrun_of("aarch64-linux-musl", "max")("inspect", module).stdout
     assert "aarch64-linux-musl+dotprod+i8mm" in said, said
+
+
+@pytest.mark.parametrize("target, argument", [("x86-64-v4", "-mavx512vnni"), ("x86-64-v3", "-mavxvnni"),
+                                              ("x86-64-v3-linux-musl", "-mavxvnni")])
+def test_dot_products_of_x86_reach_clang(target, argument, rnncc, tmp_path):
+    done = rnncc(small(tmp_path), f"--target={target}+vnni", "--emit=c", "-o", tmp_path / "c")
+    assert done.returncode == 0, done.stderr
+    flags = (tmp_path / "c" / "Makefile").read_text()
+    assert flags.count(argument) == 1, "kernels only, not the runtime"
+
+
+@pytest.mark.parametrize("without", ["", "avx512", "avx2"])
+def test_native_has_the_dot_products_of_the_cpu(without, rnncc):
+    """A CPU that counts as a lesser one has none."""
+    rows = rnncc("targets", env={**os.environ, "RNNCC_CPU_WITHOUT": without}).stdout.split("\n\n")[0].splitlines()[1:]
+    native = next(row.split() for row in rows if "native" in row.split() or "native:" in row.split())
+    flag = {"avx512": "avx512_vnni", "avx2": "avx_vnni"}.get(native[1])
+    without = without or WITHOUT
+    assert native[1] != without and ("native:" in native) == (not without and flag in cpu_flags()), native
 
 
 def test_features_reach_clang(rnncc, tmp_path):

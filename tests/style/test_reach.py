@@ -48,7 +48,8 @@ def test_an_element_type_is_known_to_few_files():
 
 @pytest.mark.parametrize("isa", ["avx2", "sse42", "rvv256", "sve256"])
 def test_an_instruction_set_is_known_to_few_files(isa):
-    assert files_that_say(rf"(?i)\b{isa}\b|_{isa}(_H)?\b") == {
+    own = {"templates/simd/int8.h", f"templates/simd/int8_{isa}.h"} if isa in ("avx2", "sse42") else set()
+    assert files_that_say(rf"(?i)\b{isa}\b|_{isa}(_H)?\b") == own | {
         f"templates/simd/{isa}.h", "templates/simd/simd.h", "runtime/cpu.def", "compiler/machine/targets.def"}
 
 

@@ -7,6 +7,10 @@
 
 #include <cmocka.h>
 
+#if defined __x86_64__
+#include <cpuid.h>
+#endif
+
 #include "module.h"
 
 static void features_agree_with_the_compilers(void **state) {
@@ -22,6 +26,11 @@ static void features_agree_with_the_compilers(void **state) {
   if (expected & CPU_AVX2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512cd") &&
       __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl"))
     expected |= CPU_AVX512;
+  if (expected & CPU_AVX512 && __builtin_cpu_supports("avx512vnni")) expected |= CPU_AVX512VNNI;
+  unsigned eax, ebx, ecx, edx;
+  bool has_last =
+      __get_cpuid_count(7, 0, &eax, &ebx, &ecx, &edx) && eax && __get_cpuid_count(7, 1, &eax, &ebx, &ecx, &edx);
+  if (expected & CPU_AVX2 && has_last && eax & bit_AVXVNNI) expected |= CPU_AVXVNNI;
 #elif defined __aarch64__
   expected = CPU_NEON;
 #endif

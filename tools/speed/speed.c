@@ -93,6 +93,7 @@ static const Loops all_loops[] = {
 #if defined __x86_64__
 #define X86_FEATURE(name, title, flags, vector_bytes, ...)                                                             \
   {#name, CPU_##name, vector_bytes, read_##name, multiply_add_##name},
+#define X86_OPTION(...)
 #elif defined __riscv
 #define RISCV_FEATURE(name, title, flags, vector_bytes)                                                                \
   {#name, CPU_##name, vector_bytes, read_##name, multiply_add_##name},
