@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* rnncc: a model file becomes a shared object. This file and passes.def are the table of contents: which steps each
  * verb and each kind of output takes. */
+#include "driver/depfile.h"
 #include "driver/inspect.h"
 #include "driver/options.h"
 #include "driver/output.h"
@@ -40,6 +41,7 @@ static void compile(Compilation *c) {
     run_steps(c, STEP_build);
     break;
   }
+  write_depfile(c);
 }
 
 static void inspect(Compilation *c) {

@@ -71,6 +71,7 @@ typedef struct Options {
   const char *schedules;      /* a file of schedule records besides rnncc's own, or "none"; NULL: not given */
   const char *runtime;        /* object file of the runtime that the tuner has built; NULL: none */
   const char *dump_after;     /* a step's name, NULL: none */
+  const char *depfile;        /* where to write what the output depends on, NULL: nowhere */
   const char *memory_picture; /* where to draw the memory plan, NULL: nowhere */
   bool verify_each, time_passes, memory, verbose;
   Explain explain;     /* inspect: which choices */

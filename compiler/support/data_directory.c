@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 #include "support/data_directory.h"
 
+#include <errno.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+#include "support/diagnostics.h"
 
 /* NULL if the program's own path is not to be had. */
 static const char *beside_program(Arena *arena) {
@@ -21,4 +24,14 @@ const char *data_directory(Arena *arena) {
   if (given && *given) return given;
   const char *installed = beside_program(arena);
   return installed && access(installed, R_OK) == 0 ? installed : RNNCC_SOURCE_DATA;
+}
+
+const char *data_file(Arena *arena, const char *name) {
+  const char *path = arena_format(arena, "%s/%s", data_directory(arena), name);
+  if (access(path, R_OK) != 0)
+    fatal_at(LOCATION_FILE(path), EXIT_ENVIRONMENT,
+             "cannot read this file of rnncc's own: %s; install rnncc again, whole, or set RNNCC_DATA to the folder "
+             "that has %s",
+             strerror(errno), name);
+  return path;
 }

@@ -8,4 +8,7 @@
  * installed; else the source folder it was built from. */
 const char *data_directory(Arena *arena);
 
+/* The path of a file in it, such as "templates/gemm_packed.c". Ends with EXIT_ENVIRONMENT if there is none. */
+const char *data_file(Arena *arena, const char *name);
+
 #endif

@@ -16,7 +16,7 @@ static const char *read_text(Arena *arena, const char *path) {
 
 /* Without its licence, which is its first line. */
 static const char *part_text(Arena *arena, const char *name, size_t length) {
-  const char *path = arena_format(arena, "%s/templates/parts/%.*s", data_directory(arena), (int)length, name);
+  const char *path = data_file(arena, arena_format(arena, "templates/parts/%.*s", (int)length, name));
   const char *text = read_text(arena, path), *line = strchr(text, '\n');
   return line ? line + 1 : text;
 }

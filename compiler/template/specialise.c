@@ -319,7 +319,7 @@ typedef struct KeptTemplate {
 
 static const TemplateAst *template_as_written(TemplateSession *session, const char *name, int lanes) {
   Arena *arena = session->arena;
-  const char *path = arena_format(arena, "%s/templates/%s.c", data_directory(arena), name);
+  const char *path = data_file(arena, arena_format(arena, "templates/%s.c", name));
   KeptTemplate *known = session->templates;
   while (known && (known->lanes != lanes || strcmp(known->ast->path, path) != 0)) known = known->next;
   if (known) return known->ast;
