@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A chain of element-wise ops on f32 and bool: each operand is read once, intermediate values stay in registers, and
- * each result is written once. Operands are broadcast to the results' shape; axes that all of them share were merged
- * before.
+ * A chain of element-wise ops on f32, bool, u8 and i8: each operand is read once, intermediate values stay in
+ * registers, and each result is written once. Operands are broadcast to the results' shape; axes that all of them share
+ * were merged before.
  */
 #include "chain.h"
 #include "kernel.h"

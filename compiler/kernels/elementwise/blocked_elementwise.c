@@ -29,11 +29,18 @@ static bool pixels_fit(const Value *y, const Value *operand) {
   return true;
 }
 
+/* Bytes have an element for each channel, and are no constants. */
+static bool type_fits(const Value *y, const Value *operand) {
+  bool channels = moves(y, operand, 1) || dim_equals(y->shape[1], 1);
+  if (is_of_bytes(operand)) return channels && !value_is_constant(operand);
+  return operand->dtype == RNNCC_F32;
+}
+
 bool blocked_operands_fit(const Value *y, int n, const Value *const *operands) {
   for (int k = 0; k < n; k++) {
     const Value *operand = operands[k];
     bool constant = value_is_constant(operand);
-    if (operand->dtype != RNNCC_F32 || operand->rank > y->rank || !pixels_fit(y, operand)) return false;
+    if (!type_fits(y, operand) || operand->rank > y->rank || !pixels_fit(y, operand)) return false;
     if (constant ? moves(y, operand, 0) || has_pixels(y, operand) : operand->rank != y->rank) return false;
     if (!constant && !can_be_blocked(operand)) return false;
   }

@@ -93,9 +93,12 @@ static bool may_chain(const Node *node) {
 
 /* ---- groups ---- */
 
+/* A node of bytes is a chain of its own: only chains have vectors of bytes. */
+static bool is_worth_it(const ChainGroup *group) { return group->n_nodes > 1 || elementwise_of_bytes(group->nodes[0]); }
+
 static void close_all(Finder *finder) {
   for (int g = 0; g < finder->n_open; g++) {
-    if (finder->merged_into[g] != g || finder->open[g]->n_nodes < 2) continue;
+    if (finder->merged_into[g] != g || !is_worth_it(finder->open[g])) continue;
     ChainGroups *found = &finder->found;
     *LIST_ADD(finder->graph->arena, found->groups, found->n, found->capacity) = finder->open[g];
   }

@@ -16,7 +16,7 @@ typedef struct ChainGroup {
   Value *inputs[MAX_CHAIN_OPERANDS];
 } ChainGroup;
 
-/* Groups of two nodes and more. needs: dense ids. */
+/* Groups of two nodes and more, or of one that reads or writes bytes. needs: dense ids. */
 typedef struct ChainGroups {
   int n, capacity;
   ChainGroup **groups;

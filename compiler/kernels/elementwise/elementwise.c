@@ -5,7 +5,9 @@
 #include <string.h>
 
 #include "ir/op.h"
+#include "ir/tensor.h"
 #include "kernels/elementwise/cast_text.h"
+#include "kernels/elementwise/whole_numbers.h"
 #include "support/text.h"
 
 /* The text of an op for each kind of operands; NULL: none. */
@@ -165,12 +167,39 @@ const char *elementwise_scalar(Arena *arena, const Node *node, const char *const
 
 /* ---- chains ---- */
 
-static bool all_f32_or_bool(const Node *node) {
-  for (int k = 0; k < node_own_inputs(node); k++) {
-    const Value *input = node->inputs[k];
-    if (input && input->dtype != RNNCC_F32 && input->dtype != RNNCC_BOOL) return false;
-  }
-  return node->outputs[0]->dtype == RNNCC_F32 || node->outputs[0]->dtype == RNNCC_BOOL;
+static bool is_byte(const Value *value) { return value->dtype == RNNCC_U8 || value->dtype == RNNCC_I8; }
+
+/* In vectors f32 and 8-bit integers are floats, and bools masks. */
+static bool has_vectors(const Value *value) {
+  return value->dtype == RNNCC_F32 || value->dtype == RNNCC_BOOL || is_byte(value);
+}
+
+static bool all_in_vectors(const Node *node) {
+  for (int k = 0; k < node_own_inputs(node); k++)
+    if (node->inputs[k] && !has_vectors(node->inputs[k])) return false;
+  return has_vectors(node->outputs[0]);
+}
+
+bool elementwise_of_bytes(const Node *node) {
+  bool bytes = is_byte(node->outputs[0]);
+  for (int k = 0; k < node_own_inputs(node); k++) bytes |= node->inputs[k] && is_byte(node->inputs[k]);
+  return bytes;
+}
+
+/* Those that give floats that hold integers the same result as the integers. */
+static TextRow byte_row(const Node *node) {
+  static const bool alike[N_OPS] = {
+      [OP_Clip] = true,        [OP_Equal] = true, [OP_Greater] = true, [OP_GreaterOrEqual] = true, [OP_Less] = true,
+      [OP_LessOrEqual] = true, [OP_Max] = true,   [OP_Min] = true,     [OP_Where] = true,
+  };
+  if (!is_op(node, OP_Cast)) return alike[node->op->kind] ? row_of(node) : TEXT_NONE;
+  if (node->outputs[0]->dtype == RNNCC_F32) return TEXT_Copy;
+  return node->inputs[0]->dtype == RNNCC_F32 ? TEXT_CastToByte : TEXT_NONE;
+}
+
+static const char *byte_text(const Node *node) {
+  const Texts *row = &texts[byte_row(node)];
+  return row->vector ? row->vector : row->mask;
 }
 
 /* The row for masks or for vectors, by the first input. */
@@ -183,11 +212,13 @@ static TextRow mask_row(const Node *node) {
 
 static const char *chained_text(const Node *node) {
   if (elementwise_on_vectors(node)) return texts[row_of(node)].vector;
-  return all_f32_or_bool(node) ? texts[mask_row(node)].mask : NULL;
+  if (!all_in_vectors(node)) return NULL;
+  return elementwise_of_bytes(node) ? byte_text(node) : texts[mask_row(node)].mask;
 }
 
 bool elementwise_chains(const Node *node) {
-  return node->n_outputs == 1 && node_own_inputs(node) <= 3 && chained_text(node) != NULL;
+  if (node->n_outputs != 1 || node_own_inputs(node) > 3 || !chained_text(node)) return false;
+  return !is_byte(node->outputs[0]) || !is_op(node, OP_Cast) || fits_byte(node);
 }
 
 const char *elementwise_chained(Arena *arena, const Node *node, const char *const *inputs) {
@@ -195,7 +226,8 @@ const char *elementwise_chained(Arena *arena, const Node *node, const char *cons
 }
 
 bool elementwise_is_literal(const Value *value) {
-  return value_is_constant(value) && value->dtype == RNNCC_F32 && value_static(value) && value_count(value) == 1;
+  bool number = value->dtype == RNNCC_F32 || is_byte(value);
+  return value_is_constant(value) && number && value_static(value) && value_count(value) == 1;
 }
 
 /* ---- epilogues ---- */
@@ -213,7 +245,7 @@ bool elementwise_is_epilogue(const Node *node) {
 const char *elementwise_literal(Arena *arena, const Value *value) {
   Text out = text_new(arena);
   text_add(&out, "vset(");
-  text_float(&out, *(const float *)value->data);
+  text_float(&out, (float)value_element(value, 0));
   text_add(&out, ")");
   return out.data;
 }

@@ -30,9 +30,11 @@ const char *elementwise_vector(Arena *arena, const Node *node, const char *const
 /* The same on single elements, for ops of other types. */
 const char *elementwise_scalar(Arena *arena, const Node *node, const char *const *inputs);
 
-/* Has the node an expression of vectors and masks, f32 or bool to either? */
+/* Has the node an expression of vectors and masks: of f32, bool, u8 and i8? */
 bool elementwise_chains(const Node *node);
-/* Then its expression, as elementwise_vector: a vec where the output is f32, a vmask where it is bool. */
+/* Is an input or the output u8 or i8? */
+bool elementwise_of_bytes(const Node *node);
+/* Then its expression, as elementwise_vector: a vmask where the output is bool, else a vec. */
 const char *elementwise_chained(Arena *arena, const Node *node, const char *const *inputs);
 
 /* Is the value a number that elementwise_literal() writes into the kernel's text, as a vec? */

@@ -32,6 +32,14 @@ typedef struct ChainAccess {
   const char *(*store)(Graph *graph, const Node *chain, int k, const char *name);
 } ChainAccess;
 
+/* What the loads and stores of a type are called: chain_load_u8. */
+static const char *suffix_of(const Value *value) {
+  return value->dtype == RNNCC_BOOL ? "_mask"
+         : value->dtype == RNNCC_U8 ? "_u8"
+         : value->dtype == RNNCC_I8 ? "_s8"
+                                    : "";
+}
+
 static const char *type_of(const Value *value) { return value->dtype == RNNCC_BOOL ? "vmask" : "vec"; }
 
 /* The name or literal of the value, which is a result of the first `n` members or an input of the chain. */
@@ -81,14 +89,13 @@ static Broadcast nest_of(Graph *graph, const Node *chain) {
 
 static const char *load_plain(Graph *graph, const Node *chain, int k) {
   Broadcast nest = nest_of(graph, chain);
-  const char *mask = chain->inputs[k]->dtype == RNNCC_BOOL ? "_mask" : "";
-  if (!nest.moves[k][nest.rank - 1]) return arena_format(graph->arena, "chain_load_one%s(in[%d])", mask, k);
-  return arena_format(graph->arena, "chain_load%s(in[%d], i, n)", mask, k);
+  const char *suffix = suffix_of(chain->inputs[k]);
+  if (!nest.moves[k][nest.rank - 1]) return arena_format(graph->arena, "chain_load_one%s(in[%d])", suffix, k);
+  return arena_format(graph->arena, "chain_load%s(in[%d], i, n)", suffix, k);
 }
 
 static const char *store_plain(Graph *graph, const Node *chain, int k, const char *name) {
-  const char *mask = chain->outputs[k]->dtype == RNNCC_BOOL ? "_mask" : "";
-  return arena_format(graph->arena, "chain_store%s(out[%d], i, n, %s);", mask, k, name);
+  return arena_format(graph->arena, "chain_store%s(out[%d], i, n, %s);", suffix_of(chain->outputs[k]), k, name);
 }
 
 static void call_byte_strides(Graph *graph, Call *call, const Node *chain, const Broadcast *nest) {
@@ -136,7 +143,7 @@ static LayoutSet layouts(Graph *graph, const Node *chain) {
   (void)graph;
   const Value *y = chain->outputs[0];
   for (int k = 0; k < chain->n_outputs; k++)
-    if (chain->outputs[k]->dtype != RNNCC_F32) return 0;
+    if (!can_be_blocked(chain->outputs[k])) return 0;
   return can_be_blocked(y) ? blocked_layouts(y, chain->n_inputs, (const Value *const *)chain->inputs) : 0;
 }
 
@@ -151,11 +158,16 @@ static void pack(Graph *graph, Node *chain) {
 static const char *load_blocked(Graph *graph, const Node *chain, int k) {
   BlockedWalk walk = blocked_walk(graph, chain->outputs[0], chain->inputs[k]);
   const char *load = walk.channels ? "vload" : "vbroadcast_load", *element = walk.channels ? " + at" : " + pixel";
+  if (is_of_bytes(chain->inputs[k]))
+    return arena_format(graph->arena, "chain_load%s((const char *)in[%d], %s, LANES)", suffix_of(chain->inputs[k]), k,
+                        walk.pixels ? "at" : "0");
   return arena_format(graph->arena, "%s(in[%d]%s)", load, k, walk.pixels ? element : "");
 }
 
 static const char *store_blocked(Graph *graph, const Node *chain, int k, const char *name) {
-  (void)chain;
+  if (is_of_bytes(chain->outputs[k]))
+    return arena_format(graph->arena, "chain_store%s((char *)out[%d], at, LANES, %s);", suffix_of(chain->outputs[k]), k,
+                        name);
   return arena_format(graph->arena, "vstore(out[%d] + at, %s);", k, name);
 }
 
@@ -166,18 +178,23 @@ static void packed_inputs(const Node *chain, Value **inputs) {
     inputs[k] = value_is_constant(chain->inputs[k]) ? chain->packed[constants++] : chain->inputs[k];
 }
 
+/* In the kernel strides are in floats. Blocks are whole vectors, so those of bytes are, too. */
+static const Dim *in_floats(const Graph *graph, const Value *value, const Dim *stride) {
+  return is_of_bytes(value) ? dim_div(graph->dims, stride, dim_const(graph->dims, sizeof(float))) : stride;
+}
+
 static void call_walks(const Graph *graph, Call *call, const Node *chain) {
   const Dim *images[MAX_CHAIN_OPERANDS + MAX_CHAIN_MEMBERS], *blocks[MAX_CHAIN_OPERANDS + MAX_CHAIN_MEMBERS];
   int n = 0;
   for (int k = 0; k < chain->n_inputs; k++, n++) {
     BlockedWalk walk = blocked_walk(graph, chain->outputs[0], chain->inputs[k]);
-    images[n] = walk.image;
-    blocks[n] = walk.block;
+    images[n] = in_floats(graph, chain->inputs[k], walk.image);
+    blocks[n] = in_floats(graph, chain->inputs[k], walk.block);
   }
   for (int k = 0; k < chain->n_outputs; k++, n++) {
     Blocked b = blocked_of(graph, chain->outputs[k]);
-    images[n] = b.image;
-    blocks[n] = b.plane;
+    images[n] = in_floats(graph, chain->outputs[k], b.image);
+    blocks[n] = in_floats(graph, chain->outputs[k], b.plane);
   }
   operand_extent_array(call, "image_strides", n, images);
   operand_extent_array(call, "block_strides", n, blocks);
@@ -214,6 +231,7 @@ static bool overwrites(const Node *chain, int input) {
 
 const KernelFamily family_chain = {
     .layouts = layouts,
+    .runs_bytes = true,
     .runs_any_plane = true,
     .pack = pack,
     .overwrites = overwrites,
