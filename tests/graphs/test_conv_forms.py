@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: MIT
 """With any schedule that --conv forces, convolutions of integers equal the reference to the bit, with any number of
 threads."""
-from ctypes import POINTER, byref, c_size_t
 
 import numpy
 import pytest
@@ -12,7 +11,7 @@ from support.emitted import TARGETS, assert_same, run_module
 from support.machine import WIDEST
 from support.merge import merged
 from support.model_builder import Model
-from support.module import Module, ProfileEntry
+from support.module import Module
 from support.reference import Reference
 
 FORMS = ["plain", "plain,flat=1,tiles=3", "plain,flat=0,w=1,k=3,tiles=1", "direct", "direct,oc=1,px=28",
@@ -62,9 +61,7 @@ def test_plain_leaves_no_tensor_blocked(compile, tmp_path):
     model, feeds = merged([random_convolution(numpy.random.default_rng(1)) for _ in range(12)])
     path = model.write(tmp_path)
     with Module(compile(path, "--conv=plain")) as module, module.context() as context:
-        entries, count = POINTER(ProfileEntry)(), c_size_t()
-        context.check(context.api.profile(context.handle, 1, byref(entries), byref(count)))
-        kernels = " ".join(entry.kernel.decode() for entry in entries[:count.value])
+        kernels = " ".join(entry.kernel for entry in context.profiled(on=True))
     assert "conv_plain" in kernels and "_blocked" not in kernels
     assert not any(f"conv_{name}" in kernels for name in ("direct", "winograd", "depthwise"))
 

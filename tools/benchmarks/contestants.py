@@ -22,7 +22,7 @@ import numpy as np
 from benchmarks import networks
 from benchmarks.cases import GATES
 from benchmarks.environment import BUILD, OWN, ROOT
-from support.module import Tensor, tensor
+from support.module import tensors
 
 
 class Failed(Exception):
@@ -102,8 +102,7 @@ class Rnncc(Contestant):
 
     def open(self, job, threads):
         """A module's inputs and outputs have the order of the model file, which is the job's."""
-        sides = [(Tensor * len(arrays))(*[tensor(array, array.shape) for array in arrays.values()])
-                 for arrays in (job.feeds, job.outputs)]
+        sides = [tensors(list(arrays.values())) for arrays in (job.feeds, job.outputs)]
         call = ModuleCall(inputs=ctypes.addressof(sides[0]), n_inputs=len(job.feeds),
                           outputs=ctypes.addressof(sides[1]), n_outputs=len(job.outputs))
         error = ctypes.create_string_buffer(256)

@@ -19,7 +19,6 @@ import math
 import re
 import statistics
 import time
-from ctypes import POINTER, byref, c_size_t
 from dataclasses import dataclass
 
 from benchmarks.cases import F32
@@ -214,20 +213,12 @@ def profile(path, feeds, threads):
         run()
         taken, end = [], time.perf_counter() + PROFILED_SECONDS
         while len(taken) < PROFILED_RUNS[0] or (len(taken) < PROFILED_RUNS[1] and time.perf_counter() < end):
-            read_profile(context, on=True)
+            context.profiled(on=True)
             run()
-            taken.append([entry.nanoseconds * 1e-9 for entry in read_profile(context, on=False)])
-        return [{"kernel": entry.kernel.decode(), "node": entry.node.decode(), "flops": entry.flops,
+            taken.append([entry.seconds for entry in context.profiled(on=False)])
+        return [{"kernel": entry.kernel, "node": entry.node, "flops": entry.flops,
                  "bytes": entry.bytes, "seconds": statistics.median(each)}
-                for entry, each in zip(read_profile(context, on=False), zip(*taken))]
-
-
-def read_profile(context, on):
-    """`on` also resets the profile."""
-    from support.module import ProfileEntry
-    entries, count = POINTER(ProfileEntry)(), c_size_t()
-    context.check(context.api.profile(context.handle, on, byref(entries), byref(count)))
-    return entries[:count.value]
+                for entry, each in zip(context.profiled(on=False), zip(*taken))]
 
 
 def facts(entries, explained, images, core):

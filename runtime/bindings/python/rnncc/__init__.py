@@ -1,0 +1,20 @@
+# SPDX-License-Identifier: MIT
+"""Compiled networks from Python.
+
+    import rnncc
+    m = rnncc.load("model.so")       # or rnncc.compile("model.onnx", dims={"T": (1, 50, 400)})
+    y = m(x)
+
+Needs NumPy, or without it takes and returns buffers."""
+from .compiler import CompileWarning, compile
+from .context import Context
+from .describe import Dim, Info, ProfileEntry, State, Tensor
+from .errors import (ArgumentError, BoundError, BusyError, ClosedError, CompileError, DataError, DTypeError, Error,
+                     LoadError, OutOfMemoryError, ShapeError, SizeError, ToolchainError, UnsupportedError)
+from .module import Module, load
+from .torch_export import from_torch
+
+__all__ = ["ArgumentError", "BoundError", "BusyError", "ClosedError", "CompileError", "CompileWarning", "Context",
+           "DTypeError", "DataError", "Dim", "Error", "Info", "LoadError", "Module", "OutOfMemoryError", "ProfileEntry",
+           "ShapeError", "SizeError", "State", "Tensor", "ToolchainError", "UnsupportedError", "compile", "from_torch",
+           "load"]

@@ -1,0 +1,155 @@
+# SPDX-License-Identifier: MIT
+"""The structs of rnncc.h, by ctypes. What else there is of the package reads them through this file alone."""
+from __future__ import annotations
+
+import ctypes
+from ctypes import (CFUNCTYPE, POINTER, Structure, byref, c_char_p, c_double, c_int32, c_int64, c_size_t, c_uint32,
+                    c_uint64, c_void_p, cast, sizeof)
+from typing import Any, List, Optional, Type
+
+ABI = 2
+MAX_RANK = 8
+DYNAMIC = -1  # an extent that only the run knows
+
+
+class Tensor(Structure):
+    _fields_ = [("struct_size", c_uint32), ("dtype", c_int32), ("data", c_void_p), ("bytes", c_size_t),
+                ("rank", c_int32), ("shape", c_int64 * MAX_RANK)]
+
+
+class DimInfo(Structure):
+    _fields_ = [("name", c_char_p), ("min", c_int64), ("opt", c_int64), ("max", c_int64), ("multiple", c_int64)]
+
+
+class TensorInfo(Structure):
+    _fields_ = [("name", c_char_p), ("dtype", c_int32), ("rank", c_int32), ("shape", c_int64 * MAX_RANK),
+                ("max_shape", c_int64 * MAX_RANK), ("dim", c_int32 * MAX_RANK)]
+
+
+class StateInfo(Structure):
+    _fields_ = [("tensor", POINTER(TensorInfo)), ("batch_axis", c_int32), ("slots", c_int32)]
+
+
+class Info(Structure):
+    _fields_ = [("struct_size", c_uint32), ("name", c_char_p), ("model_version", c_char_p), ("isa", c_char_p),
+                ("target", c_char_p), ("weights_sha256", c_char_p), ("build", c_char_p), ("weights_bytes", c_size_t),
+                ("arena_bytes", c_size_t), ("n_dims", c_int32), ("n_inputs", c_int32), ("n_outputs", c_int32),
+                ("n_states", c_int32), ("dim_size", c_uint32), ("tensor_size", c_uint32), ("state_size", c_uint32),
+                ("dims", POINTER(DimInfo)), ("inputs", POINTER(TensorInfo)),
+                ("outputs", POINTER(TensorInfo)), ("states", POINTER(StateInfo))]
+
+
+class Options(Structure):
+    _fields_ = [("struct_size", c_uint32), ("threads", c_int32), ("bind_threads", c_int32),
+                ("parallel_for", c_void_p), ("host", c_void_p), ("steer_threads", c_int32), ("pool_of", c_void_p),
+                ("share_all", c_int32)]
+
+
+class ProfileEntry(Structure):
+    _fields_ = [("struct_size", c_uint32), ("kernel", c_char_p), ("node", c_char_p), ("calls", c_uint64),
+                ("nanoseconds", c_uint64), ("flops", c_double), ("bytes", c_double)]
+
+
+class Api(Structure):
+    pass
+
+
+Api._fields_ = [
+    ("abi", c_uint32), ("struct_size", c_uint32), ("info", POINTER(Info)),
+    ("model_create", CFUNCTYPE(c_int32, POINTER(Options), POINTER(c_void_p), POINTER(c_char_p))),
+    ("model_destroy", CFUNCTYPE(None, c_void_p)),
+    ("model_threads", CFUNCTYPE(c_int32, c_void_p)),
+    ("context_size", CFUNCTYPE(c_size_t, c_void_p)),
+    ("context_create", CFUNCTYPE(c_int32, c_void_p, c_void_p, c_size_t, POINTER(c_void_p), POINTER(c_char_p))),
+    ("context_destroy", CFUNCTYPE(None, c_void_p)),
+    ("warmup", CFUNCTYPE(c_int32, c_void_p)),
+    ("run", CFUNCTYPE(c_int32, c_void_p, c_void_p, c_size_t, c_void_p, c_size_t)),
+    ("state_reset", CFUNCTYPE(c_int32, c_void_p, c_int32)),
+    ("state_get", CFUNCTYPE(c_int32, c_void_p, c_int32, c_int32, c_void_p, c_size_t)),
+    ("state_set", CFUNCTYPE(c_int32, c_void_p, c_int32, c_int32, c_void_p, c_size_t)),
+    ("profile", CFUNCTYPE(c_int32, c_void_p, c_int32, POINTER(POINTER(ProfileEntry)), POINTER(c_size_t))),
+    ("last_error", CFUNCTYPE(c_char_p, c_void_p)),
+    ("model_narrowed", CFUNCTYPE(c_int32, c_void_p)),
+    ("networks", POINTER(POINTER(Api))), ("n_networks", c_int32),
+    ("output_shapes", CFUNCTYPE(c_int32, c_void_p, c_void_p, c_size_t, c_void_p, c_size_t)),
+]
+
+
+def has(table: Any, field: str) -> bool:
+    """Does the struct, which says its own size, have this field? A module of an older rnncc may not."""
+    place = getattr(type(table), field)
+    return bool(table.struct_size >= place.offset + place.size)
+
+
+def query(library: ctypes.CDLL, why: c_char_p) -> Optional[Any]:
+    """The first network's table; None: `why` says what is in the way."""
+    function = library.rnncc_module_query
+    function.restype, function.argtypes = POINTER(Api), [c_uint32, POINTER(c_char_p)]
+    table = function(ABI, byref(why))
+    if table and not (table.contents.abi == ABI and has(table.contents, "output_shapes") and
+                      has(table.contents.info.contents, "states")):
+        why.value = b"its table of functions is shorter than the first of this ABI: the file is damaged"
+        return None
+    return table.contents if table else None
+
+
+def networks(table: Any) -> List[Any]:
+    """The tables of all networks."""
+    return [table.networks[i].contents for i in range(table.n_networks)]
+
+
+def _elements(pointer: Any, count: int, kind: Type[Structure], size: int) -> List[Any]:
+    start = cast(pointer, c_void_p).value or 0
+    return [kind.from_address(start + i * size) for i in range(count)]
+
+
+def dims(info: Any) -> List[Any]:
+    return _elements(info.dims, info.n_dims, DimInfo, info.dim_size)
+
+
+def inputs(info: Any) -> List[Any]:
+    return _elements(info.inputs, info.n_inputs, TensorInfo, info.tensor_size)
+
+
+def outputs(info: Any) -> List[Any]:
+    return _elements(info.outputs, info.n_outputs, TensorInfo, info.tensor_size)
+
+
+def states(info: Any) -> List[Any]:
+    return _elements(info.states, info.n_states, StateInfo, info.state_size)
+
+
+def tensors(dtypes: List[int]) -> Any:
+    """An array of tensors of these types, without data or shapes."""
+    array = (Tensor * len(dtypes))()
+    for one, dtype in zip(array, dtypes):
+        one.struct_size, one.dtype = sizeof(Tensor), dtype
+    return array
+
+
+def options(**fields: Any) -> Options:
+    return Options(sizeof(Options), **fields)
+
+
+def context_create(api: Any, model: int, out: c_void_p) -> "tuple[int, str]":
+    """Its status and, on failure, why."""
+    why = c_char_p()
+    status = api.context_create(model, None, 0, byref(out), byref(why))
+    return status, (why.value or b"").decode()
+
+
+def output_shapes(api: Any, context: int, dims: List[int], ranks: List[int]) -> Optional[List["tuple[int, ...]"]]:
+    """What the outputs' buffers must have room for; None where the dims are out of bounds."""
+    shapes = (c_int64 * MAX_RANK * len(ranks))()
+    if api.output_shapes(context, (c_int64 * len(dims))(*dims), len(dims), shapes, len(ranks)):
+        return None
+    return [tuple(shape[:rank]) for shape, rank in zip(shapes, ranks)]
+
+
+def profile(api: Any, context: int, on: bool) -> "tuple[int, List[Any]]":
+    """Its status, and the entries so far; these are read at once, before another call on the context."""
+    entries, count = POINTER(ProfileEntry)(), c_size_t()
+    status = api.profile(context, on, byref(entries), byref(count))
+    if status or not count.value:
+        return status, []
+    return status, _elements(entries, count.value, ProfileEntry, entries[0].struct_size)

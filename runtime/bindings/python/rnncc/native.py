@@ -1,0 +1,142 @@
+# SPDX-License-Identifier: MIT
+"""A module's file in this process, and its models: what must be given back, in the right order.
+
+Each object holds what it needs, and is given back when nobody holds it any more. At the interpreter's exit nothing is:
+the process ends with all of it, while other threads may still run."""
+from __future__ import annotations
+
+import ctypes
+import os
+import struct
+import weakref
+from ctypes import byref, c_char_p, c_void_p
+from typing import Any, Dict, List, Optional, Tuple, Union
+
+from . import abi
+from .errors import ArgumentError, LoadError, UnsupportedError, of_status
+
+Path = Union[str, "os.PathLike[str]"]
+MACHINES: Dict[int, str] = {3: "x86 of 32 bits", 21: "ppc64", 22: "s390", 40: "arm of 32 bits", 62: "x86-64", 183: "aarch64",
+                            243: "riscv"}
+HEADER_64, HEADER_32 = "=QQQIHHH", "=IIIIHHH"  # from the entry point to the number of segments
+ENTRY = 24  # where that is
+LOAD = 1
+
+
+def _machine(head: bytes) -> Tuple[int, int, int]:
+    """Bits, byte order, and the kind of CPU, of an ELF file."""
+    (machine,) = struct.unpack_from("<H" if head[5] == 1 else ">H", head, 18)
+    return head[4], head[5], machine
+
+
+def _machine_name(machine: Tuple[int, int, int]) -> str:
+    order = "" if machine[1] == 1 else ", big-endian"
+    return f"{MACHINES.get(machine[2], f'ELF machine {machine[2]}')}{order}"
+
+
+def _segments_end(file: Any, head: bytes) -> int:
+    """How many bytes the file has at least, by its own header."""
+    wide = head[4] == 2
+    _entry, at, _sections, _flags, _bytes, size, count = struct.unpack_from(HEADER_64 if wide else HEADER_32, head, ENTRY)
+    due: int = at + size * count
+    file.seek(at)
+    table = file.read(size * count)
+    for i in range(len(table) // size if size else 0):
+        words = struct.unpack_from("=IIQQQQ" if wide else "=IIIII", table, i * size)
+        kind, offset, held = (words[0], words[2], words[5]) if wide else (words[0], words[1], words[4])
+        if kind == LOAD:
+            due = max(due, offset + held)
+    return due
+
+
+def check_file(path: str) -> None:
+    """dlopen's words for a module of another machine are that there is no such file; and it maps what the header says:
+    where a file that was cut short ends before, the first access raises SIGBUS."""
+    try:
+        with open(path, "rb") as file, open("/proc/self/exe", "rb") as own:
+            head, here = file.read(64), own.read(64)
+            if head[:4] != b"\x7fELF" or len(head) < 64:
+                raise LoadError(f"{path}: not a module of rnncc, it is no shared object (ELF)")
+            if _machine(head) != _machine(here):
+                raise LoadError(f"{path}: expected a module for {_machine_name(_machine(here))}, found one for "
+                                f"{_machine_name(_machine(head))}")
+            due, size = _segments_end(file, head), os.fstat(file.fileno()).st_size
+            if size < due:
+                raise LoadError(f"{path}: cut short: expected at least {due} bytes, found {size}")
+    except LoadError:
+        raise
+    except OSError as error:
+        raise LoadError(f"{path}: {error.strerror}") from error
+
+
+def _close(handle: int) -> None:
+    import _ctypes
+    _ctypes.dlclose(handle)
+
+
+class Library:
+    """The file, loaded. `tables`: of its networks."""
+
+    def __init__(self, path: Path):
+        self.path = os.path.abspath(os.fspath(path))
+        check_file(self.path)
+        try:
+            self.library = ctypes.CDLL(self.path)
+        except OSError as error:
+            raise LoadError(str(error)) from error
+        weakref.finalize(self, _close, self.library._handle).atexit = False
+        why = c_char_p()
+        try:
+            table = abi.query(self.library, why)
+        except AttributeError:
+            raise LoadError(f"{self.path}: not a module of rnncc, it has no symbol rnncc_module_query") from None
+        if table is None:
+            raise UnsupportedError(f"{self.path}: {(why.value or b'').decode()}")
+        self.tables: List[Any] = abi.networks(table)
+
+    @property
+    def names(self) -> List[str]:
+        return [table.info.contents.name.decode() for table in self.tables]
+
+    def table(self, network: Optional[str]) -> Any:
+        if network is None:
+            return self.tables[0]
+        if network not in self.names:
+            raise ArgumentError(f"the module has no network {network}; it has {', '.join(self.names)}")
+        return self.tables[self.names.index(network)]
+
+
+class Model:
+    """A model of one network. `pool_of`: a model of the same file, whose workers it has, too."""
+
+    def __init__(self, library: Library, table: Any, pool_of: Optional["Model"], **options: int):
+        self.library, self.api, self.pool_of = library, table, pool_of
+        if pool_of is not None:
+            if pool_of.library.library._handle != library.library._handle:
+                raise ArgumentError(f"pool_of: expected a model of {library.path}, found one of {pool_of.library.path}")
+            options["pool_of"] = pool_of.handle
+        handle, why = c_void_p(), c_char_p()
+        status = self.api.model_create(byref(abi.options(**options)), byref(handle), byref(why))
+        if status:
+            raise of_status(status, (why.value or b"cannot make a model").decode())
+        # The arguments live until the finalizer has run: no model outlives its file, or the one whose workers it has.
+        finalizer = weakref.finalize(self, _destroy, self.api.model_destroy, handle, library, pool_of)
+        finalizer.atexit = False
+        self.handle: int = handle.value or 0
+
+
+class Context:
+    """A context's memory."""
+
+    def __init__(self, model: Model):
+        handle = c_void_p()
+        status, why = abi.context_create(model.api, model.handle, handle)
+        if status:
+            raise of_status(status, why)
+        self.destroy = weakref.finalize(self, _destroy, model.api.context_destroy, handle, model)
+        self.destroy.atexit = False
+        self.handle: int = handle.value or 0
+
+
+def _destroy(function: Any, handle: c_void_p, *_held: Any) -> None:
+    function(handle)
