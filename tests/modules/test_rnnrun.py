@@ -244,16 +244,29 @@ def test_bench_passes_on_the_exit_code_of_a_failing_run(rnnrun, module, files):
 def test_profile_has_a_row_a_kernel_and_the_sum_of_all(rnnrun, module):
     done = rnnrun("profile", module, "--runs", 10)
     _, row, total = (line.split() for line in done.stdout.splitlines())
-    assert row[:4] + row[5:] == ["0.10", "100.0", "0.24", "0.96", "double_plain", "y"]
-    assert total[:4] + total[5:] == ["0.10", "100.0", "0.24", "0.96", "total"]
+    assert row[:5] + row[6:] == ["0.10", "0.10", "100.0", "0.24", "0.96", "double_plain", "y"]
+    assert total[:5] + total[6:] == ["0.10", "0.10", "100.0", "0.24", "0.96", "total"]
+
+
+def test_profile_tells_the_median_from_the_mean(rnnrun, module):
+    """Of ten runs the last takes 100 times as long."""
+    done = rnnrun("profile", module, "--runs", 10, env={**os.environ, "FAKE_MODULE_RUN": "late"})
+    _, row, total = (line.split() for line in done.stdout.splitlines())
+    assert row[:4] == total[:4] == ["0.10", "1.09", "100.0", "0.24"]
 
 
 def test_profile_says_what_part_of_the_measured_peak_a_kernel_reaches(rnnrun, module):
     done = rnnrun("profile", module, "--runs", 10, "--threads", 2)
     peak = float(re.fullmatch(r"peak: (\S+) GFLOP/s, plain multiply-adds in registers on 2 threads\n", done.stderr)[1])
     assert peak > 0.5
-    share = float(done.stdout.splitlines()[1].split()[4])
+    share = float(done.stdout.splitlines()[1].split()[5])
     assert share == pytest.approx(100 * 0.24 / peak, abs=0.06)
+
+
+def test_profile_says_for_which_extents_its_rates_are(rnnrun, module):
+    assert "do not have" not in rnnrun("profile", module, "--runs", 2).stderr
+    told = rnnrun("profile", module, "--runs", 2, "--dim", "T=8").stderr
+    assert "GFLOP/s, GB/s and % peak are for T=4, which these runs do not have (8): --dim T=4" in told
 
 
 def test_a_trace_has_the_kernels_of_a_run_one_after_the_other(rnnrun, module, tmp_path):

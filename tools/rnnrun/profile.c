@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Where the time goes, kernel by kernel. Each run is profiled by itself, so that besides the sums the fastest run is
- * known, which was disturbed least: the trace shows it.
+ * Where the time goes, kernel by kernel. Each run is profiled by itself: a kernel's median is what it takes where
+ * nothing disturbs it, and the fastest run was disturbed least: the trace shows it.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,14 +11,15 @@
 #include "speed.h"
 #include "support.h"
 #include "tensors.h"
+#include "timings.h"
 #include "trace.h"
 #include "verbs.h"
 
 typedef struct Profile {
-  size_t count;                  /* of kernels */
-  rnncc_profile_entry *total;    /* of all runs; names are the module's */
-  rnncc_profile_entry *fastest;  /* of one run */
-  uint64_t total_ns, fastest_ns; /* their sums */
+  size_t count;                 /* of kernels */
+  rnncc_profile_entry *fastest; /* of one run; names are the module's */
+  uint64_t fastest_ns;          /* its sum */
+  Timings *kernels, run;        /* in microseconds: of each kernel, and of their sum */
 } Profile;
 
 static uint64_t nanoseconds(const rnncc_profile_entry *entries, size_t count) {
@@ -36,65 +37,106 @@ static void copy_entries(rnncc_profile_entry *to, const rnncc_profile_entry *ent
 }
 
 static void add_run(Profile *profile, const rnncc_profile_entry *entries) {
-  for (size_t i = 0; i < profile->count; i++) {
-    profile->total[i].calls += rnncc_profile_at(entries, i)->calls;
-    profile->total[i].nanoseconds += rnncc_profile_at(entries, i)->nanoseconds;
-  }
+  for (size_t i = 0; i < profile->count; i++)
+    timings_add(&profile->kernels[i], (double)rnncc_profile_at(entries, i)->nanoseconds * 1e-3);
   uint64_t taken = nanoseconds(entries, profile->count);
-  profile->total_ns += taken;
+  timings_add(&profile->run, (double)taken * 1e-3);
   if (taken >= profile->fastest_ns) return;
   profile->fastest_ns = taken;
   copy_entries(profile->fastest, entries, profile->count);
 }
 
+static void profile_run(Session *session, const rnncc_tensor *inputs, rnncc_tensor *outputs,
+                        const rnncc_profile_entry **entries, size_t *count) {
+  session_check(session, session->api->profile(session->context, 1, entries, count), "profile");
+  session_run(session, inputs, outputs);
+  session_check(session, session->api->profile(session->context, 0, entries, count), "profile");
+}
+
 static Profile profile_runs(Session *session, const rnncc_tensor *inputs, rnncc_tensor *outputs, int64_t runs) {
-  Profile profile = {.fastest_ns = UINT64_MAX};
-  const rnncc_profile_entry *entries = NULL;
+  Profile profile = {.fastest_ns = UINT64_MAX, .run = timings_new((size_t)runs)};
   for (int64_t run = 0; run < runs; run++) {
-    session_check(session, session->api->profile(session->context, 1, &entries, &profile.count), "profile");
-    session_run(session, inputs, outputs);
-    session_check(session, session->api->profile(session->context, 0, &entries, &profile.count), "profile");
-    size_t bytes = profile.count * sizeof *entries;
+    const rnncc_profile_entry *entries = NULL;
+    profile_run(session, inputs, outputs, &entries, &profile.count);
     if (run == 0) {
-      profile.total = allocate(bytes);
-      copy_entries(profile.total, entries, profile.count);
-      profile.fastest = allocate(bytes);
-      for (size_t i = 0; i < profile.count; i++) profile.total[i].calls = profile.total[i].nanoseconds = 0;
+      profile.fastest = allocate(profile.count * sizeof *profile.fastest);
+      profile.kernels = allocate(profile.count * sizeof *profile.kernels);
+      for (size_t i = 0; i < profile.count; i++) profile.kernels[i] = timings_new((size_t)runs);
     }
     add_run(&profile, entries);
   }
   return profile;
 }
 
-/* Flops and bytes are those at the dimensions' optimum, so the rates are right for runs of that shape. peak: in
- * GFLOP/s, 0 if it is not known. */
-static void print_entry(const rnncc_profile_entry *entry, uint64_t total_ns, int64_t runs, double peak) {
-  double ns = (double)entry->nanoseconds, calls = (double)entry->calls;
-  double per_ns = ns > 0 ? calls / ns : 0;
-  printf("%10.2f %6.1f %9.2f %9.2f ", ns * 1e-3 / (double)runs, total_ns ? 100 * ns / (double)total_ns : 0,
-         entry->flops * per_ns, entry->bytes * per_ns);
-  if (peak > 0)
-    printf("%7.1f", 100 * entry->flops * per_ns / peak);
-  else
-    printf("%7s", "-");
-  printf("  %s  %s\n", entry->kernel, entry->node);
+static void profile_free(Profile *profile) {
+  for (size_t i = 0; i < profile->count; i++) timings_free(&profile->kernels[i]);
+  timings_free(&profile->run);
+  free(profile->kernels);
+  free(profile->fastest);
 }
 
-static void print_table(const Profile *profile, int64_t runs, double peak) {
-  puts("  us a run      %   GFLOP/s      GB/s  % peak  kernel  node");
-  rnncc_profile_entry sum = {.kernel = "total", .node = "", .nanoseconds = profile->total_ns, .calls = (uint64_t)runs};
+/* ---- the table ---- */
+
+/* What a line is of: a kernel in a run, or all of them. */
+typedef struct Work {
+  const char *kernel, *node;
+  double flops, bytes;
+} Work;
+
+/* Rates are those of the median. Flops and bytes are those at the dimensions' optimum, so the rates are right for runs
+ * of that shape. whole: microseconds of a run, on average; peak: in GFLOP/s, 0 if it is not known. */
+static void print_line(const Work *work, const Timings *times, double whole, double peak) {
+  double median = timings_quantile(times, 0.5), mean = timings_mean(times);
+  double per_ns = median > 0 ? 1e-3 / median : 0;
+  printf("%10.2f %10.2f %6.1f %9.2f %9.2f ", median, mean, whole > 0 ? 100 * mean / whole : 0, work->flops * per_ns,
+         work->bytes * per_ns);
+  if (peak > 0)
+    printf("%7.1f", 100 * work->flops * per_ns / peak);
+  else
+    printf("%7s", "-");
+  printf("  %s  %s\n", work->kernel, work->node);
+}
+
+static void print_table(const Profile *profile, double peak) {
+  double whole = timings_mean(&profile->run);
+  Work sum = {.kernel = "total", .node = ""};
+  puts(" median us    mean us      %   GFLOP/s      GB/s  % peak  kernel  node");
   for (size_t i = 0; i < profile->count; i++) {
-    print_entry(&profile->total[i], profile->total_ns, runs, peak);
-    sum.flops += profile->total[i].flops;
-    sum.bytes += profile->total[i].bytes;
+    const rnncc_profile_entry *entry = &profile->fastest[i];
+    double calls = (double)entry->calls;
+    Work work = {entry->kernel, entry->node, entry->flops * calls, entry->bytes * calls};
+    print_line(&work, &profile->kernels[i], whole, peak);
+    sum.flops += work.flops;
+    sum.bytes += work.bytes;
   }
-  print_entry(&sum, profile->total_ns, runs, peak);
+  print_line(&sum, &profile->run, whole, peak);
 }
 
 static void print_peak(const rnncc_info *info, int threads, double peak) {
   if (peak > 0)
     fprintf(stderr, "peak: %.1f GFLOP/s, %s multiply-adds in registers on %d thread%s\n", peak, info->isa, threads,
             threads == 1 ? "" : "s");
+}
+
+/* The extent of a dim in these inputs; its optimum where none has it. */
+static int64_t extent_of(const rnncc_info *info, const rnncc_tensor *inputs, int dim) {
+  for (int i = 0; i < info->n_inputs; i++) {
+    const rnncc_tensor_info *described = rnncc_input_at(info, i);
+    for (int axis = 0; axis < described->rank; axis++)
+      if (described->dim[axis] == dim) return inputs[i].shape[axis];
+  }
+  return rnncc_dim_at(info, dim)->opt;
+}
+
+/* The module knows flops and bytes at the optimum. */
+static void tell_other_extents(const rnncc_info *info, const rnncc_tensor *inputs) {
+  for (int i = 0; i < info->n_dims; i++) {
+    const rnncc_dim_info *dim = rnncc_dim_at(info, i);
+    int64_t extent = extent_of(info, inputs, i);
+    if (extent != dim->opt)
+      fprintf(stderr, "GFLOP/s, GB/s and %% peak are for %s=%lld, which these runs do not have (%lld): --dim %s=%lld\n",
+              dim->name, (long long)dim->opt, (long long)extent, dim->name, (long long)dim->opt);
+  }
 }
 
 int profile_verb(const Arguments *arguments) {
@@ -109,11 +151,11 @@ int profile_verb(const Arguments *arguments) {
   if (arguments->trace) write_trace(arguments->trace, info->name, profile.fastest, profile.count);
   int threads = session.api->model_threads(session.model);
   double peak = threads * speed_multiply_add(info->isa, threads);
-  print_table(&profile, arguments->runs, peak);
+  print_table(&profile, peak);
   print_peak(info, threads, peak);
+  tell_other_extents(info, inputs);
 
-  free(profile.total);
-  free(profile.fastest);
+  profile_free(&profile);
   free_tensors(inputs, info->n_inputs);
   free_tensors(outputs, info->n_outputs);
   session_close(&session);

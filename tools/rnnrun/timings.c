@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 #include "timings.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "support.h"
 
 Timings timings_new(size_t most) { return (Timings){.sorted = allocate(most * sizeof(double))}; }
+
+void timings_free(Timings *timings) { free(timings->sorted); }
 
 void timings_add(Timings *timings, double time) {
   size_t at = timings->count++;
@@ -17,6 +20,12 @@ void timings_add(Timings *timings, double time) {
 
 double timings_quantile(const Timings *timings, double fraction) {
   return timings->sorted[(size_t)(fraction * (double)(timings->count - 1) + 0.5)];
+}
+
+double timings_mean(const Timings *timings) {
+  double sum = 0;
+  for (size_t i = 0; i < timings->count; i++) sum += timings->sorted[i];
+  return sum / (double)timings->count;
 }
 
 /* Of n values of a normal distribution, whose middle half is 1.349 sigma wide, the median's error is 1.253 sigma over
