@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Replaces nodes of operators that have a formula, before any pass that rewrites the graph. */
 #include "expand/expansion.h"
+#include "expand/quantised.h"
 #include "passes.h"
 #include "reference/kernels.h"
 #include "shapes/shape.h"
@@ -65,17 +66,34 @@ const char *ref_expanded(const Node *node, const Tensor *const *inputs, Tensor *
   bug("%s has not been expanded", node->op->name);
 }
 
-/* needs: infer_shapes. keeps: types and shapes, and all nodes of other ops, in order. breaks: nothing. Afterwards no
- * node's operator is a FORMULA. */
-void decompose(Graph *graph) {
+static void expand_all(Graph *graph, Expansion *const *by_op) {
   Node **nodes;
   int n_nodes = graph_take_nodes(graph, &nodes);
   for (int n = 0; n < n_nodes; n++) {
-    Expansion *expansion = expansions[nodes[n]->op->kind];
+    Expansion *expansion = by_op[nodes[n]->op->kind];
     if (expansion)
       expand_node(graph, nodes[n], expansion);
     else
       graph_append(graph, nodes[n]);
   }
   graph_renumber(graph);
+}
+
+/* needs: infer_shapes. keeps: types and shapes, and all nodes of other ops, in order. breaks: nothing. Afterwards no
+ * node's operator is a FORMULA. */
+void decompose(Graph *graph) { expand_all(graph, expansions); }
+
+static bool has_sums(const Graph *graph) {
+  for (int n = 0; n < graph->n_nodes; n++)
+    if (is_op(graph->nodes[n], OP_QLinearAdd)) return true;
+  return false;
+}
+
+/* needs: fuse_epilogue. keeps: types and shapes, and what is computed, to the bit. breaks: nothing. Afterwards no node
+ * is a QLinearAdd; those in epilogues are no nodes of the graph. */
+void expand_sums(Graph *graph) {
+  static Expansion *const sums[N_OPS] = {[OP_QLinearAdd] = expand_quantised_sum};
+  if (!has_sums(graph)) return;
+  expand_all(graph, sums);
+  fold_constants(graph);
 }

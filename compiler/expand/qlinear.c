@@ -20,7 +20,18 @@ static Value *rounded_last(const Formula *f, const Node *node, Value *y, Value *
   return quantised(f, y, NULL, node->outputs[0]->dtype);
 }
 
+/* What a kernel may add as it writes the result of a convolution. */
+static bool is_residual(const Node *node) {
+  for (int i = 1; i < node->n_inputs; i++)
+    if (i != 3 && node->inputs[i] && !node->inputs[i]->data) return false;
+  return is_op(node->inputs[0]->producer, OP_QLinearConv) || is_op(node->inputs[3]->producer, OP_QLinearConv);
+}
+
 void expand_qlinear_add(const Formula *f, const Node *node, Value **results) {
+  if (!is_residual(node)) expand_quantised_sum(f, node, results);
+}
+
+void expand_quantised_sum(const Formula *f, const Node *node, Value **results) {
   Value *sum = plus(f, in_floats(f, node, 0), in_floats(f, node, 3));
   results[0] = rounded_last(f, node, over(f, sum, node->inputs[6]), node_input(node, 7));
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A product or a mean of dequantised tensors becomes the operator that takes their numbers: QLinearConv, QLinearMatMul,
- * QGemm, QLinearAveragePool, QLinearGlobalAveragePool where the result is quantised, and ConvInteger,
- * MatMulIntegerToFloat or QGemm where it is not. Sums are exact in i32 there; results are the same but for roundings of
- * f32 on the way, so a number is off by at most one step, where a result lies halfway between two.
+ * QGemm, QLinearAveragePool, QLinearGlobalAveragePool, QLinearAdd behind a convolution, where the result is quantised,
+ * and ConvInteger, MatMulIntegerToFloat or QGemm where it is not. Sums are exact in i32 there; results are the same but
+ * for roundings of f32 on the way, so a number is off by at most one step, where a result lies halfway between two.
  */
 #include <math.h>
 
@@ -244,11 +244,28 @@ static bool match_mean(Match *match, const Builder *f, const Node *node) {
   return replace_with_numbers(match, build_reshape(f, mean, result->rank, result->shape)->producer, quantize);
 }
 
+/* ---- sums ---- */
+
+/* A sum with what a convolution writes: its kernel may add as it writes. Other sums are arithmetic between bytes, whose
+ * results are those of the pairs to the bit. */
+static bool match_add(Match *match, const Builder *f, const Node *node) {
+  Operand a, b;
+  Quantisation y;
+  Node *quantize;
+  if (!read_around(match, node, &a, &y, &quantize) || !read_operand(node, 1, &b) || !is_whole(&b.how)) return false;
+  if (b.how.dtype != y.dtype || !is_known(&a.how) || !is_known(&b.how)) return false;
+  if (!is_op(a.numbers->producer, OP_QLinearConv) && !is_op(b.numbers->producer, OP_QLinearConv)) return false;
+  Value *const inputs[] = {a.numbers,          a.how.scale, zero_of(f, &a.how), b.numbers, b.how.scale,
+                           zero_of(f, &b.how), y.scale,     zero_of(f, &y)};
+  return replace_with_numbers(match, build_op(f, OP_QLinearAdd, 8, inputs, 1, 0, NULL), quantize);
+}
+
 /* ---- the pass ---- */
 
 static bool (*const matches[N_OPS])(Match *, const Builder *, const Node *) = {
-    [OP_AveragePool] = match_average_pool,      [OP_Conv] = match_conv,     [OP_Gemm] = match_gemm,
-    [OP_GlobalAveragePool] = match_global_pool, [OP_MatMul] = match_matmul, [OP_ReduceMean] = match_mean,
+    [OP_Add] = match_add,         [OP_AveragePool] = match_average_pool,      [OP_Conv] = match_conv,
+    [OP_Gemm] = match_gemm,       [OP_GlobalAveragePool] = match_global_pool, [OP_MatMul] = match_matmul,
+    [OP_ReduceMean] = match_mean,
 };
 
 /* needs: move_quantised, dense ids. keeps: types and shapes, the names of outputs; results but for roundings of f32.

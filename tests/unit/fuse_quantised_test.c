@@ -123,6 +123,32 @@ static void means_take_the_numbers(void **state) {
                "QuantizeLinear QLinearAveragePool");
 }
 
+static void a_sum_with_what_a_convolution_writes_takes_the_numbers(void **state) {
+  (void)state;
+  expect_fused((Steps){IN("f32[1,2,6]"),
+                       {"DequantizeLinear", "i8[2,2,1]! f32(0.5) i8(0)", ""},
+                       {"Conv", "@1 @2", ""},
+                       {"QuantizeLinear", "@3 f32(1) u8(100)", ""},
+                       {"DequantizeLinear", "@4 f32(1) u8(100)", ""},
+                       {"Add", "@1 @5", ""},
+                       {"Relu", "@6", ""},
+                       {"QuantizeLinear", "@7 f32(2) u8(0)", ""}},
+               "QuantizeLinear QLinearConv QLinearAdd");
+  expect_fused((Steps){IN("f32[1,2,6]"), {"Add", "@1 @1", ""}, {"QuantizeLinear", "@2 f32(2) u8(100)", ""}},
+               "QuantizeLinear DequantizeLinear Add QuantizeLinear");
+}
+
+static void the_reference_of_a_sum_is_its_formula(void **state) {
+  (void)state;
+  static const Steps steps = {{"Clip", "f32[2,3,50] f32(0) f32(255)", ""},
+                              {"Round", "@0", ""},
+                              {"Cast", "@1", "to=u8"},
+                              {"QLinearAdd", "@2 f32(0.37) u8(3) @2 f32(1.9) u8(7) f32(0.7) u8(9)", ""}};
+  const Tensor *whole = run_on(built_of(steps), spread), *formula = computed(built_of(steps));
+  assert_int_equal(whole->dtype, formula->dtype);
+  assert_memory_equal(whole->data, formula->data, (size_t)tensor_count(whole));
+}
+
 #define SAME(x) {"QuantizeLinear", x " f32(0.25) u8(130)", ""}
 
 static void what_moves_or_compares_numbers_needs_no_floats(void **state) {
@@ -192,6 +218,8 @@ int main(void) {
       TEST(weights_are_found_behind_what_moves_them),
       TEST(results_that_are_not_quantised_are_floats_of_exact_sums),
       TEST(means_take_the_numbers),
+      TEST(a_sum_with_what_a_convolution_writes_takes_the_numbers),
+      TEST(the_reference_of_a_sum_is_its_formula),
       TEST(what_moves_or_compares_numbers_needs_no_floats),
       TEST(other_parameters_are_one_requantisation_before_what_moves),
       TEST(what_is_not_the_same_stays),

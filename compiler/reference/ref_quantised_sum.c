@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: MIT */
+/* QLinearAdd: every step is rounded to f32, as in its formula. */
+#include <math.h>
+
+#include "reference/kernels.h"
+
+enum { INPUT_A = 0, INPUT_B = 3, INPUT_C = 6 };
+
+/* The scale and the zero point behind input `first`. */
+typedef struct Steps {
+  double scale, zero;
+} Steps;
+
+static Steps steps_at(const Node *node, const Tensor *const *inputs, int scale) {
+  const Tensor *zero = optional_input(node, inputs, scale + 1);
+  return (Steps){tensor_get(inputs[scale], 0), zero ? tensor_get(zero, 0) : 0};
+}
+
+static double rounded(double x) { return (float)x; }
+
+static double in_floats(const Tensor *x, int64_t i, Steps steps) {
+  return rounded((tensor_get(x, i) - steps.zero) * steps.scale);
+}
+
+const char *ref_qlinear_add(const Node *node, const Tensor *const *inputs, Tensor *const *outputs) {
+  const Tensor *a = inputs[INPUT_A], *b = inputs[INPUT_B];
+  Tensor *y = outputs[0];
+  Steps of_a = steps_at(node, inputs, INPUT_A + 1), of_b = steps_at(node, inputs, INPUT_B + 1);
+  Steps of_y = steps_at(node, inputs, INPUT_C);
+  double least = (double)dtype_min(y->dtype), most = (double)dtype_max(y->dtype);
+  Walk walk = walk_over(y->rank, y->shape);
+  if (!walk_add_broadcast(&walk, y) || !walk_add_broadcast(&walk, a) || !walk_add_broadcast(&walk, b))
+    bug("the operands fitted before");
+  for (bool on = walk_begin(&walk); on; on = walk_next(&walk)) {
+    double sum = rounded(in_floats(a, walk.offset[1], of_a) + in_floats(b, walk.offset[2], of_b));
+    double number = rint(rounded(rounded(sum / of_y.scale) + of_y.zero));
+    tensor_set(y, walk.offset[0], fmin(fmax(number, least), most));
+  }
+  return NULL;
+}
