@@ -17,7 +17,7 @@ LEVELS = {"basic": onnxruntime.GraphOptimizationLevel.ORT_ENABLE_BASIC,
           "all": onnxruntime.GraphOptimizationLevel.ORT_ENABLE_ALL}
 BOUND = 2.0**-16  # relative to the largest: optimisers reorder sums, and multiply constants ahead
 # One step of 8 bits, of the range of results on both sides of 0: a number halfway between two steps may be rounded to
-# either. Of DynamicQuantizeLSTM what is multiplied is not rounded.
+# either. DynamicQuantizeLSTM has ranges of its own.
 STEP = 2 / 255
 LEFT_BEHIND = {"DynamicQuantizeLSTM", "DynamicQuantizeMatMul", "FastGelu", "FusedConv", "FusedGemm", "FusedMatMul", "Gelu",
                "MatMulIntegerToFloat", "NhwcMaxPool", "QGemm", "QLinearAdd", "QLinearAveragePool", "QLinearConcat", "QLinearConv",

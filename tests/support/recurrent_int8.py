@@ -30,11 +30,26 @@ def quantised(vector):
     return numbers.astype(np.int64), width / F(255), from_half
 
 
+def step_of(row):
+    """What one is in integers: those of a quantiser again, if the elements are its multiples; else the largest is 127."""
+    largest = np.abs(row).max()
+    if not largest:
+        return largest
+    steps = largest / np.arange(127 + (largest not in row), 0, -1)
+
+    def multiples(elements, steps):
+        numbers = elements / steps[:, None]
+        return (np.abs(numbers - np.rint(numbers)) <= 1e-4).all(axis=1)
+
+    few = steps[multiples(row[:4], steps)]  # most rows have none
+    exact = few[multiples(row, few)]
+    return exact[0] if len(exact) else largest / 127
+
+
 def quantised_weights(matrix):
     """(the integers, the scale of each row)."""
-    largest = np.abs(matrix).max(axis=1)
-    scales = (largest / 127).astype(F)
-    return np.rint(matrix * (127 / np.where(largest, largest, 1))[:, None]).astype(np.int64), scales
+    steps = np.array([step_of(row) for row in matrix])
+    return np.rint(matrix / np.where(steps, steps, 1)[:, None]).astype(np.int64), steps.astype(F)
 
 
 @dataclass
@@ -42,8 +57,15 @@ class Int8Configuration(Configuration):
     def attributes(self, layout):
         return super().attributes(layout) | {"precision": "int8-dynamic"}
 
+    def weights_of(self, matrix):
+        """quantised_weights(), once for all steps."""
+        place = matrix.__array_interface__["data"][0], matrix.shape
+        if place not in self.known:
+            self.known[place] = matrix, quantised_weights(matrix)
+        return self.known[place][1]
+
     def product(self, matrix, vector, seen=True):
-        weights, scales = quantised_weights(matrix)
+        weights, scales = self.weights_of(matrix)
         numbers, scale, from_half = quantised(vector)
         steps = (scale * scales).astype(float)
         if not seen:
@@ -56,7 +78,7 @@ class Int8Configuration(Configuration):
         self.step_doubt = 0
 
     def values(self, weights, feeds, seen=None):
-        self.step_doubt, self.doubt = 0, np.zeros(seen.shape)
+        self.step_doubt, self.doubt, self.known = 0, np.zeros(seen.shape), {}
         return super().values(weights, feeds, seen)
 
 

@@ -3,7 +3,6 @@
 
 #include <math.h>
 
-#include "cpu.h"
 #include "kernels/recurrent/kernels.h"
 #include "kernels/recurrent/lowering.h"
 #include "program/build.h"
@@ -34,7 +33,7 @@ const char *int8_obstacle(const Node *node) {
 /* Where the CPU has no product of four bytes: two of widened pairs, and what widens and adds up. */
 int int8_dot(const Target *target) {
   enum { BY_PAIRS = 6 };
-  return target->cpu_features & CPU_DOTPROD ? 1 : BY_PAIRS;
+  return target->has_dot ? 1 : BY_PAIRS;
 }
 
 /* ---- scratch memory ---- */
@@ -69,21 +68,49 @@ typedef struct Column {
   int32_t total;
 } Column;
 
-/* One row of W or R becomes a column: element k goes to to[k / 4 * step + k % 4]. */
-static Column pack_column(const float *from, int64_t depth, int8_t *to, int64_t step) {
-  enum { LARGEST = 127 };
+enum { LARGEST = 127 };
+
+/* The largest magnitude; infinite if an element is infinite or not a number. */
+static double largest_of(const float *from, int64_t depth, bool *negative) {
   double largest = 0;
-  bool finite = true;
   for (int64_t k = 0; k < depth; k++) {
-    largest = fmax(largest, fabs((double)from[k]));
-    finite &= isfinite(from[k]);
+    double magnitude = fabs((double)from[k]);
+    if (!isfinite(magnitude)) return INFINITY;
+    if (magnitude > largest || (magnitude == largest && from[k] > 0)) *negative = from[k] < 0;
+    if (magnitude > largest) largest = magnitude;
   }
-  if (!finite) return (Column){.scale = NAN};
-  Column column = {.scale = (float)(largest / LARGEST)};
-  if (column.scale == 0) return column;
+  return largest;
+}
+
+/* Are all elements multiples of `step`, but for the rounding of a product to f32? */
+static bool are_multiples(const float *from, int64_t depth, double step) {
+  const double rounding = 1e-4;
   for (int64_t k = 0; k < depth; k++) {
-    int element = (int)rint(from[k] * (LARGEST / largest));
-    to[k / DEPTH_STEP * step + k % DEPTH_STEP] = (int8_t)element;
+    double element = from[k] / step;
+    if (fabs(element - rint(element)) > rounding) return false;
+  }
+  return true;
+}
+
+/* What one is in integers. Elements that were integers before, of any quantiser, are these again: the largest is then
+ * fewer than 127 steps, or -128. */
+static double step_of(const float *from, int64_t depth) {
+  bool negative = false;
+  double largest = largest_of(from, depth, &negative);
+  if (largest == 0 || isinf(largest)) return largest;
+  for (int steps = LARGEST + negative; steps > 0; steps--)
+    if (are_multiples(from, depth, largest / steps)) return largest / steps;
+  return largest / LARGEST;
+}
+
+/* One row of W or R becomes a column: element k goes to to[k / 4 * stride + k % 4]. */
+static Column pack_column(const float *from, int64_t depth, int8_t *to, int64_t stride) {
+  double step = step_of(from, depth);
+  if (isinf(step)) return (Column){.scale = NAN};
+  Column column = {.scale = (float)step};
+  for (int64_t k = 0; k < depth && column.scale > 0; k++) {
+    int element = (int)rint(from[k] / step);
+    to[k / DEPTH_STEP * stride + k % DEPTH_STEP] = (int8_t)element;
     column.total += element;
   }
   return column;
@@ -92,7 +119,7 @@ static Column pack_column(const float *from, int64_t depth, int8_t *to, int64_t 
 void int8_pack(Graph *graph, Node *node, MatrixPlan *matrix, const char *name) {
   const Panels *p = &matrix->panels;
   int64_t columns = panels_columns(p), depth = packed_depth(p->depth), bytes = columns * depth;
-  int64_t step = (int64_t)p->vectors * p->lanes * DEPTH_STEP, width = (int64_t)p->vectors * p->lanes;
+  int64_t width = (int64_t)p->vectors * p->lanes;
   int8_t *elements = ARENA_ARRAY(graph->arena, int8_t, bytes);
   float *scales = ARENA_ARRAY(graph->arena, float, columns);
   int32_t *totals = ARENA_ARRAY(graph->arena, int32_t, columns);
@@ -101,7 +128,7 @@ void int8_pack(Graph *graph, Node *node, MatrixPlan *matrix, const char *name) {
     int64_t from = panels_source(p, i);
     if (from < 0) continue;
     int8_t *to = elements + i / width * width * depth + i % width * DEPTH_STEP;
-    Column column = pack_column(source + from, p->depth, to, step);
+    Column column = pack_column(source + from, p->depth, to, width * DEPTH_STEP);
     scales[i] = column.scale;
     totals[i] = column.total;
   }

@@ -20,7 +20,7 @@ static void add_activations(Text *text, const Node *node) {
 }
 
 /* Everything but the extents. */
-static void add_kind(Text *text, const MmLayer *l) {
+static void add_kind(Text *text, const MmLayer *l, const Target *target) {
   const Node *node = l->node;
   const Value *lengths = node_input(node, INPUT_LENGTHS);
   if (l->directions == 2) text_add(text, "x2");
@@ -32,28 +32,28 @@ static void add_kind(Text *text, const MmLayer *l) {
   add_if(text, l->cell == CELL_LSTM && node_input(node, INPUT_P), "peepholes");
   add_if(text, l->cell == CELL_LSTM && node_int(node, ATTR_input_forget), "coupled");
   add_if(text, node_has(node, ATTR_clip), "clip");
-  add_if(text, int8_asked(node), "int8");
+  add_if(text, int8_asked(node), target->has_dot ? "int8dot" : "int8");
   add_activations(text, node);
 }
 
 /* "lstm_T100B1of1i256h256_bias"; if the number of steps is known at run time only, "T50of400". */
-static const char *workload(Arena *arena, const MmLayer *l) {
-  Text text = text_new(arena);
+static const char *workload(const Graph *graph, const MmLayer *l) {
+  Text text = text_new(graph->arena);
   text_add(&text, "%s_T%lld", cell_info(l->cell)->name, (long long)dim_optimum(l->steps));
   if (!dim_is_const(l->steps)) text_add(&text, "of%lld", (long long)dim_upper(l->steps));
   text_add(&text, "B%lldof%lldi%lldh%lld", (long long)dim_optimum(l->batch), (long long)dim_upper(l->batch),
            (long long)l->inputs, (long long)l->hidden);
-  add_kind(&text, l);
+  add_kind(&text, l, graph->config->target);
   return text.data;
 }
 
 /* "lstm_T9B1of1i8h16+lstm_T9B1of1i16h16" */
-static const char *stack_workload(Arena *arena, const MmDag *dag, const Stack *stack) {
-  Text text = text_new(arena);
+static const char *stack_workload(const Graph *graph, const MmDag *dag, const Stack *stack) {
+  Text text = text_new(graph->arena);
   for (int i = 0; i < stack->n_layers; i++) {
     int at = 0;
     while (dag->layers[at].node != stack->layers[i]) at++;
-    text_add(&text, "%s%s", i ? "+" : "", workload(arena, &dag->layers[at]));
+    text_add(&text, "%s%s", i ? "+" : "", workload(graph, &dag->layers[at]));
   }
   return text.data;
 }
@@ -62,10 +62,10 @@ static RecordKey key_of(Graph *graph, const char *workload_text) {
   return record_key(graph->config, "recurrent", workload_text);
 }
 
-RecordKey recurrent_key(Graph *graph, const MmLayer *layer) { return key_of(graph, workload(graph->arena, layer)); }
+RecordKey recurrent_key(Graph *graph, const MmLayer *layer) { return key_of(graph, workload(graph, layer)); }
 
 RecordKey stack_key(Graph *graph, const MmDag *dag, const Stack *stack) {
-  return key_of(graph, stack_workload(graph->arena, dag, stack));
+  return key_of(graph, stack_workload(graph, dag, stack));
 }
 
 /* ---- records ---- */

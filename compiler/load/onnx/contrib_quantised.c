@@ -2,6 +2,8 @@
 /* Quantised recurrent layers of com.microsoft. */
 #include "load/onnx/contrib.h"
 
+#include "reference/reference.h"
+
 /* One number a direction, or one for each column, so that it broadcasts to weights [D, K, 4 * H]. */
 static Value *along_weights(OnnxReader *reader, const Draft *draft, Value *numbers) {
   static const int64_t whole[] = {1, 2}, columns[] = {1};
@@ -25,7 +27,40 @@ static Value *in_floats(OnnxReader *reader, const Draft *draft, Value *weights, 
   return draft_node_with(reader, draft, "Transpose", 1, &product, 1, &turned, NULL);
 }
 
-/* ONNX Runtime rounds inputs and hidden states to 8 bits in each step; here they stay in f32. */
+/* How many parameters there are for each direction: one, or one a column; 0: of another shape. */
+static int64_t parameters_each(const Value *numbers, int64_t directions, int64_t columns) {
+  int64_t count = value_count(numbers);
+  return count == directions ? 1 : count == directions * columns ? columns : 0;
+}
+
+/* The same of constants, at once: later, simplify would not compute what takes four times the bytes. NULL: they are not
+ * constant, or their shapes do not fit, which is for the nodes to tell. */
+static Value *in_constant_floats(OnnxReader *reader, const Draft *draft, const Value *weights, int scale) {
+  const Value *steps = draft->inputs[scale], *zero = draft_input(draft, scale + 1);
+  bool constant = value_is_constant(weights) && value_is_constant(steps) && (!zero || value_is_constant(zero));
+  if (!constant || weights->rank != 3 || steps->dtype != RNNCC_F32) return NULL;
+  int64_t directions = dim_value(weights->shape[0]), depth = dim_value(weights->shape[1]);
+  int64_t columns = dim_value(weights->shape[2]), shape[] = {directions, columns, depth};
+  int64_t each = parameters_each(steps, directions, columns);
+  if (!each || (zero && (zero->dtype != weights->dtype || value_count(zero) != value_count(steps)))) return NULL;
+  const Tensor *from = reference_tensor(reader->arena, weights, NULL),
+               *by = reference_tensor(reader->arena, steps, NULL);
+  const Tensor *less = zero ? reference_tensor(reader->arena, zero, NULL) : NULL;
+  float *to = ARENA_ARRAY(reader->arena, float, directions *columns *depth);
+  for (int64_t d = 0, at = 0; d < directions; d++) {
+    for (int64_t c = 0; c < columns; c++) {
+      int64_t parameter = d * each + c % each;
+      double middle = less ? tensor_get(less, parameter) : 0, step = tensor_get(by, parameter);
+      for (int64_t k = 0; k < depth; k++)
+        to[at++] = (float)((tensor_get(from, (d * depth + k) * columns + c) - middle) * step);
+    }
+  }
+  return graph_constant(draft->scope->graph, draft->name, RNNCC_F32, 3, shape, to);
+}
+
+/* Constant weights become floats, of which the layer's kernels find the integers again (kernels/recurrent/int8.c).
+ * Where ONNX Runtime has one range of X and of the hidden state for the whole batch, and of X for all steps, each
+ * sample and step has its own. Layers of other weights are of f32. */
 bool adapt_dynamic_lstm(OnnxReader *reader, Draft *draft) {
   enum { W = 1, R = 2, W_SCALE = 8, R_SCALE = 10, N_OF_LSTM = 8 };
   for (int i = W; i <= R; i++) {
@@ -34,8 +69,11 @@ bool adapt_dynamic_lstm(OnnxReader *reader, Draft *draft) {
     if (!draft_input(draft, i) || (rank != 1 && rank != 2))
       return contrib_refuse(reader, draft, "weights without a scale of each direction, or of each column,");
   }
-  draft_set_input(reader, draft, W, in_floats(reader, draft, draft->inputs[W], W_SCALE));
-  draft_set_input(reader, draft, R, in_floats(reader, draft, draft->inputs[R], R_SCALE));
+  Value *w = in_constant_floats(reader, draft, draft->inputs[W], W_SCALE);
+  Value *r = in_constant_floats(reader, draft, draft->inputs[R], R_SCALE);
+  if (w && r) draft_set_string(reader, draft, "precision", "int8-dynamic");
+  draft_set_input(reader, draft, W, w ? w : in_floats(reader, draft, draft->inputs[W], W_SCALE));
+  draft_set_input(reader, draft, R, r ? r : in_floats(reader, draft, draft->inputs[R], R_SCALE));
   draft->n_inputs = N_OF_LSTM;
   return adapt_recurrent(reader, draft);
 }
