@@ -45,15 +45,20 @@ def run(name: str, words: List[str]) -> "subprocess.CompletedProcess[str]":
 
 
 def _become(name: str) -> NoReturn:
-    """What pip makes a command of."""
+    """What pip makes a command of: the wheel's program."""
     try:
-        program = find(name)
-        done = subprocess.run([program, *sys.argv[1:]], check=False)
-    except (ToolchainError, OSError) as error:
+        process = subprocess.Popen([str(BESIDE / name), *sys.argv[1:]])
+    except OSError as error:
         sys.exit(f"{name}: {error}")
-    if done.returncode == NO_LIBRARY:
+    status = None
+    while status is None:
+        try:
+            status = process.wait()
+        except KeyboardInterrupt:  # the program has got it, too, and ends as it likes
+            pass
+    if status == NO_LIBRARY:
         print(f"{name}: {LLVM}", file=sys.stderr)
-    sys.exit(done.returncode if done.returncode >= 0 else 128 - done.returncode)
+    sys.exit(status if status >= 0 else 128 - status)
 
 
 def rnncc() -> NoReturn:
