@@ -5,6 +5,7 @@
 #include "driver/inspect.h"
 #include "driver/options.h"
 #include "driver/output.h"
+#include "driver/quantise_graph.h"
 #include "driver/steps.h"
 #include "driver/tune_graph.h"
 #include "emit/unit.h"
@@ -64,6 +65,11 @@ static void tune_models(Compilation *c) {
   tune_networks(c);
 }
 
+static void quantise_network(Compilation *c) {
+  file_is_output(output_path(c->options, c->arena));
+  quantise_model(c);
+}
+
 static void manage_schedules(const Options *options, Arena *arena) {
   switch (options->schedule_verb) {
   case SCHEDULES_MERGE:
@@ -101,6 +107,9 @@ int main(int argc, char **argv) {
     break;
   case VERB_TUNE:
     tune_models(compilation_new(&options, arena));
+    break;
+  case VERB_QUANTIZE:
+    quantise_network(compilation_new(&options, arena));
     break;
   case VERB_SCHEDULES:
     manage_schedules(&options, arena);

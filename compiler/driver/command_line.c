@@ -14,6 +14,7 @@
 #include "support/closest.h"
 #include "support/diagnostics.h"
 #include "support/identifier.h"
+#include "support/list.h"
 
 /* ---- actions; they return NULL, or what was expected ---- */
 
@@ -156,6 +157,35 @@ static const char *take_shard(void *into, const char *value) {
   return *end || shards > MAX_SHARDS || shard < 1 || shard > shards ? "K/N, with K from 1 to N" : NULL;
 }
 
+static const char *take_data(void *into, const char *value) {
+  Options *options = into;
+  QuantiseOptions *quantise = &options->quantise;
+  DataOption *list = list_longer(options->arena, quantise->data, quantise->n_data, sizeof *list);
+  list[quantise->n_data++] = data_option(options->arena, value);
+  quantise->data = list;
+  return *list[quantise->n_data - 1].pattern ? NULL : "a path or a pattern, with NAME= before it or not";
+}
+
+static const char *take_ranges(void *into, const char *value) {
+  static const char *const rules[] = {
+      [RANGES_MINMAX] = "minmax", [RANGES_PERCENTILE] = "percentile", [RANGES_MSE] = "mse"};
+  QuantiseOptions *quantise = &((Options *)into)->quantise;
+  size_t length = strcspn(value, ":");
+  char *end = (char *)(uintptr_t)value + length;
+  int rule = 0;
+  while (rule <= RANGES_MSE && (strlen(rules[rule]) != length || memcmp(rules[rule], value, length) != 0)) rule++;
+  quantise->ranges = (RangeRule)rule;
+  if (*end && rule == RANGES_PERCENTILE) quantise->percentile = strtod(end + 1, &end);
+  bool right = rule <= RANGES_MSE && !*end && quantise->percentile >= 50 && quantise->percentile <= 100;
+  return right ? NULL : "mse, minmax, percentile, or percentile:P with P from 50 to 100";
+}
+
+static const char *take_recurrent(void *into, const char *value) {
+  bool dynamic = !strcmp(value, "dynamic");
+  ((Options *)into)->quantise.rewrite.dynamic_recurrent = dynamic;
+  return dynamic || !strcmp(value, "weights") ? NULL : "weights or dynamic";
+}
+
 static const char *take_dump(void *into, const char *value) {
   if (!strcmp(value, "list")) {
     steps_list();
@@ -183,13 +213,14 @@ static const char *take_version(void *into, const char *value) {
 /* ---- the table ---- */
 
 #define ON(verb) (1u << VERB_##verb)
-#define ON_MODELS (ON(COMPILE) | ON(BUNDLE) | ON(INSPECT) | ON(TUNE))
+#define ON_MODELS (ON(COMPILE) | ON(BUNDLE) | ON(INSPECT) | ON(TUNE) | ON(QUANTIZE))
 #define ON_ALL (ON_MODELS | ON(SCHEDULES) | ON(TARGETS))
 
 #define FIELD(name) .field = offsetof(Options, name)
 #define FLAG(name) {.kind = ACTION_FLAG, FIELD(name)}
 #define TEXT(name) {.kind = ACTION_TEXT, FIELD(name)}
 #define COUNT(name, most) {.kind = ACTION_COUNT, FIELD(name), .limit = (most)}
+#define NUMBER(name) {.kind = ACTION_NUMBER, FIELD(name)}
 #define SECONDS(name) {.kind = ACTION_SECONDS, FIELD(name)}
 #define CHOICE(name, first) {.kind = ACTION_CHOICE, FIELD(name), .limit = (first)}
 #define CALL(function) {.kind = ACTION_CALL, .call = (function)}

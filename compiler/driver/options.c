@@ -75,6 +75,7 @@ static void check_targets(const Options *options) {
 static void check_one_target(const Options *options) {
   if (options->n_targets <= 1) return;
   const char *one = options->verb == VERB_TUNE         ? "tune"
+                    : options->verb == VERB_QUANTIZE   ? "quantize"
                     : options->profile == PROFILE_EDGE ? "--profile=edge"
                     : options->emit == EMIT_DOT        ? "--emit=dot"
                     : options->memory_picture          ? "--memory=FILE"
@@ -95,6 +96,13 @@ static void check_tuning(Options *options) {
   if (options->runner && options->tune_rnn)
     REFUSE("--runner measures convolutions, --only=rnn tunes recurrent layers: these are measured here");
   if (!options->tune_rnn && !options->tune_conv) options->tune_conv = true, options->tune_rnn = !options->runner;
+}
+
+static void check_quantising(Options *options) {
+  options->quantise.rewrite.correct_bias = !options->no_bias_correction;
+  if (options->quantise.n_data) return;
+  if (options->quantise.max_error >= 0) REFUSE("--max-error needs samples: expected --data, found none");
+  if (options->quantise.plot) REFUSE("--plot needs samples: expected --data, found none");
 }
 
 static void check_kind(Options *options) {
@@ -133,6 +141,7 @@ Options parse_options(Arena *arena, int argc, char **argv) {
                      .tool_seconds = 300,
                      .shard = 1,
                      .shards = 1,
+                     .quantise = {.ranges = RANGES_MSE, .percentile = 99.99, .max_error = -1},
                      .settings = settings_new(arena, argc)};
   CommandLine line = command_parse(&rnncc_command, argc, argv, &options);
   if (line.help) {
@@ -142,6 +151,7 @@ Options parse_options(Arena *arena, int argc, char **argv) {
   options.verb = (Verb)line.verb;
   take_words(&options, &line);
   check_tuning(&options);
+  check_quantising(&options);
   check_kind(&options);
   check_targets(&options);
   check_one_target(&options);

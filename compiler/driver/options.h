@@ -10,6 +10,7 @@
 #include "ir/config.h"
 #include "load/settings.h"
 #include "machine/machine.h"
+#include "quantise/quantise.h"
 
 typedef enum Verb {
 #define VERB(name, text, operands, summary, details, example) VERB_##name,
@@ -67,6 +68,8 @@ typedef struct Options {
   bool exhaustive;            /* tune: all schedules of a convolution */
   int shard, shards;          /* tune: the K-th of N shares of the tasks, from 1 */
   double budget_seconds;      /* tune: for building and measuring; --calibrate: for measuring */
+  QuantiseOptions quantise;   /* quantize: without its output and threads, which are below */
+  bool no_bias_correction;    /* quantize */
   const char *runner;         /* tune: shell command that measures; NULL: rnnrun, on this machine */
   const char *schedules;      /* a file of schedule records besides rnncc's own, or "none"; NULL: not given */
   const char *runtime;        /* object file of the runtime that the tuner has built; NULL: none */

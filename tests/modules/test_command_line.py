@@ -14,7 +14,7 @@ from conftest import build_directory
 
 PAGES = build_directory() / "tools" / "pages"
 PROGRAMS = ["rnncc", "rnnrun"]
-VERBS = {"rnncc": ["compile", "bundle", "inspect", "tune", "schedules", "targets"],
+VERBS = {"rnncc": ["compile", "bundle", "inspect", "tune", "quantize", "schedules", "targets"],
          "rnnrun": ["run", "verify", "bench", "profile", "inspect", "measure"]}
 
 
@@ -70,7 +70,7 @@ def test_completion_offers_the_existing_targets(rnncc):
     ("-vq m", "unknown option -q"),
     ("--t=1 m", "--t may be --tool-timeout, --target, --threads or --time-passes"),
     ("m --budget=3", "--budget goes with rnncc tune and rnncc targets, not with rnncc compile"),
-    ("inspect m -o x", "-o goes with rnncc compile, rnncc bundle, rnncc tune, rnncc schedules and rnncc targets, not with rnncc inspect"),
+    ("inspect m -o x", "-o goes with rnncc compile, rnncc bundle, rnncc tune, rnncc quantize, rnncc schedules and rnncc targets, not with rnncc inspect"),
     ("m --emit", "--emit: expected KIND, found nothing"),
     ("m -o", "--output: expected PATH, found nothing"),
     ("m --emit=exe", '--emit: expected so, c, h, graph or dot, found "exe"'),

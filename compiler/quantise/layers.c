@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: MIT */
+#include "quantise/layers.h"
+
+#include <math.h>
+
+#include "ir/op.h"
+#include "support/list.h"
+
+static const LayerKind layer_kinds[] = {
+    {.op = OP_Conv, .n_weights = 1, .weights = {1}, .bias = 2, .data_in_8_bits = true},
+    {.op = OP_MatMul, .n_weights = 1, .weights = {1}, .bias = -1, .data_in_8_bits = true},
+    {.op = OP_Gemm, .n_weights = 1, .weights = {1}, .bias = 2, .data_in_8_bits = true},
+    {.op = OP_LSTM, .n_weights = 2, .weights = {1, 2}, .bias = -1},
+    {.op = OP_GRU, .n_weights = 2, .weights = {1, 2}, .bias = -1},
+    {.op = OP_RNN, .n_weights = 2, .weights = {1, 2}, .bias = -1},
+    {.op = OP_Add, .bias = -1, .data_in_8_bits = true, .all_inputs = true},
+    {.op = OP_Concat, .bias = -1, .data_in_8_bits = true, .all_inputs = true},
+    {.op = OP_AveragePool, .bias = -1, .data_in_8_bits = true},
+    {.op = OP_GlobalAveragePool, .bias = -1, .data_in_8_bits = true},
+};
+
+static const LayerKind *kind_of(const Node *node) {
+  for (size_t i = 0; i < sizeof layer_kinds / sizeof *layer_kinds; i++)
+    if (is_op(node, (OpKind)layer_kinds[i].op)) return &layer_kinds[i];
+  return NULL;
+}
+
+/* By op. MaxPool: if its indices are not wanted. */
+static const bool moves[N_OPS] = {
+    [OP_MaxPool] = true,   [OP_GlobalMaxPool] = true, [OP_Reshape] = true,      [OP_Flatten] = true,
+    [OP_Transpose] = true, [OP_Squeeze] = true,       [OP_Unsqueeze] = true,    [OP_Slice] = true,
+    [OP_Split] = true,     [OP_DepthToSpace] = true,  [OP_SpaceToDepth] = true,
+};
+
+bool moves_elements(const Node *node) {
+  return node && moves[node->op->kind] && !(is_op(node, OP_MaxPool) && node_output(node, 1));
+}
+
+/* By op: activation functions that bounds of eight bits can do, behind a product. */
+static bool bounds_elements(const Node *node) {
+  if (is_op(node, OP_Relu)) return true;
+  if (!is_op(node, OP_Clip)) return false;
+  for (int i = 1; i < node->n_inputs; i++)
+    if (node->inputs[i] && !node->inputs[i]->data) return false;
+  return true;
+}
+
+static bool is_data(const Value *value) {
+  return value && !value->data && value->dtype == RNNCC_F32 && value->rank > 0;
+}
+
+/* ---- layers ---- */
+
+static const char *why_not_weights(const Node *node, const LayerKind *kind) {
+  for (int i = 0; i < kind->n_weights; i++) {
+    const Value *w = node_input(node, kind->weights[i]);
+    if (!w || !w->data) return "its weights are not constant";
+    if (w->dtype != RNNCC_F32) return "its weights are not f32";
+    if (w->rank < 2) return "its weights are a vector";
+    for (int64_t i = 0, count = value_count(w); i < count; i++)
+      if (!isfinite(((const float *)w->data)[i])) return "its weights are not finite";
+  }
+  return NULL;
+}
+
+static int channel_axis_of(const Node *node, const LayerKind *kind) {
+  if (!kind->n_weights) return -1;
+  const Value *w = node->inputs[kind->weights[0]];
+  if (is_op(node, OP_Conv)) return 0;
+  if (is_op(node, OP_Gemm)) return node_int(node, ATTR_transB) ? 0 : 1;
+  return is_op(node, OP_MatMul) ? w->rank - 1 : 1;
+}
+
+/* The layer that computes the value, -1: none. */
+static int origin(const Layers *layers, const Value *value) {
+  const Node *node = value->producer;
+  if (!node) return -1;
+  if (bounds_elements(node) || moves_elements(node))
+    return node->inputs[0] && !node->inputs[0]->data ? layers->layer_of[node->inputs[0]->id] : -1;
+  for (int i = 0; i < layers->n; i++)
+    if (layers->list[i].node == node && !layers->list[i].why_not && layers->list[i].kind->data_in_8_bits) return i;
+  return -1;
+}
+
+/* A node that joins is worth eight bits where all that it reads comes from layers in eight bits. */
+static const char *why_not_joined(const Layers *layers, const Node *node, const LayerKind *kind) {
+  for (int i = 0; i < (kind->all_inputs ? node->n_inputs : 1); i++) {
+    const Value *input = node->inputs[i];
+    if (!is_data(input)) return "an operand is constant, or not f32";
+    if (layers->layer_of[input->id] < 0) return "an operand does not come from a layer in int8";
+  }
+  return NULL;
+}
+
+static const char *why_not_layer(const Layers *layers, const Node *node, const LayerKind *kind, bool with_data) {
+  if (kind->n_weights) {
+    const char *why_not = why_not_weights(node, kind);
+    return why_not || !is_data(node->inputs[0]) ? why_not ? why_not : "its input is not f32" : NULL;
+  }
+  return with_data ? why_not_joined(layers, node, kind) : "it has no weights";
+}
+
+static void add_layer(Layers *layers, Node *node, bool with_data) {
+  const LayerKind *kind = kind_of(node);
+  if (!kind) return;
+  const char *why_not = why_not_layer(layers, node, kind, with_data);
+  if (why_not && !kind->n_weights) return; /* a sum like any other */
+  Layer layer = {.node = node, .kind = kind, .alone = -1, .why_not = why_not};
+  if (!why_not) layer.channel_axis = channel_axis_of(node, kind);
+  layer.int8 = !why_not;
+  *LIST_ADD(layers->graph->arena, layers->list, layers->n, layers->capacity) = layer;
+}
+
+/* ---- activations ---- */
+
+static int activation_for(Layers *layers, Value *value) {
+  int *place = &layers->activation_of[value->id];
+  if (*place >= 0) return *place;
+  *place = layers->n_activations;
+  Activation activation = {.value = value, .root = *place, .usable = true, .channel_axis = -1};
+  *LIST_ADD(layers->graph->arena, layers->activations, layers->n_activations, layers->activation_capacity) = activation;
+  return *place;
+}
+
+/* A moved tensor has the scale of the one that it is moved from. */
+static void add_sources(Layers *layers) {
+  for (int i = 0; i < layers->n_activations; i++) {
+    const Node *producer = layers->activations[i].value->producer;
+    if (moves_elements(producer) && is_data(producer->inputs[0])) {
+      int source = activation_for(layers, producer->inputs[0]);
+      layers->activations[i].root = source;
+    }
+  }
+  for (int i = 0; i < layers->n_activations; i++)
+    while (layers->activations[i].root != layers->activations[layers->activations[i].root].root)
+      layers->activations[i].root = layers->activations[layers->activations[i].root].root;
+}
+
+/* The axis of the data that the weights' input channels stand along. */
+static void set_channels(Layers *layers, const Layer *layer) {
+  if (!layer->kind->n_weights || layer->data[0] < 0) return;
+  Activation *of = &layers->activations[layer->data[0]];
+  int axis = is_op(layer->node, OP_Conv) ? 1 : is_op(layer->node, OP_MatMul) ? of->value->rank - 1 : 1;
+  if (is_op(layer->node, OP_Gemm) && node_int(layer->node, ATTR_transA)) return;
+  if (axis >= of->value->rank || !dim_is_const(of->value->shape[axis])) return;
+  of->channel_axis = axis;
+  of->n_channels = dim_value(of->value->shape[axis]);
+}
+
+static void add_activations(Layers *layers, Layer *layer) {
+  if (layer->why_not || !layer->kind->data_in_8_bits) return;
+  layer->n_data = layer->kind->all_inputs ? layer->node->n_inputs : 1;
+  layer->data = ARENA_ARRAY(layers->graph->arena, int, layer->n_data);
+  layer->sources = ARENA_ARRAY(layers->graph->arena, int, layer->n_data);
+  for (int i = 0; i < layer->n_data; i++) {
+    layer->data[i] = activation_for(layers, layer->node->inputs[i]);
+    layer->sources[i] = layers->layer_of[layer->node->inputs[i]->id];
+  }
+  set_channels(layers, layer);
+}
+
+Layers layers_find(Graph *graph, bool with_data) {
+  Layers layers = {.graph = graph};
+  layers.activation_of = ARENA_ARRAY(graph->arena, int, graph->n_values + 1);
+  layers.layer_of = ARENA_ARRAY(graph->arena, int, graph->n_values + 1);
+  for (int i = 0; i < graph->n_values; i++) layers.activation_of[i] = layers.layer_of[i] = -1;
+  for (int n = 0; n < graph->n_nodes; n++) {
+    Node *node = graph->nodes[n];
+    add_layer(&layers, node, with_data);
+    for (int i = 0; i < node->n_outputs; i++)
+      if (node->outputs[i]) layers.layer_of[node->outputs[i]->id] = origin(&layers, node->outputs[i]);
+  }
+  for (int i = 0; with_data && i < layers.n; i++) add_activations(&layers, &layers.list[i]);
+  add_sources(&layers);
+  return layers;
+}

@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What of a graph can be in int8. A layer is a node that multiplies constant weights (convolutions, matrix products,
+ * recurrent layers), or one that joins or pools the results of such nodes. An activation is a tensor that a layer reads
+ * in eight bits. Nodes that only move or compare elements (Reshape, MaxPool) have one scale for what they read and
+ * write.
+ */
+#ifndef RNNCC_QUANTISE_LAYERS_H
+#define RNNCC_QUANTISE_LAYERS_H
+
+#include "ir/graph.h"
+
+enum { HISTOGRAM_BINS = 2048 };
+
+/* What the runs saw of an activation. */
+typedef struct Seen {
+  double least, most;
+  int64_t count, not_finite;
+  double *means; /* of its channels: n_channels */
+  int64_t *bins; /* HISTOGRAM_BINS, equal parts of the range */
+} Seen;
+
+typedef struct Activation {
+  Value *value;
+  int root; /* the activation whose range it has; its own place: itself */
+  int channel_axis;
+  int64_t n_channels;
+  Seen seen;
+  double least, most; /* the range that eight bits hold; set by choose_ranges() */
+  float scale;
+  uint8_t zero;
+  bool usable; /* false: it has values that are not finite */
+} Activation;
+
+/* Weights of one operand in eight bits, for each output channel symmetric around 0. */
+typedef struct Rounded {
+  const int8_t *data;
+  const float *scales; /* one for each row of the axis, or of block_rows */
+  int64_t n_scales;
+} Rounded;
+
+enum { MAX_WEIGHTS = 2 };
+
+/* How a kind of operator becomes int8: a row of layer_kinds. */
+typedef struct LayerKind {
+  int op;                   /* OpKind */
+  int n_weights;            /* 0: it joins or pools */
+  int weights[MAX_WEIGHTS]; /* inputs */
+  int bias;                 /* input; -1: none that is adjusted */
+  bool data_in_8_bits;      /* else its products are in f32 */
+  bool all_inputs;          /* of a joining node: all are data; else the first */
+} LayerKind;
+
+typedef struct Layer {
+  Node *node;
+  const LayerKind *kind;
+  int channel_axis; /* of the weights */
+  int n_data;
+  int *sources;        /* the layers that these inputs come from; -1: none */
+  int *data;           /* activation that each of the first n_data inputs is; -1: it is constant */
+  bool int8;           /* chosen */
+  double alone;        /* error of the outputs with this layer alone in int8; negative: not measured */
+  const char *why_not; /* NULL: it can be in int8 */
+} Layer;
+
+typedef struct Layers {
+  Graph *graph;
+  int n, capacity;
+  Layer *list;
+  int n_activations, activation_capacity;
+  Activation *activations;
+  int *activation_of; /* by value id; -1: none */
+  int *layer_of; /* by value id: the layer that computes it, activation functions and moves behind it left out; -1 */
+} Layers;
+
+/* With data: activations too. Without: weights alone. needs: infer_shapes, dense ids. */
+Layers layers_find(Graph *graph, bool with_data);
+
+/* Does the node only move or compare elements of its first input? */
+bool moves_elements(const Node *node);
+
+#endif

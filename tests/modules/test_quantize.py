@@ -1,0 +1,295 @@
+# SPDX-License-Identifier: MIT
+"""`rnncc quantize`: the integers, scales and biases that it writes are those of its rules; errors are those of the module
+that is compiled from what it wrote; layers go back to f32 until the bound is met."""
+import re
+
+import numpy as np
+import pytest
+from support.model_builder import Model
+from support.quantised import Written, error, quantise, relative_error, rows, save
+
+rng = np.random.default_rng(3)
+N, C, H, K = 12, 3, 10, 8
+
+
+def normal(*shape):
+    return rng.normal(size=shape).astype(np.float32)
+
+
+W1, W2, W3 = normal(K, C, 3, 3) * np.geomspace(0.2, 4, K, dtype=np.float32)[:, None, None, None], normal(K, 2 * K, 1, 1), \
+    normal(5, K)
+B1, B3 = normal(K), normal(5)
+IMAGES = [normal(1, C, H, H) for _ in range(N)]
+
+
+def network():
+    """Two branches behind a pooling, concatenated; a residual sum, a mean, a dense layer."""
+    model = Model("net")
+    x = model.input("x", "f32", [1, C, H, H])
+    first = model.node("Relu", [model.node("Conv", [x, model.constant(W1, "w1"), model.constant(B1, "b1")], outputs=["first"],
+                                           pads=[1, 1, 1, 1])])
+    pooled = model.node("MaxPool", [first], outputs=["pooled"], kernel_shape=[2, 2], strides=[2, 2])
+    both = model.node("Concat", [pooled, pooled], outputs=["both"], axis=1)
+    second = model.node("Conv", [both, model.constant(W2, "w2")], outputs=["second"])
+    summed = model.node("Add", [second, pooled], outputs=["summed"])
+    mean = model.node("GlobalAveragePool", [summed], outputs=["mean"])
+    flat = model.node("Flatten", [mean], outputs=["flat"])
+    model.output(model.node("Gemm", [flat, model.constant(W3, "w3"), model.constant(B3, "b3")], outputs=["scores"], transB=1))
+    return model
+
+
+def values(name):
+    """An intermediate value of the f32 network by ONNX Runtime, on the runs that give ranges."""
+    model = network()
+    model.output(name)
+    return np.stack([model.onnx_run({"x": x})[name] for k, x in enumerate(IMAGES) if k % 4 != 3])
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("net")
+    network().write(folder)
+    save(folder, "x", IMAGES)
+    return folder
+
+
+def quantised(rnncc, folder, tmp_path, *options):
+    done = quantise(rnncc, folder / "net.json", tmp_path / "net.int8.json", *options, data=folder / "x*.npy")
+    return done, Written(tmp_path / "net.int8.json")
+
+
+def test_weights_are_symmetric_by_output_channel(rnncc, folder, tmp_path):
+    _, written = quantised(rnncc, folder, tmp_path)
+    for name, weights, axis in (("n0", W1, 0), ("n4", W2, 0), ("n8", W3, 0)):
+        op = "Gemm" if name == "n8" else "Conv"
+        integers, scale = written.dequantised(written.node(name, op)["inputs"][1])
+        rows_of = weights.reshape(len(weights), -1)
+        assert integers.dtype == np.int8 and np.abs(integers.reshape(len(weights), -1)).max(1).tolist() == [127] * len(weights)
+        assert np.allclose(scale, np.abs(rows_of).max(1) / 127, rtol=1e-6)
+        assert (np.abs(integers.reshape(rows_of.shape) * scale[:, None] - rows_of) <= scale[:, None] * (0.5 + 1e-5)).all()
+
+
+def test_ranges_of_minmax_are_those_of_the_runs_that_are_not_held_out(rnncc, folder, tmp_path):
+    _, written = quantised(rnncc, folder, tmp_path, "--ranges=minmax")
+    for value, name, op in (("x", "n0", "Conv"), ("both", "n4", "Conv"), ("second", "n5", "Add"), ("summed", "n6", "GlobalAveragePool"),
+                            ("mean", "n8", "Gemm")):
+        seen = np.stack([x for k, x in enumerate(IMAGES) if k % 4 != 3]) if value == "x" else values(value)
+        scale, zero = written.grid(written.node(name, op)["inputs"][0])
+        least, most = min(seen.min(), 0), max(seen.max(), 0)
+        assert scale == pytest.approx((most - least) / 255, rel=1e-5) and zero == round(-least / scale), value
+
+
+def test_biases_are_in_steps_of_the_product_of_the_scales(rnncc, folder, tmp_path):
+    _, written = quantised(rnncc, folder, tmp_path, "--no-bias-correction")
+    for name, op, bias in (("n0", "Conv", B1), ("n8", "Gemm", B3)):
+        node = written.node(name, op)
+        integers, steps = written.dequantised(node["inputs"][2])
+        _, weights = written.dequantised(node["inputs"][1])
+        scale, _ = written.grid(node["inputs"][0])
+        assert integers.dtype == np.int32 and np.allclose(steps, scale * weights, rtol=1e-6)
+        assert (np.abs(integers * steps.astype(float) - bias) <= 0.51 * steps).all()
+    assert len(written.node("n4", "Conv")["inputs"]) == 2  # it had no bias
+
+
+def test_corrected_biases_take_away_the_mean_that_rounding_adds(rnncc, folder, tmp_path):
+    _, written = quantised(rnncc, folder, tmp_path)
+    node = written.node("n4", "Conv")
+    integers, steps = written.dequantised(node["inputs"][2])
+    rounded, scale = written.dequantised(node["inputs"][1])
+    drift = (rounded[:, :, 0, 0] * scale[:, None] - W2[:, :, 0, 0]) @ values("both").mean((0, 1, 3, 4))
+    assert np.abs(drift).max() > 3 * steps.max()
+    assert (np.abs(integers * steps.astype(float) + drift) <= 0.51 * steps + 1e-5).all()
+
+
+def test_what_moves_and_compares_keeps_the_scale(rnncc, folder, tmp_path):
+    _, written = quantised(rnncc, folder, tmp_path)
+    pool = written.node("n2", "MaxPool")
+    concat = written.node("n3", "Concat")
+    flat = written.node("n7", "Flatten")
+    assert written.grid(pool["inputs"][0]) == written.grid(concat["inputs"][0]) == written.grid(concat["inputs"][1])
+    assert written.grid(flat["inputs"][0]) == written.grid(written.node("n8", "Gemm")["inputs"][0])
+
+
+@pytest.mark.parametrize("options", [(), ("--ranges=minmax", "--no-bias-correction"), ("--ranges=percentile:99",),
+                                     ("--equalize",), ("--max-error=0.006",)], ids=" ".join)
+def test_the_error_is_that_of_the_written_model_on_the_runs_that_are_held_out(rnncc, compile, rnnrun, folder, tmp_path, options):
+    done, _ = quantised(rnncc, folder, tmp_path, *options)
+    module = compile(tmp_path / "net.int8.json")
+    got, expected = [], []
+    for k in range(3, N, 4):
+        run = rnnrun("run", module, "--input", f"x=@{folder}/x{k:03}.npy", "--output", f"scores=@{tmp_path}/y.npy")
+        assert run.returncode == 0, run.stderr
+        got.append(np.load(tmp_path / "y.npy"))
+        expected.append(network().onnx_run({"x": IMAGES[k]})["scores"])
+    # 1e-4: a value on the edge of two of the 256 may fall to either side where sums are in another order
+    assert error(done) == pytest.approx(relative_error(got, expected), rel=0.01, abs=1e-4)
+    assert 1e-4 < error(done) < 0.05
+
+
+def test_the_most_sensitive_layers_go_back_until_the_bound_is_met(rnncc, folder, tmp_path):
+    whole, _ = quantised(rnncc, folder, tmp_path)
+    alone = {name: row[4] for name, row in rows(whole).items()}
+    assert set(row[5] for row in rows(whole).values()) == {"int8"} and len(alone) == 6
+    assert all(0 < value < 0.05 for value in alone.values())
+    counts = []
+    for bound in (error(whole) * 0.7, error(whole) * 0.4):
+        done, written = quantised(rnncc, folder, tmp_path, f"--max-error={bound}")
+        assert error(done) <= bound
+        weighted = [name for name in ("n0", "n4", "n8")]
+        back = [name for name in weighted if rows(done)[name][5] == "f32"]
+        kept = [name for name in weighted if name not in back]
+        assert back and min(alone[name] for name in back) >= max([alone[name] for name in kept], default=0)
+        counts.append(sum(row[5] == "int8" for row in rows(done).values()))
+    assert counts[0] > counts[1]
+
+
+def test_a_bound_that_all_layers_meet_keeps_them(rnncc, folder, tmp_path):
+    free, written = quantised(rnncc, folder, tmp_path)
+    bound, same = quantised(rnncc, folder, tmp_path, f"--max-error={error(free) * 1.01}")
+    assert rows(bound) == rows(free) and written.model == same.model
+
+
+def test_what_is_held_out_gives_no_range(rnncc, folder, tmp_path):
+    save(tmp_path, "x", [1000 * x if k % 4 == 3 else x for k, x in enumerate(IMAGES)])
+    held = quantise(rnncc, folder / "net.json", tmp_path / "a.json", "--ranges=minmax", data=tmp_path / "x*.npy")
+    plain, _ = quantised(rnncc, folder, tmp_path, "--ranges=minmax")
+    assert [row[:4] for row in rows(held).values()] == [row[:4] for row in rows(plain).values()]
+    assert error(held) > 5 * error(plain)
+
+
+def test_pieces_of_a_file_are_samples_in_a_row(rnncc, folder, tmp_path):
+    np.save(tmp_path / "all.npy", np.concatenate(IMAGES))
+    one = quantise(rnncc, folder / "net.json", tmp_path / "one.json", data=tmp_path / "all.npy")
+    many = quantise(rnncc, folder / "net.json", tmp_path / "many.json", data=f"x={folder}/x*.npy")
+    assert one.stdout == many.stdout
+    assert (tmp_path / "one.safetensors").read_bytes() == (tmp_path / "many.safetensors").read_bytes()
+
+
+def dense(scale=1):
+    """y = Relu(x W1 + c) W2; the hidden channels in these scales."""
+    model = Model("dense")
+    model.dim("B", 1, 64, 64)
+    x = model.input("x", "f32", ["B", 32])
+    hidden = model.node("Relu", [model.node("Gemm", [x, model.constant(SPREAD1 * scale, "a"), model.constant(SPREADB * scale, "c")])])
+    model.output(model.node("Gemm", [hidden, model.constant(SPREAD2 / np.reshape(np.float32(scale), (-1, 1)), "b")], outputs=["y"]))
+    return model
+
+
+SPREAD1, SPREADB, SPREAD2 = normal(32, 24), normal(24), normal(24, 6)
+
+
+def test_rules_of_ranges_cut_tails(rnncc, tmp_path):
+    dense().write(tmp_path)
+    data = rng.standard_t(3, size=(64 * 8, 32)).astype(np.float32)
+    np.save(tmp_path / "x.npy", data)
+    ranges, errors = {}, {}
+    for rule in ("minmax", "percentile:99.9", "percentile:98", "mse"):
+        done = quantise(rnncc, tmp_path / "dense.json", tmp_path / "q.json", f"--ranges={rule}", data=tmp_path / "x.npy")
+        _, least, most, *_ = rows(done)["n0"]
+        ranges[rule], errors[rule] = (least, most), error(done)
+    calibrated = np.concatenate([data[64 * k:64 * k + 64] for k in range(8) if k % 4 != 3])
+    assert ranges["minmax"] == pytest.approx((calibrated.min(), calibrated.max()), rel=1e-3)
+    for rule, kept in (("percentile:99.9", 99.9), ("percentile:98", 98)):
+        tails = np.percentile(calibrated, [(100 - kept) / 2, 100 - (100 - kept) / 2])
+        bin_of = (calibrated.max() - calibrated.min()) / 2048
+        assert np.abs(np.array(ranges[rule]) - tails).max() <= 2 * bin_of + 0.05 * abs(tails).max()
+    assert ranges["minmax"][1] > ranges["mse"][1] > 0
+
+    def grid_error(least, most):
+        scale = (most - least) / 255
+        zero = round(-least / scale)
+        return (((np.clip(np.round(calibrated / scale) + zero, 0, 255) - zero) * scale - calibrated) ** 2).sum()
+
+    assert grid_error(*ranges["mse"]) <= 1.02 * min(grid_error(*of) for of in ranges.values())
+
+
+def test_equalising_undoes_channels_of_unlike_scales(rnncc, tmp_path):
+    spread = np.geomspace(0.01, 100, 24).astype(np.float32)
+    dense(spread).write(tmp_path)
+    np.save(tmp_path / "x.npy", rng.normal(size=(64 * 8, 32)).astype(np.float32))
+    plain = quantise(rnncc, tmp_path / "dense.json", tmp_path / "p.json", data=tmp_path / "x.npy")
+    done = quantise(rnncc, tmp_path / "dense.json", tmp_path / "q.json", "--equalize", data=tmp_path / "x.npy")
+    assert error(done) < 0.1 * error(plain) and error(done) < 0.02
+    written = Written(tmp_path / "q.json")
+    first, second = (written.dequantised(written.node(name, "Gemm")["inputs"][1]) for name in ("n0", "n2"))
+    out = np.abs(first[0] * first[1]).max(0)
+    into = np.abs(second[0] * second[1]).max(1)
+    assert np.allclose(out, into, rtol=0.05)
+
+
+@pytest.mark.parametrize("op, gates", [("LSTM", 4), ("GRU", 3), ("RNN", 1)])
+@pytest.mark.parametrize("directions", [1, 2])
+def test_recurrent_weights_have_a_scale_by_row_and_direction(rnncc, rnnrun, compile, tmp_path, op, gates, directions):
+    model = Model("cell")
+    model.dim("T", 1, 6, 12)
+    x = model.input("x", "f32", ["T", 2, 7])
+    w, r = normal(directions, gates * 5, 7), normal(directions, gates * 5, 5)
+    names = ["steps", "hN"]
+    model.node(op, [x, model.constant(w, "W"), model.constant(r, "R")], outputs=names, hidden_size=5,
+               direction="bidirectional" if directions == 2 else "forward")
+    model.output("steps")
+    model.write(tmp_path)
+    data = save(tmp_path, "x", [normal(5 + k % 3, 2, 7) for k in range(8)])
+    done = quantise(rnncc, tmp_path / "cell.json", tmp_path / "q.json", data=data)
+    written = Written(tmp_path / "q.json")
+    for value, weights in zip(written.node("n0", op)["inputs"][1:3], (w, r)):
+        integers, scale = written.dequantised(value)
+        expected = np.abs(weights).max(2) / 127
+        assert np.allclose(scale.reshape(expected.shape), expected, rtol=1e-6)
+        assert (np.abs(integers * expected[..., None] - weights) <= expected[..., None] * 0.501).all()
+    assert rows(done)["n0"][5] == "int8 weights" and 0 < error(done) < 0.03
+    small = quantise(rnncc, tmp_path / "cell.json", tmp_path / "w.json")
+    assert (tmp_path / "w.safetensors").read_bytes() == (tmp_path / "q.safetensors").read_bytes()
+    assert rows(small)["n0"][5] == "int8 weights"
+    compile(tmp_path / "w.json")
+    dynamic = quantise(rnncc, tmp_path / "cell.json", tmp_path / "d.json", "--recurrent=dynamic", data=data)
+    assert Written(tmp_path / "d.json").node("n0", op)["attributes"]["precision"] == "int8-dynamic"
+    assert error(dynamic) != error(done) and 0 < error(dynamic) < 0.05
+
+
+def streaming():
+    """A running mean in a state, and two inputs, one of them of integers."""
+    model = Model("stream")
+    model.dim("T", 1, 4, 4)
+    x, rows_of = model.input("x", "f32", ["T", 6]), model.input("rows", "i64", ["T"])
+    state = model.state("h", "h_next", "f32", [1, 6])
+    table = model.node("Gather", [model.constant(normal(5, 6), "table"), rows_of])
+    summed = model.node("Add", [model.node("Add", [x, table]), state])
+    model.node("ReduceMean", [summed, model.constant(np.array([0]), "axes")], outputs=["h_next"])
+    model.output(model.node("MatMul", [summed, model.constant(normal(6, 9), "w")], outputs=["y"]))
+    return model
+
+
+def test_states_pass_through_the_pieces_of_a_file_and_inputs_have_names(rnncc, tmp_path):
+    model = streaming()
+    model.write(tmp_path)
+    given, seen = [], []
+    for k in range(2):
+        x, r = normal(16, 6), rng.integers(0, 5, 16)
+        np.save(tmp_path / f"x{k}.npy", x)
+        np.save(tmp_path / f"r{k}.npy", r)
+        given.append((x, r))
+        state = np.zeros((1, 6), np.float32)
+        for i in range(0, 16, 4):
+            out = model.onnx_run({"x": x[i:i + 4], "rows": r[i:i + 4], "h": state})
+            if i // 4 + 4 * k not in (3, 7):
+                seen.append(x[i:i + 4] + model.arrays["table"][r[i:i + 4]] + state)
+            state = out["h_next"]
+    done = quantise(rnncc, tmp_path / "stream.json", tmp_path / "q.json", f"--data=rows={tmp_path}/r*.npy", "--ranges=minmax",
+                    data=f"x={tmp_path}/x*.npy")
+    _, least, most, *_ = rows(done)["n4"]
+    assert (least, most) == pytest.approx((min(0, np.min(seen)), np.max(seen)), rel=1e-3)
+    assert "on 2 samples that were held out" in done.stdout and error(done) < 0.1
+
+
+def test_the_picture_has_a_bar_for_each_layer(rnncc, folder, tmp_path):
+    quantised(rnncc, folder, tmp_path, f"--plot={tmp_path}/layers.svg")
+    svg = (tmp_path / "layers.svg").read_text()
+    assert svg.startswith("<svg") and svg.endswith("</svg>\n")
+    assert len(re.findall('<rect class="int8"', svg)) == 6 and "n8 (Gemm)" in svg
+
+
+def test_the_default_output_is_in_this_folder(rnncc, folder, tmp_path):
+    done = rnncc("quantize", folder / "net.json", cwd=tmp_path)
+    assert done.returncode == 0 and sorted(path.name for path in tmp_path.iterdir()) == ["net.int8.json", "net.int8.safetensors"]
+    assert (tmp_path / "net.int8.safetensors").stat().st_size < (folder / "net.safetensors").stat().st_size 
