@@ -241,7 +241,7 @@ static const char conv_text[] = "Forces how convolutions run where they can: an 
 #define KNOB(algorithm, name) " " #name
 #define ALGORITHM(name, knobs) " " #name ":" knobs "."
 #include "kernels/conv/algorithms.def"
-                                " With plain, no tensor is blocked.";
+                                " With plain, no tensor of f32 is blocked.";
 
 static const char conv_words[] =
 #define ALGORITHM(name, knobs) #name " "

@@ -8,6 +8,7 @@
 
 #include "expand/quantised.h"
 #include "ir/tensor.h"
+#include "shapes/integer_conv.h"
 
 static const double EXACT = 0x1p24; /* f32 holds all integers up to here */
 
@@ -281,6 +282,7 @@ void expand_conv_integer(const Formula *f, const Node *node, Value **results) {
 }
 
 void expand_qlinear_conv(const Formula *f, const Node *node, Value **results) {
+  if (integer_conv_fits(f->graph, node)) return;
   Value *const *in = node->inputs;
   const Whole x = {in[0], in[2], 0}, w = {in[3], in[5], 0};
   Value *sums = cast(f, integer_conv(f, node, x, w, node_input(node, 8)), RNNCC_F32);

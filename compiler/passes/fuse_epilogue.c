@@ -14,10 +14,19 @@ enum { MAX_EPILOGUE = 8 };
 static const bool commutes[N_OPS] = {[OP_Add] = true, [OP_Mul] = true, [OP_Max] = true, [OP_Min] = true,
                                      [OP_And] = true, [OP_Or] = true,  [OP_Xor] = true, [OP_Equal] = true};
 
-static void swap_inputs(Node *node) {
-  Value *first = node->inputs[0];
-  node->inputs[0] = node->inputs[1];
-  node->inputs[1] = first;
+/* Where the second operand of a step that commutes begins: QLinearAdd's have scales and zero points. 0: none. */
+static int second_operand(const Node *node) {
+  if (is_op(node, OP_QLinearAdd)) return 3;
+  return node->n_inputs == 2 && commutes[node->op->kind];
+}
+
+static void swap_operands(Node *node) {
+  int second = second_operand(node);
+  for (int i = 0; i < second; i++) {
+    Value *first = node->inputs[i];
+    node->inputs[i] = node->inputs[second + i];
+    node->inputs[second + i] = first;
+  }
 }
 
 /* Can the producer of the step's first input take the step as epilogue? */
@@ -37,13 +46,13 @@ static int position(const Value *value) { return value && value->producer ? valu
  * needs the other's result. */
 static Node *find_host(const UseList *uses, Node *step) {
   if (step->op->layout != LAYOUT_OBLIVIOUS || step->n_outputs != 1 || step->n_inputs == 0) return NULL;
-  bool two = step->n_inputs == 2 && commutes[step->op->kind];
-  if (two && position(step->inputs[1]) > position(step->inputs[0])) swap_inputs(step);
+  int second = second_operand(step);
+  if (second && position(step->inputs[second]) > position(step->inputs[0])) swap_operands(step);
   if (takes(uses, step)) return step->inputs[0]->producer;
-  if (!two) return NULL;
-  swap_inputs(step);
+  if (!second) return NULL;
+  swap_operands(step);
   if (takes(uses, step)) return step->inputs[0]->producer;
-  swap_inputs(step);
+  swap_operands(step);
   return NULL;
 }
 

@@ -95,9 +95,28 @@ static int64_t source_of(const Window *window, const int64_t *o, const int64_t *
 
 static int64_t plane(const Tensor *tensor) { return tensor_extent(tensor, 2, tensor->rank); }
 
+/* Zero points are those of all of x, and of all of w or of each kernel; NULL: 0. */
+typedef struct Operands {
+  const Tensor *x, *w, *bias, *x_zero, *w_zero;
+} Operands;
+
+/* A number of the tensor, or of its one for each kernel; NULL: 0. */
+static double of_kernel(const Tensor *tensor, int64_t k) {
+  return tensor ? tensor_get(tensor, tensor_count(tensor) == 1 ? 0 : k) : 0;
+}
+
+/* An output's element, of its sum and kernel. */
+typedef double FromSum(const Tensor *const *inputs, int64_t k, double sum);
+
+static double sum_itself(const Tensor *const *inputs, int64_t k, double sum) {
+  (void)inputs, (void)k;
+  return sum;
+}
+
 /* Weights are [K][C of a group][...], transposed [C][K of a group][...]. */
-static const char *convolve(const Node *node, const Tensor *const *inputs, Tensor *y, bool transposed) {
-  const Tensor *x = inputs[0], *w = inputs[1], *bias = optional_input(node, inputs, 2);
+static const char *convolve(const Node *node, const Tensor *const *inputs, const Operands *of, Tensor *y,
+                            bool transposed, FromSum *from_sum) {
+  const Tensor *x = of->x, *w = of->w;
   int64_t C = x->shape[1], K = y->shape[1], groups = node_int(node, ATTR_group);
   if (groups <= 0 || C % groups || K % groups) return "groups do not divide the channels";
   int64_t group_C = C / groups, group_K = K / groups, x_plane = plane(x), w_plane = plane(w), i = 0;
@@ -108,24 +127,50 @@ static const char *convolve(const Node *node, const Tensor *const *inputs, Tenso
   for (bool on = walk_begin(&out); on; on = walk_next(&out), i++) {
     int64_t n = out.index[0], k = out.index[1], first = k / group_K * group_C, r = 0;
     int64_t kernel = transposed ? first * group_K + k % group_K : k * group_C, step = transposed ? group_K : 1;
-    double sum = bias ? tensor_get(bias, k) : 0;
+    double sum = of_kernel(of->bias, k), x_zero = of_kernel(of->x_zero, 0), w_zero = of_kernel(of->w_zero, k);
     Walk point = walk_over(window.rank, window.kernel);
     for (bool in = walk_begin(&point); in; in = walk_next(&point), r++) {
       int64_t at = position(&window, out.index + 2, point.index);
       for (int64_t c = 0; at >= 0 && c < group_C; c++)
-        sum += tensor_get(x, (n * C + first + c) * x_plane + at) * tensor_get(w, (kernel + c * step) * w_plane + r);
+        sum += (tensor_get(x, (n * C + first + c) * x_plane + at) - x_zero) *
+               (tensor_get(w, (kernel + c * step) * w_plane + r) - w_zero);
     }
-    tensor_set(y, i, sum);
+    tensor_set(y, i, from_sum(inputs, k, sum));
   }
   return NULL;
 }
 
+static Operands float_operands(const Node *node, const Tensor *const *inputs) {
+  return (Operands){.x = inputs[0], .w = inputs[1], .bias = optional_input(node, inputs, 2)};
+}
+
 const char *ref_conv(const Node *node, const Tensor *const *inputs, Tensor *const *outputs) {
-  return convolve(node, inputs, outputs[0], false);
+  Operands of = float_operands(node, inputs);
+  return convolve(node, inputs, &of, outputs[0], false, sum_itself);
 }
 
 const char *ref_conv_transpose(const Node *node, const Tensor *const *inputs, Tensor *const *outputs) {
-  return convolve(node, inputs, outputs[0], true);
+  Operands of = float_operands(node, inputs);
+  return convolve(node, inputs, &of, outputs[0], true, sum_itself);
+}
+
+/* In f32 as ONNX Runtime has it: the product of scales is rounded, then its quotient, then the sum's product with it.
+ */
+static double requantised(const Tensor *const *inputs, int64_t k, double sum) {
+  float product = (float)tensor_get(inputs[1], 0) * (float)of_kernel(inputs[4], k);
+  float scaled = (float)sum * (product / (float)tensor_get(inputs[6], 0));
+  double y = nearbyint((double)scaled) + of_kernel(inputs[7], 0);
+  DType type = inputs[7]->dtype;
+  return fmin(fmax(y, (double)dtype_min(type)), (double)dtype_max(type));
+}
+
+const char *ref_qlinear_conv(const Node *node, const Tensor *const *inputs, Tensor *const *outputs) {
+  Operands of = {.x = inputs[0],
+                 .w = inputs[3],
+                 .bias = optional_input(node, inputs, 8),
+                 .x_zero = inputs[2],
+                 .w_zero = inputs[5]};
+  return convolve(node, inputs, &of, outputs[0], false, requantised);
 }
 
 /* ---- pooling ---- */

@@ -3,6 +3,7 @@
  * Sliding windows: checks kernel, strides, dilations and pads of convolution, transposed or not, and of pooling, and
  * finds the output's extents.
  */
+#include "shapes/integer_conv.h"
 #include "shapes/shape.h"
 
 /* Larger than any image; a product of two does not overflow. */
@@ -44,11 +45,11 @@ bool is_strided(const Window *window) {
 
 static bool is_transposed(const Node *node) { return is_op(node, OP_ConvTranspose); }
 static bool is_conv(const Node *node) {
-  return is_op(node, OP_Conv) || is_op(node, OP_DeformConv) || is_transposed(node);
+  return is_op(node, OP_Conv) || is_integer_conv(node) || is_op(node, OP_DeformConv) || is_transposed(node);
 }
 
 static bool kernel_of_weights(Graph *graph, const Node *node, Window *window) {
-  const Value *weights = node->inputs[1];
+  const Value *weights = node->inputs[conv_weights_input(node)];
   for (int i = 0; i < window->n_spatial; i++) {
     if (!dim_is_const(weights->shape[2 + i]))
       return shape_unsupported(node, "the kernel's extents must be constant, found %s", shape_text(graph, weights));

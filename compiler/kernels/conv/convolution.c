@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "kernels/conv/convolution.h"
 
+#include "kernels/conv/requantise.h"
 #include "kernels/elementwise/elementwise.h"
 #include "layout/blocked.h"
 #include "layout/layout.h"
@@ -34,6 +35,10 @@ ConvAxis convolution_axis(Graph *graph, const Node *node, const Window *window, 
                     .pad_end = window->pad_end[i]};
 }
 
+bool axis_is_pointwise(const ConvAxis *axis) {
+  return axis->kernel == 1 && axis->stride == 1 && dim_equals(axis->pad_begin, 0) && dim_equals(axis->pad_end, 0);
+}
+
 bool axis_is_padded(const Graph *graph, const ConvAxis *axis) {
   const Dim *zero = dim_const(graph->dims, 0);
   return dim_at_most(graph->dims, zero, axis->pad_begin) && dim_at_most(graph->dims, zero, axis->pad_end);
@@ -42,6 +47,7 @@ bool axis_is_padded(const Graph *graph, const ConvAxis *axis) {
 /* The first step of the epilogue adds the residual, see takes_epilogue of family_conv. It is the first input that the
  * epilogue appended, which may be in another layout than the step's own. */
 static const Value *residual_of(const Node *node) {
+  if (is_integer_conv(node)) return node->n_epilogue ? requantise_residual(node) : NULL;
   return epilogue_begins_with_sum(node) ? node->inputs[node->op->max_inputs] : NULL;
 }
 
@@ -50,8 +56,9 @@ Convolution convolution_tensors(Graph *graph, const Node *node) {
   if (!read_window(graph, node, &window)) bug("n%d: a convolution that has no shape", node->id);
   return (Convolution){.x = node->inputs[0],
                        .y = node->outputs[0],
-                       .weights = node->inputs[1],
-                       .bias = node_input(node, 2),
+                       .weights = node->inputs[conv_weights_input(node)],
+                       .bias = node_input(node, conv_bias_input(node)),
+                       .integer = is_integer_conv(node),
                        .groups = node_int(node, ATTR_group),
                        .d = convolution_axis(graph, node, &window, 2),
                        .h = convolution_axis(graph, node, &window, 1),
@@ -66,6 +73,15 @@ Convolution convolution_of(Graph *graph, const Node *node, NodeLayout layout) {
   conv.x_block = layout_block(graph, conv.x, layout.reads);
   conv.y_block = layout_block(graph, conv.y, layout.writes);
   return conv;
+}
+
+void convolution_rows(DimTable *dims, const Convolution *conv, ConvAxis *h, ConvAxis *w) {
+  const Dim *one = dim_const(dims, 1), *zero = dim_const(dims, 0);
+  *h = conv->h;
+  *w = conv->w;
+  if (!axis_is_pointwise(h) || !axis_is_pointwise(w)) return;
+  w->in = w->out = dim_mul(dims, h->in, w->in);
+  *h = (ConvAxis){1, 1, 1, one, one, zero, zero};
 }
 
 void kernel_window(KernelSpec *spec, int n, const ConvAxis *w, const ConvAxis *h, const ConvAxis *d) {

@@ -22,6 +22,9 @@ typedef struct ConvAxis {
 /* Axis `from_end` of the window, 0 being the last; an axis of one element if it has fewer. */
 ConvAxis convolution_axis(Graph *graph, const Node *node, const Window *window, int from_end);
 
+/* Is it under a window of one point without stride or padding? */
+bool axis_is_pointwise(const ConvAxis *axis);
+
 /* Is the padding never negative? */
 bool axis_is_padded(const Graph *graph, const ConvAxis *axis);
 
@@ -34,6 +37,7 @@ typedef struct Convolution {
   const Value *weights;  /* [groups * kernels][channels][Q][R][S]; constant or not */
   const Value *bias;     /* [groups * kernels], or NULL */
   const Value *residual; /* of y's shape, added before the epilogue; or NULL */
+  bool integer;          /* of quantised numbers: shapes/integer_conv.h */
   int x_block, y_block;  /* channel blocks of x, and of y and the residual; 0: row-major */
 } Convolution;
 
@@ -42,6 +46,9 @@ Convolution convolution_tensors(Graph *graph, const Node *node);
 
 /* The convolution of a node in a layout. */
 Convolution convolution_of(Graph *graph, const Node *node, NodeLayout layout);
+
+/* The axes of a plane; where both are pointwise a plane is one row. */
+void convolution_rows(DimTable *dims, const Convolution *conv, ConvAxis *h, ConvAxis *w);
 
 /* Sets a template's knobs of the window along its first `n` axes, last axis first: WINDOW_W, STRIDE_H, ... */
 void kernel_window(KernelSpec *spec, int n, const ConvAxis *w, const ConvAxis *h, const ConvAxis *d);
@@ -106,6 +113,7 @@ static inline const ConvSchedule *conv_schedule_of(const Node *node) { return (c
 
 struct ConvAlgorithm {
   ScheduleKind kind; /* first, see algorithm_of(); its name begins the schedules' texts */
+  bool integer;      /* it runs convolutions of quantised numbers, and no others */
   /* Can it run the convolution on blocked tensors? NULL: it runs any convolution, on row-major ones. */
   bool (*runs_blocked)(const Graph *graph, const Convolution *conv);
   /* Why not, of the algorithm that runs all that any other runs. NULL: another one. */

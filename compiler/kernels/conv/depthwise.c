@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Depthwise convolution: a vector of a blocked tensor holds LANES independent convolutions
- * (templates/conv_depthwise.c).
+ * (templates/conv_depthwise.c). Of quantised numbers the sums are those of whole floats (conv_depthwise_int8.c).
  */
 #include "kernels/conv/convolution.h"
 #include "kernels/conv/cost.h"
+#include "kernels/conv/requantise.h"
 #include "kernels/elementwise/elementwise.h"
 #include "layout/row_tiles.h"
 #include "machine/machine.h"
@@ -17,6 +18,8 @@ typedef struct DepthwiseSchedule {
   ConvSchedule base;
   int columns; /* pixels of a tile */
 } DepthwiseSchedule;
+
+enum { PX = KNOB_depthwise_px }; /* of both kinds */
 
 /* Weights of a row of the window are in registers, and its points unrolled. */
 enum { MAX_WINDOW_W = 64, MAX_POINTS = 256, MAX_COLUMNS = 16, USUAL_COLUMNS = 14 };
@@ -94,19 +97,18 @@ static void list(Graph *graph, const Node *node, const Convolution *conv, ConvCa
 
 static void fit(Graph *graph, const Node *node, const Convolution *conv, Knobs *knobs) {
   (void)node;
-  if (!can_have(graph, conv, knobs->value[KNOB_depthwise_px]))
-    knobs->value[KNOB_depthwise_px] = row_tiles(graph, conv).columns;
+  if (!can_have(graph, conv, knobs->value[PX])) knobs->value[PX] = row_tiles(graph, conv).columns;
 }
 
 static ConvSchedule *make(Graph *graph, const Node *node, const Convolution *conv, const Knobs *knobs) {
   (void)node;
   DepthwiseSchedule *schedule = ARENA_NEW(graph->arena, DepthwiseSchedule);
   schedule->base.reads_residual_last = true;
-  schedule->base.seconds = seconds_of(graph, conv, knobs->value[KNOB_depthwise_px]);
-  schedule->columns = knobs->value[KNOB_depthwise_px];
+  schedule->base.seconds = seconds_of(graph, conv, knobs->value[PX]);
+  schedule->columns = knobs->value[PX];
   Text text = text_new(graph->arena);
-  text_add(&text, "depthwise_%lldx%llds%lld_", (long long)conv->h.kernel, (long long)conv->w.kernel,
-           (long long)conv->w.stride);
+  text_add(&text, conv->integer ? "depthwise_int8_%lldx%llds%lld_" : "depthwise_%lldx%llds%lld_",
+           (long long)conv->h.kernel, (long long)conv->w.kernel, (long long)conv->w.stride);
   plane_text(&text, conv->h.out, conv->w.out);
   text_add(&text, "c%lld_px%d", (long long)conv->groups, schedule->columns);
   schedule->base.base.text = text.data;
@@ -114,17 +116,18 @@ static ConvSchedule *make(Graph *graph, const Node *node, const Convolution *con
 }
 
 /* [C][R S] -> [block of channels][R S][lane]; lanes past C are zero. */
-static void pack(Graph *graph, Node *node) {
+static void pack_weights_of(Graph *graph, Node *node, const float *weights) {
   const Convolution *conv = &conv_schedule_of(node)->conv;
   int64_t lanes = graph->config->target->lanes, points = conv->h.kernel * conv->w.kernel;
   int64_t count = ceil_div(conv->groups, lanes) * points * lanes;
-  const float *weights = conv->weights->data;
   float *packed = ARENA_ARRAY(graph->arena, float, count);
   for (int64_t c = 0; c < conv->groups; c++)
     for (int64_t point = 0; point < points; point++)
       packed[(c / lanes * points + point) * lanes + c % lanes] = weights[c * points + point];
   graph_pack_floats(graph, node, conv->weights->name, count, packed);
 }
+
+static void pack(Graph *graph, Node *node) { pack_weights_of(graph, node, conv_schedule_of(node)->conv.weights->data); }
 
 /* Does clang load the inputs of a tile before its multiply-adds? */
 static bool loads_ahead(const Target *target) { return target->lane_operands || target->kept_registers > 0; }
@@ -162,3 +165,53 @@ const ConvAlgorithm convolution_depthwise = {.kind = {"depthwise", depthwise_kno
                                              .spec = depthwise_spec,
                                              .pack = pack,
                                              .lower = lower_node};
+
+/* ---- quantised numbers ---- */
+
+/* Floats hold all whole numbers up to here. */
+static const double EXACT = 0x1p24;
+
+static bool sums_are_exact(const Graph *graph, const Node *node, const Convolution *conv) {
+  (void)graph, (void)conv;
+  return integer_conv_reach(node) <= EXACT;
+}
+
+static void pack_int8(Graph *graph, Node *node) {
+  IntegerConv numbers = integer_conv_of(graph->arena, node);
+  int64_t count = numbers.kernels * numbers.depth;
+  float *weights = ARENA_ARRAY(graph->arena, float, count);
+  for (int64_t i = 0; i < count; i++) weights[i] = numbers.weights[i];
+  pack_weights_of(graph, node, weights);
+  pack_requantise(graph, node, &numbers, true);
+}
+
+static KernelSpec *depthwise_int8_spec(const Graph *graph, const Node *node) {
+  const Convolution *conv = &conv_schedule_of(node)->conv;
+  KernelSpec *spec = kernel_spec_new(graph->arena, "conv_depthwise_int8");
+  kernel_window(spec, 2, &conv->w, &conv->h, NULL);
+  kernel_plane(spec, &conv->h, &conv->w);
+  kernel_knob(spec, "COLUMNS", ((const DepthwiseSchedule *)node->schedule)->columns);
+  if (!dim_is_const(conv->w.out)) kernel_knob(spec, "ANY_WIDTH", 1);
+  knobs_requantise(spec, node, 0);
+  return spec;
+}
+
+static void lower_int8(Program *program, Node *node) {
+  const Convolution *conv = &conv_schedule_of(node)->conv;
+  Call *call = kernel_call(program, node, depthwise_int8_spec(program->graph, node));
+  operands_requantise(call, program->graph, node);
+  operand_integer(call, "channels", conv->groups);
+  operands_plane(call, &conv->h, &conv->w);
+  call_cost(call, 2 * convolution_macs(conv), value_optimum(conv->x) + value_optimum(conv->y));
+}
+
+const ConvAlgorithm convolution_depthwise_int8 = {.kind = {"depthwise_int8", depthwise_int8_knobs},
+                                                  .integer = true,
+                                                  .runs_blocked = runs_blocked,
+                                                  .suits = sums_are_exact,
+                                                  .list = list,
+                                                  .fit = fit,
+                                                  .make = make,
+                                                  .spec = depthwise_int8_spec,
+                                                  .pack = pack_int8,
+                                                  .lower = lower_int8};

@@ -52,23 +52,10 @@ static bool runs_blocked(const Graph *graph, const Convolution *conv) { return !
 
 /* ---- choice ---- */
 
-static bool pointwise(const ConvAxis *axis) {
-  return axis->kernel == 1 && axis->stride == 1 && dim_equals(axis->pad_begin, 0) && dim_equals(axis->pad_end, 0);
-}
-
 /* Panels hold pixels of one image, in whole vectors of channels. */
 static bool takes_prologue(const Graph *graph, const Convolution *conv) {
   return dim_is_const(conv->h.out) && dim_is_const(conv->w.out) && conv->groups == 1 &&
-         conv->channels >= graph->config->target->lanes && pointwise(&conv->h) && pointwise(&conv->w);
-}
-
-static void read_axes(DimTable *dims, DirectSchedule *schedule) {
-  schedule->h = schedule->base.conv.h;
-  schedule->w = schedule->base.conv.w;
-  if (!pointwise(&schedule->h) || !pointwise(&schedule->w)) return;
-  const Dim *one = dim_const(dims, 1), *zero = dim_const(dims, 0);
-  schedule->w.in = schedule->w.out = dim_mul(dims, schedule->h.in, schedule->w.in);
-  schedule->h = (ConvAxis){1, 1, 1, one, one, zero, zero};
+         conv->channels >= graph->config->target->lanes && axis_is_pointwise(&conv->h) && axis_is_pointwise(&conv->w);
 }
 
 static DirectWeights weights_of(const Graph *graph, const DirectSchedule *schedule, int oc_vectors) {
@@ -132,7 +119,7 @@ static const char *text_of(Arena *arena, const DirectSchedule *schedule) {
 static DirectSchedule *new_schedule(Graph *graph, const Node *node, const Convolution *conv) {
   DirectSchedule *schedule = ARENA_NEW(graph->arena, DirectSchedule);
   schedule->base.conv = *conv;
-  read_axes(graph->dims, schedule);
+  convolution_rows(graph->dims, conv, &schedule->h, &schedule->w);
   schedule->layer = layer_of(graph, node, schedule);
   return schedule;
 }
@@ -288,18 +275,6 @@ static void call_panels(Call *call, const Graph *graph, const Node *node) {
   operand_integer(call, "slot", slot);
 }
 
-/* Of a plane that only the run knows: in as many chunks as at the dims' optimum. */
-static const Dim *tile_chunk(const Graph *graph, const DirectSchedule *schedule) {
-  const DirectPlan *plan = &schedule->plan;
-  DimTable *dims = graph->dims;
-  int64_t chunk = direct_tile_chunk(graph->config->machine, &schedule->layer, plan);
-  bool constant = dim_is_const(schedule->h.out) && dim_is_const(schedule->w.out);
-  if (constant || plan->tile_chunk) return dim_const(dims, chunk);
-  const Dim *columns = dim_const(dims, plan->columns), *chunks = dim_const(dims, ceil_div(tiles_of(schedule), chunk));
-  const Dim *tiles = dim_mul(dims, schedule->h.out, dim_ceil_div(dims, schedule->w.out, columns));
-  return dim_ceil_div(dims, tiles, chunks);
-}
-
 static void lower_node(Program *program, Node *node) {
   const DirectSchedule *schedule = schedule_of(node);
   const Convolution *conv = &schedule->base.conv;
@@ -312,7 +287,8 @@ static void lower_node(Program *program, Node *node) {
   operand_integer(call, "group_kernels", conv->kernels);
   operand_integer(call, "span", direct_span(&schedule->weights));
   operand_integer(call, "group_chunk", chunk(plan->group_chunk, direct_oc_groups(&schedule->weights)));
-  operand_extent(call, "tile_chunk", tile_chunk(program->graph, schedule));
+  operand_extent(call, "tile_chunk",
+                 direct_chunk_dim(program->graph, &schedule->layer, plan, schedule->h.out, schedule->w.out));
   operand_integer(call, "pass", chunk(plan->pass, schedule->layer.span));
   call_panels(call, program->graph, node);
   operands_plane(call, &schedule->h, &schedule->w);

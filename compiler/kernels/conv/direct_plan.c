@@ -38,6 +38,15 @@ int64_t direct_tile_chunk(const Machine *machine, const DirectLayer *l, const Di
   return has_light_weights(l) && !l->prologue ? ceil_div(tiles, machine->cores) : tiles;
 }
 
+const Dim *direct_chunk_dim(const Graph *graph, const DirectLayer *l, const DirectPlan *p, const Dim *out_h,
+                            const Dim *out_w) {
+  DimTable *dims = graph->dims;
+  int64_t chunk = direct_tile_chunk(graph->config->machine, l, p), all = l->out_h * direct_row_tiles(l, p);
+  if ((dim_is_const(out_h) && dim_is_const(out_w)) || p->tile_chunk) return dim_const(dims, chunk);
+  const Dim *columns = dim_const(dims, p->columns), *chunks = dim_const(dims, ceil_div(all, chunk));
+  return dim_ceil_div(dims, dim_mul(dims, out_h, dim_ceil_div(dims, out_w, columns)), chunks);
+}
+
 /* A schedule in numbers. */
 typedef struct Case {
   const Target *target;

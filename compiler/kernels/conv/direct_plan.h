@@ -10,6 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "ir/graph.h"
 #include "machine/machine.h"
 
 /* A convolution in numbers. With a 1x1 window without stride or padding a plane is one row. */
@@ -51,5 +52,8 @@ int64_t direct_row_tiles(const DirectLayer *layer, const DirectPlan *plan);
 /* Tiles of a chunk. With few weights, "all" means one chunk a core: each core reads all weights and writes all channels
  * of its own pixels, which the next kernel will read on it. */
 int64_t direct_tile_chunk(const Machine *machine, const DirectLayer *layer, const DirectPlan *plan);
+/* The same as the kernel's operand: of a plane that only the run knows, in as many chunks as at the dims' optimum. */
+const Dim *direct_chunk_dim(const Graph *graph, const DirectLayer *layer, const DirectPlan *plan, const Dim *out_h,
+                            const Dim *out_w);
 
 #endif

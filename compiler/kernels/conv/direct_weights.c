@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "kernels/conv/direct_weights.h"
 
+#include "layout/blocked.h"
 #include "support/numbers.h"
 
 static int64_t vectors_of(const DirectWeights *d) { return ceil_div(d->kernels, d->lanes); }
@@ -35,23 +36,44 @@ static int64_t group_depth(const DirectWeights *d) { return direct_span(d) * d->
 
 int64_t direct_floats(const DirectWeights *d) { return vectors_of(d) * d->lanes * group_depth(d); }
 
-/* One output channel's weights; `vectors` are in its oc group. */
-static void pack_kernel(const DirectWeights *d, int64_t kernel, int64_t vectors, const float *source, float *packed) {
-  int64_t first = first_channel(d, kernel), base = first_block(d, kernel / d->lanes / d->oc_vectors) * d->in_block;
-  for (int64_t i = 0; i < d->group_channels; i++) {
-    int64_t channel = first + i - base, block = channel / d->in_block, lane = channel % d->in_block;
-    for (int64_t tap = 0; tap < d->window; tap++)
-      packed[((block * d->window + tap) * d->in_block + lane) * vectors * d->lanes] = source[i * d->window + tap];
-  }
+/* Where an output channel's weights are: [row][column] of an oc group, a row being a channel of a tap. */
+typedef struct Column {
+  int64_t group, columns, column; /* the first weight of the oc group, and its columns */
+  int64_t first;                  /* input channel, from the oc group's first block */
+} Column;
+
+static Column column_of(const DirectWeights *d, int64_t kernel, int64_t depth) {
+  int64_t vector = kernel / d->lanes, oc_group = vector / d->oc_vectors, of_group = oc_group * d->oc_vectors;
+  int64_t vectors = min_int(d->oc_vectors, vectors_of(d) - of_group);
+  return (Column){.group = of_group * d->lanes * depth,
+                  .columns = vectors * d->lanes,
+                  .column = kernel - of_group * d->lanes,
+                  .first = first_channel(d, kernel) - first_block(d, oc_group) * d->in_block};
+}
+
+static int64_t row_of(const DirectWeights *d, const Column *column, int64_t i, int64_t tap) {
+  int64_t channel = column->first + i;
+  return (channel / d->in_block * d->window + tap) * d->in_block + channel % d->in_block;
 }
 
 void direct_pack(const DirectWeights *d, const float *source, float *packed) {
-  int64_t depth = group_depth(d), all = vectors_of(d);
+  int64_t depth = group_depth(d);
   for (int64_t kernel = 0; kernel < d->kernels; kernel++) {
-    int64_t vector = kernel / d->lanes, of_group = vector / d->oc_vectors * d->oc_vectors;
-    int64_t vectors = min_int(d->oc_vectors, all - of_group);
-    float *group = packed + of_group * d->lanes * depth;
-    pack_kernel(d, kernel, vectors, source + kernel * d->group_channels * d->window,
-                group + (vector - of_group) * d->lanes + kernel % d->lanes);
+    Column c = column_of(d, kernel, depth);
+    for (int64_t i = 0; i < d->group_channels; i++)
+      for (int64_t tap = 0; tap < d->window; tap++)
+        packed[c.group + row_of(d, &c, i, tap) * c.columns + c.column] = *source++;
+  }
+}
+
+void direct_pack_bytes(const DirectWeights *d, const int8_t *source, int8_t *packed) {
+  int64_t depth = group_depth(d);
+  for (int64_t kernel = 0; kernel < d->kernels; kernel++) {
+    Column c = column_of(d, kernel, depth);
+    for (int64_t i = 0; i < d->group_channels; i++)
+      for (int64_t tap = 0; tap < d->window; tap++) {
+        int64_t row = row_of(d, &c, i, tap), step = row / STEP_CHANNELS * STEP_CHANNELS;
+        packed[c.group + step * c.columns + c.column * STEP_CHANNELS + row % STEP_CHANNELS] = *source++;
+      }
   }
 }

@@ -22,5 +22,8 @@ int64_t direct_span(const DirectWeights *weights);
 int64_t direct_floats(const DirectWeights *weights);
 /* source: [kernels][group_channels][R][S], as in ONNX. packed: direct_floats() of them, zero. */
 void direct_pack(const DirectWeights *weights, const float *source, float *packed);
+/* The same for conv_direct_int8, whose steps are of STEP_CHANNELS: [oc group][span][R S][step][vector of the oc
+ * group][lane][channel of the step]. */
+void direct_pack_bytes(const DirectWeights *weights, const int8_t *source, int8_t *packed);
 
 #endif

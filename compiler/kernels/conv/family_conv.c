@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Convolution: runs one of the candidates of all algorithms (kernels/conv/candidates.h). */
 #include "kernels/conv/candidates.h"
+#include "kernels/conv/requantise.h"
 #include "kernels/elementwise/elementwise.h"
 #include "layout/blocked.h"
 #include "shapes/shape.h"
@@ -13,6 +14,7 @@ static bool is_residual(const Node *step) {
 
 /* First the residual, if any, then element-wise steps. */
 static bool takes_epilogue(const Node *host, const Node *step) {
+  if (is_integer_conv(host)) return requantise_takes(host, step);
   return elementwise_is_epilogue(step) || (host->n_epilogue == 0 && is_residual(step));
 }
 
@@ -26,14 +28,16 @@ static bool forced_plain(const Graph *graph) {
 static const NodeLayout row_major = {LAYOUT_ROW_MAJOR, LAYOUT_ROW_MAJOR};
 
 static bool runs_blocked(Graph *graph, const Node *node) {
+  if (is_integer_conv(node)) return true;
   if (forced_plain(graph)) return false;
   Convolution conv = convolution_of(graph, node, row_major);
   for (const ConvAlgorithm *const *a = convolution_algorithms; *a; a++)
-    if ((*a)->runs_blocked && (*a)->runs_blocked(graph, &conv)) return true;
+    if (!(*a)->integer && (*a)->runs_blocked && (*a)->runs_blocked(graph, &conv)) return true;
   return false;
 }
 
 static bool takes_prologue(Graph *graph, const Node *host, const Node *prologue) {
+  if (is_integer_conv(host)) return false;
   bool alone = is_op(prologue, OP_BatchNormalization) || elementwise_is_epilogue(prologue);
   if (!alone || forced_plain(graph) || !can_be_blocked(host->inputs[0]) || !can_be_blocked(host->outputs[0]))
     return false;
@@ -87,6 +91,8 @@ static bool overwrites(const Node *node, int input) {
 
 const KernelFamily family_conv = {
     .layouts = layouts,
+    .runs_bytes = true,
+    .needs_blocks = is_integer_conv,
     .runs_any_plane = true,
     .seeks_blocked = true,
     .seconds = seconds,

@@ -39,6 +39,7 @@ static const char *workload(Graph *graph, const Node *node, NodeLayout layout) {
     text_add(&text, "_in%d", conv.x_block);
   else
     text_add(&text, "_plain");
+  if (conv.integer) text_add(&text, "_%sto%s", dtype_name(conv.x->dtype), dtype_name(conv.y->dtype));
   if (layout.writes == LAYOUT_WIDE) text_add(&text, "_out%d", conv.y_block);
   if (!conv.weights->data) text_add(&text, "_weights");
   if (node->exact || graph->config->no_winograd) text_add(&text, "_exact");

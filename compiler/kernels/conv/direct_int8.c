@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Direct convolution of quantised tensors in blocks: templates/conv_direct_int8.c. Its loops are those of the f32
+ * kernel, a step of STEP_CHANNELS bytes in the place of a channel of four bytes, so that the plans and their costs are
+ * the same. It runs any convolution that integer_conv_fits().
+ */
+#include "kernels/conv/direct_plan.h"
+#include "kernels/conv/direct_weights.h"
+
+#include "kernels/conv/convolution.h"
+#include "kernels/conv/requantise.h"
+#include "layout/blocked.h"
+#include "machine/targets.h"
+#include "program/build.h"
+#include "shapes/integer_conv.h"
+#include "support/numbers.h"
+#include "template/specialise.h"
+
+typedef struct Int8Schedule {
+  ConvSchedule base;
+  ConvAxis h, w; /* a plane under a 1x1 window without padding or stride is one row */
+  DirectWeights weights;
+  DirectLayer layer; /* its channels are steps */
+  DirectPlan plan;
+} Int8Schedule;
+
+static const Int8Schedule *schedule_of(const Node *node) { return (const Int8Schedule *)node->schedule; }
+
+static bool runs_blocked(const Graph *graph, const Convolution *conv) {
+  (void)graph, (void)conv;
+  return true;
+}
+
+/* ---- choice ---- */
+
+static DirectWeights weights_of(const Graph *graph, const Convolution *conv, int oc_vectors) {
+  return (DirectWeights){.lanes = graph->config->target->lanes,
+                         .in_block = conv->x_block,
+                         .oc_vectors = oc_vectors,
+                         .window = conv->h.kernel * conv->w.kernel,
+                         .kernels = conv->groups * conv->kernels,
+                         .group_channels = conv->channels,
+                         .group_kernels = conv->kernels};
+}
+
+static DirectLayer layer_of(const Graph *graph, const Int8Schedule *schedule) {
+  const Convolution *conv = &schedule->base.conv;
+  int64_t lanes = graph->config->target->lanes, images = dim_optimum(conv->x->shape[0]);
+  DirectWeights weights = weights_of(graph, conv, 1);
+  int64_t span = direct_span(&weights), channels = min_int(span * conv->x_block, conv->groups * conv->channels);
+  DirectLayer layer = {.images = images > 0 ? images : 1,
+                       .in_block = conv->x_block / STEP_CHANNELS,
+                       .lanes = lanes,
+                       .depth = ceil_div(channels, STEP_CHANNELS),
+                       .span = span,
+                       .oc_vectors = ceil_div(weights.kernels, lanes),
+                       .in_h = dim_optimum(schedule->h.in),
+                       .in_w = dim_optimum(schedule->w.in),
+                       .out_h = dim_optimum(schedule->h.out),
+                       .out_w = dim_optimum(schedule->w.out),
+                       .window_h = conv->h.kernel,
+                       .window_w = conv->w.kernel,
+                       .stride_h = conv->h.stride,
+                       .stride_w = conv->w.stride,
+                       .taps = (double)(conv->h.kernel * conv->w.kernel),
+                       .residual = conv->residual != NULL};
+  if (conv->groups > 1) layer.group_vectors = conv->kernels % lanes == 0 ? conv->kernels / lanes : 1;
+  return layer;
+}
+
+/* The schedule without the plan. */
+static Int8Schedule *new_schedule(Graph *graph, const Convolution *conv) {
+  Int8Schedule *schedule = ARENA_NEW(graph->arena, Int8Schedule);
+  schedule->base.conv = *conv;
+  convolution_rows(graph->dims, conv, &schedule->h, &schedule->w);
+  schedule->layer = layer_of(graph, schedule);
+  return schedule;
+}
+
+static Knobs knobs_of(const DirectPlan *plan) {
+  return (Knobs){{[KNOB_direct_int8_oc] = plan->oc_vectors,
+                  [KNOB_direct_int8_px] = plan->columns,
+                  [KNOB_direct_int8_unroll] = plan->unroll,
+                  [KNOB_direct_int8_groups] = (int)plan->group_chunk,
+                  [KNOB_direct_int8_tiles] = (int)plan->tile_chunk}};
+}
+
+static DirectPlan plan_of(const Knobs *knobs) {
+  return (DirectPlan){.oc_vectors = knobs->value[KNOB_direct_int8_oc],
+                      .columns = knobs->value[KNOB_direct_int8_px],
+                      .unroll = knobs->value[KNOB_direct_int8_unroll],
+                      .group_chunk = knobs->value[KNOB_direct_int8_groups],
+                      .tile_chunk = knobs->value[KNOB_direct_int8_tiles]};
+}
+
+/* Sums are never in memory, so there is one pass. */
+static void add_plan(void *candidates, const DirectPlan *plan, bool usual) {
+  Knobs knobs = knobs_of(plan);
+  if (plan->pass == 0) candidates_add(candidates, &knobs, plan->seconds, usual);
+}
+
+static void list(Graph *graph, const Node *node, const Convolution *conv, ConvCandidates *candidates) {
+  (void)node;
+  const Int8Schedule *schedule = new_schedule(graph, conv);
+  direct_each_plan(graph->config->target, graph->config->machine, &schedule->layer, add_plan, candidates);
+}
+
+static void fit(Graph *graph, const Node *node, const Convolution *conv, Knobs *knobs) {
+  (void)node;
+  DirectPlan plan = plan_of(knobs);
+  direct_fit(&new_schedule(graph, conv)->layer, &plan);
+  *knobs = knobs_of(&plan);
+}
+
+/* "direct_int8_oc2px14u2", then chunks, then the differences between layers of one plan. */
+static const char *text_of(Arena *arena, const Int8Schedule *schedule) {
+  const Convolution *conv = &schedule->base.conv;
+  const DirectPlan *plan = &schedule->plan;
+  Text text = text_new(arena);
+  text_add(&text, "direct_int8_oc%dpx%du%d", plan->oc_vectors, plan->columns, plan->unroll);
+  if (plan->group_chunk) text_add(&text, "_groups%lld", (long long)plan->group_chunk);
+  if (plan->tile_chunk) text_add(&text, "_tiles%lld", (long long)plan->tile_chunk);
+  text_add(&text, "_%lldx%llds%lldc%lldo%lldg%lld_", (long long)conv->h.kernel, (long long)conv->w.kernel,
+           (long long)conv->w.stride, (long long)conv->channels, (long long)conv->kernels, (long long)conv->groups);
+  plane_text(&text, conv->h.out, conv->w.out);
+  return text.data;
+}
+
+static ConvSchedule *make(Graph *graph, const Node *node, const Convolution *conv, const Knobs *knobs) {
+  (void)node;
+  Int8Schedule *schedule = new_schedule(graph, conv);
+  schedule->plan = plan_of(knobs);
+  schedule->weights = weights_of(graph, conv, schedule->plan.oc_vectors);
+  schedule->base.seconds =
+      direct_seconds(graph->config->target, graph->config->machine, &schedule->layer, &schedule->plan);
+  schedule->base.reads_residual_last = true;
+  schedule->base.base.text = text_of(graph->arena, schedule);
+  return &schedule->base;
+}
+
+/* ---- constants ---- */
+
+static void pack(Graph *graph, Node *node) {
+  const Int8Schedule *schedule = schedule_of(node);
+  const Convolution *conv = &schedule->base.conv;
+  IntegerConv numbers = integer_conv_of(graph->arena, node);
+  int64_t bytes = direct_floats(&schedule->weights);
+  int8_t *weights = ARENA_ARRAY(graph->arena, int8_t, bytes);
+  direct_pack_bytes(&schedule->weights, numbers.weights, weights);
+  graph_pack(graph, node, graph_constant(graph, conv->weights->name, RNNCC_I8, 1, &bytes, weights));
+  pack_requantise(graph, node, &numbers, false);
+}
+
+/* ---- the call ---- */
+
+static KernelSpec *direct_int8_spec(const Graph *graph, const Node *node) {
+  const Int8Schedule *schedule = schedule_of(node);
+  const Convolution *conv = &schedule->base.conv;
+  const DirectPlan *plan = &schedule->plan;
+  int64_t steps = ceil_div(conv->groups * conv->channels, STEP_CHANNELS);
+  KernelSpec *spec = kernel_spec_new(graph->arena, "conv_direct_int8");
+  kernel_window(spec, 2, &schedule->w, &schedule->h, NULL);
+  kernel_plane(spec, &schedule->h, &schedule->w);
+  kernel_knob(spec, "IN_BLOCK", conv->x_block);
+  kernel_knob(spec, "STEP_TAIL", steps % schedule->layer.in_block);
+  kernel_knob(spec, "OC_VECTORS", plan->oc_vectors);
+  kernel_knob(spec, "OC_TAIL", schedule->layer.oc_vectors % plan->oc_vectors);
+  kernel_knob(spec, "COLUMNS", plan->columns);
+  kernel_knob(spec, "UNROLL", plan->unroll);
+  kernel_knob(spec, "GROUPED", conv->groups > 1);
+  if (!dim_is_const(schedule->w.out)) kernel_knob(spec, "ANY_WIDTH", 1);
+  knobs_requantise(spec, node, step_zero(graph, conv->x));
+  return spec;
+}
+
+static void lower_node(Program *program, Node *node) {
+  const Graph *graph = program->graph;
+  const Int8Schedule *schedule = schedule_of(node);
+  const Convolution *conv = &schedule->base.conv;
+  const DirectPlan *plan = &schedule->plan;
+  int64_t groups = direct_oc_groups(&schedule->weights);
+  Call *call = kernel_call(program, node, direct_int8_spec(graph, node));
+  operands_requantise(call, graph, node);
+  operand_integer(call, "channels", conv->groups * conv->channels);
+  operand_integer(call, "kernels", conv->groups * conv->kernels);
+  operand_integer(call, "group_channels", conv->channels);
+  operand_integer(call, "group_kernels", conv->kernels);
+  operand_integer(call, "span", direct_span(&schedule->weights));
+  operand_integer(call, "group_chunk", plan->group_chunk && plan->group_chunk < groups ? plan->group_chunk : groups);
+  operand_extent(call, "tile_chunk", direct_chunk_dim(graph, &schedule->layer, plan, schedule->h.out, schedule->w.out));
+  operands_plane(call, &schedule->h, &schedule->w);
+  double points = (double)(conv->channels * conv->h.kernel * conv->w.kernel);
+  double outputs = value_optimum(conv->y), inputs = value_optimum(conv->x);
+  call_cost(call, 2 * points * outputs, inputs + outputs + points * (double)(conv->groups * conv->kernels));
+}
+
+const ConvAlgorithm convolution_direct_int8 = {.kind = {"direct_int8", direct_int8_knobs},
+                                               .integer = true,
+                                               .runs_blocked = runs_blocked,
+                                               .list = list,
+                                               .fit = fit,
+                                               .make = make,
+                                               .spec = direct_int8_spec,
+                                               .pack = pack,
+                                               .lower = lower_node};

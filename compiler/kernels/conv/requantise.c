@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: MIT */
+#include "kernels/conv/requantise.h"
+
+#include "ir/tensor.h"
+#include "layout/blocked.h"
+#include "machine/targets.h"
+#include "program/build.h"
+#include "shapes/shape.h"
+#include "support/numbers.h"
+#include "template/specialise.h"
+
+/* Fields of Finish in templates/requantise.h. */
+enum {
+  LEAST,
+  MOST,
+  ZERO,
+  Y_SCALE,
+  RESIDUAL_ZERO,
+  RESIDUAL_SCALE,
+  SUM_ZERO,
+  SUM_SCALE,
+  SUM_LEAST,
+  SUM_MOST,
+  FINISH_FIELDS
+};
+
+/* Inputs of QLinearConv, and of QLinearAdd: each of a tensor, its scale and its zero point. */
+enum { X_ZERO_INPUT = 2, Y_ZERO_INPUT = 7 };
+enum { ADD_A = 0, ADD_B = 3, ADD_C = 6 };
+
+static bool is_signed(const Value *value) { return value->dtype == RNNCC_I8; }
+
+/* A step adds w * (x - dot_zero), x as u8; of an i8 x that is 128 more. */
+int step_zero(const Graph *graph, const Value *x) { return graph->config->target->dot_zero - (is_signed(x) ? 128 : 0); }
+
+/* ---- constants ---- */
+
+static void pack_start(Graph *graph, Node *node, const IntegerConv *numbers) {
+  int64_t zero = numbers->x_zero - step_zero(graph, node->inputs[0]);
+  int64_t padded = round_up(numbers->kernels, graph->config->target->lanes);
+  int32_t *start = ARENA_ARRAY(graph->arena, int32_t, padded);
+  for (int64_t k = 0; k < numbers->kernels; k++) {
+    int64_t sum = 0;
+    for (int64_t i = 0; i < numbers->depth; i++) sum += numbers->weights[k * numbers->depth + i];
+    start[k] = (int32_t)(uint32_t)(uint64_t)(numbers->bias[k] - zero * sum);
+  }
+  graph_pack(graph, node, graph_constant(graph, "start", RNNCC_I32, 1, &padded, start));
+}
+
+static void pack_bias(Graph *graph, Node *node, const IntegerConv *numbers) {
+  float *bias = ARENA_ARRAY(graph->arena, float, numbers->kernels);
+  for (int64_t k = 0; k < numbers->kernels; k++) bias[k] = (float)numbers->bias[k];
+  graph_pack(graph, node, channel_constant(graph, "start", bias, numbers->kernels, graph->config->target->lanes));
+}
+
+static void pack_scale(Graph *graph, Node *node, const IntegerConv *numbers) {
+  int64_t lanes = graph->config->target->lanes;
+  graph_pack(graph, node, channel_constant(graph, "scale", numbers->scale, numbers->kernels, lanes));
+}
+
+static float number_of(const Value *value) { return value ? (float)value_element(value, 0) : 0; }
+
+static void pack_finish(Graph *graph, Node *node, const IntegerConv *numbers) {
+  const int64_t fields = FINISH_FIELDS;
+  DType type = node->outputs[0]->dtype;
+  float *finish = ARENA_ARRAY(graph->arena, float, fields), least = (float)dtype_min(type),
+        most = (float)dtype_max(type);
+  finish[LEAST] = least - (float)numbers->y_zero;
+  finish[MOST] = most - (float)numbers->y_zero;
+  finish[ZERO] = (float)numbers->y_zero;
+  if (node->n_epilogue) {
+    Value *const *in = node->epilogue[0]->inputs;
+    finish[Y_SCALE] = number_of(in[ADD_A + 1]);
+    finish[RESIDUAL_ZERO] = number_of(in[ADD_B + 2]);
+    finish[RESIDUAL_SCALE] = number_of(in[ADD_B + 1]);
+    finish[SUM_SCALE] = number_of(in[ADD_C]);
+    finish[SUM_ZERO] = number_of(node_input(node->epilogue[0], ADD_C + 1));
+    finish[SUM_LEAST] = least;
+    finish[SUM_MOST] = most;
+  }
+  graph_pack(graph, node, graph_constant(graph, "finish", RNNCC_F32, 1, &fields, finish));
+}
+
+void pack_requantise(Graph *graph, Node *node, const IntegerConv *numbers, bool in_floats) {
+  if (in_floats)
+    pack_bias(graph, node, numbers);
+  else
+    pack_start(graph, node, numbers);
+  pack_scale(graph, node, numbers);
+  pack_finish(graph, node, numbers);
+}
+
+/* ---- the call ---- */
+
+static int byte_of(const Node *node, int input) { return (int)number_of(node_input(node, input)); }
+
+void knobs_requantise(KernelSpec *spec, const Node *node, int zero) {
+  kernel_knob(spec, "SIGNED_X", is_signed(node->inputs[0]));
+  kernel_knob(spec, "SIGNED_Y", is_signed(node->outputs[0]));
+  kernel_knob(spec, "SKIPS", byte_of(node, X_ZERO_INPUT) == zero);
+  kernel_knob(spec, "RESIDUAL", node->n_epilogue > 0);
+}
+
+void operands_requantise(Call *call, const Graph *graph, const Node *node) {
+  const Convolution *conv = &conv_schedule_of(node)->conv;
+  const Dim *none = dim_const(graph->dims, 0);
+  operand_value(call, "x", conv->x, READ);
+  operand_value(call, "w", node->packed[PACKED_WEIGHTS], READ);
+  operand_value(call, "start", node->packed[PACKED_START], READ);
+  operand_value(call, "scale", node->packed[PACKED_SCALE], READ);
+  operand_value(call, "finish", node->packed[PACKED_FINISH], READ);
+  operand_value(call, "residual", conv->residual, READ);
+  operand_value(call, "y", conv->y, WRITE);
+  operand_dim(call, "n", conv->x->shape[0]);
+  operand_extent(call, "x_image", blocked_of(graph, conv->x).image);
+  operand_extent(call, "residual_image", conv->residual ? blocked_of(graph, conv->residual).image : none);
+  operand_extent(call, "y_image", blocked_of(graph, conv->y).image);
+  operand_integer(call, "x_zero", byte_of(node, X_ZERO_INPUT));
+}
+
+/* ---- the residual ---- */
+
+static bool is_number(const Value *value) { return value && value->data && value_count(value) == 1; }
+
+/* As the formula has it, y less this zero point is what was rounded. */
+bool requantise_takes(const Node *host, const Node *step) {
+  if (!is_op(step, OP_QLinearAdd) || host->n_epilogue) return false;
+  for (int i = 1; i < step->n_inputs; i++)
+    if (i != ADD_B && step->inputs[i] && !is_number(step->inputs[i])) return false;
+  const Value *residual = step->inputs[ADD_B];
+  return !residual->data && shapes_agree(residual, step->inputs[ADD_A]) && number_of(step->inputs[ADD_C]) != 0 &&
+         number_of(node_input(host, Y_ZERO_INPUT)) == number_of(step->inputs[ADD_A + 2]);
+}
+
+/* The step's inputs but its first stand behind the node's own. */
+const Value *requantise_residual(const Node *node) { return node->inputs[node->op->max_inputs + ADD_B - 1]; }

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What the kernels of integer convolutions share: sums begin at a number for each channel, and become y by a scale for
+ * each channel, bounds, and maybe the sum with a residual (templates/requantise.h).
+ */
+#ifndef RNNCC_REQUANTISE_H
+#define RNNCC_REQUANTISE_H
+
+#include "kernels/conv/convolution.h"
+#include "shapes/integer_conv.h"
+
+/* node->packed: the kernel's weights, then these. */
+enum { PACKED_WEIGHTS, PACKED_START, PACKED_SCALE, PACKED_FINISH };
+
+/* Appends them to node->packed, which has the weights. Sums begin, in_floats: at the bias; else, in i32: at the bias
+ * less the zero point's products. */
+void pack_requantise(Graph *graph, Node *node, const IntegerConv *numbers, bool in_floats);
+
+/* SIGNED_X, SIGNED_Y, RESIDUAL; and SKIPS: is x's zero point this one, as u8 or i8? */
+void knobs_requantise(KernelSpec *spec, const Node *node, int zero);
+/* The zero point whose products are zero, see DOT_ZERO of templates/simd/int8.h. */
+int step_zero(const Graph *graph, const Value *x);
+
+/* The tensors, those constants, and the distances of images. */
+void operands_requantise(Call *call, const Graph *graph, const Node *node);
+
+/* Can the kernels add another tensor to y, as the QLinearAdd `step` does? Its first operand is the host's result. */
+bool requantise_takes(const Node *host, const Node *step);
+/* That tensor. needs: an epilogue */
+const Value *requantise_residual(const Node *node);
+
+#endif

@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: MIT */
+#include "shapes/integer_conv.h"
+
+#include <math.h>
+
+#include "ir/op.h"
+#include "ir/tensor.h"
+#include "shapes/shape.h"
+#include "support/numbers.h"
+
+/* Inputs of QLinearConv. */
+enum { X, X_SCALE, X_ZERO, W, W_SCALE, W_ZERO, Y_SCALE, Y_ZERO, BIAS };
+
+/* What templates/conv_direct_int8.c has. */
+enum { MAX_STRIDE = 4096, MAX_REACH = 65536 };
+
+bool is_integer_conv(const Node *node) { return is_op(node, OP_QLinearConv); }
+
+int conv_weights_input(const Node *node) { return is_integer_conv(node) ? W : 1; }
+int conv_bias_input(const Node *node) { return is_integer_conv(node) ? BIAS : 2; }
+
+/* ---- numbers ---- */
+
+static double of_kernel(const Value *value, int64_t kernel) {
+  return !value ? 0 : value_element(value, value_count(value) == 1 ? 0 : kernel);
+}
+
+static float scale_of(const Node *node, int64_t kernel) {
+  float x = (float)value_element(node->inputs[X_SCALE], 0), w = (float)of_kernel(node->inputs[W_SCALE], kernel);
+  float product = x * w;
+  return product / (float)value_element(node->inputs[Y_SCALE], 0);
+}
+
+/* Larger scales or smaller ones are mistakes of a model, whose NaNs and infinities the formula has. */
+static bool scales_are_usual(const Node *node, int64_t kernels) {
+  for (int64_t k = 0; k < kernels; k++) {
+    float scale = scale_of(node, k);
+    if (!(scale >= 0x1p-64f && scale <= 0x1p64f)) return false;
+  }
+  return true;
+}
+
+static double weight_of(const Node *node, int64_t kernel, int64_t i) {
+  return value_element(node->inputs[W], i) - of_kernel(node->inputs[W_ZERO], kernel);
+}
+
+static int64_t kernels_of(const Node *node) { return dim_value(node->inputs[W]->shape[0]); }
+static int64_t depth_of(const Node *node) { return value_count(node->inputs[W]) / kernels_of(node); }
+
+static bool weights_are_bytes(const Node *node) {
+  int64_t depth = depth_of(node);
+  for (int64_t i = 0; i < value_count(node->inputs[W]); i++) {
+    double weight = weight_of(node, i / depth, i);
+    if (weight < INT8_MIN || weight > INT8_MAX) return false;
+  }
+  return true;
+}
+
+double integer_conv_reach(const Node *node) {
+  int64_t depth = depth_of(node);
+  double most = 0;
+  for (int64_t k = 0; k < kernels_of(node); k++) {
+    double sum = fabs(of_kernel(node_input(node, BIAS), k));
+    for (int64_t i = k * depth; i < (k + 1) * depth; i++) sum += UINT8_MAX * fabs(weight_of(node, k, i));
+    most = fmax(most, sum);
+  }
+  return most;
+}
+
+/* ---- the window ---- */
+
+static bool axis_fits(const Graph *graph, const Window *window, int i) {
+  const Dim *zero = dim_const(graph->dims, 0);
+  const Dim *const pads[] = {window->pad_begin[i], window->pad_end[i]};
+  for (int k = 0; k < 2; k++)
+    if (!dim_at_most(graph->dims, zero, pads[k]) || dim_upper(pads[k]) > MAX_REACH) return false;
+  return window->stride[i] <= MAX_STRIDE && window->dilation[i] <= MAX_REACH;
+}
+
+/* One or two spatial axes, and always an element. */
+static bool plane_fits(const Value *value) {
+  if (value->rank < 3 || value->rank > 4) return false;
+  for (int axis = 1; axis < value->rank; axis++)
+    if (dim_lower(value->shape[axis]) <= 0) return false;
+  return true;
+}
+
+static bool window_fits(Graph *graph, const Node *node) {
+  Window window;
+  if (!plane_fits(node->inputs[X]) || !plane_fits(node->outputs[0]) || !read_window(graph, node, &window)) return false;
+  for (int i = 0; i < window.n_spatial; i++)
+    if (!axis_fits(graph, &window, i)) return false;
+  return true;
+}
+
+/* ---- the node ---- */
+
+static bool all_constant(const Node *node) {
+  for (int i = 1; i < node->n_inputs; i++)
+    if (node->inputs[i] && !node->inputs[i]->data) return false;
+  return !node->inputs[X]->data;
+}
+
+bool integer_conv_fits(Graph *graph, const Node *node) {
+  if (!is_integer_conv(node) || !all_constant(node) || !window_fits(graph, node)) return false;
+  if (value_count(node->inputs[W]) == 0 || !scales_are_usual(node, kernels_of(node))) return false;
+  return weights_are_bytes(node) && integer_conv_reach(node) <= INT32_MAX;
+}
+
+IntegerConv integer_conv_of(Arena *arena, const Node *node) {
+  int64_t kernels = kernels_of(node), depth = depth_of(node), count = kernels * depth;
+  int8_t *weights = ARENA_ARRAY(arena, int8_t, count);
+  int32_t *biases = ARENA_ARRAY(arena, int32_t, kernels);
+  float *scale = ARENA_ARRAY(arena, float, kernels);
+  for (int64_t k = 0; k < kernels; k++) {
+    for (int64_t i = k * depth; i < (k + 1) * depth; i++) weights[i] = (int8_t)weight_of(node, k, i);
+    biases[k] = (int32_t)of_kernel(node_input(node, BIAS), k);
+    scale[k] = scale_of(node, k);
+  }
+  return (IntegerConv){.kernels = kernels,
+                       .depth = depth,
+                       .weights = weights,
+                       .bias = biases,
+                       .scale = scale,
+                       .x_zero = (int)of_kernel(node->inputs[X_ZERO], 0),
+                       .y_zero = (int)of_kernel(node->inputs[Y_ZERO], 0)};
+}

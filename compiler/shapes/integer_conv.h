@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Convolutions of quantised numbers that the kernels of kernels/conv/ run as products of bytes: QLinearConv whose
+ * weights, scales and zero points are constants, and whose weights minus zero point are i8 again. The sum of an output
+ * is then an i32:
+ *   y = saturate(round(scale[k] * (bias[k] + sum of (x - x_zero) * w[k])) + y_zero).
+ */
+#ifndef RNNCC_INTEGER_CONV_H
+#define RNNCC_INTEGER_CONV_H
+
+#include "ir/graph.h"
+
+typedef struct IntegerConv {
+  int64_t kernels, depth; /* of all groups; weights of an output channel */
+  const int8_t *weights;  /* [kernels][depth], the zero point taken off */
+  const int32_t *bias;    /* [kernels] */
+  const float *scale;     /* [kernels]: x's scale by w's over y's, rounded after each step as ONNX Runtime does */
+  int x_zero, y_zero;
+} IntegerConv;
+
+bool is_integer_conv(const Node *node);
+
+/* The input that has the weights of a convolution, and its bias. */
+int conv_weights_input(const Node *node);
+int conv_bias_input(const Node *node);
+
+/* Is the node such a convolution? Else its formula computes it. */
+bool integer_conv_fits(Graph *graph, const Node *node);
+
+/* needs: integer_conv_fits. The largest magnitude of a sum, also of a part of it. */
+double integer_conv_reach(const Node *node);
+
+/* needs: integer_conv_fits */
+IntegerConv integer_conv_of(Arena *arena, const Node *node);
+
+#endif

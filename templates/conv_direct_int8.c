@@ -1,0 +1,370 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Direct convolution of quantised tensors, bytes blocked by channels, [N][C / block][H][W][block]:
+ *   sum[n, k, oh, ow] = bias[k] + sum over c, r, s of (x[n, c, ih, iw] - zero) w[k, c, r, s],
+ *   y = saturate(round(scale[k] * sum) + y_zero).
+ *
+ * A tile is OC_VECTORS vectors of output channels by up to COLUMNS columns of an output row. Its sums are i32 in
+ * registers over all input channels: a step multiplies DOT channels of a tap, loads OC_VECTORS vectors of weights and
+ * broadcasts DOT bytes of input a column. A row is cut into tiles of nearly equal size. For a 1x1 window without stride
+ * the plane is one row.
+ *
+ * The sums begin at `start`, from which the zero point's product with all weights is taken off. So taps outside the
+ * input multiply the zero point; where its products are zero (SKIPS) they are skipped.
+ *
+ * The order of the tiles is that of conv_direct.c: (chunk of oc groups, image, chunk of tiles, oc group, tile), an oc
+ * group being OC_VECTORS vectors; each worker takes one contiguous share.
+ *
+ * Lanes past the last channel are read from x, and multiply weights of zero. They have any value in y.
+ */
+#include "kernel.h"
+#include "requantise.h"
+#include "simd/int8.h"
+#include "simd/simd.h"
+
+/* R.
+ * legal: 1..4096 */
+enum { WINDOW_H = 3 };
+/* S.
+ * legal: 1..4096 */
+enum { WINDOW_W = 3 };
+/* legal: 1..4096 */
+enum { STRIDE_H = 1 };
+/* legal: 1..4096 */
+enum { STRIDE_W = 1 };
+/* legal: 1..65536 */
+enum { DILATION_H = 1 };
+/* legal: 1..65536 */
+enum { DILATION_W = 1 };
+/* legal: 1..268435456 */
+enum { IN_H = 9 };
+/* legal: 1..268435456 */
+enum { IN_W = 9 };
+/* legal: 1..268435456 */
+enum { OUT_H = 9 };
+/* legal: 1..268435456 */
+enum { OUT_W = 9 };
+/* Rows of padding before the first. Those after the last follow from OUT_H and IN_H.
+ * legal: 0..65536 */
+enum { PAD_TOP = 1 };
+/* legal: 0..65536 */
+enum { PAD_LEFT = 1 };
+/* Channels of a block of x: LANES, or all of them, rounded up to DOT, where they are fewer.
+ * legal: 4 8 12 16 */
+enum { IN_BLOCK = 4 };
+/* Steps of the last block of x, if they are fewer; 0: it is full.
+ * legal: 0..3 */
+enum { STEP_TAIL = 0 };
+/* Vectors of output channels of a tile.
+ * legal: 1..8 */
+enum { OC_VECTORS = 2 };
+/* Vectors of the last oc group, if they are fewer; 0: it is full.
+ * legal: 0..7 */
+enum { OC_TAIL = 0 };
+/* Maximum columns of a tile: OC_VECTORS * COLUMNS sums, OC_VECTORS weights and an input are in registers.
+ * legal: 1..28 */
+enum { COLUMNS = 6 };
+/* Steps of a tap unrolled in the inner loop.
+ * legal: 1..16 */
+enum { UNROLL = 2 };
+/* 1: an oc group reads only the input blocks of its own groups; 0: all.
+ * legal: 0 1 */
+enum { GROUPED = 0 };
+/* x is of i8, else of u8.
+ * legal: 0 1 */
+enum { SIGNED_X = 0 };
+/* y and the residual are of i8, else of u8.
+ * legal: 0 1 */
+enum { SIGNED_Y = 0 };
+/* What is known of the weights: DOT_ANY or DOT_PAIRS of int8.h.
+ * legal: 0 1 */
+enum { FORM = 0 };
+/* 1: products of the zero point are zero, so that taps outside the input are skipped.
+ * legal: 0 1 */
+enum { SKIPS = 0 };
+/* 1: adds residual, of y's shape: both are taken from their scale to that of the sum.
+ * legal: 0 1 */
+enum { RESIDUAL = 0 };
+
+/* 1: OUT_W is known only at run time, as IN_W may be. Tiles have COLUMNS columns, and the last of a row the rest: what
+ * it lacks is masked. legal: 0 1 */
+enum { ANY_WIDTH = 0 };
+
+enum {
+  /* Tiles of a row: the first WIDE_TILES have WIDE columns, the others one fewer. */
+  ROW_TILES = (OUT_W + COLUMNS - 1) / COLUMNS,
+  WIDE = (OUT_W + ROW_TILES - 1) / ROW_TILES,
+  WIDE_TILES = OUT_W - ROW_TILES * (WIDE - 1),
+  TILES = OUT_H * ROW_TILES,
+  /* Does every tap of every output lie in the input's columns? */
+  INSIDE = PAD_LEFT == 0 && (OUT_W - 1) * STRIDE_W + (WINDOW_W - 1) * DILATION_W < IN_W,
+  OUT_PLANE = OUT_H * OUT_W * LANES,
+  STEPS = IN_BLOCK / DOT,             /* of a block of x */
+  TAP = IN_BLOCK * LANES,             /* weights of a tap for a block of x and a vector of output channels */
+  WINDOW = WINDOW_H * WINDOW_W * TAP, /* of all taps */
+  LINE = 64                           /* bytes of a cache line */
+};
+
+typedef struct Conv {
+  const uint8_t *x, *residual;
+  const int8_t *w;
+  const int32_t *start;
+  const float *scale;
+  uint8_t *y;
+  Finish finish;
+  uint8_t zeros[IN_BLOCK]; /* a pixel outside the input */
+  int64_t n, x_image, residual_image, y_image;
+  int64_t kernels, group_channels, group_kernels; /* of all; of a group of the convolution */
+  int64_t in_blocks, span;                        /* blocks of x; maximum that an oc group has weights for */
+  int64_t oc_groups, group_chunk, tile_chunk;     /* the order */
+} Conv;
+
+/* Tiles begin .. end of an oc group and image. */
+typedef struct Run {
+  int64_t image, oc_group, begin, end;
+} Run;
+
+/* Blocks of x. */
+typedef struct Blocks {
+  int64_t begin, end;
+} Blocks;
+
+/* A tile: the addresses of its data, and its taps inside the input. */
+typedef struct Place {
+  int vectors, columns;
+  int64_t first_row, end_row; /* taps that lie in the input's rows */
+  const uint8_t *x; /* input of the first column's first tap, even if that is in the padding, in the first block */
+  const int8_t *w;
+  const int8_t *ahead; /* a part of the next oc group's weights */
+  int64_t ahead_lines; /* of it, for each block of x */
+  const int32_t *start;
+  const float *scale;
+  const uint8_t *residual;
+  uint8_t *y;                /* of the tile's first vector of output channels; residual is, too */
+  uint32_t inside[WINDOW_W]; /* one bit for each column: its tap lies in the input */
+} Place;
+
+/* ---- a tile ---- */
+
+/* One tap of one block: `steps` steps for the columns in `inside`, or all; other columns multiply `zeros`. */
+SIMD_FUNCTION void multiply(vint sums[OC_VECTORS][COLUMNS], const uint8_t *x, const uint8_t *zeros, const int8_t *w,
+                            int64_t steps, int vectors, int columns, bool all, uint32_t inside) {
+#pragma clang loop unroll_count(UNROLL)
+  for (int64_t k = 0; k < steps; k++) {
+    vint weight[OC_VECTORS];
+#pragma clang loop unroll(full)
+    for (int j = 0; j < vectors; j++) weight[j] = vdot_load(w + (k * vectors + j) * LANES * DOT);
+#pragma clang loop unroll(full)
+    for (int m = 0; m < columns; m++) {
+      bool in_input = all || (inside >> m & 1);
+      if (SKIPS && !in_input) continue;
+      const uint8_t *pixel = in_input ? x + m * STRIDE_W * IN_BLOCK : zeros;
+      vint in = vdot_broadcast(pixel + k * DOT, SIGNED_X);
+#pragma clang loop unroll(full)
+      for (int j = 0; j < vectors; j++) sums[j][m] = vdot(sums[j][m], in, weight[j], FORM);
+    }
+  }
+}
+
+/* All taps of one block. */
+SIMD_FUNCTION void block(vint sums[OC_VECTORS][COLUMNS], const Conv *c, const Place *p, const uint8_t *x,
+                         const int8_t *w, int64_t steps, int vectors, int columns) {
+  const uint32_t all = (1u << columns) - 1;
+  for (int64_t r = SKIPS ? p->first_row : 0; r < (SKIPS ? p->end_row : WINDOW_H); r++) {
+    bool in_rows = SKIPS || (r >= p->first_row && r < p->end_row);
+    for (int64_t s = 0; s < WINDOW_W; s++) {
+      const uint8_t *in = x + (r * DILATION_H * IN_W + s * DILATION_W) * IN_BLOCK;
+      const int8_t *weights = w + (r * WINDOW_W + s) * vectors * TAP;
+      uint32_t inside = !in_rows ? 0 : INSIDE && !ANY_WIDTH ? all : p->inside[s];
+      if (inside == all)
+        multiply(sums, in, c->zeros, weights, steps, vectors, columns, true, all);
+      else if (!SKIPS || inside)
+        multiply(sums, in, c->zeros, weights, steps, vectors, columns, false, inside);
+    }
+  }
+}
+
+SIMD_FUNCTION void begin_sums(vint sums[OC_VECTORS][COLUMNS], const Place *p, int vectors, int columns) {
+#pragma clang loop unroll(full)
+  for (int j = 0; j < vectors; j++) {
+    vint start = vint_load(p->start + j * LANES);
+#pragma clang loop unroll(full)
+    for (int m = 0; m < columns; m++) {
+      sums[j][m] = start;
+      if (RESIDUAL && !(ANY_WIDTH && m >= p->columns)) vprefetch(p->residual + j * OUT_PLANE + m * LANES);
+    }
+  }
+}
+
+SIMD_FUNCTION void end_sums(vint sums[OC_VECTORS][COLUMNS], const Conv *c, const Place *p, int vectors, int columns) {
+  const Finish f = c->finish; /* bytes that are stored may be anything in memory */
+#pragma clang loop unroll(full)
+  for (int j = 0; j < vectors; j++) {
+    vec scale = vload(p->scale + j * LANES);
+#pragma clang loop unroll(full)
+    for (int m = 0; m < columns; m++) {
+      int64_t at = j * OUT_PLANE + m * LANES;
+      if (ANY_WIDTH && m >= p->columns) continue;
+      vec scaled = vmul(vint_to_float(sums[j][m]), scale);
+      requantise(scaled, RESIDUAL ? p->residual + at : NULL, p->y + at, RESIDUAL, SIGNED_Y, &f);
+    }
+  }
+}
+
+SIMD_FUNCTION void tile(const Conv *c, const Place *p, Blocks blocks, int vectors, int columns) {
+  const int64_t full = STEP_TAIL > 0 ? min_i64(blocks.end, c->in_blocks - 1) : blocks.end;
+  const uint8_t *x = p->x;
+  const int8_t *w = p->w, *ahead = p->ahead;
+  vint sums[OC_VECTORS][COLUMNS];
+  begin_sums(sums, p, vectors, columns);
+  for (int64_t b = blocks.begin; b < full; b++, x += IN_H * IN_W * IN_BLOCK, w += vectors * WINDOW) {
+    for (int64_t i = 0; i < p->ahead_lines; i++, ahead += LINE) prefetch_later(ahead);
+    block(sums, c, p, x, w, STEPS, vectors, columns);
+  }
+  if (STEP_TAIL > 0 && full < blocks.end) block(sums, c, p, x, w, STEP_TAIL, vectors, columns);
+  end_sums(sums, c, p, vectors, columns);
+}
+
+/* The last tile of a row may have fewer columns; of half as many at most, fewer are in registers. */
+SIMD_FUNCTION void tile_of_any_width(const Conv *c, const Place *p, Blocks blocks, int vectors) {
+  if (COLUMNS == 1 || p->columns > COLUMNS / 2)
+    tile(c, p, blocks, vectors, COLUMNS);
+  else
+    tile(c, p, blocks, vectors, COLUMNS / 2);
+}
+
+SIMD_FUNCTION void tile_of(const Conv *c, const Place *p, Blocks blocks, int vectors) {
+  if (ANY_WIDTH)
+    tile_of_any_width(c, p, blocks, vectors);
+  else if (WIDE_TILES == ROW_TILES || p->columns == WIDE)
+    tile(c, p, blocks, vectors, WIDE);
+  else
+    tile(c, p, blocks, vectors, WIDE - 1);
+}
+
+/* Not inlined: inside the loop over tiles, clang would spill sums to keep the loop's variables. */
+static __attribute__((noinline)) void any_tile(const Conv *c, const Place *p, Blocks blocks) {
+  if (OC_TAIL > 0 && p->vectors == OC_TAIL)
+    tile_of(c, p, blocks, OC_TAIL);
+  else
+    tile_of(c, p, blocks, OC_VECTORS);
+}
+
+/* ---- addresses of a tile ---- */
+
+/* The first column of a row's tile; OUT_W for the one past the last. */
+static int64_t first_column(int64_t row_tile) {
+  if (ANY_WIDTH) return min_i64(row_tile * COLUMNS, OUT_W);
+  return row_tile * WIDE - max_i64(0, row_tile - WIDE_TILES);
+}
+
+/* The columns of a tile whose tap s lies in the input. left: the input column of its first column's first tap. */
+static uint32_t columns_inside(int64_t left, int64_t s, int64_t columns) {
+  int64_t before = -left - s * DILATION_W, past = before + IN_W; /* columns m with before <= m * STRIDE_W < past */
+  int64_t first = before > 0 ? min_i64(ceil_div(before, STRIDE_W), columns) : 0;
+  int64_t end = past > 0 ? min_i64(ceil_div(past, STRIDE_W), columns) : 0;
+  return first < end ? (1u << end) - (1u << first) : 0;
+}
+
+/* Weights of an oc group before the last. */
+static int64_t group_weights(const Conv *c) { return c->span * OC_VECTORS * WINDOW; }
+
+/* Each tile of a run prefetches a part of the next oc group's weights. */
+static void look_ahead(const Conv *c, const Run *run, int64_t t, Place *p) {
+  int64_t tiles = run->end - run->begin;
+  p->ahead_lines = ceil_div(ceil_div(OC_VECTORS * WINDOW, LINE), tiles);
+  p->ahead = c->w + (run->oc_group + 1) * group_weights(c) + (t - run->begin) * c->span * p->ahead_lines * LINE;
+}
+
+/* Tile t of a run. */
+static Place place_of(const Conv *c, const Run *run, int64_t t, Blocks blocks) {
+  int64_t row = t / ROW_TILES, column = first_column(t % ROW_TILES);
+  int64_t top = row * STRIDE_H - PAD_TOP, left = column * STRIDE_W - PAD_LEFT;
+  int64_t vector = run->oc_group * OC_VECTORS;
+  int64_t out = vector * OUT_PLANE + (row * OUT_W + column) * LANES;
+  Place p = {.vectors = OC_TAIL > 0 && run->oc_group == c->oc_groups - 1 ? OC_TAIL : OC_VECTORS,
+             .columns = (int)(first_column(t % ROW_TILES + 1) - column),
+             .first_row = top < 0 ? min_i64(WINDOW_H, ceil_div(-top, DILATION_H)) : 0,
+             .end_row = top < IN_H ? min_i64(WINDOW_H, ceil_div(IN_H - top, DILATION_H)) : 0,
+             .w = c->w + run->oc_group * group_weights(c),
+             .start = c->start + vector * LANES,
+             .scale = c->scale + vector * LANES,
+             .y = c->y + run->image * c->y_image + out};
+  p.x = c->x + run->image * c->x_image + (top * IN_W + left + blocks.begin * IN_H * IN_W) * IN_BLOCK;
+  p.residual = RESIDUAL ? c->residual + run->image * c->residual_image + out : NULL;
+  for (int64_t s = 0; (ANY_WIDTH || !INSIDE) && s < WINDOW_W; s++) p.inside[s] = columns_inside(left, s, p.columns);
+  look_ahead(c, run, t, &p);
+  return p;
+}
+
+/* ---- the order ---- */
+
+/* The blocks of x that an oc group reads: those of every group of the convolution that it has a part of. */
+static Blocks blocks_of(const Conv *c, int64_t oc_group) {
+  if (!GROUPED) return (Blocks){.begin = 0, .end = c->in_blocks};
+  int64_t first = oc_group * OC_VECTORS * LANES, last = min_i64(first + OC_VECTORS * LANES, c->kernels) - 1;
+  return (Blocks){.begin = first / c->group_kernels * c->group_channels / IN_BLOCK,
+                  .end = ceil_div((last / c->group_kernels + 1) * c->group_channels, IN_BLOCK)};
+}
+
+static void run_tiles(const Conv *c, const Run *run) {
+  Blocks blocks = blocks_of(c, run->oc_group);
+  for (int64_t t = run->begin; t < run->end; t++) {
+    Place p = place_of(c, run, t, blocks);
+    any_tile(c, &p, blocks);
+  }
+}
+
+/* The run that begins at item `item` of the order, and ends with its chunk of tiles or at item `end`. */
+static Run run_at(const Conv *c, int64_t item, int64_t end) {
+  int64_t in_groups = c->group_chunk * c->n * TILES, first_group = item / in_groups * c->group_chunk;
+  int64_t groups = min_i64(c->group_chunk, c->oc_groups - first_group), rest = item % in_groups;
+  Run run = {.image = rest / (groups * TILES)};
+  rest %= groups * TILES;
+  int64_t chunk = rest / (groups * c->tile_chunk) * c->tile_chunk;
+  rest -= chunk * groups;
+  int64_t tiles = min_i64(c->tile_chunk, TILES - chunk);
+  run.oc_group = first_group + rest / tiles;
+  run.begin = chunk + rest % tiles;
+  run.end = min_i64(chunk + tiles, run.begin + end - item);
+  return run;
+}
+
+/* x: [n][C / IN_BLOCK][IN_H][IN_W][IN_BLOCK], y and residual: [n][K / LANES][OUT_H][OUT_W][LANES], images x_image,
+ * y_image and residual_image bytes apart. w: [oc group][span][R][S][IN_BLOCK / DOT][vector of the group][LANES][DOT],
+ * zero where an input and an output channel are of different groups. start, scale: whole blocks.
+ * x_zero: as a byte of x. finish: the fields of Finish, in order.
+ * group_chunk: oc groups of a chunk; tile_chunk: tiles. */
+static void conv_direct_int8(const Team *team, const uint8_t *x, const int8_t *w, const int32_t *start,
+                             const float *scale, const uint8_t *residual, uint8_t *y, const float *finish, int64_t n,
+                             int64_t x_image, int64_t residual_image, int64_t y_image, int64_t x_zero, int64_t channels,
+                             int64_t kernels, int64_t group_channels, int64_t group_kernels, int64_t span,
+                             int64_t group_chunk, int64_t tile_chunk) {
+  Conv c = {.x = x,
+            .w = w,
+            .start = start,
+            .scale = scale,
+            .residual = residual,
+            .y = y,
+            .finish = finish_of(finish),
+            .n = n,
+            .x_image = x_image,
+            .residual_image = residual_image,
+            .y_image = y_image,
+            .kernels = kernels,
+            .group_channels = group_channels,
+            .group_kernels = group_kernels,
+            .in_blocks = ceil_div(channels, IN_BLOCK),
+            .span = span,
+            .oc_groups = ceil_div(kernels, OC_VECTORS * LANES)};
+  c.group_chunk = min_i64(group_chunk, c.oc_groups);
+  c.tile_chunk = min_i64(tile_chunk, TILES);
+  for (int i = 0; i < IN_BLOCK; i++) c.zeros[i] = (uint8_t)x_zero;
+  int64_t item, end;
+  team_share(team, n * c.oc_groups * TILES, &item, &end);
+  while (item < end) {
+    Run run = run_at(&c, item, end);
+    run_tiles(&c, &run);
+    item += run.end - run.begin;
+  }
+}

@@ -1,0 +1,222 @@
+# SPDX-License-Identifier: MIT
+"""Convolutions of quantised numbers are exact: every window, blocking and edge, on every instruction set and for any
+number of threads, also where sums are as large as 8 bits make them. What is expected is summed in 64 bits."""
+import numpy
+import pytest
+
+from support.amount import some
+from support.emitted import TARGETS, assert_same, run_by, run_module
+from support.merge import merged
+from support.model_builder import TYPES, Model
+from support.targets import SCALABLE
+
+BOTH = dict(pads=[1, 1, 1, 1])
+BYTES = {numpy.dtype("uint8"): "u8", numpy.dtype("int8"): "i8"}
+
+# x: channels, height, width; kernels and window; types of x, weights and y; attributes.
+CASES = {
+    "pointwise": dict(x=(48, 5, 9), kernels=64, window=(1, 1)),
+    "pointwise of rests": dict(x=(37, 7, 7), kernels=50, window=(1, 1), n=2),
+    "pointwise in steps": dict(x=(20, 9, 13), kernels=16, window=(1, 1), strides=[2, 3]),
+    "3x3": dict(x=(32, 6, 25), kernels=64, window=(3, 3), **BOTH, n=2),
+    "3x3 of i8": dict(x=(32, 6, 25), kernels=40, window=(3, 3), types=("i8", "i8", "i8"), **BOTH),
+    "first": dict(x=(3, 17, 31), kernels=32, window=(7, 7), strides=[2, 2], pads=[3, 3, 3, 3]),
+    "first of i8": dict(x=(3, 17, 30), kernels=20, window=(5, 5), strides=[2, 2], pads=[2, 2, 2, 2],
+                        types=("i8", "i8", "u8")),
+    "five channels": dict(x=(5, 9, 8), kernels=17, window=(3, 3), **BOTH),
+    "one channel": dict(x=(1, 5, 5), kernels=3, window=(5, 5), pads=[2, 2, 2, 2]),
+    "weights of u8": dict(x=(24, 6, 7), kernels=16, window=(3, 3), types=("u8", "u8", "u8"), w_zero=128, **BOTH),
+    "u8 to i8": dict(x=(24, 6, 7), kernels=16, window=(3, 3), types=("u8", "i8", "i8"), **BOTH),
+    "i8 to u8": dict(x=(24, 6, 7), kernels=16, window=(3, 3), types=("i8", "i8", "u8"), **BOTH),
+    "a zero point of 0": dict(x=(33, 9, 7), kernels=16, window=(3, 3), x_zero=0, **BOTH),
+    "a zero point of -128": dict(x=(33, 9, 7), kernels=16, window=(3, 3), x_zero=-128, types=("i8", "i8", "i8"), **BOTH),
+    "a scale for all": dict(x=(16, 6, 7), kernels=24, window=(1, 1), each=False),
+    "no bias": dict(x=(16, 6, 7), kernels=24, window=(3, 3), bias=False, **BOTH),
+    "row window": dict(x=(16, 3, 17), kernels=20, window=(1, 7), pads=[0, 3, 0, 3]),
+    "column window": dict(x=(16, 8, 8), kernels=20, window=(7, 1), pads=[3, 0, 3, 0]),
+    "dilated": dict(x=(18, 9, 19), kernels=20, window=(3, 3), dilations=[4, 6], pads=[4, 6, 4, 6]),
+    "dilated past the plane": dict(x=(16, 4, 4), kernels=16, window=(3, 3), dilations=[9, 9], pads=[9, 9, 9, 9]),
+    "uneven pads": dict(x=(16, 5, 6), kernels=16, window=(3, 2), pads=[0, 2, 3, 1]),
+    "a stride past the window": dict(x=(16, 11, 14), kernels=16, window=(2, 2), strides=[3, 5]),
+    "groups of vectors": dict(x=(96, 5, 6), kernels=96, window=(3, 3), group=3, **BOTH),
+    "small groups": dict(x=(32, 5, 6), kernels=32, window=(3, 3), group=8, **BOTH),
+    "odd groups": dict(x=(21, 5, 6), kernels=15, window=(3, 3), group=3, **BOTH),
+    "depthwise": dict(x=(40, 8, 15), kernels=40, window=(3, 3), group=40, **BOTH),
+    "depthwise of i8": dict(x=(33, 8, 15), kernels=33, window=(5, 5), group=33, pads=[2, 2, 2, 2],
+                            types=("i8", "i8", "i8"), n=2),
+    "depthwise in steps": dict(x=(32, 9, 16), kernels=32, window=(3, 3), group=32, strides=[2, 2], x_zero=0, **BOTH),
+    "depthwise that grows": dict(x=(16, 6, 6), kernels=48, window=(3, 3), group=16, **BOTH),
+    "a signal": dict(x=(24, 40), kernels=24, window=(5,), pads=[2, 2]),
+    "largest": dict(x=(64, 4, 5), kernels=16, window=(3, 3), extreme=True, **BOTH),
+    "largest of i8": dict(x=(64, 4, 5), kernels=16, window=(3, 3), extreme=True, types=("i8", "i8", "i8"), **BOTH),
+    "largest depthwise": dict(x=(16, 6, 7), kernels=16, window=(7, 7), extreme=True, group=16, pads=[3, 3, 3, 3]),
+    "volumes": dict(x=(4, 3, 5, 6), kernels=6, window=(2, 3, 3)),  # by the formula
+}
+
+
+def limits(dtype):
+    return numpy.iinfo(TYPES[dtype][0])
+
+
+def numbers(rng, dtype, shape, extreme):
+    info = limits(dtype)
+    values = rng.choice([info.min, info.max], shape) if extreme else rng.integers(info.min, info.max + 1, shape)
+    return values.astype(TYPES[dtype][0])
+
+
+def convolution(name, x, kernels, window, types=("u8", "i8", "u8"), n=1, x_zero=None, w_zero=0, each=True, bias=True,
+                extreme=False, dims=None, **attributes):
+    """(Model, feeds) of a case. dims: extents of x that only the run knows, (name, least, usual, most) by axis."""
+    rng = numpy.random.default_rng([*name.encode()])
+    dtype, weights, result = types
+    group = attributes.get("group", 1)
+    model = Model()
+    shape = [n, *x]
+    for axis, (dim, *extents) in (dims or {}).items():
+        shape[axis] = model.dim(dim, *extents) or dim
+    feed = numbers(rng, dtype, (n, *x), extreme)
+    zero = numbers(rng, dtype, (), False) if x_zero is None else numpy.array(x_zero, TYPES[dtype][0])
+    w = numbers(rng, weights, (kernels, x[0] // group, *window), extreme)
+    depth = w[0].size
+    scale = lambda *size: rng.uniform(.01, .02, size).astype(numpy.float32)  # noqa: E731
+    inputs = [model.input("x", dtype, shape), scale(), zero, w, scale(kernels) if each else scale(),
+              numpy.full((kernels,) if each else (), w_zero, w.dtype), numpy.float32(.008 * depth ** .5),
+              numbers(rng, result, (), False)]
+    if bias:
+        inputs.append(rng.integers(-(2**14), 2**14, kernels).astype(numpy.int32))
+    constants = [value if isinstance(value, str) else model.constant(numpy.asarray(value)) for value in inputs]
+    model.output(model.node("QLinearConv", constants, **attributes))
+    return model, {"x": feed}
+
+
+def windows_of(x, window, strides, pads, dilations):
+    """[N, C, ..., window...]: what each output reads; 0 in the padding."""
+    rank = len(window)
+    x = numpy.pad(x, [(0, 0), (0, 0), *zip(pads[:rank], pads[rank:])])
+    reach = [(k - 1) * d + 1 for k, d in zip(window, dilations)]
+    views = numpy.lib.stride_tricks.sliding_window_view(x, reach, tuple(range(2, 2 + rank)))
+    views = views[(slice(None), slice(None), *[slice(None, None, step) for step in strides])]
+    return views[(..., *[slice(None, None, step) for step in dilations])]
+
+
+def exact(model, feeds):
+    node, = model.nodes
+    values = {**model.arrays, **feeds}
+    x, x_scale, x_zero, w, w_scale, w_zero, y_scale, y_zero, *bias = [values[name] for name in node["inputs"]]
+    rank = w.ndim - 2
+    given = {"strides": [1] * rank, "pads": [0] * 2 * rank, "dilations": [1] * rank, **node["attributes"]}
+    group = given.pop("group", 1)
+    column = (-1, *[1] * rank)
+    w = w.astype(numpy.int64) - w_zero.astype(numpy.int64).reshape(column if w_zero.ndim else w_zero.shape)[..., None] \
+        if w_zero.ndim else w.astype(numpy.int64) - int(w_zero)
+    views = windows_of(x.astype(numpy.int64) - int(x_zero), w.shape[2:], **given)
+    taps = list(range(2 + rank, 2 + 2 * rank))
+    parts = [numpy.moveaxis(numpy.tensordot(a, b, ([1, *taps], [1, *range(2, 2 + rank)])), -1, 1)
+             for a, b in zip(numpy.split(views, group, 1), numpy.split(w, group))]
+    sums = numpy.concatenate(parts, 1) + (bias[0].astype(numpy.int64).reshape(column) if bias else 0)
+    assert abs(sums).max() < 2**31
+    scale = (x_scale * w_scale).astype(numpy.float32) / y_scale
+    scaled = sums.astype(numpy.float32) * (scale.reshape(column) if scale.ndim else scale)
+    assert scaled.dtype == numpy.float32
+    info = numpy.iinfo(y_zero.dtype)
+    rounded = numpy.rint(scaled).astype(float) + int(y_zero)
+    return {model.outputs[0]: numpy.clip(rounded, info.min, info.max).astype(y_zero.dtype)}
+
+
+def everything(names):
+    parts = [convolution(name, **CASES[name]) for name in names]
+    model, feeds = merged(parts)
+    due = {f"p{k}_{name}": array for k, part in enumerate(parts) for name, array in exact(*part).items()}
+    return model, feeds, due
+
+
+@pytest.mark.parametrize("target", [*TARGETS, "x86-64-v2", "x86-64-v3+vnni", "x86-64-v4+vnni"])
+def test_sums_are_exact(compile, tmp_path, target):
+    model, feeds, due = everything(CASES)
+    assert_same(run_module(compile(model.write(tmp_path), f"--target={target}"), feeds), due)
+
+
+@pytest.mark.parametrize("schedule", ["oc=1,px=1,unroll=1", "oc=3,px=5,unroll=4,groups=1,tiles=2", "oc=8,px=28,tiles=1"])
+def test_schedules_are_exact(compile, tmp_path, schedule):
+    names = [name for name in CASES if "depthwise" not in name]
+    model, feeds, due = everything(names)
+    assert_same(run_module(compile(model.write(tmp_path), f"--conv=direct_int8,{schedule}"), feeds, (1, 3)), due)
+
+
+@pytest.mark.parametrize("columns", [1, 3, 16])
+def test_depthwise_tiles_are_exact(compile, tmp_path, columns):
+    model, feeds, due = everything([name for name in CASES if "depthwise" in name])
+    assert_same(run_module(compile(model.write(tmp_path), f"--conv=depthwise_int8,px={columns}"), feeds, (1, 3)), due)
+
+
+@pytest.mark.parametrize("target", [*SCALABLE, "aarch64-linux-gnu", "aarch64-linux-gnu+dotprod+fp16+bf16+i8mm"])
+def test_other_instruction_sets_are_exact(compile, rnnrun_of, tmp_path, target):
+    names = ["pointwise of rests", "3x3", "3x3 of i8", "first", "small groups", "depthwise of i8", "largest", "largest of i8"]
+    model, feeds, due = everything(names)
+    module = compile(model.write(tmp_path), f"--target={target}", optimised=True)  # qemu stops at RVV code that is not
+    assert_same(run_by(rnnrun_of(target), module, feeds, due, tmp_path), due)
+
+
+@pytest.mark.parametrize("search", ["none", "greedy", "wide", "auto"])
+def test_layouts_are_exact(compile, tmp_path, search):
+    names = ["pointwise of rests", "3x3", "first", "depthwise", "five channels"]
+    model, feeds, due = everything(names)
+    assert_same(run_module(compile(model.write(tmp_path), f"--layout-search={search}"), feeds, (2,)), due)
+
+
+@pytest.mark.parametrize("name", ["3x3", "first", "depthwise", "a zero point of 0", "pointwise of rests"])
+def test_extents_that_only_the_run_knows(compile, tmp_path, name):
+    dims = {0: ("N", 1, 1, 3), 2: ("H", 5, 9, 20), 3: ("W", 7, 20, 33)}
+    case = CASES[name]
+    model, _ = convolution(name, dims=dims, **case)
+    module = compile(model.write(tmp_path))
+    for n, *plane in some([(1, 5, 7), (3, 20, 33), (2, 9, 20), (1, 11, 29)], 2):
+        _, feeds = convolution(name, **{**case, "n": n, "x": (case["x"][0], *plane)})
+        assert_same(run_module(module, feeds, (1, 2)), exact(model, feeds))
+
+
+def added(a, b):
+    """What QLinearAdd makes of two tensors, each (numbers, scale, zero point), in the scale and zero point of the last pair:
+    in f32, each operation rounded."""
+    def real(x, scale, zero):
+        return (x.astype(numpy.float32) - numpy.float32(zero)) * scale
+
+    def rounded(scale, zero):
+        y = numpy.rint((real(*a) + real(*b)) / scale + numpy.float32(zero))
+        info = numpy.iinfo(zero.dtype)
+        return numpy.clip(y, info.min, info.max).astype(zero.dtype)
+
+    return rounded
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("second", [False, True])
+def test_sums_with_a_residual_are_those_of_two_nodes(compile, tmp_path, target, second):
+    for name in ("3x3", "3x3 of i8", "pointwise of rests", "depthwise"):
+        model, feeds = convolution(name, **CASES[name])
+        conv, = model.nodes
+        sums, = exact(model, feeds).values()
+        dtype, y_scale, y_zero = BYTES[sums.dtype], model.arrays[conv["inputs"][6]], model.arrays[conv["inputs"][7]]
+        rng = numpy.random.default_rng(len(name))
+        r, r_scale, r_zero = numbers(rng, dtype, sums.shape, False), numpy.float32(.0173), numbers(rng, dtype, (), False)
+        z_scale, z_zero = numpy.float32(.011), numbers(rng, dtype, (), False)
+        terms = [conv["outputs"][0], model.constant(y_scale), model.constant(y_zero), model.input("r", dtype, list(r.shape)),
+                 model.constant(r_scale), model.constant(r_zero)]
+        terms = [*terms[3:], *terms[:3]] if second else terms
+        z = model.node("QLinearAdd", [*terms, model.constant(z_scale), model.constant(z_zero)])
+        model.outputs = [z]
+        got = run_module(compile(model.write(tmp_path), f"--target={target}"), {**feeds, "r": r}, (1, 2))
+        assert_same(got, {z: added((sums, y_scale, y_zero), (r, r_scale, r_zero))(z_scale, z_zero)})
+
+
+def test_a_residual_costs_no_kernel(rnncc, tmp_path):
+    model, feeds = convolution("3x3", **CASES["3x3"])
+    conv, = model.nodes
+    y_scale, y_zero = conv["inputs"][6:8]
+    shape = [*next(iter(exact(model, feeds).values())).shape]
+    z = model.node("QLinearAdd", [model.input("r", "u8", shape), y_scale, y_zero, conv["outputs"][0], y_scale, y_zero, y_scale,
+                                  y_zero])
+    model.outputs = [z]
+    done = rnncc("inspect", model.write(tmp_path), "--explain=conv")
+    assert done.returncode == 0, done.stderr
+    assert "_residual" in done.stdout, done.stdout
