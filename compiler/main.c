@@ -57,6 +57,9 @@ static void inspect(Compilation *c) {
     run_steps(c, LAST_LAYOUT_STEP);
     for (int i = 0; i < c->n_branches; i++) inspect_choices(c->options, c->branches[i].graph);
     break;
+  case EXPLAIN_INT8:
+    inspect_int8(c);
+    break;
   }
 }
 

@@ -11,6 +11,7 @@
 #include "layout/layout_plan.h"
 #include "machine/machines_print.h"
 #include "machine/targets.h"
+#include "passes/explain_int8.h"
 #include "program/draw_memory.h"
 #include "program/dump.h"
 #include "support/files.h"
@@ -144,6 +145,18 @@ void inspect_choices(const Options *options, Graph *graph) {
   bool rnn = options->explain == EXPLAIN_RNN;
   Text text = rnn ? explain_recurrent(graph, options->verbose) : explain_convolutions(graph, options->verbose);
   fwrite(text.data, 1, text.length, stdout);
+}
+
+void inspect_int8(Compilation *c) {
+  const Int8Rows **rows = ARENA_ARRAY(c->arena, const Int8Rows *, c->n_branches);
+  run_steps(c, STEP_match_quantised);
+  for (int i = 0; i < c->n_branches; i++) rows[i] = int8_rows(c->branches[i].graph);
+  run_steps(c, STEP_decompose);
+  for (int i = 0; i < c->n_branches; i++) {
+    Text text = int8_table(c->branches[i].graph, rows[i]);
+    print_heading(c->options, c->branches[i].graph);
+    fwrite(text.data, 1, text.length, stdout);
+  }
 }
 
 /* ---- targets ---- */

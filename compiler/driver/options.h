@@ -26,7 +26,7 @@ typedef enum EmitKind { EMIT_SO, EMIT_C, EMIT_H, EMIT_GRAPH, EMIT_DOT, EMIT_A /*
 
 typedef enum Profile { PROFILE_FULL, PROFILE_EDGE } Profile;
 
-typedef enum Explain { EXPLAIN_NOTHING, EXPLAIN_RNN, EXPLAIN_CONV, EXPLAIN_LAYOUT } Explain;
+typedef enum Explain { EXPLAIN_NOTHING, EXPLAIN_RNN, EXPLAIN_CONV, EXPLAIN_LAYOUT, EXPLAIN_INT8 } Explain;
 
 /* A target to compile for, and the machine planned for. */
 typedef struct PlannedTarget {
