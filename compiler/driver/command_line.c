@@ -116,6 +116,11 @@ static const char *take_rnn(void *into, const char *value) {
   return check_schedule(options->arena, recurrent_kinds, value);
 }
 
+static const char *take_precision(void *into, const char *value) {
+  Options *options = into;
+  return precision_parse(options->arena, value, &options->precision);
+}
+
 static const char *take_conv(void *into, const char *value) {
   Options *options = into;
   options->conv_form = value;

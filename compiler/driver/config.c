@@ -10,6 +10,7 @@ const Config *config_of(Arena *arena, const Options *options, const PlannedTarge
                      .records = database_open(arena, planned->target, options->schedules),
                      .rnn_schedule = options->variant,
                      .conv_schedule = options->conv_form,
+                     .precision = options->precision,
                      .layout_search = options->layout_search,
                      .no_winograd = options->no_winograd,
                      .seed = options->seed,

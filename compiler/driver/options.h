@@ -60,6 +60,7 @@ typedef struct Options {
   bool calibrate;            /* targets: measure this machine */
   const char *variant;       /* what --rnn forces, in the form of kernels/recurrent/variant.h; NULL: nothing */
   const char *conv_form;     /* --conv=, checked; NULL: not given */
+  PrecisionRules precision;
   LayoutSearch layout_search;
   bool no_winograd;           /* convolutions are computed as they are defined */
   uint64_t seed;              /* of random numbers */

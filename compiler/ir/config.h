@@ -10,6 +10,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "ir/precision.h"
+
 typedef struct Target Target;                   /* machine/targets.h */
 typedef struct Machine Machine;                 /* machine/machine.h */
 typedef struct ScheduleRecords ScheduleRecords; /* schedules/records.h */
@@ -31,6 +33,7 @@ typedef struct Config {
   const ScheduleRecords *records; /* measured schedules; NULL: none */
   const char *rnn_schedule;       /* --rnn, checked; NULL: not given */
   const char *conv_schedule;      /* --conv, checked; NULL: not given */
+  PrecisionRules precision;       /* --precision */
   LayoutSearch layout_search;
   bool no_winograd; /* --no-winograd */
   uint64_t seed;    /* --seed */

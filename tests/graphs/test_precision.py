@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: MIT
+"""--precision: which recurrent layers multiply integers, by the kernels that they are compiled to."""
+import numpy as np
+import pytest
+
+from support.model_builder import Model
+
+SIZE = 8
+
+
+def layers(constant=True, precision=None):
+    """An RNN, n0, and behind it a GRU, n2, whose W is a constant or an input. precision: of both."""
+    model, x = Model("net"), None
+    attributes = {"precision": precision} if precision else {}
+    for op, gates in (("RNN", 1), ("GRU", 3)):
+        source = model.input("x", "f32", [4, 1, SIZE]) if x is None else x
+        W = np.ones((1, gates * SIZE, SIZE), np.float32)
+        W = model.constant(W, f"{op}_W") if constant or op == "RNN" else model.input("W", "f32", W.shape)
+        R = model.constant(np.ones((1, gates * SIZE, SIZE), np.float32), f"{op}_R")
+        model.node(op, [source, W, R], [f"{op}_Y"], hidden_size=SIZE, **attributes)
+        x = model.node("Squeeze", [f"{op}_Y", model.constant(np.array([1], np.int64), f"{op}_axis")], [f"{op}_y"])
+    model.output("GRU_y")
+    return model
+
+
+def of_integers(rnncc, tmp_path, model, *options):
+    """The layers whose kernels multiply integers, and what was told."""
+    done = rnncc("inspect", model.write(tmp_path), *options)
+    assert done.returncode == 0, done.stderr
+    lines = [line.split() for line in done.stdout.splitlines() if "_int8" in line]
+    return {line[1] for line in lines}, done.stderr
+
+
+BOTH, RNN, GRU, NONE = {"n0", "n2"}, {"n0"}, {"n2"}, set()
+
+
+# What multiplies integers in a model that says nothing, or f32, and in one that has both layers do so.
+@pytest.mark.parametrize("given, due, of_both", [
+    ("int8-dynamic", BOTH, BOTH),
+    ("f32", NONE, NONE),
+    ("n0=int8-dynamic", RNN, BOTH),
+    ("*2=int8-dynamic", GRU, BOTH),
+    ("*2=f32", NONE, RNN),
+    ("?0=int8-dynamic", RNN, BOTH),
+    ("int8-dynamic,n0=f32", GRU, GRU),
+    ("n0=f32,int8-dynamic", BOTH, BOTH),
+])
+def test_the_last_rule_that_fits_a_layer_holds(rnncc, tmp_path, given, due, of_both):
+    for written, expected in ((None, due), ("f32", due), ("int8-dynamic", of_both)):
+        assert of_integers(rnncc, tmp_path, layers(precision=written), f"--precision={given}")[0] == expected, written
+
+
+def test_a_layer_of_the_model_keeps_its_own(rnncc, tmp_path):
+    assert of_integers(rnncc, tmp_path, layers(precision="int8-dynamic"))[0] == BOTH
+    assert of_integers(rnncc, tmp_path, layers(precision="f32"))[0] == NONE
+
+
+def test_of_all_layers_those_that_cannot_stay_and_are_told(rnncc, tmp_path):
+    due, told = of_integers(rnncc, tmp_path, layers(constant=False), "--precision=int8-dynamic")
+    assert due == RNN
+    assert "nodes[2]" in told and "GRU stays in f32: precision int8-dynamic needs a constant W" in told
+
+
+def test_a_layer_that_is_named_must_be_able_to(rnncc, tmp_path):
+    done = rnncc("inspect", layers(constant=False).write(tmp_path), "--precision=n2=int8-dynamic")
+    assert done.returncode == 3 and "nodes[2]" in done.stderr
+    assert "precision int8-dynamic needs a constant W" in done.stderr
+
+
+@pytest.mark.parametrize("rule", ["n1=int8-dynamic", "Squeeze*=int8-dynamic"])
+def test_a_rule_that_decides_on_nothing_is_told(rnncc, tmp_path, rule):
+    due, told = of_integers(rnncc, tmp_path, layers(), f"--precision={rule}")
+    assert due == NONE and f'no RNN, GRU or LSTM is computed by "{rule}"' in told
+
+
+@pytest.mark.parametrize("given", ["", "int8", "n0=", "=f32", "n0=int8-dynamic,", "n0=int9"])
+def test_what_is_no_precision_is_refused(rnncc, tmp_path, given):
+    done = rnncc("inspect", layers().write(tmp_path), f"--precision={given}")
+    assert done.returncode == 2
+    assert "PATTERN=PRECISION" in done.stderr and "f32, int8-dynamic" in done.stderr
