@@ -2,11 +2,35 @@
 /* Quantised tensors, with scales and zero points for the whole tensor or for an axis. */
 #include "shapes/quantised.h"
 
+#include <float.h>
+#include <math.h>
+
+#include "ir/tensor.h"
 #include "shapes/shape.h"
+
+/* Kernels count denormal numbers as zero. A bias in i32 is a sum of products, whose scale may be as small. */
+static bool is_scale(const Node *node, double scale) {
+  bool of_sums = is_op(node, OP_DequantizeLinear) && node->inputs[0]->dtype == RNNCC_I32;
+  return isfinite(scale) && (of_sums ? scale >= 0 : scale >= (double)FLT_MIN);
+}
+
+/* Are constants in floats possible scales? */
+static bool check_numbers(const Node *node, int input) {
+  const Value *value = node_input(node, input);
+  if (!value || !value->data || !dtype_is_float(value->dtype)) return true;
+  for (int64_t i = 0; i < value_count(value); i++)
+    if (!is_scale(node, value_element(value, i)))
+      return shape_error(node,
+                         "input %d has the scale %g at position %lld; expected a number above 0 that f32 holds "
+                         "without losing digits, from %g on",
+                         input, value_element(value, i), (long long)i, (double)FLT_MIN);
+  return true;
+}
 
 /* One number, or one for each element of the axis of `x`. */
 bool check_scales(Graph *graph, const Node *node, int input, const Value *x, int64_t axis) {
   const Value *value = node_input(node, input);
+  if (!check_numbers(node, input)) return false;
   if (!value || value->rank == 0 || (value->rank == 1 && value_max_count(value) == 1)) return true;
   int along = normal_axis(axis, x->rank);
   if (value->rank == 1 && along >= 0 && same_dim(value->shape[0], x->shape[along])) return true;
@@ -16,6 +40,7 @@ bool check_scales(Graph *graph, const Node *node, int input, const Value *x, int
 
 /* ceil(extent / block) numbers along the axis, and as many as x has along the others. */
 static bool check_blocks(Graph *graph, const Node *node, int input, int axis, int64_t block) {
+  if (!check_numbers(node, input)) return false;
   const Value *x = node->inputs[0], *value = node_input(node, input);
   bool good = !value || value->rank == x->rank;
   for (int i = 0; value && good && i < x->rank; i++) {
@@ -115,6 +140,7 @@ bool shape_qlinear_matmul(Graph *graph, Node *node) {
 
 bool check_one_scale(Graph *graph, const Node *node, int input) {
   const Value *value = node_input(node, input);
+  if (!check_numbers(node, input)) return false;
   return !value || value_max_count(value) == 1 ||
          shape_unsupported(node, "input %d must be a single number, found %s", input, shape_text(graph, value));
 }
