@@ -3,10 +3,12 @@
  * Matrix products and convolutions of quantised numbers, which are small integers: while no sum of magnitudes exceeds
  * 2^24, f32 holds every partial sum, and f32 kernels are exact in any order of addition. Constant weights bound the
  * sums, usually to less than half of that. Larger products are split along the depth, and the parts added as i32.
+ * Matrix products of constant weights stay, for kernels of 8-bit numbers.
  */
 #include <math.h>
 
 #include "expand/quantised.h"
+#include "ir/integer_product.h"
 #include "ir/tensor.h"
 #include "shapes/integer_conv.h"
 
@@ -149,6 +151,7 @@ static Value *integer_matmul(const Formula *f, const Node *node, Whole a, Whole 
 static int row_axis(const Value *a) { return a->rank > 1 ? -2 : -1; }
 
 void expand_matmul_integer(const Formula *f, const Node *node, Value **results) {
+  if (integer_product_has_kernel(node)) return;
   const Whole a = {node->inputs[0], node_input(node, 2), row_axis(node->inputs[0])};
   const Whole b = {node->inputs[1], node_input(node, 3), -1};
   results[0] = cast(f, integer_matmul(f, node, a, b), RNNCC_I32);
@@ -156,6 +159,7 @@ void expand_matmul_integer(const Formula *f, const Node *node, Value **results) 
 
 /* The product's scale, a_scale * b_scale / y_scale, is rounded before it is used, as ONNX Runtime does. */
 void expand_qlinear_matmul(const Formula *f, const Node *node, Value **results) {
+  if (integer_product_has_kernel(node)) return;
   Value *const *in = node->inputs;
   const Whole a = {in[0], in[2], row_axis(in[0])}, b = {in[3], in[5], -1};
   Value *sums = cast(f, integer_matmul(f, node, a, b), RNNCC_F32);
@@ -178,6 +182,7 @@ static Value *matrix_turned(const Formula *f, Value *x) {
 
 /* alpha (A B + C) in the scale of A and B; C is in that scale. */
 void expand_qgemm(const Formula *f, const Node *node, Value **results) {
+  if (integer_product_has_kernel(node)) return;
   Value *const *in = node->inputs;
   bool turn_a = node_int(node, ATTR_transA) != 0, turn_b = node_int(node, ATTR_transB) != 0;
   const Whole a = {turn_a ? matrix_turned(f, in[0]) : in[0], in[2], -2};
@@ -199,6 +204,7 @@ static Value *float_matmul(const Formula *f, const Node *node, Whole a, Value *a
 }
 
 void expand_integer_to_float(const Formula *f, const Node *node, Value **results) {
+  if (integer_product_has_kernel(node)) return;
   Value *const *in = node->inputs;
   const Whole a = {in[0], node_input(node, 4), row_axis(in[0])}, b = {in[1], node_input(node, 5), -1};
   results[0] = float_matmul(f, node, a, in[2], b, in[3], node_input(node, 6));
@@ -207,6 +213,12 @@ void expand_integer_to_float(const Formula *f, const Node *node, Value **results
 void expand_dynamic_matmul(const Formula *f, const Node *node, Value **results) {
   Value *const *in = node->inputs, *dynamic[3];
   dynamically_quantised(f, in[0], dynamic);
+  Value *product[] = {dynamic[0], in[1], dynamic[1], in[2], dynamic[2], node_input(node, 3), node_input(node, 4)};
+  const Node like = {.op = op_info(OP_MatMulIntegerToFloat), .inputs = product, .n_inputs = 7};
+  if (integer_product_has_kernel(&like)) {
+    results[0] = build_op(f, OP_MatMulIntegerToFloat, 7, product, 1, 0, NULL)->outputs[0];
+    return;
+  }
   const Whole a = {dynamic[0], dynamic[2], row_axis(in[0])}, b = {in[1], node_input(node, 3), -1};
   results[0] = float_matmul(f, node, a, dynamic[1], b, in[2], node_input(node, 4));
 }

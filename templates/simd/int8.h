@@ -23,7 +23,10 @@
  * 128, as the ISA multiplies u8 or s8 by s8. form: DOT_ANY, or DOT_PAIRS, where of the two weights 2i, 2i + 1 of a lane
  * the positive ones add up to 128 at most, and so do the negative ones: then both products together fit 16 bits
  *
- * DOT_NATIVE is 1 where vdot is one instruction, and form does not count.
+ *   vdot_zero(zero, is_signed)     the input's zero point as dot products count it: u - DOT_ZERO
+ *
+ * DOT_NATIVE is 1 where vdot is one instruction, and form does not count. A template is specialised with plain.h, where
+ * both are 0: so they stand in headers only.
  */
 /* clang-format on */
 #ifndef SIMD_INT8_H
@@ -79,6 +82,7 @@ SIMD_FUNCTION vint vdot_broadcast(const void *p, int is_signed) {
 SIMD_FUNCTION vint vdot_broadcast_n(const void *p, int n, int is_signed) {
   return vint_set((int)(simd_input_word_n(p, n, is_signed) ^ (DOT_ZERO ? 0x80808080u : 0)));
 }
+SIMD_FUNCTION int vdot_zero(int zero, int is_signed) { return zero + (is_signed ? 128 : 0) - DOT_ZERO; }
 SIMD_FUNCTION vint vdot_load(const void *p) { return vint_load(p); }
 
 SIMD_FUNCTION int vint_hsum(vint v) {

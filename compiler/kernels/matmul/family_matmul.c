@@ -7,21 +7,10 @@
 #include "ir/family.h"
 #include "kernels/elementwise/elementwise.h"
 #include "kernels/gemm/gemm.h"
+#include "kernels/matmul/product.h"
 #include "machine/targets.h"
 #include "program/build.h"
 #include "shapes/shape.h"
-
-typedef struct Product {
-  const Dim *m, *n, *k;
-  const Dim *a_row, *a_depth, *b_column, *b_depth; /* strides, in elements */
-  int batch_rank;
-  const Dim *batch[MAX_RANK], *a_batch[MAX_RANK]; /* extents, strides in elements */
-  const Dim *b_batch[MAX_RANK];                   /* strides in matrices */
-  const Dim *b_matrices;
-  const Value *addend; /* NULL: none */
-  const Dim *addend_row, *addend_column;
-  double alpha, beta;
-} Product;
 
 typedef struct MatmulSchedule {
   Schedule base;
@@ -65,29 +54,6 @@ static const Value *fused_addend(const Node *node) {
 
 /* ---- the product of a node ---- */
 
-static const Dim *one_of(Graph *graph) { return dim_const(graph->dims, 1); }
-static const Dim *zero_of(Graph *graph) { return dim_const(graph->dims, 0); }
-
-/* Batch axes of a MatMul operand: all but the last two. */
-static int batch_axes(const Value *value) { return value->rank > 2 ? value->rank - 2 : 0; }
-
-/* strides[i]: the operand's stride along the output's batch axis i; `step`: that of a matrix. */
-static void batch_strides(Graph *graph, const Value *operand, int batch_rank, const Dim *step, const Dim **strides) {
-  int own = batch_axes(operand);
-  for (int i = batch_rank - 1; i >= 0; i--) {
-    int axis = i - (batch_rank - own);
-    bool repeated = axis < 0 || operand->shape[axis] == one_of(graph);
-    strides[i] = repeated ? zero_of(graph) : step;
-    if (axis >= 0) step = dim_mul(graph->dims, step, operand->shape[axis]);
-  }
-}
-
-/* With one matrix B, batches of A become rows. */
-static void merge_batches(Graph *graph, Product *p, const Value *a) {
-  p->m = dim_mul(graph->dims, p->m, value_count_dim(graph, a, 0, batch_axes(a)));
-  p->batch_rank = 0;
-}
-
 /* c broadcasts to [M, N]; of an epilogue it may have more leading axes, all of length 1. */
 static void set_addend(Graph *graph, Product *p, const Value *c) {
   const Dim *one = one_of(graph), *zero = zero_of(graph);
@@ -99,19 +65,7 @@ static void set_addend(Graph *graph, Product *p, const Value *c) {
 }
 
 static Product matmul_product(Graph *graph, const Node *node) {
-  const Value *a = node->inputs[0], *b = node->inputs[1];
-  const Dim *one = one_of(graph);
-  Product p = {.k = a->shape[a->rank - 1], .a_depth = one, .b_column = one, .alpha = 1, .beta = 1};
-  p.m = a->rank > 1 ? a->shape[a->rank - 2] : one;
-  p.n = b->rank > 1 ? b->shape[b->rank - 1] : one;
-  p.a_row = p.k;
-  p.b_depth = p.n;
-  p.b_matrices = value_count_dim(graph, b, 0, batch_axes(b));
-  p.batch_rank = batch_axes(a) > batch_axes(b) ? batch_axes(a) : batch_axes(b);
-  batch_strides(graph, a, p.batch_rank, dim_mul(graph->dims, p.m, p.k), p.a_batch);
-  batch_strides(graph, b, p.batch_rank, one, p.b_batch);
-  for (int i = 0; i < p.batch_rank; i++) p.batch[i] = node->outputs[0]->shape[i];
-  if (p.b_matrices == one) merge_batches(graph, &p, a);
+  Product p = product_of(graph, node->inputs[0], node->inputs[1], node->outputs[0]);
   set_addend(graph, &p, fused_addend(node));
   return p;
 }
@@ -192,20 +146,6 @@ static void pack(Graph *graph, Node *node) {
 
 /* ---- lowering ---- */
 
-static void give_dims(Call *call, const char *const *parameters, const Dim *const *dims) {
-  for (int i = 0; parameters[i]; i++) operand_dim(call, parameters[i], dims[i]);
-}
-
-/* The batch axes, B's strides in units of `b_matrix` elements. */
-static void give_batches(Call *call, Graph *graph, const Product *p, const Dim *b_matrix) {
-  const Dim *b_batch[MAX_RANK];
-  for (int i = 0; i < p->batch_rank; i++) b_batch[i] = dim_mul(graph->dims, p->b_batch[i], b_matrix);
-  operand_integer(call, "batch_rank", p->batch_rank);
-  operand_dim_array(call, "batch_dims", p->batch_rank, p->batch);
-  operand_dim_array(call, "a_batch", p->batch_rank, p->a_batch);
-  operand_dim_array(call, "b_batch", p->batch_rank, b_batch);
-}
-
 static void give_cost(Call *call, const Product *p) {
   double batches = 1, m = (double)dim_optimum(p->m), n = (double)dim_optimum(p->n), k = (double)dim_optimum(p->k);
   for (int i = 0; i < p->batch_rank; i++) batches *= (double)dim_optimum(p->batch[i]);
@@ -228,11 +168,11 @@ static void lower_plain(Program *program, Node *node, const Product *p) {
   operand_float(call, "beta", p->beta);
   const Dim *zero = zero_of(graph), *row = p->addend ? p->addend_row : zero;
   const Dim *column = p->addend ? p->addend_column : zero;
-  give_dims(call,
-            (const char *const[]){"m", "n", "k", "a_row", "a_depth", "b_depth", "b_column", "addend_row",
-                                  "addend_column", NULL},
-            (const Dim *const[]){p->m, p->n, p->k, p->a_row, p->a_depth, p->b_depth, p->b_column, row, column});
-  give_batches(call, graph, p, dim_mul(graph->dims, p->n, p->k));
+  product_dims(call,
+               (const char *const[]){"m", "n", "k", "a_row", "a_depth", "b_depth", "b_column", "addend_row",
+                                     "addend_column", NULL},
+               (const Dim *const[]){p->m, p->n, p->k, p->a_row, p->a_depth, p->b_depth, p->b_column, row, column});
+  product_batches(call, graph, p, dim_mul(graph->dims, p->n, p->k));
   give_cost(call, p);
 }
 
@@ -245,9 +185,9 @@ static void lower_packing_of_b(Program *program, Node *node, const MatmulSchedul
   operand_null(call, "addend");
   operand_value(call, "target", node->scratch, WRITE);
   const Dim *matrix = dim_mul(graph->dims, p->n, p->k);
-  give_dims(call,
-            (const char *const[]){"batches", "batch_stride", "units", "depth", "column_stride", "depth_stride", NULL},
-            (const Dim *const[]){p->b_matrices, matrix, p->n, p->k, p->b_column, p->b_depth});
+  product_dims(
+      call, (const char *const[]){"batches", "batch_stride", "units", "depth", "column_stride", "depth_stride", NULL},
+      (const Dim *const[]){p->b_matrices, matrix, p->n, p->k, p->b_column, p->b_depth});
   double bytes = 8 * (double)dim_optimum(matrix) * (double)dim_optimum(p->b_matrices);
   call_cost(call, 0, bytes);
 }
@@ -268,9 +208,9 @@ static void lower_floats(Program *program, Node *node, const MatmulSchedule *s, 
   operand_float(call, "scale", p->alpha);
   operand_float(call, "addend_scale", p->beta);
   const Dim *addend_row = p->addend ? p->addend_row : zero_of(graph);
-  give_dims(call, (const char *const[]){"m", "n", "k", "a_row", "a_depth", "addend_row", "c_row", NULL},
-            (const Dim *const[]){p->m, p->n, p->k, p->a_row, p->a_depth, addend_row, p->n});
-  give_batches(call, graph, p, s->packed_floats);
+  product_dims(call, (const char *const[]){"m", "n", "k", "a_row", "a_depth", "addend_row", "c_row", NULL},
+               (const Dim *const[]){p->m, p->n, p->k, p->a_row, p->a_depth, addend_row, p->n});
+  product_batches(call, graph, p, s->packed_floats);
   give_cost(call, p);
 }
 

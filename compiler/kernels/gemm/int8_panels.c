@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: MIT */
+#include "kernels/gemm/int8_panels.h"
+
+#include <string.h>
+
+#include "support/numbers.h"
+
+static int64_t width(const Int8Panels *p) { return (int64_t)p->vectors * p->lanes; }
+static int64_t panel_bytes(const Int8Panels *p) { return (ceil_div(p->depth, INT8_DOT) + 1) * width(p) * INT8_DOT; }
+
+int64_t int8_panels_bytes(const Int8Panels *p) { return ceil_div(p->columns, width(p)) * panel_bytes(p); }
+
+static void pack_column(const Int8Panels *p, const int8_t *source, int8_t *target) {
+  int32_t sum = 0;
+  for (int64_t k = 0; k < p->depth; k++) {
+    int8_t w = source[k * p->depth_stride];
+    target[(1 + k / INT8_DOT) * width(p) * INT8_DOT + k % INT8_DOT] = w;
+    sum += w;
+  }
+  memcpy(target, &sum, sizeof sum);
+}
+
+void int8_panels_pack(const Int8Panels *p, const int8_t *source, int8_t *target) {
+  for (int64_t column = 0; column < p->columns; column++) {
+    int8_t *panel = target + column / width(p) * panel_bytes(p);
+    pack_column(p, source + column * p->column_stride, panel + column % width(p) * INT8_DOT);
+  }
+}
+
+static int positive(int8_t x) { return x > 0 ? x : 0; }
+static int negative(int8_t x) { return x < 0 ? -x : 0; }
+
+bool int8_pairs_fit(const Int8Panels *p, const int8_t *source) {
+  enum { MOST = 128 }; /* 255 * 128 < 2^15 */
+  for (int64_t column = 0; column < p->columns; column++)
+    for (int64_t k = 0; k + 1 < p->depth; k += 2) {
+      const int8_t *at = source + column * p->column_stride + k * p->depth_stride;
+      int8_t first = at[0], second = at[p->depth_stride];
+      if (positive(first) + positive(second) > MOST || negative(first) + negative(second) > MOST) return false;
+    }
+  return true;
+}

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Packed matrices of s8 for dot products (templates/gemm_int8.c): panels of `vectors` * lanes columns,
+ * [group][vectors][lanes][DOT]. Group 0 is the sum of each column in i32; the others have DOT depths each, zero past
+ * the last.
+ */
+#ifndef RNNCC_INT8_PANELS_H
+#define RNNCC_INT8_PANELS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum { INT8_DOT = 4 }; /* DOT of templates/simd/int8.h */
+
+typedef struct Int8Panels {
+  int lanes, vectors;
+  int64_t columns, depth, column_stride, depth_stride; /* strides of the source, in elements */
+} Int8Panels;
+
+int64_t int8_panels_bytes(const Int8Panels *panels);
+/* target: int8_panels_bytes() zeros. */
+void int8_panels_pack(const Int8Panels *panels, const int8_t *source, int8_t *target);
+/* Do both products of the weights 2i and 2i + 1 of each column, with any u8, fit 16 bits together (DOT_PAIRS)? */
+bool int8_pairs_fit(const Int8Panels *panels, const int8_t *source);
+
+#endif

@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Matrix products of 8-bit numbers (ir/integer_product.h) by templates/gemm_int8.c, with constant weights: packed as s8
+ * with their column sums, which stand for A's zero point. Scales that are constants become one row; of a result in f32
+ * those of A and B may be known in a run only.
+ */
+#include "ir/family.h"
+#include "ir/integer_product.h"
+#include "ir/tensor.h"
+#include "kernels/elementwise/elementwise.h"
+#include "kernels/gemm/gemm.h"
+#include "kernels/gemm/int8_panels.h"
+#include "kernels/matmul/product.h"
+#include "machine/targets.h"
+#include "program/build.h"
+#include "shapes/shape.h"
+
+typedef struct Int8Schedule {
+  Schedule base;
+  Product product;
+  CentredWeights weights;
+  Int8Panels panels;
+  bool pairs; /* DOT_PAIRS */
+  BlockRows rows;
+  int group;
+  Value *packed, *scale; /* scale: NULL, or one for all columns or each */
+} Int8Schedule;
+
+static const Value *input_at(const Node *node, int input) { return input < 0 ? NULL : node_input(node, input); }
+
+static bool turned(const Node *node) { return node->op->kind == OP_QGemm && node_int(node, ATTR_transB) != 0; }
+
+/* ---- epilogues: a sum, then element-wise steps, of results in f32 ---- */
+
+/* One row for all, or of the result's shape. */
+static bool is_addition(const Node *step) {
+  const Value *sum = step->inputs[0], *other = is_op(step, OP_Add) ? step->inputs[1] : NULL;
+  if (!other || sum->rank < 1 || other->rank < 1 || other->rank > sum->rank) return false;
+  if (shapes_agree(other, sum)) return true;
+  if (!same_dim(other->shape[other->rank - 1], sum->shape[sum->rank - 1])) return false;
+  for (int axis = 0; axis < other->rank - 1; axis++)
+    if (!dim_equals(other->shape[axis], 1)) return false;
+  return true;
+}
+
+/* Batches of A are rows where B is one matrix: then all of the result is one matrix. */
+static bool is_one_matrix(const Node *host) {
+  const Value *b = host->inputs[product_inputs(host)->b], *y = host->outputs[0];
+  return y->rank > 1 && value_count(b) == dim_value(b->shape[b->rank - 1]) * dim_value(b->shape[b->rank - 2]);
+}
+
+static bool takes_epilogue(const Node *host, const Node *step) {
+  if (host->outputs[0]->dtype != RNNCC_F32 || step->inputs[0]->dtype != RNNCC_F32) return false;
+  return elementwise_is_epilogue(step) || (host->n_epilogue == 0 && is_one_matrix(host) && is_addition(step));
+}
+
+/* ---- schedule ---- */
+
+/* Besides the sums a block needs registers for the panel's weights and the broadcast input; without an instruction for
+ * dot products each as two vectors of 16 bits, or products of pairs and a vector of ones; and one for what is between.
+ */
+static int most_rows(const Target *target, int vectors, bool pairs, bool row_sums) {
+  enum { MAX_ROWS = 8 };
+  int other = target->has_dot ? vectors + 1 : pairs ? vectors + 3 : 2 * vectors + 3;
+  int rows = (target->vector_registers - other) / (vectors + row_sums);
+  return rows < 1 ? 1 : rows > MAX_ROWS ? MAX_ROWS : rows;
+}
+
+static Product product_of_node(Graph *graph, const Node *node) {
+  const ProductInputs *at = product_inputs(node);
+  const Value *b = node->inputs[at->b];
+  Product p = product_of(graph, node->inputs[at->a], b, node->outputs[0]);
+  if (turned(node)) {
+    p.n = b->shape[0];
+    p.b_column = p.k;
+    p.b_depth = one_of(graph);
+  }
+  return p;
+}
+
+static bool all_pairs_fit(const Int8Schedule *s) {
+  int64_t matrices = dim_value(s->product.b_matrices), size = s->panels.columns * s->panels.depth;
+  for (int64_t i = 0; i < matrices; i++)
+    if (!int8_pairs_fit(&s->panels, s->weights.numbers + i * size)) return false;
+  return true;
+}
+
+/* Panels of a single row that are multiplied at once: enough sums to hide the latency of a dot product. */
+static int row_group(const Target *target, const Int8Panels *panels) {
+  int most = target->vector_registers >= 32 ? 16 : 8, group = 1;
+  int64_t count = (panels->columns - 1) / ((int64_t)panels->vectors * panels->lanes) + 1;
+  while (2 * group * panels->vectors <= most && 2 * group <= count && group < 8) group *= 2;
+  return group;
+}
+
+static const char *schedule_text(const Graph *graph, const Int8Schedule *s) {
+  const char *form = graph->config->target->has_dot ? "dot" : s->pairs ? "pairs" : "wide";
+  return arena_format(graph->arena, "int8_n%lldk%lld_v%dr%d%s", (long long)s->panels.columns,
+                      (long long)s->panels.depth, s->panels.vectors, s->rows.most, form);
+}
+
+static void schedule(Graph *graph, Node *node) {
+  const Target *target = graph->config->target;
+  const ProductInputs *at = product_inputs(node);
+  Int8Schedule *s = ARENA_NEW(graph->arena, Int8Schedule);
+  s->product = product_of_node(graph, node);
+  s->weights = centred_weights(graph->arena, node->inputs[at->b], input_at(node, at->b_zero), turned(node));
+  s->panels = (Int8Panels){.lanes = target->lanes,
+                           .vectors = gemm_panel_vectors(target, dim_value(s->product.n)),
+                           .columns = dim_value(s->product.n),
+                           .depth = dim_value(s->product.k),
+                           .column_stride = dim_value(s->product.b_column),
+                           .depth_stride = dim_value(s->product.b_depth)};
+  s->pairs = !target->has_dot && all_pairs_fit(s);
+  s->rows = block_rows(most_rows(target, s->panels.vectors, s->pairs, s->weights.zero != 0), s->product.m, 1);
+  s->group = row_group(target, &s->panels);
+  s->base.text = schedule_text(graph, s);
+  node->schedule = &s->base;
+}
+
+/* ---- packing ---- */
+
+static void pack_weights_of(Graph *graph, Node *node, Int8Schedule *s) {
+  int64_t matrices = dim_value(s->product.b_matrices), bytes = int8_panels_bytes(&s->panels), all = matrices * bytes;
+  int64_t size = s->panels.columns * s->panels.depth;
+  int8_t *data = ARENA_ARRAY(graph->arena, int8_t, all);
+  for (int64_t i = 0; i < matrices; i++) int8_panels_pack(&s->panels, s->weights.numbers + i * size, data + i * bytes);
+  s->packed = graph_constant(graph, "packed B", RNNCC_I8, 1, &all, data);
+  graph_pack(graph, node, s->packed);
+}
+
+static float scale_at(const Value *scale, int64_t column) {
+  return (float)value_element(scale, value_count(scale) > 1 ? column : 0);
+}
+
+/* As the operator rounds it. */
+static float product_scale(const Node *node, const ProductInputs *at, int64_t column) {
+  float scale = scale_at(node->inputs[at->a_scale], 0) * scale_at(node->inputs[at->b_scale], column);
+  if (at->op == OP_QGemm) scale *= (float)node_float(node, ATTR_alpha);
+  const Value *y = input_at(node, at->y_scale);
+  return y ? scale / scale_at(y, 0) : scale;
+}
+
+/* Does only the run know them? */
+static bool scales_of_run(const Node *node, const ProductInputs *at) {
+  return at->addend >= 0 && (!node->inputs[at->a_scale]->data || !node->inputs[at->b_scale]->data);
+}
+
+static void pack_scales(Graph *graph, Node *node, Int8Schedule *s) {
+  const ProductInputs *at = product_inputs(node);
+  if (at->a_scale < 0 || scales_of_run(node, at)) return;
+  int64_t count = value_count(node->inputs[at->b_scale]);
+  float *data = ARENA_ARRAY(graph->arena, float, count);
+  for (int64_t i = 0; i < count; i++) data[i] = product_scale(node, at, i);
+  s->scale = graph_constant(graph, "scales", RNNCC_F32, 1, &count, data);
+  graph_pack(graph, node, s->scale);
+}
+
+static void pack(Graph *graph, Node *node) {
+  Int8Schedule *s = (Int8Schedule *)node->schedule;
+  pack_weights_of(graph, node, s);
+  pack_scales(graph, node, s);
+}
+
+/* ---- lowering ---- */
+
+static const Value *fused_addend(const Node *node) {
+  return epilogue_begins_with_sum(node) ? node->epilogue[0]->inputs[1] : NULL;
+}
+
+static bool is_zero(const Value *zero) { return !zero || (zero->data && value_element(zero, 0) == 0); }
+
+static KernelSpec *spec_of(Program *program, const Node *node, const Int8Schedule *s) {
+  const ProductInputs *at = product_inputs(node);
+  const Value *scale = s->scale ? s->scale : input_at(node, at->b_scale);
+  KernelSpec *spec = kernel_spec(program, "gemm_int8");
+  kernel_type(spec, "A", node->inputs[at->a]->dtype);
+  kernel_type(spec, "T", node->outputs[0]->dtype);
+  kernel_knob(spec, "VECTORS", s->panels.vectors);
+  kernel_knob(spec, "ROWS", s->rows.most);
+  kernel_knob(spec, "MIN_ROWS", s->rows.least);
+  kernel_knob(spec, "GROUP", s->group);
+  kernel_knob(spec, "FORM", s->pairs);
+  kernel_knob(spec, "A_ZERO", !is_zero(input_at(node, at->a_zero)));
+  kernel_knob(spec, "B_ZERO", s->weights.zero != 0);
+  kernel_knob(spec, "TAIL", s->panels.depth % INT8_DOT);
+  kernel_knob(spec, "BIAS", input_at(node, at->bias) != NULL);
+  kernel_knob(spec, "SCALES", !scale ? 0 : value_max_count(scale) > 1 ? 2 : 1);
+  kernel_knob(spec, "A_SCALE", at->a_scale >= 0 && !s->scale);
+  kernel_knob(spec, "ADDEND", input_at(node, at->addend) != NULL);
+  kernel_knob(spec, "RESIDUAL", fused_addend(node) != NULL);
+  kernel_hook(spec, "epilogue", elementwise_epilogue(program->arena, node));
+  return spec;
+}
+
+static double bytes_moved(const Product *p, const Node *node) {
+  double rows = (double)dim_optimum(p->m), n = (double)dim_optimum(p->n), k = (double)dim_optimum(p->k);
+  for (int i = 0; i < p->batch_rank; i++) rows *= (double)dim_optimum(p->batch[i]);
+  return rows * (k + n * (double)dtype_size(node->outputs[0]->dtype)) + (double)dim_optimum(p->b_matrices) * k * n;
+}
+
+static void lower_node(Program *program, Node *node) {
+  Graph *graph = program->graph;
+  const Int8Schedule *s = (const Int8Schedule *)node->schedule;
+  const ProductInputs *at = product_inputs(node);
+  const Product *p = &s->product;
+  const Value *y_zero = input_at(node, at->y_zero), *a_zero = input_at(node, at->a_zero),
+              *residual = fused_addend(node);
+  Call *call = kernel_call(program, node, spec_of(program, node, s));
+  operand_value(call, "a", node->inputs[at->a], READ);
+  operand_value(call, "b", s->packed, READ);
+  operand_value(call, "a_zero", is_zero(a_zero) ? NULL : a_zero, READ);
+  operand_integer(call, "b_zero", s->weights.zero);
+  operand_value(call, "bias", input_at(node, at->bias), READ);
+  operand_value(call, "a_scale", s->scale ? NULL : input_at(node, at->a_scale), READ);
+  operand_value(call, "scale", s->scale ? s->scale : input_at(node, at->b_scale), READ);
+  operand_value(call, "addend", input_at(node, at->addend), READ);
+  operand_value(call, "residual", residual, READ);
+  operand_value(call, "c", node->outputs[0], WRITE);
+  operand_integer(call, "c_zero", y_zero ? (int64_t)value_element(y_zero, 0) : 0);
+  bool by_rows = residual && shapes_agree(residual, node->outputs[0]);
+  product_dims(call, (const char *const[]){"m", "n", "k", "residual_row", NULL},
+               (const Dim *const[]){p->m, p->n, p->k, by_rows ? p->n : zero_of(graph)});
+  product_batches(call, graph, p, dim_const(graph->dims, int8_panels_bytes(&s->panels)));
+  call_cost(call, 2 * product_multiplications(p), bytes_moved(p, node));
+}
+
+static void dump_knobs(Text *out, const Graph *graph, const Node *node) {
+  (void)graph;
+  const Int8Schedule *s = (const Int8Schedule *)node->schedule;
+  if (s)
+    text_add(out, "  product rows=%d..%d,vectors=%d,group=%d,pairs=%d\n", s->rows.least, s->rows.most,
+             s->panels.vectors, s->group, s->pairs);
+}
+
+const KernelFamily family_matmul_int8 = {
+    .schedule = schedule,
+    .pack = pack,
+    .takes_epilogue = takes_epilogue,
+    .dump_knobs = dump_knobs,
+    .lower = lower_node,
+};

@@ -1,0 +1,306 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * C = A B of 8-bit numbers with zero points, exact in i32, then as i32, as f32 times a scale, or requantised. B is
+ * packed into panels of s8: [group][VECTORS][LANES][DOT], where group 0 is the sum of each column in i32, and group 1 +
+ * g has the depths DOT g to DOT g + DOT - 1, zero past the last.
+ *
+ * A dot product counts inputs from DOT_ZERO on (simd/int8.h), so that
+ *   sum over k of (a - zero) (b - b_zero) = dot - zero' columns - b_zero (rows - K zero'),
+ * where zero' = zero - DOT_ZERO, and rows and columns are the sums of A's rows, less DOT_ZERO each, and B's columns.
+ *
+ * Work is cut into (batch, panel, block of rows), in that order, and each worker takes one contiguous share.
+ */
+#include "kernel.h"
+#include "panel.h"
+#include "simd/int8.h"
+#include "simd/math.h"
+#include "simd/simd.h"
+
+/* Vectors of columns in a panel.
+ * legal: 1..4 */
+enum { VECTORS = 4 };
+/* Maximum rows of a block: ROWS * VECTORS sums are in registers.
+ * legal: 1..8 */
+enum { ROWS = 6 };
+/* Minimum rows of a block: where M is known, its blocks have one of two heights.
+ * legal: 1..8 */
+enum { MIN_ROWS = 1 };
+/* Panels that a single row is multiplied with at once.
+ * legal: 1 2 4 8 */
+enum { GROUP = 4 };
+/* Products of DOT bytes: 0: of any weights; 1: of those of which no two exceed 16 bits (DOT_PAIRS).
+ * legal: 0 1 */
+enum { FORM = 0 };
+/* Elements of A.
+ * legal: uint8_t int8_t */
+typedef uint8_t A;
+/* Has A a zero point other than 0?
+ * legal: 0 1 */
+enum { A_ZERO = 1 };
+/* Has B one zero point other than 0? Then the kernel adds up rows of A.
+ * legal: 0 1 */
+enum { B_ZERO = 0 };
+/* K modulo DOT.
+ * legal: 0..3 */
+enum { TAIL = 0 };
+/* Is a row of i32 added to the sums?
+ * legal: 0 1 */
+enum { BIAS = 0 };
+/* 0: the sums are not scaled; 1: by one number; 2: by one for each column.
+ * legal: 0..2 */
+enum { SCALES = 2 };
+/* Is a scale multiplied by A's, which only the run knows?
+ * legal: 0 1 */
+enum { A_SCALE = 0 };
+/* Is a row of f32 added to scaled sums?
+ * legal: 0 1 */
+enum { ADDEND = 0 };
+/* Are rows of f32 added behind it, the next one residual_row further on?
+ * legal: 0 1 */
+enum { RESIDUAL = 0 };
+/* What is stored.
+ * legal: float int32_t uint8_t int8_t */
+typedef float T;
+
+enum { A_SIGNED = (A)-1 < 0 };
+enum { T_FLOAT = (T)0.5 > 0, T_BYTES = sizeof(T) == 1, T_SIGNED = (T)-1 < 0 };
+
+typedef struct Gemm {
+  const A *a;
+  const int8_t *b;
+  const int32_t *bias;
+  const float *scale, *addend, *residual;
+  T *c;
+  int64_t m, n, k, panels, groups;
+  int64_t residual_row;
+  int a_zero, b_zero; /* A's as dot products count it */
+  float a_scale, c_zero;
+} Gemm;
+
+/* hook: maps an element of an f32 result; x and the result are one vector of columns. */
+static inline vec epilogue(vec x) { return x; }
+
+typedef vint DotRow[4];
+
+static int64_t panel_bytes(const Gemm *g) { return (g->groups + 1) * VECTORS * LANES * DOT; }
+
+/* ---- what becomes of a vector of sums ---- */
+
+SIMD_FUNCTION vint bias_at(const Gemm *g, int64_t column, int64_t count) {
+  if (count >= LANES) return vint_load(g->bias + column);
+  return vint_load_n(g->bias + column, count > 0 ? (int)count : 0);
+}
+
+SIMD_FUNCTION vec scale_at(const Gemm *g, int64_t column, int64_t count) {
+  vec scale = SCALES == 2 ? panel_load(g->scale + column, count) : vset(*g->scale);
+  return A_SCALE ? vmul(vset(g->a_scale), scale) : scale;
+}
+
+/* `rows`: the sum of the row of A, in every lane. */
+SIMD_FUNCTION vint corrected(const Gemm *g, vint sum, vint rows, int64_t column, int64_t count) {
+  if (BIAS) sum = vint_add(sum, bias_at(g, column, count));
+  if (!B_ZERO) return sum;
+  vint centred = vint_sub(rows, vint_set((int)((uint32_t)g->k * (uint32_t)g->a_zero)));
+  return vint_sub(sum, vint_mul(vint_set(g->b_zero), centred));
+}
+
+SIMD_FUNCTION vec scaled(const Gemm *g, vint sum, int64_t row, int64_t column, int64_t count) {
+  vec y = vint_to_float(sum);
+  if (SCALES) y = vmul(y, scale_at(g, column, count));
+  if (ADDEND) y = vadd(y, panel_load(g->addend + column, count));
+  if (RESIDUAL) y = vadd(y, panel_load(g->residual + row * g->residual_row + column, count));
+  return T_FLOAT ? epilogue(y) : y;
+}
+
+/* Halves to even, saturated; as the formula, all of it in f32. */
+SIMD_FUNCTION vint requantised(const Gemm *g, vec y) {
+  const float least = T_SIGNED ? -128.0f : 0.0f, most = T_SIGNED ? 127.0f : 255.0f;
+  return vround_to_int(vmin_bound(vmax_bound(vadd(vround(y), vset(g->c_zero)), vset(least)), vset(most)));
+}
+
+/* `count` columns of one row of C. */
+SIMD_FUNCTION void finish(const Gemm *g, vint sum, vint rows, int64_t row, int64_t column, int64_t count) {
+  void *to = g->c + row * g->n + column;
+  int part = count >= LANES ? LANES : (int)count;
+  if (count <= 0) return;
+  sum = corrected(g, sum, rows, column, count);
+  if (T_FLOAT) {
+    panel_store(to, scaled(g, sum, row, column, count), count);
+  } else if (!T_BYTES) {
+    if (part == LANES)
+      vint_store(to, sum);
+    else
+      vint_store_n(to, sum, part);
+  } else {
+    vint y = requantised(g, scaled(g, sum, row, column, count));
+    if (part == LANES && T_SIGNED) vint_store_s8(to, y);
+    if (part == LANES && !T_SIGNED) vint_store_u8(to, y);
+    if (part < LANES && T_SIGNED) vint_store_s8_n(to, y, part);
+    if (part < LANES && !T_SIGNED) vint_store_u8_n(to, y, part);
+  }
+}
+
+/* ---- products ---- */
+
+/* Where sums begin: the zero point times the sum of the column. */
+SIMD_FUNCTION void begin(const Gemm *g, vint *sums, const int8_t *panel) {
+#pragma clang loop unroll(full)
+  for (int v = 0; v < VECTORS; v++) {
+    vint columns = vint_load(panel + v * LANES * DOT);
+    sums[v] = vint_sub(vint_zero(), vint_mul(vint_set(g->a_zero), columns));
+  }
+}
+
+/* One group of the depth: `bytes` of each row, DOT or the tail. */
+SIMD_FUNCTION void step(DotRow *sums, vint *row_sums, int rows, const A *const *at, int64_t k, const int8_t *weights,
+                        int bytes) {
+  vint w[VECTORS];
+#pragma clang loop unroll(full)
+  for (int v = 0; v < VECTORS; v++) w[v] = vdot_load(weights + v * LANES * DOT);
+#pragma clang loop unroll(full)
+  for (int m = 0; m < rows; m++) {
+    vint x = bytes == DOT ? vdot_broadcast(at[m] + k, A_SIGNED) : vdot_broadcast_n(at[m] + k, bytes, A_SIGNED);
+#pragma clang loop unroll(full)
+    for (int v = 0; v < VECTORS; v++) sums[m][v] = vdot(sums[m][v], x, w[v], FORM);
+    if (B_ZERO)
+      row_sums[m] = vdot(row_sums[m], x, vint_set(bytes == DOT ? 0x01010101 : 0x01010101 >> 8 * (DOT - bytes)), FORM);
+  }
+}
+
+/* Rows first .. first + rows of one panel. */
+SIMD_FUNCTION void block(const Gemm *g, int64_t panel, int64_t first, int rows) {
+  DotRow sums[ROWS];
+  vint row_sums[ROWS];
+  const A *at[ROWS];
+  const int8_t *weights = g->b + panel * panel_bytes(g);
+  begin(g, sums[0], weights);
+#pragma clang loop unroll(full)
+  for (int m = 0; m < rows; m++) {
+    at[m] = (const A *)vapart((const void *)(g->a + (first + m) * g->k));
+    row_sums[m] = vint_zero();
+#pragma clang loop unroll(full)
+    for (int v = 0; v < VECTORS; v++) sums[m][v] = sums[0][v];
+  }
+  int64_t k = 0;
+#pragma clang loop unroll_count(2)
+  for (; k < g->k - TAIL; k += DOT) step(sums, row_sums, rows, at, k, weights + (k + DOT) * VECTORS * LANES, DOT);
+  if (TAIL) step(sums, row_sums, rows, at, k, weights + (k + DOT) * VECTORS * LANES, TAIL);
+#pragma clang loop unroll(full)
+  for (int m = 0; m < rows; m++) {
+#pragma clang loop unroll(full)
+    for (int v = 0; v < VECTORS; v++) {
+      int64_t column = (panel * VECTORS + v) * LANES;
+      finish(g, sums[m][v], row_sums[m], first + m, column, g->n - column);
+    }
+  }
+}
+
+static void block_of_rows(const Gemm *g, int64_t panel, int64_t first, int64_t rows) {
+  if (MIN_ROWS <= 1 && 1 <= ROWS && rows == 1) block(g, panel, first, 1);
+  if (MIN_ROWS <= 2 && 2 <= ROWS && rows == 2) block(g, panel, first, 2);
+  if (MIN_ROWS <= 3 && 3 <= ROWS && rows == 3) block(g, panel, first, 3);
+  if (MIN_ROWS <= 4 && 4 <= ROWS && rows == 4) block(g, panel, first, 4);
+  if (MIN_ROWS <= 5 && 5 <= ROWS && rows == 5) block(g, panel, first, 5);
+  if (MIN_ROWS <= 6 && 6 <= ROWS && rows == 6) block(g, panel, first, 6);
+  if (MIN_ROWS <= 7 && 7 <= ROWS && rows == 7) block(g, panel, first, 7);
+  if (MIN_ROWS <= 8 && 8 <= ROWS && rows == 8) block(g, panel, first, 8);
+}
+
+/* M = 1: some panels at once, so that enough sums are under way. */
+SIMD_FUNCTION void row_group(const Gemm *g, int64_t panel, int panels) {
+  DotRow sums[GROUP];
+  vint row_sum = vint_zero();
+  int64_t stride = panel_bytes(g), k = 0;
+  const int8_t *weights = g->b + panel * stride;
+#pragma clang loop unroll(full)
+  for (int p = 0; p < panels; p++) begin(g, sums[p], weights + p * stride);
+  for (; k < g->k; k += DOT) {
+    int bytes = TAIL && g->k - k < DOT ? TAIL : DOT;
+    vint x = bytes == DOT ? vdot_broadcast(g->a + k, A_SIGNED) : vdot_broadcast_n(g->a + k, TAIL, A_SIGNED);
+    const int8_t *w = weights + (k + DOT) * VECTORS * LANES;
+#pragma clang loop unroll(full)
+    for (int p = 0; p < panels; p++)
+#pragma clang loop unroll(full)
+      for (int v = 0; v < VECTORS; v++)
+        sums[p][v] = vdot(sums[p][v], x, vdot_load(w + p * stride + v * LANES * DOT), FORM);
+    if (B_ZERO) row_sum = vdot(row_sum, x, vint_set(bytes == DOT ? 0x01010101 : 0x01010101 >> 8 * (DOT - TAIL)), FORM);
+  }
+#pragma clang loop unroll(full)
+  for (int p = 0; p < panels; p++)
+#pragma clang loop unroll(full)
+    for (int v = 0; v < VECTORS; v++) {
+      int64_t column = ((panel + p) * VECTORS + v) * LANES;
+      finish(g, sums[p][v], row_sum, 0, column, g->n - column);
+    }
+}
+
+/* Panels begin .. end of M = 1. */
+static void single_row(const Gemm *g, int64_t begin, int64_t end) {
+  int64_t panel = begin;
+  for (; GROUP > 1 && panel + GROUP <= end; panel += GROUP) row_group(g, panel, GROUP);
+  for (; panel < end; panel++) row_group(g, panel, 1);
+}
+
+/* Blocks begin .. end, of `blocks` that M is cut into, of one panel. */
+static void panel_rows(const Gemm *g, int64_t panel, int64_t begin, int64_t end, int64_t blocks) {
+  for (int64_t i = begin; i < end; i++) {
+    int64_t first = i * g->m / blocks;
+    block_of_rows(g, panel, first, (i + 1) * g->m / blocks - first);
+  }
+}
+
+/* The matrices of one batch. A and B have strides for each batch axis, C is dense, the rest is the same for all. */
+static Gemm at_batch(const Gemm *all, int64_t index, int64_t rank, const int64_t *dims, const int64_t *a_batch,
+                     const int64_t *b_batch) {
+  Gemm g = *all;
+  g.c += index * all->m * all->n;
+  for (int64_t axis = rank - 1; axis >= 0; axis--) {
+    int64_t i = index % dims[axis];
+    g.a += i * a_batch[axis];
+    g.b += i * b_batch[axis];
+    index /= dims[axis];
+  }
+  return g;
+}
+
+/* a: [batch][m][k], bytes. b: panels that cover n columns. b_zero: what stands for 0 in the packed panels. scale: one,
+ * or a row. bias: a row. c: [batch][m][n]. */
+static void gemm_int8(const Team *team, const A *a, const int8_t *b, const A *a_zero, int64_t b_zero,
+                      const int32_t *bias, const float *a_scale, const float *scale, const float *addend,
+                      const float *residual, T *c, int64_t c_zero, int64_t m, int64_t n, int64_t k,
+                      int64_t residual_row, int64_t batch_rank, const int64_t *batch_dims, const int64_t *a_batch,
+                      const int64_t *b_batch) {
+  Gemm all = {.a = a,
+              .b = b,
+              .bias = bias,
+              .scale = scale,
+              .addend = addend,
+              .residual = residual,
+              .c = c,
+              .m = m,
+              .n = n,
+              .k = k,
+              .panels = ceil_div(n, VECTORS * LANES),
+              .groups = ceil_div(k, DOT),
+              .residual_row = residual_row,
+              .a_zero = vdot_zero(A_ZERO ? *a_zero : 0, A_SIGNED),
+              .b_zero = (int)b_zero,
+              .a_scale = A_SCALE ? *a_scale : 1,
+              .c_zero = (float)c_zero};
+  int64_t batches = 1, blocks = ceil_div(m, ROWS), item, end;
+  for (int64_t axis = 0; axis < batch_rank; axis++) batches *= batch_dims[axis];
+  team_share(team, batches * all.panels * blocks, &item, &end);
+  while (item < end) {
+    int64_t in_batch = all.panels * blocks, batch = item / in_batch, first = item % in_batch;
+    Gemm g = at_batch(&all, batch, batch_rank, batch_dims, a_batch, b_batch);
+    int64_t last = min_i64(in_batch, first + end - item), at = first % blocks;
+    if (MIN_ROWS == 1 && m == 1) {
+      single_row(&g, first, last);
+      item += last - first;
+      continue;
+    }
+    int64_t stop = min_i64(blocks, at + last - first);
+    panel_rows(&g, first / blocks, at, stop, blocks);
+    item += stop - at;
+  }
+}

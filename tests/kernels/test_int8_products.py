@@ -1,0 +1,193 @@
+# SPDX-License-Identifier: MIT
+"""Matrix products of 8-bit numbers with constant weights equal NumPy's in 64 bits and f32, bit for bit, on every ISA: extremes,
+all tails of rows, columns and depths, zero points of either side, each operator's scales, sums and activations behind them."""
+import numpy
+import pytest
+from onnx import helper
+
+from support.amount import some
+from support.emitted import assert_same, run_module, run_by
+from support.onnx_files import model_of, onnxruntime_run, write
+from support.targets import FOREIGN
+
+HERE = ["x86-64-v4+vnni", "x86-64-v3+vnni", "x86-64-v4", "x86-64-v3", "x86-64-v2", "x86-64"]
+EMULATED = ["aarch64-linux-gnu", "aarch64-linux-gnu+dotprod+fp16+bf16+i8mm", *some(["aarch64-linux-gnu+sve256", "riscv64-linux-gnu+rvv128"], 1)]
+SIZES = [(1, 1, 1), (1, 7, 5), (1, 64, 300), (2, 2, 16), (3, 33, 17), (5, 9, 130), (13, 130, 65), (7, 4, 100), (31, 67, 129)]
+TYPES = {"u8": numpy.uint8, "i8": numpy.int8}
+ONNX_TYPES = {numpy.dtype(numpy.uint8): 2, numpy.dtype(numpy.int8): 3, numpy.dtype(numpy.int32): 6, numpy.dtype(numpy.float32): 1}
+
+
+def bytes_of(rng, dtype, shape, extreme):
+    """extreme: the least and the greatest only, whose products would saturate 16 bits."""
+    limits = numpy.iinfo(TYPES[dtype])
+    if extreme:
+        return numpy.where(rng.random(shape) < 0.5, limits.min, limits.max).astype(TYPES[dtype])
+    return rng.integers(limits.min, limits.max + 1, shape).astype(TYPES[dtype])
+
+
+class Network:
+    """Nodes side by side, their constants, feeds and results."""
+
+    def __init__(self):
+        self.nodes, self.constants, self.feeds, self.wanted = [], {}, {}, {}
+
+    def constant(self, array):
+        name = f"c{len(self.constants)}"
+        self.constants[name] = numpy.asarray(array)
+        return name
+
+    def feed(self, array):
+        name = f"x{len(self.feeds)}"
+        self.feeds[name] = array
+        return name
+
+    def node(self, op, inputs, result, **attributes):
+        name = f"y{len(self.wanted)}"
+        self.wanted[name] = result
+        domain = "com.microsoft" if op in ("QGemm", "MatMulIntegerToFloat", "DynamicQuantizeMatMul") else ""
+        self.nodes.append(helper.make_node(op, inputs, [name], domain=domain, **attributes))
+        return name
+
+    def model(self):
+        def kinds(arrays):
+            return {name: (ONNX_TYPES[array.dtype], array.shape) for name, array in arrays.items()}
+        return model_of(self.nodes, kinds(self.feeds), kinds(self.wanted), self.constants)
+
+
+def zeros(dtype):
+    limits = numpy.iinfo(TYPES[dtype])
+    return [0, limits.min, limits.max, 3]
+
+
+def quantised(y, zero):
+    limits = numpy.iinfo(zero.dtype)
+    return numpy.clip(numpy.rint(y) + numpy.float32(zero), numpy.float32(limits.min), numpy.float32(limits.max)).astype(zero.dtype)
+
+
+def sums_of(a, a_zero, b, b_zero):
+    return (a.astype(numpy.int64) - int(a_zero)) @ (b.astype(numpy.int64) - b_zero.astype(numpy.int64))
+
+
+def random_scale(rng, shape=()):
+    return rng.uniform(1e-3, 3e-2, shape).astype(numpy.float32)
+
+
+def operands(rng, k, shape, batch=()):
+    """a and its zero point, b and its, all kinds of them in turn."""
+    M, K, N = shape
+    a_type, b_type = ["u8", "i8"][k % 2], ["i8", "u8"][k // 2 % 2]
+    a, b = bytes_of(rng, a_type, (*batch, M, K), k % 3 == 0), bytes_of(rng, b_type, (K, N), k % 3 < 2)
+    a_zero = numpy.array(zeros(a_type)[k % 4], a.dtype)
+    b_zero = numpy.array(zeros(b_type)[k // 4 % 4], b.dtype)
+    if k % 5 == 0:  # of each column; the differences are i8
+        b_zero = numpy.full(N, 128 if b_type == "u8" else 0, b.dtype)
+    return a, a_zero, b, b_zero
+
+
+def add_integer(net, rng, k, shape):
+    a, a_zero, b, b_zero = operands(rng, k, shape, batch=(2,) if k % 7 == 3 else ())
+    frozen = net.constant if k % 2 else net.feed
+    net.node("MatMulInteger", [net.feed(a), net.constant(b), frozen(a_zero), net.constant(b_zero)],
+             sums_of(a, a_zero, b, b_zero).astype(numpy.int32))
+
+
+def add_qlinear(net, rng, k, shape):
+    a, a_zero, b, b_zero = operands(rng, k, shape)
+    a_scale, y_scale, y_zero = random_scale(rng), numpy.float32(rng.uniform(0.1, 1)), bytes_of(rng, "u8" if a.dtype == numpy.uint8 else "i8", (), False)
+    b_scale = random_scale(rng, shape[2] if b_zero.ndim else ())
+    scale = a_scale * b_scale / y_scale
+    net.node("QLinearMatMul", [net.feed(a), *map(net.constant, (a_scale, a_zero, b, b_scale, b_zero, y_scale, y_zero))],
+             quantised(sums_of(a, a_zero, b, b_zero).astype(numpy.float32) * scale, y_zero))
+
+
+def add_gemm(net, rng, k, shape):
+    a, a_zero, b, b_zero = operands(rng, k, shape)
+    bias = rng.integers(-10**6, 10**6, shape[2]).astype(numpy.int32)
+    a_scale, b_scale, alpha = random_scale(rng), random_scale(rng), numpy.float32(1.5)
+    y = (sums_of(a, a_zero, b, b_zero) + bias).astype(numpy.float32)
+    inputs = [net.feed(a), *map(net.constant, (a_scale, a_zero, b.T if k % 2 else b, b_scale, b_zero, bias))]
+    scale = a_scale * b_scale * alpha
+    if k % 3:
+        y_scale, y_zero = random_scale(rng), bytes_of(rng, ["u8", "i8"][k % 2], (), False)
+        return net.node("QGemm", [*inputs, net.constant(y_scale), net.constant(y_zero)], quantised(y * (scale / y_scale), y_zero),
+                        transB=k % 2, alpha=1.5)
+    return net.node("QGemm", inputs, y * scale, transB=k % 2, alpha=1.5)
+
+
+def add_to_float(net, rng, k, shape):
+    a, a_zero, b, b_zero = operands(rng, k, shape)
+    a_scale, b_scale = random_scale(rng), random_scale(rng, shape[2] if k % 2 else 1)
+    bias = rng.standard_normal(shape[2]).astype(numpy.float32)
+    y = sums_of(a, a_zero, b, b_zero).astype(numpy.float32) * (a_scale * b_scale) + bias
+    frozen = net.constant if k % 3 else net.feed
+    name = net.node("MatMulIntegerToFloat", [net.feed(a), net.constant(b), frozen(a_scale), net.constant(b_scale), frozen(a_zero),
+                                             net.constant(b_zero), net.constant(bias)], y)
+    if k % 2:
+        return name
+    del net.wanted[name]
+    residual = rng.standard_normal(y.shape).astype(numpy.float32)
+    total = f"t{k}"
+    net.nodes.append(helper.make_node("Add", [name, net.feed(residual)], [total]))
+    net.wanted["filler" + name] = numpy.maximum(y + residual, 0)
+    net.nodes.append(helper.make_node("Relu", [total], ["filler" + name]))
+    return name
+
+
+def network(seed=1):
+    rng, net = numpy.random.default_rng(seed), Network()
+    for k, shape in enumerate(SIZES * 2):
+        for add in (add_integer, add_qlinear, add_gemm, add_to_float):
+            add(net, rng, k + seed, shape)
+    return net
+
+
+@pytest.mark.parametrize("target", [*HERE, *EMULATED])
+def test_products_equal_numpy(target, compile, tmp_path, request):
+    net = network()
+    module = compile(write(tmp_path, net.model()), f"--target={target}")
+    if target in FOREIGN:
+        got = run_by(request.getfixturevalue("rnnrun_of")(target), module, net.feeds, net.wanted, tmp_path)
+    else:
+        got = run_module(module, net.feeds, threads=(1, 2, 3, 5, 8))
+    for name, want in net.wanted.items():
+        assert got[name].dtype == want.dtype and got[name].tobytes() == want.tobytes(), name
+
+
+def test_they_run_by_kernels_of_bytes(rnncc, tmp_path):
+    done = rnncc("inspect", write(tmp_path, network().model()), "--dump-after=decompose")
+    text = done.stdout + done.stderr
+    assert all(f"= {op}" in text or f" {op} " in text for op in ("MatMulInteger", "QLinearMatMul", "QGemm", "MatMulIntegerToFloat")), text
+
+
+def dynamically_quantised(x, w, scale, bias):
+    """As ONNX Runtime's quantiser writes a MatMul and its Add."""
+    constants = {"w": w, "w_zero": numpy.zeros(scale.shape, w.dtype), "w_scale": scale, "bias": bias}
+    nodes = [helper.make_node("DynamicQuantizeLinear", ["x"], ["q", "scale", "zero"]),
+             helper.make_node("MatMulInteger", ["q", "w", "zero", "w_zero"], ["sums"]),
+             helper.make_node("Cast", ["sums"], ["floats"], to=1), helper.make_node("Mul", ["scale", "w_scale"], ["scales"]),
+             helper.make_node("Mul", ["floats", "scales"], ["product"]), helper.make_node("Add", ["bias", "product"], ["sum"]),
+             helper.make_node("Add", ["sum", "x"], ["y"])]
+    return model_of(nodes, {"x": (1, x.shape)}, {"y": (1, x.shape)}, constants)
+
+
+@pytest.mark.parametrize("each_column", [False, True])
+def test_a_dynamically_quantised_product_is_one_operator(each_column, rnncc, compile, tmp_path):
+    """Its results are those of the operators one by one, bit for bit."""
+    rng = numpy.random.default_rng(7)
+    x, w = rng.standard_normal((2, 5, 40)).astype(numpy.float32), bytes_of(rng, "i8", (40, 40), False)
+    model = dynamically_quantised(x, w, random_scale(rng, 40 if each_column else ()), rng.standard_normal(40).astype(numpy.float32))
+    path = write(tmp_path, model)
+    done = rnncc("inspect", path, "--dump-after=fuse_quantised")
+    assert "MatMulIntegerToFloat" in done.stderr and " MatMulInteger(" not in done.stderr and " Cast" not in done.stderr, done.stderr
+    assert_same(run_module(compile(path), {"x": x}), onnxruntime_run(model, {"x": x}))
+
+
+def test_weights_whose_sums_exceed_31_bits_are_split_or_added_exactly(compile, reference, tmp_path):
+    """255 times -128, 66000 times: less than -2^31. Then the sum is that of i32, modulo 2^32."""
+    K, net = 66000, Network()
+    a, b = numpy.full((1, K), 255, numpy.uint8), numpy.full((K, 2), -128, numpy.int8)
+    b[:, 1] = 127
+    net.node("MatMulInteger", [net.feed(a), net.constant(b)], (a.astype(numpy.int64) @ b.astype(numpy.int64)).astype(numpy.int32))
+    got = run_module(compile(write(tmp_path, net.model()), "--target=x86-64-v2"), net.feeds, threads=(1,))
+    for name, want in net.wanted.items():
+        numpy.testing.assert_array_equal(got[name], want)
