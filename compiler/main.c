@@ -39,6 +39,7 @@ static void compile(Compilation *c) {
     tell_sizes(c);
     break;
   case EMIT_SO:
+  case EMIT_WHEEL:
     run_steps(c, STEP_build);
     break;
   }

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "driver/bundle.h"
+#include "driver/output.h"
+#include "link/wheel.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -109,7 +111,18 @@ static void check_kind(Options *options) {
   if (options->static_library && options->emit != EMIT_SO) REFUSE("--static goes with no --emit but so");
   if (options->static_library) options->emit = EMIT_A;
   bool named = options->emit == EMIT_A || options->emit == EMIT_H || options->emit == EMIT_C;
-  if (options->name && !named) REFUSE("--name goes with --static, --emit=h and --emit=c");
+  if (options->name && !named && options->emit != EMIT_WHEEL)
+    REFUSE("--name goes with --static, --emit=h, --emit=c and --emit=wheel");
+}
+
+static void check_wheel(const Options *options) {
+  if (options->emit != EMIT_WHEEL) return;
+  if (options->depfile) REFUSE("--depfile goes with outputs whose path is known, not with --emit=wheel");
+  if (options->output && file_has_suffix(options->output, ".whl"))
+    REFUSE("-o: expected the folder of the wheel, whose name says what it is for, found %s", options->output);
+  const char *name = output_name(options, options->arena);
+  if (is_python_word(name))
+    REFUSE("--emit=wheel: no package can be called %s, a word of Python; expected --name=NAME", name);
 }
 
 static void check_profile(Options *options) {
@@ -120,7 +133,7 @@ static void check_profile(Options *options) {
     REFUSE("--profile=edge: expected a target without features, found %s", target->name);
   if (options->threads > 1) REFUSE("--profile=edge: expected one thread, found --threads=%d", options->threads);
   bool compiles = options->verb == VERB_COMPILE || options->verb == VERB_BUNDLE;
-  bool shared = compiles && options->emit == EMIT_SO;
+  bool shared = compiles && (options->emit == EMIT_SO || options->emit == EMIT_WHEEL);
   if (shared) REFUSE("--profile=edge goes with --static, --emit=c and --emit=h");
   options->threads = 1;
 }
@@ -130,6 +143,7 @@ static void check_output(const Options *options) {
   bool is_text = options->emit == EMIT_DOT || options->emit == EMIT_H;
   if (to_stdout && !is_text) REFUSE("-o -: only --emit=h and --emit=dot go to stdout");
   if (options->n_models && options->models->network) bundle_check(options);
+  check_wheel(options);
   bool alone = options->verb == VERB_TARGETS && !options->calibrate;
   if (alone && options->output) REFUSE("targets: -o goes with --calibrate");
   if (alone && options->budget_seconds > 0) REFUSE("targets: --budget goes with --calibrate");

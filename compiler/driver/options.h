@@ -22,7 +22,16 @@ typedef enum ScheduleVerb {
 #include "driver/options.def"
 } ScheduleVerb;
 
-typedef enum EmitKind { EMIT_SO, EMIT_C, EMIT_H, EMIT_GRAPH, EMIT_DOT, EMIT_A /* by --static */ } EmitKind;
+/* Those of a bundle come first. */
+typedef enum EmitKind {
+  EMIT_SO,
+  EMIT_C,
+  EMIT_H,
+  EMIT_WHEEL,
+  EMIT_GRAPH,
+  EMIT_DOT,
+  EMIT_A /* by --static */
+} EmitKind;
 
 typedef enum Profile { PROFILE_FULL, PROFILE_EDGE } Profile;
 

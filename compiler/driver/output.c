@@ -37,6 +37,7 @@ const char *output_path(const Options *options, Arena *arena) {
   const char *model = file_last_part(options->models->path);
   if (options->verb == VERB_TUNE) return file_with_suffix(arena, model, ".jsonl");
   if (options->verb == VERB_QUANTIZE) return file_with_suffix(arena, model, ".int8.json");
+  if (options->emit == EMIT_WHEEL) return ".";
   if (options->emit == EMIT_A) return arena_format(arena, "lib%s.a", output_name(options, arena));
   return file_with_suffix(arena, model, suffixes[options->emit]);
 }

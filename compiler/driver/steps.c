@@ -8,6 +8,7 @@
 #include "driver/output.h"
 #include "ir/bodies.h"
 #include "link/toolchain.h"
+#include "link/wheel.h"
 #include "load/load.h"
 #include "machine/targets.h"
 #include "passes.h"
@@ -95,11 +96,26 @@ static void step_check_unit(Compilation *c, Branch *b) {
   check_unit(c->arena, b->unit, c->folder, clang_args(c->arena, &build, b->config->target));
 }
 
+static void build_wheel(const Compilation *c, const Units *units, const Build *build, const char *output) {
+  Graph *graph = c->branches->graph;
+  const char *module = arena_format(c->arena, "%s/built.so", c->folder);
+  Wheel wheel = {.name = output_name(c->options, c->arena),
+                 .version = graph->version,
+                 .triple = build->target->triple,
+                 .build = build_record(graph)};
+  build_module(units, c->folder, build, c->options->runtime, module);
+  puts(wheel_write(c->arena, &wheel, module, output));
+}
+
 static void step_build(Compilation *c) {
   const Options *options = c->options;
   Build build = build_of(c);
   Units units = units_of(c);
-  build_module(&units, c->folder, &build, options->runtime, output_path(options, c->arena));
+  const char *output = output_path(options, c->arena);
+  if (options->emit == EMIT_WHEEL)
+    build_wheel(c, &units, &build, output);
+  else
+    build_module(&units, c->folder, &build, options->runtime, output);
   temporary_remove(c->folder);
 }
 

@@ -190,6 +190,6 @@ def test_where_rnncc_is_missing_it_says_where_it_looked(monkeypatch, tmp_path):
 
 
 def test_json_is_what_constants_are_given_as():
-    from rnncc.compiler import _words
+    from rnncc.compiling.compiler import _words
     words = list(_words(None, None, {"a": numpy.arange(3), "b": True, "c": numpy.float32(0.5)}, None, ()))
     assert words[1::2] == ["a=[0, 1, 2]", "b=true", "c=0.5"] and json.loads(words[1][2:]) == [0, 1, 2]

@@ -3,19 +3,15 @@
 from any folder with nothing of the source tree."""
 import base64
 import hashlib
-import os
-import pwd
 import shutil
 import subprocess
-import sys
-import tempfile
 import zipfile
 from pathlib import Path
 
-import numpy
 import pytest
 
 from conftest import ROOT, build_directory, sanitized
+from support.user import User
 
 pytestmark = pytest.mark.skipif(sanitized(), reason="a build with sanitizers is for no wheel")
 FIRST_RESULT = """
@@ -36,47 +32,14 @@ def wheel(tmp_path_factory):
     return Path(done.stdout.strip())
 
 
-class User:
-    """A folder of its own, and programs run there by its owner: nobody, where the tests run as root."""
-
-    def __init__(self, folder):
-        self.folder, self.prefix = folder, []
-        if os.getuid() == 0:
-            nobody = pwd.getpwnam("nobody")
-            os.chown(folder, nobody.pw_uid, nobody.pw_gid)
-            self.prefix = ["setpriv", f"--reuid={nobody.pw_uid}", f"--regid={nobody.pw_gid}", "--clear-groups"]
-        kept = ("LANG", "LD_LIBRARY_PATH", "RNNCC_DATA")
-        self.environment = {"PATH": "/usr/bin:/bin", "HOME": str(folder),
-                            **{name: os.environ[name] for name in kept if name in os.environ}}
-
-    def run(self, *words, **environment):
-        return subprocess.run([*self.prefix, *map(str, words)], cwd=self.folder, capture_output=True, text=True, timeout=300,
-                              env={**self.environment, **environment})
-
-    def must(self, *words):
-        done = self.run(*words)
-        assert done.returncode == 0, done.stdout + done.stderr
-        return done.stdout
-
-
-def venv(user, name):
-    """A fresh one that has pip; NumPy is that of the tests."""
-    user.must(sys.executable, "-m", "venv", name)
-    (packages,) = (user.folder / name / "lib").glob("python*/site-packages")
-    (packages / "numpy_of_the_tests.pth").write_text(f"{Path(numpy.__file__).parents[1]}\n")
-    return user.folder / name / "bin", packages
-
-
 @pytest.fixture(scope="module")
 def user(wheel):
-    folder = Path(tempfile.mkdtemp(prefix="rnncc-user-"))
-    user = User(folder)
-    for path in (wheel, ROOT / "models" / "digits_rnn.json", ROOT / "models" / "digits_rnn.safetensors"):
-        shutil.copy(path, folder)
-    user.bin, user.packages = venv(user, "venv")
-    user.must(user.bin / "pip", "install", "--no-index", "--no-deps", wheel.name)
-    yield user
-    shutil.rmtree(folder)
+    with User() as user:
+        for path in (wheel, ROOT / "models" / "digits_rnn.json", ROOT / "models" / "digits_rnn.safetensors"):
+            shutil.copy(path, user.folder)
+        user.bin, user.packages = user.venv("venv")
+        user.must(user.bin / "pip", "install", "--no-index", "--no-deps", wheel.name)
+        yield user
 
 
 def test_from_the_wheel_to_a_first_result_it_takes_three_lines(user):
@@ -125,7 +88,7 @@ def test_where_llvm_is_missing_it_says_so(user):
 
 
 def test_it_is_removed_whole(user):
-    binaries, packages = venv(user, "other")
+    binaries, packages = user.venv("other")
     before = {path for path in (user.folder / "other").rglob("*") if "__pycache__" not in path.parts}
     (file,) = user.folder.glob("*.whl")
     user.must(binaries / "pip", "install", "--no-index", "--no-deps", file.name)

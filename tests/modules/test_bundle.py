@@ -386,8 +386,8 @@ BROKEN = ('{"format": "rnncc", "version": 1, "name": "broken", "inputs": [{"name
     (["encoder.onnx", "joiner.onnx", "--dim=T=5", "--dim=U=5"], '--dim: expected a named dim, found "U"; encoder has "T"; joiner has none'),
     (["encoder.onnx", "--dim=T=5", "--state=x=none"], '--state: expected an input and an output of one network, found "x" and "none"; of inputs encoder has "x"; of outputs encoder has "steps"'),
     (["encoder.onnx", "--dim=T=5", "--freeze=decoder:h=1"], '--freeze: expected an input, found "decoder:h"; encoder has "x"'),
-    (["encoder.onnx", "--emit=dot"], '--emit: expected so, c or h, found "dot"'),
-    (["encoder.onnx", "--dim=T=5", "--name=a"], "--name goes with --static, --emit=h and --emit=c")], ids=lambda words: " ".join(words))
+    (["encoder.onnx", "--emit=dot"], '--emit: expected so, c, h or wheel, found "dot"'),
+    (["encoder.onnx", "--dim=T=5", "--name=a"], "--name goes with --static, --emit=h, --emit=c and --emit=wheel")], ids=lambda words: " ".join(words))
 def test_what_makes_no_sense_is_told(rnncc, files, tmp_path, words, message):
     done = rnncc("bundle", *words, "-o", tmp_path / "m.so", cwd=files)
     assert done.returncode == 2 and message in done.stderr, done.stderr

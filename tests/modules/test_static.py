@@ -150,7 +150,7 @@ def test_the_same_input_gives_the_same_library(models, libraries, rnncc, tmp_pat
 @pytest.mark.parametrize("words, message", [
     (["--name=1st", "--static"], "--name: expected an identifier of C"),
     (["--name=", "--static"], "--name: expected an identifier of C"),
-    (["--name=a"], "--name goes with --static, --emit=h and --emit=c"),
+    (["--name=a"], "--name goes with --static, --emit=h, --emit=c and --emit=wheel"),
     (["--static", "--emit=h"], "--static goes with no --emit but so"),
     (["--static", "-o", "-"], "only --emit=h and --emit=dot go to stdout")])
 def test_what_goes_together(models, rnncc, words, message):

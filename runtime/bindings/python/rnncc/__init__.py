@@ -6,13 +6,13 @@
     y = m(x)
 
 Needs NumPy, or without it takes and returns buffers."""
-from .compiler import CompileWarning, compile
+from .compiling.compiler import CompileWarning, compile
+from .compiling.torch_export import from_torch
 from .context import Context
 from .describe import Dim, Info, ProfileEntry, State, Tensor
 from .errors import (ArgumentError, BoundError, BusyError, ClosedError, CompileError, DataError, DTypeError, Error,
                      LoadError, OutOfMemoryError, ShapeError, SizeError, ToolchainError, UnsupportedError)
 from .module import Module, load
-from .torch_export import from_torch
 
 __all__ = ["ArgumentError", "BoundError", "BusyError", "ClosedError", "CompileError", "CompileWarning", "Context",
            "DTypeError", "DataError", "Dim", "Error", "Info", "LoadError", "Module", "OutOfMemoryError", "ProfileEntry",

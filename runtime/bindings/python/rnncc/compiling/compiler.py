@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any, Iterator, List, Mapping, Optional, Sequence, Tuple, Union
 
 from . import programs
-from .errors import CompileError, ToolchainError
-from .module import Module, load
-from .native import Path as AnyPath
+from ..errors import CompileError, ToolchainError
+from ..module import Module, load
+from ..native import Path as AnyPath
 
 ENVIRONMENT = 5  # rnncc's exit status where a program or a file that it needs is missing
 Bounds = Union[int, str, Tuple[int, ...], Sequence[int]]

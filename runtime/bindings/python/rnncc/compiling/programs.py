@@ -9,9 +9,9 @@ import sys
 from pathlib import Path
 from typing import List, NoReturn
 
-from .errors import ToolchainError
+from ..errors import ToolchainError
 
-BESIDE = Path(__file__).resolve().parent / "bin"
+BESIDE = Path(__file__).resolve().parents[1] / "bin"
 NO_LIBRARY = 127  # of the dynamic loader
 LLVM = ("rnncc needs LLVM 19 of the system: libclang, clang and lld (Debian: apt-get install libclang1-19 clang-19 "
         "lld-19)")

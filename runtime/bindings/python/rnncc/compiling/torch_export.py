@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any, List, Mapping, Optional, Sequence
 
 from .compiler import compile as compile_model
-from .errors import ArgumentError, ToolchainError
-from .module import Module
+from ..errors import ArgumentError, ToolchainError
+from ..module import Module
 
 Axes = Sequence[Mapping[int, str]]
 PACKAGES = ("torch", "onnx", "onnxscript")
