@@ -121,6 +121,7 @@ void inspect_module(const Options *options, Program *program) {
                                                 : NULL;
   if (several) printf(", %lld for all %s", (long long)program->weights_file->bytes, several);
   putchar('\n');
+  if (program->n_weights) printf("%-8s %s\n", "types", weights_by_type(program));
   printf("%-8s %lld bytes a context\n", "arena", (long long)program->arena_bytes);
   print_calls(program);
   if (options->memory) print_memory(program->arena, program->plan);

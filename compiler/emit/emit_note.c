@@ -83,6 +83,7 @@ static Text description(const Program *program, const char *build) {
   add_field(&out, "target", graph->config->target->name);
   text_add(&out, "%-8s %lld bytes packed, sha256 %s\n", "weights", (long long)program->weights_bytes,
            weights_sha256(program));
+  if (program->n_weights) add_field(&out, "types", weights_by_type(program));
   text_add(&out, "%-8s %lld bytes a context\n", "memory", (long long)program->arena_bytes);
   add_field(&out, "build", build);
   return out;

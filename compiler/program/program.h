@@ -205,6 +205,9 @@ const char *call_schedule(const Call *call);
  * of all, which has those behind it that the first one has not. */
 void join_weights(Program *const *programs, int count);
 
+/* needs: place_weights. "60000 bytes of f32, 128 of i64", without what is between constants; "" if there are none. */
+const char *weights_by_type(const Program *program);
+
 /* Of the file, in hexadecimal digits. */
 const char *weights_sha256(const Program *program);
 

@@ -3,6 +3,7 @@
 import random
 import struct
 
+import numpy as np
 import pytest
 
 from conftest import ROOT
@@ -45,6 +46,34 @@ def test_the_note_says_what_the_loaded_module_does(rnnrun, compile, tmp_path, na
     machine, *lines = read.stdout.splitlines()
     assert machine.startswith("machine  s390, 64 bits, little-endian; this is ")
     assert lines == loaded.stdout.splitlines() and len(lines) >= 8
+
+
+def by_type(text):
+    """{type: bytes} of the line of types, or {} without one."""
+    lines = [line for line in text.splitlines() if line.startswith("types")]
+    assert len(lines) <= 1
+    words = lines[0].removeprefix("types").replace(" bytes", "").split(", ") if lines else []
+    return {dtype: int(count) for count, dtype in (word.split(" of ") for word in words)}
+
+
+def test_weights_are_listed_by_type(rnncc, rnnrun, compile, tmp_path):
+    """Kernels read these constants as they are: a table of f32 and one of bytes, and the indices of both."""
+    model = Model("tables")
+    indices = model.constant(np.array([3, 0, 2], np.int64))
+    for name, table in (("floats", np.ones((5, 16), np.float32)), ("bytes", np.ones((5, 64), np.int8))):
+        rows = model.node("Gather", [model.input(f"{name}_in", {"floats": "f32", "bytes": "i8"}[name], list(table.shape)), indices])
+        model.output(model.node("Concat", [rows, model.constant(table)], axis=0))
+    path = model.write(tmp_path)
+    expected = {"f32": 5 * 16 * 4, "i64": 3 * 8, "i8": 5 * 64}
+    assert by_type(rnnrun("inspect", compile(path)).stdout) == expected
+    assert by_type(rnncc("inspect", path).stdout) == expected
+
+
+def test_no_types_of_no_weights(rnncc, rnnrun, compile, tmp_path):
+    model = Model("bare")
+    model.output(model.node("Relu", [model.input("x", "f32", [4])]))
+    path = model.write(tmp_path)
+    assert by_type(rnnrun("inspect", compile(path)).stdout) == by_type(rnncc("inspect", path).stdout) == {}
 
 
 def test_a_module_that_was_built_for_another_machine(rnncc, aarch64_rnnrun, rnnrun, tmp_path):

@@ -53,16 +53,24 @@ static bool has_line(const char *text, const char *line, size_t length) {
   return false;
 }
 
+static void print_line(const char *text, const char *end) {
+  char *line = strndup(text, (size_t)(end - text));
+  if (!line) fail(EXIT_RESOURCE, "out of memory");
+  print_name(line);
+  putchar('\n');
+  free(line);
+}
+
 /* As print_name(), but line ends are those of the text; without the lines that `known` has, too. */
 static void print_lines(const char *text, const char *known) {
-  for (const char *end; (end = strchr(text, '\n')); text = end + 1) {
-    if (has_line(known, text, (size_t)(end - text))) continue;
-    char *line = strndup(text, (size_t)(end - text));
-    if (!line) fail(EXIT_RESOURCE, "out of memory");
-    print_name(line);
-    putchar('\n');
-    free(line);
-  }
+  for (const char *end; (end = strchr(text, '\n')); text = end + 1)
+    if (!has_line(known, text, (size_t)(end - text))) print_line(text, end);
+}
+
+/* The lines of the description that begin so. */
+static void print_lines_of(const char *text, const char *field) {
+  for (const char *end; (end = strchr(text, '\n')); text = end + 1)
+    if (!strncmp(text, field, strlen(field))) print_line(text, end);
 }
 
 /* Has the description this line? */
@@ -136,7 +144,8 @@ static int inspect_foreign(const char *path, const ElfFile *file, const char *ne
 
 /* ---- a loaded module ---- */
 
-static void print_info(const rnncc_info *info) {
+/* description: its note, which alone tells the weights by type; or NULL. */
+static void print_info(const rnncc_info *info, const char *description) {
   print_field("model", info->name);
   if (*info->model_version) print_field("version", info->model_version);
   for (int i = 0; i < info->n_dims; i++) {
@@ -157,6 +166,7 @@ static void print_info(const rnncc_info *info) {
   print_field("isa", info->isa);
   print_field("target", info->target);
   printf("%-8s %zu bytes packed, sha256 %s\n", "weights", info->weights_bytes, info->weights_sha256);
+  if (description) print_lines_of(description, "types    ");
   printf("%-8s %zu bytes a context\n", "memory", info->arena_bytes);
   print_field("build", info->build);
 }
@@ -170,9 +180,9 @@ static const char *description_of(const ElfFile *file, const rnncc_info *info, b
 }
 
 static void print_network(const rnncc_api *api, const ElfFile *file, const char *path) {
-  print_info(api->info);
-  if (path) print_file_size(path);
   const char *description = description_of(file, api->info, api->n_networks > 1);
+  print_info(api->info, description);
+  if (path) print_file_size(path);
   if (description) print_others(file, description);
 }
 
