@@ -18,7 +18,7 @@ class User:
             nobody = pwd.getpwnam("nobody")
             os.chown(self.folder, nobody.pw_uid, nobody.pw_gid)
             self.prefix = ["setpriv", f"--reuid={nobody.pw_uid}", f"--regid={nobody.pw_gid}", "--clear-groups"]
-        kept = ("LANG", "LD_LIBRARY_PATH", "RNNCC_DATA")
+        kept = ("LANG", "LD_LIBRARY_PATH")
         self.environment = {"PATH": "/usr/bin:/bin", "HOME": str(self.folder),
                             **{name: os.environ[name] for name in kept if name in os.environ}}
 
