@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* ONNX Runtime's own operators of quantised numbers: between floats, which hold them exactly. */
 #include "expand/quantised.h"
+#include "ir/tensor.h"
 #include "shapes/shape.h"
 
 /* The tensor at `input`, whose scale and zero point follow, in floats. */
@@ -87,9 +88,20 @@ void expand_qlinear_pool(const Formula *f, const Node *node, Value **results) {
   results[0] = rounded_last(f, node, over(f, mean, node->inputs[3]), node_input(node, 4));
 }
 
+static bool same_number(const Value *a, const Value *b) {
+  double x, y;
+  return a == b || (value_number(a, &x) && value_number(b, &y) && !(x < y) && !(x > y));
+}
+
+/* Each part in the result's scale: its numbers are those of the result. */
 void expand_qlinear_concat(const Formula *f, const Node *node, Value **results) {
+  Value *const *in = node->inputs;
   int n = (node->n_inputs - 2) / 3;
   Value **parts = ARENA_ARRAY(f->graph->arena, Value *, n);
-  for (int i = 0; i < n; i++) parts[i] = in_floats(f, node, 2 + 3 * i);
-  results[0] = as_result(f, node, build_concat(f, n, parts, node_int(node, ATTR_axis)), 0);
+  for (int i = 0; i < n; i++) {
+    int first = 2 + 3 * i;
+    bool as_it_is = same_number(in[first + 1], in[0]) && same_number(in[first + 2], in[1]);
+    parts[i] = as_it_is ? in[first] : as_result(f, node, in_floats(f, node, first), 0);
+  }
+  results[0] = build_concat(f, n, parts, node_int(node, ATTR_axis));
 }

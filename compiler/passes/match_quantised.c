@@ -260,11 +260,47 @@ static bool match_add(Match *match, const Builder *f, const Node *node) {
   return replace_with_numbers(match, build_op(f, OP_QLinearAdd, 8, inputs, 1, 0, NULL), quantize);
 }
 
+/* ---- normalisations ---- */
+
+enum { BN_SCALE = 1, BN_SHIFT, BN_MEAN, BN_VARIANCE, BN_INPUTS };
+
+/* A constant of the channels, [C, 1, 1], from the inputs of a batch normalisation. */
+static Value *of_batch_norm(const Builder *f, const Node *node, bool shift) {
+  const Value *x = node->inputs[0];
+  int64_t shape[MAX_RANK], channels = dim_value(x->shape[1]);
+  float *data = ARENA_ARRAY(f->graph->arena, float, channels);
+  for (int64_t c = 0; c < channels; c++) {
+    double variance = value_element(node->inputs[BN_VARIANCE], c) + node_float(node, ATTR_epsilon);
+    double scale = value_element(node->inputs[BN_SCALE], c) / sqrt(variance);
+    double moved = value_element(node->inputs[BN_SHIFT], c) - value_element(node->inputs[BN_MEAN], c) * scale;
+    data[c] = (float)(shift ? moved : scale);
+  }
+  for (int axis = 0; axis < x->rank - 1; axis++) shape[axis] = axis ? 1 : channels;
+  return graph_constant(f->graph, f->name, RNNCC_F32, x->rank - 1, shape, data);
+}
+
+/* Between numbers a product and a sum, which stay in registers. */
+static bool match_batch_norm(Match *match, const Builder *f, const Node *node) {
+  Operand x;
+  Quantisation y;
+  if (!read_operand(node, 0, &x) || !quantised_result(match, node->outputs[0], &y)) return false;
+  if (node->n_outputs != 1 || node_int(node, ATTR_training_mode) || node->inputs[0]->rank < 2) return false;
+  for (int i = BN_SCALE; i < BN_INPUTS; i++)
+    if (!node->inputs[i]->data) return false;
+  Value *scaled = binary(f, OP_Mul, node->inputs[0], of_batch_norm(f, node, false));
+  return replace(node, binary(f, OP_Add, scaled, of_batch_norm(f, node, true)));
+}
+
 /* ---- the pass ---- */
 
 static bool (*const matches[N_OPS])(Match *, const Builder *, const Node *) = {
-    [OP_Add] = match_add,         [OP_AveragePool] = match_average_pool,      [OP_Conv] = match_conv,
-    [OP_Gemm] = match_gemm,       [OP_GlobalAveragePool] = match_global_pool, [OP_MatMul] = match_matmul,
+    [OP_Add] = match_add,
+    [OP_AveragePool] = match_average_pool,
+    [OP_BatchNormalization] = match_batch_norm,
+    [OP_Conv] = match_conv,
+    [OP_Gemm] = match_gemm,
+    [OP_GlobalAveragePool] = match_global_pool,
+    [OP_MatMul] = match_matmul,
     [OP_ReduceMean] = match_mean,
 };
 

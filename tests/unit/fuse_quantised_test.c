@@ -149,6 +149,18 @@ static void the_reference_of_a_sum_is_its_formula(void **state) {
   assert_memory_equal(whole->data, formula->data, (size_t)tensor_count(whole));
 }
 
+static void a_batch_normalisation_between_numbers_is_a_product_and_a_sum(void **state) {
+  (void)state;
+  expect_fused((Steps){IN("f32[1,3,6]"),
+                       {"BatchNormalization", "@1 f32=1,2,0.5 f32=4,-8,1 f32=1,2,-4 f32=4,4,0.25", "epsilon=0"},
+                       {"Relu", "@2", ""},
+                       {"QuantizeLinear", "@3 f32(0.5) u8(0)", ""}},
+               "QuantizeLinear DequantizeLinear Mul Add QuantizeLinear");
+  expect_fused((Steps){IN("f32[1,3,6]"),
+                       {"BatchNormalization", "@1 f32=1,2,0.5 f32=4,-8,1 f32=1,2,-4 f32=4,4,0.25", "epsilon=0"}},
+               "QuantizeLinear DequantizeLinear BatchNormalization");
+}
+
 #define SAME(x) {"QuantizeLinear", x " f32(0.25) u8(130)", ""}
 
 static void what_moves_or_compares_numbers_needs_no_floats(void **state) {
@@ -219,6 +231,7 @@ int main(void) {
       TEST(results_that_are_not_quantised_are_floats_of_exact_sums),
       TEST(means_take_the_numbers),
       TEST(a_sum_with_what_a_convolution_writes_takes_the_numbers),
+      TEST(a_batch_normalisation_between_numbers_is_a_product_and_a_sum),
       TEST(the_reference_of_a_sum_is_its_formula),
       TEST(what_moves_or_compares_numbers_needs_no_floats),
       TEST(other_parameters_are_one_requantisation_before_what_moves),
