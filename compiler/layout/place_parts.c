@@ -43,6 +43,13 @@ static bool inputs_are_neighbours(const Node *concat) {
   return true;
 }
 
+/* Then it is copied to its other places, from its own: a kernel does not read what it writes. */
+static bool is_read_again(const Node *node, int input) {
+  for (int i = 0; i < node->n_inputs; i++)
+    if (i != input && node->inputs[i] == node->inputs[input]) return true;
+  return false;
+}
+
 static void place_concat(const bool *movable, Node *node) {
   Value *y = node->outputs[0];
   if (!y->view_of && movable[y->id] && inputs_are_neighbours(node)) {
@@ -54,25 +61,36 @@ static void place_concat(const bool *movable, Node *node) {
     Value *x = node->inputs[i];
     bool aligned = channel % y->channel_block == 0, last = i == node->n_inputs - 1;
     bool whole_blocks = last || channels_of(x) % y->channel_block == 0;
-    if (aligned && whole_blocks && !x->view_of && x->producer && x->channel_block == y->channel_block && movable[x->id])
-      make_part(x, y, channel / y->channel_block);
+    bool fits = aligned && whole_blocks && x->channel_block == y->channel_block && !is_read_again(node, i);
+    if (fits && !x->view_of && x->producer && movable[x->id]) make_part(x, y, channel / y->channel_block);
     channel += channels_of(x);
-  }
-}
-
-static void place_split(const bool *movable, Node *node) {
-  Value *x = node->inputs[0];
-  int64_t channel = 0;
-  for (int i = 0; i < node->n_outputs; i++) {
-    Value *y = node->outputs[i];
-    if (y && channel % x->channel_block == 0 && !y->view_of && movable[y->id])
-      make_part(y, x, channel / x->channel_block);
-    channel += y ? channels_of(y) : 0;
   }
 }
 
 static bool along_channels(const Node *node, OpKind op) {
   return is_blocked(node) && is_op(node, op) && normal_axis(node_int(node, ATTR_axis), node->inputs[0]->rank) == 1;
+}
+
+/* Is the value copied into that whole by a Concat? As a part of it, the copy would read what it writes. */
+static bool is_copied_into(const Graph *graph, const Value *value, const Value *whole) {
+  for (int n = 0; n < graph->n_nodes; n++) {
+    const Node *node = graph->nodes[n];
+    bool into = along_channels(node, OP_Concat) && value_root(node->outputs[0]) == whole;
+    for (int i = 0; into && i < node->n_inputs; i++)
+      if (node->inputs[i] == value) return true;
+  }
+  return false;
+}
+
+static void place_split(const Graph *graph, const bool *movable, Node *node) {
+  Value *x = node->inputs[0];
+  int64_t channel = 0;
+  for (int i = 0; i < node->n_outputs; i++) {
+    Value *y = node->outputs[i];
+    bool fits = y && channel % x->channel_block == 0 && !is_copied_into(graph, y, value_root(x));
+    if (fits && !y->view_of && movable[y->id]) make_part(y, x, channel / x->channel_block);
+    channel += y ? channels_of(y) : 0;
+  }
 }
 
 /* needs: insert_layout_transforms, dense ids. keeps: what nodes compute. Sets view_of and first_block. */
@@ -81,5 +99,5 @@ void place_parts(Graph *graph) {
   for (int n = graph->n_nodes - 1; n >= 0; n--)
     if (along_channels(graph->nodes[n], OP_Concat)) place_concat(movable, graph->nodes[n]);
   for (int n = 0; n < graph->n_nodes; n++)
-    if (along_channels(graph->nodes[n], OP_Split)) place_split(movable, graph->nodes[n]);
+    if (along_channels(graph->nodes[n], OP_Split)) place_split(graph, movable, graph->nodes[n]);
 }

@@ -134,11 +134,25 @@ static void channels_within_a_block_are_copied(void **state) {
   assert_null(concat->inputs[1]->view_of);
 }
 
-static void the_same_value_twice_has_one_place(void **state) {
+/* A copy from one of its places to the other would read what it writes. */
+static void the_same_value_twice_is_copied(void **state) {
   (void)state;
   Graph *graph = LAID_OUT({"Conv", "f32[B,16,4,4] f32[16,16,1,1]!"}, {"Concat", "@0 @0", "axis=1"}, {"Relu", "@1"});
   const Node *concat = producer_named(graph, "Concat");
-  assert_int_equal(concat->inputs[0]->first_block, 0);
+  assert_true(is_blocked(concat));
+  assert_null(concat->inputs[0]->view_of);
+}
+
+/* The first input is in place; its first half is copied to a place within a block. */
+static void a_half_of_a_part_is_no_part_if_it_is_copied_beside(void **state) {
+  (void)state;
+  Graph *graph = LAID_OUT({"Conv", "f32[B,16,4,4] f32[32,16,1,1]!"}, {"Split", "@0 i64=16,16", "axis=1"},
+                          {"Conv", "@0 f32[8,32,1,1]!"}, {"Concat", "@0 @2 @1", "axis=1"}, {"Relu", "@3"});
+  const Node *concat = producer_named(graph, "Concat"), *split = producer_named(graph, "Split");
+  assert_true(is_blocked(concat) && is_blocked(split));
+  assert_ptr_equal(concat->inputs[0]->view_of, concat->outputs[0]);
+  assert_null(split->outputs[0]->view_of);
+  assert_ptr_equal(split->outputs[1]->view_of, split->inputs[0]);
 }
 
 /* A reader that needs whole images side by side prevents that the value is a part of the buffer. */
@@ -193,7 +207,8 @@ int main(void) {
       TEST(a_mask_over_pixels_is_read_row_major),
       TEST(parts_of_a_concat_are_written_in_place),
       TEST(channels_within_a_block_are_copied),
-      TEST(the_same_value_twice_has_one_place),
+      TEST(the_same_value_twice_is_copied),
+      TEST(a_half_of_a_part_is_no_part_if_it_is_copied_beside),
       TEST(a_value_with_row_major_readers_is_copied),
       TEST(growing_concatenations_share_one_buffer),
       TEST(nested_concatenations_share_one_buffer),

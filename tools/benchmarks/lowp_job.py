@@ -11,7 +11,6 @@ import numpy as np
 import onnx
 
 from benchmarks import cnn_job, lowp_cases, lowp_limits, lowp_models, machine, networks, product_job
-from benchmarks.cases import GATES
 from benchmarks.contestants import MODULES, QUANTISED, Job
 
 FACTS = "lowp.json"
@@ -23,27 +22,13 @@ COARSE = 10 ** (-30 / 20)  # 30 dB: a bound for what is rounded to 8 bits anywhe
 BEYOND = 1.5  # of ONNX Runtime's error with the same quantised model
 
 
-INT8 = "int8.json"  # rnncc's model of integer products, where no quantised one is
-
-
 def write_base(case, folder):
     """Writes model.onnx, and rnncc's model of it, whose path is returned."""
     if case.kind == "recurrent":
         model = networks.model(case.base)
         onnx.save(model.onnx(), folder / "model.onnx")
-        write_int8(model, folder)
         return model.write(folder)
     return (cnn_job if case.kind == "image" else product_job).write_model(case.base, folder, ())
-
-
-def write_int8(model, folder):
-    """The model with recurrent layers of integer products, whose scales each run finds."""
-    layers = [node["attributes"] for node in model.nodes if node["op"] in GATES]
-    for attributes in layers:
-        attributes["precision"] = "int8-dynamic"
-    model.write(folder).rename(folder / INT8)
-    for attributes in layers:
-        del attributes["precision"]
 
 
 def write_model(case, folder, contestants):
@@ -78,7 +63,8 @@ def contestants(without, isa):
 
 def modules(case, folder, model, options):
     """File name -> (model, options) of the modules that take part."""
-    sources = {"rnncc": (folder / (QUANTISED if case.quantised else INT8), []), "f32": (model, [])}
+    ours = (folder / QUANTISED, []) if case.quantised else (model, ["--precision=int8-dynamic"])
+    sources = {"rnncc": ours, "f32": (model, [])}
     return {MODULES[name]: (source, [*options, *more]) for name, (source, more) in sources.items()
             if name in case.contestants}
 

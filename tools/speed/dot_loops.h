@@ -38,7 +38,7 @@ DOT_LOOP(pair_zmm, "avx512f,avx512bw", PAIR_ZMM, XMM_1_TO_12, "xmm15")
 DOT_LOOP(pair_ymm, "arch=haswell", PAIR_YMM, XMM_1_TO_12, "xmm15")
 DOT_LOOP(pair_xmm, "sse2", PAIR_XMM, XMM_1_TO_12, "xmm15")
 
-static bool has_vnni(void) { return __builtin_cpu_supports("avx512vnni"); }
+static bool has_vnni(void) { return (cpu_features() & CPU_AVX512VNNI) != 0; }
 static bool always(void) { return true; }
 
 /* The best of a size comes first. */
