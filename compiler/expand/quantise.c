@@ -68,19 +68,6 @@ void expand_dequantize(const Formula *f, const Node *node, Value **results) {
 }
 
 void dynamically_quantised(const Formula *f, Value *x, Value *results[3]) {
-  Value *none = number(f, x, 0), *levels = number(f, x, UINT8_MAX);
-  const Attribute all = attribute_int(ATTR_keepdims, 0);
-  Value *least = build_op(f, OP_ReduceMin, 1, &x, 1, 1, &all)->outputs[0];
-  Value *most = build_op(f, OP_ReduceMax, 1, &x, 1, 1, &all)->outputs[0];
-  least = apply2(f, OP_Min, least, none);
-  Value *range = minus(f, apply2(f, OP_Max, most, none), least);
-  Value *steps = apply3(f, OP_Where, apply2(f, OP_Equal, range, none), number(f, x, 1), over(f, range, levels));
-  Value *zero = quantised(f, over(f, minus(f, none, least), steps), NULL, RNNCC_U8);
-  results[0] = quantised(f, over(f, x, steps), zero, RNNCC_U8);
-  results[1] = steps;
-  results[2] = zero;
-}
-
-void expand_dynamic_quantize(const Formula *f, const Node *node, Value **results) {
-  dynamically_quantised(f, node->inputs[0], results);
+  const Node *node = build_op(f, OP_DynamicQuantizeLinear, 1, &x, 3, 0, NULL);
+  for (int i = 0; i < 3; i++) results[i] = node->outputs[i];
 }

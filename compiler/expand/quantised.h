@@ -20,8 +20,7 @@ Value *quantised(const Formula *f, Value *x, Value *zero, DType to);
 /* The formula of a QLinearAdd, whoever could take it. */
 void expand_quantised_sum(const Formula *f, const Node *node, Value **results);
 
-/* x as u8, the range of x and 0 in 255 steps: the numbers, their scale, their zero point. A tensor of zeros has steps
- * of 1. */
+/* x as u8, as DynamicQuantizeLinear says: the numbers, their scale, their zero point. */
 void dynamically_quantised(const Formula *f, Value *x, Value *results[3]);
 
 #endif

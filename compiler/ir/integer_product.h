@@ -30,8 +30,8 @@ typedef struct CentredWeights {
 /* Of constant weights, zero points [1] or [n]; of the latter all differences fit. turned: b is [n][k]. */
 CentredWeights centred_weights(Arena *arena, const Value *b, const Value *zero, bool turned);
 
-/* Have templates/gemm_int8.c's kernels all that the node needs: constant weights, A's zero point and scale one for all,
- * a known depth, sums within 31 bits? */
+/* Have templates/gemm_int8.c's kernels all that the node needs: a constant zero point of B, and one for all of B if
+ * only the run knows it; A's zero point and scale one for all; a known depth, sums within 31 bits? */
 bool integer_product_has_kernel(const Node *node);
 
 #endif

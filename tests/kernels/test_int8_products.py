@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Matrix products of 8-bit numbers with constant weights equal NumPy's in 64 bits and f32, bit for bit, on every ISA: extremes,
+"""Matrix products of 8-bit numbers equal NumPy's in 64 bits and f32, bit for bit, on every ISA: extremes,
 all tails of rows, columns and depths, zero points of either side, each operator's scales, sums and activations behind them."""
 import numpy
 import pytest
@@ -133,10 +133,23 @@ def add_to_float(net, rng, k, shape):
     return name
 
 
+def add_of_run(net, rng, k, shape):
+    """B is an input, too, with batches of its own or one for all."""
+    M, K, N = shape
+    batch, b_batch = [((), ()), ((2,), (2,)), ((3, 2), (2,)), ((2,), (1,))][k % 4]
+    a_type, b_type = ["u8", "i8"][k % 2], ["i8", "u8"][k // 2 % 2]
+    a, b = bytes_of(rng, a_type, (*batch, M, K), k % 3 == 0), bytes_of(rng, b_type, (*b_batch, K, N), k % 3 < 2)
+    a_zero, b_zero = numpy.array(zeros(a_type)[k % 4], a.dtype), numpy.array(zeros(b_type)[k // 4 % 4], b.dtype)
+    a_scale, b_scale, y_scale, y_zero = random_scale(rng), random_scale(rng), numpy.float32(rng.uniform(0.1, 1)), a_zero
+    sums = (a.astype(numpy.int64) - int(a_zero)) @ (b.astype(numpy.int64) - int(b_zero))
+    net.node("QLinearMatMul", [net.feed(a), *map(net.constant, (a_scale, a_zero)), net.feed(b), *map(net.constant, (b_scale, b_zero, y_scale, y_zero))],
+             quantised(sums.astype(numpy.float32) * (a_scale * b_scale / y_scale), y_zero))
+
+
 def network(seed=1):
     rng, net = numpy.random.default_rng(seed), Network()
     for k, shape in enumerate(SIZES * 2):
-        for add in (add_integer, add_qlinear, add_gemm, add_to_float):
+        for add in (add_integer, add_qlinear, add_gemm, add_to_float, add_of_run):
             add(net, rng, k + seed, shape)
     return net
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Matrix products of 8-bit numbers (ir/integer_product.h) by templates/gemm_int8.c, with constant weights: packed as s8
- * with their column sums, which stand for A's zero point. Scales that are constants become one row; of a result in f32
- * those of A and B may be known in a run only.
+ * Matrix products of 8-bit numbers (ir/integer_product.h) by templates/gemm_int8.c. B is packed as s8 with its column
+ * sums, which stand for A's zero point: at compile time if it is constant, else by a kernel. Scales that are constants
+ * become one row; of a result in f32 those of A and B may be known in a run only.
  */
 #include "ir/family.h"
 #include "ir/integer_product.h"
@@ -46,7 +46,9 @@ static bool is_addition(const Node *step) {
 /* Batches of A are rows where B is one matrix: then all of the result is one matrix. */
 static bool is_one_matrix(const Node *host) {
   const Value *b = host->inputs[product_inputs(host)->b], *y = host->outputs[0];
-  return y->rank > 1 && value_count(b) == dim_value(b->shape[b->rank - 1]) * dim_value(b->shape[b->rank - 2]);
+  for (int axis = 0; axis < b->rank - 2; axis++)
+    if (!dim_equals(b->shape[axis], 1)) return false;
+  return y->rank > 1;
 }
 
 static bool takes_epilogue(const Node *host, const Node *step) {
@@ -78,7 +80,16 @@ static Product product_of_node(Graph *graph, const Node *node) {
   return p;
 }
 
+/* Of B that only the run knows: what its zero point is in s8. */
+static CentredWeights weights_of(Graph *graph, const Node *node) {
+  const ProductInputs *at = product_inputs(node);
+  const Value *b = node->inputs[at->b], *zero = input_at(node, at->b_zero);
+  if (b->data) return centred_weights(graph->arena, b, zero, turned(node));
+  return (CentredWeights){.zero = (zero ? (int)value_element(zero, 0) : 0) - (b->dtype == RNNCC_U8 ? 128 : 0)};
+}
+
 static bool all_pairs_fit(const Int8Schedule *s) {
+  if (!s->weights.numbers) return false;
   int64_t matrices = dim_value(s->product.b_matrices), size = s->panels.columns * s->panels.depth;
   for (int64_t i = 0; i < matrices; i++)
     if (!int8_pairs_fit(&s->panels, s->weights.numbers + i * size)) return false;
@@ -101,16 +112,15 @@ static const char *schedule_text(const Graph *graph, const Int8Schedule *s) {
 
 static void schedule(Graph *graph, Node *node) {
   const Target *target = graph->config->target;
-  const ProductInputs *at = product_inputs(node);
   Int8Schedule *s = ARENA_NEW(graph->arena, Int8Schedule);
   s->product = product_of_node(graph, node);
-  s->weights = centred_weights(graph->arena, node->inputs[at->b], input_at(node, at->b_zero), turned(node));
+  s->weights = weights_of(graph, node);
   s->panels = (Int8Panels){.lanes = target->lanes,
-                           .vectors = gemm_panel_vectors(target, dim_value(s->product.n)),
-                           .columns = dim_value(s->product.n),
+                           .vectors = gemm_panel_vectors(target, dim_optimum(s->product.n)),
+                           .columns = dim_upper(s->product.n),
                            .depth = dim_value(s->product.k),
-                           .column_stride = dim_value(s->product.b_column),
-                           .depth_stride = dim_value(s->product.b_depth)};
+                           .column_stride = dim_upper(s->product.b_column),
+                           .depth_stride = dim_upper(s->product.b_depth)};
   s->pairs = !target->has_dot && all_pairs_fit(s);
   s->rows = block_rows(most_rows(target, s->panels.vectors, s->pairs, s->weights.zero != 0), s->product.m, 1);
   s->group = row_group(target, &s->panels);
@@ -119,6 +129,34 @@ static void schedule(Graph *graph, Node *node) {
 }
 
 /* ---- packing ---- */
+
+/* The bytes of one matrix's panels. */
+static const Dim *packed_bytes(Graph *graph, const Int8Schedule *s) {
+  int64_t width = (int64_t)s->panels.vectors * s->panels.lanes;
+  const Dim *panels = dim_div(graph->dims, dim_add(graph->dims, s->product.n, dim_const(graph->dims, width - 1)),
+                              dim_const(graph->dims, width));
+  int64_t panel = ((s->panels.depth + INT8_DOT - 1) / INT8_DOT + 1) * width * INT8_DOT;
+  return dim_mul(graph->dims, panels, dim_const(graph->dims, panel));
+}
+
+static void scratch(Graph *graph, Node *node) {
+  const Int8Schedule *s = (const Int8Schedule *)node->schedule;
+  if (s->weights.numbers) return;
+  graph_scratch(graph, node, "packed B", dim_mul(graph->dims, packed_bytes(graph, s), s->product.b_matrices));
+}
+
+static void lower_packing_of_b(Program *program, const Node *node, const Int8Schedule *s) {
+  const Product *p = &s->product;
+  const Value *b = node->inputs[product_inputs(node)->b];
+  KernelSpec *spec = kernel_spec(program, "pack_int8");
+  kernel_type(spec, "B", b->dtype);
+  kernel_knob(spec, "VECTORS", s->panels.vectors);
+  Call *call = kernel_call(program, node, spec);
+  operand_value(call, "source", b, READ);
+  operand_value(call, "target", node->scratch, WRITE);
+  product_dims(call, (const char *const[]){"batches", "n", "k", NULL}, (const Dim *const[]){p->b_matrices, p->n, p->k});
+  call_cost(call, 0, 2 * value_optimum(b));
+}
 
 static void pack_weights_of(Graph *graph, Node *node, Int8Schedule *s) {
   int64_t matrices = dim_value(s->product.b_matrices), bytes = int8_panels_bytes(&s->panels), all = matrices * bytes;
@@ -158,7 +196,7 @@ static void pack_scales(Graph *graph, Node *node, Int8Schedule *s) {
 
 static void pack(Graph *graph, Node *node) {
   Int8Schedule *s = (Int8Schedule *)node->schedule;
-  pack_weights_of(graph, node, s);
+  if (s->weights.numbers) pack_weights_of(graph, node, s);
   pack_scales(graph, node, s);
 }
 
@@ -206,9 +244,10 @@ static void lower_node(Program *program, Node *node) {
   const Product *p = &s->product;
   const Value *y_zero = input_at(node, at->y_zero), *a_zero = input_at(node, at->a_zero),
               *residual = fused_addend(node);
+  if (!s->packed) lower_packing_of_b(program, node, s);
   Call *call = kernel_call(program, node, spec_of(program, node, s));
   operand_value(call, "a", node->inputs[at->a], READ);
-  operand_value(call, "b", s->packed, READ);
+  operand_value(call, "b", s->packed ? s->packed : node->scratch, READ);
   operand_value(call, "a_zero", is_zero(a_zero) ? NULL : a_zero, READ);
   operand_integer(call, "b_zero", s->weights.zero);
   operand_value(call, "bias", input_at(node, at->bias), READ);
@@ -221,7 +260,7 @@ static void lower_node(Program *program, Node *node) {
   bool by_rows = residual && shapes_agree(residual, node->outputs[0]);
   product_dims(call, (const char *const[]){"m", "n", "k", "residual_row", NULL},
                (const Dim *const[]){p->m, p->n, p->k, by_rows ? p->n : zero_of(graph)});
-  product_batches(call, graph, p, dim_const(graph->dims, int8_panels_bytes(&s->panels)));
+  product_batches(call, graph, p, packed_bytes(graph, s));
   call_cost(call, 2 * product_multiplications(p), bytes_moved(p, node));
 }
 
@@ -235,6 +274,7 @@ static void dump_knobs(Text *out, const Graph *graph, const Node *node) {
 
 const KernelFamily family_matmul_int8 = {
     .schedule = schedule,
+    .scratch = scratch,
     .pack = pack,
     .takes_epilogue = takes_epilogue,
     .dump_knobs = dump_knobs,
