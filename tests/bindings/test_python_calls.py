@@ -68,6 +68,29 @@ def test_the_last_run_is_no_guide_to_the_next(fake):
         assert numpy.array_equal(fake(x, K)[0], 2 * getattr(x, "of", x) + run)
 
 
+def test_a_run_like_the_last_one_tells_what_is_wrong(fake):
+    for _ in range(2):
+        fake(X, K)
+        for call in (lambda: fake(X, K * 0 + 99), lambda: fake.run({"x": X, "k": K * 0 + 99})):
+            with pytest.raises(rnncc.DataError, match="^input k: 99 at .0. is out of range$"):
+                call()
+
+
+class Later(Shared):
+    """Its elements begin some bytes behind what DLPack calls its data."""
+
+    def __dlpack__(self, **options):
+        capsule = self.of.__dlpack__(max_version=(1, 0))
+        pointer = rnncc.arrays._capsule_pointer(capsule, b"dltensor_versioned")
+        tensor = rnncc.arrays._DLManagedTensorVersioned.from_address(pointer).tensor
+        tensor.data, tensor.byte_offset = tensor.data - 64, 64
+        return capsule
+
+
+def test_elements_may_begin_behind_the_data(fake):
+    assert numpy.array_equal(fake(Later(X), K)[0], 2 * X)
+
+
 def test_inputs_go_by_name_too(fake):
     assert numpy.array_equal(fake(k=K, x=X)[0], 2 * X)
     assert numpy.array_equal(fake(X, k=K)[0], 2 * X + 1)
