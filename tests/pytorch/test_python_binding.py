@@ -3,6 +3,7 @@
 
 import json
 
+import numpy
 import pytest
 import torch
 
@@ -43,6 +44,27 @@ def test_tensors_of_every_type_go_in_and_come_out(compile, tmp_path):
         out = [torch.zeros(3, 2, dtype=kind) for kind in TYPES.values()]
         found = module(*feeds.values(), out=out)
         assert all(one is given and same(one, tensor.T) for one, given, tensor in zip(found, out, feeds.values()))
+
+
+def test_runs_like_the_last_one_return_what_the_first_did(compile, root):
+    """Tensors and arrays in turns, new and given results: each call differs from the one before in one thing."""
+    x = torch.rand(4, 8, 8, generator=torch.Generator().manual_seed(1))
+    room, array = torch.zeros(4, 10), numpy.zeros((4, 10), numpy.float32)
+    with rnncc.load(compile(root / "models" / "digits_rnn.json"), threads=1) as module:
+        expected = torch.from_numpy(module(x.numpy()))
+        for _ in range(2):
+            for given in (x, x, x.permute(2, 1, 0).contiguous().permute(2, 1, 0), x, x.numpy(), x.numpy(), x):
+                found = module(given)
+                assert type(found) is type(given) and numpy.array_equal(found, expected)
+            for out in (room, room, array, room):
+                out[:] = 0
+                assert module(x, out=out) is out and numpy.array_equal(out, expected)
+            assert module.run({"x": x}, out={"probabilities": room})["probabilities"] is room
+        with pytest.raises(rnncc.ArgumentError, match="grad"):
+            module(x.clone().requires_grad_())
+        with pytest.raises(rnncc.DTypeError):
+            module(x, out=room.double())
+        assert len(module(x[:2])) == 2
 
 
 def test_tensors_by_columns_are_copied_and_mixed_inputs_taken(compile, tmp_path):

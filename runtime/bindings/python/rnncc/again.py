@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""A run on NumPy's arrays of the types and shapes that the last one had, with as little around it as Python allows."""
+"""A run on NumPy's arrays, or PyTorch's tensors, of the types and shapes that the last one had, with as little around it as
+Python allows."""
 from __future__ import annotations
 
 import ctypes
@@ -40,3 +41,25 @@ def again(call: Callable[[], int], ins: List[Place], outs: List[Place]) -> Run:
         return None if call() else list(results)
 
     return run
+
+
+def with_torch(run: Run, torch: Any) -> Run:
+    """The same for calls with a tensor of PyTorch's: NumPy's arrays of the same elements are made of tensors, and back.
+    Results must be of the run's shapes."""
+    tensor_type, from_numpy = torch.Tensor, torch.from_numpy
+
+    def run_tensors(inputs: Sequence[Any], out: Any) -> Optional[List[Any]]:
+        given = out if out is None or type(out) is list or type(out) is tuple else [out]
+        if tensor_type not in map(type, inputs):
+            return None
+        try:
+            arrays = [it.numpy() if type(it) is tensor_type else it for it in inputs]
+            rooms = given and [it.numpy() if type(it) is tensor_type else it for it in given]
+        except (RuntimeError, TypeError):  # such as one that requires its gradient: _run_on() says so
+            return None
+        results = run(arrays, rooms)
+        if results is None:
+            return None
+        return list(given) if given is not None else [from_numpy(it) for it in results]
+
+    return run_tensors

@@ -10,7 +10,7 @@ import ctypes
 import sys
 from ctypes import POINTER, Structure, c_int32, c_int64, c_uint8, c_uint16, c_uint32, c_uint64, c_void_p
 from math import prod
-from typing import Any, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, List, NamedTuple, Optional, Sequence, Tuple
 
 from .describe import Slot
 from .dtypes import fits_buffer, fits_dlpack, fits_numpy, numpy, numpy_dtype
@@ -171,6 +171,20 @@ def torch_of(inputs: Sequence[Any]) -> Optional[Any]:
     """The package torch, if any of these is its tensor."""
     torch = sys.modules.get("torch")
     return torch if torch is not None and any(isinstance(it, torch.Tensor) for it in inputs) else None
+
+
+def as_numpy(inputs: Sequence[Any], torch: Optional[Any]) -> Optional[List[Any]]:
+    """NumPy's arrays of the same elements; None where an input is neither NumPy's nor PyTorch's, or has no such array."""
+    try:
+        found = [it.numpy() if torch is not None and type(it) is torch.Tensor else it for it in inputs]
+    except (RuntimeError, TypeError):
+        return None
+    return found if all(type(it) is numpy.ndarray for it in found) else None
+
+
+def numpy_has(slots: Sequence[Slot]) -> bool:
+    """Are all of types that NumPy has itself, so that PyTorch takes its arrays?"""
+    return all(slot.dtype.ml_dtypes is None for slot in slots)
 
 
 def empty(slot: Slot, shape: Shape, torch: Optional[Any] = None) -> Any:

@@ -9,12 +9,11 @@ from functools import partial
 from typing import Any, Dict, Iterator, List, Mapping, NoReturn, Optional, Sequence, Tuple, Union
 
 from . import abi, arrays, native
-from .again import Run, again
+from .again import Run, again, with_torch
 from .describe import ProfileEntry, Slot, profile_of, slot as slot_of
 from .dtypes import numpy, numpy_dtype
 from .errors import ArgumentError, BusyError, ClosedError, ShapeError, of_status
 
-_Array: Any = None if numpy is None else numpy.ndarray
 Out = Union[Any, Sequence[Any], Mapping[str, Any], None]
 
 
@@ -127,18 +126,20 @@ class Context:
         for tensor, slot, view in zip(self._out, self._outputs, rooms):
             _set(tensor, slot, view)
         self._check(self._call())
-        if numpy is not None and torch is None:
+        if numpy is not None:
             self._remember(inputs, shapes)
         return self._trimmed(results, [view.shape for view in rooms], outs is not None)
 
     def _remember(self, inputs: List[Any], shapes: List[arrays.Shape]) -> None:
-        if not all(type(array) is _Array for array in inputs):
+        torch = arrays.torch_of(inputs)
+        as_numpy = arrays.as_numpy(inputs, torch)
+        if as_numpy is None or (torch and not (self._fixed and arrays.numpy_has(self._outputs))):
             return
-        ins = [(tensor, array.dtype, array.shape) for tensor, array in zip(self._in, inputs)]
+        ins = [(tensor, array.dtype, array.shape) for tensor, array in zip(self._in, as_numpy)]
         outs = [(tensor, numpy_dtype(slot.dtype), shape) for tensor, slot, shape in zip(self._out, self._outputs, shapes)]
         run = again(self._call, ins, outs)
         if self._fixed:
-            self._again = run
+            self._again = with_torch(run, torch) if torch else run
             return
 
         def trimmed(inputs: Sequence[Any], out: Out) -> Optional[List[Any]]:
