@@ -220,3 +220,55 @@ def test_a_residual_costs_no_kernel(rnncc, tmp_path):
     done = rnncc("inspect", model.write(tmp_path), "--explain=conv")
     assert done.returncode == 0, done.stderr
     assert "_residual" in done.stdout, done.stdout
+
+
+POOLS = {
+    "halves": dict(x=(32, 8, 10), kernel_shape=[2, 2], strides=[2, 2]),
+    "of rests": dict(x=(37, 9, 13), kernel_shape=[3, 3], strides=[2, 2], pads=[1, 1, 1, 1], n=2),
+    "of i8": dict(x=(20, 7, 8), kernel_shape=[3, 3], pads=[1, 1, 1, 1], dtype="i8"),
+    "dilated": dict(x=(16, 9, 11), kernel_shape=[2, 3], dilations=[3, 2], pads=[1, 2, 0, 1], dtype="i8"),
+    "rounded up": dict(x=(16, 8, 9), kernel_shape=[3, 3], strides=[3, 2], ceil_mode=1),
+    "a signal": dict(x=(18, 21), kernel_shape=[4], strides=[3], pads=[2, 1]),
+}
+
+
+def pooled(name, x, n=1, dtype="u8", dims=None, **attributes):
+    """A convolution, so that tensors are in blocks, and a MaxPool of its result."""
+    window = (1,) * (len(x) - 1)
+    model, feeds = convolution(name, x, x[0], window, (dtype, "i8", dtype), n=n, dims=dims)
+    conv, = model.nodes
+    outputs = [*model.outputs, model.node("MaxPool", conv["outputs"], **attributes)]
+    model.outputs = outputs
+    return model, feeds
+
+
+def maxima(model, feeds):
+    """By ONNX Runtime, of what the convolution makes in 64 bits."""
+    conv, pool = model.nodes
+    alone = Model()
+    alone.nodes, alone.arrays, alone.outputs = [conv], model.arrays, conv["outputs"]
+    sums, = exact(alone, feeds).values()
+    only = Model()
+    only.output(only.node("MaxPool", [only.input("x", BYTES[sums.dtype], list(sums.shape))], **pool["attributes"]))
+    return {model.outputs[0]: sums, model.outputs[1]: next(iter(only.onnx_run({"x": sums}).values()))}
+
+
+@pytest.mark.parametrize("target", [*TARGETS, "x86-64-v2"])
+def test_maxima_stay_in_blocks_of_bytes(compile, rnncc, tmp_path, target):
+    parts = [pooled(name, **case) for name, case in POOLS.items()]
+    model, feeds = merged(parts)
+    due = {f"p{k}_{name}": array for k, part in enumerate(parts) for name, array in maxima(*part).items()}
+    path = model.write(tmp_path)
+    assert_same(run_module(compile(path, f"--target={target}", "--layout-search=greedy"), feeds), due)
+    done = rnncc("inspect", path, f"--target={target}", "--layout-search=greedy", "--dump-after=lower")
+    assert done.returncode == 0, done.stderr
+    assert "max_pool_int8" in done.stdout + done.stderr and "pool_plain" not in done.stdout + done.stderr
+
+
+def test_maxima_of_extents_that_only_the_run_knows(compile, tmp_path):
+    case = POOLS["of rests"]
+    model, _ = pooled("of rests", **case, dims={2: ("H", 3, 9, 20), 3: ("W", 3, 13, 20)})
+    module = compile(model.write(tmp_path))
+    for plane in ((3, 20), (20, 5), (9, 13)):
+        _, feeds = pooled("of rests", **{**case, "x": (37, *plane)})
+        assert_same(run_module(module, feeds, (1, 2)), maxima(model, feeds))

@@ -61,8 +61,36 @@ static LayoutSet layouts(Graph *graph, const Node *node) {
     ConvAxis axis = convolution_axis(graph, node, &window, i);
     if (!axis_is_padded(graph, &axis)) return 0;
   }
+  if (is_of_bytes(node->inputs[0])) return LAYOUT_SET_BLOCKED;
   if (window.kernel[w] > MAX_WINDOW_W || blocked_tiles(graph, node, &window).variants > ROW_TILE_VARIANTS) return 0;
   return LAYOUT_SET_BLOCKED | LAYOUT_BIT(LAYOUT_WIDE, LAYOUT_WIDE);
+}
+
+/* The operands common to the blocked kernels. */
+static void call_blocked(Call *call, const Node *node, const Blocked *x, const Blocked *y, const ConvAxis axes[3]) {
+  operand_value(call, "x", node->inputs[0], READ);
+  operand_value(call, "y", node->outputs[0], WRITE);
+  operand_dim(call, "n", node->inputs[0]->shape[0]);
+  operand_integer(call, "blocks", x->blocks);
+  operand_extent(call, "x_image", x->image);
+  operand_extent(call, "y_image", y->image);
+  operands_plane(call, &axes[1], &axes[0]);
+}
+
+/* Only maxima: other pools of bytes are formulas. */
+static void lower_bytes(Program *program, Node *node) {
+  Graph *graph = program->graph;
+  Blocked x = blocked_of(graph, node->inputs[0]), y = blocked_of(graph, node->outputs[0]);
+  Window window = window_of(graph, node);
+  ConvAxis axes[3];
+  window_axes(graph, node, &window, axes);
+  KernelSpec *spec = kernel_spec(program, "max_pool_int8");
+  kernel_window(spec, 2, &axes[0], &axes[1], NULL);
+  kernel_plane(spec, &axes[1], &axes[0]);
+  kernel_knob(spec, "SIGNED", node->inputs[0]->dtype == RNNCC_I8);
+  Call *call = kernel_call(program, node, spec);
+  call_blocked(call, node, &x, &y, axes);
+  pool_cost(call, node, &window);
 }
 
 static void lower_blocked(Program *program, Node *node) {
@@ -81,13 +109,7 @@ static void lower_blocked(Program *program, Node *node) {
   kernel_knob(spec, "COLUMNS", blocked_tiles(graph, node, &window).columns);
   if (!dim_is_const(axes[0].out)) kernel_knob(spec, "ANY_WIDTH", 1);
   Call *call = kernel_call(program, node, spec);
-  operand_value(call, "x", node->inputs[0], READ);
-  operand_value(call, "y", node->outputs[0], WRITE);
-  operand_dim(call, "n", node->inputs[0]->shape[0]);
-  operand_integer(call, "blocks", x.blocks);
-  operand_extent(call, "x_image", x.image);
-  operand_extent(call, "y_image", y.image);
-  operands_plane(call, &axes[1], &axes[0]);
+  call_blocked(call, node, &x, &y, axes);
   operand_plane_extent(call, "pad_bottom", axes[1].pad_end);
   operand_plane_extent(call, "pad_right", axes[0].pad_end);
   pool_cost(call, node, &window);
@@ -150,10 +172,12 @@ static void lower_plain(Program *program, Node *node) {
 }
 
 static void pool_lower(Program *program, Node *node) {
-  if (is_blocked(node))
+  if (is_blocked(node) && is_of_bytes(node->inputs[0]))
+    lower_bytes(program, node);
+  else if (is_blocked(node))
     lower_blocked(program, node);
   else
     lower_plain(program, node);
 }
 
-const KernelFamily family_pool = {.layouts = layouts, .runs_any_plane = true, .lower = pool_lower};
+const KernelFamily family_pool = {.layouts = layouts, .runs_bytes = true, .runs_any_plane = true, .lower = pool_lower};
