@@ -182,7 +182,7 @@ SIMD_FUNCTION void block(const Gemm *g, int64_t panel, int64_t first, int rows) 
     for (int v = 0; v < VECTORS; v++) sums[m][v] = sums[0][v];
   }
   int64_t k = 0;
-#pragma clang loop unroll_count(2)
+#pragma clang loop unroll(disable)
   for (; k < g->k - TAIL; k += DOT) step(sums, row_sums, rows, at, k, weights + (k + DOT) * VECTORS * LANES, DOT);
   if (TAIL) step(sums, row_sums, rows, at, k, weights + (k + DOT) * VECTORS * LANES, TAIL);
 #pragma clang loop unroll(full)
