@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: MIT
+"""How accurate the models of models/ and silero-vad's network are in eight bits, on data that gave no range: rnncc quantize
+has one part of the held-out data, and the accuracy is measured on the other."""
+import sys
+
+import numpy
+import pytest
+from support.module import Module
+from support.quantised import quantise, rows
+
+from conftest import ROOT
+
+sys.path.insert(0, str(ROOT / "models"))
+
+HALVES = (0, 1)
+
+
+def outputs(path, runs, output):
+    """The output of each run, one after the other, states carried."""
+    with Module(path) as module, module.context(1) as context:
+        return [context.run(inputs)[output] for inputs in runs]
+
+
+@pytest.mark.parametrize("recurrent", ["weights", "dynamic"])
+@pytest.mark.parametrize("name", ["digits_cnn", "digits_rnn"])
+def test_digits_lose_at_most_0_3_points(root, rnncc, compile, tmp_path, name, recurrent):
+    images = numpy.load(root / "models" / "held_out" / "digits.images.npy")
+    labels = numpy.load(root / "models" / "held_out" / "digits.labels.npy")
+    right = {"f32": 0, "int8": 0}
+    for half in HALVES:
+        numpy.save(tmp_path / "x.npy", images[half::2])
+        done = quantise(rnncc, root / "models" / f"{name}.json", tmp_path / "q.json", f"--recurrent={recurrent}",
+                        data=tmp_path / "x.npy")
+        assert all(row[5].startswith("int8") for row in rows(done).values())
+        runs = [{"x": part} for part in numpy.split(images[1 - half::2], 3)]
+        for precision, model in (("f32", root / "models" / f"{name}.json"), ("int8", tmp_path / "q.json")):
+            found = numpy.concatenate(outputs(compile(model), runs, "probabilities")).argmax(1)
+            right[precision] += (found == labels[1 - half::2]).sum()
+    assert right["int8"] >= right["f32"] - 0.003 * len(images), right
+
+
+SLOTS = 16  # words in one run of hyphenate
+
+
+def word_inputs(group):
+    lengths = numpy.array([len(word) for word, *_ in group], numpy.int32)
+    letters = numpy.zeros((len(group), lengths.max()), numpy.int64)
+    for row, (word, *_) in zip(letters, group, strict=True):
+        row[:len(word)] = [ord(letter) - ord("a") + 1 for letter in word]
+    return {"letters": letters, "lengths": lengths}
+
+
+def hyphenated(word, probabilities):
+    return "".join(letter + "-" * bool(p > 0.5) for letter, p in zip(word, probabilities))
+
+
+def groups_of(words):
+    return [words[start:start + SLOTS] for start in range(0, len(words), SLOTS)]
+
+
+def test_hyphenation_loses_at_most_0_2_points(root, rnncc, compile, tmp_path):
+    lines = (root / "models" / "held_out" / "hyphenate.txt").read_text().splitlines()
+    words = [line.split() for line in lines if not line.startswith("#")]
+    right = {"f32": 0, "int8": 0}
+    for half in HALVES:
+        for k, group in enumerate(groups_of(words[half::2])[:30]):
+            for name, array in word_inputs(group).items():
+                numpy.save(tmp_path / f"{name}{k:02}.npy", array)
+        done = quantise(rnncc, root / "models" / "hyphenate.json", tmp_path / "q.json",
+                        *(f"--data={name}={tmp_path}/{name}*.npy" for name in ("letters", "lengths")))
+        assert [row[5] for row in rows(done).values()] == ["int8 weights", "int8 weights", "int8"]
+        groups = groups_of(words[1 - half::2])
+        for precision, model in (("f32", root / "models" / "hyphenate.json"), ("int8", tmp_path / "q.json")):
+            found = outputs(compile(model), [word_inputs(group) for group in groups], "probability")
+            right[precision] += sum(hyphenated(row[0], p) == row[1] for group, probabilities in zip(groups, found, strict=True)
+                                    for row, p in zip(group, probabilities))
+    assert len(words) == 2000 and right["int8"] >= right["f32"] - 0.002 * len(words), right
+
+
+CALIBRATION = ("Numbers of eight bits are enough for most of what is heard.", "Where someone speaks, a program listens.",
+               "Windows of sound follow one another.")
+
+
+def other_speech(rate):
+    """Other sentences than those that are judged, over noise that fades."""
+    from pretrained import speech
+    pause = numpy.zeros(rate)
+    sound = numpy.concatenate([pause, *(part for text in CALIBRATION for part in (speech.spoken(text, rate), pause))])
+    noise = numpy.random.default_rng(5).normal(0, 0.02, len(sound)) * numpy.linspace(1, 0, len(sound))
+    return numpy.clip(sound + noise, -1, 1).astype(numpy.float32)
+
+
+@pytest.mark.parametrize("how", ["weights", "--max-error=0.005"])
+def test_speech_is_heard_in_the_same_chunks_of_99_5_percent(rnncc, compile, tmp_path, how):
+    from pretrained import silero, speech
+    same = []
+    for rate in (16000, 8000):
+        settings = [f"--freeze=sr={rate}", "--dim=input_0=1", f"--dim=input_1={silero.CHUNK[rate] + silero.CONTEXT[rate]}",
+                    "--dim=state_1=1", "--state=state=stateN"]
+        numpy.save(tmp_path / "x.npy", numpy.concatenate(silero.windows(other_speech(rate), rate)))
+        given = {} if how == "weights" else {"data": tmp_path / "x.npy"}
+        done = quantise(rnncc, silero.model(), tmp_path / "q.json", *settings, *([how] if given else []), **given)
+        assert sum(row[5].startswith("int8") for row in rows(done).values()) >= (2 if given else 7)
+        runs = [{"input": window} for window in silero.windows(speech.speech(rate), rate)]
+        heard = [numpy.ravel(outputs(module, runs, "output")) > 0.5
+                 for module in (compile(silero.model(), *settings), compile(tmp_path / "q.json"))]
+        assert heard[0].any() and not heard[0].all()
+        same += list(heard[0] == heard[1])
+    assert len(same) > 1000 and numpy.mean(same) >= 0.995, numpy.mean(same)
