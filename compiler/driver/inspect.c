@@ -149,10 +149,12 @@ void inspect_choices(const Options *options, Graph *graph) {
 }
 
 void inspect_int8(Compilation *c) {
-  const Int8Rows **rows = ARENA_ARRAY(c->arena, const Int8Rows *, c->n_branches);
+  Int8Rows **rows = ARENA_ARRAY(c->arena, Int8Rows *, c->n_branches);
   run_steps(c, STEP_match_quantised);
   for (int i = 0; i < c->n_branches; i++) rows[i] = int8_rows(c->branches[i].graph);
   run_steps(c, STEP_decompose);
+  for (int i = 0; i < c->n_branches; i++) int8_settle(c->branches[i].graph, rows[i]);
+  run_steps(c, STEP_choose_precision);
   for (int i = 0; i < c->n_branches; i++) {
     Text text = int8_table(c->branches[i].graph, rows[i]);
     print_heading(c->options, c->branches[i].graph);

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "ir/bodies.h"
+#include "ir/cell.h"
 #include "ir/family.h"
 #include "ir/tensor.h"
 #include "passes/quantised.h"
@@ -16,7 +17,9 @@ typedef struct Row {
   const Node *node;
   const char *op;       /* decompose may change the node's */
   const char *obstacle; /* why it computes in floats; NULL: it does not */
+  bool is_layer;        /* RNN, GRU, LSTM: its attribute `precision` decides, which --precision sets later */
   bool needs_kernel;    /* of integers: whether there is one is only known after decompose */
+  bool in_bytes;        /* of kernels of integers */
   double products;      /* multiply-adds at the dims' optimum */
   double largest;       /* the largest sum of its integers; 0: not known */
 } Row;
@@ -64,6 +67,13 @@ static double multiply_adds(const Node *node, const ProductForm *form) {
     if (k != axis || w->rank == 1) depth *= (double)dim_optimum(w->shape[k]);
   if (is_turned(node)) depth = (double)dim_optimum(w->shape[1]);
   return value_optimum(node->outputs[0]) * depth;
+}
+
+/* Of the gates of all steps, with the input and with the hidden state. */
+static double layer_multiply_adds(const Node *node) {
+  const Value *x = node->inputs[INPUT_X], *w = node->inputs[INPUT_W], *r = node->inputs[INPUT_R];
+  double samples = (double)dim_optimum(x->shape[0]) * (double)dim_optimum(x->shape[1]);
+  return samples * (value_optimum(w) + value_optimum(r));
 }
 
 /* 255 times the largest sum of an output's weights; 0: they are not constant. Zero points make it at most twice that.
@@ -161,6 +171,8 @@ static void add_rows(Graph *graph, Int8Rows *list) {
     for (int b = 0; b < n_bodies; b++) add_rows(bodies[b]->graph, list);
     if (n_bodies || (!any_value(node, is_float) && !any_value(node, is_number_of_bytes))) continue;
     Row row = {.node = node, .op = node->op->name, .obstacle = obstacle_of(graph, node, form)};
+    row.is_layer = cell_kind(node->op->kind) != NULL;
+    if (row.is_layer) row.products = layer_multiply_adds(node), row.obstacle = NULL;
     if (form) row.products = multiply_adds(node, form);
     row.needs_kernel = (form && form->integers) || is_mean(node);
     if (form && form->integers) row.largest = largest_sum(node, form);
@@ -193,7 +205,15 @@ static const char *sums_text(Arena *arena, const Row *row) {
                       row->largest < 0x1p31 ? "less than 2^31" : "in parts of less than 2^31");
 }
 
+void int8_settle(const Graph *graph, Int8Rows *list) {
+  for (int i = 0; i < list->n; i++) {
+    Row *row = &list->rows[i];
+    row->in_bytes = !row->obstacle && (!row->needs_kernel || stays(graph, row->node));
+  }
+}
+
 static const char *why(Graph *graph, const Row *row, bool in_bytes) {
+  if (row->is_layer) return in_bytes ? "inputs and states by the range of each step" : "its precision is f32";
   if (row->obstacle) return row->obstacle;
   if (!row->needs_kernel) return "moves, compares or adds integers";
   if (in_bytes) return sums_text(graph->arena, row);
@@ -206,7 +226,7 @@ Text int8_table(Graph *graph, const Int8Rows *list) {
   text_add(&out, "%-24s %-26s %-5s %s\n", "node", "op", "in", "why");
   for (int i = 0; i < list->n; i++) {
     const Row *row = &list->rows[i];
-    bool in_bytes = !row->obstacle && (!row->needs_kernel || stays(graph, row->node));
+    bool in_bytes = row->is_layer ? node_word(row->node, ATTR_precision) == PRODUCTS_int8_dynamic : row->in_bytes;
     all += row->products;
     if (in_bytes) of_bytes += row->products;
     text_add(&out, "%-24.24s %-26s %-5s %s\n", printable(graph->arena, row->node->name), row->op,

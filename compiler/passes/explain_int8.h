@@ -12,7 +12,11 @@ typedef struct Int8Rows Int8Rows;
 /* A row for each node of numbers, those of bodies behind their node. needs: fuse_quantised, before decompose. */
 Int8Rows *int8_rows(Graph *graph);
 
-/* The table, and what part of the multiply-adds is of 8 bits. needs: decompose, after int8_rows of the same graph. */
+/* Finds which of them are left to kernels of integers. needs: decompose; simplify removes more. */
+void int8_settle(const Graph *graph, Int8Rows *rows);
+
+/* The table, and what part of the multiply-adds is of 8 bits. needs: int8_settle, and choose_precision, which says so
+ * of recurrent layers. */
 Text int8_table(Graph *graph, const Int8Rows *rows);
 
 #endif
