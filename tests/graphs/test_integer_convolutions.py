@@ -49,6 +49,8 @@ CASES = {
     "a signal": dict(x=(24, 40), kernels=24, window=(5,), pads=[2, 2]),
     "largest": dict(x=(64, 4, 5), kernels=16, window=(3, 3), extreme=True, **BOTH),
     "largest of i8": dict(x=(64, 4, 5), kernels=16, window=(3, 3), extreme=True, types=("i8", "i8", "i8"), **BOTH),
+    "largest of 7 bits": dict(x=(64, 4, 5), kernels=24, window=(3, 3), extreme=True, bits=7, **BOTH),
+    "largest of 7 bits, i8": dict(x=(19, 4, 5), kernels=16, window=(1, 1), extreme=True, bits=7, types=("i8", "i8", "i8")),
     "largest depthwise": dict(x=(16, 6, 7), kernels=16, window=(7, 7), extreme=True, group=16, pads=[3, 3, 3, 3]),
     "volumes": dict(x=(4, 3, 5, 6), kernels=6, window=(2, 3, 3)),  # by the formula
 }
@@ -64,7 +66,7 @@ def numbers(rng, dtype, shape, extreme):
     return values.astype(TYPES[dtype][0])
 
 
-def convolution(name, x, kernels, window, types=("u8", "i8", "u8"), n=1, x_zero=None, w_zero=0, each=True, bias=True,
+def convolution(name, x, kernels, window, types=("u8", "i8", "u8"), n=1, x_zero=None, w_zero=0, each=True, bias=True, bits=8,
                 extreme=False, dims=None, **attributes):
     """(Model, feeds) of a case. dims: extents of x that only the run knows, (name, least, usual, most) by axis."""
     rng = numpy.random.default_rng([*name.encode()])
@@ -77,6 +79,7 @@ def convolution(name, x, kernels, window, types=("u8", "i8", "u8"), n=1, x_zero=
     feed = numbers(rng, dtype, (n, *x), extreme)
     zero = numbers(rng, dtype, (), False) if x_zero is None else numpy.array(x_zero, TYPES[dtype][0])
     w = numbers(rng, weights, (kernels, x[0] // group, *window), extreme)
+    w = numpy.clip(w, -(2**(bits - 1)), 2**(bits - 1)).astype(w.dtype) if bits < 8 else w  # pairs of u8 by these fit 16 bits
     depth = w[0].size
     scale = lambda *size: rng.uniform(.01, .02, size).astype(numpy.float32)  # noqa: E731
     inputs = [model.input("x", dtype, shape), scale(), zero, w, scale(kernels) if each else scale(),
@@ -272,3 +275,15 @@ def test_maxima_of_extents_that_only_the_run_knows(compile, tmp_path):
     for plane in ((3, 20), (20, 5), (9, 13)):
         _, feeds = pooled("of rests", **{**case, "x": (37, *plane)})
         assert_same(run_module(module, feeds, (1, 2)), maxima(model, feeds))
+
+
+def test_pairs_of_small_weights_take_one_product(rnncc, tmp_path):
+    """Weights of 7 bits cannot make a sum of two products saturate; those of 8 bits can."""
+    found = {}
+    for name in ("largest", "largest of 7 bits"):
+        model, _ = convolution(name, **CASES[name])
+        done = rnncc(model.write(tmp_path), "--target=x86-64-v3", "--emit=c", "-o", tmp_path / name.replace(" ", "_"))
+        assert done.returncode == 0, done.stderr
+        text = "".join(path.read_text() for path in (tmp_path / name.replace(" ", "_")).rglob("*.c"))
+        found[name] = "FORM = 1" in text or "vdot(sums[j][m], in, weight[j], 1)" in text
+    assert found == {"largest": False, "largest of 7 bits": True}, found

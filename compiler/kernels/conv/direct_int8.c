@@ -9,6 +9,7 @@
 
 #include "kernels/conv/convolution.h"
 #include "kernels/conv/requantise.h"
+#include "kernels/gemm/int8_panels.h"
 #include "layout/blocked.h"
 #include "machine/targets.h"
 #include "program/build.h"
@@ -153,6 +154,19 @@ static void pack(Graph *graph, Node *node) {
 
 /* ---- the call ---- */
 
+/* Do the weights of each two channels fit DOT_PAIRS of templates/simd/int8.h? */
+static bool all_pairs_fit(const Graph *graph, const Node *node, const Convolution *conv) {
+  int64_t window = conv->h.kernel * conv->w.kernel;
+  const int8_t *weights = integer_conv_of(graph->arena, node).weights;
+  Int8Panels panels = {.columns = conv->kernels,
+                       .depth = conv->channels,
+                       .column_stride = conv->channels * window,
+                       .depth_stride = window};
+  for (int64_t tap = 0; tap < window; tap++)
+    if (!int8_pairs_fit(&panels, weights + tap)) return false;
+  return true;
+}
+
 static KernelSpec *direct_int8_spec(const Graph *graph, const Node *node) {
   const Int8Schedule *schedule = schedule_of(node);
   const Convolution *conv = &schedule->base.conv;
@@ -169,6 +183,7 @@ static KernelSpec *direct_int8_spec(const Graph *graph, const Node *node) {
   kernel_knob(spec, "UNROLL", plan->unroll);
   kernel_knob(spec, "GROUPED", conv->groups > 1);
   if (!dim_is_const(schedule->w.out)) kernel_knob(spec, "ANY_WIDTH", 1);
+  if (!graph->config->target->has_dot && conv->groups == 1) kernel_knob(spec, "FORM", all_pairs_fit(graph, node, conv));
   knobs_requantise(spec, node, step_zero(graph, conv->x));
   return spec;
 }
