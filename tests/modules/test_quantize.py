@@ -4,6 +4,8 @@ that is compiled from what it wrote; layers go back to f32 until the bound is me
 import re
 
 import numpy as np
+import onnx
+import onnxruntime
 import pytest
 from support.model_builder import Model
 from support.quantised import Written, error, quantise, relative_error, rows, save
@@ -99,6 +101,31 @@ def test_corrected_biases_take_away_the_mean_that_rounding_adds(rnncc, folder, t
     drift = (rounded[:, :, 0, 0] * scale[:, None] - W2[:, :, 0, 0]) @ values("both").mean((0, 1, 3, 4))
     assert np.abs(drift).max() > 3 * steps.max()
     assert (np.abs(integers * steps.astype(float) + drift) <= 0.51 * steps + 1e-5).all()
+
+
+def onnxruntime_error(tmp_path):
+    """Of what ONNX Runtime's quantiser makes of the same network by the same samples."""
+    quantization = pytest.importorskip("onnxruntime.quantization")
+
+    class Samples(quantization.CalibrationDataReader):
+        left = iter([{"x": x} for k, x in enumerate(IMAGES) if k % 4 != 3])
+
+        def get_next(self):
+            return next(self.left, None)
+
+    onnx.save(network().onnx(), tmp_path / "net.onnx")
+    quantization.quantize_static(str(tmp_path / "net.onnx"), str(tmp_path / "q.onnx"), Samples(), per_channel=True,
+                                 activation_type=quantization.QuantType.QUInt8, weight_type=quantization.QuantType.QInt8)
+    session = onnxruntime.InferenceSession(tmp_path / "q.onnx", providers=["CPUExecutionProvider"])
+    held = IMAGES[3::4]
+    return relative_error([session.run(None, {"x": x})[0] for x in held],
+                          [network().onnx_run({"x": x})["scores"] for x in held])
+
+
+def test_the_error_is_no_more_than_that_of_onnx_runtimes_quantiser(rnncc, folder, tmp_path):
+    done, _ = quantised(rnncc, folder, tmp_path)
+    assert all(row[5] == "int8" for row in rows(done).values())
+    assert error(done) <= onnxruntime_error(tmp_path)
 
 
 def test_what_moves_and_compares_keeps_the_scale(rnncc, folder, tmp_path):
