@@ -116,7 +116,8 @@ static const char *product_obstacle(Graph *graph, const Node *node, const Produc
   const char *w = operand_obstacle(graph, node, form->w, outputs_axis(node, form));
   if (x || w) return x ? x : w;
   if (form->convolves && !has_few_taps(node->inputs[form->w])) return "its window has too many elements";
-  return "its attributes leave no common scale";
+  return form->convolves ? "its result is in floats, which no kernel of 8 bits writes, or its bias leaves i32"
+                         : "its attributes leave no common scale";
 }
 
 /* ---- other nodes ---- */

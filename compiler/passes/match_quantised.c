@@ -2,8 +2,9 @@
 /*
  * A product or a mean of dequantised tensors becomes the operator that takes their numbers: QLinearConv, QLinearMatMul,
  * QGemm, QLinearAveragePool, QLinearGlobalAveragePool, QLinearAdd behind a convolution, where the result is quantised,
- * and ConvInteger, MatMulIntegerToFloat or QGemm where it is not. Sums are exact in i32 there; results are the same but
- * for roundings of f32 on the way, so a number is off by at most one step, where a result lies halfway between two.
+ * and MatMulIntegerToFloat or QGemm for matrix products where it is not. Sums are exact in i32 there; results are the
+ * same but for roundings of f32 on the way, so a number is off by at most one step, where a result lies halfway between
+ * two.
  */
 #include <math.h>
 
@@ -53,19 +54,6 @@ static bool replace(const Node *node, const Value *result) {
 static Value *binary(const Builder *f, OpKind op, Value *a, Value *b) {
   Value *const inputs[] = {a, b};
   return build_op(f, op, 2, inputs, 1, 0, NULL)->outputs[0];
-}
-
-static Value *in_floats(const Builder *f, Value *numbers) {
-  const Attribute to = attribute_type(ATTR_to, RNNCC_F32);
-  return build_op(f, OP_Cast, 1, &numbers, 1, 1, &to)->outputs[0];
-}
-
-/* One number, or [C] as [C, 1, 1]: of the channels of images of this rank. */
-static Value *of_channels(const Builder *f, Value *value, int rank) {
-  const Dim *shape[MAX_RANK];
-  if (value->rank != 1 || value_max_count(value) == 1) return value;
-  for (int axis = 0; axis < rank - 1; axis++) shape[axis] = axis ? dim_const(f->graph->dims, 1) : value->shape[0];
-  return build_reshape(f, value, rank - 1, shape);
 }
 
 /* ---- biases ---- */
@@ -118,15 +106,7 @@ static double taps_of(const Value *w) {
   return taps;
 }
 
-static Value *conv_in_floats(const Builder *f, const Node *node, const Operand *x, const Operand *w) {
-  Value *const inputs[] = {x->numbers, w->numbers, zero_of(f, &x->how), zero_of(f, &w->how)};
-  Value *sums = build_op(f, OP_ConvInteger, 4, inputs, 1, node->n_attributes, node->attributes)->outputs[0];
-  int rank = node->outputs[0]->rank;
-  Value *scale = binary(f, OP_Mul, x->how.scale, of_channels(f, w->how.scale, rank));
-  Value *y = binary(f, OP_Mul, in_floats(f, sums), scale);
-  return node_input(node, 2) ? binary(f, OP_Add, y, of_channels(f, node->inputs[2], rank)) : y;
-}
-
+/* A result in floats is left to the convolution of floats: no kernel of bytes writes it. */
 static bool match_conv(Match *match, const Builder *f, const Node *node) {
   Operand x, w;
   Quantisation y;
@@ -135,7 +115,7 @@ static bool match_conv(Match *match, const Builder *f, const Node *node) {
   Node *quantize = quantised_result(match, node->outputs[0], &y);
   Value *bias = node_input(node, 2), *steps = NULL;
   if (quantize && bias) steps = bias_in_steps(f, bias, &x, &w, 1, taps_of(w.numbers));
-  if (!quantize || (bias && !steps)) return replace(node, conv_in_floats(f, node, &x, &w));
+  if (!quantize || (bias && !steps)) return false;
   Value *const inputs[] = {x.numbers,          x.how.scale, zero_of(f, &x.how), w.numbers, w.how.scale,
                            zero_of(f, &w.how), y.scale,     zero_of(f, &y),     steps};
   Node *made = build_op(f, OP_QLinearConv, steps ? 9 : 8, inputs, 1, node->n_attributes, node->attributes);

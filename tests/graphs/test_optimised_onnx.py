@@ -147,3 +147,12 @@ def test_modules_of_pairs_compute_what_the_pairs_say(compile, reference, tmp_pat
     QUANTISERS[quantiser](write(tmp_path, model), feeds, str(path))
     due = reference.run(described(model), path, feeds)["y"]
     assert_near(run_module(compile(path), feeds, threads=(1, 2))["y"], due, STEP)
+
+
+@pytest.mark.parametrize("quantiser", ["operators", "signed_operators", "pairs", "signed_pairs"])
+@pytest.mark.parametrize("name", ["residual", "depthwise", "upsampled"])
+def test_all_products_of_quantised_images_are_of_bytes(rnncc, tmp_path, name, quantiser):
+    model, path = NETWORKS[name](), tmp_path / "quantised.onnx"
+    QUANTISERS[quantiser](write(tmp_path, model), feeds_of(model), str(path))
+    done = rnncc("inspect", path, "--explain=int8", "--target=x86-64-v3")
+    assert done.returncode == 0 and done.stdout.splitlines()[-1].startswith("100.0% of "), done.stdout
