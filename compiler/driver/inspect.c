@@ -150,7 +150,7 @@ void inspect_choices(const Options *options, Graph *graph) {
 
 void inspect_int8(Compilation *c) {
   Int8Rows **rows = ARENA_ARRAY(c->arena, Int8Rows *, c->n_branches);
-  run_steps(c, STEP_match_quantised);
+  run_steps(c, STEP_match_integer_products);
   for (int i = 0; i < c->n_branches; i++) rows[i] = int8_rows(c->branches[i].graph);
   run_steps(c, STEP_decompose);
   for (int i = 0; i < c->n_branches; i++) int8_settle(c->branches[i].graph, rows[i]);

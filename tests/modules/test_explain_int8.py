@@ -84,3 +84,12 @@ def test_a_recurrent_layer_is_what_its_precision_says(rnncc, tmp_path, precision
     rows, last = rows_of(rnncc, tmp_path, model)
     assert rows == [("LSTM", *due)]
     assert last == f"{100.0 if due[0] == 'int8' else 0.0}% of {5 * 2 * 32 * 14 / 1e6:.4g} million multiply-adds are of integers of 8 bits"
+
+
+def test_products_that_are_quantised_as_they_run_are_of_integers(rnncc, tmp_path):
+    model = Model()
+    numbers, scale, zero = model.node("DynamicQuantizeLinear", [model.input("x", "f32", [5, 6])], 3)
+    sums = model.node("MatMulInteger", [numbers, model.constant(numpy.ones((6, 3), numpy.int8)), zero])
+    model.output(model.node("Mul", [model.node("Cast", [sums], to="f32"), model.node("Mul", [scale, model.constant(array(0.5))])]))
+    rows, last = rows_of(rnncc, tmp_path, model)
+    assert [row for row in rows if row[:2] == ("MatMulIntegerToFloat", "int8")] and last.startswith("100.0% of "), rows
