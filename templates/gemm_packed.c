@@ -8,6 +8,7 @@
  */
 #include "kernel.h"
 #include "panel.h"
+#include "panel_narrow.h"
 #include "simd/math.h"
 #include "simd/simd.h"
 
@@ -40,8 +41,12 @@ enum { CREWS = 1 };
 /* legal: 0 1 */
 enum { CREW = 0 };
 
+/* How B is stored: f32, or one of panel_narrow.h.
+ * legal: 0 1 2 3 */
+enum { WEIGHTS = 0 };
+
 typedef struct Gemm {
-  const float *a, *b, *addend;
+  const float *a, *b, *scales, *addend;
   float *c;
   int64_t m, n, k, panels;
   int64_t a_row, a_depth, addend_row, c_row; /* strides, in elements */
@@ -103,8 +108,12 @@ SIMD_FUNCTION void block(const Gemm *g, int64_t panel, int64_t k, int64_t depth,
   bool last = k + depth == g->k;
   if (k) tile_from_c(g, tile, first, rows, column);
   panel_load_sums(sums, k ? tile : NULL, rows, VECTORS);
-  panel_multiply(sums, rows, VECTORS, g->a + first * g->a_row + k * g->a_depth, g->a_row, g->a_depth,
-                 g->b + (panel * g->k + k) * VECTORS * LANES, depth);
+  const float *a = g->a + first * g->a_row + k * g->a_depth;
+  const float *b = g->b + (panel * g->k + k) * VECTORS * weight_floats(WEIGHTS);
+  if (WEIGHTS == WEIGHTS_F32)
+    panel_multiply(sums, rows, VECTORS, a, g->a_row, g->a_depth, b, depth);
+  else
+    narrow_multiply(WEIGHTS, sums, rows, VECTORS, a, g->a_row, g->a_depth, b, g->scales + column, depth);
   if (last && column + VECTORS * LANES <= g->n) {
     finish_block(g, sums, first, rows, column);
     return;
@@ -140,9 +149,14 @@ static void panel_rows(const Gemm *g, int64_t panel, int64_t begin, int64_t end,
 SIMD_FUNCTION void row_group(const Gemm *g, int64_t panel, int panels) {
   PanelRow sums[PANEL_ROWS];
   _Alignas(64) float tile[GROUP * VECTORS * LANES];
-  int64_t stride = g->k * VECTORS * LANES;
+  int64_t stride = g->k * VECTORS * weight_floats(WEIGHTS);
+  const float *b = g->b + panel * stride;
   panel_load_sums(sums, NULL, panels, VECTORS);
-  panel_multiply_row(sums, panels, VECTORS, g->a, g->a_depth, g->b + panel * stride, stride, g->k);
+  if (WEIGHTS == WEIGHTS_F32)
+    panel_multiply_row(sums, panels, VECTORS, g->a, g->a_depth, b, stride, g->k);
+  else
+    narrow_multiply_row(WEIGHTS, sums, panels, VECTORS, g->a, g->a_depth, b, g->k * VECTORS,
+                        g->scales + panel * VECTORS * LANES, g->k);
   panel_store_sums(tile, sums, panels, VECTORS);
   for (int p = 0; p < panels; p++) tile_to_c(g, tile + p * VECTORS * LANES, 0, 1, (panel + p) * VECTORS * LANES, true);
 }
@@ -171,20 +185,22 @@ static Gemm at_batch(const Gemm *all, int64_t index, int64_t rank, const int64_t
   for (int64_t axis = rank - 1; axis >= 0; axis--) {
     int64_t i = index % dims[axis];
     g.a += i * a_batch[axis];
-    g.b += i * b_batch[axis];
+    g.b += i * b_batch[axis] / LANES * weight_floats(WEIGHTS);
     index /= dims[axis];
   }
   return g;
 }
 
-/* a: [batch][m][k] by its strides. b: panels of [k][VECTORS][LANES] that cover n columns. c: [batch][m][n], rows c_row
+/* a: [batch][m][k] by its strides. b: panels of [k][VECTORS][LANES] that cover n columns; of WEIGHTS_I8 there is one
+ * matrix, and scales are those of the columns. c: [batch][m][n], rows c_row
  * apart, at least n. */
 static void gemm_packed(const Team *team, const float *a, const float *b, const float *addend, float *c, float scale,
                         float addend_scale, int64_t m, int64_t n, int64_t k, int64_t a_row, int64_t a_depth,
                         int64_t addend_row, int64_t c_row, int64_t batch_rank, const int64_t *batch_dims,
-                        const int64_t *a_batch, const int64_t *b_batch) {
+                        const int64_t *a_batch, const int64_t *b_batch, const float *scales) {
   Gemm all = {.a = a,
               .b = b,
+              .scales = scales,
               .addend = addend,
               .c = c,
               .m = m,

@@ -136,6 +136,20 @@ SIMD_FUNCTION vec panel_element(const float *a, int i, int count) {
   return vlane(vload(a + i / LANES * LANES), i % LANES);
 }
 
+/* The sum of `parts` (a power of two) partial sums, added pairwise. */
+SIMD_FUNCTION void panel_add_parts(vec *sums, PanelRow *partial, int parts, int vectors) {
+#pragma clang loop unroll(full)
+  for (int gap = 1; gap < parts; gap *= 2) {
+#pragma clang loop unroll(full)
+    for (int i = 0; i + gap < parts; i += 2 * gap) {
+#pragma clang loop unroll(full)
+      for (int v = 0; v < vectors; v++) partial[i][v] = vadd(partial[i][v], partial[i + gap][v]);
+    }
+  }
+#pragma clang loop unroll(full)
+  for (int v = 0; v < vectors; v++) sums[v] = partial[0][v];
+}
+
 /* One row against one panel in `parts` (a power of two) interleaved partial sums, added pairwise at the end. The first
  * starts from sums. For panels that are swept once a time step, where one stream of memory is faster than several. */
 SIMD_FUNCTION void panel_multiply_split(vec *sums, int parts, int vectors, const float *a, const float *panel,
@@ -157,16 +171,7 @@ SIMD_FUNCTION void panel_multiply_split(vec *sums, int parts, int vectors, const
     }
   }
   panel_multiply(partial, 1, vectors, a + whole, 0, 1, panel + whole * vectors * LANES, depth - whole);
-#pragma clang loop unroll(full)
-  for (int gap = 1; gap < parts; gap *= 2) {
-#pragma clang loop unroll(full)
-    for (int i = 0; i + gap < parts; i += 2 * gap) {
-#pragma clang loop unroll(full)
-      for (int v = 0; v < vectors; v++) partial[i][v] = vadd(partial[i][v], partial[i + gap][v]);
-    }
-  }
-#pragma clang loop unroll(full)
-  for (int v = 0; v < vectors; v++) sums[v] = partial[0][v];
+  panel_add_parts(sums, partial, parts, vectors);
 }
 
 /* Sums to and from a tile, [rows][vectors][LANES], for what need not be done in registers. */

@@ -37,10 +37,31 @@ enum { DEPTH_BLOCK = 0 };
  * where no later step would use a weight again, this reads all weights in one sweep.
  * legal: 0 1 */
 enum { INPUT = 0 };
+/* How the weights are stored: f32, or one of panel_narrow.h.
+ * legal: 0 1 2 3 */
+enum { WEIGHTS = 0 };
 
+#include "panel_narrow.h"
 #include "parts/recurrent_cells.h"
 
 /* ---- products ---- */
+
+/* One row against one panel, which are PARTS partial sums. */
+SIMD_FUNCTION void multiply_row(vec *sums, int vectors, const float *a, const float *weights, const float *scales,
+                                int64_t depth) {
+  if (WEIGHTS == WEIGHTS_F32)
+    panel_multiply_split(sums, PARTS, vectors, a, weights, depth);
+  else
+    narrow_multiply_split(WEIGHTS, sums, PARTS, vectors, a, weights, scales, depth);
+}
+
+SIMD_FUNCTION void multiply_rows(PanelRow *sums, int rows, int vectors, const float *a, int64_t a_row,
+                                 const float *weights, const float *scales, int64_t depth) {
+  if (WEIGHTS == WEIGHTS_F32)
+    panel_multiply(sums, rows, vectors, a, a_row, 1, weights, depth);
+  else
+    narrow_multiply(WEIGHTS, sums, rows, vectors, a, a_row, 1, weights, scales, depth);
+}
 
 /* The initial sums of a product, vectors first .. first + vectors of the panel: the input's part, except for the gate
  * whose reset comes after the product. */
@@ -93,11 +114,12 @@ SIMD_FUNCTION void multiply_input(const Layer *l, int64_t step, int64_t panel, i
     for (int v = 0; v < GATE_VECTORS; v++)
       sums[m][v] = l->bias ? vload(l->bias + (panel * GATE_VECTORS + v) * LANES) : vzero();
   }
-  const float *weights = l->input + panel * l->inputs * GATE_VECTORS * LANES;
+  const float *weights = l->input + panel * l->inputs * GATE_VECTORS * weight_floats(WEIGHTS);
+  const float *scales = WEIGHTS == WEIGHTS_I8 ? l->input_scales + panel * GATE_VECTORS * LANES : NULL;
   if (rows == 1)
-    panel_multiply_split(sums[0], PARTS, GATE_VECTORS, x, weights, l->inputs);
+    multiply_row(sums[0], GATE_VECTORS, x, weights, scales, l->inputs);
   else
-    panel_multiply(sums, rows, GATE_VECTORS, x, l->x_sample, 1, weights, l->inputs);
+    multiply_rows(sums, rows, GATE_VECTORS, x, l->x_sample, weights, scales, l->inputs);
 #pragma clang loop unroll(full)
   for (int m = 0; m < rows; m++)
     panel_store_sums(gates_of(l, step, first + m) + panel * GATE_VECTORS * LANES, &sums[m], 1, GATE_VECTORS);
@@ -121,8 +143,9 @@ SIMD_FUNCTION void multiply_half(const Layer *l, vec *sums, int64_t step, int64_
   if (depth_of(l, step) == 0) to = from;
 #pragma clang loop unroll(full)
   for (int v = 0; v < PRODUCT_VECTORS; v++) sums[v] = vzero();
-  const float *weights = l->weights + (panel * l->hidden + from) * PRODUCT_VECTORS * LANES;
-  panel_multiply_split(sums, PARTS, PRODUCT_VECTORS, l->state[step & 1] + from, weights, to - from);
+  const float *weights = l->weights + (panel * l->hidden + from) * PRODUCT_VECTORS * weight_floats(WEIGHTS);
+  const float *scales = WEIGHTS == WEIGHTS_I8 ? l->scales + panel * PRODUCT_VECTORS * LANES : NULL;
+  multiply_row(sums, PRODUCT_VECTORS, l->state[step & 1] + from, weights, scales, to - from);
 }
 
 /* HIDE: the half of this worker's sums that needs no result of the other. */
@@ -155,7 +178,7 @@ SIMD_FUNCTION void block_of_halves(const Layer *l, int64_t step, int64_t panel) 
 /* Rows from .. to of a part of a panel's weights, of `depth`; `ahead` is what will be read next, to be fetched
  * meanwhile. */
 typedef struct Slice {
-  const float *weights, *ahead;
+  const float *weights, *ahead, *scales;
   int part;
   int64_t from, to, depth;
 } Slice;
@@ -176,15 +199,15 @@ SIMD_FUNCTION void suspend_block(const Layer *l, const PanelRow *sums, int64_t p
 
 SIMD_FUNCTION void multiply_slice(const Layer *l, PanelRow *sums, const Slice *slice, const float *h, int rows,
                                   int vectors) {
-  const float *weights = slice->weights + slice->from * vectors * LANES;
+  const float *weights = slice->weights + slice->from * vectors * weight_floats(WEIGHTS);
   int64_t depth = slice->to - slice->from;
   h += slice->from;
   if (rows == 1)
-    panel_multiply_split(sums[0], PARTS, vectors, h, weights, depth);
-  else if (DEPTH_BLOCK > 0)
+    multiply_row(sums[0], vectors, h, weights, slice->scales, depth);
+  else if (DEPTH_BLOCK > 0 && WEIGHTS == WEIGHTS_F32)
     panel_multiply_ahead(sums, rows, vectors, h, l->state_row, weights, depth, slice->ahead);
   else
-    panel_multiply(sums, rows, vectors, h, l->state_row, 1, weights, depth);
+    multiply_rows(sums, rows, vectors, h, l->state_row, weights, slice->scales, depth);
 }
 
 /* Samples first .. first + rows of one panel. candidate: the second half of a GRU_BEFORE step. */
@@ -227,14 +250,16 @@ SIMD_FUNCTION void block_of_rows(const Layer *l, int64_t step, int64_t panel, in
 SIMD_FUNCTION void sweep_part(const Layer *l, int64_t step, int64_t panel, int part, int64_t next, int64_t from,
                               int64_t to, bool candidate) {
   const int vectors = candidate ? UNIT_VECTORS : PART_VECTORS, parts = candidate ? 1 : PANEL_PARTS;
-  const float *weights = candidate ? l->candidate : l->weights;
-  const int64_t part_floats = l->hidden * vectors * LANES,
+  const float *weights = candidate ? l->candidate : l->weights, *scales = candidate ? l->candidate_scales : l->scales;
+  const int64_t part_floats = l->hidden * vectors * weight_floats(WEIGHTS),
                 after = part + 1 < parts ? panel * parts + part + 1 : next * parts;
   Slice slice = {.weights = weights + (panel * parts + part) * part_floats, .part = part, .from = from};
+  if (WEIGHTS == WEIGHTS_I8) slice.scales = scales + (panel * parts + part) * vectors * LANES;
   slice.depth = depth_of(l, step);
   do {
     slice.to = DEPTH_BLOCK > 0 ? min_i64(to, slice.from + DEPTH_BLOCK) : to;
-    const float *ahead = slice.to == to ? weights + after * part_floats : slice.weights + slice.to * vectors * LANES;
+    const float *ahead =
+        slice.to == to ? weights + after * part_floats : slice.weights + slice.to * vectors * weight_floats(WEIGHTS);
     for (int64_t j = l->block_begin; j < l->block_end; j++) {
       slice.ahead = ahead + (j & 1) * (slice.to - slice.from) * panel_ahead_floats(vectors);
       block_of_rows(l, step, panel, block_at(l, j), block_at(l, j + 1) - block_at(l, j), &slice, candidate);
@@ -347,7 +372,8 @@ static void recurrent_steps(Team *team, const float *x, const float *input, cons
                             const float *initial_c, float *y, float *y_h, float *y_c, float *memory, float *partial,
                             float clip, int64_t steps, int64_t first, int64_t count, int64_t batch, int64_t inputs,
                             int64_t hidden, int64_t directions, int64_t direction, int64_t reverse, int64_t batch_first,
-                            int64_t turn) {
+                            int64_t turn, const float *input_scales, const float *scales,
+                            const float *candidate_scales) {
   Layer l = {.x = x,
              .lengths = lengths,
              .clip = clip,
@@ -369,10 +395,15 @@ static void recurrent_steps(Team *team, const float *x, const float *input, cons
   set_strides(&l, directions, batch_first);
   int64_t from = direction * l.panels; /* panels of the directions before this one */
   l.gates = gates + from * GATE_VECTORS * LANES;
-  l.weights = weights + from * hidden * PRODUCT_VECTORS * LANES;
-  if (INPUT) l.input = input + from * inputs * GATE_VECTORS * LANES;
+  l.weights = weights + from * hidden * PRODUCT_VECTORS * weight_floats(WEIGHTS);
+  if (INPUT) l.input = input + from * inputs * GATE_VECTORS * weight_floats(WEIGHTS);
   if (INPUT && bias) l.bias = bias + from * GATE_VECTORS * LANES;
-  if (CELL == CELL_GRU_BEFORE) l.candidate = candidate + from * hidden * UNIT_VECTORS * LANES;
+  if (CELL == CELL_GRU_BEFORE) l.candidate = candidate + from * hidden * UNIT_VECTORS * weight_floats(WEIGHTS);
+  if (WEIGHTS == WEIGHTS_I8) {
+    l.scales = scales + from * PRODUCT_VECTORS * LANES;
+    if (INPUT) l.input_scales = input_scales + from * GATE_VECTORS * LANES;
+    if (CELL == CELL_GRU_BEFORE) l.candidate_scales = candidate_scales + from * UNIT_VECTORS * LANES;
+  }
   if (CELL == CELL_GRU_AFTER) l.after_bias = after_bias + from * PANEL_UNITS;
   if (PEEPHOLES) l.peepholes = peepholes + from * 3 * PANEL_UNITS;
   if (y) l.y = y + direction * (batch_first ? 1 : batch) * hidden;

@@ -227,12 +227,12 @@ def reference():
 
 @pytest.fixture
 def run_for(request, compile, tmp_path):
-    """run_for(target, model file, feeds, names of outputs) -> name -> array: of the module for that target, here or under
-    qemu."""
+    """run_for(target, model file, feeds, names of outputs, options) -> name -> array: of the module for that target, here or
+    under qemu."""
     from support.emitted import run_module, run_by
 
-    def run(target, model, feeds, outputs):
-        module = compile(model, f"--target={target}")
+    def run(target, model, feeds, outputs, *options):
+        module = compile(model, f"--target={target}", *options)
         if target in FOREIGN:
             return run_by(request.getfixturevalue("rnnrun_of")(target), module, feeds, outputs, tmp_path)
         return run_module(module, feeds)

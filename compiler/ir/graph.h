@@ -20,9 +20,10 @@
 #include "support/arena.h"
 #include "support/diagnostics.h"
 
-typedef struct Schedule Schedule;     /* ir/family.h */
-typedef struct Stack Stack;           /* kernels/recurrent/stack.h */
-typedef struct LayoutPlan LayoutPlan; /* layout/layout_plan.h */
+typedef struct Schedule Schedule;           /* ir/family.h */
+typedef struct Stack Stack;                 /* kernels/recurrent/stack.h */
+typedef struct LayoutPlan LayoutPlan;       /* layout/layout_plan.h */
+typedef struct NarrowWeights NarrowWeights; /* ir/narrow.h */
 
 enum { MAX_RANK = RNNCC_MAX_RANK };
 
@@ -52,9 +53,10 @@ struct Value {
   bool is_input; /* of the graph; a state's input too */
   bool refused;  /* a front end has told an error about it, or its node was not made; rank is -1 */
 
-  const void *data;        /* constant: row-major, little-endian, sizeof dtype * product of shape; else NULL */
-  const Dim **elements;    /* tensor whose elements are known symbolically (Shape of an input), else NULL */
-  const int64_t *divisors; /* of such floats: element i is elements[i] / divisors[i]; NULL: all 1 */
+  const NarrowWeights *narrow; /* of weights: what its numbers stand for, ir/narrow.h; or NULL */
+  const void *data;            /* constant: row-major, little-endian, sizeof dtype * product of shape; else NULL */
+  const Dim **elements;        /* tensor whose elements are known symbolically (Shape of an input), else NULL */
+  const int64_t *divisors;     /* of such floats: element i is elements[i] / divisors[i]; NULL: all 1 */
 
   const IntRange *interval; /* of integers: holds every element, shapes/intervals.h; NULL: whatever the type allows */
 

@@ -50,11 +50,12 @@ enum { PANEL_UNITS = UNIT_VECTORS * LANES };
 enum { BUFFERS = CELL == CELL_LSTM ? 3 : CELL == CELL_GRU_BEFORE ? 4 : 2 };
 
 typedef struct Layer {
-  float *gates;            /* of this direction; a sample and time: [panels][GATE_VECTORS][LANES]. From first_time on */
-  const float *x, *input;  /* INPUT: [T][B][I] or [B][T][I], and W as [panels][I][GATE_VECTORS][LANES] */
-  const float *bias;       /* INPUT: [panels][GATE_VECTORS][LANES], or NULL */
-  const float *weights;    /* [panels][PANEL_PARTS][H][PART_VECTORS][LANES] */
-  const float *candidate;  /* GRU_BEFORE: [panels][H][UNIT_VECTORS][LANES] */
+  float *gates;           /* of this direction; a sample and time: [panels][GATE_VECTORS][LANES]. From first_time on */
+  const float *x, *input; /* INPUT: [T][B][I] or [B][T][I], and W as [panels][I][GATE_VECTORS][LANES] */
+  const float *bias;      /* INPUT: [panels][GATE_VECTORS][LANES], or NULL */
+  const float *weights;   /* [panels][PANEL_PARTS][H][PART_VECTORS][LANES] */
+  const float *candidate; /* GRU_BEFORE: [panels][H][UNIT_VECTORS][LANES] */
+  const float *input_scales, *scales, *candidate_scales; /* WEIGHTS_I8: of the columns of these three */
   const float *after_bias; /* GRU_AFTER: [panels][UNIT_VECTORS][LANES], added to the product before the reset gate */
   const float *peepholes;  /* [panels][3: i o f][UNIT_VECTORS][LANES] */
   const Length *lengths;   /* [B], or NULL: all are T */

@@ -73,8 +73,8 @@ def test_a_rule_that_decides_on_nothing_is_told(rnncc, tmp_path, rule):
     assert due == NONE and f'no RNN, GRU or LSTM is computed by "{rule}"' in told
 
 
-@pytest.mark.parametrize("given", ["", "int8", "n0=", "=f32", "n0=int8-dynamic,", "n0=int9"])
+@pytest.mark.parametrize("given", ["", "int4", "n0=", "=f32", "n0=int8-dynamic,", "n0=int9"])
 def test_what_is_no_precision_is_refused(rnncc, tmp_path, given):
     done = rnncc("inspect", layers().write(tmp_path), f"--precision={given}")
     assert done.returncode == 2
-    assert "PATTERN=PRECISION" in done.stderr and "f32, int8-dynamic" in done.stderr
+    assert "PATTERN=PRECISION" in done.stderr and "f32, bf16, f16, int8, int8-dynamic" in done.stderr

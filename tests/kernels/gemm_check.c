@@ -72,7 +72,7 @@ static float *multiply_by(const Problem *p, const float *b, int size, int first,
   for (int rank = first; rank < end; rank++) {
     Team team = {.rank = rank, .size = size};
     p->variant->gemm(&team, p->a, b, p->addend, c + MARGIN, 0.5f, 2, p->m, p->n, p->k, p->k, 1, 0, p->n, 1, &p->batches,
-                     &a_batch, &b_batch);
+                     &a_batch, &b_batch, NULL);
   }
   return c;
 }

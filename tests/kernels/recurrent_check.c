@@ -259,7 +259,7 @@ static void run_steps(Worker *worker, int64_t d, int64_t first, int64_t count, i
   c->variant->kernel(&worker->team, c->x, p->w, c->b ? p->bias : NULL, job->gates + first * c->B * gates_row, p->r,
                      p->candidate, p->after_bias, p->peepholes, job->lengths, c->h0, c->c0, out->y, out->y_h, out->y_c,
                      job->memory, job->partial, c->clip, c->T, first, count, c->B, c->I, c->H, c->D, d,
-                     d ? true : c->D == 1 && c->reverse, c->batch_first, worker->team.size & 1);
+                     d ? true : c->D == 1 && c->reverse, c->batch_first, worker->team.size & 1, NULL, NULL, NULL);
 }
 
 static void *work(void *argument) {

@@ -15,7 +15,8 @@ typedef void RecurrentKernel(Team *team, const float *x, const float *input, con
                              const float *initial_c, float *y, float *y_h, float *y_c, float *memory, float *partial,
                              float clip, int64_t steps, int64_t first, int64_t count, int64_t batch, int64_t inputs,
                              int64_t hidden, int64_t directions, int64_t direction, int64_t reverse,
-                             int64_t batch_first, int64_t turn);
+                             int64_t batch_first, int64_t turn, const float *input_scales, const float *scales,
+                             const float *candidate_scales);
 
 typedef struct Variant {
   const char *name;

@@ -65,7 +65,7 @@ void kernel_gemm_packed(const Team *team, const float *a, const float *b, const 
                         int64_t c_row, int64_t batch_rank, const int64_t *batch_dims, const int64_t *a_batch,
                         const int64_t *b_batch) {
   gemm_packed(team, a, b, addend, c, scale, addend_scale, m, n, k, a_row, a_depth, addend_row, c_row, batch_rank, batch_dims, a_batch,
-              b_batch);
+              b_batch, NULL);
 }
 """
 

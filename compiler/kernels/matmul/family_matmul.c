@@ -18,7 +18,7 @@ typedef struct MatmulSchedule {
   bool plain; /* integers and f64: loops without panels */
   GemmKnobs knobs;
   const Dim *packed_floats; /* of one matrix of B */
-  Value *packed;            /* B, if it is constant */
+  NarrowPanels packed;      /* B, if it is constant */
 } MatmulSchedule;
 
 /* ---- epilogues: an addend, if the node has none of its own, then element-wise steps ---- */
@@ -135,13 +135,19 @@ static void pack(Graph *graph, Node *node) {
   MatmulSchedule *s = (MatmulSchedule *)node->schedule;
   if (s->plain || packs_at_run_time(node)) return;
   Panels panels = panels_of(graph, s);
+  if (node->inputs[1]->narrow) {
+    s->packed = packed_narrow(graph, "packed B", &panels, node->inputs[1], 0);
+    graph_pack(graph, node, s->packed.packed);
+    if (s->packed.scales) graph_pack(graph, node, s->packed.scales);
+    return;
+  }
   int64_t matrices = dim_value(s->product.b_matrices), floats = panels_floats(&panels), all = matrices * floats;
   float *data = ARENA_ARRAY(graph->arena, float, all ? all : 1);
   const float *source = node->inputs[1]->data;
   for (int64_t i = 0; i < matrices; i++)
     panels_pack(&panels, source + i * panels.units * panels.depth, NULL, data + i * floats);
-  s->packed = graph_constant(graph, "packed B", RNNCC_F32, 1, &all, data);
-  graph_pack(graph, node, s->packed);
+  s->packed.packed = graph_constant(graph, "packed B", RNNCC_F32, 1, &all, data);
+  graph_pack(graph, node, s->packed.packed);
 }
 
 /* ---- lowering ---- */
@@ -199,10 +205,12 @@ static void lower_floats(Program *program, Node *node, const MatmulSchedule *s, 
   KernelSpec *spec = gemm_spec(program->arena, &s->knobs);
   kernel_knob(spec, "SCALED", scaled);
   kernel_knob(spec, "ADDEND", !p->addend ? 0 : p->addend_column == zero_of(graph) ? 2 : 1);
+  if (s->packed.packed) kernel_knob(spec, "WEIGHTS", weights_knob(node->inputs[1]->narrow));
   kernel_hook(spec, "epilogue", elementwise_epilogue(program->arena, node));
   Call *call = kernel_call(program, node, spec);
   operand_value(call, "a", node->inputs[0], READ);
   operand_value(call, "b", b, READ);
+  operand_value(call, "scales", s->packed.scales, READ);
   operand_value(call, "addend", p->addend, READ);
   operand_value(call, "c", node->outputs[0], WRITE);
   operand_float(call, "scale", p->alpha);
@@ -218,8 +226,8 @@ static void lower_node(Program *program, Node *node) {
   const MatmulSchedule *s = (const MatmulSchedule *)node->schedule;
   if (s->plain) {
     lower_plain(program, node, &s->product);
-  } else if (s->packed) {
-    lower_floats(program, node, s, s->packed);
+  } else if (s->packed.packed) {
+    lower_floats(program, node, s, s->packed.packed);
   } else {
     lower_packing_of_b(program, node, s);
     lower_floats(program, node, s, node->scratch);

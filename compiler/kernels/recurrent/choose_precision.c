@@ -1,16 +1,38 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * --precision: nodes get the precision that it asks for, in place of what the model says. Of all nodes, those compute
- * in it that can, and for each other recurrent layer a warning says why not; a node that a pattern names must be able
- * to. What decides on no node is told, too.
+ * --precision: nodes get the precision that it asks for, in place of what the model says: recurrent layers, and matrix
+ * products where it is of weights alone. Of all nodes, those compute in it that can, and for each other recurrent layer
+ * a warning says why not; a node that a pattern names must be able to. What decides on no node is told, too.
  */
 #include "ir/bodies.h"
 #include "ir/cell.h"
 #include "kernels/recurrent/int8.h"
 #include "passes.h"
+#include "passes/narrow_weights.h"
 
-static bool takes_precision(const Node *node) {
+static bool is_recurrent(const Node *node) {
   return op_has_attribute(node->op, ATTR_precision) && cell_kind(node->op->kind);
+}
+
+/* The type of the weights, where only these are of another one; else RNNCC_NONE. */
+static DType weights_type(Precision precision) {
+  static const DType types[] = {[PRECISION_bf16] = RNNCC_BF16,
+                                [PRECISION_f16] = RNNCC_F16,
+                                [PRECISION_int8] = RNNCC_I8,
+                                [PRECISION_int8_dynamic] = RNNCC_NONE};
+  return types[precision];
+}
+
+/* The rule that decides on the node; NULL: none. */
+static const PrecisionRule *rule_for(const Graph *graph, const Node *node) {
+  const PrecisionRule *rule = precision_rule_of(&graph->config->precision, node->name);
+  bool takes = rule && (is_recurrent(node) || (weights_type(rule->precision) && has_weights(node)));
+  return takes ? rule : NULL;
+}
+
+static const char *obstacle_of(const Node *node, Precision precision) {
+  if (precision == PRECISION_int8_dynamic) return int8_obstacle(node);
+  return weights_type(precision) && !has_weights(node) ? "needs a constant W and R" : NULL;
 }
 
 static void set_word(Graph *graph, Node *node, int64_t word) {
@@ -30,25 +52,27 @@ static void set_word(Graph *graph, Node *node, int64_t word) {
 }
 
 static void choose(Graph *graph, Node *node) {
-  const PrecisionRule *rule = precision_rule_of(&graph->config->precision, node->name);
+  const PrecisionRule *rule = rule_for(graph, node);
   if (!rule) return;
-  const char *obstacle = rule->precision == PRECISION_int8_dynamic ? int8_obstacle(node) : NULL;
+  const char *obstacle = obstacle_of(node, rule->precision);
   if (obstacle && rule->pattern)
     error_at(node->where, EXIT_UNSUPPORTED, "precision %s %s", precision_word(rule->precision), obstacle);
-  else if (obstacle)
+  if (obstacle && !rule->pattern)
     warn_at(node->where, "%s stays in f32: precision %s %s", node->op->name, precision_word(rule->precision), obstacle);
-  else
+  if (obstacle) return;
+  if (is_recurrent(node))
     set_word(graph, node, rule->precision == PRECISION_int8_dynamic ? PRODUCTS_int8_dynamic : PRODUCTS_f32);
+  if (weights_type(rule->precision)) narrow_weights(graph, node, weights_type(rule->precision));
 }
 
 /* Whether a rule decides on a node of the graph or of the bodies in it. */
-static bool decides(const Graph *graph, const PrecisionRules *rules, const PrecisionRule *rule) {
+static bool decides(const Graph *graph, const PrecisionRule *rule) {
   for (int n = 0; n < graph->n_nodes; n++) {
     Attribute *bodies[MAX_BODIES];
     int count = node_bodies(graph->nodes[n], bodies);
-    if (takes_precision(graph->nodes[n]) && precision_rule_of(rules, graph->nodes[n]->name) == rule) return true;
+    if (rule_for(graph, graph->nodes[n]) == rule) return true;
     for (int b = 0; b < count; b++)
-      if (decides(bodies[b]->graph, rules, rule)) return true;
+      if (decides(bodies[b]->graph, rule)) return true;
   }
   return false;
 }
@@ -57,16 +81,18 @@ static void check_rules(const Graph *graph) {
   const PrecisionRules *rules = &graph->config->precision;
   for (int i = 0; i < rules->count; i++) {
     const PrecisionRule *rule = &rules->list[i];
-    if (!decides(graph, rules, rule))
-      warn_at(LOCATION_FILE(graph->file), "--precision: no RNN, GRU or LSTM is computed by \"%s%s%s\"",
-              rule->pattern ? rule->pattern : "", rule->pattern ? "=" : "", precision_word(rule->precision));
+    bool products = weights_type(rule->precision) != RNNCC_NONE;
+    if (!decides(graph, rule))
+      warn_at(LOCATION_FILE(graph->file), "--precision: no %s is computed by \"%s%s%s\"",
+              products ? "RNN, GRU, LSTM, MatMul or Gemm" : "RNN, GRU or LSTM", rule->pattern ? rule->pattern : "",
+              rule->pattern ? "=" : "", precision_word(rule->precision));
   }
 }
 
-/* needs: infer_shapes, simplify (constant weights), reroll_rnn. keeps: everything except the attribute `precision`. */
+/* needs: infer_shapes, simplify (constant weights), reroll_rnn. keeps: everything except the attribute `precision`, and
+ * weights, which are rounded. */
 void choose_precision(Graph *graph) {
   if (!graph->outer) check_rules(graph);
-  for (int n = 0; n < graph->n_nodes; n++)
-    if (takes_precision(graph->nodes[n])) choose(graph, graph->nodes[n]);
+  for (int n = 0; n < graph->n_nodes; n++) choose(graph, graph->nodes[n]);
   stop_on_errors();
 }

@@ -59,8 +59,10 @@ LayerCase layer_case(const MmLayer *layer, const Target *target) {
   result.input_vectors = gemm_panel_vectors(target, layer->gates * result.panels * result.panel_units);
   result.input_rows = register_rows(target, result.input_vectors);
   result.takes_hide = row->phases == 1 && result.most_batch == 1 && result.steps > 1;
+  result.weight = weights_size(layer->node->inputs[INPUT_R]->narrow);
   if (!int8_asked(layer->node)) return result;
   result.int8 = true;
+  result.weight = 1;
   result.dot = int8_dot(target);
   result.takes_hide = result.takes_steps = result.takes_chunks = false;
   return result;
@@ -82,7 +84,7 @@ MmExtents hidden_extents(const LayerCase *l, InputProduct input) {
 
 /* ---- bytes ---- */
 
-static double weight_size(const LayerCase *l) { return l->int8 ? 1 : sizeof(float); }
+static double weight_size(const LayerCase *l) { return l->weight; }
 
 /* The time to read bytes once: near is from L2, far from beyond, and the parts are those of all bytes. What is left
  * comes from L1, in a tile's own cycles. */
@@ -192,7 +194,7 @@ double meeting_ns(const Machine *m, int workers) {
 static double multiply_ns(const Machine *m, const LayerCase *l, double bytes, int vectors, double samples,
                           double passes) {
   TileCycles tile = tile_step(m, l->lanes, samples / passes, vectors, samples > passes ? 1 : l->parts);
-  double steps = bytes / (4.0 * l->lanes * vectors) * passes;
+  double bytes_a_step = (l->int8 ? 4.0 : l->weight) * l->lanes * vectors, steps = bytes / bytes_a_step * passes;
   double exposed = samples > passes ? EXPOSED_LOADS * tile.load : 0;
   return steps * max_double((l->int8 ? l->dot : 1) * tile.multiply + exposed, tile.load) / m->ghz;
 }

@@ -37,7 +37,12 @@ static void pack(Graph *graph, Node *node) {
       if (matrix->source) int8_pack(graph, node, matrix, names[i]);
       continue;
     }
-    if (matrix->source && value_is_constant(matrix->source)) {
+    if (matrix->source && matrix->source->narrow) {
+      NarrowPanels panels = packed_narrow(graph, names[i], &matrix->panels, matrix->source, matrix->first);
+      matrix->packed = panels.packed;
+      matrix->scales = panels.scales;
+      if (panels.scales) graph_pack(graph, node, panels.scales);
+    } else if (matrix->source && value_is_constant(matrix->source)) {
       const float *source = matrix->source->data;
       matrix->packed = packed_constant(graph, names[i], &matrix->panels, source + matrix->first,
                                        matrix->addend < 0 ? NULL : source + matrix->addend);
@@ -62,6 +67,14 @@ static void give_part(Program *program, Call *call, const char *parameter, const
 
 void give_matrix(Program *program, Call *call, const char *parameter, const Node *node, const MatrixPlan *matrix) {
   give_part(program, call, parameter, node, matrix, 0);
+}
+
+/* Of weights of i8: the scales of the packed columns from `first` on; else NULL. */
+static void give_scales(Program *program, Call *call, const char *parameter, const MatrixPlan *matrix, int64_t first) {
+  if (matrix->scales)
+    operand_elements(call, parameter, matrix->scales, dim_const(program->graph->dims, first), NULL, READ);
+  else
+    operand_null(call, parameter);
 }
 
 /* From the matrix's element `first` on; NULL if that is less than 0. */
@@ -122,6 +135,7 @@ static void lower_input_product(Program *program, const Node *node, const Layer 
   give_rows(program, call, node, l, product, chunks);
   give_part(program, call, "b", node, weights, product * panels_floats(&weights->panels) / l->products);
   give_part(program, call, "addend", node, &l->matrices[MATRIX_BIAS], first);
+  give_scales(program, call, "scales", weights, product * panels_columns(&weights->panels) / l->products);
   operand_bytes(call, "c", node->scratch, 4 * first, l->memory - 4 * first, WRITE);
   if (l->products > 1) operand_sharing(call, "c", SHARED_BY_WORKER); /* each direction has a crew of its own */
   operand_float(call, "scale", 1);
@@ -176,7 +190,8 @@ void give_direction(Program *program, Call *call, const Node *node, const Layer 
 }
 
 static void lower_steps(Program *program, const Node *node, const Layer *l, int direction, const Wavefront *chunks) {
-  static const char *const apart[] = {"input", "bias", "weights", "candidate", "partial", NULL};
+  static const char *const apart[] = {"input",        "bias",   "weights",          "candidate", "partial",
+                                      "input_scales", "scales", "candidate_scales", NULL};
   static const MatrixPlan none = {0};
   Call *call = kernel_call(program, node, steps_spec(program->arena, l, direction));
   bool with_step = l->variant.input == INPUT_WITH_STEP;
@@ -191,6 +206,9 @@ static void lower_steps(Program *program, const Node *node, const Layer *l, int 
   operand_dim(call, "first", chunks ? dim_symbol(dims, chunks->first) : dim_const(dims, 0));
   operand_dim(call, "count", chunks ? dim_symbol(dims, chunks->count) : l->steps);
   operand_integer(call, "inputs", l->inputs);
+  give_scales(program, call, "input_scales", with_step ? &l->matrices[MATRIX_INPUT] : &none, 0);
+  give_scales(program, call, "scales", &l->matrices[MATRIX_HIDDEN], 0);
+  give_scales(program, call, "candidate_scales", &l->matrices[MATRIX_CANDIDATE], 0);
   double steps = (double)dim_optimum(l->steps), batch = (double)dim_optimum(l->batch), h = (double)l->hidden;
   call_cost(call, 2 * steps * batch * l->gates * h * h, 4 * steps * (l->gates * h * h + 3 * batch * h));
   share_directions(call, apart);

@@ -11,6 +11,7 @@ KernelSpec *input_spec(Arena *arena, const Layer *l, int product) {
     kernel_knob(spec, "CREW", product);
   }
   kernel_knob(spec, "ADDEND", l->matrices[MATRIX_BIAS].source != NULL);
+  kernel_knob(spec, "WEIGHTS", weights_knob(layer_narrow(l, MATRIX_INPUT)));
   return spec;
 }
 
@@ -72,6 +73,7 @@ KernelSpec *steps_spec(Arena *arena, const Layer *l, int direction) {
   kernel_knob(spec, "HALVES", l->halves);
   kernel_knob(spec, "DEPTH_BLOCK", l->variant.depth_block);
   kernel_knob(spec, "INPUT", l->variant.input == INPUT_WITH_STEP);
+  kernel_knob(spec, "WEIGHTS", weights_knob(layer_narrow(l, MATRIX_HIDDEN)));
   return spec;
 }
 

@@ -51,13 +51,19 @@ static void settle_chunk(const Graph *graph, const Node *node, Layer *l) {
   if (l->stack) v->workers = v->batch_parts = 1;
 }
 
+/* Are W and R of one type? A kernel that reads both is made for one. */
+static bool weights_alike(const Node *node) {
+  return weights_knob(node->inputs[INPUT_W]->narrow) == weights_knob(node->inputs[INPUT_R]->narrow);
+}
+
 /* Resets knobs of the variant that this layer or its kernels do not support. */
-static void settle_variant(Layer *l) {
+static void settle_variant(const Node *node, Layer *l) {
   RecurrentVariant *v = &l->variant;
   int64_t batch = dim_upper(l->batch);
   if (v->batch_parts > batch) v->batch_parts = (int)batch;
   if (l->int8) v->input = INPUT_AHEAD, v->hide = v->depth_block = v->chunk = 0;
   if (l->lengths) v->input = INPUT_AHEAD; /* the samples of a reverse direction may be at different times */
+  if (!weights_alike(node)) v->input = INPUT_AHEAD;
   if (batch == 1) v->depth_block = 0;
   bool two_products = l->cell == CELL_GRU_BEFORE;
   if (batch > 1 || two_products || v->workers == 1) v->hide = false;
@@ -234,7 +240,7 @@ Layer *layer_run_by(Graph *graph, Node *node, const RecurrentVariant *variant) {
   read_attributes(node, l);
   l->variant = *variant;
   settle_chunk(graph, node, l);
-  settle_variant(l);
+  settle_variant(node, l);
   choose_knobs(graph, l);
   plan_matrices(node, graph->config->target, l);
   plan_scratch(graph->config->target, l);

@@ -58,6 +58,11 @@ typedef struct Layer {
   int64_t x_bytes, x_scales, state_bytes, state_scales, slots;
 } Layer;
 
+/* How the kernels keep the weights of W or R; NULL: in f32. Of products of integers they do not ask. */
+static inline const NarrowWeights *layer_narrow(const Layer *layer, Matrix matrix) {
+  return layer->matrices[matrix].source->narrow;
+}
+
 /* The layer with the schedule of plan_recurrent and --rnn. NULL after error_at(), if the kernels cannot run it. */
 Layer *layer_of(Graph *graph, Node *node);
 /* The layer with another variant. */

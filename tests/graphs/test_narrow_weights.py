@@ -1,0 +1,131 @@
+# SPDX-License-Identifier: MIT
+"""Weights that are kept in fewer bits: results are bit for bit those of f32 weights of the same values, on every target."""
+import numpy as np
+import pytest
+
+from support.model_builder import Model
+from support.targets import SCALABLE
+
+GATES = {"LSTM": 4, "GRU": 3, "RNN": 1}
+T, B = 5, 3
+TARGETS = ["x86-64-v4", "x86-64-v3", "x86-64-v2", "x86-64", "aarch64-linux-gnu", "riscv64-linux-gnu", *SCALABLE]
+
+
+class Int8:
+    """Numbers of 8 bits, the extremes among them, and a scale for each output channel."""
+
+    def __init__(self, rng, shape, axis):
+        self.axis = axis
+        self.numbers = rng.integers(-127, 128, shape).astype(np.int8)
+        self.numbers.flat[:2] = 127, -127
+        lengths = [length if k == axis else 1 for k, length in enumerate(shape)]
+        self.scales = rng.uniform(1e-3, 1e-2, lengths).astype(np.float32)
+
+    def wide(self):
+        return self.numbers.astype(np.float32) * self.scales
+
+    def node(self, net):
+        return net.node("DequantizeLinear", [net.constant(self.numbers), net.constant(self.scales.ravel())], axis=self.axis)
+
+
+class Int8Rows(Int8):
+    """Rows of [D, gates * units, depth], which DequantizeLinear knows as blocks as long as an axis."""
+
+    def __init__(self, rng, shape):
+        self.numbers = rng.integers(-127, 128, shape).astype(np.int8)
+        self.scales = rng.uniform(1e-3, 1e-2, (*shape[:2], 1)).astype(np.float32)
+
+    def node(self, net):
+        return net.node("DequantizeLinear", [net.constant(self.numbers), net.constant(self.scales)], axis=2,
+                        block_size=self.numbers.shape[2])
+
+
+def recurrent(net, rng, narrow, op, inputs, units, directions=1, **attributes):
+    rows = GATES[op] * units
+    weights = [Int8Rows(rng, (directions, rows, depth)) if directions > 1 else Int8(rng, (1, rows, depth), 1)
+               for depth in (inputs, units)]
+    made = [it.node(net) if narrow else net.constant(it.wide()) for it in weights]
+    bias = net.constant(rng.uniform(-.1, .1, (directions, 2 * rows)).astype(np.float32))
+    x = net.input(f"x{len(net.inputs)}", "f32", ["T", "B", inputs])
+    return net.node(op, [x, *made, bias], hidden_size=units, **attributes,
+                 **({"direction": "bidirectional"} if directions > 1 else {}))
+
+
+def network(narrow):
+    """Layers of odd sizes, and products of one row and of many."""
+    rng = np.random.default_rng(7)
+    net = Model()
+    net.dim("T", 1, T, 8)
+    net.dim("B", 1, B, 8)
+    outputs = []
+    for op, inputs, units, more in [("LSTM", 17, 37, {}), ("LSTM", 5, 16, {"directions": 2}), ("GRU", 9, 33, {}),
+                                    ("GRU", 33, 9, {"linear_before_reset": 1}), ("RNN", 7, 50, {"directions": 2})]:
+        outputs.append(recurrent(net, rng, narrow, op, inputs, units, **more))
+    for rows in (1, 2, 13):
+        for op, shape, axis, more in [("MatMul", (45, 67), 1, {}), ("Gemm", (67, 45), 0, {"transB": 1})]:
+            b = Int8(rng, shape, axis)
+            x = net.input(f"x{len(net.inputs)}", "f32", [rows, 45])
+            outputs.append(net.node(op, [x, b.node(net) if narrow else net.constant(b.wide())], **more))
+    net.output(*outputs)
+    return net
+
+
+def feeds_of(net):
+    rng = np.random.default_rng(3)
+    sizes = {"T": T, "B": B}
+    return {it["name"]: rng.standard_normal([sizes.get(axis, axis) for axis in it["shape"]]).astype(np.float32)
+            for it in net.inputs}
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_kept_in_8_bits_they_give_the_same_bits(target, run_for, tmp_path):
+    results = []
+    for narrow in (False, True):
+        folder = tmp_path / str(narrow)
+        folder.mkdir()
+        net = network(narrow)
+        results.append(run_for(target, net.write(folder), feeds_of(net), list(net.outputs)))
+    wide, narrow = results
+    assert wide and all(np.array_equal(a.view(np.uint32), b.view(np.uint32)) for a, b in zip(wide.values(), narrow.values()))
+
+
+def rounded(array, precision):
+    """As --precision has it. Rows of the last axis but one of a recurrent layer, and columns of B, share a scale."""
+    if precision == "bf16":
+        bits = array.view(np.uint32).astype(np.uint64)
+        return ((bits + 0x7fff + (bits >> 16 & 1)) >> 16 << 16).astype(np.uint32).view(np.float32)
+    if precision == "f16":
+        return array.astype(np.float16).astype(np.float32)
+    axis = 2 if array.ndim == 3 else 0 if array.shape == (45, 67) else 1
+    scale = np.abs(array).max(axis=axis, keepdims=True) / np.float32(127)
+    return np.rint(array / scale) * scale
+
+
+@pytest.mark.parametrize("precision", ["bf16", "f16", "int8"])
+@pytest.mark.parametrize("target", ["x86-64-v4", "x86-64-v3", "x86-64", "aarch64-linux-gnu", "riscv64-linux-gnu+rvv128"])
+def test_rounded_by_the_option_they_are_what_they_are_rounded_to(target, precision, run_for, compile, tmp_path):
+    """The model's weights against those that NumPy has rounded."""
+    results = []
+    for by_numpy in (False, True):
+        folder = tmp_path / str(by_numpy)
+        folder.mkdir()
+        net = network(False)
+        for name, array in net.arrays.items():
+            if by_numpy and (array.ndim == 3 or array.shape in ((45, 67), (67, 45))):
+                net.arrays[name] = rounded(array, precision)
+        options = [] if by_numpy else [f"--precision={precision}"]
+        results.append(run_for(target, net.write(folder), feeds_of(net), list(net.outputs), *options))
+    for a, b in zip(*(result.values() for result in results)):
+        assert np.array_equal(a.view(np.uint32), b.view(np.uint32))
+
+
+def test_the_module_has_a_quarter_of_the_weights(compile, tmp_path):
+    sizes = {}
+    for narrow in (False, True):
+        folder = tmp_path / str(narrow)
+        folder.mkdir()
+        net, rng = Model(), np.random.default_rng(1)
+        b = Int8(rng, (256, 512), 1)
+        net.output(net.node("MatMul", [net.input("x", "f32", [1, 256]), b.node(net) if narrow else net.constant(b.wide())]))
+        sizes[narrow] = compile(net.write(folder)).stat().st_size
+    assert 256 * 512 * 3 - 4096 < sizes[False] - sizes[True] < 256 * 512 * 3 + 4096 * 3
