@@ -89,6 +89,39 @@ def external():
     return model
 
 
+def bytes_of(*shape):
+    return (numpy.arange(numpy.prod(shape)).reshape(shape) * 37 % 256 - 128).astype(numpy.int8)
+
+
+def pairs():
+    """A convolution, a sum with its input, and a mean between QuantizeLinear and DequantizeLinear, the weights by channel."""
+    how, to_bytes, to_floats = ["s", "z"], "QuantizeLinear", "DequantizeLinear"
+    nodes = [node(to_bytes, ["x", *how], ["q"]), node(to_floats, ["q", *how], ["d"]),
+             node(to_floats, ["w", "ws", "wz"], ["v"], axis=0), node("Conv", ["d", "v"], ["c"], pads=[1, 1, 1, 1]),
+             node(to_bytes, ["c", *how], ["cq"]), node(to_floats, ["cq", *how], ["cd"]), node("Add", ["cd", "d"], ["a"]),
+             node("Relu", ["a"], ["r"]), node(to_bytes, ["r", *how], ["rq"]), node(to_floats, ["rq", *how], ["rd"]),
+             node("GlobalAveragePool", ["rd"], ["g"]), node(to_bytes, ["g", *how], ["y"])]
+    return model_of(nodes, {"x": (F32, ["B", 2, 4, 4])}, {"y": (TensorProto.UINT8, None)},
+                    {"s": numpy.float32(0.5), "z": numpy.uint8(3), "w": bytes_of(2, 2, 3, 3),
+                     "ws": numpy.array([0.5, 0.25], numpy.float32), "wz": numpy.zeros(2, numpy.int8)})
+
+
+def dynamic_product():
+    """As ONNX Runtime's quantize_dynamic writes it."""
+    nodes = [node("DynamicQuantizeLinear", ["x"], ["q", "s", "z"]), node("MatMulInteger", ["q", "w", "z", "wz"], ["i"]),
+             node("Cast", ["i"], ["f"], to=F32), node("Mul", ["s", "ws"], ["m"]), node("Mul", ["f", "m"], ["y"])]
+    return model_of(nodes, {"x": (F32, ["B", 3])}, {"y": (F32, None)},
+                    {"w": bytes_of(3, 4), "ws": numpy.array([1, 2, 3, 4], numpy.float32), "wz": numpy.zeros(4, numpy.int8)})
+
+
+def dynamic_lstm():
+    inputs = ["x", "w", "r", "", "", "", "", "", "ws", "wz", "rs", "rz"]
+    lstm = helper.make_node("DynamicQuantizeLSTM", inputs, ["y"], domain="com.microsoft", hidden_size=2)
+    scales, zeros = numpy.ones((1, 8), numpy.float32), numpy.zeros((1, 8), numpy.int8)
+    return model_of([lstm], {"x": (F32, ["T", 1, 2])}, {"y": (F32, None)},
+                    {"w": bytes_of(1, 2, 8), "r": bytes_of(1, 2, 8), "ws": scales, "wz": zeros, "rs": scales, "rz": zeros})
+
+
 def constants():
     nodes = [node("Constant", [], ["a"], value=numpy_helper.from_array(floats(2, 2))), node("Constant", [], ["b"], value_ints=[2, 2]),
              node("Constant", [], ["c"], value_float=0.5), node("Expand", ["a", "b"], ["e"]), node("Mul", ["e", "c"], ["m"]),
@@ -106,6 +139,8 @@ MODELS = {
     "constants": constants,
     "conv": lambda: one("Conv", ["B", 2, 5, 5], {"w": floats(3, 2, 3, 3), "b": floats(3)}, pads=[1, 1, 1, 1], strides=[2, 2]),
     "conv_transpose": lambda: one("ConvTranspose", [1, 2, 3], {"w": floats(2, 3, 2)}, strides=[2]),
+    "dynamic_lstm": dynamic_lstm,
+    "dynamic_product": dynamic_product,
     "dynamic_reshape": dynamic_reshape,
     "einsum": lambda: one("Einsum", [2, 3], {"w": floats(3, 2)}, equation="ij,jk->ik"),
     "expand": lambda: one("Expand", [3, 1], {"s": ints(2, 1, 4)}),
@@ -120,6 +155,7 @@ MODELS = {
     "max_pool": lambda: one("MaxPool", [1, 2, 5, 5], kernel_shape=[2, 2], strides=[2, 2], ceil_mode=1),
     "one_hot": lambda: one("OneHot", [3], {"d": numpy.int64(4), "v": floats(2)}, dtype=I64),
     "pad": lambda: one("Pad", ["T", 3], {"p": ints(0, 1, 0, 2)}),
+    "pairs": pairs,
     "prelu_6": lambda: one("PRelu", [1, 3, 4], {"s": floats(3)}, opset=6),
     "quantize": lambda: one("QuantizeLinear", [4], {"s": numpy.float32(0.5), "z": numpy.uint8(3)}),
     "reduce": lambda: one("ReduceMean", ["T", 3], opset=11, axes=[1], keepdims=0),
