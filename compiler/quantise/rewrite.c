@@ -77,6 +77,16 @@ static Value *stand_for(const Rewriter *r, const Node *reader, const Value *weig
   return build_op(&builder, OP_DequantizeLinear, 2, from, 1, by_row ? 2 : 1, attributes)->outputs[0];
 }
 
+/* The same numbers as floats: a layer that multiplies integers takes constants, and finds the integers in them. */
+static Value *as_floats(const Rewriter *r, const Value *weights, int axis, const Rounded *rounded) {
+  int64_t shape[MAX_RANK], count = value_count(weights);
+  for (int i = 0; i < weights->rank; i++) shape[i] = dim_value(weights->shape[i]);
+  float *data = ARENA_ARRAY(r->graph->arena, float, count);
+  for (int64_t i = 0; i < count; i++)
+    data[i] = (float)rounded->data[i] * rounded->scales[scale_place(weights, axis, i)];
+  return graph_constant(r->graph, weights->name, RNNCC_F32, weights->rank, shape, data);
+}
+
 /* In i32, in steps of the product of the data's scale and the weights'. */
 static Value *bias_of(const Rewriter *r, const Node *reader, const float *bias, float data_scale,
                       const Rounded *weights) {
@@ -111,6 +121,7 @@ static const double *least_scales(const Rewriter *r, const Layer *layer, float d
 /* The node's weights, and its bias, become integers. `node`: the layer's, or one like it. */
 static void round_constants(const Rewriter *r, const Layer *layer, Node *node) {
   const Activation *input = layer->n_data ? &r->layers->activations[layer->data[0]] : NULL;
+  bool dynamic = r->options.dynamic_recurrent && layer->kind->n_weights == MAX_WEIGHTS;
   for (int k = 0; k < layer->kind->n_weights; k++) {
     int place = layer->kind->weights[k];
     const Value *weights = layer->node->inputs[place];
@@ -119,11 +130,11 @@ static void round_constants(const Rewriter *r, const Layer *layer, Node *node) {
     const float *bias = input ? bias_corrected(r->layers, layer, &rounded, r->options.correct_bias) : NULL;
     bool wanted = bias && (r->options.correct_bias || node_input(layer->node, layer->kind->bias));
     Value *bias_value = wanted ? bias_of(r, node, bias, input->scale, &rounded) : NULL;
-    node->inputs[place] = stand_for(r, node, weights, layer->channel_axis, &rounded);
+    node->inputs[place] = dynamic ? as_floats(r, weights, layer->channel_axis, &rounded)
+                                  : stand_for(r, node, weights, layer->channel_axis, &rounded);
     if (bias_value) node->inputs[layer->kind->bias] = bias_value;
   }
-  if (r->options.dynamic_recurrent && layer->kind->n_weights == MAX_WEIGHTS)
-    set_attribute(r->graph, node, attribute_one_of(ATTR_precision, PRODUCTS_int8_dynamic));
+  if (dynamic) set_attribute(r->graph, node, attribute_one_of(ATTR_precision, PRODUCTS_int8_dynamic));
 }
 
 /* The node's inputs become a list of its own, with room for a bias. */

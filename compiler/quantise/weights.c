@@ -28,9 +28,14 @@ static Axis axis_of(const Value *value, int axis) {
  * ([.., K, N]) all have those of the column. */
 static bool scale_by_direction(const Value *weights, int axis) { return weights->rank == 3 && axis == 1; }
 
-static int64_t scale_place(const Value *weights, int axis, const Axis *sizes, int64_t i) {
+static int64_t place_of_scale(const Value *weights, int axis, const Axis *sizes, int64_t i) {
   int64_t row = i / sizes->after % sizes->extent;
   return scale_by_direction(weights, axis) ? i / sizes->after : row;
+}
+
+int64_t scale_place(const Value *weights, int axis, int64_t i) {
+  Axis sizes = axis_of(weights, axis);
+  return place_of_scale(weights, axis, &sizes, i);
 }
 
 Rounded weights_round(Arena *arena, const Value *weights, int axis, const double *least) {
@@ -43,13 +48,13 @@ Rounded weights_round(Arena *arena, const Value *weights, int axis, const double
   double *largest = ARENA_ARRAY(arena, double, n + 1);
   memset(largest, 0, (size_t)n * sizeof *largest);
   for (int64_t i = 0; i < count; i++) {
-    double *of = &largest[scale_place(weights, axis, &sizes, i)];
+    double *of = &largest[place_of_scale(weights, axis, &sizes, i)];
     *of = max_double(*of, fabs((double)data[i]));
   }
   for (int64_t k = 0; k < n; k++)
     scales[k] = (float)max_double(max_double(largest[k] / MOST, LEAST_SCALE), least ? least[k] : 0);
   for (int64_t i = 0; i < count; i++) {
-    double steps = nearbyint((double)data[i] / (double)scales[scale_place(weights, axis, &sizes, i)]);
+    double steps = nearbyint((double)data[i] / (double)scales[place_of_scale(weights, axis, &sizes, i)]);
     rounded[i] = (int8_t)max_double(-MOST, min_double(steps, MOST));
   }
   return (Rounded){rounded, scales, n};
@@ -57,7 +62,7 @@ Rounded weights_round(Arena *arena, const Value *weights, int axis, const double
 
 double weights_error(const Value *weights, int axis, const Rounded *rounded, int64_t i) {
   Axis sizes = axis_of(weights, axis);
-  double scale = (double)rounded->scales[scale_place(weights, axis, &sizes, i)];
+  double scale = (double)rounded->scales[place_of_scale(weights, axis, &sizes, i)];
   return rounded->data[i] * scale - (double)((const float *)weights->data)[i];
 }
 

@@ -10,6 +10,9 @@
  * a bias fits in i32; NULL: nothing. */
 Rounded weights_round(Arena *arena, const Value *weights, int axis, const double *least);
 
+/* Which scale the i-th element has. */
+int64_t scale_place(const Value *weights, int axis, int64_t i);
+
 /* The i-th element that the integers stand for, less the f32 one. */
 double weights_error(const Value *weights, int axis, const Rounded *rounded, int64_t i);
 

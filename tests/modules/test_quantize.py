@@ -24,6 +24,13 @@ B1, B3 = normal(K), normal(5)
 IMAGES = [normal(1, C, H, H) for _ in range(N)]
 
 
+@pytest.fixture(autouse=True)
+def same_numbers():
+    """Each test draws its own, whichever run before it."""
+    global rng
+    rng = np.random.default_rng(4)
+
+
 def network():
     """Two branches behind a pooling, concatenated; a residual sum, a mean, a dense layer."""
     model = Model("net")
@@ -272,6 +279,20 @@ def test_recurrent_weights_have_a_scale_by_row_and_direction(rnncc, rnnrun, comp
     dynamic = quantise(rnncc, tmp_path / "cell.json", tmp_path / "d.json", "--recurrent=dynamic", data=data)
     assert Written(tmp_path / "d.json").node("n0", op)["attributes"]["precision"] == "int8-dynamic"
     assert error(dynamic) != error(done) and 0 < error(dynamic) < 0.05
+
+
+def test_products_of_integers_take_weights_of_any_size(rnncc, tmp_path):
+    model = Model("large")
+    x = model.input("x", "f32", [6, 1, 140])
+    model.node("GRU", [x, model.constant(normal(1, 390, 140), "W"), model.constant(normal(1, 390, 130) / 9, "R")],
+               outputs=["y", ""], hidden_size=130)
+    model.output("y")
+    done = quantise(rnncc, model.write(tmp_path), tmp_path / "q.json", "--recurrent=dynamic",
+                    data=save(tmp_path, "x", [normal(6, 1, 140) for _ in range(8)]))
+    assert 0 < error(done) < 0.05
+    weights = Written(tmp_path / "q.json").arrays["W"].astype(float)
+    steps = weights / (np.abs(model.arrays["W"]).max(2, keepdims=True) / 127)
+    assert np.abs(steps - np.round(steps)).max() < 1e-3 and np.abs(steps).max() < 127.01
 
 
 def streaming():
