@@ -250,11 +250,12 @@ SIMD_FUNCTION void block_of_rows(const Layer *l, int64_t step, int64_t panel, in
 SIMD_FUNCTION void sweep_part(const Layer *l, int64_t step, int64_t panel, int part, int64_t next, int64_t from,
                               int64_t to, bool candidate) {
   const int vectors = candidate ? UNIT_VECTORS : PART_VECTORS, parts = candidate ? 1 : PANEL_PARTS;
-  const float *weights = candidate ? l->candidate : l->weights, *scales = candidate ? l->candidate_scales : l->scales;
+  const float *weights = candidate ? l->candidate : l->weights;
   const int64_t part_floats = l->hidden * vectors * weight_floats(WEIGHTS),
                 after = part + 1 < parts ? panel * parts + part + 1 : next * parts;
   Slice slice = {.weights = weights + (panel * parts + part) * part_floats, .part = part, .from = from};
-  if (WEIGHTS == WEIGHTS_I8) slice.scales = scales + (panel * parts + part) * vectors * LANES;
+  if (WEIGHTS == WEIGHTS_I8)
+    slice.scales = (candidate ? l->candidate_scales : l->scales) + (panel * parts + part) * vectors * LANES;
   slice.depth = depth_of(l, step);
   do {
     slice.to = DEPTH_BLOCK > 0 ? min_i64(to, slice.from + DEPTH_BLOCK) : to;

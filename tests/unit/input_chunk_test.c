@@ -13,6 +13,7 @@ static const Machine machine = {.cores = 2, .l1_bytes = 32 << 10, .l2_bytes = 1 
 
 static LayerCase lstm(int64_t units) {
   return (LayerCase){.directions = 1,
+                     .weight = sizeof(float),
                      .takes_chunks = true,
                      .gates = 4,
                      .lanes = 16,

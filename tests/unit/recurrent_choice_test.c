@@ -136,6 +136,7 @@ static LayerWindow *two_products(PhaseProduct w, PhaseProduct r) {
 
 static LayerCase some_layer(void) {
   return (LayerCase){.directions = 1,
+                     .weight = sizeof(float),
                      .gates = 4,
                      .lanes = 16,
                      .rows = 6,

@@ -22,6 +22,7 @@ typedef enum Op { GRU, LSTM } Op;
 
 static LayerCase layer(Op op, int64_t steps, int64_t batch, int64_t hidden) {
   return (LayerCase){.directions = 1,
+                     .weight = sizeof(float),
                      .gates = op == LSTM ? 4 : 3,
                      .lanes = 16,
                      .rows = op == LSTM ? 6 : 8,
@@ -136,6 +137,7 @@ static double total(const LayerCase *l, int workers) {
 
 static LayerCase of_integers(LayerCase l, int dot) {
   l.int8 = true;
+  l.weight = 1;
   l.dot = dot;
   l.takes_hide = l.takes_steps = false;
   return l;

@@ -8,7 +8,6 @@ import time
 
 import numpy
 
-from benchmarks.layers import read_profile
 from benchmarks.machine import speeds
 from support.module import Module
 
@@ -27,9 +26,9 @@ def timed(run):
 
 
 def profiled(context, run):
-    read_profile(context, on=True)
+    context.profiled(on=True)
     run()
-    return [entry.nanoseconds * 1e-3 for entry in read_profile(context, on=False)]
+    return [entry.seconds * 1e6 for entry in context.profiled(on=False)]
 
 
 def until(seconds, take):
@@ -46,7 +45,7 @@ def one_slice(context, run, settings):
     if settings["profile"]:
         taken = until(settings["seconds"], lambda: profiled(context, run))
         found["kernel_us"] = [statistics.median(each) for each in zip(*taken)]
-        found["kernels"] = [(e.kernel.decode(), e.node.decode()) for e in read_profile(context, on=False)]
+        found["kernels"] = [(e.kernel, e.node) for e in context.profiled(on=False)]
         found["us"] = sum(found["kernel_us"])
     else:
         found["us"] = statistics.median(until(settings["seconds"], lambda: timed(run))) * 1e6
