@@ -107,3 +107,40 @@ def test_speech_is_heard_in_the_same_chunks_of_99_5_percent(rnncc, compile, tmp_
         assert heard[0].any() and not heard[0].all()
         same += list(heard[0] == heard[1])
     assert len(same) > 1000 and numpy.mean(same) >= 0.995, numpy.mean(same)
+
+
+@pytest.mark.parametrize("precision", ["bf16", "f16"])
+class TestWeightsOf16Bits:
+    """They change at most 0.1 points."""
+
+    @pytest.mark.parametrize("name", ["digits_cnn", "digits_rnn"])
+    def test_digits(self, root, compile, precision, name):
+        images = numpy.load(root / "models" / "held_out" / "digits.images.npy")
+        labels = numpy.load(root / "models" / "held_out" / "digits.labels.npy")
+        runs = [{"x": part} for part in numpy.split(images, len(images) // 6)]
+        model = root / "models" / f"{name}.json"
+        wide, narrow = ((numpy.concatenate(outputs(compile(model, *options), runs, "probabilities")).argmax(1) == labels).mean()
+                        for options in ((), (f"--precision={precision}",)))
+        assert narrow >= wide - 0.001, (wide, narrow)
+
+    def test_hyphenation(self, root, compile, precision):
+        lines = (root / "models" / "held_out" / "hyphenate.txt").read_text().splitlines()
+        groups = groups_of([line.split() for line in lines if not line.startswith("#")])
+        model, right = root / "models" / "hyphenate.json", []
+        for options in ((), (f"--precision={precision}",)):
+            found = outputs(compile(model, *options), [word_inputs(group) for group in groups], "probability")
+            right.append(numpy.mean([hyphenated(row[0], p) == row[1] for group, probabilities in zip(groups, found, strict=True)
+                                     for row, p in zip(group, probabilities)]))
+        assert right[1] >= right[0] - 0.001, right
+
+    def test_speech(self, compile, precision):
+        from pretrained import silero, speech
+        same = []
+        for rate in (16000, 8000):
+            settings = [f"--freeze=sr={rate}", "--dim=input_0=1", f"--dim=input_1={silero.CHUNK[rate] + silero.CONTEXT[rate]}",
+                        "--dim=state_1=1", "--state=state=stateN"]
+            runs = [{"input": window} for window in silero.windows(speech.speech(rate), rate)]
+            wide, narrow = (numpy.ravel(outputs(compile(silero.model(), *settings, *options), runs, "output")) > 0.5
+                            for options in ((), (f"--precision={precision}",)))
+            same += list(wide == narrow)
+        assert len(same) > 1000 and numpy.mean(same) >= 0.999, numpy.mean(same)
