@@ -3,7 +3,6 @@
 
 #include <math.h>
 
-#include "half.h"
 #include "ir/tensor.h"
 
 enum { LARGEST = 127 };

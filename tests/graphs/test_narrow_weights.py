@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Weights that are kept in fewer bits: results are bit for bit those of f32 weights of the same values, on every target."""
+import re
+
 import numpy as np
 import pytest
 
@@ -117,6 +119,22 @@ def test_rounded_by_the_option_they_are_what_they_are_rounded_to(target, precisi
         results.append(run_for(target, net.write(folder), feeds_of(net), list(net.outputs), *options))
     for a, b in zip(*(result.values() for result in results)):
         assert np.array_equal(a.view(np.uint32), b.view(np.uint32))
+
+
+@pytest.mark.parametrize("dtype, options", [("i8", []), ("bf16", ["--precision=bf16"]), ("f16", ["--precision=f16"]),
+                                            ("i8", ["--precision=int8"])])
+def test_recurrent_layers_keep_them_so(dtype, options, rnncc, tmp_path):
+    """inspect says how many bytes of weights there are of each type."""
+    rng, net = np.random.default_rng(1), Model()
+    net.dim("T", 1, T, 8)
+    net.dim("B", 1, B, 8)
+    net.output(*[recurrent(net, rng, not options, op, 64, 64) for op in GATES])
+    done = rnncc("inspect", net.write(tmp_path), *options)
+    assert done.returncode == 0, done.stderr
+    (types,) = [line for line in done.stdout.splitlines() if line.startswith("types")]
+    sizes = {name: int(number) for number, name in re.findall(r"(\d+)(?: bytes)? of (\w+)", types)}
+    elements = sum(GATES.values()) * 64 * (64 + 64)
+    assert sizes[dtype] >= elements * (1 if dtype == "i8" else 2) and sizes["f32"] < elements, types
 
 
 def test_the_module_has_a_quarter_of_the_weights(compile, tmp_path):

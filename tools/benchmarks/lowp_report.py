@@ -161,8 +161,7 @@ activations, s8 weights with a scale for each output channel. They have no GRU: 
 `--precision=int8-dynamic`, ONNX Runtime's is f32. LSTM and cases named dynamic have scales of activations
 that each run finds (DynamicQuantizeLSTM, MatMulInteger), the others fixed ones (QuantizeLinear and DequantizeLinear
 around each layer). OpenVINO's bf16 is its own conversion of the f32 model. OpenVINO computes dynamic models in f32, so it
-takes no part in these, nor in DenseNet, of whose quantised concatenations it dies; nor does ncnn, whose Python package has no quantiser and whose converter reads no quantised
-model. All take turns in one process, as in the other comparisons.
+takes no part in these, nor in DenseNet, of whose quantised concatenations it dies; nor does ncnn, whose Python package has no quantiser. All take turns in one process, as in the other comparisons.
 
 ## What is to be reached
 
