@@ -113,6 +113,9 @@ static void tell_failure(const Process *process, double seconds) {
   case PROCESS_NOT_FOUND:
     error_at(where, EXIT_ENVIRONMENT, "%s", clang_missing);
     return;
+  case PROCESS_NOT_STARTED:
+    error_at(where, EXIT_ENVIRONMENT, "cannot be started: %s", process->output);
+    return;
   case PROCESS_TIMEOUT:
     error_at(where, EXIT_ENVIRONMENT, "did not finish within %.0f s", seconds);
     return;

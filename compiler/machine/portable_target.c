@@ -28,6 +28,8 @@ static const char *predefined(Arena *arena, const char *triple) {
   Process process = {.argv = argv, .folder = "."};
   if (process_run_all(arena, &process, 1, 1, seconds)) return process.output;
   if (process.outcome == PROCESS_NOT_FOUND) fatal_at(LOCATION_FILE(clang), EXIT_ENVIRONMENT, "%s", clang_missing);
+  if (process.outcome == PROCESS_NOT_STARTED)
+    fatal_at(LOCATION_FILE(clang), EXIT_ENVIRONMENT, "cannot be started: %s", process.output);
   return NULL;
 }
 

@@ -93,7 +93,7 @@ static bool start(Arena *arena, Process *process, double seconds, Child *child) 
   close(ends[1]);
   if (error) {
     close(ends[0]);
-    process->outcome = error == ENOENT ? PROCESS_NOT_FOUND : PROCESS_FAILED;
+    process->outcome = error == ENOENT ? PROCESS_NOT_FOUND : PROCESS_NOT_STARTED;
     process->output = arena_string(arena, strerror(error));
     return false;
   }

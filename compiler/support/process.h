@@ -10,7 +10,13 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
-typedef enum ProcessOutcome { PROCESS_OK, PROCESS_FAILED, PROCESS_NOT_FOUND, PROCESS_TIMEOUT } ProcessOutcome;
+typedef enum ProcessOutcome {
+  PROCESS_OK,
+  PROCESS_FAILED,
+  PROCESS_NOT_FOUND,
+  PROCESS_NOT_STARTED, /* `output` says why */
+  PROCESS_TIMEOUT
+} ProcessOutcome;
 
 typedef struct Process {
   const char *const *argv;      /* NULL-terminated; argv[0] is looked up in PATH. NULL: `body` runs instead, */

@@ -2,9 +2,9 @@
 /*
  * Temporaries: a list of paths that stop() removes, unless they were committed or removed before.
  *
- * A killed process removes nothing. So a process keeps its folder locked while it lives, and the next process that
- * makes a folder there removes those that are not locked. The machine's name is part of the folder's name: on a shared
- * file system one machine may not see the locks of another.
+ * A killed process removes nothing. So a process keeps its temporaries locked while it lives, and the next process that
+ * makes one in the same folder removes those that are not locked. The machine's name is part of their names: on a
+ * shared file system one machine may not see the locks of another.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -23,7 +23,7 @@ enum { MAX_TEMPORARIES = 16, OPEN_FOLDERS = 8 };
 
 typedef struct Temporary {
   char *path; /* malloc'd, for an arena may be gone at stop(); NULL: free entry */
-  int lock;   /* of a folder: closed, it is given back; -1: none */
+  int lock;   /* closed, it is given back; -1: none, on file systems that have no locks */
 } Temporary;
 
 static Temporary temporaries[MAX_TEMPORARIES];
@@ -70,21 +70,73 @@ static void forget(const char *path) {
     if (temporaries[i].path && strcmp(temporaries[i].path, path) == 0) free_entry(&temporaries[i]);
 }
 
+/* ---- those of killed processes ---- */
+
+static char *temporary_prefix(Arena *arena, const char *begin) {
+  char machine[64] = "";
+  gethostname(machine, sizeof machine - 1);
+  return arena_format(arena, "%s.%s.", begin, machine);
+}
+
+/* Neither waits for a pipe of that name nor follows a link. */
+static int open_temporary(const char *path) { return open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC); }
+
+static void remove_unless_locked(const char *path) {
+  struct stat status;
+  int lock = open_temporary(path);
+  if (lock < 0) return;
+  if (fstat(lock, &status) == 0 && status.st_uid == geteuid() && flock(lock, LOCK_EX | LOCK_NB) == 0) remove_tree(path);
+  close(lock);
+}
+
+static bool is_left_over(const char *name, const char *prefix) {
+  enum { RANDOM_PART = 6 };
+  size_t length = strlen(prefix);
+  return strncmp(name, prefix, length) == 0 && strlen(name) == length + RANDOM_PART;
+}
+
+/* Removes what killed processes left in a folder. */
+static void remove_left_over(Arena *arena, const char *parent, const char *prefix) {
+  DIR *folder = opendir(parent);
+  if (!folder) return;
+  for (const struct dirent *entry; (entry = readdir(folder));)
+    if (is_left_over(entry->d_name, prefix)) remove_unless_locked(arena_format(arena, "%s/%s", parent, entry->d_name));
+  closedir(folder);
+}
+
+/* False if another process took it for left over before it was locked. Some file systems have no locks. */
+static bool lock_temporary(const char *path, int *lock) {
+  *lock = open_temporary(path);
+  while (*lock >= 0 && flock(*lock, LOCK_EX) != 0 && errno == EINTR) continue;
+  if (access(path, F_OK) == 0) return true;
+  if (*lock >= 0) close(*lock);
+  return false;
+}
+
+/* ---- files ---- */
+
 char *temporary_beside(Arena *arena, const char *path) {
   struct stat status;
   /* A rename would put a file in the place of /dev/null. */
   if (stat(path, &status) == 0 && !S_ISREG(status.st_mode))
     fatal_at(LOCATION_FILE(path), EXIT_INVALID, "cannot write: expected a regular file, or none");
-  /* A short name of its own: the target's may be as long as names can be. */
   /* A link stays; its target is replaced. The link may be /dev/stdout. */
   char *real = realpath(path, NULL);
   const char *target = real ? real : path;
-  char *temporary = arena_format(arena, "%.*s.rnncc-XXXXXX", (int)(file_last_part(target) - target), target);
+  char *parent = arena_format(arena, "%.*s", (int)(file_last_part(target) - target), target);
   free(real);
-  int file = mkostemp(temporary, 0);
-  if (file < 0) fatal_at(LOCATION_FILE(path), EXIT_ENVIRONMENT, "cannot write in its folder: %s", strerror(errno));
-  close(file);
-  remember(temporary, -1);
+  /* A short name of its own: the target's may be as long as names can be. */
+  const char *prefix = temporary_prefix(arena, ".rnncc");
+  remove_left_over(arena, *parent ? parent : ".", prefix);
+  char *temporary;
+  int lock;
+  do {
+    temporary = arena_format(arena, "%s%sXXXXXX", parent, prefix);
+    int file = mkostemp(temporary, O_CLOEXEC);
+    if (file < 0) fatal_at(LOCATION_FILE(path), EXIT_ENVIRONMENT, "cannot write in its folder: %s", strerror(errno));
+    close(file);
+  } while (!lock_temporary(temporary, &lock));
+  remember(temporary, lock);
   return temporary;
 }
 
@@ -104,41 +156,8 @@ void temporary_commit(const char *temporary, const char *path) {
 
 /* ---- folders ---- */
 
-static int open_folder(const char *path) { return open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC); }
-
-static void remove_unless_locked(const char *path) {
-  struct stat status;
-  int folder = open_folder(path);
-  if (folder < 0) return;
-  if (fstat(folder, &status) == 0 && status.st_uid == geteuid() && flock(folder, LOCK_EX | LOCK_NB) == 0)
-    remove_tree(path);
-  close(folder);
-}
-
-/* Removes the folders of killed processes. */
-static void remove_left_over(Arena *arena, const char *parent, const char *prefix) {
-  DIR *folder = opendir(parent);
-  if (!folder) return;
-  for (const struct dirent *entry; (entry = readdir(folder));)
-    if (strncmp(entry->d_name, prefix, strlen(prefix)) == 0)
-      remove_unless_locked(arena_format(arena, "%s/%s", parent, entry->d_name));
-  closedir(folder);
-}
-
-/* False if another process took it for left over before it was locked. Some file systems have no locks. */
-static bool lock_folder(const char *path, int *lock) {
-  *lock = open_folder(path);
-  while (*lock >= 0 && flock(*lock, LOCK_EX) != 0 && errno == EINTR) continue;
-  if (access(path, F_OK) == 0) return true;
-  if (*lock >= 0) close(*lock);
-  return false;
-}
-
 char *temporary_directory(Arena *arena) {
-  const char *parent = getenv("TMPDIR");
-  char machine[64] = "";
-  gethostname(machine, sizeof machine - 1);
-  const char *prefix = arena_format(arena, "rnncc.%s.", machine);
+  const char *parent = getenv("TMPDIR"), *prefix = temporary_prefix(arena, "rnncc");
   if (!parent || !*parent) parent = "/tmp";
   remove_left_over(arena, parent, prefix);
   char *path;
@@ -146,7 +165,7 @@ char *temporary_directory(Arena *arena) {
   do {
     path = arena_format(arena, "%s/%sXXXXXX", parent, prefix);
     if (!mkdtemp(path)) fatal_at(LOCATION_FILE(NULL), EXIT_ENVIRONMENT, "cannot create %s: %s", path, strerror(errno));
-  } while (!lock_folder(path, &lock));
+  } while (!lock_temporary(path, &lock));
   remember(path, lock);
   return path;
 }

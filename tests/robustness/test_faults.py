@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: MIT
 """Faults while compiling: no memory, no room to write, sudden death, other compilers of the same output. The output file is
 always the old one or a complete one, and a failure is an exit code with a reason."""
+import fcntl
 import os
 import random
 import resource
 import signal
+import socket
 import subprocess
 import threading
 import time
@@ -12,8 +14,8 @@ from pathlib import Path
 
 import numpy
 import pytest
-from conftest import sanitized
 from support.model_builder import Model
+from support.preloaded import preloaded
 
 EXIT_LIMIT, EXIT_ENVIRONMENT = 4, 5
 KILLS = 12
@@ -35,16 +37,6 @@ def quick_model(tmp_path):
     return model.write(tmp_path)
 
 
-def preloaded(name, folder):
-    """The shared object of NAME.c."""
-    if sanitized():
-        pytest.skip("this build has a sanitizer, which must be loaded first")
-    library = folder / f"{name}.so"
-    subprocess.run(["clang-19", "-shared", "-fPIC", "-O1", "-Wall", "-Werror", "-D_GNU_SOURCE",
-                    Path(__file__).parent / f"{name}.c", "-o", library], check=True)
-    return str(library)
-
-
 def test_any_allocation_may_fail(rnncc, model, tmp_path):
     """One after the other, until the compiler makes no more allocations."""
     output, folder = tmp_path / "out" / "m.h", tmp_path / "temporary"
@@ -64,24 +56,6 @@ def test_any_allocation_may_fail(rnncc, model, tmp_path):
         number += 1
     assert number > 10
     assert output.read_text() != "old"
-
-
-@pytest.mark.parametrize("reading", [{}, {"FAIL_READING": "1"}], ids=["opened", "read"])
-def test_a_folder_that_cannot_be_listed_is_reported(rnncc, model, tmp_path, reading):
-    """One after the other, until the compiler lists no more."""
-    assert rnncc(model, "--emit=c", "-o", tmp_path / "whole").returncode == 0
-    library, number = preloaded("fail_listing", tmp_path), 1
-    while True:
-        output, faults = tmp_path / f"c{number}", {"LD_PRELOAD": library, "FAIL_LISTING": str(number), **reading}
-        done = rnncc(model, "--emit=c", "-o", output, env={**os.environ, "TMPDIR": str(tmp_path), **faults})
-        if done.returncode == 0:
-            break
-        reason = "Input/output error" if reading else "Too many open files"
-        assert done.returncode == EXIT_ENVIRONMENT and f"cannot list: {reason}" in done.stderr, done.stderr
-        number += 1
-    assert number > 3
-    for file in (tmp_path / "whole").rglob("*.[ch]"):
-        assert (output / file.relative_to(tmp_path / "whole")).read_bytes() == file.read_bytes()
 
 
 def test_a_runtime_without_sources_is_reported(rnncc, root, model, tmp_path):
@@ -150,6 +124,19 @@ def test_a_killed_compiler_leaves_the_old_output_or_a_complete_one(rnncc, rnnrun
         assert old or is_complete(rnnrun, output)
         outcomes.add(old)
     assert outcomes == {True, False}
+
+
+def test_what_killed_compilers_left_beside_the_output_is_removed(rnncc, model, tmp_path):
+    """Not what a living one works on, nor what only has a similar name."""
+    output, begin = tmp_path / "out" / "m.h", f".rnncc.{socket.gethostname()}."
+    output.parent.mkdir()
+    left, locked, longer, other = (output.parent / f"{begin}{end}" for end in ("abcdef", "fedcba", "abcdefg", "no"))
+    for file in left, locked, longer, other:
+        file.write_text("half")
+    with open(locked) as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        assert rnncc(model, "--emit=h", "-o", output).returncode == 0
+    assert not left.exists() and locked.exists() and longer.exists() and other.exists()
 
 
 @pytest.mark.unsanitized
