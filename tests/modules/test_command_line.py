@@ -11,6 +11,7 @@ import time
 import pytest
 
 from conftest import build_directory
+from support import pages
 
 PAGES = build_directory() / "tools" / "pages"
 PROGRAMS = ["rnncc", "rnnrun"]
@@ -239,12 +240,11 @@ def test_zsh_completes(tmp_path):
     terminal.close()
 
 
-# ---- README ----
+# ---- the page of options ----
 
 
 @pytest.mark.parametrize("program", PROGRAMS)
-def test_readme_lists_the_options(root, program):
-    readme = (root / "README.md").read_text()
-    (listed,) = re.findall(rf"^<!-- options of {program} -->\n(.*?)^<!-- end -->$", readme, re.MULTILINE | re.DOTALL)
+def test_page_lists_the_options(program):
+    (listed,) = re.findall(rf"^<!-- options of {program} -->\n(.*?)^<!-- end -->$", pages.text("options"), re.MULTILINE | re.DOTALL)
     made = PAGES / f"{program}.md"
-    assert listed == made.read_text(), f"README.md is to hold {made} between its markers"
+    assert listed == made.read_text(), f"tools/docs/options.md is to hold {made} between its markers"

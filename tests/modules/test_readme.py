@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""The examples of README.md work: its program builds and reads the digit, its model compiles."""
+"""What README.md and the pages of tools/docs say is true: their programs build and run, their model compiles, their tables are
+what the compiler does."""
 import hashlib
 import json
 import re
@@ -9,20 +10,21 @@ import numpy
 import pytest
 import safetensors.numpy
 
-
-@pytest.fixture(scope="module")
-def readme(root):
-    return (root / "README.md").read_text()
+from support import pages
 
 
-def code_block(readme, language):
-    (block,) = re.findall(rf"^```{language}\n(.*?)^```$", readme, re.MULTILINE | re.DOTALL)
-    return block
+def test_readme_is_short_and_begins_with_two_commands_and_three_languages():
+    readme = pages.README.read_text()
+    lines = readme.splitlines()
+    assert len(lines) <= 150
+    assert [line.split()[0] for line in lines if line.startswith("    ")][:2] == ["tools/demo", "tools/test"]
+    first = "\n".join(lines[:40])
+    assert [re.search(rf"^```{name} (.*\n)+?```$", first, re.MULTILINE) is not None for name in ("python", "c", "cpp")] == [True] * 3
 
 
 @pytest.mark.parametrize("compiler", [["clang-19", "-std=gnu11"], ["gcc", "-std=c99"]])
-def test_program_builds_without_warnings_and_reads_a_three(readme, root, rnncc, compile, tmp_path, compiler):
-    (tmp_path / "digit.c").write_text(code_block(readme, "c"))
+def test_program_builds_without_warnings_and_reads_a_three(root, rnncc, compile, tmp_path, compiler):
+    (tmp_path / "digit.c").write_text(pages.program("embedding", "digit.c"))
     done = rnncc(root / "models" / "digits_rnn.json", "--emit=h", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     (tmp_path / "digits_rnn.so").symlink_to(compile(root / "models" / "digits_rnn.json"))
@@ -35,12 +37,12 @@ def test_program_builds_without_warnings_and_reads_a_three(readme, root, rnncc, 
     assert len(shares) == 10 and numpy.argmax(shares) == 3, run.stdout
 
 
-def test_program_has_at_most_25_lines(readme):
-    assert len(code_block(readme, "c").splitlines()) <= 25
+def test_program_has_at_most_25_lines():
+    assert len(pages.program("embedding", "digit.c").splitlines()) <= 25
 
 
-def test_model_of_the_format_section_compiles_and_carries_its_state(readme, rnncc, rnnrun, tmp_path):
-    model = json.loads(code_block(readme, "json"))
+def test_model_of_the_format_section_compiles_and_carries_its_state(rnncc, rnnrun, tmp_path):
+    model = json.loads(pages.block("model-format", "json"))
     rng = numpy.random.default_rng(1)
     shapes = {"W": (1, 192, 40), "R": (1, 192, 64), "b": (1, 384)}
     data = safetensors.numpy.save({name: rng.uniform(-0.1, 0.1, shape).astype(numpy.float32)
@@ -55,24 +57,25 @@ def test_model_of_the_format_section_compiles_and_carries_its_state(readme, rnnc
     assert "h0" in done.stdout
 
 
-def steps_of(readme):
-    return re.findall(r"^\| `(\w+)` \| (.*) \|$", readme, re.MULTILINE)
+def listed_steps():
+    return re.findall(r"^\| `(\w+)` \| (.*) \|$", pages.text("architecture"), re.MULTILINE)
 
 
-def test_pipeline_table_is_what_the_compiler_runs(readme, root, rnncc, tmp_path):
+def test_pipeline_table_is_what_the_compiler_runs(root, rnncc, tmp_path):
     done = rnncc(root / "models" / "digits_rnn.json", "-o", tmp_path / "m.so", "--time-passes")
     assert done.returncode == 0, done.stderr
     ran = re.findall(r"^ *[0-9.]+ ms +(\w+)", done.stderr, re.MULTILINE)
-    assert [name for name, _ in steps_of(readme)] == ran
+    assert [name for name, _ in listed_steps()] == ran
 
 
-def test_pipeline_table_says_what_the_list_of_steps_says(readme, rnncc):
+def test_pipeline_table_says_what_the_list_of_steps_says(rnncc):
     listed = rnncc("--dump-after=list").stdout
-    assert steps_of(readme) == [tuple(line.split(maxsplit=1)) for line in listed.splitlines()]
+    assert listed_steps() == [tuple(line.split(maxsplit=1)) for line in listed.splitlines()]
 
 
-def test_commands_and_files_it_names_exist(readme, root):
-    names = set(re.findall(r"`((?:compiler|runtime|templates|models|tests|tools)/[\w./]*)`", readme))
-    assert names
+def test_commands_and_files_that_they_name_exist(root):
+    texts = [path.read_text() for path in pages.all_pages()]
+    names = {name for text in texts for name in re.findall(r"`((?:compiler|runtime|templates|models|tests|tools)/[\w./]*)`", text)}
+    assert len(names) > 20
     for name in names:
         assert (root / name).exists(), name

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A program's command line as tables: verbs, options, what each takes and says. The parser, --help, the manual page,
- * README.md's lists and the shells' completion are made from them. For rnncc and rnnrun, so it needs libc only.
+ * tools/docs/options.md and the shells' completion are made from them. For rnncc and rnnrun, so it needs libc only.
  */
 #ifndef COMMAND_H
 #define COMMAND_H

@@ -6,7 +6,7 @@
 #include "command.h"
 
 void write_manual(FILE *out, const Command *command); /* for man */
-void write_list(FILE *out, const Command *command);   /* README.md's list of options, in Markdown */
+void write_list(FILE *out, const Command *command);   /* tools/docs/options.md's list of options, in Markdown */
 void write_bash(FILE *out, const Command *command);   /* completion */
 void write_zsh(FILE *out, const Command *command);
 
