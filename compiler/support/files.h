@@ -40,8 +40,8 @@ void file_write_parts(Arena *arena, const char *path, const FileBytes *parts, in
 /* Contents and whether it may be executed. */
 void file_copy(Arena *arena, const char *from, const char *to);
 
-/* For a target that another program writes: an empty file beside `path`, to be committed to it. If the process is
- * killed, the next one that writes there removes it. */
+/* An empty file beside `path`, to be written and committed to it. If the process is killed, the next one that writes
+ * there removes it. Another program may not put a file of its own in its place, as compilers do: that has no lock. */
 char *temporary_beside(Arena *arena, const char *path);
 /* Renames, with the permissions that a newly created file gets. */
 void temporary_commit(const char *temporary, const char *path);

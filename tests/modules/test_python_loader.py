@@ -1,9 +1,16 @@
 # SPDX-License-Identifier: MIT
-"""tests/support/module.py reads the ABI as C does: checked on the module written by hand."""
+"""tests/support/module.py reads the ABI as C does: checked on the module written by hand. It runs modules on tensors between
+forbidden pages."""
+import ctypes
+import faulthandler
+import os
+import signal
+
 import numpy as np
 import pytest
 
 from conftest import build_directory
+from support.guarded import guarded
 from support.module import Module, ModuleError
 
 X = np.arange(6, dtype=np.float32).reshape(2, 3)
@@ -35,3 +42,17 @@ def test_an_error_carries_status_and_message(module):
     with module.context() as context, pytest.raises(ModuleError, match="^input k: 99 at .0. is out of range$") as refused:
         context.run({"x": X, "k": np.array([99, 0])})
     assert refused.value.status == "value"
+
+
+@pytest.mark.parametrize("at_end, beyond", [(True, 5), (False, -1)])
+def test_an_access_beyond_a_tensor_ends_the_process(at_end, beyond):
+    """As of each tensor that a module is run on."""
+    child = os.fork()
+    if child == 0:
+        faulthandler.disable()
+        array = guarded((5,), np.float32, at_end)
+        assert array.tolist() == [0] * 5
+        ctypes.c_float.from_address(array.ctypes.data + 4 * beyond).value
+        os._exit(0)
+    _, status = os.waitpid(child, 0)
+    assert os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGSEGV

@@ -68,10 +68,11 @@ static _Noreturn void become(const Call *call) {
 
 /* Others may be making the same file. */
 static void make(const Call *call, const char *file) {
-  char *temporary = temporary_beside(call->arena, file);
-  Call whole = changed(call, 0, (const char *[]){"-o", temporary}, 2);
+  char *folder = temporary_directory(call->arena), *made = arena_format(call->arena, "%s/made", folder);
+  Call whole = changed(call, 0, (const char *[]){"-o", made}, 2);
   fputs(run(&whole), stderr);
-  temporary_commit(temporary, file);
+  file_copy(call->arena, made, file);
+  temporary_remove(folder);
 }
 
 /* ---- keys ---- */

@@ -12,6 +12,8 @@ from pathlib import Path
 
 import numpy
 
+from support.guarded import guarded, guarded_copy
+
 PACKAGE = Path(__file__).resolve().parents[2] / "runtime" / "bindings" / "python"
 sys.path.insert(0, str(PACKAGE))
 
@@ -70,13 +72,19 @@ class Context(rnncc.Context):
         self.model = native.Model(module.library, module.api, pool_of.model if pool_of else None, threads=threads,
                                   share_all=int(share_all))
         super().__init__(self.model)
+        self.at_end = False
 
     def arrays_of(self, feeds):
         return {it.name: numpy.asarray(feeds[it.name]) for it in self.module.inputs}
 
     def run(self, feeds):
-        """feeds: name -> array; of them those that are inputs."""
-        return super().run(self.arrays_of(feeds))
+        """feeds: name -> array; of them those that are inputs. Inputs and outputs are flush with a page that may not be
+        touched: behind them, and before them in every second run."""
+        self.at_end = not self.at_end
+        inputs = {name: guarded_copy(array, self.at_end) for name, array in self.arrays_of(feeds).items()}
+        rooms = self._room([array.shape for array in inputs.values()])
+        outputs = {it.name: guarded(room, it.dtype, self.at_end) for it, room in zip(self.module.outputs, rooms)}
+        return super().run(inputs, outputs)
 
     def prepared(self, feeds):
         """A function that runs on these feeds with as little around it as Python allows. Its outputs are dropped."""
