@@ -15,6 +15,8 @@ bool adapt(OnnxReader *reader, Draft *draft);
 
 /* The same for operators of another domain; only of such that are known. */
 bool contrib_knows(const char *domain, const char *op);
+/* The index-th of them, and the name that it is read by; false past the end. */
+bool contrib_row(int index, const char **domain, const char **op, const char **ours);
 bool contrib_adapt(OnnxReader *reader, Draft *draft, const char *domain);
 /* Reports an operator of another domain that is not known. */
 void contrib_unknown(OnnxReader *reader, const Draft *draft, const char *domain);

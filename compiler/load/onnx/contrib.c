@@ -53,6 +53,14 @@ static int find(const char *domain, const char *op) {
 
 bool contrib_knows(const char *domain, const char *op) { return find(domain, op) >= 0; }
 
+bool contrib_row(int index, const char **domain, const char **op, const char **ours) {
+  if (index >= N_OPERATORS) return false;
+  *domain = OPERATORS[index].domain;
+  *op = OPERATORS[index].op;
+  *ours = OPERATORS[index].ours ? OPERATORS[index].ours : *op;
+  return true;
+}
+
 bool contrib_adapt(OnnxReader *reader, Draft *draft, const char *domain) {
   int i = find(domain, draft->op);
   if (OPERATORS[i].adapt && !OPERATORS[i].adapt(reader, draft)) return false;
