@@ -67,6 +67,39 @@ double integer_conv_reach(const Node *node) {
   return most;
 }
 
+/* The sums of an output channel's positive and negative weights. */
+typedef struct Signed {
+  int64_t positive, negative;
+} Signed;
+
+static Signed sums_of(const Node *node, int64_t kernel) {
+  int64_t depth = depth_of(node), zero = (int64_t)of_kernel(node->inputs[W_ZERO], kernel);
+  const uint8_t *bytes = (const uint8_t *)node->inputs[W]->data + kernel * depth;
+  bool is_signed = node->inputs[W]->dtype == RNNCC_I8;
+  Signed sums = {0};
+  for (int64_t i = 0; i < depth; i++) {
+    int64_t weight = (is_signed ? (int8_t)bytes[i] : bytes[i]) - zero;
+    if (weight > 0)
+      sums.positive += weight;
+    else
+      sums.negative += weight;
+  }
+  return sums;
+}
+
+bool integer_conv_sums_fit(const Node *node, int bits) {
+  bool is_signed = node->inputs[X]->dtype == RNNCC_I8;
+  int64_t zero = (int64_t)of_kernel(node->inputs[X_ZERO], 0), most = (int64_t)1 << (bits - 1);
+  int64_t low = (is_signed ? INT8_MIN : 0) - zero, high = (is_signed ? INT8_MAX : UINT8_MAX) - zero;
+  for (int64_t k = 0; k < kernels_of(node); k++) {
+    Signed sums = sums_of(node, k);
+    int64_t bias = (int64_t)of_kernel(node_input(node, BIAS), k);
+    if (bias + sums.positive * low + sums.negative * high < -most) return false;
+    if (bias + sums.positive * high + sums.negative * low >= most) return false;
+  }
+  return true;
+}
+
 /* ---- the window ---- */
 
 static bool axis_fits(const Graph *graph, const Window *window, int i) {

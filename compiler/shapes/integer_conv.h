@@ -30,6 +30,9 @@ bool integer_conv_fits(Graph *graph, const Node *node);
 /* needs: integer_conv_fits. The largest magnitude of a sum, also of a part of it. */
 double integer_conv_reach(const Node *node);
 
+/* needs: integer_conv_fits. Does every output's sum, of any x, fit in so many bits with its sign? */
+bool integer_conv_sums_fit(const Node *node, int bits);
+
 /* needs: integer_conv_fits */
 IntegerConv integer_conv_of(Arena *arena, const Node *node);
 

@@ -10,6 +10,8 @@
  *   vint_load_n vint_store_n       the first n of LANES, 0 <= n <= LANES, as vload_n and vstore_n
  *   vint_add vint_sub vint_mul     modulo 2^32
  *   vint_min vint_max              signed
+ *   vint_shift(v, n)               to the left by a constant n, modulo 2^32
+ *   vint_shift_right(v, n)         to the right, of signed numbers: rounds down
  *   vint_hsum(v)                   across lanes, modulo 2^32
  *   vint_to_float(v)               -> vec, rounded to nearest
  *   vround_to_int(v)               vec -> vint, halves to even; |v| < 2^31
@@ -24,6 +26,15 @@
  * the positive ones add up to 128 at most, and so do the negative ones: then both products together fit 16 bits
  *
  *   vdot_zero(zero, is_signed)     the input's zero point as dot products count it: u - DOT_ZERO
+ *
+ * A vint may also hold 2 * LANES numbers of 16 bits, two to a lane:
+ *
+ *   vpair_inputs(p, q, is_signed)  LANES bytes at p, then LANES at q: those of u8 as they are, those of s8 + 128
+ *   vpair_weights(p)               2 * LANES s8 at p
+ *   vpair_add vpair_sub vpair_shift(v, n)   modulo 2^16; to the left by a constant n
+ *   vpair_store_first(p, v)        the first LANES of the numbers; vint_store stores all
+ *   vpair_dot(acc, a, b)           acc[lane] + the lane's two products, modulo 2^32; not of four numbers -2^15 in a
+ * lane
  *
  * DOT_NATIVE is 1 where vdot is one instruction, and form does not count. A template is specialised with plain.h, where
  * both are 0: so they stand in headers only.

@@ -19,6 +19,8 @@ SIMD_FUNCTION void vint_store_n(void *p, vint v, int n) {
 SIMD_FUNCTION vint vint_add(vint a, vint b) { return _mm256_add_epi32(a, b); }
 SIMD_FUNCTION vint vint_sub(vint a, vint b) { return _mm256_sub_epi32(a, b); }
 SIMD_FUNCTION vint vint_mul(vint a, vint b) { return _mm256_mullo_epi32(a, b); }
+SIMD_FUNCTION vint vint_shift(vint v, int n) { return _mm256_slli_epi32(v, n); }
+SIMD_FUNCTION vint vint_shift_right(vint v, int n) { return _mm256_srai_epi32(v, n); }
 SIMD_FUNCTION vint vint_min(vint a, vint b) { return _mm256_min_epi32(a, b); }
 SIMD_FUNCTION vint vint_max(vint a, vint b) { return _mm256_max_epi32(a, b); }
 
@@ -44,15 +46,27 @@ SIMD_FUNCTION void vint_store_s8_n(void *p, vint v, int n) {
   simd_bytes_store(p, (unsigned long long)_mm_cvtsi128_si64(simd_to_s8(v)), n);
 }
 
+SIMD_FUNCTION vint vpair_inputs(const void *p, const void *q, int is_signed) {
+  __m128i bytes = _mm_unpacklo_epi64(_mm_loadl_epi64(p), _mm_loadl_epi64(q));
+  return _mm256_cvtepu8_epi16(is_signed ? _mm_xor_si128(bytes, _mm_set1_epi8(-128)) : bytes);
+}
+SIMD_FUNCTION vint vpair_weights(const void *p) { return _mm256_cvtepi8_epi16(_mm_loadu_si128(p)); }
+SIMD_FUNCTION vint vpair_add(vint a, vint b) { return _mm256_add_epi16(a, b); }
+SIMD_FUNCTION vint vpair_sub(vint a, vint b) { return _mm256_sub_epi16(a, b); }
+SIMD_FUNCTION vint vpair_shift(vint v, int n) { return _mm256_slli_epi16(v, n); }
+SIMD_FUNCTION void vpair_store_first(void *p, vint v) { _mm_storeu_si128(p, _mm256_castsi256_si128(v)); }
+
 #ifdef __AVXVNNI__
 enum { DOT_NATIVE = 1 };
+SIMD_FUNCTION vint vpair_dot(vint acc, vint a, vint b) { return _mm256_dpwssd_avx_epi32(acc, a, b); }
 SIMD_FUNCTION vint vdot(vint acc, vint input, vint weights, int form) {
   (void)form;
   return _mm256_dpbusd_avx_epi32(acc, input, weights);
 }
 #else
-/* Bytes 0 and 2 of each lane as 16-bit numbers, then 1 and 3. Compilers find the same of other products again. */
 enum { DOT_NATIVE = 0 };
+SIMD_FUNCTION vint vpair_dot(vint acc, vint a, vint b) { return vint_add(acc, _mm256_madd_epi16(a, b)); }
+/* Bytes 0 and 2 of each lane as 16-bit numbers, then 1 and 3. Compilers find the same of other products again. */
 SIMD_FUNCTION vint vdot(vint acc, vint input, vint weights, int form) {
   if (form == DOT_PAIRS)
     return vint_add(acc, _mm256_madd_epi16(_mm256_maddubs_epi16(input, weights), _mm256_set1_epi16(1)));

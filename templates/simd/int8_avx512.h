@@ -15,6 +15,8 @@ SIMD_FUNCTION void vint_store_n(void *p, vint v, int n) { _mm512_mask_storeu_epi
 SIMD_FUNCTION vint vint_add(vint a, vint b) { return _mm512_add_epi32(a, b); }
 SIMD_FUNCTION vint vint_sub(vint a, vint b) { return _mm512_sub_epi32(a, b); }
 SIMD_FUNCTION vint vint_mul(vint a, vint b) { return _mm512_mullo_epi32(a, b); }
+SIMD_FUNCTION vint vint_shift(vint v, int n) { return _mm512_slli_epi32(v, (unsigned)n); }
+SIMD_FUNCTION vint vint_shift_right(vint v, int n) { return _mm512_srai_epi32(v, (unsigned)n); }
 SIMD_FUNCTION vint vint_min(vint a, vint b) { return _mm512_min_epi32(a, b); }
 SIMD_FUNCTION vint vint_max(vint a, vint b) { return _mm512_max_epi32(a, b); }
 
@@ -40,15 +42,27 @@ SIMD_FUNCTION void vint_store_s8_n(void *p, vint v, int n) {
   _mm_mask_storeu_epi8(p, vmask_first(n), _mm512_cvtsepi32_epi8(v));
 }
 
+SIMD_FUNCTION vint vpair_inputs(const void *p, const void *q, int is_signed) {
+  __m256i bytes = _mm256_inserti128_si256(_mm256_castsi128_si256(_mm_loadu_si128(p)), _mm_loadu_si128(q), 1);
+  return _mm512_cvtepu8_epi16(is_signed ? _mm256_xor_si256(bytes, _mm256_set1_epi8(-128)) : bytes);
+}
+SIMD_FUNCTION vint vpair_weights(const void *p) { return _mm512_cvtepi8_epi16(_mm256_loadu_si256(p)); }
+SIMD_FUNCTION vint vpair_add(vint a, vint b) { return _mm512_add_epi16(a, b); }
+SIMD_FUNCTION vint vpair_sub(vint a, vint b) { return _mm512_sub_epi16(a, b); }
+SIMD_FUNCTION vint vpair_shift(vint v, int n) { return _mm512_slli_epi16(v, (unsigned)n); }
+SIMD_FUNCTION void vpair_store_first(void *p, vint v) { _mm256_storeu_si256(p, _mm512_castsi512_si256(v)); }
+
 #ifdef __AVX512VNNI__
 enum { DOT_NATIVE = 1 };
+SIMD_FUNCTION vint vpair_dot(vint acc, vint a, vint b) { return _mm512_dpwssd_epi32(acc, a, b); }
 SIMD_FUNCTION vint vdot(vint acc, vint input, vint weights, int form) {
   (void)form;
   return _mm512_dpbusd_epi32(acc, input, weights);
 }
 #else
-/* Bytes 0 and 2 of each lane as 16-bit numbers, then 1 and 3. Compilers find the same of other products again. */
 enum { DOT_NATIVE = 0 };
+SIMD_FUNCTION vint vpair_dot(vint acc, vint a, vint b) { return vint_add(acc, _mm512_madd_epi16(a, b)); }
+/* Bytes 0 and 2 of each lane as 16-bit numbers, then 1 and 3. Compilers find the same of other products again. */
 SIMD_FUNCTION vint vdot(vint acc, vint input, vint weights, int form) {
   if (form == DOT_PAIRS)
     return vint_add(acc, _mm512_madd_epi16(_mm512_maddubs_epi16(input, weights), _mm512_set1_epi16(1)));

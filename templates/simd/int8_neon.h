@@ -14,6 +14,8 @@ SIMD_FUNCTION void vint_store_n(void *p, vint v, int n) { vstore_n(p, vreinterpr
 SIMD_FUNCTION vint vint_add(vint a, vint b) { return vaddq_s32(a, b); }
 SIMD_FUNCTION vint vint_sub(vint a, vint b) { return vsubq_s32(a, b); }
 SIMD_FUNCTION vint vint_mul(vint a, vint b) { return vmulq_s32(a, b); }
+SIMD_FUNCTION vint vint_shift(vint v, int n) { return vshlq_s32(v, vdupq_n_s32(n)); }
+SIMD_FUNCTION vint vint_shift_right(vint v, int n) { return vshlq_s32(v, vdupq_n_s32(-n)); }
 SIMD_FUNCTION vint vint_min(vint a, vint b) { return vminq_s32(a, b); }
 SIMD_FUNCTION vint vint_max(vint a, vint b) { return vmaxq_s32(a, b); }
 
@@ -43,6 +45,24 @@ SIMD_FUNCTION void vint_store_u8(void *p, vint v) { *(simd_word *)p = simd_to_u8
 SIMD_FUNCTION void vint_store_s8(void *p, vint v) { *(simd_word *)p = simd_to_s8(v); }
 SIMD_FUNCTION void vint_store_u8_n(void *p, vint v, int n) { simd_bytes_store(p, simd_to_u8(v), n); }
 SIMD_FUNCTION void vint_store_s8_n(void *p, vint v, int n) { simd_bytes_store(p, simd_to_s8(v), n); }
+
+SIMD_FUNCTION vint vpair_inputs(const void *p, const void *q, int is_signed) {
+  uint32x2_t words = vset_lane_u32(*(const simd_word *)q, vdup_n_u32(*(const simd_word *)p), 1);
+  uint8x8_t bytes = vreinterpret_u8_u32(words);
+  return vreinterpretq_s32_u16(vmovl_u8(is_signed ? veor_u8(bytes, vdup_n_u8(128)) : bytes));
+}
+SIMD_FUNCTION vint vpair_weights(const void *p) { return vreinterpretq_s32_s16(vmovl_s8(vld1_s8(p))); }
+SIMD_FUNCTION int16x8_t simd_pairs(vint v) { return vreinterpretq_s16_s32(v); }
+SIMD_FUNCTION vint vpair_add(vint a, vint b) { return vreinterpretq_s32_s16(vaddq_s16(simd_pairs(a), simd_pairs(b))); }
+SIMD_FUNCTION vint vpair_sub(vint a, vint b) { return vreinterpretq_s32_s16(vsubq_s16(simd_pairs(a), simd_pairs(b))); }
+SIMD_FUNCTION vint vpair_shift(vint v, int n) {
+  return vreinterpretq_s32_s16(vshlq_s16(simd_pairs(v), vdupq_n_s16((short)n)));
+}
+SIMD_FUNCTION void vpair_store_first(void *p, vint v) { vst1_u8(p, vreinterpret_u8_s32(vget_low_s32(v))); }
+SIMD_FUNCTION vint vpair_dot(vint acc, vint a, vint b) {
+  acc = vmlal_s16(acc, vmovn_s32(a), vmovn_s32(b));
+  return vmlal_s16(acc, vshrn_n_s32(a, 16), vshrn_n_s32(b, 16));
+}
 
 #ifdef __ARM_FEATURE_DOTPROD
 enum { DOT_ZERO = 128, DOT_NATIVE = 1 };

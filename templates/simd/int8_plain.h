@@ -27,6 +27,8 @@ typedef unsigned simd_unsigned __attribute__((vector_size(4 * LANES)));
 SIMD_FUNCTION vint vint_add(vint a, vint b) { return (vint)((simd_unsigned)a + (simd_unsigned)b); }
 SIMD_FUNCTION vint vint_sub(vint a, vint b) { return (vint)((simd_unsigned)a - (simd_unsigned)b); }
 SIMD_FUNCTION vint vint_mul(vint a, vint b) { return (vint)((simd_unsigned)a * (simd_unsigned)b); }
+SIMD_FUNCTION vint vint_shift(vint v, int n) { return (vint)((simd_unsigned)v << (unsigned)n); }
+SIMD_FUNCTION vint vint_shift_right(vint v, int n) { return v >> n; }
 SIMD_FUNCTION vint vint_min(vint a, vint b) {
   vint less = a < b;
   return (a & less) | (b & ~less);
@@ -76,6 +78,28 @@ SIMD_FUNCTION void vint_store_u8_n(void *p, vint v, int n) {
 SIMD_FUNCTION void vint_store_s8_n(void *p, vint v, int n) {
   v = simd_between(v, -128, 127);
   for (int i = 0; i < n; i++) ((signed char *)p)[i] = (signed char)v[i];
+}
+
+typedef unsigned char simd_u8_pairs __attribute__((vector_size(2 * LANES), aligned(1), may_alias));
+typedef signed char simd_s8_pairs __attribute__((vector_size(2 * LANES), aligned(1), may_alias));
+typedef unsigned short simd_pairs __attribute__((vector_size(4 * LANES)));
+typedef short simd_signed_pairs __attribute__((vector_size(4 * LANES)));
+SIMD_FUNCTION vint vpair_inputs(const void *p, const void *q, int is_signed) {
+  simd_u8_pairs bytes;
+  __builtin_memcpy(&bytes, p, LANES);
+  __builtin_memcpy((char *)&bytes + LANES, q, LANES);
+  return (vint)(__builtin_convertvector(bytes, simd_pairs) ^ (unsigned short)(is_signed ? 128 : 0));
+}
+SIMD_FUNCTION vint vpair_weights(const void *p) {
+  return (vint) __builtin_convertvector(*(const simd_s8_pairs *)p, simd_signed_pairs);
+}
+SIMD_FUNCTION vint vpair_add(vint a, vint b) { return (vint)((simd_pairs)a + (simd_pairs)b); }
+SIMD_FUNCTION vint vpair_sub(vint a, vint b) { return (vint)((simd_pairs)a - (simd_pairs)b); }
+SIMD_FUNCTION vint vpair_shift(vint v, int n) { return (vint)((simd_pairs)v << (unsigned short)n); }
+SIMD_FUNCTION void vpair_store_first(void *p, vint v) { __builtin_memcpy(p, &v, 2 * LANES); }
+SIMD_FUNCTION vint vpair_dot(vint acc, vint a, vint b) {
+  acc = vint_add(acc, vint_mul(vint_shift_right(vint_shift(a, 16), 16), vint_shift_right(vint_shift(b, 16), 16)));
+  return vint_add(acc, vint_mul(vint_shift_right(a, 16), vint_shift_right(b, 16)));
 }
 
 /* Compilers know that both factors have 16 bits. */

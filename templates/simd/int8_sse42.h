@@ -15,6 +15,8 @@ SIMD_FUNCTION void vint_store_n(void *p, vint v, int n) { vstore_n(p, _mm_castsi
 SIMD_FUNCTION vint vint_add(vint a, vint b) { return _mm_add_epi32(a, b); }
 SIMD_FUNCTION vint vint_sub(vint a, vint b) { return _mm_sub_epi32(a, b); }
 SIMD_FUNCTION vint vint_mul(vint a, vint b) { return _mm_mullo_epi32(a, b); }
+SIMD_FUNCTION vint vint_shift(vint v, int n) { return _mm_slli_epi32(v, n); }
+SIMD_FUNCTION vint vint_shift_right(vint v, int n) { return _mm_srai_epi32(v, n); }
 SIMD_FUNCTION vint vint_min(vint a, vint b) { return _mm_min_epi32(a, b); }
 SIMD_FUNCTION vint vint_max(vint a, vint b) { return _mm_max_epi32(a, b); }
 
@@ -42,6 +44,17 @@ SIMD_FUNCTION void vint_store_u8(void *p, vint v) { *(simd_word *)p = simd_to_u8
 SIMD_FUNCTION void vint_store_s8(void *p, vint v) { *(simd_word *)p = simd_to_s8(v); }
 SIMD_FUNCTION void vint_store_u8_n(void *p, vint v, int n) { simd_bytes_store(p, simd_to_u8(v), n); }
 SIMD_FUNCTION void vint_store_s8_n(void *p, vint v, int n) { simd_bytes_store(p, simd_to_s8(v), n); }
+
+SIMD_FUNCTION vint vpair_inputs(const void *p, const void *q, int is_signed) {
+  __m128i bytes = _mm_insert_epi32(simd_four(*(const simd_word *)p), (int)*(const simd_word *)q, 1);
+  return _mm_cvtepu8_epi16(is_signed ? _mm_xor_si128(bytes, _mm_set1_epi8(-128)) : bytes);
+}
+SIMD_FUNCTION vint vpair_weights(const void *p) { return _mm_cvtepi8_epi16(_mm_loadl_epi64(p)); }
+SIMD_FUNCTION vint vpair_add(vint a, vint b) { return _mm_add_epi16(a, b); }
+SIMD_FUNCTION vint vpair_sub(vint a, vint b) { return _mm_sub_epi16(a, b); }
+SIMD_FUNCTION vint vpair_shift(vint v, int n) { return _mm_slli_epi16(v, n); }
+SIMD_FUNCTION void vpair_store_first(void *p, vint v) { _mm_storel_epi64(p, v); }
+SIMD_FUNCTION vint vpair_dot(vint acc, vint a, vint b) { return vint_add(acc, _mm_madd_epi16(a, b)); }
 
 /* Bytes 0 and 2 of each lane as 16-bit numbers, then 1 and 3. Compilers find the same of other products again. */
 SIMD_FUNCTION vint vdot(vint acc, vint input, vint weights, int form) {

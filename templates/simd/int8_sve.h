@@ -20,6 +20,8 @@ SIMD_FUNCTION void vint_store_n(void *p, vint v, int n) { svst1_s32(vmask_first(
 SIMD_FUNCTION vint vint_add(vint a, vint b) { return svadd_s32_x(sve_all(), a, b); }
 SIMD_FUNCTION vint vint_sub(vint a, vint b) { return svsub_s32_x(sve_all(), a, b); }
 SIMD_FUNCTION vint vint_mul(vint a, vint b) { return svmul_s32_x(sve_all(), a, b); }
+SIMD_FUNCTION vint vint_shift(vint v, int n) { return svlsl_n_s32_x(sve_all(), v, (unsigned)n); }
+SIMD_FUNCTION vint vint_shift_right(vint v, int n) { return svasr_n_s32_x(sve_all(), v, (unsigned)n); }
 SIMD_FUNCTION vint vint_min(vint a, vint b) { return svmin_s32_x(sve_all(), a, b); }
 SIMD_FUNCTION vint vint_max(vint a, vint b) { return svmax_s32_x(sve_all(), a, b); }
 
@@ -38,6 +40,29 @@ SIMD_FUNCTION void vint_store_s8(void *p, vint v) { svst1b_s32(sve_all(), p, sim
 SIMD_FUNCTION void vint_store_u8_n(void *p, vint v, int n) { svst1b_s32(vmask_first(n), p, simd_between(v, 0, 255)); }
 SIMD_FUNCTION void vint_store_s8_n(void *p, vint v, int n) {
   svst1b_s32(vmask_first(n), p, simd_between(v, -128, 127));
+}
+
+/* Masks of the first LANES of the numbers of 16 bits, and of the others. */
+SIMD_FUNCTION svbool_t simd_first_half(void) { return svwhilelt_b16_s32(0, LANES); }
+SIMD_FUNCTION vint vpair_inputs(const void *p, const void *q, int is_signed) {
+  svbool_t first = simd_first_half(), last = svnot_b_z(svptrue_b16(), first);
+  svuint16_t bytes = svorr_u16_x(svptrue_b16(), svld1ub_u16(first, p), svld1ub_u16(last, (const uint8_t *)q - LANES));
+  return svreinterpret_s32_u16(is_signed ? sveor_n_u16_x(svptrue_b16(), bytes, 128) : bytes);
+}
+SIMD_FUNCTION vint vpair_weights(const void *p) { return svreinterpret_s32_s16(svld1sb_s16(svptrue_b16(), p)); }
+SIMD_FUNCTION vint vpair_add(vint a, vint b) {
+  return svreinterpret_s32_s16(svadd_s16_x(svptrue_b16(), svreinterpret_s16_s32(a), svreinterpret_s16_s32(b)));
+}
+SIMD_FUNCTION vint vpair_sub(vint a, vint b) {
+  return svreinterpret_s32_s16(svsub_s16_x(svptrue_b16(), svreinterpret_s16_s32(a), svreinterpret_s16_s32(b)));
+}
+SIMD_FUNCTION vint vpair_shift(vint v, int n) {
+  return svreinterpret_s32_s16(svlsl_n_s16_x(svptrue_b16(), svreinterpret_s16_s32(v), (uint16_t)n));
+}
+SIMD_FUNCTION void vpair_store_first(void *p, vint v) { svst1_s16(simd_first_half(), p, svreinterpret_s16_s32(v)); }
+SIMD_FUNCTION vint vpair_dot(vint acc, vint a, vint b) {
+  acc = svmla_s32_x(sve_all(), acc, svexth_s32_x(sve_all(), a), svexth_s32_x(sve_all(), b));
+  return svmla_s32_x(sve_all(), acc, svasr_n_s32_x(sve_all(), a, 16), svasr_n_s32_x(sve_all(), b, 16));
 }
 
 SIMD_FUNCTION vint vdot(vint acc, vint input, vint weights, int form) {

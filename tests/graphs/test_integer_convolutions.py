@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: MIT
 """Convolutions of quantised numbers are exact: every window, blocking and edge, on every instruction set and for any
 number of threads, also where sums are as large as 8 bits make them. What is expected is summed in 64 bits."""
+import re
+
 import numpy
 import pytest
 
@@ -144,6 +146,74 @@ def test_schedules_are_exact(compile, tmp_path, schedule):
     names = [name for name in CASES if "depthwise" not in name]
     model, feeds, due = everything(names)
     assert_same(run_module(compile(model.write(tmp_path), f"--conv=direct_int8,{schedule}"), feeds, (1, 3)), due)
+
+
+WINOGRAD = {
+    "whole tiles": dict(x=(32, 8, 8), kernels=16, window=(3, 3), **BOTH),
+    "rests": dict(x=(21, 7, 11), kernels=37, window=(3, 3), pads=[2, 0, 1, 2], n=3),
+    "of i8": dict(x=(40, 9, 10), kernels=48, window=(3, 3), types=("i8", "i8", "i8"), **BOTH),
+    "to i8": dict(x=(16, 5, 18), kernels=33, window=(3, 3), types=("u8", "i8", "i8")),
+    "less than a tile": dict(x=(16, 1, 2), kernels=16, window=(3, 3), **BOTH),
+    "row": dict(x=(24, 3, 17), kernels=20, window=(1, 3), pads=[0, 1, 0, 1]),
+    "column": dict(x=(33, 13, 4), kernels=20, window=(3, 1), pads=[1, 0, 2, 0]),
+    "weights of u8": dict(x=(24, 6, 7), kernels=16, window=(3, 3), types=("u8", "u8", "u8"), w_zero=128, **BOTH),
+    "largest": dict(x=(48, 9, 9), kernels=16, window=(3, 3), extreme=True, **BOTH),
+    "largest of i8": dict(x=(48, 9, 9), kernels=16, window=(3, 3), extreme=True, types=("i8", "i8", "i8"), **BOTH),
+}
+WINOGRAD_KNOBS = ["tile=4,oc=1,by_groups=0,parts=1", "tile=2,oc=3,by_groups=1,parts=2", "tile=4,oc=4,by_groups=1,parts=16"]
+WITHOUT_DOT = ["x86-64-v4", "x86-64-v2", "x86-64", "aarch64-linux-gnu", *[target for target in SCALABLE if "+rvv" in target]]
+
+
+def winograd_of(rnncc, path, *options):
+    """The algorithms that run the network's convolutions by Winograd's algorithm: "4x4" of each node."""
+    done = rnncc("inspect", path, "--dump-after=lower", *options)
+    assert done.returncode == 0, done.stderr
+    return re.findall(r"QLinearConv winograd_int8_(\d+x\d+)", done.stdout + done.stderr)
+
+
+@pytest.mark.parametrize("target, schedule", [*[("x86-64-v3", knobs) for knobs in WINOGRAD_KNOBS],
+                                              *[(target, WINOGRAD_KNOBS[i % 3]) for i, target in enumerate(WITHOUT_DOT)]])
+def test_winograd_is_exact(compile, rnncc, rnnrun_of, tmp_path, target, schedule):
+    """Every case with every schedule on one target, some on the others."""
+    names = [*WINOGRAD] if target == "x86-64-v3" else some([*WINOGRAD], 2)
+    parts = [convolution(name, **WINOGRAD[name]) for name in names]
+    model, feeds = merged(parts)
+    due = {f"p{k}_{name}": array for k, part in enumerate(parts) for name, array in exact(*part).items()}
+    path, options = model.write(tmp_path), (f"--target={target}", f"--conv=winograd_int8,{schedule}")
+    assert len(winograd_of(rnncc, path, *options)) == len(names)
+    if target.startswith("x86"):
+        assert_same(run_module(compile(path, *options), feeds, (1, 3)), due)
+    else:
+        assert_same(run_by(rnnrun_of(target), compile(path, *options, optimised=True), feeds, due, tmp_path), due)
+
+
+@pytest.mark.parametrize("most, tile", [(2**25 - 1, "4x4"), (-(2**25), "4x4"), (2**25, "2x2"), (-(2**25) - 1, "2x2")])
+def test_sums_that_tiles_of_4_have_no_bits_for_are_of_tiles_of_2(compile, rnncc, tmp_path, most, tile):
+    """The largest sum, which the middle of the plane has, is the last one that fits, or the first one that does not."""
+    weight = 127 if most > 0 else -128
+    channels = abs(most) // (9 * 255 * abs(weight))
+    rest = most - channels * 9 * 255 * weight
+    model = Model()
+    inputs = [model.input("x", "u8", [1, channels, 9, 9]), numpy.float32(1), numpy.uint8(0),
+              numpy.full((16, channels, 3, 3), weight, numpy.int8), numpy.float32(1), numpy.int8(0),
+              numpy.float32(2.**19), numpy.uint8(128), numpy.full(16, rest, numpy.int32)]
+    constants = [value if isinstance(value, str) else model.constant(numpy.asarray(value)) for value in inputs]
+    model.output(model.node("QLinearConv", constants, pads=[1, 1, 1, 1]))
+    feeds, path = {"x": numpy.full((1, channels, 9, 9), 255, numpy.uint8)}, model.write(tmp_path)
+    options = ("--target=x86-64-v3", "--conv=winograd_int8,tile=4")
+    assert winograd_of(rnncc, path, *options) == [tile]
+    due = exact(model, feeds)
+    assert due[model.outputs[0]][0, 0, 4, 4] == 128 + round(most / 2**19)
+    assert_same(run_module(compile(path, *options), feeds, (1,)), due)
+
+
+def test_winograd_runs_where_there_are_no_dot_products_of_bytes(rnncc, tmp_path):
+    """Where it saves time, and none is asked to be left out."""
+    model, _ = convolution("a layer", (128, 28, 28), 128, (3, 3), **BOTH)
+    path, v3 = model.write(tmp_path), "--target=x86-64-v3"
+    assert winograd_of(rnncc, path, v3, "--machine=typical") == ["4x4"]
+    assert not winograd_of(rnncc, path, v3, "--no-winograd")
+    assert not winograd_of(rnncc, path, v3 + "+vnni")
 
 
 @pytest.mark.parametrize("columns", [1, 3, 16])

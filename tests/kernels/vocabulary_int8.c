@@ -2,7 +2,7 @@
 /*
  * The vocabulary of products of 8-bit numbers is compared with plain C in 64 bits: dot products of all inputs and
  * weights, and of the extreme ones in every combination; saturating stores, loads and stores of n lanes next to guard
- * pages.
+ * pages; numbers of 16 bits, two to a lane.
  */
 #include <math.h>
 #include <string.h>
@@ -109,6 +109,20 @@ enum { N_INTEGERS = sizeof integers / sizeof *integers };
 
 static int32_t between(int32_t x, int32_t low, int32_t high) { return x < low ? low : x > high ? high : x; }
 
+static int wrong_shifts(const int32_t *a) {
+  int32_t once[LANES], often[LANES], half[LANES], sixteenth[LANES];
+  int wrong = 0;
+  vint_store(once, vint_shift(vint_load(a), 1));
+  vint_store(often, vint_shift(vint_load(a), 6));
+  vint_store(half, vint_shift_right(vint_load(a), 1));
+  vint_store(sixteenth, vint_shift_right(vint_load(a), 4));
+  for (int k = 0; k < LANES; k++) {
+    wrong += (uint32_t)once[k] != (uint32_t)a[k] * 2 || (uint32_t)often[k] != (uint32_t)a[k] * 64;
+    wrong += half[k] != (int32_t)floor(a[k] / 2.0) || sixteenth[k] != (int32_t)floor(a[k] / 16.0);
+  }
+  return wrong;
+}
+
 static void lanes_agree_with_plain_c(void) {
   int wrong = 0;
   for (int i = 0; i < N_INTEGERS; i++)
@@ -122,6 +136,7 @@ static void lanes_agree_with_plain_c(void) {
       vint_store(product, vint_mul(va, vb));
       vint_store(least, vint_min(va, vb));
       vint_store(most, vint_max(va, vb));
+      wrong += wrong_shifts(a);
       for (int k = 0; k < LANES; k++) {
         uint32_t x = (uint32_t)a[k], y = (uint32_t)b[k];
         wrong += (uint32_t)sum[k] != x + y || (uint32_t)difference[k] != x - y || (uint32_t)product[k] != x * y;
@@ -159,8 +174,6 @@ static void conversions_round_to_nearest(void) {
   tap_case(wrong == 0, "conversions_round_to_nearest", "%d wrong", wrong);
 }
 
-/* ---- memory ---- */
-
 /* A page between two pages that cannot be read. */
 static uint8_t *guarded_page(size_t *bytes) {
   size_t page = (size_t)sysconf(_SC_PAGESIZE);
@@ -169,6 +182,68 @@ static uint8_t *guarded_page(size_t *bytes) {
   *bytes = page;
   return memory + page;
 }
+
+/* ---- two numbers of 16 bits to a lane ---- */
+
+static const int16_t shorts[] = {0,    1,    -1,    2,     255,   -255,   256,    1020,  -1020,
+                                 4096, 8160, 17340, 18432, 32767, -32767, -32768, 12345, -3};
+enum { N_SHORTS = sizeof shorts / sizeof *shorts, PAIRS = 2 * LANES };
+
+static int wrong_pairs(const int16_t *a, const int16_t *b, const int32_t *acc) {
+  int16_t sum[PAIRS], difference[PAIRS], shifted[PAIRS], first[PAIRS] = {0};
+  int32_t dot[LANES];
+  int wrong = 0;
+  vint va = vint_load(a), vb = vint_load(b);
+  vint_store(sum, vpair_add(va, vb));
+  vint_store(difference, vpair_sub(va, vb));
+  vint_store(shifted, vpair_shift(va, 3));
+  vpair_store_first(first, va);
+  vint_store(dot, vpair_dot(vint_load(acc), va, vb));
+  for (int i = 0; i < PAIRS; i++) {
+    wrong += sum[i] != (int16_t)(a[i] + b[i]) || difference[i] != (int16_t)(a[i] - b[i]);
+    wrong += shifted[i] != (int16_t)(a[i] * 8) || first[i] != (i < LANES ? a[i] : 0);
+  }
+  for (int i = 0; i < LANES; i++) {
+    int64_t products = (int64_t)a[2 * i] * b[2 * i] + (int64_t)a[2 * i + 1] * b[2 * i + 1];
+    wrong += (uint32_t)dot[i] != (uint32_t)(acc[i] + products);
+  }
+  return wrong;
+}
+
+/* Sums in i32 wrap. Four numbers of -2^15 in a lane are left out, as the vocabulary says. */
+static void pairs_agree_with_plain_c(void) {
+  int wrong = 0;
+  for (int i = 0; i < N_SHORTS; i++)
+    for (int j = 0; j < N_SHORTS; j++) {
+      int16_t a[PAIRS], b[PAIRS];
+      int32_t acc[LANES];
+      for (int k = 0; k < PAIRS; k++) a[k] = shorts[(i + k) % N_SHORTS], b[k] = shorts[(j + 5 * k) % N_SHORTS];
+      for (int k = 0; k < LANES; k++) acc[k] = integers[(i + j + k) % N_INTEGERS];
+      wrong += wrong_pairs(a, b, acc);
+    }
+  tap_case(wrong == 0, "pairs_agree_with_plain_c", "%d wrong", wrong);
+}
+
+/* From memory of exactly their size. */
+static void bytes_become_pairs(uint8_t *page, size_t bytes) {
+  int wrong = page == NULL;
+  for (int turn = 0; turn < 16 && page; turn++) {
+    uint8_t *p = page, *q = page + bytes - LANES, *w = page + bytes - PAIRS;
+    int16_t unsigned_ones[PAIRS], signed_ones[PAIRS], weights[PAIRS];
+    for (int i = 0; i < PAIRS; i++) w[i] = (uint8_t)(17 * i + 31 * turn + 128 * (i % 2));
+    for (int i = 0; i < LANES; i++) p[i] = (uint8_t)(255 - 13 * i - 16 * turn);
+    vint_store(unsigned_ones, vpair_inputs(p, q, false));
+    vint_store(signed_ones, vpair_inputs(p, q, true));
+    vint_store(weights, vpair_weights(w));
+    for (int i = 0; i < PAIRS; i++) {
+      uint8_t byte = i < LANES ? p[i] : q[i - LANES];
+      wrong += unsigned_ones[i] != byte || signed_ones[i] != (int8_t)byte + 128 || weights[i] != (int8_t)w[i];
+    }
+  }
+  tap_case(wrong == 0, "bytes_become_pairs", "%d wrong", wrong);
+}
+
+/* ---- memory ---- */
 
 /* `p` has exactly n bytes; the others must not change. */
 static int moves_bytes(uint8_t *p, int n, int first) {
@@ -240,6 +315,10 @@ int main(void) {
   pairs_within_the_bound_are_exact();
   lanes_agree_with_plain_c();
   conversions_round_to_nearest();
+  pairs_agree_with_plain_c();
+  size_t bytes = 0;
+  uint8_t *page = guarded_page(&bytes);
+  bytes_become_pairs(page, bytes);
   parts_touch_nothing_beyond();
   inputs_end_where_they_end();
   return tap_end();

@@ -80,6 +80,7 @@ static DirectLayer layer_of(const Graph *graph, const Node *node, const DirectSc
   int64_t lanes = graph->config->target->lanes, images = dim_optimum(conv->x->shape[0]);
   DirectWeights weights = weights_of(graph, schedule, 1);
   DirectLayer layer = {.images = images > 0 ? images : 1,
+                       .step = 1,
                        .in_block = weights.in_block,
                        .lanes = lanes,
                        .depth = depth_of(&weights, conv->groups * conv->channels),

@@ -110,7 +110,7 @@ static double multiply_cycles(const Case *c) {
   const Machine *m = c->machine;
   const DirectLayer *l = c->layer;
   TileCycles tile = tile_step(m, c->target->lanes, c->width, mean_vectors(c), 1);
-  double multiply = max_double(tile.multiply, addition_cycles(c->target, m));
+  double multiply = l->step * max_double(tile.multiply, addition_cycles(c->target, m));
   double starts = (double)l->span - (double)ceil_div(l->depth, l->lanes); /* more than of blocks of a vector */
   return l->taps *
          ((double)l->depth * (max_double(multiply, tile.load) + exposed_l1 * tile.load) + starts * block_cycles);

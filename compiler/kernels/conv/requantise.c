@@ -94,11 +94,14 @@ void pack_requantise(Graph *graph, Node *node, const IntegerConv *numbers, bool 
 
 static int byte_of(const Node *node, int input) { return (int)number_of(node_input(node, input)); }
 
-void knobs_requantise(KernelSpec *spec, const Node *node, int zero) {
+void knobs_requantise(KernelSpec *spec, const Node *node) {
   kernel_knob(spec, "SIGNED_X", is_signed(node->inputs[0]));
   kernel_knob(spec, "SIGNED_Y", is_signed(node->outputs[0]));
-  kernel_knob(spec, "SKIPS", byte_of(node, X_ZERO_INPUT) == zero);
   kernel_knob(spec, "RESIDUAL", node->n_epilogue > 0);
+}
+
+void knob_skips(KernelSpec *spec, const Node *node, int zero) {
+  kernel_knob(spec, "SKIPS", byte_of(node, X_ZERO_INPUT) == zero);
 }
 
 void operands_requantise(Call *call, const Graph *graph, const Node *node) {

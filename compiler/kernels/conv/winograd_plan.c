@@ -19,6 +19,7 @@ static const double CYCLES_A_SUM = 1.4; /* of a part: to start, and to store it 
 static const double UNHIDDEN = 0.15;    /* part of the shorter of computing and reading */
 static const double USABLE = 0.7;       /* share of a cache that data may fill and stay */
 static const double SPILLED = 1.2; /* so many more loads by llvm-mca, where a part of many tiles fills 16 registers */
+static const double WEIGHT_CYCLES = 1.7;          /* of integers: to transform a vector at one point */
 enum { MAX_PART_TILES = 14, MAX_OC_VECTORS = 4 }; /* of the template */
 enum { LINE_FLOATS = 16 };
 
@@ -39,7 +40,8 @@ int64_t winograd_product_point(const WinogradPlan *p, int lanes) { return odd_li
 
 int64_t winograd_slot(const WinogradPlan *p, const WinogradLayer *l, int lanes) {
   int64_t products = p->oc_vectors * winograd_product_point(p, lanes);
-  return points_of(p) * (winograd_input_point(p, l, lanes) + products);
+  int64_t numbers = points_of(p) * (winograd_input_point(p, l, lanes) + products);
+  return numbers + (l->integer ? (p->form.tile_w + p->form.taps_w - 1) * l->channels * p->oc_vectors * lanes : 0);
 }
 
 /* ---- blocks and parts ---- */
@@ -131,13 +133,14 @@ typedef struct TransformCycles {
   double input, output;
 } TransformCycles;
 
-static TransformCycles transform_cycles(int64_t points) {
+static TransformCycles transform_cycles(const WinogradLayer *l, int64_t points) {
+  if (l->integer) return (TransformCycles){5, 6};
   if (points > 36) return (TransformCycles){14, 12};
   return points > 16 ? (TransformCycles){8, 4} : (TransformCycles){6, 3.5};
 }
 
-static double transform_seconds(const Machine *m, const WinogradPlan *p, const Share *share) {
-  TransformCycles cycles = transform_cycles(points_of(p));
+static double transform_seconds(const Machine *m, const WinogradPlan *p, const WinogradLayer *l, const Share *share) {
+  TransformCycles cycles = transform_cycles(l, points_of(p));
   double outputs = (double)(share->groups * p->oc_vectors);
   double a_tile = (double)share->channel_blocks * cycles.input + outputs * cycles.output;
   return seconds_of_cycles(m, (double)(share->blocks * points_of(p)) * share->tiles * a_tile);
@@ -149,10 +152,15 @@ static double again_seconds(const Machine *m, double bytes, double times) {
   return bytes * times / (1e9 * (bytes <= USABLE * (double)m->l3_bytes ? m->l3_gbps : m->dram_gbps));
 }
 
+/* Bytes of a column's weights in memory, in all channels. */
+static double column_bytes(const WinogradPlan *p, const WinogradLayer *l) {
+  if (l->integer) return 2.0 * (double)(l->taps_h * l->taps_w * l->channels);
+  return 4.0 * (double)(points_of(p) * l->channels);
+}
+
 static double read_seconds(const Machine *m, const WinogradPlan *p, const WinogradLayer *l, int lanes,
                            const Share *share) {
-  int64_t rows = points_of(p) * l->channels;
-  double weights = 4.0 * (double)(rows * share->groups * p->oc_vectors * lanes);
+  double weights = column_bytes(p, l) * (double)(share->groups * p->oc_vectors * lanes);
   double input = 4.0 * (double)(points_of(p) * winograd_input_point(p, l, lanes));
   double first = weights / (1e9 * m->dram_gbps * (p->by_groups || p->slots == 1 ? 1 : SAME_DATA));
   return first + again_seconds(m, weights, (double)(share->blocks - 1)) +
@@ -166,11 +174,19 @@ static double unhidden(const WinogradPlan *p, int lanes) {
   return UNHIDDEN * (2 - fetched);
 }
 
+/* Weights of integers are transformed for each block. */
+static double weight_seconds(const Machine *m, const WinogradPlan *p, const WinogradLayer *l, const Share *share) {
+  if (!l->integer) return 0;
+  double vectors = (double)(share->blocks * share->groups * p->oc_vectors * l->channels);
+  return seconds_of_cycles(m, vectors * (double)points_of(p) * WEIGHT_CYCLES);
+}
+
 static double plan_seconds(const Target *target, const Machine *m, const WinogradPlan *p, const WinogradLayer *l) {
   Share share = share_of(p, l, target->lanes);
   double products = product_seconds(target, m, p, l, &share);
   double reading = read_seconds(m, p, l, target->lanes, &share);
-  return overlapped(products, reading, unhidden(p, target->lanes)) + transform_seconds(m, p, &share);
+  double transforms = transform_seconds(m, p, l, &share) + weight_seconds(m, p, l, &share);
+  return overlapped(products, reading, unhidden(p, target->lanes)) + transforms;
 }
 
 /* ---- choice ---- */
@@ -188,23 +204,31 @@ bool winograd_has_window(int64_t taps_h, int64_t taps_w) {
   return false;
 }
 
+/* Integers have transforms of three taps, and of tiles that their sums fit with. */
+static bool is_form_of(const WinogradForm *f, const WinogradLayer *l) {
+  if (f->taps_h != l->taps_h || f->taps_w != l->taps_w) return false;
+  return !l->integer || (f->taps_h <= 3 && f->taps_w <= 3 && f->tile_h <= l->most_tile && f->tile_w <= l->most_tile);
+}
+
 static int tile_of(const WinogradForm *f) { return f->tile_h > f->tile_w ? f->tile_h : f->tile_w; }
 
 /* The form of the layer's window with the nearest tile, of two the larger. */
 static const WinogradForm *form_of(const WinogradLayer *l, int tile) {
   const WinogradForm *nearest = NULL;
   for (int i = 0; i < FORMS; i++) {
-    if (forms[i].taps_h != l->taps_h || forms[i].taps_w != l->taps_w) continue;
+    if (!is_form_of(&forms[i], l)) continue;
     if (!nearest || abs(tile_of(&forms[i]) - tile) < abs(tile_of(nearest) - tile)) nearest = &forms[i];
   }
   return nearest;
 }
 
+static int most_parts(const WinogradLayer *l) { return l->integer ? MAX_INTEGER_PARTS : MAX_PARTS; }
+
 void winograd_fit(const WinogradLayer *l, Knobs *knobs) {
   int *value = knobs->value;
   value[KNOB_winograd_tile] = tile_of(form_of(l, value[KNOB_winograd_tile]));
   value[KNOB_winograd_oc] = (int)clamp_int(1, value[KNOB_winograd_oc], MAX_OC_VECTORS);
-  value[KNOB_winograd_parts] = (int)clamp_int(1, value[KNOB_winograd_parts], MAX_PARTS);
+  value[KNOB_winograd_parts] = (int)clamp_int(1, value[KNOB_winograd_parts], most_parts(l));
   value[KNOB_winograd_by_groups] = value[KNOB_winograd_by_groups] != 0;
 }
 
@@ -228,14 +252,15 @@ static bool wastes_cycles(const Target *target, const WinogradPlan *p) {
 
 void winograd_list(const Target *target, const Machine *machine, const WinogradLayer *l, int64_t groups,
                    ConvCandidates *candidates) {
-  static const int vectors[] = {2, 1, 3, 4}, parts[] = {2, 4, 1, 3};
+  static const int vectors[] = {2, 1, 3, 4}, parts[] = {2, 4, 1, 3, 6, 8, 12, MAX_INTEGER_PARTS};
+  const int n_parts = l->integer ? 8 : MAX_PARTS;
   for (int i = 0; i < FORMS; i++) {
-    if (forms[i].taps_h != l->taps_h || forms[i].taps_w != l->taps_w) continue;
-    for (int k = 0; k < 2 * MAX_OC_VECTORS * MAX_PARTS; k++) {
+    if (!is_form_of(&forms[i], l)) continue;
+    for (int k = 0; k < 2 * MAX_OC_VECTORS * n_parts; k++) {
       Knobs knobs = {{[KNOB_winograd_tile] = tile_of(&forms[i]),
-                      [KNOB_winograd_oc] = vectors[k / MAX_PARTS % MAX_OC_VECTORS],
-                      [KNOB_winograd_parts] = parts[k % MAX_PARTS],
-                      [KNOB_winograd_by_groups] = k / MAX_PARTS / MAX_OC_VECTORS}};
+                      [KNOB_winograd_oc] = vectors[k / n_parts % MAX_OC_VECTORS],
+                      [KNOB_winograd_parts] = parts[k % n_parts],
+                      [KNOB_winograd_by_groups] = k / n_parts / MAX_OC_VECTORS}};
       if (part_limit(target, knobs.value[KNOB_winograd_oc]) < 1) continue;
       WinogradPlan plan = winograd_plan(target, machine, l, &knobs);
       candidates_add(candidates, &knobs, (double)groups * plan.seconds,

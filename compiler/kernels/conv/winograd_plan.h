@@ -15,13 +15,18 @@
 #include "machine/targets.h"
 
 enum { MAX_PARTS = 4 }; /* of a block: its transformed input should stay in L2, or L3 */
+/* The same of integers, whose weights are transformed for each block. */
+enum { MAX_INTEGER_PARTS = 16 };
 
-/* One group of a convolution. */
+/* One group of a convolution. Of integers (templates/conv_winograd_int8.c) two channels take a channel's place: a
+ * lane's four bytes hold two numbers of 16 bits. */
 typedef struct WinogradLayer {
   int64_t images, out_h, out_w; /* at the dims' optimum */
   bool tiles_known;             /* they are constant */
   int64_t channels, kernels;
   int taps_h, taps_w; /* R and S */
+  bool integer;
+  int most_tile; /* of integers: the largest tile that sums fit with, 2 or 4 */
 } WinogradLayer;
 
 typedef struct WinogradPlan {
@@ -50,8 +55,8 @@ void winograd_list(const Target *target, const Machine *machine, const WinogradL
 /* Moves each knob to the nearest value that kernels have. The tile is the longer of its extents. */
 void winograd_fit(const WinogradLayer *layer, Knobs *knobs);
 
-/* A worker's scratch memory in floats: the stride of points of the transformed input and of the products, and the
- * total. */
+/* A worker's scratch memory in floats, or words of four bytes: the stride of points of the transformed input and of
+ * the products, and the total. */
 int64_t winograd_input_point(const WinogradPlan *plan, const WinogradLayer *layer, int lanes);
 int64_t winograd_product_point(const WinogradPlan *plan, int lanes);
 int64_t winograd_slot(const WinogradPlan *plan, const WinogradLayer *layer, int lanes);
